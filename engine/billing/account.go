@@ -96,7 +96,7 @@ type environment struct {
 func (e *environment) now(logTime int64) int64 { return logTime + e.offset.Load() }
 
 // addAccount appends an account and its environments, here and at restore.
-func (s *state) addAccount(a *account) {
+func (s *directory) addAccount(a *account) {
 	for _, kind := range [...]EnvironmentKind{EnvironmentSandbox, EnvironmentLive} {
 		e := &environment{number: uint32(len(s.environments.All())) + 1, account: a, kind: kind}
 		a.number = (e.number+1)/2*2 - 1
@@ -112,7 +112,7 @@ func (s *state) addAccount(a *account) {
 }
 
 // accountNumber finds an account by its name, else by its id; 0 where there is none.
-func (s *state) accountNumber(name string) uint32 {
+func (s *directory) accountNumber(name string) uint32 {
 	s.namesMu.RLock()
 	defer s.namesMu.RUnlock()
 	if number := s.names[name]; number != 0 {
@@ -126,12 +126,12 @@ func (s *state) accountNumber(name string) uint32 {
 
 // accountNamed finds an account by its name or its id. So no account is created whose name is
 // another one's id.
-func (s *state) accountNamed(name string) (*account, bool) {
+func (s *directory) accountNamed(name string) (*account, bool) {
 	return s.accounts.At(s.accountNumber(name))
 }
 
 // environment finds an environment by number; nil when there is none.
-func (s *state) environment(number uint32) *environment {
+func (s *directory) environment(number uint32) *environment {
 	e, _ := s.environments.At(number)
 	return e
 }

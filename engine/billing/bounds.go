@@ -48,7 +48,7 @@ type held struct{ customers atomic.Uint64 }
 
 // use is what an account holds. Where another goroutine than Apply's asks, it holds the outbox's
 // lock.
-func (s *state) use(a *account) (b Bounds) {
+func (s *directory) use(a *account) (b Bounds) {
 	b.Customers = a.held.customers.Load()
 	for _, e := range [...]*environment{s.environment(a.number), s.environment(a.number + 1)} {
 		b.Keys += uint64(e.keysInUse())
@@ -64,18 +64,18 @@ func (c *catalog) size() uint64 {
 }
 
 // takesCustomer reports whether the account of an environment may have one more customer.
-func (t *turn) takesCustomer(e *environment) engine.Outcome {
-	if e.account.held.customers.Load() >= t.limits.Load().Bounds().Customers {
+func (t *tx) takesCustomer(e *environment) engine.Outcome {
+	if e.account.held.customers.Load() >= t.s.limits.Load().Bounds().Customers {
 		return engine.OutcomeCustomerLimit
 	}
 	return engine.OutcomeDone
 }
 
 // takesKey reports whether the account of an environment may have one more key in use.
-func (t *turn) takesKey(e *environment) engine.Outcome {
-	if t.both(e, func(e *environment) uint64 {
+func (t *tx) takesKey(e *environment) engine.Outcome {
+	if t.s.both(e, func(e *environment) uint64 {
 		return uint64(e.keysInUse())
-	}) >= t.limits.Load().Bounds().Keys {
+	}) >= t.s.limits.Load().Bounds().Keys {
 		return engine.OutcomeKeyLimit
 	}
 	return engine.OutcomeDone
@@ -83,30 +83,30 @@ func (t *turn) takesKey(e *environment) engine.Outcome {
 
 // takesCatalog reports whether the account of an environment may have a catalog there. One that is
 // no larger than the present one always may.
-func (t *turn) takesCatalog(e *environment, next *catalog) engine.Outcome {
+func (t *tx) takesCatalog(e *environment, next *catalog) engine.Outcome {
 	now := e.catalog.Load().size()
 	if next.size() <= now {
 		return engine.OutcomeDone
 	}
-	all := t.both(e, func(e *environment) uint64 { return e.catalog.Load().size() })
-	if all-now+next.size() > t.limits.Load().Bounds().Catalog {
+	all := t.s.both(e, func(e *environment) uint64 { return e.catalog.Load().size() })
+	if all-now+next.size() > t.s.limits.Load().Bounds().Catalog {
 		return engine.OutcomeCatalogLimit
 	}
 	return engine.OutcomeDone
 }
 
 // takesEndpoint reports whether the account of an environment may have one more webhook endpoint.
-func (t *turn) takesEndpoint(e *environment) engine.Outcome {
-	if t.both(e, func(e *environment) uint64 {
+func (t *tx) takesEndpoint(e *environment) engine.Outcome {
+	if t.s.both(e, func(e *environment) uint64 {
 		return uint64(len(e.hooks))
-	}) >= t.limits.Load().Bounds().Endpoints {
+	}) >= t.s.limits.Load().Bounds().Endpoints {
 		return engine.OutcomeEndpointLimit
 	}
 	return engine.OutcomeDone
 }
 
 // both adds up a number of an environment and of its account's other one.
-func (s *state) both(e *environment, of func(*environment) uint64) uint64 {
+func (s *directory) both(e *environment, of func(*environment) uint64) uint64 {
 	return of(s.environment(e.account.number)) + of(s.environment(e.account.number+1))
 }
 

@@ -113,7 +113,7 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 	case l.b.endedAt != 0 || l.b.cancelMode != CancelAtPeriodEnd:
 		return engine.OutcomeNothingToRevert
 	case l.b.suspendedAt != 0:
-		reply := l.unpaidReply()
+		reply := unpaidReply(l)
 		t.Answer(&reply)
 		return engine.OutcomeRevertSuspended
 	}
@@ -134,7 +134,8 @@ type RevertReply struct {
 	Currency string          `wire:"4"`
 }
 
-func (l *ledger) unpaidReply() (r RevertReply) {
+// unpaidReply names the first of a subscription's overdue invoices.
+func unpaidReply(l *ledger) (r RevertReply) {
 	for i := range l.unpaid {
 		if v := &l.unpaid[i]; v.status == InvoicePastDue {
 			return RevertReply{

@@ -62,7 +62,7 @@ var changeMarkCodec = page.Codec[changeMark]{
 
 // note remembers an admin change at the turn's stamp, forever: in the journal. What did not change
 // is left out.
-func (t *turn) note(c change) {
+func (t *tx) note(c change) {
 	c.At = t.Stamp
 	kept := c.Values[:0]
 	for _, f := range c.Values {
@@ -72,24 +72,24 @@ func (t *turn) note(c change) {
 		}
 	}
 	c.Values = kept
-	r := &t.m.scratch.changes
+	r := &t.entry.changes
 	if len(r.Changes) == 0 {
-		r.First = t.changes + 1
+		r.First = t.s.changes + 1
 	}
-	if t.changes%changesPerMark == 0 {
-		t.changesMu.Lock()
-		_, m := t.changeMarks.Append()
+	if t.s.changes%changesPerMark == 0 {
+		t.s.changesMu.Lock()
+		_, m := t.s.changeMarks.Append()
 		*m = changeMark{at: t.Stamp, index: t.Index, ordinal: uint32(len(r.Changes))}
-		t.changesMu.Unlock()
+		t.s.changesMu.Unlock()
 	}
-	t.changes++
+	t.s.changes++
 	r.Changes = append(r.Changes, c)
-	t.Fold(t.changes)
+	t.Fold(t.s.changes)
 }
 
 // journalChanges appends an entry's changes, as one record behind the others.
 func (m *Machine) journalChanges(t *turn, position uint32) {
-	r := &m.scratch.changes
+	r := &m.scratch.entry.changes
 	if len(r.Changes) == 0 {
 		return
 	}
@@ -196,7 +196,7 @@ func (m *Machine) Changes(src journal.Source, before uint64, limit int) ([]Chang
 }
 
 // changesTo reads the changes from the mark before one up to it, oldest first.
-func (s *state) changesTo(src journal.Source, last uint64) (views []ChangeView, err error) {
+func (s *directory) changesTo(src journal.Source, last uint64) (views []ChangeView, err error) {
 	row := uint32((last-1)/changesPerMark) + 1
 	first := uint64(row-1)*changesPerMark + 1
 	s.changesMu.RLock()
@@ -233,7 +233,7 @@ func (s *state) changesTo(src journal.Source, last uint64) (views []ChangeView, 
 	return views, nil
 }
 
-func (s *state) changeView(number uint64, r *change) ChangeView {
+func (s *directory) changeView(number uint64, r *change) ChangeView {
 	v := ChangeView{
 		Number: number, At: r.At, Actor: r.Actor, Action: r.Action, Subject: r.Subject,
 		Values: r.Values,

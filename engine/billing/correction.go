@@ -199,7 +199,7 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	if !ok {
 		return engine.OutcomeDeferred
 	}
-	at, stands := l.spotOf(&k.original)
+	at, stands := l.spotOf(k.original.counted())
 	switch stands {
 	case nowhere:
 		return engine.OutcomeDone
@@ -214,9 +214,19 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// everCarried reports whether the event counted somewhere when it was recorded.
-func (l *ledger) everCarried(u *usageEntry) bool {
-	return u.Outcome == engine.OutcomeDone || u.Outcome == engine.OutcomeLimitReached
+// counted is where the event counted when it was recorded.
+func (u *usageEntry) counted() counted {
+	if u.Outcome != engine.OutcomeDone && u.Outcome != engine.OutcomeLimitReached {
+		return counted{}
+	}
+	return counted{feature: u.Feature, span: u.Span, period: u.Period, ahead: u.Ahead}
+}
+
+// counted is where an event counted when it was recorded: feature 0 is nowhere. It counted in span,
+// or if it was ahead of that span's end, for the period after that.
+type counted struct {
+	feature, span, period uint32
+	ahead                 bool
 }
 
 // standing reports whether a recorded event counts now.
@@ -230,20 +240,20 @@ const (
 
 // spotOf finds where a recorded event counts now: in the span that it was recorded in, or if it was
 // ahead of its period's end, where it has gone since.
-func (l *ledger) spotOf(u *usageEntry) (at spot, s standing) {
-	if u.Feature == 0 || !l.everCarried(u) {
+func (l *ledger) spotOf(u counted) (at spot, s standing) {
+	if u.feature == 0 {
 		return at, nowhere
 	}
-	if u.Ahead {
+	if u.ahead {
 		return l.aheadOf(u)
 	}
 	for i := range l.spans {
-		if p := &l.spans[i]; p.number == u.Span {
-			return l.within(p, u.Feature)
+		if p := &l.spans[i]; p.number == u.span {
+			return l.within(p, u.feature)
 		}
 	}
-	if u.Span == l.b.span && l.b.endedAt == 0 {
-		return spot{span: u.Span}, counts
+	if u.span == l.b.span && l.b.endedAt == 0 {
+		return spot{span: u.span}, counts
 	}
 	return at, gone
 }
@@ -259,32 +269,32 @@ func (l *ledger) within(p *heldSpan, feature uint32) (at spot, s standing) {
 // aheadOf finds where an event counts that was ahead of its period's end when it was recorded. It
 // went from span to span as closeSpan has it: on to the next period, or where the plan lost the
 // feature by then, or the subscription ended, into the span that closed then.
-func (l *ledger) aheadOf(u *usageEntry) (at spot, s standing) {
-	if len(l.spans) > 0 && l.spans[0].number > u.Span+1 {
+func (l *ledger) aheadOf(u counted) (at spot, s standing) {
+	if len(l.spans) > 0 && l.spans[0].number > u.span+1 {
 		return at, gone
 	}
 	for i := range l.spans {
 		p := &l.spans[i]
-		if p.number < u.Span {
+		if p.number < u.span {
 			continue
 		}
-		if p.period >= u.Period {
-			return l.within(p, u.Feature)
+		if p.period >= u.period {
+			return l.within(p, u.feature)
 		}
 		next := l.b.version
 		if i+1 < len(l.spans) {
 			next = l.spans[i+1].version
 		} else if l.b.endedAt != 0 {
-			return l.within(p, u.Feature)
+			return l.within(p, u.feature)
 		}
-		if _, goesOn := l.catalog.version(next).slot(u.Feature); !goesOn {
-			return l.within(p, u.Feature)
+		if _, goesOn := l.catalog.version(next).slot(u.feature); !goesOn {
+			return l.within(p, u.feature)
 		}
 	}
-	if _, ok := l.version().slot(u.Feature); !ok || l.b.endedAt != 0 {
+	if _, ok := l.version().slot(u.feature); !ok || l.b.endedAt != 0 {
 		return at, nowhere
 	}
-	return spot{span: l.b.span, ahead: l.b.period < u.Period}, counts
+	return spot{span: l.b.span, ahead: l.b.period < u.period}, counts
 }
 
 // correct carries the correction out: the counter, what is known of the key, the journal.

@@ -40,7 +40,7 @@ func drawn(draws []draw) (sum decimal.Decimal) {
 
 // poolsOf lists the customer's pools of a name that are not archived, in burn order: by priority,
 // then the oldest.
-func (s *state) poolsOf(customer uint32, name poolName, found []uint32) []uint32 {
+func (s *vault) poolsOf(customer uint32, name poolName, found []uint32) []uint32 {
 	for row := s.firstPool(customer); row != 0; {
 		p := s.pools.Read(row)
 		if p.name == name && !p.archived {
@@ -55,7 +55,7 @@ func (s *state) poolsOf(customer uint32, name poolName, found []uint32) []uint32
 }
 
 // draw collects what a pool's grants pay of an amount, and returns the rest. It changes nothing.
-func (s *state) draw(row uint32, amount decimal.Decimal, now int64, to *[]draw) decimal.Decimal {
+func (s *vault) draw(row uint32, amount decimal.Decimal, now int64, to *[]draw) decimal.Decimal {
 	pay := func(grant uint32, paid decimal.Decimal) {
 		*to = append(*to, draw{row, grant, paid})
 	}
@@ -64,7 +64,7 @@ func (s *state) draw(row uint32, amount decimal.Decimal, now int64, to *[]draw) 
 
 // planBurn decides how usage at a place burns credits. It changes nothing. CreditsEmpty: neither
 // credits nor a price pay for it. The draws are good until the next event.
-func (t *turn) planBurn(
+func (t *burner) planBurn(
 	customer uint32, at place, units decimal.Decimal, now int64,
 ) (b burning, outcome engine.Outcome) {
 	if !at.credited() || units.Sign() <= 0 {
@@ -76,9 +76,9 @@ func (t *turn) planBurn(
 		return b, engine.OutcomeOverflow
 	}
 	var room [MaxPools]uint32
-	draws, rest, soft := t.m.scratch.draws[:0], need, uint32(0)
-	for _, row := range t.poolsOf(customer, c.pool, room[:0]) {
-		p := t.pools.Read(row)
+	draws, rest, soft := t.moves.draws[:0], need, uint32(0)
+	for _, row := range t.s.poolsOf(customer, c.pool, room[:0]) {
+		p := t.s.pools.Read(row)
 		t.spend(int(p.grants) / 8)
 		if p.frozen { // what no other pool pays has a price, or is refused
 			continue
@@ -86,7 +86,7 @@ func (t *turn) planBurn(
 		if _, ok := p.consumed.Add(need); !ok {
 			return b, engine.OutcomeOverflow
 		}
-		rest = t.draw(row, rest, now, &draws)
+		rest = t.s.draw(row, rest, now, &draws)
 		if !p.hard && soft == 0 {
 			soft = row
 		}
@@ -95,7 +95,7 @@ func (t *turn) planBurn(
 		draws = append(draws, draw{Pool: soft, Amount: rest})
 		rest = decimal.Decimal{}
 	}
-	t.m.scratch.draws = draws
+	t.moves.draws = draws
 	if rest.Sign() > 0 && !c.fallback {
 		return b, engine.OutcomeCreditsEmpty
 	}
@@ -103,7 +103,7 @@ func (t *turn) planBurn(
 }
 
 // burn carries out what planBurn decided at the same instant. The customer's lock is held.
-func (t *turn) burn(at place, b *burning, now int64) {
+func (t *burner) burn(at place, b *burning, now int64) {
 	t.take(b.draws, now)
 	for first := 0; first < len(b.draws); {
 		pool, end := b.draws[first].Pool, first
@@ -117,17 +117,17 @@ func (t *turn) burn(at place, b *burning, now int64) {
 }
 
 // take lets grants pay. The customer's lock is held.
-func (t *turn) take(draws []draw, now int64) {
+func (t *burner) take(draws []draw, now int64) {
 	for i := range draws {
 		d := &draws[i]
 		t.expire(d.Pool, now)
-		p := t.pools.Write(d.Pool)
+		p := t.s.pools.Write(d.Pool)
 		p.consumed = more(p.consumed, d.Amount)
 		if d.Grant == 0 {
 			p.overdraft = more(p.overdraft, d.Amount)
 			continue
 		}
-		g := t.grants.Write(d.Grant)
+		g := t.s.grants.Write(d.Grant)
 		if g.Remaining = credit.Less(g.Remaining, d.Amount); g.Remaining.IsZero() {
 			t.prune(d.Pool)
 		}
@@ -137,17 +137,17 @@ func (t *turn) take(draws []draw, now int64) {
 // giveBack undoes take: credits return to the grants that paid; an overdraft is paid first. A pool
 // that is archived keeps what it has. It returns what came to grants that are over: for lose, once
 // the return is booked. The customer's lock is held.
-func (t *turn) giveBack(draws []draw, now int64) (lost []draw) {
+func (t *burner) giveBack(draws []draw, now int64) (lost []draw) {
 	for i := range draws {
 		d := &draws[i]
 		t.expire(d.Pool, now)
-		p := t.pools.Write(d.Pool)
+		p := t.s.pools.Write(d.Pool)
 		if p.archived {
 			continue
 		}
 		p.consumed = credit.Less(p.consumed, d.Amount)
 		if d.Grant != 0 {
-			g := t.grants.Write(d.Grant)
+			g := t.s.grants.Write(d.Grant)
 			if g.Expired(now) && g.end == grantOpen {
 				g.end = grantExpired
 			}
@@ -167,10 +167,10 @@ func (t *turn) giveBack(draws []draw, now int64) (lost []draw) {
 
 // lose lets credits that came back to grants which are over go where those have gone: they expire,
 // or are reversed, at once.
-func (t *turn) lose(lost []draw, now int64) {
+func (t *burner) lose(lost []draw, now int64) {
 	for i := range lost {
 		d := &lost[i]
-		g, p := t.grants.Read(d.Grant), t.pools.Write(d.Pool)
+		g, p := t.s.grants.Read(d.Grant), t.s.pools.Write(d.Pool)
 		x := transaction{
 			pool: d.Pool, kind: transactionExpiration, amount: d.Amount, grant: d.Grant,
 			subscription: g.subscription, createdAt: now,
@@ -187,25 +187,25 @@ func (t *turn) lose(lost []draw, now int64) {
 
 // returnTo puts credits back into the grant that paid them. Where none did (an overdraft, which
 // later grants have paid meanwhile), they become a grant of their own.
-func (t *turn) returnTo(d *draw, left decimal.Decimal, now int64) {
+func (t *burner) returnTo(d *draw, left decimal.Decimal, now int64) {
 	row := d.Grant
 	if row == 0 {
 		var g *grant
-		row, g = t.grants.Append()
-		p := t.pools.Read(d.Pool)
+		row, g = t.s.grants.Append()
+		p := t.s.pools.Read(d.Pool)
 		*g = grant{
 			Grant: credit.Grant{
 				ID: creditID("refund", p.id, uint64(row)), CreatedAt: now, Priority: p.priority,
 			}, amount: left, pool: d.Pool, kind: GrantRefund, returned: true,
 		}
 	}
-	g := t.grants.Write(row)
+	g := t.s.grants.Write(row)
 	g.Remaining = more(g.Remaining, left)
 	t.link(row)
 }
 
 // bookUsage books what usage took from a pool: one transaction per feature, subscription and day.
-func (t *turn) bookUsage(at place, pool uint32, amount decimal.Decimal, now int64) {
+func (t *burner) bookUsage(at place, pool uint32, amount decimal.Decimal, now int64) {
 	x := transaction{
 		pool: pool, kind: transactionConsumption, amount: amount, createdAt: now,
 		subscription: at.subscription, feature: at.feature.feature,
@@ -214,15 +214,15 @@ func (t *turn) bookUsage(at place, pool uint32, amount decimal.Decimal, now int6
 		t.book(&x, transactionText{})
 		return
 	}
-	c := t.covers.Write(t.coverOf(at.counter))
+	c := t.s.covers.Write(t.coverOf(at.counter))
 	if c.transaction != 0 {
-		x := t.transactions.Read(c.transaction)
+		x := t.s.transactions.Read(c.transaction)
 		if x.kind == transactionConsumption && x.pool == pool &&
 			x.subscription == at.subscription && x.feature == at.feature.feature &&
 			sameDay(x.createdAt, now) {
 			if sum, ok := x.amount.Add(amount); ok {
-				p := t.pools.Write(pool)
-				x = t.transactions.Write(c.transaction)
+				p := t.s.pools.Write(pool)
+				x = t.s.transactions.Write(c.transaction)
 				x.amount, x.balance, x.updatedAt = sum, p.balance(), now
 				p.modifiedAt = now
 				t.moved(pool)
@@ -254,31 +254,31 @@ var coverCodec = page.Codec[cover]{
 }
 
 // coverWith finds a counter's cover; 0 when it has none.
-func (s *state) coverWith(counter uint32) uint32 {
+func (s *vault) coverWith(counter uint32) uint32 {
 	return s.coverByCounter.Find(rowHash(counter), func(row uint32) bool {
 		return s.covers.Read(row).counter == counter
 	})
 }
 
 // coverOf finds or makes a counter's cover. The customer's lock is held.
-func (t *turn) coverOf(counter uint32) uint32 {
-	row := t.coverWith(counter)
+func (t *burner) coverOf(counter uint32) uint32 {
+	row := t.s.coverWith(counter)
 	if row == 0 {
 		var c *cover
-		row, c = t.covers.Append()
+		row, c = t.s.covers.Append()
 		c.counter = counter
-		t.coverByCounter.Insert(rowHash(counter), row)
+		t.s.coverByCounter.Insert(rowHash(counter), row)
 	}
 	return row
 }
 
 // cover counts units of a counter as paid by credits: of its used, or where ahead is set, of its
 // next. Units < 0 uncount. The customer's lock is held.
-func (t *turn) cover(counter uint32, units decimal.Decimal, ahead bool) {
+func (t *burner) cover(counter uint32, units decimal.Decimal, ahead bool) {
 	if units.IsZero() {
 		return
 	}
-	c := t.covers.Write(t.coverOf(counter))
+	c := t.s.covers.Write(t.coverOf(counter))
 	if ahead {
 		c.next = more(c.next, units)
 	} else {
@@ -290,7 +290,7 @@ func (t *turn) cover(counter uint32, units decimal.Decimal, ahead bool) {
 
 // covered is how many units of a counter's used and next credits have paid: what is billed is the
 // counter less these.
-func (s *state) covered(counter uint32) (used, next decimal.Decimal) {
+func (s *vault) covered(counter uint32) (used, next decimal.Decimal) {
 	if row := s.coverWith(counter); row != 0 {
 		c := s.covers.Read(row)
 		return c.used, c.next
@@ -306,7 +306,7 @@ type purse struct {
 }
 
 // purse must be called under the customer's lock.
-func (s *state) purse(customer uint32, at place, now int64) (u purse) {
+func (s *vault) purse(customer uint32, at place, now int64) (u purse) {
 	var room [MaxPools]uint32
 	for _, row := range s.poolsOf(customer, at.feature.credits.pool, room[:0]) {
 		p := s.pools.Read(row)
@@ -338,14 +338,14 @@ func (u *purse) coverable(units decimal.Decimal, c *featureCredits) decimal.Deci
 	return credit.Covered(units, credit.Less(need, decimal.Min(need, u.balance)), c.weight)
 }
 
-// empty reports whether neither credits nor a price pay for the units that are asked for; nothing
-// in particular when there are none.
-func (u *purse) empty(q *CheckQuery, c *featureCredits) bool {
+// empty reports whether neither credits nor a price pay for units; of 0 units, for nothing in
+// particular.
+func (u *purse) empty(units decimal.Decimal, c *featureCredits) bool {
 	if c.fallback || u.endless {
 		return false
 	}
-	if q.Track && q.Units.Sign() > 0 {
-		return u.coverable(q.Units, c).Less(q.Units)
+	if units.Sign() > 0 {
+		return u.coverable(units, c).Less(units)
 	}
 	return u.balance.Sign() <= 0
 }

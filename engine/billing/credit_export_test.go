@@ -74,7 +74,7 @@ func CheckCredits(m *Machine) error {
 // turnNow is a turn between entries, for tests of what the lifecycle calls.
 func turnNow(m *Machine) *turn {
 	s := m.state.Load()
-	return &turn{Turn: machine.Turn{Stamp: s.log.Stamp()}, state: s, m: m}
+	return ptr(m.turn(machine.Turn{Stamp: s.log.Stamp()}, s))
 }
 
 // EndCreditPeriod ends a subscription's period and begins the next.
@@ -100,7 +100,7 @@ type Burnt struct {
 
 // LastBurn reads the newest usage record.
 func LastBurn(m *Machine) *Burnt {
-	e := &m.scratch.entry
+	e := &m.scratch.usage
 	var paid drawList
 	if err := wire.Decode(e.Draws, &paid); err != nil {
 		panic(err)
@@ -183,7 +183,7 @@ var PoolFrauds = map[string]func(*Machine){
 
 // WithPools bounds how many transactions and traces a pool of the machine keeps in memory.
 func WithPools(c Config, newest, traces uint32) Config {
-	c.creditBounds = creditBounds{newest, traces}
+	c.credits = creditBounds{newest, traces}
 	return c
 }
 

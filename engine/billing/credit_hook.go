@@ -12,7 +12,7 @@ import (
 // with the customer's lock held.
 
 // creditsAtPeriodStart grants what the subscription's plan version allocates to a period.
-func (t *turn) creditsAtPeriodStart(subscription uint32, at int64) {
+func (t *burner) creditsAtPeriodStart(subscription uint32, at int64) {
 	v := t.versionOf(subscription)
 	for i := range v.allocations {
 		t.allocate(subscription, &v.allocations[i], v.allocations[i].Amount, at)
@@ -21,7 +21,7 @@ func (t *turn) creditsAtPeriodStart(subscription uint32, at int64) {
 
 // creditsAtUpgrade grants, pool by pool, what the subscription's plan version allocates more than
 // the one it came from.
-func (t *turn) creditsAtUpgrade(subscription uint32, from *planVersion, at int64) {
+func (t *burner) creditsAtUpgrade(subscription uint32, from *planVersion, at int64) {
 	v := t.versionOf(subscription)
 	for i := range v.allocations {
 		a := &v.allocations[i]
@@ -38,11 +38,11 @@ func (t *turn) creditsAtUpgrade(subscription uint32, from *planVersion, at int64
 }
 
 // creditsAtPeriodEnd lets the pools that the subscription's plan version allocates to roll over.
-func (t *turn) creditsAtPeriodEnd(subscription uint32, at int64) {
+func (t *burner) creditsAtPeriodEnd(subscription uint32, at int64) {
 	v := t.versionOf(subscription)
-	customer := t.subscriptions.Read(subscription).customer
+	customer := t.s.subscriptions.Read(subscription).customer
 	for i := range v.allocations {
-		if row := poolCalled(t.state, customer, v.allocations[i].Pool); row != 0 {
+		if row := poolCalled(t.s, customer, v.allocations[i].Pool); row != 0 {
 			t.expire(row, at)
 			t.rollOver(row, subscription, at)
 			t.foldPool(row)
@@ -50,14 +50,14 @@ func (t *turn) creditsAtPeriodEnd(subscription uint32, at int64) {
 	}
 }
 
-func (t *turn) versionOf(subscription uint32) *planVersion {
-	b := t.subscriptions.Read(subscription)
-	return t.environment(t.customers.Read(b.customer).env).catalog.Load().version(b.version)
+func (t *burner) versionOf(subscription uint32) *planVersion {
+	b := t.s.subscriptions.Read(subscription)
+	return t.s.environment(t.s.customers.Read(b.customer).env).catalog.Load().version(b.version)
 }
 
 // poolCalled is the oldest of the customer's pools of a name that are not archived: the one that
 // plans grant to; 0 when there is none.
-func poolCalled(s *state, customer uint32, name string) uint32 {
+func poolCalled(s *vault, customer uint32, name string) uint32 {
 	key := poolNamed(name)
 	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
 		if p := s.pools.Read(row); p.name == key && !p.archived {
@@ -70,7 +70,7 @@ func poolCalled(s *state, customer uint32, name string) uint32 {
 // allocatable reports whether a customer has room for what a plan version allocates: for the pools
 // that it makes, and for the amounts. subscribable and changeTo ask, for commands and previews.
 // At a period's end nobody can be refused: allocate notes what it could not grant then.
-func allocatable(s *state, customer uint32, v *planVersion) engine.Outcome {
+func allocatable(s *vault, customer uint32, v *planVersion) engine.Outcome {
 	made := 0
 	for i := range v.allocations {
 		row := poolCalled(s, customer, v.allocations[i].Pool)
@@ -88,9 +88,9 @@ func allocatable(s *state, customer uint32, v *planVersion) engine.Outcome {
 
 // notGranted notes that a plan's credits could not be granted, and why, among the changes that
 // operators read.
-func (t *turn) notGranted(b *subscription, a *CreditAllocationDocument, why string) {
+func (t *burner) notGranted(b *subscription, a *CreditAllocationDocument, why string) {
 	t.note(change{
-		Env: t.customers.Read(b.customer).env, Actor: "engine", Action: "credits.not-granted",
+		Env: t.s.customers.Read(b.customer).env, Actor: "engine", Action: "credits.not-granted",
 		Subject: uuidText(b.id), Values: []FieldChange{
 			{"pool", "", a.Pool}, {"amount", "", a.Amount.String()}, {"reason", "", why},
 		},
@@ -100,25 +100,25 @@ func (t *turn) notGranted(b *subscription, a *CreditAllocationDocument, why stri
 // allocate grants an amount to the pool of an allocation, which it makes where there is none. Where
 // the customer has as many pools as one may have, or the pool is full to the range of numbers, it
 // grants nothing and notes it.
-func (t *turn) allocate(
+func (t *burner) allocate(
 	subscription uint32, a *CreditAllocationDocument, amount decimal.Decimal, at int64,
 ) {
-	b := t.subscriptions.Whole(subscription)
-	row := poolCalled(t.state, b.customer, a.Pool)
+	b := t.s.subscriptions.Whole(subscription)
+	row := poolCalled(t.s, b.customer, a.Pool)
 	if row == 0 {
 		if row = t.allocatedPool(&b, a, at); row == 0 {
 			t.notGranted(&b, a, "the customer has as many pools as one may have")
 			return
 		}
 	}
-	if _, ok := t.pools.Read(row).granted.Add(amount); !ok {
+	if _, ok := t.s.pools.Read(row).granted.Add(amount); !ok {
 		t.notGranted(&b, a, "the pool has granted as much as numbers reach")
 		return
 	}
-	t.spend(4 + int(t.pools.Read(row).grants)/4)
+	t.spend(4 + int(t.s.pools.Read(row).grants)/4)
 	t.expire(row, at)
 	g := grant{Grant: credit.Grant{
-		ID:        creditID("allocation", t.pools.Read(row).id, uint64(t.grants.Len())+1),
+		ID:        creditID("allocation", t.s.pools.Read(row).id, uint64(t.s.grants.Len())+1),
 		Remaining: amount, Priority: int32(a.Priority), CreatedAt: at,
 	}, amount: amount, pool: row, subscription: subscription, kind: GrantPlanIncluded}
 	if a.ExpiresAfterDays != 0 {
@@ -129,13 +129,13 @@ func (t *turn) allocate(
 }
 
 // allocatedPool makes the pool that an allocation describes.
-func (t *turn) allocatedPool(b *subscription, a *CreditAllocationDocument, at int64) uint32 {
-	if t.poolRoom(b.customer) < 1 {
+func (t *burner) allocatedPool(b *subscription, a *CreditAllocationDocument, at int64) uint32 {
+	if t.s.poolRoom(b.customer) < 1 {
 		return 0
 	}
 	policy, _ := credit.PolicyOf(a.RolloverPolicy)
 	return t.addPool(&pool{
-		id: creditID("pool", b.id, uint64(t.pools.Len())+1), customer: b.customer,
+		id: creditID("pool", b.id, uint64(t.s.pools.Len())+1), customer: b.customer,
 		name: poolNamed(a.Pool), createdAt: at, modifiedAt: at, priority: int32(a.Priority),
 		policy: policy, hard: a.HardLimit, hasCap: a.HasCap, rolloverCap: a.RolloverCap,
 	}, &poolText{Name: a.Pool, Denomination: a.Denomination, Currency: a.Currency})
@@ -144,11 +144,11 @@ func (t *turn) allocatedPool(b *subscription, a *CreditAllocationDocument, at in
 // rollOver ends a subscription's period in a pool: the policy says how much stays of what the plan
 // gave. What other subscriptions granted has periods of its own, and what was bought, given or
 // refunded lives until its own expiry. What would burn last is cut first.
-func (t *turn) rollOver(row, subscription uint32, at int64) {
-	p := t.pools.Read(row)
+func (t *burner) rollOver(row, subscription uint32, at int64) {
+	p := t.s.pools.Read(row)
 	var balance decimal.Decimal
 	var planned []uint32 // in burn order
-	for row, g := range t.grantsOf(p) {
+	for row, g := range t.s.grantsOf(p) {
 		if g.fromPlan() && (g.subscription == 0 || g.subscription == subscription) {
 			balance, planned = more(balance, g.Remaining), append(planned, row)
 		}
@@ -159,7 +159,7 @@ func (t *turn) rollOver(row, subscription uint32, at int64) {
 	kept, lost := p.policy.Keep(balance, p.rolloverCap)
 	left := lost
 	for _, row := range slices.Backward(planned) {
-		w := t.grants.Write(row)
+		w := t.s.grants.Write(row)
 		gone := decimal.Min(w.Remaining, left)
 		left = credit.Less(left, gone)
 		if w.Remaining = credit.Less(w.Remaining, gone); w.Remaining.IsZero() {
@@ -171,7 +171,7 @@ func (t *turn) rollOver(row, subscription uint32, at int64) {
 	}
 	t.prune(row)
 	if !lost.IsZero() {
-		w := t.pools.Write(row)
+		w := t.s.pools.Write(row)
 		w.expired = more(w.expired, lost)
 		t.book(&transaction{
 			pool: row, kind: transactionExpiration, amount: lost, subscription: subscription,
@@ -204,7 +204,7 @@ type recredit struct {
 // planCorrection decides what becomes of an event's credits when its units do; 0 units void it. It
 // changes nothing. place is where the event counted. Units that credits did not pay go first, then
 // what was drawn last.
-func (t *turn) planCorrection(
+func (t *burner) planCorrection(
 	customer uint32, at place, was burnt, units decimal.Decimal, now int64,
 ) (r recredit, outcome engine.Outcome) {
 	r.now = burnt{units: units, draws: was.draws, covered: was.covered}
@@ -252,12 +252,12 @@ func (was *burnt) trim(
 
 // correctCredits carries out what planCorrection decided. The event's part of the counter's cover
 // is the caller's to change: by r.now.covered less what was covered before.
-func (t *turn) correctCredits(at place, r *recredit, now int64) {
+func (t *burner) correctCredits(at place, r *recredit, now int64) {
 	lost := t.giveBack(r.back, now)
 	done := map[uint32]bool{}
 	for i := range r.back {
 		row := r.back[i].Pool
-		if done[row] || t.pools.Read(row).archived {
+		if done[row] || t.s.pools.Read(row).archived {
 			continue
 		}
 		done[row] = true

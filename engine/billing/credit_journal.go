@@ -101,52 +101,52 @@ var archiveCodec = page.Codec[archive]{
 }
 
 // noteMovement writes a booked transaction to the journal, for VerifyPools.
-func (t *turn) noteMovement(x *transaction) {
+func (t *burner) noteMovement(x *transaction) {
 	if x.kind == transactionConsumption {
 		return // events have it in their records
 	}
 	t.keepFact(&fact{
-		Kind: factCredits, At: x.createdAt, Customer: t.pools.Read(x.pool).customer,
+		Kind: factCredits, At: x.createdAt, Customer: t.s.pools.Read(x.pool).customer,
 		Credits: creditFact{Pool: x.pool, Grant: x.grant, Kind: x.kind, Amount: x.amount},
 	})
 }
 
 // transactionRow is a row for a pool's next transaction. When there are enough of them, the oldest
 // leave memory. The customer's lock is held.
-func (t *turn) transactionRow(pool uint32) (row uint32) {
-	if t.pools.Read(pool).transactions >= t.m.config.newest()+evictedAtOnce {
+func (t *burner) transactionRow(pool uint32) (row uint32) {
+	if t.s.pools.Read(pool).transactions >= t.bounds.newest()+evictedAtOnce {
 		t.evict(pool)
 	}
-	a := t.archives.Write(pool)
+	a := t.s.archives.Write(pool)
 	if row = a.free; row != 0 {
-		a.free = t.transactions.Read(row).next
+		a.free = t.s.transactions.Read(row).next
 		return row
 	}
-	row, _ = t.transactions.Append()
-	t.transactionTexts.Append()
+	row, _ = t.s.transactions.Append()
+	t.s.transactionTexts.Append()
 	return row
 }
 
 // evict takes a chunk of a pool's oldest transactions out of memory, and notes where it is.
-func (t *turn) evict(pool uint32) {
+func (t *burner) evict(pool uint32) {
 	t.spend(evictedAtOnce)
-	p, a := t.pools.Write(pool), t.archives.Write(pool)
+	p, a := t.s.pools.Write(pool), t.s.archives.Write(pool)
 	f := fact{
 		Kind: factArchive, At: t.Stamp, Customer: p.customer,
 		Archive: archiveFact{Pool: pool, Previous: a.rows},
 	}
-	left := chunk{pool: pool, number: chunkNumber(t.transactions.Read(p.firstTransaction).sequence)}
+	left := chunk{pool: pool, number: chunkNumber(t.s.transactions.Read(p.firstTransaction).sequence)}
 	for range evictedAtOnce {
 		row := p.firstTransaction
-		held := t.heldTransaction(row)
-		p.firstTransaction, p.transactions = t.transactions.Read(row).next, p.transactions-1
+		held := t.s.heldTransaction(row)
+		p.firstTransaction, p.transactions = t.s.transactions.Read(row).next, p.transactions-1
 		f.Archive.Rows = append(f.Archive.Rows, held)
 		if held.reversed {
 			left.reversed |= chunkBit(held.sequence)
 		}
-		t.transactionByID.Remove(t.idHash(&held.id), row)
-		*t.transactions.Write(row) = transaction{pool: pool, next: a.free}
-		t.transactionTexts.Write(row).Data = ""
+		t.s.transactionByID.Remove(t.s.idHash(&held.id), row)
+		*t.s.transactions.Write(row) = transaction{pool: pool, next: a.free}
+		t.s.transactionTexts.Write(row).Data = ""
 		a.free = row
 		t.trace(&held)
 	}
@@ -157,7 +157,7 @@ func (t *turn) evict(pool uint32) {
 }
 
 // heldTransaction copies a transaction out of memory.
-func (s *state) heldTransaction(row uint32) archivedTransaction {
+func (s *vault) heldTransaction(row uint32) archivedTransaction {
 	var words transactionText
 	decodeText(s.transactionTexts.Read(row).Data, &words)
 	held := archivedTransaction{*s.transactions.Read(row), words}

@@ -80,7 +80,7 @@ func chunkHash(pool, number uint32) uint64 {
 }
 
 // chunkOf finds the chunk that has a pool's transaction; 0 where that is in memory.
-func (s *state) chunkOf(pool, sequence uint32) uint32 {
+func (s *vault) chunkOf(pool, sequence uint32) uint32 {
 	number := chunkNumber(sequence)
 	return s.chunkByPool.Find(chunkHash(pool, number), func(row uint32) bool {
 		c := s.chunks.Read(row)
@@ -88,57 +88,57 @@ func (s *state) chunkOf(pool, sequence uint32) uint32 {
 	})
 }
 
-func (t *turn) addChunk(c *chunk) {
-	row, r := t.chunks.Append()
+func (t *burner) addChunk(c *chunk) {
+	row, r := t.s.chunks.Append()
 	*r = *c
-	t.chunkByPool.Insert(chunkHash(c.pool, c.number), row)
+	t.s.chunkByPool.Insert(chunkHash(c.pool, c.number), row)
 	t.Fold(uint64(row) ^ c.reversed)
 }
 
 // reversedSince reports whether a transaction was reversed, though the journal's record of it may
 // say otherwise.
-func (s *state) reversedSince(x *transaction) bool {
+func (s *vault) reversedSince(x *transaction) bool {
 	row := s.chunkOf(x.pool, x.sequence)
 	return x.reversed || row != 0 && s.chunks.Read(row).reversed&chunkBit(x.sequence) != 0
 }
 
 // setReversed notes that a transaction that has left memory is reversed. The customer's lock is
 // held.
-func (t *turn) setReversed(x *transaction) {
-	row := t.chunkOf(x.pool, x.sequence)
-	c := t.chunks.Write(row)
+func (t *burner) setReversed(x *transaction) {
+	row := t.s.chunkOf(x.pool, x.sequence)
+	c := t.s.chunks.Write(row)
 	c.reversed |= chunkBit(x.sequence)
 	t.Fold(uint64(row) ^ c.reversed)
 }
 
 // traceWith finds the trace of a transaction by its UUID; 0 when there is none. Rows of traces are
 // used again, so only Apply may ask, or who holds its lock.
-func (s *state) traceWith(id *[16]byte) uint32 {
+func (s *vault) traceWith(id *[16]byte) uint32 {
 	return s.traceByID.Find(s.idHash(id), func(row uint32) bool {
 		return s.traces.Read(row).id == *id
 	})
 }
 
 // trace keeps the trace of a transaction that leaves memory, where it has to be found by its id.
-func (t *turn) trace(held *archivedTransaction) {
+func (t *burner) trace(held *archivedTransaction) {
 	if held.kind != transactionDeduction && held.kind != transactionReversal {
 		return
 	}
-	row := t.freeTrace
+	row := t.s.freeTrace
 	if row != 0 {
-		t.freeTrace = t.traces.Read(row).next
+		t.s.freeTrace = t.s.traces.Read(row).next
 	} else {
-		row, _ = t.traces.Append()
+		row, _ = t.s.traces.Append()
 	}
-	*t.traces.Write(row) = trace{
+	*t.s.traces.Write(row) = trace{
 		id: held.id, pool: held.pool, sequence: held.sequence, sum: archivedSum(held),
 	}
-	t.traceByID.Insert(t.idHash(&held.id), row)
-	a := t.archives.Write(held.pool)
+	t.s.traceByID.Insert(t.s.idHash(&held.id), row)
+	a := t.s.archives.Write(held.pool)
 	if a.firstTrace == 0 {
 		a.firstTrace = row
 	} else {
-		t.traces.Write(a.lastTrace).next = row
+		t.s.traces.Write(a.lastTrace).next = row
 	}
 	a.lastTrace = row
 	a.traces++
@@ -150,43 +150,43 @@ func archivedSum(held *archivedTransaction) uint32 {
 }
 
 // dropTraces forgets traces of a pool that are old enough: at most two chunks of them at a time.
-func (t *turn) dropTraces(pool uint32) {
-	a := t.archives.Write(pool)
+func (t *burner) dropTraces(pool uint32) {
+	a := t.s.archives.Write(pool)
 	for range 2 * evictedAtOnce {
 		row := a.firstTrace
 		if row == 0 {
 			return
 		}
 		age := t.traceAge(row)
-		if age < ReversalMS && (a.traces <= t.m.config.traces() || age < RequestRetentionMS) {
+		if age < ReversalMS && (a.traces <= t.bounds.traces() || age < RequestRetentionMS) {
 			return
 		}
-		x := t.traces.Write(row)
-		t.traceByID.Remove(t.idHash(&x.id), row)
+		x := t.s.traces.Write(row)
+		t.s.traceByID.Remove(t.s.idHash(&x.id), row)
 		a.firstTrace = x.next
 		a.traces--
-		*x = trace{next: t.freeTrace}
-		t.freeTrace = row
+		*x = trace{next: t.s.freeTrace}
+		t.s.freeTrace = row
 	}
 }
 
 // traceAge is how long ago, in log time, a transaction has left memory.
-func (t *turn) traceAge(row uint32) int64 {
-	x := t.traces.Read(row)
-	return t.Stamp - t.chunks.Read(t.chunkOf(x.pool, x.sequence)).place.At
+func (t *burner) traceAge(row uint32) int64 {
+	x := t.s.traces.Read(row)
+	return t.Stamp - t.s.chunks.Read(t.s.chunkOf(x.pool, x.sequence)).place.At
 }
 
 // deductionsFull reports whether a pool keeps as many traces as it may, and that a repeated request
 // may still ask for the oldest of them.
-func (t *turn) deductionsFull(pool uint32) bool {
-	a := t.archives.Read(pool)
-	return a.traces >= t.m.config.traces() && t.traceAge(a.firstTrace) < RequestRetentionMS
+func (t *burner) deductionsFull(pool uint32) bool {
+	a := t.s.archives.Read(pool)
+	return a.traces >= t.bounds.traces() && t.traceAge(a.firstTrace) < RequestRetentionMS
 }
 
 // leftReply is the outcome of a repeated command whose transaction has left memory: the proposer
 // reads it with LeftTransaction.
-func (t *turn) leftReply(env uint32, row uint32) engine.Outcome {
-	if t.customers.Read(t.pools.Read(t.traces.Read(row).pool).customer).env != env {
+func (t *burner) leftReply(env uint32, row uint32) engine.Outcome {
+	if t.s.customers.Read(t.s.pools.Read(t.s.traces.Read(row).pool).customer).env != env {
 		return engine.OutcomeIDsContradict
 	}
 	return engine.OutcomeTransactionLeft
@@ -253,8 +253,8 @@ func (m *Machine) leftTransaction(
 
 // brought is a transaction that a command has brought from the journal, if that is what its trace
 // says.
-func (t *turn) brought(row uint32, record []byte) (held archivedTransaction, ok bool) {
-	x := t.traces.Read(row)
+func (t *burner) brought(row uint32, record []byte) (held archivedTransaction, ok bool) {
+	x := t.s.traces.Read(row)
 	if len(record) == 0 || wire.Decode(record, &held) != nil {
 		return held, false
 	}

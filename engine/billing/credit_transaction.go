@@ -78,8 +78,8 @@ type transactionText struct {
 }
 
 // book adds a transaction to its pool, whose totals it follows. The customer's lock is held.
-func (t *turn) book(x *transaction, words transactionText) (row uint32) {
-	p := t.pools.Write(x.pool)
+func (t *burner) book(x *transaction, words transactionText) (row uint32) {
+	p := t.s.pools.Write(x.pool)
 	p.sequence++
 	x.sequence, x.balance, x.updatedAt, x.next = p.sequence, p.balance(), x.createdAt, 0
 	if x.id == ([16]byte{}) {
@@ -87,24 +87,24 @@ func (t *turn) book(x *transaction, words transactionText) (row uint32) {
 	}
 	p.modifiedAt = max(p.modifiedAt, x.createdAt)
 	row = t.transactionRow(x.pool)
-	*t.transactions.Write(row) = *x
-	t.transactionTexts.Write(row).Data = string(wire.Encode(nil, &words))
+	*t.s.transactions.Write(row) = *x
+	t.s.transactionTexts.Write(row).Data = string(wire.Encode(nil, &words))
 	if p.lastTransaction == 0 {
 		p.firstTransaction = row
 	} else {
-		t.transactions.Write(p.lastTransaction).next = row
+		t.s.transactions.Write(p.lastTransaction).next = row
 	}
 	p.lastTransaction = row
 	p.transactions++
 	t.moved(x.pool)
-	t.transactionByID.Insert(t.idHash(&x.id), row)
+	t.s.transactionByID.Insert(t.s.idHash(&x.id), row)
 	t.noteMovement(x)
 	return row
 }
 
 // transactionWith finds a transaction by its UUID; 0 when there is none. Rows of transactions are
 // used again, so only Apply may ask, or who holds its lock.
-func (s *state) transactionWith(id *[16]byte) uint32 {
+func (s *vault) transactionWith(id *[16]byte) uint32 {
 	return s.transactionByID.Find(s.idHash(id), func(row uint32) bool {
 		return s.transactions.Read(row).id == *id
 	})
@@ -118,34 +118,34 @@ type poolCommand struct {
 }
 
 // poolFor finds the pool of a command. Row 0: outcome says why there is nothing left to do.
-func (t *turn) poolFor(c poolCommand) (e *environment, row uint32, outcome engine.Outcome) {
-	if e = t.environment(c.env); e == nil {
+func (t *burner) poolFor(c poolCommand) (e *environment, row uint32, outcome engine.Outcome) {
+	if e = t.s.environment(c.env); e == nil {
 		return nil, 0, engine.OutcomeAccountUnknown
 	}
-	if done := t.transactionWith(&c.id); done != 0 {
-		x := t.transactions.Read(done)
-		p := t.pools.Read(x.pool)
-		if x.kind != c.kind || p.id != c.pool || t.customers.Read(p.customer).env != c.env {
+	if done := t.s.transactionWith(&c.id); done != 0 {
+		x := t.s.transactions.Read(done)
+		p := t.s.pools.Read(x.pool)
+		if x.kind != c.kind || p.id != c.pool || t.s.customers.Read(p.customer).env != c.env {
 			return e, 0, engine.OutcomeIDsContradict
 		}
 		t.replied(done)
 		return e, 0, engine.OutcomeDone
 	}
-	if row = t.traceWith(&c.id); row != 0 {
-		if t.pools.Read(t.traces.Read(row).pool).id != c.pool {
+	if row = t.s.traceWith(&c.id); row != 0 {
+		if t.s.pools.Read(t.s.traces.Read(row).pool).id != c.pool {
 			return e, 0, engine.OutcomeIDsContradict
 		}
 		return e, 0, t.leftReply(c.env, row)
 	}
-	if row = t.poolIn(c.env, &c.pool); row == 0 {
+	if row = t.s.poolIn(c.env, &c.pool); row == 0 {
 		return e, 0, engine.OutcomePoolUnknown
 	}
 	return e, row, engine.OutcomeNone
 }
 
 // replied makes a transaction the command's reply.
-func (t *turn) replied(row uint32) {
-	t.Answer(&TransactionReply{t.transactionView(ptr(t.heldTransaction(row)))})
+func (t *burner) replied(row uint32) {
+	t.Answer(&TransactionReply{t.s.transactionView(ptr(t.s.heldTransaction(row)))})
 }
 
 // DeductCredits takes credits out of a pool, in burn order: all of them, or none. A transaction of

@@ -122,7 +122,7 @@ var customerCodec = page.Codec[customer]{
 // customers each is a cache miss. Whatever changes the two in a subscription calls it; the
 // customer's lock is held. A query for which advance says otherwise than the stored subscription
 // must not go by the hint.
-func (s *state) hint(row uint32, b *subscription) {
+func (s *book) hint(row uint32, b *subscription) {
 	if c := s.customers.Write(b.customer); c.firstSubscription == row {
 		c.hintVersion, c.hintCounter = b.version, b.firstCounter
 	}
@@ -145,7 +145,7 @@ type profile struct {
 func (p *profile) gone() bool { return p.ArchivedAt != 0 || p.ErasedAt != 0 }
 
 // profile decodes a customer's profile. Readers hold the customer's lock.
-func (s *state) profile(row uint32) (p profile) {
+func (s *book) profile(row uint32) (p profile) {
 	if err := wire.Decode([]byte(s.profiles.Read(row).Data), &p); err != nil {
 		panic("billing: profile in memory does not decode: " + err.Error())
 	}
@@ -153,14 +153,14 @@ func (s *state) profile(row uint32) (p profile) {
 }
 
 // externalID returns the caller's identifier of a customer. It takes no lock: it never changes.
-func (s *state) externalID(c *customer) []byte {
+func (s *book) externalID(c *customer) []byte {
 	if c.externalLen > 0 {
 		return c.external[:c.externalLen]
 	}
 	return []byte(s.longID(c))
 }
 
-func (s *state) longID(c *customer) string {
+func (s *book) longID(c *customer) string {
 	row := binary.LittleEndian.Uint32(c.external[:])
 	if row == 0 {
 		return ""
@@ -170,7 +170,7 @@ func (s *state) longID(c *customer) string {
 
 // customerNamed finds a customer by the caller's identifier; 0 when there is none. It takes no
 // lock: what it compares never changes.
-func (s *state) customerNamed(env uint32, external []byte) uint32 {
+func (s *book) customerNamed(env uint32, external []byte) uint32 {
 	return s.customerByExternal.Find(s.externalHash(env, external), func(row uint32) bool {
 		c := s.customers.Read(row)
 		if c.env != env {
@@ -184,14 +184,14 @@ func (s *state) customerNamed(env uint32, external []byte) uint32 {
 }
 
 // customerWith finds a customer by its UUID in any environment; 0 when there is none.
-func (s *state) customerWith(id *[16]byte) uint32 {
+func (s *book) customerWith(id *[16]byte) uint32 {
 	return s.customerByID.Find(s.idHash(id), func(row uint32) bool {
 		return s.customers.Read(row).id == *id
 	})
 }
 
 // customerIn finds a customer of one environment by its UUID; 0 when there is none.
-func (s *state) customerIn(env uint32, id *[16]byte) uint32 {
+func (s *book) customerIn(env uint32, id *[16]byte) uint32 {
 	row := s.customerWith(id)
 	if row != 0 && s.customers.Read(row).env != env {
 		return 0
@@ -301,7 +301,7 @@ var balanceCodec = page.Codec[balance]{
 }
 
 // balanceOf finds a customer's balance in a currency; 0 when there is none.
-func (s *state) balanceOf(customer uint32, currency string) (row uint32) {
+func (s *book) balanceOf(customer uint32, currency string) (row uint32) {
 	row = s.customers.Read(customer).firstBalance
 	for row != 0 {
 		b := s.balances.Read(row)
@@ -314,7 +314,7 @@ func (s *state) balanceOf(customer uint32, currency string) (row uint32) {
 }
 
 // credit returns what the customer has to its credit in a currency.
-func (s *state) credit(customer uint32, currency string) decimal.Decimal {
+func (s *book) credit(customer uint32, currency string) decimal.Decimal {
 	if row := s.balanceOf(customer, currency); row != 0 {
 		return s.balances.Read(row).amount
 	}
@@ -322,19 +322,19 @@ func (s *state) credit(customer uint32, currency string) decimal.Decimal {
 }
 
 // setCredit sets a customer's balance. The customer's lock is held.
-func (t *turn) setCredit(customer uint32, currency string, amount decimal.Decimal) {
-	row := t.balanceOf(customer, currency)
+func (t *keeper) setCredit(customer uint32, currency string, amount decimal.Decimal) {
+	row := t.s.balanceOf(customer, currency)
 	if row == 0 {
 		if amount.IsZero() {
 			return
 		}
-		c := t.customers.Write(customer)
+		c := t.s.customers.Write(customer)
 		var b *balance
-		row, b = t.balances.Append()
+		row, b = t.s.balances.Append()
 		*b = balance{customer: customer, next: c.firstBalance}
 		copy(b.currency[:], currency)
 		c.firstBalance = row
 	}
-	t.balances.Write(row).amount = amount
+	t.s.balances.Write(row).amount = amount
 	t.foldDecimal(amount)
 }

@@ -19,13 +19,13 @@ type schedule struct {
 }
 
 // reschedule notes a subscription's next instant.
-func (s *state) reschedule(e *environment, row uint32, at int64) {
+func (s *directory) reschedule(e *environment, row uint32, at int64) {
 	e.dues.Set(&s.schedule.subscriptions, row, at)
 	s.requeue(e)
 }
 
 // reschedulePool notes when the first of a pool's live grants expires.
-func (s *state) reschedulePool(row uint32) {
+func (s *vault) reschedulePool(row uint32) {
 	p, at := s.pools.Read(row), int64(rows.Never)
 	if !p.archived && p.nextExpiry != 0 {
 		at = p.nextExpiry
@@ -36,7 +36,7 @@ func (s *state) reschedulePool(row uint32) {
 }
 
 // requeue notes an environment's next instant, after one of its rows or its clock was moved.
-func (s *state) requeue(e *environment) {
+func (s *directory) requeue(e *environment) {
 	at := min(e.dues.First().At, e.poolDues.First().At)
 	e.due.Store(at)
 	if at != rows.Never {
@@ -56,7 +56,7 @@ func (s *state) requeue(e *environment) {
 
 // dueBy returns the environment in which something is due at a log time: a live one where there is
 // one, then the earliest; nil when nothing is due.
-func (s *state) dueBy(stamp int64) *environment {
+func (s *directory) dueBy(stamp int64) *environment {
 	for _, q := range [...]*rows.Dues{&s.schedule.live, &s.schedule.sandbox} {
 		if first := q.First(); first.At <= stamp {
 			return s.environment(first.Row)

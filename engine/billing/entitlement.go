@@ -84,7 +84,11 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 // judge decides what the reasons before the credits and the limit leave open. u is the purse of a
 // place that is credited.
 func (d *Decision) judge(q *CheckQuery, p place, used decimal.Decimal, u *purse) {
-	if p.credited() && d.Reason == 0 && u.empty(q, &p.feature.credits) {
+	var asked decimal.Decimal
+	if q.Track {
+		asked = q.Units
+	}
+	if p.credited() && d.Reason == 0 && u.empty(asked, &p.feature.credits) {
 		d.Reason = ReasonCreditsEmpty
 	}
 	d.measure(q, p, used)

@@ -41,7 +41,7 @@ type usageEntry struct {
 
 // usagePayload encodes the journal record of an event, in memory that the next one reuses.
 func (t *turn) usagePayload(u *usage) []byte {
-	e := &t.m.scratch.entry
+	e := &t.m.scratch.usage
 	*e = usageEntry{
 		Subscription: u.place.subscription, Feature: u.feature, Outcome: u.outcome,
 		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.Payload,
@@ -287,7 +287,7 @@ func (s *state) auditEvent(item journal.Item) (EventView, error) {
 }
 
 // featureKey is the key of a feature by number; empty when there is none.
-func (s *state) featureKey(env, number uint32) string {
+func (s *directory) featureKey(env, number uint32) string {
 	if e := s.environment(env); e != nil {
 		if f := e.catalog.Load().feature(number); f != nil {
 			return f.document.Key

@@ -58,7 +58,7 @@ func NewCutting(length int) *Machine {
 }
 
 // Work is how many units of work the last entry was.
-func (m *Machine) Work() int { return m.scratch.work }
+func (m *Machine) Work() int { return m.scratch.entry.work }
 
 // EntryWork is how many units an entry may do.
 const EntryWork = entryWork

@@ -104,7 +104,7 @@ type chargeFact struct {
 }
 
 // keepFacts keeps the facts of a ledger that was committed for the entry's record.
-func (t *turn) keepFacts(l *ledger) {
+func (t *runner) keepFacts(l *ledger) {
 	oldest, drafts := l.b.span, l.drafts
 	if len(l.spans) > 0 {
 		oldest = l.spans[0].number
@@ -121,21 +121,21 @@ func (t *turn) keepFacts(l *ledger) {
 }
 
 // keepFact keeps a fact for the entry's record, and returns where it will stand.
-func (t *turn) keepFact(f *fact) chunkPlace {
+func (t *burner) keepFact(f *fact) chunkPlace {
 	f.Position = t.Position
-	r := &t.m.scratch.facts
+	r := &t.moves.facts
 	r.Facts = append(r.Facts, *f)
 	r.size += 60 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles) +
 		160*len(f.Archive.Rows)
 	return chunkPlace{
-		At: f.At, Index: t.Index, Position: uint32(t.m.scratch.records),
+		At: f.At, Index: t.Index, Position: uint32(t.entry.records),
 		Ordinal: uint32(len(r.Facts) - 1),
 	}
 }
 
 // journalFacts appends what an entry noted, as one record behind those of its commands.
 func (m *Machine) journalFacts(index uint64, position uint32) {
-	r := &m.scratch.facts
+	r := &m.scratch.moves.facts
 	if len(r.Facts) == 0 {
 		return
 	}

@@ -212,7 +212,7 @@ func (g *grant) booked() GrantType {
 }
 
 // grantsOf walks a pool's live grants in burn order. The walk may unlink the grant that it is at.
-func (s *state) grantsOf(p *pool) iter.Seq2[uint32, *grant] {
+func (s *vault) grantsOf(p *pool) iter.Seq2[uint32, *grant] {
 	return func(yield func(uint32, *grant) bool) {
 		for row := p.firstGrant; row != 0; {
 			g := s.grants.Read(row)
@@ -226,7 +226,7 @@ func (s *state) grantsOf(p *pool) iter.Seq2[uint32, *grant] {
 }
 
 // burning walks what credit.Burn looks at.
-func (s *state) burning(p *pool) iter.Seq2[uint32, *credit.Grant] {
+func (s *vault) burning(p *pool) iter.Seq2[uint32, *credit.Grant] {
 	return func(yield func(uint32, *credit.Grant) bool) {
 		for row, g := range s.grantsOf(p) {
 			if !yield(row, &g.Grant) {
@@ -238,11 +238,11 @@ func (s *state) burning(p *pool) iter.Seq2[uint32, *credit.Grant] {
 
 // grant adds a grant to its pool and books it. It pays the pool's overdraft first. What expires by
 // then has expired, granted has room for it, and the customer's lock is held.
-func (t *turn) grant(g *grant, note string) (booked uint32) {
-	row, r := t.grants.Append()
+func (t *burner) grant(g *grant, note string) (booked uint32) {
+	row, r := t.s.grants.Append()
 	*r = *g
-	t.grantByID.Insert(t.idHash(&g.ID), row)
-	p := t.pools.Write(g.pool)
+	t.s.grantByID.Insert(t.s.idHash(&g.ID), row)
+	p := t.s.pools.Write(g.pool)
 	p.granted = more(p.granted, g.amount)
 	paid := decimal.Min(p.overdraft, r.Remaining)
 	p.overdraft, r.Remaining = credit.Less(p.overdraft, paid), credit.Less(r.Remaining, paid)
@@ -255,21 +255,21 @@ func (t *turn) grant(g *grant, note string) (booked uint32) {
 }
 
 // grantWith finds a grant by its UUID, which is that of its transaction; 0 when there is none.
-func (s *state) grantWith(id *[16]byte) uint32 {
+func (s *vault) grantWith(id *[16]byte) uint32 {
 	return s.grantByID.Find(s.idHash(id), func(row uint32) bool {
 		return s.grants.Read(row).ID == *id
 	})
 }
 
 // link puts a grant that holds something among its pool's live ones.
-func (t *turn) link(row uint32) {
-	g := t.grants.Write(row)
+func (t *burner) link(row uint32) {
+	g := t.s.grants.Write(row)
 	if g.linked || g.Remaining.Sign() <= 0 {
 		return
 	}
-	p := t.pools.Write(g.pool)
+	p := t.s.pools.Write(g.pool)
 	before := uint32(0)
-	for at, other := range t.grantsOf(p) {
+	for at, other := range t.s.grantsOf(p) {
 		if credit.Compare(&other.Grant, &g.Grant) > 0 {
 			break
 		}
@@ -278,22 +278,22 @@ func (t *turn) link(row uint32) {
 	if before == 0 {
 		g.next, p.firstGrant = p.firstGrant, row
 	} else {
-		b := t.grants.Write(before)
+		b := t.s.grants.Write(before)
 		g.next, b.next = b.next, row
 	}
 	g.linked = true
 	p.grants++
 	if g.ExpiresAt != 0 && (p.nextExpiry == 0 || g.ExpiresAt < p.nextExpiry) {
 		p.nextExpiry = g.ExpiresAt
-		t.reschedulePool(g.pool)
+		t.s.reschedulePool(g.pool)
 	}
 }
 
 // prune unlinks the grants of a pool that hold nothing any more.
-func (t *turn) prune(row uint32) {
-	p := t.pools.Write(row)
+func (t *burner) prune(row uint32) {
+	p := t.s.pools.Write(row)
 	before, next := uint32(0), int64(0)
-	for at, g := range t.grantsOf(p) {
+	for at, g := range t.s.grantsOf(p) {
 		if g.Remaining.Sign() > 0 {
 			before = at
 			if g.ExpiresAt != 0 && (next == 0 || g.ExpiresAt < next) {
@@ -304,39 +304,39 @@ func (t *turn) prune(row uint32) {
 		if before == 0 {
 			p.firstGrant = g.next
 		} else {
-			t.grants.Write(before).next = g.next
+			t.s.grants.Write(before).next = g.next
 		}
-		w := t.grants.Write(at)
+		w := t.s.grants.Write(at)
 		w.next, w.linked = 0, false
 		p.grants--
 	}
 	if p.nextExpiry != next {
 		p.nextExpiry = next
-		t.reschedulePool(row)
+		t.s.reschedulePool(row)
 	}
 }
 
 // expire books what a pool's grants lose by an instant, each at its own. The customer's lock is
 // held. It returns how many grants expired.
-func (t *turn) expire(row uint32, now int64) (count int) {
-	p := t.pools.Read(row)
+func (t *burner) expire(row uint32, now int64) (count int) {
+	p := t.s.pools.Read(row)
 	if p.archived || p.nextExpiry == 0 || now < p.nextExpiry {
 		return 0
 	}
 	var due []uint32
-	for at, g := range t.grantsOf(p) {
+	for at, g := range t.s.grantsOf(p) {
 		if g.Expired(now) {
 			due = append(due, at)
 		}
 	}
 	slices.SortStableFunc(due, func(a, b uint32) int {
-		return cmp.Compare(t.grants.Read(a).ExpiresAt, t.grants.Read(b).ExpiresAt)
+		return cmp.Compare(t.s.grants.Read(a).ExpiresAt, t.s.grants.Read(b).ExpiresAt)
 	})
 	for _, at := range due {
-		g := t.grants.Write(at)
+		g := t.s.grants.Write(at)
 		lost := g.Remaining
 		g.Remaining, g.end = decimal.Decimal{}, grantExpired
-		p := t.pools.Write(row)
+		p := t.s.pools.Write(row)
 		p.expired = more(p.expired, lost)
 		t.book(&transaction{
 			pool: row, kind: transactionExpiration, amount: lost, grant: at,

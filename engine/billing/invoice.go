@@ -8,10 +8,10 @@ type invoiceLines struct {
 }
 
 // append numbers a draft, stores it and adds it to its customer. The customer's lock is held.
-func (t *turn) append(e *environment, d *draft) (row uint32) {
+func (t *runner) append(e *environment, d *draft) (row uint32) {
 	e.invoices++
 	d.number = e.invoices
-	row = t.invoices.Append(&d.invoice)
+	row = t.s.invoices.Append(&d.invoice)
 	lines := invoiceLines{Items: append([]InvoiceItem(nil), d.items...)}
 	for i := range lines.Items {
 		item := &lines.Items[i]
@@ -19,13 +19,13 @@ func (t *turn) append(e *environment, d *draft) (row uint32) {
 			item.PeriodStart, item.PeriodEnd = 0, 0
 		}
 	}
-	_, cold := t.items.Append()
-	cold.Data = t.lines.Of(wire.Encode(nil, &lines))
-	c := t.customers.Write(d.customer)
+	_, cold := t.s.items.Append()
+	cold.Data = t.s.lines.Of(wire.Encode(nil, &lines))
+	c := t.s.customers.Write(d.customer)
 	if c.firstInvoice == 0 {
 		c.firstInvoice = row
 	} else {
-		t.invoices.Link(c.lastInvoice, row)
+		t.s.invoices.Link(c.lastInvoice, row)
 	}
 	c.lastInvoice = row
 	t.Fold(uint64(row))
@@ -34,14 +34,14 @@ func (t *turn) append(e *environment, d *draft) (row uint32) {
 }
 
 // invoiceWith finds an invoice by its UUID in any environment; 0 when there is none.
-func (s *state) invoiceWith(id *[16]byte) uint32 {
+func (s *book) invoiceWith(id *[16]byte) uint32 {
 	return s.invoiceByID.Find(s.idHash(id), func(row uint32) bool {
 		return s.invoices.ID(row) == *id
 	})
 }
 
 // invoiceIn finds an invoice of one environment; 0 when there is none.
-func (s *state) invoiceIn(env uint32, id *[16]byte) uint32 {
+func (s *book) invoiceIn(env uint32, id *[16]byte) uint32 {
 	row := s.invoiceWith(id)
 	if row != 0 && s.customers.Read(s.invoices.Owner(row)).env != env {
 		return 0
@@ -50,7 +50,7 @@ func (s *state) invoiceIn(env uint32, id *[16]byte) uint32 {
 }
 
 // invoiceItems decodes the lines of an invoice.
-func (s *state) invoiceItems(row uint32, v *invoice) []InvoiceItem {
+func (s *book) invoiceItems(row uint32, v *invoice) []InvoiceItem {
 	items, err := s.storedItems(row, v)
 	if err != nil {
 		panic("billing: invoice lines in memory do not decode: " + err.Error())
@@ -59,7 +59,7 @@ func (s *state) invoiceItems(row uint32, v *invoice) []InvoiceItem {
 }
 
 // storedItems decodes the lines of an invoice, which may be damaged.
-func (s *state) storedItems(row uint32, v *invoice) ([]InvoiceItem, error) {
+func (s *book) storedItems(row uint32, v *invoice) ([]InvoiceItem, error) {
 	var lines invoiceLines
 	if err := wire.Decode([]byte(s.items.Read(row).Data), &lines); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *state) storedItems(row uint32, v *invoice) ([]InvoiceItem, error) {
 }
 
 // invoiceView must be called under the customer's lock.
-func (s *state) invoiceView(v *invoice, items []InvoiceItem) InvoiceView {
+func (s *book) invoiceView(v *invoice, items []InvoiceItem) InvoiceView {
 	c := s.customers.Read(v.customer)
 	e := s.environment(c.env)
 	for i := range items {
@@ -92,7 +92,7 @@ func (s *state) invoiceView(v *invoice, items []InvoiceItem) InvoiceView {
 }
 
 // foreseen are the invoices of a ledger that were issued or changed since they were stored.
-func (s *state) foreseen(l *ledger, changed map[uint32]InvoiceView) (issued []InvoiceView) {
+func (s *projector) foreseen(l *ledger, changed map[uint32]InvoiceView) (issued []InvoiceView) {
 	issued = make([]InvoiceView, len(l.drafts))
 	for i := range l.drafts {
 		d := &l.drafts[i]

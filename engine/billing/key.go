@@ -170,7 +170,7 @@ type keySlot struct{ key atomic.Pointer[apiKey] }
 
 // addKey appends a key, here and at restore. In an environment that holds as many as one may it
 // takes the place of the one that was revoked first: where fewer are in use there is one.
-func (s *state) addKey(k *apiKey) {
+func (s *directory) addKey(k *apiKey) {
 	e := s.environment(k.env)
 	number := uint32(0)
 	if gone := e.firstRevoked(); gone != nil && len(e.keys.All()) >= MaxListedKeys {
@@ -187,7 +187,7 @@ func (s *state) addKey(k *apiKey) {
 }
 
 // apiKey finds a key by its SHA-256; nil when there is none.
-func (s *state) apiKey(hash *[32]byte) (found *apiKey) {
+func (s *directory) apiKey(hash *[32]byte) (found *apiKey) {
 	all := s.apiKeys.All()
 	s.apiKeyByHash.Find(keyHash(hash), func(number uint32) bool {
 		if int(number) > len(all) {
@@ -204,7 +204,7 @@ func (s *state) apiKey(hash *[32]byte) (found *apiKey) {
 }
 
 // keyNumber is the number of the place of a key that there is. Only Apply may ask.
-func (s *state) keyNumber(hash *[32]byte) uint32 {
+func (s *directory) keyNumber(hash *[32]byte) uint32 {
 	all := s.apiKeys.All()
 	return s.apiKeyByHash.Find(keyHash(hash), func(number uint32) bool {
 		return all[number-1].key.Load().hash == *hash

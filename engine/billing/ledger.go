@@ -6,13 +6,30 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
+	"tollgate/engine/page"
 )
+
+// projector brings copies of subscriptions to an instant: see ledger.
+type projector struct {
+	*vault
+	pending *page.Index // id of a PENDING invoice → subscription
+}
+
+func newProjector() *projector {
+	return &projector{vault: newVault(), pending: page.NewIndex()}
+}
+
+// runner is a turn that lets happen what is due of subscriptions, and stores what came of it.
+type runner struct {
+	burner
+	s *projector
+}
 
 // ledger is one subscription on its way to an instant: copies of its records, which steps change,
 // and what the steps brought forth. Commands commit it; queries look at it and let it go. So what
 // is due has happened for both, whether or not a tick has come.
 type ledger struct {
-	*state
+	*projector
 	env     *environment
 	catalog *catalog
 	row     uint32
@@ -63,10 +80,10 @@ type heldPlanChange struct {
 }
 
 // openLedger copies a subscription's records. Queries hold the customer's lock.
-func (s *state) openLedger(row uint32) *ledger {
+func (s *projector) openLedger(row uint32) *ledger {
 	b := s.subscriptions.Whole(row)
 	e := s.environment(s.customers.Read(b.customer).env)
-	l := &ledger{state: s, env: e, catalog: e.catalog.Load(), row: row, b: b, was: b}
+	l := &ledger{projector: s, env: e, catalog: e.catalog.Load(), row: row, b: b, was: b}
 	n := int(b.counters)
 	l.counters, l.bases, l.covers = make([]counter, n), make([]base, n), make([]counter, n)
 	for i := range l.counters {
@@ -211,14 +228,14 @@ const everything = math.MaxInt
 // advance brings a subscription to an instant of its environment's clock. Every command that
 // touches a subscription comes through here first. False: there is more due than this entry may
 // do, and the command is to be deferred; what has happened stays, so that each entry gets further.
-func (t *turn) advance(row uint32, now int64) bool {
-	if t.subscriptions.Read(row).due > now {
+func (t *runner) advance(row uint32, now int64) bool {
+	if t.s.subscriptions.Read(row).due > now {
 		return true
 	}
 	if t.spent() {
 		return false
 	}
-	l := t.openLedger(row)
+	l := t.s.openLedger(row)
 	t.spend(2 * l.weight())
 	t.spend(l.run(now, t.left()))
 	t.commit(l)
@@ -228,10 +245,10 @@ func (t *turn) advance(row uint32, now int64) bool {
 // advanceCustomer brings all subscriptions of a customer to an instant, in the order in which
 // things are due: they share what the customer has to its credit, and invoices are numbered as they
 // come. False is as with advance.
-func (t *turn) advanceCustomer(customer uint32, now int64) bool {
-	t.spend(int(t.customers.Read(customer).subscriptions) / 8) // the command walks them once more
+func (t *runner) advanceCustomer(customer uint32, now int64) bool {
+	t.spend(int(t.s.customers.Read(customer).subscriptions) / 8) // the command walks them once more
 	for {
-		first, second := t.dueOfCustomer(customer)
+		first, second := t.s.dueOfCustomer(customer)
 		if first.At > now {
 			return true
 		}
@@ -243,7 +260,7 @@ func (t *turn) advanceCustomer(customer uint32, now int64) bool {
 
 // dueOfCustomer are the two subscriptions of a customer of which something falls due next; at never
 // where there is none.
-func (s *state) dueOfCustomer(customer uint32) (first, second rows.Due) {
+func (s *projector) dueOfCustomer(customer uint32) (first, second rows.Due) {
 	first, second = rows.Due{At: rows.Never}, rows.Due{At: rows.Never}
 	for row := s.customers.Read(customer).firstSubscription; row != 0; {
 		b := s.subscriptions.Read(row)
@@ -260,25 +277,25 @@ func (s *state) dueOfCustomer(customer uint32) (first, second rows.Due) {
 
 // advanced opens the ledger of a subscription that is brought to an instant first, with the
 // customer's others, for a command to work on; false is as with advance.
-func (t *turn) advanced(row uint32, now int64) (l *ledger, ok bool) {
-	if !t.advanceCustomer(t.subscriptions.Read(row).customer, now) {
+func (t *runner) advanced(row uint32, now int64) (l *ledger, ok bool) {
+	if !t.advanceCustomer(t.s.subscriptions.Read(row).customer, now) {
 		return nil, false
 	}
-	l = t.openLedger(row)
+	l = t.s.openLedger(row)
 	t.spend(2*l.weight() + 4)
 	return l, true
 }
 
 // current opens the ledger of a subscription that a command names, brought to now on its
 // environment's clock, for the command to work on. Nil: outcome says why there is nothing to do.
-func (t *turn) current(
+func (t *runner) current(
 	env uint32, id *[16]byte,
 ) (l *ledger, now int64, outcome engine.Outcome) {
-	e := t.environment(env)
+	e := t.s.environment(env)
 	if e == nil {
 		return nil, 0, engine.OutcomeAccountUnknown
 	}
-	row := t.subscriptionIn(env, id)
+	row := t.s.subscriptionIn(env, id)
 	if row == 0 {
 		return nil, 0, engine.OutcomeSubscriptionUnknown
 	}
@@ -292,7 +309,7 @@ func (t *turn) current(
 
 // ledgerAt opens a ledger and brings it to an instant. What the customer has to its credit there
 // may depend on other subscriptions: ledgerAmong looks at those, too.
-func (s *state) ledgerAt(row uint32, now int64) *ledger {
+func (s *projector) ledgerAt(row uint32, now int64) *ledger {
 	l := s.openLedger(row)
 	l.run(now, everything)
 	return l
@@ -301,7 +318,7 @@ func (s *state) ledgerAt(row uint32, now int64) *ledger {
 // ledgersOf opens the ledgers of a customer's subscriptions of which something is due by an
 // instant, and brings them there together. credit is what the customer has then, where that
 // changed.
-func (s *state) ledgersOf(
+func (s *projector) ledgersOf(
 	customer uint32, now int64,
 ) (ledgers []*ledger, credit map[string]decimal.Decimal) {
 	for row := s.customers.Read(customer).firstSubscription; row != 0; {
@@ -332,7 +349,7 @@ func (s *state) ledgersOf(
 }
 
 // ledgerAmong opens a ledger and brings it to an instant, together with the customer's others.
-func (s *state) ledgerAmong(row uint32, now int64) (l *ledger) {
+func (s *projector) ledgerAmong(row uint32, now int64) (l *ledger) {
 	ledgers, credit := s.ledgersOf(s.subscriptions.Read(row).customer, now)
 	for _, other := range ledgers {
 		if other.row == row {

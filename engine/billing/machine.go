@@ -15,8 +15,8 @@ import (
 type Config struct {
 	// Shard is the number of the group; entries of another are refused.
 	Shard uint16
-	// creditBounds are smaller in tests alone.
-	creditBounds
+	// credits are smaller in tests alone.
+	credits creditBounds
 }
 
 // Machine is the billing state machine; it implements engine.Machine. Apply, Snapshot and Restore
@@ -47,18 +47,11 @@ func New(c Config) *Machine {
 
 // scratch is memory that Apply uses again for every entry.
 type scratch struct {
-	// records is how many the entry has.
-	records int
+	entry   entry
+	moves   moves
 	usages  []RecordUsage
-	entry   usageEntry
+	usage   usageEntry
 	payload []byte
-	draws   []draw
-	facts   factRecord
-	changes changeRecords
-	// moved are the pools whose credits the present command has moved.
-	moved []uint32
-	// work is what the entry has done so far: see work.go.
-	work int
 }
 
 // keptUsages is how many decoded usage events are kept as memory for the next entry; more than
@@ -66,15 +59,15 @@ type scratch struct {
 const keptUsages = 8192
 
 func (s *scratch) reset() {
-	s.work = 0
+	s.entry.work = 0
 	if cap(s.usages) > keptUsages {
 		s.usages = nil
 	}
 	s.usages = s.usages[:0]
 }
 
-// usage returns a zeroed record, which is good until the next entry.
-func (s *scratch) usage() *RecordUsage {
+// event returns a zeroed record, which is good until the next entry.
+func (s *scratch) event() *RecordUsage {
 	if len(s.usages) == cap(s.usages) {
 		s.usages = make([]RecordUsage, 0, max(256, 2*cap(s.usages)))
 	}
@@ -93,8 +86,8 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	}
 	m.applying.Lock()
 	defer m.applying.Unlock()
-	m.scratch.records = len(records)
-	t := turn{Turn: begun, state: s, m: m}
+	m.scratch.entry.records = len(records)
+	t := m.turn(begun, s)
 	retention := s.limits.Load().KeyRetentionMS
 	s.floor = max(s.floor, t.Stamp-retention)
 	s.keys.Expire(t.Stamp)
@@ -122,6 +115,16 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	s.changesShown.Store(s.changes)
 	m.kernel.Close(&t.Turn, s.store.HashNext)
 	return nil
+}
+
+// turn is a turn over a state, for the layers each with what it knows of it.
+func (m *Machine) turn(begun machine.Turn, s *state) (t turn) {
+	t.Turn, t.state, t.m = begun, s, m
+	t.tx.s, t.keeper.s, t.teller.s, t.burner.s, t.runner.s =
+		s.directory, s.book, s.book, s.vault, s.projector
+	t.entry, t.moves = &m.scratch.entry, &m.scratch.moves
+	t.teller.outbox, t.bounds = &s.outbox, m.config.credits
+	return t
 }
 
 // NextDue is the instant, in log time, at which the next thing falls due; 0 when nothing will.

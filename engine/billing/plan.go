@@ -139,7 +139,7 @@ func (c *catalog) planView(v *planVersion) PlanView {
 }
 
 // subscribed counts a subscription in or out of its plan.
-func (s *state) subscribed(b *subscription, by int64) {
+func (s *book) subscribed(b *subscription, by int64) {
 	if b.endedAt != 0 {
 		return
 	}

@@ -89,7 +89,7 @@ func (l *ledger) changeTo(
 	if _, ok := (period.Cycle{Anchor: now, IntervalMonths: to.interval}).After(0); !ok {
 		return nil, engine.OutcomeOverflow
 	}
-	if outcome := allocatable(l.state, l.b.customer, to); outcome.Refused() {
+	if outcome := allocatable(l.vault, l.b.customer, to); outcome.Refused() {
 		return nil, outcome
 	}
 	return to, engine.OutcomeDone
@@ -252,20 +252,20 @@ func (l *ledger) dueChange(at int64) (version uint32) {
 }
 
 // commitChanges stores plan changes; the customer's lock is held.
-func (t *turn) commitChanges(l *ledger) {
+func (t *runner) commitChanges(l *ledger) {
 	for i := range l.changes {
 		c := &l.changes[i]
 		if c.row != 0 {
-			c.next = t.planChanges.Read(c.row).next
-			*t.planChanges.Write(c.row) = c.planChange
+			c.next = t.s.planChanges.Read(c.row).next
+			*t.s.planChanges.Write(c.row) = c.planChange
 			continue
 		}
-		c.row, _ = t.planChanges.Append()
-		*t.planChanges.Write(c.row) = c.planChange
+		c.row, _ = t.s.planChanges.Append()
+		*t.s.planChanges.Write(c.row) = c.planChange
 		if l.b.firstChange == 0 {
 			l.b.firstChange = c.row
 		} else {
-			t.planChanges.Write(l.b.lastChange).next = c.row
+			t.s.planChanges.Write(l.b.lastChange).next = c.row
 		}
 		l.b.lastChange = c.row
 		if c.status == ChangePending {
@@ -289,7 +289,7 @@ type PlanChangeView struct {
 	CreatedAt      int64        `json:"createdAt" as:"time"`
 }
 
-func (l *ledger) changeView(c *planChange) PlanChangeView {
+func planChangeView(l *ledger, c *planChange) PlanChangeView {
 	return PlanChangeView{
 		ID: c.id, SubscriptionID: l.b.id, Type: c.kind, Status: c.status,
 		From: l.catalog.planView(l.catalog.version(c.from)),
@@ -324,7 +324,7 @@ func (m *Machine) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView, bool) 
 	l := s.ledgerAt(row, e.now(s.log.Stamp()))
 	views := []PlanChangeView{}
 	for at := l.b.firstChange; at != 0; at = s.planChanges.Read(at).next {
-		views = append(views, l.changeView(l.changeAt(at)))
+		views = append(views, planChangeView(l, l.changeAt(at)))
 	}
 	return views, true
 }

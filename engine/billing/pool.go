@@ -277,12 +277,12 @@ func (p *pool) balance() decimal.Decimal {
 
 // balanceAt is the balance at an instant: what expires by then is not counted any more, whether or
 // not it has been booked.
-func (s *state) balanceAt(p *pool, now int64) decimal.Decimal {
+func (s *vault) balanceAt(p *pool, now int64) decimal.Decimal {
 	return credit.Less(p.balance(), s.expiring(p, now))
 }
 
 // expiring is what the pool's live grants lose by an instant.
-func (s *state) expiring(p *pool, now int64) (sum decimal.Decimal) {
+func (s *vault) expiring(p *pool, now int64) (sum decimal.Decimal) {
 	if p.nextExpiry == 0 || now < p.nextExpiry {
 		return sum
 	}
@@ -318,22 +318,22 @@ func (p *pool) status(balance decimal.Decimal) string {
 }
 
 // addPool adds a pool to its customer. The customer's lock is held.
-func (t *turn) addPool(p *pool, words *poolText) (row uint32) {
-	row, r := t.pools.Append()
+func (t *burner) addPool(p *pool, words *poolText) (row uint32) {
+	row, r := t.s.pools.Append()
 	*r = *p
-	_, cold := t.poolTexts.Append()
+	_, cold := t.s.poolTexts.Append()
 	cold.Data = string(wire.Encode(nil, words))
-	t.archives.Append()
+	t.s.archives.Append()
 	last := uint32(0)
-	for at := t.firstPool(p.customer); at != 0; at = t.pools.Read(at).next {
+	for at := t.s.firstPool(p.customer); at != 0; at = t.s.pools.Read(at).next {
 		last = at
 	}
 	if last != 0 {
-		t.pools.Write(last).next = row
+		t.s.pools.Write(last).next = row
 	} else {
-		t.poolByCustomer.Insert(rowHash(p.customer), row)
+		t.s.poolByCustomer.Insert(rowHash(p.customer), row)
 	}
-	t.poolByID.Insert(t.idHash(&p.id), row)
+	t.s.poolByID.Insert(t.s.idHash(&p.id), row)
 	return row
 }
 
@@ -341,14 +341,14 @@ func (t *turn) addPool(p *pool, words *poolText) (row uint32) {
 func rowHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
 
 // firstPool is the customer's oldest pool; 0 when there is none.
-func (s *state) firstPool(customer uint32) uint32 {
+func (s *vault) firstPool(customer uint32) uint32 {
 	return s.poolByCustomer.Find(rowHash(customer), func(row uint32) bool {
 		return s.pools.Read(row).customer == customer
 	})
 }
 
 // poolRoom is how many pools a customer may still get.
-func (s *state) poolRoom(customer uint32) int {
+func (s *vault) poolRoom(customer uint32) int {
 	open, all := 0, 0
 	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
 		all++
@@ -360,12 +360,12 @@ func (s *state) poolRoom(customer uint32) int {
 }
 
 // poolWith finds a pool by its UUID in any environment; 0 when there is none.
-func (s *state) poolWith(id *[16]byte) uint32 {
+func (s *vault) poolWith(id *[16]byte) uint32 {
 	return s.poolByID.Find(s.idHash(id), func(row uint32) bool { return s.pools.Read(row).id == *id })
 }
 
 // poolIn finds a pool of one environment; 0 when there is none.
-func (s *state) poolIn(env uint32, id *[16]byte) uint32 {
+func (s *vault) poolIn(env uint32, id *[16]byte) uint32 {
 	row := s.poolWith(id)
 	if row != 0 && s.customers.Read(s.pools.Read(row).customer).env != env {
 		return 0
@@ -374,8 +374,8 @@ func (s *state) poolIn(env uint32, id *[16]byte) uint32 {
 }
 
 // foldPool mixes a pool's totals into the rolling hash.
-func (t *turn) foldPool(row uint32) {
-	p := t.pools.Read(row)
+func (t *burner) foldPool(row uint32) {
+	p := t.s.pools.Read(row)
 	t.Fold(uint64(row)<<32 | uint64(p.sequence))
 	high, low := p.balance().Bits()
 	t.Fold(uint64(high) ^ low)
@@ -385,7 +385,7 @@ func (t *turn) foldPool(row uint32) {
 
 // reindexCredits rebuilds what is found by pools, transactions and counters, after a restore; the
 // check has indexed the chunks.
-func (s *state) reindexCredits() {
+func (s *vault) reindexCredits() {
 	for row := uint32(1); row <= s.pools.Len(); row++ {
 		p := s.pools.Read(row)
 		s.poolByID.Insert(s.idHash(&p.id), row)
@@ -417,7 +417,7 @@ func (s *state) reindexCredits() {
 }
 
 // creditBytes is the memory of credits, without the bytes of texts.
-func (s *state) creditBytes() uint64 {
+func (s *vault) creditBytes() uint64 {
 	return s.pools.Bytes() + s.poolTexts.Bytes() + s.grants.Bytes() + s.transactions.Bytes() +
 		s.transactionTexts.Bytes() + s.covers.Bytes() + s.poolByID.Bytes() +
 		s.archives.Bytes() + s.grantByID.Bytes() + s.poolByCustomer.Bytes() +

@@ -29,7 +29,7 @@ func (m *Machine) PreviewSubscription(
 		return view, outcome
 	}
 	b.subscriptionRest = b.usual()
-	l := &ledger{state: s, env: e, catalog: e.catalog.Load(), b: b}
+	l := &ledger{projector: s.projector, env: e, catalog: e.catalog.Load(), b: b}
 	l.credit = s.credit(row, version.currency)
 	_, credit := s.ledgersOf(row, now)
 	if left, ok := credit[version.currency]; ok {

@@ -11,7 +11,7 @@ import (
 // invoice; no record.
 type recount struct {
 	catalog *catalog
-	books   map[uint32]*book // by subscription
+	books   map[uint32]*spanBook // by subscription
 	// credit is what the customer has to its credit, by currency.
 	credit map[string]decimal.Decimal
 	issued []issuedInvoice // oldest first
@@ -32,7 +32,7 @@ type issuedInvoice struct {
 	carried decimal.Decimal
 	// usage is its lines of usage, and book whose, for as long as it can become VOID.
 	usage []InvoiceItem
-	book  *book
+	book  *spanBook
 	// problem says how the stored invoice differs, where it does; listed that it is among the
 	// customer's.
 	problem string
@@ -41,12 +41,12 @@ type issuedInvoice struct {
 
 func newRecount() *recount {
 	return &recount{
-		books: map[uint32]*book{}, credit: map[string]decimal.Decimal{}, byID: map[[16]byte]int{},
+		books: map[uint32]*spanBook{}, credit: map[string]decimal.Decimal{}, byID: map[[16]byte]int{},
 	}
 }
 
-// book is what the records say of one subscription so far.
-type book struct {
+// spanBook is what the records say of one subscription so far.
+type spanBook struct {
 	span       uint32
 	used, next map[uint32]*tally // by feature
 	closed     []heldSpan
@@ -89,10 +89,10 @@ func (t *tally) merge(o *tally) {
 	t.last = max(t.last, o.last)
 }
 
-func (r *recount) book(subscription uint32) *book {
+func (r *recount) book(subscription uint32) *spanBook {
 	b := r.books[subscription]
 	if b == nil {
-		b = &book{
+		b = &spanBook{
 			used: map[uint32]*tally{}, next: map[uint32]*tally{},
 			tallies: map[[2]uint32]*tally{}, rated: map[[2]uint32]*decimal.Decimal{},
 		}
@@ -140,7 +140,7 @@ func (r *recount) invoiceWith(id *[16]byte) *issuedInvoice {
 
 // drop forgets the spans before one to which nothing can belong any more: those that the state has
 // dropped, too.
-func (b *book) drop(c *catalog, oldest uint32) {
+func (b *spanBook) drop(c *catalog, oldest uint32) {
 	n := 0
 	for ; n < len(b.closed) && b.closed[n].number < oldest && b.closed[n].settled(); n++ {
 		p := &b.closed[n]
@@ -181,7 +181,7 @@ func (r *recount) count(e *countedUsage) {
 }
 
 // closeSpan does what ledger.closeSpan does, with what was counted here.
-func (r *recount) closeSpan(b *book, f *spanFact) {
+func (r *recount) closeSpan(b *spanBook, f *spanFact) {
 	v, next := r.catalog.version(f.Version), r.catalog.version(f.NextVersion)
 	p := heldSpan{span: span{
 		start: f.Start, end: f.End, number: f.Number, period: f.Period, version: f.Version,
@@ -215,7 +215,7 @@ func (r *recount) closeSpan(b *book, f *spanFact) {
 }
 
 // invoice makes the lines of an invoice from its fact and what was counted.
-func (r *recount) invoice(b *book, f *invoiceFact) *Explanation {
+func (r *recount) invoice(b *spanBook, f *invoiceFact) *Explanation {
 	x := &Explanation{}
 	if f.Usage {
 		r.usage(b, x)
@@ -258,7 +258,7 @@ func (r *recount) balance(x *Explanation, f *invoiceFact) {
 }
 
 // usage makes the lines of what the spans hold and no invoice has.
-func (r *recount) usage(b *book, x *Explanation) {
+func (r *recount) usage(b *spanBook, x *Explanation) {
 	rated := func(version, slot uint32) *decimal.Decimal {
 		key := [2]uint32{version, slot}
 		if b.rated[key] == nil {

@@ -225,9 +225,7 @@ func sinceOfSubscription(payload []byte) uint32 {
 
 // turn is one record's turn in Apply: the state it may change, and the entry it belongs to.
 type turn struct {
-	machine.Turn
+	runner
 	*state
 	m *Machine
-	// told counts the record's webhook messages.
-	told uint32
 }

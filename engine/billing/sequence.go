@@ -64,14 +64,14 @@ func (l *ledger) left(version, feature uint32) *sequence {
 	if l.heldAt == nil {
 		l.heldAt, l.stored = map[sequenceKey]*heldSequence{}, map[sequenceKey]uint32{}
 		for row := l.b.firstSequence; row != 0; {
-			stored := l.state.sequences.Read(row)
+			stored := l.projector.sequences.Read(row)
 			l.stored[sequenceKey{stored.version, stored.feature}] = row
 			row = stored.next
 		}
 	}
 	q := &heldSequence{sequence: sequence{version: version, feature: feature}}
 	if row := l.stored[key]; row != 0 {
-		q.sequence, q.row = *l.state.sequences.Read(row), row
+		q.sequence, q.row = *l.projector.sequences.Read(row), row
 	}
 	l.heldAt[key] = q
 	l.held = append(l.held, q)
@@ -110,7 +110,7 @@ func (l *ledger) enter(version, feature uint32, n *counter, o *base) {
 // returned to and left again is there again.
 func (l *ledger) leftVersions() (versions []uint32) {
 	for row := l.b.firstChange; row != 0; {
-		c := *l.state.planChanges.Read(row)
+		c := *l.projector.planChanges.Read(row)
 		for i := range l.changes {
 			if l.changes[i].row == row {
 				c.status = l.changes[i].status
@@ -197,17 +197,17 @@ func (l *ledger) featureIn(version, feature uint32) (f *planFeature, ok bool) {
 
 // commitSequences stores the sequences of the plan versions that the subscription has left. The
 // customer's lock is held.
-func (t *turn) commitSequences(l *ledger) {
+func (t *runner) commitSequences(l *ledger) {
 	t.spend((len(l.stored) + len(l.held)) / 4)
 	for _, q := range l.held {
 		if q.row == 0 {
 			if q.rated.IsZero() && q.counted.IsZero() {
 				continue
 			}
-			q.row, _ = t.sequences.Append()
+			q.row, _ = t.s.sequences.Append()
 			q.next, l.b.firstSequence = l.b.firstSequence, q.row
 		}
-		*t.sequences.Write(q.row) = q.sequence
+		*t.s.sequences.Write(q.row) = q.sequence
 		t.foldDecimal(q.rated)
 		t.foldDecimal(q.counted)
 	}

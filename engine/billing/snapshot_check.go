@@ -88,7 +88,9 @@ func (s *state) subscriptionsConsistent() error {
 			return damaged("subscription %d is in no state", row)
 		}
 	}
-	if err := s.subscriptions.checkDetails(); err != nil {
+	if err := s.subscriptions.CheckDetails(func(data string) error {
+		return wire.Decode([]byte(data), new(SubscriptionDetails))
+	}); err != nil {
 		return damaged("%w", err)
 	}
 	return nil

@@ -126,7 +126,7 @@ func (p *heldSpan) settled() bool {
 }
 
 // heldSpans copies the closed spans of a subscription, oldest first.
-func (s *state) heldSpans(first uint32) (spans []heldSpan) {
+func (s *book) heldSpans(first uint32) (spans []heldSpan) {
 	for row := first; row != 0; {
 		p := heldSpan{span: *s.spans.Read(row), row: row}
 		for at := p.firstMeter; at != 0; {
@@ -206,7 +206,7 @@ func (m *meter) empty() bool {
 }
 
 // store writes a span with its meters. The customer's lock is held.
-func (t *turn) store(p *heldSpan) {
+func (t *keeper) store(p *heldSpan) {
 	for i := len(p.meters) - 1; i >= 0; i-- {
 		m := &p.meters[i]
 		if m.row == 0 {
@@ -215,47 +215,47 @@ func (t *turn) store(p *heldSpan) {
 		if i+1 < len(p.meters) {
 			m.next = p.meters[i+1].row
 		}
-		*t.meters.Write(m.row) = m.meter
+		*t.s.meters.Write(m.row) = m.meter
 		t.foldDecimal(m.quantity)
 	}
 	if len(p.meters) > 0 {
 		p.firstMeter = p.meters[0].row
 	}
-	*t.spans.Write(p.row) = p.span
+	*t.s.spans.Write(p.row) = p.span
 }
 
 // takeMeter returns a free row of the meters.
-func (t *turn) takeMeter() (row uint32) {
-	if row = t.freeMeter; row != 0 {
-		t.freeMeter = t.meters.Read(row).next
+func (t *keeper) takeMeter() (row uint32) {
+	if row = t.s.freeMeter; row != 0 {
+		t.s.freeMeter = t.s.meters.Read(row).next
 		return row
 	}
-	row, _ = t.meters.Append()
+	row, _ = t.s.meters.Append()
 	return row
 }
 
 // takeSpan returns a free row of the spans.
-func (t *turn) takeSpan() (row uint32) {
-	if row = t.freeSpan; row != 0 {
-		t.freeSpan = t.spans.Read(row).next
+func (t *keeper) takeSpan() (row uint32) {
+	if row = t.s.freeSpan; row != 0 {
+		t.s.freeSpan = t.s.spans.Read(row).next
 		return row
 	}
-	row, _ = t.spans.Append()
+	row, _ = t.s.spans.Append()
 	return row
 }
 
 // free gives the rows of a span back. The customer's lock is held.
-func (t *turn) free(p *heldSpan) {
+func (t *keeper) free(p *heldSpan) {
 	for i := range p.meters {
-		*t.meters.Write(p.meters[i].row) = meter{next: t.freeMeter}
-		t.freeMeter = p.meters[i].row
+		*t.s.meters.Write(p.meters[i].row) = meter{next: t.s.freeMeter}
+		t.s.freeMeter = p.meters[i].row
 	}
-	*t.spans.Write(p.row) = span{next: t.freeSpan}
-	t.freeSpan = p.row
+	*t.s.spans.Write(p.row) = span{next: t.s.freeSpan}
+	t.s.freeSpan = p.row
 }
 
 // foldDecimal mixes a number into the rolling hash.
-func (t *turn) foldDecimal(d decimal.Decimal) {
+func (t *keeper) foldDecimal(d decimal.Decimal) {
 	high, low := d.Bits()
 	t.Fold(uint64(high) ^ low)
 }

@@ -1,10 +1,7 @@
 package billing
 
 import (
-	"hash/maphash"
-	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/idempotency"
@@ -61,71 +58,13 @@ const (
 // only writer. Queries read beside it: what grows with customers under the stripe of the customer's
 // row, the rest through atomic pointers to values that never change.
 type state struct {
-	log machine.Log
+	*projector
 
-	limits atomic.Pointer[Limits]
-	// floor is the log time before which idempotency keys may have been dropped: an event that
-	// occurred earlier is refused whatever the settings say now.
-	floor int64
+	corrections     *page.Table[correction]
+	correctionDraws *page.Table[rows.Text] // row = correction row: a drawList
+	correctionByKey *page.Index
 
-	accounts     rows.Series[*account]
-	environments rows.Series[*environment]
-	namesMu      sync.RWMutex
-	names        map[string]uint32   // account name → number
-	accountIDs   map[[16]byte]uint32 // account id → number
-	apiKeys      rows.Series[*keySlot]
-	apiKeyByHash *page.Index
-
-	store         *page.Store
-	customers     *page.Table[customer]
-	profiles      *page.Table[rows.Text] // row = customer row
-	longIDs       *page.Table[rows.Text] // identifiers that do not fit a customer's record
-	changesMu     sync.RWMutex
-	changeMarks   *page.Table[changeMark] // where in the journal admin changes stand
-	subscriptions subscriptions
-	counters      counters
-	invoices      invoices
-	items         *page.Table[rows.Text] // row = invoice row
-	lines         rows.SharedTexts       // of items; no state
-	spans         *page.Table[span]
-	meters        *page.Table[meter]
-	bases         *page.Table[base]
-	sequences     *page.Table[sequence]
-	balances      *page.Table[balance]
-	planChanges   *page.Table[planChange]
-	corrections   *page.Table[correction]
-
-	// lists are rows that are free, and the corrections by age.
-	lists
-
-	pools            *page.Table[pool]
-	poolTexts        *page.Table[rows.Text] // row = pool row
-	grants           *page.Table[grant]
-	transactions     *page.Table[transaction]
-	archives         *page.Table[archive]   // as long as pools
-	transactionTexts *page.Table[rows.Text] // row = transaction row
-	traces           *page.Table[trace]
-	chunks           *page.Table[chunk]
-	covers           *page.Table[cover]
-	correctionDraws  *page.Table[rows.Text] // row = correction row: a drawList
-
-	// The indexes are not state: their hashes are seeded by the process.
-	seed               maphash.Seed
-	customerByExternal *page.Index
-	customerByID       *page.Index
-	subscriptionByID   *page.Index
-	invoiceByID        *page.Index
-	pending            *page.Index // id of a PENDING invoice → subscription
-	correctionByKey    *page.Index
-
-	// schedule is for Apply alone, but for what NextDue reads, and no state: it is rebuilt at
-	// restore.
-	schedule schedule
-
-	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index
-	grantByID                                                 *page.Index // those that were booked
-	traceByID, chunkByPool                                    *page.Index
-	keys                                                      *idempotency.Keys
+	keys *idempotency.Keys
 	// requests are the answers kept for Idempotency-Key.
 	requests requests
 	// submissions are those of commands that do not recognise a repetition.
@@ -139,93 +78,17 @@ type state struct {
 	auditDue atomic.Int64
 
 	usageEvents, auditEvents atomic.Uint64
-	// changes is how many admin changes there have been, changesShown how many of them the journal
-	// shows; only Apply and Restore touch the former.
-	changes      uint64
-	changesShown atomic.Uint64
-
-	stripes [stripes]stripe
 }
-
-// lists are heads of lists of rows.
-type lists struct {
-	freeSpan       uint32 `wire:"1"`
-	freeMeter      uint32 `wire:"2"`
-	freeCorrection uint32 `wire:"3"`
-	// firstCorrection is the oldest one.
-	firstCorrection uint32 `wire:"4"`
-	lastCorrection  uint32 `wire:"5"`
-	freeTrace       uint32 `wire:"6"`
-}
-
-// stripes is the number of locks over customers; a power of two.
-const stripes = 1024
-
-// stripe is one lock, alone on its cache lines.
-type stripe struct {
-	sync.RWMutex
-	_ [128 - unsafe.Sizeof(sync.RWMutex{})]byte
-}
-
-// stripe returns the lock of everything that belongs to a customer.
-func (s *state) stripe(customer uint32) *stripe { return &s.stripes[customer%stripes] }
 
 // newState returns the state before the first entry.
 func newState() *state {
-	s := &state{
-		names:        map[string]uint32{},
-		accountIDs:   map[[16]byte]uint32{},
-		apiKeyByHash: page.NewIndex(),
-		store:        page.NewStore(),
-		seed:         maphash.MakeSeed(),
-		lines:        rows.NewSharedTexts(),
-
-		customerByExternal: page.NewIndex(),
-		customerByID:       page.NewIndex(),
-		subscriptionByID:   page.NewIndex(),
-		invoiceByID:        page.NewIndex(),
-
-		poolByID:        page.NewIndex(),
-		poolByCustomer:  page.NewIndex(),
-		transactionByID: page.NewIndex(),
-		grantByID:       page.NewIndex(),
-		traceByID:       page.NewIndex(),
-		chunkByPool:     page.NewIndex(),
-		coverByCounter:  page.NewIndex(),
-		pending:         page.NewIndex(),
-		correctionByKey: page.NewIndex(),
-	}
-	limits := DefaultLimits()
-	s.limits.Store(&limits)
-	s.keys = idempotency.New(limits.KeyRetentionMS)
-	s.customers = page.NewTable(s.store, tableCustomers, customerCodec)
-	s.profiles = page.NewTable(s.store, tableProfiles, rows.TextCodec)
-	s.longIDs = page.NewTable(s.store, tableLongIDs, rows.TextCodec)
-	s.changeMarks = page.NewTable(s.store, tableChangeMarks, changeMarkCodec)
+	s := &state{projector: newProjector(), correctionByKey: page.NewIndex()}
+	s.keys = idempotency.New(s.limits.Load().KeyRetentionMS)
 	s.requests.open(s)
 	s.submissions = openSubmissions(s)
 	s.openPayments()
-	s.outbox.open(s)
-	s.subscriptions = openSubscriptions(s.store)
-	s.counters = openCounters(s.store)
-	s.invoices = openInvoices(s.store)
-	s.items = page.NewTable(s.store, tableItems, s.lines.Codec())
-	s.pools = page.NewTable(s.store, tablePools, poolCodec)
-	s.poolTexts = page.NewTable(s.store, tablePoolTexts, rows.TextCodec)
-	s.grants = page.NewTable(s.store, tableGrants, grantCodec)
-	s.transactions = page.NewTable(s.store, tableTransactions, transactionCodec)
-	s.transactionTexts = page.NewTable(s.store, tableTransactionTexts, rows.TextCodec)
-	s.archives = page.NewTable(s.store, tableArchives, archiveCodec)
-	s.traces = page.NewTable(s.store, tableTraces, traceCodec)
-	s.chunks = page.NewTable(s.store, tableChunks, chunkCodec)
-	s.covers = page.NewTable(s.store, tableCovers, coverCodec)
+	s.outbox.open(s.store)
 	s.correctionDraws = page.NewTable(s.store, tableCorrectionDraws, rows.TextCodec)
-	s.spans = page.NewTable(s.store, tableSpans, spanCodec)
-	s.meters = page.NewTable(s.store, tableMeters, meterCodec)
-	s.bases = page.NewTable(s.store, tableBases, baseCodec)
-	s.sequences = page.NewTable(s.store, tableSequences, sequenceCodec)
-	s.balances = page.NewTable(s.store, tableBalances, balanceCodec)
-	s.planChanges = page.NewTable(s.store, tablePlanChanges, planChangeCodec)
 	s.corrections = page.NewTable(s.store, tableCorrections, correctionCodec)
 	return s
 }
@@ -265,10 +128,4 @@ func (s *state) reindex() {
 		s.invoiceByID.Insert(s.idHash(ptr(s.invoices.ID(row))), row)
 	}
 	s.reindexCredits()
-}
-
-func (s *state) idHash(id *[16]byte) uint64 { return maphash.Bytes(s.seed, id[:]) }
-
-func (s *state) externalHash(env uint32, external []byte) uint64 {
-	return machine.Fold(maphash.Bytes(s.seed, external), uint64(env))
 }

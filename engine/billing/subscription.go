@@ -103,7 +103,7 @@ func begun(
 		periodStart: first.Start, periodEnd: first.End, months: version.interval,
 		counters: uint16(len(version.features)),
 	}
-	return b, allocatable(s, customer, version)
+	return b, allocatable(s.vault, customer, version)
 }
 
 // subscribe adds a subscription with its counters and its initial invoice.
@@ -153,10 +153,20 @@ func (l *ledger) initial(id [16]byte) {
 }
 
 // subscriptionWith finds a subscription by its UUID in any environment; 0 when there is none.
-func (s *state) subscriptionWith(id *[16]byte) uint32 {
+func (s *book) subscriptionWith(id *[16]byte) uint32 {
 	return s.subscriptionByID.Find(s.idHash(id), func(row uint32) bool {
 		return s.subscriptions.Read(row).id == *id
 	})
+}
+
+// details is what a subscription's request said of it that the engine only keeps.
+func (s *state) details(row uint32) (d SubscriptionDetails) {
+	if data := s.subscriptions.Details(row); data != "" {
+		if err := wire.Decode([]byte(data), &d); err != nil {
+			panic("billing: details in memory do not decode: " + err.Error()) // checked at restore
+		}
+	}
+	return d
 }
 
 // subscriptionView must be called under the customer's lock.
@@ -170,7 +180,7 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 		PeriodStart: b.periodStart, PeriodEnd: b.periodEnd,
 		AnchorDay:   uint32(period.DayOfMonth(b.anchor)),
 		SuspendedAt: b.suspendedAt, CancelledAt: b.cancelledAt, EndedAt: b.endedAt,
-		CancelMode: b.cancelMode, SubscriptionDetails: s.subscriptions.Details(row),
+		CancelMode: b.cancelMode, SubscriptionDetails: s.details(row),
 	}
 	view.IntervalMonths = view.Plan.IntervalMonths
 	switch {
@@ -180,7 +190,7 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 		view.CancelEffectiveAt = b.periodEnd
 	}
 	if b.pending != 0 {
-		view.ScheduledChange = ptr(l.changeView(&l.pendingChange().planChange))
+		view.ScheduledChange = ptr(planChangeView(l, &l.pendingChange().planChange))
 	}
 	return view
 }
@@ -218,7 +228,7 @@ func (m *Machine) Subscription(env uint32, id [16]byte) (SubscriptionView, bool)
 }
 
 // subscriptionIn finds a subscription of one environment; 0 when there is none.
-func (s *state) subscriptionIn(env uint32, id *[16]byte) uint32 {
+func (s *book) subscriptionIn(env uint32, id *[16]byte) uint32 {
 	row := s.subscriptionWith(id)
 	if row == 0 || s.customers.Read(s.subscriptions.Read(row).customer).env != env {
 		return 0

@@ -3,7 +3,6 @@ package billing
 import (
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // subscription is all of a subscription. id, customer and createdAt never change.
@@ -170,21 +169,12 @@ func (b *subscriptions) Bytes() uint64 {
 	return b.rows.Bytes() + b.rests.Bytes() + b.details.Bytes()
 }
 
-// Details returns what a subscription's request said of it that the engine only keeps.
-func (b *subscriptions) Details(row uint32) (d SubscriptionDetails) {
-	if data := b.details.Get(row); data != "" {
-		if err := wire.Decode([]byte(data), &d); err != nil {
-			panic("billing: details in memory do not decode: " + err.Error()) // checked at restore
-		}
-	}
-	return d
-}
+// Details returns the encoded SubscriptionDetails of a subscription; empty where it has none.
+func (b *subscriptions) Details(row uint32) string { return b.details.Get(row) }
 
-// checkDetails checks the details after a restore.
-func (b *subscriptions) checkDetails() error {
-	return b.details.Check(b.Len(), func(data string) error {
-		return wire.Decode([]byte(data), new(SubscriptionDetails))
-	})
+// CheckDetails checks the details after a restore.
+func (b *subscriptions) CheckDetails(check func(data string) error) error {
+	return b.details.Check(b.Len(), check)
 }
 
 // Read returns a subscription's row. Readers hold the customer's lock.

@@ -8,9 +8,9 @@ import "tollgate/engine"
 // What does not fit the entry is done by the next tick, which NextDue asks for; and every command
 // brings the subscriptions that it touches up to its stamp by itself, so it does not matter how far
 // the sweep has come.
-func (t *turn) tick() engine.Outcome {
-	for t.m.scratch.work < tickWork && t.m.scratch.facts.size < tickBytes {
-		e := t.dueBy(t.Stamp)
+func (t *runner) tick() engine.Outcome {
+	for t.entry.work < tickWork && t.moves.facts.size < tickBytes {
+		e := t.s.dueBy(t.Stamp)
 		if e == nil {
 			break
 		}
@@ -20,7 +20,7 @@ func (t *turn) tick() engine.Outcome {
 }
 
 // happen lets happen what is due first in an environment, up to where it is another's turn.
-func (t *turn) happen(e *environment, now int64) {
+func (t *runner) happen(e *environment, now int64) {
 	first, second := e.dues.Two()
 	// Of one instant credits expire last: what a period's end rolls over is decided first.
 	if pool := e.poolDues.First(); first.At <= pool.At {
@@ -32,7 +32,7 @@ func (t *turn) happen(e *environment, now int64) {
 
 // sweep lets everything happen that is due in an environment. False: there is more due than this
 // entry may do, and the command is to be deferred.
-func (t *turn) sweep(e *environment) bool {
+func (t *runner) sweep(e *environment) bool {
 	for now := e.now(t.Stamp); e.due.Load() <= now; t.happen(e, now) {
 		if t.spent() {
 			return false
@@ -42,9 +42,9 @@ func (t *turn) sweep(e *environment) bool {
 }
 
 // expireAt books what a pool's grants lose by an instant of the environment's clock.
-func (t *turn) expireAt(pool uint32, now int64) {
-	p := t.pools.Read(pool)
-	lock := t.stripe(p.customer)
+func (t *runner) expireAt(pool uint32, now int64) {
+	p := t.s.pools.Read(pool)
+	lock := t.s.stripe(p.customer)
 	lock.Lock()
 	t.spend(2 + int(p.grants)/4 + 4*t.expire(pool, now))
 	lock.Unlock()

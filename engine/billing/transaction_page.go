@@ -39,7 +39,7 @@ type TransactionReply struct {
 }
 
 // transactionView must be called by Apply, or under the customer's lock.
-func (s *state) transactionView(held *archivedTransaction) TransactionView {
+func (s *vault) transactionView(held *archivedTransaction) TransactionView {
 	x := &held.transaction
 	p := s.pools.Read(x.pool)
 	view := TransactionView{

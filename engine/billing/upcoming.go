@@ -26,14 +26,14 @@ func (b *subscription) accrues(id *[16]byte) bool {
 }
 
 // indexPending lets PENDING invoices be found by id.
-func (s *state) indexPending(row uint32, b *subscription) {
+func (s *projector) indexPending(row uint32, b *subscription) {
 	for _, id := range b.accruing() {
 		s.pending.Insert(s.idHash(&id), row)
 	}
 }
 
 // reindexPending does it anew where a ledger changed them.
-func (s *state) reindexPending(l *ledger) {
+func (s *projector) reindexPending(l *ledger) {
 	was, is := &l.was, &l.b
 	if was.period == is.period && was.endedAt == is.endedAt && was.issueAt == is.issueAt {
 		return
@@ -47,7 +47,7 @@ func (s *state) reindexPending(l *ledger) {
 // upcoming are the invoices that a subscription's periods would be billed by, as things are now, in
 // the order in which they will be issued: that of the period which ended last, while it waits for
 // late usage, and that of the current period. The ledger goes on to there.
-func (s *state) upcoming(l *ledger) (views []InvoiceView) {
+func (s *projector) upcoming(l *ledger) (views []InvoiceView) {
 	if l.b.issueAt != 0 {
 		views = append(views, s.foretell(l, len(l.drafts)))
 	}
@@ -61,7 +61,7 @@ func (s *state) upcoming(l *ledger) (views []InvoiceView) {
 
 // foretell is the invoice of the period that ended last: the first of the drafts from there on,
 // once it is issued. One without a line would not be.
-func (s *state) foretell(l *ledger, first int) InvoiceView {
+func (s *projector) foretell(l *ledger, first int) InvoiceView {
 	at := l.b.issueAt
 	if at == 0 {
 		at = l.spans[len(l.spans)-1].end
@@ -129,7 +129,7 @@ func (m *Machine) PendingInvoices(env, customerRow uint32) []InvoiceView {
 
 // pendingWith finds the subscription of which an id is that of a PENDING invoice; 0 when there is
 // none.
-func (s *state) pendingWith(env uint32, id *[16]byte) uint32 {
+func (s *projector) pendingWith(env uint32, id *[16]byte) uint32 {
 	return s.pending.Find(s.idHash(id), func(row uint32) bool {
 		customer := s.subscriptions.Read(row).customer
 		lock := s.stripe(customer)

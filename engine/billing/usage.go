@@ -99,7 +99,7 @@ func rotate(b []byte, n int) {
 }
 
 func openUsage(m *Machine, payload []byte) (op, error) {
-	c := m.scratch.usage()
+	c := m.scratch.event()
 	if c.quick(payload) {
 		return c, nil
 	}

@@ -305,7 +305,7 @@ type endpointText struct {
 }
 
 // listen works out what an environment's endpoints want to hear, all together.
-func (t *turn) listen(e *environment) { e.wanted.Store(uint32(t.outbox.wantedBy(e))) }
+func (t *teller) listen(e *environment) { e.wanted.Store(uint32(t.outbox.wantedBy(e))) }
 
 func (o *outbox) wantedBy(e *environment) (set WebhookEvents) {
 	for _, row := range e.hooks {

@@ -67,11 +67,11 @@ type endpointQueue struct {
 	chains map[uint32][]uint32 // customer → pending deliveries, oldest first
 }
 
-func (o *outbox) open(s *state) {
-	o.endpoints = page.NewTable(s.store, tableWebhookEndpoints, webhookEndpointCodec)
-	o.texts = page.NewTable(s.store, tableWebhookTexts, rows.TextCodec)
-	o.deliveries = page.NewTable(s.store, tableDeliveries, deliveryCodec)
-	o.messages = page.NewTable(s.store, tableDeliveryTexts, rows.TextCodec)
+func (o *outbox) open(store *page.Store) {
+	o.endpoints = page.NewTable(store, tableWebhookEndpoints, webhookEndpointCodec)
+	o.texts = page.NewTable(store, tableWebhookTexts, rows.TextCodec)
+	o.deliveries = page.NewTable(store, tableDeliveries, deliveryCodec)
+	o.messages = page.NewTable(store, tableDeliveryTexts, rows.TextCodec)
 	o.queues = map[uint32]*endpointQueue{}
 }
 

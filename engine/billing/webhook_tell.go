@@ -8,16 +8,25 @@ import (
 // wants reports whether any endpoint of the environment wants to hear of an event.
 func (e *environment) wants(w WebhookEvent) bool { return e.wanted.Load()&(1<<w) != 0 }
 
+// teller is a turn that queues messages for webhook endpoints.
+type teller struct {
+	keeper
+	s      *book
+	outbox *outbox
+	// told counts the record's webhook messages.
+	told uint32
+}
+
 // tell queues a message for each endpoint of the environment that wants it.
-func (t *turn) tell(e *environment, customer uint32, m *WebhookMessage) {
+func (t *teller) tell(e *environment, customer uint32, m *WebhookMessage) {
 	if !e.wants(m.Type) {
 		return
 	}
-	m.Customer = string(t.externalID(t.customers.Read(customer)))
+	m.Customer = string(t.s.externalID(t.s.customers.Read(customer)))
 	id := messageID(t.Index, t.Position, t.told)
 	t.told++
 	encoded := wire.Encode(nil, &deliveryText{Message: *m})
-	o := &t.outbox
+	o := t.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, row := range e.hooks {
@@ -68,7 +77,7 @@ func (l *ledger) tellInvoice(w WebhookEvent, at int64, v *heldInvoice) {
 }
 
 // tellAll queues what a ledger has to tell, now that it is committed.
-func (t *turn) tellAll(l *ledger) {
+func (t *runner) tellAll(l *ledger) {
 	for i := range l.happened {
 		h := &l.happened[i]
 		m := WebhookMessage{Type: h.event, At: h.at, SubscriptionID: l.b.id}
@@ -109,7 +118,7 @@ func (h *happening) describe(m *WebhookMessage, c *catalog) {
 
 // reached are the features whose limit a ledger's usage has reached since it was stored. It must be
 // asked before the ledger is committed.
-func (t *turn) reached(l *ledger) (told []WebhookMessage) {
+func (t *runner) reached(l *ledger) (told []WebhookMessage) {
 	if !l.env.wants(WebhookLimitReached) || l.b.endedAt != 0 {
 		return nil
 	}
@@ -124,7 +133,7 @@ func (t *turn) reached(l *ledger) (told []WebhookMessage) {
 		goesOn := l.was.period == l.b.period || f.accumulate
 		if carried && goesOn && int(slot) < int(l.was.counters) &&
 			before.features[slot].full(
-				t.counters.Reading(l.was.firstCounter+slot, &before.features[slot])) {
+				t.s.counters.Reading(l.was.firstCounter+slot, &before.features[slot])) {
 			continue // it was before
 		}
 		told = append(told, limitMessage(&l.b.usualSubscription, l.catalog, f, used))
@@ -156,37 +165,37 @@ func (t *turn) tellReached(u *usage, before decimal.Decimal) {
 }
 
 // moved notes that a pool's credits have moved, for tellDepleted.
-func (t *turn) moved(pool uint32) {
-	if moved := t.m.scratch.moved; len(moved) == 0 || moved[len(moved)-1] != pool {
-		t.m.scratch.moved = append(moved, pool)
+func (t *burner) moved(pool uint32) {
+	if moved := t.moves.moved; len(moved) == 0 || moved[len(moved)-1] != pool {
+		t.moves.moved = append(moved, pool)
 	}
 }
 
 // tellDepleted queues a message for each pool that this command has emptied. A pool that is filled
 // again by the same command, as at a period's end, was never empty.
-func (t *turn) tellDepleted() {
-	for _, row := range t.m.scratch.moved {
-		p := t.pools.Read(row)
+func (t *burner) tellDepleted() {
+	for _, row := range t.moves.moved {
+		p := t.s.pools.Read(row)
 		empty := p.hard && !p.archived && p.balance().Sign() <= 0
 		if empty == p.depleted {
 			continue
 		}
-		lock := t.stripe(p.customer)
+		lock := t.s.stripe(p.customer)
 		lock.Lock()
-		t.pools.Write(row).depleted = empty
+		t.s.pools.Write(row).depleted = empty
 		lock.Unlock()
-		e := t.environment(t.customers.Read(p.customer).env)
+		e := t.s.environment(t.s.customers.Read(p.customer).env)
 		if !empty || !e.wants(WebhookCreditsDepleted) {
 			continue
 		}
 		var words poolText
-		decodeText(t.poolTexts.Read(row).Data, &words)
+		decodeText(t.s.poolTexts.Read(row).Data, &words)
 		t.tell(e, p.customer, &WebhookMessage{
 			Type: WebhookCreditsDepleted, At: e.now(t.Stamp), PoolID: p.id, PoolName: words.Name,
 			Balance: p.balance(),
 		})
 	}
-	t.m.scratch.moved = t.m.scratch.moved[:0]
+	t.moves.moved = t.moves.moved[:0]
 }
 
 // tellOverpaid queues a message about a payment that did not fit its invoice, and which somebody
