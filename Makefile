@@ -19,7 +19,7 @@ NESTED := bench/load deploy
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones, and
 # over bench/load without its peers: drivers of other databases take longer to compile than all that is
 # tested there. `make test-long` runs it over all packages.
-CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay ./examples/... \
+CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
 	./engine/fair ./engine/idempotency ./engine/journal ./engine/page
 SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/inspect/document \
 	tollgate/server/inspect/evaluate \

@@ -129,6 +129,9 @@ func (f *adminFlags) write(
 // adminPatience is how long a command goes on when no node answers: longer than an election takes.
 const adminPatience = 15 * time.Second
 
+// adminPath is where the admin API has accounts.
+const adminPath = "/api/v1/admin/accounts"
+
 // environmentFlags say whose records to operate on.
 type environmentFlags struct {
 	Account     string `default:"demo" help:"The account."`

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -115,33 +114,4 @@ func describeBackup(out io.Writer, word string, m *backup.Manifest) error {
 			time.UnixMilli(g.Stamp).UTC().Format(time.RFC3339))
 	}
 	return say(out, "%s", text)
-}
-
-// backup writes a backup for the operations listener.
-func (n *node) backup(ctx context.Context, w io.Writer, stale bool, pace int) error {
-	ctx, cancel := n.untilClosing(ctx)
-	defer cancel()
-	_, err := n.cluster.Backup(ctx, w, cluster.BackupOptions{
-		Stale: stale, BytesPerSecond: pace, Program: version(),
-	})
-	switch {
-	case errors.Is(err, cluster.ErrBackupRunning):
-		return fmt.Errorf("%w: %w", admin.ErrBackupRunning, err)
-	case errors.Is(err, cluster.ErrNotCurrent):
-		return fmt.Errorf("%w: %w", admin.ErrNotCurrent, err)
-	}
-	return err
-}
-
-// untilClosing is a context that ends when the node begins to stop.
-func (n *node) untilClosing(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
-	go func() {
-		select {
-		case <-n.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }

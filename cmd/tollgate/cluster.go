@@ -32,7 +32,7 @@ func (c *clusterStatusCommand) Help() string {
 		"every member answers that node, 6 when one is down, and 1 when no node can be asked."
 }
 
-// errDown ends cluster status where a member does not answer; its exit code is exitWarns.
+// errDown ends cluster status where a member does not answer.
 var errDown = errors.New("a member is down")
 
 // Run prints what one node knows of the cluster.

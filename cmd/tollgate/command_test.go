@@ -214,11 +214,9 @@ func TestInvoicesFromTheCommandLine(t *testing.T) {
 
 func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
 	s := newShell(t)
-	var v verification
-	s.json(&v, "invoice", "verify", "--all")
-	require.Equal(t, verification{
-		Environments: 2, Customers: 1, Invoices: 1, Differences: []difference{},
-	}, v)
+	require.JSONEq(t, `{"environments":2,"customers":1,"invoices":1,"pools":0,"records":0,
+		"different":0,"differences":[]}`,
+		s.ok("invoice", "verify", "--all", "--json"))
 	require.Contains(t, s.ok("invoice", "verify", "--account", "demo", "--env", "live"),
 		"0 invoices and 0 credit pools of 0 customers in 1 environments")
 	require.Contains(t, s.ok("invoice", "verify", "--customer", "ada"), "1 invoices and 0 credit pools of 1 customers")
@@ -234,17 +232,17 @@ func TestVerifyEndsWith5WhereAnInvoiceDiffers(t *testing.T) {
 	s.ok("invoice", "explain", list[1].ID)
 	s.Hidden.Store(uint64(journal.Kinds(journal.KindUsage))) // as if an event had been lost
 	out, code := s.run("invoice", "verify", "--all")
-	require.Equal(t, exitDiffers, code, out)
+	require.Equal(t, 5, code, out)
 	s.holds(out, "demo", "sandbox", "ada", "2", list[1].ID,
 		"the number of lines is 2, the journal makes 1")
 	require.Contains(t, out, "2 invoices and 0 credit pools of 1 customers in 2 environments: 1 different.")
 	out, code = s.run("invoice", "explain", list[1].ID)
-	require.Equal(t, exitDiffers, code, out)
+	require.Equal(t, 5, code, out)
 	require.Contains(t, out, "DIFFERENT")
 
 	s.Hidden.Store(uint64(journal.Kinds(journal.KindBilling)))
 	out, code = s.run("invoice", "verify", "--all")
-	require.Equal(t, exitDiffers, code, out)
+	require.Equal(t, 5, code, out)
 	require.Contains(t, out, "the journal does not explain the invoice")
 	_, code = s.run("invoice", "explain", list[1].ID)
 	require.Equal(t, 1, code)
@@ -274,7 +272,7 @@ func TestVerifyEndsWith5WhereStateAndJournalPart(t *testing.T) {
 	differs := func(what ...string) {
 		t.Helper()
 		out, code := s.run("invoice", "verify", "--all")
-		require.Equal(t, exitDiffers, code, out)
+		require.Equal(t, 5, code, out)
 		s.holds(out, what...)
 	}
 	older := fork()
@@ -301,7 +299,7 @@ func TestVerifyEndsWith5WhereStateAndJournalPart(t *testing.T) {
 	enginetest.NewLog(older, older.Stamp()+month).DoPayload(engine.KindTick, nil)
 	s.Other.Store(older.Journal())
 	out, code := s.run("invoice", "verify", "--all")
-	require.Equal(t, exitDiffers, code, out)
+	require.Equal(t, 5, code, out)
 	require.Contains(t, out, "the journal has made this invoice, and the state has none of its id")
 }
 
@@ -314,7 +312,10 @@ func TestCreditsFromTheCommandLine(t *testing.T) {
 		"GRANT", "1,234,567.5", "1,234,567.5", "order 7")
 	s.holds(s.ok("pools", "list", "ada"), pool.ID, "tokens", "ACTIVE", "1,234,567.5 credits",
 		"1,234,567.5", "0", "0", "0", "true", "-1", "CAPPED at 50.5")
-	var x transaction
+	var x struct {
+		ID      string
+		Balance json.Number
+	}
 	s.json(&x, "pools", "deduct", pool.ID, "4567.5")
 	require.Equal(t, "1230000", x.Balance.String())
 	_, code := s.run("pools", "deduct", pool.ID, "1230000.1")
@@ -417,19 +418,4 @@ func TestHelpAndUnknownCommands(t *testing.T) {
 	require.Equal(t, 2, run([]string{"pools", "grant", "x"}, &out))
 	empty := t.TempDir()
 	require.Equal(t, 1, run([]string{"audit", "--data", empty}, &out), "no cluster runs there")
-}
-
-func TestNumbersForPeople(t *testing.T) {
-	for _, row := range []struct{ number, currency, want string }{
-		{"0", "USD", "0.00 USD"},
-		{"1234.5", "USD", "1,234.50 USD"},
-		{"-1000", "EUR", "-1,000.00 EUR"},
-		{"999", "JPY", "999 JPY"},
-		{"1000000", "KWD", "1,000,000.000 KWD"},
-		{"0.0000044", "USD", "0.0000044 USD"},
-		{"123456", "", "123,456"},
-	} {
-		require.Equal(t, row.want, money(json.Number(row.number), row.currency))
-	}
-	require.Equal(t, "-999,999.25", quantity("-999999.25"))
 }

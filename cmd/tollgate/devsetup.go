@@ -24,7 +24,6 @@ const (
 	demoCustomer = "acme"
 	// mailboxKeyPrefix is that of the key of all mailboxes at the local identity provider.
 	mailboxKeyPrefix = "dev_mailbox_"
-	adminPath        = "/api/v1/admin/accounts"
 )
 
 // prepare makes the folder of a new cluster, or loads that of an old one.

@@ -33,12 +33,6 @@ func (c *doctorCommand) Help() string {
 		"It ends with 0 when all is ok, with 6 when something warns, with 7 when something fails."
 }
 
-// Exit codes of doctor.
-const (
-	exitWarns = 6
-	exitFails = 7
-)
-
 // errWarns and errFails say what doctor found; the findings are printed by then.
 var (
 	errWarns = errors.New("something needs attention")

@@ -18,7 +18,7 @@ type invoiceCommand struct {
 	Void    invoiceVoidCommand    `cmd:"" help:"Make an unpaid invoice void, for good."`
 }
 
-// errDiffers means that an invoice is not what the journal explains; its exit code is exitDiffers.
+// errDiffers means that an invoice is not what the journal explains.
 var errDiffers = errors.New("an invoice differs from what the journal explains")
 
 func invoiceNumber(v *api.Invoice) string {

@@ -35,23 +35,6 @@ type runCommands struct {
 	Tour   tourCommand   `cmd:"" group:"run" help:"Do what a new agent does with the workspace API of a tollgate dev, and print it as curl lines."`
 }
 
-// billCommands are about accounts and what they hold.
-type billCommands struct {
-	Accounts      accountsCommand      `cmd:"" group:"bill" help:"Create and list accounts."`
-	Keys          keysCommand          `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
-	Origins       originsCommand       `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
-	Catalog       catalogCommand       `cmd:"" group:"bill" help:"Show the catalog, apply a document, or see what it would change."`
-	Customers     customersCommand     `cmd:"" group:"bill" help:"List customers, archive one, or erase its personal data."`
-	Subscriptions subscriptionsCommand `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
-	Pools         poolsCommand         `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
-	Invoice       invoiceCommand       `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
-	Payments      paymentsCommand      `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
-	Webhooks      webhooksCommand      `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
-	Workspaces    workspacesCommand    `cmd:"" group:"bill" help:"Act for the people who own workspaces: approve purchases, set caps, grant credits."`
-	Margin        marginCommand        `cmd:"" group:"bill" help:"Show revenue, cost and margin."`
-	Clock         clockCommand         `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
-}
-
 // operateCommands are about a cluster and its nodes.
 type operateCommands struct {
 	Audit    auditCommand    `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
@@ -67,9 +50,13 @@ type operateCommands struct {
 	Help     helpCommand     `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
 }
 
-// exitDiffers is the exit code of commands that compare: an invoice is not what the journal makes
-// of it, or the catalog is not what the document says.
-const exitDiffers = 5
+// Exit codes: two things that a command compared differ, such as an invoice and what the journal
+// makes of it; something needs attention; something is wrong.
+const (
+	exitDiffers = 5
+	exitWarns   = 6
+	exitFails   = 7
+)
 
 func main() {
 	if code, called := runner.Called(os.Args); called {
@@ -129,6 +116,11 @@ func run(args []string, out io.Writer) (code int) {
 	if !errors.As(err, new(loggedError)) {
 		fmt.Fprintln(os.Stderr, "tollgate:", err)
 	}
+	return exitCode(err)
+}
+
+// exitCode says how a command ended.
+func exitCode(err error) int {
 	switch {
 	case cluster.RefusesFolder(err), errors.Is(err, spool.ErrForeign),
 		errors.As(err, new(loggedError)) && (cluster.NoRoom(err) || cluster.Unusable(err)):

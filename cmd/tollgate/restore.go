@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 
 	"tollgate/cluster"
-	"tollgate/cluster/backup"
-	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
 )
 
@@ -65,7 +61,7 @@ func (c *restoreCommand) Run(out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := restoreNode(settings, src)
+	m, err := restore(settings, src)
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
@@ -76,14 +72,4 @@ func (c *restoreCommand) Run(out io.Writer) (err error) {
 		"Not in the backup, and to be as they were: secretsKey (adminKeyHash, where that is empty), "+
 		"without which sealed secrets are unreadable; the authority and its certificates.",
 		settings.Cluster)
-}
-
-func restoreNode(settings config.Config, src io.Reader) (*backup.Manifest, error) {
-	settings.LimitMemory()
-	n := newNode(settings, slog.New(slog.DiscardHandler))
-	c, err := n.clusterConfig()
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Restore(c, bufio.NewReaderSize(src, 1<<20))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/alecthomas/kong"
 
@@ -35,24 +34,4 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 // helpCommand stands in the list of commands: run makes --help of it.
 type helpCommand struct {
 	Command []string `arg:"" optional:"" help:"The command; without one, the list of all."`
-}
-
-// version is what the build knows of itself: the commit, marked when the tree was changed.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	revision, changed := "development", ""
-	for _, setting := range info.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			revision = setting.Value[:min(12, len(setting.Value))]
-		case "vcs.modified":
-			if setting.Value == "true" {
-				changed = " (changed)"
-			}
-		}
-	}
-	return revision + changed + " " + info.GoVersion
 }

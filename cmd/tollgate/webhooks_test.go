@@ -14,7 +14,7 @@ func TestWebhooksFromTheCommandLine(t *testing.T) {
 	secret := s.ok("webhooks", "create", "https://hooks.example/a", "--event", "invoice.due",
 		"--description", "books")
 	require.True(t, strings.HasPrefix(secret, "whsec_"))
-	var all []webhookEndpoint
+	var all []struct{ ID string }
 	s.json(&all, "webhooks", "list")
 	require.Len(t, all, 1)
 	id := all[0].ID
