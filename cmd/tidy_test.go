@@ -68,6 +68,11 @@ var imports = []struct {
 	{"bench/enginetest", []string{"bench/enginetest", "engine"}, "tests of the engine import it"},
 	{"examples", []string{"examples", "sdk"}, "an example is of use to who has nothing else of ours"},
 
+	{
+		"cmd/tollgate/cli",
+		[]string{"cmd/tollgate/cli", "cmd/tollgate/devdata", "cluster", "engine/decimal", "sdk"},
+		"its commands go through the APIs of a cluster",
+	},
 	{"cmd/tollgate/replay", []string{"cmd/tollgate", "sdk"}, "it speaks HTTP"},
 	{"sdk", nil, "programs of users import it, which need nothing else of ours"},
 	{"cmd/tollgate/trace", nil, "a trace is a file"},
@@ -148,8 +153,11 @@ func forbidden(s source, path string) string {
 		return ""
 	case within(path, "bench") && !within(s.folder, "bench"):
 		return "only tests import a harness"
-	case within(path, "examples") && !within(s.folder, "examples", "cmd/tollgate"):
+	case within(path, "examples") && !within(s.folder, "examples", "cmd/tollgate/dev"):
 		return "of the product, tollgate dev alone serves examples"
+	case within(s.folder, "cmd/tollgate/daemon") && !s.test &&
+		within(path, "cmd/tollgate/cli", "cmd/tollgate/local", "cmd/tollgate/dev"):
+		return "a node knows nothing of commands"
 	}
 	for _, rule := range imports {
 		if !within(s.folder, rule.folder) {

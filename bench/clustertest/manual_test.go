@@ -167,7 +167,7 @@ func TestRefusalsInTheManualAreThoseOfTheProgram(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var source strings.Builder
 	for _, folder := range []string{
-		"cluster", "wal", "engine", "engine/machine", "engine/billing", "cmd/tollgate",
+		"cluster", "wal", "engine", "engine/machine", "engine/billing", "cmd/tollgate/daemon",
 	} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		require.NoError(t, err)

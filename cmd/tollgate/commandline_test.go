@@ -19,9 +19,11 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tollgate/cluster"
+	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/demo"
 	"tollgate/cmd/tollgate/devdata"
 	"tollgate/cmd/tollgate/licenses"
+	"tollgate/cmd/tollgate/local"
 
 	api "tollgate/sdk/go"
 )
@@ -223,7 +225,7 @@ func TestConnectionRefusedIsSaidAtOnce(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	for err, code := range map[error]int{
 		errors.New("refused"): 1, cluster.ErrOtherFolder: 3,
-		errDiffers: 5, errCatalogDiffers: 5, errWarns: 6, errDown: 6, errFails: 7,
+		cli.ErrDiffers: 5, cli.ErrCatalogDiffers: 5, local.ErrWarns: 6, cli.ErrDown: 6, local.ErrFails: 7,
 	} {
 		require.Equal(t, code, exitCode(fmt.Errorf("in context: %w", err)), err)
 	}

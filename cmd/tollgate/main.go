@@ -1,5 +1,5 @@
 // Command tollgate runs a node of a Tollgate cluster, runs a whole cluster for development, and
-// operates one from outside. There is one file for each command.
+// operates one from outside.
 package main
 
 import (
@@ -14,40 +14,44 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tollgate/cluster"
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/daemon"
+	"tollgate/cmd/tollgate/dev"
+	"tollgate/cmd/tollgate/local"
 	"tollgate/server/provider/runner"
 	"tollgate/server/spool"
 )
 
 // commands are what the first word of a command line may be.
 type commands struct {
-	runCommands     `embed:""`
-	billCommands    `embed:""`
-	operateCommands `embed:""`
+	runCommands      `embed:""`
+	cli.BillCommands `embed:""`
+	operateCommands  `embed:""`
 
-	VersionFlag versionFlag `name:"version" help:"Say which version this is."`
+	VersionFlag local.VersionFlag `name:"version" help:"Say which version this is."`
 }
 
 // runCommands run something.
 type runCommands struct {
-	Dev    devCommand    `cmd:"" group:"run" help:"Run a cluster of node processes on this machine, with a demo account."`
-	Serve  serveCommand  `cmd:"" group:"run" help:"Run one node."`
-	Replay replayCommand `cmd:"" group:"run" help:"Meter a trace of LLM requests through the public API."`
-	Tour   tourCommand   `cmd:"" group:"run" help:"Do what a new agent does with the workspace API of a tollgate dev, and print it as curl lines."`
+	Dev    dev.Command         `cmd:"" group:"run" help:"Run a cluster of node processes on this machine, with a demo account."`
+	Serve  daemon.ServeCommand `cmd:"" group:"run" help:"Run one node."`
+	Replay dev.ReplayCommand   `cmd:"" group:"run" help:"Meter a trace of LLM requests through the public API."`
+	Tour   dev.TourCommand     `cmd:"" group:"run" help:"Do what a new agent does with the workspace API of a tollgate dev, and print it as curl lines."`
 }
 
 // operateCommands are about a cluster and its nodes.
 type operateCommands struct {
-	Audit    auditCommand    `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
-	Backup   backupCommand   `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
-	Restore  restoreCommand  `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
-	Cluster  clusterCommand  `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
-	Ready    readyCommand    `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
-	Doctor   doctorCommand   `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
-	Certs    certsCommand    `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
-	WAL      walCommand      `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
-	Licenses licensesCommand `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
-	Version  versionCommand  `cmd:"" group:"operate" help:"Say which version this is."`
-	Help     helpCommand     `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
+	Audit    cli.AuditCommand      `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
+	Backup   local.BackupCommand   `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
+	Restore  local.RestoreCommand  `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
+	Cluster  cli.ClusterCommand    `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
+	Ready    cli.ReadyCommand      `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
+	Doctor   local.DoctorCommand   `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
+	Certs    local.CertsCommand    `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
+	WAL      local.WALCommand      `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
+	Licenses local.LicensesCommand `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
+	Version  local.VersionCommand  `cmd:"" group:"operate" help:"Say which version this is."`
+	Help     local.HelpCommand     `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
 }
 
 // Exit codes: two things that a command compared differ, such as an invoice and what the journal
@@ -113,7 +117,7 @@ func run(args []string, out io.Writer) (code int) {
 	if err = command.Run(); err == nil {
 		return 0
 	}
-	if !errors.As(err, new(loggedError)) {
+	if !errors.As(err, new(daemon.LoggedError)) {
 		fmt.Fprintln(os.Stderr, "tollgate:", err)
 	}
 	return exitCode(err)
@@ -123,13 +127,13 @@ func run(args []string, out io.Writer) (code int) {
 func exitCode(err error) int {
 	switch {
 	case cluster.RefusesFolder(err), errors.Is(err, spool.ErrForeign),
-		errors.As(err, new(loggedError)) && (cluster.NoRoom(err) || cluster.Unusable(err)):
+		errors.As(err, new(daemon.LoggedError)) && (cluster.NoRoom(err) || cluster.Unusable(err)):
 		return cluster.ExitFatal
-	case errors.Is(err, errDiffers), errors.Is(err, errCatalogDiffers):
+	case errors.Is(err, cli.ErrDiffers), errors.Is(err, cli.ErrCatalogDiffers):
 		return exitDiffers
-	case errors.Is(err, errWarns), errors.Is(err, errDown):
+	case errors.Is(err, local.ErrWarns), errors.Is(err, cli.ErrDown):
 		return exitWarns
-	case errors.Is(err, errFails):
+	case errors.Is(err, local.ErrFails):
 		return exitFails
 	}
 	return 1

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"tollgate/cmd/tollgate/devdata"
+	api "tollgate/sdk/go"
+)
+
+// AdminFlags say which cluster to operate. What is not given comes from dev.json in Data.
+type AdminFlags struct {
+	Ops      []string `placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: from dev.json."`
+	AdminKey string   `env:"TOLLGATE_ADMIN_KEY" placeholder:"KEY" help:"Admin key. Default: from dev.json."`
+	CA       string   `name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
+	Data     string   `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
+
+	// starting: the node that is asked may have been started just now, and listen in a moment.
+	starting bool
+}
+
+// Target is which nodes to ask, and with which key.
+func (f *AdminFlags) Target() (ops []string, key string, err error) {
+	ops, key = f.Ops, f.AdminKey
+	if len(ops) > 0 && key != "" {
+		return ops, key, nil
+	}
+	running, err := devdata.Folder(f.Data).Load()
+	if err != nil {
+		return nil, "", fmt.Errorf("without --ops and --admin-key: %w", err)
+	}
+	if len(ops) == 0 {
+		for _, node := range running.Nodes {
+			ops = append(ops, node.Ops)
+		}
+	}
+	return ops, cmp.Or(key, running.AdminKey), nil
+}
+
+// Client connects to the admin API.
+func (f *AdminFlags) Client() (*api.Client, error) {
+	ops, key, err := f.Target()
+	if err != nil {
+		return nil, err
+	}
+	client, err := Connect(ops, key, f.CA)
+	if err != nil {
+		return nil, err
+	}
+	client.Patience = adminPatience
+	if f.starting {
+		client.Refused = adminPatience
+	}
+	return client, nil
+}
+
+// Connect makes a client of operations listeners. The file ca holds the authority of those with
+// https:// addresses, "" is the machine's.
+func Connect(ops []string, key, ca string) (*api.Client, error) {
+	client, err := api.New(ops, key, 2)
+	if err != nil || ca == "" {
+		return client, err
+	}
+	text, err := os.ReadFile(ca)
+	if err == nil {
+		err = client.Trust(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--ca %s: %w", ca, err)
+	}
+	return client, nil
+}
+
+// read asks for the data at a path, decodes it into v, and returns it as it came.
+func (f *AdminFlags) read(ctx context.Context, path string, v any) (json.RawMessage, error) {
+	return f.send(ctx, "GET", path, nil, v)
+}
+
+// send sends a body as JSON (nil: none), decodes the answer's data into v (nil: there is none to
+// decode), and returns the data as it came. A POST carries a key by which a repeat counts once.
+func (f *AdminFlags) send(
+	ctx context.Context, method, path string, body, v any,
+) (data json.RawMessage, err error) {
+	r := api.Request{Method: method, Path: path}
+	if body != nil {
+		if r.Body, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("request body: %w", err)
+		}
+	}
+	err = f.write(ctx, r, func(answer api.Answer) error {
+		data = answer.Payload()
+		if v == nil {
+			return nil
+		}
+		return answer.Data(v)
+	})
+	return data, err
+}
+
+// write carries out a request; take gets its answer of success.
+func (f *AdminFlags) write(
+	ctx context.Context, r api.Request, take func(api.Answer) error,
+) error {
+	admin, err := f.Client()
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	if r.Method == "POST" {
+		r.Header = map[string]string{"Idempotency-Key": rand.Text()}
+	}
+	answer, err := admin.Do(ctx, r)
+	if err == nil {
+		err = answer.Err()
+	}
+	if err == nil && take != nil {
+		err = take(answer)
+	}
+	return err
+}
+
+// adminPatience is how long a command goes on when no node answers: longer than an election takes.
+const adminPatience = 15 * time.Second
+
+// AdminPath is where the admin API has accounts.
+const AdminPath = "/api/v1/admin/accounts"
+
+// EnvironmentFlags say whose records to operate on.
+type EnvironmentFlags struct {
+	Account     string `default:"demo" help:"The account."`
+	Environment string `name:"env" default:"sandbox" enum:"sandbox,live" help:"sandbox or live."`
+}
+
+func (f *EnvironmentFlags) path() string {
+	return AdminPath + "/" + url.PathEscape(f.Account) + "/environments/" + f.Environment
+}
+
+// CatalogPath is where the admin API has the catalog of an environment.
+func CatalogPath(account, environment string) string {
+	f := EnvironmentFlags{account, environment}
+	return f.path() + "/catalog"
+}
+
+// createdKey is an API key, shown once.
+type createdKey struct {
+	ID  string `json:"id"`
+	Key string `json:"key"`
+}
+
+// KeyRequest says what key is wanted; a Customer makes it that customer's.
+type KeyRequest struct {
+	Scope    string `json:"scope"`
+	Label    string `json:"label"`
+	Customer string `json:"customer,omitempty"`
+}
+
+// CreateKey makes an API key; a customer's has the scope of customers.
+func CreateKey(
+	ctx context.Context, admin *api.Client, f EnvironmentFlags, r KeyRequest,
+) (createdKey, error) {
+	if r.Customer != "" {
+		r.Scope = "customer"
+	}
+	var created createdKey
+	_, err := admin.Call(ctx, "POST", f.path()+"/keys", r, &created)
+	if err == nil && created.Key == "" {
+		err = errors.New("the answer holds no key")
+	}
+	return created, err
+}

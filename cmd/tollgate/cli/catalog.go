@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	api "tollgate/sdk/go"
+)
+
+type catalogCommand struct {
+	Show  catalogShowCommand  `cmd:"" help:"Print the catalog as a document that, applied, changes nothing."`
+	Apply catalogApplyCommand `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
+	Diff  catalogDiffCommand  `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`
+}
+
+type catalogShowCommand struct {
+	AdminFlags       `embed:""`
+	EnvironmentFlags `embed:""`
+}
+
+// Run prints the catalog.
+func (c *catalogShowCommand) Run(ctx context.Context, out io.Writer) error {
+	var document any
+	data, err := c.read(ctx, c.path()+"/catalog", &document)
+	if err != nil {
+		return err
+	}
+	var pretty bytes.Buffer
+	if err = json.Indent(&pretty, data, "", "  "); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return Say(out, "%s", pretty.String())
+}
+
+type catalogFlags struct {
+	AdminFlags       `embed:""`
+	EnvironmentFlags `embed:""`
+	Prune            bool   `help:"Archive what the document does not name."`
+	File             string `arg:"" help:"Catalog document in YAML or JSON; - reads standard input."`
+}
+
+type catalogApplyCommand struct {
+	catalogFlags `embed:""`
+}
+
+// Run applies the document.
+func (c *catalogApplyCommand) Run(ctx context.Context, out io.Writer) error {
+	_, err := c.put(ctx, out, false)
+	return err
+}
+
+type catalogDiffCommand struct {
+	catalogFlags `embed:""`
+	ExitCode     bool `help:"End with 5 when something would change, as a check in CI wants it."`
+}
+
+// Help says what the command ends with.
+func (c *catalogDiffCommand) Help() string {
+	return "Nothing is changed. The exit code is 0 when the document can be applied, and 1 when it " +
+		"has mistakes, which are all listed with their lines, or the cluster cannot be asked. With " +
+		"--exit-code it is 5 when applying the document would change something."
+}
+
+// ErrCatalogDiffers ends catalog diff --exit-code.
+var ErrCatalogDiffers = errors.New("the catalog is not what the document says")
+
+// Run asks what the document would change.
+func (c *catalogDiffCommand) Run(ctx context.Context, out io.Writer) error {
+	changes, err := c.put(ctx, out, true)
+	if err == nil && changes > 0 && c.ExitCode {
+		return ErrCatalogDiffers
+	}
+	return err
+}
+
+func (c *catalogFlags) put(
+	ctx context.Context, out io.Writer, dryRun bool,
+) (changes int, err error) {
+	document, err := ReadDocument(c.File)
+	if err != nil {
+		return 0, err
+	}
+	var query []string
+	if dryRun {
+		query = append(query, "dryRun=true")
+	}
+	if c.Prune {
+		query = append(query, "prune=true")
+	}
+	path := CatalogPath(c.Account, c.Environment)
+	if len(query) > 0 {
+		path += "?" + strings.Join(query, "&")
+	}
+	kind := "application/yaml" // JSON is YAML too, duplicate keys included in what is refused
+	if strings.EqualFold(filepath.Ext(c.File), ".json") {
+		kind = "application/json"
+	}
+	var changed struct {
+		Changes []struct{ Kind, Key, Action string } `json:"changes"`
+	}
+	r := api.Request{Method: "PUT", Path: path, Body: document, ContentType: kind}
+	err = c.write(ctx, r, func(answer api.Answer) error { return answer.Data(&changed) })
+	if err != nil {
+		return 0, c.mistakes(err)
+	}
+	if len(changed.Changes) == 0 {
+		return 0, Say(out, "No changes.")
+	}
+	t := NewTable(out)
+	for _, change := range changed.Changes {
+		t.Row(change.Action, change.Kind, change.Key)
+	}
+	return len(changed.Changes), t.End()
+}
+
+// nextMistake stands between two mistakes of a refused document.
+var nextMistake = regexp.MustCompile(`; (line \d+: |and \d+ more)`)
+
+// mistakes puts each mistake of a refused document on a line of its own.
+func (c *catalogFlags) mistakes(err error) error {
+	var refused *api.Error
+	if !errors.As(err, &refused) || !strings.Contains(refused.Detail, "line ") {
+		return err
+	}
+	detail := strings.TrimPrefix(refused.Detail, "Nothing was changed. ")
+	list := strings.Split(nextMistake.ReplaceAllString(detail, "\n$1"), "\n")
+	what := "1 mistake"
+	if len(list) > 1 {
+		what = strconv.Itoa(len(list)) + " mistakes"
+	}
+	return fmt.Errorf("%s has %s; nothing was changed:\n  %s", c.File, what,
+		strings.Join(list, "\n  "))
+}
+
+// maxDocument bounds a catalog document (16 MiB).
+const maxDocument = 16 << 20
+
+// ReadDocument reads a catalog, bounded.
+func ReadDocument(file string) ([]byte, error) {
+	if file == "-" {
+		document, err := io.ReadAll(io.LimitReader(os.Stdin, maxDocument))
+		if err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		return document, nil
+	}
+	document, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("catalog document: %w", err)
+	}
+	return document, nil
+}

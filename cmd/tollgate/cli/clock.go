@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	api "tollgate/sdk/go"
+)
+
+type clockCommand struct {
+	Show    clockShowCommand    `cmd:"" help:"Say what time it is in an environment."`
+	Advance clockAdvanceCommand `cmd:"" help:"Move the sandbox's clock forward: periods end, invoices are issued and fall due."`
+}
+
+// environmentClock is an environment's clock as the admin API shows it.
+type environmentClock struct {
+	Now     time.Time `json:"now"`
+	Settled bool      `json:"settled"`
+}
+
+type clockShowCommand struct {
+	AdminFlags       `embed:""`
+	EnvironmentFlags `embed:""`
+	OutputFlags      `embed:""`
+}
+
+// Run shows a clock.
+func (c *clockShowCommand) Run(ctx context.Context, out io.Writer) error {
+	var clock environmentClock
+	data, err := c.read(ctx, c.path()+"/clock", &clock)
+	if err != nil {
+		return err
+	}
+	return c.Print(out, data, func() error { return printClock(out, clock) })
+}
+
+func printClock(out io.Writer, clock environmentClock) error {
+	text := clock.Now.UTC().Format(time.RFC3339)
+	if !clock.Settled {
+		text += ", and what is due by then is still happening"
+	}
+	return Say(out, "%s", text)
+}
+
+type clockAdvanceCommand struct {
+	AdminFlags  `embed:""`
+	Account     string `default:"demo" help:"The account, whose sandbox's clock it is."`
+	To          string `arg:"" help:"An RFC 3339 time such as 2026-03-01T00:00:00Z, or by how much: 36h, 31d."`
+	OutputFlags `embed:""`
+}
+
+// Help says what the clock does.
+func (c *clockAdvanceCommand) Help() string {
+	return "A sandbox has a clock of its own, which runs on from wherever it was moved to; " +
+		"it never goes back, and moves at most five years at a time. The command ends when " +
+		"everything that falls due by then has happened, each thing at its own instant, in order."
+}
+
+// clockPatience is how long the command waits for everything to happen.
+const (
+	clockPatience = 15 * time.Minute
+	clockPause    = 500 * time.Millisecond
+)
+
+// Run advances a clock.
+func (c *clockAdvanceCommand) Run(ctx context.Context, out io.Writer) error {
+	admin, err := c.Client()
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	admin.Patience, admin.AnswerTimeout = clockPatience, clockPatience
+	path := (&EnvironmentFlags{c.Account, "sandbox"}).path() + "/clock"
+	to, err := c.target(ctx, admin, path)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]time.Time{"advanceTo": to})
+	if err != nil {
+		return fmt.Errorf("request body: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, clockPatience)
+	defer cancel()
+	answer, err := admin.Do(ctx, api.Request{Method: "POST", Path: path, Body: body, Once: true})
+	if err == nil {
+		err = answer.Err()
+	}
+	if errors.Is(err, api.ErrUnsure) {
+		answer, err = settled(ctx, admin, path, to)
+	}
+	if err != nil {
+		return err
+	}
+	var clock environmentClock
+	if err = answer.Data(&clock); err != nil {
+		return err
+	}
+	return c.Print(out, answer.Payload(), func() error { return printClock(out, clock) })
+}
+
+// target is the instant to move to.
+func (c *clockAdvanceCommand) target(
+	ctx context.Context, admin *api.Client, path string,
+) (to time.Time, err error) {
+	if to, err = time.Parse(time.RFC3339, c.To); err == nil {
+		return to.UTC(), nil
+	}
+	by, err := time.ParseDuration(c.To)
+	if days, found := strings.CutSuffix(c.To, "d"); err != nil && found {
+		var n int
+		n, err = strconv.Atoi(days)
+		by = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil {
+		return to, fmt.Errorf("%q is neither a time such as 2026-03-01T00:00:00Z nor a span such as "+
+			"36h or 31d", c.To)
+	}
+	var clock environmentClock
+	if _, err = admin.Call(ctx, "GET", path, nil, &clock); err != nil {
+		return to, err
+	}
+	return clock.Now.Add(by).UTC(), nil
+}
+
+// settled asks until everything has happened that is due by an instant: the request may have been
+// carried out, and must not be sent again.
+func settled(
+	ctx context.Context, admin *api.Client, path string, to time.Time,
+) (answer api.Answer, err error) {
+	for {
+		var clock environmentClock
+		if answer, err = admin.Call(ctx, "GET", path, nil, &clock); err != nil {
+			return answer, err
+		}
+		if clock.Now.Before(to) {
+			return answer, fmt.Errorf("the clock did not move: it is %s there; try again",
+				clock.Now.Format(time.RFC3339))
+		}
+		if clock.Settled {
+			return answer, nil
+		}
+		select {
+		case <-ctx.Done():
+			return answer, fmt.Errorf("what is due by then is still happening: %w", ctx.Err())
+		case <-time.After(clockPause):
+		}
+	}
+}

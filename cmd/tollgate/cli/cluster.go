@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"tollgate/cluster"
+)
+
+// ClusterCommand shows a cluster and changes its members.
+type ClusterCommand struct {
+	Status   clusterStatusCommand   `cmd:"" help:"Say who leads, who can be reached, and how far each has come."`
+	Join     clusterJoinCommand     `cmd:"" help:"Make a node that was started with join a member without a vote, or change a member's addresses."`
+	Promote  clusterPromoteCommand  `cmd:"" help:"Give a member that has caught up its vote."`
+	Remove   clusterRemoveCommand   `cmd:"" help:"Take a member out, alive or not. One that leads hands over first."`
+	Transfer clusterTransferCommand `cmd:"" help:"Let a voter lead both groups."`
+}
+
+type clusterStatusCommand struct {
+	AdminFlags `embed:""`
+	JSON       bool `name:"json" help:"Print what the node answered."`
+}
+
+// Help says what the command ends with.
+func (c *clusterStatusCommand) Help() string {
+	return "It is what the node that answers knows (choose one with --ops). The exit code is 0 when " +
+		"every member answers that node, 6 when one is down, and 1 when no node can be asked."
+}
+
+// ErrDown ends cluster status where a member does not answer.
+var ErrDown = errors.New("a member is down")
+
+// Run prints what one node knows of the cluster.
+func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
+	admin, err := c.Client()
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	var status cluster.Status
+	answer, err := admin.Call(ctx, "GET", ClusterPath, nil, &status)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = Say(out, "%s", answer.Body)
+	} else {
+		err = printStatus(out, status, time.Now())
+	}
+	if down := status.Down(); err == nil && len(down) > 0 {
+		return fmt.Errorf("%w: %s", ErrDown, names(down))
+	}
+	return err
+}
+
+// names are the members' names in one line.
+func names(members []cluster.MemberStatus) string {
+	var ids []string
+	for _, m := range members {
+		ids = append(ids, m.ID)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// banner says what is wrong in a few lines, before the tables; "" where nothing is.
+func banner(s *cluster.Status, now time.Time) string {
+	var b strings.Builder
+	for _, m := range s.Down() {
+		fmt.Fprintf(&b, "%s is down: %s.\n", m.ID, lastSeen(m, now))
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	all, answer := s.Voters()
+	switch need := all/2 + 1; {
+	case answer < need:
+		fmt.Fprintf(&b, "%d of %d voters answer, and writes need %d: bring one back.", answer, all, need)
+	case answer == need:
+		fmt.Fprintf(&b, "%d of %d voters answer: one more loss stops writes.", answer, all)
+	default:
+		fmt.Fprintf(&b, "%d of %d voters answer.", answer, all)
+	}
+	b.WriteString(" Start it again, or see \"Replace a node\" in cluster/OPERATIONS.md.\n\n")
+	return b.String()
+}
+
+// lastSeen says when a member last answered.
+func lastSeen(m cluster.MemberStatus, now time.Time) string {
+	if m.LastSeenAt == nil {
+		return "it has not answered since this node began"
+	}
+	ago := max(0, now.Sub(*m.LastSeenAt)).Round(time.Second)
+	return fmt.Sprintf("last seen %s, %s ago", m.LastSeenAt.UTC().Format(time.RFC3339), ago)
+}
+
+// knownVersion is the newest cluster version that a member knows, "?" when it has not said.
+func knownVersion(version int64) string {
+	if version < 0 {
+		return "?"
+	}
+	return strconv.FormatInt(version, 10)
+}
+
+func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
+	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	var failed error
+	line := func(format string, args ...any) {
+		if _, err := fmt.Fprintf(table, format+"\n", args...); err != nil {
+			failed = err
+		}
+	}
+	if _, err := io.WriteString(out, banner(&s, now)); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	ready := "ready"
+	if !s.Ready {
+		ready = "NOT READY"
+	}
+	line("As %s sees it: %s, %s of disk free, clock %+d ms.",
+		s.NodeID, ready, Size(s.DiskFreeBytes), s.ClockAheadMS)
+	for _, reason := range s.Reasons {
+		line("  %s (%s)", reason, reason.Cause)
+	}
+	line("\nMEMBER\tROLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
+	for _, m := range s.Members {
+		trip, clock := fmt.Sprintf("%d µs", m.RoundTripUS), fmt.Sprintf("%+d ms", m.ClockAheadMS)
+		if m.Role == cluster.RoleDown {
+			trip, clock = "–", "–"
+		}
+		line("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", m.ID, roleOf(m, s.Groups), m.HTTP, m.Ops, m.Raft, trip,
+			clock, knownVersion(m.Version), m.Disk)
+	}
+	for _, m := range s.Members {
+		if m.Problem != "" {
+			line("  %s: %s", m.ID, m.Problem)
+		}
+	}
+	line("\nGROUP\tLEADER\tTERM\tROLE HERE\tLEASE\tCOMMITTED\tAPPLIED\tSNAPSHOT\tSTALE\tLOG" +
+		"\tFSYNCS\tVERSION")
+	for _, g := range s.Groups {
+		stale := fmt.Sprintf("%d ms", g.StalenessMS)
+		if g.Stamp == 0 && g.StalenessMS > 0 {
+			stale = "empty"
+		}
+		line("%s\t%s\t%d\t%s\t%t\t%d\t%d\t%d\t%s\t%s\t%d\t%d",
+			g.Name, g.Leader, g.Term, g.Role, g.Lease, g.CommitIndex, g.AppliedIndex,
+			g.SnapshotIndex, stale, Size(g.LogBytes), g.Syncs, g.Version)
+	}
+	if err := table.Flush(); err != nil {
+		failed = err
+	}
+	if failed != nil {
+		return fmt.Errorf("print: %w", failed)
+	}
+	return nil
+}
+
+// roleOf says which groups a member leads, as the node that was asked knows it.
+func roleOf(m cluster.MemberStatus, groups []cluster.GroupStatus) string {
+	if m.Role == cluster.RoleDown {
+		return m.Role
+	}
+	var leads []string
+	for _, g := range groups {
+		if g.Leader == m.ID {
+			leads = append(leads, g.Name)
+		}
+	}
+	switch {
+	case len(leads) > 1 && len(leads) == len(groups):
+		return "leads both"
+	case len(leads) > 0:
+		return "leads " + strings.Join(leads, ", ")
+	case m.Voter:
+		return "follower"
+	}
+	return "no vote"
+}

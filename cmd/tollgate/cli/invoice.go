@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+
+	api "tollgate/sdk/go"
+)
+
+type invoiceCommand struct {
+	List    invoiceListCommand    `cmd:"" help:"List a customer's invoices, oldest first."`
+	Show    invoiceShowCommand    `cmd:"" help:"Show an invoice with its lines and what their usage cost you."`
+	Explain invoiceExplainCommand `cmd:"" help:"Recompute an invoice from the journal alone, and compare."`
+	Verify  invoiceVerifyCommand  `cmd:"" help:"Recompute many invoices; ends with 5 when one differs."`
+	Void    invoiceVoidCommand    `cmd:"" help:"Make an unpaid invoice void, for good."`
+}
+
+// ErrDiffers means that an invoice is not what the journal explains.
+var ErrDiffers = errors.New("an invoice differs from what the journal explains")
+
+func invoiceNumber(v *api.Invoice) string {
+	if v.Number == 0 {
+		return "–"
+	}
+	return strconv.FormatUint(v.Number, 10)
+}
+
+type invoiceListCommand struct {
+	customerFlags `embed:""`
+	OutputFlags   `embed:""`
+}
+
+// Run lists invoices.
+func (c *invoiceListCommand) Run(ctx context.Context, out io.Writer) error {
+	var list []api.Invoice
+	path := c.path() + "/invoices?customer=" + url.QueryEscape(c.Customer)
+	data, err := c.read(ctx, path, &list)
+	if err != nil {
+		return err
+	}
+	return c.Print(out, data, func() error {
+		t := NewTable(out, "NUMBER", "ID", "TYPE", "STATUS", "AMOUNT", "ISSUED", "DUE")
+		for i := range list {
+			v := &list[i]
+			t.Row(invoiceNumber(v), v.ID, v.Type, v.Status, money(v.Amount, v.Currency),
+				moment(v.CreatedAt), moment(v.DueDate))
+		}
+		return t.End()
+	})
+}
+
+// invoiceFlags name one invoice.
+type invoiceFlags struct {
+	AdminFlags       `embed:""`
+	EnvironmentFlags `embed:""`
+	ID               string `arg:"" help:"The invoice's id, from invoice list."`
+}
+
+func (f *invoiceFlags) invoicePath() string {
+	return f.path() + "/invoices/" + url.PathEscape(f.ID)
+}
+
+type invoiceShowCommand struct {
+	invoiceFlags `embed:""`
+	OutputFlags  `embed:""`
+}
+
+// Run shows an invoice.
+func (c *invoiceShowCommand) Run(ctx context.Context, out io.Writer) error {
+	var v api.Invoice
+	data, err := c.read(ctx, c.invoicePath(), &v)
+	if err != nil {
+		return err
+	}
+	return c.Print(out, data, func() error {
+		if err := printHead(out, &v); err != nil {
+			return err
+		}
+		t := NewTable(out, "LINE", "FEATURE", "QUANTITY", "UNIT PRICE", "AMOUNT", "COST")
+		for _, item := range v.Items {
+			t.Row(item.Description, either(item.FeatureKey, "–"), quantity(item.Quantity),
+				quantity(item.UnitPrice), money(item.Amount, v.Currency), quantity(item.CostAmount))
+		}
+		t.Row("", "", "", "", money(v.Amount, v.Currency))
+		return t.End()
+	})
+}
+
+func printHead(out io.Writer, v *api.Invoice) error {
+	t := NewTable(out)
+	t.Row("Invoice", invoiceNumber(v)+" of "+v.CustomerReferenceID+", "+v.Type+", "+v.Status)
+	t.Row("Id", v.ID)
+	t.Row("Period", moment(v.PeriodStart)+" to "+moment(v.PeriodEnd))
+	if !v.CreatedAt.IsZero() {
+		t.Row("Issued", moment(v.CreatedAt)+", due "+moment(v.DueDate))
+	}
+	if !v.PaidAt.IsZero() {
+		t.Row("Paid", moment(v.PaidAt))
+	}
+	t.Row("")
+	return t.End()
+}
+
+type invoiceExplainCommand struct {
+	invoiceFlags `embed:""`
+	OutputFlags  `embed:""`
+}
+
+// Run recomputes an invoice.
+func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
+	var e struct {
+		Equal      bool              `json:"equal"`
+		Invoice    api.Invoice       `json:"invoice"`
+		Recomputed []api.InvoiceItem `json:"recomputed"`
+		First      uint64            `json:"firstLogIndex"`
+		Last       uint64            `json:"lastLogIndex"`
+	}
+	data, err := c.read(ctx, c.invoicePath()+"/explain", &e)
+	if err != nil {
+		return err
+	}
+	err = c.Print(out, data, func() error {
+		if err := printHead(out, &e.Invoice); err != nil {
+			return err
+		}
+		t := NewTable(out, "LINE, RECOMPUTED", "QUANTITY", "EVENTS", "AMOUNT", "STORED")
+		for i := range max(len(e.Recomputed), len(e.Invoice.Items)) {
+			line, stored := api.InvoiceItem{Description: "–"}, "–"
+			if i < len(e.Recomputed) {
+				line = e.Recomputed[i]
+			}
+			if i < len(e.Invoice.Items) {
+				stored = money(e.Invoice.Items[i].Amount, e.Invoice.Currency)
+			}
+			t.Row(line.Description, quantity(line.Quantity),
+				strconv.FormatUint(line.EventsCounted, 10), money(line.Amount, e.Invoice.Currency), stored)
+		}
+		if err := t.End(); err != nil {
+			return err
+		}
+		verdict := "Equal: the journal explains every line."
+		if !e.Equal {
+			verdict = "DIFFERENT: the journal does not explain the stored lines."
+		}
+		if e.Last > 0 {
+			verdict += " Usage is from log entries " + strconv.FormatUint(e.First, 10) + " to " +
+				strconv.FormatUint(e.Last, 10) + "."
+		}
+		return Say(out, "\n%s", verdict)
+	})
+	if err == nil && !e.Equal {
+		return ErrDiffers
+	}
+	return err
+}
+
+type invoiceVoidCommand struct {
+	invoiceFlags `embed:""`
+}
+
+// Run voids an invoice.
+func (c *invoiceVoidCommand) Run(ctx context.Context, out io.Writer) error {
+	r := api.Request{Method: "POST", Path: c.invoicePath() + "/void"}
+	if err := c.write(ctx, r, nil); err != nil {
+		return err
+	}
+	return Say(out, "Invoice %s is void.", c.ID)
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+)
+
+type paymentsCommand struct {
+	Show  paymentsShowCommand  `cmd:"" help:"Say who collects an environment's invoices."`
+	Set   paymentsSetCommand   `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
+	Terms paymentsTermsCommand `cmd:"" help:"Show when invoices are issued and fall due, or set it."`
+	List  paymentsListCommand  `cmd:"" help:"List what providers reported about an invoice."`
+}
+
+// previousSettings are those that were replaced and are still trusted.
+type previousSettings struct {
+	Previous []struct {
+		Provider     string `json:"provider"`
+		ReplacedAt   string `json:"replacedAt"`
+		TrustedUntil string `json:"trustedUntil"`
+	} `json:"previous"`
+}
+
+type paymentsShowCommand struct {
+	AdminFlags       `embed:""`
+	EnvironmentFlags `embed:""`
+	OutputFlags      `embed:""`
+}
+
+// Run shows the settings, without secrets.
+func (c *paymentsShowCommand) Run(ctx context.Context, out io.Writer) error {
+	var settings struct {
+		Provider    string `json:"provider"`
+		BaseURL     string `json:"baseUrl"`
+		SecretsSet  bool   `json:"secretsSet"`
+		WebhookPath string `json:"webhookPath"`
+		previousSettings
+	}
+	data, err := c.read(ctx, c.path()+"/payment-provider", &settings)
+	if err != nil {
+		return err
+	}
+	return c.Print(out, data, func() error {
+		t := NewTable(out)
+		t.Row("Provider", settings.Provider)
+		t.Row("Address", either(settings.BaseURL, "its own"))
+		t.Row("Secrets set", strconv.FormatBool(settings.SecretsSet))
+		t.Row("Webhooks arrive at", settings.WebhookPath)
+		for _, p := range settings.Previous {
+			t.Row("Still heard of", p.Provider+", replaced "+instant(p.ReplacedAt)+", until "+
+				instant(p.TrustedUntil))
+		}
+		return t.End()
+	})
+}
+
+type paymentsSetCommand struct {
+	AdminFlags       `embed:""`
+	EnvironmentFlags `embed:""`
+	Provider         string `arg:"" enum:"none,sandbox,stripe" help:"none, sandbox or stripe."`
+	BaseURL          string `help:"Address of the provider's API, when it is not the usual one."`
+	SecretKey        string `env:"TOLLGATE_PAYMENT_SECRET_KEY" help:"stripe: the secret key; better given by the variable."`
+	WebhookSecret    string `env:"TOLLGATE_PAYMENT_WEBHOOK_SECRET" help:"stripe: the webhook's signing secret; better given by the variable."`
+	ForgetPrevious   bool   `help:"Stop using the settings before at once, because a secret of theirs became known."`
+}
+
+// Run replaces the settings.
+func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
+	if c.Provider == "stripe" && (c.SecretKey == "" || c.WebhookSecret == "") {
+		return errors.New("stripe needs both secrets, in TOLLGATE_PAYMENT_SECRET_KEY and " +
+			"TOLLGATE_PAYMENT_WEBHOOK_SECRET; nothing was changed")
+	}
+	body := map[string]any{"provider": c.Provider, "forgetPrevious": c.ForgetPrevious}
+	for name, value := range map[string]string{
+		"baseUrl": c.BaseURL, "secretKey": c.SecretKey, "webhookSecret": c.WebhookSecret,
+	} {
+		if value != "" && c.Provider == "stripe" {
+			body[name] = value
+		}
+	}
+	var set previousSettings
+	if _, err := c.send(ctx, "PUT", c.path()+"/payment-provider", body, &set); err != nil {
+		return err
+	}
+	for _, p := range set.Previous {
+		if err := Say(out, "Settings before (%s, replaced %s) are trusted until %s.", p.Provider,
+			instant(p.ReplacedAt), instant(p.TrustedUntil)); err != nil {
+			return err
+		}
+	}
+	if len(set.Previous) > 0 {
+		if err := Say(out, "To forget them at once, because a secret became known, set the same again "+
+			"with --forget-previous."); err != nil {
+			return err
+		}
+	}
+	return Say(out, "Invoices of %s/%s are collected through: %s.", c.Account, c.Environment,
+		c.Provider)
+}
+
+type paymentsTermsCommand struct {
+	AdminFlags       `embed:""`
+	EnvironmentFlags `embed:""`
+	Days             *uint32 `arg:"" optional:"" help:"Invoices fall due so many days after their issue, 0 to 365; those that are issued already keep their due dates."`
+	Settle           *uint32 `placeholder:"MINUTES" help:"The invoice of a period is issued so many minutes after its end, 0 to 10080, and has the usage that comes late until then."`
+}
+
+// Run shows or sets the payment terms.
+func (c *paymentsTermsCommand) Run(ctx context.Context, out io.Writer) error {
+	path := c.path() + "/payment-terms"
+	if c.Days != nil || c.Settle != nil {
+		change := struct {
+			Days   *uint32 `json:"paymentTermDays,omitempty"`
+			Settle *uint32 `json:"settleMinutes,omitempty"`
+		}{c.Days, c.Settle}
+		if _, err := c.send(ctx, "PUT", path, change, nil); err != nil {
+			return err
+		}
+	}
+	var terms struct {
+		Days   uint32 `json:"paymentTermDays"`
+		Settle uint32 `json:"settleMinutes"`
+	}
+	if _, err := c.read(ctx, path, &terms); err != nil {
+		return err
+	}
+	return Say(out, "Invoices of %s/%s are issued %d minutes after their period's end, and fall due "+
+		"%d days after their issue.", c.Account, c.Environment, terms.Settle, terms.Days)
+}
+
+type paymentsListCommand struct {
+	AdminFlags       `embed:""`
+	EnvironmentFlags `embed:""`
+	OutputFlags      `embed:""`
+	Invoice          string `arg:"" help:"The invoice's id, from invoice list."`
+}
+
+// Run lists payments.
+func (c *paymentsListCommand) Run(ctx context.Context, out io.Writer) error {
+	var list []struct {
+		Provider string      `json:"provider"`
+		Event    string      `json:"eventId"`
+		Amount   json.Number `json:"amount"`
+		Currency string      `json:"currency"`
+		Recorded string      `json:"recordedAt"`
+		Result   string      `json:"result"`
+		Type     string      `json:"type"`
+	}
+	path := c.path() + "/invoices/" + url.PathEscape(c.Invoice) + "/payments"
+	data, err := c.read(ctx, path, &list)
+	if err != nil {
+		return err
+	}
+	return c.Print(out, data, func() error {
+		t := NewTable(out, "AT", "PROVIDER", "EVENT", "AMOUNT", "RESULT", "REPORTED")
+		for _, p := range list {
+			t.Row(instant(p.Recorded), p.Provider, p.Event, money(p.Amount, p.Currency), p.Result,
+				either(p.Type, "payment"))
+		}
+		return t.End()
+	})
+}

@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+
+	"tollgate/cmd/tollgate/config"
+	"tollgate/server/outbox"
+	"tollgate/server/provider/fetch"
+)
+
+// outboundConfig is what the settings say of requests that leave the machine.
+func (n *node) outboundConfig() (fetch.Config, error) {
+	outbound := fetch.Config{AllowHosts: n.settings.Outbound.AllowHosts, Own: n.ownPairs}
+	base, err := url.Parse(n.settings.BaseURL())
+	if err != nil {
+		return outbound, fmt.Errorf("publicURL: %w", err)
+	}
+	if host := base.Hostname(); !ownAddress(host) {
+		outbound.OwnNames = []string{host}
+	}
+	allowed := n.settings.Outbound.AllowNetworks
+	if outbound.AllowPrivate, err = config.ParseNetworks(allowed); err != nil {
+		return outbound, fmt.Errorf("outbound.allowNetworks: %w", err)
+	}
+	return outbound, nil
+}
+
+// ownAddress reports whether a host is an address, or this machine, and no name that may lead
+// elsewhere.
+func ownAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "" || host == "localhost"
+}
+
+// ownPairs are the addresses on which the nodes of this cluster listen: no address that a stranger
+// names leads there.
+func (n *node) ownPairs() []string {
+	s := &n.settings
+	pairs := []string{s.HTTP, s.Ops, s.Raft}
+	if base, err := url.Parse(s.BaseURL()); err == nil && ownAddress(base.Hostname()) {
+		port := base.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
+		}
+		pairs = append(pairs, net.JoinHostPort(base.Hostname(), port))
+	}
+	for _, address := range s.Dial {
+		pairs = append(pairs, address)
+	}
+	for _, m := range s.Members {
+		pairs = append(pairs, m.Raft, m.HTTP, m.Ops)
+	}
+	if n.cluster != nil {
+		for _, m := range n.cluster.Members() {
+			pairs = append(pairs, m.Raft, m.HTTP, m.Ops)
+		}
+	}
+	return pairs
+}
+
+// outboundClient makes a guarded client by which requests leave the machine. Each kind of traffic
+// has its own: none uses a connection that another one has left open.
+func (n *node) outboundClient() (*fetch.Client, error) {
+	outbound, err := n.outboundConfig()
+	if err != nil {
+		return nil, err
+	}
+	guarded, err := fetch.New(outbound)
+	if err != nil {
+		return nil, fmt.Errorf("outbound: %w", err)
+	}
+	return guarded, nil
+}
+
+// sealKey is the key that secrets are sealed with before they enter the log.
+func (n *node) sealKey() (key [32]byte, err error) {
+	text := n.settings.SecretsKey
+	if text == "" {
+		text = n.settings.AdminKeyHash
+	}
+	raw, err := hex.DecodeString(text)
+	if err != nil {
+		return key, fmt.Errorf("secretsKey: %w", err)
+	}
+	copy(key[:], raw)
+	return key, nil
+}
+
+// openOutbox makes what sends webhooks while this node leads.
+func (n *node) openOutbox() (*outbox.Outbox, error) {
+	key, err := n.sealKey()
+	if err != nil {
+		return nil, err
+	}
+	web, err := n.outboundClient()
+	if err != nil {
+		return nil, err
+	}
+	group := n.cluster.Billing()
+	return outbox.New(outbox.Config{
+		Machine: n.machine, Proposer: group, Fetch: web, SealKey: key, Log: n.log,
+		Leads: group.Leads,
+	})
+}

@@ -1,0 +1,22 @@
+package daemon
+
+import (
+	"tollgate/server/payments"
+)
+
+// paymentDesk makes what collects invoices.
+func (n *node) paymentDesk() (*payments.Desk, error) {
+	web, err := n.outboundClient()
+	if err != nil {
+		return nil, err
+	}
+	group := n.cluster.Billing()
+	c := payments.Config{
+		Machine: n.machine, Proposer: group, Reader: group, Fetch: web,
+		PublicURL: n.settings.BaseURL(), Log: n.log,
+	}
+	if c.SealKey, err = n.sealKey(); err != nil {
+		return nil, err
+	}
+	return payments.New(c)
+}

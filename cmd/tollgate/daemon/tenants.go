@@ -1,0 +1,272 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/cmd/tollgate/config"
+	"tollgate/engine"
+	"tollgate/engine/wire"
+	"tollgate/engine/workspace"
+	"tollgate/server/admin"
+	"tollgate/server/console/owner"
+	"tollgate/server/inspect"
+	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/mail"
+	"tollgate/server/provider/payment"
+	"tollgate/server/provider/runner"
+	"tollgate/server/provider/runner/follower"
+	"tollgate/server/provider/verify"
+	api "tollgate/server/workspace"
+)
+
+// tenants is the node's part of the workspace API: its state machine, its routes, its workers.
+type tenants struct {
+	machine *workspace.Machine
+	api     *api.API
+	workers *api.Workers
+	// pages are those of owners; nil where nobody can sign in.
+	pages *owner.Pages
+	// mails keeps mails that are not sent; nil where they are.
+	mails *mail.Folder
+}
+
+// builtIn are the agents that need no configuration. A change of what http does is a new version:
+// quotes name it.
+func builtIn(web *fetch.Client) map[api.Agent]runner.Agent {
+	return map[api.Agent]runner.Agent{
+		{Name: config.AgentHTTP, Kind: "http", Version: "1"}: &follower.Agent{Web: web},
+		{Name: config.AgentNop, Kind: "nop", Version: "1"}:   runner.Nop{},
+	}
+}
+
+// openTenants makes the workspace API over the second group.
+func (n *node) openTenants(metrics *admin.Metrics) error {
+	group, s := n.cluster.Workspace(), &n.settings.Workspaces
+	verifying, err := n.outboundClient()
+	if err != nil {
+		return err
+	}
+	inspecting, err := n.outboundClient()
+	if err != nil {
+		return err
+	}
+	verifier := &verify.Verifier{Fetch: verifying}
+	c := api.Config{
+		Machine: n.tenants.machine, Proposer: group, Reader: group, Verifier: verifier,
+		PublicURL: n.settings.BaseURL(), Check: verifying.CheckAt,
+		Payments: s.Payments != config.PaymentsNone, Contact: s.Contact,
+		Inspector: inspect.New(inspecting, n.cluster.Now),
+		Observe:   metrics.Observer("workspace"), Log: n.log, Gate: n.gate, Now: n.cluster.Now,
+	}
+	if c.Mail, n.tenants.mails, err = n.openMail(); err != nil {
+		return err
+	}
+	if c.Hooks, err = n.openHooks(); err != nil {
+		return err
+	}
+	agents, err := n.openAgents(&c)
+	if err != nil {
+		return err
+	}
+	if c.QuoteKey, err = n.sealKey(); err != nil {
+		return err
+	}
+	if c.SignIn, err = n.openSignIn(workspace.SurfaceWorkspaces); err != nil {
+		return err
+	}
+	if c.SignIn.Configured() {
+		c.Console = c.SignIn.Origin() + owner.Root
+	}
+	if c.Proxies, err = config.ParseNetworks(n.settings.Proxies); err != nil {
+		return fmt.Errorf("proxies: %w", err)
+	}
+	if s.Payments == config.PaymentsStripe {
+		if c.Cards, err = n.openStripe(); err != nil {
+			return err
+		}
+	}
+	if n.tenants.api, err = api.New(c); err != nil {
+		return err
+	}
+	if c.Console != "" {
+		// Where nobody can sign in there is nobody to show them to.
+		if n.tenants.pages, err = owner.New(owner.Config{
+			Machine: n.tenants.machine, Reader: group, Workspaces: n.tenants.api,
+			Visitors: owner.SignedIn{Service: c.SignIn}, Origin: c.SignIn.Origin(),
+			Observe: metrics.Observer("owner"), Gate: n.gate, Now: n.cluster.Now, Log: n.log,
+		}); err != nil {
+			return err
+		}
+	}
+	n.tenants.workers, err = api.NewWorkers(api.WorkersConfig{
+		Machine: n.tenants.machine, Proposer: group, Verifier: verifier, Agents: agents,
+		Leads: group.Leads, Name: n.settings.Node, SealKey: c.QuoteKey,
+		Workers: s.Workers, Lease: s.Lease, Log: n.log,
+	})
+	return err
+}
+
+// openStripe makes the provider that purchases are paid to.
+func (n *node) openStripe() (payment.CardProvider, error) {
+	s := &n.settings.Workspaces.Stripe
+	web, err := n.outboundClient()
+	if err != nil {
+		return nil, err
+	}
+	stripe, err := payment.NewStripe(web, payment.StripeConfig{
+		BaseURL: s.BaseURL, SecretKey: payment.Secret(s.SecretKey),
+		WebhookSecret: payment.Secret(s.WebhookSecret), Live: s.Live, Tag: api.PurchaseTag,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("workspaces.stripe: %w", err)
+	}
+	return stripe, nil
+}
+
+// openAgents makes the configured agents, and names them to the API.
+func (n *node) openAgents(c *api.Config) (map[string]runner.Agent, error) {
+	s, agents := &n.settings.Workspaces, map[string]runner.Agent{}
+	web, err := n.outboundClient()
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[string]api.Agent{}
+	for about, agent := range builtIn(web) {
+		kinds[about.Name], agents[about.Name] = about, agent
+	}
+	folder := filepath.Join(n.settings.Data, "agents")
+	if err := runner.Sweep(folder); err != nil {
+		return nil, fmt.Errorf("the folder of agents: %w", err)
+	}
+	for i := range s.Commands {
+		command := &s.Commands[i]
+		kinds[command.Name] = api.Agent{Name: command.Name, Kind: "exec", Version: command.Version}
+		agents[command.Name] = &runner.Exec{
+			Command: command.Command, Web: web, Folder: folder, Log: n.log,
+			Limits: runner.Limits(command.Limits.OrDefaults()),
+		}
+	}
+	for i := range s.Models {
+		model, err := n.openModel(&s.Models[i], web)
+		if err != nil {
+			return nil, err
+		}
+		name := s.Models[i].Name
+		kinds[name] = api.Agent{Name: name, Kind: "llm", Version: s.Models[i].Version}
+		agents[name] = model
+	}
+	for _, name := range s.Agents {
+		c.Agents = append(c.Agents, kinds[name])
+	}
+	return agents, nil
+}
+
+// openModel makes an agent whose steps a language model chooses. Its endpoint is reached by a
+// guarded client of its own, which waits longer, and may go to the endpoint's port.
+func (n *node) openModel(m *config.AgentModel, web *fetch.Client) (*runner.LLM, error) {
+	endpoint, err := url.Parse(m.URL)
+	if err != nil {
+		return nil, fmt.Errorf("workspaces.models %s: %w", m.Name, err)
+	}
+	patient, err := n.outboundConfig()
+	if err != nil {
+		return nil, err
+	}
+	patient.Patient = true
+	if endpoint.Port() != "" {
+		patient.AllowHosts = append(slices.Clone(patient.AllowHosts), endpoint.Host)
+	}
+	// The networks of the endpoint are its own: no address that a stranger names reaches them.
+	for _, text := range m.AllowNetworks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("workspaces.models %s: allowNetworks: %w", m.Name, err)
+		}
+		patient.AllowPrivate = append(patient.AllowPrivate, network)
+	}
+	client, err := fetch.New(patient)
+	if err != nil {
+		return nil, fmt.Errorf("workspaces.models %s: %w", m.Name, err)
+	}
+	agent := &runner.LLM{
+		Endpoint: runner.Endpoint{
+			URL: m.URL, Dialect: runner.Dialect(m.Dialect), Model: m.Model, Client: client,
+		},
+		Web: web, Steps: m.Steps, Tokens: m.Tokens,
+	}
+	if m.KeyFile != "" {
+		key, err := os.ReadFile(m.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("workspaces.models %s: keyFile: %w", m.Name, err)
+		}
+		agent.Endpoint.Key = strings.TrimSpace(string(key))
+	}
+	return agent, nil
+}
+
+// publicHandler answers both APIs, and the pages of workspaces' owners, on one listener.
+func (n *node) publicHandler() fasthttp.RequestHandler {
+	apis := n.tenants.api.Handler(n.client.Handler())
+	if n.tenants.pages == nil {
+		return apis
+	}
+	return n.tenants.pages.Handler(apis)
+}
+
+// agreeOnPolicy brings the configured settings of the workspace API into its log whenever this node
+// leads that group and they differ from those in force.
+func (n *node) agreeOnPolicy() {
+	group := n.cluster.Workspace()
+	tick := time.NewTicker(limitsEvery)
+	defer tick.Stop()
+	for {
+		changed := group.RouteChanged()
+		if _, leads := group.Leads(); leads {
+			n.proposePolicy()
+		}
+		select {
+		case <-n.closing:
+			return
+		case <-changed:
+		case <-tick.C:
+		}
+	}
+}
+
+// policyOf are the settings that decide results.
+func policyOf(s *config.Workspaces) workspace.SetPolicy {
+	p := workspace.DefaultPolicy()
+	p.SignupsPerHour, p.RunsPerDay = uint32(s.SignupsPerHour), uint32(s.RunsPerDay)
+	p.FreeRunsPerDay, p.CreditsRun = uint32(s.FreeRunsPerDay), uint32(s.Credits.Run)
+	p.CreditsInspection = uint32(s.Credits.Inspection)
+	p.CreditsEvaluation = uint32(s.Credits.Evaluation)
+	if s.UnclaimedDays > 0 {
+		p.UnclaimedMS = (time.Duration(s.UnclaimedDays) * 24 * time.Hour).Milliseconds()
+		p.EmptyMS = (time.Duration(s.EmptyHours) * time.Hour).Milliseconds()
+	}
+	return p
+}
+
+func (n *node) proposePolicy() {
+	wanted := policyOf(&n.settings.Workspaces)
+	if n.tenants.machine.Policy() == wanted {
+		return
+	}
+	records := []engine.Record{{
+		Kind: workspace.KindSetPolicy, Payload: wire.Encode(nil, &wanted),
+	}}
+	results := make([]engine.Result, 1)
+	n.cluster.Workspace().Propose(time.Now().Add(limitsTimeout), records, results)
+	n.log.Info("workspace settings proposed", "signupsPerHour", wanted.SignupsPerHour,
+		"runsPerDay", wanted.RunsPerDay, "freeRunsPerDay", wanted.FreeRunsPerDay,
+		"creditsRun", wanted.CreditsRun, "outcome", results[0].Outcome)
+}

@@ -1,0 +1,121 @@
+// Package local has the commands that work on this machine: on files of a node, and on what nodes
+// answer about themselves.
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"tollgate/cluster"
+	"tollgate/cluster/backup"
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/workspace"
+	"tollgate/server/admin"
+)
+
+// BackupCommand makes backups and checks them.
+type BackupCommand struct {
+	Make   backupMakeCommand   `cmd:"" default:"withargs" help:"Save the whole cluster into a file, while it runs."`
+	Verify backupVerifyCommand `cmd:"" help:"Check a backup to its last byte. It only reads."`
+}
+
+type backupMakeCommand struct {
+	cli.AdminFlags `embed:""`
+	Stale          bool   `help:"Save what the node has and ask nobody: for a cluster that has lost its quorum."`
+	Rate           int    `default:"64" placeholder:"MIB" help:"How many MiB a second to read and send at the most."`
+	File           string `arg:"" help:"The file to make, which must not exist; - is standard output."`
+}
+
+// Help says what a backup is.
+func (c *backupMakeCommand) Help() string {
+	return "The node that answers (choose one with --ops) takes a snapshot of both groups and sends " +
+		"them with every journal segment that they list. What was acknowledged before the command " +
+		"is in it. It is checked as it comes; the file has its name only when it is whole."
+}
+
+// Run makes a backup.
+func (c *backupMakeCommand) Run(ctx context.Context, out io.Writer) error {
+	node, err := c.Client()
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	query := url.Values{"mibPerSecond": {strconv.Itoa(c.Rate)}}
+	if c.Stale {
+		query.Set("stale", "true")
+	}
+	path := admin.Prefix + "/backup?" + query.Encode()
+	var m *backup.Manifest
+	receive := func(to io.Writer) error {
+		return node.Stream(ctx, path, func(body io.Reader) (err error) {
+			m, err = backup.Check(io.TeeReader(body, to), nil)
+			return err
+		})
+	}
+	if c.File == "-" {
+		if err = receive(out); err == nil {
+			err = describeBackup(os.Stderr, "Saved", m)
+		}
+		return err
+	}
+	if err = backup.WriteFile(c.File, receive); err != nil {
+		return err
+	}
+	return describeBackup(out, "Saved", m)
+}
+
+type backupVerifyCommand struct {
+	Checksums bool   `help:"Check all checksums and hashes, and do not decode the states: in a few MiB of memory."`
+	File      string `arg:"" help:"The backup; - is standard input."`
+}
+
+// Run checks a backup.
+func (c *backupVerifyCommand) Run(out io.Writer) (err error) {
+	machine := emptyMachine
+	if c.Checksums {
+		machine = nil
+	}
+	var m *backup.Manifest
+	if c.File == "-" {
+		m, err = backup.Check(os.Stdin, machine)
+	} else {
+		m, err = backup.CheckFile(c.File, machine)
+	}
+	if err != nil {
+		return err
+	}
+	return describeBackup(out, "Good", m)
+}
+
+// emptyMachine makes the state machine of a group, nil for one that is not known.
+func emptyMachine(shard uint16) engine.Machine {
+	switch shard {
+	case cluster.ShardBilling:
+		return billing.New(billing.Config{Shard: shard})
+	case cluster.ShardWorkspace:
+		return workspace.New(workspace.Config{Shard: shard})
+	}
+	return nil
+}
+
+// describeBackup says what is in a backup: its point in time is the log index of each group.
+func describeBackup(out io.Writer, word string, m *backup.Manifest) error {
+	text := fmt.Sprintf("%s: %s of %s, made by %s.", word,
+		cli.Size(int64(m.Bytes())), m.Time().Format(time.RFC3339), m.Node)
+	if m.Stale {
+		text += " Nobody was asked whether it is current."
+	}
+	for _, g := range m.Groups {
+		text += fmt.Sprintf("\n  %s: log index %d (term %d), %d journal segments, state of %s",
+			g.Name, g.Index, g.Term, len(g.Segments),
+			time.UnixMilli(g.Stamp).UTC().Format(time.RFC3339))
+	}
+	return cli.Say(out, "%s", text)
+}
