@@ -110,7 +110,7 @@ func letGo(b []byte) []byte {
 func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.Ctx, x.Route, x.Principal = ctx, nil, billing.Principal{}
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
-	x.coding = codingNone
+	x.params, x.coding = [maxParams][]byte{}, codingNone
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
 	x.Tenant, x.members, x.Actor = workspace.Principal{}, nil, ""
@@ -160,7 +160,6 @@ func (x *Exchange) decodeParams(count int) bool {
 		}
 		x.params[i] = x.decoded[from:len(x.decoded):len(x.decoded)]
 	}
-	clear(x.params[count:]) // the Exchange served another path before
 	return true
 }
 

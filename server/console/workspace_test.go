@@ -40,7 +40,7 @@ func TestWorkspaces(t *testing.T) {
 	require.Len(t, list, 1)
 	at := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
 	b.submit(at, at+"/claim", fields("owner", "person@example.com")).
-		is(200, "It was changed", "person@example.com", "operator")
+		is(200, "It was changed", "person@example.com", "admin-key")
 	b.submit(at, at+"/credits", fields("amount", "5", "note", hostile)).is(200, "5")
 	b.submit(at, at+"/cap", fields("cents", "700")).is(200, "700")
 	b.submit(at, at+"/pause", fields("paused", "true")).is(200, "Allow purchases again")

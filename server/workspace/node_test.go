@@ -189,7 +189,7 @@ func (c *caller) operate(path, body string) answer {
 		require.Len(c.t, after, 1, path)
 		require.True(c.t, len(before) == 0 || after[0].Change.Number > before[0].Change.Number, path)
 		require.Equal(c.t, c.workspace, after[0].Workspace)
-		require.Equal(c.t, actor, after[0].Change.Actor)
+		require.Equal(c.t, server.AdminKey, after[0].Change.Actor)
 		require.Contains(c.t, toolActs, strings.TrimPrefix(after[0].Change.Action, "workspace."))
 	}()
 	a := c.send("POST", "/api/v1/admin/workspaces/"+c.workspace+path, body, "",

@@ -18,9 +18,6 @@ const (
 	operatorPrefix = operatorTools + "/{id}"
 )
 
-// actor is who acts by the admin key, as the record names it.
-const actor = "operator"
-
 // Routes are the operator's tools, for the operations listener: claim, approve, deny, cap,
 // pause, alerts, credits, remove. Their answers have the admin API's envelope; each use is kept
 // with what it changed, and with an Idempotency-Key it is carried out once.
@@ -173,7 +170,7 @@ func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wi
 		return engine.OutcomeNone
 	}
 	made := state.Act{
-		Workspace: row, ID: mint(), Actor: cmp.Or(x.Actor, actor), Kind: kind,
+		Workspace: row, ID: mint(), Actor: x.By(), Kind: kind,
 		Payload: wire.Encode(nil, c),
 	}
 	if len(key) > 0 {

@@ -94,7 +94,7 @@ func TestEveryActIsKept(t *testing.T) {
 		a := n.send("GET", operatorTools+"/"+c.workspace+"/acts?limit=2"+cursor, "", "", nil)
 		for _, item := range a.told("acts").([]any) {
 			act := item.(map[string]any)
-			require.Equal(t, "operator", act["actor"])
+			require.Equal(t, server.AdminKey, act["actor"])
 			line := act["action"].(string)
 			for _, change := range act["changes"].([]any) {
 				v := change.(map[string]any)
@@ -151,7 +151,7 @@ func TestEveryToolIsRecorded(t *testing.T) {
 		require.True(t, ok)
 		require.Len(t, acts, len(before)+1, operation)
 		require.Equal(t, c.workspace, acts[0].Workspace)
-		require.Equal(t, actor, acts[0].Change.Actor)
+		require.Equal(t, server.AdminKey, acts[0].Change.Actor)
 		require.Contains(t, toolActs[strings.TrimPrefix(acts[0].Change.Action, "workspace.")], operation)
 		delete(unused, operation)
 	}
