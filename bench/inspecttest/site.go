@@ -23,8 +23,9 @@ import (
 //	=== URL [accept]
 //
 // and holds a status, a media type and headers, a blank line and a body. The URL * is whatever is
-// not listed, else 404. Instead of a status there may be: fail RULE [status] (a refusal of package
-// fetch, of an answer with this status), or fail dns. Safe for concurrent use.
+// not listed, else 404. Instead of a status there may be: fail RULE [status [bytes]] (a refusal of
+// package fetch, of an answer with this status, after so many bytes of its body), or fail dns. Safe
+// for concurrent use.
 type Site struct {
 	answers map[string]*answer
 	// Before is called before each answer; nil is nothing.
@@ -42,6 +43,7 @@ type answer struct {
 	header http.Header
 	body   string
 	fail   string
+	read   int
 }
 
 // Read reads a site from a file.
@@ -81,8 +83,7 @@ func parseAnswer(text string) (*answer, error) {
 		a := &answer{}
 		var at string
 		if a.fail, at, _ = strings.Cut(rest, " "); at != "" {
-			var err error
-			if a.status, err = strconv.Atoi(at); err != nil {
+			if _, err := fmt.Sscan(at+" 0", &a.status, &a.read); err != nil {
 				return nil, err
 			}
 		}
@@ -135,9 +136,9 @@ func (s *Site) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, error
 	case a.fail == "dns":
 		return nil, &fetch.Failure{Err: &net.DNSError{IsNotFound: true}}
 	case a.fail == "network":
-		return nil, &fetch.Failure{Err: errors.New("connection reset"), Status: a.status}
+		return nil, &fetch.Failure{Err: errors.New("connection reset"), Status: a.status, Read: a.read}
 	case a.fail != "":
-		return nil, &fetch.Refusal{Rule: fetch.Rule(a.fail), Status: a.status}
+		return nil, &fetch.Refusal{Rule: fetch.Rule(a.fail), Status: a.status, Read: a.read}
 	}
 	return &fetch.Response{
 		Status: a.status, Header: a.header, Body: []byte(a.body), URL: r.URL,

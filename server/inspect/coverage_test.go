@@ -1,13 +1,24 @@
 package inspect_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/inspecttest"
 	"tollgate/server/inspect"
 	"tollgate/server/inspect/document"
+	"tollgate/server/provider/fetch"
 )
 
 // linking is a home page of enough text, with links.
@@ -69,6 +80,20 @@ func TestWhatWasNotReadIsNotDenied(t *testing.T) {
 	}
 }
 
+// TestAPageIsAPageHoweverItBegins: what its media type calls HTML is read as HTML, so that what is
+// hidden in it does not count as text.
+func TestAPageIsAPageHoweverItBegins(t *testing.T) {
+	for _, begins := range []string{
+		"<meta charset=utf-8>", "<title>Acme</title>", "<p>", "<!-- " + prose + " -->", "Acme <b>is</b> ",
+	} {
+		d := inspected(t, parsed(t, at+"\n200 text/html\n\n"+begins+prose+
+			"<p hidden>There is an MCP server. Get an API key by POST /v1/keys.</p>\n"))
+		require.Equal(t, document.No, d.Interfaces.MCP.Verdict, begins)
+		require.Empty(t, d.Auth.Mentions, begins)
+		require.Equal(t, "setup_absent", d.Auth.Understandable.Rule, begins)
+	}
+}
+
 // TestAnswersToEverythingAreNoDocuments: a host that answers everything with one shape of JSON
 // publishes nothing by that.
 func TestAnswersToEverythingAreNoDocuments(t *testing.T) {
@@ -106,25 +131,35 @@ func answering(t *testing.T, text, body string) *inspecttest.Site {
 	return s
 }
 
+// allUnknown wants that nothing but the website and the API is known.
+func allUnknown(t *testing.T, d *document.Document, what string) {
+	t.Helper()
+	for _, f := range d.Findings() {
+		if f.Field != "interfaces.website" && f.Field != "interfaces.api" {
+			require.Equal(t, "unknown", f.Verdict, "%s: %s %s", what, f.Field, f.Rule)
+		}
+	}
+}
+
 // TestWhatAnAnsweringHostHidesIsUnknown: a host that answers 2xx whatever it is asked for, with
 // bodies that nobody can read, publishes nothing that is known, and denies nothing either.
 func TestWhatAnAnsweringHostHidesIsUnknown(t *testing.T) {
+	const links = `<a href="/docs">Docs</a><a href="/pricing">Pricing</a><a href="/signup">Sign up</a>` +
+		`<a href="/api-keys">Begin here</a>`
 	for _, fail := range []string{"body", "time", "encoding", "network"} {
-		hidden := "=== *\nfail " + fail + " 200\n"
-		for name, c := range map[string]struct{ text, want string }{
-			"all of it":          {hidden, "unknown unknown unknown unknown unknown unknown"},
-			"all but its page":   {hidden + linking(""), "yes unknown unknown unknown unknown unknown"},
-			"a page with an API": {hidden + linking("<p>Our REST API.</p>"), "yes unknown unknown unknown unknown unknown"},
-			"a link to its API":  {hidden + linking(second), "yes unknown unknown unknown unknown unknown"},
-			"one description":    {hidden + linking("") + open, "yes yes unknown unknown unknown unknown"},
+		hidden := "=== *\nfail " + fail + " 200 1\n"
+		for name, c := range map[string]struct{ text, website, api string }{
+			"all of it":          {hidden, "unknown", "unknown"},
+			"all but its page":   {hidden + linking(""), "yes", "unknown"},
+			"a page with an API": {hidden + linking("<p>Our REST API.</p>"), "yes", "unknown"},
+			"a link to its API":  {hidden + linking(second), "yes", "unknown"},
+			"links to its pages": {hidden + linking(links), "yes", "unknown"},
+			"one description":    {hidden + linking("") + open, "yes", "yes"},
 		} {
 			d := inspected(t, parsed(t, c.text))
-			i, m := &d.Interfaces, &d.MachineAccess
-			require.Equal(t, c.want, string(i.Website.Verdict)+" "+string(i.API.Verdict)+" "+
-				string(i.MCP.Verdict)+" "+string(i.CLI.Verdict)+" "+string(m.Index.Verdict)+" "+
-				string(m.CrawlersAllowed.Verdict), "%s: %s", fail, name)
-			require.Equal(t, document.RequirementUnknown, d.Required.Value, name)
-			require.Equal(t, document.Unknown, d.Pricing.Determinable.Verdict, name)
+			require.Equal(t, c.website, string(d.Interfaces.Website.Verdict), "%s: %s", fail, name)
+			require.Equal(t, c.api, string(d.Interfaces.API.Verdict), "%s: %s", fail, name)
+			allUnknown(t, d, fail+": "+name)
 		}
 	}
 	// That paths that cannot exist are answered counts though nobody can read the answer: a guessed
@@ -150,8 +185,102 @@ func TestWhatAnAnsweringHostHidesIsUnknown(t *testing.T) {
 	require.Equal(t, document.No, d.Interfaces.API.Verdict)
 }
 
-// TestNothingThatCanBeReadIsUnreachable: without one 2xx answer that has a body there is nothing to
-// say, whatever else was answered.
+// TestFloodsAreUnknown: a host that answers 200 to whatever it is asked for, in reality. Where a
+// byte of a body came there is an answer, and nothing is known of it; where none did there is none.
+func TestFloodsAreUnknown(t *testing.T) {
+	const size = 3 << 20 // more than is read
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, err := z.Write(make([]byte, 2*size))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	write := func(w http.ResponseWriter, body []byte) bool {
+		_, err := w.Write(body)
+		return err == nil && http.NewResponseController(w).Flush() == nil
+	}
+	gzipped := func(body []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			write(w, body)
+		}
+	}
+	silent := func(w http.ResponseWriter, r *http.Request) {
+		if write(w, nil) {
+			<-r.Context().Done()
+		}
+	}
+	for name, flood := range map[string]struct {
+		handler http.HandlerFunc
+		answers bool
+	}{
+		"too large": {func(w http.ResponseWriter, _ *http.Request) { write(w, make([]byte, size)) }, true},
+		"announced as too large": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+			write(w, make([]byte, size))
+		}, true},
+		"announced, and silent": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+			silent(w, r)
+		}, false},
+		"a bomb": {gzipped(bomb.Bytes()), true},
+		"without an end": {func(w http.ResponseWriter, r *http.Request) {
+			for write(w, []byte("<p>x")) && r.Context().Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}, true},
+		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
+			write(w, []byte("<p>x"))
+			panic(http.ErrAbortHandler)
+		}, true},
+		"silent": {silent, false},
+		"cut off at once": {func(w http.ResponseWriter, _ *http.Request) {
+			write(w, nil)
+			panic(http.ErrAbortHandler)
+		}, false},
+		"wrongly encoded": {gzipped([]byte("<p>it is plain text")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var page atomic.Value // the home page; a flood like the rest where there is none
+			pages := http.NewServeMux()
+			pages.Handle("/", flood.handler)
+			pages.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+				if text, is := page.Load().([]byte); is {
+					write(w, text)
+					return
+				}
+				flood.handler(w, r)
+			})
+			host := httptest.NewUnstartedServer(pages)
+			host.Config.ErrorLog = log.New(io.Discard, "", 0)
+			host.Start()
+			t.Cleanup(host.Close)
+			client, err := fetch.New(fetch.Config{
+				AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+				AllowHosts:   []string{"127.0.0.1:*"}, Timeout: 500 * time.Millisecond,
+			})
+			require.NoError(t, err)
+			t.Cleanup(client.Close)
+			_, err = inspect.New(client, nil).Inspect(t.Context(), host.URL+"/", "Do it.", "run_1")
+			if flood.answers {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, inspect.ErrUnreachable)
+			}
+			page.Store([]byte("<html>" + prose + `<a href="/docs">Docs</a><a href="/pricing">Pricing</a>` +
+				`<a href="/signup">Sign up</a>`))
+			r, err := inspect.New(client, nil).Inspect(t.Context(), host.URL+"/", "Do it.", "run_1")
+			require.NoError(t, err)
+			require.Equal(t, document.Yes, r.Document.Interfaces.Website.Verdict)
+			require.Equal(t, document.Unknown, r.Document.Interfaces.API.Verdict)
+			allUnknown(t, r.Document, name)
+			require.Equal(t, "unknown", string(r.Journey.Stages[3].Status))
+		})
+	}
+}
+
+// TestNothingThatCanBeReadIsUnreachable: without one 2xx answer of whose body a byte could be read
+// there is nothing to say, whatever else was answered.
 func TestNothingThatCanBeReadIsUnreachable(t *testing.T) {
 	for text, unreachable := range map[string]bool{
 		"=== *\nfail network\n":                              true,
@@ -163,7 +292,12 @@ func TestNothingThatCanBeReadIsUnreachable(t *testing.T) {
 		"=== *\n503 text/html\n\n<html>no</html>\n":          true,
 		"=== *\n302\nLocation: https://other.example/\n\n":   true,
 		"=== *\n302\nLocation: https://acme.example/a\n\n":   true,
-		"=== *\nfail body 200\n":                             false,
+		"=== *\nfail time 200\n":                             true,
+		"=== *\nfail network 200\n":                          true,
+		"=== *\nfail encoding 200\n":                         true,
+		"=== *\nfail time 404 1\n":                           true,
+		"=== *\nfail time 200 1\n":                           false,
+		"=== *\nfail body 200 1\n":                           false,
 		at + "robots.txt\n200 text/plain\n\nUser-agent: *\n": false,
 		at + "\n200 text/html\n\n<html></html>\n":            false,
 	} {

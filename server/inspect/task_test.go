@@ -194,6 +194,14 @@ func TestWhoGetsACredential(t *testing.T) {
 			bearer), `"/me"`, `"/keys/confirm":{"post":{"security":[],"requestBody":{"content":{`+
 			`"application/json":{"schema":{"required":[`+wants+`]}}}}`+key+`}},"/me"`, 1)
 	}
+	whole := func(paths string) string { // a description that declares no security anywhere
+		return at + "openapi.json\n200 application/json\n\n" + `{"openapi":"3.1.0","paths":{` + paths + "}}\n"
+	}
+	const ends = `,"/verify":{"post":{"requestBody":{"content":{"application/json":{"schema":` +
+		`{"required":["email","code"]}}}}` + key + `}}`
+	answers := func(schema string) string {
+		return `"responses":{"201":{"content":{"application/json":{"schema":` + schema + `}}}}`
+	}
 	const browser = `"k":{"type":"oauth2","description":"Sign in.","flows":{"authorizationCode":{}}}`
 	const machine = `"k":{"type":"oauth2","description":"Ask.","flows":{"authorizationCode":{},` +
 		`"clientCredentials":{}}}`
@@ -205,11 +213,54 @@ func TestWhoGetsACredential(t *testing.T) {
 	const agents = `,"agent_auth":{"register_uri":"https://acme.example/r"}`
 	const captcha = "<p>Create an API key in the dashboard. Solve the CAPTCHA.</p>"
 	for name, c := range map[string]struct{ text, status, rule string }{
+		"a request in colours": {
+			linking("<pre><span>curl -X POST \\</span>\n<span>https://acme.example/v1/keys</span></pre>"),
+			"success", "credential_self_service",
+		},
+		"a request with entities": {
+			linking("<pre>curl /v1/keys -d &quot;{\\&quot;phone\\&quot;: \\&quot;+49&hellip;\\&quot;}&quot;</pre>"),
+			"needs_input", "credential_needs_person",
+		},
 		"an anonymous operation": {
 			linking("") + described(`"security":[]`+key, bearer), "success", "credential_self_service",
 		},
 		"nothing declared of it, elsewhere it is": {
 			linking("") + described(`"operationId":"x"`+key, bearer), "success", "credential_self_service",
+		},
+		"nothing is declared anywhere": {
+			linking("") + whole(`"/keys":{"post":{"operationId":"x"`+key+`}}`), "success", "credential_self_service",
+		},
+		"nothing is declared anywhere, nor is its answer": {
+			linking("") + whole(`"/signup":{"post":{}}`), "success", "credential_self_service",
+		},
+		"its answer has no properties": {
+			linking("") + whole(`"/signup":{"post":{`+answers(`{"type":"object"}`)+`}}`),
+			"success", "credential_self_service",
+		},
+		"its answer is of parts": {
+			linking("") + whole(`"/keys":{"post":{`+answers(`{"allOf":[{"properties":{"id":{}}}]}`)+`}}`),
+			"unknown", "credential_not_spoken_of",
+		},
+		"the one that is tried first makes none": {
+			linking("") + whole(`"/tokens":{"post":{}},"/signup":{"post":{`+answers(`{"properties":{"id":{}}}`)+`}}`),
+			"unknown", "credential_not_spoken_of",
+		},
+		"the one that is tried first wants a telephone": {
+			linking("") + whole(`"/tokens":{"post":{}},"/signup":{"post":{"requestBody":{"content":{`+
+				`"application/json":{"schema":{"required":["phone"]}}}}}}`),
+			"success", "credential_self_service",
+		},
+		"its body has a password within": {
+			linking("") + whole(`"/signup":{"post":{"requestBody":{"content":{"application/json":{"schema":{`+
+				`"required":["user"],"properties":{"user":{"required":["password"]}}}}}}}}`),
+			"needs_input", "credential_needs_person",
+		},
+		"its answer is not described, and another operation wants a code that is mailed": {
+			linking("") + whole(`"/signup":{"post":{}}`+ends), "needs_input", "credential_needs_person",
+		},
+		"another operation wants the address and a code that is mailed there": {
+			linking("") + whole(`"/signup":{"post":{`+answers(`{"properties":{"pending":{}}}`)+`}}`+ends),
+			"needs_input", "credential_needs_person",
 		},
 		"its answer is not described": {
 			linking("") + described(`"security":[]`, bearer), "success", "credential_self_service",

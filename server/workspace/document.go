@@ -239,10 +239,13 @@ const llmsText = `# Tollgate
   two wrong keys, the real one, none. The real key must be accepted, and all others refused;
   contains is optional then. The owner confirms once that an agent may sign up there.
 - A quote with "executionAvailable": false has a reason: no_agent (the flow's agent is not
-  configured), verification_missing, verification_open (without a key, or with a wrong one, the
-  verification gave the right answer, or none), signup_not_confirmed, test_access_missing.
-- Its preflight says what the verification answered before: refused (401, 403), unclear (another
-  answer than the right one), accepted, unknown.
+  configured), verification_missing (the flow has none), verification_open (without a key, or with
+  a wrong one, the verification gave the right answer, or none), signup_not_confirmed (the owner
+  has not said that an agent may sign up there), test_access_missing (no test credentials are
+  stored for its host).
+- Its preflight says what the verification answered before: refused (401 or 403, for two wrong keys
+  to both), unclear (another answer than the right one: a run can pass only if the real key is
+  accepted), accepted (the right answer), unknown (none, 429 or 5xx).
 
 ## What a product publishes, without an agent
 

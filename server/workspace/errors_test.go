@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	state "tollgate/engine/workspace"
 )
 
 // TestErrorsAreDescribed: every code stands in the published document with its status, at an
@@ -83,17 +85,75 @@ func TestErrorsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestWhatAFlowSaysIsExplained, in the document and for agents.
+// TestWhatAFlowSaysIsExplained: what each field of a flow and of its quote means, and each value
+// that it may have, in the description of the field and for agents.
 func TestWhatAFlowSaysIsExplained(t *testing.T) {
 	n := start(t)
-	for _, text := range []string{
-		string(n.api.document), string(n.send("GET", "/llms.txt", "", "", nil).raw),
-	} {
-		for _, name := range []string{
-			"{run_id}", "test_account", "x-api-key", "two wrong keys", "verification_open",
-			"verification_missing", "signup_not_confirmed", "test_access_missing", "no_agent", "unclear",
-		} {
-			require.Contains(t, text, name)
+	agents := strings.Join(strings.Fields(string(n.send("GET", "/llms.txt", "", "", nil).raw)), " ")
+	var document any
+	require.NoError(t, json.Unmarshal(n.api.document, &document))
+	described := map[string]string{}
+	var walk func(any)
+	walk = func(node any) {
+		switch node := node.(type) {
+		case map[string]any:
+			properties, _ := node["properties"].(map[string]any)
+			for name, property := range properties {
+				text, err := json.Marshal(property)
+				require.NoError(t, err)
+				described[name] += string(text)
+			}
+			for _, inner := range node {
+				walk(inner)
+			}
+		case []any:
+			for _, inner := range node {
+				walk(inner)
+			}
 		}
+	}
+	walk(document)
+	rows := []struct{ field, value, about, forAgents string }{
+		{"access", "public", ": the agent signs up, or needs no account", " (the agent signs up, or needs no account)"},
+		{"access", "test_account", ": it signs in with the test credentials", " (it signs in with what the owner has stored"},
+		{"url", "", "what this service calls, without credentials, or with the key", "this service calls url without credentials"},
+		{"status", "", "any 2xx where it is left out", "the status is equal (any 2xx where it is left out)"},
+		{"contains", "", "a text that the right answer contains", "the body contains the text"},
+		{"contains", "{run_id}", " stands for the run's id, here and in task", ", in task and contains, stands for the run's id"},
+		{"credential", "bearer", "", ", token or x-api-key. The agent is to obtain a key"},
+		{"credential", "two wrong keys", " must be refused there", ", the real one, none. The real key must be accepted"},
+		{"credential", "", "POST /v1/flows/{flow_id}/confirm-signup", "The owner confirms once that an agent may sign up"},
+		{"reason", "no_agent", ": the flow's agent is not configured", " (the flow's agent is not configured)"},
+		{"reason", "verification_missing", ": the flow has none", " (the flow has none)"},
+		{"reason", "verification_open", ": without a key, or with a wrong one, its verification gave the right answer", " (without a key, or with a wrong one,"},
+		{"reason", "signup_not_confirmed", ": its owner has not said that an agent may", " (the owner has not said"},
+		{"reason", "test_access_missing", ": no test credentials are stored", " (no test credentials are stored"},
+	}
+	called := [][2]string{
+		{"refused", "401 or 403, for two wrong keys to both"},
+		{"unclear", "another answer than the right one"},
+		{"accepted", "the right answer"},
+		{"unknown", "none, 429 or 5xx"},
+	}
+	for _, c := range called {
+		for _, field := range []string{"noKey", "wrongKey"} {
+			rows = append(rows, struct{ field, value, about, forAgents string }{
+				field, c[0], ": " + c[1], " (" + c[1],
+			})
+		}
+	}
+	explained := map[string]bool{}
+	for _, row := range rows {
+		explained[row.value] = true
+		require.Contains(t, agents, row.value+row.forAgents)
+		if row.about != "" {
+			require.Contains(t, described[row.field], row.value+row.about, row.field)
+		}
+	}
+	for reason := state.UnreadyNoAgent; reason <= state.UnreadyTestAccessMissing; reason++ {
+		require.True(t, explained[reason.String()], reason)
+	}
+	for _, name := range calledNames {
+		require.True(t, explained[name], name)
 	}
 }

@@ -104,7 +104,10 @@ func quoteSchema() *server.Schema {
 }
 
 func calledSchema() *server.Schema {
-	return server.EnumSchema("refused", "unclear", "accepted", "unknown")
+	return explained(server.EnumSchema("refused", "unclear", "accepted", "unknown"),
+		"refused: 401 or 403, for two wrong keys to both. unclear: another answer than the right one; a "+
+			"run can pass only if the real key is accepted. accepted: the right answer. unknown: none, 429 "+
+			"or 5xx.")
 }
 
 func runSchema() *server.Schema {

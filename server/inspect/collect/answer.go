@@ -33,7 +33,7 @@ func (o *Observation) take(answer *fetch.Response) {
 	}
 	sum := sha256.Sum256(answer.Body)
 	hash := hex.EncodeToString(sum[:])
-	o.SHA256, o.Bytes = &hash, len(answer.Body)
+	o.SHA256, o.Bytes, o.read = &hash, len(answer.Body), len(answer.Body)
 	text := textOf(answer.Body, kind)
 	o.Excerpt = excerpt(text)
 	if o.success() {

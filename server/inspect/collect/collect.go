@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/page"
 	"tollgate/server/provider/fetch"
 )
 
@@ -65,6 +66,8 @@ type Observation struct {
 	// hop is where the answer redirects to; asked is where the redirects that led here began, and
 	// began how that was found.
 	hop, asked, began string
+	// read is how many bytes of the body were read, kept or not.
+	read int
 }
 
 // Led reports whether this is a redirect which was followed: what it led to is another observation.
@@ -80,6 +83,12 @@ func (o *Observation) Named() bool {
 func (o *Observation) OK() bool { return o.Failure == nil && o.success() }
 
 func (o *Observation) success() bool { return o.Status != nil && *o.Status/100 == 2 }
+
+// MediaType is as the answer says; empty where it says none.
+func (o *Observation) MediaType() string { return *cmp.Or(o.ContentType, new(string)) }
+
+// IsHTML reports whether the text is an HTML page.
+func (o *Observation) IsHTML() bool { return page.IsHTML(o.MediaType(), o.Text) }
 
 // Absent reports whether the host answered that there is no such document.
 func (o *Observation) Absent() bool { return o.Status != nil && *o.Status/100 == 4 }
@@ -99,11 +108,11 @@ type Collection struct {
 	host string
 }
 
-// Readable reports whether a fetch came to a 2xx answer with a body. One whose body was longer or
-// slower than is read counts, since there was one.
+// Readable reports whether a fetch came to a 2xx answer of whose body a byte could be read, be it
+// longer or slower than is kept.
 func (c *Collection) Readable() bool {
 	return slices.ContainsFunc(c.Observations, func(o Observation) bool {
-		return o.success() && (o.Failure != nil || o.Bytes > 0)
+		return o.success() && o.read > 0
 	})
 }
 
@@ -409,7 +418,8 @@ func (r *run) fetch(ctx context.Context, s *step) *Observation {
 	o.FetchedAt = Stamp(r.config.Now())
 	if err != nil {
 		o.fail(failureOf(err))
-		if status := fetch.Status(err); status != 0 {
+		status, read := fetch.Status(err)
+		if o.read = read; status != 0 {
 			o.Status = &status
 		}
 		return o

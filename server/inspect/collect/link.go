@@ -196,7 +196,7 @@ func (r *run) linksOf(o *Observation) []page.Link {
 	case RoleAPICatalog:
 		links = append(links, catalogLinks(o.Text)...)
 	case RoleHome, RoleHomeMarkdown, RoleLLMs, RoleAuthMD, RoleDocs, RoleAuthDocs:
-		p := page.Of(o.Text)
+		p := page.Of(o.MediaType(), o.Text)
 		for _, s := range p.Specs {
 			links = append(links, page.Link{Href: s.Href, Rel: "service-desc"})
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // Version is the version of the rules: a document says by which it was made.
-const Version = "3"
+const Version = "4"
 
 // words are how much visible text a page must have to be read without scripts, in bytes.
 const words = 200

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"html"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/openapi"
-	"tollgate/server/inspect/page"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
@@ -50,21 +50,19 @@ func (r *reader) stop(kind string, evidence ...document.Evidence) {
 func (r *reader) operations() {
 	for _, api := range r.f.APIs {
 		o := r.observation(api.Obs)
-		if o == nil || !slices.ContainsFunc(api.Operations, func(o openapi.Operation) bool {
-			return o.Method == "POST" && o.Security.Value != document.RequirementRequired &&
-				signup.Score(o.Path, o.ID.Value+" "+o.Summary.Value, false) > 0
-		}) || r.over(o) {
+		may := slices.ContainsFunc(api.Operations, func(o openapi.Operation) bool {
+			return signup.May(&o)
+		})
+		if o == nil || !may || r.over(o) {
 			continue
 		}
 		source, err := openapi.Open(o.Text)
 		if err != nil {
 			continue
 		}
-		found, wants := signup.Makes(source)
-		if found == nil {
-			continue
+		if found, wants := signup.Makes(source); found != nil {
+			r.selfService(api.Obs, found.Quote, wants)
 		}
-		r.selfService(api.Obs, found.Quote, wants)
 	}
 }
 
@@ -149,13 +147,19 @@ func (r *reader) shown() {
 			if r.over(o) {
 				continue
 			}
-			text := o.Text
-			if page.IsHTML(text) {
-				text = strings.Join(r.page(o).Runs, "\n")
+			written, text := o.Text, o.Text
+			if o.IsHTML() {
+				written = strings.Join(r.page(o).Runs, "\n")
+				text = html.UnescapeString(written)
 			}
+			lines := strings.Split(written, "\n")
 			for _, request := range signup.Requests(text) {
+				quote := request.Quote
+				if !strings.Contains(o.Text, quote) { // marked up: the line on which it begins
+					quote = lines[min(strings.Count(text[:request.At], "\n"), len(lines)-1)]
+				}
 				if request.SignsUp(o.URL) != "" {
-					r.selfService(o.ID, request.Quote, request.Wants())
+					r.selfService(o.ID, quote, request.Wants())
 				}
 			}
 		}

@@ -79,16 +79,16 @@ func shapeOf(text string) []string {
 func (r *reader) plain(role string) []*collect.Observation {
 	var all []*collect.Observation
 	for _, o := range r.counts(role) {
-		if !page.IsHTML(o.Text) && strings.TrimSpace(o.Text) != "" {
+		if !o.IsHTML() && strings.TrimSpace(o.Text) != "" {
 			all = append(all, o)
 		}
 	}
 	return all
 }
 
-// objects are the answers of a role that are JSON objects.
+// objects are the answers of a role that are JSON objects, whatever their media type says.
 func (r *reader) objects(role string) (all []*collect.Observation, roots []*tree.Node) {
-	for _, o := range r.plain(role) {
+	for _, o := range r.counts(role) {
 		if r.over(o) {
 			continue
 		}
@@ -113,7 +113,7 @@ func (r *reader) page(o *collect.Observation) *page.Page {
 		if r.over(o) {
 			return &page.Page{}
 		}
-		r.pages[o.ID] = page.Of(o.Text)
+		r.pages[o.ID] = page.Of(o.MediaType(), o.Text)
 	}
 	return r.pages[o.ID]
 }
@@ -196,7 +196,7 @@ func (r *reader) descriptions() {
 		case err == tree.ErrTooComplex:
 			unread.Gap, unread.Why = GapMore, "it is larger than is read"
 			r.f.Unread = append(r.f.Unread, unread)
-		case mentions && !page.IsHTML(o.Text) && (o.Named() || !r.c.AnswersEverything):
+		case mentions && !o.IsHTML() && (o.Named() || !r.c.AnswersEverything):
 			r.f.BrokenAPIs = append(r.f.BrokenAPIs, Broken{o.ID, "it does not parse"})
 		case o.Named():
 			r.f.Unread = append(r.f.Unread, Unread{

@@ -6,6 +6,7 @@ package page
 
 import (
 	"html"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -58,8 +59,22 @@ type Page struct {
 	kept int
 }
 
-// IsHTML reports whether a text is an HTML page, whatever its media type says.
-func IsHTML(text string) bool {
+// tagged is a text with a tag or a comment.
+var tagged = regexp.MustCompile(`<[a-zA-Z/!?]`)
+
+// IsHTML reports whether an answer is an HTML page. Its media type decides; where it has none, what
+// browsers take it for. Under any other type it is one where it begins as only pages do. Without
+// a tag, text/html is the text that it is: many servers call everything that.
+func IsHTML(mediaType, text string) bool {
+	essence, _, _ := strings.Cut(mediaType, ";")
+	switch strings.ToLower(strings.TrimSpace(essence)) {
+	case "text/html", "application/xhtml+xml":
+		return tagged.MatchString(text)
+	case "":
+		text = strings.TrimPrefix(text, "\ufeff")
+		sniffed := http.DetectContentType([]byte(text[:min(len(text), 512)]))
+		return strings.HasPrefix(sniffed, "text/html")
+	}
 	head := strings.ToLower(strings.TrimLeft(text[:min(len(text), 512)], " \t\r\n\ufeff"))
 	for _, mark := range []string{"<!doctype html", "<html", "<head", "<body"} {
 		if strings.HasPrefix(head, mark) {
@@ -70,17 +85,17 @@ func IsHTML(text string) bool {
 		strings.Contains(head, "<html")
 }
 
-// Readable is what a reader sees of a text: of an HTML page its text, of any other all of it.
-func Readable(text string) string {
-	if !IsHTML(text) {
+// Readable is what a reader sees of an answer: of an HTML page its text, of any other all of it.
+func Readable(mediaType, text string) string {
+	if !IsHTML(mediaType, text) {
 		return text
 	}
 	return html.UnescapeString(strings.Join(HTML(text).Runs, "\n"))
 }
 
-// Of reads a text as what it is.
-func Of(text string) *Page {
-	if IsHTML(text) {
+// Of reads an answer as what it is.
+func Of(mediaType, text string) *Page {
+	if IsHTML(mediaType, text) {
 		return HTML(text)
 	}
 	return Markdown(text)

@@ -22,8 +22,8 @@ const sample = `<!DOCTYPE html>
 <a href=/docs aria-label=Docs><img src=x></a><a>none</a></body></html>`
 
 func TestHTML(t *testing.T) {
-	require.True(t, page.IsHTML(sample))
-	p := page.Of(sample)
+	require.True(t, page.IsHTML("", sample))
+	p := page.Of("text/html", sample)
 	require.Equal(t, page.Found{Value: "Acme & Co", Quote: "Acme &amp; Co"}, p.Title)
 	require.Equal(t, "Acme", p.SiteName.Value)
 	require.Equal(t, "Sends mail.", p.Description.Value)
@@ -48,7 +48,7 @@ func TestHTML(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	const text = "# Acme\n\n> Sends mail.\n\n## Docs\n- [API](https://acme.example/api.md): all\n" +
 		"See https://acme.example/x, or [pricing](</pricing>).\n### deeper\n"
-	p := page.Of(text)
+	p := page.Of("text/markdown", text)
 	require.Equal(t, "Acme", p.Title.Value)
 	require.Equal(t, "Sends mail.", p.Description.Value)
 	require.Equal(t, []page.Found{{Value: "Acme", Quote: "# Acme"}, {Value: "Docs", Quote: "## Docs"}}, p.Headings)
@@ -58,9 +58,36 @@ func TestMarkdown(t *testing.T) {
 		require.Contains(t, text, l.Quote)
 	}
 	require.Equal(t, []string{"https://acme.example/api.md", "/pricing", "https://acme.example/x"}, hrefs)
-	require.False(t, page.IsHTML(text))
-	require.False(t, page.IsHTML(`{"a":"<html>"}`))
-	require.True(t, page.IsHTML("<!-- x --><html>"))
+}
+
+// TestTheMediaTypeDecides what is HTML; what begins as only a page does is one under any type.
+func TestTheMediaTypeDecides(t *testing.T) {
+	long := "<!-- " + strings.Repeat("x", 1000) + " -->"
+	begins := []string{
+		"<meta charset=utf-8>", "<title>Acme</title>", "<p>Acme", long + "<html>", "Acme <b>it</b> is",
+		"<h1>Acme</h1>", "<main>Acme</main>", "{{ banner }}<p>",
+	}
+	for _, text := range begins {
+		for _, kind := range []string{"text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml"} {
+			require.True(t, page.IsHTML(kind, text), "%s %s", kind, text)
+			hidden := page.Of(kind, text+`<p hidden>Get an API key.</p>`)
+			require.NotContains(t, strings.Join(hidden.Runs, " "), "API key", text)
+		}
+		require.False(t, page.IsHTML("text/plain", text), text)
+		require.False(t, page.IsHTML("text/markdown", text), text)
+	}
+	for text, html := range map[string]bool{
+		begins[1]: true, begins[2]: true, begins[3]: true, begins[5]: true, "\ufeff\n" + sample: true,
+		begins[4]: false, "# Acme\n": false, `{"a":"<html>"}`: false, "": false,
+	} {
+		require.Equal(t, html, page.IsHTML("", text), text)
+	}
+	for _, kind := range []string{"", "text/html", "text/plain", "text/markdown", "application/json"} {
+		require.True(t, page.IsHTML(kind, "<!-- x --><html>"), kind)
+		require.True(t, page.IsHTML(kind, sample), kind)
+		require.False(t, page.IsHTML(kind, "# Acme\n\n- [Docs](/docs)\n"), kind)
+		require.Equal(t, "Acme", page.Readable(kind, "Acme"))
+	}
 }
 
 // TestBlocks: a line is what a reader sees of it, and is quoted as it stands.

@@ -39,16 +39,10 @@ func Provisions(root *tree.Node) (all []Provision) {
 // Wants is the rule of a field of its body that only somebody else can fill; empty where there is
 // none.
 func (p *Provision) Wants(root *tree.Node) string {
-	schema := p.Block.Of("schema")
-	if schema == nil {
-		return wantedIn("", p.Block.Of("body"), 0)
+	if schema := p.Block.Of("schema"); schema != nil {
+		return requiredOf(func(n *tree.Node) *tree.Node { return Referred(root, n) }, schema)
 	}
-	for _, name := range Referred(root, schema).Of("required").List() {
-		if rule := Wanted(name.AsText()); rule != "" {
-			return rule
-		}
-	}
-	return ""
+	return wantedIn("", p.Block.Of("body"), 0)
 }
 
 // Workflows are the workflows of an Arazzo document (1.0) that sign somebody up by what they are

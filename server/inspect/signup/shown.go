@@ -29,8 +29,9 @@ var keyHeader = regexp.MustCompile(`(?im)^\s*(authorization|x-api-key|cookie):`)
 // Shown is a request as a text shows it.
 type Shown struct {
 	Method, URL, Body string
-	// Quote is where it stands in the text.
+	// Quote is where it stands in the text, At where that begins.
 	Quote string
+	At    int
 	// Keyed reports whether it carries a credential, Form whether its body is a form's.
 	Keyed, Form bool
 }
@@ -42,7 +43,7 @@ func Requests(text string) (all []*Shown) {
 		block := head(text[at[0]:], longestBlock)
 		words, length := shellWords(block)
 		if r := curlRequest(words); r != nil {
-			r.Quote = block[:length]
+			r.Quote, r.At = block[:length], at[0]
 			all = append(all, r)
 		}
 	}
@@ -54,7 +55,7 @@ func Requests(text string) (all []*Shown) {
 			continue // an address that nobody writes
 		}
 		block := head(text[at[0]:], longestBlock)
-		r := &Shown{Method: http.MethodPost, URL: text[at[2]:at[3]]}
+		r := &Shown{Method: http.MethodPost, URL: text[at[2]:at[3]], At: at[0]}
 		rest := block[at[3]-at[0]:]
 		if next := postLine.FindStringIndex(rest); next != nil {
 			rest = rest[:next[0]]
@@ -79,7 +80,7 @@ func (r *Shown) SignsUp(base string) string {
 		return ""
 	}
 	to, err := at.Parse(strings.TrimRight(r.URL, ".,;)"))
-	if err != nil || Score(to.Path, "", false) == 0 {
+	if err != nil || Score(to.Path, "") == 0 {
 		return ""
 	}
 	return to.String()

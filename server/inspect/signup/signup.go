@@ -29,7 +29,7 @@ var (
 )
 
 // Score says how surely a request signs somebody up: 0 is not.
-func Score(path, called string, promises bool) int {
+func Score(path, called string) int {
 	if notSignUp.MatchString(path) {
 		return 0
 	}
@@ -38,9 +38,6 @@ func Score(path, called string, promises bool) int {
 		points += 4
 	}
 	if keyWords.MatchString(path) {
-		points += 3
-	}
-	if points > 0 && promises {
 		points += 3
 	}
 	return points
@@ -56,26 +53,42 @@ var CredentialNames = []string{
 var tellsKey = regexp.MustCompile(
 	`(?i)\b(the|your|an?|new) (api[ -]?key|access token|credential)\b`)
 
-// maxDepth is how deep answers are read.
-const maxDepth = 4
+// How deep schemas are read, and how many values of one.
+const (
+	maxDepth  = 4
+	maxLooked = 500
+)
 
 // PlainName is a name as CredentialNames has it.
 func PlainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name))
 }
 
-// KeyNames are the properties of an operation's answers that their schemas call the key; promises
-// reports whether they have one by name, too.
-func KeyNames(s *openapi.Source, o *openapi.Operation) (names []string, promises bool) {
+// Answer is what the schemas of an operation's answers say of a key.
+type Answer struct {
+	// Names are the properties that they call the key.
+	Names []string
+	// Promises reports whether they have one, by that or by its name.
+	Promises bool
+	// given are the names of all properties; none where the answers are not described.
+	given map[string]bool
+}
+
+// AnswerOf reads the schemas of an operation's answers.
+func AnswerOf(s *openapi.Source, o *openapi.Operation) Answer {
+	a := Answer{given: map[string]bool{}}
 	for _, schema := range s.Answers(o) {
 		walkProperties(s.Resolve, schema, func(name string, property *tree.Node) {
+			plain := PlainName(name)
+			a.given[plain] = true
 			if tellsKey.MatchString(property.TextOf("description")) {
-				names = append(names, name)
+				a.Names = append(a.Names, name)
 			}
-			promises = promises || slices.Contains(CredentialNames, PlainName(name))
+			a.Promises = a.Promises || slices.Contains(CredentialNames, plain)
 		})
 	}
-	return names, promises || len(names) > 0
+	a.Promises = a.Promises || len(a.Names) > 0
+	return a
 }
 
 // walkProperties calls do for the properties of a schema, those of its parts and of objects within
@@ -83,7 +96,7 @@ func KeyNames(s *openapi.Source, o *openapi.Operation) (names []string, promises
 func walkProperties(resolve func(*tree.Node) *tree.Node, schema *tree.Node,
 	do func(string, *tree.Node),
 ) {
-	left := 500
+	left := maxLooked
 	var walk func(n *tree.Node, depth int)
 	walk = func(n *tree.Node, depth int) {
 		if n = resolve(n); n == nil || depth > maxDepth {
@@ -117,120 +130,146 @@ func walkProperties(resolve func(*tree.Node) *tree.Node, schema *tree.Node,
 // Called reports whether a name, or the text of a link, is what signing up is called.
 func Called(text string) bool { return signUpWords.MatchString(text) }
 
-// GoesOn reports whether an operation finishes, without a credential, what another has begun.
-func GoesOn(o *openapi.Operation) bool {
-	return o.Method == http.MethodPost && o.Security.Value != document.RequirementRequired &&
-		goesOn.MatchString(o.Path+" "+o.ID.Value+" "+o.Summary.Value)
+// open reports whether an operation takes somebody without a credential, as far as its description
+// says. Many descriptions declare no security at all, so what is not declared is not required.
+func open(o *openapi.Operation) bool {
+	return o.Method == http.MethodPost && o.Security.Value != document.RequirementRequired
 }
 
-// Required are the fields that an operation's body must have.
-func Required(s *openapi.Source, o *openapi.Operation) (names []string) {
-	body, is := s.Body(o)
-	if !is {
-		return nil
+// score says how surely an operation signs a stranger up: 0 is not.
+func score(o *openapi.Operation) int {
+	if !open(o) {
+		return 0
 	}
-	for _, name := range s.Resolve(body.Schema).Of("required").List() {
-		names = append(names, name.AsText())
-	}
-	return names
+	return Score(o.Path, o.ID.Value+" "+o.Summary.Value)
 }
 
-// Makes finds the operation by which a description says that a stranger gets a key: a POST that
-// needs no credential, and whose answer has a key, or leads to an operation whose answer has one;
-// or, where no answer is described, whose path ends as those do. Wants is the rule of a field that
-// only somebody else can fill; empty where there is none. Of several the first that wants nothing
-// counts.
-func Makes(s *openapi.Source) (found *openapi.Operation, wants string) {
-	declares := slices.ContainsFunc(s.Operations, func(o openapi.Operation) bool {
-		return o.Security.Value == document.RequirementRequired
-	})
-	// Who declares security where it is needed declares none where it is not.
-	open := func(o *openapi.Operation) bool {
-		return o.Method == http.MethodPost && (o.Security.Value == document.RequirementNone ||
-			o.Security.Value == document.RequirementNotDeclared && declares)
-	}
-	last := finishing(s, open)
+// May reports whether an operation may sign a stranger up, by what it is called.
+func May(o *openapi.Operation) bool { return score(o) > 0 }
+
+// Operation is an operation that signs a stranger up.
+type Operation struct {
+	*openapi.Operation
+	Answer
+	// Points say how surely.
+	Points int
+}
+
+// Operations are the operations by which a description says that a stranger signs up: POST without
+// a required credential. They are in the order in which they are tried: the surest first, of two
+// alike the first in the document.
+func Operations(s *openapi.Source) (all []Operation) {
 	for i := range s.Operations {
 		o := &s.Operations[i]
-		if !open(o) || Score(o.Path, o.ID.Value+" "+o.Summary.Value, false) == 0 {
+		points := score(o)
+		if points == 0 {
 			continue
 		}
-		rule, makes := wantedBy(s, o), makesKey(s, o)
-		if !makes {
-			later, finished := finishedBy(s, o, last)
-			rule, makes = cmp.Or(rule, later), finished
+		answer := AnswerOf(s, o)
+		if answer.Promises {
+			points += 3
 		}
+		all = append(all, Operation{o, answer, points})
+	}
+	slices.SortStableFunc(all, func(a, b Operation) int { return b.Points - a.Points })
+	return all
+}
+
+// Makes finds the operation by which a stranger gets a key: the first that is tried, where its
+// answer has a key, or leads to an operation whose answer has one, or is not described. Wants is
+// the rule of a field that only somebody else can fill; empty where there is none. An operation
+// that wants such a field is not sent, and the next one is tried.
+func Makes(s *openapi.Source) (found *openapi.Operation, wants string) {
+	all := Operations(s)
+	last := finishing(s)
+	for i := range all {
+		o := &all[i]
+		rule := requiredOf(s.Resolve, bodyOf(s, o.Operation))
+		later, makes := o.leads(s, last)
 		if makes && (found == nil || rule == "") {
-			found, wants = o, rule
+			found, wants = o.Operation, cmp.Or(rule, later)
 		}
-		if makes && rule == "" {
+		if rule == "" {
 			break
 		}
 	}
 	return found, wants
 }
 
-func makesKey(s *openapi.Source, o *openapi.Operation) bool {
-	_, promises := KeyNames(s, o)
-	described := slices.ContainsFunc(s.Answers(o), func(n *tree.Node) bool {
-		return s.Resolve(n).Of("properties") != nil
-	})
-	return promises || !described && keyWords.MatchString(o.Path)
+// leads reports whether the answer of an operation leads to a key. The rule is that of a code that
+// somebody is sent on the way; empty where there is none.
+func (o *Operation) leads(s *openapi.Source, last []*openapi.Operation) (rule string, makes bool) {
+	described := len(o.given) > 0
+	if o.Promises || !described && keyWords.MatchString(o.Path) {
+		return "", true
+	}
+	makes = !described
+	known := func(name string) bool { // an answer that is not described may hold anything but the code
+		return o.given[PlainName(name)] || !described && Wanted(name) != EmailCode
+	}
+	for _, next := range last {
+		missing, is := Lacks(s, next, known)
+		switch {
+		case next == o.Operation || !is:
+		case missing == "":
+			return "", true
+		default:
+			rule, makes = EmailCode, true
+		}
+	}
+	return rule, makes
 }
 
 // maxFinishing bounds how many operations are looked at that may finish what another has begun.
 const maxFinishing = 20
 
-// finishing are the operations that answer a key to whoever has begun with another one.
-func finishing(s *openapi.Source, open func(*openapi.Operation) bool) (all []*openapi.Operation) {
+// finishing are the operations that finish what another has begun, and answer a key.
+func finishing(s *openapi.Source) (all []*openapi.Operation) {
 	for i := range s.Operations {
 		o := &s.Operations[i]
-		if len(all) == maxFinishing || !open(o) || !GoesOn(o) {
-			continue
-		}
-		if _, promises := KeyNames(s, o); promises {
+		if len(all) < maxFinishing && GoesOn(o) && AnswerOf(s, o).Promises {
 			all = append(all, o)
 		}
 	}
 	return all
 }
 
-// finishedBy reports whether one of the operations answers the key that o begins to make: one whose
-// body needs what o answers, and nothing else but a code that somebody is sent. Rule is that of the
-// code; empty where none is wanted.
-func finishedBy(s *openapi.Source, o *openapi.Operation, last []*openapi.Operation) (
-	rule string, finished bool,
-) {
-	given := map[string]bool{}
-	if len(last) > 0 {
-		for _, schema := range s.Answers(o) {
-			walkProperties(s.Resolve, schema, func(name string, _ *tree.Node) {
-				given[PlainName(name)] = true
-			})
-		}
-	}
-	for _, next := range last {
-		required := Required(s, next)
-		missing := slices.DeleteFunc(slices.Clone(required), func(name string) bool {
-			return given[PlainName(name)]
-		})
-		switch {
-		case next == o || len(required) == 0:
-		case len(missing) == 0:
-			return "", true
-		case len(missing) == 1 && len(required) > 1 && Wanted(missing[0]) == EmailCode:
-			rule, finished = EmailCode, true
-		}
-	}
-	return rule, finished
+// GoesOn reports whether an operation finishes, without a credential, what another has begun.
+func GoesOn(o *openapi.Operation) bool {
+	return open(o) && goesOn.MatchString(o.Path+" "+o.ID.Value+" "+o.Summary.Value)
 }
 
-// wantedBy is the rule of the first required field of a body that only somebody else can fill.
-func wantedBy(s *openapi.Source, o *openapi.Operation) string {
-	for _, name := range Required(s, o) {
-		if rule := Wanted(name); rule != "" {
-			return rule
+// address is how a field for an e-mail address is called, as Spelled has it.
+var address = regexp.MustCompile(`\b(e ?)?mail( ?address)?$`)
+
+// Lacks says what the body of an operation that finishes what another has begun must have beside
+// what is known: nothing, or the field for a code that somebody is mailed. The address that the
+// code is mailed to is known. False reports that it wants more, or nothing that is known.
+func Lacks(s *openapi.Source, o *openapi.Operation, known func(name string) bool) (
+	code string, is bool,
+) {
+	list := s.Resolve(bodyOf(s, o)).Of("required").List()
+	given, mailed := false, false
+	for i := range list {
+		switch name := list[i].AsText(); {
+		case known(name):
+			given = true
+		case address.MatchString(Spelled(LastOf(name))):
+			mailed = true
+		case code == "" && Wanted(name) == EmailCode:
+			code = name
+		default:
+			return "", false
 		}
 	}
-	return ""
+	if code == "" {
+		return "", given && !mailed
+	}
+	return code, given || mailed
+}
+
+// bodyOf is the schema of an operation's body; nil where there is none.
+func bodyOf(s *openapi.Source, o *openapi.Operation) *tree.Node {
+	body, _ := s.Body(o)
+	return body.Schema
 }

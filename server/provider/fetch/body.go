@@ -14,11 +14,16 @@ import (
 
 // readBody reads and decodes a body. At most limit bytes are taken from the wire, and at most limit
 // bytes come out of the decoder: a megabyte of gzip can hold a gigabyte of zeros, and an endless
-// one can hold nothing at all.
+// one can hold nothing at all. With an error it returns what came before it, of a body that is
+// announced as larger one byte: that tells it from silence.
 func readBody(answer *http.Response, limit int) ([]byte, error) {
 	tooLarge := &Refusal{Rule: RuleBody, Detail: fmt.Sprintf("more than %d bytes", limit)}
 	if answer.Body != http.NoBody && answer.ContentLength > int64(limit) {
-		return nil, tooLarge
+		first := make([]byte, 1)
+		if n, err := io.ReadFull(answer.Body, first); err != nil {
+			return first[:n], err
+		}
+		return first, tooLarge
 	}
 	wire := &io.LimitedReader{R: answer.Body, N: int64(limit) + 1}
 	var decoded io.Reader = wire
@@ -43,9 +48,9 @@ func readBody(answer *http.Response, limit int) ([]byte, error) {
 	_, err := io.Copy(&body, io.LimitReader(decoded, int64(limit)+1))
 	switch {
 	case wire.N == 0 || body.Len() > limit:
-		return nil, tooLarge
+		return body.Bytes(), tooLarge
 	case err != nil:
-		return nil, damaged(err)
+		return body.Bytes(), damaged(err)
 	}
 	return body.Bytes(), nil
 }

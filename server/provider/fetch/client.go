@@ -275,14 +275,14 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 	// RoundTrip, not http.Client: it follows nothing, keeps no cookies and adds no Referer.
 	answer, err := x.transport.RoundTrip(request)
 	if err != nil {
-		return nil, x.explain(t, err, 0)
+		return nil, x.explain(t, err, 0, 0)
 	}
 	decoded, err := x.client.bodies.read(ctx, answer, x.client.bodyLimit)
 	if closeErr := answer.Body.Close(); err == nil && closeErr != nil {
 		err = closeErr
 	}
 	if err != nil {
-		return nil, x.explain(t, err, answer.StatusCode)
+		return nil, x.explain(t, err, answer.StatusCode, len(decoded))
 	}
 	return &Response{
 		Status: answer.StatusCode, Header: answer.Header, Body: decoded, URL: t.url.String(),
@@ -290,10 +290,10 @@ func (x *exchange) hop(t *target, b *Budget) (*Response, error) {
 }
 
 // explain turns what RoundTrip or a read failed with into one of this package's errors. Status is
-// the answer's, 0 before there is one.
-func (x *exchange) explain(t *target, err error, status int) error {
+// the answer's, 0 before there is one, and read how much of its body came.
+func (x *exchange) explain(t *target, err error, status, read int) error {
 	refuse := func(rule Rule, detail string) error {
-		return &Refusal{Rule: rule, Host: t.hostPort(), Detail: detail, Status: status}
+		return &Refusal{Rule: rule, Host: t.hostPort(), Detail: detail, Status: status, Read: read}
 	}
 	var refusal *Refusal
 	switch {
@@ -309,7 +309,7 @@ func (x *exchange) explain(t *target, err error, status int) error {
 	case strings.Contains(err.Error(), "server response headers exceeded"):
 		return refuse(RuleHeaders, "more than 64 KiB")
 	default:
-		return &Failure{Host: t.hostPort(), Err: err, Status: status}
+		return &Failure{Host: t.hostPort(), Err: err, Status: status, Read: read}
 	}
 }
 

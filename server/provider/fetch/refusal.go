@@ -51,8 +51,9 @@ type Refusal struct {
 	Host string
 	// Detail is for people.
 	Detail string
-	// Status is the answer's HTTP status where there was one whose body could not be taken.
-	Status int
+	// Status is the answer's HTTP status where there was one whose body could not be taken; Read is
+	// how many bytes of that were read, decoded.
+	Status, Read int
 }
 
 func (r *Refusal) Error() string {
@@ -83,21 +84,23 @@ func (r *Refusal) Local() bool {
 type Failure struct {
 	Host string
 	Err  error
-	// Status is the answer's HTTP status where there was one that broke off.
-	Status int
+	// Status is the answer's HTTP status where there was one that broke off; Read is how many bytes
+	// of its body were read, decoded.
+	Status, Read int
 }
 
-// Status is the HTTP status that arrived although Do failed with err, 0 where none did.
-func Status(err error) int {
+// Status is the HTTP status that arrived although Do failed with err, 0 where none did, and how
+// many bytes of its body did.
+func Status(err error) (status, read int) {
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
-		return refusal.Status
+		return refusal.Status, refusal.Read
 	}
 	var failure *Failure
 	if errors.As(err, &failure) {
-		return failure.Status
+		return failure.Status, failure.Read
 	}
-	return 0
+	return 0, 0
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("fetch: %s: %v", f.Host, f.Err) }

@@ -96,12 +96,15 @@ func (v *Verifier) Preflight(ctx context.Context, c Check) (p Preflight) {
 	if err != nil {
 		return p
 	}
-	// The first says what a wrong key comes to. The second finds products that accept any token of
-	// the right form; that it is refused in another way than the first says nothing more.
+	// The second finds products that accept any token of the right form. Both must be refused; a
+	// product may fail over a token, which its keys need not be.
 	p.WrongKey = v.call(ctx, &c, "wrong", wrong[0]).Answer
 	if p.WrongKey == Refused || p.WrongKey == Soft {
-		if v.call(ctx, &c, "wrong", wrong[1]).Answer == Accepted {
+		switch v.call(ctx, &c, "wrong", wrong[1]).Answer {
+		case Accepted:
 			p.WrongKey = Accepted
+		case Soft, Unknown:
+			p.WrongKey = Soft
 		}
 	}
 	return p

@@ -418,7 +418,8 @@ func decideOn(t *testing.T, of liar) Verdict {
 }
 
 // TestAPreflightFindsProductsThatAcceptAnyToken: before any key was seen it tries random digits and
-// a token that nobody has signed; what else the token is answered changes nothing.
+// a token that nobody has signed, and both must be refused with 401 or 403: another answer to the
+// token is unclear.
 func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -428,8 +429,10 @@ func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 	}{
 		"accepts any token":   {200, Accepted},
 		"refuses":             {401, Refused},
-		"fails over a token":  {500, Refused},
-		"does not understand": {400, Refused},
+		"refuses otherwise":   {403, Refused},
+		"fails over a token":  {503, Soft},
+		"does not understand": {400, Soft},
+		"knows no token":      {404, Soft},
 	} {
 		sent = nil
 		v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -111,8 +111,9 @@ func (s *Sender) Deliver(ctx context.Context, e Endpoint, m Message) (Result, er
 }
 
 func failed(ctx context.Context, err error, took time.Duration) (Result, error) {
+	status, _ := fetch.Status(err)
 	result := Result{
-		Outcome: Retry, Status: fetch.Status(err), Reason: reason(err), Detail: err.Error(), Took: took,
+		Outcome: Retry, Status: status, Reason: reason(err), Detail: err.Error(), Took: took,
 	}
 	var refusal *fetch.Refusal
 	switch {

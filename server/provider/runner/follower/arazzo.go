@@ -149,7 +149,7 @@ func (s *session) walk(ctx context.Context, f *workflow) (*obtained, *stop) {
 			}
 			return nil, why
 		}
-		of, _ := signup.KeyNames(at.api.Source, at.operation)
+		of := signup.AnswerOf(at.api.Source, at.operation).Names
 		named = slices.Concat(of, named) // the newest answer's first
 	}
 	outputs := f.node.Of("outputs")

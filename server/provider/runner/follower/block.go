@@ -14,7 +14,7 @@ import (
 // blocks are requests that texts show and that sign somebody up.
 func (p *published) blocks() (ways []way) {
 	for _, o := range p.texts {
-		for _, r := range signup.Requests(page.Readable(o.Text)) {
+		for _, r := range signup.Requests(page.Readable(o.MediaType(), o.Text)) {
 			ways = p.block(ways, o, r)
 		}
 	}

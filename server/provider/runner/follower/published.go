@@ -13,7 +13,6 @@ import (
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/extract"
 	"tollgate/server/inspect/openapi"
-	"tollgate/server/inspect/page"
 	"tollgate/server/inspect/suggest"
 	"tollgate/server/inspect/tree"
 	"tollgate/server/provider/fetch"
@@ -122,12 +121,12 @@ func (p *published) describe() {
 			default:
 				p.broken = append(p.broken, shortPath(o.URL)+" cannot be taken ("+*o.Failure+")")
 			}
-		case !seen[*o.SHA256] && !page.IsHTML(o.Text):
+		case !seen[*o.SHA256]:
 			seen[*o.SHA256] = true
 			source, err := openapi.Open(o.Text)
 			if err == nil {
 				p.apis = append(p.apis, api{o.URL, source})
-			} else if !errors.Is(err, openapi.ErrNotOpenAPI) {
+			} else if !errors.Is(err, openapi.ErrNotOpenAPI) && !o.IsHTML() {
 				p.broken = append(p.broken, shortPath(o.URL)+" cannot be read")
 			}
 		}

@@ -52,15 +52,8 @@ func (p *published) signIns() (ways []way) {
 				fetch.HostOf(o.Address(a.url)) != p.fill.account.Host || !takesPassword(a, o) {
 				continue
 			}
-			node, _ := a.Node(o)
-			names, _ := signup.KeyNames(a.Source, o)
-			w := way{
-				kind: "sign_in", at: a.url, quote: a.Quote(node), api: a, operation: o, hints: names,
-			}
-			f := p.fill
-			f.resolve = a.Resolve
-			w.first, w.why = f.request(a, o)
-			ways = append(ways, w)
+			names := signup.AnswerOf(a.Source, o).Names
+			ways = append(ways, p.operation(a, o, "sign_in", names))
 		}
 	}
 	return ways

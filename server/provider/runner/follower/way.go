@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/signup"
 )
@@ -171,9 +170,11 @@ func (s *session) next(w *way, known map[string]string, done map[string]bool) (*
 			if done[o.Name()] || !signup.GoesOn(o) {
 				continue
 			}
-			wanted, missing := required(w.api, o, known)
-			if wanted == 0 || missing == "" == person || strings.Contains(missing, ",") ||
-				wanted == 1 && missing != "" || person && signup.Wanted(missing) != ruleEmailCode {
+			missing, is := signup.Lacks(w.api.Source, o, func(name string) bool {
+				_, have := known[signup.PlainName(name)]
+				return have
+			})
+			if !is || missing == "" == person {
 				continue
 			}
 			done[o.Name()] = true
@@ -196,7 +197,7 @@ func (s *session) lead(a *api, o *openapi.Operation, known map[string]string, mi
 	if why != nil {
 		return nil, why
 	}
-	names, _ := signup.KeyNames(a.Source, o)
+	names := signup.AnswerOf(a.Source, o).Names
 	l := &lead{request: r, hints: names}
 	if missing == "" {
 		return l, nil
@@ -221,21 +222,6 @@ func withAnswer(known map[string]string, name string) map[string]string {
 		with[k] = v
 	}
 	return with
-}
-
-func secured(o *openapi.Operation) bool {
-	return o.Security.Value == document.RequirementRequired
-}
-
-// required counts what an operation's body must have, and names what is not known, with commas.
-func required(a *api, o *openapi.Operation, known map[string]string) (wanted int, missing string) {
-	names := signup.Required(a.Source, o)
-	wanted = len(names)
-	names = slices.DeleteFunc(names, func(name string) bool {
-		_, have := known[signup.PlainName(name)]
-		return have
-	})
-	return wanted, strings.Join(names, ",")
 }
 
 // request is the request of an operation, with what it must have.
@@ -296,34 +282,29 @@ func inside(outer, name string) string {
 	return outer + "[" + name + "]"
 }
 
-// operations are the operations by which descriptions say that a stranger signs up: a POST that
-// needs no credential. The surest is the first; of two alike the first in its document.
+// operations are the operations by which descriptions say that a stranger signs up, the surest
+// first.
 func (p *published) operations() (ways []way) {
 	points := map[*openapi.Operation]int{}
 	for i := range p.apis {
 		a := &p.apis[i]
-		for j := range a.Operations {
-			o := &a.Operations[j]
-			if o.Method != http.MethodPost || secured(o) {
-				continue
-			}
-			names, promises := signup.KeyNames(a.Source, o)
-			points[o] = signup.Score(o.Path, o.ID.Value+" "+o.Summary.Value, promises)
-			if points[o] == 0 {
-				continue
-			}
-			node, _ := a.Node(o)
-			w := way{
-				kind: "openapi", at: a.url, quote: a.Quote(node), api: a, operation: o, hints: names,
-			}
-			f := p.fill
-			f.resolve = a.Resolve
-			w.first, w.why = f.request(a, o)
-			ways = append(ways, w)
+		for _, o := range signup.Operations(a.Source) {
+			points[o.Operation] = o.Points
+			ways = append(ways, p.operation(a, o.Operation, "openapi", o.Names))
 		}
 	}
 	slices.SortStableFunc(ways, func(a, b way) int {
 		return points[b.operation] - points[a.operation]
 	})
 	return ways
+}
+
+// operation is the way by an operation of a description.
+func (p *published) operation(a *api, o *openapi.Operation, kind string, hints []string) way {
+	node, _ := a.Node(o)
+	w := way{kind: kind, at: a.url, quote: a.Quote(node), api: a, operation: o, hints: hints}
+	f := p.fill
+	f.resolve = a.Resolve
+	w.first, w.why = f.request(a, o)
+	return w
 }

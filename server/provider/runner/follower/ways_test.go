@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/examples/sampleproduct"
+	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
 )
@@ -193,6 +194,68 @@ func TestWhatFollowsASignUp(t *testing.T) {
 		got = follow(t, s.URL, s.URL+"/")
 		require.Equal(t, "no_credential_in_answer", got.Code)
 		require.Equal(t, []string{"/signup ", `/again {"step":"two"}`}, s.sent)
+	}
+}
+
+// TestEvaluationsSayWhatItDoes: of descriptions that leave much unsaid an evaluation says what this
+// agent then does there.
+func TestEvaluationsSayWhatItDoes(t *testing.T) {
+	const mailed = `,"/verify":{"post":{"requestBody":{"content":{"application/json":{"schema":{
+"required":["email","code"]}}}},"responses":{"200":{"content":{"application/json":{"schema":{
+"properties":{"key":{"type":"string"}}}}}}}}}`
+	says := func(schema string) string {
+		return `"responses":{"200":{"content":{"application/json":{"schema":` + schema + `}}}}`
+	}
+	wants := func(schema string) string {
+		return `"requestBody":{"content":{"application/json":{"schema":` + schema + `}}}`
+	}
+	const key, none = `{"key":"k-12345678"}`, `{"id":"acc_1"}`
+	for name, c := range map[string]struct{ paths, answer, does, said string }{
+		"no security anywhere": {`"/keys":{"post":{` + says(`{"properties":{"key":{}}}`) + `}}`, key, "key", "success"},
+		"no answer either":     {`"/keys":{"post":{}}`, key, "key", "success"},
+		"no properties":        {`"/keys":{"post":{` + says(`{"type":"object"}`) + `}}`, key, "key", "success"},
+		"properties in parts": {
+			`"/keys":{"post":{` + says(`{"oneOf":[{"properties":{"id":{}}}]}`) + `}}`, none,
+			"no_credential_in_answer", "unknown",
+		},
+		"the surest makes none": {
+			`"/tokens":{"post":{}},"/keys":{"post":{"summary":"Sign up",` + says(`{"properties":{"id":{}}}`) + `}}`, none,
+			"no_credential_in_answer", "unknown",
+		},
+		"a password within": {
+			`"/keys":{"post":{` + wants(`{"required":["user"],"properties":{"user":{"required":["password"]}}}`) + `}}`, key,
+			"password_wanted", "needs_input",
+		},
+		"a card by one way of two": {
+			`"/keys":{"post":{` + wants(`{"required":["pay"],"properties":{"pay":{"oneOf":[{"required":["card"]},
+{"required":["name"]}]}}}`) + `}}`, key, "key", "success",
+		},
+		"a code that is mailed": {
+			`"/signup":{"post":{` + wants(`{"required":["email"]}`) + `}}` + mailed, none, "asks", "needs_input",
+		},
+		"a code, and the answer is described": {
+			`"/signup":{"post":{` + says(`{"properties":{"id":{}}}`) + `}}` + mailed, none, "asks", "needs_input",
+		},
+	} {
+		s := newSite(t, map[string]string{
+			"GET /openapi.json": `{"openapi":"3.1.0","paths":{` + c.paths + `}}`,
+			"POST /keys":        c.answer, "POST /signup": c.answer,
+		}, nil)
+		got := follow(t, s.URL, s.URL+"/")
+		does := got.Code
+		switch {
+		case got.Question != "":
+			does = "asks"
+		case got.Credential != "":
+			does = "key"
+		}
+		require.Equal(t, c.does, does, "%s: %v", name, got.events)
+		client, _ := clientFor(t, s.URL, s.URL+"/")
+		r, err := inspect.New(client, nil).Inspect(t.Context(), s.URL+"/", "Get a key.", "run_1")
+		require.NoError(t, err)
+		stage := r.Journey.Stages[3]
+		require.Equal(t, "acquire_credential", stage.Stage)
+		require.Equal(t, c.said, string(stage.Status), "%s: %s", name, stage.Reason)
 	}
 }
 
