@@ -107,8 +107,8 @@ func (r *recorder) ask(t *server.Table, operation, body string, path ...string) 
 
 // TestEveryWriteIsRecorded: each form of the pages and each writing row of both APIs that an
 // operator carries out leaves its row in the record of changes: who, when, before, after. A new
-// route fails this test until it is here. A form that carries out a tool for owners of workspaces by
-// its name is recorded by the tool: TestEveryToolIsRecorded in package workspace goes through them.
+// route fails this test until it is here. A form that carries out a tool for owners of workspaces
+// by its name is recorded by the tool: TestEveryToolIsRecorded in package workspace has them.
 func TestEveryWriteIsRecorded(t *testing.T) {
 	n := start(t)
 	r := &recorder{browser: n.signedIn(), names: map[string]string{}, seen: map[string]bool{}}
