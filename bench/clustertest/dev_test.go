@@ -45,15 +45,40 @@ func TestDevGoesOnWithItsData(t *testing.T) {
 
 	d.start()
 	require.Equal(t, first.Keys, d.Keys, "keys are kept")
-	require.Equal(t, 2400, d.pasteCurls(), "the counter goes on where it was")
+	printed, err = d.tollgate("clock", "advance", "10d", "--data", string(d.folder))
+	require.NoError(t, err, "%s", printed)
+	require.Equal(t, 2400, d.pasteCurls(), "the counter goes on where it was, whatever the clock")
+	d.pasteREADME()
 	d.revokeKeys()
 	require.Zero(t, d.stop())
 
 	d.start()
 	require.NotEqual(t, first.SandboxKey, d.SandboxKey, "revoked keys are replaced")
 	require.Equal(t, first.LiveKey, d.LiveKey)
-	require.Equal(t, 3600, d.pasteCurls())
+	require.Equal(t, 4800, d.pasteCurls())
 	require.Zero(t, d.stop())
+}
+
+// pasteREADME runs the README's first requests as they are, but for folder and addresses.
+func (d *development) pasteREADME() {
+	d.t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(d.t, err)
+	_, rest, found := strings.Cut(string(text), "## A first request")
+	section, _, ended := strings.Cut(rest, "\n## ")
+	require.True(d.t, found && ended)
+	var lines []string
+	for line := range strings.Lines(section) {
+		if command, indented := strings.CutPrefix(line, "    "); indented {
+			lines = append(lines, command)
+		}
+	}
+	printed := paste(d.t, strings.NewReplacer(".tollgate/dev.json", d.folder.File(),
+		"127.0.0.1:8080", d.Nodes[0].HTTP, "127.0.0.1:8081", d.Nodes[1].HTTP).
+		Replace(strings.Join(lines, "")))
+	require.Contains(d.t, printed, `"isAllowed":true`)
+	require.Contains(d.t, printed, `"success":true`)
+	require.NotContains(d.t, printed, `"success":false`)
 }
 
 // refusesPorts says which ports cannot be had, and leaves no folder behind that insists on them.
