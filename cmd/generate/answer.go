@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // answers writes, for each type with a line //schema:answer API Name, the function that writes the
@@ -56,6 +57,9 @@ func (o *output) write(f field) string {
 	writer := f.With
 	if writer == "" && f.Ref != "" {
 		writer = "write" + f.Ref
+	}
+	if pack, _, found := strings.Cut(writer, "."); found {
+		o.use("server/" + pack)
 	}
 	switch {
 	case f.class == isList && writer != "":

@@ -65,7 +65,7 @@ type PlanView struct {
 	Metadata []byte            `json:"metadata,omitzero" as:"object"`
 	Features []PlanFeatureView `json:"features" with:"writePlanFeature"`
 	// CreditAllocations have their defaults filled in.
-	CreditAllocations []CreditAllocationDocument `json:"creditAllocations" with:"server.WriteAllocation"`
+	CreditAllocations []CreditAllocationDocument `json:"creditAllocations" with:"billingview.WriteAllocation"`
 }
 
 // PlanFeatureView is a feature within a plan.

@@ -29,7 +29,8 @@ import (
 //	id:"markFlow"    an id that is written with this prefix
 //	if:"HasAddress"  the field that reports whether an answer has this one
 //	ref:"Plan"       the shared schema of a nested object, or of a list's items
-//	with:"writeTier" the function that writes it, by hand
+//	with:"writeTier" the function that writes it, by hand; one of another package below server/ with
+//	                 that package's name, as in "billingview.WritePool"
 //	bit:"CustomerEmail"  the constant that stands for it in the flags of a command
 //	bits:"given"     flags of what a request has
 //	bits:"empty"     flags of texts that it has as ""

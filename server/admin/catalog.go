@@ -5,6 +5,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/scan"
 )
 
@@ -269,14 +270,14 @@ func writePlan(data *server.JSON, p *billing.PlanDocument) {
 		data.Text("key", f.Key)
 		data.Text("pricingType", f.PricingType)
 		data.Object("pricing")
-		server.WritePricing(data, &f.Pricing)
+		billingview.WritePricing(data, &f.Pricing)
 		data.Close('}')
 		data.Close('}')
 	}
 	data.Close(']')
 	data.Array("creditAllocations")
 	for i := range p.CreditAllocations {
-		server.WriteAllocation(data, &p.CreditAllocations[i])
+		billingview.WriteAllocation(data, &p.CreditAllocations[i])
 	}
 	data.Close(']')
 	data.Close('}')

@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // invoiceRoutes are the rows about invoices: as stored, and as the journal explains them.
@@ -110,7 +111,7 @@ func (a *invoices) listInvoices(x *server.Exchange) {
 		invoices := append(a.machine.Invoices(env, view.Row),
 			a.machine.PendingInvoices(env, view.Row)...)
 		for i := range invoices {
-			server.WriteInvoice(data, &invoices[i], nil)
+			billingview.WriteInvoice(data, &invoices[i], nil)
 		}
 		data.Close(']')
 		x.End(200)
@@ -153,7 +154,7 @@ func (a *invoices) showInvoice(x *server.Exchange) {
 			v, costs = explained.Invoice, explained.Costs
 		}
 	}
-	server.WriteInvoice(x.Begin(), &v, costs)
+	billingview.WriteInvoice(x.Begin(), &v, costs)
 	x.End(200)
 }
 
@@ -190,11 +191,11 @@ func writeExplanation(data *server.JSON, e *billing.Explanation) {
 	data.Bool("equal", e.Equal)
 	data.TextIf("problem", e.Problem)
 	data.Name("invoice")
-	server.WriteInvoice(data, &e.Invoice, e.Costs)
+	billingview.WriteInvoice(data, &e.Invoice, e.Costs)
 	data.Array("recomputed")
 	for i := range e.Recomputed {
 		data.Open('{')
-		server.WriteInvoiceItem(data, &e.Recomputed[i])
+		billingview.WriteInvoiceItem(data, &e.Recomputed[i])
 		data.Decimal("costAmount", e.Costs[i])
 		data.Uint("eventsCounted", e.Counted[i])
 		data.Close('}')
@@ -390,7 +391,7 @@ func explanationSchema() *server.Schema {
 		server.Must("equal", server.BoolSchema),
 		server.May("problem", text(1, 0)),
 		server.Must("invoice", server.RefTo("Invoice")),
-		server.Must("recomputed", server.ArrayOf(server.InvoiceItemSchema(
+		server.Must("recomputed", server.ArrayOf(billingview.InvoiceItemSchema(
 			server.Must("costAmount", server.NumberSchema),
 			server.Must("eventsCounted", server.IntegerSchema),
 		))),

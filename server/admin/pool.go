@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // Bounds of what a pool is made of; the state machine has the same.
@@ -130,7 +131,7 @@ func (a *credits) createPool(x *server.Exchange) {
 		case !asRequested(&c, &view):
 			return faultOf(engine.OutcomeRequestKeyReused)
 		}
-		server.WritePool(x.Begin(), &view)
+		billingview.WritePool(x.Begin(), &view)
 		x.End(201)
 		return nil
 	})
@@ -191,7 +192,7 @@ func (a *credits) listPools(x *server.Exchange) {
 		data := x.Begin()
 		data.Open('[')
 		for _, pool := range a.machine.Pools(customer.Row) {
-			server.WritePool(data, &pool)
+			billingview.WritePool(data, &pool)
 		}
 		data.Close(']')
 		x.End(200)
@@ -210,7 +211,7 @@ func (a *credits) showPool(x *server.Exchange) {
 		if !found {
 			return faultOf(engine.OutcomePoolUnknown)
 		}
-		server.WritePool(x.Begin(), &pool)
+		billingview.WritePool(x.Begin(), &pool)
 		x.End(200)
 		return nil
 	})

@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // previewRoutes is the row by which a page says what a change will cost before it is made.
@@ -73,7 +74,7 @@ func (a *catalogs) preview(x *server.Exchange) {
 		data.Open('{')
 		data.Array("invoices")
 		for i := range views {
-			server.WriteInvoice(data, &views[i], nil)
+			billingview.WriteInvoice(data, &views[i], nil)
 		}
 		data.Close(']')
 		data.Close('}')

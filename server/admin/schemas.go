@@ -4,6 +4,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // longestID is the length of a caller's own identifiers in characters.
@@ -73,10 +74,10 @@ func description() server.Description {
 			"Change":          changeSchema(),
 			"Customer":        customerSchema(),
 			"Clock":           clockSchema(),
-			"CreditPool":      server.PoolSchema(),
+			"CreditPool":      billingview.PoolSchema(),
 			"Explanation":     explanationSchema(),
 			"Grant":           grantSchema(),
-			"Invoice":         server.InvoiceSchema(server.May("costAmount", server.NumberSchema)),
+			"Invoice":         billingview.InvoiceSchema(server.May("costAmount", server.NumberSchema)),
 			"MarginRow":       marginSchema(),
 			"Payment":         paymentSchema(),
 			"PoolRequest":     poolRequestSchema(),

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // Pages of deliveries.
@@ -93,7 +94,7 @@ func writeDelivery(data *server.JSON, v *billing.DeliveryView, payload bool) {
 	data.Close(']')
 	if payload {
 		data.Name("payload")
-		server.WriteWebhook(data, &v.Message)
+		billingview.WriteWebhook(data, &v.Message)
 	}
 	data.Time("createdAt", v.CreatedAt)
 	data.Time("nextAttemptAt", v.NextAt)

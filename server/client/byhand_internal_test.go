@@ -10,6 +10,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/scan"
 )
 
@@ -709,7 +710,7 @@ func handWriteCustomer(
 	data.Close(']')
 	data.Array("creditPools")
 	for i := range pools {
-		server.WritePool(data, &pools[i])
+		billingview.WritePool(data, &pools[i])
 	}
 	data.Close(']')
 	data.Close('}')
@@ -773,14 +774,14 @@ func handWritePlan(data *server.JSON, p *billing.PlanView) {
 		data.Text("description", f.Feature.Description)
 		data.Text("pricingType", f.PricingType)
 		data.Object("pricing")
-		server.WritePricing(data, &f.Pricing)
+		billingview.WritePricing(data, &f.Pricing)
 		data.Close('}')
 		data.Close('}')
 	}
 	data.Close(']')
 	data.Array("creditAllocations")
 	for i := range p.CreditAllocations {
-		server.WriteAllocation(data, &p.CreditAllocations[i])
+		billingview.WriteAllocation(data, &p.CreditAllocations[i])
 	}
 	data.Close(']')
 	data.Close('}')

@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -114,7 +115,7 @@ func (a *invoices) listInvoices(x *server.Exchange) {
 		data := x.Begin()
 		data.Open('[')
 		for i := range page.List {
-			server.WriteInvoice(data, &page.List[i], nil)
+			billingview.WriteInvoice(data, &page.List[i], nil)
 		}
 		data.Close(']')
 		if page.More {
@@ -144,7 +145,7 @@ func (a *invoices) getInvoice(x *server.Exchange) {
 		if !found || invoice.Customer != customer {
 			return notFound(engine.OutcomeInvoiceUnknown)
 		}
-		server.WriteInvoice(x.Begin(), &invoice, nil)
+		billingview.WriteInvoice(x.Begin(), &invoice, nil)
 		x.End(200)
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -175,7 +176,7 @@ func (a *subscriptions) upcomingInvoice(x *server.Exchange) {
 		if !found {
 			return notFound(engine.OutcomeSubscriptionUnknown)
 		}
-		server.WriteInvoice(x.Begin(), &invoice, nil)
+		billingview.WriteInvoice(x.Begin(), &invoice, nil)
 		x.End(200)
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -199,7 +200,7 @@ func writePlan(data *server.JSON, v *billing.PlanView) {
 	data.Close(']')
 	data.Array("creditAllocations")
 	for i := range v.CreditAllocations {
-		server.WriteAllocation(data, &v.CreditAllocations[i])
+		billingview.WriteAllocation(data, &v.CreditAllocations[i])
 	}
 	data.Close(']')
 	data.Close('}')
@@ -256,7 +257,7 @@ func writeCustomer(data *server.JSON, v *customerAnswer) {
 	data.Close(']')
 	data.Array("creditPools")
 	for i := range v.Pools {
-		server.WritePool(data, &v.Pools[i])
+		billingview.WritePool(data, &v.Pools[i])
 	}
 	data.Close(']')
 	data.Close('}')

@@ -3,6 +3,7 @@ package client
 import (
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // description is what the OpenAPI document says besides the routes.
@@ -31,7 +32,7 @@ func description() server.Description {
 			"CustomerChange":    server.RequestSchema[billing.UpdateCustomer](),
 			"PlanChangeRequest": server.RequestSchema[billing.ChangePlan](),
 			"ScheduledChange":   server.AnswerSchema[billing.PlanChangeView](),
-			"CreditPool":        server.PoolSchema(),
+			"CreditPool":        billingview.PoolSchema(),
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":   server.RequestSchema[billing.RecordUsage](),
@@ -43,9 +44,9 @@ func description() server.Description {
 			"Subscription":   server.AnswerSchema[billing.SubscriptionView](),
 			"Plan": server.AnswerSchema[billing.PlanView](
 				server.Must("features", server.ArrayOf(planFeatureSchema())),
-				server.Must("creditAllocations", server.ArrayOf(server.AllocationSchema())),
+				server.Must("creditAllocations", server.ArrayOf(billingview.AllocationSchema())),
 			),
-			"Invoice":     server.InvoiceSchema(),
+			"Invoice":     billingview.InvoiceSchema(),
 			"Entitlement": entitlementSchema(),
 			"Event":       eventSchema(),
 			"BatchResult": server.Object(

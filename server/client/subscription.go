@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -67,7 +68,7 @@ func (a *subscriptions) answerCreated(x *server.Exchange, c *billing.CreateSubsc
 		writeSubscription(data, &s)
 		if ok {
 			data.Name("invoice")
-			server.WriteInvoice(data, &invoice, nil)
+			billingview.WriteInvoice(data, &invoice, nil)
 		}
 		data.Object("metadata")
 		data.Close('}')

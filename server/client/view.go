@@ -3,6 +3,7 @@ package client
 import (
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // The views' tags say how the API shapes them. What is null is left out; empty texts and lists that
@@ -15,7 +16,7 @@ type customerAnswer struct {
 	billing.CustomerView
 	// Subscriptions are the active ones.
 	Subscriptions []billing.SubscriptionView `json:"subscriptions" ref:"Subscription"`
-	Pools         []billing.PoolView         `json:"creditPools" ref:"CreditPool" with:"server.WritePool"`
+	Pools         []billing.PoolView         `json:"creditPools" ref:"CreditPool" with:"billingview.WritePool"`
 }
 
 func answerOf(m *billing.Machine, customer *billing.CustomerView) *customerAnswer {
@@ -36,7 +37,7 @@ func writePlanFeature(data *server.JSON, f *billing.PlanFeatureView) {
 	data.Text("description", f.Feature.Description)
 	data.Text("pricingType", f.PricingType)
 	data.Object("pricing")
-	server.WritePricing(data, &f.Pricing)
+	billingview.WritePricing(data, &f.Pricing)
 	data.Close('}')
 	data.Close('}')
 }
@@ -48,6 +49,6 @@ func planFeatureSchema() *server.Schema {
 		server.Must("name", text(0, longestName)),
 		server.Must("description", text(0, 0)),
 		server.Must("pricingType", server.EnumSchema("included", "usage_based", "graduated")),
-		server.Must("pricing", server.PricingSchema()),
+		server.Must("pricing", billingview.PricingSchema()),
 	)
 }

@@ -12,6 +12,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/provider/webhook"
 )
 
@@ -72,7 +73,7 @@ func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 		}, &webhook.Result{Outcome: webhook.Blocked}, nil
 	}
 	var body server.JSON
-	server.WriteWebhook(&body, &d.Delivery.Message)
+	billingview.WriteWebhook(&body, &d.Delivery.Message)
 	result, err := o.sender.Deliver(ctx,
 		webhook.Endpoint{URL: e.URL, Secrets: secrets},
 		webhook.Message{ID: billing.MessageName(d.Delivery.ID), Body: body})

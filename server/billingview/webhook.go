@@ -1,10 +1,13 @@
-package server
+package billingview
 
-import "tollgate/engine/billing"
+import (
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
 
 // WriteWebhook writes the body of a webhook message: {type, timestamp, data}, as Standard Webhooks
 // recommends. It is a function of the message alone, so every attempt has the same bytes.
-func WriteWebhook(data *JSON, m *billing.WebhookMessage) {
+func WriteWebhook(data *server.JSON, m *billing.WebhookMessage) {
 	data.Open('{')
 	data.Text("type", m.Type.String())
 	data.Time("timestamp", m.At)
@@ -35,7 +38,7 @@ func WriteWebhook(data *JSON, m *billing.WebhookMessage) {
 	data.Close('}')
 }
 
-func writeWebhookInvoice(data *JSON, m *billing.WebhookMessage) {
+func writeWebhookInvoice(data *server.JSON, m *billing.WebhookMessage) {
 	data.UUID("id", m.InvoiceID)
 	data.Uint("number", m.Number)
 	data.Text("type", invoiceTypes[m.InvoiceType])
@@ -60,7 +63,7 @@ func writeWebhookInvoice(data *JSON, m *billing.WebhookMessage) {
 	}
 }
 
-func writeWebhookSubscription(data *JSON, m *billing.WebhookMessage) {
+func writeWebhookSubscription(data *server.JSON, m *billing.WebhookMessage) {
 	data.UUID("id", m.SubscriptionID)
 	data.Text("customerReferenceId", m.Customer)
 	data.UUID("planId", m.PlanID)

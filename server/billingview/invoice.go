@@ -1,8 +1,11 @@
-package server
+// Package billingview writes the nouns of billing as both APIs answer with them, and describes
+// them: invoices, credit pools, prices, and the bodies of webhook messages.
+package billingview
 
 import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/server"
 )
 
 var invoiceTypes = map[billing.InvoiceType]string{
@@ -12,7 +15,7 @@ var invoiceTypes = map[billing.InvoiceType]string{
 
 // WriteInvoice writes an invoice with its lines, as both APIs have it. costs are what the events of
 // each line cost, which only the admin API shows; nil shows none.
-func WriteInvoice(data *JSON, v *billing.InvoiceView, costs []decimal.Decimal) {
+func WriteInvoice(data *server.JSON, v *billing.InvoiceView, costs []decimal.Decimal) {
 	data.Open('{')
 	data.UUID("id", v.ID)
 	if v.Number > 0 { // a PENDING invoice has none yet
@@ -43,7 +46,7 @@ func WriteInvoice(data *JSON, v *billing.InvoiceView, costs []decimal.Decimal) {
 }
 
 // WriteInvoiceItem writes the fields of an invoice's line.
-func WriteInvoiceItem(data *JSON, item *billing.InvoiceItem) {
+func WriteInvoiceItem(data *server.JSON, item *billing.InvoiceItem) {
 	data.Text("kind", item.Kind.String())
 	data.Text("description", item.Description)
 	data.TextIf("featureKey", item.FeatureKey)
@@ -62,37 +65,37 @@ func WriteInvoiceItem(data *JSON, item *billing.InvoiceItem) {
 }
 
 // InvoiceSchema describes what WriteInvoice writes; extra are properties that a line may have more.
-func InvoiceSchema(extra ...Property) *Schema {
-	return Object(
-		Must("id", UUIDSchema),
-		May("number", IntegerSchema),
-		Must("type", EnumSchema("REGULAR", "IN_ADVANCE_INITIAL", "ADJUSTMENT", "CREDIT")),
-		Must("status", EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID")),
-		Must("amount", NumberSchema),
-		Must("currency", TextSchema(3, 3)),
-		May("subscriptionId", UUIDSchema),
-		Must("customerReferenceId", TextSchema(1, 128)),
-		May("createdAt", TimeSchema),
-		May("dueDate", TimeSchema),
-		May("paidAt", TimeSchema),
-		May("periodStart", TimeSchema),
-		May("periodEnd", TimeSchema),
-		Must("items", ArrayOf(InvoiceItemSchema(extra...))),
+func InvoiceSchema(extra ...server.Property) *server.Schema {
+	return server.Object(
+		server.Must("id", server.UUIDSchema),
+		server.May("number", server.IntegerSchema),
+		server.Must("type", server.EnumSchema("REGULAR", "IN_ADVANCE_INITIAL", "ADJUSTMENT", "CREDIT")),
+		server.Must("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID")),
+		server.Must("amount", server.NumberSchema),
+		server.Must("currency", server.TextSchema(3, 3)),
+		server.May("subscriptionId", server.UUIDSchema),
+		server.Must("customerReferenceId", server.TextSchema(1, 128)),
+		server.May("createdAt", server.TimeSchema),
+		server.May("dueDate", server.TimeSchema),
+		server.May("paidAt", server.TimeSchema),
+		server.May("periodStart", server.TimeSchema),
+		server.May("periodEnd", server.TimeSchema),
+		server.Must("items", server.ArrayOf(InvoiceItemSchema(extra...))),
 	)
 }
 
 // InvoiceItemSchema describes what WriteInvoiceItem writes, with extra properties.
-func InvoiceItemSchema(extra ...Property) *Schema {
-	return Object(append([]Property{
-		Must("kind", EnumSchema("base", "usage", "late_usage", "proration_credit", "proration_charge",
-			"credit_carried_over", "carried_credit")),
-		Must("description", TextSchema(0, 0)),
-		May("featureKey", TextSchema(1, 128)),
-		Must("quantity", NumberSchema),
-		May("unitPrice", NumberSchema),
-		May("tiers", TiersSchema()),
-		May("periodStart", TimeSchema),
-		May("periodEnd", TimeSchema),
-		Must("amount", NumberSchema),
+func InvoiceItemSchema(extra ...server.Property) *server.Schema {
+	return server.Object(append([]server.Property{
+		server.Must("kind", server.EnumSchema("base", "usage", "late_usage", "proration_credit",
+			"proration_charge", "credit_carried_over", "carried_credit")),
+		server.Must("description", server.TextSchema(0, 0)),
+		server.May("featureKey", server.TextSchema(1, 128)),
+		server.Must("quantity", server.NumberSchema),
+		server.May("unitPrice", server.NumberSchema),
+		server.May("tiers", TiersSchema()),
+		server.May("periodStart", server.TimeSchema),
+		server.May("periodEnd", server.TimeSchema),
+		server.Must("amount", server.NumberSchema),
 	}, extra...)...)
 }
