@@ -6,9 +6,6 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
-
-	"tollgate/engine/billing"
-	"tollgate/engine/workspace"
 )
 
 // Call is a request that another part of this process makes of a table, without a socket: the same
@@ -24,9 +21,8 @@ type Call struct {
 	Media string
 	// OnceKey is the Idempotency-Key; empty for none.
 	OnceKey string
-	// Principal is whom the client API's rows answer, Tenant whom the workspace API's do.
-	Principal billing.Principal
-	Tenant    workspace.Principal
+	// Caller is whom the rows answer, of the table's own type.
+	Caller Caller
 	// Actor is who is recorded for what changes; empty is the key's own name.
 	Actor string
 }
@@ -72,7 +68,9 @@ func (t *Table) Call(c Call) (reply Reply) {
 	x := t.pool.Get().(*Exchange)
 	x.begin(&ctx)
 	x.calls, x.shape, x.Route, x.consumed = true, ShapeOf([]byte(route.Path)), route, true
-	x.Principal, x.Tenant, x.Actor = c.Principal, c.Tenant, c.Actor
+	if x.Actor = c.Actor; c.Caller != nil {
+		x.Caller = c.Caller
+	}
 	for i, value := range c.Path {
 		x.params[i] = []byte(value)
 	}

@@ -7,9 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/engine/billing"
+	"tollgate/engine/fair"
 	"tollgate/server"
 )
+
+// account is a caller that is known by its flow alone.
+type account struct{ flow fair.Flow }
+
+func (a *account) Reset()          { *a = account{} }
+func (a *account) Flow() fair.Flow { return a.flow }
+
+func newAccount() server.Caller { return new(account) }
 
 // TestCall: a row that is called within the process sees what a request would have brought, and its
 // answer, or its refusal, comes back.
@@ -30,7 +38,7 @@ func TestCall(t *testing.T) {
 				require.Equal(t, "5", string(x.Ctx.QueryArgs().Peek("limit")))
 				require.Equal(t, "application/json", x.Media())
 				require.Equal(t, "anna@example.com", x.Actor)
-				require.EqualValues(t, 3, x.Principal.Env)
+				require.EqualValues(t, 3, x.Flow())
 				data := x.Begin()
 				data.Open('{')
 				data.Text("body", string(x.Body))
@@ -42,17 +50,19 @@ func TestCall(t *testing.T) {
 			Method: "GET", Path: "/refuse", Operation: "refuse",
 			Handle: func(x *server.Exchange) {
 				require.Empty(t, x.Actor, "what an earlier call had")
+				require.Equal(t, server.AnonymousFlow, x.Flow())
 				x.Refuse(server.FaultScope)
 			},
 		},
 		{Method: "GET", Path: "/panic", Operation: "panic", Handle: func(*server.Exchange) { panic(1) }},
 	}, server.TableConfig{
 		Authenticate: func(*server.Exchange) *server.Fault { return &server.FaultKey },
+		NewCaller:    newAccount,
 	})
 	require.NoError(t, err)
 	call := server.Call{
 		Operation: "make", Path: []string{"a/b c", "ü?"}, Query: url.Values{"limit": {"5"}},
-		Body: body, OnceKey: "once", Actor: "anna@example.com", Principal: billing.Principal{Env: 3},
+		Body: body, OnceKey: "once", Actor: "anna@example.com", Caller: &account{3},
 	}
 	for range 3 {
 		reply := table.Call(call)

@@ -10,9 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"tollgate/engine/billing"
 	"tollgate/engine/fair"
-	"tollgate/engine/workspace"
 )
 
 // Exchange is one request and its answer. It is pooled: a handler must not keep it, nor anything
@@ -21,10 +19,8 @@ type Exchange struct {
 	Ctx *fasthttp.RequestCtx
 	// Route is the row that matched; nil when none did.
 	Route *Route
-	// Principal is whom the request's key speaks for.
-	Principal billing.Principal
-	// Tenant is whom a workspace key speaks for.
-	Tenant workspace.Principal
+	// Caller is whom the request's key speaks for; nil where TableConfig.NewCaller is.
+	Caller Caller
 	// Actor is who is recorded for what an operator changes; empty is the admin key.
 	Actor string
 	// Body is the whole body, within the route's limit.
@@ -33,6 +29,7 @@ type Exchange struct {
 	Out JSON
 
 	table *Table
+	own   Caller // Caller of requests
 	shape Shape
 	media string
 	// coding is how the body is compressed; other is the buffer of its other form, and of the
@@ -55,6 +52,14 @@ type Exchange struct {
 	fault *Fault
 	// showing reports whether TableConfig.Show is at it.
 	showing bool
+}
+
+// Caller is whom a request's key speaks for, as an API knows it.
+type Caller interface {
+	// Reset forgets who it was.
+	Reset()
+	// Flow is whose requests these are; 0 is nobody's.
+	Flow() fair.Flow
 }
 
 // admission is what an exchange takes up while it is carried out.
@@ -108,12 +113,14 @@ func letGo(b []byte) []byte {
 }
 
 func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
-	x.Ctx, x.Route, x.Principal = ctx, nil, billing.Principal{}
+	if x.Ctx, x.Route, x.Caller = ctx, nil, x.own; x.own != nil {
+		x.own.Reset()
+	}
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
 	x.params, x.coding = [maxParams][]byte{}, codingNone
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
-	x.Tenant, x.members, x.Actor = workspace.Principal{}, nil, ""
+	x.members, x.Actor = nil, ""
 	x.calls, x.fault, x.showing = false, nil, false
 	x.name(ctx.Request.Header.PeekBytes(requestIDHeader))
 }

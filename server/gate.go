@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"time"
 
-	"tollgate/engine/billing"
 	"tollgate/engine/fair"
 )
 
@@ -82,12 +81,6 @@ var faultShare = Fault{
 	RetryAfter: 1,
 }
 
-// Flows of requests that no account of the billing API makes.
-const (
-	flowWorkspaces fair.Flow = 1 << 30
-	flowPersons    fair.Flow = 1 << 29
-)
-
 var (
 	// AnonymousFlow is the flow of everyone whom no key and no session names.
 	AnonymousFlow = fair.Special(0)
@@ -95,25 +88,12 @@ var (
 	SignInFlow = fair.Special(1)
 )
 
-// TenantFlow is the flow of a workspace; of a person who works in none (row 0), that person's; 0 of
-// neither.
-func TenantFlow(workspace, person uint32) fair.Flow {
-	switch {
-	case workspace != 0:
-		return flowWorkspaces | fair.Flow(workspace)
-	case person != 0:
-		return flowPersons | fair.Flow(person)
-	}
-	return 0
-}
-
-// Flow is whose request it is: its account's, its workspace's, its person's; 0 is an operator's.
+// Flow is whose request it is: its caller's; 0 is an operator's.
 func (x *Exchange) Flow() fair.Flow {
-	if x.Principal.Env != 0 {
-		return billing.FlowOf(x.Principal.Env)
-	}
-	if f := TenantFlow(x.Tenant.Workspace, x.Tenant.Person); f != 0 {
-		return f
+	if x.Caller != nil {
+		if f := x.Caller.Flow(); f != 0 {
+			return f
+		}
 	}
 	if x.Route != nil && x.Route.Access == AccessOpen {
 		return AnonymousFlow

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine/fair"
 	"tollgate/server"
 )
 
@@ -129,6 +130,7 @@ func TestItemsAreBoundedForEachAccount(t *testing.T) {
 		},
 	}}, server.TableConfig{
 		AnyMedia: true, Gate: server.NewGate(100, 1<<20, nil), Authenticate: byAccountHeader,
+		NewCaller: newAccount,
 	})
 	require.NoError(t, err)
 	address := listen(t, server.DefaultLimits(), table.Serve)
@@ -172,6 +174,7 @@ func TestBytesAreBoundedForEachAccount(t *testing.T) {
 		},
 	}}, server.TableConfig{
 		AnyMedia: true, Gate: server.NewGate(100, 100<<10, nil), Authenticate: byAccountHeader,
+		NewCaller: newAccount,
 	})
 	require.NoError(t, err)
 	address := listen(t, server.DefaultLimits(), table.Serve)
@@ -205,7 +208,7 @@ func TestBytesAreBoundedForEachAccount(t *testing.T) {
 // byAccountHeader takes a request's account from a header.
 func byAccountHeader(x *server.Exchange) *server.Fault {
 	env, err := strconv.Atoi(string(x.Ctx.Request.Header.Peek("Account")))
-	x.Principal.Env = uint32(2 * env)
+	x.Caller.(*account).flow = fair.Flow(env)
 	if err != nil {
 		return &server.FaultKey
 	}
@@ -265,8 +268,9 @@ func TestBatchesOfHundredsTakeTurns(t *testing.T) {
 		},
 	}}, server.TableConfig{
 		AnyMedia: true, Gate: server.NewGate(1000, 64<<20, nil),
+		NewCaller: newAccount,
 		Authenticate: func(x *server.Exchange) *server.Fault {
-			x.Principal.Env = 2
+			x.Caller.(*account).flow = 1
 			return nil
 		},
 	})

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sort"
 	"strings"
-
-	"tollgate/engine/workspace"
 )
 
 // Access is what a request must prove to reach a route.
@@ -38,8 +36,8 @@ type Route struct {
 	Operation string
 	Summary   string
 	Access    Access
-	// Scopes are what AccessScope asks for: any of them.
-	Scopes workspace.Scopes
+	// Scopes are what AccessScope asks for: any of these bits, which the API gives their meaning.
+	Scopes uint32
 	// Agents reports whether the session of an agent may call it: those that do not say so need a
 	// person.
 	Agents bool

@@ -28,9 +28,12 @@ type Table struct {
 
 // TableConfig is what a table needs besides its routes.
 type TableConfig struct {
-	// Authenticate proves who is asking and that the route is allowed to them; nil when so. It is
-	// not called for AccessOpen.
+	// Authenticate proves who is asking, which it notes in x.Caller, and that the route is allowed
+	// to them; nil when so. It is not called for AccessOpen.
 	Authenticate func(x *Exchange) *Fault
+	// NewCaller makes the Caller of an exchange, which is pooled with it; nil where an API tells no
+	// callers apart.
+	NewCaller func() Caller
 	// Unannounced may refuse a body of so many more bytes than its headers announced: of chunks, or
 	// compressed. May be nil.
 	Unannounced func(x *Exchange, bytes int) *Fault
@@ -66,7 +69,13 @@ func NewTable(routes []Route, config TableConfig) (*Table, error) {
 		config.Log = slog.Default()
 	}
 	t := &Table{config: config, failures: rate.Sometimes{Interval: time.Second}}
-	t.pool.New = func() any { return &Exchange{table: t} }
+	t.pool.New = func() any {
+		x := &Exchange{table: t}
+		if config.NewCaller != nil {
+			x.own = config.NewCaller()
+		}
+		return x
+	}
 	for i := range routes {
 		r := &routes[i]
 		r.number = i

@@ -133,9 +133,10 @@ func New(c Config) (*API, error) {
 		routes = append(routes, c.Payments.Routes()...)
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
-		Authenticate: a.authenticate, Observe: c.Observe, Preflight: a.preflight, Log: c.Log,
+		Authenticate: a.authenticate, NewCaller: func() server.Caller { return new(Caller) },
+		Observe: c.Observe, Preflight: a.preflight, Log: c.Log,
 		Unannounced: func(x *server.Exchange, bytes int) *server.Fault {
-			return a.limits.TakeBytes(x, x.Principal.KeyID, bytes)
+			return a.limits.TakeBytes(x, principal(x).KeyID, bytes)
 		},
 		Gate: c.Gate, Head: true, KnownQuery: true,
 	})

@@ -5,8 +5,23 @@ import (
 	"strings"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/fair"
 	"tollgate/server"
 )
+
+// Caller is whom a key of the client API speaks for.
+type Caller billing.Principal
+
+// Reset implements server.Caller.
+func (c *Caller) Reset() { *c = Caller{} }
+
+// Flow is the account's.
+func (c *Caller) Flow() fair.Flow { return billing.FlowOf(c.Env) }
+
+// principal is whom the request's key speaks for.
+func principal(x *server.Exchange) *billing.Principal {
+	return (*billing.Principal)(x.Caller.(*Caller))
+}
 
 // faultKeyUnknown answers a well-formed key that cannot be looked up now.
 var faultKeyUnknown = server.FaultConsistency.With(
@@ -19,29 +34,29 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 		return &server.FaultKey
 	}
 	hash := sha256.Sum256(key)
-	principal, known := a.machine.Authenticate(hash)
+	found, known := a.machine.Authenticate(hash)
 	if !known {
 		// The key may have been made on another node a moment ago, or this node has just started
 		// and knows nothing yet. Unless it can find out, the key is not to be called invalid.
 		if !server.Fresh(a.reader, a.readDeadline()) {
 			return &faultKeyUnknown
 		}
-		if principal, known = a.machine.Authenticate(hash); !known {
+		if found, known = a.machine.Authenticate(hash); !known {
 			return &server.FaultKey
 		}
 	}
-	x.Principal = principal
+	*principal(x) = found
 	a.allowOrigin(x)
 	if !a.covered(x) {
 		return &server.FaultScope
 	}
-	return a.limits.Take(x, principal.KeyID)
+	return a.limits.Take(x, found.KeyID)
 }
 
 // covered reports whether the key's scope covers the route. A customer key does so for its own
 // customer; of any other it does not even learn whether there is one.
 func (a *API) covered(x *server.Exchange) bool {
-	p := &x.Principal
+	p := principal(x)
 	switch x.Route.Access {
 	case server.AccessFull:
 		return p.Scope == billing.ScopeFull
@@ -53,7 +68,7 @@ func (a *API) covered(x *server.Exchange) bool {
 
 // own reports whether the key may see this customer: every key but a customer key may.
 func (a *API) own(x *server.Exchange, customer []byte) bool {
-	p := &x.Principal
+	p := principal(x)
 	return p.Scope != billing.ScopeCustomer ||
 		a.machine.CustomerRow(p.Env, customer) == p.CustomerRow
 }

@@ -42,15 +42,15 @@ func (a *API) ingestBatch(x *server.Exchange) {
 	defer in.release()
 	in.cloud = x.Media() == mediaCloudEvents
 	in.payload, in.spans, in.faults = in.payload[:0], in.spans[:0], in.faults[:0]
-	fault := a.limits.ItemsLeft(x, x.Principal.KeyID)
+	fault := a.limits.ItemsLeft(x, principal(x).KeyID)
 	if fault == nil {
-		fault = in.readBatch(x.Principal.Env, x.Media(), x.Body)
+		fault = in.readBatch(principal(x).Env, x.Media(), x.Body)
 	}
 	if fault == nil {
 		fault = x.HoldItems(len(in.faults))
 	}
 	if fault == nil { // an item that is refused costs as much as one that is taken
-		fault = a.limits.TakeItems(x, x.Principal.KeyID, len(in.faults))
+		fault = a.limits.TakeItems(x, principal(x).KeyID, len(in.faults))
 	}
 	if fault != nil {
 		x.Refuse(*fault)
@@ -187,7 +187,7 @@ func (a *API) answerBatch(x *server.Exchange, in *ingest) {
 			outcome = result.Outcome
 			next++
 			if !outcome.Recorded() {
-				f := a.refusal(x.Principal.Env, result)
+				f := a.refusal(principal(x).Env, result)
 				fault = &f
 			}
 		}

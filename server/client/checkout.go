@@ -35,7 +35,7 @@ func (a *invoices) createCheckout(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	c := billing.OpenCheckout{Env: x.Principal.Env, ID: newID(), InvoiceID: id}
+	c := billing.OpenCheckout{Env: principal(x).Env, ID: newID(), InvoiceID: id}
 	result, first, fault := a.once(x, billing.KindOpenCheckout, wire.Encode(nil, &c))
 	if fault != nil {
 		x.Refuse(*fault)
@@ -58,7 +58,7 @@ func (a *invoices) createCheckout(x *server.Exchange) {
 		x.Refuse(server.FaultOf(engine.OutcomeNoProvider))
 		return
 	default:
-		p := &x.Principal
+		p := principal(x)
 		at := payments.Place{Env: p.Env, Account: p.Account, Kind: p.Environment}
 		if url, fault = a.desk.Checkout(context.Background(), at, c.ID); fault != nil {
 			x.Refuse(*fault)

@@ -26,7 +26,7 @@ func timeAbout(about string) *server.Schema {
 // getClock is GET /clock.
 func (a *customers) getClock(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
-		now, earliest, latest := a.machine.UsageWindow(x.Principal.Env, a.nowMS())
+		now, earliest, latest := a.machine.UsageWindow(principal(x).Env, a.nowMS())
 		data := x.Begin()
 		data.Open('{')
 		data.Time("now", now)

@@ -31,7 +31,7 @@ func (a *API) correctionRoutes() []server.Route {
 
 // voidEvent is POST /events/{eventIdempotencyKey}/void.
 func (a *API) voidEvent(x *server.Exchange) {
-	c := billing.VoidUsage{Env: x.Principal.Env}
+	c := billing.VoidUsage{Env: principal(x).Env}
 	var fault *server.Fault
 	if len(x.Body) > 0 {
 		fault = form.Read(x.Body, &c, readEventVoid)
@@ -47,7 +47,7 @@ func (a *API) voidEvent(x *server.Exchange) {
 
 // amendEvent is POST /events/{eventIdempotencyKey}/amend.
 func (a *API) amendEvent(x *server.Exchange) {
-	c := billing.AmendUsage{Env: x.Principal.Env, ID: newID()}
+	c := billing.AmendUsage{Env: principal(x).Env, ID: newID()}
 	fault := form.Read(x.Body, &c, readEventAmendment)
 	if fault != nil {
 		x.Refuse(*fault)
@@ -80,10 +80,10 @@ func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef)
 		x.Refuse(faultJournal)
 		return false
 	}
-	*key = billing.UsageKey(x.Principal.Env, x.Param(0))
+	*key = billing.UsageKey(principal(x).Env, x.Param(0))
 	fault := a.look(x, func() *server.Fault {
 		original, found, err := a.machine.FindUsage(a.events, a.keys,
-			x.Principal.Env, *key)
+			principal(x).Env, *key)
 		if err != nil {
 			a.log.Error("a usage event cannot be looked up", "error", err,
 				"request_id", string(x.RequestID()))

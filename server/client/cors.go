@@ -30,13 +30,13 @@ func (a *API) preflight(x *server.Exchange) bool {
 // allowOrigin lets a page of a listed origin read the answer to a request with a customer key.
 // Answers to other keys stay unreadable: those keys do not belong into a browser.
 func (a *API) allowOrigin(x *server.Exchange) {
-	if x.Principal.Scope != billing.ScopeCustomer {
+	if principal(x).Scope != billing.ScopeCustomer {
 		return
 	}
 	answer := &x.Ctx.Response.Header
 	answer.Set("Vary", "Origin")
 	origin := string(x.Ctx.Request.Header.Peek("Origin"))
-	if origin == "" || !slices.Contains(a.machine.Origins(x.Principal.Env), origin) {
+	if origin == "" || !slices.Contains(a.machine.Origins(principal(x).Env), origin) {
 		return
 	}
 	answer.Set("Access-Control-Allow-Origin", origin)

@@ -36,7 +36,7 @@ func fieldless(x *server.Exchange) *server.Fault { return form.None(x.Body) }
 // createCustomer is POST /customers.
 func (a *customers) createCustomer(x *server.Exchange) {
 	request := customerRequest{CreateCustomer: billing.CreateCustomer{
-		Env: x.Principal.Env, ID: newID(),
+		Env: principal(x).Env, ID: newID(),
 	}}
 	fault := form.Read(x.Body, &request, readCustomerRequest)
 	if fault != nil {
@@ -111,7 +111,7 @@ func (a *customers) getCustomer(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		customer, found := a.machine.Customer(x.Principal.Env, id)
+		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}

@@ -52,7 +52,7 @@ func (a *customers) updateCustomer(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	c := billing.UpdateCustomer{Env: x.Principal.Env, ExternalID: id}
+	c := billing.UpdateCustomer{Env: principal(x).Env, ExternalID: id}
 	fault := form.Read(x.Body, &c, readCustomerChange)
 	if fault != nil {
 		x.Refuse(*fault)
@@ -68,7 +68,7 @@ func (a *customers) archiveCustomer(x *server.Exchange) {
 		return
 	}
 	a.carryOut(x, billing.KindArchiveCustomer, &billing.ArchiveCustomer{
-		Env: x.Principal.Env, ExternalID: id, Actor: x.By(),
+		Env: principal(x).Env, ExternalID: id, Actor: x.By(),
 	})
 }
 
@@ -80,7 +80,7 @@ func (a *customers) listEntitlements(x *server.Exchange) {
 	}
 	a.read(x, func() *server.Fault {
 		now := a.machine.Clock(a.nowMS())
-		list, found := a.machine.Entitlements(x.Principal.Env, id, now)
+		list, found := a.machine.Entitlements(principal(x).Env, id, now)
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}

@@ -44,7 +44,7 @@ func (c *checking) release() {
 func (a *API) checkEntitlement(x *server.Exchange) {
 	c := checkings.Get().(*checking)
 	defer c.release()
-	c.begin(x.Principal.Env, nil)
+	c.begin(principal(x).Env, nil)
 	c.query.Customer, c.query.Feature = x.Param(0), x.Param(1)
 	for i, name := range [2]string{"customerReferenceId", "feature-key"} {
 		if wrong, ok := form.CheckText(x.Param(i), 1, longestID); !ok {
@@ -62,7 +62,7 @@ func (a *API) checkEntitlement(x *server.Exchange) {
 func (a *API) evaluateEntitlement(x *server.Exchange) {
 	c := checkings.Get().(*checking)
 	defer c.release()
-	c.begin(x.Principal.Env, x.Body)
+	c.begin(principal(x).Env, x.Body)
 	c.read()
 	fault := c.form.Leave()
 	if fault != nil {
@@ -80,7 +80,7 @@ func (a *API) evaluateEntitlement(x *server.Exchange) {
 func (a *API) check(x *server.Exchange, c *checking) {
 	stale, fault := consistency(x)
 	if fault == nil {
-		fault = a.limits.TakeItems(x, x.Principal.KeyID, 1)
+		fault = a.limits.TakeItems(x, principal(x).KeyID, 1)
 	}
 	if fault != nil {
 		x.Refuse(*fault)

@@ -53,10 +53,10 @@ func (a *API) ingestEvent(x *server.Exchange) {
 		x.Refuse(*server.RepeatedHeader("X-Idempotency-Key"))
 		return
 	}
-	in.read(x.Principal.Env, key)
+	in.read(principal(x).Env, key)
 	fault := in.form.Leave()
 	if fault == nil {
-		fault = a.limits.TakeItems(x, x.Principal.KeyID, 1)
+		fault = a.limits.TakeItems(x, principal(x).KeyID, 1)
 	}
 	if fault != nil {
 		x.Refuse(*fault)
@@ -79,7 +79,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	case outcome.Recorded():
 		x.Succeed(201)
 	default:
-		x.Refuse(a.refusal(x.Principal.Env, in.results[0]))
+		x.Refuse(a.refusal(principal(x).Env, in.results[0]))
 	}
 }
 

@@ -57,7 +57,7 @@ func (a *invoices) invoiceRoutes() []server.Route {
 
 // invoiceQuery reads the filters and the page of a listing.
 func invoiceQuery(x *server.Exchange, f *form.Reader) (q billing.InvoiceQuery) {
-	q.Env = x.Principal.Env
+	q.Env = principal(x).Env
 	switch query(x.Ctx, "include") {
 	case "":
 	case "pending":
@@ -103,7 +103,7 @@ func (a *invoices) listInvoices(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		customer, found := a.machine.Customer(x.Principal.Env, id)
+		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}
@@ -138,10 +138,10 @@ func (a *invoices) getInvoice(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		if _, found := a.machine.Customer(x.Principal.Env, customer); !found {
+		if _, found := a.machine.Customer(principal(x).Env, customer); !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}
-		invoice, found := a.machine.Invoice(x.Principal.Env, id)
+		invoice, found := a.machine.Invoice(principal(x).Env, id)
 		if !found || invoice.Customer != customer {
 			return notFound(engine.OutcomeInvoiceUnknown)
 		}
@@ -155,7 +155,7 @@ func (a *invoices) getInvoice(x *server.Exchange) {
 func (a *invoices) markInvoicePaid(x *server.Exchange) {
 	if id, ok := pathUUID(x, 0, "invoiceId"); ok {
 		a.carryOutOnce(x, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
-			Env: x.Principal.Env, ID: id,
+			Env: principal(x).Env, ID: id,
 		})
 	}
 }

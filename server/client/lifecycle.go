@@ -84,7 +84,7 @@ func (a *subscriptions) cancelSubscription(x *server.Exchange) {
 		return
 	}
 	a.carryOutOnce(x, billing.KindCancelSubscription, &billing.CancelSubscription{
-		Env: x.Principal.Env, ID: id, Mode: mode,
+		Env: principal(x).Env, ID: id, Mode: mode,
 	})
 }
 
@@ -94,7 +94,7 @@ func (a *subscriptions) revertCancellation(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	command := billing.RevertCancellation{Env: x.Principal.Env, ID: id}
+	command := billing.RevertCancellation{Env: principal(x).Env, ID: id}
 	result := a.propose(x, billing.KindRevertCancellation, wire.Encode(nil, &command))
 	switch result.Outcome {
 	case engine.OutcomeDone:
@@ -125,7 +125,7 @@ func (a *subscriptions) changePlan(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	c := billing.ChangePlan{Env: x.Principal.Env, ID: id, ChangeID: newID()}
+	c := billing.ChangePlan{Env: principal(x).Env, ID: id, ChangeID: newID()}
 	fault := form.Read(x.Body, &c, readPlanChangeRequest)
 	if fault != nil {
 		x.Refuse(*fault)
@@ -138,7 +138,7 @@ func (a *subscriptions) changePlan(x *server.Exchange) {
 func (a *subscriptions) cancelPlanChange(x *server.Exchange) {
 	if id, ok := pathUUID(x, 0, "subscriptionId"); ok {
 		a.carryOut(x, billing.KindCancelPlanChange, &billing.CancelPlanChange{
-			Env: x.Principal.Env, ID: id,
+			Env: principal(x).Env, ID: id,
 		})
 	}
 }
@@ -150,7 +150,7 @@ func (a *subscriptions) listPlanChanges(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		changes, found := a.machine.PlanChanges(x.Principal.Env, id)
+		changes, found := a.machine.PlanChanges(principal(x).Env, id)
 		if !found {
 			return notFound(engine.OutcomeSubscriptionUnknown)
 		}
@@ -172,7 +172,7 @@ func (a *subscriptions) upcomingInvoice(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		invoice, found := a.machine.Upcoming(x.Principal.Env, id)
+		invoice, found := a.machine.Upcoming(principal(x).Env, id)
 		if !found {
 			return notFound(engine.OutcomeSubscriptionUnknown)
 		}

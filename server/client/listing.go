@@ -48,7 +48,7 @@ func (a *API) listEvents(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		customer, found := a.machine.Customer(x.Principal.Env, id)
+		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}

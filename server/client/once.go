@@ -18,7 +18,7 @@ func (a *base) onceCommand(
 	x *server.Exchange, kind engine.Kind, payload []byte,
 ) *server.OnceCommand {
 	return &server.OnceCommand{
-		Env: x.Principal.Env, Realm: "request", Kind: kind, Payload: payload,
+		Env: principal(x).Env, Realm: "request", Kind: kind, Payload: payload,
 		Propose: func(kind engine.Kind, payload []byte) engine.Result {
 			return a.propose(x, kind, payload)
 		},

@@ -13,7 +13,7 @@ import (
 
 // createSubscription is POST /subscriptions.
 func (a *subscriptions) createSubscription(x *server.Exchange) {
-	c := billing.CreateSubscription{Env: x.Principal.Env, ID: newID(), InvoiceID: newID()}
+	c := billing.CreateSubscription{Env: principal(x).Env, ID: newID(), InvoiceID: newID()}
 	fault := form.Read(x.Body, &c, readSubscriptionRequest)
 	if fault != nil {
 		x.Refuse(*fault)
@@ -90,7 +90,7 @@ func (a *customers) listSubscriptions(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		customer, found := a.machine.Customer(x.Principal.Env, id)
+		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
 			return notFound(engine.OutcomeCustomerUnknown)
 		}
@@ -114,7 +114,7 @@ func (a *subscriptions) getSubscription(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		s, found := a.machine.Subscription(x.Principal.Env, id)
+		s, found := a.machine.Subscription(principal(x).Env, id)
 		if !found {
 			return notFound(engine.OutcomeSubscriptionUnknown)
 		}
@@ -127,7 +127,7 @@ func (a *subscriptions) getSubscription(x *server.Exchange) {
 // listPlans is GET /plans.
 func (a *subscriptions) listPlans(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
-		plans := a.machine.Plans(x.Principal.Env)
+		plans := a.machine.Plans(principal(x).Env)
 		data := x.Begin()
 		data.Open('[')
 		for i := range plans {

@@ -15,6 +15,7 @@ import (
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/client"
 )
 
 // recorded is a row of the record of changes.
@@ -92,7 +93,7 @@ func (r *recorder) ask(t *server.Table, operation, body string, path ...string) 
 	}
 	reply := t.Call(server.Call{
 		Operation: operation, Path: path, Body: []byte(body), Actor: "olga@example.com",
-		Principal: billing.Principal{
+		Caller: &client.Caller{
 			Account: "demo", Env: r.environment(), Environment: billing.EnvironmentSandbox,
 			Scope: billing.ScopeFull,
 		},

@@ -12,6 +12,7 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/client"
 	"tollgate/server/console/page"
 )
 
@@ -39,7 +40,7 @@ func (v *visit) admin(c server.Call) server.Reply { return v.console.config.Admi
 // client carries out a row of the client API for this visit's environment.
 func (v *visit) client(c server.Call) server.Reply {
 	c.Actor = cmp.Or(v.who.Name, server.AdminKey)
-	c.Principal = billing.Principal{
+	c.Caller = &client.Caller{
 		Account: v.account, Env: v.env, Environment: environments[v.environment],
 		Scope: billing.ScopeFull,
 	}

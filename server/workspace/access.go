@@ -123,7 +123,7 @@ func (f *Flows) setAccess(x *server.Exchange) {
 	if b.has("note") {
 		stored.Note = b.text("note", 0, longestAccessNote)
 	}
-	c, err := f.sealAccess(&x.Tenant, host, &stored, b)
+	c, err := f.sealAccess(tenant(x), host, &stored, b)
 	if refused := b.close(); refused != nil || err != nil {
 		f.refuseOr(x, refused, err)
 		return
@@ -168,8 +168,8 @@ func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *
 			Detail: "Nothing was changed. A host is as your flows name it, such as app.acme.example.",
 		}
 	}
-	of, b := f.principal(d), &body{}
-	c, err := f.sealAccess(&of, host, &storedAccess{made.Username, made.Password, made.Note}, b)
+	of, b := (*state.Principal)(f.caller(d)), &body{}
+	c, err := f.sealAccess(of, host, &storedAccess{made.Username, made.Password, made.Note}, b)
 	if b.wrong != nil {
 		return b.wrong.fault()
 	}
@@ -198,7 +198,7 @@ func (f *Flows) removeAccess(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	c := &state.RemoveTestAccess{Workspace: x.Tenant.Workspace, Host: host}
+	c := &state.RemoveTestAccess{Workspace: tenant(x).Workspace, Host: host}
 	if _, ok := f.actAsOwner(x, c.Workspace, state.KindRemoveTestAccess, c); ok {
 		f.listAccess(x)
 	}
@@ -210,7 +210,7 @@ func (f *Flows) listAccess(x *server.Exchange) {
 		j := x.BeginBare()
 		j.Open('{')
 		j.Array("testAccess")
-		for _, v := range f.machine.TestAccesses(x.Tenant.Workspace) {
+		for _, v := range f.machine.TestAccesses(tenant(x).Workspace) {
 			j.Open('{')
 			j.Text("host", v.Host)
 			j.Time("updatedAt", v.SetAt)

@@ -8,7 +8,7 @@ import (
 // getAccount is GET /v1/account.
 func (m *Members) getAccount(x *server.Exchange) {
 	m.read(x, func() *refusal {
-		v, ok := m.machine.Account(x.Tenant.Workspace, m.now())
+		v, ok := m.machine.Account(tenant(x).Workspace, m.now())
 		if !ok {
 			r := no("not_found")
 			return &r
@@ -71,7 +71,7 @@ func (m *Members) writeExecution(x *server.Exchange) {
 	}
 	j.Close(']')
 	j.Array("testAccess")
-	for _, v := range m.machine.TestAccesses(x.Tenant.Workspace) {
+	for _, v := range m.machine.TestAccesses(tenant(x).Workspace) {
 		j.String(v.Host)
 	}
 	j.Close(']')
@@ -114,12 +114,12 @@ func (m *Members) changeIssue(x *server.Exchange) {
 		m.refuse(x, *refused)
 		return
 	}
-	c := &state.MarkIssueReady{Workspace: x.Tenant.Workspace, ID: id, Note: note}
+	c := &state.MarkIssueReady{Workspace: tenant(x).Workspace, ID: id, Note: note}
 	if _, ok := m.do(x, state.KindMarkIssueReady, c); !ok {
 		return
 	}
 	one(m.base, x, "issue", 200, func() (state.IssueView, bool) {
-		return m.machine.Issue(x.Tenant.Workspace, id)
+		return m.machine.Issue(tenant(x).Workspace, id)
 	}, writeIssue)
 }
 
@@ -139,11 +139,11 @@ func (m *Members) readNotification(x *server.Exchange) {
 		m.refuse(x, *refused)
 		return
 	}
-	c := &state.ReadNotification{Workspace: x.Tenant.Workspace, ID: id}
+	c := &state.ReadNotification{Workspace: tenant(x).Workspace, ID: id}
 	if _, ok := m.do(x, state.KindReadNotification, c); !ok {
 		return
 	}
 	one(m.base, x, "notification", 200, func() (state.NotificationView, bool) {
-		return m.machine.Notification(x.Tenant.Workspace, id)
+		return m.machine.Notification(tenant(x).Workspace, id)
 	}, writeNotification)
 }

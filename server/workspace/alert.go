@@ -21,7 +21,7 @@ func (a *Alerts) getAlerts(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *refusal {
-		f, v, set, known := a.machine.Alerts(x.Tenant.Workspace, id)
+		f, v, set, known := a.machine.Alerts(tenant(x).Workspace, id)
 		if !known {
 			r := no("not_found")
 			return &r
@@ -113,8 +113,8 @@ func (a *Alerts) alertFlow(x *server.Exchange) (id [16]byte, ok bool) {
 		a.refuse(x, no("workspace_busy"))
 		return id, false
 	}
-	account, _ := a.machine.Account(x.Tenant.Workspace, a.now())
-	_, known := a.machine.Flow(x.Tenant.Workspace, id)
+	account, _ := a.machine.Account(tenant(x).Workspace, a.now())
+	_, known := a.machine.Flow(tenant(x).Workspace, id)
 	switch {
 	case !known:
 		a.refuse(x, no("not_found"))
@@ -176,7 +176,7 @@ func (a *Alerts) changeAlerts(x *server.Exchange) {
 		return
 	}
 	b := open(x, false)
-	c, shown, err := a.alertSettings(b, x.Tenant.Workspace, id)
+	c, shown, err := a.alertSettings(b, tenant(x).Workspace, id)
 	if refused := b.close(); refused != nil {
 		a.refuse(x, *refused)
 		return
@@ -199,7 +199,7 @@ func (a *Alerts) changeAlerts(x *server.Exchange) {
 // answerAlerts shows a flow's alerts to who has changed them, and a secret that was made by that:
 // this once.
 func (a *Alerts) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, shown string) {
-	f, v, set, _ := a.machine.Alerts(x.Tenant.Workspace, flow)
+	f, v, set, _ := a.machine.Alerts(tenant(x).Workspace, flow)
 	j := x.BeginBare()
 	j.Open('{')
 	if shown != "" && bytes.Equal(v.Secret, sealed) {
@@ -225,7 +225,7 @@ func (a *Alerts) rotateAlertSecret(x *server.Exchange) {
 		a.refuseOr(x, nil, err)
 		return
 	}
-	c := &state.RotateAlertSecret{Workspace: x.Tenant.Workspace, Flow: id, Secret: sealed}
+	c := &state.RotateAlertSecret{Workspace: tenant(x).Workspace, Flow: id, Secret: sealed}
 	if _, ok := a.actAsOwner(x, c.Workspace, state.KindRotateAlertSecret, c); ok {
 		a.answerAlerts(x, id, sealed, shown)
 	}
@@ -241,8 +241,8 @@ func (a *Alerts) testAlert(x *server.Exchange) {
 		a.refuse(x, *refused)
 		return
 	}
-	if _, ok := a.actAsOwner(x, x.Tenant.Workspace, state.KindSendTestAlert, &state.SendTestAlert{
-		Workspace: x.Tenant.Workspace, Flow: id,
+	if _, ok := a.actAsOwner(x, tenant(x).Workspace, state.KindSendTestAlert, &state.SendTestAlert{
+		Workspace: tenant(x).Workspace, Flow: id,
 	}); ok {
 		a.answerAlerts(x, id, nil, "")
 	}

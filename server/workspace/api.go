@@ -115,9 +115,8 @@ func New(c Config) (*API, error) {
 		routes = append(routes, a.Till.deskRoutes()...)
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
-		Authenticate: a.authenticate, Observe: c.Observe, Log: c.Log, AnyMedia: true,
-		Gate:  c.Gate,
-		Codes: tableCodes,
+		Authenticate: a.authenticate, NewCaller: func() server.Caller { return new(Caller) },
+		Observe: c.Observe, Log: c.Log, AnyMedia: true, Gate: c.Gate, Codes: tableCodes,
 		// The document knows one pair for a body that did not arrive, whether slowly or never.
 		Statuses: map[string]int{"request_aborted": errorTable["request_aborted"].status},
 		Challenge: `Bearer resource_metadata="` + c.PublicURL +

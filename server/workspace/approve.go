@@ -102,7 +102,7 @@ func (p *Purchases) decideApproval(x *server.Exchange) {
 		return
 	}
 	account, _ := p.machine.Account(v.Workspace, p.now())
-	if account.Claimed && !p.machine.Owns(v.Workspace, x.Tenant.Person) {
+	if account.Claimed && !p.machine.Owns(v.Workspace, tenant(x).Person) {
 		p.refuse(x, refusal{
 			code: "person_required", message: "This workspace is somebody else's: its owner alone " +
 				"decides. Nothing was changed.",
@@ -122,10 +122,10 @@ func (p *Purchases) decideApproval(x *server.Exchange) {
 func (p *Purchases) decideLink(
 	x *server.Exchange, v *state.PurchaseView, action string,
 ) *server.Fault {
-	who, _ := p.machine.Person(x.Tenant.Person)
+	who, _ := p.machine.Person(tenant(x).Person)
 	token, _ := server.PresentedKey(x.Ctx)
 	d := &Decision{
-		Person: x.Tenant.Person, Name: cmp.Or(who.Email, idText(markPerson, who.ID)),
+		Person: tenant(x).Person, Name: cmp.Or(who.Email, idText(markPerson, who.ID)),
 		Session: sha256.Sum256(token), Workspace: v.Workspace,
 	}
 	if action == actionDeny {

@@ -3,9 +3,47 @@ package workspace
 import (
 	"crypto/sha256"
 
+	"tollgate/engine/fair"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
+
+// Caller is whom a key or session of the workspace API speaks for.
+type Caller state.Principal
+
+// Reset implements server.Caller.
+func (c *Caller) Reset() { *c = Caller{} }
+
+// Flow is the workspace's, or the person's.
+func (c *Caller) Flow() fair.Flow { return FlowOf(c.Workspace, c.Person) }
+
+// Flows of requests that no account of the billing API makes.
+const (
+	flowWorkspaces fair.Flow = 1 << 30
+	flowPersons    fair.Flow = 1 << 29
+)
+
+// FlowOf is the flow of a workspace; of a person who works in none (row 0), that person's; 0 of
+// neither.
+func FlowOf(workspace, person uint32) fair.Flow {
+	switch {
+	case workspace != 0:
+		return flowWorkspaces | fair.Flow(workspace)
+	case person != 0:
+		return flowPersons | fair.Flow(person)
+	}
+	return 0
+}
+
+// tenant is whom the request's key or session speaks for; of a row on the operators' listener it is
+// nobody.
+func tenant(x *server.Exchange) *state.Principal {
+	c, ok := x.Caller.(*Caller)
+	if !ok {
+		c = new(Caller)
+	}
+	return (*state.Principal)(c)
+}
 
 // authenticate finds whom the request's key speaks for, and whether its scopes cover the route.
 func (b *base) authenticate(x *server.Exchange) *server.Fault {
@@ -41,9 +79,9 @@ func (b *base) authenticate(x *server.Exchange) *server.Fault {
 			return b.gone(x, hash, unknown)
 		}
 	}
-	x.Tenant = principal
-	if principal.Scopes&x.Route.Scopes == 0 {
-		needed := x.Route.Scopes.Names()[0]
+	*tenant(x) = principal
+	if scopes := state.Scopes(x.Route.Scopes); principal.Scopes&scopes == 0 {
+		needed := scopes.Names()[0]
 		x.More(func(j *server.JSON) { j.Text("scope", needed) })
 		return &server.Fault{
 			Status: 403, Code: "insufficient_scope",
@@ -105,8 +143,9 @@ func (b *base) authenticateSession(x *server.Exchange, token []byte) *server.Fau
 		return f
 	}
 	b.noteSession(&v, hash)
-	x.Tenant = v.Principal
-	x.Tenant.Person, x.Tenant.Agent = v.Person, v.Agent
+	who := tenant(x)
+	*who = v.Principal
+	who.Person, who.Agent = v.Person, v.Agent
 	return nil
 }
 
@@ -119,7 +158,7 @@ func (b *base) origin() string {
 }
 
 // person reports whether a person asks, and neither a key nor an agent.
-func person(x *server.Exchange) bool { return x.Tenant.Person != 0 && !x.Tenant.Agent }
+func person(x *server.Exchange) bool { return tenant(x).Person != 0 && !tenant(x).Agent }
 
 // gone says of a key that does not work that its workspace was removed, and why, where it was.
 func (b *base) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *server.Fault {

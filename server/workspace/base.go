@@ -69,7 +69,7 @@ func (b *base) read(x *server.Exchange, answer func() *refusal) {
 			refused = answer()
 		} else {
 			revoked := no("invalid_key")
-			if x.Tenant.Person != 0 {
+			if tenant(x).Person != 0 {
 				revoked = no("sign_in_required")
 			}
 			refused = &revoked
@@ -136,7 +136,7 @@ func (b *base) actAsOwner(x *server.Exchange, number uint32, kind engine.Kind, c
 	also ...engine.Record,
 ) (engine.Result, bool) {
 	return b.do(x, state.KindAct, &state.Act{
-		Workspace: number, ID: mint(), Actor: "owner", Person: x.Tenant.Person, Kind: kind,
+		Workspace: number, ID: mint(), Actor: "owner", Person: tenant(x).Person, Kind: kind,
 		Payload: wire.Encode(nil, c),
 	}, also...)
 }
@@ -170,17 +170,17 @@ func (b *base) insist(deadline time.Time, flow fair.Flow, kind engine.Kind, c wi
 // current reports whether the key or session of a request speaks for its workspace in the memory
 // that is to be answered from, which is newer than that in which it was found.
 func (b *base) current(x *server.Exchange) bool {
-	if x.Tenant.Workspace == 0 && x.Tenant.Person == 0 || x.Called() {
+	if tenant(x).Workspace == 0 && tenant(x).Person == 0 || x.Called() {
 		return true // an open route, or a page of ours, which has found out who asks
 	}
 	key, ok := server.PresentedKey(x.Ctx)
-	if x.Tenant.Person != 0 {
+	if tenant(x).Person != 0 {
 		v, known := b.session(sha256.Sum256(key))
-		return ok && known && v.Person == x.Tenant.Person &&
-			v.Principal.Workspace == x.Tenant.Workspace
+		return ok && known && v.Person == tenant(x).Person &&
+			v.Principal.Workspace == tenant(x).Workspace
 	}
 	principal, known := b.machine.Authenticate(sha256.Sum256(key))
-	return ok && known && principal.KeyID == x.Tenant.KeyID
+	return ok && known && principal.KeyID == tenant(x).KeyID
 }
 
 // session finds the session of a token's hash.

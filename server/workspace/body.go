@@ -232,7 +232,7 @@ func (b *body) close() *refusal {
 // another one of a person's.
 func (b *base) chosen(x *server.Exchange, from *body) uint32 {
 	if !person(x) || !from.has("workspace") {
-		return x.Tenant.Workspace
+		return tenant(x).Workspace
 	}
 	id, ok := parseID(markWorkspace, from.text("workspace", 1, 64))
 	if !ok {

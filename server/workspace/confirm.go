@@ -28,7 +28,7 @@ func (a *Alerts) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 	if err != nil {
 		return &server.FaultInternal
 	}
-	asked := a.propose(server.TenantFlow(workspace, 0), state.KindAskAddress, &state.AskAddress{
+	asked := a.propose(FlowOf(workspace, 0), state.KindAskAddress, &state.AskAddress{
 		Workspace: workspace, Flow: flow, Link: sha256.Sum256([]byte(token)),
 	})
 	switch asked.Outcome {

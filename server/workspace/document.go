@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
 
@@ -37,7 +38,7 @@ func (a *API) listRoutes(routes []server.Route) []byte {
 		j.Text("operation", r.Operation)
 		j.Text("summary", r.Summary)
 		j.Array("scopes")
-		for _, name := range r.Scopes.Names() {
+		for _, name := range state.Scopes(r.Scopes).Names() {
 			j.String(name)
 		}
 		j.Close(']')

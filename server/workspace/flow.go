@@ -31,7 +31,7 @@ func (f *Flows) createFlow(x *server.Exchange) {
 		f.refuse(x, *refused)
 		return
 	}
-	c := &state.SaveFlow{Workspace: x.Tenant.Workspace, ID: mint(), Document: doc}
+	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: mint(), Document: doc}
 	if f.saveFlow(x, c, true, schedule) {
 		f.answerFlow(x, c.ID, 201)
 	}
@@ -39,7 +39,7 @@ func (f *Flows) createFlow(x *server.Exchange) {
 
 func (f *Flows) answerFlow(x *server.Exchange, id [16]byte, status int) {
 	one(f.base, x, "flow", status, func() (state.FlowView, bool) {
-		return f.machine.Flow(x.Tenant.Workspace, id)
+		return f.machine.Flow(tenant(x).Workspace, id)
 	}, writeFlow)
 }
 
@@ -60,7 +60,7 @@ func (f *Flows) changeFlow(x *server.Exchange) {
 		f.refuse(x, no("workspace_busy"))
 		return
 	}
-	before, known := f.machine.Flow(x.Tenant.Workspace, id)
+	before, known := f.machine.Flow(tenant(x).Workspace, id)
 	if !known {
 		f.refuse(x, no("not_found"))
 		return
@@ -70,7 +70,7 @@ func (f *Flows) changeFlow(x *server.Exchange) {
 		f.refuse(x, *refused)
 		return
 	}
-	c := &state.SaveFlow{Workspace: x.Tenant.Workspace, ID: id, Replace: true, Document: doc}
+	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: id, Replace: true, Document: doc}
 	if f.saveFlow(x, c, doc != before.FlowDocument, schedule) {
 		f.answerFlow(x, id, 200)
 	}
@@ -82,7 +82,7 @@ func (f *Flows) archiveFlow(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	c := &state.ArchiveFlow{Workspace: x.Tenant.Workspace, ID: id}
+	c := &state.ArchiveFlow{Workspace: tenant(x).Workspace, ID: id}
 	if _, ok := f.do(x, state.KindArchiveFlow, c); !ok {
 		return
 	}
@@ -227,7 +227,7 @@ func (f *Flows) confirmSignup(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	if _, known := f.machine.Flow(x.Tenant.Workspace, id); !known && f.fresh() {
+	if _, known := f.machine.Flow(tenant(x).Workspace, id); !known && f.fresh() {
 		f.refuse(x, no("not_found"))
 		return
 	}
@@ -239,7 +239,7 @@ func (f *Flows) confirmSignup(x *server.Exchange) {
 		f.refuse(x, *refused)
 		return
 	}
-	c := &state.ConfirmSignup{Workspace: x.Tenant.Workspace, ID: id}
+	c := &state.ConfirmSignup{Workspace: tenant(x).Workspace, ID: id}
 	if _, ok := f.actAsOwner(x, c.Workspace, state.KindConfirmSignup, c); ok {
 		f.answerFlow(x, id, 200)
 	}
@@ -266,7 +266,7 @@ func (f *Flows) SaveFlow(d *Decision, id [16]byte, fields []byte) (
 	if !f.fresh() {
 		return "", new(no("workspace_busy")).fault()
 	}
-	x := &server.Exchange{Tenant: f.principal(d), Body: fields}
+	x := &server.Exchange{Caller: f.caller(d), Body: fields}
 	before, known := f.machine.Flow(d.Workspace, id)
 	if !known {
 		before.Access = "public"

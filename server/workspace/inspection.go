@@ -97,7 +97,7 @@ func (s *Runs) complete(x *server.Exchange, e *examination) *refusal {
 	if e.flow == ([16]byte{}) {
 		return nil
 	}
-	v, known := s.machine.Flow(x.Tenant.Workspace, e.flow)
+	v, known := s.machine.Flow(tenant(x).Workspace, e.flow)
 	r := no("not_found")
 	if known && e.url != "" && e.url != v.URL {
 		r = no("flow_url_mismatch")
@@ -112,19 +112,19 @@ func (s *Runs) complete(x *server.Exchange, e *examination) *refusal {
 // document is whole on this node: what is refused until then, or ends with the node, has saved and
 // charged nothing.
 func (s *Runs) carryOut(x *server.Exchange, e *examination) {
-	account, _ := s.machine.Account(x.Tenant.Workspace, s.now())
-	if r := s.machine.Inspectable(x.Tenant.Workspace, e.kind, s.now()); !outcomeDone(r) {
+	account, _ := s.machine.Account(tenant(x).Workspace, s.now())
+	if r := s.machine.Inspectable(tenant(x).Workspace, e.kind, s.now()); !outcomeDone(r) {
 		s.refuseOutcome(x, r)
 		return
 	}
-	leave := s.examining.take(inspectionPlaces, x.Tenant.Workspace, account.Claimed)
+	leave := s.examining.take(inspectionPlaces, tenant(x).Workspace, account.Claimed)
 	if leave == nil {
 		s.refuse(x, noTurn())
 		return
 	}
 	defer leave()
 	c := &state.SaveInspection{
-		Workspace: x.Tenant.Workspace, ID: mint(), Kind: e.kind, Key: e.key, Body: e.body,
+		Workspace: tenant(x).Workspace, ID: mint(), Kind: e.kind, Key: e.key, Body: e.body,
 		Flow: e.flow, Host: fetch.HostOf(e.url), BeganAt: s.now(),
 	}
 	task := ""
@@ -180,7 +180,7 @@ func (s *Runs) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
 // under the same key meanwhile.
 func (s *Runs) keep(c *state.SaveInspection, payload []byte) (made [16]byte, r engine.Result) {
 	deadline := time.Now().Add(storing)
-	flow := server.TenantFlow(c.Workspace, 0)
+	flow := FlowOf(c.Workspace, 0)
 	r = s.insist(deadline, flow, state.KindSaveInspection, c)
 	var reply state.RunReply
 	if !outcomeDone(r) || !decoded(r.Value, &reply) || reply.ID != c.ID {
@@ -214,7 +214,7 @@ func inspected(kind state.RunKind) bool {
 
 // unpacked is the document of a run of this workspace that is completed; false where there is none.
 func (s *Runs) unpacked(x *server.Exchange, id [16]byte) (v state.InspectionView, k kept, ok bool) {
-	if v, ok = s.machine.Inspection(x.Tenant.Workspace, id); !ok {
+	if v, ok = s.machine.Inspection(tenant(x).Workspace, id); !ok {
 		return v, k, false
 	}
 	k, err := unpack(v.Document)
@@ -270,7 +270,7 @@ func (s *Runs) suggestTest(x *server.Exchange) {
 		return
 	}
 	s.read(x, func() *refusal {
-		v, known := s.machine.Run(x.Tenant.Workspace, id)
+		v, known := s.machine.Run(tenant(x).Workspace, id)
 		r := no("wrong_run_type")
 		if !known {
 			r = no("not_found")

@@ -45,7 +45,7 @@ func list[T any](a *base, x *server.Exchange, name, mark string,
 		return
 	}
 	a.read(x, func() *refusal {
-		views, more := read(x.Tenant.Workspace, p)
+		views, more := read(tenant(x).Workspace, p)
 		j := x.BeginBare()
 		j.Open('{')
 		j.Array(name)

@@ -47,7 +47,7 @@ type Decision struct {
 }
 
 // flow is the workspace's that it is about, or the person's who decides.
-func (d *Decision) flow() fair.Flow { return server.TenantFlow(d.Workspace, d.Person) }
+func (d *Decision) flow() fair.Flow { return FlowOf(d.Workspace, d.Person) }
 
 // key is the Idempotency-Key of what the form decides.
 func (d *Decision) key() [16]byte { return hashOf("owner", string(d.Session[:]), d.Once) }
@@ -107,7 +107,7 @@ func (b *base) heard(o engine.Outcome) *server.Fault {
 // Ask carries out a row of the API for whoever decides, in the workspace that it is about, as the
 // person's own session may: with an Idempotency-Key made of the form's key.
 func (a *API) Ask(d *Decision, c server.Call) server.Reply {
-	c.Tenant = a.principal(d)
+	c.Caller = a.caller(d)
 	if d.Once != "" {
 		key := d.key()
 		c.OnceKey = hex.EncodeToString(key[:])
@@ -115,9 +115,9 @@ func (a *API) Ask(d *Decision, c server.Call) server.Reply {
 	return a.table.Call(c)
 }
 
-func (b *base) principal(d *Decision) state.Principal {
+func (b *base) caller(d *Decision) *Caller {
 	account, _ := b.machine.Account(d.Workspace, b.now())
-	return state.Principal{
+	return &Caller{
 		Workspace: d.Workspace, ID: account.ID, Scopes: state.ScopesAll, Claimed: account.Claimed,
 		Person: d.Person,
 	}

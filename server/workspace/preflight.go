@@ -6,7 +6,6 @@ import (
 	"time"
 
 	state "tollgate/engine/workspace"
-	"tollgate/server"
 	"tollgate/server/provider/verify"
 )
 
@@ -34,7 +33,7 @@ func (f *Flows) preflight(workspace uint32, v *state.FlowView) {
 			Workspace: workspace, ID: v.ID, Version: v.Version, NoKey: called(found.NoKey),
 			WrongKey: called(found.WrongKey), AlreadyTrue: found.AlreadyTrue,
 		}
-		r := f.propose(server.TenantFlow(workspace, 0), state.KindNotePreflight, c)
+		r := f.propose(FlowOf(workspace, 0), state.KindNotePreflight, c)
 		if outcomeDone(r) && !f.fresh() {
 			f.log.Debug("a preflight is not seen yet", "flow", idText(markFlow, v.ID))
 		}

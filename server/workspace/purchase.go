@@ -35,8 +35,8 @@ func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) {
 		return
 	}
 	c := &state.RequestPurchase{
-		Workspace: x.Tenant.Workspace, ID: mint(), Runs: 1, Flow: flow, Ask: true,
-		Link: sha256.Sum256([]byte(token)), AgentSession: x.Tenant.Agent,
+		Workspace: tenant(x).Workspace, ID: mint(), Runs: 1, Flow: flow, Ask: true,
+		Link: sha256.Sum256([]byte(token)), AgentSession: tenant(x).Agent,
 	}
 	reply, ok := p.requestPurchase(x, c)
 	if !ok {
@@ -68,7 +68,7 @@ func (p *Purchases) requestPurchase(x *server.Exchange, c *state.RequestPurchase
 
 // paymentRequired is the 402: next_action, approval_url, poll_url, reason, purchase.
 func (p *Purchases) paymentRequired(x *server.Exchange, next string, id [16]byte, approval string) {
-	v, known := p.machine.Purchase(x.Tenant.Workspace, id)
+	v, known := p.machine.Purchase(tenant(x).Workspace, id)
 	r := no("payment_required")
 	if approval != "" {
 	}
@@ -95,7 +95,7 @@ func (p *Purchases) pollURL(id [16]byte) string {
 // buy is POST /v1/purchases.
 func (p *Purchases) buy(x *server.Exchange) {
 	c := state.RequestPurchase{
-		Workspace: x.Tenant.Workspace, ID: mint(), AgentSession: x.Tenant.Agent,
+		Workspace: tenant(x).Workspace, ID: mint(), AgentSession: tenant(x).Agent,
 	}
 	refused := readBody(x, &c, readPurchaseRequest)
 	key, badKey := requestKey(x)
@@ -143,7 +143,7 @@ func (p *Purchases) awaitCharge(x *server.Exchange, id [16]byte, link string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(purchaseWait); time.Now().Before(end); <-tick.C {
-		v, ok := p.machine.Purchase(x.Tenant.Workspace, id)
+		v, ok := p.machine.Purchase(tenant(x).Workspace, id)
 		if ok && v.Status == state.PurchaseProcessing {
 			continue
 		}
@@ -163,7 +163,7 @@ func (p *Purchases) awaitCharge(x *server.Exchange, id [16]byte, link string) {
 }
 
 func (p *Purchases) answerCharging(x *server.Exchange, id [16]byte) {
-	v, _ := p.machine.Purchase(x.Tenant.Workspace, id)
+	v, _ := p.machine.Purchase(tenant(x).Workspace, id)
 	j := x.BeginBare()
 	j.Open('{')
 	j.Name("purchase")
@@ -175,7 +175,7 @@ func (p *Purchases) answerCharging(x *server.Exchange, id [16]byte) {
 
 func (p *Purchases) answerPurchase(x *server.Exchange, id [16]byte, status int) {
 	one(p.base, x, "purchase", status, func() (state.PurchaseView, bool) {
-		return p.machine.Purchase(x.Tenant.Workspace, id)
+		return p.machine.Purchase(tenant(x).Workspace, id)
 	}, p.writePurchase)
 }
 
@@ -208,11 +208,11 @@ func (p *Purchases) renewLink(x *server.Exchange) {
 		return
 	}
 	if _, ok := p.do(x, state.KindRenewLink, &state.RenewLink{
-		Workspace: x.Tenant.Workspace, ID: id, Link: sha256.Sum256([]byte(token)), Person: person(x),
+		Workspace: tenant(x).Workspace, ID: id, Link: sha256.Sum256([]byte(token)), Person: person(x),
 	}); !ok {
 		return
 	}
-	v, _ := p.machine.Purchase(x.Tenant.Workspace, id)
+	v, _ := p.machine.Purchase(tenant(x).Workspace, id)
 	j := x.BeginBare()
 	j.Open('{')
 	j.Text("approval_url", p.approvalURL(token))
@@ -238,7 +238,7 @@ func (p *Purchases) cancelPurchase(x *server.Exchange) {
 		p.refuse(x, *refused)
 		return
 	}
-	c := &state.CancelPurchase{Workspace: x.Tenant.Workspace, ID: id, Person: person(x)}
+	c := &state.CancelPurchase{Workspace: tenant(x).Workspace, ID: id, Person: person(x)}
 	var done bool
 	if c.Person {
 		_, done = p.actAsOwner(x, c.Workspace, state.KindCancelPurchase, c, closed...)
@@ -261,8 +261,8 @@ func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (
 		r := no("workspace_busy")
 		return nil, &r
 	}
-	v, _ := p.machine.Purchase(x.Tenant.Workspace, id)
-	account, _ := p.machine.Account(x.Tenant.Workspace, p.now())
+	v, _ := p.machine.Purchase(tenant(x).Workspace, id)
+	account, _ := p.machine.Account(tenant(x).Workspace, p.now())
 	if account.CancelsToday >= state.MaxCancelsPerDay && !person(x) {
 		return nil, nil // it stays open since this will be refused
 	}

@@ -74,25 +74,25 @@ func (f *Flows) getQuote(x *server.Exchange) {
 		f.refuse(x, no("invalid_key"))
 		return
 	}
-	v, known := f.machine.Flow(x.Tenant.Workspace, id)
+	v, known := f.machine.Flow(tenant(x).Workspace, id)
 	if !known {
 		f.refuse(x, no("not_found"))
 		return
 	}
-	account, _ := f.machine.Account(x.Tenant.Workspace, f.now())
+	account, _ := f.machine.Account(tenant(x).Workspace, f.now())
 	if f.verifier != nil && v.PreflightAged(f.now()) {
-		leave := f.calling.take(preflightPlaces, x.Tenant.Workspace, account.Claimed)
+		leave := f.calling.take(preflightPlaces, tenant(x).Workspace, account.Claimed)
 		if leave == nil {
 			f.refuse(x, no("runner_busy"))
 			return
 		}
-		f.preflight(x.Tenant.Workspace, &v)
+		f.preflight(tenant(x).Workspace, &v)
 		leave()
-		if v, known = f.machine.Flow(x.Tenant.Workspace, id); !known {
+		if v, known = f.machine.Flow(tenant(x).Workspace, id); !known {
 			f.refuse(x, no("not_found"))
 			return
 		}
-		account, _ = f.machine.Account(x.Tenant.Workspace, f.now())
+		account, _ = f.machine.Account(tenant(x).Workspace, f.now())
 	}
 	f.writeQuote(x, &v, &account)
 }

@@ -38,7 +38,7 @@ func row(method, path, operation, about string, scopes state.Scopes, handle func
 		Access: server.AccessOpen, Handle: handle,
 	}
 	if scopes != 0 {
-		r.Access, r.Scopes = server.AccessScope, scopes
+		r.Access, r.Scopes = server.AccessScope, uint32(scopes)
 		if method == "GET" {
 			r.Params = append(r.Params, server.ConsistencyParam())
 		}
@@ -65,7 +65,7 @@ func anywhere(r *server.Route) { r.SignedIn, r.NoWorkspace = true, true }
 // ofSessions answers what a key may not decide.
 func ofSessions(agents bool, handle func(*server.Exchange)) func(*server.Exchange) {
 	return func(x *server.Exchange) {
-		if person(x) || agents && x.Tenant.Agent {
+		if person(x) || agents && tenant(x).Agent {
 			handle(x)
 			return
 		}

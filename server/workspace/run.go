@@ -29,7 +29,7 @@ func (s *Runs) startRun(x *server.Exchange) {
 		s.refuse(x, no("workspace_busy"))
 		return
 	}
-	v, known := s.machine.Flow(x.Tenant.Workspace, id)
+	v, known := s.machine.Flow(tenant(x).Workspace, id)
 	if !known {
 		s.refuse(x, no("not_found"))
 		return
@@ -43,7 +43,7 @@ func (s *Runs) startRun(x *server.Exchange) {
 	agent, hasAgent := s.agentNamed(v.Agent)
 	cents, credits := policy.Price(agent)
 	c := &state.StartRun{
-		Workspace: x.Tenant.Workspace, Flow: id, ID: mint(), Key: key,
+		Workspace: tenant(x).Workspace, Flow: id, ID: mint(), Key: key,
 		Body:        hashOf("start", idText(markFlow, id), text),
 		FlowVersion: v.Version, Cents: cents, Credits: credits,
 	}
@@ -113,7 +113,7 @@ func requestKey(x *server.Exchange) (key [16]byte, refused *refusal) {
 		r := no("invalid_request_key")
 		return key, &r
 	}
-	return hashOf("request", string(x.Tenant.ID[:]), x.Route.Method, x.Route.Path, string(text)), nil
+	return hashOf("request", string(tenant(x).ID[:]), x.Route.Method, x.Route.Path, string(text)), nil
 }
 
 // hashOf is 128 bits of SHA-256 over parts whose borders cannot be moved.
@@ -129,7 +129,7 @@ func hashOf(parts ...string) [16]byte {
 // answerRun writes a run, with the document of one that inspected.
 func (s *Runs) answerRun(x *server.Exchange, id [16]byte, status int) {
 	s.read(x, func() *refusal {
-		v, ok := s.machine.Run(x.Tenant.Workspace, id)
+		v, ok := s.machine.Run(tenant(x).Workspace, id)
 		if !ok {
 			r := no("not_found")
 			return &r
@@ -180,12 +180,12 @@ func (s *Runs) requestRun(x *server.Exchange) {
 		s.refuse(x, no("workspace_busy"))
 		return
 	}
-	v, known := s.machine.Flow(x.Tenant.Workspace, flow)
+	v, known := s.machine.Flow(tenant(x).Workspace, flow)
 	if known && url != "" && url != v.URL {
 		s.refuse(x, no("flow_url_mismatch"))
 		return
 	}
-	c := &state.RequestRun{Workspace: x.Tenant.Workspace, Flow: flow, ID: mint()}
+	c := &state.RequestRun{Workspace: tenant(x).Workspace, Flow: flow, ID: mint()}
 	if _, ok := s.do(x, state.KindRequestRun, c); ok {
 		s.answerRun(x, c.ID, 201)
 	}
@@ -206,7 +206,7 @@ func (s *Runs) cancel(x *server.Exchange, kind state.RunKind) {
 		s.refuse(x, *refused)
 		return
 	}
-	c := &state.CancelRun{Workspace: x.Tenant.Workspace, ID: id, Kind: kind}
+	c := &state.CancelRun{Workspace: tenant(x).Workspace, ID: id, Kind: kind}
 	if _, ok := s.do(x, state.KindCancelRun, c); ok {
 		s.answerRun(x, id, 200)
 	}
@@ -235,12 +235,12 @@ func (s *Runs) resumeRun(x *server.Exchange) {
 		s.refuse(x, no("workspace_busy"))
 		return
 	}
-	v, known := s.machine.Run(x.Tenant.Workspace, id)
+	v, known := s.machine.Run(tenant(x).Workspace, id)
 	if !known {
 		s.refuse(x, no("not_found"))
 		return
 	}
-	c := &state.ResumeRun{Workspace: x.Tenant.Workspace, ID: id}
+	c := &state.ResumeRun{Workspace: tenant(x).Workspace, ID: id}
 	if answer != "" {
 		var err error
 		if c.Answer, err = s.answers.Seal(0, idText(markRun, id), answer); err != nil {

@@ -112,7 +112,7 @@ func (m *Members) chooseWorkspace(x *server.Exchange) {
 func (m *Members) worksIn(x *server.Exchange) {
 	token, _ := server.PresentedKey(x.Ctx)
 	if v, ok := m.session(sha256.Sum256(token)); ok {
-		x.Tenant.Workspace, x.Tenant.ID = v.Principal.Workspace, v.Principal.ID
+		tenant(x).Workspace, tenant(x).ID = v.Principal.Workspace, v.Principal.ID
 	}
 }
 
@@ -124,7 +124,7 @@ func (m *Members) openWorkspace(x *server.Exchange) {
 		m.refuse(x, *refused)
 		return
 	}
-	c := &state.OpenWorkspace{Person: x.Tenant.Person, ID: mint(), Label: label}
+	c := &state.OpenWorkspace{Person: tenant(x).Person, ID: mint(), Label: label}
 	if _, ok := m.do(x, state.KindOpenWorkspace, c, choosing(x, c.ID)); ok {
 		answerOwned(x, 201, c.ID)
 	}
@@ -143,7 +143,7 @@ func answerOwned(x *server.Exchange, status int, id [16]byte) {
 func (m *Members) listOwned(x *server.Exchange) {
 	list(m.base, x, "workspaces", markWorkspace,
 		func(_ uint32, p state.Page) ([]state.OwnedView, bool) {
-			return m.machine.Owned(x.Tenant.Person, p)
+			return m.machine.Owned(tenant(x).Person, p)
 		},
 		func(j *server.JSON, v *state.OwnedView) {
 			j.Open('{')
@@ -158,7 +158,7 @@ func (m *Members) listOwned(x *server.Exchange) {
 // listLinks is GET /v1/links.
 func (m *Members) listLinks(x *server.Exchange) {
 	list(m.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
-		return m.machine.Links(x.Tenant.Person, p)
+		return m.machine.Links(tenant(x).Person, p)
 	}, writeLink, func(v *state.LinkView) [16]byte { return v.ID })
 }
 
@@ -192,7 +192,7 @@ func (m *Members) answerLink(x *server.Exchange) {
 		b.fail(badField("invalid_field", "answer"))
 	}
 	c := &state.AnswerLink{
-		Person: x.Tenant.Person, ID: id, Answer: answer, Workspace: m.chosen(x, b),
+		Person: tenant(x).Person, ID: id, Answer: answer, Workspace: m.chosen(x, b),
 	}
 	if refused := b.close(); refused != nil {
 		m.refuse(x, *refused)
@@ -202,7 +202,7 @@ func (m *Members) answerLink(x *server.Exchange) {
 		return
 	}
 	one(m.base, x, "link", 200, func() (state.LinkView, bool) {
-		return m.machine.Link(x.Tenant.Person, id)
+		return m.machine.Link(tenant(x).Person, id)
 	}, writeLink)
 }
 
@@ -228,9 +228,9 @@ func (m *Members) claimWorkspace(x *server.Exchange) {
 		m.refuse(x, no("not_found"))
 		return
 	}
-	who, _ := m.machine.Person(x.Tenant.Person)
+	who, _ := m.machine.Person(tenant(x).Person)
 	c := &state.ClaimWorkspace{
-		Code: hash, Owner: cmp.Or(who.Email, idText(markPerson, who.ID)), Person: x.Tenant.Person,
+		Code: hash, Owner: cmp.Or(who.Email, idText(markPerson, who.ID)), Person: tenant(x).Person,
 	}
 	if _, ok := m.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID)); ok {
 		answerOwned(x, 200, account.ID)
@@ -249,7 +249,7 @@ func (m *Members) rotateKeys(x *server.Exchange) {
 		return
 	}
 	c := &state.RotateKeys{
-		Workspace: x.Tenant.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
+		Workspace: tenant(x).Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
 	if _, ok := m.actAsOwner(x, c.Workspace, state.KindRotateKeys, c); !ok {
 		return

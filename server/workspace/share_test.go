@@ -19,7 +19,7 @@ func TestCommandsAreOfWhoeverAsks(t *testing.T) {
 	require.Equal(t, server.AnonymousFlow, n.Flow(state.KindSignUp))
 	id, _ := parseID(markWorkspace, c.workspace)
 	row := n.Machine.WorkspaceRow(id)
-	own := server.TenantFlow(row, 0)
+	own := FlowOf(row, 0)
 
 	flow := c.flow(plainFlow)
 	require.Equal(t, own, n.Flow(state.KindSaveFlow))

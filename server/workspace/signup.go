@@ -104,7 +104,7 @@ func (m *Members) revokeSelf(x *server.Exchange) {
 		m.refuse(x, *refused)
 		return
 	}
-	c := &state.RevokeKey{Workspace: x.Tenant.Workspace, ID: x.Tenant.KeyID}
+	c := &state.RevokeKey{Workspace: tenant(x).Workspace, ID: tenant(x).KeyID}
 	if _, ok := m.do(x, state.KindRevokeKey, c); !ok {
 		return
 	}
@@ -121,7 +121,7 @@ func (m *Members) startLocal(x *server.Exchange) {
 		m.refuse(x, *refused)
 		return
 	}
-	c := &state.StartLocalRun{Workspace: x.Tenant.Workspace, ID: mint()}
+	c := &state.StartLocalRun{Workspace: tenant(x).Workspace, ID: mint()}
 	if r := m.propose(x.Flow(), state.KindStartLocalRun, c); r.Outcome == engine.OutcomeRunLimit {
 		limited := m.retry("run_limit_reached", r.Value)
 		limited.message = "The runs that this version of the local tool may report today are used. " +
@@ -137,8 +137,8 @@ func (m *Members) startLocal(x *server.Exchange) {
 
 func (m *Members) answerLocal(x *server.Exchange, id [16]byte, status int) {
 	m.read(x, func() *refusal {
-		v, ok := m.machine.Run(x.Tenant.Workspace, id)
-		account, _ := m.machine.Account(x.Tenant.Workspace, m.now())
+		v, ok := m.machine.Run(tenant(x).Workspace, id)
+		account, _ := m.machine.Account(tenant(x).Workspace, m.now())
 		if !ok {
 			r := no("not_found")
 			return &r
@@ -173,7 +173,7 @@ func (m *Members) finishLocal(x *server.Exchange) {
 		m.refuse(x, *refused)
 		return
 	}
-	c := &state.FinishLocalRun{Workspace: x.Tenant.Workspace, ID: id, Outcome: outcome}
+	c := &state.FinishLocalRun{Workspace: tenant(x).Workspace, ID: id, Outcome: outcome}
 	if _, ok := m.do(x, state.KindFinishLocalRun, c); ok {
 		m.answerLocal(x, id, 200)
 	}

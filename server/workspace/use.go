@@ -3,7 +3,6 @@ package workspace
 import (
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
-	"tollgate/server"
 )
 
 // noteUse keeps a workspace that nobody has claimed from counting as unused. It is one entry in an
@@ -14,7 +13,7 @@ func (b *base) noteUse(p *state.Principal) {
 	}
 	workspace, id := p.Workspace, p.ID
 	b.used.Begin(workspace, func() {
-		flow := server.TenantFlow(workspace, 0)
+		flow := FlowOf(workspace, 0)
 		r := b.propose(flow, state.KindNoteUse, &state.NoteUse{Workspace: workspace})
 		if r.Outcome != engine.OutcomeDone {
 			b.log.Debug("the use of a workspace is not noted",
@@ -26,7 +25,7 @@ func (b *base) noteUse(p *state.Principal) {
 // noteSession keeps a session, and the workspace that it works in, from counting as unused.
 func (b *base) noteSession(v *state.SessionView, hash [32]byte) {
 	if b.now() >= v.NoteFrom {
-		flow := server.TenantFlow(v.Principal.Workspace, v.Person)
+		flow := FlowOf(v.Principal.Workspace, v.Person)
 		b.sessions.Begin(hash, func() {
 			r := b.propose(flow, state.KindNoteSession, &state.NoteSession{Session: hash})
 			if r.Outcome != engine.OutcomeDone {

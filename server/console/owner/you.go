@@ -55,7 +55,7 @@ func (v *visit) choose(id [16]byte) *server.Fault {
 }
 
 // flow is the workspace's that the pages show, or the person's.
-func (v *visit) flow() fair.Flow { return server.TenantFlow(v.who.Workspace, v.who.Person) }
+func (v *visit) flow() fair.Flow { return api.FlowOf(v.who.Workspace, v.who.Person) }
 
 // longestLabel is the length of a workspace's name, in characters.
 const longestLabel = 80
