@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -77,6 +78,12 @@ var imports = []struct {
 	{"sdk", nil, "programs of users import it, which need nothing else of ours"},
 	{"cmd/tollgate/trace", nil, "a trace is a file"},
 }
+
+// kit are the packages of HTTP that every API is made with, kitNeeds what they import of ours.
+var (
+	kit      = []string{"server", "server/form", "server/scan"}
+	kitNeeds = append([]string{"engine", "engine/decimal", "engine/fair", "engine/schema"}, kit...)
+)
 
 // TestEveryModuleIsTested: what the main module does not need has a module of its own, which `make test`
 // covers.
@@ -158,6 +165,8 @@ func forbidden(s source, path string) string {
 	case within(s.folder, "cmd/tollgate/daemon") && !s.test &&
 		within(path, "cmd/tollgate/cli", "cmd/tollgate/local", "cmd/tollgate/dev"):
 		return "a node knows nothing of commands"
+	case !s.test && slices.Contains(kit, s.folder) && !slices.Contains(kitNeeds, path):
+		return "the HTTP kit knows no domain"
 	}
 	for _, rule := range imports {
 		if !within(s.folder, rule.folder) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,6 +79,25 @@ type admission struct {
 
 // Called reports whether another part of this process asks: see Call.
 func (x *Exchange) Called() bool { return x.calls }
+
+// LongestActor bounds a name in the record of changes, in bytes.
+const LongestActor = 512
+
+// AdminKey is the name in the record of changes of whoever holds the admin key.
+const AdminKey = "admin-key"
+
+// By is who is recorded for what the request changes: the operator in whose name another part of
+// this process calls, or the holder of the admin key. It is empty for a program's own key, whose
+// requests are not administration. A name that is too long for a record is cut.
+func (x *Exchange) By() string {
+	switch {
+	case x.Actor != "":
+		return strings.ToValidUTF8(x.Actor[:min(len(x.Actor), LongestActor)], "")
+	case x.Route != nil && x.Route.Access == AccessOperator:
+		return AdminKey
+	}
+	return ""
+}
 
 // What an exchange keeps of its buffers between requests.
 const (
@@ -198,6 +218,9 @@ func (x *Exchange) Bare(status int, media string, body []byte) {
 
 // Answered reports whether there is an answer: a handler that was asked to go on need not.
 func (x *Exchange) Answered() bool { return x.status != 0 }
+
+// Answer is what a handler has answered; its status is 0 where that is nothing.
+func (x *Exchange) Answer() (status int, body []byte) { return x.status, x.Out }
 
 // Status notes that the handler wrote the response itself.
 func (x *Exchange) Status(status int) { x.status = status }

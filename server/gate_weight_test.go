@@ -64,7 +64,9 @@ func heldAtATime(t *testing.T, gate *server.Gate, requests, body, items int) (he
 			<-goOn
 			x.Succeed(200)
 		},
-	}}, server.TableConfig{AnyMedia: true, Gate: gate, Authenticate: byAccountHeader, NewCaller: newAccount})
+	}}, server.TableConfig{
+		AnyMedia: true, Gate: gate, Authenticate: byAccountHeader, NewCaller: newAccount,
+	})
 	require.NoError(t, err)
 	address := listen(t, server.DefaultLimits(), table.Serve)
 	defer close(goOn)

@@ -70,3 +70,30 @@ func Cursor(text string) (b []byte, ok bool) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	return b, err == nil && base64.RawURLEncoding.EncodeToString(b) == text
 }
+
+// longestOnce is the length of an Idempotency-Key in bytes.
+const longestOnce = 255
+
+// RequestKey describes Idempotency-Key in a route table.
+var RequestKey = Param{
+	In: "header", Name: "Idempotency-Key", Schema: TextSchema(1, longestOnce),
+	About: "the same key and request within 24 hours: nothing is done again, and the first answer " +
+		"comes once more, with Idempotency-Replayed: true",
+}
+
+// OnceKey is a request's Idempotency-Key; empty when it has none.
+func OnceKey(x *Exchange) ([]byte, *Fault) {
+	key, one := SoleHeader(x.Ctx, "Idempotency-Key")
+	if !one {
+		return nil, RepeatedHeader("Idempotency-Key")
+	}
+	bad := len(key) > longestOnce ||
+		len(key) == 0 && len(x.Ctx.Request.Header.PeekAll("Idempotency-Key")) > 0
+	for _, c := range key {
+		bad = bad || c <= ' ' || c > '~'
+	}
+	if bad {
+		return nil, FieldFault("Idempotency-Key", FieldFormat, "must be 1–255 visible ASCII characters")
+	}
+	return key, nil
+}

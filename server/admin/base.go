@@ -12,6 +12,7 @@ import (
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 )
 
 // base is what the handlers of all subjects use: reads, commands, environments.
@@ -62,16 +63,16 @@ func (b *base) read(x *server.Exchange, answer func() *server.Fault) {
 func (b *base) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
 	records := [1]engine.Record{b.machine.Repeatable(kind, payload, newID)}
 	var results [1]engine.Result
-	server.Propose(x, b.machine, b.proposer, time.Now().Add(b.writeTimeout), records[:],
+	billinglog.Propose(x, b.machine, b.proposer, time.Now().Add(b.writeTimeout), records[:],
 		results[:])
 	return results[0]
 }
 
-// once proposes a command in an environment, or in none (0); see server.Once.
+// once proposes a command in an environment, or in none (0); see billinglog.Once.
 func (b *base) once(x *server.Exchange, env uint32, kind engine.Kind, payload []byte) (
 	engine.Result, billing.OnceReply, *server.Fault,
 ) {
-	return server.Once(x, &server.OnceCommand{
+	return billinglog.Once(x, &billinglog.OnceCommand{
 		Env: env, Realm: "operator", Kind: kind, Payload: payload,
 		Propose: func(kind engine.Kind, payload []byte) engine.Result {
 			return b.propose(x, kind, payload)
@@ -151,8 +152,8 @@ func (b *base) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
 // that onceID makes does.
 func (b *base) onceCommand(
 	x *server.Exchange, env uint32, kind engine.Kind, payload []byte,
-) *server.OnceCommand {
-	return &server.OnceCommand{
+) *billinglog.OnceCommand {
+	return &billinglog.OnceCommand{
 		Env: env, Realm: "operator " + x.Route.Operation,
 		Subject: bytes.Join([][]byte{b.account(x), x.Param(1), x.Param(2)}, []byte{0}),
 		Kind:    kind, Payload: payload,
@@ -169,12 +170,12 @@ func (b *base) make(
 	x *server.Exchange, env uint32, kind engine.Kind, c wire.Fielder,
 ) (result engine.Result, ok bool) {
 	payload := wire.Encode(nil, c)
-	result, first, fault := server.Once(x, b.onceCommand(x, env, kind, payload))
+	result, first, fault := billinglog.Once(x, b.onceCommand(x, env, kind, payload))
 	switch {
 	case fault != nil:
 		x.Refuse(*fault)
 		return result, false
-	case server.Replay(x, &first):
+	case billinglog.Replay(x, &first):
 		return result, false
 	case first.Repeated, result.Outcome == engine.OutcomeKeysFull:
 		return b.propose(x, kind, payload), true

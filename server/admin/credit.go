@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 )
 
 const (
@@ -174,11 +175,11 @@ func (a *credits) reverseTransaction(x *server.Exchange) {
 	})
 }
 
-// keep keeps the answer that x holds, about a pool; see server.KeepAnswer.
+// keep keeps the answer that x holds, about a pool; see billinglog.KeepAnswer.
 func (a *credits) keep(x *server.Exchange, env uint32, pool [16]byte) {
 	view, _ := a.machine.Pool(env, pool)
 	customer := a.machine.CustomerRow(env, []byte(view.Customer))
-	server.KeepAnswer(x, a.onceCommand(x, env, 0, nil), customer)
+	billinglog.KeepAnswer(x, a.onceCommand(x, env, 0, nil), customer)
 }
 
 // booking is a command that books a transaction: in which environment, under which id. bring, where

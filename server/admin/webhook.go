@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 )
 
 const (
@@ -177,7 +178,7 @@ func (h *hooks) createEndpoint(x *server.Exchange) {
 		x.Refuse(server.FaultOf(result.Outcome))
 	default:
 		h.answerCreated(x, &c)
-		server.KeepAnswer(x, h.onceCommand(x, env, 0, nil), 0)
+		billinglog.KeepAnswer(x, h.onceCommand(x, env, 0, nil), 0)
 	}
 	h.showSecret(x, env, c.ID)
 }

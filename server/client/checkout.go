@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 	"tollgate/server/payments"
 )
 
@@ -41,7 +42,7 @@ func (a *invoices) createCheckout(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	if server.Replay(x, &first) {
+	if billinglog.Replay(x, &first) {
 		return
 	}
 	if first.Repeated {

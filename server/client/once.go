@@ -5,19 +5,20 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 )
 
-// once proposes a command in the caller's environment; see server.Once.
+// once proposes a command in the caller's environment; see billinglog.Once.
 func (a *base) once(x *server.Exchange, kind engine.Kind, payload []byte) (
 	engine.Result, billing.OnceReply, *server.Fault,
 ) {
-	return server.Once(x, a.onceCommand(x, kind, payload))
+	return billinglog.Once(x, a.onceCommand(x, kind, payload))
 }
 
 func (a *base) onceCommand(
 	x *server.Exchange, kind engine.Kind, payload []byte,
-) *server.OnceCommand {
-	return &server.OnceCommand{
+) *billinglog.OnceCommand {
+	return &billinglog.OnceCommand{
 		Env: principal(x).Env, Realm: "request", Kind: kind, Payload: payload,
 		Propose: func(kind engine.Kind, payload []byte) engine.Result {
 			return a.propose(x, kind, payload)
@@ -28,7 +29,7 @@ func (a *base) onceCommand(
 // keep keeps the answer that x holds, about a customer, under its Idempotency-Key: for answers that
 // would be another one later.
 func (a *base) keep(x *server.Exchange, customer uint32) {
-	server.KeepAnswer(x, a.onceCommand(x, 0, nil), customer)
+	billinglog.KeepAnswer(x, a.onceCommand(x, 0, nil), customer)
 }
 
 // keyed reports whether the request may be repeated safely.

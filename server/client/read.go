@@ -5,6 +5,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 )
 
 // consistency reads X-Read-Consistency.
@@ -54,7 +55,7 @@ func (a *base) look(x *server.Exchange, answer func() *server.Fault) *server.Fau
 func (a *base) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
 	records := [1]engine.Record{a.machine.Repeatable(kind, payload, newID)}
 	var results [1]engine.Result
-	server.Propose(x, a.machine, a.proposer, a.writeDeadline(), records[:], results[:])
+	billinglog.Propose(x, a.machine, a.proposer, a.writeDeadline(), records[:], results[:])
 	return results[0]
 }
 

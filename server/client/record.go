@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/idempotency"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 func (a *API) record(x *server.Exchange, in *ingest) {
 	deadline := a.writeDeadline()
 	if a.machine.KeySpan().OnDisk() == 0 {
-		server.Propose(x, a.machine, a.proposer, deadline, in.records, in.results)
+		billinglog.Propose(x, a.machine, a.proposer, deadline, in.records, in.results)
 	} else {
 		for i := range in.results {
 			in.results[i].Outcome = engine.OutcomeKeyUnproven
@@ -70,7 +71,7 @@ func (a *API) recordProbed(
 	}
 	results := make([]engine.Result, len(records))
 	if len(records) > 0 {
-		server.Propose(x, a.machine, a.proposer, deadline, records, results)
+		billinglog.Propose(x, a.machine, a.proposer, deadline, records, results)
 	}
 	for k, i := range again {
 		in.results[i] = results[k]

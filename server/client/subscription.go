@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
@@ -24,7 +25,7 @@ func (a *subscriptions) createSubscription(x *server.Exchange) {
 		x.Refuse(*fault)
 		return
 	}
-	if server.Replay(x, &first) {
+	if billinglog.Replay(x, &first) {
 		return
 	}
 	if first.Repeated {

@@ -1,4 +1,4 @@
-package server
+package billinglog
 
 import (
 	"crypto/sha256"
@@ -7,34 +7,8 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
+	"tollgate/server"
 )
-
-// longestOnce is the length of an Idempotency-Key in bytes.
-const longestOnce = 255
-
-// RequestKey describes Idempotency-Key in a route table.
-var RequestKey = Param{
-	In: "header", Name: "Idempotency-Key", Schema: TextSchema(1, longestOnce),
-	About: "the same key and request within 24 hours: nothing is done again, and the first answer " +
-		"comes once more, with Idempotency-Replayed: true",
-}
-
-// OnceKey is a request's Idempotency-Key; empty when it has none.
-func OnceKey(x *Exchange) ([]byte, *Fault) {
-	key, one := SoleHeader(x.Ctx, "Idempotency-Key")
-	if !one {
-		return nil, RepeatedHeader("Idempotency-Key")
-	}
-	bad := len(key) > longestOnce ||
-		len(key) == 0 && len(x.Ctx.Request.Header.PeekAll("Idempotency-Key")) > 0
-	for _, c := range key {
-		bad = bad || c <= ' ' || c > '~'
-	}
-	if bad {
-		return nil, FieldFault("Idempotency-Key", FieldFormat, "must be 1–255 visible ASCII characters")
-	}
-	return key, nil
-}
 
 // OnceCommand is the command that a request asks for.
 type OnceCommand struct {
@@ -53,10 +27,10 @@ type OnceCommand struct {
 // Once proposes a command; with an Idempotency-Key it is carried out once, however often the
 // request comes, on whichever node. first are the ids that the first request made; zero without a
 // key.
-func Once(x *Exchange, o *OnceCommand) (
-	result engine.Result, first billing.OnceReply, fault *Fault,
+func Once(x *server.Exchange, o *OnceCommand) (
+	result engine.Result, first billing.OnceReply, fault *server.Fault,
 ) {
-	key, fault := OnceKey(x)
+	key, fault := server.OnceKey(x)
 	if fault != nil {
 		return result, first, fault
 	}
@@ -71,8 +45,7 @@ func Once(x *Exchange, o *OnceCommand) (
 	result = o.Propose(billing.KindOnce, wire.Encode(nil, &c))
 	if result.Outcome == engine.OutcomeDone {
 		if err := wire.Decode(result.Value, &first); err != nil {
-			x.table.config.Log.Error("the reply to a repeatable request does not decode", "error", err)
-			return result, first, &FaultInternal
+			panic("billinglog: the reply to a repeatable request does not decode: " + err.Error())
 		}
 		if first.Repeated {
 			x.Ctx.Response.Header.Set("Idempotency-Replayed", "true")
@@ -88,25 +61,27 @@ func onceHash(o *OnceCommand, key []byte) [16]byte {
 }
 
 // Replay answers with what is kept of the first request's answer; false where nothing is.
-func Replay(x *Exchange, first *billing.OnceReply) bool {
+func Replay(x *server.Exchange, first *billing.OnceReply) bool {
 	if first.Status == 0 {
 		return false
 	}
-	x.Out = append(x.Out[:0], first.Answer...)
-	x.status = int(first.Status)
+	data := x.BeginBare()
+	*data = append(*data, first.Answer...)
+	x.EndBare(int(first.Status))
 	return true
 }
 
 // KeepAnswer keeps the answer that x holds under its Idempotency-Key, where it has one, before it
 // leaves. Where another answer to the same request was kept before, that one leaves: two nodes may
 // have made them of different states. customer is whom the answer is about; see billing.KeepAnswer.
-func KeepAnswer(x *Exchange, o *OnceCommand, customer uint32) {
-	key, fault := OnceKey(x)
-	if fault != nil || len(key) == 0 || x.status >= 400 {
+func KeepAnswer(x *server.Exchange, o *OnceCommand, customer uint32) {
+	key, fault := server.OnceKey(x)
+	status, answer := x.Answer()
+	if fault != nil || len(key) == 0 || status >= 400 {
 		return
 	}
 	c := billing.KeepAnswer{
-		Env: o.Env, Key: onceHash(o, key), Customer: customer, Status: uint32(x.status), Answer: x.Out,
+		Env: o.Env, Key: onceHash(o, key), Customer: customer, Status: uint32(status), Answer: answer,
 	}
 	result := o.Propose(billing.KindKeepAnswer, wire.Encode(nil, &c))
 	var first billing.OnceReply
@@ -114,7 +89,7 @@ func KeepAnswer(x *Exchange, o *OnceCommand, customer uint32) {
 		return // as where answers fill their room: it leaves, and is not kept
 	}
 	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(FaultOf(engine.OutcomeUnknown)) // what was done is done: a repeat is answered
+		x.Refuse(server.FaultOf(engine.OutcomeUnknown)) // what was done is done: a repeat is answered
 		return
 	}
 	if err := wire.Decode(result.Value, &first); err == nil {
@@ -123,7 +98,7 @@ func KeepAnswer(x *Exchange, o *OnceCommand, customer uint32) {
 }
 
 // requestHash stands for everything that makes two requests the same: route, subject, body.
-func requestHash(x *Exchange, subject []byte) [16]byte {
+func requestHash(x *server.Exchange, subject []byte) [16]byte {
 	h := sha256.New()
 	if subject == nil {
 		subject = x.Ctx.Request.Header.RequestURI()

@@ -1,4 +1,4 @@
-package server
+package billinglog
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate/engine/decimal"
+	"tollgate/server"
 )
 
 // appendCanonical appends a JSON value in a form that equal values share: members in the order of
@@ -41,7 +42,7 @@ func appendCanonical(dst, text []byte) ([]byte, bool) {
 		return append(dst, ']'), true
 	case '"':
 		plain, err := jsontext.AppendUnquote(nil, value)
-		return AppendString(dst, plain), err == nil
+		return server.AppendString(dst, plain), err == nil
 	case '0':
 		if number, err := decimal.Parse([]byte(value)); err == nil {
 			return number.AppendTo(dst), true
@@ -75,7 +76,7 @@ func appendCanonicalObject(dst []byte, object jsontext.Value) ([]byte, bool) {
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	dst = append(dst, '{')
 	for _, m := range members {
-		dst = append(AppendString(dst, m.name), ':')
+		dst = append(server.AppendString(dst, m.name), ':')
 		var ok bool
 		if dst, ok = appendCanonical(dst, m.value); !ok {
 			return dst, false
