@@ -116,12 +116,12 @@ func (n *changes) changeBoth(ctx context.Context, c change) error {
 // checkBoth asks both groups whether a change can be made. Whom one of them has, can be removed.
 func (n *changes) checkBoth(ctx context.Context, c change) error {
 	c.Check = true
-	absent, was := 0, false
+	absent := 0
 	for _, g := range n.groups {
 		err := g.askLeader(ctx, c)
 		if refusal := (*noMemberError)(nil); errors.As(err, &refusal) {
-			was = was || g.departed.has(c.Member.ID)
-			refusal.was = was
+			past := n.past.Load()
+			refusal.was = past != nil && past.departed(c.Member.ID)
 			if absent++; absent < len(n.groups) || n.unheard == c.Member.ID {
 				continue
 			}

@@ -359,13 +359,12 @@ func WhyUnchanged(err error) error {
 type noMemberError struct {
 	id      string
 	members []string
-	// was: it has been one since this node's process began.
+	// was: it has been one, as far as this node's folder knows.
 	was bool
 }
 
-// WasMember reports whether an error is the refusal to remove who is no longer a member, and has
-// been one since the node's process began: the caller who asked for that removal may not have heard
-// of its end.
+// WasMember reports whether an error is the refusal to remove a node that is no longer a member: the
+// caller who asked for that removal may not have heard of its end.
 func WasMember(err error) bool {
 	var absent *noMemberError
 	return errors.As(err, &absent) && absent.was

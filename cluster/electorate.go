@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -14,13 +13,11 @@ type electorate struct {
 	committed atomic.Pointer[[]raft.ServerID]
 	// configured is the index of that configuration, 0 for none since the process began.
 	configured atomic.Uint64
-	departed   departed
 	voterRoom  voterRoom
 }
 
 // followMembers takes in a configuration that was committed.
 func (e *electorate) followMembers(members raft.Configuration, index uint64) {
-	e.departed.follow(members, e.snapshotMembers())
 	voters := configVoters(members)
 	e.committed.Store(&voters)
 	e.configured.Store(index)
@@ -48,15 +45,6 @@ func configVoters(c raft.Configuration) []raft.ServerID {
 		}
 	}
 	return ids
-}
-
-// snapshotMembers is the configuration of the newest snapshot, without members where there is none.
-func (e *electorate) snapshotMembers() raft.Configuration {
-	found, err := e.snapshots.List()
-	if err != nil || len(found) == 0 {
-		return raft.Configuration{}
-	}
-	return found[0].Configuration
 }
 
 // configIndex is the index of the committed configuration: the newest that this node has applied,
@@ -106,54 +94,4 @@ func (r *voterRoom) has(id raft.ServerID) bool {
 func (r *voterRoom) forget() {
 	r.majorityFull.Store(false)
 	r.full.Store(nil)
-}
-
-// departed are the members that a group has lost since this node's process began, by id. Somebody
-// may have asked another node for a removal, and not have heard how it went: who repeats it here
-// is to be told from who mistypes a name.
-type departed struct {
-	mu     sync.Mutex
-	known  bool
-	before map[string]bool
-	gone   map[string]bool
-}
-
-// maxDeparted bounds how many are remembered.
-const maxDeparted = 256
-
-// follow takes in a configuration that was committed. The first is compared with that of the newest
-// snapshot.
-func (d *departed) follow(now, snapshot raft.Configuration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.known {
-		d.known, d.before = true, idsOf(snapshot)
-	}
-	members := idsOf(now)
-	if d.gone == nil || len(d.gone) > maxDeparted {
-		d.gone = make(map[string]bool)
-	}
-	for id := range d.before {
-		if !members[id] {
-			d.gone[id] = true
-		}
-	}
-	for id := range members {
-		delete(d.gone, id)
-	}
-	d.before = members
-}
-
-func (d *departed) has(id string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.gone[id]
-}
-
-func idsOf(c raft.Configuration) map[string]bool {
-	ids := make(map[string]bool, len(c.Servers))
-	for _, s := range c.Servers {
-		ids[string(s.ID)] = true
-	}
-	return ids
 }

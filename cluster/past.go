@@ -38,6 +38,8 @@ const (
 	maxStarts = 64
 	// maxKnown is how many other members a folder keeps the past of.
 	maxKnown = 32
+	// maxDeparted is how many former members a folder keeps the name of.
+	maxDeparted = 256
 	// pastEvery is how soon what was heard of others is on disk; a newer term is at once.
 	pastEvery = time.Second
 )
@@ -122,6 +124,9 @@ type pastContent struct {
 	// those who know are away.
 	Refused string                `json:"refused,omitempty"`
 	Known   map[string]memberPast `json:"known"` // by the name of the member
+	// Departed are former members, the newest last. An operator who repeats a removal through
+	// another node is told apart from one who mistypes a name.
+	Departed []string `json:"departed,omitempty"`
 }
 
 // past keeps a node's own starts, and what the other members have promised. What it says was noted
@@ -358,9 +363,28 @@ func (p *past) noteOwn() {
 		p.content.Known[p.node] = k
 		p.dirty = true
 	}
+	departed := slices.Clone(p.content.Departed)
 	maps.DeleteFunc(p.content.Known, func(node string, _ memberPast) bool {
-		return node != p.node && !slices.Contains(members, node)
+		gone := node != p.node && !slices.Contains(members, node)
+		if gone {
+			departed = append(departed, node)
+		}
+		return gone
 	})
+	departed = slices.DeleteFunc(departed, func(node string) bool {
+		return slices.Contains(members, node)
+	})
+	departed = departed[max(0, len(departed)-maxDeparted):]
+	if !slices.Equal(departed, p.content.Departed) {
+		p.content.Departed, p.dirty = departed, true
+	}
+}
+
+// departed reports whether a node is no longer a member, and has been one.
+func (p *past) departed(node string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.content.Departed, node)
 }
 
 // save writes what has changed.
