@@ -29,30 +29,10 @@ type Config struct {
 	// Node is the node's name within the cluster: 1–32 of a-z, 0-9 and '-'. It never changes.
 	Node string `yaml:"node"`
 	// Data is the folder for everything that the node keeps. One process at a time.
-	Data string `yaml:"data"`
-	// HTTP, Ops and Raft are the addresses to listen on: the client API, the operations listener
-	// (admin API, metrics, health), and the port on which nodes speak to each other.
-	HTTP string `yaml:"http"`
-	Ops  string `yaml:"ops"`
-	Raft string `yaml:"raft"`
-	// Members are the nodes of a new cluster, this one included; the same list on each. A node
-	// whose folder is not empty goes by the list that the cluster has agreed on instead.
-	Members []Member `yaml:"members"`
-	// Cluster is the identity of a cluster that was restored from a backup, 32 hex digits: what an
-	// empty folder needs to belong to it. Empty: what the folder says.
-	Cluster string `yaml:"cluster"`
-	// Join reports whether this node begins no cluster when its folder is empty: it waits until
-	// `tollgate cluster join` brings it into one. Members, if set, is then this node's own entry.
-	Join bool `yaml:"join"`
-	// Dial is where this node reaches others, by name, when that is not their address in Members: a
-	// tunnel, another network, a translated address. Each node has its own.
-	Dial map[string]string `yaml:"dial"`
-	// TLS secures the connections between nodes. Nodes on other machines need it.
-	TLS TLS `yaml:"tls"`
-	// HTTPTLS and OpsTLS secure the client API and the operations listener; empty is in the clear.
-	// Renewed certificates are picked up without a restart.
-	HTTPTLS Certificate `yaml:"httpTLS"`
-	OpsTLS  Certificate `yaml:"opsTLS"`
+	Data         string `yaml:"data"`
+	Addresses    `yaml:",inline"`
+	Membership   `yaml:",inline"`
+	Certificates `yaml:",inline"`
 	// Connections bounds what the clients of each listener can make it hold.
 	Connections Connections `yaml:"connections"`
 	// AdminKeyHash is SHA-256 of the admin key, in hex: the node never holds the key itself.
@@ -63,19 +43,11 @@ type Config struct {
 	// committed (a majority has it on disk).
 	Audit  string `yaml:"audit"`
 	Limits Limits `yaml:"limits"`
-	// Memory is how much the process may use, in MiB; 0 takes three quarters of the machine's (or
-	// of its cgroup's).
-	Memory int `yaml:"memoryMiB"`
-	// DiskReserve is the free space below which client writes are refused, in MiB.
-	DiskReserve int       `yaml:"diskReserveMiB"`
-	Snapshots   Snapshots `yaml:"snapshots"`
+	Room   `yaml:",inline"`
 	// Backups are made by one node, on a schedule.
-	Backups Backups `yaml:"backups"`
-	// Drain is how long a node that stops goes on answering, and tells clients to go elsewhere; at
-	// the most half of StopTimeout, which bounds a graceful stop.
-	Drain       time.Duration `yaml:"drain"`
-	StopTimeout time.Duration `yaml:"stopTimeout"`
-	Log         Log           `yaml:"log"`
+	Backups  Backups `yaml:"backups"`
+	Stopping `yaml:",inline"`
+	Log      Log `yaml:"log"`
 	// PublicURL is where the client API is reached from outside, http(s)://host without a path;
 	// empty is HTTP's address. Payment pages are served there.
 	PublicURL string `yaml:"publicURL"`
@@ -101,6 +73,59 @@ type Config struct {
 	Mail Mail `yaml:"mail"`
 	// Skip lists log entries not to be applied: the way past an entry that stops every node.
 	Skip []SkipEntry `yaml:"skip"`
+}
+
+// Addresses are those that a node listens on.
+type Addresses struct {
+	// HTTP, Ops and Raft are the addresses to listen on: the client API, the operations listener
+	// (admin API, metrics, health), and the port on which nodes speak to each other.
+	HTTP string `yaml:"http"`
+	Ops  string `yaml:"ops"`
+	Raft string `yaml:"raft"`
+}
+
+// Membership says which cluster a node belongs to, and where the others are.
+type Membership struct {
+	// Members are the nodes of a new cluster, this one included; the same list on each. A node
+	// whose folder is not empty goes by the list that the cluster has agreed on instead.
+	Members []Member `yaml:"members"`
+	// Cluster is the identity of a cluster that was restored from a backup, 32 hex digits: what an
+	// empty folder needs to belong to it. Empty: what the folder says.
+	Cluster string `yaml:"cluster"`
+	// Join reports whether this node begins no cluster when its folder is empty: it waits until
+	// `tollgate cluster join` brings it into one. Members, if set, is then this node's own entry.
+	Join bool `yaml:"join"`
+	// Dial is where this node reaches others, by name, when that is not their address in Members: a
+	// tunnel, another network, a translated address. Each node has its own.
+	Dial map[string]string `yaml:"dial"`
+}
+
+// Certificates secure what a node listens on.
+type Certificates struct {
+	// TLS secures the connections between nodes. Nodes on other machines need it.
+	TLS TLS `yaml:"tls"`
+	// HTTPTLS and OpsTLS secure the client API and the operations listener; empty is in the clear.
+	// Renewed certificates are picked up without a restart.
+	HTTPTLS Certificate `yaml:"httpTLS"`
+	OpsTLS  Certificate `yaml:"opsTLS"`
+}
+
+// Room is what a node may take of its machine.
+type Room struct {
+	// Memory is how much the process may use, in MiB; 0 takes three quarters of the machine's (or
+	// of its cgroup's).
+	Memory int `yaml:"memoryMiB"`
+	// DiskReserve is the free space below which client writes are refused, in MiB.
+	DiskReserve int       `yaml:"diskReserveMiB"`
+	Snapshots   Snapshots `yaml:"snapshots"`
+}
+
+// Stopping says how a node stops.
+type Stopping struct {
+	// Drain is how long a node that stops goes on answering, and tells clients to go elsewhere; at
+	// the most half of StopTimeout, which bounds a graceful stop.
+	Drain       time.Duration `yaml:"drain"`
+	StopTimeout time.Duration `yaml:"stopTimeout"`
 }
 
 // Member is one node of the cluster, as the others reach it.
@@ -198,34 +223,32 @@ type SkipEntry struct {
 // Default returns the settings that hold where nothing else is said.
 func Default() Config {
 	return Config{
-		Node:  "node1",
-		Data:  "tollgate-data",
-		HTTP:  "127.0.0.1:8080",
-		Ops:   "127.0.0.1:9080",
-		Raft:  "127.0.0.1:7080",
-		Audit: "async",
+		Node: "node1",
+		Data: "tollgate-data",
+		Addresses: Addresses{
+			HTTP: "127.0.0.1:8080", Ops: "127.0.0.1:9080", Raft: "127.0.0.1:7080",
+		},
+		Membership: Membership{Dial: map[string]string{}},
+		Audit:      "async",
 		Limits: Limits{
 			KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour,
 			AuditRetention: 30 * 24 * time.Hour, CustomersPerAccount: 10_000_000,
 			KeysPerAccount: 2_000, CatalogPerAccount: 100_000, WebhooksPerAccount: 32,
 		},
-		DiskReserve: 1024,
-		Snapshots:   Snapshots{LogMiB: 1024, TrailingMiB: 256},
+		Room: Room{DiskReserve: 1024, Snapshots: Snapshots{LogMiB: 1024, TrailingMiB: 256}},
 		Connections: Connections{
 			Total: 16_384, PerAddress: 4_096, Requests: 4_096, BodiesMiB: 256,
 		},
-		Backups:     defaultBackups(),
-		Drain:       500 * time.Millisecond,
-		StopTimeout: 10 * time.Second,
-		Log:         Log{Level: "info", Format: "text"},
-		Dial:        map[string]string{},
-		Proxies:     []string{},
-		Outbound:    Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
-		RateLimit:   RateLimit{Window: time.Minute},
-		Weights:     map[string]int{},
-		Workspaces:  defaultWorkspaces(),
-		SignIn:      defaultSignIn(),
-		Mail:        defaultMail(),
+		Backups:    defaultBackups(),
+		Stopping:   Stopping{Drain: 500 * time.Millisecond, StopTimeout: 10 * time.Second},
+		Log:        Log{Level: "info", Format: "text"},
+		Proxies:    []string{},
+		Outbound:   Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
+		RateLimit:  RateLimit{Window: time.Minute},
+		Weights:    map[string]int{},
+		Workspaces: defaultWorkspaces(),
+		SignIn:     defaultSignIn(),
+		Mail:       defaultMail(),
 	}
 }
 
