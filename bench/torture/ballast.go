@@ -31,13 +31,13 @@ func longMeta() string {
 
 // loadBallast records events that nobody looks at until the end, and waits until the keys of some
 // have left memory on every node.
-func (r *run) loadBallast(ctx context.Context) error {
-	if err := r.sendBallast(ctx, "201"); err != nil {
+func (l *load) loadBallast(ctx context.Context) error {
+	if err := l.sendBallast(ctx, "201"); err != nil {
 		return err
 	}
-	for _, p := range r.fleet.nodes {
+	for _, p := range l.fleet.nodes {
 		for {
-			s, err := r.fleet.status(ctx, p)
+			s, err := l.fleet.status(ctx, p)
 			if err == nil && len(s.Groups) > 0 && s.Ready {
 				if keys := s.Groups[cluster.ShardBilling].Keys; keys != nil && keys.OnDisk > 0 {
 					break
@@ -53,18 +53,18 @@ func (r *run) loadBallast(ctx context.Context) error {
 
 // sendBallast sends those events, each of which is to be answered with this status, or with 409
 // where an attempt of unknown fate was before it.
-func (r *run) sendBallast(ctx context.Context, status string) error {
+func (l *load) sendBallast(ctx context.Context, status string) error {
 	var bodies [][]byte
 	var names []string
 	for i := range ballast {
 		name := "ballast-" + strconv.Itoa(i)
 		names = append(names, name)
 		bodies = append(bodies, fmt.Appendf(nil, `{"eventIdempotencyKey":%q,"eventName":"calls",`+
-			`"customerReferenceId":%q,"occurredAt":%q%s}`, name, paddedCustomer, r.occurredAt, longMeta()))
+			`"customerReferenceId":%q,"occurredAt":%q%s}`, name, paddedCustomer, l.occurredAt, longMeta()))
 		if len(bodies) < ballastAtATime {
 			continue
 		}
-		if err := r.sendBatch(ctx, bodies, names, status); err != nil {
+		if err := l.sendBatch(ctx, bodies, names, status); err != nil {
 			return err
 		}
 		bodies, names = bodies[:0], names[:0]
@@ -73,12 +73,14 @@ func (r *run) sendBallast(ctx context.Context, status string) error {
 }
 
 // sendBatch sends events in one request; each is to be answered with this status, or 409.
-func (r *run) sendBatch(ctx context.Context, bodies [][]byte, names []string, status string) error {
+func (l *load) sendBatch(
+	ctx context.Context, bodies [][]byte, names []string, status string,
+) error {
 	if len(bodies) == 0 {
 		return nil
 	}
 	body := append(append([]byte{'['}, bytes.Join(bodies, []byte{','})...), ']')
-	answer, err := r.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath + "/batch", Body: body})
+	answer, err := l.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath + "/batch", Body: body})
 	if err != nil {
 		return err
 	}
@@ -90,20 +92,20 @@ func (r *run) sendBatch(ctx context.Context, bodies [][]byte, names []string, st
 	}
 	for _, result := range got.Results {
 		if s := result.Status.String(); s != status && s != "409" {
-			r.violate(byDuplicates, "the event %s: %s instead of %s", names[result.Index], s, status)
+			l.violate(byDuplicates, "the event %s: %s instead of %s", names[result.Index], s, status)
 		}
 	}
 	return nil
 }
 
 // countKeysOnDisk notes how many keys have left memory.
-func (r *run) countKeysOnDisk(ctx context.Context) error {
-	s, err := r.fleet.status(ctx, r.fleet.nodes[0])
+func (a *auditor) countKeysOnDisk(ctx context.Context) error {
+	s, err := a.fleet.status(ctx, a.fleet.nodes[0])
 	if err != nil {
 		return err
 	}
 	if keys := s.Groups[cluster.ShardBilling].Keys; keys != nil {
-		r.keysOnDisk.Store(keys.OnDisk)
+		a.keysOnDisk.Store(keys.OnDisk)
 	}
 	return nil
 }

@@ -1,7 +1,5 @@
 package torture
 
-import "fmt"
-
 // check names what finds a broken promise.
 type check struct {
 	name string
@@ -36,23 +34,3 @@ type Violation struct {
 
 // String is the check and the text.
 func (v Violation) String() string { return v.Check + ": " + v.Text }
-
-// violate notes a broken promise and ends the run. With AnswersOnly, what a check from inside found
-// is said and goes no further.
-func (r *run) violate(by check, format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v := Violation{by.name, fmt.Sprintf(format, args...)}
-	if by.inside && r.AnswersOnly {
-		r.Say("set aside, as no client sees it: %s", v)
-		return
-	}
-	r.Say("VIOLATION: %s", v)
-	if len(r.violations) < maxViolations {
-		r.violations = append(r.violations, v)
-	}
-	r.fail()
-}
-
-// maxViolations is how many are kept.
-const maxViolations = 10

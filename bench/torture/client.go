@@ -24,56 +24,53 @@ const (
 	checksPath = "/api/v1/client/entitlements/"
 )
 
-// clock is the time since the run began, in nanoseconds.
-func (r *run) clock() int64 { return int64(time.Since(r.begun)) }
-
 // work is one client: it does one operation after the other, at any node, until ctx ends.
-func (r *run) work(ctx context.Context, id int, random *rand.Rand) {
+func (l *load) work(ctx context.Context, id int, random *rand.Rand) {
 	for ctx.Err() == nil {
-		place := random.IntN(len(r.active))
-		c := r.active[place].Load()
+		place := random.IntN(len(l.active))
+		c := l.active[place].Load()
 		if !c.take() {
-			r.replace(ctx, place, c)
+			l.replace(ctx, place, c)
 			continue
 		}
-		r.operate(ctx, id, random, c)
+		l.operate(ctx, id, random, c)
 		if c.give() {
-			r.retired <- c
+			l.retired <- c
 		}
 	}
 }
 
 // operate does one operation.
-func (r *run) operate(ctx context.Context, id int, random *rand.Rand, c *customer) {
-	node := r.place(random)
+func (l *load) operate(ctx context.Context, id int, random *rand.Rand, c *customer) {
+	node := l.fleet.place(random)
 	ctx, cancel := context.WithTimeout(ctx, timeouts[random.IntN(len(timeouts))])
 	defer cancel()
 	k := c.counters[random.IntN(len(c.counters))]
 	switch dice := random.IntN(100); {
 	case dice < 45:
-		if u := r.newUsage(k, 1+random.IntN(3), 1+random.IntN(3)); u != nil {
-			r.send(ctx, id, node, k, u, record)
+		if u := l.newUsage(k, 1+random.IntN(3), 1+random.IntN(3)); u != nil {
+			l.send(ctx, id, node, k, u, record)
 			return
 		}
-		r.look(ctx, id, node, k)
+		l.look(ctx, id, node, k)
 	case dice < 60:
 		if u := k.oldUsage(random); u != nil {
-			r.send(ctx, id, node, k, u, record)
+			l.send(ctx, id, node, k, u, record)
 		}
 	case dice < 64:
 		if u := k.oldUsage(random); u != nil {
-			r.send(ctx, id, node, k, u, takeBack)
+			l.send(ctx, id, node, k, u, takeBack)
 		}
 	case dice < 69:
 		if u := k.oldUsage(random); u != nil {
-			r.send(ctx, id, node, k, u, amend)
+			l.send(ctx, id, node, k, u, amend)
 		}
 	case dice < 90:
-		r.look(ctx, id, node, k)
+		l.look(ctx, id, node, k)
 	case dice < 95:
-		r.lookAtCredits(ctx, id, node, c)
+		l.lookAtCredits(ctx, id, node, c)
 	default:
-		r.lookStale(ctx, node, k)
+		l.lookStale(ctx, node, k)
 	}
 }
 
@@ -84,7 +81,7 @@ const mostOpen = 6
 // newUsage makes a usage event that was never sent; nil when the counter has seen enough of them,
 // or too many are open. An amendment gives it another quantity, which is never two: what becomes of
 // attempts of unknown fate does not depend on their order.
-func (r *run) newUsage(k *counter, units, more int) *usage {
+func (l *load) newUsage(k *counter, units, more int) *usage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	open := 0
@@ -104,7 +101,7 @@ func (r *run) newUsage(k *counter, units, more int) *usage {
 	}
 	u.body = fmt.Appendf(nil, `{"eventIdempotencyKey":%q,"eventName":%q,"customerReferenceId":%q,`+
 		`"usageUnits":%d,"occurredAt":%q%s}`,
-		u.name, k.feature.key, k.customer, units, r.occurredAt, meta)
+		u.name, k.feature.key, k.customer, units, l.occurredAt, meta)
 	k.keys = append(k.keys, u)
 	return u
 }
@@ -154,30 +151,30 @@ func (u *usage) request(k kind) api.Request {
 }
 
 // send makes one attempt.
-func (r *run) send(ctx context.Context, id, node int, k *counter, u *usage, what kind) {
+func (l *load) send(ctx context.Context, id, node int, k *counter, u *usage, what kind) {
 	defer k.sent(u)
 	in := u.input(what)
 	out := output{outcome: unknown, node: nodeID(node)}
-	call := r.clock()
-	answer, err := r.clients[node].Try(ctx, u.request(what))
-	end := r.clock()
+	call := l.clock()
+	answer, err := l.clients[node].Try(ctx, u.request(what))
+	end := l.clock()
 	switch {
 	case err != nil:
 		end = never
 	case answer.Status == 503 && !strings.Contains(string(answer.Body), `"outcome_unknown"`):
-		r.refused.Add(1)
+		l.refused.Add(1)
 		return // certainly nothing happened
 	case answer.Status == 503:
 		end = never
 	default:
 		var ok bool
 		if out.outcome, ok = outcomes[what][answer.Status]; !ok {
-			r.violate(byAnswers, "%s answered %d to the event %s: %s", out.node, answer.Status, u.name,
+			l.violate(byAnswers, "%s answered %d to the event %s: %s", out.node, answer.Status, u.name,
 				answer.Body)
 			return
 		}
 	}
-	r.tally(out.outcome)
+	l.tally(out.outcome)
 	k.add(id, in, call, out, end)
 }
 
@@ -193,23 +190,6 @@ var outcomes = [...]map[int]outcome{
 	amend:    {200: amended, 400: gone, 402: overLimit, 404: absent},
 }
 
-func (r *run) tally(o outcome) {
-	switch o {
-	case counted, atLimit:
-		r.acknowledged.Add(1)
-	case duplicate:
-		r.duplicates.Add(1)
-	case overLimit:
-		r.limited.Add(1)
-	case unknown:
-		r.unknown.Add(1)
-	case voided:
-		r.voided.Add(1)
-	case amended:
-		r.amended.Add(1)
-	}
-}
-
 // decision is the answer to a check.
 type decision struct {
 	IsAllowed bool `json:"isAllowed"`
@@ -219,48 +199,48 @@ type decision struct {
 }
 
 // look makes a linearizable check. One that is refused says nothing.
-func (r *run) look(ctx context.Context, id, node int, k *counter) {
-	call := r.clock()
-	got, ok := r.check(ctx, node, k, nil)
+func (l *load) look(ctx context.Context, id, node int, k *counter) {
+	call := l.clock()
+	got, ok := l.check(ctx, node, k, nil)
 	if !ok {
 		return
 	}
 	used, err := strconv.Atoi(got.Usage.Used.String())
 	if err != nil {
-		r.violate(byAnswers, "a check of %s says used %q", k.customer, got.Usage.Used)
+		l.violate(byAnswers, "a check of %s says used %q", k.customer, got.Usage.Used)
 		return
 	}
 	out := output{outcome: read, used: used, allowed: got.IsAllowed, node: nodeID(node)}
-	r.countRead(out.node)
-	k.add(id, input{kind: look}, call, out, r.clock())
+	l.countRead(out.node)
+	k.add(id, input{kind: look}, call, out, l.clock())
 }
 
-func (r *run) check(ctx context.Context, node int, k *counter, header map[string]string,
+func (l *load) check(ctx context.Context, node int, k *counter, header map[string]string,
 ) (got decision, ok bool) {
-	answer, err := r.clients[node].Try(ctx, api.Request{
+	answer, err := l.clients[node].Try(ctx, api.Request{
 		Method: "GET", Path: checksPath + k.customer + "/" + k.feature.key, Header: header,
 	})
 	if err != nil || answer.Status == 503 {
 		return got, false
 	}
 	if err = answer.Data(&got); err != nil {
-		r.violate(byAnswers, "a check of %s at %s: %v", k.customer, nodeID(node), err)
+		l.violate(byAnswers, "a check of %s at %s: %v", k.customer, nodeID(node), err)
 		return got, false
 	}
 	return got, true
 }
 
 // countRead counts a linearizable read that another node than the leader answered.
-func (r *run) countRead(node string) {
-	r.reads.Add(1)
-	if leader := r.leader.Load(); leader != nil && *leader != "" && *leader != node {
-		r.followerReads.Add(1)
+func (l *load) countRead(node string) {
+	l.reads.Add(1)
+	if leader := l.fleet.leader.Load(); leader != nil && *leader != "" && *leader != node {
+		l.followerReads.Add(1)
 	}
 }
 
 // lookStale makes a stale read: it may be old, but not from the future.
-func (r *run) lookStale(ctx context.Context, node int, k *counter) {
-	got, ok := r.check(ctx, node, k, map[string]string{"X-Read-Consistency": "stale"})
+func (l *load) lookStale(ctx context.Context, node int, k *counter) {
+	got, ok := l.check(ctx, node, k, map[string]string{"X-Read-Consistency": "stale"})
 	if !ok {
 		return
 	}
@@ -269,10 +249,10 @@ func (r *run) lookStale(ctx context.Context, node int, k *counter) {
 		sum += max(u.units, u.to)
 	}
 	if used, err := strconv.Atoi(got.Usage.Used.String()); err == nil && used > sum {
-		r.violate(byStaleReads, "a stale read of %s %s says %d are used, and %d were ever sent",
+		l.violate(byStaleReads, "a stale read of %s %s says %d are used, and %d were ever sent",
 			k.customer, k.feature.key, used, sum)
 	}
-	r.staleReads.Add(1)
+	l.staleReads.Add(1)
 }
 
 // pool is a customer's credit pool as the API shows it.
@@ -282,7 +262,7 @@ type pool struct {
 
 var errPools = errors.New("torture: want one credit pool")
 
-func (r *run) pool(ctx context.Context, client *api.Client, name string) (pool, error) {
+func (l *load) pool(ctx context.Context, client *api.Client, name string) (pool, error) {
 	answer, err := client.Try(ctx, api.Request{
 		Method: "GET", Path: "/api/v1/client/customers/" + name,
 	})
@@ -302,14 +282,14 @@ func (r *run) pool(ctx context.Context, client *api.Client, name string) (pool, 
 }
 
 // lookAtCredits reads a pool, which says how many tokens are used, too.
-func (r *run) lookAtCredits(ctx context.Context, id, node int, c *customer) {
-	call := r.clock()
-	p, err := r.pool(ctx, r.clients[node], c.name)
-	end := r.clock()
+func (l *load) lookAtCredits(ctx context.Context, id, node int, c *customer) {
+	call := l.clock()
+	p, err := l.pool(ctx, l.clients[node], c.name)
+	end := l.clock()
 	var refused *api.Error
 	switch {
 	case errors.As(err, &refused) && refused.Status != 503 || errors.Is(err, errPools):
-		r.violate(byAnswers, "getCustomer %s: %v", c.name, err)
+		l.violate(byAnswers, "getCustomer %s: %v", c.name, err)
 		return
 	case err != nil:
 		return
@@ -320,9 +300,9 @@ func (r *run) lookAtCredits(ctx context.Context, id, node int, c *customer) {
 		allowed: p.Balance > 0,
 	}
 	if !p.conserved() {
-		r.violate(byCredits, "credits of %s do not add up: %+v", c.name, p)
+		l.violate(byCredits, "credits of %s do not add up: %+v", c.name, p)
 	}
-	r.countRead(out.node)
+	l.countRead(out.node)
 	k.add(id, input{kind: look}, call, out, end)
 }
 

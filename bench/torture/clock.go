@@ -35,16 +35,16 @@ type liar struct {
 
 // stepClock sets a node's clock to another time, or right again. It stays like that for the faults
 // to come.
-func (r *run) stepClock(ctx context.Context, random *rand.Rand) error {
-	victim, dice, step := r.victim(random), random.IntN(3), steps[random.IntN(len(steps))]
-	if r.liar.node == nil || !r.liar.until.IsZero() && time.Since(r.liar.until) > clockMemory {
-		r.liar = liar{node: victim}
-	} else if r.liar.until.IsZero() && dice == 0 {
-		return r.setClockRight()
+func (inj *injector) stepClock(ctx context.Context, random *rand.Rand) error {
+	victim, dice, step := inj.victim(random), random.IntN(3), steps[random.IntN(len(steps))]
+	if inj.liar.node == nil || !inj.liar.until.IsZero() && time.Since(inj.liar.until) > clockMemory {
+		inj.liar = liar{node: victim}
+	} else if inj.liar.until.IsZero() && dice == 0 {
+		return inj.setClockRight()
 	}
-	r.liar.until = time.Time{}
-	r.Say("        %s by %s", r.liar.node.id, step)
-	if err := r.liar.node.stepClock(step); err != nil {
+	inj.liar.until = time.Time{}
+	inj.Say("        %s by %s", inj.liar.node.id, step)
+	if err := inj.liar.node.stepClock(step); err != nil {
 		return err
 	}
 	pause(ctx, between(random, 500, 3500))
@@ -52,12 +52,12 @@ func (r *run) stepClock(ctx context.Context, random *rand.Rand) error {
 }
 
 // setClockRight ends a lie.
-func (r *run) setClockRight() error {
-	if r.liar.node == nil || !r.liar.until.IsZero() {
+func (inj *injector) setClockRight() error {
+	if inj.liar.node == nil || !inj.liar.until.IsZero() {
 		return nil
 	}
-	r.liar.until = time.Now()
-	return r.liar.node.stepClock(0)
+	inj.liar.until = time.Now()
+	return inj.liar.node.stepClock(0)
 }
 
 // stepClock sets a node's clock off by that much, of a program that was built for it.
@@ -76,8 +76,8 @@ func (p *process) stepClock(step time.Duration) error {
 
 // watchClock sees that log time is never ahead of what it may be, whoever is asked: what falls due
 // would fall due early.
-func (r *run) watchClock(ctx context.Context, random *rand.Rand) error {
-	nodes, err := r.fleet.admins()
+func (a *auditor) watchClock(ctx context.Context, random *rand.Rand) error {
+	nodes, err := a.fleet.admins()
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (r *run) watchClock(ctx context.Context, random *rand.Rand) error {
 	for pause(ctx, between(random, 100, 300)) {
 		i := random.IntN(len(nodes))
 		if now, ok := logTime(ctx, nodes[i]); ok && time.Until(now) > clockLead {
-			r.violate(byLogTimes, "%s says that log time is %s, which is %s ahead", r.fleet.nodes[i].id,
+			a.violate(byLogTimes, "%s says that log time is %s, which is %s ahead", a.fleet.nodes[i].id,
 				now.Format(time.RFC3339), time.Until(now))
 		}
 	}

@@ -15,36 +15,36 @@ const month = 40 * 24 * time.Hour
 
 // closePeriods moves the clock past the end of every period, loses the leader while all of them are
 // closed, and compares the invoices with the events.
-func (r *run) closePeriods(ctx context.Context) error {
-	admin, err := r.fleet.admin()
+func (a *auditor) closePeriods(ctx context.Context) error {
+	admin, err := a.fleet.admin()
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
 	well, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
-	if err = r.advance(well, admin); err != nil {
+	if err = a.advance(well, admin); err != nil {
 		return fmt.Errorf("torture: advance the clock: %w", err)
 	}
-	if err = r.fleet.awaitReady(well); err != nil {
+	if err = a.fleet.awaitReady(well); err != nil {
 		return err
 	}
-	err = inParallel(r.customers, workers, func(_ int, c *customer) error {
+	err = inParallel(a.customers, workers, func(_ int, c *customer) error {
 		if c == nil {
 			return nil
 		}
-		return r.inspectInvoices(ctx, c)
+		return a.inspectInvoices(ctx, c)
 	})
 	if err != nil {
 		return err
 	}
-	return inParallel(r.fleet.nodes, fleetSize, func(_ int, p *process) error {
-		return r.verify(ctx, p)
+	return inParallel(a.fleet.nodes, fleetSize, func(_ int, p *process) error {
+		return a.verify(ctx, p)
 	})
 }
 
 // advance moves the clock, and kills the leader while what falls due by that happens.
-func (r *run) advance(ctx context.Context, admin *api.Client) error {
+func (a *auditor) advance(ctx context.Context, admin *api.Client) error {
 	target := time.Now().Add(month).UTC()
 	ask := api.Request{
 		Method: "POST", Path: sandbox + "/clock", Once: true,
@@ -56,16 +56,16 @@ func (r *run) advance(ctx context.Context, admin *api.Client) error {
 		asked <- err
 	}()
 	pause(ctx, 30*time.Millisecond)
-	if p := r.leading(); p != nil {
-		if err := r.fleet.kill(p); err != nil {
+	if p := a.fleet.leading(); p != nil {
+		if err := a.fleet.kill(p); err != nil {
 			return err
 		}
-		if err := r.fleet.start(p); err != nil {
+		if err := a.fleet.start(p); err != nil {
 			return err
 		}
 	}
 	if err := <-asked; err != nil {
-		r.Say("advance the clock: %v", err)
+		a.Say("advance the clock: %v", err)
 	}
 	for {
 		var clock struct {
@@ -78,7 +78,7 @@ func (r *run) advance(ctx context.Context, admin *api.Client) error {
 		switch {
 		case clock.Now.Before(target):
 			if _, err := admin.Do(ctx, ask); err != nil {
-				r.Say("advance the clock: %v", err)
+				a.Say("advance the clock: %v", err)
 			}
 		case clock.Settled:
 			return nil
@@ -90,17 +90,17 @@ func (r *run) advance(ctx context.Context, admin *api.Client) error {
 }
 
 // inspectInvoices compares the invoice that closed a customer's first period with its events.
-func (r *run) inspectInvoices(ctx context.Context, c *customer) error {
+func (a *auditor) inspectInvoices(ctx context.Context, c *customer) error {
 	var invoices []api.Invoice
 	path := "/api/v1/client/billing/invoices/" + c.name
-	if _, err := r.any.Call(ctx, "GET", path, nil, &invoices); err != nil {
+	if _, err := a.any.Call(ctx, "GET", path, nil, &invoices); err != nil {
 		return fmt.Errorf("torture: invoices of %s: %w", c.name, err)
 	}
 	regular, billed := 0, 0
 	for _, invoice := range invoices {
-		r.mu.Lock()
-		r.invoices = append(r.invoices, invoice.ID)
-		r.mu.Unlock()
+		a.mu.Lock()
+		a.invoices = append(a.invoices, invoice.ID)
+		a.mu.Unlock()
 		if invoice.Type != "REGULAR" {
 			continue
 		}
@@ -121,15 +121,15 @@ func (r *run) inspectInvoices(ctx context.Context, c *customer) error {
 		used += u.left()
 	}
 	if regular != 1 || billed != used {
-		r.violate(byInvoices, "%s has %d regular invoices for %d calls, and made %d", c.name, regular,
+		a.violate(byInvoices, "%s has %d regular invoices for %d calls, and made %d", c.name, regular,
 			billed, used)
 	}
 	return nil
 }
 
 // verify lets a node recompute every invoice from its journal.
-func (r *run) verify(ctx context.Context, p *process) error {
-	node, err := api.New([]string{p.settings.Ops}, r.fleet.adminKey, 1)
+func (a *auditor) verify(ctx context.Context, p *process) error {
+	node, err := api.New([]string{p.settings.Ops}, a.fleet.adminKey, 1)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (r *run) verify(ctx context.Context, p *process) error {
 			return fmt.Errorf("torture: verify invoices: %w", err)
 		}
 		if len(page.Differences) > 0 {
-			r.violate(byProofs, "%s finds that %d invoices differ from its journal, the first one %s", p.id,
+			a.violate(byProofs, "%s finds that %d invoices differ from its journal, the first one %s", p.id,
 				len(page.Differences), page.Differences[0])
 		}
 		if page.NextCursor == "" {

@@ -27,13 +27,15 @@ type booking struct {
 // ledger is a pool that an operator grants to and deducts from, while the cluster is tortured, and
 // whose transactions it reverses: each booking must be there once, whatever became of its answers.
 type ledger struct {
+	*report
+	fleet    *fleet
 	pool     string // path
 	bookings []*booking
 }
 
-// openLedger makes the pool, of the customer that no client works on.
-func (r *run) openLedger(ctx context.Context) error {
-	admin, err := r.fleet.admin()
+// open makes the pool, of the customer that no client works on.
+func (l *ledger) open(ctx context.Context) error {
+	admin, err := l.fleet.admin()
 	if err != nil {
 		return err
 	}
@@ -46,24 +48,24 @@ func (r *run) openLedger(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("torture: create a pool: %w", err)
 	}
-	r.ledger.pool = sandbox + "/pools/" + made.ID
+	l.pool = sandbox + "/pools/" + made.ID
 	return nil
 }
 
-// keepLedger books one thing after the other, at any node, until ctx ends.
-func (r *run) keepLedger(ctx context.Context, random *rand.Rand) error {
-	nodes, err := r.fleet.admins()
+// keep books one thing after the other, at any node, until ctx ends.
+func (l *ledger) keep(ctx context.Context, random *rand.Rand) error {
+	nodes, err := l.fleet.admins()
 	if err != nil {
 		return err
 	}
 	defer closeAll(nodes)
 	for ctx.Err() == nil {
-		b := r.ledger.next(random)
+		b := l.next(random)
 		try, cancel := context.WithTimeout(ctx, timeouts[random.IntN(len(timeouts))])
 		answer, err := nodes[random.IntN(len(nodes))].Try(try, b.request())
 		cancel()
 		if err == nil {
-			r.booked(b, answer)
+			l.booked(b, answer)
 		}
 	}
 	return nil
@@ -120,7 +122,7 @@ func (b *booking) request() api.Request {
 }
 
 // booked notes an answer: the same booking is the same transaction, whoever answers, how often.
-func (r *run) booked(b *booking, answer api.Answer) {
+func (l *ledger) booked(b *booking, answer api.Answer) {
 	var made struct {
 		ID     string      `json:"id"`
 		Amount json.Number `json:"amount"`
@@ -130,12 +132,12 @@ func (r *run) booked(b *booking, answer api.Answer) {
 	case answer.Status == 400 && b.id == "":
 		b.refused = true // too many grants, or a grant of which nothing is left
 	case answer.Status != 201:
-		r.violate(byCredits, "%s %s: %d %s", b.word, b.key, answer.Status, answer.Body)
+		l.violate(byCredits, "%s %s: %d %s", b.word, b.key, answer.Status, answer.Body)
 	default:
 		err := answer.Data(&made)
 		amount, wrong := made.Amount.Int64()
 		if err = errors.Join(err, wrong); err != nil || b.id != "" && b.id != made.ID {
-			r.violate(byCredits, "%s %s is the transaction %q now, and was %q: %v", b.word, b.key, made.ID,
+			l.violate(byCredits, "%s %s is the transaction %q now, and was %q: %v", b.word, b.key, made.ID,
 				b.id, err)
 			return
 		}
@@ -143,14 +145,14 @@ func (r *run) booked(b *booking, answer api.Answer) {
 	}
 }
 
-// settleLedger sends every booking that is not known to be there until its fate is known.
-func (r *run) settleLedger(ctx context.Context) error {
-	admin, err := r.fleet.admin()
+// settle sends every booking that is not known to be there until its fate is known.
+func (l *ledger) settle(ctx context.Context) error {
+	admin, err := l.fleet.admin()
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
-	for _, b := range r.ledger.bookings {
+	for _, b := range l.bookings {
 		if b.id != "" {
 			continue
 		}
@@ -158,21 +160,21 @@ func (r *run) settleLedger(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("torture: %s %s: %w", b.word, b.key, err)
 		}
-		r.booked(b, answer)
+		l.booked(b, answer)
 	}
 	return nil
 }
 
-// inspectLedger compares the pool's totals and its transactions, at one node, with the bookings.
-func (r *run) inspectLedger(ctx context.Context, p *process) error {
-	node, err := api.New([]string{p.settings.Ops}, r.fleet.adminKey, 1)
+// inspect compares the pool's totals and its transactions, at one node, with the bookings.
+func (l *ledger) inspect(ctx context.Context, p *process) error {
+	node, err := api.New([]string{p.settings.Ops}, l.fleet.adminKey, 1)
 	if err != nil {
 		return err
 	}
 	defer node.Close()
 	want := map[string]bool{}
 	var sum pool
-	for _, b := range r.ledger.bookings {
+	for _, b := range l.bookings {
 		if b.id == "" {
 			continue
 		}
@@ -190,18 +192,18 @@ func (r *run) inspectLedger(ctx context.Context, p *process) error {
 	}
 	sum.Balance = sum.TotalGranted - sum.TotalConsumed - sum.TotalReversed
 	var got pool
-	if _, err = node.Call(ctx, "GET", r.ledger.pool, nil, &got); err != nil {
+	if _, err = node.Call(ctx, "GET", l.pool, nil, &got); err != nil {
 		return fmt.Errorf("torture: the operator's pool: %w", err)
 	}
 	if got != sum {
-		r.violate(byCredits, "%s says of the operator's pool %+v, its bookings make it %+v", p.id, got,
+		l.violate(byCredits, "%s says of the operator's pool %+v, its bookings make it %+v", p.id, got,
 			sum)
 	}
-	return r.inspectBookings(ctx, node, p.id, want)
+	return l.inspectBookings(ctx, node, p.id, want)
 }
 
 // inspectBookings lists all transactions of the pool, page by page.
-func (r *run) inspectBookings(
+func (l *ledger) inspectBookings(
 	ctx context.Context, node *api.Client, id string, want map[string]bool,
 ) error {
 	query := url.Values{"limit": {"100"}}
@@ -212,20 +214,20 @@ func (r *run) inspectBookings(
 			} `json:"transactions"`
 			Next string `json:"nextCursor"`
 		}
-		path := r.ledger.pool + "/transactions?" + query.Encode()
+		path := l.pool + "/transactions?" + query.Encode()
 		if _, err := node.Call(ctx, "GET", path, nil, &page); err != nil {
 			return fmt.Errorf("torture: the operator's transactions: %w", err)
 		}
 		for _, x := range page.Transactions {
 			listed++
 			if !want[x.ID] {
-				r.violate(byCredits, "%s lists the transaction %s, which nobody booked, or twice", id, x.ID)
+				l.violate(byCredits, "%s lists the transaction %s, which nobody booked, or twice", id, x.ID)
 			}
 			want[x.ID] = false
 		}
 		if page.Next == "" {
 			if listed != len(want) {
-				r.violate(byCredits, "%s lists %d of %d transactions", id, listed, len(want))
+				l.violate(byCredits, "%s lists %d of %d transactions", id, listed, len(want))
 			}
 			return nil
 		}

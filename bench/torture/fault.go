@@ -16,44 +16,48 @@ import (
 // cluster is mended afterwards whatever it left behind.
 type fault struct {
 	name    string
-	inflict func(r *run, ctx context.Context, random *rand.Rand) error
+	inflict func(i *injector, ctx context.Context, random *rand.Rand) error
 }
 
 // faults are all kinds, in the order in which a run of no random turns makes them.
 var faults = []fault{
-	{"kill", (*run).killOne},
-	{"pause", (*run).pauseOne},
-	{"partition", (*run).partition},
-	{"one-way", (*run).oneWay},
-	{"flap", (*run).flap},
-	{"break", (*run).breakConnections},
-	{"snapshot", (*run).needSnapshot},
-	{"restart all", (*run).restartAll},
-	{"stop", (*run).stopOne},
-	{"transfer", (*run).transfer},
-	{"replace", (*run).replaceOne},
-	{"clock", (*run).stepClock},
-	{"grow", (*run).grow},
+	{"kill", (*injector).killOne},
+	{"pause", (*injector).pauseOne},
+	{"partition", (*injector).partition},
+	{"one-way", (*injector).oneWay},
+	{"flap", (*injector).flap},
+	{"break", (*injector).breakConnections},
+	{"snapshot", (*injector).needSnapshot},
+	{"restart all", (*injector).restartAll},
+	{"stop", (*injector).stopOne},
+	{"transfer", (*injector).transfer},
+	{"replace", (*injector).replaceOne},
+	{"clock", (*injector).stepClock},
+	{"grow", (*injector).grow},
+}
+
+// injector makes the faults.
+type injector struct {
+	*load
+	liar liar
 }
 
 // makeFaults troubles the cluster until ctx ends: every kind once in random order, then again. The
 // order, the victims' roles and the times come from the seed.
-func (r *run) makeFaults(ctx context.Context) error {
-	random := rand.New(rand.NewPCG(r.Seed, 0))
+func (inj *injector) makeFaults(ctx context.Context) error {
+	random := rand.New(rand.NewPCG(inj.Seed, 0))
 	kinds := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
-		return len(r.Kinds) > 0 && !slices.Contains(r.Kinds, f.name)
+		return len(inj.Kinds) > 0 && !slices.Contains(inj.Kinds, f.name)
 	})
 	for pause(ctx, between(random, 300, 800)) {
 		for _, i := range random.Perm(len(kinds)) {
 			f := kinds[i]
-			r.phase(f.name)
-			if err := f.inflict(r, ctx, random); err != nil && ctx.Err() == nil {
+			inj.phase(f.name)
+			if err := f.inflict(inj, ctx, random); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("torture: %s: %w", f.name, err)
 			}
-			r.mu.Lock()
-			r.faults[f.name]++
-			r.mu.Unlock()
-			if err := r.fleet.heal(); err != nil {
+			inj.made(f.name)
+			if err := inj.fleet.heal(); err != nil {
 				return err
 			}
 			if !pause(ctx, between(random, 200, 1800)) {
@@ -64,26 +68,23 @@ func (r *run) makeFaults(ctx context.Context) error {
 	return nil
 }
 
-// phase tells what begins now.
-func (r *run) phase(name string) { r.Say("%6.1fs %s", time.Since(r.begun).Seconds(), name) }
-
 // between is a random time of that many milliseconds.
 func between(random *rand.Rand, least, most int) time.Duration {
 	return time.Duration(least+random.IntN(most-least)) * time.Millisecond
 }
 
 // victim is the leader two times out of three, otherwise any node.
-func (r *run) victim(random *rand.Rand) *process {
-	any := r.fleet.nodes[random.IntN(fleetSize)]
-	if leader := r.leading(); leader != nil && random.IntN(3) > 0 {
+func (inj *injector) victim(random *rand.Rand) *process {
+	any := inj.fleet.nodes[random.IntN(fleetSize)]
+	if leader := inj.fleet.leading(); leader != nil && random.IntN(3) > 0 {
 		return leader
 	}
 	return any
 }
 
-func (r *run) others(p *process) []*process {
+func (inj *injector) others(p *process) []*process {
 	var rest []*process
-	for _, q := range r.fleet.nodes {
+	for _, q := range inj.fleet.nodes {
 		if q != p {
 			rest = append(rest, q)
 		}
@@ -92,42 +93,42 @@ func (r *run) others(p *process) []*process {
 }
 
 // killOne kills a node, now and then a second one before the first is back.
-func (r *run) killOne(ctx context.Context, random *rand.Rand) error {
-	p := r.victim(random)
-	if err := r.fleet.kill(p); err != nil {
+func (inj *injector) killOne(ctx context.Context, random *rand.Rand) error {
+	p := inj.victim(random)
+	if err := inj.fleet.kill(p); err != nil {
 		return err
 	}
 	pause(ctx, between(random, 100, 2000))
 	if random.IntN(3) == 0 {
-		if err := r.fleet.kill(r.others(p)[random.IntN(2)]); err != nil {
+		if err := inj.fleet.kill(inj.others(p)[random.IntN(2)]); err != nil {
 			return err
 		}
 		pause(ctx, between(random, 100, 1000))
 	}
-	return r.fleet.start(p)
+	return inj.fleet.start(p)
 }
 
 // pauseOne stops a process past the election timeout, and lets it go on as if nothing had been.
-func (r *run) pauseOne(ctx context.Context, random *rand.Rand) error {
-	p := r.victim(random)
-	if err := r.fleet.pause(p); err != nil {
+func (inj *injector) pauseOne(ctx context.Context, random *rand.Rand) error {
+	p := inj.victim(random)
+	if err := inj.fleet.pause(p); err != nil {
 		return err
 	}
 	pause(ctx, between(random, 700, 3500))
-	waiting := r.readAll(ctx, p)
+	waiting := inj.readAll(ctx, p)
 	pause(ctx, between(random, 20, 100))
-	err := r.fleet.resume(p)
+	err := inj.fleet.resume(p)
 	waiting.Wait()
 	return err
 }
 
 // readAll sends a linearizable read of every counter that has work to a node that does not answer.
 // They are what it answers first when it goes on: by then another may have led for seconds.
-func (r *run) readAll(ctx context.Context, p *process) *sync.WaitGroup {
+func (inj *injector) readAll(ctx context.Context, p *process) *sync.WaitGroup {
 	var group sync.WaitGroup
-	node := slices.Index(r.fleet.nodes, p)
-	for i := range r.active {
-		c := r.active[i].Load()
+	node := slices.Index(inj.fleet.nodes, p)
+	for i := range inj.active {
+		c := inj.active[i].Load()
 		for _, k := range c.counters {
 			if !c.take() {
 				break
@@ -135,9 +136,9 @@ func (r *run) readAll(ctx context.Context, p *process) *sync.WaitGroup {
 			group.Go(func() {
 				ctx, cancel := context.WithTimeout(ctx, timeouts[2])
 				defer cancel()
-				r.look(ctx, judgeClient, node, k)
+				inj.look(ctx, judgeClient, node, k)
 				if c.give() {
-					r.retired <- c
+					inj.retired <- c
 				}
 			})
 		}
@@ -146,26 +147,26 @@ func (r *run) readAll(ctx context.Context, p *process) *sync.WaitGroup {
 }
 
 // partition cuts all links of a node, with or without telling it.
-func (r *run) partition(ctx context.Context, random *rand.Rand) error {
-	p := r.victim(random)
+func (inj *injector) partition(ctx context.Context, random *rand.Rand) error {
+	p := inj.victim(random)
 	if random.IntN(2) == 0 {
-		r.fleet.links.Isolate(p.id)
+		inj.fleet.links.Isolate(p.id)
 	} else {
-		r.fleet.links.Unplug(p.id)
+		inj.fleet.links.Unplug(p.id)
 	}
 	pause(ctx, between(random, 500, 3500))
 	return nil
 }
 
 // oneWay makes a node deaf or dumb, towards all or towards one.
-func (r *run) oneWay(ctx context.Context, random *rand.Rand) error {
-	p := r.victim(random)
-	deaf, rest := random.IntN(2) == 0, r.others(p)
+func (inj *injector) oneWay(ctx context.Context, random *rand.Rand) error {
+	p := inj.victim(random)
+	deaf, rest := random.IntN(2) == 0, inj.others(p)
 	for _, q := range rest[:1+random.IntN(len(rest))] {
 		if deaf {
-			r.fleet.links.Hold(q.id, p.id)
+			inj.fleet.links.Hold(q.id, p.id)
 		} else {
-			r.fleet.links.Hold(p.id, q.id)
+			inj.fleet.links.Hold(p.id, q.id)
 		}
 	}
 	pause(ctx, between(random, 500, 3000))
@@ -173,12 +174,12 @@ func (r *run) oneWay(ctx context.Context, random *rand.Rand) error {
 }
 
 // flap cuts and mends the links of a node many times in a row.
-func (r *run) flap(ctx context.Context, random *rand.Rand) error {
-	p := r.victim(random)
+func (inj *injector) flap(ctx context.Context, random *rand.Rand) error {
+	p := inj.victim(random)
 	for range 4 + random.IntN(6) {
-		r.fleet.links.Isolate(p.id)
+		inj.fleet.links.Isolate(p.id)
 		pause(ctx, between(random, 50, 700))
-		r.fleet.links.Mend()
+		inj.fleet.links.Mend()
 		if !pause(ctx, between(random, 20, 300)) {
 			break
 		}
@@ -187,12 +188,12 @@ func (r *run) flap(ctx context.Context, random *rand.Rand) error {
 }
 
 // breakConnections ends connections with what is under way in them.
-func (r *run) breakConnections(ctx context.Context, random *rand.Rand) error {
+func (inj *injector) breakConnections(ctx context.Context, random *rand.Rand) error {
 	for range 3 + random.IntN(6) {
-		p := r.victim(random)
-		for _, q := range r.others(p) {
-			r.fleet.links.Break(p.id, q.id)
-			r.fleet.links.Break(q.id, p.id)
+		p := inj.victim(random)
+		for _, q := range inj.others(p) {
+			inj.fleet.links.Break(p.id, q.id)
+			inj.fleet.links.Break(q.id, p.id)
 		}
 		if !pause(ctx, between(random, 20, 300)) {
 			break
@@ -202,14 +203,14 @@ func (r *run) breakConnections(ctx context.Context, random *rand.Rand) error {
 }
 
 // restartAll kills every node, and starts them in any order.
-func (r *run) restartAll(ctx context.Context, random *rand.Rand) error {
+func (inj *injector) restartAll(ctx context.Context, random *rand.Rand) error {
 	for _, i := range random.Perm(fleetSize) {
-		if err := r.fleet.kill(r.fleet.nodes[i]); err != nil {
+		if err := inj.fleet.kill(inj.fleet.nodes[i]); err != nil {
 			return err
 		}
 	}
 	for _, i := range random.Perm(fleetSize) {
-		if err := r.fleet.start(r.fleet.nodes[i]); err != nil {
+		if err := inj.fleet.start(inj.fleet.nodes[i]); err != nil {
 			return err
 		}
 		pause(ctx, between(random, 1, 400))
@@ -221,38 +222,38 @@ func (r *run) restartAll(ctx context.Context, random *rand.Rand) error {
 const floodTime = 15 * time.Second
 
 // needSnapshot keeps a follower away until the others have no log for it any more.
-func (r *run) needSnapshot(ctx context.Context, random *rand.Rand) error {
+func (inj *injector) needSnapshot(ctx context.Context, random *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(ctx, floodTime)
 	defer cancel()
-	p := r.fleet.nodes[random.IntN(fleetSize)]
-	if p == r.leading() {
-		p = r.others(p)[random.IntN(fleetSize-1)]
+	p := inj.fleet.nodes[random.IntN(fleetSize)]
+	if p == inj.fleet.leading() {
+		p = inj.others(p)[random.IntN(fleetSize-1)]
 	}
-	s, err := r.fleet.status(ctx, p)
+	s, err := inj.fleet.status(ctx, p)
 	if err != nil {
 		return nil // it is not well yet: another time
 	}
 	last := s.Groups[cluster.ShardBilling].LastIndex
-	if err = r.fleet.kill(p); err != nil {
+	if err = inj.fleet.kill(p); err != nil {
 		return err
 	}
-	for ctx.Err() == nil && !r.forgotten(ctx, p, last) {
-		r.flood(ctx)
+	for ctx.Err() == nil && !inj.forgotten(ctx, p, last) {
+		inj.flood(ctx)
 	}
 	if random.IntN(2) == 0 && ctx.Err() == nil { // into the middle of the installation
-		if err = r.fleet.start(p); err != nil {
+		if err = inj.fleet.start(p); err != nil {
 			return err
 		}
 		pause(ctx, between(random, 50, 600))
-		return r.fleet.kill(p)
+		return inj.fleet.kill(p)
 	}
 	return nil
 }
 
 // forgotten reports whether every node but one has no log up to an index any more.
-func (r *run) forgotten(ctx context.Context, away *process, index uint64) bool {
-	for _, p := range r.others(away) {
-		s, err := r.fleet.status(ctx, p)
+func (inj *injector) forgotten(ctx context.Context, away *process, index uint64) bool {
+	for _, p := range inj.others(away) {
+		s, err := inj.fleet.status(ctx, p)
 		if err != nil || s.Groups[cluster.ShardBilling].FirstIndex <= index+1 {
 			return false
 		}
@@ -268,18 +269,18 @@ const (
 )
 
 // flood fills the log with usage events of a customer that nobody looks at.
-func (r *run) flood(ctx context.Context) {
+func (inj *injector) flood(ctx context.Context) {
 	var group sync.WaitGroup
 	for range floodClients {
 		group.Go(func() {
 			for range floodEvents {
-				body := r.paddedEvent()
-				answer, err := r.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath, Body: body})
+				body := inj.paddedEvent()
+				answer, err := inj.any.Do(ctx, api.Request{Method: "POST", Path: eventsPath, Body: body})
 				if err != nil {
 					return
 				}
 				if answer.Status != 201 && answer.Status != 409 { // an attempt before the last took effect
-					r.violate(byAnswers, "a padded event: %d: %s", answer.Status, answer.Body)
+					inj.violate(byAnswers, "a padded event: %d: %s", answer.Status, answer.Body)
 				}
 			}
 		})

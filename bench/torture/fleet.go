@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,8 +34,12 @@ type fleet struct {
 	guest        *process // a fourth node, which is a member for some seconds now and then
 	links        network
 	inbox        *inbox
-	// ended is told about a process that ended by itself.
-	ended func(id, how string)
+	report       *report
+
+	leader atomic.Pointer[string] // the node that was last seen to lead
+	grown  atomic.Bool            // the guest is a member
+	mu     sync.Mutex
+	terms  map[uint64]bool // in which somebody led
 }
 
 // process is one node: its settings, and the process that runs it now, if one does.
@@ -53,10 +58,11 @@ type process struct {
 }
 
 // newFleet writes configurations and certificates of a new cluster; nothing runs yet.
-func newFleet(r *run) (f *fleet, err error) {
+func newFleet(r *report) (f *fleet, err error) {
 	o := r.Options
 	f = &fleet{
-		dir: o.Dir, program: o.Program, ended: r.ended, adminKey: "the admin key of a tortured cluster",
+		dir: o.Dir, program: o.Program, report: r, terms: make(map[uint64]bool),
+		adminKey: "the admin key of a tortured cluster",
 	}
 	open := openProxies
 	if o.Namespaces {
@@ -198,6 +204,19 @@ func (f *fleet) watch(p *process, command *exec.Cmd, done chan struct{}) {
 	f.ended(p.id, how)
 }
 
+// logTail is how much of the log of a node that ended is told.
+const logTail = 1500
+
+// ended is told about a node that ended by itself.
+func (f *fleet) ended(id, how string) {
+	text, err := os.ReadFile(f.node(id).log)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	f.report.violate(byProcesses, "%s ended by itself: %s\n%s", id, how,
+		text[max(0, len(text)-logTail):])
+}
+
 // kill ends a node at once, and returns when it has ended.
 func (f *fleet) kill(p *process) error { return f.end(p, syscall.SIGKILL) }
 
@@ -282,6 +301,34 @@ func (f *fleet) status(ctx context.Context, p *process) (cluster.Status, error) 
 		return s, err
 	}
 	return s, answer.Data(&s)
+}
+
+// followEvery is how often a node is asked whether it leads.
+const followEvery = 100 * time.Millisecond
+
+// follow watches who leads.
+func (f *fleet) follow(ctx context.Context, p *process) {
+	for pause(ctx, followEvery) {
+		s, err := f.status(ctx, p)
+		if err != nil || len(s.Groups) == 0 {
+			continue
+		}
+		g := s.Groups[cluster.ShardBilling]
+		if g.Role != "leader" || !g.Lease {
+			continue
+		}
+		f.mu.Lock()
+		f.terms[g.Term] = true
+		f.mu.Unlock()
+		f.leader.Store(&s.NodeID)
+	}
+}
+
+// leaderChanges is how often another term had a leader.
+func (f *fleet) leaderChanges() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(0, len(f.terms)-1)
 }
 
 // awaitReady waits until every node serves.

@@ -169,42 +169,42 @@ func (b *inbox) has(event, of string) bool {
 }
 
 // inspectInbox compares what has come with what there was to tell.
-func (r *run) inspectInbox(ctx context.Context) error {
-	e, err := r.emptyOutbox(ctx)
+func (a *auditor) inspectInbox(ctx context.Context) error {
+	e, err := a.emptyOutbox(ctx)
 	if err != nil {
 		return err
 	}
-	b := r.fleet.inbox
+	b := a.fleet.inbox
 	b.mu.Lock()
 	came, repeated := len(b.bodies), b.repeated
 	b.mu.Unlock()
-	r.Say("%d webhooks have come, and %d times one of them again", came, repeated)
+	a.Say("%d webhooks have come, and %d times one of them again", came, repeated)
 	if e.Failed > 0 || e.Skipped > 0 || e.Delivered != came {
-		r.violate(byWebhooks, "%d webhooks have come, %d were delivered, %d failed, %d were skipped",
+		a.violate(byWebhooks, "%d webhooks have come, %d were delivered, %d failed, %d were skipped",
 			came, e.Delivered, e.Failed, e.Skipped)
 	}
-	for _, id := range r.invoices {
+	for _, id := range a.invoices {
 		if !b.has(invoiceCreated, id) {
-			r.violate(byWebhooks, "no webhook says that there is the invoice %s", id)
+			a.violate(byWebhooks, "no webhook says that there is the invoice %s", id)
 		}
 	}
-	for _, c := range r.customers {
+	for _, c := range a.customers {
 		if c != nil {
-			r.inspectMessages(c)
+			a.inspectMessages(c)
 		}
 	}
 	return nil
 }
 
 // inspectMessages compares a customer's messages with what happened.
-func (r *run) inspectMessages(c *customer) {
-	b := r.fleet.inbox
+func (a *auditor) inspectMessages(c *customer) {
+	b := a.fleet.inbox
 	if !b.has(subscriptionCreated, c.name) {
-		r.violate(byWebhooks, "no webhook says that %s has a subscription", c.name)
+		a.violate(byWebhooks, "no webhook says that %s has a subscription", c.name)
 	}
 	for _, k := range c.counters {
 		if k.reached && !b.has(limitReached, c.name+" "+k.feature.key) {
-			r.violate(byWebhooks, "no webhook says that %s has reached the limit of %s", c.name,
+			a.violate(byWebhooks, "no webhook says that %s has reached the limit of %s", c.name,
 				k.feature.key)
 		}
 	}
@@ -215,11 +215,11 @@ type delivered struct{ Pending, Delivered, Failed, Skipped int }
 
 // emptyOutbox waits until no message waits. What has failed twice, while its node was cut off, say,
 // would wait for five minutes: an endpoint that is enabled gets at once what waits for it.
-func (r *run) emptyOutbox(ctx context.Context) (e delivered, err error) {
-	b := r.fleet.inbox
+func (a *auditor) emptyOutbox(ctx context.Context) (e delivered, err error) {
+	b := a.fleet.inbox
 	ctx, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
-	admin, err := r.fleet.admin()
+	admin, err := a.fleet.admin()
 	if err != nil {
 		return e, err
 	}

@@ -16,65 +16,73 @@ import (
 )
 
 // paddedEvent is the next event of a flood.
-func (r *run) paddedEvent() []byte {
-	n := r.padded.Add(1)
+func (l *load) paddedEvent() []byte {
+	n := l.padded.Add(1)
 	return fmt.Appendf(nil, `{"eventIdempotencyKey":"padding-%d","eventName":"calls",`+
-		`"customerReferenceId":%q,"occurredAt":%q%s}`, n, paddedCustomer, r.occurredAt, longMeta())
+		`"customerReferenceId":%q,"occurredAt":%q%s}`, n, paddedCustomer, l.occurredAt, longMeta())
+}
+
+// auditor compares what the nodes hold in the end with what the clients saw.
+type auditor struct {
+	*load
+	ledger   *ledger
+	mu       sync.Mutex
+	invoices []string // that there are in the end
 }
 
 // lookBack sees what is left when all is mended: once as it is, and once more after every process
 // was killed and started from its disk.
-func (r *run) lookBack(ctx context.Context) error {
-	r.phase("mended: looking back")
-	r.fleet.inbox.answers.Store(true)
-	if err := r.settleLedger(ctx); err != nil {
+func (a *auditor) lookBack(ctx context.Context) error {
+	a.phase("mended: looking back")
+	a.fleet.inbox.answers.Store(true)
+	if err := a.ledger.settle(ctx); err != nil {
 		return err
 	}
 	for _, again := range []bool{false, true} {
 		if again {
-			r.phase("starting all from their disks")
-			for _, p := range r.fleet.nodes {
-				if err := r.fleet.kill(p); err != nil {
+			a.phase("starting all from their disks")
+			for _, p := range a.fleet.nodes {
+				if err := a.fleet.kill(p); err != nil {
 					return err
 				}
 			}
-			if err := r.fleet.heal(); err != nil {
+			if err := a.fleet.heal(); err != nil {
 				return err
 			}
 		}
 		well, cancel := context.WithTimeout(ctx, recovery)
-		err := r.fleet.awaitReady(well)
+		err := a.fleet.awaitReady(well)
 		if err == nil {
-			err = r.compareStates(well)
+			err = a.compareStates(well)
 		}
 		cancel()
 		if err != nil {
 			return err
 		}
-		err = inParallel(r.fleet.nodes, fleetSize, func(i int, p *process) error {
-			return errors.Join(r.inspect(ctx, p.id, r.clients[i]), r.inspectLedger(ctx, p))
+		err = inParallel(a.fleet.nodes, fleetSize, func(i int, p *process) error {
+			return errors.Join(a.inspect(ctx, p.id, a.clients[i]), a.ledger.inspect(ctx, p))
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if err := r.countKeysOnDisk(ctx); err != nil {
+	if err := a.countKeysOnDisk(ctx); err != nil {
 		return err
 	}
-	r.phase("sending everything again")
-	if err := r.sendAllAgain(ctx); err != nil {
+	a.phase("sending everything again")
+	if err := a.sendAllAgain(ctx); err != nil {
 		return err
 	}
-	r.phase("closing all periods")
-	if err := r.closePeriods(ctx); err != nil {
+	a.phase("closing all periods")
+	if err := a.closePeriods(ctx); err != nil {
 		return err
 	}
-	if err := r.inspectInbox(ctx); err != nil {
+	if err := a.inspectInbox(ctx); err != nil {
 		return err
 	}
 	well, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
-	return r.compareStates(well)
+	return a.compareStates(well)
 }
 
 // inParallel does something with each of a list, some at a time.
@@ -94,11 +102,11 @@ func inParallel[T any](list []T, atATime int, do func(i int, x T) error) error {
 }
 
 // compareStates waits until all nodes have applied the same entries, and compares their states.
-func (r *run) compareStates(ctx context.Context) error {
+func (a *auditor) compareStates(ctx context.Context) error {
 	for {
 		index, hash, same := uint64(0), "", true
-		for i, p := range r.fleet.nodes {
-			s, err := r.fleet.status(ctx, p)
+		for i, p := range a.fleet.nodes {
+			s, err := a.fleet.status(ctx, p)
 			if err != nil || len(s.Groups) == 0 {
 				same = false
 				break
@@ -109,8 +117,8 @@ func (r *run) compareStates(ctx context.Context) error {
 			}
 			same = same && index == g.StateIndex
 			if same && hash != g.StateHash {
-				r.violate(byStates, "%s and %s differ after entry %d: state %s and %s",
-					r.fleet.nodes[0].id, p.id, index, hash, g.StateHash)
+				a.violate(byStates, "%s and %s differ after entry %d: state %s and %s",
+					a.fleet.nodes[0].id, p.id, index, hash, g.StateHash)
 				return nil
 			}
 		}
@@ -124,12 +132,12 @@ func (r *run) compareStates(ctx context.Context) error {
 }
 
 // inspect compares, at one node, every counter, pool and list of events with what is known.
-func (r *run) inspect(ctx context.Context, node string, client *api.Client) error {
-	for _, c := range r.customers {
+func (a *auditor) inspect(ctx context.Context, node string, client *api.Client) error {
+	for _, c := range a.customers {
 		if c == nil {
 			continue
 		}
-		sums, err := r.inspectEvents(ctx, node, client, c)
+		sums, err := a.inspectEvents(ctx, node, client, c)
 		if err != nil {
 			return err
 		}
@@ -142,19 +150,19 @@ func (r *run) inspect(ctx context.Context, node string, client *api.Client) erro
 			used := got.Usage.Used.String()
 			switch {
 			case used != strconv.Itoa(sums[i]):
-				r.violate(byCounters, "%s says %s of %s are used by %s, and its events add up to %d",
+				a.violate(byCounters, "%s says %s of %s are used by %s, and its events add up to %d",
 					node, used, k.feature.key, c.name, sums[i])
 			case k.limit > 0 && sums[i] > k.limit:
-				r.violate(byCounters, "%s: %d of %s are used by %s, past the limit of %d",
+				a.violate(byCounters, "%s: %d of %s are used by %s, past the limit of %d",
 					node, sums[i], k.feature.key, c.name, k.limit)
 			}
 		}
-		p, err := r.pool(ctx, client, c.name)
+		p, err := a.pool(ctx, client, c.name)
 		if err != nil {
 			return err
 		}
 		if !p.conserved() || p.TotalConsumed != tokenWeight*sums[tokens] {
-			r.violate(byCredits, "%s: credits of %s: %+v, and %d tokens are used", node, c.name, p,
+			a.violate(byCredits, "%s: credits of %s: %+v, and %d tokens are used", node, c.name, p,
 				sums[tokens])
 		}
 	}
@@ -163,7 +171,7 @@ func (r *run) inspect(ctx context.Context, node string, client *api.Client) erro
 
 // inspectEvents lists a customer's usage events: what was acknowledged is there, once, and nothing
 // that was not sent. It returns the units of each counter.
-func (r *run) inspectEvents(ctx context.Context, node string, client *api.Client, c *customer,
+func (a *auditor) inspectEvents(ctx context.Context, node string, client *api.Client, c *customer,
 ) (sums [len(features)]int, err error) {
 	listed, err := listEvents(ctx, client, c.name)
 	if err != nil {
@@ -178,19 +186,19 @@ func (r *run) inspectEvents(ctx context.Context, node string, client *api.Client
 			}
 			switch {
 			case n == 1 && gone != u.voided:
-				r.violate(byListings, "%s lists the event %s as taken back: %t, and it should be %t", node,
+				a.violate(byListings, "%s lists the event %s as taken back: %t, and it should be %t", node,
 					u.name, gone, u.voided)
 			case n > 1:
-				r.violate(byListings, "%s lists the event %s %d times", node, u.name, n)
+				a.violate(byListings, "%s lists the event %s %d times", node, u.name, n)
 			case u.counted && n == 0:
-				r.violate(byListings, "%s does not list the event %s, which was acknowledged", node, u.name)
+				a.violate(byListings, "%s does not list the event %s, which was acknowledged", node, u.name)
 			case !u.counted && n == 1:
-				r.violate(byListings, "%s lists the event %s, which was refused for good", node, u.name)
+				a.violate(byListings, "%s lists the event %s, which was refused for good", node, u.name)
 			}
 		}
 	}
 	for name := range listed {
-		r.violate(byListings, "%s lists the event %s, which was never sent", node, name)
+		a.violate(byListings, "%s lists the event %s, which was never sent", node, name)
 	}
 	return sums, nil
 }
@@ -220,15 +228,15 @@ func listEvents(ctx context.Context, client *api.Client, customer string,
 const again = 2000
 
 // sendAllAgain repeats every event that was counted: each is a duplicate.
-func (r *run) sendAllAgain(ctx context.Context) error {
+func (a *auditor) sendAllAgain(ctx context.Context) error {
 	var bodies [][]byte
 	var names []string
 	flush := func() error {
-		err := r.sendBatch(ctx, bodies, names, "409")
+		err := a.sendBatch(ctx, bodies, names, "409")
 		bodies, names = bodies[:0], names[:0]
 		return err
 	}
-	for _, c := range r.customers {
+	for _, c := range a.customers {
 		if c == nil {
 			continue
 		}
@@ -248,7 +256,7 @@ func (r *run) sendAllAgain(ctx context.Context) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	return r.sendBallast(ctx, "409")
+	return a.sendBallast(ctx, "409")
 }
 
 // batchResult is what became of one event of a batch.

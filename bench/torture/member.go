@@ -42,9 +42,9 @@ func (f *fleet) ask(ctx context.Context, at *process, method, path string, body 
 }
 
 // insist repeats a request about the members until it is carried out.
-func (r *run) insist(ctx context.Context, at *process, method, path string, body any) error {
+func (inj *injector) insist(ctx context.Context, at *process, method, path string, body any) error {
 	for {
-		err := r.fleet.ask(ctx, at, method, path, body)
+		err := inj.fleet.ask(ctx, at, method, path, body)
 		if err == nil {
 			return nil
 		}
@@ -55,28 +55,28 @@ func (r *run) insist(ctx context.Context, at *process, method, path string, body
 }
 
 // stopOne stops a node as an upgrade does: it hands over first.
-func (r *run) stopOne(ctx context.Context, random *rand.Rand) error {
-	p := r.victim(random)
+func (inj *injector) stopOne(ctx context.Context, random *rand.Rand) error {
+	p := inj.victim(random)
 	late := time.AfterFunc(stopTime, func() {
-		r.violate(byProcesses, "%s does not stop within %s", p.id, stopTime)
-		if err := r.fleet.kill(p); err != nil {
-			r.violate(byProcesses, "%s: %v", p.id, err)
+		inj.violate(byProcesses, "%s does not stop within %s", p.id, stopTime)
+		if err := inj.fleet.kill(p); err != nil {
+			inj.violate(byProcesses, "%s: %v", p.id, err)
 		}
 	})
 	defer late.Stop()
-	if err := r.fleet.end(p, syscall.SIGTERM); err != nil {
+	if err := inj.fleet.end(p, syscall.SIGTERM); err != nil {
 		return err
 	}
 	pause(ctx, between(random, 10, 1500))
-	return r.fleet.start(p)
+	return inj.fleet.start(p)
 }
 
 // transfer lets one node after another lead. A refusal is one: the target may lag.
-func (r *run) transfer(ctx context.Context, random *rand.Rand) error {
+func (inj *injector) transfer(ctx context.Context, random *rand.Rand) error {
 	for range 2 + random.IntN(4) {
-		to, at := r.fleet.nodes[random.IntN(fleetSize)], r.fleet.nodes[random.IntN(fleetSize)]
-		if err := r.fleet.ask(ctx, at, "POST", "/"+to.id+"/lead", nil); err != nil {
-			r.Say("        %s does not lead: %v", to.id, err)
+		to, at := inj.fleet.nodes[random.IntN(fleetSize)], inj.fleet.nodes[random.IntN(fleetSize)]
+		if err := inj.fleet.ask(ctx, at, "POST", "/"+to.id+"/lead", nil); err != nil {
+			inj.Say("        %s does not lead: %v", to.id, err)
 		}
 		if !pause(ctx, between(random, 50, 800)) {
 			break
@@ -87,24 +87,24 @@ func (r *run) transfer(ctx context.Context, random *rand.Rand) error {
 
 // replaceOne kills a node, takes it out of the cluster, empties its folder, and brings it in again
 // as a new member of the same name: log, state and journal come from the others.
-func (r *run) replaceOne(ctx context.Context, random *rand.Rand) error {
+func (inj *injector) replaceOne(ctx context.Context, random *rand.Rand) error {
 	// It goes on when the run ends meanwhile: the closing looks at every node.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replaceTime)
 	defer cancel()
-	if err := r.setClockRight(); err != nil { // else it counts among those that are not well
+	if err := inj.setClockRight(); err != nil { // else it counts among those that are not well
 		return err
 	}
-	p := r.victim(random)
-	at := r.others(p)[random.IntN(fleetSize-1)]
+	p := inj.victim(random)
+	at := inj.others(p)[random.IntN(fleetSize-1)]
 	if random.IntN(2) == 0 {
-		if err := r.fleet.kill(p); err != nil {
+		if err := inj.fleet.kill(p); err != nil {
 			return err
 		}
 	}
-	if err := r.insist(ctx, at, "DELETE", "/"+p.id, nil); err != nil {
+	if err := inj.insist(ctx, at, "DELETE", "/"+p.id, nil); err != nil {
 		return err
 	}
-	if err := r.fleet.kill(p); err != nil {
+	if err := inj.fleet.kill(p); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(p.settings.Data); err != nil {
@@ -114,19 +114,19 @@ func (r *run) replaceOne(ctx context.Context, random *rand.Rand) error {
 	if err := p.configure(); err != nil {
 		return err
 	}
-	if err := r.fleet.start(p); err != nil {
+	if err := inj.fleet.start(p); err != nil {
 		return err
 	}
-	return r.admit(ctx, p, at)
+	return inj.admit(ctx, p, at)
 }
 
 // admit makes a node that waits for it a member with a vote.
-func (r *run) admit(ctx context.Context, p, at *process) error {
-	err := r.insist(ctx, at, "POST", "", map[string]string{
+func (inj *injector) admit(ctx context.Context, p, at *process) error {
+	err := inj.insist(ctx, at, "POST", "", map[string]string{
 		"id": p.id, "raft": p.settings.Raft, "http": p.settings.HTTP, "ops": p.settings.Ops,
 	})
 	if err != nil {
 		return err
 	}
-	return r.insist(ctx, at, "POST", "/"+p.id+"/promote", nil)
+	return inj.insist(ctx, at, "POST", "/"+p.id+"/promote", nil)
 }

@@ -9,12 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	api "tollgate/sdk/go"
 )
 
 // Options say what is run.
@@ -112,38 +108,24 @@ const (
 
 // run is one run under way.
 type run struct {
-	Options
-	fleet      *fleet
-	key        string
-	begun      time.Time
-	occurredAt string
-	clients    []*api.Client // one per node, the guest's the last
-	any        *api.Client   // all nodes but the guest
-	active     [atATime]atomic.Pointer[customer]
-	replacing  sync.Mutex
-	fresh      chan *customer
-	retired    chan *customer
-	leader     atomic.Pointer[string]
-	liar       liar        // of the one that makes faults
-	grown      atomic.Bool // the guest is a member
-	still      atomic.Bool // nothing that a client sent is on its way any more
+	*load
+	judge    *judge
+	ledger   *ledger
+	injector *injector
+	auditor  *auditor
+}
 
-	acknowledged, duplicates, limited, unknown, refused atomic.Uint64
-	voided, amended                                     atomic.Uint64
-	reads, followerReads, staleReads                    atomic.Uint64
-	counters, padded                                    atomic.Int64
-	keysOnDisk                                          atomic.Uint64
-
-	mu         sync.Mutex
-	customers  []*customer
-	unsettled  []*customer     // judged, with something open
-	ledger     ledger          // of the one that keeps it; later of lookBack
-	invoices   []string        // that there are in the end
-	terms      map[uint64]bool // in which somebody led
-	faults     map[string]int
-	violations []Violation
-	undecided  []*counter         // whose histories the search did not get through
-	fail       context.CancelFunc // ends the run
+// newRun is a run that was not begun.
+func newRun(o Options) *run {
+	known := &report{Options: o, begun: time.Now(), faults: make(map[string]int)}
+	l := &load{
+		report: known, fresh: make(chan *customer, spares), retired: make(chan *customer, 1024),
+	}
+	ledger := &ledger{report: known}
+	return &run{
+		load: l, judge: &judge{load: l}, ledger: ledger, injector: &injector{load: l},
+		auditor: &auditor{load: l, ledger: ledger},
+	}
 }
 
 // Run tortures a cluster. An error says that the run could not be made; a broken promise is a
@@ -152,16 +134,13 @@ func Run(ctx context.Context, o Options) (s Summary, err error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	r := &run{
-		Options: o, begun: time.Now(), fresh: make(chan *customer, spares),
-		retired: make(chan *customer, 1024), terms: make(map[uint64]bool),
-		faults: make(map[string]int),
-	}
+	r := newRun(o)
 	ctx, r.fail = context.WithCancel(ctx)
 	defer r.fail()
-	if r.fleet, err = newFleet(r); err != nil {
+	if r.fleet, err = newFleet(r.report); err != nil {
 		return s, err
 	}
+	r.ledger.fleet = r.fleet
 	defer func() { err = errors.Join(err, r.fleet.close()) }()
 	if err = r.prepare(ctx); err != nil {
 		return s, errors.Join(err, r.brokenPromises())
@@ -196,7 +175,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if _, err = create(ctx, r.any, paddedCustomer, 0); err != nil {
 		return err
 	}
-	if err = r.openLedger(ctx); err != nil {
+	if err = r.ledger.open(ctx); err != nil {
 		return err
 	}
 	r.occurredAt = time.Now().UTC().Format(time.RFC3339)
@@ -229,26 +208,26 @@ func (r *run) torture(ctx context.Context) error {
 	}
 	random := rand.New(rand.NewPCG(r.Seed, workers+1))
 	var kept, watchedClock error
-	working.Go(func() { kept = r.keepLedger(busy, random) })
+	working.Go(func() { kept = r.ledger.keep(busy, random) })
 	working.Go(func() {
-		watchedClock = r.watchClock(busy, rand.New(rand.NewPCG(r.Seed, workers+2)))
+		watchedClock = r.auditor.watchClock(busy, rand.New(rand.NewPCG(r.Seed, workers+2)))
 	})
 	watched, unwatch := context.WithCancel(ctx)
 	for _, p := range r.fleet.everyone() {
-		helpers.Go(func() { r.follow(watched, p) })
+		helpers.Go(func() { r.fleet.follow(watched, p) })
 	}
 	var judging sync.WaitGroup
 	for range judges {
 		judging.Go(func() {
 			for c := range r.retired {
-				r.judge(ctx, c)
+				r.judge.judge(ctx, c)
 			}
 		})
 	}
-	err := r.makeFaults(busy)
+	err := r.injector.makeFaults(busy)
 	rest()
 	working.Wait()
-	err = errors.Join(err, kept, watchedClock, r.setClockRight(), r.fleet.heal())
+	err = errors.Join(err, kept, watchedClock, r.injector.setClockRight(), r.fleet.heal())
 	well, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	err = errors.Join(err, r.fleet.awaitReady(well))
@@ -260,57 +239,32 @@ func (r *run) torture(ctx context.Context) error {
 	close(r.retired)
 	judging.Wait()
 	if err == nil && ctx.Err() == nil {
-		err = r.judgeRest(ctx)
+		err = r.judge.judgeRest(ctx)
 	}
 	unwatch()
 	helpers.Wait()
 	if err == nil && ctx.Err() == nil {
-		err = r.lookBack(ctx)
+		err = r.auditor.lookBack(ctx)
 	}
 	if err == nil && ctx.Err() == nil {
-		r.decideRest()
+		r.judge.decideRest()
 	}
 	return err
 }
 
-func (r *run) brokenPromises() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.violations) == 0 {
-		return nil
-	}
-	var problems []error
-	for _, v := range r.violations {
-		problems = append(problems, errors.New(v.String()))
-	}
-	return errors.Join(problems...)
-}
-
-// logTail is how much of the log of a node that ended is told.
-const logTail = 1500
-
-// ended is told about a node that ended by itself.
-func (r *run) ended(id, how string) {
-	text, err := os.ReadFile(r.fleet.node(id).log)
-	if err != nil {
-		text = []byte(err.Error())
-	}
-	r.violate(byProcesses, "%s ended by itself: %s\n%s", id, how, text[max(0, len(text)-logTail):])
-}
-
 // summary is what happened so far.
 func (r *run) summary() Summary {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.report.mu.Lock()
+	defer r.report.mu.Unlock()
 	s := Summary{
 		Acknowledged: r.acknowledged.Load(), Duplicates: r.duplicates.Load(),
 		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
 		Voided: r.voided.Load(), Amended: r.amended.Load(),
 		Reads: r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
 		KeysOnDisk:    r.keysOnDisk.Load(),
-		LeaderChanges: max(0, len(r.terms)-1), Counters: int(r.counters.Load()),
+		LeaderChanges: r.fleet.leaderChanges(), Counters: int(r.counters.Load()),
 		SnapshotsInstalled: r.fleet.count("Installed remote snapshot"),
-		Undecided:          len(r.undecided),
+		Undecided:          len(r.judge.undecided),
 		FaultsByKind:       r.faults, Elapsed: time.Since(r.begun), Violations: r.violations,
 	}
 	for _, n := range r.faults {

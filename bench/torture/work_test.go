@@ -22,28 +22,30 @@ func counterOf(history []porcupine.Operation) *counter {
 	return &counter{feature: features[calls], customer: "c", history: history}
 }
 
-func newRun(t *testing.T) *run {
-	return &run{Options: Options{Dir: t.TempDir(), Say: t.Logf}, fail: func() {}}
+func unbegun(t *testing.T) *run {
+	r := newRun(Options{Dir: t.TempDir(), Say: t.Logf})
+	r.fail = func() {}
+	return r
 }
 
 // A search that ends before it knows has shown nothing: neither that a promise was kept nor that it
 // was broken.
 func TestWhatIsNotDecidedIsNoViolation(t *testing.T) {
-	r, k := newRun(t), counterOf(hard())
-	r.checkHistory(k, 20*time.Millisecond)
+	r, k := unbegun(t), counterOf(hard())
+	r.judge.checkHistory(k, 20*time.Millisecond)
 	require.Empty(t, r.violations)
-	require.Len(t, r.undecided, 1)
+	require.Len(t, r.judge.undecided, 1)
 	require.Zero(t, r.counters.Load())
-	r.checkHistory(k, 20*time.Millisecond)
-	require.Len(t, r.undecided, 1, "the second search is of the same history")
+	r.judge.checkHistory(k, 20*time.Millisecond)
+	require.Len(t, r.judge.undecided, 1, "the second search is of the same history")
 
 	k.history = []porcupine.Operation{event(0, 2, 0, 1, counted), sees(2, true, 2, 3)}
-	r.decideRest()
-	require.Empty(t, r.undecided, "at rest it was decided")
+	r.judge.decideRest()
+	require.Empty(t, r.judge.undecided, "at rest it was decided")
 	require.EqualValues(t, 1, r.counters.Load())
 
 	lost := counterOf([]porcupine.Operation{event(0, 2, 0, 1, counted), sees(0, true, 2, 3)})
-	r.checkHistory(lost, time.Minute)
+	r.judge.checkHistory(lost, time.Minute)
 	require.Len(t, r.violations, 1, "only a history that no order explains is one")
 	require.Equal(t, byHistories.name, r.violations[0].Check)
 }
@@ -62,7 +64,7 @@ func TestTooMuchThatIsNotDecidedFails(t *testing.T) {
 
 // What no client sees counts for nothing where it is asked what clients see.
 func TestAnswersOnlySetsAsideWhatIsSeenFromInside(t *testing.T) {
-	r := newRun(t)
+	r := unbegun(t)
 	r.AnswersOnly = true
 	r.violate(byStates, "two nodes differ")
 	r.violate(byProcesses, "a node ended")
