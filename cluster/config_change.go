@@ -363,8 +363,8 @@ type noMemberError struct {
 	was bool
 }
 
-// WasMember reports whether an error is the refusal to remove a node that is no longer a member: the
-// caller who asked for that removal may not have heard of its end.
+// WasMember reports whether an error is the refusal to remove a node that is no longer a member:
+// the caller who asked for that removal may not have heard of its end.
 func WasMember(err error) bool {
 	var absent *noMemberError
 	return errors.As(err, &absent) && absent.was
