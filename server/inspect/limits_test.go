@@ -9,10 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/inspecttest"
+	"tollgate/server/inspect"
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/evaluate"
 	"tollgate/server/inspect/extract"
+	"tollgate/server/provider/fetch"
 )
 
 // prose is a page's worth of words about nothing.
@@ -83,6 +85,27 @@ func TestReadingHasATime(t *testing.T) {
 		require.Equal(t, document.Unknown, e.Verdict, e.Rule)
 	}
 	require.Equal(t, document.RequirementUnknown, d.Required.Value)
+}
+
+// late is a site that there is no time left to ask for its last description.
+type late struct{ *inspecttest.Site }
+
+func (l late) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, error) {
+	if strings.HasSuffix(r.URL, "/swagger.json") {
+		return nil, &fetch.Refusal{Rule: fetch.RuleBudget}
+	}
+	return l.Site.Do(ctx, r)
+}
+
+// TestADescriptionThatIsNotAskedForMayDiffer: what operations require is unknown where there was no
+// time for one more place where a description would be.
+func TestADescriptionThatIsNotAskedForMayDiffer(t *testing.T) {
+	site := parsed(t, linking("")+open)
+	require.Equal(t, document.RequirementNone, inspected(t, site).Required.Value)
+	r, err := inspect.New(late{site}, clock).Inspect(t.Context(), home, "", "run_1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"time_budget"}, limitsOf(r.Document))
+	require.Equal(t, document.RequirementUnknown, r.Document.Required.Value)
 }
 
 // TestLimitsAreSaidOnce: what holds of many addresses alike is one entry, and of one kind there are

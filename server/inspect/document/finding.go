@@ -16,93 +16,49 @@ type Finding struct {
 	Quote string
 }
 
-// Findings are all verdicts of the document, in its order. They are found by the document's types,
-// so that no new one can be forgotten.
-func (d *Document) Findings() []Finding {
-	f := finder{document: d}
-	f.walk("", reflect.ValueOf(d).Elem())
-	return f.found
-}
-
-type finder struct {
-	document *Document
-	found    []Finding
-}
-
-func (f *finder) walk(path string, v reflect.Value) {
-	switch value := v.Interface().(type) {
-	case Evaluation:
-		f.add(path, string(value.Verdict), value.Rule, value.BasedOn)
-		if len(value.Evidence) > 0 {
-			f.found[len(f.found)-1].Quote = value.Evidence[0].Quote
+// Findings are all verdicts of the document, in its order.
+func (d *Document) Findings() (found []Finding) {
+	Walk("", reflect.ValueOf(d).Elem(), func(path string, v reflect.Value) bool {
+		switch value := v.Interface().(type) {
+		case Evaluation:
+			f := Finding{path, string(value.Verdict), value.Rule, ""}
+			if len(value.Evidence) > 0 {
+				f.Quote = value.Evidence[0].Quote
+			} else {
+				f.Quote = d.quote(path, value.BasedOn)
+			}
+			found = append(found, f)
+			return false
+		case AuthRequired:
+			found = append(found, Finding{
+				path, string(value.Value), value.Rule, d.quote(path, value.BasedOn),
+			})
+			return false
 		}
-		return
-	case AuthRequired:
-		f.add(path, string(value.Value), value.Rule, value.BasedOn)
-		return
-	}
-	if v.Kind() != reflect.Struct {
-		return
-	}
-	for i := range v.NumField() {
-		name := v.Type().Field(i).Tag.Get("json")
-		if path != "" {
-			name = path + "." + name
-		}
-		f.walk(name, v.Field(i))
-	}
-}
-
-func (f *finder) add(path, verdict, rule string, basedOn []string) {
-	f.found = append(f.found, Finding{
-		Field: path, Verdict: verdict, Rule: rule, Quote: f.quote(path, basedOn),
+		return v.Kind() == reflect.Struct
 	})
+	return found
 }
 
 // quote is the first evidence, within the part of the document that a verdict belongs to, from what
-// the verdict rests on; else how that begins.
-func (f *finder) quote(path string, basedOn []string) string {
+// the verdict rests on; else how that begins. Evidence of other verdicts does not count.
+func (d *Document) quote(path string, basedOn []string) (quote string) {
 	part, _, _ := strings.Cut(path, ".")
-	whole := reflect.ValueOf(f.document).Elem()
-	for i := range whole.NumField() {
-		if whole.Type().Field(i).Tag.Get("json") != part {
-			continue
-		}
-		if quote := firstQuote(whole.Field(i), basedOn); quote != "" {
-			return quote
-		}
+	within := func(path string) bool {
+		rest, is := strings.CutPrefix(path, part)
+		return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	}
-	for i := range f.document.Observations {
-		o := &f.document.Observations[i]
-		if len(basedOn) > 0 && o.ID == basedOn[0] {
+	Walk("", reflect.ValueOf(d).Elem(), func(path string, v reflect.Value) bool {
+		if e, is := v.Interface().(Evidence); is && quote == "" && slices.Contains(basedOn, e.Obs) {
+			quote = e.Quote
+		}
+		_, ruled := v.Interface().(Evaluation)
+		return !ruled && quote == "" && (path == "" || within(path))
+	})
+	for i := range d.Observations {
+		o := &d.Observations[i]
+		if quote == "" && len(basedOn) > 0 && o.ID == basedOn[0] {
 			return o.Excerpt
-		}
-	}
-	return ""
-}
-
-func firstQuote(v reflect.Value, basedOn []string) (quote string) {
-	if _, ruled := v.Interface().(Evaluation); ruled {
-		return "" // another verdict's
-	}
-	if e, ok := v.Interface().(Evidence); ok {
-		if slices.Contains(basedOn, e.Obs) {
-			return e.Quote
-		}
-		return ""
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			return firstQuote(v.Elem(), basedOn)
-		}
-	case reflect.Slice:
-		for i := 0; i < v.Len() && quote == ""; i++ {
-			quote = firstQuote(v.Index(i), basedOn)
-		}
-	case reflect.Struct:
-		for i := 0; i < v.NumField() && quote == ""; i++ {
-			quote = firstQuote(v.Field(i), basedOn)
 		}
 	}
 	return quote

@@ -63,7 +63,7 @@ type evaluator struct{ f *extract.Facts }
 // say makes an evaluation.
 func say(verdict document.Verdict, rule, reason string, basedOn ...string) document.Evaluation {
 	return document.Evaluation{
-		Verdict: verdict, Rule: rule, Reason: reason, BasedOn: unique(basedOn),
+		Verdict: verdict, Rule: rule, Reason: reason, BasedOn: document.Distinct(basedOn),
 		Method: document.MethodRule,
 	}
 }
@@ -74,34 +74,13 @@ const mostQuotes = 3
 // shows makes an evaluation that shows where what it rests on stands.
 func shows(verdict document.Verdict, rule, reason string, evidence ...document.Evidence,
 ) document.Evaluation {
-	e := say(verdict, rule, reason, of(evidence)...)
+	e := say(verdict, rule, reason, document.Cited(evidence)...)
 	for _, piece := range evidence {
 		if !slices.Contains(e.Evidence, piece) && len(e.Evidence) < mostQuotes {
 			e.Evidence = append(e.Evidence, piece)
 		}
 	}
 	return e
-}
-
-func unique(ids []string) []string {
-	var once []string
-	for _, id := range ids {
-		if id != "" && !slices.Contains(once, id) {
-			once = append(once, id)
-		}
-	}
-	return once
-}
-
-// of are the observations of pieces of evidence.
-func of(lists ...[]document.Evidence) []string {
-	var ids []string
-	for _, list := range lists {
-		for _, e := range list {
-			ids = append(ids, e.Obs)
-		}
-	}
-	return unique(ids)
 }
 
 func (e *evaluator) website() document.Evaluation {
@@ -185,29 +164,19 @@ func (e *evaluator) absent(name, what string, roles ...string) document.Evaluati
 		"Too little was read to say whether there is "+what+".", e.f.Home.Obs)
 }
 
-// unread are the observations of what was not read of a role, or of what names it.
-func (e *evaluator) unread(role string) (named, any []string) {
-	for _, u := range e.f.Unread {
-		if u.Role != role {
-			continue
-		}
-		any = append(any, u.Obs)
-		if u.Named {
-			named = append(named, u.Obs)
-		}
-	}
-	return unique(named), unique(any)
-}
-
-// present are the observations of what a host has for a role, and was not read.
-func (e *evaluator) present(role string) (ids []string) {
-	for _, u := range e.f.Unread {
-		if u.Role == role && u.Present {
+// unread are the observations of what was not read of a role, or of what names it, as far as it is
+// of a kind; empty where nothing names what was not asked for. A nil kind is any.
+func (e *evaluator) unread(role string, is func(*extract.Unread) bool) (ids []string) {
+	for i := range e.f.Unread {
+		if u := &e.f.Unread[i]; u.Role == role && (is == nil || is(u)) {
 			ids = append(ids, u.Obs)
 		}
 	}
-	return unique(ids)
+	return ids
 }
+
+func named(u *extract.Unread) bool   { return u.Named }
+func present(u *extract.Unread) bool { return u.Present }
 
 func (e *evaluator) api() document.Evaluation {
 	operations, formats := 0, []document.Evidence{}
@@ -219,9 +188,9 @@ func (e *evaluator) api() document.Evaluation {
 		return shows(document.Yes, "api_described",
 			fmt.Sprintf("An API description with %d operations is published.", operations), formats...)
 	}
-	if present := e.present(collect.RoleOpenAPI); len(present) > 0 {
+	if ids := e.unread(collect.RoleOpenAPI, present); len(ids) > 0 {
 		return say(document.Unknown, "api_description_unread",
-			"The host answers where an API description would be, and the answer was not read.", present...)
+			"The host answers where an API description would be, and the answer was not read.", ids...)
 	}
 	switch {
 	case len(e.f.APIs) > 0:
@@ -234,9 +203,9 @@ func (e *evaluator) api() document.Evaluation {
 		return shows(document.Partial, "api_mentioned",
 			"Texts speak of an API, but no description of it was found.", e.f.APITexts...)
 	}
-	if named, _ := e.unread(collect.RoleOpenAPI); len(named) > 0 {
+	if ids := e.unread(collect.RoleOpenAPI, named); len(ids) > 0 {
 		return say(document.Unknown, "api_description_not_read",
-			"A link names an API description that was not read.", named...)
+			"A link names an API description that was not read.", ids...)
 	}
 	return e.absent("api", "an API", append(told, collect.RoleOpenAPI, collect.RoleAPICatalog)...)
 }
@@ -270,7 +239,7 @@ func (e *evaluator) cli() document.Evaluation {
 func (e *evaluator) required() document.AuthRequired {
 	var r document.AuthRequired
 	var values []document.Requirement
-	_, unread := e.unread(collect.RoleOpenAPI)
+	unread := e.unread(collect.RoleOpenAPI, nil)
 	complete, listed := len(e.f.BrokenAPIs)+len(unread) == 0, 0
 	for _, api := range e.f.APIs {
 		r.BasedOn = append(r.BasedOn, api.Obs)
@@ -292,7 +261,7 @@ func (e *evaluator) required() document.AuthRequired {
 	for _, broken := range e.f.BrokenAPIs {
 		r.BasedOn = append(r.BasedOn, broken.Obs)
 	}
-	r.BasedOn = unique(append(r.BasedOn, unread...))
+	r.BasedOn = document.Distinct(append(r.BasedOn, unread...))
 	r.Value, r.Rule, r.Reason = openapi.Combine(values, complete)
 	return r
 }
@@ -323,25 +292,9 @@ func (e *evaluator) requirement(r *document.AuthRequired) document.Evaluation {
 	if len(e.f.Methods) > 0 {
 		return say(document.Partial, "requirement_method_declared",
 			"Ways to authenticate are declared, but not which operations need them.",
-			e.methods()...)
+			document.Cited(e.f.Methods)...)
 	}
 	return say(document.Unknown, "requirement_"+string(r.Value), r.Reason, r.BasedOn...)
-}
-
-func (e *evaluator) methods() []string {
-	var ids []string
-	for _, m := range e.f.Methods {
-		ids = append(ids, of(m.Evidence)...)
-	}
-	return unique(ids)
-}
-
-func (e *evaluator) mentions() []string {
-	var ids []string
-	for _, m := range e.f.Mentions {
-		ids = append(ids, of(m.Evidence)...)
-	}
-	return unique(ids)
 }
 
 // understandable reports whether an agent can read how it gets a credential and how it sends it.
@@ -351,45 +304,43 @@ func (e *evaluator) understandable(r *document.AuthRequired) document.Evaluation
 	case r.Value == document.RequirementNone:
 		return say(document.Yes, "setup_not_needed", "No operation needs a credential.", r.BasedOn...)
 	case len(e.f.SelfService) > 0 && declared:
-		served := shows(document.Yes, "setup_self_service",
+		return e.declared(shows(document.Yes, "setup_self_service",
 			"A published request makes a credential without one, and how it is sent is declared.",
-			e.f.SelfService...)
-		served.BasedOn = unique(append(e.methods(), served.BasedOn...))
-		return served
+			e.f.SelfService...))
 	case len(e.f.SelfService) > 0:
 		return shows(document.Partial, "setup_self_service_undeclared",
 			"A published request makes a credential without one, but not how it is sent is declared.",
 			e.f.SelfService...)
 	case declared && obtained:
-		told := shows(document.Yes, "setup_declared_and_told",
-			"How a credential is sent is declared, and how one is obtained is told.", e.f.Setup...)
-		told.BasedOn = unique(append(e.methods(), told.BasedOn...))
-		return told
+		return e.declared(shows(document.Yes, "setup_declared_and_told",
+			"How a credential is sent is declared, and how one is obtained is told.", e.f.Setup...))
 	case obtained:
 		return shows(document.Partial, "setup_told",
 			"How a credential is obtained is told, but no document declares how it is sent.",
 			e.f.Setup...)
 	case declared:
 		return say(document.Partial, "setup_declared",
-			"How a credential is sent is declared, but not how one is obtained.", e.methods()...)
+			"How a credential is sent is declared, but not how one is obtained.",
+			document.Cited(e.f.Methods)...)
 	case len(e.f.Mentions) > 0:
 		return say(document.Partial, "setup_mentioned",
-			"Texts mention credentials, but not how one is obtained.", e.mentions()...)
+			"Texts mention credentials, but not how one is obtained.",
+			document.Cited(e.f.Mentions)...)
 	}
 	return e.absent("setup", "a way to a credential", append(told, collect.RoleOpenAPI)...)
+}
+
+// declared adds to what a verdict rests on where ways to authenticate are declared.
+func (e *evaluator) declared(v document.Evaluation) document.Evaluation {
+	v.BasedOn = document.Distinct(append(document.Cited(e.f.Methods), v.BasedOn...))
+	return v
 }
 
 // pricing are the roles of answers in which prices stand.
 var pricing = []string{collect.RolePricing, collect.RolePricingJSON}
 
 func (e *evaluator) cost() document.Evaluation {
-	var plans, prices []string
-	for _, p := range e.f.Plans {
-		plans = append(plans, of(p.Evidence)...)
-	}
-	for _, p := range e.f.Prices {
-		prices = append(prices, of(p.Evidence)...)
-	}
+	plans, prices := document.Cited(e.f.Plans), document.Cited(e.f.Prices)
 	switch {
 	case len(plans) > 0:
 		return say(document.Yes, "cost_in_data", "Offers with prices are published as data.", plans...)
@@ -401,7 +352,7 @@ func (e *evaluator) cost() document.Evaluation {
 			"Prices stand in texts, but no page about prices was read.", prices...)
 	case e.f.Model != nil && e.f.Model.Value != "on_request":
 		return say(document.Partial, "cost_model_only",
-			"How prices are made is told, but no price.", of(e.f.Model.Evidence)...)
+			"How prices are made is told, but no price.", document.Cited(e.f.Model)...)
 	case len(e.f.OnDemand) > 0 && e.looked(pricing...):
 		return shows(document.No, "cost_on_request", "Prices are told on request only.",
 			e.f.OnDemand...)
@@ -422,7 +373,7 @@ func (e *evaluator) ambiguities() []document.Ambiguity {
 		if p.Value.Currency == nil {
 			all = append(all, document.Ambiguity{
 				Reason: "An offer states a price without a currency.", Rule: "price_without_currency",
-				BasedOn: of(p.Evidence),
+				BasedOn: document.Cited(p),
 			})
 			break
 		}
@@ -430,7 +381,7 @@ func (e *evaluator) ambiguities() []document.Ambiguity {
 	if len(e.f.OnDemand) > 0 && len(e.f.Prices)+len(e.f.Plans) > 0 {
 		all = append(all, document.Ambiguity{
 			Reason: "Some prices are stated, and some are told on request only.",
-			Rule:   "price_partly_on_request", BasedOn: of(e.f.OnDemand),
+			Rule:   "price_partly_on_request", BasedOn: document.Cited(e.f.OnDemand),
 		})
 	}
 	return all

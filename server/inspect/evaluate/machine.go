@@ -50,11 +50,9 @@ func (e *evaluator) index() document.Evaluation {
 	}
 	var unread []string
 	for _, role := range indexes {
-		for _, u := range e.f.Unread {
-			if u.Role == role && (u.Gap != extract.GapAbsent || u.Named) {
-				unread = append(unread, u.Obs)
-			}
-		}
+		unread = append(unread, e.unread(role, func(u *extract.Unread) bool {
+			return u.Gap != extract.GapAbsent || u.Named
+		})...)
 	}
 	if len(unread) > 0 || e.limited("reading_time") {
 		return say(document.Unknown, "index_unread",

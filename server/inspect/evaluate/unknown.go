@@ -1,59 +1,36 @@
 package evaluate
 
 import (
-	"fmt"
 	"reflect"
 
 	"tollgate/server/inspect/document"
 )
 
-// unknowns lists every unknown verdict and every fact that was not found. It walks the document by
-// its types, so that no field can be forgotten.
-func unknowns(d *document.Document) []document.Unresolved {
-	var list []document.Unresolved
-	var walk func(path string, v reflect.Value)
-	walk = func(path string, v reflect.Value) {
+// unknowns lists every unknown verdict and every fact that was not found.
+func unknowns(d *document.Document) (list []document.Unresolved) {
+	document.Walk("", reflect.ValueOf(d).Elem(), func(path string, v reflect.Value) bool {
+		add := func(unknown bool, reason string) {
+			if unknown {
+				list = append(list, document.Unresolved{Field: path, Reason: reason})
+			}
+		}
 		switch value := v.Interface().(type) {
 		case document.Evaluation:
-			if value.Verdict == document.Unknown {
-				list = append(list, document.Unresolved{Field: path, Reason: value.Reason})
-			}
-			return
+			add(value.Verdict == document.Unknown, value.Reason)
+			return false
 		case document.AuthRequired:
-			if value.Value == document.RequirementUnknown {
-				list = append(list, document.Unresolved{Field: path, Reason: value.Reason})
-			}
+			add(value.Value == document.RequirementUnknown, value.Reason)
 		case document.OpRequired:
-			if value.Value == document.RequirementUnknown {
-				list = append(list, document.Unresolved{Field: path, Reason: value.Reason})
-			}
-			return
+			add(value.Value == document.RequirementUnknown, value.Reason)
+			return false
 		case []document.Observation:
-			return
+			return false
 		}
-		switch v.Kind() {
-		case reflect.Pointer:
-			if v.IsNil() {
-				list = append(list, document.Unresolved{
-					Field: path, Reason: "Nothing that was read states it.",
-				})
-			}
-		case reflect.Slice:
-			if v.Type().Elem().Kind() == reflect.Struct {
-				for i := range v.Len() {
-					walk(fmt.Sprintf("%s[%d]", path, i), v.Index(i))
-				}
-			}
-		case reflect.Struct:
-			for i := range v.NumField() {
-				name := v.Type().Field(i).Tag.Get("json")
-				if path != "" {
-					name = path + "." + name
-				}
-				walk(name, v.Field(i))
-			}
+		if v.Kind() == reflect.Pointer {
+			add(v.IsNil(), "Nothing that was read states it.")
+			return false
 		}
-	}
-	walk("", reflect.ValueOf(d).Elem())
+		return v.Kind() != reflect.Slice || v.Type().Elem().Kind() == reflect.Struct
+	})
 	return list
 }

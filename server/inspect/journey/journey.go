@@ -152,17 +152,12 @@ func (j *Journey) acquire(d *document.Document) Stage {
 	var kinds, obs []string
 	for i := range d.Auth.Friction {
 		if f := &d.Auth.Friction[i]; stops(f, setup) {
-			kinds = append(kinds, f.Kind)
-			for _, e := range f.Evidence {
-				if !slices.Contains(obs, e.Obs) {
-					obs = append(obs, e.Obs)
-				}
-			}
+			kinds, obs = append(kinds, f.Kind), append(obs, document.Cited(f)...)
 		}
 	}
 	if len(kinds) > 0 {
 		return say(NeedsInput, "credential_needs_person",
-			"What is published says what only a person does: "+strings.Join(kinds, ", ")+".", obs...)
+			"What is published says what only a person does: "+strings.Join(kinds, ", ")+".", document.Distinct(obs)...)
 	}
 	switch {
 	case selfService(setup):
@@ -198,16 +193,9 @@ func (j *Journey) authenticate(d *document.Document) Stage {
 	case required.Value == document.RequirementNone:
 		return say(Success, "authentication_not_needed", required.Reason, required.BasedOn...)
 	case len(d.Auth.Declared) > 0:
-		var obs []string
-		for _, m := range d.Auth.Declared {
-			for _, e := range m.Evidence {
-				if !slices.Contains(obs, e.Obs) {
-					obs = append(obs, e.Obs)
-				}
-			}
-		}
 		return say(Success, "authentication_declared",
-			fmt.Sprintf("%d ways to authenticate are declared.", len(d.Auth.Declared)), obs...)
+			fmt.Sprintf("%d ways to authenticate are declared.", len(d.Auth.Declared)),
+			document.Cited(d.Auth.Declared)...)
 	}
 	return say(Unknown, "authentication_undeclared",
 		"No document declares how a credential is sent.", required.BasedOn...)

@@ -66,16 +66,8 @@ func (j *Journey) understand(d *document.Document) Stage {
 	var found, obs []string
 	look := func(name string, basedOn ...string) {
 		for _, word := range wordsOf(name) {
-			if !slices.Contains(wanted, word) {
-				continue
-			}
-			if !slices.Contains(found, word) {
-				found = append(found, word)
-			}
-			for _, id := range basedOn {
-				if !slices.Contains(obs, id) {
-					obs = append(obs, id)
-				}
+			if slices.Contains(wanted, word) {
+				found, obs = document.Distinct(append(found, word)), document.Distinct(append(obs, basedOn...))
 			}
 		}
 	}
