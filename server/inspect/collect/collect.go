@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -120,19 +121,34 @@ func (c *Collection) Readable() bool {
 // made.
 func (c *Collection) Robots() *Observation { return c.robotsOf(c.host) }
 
-func (c *Collection) robotsOf(host string) *Observation {
-	var answer *Observation
-	for i := range c.Observations {
-		o := &c.Observations[i]
-		if o.Role != RoleRobots || o.hop != "" {
-			continue
-		}
+func (c *Collection) robotsOf(host string) (answer *Observation) {
+	for o := range c.answers(RoleRobots) {
 		// The rules are those of the host that was asked, wherever it sent us.
-		if u, err := url.Parse(o.asked); err == nil && u.Host == host {
+		if hostOf(o.asked) == host {
 			answer = o
 		}
 	}
 	return answer
+}
+
+// hostOf is the host of an address, as it is written there.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// answers are the answers of a role that are not redirects, in order.
+func (c *Collection) answers(role string) iter.Seq[*Observation] {
+	return func(yield func(*Observation) bool) {
+		for i := range c.Observations {
+			if o := &c.Observations[i]; o.Role == role && o.hop == "" && !yield(o) {
+				return
+			}
+		}
+	}
 }
 
 // Holds reports whether an observation read a text, in its body or in one of its header lines.
@@ -152,43 +168,34 @@ func (c *Collection) Holds(obs, quote string) bool {
 
 // Find is the answer to what was looked for: the last observation of a role that is not a redirect,
 // of those the first that can be read; nil where there is none.
-func (c *Collection) Find(role string) *Observation {
-	var last *Observation
-	for i := range c.Observations {
-		o := &c.Observations[i]
-		if o.Role != role || o.hop != "" {
-			continue
+func (c *Collection) Find(role string) (last *Observation) {
+	for o := range c.answers(role) {
+		if last = o; o.OK() {
+			break
 		}
-		if o.OK() {
-			return o
-		}
-		last = o
 	}
 	return last
 }
 
 // All are the answers of a role that can be read.
-func (c *Collection) All(role string) []*Observation {
-	var all []*Observation
-	for i := range c.Observations {
-		if o := &c.Observations[i]; o.Role == role && o.OK() {
+func (c *Collection) All(role string) (all []*Observation) {
+	for o := range c.answers(role) {
+		if o.OK() {
 			all = append(all, o)
 		}
 	}
 	return all
 }
 
-// Control is the answer of the home page's host to a path that cannot exist; nil where there is
-// none.
-func (c *Collection) Control() *Observation {
-	for i := len(c.Observations) - 1; i >= 0; i-- {
-		o := &c.Observations[i]
-		if u, err := url.Parse(o.URL); o.Role == RoleControl && !o.Led() && err == nil &&
-			u.Host == c.host {
-			return o
+// Control is the last answer of the home page's host to a path that cannot exist; nil where there
+// is none.
+func (c *Collection) Control() (last *Observation) {
+	for o := range c.answers(RoleControl) {
+		if hostOf(o.URL) == c.host {
+			last = o
 		}
 	}
-	return nil
+	return last
 }
 
 // step is one fetch to make.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"tollgate/server/inspect/page"
@@ -53,7 +54,7 @@ var (
 	relOf      = regexp.MustCompile(`(?i)\brel\s*=\s*"?([^";,]+)"?`)
 )
 
-// relRoles are the relations of RFC 8631, 9727 and 9309's kin.
+// relRoles are the relations of RFC 8631, of RFC 9727 and of sitemaps.
 var relRoles = map[string]string{
 	"service-desc": RoleOpenAPI, "service-doc": RoleDocs, "sitemap": RoleSitemap,
 	"api-catalog": RoleAPICatalog,
@@ -144,15 +145,13 @@ func (r *run) links(from, to, depth int) []step {
 	return steps
 }
 
-// plan adds a step where its role has room and it stays within the site.
+// plan adds a step where fewer of its role than are followed are planned, and it stays within the
+// site.
 func (r *run) plan(steps []step, s step) []step {
-	if !strings.HasPrefix(s.url, "http") || r.asked[" "+s.url] || r.asked[acceptHTML+" "+s.url] {
+	planned := slices.ContainsFunc(steps, func(other step) bool { return other.url == s.url })
+	if planned || !strings.HasPrefix(s.url, "http") || r.asked[" "+s.url] ||
+		r.asked[acceptHTML+" "+s.url] {
 		return steps
-	}
-	for i := range steps {
-		if steps[i].url == s.url {
-			return steps
-		}
 	}
 	switch {
 	case !fetch.SameSite(s.url, s.url): // nothing that could be fetched
@@ -234,16 +233,13 @@ type rules struct {
 // learnRobots takes the rules of a host from the observation of its robots.txt, by RFC 9309: absent
 // allows everything, out of reach forbids everything.
 func (r *run) learnRobots(host string) {
-	answer := r.out.robotsOf(host)
-	switch {
+	r.rules[host] = rules{why: MissedUnruled}
+	switch answer := r.out.robotsOf(host); {
 	case answer == nil:
-		r.rules[host] = rules{why: MissedUnruled}
 	case answer.OK():
 		r.rules[host] = rules{file: robots.Parse(answer.Text)}
 	case answer.Absent() || answer.Status != nil && *answer.Status/100 == 3:
 		r.rules[host] = rules{file: robots.Parse("")}
-	default:
-		r.rules[host] = rules{why: MissedUnruled}
 	}
 }
 

@@ -41,10 +41,7 @@ func (r *run) miss(s *step, why string) {
 	}
 	r.seen[s.url] = true
 	r.missed[why]++
-	obs, _ := strings.CutPrefix(s.via, viaLink)
-	if obs == s.via {
-		obs = ""
-	}
+	_, obs, _ := strings.Cut(s.via, viaLink)
 	r.out.Missed = append(r.out.Missed, Missed{Role: s.role, Obs: obs, Why: why})
 }
 

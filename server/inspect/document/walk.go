@@ -7,8 +7,8 @@ import (
 )
 
 // Walk calls do for a value, and where do reports true for what the value holds: a pointer what it
-// points to, a list its items, a struct its fields. The path names fields as JSON does. A reader that
-// walks by the types forgets no field.
+// points to, a list its items, a struct its fields. The path names fields as JSON does. A reader
+// that walks by the types forgets no field.
 func Walk(path string, v reflect.Value, do func(path string, v reflect.Value) bool) {
 	if !do(path, v) {
 		return

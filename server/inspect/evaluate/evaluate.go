@@ -124,7 +124,7 @@ func (e *evaluator) limited(code string) bool {
 var told = []string{collect.RoleDocs, collect.RoleAuthDocs}
 
 // looked reports whether enough was read to say that something is not there: a home page that has
-// text without scripts, and whatever was to be read besides. What a link names and is not there, or
+// text without scripts, and all else that was to be read. What a link names and is not there, or
 // is on another domain, matters where it has one of the roles in which the thing would stand; that
 // there are more pages of documentation than are read does not matter.
 func (e *evaluator) looked(roles ...string) bool {

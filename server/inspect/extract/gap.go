@@ -44,7 +44,7 @@ func (r *reader) gaps() {
 }
 
 // gapOf says why an answer cannot be read; false where there is nothing that could be: an address
-// that nobody names answers as one that cannot exist does, by a status that says so or by a
+// that nothing names answers as one that cannot exist does, by a status that says so or by a
 // redirect. A body that was not read says nothing, whatever the others are: what it holds is not
 // known. A status of 4xx needs no body.
 func (r *reader) gapOf(o *collect.Observation) (gap Gap, why string, is bool) {

@@ -177,8 +177,8 @@ func selfService(setup *document.Evaluation) bool {
 }
 
 // stops reports whether friction is on the way to a credential. Where no way is told, all of it may
-// be. Where one is, what stands on other pages is about something else; and whoever sells to
-// companies has sales to talk to, beside a way for everybody.
+// be. Where one is, what stands on other pages is about something else; and products that are
+// sold to companies name sales, whichever way they have for all others.
 func stops(f *document.Friction, setup *document.Evaluation) bool {
 	if setup.Verdict != document.Yes && !selfService(setup) {
 		return true

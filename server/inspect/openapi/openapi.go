@@ -56,7 +56,7 @@ type Operation struct {
 	// Server is the address that its path is added to, as it is declared; empty is the document's
 	// own. It is not an address where it is longer than is read.
 	Server string
-	// long reports whether Path is cut: nobody can call it.
+	// long reports whether Path is cut, so that it cannot be called.
 	long bool
 }
 
@@ -134,7 +134,7 @@ func open(text string, omit func(path []string) bool) (*Source, error) {
 	w.server = w.serverOf(root)
 	w.paths()
 	w.out.Work = MaxWork - max(w.left, 0)
-	// Whoever goes on to read single operations has as much again.
+	// A caller that goes on to read single operations has as much again.
 	w.left = MaxWork
 	return &Source{Description: w.out, w: w}, nil
 }
@@ -230,7 +230,7 @@ func (w *walker) paths() {
 func (w *walker) pathItem(path string, item *tree.Node) bool {
 	sources := []*tree.Node{item}
 	if item.Of("$ref") != nil {
-		// What stands beside $ref is undefined in 3.0 and added in 3.1: it is read.
+		// What stands next to $ref is undefined in 3.0 and added in 3.1: it is read.
 		sources = append(sources, w.resolve(item))
 	}
 	w.item = w.shared(sources)

@@ -13,7 +13,7 @@ type Source struct {
 	w *walker
 }
 
-// Parameter is one that an operation takes beside its body.
+// Parameter is one that an operation takes apart from its body.
 type Parameter struct {
 	Name string
 	// In is query, header, path, cookie or, in Swagger 2, formData.

@@ -56,7 +56,7 @@ type blocks struct {
 	whole string
 	text  strings.Builder
 	parts []part
-	// left is how much text, and partsLeft how many parts, there is room for.
+	// left is how much more text, and partsLeft how many more parts, are kept.
 	left, partsLeft int
 }
 

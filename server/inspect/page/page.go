@@ -181,7 +181,7 @@ func (r *reader) words(raw string, at int) {
 	}
 }
 
-// say adds a run of visible text, as far as there is room.
+// say adds a run of visible text, up to the bounds.
 func (p *Page) say(plain string) {
 	kept := ""
 	if len(p.Runs) < MaxRuns {

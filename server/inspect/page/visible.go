@@ -167,7 +167,8 @@ func hidden(tag string, attributes map[string]string) bool {
 	return display == "none" || visibility == "hidden" || marked && display == ""
 }
 
-// scripts are the types of script elements that run, beside none at all; all others hold data.
+// scripts are the types of script elements that run, and so does one without a type; all others
+// hold data.
 var scripts = []string{
 	"", "module", "text/javascript", "application/javascript", "text/ecmascript",
 	"application/ecmascript", "application/x-javascript", "application/x-ecmascript",

@@ -1,9 +1,13 @@
 // Package robots reads robots.txt as RFC 9309 says, and names the line that decided: a verdict
-// without its line cannot be checked by the one whom it concerns. Its source is the RFC, section
+// without its line cannot be checked. Its source is the RFC, section
 // 2.2; Content-Signal is read as contentsignals.org describes it.
 package robots
 
-import "strings"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // MaxBytes is how much of a file is read; RFC 9309 asks for at least 500 KiB.
 const MaxBytes = 512_000
@@ -62,7 +66,7 @@ func Parse(text string) *File {
 		case "allow", "disallow":
 			naming = false
 			if len(f.groups) == 0 {
-				continue // a rule before any agent belongs to nobody
+				continue // a rule before any agent belongs to none
 			}
 			if value != "" { // an empty rule matches nothing
 				last := &f.groups[len(f.groups)-1]
@@ -118,12 +122,6 @@ func (f *File) Decide(agent, path string) Decision {
 	return decision
 }
 
-// Names reports whether the file has a group for an agent itself.
-func (f *File) Names(agent string) bool {
-	_, named := f.rulesOf(product(agent))
-	return named
-}
-
 func (f *File) rulesOf(agent string) (rules []rule, named bool) {
 	for i := range f.groups {
 		for _, a := range f.groups[i].agents {
@@ -165,39 +163,22 @@ func matches(pattern, path string) bool {
 // encoded brings a path into one spelling: octets that are not ASCII are percent-encoded, and what
 // is percent-encoded but unreserved is not.
 func encoded(path string) string {
-	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := 0; i < len(path); i++ {
-		c := path[i]
-		switch {
-		case c == '%' && i+2 < len(path) && digit(path[i+1]) >= 0 && digit(path[i+2]) >= 0:
-			octet := byte(digit(path[i+1])<<4 | digit(path[i+2]))
-			i += 2
-			if unreserved(octet) {
-				b.WriteByte(octet)
-			} else {
-				b.WriteString("%" + string(hex[octet>>4]) + string(hex[octet&15]))
+		octet, escaped := path[i], false
+		if rest := path[i:]; octet == '%' && len(rest) > 2 {
+			if n, err := strconv.ParseUint(rest[1:3], 16, 8); err == nil {
+				octet, escaped = byte(n), true
+				i += 2
 			}
-		case c >= 0x80:
-			b.WriteString("%" + string(hex[c>>4]) + string(hex[c&15]))
-		default:
-			b.WriteByte(c)
+		}
+		if octet >= 0x80 || escaped && !unreserved(octet) {
+			fmt.Fprintf(&b, "%%%02X", octet)
+		} else {
+			b.WriteByte(octet)
 		}
 	}
 	return b.String()
-}
-
-func digit(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	default:
-		return -1
-	}
 }
 
 func unreserved(c byte) bool {

@@ -65,8 +65,6 @@ func TestWhatElseAFileSays(t *testing.T) {
 		"Content-Signal: search=yes, ai-train=no\nAllow: /\nsitemap:/b.xml\nCrawl-delay: 3\n")
 	require.Equal(t, []string{"https://x.example/a.xml", "/b.xml"}, f.Sitemaps)
 	require.Equal(t, []string{"Content-Signal: search=yes, ai-train=no"}, f.Signals)
-	require.True(t, f.Names("*"))
-	require.False(t, f.Names("GPTBot"))
 	require.Equal(t, 5, f.Lines)
 	require.Zero(t, robots.Parse("<html>not: found</html>").Lines)
 }

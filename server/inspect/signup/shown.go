@@ -52,7 +52,7 @@ func Requests(text string) (all []*Shown) {
 			continue // read as the command that it is
 		}
 		if at[3]-at[0] > longestBlock {
-			continue // an address that nobody writes
+			continue // longer than addresses are
 		}
 		block := head(text[at[0]:], longestBlock)
 		r := &Shown{Method: http.MethodPost, URL: text[at[2]:at[3]], At: at[0]}
@@ -219,8 +219,7 @@ func curlRequest(words []string) *Shown {
 		case name == "-H" || name == "--header":
 			header := strings.ToLower(argument())
 			r.Form = r.Form || strings.Contains(header, "form-urlencoded")
-			r.Keyed = r.Keyed || strings.HasPrefix(header, "authorization:") ||
-				strings.HasPrefix(header, "x-api-key:") || strings.HasPrefix(header, "cookie:")
+			r.Keyed = r.Keyed || keyHeader.MatchString(header)
 		case name == "-u" || name == "--user" || name == "-b" || name == "--oauth2-bearer":
 			r.Keyed = true
 		case name == "-o" || name == "-m" || name == "-A" || name == "--url":

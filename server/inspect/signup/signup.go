@@ -242,9 +242,9 @@ func GoesOn(o *openapi.Operation) bool {
 // address is how a field for an e-mail address is called, as Spelled has it.
 var address = regexp.MustCompile(`\b(e ?)?mail( ?address)?$`)
 
-// Lacks says what the body of an operation that finishes what another has begun must have beside
-// what is known: nothing, or the field for a code that somebody is mailed. The address that the
-// code is mailed to is known. False reports that it wants more, or nothing that is known.
+// Lacks says what the body of an operation that finishes what another has begun must have in
+// addition to what is known: nothing, or the field for a code that somebody is mailed. The address
+// that the code is mailed to is known. False reports that it wants more, or nothing that is known.
 func Lacks(s *openapi.Source, o *openapi.Operation, known func(name string) bool) (
 	code string, is bool,
 ) {

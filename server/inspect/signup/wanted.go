@@ -23,8 +23,8 @@ const (
 // wants are fields that only somebody else can fill, by the words of their names, with the rule of
 // each. Names are written in as many ways as there are products, so the words are looked for
 // anywhere, apart or in one: what is taken for a password and is none ends a run that might have
-// gone on, and what is none and is taken for something else is an account that nobody can enter, or
-// a false number on a bill. Of two rules the first counts.
+// gone on, and what is none and is taken for something else is an account that cannot be entered,
+// or a false number on a bill. Of two rules the first counts.
 var wants = []struct {
 	rule string
 	is   *regexp.Regexp

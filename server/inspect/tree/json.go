@@ -10,7 +10,9 @@ import (
 type jsonReader struct {
 	text string
 	in   *jsontext.Decoder
-	left int
+	// shift is where text begins in the document.
+	shift int32
+	left  int
 	// path is that of the value that is read, where there is an omit to ask.
 	path []string
 	omit func(path []string) bool
@@ -19,9 +21,11 @@ type jsonReader struct {
 func parseJSON(text string, omit func(path []string) bool) (*Node, error) {
 	// A byte order mark is not JSON, and yet it is sent.
 	body := strings.TrimPrefix(text, "\ufeff")
-	in := jsontext.NewDecoder(strings.NewReader(body), jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true))
-	r := &jsonReader{text: body, left: MaxNodes, omit: omit, in: in}
+	r := &jsonReader{
+		text: body, shift: int32(len(text) - len(body)), left: MaxNodes, omit: omit,
+		in: jsontext.NewDecoder(strings.NewReader(body), jsontext.AllowDuplicateNames(true),
+			jsontext.AllowInvalidUTF8(true)),
+	}
 	root := &Node{}
 	if err := r.value(root, r.start(), 0); err != nil {
 		return nil, err
@@ -29,27 +33,19 @@ func parseJSON(text string, omit func(path []string) bool) (*Node, error) {
 	if _, err := r.in.ReadToken(); err != io.EOF {
 		return nil, ErrMalformed
 	}
-	if shift := int32(len(text) - len(body)); shift > 0 {
-		move(root, shift)
-	}
 	return root, nil
 }
 
-func move(n *Node, by int32) {
-	n.from, n.to = n.from+by, n.to+by
-	for i := range n.Items {
-		move(&n.Items[i], by)
-	}
-}
-
-// start is where the next token begins.
+// start is where the next token begins, and end where the last one ends.
 func (r *jsonReader) start() int32 {
 	at := int(r.in.InputOffset())
 	for at < len(r.text) && strings.IndexByte(" \t\r\n,:", r.text[at]) >= 0 {
 		at++
 	}
-	return int32(at)
+	return int32(at) + r.shift
 }
+
+func (r *jsonReader) end() int32 { return int32(r.in.InputOffset()) + r.shift }
 
 func (r *jsonReader) value(n *Node, from int32, depth int) error {
 	if r.left--; r.left < 0 || depth > MaxDepth {
@@ -78,7 +74,7 @@ func (r *jsonReader) value(n *Node, from int32, depth int) error {
 	default:
 		return ErrMalformed
 	}
-	n.to = int32(r.in.InputOffset())
+	n.to = r.end()
 	return err
 }
 
@@ -89,7 +85,7 @@ func (r *jsonReader) list(n *Node, depth int) error {
 			return err
 		}
 	}
-	return r.end()
+	return r.close()
 }
 
 func (r *jsonReader) object(n *Node, depth int) error {
@@ -106,7 +102,7 @@ func (r *jsonReader) object(n *Node, depth int) error {
 		}
 	}
 	n.index()
-	return r.end()
+	return r.close()
 }
 
 // member reads the value of the newest name of an object.
@@ -126,11 +122,12 @@ func (r *jsonReader) member(n *Node, from int32, depth int) error {
 	if err := r.in.SkipValue(); err != nil {
 		return ErrMalformed
 	}
-	value.Kind, value.from, value.to = Unresolved, from, int32(r.in.InputOffset())
+	value.Kind, value.from, value.to = Unresolved, from, r.end()
 	return nil
 }
 
-func (r *jsonReader) end() error {
+// close reads the end of a list or an object.
+func (r *jsonReader) close() error {
 	if _, err := r.in.ReadToken(); err != nil {
 		return ErrMalformed
 	}
