@@ -81,8 +81,7 @@ func (r *reading) call(bit int, f field) string {
 		return fmt.Sprintf("f.Text(%d, &v.%s, %d, %d)", bit, f.name, least(f), f.Max)
 	case isUint:
 		if f.of.names() != nil {
-			return fmt.Sprintf("form.Enum(f, %d, &v.%s, %s(0).Names())", bit, f.name,
-				r.qualified(f.of.pack, f.of.name))
+			return fmt.Sprintf("form.Enum(f, %d, &v.%s, v.%s.Names())", bit, f.name, f.name)
 		}
 		return fmt.Sprintf("form.Uint(f, %d, &v.%s, %d, %d)", bit, f.name, f.Min, f.Max)
 	case isDecimal:

@@ -136,6 +136,7 @@ func (s *directory) environment(number uint32) *environment {
 	return e
 }
 
+// view describes the account.
 func (a *account) view() AccountView {
 	return AccountView{ID: a.id, Name: a.name, CreatedAt: a.createdAt}
 }
@@ -221,6 +222,7 @@ func (c *SetOrigins) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
+// listedOrigins are those of SetOrigins.
 func (e *environment) listedOrigins() []string {
 	if p := e.origins.Load(); p != nil {
 		return *p

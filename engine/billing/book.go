@@ -44,6 +44,7 @@ type lists struct {
 	freeTrace       uint32 `wire:"6"`
 }
 
+// newBook returns a book without customers.
 func newBook() *book {
 	s := &book{
 		directory: newDirectory(),

@@ -63,6 +63,7 @@ type catalog struct {
 	planByID       map[[16]byte]uint32
 }
 
+// newCatalog returns a catalog without features and plans.
 func newCatalog() *catalog {
 	return &catalog{
 		featureByKey:   map[string]uint32{},
@@ -151,7 +152,7 @@ func (m *Machine) Plans(env uint32) []PlanView {
 	views := []PlanView{}
 	for _, p := range c.plans {
 		if p.document.Status == planActive {
-			views = append(views, c.planView(p.newest()))
+			views = append(views, planView(c, p.newest()))
 		}
 	}
 	return views
@@ -166,7 +167,7 @@ func (m *Machine) Features(env uint32) []FeatureView {
 	c := e.catalog.Load()
 	views := make([]FeatureView, len(c.features))
 	for i, f := range c.features {
-		views[i] = f.view()
+		views[i] = featureView(f)
 	}
 	return views
 }
@@ -254,7 +255,8 @@ type feature struct {
 	archived bool
 }
 
-func (f *feature) view() FeatureView {
+// featureView describes a feature.
+func featureView(f *feature) FeatureView {
 	d := &f.document
 	return FeatureView{
 		ID: f.id, Key: d.Key, Name: d.Name, Description: d.Description, Labels: d.Labels,

@@ -198,4 +198,5 @@ func sum(a, b decimal.Decimal) decimal.Decimal {
 	return decimal.Largest()
 }
 
+// difference is a − b within the range of numbers.
 func difference(a, b decimal.Decimal) decimal.Decimal { return sum(a, b.Neg()) }

@@ -356,7 +356,7 @@ func (t *turn) expireCorrections() {
 		if !c.forgettable(t) {
 			return
 		}
-		t.correctionByKey.Remove(t.idHash(ptr(c.key)), row)
+		t.correctionByKey.Remove(t.idHash(new(c.key)), row)
 		t.firstCorrection = c.next
 		*t.corrections.Write(row) = correction{next: t.freeCorrection}
 		t.correctionDraws.Write(row).Data = ""

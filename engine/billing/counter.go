@@ -30,6 +30,7 @@ func appendCounter(dst []byte, c *counter) []byte {
 	return rows.AppendDecimal(rows.AppendDecimal(dst, c.used), c.next)
 }
 
+// readCounter reads what appendCounter wrote.
 func readCounter(src []byte, c *counter) ([]byte, error) {
 	r := rows.Reader{Rest: src}
 	c.used, c.next = r.Decimal(), r.Decimal()
@@ -61,6 +62,7 @@ func (r *counterRow) part() uint32 {
 	return 0
 }
 
+// openCounters makes the tables.
 func openCounters(s *page.Store) counters {
 	c := counters{whole: page.NewParts[counter]()}
 	c.rows = page.NewTable(s, tableCounters, page.Codec[counterRow]{

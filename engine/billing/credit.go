@@ -34,6 +34,7 @@ const (
 // name.
 type poolName uint64
 
+// poolNamed is the name of a pool as rows have it.
 func poolNamed(name string) poolName {
 	if name == "" {
 		return 0

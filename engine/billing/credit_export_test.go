@@ -74,7 +74,7 @@ func CheckCredits(m *Machine) error {
 // turnNow is a turn between entries, for tests of what the lifecycle calls.
 func turnNow(m *Machine) *turn {
 	s := m.state.Load()
-	return ptr(m.turn(machine.Turn{Stamp: s.log.Stamp()}, s))
+	return new(m.turn(machine.Turn{Stamp: s.log.Stamp()}, s))
 }
 
 // EndCreditPeriod ends a subscription's period and begins the next.
@@ -88,7 +88,7 @@ func EndCreditPeriod(m *Machine, subscription uint32, at int64) {
 func UpgradeCredits(m *Machine, row, version uint32, at int64) {
 	t := turnNow(m)
 	from := t.versionOf(row)
-	t.subscriptions.change(row, func(b *subscription) { b.version = version })
+	changeSubscription(&t.subscriptions, row, func(b *subscription) { b.version = version })
 	t.creditsAtUpgrade(row, from, at)
 }
 

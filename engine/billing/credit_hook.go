@@ -50,6 +50,7 @@ func (t *burner) creditsAtPeriodEnd(subscription uint32, at int64) {
 	}
 }
 
+// versionOf is the plan version of a subscription.
 func (t *burner) versionOf(subscription uint32) *planVersion {
 	b := t.s.subscriptions.Read(subscription)
 	return t.s.environment(t.s.customers.Read(b.customer).env).catalog.Load().version(b.version)

@@ -75,6 +75,7 @@ var chunkCodec = page.Codec[chunk]{
 func chunkNumber(sequence uint32) uint32 { return (sequence - 1) / evictedAtOnce }
 func chunkBit(sequence uint32) uint64    { return 1 << ((sequence - 1) % evictedAtOnce) }
 
+// chunkHash is where the index has a chunk.
 func chunkHash(pool, number uint32) uint64 {
 	return machine.Fold(0, uint64(pool)<<32|uint64(number))
 }

@@ -29,6 +29,7 @@ var transactionKinds = [...]string{
 	transactionReturn: "RETURN",
 }
 
+// String is the kind as answers have it.
 func (k transactionKind) String() string {
 	if int(k) < len(transactionKinds) {
 		return transactionKinds[k]
@@ -145,7 +146,7 @@ func (t *burner) poolFor(c poolCommand) (e *environment, row uint32, outcome eng
 
 // replied makes a transaction the command's reply.
 func (t *burner) replied(row uint32) {
-	t.Answer(&TransactionReply{t.s.transactionView(ptr(t.s.heldTransaction(row)))})
+	t.Answer(&TransactionReply{t.s.transactionView(new(t.s.heldTransaction(row)))})
 }
 
 // DeductCredits takes credits out of a pool, in burn order: all of them, or none. A transaction of

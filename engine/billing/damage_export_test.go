@@ -9,10 +9,10 @@ func Damages() map[string]func(m *Machine) {
 		return func(m *Machine) { change(m.state.Load()) }
 	}
 	subscribed := func(change func(b *subscription)) func(m *Machine) {
-		return with(func(s *state) { s.subscriptions.change(1, change) })
+		return with(func(s *state) { changeSubscription(&s.subscriptions, 1, change) })
 	}
 	invoiced := func(row uint32, change func(v *invoice)) func(m *Machine) {
-		return with(func(s *state) { s.invoices.change(row, change) })
+		return with(func(s *state) { changeInvoice(&s.invoices, row, change) })
 	}
 	one := decimal.FromInt(1)
 	return map[string]func(m *Machine){
@@ -59,10 +59,10 @@ func Damages() map[string]func(m *Machine) {
 		}),
 		"the unpaid invoices of subscription 1": with(func(s *state) {
 			v := s.subscriptions.Read(1).firstUnpaid
-			s.invoices.change(v, func(i *invoice) { i.nextUnpaid = v })
+			changeInvoice(&s.invoices, v, func(i *invoice) { i.nextUnpaid = v })
 		}),
 		"invoice 2 is unpaid, or is not": with(func(s *state) {
-			s.subscriptions.change(1, func(b *subscription) {
+			changeSubscription(&s.subscriptions, 1, func(b *subscription) {
 				b.firstUnpaid = s.invoices.Read(b.firstUnpaid).nextUnpaid
 			})
 		}),

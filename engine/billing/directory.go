@@ -47,6 +47,7 @@ type directory struct {
 	stripes [stripes]stripe
 }
 
+// newDirectory returns a directory without accounts, and the store that all tables are in.
 func newDirectory() *directory {
 	s := &directory{
 		names:        map[string]uint32{},
@@ -73,8 +74,10 @@ type stripe struct {
 // stripe returns the lock of everything that belongs to a customer.
 func (s *directory) stripe(customer uint32) *stripe { return &s.stripes[customer%stripes] }
 
+// idHash is where an index has an id.
 func (s *directory) idHash(id *[16]byte) uint64 { return maphash.Bytes(s.seed, id[:]) }
 
+// externalHash is where an index has a customer by the caller's identifier.
 func (s *directory) externalHash(env uint32, external []byte) uint64 {
 	return machine.Fold(maphash.Bytes(s.seed, external), uint64(env))
 }

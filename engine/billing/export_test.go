@@ -10,15 +10,15 @@ import (
 	"tollgate/engine/page"
 )
 
-// change changes a subscription in memory.
-func (b *subscriptions) change(row uint32, change func(*subscription)) {
+// changeSubscription changes a subscription in memory.
+func changeSubscription(b *subscriptions, row uint32, change func(*subscription)) {
 	whole := b.Whole(row)
 	change(&whole)
 	b.Write(row, &whole)
 }
 
-// change changes an invoice in memory.
-func (n *invoices) change(row uint32, change func(*invoice)) {
+// changeInvoice changes an invoice in memory.
+func changeInvoice(n *invoices, row uint32, change func(*invoice)) {
 	v := n.Read(row)
 	change(&v)
 	n.Write(row, &v)
@@ -27,23 +27,23 @@ func (n *invoices) change(row uint32, change func(*invoice)) {
 // Suspend and Cancel put a subscription into a state without waiting for what leads there.
 func (m *Machine) Suspend(id [16]byte, at int64) {
 	s := m.state.Load()
-	s.subscriptions.change(s.subscriptionWith(&id), func(b *subscription) { b.suspendedAt = at })
+	changeSubscription(&s.subscriptions, s.subscriptionWith(&id), func(b *subscription) { b.suspendedAt = at })
 }
 
 func (m *Machine) Cancel(id [16]byte, at int64) {
 	s := m.state.Load()
 	row := s.subscriptionWith(&id)
-	s.subscribed(ptr(s.subscriptions.Whole(row)), -1)
-	s.subscriptions.change(row, func(b *subscription) { b.endedAt = at })
+	s.subscribed(new(s.subscriptions.Whole(row)), -1)
+	changeSubscription(&s.subscriptions, row, func(b *subscription) { b.endedAt = at })
 }
 
 // SetInvoiceStatus changes an invoice in memory, as a fault would.
 func (m *Machine) SetInvoiceStatus(id [16]byte, status InvoiceStatus) {
 	s := m.state.Load()
 	row := s.invoiceWith(&id)
-	s.invoices.change(row, func(v *invoice) { v.status = status })
+	changeInvoice(&s.invoices, row, func(v *invoice) { v.status = status })
 	v := s.invoices.Read(row)
-	s.subscriptions.change(v.subscription, func(b *subscription) {
+	changeSubscription(&s.subscriptions, v.subscription, func(b *subscription) {
 		if b.firstUnpaid == row {
 			b.firstUnpaid = v.nextUnpaid
 		}

@@ -97,7 +97,7 @@ func RestoreBlocks(header, account []byte) {
 	for _, e := range s.environments.All() {
 		c := e.catalog.Load()
 		for _, v := range c.versions {
-			c.planView(v)
+			planView(c, v)
 		}
 	}
 }

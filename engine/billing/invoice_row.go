@@ -34,6 +34,7 @@ func appendInvoice(dst []byte, v *invoice) []byte {
 	return append(dst, byte(v.kind), byte(v.status))
 }
 
+// readInvoice reads what appendInvoice wrote.
 func readInvoice(src []byte, v *invoice) ([]byte, error) {
 	r := rows.Reader{Rest: src}
 	v.id, v.number = r.ID(), r.U64()
@@ -119,6 +120,7 @@ type invoices struct {
 	whole *page.Parts[invoice]
 }
 
+// openInvoices makes the tables.
 func openInvoices(s *page.Store) invoices {
 	n := invoices{whole: page.NewParts[invoice]()}
 	n.rows = page.NewTable(s, tableInvoices, page.Codec[invoiceRow]{

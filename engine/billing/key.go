@@ -236,6 +236,7 @@ func (e *environment) firstRevoked() (first *apiKey) {
 	return first
 }
 
+// apiKey finds a key by its id; nil when there is none.
 func (e *environment) apiKey(id [16]byte) *apiKey {
 	for _, k := range e.keys.All() {
 		if k.id == id {

@@ -15,6 +15,7 @@ type projector struct {
 	pending *page.Index // id of a PENDING invoice → subscription
 }
 
+// newProjector returns a projector without subscriptions.
 func newProjector() *projector {
 	return &projector{vault: newVault(), pending: page.NewIndex()}
 }
@@ -364,5 +365,3 @@ func (s *projector) ledgerAmong(row uint32, now int64) (l *ledger) {
 	}
 	return l
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -155,6 +155,7 @@ func (p *PaymentSettings) sameAccount(other *PaymentSettings) bool {
 		bytes.Equal(p.SecretKey, other.SecretKey)
 }
 
+// paymentSettings are those of SetPaymentProvider.
 func (e *environment) paymentSettings() PaymentSettings {
 	if p := e.payment.Load(); p != nil {
 		return *p

@@ -32,6 +32,7 @@ type plan struct {
 	subscribers *atomic.Int64
 }
 
+// newest is the version that new subscriptions get.
 func (p *plan) newest() *planVersion { return p.versions[len(p.versions)-1] }
 
 // planVersion is one version of a plan. It never changes.
@@ -120,7 +121,8 @@ func (c *catalog) versionDocument(v *planVersion) PlanDocument {
 	return d
 }
 
-func (c *catalog) planView(v *planVersion) PlanView {
+// planView describes a plan version.
+func planView(c *catalog, v *planVersion) PlanView {
 	p := c.plans[v.plan-1]
 	view := PlanView{
 		ID: p.id, Version: v.version, Key: p.document.Key, Name: p.document.Name,
@@ -132,7 +134,7 @@ func (c *catalog) planView(v *planVersion) PlanView {
 	for i := range v.features {
 		f := &v.features[i]
 		view.Features[i] = PlanFeatureView{
-			Feature: c.features[f.feature-1].view(), PricingType: f.pricingType, Pricing: f.pricing,
+			Feature: featureView(c.features[f.feature-1]), PricingType: f.pricingType, Pricing: f.pricing,
 		}
 	}
 	return view

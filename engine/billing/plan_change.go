@@ -292,8 +292,8 @@ type PlanChangeView struct {
 func planChangeView(l *ledger, c *planChange) PlanChangeView {
 	return PlanChangeView{
 		ID: c.id, SubscriptionID: l.b.id, Type: c.kind, Status: c.status,
-		From: l.catalog.planView(l.catalog.version(c.from)),
-		To:   l.catalog.planView(l.catalog.version(c.to)),
+		From: planView(l.catalog, l.catalog.version(c.from)),
+		To:   planView(l.catalog, l.catalog.version(c.to)),
 
 		EffectiveAt: c.effectiveAt, CreatedAt: c.createdAt,
 	}

@@ -305,6 +305,7 @@ const (
 	poolArchived = "ARCHIVED"
 )
 
+// status is the pool's, at a balance.
 func (p *pool) status(balance decimal.Decimal) string {
 	switch {
 	case p.archived:

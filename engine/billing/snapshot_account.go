@@ -162,6 +162,7 @@ func restoreCatalog(r *environmentRecord) (*catalog, error) {
 	return c, nil
 }
 
+// restoreVersion adds a plan version of a snapshot.
 func (c *catalog) restoreVersion(p *plan, r *versionRecord) error {
 	for i := range r.Document.Features {
 		if c.featureByKey[r.Document.Features[i].Key] == 0 {

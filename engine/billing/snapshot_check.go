@@ -100,6 +100,7 @@ func (s *state) catalogOf(customer uint32) *catalog {
 	return s.environment(s.customers.Read(customer).env).catalog.Load()
 }
 
+// hasVersion reports whether a plan version has that number.
 func (c *catalog) hasVersion(n uint32) bool {
 	return n != 0 && uint64(n) <= uint64(len(c.versions))
 }

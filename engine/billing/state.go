@@ -125,7 +125,7 @@ func (s *state) reindex() {
 		s.correctionByKey.Insert(s.idHash(&s.corrections.Read(row).key), row)
 	}
 	for row := uint32(1); row <= s.invoices.Len(); row++ {
-		s.invoiceByID.Insert(s.idHash(ptr(s.invoices.ID(row))), row)
+		s.invoiceByID.Insert(s.idHash(new(s.invoices.ID(row))), row)
 	}
 	s.reindexCredits()
 }

@@ -63,7 +63,7 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	b.id, b.graceDays = c.ID, uint16(min(c.GraceDays, maxGraceDays))
 	b.subscriptionRest = b.usual()
 	details := wire.Encode(nil, &c.SubscriptionDetails)
-	t.subscriptions.details.Put(t.subscriptions.Len()+1, details)
+	t.subscriptions.SetDetails(t.subscriptions.Len()+1, details)
 	t.subscribe(e, &b, c.InvoiceID)
 	return engine.OutcomeDone
 }
@@ -175,7 +175,7 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 	l := s.ledgerAt(row, env.now(s.log.Stamp()))
 	b := &l.b
 	view := SubscriptionView{
-		ID: b.id, Customer: customer.CustomerCore, Plan: l.catalog.planView(l.version()),
+		ID: b.id, Customer: customer.CustomerCore, Plan: planView(l.catalog, l.version()),
 		IsActive: b.active(), GraceDays: uint32(b.graceDays), CreatedAt: b.createdAt,
 		PeriodStart: b.periodStart, PeriodEnd: b.periodEnd,
 		AnchorDay:   uint32(period.DayOfMonth(b.anchor)),
@@ -190,7 +190,7 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 		view.CancelEffectiveAt = b.periodEnd
 	}
 	if b.pending != 0 {
-		view.ScheduledChange = ptr(planChangeView(l, &l.pendingChange().planChange))
+		view.ScheduledChange = new(planChangeView(l, &l.pendingChange().planChange))
 	}
 	return view
 }

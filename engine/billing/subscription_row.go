@@ -86,6 +86,7 @@ func appendSubscription(dst []byte, b *subscription) []byte {
 	return append(dst, byte(b.cancelMode))
 }
 
+// readSubscription reads what appendSubscription wrote.
 func readSubscription(src []byte, b *subscription) ([]byte, error) {
 	r := rows.Reader{Rest: src}
 	b.id = r.ID()
@@ -116,6 +117,7 @@ type subscriptions struct {
 	details *page.Sparse
 }
 
+// openSubscriptions makes the tables.
 func openSubscriptions(s *page.Store) subscriptions {
 	b := subscriptions{
 		rests: page.NewParts[subscriptionRest](), details: page.NewSparse(s, tableDetails),
@@ -171,6 +173,9 @@ func (b *subscriptions) Bytes() uint64 {
 
 // Details returns the encoded SubscriptionDetails of a subscription; empty where it has none.
 func (b *subscriptions) Details(row uint32) string { return b.details.Get(row) }
+
+// SetDetails sets the encoded SubscriptionDetails of a subscription.
+func (b *subscriptions) SetDetails(row uint32, text []byte) { b.details.Put(row, text) }
 
 // CheckDetails checks the details after a restore.
 func (b *subscriptions) CheckDetails(check func(data string) error) error {

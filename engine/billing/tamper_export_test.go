@@ -55,14 +55,14 @@ var CountingFaults = []Fault{
 
 // stored is a change of an invoice's record.
 func stored(row uint32, change func(*invoice)) func(*Machine) {
-	return func(m *Machine) { m.state.Load().invoices.change(row, change) }
+	return func(m *Machine) { changeInvoice(&m.state.Load().invoices, row, change) }
 }
 
 // lines is a change of an invoice's stored lines.
 func lines(row uint32, change func(*invoiceLines)) func(*Machine) {
 	return func(m *Machine) {
 		s := m.state.Load()
-		l := invoiceLines{Items: s.invoiceItems(row, ptr(s.invoices.Read(row)))}
+		l := invoiceLines{Items: s.invoiceItems(row, new(s.invoices.Read(row)))}
 		change(&l)
 		s.items.Write(row).Data = string(wire.Encode(nil, &l))
 	}
@@ -108,7 +108,7 @@ var StoredFaults = []Fault{
 		version := 1 + uint32(slices.IndexFunc(versions, func(p *planVersion) bool {
 			return p.currency == "EUR"
 		}))
-		s.invoices.change(usageInvoice, func(v *invoice) { v.version = version })
+		changeInvoice(&s.invoices, usageInvoice, func(v *invoice) { v.version = version })
 	}},
 	{
 		"customer", "customer is 2, the journal makes 1",

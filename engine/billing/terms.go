@@ -76,6 +76,7 @@ type paymentTerms struct {
 	Set           bool   `wire:"4"` // they were set once: 0 days are not the standard
 }
 
+// paymentTerms are those of SetPaymentTerms.
 func (e *environment) paymentTerms() paymentTerms {
 	if p := e.terms.Load(); p != nil {
 		return *p

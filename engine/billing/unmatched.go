@@ -69,6 +69,7 @@ func (e *environment) unmatchedNames() (list []UnmatchedName) {
 	return list
 }
 
+// restoreUnmatched puts back what a snapshot has of unmatchedNames.
 func (e *environment) restoreUnmatched(list []UnmatchedName) {
 	if len(list) == 0 {
 		return

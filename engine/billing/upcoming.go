@@ -147,7 +147,7 @@ func (m *Machine) pendingInvoice(env uint32, id *[16]byte) (InvoiceView, bool) {
 		return InvoiceView{}, false
 	}
 	b := s.subscriptions.Read(row)
-	for _, view := range m.pendingOf(env, ptr(b.id)) {
+	for _, view := range m.pendingOf(env, new(b.id)) {
 		if view.ID == *id {
 			return view, true
 		}

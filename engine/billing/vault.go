@@ -24,6 +24,7 @@ type vault struct {
 	traceByID, chunkByPool                                    *page.Index
 }
 
+// newVault returns a vault without pools.
 func newVault() *vault {
 	s := &vault{
 		book:            newBook(),

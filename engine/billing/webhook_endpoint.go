@@ -77,6 +77,7 @@ func (c *CreateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
+// validEndpoint reports whether an endpoint's address, words and events are within their bounds.
 func validEndpoint(url, about string, events WebhookEvents) bool {
 	return url != "" && len(url) <= maxWebhookURL && utf8.ValidString(url) &&
 		plain(about, 0, maxWebhookAbout) && events&^allWebhookEvents == 0
@@ -307,6 +308,7 @@ type endpointText struct {
 // listen works out what an environment's endpoints want to hear, all together.
 func (t *teller) listen(e *environment) { e.wanted.Store(uint32(t.outbox.wantedBy(e))) }
 
+// wantedBy is what the endpoints of an environment that are on want to hear.
 func (o *outbox) wantedBy(e *environment) (set WebhookEvents) {
 	for _, row := range e.hooks {
 		ep := o.endpoints.Read(row)

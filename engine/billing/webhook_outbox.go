@@ -67,6 +67,7 @@ type endpointQueue struct {
 	chains map[uint32][]uint32 // customer → pending deliveries, oldest first
 }
 
+// open makes the tables.
 func (o *outbox) open(store *page.Store) {
 	o.endpoints = page.NewTable(store, tableWebhookEndpoints, webhookEndpointCodec)
 	o.texts = page.NewTable(store, tableWebhookTexts, rows.TextCodec)
@@ -101,15 +102,18 @@ func (o *outbox) endpointIn(e *environment, id *[16]byte) uint32 {
 	return 0
 }
 
+// text is an endpoint's cold part.
 func (o *outbox) text(row uint32) (words endpointText) {
 	decodeText(o.texts.Read(row).Data, &words)
 	return words
 }
 
+// setText replaces an endpoint's cold part.
 func (o *outbox) setText(row uint32, words *endpointText) {
 	o.texts.Write(row).Data = string(wire.Encode(nil, words))
 }
 
+// takeEndpoint returns a free row for an endpoint.
 func (o *outbox) takeEndpoint() (row uint32) {
 	if row = o.freeEndpoint; row != 0 {
 		o.freeEndpoint = o.endpoints.Read(row).nextFree

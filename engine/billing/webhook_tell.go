@@ -72,7 +72,7 @@ func (l *ledger) tell(w WebhookEvent, at int64) {
 // tellInvoice notes what happened to an invoice.
 func (l *ledger) tellInvoice(w WebhookEvent, at int64, v *heldInvoice) {
 	if l.env.wants(w) {
-		l.happened = append(l.happened, happening{event: w, at: at, b: l.b, invoice: ptr(*v)})
+		l.happened = append(l.happened, happening{event: w, at: at, b: l.b, invoice: new(*v)})
 	}
 }
 
@@ -95,6 +95,7 @@ func (t *runner) tellAll(l *ledger) {
 	l.happened = nil
 }
 
+// ofInvoice fills in what is said of an invoice.
 func (m *WebhookMessage) ofInvoice(v *invoice, currency string) {
 	m.InvoiceID, m.Number, m.InvoiceType, m.Status = v.id, v.number, v.kind, v.status
 	m.Amount, m.Currency = v.amount, currency
@@ -141,6 +142,7 @@ func (t *runner) reached(l *ledger) (told []WebhookMessage) {
 	return told
 }
 
+// limitMessage says that a feature's usage has reached its limit.
 func limitMessage(
 	b *usualSubscription, c *catalog, f *planFeature, used decimal.Decimal,
 ) WebhookMessage {
@@ -220,13 +222,13 @@ func (t *turn) tellOverpaid(e *environment, c *RecordPayment, result PaymentResu
 	t.spend(2*l.weight() + 4)
 	for _, v := range t.upcoming(l) {
 		if v.ID == c.InvoiceID {
-			m.ofPending(&v)
+			tellPending(&m, &v)
 			t.tell(e, l.b.customer, &m)
 		}
 	}
 }
 
-func (m *WebhookMessage) ofPending(v *InvoiceView) {
+func tellPending(m *WebhookMessage, v *InvoiceView) {
 	m.SubscriptionID, m.InvoiceID, m.InvoiceType, m.Status = v.SubscriptionID, v.ID, v.Type, v.Status
 	m.Amount, m.Currency = v.Amount, v.Currency
 	m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd

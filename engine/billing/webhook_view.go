@@ -44,7 +44,7 @@ var deliveryStates = [...]string{
 }
 
 // deliveryView must be called under the lock.
-func (o *outbox) deliveryView(row uint32) DeliveryView {
+func deliveryView(o *outbox, row uint32) DeliveryView {
 	d := o.deliveries.Read(row)
 	var words deliveryText
 	decodeText(o.messages.Read(row).Data, &words)
@@ -100,7 +100,7 @@ func (m *Machine) WebhookDeliveries(q *DeliveryQuery) (page []DeliveryView, next
 		}
 		looked++
 		if q.Status == "" || deliveryStates[d.state] == q.Status {
-			page = append(page, o.deliveryView(row))
+			page = append(page, deliveryView(o, row))
 		}
 	}
 	return page, 0, true
@@ -122,7 +122,7 @@ func (m *Machine) WebhookDelivery(env uint32, endpoint, id [16]byte) (DeliveryVi
 	}
 	for row := o.endpoints.Read(at).last; row != 0; row = o.deliveries.Read(row).previous {
 		if o.deliveries.Read(row).id == id {
-			return o.deliveryView(row), true
+			return deliveryView(o, row), true
 		}
 	}
 	return DeliveryView{}, false
@@ -158,7 +158,7 @@ func (m *Machine) DueWebhooks(
 			}
 			if !busy(o.deliveries.Read(at).sequence) {
 				left--
-				due = append(due, DueDelivery{ep.env, o.endpointView(row), o.deliveryView(at)})
+				due = append(due, DueDelivery{ep.env, o.endpointView(row), deliveryView(o, at)})
 			}
 			return true
 		})
