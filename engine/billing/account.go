@@ -2,24 +2,13 @@ package billing
 
 import (
 	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"tollgate/engine"
-	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/fair"
 )
-
-// EnvironmentKind tells the two environments of an account apart. They share nothing.
-type EnvironmentKind uint8
-
-const (
-	EnvironmentSandbox EnvironmentKind = 1
-	EnvironmentLive    EnvironmentKind = 2
-)
-
-// MaxAccounts is how many accounts one group holds: a snapshot fixes each of their environments.
-const MaxAccounts = 10_000
 
 // CreateAccount makes an account with its two environments. An account of that name that was made
 // with the same ID is the same success again; another is OutcomeAccountExists.
@@ -31,145 +20,54 @@ type CreateAccount struct {
 }
 
 func (c *CreateAccount) apply(t *turn) engine.Outcome {
-	if a, ok := t.accountNamed(c.Name); ok {
-		if a.id == c.ID {
+	if a, ok := t.AccountNamed(c.Name); ok {
+		if a.ID == c.ID {
 			return engine.OutcomeDone
 		}
 		return engine.OutcomeAccountExists
 	}
-	if len(t.accounts.All()) >= MaxAccounts {
+	if len(t.Accounts.All()) >= accounts.MaxAccounts {
 		return engine.OutcomeAccountLimit
 	}
 
-	t.addAccount(&account{id: c.ID, name: c.Name, createdAt: t.Stamp})
-	t.Fold(uint64(len(t.accounts.All())))
-	t.note(change{
+	t.AddAccount(&accounts.Account{ID: c.ID, Name: c.Name, CreatedAt: t.Stamp})
+	t.Fold(uint64(len(t.Accounts.All())))
+	t.Note(accounts.Change{
 		Actor: c.Actor, Action: "account.created", Subject: c.Name,
-		Values: []FieldChange{{"name", "", c.Name}},
+		Values: []accounts.FieldChange{{Name: "name", After: c.Name}},
 	})
 	return engine.OutcomeDone
 }
 
-// account never changes once it is made, but for what it holds.
-type account struct {
-	id        [16]byte
-	name      string
-	createdAt int64
-	// number is that of its sandbox; its live environment has the next.
-	number uint32
-	held   held
-}
-
-// environment is one of an account's two. Account n (from 1) has the environments 2n−1 (sandbox)
-// and 2n (live).
-type environment struct {
-	number  uint32
-	account *account
-	kind    EnvironmentKind
-	// catalog is replaced whole by ApplyCatalog, and immutable otherwise.
-	catalog atomic.Pointer[catalog]
-	// offset is how far the environment's clock runs ahead of log time, in milliseconds.
-	offset atomic.Int64
-	// origins is replaced whole by SetOrigins; nil is none.
-	origins atomic.Pointer[[]string]
-	// payment is replaced whole by SetPaymentProvider; nil is none.
-	payment atomic.Pointer[PaymentSettings]
-	// unmatched are the names of usage events that no feature had; the list is replaced whole.
-	unmatched atomic.Pointer[[]*unmatchedName]
-	// terms is replaced whole by SetPaymentTerms; nil is the default.
-	terms atomic.Pointer[paymentTerms]
-	// keys are the environment's API keys, oldest first.
-	keys rows.Series[*apiKey]
-	// invoices is the number of invoices issued so far. Only Apply reads and writes it.
-	invoices uint64
-	// hooks are the rows of its webhook endpoints, in order; the outbox's lock guards them. wanted
-	// is what those that are on want to hear, one bit for each event.
-	hooks  []uint32
-	wanted atomic.Uint32
-	// dues are its subscriptions by what falls due next, poolDues its pools by what expires next,
-	// due the earliest instant of both, for queries; all on the environment's clock.
-	dues, poolDues rows.Dues
-	due            atomic.Int64
-}
-
-// now is the one place where an environment's clock is made of log time.
-func (e *environment) now(logTime int64) int64 { return logTime + e.offset.Load() }
-
-// addAccount appends an account and its environments, here and at restore.
-func (s *directory) addAccount(a *account) {
-	for _, kind := range [...]EnvironmentKind{EnvironmentSandbox, EnvironmentLive} {
-		e := &environment{number: uint32(len(s.environments.All())) + 1, account: a, kind: kind}
-		a.number = (e.number+1)/2*2 - 1
-		e.catalog.Store(newCatalog())
-		e.due.Store(rows.Never)
-		s.environments.Append(e)
-	}
-	number := s.accounts.Append(a)
-	s.namesMu.Lock()
-	s.names[a.name] = number
-	s.accountIDs[a.id] = number
-	s.namesMu.Unlock()
-}
-
-// accountNumber finds an account by its name, else by its id; 0 where there is none.
-func (s *directory) accountNumber(name string) uint32 {
-	s.namesMu.RLock()
-	defer s.namesMu.RUnlock()
-	if number := s.names[name]; number != 0 {
-		return number
-	}
-	if id, ok := parseUUID(name); ok {
-		return s.accountIDs[id]
-	}
-	return 0
-}
-
-// accountNamed finds an account by its name or its id. So no account is created whose name is
-// another one's id.
-func (s *directory) accountNamed(name string) (*account, bool) {
-	return s.accounts.At(s.accountNumber(name))
-}
-
-// environment finds an environment by number; nil when there is none.
-func (s *directory) environment(number uint32) *environment {
-	e, _ := s.environments.At(number)
-	return e
-}
-
-// view describes the account.
-func (a *account) view() AccountView {
-	return AccountView{ID: a.id, Name: a.name, CreatedAt: a.createdAt}
-}
-
 // Account finds an account by name.
-func (m *Machine) Account(name string) (AccountView, bool) {
-	a, ok := m.state.Load().accountNamed(name)
+func (m *Machine) Account(name string) (accounts.AccountView, bool) {
+	a, ok := m.state.Load().AccountNamed(name)
 	if !ok {
-		return AccountView{}, false
+		return accounts.AccountView{}, false
 	}
-	return a.view(), true
+	return a.View(), true
 }
 
 // Accounts lists all accounts, oldest first.
-func (m *Machine) Accounts() []AccountView {
-	all := m.state.Load().accounts.All()
-	views := make([]AccountView, len(all))
+func (m *Machine) Accounts() []accounts.AccountView {
+	all := m.state.Load().Accounts.All()
+	views := make([]accounts.AccountView, len(all))
 	for i, a := range all {
-		views[i] = a.view()
+		views[i] = a.View()
 	}
 	return views
 }
 
 // Environment finds the number of one of an account's environments; the account is named by its
 // name or its id.
-func (m *Machine) Environment(account string, kind EnvironmentKind) (env uint32, ok bool) {
-	number := m.state.Load().accountNumber(account)
+func (m *Machine) Environment(account string, kind accounts.EnvironmentKind) (env uint32, ok bool) {
+	number := m.state.Load().AccountNumber(account)
 	switch {
 	case number == 0:
 		return 0, false
-	case kind == EnvironmentSandbox:
+	case kind == accounts.EnvironmentSandbox:
 		return 2*number - 1, true
-	case kind == EnvironmentLive:
+	case kind == accounts.EnvironmentLive:
 		return 2 * number, true
 	}
 	return 0, false
@@ -180,18 +78,12 @@ func (m *Machine) AccountOf(f fair.Flow) string {
 	if f >= 1<<31 { // of those who have no account
 		return ""
 	}
-	e := m.state.Load().environment(2 * uint32(f))
+	e := m.state.Load().Environment(2 * uint32(f))
 	if e == nil {
 		return ""
 	}
-	return e.account.name
+	return e.Account.Name
 }
-
-// FlowOf is whose work an environment's is: its account's. 0 means no account.
-func FlowOf(env uint32) fair.Flow { return fair.Flow((env + 1) / 2) }
-
-// MaxOrigins is how many origins an environment lists.
-const MaxOrigins = 50
 
 // SetOrigins replaces the list of origins (scheme://host[:port]) whose pages may use the customer
 // keys of an environment. The list that is there already is the same success again.
@@ -202,52 +94,122 @@ type SetOrigins struct {
 }
 
 func (c *SetOrigins) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if len(c.Origins) > MaxOrigins {
+	if len(c.Origins) > accounts.MaxOrigins {
 		return engine.OutcomeAccountLimit
 	}
-	if slices.Equal(e.listedOrigins(), c.Origins) {
+	if slices.Equal(e.ListedOrigins(), c.Origins) {
 		return engine.OutcomeDone
 	}
 
-	before := strings.Join(e.listedOrigins(), " ")
+	before := strings.Join(e.ListedOrigins(), " ")
 	origins := append([]string(nil), c.Origins...)
-	e.origins.Store(&origins)
-	t.note(change{Env: c.Env, Actor: c.Actor, Action: "origins.set", Values: []FieldChange{
-		{"origins", before, strings.Join(origins, " ")},
-	}})
+	e.Origins.Store(&origins)
+	t.Note(accounts.Change{
+		Env: c.Env, Actor: c.Actor, Action: "origins.set",
+		Values: []accounts.FieldChange{
+			{Name: "origins", Before: before, After: strings.Join(origins, " ")},
+		},
+	})
 	return engine.OutcomeDone
-}
-
-// listedOrigins are those of SetOrigins.
-func (e *environment) listedOrigins() []string {
-	if p := e.origins.Load(); p != nil {
-		return *p
-	}
-	return nil
 }
 
 // Origins are the origins that an environment lists.
 func (m *Machine) Origins(env uint32) []string {
-	e := m.state.Load().environment(env)
+	e := m.state.Load().Environment(env)
 	if e == nil {
 		return nil
 	}
-	return e.listedOrigins()
+	return e.ListedOrigins()
 }
 
 // OriginListed reports whether any environment lists an origin: what a browser asks before it sends
 // a key cannot name an environment.
 func (m *Machine) OriginListed(origin string) bool {
-	for _, e := range m.state.Load().environments.All() {
-		for _, listed := range e.listedOrigins() {
+	for _, e := range m.state.Load().Environments.All() {
+		for _, listed := range e.ListedOrigins() {
 			if listed == origin {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// Use is what an account holds, and may hold; false when there is no such account.
+func (m *Machine) Use(account string) (use, bounds accounts.Bounds, ok bool) {
+	s := m.state.Load()
+	a, ok := s.AccountNamed(account)
+	if !ok {
+		return use, bounds, false
+	}
+	s.outbox.Mu.RLock()
+	defer s.outbox.Mu.RUnlock()
+	return s.Use(a), s.Limits.Load().Bounds(), true
+}
+
+// SetPaymentTerms says how long after their issue invoices fall due, and how long after their
+// period's end they are issued: those of which neither has happened yet. The terms that stand
+// already are the same success again.
+type SetPaymentTerms struct {
+	Env   uint32 `wire:"1"`
+	Days  uint32 `wire:"2"` // 0–365
+	Actor string `wire:"3"`
+	// KeepDays leaves the days as they are; SetSettle reports whether SettleMinutes, 0–10,080, is
+	// meant.
+	KeepDays      bool   `wire:"4"`
+	SetSettle     bool   `wire:"5"`
+	SettleMinutes uint32 `wire:"6"`
+}
+
+func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	before := e.PaymentTerms()
+	after := before
+	if !c.KeepDays {
+		after.Days = c.Days
+	}
+	if c.SetSettle {
+		after.SettleMinutes = c.SettleMinutes
+	}
+	if after.Days > accounts.MaxPaymentTermDays || after.SettleMinutes > accounts.MaxSettleMinutes {
+		return engine.OutcomeOverflow
+	}
+	if before == after {
+		return engine.OutcomeDone
+	}
+	// What should have happened under the terms of before does so first.
+	if !t.Sweep(e) {
+		return engine.OutcomeDeferred
+	}
+
+	after.Set = true
+	e.Terms.Store(&after)
+	t.Fold(uint64(after.Days)<<32 | uint64(after.SettleMinutes))
+	number := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+	t.Note(accounts.Change{
+		Env: c.Env, Actor: c.Actor, Action: "payment-terms.set",
+		Values: []accounts.FieldChange{
+			{Name: "days", Before: number(before.Days), After: number(after.Days)},
+			{Name: "settleMinutes", Before: number(before.SettleMinutes), After: number(after.SettleMinutes)},
+		},
+	})
+	return engine.OutcomeDone
+}
+
+// PaymentTerms says how many days after its issue an environment's invoice falls due, and how many
+// minutes after its period's end it is issued.
+func (m *Machine) PaymentTerms(env uint32) (days, settleMinutes uint32) {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return accounts.DefaultPaymentTermDays, 0
+	}
+	p := e.PaymentTerms()
+	return p.Days, p.SettleMinutes
 }

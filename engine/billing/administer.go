@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
@@ -30,7 +31,7 @@ type Administer struct {
 type describer interface {
 	// describe says what the command is about and, in After, the values that it may change as they
 	// are now. It changes nothing that apply would not change first.
-	describe(t *turn) change
+	describe(t *turn) accounts.Change
 }
 
 // ErrUnrecorded means that a command would leave no record of the operator who gives it.
@@ -111,7 +112,7 @@ func (c *Administer) Apply(t *turn) engine.Outcome {
 	after := c.inner.describe(t)
 	after.Actor, after.Values = c.Actor, compared(before.Values, after.Values)
 	if len(after.Values) > 0 {
-		t.note(after)
+		t.Note(after)
 	}
 	return outcome
 }
@@ -120,7 +121,7 @@ func (c *Administer) Apply(t *turn) engine.Outcome {
 const private = "\x00"
 
 // compared joins the values of before and after by their names; what did not change is left out.
-func compared(before, after []FieldChange) (changed []FieldChange) {
+func compared(before, after []accounts.FieldChange) (changed []accounts.FieldChange) {
 	for _, f := range after {
 		for _, b := range before {
 			if b.Name == f.Name {

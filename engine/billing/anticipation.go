@@ -17,7 +17,7 @@ func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
 	var names [anticipated]*atomic.Uint64
 	for i := range usages {
 		keys[i] = s.keys.Near(usages[i].Key)
-		names[i] = s.customerByExternal.Near(s.externalHash(usages[i].Env, usages[i].Customer))
+		names[i] = s.CustomerByExternal.Near(s.ExternalHash(usages[i].Env, usages[i].Customer))
 	}
 	var rows [anticipated]uint32
 	for i := range usages {
@@ -26,7 +26,7 @@ func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
 	}
 	for i := range usages {
 		if rows[i] != 0 {
-			seen += uint64(s.customers.Read(rows[i]).env)
+			seen += uint64(s.Customers.Read(rows[i]).Env)
 		}
 	}
 	for i := range usages {
@@ -36,10 +36,10 @@ func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
 		if usages[i].row == 0 {
 			continue
 		}
-		c := s.customers.Read(usages[i].row)
-		if c.hintCounter != 0 {
-			_, low := s.counters.Near(c.hintCounter).Bits()
-			seen += low + uint64(s.subscriptions.Read(c.firstSubscription).next)
+		c := s.Customers.Read(usages[i].row)
+		if c.HintCounter != 0 {
+			_, low := s.Counters.Near(c.HintCounter).Bits()
+			seen += low + uint64(s.Subscriptions.Read(c.FirstSubscription).Next)
 		}
 	}
 	return seen

@@ -47,7 +47,7 @@ func (c *RecordAudits) Apply(t *turn) engine.Outcome {
 // waited in a node's spool is kept its full time.
 func (m *Machine) expireAudits(t *turn, out *engine.Applied) {
 	dropped := 0
-	out.Sealed, dropped = m.journal.Expire(t.Stamp, t.limits.Load().AuditRetentionMS, out.Sealed)
+	out.Sealed, dropped = m.journal.Expire(t.Stamp, t.Limits.Load().AuditRetentionMS, out.Sealed)
 	if dropped > 0 {
 		t.Fold(m.journal.First(journal.PartAudit))
 	}
@@ -64,7 +64,7 @@ func (m *Machine) endJournal(t *turn, out *engine.Applied) {
 
 // noteAuditDue publishes when expireAudits has something to do next.
 func (m *Machine) noteAuditDue(s *state) {
-	s.auditDue.Store(m.journal.ExpiresAt(s.limits.Load().AuditRetentionMS))
+	s.auditDue.Store(m.journal.ExpiresAt(s.Limits.Load().AuditRetentionMS))
 }
 
 // maxAuditSources bounds how many processes' last blocks are remembered.

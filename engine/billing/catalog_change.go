@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/decimal"
 )
 
@@ -20,7 +22,9 @@ const (
 
 // recordCatalog remembers what a catalog document changed: first every feature and plan, then what
 // their fields were and became.
-func (t *turn) recordCatalog(c *ApplyCatalog, r *CatalogReply, before, after *catalog) {
+func (t *turn) recordCatalog(
+	c *ApplyCatalog, r *catalogs.CatalogReply, before, after *catalogs.Catalog,
+) {
 	if len(r.Changes) == 0 {
 		return
 	}
@@ -28,16 +32,16 @@ func (t *turn) recordCatalog(c *ApplyCatalog, r *CatalogReply, before, after *ca
 	d := catalogDifference{before: before, after: after}
 	for _, changed := range named {
 		was := "there"
-		if changed.Action == actionCreated {
+		if changed.Action == catalogs.ActionCreated {
 			was = ""
 		}
-		d.summary = append(d.summary, FieldChange{
-			changed.Kind + " " + changed.Key, was, changed.Action,
+		d.summary = append(d.summary, accounts.FieldChange{
+			Name: changed.Kind + " " + changed.Key, Before: was, After: changed.Action,
 		})
 	}
 	if more := len(r.Changes) - len(named); more > 0 {
-		d.summary = append(d.summary, FieldChange{
-			"more", "", strconv.Itoa(more) + " more changes",
+		d.summary = append(d.summary, accounts.FieldChange{
+			Name: "more", After: strconv.Itoa(more) + " more changes",
 		})
 	}
 	whole := 0
@@ -50,12 +54,14 @@ func (t *turn) recordCatalog(c *ApplyCatalog, r *CatalogReply, before, after *ca
 		}
 	}
 	if more := len(r.Changes) - whole; more > 0 {
-		d.fields = append(d.fields, FieldChange{
-			"more fields", "", "of " + strconv.Itoa(more) + " more changes are not, or not all, recorded",
+		d.fields = append(d.fields, accounts.FieldChange{
+			Name: "more fields", After: "of " + strconv.Itoa(
+				more,
+			) + " more changes are not, or not all, recorded",
 		})
 	}
-	t.spend(d.looks)
-	t.note(change{
+	t.Spend(d.looks)
+	t.Note(accounts.Change{
 		Env: c.Env, Actor: c.Actor, Action: "catalog.applied",
 		Values: append(d.summary, d.fields...),
 	})
@@ -63,8 +69,8 @@ func (t *turn) recordCatalog(c *ApplyCatalog, r *CatalogReply, before, after *ca
 
 // catalogDifference collects the fields in which two catalogs differ.
 type catalogDifference struct {
-	before, after   *catalog
-	summary, fields []FieldChange
+	before, after   *catalogs.Catalog
+	summary, fields []accounts.FieldChange
 	looks           int
 	cut             bool // something is left out
 }
@@ -81,39 +87,39 @@ func (d *catalogDifference) field(name, before, after string) {
 	case d.full():
 		d.cut = true
 	default:
-		d.fields = append(d.fields, FieldChange{name, before, after})
+		d.fields = append(d.fields, accounts.FieldChange{Name: name, Before: before, After: after})
 	}
 }
 
 // one compares a feature or a plan. What did not exist before has empty fields.
-func (d *catalogDifference) one(c *CatalogChange) {
+func (d *catalogDifference) one(c *catalogs.CatalogChange) {
 	place := c.Kind + " " + c.Key + " "
 	if c.Kind == "feature" {
-		d.feature(place, d.before.featureByKey[c.Key], d.after.featureByKey[c.Key])
+		d.feature(place, d.before.FeatureByKey[c.Key], d.after.FeatureByKey[c.Key])
 		return
 	}
-	var was PlanDocument
-	if n, ok := d.before.planByKey[c.Key]; ok {
-		was = d.before.planDocument(d.before.plans[n-1])
+	var was catalogs.PlanDocument
+	if n, ok := d.before.PlanByKey[c.Key]; ok {
+		was = d.before.PlanDocument(d.before.Plans[n-1])
 	}
-	is := d.after.planDocument(d.after.plans[d.after.planByKey[c.Key]-1])
+	is := d.after.PlanDocument(d.after.Plans[d.after.PlanByKey[c.Key]-1])
 	d.plan(place, &was, &is)
 }
 
 func (d *catalogDifference) feature(place string, before, after uint32) {
-	was, is := new(feature), d.after.feature(after)
+	was, is := new(catalogs.Feature), d.after.Feature(after)
 	archived := ""
 	if before != 0 {
-		was = d.before.feature(before)
-		archived = strconv.FormatBool(was.archived)
+		was = d.before.Feature(before)
+		archived = strconv.FormatBool(was.Archived)
 	}
-	a, b := &was.document, &is.document
+	a, b := &was.Document, &is.Document
 	d.field(place+"name", a.Name, b.Name)
 	d.field(place+"description", a.Description, b.Description)
 	d.field(place+"labels", strings.Join(a.Labels, ", "), strings.Join(b.Labels, ", "))
 	d.field(place+"costPerUnit", given(a.HasCost, a.CostPerUnit), given(b.HasCost, b.CostPerUnit))
 	if before != 0 {
-		d.field(place+"archived", archived, strconv.FormatBool(is.archived))
+		d.field(place+"archived", archived, strconv.FormatBool(is.Archived))
 	}
 }
 
@@ -125,7 +131,7 @@ func given(has bool, v decimal.Decimal) string {
 	return v.String()
 }
 
-func (d *catalogDifference) plan(place string, a, b *PlanDocument) {
+func (d *catalogDifference) plan(place string, a, b *catalogs.PlanDocument) {
 	existed := a.Currency != ""
 	number := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 	interval := ""
@@ -147,8 +153,10 @@ func (d *catalogDifference) plan(place string, a, b *PlanDocument) {
 }
 
 // planFeatures compares the pricing of a plan's features: those it has, then those it had.
-func (d *catalogDifference) planFeatures(place string, before, after []PlanFeatureDocument) {
-	was := make(map[string]*PlanFeatureDocument, len(before))
+func (d *catalogDifference) planFeatures(
+	place string, before, after []catalogs.PlanFeatureDocument,
+) {
+	was := make(map[string]*catalogs.PlanFeatureDocument, len(before))
 	for i := range before {
 		was[before[i].Key] = &before[i]
 	}
@@ -163,7 +171,7 @@ func (d *catalogDifference) planFeatures(place string, before, after []PlanFeatu
 		switch {
 		case old == nil:
 			d.field(place+f.Key, "", pricingText(f))
-		case same(old, f):
+		case catalogs.Same(old, f):
 			d.looks++
 		default:
 			d.field(place+f.Key, pricingText(old), pricingText(f))
@@ -178,7 +186,7 @@ func (d *catalogDifference) planFeatures(place string, before, after []PlanFeatu
 
 // pricingText is the pricing of a feature as compact JSON, in the order of the keys; what is empty
 // or 0 is left out. What is longer than a change keeps of a value is cut by note.
-func pricingText(f *PlanFeatureDocument) string {
+func pricingText(f *catalogs.PlanFeatureDocument) string {
 	p := &f.Pricing
 	fields := map[string]any{"pricingType": f.PricingType}
 	texts := map[string]string{
@@ -217,7 +225,7 @@ func pricingText(f *PlanFeatureDocument) string {
 }
 
 // allocationsText are the credits that a plan grants as compact JSON; empty when there are none.
-func allocationsText(all []CreditAllocationDocument) string {
+func allocationsText(all []catalogs.CreditAllocationDocument) string {
 	if len(all) == 0 {
 		return ""
 	}

@@ -2,11 +2,12 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/period"
 )
 
 // maxAdvanceMS is how far one AdvanceClock may go: five years.
-const maxAdvanceMS = (5*365 + 2) * dayMS
+const maxAdvanceMS = (5*365 + 2) * accounts.DayMS
 
 // AdvanceClock moves a sandbox's clock forward. What is due by then happens, each at its own
 // instant; ticks work it off, and ClockSettled says when it is done.
@@ -18,13 +19,13 @@ type AdvanceClock struct {
 }
 
 func (c *AdvanceClock) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	now := e.now(t.Stamp)
+	now := e.Now(t.Stamp)
 	switch {
-	case e.kind != EnvironmentSandbox:
+	case e.Kind != accounts.EnvironmentSandbox:
 		return engine.OutcomeClockLive
 	case c.To <= now:
 		return engine.OutcomeClockBackwards
@@ -32,12 +33,14 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 		return engine.OutcomeClockTooFar
 	}
 
-	e.offset.Store(c.To - t.Stamp)
-	t.requeue(e)
+	e.Offset.Store(c.To - t.Stamp)
+	t.Requeue(e)
 	t.Fold(uint64(c.To))
-	t.note(change{
+	t.Note(accounts.Change{
 		Env: c.Env, Actor: c.Actor, Action: "clock.advanced",
-		Values: []FieldChange{{"clock", period.Format(now), period.Format(c.To)}},
+		Values: []accounts.FieldChange{
+			{Name: "clock", Before: period.Format(now), After: period.Format(c.To)},
+		},
 	})
 	return engine.OutcomeDone
 }
@@ -48,8 +51,8 @@ const maxInstant = 221_845_392_000_000
 // ClockSettled reports whether everything that is due by an environment's clock has happened.
 func (m *Machine) ClockSettled(env uint32) bool {
 	s := m.state.Load()
-	e := s.environment(env)
-	return e == nil || e.due.Load() > e.now(s.log.Stamp())
+	e := s.Environment(env)
+	return e == nil || e.Due.Load() > e.Now(s.Log.Stamp())
 }
 
 // ClockSettledTo reports whether an environment's clock has reached an instant, and everything that
@@ -58,8 +61,8 @@ func (m *Machine) ClockSettled(env uint32) bool {
 // due meanwhile.
 func (m *Machine) ClockSettledTo(env uint32, to int64) bool {
 	s := m.state.Load()
-	e := s.environment(env)
-	return e == nil || e.now(s.log.Stamp()) >= to && e.due.Load() > to
+	e := s.Environment(env)
+	return e == nil || e.Now(s.Log.Stamp()) >= to && e.Due.Load() > to
 }
 
 // UsageWindow says what the clock of an environment reads when the node's clock reads nowMS, and
@@ -67,5 +70,5 @@ func (m *Machine) ClockSettledTo(env uint32, to int64) bool {
 // was widened a moment ago, keys of before may be gone, and what is older is refused all the same.
 func (m *Machine) UsageWindow(env uint32, nowMS int64) (now, earliest, latest int64) {
 	now = m.EnvironmentNow(env, nowMS)
-	return now, now - m.state.Load().limits.Load().WindowMS, now + aheadMS
+	return now, now - m.state.Load().Limits.Load().WindowMS, now + aheadMS
 }

@@ -7,7 +7,12 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
@@ -140,40 +145,40 @@ type correcting struct {
 	row      uint32
 	owner    uint32
 	now      int64
-	env      *environment
+	env      *accounts.Environment
 	original usageEntry
 	usage    RecordUsage
 	// ledger is the subscription that counted the event; nil where none did. span and ahead say
 	// where in it the change counts.
-	ledger *ledger
-	spot
+	ledger *lifecycle.Ledger
+	lifecycle.Spot
 	// at is where credits burn for it; change is what becomes of them, was and newly what the event
 	// has burnt before and after.
-	at         place
-	change     recredit
-	was, newly burnt
+	at         book.Place
+	change     credits.Recredit
+	was, newly credits.Burnt
 }
 
 // openCorrection reads the original, and what corrections made of it so far.
 func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	k *correcting, outcome engine.Outcome,
 ) {
-	e := t.environment(env)
+	e := t.Environment(env)
 	if e == nil {
 		return nil, engine.OutcomeAccountUnknown
 	}
-	k = &correcting{env: e, now: e.now(t.Stamp), owner: ref.Owner}
+	k = &correcting{env: e, now: e.Now(t.Stamp), owner: ref.Owner}
 	if ref.Hash != xxhash.Sum64(ref.Payload) || wire.Decode(ref.Payload, &k.original) != nil ||
 		wire.Decode(k.original.Record, &k.usage) != nil ||
 		k.usage.Env != env || k.usage.Key != *key ||
-		ref.Owner == 0 || ref.Owner > t.customers.Len() ||
-		t.customers.Read(ref.Owner).env != env || !t.ownDraws(ref.Owner, k.original.Draws) {
+		ref.Owner == 0 || ref.Owner > t.Customers.Len() ||
+		t.Customers.Read(ref.Owner).Env != env || !t.ownDraws(ref.Owner, k.original.Draws) {
 		return nil, engine.OutcomeUsageUnknown
 	}
 	if !ref.kept(t) {
 		return nil, engine.OutcomeUsageFinal
 	}
-	if !t.advanceCustomer(ref.Owner, k.now) { // the pools are as of now, too
+	if !t.AdvanceCustomer(ref.Owner, k.now) { // the pools are as of now, too
 		return nil, engine.OutcomeDeferred
 	}
 	k.row = t.correctionWith(key)
@@ -191,139 +196,64 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 // place finds where the event counts now, and adds the change there in a ledger.
 func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	row := k.original.Subscription
-	if row == 0 || row > t.subscriptions.Len() ||
-		t.subscriptions.Read(row).customer != k.owner {
+	if row == 0 || row > t.Subscriptions.Len() ||
+		t.Subscriptions.Read(row).Customer != k.owner {
 		return engine.OutcomeDone // nobody counted it
 	}
-	l, ok := t.advanced(row, k.now)
+	l, ok := t.Advanced(row, k.now)
 	if !ok {
 		return engine.OutcomeDeferred
 	}
-	at, stands := l.spotOf(k.original.counted())
+	at, stands := l.SpotOf(k.original.counted())
 	switch stands {
-	case nowhere:
+	case lifecycle.Nowhere:
 		return engine.OutcomeDone
-	case gone:
+	case lifecycle.Gone:
 		return engine.OutcomeUsageFinal
 	}
-	outcome := l.add(at, k.original.Feature, delta, k.now)
+	outcome := l.Add(at, k.original.Feature, delta, k.now)
 	if outcome.Refused() {
 		return outcome
 	}
-	k.ledger, k.spot = l, at
+	k.ledger, k.Spot = l, at
 	return engine.OutcomeDone
 }
 
 // counted is where the event counted when it was recorded.
-func (u *usageEntry) counted() counted {
+func (u *usageEntry) counted() lifecycle.Counted {
 	if u.Outcome != engine.OutcomeDone && u.Outcome != engine.OutcomeLimitReached {
-		return counted{}
+		return lifecycle.Counted{}
 	}
-	return counted{feature: u.Feature, span: u.Span, period: u.Period, ahead: u.Ahead}
-}
-
-// counted is where an event counted when it was recorded: feature 0 is nowhere. It counted in span,
-// or if it was ahead of that span's end, for the period after that.
-type counted struct {
-	feature, span, period uint32
-	ahead                 bool
-}
-
-// standing reports whether a recorded event counts now.
-type standing uint8
-
-const (
-	counts  standing = 1
-	nowhere standing = 2 // no plan that it came under has the feature
-	gone    standing = 3 // what it counted in is not kept any more
-)
-
-// spotOf finds where a recorded event counts now: in the span that it was recorded in, or if it was
-// ahead of its period's end, where it has gone since.
-func (l *ledger) spotOf(u counted) (at spot, s standing) {
-	if u.feature == 0 {
-		return at, nowhere
-	}
-	if u.ahead {
-		return l.aheadOf(u)
-	}
-	for i := range l.spans {
-		if p := &l.spans[i]; p.number == u.span {
-			return l.within(p, u.feature)
-		}
-	}
-	if u.span == l.b.span && l.b.endedAt == 0 {
-		return spot{span: u.span}, counts
-	}
-	return at, gone
-}
-
-// within is a spot in a closed span, if its plan has the feature.
-func (l *ledger) within(p *heldSpan, feature uint32) (at spot, s standing) {
-	if _, ok := l.catalog.version(p.version).slot(feature); !ok {
-		return at, nowhere
-	}
-	return spot{span: p.number, closed: p}, counts
-}
-
-// aheadOf finds where an event counts that was ahead of its period's end when it was recorded. It
-// went from span to span as closeSpan has it: on to the next period, or where the plan lost the
-// feature by then, or the subscription ended, into the span that closed then.
-func (l *ledger) aheadOf(u counted) (at spot, s standing) {
-	if len(l.spans) > 0 && l.spans[0].number > u.span+1 {
-		return at, gone
-	}
-	for i := range l.spans {
-		p := &l.spans[i]
-		if p.number < u.span {
-			continue
-		}
-		if p.period >= u.period {
-			return l.within(p, u.feature)
-		}
-		next := l.b.version
-		if i+1 < len(l.spans) {
-			next = l.spans[i+1].version
-		} else if l.b.endedAt != 0 {
-			return l.within(p, u.feature)
-		}
-		if _, goesOn := l.catalog.version(next).slot(u.feature); !goesOn {
-			return l.within(p, u.feature)
-		}
-	}
-	if _, ok := l.version().slot(u.feature); !ok || l.b.endedAt != 0 {
-		return at, nowhere
-	}
-	return spot{span: l.b.span, ahead: l.b.period < u.period}, counts
+	return lifecycle.Counted{Feature: u.Feature, Span: u.Span, Period: u.Period, Ahead: u.Ahead}
 }
 
 // correct carries the correction out: the counter, what is known of the key, the journal.
 func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) {
 	if k.ledger != nil {
-		t.commit(k.ledger)
+		t.Commit(k.ledger)
 		t.recredited(k)
 	}
 	if k.row == 0 {
 		k.row = t.takeCorrection()
-		t.correctionByKey.Insert(t.idHash(&k.key), k.row)
-		if t.lastCorrection == 0 {
-			t.firstCorrection = k.row
+		t.correctionByKey.Insert(t.IDHash(&k.key), k.row)
+		if t.LastCorrection == 0 {
+			t.FirstCorrection = k.row
 		} else {
-			t.corrections.Write(t.lastCorrection).next = k.row
+			t.corrections.Write(t.LastCorrection).next = k.row
 		}
-		t.lastCorrection = k.row
+		t.LastCorrection = k.row
 	} else {
 		k.next = t.corrections.Read(k.row).next
 	}
-	k.covered = k.newly.covered
+	k.covered = k.newly.Paid
 	*t.corrections.Write(k.row) = k.correction
-	draws := wire.Encode(nil, &drawList{k.newly.draws})
+	draws := wire.Encode(nil, &credits.DrawList{Draws: k.newly.Draws})
 	t.correctionDraws.Write(k.row).Data = string(draws)
 	t.expireCorrections()
-	t.foldDecimal(k.units)
-	entry.RecordedAt, entry.Original, entry.Ahead = k.now, k.original, k.ahead
-	entry.Counted, entry.Span = k.ledger != nil, k.span
-	entry.Covered, entry.Draws = difference(k.newly.covered, k.was.covered), draws
+	t.FoldDecimal(k.units)
+	entry.RecordedAt, entry.Original, entry.Ahead = k.now, k.original, k.Ahead
+	entry.Counted, entry.Span = k.ledger != nil, k.Span
+	entry.Covered, entry.Draws = sums.Difference(k.newly.Paid, k.was.Paid), draws
 	t.m.journal.Append(journal.Record{
 		Kind: kind, Index: t.Index, Position: t.Position, Owner: k.owner,
 		At: k.usage.OccurredAt, Payload: wire.Encode(nil, &entry),
@@ -332,8 +262,8 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 
 // takeCorrection returns a free row.
 func (t *turn) takeCorrection() (row uint32) {
-	if row = t.freeCorrection; row != 0 {
-		t.freeCorrection = t.corrections.Read(row).next
+	if row = t.FreeCorrection; row != 0 {
+		t.FreeCorrection = t.corrections.Read(row).next
 		return row
 	}
 	row, _ = t.corrections.Append()
@@ -348,24 +278,24 @@ const correctionsDropped = 4
 // first correction.
 func (t *turn) expireCorrections() {
 	for range correctionsDropped {
-		row := t.firstCorrection
-		if row == 0 || row == t.lastCorrection {
+		row := t.FirstCorrection
+		if row == 0 || row == t.LastCorrection {
 			return
 		}
 		c := t.corrections.Read(row)
 		if !c.forgettable(t) {
 			return
 		}
-		t.correctionByKey.Remove(t.idHash(new(c.key)), row)
-		t.firstCorrection = c.next
-		*t.corrections.Write(row) = correction{next: t.freeCorrection}
+		t.correctionByKey.Remove(t.IDHash(new(c.key)), row)
+		t.FirstCorrection = c.next
+		*t.corrections.Write(row) = correction{next: t.FreeCorrection}
 		t.correctionDraws.Write(row).Data = ""
-		t.freeCorrection = row
+		t.FreeCorrection = row
 	}
 }
 
 func (s *state) correctionWith(key *[16]byte) uint32 {
-	return s.correctionByKey.Find(s.idHash(key), func(row uint32) bool {
+	return s.correctionByKey.Find(s.IDHash(key), func(row uint32) bool {
 		return s.corrections.Read(row).key == *key
 	})
 }
@@ -382,7 +312,7 @@ type correctionEntry struct {
 	Ahead    bool       `wire:"6"`
 	Span     uint32     `wire:"7"`
 	Original usageEntry `wire:"8"`
-	// Covered is by how many more units credits pay, Draws are the credits burnt now (a drawList).
+	// Covered is by how many more units credits pay, Draws are the credits burnt now (a DrawList).
 	Covered decimal.Decimal `wire:"9"`
 	Draws   []byte          `wire:"10"`
 }
@@ -422,16 +352,16 @@ func (m *Machine) FindUsage(
 }
 
 // drawsOf are the credits that an event has burnt as of its newest correction.
-func (t *turn) drawsOf(k *correcting) (was burnt) {
-	was = burnt{units: k.units, covered: k.original.Covered}
+func (t *turn) drawsOf(k *correcting) (was credits.Burnt) {
+	was = credits.Burnt{Units: k.units, Paid: k.original.Covered}
 	data := string(k.original.Draws)
 	if k.stored {
-		was.covered = t.corrections.Read(k.row).covered
+		was.Paid = t.corrections.Read(k.row).covered
 		data = t.correctionDraws.Read(k.row).Data
 	}
-	var list drawList
-	decodeText(data, &list)
-	was.draws = list.Draws
+	var list credits.DrawList
+	rows.DecodeText(data, &list)
+	was.Draws = list.Draws
 	return was
 }
 
@@ -440,38 +370,38 @@ func (t *turn) drawsOf(k *correcting) (was burnt) {
 func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 	was := t.drawsOf(k)
 	k.was, k.newly = was, was
-	k.newly.units = units
+	k.newly.Units = units
 	if k.ledger == nil {
 		return engine.OutcomeDone
 	}
-	k.at = k.ledger.placeOf(k.spot, k.original.Feature)
-	r, outcome := t.planCorrection(k.owner, k.at, was, units, k.now)
+	k.at = k.ledger.PlaceOf(k.Spot, k.original.Feature)
+	r, outcome := t.PlanCorrection(k.owner, k.at, was, units, k.now)
 	if outcome.Refused() {
 		return outcome
 	}
-	k.change, k.newly = r, r.now
-	k.ledger.cover(k.spot, k.original.Feature, difference(r.now.covered, was.covered))
+	k.change, k.newly = r, r.Now
+	k.ledger.Cover(k.Spot, k.original.Feature, sums.Difference(r.Now.Paid, was.Paid))
 	return engine.OutcomeDone
 }
 
 // recredited carries out what recredit decided.
 func (t *turn) recredited(k *correcting) {
-	lock := t.stripe(k.owner)
+	lock := t.Stripe(k.owner)
 	lock.Lock()
-	t.correctCredits(k.at, &k.change, k.now)
+	t.CorrectCredits(k.at, &k.change, k.now)
 	lock.Unlock()
 }
 
 // ownDraws reports whether encoded draws are well-formed, and of pools and grants of a customer.
 func (t *turn) ownDraws(customer uint32, encoded []byte) bool {
-	var list drawList
+	var list credits.DrawList
 	if wire.Decode(encoded, &list) != nil {
 		return false
 	}
 	for _, d := range list.Draws {
-		if d.Pool == 0 || d.Pool > t.pools.Len() || d.Grant > t.grants.Len() ||
-			t.pools.Read(d.Pool).customer != customer ||
-			d.Grant != 0 && t.grants.Read(d.Grant).pool != d.Pool {
+		if d.Pool == 0 || d.Pool > t.Pools.Len() || d.Grant > t.Grants.Len() ||
+			t.Pools.Read(d.Pool).Customer != customer ||
+			d.Grant != 0 && t.Grants.Read(d.Grant).Pool != d.Pool {
 			return false
 		}
 	}

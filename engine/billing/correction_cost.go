@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
@@ -65,8 +66,8 @@ func (s *state) unitCost(u *usageEntry, c *RecordUsage) decimal.Decimal {
 		return decimal.Decimal{}
 	}
 	if c.Units.IsZero() {
-		if f := s.environment(c.Env).catalog.Load().feature(u.Feature); f != nil {
-			return f.document.CostPerUnit
+		if f := s.Environment(c.Env).Catalog.Load().Feature(u.Feature); f != nil {
+			return f.Document.CostPerUnit
 		}
 		return decimal.Decimal{}
 	}
@@ -78,7 +79,7 @@ func (s *state) unitCost(u *usageEntry, c *RecordUsage) decimal.Decimal {
 	rest, _ := u.Cost.Exact().Sub(decimal.Product(unit, c.Units))
 	twice, _ := rest.Add(rest)
 	if twice.Cmp(decimal.Product(c.Units, least)) >= 0 {
-		unit = sum(unit, least)
+		unit = sums.Of(unit, least)
 	}
 	return unit
 }

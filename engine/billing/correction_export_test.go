@@ -3,6 +3,7 @@ package billing
 import (
 	"github.com/cespare/xxhash/v2"
 
+	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 )
@@ -13,7 +14,9 @@ func (r UsageRef) WithDraw(pool, grant uint32, amount decimal.Decimal) UsageRef 
 	if err := wire.Decode(r.Payload, &u); err != nil {
 		panic(err)
 	}
-	u.Draws = wire.Encode(nil, &drawList{[]draw{{Pool: pool, Grant: grant, Amount: amount}}})
+	u.Draws = wire.Encode(
+		nil, &credits.DrawList{Draws: []credits.Draw{{Pool: pool, Grant: grant, Amount: amount}}},
+	)
 	u.Covered = decimal.FromInt(1)
 	r.Payload = wire.Encode(nil, &u)
 	r.Hash = xxhash.Sum64(r.Payload)

@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/big"
 
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
@@ -51,7 +54,7 @@ func (m *Machine) VerifyPools(
 	if len(stored) == 0 {
 		return nil, nil
 	}
-	r := poolRecount{pools: map[uint32]*poolSums{}, corrected: map[eventName][]draw{}}
+	r := poolRecount{pools: map[uint32]*poolSums{}, corrected: map[eventName][]credits.Draw{}}
 	for i := range stored {
 		r.pools[stored[i].row] = &poolSums{}
 	}
@@ -92,30 +95,30 @@ func (m *Machine) storedPools(env, customer uint32) (stored []storedPool, applie
 	m.applying.RLock()
 	defer m.applying.RUnlock()
 	s := m.state.Load()
-	if customer == 0 || customer > s.customers.Len() || s.customers.Read(customer).env != env {
+	if customer == 0 || customer > s.Customers.Len() || s.Customers.Read(customer).Env != env {
 		return nil, 0
 	}
-	for row := s.firstPool(customer); row != 0; row = s.pools.Read(row).next {
-		p := s.pools.Read(row)
-		var words poolText
-		decodeText(s.poolTexts.Read(row).Data, &words)
+	for row := s.FirstPool(customer); row != 0; row = s.Pools.Read(row).Next {
+		p := s.Pools.Read(row)
+		var words credits.PoolText
+		rows.DecodeText(s.PoolTexts.Read(row).Data, &words)
 		v := storedPool{
-			id: p.id, name: words.Name, row: row, sequence: p.sequence,
-			totals: [4]decimal.Decimal{p.granted, p.consumed, p.expired, p.reversed},
+			id: p.ID, name: words.Name, row: row, sequence: p.Sequence,
+			totals: [4]decimal.Decimal{p.Granted, p.Consumed, p.Expired, p.Reversed},
 		}
-		for at := p.firstTransaction; at != 0; at = s.transactions.Read(at).next {
-			x := s.transactions.Read(at)
-			v.count(x.kind, x.amount)
+		for at := p.FirstTransaction; at != 0; at = s.Transactions.Read(at).Next {
+			x := s.Transactions.Read(at)
+			v.count(x.Kind, x.Amount)
 		}
 		stored = append(stored, v)
 	}
-	return stored, s.log.Applied()
+	return stored, s.Log.Applied()
 }
 
 // count counts a transaction.
-func (p *poolSums) count(kind transactionKind, amount decimal.Decimal) {
+func (p *poolSums) count(kind credits.TransactionKind, amount decimal.Decimal) {
 	p.transactions++
-	if kind == transactionConsumption {
+	if kind == credits.TransactionConsumption {
 		p.booked.add(amount)
 	}
 }
@@ -144,7 +147,7 @@ func (p *storedPool) compare(want *poolSums) string {
 // draws that corrections have left their events.
 type poolRecount struct {
 	pools     map[uint32]*poolSums
-	corrected map[eventName][]draw
+	corrected map[eventName][]credits.Draw
 }
 
 // eventName tells events apart forever: a key may be used again once it is forgotten.
@@ -163,7 +166,7 @@ func (r *poolRecount) take(item journal.Item) error {
 			err = r.draw(u.Draws, nil, nil)
 		}
 	case journal.KindBilling:
-		var facts factRecord
+		var facts credits.FactRecord
 		if err = wire.Decode(item.Payload, &facts); err == nil {
 			if int(item.Ordinal) >= len(facts.Facts) {
 				err = fmt.Errorf("no fact %d", item.Ordinal)
@@ -182,7 +185,7 @@ func (r *poolRecount) take(item journal.Item) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+		return fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
 	}
 	return nil
 }
@@ -191,7 +194,7 @@ func (r *poolRecount) take(item journal.Item) error {
 // had before: original, or what an earlier correction has left it. What a correction gives back is
 // a transaction of its own.
 func (r *poolRecount) draw(now, original []byte, event *eventName) error {
-	var list, was drawList
+	var list, was credits.DrawList
 	if err := wire.Decode(now, &list); err != nil {
 		return err
 	}
@@ -205,7 +208,7 @@ func (r *poolRecount) draw(now, original []byte, event *eventName) error {
 		r.corrected[*event] = list.Draws
 	}
 	for pool, p := range r.pools { // any order: each pool has its own sum
-		change := difference(drawnFrom(pool, list.Draws), drawnFrom(pool, was.Draws))
+		change := sums.Difference(drawnFrom(pool, list.Draws), drawnFrom(pool, was.Draws))
 		if change.Sign() > 0 {
 			p.usage.add(change)
 		}
@@ -214,37 +217,37 @@ func (r *poolRecount) draw(now, original []byte, event *eventName) error {
 }
 
 // drawnFrom is the sum of draws from one pool.
-func drawnFrom(pool uint32, draws []draw) (amount decimal.Decimal) {
+func drawnFrom(pool uint32, draws []credits.Draw) (amount decimal.Decimal) {
 	for i := range draws {
 		if draws[i].Pool == pool {
-			amount = sum(amount, draws[i].Amount)
+			amount = sums.Of(amount, draws[i].Amount)
 		}
 	}
 	return amount
 }
 
 // fact counts a movement that is not usage, or transactions that have left memory.
-func (r *poolRecount) fact(f *fact) {
-	if p := r.pools[f.Archive.Pool]; f.Kind == factArchive && p != nil {
+func (r *poolRecount) fact(f *credits.Fact) {
+	if p := r.pools[f.Archive.Pool]; f.Kind == credits.FactArchive && p != nil {
 		for i := range f.Archive.Rows {
-			p.count(f.Archive.Rows[i].kind, f.Archive.Rows[i].amount)
+			p.count(f.Archive.Rows[i].Kind, f.Archive.Rows[i].Amount)
 		}
 	}
 	p := r.pools[f.Credits.Pool]
-	if f.Kind != factCredits || p == nil {
+	if f.Kind != credits.FactCredits || p == nil {
 		return
 	}
 	c := &f.Credits
 	switch c.Kind {
-	case transactionGrant:
+	case credits.TransactionGrant:
 		p.granted.add(c.Amount)
-	case transactionDeduction:
+	case credits.TransactionDeduction:
 		p.consumed.add(c.Amount)
-	case transactionReturn:
+	case credits.TransactionReturn:
 		p.consumed.subtract(c.Amount)
-	case transactionExpiration:
+	case credits.TransactionExpiration:
 		p.expired.add(c.Amount)
-	case transactionReversal:
+	case credits.TransactionReversal:
 		if c.Grant != 0 {
 			p.reversed.add(c.Amount)
 		} else {

@@ -2,152 +2,12 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
-	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
-
-// transactionKind says what moved a pool's balance. The numbers are part of snapshots and are never
-// reused.
-type transactionKind uint8
-
-const (
-	transactionGrant       transactionKind = 1
-	transactionConsumption transactionKind = 2 // usage of a feature, of a subscription, on a UTC day
-	transactionDeduction   transactionKind = 3
-	transactionExpiration  transactionKind = 4
-	transactionRollover    transactionKind = 5 // what stayed at a period's end; moves nothing
-	transactionReversal    transactionKind = 6
-	transactionReturn      transactionKind = 7 // credits of events that were voided or amended
-)
-
-var transactionKinds = [...]string{
-	transactionGrant: "GRANT", transactionConsumption: "CONSUMPTION",
-	transactionDeduction: "DEDUCTION", transactionExpiration: "EXPIRATION",
-	transactionRollover: "ROLLOVER", transactionReversal: "REVERSAL",
-	transactionReturn: "RETURN",
-}
-
-// String is the kind as answers have it.
-func (k transactionKind) String() string {
-	if int(k) < len(transactionKinds) {
-		return transactionKinds[k]
-	}
-	return ""
-}
-
-// transaction is the record of one movement; its note is the text of the same row. The oldest of a
-// pool leave memory (evict): their rows are used again, for the same pool, and have no kind until
-// then.
-type transaction struct {
-	id, of               [16]byte // of: what a reversal reverses
-	amount, balance      decimal.Decimal
-	createdAt, updatedAt int64
-	pool, next, sequence uint32
-	grant, subscription  uint32
-	feature              uint32
-	kind                 transactionKind
-	reversed             bool
-}
-
-var transactionCodec = page.Codec[transaction]{
-	Append: func(dst []byte, x *transaction) []byte {
-		dst = append(append(dst, x.id[:]...), x.of[:]...)
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, x.amount), x.balance)
-		dst = rows.AppendI64(rows.AppendI64(dst, x.createdAt), x.updatedAt)
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, x.pool), x.next), x.sequence)
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, x.grant), x.subscription), x.feature)
-		return append(dst, byte(x.kind), flags(x.reversed))
-	},
-	Read: func(src []byte, x *transaction) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		x.id, x.of = r.ID(), r.ID()
-		x.amount, x.balance = r.Decimal(), r.Decimal()
-		x.createdAt, x.updatedAt = r.I64(), r.I64()
-		x.pool, x.next, x.sequence = r.U32(), r.U32(), r.U32()
-		x.grant, x.subscription, x.feature = r.U32(), r.U32(), r.U32()
-		x.kind, x.reversed = transactionKind(r.U8()), r.U8() != 0
-		return r.Rest, r.Err
-	},
-}
-
-// transactionText is the cold part of a transaction: draws say which grants a deduction took.
-type transactionText struct {
-	Note  string `wire:"1"`
-	Draws []draw `wire:"2"`
-}
-
-// book adds a transaction to its pool, whose totals it follows. The customer's lock is held.
-func (t *burner) book(x *transaction, words transactionText) (row uint32) {
-	p := t.s.pools.Write(x.pool)
-	p.sequence++
-	x.sequence, x.balance, x.updatedAt, x.next = p.sequence, p.balance(), x.createdAt, 0
-	if x.id == ([16]byte{}) {
-		x.id = creditID("transaction", p.id, uint64(p.sequence))
-	}
-	p.modifiedAt = max(p.modifiedAt, x.createdAt)
-	row = t.transactionRow(x.pool)
-	*t.s.transactions.Write(row) = *x
-	t.s.transactionTexts.Write(row).Data = string(wire.Encode(nil, &words))
-	if p.lastTransaction == 0 {
-		p.firstTransaction = row
-	} else {
-		t.s.transactions.Write(p.lastTransaction).next = row
-	}
-	p.lastTransaction = row
-	p.transactions++
-	t.moved(x.pool)
-	t.s.transactionByID.Insert(t.s.idHash(&x.id), row)
-	t.noteMovement(x)
-	return row
-}
-
-// transactionWith finds a transaction by its UUID; 0 when there is none. Rows of transactions are
-// used again, so only Apply may ask, or who holds its lock.
-func (s *vault) transactionWith(id *[16]byte) uint32 {
-	return s.transactionByID.Find(s.idHash(id), func(row uint32) bool {
-		return s.transactions.Read(row).id == *id
-	})
-}
-
-// poolCommand is what commands that move credits have in common.
-type poolCommand struct {
-	env      uint32
-	id, pool [16]byte
-	kind     transactionKind
-}
-
-// poolFor finds the pool of a command. Row 0: outcome says why there is nothing left to do.
-func (t *burner) poolFor(c poolCommand) (e *environment, row uint32, outcome engine.Outcome) {
-	if e = t.s.environment(c.env); e == nil {
-		return nil, 0, engine.OutcomeAccountUnknown
-	}
-	if done := t.s.transactionWith(&c.id); done != 0 {
-		x := t.s.transactions.Read(done)
-		p := t.s.pools.Read(x.pool)
-		if x.kind != c.kind || p.id != c.pool || t.s.customers.Read(p.customer).env != c.env {
-			return e, 0, engine.OutcomeIDsContradict
-		}
-		t.replied(done)
-		return e, 0, engine.OutcomeDone
-	}
-	if row = t.s.traceWith(&c.id); row != 0 {
-		if t.s.pools.Read(t.s.traces.Read(row).pool).id != c.pool {
-			return e, 0, engine.OutcomeIDsContradict
-		}
-		return e, 0, t.leftReply(c.env, row)
-	}
-	if row = t.s.poolIn(c.env, &c.pool); row == 0 {
-		return e, 0, engine.OutcomePoolUnknown
-	}
-	return e, row, engine.OutcomeNone
-}
-
-// replied makes a transaction the command's reply.
-func (t *burner) replied(row uint32) {
-	t.Answer(&TransactionReply{t.s.transactionView(new(t.s.heldTransaction(row)))})
-}
 
 // DeductCredits takes credits out of a pool, in burn order: all of them, or none. A transaction of
 // this ID is the same success again; once that has left memory, OutcomeTransactionLeft. The reply
@@ -162,50 +22,52 @@ type DeductCredits struct {
 }
 
 func (c *DeductCredits) apply(t *turn) engine.Outcome {
-	e, row, outcome := t.poolFor(poolCommand{c.Env, c.ID, c.Pool, transactionDeduction})
+	e, row, outcome := t.PoolFor(
+		credits.PoolCommand{Env: c.Env, ID: c.ID, Pool: c.Pool, Kind: credits.TransactionDeduction},
+	)
 	if row == 0 {
 		return outcome
 	}
-	if c.Amount.Sign() <= 0 || !plain(c.Note, 0, maxNoteCharacters) {
+	if c.Amount.Sign() <= 0 || !rows.Plain(c.Note, 0, catalogs.MaxNoteCharacters) {
 		return engine.OutcomeCreditsInvalid
 	}
-	now, p := e.now(t.Stamp), t.pools.Read(row)
-	if !t.advanceCustomer(p.customer, now) {
+	now, p := e.Now(t.Stamp), t.Pools.Read(row)
+	if !t.AdvanceCustomer(p.Customer, now) {
 		return engine.OutcomeDeferred
 	}
 	switch {
-	case p.archived:
+	case p.Archived:
 		return engine.OutcomePoolArchived
-	case p.frozen:
+	case p.Frozen:
 		return engine.OutcomePoolFrozen
-	case p.hard && t.balanceAt(p, now).Less(c.Amount):
+	case p.Hard && t.BalanceAt(p, now).Less(c.Amount):
 		return engine.OutcomeCreditsEmpty
-	case t.deductionsFull(row):
+	case t.DeductionsFull(row):
 		return engine.OutcomeDeductionLimit
 	}
-	if _, ok := p.consumed.Add(c.Amount); !ok {
+	if _, ok := p.Consumed.Add(c.Amount); !ok {
 		return engine.OutcomeOverflow
 	}
 
-	draws := []draw{}
-	rest := t.draw(row, c.Amount, now, &draws)
+	draws := []credits.Draw{}
+	rest := t.Draw(row, c.Amount, now, &draws)
 	if rest.Sign() > 0 {
-		draws = append(draws, draw{Pool: row, Amount: rest})
+		draws = append(draws, credits.Draw{Pool: row, Amount: rest})
 	}
-	lock := t.stripe(p.customer)
+	lock := t.Stripe(p.Customer)
 	lock.Lock()
-	t.take(draws, now)
-	t.replied(t.book(&transaction{
-		id: c.ID, pool: row, kind: transactionDeduction, amount: c.Amount, createdAt: now,
-	}, transactionText{c.Note, draws}))
+	t.Take(draws, now)
+	t.Replied(t.Book(&credits.Transaction{
+		ID: c.ID, Pool: row, Kind: credits.TransactionDeduction, Amount: c.Amount, CreatedAt: now,
+	}, credits.TransactionText{Note: c.Note, Draws: draws}))
 	lock.Unlock()
-	t.foldPool(row)
-	t.note(change{
-		Env: c.Env, Actor: c.Actor, Action: "credits.deducted", Subject: uuidText(c.Pool),
-		Values: []FieldChange{
-			{"transaction", "", uuidText(c.ID)},
-			{"amount", "", c.Amount.String()},
-			{"note", "", c.Note},
+	t.FoldPool(row)
+	t.Note(accounts.Change{
+		Env: c.Env, Actor: c.Actor, Action: "credits.deducted", Subject: rows.UUIDText(c.Pool),
+		Values: []accounts.FieldChange{
+			{Name: "transaction", After: rows.UUIDText(c.ID)},
+			{Name: "amount", After: c.Amount.String()},
+			{Name: "note", After: c.Note},
 		},
 	})
 	return engine.OutcomeDone
@@ -225,147 +87,123 @@ type ReverseTransaction struct {
 }
 
 func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if done := t.transactionWith(&c.ID); done != 0 {
-		if x := t.transactions.Read(done); x.kind == transactionReversal && x.of == c.Transaction {
-			t.replied(done)
+	if done := t.TransactionWith(&c.ID); done != 0 {
+		if x := t.Transactions.Read(
+			done,
+		); x.Kind == credits.TransactionReversal && x.Of == c.Transaction {
+			t.Replied(done)
 			return engine.OutcomeDone
 		}
 		return engine.OutcomeIDsContradict
 	}
-	if left := t.traceWith(&c.ID); left != 0 {
-		return t.leftReply(c.Env, left)
+	if left := t.TraceWith(&c.ID); left != 0 {
+		return t.LeftReply(c.Env, left)
 	}
 	x := c.reversible(t)
-	if x.pool == 0 || t.customers.Read(t.pools.Read(x.pool).customer).env != c.Env {
+	if x.Pool == 0 || t.Customers.Read(t.Pools.Read(x.Pool).Customer).Env != c.Env {
 		return engine.OutcomeTransactionUnknown
 	}
-	if !plain(c.Note, 0, maxNoteCharacters) {
+	if !rows.Plain(c.Note, 0, catalogs.MaxNoteCharacters) {
 		return engine.OutcomeCreditsInvalid
 	}
-	p, now := t.pools.Read(x.pool), e.now(t.Stamp)
-	if !t.advanceCustomer(p.customer, now) {
+	p, now := t.Pools.Read(x.Pool), e.Now(t.Stamp)
+	if !t.AdvanceCustomer(p.Customer, now) {
 		return engine.OutcomeDeferred
 	}
 	x = c.reversible(t) // what was due may have let it leave memory
-	if x.pool == 0 {
+	if x.Pool == 0 {
 		return engine.OutcomeTransactionUnknown
 	}
-	if p.archived {
+	if p.Archived {
 		return engine.OutcomePoolArchived
 	}
 	switch {
-	case x.missing:
+	case x.Missing:
 		return engine.OutcomeTransactionLeft
-	case x.reversed:
+	case x.Reversed:
 		return engine.OutcomeTransactionFinal
-	case x.kind == transactionGrant:
-		if p.frozen {
+	case x.Kind == credits.TransactionGrant:
+		if p.Frozen {
 			return engine.OutcomePoolFrozen
 		}
-		if !t.grants.Read(x.grant).Live(now) {
+		if !t.Grants.Read(x.Grant).Live(now) {
 			return engine.OutcomeTransactionFinal
 		}
-	case x.kind != transactionDeduction:
+	case x.Kind != credits.TransactionDeduction:
 		return engine.OutcomeTransactionFinal
 	}
-	if t.deductionsFull(x.pool) {
+	if t.DeductionsFull(x.Pool) {
 		return engine.OutcomeDeductionLimit
 	}
 
-	lock := t.stripe(p.customer)
+	lock := t.Stripe(p.Customer)
 	lock.Lock()
-	t.replied(c.reverse(t, &x, now))
+	t.Replied(c.reverse(t, &x, now))
 	lock.Unlock()
-	t.foldPool(x.pool)
-	t.note(change{
-		Env: c.Env, Actor: c.Actor, Action: "credits.reversed", Subject: uuidText(p.id),
-		Values: []FieldChange{
-			{"transaction", "", uuidText(c.ID)},
-			{"of", "", uuidText(c.Transaction)},
-			{"note", "", c.Note},
+	t.FoldPool(x.Pool)
+	t.Note(accounts.Change{
+		Env: c.Env, Actor: c.Actor, Action: "credits.reversed", Subject: rows.UUIDText(p.ID),
+		Values: []accounts.FieldChange{
+			{Name: "transaction", After: rows.UUIDText(c.ID)},
+			{Name: "of", After: rows.UUIDText(c.Transaction)},
+			{Name: "note", After: c.Note},
 		},
 	})
 	return engine.OutcomeDone
 }
 
-// reversible is a transaction that may be reversed: in memory, in row, or as the command has
-// brought it from the journal. missing says that the command has not.
-type reversible struct {
-	archivedTransaction
-	row     uint32
-	missing bool
-}
-
 // reversible finds what the command reverses. A grant whose transaction has left memory is found by
 // its own row, which never does. A pool of 0: there is nothing to reverse.
-func (c *ReverseTransaction) reversible(t *turn) (x reversible) {
-	if row := t.transactionWith(&c.Transaction); row != 0 {
-		return reversible{archivedTransaction: t.heldTransaction(row), row: row}
+func (c *ReverseTransaction) reversible(t *turn) (x credits.Reversible) {
+	if row := t.TransactionWith(&c.Transaction); row != 0 {
+		return credits.Reversible{ArchivedTransaction: t.HeldTransaction(row), Row: row}
 	}
-	if left := t.traceWith(&c.Transaction); left != 0 {
-		held, ok := t.brought(left, c.Left)
-		x = reversible{archivedTransaction: held, missing: !ok}
-		x.pool = t.traces.Read(left).pool
-		x.reversed = ok && t.reversedSince(&held.transaction)
+	if left := t.TraceWith(&c.Transaction); left != 0 {
+		held, ok := t.Brought(left, c.Left)
+		x = credits.Reversible{ArchivedTransaction: held, Missing: !ok}
+		x.Pool = t.Traces.Read(left).Pool
+		x.Reversed = ok && t.ReversedSince(&held.Transaction)
 		return x
 	}
-	if grant := t.grantWith(&c.Transaction); grant != 0 {
-		g := t.grants.Read(grant)
-		x.transaction = transaction{
-			id: g.ID, pool: g.pool, kind: transactionGrant, amount: g.amount, grant: grant,
-			reversed: g.end == grantReversed,
+	if grant := t.GrantWith(&c.Transaction); grant != 0 {
+		g := t.Grants.Read(grant)
+		x.Transaction = credits.Transaction{
+			ID: g.ID, Pool: g.Pool, Kind: credits.TransactionGrant, Amount: g.Amount, Grant: grant,
+			Reversed: g.End == credits.GrantReversed,
 		}
 	}
 	return x
 }
 
 // reverse books the reversal of a transaction that can be reversed.
-func (c *ReverseTransaction) reverse(t *turn, x *reversible, now int64) uint32 {
+func (c *ReverseTransaction) reverse(t *turn, x *credits.Reversible, now int64) uint32 {
 	switch {
-	case x.row != 0:
-		t.transactions.Write(x.row).reversed = true
-	case x.kind == transactionDeduction:
-		t.setReversed(&x.transaction)
+	case x.Row != 0:
+		t.Transactions.Write(x.Row).Reversed = true
+	case x.Kind == credits.TransactionDeduction:
+		t.SetReversed(&x.Transaction)
 	}
-	var lost []draw
-	r := transaction{
-		id: c.ID, of: c.Transaction, pool: x.pool, kind: transactionReversal, amount: x.amount,
-		grant: x.grant, createdAt: now,
+	var lost []credits.Draw
+	r := credits.Transaction{
+		ID: c.ID, Of: c.Transaction, Pool: x.Pool, Kind: credits.TransactionReversal, Amount: x.Amount,
+		Grant: x.Grant, CreatedAt: now,
 	}
-	t.expire(x.pool, now)
-	if x.kind == transactionGrant {
-		g := t.grants.Write(r.grant)
-		p := t.pools.Write(r.pool)
-		r.amount = g.Remaining
-		p.reversed = more(p.reversed, g.Remaining)
-		g.Remaining, g.end = decimal.Decimal{}, grantReversed
-		t.prune(r.pool)
+	t.Expire(x.Pool, now)
+	if x.Kind == credits.TransactionGrant {
+		g := t.Grants.Write(r.Grant)
+		p := t.Pools.Write(r.Pool)
+		r.Amount = g.Remaining
+		p.Reversed = credits.More(p.Reversed, g.Remaining)
+		g.Remaining, g.End = decimal.Decimal{}, credits.GrantReversed
+		t.Prune(r.Pool)
 	} else {
-		lost = t.giveBack(x.Draws, now)
+		lost = t.GiveBack(x.Draws, now)
 	}
-	booked := t.book(&r, transactionText{Note: c.Note})
-	t.lose(lost, now)
+	booked := t.Book(&r, credits.TransactionText{Note: c.Note})
+	t.Lose(lost, now)
 	return booked
-}
-
-// decodeText decodes what this machine has encoded.
-func decodeText(data string, v wire.Fielder) {
-	if err := wire.Decode([]byte(data), v); err != nil {
-		panic("billing: a text in memory does not decode: " + err.Error())
-	}
-}
-
-// sameDay reports whether two instants lie on one UTC day.
-func sameDay(a, b int64) bool { return floorDay(a) == floorDay(b) }
-
-func floorDay(at int64) int64 {
-	day := at / dayMS
-	if at%dayMS < 0 {
-		day--
-	}
-	return day
 }

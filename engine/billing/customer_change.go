@@ -4,6 +4,10 @@ import (
 	"strconv"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/wire"
 )
@@ -36,16 +40,16 @@ type UpdateCustomer struct {
 }
 
 func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	row := t.customerNamed(c.Env, []byte(c.ExternalID))
+	row := t.CustomerNamed(c.Env, []byte(c.ExternalID))
 	if row == 0 {
 		return engine.OutcomeCustomerUnknown
 	}
-	p := t.profile(row)
-	if p.gone() {
+	p := t.Profile(row)
+	if p.Gone() {
 		return engine.OutcomeCustomerArchived
 	}
 
@@ -65,7 +69,7 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 		}
 	}
 	p.Blank = p.Blank&^c.Set | c.Blank&c.Set
-	t.setProfile(row, &p, e.now(t.Stamp))
+	t.setProfile(row, &p, e.Now(t.Stamp))
 	return engine.OutcomeDone
 }
 
@@ -81,39 +85,39 @@ type ArchiveCustomer struct {
 }
 
 func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	row := t.customerNamed(c.Env, []byte(c.ExternalID))
+	row := t.CustomerNamed(c.Env, []byte(c.ExternalID))
 	if row == 0 {
 		return engine.OutcomeCustomerUnknown
 	}
-	p := t.profile(row)
+	p := t.Profile(row)
 	if p.ArchivedAt != 0 {
 		return engine.OutcomeDone
 	}
-	now := e.now(t.Stamp)
-	if !t.advanceCustomer(row, now) {
+	now := e.Now(t.Stamp)
+	if !t.AdvanceCustomer(row, now) {
 		return engine.OutcomeDeferred
 	}
-	for sub := t.customers.Read(row).firstSubscription; sub != 0; {
-		b := t.subscriptions.Whole(sub)
-		if b.endedAt == 0 {
+	for sub := t.Customers.Read(row).FirstSubscription; sub != 0; {
+		b := t.Subscriptions.Whole(sub)
+		if b.EndedAt == 0 {
 			return engine.OutcomeCustomerSubscribed
 		}
-		sub = b.next
+		sub = b.Next
 	}
 
 	p.ArchivedAt = now
 	t.setProfile(row, &p, now)
 	revoked := t.revokeKeysOf(row)
 	if c.Actor != "" {
-		t.note(change{
+		t.Note(accounts.Change{
 			Env: c.Env, Actor: c.Actor, Action: "customer.archived",
-			Subject: uuidText(t.customers.Read(row).id),
-			Values: []FieldChange{
-				{"archived", "false", "true"}, {"keys", "", revokedKeys(revoked)},
+			Subject: rows.UUIDText(t.Customers.Read(row).ID),
+			Values: []accounts.FieldChange{
+				{Name: "archived", Before: "false", After: "true"}, {Name: "keys", After: revokedKeys(revoked)},
 			},
 		})
 	}
@@ -137,30 +141,32 @@ type EraseCustomer struct {
 }
 
 func (c *EraseCustomer) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	row := t.customerNamed(c.Env, []byte(c.ExternalID))
+	row := t.CustomerNamed(c.Env, []byte(c.ExternalID))
 	if row == 0 {
 		return engine.OutcomeCustomerUnknown
 	}
-	p := t.profile(row)
+	p := t.Profile(row)
 	if p.ErasedAt != 0 {
 		return engine.OutcomeDone
 	}
 
-	now := e.now(t.Stamp)
-	t.setProfile(row, &profile{
+	now := e.Now(t.Stamp)
+	t.setProfile(row, &book.Profile{
 		FirstName: ErasedName, LastName: ErasedName, Email: ErasedEmail,
 		ArchivedAt: p.ArchivedAt, ErasedAt: now,
 	}, now)
 	t.requests.forgetCustomer(row)
 	revoked := t.revokeKeysOf(row)
-	t.note(change{
+	t.Note(accounts.Change{
 		Env: c.Env, Actor: c.Actor, Action: "customer.erased",
-		Subject: uuidText(t.customers.Read(row).id),
-		Values:  []FieldChange{{"erased", "false", "true"}, {"keys", "", revokedKeys(revoked)}},
+		Subject: rows.UUIDText(t.Customers.Read(row).ID),
+		Values: []accounts.FieldChange{
+			{Name: "erased", Before: "false", After: "true"}, {Name: "keys", After: revokedKeys(revoked)},
+		},
 	})
 	return engine.OutcomeDone
 }
@@ -174,32 +180,32 @@ func revokedKeys(count uint64) string {
 }
 
 // setProfile replaces a customer's profile.
-func (t *turn) setProfile(row uint32, p *profile, now int64) {
+func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 	data := string(wire.Encode(nil, p))
-	lock := t.stripe(row)
+	lock := t.Stripe(row)
 	lock.Lock()
-	t.profiles.Write(row).Data = data
-	c := t.customers.Write(row)
-	c.modifiedAt, c.archived = now, p.ArchivedAt != 0
+	t.Profiles.Write(row).Data = data
+	c := t.Customers.Write(row)
+	c.ModifiedAt, c.Archived = now, p.ArchivedAt != 0
 	lock.Unlock()
 	t.Fold(uint64(row))
 }
 
 // named reports whether a customer's identifier can be found.
-func (s *state) named(c *customer) bool {
-	if c.externalLen > 0 {
+func (s *state) named(c *book.Customer) bool {
+	if c.ExternalLen > 0 {
 		return true
 	}
-	r := rows.Reader{Rest: c.external[:]}
-	return r.U32() <= s.longIDs.Len()
+	r := rows.Reader{Rest: c.External[:]}
+	return r.U32() <= s.LongIDs.Len()
 }
 
 // keysBelong reports whether every key of a customer has one.
 func (s *state) keysBelong() bool {
-	for _, slot := range s.apiKeys.All() {
-		k := slot.key.Load()
-		if (k.scope == ScopeCustomer) != (k.customer != 0) || k.customer > s.customers.Len() ||
-			k.customer != 0 && s.customers.Read(k.customer).env != k.env {
+	for _, slot := range s.APIKeys.All() {
+		k := slot.Key.Load()
+		if (k.Scope == accounts.ScopeCustomer) != (k.Customer != 0) || k.Customer > s.Customers.Len() ||
+			k.Customer != 0 && s.Customers.Read(k.Customer).Env != k.Env {
 			return false
 		}
 	}
@@ -209,7 +215,7 @@ func (s *state) keysBelong() bool {
 // CustomerRow finds a customer by the caller's own identifier; 0 when there is none. It takes no
 // lock and allocates nothing.
 func (m *Machine) CustomerRow(env uint32, externalID []byte) uint32 {
-	return m.state.Load().customerNamed(env, externalID)
+	return m.state.Load().CustomerNamed(env, externalID)
 }
 
 // EntitlementView is a feature within a subscription that is not cancelled.
@@ -224,44 +230,46 @@ type EntitlementView struct {
 // with the usage that counts there; now is the log time of the question. false: no such customer.
 func (m *Machine) Entitlements(env uint32, externalID string, now int64) ([]EntitlementView, bool) {
 	s := m.state.Load()
-	e := s.environment(env)
-	row := s.customerNamed(env, []byte(externalID))
+	e := s.Environment(env)
+	row := s.CustomerNamed(env, []byte(externalID))
 	if e == nil || row == 0 {
 		return nil, false
 	}
-	lock := s.stripe(row)
+	lock := s.Stripe(row)
 	lock.RLock()
 	defer lock.RUnlock()
-	now = e.now(now)
+	now = e.Now(now)
 	views := []EntitlementView{}
-	for sub := s.customers.Read(row).firstSubscription; sub != 0; {
-		l := s.ledgerAt(sub, now)
-		if l.b.endedAt == 0 {
+	for sub := s.Customers.Read(row).FirstSubscription; sub != 0; {
+		l := s.LedgerAt(sub, now)
+		if l.Sub.EndedAt == 0 {
 			views = s.entitlements(views, l, now)
 		}
-		sub = l.b.next
+		sub = l.Sub.Next
 	}
 	return views, true
 }
 
 // entitlements appends those of the ledger's subscription. The customer's lock is held.
-func (s *state) entitlements(views []EntitlementView, l *ledger, now int64) []EntitlementView {
-	for i := range l.version().features {
-		f := &l.version().features[i]
-		feature := l.catalog.feature(f.feature)
-		d := Decision{SubscriptionID: l.b.id, FeatureNumber: f.feature}
-		if l.b.suspendedAt != 0 {
+func (s *state) entitlements(
+	views []EntitlementView, l *lifecycle.Ledger, now int64,
+) []EntitlementView {
+	for i := range l.Version().Features {
+		f := &l.Version().Features[i]
+		feature := l.Catalog.Feature(f.Feature)
+		d := Decision{SubscriptionID: l.Sub.ID, FeatureNumber: f.Feature}
+		if l.Sub.SuspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
-		at := place{l.row, l.b.firstCounter + uint32(i), f}
-		var u purse
-		if at.credited() {
-			u = s.purse(l.b.customer, at, now)
+		at := book.Place{Subscription: l.Row, Counter: l.Sub.FirstCounter + uint32(i), Feature: f}
+		var u credits.Purse
+		if at.Credited() {
+			u = s.Purse(l.Sub.Customer, at, now)
 		}
-		d.judge(&CheckQuery{}, at, l.counters[i].reading(f), &u)
+		d.judge(&CheckQuery{}, at, l.Counters[i].Reading(f), &u)
 		views = append(views, EntitlementView{
-			ID: entitlementID(l.b.id, feature.id), SubscriptionID: l.b.id,
-			FeatureKey: feature.document.Key, Decision: d,
+			ID: entitlementID(l.Sub.ID, feature.ID), SubscriptionID: l.Sub.ID,
+			FeatureKey: feature.Document.Key, Decision: d,
 		})
 	}
 	return views

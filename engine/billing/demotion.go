@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
@@ -33,7 +34,7 @@ func (m *Machine) KeySpan() idempotency.Span { return m.state.Load().keys.Span()
 // are to be ready to leave it.
 func (m *Machine) KeysWanted() uint64 {
 	s := m.state.Load()
-	span, keep := s.keys.Span(), s.limits.Load().memoryKeys()/2
+	span, keep := s.keys.Span(), s.Limits.Load().MemoryKeys()/2
 	return max(span.Memory, max(span.Next, keep)-keep)
 }
 
@@ -41,7 +42,7 @@ func (m *Machine) KeysWanted() uint64 {
 // there are no more than it may hold. A quarter of the room is made at a time.
 func (m *Machine) KeysToDemote() uint64 {
 	s := m.state.Load()
-	span, room := s.keys.Span(), s.limits.Load().memoryKeys()
+	span, room := s.keys.Span(), s.Limits.Load().MemoryKeys()
 	if span.InMemory() <= room {
 		return 0
 	}
@@ -63,7 +64,7 @@ func JournalKey(r journal.Record) (e idempotency.Entry, ok bool, err error) {
 	var u usageEntry
 	var c RecordUsage
 	if err := errors.Join(wire.Decode(r.Payload, &u), wire.Decode(u.Record, &c)); err != nil {
-		return e, false, fmt.Errorf("%w: %w", ErrEvent, err)
+		return e, false, fmt.Errorf("%w: %w", rows.ErrEvent, err)
 	}
 	return idempotency.Entry{Key: c.Key, Slot: idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.Outcome),

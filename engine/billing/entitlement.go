@@ -3,31 +3,14 @@ package billing
 import (
 	"strconv"
 
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/price"
 	"tollgate/engine/wire"
 )
-
-// place is where usage of a feature counts: a feature of a subscription, and its counter.
-type place struct {
-	subscription uint32 // 0: no subscription of the customer carries the feature
-	counter      uint32
-	feature      *planFeature
-}
-
-// found reports whether a subscription carries the feature.
-func (p place) found() bool { return p.subscription != 0 }
-
-// placeIn finds a feature within one subscription of a plan version: of is the subscription and
-// its first counter.
-func placeIn(c *catalog, feature uint32, of place, version uint32) (p place, ok bool) {
-	v := c.version(version)
-	slot, ok := v.slot(feature)
-	if !ok {
-		return place{}, false
-	}
-	return place{of.subscription, of.counter + slot, &v.features[slot]}, true
-}
 
 // Answer implements engine.Answerer: it answers an encoded CheckQuery by an encoded Decision. The
 // query's Now is the clock of the node that asks.
@@ -46,36 +29,36 @@ func (m *Machine) Answer(question []byte) []byte {
 // entries up to d.LogIndex are in the decision.
 func (m *Machine) Check(q *CheckQuery, d *Decision) {
 	s := m.state.Load()
-	*d = Decision{LogIndex: s.log.Applied()}
-	e := s.environment(q.Env)
+	*d = Decision{LogIndex: s.Log.Applied()}
+	e := s.Environment(q.Env)
 	if e == nil {
 		d.Reason = ReasonCustomerUnknown
 		return
 	}
-	now := e.now(q.Now)
+	now := e.Now(q.Now)
 	d.EnvironmentTime = now
 	var used decimal.Decimal
-	var p place
-	var u purse
-	d.CustomerRow = s.customerNamed(q.Env, q.Customer)
+	var p book.Place
+	var u credits.Purse
+	d.CustomerRow = s.CustomerNamed(q.Env, q.Customer)
 	if d.CustomerRow != 0 {
-		lock := s.stripe(d.CustomerRow)
+		lock := s.Stripe(d.CustomerRow)
 		lock.RLock()
 		// The catalog is read under the lock: it is at least as new as the subscriptions.
-		c := e.catalog.Load()
-		d.FeatureNumber = c.featureByKey[string(q.Feature)]
+		c := e.Catalog.Load()
+		d.FeatureNumber = c.FeatureByKey[string(q.Feature)]
 		var stale bool
 		if p, stale = s.decide(c, d, now); stale {
-			p, used = s.foresee(s.customers.Read(d.CustomerRow), d, now)
-		} else if p.found() {
-			used = s.counters.Reading(p.counter, p.feature)
+			p, used = s.foresee(s.Customers.Read(d.CustomerRow), d, now)
+		} else if p.Found() {
+			used = s.Counters.Reading(p.Counter, p.Feature)
 		}
-		if p.credited() {
-			u = s.purse(d.CustomerRow, p, now)
+		if p.Credited() {
+			u = s.Purse(d.CustomerRow, p, now)
 		}
 		lock.RUnlock()
 	} else {
-		d.FeatureNumber = e.catalog.Load().featureByKey[string(q.Feature)]
+		d.FeatureNumber = e.Catalog.Load().FeatureByKey[string(q.Feature)]
 		d.Reason = ReasonCustomerUnknown
 	}
 	d.judge(q, p, used, &u)
@@ -83,80 +66,80 @@ func (m *Machine) Check(q *CheckQuery, d *Decision) {
 
 // judge decides what the reasons before the credits and the limit leave open. u is the purse of a
 // place that is credited.
-func (d *Decision) judge(q *CheckQuery, p place, used decimal.Decimal, u *purse) {
+func (d *Decision) judge(q *CheckQuery, p book.Place, used decimal.Decimal, u *credits.Purse) {
 	var asked decimal.Decimal
 	if q.Track {
 		asked = q.Units
 	}
-	if p.credited() && d.Reason == 0 && u.empty(asked, &p.feature.credits) {
+	if p.Credited() && d.Reason == 0 && u.Empty(asked, &p.Feature.Credits) {
 		d.Reason = ReasonCreditsEmpty
 	}
 	d.measure(q, p, used)
-	if p.credited() && d.HasCost {
+	if p.Credited() && d.HasCost {
 		d.chargeUncovered(q, p, u)
 	}
 }
 
 // chargeUncovered leaves out of the projected cost what credits pay.
-func (d *Decision) chargeUncovered(q *CheckQuery, p place, u *purse) {
-	billed := remaining(d.Used, u.covered)
-	next, ok := billed.Add(remaining(q.Units, u.coverable(q.Units, &p.feature.credits)))
+func (d *Decision) chargeUncovered(q *CheckQuery, p book.Place, u *credits.Purse) {
+	billed := sums.Remaining(d.Used, u.Covered)
+	next, ok := billed.Add(sums.Remaining(q.Units, u.Coverable(q.Units, &p.Feature.Credits)))
 	if !ok {
 		d.HasCost = false
 		return
 	}
-	cost, err := price.Cost(&p.feature.model, billed, next)
+	cost, err := price.Cost(&p.Feature.Model, billed, next)
 	d.ProjectedCost, d.HasCost = cost, err == nil
 }
 
 // decide finds where the feature's usage counts, and the reasons that come before its limit. The
 // customer's lock is held. stale is pick's.
-func (s *state) decide(c *catalog, d *Decision, now int64) (p place, stale bool) {
-	customer := s.customers.Read(d.CustomerRow)
+func (s *state) decide(c *catalogs.Catalog, d *Decision, now int64) (p book.Place, stale bool) {
+	customer := s.Customers.Read(d.CustomerRow)
 	if d.FeatureNumber == 0 {
 		d.Reason = ReasonFeatureUnknown
-		return place{}, false
+		return book.Place{}, false
 	}
 	if p, stale, _ = s.pick(c, customer, d.FeatureNumber, now, always); stale {
-		return place{}, true
+		return book.Place{}, true
 	}
-	if p.found() {
-		b := s.subscriptions.Read(p.subscription)
-		d.SubscriptionID = b.id
-		if b.rest != 0 && s.subscriptions.Rest(p.subscription).suspendedAt != 0 {
+	if p.Found() {
+		b := s.Subscriptions.Read(p.Subscription)
+		d.SubscriptionID = b.ID
+		if b.Rest != 0 && s.Subscriptions.Rest(p.Subscription).SuspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
 		return p, false
 	}
 	d.Reason = s.uncarried(customer)
-	return place{}, false
+	return book.Place{}, false
 }
 
 // uncarried is why a customer may not use a feature that none of its subscriptions carries.
-func (s *state) uncarried(customer *customer) Reason {
+func (s *state) uncarried(customer *book.Customer) Reason {
 	reason := ReasonNoSubscription
-	for row := customer.firstSubscription; row != 0; {
-		b := s.subscriptions.Whole(row)
+	for row := customer.FirstSubscription; row != 0; {
+		b := s.Subscriptions.Whole(row)
 		switch {
-		case b.active():
+		case b.Active():
 			return ReasonNotInPlan
-		case b.endedAt == 0:
+		case b.EndedAt == 0:
 			reason = ReasonSuspended
 		}
-		row = b.next
+		row = b.Next
 	}
 	return reason
 }
 
 // measure fills in usage, limit and simulation, and decides what is left to decide.
-func (d *Decision) measure(q *CheckQuery, p place, used decimal.Decimal) {
-	d.HasUsage = p.found()
+func (d *Decision) measure(q *CheckQuery, p book.Place, used decimal.Decimal) {
+	d.HasUsage = p.Found()
 	d.Used = used
 	full := false
-	if p.found() && p.feature.hasMax {
-		d.HasLimit, d.HardLimit, d.Limit = true, p.feature.hard, p.feature.max
-		d.Remaining = remaining(p.feature.max, used)
-		full = p.feature.full(used)
+	if p.Found() && p.Feature.HasMax {
+		d.HasLimit, d.HardLimit, d.Limit = true, p.Feature.Hard, p.Feature.Max
+		d.Remaining = sums.Remaining(p.Feature.Max, used)
+		full = p.Feature.Full(used)
 	}
 	if q.Track {
 		d.simulate(q, p, used)
@@ -176,7 +159,7 @@ func (d *Decision) measure(q *CheckQuery, p place, used decimal.Decimal) {
 
 // simulate fills in what usage and cost would become. A sum beyond the range of numbers counts as
 // the largest number, and exceeds every limit.
-func (d *Decision) simulate(q *CheckQuery, p place, used decimal.Decimal) {
+func (d *Decision) simulate(q *CheckQuery, p book.Place, used decimal.Decimal) {
 	projected, ok := used.Add(q.Units)
 	if !ok {
 		projected = decimal.Largest()
@@ -184,21 +167,12 @@ func (d *Decision) simulate(q *CheckQuery, p place, used decimal.Decimal) {
 	d.Projected = projected
 	if d.HasLimit {
 		d.WouldExceed = !ok || d.Limit.Less(projected)
-		d.ProjectedRemaining = remaining(d.Limit, projected)
+		d.ProjectedRemaining = sums.Remaining(d.Limit, projected)
 	}
-	if p.found() && p.feature.priced && ok {
-		cost, err := price.Cost(&p.feature.model, used, projected)
+	if p.Found() && p.Feature.Priced && ok {
+		cost, err := price.Cost(&p.Feature.Model, used, projected)
 		d.ProjectedCost, d.HasCost = cost, err == nil
 	}
-}
-
-// remaining is max(0, limit − used).
-func remaining(limit, used decimal.Decimal) decimal.Decimal {
-	left, ok := limit.Sub(used)
-	if !ok || left.Sign() < 0 {
-		return decimal.Decimal{}
-	}
-	return left
 }
 
 // entitlementID names a feature within a subscription: the exclusive or of their UUIDs, as a UUID
@@ -214,10 +188,12 @@ func entitlementID(subscription, feature [16]byte) (id [16]byte) {
 
 // entitledFeature is the feature of a plan version that an entitlement id of a subscription names;
 // 0 when it names none.
-func entitledFeature(c *catalog, v *planVersion, subscription [16]byte, id *[16]byte) uint32 {
-	for i := range v.features {
-		feature := v.features[i].feature
-		if entitlementID(subscription, c.feature(feature).id) == *id {
+func entitledFeature(
+	c *catalogs.Catalog, v *catalogs.PlanVersion, subscription [16]byte, id *[16]byte,
+) uint32 {
+	for i := range v.Features {
+		feature := v.Features[i].Feature
+		if entitlementID(subscription, c.Feature(feature).ID) == *id {
 			return feature
 		}
 	}
@@ -226,19 +202,21 @@ func entitledFeature(c *catalog, v *planVersion, subscription [16]byte, id *[16]
 
 // entitled finds a customer's subscription, even a cancelled one, and a feature within it, by
 // entitlement id; also one that its plan had in a span to which usage may still belong.
-func (s *state) entitled(c *catalog, customer uint32, id *[16]byte) (subscription, feature uint32) {
-	for row := s.customers.Read(customer).firstSubscription; row != 0; {
-		b := s.subscriptions.Read(row)
-		if feature := entitledFeature(c, c.version(b.version), b.id, id); feature != 0 {
+func (s *state) entitled(
+	c *catalogs.Catalog, customer uint32, id *[16]byte,
+) (subscription, feature uint32) {
+	for row := s.Customers.Read(customer).FirstSubscription; row != 0; {
+		b := s.Subscriptions.Read(row)
+		if feature := entitledFeature(c, c.Version(b.Version), b.ID, id); feature != 0 {
 			return row, feature
 		}
-		for at := b.firstSpan; at != 0; at = s.spans.Read(at).next {
-			v := c.version(s.spans.Read(at).version)
-			if feature := entitledFeature(c, v, b.id, id); feature != 0 {
+		for at := b.FirstSpan; at != 0; at = s.Spans.Read(at).Next {
+			v := c.Version(s.Spans.Read(at).Version)
+			if feature := entitledFeature(c, v, b.ID, id); feature != 0 {
 				return row, feature
 			}
 		}
-		row = b.next
+		row = b.Next
 	}
 	return 0, 0
 }

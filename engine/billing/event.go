@@ -1,18 +1,17 @@
 package billing
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 )
-
-// ErrEvent means that a journal record does not decode.
-var ErrEvent = errors.New("billing: malformed event in the journal")
 
 // usageEntry is the payload of a KindUsage record: what the state machine made of a RecordUsage,
 // and the command itself.
@@ -30,7 +29,7 @@ type usageEntry struct {
 	HasCost      bool            `wire:"6"`
 	Cost         decimal.Decimal `wire:"7"`
 	Record       []byte          `wire:"8"` // RecordUsage
-	// Draws are the credits that the event burnt (a drawList), Covered the units that they paid.
+	// Draws are the credits that the event burnt (a DrawList), Covered the units that they paid.
 	Draws   []byte          `wire:"33"`
 	Covered decimal.Decimal `wire:"34"`
 	// Span is the subscription's span in which it counted; Ahead reports whether it counted for the
@@ -43,19 +42,19 @@ type usageEntry struct {
 func (t *turn) usagePayload(u *usage) []byte {
 	e := &t.m.scratch.usage
 	*e = usageEntry{
-		Subscription: u.place.subscription, Feature: u.feature, Outcome: u.outcome,
+		Subscription: u.place.Subscription, Feature: u.feature, Outcome: u.outcome,
 		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.Payload,
-		Covered: u.burning.covered,
+		Covered: u.burning.Covered,
 		Span:    u.span, Ahead: u.ahead,
 	}
-	if u.place.subscription != 0 {
-		e.Period = t.subscriptions.Read(u.place.subscription).period
+	if u.place.Subscription != 0 {
+		e.Period = t.Subscriptions.Read(u.place.Subscription).Period
 		if u.ahead {
 			e.Period++
 		}
 	}
-	if len(u.burning.draws) > 0 {
-		e.Draws = wire.Encode(nil, &drawList{u.burning.draws})
+	if len(u.burning.Draws) > 0 {
+		e.Draws = wire.Encode(nil, &credits.DrawList{Draws: u.burning.Draws})
 	}
 	w := wire.NewEncoder(t.m.scratch.payload[:0])
 	e.Fields(&w)
@@ -79,7 +78,7 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 	case journal.KindUsage, journal.KindVoid, journal.KindAmend:
 		add(r.Owner, r.At, 0)
 	case journal.KindChange:
-		var changes changeRecords
+		var changes accounts.ChangeRecords
 		if err := wire.Decode(r.Payload, &changes); err != nil {
 			return
 		}
@@ -87,7 +86,7 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 			add(0, r.At, uint32(i))
 		}
 	case journal.KindBilling:
-		var facts factRecord
+		var facts credits.FactRecord
 		if err := wire.Decode(r.Payload, &facts); err != nil {
 			return
 		}
@@ -206,14 +205,14 @@ func (s *state) event(item journal.Item) (EventView, error) {
 		return s.correctionEvent(item)
 	}
 	return EventView{}, fmt.Errorf("%w: record %d.%d of kind %d",
-		ErrEvent, item.Index, item.Position, item.Kind)
+		rows.ErrEvent, item.Index, item.Position, item.Kind)
 }
 
 // correctionEvent is a void or an amendment: the event that it corrects, with what it made of it.
 func (s *state) correctionEvent(item journal.Item) (EventView, error) {
 	var k correctionEntry
 	if err := wire.Decode(item.Payload, &k); err != nil {
-		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
 	}
 	view, err := s.usageView(item, &k.Original)
 	view.Kind, view.Units, view.ReasonText = EventKind(item.Kind), k.Units, k.Reason
@@ -222,7 +221,7 @@ func (s *state) correctionEvent(item journal.Item) (EventView, error) {
 		return view, err
 	}
 	if view.CostChange, err = s.correctedCost(item.Kind, &k); err != nil {
-		return view, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+		return view, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
 	}
 	return view, nil
 }
@@ -230,7 +229,7 @@ func (s *state) correctionEvent(item journal.Item) (EventView, error) {
 func (s *state) usageEvent(item journal.Item) (EventView, error) {
 	var u usageEntry
 	if err := wire.Decode(item.Payload, &u); err != nil {
-		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
 	}
 	return s.usageView(item, &u)
 }
@@ -239,7 +238,7 @@ func (s *state) usageEvent(item journal.Item) (EventView, error) {
 func (s *state) usageView(item journal.Item, u *usageEntry) (EventView, error) {
 	var c RecordUsage
 	if err := wire.Decode(u.Record, &c); err != nil {
-		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
 	}
 	view := EventView{
 		Index: item.Index, Position: item.Position, Kind: EventUsage,
@@ -248,16 +247,16 @@ func (s *state) usageView(item journal.Item, u *usageEntry) (EventView, error) {
 		OccurredAt: c.OccurredAt, RecordedAt: u.RecordedAt,
 		FlowID: string(c.FlowID), Meta: append([]byte(nil), c.Meta...),
 	}
-	var paid drawList
+	var paid credits.DrawList
 	if err := wire.Decode(u.Draws, &paid); err != nil {
-		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
 	}
-	view.HasCredits, view.Credits = len(paid.Draws) > 0, drawn(paid.Draws)
-	if key := s.featureKey(c.Env, u.Feature); key != "" {
+	view.HasCredits, view.Credits = len(paid.Draws) > 0, credits.Drawn(paid.Draws)
+	if key := s.FeatureKey(c.Env, u.Feature); key != "" {
 		view.FeatureKey = key
 	}
-	if u.Subscription != 0 && u.Subscription <= s.subscriptions.Len() {
-		view.SubscriptionID = s.subscriptions.Read(u.Subscription).id
+	if u.Subscription != 0 && u.Subscription <= s.Subscriptions.Len() {
+		view.SubscriptionID = s.Subscriptions.Read(u.Subscription).ID
 	}
 	return view, nil
 }
@@ -265,7 +264,7 @@ func (s *state) usageView(item journal.Item, u *usageEntry) (EventView, error) {
 func (s *state) auditEvent(item journal.Item) (EventView, error) {
 	block, err := openAudits(item.Payload)
 	if err != nil {
-		return EventView{}, fmt.Errorf("%w: %d.%d: %w", ErrEvent, item.Index, item.Position, err)
+		return EventView{}, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
 	}
 	for ordinal := uint32(0); block.next(); ordinal++ {
 		if ordinal != item.Ordinal {
@@ -277,21 +276,11 @@ func (s *state) auditEvent(item journal.Item) (EventView, error) {
 			Key: string(a.IdempotencyKey), FeatureKey: string(a.FeatureText),
 			OccurredAt: a.At, RecordedAt: a.At, FlowID: string(a.FlowID), Reason: a.Reason,
 		}
-		if key := s.featureKey(a.Env, a.FeatureNumber); key != "" {
+		if key := s.FeatureKey(a.Env, a.FeatureNumber); key != "" {
 			view.FeatureKey = key
 		}
 		return view, nil
 	}
 	return EventView{}, fmt.Errorf("%w: %d.%d has no check %d",
-		ErrEvent, item.Index, item.Position, item.Ordinal)
-}
-
-// featureKey is the key of a feature by number; empty when there is none.
-func (s *directory) featureKey(env, number uint32) string {
-	if e := s.environment(env); e != nil {
-		if f := e.catalog.Load().feature(number); f != nil {
-			return f.document.Key
-		}
-	}
-	return ""
+		rows.ErrEvent, item.Index, item.Position, item.Ordinal)
 }

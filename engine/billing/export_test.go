@@ -4,6 +4,11 @@ import (
 	"encoding/binary"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
+	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
@@ -11,14 +16,14 @@ import (
 )
 
 // changeSubscription changes a subscription in memory.
-func changeSubscription(b *subscriptions, row uint32, change func(*subscription)) {
+func changeSubscription(b *book.Subscriptions, row uint32, change func(*book.Subscription)) {
 	whole := b.Whole(row)
 	change(&whole)
 	b.Write(row, &whole)
 }
 
 // changeInvoice changes an invoice in memory.
-func changeInvoice(n *invoices, row uint32, change func(*invoice)) {
+func changeInvoice(n *book.Invoices, row uint32, change func(*book.Invoice)) {
 	v := n.Read(row)
 	change(&v)
 	n.Write(row, &v)
@@ -27,25 +32,27 @@ func changeInvoice(n *invoices, row uint32, change func(*invoice)) {
 // Suspend and Cancel put a subscription into a state without waiting for what leads there.
 func (m *Machine) Suspend(id [16]byte, at int64) {
 	s := m.state.Load()
-	changeSubscription(&s.subscriptions, s.subscriptionWith(&id), func(b *subscription) { b.suspendedAt = at })
+	changeSubscription(
+		&s.Subscriptions, s.SubscriptionWith(&id), func(b *book.Subscription) { b.SuspendedAt = at },
+	)
 }
 
 func (m *Machine) Cancel(id [16]byte, at int64) {
 	s := m.state.Load()
-	row := s.subscriptionWith(&id)
-	s.subscribed(new(s.subscriptions.Whole(row)), -1)
-	changeSubscription(&s.subscriptions, row, func(b *subscription) { b.endedAt = at })
+	row := s.SubscriptionWith(&id)
+	s.Subscribed(new(s.Subscriptions.Whole(row)), -1)
+	changeSubscription(&s.Subscriptions, row, func(b *book.Subscription) { b.EndedAt = at })
 }
 
 // SetInvoiceStatus changes an invoice in memory, as a fault would.
-func (m *Machine) SetInvoiceStatus(id [16]byte, status InvoiceStatus) {
+func (m *Machine) SetInvoiceStatus(id [16]byte, status book.InvoiceStatus) {
 	s := m.state.Load()
-	row := s.invoiceWith(&id)
-	changeInvoice(&s.invoices, row, func(v *invoice) { v.status = status })
-	v := s.invoices.Read(row)
-	changeSubscription(&s.subscriptions, v.subscription, func(b *subscription) {
-		if b.firstUnpaid == row {
-			b.firstUnpaid = v.nextUnpaid
+	row := s.InvoiceWith(&id)
+	changeInvoice(&s.Invoices, row, func(v *book.Invoice) { v.Status = status })
+	v := s.Invoices.Read(row)
+	changeSubscription(&s.Subscriptions, v.Subscription, func(b *book.Subscription) {
+		if b.FirstUnpaid == row {
+			b.FirstUnpaid = v.NextUnpaid
 		}
 	})
 }
@@ -58,15 +65,15 @@ func NewCutting(length int) *Machine {
 }
 
 // Work is how many units of work the last entry was.
-func (m *Machine) Work() int { return m.scratch.entry.work }
+func (m *Machine) Work() int { return m.scratch.entry.Work }
 
 // EntryWork is how many units an entry may do.
-const EntryWork = entryWork
+const EntryWork = accounts.EntryWork
 
 // Next is a counter's usage of the next period.
 func (m *Machine) Next(row uint32) string {
-	n := m.state.Load().counters.Read(row)
-	return n.next.String()
+	n := m.state.Load().Counters.Read(row)
+	return n.Next.String()
 }
 
 // ReadAudits decodes a block.
@@ -83,9 +90,11 @@ func ReadAudits(payload []byte) (checks []AuditCheck, err error) {
 
 // What stands for a record in a snapshot, whatever its row in memory.
 var (
-	counterCodec      = page.Codec[counter]{Append: appendCounter, Read: readCounter}
-	subscriptionCodec = page.Codec[subscription]{Append: appendSubscription, Read: readSubscription}
-	invoiceCodec      = page.Codec[invoice]{Append: appendInvoice, Read: readInvoice}
+	counterCodec      = page.Codec[book.Counter]{Append: book.AppendCounter, Read: book.ReadCounter}
+	subscriptionCodec = page.Codec[book.Subscription]{
+		Append: book.AppendSubscription, Read: book.ReadSubscription,
+	}
+	invoiceCodec = page.Codec[book.Invoice]{Append: book.AppendInvoice, Read: book.ReadInvoice}
 )
 
 // Golden are the snapshot records of known values, encoded.
@@ -96,66 +105,66 @@ func Golden() map[string][]byte {
 		}
 		return id
 	}
-	c := customer{
-		env: 3, firstSubscription: 4, lastSubscription: 5, firstInvoice: 6, lastInvoice: 7,
-		subscriptions: 2, externalLen: 3, id: id(0x10), createdAt: 1769871600000,
-		modifiedAt: 1769871600001, firstBalance: 9,
+	c := book.Customer{
+		Env: 3, FirstSubscription: 4, LastSubscription: 5, FirstInvoice: 6, LastInvoice: 7,
+		Subscriptions: 2, ExternalLen: 3, ID: id(0x10), CreatedAt: 1769871600000,
+		ModifiedAt: 1769871600001, FirstBalance: 9,
 	}
-	copy(c.external[:], "ada")
-	b := subscription{usualSubscription{
-		customer: 1, next: 2, version: 3, firstCounter: 4,
-		id: id(0x20), periodStart: 7, periodEnd: 8, createdAt: 9, period: 11,
-		counters: 12, graceDays: 13, due: 14, months: 20, firstSpan: 23, firstUnpaid: 24, issueAt: 30,
-	}, subscriptionRest{
-		suspendedAt: 5, endedAt: -6, anchor: 10, cancelledAt: 15, adjustAt: 16, spanStart: 17,
-		span: 18, firstSequence: 19, baseVersion: 21, firstBase: 22,
-		firstChange: 25, lastChange: 26, pending: 27, adjustments: 28, room: 29,
-		cancelMode: CancelAtPeriodEnd,
+	copy(c.External[:], "ada")
+	b := book.Subscription{UsualSubscription: book.UsualSubscription{
+		Customer: 1, Next: 2, Version: 3, FirstCounter: 4,
+		ID: id(0x20), PeriodStart: 7, PeriodEnd: 8, CreatedAt: 9, Period: 11,
+		Counters: 12, GraceDays: 13, Due: 14, Months: 20, FirstSpan: 23, FirstUnpaid: 24, IssueAt: 30,
+	}, SubscriptionRest: book.SubscriptionRest{
+		SuspendedAt: 5, EndedAt: -6, Anchor: 10, CancelledAt: 15, AdjustAt: 16, SpanStart: 17,
+		Span: 18, FirstSequence: 19, BaseVersion: 21, FirstBase: 22,
+		FirstChange: 25, LastChange: 26, Pending: 27, Adjustments: 28, Room: 29,
+		CancelMode: book.CancelAtPeriodEnd,
 	}}
-	v := invoice{
-		id: id(0x30), number: 1, createdAt: 2, dueAt: 3, paidAt: 4, periodStart: 5, periodEnd: 6,
-		amount: goldenDecimal("-12.345678901234"), customer: 7, subscription: 8, version: 9, next: 10,
-		kind: InvoiceInitial, status: InvoiceDue, nextUnpaid: 11, graceEnd: 12,
+	v := book.Invoice{
+		ID: id(0x30), Number: 1, CreatedAt: 2, DueAt: 3, PaidAt: 4, PeriodStart: 5, PeriodEnd: 6,
+		Amount: goldenDecimal("-12.345678901234"), Customer: 7, Subscription: 8, Version: 9, Next: 10,
+		Kind: book.InvoiceInitial, Status: book.InvoiceDue, NextUnpaid: 11, GraceEnd: 12,
 	}
-	n := counter{used: goldenDecimal("1234567890123456.000000000001"), next: goldenDecimal("0.5")}
+	n := book.Counter{Used: goldenDecimal("1234567890123456.000000000001"), Next: goldenDecimal("0.5")}
 	q := request{key: id(0x40), body: id(0x50), first: id(0x60), second: id(0x70), at: 17, env: 2}
 	return map[string][]byte{
-		"snapshot-pool":         poolCodec.Append(nil, goldenPool()),
-		"snapshot-grant":        grantCodec.Append(nil, goldenGrant()),
-		"snapshot-transaction":  transactionCodec.Append(nil, goldenTransaction()),
-		"snapshot-pool-archive": archiveCodec.Append(nil, goldenArchive()),
-		"snapshot-trace":        traceCodec.Append(nil, goldenTrace()),
-		"snapshot-chunk":        chunkCodec.Append(nil, goldenChunk()),
-		"snapshot-cover":        coverCodec.Append(nil, goldenCover()),
+		"snapshot-pool":         credits.PoolCodec.Append(nil, goldenPool()),
+		"snapshot-grant":        credits.GrantCodec.Append(nil, goldenGrant()),
+		"snapshot-transaction":  credits.TransactionCodec.Append(nil, goldenTransaction()),
+		"snapshot-pool-archive": credits.ArchiveCodec.Append(nil, goldenArchive()),
+		"snapshot-trace":        credits.TraceCodec.Append(nil, goldenTrace()),
+		"snapshot-chunk":        credits.ChunkCodec.Append(nil, goldenChunk()),
+		"snapshot-cover":        credits.CoverCodec.Append(nil, goldenCover()),
 		"snapshot-request":      requestCodec.Append(nil, &q),
-		"snapshot-delivery":     deliveryCodec.Append(nil, goldenDelivery()),
+		"snapshot-delivery":     outbox.DeliveryCodec.Append(nil, goldenDelivery()),
 
-		"snapshot-webhook-endpoint": webhookEndpointCodec.Append(nil, goldenEndpoint()),
-		"snapshot-customer":         customerCodec.Append(nil, &c),
+		"snapshot-webhook-endpoint": outbox.WebhookEndpointCodec.Append(nil, goldenEndpoint()),
+		"snapshot-customer":         book.CustomerCodec.Append(nil, &c),
 		"snapshot-subscription":     subscriptionCodec.Append(nil, &b),
 		"snapshot-invoice":          invoiceCodec.Append(nil, &v),
 		"snapshot-counter":          counterCodec.Append(nil, &n),
 		"snapshot-text":             rows.TextCodec.Append(nil, &rows.Text{Data: "ada@example.com"}),
-		"snapshot-span": spanCodec.Append(nil, &span{
-			start: 1, end: 2, number: 3, period: 4, version: 5, customer: 6, firstMeter: 7, next: 8,
-			billed: true,
+		"snapshot-span": book.SpanCodec.Append(nil, &book.Span{
+			Start: 1, End: 2, Number: 3, Period: 4, Version: 5, Customer: 6, FirstMeter: 7, Next: 8,
+			Billed: true,
 		}),
-		"snapshot-span-meter": meterCodec.Append(nil, &meter{
-			quantity: goldenDecimal("1.5"), covered: goldenDecimal("0.25"), invoiced: goldenDecimal("1"),
-			forgiven: goldenDecimal("7"), next: 2, slot: 3,
+		"snapshot-span-meter": book.MeterCodec.Append(nil, &book.Meter{
+			Quantity: goldenDecimal("1.5"), Covered: goldenDecimal("0.25"), Invoiced: goldenDecimal("1"),
+			Forgiven: goldenDecimal("7"), Next: 2, Slot: 3,
 		}),
-		"snapshot-sequence": sequenceCodec.Append(nil, &sequence{
-			rated: goldenDecimal("1.5"), counted: goldenDecimal("2"), version: 3, feature: 4, next: 5,
+		"snapshot-sequence": book.SequenceCodec.Append(nil, &book.Sequence{
+			Rated: goldenDecimal("1.5"), Counted: goldenDecimal("2"), Version: 3, Feature: 4, Next: 5,
 		}),
-		"snapshot-base": baseCodec.Append(nil, &base{
-			rated: goldenDecimal("1.5"), opened: goldenDecimal("2"),
+		"snapshot-base": book.BaseCodec.Append(nil, &book.Base{
+			Rated: goldenDecimal("1.5"), Opened: goldenDecimal("2"),
 		}),
-		"snapshot-balance": balanceCodec.Append(nil, &balance{
-			amount: goldenDecimal("1.5"), currency: [4]byte{'U', 'S', 'D'}, customer: 1, next: 2,
+		"snapshot-balance": book.BalanceCodec.Append(nil, &book.Balance{
+			Amount: goldenDecimal("1.5"), Currency: [4]byte{'U', 'S', 'D'}, Customer: 1, Next: 2,
 		}),
-		"snapshot-plan-change": planChangeCodec.Append(nil, &planChange{
-			id: id(0x40), createdAt: 1, effectiveAt: 2, subscription: 3, from: 4, to: 5, next: 6,
-			kind: ChangeDowngrade, status: ChangePending,
+		"snapshot-plan-change": book.PlanChangeCodec.Append(nil, &book.PlanChange{
+			ID: id(0x40), CreatedAt: 1, EffectiveAt: 2, Subscription: 3, From: 4, To: 5, Next: 6,
+			Kind: book.ChangeDowngrade, Status: book.ChangePending,
 		}),
 		"snapshot-correction": correctionCodec.Append(nil, &correction{
 			key: id(0x60), request: id(0x70), units: goldenDecimal("3"), voidedAt: 1, stamp: 2, next: 3,
@@ -166,29 +175,29 @@ func Golden() map[string][]byte {
 // GoldenRestored decodes each golden record, and encodes it again.
 func GoldenRestored(name string, data []byte) (again []byte, err error) {
 	err = map[string]func() error{
-		"snapshot-customer":     func() error { return recode(data, &again, customerCodec) },
+		"snapshot-customer":     func() error { return recode(data, &again, book.CustomerCodec) },
 		"snapshot-subscription": func() error { return recode(data, &again, subscriptionCodec) },
 		"snapshot-invoice":      func() error { return recode(data, &again, invoiceCodec) },
 		"snapshot-counter":      func() error { return recode(data, &again, counterCodec) },
 		"snapshot-request":      func() error { return recode(data, &again, requestCodec) },
-		"snapshot-pool":         func() error { return recode(data, &again, poolCodec) },
-		"snapshot-grant":        func() error { return recode(data, &again, grantCodec) },
-		"snapshot-transaction":  func() error { return recode(data, &again, transactionCodec) },
-		"snapshot-pool-archive": func() error { return recode(data, &again, archiveCodec) },
-		"snapshot-trace":        func() error { return recode(data, &again, traceCodec) },
-		"snapshot-chunk":        func() error { return recode(data, &again, chunkCodec) },
-		"snapshot-cover":        func() error { return recode(data, &again, coverCodec) },
-		"snapshot-delivery":     func() error { return recode(data, &again, deliveryCodec) },
+		"snapshot-pool":         func() error { return recode(data, &again, credits.PoolCodec) },
+		"snapshot-grant":        func() error { return recode(data, &again, credits.GrantCodec) },
+		"snapshot-transaction":  func() error { return recode(data, &again, credits.TransactionCodec) },
+		"snapshot-pool-archive": func() error { return recode(data, &again, credits.ArchiveCodec) },
+		"snapshot-trace":        func() error { return recode(data, &again, credits.TraceCodec) },
+		"snapshot-chunk":        func() error { return recode(data, &again, credits.ChunkCodec) },
+		"snapshot-cover":        func() error { return recode(data, &again, credits.CoverCodec) },
+		"snapshot-delivery":     func() error { return recode(data, &again, outbox.DeliveryCodec) },
 		"snapshot-webhook-endpoint": func() error {
-			return recode(data, &again, webhookEndpointCodec)
+			return recode(data, &again, outbox.WebhookEndpointCodec)
 		},
 		"snapshot-text":        func() error { return recode(data, &again, rows.TextCodec) },
-		"snapshot-span":        func() error { return recode(data, &again, spanCodec) },
-		"snapshot-span-meter":  func() error { return recode(data, &again, meterCodec) },
-		"snapshot-sequence":    func() error { return recode(data, &again, sequenceCodec) },
-		"snapshot-base":        func() error { return recode(data, &again, baseCodec) },
-		"snapshot-balance":     func() error { return recode(data, &again, balanceCodec) },
-		"snapshot-plan-change": func() error { return recode(data, &again, planChangeCodec) },
+		"snapshot-span":        func() error { return recode(data, &again, book.SpanCodec) },
+		"snapshot-span-meter":  func() error { return recode(data, &again, book.MeterCodec) },
+		"snapshot-sequence":    func() error { return recode(data, &again, book.SequenceCodec) },
+		"snapshot-base":        func() error { return recode(data, &again, book.BaseCodec) },
+		"snapshot-balance":     func() error { return recode(data, &again, book.BalanceCodec) },
+		"snapshot-plan-change": func() error { return recode(data, &again, book.PlanChangeCodec) },
 		"snapshot-correction":  func() error { return recode(data, &again, correctionCodec) },
 	}[name]()
 	return again, err
@@ -197,11 +206,11 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 // UsedOf is what the counter of a feature says now; false where the plan does not carry it.
 func UsedOf(m *Machine, id [16]byte, feature string) (used decimal.Decimal, carried bool) {
 	s := m.state.Load()
-	l := s.openLedger(s.subscriptionWith(&id))
-	l.run(l.env.now(s.log.Stamp()), everything)
-	slot, carried := l.version().slot(l.catalog.featureByKey[feature])
+	l := s.OpenLedger(s.SubscriptionWith(&id))
+	l.Run(l.Env.Now(s.Log.Stamp()), lifecycle.Everything)
+	slot, carried := l.Version().Slot(l.Catalog.FeatureByKey[feature])
 	if carried {
-		used = l.counters[slot].used
+		used = l.Counters[slot].Used
 	}
 	return used, carried
 }
@@ -228,7 +237,7 @@ func Describable() (kinds []engine.Kind) {
 }
 
 // UUIDText is the text of a UUID.
-func UUIDText(id [16]byte) string { return uuidText(id) }
+func UUIDText(id [16]byte) string { return rows.UUIDText(id) }
 
 // RegisteredKinds are the kinds of all commands.
 func RegisteredKinds() []engine.Kind { return table.Kinds() }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/machine"
@@ -28,13 +31,17 @@ func recode[T any](data []byte, again *[]byte, codec page.Codec[T]) error {
 // ReadRecords runs every record codec on data, for the fuzzer.
 func ReadRecords(data []byte) {
 	for _, err := range []error{
-		readOne(data, customerCodec), readOne(data, subscriptionCodec), readOne(data, invoiceCodec),
-		readOne(data, counterCodec), readOne(data, rows.TextCodec), readOne(data, spanCodec),
-		readOne(data, meterCodec), readOne(data, baseCodec), readOne(data, balanceCodec),
-		readOne(data, planChangeCodec), readOne(data, correctionCodec), readOne(data, poolCodec),
-		readOne(data, grantCodec), readOne(data, transactionCodec), readOne(data, coverCodec),
-		readOne(data, webhookEndpointCodec), readOne(data, deliveryCodec),
-		readOne(data, sequenceCodec),
+		readOne(data, book.CustomerCodec), readOne(data, subscriptionCodec), readOne(data, invoiceCodec),
+		readOne(data, counterCodec), readOne(data, rows.TextCodec), readOne(data, book.SpanCodec),
+		readOne(data, book.MeterCodec), readOne(data, book.BaseCodec), readOne(data, book.BalanceCodec),
+		readOne(
+			data, book.PlanChangeCodec,
+		), readOne(data, correctionCodec), readOne(data, credits.PoolCodec),
+		readOne(data, credits.GrantCodec), readOne(
+			data, credits.TransactionCodec,
+		), readOne(data, credits.CoverCodec),
+		readOne(data, outbox.WebhookEndpointCodec), readOne(data, outbox.DeliveryCodec),
+		readOne(data, book.SequenceCodec),
 	} {
 		if err != nil {
 			continue // what is not a record is refused
@@ -56,7 +63,7 @@ func SnapshotBlocks(m *Machine) (header, account []byte) {
 	}
 	defer engineSnapshot.Release()
 	sn := engineSnapshot.(*snapshot)
-	a := accountRecord{ID: sn.accounts[0].id, Name: sn.accounts[0].name}
+	a := accountRecord{ID: sn.accounts[0].ID, Name: sn.accounts[0].Name}
 	for i := range sn.environments[:2] {
 		a.Environments = append(a.Environments, sn.environments[i].record(sn.header.Index))
 	}
@@ -82,7 +89,7 @@ func blocks(header, account []byte) *bytes.Reader {
 	for _, body := range [][]byte{header, account} {
 		src = binary.LittleEndian.AppendUint32(src, uint32(len(body)))
 		src = append(src, body...)
-		src = binary.LittleEndian.AppendUint32(src, crc32.Checksum(body, castagnoli))
+		src = binary.LittleEndian.AppendUint32(src, crc32.Checksum(body, credits.Castagnoli))
 	}
 	return bytes.NewReader(src)
 }
@@ -94,9 +101,9 @@ func RestoreBlocks(header, account []byte) {
 	if err := New(Config{}).restoreHead(&machine.BlockReader{Src: src}, s); err != nil {
 		return
 	}
-	for _, e := range s.environments.All() {
-		c := e.catalog.Load()
-		for _, v := range c.versions {
+	for _, e := range s.Environments.All() {
+		c := e.Catalog.Load()
+		for _, v := range c.Versions {
 			planView(c, v)
 		}
 	}

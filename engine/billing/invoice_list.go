@@ -3,35 +3,37 @@ package billing
 import (
 	"cmp"
 	"slices"
-	"strconv"
+
+	"tollgate/engine/billing/internal/book"
 )
 
-// lineKinds are the kinds of lines as both APIs write them.
-var lineKinds = [...]string{
-	LineBase: "base", LineUsage: "usage", LineLate: "late_usage",
-	LineUnused: "proration_credit", LineRemaining: "proration_charge",
-	LineCarried: "credit_carried_over", LineCredit: "carried_credit",
-}
-
-// String is the kind as both APIs write it; of one that does not exist its number.
-func (k LineKind) String() string {
-	if k == 0 || int(k) >= len(lineKinds) {
-		return strconv.Itoa(int(k))
+// Invoice finds an invoice by its UUID, the PENDING one of a subscription too.
+func (m *Machine) Invoice(env uint32, id [16]byte) (book.InvoiceView, bool) {
+	s := m.state.Load()
+	row := s.InvoiceIn(env, &id)
+	if row == 0 {
+		return m.pendingInvoice(env, &id)
 	}
-	return lineKinds[k]
+	customer := s.Invoices.Owner(row)
+	for _, view := range m.Invoices(env, customer) {
+		if view.ID == id {
+			return view, true
+		}
+	}
+	return book.InvoiceView{}, false
 }
 
 // InvoiceStatusNamed finds a status by its name; false when there is none of that name.
-func InvoiceStatusNamed(name string) (InvoiceStatus, bool) {
-	at := slices.Index(invoiceStatuses[1:], name)
-	return InvoiceStatus(at + 1), at >= 0
+func InvoiceStatusNamed(name string) (book.InvoiceStatus, bool) {
+	at := slices.Index(book.InvoiceStatuses[1:], name)
+	return book.InvoiceStatus(at + 1), at >= 0
 }
 
 // InvoiceQuery asks for a page of a customer's invoices, oldest first.
 type InvoiceQuery struct {
 	Env, CustomerRow uint32
 	// Status selects one status; 0 selects every status.
-	Status InvoiceStatus
+	Status book.InvoiceStatus
 	// From and To select by CreatedAt, [From, To), in milliseconds since 1970 UTC; To counts only
 	// with HasTo. A PENDING invoice has not been created yet: it is after every From and To.
 	From, To int64
@@ -46,7 +48,7 @@ type InvoiceQuery struct {
 
 // InvoicePage is a page of invoices. The next page begins After the last one, where there is More.
 type InvoicePage struct {
-	List []InvoiceView
+	List []book.InvoiceView
 	More bool
 }
 
@@ -54,14 +56,14 @@ type InvoicePage struct {
 // invoice that was issued a moment ago, and has no number yet, says 0.
 func (m *Machine) ListInvoices(q *InvoiceQuery) (page InvoicePage, ok bool) {
 	s := m.state.Load()
-	l := invoiceListing{state: s, q: q, page: InvoicePage{List: []InvoiceView{}}}
-	if q.CustomerRow == 0 || q.CustomerRow > s.customers.Len() {
+	l := invoiceListing{state: s, q: q, page: InvoicePage{List: []book.InvoiceView{}}}
+	if q.CustomerRow == 0 || q.CustomerRow > s.Customers.Len() {
 		return l.page, q.After == [16]byte{}
 	}
-	lock := s.stripe(q.CustomerRow)
+	lock := s.Stripe(q.CustomerRow)
 	lock.RLock()
 	defer lock.RUnlock()
-	if s.customers.Read(q.CustomerRow).env != q.Env {
+	if s.Customers.Read(q.CustomerRow).Env != q.Env {
 		return l.page, q.After == [16]byte{}
 	}
 	l.found = q.After == [16]byte{}
@@ -80,56 +82,56 @@ type invoiceListing struct {
 
 // walk lists what is stored, then what was issued and is not stored yet, then what is PENDING.
 func (l *invoiceListing) walk() {
-	now := l.environment(l.q.Env).now(l.log.Stamp())
-	changed := map[uint32]InvoiceView{}
-	var issued []InvoiceView
-	ledgers, _ := l.ledgersOf(l.q.CustomerRow, now)
+	now := l.Environment(l.q.Env).Now(l.Log.Stamp())
+	changed := map[uint32]book.InvoiceView{}
+	var issued []book.InvoiceView
+	ledgers, _ := l.LedgersOf(l.q.CustomerRow, now)
 	for _, ledger := range ledgers {
-		issued = append(issued, l.foreseen(ledger, changed)...)
+		issued = append(issued, l.Foreseen(ledger, changed)...)
 	}
-	for row := l.first(); row != 0 && !l.page.More; row = l.invoices.Read(row).next {
+	for row := l.first(); row != 0 && !l.page.More; row = l.Invoices.Read(row).Next {
 		if view, ok := changed[row]; ok {
 			l.take(view)
 			continue
 		}
 		// Lines are decoded only of those that are listed.
-		if v := l.invoices.Read(row); l.selects(v.status, v.createdAt) {
-			l.take(l.invoiceView(&v, l.invoiceItems(row, &v)))
+		if v := l.Invoices.Read(row); l.selects(v.Status, v.CreatedAt) {
+			l.take(l.InvoiceView(&v, l.InvoiceItems(row, &v)))
 		}
 	}
-	slices.SortStableFunc(issued, func(a, b InvoiceView) int {
+	slices.SortStableFunc(issued, func(a, b book.InvoiceView) int {
 		return cmp.Compare(a.CreatedAt, b.CreatedAt)
 	})
 	for i := 0; i < len(issued) && !l.page.More; i++ {
 		l.take(issued[i])
 	}
-	if l.q.Pending || l.q.Status == InvoicePending {
+	if l.q.Pending || l.q.Status == book.InvoicePending {
 		l.walkPending(now)
 	}
 }
 
 // first is the row of the first stored invoice of the page; 0 where the page begins behind them.
 func (l *invoiceListing) first() uint32 {
-	c := l.customers.Read(l.q.CustomerRow)
+	c := l.Customers.Read(l.q.CustomerRow)
 	if l.found {
-		return c.firstInvoice
+		return c.FirstInvoice
 	}
-	row := l.invoiceWith(&l.q.After)
+	row := l.InvoiceWith(&l.q.After)
 	if row == 0 {
 		return 0
 	}
-	v := l.invoices.Read(row)
-	if v.customer != l.q.CustomerRow {
+	v := l.Invoices.Read(row)
+	if v.Customer != l.q.CustomerRow {
 		return 0
 	}
 	l.found = true
-	return v.next
+	return v.Next
 }
 
 func (l *invoiceListing) walkPending(now int64) {
-	row := l.customers.Read(l.q.CustomerRow).firstSubscription
-	for ; row != 0 && !l.page.More; row = l.subscriptions.Read(row).next {
-		views := l.upcoming(l.ledgerAmong(row, now))
+	row := l.Customers.Read(l.q.CustomerRow).FirstSubscription
+	for ; row != 0 && !l.page.More; row = l.Subscriptions.Read(row).Next {
+		views := l.Upcoming(l.LedgerAmong(row, now))
 		for i := 0; i < len(views) && !l.page.More; i++ {
 			l.take(views[i])
 		}
@@ -137,19 +139,19 @@ func (l *invoiceListing) walkPending(now int64) {
 }
 
 // selects reports whether an invoice of this status and instant of issue is asked for.
-func (l *invoiceListing) selects(status InvoiceStatus, createdAt int64) bool {
+func (l *invoiceListing) selects(status book.InvoiceStatus, createdAt int64) bool {
 	q := l.q
 	if q.Status != 0 && q.Status != status {
 		return false
 	}
-	if status == InvoicePending {
+	if status == book.InvoicePending {
 		return !q.HasTo
 	}
 	return createdAt >= q.From && (!q.HasTo || createdAt < q.To)
 }
 
 // take adds an invoice to the page where it belongs there.
-func (l *invoiceListing) take(view InvoiceView) {
+func (l *invoiceListing) take(view book.InvoiceView) {
 	switch {
 	case !l.found:
 		l.found = view.ID == l.q.After
@@ -162,7 +164,72 @@ func (l *invoiceListing) take(view InvoiceView) {
 }
 
 // Invoices lists all of a customer's invoices, oldest first, without those that are PENDING.
-func (m *Machine) Invoices(env, customerRow uint32) []InvoiceView {
+func (m *Machine) Invoices(env, customerRow uint32) []book.InvoiceView {
 	page, _ := m.ListInvoices(&InvoiceQuery{Env: env, CustomerRow: customerRow})
 	return page.List
+}
+
+// Upcoming previews the PENDING invoice of a subscription that is issued next, with the id that it
+// keeps. False: there is no such subscription, or it has ended and nothing waits.
+func (m *Machine) Upcoming(env uint32, subscriptionID [16]byte) (book.InvoiceView, bool) {
+	views := m.pendingOf(env, &subscriptionID)
+	if len(views) == 0 {
+		return book.InvoiceView{}, false
+	}
+	return views[0], true
+}
+
+// pendingOf previews the PENDING invoices of one subscription.
+func (m *Machine) pendingOf(env uint32, subscriptionID *[16]byte) []book.InvoiceView {
+	s := m.state.Load()
+	row := s.SubscriptionIn(env, subscriptionID)
+	if row == 0 {
+		return nil
+	}
+	lock := s.Stripe(s.Subscriptions.Read(row).Customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	return s.Upcoming(s.LedgerAmong(row, s.Environment(env).Now(s.Log.Stamp())))
+}
+
+// PendingInvoices previews the PENDING invoices of a customer's subscriptions, oldest first.
+func (m *Machine) PendingInvoices(env, customerRow uint32) []book.InvoiceView {
+	s := m.state.Load()
+	views := []book.InvoiceView{}
+	if customerRow == 0 || customerRow > s.Customers.Len() {
+		return views
+	}
+	lock := s.Stripe(customerRow)
+	lock.RLock()
+	defer lock.RUnlock()
+	c := s.Customers.Read(customerRow)
+	if c.Env != env {
+		return views
+	}
+	now := s.Environment(env).Now(s.Log.Stamp())
+	for row := c.FirstSubscription; row != 0; row = s.Subscriptions.Read(row).Next {
+		views = append(views, s.Upcoming(s.LedgerAmong(row, now))...)
+	}
+	return views
+}
+
+func (m *Machine) pendingInvoice(env uint32, id *[16]byte) (book.InvoiceView, bool) {
+	s := m.state.Load()
+	row := s.PendingWith(env, id)
+	if row == 0 {
+		return book.InvoiceView{}, false
+	}
+	b := s.Subscriptions.Read(row)
+	for _, view := range m.pendingOf(env, new(b.ID)) {
+		if view.ID == *id {
+			return view, true
+		}
+	}
+	// It was issued a moment ago, and is not stored yet.
+	for _, issued := range m.Invoices(env, b.Customer) {
+		if issued.ID == *id {
+			return issued, true
+		}
+	}
+	return book.InvoiceView{}, false
 }

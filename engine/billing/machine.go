@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/journal"
 	"tollgate/engine/machine"
 )
@@ -16,7 +18,7 @@ type Config struct {
 	// Shard is the number of the group; entries of another are refused.
 	Shard uint16
 	// credits are smaller in tests alone.
-	credits creditBounds
+	credits credits.CreditBounds
 }
 
 // Machine is the billing state machine; it implements engine.Machine. Apply, Snapshot and Restore
@@ -40,15 +42,15 @@ var _ engine.Machine = (*Machine)(nil)
 func New(c Config) *Machine {
 	m := &Machine{config: c, journal: journal.New()}
 	m.kernel.Shard, m.kernel.Table = c.Shard, table
-	m.Asked = machine.Ask(func() *machine.Log { return &m.state.Load().log })
+	m.Asked = machine.Ask(func() *machine.Log { return &m.state.Load().Log })
 	m.state.Store(newState())
 	return m
 }
 
 // scratch is memory that Apply uses again for every entry.
 type scratch struct {
-	entry   entry
-	moves   moves
+	entry   accounts.Entry
+	moves   credits.Moves
 	usages  []RecordUsage
 	usage   usageEntry
 	payload []byte
@@ -59,7 +61,7 @@ type scratch struct {
 const keptUsages = 8192
 
 func (s *scratch) reset() {
-	s.entry.work = 0
+	s.entry.Work = 0
 	if cap(s.usages) > keptUsages {
 		s.usages = nil
 	}
@@ -80,18 +82,18 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	out.Reset()
 	s := m.state.Load()
 	m.scratch.reset()
-	begun, records, err := m.kernel.Decode(m, &s.log, index, entry)
+	begun, records, err := m.kernel.Decode(m, &s.Log, index, entry)
 	if err != nil {
 		return err
 	}
 	m.applying.Lock()
 	defer m.applying.Unlock()
-	m.scratch.entry.records = len(records)
+	m.scratch.entry.Records = len(records)
 	t := m.turn(begun, s)
-	retention := s.limits.Load().KeyRetentionMS
-	s.floor = max(s.floor, t.Stamp-retention)
+	retention := s.Limits.Load().KeyRetentionMS
+	s.Floor = max(s.Floor, t.Stamp-retention)
 	s.keys.Expire(t.Stamp)
-	s.requests.Forget(t.Stamp - RequestRetentionMS)
+	s.requests.Forget(t.Stamp - accounts.RequestRetentionMS)
 	m.expireAudits(&t, out)
 	ahead := m.scratch.usages
 	for i := range records {
@@ -101,36 +103,36 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 			s.anticipate(ahead[:n])
 			ahead = ahead[n:]
 		}
-		t.Position, t.Payload, t.Reply, t.told = uint32(i), r.Payload, nil, 0
+		t.Position, t.Payload, t.Reply, t.Told = uint32(i), r.Payload, nil, 0
 		outcome := engine.OutcomeDeferred
-		if r.Always || !t.spent() {
+		if r.Always || !t.Spent() {
 			outcome = r.Op.Apply(&t)
 		}
-		t.tellDepleted()
+		t.TellDepleted()
 		t.Conclude(outcome, out)
 	}
 	m.journalFacts(index, uint32(len(records)))
 	m.journalChanges(&t, uint32(len(records))+1)
 	m.endJournal(&t, out)
-	s.changesShown.Store(s.changes)
-	m.kernel.Close(&t.Turn, s.store.HashNext)
+	s.ChangesShown.Store(s.Changes)
+	m.kernel.Close(&t.Turn, s.Store.HashNext)
 	return nil
 }
 
 // turn is a turn over a state, for the layers each with what it knows of it.
 func (m *Machine) turn(begun machine.Turn, s *state) (t turn) {
 	t.Turn, t.state, t.m = begun, s, m
-	t.tx.s, t.keeper.s, t.teller.s, t.burner.s, t.runner.s =
-		s.directory, s.book, s.book, s.vault, s.projector
-	t.entry, t.moves = &m.scratch.entry, &m.scratch.moves
-	t.teller.outbox, t.bounds = &s.outbox, m.config.credits
+	t.Tx.S, t.Keeper.S, t.Teller.S, t.Burner.S, t.Runner.S =
+		s.Directory, s.Book, s.Book, s.Vault, s.Projector
+	t.Entry, t.Moves = &m.scratch.entry, &m.scratch.moves
+	t.Teller.Outbox, t.Bounds = &s.outbox, m.config.credits
 	return t
 }
 
 // NextDue is the instant, in log time, at which the next thing falls due; 0 when nothing will.
 func (m *Machine) NextDue() int64 {
 	s := m.state.Load()
-	next, audits := s.schedule.next.Load(), s.auditDue.Load()
+	next, audits := s.Schedule.Next.Load(), s.auditDue.Load()
 	if next == 0 || audits != 0 && audits < next {
 		return audits
 	}
@@ -143,8 +145,8 @@ func (m *Machine) Journal() *journal.Journal { return m.journal }
 // EnvironmentNow is Clock on the environment's own clock, which may run ahead of log time.
 func (m *Machine) EnvironmentNow(env uint32, nowMS int64) int64 {
 	now := m.Clock(nowMS)
-	if e := m.state.Load().environment(env); e != nil {
-		return e.now(now)
+	if e := m.state.Load().Environment(env); e != nil {
+		return e.Now(now)
 	}
 	return now
 }

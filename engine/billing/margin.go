@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 )
@@ -82,8 +83,8 @@ func (g *margin) add(dst *decimal.Decimal, amount decimal.Decimal) {
 func (m *Machine) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error) {
 	s := m.state.Load()
 	g := &margin{q: q, byKey: map[marginKey]*MarginRow{}}
-	for row := uint32(1); row <= s.customers.Len() && g.err == nil; row++ {
-		if s.customers.Read(row).env == q.Env {
+	for row := uint32(1); row <= s.Customers.Len() && g.err == nil; row++ {
+		if s.Customers.Read(row).Env == q.Env {
 			g.customer(m, src, row)
 		}
 	}
@@ -118,7 +119,7 @@ func (g *margin) customer(m *Machine, src journal.Source, row uint32) {
 	}
 	for _, invoice := range m.Invoices(g.q.Env, row) {
 		if invoice.CreatedAt < g.q.From || invoice.CreatedAt >= g.q.To ||
-			invoice.Status == InvoiceVoid || invoice.Status == InvoicePending {
+			invoice.Status == book.InvoiceVoid || invoice.Status == book.InvoicePending {
 			continue
 		}
 		plans := subscriptions[invoice.SubscriptionID]
@@ -159,8 +160,8 @@ func (p *plansInForce) at(instant int64) string {
 }
 
 // ofLine is the plan that a line bills: one for unused time that which was left at its start.
-func (p *plansInForce) ofLine(item *InvoiceItem) string {
-	if item.Kind == LineUnused {
+func (p *plansInForce) ofLine(item *book.InvoiceItem) string {
+	if item.Kind == book.LineUnused {
 		return p.at(item.PeriodStart - 1)
 	}
 	return p.at(item.PeriodStart)
@@ -170,31 +171,31 @@ func (p *plansInForce) ofLine(item *InvoiceItem) string {
 // as far as it has come; and the caller's own identifier of the customer.
 func (m *Machine) plansInForce(customer uint32) (map[[16]byte]*plansInForce, string) {
 	s := m.state.Load()
-	lock := s.stripe(customer)
+	lock := s.Stripe(customer)
 	lock.RLock()
 	defer lock.RUnlock()
-	c := s.customers.Read(customer)
-	e := s.environment(c.env)
+	c := s.Customers.Read(customer)
+	e := s.Environment(c.Env)
 	all := map[[16]byte]*plansInForce{{}: {}} // events of no subscription
-	for row := c.firstSubscription; row != 0; {
-		l := s.ledgerAt(row, e.now(s.log.Stamp()))
-		v := l.version()
-		plans := &plansInForce{currency: v.currency, first: l.catalog.planKey(l.b.version)}
-		for at := l.b.firstChange; at != 0; at = s.planChanges.Read(at).next {
-			change := l.changeAt(at)
-			if change.status != ChangeCompleted {
+	for row := c.FirstSubscription; row != 0; {
+		l := s.LedgerAt(row, e.Now(s.Log.Stamp()))
+		v := l.Version()
+		plans := &plansInForce{currency: v.Currency, first: l.Catalog.PlanKey(l.Sub.Version)}
+		for at := l.Sub.FirstChange; at != 0; at = s.PlanChanges.Read(at).Next {
+			change := l.ChangeAt(at)
+			if change.Status != book.ChangeCompleted {
 				continue
 			}
 			if len(plans.changes) == 0 {
-				plans.first = l.catalog.planKey(change.from)
+				plans.first = l.Catalog.PlanKey(change.From)
 			}
 			plans.changes = append(plans.changes,
-				planTaken{change.effectiveAt, l.catalog.planKey(change.to)})
+				planTaken{change.EffectiveAt, l.Catalog.PlanKey(change.To)})
 		}
-		all[l.b.id] = plans
-		row = l.b.next
+		all[l.Sub.ID] = plans
+		row = l.Sub.Next
 	}
-	return all, string(s.externalID(c))
+	return all, string(s.ExternalID(c))
 }
 
 // marginPage is how many events are read at a time.

@@ -1,6 +1,9 @@
 package billing
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+)
 
 // longestMemberText bounds what NoteMembership takes of one text, in bytes.
 const longestMemberText = 512
@@ -24,8 +27,11 @@ func (c *NoteMembership) apply(t *turn) engine.Outcome {
 			return engine.OutcomeTooLarge
 		}
 	}
-	t.note(change{Actor: c.Actor, Action: c.Action, Subject: c.Node, Values: []FieldChange{
-		{"raft", "", c.Raft}, {"http", "", c.HTTP}, {"ops", "", c.Ops},
-	}})
+	t.Note(accounts.Change{
+		Actor: c.Actor, Action: c.Action, Subject: c.Node,
+		Values: []accounts.FieldChange{
+			{Name: "raft", After: c.Raft}, {Name: "http", After: c.HTTP}, {Name: "ops", After: c.Ops},
+		},
+	})
 	return engine.OutcomeDone
 }

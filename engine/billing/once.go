@@ -4,14 +4,12 @@ import (
 	"fmt"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
-
-// RequestRetentionMS is how long the answer to an Idempotency-Key is kept, in log time: 24 hours.
-const RequestRetentionMS = dayMS
 
 // Answers that are kept at a time: by one group, and of one environment, the operators' own (number
 // 0) included. Beyond it new keys are refused with OutcomeKeysFull until older ones have expired:
@@ -43,16 +41,26 @@ type onceable interface {
 	receipt() (first, second [16]byte)
 }
 
-func (c *CreateAccount) receipt() (first, second [16]byte)      { return c.ID, second }
-func (c *CreateKey) receipt() (first, second [16]byte)          { return c.ID, second }
-func (c *CreateCustomer) receipt() (first, second [16]byte)     { return c.ID, second }
+func (c *CreateAccount) receipt() (first, second [16]byte) { return c.ID, second }
+
+func (c *CreateKey) receipt() (first, second [16]byte) { return c.ID, second }
+
+func (c *CreateCustomer) receipt() (first, second [16]byte) { return c.ID, second }
+
 func (c *CreateSubscription) receipt() (first, second [16]byte) { return c.ID, c.InvoiceID }
-func (c *MarkInvoicePaid) receipt() (first, second [16]byte)    { return c.ID, second }
+
+func (c *MarkInvoicePaid) receipt() (first, second [16]byte) { return c.ID, second }
+
 func (c *CancelSubscription) receipt() (first, second [16]byte) { return c.ID, second }
-func (c *ChangePlan) receipt() (first, second [16]byte)         { return c.ChangeID, second }
-func (c *CreatePool) receipt() (first, second [16]byte)         { return c.ID, second }
-func (c *GrantCredits) receipt() (first, second [16]byte)       { return c.ID, second }
-func (c *DeductCredits) receipt() (first, second [16]byte)      { return c.ID, second }
+
+func (c *ChangePlan) receipt() (first, second [16]byte) { return c.ChangeID, second }
+
+func (c *CreatePool) receipt() (first, second [16]byte) { return c.ID, second }
+
+func (c *GrantCredits) receipt() (first, second [16]byte) { return c.ID, second }
+
+func (c *DeductCredits) receipt() (first, second [16]byte) { return c.ID, second }
+
 func (c *ReverseTransaction) receipt() (first, second [16]byte) { return c.ID, second }
 
 func (c *CreateWebhookEndpoint) receipt() (first, second [16]byte) { return c.ID, second }
@@ -94,7 +102,7 @@ type OnceReply struct {
 
 // Apply implements machine.Op.
 func (c *Once) Apply(t *turn) engine.Outcome {
-	if row := t.requests.Find(c.Key, t.Stamp-RequestRetentionMS); row != 0 {
+	if row := t.requests.Find(c.Key, t.Stamp-accounts.RequestRetentionMS); row != 0 {
 		r := t.requests.Table.Read(row)
 		if r.body != c.Body {
 			return engine.OutcomeRequestKeyReused
@@ -156,8 +164,8 @@ type requests struct {
 
 func (q *requests) open(s *state) {
 	q.Ring = machine.Ring[request]{
-		Table: page.NewTable(s.store, tableRequests, requestCodec), Max: MaxRequests,
-		By: page.NewIndex(), Hash: s.idHash, Key: func(r *request) [16]byte { return r.key },
+		Table: page.NewTable(s.Store, accounts.TableRequests, requestCodec), Max: MaxRequests,
+		By: page.NewIndex(), Hash: s.IDHash, Key: func(r *request) [16]byte { return r.key },
 		At: func(r *request) int64 { return r.at },
 		Forgets: func(row uint32, r *request) {
 			if q.byEnv[r.env]--; q.byEnv[r.env] == 0 {
@@ -166,7 +174,7 @@ func (q *requests) open(s *state) {
 			q.forgetAnswer(row)
 		},
 	}
-	q.answers = page.NewBlobTable(s.store, tableAnswers)
+	q.answers = page.NewBlobTable(s.Store, accounts.TableAnswers)
 	q.byEnv, q.envs = map[uint32]uint64{}, map[uint32]uint64{}
 }
 

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
@@ -19,13 +22,13 @@ var ErrReplaced = errors.New("billing: the state was replaced while invoices wer
 // again. It holds one entry and the recounts, and no record longer than its entry.
 type pass struct {
 	s        *state
-	env      *environment
+	env      *accounts.Environment
 	rows     []uint32 // ascending
 	accounts map[uint32]*recount
 	// index is the entry that is being read; usage and facts are what it has for the customers.
 	index uint64
 	usage []countedUsage
-	facts []fact
+	facts []credits.Fact
 	// records is how many records of usage were counted.
 	records uint64
 	// wanted is the one invoice whose explanation is kept, if any.
@@ -43,7 +46,7 @@ type countedUsage struct {
 }
 
 func newPass(s *state, env uint32, rows []uint32) *pass {
-	p := &pass{s: s, env: s.environment(env), accounts: map[uint32]*recount{}}
+	p := &pass{s: s, env: s.Environment(env), accounts: map[uint32]*recount{}}
 	p.rows = slices.Compact(slices.Sorted(slices.Values(rows)))
 	for _, row := range p.rows {
 		p.accounts[row] = newRecount()
@@ -100,13 +103,13 @@ func (p *pass) take(r journal.Record) error {
 }
 
 func (p *pass) takeFacts(r journal.Record) error {
-	var record factRecord
+	var record credits.FactRecord
 	if err := wire.Decode(r.Payload, &record); err != nil {
-		return fmt.Errorf("%w: %d.%d: %w", ErrEvent, r.Index, r.Position, err)
+		return fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, r.Index, r.Position, err)
 	}
 	for i := range record.Facts {
 		f := &record.Facts[i]
-		if f.Kind < factCredits && p.accounts[f.Customer] != nil { // of pools see VerifyPools
+		if f.Kind < credits.FactCredits && p.accounts[f.Customer] != nil { // of pools see VerifyPools
 			p.facts = append(p.facts, *f)
 		}
 	}
@@ -117,7 +120,7 @@ func (p *pass) takeFacts(r journal.Record) error {
 // command's facts before its usage, since a command that records usage asks for no invoice: those
 // among its facts fell due before it. The journal has an entry's facts behind its usage, ascending.
 func (p *pass) flush() {
-	catalog := p.env.catalog.Load()
+	catalog := p.env.Catalog.Load()
 	facts := p.facts
 	due := func(position uint32, all bool) {
 		for ; len(facts) > 0 && (all || facts[0].Position <= position); facts = facts[1:] {
@@ -139,7 +142,7 @@ func (p *pass) flush() {
 }
 
 // happen takes a fact in, and compares the invoice that it is with the stored one.
-func (p *pass) happen(r *recount, f *fact) {
+func (p *pass) happen(r *recount, f *credits.Fact) {
 	x := r.take(f)
 	if x == nil {
 		return
@@ -160,7 +163,7 @@ func (s *state) countedUsage(r journal.Record) (u countedUsage, counts bool, err
 		counts, err = u.ofCorrection(s, r)
 	}
 	if err != nil {
-		return u, false, fmt.Errorf("%w: %d.%d: %w", ErrEvent, r.Index, r.Position, err)
+		return u, false, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, r.Index, r.Position, err)
 	}
 	return u, counts, nil
 }

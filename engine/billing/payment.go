@@ -6,14 +6,10 @@ import (
 	"encoding/binary"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/decimal"
-)
-
-// Names of payment providers, as settings and records write them.
-const (
-	ProviderNone    = "none"
-	ProviderSandbox = "sandbox"
-	ProviderStripe  = "stripe"
 )
 
 // SetPaymentProvider replaces an environment's payment settings. The secrets are sealed by the
@@ -32,15 +28,15 @@ type SetPaymentProvider struct {
 }
 
 func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if c.Provider == ProviderSandbox && e.kind != EnvironmentSandbox {
+	if c.Provider == accounts.ProviderSandbox && e.Kind != accounts.EnvironmentSandbox {
 		return engine.OutcomeProviderRefused
 	}
 
-	before := e.paymentSettings()
+	before := e.PaymentSettings()
 	same := before.Provider == c.Provider && before.BaseURL == c.BaseURL &&
 		bytes.Equal(before.SecretKey, c.SecretKey) &&
 		bytes.Equal(before.WebhookSecret, c.WebhookSecret)
@@ -50,126 +46,47 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 
 	next := before
 	if !same {
-		next = PaymentSettings{
+		next = accounts.PaymentSettings{
 			Provider: c.Provider, BaseURL: c.BaseURL,
 			SecretKey: append([]byte(nil), c.SecretKey...), Revision: before.Revision + 1,
 			WebhookSecret: append([]byte(nil), c.WebhookSecret...),
 		}
-		next.Previous = before.replaced(&next, t.Stamp)
+		next.Previous = before.Replaced(&next, t.Stamp)
 	}
-	forgotten := FieldChange{"previous", "", ""}
+	forgotten := accounts.FieldChange{Name: "previous", After: ""}
 	if c.ForgetPrevious {
 		next.Previous, forgotten.After = nil, "forgotten"
 	}
-	e.payment.Store(&next)
-	secrets := FieldChange{"secrets", "", "set"}
+	e.Payment.Store(&next)
+	secrets := accounts.FieldChange{Name: "secrets", After: "set"}
 	if len(before.SecretKey) > 0 {
-		secrets = FieldChange{"secrets", "set", "replaced"}
+		secrets = accounts.FieldChange{Name: "secrets", Before: "set", After: "replaced"}
 	}
 	switch {
-	case c.Provider == ProviderNone:
+	case c.Provider == accounts.ProviderNone:
 		secrets.After = ""
 	case same:
 		secrets.After = "set"
 	}
-	t.note(change{Env: c.Env, Actor: c.Actor, Action: "payment-provider.set", Values: []FieldChange{
-		{"provider", before.Provider, c.Provider},
-		{"baseUrl", before.BaseURL, c.BaseURL},
-		secrets,
-		forgotten,
-	}})
+	t.Note(accounts.Change{
+		Env: c.Env, Actor: c.Actor, Action: "payment-provider.set",
+		Values: []accounts.FieldChange{
+			{Name: "provider", Before: before.Provider, After: c.Provider},
+			{Name: "baseUrl", Before: before.BaseURL, After: c.BaseURL},
+			secrets,
+			forgotten,
+		},
+	})
 	return engine.OutcomeDone
 }
 
-// CheckoutPatienceMS is how long a checkout may wait for its money, in log time: four weeks. A SEPA
-// debit takes up to 14 business days to succeed or to fail, which Stripe documents as its slowest
-// (https://docs.stripe.com/payments/sepa-debit); holidays come on top. Settings that were replaced
-// are kept as long, for the checkouts that were made with them.
-const CheckoutPatienceMS = 28 * dayMS
-
-// WebhookSecretPatienceMS is how long a webhook secret counts after another one took its place with
-// the same key of the same account, in log time: what was signed with it is delivered within a day,
-// and the account's checkouts are polled with the settings in force.
-const WebhookSecretPatienceMS = dayMS
-
-// MaxPreviousSettings is how many replaced settings an environment keeps, the newest.
-const MaxPreviousSettings = 8
-
-// PaymentSettings are an environment's payment provider and its sealed secrets.
-type PaymentSettings struct {
-	Provider      string `wire:"1"`
-	BaseURL       string `wire:"2"`
-	SecretKey     []byte `wire:"3"`
-	WebhookSecret []byte `wire:"4"`
-	// Revision counts the changes: whoever keeps something made of the settings compares it, and
-	// checkouts name those that they were made with.
-	Revision uint32 `wire:"5"`
-	// ReplacedAt is when others took their place, in log time; 0 of those in force.
-	ReplacedAt int64 `wire:"6"`
-	// Previous are the settings before these, newest first, at most MaxPreviousSettings. See Kept.
-	Previous []PaymentSettings `wire:"7"`
-	// Until is when replaced settings end to count, in log time, where that is earlier than
-	// CheckoutPatienceMS after ReplacedAt; else 0. See TrustedUntil.
-	Until int64 `wire:"8"`
-}
-
-// TrustedUntil is when settings that were replaced end to count, in log time.
-func (p *PaymentSettings) TrustedUntil() int64 {
-	if p.Until != 0 {
-		return p.Until
-	}
-	return p.ReplacedAt + CheckoutPatienceMS
-}
-
-// Kept are those of Previous that still count at a log time, newest first.
-func (p *PaymentSettings) Kept(now int64) (kept []PaymentSettings) {
-	for i := range p.Previous {
-		if p.Previous[i].TrustedUntil() > now {
-			kept = append(kept, p.Previous[i])
-		}
-	}
-	return kept
-}
-
-// replaced is Previous of the settings next, which take the place of these. Of the account that
-// next is of, only webhook secrets are replaced.
-func (p *PaymentSettings) replaced(next *PaymentSettings, now int64) []PaymentSettings {
-	kept := p.Kept(now)
-	if p.Provider != ProviderNone {
-		last := *p
-		last.Previous, last.ReplacedAt = nil, now
-		kept = append([]PaymentSettings{last}, kept...)
-	}
-	for i := range kept {
-		if k := &kept[i]; k.sameAccount(next) {
-			k.Until = min(k.TrustedUntil(), now+WebhookSecretPatienceMS)
-		}
-	}
-	return kept[:min(len(kept), MaxPreviousSettings)]
-}
-
-// sameAccount reports whether settings speak to the same account with the same key. Keys are
-// compared as they are sealed: the server seals one that it knows no second time.
-func (p *PaymentSettings) sameAccount(other *PaymentSettings) bool {
-	return p.Provider == other.Provider && p.BaseURL == other.BaseURL &&
-		bytes.Equal(p.SecretKey, other.SecretKey)
-}
-
-// paymentSettings are those of SetPaymentProvider.
-func (e *environment) paymentSettings() PaymentSettings {
-	if p := e.payment.Load(); p != nil {
-		return *p
-	}
-	return PaymentSettings{Provider: ProviderNone}
-}
-
 // PaymentSettings returns an environment's payment provider; none when none was set.
-func (m *Machine) PaymentSettings(env uint32) PaymentSettings {
-	e := m.state.Load().environment(env)
+func (m *Machine) PaymentSettings(env uint32) accounts.PaymentSettings {
+	e := m.state.Load().Environment(env)
 	if e == nil {
-		return PaymentSettings{Provider: ProviderNone}
+		return accounts.PaymentSettings{Provider: accounts.ProviderNone}
 	}
-	return e.paymentSettings()
+	return e.PaymentSettings()
 }
 
 // OpenCheckout notes that a hosted page is about to be made for an invoice. The provider is asked
@@ -184,15 +101,15 @@ type OpenCheckout struct {
 func (c *OpenCheckout) receipt() (first, second [16]byte) { return c.ID, second }
 
 func (c *OpenCheckout) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
 	if _, _, outcome := t.unpaid(c.Env, &c.InvoiceID); outcome != engine.OutcomeDone {
 		return outcome
 	}
-	settings := e.paymentSettings()
-	if settings.Provider == ProviderNone {
+	settings := e.PaymentSettings()
+	if settings.Provider == accounts.ProviderNone {
 		return engine.OutcomeNoProvider
 	}
 	if t.checkouts.find(c.ID) != 0 {
@@ -255,47 +172,22 @@ type RecordPayment struct {
 	Other string `wire:"8"`
 }
 
-// PaymentResult says what a payment did.
-type PaymentResult uint8
-
-const (
-	// PaymentApplied: it made its invoice PAID.
-	PaymentApplied PaymentResult = 1
-	// PaymentOver: the invoice was PAID already.
-	PaymentOver PaymentResult = 2
-	// PaymentMismatch: amount or currency are not the invoice's.
-	PaymentMismatch PaymentResult = 3
-	// PaymentUnexpected: the invoice takes no payment: void or pending.
-	PaymentUnexpected PaymentResult = 4
-	// PaymentIgnored: what was reported is not a payment.
-	PaymentIgnored PaymentResult = 5
-)
-
 // MaxReports is how many reports that are not payments are kept of one invoice; later ones are the
 // same success, and forgotten.
 const MaxReports = 100
 
-// String is the result's name in the admin API.
-func (r PaymentResult) String() string {
-	names := [...]string{"none", "applied", "overpaid", "mismatch", "unexpected", "ignored"}
-	if int(r) < len(names) {
-		return names[r]
-	}
-	return names[0]
-}
-
 // PaymentReply says what RecordPayment did.
 type PaymentReply struct {
-	Repeated bool          `wire:"1"`
-	Result   PaymentResult `wire:"2"`
+	Repeated bool               `wire:"1"`
+	Result   book.PaymentResult `wire:"2"`
 }
 
 func (c *RecordPayment) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if t.invoiceIn(c.Env, &c.InvoiceID) == 0 && t.pendingWith(c.Env, &c.InvoiceID) == 0 {
+	if t.InvoiceIn(c.Env, &c.InvoiceID) == 0 && t.PendingWith(c.Env, &c.InvoiceID) == 0 {
 		return engine.OutcomeInvoiceUnknown
 	}
 	for _, key := range c.keys() {
@@ -306,20 +198,20 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 		}
 	}
 
-	result := PaymentIgnored
+	result := book.PaymentIgnored
 	if c.Other == "" {
 		if result = c.pay(t, e); result == 0 {
 			return engine.OutcomeDeferred
 		}
 	}
-	if result != PaymentIgnored || t.payments.reports(&c.InvoiceID) < MaxReports {
+	if result != book.PaymentIgnored || t.payments.reports(&c.InvoiceID) < MaxReports {
 		t.payments.keep(c.keys(), &Payment{
 			Env: c.Env, Provider: c.Provider, EventID: c.EventID, CheckoutID: c.CheckoutID,
 			InvoiceID: c.InvoiceID, Amount: c.Amount, Currency: c.Currency, At: t.Stamp,
 			Result: result, Other: c.Other,
 		})
 	}
-	if result != PaymentApplied && result != PaymentIgnored {
+	if result != book.PaymentApplied && result != book.PaymentIgnored {
 		t.tellOverpaid(e, c, result)
 	}
 	t.Answer(&PaymentReply{Result: result})
@@ -328,24 +220,24 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 }
 
 // pay applies the payment to its invoice where it fits; 0 is for later: see advance.
-func (c *RecordPayment) pay(t *turn, e *environment) PaymentResult {
+func (c *RecordPayment) pay(t *turn, e *accounts.Environment) book.PaymentResult {
 	l, at, outcome := t.unpaid(c.Env, &c.InvoiceID)
 	switch outcome {
 	case engine.OutcomeDone:
 	case engine.OutcomeDeferred:
 		return 0
 	case engine.OutcomeInvoicePaid:
-		return PaymentOver
+		return book.PaymentOver
 	default:
-		return PaymentUnexpected
+		return book.PaymentUnexpected
 	}
-	v := &l.unpaid[at]
-	if c.Amount != v.amount || c.Currency != e.catalog.Load().version(v.version).currency {
-		return PaymentMismatch
+	v := &l.Unpaid[at]
+	if c.Amount != v.Amount || c.Currency != e.Catalog.Load().Version(v.Version).Currency {
+		return book.PaymentMismatch
 	}
-	l.pay(at, e.now(t.Stamp))
-	t.commit(l)
-	return PaymentApplied
+	l.Pay(at, e.Now(t.Stamp))
+	t.Commit(l)
+	return book.PaymentApplied
 }
 
 // keys are the hashes under which a payment is known: its event's, and its checkout's, where it has
@@ -365,4 +257,38 @@ func paymentKey(env uint32, parts ...string) [16]byte {
 	}
 	sum := sha256.Sum256(text)
 	return [16]byte(sum[:16])
+}
+
+// tellOverpaid queues a message about a payment that did not fit its invoice, and which somebody
+// has to give back or to book: result says why. A PENDING invoice is told as it would be issued.
+func (t *turn) tellOverpaid(e *accounts.Environment, c *RecordPayment, result book.PaymentResult) {
+	if !e.Wants(accounts.WebhookInvoiceOverpaid) {
+		return
+	}
+	m := outbox.WebhookMessage{
+		Type: accounts.WebhookInvoiceOverpaid, At: e.Now(t.Stamp),
+		Paid: c.Amount, PaidCurrency: c.Currency, PaidResult: result,
+		Provider: c.Provider, ProviderEvent: c.EventID,
+	}
+	if row := t.InvoiceIn(c.Env, &c.InvoiceID); row != 0 {
+		v := t.Invoices.Read(row)
+		m.SubscriptionID = t.Subscriptions.Read(v.Subscription).ID
+		m.OfInvoice(&v, e.Catalog.Load().Version(v.Version).Currency)
+		t.Tell(e, v.Customer, &m)
+		return
+	}
+	l := t.OpenLedger(t.PendingWith(c.Env, &c.InvoiceID))
+	t.Spend(2*l.Weight() + 4)
+	for _, v := range t.Upcoming(l) {
+		if v.ID == c.InvoiceID {
+			tellPending(&m, &v)
+			t.Tell(e, l.Sub.Customer, &m)
+		}
+	}
+}
+
+func tellPending(m *outbox.WebhookMessage, v *book.InvoiceView) {
+	m.SubscriptionID, m.InvoiceID, m.InvoiceType, m.Status = v.SubscriptionID, v.ID, v.Type, v.Status
+	m.Amount, m.Currency = v.Amount, v.Currency
+	m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd
 }

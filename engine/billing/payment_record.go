@@ -4,6 +4,8 @@ import (
 	"iter"
 	"sync"
 
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
@@ -78,16 +80,16 @@ func (q *checkouts) open(c *Checkout) {
 
 // Payment is one payment that a provider reported.
 type Payment struct {
-	Env        uint32          `wire:"1"`
-	Provider   string          `wire:"2"`
-	EventID    string          `wire:"3"`
-	CheckoutID string          `wire:"4"`
-	InvoiceID  [16]byte        `wire:"5"`
-	Amount     decimal.Decimal `wire:"6"`
-	Currency   string          `wire:"7"`
-	At         int64           `wire:"8"` // log time
-	Result     PaymentResult   `wire:"9"`
-	Other      string          `wire:"10"` // what was reported instead of a payment
+	Env        uint32             `wire:"1"`
+	Provider   string             `wire:"2"`
+	EventID    string             `wire:"3"`
+	CheckoutID string             `wire:"4"`
+	InvoiceID  [16]byte           `wire:"5"`
+	Amount     decimal.Decimal    `wire:"6"`
+	Currency   string             `wire:"7"`
+	At         int64              `wire:"8"` // log time
+	Result     book.PaymentResult `wire:"9"`
+	Other      string             `wire:"10"` // what was reported instead of a payment
 }
 
 // payments are kept for good, as invoices are.
@@ -120,7 +122,7 @@ func (q *payments) keep(keys [][16]byte, p *Payment) {
 // reports is how many records of an invoice are not payments.
 func (q *payments) reports(invoiceID *[16]byte) (n int) {
 	for _, row := range q.byInvoice[*invoiceID] {
-		if p := q.read(row); p.Result == PaymentIgnored {
+		if p := q.read(row); p.Result == book.PaymentIgnored {
 			n++
 		}
 	}
@@ -129,9 +131,9 @@ func (q *payments) reports(invoiceID *[16]byte) (n int) {
 
 // openPayments makes the tables.
 func (s *state) openPayments() {
-	s.checkouts.table = page.NewTable(s.store, tableCheckouts, rows.TextCodec)
+	s.checkouts.table = page.NewTable(s.Store, accounts.TableCheckouts, rows.TextCodec)
 	s.checkouts.byID = map[[16]byte]uint32{}
-	s.payments.table = page.NewTable(s.store, tablePayments, rows.TextCodec)
+	s.payments.table = page.NewTable(s.Store, accounts.TablePayments, rows.TextCodec)
 	s.payments.byKey = map[[16]byte]uint32{}
 	s.payments.byInvoice = map[[16]byte][]uint32{}
 }

@@ -1,6 +1,9 @@
 package billing
 
 import (
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 )
@@ -10,49 +13,31 @@ import (
 // usage is below its limit, else the first. It is the one rule by which checks, simulations and
 // usage events choose.
 type choice struct {
-	open, full [3]place // by standing in life
-}
-
-// Standings in life of a subscription, in the order in which they are chosen.
-const (
-	lifeActive    = 0
-	lifeSuspended = 1
-	lifeEnded     = 2
-)
-
-// life is the subscription's standing.
-func (r *subscriptionRest) life() int {
-	switch {
-	case r.endedAt != 0:
-		return lifeEnded
-	case r.suspendedAt != 0:
-		return lifeSuspended
-	}
-	return lifeActive
+	open, full [3]book.Place // by standing in life
 }
 
 // offer takes a subscription's place in, with whether its limit is reached.
-func (h *choice) offer(at place, life int, full bool) {
+func (h *choice) offer(at book.Place, life int, full bool) {
 	if list := &h.open; full {
 		list = &h.full
-		if !list[life].found() {
+		if !list[life].Found() {
 			list[life] = at
 		}
-	} else if !list[life].found() {
+	} else if !list[life].Found() {
 		list[life] = at
 	}
 }
 
 // best is the place that is chosen; found is false where none was offered.
-func (h *choice) best() place {
-	for _, list := range [...]*[3]place{&h.open, &h.full} {
+func (h *choice) best() book.Place {
+	for _, list := range [...]*[3]book.Place{&h.open, &h.full} {
 		for _, at := range list {
-			if at.found() {
+			if at.Found() {
 				return at
 			}
 		}
 	}
-	return place{}
+	return book.Place{}
 }
 
 // always is an instant at which no usage is late.
@@ -62,46 +47,48 @@ const always = rows.Never
 // cancelled. Readers hold the customer's lock. stale says that something of a subscription is due
 // that has not happened yet: see foresee. late says that usage which occurred at an instant may
 // belong to a closed span or to a subscription that has ended: see pickThen.
-func (s *state) pick(c *catalog, customer *customer, feature uint32, now, occurredAt int64) (
-	p place, stale, late bool,
+func (s *state) pick(
+	c *catalogs.Catalog, customer *book.Customer, feature uint32, now, occurredAt int64,
+) (
+	p book.Place, stale, late bool,
 ) {
-	row := customer.firstSubscription
-	version, counter := customer.hintVersion, customer.hintCounter
+	row := customer.FirstSubscription
+	version, counter := customer.HintVersion, customer.HintCounter
 	var suspended choice
 	ended := false
 	for row != 0 {
-		at, carries := placeIn(c, feature, place{row, counter, nil}, version)
-		full := carries && at.feature.full(s.counters.Reading(at.counter, at.feature))
-		b := s.subscriptions.Read(row)
-		if b.due <= now {
-			return place{}, true, false
+		at, carries := book.PlaceIn(c, feature, book.Place{Subscription: row, Counter: counter}, version)
+		full := carries && at.Feature.Full(s.Counters.Reading(at.Counter, at.Feature))
+		b := s.Subscriptions.Read(row)
+		if b.Due <= now {
+			return book.Place{}, true, false
 		}
-		life, spanStart := lifeActive, b.periodStart
-		if b.rest != 0 {
-			rest := s.subscriptions.Rest(row)
-			life, spanStart = rest.life(), rest.spanStart
-			ended = ended || rest.endedAt > occurredAt
+		life, spanStart := book.LifeActive, b.PeriodStart
+		if b.Rest != 0 {
+			rest := s.Subscriptions.Rest(row)
+			life, spanStart = rest.Life(), rest.SpanStart
+			ended = ended || rest.EndedAt > occurredAt
 		}
 		switch {
-		case life == lifeEnded:
+		case life == book.LifeEnded:
 		case occurredAt < spanStart:
-			return place{}, false, true
-		case carries && life == lifeActive && !full:
+			return book.Place{}, false, true
+		case carries && life == book.LifeActive && !full:
 			return at, false, false
-		case carries && life == lifeActive && !p.found():
+		case carries && life == book.LifeActive && !p.Found():
 			p = at
-		case carries && life == lifeSuspended:
+		case carries && life == book.LifeSuspended:
 			suspended.offer(at, life, full)
 		}
-		if row = b.next; row != 0 {
-			next := s.subscriptions.Read(row)
-			version, counter = next.version, next.firstCounter
+		if row = b.Next; row != 0 {
+			next := s.Subscriptions.Read(row)
+			version, counter = next.Version, next.FirstCounter
 		}
 	}
-	if at := suspended.open[lifeSuspended]; at.found() {
+	if at := suspended.open[book.LifeSuspended]; at.Found() {
 		return at, false, false
 	}
-	if !p.found() {
+	if !p.Found() {
 		p = suspended.best()
 	}
 	return p, false, ended // one that has ended since may have room: those above have none
@@ -110,107 +97,111 @@ func (s *state) pick(c *catalog, customer *customer, feature uint32, now, occurr
 // pickThen chooses for usage that may be late: among the subscriptions that carried the feature
 // when it occurred, ended ones too, by the plan version of then and the limit that it compares.
 // Only where there is none, those that began afterwards have it in their first period.
-func (t *turn) pickThen(c *catalog, u *usageTarget, occurredAt int64) place {
+func (t *turn) pickThen(c *catalogs.Catalog, u *usageTarget, occurredAt int64) book.Place {
 	var then, since choice
-	for row := t.customers.Read(u.customer).firstSubscription; row != 0; {
-		b := t.subscriptions.Whole(row)
-		t.spend(1)
+	for row := t.Customers.Read(u.customer).FirstSubscription; row != 0; {
+		b := t.Subscriptions.Whole(row)
+		t.Spend(1)
 		at, closed := t.placeThen(c, row, &b, u.feature, occurredAt)
 		switch {
-		case !at.found() || b.endedAt != 0 && occurredAt >= b.endedAt:
-		case occurredAt < b.createdAt:
-			if b.endedAt == 0 {
-				since.offer(at, b.life(), t.fullThen(&at, closed, occurredAt))
+		case !at.Found() || b.EndedAt != 0 && occurredAt >= b.EndedAt:
+		case occurredAt < b.CreatedAt:
+			if b.EndedAt == 0 {
+				since.offer(at, b.Life(), t.fullThen(&at, closed, occurredAt))
 			}
 		default:
-			then.offer(at, b.life(), t.fullThen(&at, closed, occurredAt))
+			then.offer(at, b.Life(), t.fullThen(&at, closed, occurredAt))
 		}
-		row = b.next
+		row = b.Next
 	}
-	if at := then.best(); at.found() {
+	if at := then.best(); at.Found() {
 		return at
 	}
 	return since.best()
 }
 
 // fullThen reports whether the limit is reached against which usage at an instant counts.
-func (t *turn) fullThen(at *place, closed bool, occurredAt int64) bool {
+func (t *turn) fullThen(at *book.Place, closed bool, occurredAt int64) bool {
 	if !closed {
-		return at.feature.full(t.counters.Reading(at.counter, at.feature))
+		return at.Feature.Full(t.Counters.Reading(at.Counter, at.Feature))
 	}
-	l := t.openLedger(at.subscription)
-	t.spend(2 * l.weight())
-	spot, _ := l.spotAt(occurredAt, at.feature.feature)
-	total, f := l.compared(spot.closed, at.feature.feature)
-	return f.full(total)
+	l := t.OpenLedger(at.Subscription)
+	t.Spend(2 * l.Weight())
+	spot, _ := l.SpotAt(occurredAt, at.Feature.Feature)
+	total, f := l.Compared(spot.Closed, at.Feature.Feature)
+	return f.Full(total)
 }
 
 // placeThen finds a feature in the span of a subscription in which usage that occurred at an
 // instant counts; closed reports whether the span is. The place has a counter where the present
 // plan version carries the feature, too.
 func (s *state) placeThen(
-	c *catalog, row uint32, b *subscription, feature uint32, occurredAt int64,
-) (p place, closed bool) {
-	p, _ = placeIn(c, feature, place{row, b.firstCounter, nil}, b.version)
+	c *catalogs.Catalog, row uint32, b *book.Subscription, feature uint32, occurredAt int64,
+) (p book.Place, closed bool) {
+	p, _ = book.PlaceIn(c, feature, book.Place{Subscription: row, Counter: b.FirstCounter}, b.Version)
 	at := s.closedAt(b, occurredAt)
 	if at == nil {
 		return p, false
 	}
-	slot, ok := c.version(at.version).slot(feature)
+	slot, ok := c.Version(at.Version).Slot(feature)
 	if !ok {
-		return place{}, true
+		return book.Place{}, true
 	}
-	return place{row, p.counter, &c.version(at.version).features[slot]}, true
+	return book.Place{
+		Subscription: row, Counter: p.Counter, Feature: &c.Version(at.Version).Features[slot],
+	}, true
 }
 
 // closedAt is the closed span in which usage that occurred at an instant counts: before the
 // subscription in its first one, after its end in its last one; nil: it counts in the present span.
-func (s *state) closedAt(b *subscription, occurredAt int64) (at *span) {
-	if b.endedAt == 0 && occurredAt >= b.spanStart {
+func (s *state) closedAt(b *book.Subscription, occurredAt int64) (at *book.Span) {
+	if b.EndedAt == 0 && occurredAt >= b.SpanStart {
 		return nil
 	}
-	for row := b.firstSpan; row != 0; {
-		p := s.spans.Read(row)
-		if at != nil && p.start > occurredAt {
+	for row := b.FirstSpan; row != 0; {
+		p := s.Spans.Read(row)
+		if at != nil && p.Start > occurredAt {
 			break
 		}
-		at, row = p, p.next
+		at, row = p, p.Next
 	}
 	return at
 }
 
 // foresee is pick, and the reasons before the limit, for a customer of whom something is due that
 // has not happened yet. It allocates, for the moments until the sweep comes by.
-func (s *state) foresee(customer *customer, d *Decision, now int64) (
-	p place, used decimal.Decimal,
+func (s *state) foresee(customer *book.Customer, d *Decision, now int64) (
+	p book.Place, used decimal.Decimal,
 ) {
 	reason := ReasonNoSubscription
 	var h choice
-	ledgers := map[uint32]*ledger{}
-	for row := customer.firstSubscription; row != 0; row = s.subscriptions.Read(row).next {
-		l := s.ledgerAt(row, now)
-		if l.b.active() {
+	ledgers := map[uint32]*lifecycle.Ledger{}
+	for row := customer.FirstSubscription; row != 0; row = s.Subscriptions.Read(row).Next {
+		l := s.LedgerAt(row, now)
+		if l.Sub.Active() {
 			reason = ReasonNotInPlan
-		} else if l.b.endedAt == 0 && reason == ReasonNoSubscription {
+		} else if l.Sub.EndedAt == 0 && reason == ReasonNoSubscription {
 			reason = ReasonSuspended
 		}
-		slot, carries := l.version().slot(d.FeatureNumber)
-		if !carries || l.b.endedAt != 0 {
+		slot, carries := l.Version().Slot(d.FeatureNumber)
+		if !carries || l.Sub.EndedAt != 0 {
 			continue
 		}
-		f := &l.version().features[slot]
+		f := &l.Version().Features[slot]
 		ledgers[row] = l
-		h.offer(place{row, l.b.firstCounter + slot, f}, l.b.life(),
-			f.full(l.counters[slot].reading(f)))
+		h.offer(book.Place{
+			Subscription: row, Counter: l.Sub.FirstCounter + slot, Feature: f,
+		}, l.Sub.Life(),
+			f.Full(l.Counters[slot].Reading(f)))
 	}
-	if p = h.best(); !p.found() {
+	if p = h.best(); !p.Found() {
 		d.Reason = reason
 		return p, used
 	}
-	l := ledgers[p.subscription]
-	d.SubscriptionID, d.Reason = l.b.id, 0
-	if l.b.suspendedAt != 0 {
+	l := ledgers[p.Subscription]
+	d.SubscriptionID, d.Reason = l.Sub.ID, 0
+	if l.Sub.SuspendedAt != 0 {
 		d.Reason = ReasonSuspended
 	}
-	return p, l.counters[p.counter-l.b.firstCounter].reading(p.feature)
+	return p, l.Counters[p.Counter-l.Sub.FirstCounter].Reading(p.Feature)
 }

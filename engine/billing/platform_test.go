@@ -240,7 +240,7 @@ func TestEveryAdminChangeIsRemembered(t *testing.T) {
 	require.Equal(t, "acme", changes[0].Account)
 	require.Equal(t, "ops", changes[0].Actor)
 	require.Equal(t, d.Stamp, changes[0].At)
-	require.Equal(t, []billing.FieldChange{{"revoked", "false", "true"}}, changes[0].Values)
+	require.Equal(t, []billing.FieldChange{{Name: "revoked", Before: "false", After: "true"}}, changes[0].Values)
 	require.Equal(t, "https://"+strings.Repeat("é", 508)+"… and 984 more bytes",
 		changes[2].Values[0].After)
 	page := d.changes(restored, changes[1].Number, 2)

@@ -3,9 +3,63 @@ package billing
 import (
 	"bytes"
 
+	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 )
+
+// LeftTransaction finds a deduction or a reversal by its UUID. What has left memory is read from
+// the journal. False: there is none, or it is older than what can be reversed. It waits for the
+// entry that is being applied, if there is one.
+func (m *Machine) LeftTransaction(
+	src journal.Source, env uint32, id [16]byte,
+) (x credits.LeftTransaction, found bool, err error) {
+	held, customer, place := m.leftTransaction(&id)
+	s := m.state.Load()
+	if customer == 0 || s.Customers.Read(customer).Env != env {
+		return x, false, nil
+	}
+	if place.Index != 0 {
+		rows, err := credits.ChunkAt(src, customer, place)
+		if err != nil {
+			return x, false, err
+		}
+		for i := range rows.Rows {
+			if rows.Rows[i].ID == id {
+				held = rows.Rows[i]
+			}
+		}
+	}
+	if held.ID != id {
+		return x, false, nil
+	}
+	x.Record = wire.Encode(nil, &held)
+	lock := s.Stripe(customer)
+	lock.RLock()
+	defer lock.RUnlock()
+	x.TransactionView = s.TransactionView(&held)
+	return x, true, nil
+}
+
+// leftTransaction is what memory has of a transaction: all of it, or where in the journal it is.
+func (m *Machine) leftTransaction(
+	id *[16]byte,
+) (held credits.ArchivedTransaction, customer uint32, place credits.ChunkPlace) {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	s := m.state.Load()
+	if row := s.TransactionWith(id); row != 0 {
+		held = s.HeldTransaction(row)
+		return held, s.Pools.Read(held.Pool).Customer, place
+	}
+	if row := s.TraceWith(id); row != 0 {
+		x := s.Traces.Read(row)
+		place = s.Chunks.Read(s.ChunkOf(x.Pool, x.Sequence)).Place
+		return held, s.Pools.Read(x.Pool).Customer, place
+	}
+	return held, 0, place
+}
 
 // PoolView is one pool of credits. TotalGranted − TotalConsumed − TotalExpired − TotalReversed is
 // Balance.
@@ -35,28 +89,28 @@ type GrantView struct {
 
 // poolView must be called under the customer's lock.
 func (s *state) poolView(row uint32) PoolView {
-	p := s.pools.Read(row)
-	c := s.customers.Read(p.customer)
-	now := s.environment(c.env).now(s.log.Stamp())
-	var words poolText
-	if err := wire.Decode([]byte(s.poolTexts.Read(row).Data), &words); err != nil {
+	p := s.Pools.Read(row)
+	c := s.Customers.Read(p.Customer)
+	now := s.Environment(c.Env).Now(s.Log.Stamp())
+	var words credits.PoolText
+	if err := wire.Decode([]byte(s.PoolTexts.Read(row).Data), &words); err != nil {
 		panic("billing: a pool's texts in memory do not decode: " + err.Error())
 	}
 	view := PoolView{
-		ID: p.id, CustomerID: c.id, Customer: string(s.externalID(c)),
+		ID: p.ID, CustomerID: c.ID, Customer: string(s.ExternalID(c)),
 		Name: words.Name, Denomination: words.Denomination, Currency: words.Currency,
-		TotalGranted: p.granted, TotalConsumed: p.consumed,
-		TotalExpired: p.expired, TotalReversed: p.reversed, RolloverCap: p.rolloverCap,
-		HardLimit: p.hard, HasCap: p.hasCap, RolloverPolicy: p.policy.String(),
-		Priority: int64(p.priority), Metadata: bytes.Clone(words.Metadata),
-		CreatedAt: p.createdAt, ModifiedAt: p.modifiedAt, Balance: p.balance(),
+		TotalGranted: p.Granted, TotalConsumed: p.Consumed,
+		TotalExpired: p.Expired, TotalReversed: p.Reversed, RolloverCap: p.RolloverCap,
+		HardLimit: p.Hard, HasCap: p.HasCap, RolloverPolicy: p.Policy.String(),
+		Priority: int64(p.Priority), Metadata: bytes.Clone(words.Metadata),
+		CreatedAt: p.CreatedAt, ModifiedAt: p.ModifiedAt, Balance: p.Balance(),
 	}
-	if !p.archived {
-		expiring := s.expiring(p, now)
-		view.TotalExpired = more(p.expired, expiring)
-		view.Balance = s.balanceAt(p, now)
+	if !p.Archived {
+		expiring := s.Expiring(p, now)
+		view.TotalExpired = credits.More(p.Expired, expiring)
+		view.Balance = s.BalanceAt(p, now)
 	}
-	view.Status = p.status(view.Balance)
+	view.Status = p.Status(view.Balance)
 	return view
 }
 
@@ -64,13 +118,13 @@ func (s *state) poolView(row uint32) PoolView {
 func (m *Machine) Pools(customerRow uint32) []PoolView {
 	s := m.state.Load()
 	views := []PoolView{}
-	if customerRow == 0 || customerRow > s.customers.Len() {
+	if customerRow == 0 || customerRow > s.Customers.Len() {
 		return views
 	}
-	lock := s.stripe(customerRow)
+	lock := s.Stripe(customerRow)
 	lock.RLock()
 	defer lock.RUnlock()
-	for row := s.firstPool(customerRow); row != 0; row = s.pools.Read(row).next {
+	for row := s.FirstPool(customerRow); row != 0; row = s.Pools.Read(row).Next {
 		views = append(views, s.poolView(row))
 	}
 	return views
@@ -79,11 +133,11 @@ func (m *Machine) Pools(customerRow uint32) []PoolView {
 // Pool finds a pool by its UUID.
 func (m *Machine) Pool(env uint32, id [16]byte) (PoolView, bool) {
 	s := m.state.Load()
-	row := s.poolIn(env, &id)
+	row := s.PoolIn(env, &id)
 	if row == 0 {
 		return PoolView{}, false
 	}
-	lock := s.stripe(s.pools.Read(row).customer)
+	lock := s.Stripe(s.Pools.Read(row).Customer)
 	lock.RLock()
 	defer lock.RUnlock()
 	return s.poolView(row), true
@@ -92,18 +146,18 @@ func (m *Machine) Pool(env uint32, id [16]byte) (PoolView, bool) {
 // Grants lists a pool's live grants in burn order.
 func (m *Machine) Grants(env uint32, pool [16]byte) ([]GrantView, bool) {
 	s := m.state.Load()
-	row := s.poolIn(env, &pool)
+	row := s.PoolIn(env, &pool)
 	if row == 0 {
 		return nil, false
 	}
-	p := s.pools.Read(row)
-	lock := s.stripe(p.customer)
+	p := s.Pools.Read(row)
+	lock := s.Stripe(p.Customer)
 	lock.RLock()
 	defer lock.RUnlock()
-	now := s.environment(env).now(s.log.Stamp())
+	now := s.Environment(env).Now(s.Log.Stamp())
 	views := []GrantView{}
-	for _, g := range s.grantsOf(p) {
-		if g.Expired(now) && !p.archived {
+	for _, g := range s.GrantsOf(p) {
+		if g.Expired(now) && !p.Archived {
 			continue
 		}
 		views = append(views, s.grantView(g))
@@ -111,13 +165,13 @@ func (m *Machine) Grants(env uint32, pool [16]byte) ([]GrantView, bool) {
 	return views, true
 }
 
-func (s *state) grantView(g *grant) GrantView {
+func (s *state) grantView(g *credits.Grant) GrantView {
 	view := GrantView{
-		ID: g.ID, Type: g.kind.String(), Amount: g.amount, Remaining: g.Remaining,
+		ID: g.ID, Type: g.Kind.String(), Amount: g.Amount, Remaining: g.Remaining,
 		Priority: int64(g.Priority), CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt,
 	}
-	if g.subscription != 0 {
-		view.SubscriptionID = s.subscriptions.Read(g.subscription).id
+	if g.Subscription != 0 {
+		view.SubscriptionID = s.Subscriptions.Read(g.Subscription).ID
 	}
 	return view
 }

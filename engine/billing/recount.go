@@ -3,6 +3,11 @@ package billing
 import (
 	"slices"
 
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 )
 
@@ -10,7 +15,7 @@ import (
 // subscriptions has counted in the spans to which something may still belong, and a little of each
 // invoice; no record.
 type recount struct {
-	catalog *catalog
+	catalog *catalogs.Catalog
 	books   map[uint32]*spanBook // by subscription
 	// credit is what the customer has to its credit, by currency.
 	credit map[string]decimal.Decimal
@@ -31,7 +36,7 @@ type issuedInvoice struct {
 	// void it has done neither.
 	carried decimal.Decimal
 	// usage is its lines of usage, and book whose, for as long as it can become VOID.
-	usage []InvoiceItem
+	usage []book.InvoiceItem
 	book  *spanBook
 	// problem says how the stored invoice differs, where it does; listed that it is among the
 	// customer's.
@@ -49,7 +54,7 @@ func newRecount() *recount {
 type spanBook struct {
 	span       uint32
 	used, next map[uint32]*tally // by feature
-	closed     []heldSpan
+	closed     []book.HeldSpan
 	tallies    map[[2]uint32]*tally // events by span and feature
 	// rated is how many units of accumulating features lines have priced, by plan version and place
 	// in it.
@@ -66,8 +71,8 @@ type tally struct {
 }
 
 func (t *tally) add(e *countedUsage) {
-	t.quantity, t.covered = sum(t.quantity, e.units), sum(t.covered, e.covered)
-	t.cost = sum(t.cost, e.cost)
+	t.quantity, t.covered = sums.Of(t.quantity, e.units), sums.Of(t.covered, e.covered)
+	t.cost = sums.Of(t.cost, e.cost)
 	t.events++
 	if t.first == 0 || e.index < t.first {
 		t.first = e.index
@@ -80,8 +85,8 @@ func (t *tally) merge(o *tally) {
 	if o == nil {
 		return
 	}
-	t.quantity, t.covered = sum(t.quantity, o.quantity), sum(t.covered, o.covered)
-	t.cost = sum(t.cost, o.cost)
+	t.quantity, t.covered = sums.Of(t.quantity, o.quantity), sums.Of(t.covered, o.covered)
+	t.cost = sums.Of(t.cost, o.cost)
 	t.events += o.events
 	if t.first == 0 || o.first != 0 && o.first < t.first {
 		t.first = o.first
@@ -102,34 +107,34 @@ func (r *recount) book(subscription uint32) *spanBook {
 }
 
 // take takes a fact in. It returns the explanation of the invoice that it is, if it is one.
-func (r *recount) take(f *fact) *Explanation {
+func (r *recount) take(f *credits.Fact) *Explanation {
 	var x *Explanation
 	b := r.book(f.Subscription)
 	switch f.Kind {
-	case factSpan:
+	case credits.FactSpan:
 		r.closeSpan(b, &f.Span)
-	case factNothing:
+	case credits.FactNothing:
 		r.usage(b, &Explanation{})
-	case factVoided:
+	case credits.FactVoided:
 		if v := r.invoiceWith(&f.Invoice.ID); v != nil {
 			v.void = true
-			r.credit[v.currency] = difference(r.credit[v.currency], v.carried)
-			forgive(r.catalog, v.book.closed, v.usage)
+			r.credit[v.currency] = sums.Difference(r.credit[v.currency], v.carried)
+			book.Forgive(r.catalog, v.book.closed, v.usage)
 			v.usage, v.book = nil, nil
 		}
-	case factPaid:
+	case credits.FactPaid:
 		if v := r.invoiceWith(&f.Invoice.ID); v != nil {
 			v.paidAt = f.At
 			v.usage, v.book = nil, nil
 		}
-	case factInvoice:
+	case credits.FactInvoice:
 		x = r.invoice(b, &f.Invoice)
 	}
 	b.drop(r.catalog, f.Oldest)
 	return x
 }
 
-// invoiceWith finds an invoice that the journal has made.
+// InvoiceWith finds an invoice that the journal has made.
 func (r *recount) invoiceWith(id *[16]byte) *issuedInvoice {
 	i, known := r.byID[*id]
 	if !known {
@@ -140,12 +145,12 @@ func (r *recount) invoiceWith(id *[16]byte) *issuedInvoice {
 
 // drop forgets the spans before one to which nothing can belong any more: those that the state has
 // dropped, too.
-func (b *spanBook) drop(c *catalog, oldest uint32) {
+func (b *spanBook) drop(c *catalogs.Catalog, oldest uint32) {
 	n := 0
-	for ; n < len(b.closed) && b.closed[n].number < oldest && b.closed[n].settled(); n++ {
+	for ; n < len(b.closed) && b.closed[n].Number < oldest && b.closed[n].Settled(); n++ {
 		p := &b.closed[n]
-		for _, f := range c.version(p.version).features {
-			delete(b.tallies, [2]uint32{p.number, f.feature})
+		for _, f := range c.Version(p.Version).Features {
+			delete(b.tallies, [2]uint32{p.Number, f.Feature})
 		}
 	}
 	b.closed = slices.Delete(b.closed, 0, n)
@@ -172,32 +177,32 @@ func (r *recount) count(e *countedUsage) {
 	}
 	for i := range b.closed {
 		p := &b.closed[i]
-		if slot, ok := r.catalog.version(p.version).slot(feature); ok && p.number == e.span {
-			m := p.meterAt(slot)
-			m.quantity, m.covered = sum(m.quantity, e.units), sum(m.covered, e.covered)
-			at(b.tallies, [2]uint32{p.number, feature}).add(e)
+		if slot, ok := r.catalog.Version(p.Version).Slot(feature); ok && p.Number == e.span {
+			m := p.MeterAt(slot)
+			m.Quantity, m.Covered = sums.Of(m.Quantity, e.units), sums.Of(m.Covered, e.covered)
+			at(b.tallies, [2]uint32{p.Number, feature}).add(e)
 		}
 	}
 }
 
 // closeSpan does what ledger.closeSpan does, with what was counted here.
-func (r *recount) closeSpan(b *spanBook, f *spanFact) {
-	v, next := r.catalog.version(f.Version), r.catalog.version(f.NextVersion)
-	p := heldSpan{span: span{
-		start: f.Start, end: f.End, number: f.Number, period: f.Period, version: f.Version,
+func (r *recount) closeSpan(b *spanBook, f *credits.SpanFact) {
+	v, next := r.catalog.Version(f.Version), r.catalog.Version(f.NextVersion)
+	p := book.HeldSpan{Span: book.Span{
+		Start: f.Start, End: f.End, Number: f.Number, Period: f.Period, Version: f.Version,
 	}}
 	used := map[uint32]*tally{}
-	for i := range v.features {
-		feature := v.features[i].feature
+	for i := range v.Features {
+		feature := v.Features[i].Feature
 		t := at(b.used, feature)
-		_, goesOn := next.slot(feature)
+		_, goesOn := next.Slot(feature)
 		if f.Ended || !goesOn {
 			t.merge(b.next[feature])
 			delete(b.next, feature)
 		}
 		if !t.quantity.IsZero() {
-			m := p.meterAt(uint32(i))
-			m.quantity, m.covered = t.quantity, t.covered
+			m := p.MeterAt(uint32(i))
+			m.Quantity, m.Covered = t.quantity, t.covered
 		}
 		if t.events > 0 {
 			at(b.tallies, [2]uint32{f.Number, feature}).merge(t)
@@ -215,19 +220,19 @@ func (r *recount) closeSpan(b *spanBook, f *spanFact) {
 }
 
 // invoice makes the lines of an invoice from its fact and what was counted.
-func (r *recount) invoice(b *spanBook, f *invoiceFact) *Explanation {
+func (r *recount) invoice(b *spanBook, f *credits.InvoiceFact) *Explanation {
 	x := &Explanation{}
 	if f.Usage {
 		r.usage(b, x)
 	}
 	for i := range f.Charges {
-		x.Recomputed = append(x.Recomputed, chargeItem(r.catalog, &f.Charges[i]))
+		x.Recomputed = append(x.Recomputed, lifecycle.ChargeItem(r.catalog, &f.Charges[i]))
 	}
 	r.balance(x, f)
 	v := &r.issued[len(r.issued)-1]
 	v.book = b
 	for i := range x.Recomputed {
-		if x.Recomputed[i].Kind.ofUsage() {
+		if x.Recomputed[i].Kind.OfUsage() {
 			v.usage = append(v.usage, x.Recomputed[i])
 		}
 	}
@@ -247,13 +252,13 @@ func (r *recount) invoice(b *spanBook, f *invoiceFact) *Explanation {
 }
 
 // balance ends an invoice's lines with what is carried forward, or was.
-func (r *recount) balance(x *Explanation, f *invoiceFact) {
-	currency := r.catalog.version(f.Version).currency
-	x.Recomputed, _, r.credit[currency] = balanceItems(x.Recomputed, r.credit[currency])
+func (r *recount) balance(x *Explanation, f *credits.InvoiceFact) {
+	currency := r.catalog.Version(f.Version).Currency
+	x.Recomputed, _, r.credit[currency] = lifecycle.BalanceItems(x.Recomputed, r.credit[currency])
 	r.byID[f.ID] = len(r.issued)
 	r.issued = append(r.issued, issuedInvoice{
 		id: f.ID, number: f.Number, dueAt: f.DueAt, currency: currency,
-		carried: carried(x.Recomputed),
+		carried: lifecycle.Carried(x.Recomputed),
 	})
 }
 
@@ -266,11 +271,11 @@ func (r *recount) usage(b *spanBook, x *Explanation) {
 		}
 		return b.rated[key]
 	}
-	for _, u := range usageLines(r.catalog, b.closed, rated) {
-		key := [2]uint32{u.span, u.feature}
+	for _, u := range lifecycle.UsageLines(r.catalog, b.closed, rated) {
+		key := [2]uint32{u.Span, u.Feature}
 		t := at(b.tallies, key)
 		delete(b.tallies, key) // a late line counts what came after this one
-		x.Recomputed, x.Counted = append(x.Recomputed, u.item), append(x.Counted, t.events)
+		x.Recomputed, x.Counted = append(x.Recomputed, u.Item), append(x.Counted, t.events)
 		x.Costs = append(x.Costs, t.cost)
 		if x.FirstIndex == 0 || t.first != 0 && t.first < x.FirstIndex {
 			x.FirstIndex = t.first

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/machine"
 	"tollgate/engine/wire"
 )
@@ -148,7 +149,7 @@ func (c command) since(version func(payload []byte) uint32) command {
 
 // registry states each command once.
 var registry = [...]command{
-	engine.KindTick:    {Command: machine.Tick[*Machine]((*turn).tick)},
+	engine.KindTick:    {Command: machine.Tick[*Machine]((*turn).Tick)},
 	KindRecordAudits:   opened("RecordAudits", decodeAudits).always(),
 	KindRecordUsage:    opened("RecordUsage", openUsage).described().growing(),
 	KindCreateAccount:  of((*CreateAccount).apply).growing().once().recorded(),
@@ -225,7 +226,7 @@ func sinceOfSubscription(payload []byte) uint32 {
 
 // turn is one record's turn in Apply: the state it may change, and the entry it belongs to.
 type turn struct {
-	runner
+	lifecycle.Runner
 	*state
 	m *Machine
 }

@@ -8,15 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
 
 func TestRowsAreSmall(t *testing.T) {
-	require.EqualValues(t, 16, unsafe.Sizeof(counterRow{}))
-	require.EqualValues(t, 96, unsafe.Sizeof(subscriptionRow{}))
-	require.EqualValues(t, 80, unsafe.Sizeof(invoiceRow{}))
+	require.EqualValues(t, 16, unsafe.Sizeof(book.CounterRow{}))
+	require.EqualValues(t, 96, unsafe.Sizeof(book.SubscriptionRow{}))
+	require.EqualValues(t, 80, unsafe.Sizeof(book.InvoiceRow{}))
 }
 
 func TestEqualTextsShareTheirBytes(t *testing.T) {
@@ -67,20 +71,20 @@ func drawnDecimal(t *rapid.T, name string) decimal.Decimal {
 // TestCountersAreWhatWasWritten writes one counter over another, among others with parts.
 func TestCountersAreWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := openCounters(page.NewStore())
-		first := appendRows(c.rows, 4)
-		var want [4]counter
+		c := book.OpenCounters(page.NewStore())
+		first := lifecycle.AppendRows(c.Rows, 4)
+		var want [4]book.Counter
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
 			i := rapid.IntRange(0, 3).Draw(t, "counter")
-			want[i] = counter{used: drawnDecimal(t, "used")}
+			want[i] = book.Counter{Used: drawnDecimal(t, "used")}
 			if rapid.Bool().Draw(t, "ahead") {
-				want[i].next = drawnDecimal(t, "next")
+				want[i].Next = drawnDecimal(t, "next")
 			}
 			c.Write(first+uint32(i), &want[i])
 			for i := range want {
 				require.Equal(t, want[i], c.Read(first+uint32(i)))
-				for _, f := range []*planFeature{{}, {accumulate: true}} {
-					require.Equal(t, want[i].reading(f), c.Reading(first+uint32(i), f))
+				for _, f := range []*catalogs.PlanFeature{{}, {Accumulate: true}} {
+					require.Equal(t, want[i].Reading(f), c.Reading(first+uint32(i), f))
 				}
 			}
 		}
@@ -88,54 +92,54 @@ func TestCountersAreWhatWasWritten(t *testing.T) {
 }
 
 func TestACounterWithoutUsageAheadNeedsNoPart(t *testing.T) {
-	c := openCounters(page.NewStore())
-	row := appendRows(c.rows, 1)
-	c.Write(row, &counter{used: decimal.Largest()})
-	require.Zero(t, c.whole.Bytes())
-	c.Write(row, &counter{used: decimal.FromInt(1), next: decimal.FromInt(2)})
-	require.Positive(t, c.whole.Bytes())
+	c := book.OpenCounters(page.NewStore())
+	row := lifecycle.AppendRows(c.Rows, 1)
+	c.Write(row, &book.Counter{Used: decimal.Largest()})
+	require.Zero(t, c.Whole.Bytes())
+	c.Write(row, &book.Counter{Used: decimal.FromInt(1), Next: decimal.FromInt(2)})
+	require.Positive(t, c.Whole.Bytes())
 }
 
 func TestNumbersOutOfRangeAreNoCounter(t *testing.T) {
-	for _, c := range []counter{
-		{used: decimal.FromBits(partMark, 1)}, {next: decimal.FromBits(partMark, 1)},
+	for _, c := range []book.Counter{
+		{Used: decimal.FromBits(book.PartMark, 1)}, {Next: decimal.FromBits(book.PartMark, 1)},
 	} {
-		_, err := counterCodec.Read(counterCodec.Append(nil, &c), new(counter))
+		_, err := counterCodec.Read(counterCodec.Append(nil, &c), new(book.Counter))
 		require.ErrorIs(t, err, rows.ErrRecord)
 	}
 }
 
-func drawnInvoice(t *rapid.T) invoice {
+func drawnInvoice(t *rapid.T) book.Invoice {
 	start := rapid.Int64Range(1_700_000_000_000, 1_900_000_000_000).Draw(t, "start")
-	v := invoice{
-		id: [16]byte{1, 2}, number: rapid.Uint64Range(1, 1<<34).Draw(t, "number"), customer: 3,
-		subscription: 4, version: rapid.Uint32Range(1, 70_000).Draw(t, "version"),
-		periodStart: start, periodEnd: start + rapid.Int64Range(28, 366).Draw(t, "days")*dayMS,
-		next: 5, nextUnpaid: 6, amount: drawnDecimal(t, "amount"), kind: InvoiceRegular,
-		status: InvoiceDue, paidAt: odd(t, "paid"),
+	v := book.Invoice{
+		ID: [16]byte{1, 2}, Number: rapid.Uint64Range(1, 1<<34).Draw(t, "number"), Customer: 3,
+		Subscription: 4, Version: rapid.Uint32Range(1, 70_000).Draw(t, "version"),
+		PeriodStart: start, PeriodEnd: start + rapid.Int64Range(28, 366).Draw(t, "days")*accounts.DayMS,
+		Next: 5, NextUnpaid: 6, Amount: drawnDecimal(t, "amount"), Kind: book.InvoiceRegular,
+		Status: book.InvoiceDue, PaidAt: odd(t, "paid"),
 	}
-	v.createdAt = v.periodStart + odd(t, "after the start")
+	v.CreatedAt = v.PeriodStart + odd(t, "after the start")
 	if rapid.Bool().Draw(t, "in arrears") {
-		v.createdAt = v.periodEnd + rapid.Int64Range(0, 100_000).Draw(t, "waited")*minuteMS
+		v.CreatedAt = v.PeriodEnd + rapid.Int64Range(0, 100_000).Draw(t, "waited")*book.MinuteMS
 	}
-	v.dueAt = v.createdAt + rapid.Int64Range(0, 400).Draw(t, "due")*dayMS + odd(t, "due at")
-	v.graceEnd = v.dueAt + rapid.Int64Range(0, 400).Draw(t, "grace")*dayMS + odd(t, "grace end")
+	v.DueAt = v.CreatedAt + rapid.Int64Range(0, 400).Draw(t, "due")*accounts.DayMS + odd(t, "due at")
+	v.GraceEnd = v.DueAt + rapid.Int64Range(0, 400).Draw(t, "grace")*accounts.DayMS + odd(t, "grace end")
 	return v
 }
 
 func TestInvoicesAreWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := openInvoices(page.NewStore())
+		n := book.OpenInvoices(page.NewStore())
 		first, second := drawnInvoice(t), drawnInvoice(t)
 		n.Append(&second)
 		row := n.Append(&first)
 		require.Equal(t, first, n.Read(row))
 		n.Write(row, &second)
 		n.Link(row, 77)
-		second.next = 77
+		second.Next = 77
 		require.Equal(t, second, n.Read(row))
-		require.Equal(t, second.id, n.ID(row))
-		require.Equal(t, second.customer, n.Owner(row))
+		require.Equal(t, second.ID, n.ID(row))
+		require.Equal(t, second.Customer, n.Owner(row))
 	})
 }
 
@@ -143,18 +147,18 @@ func TestAnInvoiceLikeMostNeedsNoPart(t *testing.T) {
 	start := int64(1_788_000_000_123)
 	for _, settleMinutes := range []int64{0, 60, 72 * 60} {
 		for _, inAdvance := range []bool{true, false} {
-			v := invoice{
-				number: 9, periodStart: start, periodEnd: start + 31*dayMS, version: 3,
-				amount: decimal.MustParse("1234.56"), createdAt: start + settleMinutes*minuteMS,
+			v := book.Invoice{
+				Number: 9, PeriodStart: start, PeriodEnd: start + 31*accounts.DayMS, Version: 3,
+				Amount: decimal.MustParse("1234.56"), CreatedAt: start + settleMinutes*book.MinuteMS,
 			}
 			if !inAdvance {
-				v.createdAt = v.periodEnd + settleMinutes*minuteMS
+				v.CreatedAt = v.PeriodEnd + settleMinutes*book.MinuteMS
 			}
-			v.dueAt = v.createdAt + 30*dayMS
-			v.graceEnd = v.dueAt + 7*dayMS
-			n := openInvoices(page.NewStore())
+			v.DueAt = v.CreatedAt + 30*accounts.DayMS
+			v.GraceEnd = v.DueAt + 7*accounts.DayMS
+			n := book.OpenInvoices(page.NewStore())
 			row := n.Append(&v)
-			require.Zero(t, n.whole.Bytes())
+			require.Zero(t, n.Whole.Bytes())
 			require.Equal(t, v, n.Read(row))
 		}
 	}
@@ -162,26 +166,26 @@ func TestAnInvoiceLikeMostNeedsNoPart(t *testing.T) {
 
 func TestSubscriptionsAreWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := openSubscriptions(page.NewStore())
-		var want [3]subscription
+		s := book.OpenSubscriptions(page.NewStore())
+		var want [3]book.Subscription
 		for i := range want {
-			want[i].id, want[i].createdAt, want[i].counters = [16]byte{byte(i + 1)}, 5, 3
-			want[i].subscriptionRest = want[i].usual()
+			want[i].ID, want[i].CreatedAt, want[i].Counters = [16]byte{byte(i + 1)}, 5, 3
+			want[i].SubscriptionRest = want[i].Usual()
 			require.EqualValues(t, i+1, s.Append(&want[i]))
 		}
-		require.Zero(t, s.rests.Bytes(), "what goes on as usual needs no part")
+		require.Zero(t, s.Rests.Bytes(), "what goes on as usual needs no part")
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
 			i := rapid.IntRange(0, 2).Draw(t, "subscription")
 			b := &want[i]
-			b.periodStart, b.period = rapid.Int64().Draw(t, "start"), rapid.Uint32().Draw(t, "period")
-			b.subscriptionRest = b.usual()
-			b.endedAt, b.adjustAt, b.anchor = odd(t, "ended"), odd(t, "adjust"), b.anchor+odd(t, "anchor")
+			b.PeriodStart, b.Period = rapid.Int64().Draw(t, "start"), rapid.Uint32().Draw(t, "period")
+			b.SubscriptionRest = b.Usual()
+			b.EndedAt, b.AdjustAt, b.Anchor = odd(t, "ended"), odd(t, "adjust"), b.Anchor+odd(t, "anchor")
 			s.Write(uint32(i+1), b)
 			s.Link(uint32(i+1), 9)
-			b.next = 9
+			b.Next = 9
 			for i := range want {
 				require.Equal(t, want[i], s.Whole(uint32(i+1)))
-				require.Equal(t, want[i].subscriptionRest, s.Rest(uint32(i+1)))
+				require.Equal(t, want[i].SubscriptionRest, s.Rest(uint32(i+1)))
 			}
 		}
 	})

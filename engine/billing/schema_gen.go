@@ -3,8 +3,6 @@
 package billing
 
 import (
-	"strconv"
-
 	"tollgate/engine/wire"
 )
 
@@ -57,15 +55,6 @@ func (v *ArchivePool) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *Attempt) Fields(w *wire.Codec) {
-	w.Int(1, &v.At)
-	wire.Uint(w, 2, &v.Outcome)
-	wire.Uint(w, 3, &v.Status)
-	w.String(4, &v.Reason)
-	wire.Uint(w, 5, &v.TookMS)
-}
-
-// Fields implements wire.Fielder.
 func (v *CancelPlanChange) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
@@ -76,26 +65,6 @@ func (v *CancelSubscription) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	wire.Uint(w, 3, &v.Mode)
-}
-
-// Fields implements wire.Fielder.
-func (v *CatalogChange) Fields(w *wire.Codec) {
-	w.String(1, &v.Kind)
-	w.String(2, &v.Key)
-	w.String(3, &v.Action)
-}
-
-// Fields implements wire.Fielder.
-func (v *CatalogDocument) Fields(w *wire.Codec) {
-	wire.List(w, 1, &v.Features)
-	wire.List(w, 2, &v.Plans)
-}
-
-// Fields implements wire.Fielder.
-func (v *CatalogReply) Fields(w *wire.Codec) {
-	wire.List(w, 1, &v.Changes)
-	w.String(2, &v.Problem)
-	wire.Uint(w, 3, &v.Outcome)
 }
 
 // Fields implements wire.Fielder.
@@ -200,20 +169,6 @@ func (v *CreateWebhookEndpoint) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *CreditAllocationDocument) Fields(w *wire.Codec) {
-	w.String(1, &v.Pool)
-	w.String(2, &v.Denomination)
-	w.String(3, &v.Currency)
-	w.Decimal(4, &v.Amount)
-	w.Int(5, &v.Priority)
-	wire.Uint(w, 6, &v.ExpiresAfterDays)
-	w.String(7, &v.RolloverPolicy)
-	w.Bool(8, &v.HasCap)
-	w.Decimal(9, &v.RolloverCap)
-	w.Bool(10, &v.HardLimit)
-}
-
-// Fields implements wire.Fielder.
 func (v *Decision) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Reason)
 	w.ID(2, &v.SubscriptionID)
@@ -264,23 +219,6 @@ func (v *EraseCustomer) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *FeatureDocument) Fields(w *wire.Codec) {
-	w.String(1, &v.Key)
-	w.String(2, &v.Name)
-	w.String(3, &v.Description)
-	w.Strings(4, &v.Labels)
-	w.Bool(5, &v.HasCost)
-	w.Decimal(6, &v.CostPerUnit)
-}
-
-// Fields implements wire.Fielder.
-func (v *FieldChange) Fields(w *wire.Codec) {
-	w.String(1, &v.Name)
-	w.String(2, &v.Before)
-	w.String(3, &v.After)
-}
-
-// Fields implements wire.Fielder.
 func (v *FreezePool) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
@@ -298,20 +236,6 @@ func (v *GrantCredits) Fields(w *wire.Codec) {
 	w.Int(7, &v.ExpiresAt)
 	w.String(8, &v.Note)
 	w.String(9, &v.Actor)
-}
-
-// Fields implements wire.Fielder.
-func (v *InvoiceItem) Fields(w *wire.Codec) {
-	w.String(1, &v.Description)
-	w.String(2, &v.FeatureKey)
-	w.Decimal(3, &v.Quantity)
-	w.Decimal(4, &v.UnitPrice)
-	w.Bool(5, &v.HasUnitPrice)
-	wire.List(w, 6, &v.Tiers)
-	w.Int(7, &v.PeriodStart)
-	w.Int(8, &v.PeriodEnd)
-	w.Decimal(9, &v.Amount)
-	wire.Uint(w, 10, &v.Kind)
 }
 
 // Fields implements wire.Fielder.
@@ -392,57 +316,6 @@ func (v *Payment) Fields(w *wire.Codec) {
 func (v *PaymentReply) Fields(w *wire.Codec) {
 	w.Bool(1, &v.Repeated)
 	wire.Uint(w, 2, &v.Result)
-}
-
-// Fields implements wire.Fielder.
-func (v *PaymentSettings) Fields(w *wire.Codec) {
-	w.String(1, &v.Provider)
-	w.String(2, &v.BaseURL)
-	w.Blob(3, &v.SecretKey)
-	w.Blob(4, &v.WebhookSecret)
-	wire.Uint(w, 5, &v.Revision)
-	w.Int(6, &v.ReplacedAt)
-	wire.List(w, 7, &v.Previous)
-	w.Int(8, &v.Until)
-}
-
-// Fields implements wire.Fielder.
-func (v *PlanDocument) Fields(w *wire.Codec) {
-	w.String(1, &v.Key)
-	w.String(2, &v.Name)
-	w.String(3, &v.Description)
-	w.Decimal(4, &v.PriceAmount)
-	w.String(5, &v.Currency)
-	wire.Uint(w, 6, &v.IntervalMonths)
-	w.String(7, &v.BillingTiming)
-	w.String(8, &v.Status)
-	w.Blob(9, &v.Metadata)
-	wire.List(w, 10, &v.Features)
-	wire.List(w, 11, &v.CreditAllocations)
-}
-
-// Fields implements wire.Fielder.
-func (v *PlanFeatureDocument) Fields(w *wire.Codec) {
-	w.String(1, &v.Key)
-	w.String(2, &v.PricingType)
-	w.Message(3, &v.Pricing)
-}
-
-// Fields implements wire.Fielder.
-func (v *PricingDocument) Fields(w *wire.Codec) {
-	w.String(1, &v.Model)
-	w.Decimal(2, &v.PricePerUnit)
-	w.String(3, &v.UnitLabel)
-	w.Bool(4, &v.HasMax)
-	w.Decimal(5, &v.MaxUsage)
-	w.Decimal(6, &v.IncludedUnits)
-	w.String(7, &v.ResetMode)
-	w.String(8, &v.LimitMode)
-	wire.List(w, 9, &v.Tiers)
-	w.Decimal(10, &v.PackageSize)
-	w.Decimal(11, &v.PricePerPackage)
-	w.String(12, &v.Credits.Pool)
-	w.Decimal(13, &v.Credits.Weight)
 }
 
 // Fields implements wire.Fielder.
@@ -671,43 +544,9 @@ func (v *SubscriptionDetails) Since() (version uint32) {
 }
 
 // Fields implements wire.Fielder.
-func (v *TierDocument) Fields(w *wire.Codec) {
-	w.Bool(1, &v.Infinite)
-	w.Decimal(2, &v.UpTo)
-	w.Decimal(3, &v.PricePerUnit)
-	w.Decimal(4, &v.FlatFee)
-}
-
-// Fields implements wire.Fielder.
 func (v *TransactionCursor) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Before)
 	w.Message(2, &v.Rows)
-}
-
-// Fields implements wire.Fielder.
-func (v *TransactionReply) Fields(w *wire.Codec) {
-	w.Message(1, &v.Transaction)
-}
-
-// Fields implements wire.Fielder.
-func (v *TransactionView) Fields(w *wire.Codec) {
-	w.ID(1, &v.ID)
-	w.ID(2, &v.PoolID)
-	wire.Uint(w, 3, &v.Sequence)
-	w.String(4, &v.Kind)
-	w.String(5, &v.GrantType)
-	w.Decimal(6, &v.Amount)
-	w.Decimal(7, &v.Balance)
-	w.ID(8, &v.GrantID)
-	w.ID(9, &v.SubscriptionID)
-	w.ID(10, &v.Of)
-	w.String(11, &v.FeatureKey)
-	w.String(12, &v.Note)
-	w.Bool(13, &v.Reversed)
-	w.Int(14, &v.CreatedAt)
-	w.Int(15, &v.UpdatedAt)
-	w.Int(16, &v.ExpiresAt)
-	w.Bool(17, &v.BalanceUnknown)
 }
 
 // Fields implements wire.Fielder.
@@ -715,14 +554,6 @@ func (v *UnfreezePool) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Actor)
-}
-
-// Fields implements wire.Fielder.
-func (v *UnmatchedName) Fields(w *wire.Codec) {
-	w.String(1, &v.Name)
-	wire.Uint(w, 2, &v.Events)
-	w.Int(3, &v.FirstAt)
-	w.Int(4, &v.LastAt)
 }
 
 // Fields implements wire.Fielder.
@@ -776,59 +607,11 @@ func (v *VoidUsage) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *WebhookMessage) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Type)
-	w.Int(2, &v.At)
-	w.String(3, &v.Customer)
-	w.ID(4, &v.SubscriptionID)
-	w.ID(10, &v.InvoiceID)
-	wire.Uint(w, 11, &v.Number)
-	wire.Uint(w, 12, &v.InvoiceType)
-	wire.Uint(w, 13, &v.Status)
-	w.Decimal(14, &v.Amount)
-	w.String(15, &v.Currency)
-	w.Int(16, &v.CreatedAt)
-	w.Int(17, &v.DueAt)
-	w.Int(18, &v.PaidAt)
-	w.Int(19, &v.PeriodStart)
-	w.Int(20, &v.PeriodEnd)
-	w.Decimal(21, &v.Paid)
-	w.String(22, &v.PaidCurrency)
-	w.String(23, &v.Provider)
-	w.String(24, &v.ProviderEvent)
-	wire.Uint(w, 25, &v.PaidResult)
-	w.ID(30, &v.PlanID)
-	w.String(31, &v.PlanKey)
-	wire.Uint(w, 32, &v.PlanVersion)
-	w.Bool(33, &v.Active)
-	w.Int(34, &v.SuspendedAt)
-	w.Int(35, &v.CancelledAt)
-	w.Int(36, &v.EndedAt)
-	wire.Uint(w, 37, &v.CancelMode)
-	w.String(38, &v.ScheduledPlan)
-	w.Int(39, &v.ScheduledAt)
-	w.ID(40, &v.PoolID)
-	w.String(41, &v.PoolName)
-	w.Decimal(42, &v.Balance)
-	w.String(50, &v.FeatureKey)
-	w.Decimal(51, &v.Used)
-	w.Decimal(52, &v.Limit)
-	w.Bool(53, &v.HardLimit)
-}
-
-// Fields implements wire.Fielder.
 func (v *accountRecord) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
 	w.String(2, &v.Name)
 	w.Int(3, &v.CreatedAt)
 	wire.List(w, 4, &v.Environments)
-}
-
-// Fields implements wire.Fielder.
-func (v *archiveFact) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Pool)
-	wire.List(w, 2, &v.Rows)
-	w.Message(3, &v.Previous)
 }
 
 // Fields implements wire.Fielder.
@@ -846,39 +629,6 @@ func (v *chainCursor) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *change) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Env)
-	w.Int(2, &v.At)
-	w.String(3, &v.Actor)
-	w.String(4, &v.Action)
-	w.String(5, &v.Subject)
-	wire.List(w, 6, &v.Values)
-}
-
-// Fields implements wire.Fielder.
-func (v *changeRecords) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.First)
-	wire.List(w, 2, &v.Changes)
-}
-
-// Fields implements wire.Fielder.
-func (v *chargeFact) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Kind)
-	wire.Uint(w, 2, &v.Version)
-	w.Decimal(3, &v.Ratio)
-	w.Int(4, &v.Start)
-	w.Int(5, &v.End)
-}
-
-// Fields implements wire.Fielder.
-func (v *chunkPlace) Fields(w *wire.Codec) {
-	w.Int(1, &v.At)
-	wire.Uint(w, 2, &v.Index)
-	wire.Uint(w, 3, &v.Position)
-	wire.Uint(w, 4, &v.Ordinal)
-}
-
-// Fields implements wire.Fielder.
 func (v *correctionEntry) Fields(w *wire.Codec) {
 	w.String(1, &v.Reason)
 	w.Decimal(2, &v.Delta)
@@ -890,41 +640,6 @@ func (v *correctionEntry) Fields(w *wire.Codec) {
 	w.Message(8, &v.Original)
 	w.Decimal(9, &v.Covered)
 	w.Blob(10, &v.Draws)
-}
-
-// Fields implements wire.Fielder.
-func (v *creditFact) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Pool)
-	wire.Uint(w, 2, &v.Grant)
-	wire.Uint(w, 3, &v.Kind)
-	w.Decimal(4, &v.Amount)
-}
-
-// Fields implements wire.Fielder.
-func (v *deliveryText) Fields(w *wire.Codec) {
-	w.Message(1, &v.Message)
-	wire.List(w, 2, &v.Attempts)
-}
-
-// Fields implements wire.Fielder.
-func (v *draw) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Pool)
-	wire.Uint(w, 2, &v.Grant)
-	w.Decimal(3, &v.Amount)
-}
-
-// Fields implements wire.Fielder.
-func (v *drawList) Fields(w *wire.Codec) {
-	wire.List(w, 1, &v.Draws)
-}
-
-// Fields implements wire.Fielder.
-func (v *endpointText) Fields(w *wire.Codec) {
-	w.String(1, &v.URL)
-	w.String(2, &v.About)
-	w.Blob(3, &v.Secret)
-	w.Blob(4, &v.Previous)
-	w.Int(5, &v.PreviousUntil)
 }
 
 // Fields implements wire.Fielder.
@@ -941,37 +656,6 @@ func (v *environmentRecord) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *factRecord) Fields(w *wire.Codec) {
-	wire.List(w, 1, &v.Facts)
-}
-
-// Fields implements wire.Fielder.
-func (v *featureRecord) Fields(w *wire.Codec) {
-	w.ID(1, &v.ID)
-	w.Message(2, &v.Document)
-	w.Bool(3, &v.Archived)
-}
-
-// Fields implements wire.Fielder.
-func (v *invoiceFact) Fields(w *wire.Codec) {
-	w.ID(1, &v.ID)
-	wire.Uint(w, 2, &v.Type)
-	wire.Uint(w, 3, &v.Version)
-	w.Int(4, &v.PeriodStart)
-	w.Int(5, &v.PeriodEnd)
-	w.Bool(6, &v.Usage)
-	wire.List(w, 7, &v.Charges)
-	w.Strings(9, &v.Titles)
-	wire.Uint(w, 10, &v.Number)
-	w.Int(11, &v.DueAt)
-}
-
-// Fields implements wire.Fielder.
-func (v *invoiceLines) Fields(w *wire.Codec) {
-	wire.List(w, 1, &v.Items)
-}
-
-// Fields implements wire.Fielder.
 func (v *keyRecord) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
 	w.Hash(2, &v.Hash)
@@ -985,65 +669,12 @@ func (v *keyRecord) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *lists) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.freeSpan)
-	wire.Uint(w, 2, &v.freeMeter)
-	wire.Uint(w, 3, &v.freeCorrection)
-	wire.Uint(w, 4, &v.firstCorrection)
-	wire.Uint(w, 5, &v.lastCorrection)
-	wire.Uint(w, 6, &v.freeTrace)
-}
-
-// Fields implements wire.Fielder.
-func (v *outboxLists) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.sequence)
-	wire.Uint(w, 2, &v.pending)
-	wire.Uint(w, 3, &v.freeEndpoint)
-	wire.Uint(w, 4, &v.freeDelivery)
-	wire.Uint(w, 5, &v.finished)
-}
-
-// Fields implements wire.Fielder.
-func (v *paymentTerms) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Days)
-	w.Bool(4, &v.Set)
-	wire.Uint(w, 5, &v.SettleMinutes)
-}
-
-// Fields implements wire.Fielder.
-func (v *planRecord) Fields(w *wire.Codec) {
-	w.ID(1, &v.ID)
-	w.Message(2, &v.Document)
-	wire.List(w, 3, &v.Versions)
-}
-
-// Fields implements wire.Fielder.
-func (v *poolText) Fields(w *wire.Codec) {
-	w.String(1, &v.Name)
-	w.String(2, &v.Denomination)
-	w.String(3, &v.Currency)
-	w.Blob(4, &v.Metadata)
-}
-
-// Fields implements wire.Fielder.
 func (v *probedUsage) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Through)
 	wire.Uint(w, 2, &v.After)
 	wire.Uint(w, 3, &v.Attempt)
 	wire.Uint(w, 4, &v.Packed)
 	w.Blob(5, &v.Record)
-}
-
-// Fields implements wire.Fielder.
-func (v *profile) Fields(w *wire.Codec) {
-	w.String(2, &v.FirstName)
-	w.String(3, &v.LastName)
-	w.String(4, &v.Email)
-	w.String(5, &v.PhoneNumber)
-	w.String(6, &v.Address)
-	w.Int(7, &v.ArchivedAt)
-	w.Int(8, &v.ErasedAt)
-	wire.Uint(w, 9, &v.Blank)
 }
 
 // Fields implements wire.Fielder.
@@ -1070,24 +701,6 @@ func (v *snapshotHeader) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *spanFact) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Number)
-	wire.Uint(w, 2, &v.Period)
-	wire.Uint(w, 3, &v.Version)
-	w.Int(4, &v.Start)
-	w.Int(5, &v.End)
-	w.Bool(6, &v.PeriodEnded)
-	w.Bool(7, &v.Ended)
-	wire.Uint(w, 8, &v.NextVersion)
-}
-
-// Fields implements wire.Fielder.
-func (v *transactionText) Fields(w *wire.Codec) {
-	w.String(1, &v.Note)
-	wire.List(w, 2, &v.Draws)
-}
-
-// Fields implements wire.Fielder.
 func (v *usageEntry) Fields(w *wire.Codec) {
 	v.head(w)
 	v.tail(w)
@@ -1109,60 +722,4 @@ func (v *usageEntry) tail(w *wire.Codec) {
 	w.Decimal(34, &v.Covered)
 	wire.Uint(w, 9, &v.Span)
 	w.Bool(10, &v.Ahead)
-}
-
-// Fields implements wire.Fielder.
-func (v *versionRecord) Fields(w *wire.Codec) {
-	wire.Uint(w, 1, &v.Number)
-	w.Message(2, &v.Document)
-}
-
-var cancelModeNames = []string{
-	1: "IMMEDIATE",
-	2: "END_OF_PERIOD",
-}
-
-// Names returns the API's names of the values, by number.
-func (CancelMode) Names() []string { return cancelModeNames }
-
-// String returns the value's name in the API, its number where it has none, "" for 0.
-func (v CancelMode) String() string {
-	if int(v) < len(cancelModeNames) && (v == 0 || cancelModeNames[v] != "") {
-		return cancelModeNames[v]
-	}
-	return strconv.Itoa(int(v))
-}
-
-var changeStatusNames = []string{
-	1: "PENDING",
-	2: "COMPLETED",
-	3: "CANCELLED",
-	4: "FAILED",
-}
-
-// Names returns the API's names of the values, by number.
-func (ChangeStatus) Names() []string { return changeStatusNames }
-
-// String returns the value's name in the API, its number where it has none, "" for 0.
-func (v ChangeStatus) String() string {
-	if int(v) < len(changeStatusNames) && (v == 0 || changeStatusNames[v] != "") {
-		return changeStatusNames[v]
-	}
-	return strconv.Itoa(int(v))
-}
-
-var changeTypeNames = []string{
-	1: "UPGRADE",
-	2: "DOWNGRADE",
-}
-
-// Names returns the API's names of the values, by number.
-func (ChangeType) Names() []string { return changeTypeNames }
-
-// String returns the value's name in the API, its number where it has none, "" for 0.
-func (v ChangeType) String() string {
-	if int(v) < len(changeTypeNames) && (v == 0 || changeTypeNames[v] != "") {
-		return changeTypeNames[v]
-	}
-	return strconv.Itoa(int(v))
 }

@@ -1,6 +1,14 @@
 package billing
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
+)
 
 // MarkInvoicePaid makes an invoice PAID and its subscription active. Of a PAID invoice it changes
 // nothing and is the same success again.
@@ -17,76 +25,50 @@ func (c *MarkInvoicePaid) apply(t *turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	l.pay(at, l.env.now(t.Stamp))
-	t.commit(l)
+	l.Pay(at, l.Env.Now(t.Stamp))
+	t.Commit(l)
 	return engine.OutcomeDone
 }
 
 // unpaid opens the ledger of an unpaid invoice, brought to now, and says where in it the invoice
 // is.
-func (t *turn) unpaid(env uint32, id *[16]byte) (l *ledger, at int, outcome engine.Outcome) {
-	e := t.environment(env)
+func (t *turn) unpaid(
+	env uint32, id *[16]byte,
+) (l *lifecycle.Ledger, at int, outcome engine.Outcome) {
+	e := t.Environment(env)
 	if e == nil {
 		return nil, 0, engine.OutcomeAccountUnknown
 	}
 	var subscription uint32
-	row := t.invoiceIn(env, id)
+	row := t.InvoiceIn(env, id)
 	if row != 0 {
-		subscription = t.invoices.Read(row).subscription
-	} else if subscription = t.pendingWith(env, id); subscription == 0 {
+		subscription = t.Invoices.Read(row).Subscription
+	} else if subscription = t.PendingWith(env, id); subscription == 0 {
 		// It may be issued, and listed, but not be stored yet.
-		if !t.sweep(e) {
+		if !t.Sweep(e) {
 			return nil, 0, engine.OutcomeDeferred
 		}
-		if row = t.invoiceIn(env, id); row == 0 {
+		if row = t.InvoiceIn(env, id); row == 0 {
 			return nil, 0, engine.OutcomeInvoiceUnknown
 		}
-		subscription = t.invoices.Read(row).subscription
+		subscription = t.Invoices.Read(row).Subscription
 	}
-	l, ok := t.advanced(subscription, e.now(t.Stamp))
+	l, ok := t.Advanced(subscription, e.Now(t.Stamp))
 	if !ok {
 		return nil, 0, engine.OutcomeDeferred
 	}
-	for i := range l.unpaid {
-		if l.unpaid[i].id == *id {
+	for i := range l.Unpaid {
+		if l.Unpaid[i].ID == *id {
 			return l, i, engine.OutcomeDone
 		}
 	}
-	if l.b.accrues(id) {
+	if l.Sub.Accrues(id) {
 		return nil, 0, engine.OutcomeInvoicePending
 	}
-	if row != 0 && t.invoices.Read(row).status == InvoiceVoid {
+	if row != 0 && t.Invoices.Read(row).Status == book.InvoiceVoid {
 		return nil, 0, engine.OutcomeInvoiceVoid
 	}
 	return nil, 0, engine.OutcomeInvoicePaid
-}
-
-// pay makes an unpaid invoice PAID and the subscription active; its other invoices that are past
-// due get a fresh grace. What has ended stays ended.
-func (l *ledger) pay(i int, now int64) {
-	l.settle(i, now)
-	l.resume(now)
-	l.b.due = l.nextDue()
-}
-
-func (l *ledger) resume(now int64) {
-	if l.b.endedAt != 0 {
-		return
-	}
-	l.activate(now)
-	for i := range l.unpaid {
-		if v := &l.unpaid[i]; v.status == InvoicePastDue {
-			v.graceEnd = now + int64(l.b.graceDays)*dayMS
-		}
-	}
-}
-
-// activate ends a suspension, where there is one.
-func (l *ledger) activate(now int64) {
-	if l.b.suspendedAt != 0 {
-		l.b.suspendedAt = 0
-		l.tell(WebhookSubscriptionActivated, now)
-	}
 }
 
 // VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, nor does a
@@ -109,41 +91,28 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 
-	v := &l.unpaid[at]
-	items := t.invoiceItems(v.row, &v.invoice)
-	kept := carried(items)
-	if l.credit.Less(kept) {
+	v := &l.Unpaid[at]
+	items := t.InvoiceItems(v.Row, &v.Invoice)
+	kept := lifecycle.Carried(items)
+	if l.Credit.Less(kept) {
 		return engine.OutcomeCreditUsed
 	}
 
-	l.credit = difference(l.credit, kept)
-	forgive(l.catalog, l.spans, items)
-	now := l.env.now(t.Stamp)
-	l.facts = append(l.facts, fact{
-		Kind: factVoided, At: now, Invoice: invoiceFact{ID: v.id},
+	l.Credit = sums.Difference(l.Credit, kept)
+	book.Forgive(l.Catalog, l.Spans, items)
+	now := l.Env.Now(t.Stamp)
+	l.Facts = append(l.Facts, credits.Fact{
+		Kind: credits.FactVoided, At: now, Invoice: credits.InvoiceFact{ID: v.ID},
 	})
-	v.status = InvoiceVoid
-	l.tellInvoice(WebhookInvoiceVoided, now, v)
-	l.close(at)
-	l.unblock(now)
-	l.b.due = l.nextDue()
-	t.commit(l)
-	t.note(change{
-		Env: c.Env, Actor: c.Actor, Action: "invoice.voided", Subject: uuidText(c.ID),
-		Values: []FieldChange{{"status", "unpaid", "VOID"}},
+	v.Status = book.InvoiceVoid
+	l.TellInvoice(accounts.WebhookInvoiceVoided, now, v)
+	l.Close(at)
+	l.Unblock(now)
+	l.Sub.Due = l.NextDue()
+	t.Commit(l)
+	t.Note(accounts.Change{
+		Env: c.Env, Actor: c.Actor, Action: "invoice.voided", Subject: rows.UUIDText(c.ID),
+		Values: []accounts.FieldChange{{Name: "status", Before: "unpaid", After: "VOID"}},
 	})
 	return engine.OutcomeDone
-}
-
-// unblock makes a suspended subscription active when no invoice holds it back any more.
-func (l *ledger) unblock(now int64) {
-	if l.b.suspendedAt == 0 || l.b.endedAt != 0 {
-		return
-	}
-	for i := range l.unpaid {
-		if v := &l.unpaid[i]; v.status == InvoicePastDue && v.graceEnd <= now {
-			return
-		}
-	}
-	l.activate(now)
 }

@@ -1,11 +1,15 @@
 package billing
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/outbox"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	"tollgate/engine/machine"
@@ -24,13 +28,6 @@ const (
 	machineName   = "billing"
 )
 
-var (
-	// ErrSnapshot means that bytes are not a snapshot of this machine and format version.
-	ErrSnapshot = errors.New("billing: malformed snapshot")
-	// ErrSnapshotRunning means that the snapshot before was not released.
-	ErrSnapshotRunning = errors.New("billing: a snapshot is running")
-)
-
 // snapshotHeader is what a snapshot begins with.
 //
 //schema:declared
@@ -46,15 +43,15 @@ type snapshotHeader struct {
 	AuditEvents uint64        `wire:"9"`
 	Sources     []auditSource `wire:"10"`
 	Accounts    uint32        `wire:"11"`
-	Lists       lists         `wire:"12"`
+	Lists       book.Lists    `wire:"12"`
 	// RequestsFrom and RequestsTo number the kept requests: see requests.
 	RequestsFrom uint64 `wire:"40"`
 	RequestsTo   uint64 `wire:"41"`
 	// Checkouts, Submissions and Changes (by an admin) count those that there have been.
-	Checkouts   uint64      `wire:"42"`
-	Submissions uint64      `wire:"43"`
-	Changes     uint64      `wire:"64"`
-	Outbox      outboxLists `wire:"48"`
+	Checkouts   uint64             `wire:"42"`
+	Submissions uint64             `wire:"43"`
+	Changes     uint64             `wire:"64"`
+	Outbox      outbox.OutboxLists `wire:"48"`
 	// Version is the cluster version that was agreed on.
 	Version uint32 `wire:"80"`
 }
@@ -62,35 +59,35 @@ type snapshotHeader struct {
 // Snapshot fixes the present state. Its cost does not grow with customers, events or keys.
 func (m *Machine) Snapshot() (engine.Snapshot, error) {
 	if !m.kernel.Hold() {
-		return nil, ErrSnapshotRunning
+		return nil, rows.ErrSnapshotRunning
 	}
 	s := m.state.Load()
-	limits := s.limits.Load()
-	index, hash := s.log.Hash()
+	limits := s.Limits.Load()
+	index, hash := s.Log.Hash()
 	sn := &snapshot{
 		machine: m,
 		header: snapshotHeader{
 			Machine: machineName, Shard: m.kernel.Shard,
-			Index: index, Hash: hash, Stamp: s.log.Stamp(),
-			Limits: SetLimits(*limits), Floor: s.floor,
+			Index: index, Hash: hash, Stamp: s.Log.Stamp(),
+			Limits: SetLimits(*limits), Floor: s.Floor,
 			UsageEvents: s.usageEvents.Load(), AuditEvents: s.auditEvents.Load(),
 			Sources:  append([]auditSource(nil), s.sources...),
-			Accounts: uint32(len(s.accounts.All())), Lists: s.lists,
+			Accounts: uint32(len(s.Accounts.All())), Lists: s.Lists,
 
 			RequestsFrom: s.requests.From, RequestsTo: s.requests.To,
-			Checkouts: s.checkouts.count, Submissions: s.submissions.To, Changes: s.changes,
-			Outbox: s.outbox.outboxLists, Version: s.log.Version(),
+			Checkouts: s.checkouts.count, Submissions: s.submissions.To, Changes: s.Changes,
+			Outbox: s.outbox.OutboxLists, Version: s.Log.Version(),
 		},
-		accounts: s.accounts.All(),
-		pages:    s.store.Begin(),
+		accounts: s.Accounts.All(),
+		pages:    s.Store.Begin(),
 		keys:     s.keys.Begin(),
 		journal:  m.journal.Begin(),
 	}
-	for _, e := range s.environments.All() {
+	for _, e := range s.Environments.All() {
 		sn.environments = append(sn.environments, environmentFixed{
-			catalog: e.catalog.Load(), keys: e.keys.All(), origins: e.listedOrigins(),
-			payment: e.paymentSettings(), terms: e.paymentTerms(),
-			offset: e.offset.Load(), invoices: e.invoices, unmatched: e.unmatchedNames(),
+			catalog: e.Catalog.Load(), keys: e.Keys.All(), origins: e.ListedOrigins(),
+			payment: e.PaymentSettings(), terms: e.PaymentTerms(),
+			offset: e.Offset.Load(), invoices: e.Invoices, unmatched: e.UnmatchedNames(),
 		})
 	}
 	return sn, nil
@@ -100,7 +97,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 type snapshot struct {
 	machine      *Machine
 	header       snapshotHeader
-	accounts     []*account
+	accounts     []*accounts.Account
 	environments []environmentFixed
 	pages        *page.Snapshot
 	keys         *idempotency.Snapshot
@@ -110,15 +107,15 @@ type snapshot struct {
 
 // environmentFixed is an environment as it was when the snapshot began.
 type environmentFixed struct {
-	catalog  *catalog
-	keys     []*apiKey
+	catalog  *catalogs.Catalog
+	keys     []*accounts.APIKey
 	origins  []string
-	payment  PaymentSettings
-	terms    paymentTerms
+	payment  accounts.PaymentSettings
+	terms    accounts.PaymentTerms
 	offset   int64
 	invoices uint64
 
-	unmatched []UnmatchedName
+	unmatched []accounts.UnmatchedName
 }
 
 // Index is the last entry that the snapshot contains.
@@ -144,7 +141,7 @@ func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
 	out.Write([]byte(snapshotMagic))
 	out.Block(&sn.header)
 	for i, a := range sn.accounts {
-		r := accountRecord{ID: a.id, Name: a.name, CreatedAt: a.createdAt}
+		r := accountRecord{ID: a.ID, Name: a.Name, CreatedAt: a.CreatedAt}
 		for _, e := range sn.environments[2*i : 2*i+2] {
 			r.Environments = append(r.Environments, e.record(sn.header.Index))
 		}
@@ -163,17 +160,17 @@ func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
 // After an error the machine is as it was.
 func (m *Machine) Restore(src io.Reader) error {
 	if m.kernel.Snapshotting.Load() {
-		return ErrSnapshotRunning
+		return rows.ErrSnapshotRunning
 	}
 	s := newState()
 	if err := m.restoreHead(&machine.BlockReader{Src: src}, s); err != nil {
 		return err
 	}
-	if err := s.store.Restore(src); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	if err := s.Store.Restore(src); err != nil {
+		return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
 	}
 	if err := s.keys.Restore(src, s.usageEvents.Load()); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
 	}
 	if err := s.consistent(); err != nil {
 		return err
@@ -182,10 +179,10 @@ func (m *Machine) Restore(src io.Reader) error {
 	m.applying.Lock()
 	defer m.applying.Unlock()
 	if err := m.journal.Restore(src); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
 	}
 	m.noteAuditDue(s)
-	m.kernel.Restored(&s.log)
+	m.kernel.Restored(&s.Log)
 	m.state.Store(s)
 	return nil
 }
@@ -193,38 +190,40 @@ func (m *Machine) Restore(src io.Reader) error {
 // restoreHead reads what stands before the pages.
 func (m *Machine) restoreHead(in *machine.BlockReader, s *state) error {
 	if err := in.Begin(snapshotMagic); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
 	}
 	var h snapshotHeader
 	if err := in.Block(&h); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
 	}
 	if h.Machine != machineName || h.Shard != m.kernel.Shard {
-		return fmt.Errorf("%w: of machine %q, shard %d", ErrSnapshot, h.Machine, h.Shard)
+		return fmt.Errorf("%w: of machine %q, shard %d", rows.ErrSnapshot, h.Machine, h.Shard)
 	}
 	if err := engine.CheckVersion(h.Version, engine.Version); err != nil {
 		return err
 	}
-	s.log.Agree(h.Version)
-	limits := Limits(h.Limits)
+	s.Log.Agree(h.Version)
+	limits := accounts.Limits(h.Limits)
 	if limits.AuditRetentionMS <= 0 {
-		return fmt.Errorf("%w: audit events are kept for %d ms", ErrSnapshot, limits.AuditRetentionMS)
+		return fmt.Errorf(
+			"%w: audit events are kept for %d ms", rows.ErrSnapshot, limits.AuditRetentionMS,
+		)
 	}
-	s.limits.Store(&limits)
+	s.Limits.Store(&limits)
 	s.requests.From, s.requests.To = h.RequestsFrom, h.RequestsTo
-	s.outbox.outboxLists = h.Outbox
+	s.outbox.OutboxLists = h.Outbox
 	s.checkouts.count, s.submissions.To = h.Checkouts, h.Submissions
 	s.submissions.From = h.Submissions - min(h.Submissions, MaxSubmissions)
-	s.floor, s.sources, s.lists = h.Floor, h.Sources, h.Lists
-	s.changes = h.Changes
-	s.changesShown.Store(h.Changes)
+	s.Floor, s.sources, s.Lists = h.Floor, h.Sources, h.Lists
+	s.Changes = h.Changes
+	s.ChangesShown.Store(h.Changes)
 	s.usageEvents.Store(h.UsageEvents)
 	s.auditEvents.Store(h.AuditEvents)
-	s.log.Publish(h.Index, h.Stamp, h.Hash)
+	s.Log.Publish(h.Index, h.Stamp, h.Hash)
 	for range h.Accounts {
 		var r accountRecord
 		if err := in.Block(&r); err != nil {
-			return fmt.Errorf("%w: %w", ErrSnapshot, err)
+			return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
 		}
 		if err := s.restoreAccount(&r); err != nil {
 			return err

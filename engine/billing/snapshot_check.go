@@ -3,6 +3,13 @@ package billing
 import (
 	"fmt"
 
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 )
@@ -27,7 +34,7 @@ func (s *state) consistent() error {
 
 // damaged is the error of a state that does not fit together.
 func damaged(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrSnapshot, fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: %w", rows.ErrSnapshot, fmt.Errorf(format, args...))
 }
 
 // visited tells which rows of a table a walk has met.
@@ -43,19 +50,19 @@ func (v visited) meet(row uint32) bool {
 }
 
 func (s *state) customersConsistent() error {
-	customers, subscriptions := s.customers.Len(), s.subscriptions.Len()
-	if s.profiles.Len() != customers || s.items.Len() != s.invoices.Len() ||
+	customers, subscriptions := s.Customers.Len(), s.Subscriptions.Len()
+	if s.Profiles.Len() != customers || s.Items.Len() != s.Invoices.Len() ||
 		s.correctionDraws.Len() != s.corrections.Len() {
 		return damaged("tables of different length")
 	}
 	for row := uint32(1); row <= customers; row++ {
-		c := s.customers.Read(row)
-		if s.environment(c.env) == nil || !s.named(c) ||
-			(c.firstSubscription == 0) != (c.lastSubscription == 0) ||
-			(c.firstInvoice == 0) != (c.lastInvoice == 0) ||
-			max(c.firstSubscription, c.lastSubscription) > subscriptions ||
-			max(c.firstInvoice, c.lastInvoice) > s.invoices.Len() ||
-			c.firstBalance > s.balances.Len() {
+		c := s.Customers.Read(row)
+		if s.Environment(c.Env) == nil || !s.named(c) ||
+			(c.FirstSubscription == 0) != (c.LastSubscription == 0) ||
+			(c.FirstInvoice == 0) != (c.LastInvoice == 0) ||
+			max(c.FirstSubscription, c.LastSubscription) > subscriptions ||
+			max(c.FirstInvoice, c.LastInvoice) > s.Invoices.Len() ||
+			c.FirstBalance > s.Balances.Len() {
 			return damaged("customer %d leads nowhere", row)
 		}
 	}
@@ -63,32 +70,32 @@ func (s *state) customersConsistent() error {
 }
 
 func (s *state) subscriptionsConsistent() error {
-	customers, subscriptions := s.customers.Len(), s.subscriptions.Len()
+	customers, subscriptions := s.Customers.Len(), s.Subscriptions.Len()
 	fits := func(first uint32, rows uint16, table uint32) bool {
 		return first == 0 && rows == 0 || first != 0 && uint64(first)+uint64(rows) <= uint64(table)+1
 	}
 	for row := uint32(1); row <= subscriptions; row++ {
-		b := s.subscriptions.Whole(row)
-		if b.customer == 0 || b.customer > customers || b.next != 0 && b.next <= row ||
-			b.next > subscriptions || b.room < b.counters ||
-			!fits(b.firstCounter, b.room, s.counters.Len()) ||
-			b.firstBase != 0 && !fits(b.firstBase, b.room, s.bases.Len()) ||
-			b.firstUnpaid > s.invoices.Len() ||
-			max(b.firstChange, b.lastChange, b.pending) > s.planChanges.Len() {
+		b := s.Subscriptions.Whole(row)
+		if b.Customer == 0 || b.Customer > customers || b.Next != 0 && b.Next <= row ||
+			b.Next > subscriptions || b.Room < b.Counters ||
+			!fits(b.FirstCounter, b.Room, s.Counters.Len()) ||
+			b.FirstBase != 0 && !fits(b.FirstBase, b.Room, s.Bases.Len()) ||
+			b.FirstUnpaid > s.Invoices.Len() ||
+			max(b.FirstChange, b.LastChange, b.Pending) > s.PlanChanges.Len() {
 			return damaged("subscription %d leads nowhere", row)
 		}
-		c := s.catalogOf(b.customer)
-		if !c.hasVersion(b.version) || !c.hasVersion(b.baseVersion) ||
-			int(b.counters) != len(c.version(b.version).features) {
+		c := s.catalogOf(b.Customer)
+		if !c.HasVersion(b.Version) || !c.HasVersion(b.BaseVersion) ||
+			int(b.Counters) != len(c.Version(b.Version).Features) {
 			return damaged("subscription %d has no plan", row)
 		}
-		if b.cancelMode > CancelAtPeriodEnd || b.periodEnd <= b.periodStart ||
-			b.spanStart < b.periodStart ||
-			b.pending != 0 && b.cancelMode != 0 {
+		if b.CancelMode > book.CancelAtPeriodEnd || b.PeriodEnd <= b.PeriodStart ||
+			b.SpanStart < b.PeriodStart ||
+			b.Pending != 0 && b.CancelMode != 0 {
 			return damaged("subscription %d is in no state", row)
 		}
 	}
-	if err := s.subscriptions.CheckDetails(func(data string) error {
+	if err := s.Subscriptions.CheckDetails(func(data string) error {
 		return wire.Decode([]byte(data), new(SubscriptionDetails))
 	}); err != nil {
 		return damaged("%w", err)
@@ -96,38 +103,33 @@ func (s *state) subscriptionsConsistent() error {
 	return nil
 }
 
-func (s *state) catalogOf(customer uint32) *catalog {
-	return s.environment(s.customers.Read(customer).env).catalog.Load()
-}
-
-// hasVersion reports whether a plan version has that number.
-func (c *catalog) hasVersion(n uint32) bool {
-	return n != 0 && uint64(n) <= uint64(len(c.versions))
+func (s *state) catalogOf(customer uint32) *catalogs.Catalog {
+	return s.Environment(s.Customers.Read(customer).Env).Catalog.Load()
 }
 
 // invoicesConsistent: rows are in the order of their numbers, which have no gap in an environment.
 func (s *state) invoicesConsistent() error {
 	numbers := map[uint32]uint64{}
-	for row := uint32(1); row <= s.invoices.Len(); row++ {
-		v := s.invoices.Read(row)
-		if v.customer == 0 || v.customer > s.customers.Len() || v.next != 0 && v.next <= row ||
-			v.next > s.invoices.Len() || v.subscription == 0 ||
-			v.subscription > s.subscriptions.Len() ||
-			s.subscriptions.Read(v.subscription).customer != v.customer {
+	for row := uint32(1); row <= s.Invoices.Len(); row++ {
+		v := s.Invoices.Read(row)
+		if v.Customer == 0 || v.Customer > s.Customers.Len() || v.Next != 0 && v.Next <= row ||
+			v.Next > s.Invoices.Len() || v.Subscription == 0 ||
+			v.Subscription > s.Subscriptions.Len() ||
+			s.Subscriptions.Read(v.Subscription).Customer != v.Customer {
 			return damaged("invoice %d leads nowhere", row)
 		}
-		if !s.catalogOf(v.customer).hasVersion(v.version) {
+		if !s.catalogOf(v.Customer).HasVersion(v.Version) {
 			return damaged("invoice %d has no plan", row)
 		}
-		env := s.customers.Read(v.customer).env
-		if numbers[env]++; v.number != numbers[env] {
-			return damaged("invoice %d has the number %d, not %d", row, v.number, numbers[env])
+		env := s.Customers.Read(v.Customer).Env
+		if numbers[env]++; v.Number != numbers[env] {
+			return damaged("invoice %d has the number %d, not %d", row, v.Number, numbers[env])
 		}
 	}
-	for _, e := range s.environments.All() {
-		if e.invoices != numbers[e.number] {
-			return damaged("environment %d has issued %d invoices, and holds %d", e.number, e.invoices,
-				numbers[e.number])
+	for _, e := range s.Environments.All() {
+		if e.Invoices != numbers[e.Number] {
+			return damaged("environment %d has issued %d invoices, and holds %d", e.Number, e.Invoices,
+				numbers[e.Number])
 		}
 	}
 	return nil
@@ -135,39 +137,39 @@ func (s *state) invoicesConsistent() error {
 
 // ownedConsistent walks what belongs to each customer and to each subscription.
 func (s *state) ownedConsistent() error {
-	balances := make(visited, s.balances.Len()+1)
+	balances := make(visited, s.Balances.Len()+1)
 	subscriptions, invoices := uint32(0), uint32(0)
-	for row := uint32(1); row <= s.customers.Len(); row++ {
-		c := s.customers.Read(row)
+	for row := uint32(1); row <= s.Customers.Len(); row++ {
+		c := s.Customers.Read(row)
 		last, count := uint32(0), uint32(0)
-		for at := c.firstSubscription; at != 0; at = s.subscriptions.Read(at).next {
-			if s.subscriptions.Read(at).customer != row {
+		for at := c.FirstSubscription; at != 0; at = s.Subscriptions.Read(at).Next {
+			if s.Subscriptions.Read(at).Customer != row {
 				return damaged("customer %d has subscription %d of another", row, at)
 			}
 			last, count = at, count+1
 		}
-		if last != c.lastSubscription || count != uint32(c.subscriptions) {
+		if last != c.LastSubscription || count != uint32(c.Subscriptions) {
 			return damaged("the subscriptions of customer %d do not end", row)
 		}
 		subscriptions += count
 		last = 0
-		for at := c.firstInvoice; at != 0; at = s.invoices.Read(at).next {
-			if s.invoices.Read(at).customer != row {
+		for at := c.FirstInvoice; at != 0; at = s.Invoices.Read(at).Next {
+			if s.Invoices.Read(at).Customer != row {
 				return damaged("customer %d has invoice %d of another", row, at)
 			}
 			last = at
 			invoices++
 		}
-		if last != c.lastInvoice {
+		if last != c.LastInvoice {
 			return damaged("the invoices of customer %d do not end", row)
 		}
-		for at := c.firstBalance; at != 0; at = s.balances.Read(at).next {
-			if !balances.meet(at) || s.balances.Read(at).customer != row {
+		for at := c.FirstBalance; at != 0; at = s.Balances.Read(at).Next {
+			if !balances.meet(at) || s.Balances.Read(at).Customer != row {
 				return damaged("the balances of customer %d", row)
 			}
 		}
 	}
-	if subscriptions != s.subscriptions.Len() || invoices != s.invoices.Len() {
+	if subscriptions != s.Subscriptions.Len() || invoices != s.Invoices.Len() {
 		return damaged("a subscription or an invoice is of no customer")
 	}
 	return s.spansConsistent()
@@ -176,46 +178,46 @@ func (s *state) ownedConsistent() error {
 // spansConsistent walks the spans with their meters, the unpaid invoices and the plan changes of
 // each subscription, and the free rows of spans and meters.
 func (s *state) spansConsistent() error {
-	spans, meters := make(visited, s.spans.Len()+1), make(visited, s.meters.Len()+1)
-	unpaid, changes := make(visited, s.invoices.Len()+1), make(visited, s.planChanges.Len()+1)
-	sequences := make(visited, s.sequences.Len()+1)
-	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
-		b := s.subscriptions.Whole(row)
-		c := s.catalogOf(b.customer)
-		next, last := uint32(0), (*span)(nil)
-		for at := b.firstSpan; at != 0; at = s.spans.Read(at).next {
+	spans, meters := make(visited, s.Spans.Len()+1), make(visited, s.Meters.Len()+1)
+	unpaid, changes := make(visited, s.Invoices.Len()+1), make(visited, s.PlanChanges.Len()+1)
+	sequences := make(visited, s.Sequences.Len()+1)
+	for row := uint32(1); row <= s.Subscriptions.Len(); row++ {
+		b := s.Subscriptions.Whole(row)
+		c := s.catalogOf(b.Customer)
+		next, last := uint32(0), (*book.Span)(nil)
+		for at := b.FirstSpan; at != 0; at = s.Spans.Read(at).Next {
 			if !spans.meet(at) {
 				return damaged("the spans of subscription %d", row)
 			}
-			p := s.spans.Read(at)
-			if p.customer != b.customer || p.number < next || p.number >= b.span ||
-				!c.hasVersion(p.version) || p.end < p.start {
+			p := s.Spans.Read(at)
+			if p.Customer != b.Customer || p.Number < next || p.Number >= b.Span ||
+				!c.HasVersion(p.Version) || p.End < p.Start {
 				return damaged("span %d of subscription %d", at, row)
 			}
-			next, last = p.number+1, p
+			next, last = p.Number+1, p
 			slots := uint32(0)
-			for m := p.firstMeter; m != 0; m = s.meters.Read(m).next {
-				if !meters.meet(m) || s.meters.Read(m).slot < slots ||
-					int(s.meters.Read(m).slot) >= len(c.version(p.version).features) {
+			for m := p.FirstMeter; m != 0; m = s.Meters.Read(m).Next {
+				if !meters.meet(m) || s.Meters.Read(m).Slot < slots ||
+					int(s.Meters.Read(m).Slot) >= len(c.Version(p.Version).Features) {
 					return damaged("the meters of span %d", at)
 				}
-				slots = s.meters.Read(m).slot + 1
+				slots = s.Meters.Read(m).Slot + 1
 			}
 		}
-		if b.issueAt != 0 && (last == nil || last.billed || last.period+1 != b.period) {
+		if b.IssueAt != 0 && (last == nil || last.Billed || last.Period+1 != b.Period) {
 			return damaged("nothing waits to be issued of subscription %d", row)
 		}
-		for at := b.firstUnpaid; at != 0; at = s.invoices.Read(at).nextUnpaid {
-			if !unpaid.meet(at) || s.invoices.Read(at).subscription != row ||
-				!s.invoices.Read(at).status.open() {
+		for at := b.FirstUnpaid; at != 0; at = s.Invoices.Read(at).NextUnpaid {
+			if !unpaid.meet(at) || s.Invoices.Read(at).Subscription != row ||
+				!s.Invoices.Read(at).Status.Open() {
 				return damaged("the unpaid invoices of subscription %d", row)
 			}
 		}
-		for at := b.firstSequence; at != 0; at = s.sequences.Read(at).next {
+		for at := b.FirstSequence; at != 0; at = s.Sequences.Read(at).Next {
 			if !sequences.meet(at) {
 				return damaged("the sequences of subscription %d", row)
 			}
-			if !s.sequences.Read(at).fits(c) {
+			if !s.Sequences.Read(at).Fits(c) {
 				return damaged("sequence %d is of nothing that accumulates", at)
 			}
 		}
@@ -223,17 +225,17 @@ func (s *state) spansConsistent() error {
 			return err
 		}
 	}
-	for row := uint32(1); row <= s.invoices.Len(); row++ {
-		if s.invoices.Read(row).status.open() != unpaid[row] {
+	for row := uint32(1); row <= s.Invoices.Len(); row++ {
+		if s.Invoices.Read(row).Status.Open() != unpaid[row] {
 			return damaged("invoice %d is unpaid, or is not", row)
 		}
 	}
-	for at := s.freeSpan; at != 0; at = s.spans.Read(at).next {
+	for at := s.FreeSpan; at != 0; at = s.Spans.Read(at).Next {
 		if !spans.meet(at) {
 			return damaged("the list of free spans")
 		}
 	}
-	for at := s.freeMeter; at != 0; at = s.meters.Read(at).next {
+	for at := s.FreeMeter; at != 0; at = s.Meters.Read(at).Next {
 		if !meters.meet(at) {
 			return damaged("the list of free meters")
 		}
@@ -241,26 +243,23 @@ func (s *state) spansConsistent() error {
 	return nil
 }
 
-// open reports whether the invoice waits to be paid.
-func (v InvoiceStatus) open() bool { return v == InvoiceDue || v == InvoicePastDue }
-
 func (s *state) planChangesConsistent(row uint32, changes visited) error {
-	b := s.subscriptions.Whole(row)
-	c := s.catalogOf(b.customer)
+	b := s.Subscriptions.Whole(row)
+	c := s.catalogOf(b.Customer)
 	last, pending := uint32(0), uint32(0)
-	for at := b.firstChange; at != 0; at = s.planChanges.Read(at).next {
+	for at := b.FirstChange; at != 0; at = s.PlanChanges.Read(at).Next {
 		if !changes.meet(at) {
 			return damaged("the plan changes of subscription %d", row)
 		}
-		change := s.planChanges.Read(at)
-		if change.subscription != row || !c.hasVersion(change.from) || !c.hasVersion(change.to) {
+		change := s.PlanChanges.Read(at)
+		if change.Subscription != row || !c.HasVersion(change.From) || !c.HasVersion(change.To) {
 			return damaged("plan change %d leads nowhere", at)
 		}
-		if last = at; change.status == ChangePending {
+		if last = at; change.Status == book.ChangePending {
 			pending = at
 		}
 	}
-	if last != b.lastChange || pending != b.pending {
+	if last != b.LastChange || pending != b.Pending {
 		return damaged("the plan changes of subscription %d do not end", row)
 	}
 	return nil
@@ -269,18 +268,18 @@ func (s *state) planChangesConsistent(row uint32, changes visited) error {
 // listsConsistent walks the corrections, by age and those whose rows are free.
 func (s *state) listsConsistent() error {
 	met, last := make(visited, s.corrections.Len()+1), uint32(0)
-	for at := s.firstCorrection; at != 0; at = s.corrections.Read(at).next {
+	for at := s.FirstCorrection; at != 0; at = s.corrections.Read(at).next {
 		if !met.meet(at) {
 			return damaged("the list of corrections")
 		}
 		last = at
 	}
-	for at := s.freeCorrection; at != 0; at = s.corrections.Read(at).next {
+	for at := s.FreeCorrection; at != 0; at = s.corrections.Read(at).next {
 		if !met.meet(at) {
 			return damaged("the list of free corrections")
 		}
 	}
-	if last != s.lastCorrection {
+	if last != s.LastCorrection {
 		return damaged("the list of corrections does not end")
 	}
 	return nil
@@ -290,27 +289,27 @@ func decodes(data string, v wire.Fielder) bool { return wire.Decode([]byte(data)
 
 // textsDecode decodes what queries will decode: there it would be too late to refuse it.
 func (s *state) textsDecode() error {
-	for row := uint32(1); row <= s.profiles.Len(); row++ {
-		if !decodes(s.profiles.Read(row).Data, new(profile)) {
+	for row := uint32(1); row <= s.Profiles.Len(); row++ {
+		if !decodes(s.Profiles.Read(row).Data, new(book.Profile)) {
 			return damaged("customer %d has no profile", row)
 		}
 	}
-	for row := uint32(1); row <= s.items.Len(); row++ {
-		var lines invoiceLines
-		if !decodes(s.items.Read(row).Data, &lines) {
+	for row := uint32(1); row <= s.Items.Len(); row++ {
+		var lines book.InvoiceLines
+		if !decodes(s.Items.Read(row).Data, &lines) {
 			return damaged("invoice %d has no lines", row)
 		}
 		var total decimal.Decimal
 		for i := range lines.Items {
-			total = sum(total, lines.Items[i].Amount)
+			total = sums.Of(total, lines.Items[i].Amount)
 		}
-		if total != s.invoices.Read(row).amount {
+		if total != s.Invoices.Read(row).Amount {
 			return damaged("the lines of invoice %d add up to %s, not %s", row, total,
-				s.invoices.Read(row).amount)
+				s.Invoices.Read(row).Amount)
 		}
 	}
 	for row := uint32(1); row <= s.correctionDraws.Len(); row++ {
-		if !decodes(s.correctionDraws.Read(row).Data, new(drawList)) {
+		if !decodes(s.correctionDraws.Read(row).Data, new(credits.DrawList)) {
 			return damaged("correction %d has no credits", row)
 		}
 	}
@@ -321,8 +320,8 @@ func (s *state) requestsConsistent() error {
 	switch {
 	case !s.requests.Consistent() || !s.submissions.Consistent():
 		return damaged("the kept requests")
-	case (s.changes+changesPerMark-1)/changesPerMark != uint64(s.changeMarks.Len()):
-		return damaged("%d admin changes have %d marks", s.changes, s.changeMarks.Len())
+	case (s.Changes+accounts.ChangesPerMark-1)/accounts.ChangesPerMark != uint64(s.ChangeMarks.Len()):
+		return damaged("%d admin changes have %d marks", s.Changes, s.ChangeMarks.Len())
 	case !s.keysBelong():
 		return damaged("an API key is of no customer")
 	case !s.paymentsConsistent():
@@ -334,16 +333,16 @@ func (s *state) requestsConsistent() error {
 // duesConsistent checks that each subscription is due when something of it is: one that is due too
 // late would not be billed, one too early would be suspended.
 func (s *state) duesConsistent() error {
-	for row := uint32(1); row <= s.subscriptions.Len(); row++ {
-		b := s.subscriptions.Whole(row)
-		l := ledger{b: b}
-		for at := b.firstUnpaid; at != 0; {
-			v := s.invoices.Read(at)
-			l.unpaid = append(l.unpaid, heldInvoice{row: at, invoice: v})
-			at = v.nextUnpaid
+	for row := uint32(1); row <= s.Subscriptions.Len(); row++ {
+		b := s.Subscriptions.Whole(row)
+		l := lifecycle.Ledger{Sub: b}
+		for at := b.FirstUnpaid; at != 0; {
+			v := s.Invoices.Read(at)
+			l.Unpaid = append(l.Unpaid, lifecycle.HeldInvoice{Row: at, Invoice: v})
+			at = v.NextUnpaid
 		}
-		if at := l.nextDue(); at != b.due {
-			return damaged("subscription %d is due at %d, not %d", row, at, b.due)
+		if at := l.NextDue(); at != b.Due {
+			return damaged("subscription %d is due at %d, not %d", row, at, b.Due)
 		}
 	}
 	return nil

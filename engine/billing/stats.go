@@ -55,25 +55,25 @@ func (m *Machine) journalStats() (list []JournalStats, tails uint64) {
 func (m *Machine) Stats() Stats {
 	s := m.state.Load()
 	parts, tails := m.journalStats()
-	indexes := s.customerByExternal.Bytes() + s.customerByID.Bytes() +
-		s.subscriptionByID.Bytes() + s.invoiceByID.Bytes() + s.apiKeyByHash.Bytes()
+	indexes := s.CustomerByExternal.Bytes() + s.CustomerByID.Bytes() +
+		s.SubscriptionByID.Bytes() + s.InvoiceByID.Bytes() + s.APIKeyByHash.Bytes()
 	return Stats{
-		Accounts:        uint64(len(s.accounts.All())),
-		APIKeys:         uint64(len(s.apiKeys.All())),
-		Customers:       uint64(s.customers.Len()),
-		Subscriptions:   uint64(s.subscriptions.Len()),
-		Counters:        uint64(s.counters.Len()),
-		Invoices:        uint64(s.invoices.Len()),
+		Accounts:        uint64(len(s.Accounts.All())),
+		APIKeys:         uint64(len(s.APIKeys.All())),
+		Customers:       uint64(s.Customers.Len()),
+		Subscriptions:   uint64(s.Subscriptions.Len()),
+		Counters:        uint64(s.Counters.Len()),
+		Invoices:        uint64(s.Invoices.Len()),
 		IdempotencyKeys: s.keys.Len(),
 		KeysOnDisk:      s.keys.Span().OnDisk(),
 		UsageEvents:     s.usageEvents.Load(),
 		AuditEvents:     s.auditEvents.Load(),
 		Bytes: []PartBytes{
-			{"customers", s.customers.Bytes() + s.profiles.Bytes()},
-			{"subscriptions", s.subscriptions.Bytes()},
-			{"counters", s.counters.Bytes()},
-			{"invoices", s.invoices.Bytes() + s.items.Bytes()},
-			{"credits", s.creditBytes()},
+			{"customers", s.Customers.Bytes() + s.Profiles.Bytes()},
+			{"subscriptions", s.Subscriptions.Bytes()},
+			{"counters", s.Counters.Bytes()},
+			{"invoices", s.Invoices.Bytes() + s.Items.Bytes()},
+			{"credits", s.CreditBytes()},
 			{"indexes", indexes},
 			{"idempotency_keys", s.keys.Bytes()},
 			{"journal_tail", tails},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
@@ -88,7 +89,7 @@ var submissionCodec = page.Codec[submission]{
 // openSubmissions makes the ring of submissions, of which all that there is room for are there.
 func openSubmissions(s *state) machine.Ring[submission] {
 	return machine.Ring[submission]{
-		Table: page.NewTable(s.store, tableSubmissions, submissionCodec), Max: MaxSubmissions,
-		By: page.NewIndex(), Hash: s.idHash, Key: func(r *submission) [16]byte { return r.id },
+		Table: page.NewTable(s.Store, accounts.TableSubmissions, submissionCodec), Max: MaxSubmissions,
+		By: page.NewIndex(), Hash: s.IDHash, Key: func(r *submission) [16]byte { return r.id },
 	}
 }

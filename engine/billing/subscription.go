@@ -2,7 +2,11 @@ package billing
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/decimal"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/period"
 	"tollgate/engine/wire"
 )
@@ -30,20 +34,20 @@ type CreateSubscription struct {
 }
 
 func (c *CreateSubscription) apply(t *turn) engine.Outcome {
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if row := t.subscriptionWith(&c.ID); row != 0 {
-		if t.customers.Read(t.subscriptions.Read(row).customer).env == c.Env {
+	if row := t.SubscriptionWith(&c.ID); row != 0 {
+		if t.Customers.Read(t.Subscriptions.Read(row).Customer).Env == c.Env {
 			return engine.OutcomeDone
 		}
 		return engine.OutcomeIDsContradict
 	}
-	if t.invoiceWith(&c.InvoiceID) != 0 {
+	if t.InvoiceWith(&c.InvoiceID) != 0 {
 		return engine.OutcomeIDsContradict
 	}
-	customer := t.customerNamed(c.Env, []byte(c.Customer))
+	customer := t.CustomerNamed(c.Env, []byte(c.Customer))
 	if customer == 0 {
 		return engine.OutcomeCustomerUnknown
 	}
@@ -51,8 +55,8 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	if version == nil {
 		return outcome
 	}
-	now := e.now(t.Stamp)
-	if !t.advanceCustomer(customer, now) {
+	now := e.Now(t.Stamp)
+	if !t.AdvanceCustomer(customer, now) {
 		return engine.OutcomeDeferred
 	}
 	b, outcome := begun(t.state, customer, version, now)
@@ -60,10 +64,10 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 
-	b.id, b.graceDays = c.ID, uint16(min(c.GraceDays, maxGraceDays))
-	b.subscriptionRest = b.usual()
+	b.ID, b.GraceDays = c.ID, uint16(min(c.GraceDays, maxGraceDays))
+	b.SubscriptionRest = b.Usual()
 	details := wire.Encode(nil, &c.SubscriptionDetails)
-	t.subscriptions.SetDetails(t.subscriptions.Len()+1, details)
+	t.Subscriptions.SetDetails(t.Subscriptions.Len()+1, details)
 	t.subscribe(e, &b, c.InvoiceID)
 	return engine.OutcomeDone
 }
@@ -71,97 +75,75 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 // subscribable is the version of a plan that a customer may subscribe to, for the command and its
 // preview. Nil: outcome says why there is none.
 func subscribable(
-	s *state, customer uint32, e *environment, plan string,
-) (*planVersion, engine.Outcome) {
-	p := e.catalog.Load().planNamed(plan)
+	s *state, customer uint32, e *accounts.Environment, plan string,
+) (*catalogs.PlanVersion, engine.Outcome) {
+	p := e.Catalog.Load().PlanNamed(plan)
 	if p == nil {
 		return nil, engine.OutcomePlanUnknown
 	}
-	if profile := s.profile(customer); profile.gone() {
+	if profile := s.Profile(customer); profile.Gone() {
 		return nil, engine.OutcomeCustomerArchived
 	}
-	if p.document.Status != planActive {
+	if p.Document.Status != catalogs.PlanActive {
 		return nil, engine.OutcomePlanInactive
 	}
-	if s.customers.Read(customer).subscriptions >= MaxSubscriptions {
+	if s.Customers.Read(customer).Subscriptions >= MaxSubscriptions {
 		return nil, engine.OutcomeSubscriptionLimit
 	}
-	return p.newest(), engine.OutcomeDone
+	return p.Newest(), engine.OutcomeDone
 }
 
 // begun is a subscription that begins now, once what was due of the customer's others has happened;
 // refused where its first period is beyond time, or its credits do not fit.
 func begun(
-	s *state, customer uint32, version *planVersion, now int64,
-) (b subscription, outcome engine.Outcome) {
-	first, ok := period.Cycle{Anchor: now, IntervalMonths: version.interval}.Period(0)
+	s *state, customer uint32, version *catalogs.PlanVersion, now int64,
+) (b book.Subscription, outcome engine.Outcome) {
+	first, ok := period.Cycle{Anchor: now, IntervalMonths: version.Interval}.Period(0)
 	if !ok {
 		return b, engine.OutcomeOverflow
 	}
-	b.usualSubscription = usualSubscription{
-		customer: customer, version: version.number, createdAt: now,
-		periodStart: first.Start, periodEnd: first.End, months: version.interval,
-		counters: uint16(len(version.features)),
+	b.UsualSubscription = book.UsualSubscription{
+		Customer: customer, Version: version.Number, CreatedAt: now,
+		PeriodStart: first.Start, PeriodEnd: first.End, Months: version.Interval,
+		Counters: uint16(len(version.Features)),
 	}
-	return b, allocatable(s.vault, customer, version)
+	return b, credits.Allocatable(s.Vault, customer, version)
 }
 
 // subscribe adds a subscription with its counters and its initial invoice.
-func (t *turn) subscribe(e *environment, b *subscription, invoiceID [16]byte) {
-	version := e.catalog.Load().version(b.version)
-	lock := t.stripe(b.customer)
+func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceID [16]byte) {
+	version := e.Catalog.Load().Version(b.Version)
+	lock := t.Stripe(b.Customer)
 	lock.Lock()
-	b.due = b.periodEnd // until its initial invoice is there, for queries
-	b.firstCounter = appendRows(t.counters.rows, len(version.features))
-	row := t.subscriptions.Append(b)
-	c := t.customers.Write(b.customer)
-	if c.firstSubscription == 0 {
-		c.firstSubscription = row
+	b.Due = b.PeriodEnd // until its initial invoice is there, for queries
+	b.FirstCounter = lifecycle.AppendRows(t.Counters.Rows, len(version.Features))
+	row := t.Subscriptions.Append(b)
+	c := t.Customers.Write(b.Customer)
+	if c.FirstSubscription == 0 {
+		c.FirstSubscription = row
 	} else {
-		t.subscriptions.Link(c.lastSubscription, row)
+		t.Subscriptions.Link(c.LastSubscription, row)
 	}
-	c.lastSubscription = row
-	c.subscriptions++
-	t.hint(row, b)
-	t.creditsAtPeriodStart(row, b.periodStart)
+	c.LastSubscription = row
+	c.Subscriptions++
+	t.Hint(row, b)
+	t.CreditsAtPeriodStart(row, b.PeriodStart)
 	lock.Unlock()
 
-	t.subscriptionByID.Insert(t.idHash(&b.id), row)
-	t.indexPending(row, b)
-	t.subscribed(b, 1)
-	t.Fold(uint64(row)<<32 | uint64(b.firstCounter))
-	l := t.openLedger(row)
-	l.tell(WebhookSubscriptionCreated, b.createdAt)
-	t.spend(2*l.weight() + 4)
-	l.initial(invoiceID)
-	t.commit(l)
-}
-
-// initial issues the invoice that comes with a new subscription: the base price when it is billed
-// in advance, nothing when in arrears.
-func (l *ledger) initial(id [16]byte) {
-	d := l.draft(InvoiceInitial, id, l.b.createdAt)
-	if l.version().timing == timingInAdvance {
-		d.charge(l, chargeFact{
-			Kind: LineBase, Version: l.b.version, Ratio: decimal.FromInt(1),
-			Start: l.b.periodStart, End: l.b.periodEnd,
-		})
-	}
-	d.always = true
-	l.issue(d)
-	l.b.due = l.nextDue()
-}
-
-// subscriptionWith finds a subscription by its UUID in any environment; 0 when there is none.
-func (s *book) subscriptionWith(id *[16]byte) uint32 {
-	return s.subscriptionByID.Find(s.idHash(id), func(row uint32) bool {
-		return s.subscriptions.Read(row).id == *id
-	})
+	t.SubscriptionByID.Insert(t.IDHash(&b.ID), row)
+	t.IndexPending(row, b)
+	t.Subscribed(b, 1)
+	t.Fold(uint64(row)<<32 | uint64(b.FirstCounter))
+	l := t.OpenLedger(row)
+	l.Tell(accounts.WebhookSubscriptionCreated, b.CreatedAt)
+	t.Spend(2*l.Weight() + 4)
+	l.Initial(invoiceID)
+	t.Commit(l)
 }
 
 // details is what a subscription's request said of it that the engine only keeps.
 func (s *state) details(row uint32) (d SubscriptionDetails) {
-	if data := s.subscriptions.Details(row); data != "" {
+	if data := s.Subscriptions.Details(row); data != "" {
 		if err := wire.Decode([]byte(data), &d); err != nil {
 			panic("billing: details in memory do not decode: " + err.Error()) // checked at restore
 		}
@@ -171,26 +153,26 @@ func (s *state) details(row uint32) (d SubscriptionDetails) {
 
 // subscriptionView must be called under the customer's lock.
 func (s *state) subscriptionView(row uint32, customer CustomerView) SubscriptionView {
-	env := s.environment(s.customers.Read(customer.Row).env)
-	l := s.ledgerAt(row, env.now(s.log.Stamp()))
-	b := &l.b
+	env := s.Environment(s.Customers.Read(customer.Row).Env)
+	l := s.LedgerAt(row, env.Now(s.Log.Stamp()))
+	b := &l.Sub
 	view := SubscriptionView{
-		ID: b.id, Customer: customer.CustomerCore, Plan: planView(l.catalog, l.version()),
-		IsActive: b.active(), GraceDays: uint32(b.graceDays), CreatedAt: b.createdAt,
-		PeriodStart: b.periodStart, PeriodEnd: b.periodEnd,
-		AnchorDay:   uint32(period.DayOfMonth(b.anchor)),
-		SuspendedAt: b.suspendedAt, CancelledAt: b.cancelledAt, EndedAt: b.endedAt,
-		CancelMode: b.cancelMode, SubscriptionDetails: s.details(row),
+		ID: b.ID, Customer: customer.CustomerCore, Plan: planView(l.Catalog, l.Version()),
+		IsActive: b.Active(), GraceDays: uint32(b.GraceDays), CreatedAt: b.CreatedAt,
+		PeriodStart: b.PeriodStart, PeriodEnd: b.PeriodEnd,
+		AnchorDay:   uint32(period.DayOfMonth(b.Anchor)),
+		SuspendedAt: b.SuspendedAt, CancelledAt: b.CancelledAt, EndedAt: b.EndedAt,
+		CancelMode: b.CancelMode, SubscriptionDetails: s.details(row),
 	}
 	view.IntervalMonths = view.Plan.IntervalMonths
 	switch {
-	case b.endedAt != 0:
-		view.CancelEffectiveAt = b.endedAt
-	case b.cancelMode != 0:
-		view.CancelEffectiveAt = b.periodEnd
+	case b.EndedAt != 0:
+		view.CancelEffectiveAt = b.EndedAt
+	case b.CancelMode != 0:
+		view.CancelEffectiveAt = b.PeriodEnd
 	}
-	if b.pending != 0 {
-		view.ScheduledChange = new(planChangeView(l, &l.pendingChange().planChange))
+	if b.Pending != 0 {
+		view.ScheduledChange = new(planChangeView(l, &l.PendingChange().PlanChange))
 	}
 	return view
 }
@@ -199,15 +181,15 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 func (m *Machine) Subscriptions(customerRow uint32) []SubscriptionView {
 	s := m.state.Load()
 	views := []SubscriptionView{}
-	if customerRow == 0 || customerRow > s.customers.Len() {
+	if customerRow == 0 || customerRow > s.Customers.Len() {
 		return views
 	}
-	lock := s.stripe(customerRow)
+	lock := s.Stripe(customerRow)
 	lock.RLock()
 	defer lock.RUnlock()
 	customer := s.customerView(customerRow)
-	row := s.customers.Read(customerRow).firstSubscription
-	for ; row != 0; row = s.subscriptions.Read(row).next {
+	row := s.Customers.Read(customerRow).FirstSubscription
+	for ; row != 0; row = s.Subscriptions.Read(row).Next {
 		views = append(views, s.subscriptionView(row, customer))
 	}
 	return views
@@ -216,22 +198,13 @@ func (m *Machine) Subscriptions(customerRow uint32) []SubscriptionView {
 // Subscription finds a subscription by its UUID, in any state.
 func (m *Machine) Subscription(env uint32, id [16]byte) (SubscriptionView, bool) {
 	s := m.state.Load()
-	row := s.subscriptionIn(env, &id)
+	row := s.SubscriptionIn(env, &id)
 	if row == 0 {
 		return SubscriptionView{}, false
 	}
-	customer := s.subscriptions.Read(row).customer
-	lock := s.stripe(customer)
+	customer := s.Subscriptions.Read(row).Customer
+	lock := s.Stripe(customer)
 	lock.RLock()
 	defer lock.RUnlock()
 	return s.subscriptionView(row, s.customerView(customer)), true
-}
-
-// subscriptionIn finds a subscription of one environment; 0 when there is none.
-func (s *book) subscriptionIn(env uint32, id *[16]byte) uint32 {
-	row := s.subscriptionWith(id)
-	if row == 0 || s.customers.Read(s.subscriptions.Read(row).customer).env != env {
-		return 0
-	}
-	return row
 }

@@ -3,64 +3,11 @@ package billing
 import (
 	"fmt"
 
-	"tollgate/engine/decimal"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/journal"
 )
-
-// TransactionView is one movement of a pool's credits.
-type TransactionView struct {
-	ID       [16]byte `wire:"1"`
-	PoolID   [16]byte `wire:"2"`
-	Sequence uint32   `wire:"3"` // within the pool, from 1, without gaps
-	// Kind is GRANT, CONSUMPTION, DEDUCTION, EXPIRATION, ROLLOVER, REVERSAL or RETURN.
-	Kind      string          `wire:"4"`
-	GrantType string          `wire:"5"` // of the grant, where there is one
-	Amount    decimal.Decimal `wire:"6"`
-	Balance   decimal.Decimal `wire:"7"` // Amount > 0; Balance of the pool after it
-	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is
-	// concerned; Of is what a reversal reverses.
-	GrantID        [16]byte `wire:"8"`
-	SubscriptionID [16]byte `wire:"9"`
-	Of             [16]byte `wire:"10"`
-	FeatureKey     string   `wire:"11"`
-	Note           string   `wire:"12"`
-	Reversed       bool     `wire:"13"`
-	CreatedAt      int64    `wire:"14"`
-	UpdatedAt      int64    `wire:"15"`
-	ExpiresAt      int64    `wire:"16"`
-	// BalanceUnknown reports whether Balance is not known any more: in the answer to a grant that
-	// is repeated once its transaction has left memory.
-	BalanceUnknown bool `wire:"17"`
-}
-
-// TransactionReply is the reply of commands that book a transaction.
-type TransactionReply struct {
-	Transaction TransactionView `wire:"1"`
-}
-
-// transactionView must be called by Apply, or under the customer's lock.
-func (s *vault) transactionView(held *archivedTransaction) TransactionView {
-	x := &held.transaction
-	p := s.pools.Read(x.pool)
-	view := TransactionView{
-		ID: x.id, PoolID: p.id, Sequence: x.sequence, Kind: x.kind.String(),
-		Amount: x.amount, Balance: x.balance, Of: x.of, Note: held.Note,
-		FeatureKey: s.featureKey(s.customers.Read(p.customer).env, x.feature),
-		Reversed:   s.reversedSince(x), CreatedAt: x.createdAt, UpdatedAt: x.updatedAt,
-	}
-	if x.grant != 0 {
-		g := s.grants.Read(x.grant)
-		view.GrantID, view.GrantType, view.ExpiresAt = g.ID, g.kind.String(), g.ExpiresAt
-		if x.kind == transactionGrant {
-			view.Reversed = g.end == grantReversed // also once the transaction has left memory
-			view.GrantType = g.booked().String()   // what it was then
-		}
-	}
-	if x.subscription != 0 {
-		view.SubscriptionID = s.subscriptions.Read(x.subscription).id
-	}
-	return view
-}
 
 // TransactionCursor is where a page of a pool's transactions begins: the zero one at the newest.
 type TransactionCursor struct {
@@ -73,8 +20,8 @@ type TransactionCursor struct {
 // chainCursor is a place among a pool's chunks. Reached says that all that is in memory was listed,
 // and the journal is to be read from At on, and not from its newest chunk.
 type chainCursor struct {
-	Reached bool       `wire:"1"`
-	At      chunkPlace `wire:"2"`
+	Reached bool               `wire:"1"`
+	At      credits.ChunkPlace `wire:"2"`
 }
 
 // TransactionQuery asks for a page of a pool's transactions.
@@ -88,7 +35,7 @@ type TransactionQuery struct {
 // TransactionPage is a page of a pool's transactions, newest first. Next is the cursor of the
 // following one, where there is More.
 type TransactionPage struct {
-	List []TransactionView
+	List []credits.TransactionView
 	Next TransactionCursor
 	More bool
 }
@@ -103,8 +50,8 @@ func (m *Machine) Transactions(
 	if !found {
 		return page, false, nil
 	}
-	var listed []archivedTransaction
-	limit := min(max(q.Limit, 1), MaxTransactions)
+	var listed []credits.ArchivedTransaction
+	limit := min(max(q.Limit, 1), catalogs.MaxTransactions)
 	for len(listed) <= limit {
 		x, err := l.next()
 		if err != nil {
@@ -114,18 +61,18 @@ func (m *Machine) Transactions(
 			break
 		}
 		if page.More = len(listed) == limit; page.More {
-			page.Next = l.cursor(listed[limit-1].sequence)
+			page.Next = l.cursor(listed[limit-1].Sequence)
 			break
 		}
 		listed = append(listed, *x)
 		l.take()
 	}
-	lock := l.state.stripe(l.customer)
+	lock := l.state.Stripe(l.customer)
 	lock.RLock()
 	defer lock.RUnlock()
-	page.List = []TransactionView{}
+	page.List = []credits.TransactionView{}
 	for i := range listed {
-		page.List = append(page.List, l.state.transactionView(&listed[i]))
+		page.List = append(page.List, l.state.TransactionView(&listed[i]))
 	}
 	return page, true, nil
 }
@@ -135,7 +82,7 @@ func (m *Machine) Transactions(
 type transactionList struct {
 	state    *state
 	customer uint32
-	recent   []archivedTransaction
+	recent   []credits.ArchivedTransaction
 	rows     chainReader
 }
 
@@ -146,43 +93,43 @@ func (m *Machine) transactionList(
 	m.applying.RLock()
 	defer m.applying.RUnlock()
 	s := m.state.Load()
-	row := s.poolIn(q.Env, &q.Pool)
+	row := s.PoolIn(q.Env, &q.Pool)
 	if row == 0 {
 		return nil, false
 	}
-	p, a := s.pools.Read(row), s.archives.Read(row)
-	l = &transactionList{state: s, customer: p.customer}
-	lock := s.stripe(p.customer)
+	p, a := s.Pools.Read(row), s.Archives.Read(row)
+	l = &transactionList{state: s, customer: p.Customer}
+	lock := s.Stripe(p.Customer)
 	lock.RLock()
 	defer lock.RUnlock()
 	before := q.Cursor.Before
-	l.recent = s.newest(p.firstTransaction, before, q.Limit)
-	l.rows = chainReader{src: src, customer: p.customer, pool: row, before: before}
-	l.rows.begin(q.Cursor.Rows, a.rows)
+	l.recent = s.newest(p.FirstTransaction, before, q.Limit)
+	l.rows = chainReader{src: src, customer: p.Customer, pool: row, before: before}
+	l.rows.begin(q.Cursor.Rows, a.Rows)
 	return l, true
 }
 
 // newest copies what a page of a linked list of rows can need: the newest before a sequence (0:
 // all), one more than a page has.
-func (s *state) newest(first, before uint32, limit int) (list []archivedTransaction) {
+func (s *state) newest(first, before uint32, limit int) (list []credits.ArchivedTransaction) {
 	var rows []uint32
 	for at := first; at != 0; {
-		x := s.transactions.Read(at)
-		if before != 0 && x.sequence >= before {
+		x := s.Transactions.Read(at)
+		if before != 0 && x.Sequence >= before {
 			break
 		}
 		rows = append(rows, at)
-		at = x.next
+		at = x.Next
 	}
-	most := min(max(limit, 1), MaxTransactions) + 1
+	most := min(max(limit, 1), catalogs.MaxTransactions) + 1
 	for _, row := range rows[max(0, len(rows)-most):] {
-		list = append(list, s.heldTransaction(row))
+		list = append(list, s.HeldTransaction(row))
 	}
 	return list
 }
 
 // next is the newest transaction that was not taken; nil when there is none.
-func (l *transactionList) next() (*archivedTransaction, error) {
+func (l *transactionList) next() (*credits.ArchivedTransaction, error) {
 	if n := len(l.recent); n > 0 {
 		return &l.recent[n-1], nil
 	}
@@ -212,20 +159,20 @@ type chainReader struct {
 	src            journal.Source
 	customer, pool uint32
 	before         uint32 // transactions from this sequence on are left out; 0: none
-	at, older      chunkPlace
-	rows           []archivedTransaction // of the chunk at at, those that were not taken
+	at, older      credits.ChunkPlace
+	rows           []credits.ArchivedTransaction // of the chunk at at, those that were not taken
 }
 
-func (c *chainReader) begin(from chainCursor, newest chunkPlace) {
+func (c *chainReader) begin(from chainCursor, newest credits.ChunkPlace) {
 	if c.older = newest; from.Reached {
 		c.older = from.At
 	}
 }
 
-func (c *chainReader) next() (*archivedTransaction, error) {
+func (c *chainReader) next() (*credits.ArchivedTransaction, error) {
 	for {
 		for n := len(c.rows); n > 0; n-- {
-			if c.before == 0 || c.rows[n-1].sequence < c.before {
+			if c.before == 0 || c.rows[n-1].Sequence < c.before {
 				c.rows = c.rows[:n]
 				return &c.rows[n-1], nil
 			}
@@ -234,12 +181,12 @@ func (c *chainReader) next() (*archivedTransaction, error) {
 		if c.older.Index == 0 {
 			return nil, nil
 		}
-		chunk, err := chunkAt(c.src, c.customer, c.older)
+		chunk, err := credits.ChunkAt(c.src, c.customer, c.older)
 		if err != nil {
 			return nil, err
 		}
 		if chunk.Pool != c.pool {
-			return nil, fmt.Errorf("%w: transactions of pool %d are those of %d", ErrEvent,
+			return nil, fmt.Errorf("%w: transactions of pool %d are those of %d", rows.ErrEvent,
 				c.pool, chunk.Pool)
 		}
 		c.at, c.older, c.rows = c.older, chunk.Previous, chunk.Rows
@@ -249,7 +196,7 @@ func (c *chainReader) next() (*archivedTransaction, error) {
 func (c *chainReader) take() { c.rows = c.rows[:len(c.rows)-1] }
 
 // place is the chunk that has what comes next.
-func (c *chainReader) place() chunkPlace {
+func (c *chainReader) place() credits.ChunkPlace {
 	if len(c.rows) > 0 {
 		return c.at
 	}

@@ -7,6 +7,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
@@ -117,26 +122,26 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if c.payload != nil {
 		t.Payload = c.payload
 	}
-	e := t.environment(c.Env)
+	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if t.limits.Load().full(t.keys.Span(), t.keys.Held(uint32(FlowOf(c.Env)))) {
+	if t.Limits.Load().Full(t.keys.Span(), t.keys.Held(uint32(accounts.FlowOf(c.Env)))) {
 		return engine.OutcomeKeysFull
 	}
-	now := e.now(t.Stamp)
+	now := e.Now(t.Stamp)
 	if outcome := c.timely(t, e, now); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	if c.Units.Sign() < 0 || c.Cost.Sign() < 0 {
 		return engine.OutcomeOverflow
 	}
-	catalog := e.catalog.Load()
+	catalog := e.Catalog.Load()
 	customer, outcome := c.customer(t)
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	if !t.advanceCustomer(customer, now) {
+	if !t.AdvanceCustomer(customer, now) {
 		return engine.OutcomeDeferred
 	}
 	feature, outcome := c.feature(catalog)
@@ -147,18 +152,18 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	if t.archived(customer, at.place) {
+	if t.archived(customer, at.Place) {
 		return engine.OutcomeCustomerArchived
 	}
-	u := usage{customer: customer, feature: at.number, place: at.place, recordedAt: now}
-	if outcome = u.price(c, catalog.feature(at.number)); outcome != engine.OutcomeDone {
+	u := usage{customer: customer, feature: at.number, place: at.Place, recordedAt: now}
+	if outcome = u.price(c, catalog.Feature(at.number)); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	if outcome = u.count(t, c); outcome.Refused() {
 		return outcome
 	}
-	if u.place.credited() {
-		u.burning, outcome = t.planBurn(customer, u.place, c.Units, now)
+	if u.place.Credited() {
+		u.burning, outcome = t.PlanBurn(customer, u.place, c.Units, now)
 		if outcome.Refused() {
 			return outcome
 		}
@@ -184,11 +189,11 @@ func (c *RecordUsage) repeated(slot idempotency.Slot) engine.Outcome {
 
 // timely checks occurredAt: no more than 5 minutes ahead, and not so old that its key might have
 // been dropped already.
-func (c *RecordUsage) timely(t *turn, e *environment, now int64) engine.Outcome {
+func (c *RecordUsage) timely(t *turn, e *accounts.Environment, now int64) engine.Outcome {
 	if c.OccurredAt > now+aheadMS {
 		return engine.OutcomeOccurredTooLate
 	}
-	if c.OccurredAt < now-t.limits.Load().WindowMS || c.OccurredAt < e.now(t.floor) {
+	if c.OccurredAt < now-t.Limits.Load().WindowMS || c.OccurredAt < e.Now(t.Floor) {
 		return engine.OutcomeOccurredTooEarly
 	}
 	return engine.OutcomeDone
@@ -210,23 +215,23 @@ func (c *RecordUsage) customer(t *turn) (row uint32, outcome engine.Outcome) {
 
 func (c *RecordUsage) customerRow(s *state) uint32 {
 	if c.CustomerID != ([16]byte{}) {
-		return s.customerIn(c.Env, &c.CustomerID)
+		return s.CustomerIn(c.Env, &c.CustomerID)
 	}
-	return s.customerNamed(c.Env, c.Customer)
+	return s.CustomerNamed(c.Env, c.Customer)
 }
 
 // feature resolves the feature: by id, else by key, else by the event's name. A key that is
 // unknown is not replaced by the name: number 0, recorded and unpriced.
-func (c *RecordUsage) feature(catalog *catalog) (number uint32, outcome engine.Outcome) {
+func (c *RecordUsage) feature(catalog *catalogs.Catalog) (number uint32, outcome engine.Outcome) {
 	switch {
 	case c.FeatureID != ([16]byte{}):
-		if number = catalog.featureByID[c.FeatureID]; number == 0 {
+		if number = catalog.FeatureByID[c.FeatureID]; number == 0 {
 			return 0, engine.OutcomeFeatureUnknown
 		}
 	case len(c.FeatureKey) > 0:
-		number = catalog.featureByKey[string(c.FeatureKey)]
+		number = catalog.FeatureByKey[string(c.FeatureKey)]
 	default:
-		number = catalog.featureNamed(c.EventName)
+		number = catalog.FeatureNamed(c.EventName)
 	}
 	return number, engine.OutcomeDone
 }
@@ -239,14 +244,14 @@ type usageTarget struct {
 
 // targeted is a place with the number of its feature.
 type targeted struct {
-	place
+	book.Place
 	number uint32
 }
 
 // place finds where the event counts: where its ids say, or by pick. What it names must exist and
 // belong to the customer, and belong together.
 func (c *RecordUsage) place(
-	t *turn, catalog *catalog, u usageTarget,
+	t *turn, catalog *catalogs.Catalog, u usageTarget,
 ) (at targeted, outcome engine.Outcome) {
 	at.number = u.feature
 	explicit := c.SubscriptionID != ([16]byte{})
@@ -254,18 +259,18 @@ func (c *RecordUsage) place(
 	invoiced := c.InvoiceID != ([16]byte{})
 	if !explicit && !entitled && !invoiced {
 		if u.feature != 0 {
-			row, late := t.customers.Read(u.customer), false
-			at.place, _, late = t.pick(catalog, row, u.feature, u.now, c.OccurredAt)
+			row, late := t.Customers.Read(u.customer), false
+			at.Place, _, late = t.pick(catalog, row, u.feature, u.now, c.OccurredAt)
 			if late {
-				at.place = t.pickThen(catalog, &u, c.OccurredAt)
+				at.Place = t.pickThen(catalog, &u, c.OccurredAt)
 			}
 		}
 		return at, engine.OutcomeDone
 	}
 	var named uint32 // the subscription that the ids name
 	if explicit {
-		named = t.subscriptionWith(&c.SubscriptionID)
-		if named == 0 || t.subscriptions.Read(named).customer != u.customer {
+		named = t.SubscriptionWith(&c.SubscriptionID)
+		if named == 0 || t.Subscriptions.Read(named).Customer != u.customer {
 			return at, engine.OutcomeSubscriptionUnknown
 		}
 	}
@@ -290,12 +295,12 @@ func (c *RecordUsage) place(
 		if named != 0 && billed != named {
 			return at, engine.OutcomeIDsContradict
 		}
-		if t.pendingWith(c.Env, &c.InvoiceID) == 0 {
+		if t.PendingWith(c.Env, &c.InvoiceID) == 0 {
 			return at, engine.OutcomeInvoiceClosed
 		}
 		named = billed
 	}
-	at.place = t.within(catalog, named, at.number, c.OccurredAt)
+	at.Place = t.within(catalog, named, at.number, c.OccurredAt)
 	return at, engine.OutcomeDone
 }
 
@@ -307,12 +312,12 @@ func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
 	if c.InvoiceID == ([16]byte{}) {
 		return 0, engine.OutcomeDone
 	}
-	if invoice := t.invoiceWith(&c.InvoiceID); invoice != 0 {
-		row = t.invoices.Read(invoice).subscription
+	if invoice := t.InvoiceWith(&c.InvoiceID); invoice != 0 {
+		row = t.Invoices.Read(invoice).Subscription
 	} else {
-		row = t.pendingWith(c.Env, &c.InvoiceID)
+		row = t.PendingWith(c.Env, &c.InvoiceID)
 	}
-	if row == 0 || t.subscriptions.Read(row).customer != customer {
+	if row == 0 || t.Subscriptions.Read(row).Customer != customer {
 		return 0, engine.OutcomeInvoiceUnknown
 	}
 	return row, engine.OutcomeDone
@@ -320,50 +325,50 @@ func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
 
 // within finds a feature in the one subscription that an event names. Where that did not carry it
 // when the event occurred, only the subscription is known: recorded, unpriced.
-func (s *state) within(c *catalog, row, feature uint32, occurredAt int64) place {
-	b := s.subscriptions.Whole(row)
-	if p, _ := s.placeThen(c, row, &b, feature, occurredAt); p.found() {
+func (s *state) within(c *catalogs.Catalog, row, feature uint32, occurredAt int64) book.Place {
+	b := s.Subscriptions.Whole(row)
+	if p, _ := s.placeThen(c, row, &b, feature, occurredAt); p.Found() {
 		return p
 	}
-	return place{subscription: row}
+	return book.Place{Subscription: row}
 }
 
 // archived reports whether usage at a place is of a customer who takes none any more: all
 // subscriptions of an archived one have ended.
-func (t *turn) archived(customer uint32, at place) bool {
-	if at.found() && t.subscriptions.Read(at.subscription).rest == 0 {
+func (t *turn) archived(customer uint32, at book.Place) bool {
+	if at.Found() && t.Subscriptions.Read(at.Subscription).Rest == 0 {
 		return false // a usual subscription goes on
 	}
-	return t.customers.Read(customer).archived
+	return t.Customers.Read(customer).Archived
 }
 
 // usage is a usage event on its way into the state.
 type usage struct {
 	customer, feature uint32
-	place             place
+	place             book.Place
 	recordedAt        int64
 	hasCost           bool
 	cost              decimal.Decimal
 	// counted is what the counter becomes; ahead reports whether the event belongs to the next
 	// period.
-	counted counter
+	counted book.Counter
 	ahead   bool
 	// span is where the event counts; late is the ledger that has counted it where that is a span
 	// which is closed.
 	span    uint32
-	late    *ledger
-	spot    spot
+	late    *lifecycle.Ledger
+	spot    lifecycle.Spot
 	outcome engine.Outcome
-	burning burning
+	burning credits.Burning
 }
 
 // price computes the provider's cost where the event does not state it.
-func (u *usage) price(c *RecordUsage, f *feature) engine.Outcome {
+func (u *usage) price(c *RecordUsage, f *catalogs.Feature) engine.Outcome {
 	switch {
 	case c.HasCost:
 		u.cost, u.hasCost = c.Cost, true
-	case f != nil && f.document.HasCost:
-		cost, ok := c.Units.Mul(f.document.CostPerUnit)
+	case f != nil && f.Document.HasCost:
+		cost, ok := c.Units.Mul(f.Document.CostPerUnit)
 		if !ok {
 			return engine.OutcomeOverflow
 		}
@@ -374,48 +379,48 @@ func (u *usage) price(c *RecordUsage, f *feature) engine.Outcome {
 
 // count decides what the counter becomes, and how that compares with the limit.
 func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
-	if u.place.feature == nil {
+	if u.place.Feature == nil {
 		u.outcome = engine.OutcomeUnpriced
 		return u.outcome
 	}
-	f := u.place.feature
-	b, rest := t.subscriptions.Read(u.place.subscription), t.subscriptions.Rest(u.place.subscription)
-	if rest.endedAt != 0 || c.OccurredAt < rest.spanStart && b.firstSpan != 0 {
+	f := u.place.Feature
+	b, rest := t.Subscriptions.Read(u.place.Subscription), t.Subscriptions.Rest(u.place.Subscription)
+	if rest.EndedAt != 0 || c.OccurredAt < rest.SpanStart && b.FirstSpan != 0 {
 		return u.countLate(t, c)
 	}
-	u.counted, u.span = t.counters.Read(u.place.counter), rest.span
-	u.ahead = c.OccurredAt >= b.periodEnd
-	sum := &u.counted.used
+	u.counted, u.span = t.Counters.Read(u.place.Counter), rest.Span
+	u.ahead = c.OccurredAt >= b.PeriodEnd
+	sum := &u.counted.Used
 	if u.ahead {
-		sum = &u.counted.next
+		sum = &u.counted.Next
 	}
 	var ok bool
-	if *sum, ok = sum.Add(c.Units); !ok || !f.billable(*sum) {
+	if *sum, ok = sum.Add(c.Units); !ok || !f.Billable(*sum) {
 		return engine.OutcomeOverflow
 	}
 	total := *sum
-	if f.accumulate {
-		if total, ok = u.counted.used.Add(u.counted.next); !ok {
+	if f.Accumulate {
+		if total, ok = u.counted.Used.Add(u.counted.Next); !ok {
 			return engine.OutcomeOverflow
 		}
 	}
-	u.outcome = f.compare(total, c.Units)
+	u.outcome = f.Compare(total, c.Units)
 	return u.outcome
 }
 
 // countLate counts an event that occurred before the present span, or in a subscription that has
 // ended.
 func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
-	l := t.openLedger(u.place.subscription)
-	t.spend(2 * l.weight())
-	at, found := l.spotAt(c.OccurredAt, u.feature)
+	l := t.OpenLedger(u.place.Subscription)
+	t.Spend(2 * l.Weight())
+	at, found := l.SpotAt(c.OccurredAt, u.feature)
 	if !found {
-		u.place = place{subscription: u.place.subscription}
+		u.place = book.Place{Subscription: u.place.Subscription}
 		u.outcome = engine.OutcomeUnpriced
 		return u.outcome
 	}
-	u.late, u.spot, u.span, u.ahead = l, at, at.span, at.ahead
-	u.outcome = l.add(at, u.feature, c.Units, u.recordedAt)
+	u.late, u.spot, u.span, u.ahead = l, at, at.Span, at.Ahead
+	u.outcome = l.Add(at, u.feature, c.Units, u.recordedAt)
 	return u.outcome
 }
 
@@ -423,35 +428,35 @@ func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 func (t *turn) record(c *RecordUsage, u *usage) {
 	switch {
 	case u.late != nil:
-		u.late.cover(u.spot, u.feature, u.burning.covered)
-		t.commit(u.late)
-		if u.place.credited() {
-			lock := t.stripe(u.customer)
+		u.late.Cover(u.spot, u.feature, u.burning.Covered)
+		t.Commit(u.late)
+		if u.place.Credited() {
+			lock := t.Stripe(u.customer)
 			lock.Lock()
-			t.burn(u.place, &u.burning, u.recordedAt)
+			t.Burn(u.place, &u.burning, u.recordedAt)
 			lock.Unlock()
 		}
-	case u.place.feature != nil:
-		before := t.counters.Reading(u.place.counter, u.place.feature)
-		lock := t.stripe(u.customer)
+	case u.place.Feature != nil:
+		before := t.Counters.Reading(u.place.Counter, u.place.Feature)
+		lock := t.Stripe(u.customer)
 		lock.Lock()
-		t.counters.Write(u.place.counter, &u.counted)
-		if u.place.credited() {
-			t.burn(u.place, &u.burning, u.recordedAt)
-			t.cover(u.place.counter, u.burning.covered, u.ahead)
+		t.Counters.Write(u.place.Counter, &u.counted)
+		if u.place.Credited() {
+			t.Burn(u.place, &u.burning, u.recordedAt)
+			t.Cover(u.place.Counter, u.burning.Covered, u.ahead)
 		}
 		lock.Unlock()
-		high, low := u.counted.used.Bits()
+		high, low := u.counted.Used.Bits()
 		t.Fold(uint64(high) ^ low)
-		high, low = u.counted.next.Bits()
-		t.Fold(uint64(u.place.counter)<<32 ^ uint64(high) ^ low)
+		high, low = u.counted.Next.Bits()
+		t.Fold(uint64(u.place.Counter)<<32 ^ uint64(high) ^ low)
 		if u.outcome == engine.OutcomeLimitReached {
 			t.tellReached(u, before)
 		}
 	}
 	t.keys.Add(c.Key, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
-	}, t.Stamp, uint32(FlowOf(c.Env)))
+	}, t.Stamp, uint32(accounts.FlowOf(c.Env)))
 	t.usageEvents.Store(t.usageEvents.Load() + 1)
 	t.m.journal.Append(journal.Record{
 		Kind: journal.KindUsage, Index: t.Index, Position: t.Position,

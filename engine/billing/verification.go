@@ -7,6 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 )
@@ -46,7 +51,7 @@ func (m *Machine) VerifyInvoices(
 	src journal.Source, env uint32, rows []uint32,
 ) (Verification, error) {
 	v := Verification{Customers: uint64(len(rows))}
-	if m.state.Load().environment(env) == nil || len(rows) == 0 {
+	if m.state.Load().Environment(env) == nil || len(rows) == 0 {
 		return v, nil
 	}
 	p := newPass(m.state.Load(), env, rows)
@@ -78,27 +83,27 @@ func (v *Verification) note(d Difference) {
 
 // compare looks at what the state has of a customer, and at what it lacks.
 func (p *pass) compare(v *Verification, row uint32) {
-	r, c := p.accounts[row], p.s.customers.Read(row)
-	about := Difference{CustomerRow: row, Customer: string(p.s.externalID(c))}
+	r, c := p.accounts[row], p.s.Customers.Read(row)
+	about := Difference{CustomerRow: row, Customer: string(p.s.ExternalID(c))}
 	if about.Problem = r.broken; r.broken != "" {
 		v.note(about)
 		return
 	}
-	left := p.s.invoices.Len() // a damaged list may have no end
-	for at := c.firstInvoice; at != 0 && at <= p.s.invoices.Len() && left > 0; left-- {
-		stored := p.s.invoices.Read(at)
+	left := p.s.Invoices.Len() // a damaged list may have no end
+	for at := c.FirstInvoice; at != 0 && at <= p.s.Invoices.Len() && left > 0; left-- {
+		stored := p.s.Invoices.Read(at)
 		v.Invoices++
-		made := r.invoiceWith(&stored.id)
+		made := r.invoiceWith(&stored.ID)
 		switch {
 		case made == nil:
 			d := about
-			d.InvoiceID, d.Number = stored.id, stored.number
+			d.InvoiceID, d.Number = stored.ID, stored.Number
 			d.Problem = ErrExplain.Error()
 			v.note(d)
 		default:
 			r.compareStatus(p, made, at)
 		}
-		at = stored.next
+		at = stored.Next
 	}
 	for i := range r.issued {
 		made, d := &r.issued[i], about
@@ -118,14 +123,14 @@ func (p *pass) compare(v *Verification, row uint32) {
 // creditProblem compares what a customer has to its credit, currency by currency.
 func (p *pass) creditProblem(r *recount, customer uint32) string {
 	currencies := slices.Collect(maps.Keys(r.credit))
-	for at := p.s.customers.Read(customer).firstBalance; at != 0; at = p.s.balances.Read(at).next {
-		code := p.s.balances.Read(at).currency
+	for at := p.s.Customers.Read(customer).FirstBalance; at != 0; at = p.s.Balances.Read(at).Next {
+		code := p.s.Balances.Read(at).Currency
 		currencies = append(currencies, strings.TrimRight(string(code[:]), "\x00"))
 	}
 	slices.Sort(currencies)
 	var d differences
 	for _, currency := range slices.Compact(currencies) {
-		differ(&d, "credit in "+currency, p.s.credit(customer, currency), r.credit[currency])
+		differ(&d, "credit in "+currency, p.s.Credit(customer, currency), r.credit[currency])
 	}
 	return d.String()
 }
@@ -138,22 +143,22 @@ func (r *recount) compareStatus(p *pass, made *issuedInvoice, row uint32) {
 		return
 	}
 	var d differences
-	v := p.s.invoices.Read(row)
-	now := p.env.now(p.s.log.Stamp())
-	lags := p.s.subscriptions.Read(v.subscription).due <= now
-	want := InvoiceDue
+	v := p.s.Invoices.Read(row)
+	now := p.env.Now(p.s.Log.Stamp())
+	lags := p.s.Subscriptions.Read(v.Subscription).Due <= now
+	want := book.InvoiceDue
 	switch {
 	case made.void:
-		want = InvoiceVoid
+		want = book.InvoiceVoid
 	case made.paidAt != 0:
-		want = InvoicePaid
+		want = book.InvoicePaid
 	case made.dueAt > now:
-	case v.status == InvoiceDue && lags: // it falls due with the subscription's next tick
+	case v.Status == book.InvoiceDue && lags: // it falls due with the subscription's next tick
 	default:
-		want = InvoicePastDue
+		want = book.InvoicePastDue
 	}
-	differ(&d, "status", v.status, want)
-	differ(&d, "paidAt", v.paidAt, made.paidAt)
+	differ(&d, "status", v.Status, want)
+	differ(&d, "paidAt", v.PaidAt, made.paidAt)
 	made.problem = d.String()
 }
 
@@ -175,39 +180,39 @@ func differ[T comparable](d *differences, field string, stored, made T) {
 
 // differing compares an invoice that the journal has made with the stored one, in all that never
 // changes; empty where nothing differs.
-func (s *state) differing(f *fact, items []InvoiceItem) string {
-	lock := s.stripe(f.Customer)
+func (s *state) differing(f *credits.Fact, items []book.InvoiceItem) string {
+	lock := s.Stripe(f.Customer)
 	lock.RLock()
 	defer lock.RUnlock()
 	made := &f.Invoice
-	row := s.invoiceWith(&made.ID)
+	row := s.InvoiceWith(&made.ID)
 	if row == 0 {
 		return "the journal has made this invoice, and the state has none of its id"
 	}
-	v := s.invoices.Read(row)
+	v := s.Invoices.Read(row)
 	var d differences
-	differ(&d, "number", v.number, made.Number)
-	differ(&d, "customer", v.customer, f.Customer)
-	differ(&d, "subscription", v.subscription, f.Subscription)
-	differ(&d, "type", v.kind, made.Type)
-	differ(&d, "createdAt", v.createdAt, f.At)
-	differ(&d, "dueDate", v.dueAt, made.DueAt)
-	differ(&d, "periodStart", v.periodStart, made.PeriodStart)
-	differ(&d, "periodEnd", v.periodEnd, made.PeriodEnd)
-	if catalog := s.environment(s.customers.Read(f.Customer).env).catalog.Load(); v.version !=
+	differ(&d, "number", v.Number, made.Number)
+	differ(&d, "customer", v.Customer, f.Customer)
+	differ(&d, "subscription", v.Subscription, f.Subscription)
+	differ(&d, "type", v.Kind, made.Type)
+	differ(&d, "createdAt", v.CreatedAt, f.At)
+	differ(&d, "dueDate", v.DueAt, made.DueAt)
+	differ(&d, "periodStart", v.PeriodStart, made.PeriodStart)
+	differ(&d, "periodEnd", v.PeriodEnd, made.PeriodEnd)
+	if catalog := s.Environment(s.Customers.Read(f.Customer).Env).Catalog.Load(); v.Version !=
 		made.Version {
-		differ(&d, "plan version", v.version, made.Version)
-		if catalog.hasVersion(v.version) {
-			differ(&d, "currency", catalog.version(v.version).currency,
-				catalog.version(made.Version).currency)
+		differ(&d, "plan version", v.Version, made.Version)
+		if catalog.HasVersion(v.Version) {
+			differ(&d, "currency", catalog.Version(v.Version).Currency,
+				catalog.Version(made.Version).Currency)
 		}
 	}
 	total := decimal.Decimal{}
 	for i := range items {
-		total = sum(total, items[i].Amount)
+		total = sums.Of(total, items[i].Amount)
 	}
-	differ(&d, "amount", v.amount, total)
-	if stored, err := s.storedItems(row, &v); err != nil {
+	differ(&d, "amount", v.Amount, total)
+	if stored, err := s.StoredItems(row, &v); err != nil {
 		d = append(d, "the stored lines do not decode")
 	} else {
 		differLines(&d, stored, items)
@@ -216,14 +221,14 @@ func (s *state) differing(f *fact, items []InvoiceItem) string {
 }
 
 // differLines compares an invoice's lines, byte for byte, and says what is otherwise.
-func differLines(d *differences, stored, made []InvoiceItem) {
+func differLines(d *differences, stored, made []book.InvoiceItem) {
 	if len(stored) != len(made) { // which one is missing nobody knows
 		differ(d, "the number of lines", len(stored), len(made))
 		return
 	}
 	for i := range stored {
 		a, b := &stored[i], &made[i]
-		if same(a, b) {
+		if catalogs.Same(a, b) {
 			continue
 		}
 		at, known := fmt.Sprintf("line %d: ", i+1), len(*d)
@@ -248,8 +253,8 @@ var ErrExplain = errors.New("billing: the journal does not explain the invoice")
 
 // Explanation is an invoice as it is stored, beside what the journal's records alone make of it.
 type Explanation struct {
-	Invoice    InvoiceView
-	Recomputed []InvoiceItem
+	Invoice    book.InvoiceView
+	Recomputed []book.InvoiceItem
 	// Counted is how many events and corrections each recomputed line counts, and no line before
 	// it; 0 for a price.
 	Counted []uint64
@@ -269,11 +274,11 @@ type Explanation struct {
 // of them.
 func (m *Machine) Explain(src journal.Source, env uint32, id [16]byte) (Explanation, bool, error) {
 	s := m.state.Load()
-	row := s.invoiceIn(env, &id)
+	row := s.InvoiceIn(env, &id)
 	if row == 0 {
 		return Explanation{}, false, nil
 	}
-	customer := s.invoices.Owner(row)
+	customer := s.Invoices.Owner(row)
 	p := newPass(m.state.Load(), env, []uint32{customer})
 	p.wanted = &id
 	if err := p.read(src); err != nil {
@@ -282,7 +287,7 @@ func (m *Machine) Explain(src journal.Source, env uint32, id [16]byte) (Explanat
 	err := m.settled(p, src, func() error {
 		r := p.accounts[customer]
 		if r.broken != "" {
-			return fmt.Errorf("%w: %s", ErrEvent, r.broken)
+			return fmt.Errorf("%w: %s", rows.ErrEvent, r.broken)
 		}
 		if p.explained == nil {
 			return fmt.Errorf("%w: nothing about it", ErrExplain)

@@ -1,8 +1,9 @@
 package billing
 
 import (
-	"strconv"
-
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/decimal"
 )
 
@@ -13,25 +14,18 @@ import (
 type Principal struct {
 	Account     string
 	Env         uint32
-	Environment EnvironmentKind
-	Scope       Scope
+	Environment accounts.EnvironmentKind
+	Scope       accounts.Scope
 	KeyID       [16]byte
 	// CustomerRow is whom a key of ScopeCustomer belongs to; 0 of any other.
 	CustomerRow uint32
-}
-
-// AccountView is one account.
-type AccountView struct {
-	ID        [16]byte
-	Name      string
-	CreatedAt int64
 }
 
 // KeyView is one API key, without the key.
 type KeyView struct {
 	ID                   [16]byte
 	Hash                 [32]byte // SHA-256 of the whole key
-	Scope                Scope
+	Scope                accounts.Scope
 	Label, Hint          string
 	Customer             string // the ExternalID, of a key of ScopeCustomer
 	CreatedAt, RevokedAt int64
@@ -65,14 +59,14 @@ type PlanView struct {
 	Metadata []byte            `json:"metadata,omitzero" as:"object"`
 	Features []PlanFeatureView `json:"features" with:"writePlanFeature"`
 	// CreditAllocations have their defaults filled in.
-	CreditAllocations []CreditAllocationDocument `json:"creditAllocations" with:"billingview.WriteAllocation"`
+	CreditAllocations []catalogs.CreditAllocationDocument `json:"creditAllocations" with:"billingview.WriteAllocation"`
 }
 
 // PlanFeatureView is a feature within a plan.
 type PlanFeatureView struct {
 	Feature     FeatureView
 	PricingType string
-	Pricing     PricingDocument // with defaults filled in
+	Pricing     catalogs.PricingDocument // with defaults filled in
 }
 
 // CustomerCore is what answers about other nouns have of a customer.
@@ -121,77 +115,15 @@ type SubscriptionView struct {
 	PeriodEnd      int64        `json:"currentPeriodEnd" as:"time"`
 	// CancelMode, CancelEffectiveAt and CancelledAt (when it was asked for) stand while a
 	// cancellation does; EndedAt once it took effect.
-	CancelMode        CancelMode `json:"cancelMode,omitzero"`
-	CancelEffectiveAt int64      `json:"cancelEffectiveAt,omitzero" as:"time"`
-	CancelledAt       int64      `json:"cancelledAt,omitzero" as:"time"`
+	CancelMode        book.CancelMode `json:"cancelMode,omitzero"`
+	CancelEffectiveAt int64           `json:"cancelEffectiveAt,omitzero" as:"time"`
+	CancelledAt       int64           `json:"cancelledAt,omitzero" as:"time"`
 	EndedAt           int64
 	// ScheduledChange is the pending plan change; nil when there is none.
 	ScheduledChange *PlanChangeView `json:"scheduledChange,omitzero" ref:"ScheduledChange"`
 	AnchorDay       uint32          `json:"billingAnchorDay" rule:"min=1,max=31"`
 	SuspendedAt     int64           `json:"metadata.suspendedAt,omitzero" as:"time"`
 	SubscriptionDetails
-}
-
-// InvoiceStatus is the state of an invoice.
-type InvoiceStatus uint8
-
-const (
-	InvoicePending InvoiceStatus = 1
-	InvoiceDue     InvoiceStatus = 2
-	InvoicePastDue InvoiceStatus = 3
-	InvoicePaid    InvoiceStatus = 4
-	InvoiceVoid    InvoiceStatus = 5
-)
-
-var invoiceStatuses = [...]string{
-	InvoicePending: "PENDING", InvoiceDue: "DUE", InvoicePastDue: "PAST_DUE", InvoicePaid: "PAID",
-	InvoiceVoid: "VOID",
-}
-
-// String is the status as both APIs write it; of one that does not exist its number.
-func (v InvoiceStatus) String() string {
-	if v == 0 || int(v) >= len(invoiceStatuses) {
-		return strconv.Itoa(int(v))
-	}
-	return invoiceStatuses[v]
-}
-
-// InvoiceType says why an invoice exists.
-type InvoiceType uint8
-
-const (
-	InvoiceInitial    InvoiceType = 1
-	InvoiceRegular    InvoiceType = 2
-	InvoiceAdjustment InvoiceType = 3
-	InvoiceCredit     InvoiceType = 4
-)
-
-// InvoiceView is one invoice.
-type InvoiceView struct {
-	ID, SubscriptionID         [16]byte
-	Number                     uint64 // per environment, from 1, without gaps
-	Type                       InvoiceType
-	Status                     InvoiceStatus
-	Customer                   string
-	Amount                     decimal.Decimal
-	Currency                   string
-	CreatedAt, DueDate, PaidAt int64
-	PeriodStart, PeriodEnd     int64
-	Items                      []InvoiceItem
-}
-
-// InvoiceItem is one line of an invoice. A stored line leaves out a period that is the invoice's.
-type InvoiceItem struct {
-	Kind         LineKind        `wire:"10"`
-	Description  string          `wire:"1"`
-	FeatureKey   string          `wire:"2"`
-	Quantity     decimal.Decimal `wire:"3"`
-	UnitPrice    decimal.Decimal `wire:"4"`
-	HasUnitPrice bool            `wire:"5"`
-	Tiers        []TierDocument  `wire:"6"`
-	PeriodStart  int64           `wire:"7"`
-	PeriodEnd    int64           `wire:"8"`
-	Amount       decimal.Decimal `wire:"9"` // in the currency's minor units, rounded once
 }
 
 // CheckQuery asks for an entitlement decision. The byte slices are only read during the call.

@@ -1,20 +1,24 @@
 package billing
 
-import "tollgate/engine/wire"
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/outbox"
+	"tollgate/engine/wire"
+)
 
-func goldenEndpoint() *webhookEndpoint {
-	return &webhookEndpoint{
-		id: [16]byte{1, 2, 3}, createdAt: 1, modifiedAt: 2, disabledAt: 3, failingSince: 4, sentAt: 5,
-		delivered: 6, failed: 7, skipped: 8, born: 18, env: 9, first: 10, last: 11, firstFinished: 12,
-		lastFinished: 13, nextFree: 14, pending: 15, finished: 16, events: 17, off: WebhookOffGone,
+func goldenEndpoint() *outbox.WebhookEndpoint {
+	return &outbox.WebhookEndpoint{
+		ID: [16]byte{1, 2, 3}, CreatedAt: 1, ModifiedAt: 2, DisabledAt: 3, FailingSince: 4, SentAt: 5,
+		Delivered: 6, Failed: 7, Skipped: 8, Born: 18, Env: 9, First: 10, Last: 11, FirstFinished: 12,
+		LastFinished: 13, NextFree: 14, Pending: 15, Finished: 16, Events: 17, Off: outbox.WebhookOffGone,
 	}
 }
 
-func goldenDelivery() *delivery {
-	return &delivery{
-		id: [16]byte{1, 2, 3}, sequence: 1, turn: 2, createdAt: 3, queuedAt: 4, nextAt: 5,
-		finishedAt: 6, endpoint: 7, customer: 8, previous: 9, next: 10, nextFinished: 11, attempts: 12,
-		round: 13, event: WebhookInvoicePaid, state: deliveryFailed, listed: true,
+func goldenDelivery() *outbox.Delivery {
+	return &outbox.Delivery{
+		ID: [16]byte{1, 2, 3}, Sequence: 1, Turn: 2, CreatedAt: 3, QueuedAt: 4, NextAt: 5,
+		FinishedAt: 6, Endpoint: 7, Customer: 8, Previous: 9, Next: 10, NextFinished: 11, Attempts: 12,
+		Round: 13, Event: accounts.WebhookInvoicePaid, State: outbox.DeliveryFailed, Listed: true,
 	}
 }
 
@@ -22,23 +26,23 @@ func goldenDelivery() *delivery {
 func (m *Machine) FillOutbox(n int) {
 	o := &m.state.Load().outbox
 	for i := range n {
-		o.enqueue(1, &delivery{customer: 1 + uint32(i)}, nil)
+		o.Enqueue(1, &outbox.Delivery{Customer: 1 + uint32(i)}, nil)
 	}
 }
 
 // ClaimPending lets the group's outbox look as if n messages more waited in it.
-func (m *Machine) ClaimPending(n uint32) { m.state.Load().outbox.pending += n }
+func (m *Machine) ClaimPending(n uint32) { m.state.Load().outbox.Pending += n }
 
 // GoldenDeliveryText is the text of a delivery with every field set.
-func GoldenDeliveryText(m WebhookMessage) []byte {
-	return wire.Encode(nil, &deliveryText{Message: m, Attempts: []Attempt{
-		{At: 1, Outcome: AttemptBlocked, Status: 2, Reason: "why", TookMS: 3},
+func GoldenDeliveryText(m outbox.WebhookMessage) []byte {
+	return wire.Encode(nil, &outbox.DeliveryText{Message: m, Attempts: []outbox.Attempt{
+		{At: 1, Outcome: outbox.AttemptBlocked, Status: 2, Reason: "why", TookMS: 3},
 	}})
 }
 
 // GoldenEndpointText is the text of an endpoint with every field set.
 func GoldenEndpointText() []byte {
-	return wire.Encode(nil, &endpointText{
+	return wire.Encode(nil, &outbox.EndpointText{
 		URL: "https://a.example", About: "about", Secret: []byte{1}, Previous: []byte{2},
 		PreviousUntil: 3,
 	})

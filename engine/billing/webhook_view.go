@@ -1,9 +1,91 @@
 package billing
 
 import (
+	"cmp"
 	"encoding/hex"
+	"fmt"
+	"slices"
 	"strings"
+
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/outbox"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/wire"
 )
+
+// endpointNamed finds an environment and an endpoint of it; nil and 0 when there is none.
+func (t *turn) endpointNamed(env uint32, id *[16]byte) (e *accounts.Environment, row uint32) {
+	if e = t.Environment(env); e != nil {
+		row = t.outbox.EndpointIn(e, id)
+	}
+	return e, row
+}
+
+// reindexOutbox rebuilds what is not state, after a restore.
+func (s *state) reindexOutbox() {
+	o := &s.outbox
+	for row := uint32(1); row <= o.Endpoints.Len(); row++ {
+		ep := o.Endpoints.Read(row)
+		e := s.Environment(ep.Env)
+		if e == nil {
+			continue // free
+		}
+		e.Hooks = append(e.Hooks, row)
+		// Messages that were asked for once more wait behind younger ones.
+		var waiting []uint32
+		for at := ep.First; at != 0; at = o.Deliveries.Read(at).Next {
+			if o.Deliveries.Read(at).State == outbox.DeliveryPending {
+				waiting = append(waiting, at)
+			}
+		}
+		slices.SortStableFunc(waiting, func(a, b uint32) int {
+			return cmp.Compare(o.Deliveries.Read(a).Turn, o.Deliveries.Read(b).Turn)
+		})
+		for _, at := range waiting {
+			o.Chain(at)
+		}
+	}
+	for _, e := range s.Environments.All() {
+		e.Wanted.Store(uint32(o.WantedBy(e)))
+	}
+}
+
+// outboxConsistent checks, after a restore, that rows lead to rows that exist, that lists end, and
+// that texts decode.
+func (s *state) outboxConsistent() error {
+	o := &s.outbox
+	endpoints, deliveries := o.Endpoints.Len(), o.Deliveries.Len()
+	if o.Texts.Len() != endpoints || o.Messages.Len() != deliveries ||
+		o.FreeEndpoint > endpoints || o.FreeDelivery > deliveries {
+		return fmt.Errorf("%w: tables of different length", rows.ErrSnapshot)
+	}
+	pending, finished, perEnvironment := uint32(0), uint32(0), map[uint32]int{}
+	for row := uint32(1); row <= endpoints; row++ {
+		ep := o.Endpoints.Read(row)
+		if max(ep.First, ep.Last, ep.FirstFinished, ep.LastFinished) > deliveries ||
+			ep.NextFree > endpoints || ep.Env != 0 && s.Environment(ep.Env) == nil {
+			return fmt.Errorf("%w: webhook endpoint %d leads nowhere", rows.ErrSnapshot, row)
+		}
+		if wire.Decode([]byte(o.Texts.Read(row).Data), new(outbox.EndpointText)) != nil {
+			return fmt.Errorf("%w: webhook endpoint %d has no text", rows.ErrSnapshot, row)
+		}
+		perEnvironment[ep.Env]++
+		if ep.Env != 0 && perEnvironment[ep.Env] > accounts.MaxWebhookEndpoints {
+			return fmt.Errorf("%w: environment %d has too many endpoints", rows.ErrSnapshot, ep.Env)
+		}
+		pending, finished = pending+ep.Pending, finished+ep.Finished
+	}
+	if pending != o.Pending || finished != o.Finished || pending > outbox.MaxPending {
+		return fmt.Errorf("%w: the outbox holds another number of deliveries", rows.ErrSnapshot)
+	}
+	for row := uint32(1); row <= deliveries; row++ {
+		d := o.Deliveries.Read(row)
+		if max(d.Previous, d.Next, d.NextFinished) > deliveries || d.Endpoint > endpoints {
+			return fmt.Errorf("%w: delivery %d leads nowhere", rows.ErrSnapshot, row)
+		}
+	}
+	return o.ListsEnd(s.Customers.Len())
+}
 
 // messagePrefix is what names of messages begin with.
 const messagePrefix = "msg_"
@@ -28,33 +110,34 @@ type DeliveryView struct {
 	Sequence uint64
 	// Message is what is sent; ID is its name in every attempt, see MessageName.
 	ID      [16]byte
-	Message WebhookMessage
+	Message outbox.WebhookMessage
 	// Status is pending, delivered or failed.
 	Status string
 	// Attempts is how many were made, Round how many since it was last asked for; Log has the newest.
 	Attempts, Round uint32
-	Log             []Attempt
+	Log             []outbox.Attempt
 	// QueuedAt is when it was made, or asked for once more; NextAt when it may be tried again,
 	// while it is pending. Log time.
 	CreatedAt, QueuedAt, NextAt, FinishedAt int64
 }
 
 var deliveryStates = [...]string{
-	deliveryPending: "pending", deliveryDelivered: "delivered", deliveryFailed: "failed",
+	outbox.DeliveryPending: "pending", outbox.DeliveryDelivered: "delivered",
+	outbox.DeliveryFailed: "failed",
 }
 
 // deliveryView must be called under the lock.
-func deliveryView(o *outbox, row uint32) DeliveryView {
-	d := o.deliveries.Read(row)
-	var words deliveryText
-	decodeText(o.messages.Read(row).Data, &words)
+func deliveryView(o *outbox.Outbox, row uint32) DeliveryView {
+	d := o.Deliveries.Read(row)
+	var words outbox.DeliveryText
+	rows.DecodeText(o.Messages.Read(row).Data, &words)
 	v := DeliveryView{
-		Row: row, Sequence: d.sequence, ID: d.id, Message: words.Message,
-		Status: deliveryStates[d.state], Attempts: d.attempts, Round: d.round, Log: words.Attempts,
-		CreatedAt: d.createdAt, QueuedAt: d.queuedAt, FinishedAt: d.finishedAt,
+		Row: row, Sequence: d.Sequence, ID: d.ID, Message: words.Message,
+		Status: deliveryStates[d.State], Attempts: d.Attempts, Round: d.Round, Log: words.Attempts,
+		CreatedAt: d.CreatedAt, QueuedAt: d.QueuedAt, FinishedAt: d.FinishedAt,
 	}
-	if d.state == deliveryPending {
-		v.NextAt = d.nextAt
+	if d.State == outbox.DeliveryPending {
+		v.NextAt = d.NextAt
 	}
 	return v
 }
@@ -78,28 +161,28 @@ const walkedDeliveries = 20_000
 func (m *Machine) WebhookDeliveries(q *DeliveryQuery) (page []DeliveryView, next uint64, ok bool) {
 	s := m.state.Load()
 	o := &s.outbox
-	e := s.environment(q.Env)
+	e := s.Environment(q.Env)
 	if e == nil {
 		return nil, 0, false
 	}
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	endpoint := o.endpointIn(e, &q.Endpoint)
+	o.Mu.RLock()
+	defer o.Mu.RUnlock()
+	endpoint := o.EndpointIn(e, &q.Endpoint)
 	if endpoint == 0 {
 		return nil, 0, false
 	}
 	page = []DeliveryView{}
 	looked := 0
-	for row := o.endpoints.Read(endpoint).last; row != 0; row = o.deliveries.Read(row).previous {
-		d := o.deliveries.Read(row)
-		if q.Before != 0 && d.sequence >= q.Before {
+	for row := o.Endpoints.Read(endpoint).Last; row != 0; row = o.Deliveries.Read(row).Previous {
+		d := o.Deliveries.Read(row)
+		if q.Before != 0 && d.Sequence >= q.Before {
 			continue
 		}
 		if len(page) == q.Limit || looked == walkedDeliveries {
-			return page, o.deliveries.Read(d.next).sequence, true
+			return page, o.Deliveries.Read(d.Next).Sequence, true
 		}
 		looked++
-		if q.Status == "" || deliveryStates[d.state] == q.Status {
+		if q.Status == "" || deliveryStates[d.State] == q.Status {
 			page = append(page, deliveryView(o, row))
 		}
 	}
@@ -110,18 +193,18 @@ func (m *Machine) WebhookDeliveries(q *DeliveryQuery) (page []DeliveryView, next
 func (m *Machine) WebhookDelivery(env uint32, endpoint, id [16]byte) (DeliveryView, bool) {
 	s := m.state.Load()
 	o := &s.outbox
-	e := s.environment(env)
+	e := s.Environment(env)
 	if e == nil {
 		return DeliveryView{}, false
 	}
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	at := o.endpointIn(e, &endpoint)
+	o.Mu.RLock()
+	defer o.Mu.RUnlock()
+	at := o.EndpointIn(e, &endpoint)
 	if at == 0 {
 		return DeliveryView{}, false
 	}
-	for row := o.endpoints.Read(at).last; row != 0; row = o.deliveries.Read(row).previous {
-		if o.deliveries.Read(row).id == id {
+	for row := o.Endpoints.Read(at).Last; row != 0; row = o.Deliveries.Read(row).Previous {
+		if o.Deliveries.Read(row).ID == id {
 			return deliveryView(o, row), true
 		}
 	}
@@ -131,7 +214,7 @@ func (m *Machine) WebhookDelivery(env uint32, endpoint, id [16]byte) (DeliveryVi
 // DueDelivery is a message that may be sent now, and where to.
 type DueDelivery struct {
 	Env      uint32
-	Endpoint WebhookEndpointView
+	Endpoint outbox.WebhookEndpointView
 	Delivery DeliveryView
 }
 
@@ -143,22 +226,22 @@ func (m *Machine) DueWebhooks(
 ) (due []DueDelivery) {
 	s := m.state.Load()
 	o := &s.outbox
-	o.mu.RLock()
-	defer o.mu.RUnlock()
+	o.Mu.RLock()
+	defer o.Mu.RUnlock()
 	// any order: where there is not room for all, each has its turn.
-	for row, q := range o.queues {
-		ep := o.endpoints.Read(row)
-		if ep.off != WebhookOn || q.heads.First().At > now {
+	for row, q := range o.Queues {
+		ep := o.Endpoints.Read(row)
+		if ep.Off != outbox.WebhookOn || q.Heads.First().At > now {
 			continue
 		}
-		left := min(room(ep.id), limit-len(due))
-		q.heads.Soonest(now, func(at uint32) bool {
+		left := min(room(ep.ID), limit-len(due))
+		q.Heads.Soonest(now, func(at uint32) bool {
 			if left <= 0 {
 				return false
 			}
-			if !busy(o.deliveries.Read(at).sequence) {
+			if !busy(o.Deliveries.Read(at).Sequence) {
 				left--
-				due = append(due, DueDelivery{ep.env, o.endpointView(row), deliveryView(o, at)})
+				due = append(due, DueDelivery{ep.Env, o.EndpointView(row), deliveryView(o, at)})
 			}
 			return true
 		})
@@ -176,20 +259,20 @@ type OutboxStats struct {
 // Outbox counts what the outbox holds, for metrics.
 func (m *Machine) Outbox() (n OutboxStats) {
 	o := &m.state.Load().outbox
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	for row := uint32(1); row <= o.endpoints.Len(); row++ {
-		ep := o.endpoints.Read(row)
-		if ep.env == 0 {
+	o.Mu.RLock()
+	defer o.Mu.RUnlock()
+	for row := uint32(1); row <= o.Endpoints.Len(); row++ {
+		ep := o.Endpoints.Read(row)
+		if ep.Env == 0 {
 			continue
 		}
 		n.Endpoints++
-		if ep.off != WebhookOn {
+		if ep.Off != outbox.WebhookOn {
 			n.Disabled++
 		}
-		n.Pending += uint64(ep.pending)
-		n.Finished += uint64(ep.finished)
-		n.Skipped += ep.skipped
+		n.Pending += uint64(ep.Pending)
+		n.Finished += uint64(ep.Finished)
+		n.Skipped += ep.Skipped
 	}
 	return n
 }

@@ -32,7 +32,7 @@ func readPlanChangeRequest(f *form.Reader, v *billing.ChangePlan) {
 		case "changeToPlanId":
 			f.Text(0, &v.Plan, 1, 128)
 		case "changeType":
-			form.Enum(f, 1, &v.Type, v.billing.ChangeType.Names())
+			form.Enum(f, 1, &v.Type, v.Type.Names())
 		default:
 			f.Unknown()
 		}

@@ -1,0 +1,142 @@
+package accounts
+
+import (
+	"sync/atomic"
+
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/fair"
+)
+
+// EnvironmentKind tells the two environments of an account apart. They share nothing.
+type EnvironmentKind uint8
+
+const (
+	EnvironmentSandbox EnvironmentKind = 1
+	EnvironmentLive    EnvironmentKind = 2
+)
+
+// MaxAccounts is how many accounts one group holds: a snapshot fixes each of their environments.
+const MaxAccounts = 10_000
+
+// Account never changes once it is made, but for what it holds.
+type Account struct {
+	ID        [16]byte
+	Name      string
+	CreatedAt int64
+	// number is that of its sandbox; its live environment has the next.
+	number uint32
+	Held   held
+}
+
+// Environment is one of an account's two. Account n (from 1) has the environments 2n−1 (sandbox)
+// and 2n (live).
+type Environment struct {
+	Number  uint32
+	Account *Account
+	Kind    EnvironmentKind
+	// Catalog is replaced whole by ApplyCatalog, and immutable otherwise.
+	Catalog atomic.Pointer[catalogs.Catalog]
+	// Offset is how far the environment's clock runs ahead of log time, in milliseconds.
+	Offset atomic.Int64
+	// Origins is replaced whole by SetOrigins; nil is none.
+	Origins atomic.Pointer[[]string]
+	// Payment is replaced whole by SetPaymentProvider; nil is none.
+	Payment atomic.Pointer[PaymentSettings]
+	// Unmatched are the names of usage events that no feature had; the list is replaced whole.
+	Unmatched atomic.Pointer[[]*UnmatchedTally]
+	// Terms is replaced whole by SetPaymentTerms; nil is the default.
+	Terms atomic.Pointer[PaymentTerms]
+	// Keys are the environment's API keys, oldest first.
+	Keys rows.Series[*APIKey]
+	// Invoices is the number of invoices issued so far. Only Apply reads and writes it.
+	Invoices uint64
+	// Hooks are the rows of its webhook endpoints, in order; the outbox's lock guards them. wanted
+	// is what those that are on want to hear, one bit for each event.
+	Hooks  []uint32
+	Wanted atomic.Uint32
+	// Dues are its subscriptions by what falls due next, poolDues its pools by what expires next,
+	// due the earliest instant of both, for queries; all on the environment's clock.
+	Dues, PoolDues rows.Dues
+	Due            atomic.Int64
+}
+
+// Now is the one place where an environment's clock is made of log time.
+func (e *Environment) Now(logTime int64) int64 { return logTime + e.Offset.Load() }
+
+// AddAccount appends an account and its environments, here and at restore.
+func (s *Directory) AddAccount(a *Account) {
+	for _, kind := range [...]EnvironmentKind{EnvironmentSandbox, EnvironmentLive} {
+		e := &Environment{Number: uint32(len(s.Environments.All())) + 1, Account: a, Kind: kind}
+		a.number = (e.Number+1)/2*2 - 1
+		e.Catalog.Store(catalogs.NewCatalog())
+		e.Due.Store(rows.Never)
+		s.Environments.Append(e)
+	}
+	number := s.Accounts.Append(a)
+	s.namesMu.Lock()
+	s.names[a.Name] = number
+	s.accountIDs[a.ID] = number
+	s.namesMu.Unlock()
+}
+
+// AccountNumber finds an account by its name, else by its id; 0 where there is none.
+func (s *Directory) AccountNumber(name string) uint32 {
+	s.namesMu.RLock()
+	defer s.namesMu.RUnlock()
+	if number := s.names[name]; number != 0 {
+		return number
+	}
+	if id, ok := rows.ParseUUID(name); ok {
+		return s.accountIDs[id]
+	}
+	return 0
+}
+
+// AccountNamed finds an account by its name or its id. So no account is created whose name is
+// another one's id.
+func (s *Directory) AccountNamed(name string) (*Account, bool) {
+	return s.Accounts.At(s.AccountNumber(name))
+}
+
+// Environment finds an environment by number; nil when there is none.
+func (s *Directory) Environment(number uint32) *Environment {
+	e, _ := s.Environments.At(number)
+	return e
+}
+
+// View describes the account.
+func (a *Account) View() AccountView {
+	return AccountView{ID: a.ID, Name: a.Name, CreatedAt: a.CreatedAt}
+}
+
+// FlowOf is whose work an environment's is: its account's. 0 means no account.
+func FlowOf(env uint32) fair.Flow { return fair.Flow((env + 1) / 2) }
+
+// MaxOrigins is how many origins an environment lists.
+const MaxOrigins = 50
+
+// ListedOrigins are those of SetOrigins.
+func (e *Environment) ListedOrigins() []string {
+	if p := e.Origins.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// FeatureKey is the key of a feature by number; empty when there is none.
+func (s *Directory) FeatureKey(env, number uint32) string {
+	if e := s.Environment(env); e != nil {
+		if f := e.Catalog.Load().Feature(number); f != nil {
+			return f.Document.Key
+		}
+	}
+	return ""
+}
+
+// AccountView is one account.
+type AccountView struct {
+	ID        [16]byte
+	Name      string
+	CreatedAt int64
+}

@@ -1,0 +1,170 @@
+package accounts
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/journal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// longestChange bounds what a change keeps of one value, in bytes.
+const longestChange = 1024
+
+// FieldChange says what one value was and what it became. Secrets and personal data never are.
+type FieldChange struct {
+	Name   string `wire:"1"`
+	Before string `wire:"2"`
+	After  string `wire:"3"`
+}
+
+// Change is the record of one admin change.
+type Change struct {
+	Env     uint32        `wire:"1"` // 0: of no environment
+	At      int64         `wire:"2"` // log time
+	Actor   string        `wire:"3"`
+	Action  string        `wire:"4"`
+	Subject string        `wire:"5"`
+	Values  []FieldChange `wire:"6"`
+}
+
+// ChangeRecords is the payload of a journal.KindChange record: the admin changes of an entry.
+type ChangeRecords struct {
+	First   uint64   `wire:"1"` // the number of the first one; they are counted from 1, in log order
+	Changes []Change `wire:"2"`
+}
+
+// ChangesPerMark is how many changes there are between two that can be found at once.
+const ChangesPerMark = 64
+
+// changeMark is where in the journal a change stands: number 1, 65, 129 …, by the mark's row.
+type changeMark struct {
+	at      int64 // log time
+	index   uint64
+	ordinal uint32
+}
+
+var changeMarkCodec = page.Codec[changeMark]{
+	Append: func(dst []byte, m *changeMark) []byte {
+		return rows.AppendU32(rows.AppendI64(rows.AppendI64(dst, m.at), int64(m.index)), m.ordinal)
+	},
+	Read: func(src []byte, m *changeMark) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		m.at, m.index, m.ordinal = r.I64(), r.U64(), r.U32()
+		return r.Rest, r.Err
+	},
+}
+
+// Note remembers an admin change at the turn's stamp, forever: in the journal. What did not change
+// is left out.
+func (t *Tx) Note(c Change) {
+	c.At = t.Stamp
+	kept := c.Values[:0]
+	for _, f := range c.Values {
+		if f.Before != f.After {
+			f.Before, f.After = shortened(f.Before), shortened(f.After)
+			kept = append(kept, f)
+		}
+	}
+	c.Values = kept
+	r := &t.Entry.Changes
+	if len(r.Changes) == 0 {
+		r.First = t.S.Changes + 1
+	}
+	if t.S.Changes%ChangesPerMark == 0 {
+		t.S.changesMu.Lock()
+		_, m := t.S.ChangeMarks.Append()
+		*m = changeMark{at: t.Stamp, index: t.Index, ordinal: uint32(len(r.Changes))}
+		t.S.changesMu.Unlock()
+	}
+	t.S.Changes++
+	r.Changes = append(r.Changes, c)
+	t.Fold(t.S.Changes)
+}
+
+// shortened cuts a long value at a character, and says by how much.
+func shortened(text string) string {
+	if len(text) <= longestChange {
+		return text
+	}
+	end := longestChange
+	for end > 0 && text[end]&0xc0 == 0x80 {
+		end--
+	}
+	return text[:end] + "… and " + strconv.Itoa(len(text)-end) + " more bytes"
+}
+
+// ChangeView is one admin change.
+type ChangeView struct {
+	Number          uint64 // from 1, in log order
+	At              int64  // log time
+	Account         string // empty when the change belongs to none
+	Environment     EnvironmentKind
+	Actor           string
+	Action, Subject string
+	Values          []FieldChange
+
+	Size int // bytes of its values
+}
+
+// ErrChanges means that the journal does not have the admin changes that the state counts.
+var ErrChanges = errors.New("billing: admin changes are missing from the journal")
+
+// MaxChangeBytes is about how much a page of changes may hold.
+const MaxChangeBytes = 4 << 20
+
+// ChangesTo reads the changes from the mark before one up to it, oldest first.
+func (s *Directory) ChangesTo(src journal.Source, last uint64) (views []ChangeView, err error) {
+	row := uint32((last-1)/ChangesPerMark) + 1
+	first := uint64(row-1)*ChangesPerMark + 1
+	s.changesMu.RLock()
+	mark := *s.ChangeMarks.Read(row)
+	s.changesMu.RUnlock()
+	wanted := int(last-first) + 1
+	items, err := src.List(journal.Query{
+		Kinds: journal.Kinds(journal.KindChange), From: mark.at, To: math.MaxInt64,
+		After: journal.Cursor{
+			At: mark.at, Index: mark.index - 1, Position: math.MaxUint32, Ordinal: math.MaxUint32,
+		},
+		HasAfter: true, Limit: int(mark.ordinal) + wanted,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("billing: list admin changes from %d on: %w", first, err)
+	}
+	var block ChangeRecords
+	read := uint64(0) // the entry that block is of
+	for _, item := range items {
+		if item.Index != read {
+			block, read = ChangeRecords{}, item.Index
+			if err := wire.Decode(item.Payload, &block); err != nil {
+				return nil, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
+			}
+		}
+		number := block.First + uint64(item.Ordinal)
+		if first <= number && number <= last && int(item.Ordinal) < len(block.Changes) {
+			views = append(views, s.changeView(number, &block.Changes[item.Ordinal]))
+		}
+	}
+	if len(views) != wanted {
+		return nil, fmt.Errorf("%w: of %d to %d there are %d", ErrChanges, first, last, len(views))
+	}
+	return views, nil
+}
+
+func (s *Directory) changeView(number uint64, r *Change) ChangeView {
+	v := ChangeView{
+		Number: number, At: r.At, Actor: r.Actor, Action: r.Action, Subject: r.Subject,
+		Values: r.Values,
+	}
+	for i := range r.Values {
+		v.Size += len(r.Values[i].Name) + len(r.Values[i].Before) + len(r.Values[i].After)
+	}
+	if e := s.Environment(r.Env); e != nil {
+		v.Account, v.Environment = e.Account.Name, e.Kind
+	}
+	return v
+}

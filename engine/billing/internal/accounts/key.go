@@ -1,0 +1,140 @@
+package accounts
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+)
+
+// Scope is what an API key may do.
+type Scope uint8
+
+const (
+	// ScopeFull may do everything in its environment.
+	ScopeFull Scope = 1
+	// ScopeRead may GET, and evaluate entitlements.
+	ScopeRead Scope = 2
+	// ScopeCustomer may read what belongs to one customer, and evaluate that customer's entitlements.
+	ScopeCustomer Scope = 3
+)
+
+// String is the scope's name in the admin API.
+func (s Scope) String() string {
+	switch s {
+	case ScopeFull:
+		return "full"
+	case ScopeRead:
+		return "read"
+	case ScopeCustomer:
+		return "customer"
+	}
+	return "none"
+}
+
+// Bounds of an environment's API keys.
+const (
+	// MaxAPIKeys is how many may be in use at a time.
+	MaxAPIKeys = 1000
+	// MaxListedKeys is how many are held, revoked ones included. Where there are as many, a new one
+	// takes the place of the one that was revoked first.
+	MaxListedKeys = 2 * MaxAPIKeys
+)
+
+// APIKey changes once at most: when it is revoked.
+type APIKey struct {
+	ID          [16]byte
+	Hash        [32]byte
+	Env         uint32
+	Scope       Scope
+	Customer    uint32 // row, of ScopeCustomer
+	Label, Hint string
+	CreatedAt   int64
+	Revoked     atomic.Pointer[Revocation]
+}
+
+// Revocation says when a key was revoked, and by which log entry: a snapshot leaves out what came
+// after it began.
+type Revocation struct {
+	At    int64
+	Index uint64
+}
+
+// keySlot is the place of a key among all; the number of a place is what the index has.
+type keySlot struct{ Key atomic.Pointer[APIKey] }
+
+// AddKey appends a key, here and at restore. In an environment that holds as many as one may it
+// takes the place of the one that was revoked first: where fewer are in use there is one.
+func (s *Directory) AddKey(k *APIKey) {
+	e := s.Environment(k.Env)
+	number := uint32(0)
+	if gone := e.firstRevoked(); gone != nil && len(e.Keys.All()) >= MaxListedKeys {
+		number = s.keyNumber(&gone.Hash)
+		s.APIKeyByHash.Remove(KeyHash(&gone.Hash), number)
+		e.Keys.Remove(func(other *APIKey) bool { return other == gone })
+	} else {
+		number = s.APIKeys.Append(new(keySlot))
+	}
+	slot, _ := s.APIKeys.At(number)
+	slot.Key.Store(k)
+	s.APIKeyByHash.Insert(KeyHash(&k.Hash), number)
+	e.Keys.Append(k)
+}
+
+// APIKey finds a key by its SHA-256; nil when there is none.
+func (s *Directory) APIKey(hash *[32]byte) (found *APIKey) {
+	all := s.APIKeys.All()
+	s.APIKeyByHash.Find(KeyHash(hash), func(number uint32) bool {
+		if int(number) > len(all) {
+			return false
+		}
+		k := all[number-1].Key.Load()
+		if k.Hash != *hash {
+			return false
+		}
+		found = k
+		return true
+	})
+	return found
+}
+
+// keyNumber is the number of the place of a key that there is. Only Apply may ask.
+func (s *Directory) keyNumber(hash *[32]byte) uint32 {
+	all := s.APIKeys.All()
+	return s.APIKeyByHash.Find(KeyHash(hash), func(number uint32) bool {
+		return all[number-1].Key.Load().Hash == *hash
+	})
+}
+
+// KeyHash needs no seed: the bytes are those of a SHA-256.
+func KeyHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:]) }
+
+// KeysInUse counts the keys that were not revoked.
+func (e *Environment) KeysInUse() (n int) {
+	for _, k := range e.Keys.All() {
+		if k.Revoked.Load() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// firstRevoked is the key that was revoked before all others, of several in one entry the oldest;
+// nil when none was.
+func (e *Environment) firstRevoked() (first *APIKey) {
+	for _, k := range e.Keys.All() {
+		r := k.Revoked.Load()
+		if r != nil && (first == nil || r.Index < first.Revoked.Load().Index) {
+			first = k
+		}
+	}
+	return first
+}
+
+// APIKey finds a key by its id; nil when there is none.
+func (e *Environment) APIKey(id [16]byte) *APIKey {
+	for _, k := range e.Keys.All() {
+		if k.ID == id {
+			return k
+		}
+	}
+	return nil
+}

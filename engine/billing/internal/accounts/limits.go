@@ -1,0 +1,75 @@
+package accounts
+
+import "tollgate/engine/idempotency"
+
+// DayMS is one day in milliseconds.
+const DayMS = 24 * 60 * 60 * 1000
+
+const (
+	// MaxRetentionMS is the longest retention of idempotency keys: 400 days.
+	MaxRetentionMS = 400 * DayMS
+	// MaxAuditRetentionMS is the longest retention of audit events: ten years.
+	MaxAuditRetentionMS = 3660 * DayMS
+	// MaxKeys is the largest budget of idempotency keys: what their index can number.
+	MaxKeys = 4_000_000_000
+)
+
+// Limits are the settings that decide results, as SetLimits left them.
+type Limits struct {
+	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event may be.
+	KeyRetentionMS, WindowMS int64
+	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. The last
+	// eighth is for accounts that hold fewer than are free.
+	MaxKeys uint64
+	// AuditRetentionMS is how long audit events are kept.
+	AuditRetentionMS int64
+	// MaxKeysInMemory is how many of the keys stay in memory; 0 is 32 Mi (some 1.2 GB).
+	MaxKeysInMemory uint64
+	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each
+	// account; 0 is the default.
+	AccountCustomers, AccountKeys, AccountCatalog, AccountEndpoints uint64
+}
+
+// memoryShare is how many times as many keys as are to stay in memory may be there, while their
+// files are behind.
+const memoryShare = 4
+
+// MostKeysInMemory is how many keys may be in memory while their files are behind; beyond that no
+// event is recorded.
+func (l *Limits) MostKeysInMemory() uint64 {
+	if l.MaxKeysInMemory == 0 {
+		return l.MaxKeys
+	}
+	return min(l.MaxKeys, memoryShare*l.MaxKeysInMemory)
+}
+
+// keyReserve is the part of the room for keys that is for accounts with few of them: an eighth.
+const keyReserve = 8
+
+// Full reports whether an account that has kept held keys may keep no other. In the reserve that is
+// whoever holds as much as is free, so that no account can lock out the others.
+func (l *Limits) Full(s idempotency.Span, held uint64) bool {
+	free := l.MaxKeys - min(l.MaxKeys, s.Next-s.Base)
+	return free == 0 || free < l.MaxKeys/keyReserve && held >= free ||
+		l.MaxKeysInMemory > 0 && s.InMemory()/memoryShare >= l.MaxKeysInMemory
+}
+
+// MemoryKeys is how many keys stay in memory.
+func (l *Limits) MemoryKeys() uint64 {
+	if l.MaxKeysInMemory == 0 {
+		return 32 << 20
+	}
+	return l.MaxKeysInMemory
+}
+
+// DefaultLimits are in force until the first SetLimits: 7 days, 64 Mi keys (some 2.4 GB), and 30
+// days for audit events.
+func DefaultLimits() Limits {
+	return Limits{
+		KeyRetentionMS: 7 * DayMS, WindowMS: 7 * DayMS, MaxKeys: 64 << 20,
+		AuditRetentionMS: 30 * DayMS,
+	}
+}
+
+// RequestRetentionMS is how long the answer to an Idempotency-Key is kept, in log time: 24 hours.
+const RequestRetentionMS = DayMS

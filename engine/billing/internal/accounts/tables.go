@@ -1,0 +1,46 @@
+package accounts
+
+// Numbers of the tables in the snapshot format. They are never reused.
+const (
+	TableCustomers     = 1
+	TableProfiles      = 2
+	TableSubscriptions = 3
+	TableCounters      = 4
+	TableInvoices      = 5
+	TableItems         = 6
+
+	TablePools            = 32
+	TablePoolTexts        = 33
+	TableGrants           = 34
+	TableTransactions     = 35
+	TableTransactionTexts = 36
+	TableCovers           = 37
+	TableCorrectionDraws  = 38
+
+	TableLongIDs     = 40 // 41 was the record of admin changes, which the journal has
+	TableRequests    = 42
+	TableCheckouts   = 43
+	TablePayments    = 44
+	TableSpans       = 7
+	TableBases       = 9
+	TableBalances    = 10
+	TablePlanChanges = 11
+	TableCorrections = 12
+	TableSequences   = 13
+	TableMeters      = 14 // 8 were meters that held where their tiers began
+	TableDetails     = 15 // of subscriptions
+
+	TableWebhookEndpoints = 48
+	TableWebhookTexts     = 49
+	TableDeliveries       = 50
+	TableDeliveryTexts    = 51
+
+	// The numbers from 54 to 57 are left to what is built beside it.
+	TableSubmissions = 58
+
+	tableChangeMarks = 64
+	TableAnswers     = 66
+	TableTraces      = 68
+	TableChunks      = 69
+	TableArchives    = 70 // 62 were archives of two chains
+)

@@ -1,0 +1,50 @@
+package accounts
+
+import "sync/atomic"
+
+// MaxUnmatched is how many names of usage events without a feature an environment remembers: the
+// ones that were seen last.
+const MaxUnmatched = 50
+
+// UnmatchedTally is a name that usage events had, and that no feature of the catalog had then: they
+// were recorded, and they are not billed. name and first never change.
+type UnmatchedTally struct {
+	Name  string
+	First int64 // on the environment's clock
+	Count atomic.Uint64
+	Last  atomic.Int64
+}
+
+// UnmatchedName is what is known of such a name.
+type UnmatchedName struct {
+	Name    string `wire:"1"`
+	Events  uint64 `wire:"2"`
+	FirstAt int64  `wire:"3"`
+	LastAt  int64  `wire:"4"` // when they were recorded, on the environment's clock
+}
+
+// UnmatchedNames copies what is remembered, in the order in which the names came.
+func (e *Environment) UnmatchedNames() (list []UnmatchedName) {
+	known := e.Unmatched.Load()
+	if known == nil {
+		return nil
+	}
+	for _, u := range *known {
+		list = append(list, UnmatchedName{u.Name, u.Count.Load(), u.First, u.Last.Load()})
+	}
+	return list
+}
+
+// RestoreUnmatched puts back what a snapshot has of UnmatchedNames.
+func (e *Environment) RestoreUnmatched(list []UnmatchedName) {
+	if len(list) == 0 {
+		return
+	}
+	known := make([]*UnmatchedTally, len(list))
+	for i, u := range list {
+		known[i] = &UnmatchedTally{Name: u.Name, First: u.FirstAt}
+		known[i].Count.Store(u.Events)
+		known[i].Last.Store(u.LastAt)
+	}
+	e.Unmatched.Store(&known)
+}

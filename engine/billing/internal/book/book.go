@@ -1,0 +1,81 @@
+// Package book has the records of customers, subscriptions, counters, spans and invoices, with
+// their indexes. It decides nothing: what is due and what a line says are questions for lifecycle.
+package book
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
+)
+
+// Book has the customers with their subscriptions, what those have used, and their invoices.
+type Book struct {
+	*accounts.Directory
+
+	Customers     *page.Table[Customer]
+	Profiles      *page.Table[rows.Text] // row = customer row
+	LongIDs       *page.Table[rows.Text] // identifiers that do not fit a customer's record
+	Subscriptions Subscriptions
+	Counters      counters
+	Invoices      Invoices
+	Items         *page.Table[rows.Text] // row = invoice row
+	Lines         rows.SharedTexts       // of items; no state
+	Spans         *page.Table[Span]
+	Meters        *page.Table[Meter]
+	Bases         *page.Table[Base]
+	Sequences     *page.Table[Sequence]
+	Balances      *page.Table[Balance]
+	PlanChanges   *page.Table[PlanChange]
+
+	// lists are rows that are free, and the corrections by age.
+	Lists
+
+	CustomerByExternal *page.Index
+	CustomerByID       *page.Index
+	SubscriptionByID   *page.Index
+	InvoiceByID        *page.Index
+}
+
+// Lists are heads of lists of rows.
+type Lists struct {
+	FreeSpan       uint32 `wire:"1"`
+	FreeMeter      uint32 `wire:"2"`
+	FreeCorrection uint32 `wire:"3"`
+	// FirstCorrection is the oldest one.
+	FirstCorrection uint32 `wire:"4"`
+	LastCorrection  uint32 `wire:"5"`
+	FreeTrace       uint32 `wire:"6"`
+}
+
+// NewBook returns a book without customers.
+func NewBook() *Book {
+	s := &Book{
+		Directory: accounts.NewDirectory(),
+		Lines:     rows.NewSharedTexts(),
+
+		CustomerByExternal: page.NewIndex(),
+		CustomerByID:       page.NewIndex(),
+		SubscriptionByID:   page.NewIndex(),
+		InvoiceByID:        page.NewIndex(),
+	}
+	s.Customers = page.NewTable(s.Store, accounts.TableCustomers, CustomerCodec)
+	s.Profiles = page.NewTable(s.Store, accounts.TableProfiles, rows.TextCodec)
+	s.LongIDs = page.NewTable(s.Store, accounts.TableLongIDs, rows.TextCodec)
+	s.Subscriptions = OpenSubscriptions(s.Store)
+	s.Counters = OpenCounters(s.Store)
+	s.Invoices = OpenInvoices(s.Store)
+	s.Items = page.NewTable(s.Store, accounts.TableItems, s.Lines.Codec())
+	s.Spans = page.NewTable(s.Store, accounts.TableSpans, SpanCodec)
+	s.Meters = page.NewTable(s.Store, accounts.TableMeters, MeterCodec)
+	s.Bases = page.NewTable(s.Store, accounts.TableBases, BaseCodec)
+	s.Sequences = page.NewTable(s.Store, accounts.TableSequences, SequenceCodec)
+	s.Balances = page.NewTable(s.Store, accounts.TableBalances, BalanceCodec)
+	s.PlanChanges = page.NewTable(s.Store, accounts.TablePlanChanges, PlanChangeCodec)
+	return s
+}
+
+// Keeper is a turn that writes the book.
+type Keeper struct {
+	accounts.Tx
+	S *Book
+}

@@ -1,0 +1,200 @@
+package book
+
+import (
+	"encoding/binary"
+
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// Customer is the hot record of a customer: what a check needs, in its first bytes, so that short
+// identifiers cost one cache line. id, env and external never change, so that the indexes may
+// compare them without the customer's lock.
+type Customer struct {
+	Env uint32
+	// Rows of the customer's subscriptions and invoices, both linked from the oldest.
+	FirstSubscription uint32
+	// Copies of what the oldest subscription says, see hint; no state.
+	HintVersion, HintCounter uint32
+	// external is the caller's identifier where it fits. Where externalLen is 0 it does not:
+	// external begins with its row in longIDs (little endian), 0 of the empty identifier.
+	ExternalLen                                 uint8
+	External                                    [39]byte
+	ID                                          [16]byte
+	CreatedAt, ModifiedAt                       int64
+	LastSubscription, FirstInvoice, LastInvoice uint32
+	Subscriptions                               uint32
+	FirstBalance                                uint32 // its balances, one for each currency
+	Archived                                    bool   // a copy of what the profile says; no state
+}
+
+var CustomerCodec = page.Codec[Customer]{
+	Append: func(dst []byte, c *Customer) []byte {
+		dst = append(dst, c.ID[:]...)
+		dst = rows.AppendI64(rows.AppendI64(dst, c.CreatedAt), c.ModifiedAt)
+		dst = rows.AppendU32(dst, c.Env)
+		dst = rows.AppendU32(rows.AppendU32(dst, c.FirstSubscription), c.LastSubscription)
+		dst = rows.AppendU32(rows.AppendU32(dst, c.FirstInvoice), c.LastInvoice)
+		dst = append(rows.AppendU32(rows.AppendU32(dst, c.Subscriptions), c.FirstBalance), c.ExternalLen)
+		return append(dst, c.External[:]...)
+	},
+	Read: func(src []byte, c *Customer) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		c.ID = r.ID()
+		c.CreatedAt, c.ModifiedAt = r.I64(), r.I64()
+		c.Env = r.U32()
+		c.FirstSubscription, c.LastSubscription = r.U32(), r.U32()
+		c.FirstInvoice, c.LastInvoice = r.U32(), r.U32()
+		c.Subscriptions, c.FirstBalance, c.ExternalLen = r.U32(), r.U32(), r.U8()
+		copy(c.External[:], r.Take(len(c.External)))
+		if int(c.ExternalLen) > len(c.External) {
+			return nil, rows.ErrRecord
+		}
+		return r.Rest, r.Err
+	},
+}
+
+// Hint copies the oldest subscription's version and first counter into its customer, so that a
+// check loads the counter while it waits for the subscription, and not after it: with many
+// customers each is a cache miss. Whatever changes the two in a subscription calls it; the
+// customer's lock is held. A query for which advance says otherwise than the stored subscription
+// must not go by the hint.
+func (s *Book) Hint(row uint32, b *Subscription) {
+	if c := s.Customers.Write(b.Customer); c.FirstSubscription == row {
+		c.HintVersion, c.HintCounter = b.Version, b.FirstCounter
+	}
+}
+
+// Profile is the cold part of a customer. Number 1 was an identifier and is not given again.
+type Profile struct {
+	FirstName   string `wire:"2"`
+	LastName    string `wire:"3"`
+	Email       string `wire:"4"`
+	PhoneNumber string `wire:"5"`
+	Address     string `wire:"6"`
+	// ArchivedAt and ErasedAt are 0 as long as the customer is neither.
+	ArchivedAt int64 `wire:"7"`
+	ErasedAt   int64 `wire:"8"`
+	Blank      uint8 `wire:"9"` // see CreateCustomer
+}
+
+// Gone reports whether the customer is archived or erased: it takes nothing new.
+func (p *Profile) Gone() bool { return p.ArchivedAt != 0 || p.ErasedAt != 0 }
+
+// Profile decodes a customer's profile. Readers hold the customer's lock.
+func (s *Book) Profile(row uint32) (p Profile) {
+	if err := wire.Decode([]byte(s.Profiles.Read(row).Data), &p); err != nil {
+		panic("billing: profile in memory does not decode: " + err.Error())
+	}
+	return p
+}
+
+// ExternalID returns the caller's identifier of a customer. It takes no lock: it never changes.
+func (s *Book) ExternalID(c *Customer) []byte {
+	if c.ExternalLen > 0 {
+		return c.External[:c.ExternalLen]
+	}
+	return []byte(s.longID(c))
+}
+
+func (s *Book) longID(c *Customer) string {
+	row := binary.LittleEndian.Uint32(c.External[:])
+	if row == 0 {
+		return ""
+	}
+	return s.LongIDs.Read(row).Data
+}
+
+// CustomerNamed finds a customer by the caller's identifier; 0 when there is none. It takes no
+// lock: what it compares never changes.
+func (s *Book) CustomerNamed(env uint32, external []byte) uint32 {
+	return s.CustomerByExternal.Find(s.ExternalHash(env, external), func(row uint32) bool {
+		c := s.Customers.Read(row)
+		if c.Env != env {
+			return false
+		}
+		if c.ExternalLen > 0 {
+			return string(c.External[:c.ExternalLen]) == string(external)
+		}
+		return s.longID(c) == string(external)
+	})
+}
+
+// CustomerWith finds a customer by its UUID in any environment; 0 when there is none.
+func (s *Book) CustomerWith(id *[16]byte) uint32 {
+	return s.CustomerByID.Find(s.IDHash(id), func(row uint32) bool {
+		return s.Customers.Read(row).ID == *id
+	})
+}
+
+// CustomerIn finds a customer of one environment by its UUID; 0 when there is none.
+func (s *Book) CustomerIn(env uint32, id *[16]byte) uint32 {
+	row := s.CustomerWith(id)
+	if row != 0 && s.Customers.Read(row).Env != env {
+		return 0
+	}
+	return row
+}
+
+// Balance is what a customer has to its credit in one currency: totals below zero that were
+// carried forward. The customer's next invoices in that currency use it up.
+type Balance struct {
+	Amount         decimal.Decimal
+	Currency       [4]byte // ISO 4217
+	Customer, Next uint32
+}
+
+var BalanceCodec = page.Codec[Balance]{
+	Append: func(dst []byte, b *Balance) []byte {
+		dst = append(rows.AppendDecimal(dst, b.Amount), b.Currency[:]...)
+		return rows.AppendU32(rows.AppendU32(dst, b.Customer), b.Next)
+	},
+	Read: func(src []byte, b *Balance) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		b.Amount = r.Decimal()
+		copy(b.Currency[:], r.Take(len(b.Currency)))
+		b.Customer, b.Next = r.U32(), r.U32()
+		return r.Rest, r.Err
+	},
+}
+
+// balanceOf finds a customer's balance in a currency; 0 when there is none.
+func (s *Book) balanceOf(customer uint32, currency string) (row uint32) {
+	row = s.Customers.Read(customer).FirstBalance
+	for row != 0 {
+		b := s.Balances.Read(row)
+		if string(b.Currency[:len(currency)]) == currency {
+			return row
+		}
+		row = b.Next
+	}
+	return 0
+}
+
+// Credit returns what the customer has to its credit in a currency.
+func (s *Book) Credit(customer uint32, currency string) decimal.Decimal {
+	if row := s.balanceOf(customer, currency); row != 0 {
+		return s.Balances.Read(row).Amount
+	}
+	return decimal.Decimal{}
+}
+
+// SetCredit sets a customer's balance. The customer's lock is held.
+func (t *Keeper) SetCredit(customer uint32, currency string, amount decimal.Decimal) {
+	row := t.S.balanceOf(customer, currency)
+	if row == 0 {
+		if amount.IsZero() {
+			return
+		}
+		c := t.S.Customers.Write(customer)
+		var b *Balance
+		row, b = t.S.Balances.Append()
+		*b = Balance{Customer: customer, Next: c.FirstBalance}
+		copy(b.Currency[:], currency)
+		c.FirstBalance = row
+	}
+	t.S.Balances.Write(row).Amount = amount
+	t.FoldDecimal(amount)
+}

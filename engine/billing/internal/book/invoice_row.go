@@ -1,0 +1,193 @@
+package book
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+)
+
+// Invoice is the record of an invoice; its lines are the text of the same row. id, customer and
+// subscription never change.
+type Invoice struct {
+	ID                                    [16]byte
+	Number                                uint64
+	CreatedAt, DueAt, PaidAt              int64
+	PeriodStart, PeriodEnd                int64
+	Amount                                decimal.Decimal
+	Customer, Subscription, Version, Next uint32 // next: the customer's next younger invoice
+	Kind                                  InvoiceType
+	Status                                InvoiceStatus
+	NextUnpaid                            uint32 // the subscription's next younger unpaid one
+	GraceEnd                              int64  // when, unpaid, it suspends the subscription
+}
+
+// AppendInvoice appends the bytes that stand for it in a snapshot.
+func AppendInvoice(dst []byte, v *Invoice) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendI64(dst, int64(v.Number))
+	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, v.CreatedAt), v.DueAt), v.PaidAt)
+	dst = rows.AppendI64(rows.AppendI64(dst, v.PeriodStart), v.PeriodEnd)
+	dst = rows.AppendDecimal(dst, v.Amount)
+	dst = rows.AppendU32(rows.AppendU32(dst, v.Customer), v.Subscription)
+	dst = rows.AppendU32(rows.AppendU32(dst, v.Version), v.Next)
+	dst = rows.AppendI64(rows.AppendU32(dst, v.NextUnpaid), v.GraceEnd)
+	return append(dst, byte(v.Kind), byte(v.Status))
+}
+
+// ReadInvoice reads what AppendInvoice wrote.
+func ReadInvoice(src []byte, v *Invoice) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID, v.Number = r.ID(), r.U64()
+	v.CreatedAt, v.DueAt, v.PaidAt = r.I64(), r.I64(), r.I64()
+	v.PeriodStart, v.PeriodEnd = r.I64(), r.I64()
+	v.Amount = r.Decimal()
+	v.Customer, v.Subscription = r.U32(), r.U32()
+	v.Version, v.Next = r.U32(), r.U32()
+	v.NextUnpaid, v.GraceEnd = r.U32(), r.I64()
+	v.Kind, v.Status = InvoiceType(r.U8()), InvoiceStatus(r.U8())
+	return r.Rest, r.Err
+}
+
+// InvoiceRow is an invoice in memory: in few bytes where it is like nearly all of them, issued some
+// minutes after a period's start or end, due and in grace for some days. Any other is a part.
+type InvoiceRow struct {
+	invoiceIdentity
+	invoiceTerms
+}
+
+// invoiceIdentity never changes: queries read it without a lock.
+type invoiceIdentity struct {
+	id                     [16]byte
+	customer, subscription uint32
+}
+
+type invoiceTerms struct {
+	periodStart, periodEnd, paidAt int64
+	amount                         int64 // × 10¹²
+	next, nextUnpaid, number       uint32
+	whole                          uint32 // the part that has all but next; 0: none
+	version                        uint16
+	// issued is how many minutes after the period's start the invoice was issued, or, from afterEnd
+	// on, after its end.
+	issued             uint16
+	dueDays, graceDays uint8
+	kind               InvoiceType
+	status             InvoiceStatus
+}
+
+// afterEnd is more minutes than any invoice waits for late usage.
+const afterEnd = 1 << 15
+
+// MinuteMS is a minute in milliseconds.
+const MinuteMS = 60_000
+
+// packed is the row of an invoice, but for what does not fit: it differs from it when unpacked.
+func packed(v *Invoice) InvoiceRow {
+	_, low := v.Amount.Bits()
+	r := InvoiceRow{invoiceIdentity{v.ID, v.Customer, v.Subscription}, invoiceTerms{
+		periodStart: v.PeriodStart, periodEnd: v.PeriodEnd, paidAt: v.PaidAt, amount: int64(low),
+		next: v.Next, nextUnpaid: v.NextUnpaid, number: uint32(v.Number), version: uint16(v.Version),
+		issued:    uint16((v.CreatedAt - v.PeriodStart) / MinuteMS),
+		dueDays:   uint8((v.DueAt - v.CreatedAt) / accounts.DayMS),
+		graceDays: uint8((v.GraceEnd - v.DueAt) / accounts.DayMS), kind: v.Kind, status: v.Status,
+	}}
+	if v.CreatedAt >= v.PeriodEnd {
+		r.issued = afterEnd | uint16((v.CreatedAt-v.PeriodEnd)/MinuteMS)
+	}
+	return r
+}
+
+// unpacked is the invoice that a row describes without a part.
+func (r *InvoiceRow) unpacked() Invoice {
+	at := r.periodStart + int64(r.issued)*MinuteMS
+	if r.issued >= afterEnd {
+		at = r.periodEnd + int64(r.issued-afterEnd)*MinuteMS
+	}
+	due := at + int64(r.dueDays)*accounts.DayMS
+	return Invoice{
+		ID: r.id, Number: uint64(r.number), CreatedAt: at, DueAt: due, PaidAt: r.paidAt,
+		PeriodStart: r.periodStart, PeriodEnd: r.periodEnd,
+		Amount: decimal.FromBits(r.amount>>63, uint64(r.amount)), Customer: r.customer,
+		Subscription: r.subscription, Version: uint32(r.version), Next: r.next,
+		Kind: r.kind, Status: r.status, NextUnpaid: r.nextUnpaid,
+		GraceEnd: due + int64(r.graceDays)*accounts.DayMS,
+	}
+}
+
+// Invoices are all invoices.
+type Invoices struct {
+	rows  *page.Table[InvoiceRow]
+	Whole *page.Parts[Invoice]
+}
+
+// OpenInvoices makes the tables.
+func OpenInvoices(s *page.Store) Invoices {
+	n := Invoices{Whole: page.NewParts[Invoice]()}
+	n.rows = page.NewTable(s, accounts.TableInvoices, page.Codec[InvoiceRow]{
+		Append: func(dst []byte, r *InvoiceRow) []byte {
+			v := n.of(r)
+			return AppendInvoice(dst, &v)
+		},
+		Read: func(src []byte, r *InvoiceRow) ([]byte, error) {
+			var v Invoice
+			rest, err := ReadInvoice(src, &v)
+			if err == nil {
+				n.put(r, &v)
+			}
+			return rest, err
+		},
+		Apart: func(r *InvoiceRow) bool { return r.whole != 0 },
+	})
+	return n
+}
+
+func (n *Invoices) of(r *InvoiceRow) Invoice {
+	if r.whole == 0 {
+		return r.unpacked()
+	}
+	v := *n.Whole.Read(r.whole)
+	v.Next = r.next
+	return v
+}
+
+func (n *Invoices) put(r *InvoiceRow, v *Invoice) {
+	p := packed(v)
+	if p.unpacked() == *v {
+		n.Whole.Drop(r.whole)
+	} else {
+		p.whole = n.Whole.Put(r.whole, *v)
+	}
+	if r.invoiceIdentity != p.invoiceIdentity { // else it may be read meanwhile
+		r.invoiceIdentity = p.invoiceIdentity
+	}
+	r.invoiceTerms = p.invoiceTerms
+}
+
+// Len is the number of invoices.
+func (n *Invoices) Len() uint32 { return n.rows.Len() }
+
+// Bytes is the memory of all invoices, without their lines.
+func (n *Invoices) Bytes() uint64 { return n.rows.Bytes() + n.Whole.Bytes() }
+
+// ID is an invoice's id, which never changes. It takes no lock.
+func (n *Invoices) ID(row uint32) [16]byte { return n.rows.Read(row).id }
+
+// Owner is the row of an invoice's customer, which never changes. It takes no lock.
+func (n *Invoices) Owner(row uint32) uint32 { return n.rows.Read(row).customer }
+
+// Read returns an invoice. Readers hold the customer's lock.
+func (n *Invoices) Read(row uint32) Invoice { return n.of(n.rows.Read(row)) }
+
+// Append adds an invoice. For Apply, under the customer's lock, as are Write and Link.
+func (n *Invoices) Append(v *Invoice) (row uint32) {
+	row, r := n.rows.Append()
+	n.put(r, v)
+	return row
+}
+
+// Write stores an invoice.
+func (n *Invoices) Write(row uint32, v *Invoice) { n.put(n.rows.Write(row), v) }
+
+// Link says which invoice of the customer comes after one.
+func (n *Invoices) Link(row, next uint32) { n.rows.Write(row).next = next }

@@ -1,0 +1,265 @@
+package book
+
+import (
+	"cmp"
+	"slices"
+
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+)
+
+// Span is a closed stretch of a subscription under one plan version: a period, or a part of one
+// that a plan change cut. Spans are numbered from 0 and follow each other without gaps. They are
+// kept until no accepted event or correction can belong to them any more; then the row is used
+// again.
+type Span struct {
+	Start, End                                          int64 // [start, end)
+	Number, Period, Version, Customer, FirstMeter, Next uint32
+	// Billed reports whether an invoice has the span's usage: what comes later is late.
+	Billed bool
+}
+
+var SpanCodec = page.Codec[Span]{
+	Append: func(dst []byte, p *Span) []byte {
+		dst = rows.AppendI64(rows.AppendI64(dst, p.Start), p.End)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, p.Number), p.Period), p.Version)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, p.Customer), p.FirstMeter), p.Next)
+		return rows.AppendBool(dst, p.Billed)
+	},
+	Read: func(src []byte, p *Span) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		p.Start, p.End = r.I64(), r.I64()
+		p.Number, p.Period, p.Version = r.U32(), r.U32(), r.U32()
+		p.Customer, p.FirstMeter, p.Next = r.U32(), r.U32(), r.U32()
+		p.Billed = r.U8() != 0
+		return r.Rest, r.Err
+	},
+}
+
+// Meter is what a feature of a closed span counted. Features that counted nothing have none.
+type Meter struct {
+	// Quantity is what was counted, covered the part of it that credits have paid, invoiced the
+	// part of the rest that invoices have.
+	Quantity, Covered, Invoiced decimal.Decimal
+	// Forgiven is what of invoiced only VOID invoices have: nobody pays for it, so that nothing
+	// comes back when it is corrected away. Below zero: what a VOID invoice would have given back.
+	Forgiven decimal.Decimal
+	Next     uint32
+	Slot     uint32 // the feature's place in the plan version
+}
+
+var MeterCodec = page.Codec[Meter]{
+	Append: func(dst []byte, m *Meter) []byte {
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, m.Quantity), m.Covered)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, m.Invoiced), m.Forgiven)
+		return rows.AppendU32(rows.AppendU32(dst, m.Next), m.Slot)
+	},
+	Read: func(src []byte, m *Meter) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		m.Quantity, m.Covered = r.Decimal(), r.Decimal()
+		m.Invoiced, m.Forgiven = r.Decimal(), r.Decimal()
+		m.Next, m.Slot = r.U32(), r.U32()
+		return r.Rest, r.Err
+	},
+}
+
+// Base is where a counter's current span began, kept only where that is not 0: usage that
+// accumulates, and usage that a plan change cut.
+type Base struct {
+	// Rated is how many units lines have priced of an accumulating feature under the present plan
+	// version, opened the reading up to which spans are closed.
+	Rated, Opened decimal.Decimal
+}
+
+var BaseCodec = page.Codec[Base]{
+	Append: func(dst []byte, b *Base) []byte {
+		return rows.AppendDecimal(rows.AppendDecimal(dst, b.Rated), b.Opened)
+	},
+	Read: func(src []byte, b *Base) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		b.Rated, b.Opened = r.Decimal(), r.Decimal()
+		return r.Rest, r.Err
+	},
+}
+
+// HeldSpan is a span in a ledger, with its meters.
+type HeldSpan struct {
+	Span
+	Row    uint32 // 0: not stored yet
+	Dirty  bool
+	Meters []heldMeter // by slot
+}
+
+// heldMeter is a meter in a ledger.
+type heldMeter struct {
+	Meter
+	row uint32
+}
+
+// MeterAt returns the meter of a slot, and makes it where there is none.
+func (p *HeldSpan) MeterAt(slot uint32) *Meter {
+	at, has := p.MeterOf(slot)
+	if !has {
+		p.Meters = append(p.Meters, heldMeter{})
+		copy(p.Meters[at+1:], p.Meters[at:])
+		p.Meters[at] = heldMeter{Meter: Meter{Slot: slot}}
+	}
+	return &p.Meters[at].Meter
+}
+
+// MeterOf is where the meter of a slot is among those of the span, or would be: they are in order.
+func (p *HeldSpan) MeterOf(slot uint32) (at int, has bool) {
+	return slices.BinarySearchFunc(p.Meters, slot, func(m heldMeter, slot uint32) int {
+		return cmp.Compare(m.Slot, slot)
+	})
+}
+
+// Settled reports whether invoices have all that the span counted.
+func (p *HeldSpan) Settled() bool {
+	for i := range p.Meters {
+		if !p.Meters[i].Unbilled().IsZero() {
+			return false
+		}
+	}
+	return p.Billed
+}
+
+// HeldSpans copies the closed spans of a subscription, oldest first.
+func (s *Book) HeldSpans(first uint32) (spans []HeldSpan) {
+	for row := first; row != 0; {
+		p := HeldSpan{Span: *s.Spans.Read(row), Row: row}
+		for at := p.FirstMeter; at != 0; {
+			m := s.Meters.Read(at)
+			p.Meters = append(p.Meters, heldMeter{*m, at})
+			at = m.Next
+		}
+		spans = append(spans, p)
+		row = p.Next
+	}
+	return spans
+}
+
+// Unbilled is what no invoice has yet; below zero where an invoice has too much.
+func (m *Meter) Unbilled() decimal.Decimal {
+	return sums.Difference(sums.Difference(m.Quantity, m.Covered), m.Invoiced)
+}
+
+// Absorb takes off what a correction changes of units that nobody pays for, and says how many that
+// is: those have no line.
+func (m *Meter) Absorb() decimal.Decimal {
+	change := m.Unbilled()
+	if change.Sign()*m.Forgiven.Sign() >= 0 {
+		return decimal.Decimal{}
+	}
+	if m.Forgiven.Abs().Less(change.Abs()) {
+		change = m.Forgiven.Neg()
+	}
+	m.Invoiced, m.Forgiven = sums.Of(m.Invoiced, change), sums.Of(m.Forgiven, change)
+	return change
+}
+
+// Forgive notes the units of an invoice that is VOID from now on in the spans that they are of.
+// Spans to which nothing can belong any more need no note.
+func Forgive(c *catalogs.Catalog, spans []HeldSpan, items []InvoiceItem) {
+	for i := range items {
+		if item := &items[i]; item.Kind.OfUsage() {
+			if p, slot := spanOf(c, spans, item); p != nil {
+				m := p.MeterAt(slot)
+				m.Forgiven, p.Dirty = sums.Of(m.Forgiven, item.Quantity), true
+			}
+		}
+	}
+}
+
+// spanOf is the span that a line of usage is of, and the feature's place in its version. Plan
+// changes of one millisecond leave spans with the same bounds: the line is of the first that has as
+// many units on invoices, else of the first that has counted any.
+func spanOf(
+	c *catalogs.Catalog, spans []HeldSpan, item *InvoiceItem,
+) (found *HeldSpan, place uint32) {
+	feature, best := c.FeatureNamed([]byte(item.FeatureKey)), -1
+	for i := range spans {
+		p := &spans[i]
+		slot, ok := c.Version(p.Version).Slot(feature)
+		if !ok || p.Start != item.PeriodStart || p.End != item.PeriodEnd {
+			continue
+		}
+		fits := 0
+		for j := range p.Meters {
+			switch m := &p.Meters[j].Meter; {
+			case m.Slot != slot || m.empty():
+			case item.Quantity.Sign() > 0 && !sums.Difference(m.Invoiced, m.Forgiven).Less(item.Quantity):
+				fits = 2
+			default:
+				fits = 1
+			}
+		}
+		if fits > best {
+			found, place, best = p, slot, fits
+		}
+	}
+	return found, place
+}
+
+// empty reports whether a meter has counted nothing that stands, nor is anything on invoices.
+func (m *Meter) empty() bool {
+	return m.Quantity.IsZero() && m.Invoiced.IsZero() && m.Forgiven.IsZero()
+}
+
+// Store writes a span with its meters. The customer's lock is held.
+func (t *Keeper) Store(p *HeldSpan) {
+	for i := len(p.Meters) - 1; i >= 0; i-- {
+		m := &p.Meters[i]
+		if m.row == 0 {
+			m.row = t.takeMeter()
+		}
+		if i+1 < len(p.Meters) {
+			m.Next = p.Meters[i+1].row
+		}
+		*t.S.Meters.Write(m.row) = m.Meter
+		t.FoldDecimal(m.Quantity)
+	}
+	if len(p.Meters) > 0 {
+		p.FirstMeter = p.Meters[0].row
+	}
+	*t.S.Spans.Write(p.Row) = p.Span
+}
+
+// takeMeter returns a free row of the meters.
+func (t *Keeper) takeMeter() (row uint32) {
+	if row = t.S.FreeMeter; row != 0 {
+		t.S.FreeMeter = t.S.Meters.Read(row).Next
+		return row
+	}
+	row, _ = t.S.Meters.Append()
+	return row
+}
+
+// TakeSpan returns a free row of the spans.
+func (t *Keeper) TakeSpan() (row uint32) {
+	if row = t.S.FreeSpan; row != 0 {
+		t.S.FreeSpan = t.S.Spans.Read(row).Next
+		return row
+	}
+	row, _ = t.S.Spans.Append()
+	return row
+}
+
+// Free gives the rows of a span back. The customer's lock is held.
+func (t *Keeper) Free(p *HeldSpan) {
+	for i := range p.Meters {
+		*t.S.Meters.Write(p.Meters[i].row) = Meter{Next: t.S.FreeMeter}
+		t.S.FreeMeter = p.Meters[i].row
+	}
+	*t.S.Spans.Write(p.Row) = Span{Next: t.S.FreeSpan}
+	t.S.FreeSpan = p.Row
+}
+
+// FoldDecimal mixes a number into the rolling hash.
+func (t *Keeper) FoldDecimal(d decimal.Decimal) {
+	high, low := d.Bits()
+	t.Fold(uint64(high) ^ low)
+}

@@ -1,0 +1,206 @@
+package book
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
+)
+
+// Subscription is all of a subscription. id, customer and createdAt never change.
+type Subscription struct {
+	UsualSubscription
+	SubscriptionRest
+}
+
+// UsualSubscription is what a row has of a subscription; what a check needs comes first.
+type UsualSubscription struct {
+	Customer     uint32
+	Next         uint32 // the customer's next younger subscription
+	Version      uint32 // number of the plan version in the environment's catalog
+	FirstCounter uint32 // its counters are rows from here on, in the version's order
+	Due          int64  // when something of it falls due next, on the environment's clock
+	ID           [16]byte
+
+	PeriodStart, PeriodEnd int64
+	CreatedAt              int64
+	// IssueAt is when the invoice of the period that ended last is issued; 0: it is.
+	IssueAt   int64
+	Period    uint32 // number of the current period, from 0
+	Counters  uint16
+	GraceDays uint16
+	// Months is how many months after the anchor the current period ends.
+	Months uint32
+	// Rows: closed spans, unpaid invoices.
+	FirstSpan, FirstUnpaid uint32
+	// Rest is, in a row, the number of the part that is its rest, 0 where that is the usual one.
+	Rest uint32
+}
+
+// SubscriptionRest is what is mostly as usual says.
+type SubscriptionRest struct {
+	SuspendedAt, EndedAt int64 // 0: it is not
+	Anchor               int64 // the instant from which all periods are computed
+	// CancelledAt is when cancellation was asked for, adjustAt when late usage of an ended
+	// subscription will be billed; 0: it is not.
+	CancelledAt, AdjustAt int64
+	// SpanStart is where the present span begins: the period's start, or a plan change within it.
+	SpanStart int64
+	Span      uint32 // numbers the spans from 0
+	// FirstSequence is the row of the sequences of plan versions that it has left; 0: none.
+	FirstSequence uint32
+	// BaseVersion is the plan version at the period's start, whose price a period in arrears bills.
+	BaseVersion uint32
+	// Rows: counters' bases (0: none), plan changes.
+	FirstBase, FirstChange, LastChange, Pending uint32
+	Adjustments                                 uint32 // adjustment invoices issued
+	Room                                        uint16 // counters that fit from firstCounter on
+	CancelMode                                  CancelMode
+}
+
+// Usual is the rest of a subscription that goes on and whose plan was never changed.
+func (b *UsualSubscription) Usual() SubscriptionRest {
+	return SubscriptionRest{
+		Anchor: b.CreatedAt, SpanStart: b.PeriodStart, Span: b.Period, BaseVersion: b.Version,
+		Room: b.Counters,
+	}
+}
+
+// Active reports whether the subscription gives access.
+func (r *SubscriptionRest) Active() bool { return r.SuspendedAt == 0 && r.EndedAt == 0 }
+
+// AppendSubscription appends the bytes that stand for it in a snapshot.
+func AppendSubscription(dst []byte, b *Subscription) []byte {
+	dst = append(dst, b.ID[:]...)
+	dst = rows.AppendI64(rows.AppendI64(dst, b.CreatedAt), b.Anchor)
+	dst = rows.AppendI64(rows.AppendI64(dst, b.PeriodStart), b.PeriodEnd)
+	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, b.SuspendedAt), b.EndedAt), b.Due)
+	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, b.CancelledAt), b.AdjustAt), b.SpanStart)
+	dst = rows.AppendI64(dst, b.IssueAt)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.Customer), b.Next)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.Version), b.BaseVersion)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.FirstCounter), b.FirstBase)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.FirstSpan), b.FirstUnpaid)
+	dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, b.FirstChange), b.LastChange), b.Pending)
+	dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, b.Period), b.Span), b.FirstSequence)
+	dst = rows.AppendU32(rows.AppendU32(dst, b.Months), b.Adjustments)
+	dst = rows.AppendU16(rows.AppendU16(rows.AppendU16(dst, b.Counters), b.Room), b.GraceDays)
+	return append(dst, byte(b.CancelMode))
+}
+
+// ReadSubscription reads what AppendSubscription wrote.
+func ReadSubscription(src []byte, b *Subscription) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	b.ID = r.ID()
+	b.CreatedAt, b.Anchor = r.I64(), r.I64()
+	b.PeriodStart, b.PeriodEnd = r.I64(), r.I64()
+	b.SuspendedAt, b.EndedAt, b.Due = r.I64(), r.I64(), r.I64()
+	b.CancelledAt, b.AdjustAt, b.SpanStart = r.I64(), r.I64(), r.I64()
+	b.IssueAt = r.I64()
+	b.Customer, b.Next = r.U32(), r.U32()
+	b.Version, b.BaseVersion = r.U32(), r.U32()
+	b.FirstCounter, b.FirstBase = r.U32(), r.U32()
+	b.FirstSpan, b.FirstUnpaid = r.U32(), r.U32()
+	b.FirstChange, b.LastChange, b.Pending = r.U32(), r.U32(), r.U32()
+	b.Period, b.Span, b.FirstSequence = r.U32(), r.U32(), r.U32()
+	b.Months, b.Adjustments = r.U32(), r.U32()
+	b.Counters, b.Room, b.GraceDays = r.U16(), r.U16(), r.U16()
+	b.CancelMode = CancelMode(r.U8())
+	return r.Rest, r.Err
+}
+
+// SubscriptionRow is a subscription in memory.
+type SubscriptionRow struct{ UsualSubscription }
+
+// Subscriptions are all subscriptions.
+type Subscriptions struct {
+	rows    *page.Table[SubscriptionRow]
+	Rests   *page.Parts[SubscriptionRest]
+	details *page.Sparse
+}
+
+// OpenSubscriptions makes the tables.
+func OpenSubscriptions(s *page.Store) Subscriptions {
+	b := Subscriptions{
+		Rests: page.NewParts[SubscriptionRest](), details: page.NewSparse(s, accounts.TableDetails),
+	}
+	b.rows = page.NewTable(s, accounts.TableSubscriptions, page.Codec[SubscriptionRow]{
+		Append: func(dst []byte, r *SubscriptionRow) []byte {
+			whole := b.of(r)
+			return AppendSubscription(dst, &whole)
+		},
+		Read: func(src []byte, r *SubscriptionRow) ([]byte, error) {
+			var whole Subscription
+			rest, err := ReadSubscription(src, &whole)
+			if err == nil {
+				b.put(r, &whole)
+			}
+			return rest, err
+		},
+		Apart: func(r *SubscriptionRow) bool { return r.Rest != 0 },
+	})
+	return b
+}
+
+func (b *Subscriptions) of(r *SubscriptionRow) Subscription {
+	v := Subscription{r.UsualSubscription, b.restOf(r)}
+	v.Rest = 0
+	return v
+}
+
+func (b *Subscriptions) restOf(r *SubscriptionRow) SubscriptionRest {
+	if r.Rest != 0 {
+		return *b.Rests.Read(r.Rest)
+	}
+	return r.Usual()
+}
+
+func (b *Subscriptions) put(r *SubscriptionRow, v *Subscription) {
+	rest := r.Rest
+	r.UsualSubscription = v.UsualSubscription
+	if r.Rest = 0; v.SubscriptionRest == v.Usual() {
+		b.Rests.Drop(rest)
+		return
+	}
+	r.Rest = b.Rests.Put(rest, v.SubscriptionRest)
+}
+
+// Len is the number of subscriptions.
+func (b *Subscriptions) Len() uint32 { return b.rows.Len() }
+
+// Bytes is the memory of all subscriptions.
+func (b *Subscriptions) Bytes() uint64 {
+	return b.rows.Bytes() + b.Rests.Bytes() + b.details.Bytes()
+}
+
+// Details returns the encoded SubscriptionDetails of a subscription; empty where it has none.
+func (b *Subscriptions) Details(row uint32) string { return b.details.Get(row) }
+
+// SetDetails sets the encoded SubscriptionDetails of a subscription.
+func (b *Subscriptions) SetDetails(row uint32, text []byte) { b.details.Put(row, text) }
+
+// CheckDetails checks the details after a restore.
+func (b *Subscriptions) CheckDetails(check func(data string) error) error {
+	return b.details.Check(b.Len(), check)
+}
+
+// Read returns a subscription's row. Readers hold the customer's lock.
+func (b *Subscriptions) Read(row uint32) *SubscriptionRow { return b.rows.Read(row) }
+
+// Rest returns what a row has not.
+func (b *Subscriptions) Rest(row uint32) SubscriptionRest { return b.restOf(b.rows.Read(row)) }
+
+// Whole returns all of a subscription.
+func (b *Subscriptions) Whole(row uint32) Subscription { return b.of(b.rows.Read(row)) }
+
+// Append adds a subscription. For Apply, under the customer's lock, as are Write and Link.
+func (b *Subscriptions) Append(v *Subscription) (row uint32) {
+	row, r := b.rows.Append()
+	b.put(r, v)
+	return row
+}
+
+// Write stores a subscription.
+func (b *Subscriptions) Write(row uint32, v *Subscription) { b.put(b.rows.Write(row), v) }
+
+// Link says which subscription of the customer comes after one.
+func (b *Subscriptions) Link(row, next uint32) { b.rows.Write(row).Next = next }

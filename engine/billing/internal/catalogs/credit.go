@@ -1,0 +1,136 @@
+package catalogs
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+)
+
+// Bounds of credits.
+const (
+	// MaxPools is how many pools a customer may have that are not archived.
+	MaxPools = 32
+	// MaxPoolRows is how many there may be with the archived ones: usage walks them.
+	MaxPoolRows = 4 * MaxPools
+	// MaxGrants is how many live grants of a pool commands may make; those of plans come on top.
+	MaxGrants = 100
+	// MaxTransactions is how many of its newest transactions a pool has in memory at least, and the
+	// largest page of them.
+	MaxTransactions = 1000
+
+	MaxDenominationCharacters = 64
+	MaxNoteCharacters         = 500
+	MaxCreditPriority         = 1_000_000
+	maxExpiryDays             = 3650
+	maxAllocations            = 32
+
+	DefaultDenomination = "credits"
+	DefaultCurrency     = "USD"
+)
+
+// PoolName is how a pool's name stands in rows and plan versions: 64 bits of its SHA-256. 0 is no
+// name.
+type PoolName uint64
+
+// PoolNamed is the name of a pool as rows have it.
+func PoolNamed(name string) PoolName {
+	if name == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(name))
+	return PoolName(binary.LittleEndian.Uint64(sum[:]) | 1)
+}
+
+// CreditID derives the UUID (version 8) of a record that no command brings an id for: the n-th of
+// its sort within what of names.
+func CreditID(sort string, of [16]byte, n uint64) (id [16]byte) {
+	b := append([]byte(sort), of[:]...)
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(b, n))
+	copy(id[:], sum[:])
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// FeatureCredits is how a feature within a plan version burns credits.
+type FeatureCredits struct {
+	Pool   PoolName // 0: it burns none
+	Weight decimal.Decimal
+	// Fallback reports whether usage costs money where credits do not cover it.
+	Fallback bool
+}
+
+func newFeatureCredits(f *PlanFeature, d *CreditsDocument) FeatureCredits {
+	if d.Pool == "" {
+		return FeatureCredits{}
+	}
+	c := FeatureCredits{Pool: PoolNamed(d.Pool), Weight: d.Weight}
+	if f.Priced {
+		c.Fallback = !f.Model.PricePerUnit.IsZero() || !f.Model.PricePerPackage.IsZero()
+		for _, tier := range f.Model.Tiers {
+			c.Fallback = c.Fallback || !tier.PricePerUnit.IsZero() || !tier.FlatFee.IsZero()
+		}
+	}
+	return c
+}
+
+// normalisedAllocations fills in the defaults of a plan's allocations.
+func normalisedAllocations(d *PlanDocument) []CreditAllocationDocument {
+	all := append([]CreditAllocationDocument(nil), d.CreditAllocations...)
+	for i := range all {
+		a := &all[i]
+		a.Denomination = Either(a.Denomination, DefaultDenomination)
+		a.Currency = Either(a.Currency, d.Currency)
+		a.RolloverPolicy = Either(a.RolloverPolicy, credit.PolicyNone.String())
+	}
+	return all
+}
+
+// credits validates how a feature burns credits.
+func (p *problems) credits(place string, d *CreditsDocument) {
+	p.text(place+".pool", d.Pool, 0, MaxNameCharacters)
+	p.amount(place+".weight", d.Weight)
+	if d.Pool == "" && !d.Weight.IsZero() {
+		p.add(place+".pool", "is missing")
+	}
+}
+
+// allocations validates what a plan grants.
+func (p *problems) allocations(place string, d *PlanDocument) {
+	if len(d.CreditAllocations) > maxAllocations {
+		p.add(place, "at most %d", maxAllocations)
+		return
+	}
+	pools := map[string]bool{}
+	for i := range d.CreditAllocations {
+		a, at := &d.CreditAllocations[i], place+"["+decimal.FromInt(int64(i)).String()+"]"
+		p.text(at+".pool", a.Pool, 1, MaxNameCharacters)
+		if pools[a.Pool] {
+			p.add(at+".pool", "%q stands twice", a.Pool)
+		}
+		pools[a.Pool] = true
+		p.text(at+".denomination", a.Denomination, 1, MaxDenominationCharacters)
+		if _, known := decimal.MinorUnits(a.Currency); !known {
+			p.add(at+".currency", "%q is not an ISO 4217 code", a.Currency)
+		}
+		p.amount(at+".amount", a.Amount)
+		if a.Amount.IsZero() {
+			p.add(at+".amount", "must not be 0")
+		}
+		if a.Priority < -MaxCreditPriority || a.Priority > MaxCreditPriority {
+			p.add(at+".priority", "must be -%d to %d", MaxCreditPriority, MaxCreditPriority)
+		}
+		if a.ExpiresAfterDays > maxExpiryDays {
+			p.add(at+".expiresAfterDays", "at most %d", maxExpiryDays)
+		}
+		if _, known := credit.PolicyOf(a.RolloverPolicy); !known {
+			p.add(at+".rolloverPolicy", "%q is none of NONE, FULL, CAPPED", a.RolloverPolicy)
+		}
+		p.amount(at+".rolloverCap", a.RolloverCap)
+		if capped := a.RolloverPolicy == credit.PolicyCapped.String(); capped != a.HasCap {
+			p.add(at+".rolloverCap", "belongs to the rolloverPolicy CAPPED, and only to it")
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package catalogs
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/price"
+)
+
+// VersionName names a plan's version for people.
+func (c *Catalog) VersionName(version uint32) string {
+	return c.PlanKey(version) + " version " + strconv.Itoa(int(c.Version(version).Version))
+}
+
+// Statuses and billing timings of a plan, as documents write them.
+const (
+	PlanActive   = "ACTIVE"
+	planArchived = "ARCHIVED"
+	planDraft    = "DRAFT"
+
+	TimingInAdvance = "IN_ADVANCE"
+	TimingInArrears = "IN_ARREARS"
+)
+
+// Plan is one plan of a catalog. Name, description, status and metadata belong to the plan; price,
+// currency, interval, timing and features to its versions, and subscribers keep theirs. A plan is
+// replaced under the same number, except for subscribers, which all its copies share.
+type Plan struct {
+	Number uint32
+	ID     [16]byte
+	// Document holds what belongs to the plan; the rest of it is zero.
+	Document PlanDocument
+	Versions []*PlanVersion // oldest first
+	// Subscribers counts the subscriptions of any version that are not cancelled.
+	Subscribers *atomic.Int64
+}
+
+// Newest is the version that new subscriptions get.
+func (p *Plan) Newest() *PlanVersion { return p.Versions[len(p.Versions)-1] }
+
+// PlanVersion is one version of a plan. It never changes.
+type PlanVersion struct {
+	// Number counts the versions of all plans of the environment from 1, version those of this
+	// plan, plan is the plan's number.
+	Number, Version, Plan uint32
+
+	Price    decimal.Decimal
+	Currency string
+	Places   int // decimal places of the currency
+	Interval uint32
+	Timing   string
+	Features []PlanFeature // in the document's order; a subscription has one counter for each
+	slots    []featureSlot // the same, sorted by feature
+	// Allocations are what the plan grants in every period.
+	Allocations []CreditAllocationDocument
+}
+
+// PlanFeature is a feature within a plan version.
+type PlanFeature struct {
+	Feature     uint32
+	PricingType string
+	Pricing     PricingDocument
+	Model       price.Model
+	// Priced reports whether usage costs anything at all.
+	Priced bool
+	// HasMax, max and hard are the limit; accumulate reports whether usage is not reset at period
+	// ends.
+	HasMax, Hard, Accumulate bool
+	Max                      decimal.Decimal
+	Credits                  FeatureCredits
+	// safe is a quantity up to which the price is known to be in range.
+	safe decimal.Decimal
+}
+
+// featureSlot leads from a feature's number to its place in PlanVersion.features.
+type featureSlot struct{ feature, slot uint32 }
+
+// Slot finds a feature within the version.
+func (v *PlanVersion) Slot(feature uint32) (slot uint32, ok bool) {
+	low, high := 0, len(v.slots)
+	for low < high {
+		middle := (low + high) / 2
+		if v.slots[middle].feature < feature {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low < len(v.slots) && v.slots[low].feature == feature {
+		return v.slots[low].slot, true
+	}
+	return 0, false
+}
+
+// newVersion makes a version of a normalised document. The document was validated.
+func (c *Catalog) newVersion(p *Plan, d *PlanDocument) *PlanVersion {
+	v := &PlanVersion{
+		Number: uint32(len(c.Versions)) + 1, Version: uint32(len(p.Versions)) + 1, Plan: p.Number,
+		Price: d.PriceAmount, Currency: d.Currency,
+		Interval: d.IntervalMonths, Timing: d.BillingTiming, Allocations: d.CreditAllocations,
+	}
+	v.Places, _ = decimal.MinorUnits(d.Currency)
+	for i := range d.Features {
+		f := newPlanFeature(c.FeatureByKey[d.Features[i].Key], &d.Features[i])
+		v.Features = append(v.Features, f)
+		v.slots = append(v.slots, featureSlot{f.Feature, uint32(i)})
+	}
+	slices.SortFunc(v.slots, func(a, b featureSlot) int { return cmp.Compare(a.feature, b.feature) })
+	return v
+}
+
+// VersionDocument returns the version's part of a plan's document.
+func (c *Catalog) VersionDocument(v *PlanVersion) PlanDocument {
+	d := PlanDocument{
+		PriceAmount: v.Price, Currency: v.Currency,
+		IntervalMonths: v.Interval, BillingTiming: v.Timing, CreditAllocations: v.Allocations,
+	}
+	for i := range v.Features {
+		f := &v.Features[i]
+		d.Features = append(d.Features, PlanFeatureDocument{
+			Key: c.Features[f.Feature-1].Document.Key, PricingType: f.PricingType, Pricing: f.Pricing,
+		})
+	}
+	return d
+}
+
+// PlanRecord is a plan in a snapshot, with all its versions.
+type PlanRecord struct {
+	ID       [16]byte        `wire:"1"`
+	Document PlanDocument    `wire:"2"`
+	Versions []VersionRecord `wire:"3"`
+}
+
+// VersionRecord is a plan version in a snapshot.
+type VersionRecord struct {
+	Number   uint32       `wire:"1"`
+	Document PlanDocument `wire:"2"`
+}
+
+// Title is what invoice lines call the plan.
+func (p *Plan) Title() string { return Either(p.Document.Name, p.Document.Key) }
+
+// Words of pricing, as documents write them.
+const (
+	pricingIncluded   = "included"
+	pricingUsageBased = "usage_based"
+	pricingGraduated  = "graduated"
+
+	modelPerUnit = "per_unit"
+
+	resetModeReset      = "reset"
+	resetModeAccumulate = "accumulate"
+	limitModeSoft       = "soft"
+	limitModeHard       = "hard"
+)
+
+// normalised fills in the defaults, and shares no tiers with d.
+func (d PricingDocument) normalised(pricingType string) PricingDocument {
+	if pricingType == pricingUsageBased {
+		d.Model = Either(d.Model, modelPerUnit)
+	}
+	d.ResetMode = Either(d.ResetMode, resetModeReset)
+	d.LimitMode = Either(d.LimitMode, limitModeSoft)
+	d.Tiers = append([]TierDocument(nil), d.Tiers...)
+	if d.Credits.Pool != "" && d.Credits.Weight.IsZero() {
+		d.Credits.Weight = decimal.FromInt(1)
+	}
+	return d
+}
+
+// newPlanFeature makes a feature within a plan version of a normalised, validated document.
+func newPlanFeature(number uint32, d *PlanFeatureDocument) PlanFeature {
+	f := PlanFeature{
+		Feature: number, PricingType: d.PricingType, Pricing: d.Pricing,
+		HasMax: d.Pricing.HasMax, Max: d.Pricing.MaxUsage,
+		Hard:       d.Pricing.LimitMode == limitModeHard,
+		Accumulate: d.Pricing.ResetMode == resetModeAccumulate,
+	}
+	f.Model, _ = priceModel(d)
+	f.Priced = f.Model.Kind != price.KindIncluded
+	f.Credits = newFeatureCredits(&f, &d.Pricing.Credits)
+	f.safe = safeQuantity(&f.Model)
+	return f
+}
+
+// priceModel makes the pricing model that a document describes; false when it names none.
+func priceModel(d *PlanFeatureDocument) (m price.Model, ok bool) {
+	kind, ok := price.KindOf(d.PricingType, d.Pricing.Model)
+	m = price.Model{
+		Kind: kind, PricePerUnit: d.Pricing.PricePerUnit,
+		PackageSize: d.Pricing.PackageSize, PricePerPackage: d.Pricing.PricePerPackage,
+		IncludedUnits: d.Pricing.IncludedUnits,
+	}
+	for _, t := range d.Pricing.Tiers {
+		m.Tiers = append(m.Tiers, price.Tier(t))
+	}
+	return m, ok
+}
+
+// Full reports whether the usage has reached the limit.
+func (f *PlanFeature) Full(used decimal.Decimal) bool {
+	return f.HasMax && !used.Less(f.Max)
+}

@@ -1,0 +1,227 @@
+package catalogs
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/price"
+)
+
+// Bounds of a catalog document.
+const (
+	maxKeyCharacters         = 128
+	MaxNameCharacters        = 128
+	maxDescriptionCharacters = 1000
+	maxUnitLabelCharacters   = 64
+	maxLabels                = 50
+	maxDocumentFeatures      = 1000
+	maxDocumentPlans         = 1000
+	maxPlanFeatures          = 500
+	maxIntervalMonths        = 120
+	MaxMetadataBytes         = 8 << 10
+	maxProblems              = 20
+)
+
+// problems validates a normalised document against the catalog that it would change, and names the
+// place of everything that is wrong with it; empty when nothing is.
+func (c *Catalog) problems(doc *CatalogDocument, r Revision) string {
+	p := &problems{c: c, features: map[string]bool{}, labels: map[string]string{}}
+	p.document(doc, r)
+	if p.omitted > 0 {
+		p.found = append(p.found, fmt.Sprintf("and %d more", p.omitted))
+	}
+	return strings.Join(p.found, "; ")
+}
+
+// problems collects what is wrong with a document.
+type problems struct {
+	c       *Catalog
+	found   []string
+	omitted int
+	// features are the keys that the document defines, labels their labels with the feature's key.
+	features map[string]bool
+	labels   map[string]string
+}
+
+func (p *problems) add(place, format string, args ...any) {
+	if len(p.found) >= maxProblems {
+		p.omitted++
+		return
+	}
+	p.found = append(p.found, place+": "+fmt.Sprintf(format, args...))
+}
+
+func (p *problems) document(doc *CatalogDocument, r Revision) {
+	if len(doc.Features) > maxDocumentFeatures {
+		p.add("features", "at most %d in one document", maxDocumentFeatures)
+		return
+	}
+	if len(doc.Plans) > maxDocumentPlans {
+		p.add("plans", "at most %d in one document", maxDocumentPlans)
+		return
+	}
+	if r.Minted && len(r.FeatureIDs) != 16*len(doc.Features) {
+		p.add("features", "the command carries no id for each")
+	}
+	if r.Minted && len(r.PlanIDs) != 16*len(doc.Plans) {
+		p.add("plans", "the command carries no id for each")
+	}
+	for i := range doc.Features {
+		p.feature(fmt.Sprintf("features[%d]", i), &doc.Features[i])
+	}
+	p.takenLabels(doc)
+	keys := map[string]bool{}
+	for i := range doc.Plans {
+		place := fmt.Sprintf("plans[%d]", i)
+		if keys[doc.Plans[i].Key] {
+			p.add(place+".key", "%q stands twice", doc.Plans[i].Key)
+		}
+		keys[doc.Plans[i].Key] = true
+		p.plan(place, &doc.Plans[i])
+	}
+}
+
+func (p *problems) feature(place string, d *FeatureDocument) {
+	p.text(place+".key", d.Key, 1, maxKeyCharacters)
+	p.text(place+".name", d.Name, 0, MaxNameCharacters)
+	p.text(place+".description", d.Description, 0, maxDescriptionCharacters)
+	if p.features[d.Key] {
+		p.add(place+".key", "%q stands twice", d.Key)
+	}
+	p.features[d.Key] = true
+	p.amount(place+".costPerUnit", d.CostPerUnit)
+	if len(d.Labels) > maxLabels {
+		p.add(place+".labels", "at most %d", maxLabels)
+		return
+	}
+	for i, label := range d.Labels {
+		at := fmt.Sprintf("%s.labels[%d]", place, i)
+		p.text(at, label, 1, maxKeyCharacters)
+		if of, taken := p.labels[label]; taken {
+			p.add(at, "%q is a label of feature %q already", label, of)
+		}
+		p.labels[label] = d.Key
+	}
+}
+
+// takenLabels refuses labels that another feature answers to already: an eventName must lead to
+// one feature.
+func (p *problems) takenLabels(doc *CatalogDocument) {
+	for i := range doc.Features {
+		d := &doc.Features[i]
+		for j, label := range d.Labels {
+			at := fmt.Sprintf("features[%d].labels[%d]", i, j)
+			_, isKey := p.c.FeatureByKey[label]
+			if (isKey || p.features[label]) && label != d.Key {
+				p.add(at, "%q is the key of another feature", label)
+			}
+			f := p.c.Feature(p.c.featureByLabel[label])
+			if f != nil && !f.Archived && !p.features[f.Document.Key] {
+				p.add(at, "%q is a label of feature %q already", label, f.Document.Key)
+			}
+		}
+		f := p.c.Feature(p.c.featureByLabel[d.Key])
+		if f != nil && !f.Archived && f.Document.Key != d.Key && !p.features[f.Document.Key] {
+			p.add(fmt.Sprintf("features[%d].key", i), "%q is a label of feature %q", d.Key,
+				f.Document.Key)
+		}
+	}
+}
+
+func (p *problems) plan(place string, d *PlanDocument) {
+	p.text(place+".key", d.Key, 1, maxKeyCharacters)
+	p.text(place+".name", d.Name, 0, MaxNameCharacters)
+	p.text(place+".description", d.Description, 0, maxDescriptionCharacters)
+	p.amount(place+".priceAmount", d.PriceAmount)
+	if _, known := decimal.MinorUnits(d.Currency); !known {
+		p.add(place+".currency", "%q is not an ISO 4217 code", d.Currency)
+	}
+	if d.IntervalMonths < 1 || d.IntervalMonths > maxIntervalMonths {
+		p.add(place+".intervalMonths", "must be 1 to %d", maxIntervalMonths)
+	}
+	p.word(place+".billingTiming", d.BillingTiming, TimingInAdvance, TimingInArrears)
+	p.word(place+".status", d.Status, PlanActive, planArchived, planDraft)
+	if len(d.Metadata) > MaxMetadataBytes {
+		p.add(place+".metadata", "at most %d bytes", MaxMetadataBytes)
+	}
+	if len(d.Features) > maxPlanFeatures {
+		p.add(place+".features", "at most %d", maxPlanFeatures)
+		return
+	}
+	keys := map[string]bool{}
+	for i := range d.Features {
+		at := fmt.Sprintf("%s.features[%d]", place, i)
+		f := &d.Features[i]
+		if _, exists := p.c.FeatureByKey[f.Key]; !exists && !p.features[f.Key] {
+			p.add(at+".key", "there is no feature %q", f.Key)
+		}
+		if keys[f.Key] {
+			p.add(at+".key", "%q stands twice", f.Key)
+		}
+		keys[f.Key] = true
+		p.pricing(at, f)
+	}
+	p.allocations(place+".creditAllocations", d)
+}
+
+func (p *problems) pricing(place string, f *PlanFeatureDocument) {
+	d, at := &f.Pricing, place+".pricing"
+	p.text(at+".unitLabel", d.UnitLabel, 0, maxUnitLabelCharacters)
+	p.word(at+".resetMode", d.ResetMode, resetModeReset, resetModeAccumulate)
+	p.word(at+".limitMode", d.LimitMode, limitModeSoft, limitModeHard)
+	p.amount(at+".maxUsage", d.MaxUsage)
+	if d.LimitMode == limitModeHard && !d.HasMax {
+		p.add(at+".limitMode", "hard needs a maxUsage")
+	}
+	p.credits(at+".credits", &d.Credits)
+	types := [...]string{pricingIncluded, pricingUsageBased, pricingGraduated}
+	if !p.word(place+".pricingType", f.PricingType, types[:]...) {
+		return
+	}
+	m, ok := priceModel(f)
+	if !ok {
+		p.add(at+".model", "%q does not belong to %s", d.Model, f.PricingType)
+		return
+	}
+	for _, problem := range price.Problems(&m) {
+		p.add(at+"."+problem.Place, "%s", problem.Text)
+	}
+}
+
+// text checks a text's length in characters, and that it holds no control characters.
+func (p *problems) text(place, text string, least, most int) {
+	n := utf8.RuneCountInString(text)
+	switch {
+	case !utf8.ValidString(text):
+		p.add(place, "is not UTF-8")
+	case n < least && n == 0:
+		p.add(place, "is missing")
+	case n > most:
+		p.add(place, "at most %d characters", most)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		p.add(place, "control characters are not allowed")
+	}
+}
+
+// word checks that a value is one of a list.
+func (p *problems) word(place, value string, allowed ...string) bool {
+	for _, a := range allowed {
+		if value == a {
+			return true
+		}
+	}
+	p.add(place, "%q is none of %s", value, strings.Join(allowed, ", "))
+	return false
+}
+
+// amount checks that a number is neither negative nor out of range.
+func (p *problems) amount(place string, d decimal.Decimal) {
+	if d.Sign() < 0 {
+		p.add(place, "must not be negative")
+	} else if !d.InRange() {
+		p.add(place, "is out of range")
+	}
+}

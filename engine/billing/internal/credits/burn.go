@@ -1,0 +1,353 @@
+package credits
+
+import (
+	"cmp"
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+)
+
+// Draw is what one grant paid, or with grant 0, what the pool paid beyond its grants.
+type Draw struct {
+	Pool   uint32          `wire:"1"`
+	Grant  uint32          `wire:"2"`
+	Amount decimal.Decimal `wire:"3"`
+}
+
+// DrawList is the draws of an event in its journal record.
+type DrawList struct {
+	Draws []Draw `wire:"1"`
+}
+
+// Burning is what usage does to credits: which grants pay, and how many of the units they pay. The
+// rest of the units has the feature's price.
+type Burning struct {
+	Draws   []Draw
+	Covered decimal.Decimal
+}
+
+// Drawn is the sum of draws.
+func Drawn(draws []Draw) (sum decimal.Decimal) {
+	for i := range draws {
+		sum = More(sum, draws[i].Amount)
+	}
+	return sum
+}
+
+// poolsOf lists the customer's pools of a name that are not archived, in burn order: by priority,
+// then the oldest.
+func (s *Vault) poolsOf(customer uint32, name catalogs.PoolName, found []uint32) []uint32 {
+	for row := s.FirstPool(customer); row != 0; {
+		p := s.Pools.Read(row)
+		if p.Name == name && !p.Archived {
+			found = append(found, row)
+		}
+		row = p.Next
+	}
+	slices.SortStableFunc(found, func(a, b uint32) int {
+		return cmp.Compare(s.Pools.Read(a).Priority, s.Pools.Read(b).Priority)
+	})
+	return found
+}
+
+// Draw collects what a pool's grants pay of an amount, and returns the rest. It changes nothing.
+func (s *Vault) Draw(row uint32, amount decimal.Decimal, now int64, to *[]Draw) decimal.Decimal {
+	pay := func(grant uint32, paid decimal.Decimal) {
+		*to = append(*to, Draw{row, grant, paid})
+	}
+	return credit.Burn(s.burning(s.Pools.Read(row)), amount, now, pay)
+}
+
+// PlanBurn decides how usage at a place burns credits. It changes nothing. CreditsEmpty: neither
+// credits nor a price pay for it. The draws are good until the next event.
+func (t *Burner) PlanBurn(
+	customer uint32, at book.Place, units decimal.Decimal, now int64,
+) (b Burning, outcome engine.Outcome) {
+	if !at.Credited() || units.Sign() <= 0 {
+		return b, engine.OutcomeDone
+	}
+	c := &at.Feature.Credits
+	need, ok := credit.Need(units, c.Weight)
+	if !ok {
+		return b, engine.OutcomeOverflow
+	}
+	var room [catalogs.MaxPools]uint32
+	draws, rest, soft := t.Moves.draws[:0], need, uint32(0)
+	for _, row := range t.S.poolsOf(customer, c.Pool, room[:0]) {
+		p := t.S.Pools.Read(row)
+		t.Spend(int(p.Grants) / 8)
+		if p.Frozen { // what no other pool pays has a price, or is refused
+			continue
+		}
+		if _, ok := p.Consumed.Add(need); !ok {
+			return b, engine.OutcomeOverflow
+		}
+		rest = t.S.Draw(row, rest, now, &draws)
+		if !p.Hard && soft == 0 {
+			soft = row
+		}
+	}
+	if rest.Sign() > 0 && soft != 0 {
+		draws = append(draws, Draw{Pool: soft, Amount: rest})
+		rest = decimal.Decimal{}
+	}
+	t.Moves.draws = draws
+	if rest.Sign() > 0 && !c.Fallback {
+		return b, engine.OutcomeCreditsEmpty
+	}
+	return Burning{draws, credit.Covered(units, rest, c.Weight)}, engine.OutcomeDone
+}
+
+// Burn carries out what PlanBurn decided at the same instant. The customer's lock is held.
+func (t *Burner) Burn(at book.Place, b *Burning, now int64) {
+	t.Take(b.Draws, now)
+	for first := 0; first < len(b.Draws); {
+		pool, end := b.Draws[first].Pool, first
+		for end < len(b.Draws) && b.Draws[end].Pool == pool {
+			end++
+		}
+		t.bookUsage(at, pool, Drawn(b.Draws[first:end]), now)
+		t.FoldPool(pool)
+		first = end
+	}
+}
+
+// Take lets grants pay. The customer's lock is held.
+func (t *Burner) Take(draws []Draw, now int64) {
+	for i := range draws {
+		d := &draws[i]
+		t.Expire(d.Pool, now)
+		p := t.S.Pools.Write(d.Pool)
+		p.Consumed = More(p.Consumed, d.Amount)
+		if d.Grant == 0 {
+			p.Overdraft = More(p.Overdraft, d.Amount)
+			continue
+		}
+		g := t.S.Grants.Write(d.Grant)
+		if g.Remaining = credit.Less(g.Remaining, d.Amount); g.Remaining.IsZero() {
+			t.Prune(d.Pool)
+		}
+	}
+}
+
+// GiveBack undoes take: credits return to the grants that paid; an overdraft is paid first. A pool
+// that is archived keeps what it has. It returns what came to grants that are over: for lose, once
+// the return is booked. The customer's lock is held.
+func (t *Burner) GiveBack(draws []Draw, now int64) (lost []Draw) {
+	for i := range draws {
+		d := &draws[i]
+		t.Expire(d.Pool, now)
+		p := t.S.Pools.Write(d.Pool)
+		if p.Archived {
+			continue
+		}
+		p.Consumed = credit.Less(p.Consumed, d.Amount)
+		if d.Grant != 0 {
+			g := t.S.Grants.Write(d.Grant)
+			if g.Expired(now) && g.End == grantOpen {
+				g.End = grantExpired
+			}
+			if g.End != grantOpen {
+				lost = append(lost, *d)
+				continue
+			}
+		}
+		paid := decimal.Min(p.Overdraft, d.Amount)
+		p.Overdraft = credit.Less(p.Overdraft, paid)
+		if left := credit.Less(d.Amount, paid); !left.IsZero() {
+			t.returnTo(d, left, now)
+		}
+	}
+	return lost
+}
+
+// Lose lets credits that came back to grants which are over go where those have gone: they expire,
+// or are reversed, at once.
+func (t *Burner) Lose(lost []Draw, now int64) {
+	for i := range lost {
+		d := &lost[i]
+		g, p := t.S.Grants.Read(d.Grant), t.S.Pools.Write(d.Pool)
+		x := Transaction{
+			Pool: d.Pool, Kind: TransactionExpiration, Amount: d.Amount, Grant: d.Grant,
+			Subscription: g.Subscription, CreatedAt: now,
+		}
+		if g.End == GrantReversed {
+			x.Kind, x.Of = TransactionReversal, g.ID
+			p.Reversed = More(p.Reversed, d.Amount)
+		} else {
+			p.Expired = More(p.Expired, d.Amount)
+		}
+		t.Book(&x, TransactionText{})
+	}
+}
+
+// returnTo puts credits back into the grant that paid them. Where none did (an overdraft, which
+// later grants have paid meanwhile), they become a grant of their own.
+func (t *Burner) returnTo(d *Draw, left decimal.Decimal, now int64) {
+	row := d.Grant
+	if row == 0 {
+		var g *Grant
+		row, g = t.S.Grants.Append()
+		p := t.S.Pools.Read(d.Pool)
+		*g = Grant{
+			Grant: credit.Grant{
+				ID: catalogs.CreditID("refund", p.ID, uint64(row)), CreatedAt: now, Priority: p.Priority,
+			}, Amount: left, Pool: d.Pool, Kind: GrantRefund, Returned: true,
+		}
+	}
+	g := t.S.Grants.Write(row)
+	g.Remaining = More(g.Remaining, left)
+	t.link(row)
+}
+
+// bookUsage books what usage took from a pool: one transaction per feature, subscription and day.
+func (t *Burner) bookUsage(at book.Place, pool uint32, amount decimal.Decimal, now int64) {
+	x := Transaction{
+		Pool: pool, Kind: TransactionConsumption, Amount: amount, CreatedAt: now,
+		Subscription: at.Subscription, Feature: at.Feature.Feature,
+	}
+	if at.Counter == 0 { // late, and the plan has lost the feature since
+		t.Book(&x, TransactionText{})
+		return
+	}
+	c := t.S.Covers.Write(t.coverOf(at.Counter))
+	if c.Transaction != 0 {
+		x := t.S.Transactions.Read(c.Transaction)
+		if x.Kind == TransactionConsumption && x.Pool == pool &&
+			x.Subscription == at.Subscription && x.Feature == at.Feature.Feature &&
+			sameDay(x.CreatedAt, now) {
+			if sum, ok := x.Amount.Add(amount); ok {
+				p := t.S.Pools.Write(pool)
+				x = t.S.Transactions.Write(c.Transaction)
+				x.Amount, x.Balance, x.UpdatedAt = sum, p.Balance(), now
+				p.ModifiedAt = now
+				t.moved(pool)
+				return
+			}
+		}
+	}
+	c.Transaction = t.Book(&x, TransactionText{})
+}
+
+// Cover says how much of a counter credits have paid: of used and of next, and in which transaction
+// the newest of it stands. Only counters of features that burn credits have one.
+type Cover struct {
+	Counter, Transaction uint32 // counter never changes
+	Used, Next           decimal.Decimal
+}
+
+var CoverCodec = page.Codec[Cover]{
+	Append: func(dst []byte, c *Cover) []byte {
+		dst = rows.AppendU32(rows.AppendU32(dst, c.Counter), c.Transaction)
+		return rows.AppendDecimal(rows.AppendDecimal(dst, c.Used), c.Next)
+	},
+	Read: func(src []byte, c *Cover) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		c.Counter, c.Transaction = r.U32(), r.U32()
+		c.Used, c.Next = r.Decimal(), r.Decimal()
+		return r.Rest, r.Err
+	},
+}
+
+// coverWith finds a counter's cover; 0 when it has none.
+func (s *Vault) coverWith(counter uint32) uint32 {
+	return s.coverByCounter.Find(rowHash(counter), func(row uint32) bool {
+		return s.Covers.Read(row).Counter == counter
+	})
+}
+
+// coverOf finds or makes a counter's cover. The customer's lock is held.
+func (t *Burner) coverOf(counter uint32) uint32 {
+	row := t.S.coverWith(counter)
+	if row == 0 {
+		var c *Cover
+		row, c = t.S.Covers.Append()
+		c.Counter = counter
+		t.S.coverByCounter.Insert(rowHash(counter), row)
+	}
+	return row
+}
+
+// Cover counts units of a counter as paid by credits: of its used, or where ahead is set, of its
+// next. Units < 0 uncount. The customer's lock is held.
+func (t *Burner) Cover(counter uint32, units decimal.Decimal, ahead bool) {
+	if units.IsZero() {
+		return
+	}
+	c := t.S.Covers.Write(t.coverOf(counter))
+	if ahead {
+		c.Next = More(c.Next, units)
+	} else {
+		c.Used = More(c.Used, units)
+	}
+	high, low := c.Used.Bits()
+	t.Fold(uint64(counter)<<32 ^ uint64(high) ^ low)
+}
+
+// Covered is how many units of a counter's used and next credits have paid: what is billed is the
+// counter less these.
+func (s *Vault) Covered(counter uint32) (used, next decimal.Decimal) {
+	if row := s.coverWith(counter); row != 0 {
+		c := s.Covers.Read(row)
+		return c.Used, c.Next
+	}
+	return decimal.Decimal{}, decimal.Decimal{}
+}
+
+// Purse is what a check needs to know of a customer's credits for a feature.
+type Purse struct {
+	balance decimal.Decimal // of pools that pay now
+	endless bool            // a pool pays without a limit
+	Covered decimal.Decimal // units of the counter's used that credits have paid
+}
+
+// Purse must be called under the customer's lock.
+func (s *Vault) Purse(customer uint32, at book.Place, now int64) (u Purse) {
+	var room [catalogs.MaxPools]uint32
+	for _, row := range s.poolsOf(customer, at.Feature.Credits.Pool, room[:0]) {
+		p := s.Pools.Read(row)
+		if p.Frozen {
+			continue
+		}
+		u.endless = u.endless || !p.Hard
+		if balance := s.BalanceAt(p, now); balance.Sign() > 0 {
+			sum, ok := u.balance.Add(balance)
+			if !ok {
+				sum = decimal.Largest()
+			}
+			u.balance = sum
+		}
+	}
+	u.Covered, _ = s.Covered(at.Counter)
+	return u
+}
+
+// Coverable is how many of the units the purse pays.
+func (u *Purse) Coverable(units decimal.Decimal, c *catalogs.FeatureCredits) decimal.Decimal {
+	if u.endless {
+		return units
+	}
+	need, ok := credit.Need(units, c.Weight)
+	if !ok {
+		return decimal.Decimal{}
+	}
+	return credit.Covered(units, credit.Less(need, decimal.Min(need, u.balance)), c.Weight)
+}
+
+// Empty reports whether neither credits nor a price pay for units; of 0 units, for nothing in
+// particular.
+func (u *Purse) Empty(units decimal.Decimal, c *catalogs.FeatureCredits) bool {
+	if c.Fallback || u.endless {
+		return false
+	}
+	if units.Sign() > 0 {
+		return u.Coverable(units, c).Less(units)
+	}
+	return u.balance.Sign() <= 0
+}

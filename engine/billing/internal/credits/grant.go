@@ -1,0 +1,256 @@
+package credits
+
+import (
+	"cmp"
+	"hash/crc32"
+	"iter"
+	"slices"
+
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+)
+
+var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// GrantType says where a grant comes from. The numbers are part of snapshots and are never reused.
+type GrantType uint8
+
+const (
+	GrantPlanIncluded GrantType = 1
+	GrantPurchased    GrantType = 2
+	GrantPromotional  GrantType = 3
+	GrantRollover     GrantType = 4
+	GrantManual       GrantType = 5
+	GrantRefund       GrantType = 6
+)
+
+var grantTypes = [...]string{
+	GrantPlanIncluded: "PLAN_INCLUDED", GrantPurchased: "PURCHASED",
+	GrantPromotional: "PROMOTIONAL", GrantRollover: "ROLLOVER",
+	GrantManual: "MANUAL", GrantRefund: "REFUND",
+}
+
+// String is the type's word; empty for 0.
+func (g GrantType) String() string {
+	if int(g) < len(grantTypes) {
+		return grantTypes[g]
+	}
+	return ""
+}
+
+// GrantTypeOf reads a type's word; an empty one is MANUAL.
+func GrantTypeOf(word string) (g GrantType, ok bool) {
+	if word == "" {
+		return GrantManual, true
+	}
+	i := slices.Index(grantTypes[:], word)
+	return GrantType(max(i, 0)), i > 0
+}
+
+// NoteSum is how a row that lasts tells one note from another.
+func NoteSum(note string) uint32 { return crc32.Checksum([]byte(note), Castagnoli) }
+
+// Grant is the record of a grant. It stays when it is used up, because a corrected event gives its
+// credits back, and because its command may be repeated; only live grants, those that hold
+// something, are linked from their pool. ID, CreatedAt, ExpiresAt, Priority, pool and amount never
+// change, nor do sequence and note (its NoteSum), which are of its transaction.
+type Grant struct {
+	credit.Grant
+	Amount decimal.Decimal
+	// Next is the next live grant in burn order; linked reports whether this one is live.
+	Pool, Next   uint32
+	Subscription uint32 // whose plan granted it; 0: none
+	Sequence     uint32
+	Note         uint32
+	Kind         GrantType
+	End          grantEnd
+	Linked       bool
+	// Returned reports whether returnTo made it: no transaction booked it, so none can be reversed.
+	Returned bool
+	// Rolled reports whether it was PLAN_INCLUDED before it was ROLLOVER.
+	Rolled bool
+}
+
+// grantEnd says where credits go that come back to a grant.
+type grantEnd uint8
+
+const (
+	grantOpen     grantEnd = 0 // to the balance
+	grantExpired  grantEnd = 1 // they expire at once
+	GrantReversed grantEnd = 2 // they are reversed at once
+)
+
+var GrantCodec = page.Codec[Grant]{
+	Append: func(dst []byte, g *Grant) []byte {
+		dst = append(dst, g.ID[:]...)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, g.Remaining), g.Amount)
+		dst = rows.AppendI64(rows.AppendI64(dst, g.CreatedAt), g.ExpiresAt)
+		dst = rows.AppendU32(rows.AppendU32(dst, uint32(g.Priority)), g.Pool)
+		dst = rows.AppendU32(rows.AppendU32(dst, g.Next), g.Subscription)
+		dst = rows.AppendU32(rows.AppendU32(dst, g.Sequence), g.Note)
+		return append(dst, byte(g.Kind), byte(g.End), rows.Flags(g.Linked, g.Returned, g.Rolled))
+	},
+	Read: func(src []byte, g *Grant) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		g.ID = r.ID()
+		g.Remaining, g.Amount = r.Decimal(), r.Decimal()
+		g.CreatedAt, g.ExpiresAt = r.I64(), r.I64()
+		g.Priority, g.Pool = int32(r.U32()), r.U32()
+		g.Next, g.Subscription = r.U32(), r.U32()
+		g.Sequence, g.Note = r.U32(), r.U32()
+		g.Kind, g.End = GrantType(r.U8()), grantEnd(r.U8())
+		bits := r.U8()
+		g.Linked, g.Returned, g.Rolled = bits&1 != 0, bits&2 != 0, bits&4 != 0
+		return r.Rest, r.Err
+	},
+}
+
+// fromPlan reports whether the grant came with a plan, in this period or an earlier one.
+func (g *Grant) fromPlan() bool { return g.Kind == GrantPlanIncluded || g.Kind == GrantRollover }
+
+// Booked is the type as which it was granted.
+func (g *Grant) Booked() GrantType {
+	if g.Rolled {
+		return GrantPlanIncluded
+	}
+	return g.Kind
+}
+
+// GrantsOf walks a pool's live grants in burn order. The walk may unlink the grant that it is at.
+func (s *Vault) GrantsOf(p *Pool) iter.Seq2[uint32, *Grant] {
+	return func(yield func(uint32, *Grant) bool) {
+		for row := p.FirstGrant; row != 0; {
+			g := s.Grants.Read(row)
+			next := g.Next
+			if !yield(row, g) {
+				return
+			}
+			row = next
+		}
+	}
+}
+
+// burning walks what credit.Burn looks at.
+func (s *Vault) burning(p *Pool) iter.Seq2[uint32, *credit.Grant] {
+	return func(yield func(uint32, *credit.Grant) bool) {
+		for row, g := range s.GrantsOf(p) {
+			if !yield(row, &g.Grant) {
+				return
+			}
+		}
+	}
+}
+
+// Grant adds a grant to its pool and books it. It pays the pool's overdraft first. What expires by
+// then has expired, granted has room for it, and the customer's lock is held.
+func (t *Burner) Grant(g *Grant, note string) (booked uint32) {
+	row, r := t.S.Grants.Append()
+	*r = *g
+	t.S.grantByID.Insert(t.S.IDHash(&g.ID), row)
+	p := t.S.Pools.Write(g.Pool)
+	p.Granted = More(p.Granted, g.Amount)
+	paid := decimal.Min(p.Overdraft, r.Remaining)
+	p.Overdraft, r.Remaining = credit.Less(p.Overdraft, paid), credit.Less(r.Remaining, paid)
+	r.Sequence, r.Note = p.Sequence+1, NoteSum(note)
+	t.link(row)
+	return t.Book(&Transaction{
+		ID: g.ID, Pool: g.Pool, Kind: TransactionGrant, Amount: g.Amount, Grant: row,
+		Subscription: g.Subscription, CreatedAt: g.CreatedAt,
+	}, TransactionText{Note: note})
+}
+
+// GrantWith finds a grant by its UUID, which is that of its transaction; 0 when there is none.
+func (s *Vault) GrantWith(id *[16]byte) uint32 {
+	return s.grantByID.Find(s.IDHash(id), func(row uint32) bool {
+		return s.Grants.Read(row).ID == *id
+	})
+}
+
+// link puts a grant that holds something among its pool's live ones.
+func (t *Burner) link(row uint32) {
+	g := t.S.Grants.Write(row)
+	if g.Linked || g.Remaining.Sign() <= 0 {
+		return
+	}
+	p := t.S.Pools.Write(g.Pool)
+	before := uint32(0)
+	for at, other := range t.S.GrantsOf(p) {
+		if credit.Compare(&other.Grant, &g.Grant) > 0 {
+			break
+		}
+		before = at
+	}
+	if before == 0 {
+		g.Next, p.FirstGrant = p.FirstGrant, row
+	} else {
+		b := t.S.Grants.Write(before)
+		g.Next, b.Next = b.Next, row
+	}
+	g.Linked = true
+	p.Grants++
+	if g.ExpiresAt != 0 && (p.NextExpiry == 0 || g.ExpiresAt < p.NextExpiry) {
+		p.NextExpiry = g.ExpiresAt
+		t.S.ReschedulePool(g.Pool)
+	}
+}
+
+// Prune unlinks the grants of a pool that hold nothing any more.
+func (t *Burner) Prune(row uint32) {
+	p := t.S.Pools.Write(row)
+	before, next := uint32(0), int64(0)
+	for at, g := range t.S.GrantsOf(p) {
+		if g.Remaining.Sign() > 0 {
+			before = at
+			if g.ExpiresAt != 0 && (next == 0 || g.ExpiresAt < next) {
+				next = g.ExpiresAt
+			}
+			continue
+		}
+		if before == 0 {
+			p.FirstGrant = g.Next
+		} else {
+			t.S.Grants.Write(before).Next = g.Next
+		}
+		w := t.S.Grants.Write(at)
+		w.Next, w.Linked = 0, false
+		p.Grants--
+	}
+	if p.NextExpiry != next {
+		p.NextExpiry = next
+		t.S.ReschedulePool(row)
+	}
+}
+
+// Expire books what a pool's grants lose by an instant, each at its own. The customer's lock is
+// held. It returns how many grants expired.
+func (t *Burner) Expire(row uint32, now int64) (count int) {
+	p := t.S.Pools.Read(row)
+	if p.Archived || p.NextExpiry == 0 || now < p.NextExpiry {
+		return 0
+	}
+	var due []uint32
+	for at, g := range t.S.GrantsOf(p) {
+		if g.Expired(now) {
+			due = append(due, at)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b uint32) int {
+		return cmp.Compare(t.S.Grants.Read(a).ExpiresAt, t.S.Grants.Read(b).ExpiresAt)
+	})
+	for _, at := range due {
+		g := t.S.Grants.Write(at)
+		lost := g.Remaining
+		g.Remaining, g.End = decimal.Decimal{}, grantExpired
+		p := t.S.Pools.Write(row)
+		p.Expired = More(p.Expired, lost)
+		t.Book(&Transaction{
+			Pool: row, Kind: TransactionExpiration, Amount: lost, Grant: at,
+			Subscription: g.Subscription, CreatedAt: g.ExpiresAt,
+		}, TransactionText{})
+	}
+	t.Prune(row)
+	t.FoldPool(row)
+	return len(due)
+}

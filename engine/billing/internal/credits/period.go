@@ -1,0 +1,292 @@
+package credits
+
+import (
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+)
+
+// What follows is called by the lifecycle of subscriptions, at instants of the environment's clock,
+// with the customer's lock held.
+
+// CreditsAtPeriodStart grants what the subscription's plan version allocates to a period.
+func (t *Burner) CreditsAtPeriodStart(subscription uint32, at int64) {
+	v := t.VersionOf(subscription)
+	for i := range v.Allocations {
+		t.allocate(subscription, &v.Allocations[i], v.Allocations[i].Amount, at)
+	}
+}
+
+// CreditsAtUpgrade grants, pool by pool, what the subscription's plan version allocates more than
+// the one it came from.
+func (t *Burner) CreditsAtUpgrade(subscription uint32, from *catalogs.PlanVersion, at int64) {
+	v := t.VersionOf(subscription)
+	for i := range v.Allocations {
+		a := &v.Allocations[i]
+		amount := a.Amount
+		for j := range from.Allocations {
+			if from.Allocations[j].Pool == a.Pool {
+				amount = sums.Remaining(a.Amount, from.Allocations[j].Amount)
+			}
+		}
+		if amount.Sign() > 0 {
+			t.allocate(subscription, a, amount, at)
+		}
+	}
+}
+
+// CreditsAtPeriodEnd lets the pools that the subscription's plan version allocates to roll over.
+func (t *Burner) CreditsAtPeriodEnd(subscription uint32, at int64) {
+	v := t.VersionOf(subscription)
+	customer := t.S.Subscriptions.Read(subscription).Customer
+	for i := range v.Allocations {
+		if row := poolCalled(t.S, customer, v.Allocations[i].Pool); row != 0 {
+			t.Expire(row, at)
+			t.rollOver(row, subscription, at)
+			t.FoldPool(row)
+		}
+	}
+}
+
+// VersionOf is the plan version of a subscription.
+func (t *Burner) VersionOf(subscription uint32) *catalogs.PlanVersion {
+	b := t.S.Subscriptions.Read(subscription)
+	return t.S.Environment(t.S.Customers.Read(b.Customer).Env).Catalog.Load().Version(b.Version)
+}
+
+// poolCalled is the oldest of the customer's pools of a name that are not archived: the one that
+// plans grant to; 0 when there is none.
+func poolCalled(s *Vault, customer uint32, name string) uint32 {
+	key := catalogs.PoolNamed(name)
+	for row := s.FirstPool(customer); row != 0; row = s.Pools.Read(row).Next {
+		if p := s.Pools.Read(row); p.Name == key && !p.Archived {
+			return row
+		}
+	}
+	return 0
+}
+
+// Allocatable reports whether a customer has room for what a plan version allocates: for the pools
+// that it makes, and for the amounts. subscribable and ChangeTo ask, for commands and previews.
+// At a period's end nobody can be refused: allocate notes what it could not grant then.
+func Allocatable(s *Vault, customer uint32, v *catalogs.PlanVersion) engine.Outcome {
+	made := 0
+	for i := range v.Allocations {
+		row := poolCalled(s, customer, v.Allocations[i].Pool)
+		if row == 0 {
+			made++
+		} else if _, ok := s.Pools.Read(row).Granted.Add(v.Allocations[i].Amount); !ok {
+			return engine.OutcomeOverflow
+		}
+	}
+	if made > 0 && made > s.PoolRoom(customer) {
+		return engine.OutcomePoolLimit
+	}
+	return engine.OutcomeDone
+}
+
+// notGranted notes that a plan's credits could not be granted, and why, among the changes that
+// operators read.
+func (t *Burner) notGranted(
+	b *book.Subscription, a *catalogs.CreditAllocationDocument, why string,
+) {
+	t.Note(accounts.Change{
+		Env: t.S.Customers.Read(b.Customer).Env, Actor: "engine", Action: "credits.not-granted",
+		Subject: rows.UUIDText(b.ID), Values: []accounts.FieldChange{
+			{Name: "pool", After: a.Pool}, {Name: "amount", After: a.Amount.String()}, {Name: "reason", After: why},
+		},
+	})
+}
+
+// allocate grants an amount to the pool of an allocation, which it makes where there is none. Where
+// the customer has as many pools as one may have, or the pool is full to the range of numbers, it
+// grants nothing and notes it.
+func (t *Burner) allocate(
+	subscription uint32, a *catalogs.CreditAllocationDocument, amount decimal.Decimal, at int64,
+) {
+	b := t.S.Subscriptions.Whole(subscription)
+	row := poolCalled(t.S, b.Customer, a.Pool)
+	if row == 0 {
+		if row = t.allocatedPool(&b, a, at); row == 0 {
+			t.notGranted(&b, a, "the customer has as many pools as one may have")
+			return
+		}
+	}
+	if _, ok := t.S.Pools.Read(row).Granted.Add(amount); !ok {
+		t.notGranted(&b, a, "the pool has granted as much as numbers reach")
+		return
+	}
+	t.Spend(4 + int(t.S.Pools.Read(row).Grants)/4)
+	t.Expire(row, at)
+	g := Grant{Grant: credit.Grant{
+		ID:        catalogs.CreditID("allocation", t.S.Pools.Read(row).ID, uint64(t.S.Grants.Len())+1),
+		Remaining: amount, Priority: int32(a.Priority), CreatedAt: at,
+	}, Amount: amount, Pool: row, Subscription: subscription, Kind: GrantPlanIncluded}
+	if a.ExpiresAfterDays != 0 {
+		g.ExpiresAt = at + int64(a.ExpiresAfterDays)*accounts.DayMS
+	}
+	t.Grant(&g, "")
+	t.FoldPool(row)
+}
+
+// allocatedPool makes the pool that an allocation describes.
+func (t *Burner) allocatedPool(
+	b *book.Subscription, a *catalogs.CreditAllocationDocument, at int64,
+) uint32 {
+	if t.S.PoolRoom(b.Customer) < 1 {
+		return 0
+	}
+	policy, _ := credit.PolicyOf(a.RolloverPolicy)
+	return t.AddPool(&Pool{
+		ID: catalogs.CreditID("pool", b.ID, uint64(t.S.Pools.Len())+1), Customer: b.Customer,
+		Name: catalogs.PoolNamed(a.Pool), CreatedAt: at, ModifiedAt: at, Priority: int32(a.Priority),
+		Policy: policy, Hard: a.HardLimit, HasCap: a.HasCap, RolloverCap: a.RolloverCap,
+	}, &PoolText{Name: a.Pool, Denomination: a.Denomination, Currency: a.Currency})
+}
+
+// rollOver ends a subscription's period in a pool: the policy says how much stays of what the plan
+// gave. What other subscriptions granted has periods of its own, and what was bought, given or
+// refunded lives until its own expiry. What would burn last is cut first.
+func (t *Burner) rollOver(row, subscription uint32, at int64) {
+	p := t.S.Pools.Read(row)
+	var balance decimal.Decimal
+	var planned []uint32 // in burn order
+	for row, g := range t.S.GrantsOf(p) {
+		if g.fromPlan() && (g.Subscription == 0 || g.Subscription == subscription) {
+			balance, planned = More(balance, g.Remaining), append(planned, row)
+		}
+	}
+	if balance.IsZero() {
+		return
+	}
+	kept, lost := p.Policy.Keep(balance, p.RolloverCap)
+	left := lost
+	for _, row := range slices.Backward(planned) {
+		w := t.S.Grants.Write(row)
+		gone := decimal.Min(w.Remaining, left)
+		left = credit.Less(left, gone)
+		if w.Remaining = credit.Less(w.Remaining, gone); w.Remaining.IsZero() {
+			w.End = grantExpired
+		} else {
+			w.Rolled = w.Rolled || w.Kind == GrantPlanIncluded
+			w.Kind = GrantRollover
+		}
+	}
+	t.Prune(row)
+	if !lost.IsZero() {
+		w := t.S.Pools.Write(row)
+		w.Expired = More(w.Expired, lost)
+		t.Book(&Transaction{
+			Pool: row, Kind: TransactionExpiration, Amount: lost, Subscription: subscription,
+			CreatedAt: at,
+		}, TransactionText{})
+	}
+	if kept.Sign() > 0 {
+		t.Book(&Transaction{
+			Pool: row, Kind: transactionRollover, Amount: kept, Subscription: subscription,
+			CreatedAt: at,
+		}, TransactionText{})
+	}
+}
+
+// Burnt is what an event did to credits, as its journal record says.
+type Burnt struct {
+	Units decimal.Decimal
+	Draws []Draw
+	Paid  decimal.Decimal
+}
+
+// Recredit is what the correction of an event does to credits: what goes back, what is burnt on
+// top, and what the event has burnt then.
+type Recredit struct {
+	back []Draw
+	add  Burning
+	Now  Burnt
+}
+
+// PlanCorrection decides what becomes of an event's credits when its units do; 0 units void it. It
+// changes nothing. place is where the event counted. Units that credits did not pay go first, then
+// what was drawn last.
+func (t *Burner) PlanCorrection(
+	customer uint32, at book.Place, was Burnt, units decimal.Decimal, now int64,
+) (r Recredit, outcome engine.Outcome) {
+	r.Now = Burnt{Units: units, Draws: was.Draws, Paid: was.Paid}
+	if !was.Units.Less(units) {
+		r.back, r.Now.Draws, r.Now.Paid = was.trim(at, units)
+		return r, engine.OutcomeDone
+	}
+	r.add, outcome = t.PlanBurn(customer, at, credit.Less(units, was.Units), now)
+	if outcome.Refused() {
+		return Recredit{}, outcome
+	}
+	r.Now.Draws = append(append([]Draw(nil), was.Draws...), r.add.Draws...)
+	r.Now.Paid = More(was.Paid, r.add.Covered)
+	return r, engine.OutcomeDone
+}
+
+// trim splits an event's draws when fewer units are left: what goes back, and what stays.
+func (was *Burnt) trim(
+	at book.Place, units decimal.Decimal,
+) (back, stay []Draw, covered decimal.Decimal) {
+	covered = decimal.Min(was.Paid, units)
+	gone := credit.Less(was.Paid, covered)
+	if gone.IsZero() {
+		return nil, was.Draws, covered
+	}
+	if covered.IsZero() || !at.Credited() {
+		return was.Draws, nil, covered
+	}
+	left, ok := credit.Need(gone, at.Feature.Credits.Weight)
+	if !ok {
+		return was.Draws, nil, covered
+	}
+	stay = append([]Draw(nil), was.Draws...)
+	for i := len(stay) - 1; i >= 0 && left.Sign() > 0; i-- {
+		d := stay[i]
+		d.Amount = decimal.Min(d.Amount, left)
+		left = credit.Less(left, d.Amount)
+		back = append(back, d)
+		if stay[i].Amount = credit.Less(stay[i].Amount, d.Amount); stay[i].Amount.IsZero() {
+			stay = stay[:i]
+		}
+	}
+	return back, stay, covered
+}
+
+// CorrectCredits carries out what PlanCorrection decided. The event's part of the counter's cover
+// is the caller's to change: by r.now.covered less what was covered before.
+func (t *Burner) CorrectCredits(at book.Place, r *Recredit, now int64) {
+	lost := t.GiveBack(r.back, now)
+	done := map[uint32]bool{}
+	for i := range r.back {
+		row := r.back[i].Pool
+		if done[row] || t.S.Pools.Read(row).Archived {
+			continue
+		}
+		done[row] = true
+		var sum decimal.Decimal
+		for j := range r.back {
+			if r.back[j].Pool == row {
+				sum = More(sum, r.back[j].Amount)
+			}
+		}
+		x := Transaction{
+			Pool: row, Kind: TransactionReturn, Amount: sum, CreatedAt: now,
+			Subscription: at.Subscription,
+		}
+		if at.Feature != nil {
+			x.Feature = at.Feature.Feature
+		}
+		t.Book(&x, TransactionText{})
+		t.FoldPool(row)
+	}
+	t.Lose(lost, now)
+	t.Burn(at, &r.add, now)
+}

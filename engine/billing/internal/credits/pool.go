@@ -1,0 +1,255 @@
+package credits
+
+import (
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+	"tollgate/engine/machine"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// ReschedulePool notes when the first of a pool's live grants expires.
+func (s *Vault) ReschedulePool(row uint32) {
+	p, at := s.Pools.Read(row), int64(rows.Never)
+	if !p.Archived && p.NextExpiry != 0 {
+		at = p.NextExpiry
+	}
+	e := s.Environment(s.Customers.Read(p.Customer).Env)
+	e.PoolDues.Set(&s.Schedule.Pools, row, at)
+	s.Requeue(e)
+}
+
+// PoolChange says who changes the state of which pool.
+type PoolChange struct {
+	Env   uint32
+	ID    [16]byte
+	Actor string
+}
+
+// Pool is the record of a pool of credits; its texts are the text of the same row. id, customer and
+// name never change. Of its totals balance is what is left; it equals what the live grants hold
+// less the overdraft.
+type Pool struct {
+	ID             [16]byte
+	Name           catalogs.PoolName
+	Customer, Next uint32 // next: the customer's next younger pool
+	// FirstGrant leads to the live grants, in burn order; grants counts them.
+	FirstGrant, Grants uint32
+	// The newest transactions are linked from the oldest; sequence numbers all from 1.
+	FirstTransaction, LastTransaction, Transactions, Sequence uint32
+	CreatedAt, ModifiedAt                                     int64
+	// NextExpiry is when the first of the live grants expires; 0: none does.
+	NextExpiry                           int64
+	Granted, Consumed, Expired, Reversed decimal.Decimal
+	// Overdraft is what was consumed beyond all grants; the next grants pay it back.
+	Overdraft                      decimal.Decimal
+	RolloverCap                    decimal.Decimal
+	Priority                       int32
+	Policy                         credit.Policy
+	Hard, HasCap, Frozen, Archived bool
+	// depleted is what webhooks have told: set while a hard limit leaves nothing to take.
+	depleted bool
+}
+
+var PoolCodec = page.Codec[Pool]{
+	Append: func(dst []byte, p *Pool) []byte {
+		dst = append(dst, p.ID[:]...)
+		dst = rows.AppendI64(dst, int64(p.Name))
+		dst = rows.AppendU32(rows.AppendU32(dst, p.Customer), p.Next)
+		dst = rows.AppendU32(rows.AppendU32(dst, p.FirstGrant), p.Grants)
+		dst = rows.AppendU32(rows.AppendU32(dst, p.FirstTransaction), p.LastTransaction)
+		dst = rows.AppendU32(rows.AppendU32(dst, p.Transactions), p.Sequence)
+		dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, p.CreatedAt), p.ModifiedAt), p.NextExpiry)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.Granted), p.Consumed)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.Expired), p.Reversed)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.Overdraft), p.RolloverCap)
+		dst = append(rows.AppendU32(dst, uint32(p.Priority)), byte(p.Policy))
+		return append(dst, rows.Flags(p.Hard, p.HasCap, p.Frozen, p.Archived, p.depleted))
+	},
+	Read: func(src []byte, p *Pool) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		p.ID, p.Name = r.ID(), catalogs.PoolName(r.U64())
+		p.Customer, p.Next = r.U32(), r.U32()
+		p.FirstGrant, p.Grants = r.U32(), r.U32()
+		p.FirstTransaction, p.LastTransaction = r.U32(), r.U32()
+		p.Transactions, p.Sequence = r.U32(), r.U32()
+		p.CreatedAt, p.ModifiedAt, p.NextExpiry = r.I64(), r.I64(), r.I64()
+		p.Granted, p.Consumed = r.Decimal(), r.Decimal()
+		p.Expired, p.Reversed = r.Decimal(), r.Decimal()
+		p.Overdraft, p.RolloverCap = r.Decimal(), r.Decimal()
+		p.Priority, p.Policy = int32(r.U32()), credit.Policy(r.U8())
+		bits := r.U8()
+		p.Hard, p.HasCap = bits&1 != 0, bits&2 != 0
+		p.Frozen, p.Archived, p.depleted = bits&4 != 0, bits&8 != 0, bits&16 != 0
+		return r.Rest, r.Err
+	},
+}
+
+// PoolText is the cold part of a pool.
+type PoolText struct {
+	Name         string `wire:"1"`
+	Denomination string `wire:"2"`
+	Currency     string `wire:"3"`
+	Metadata     []byte `wire:"4"`
+}
+
+// Balance is granted − consumed − expired − reversed. Each total is within the range of numbers,
+// and so is the balance: consumed is bounded when it grows, expired and reversed are parts of
+// granted.
+func (p *Pool) Balance() decimal.Decimal {
+	b := credit.Less(p.Granted, p.Consumed)
+	return credit.Less(credit.Less(b, p.Expired), p.Reversed)
+}
+
+// BalanceAt is the balance at an instant: what expires by then is not counted any more, whether or
+// not it has been booked.
+func (s *Vault) BalanceAt(p *Pool, now int64) decimal.Decimal {
+	return credit.Less(p.Balance(), s.Expiring(p, now))
+}
+
+// Expiring is what the pool's live grants lose by an instant.
+func (s *Vault) Expiring(p *Pool, now int64) (sum decimal.Decimal) {
+	if p.NextExpiry == 0 || now < p.NextExpiry {
+		return sum
+	}
+	for _, g := range s.GrantsOf(p) {
+		if g.Expired(now) {
+			sum = More(sum, g.Remaining)
+		}
+	}
+	return sum
+}
+
+// More is a + b for amounts whose sum is known to be within the range of numbers.
+func More(a, b decimal.Decimal) decimal.Decimal { return credit.Less(a, b.Neg()) }
+
+// Statuses of a pool.
+const (
+	poolActive   = "ACTIVE"
+	poolFrozen   = "FROZEN"
+	poolDepleted = "DEPLETED"
+	poolArchived = "ARCHIVED"
+)
+
+// Status is the pool's, at a balance.
+func (p *Pool) Status(balance decimal.Decimal) string {
+	switch {
+	case p.Archived:
+		return poolArchived
+	case p.Frozen:
+		return poolFrozen
+	case p.Hard && balance.Sign() <= 0:
+		return poolDepleted
+	}
+	return poolActive
+}
+
+// AddPool adds a pool to its customer. The customer's lock is held.
+func (t *Burner) AddPool(p *Pool, words *PoolText) (row uint32) {
+	row, r := t.S.Pools.Append()
+	*r = *p
+	_, cold := t.S.PoolTexts.Append()
+	cold.Data = string(wire.Encode(nil, words))
+	t.S.Archives.Append()
+	last := uint32(0)
+	for at := t.S.FirstPool(p.Customer); at != 0; at = t.S.Pools.Read(at).Next {
+		last = at
+	}
+	if last != 0 {
+		t.S.Pools.Write(last).Next = row
+	} else {
+		t.S.poolByCustomer.Insert(rowHash(p.Customer), row)
+	}
+	t.S.poolByID.Insert(t.S.IDHash(&p.ID), row)
+	return row
+}
+
+// rowHash spreads rows over an index.
+func rowHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
+
+// FirstPool is the customer's oldest pool; 0 when there is none.
+func (s *Vault) FirstPool(customer uint32) uint32 {
+	return s.poolByCustomer.Find(rowHash(customer), func(row uint32) bool {
+		return s.Pools.Read(row).Customer == customer
+	})
+}
+
+// PoolRoom is how many pools a customer may still get.
+func (s *Vault) PoolRoom(customer uint32) int {
+	open, all := 0, 0
+	for row := s.FirstPool(customer); row != 0; row = s.Pools.Read(row).Next {
+		all++
+		if !s.Pools.Read(row).Archived {
+			open++
+		}
+	}
+	return min(catalogs.MaxPools-open, catalogs.MaxPoolRows-all)
+}
+
+// PoolWith finds a pool by its UUID in any environment; 0 when there is none.
+func (s *Vault) PoolWith(id *[16]byte) uint32 {
+	return s.poolByID.Find(s.IDHash(id), func(row uint32) bool { return s.Pools.Read(row).ID == *id })
+}
+
+// PoolIn finds a pool of one environment; 0 when there is none.
+func (s *Vault) PoolIn(env uint32, id *[16]byte) uint32 {
+	row := s.PoolWith(id)
+	if row != 0 && s.Customers.Read(s.Pools.Read(row).Customer).Env != env {
+		return 0
+	}
+	return row
+}
+
+// FoldPool mixes a pool's totals into the rolling hash.
+func (t *Burner) FoldPool(row uint32) {
+	p := t.S.Pools.Read(row)
+	t.Fold(uint64(row)<<32 | uint64(p.Sequence))
+	high, low := p.Balance().Bits()
+	t.Fold(uint64(high) ^ low)
+	high, low = p.Overdraft.Bits()
+	t.Fold(uint64(high) ^ low ^ uint64(rows.Flags(p.Frozen, p.Archived)))
+}
+
+// ReindexCredits rebuilds what is found by pools, transactions and counters, after a restore; the
+// check has indexed the chunks.
+func (s *Vault) ReindexCredits() {
+	for row := uint32(1); row <= s.Pools.Len(); row++ {
+		p := s.Pools.Read(row)
+		s.poolByID.Insert(s.IDHash(&p.ID), row)
+		if s.FirstPool(p.Customer) == 0 {
+			s.poolByCustomer.Insert(rowHash(p.Customer), row)
+		}
+	}
+	for row := uint32(1); row <= s.Transactions.Len(); row++ {
+		if x := s.Transactions.Read(row); x.Kind != 0 { // else the row is free
+			s.transactionByID.Insert(s.IDHash(&x.ID), row)
+		}
+	}
+	for row := uint32(1); row <= s.Grants.Len(); row++ {
+		if g := s.Grants.Read(row); !g.Returned {
+			s.grantByID.Insert(s.IDHash(&g.ID), row)
+		}
+	}
+	for row := uint32(1); row <= s.Pools.Len(); row++ {
+		for at := s.Archives.Read(row).FirstTrace; at != 0; at = s.Traces.Read(at).Next {
+			s.traceByID.Insert(s.IDHash(&s.Traces.Read(at).ID), at)
+		}
+	}
+	for row := uint32(1); row <= s.Covers.Len(); row++ {
+		s.coverByCounter.Insert(rowHash(s.Covers.Read(row).Counter), row)
+	}
+	for row := uint32(1); row <= s.Pools.Len(); row++ {
+		s.ReschedulePool(row)
+	}
+}
+
+// CreditBytes is the memory of credits, without the bytes of texts.
+func (s *Vault) CreditBytes() uint64 {
+	return s.Pools.Bytes() + s.PoolTexts.Bytes() + s.Grants.Bytes() + s.Transactions.Bytes() +
+		s.TransactionTexts.Bytes() + s.Covers.Bytes() + s.poolByID.Bytes() +
+		s.Archives.Bytes() + s.grantByID.Bytes() + s.poolByCustomer.Bytes() +
+		s.transactionByID.Bytes() + s.coverByCounter.Bytes() + s.Traces.Bytes() +
+		s.traceByID.Bytes() + s.Chunks.Bytes() + s.ChunkByPool.Bytes()
+}

@@ -1,0 +1,228 @@
+package credits
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// TransactionKind says what moved a pool's balance. The numbers are part of snapshots and are never
+// reused.
+type TransactionKind uint8
+
+const (
+	TransactionGrant       TransactionKind = 1
+	TransactionConsumption TransactionKind = 2 // usage of a feature, of a subscription, on a UTC day
+	TransactionDeduction   TransactionKind = 3
+	TransactionExpiration  TransactionKind = 4
+	transactionRollover    TransactionKind = 5 // what stayed at a period's end; moves nothing
+	TransactionReversal    TransactionKind = 6
+	TransactionReturn      TransactionKind = 7 // credits of events that were voided or amended
+)
+
+var transactionKinds = [...]string{
+	TransactionGrant: "GRANT", TransactionConsumption: "CONSUMPTION",
+	TransactionDeduction: "DEDUCTION", TransactionExpiration: "EXPIRATION",
+	transactionRollover: "ROLLOVER", TransactionReversal: "REVERSAL",
+	TransactionReturn: "RETURN",
+}
+
+// String is the kind as answers have it.
+func (k TransactionKind) String() string {
+	if int(k) < len(transactionKinds) {
+		return transactionKinds[k]
+	}
+	return ""
+}
+
+// Transaction is the record of one movement; its note is the text of the same row. The oldest of a
+// pool leave memory (evict): their rows are used again, for the same pool, and have no kind until
+// then.
+type Transaction struct {
+	ID, Of               [16]byte // of: what a reversal reverses
+	Amount, Balance      decimal.Decimal
+	CreatedAt, UpdatedAt int64
+	Pool, Next, Sequence uint32
+	Grant, Subscription  uint32
+	Feature              uint32
+	Kind                 TransactionKind
+	Reversed             bool
+}
+
+var TransactionCodec = page.Codec[Transaction]{
+	Append: func(dst []byte, x *Transaction) []byte {
+		dst = append(append(dst, x.ID[:]...), x.Of[:]...)
+		dst = rows.AppendDecimal(rows.AppendDecimal(dst, x.Amount), x.Balance)
+		dst = rows.AppendI64(rows.AppendI64(dst, x.CreatedAt), x.UpdatedAt)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, x.Pool), x.Next), x.Sequence)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, x.Grant), x.Subscription), x.Feature)
+		return append(dst, byte(x.Kind), rows.Flags(x.Reversed))
+	},
+	Read: func(src []byte, x *Transaction) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		x.ID, x.Of = r.ID(), r.ID()
+		x.Amount, x.Balance = r.Decimal(), r.Decimal()
+		x.CreatedAt, x.UpdatedAt = r.I64(), r.I64()
+		x.Pool, x.Next, x.Sequence = r.U32(), r.U32(), r.U32()
+		x.Grant, x.Subscription, x.Feature = r.U32(), r.U32(), r.U32()
+		x.Kind, x.Reversed = TransactionKind(r.U8()), r.U8() != 0
+		return r.Rest, r.Err
+	},
+}
+
+// TransactionText is the cold part of a transaction: draws say which grants a deduction took.
+type TransactionText struct {
+	Note  string `wire:"1"`
+	Draws []Draw `wire:"2"`
+}
+
+// Book adds a transaction to its pool, whose totals it follows. The customer's lock is held.
+func (t *Burner) Book(x *Transaction, words TransactionText) (row uint32) {
+	p := t.S.Pools.Write(x.Pool)
+	p.Sequence++
+	x.Sequence, x.Balance, x.UpdatedAt, x.Next = p.Sequence, p.Balance(), x.CreatedAt, 0
+	if x.ID == ([16]byte{}) {
+		x.ID = catalogs.CreditID("transaction", p.ID, uint64(p.Sequence))
+	}
+	p.ModifiedAt = max(p.ModifiedAt, x.CreatedAt)
+	row = t.transactionRow(x.Pool)
+	*t.S.Transactions.Write(row) = *x
+	t.S.TransactionTexts.Write(row).Data = string(wire.Encode(nil, &words))
+	if p.LastTransaction == 0 {
+		p.FirstTransaction = row
+	} else {
+		t.S.Transactions.Write(p.LastTransaction).Next = row
+	}
+	p.LastTransaction = row
+	p.Transactions++
+	t.moved(x.Pool)
+	t.S.transactionByID.Insert(t.S.IDHash(&x.ID), row)
+	t.noteMovement(x)
+	return row
+}
+
+// TransactionWith finds a transaction by its UUID; 0 when there is none. Rows of transactions are
+// used again, so only Apply may ask, or who holds its lock.
+func (s *Vault) TransactionWith(id *[16]byte) uint32 {
+	return s.transactionByID.Find(s.IDHash(id), func(row uint32) bool {
+		return s.Transactions.Read(row).ID == *id
+	})
+}
+
+// PoolCommand is what commands that move credits have in common.
+type PoolCommand struct {
+	Env      uint32
+	ID, Pool [16]byte
+	Kind     TransactionKind
+}
+
+// PoolFor finds the pool of a command. Row 0: outcome says why there is nothing left to do.
+func (t *Burner) PoolFor(
+	c PoolCommand,
+) (e *accounts.Environment, row uint32, outcome engine.Outcome) {
+	if e = t.S.Environment(c.Env); e == nil {
+		return nil, 0, engine.OutcomeAccountUnknown
+	}
+	if done := t.S.TransactionWith(&c.ID); done != 0 {
+		x := t.S.Transactions.Read(done)
+		p := t.S.Pools.Read(x.Pool)
+		if x.Kind != c.Kind || p.ID != c.Pool || t.S.Customers.Read(p.Customer).Env != c.Env {
+			return e, 0, engine.OutcomeIDsContradict
+		}
+		t.Replied(done)
+		return e, 0, engine.OutcomeDone
+	}
+	if row = t.S.TraceWith(&c.ID); row != 0 {
+		if t.S.Pools.Read(t.S.Traces.Read(row).Pool).ID != c.Pool {
+			return e, 0, engine.OutcomeIDsContradict
+		}
+		return e, 0, t.LeftReply(c.Env, row)
+	}
+	if row = t.S.PoolIn(c.Env, &c.Pool); row == 0 {
+		return e, 0, engine.OutcomePoolUnknown
+	}
+	return e, row, engine.OutcomeNone
+}
+
+// Replied makes a transaction the command's reply.
+func (t *Burner) Replied(row uint32) {
+	t.Answer(&TransactionReply{t.S.TransactionView(new(t.S.HeldTransaction(row)))})
+}
+
+// Reversible is a transaction that may be reversed: in memory, in row, or as the command has
+// brought it from the journal. missing says that the command has not.
+type Reversible struct {
+	ArchivedTransaction
+	Row     uint32
+	Missing bool
+}
+
+// sameDay reports whether two instants lie on one UTC day.
+func sameDay(a, b int64) bool { return floorDay(a) == floorDay(b) }
+
+func floorDay(at int64) int64 {
+	day := at / accounts.DayMS
+	if at%accounts.DayMS < 0 {
+		day--
+	}
+	return day
+}
+
+// TransactionView is one movement of a pool's credits.
+type TransactionView struct {
+	ID       [16]byte `wire:"1"`
+	PoolID   [16]byte `wire:"2"`
+	Sequence uint32   `wire:"3"` // within the pool, from 1, without gaps
+	// Kind is GRANT, CONSUMPTION, DEDUCTION, EXPIRATION, ROLLOVER, REVERSAL or RETURN.
+	Kind      string          `wire:"4"`
+	GrantType string          `wire:"5"` // of the grant, where there is one
+	Amount    decimal.Decimal `wire:"6"`
+	Balance   decimal.Decimal `wire:"7"` // Amount > 0; Balance of the pool after it
+	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is
+	// concerned; Of is what a reversal reverses.
+	GrantID        [16]byte `wire:"8"`
+	SubscriptionID [16]byte `wire:"9"`
+	Of             [16]byte `wire:"10"`
+	FeatureKey     string   `wire:"11"`
+	Note           string   `wire:"12"`
+	Reversed       bool     `wire:"13"`
+	CreatedAt      int64    `wire:"14"`
+	UpdatedAt      int64    `wire:"15"`
+	ExpiresAt      int64    `wire:"16"`
+	// BalanceUnknown reports whether Balance is not known any more: in the answer to a grant that
+	// is repeated once its transaction has left memory.
+	BalanceUnknown bool `wire:"17"`
+}
+
+// TransactionReply is the reply of commands that book a transaction.
+type TransactionReply struct {
+	Transaction TransactionView `wire:"1"`
+}
+
+// TransactionView must be called by Apply, or under the customer's lock.
+func (s *Vault) TransactionView(held *ArchivedTransaction) TransactionView {
+	x := &held.Transaction
+	p := s.Pools.Read(x.Pool)
+	view := TransactionView{
+		ID: x.ID, PoolID: p.ID, Sequence: x.Sequence, Kind: x.Kind.String(),
+		Amount: x.Amount, Balance: x.Balance, Of: x.Of, Note: held.Note,
+		FeatureKey: s.FeatureKey(s.Customers.Read(p.Customer).Env, x.Feature),
+		Reversed:   s.ReversedSince(x), CreatedAt: x.CreatedAt, UpdatedAt: x.UpdatedAt,
+	}
+	if x.Grant != 0 {
+		g := s.Grants.Read(x.Grant)
+		view.GrantID, view.GrantType, view.ExpiresAt = g.ID, g.Kind.String(), g.ExpiresAt
+		if x.Kind == TransactionGrant {
+			view.Reversed = g.End == GrantReversed // also once the transaction has left memory
+			view.GrantType = g.Booked().String()   // what it was then
+		}
+	}
+	if x.Subscription != 0 {
+		view.SubscriptionID = s.Subscriptions.Read(x.Subscription).ID
+	}
+	return view
+}

@@ -1,0 +1,105 @@
+// Package credits has customers' pools of credits: grants, burning, transactions, what of them
+// leaves memory for the journal, and the facts that an entry writes there. It knows no command and
+// no ledger.
+package credits
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/outbox"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
+)
+
+// Vault has the customers' pools of credits, with what was granted to them and booked.
+type Vault struct {
+	*book.Book
+
+	Pools            *page.Table[Pool]
+	PoolTexts        *page.Table[rows.Text] // row = pool row
+	Grants           *page.Table[Grant]
+	Transactions     *page.Table[Transaction]
+	Archives         *page.Table[Archive]   // as long as pools
+	TransactionTexts *page.Table[rows.Text] // row = transaction row
+	Traces           *page.Table[Trace]
+	Chunks           *page.Table[Chunk]
+	Covers           *page.Table[Cover]
+
+	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index
+	grantByID                                                 *page.Index // those that were booked
+	traceByID, ChunkByPool                                    *page.Index
+}
+
+// NewVault returns a vault without pools.
+func NewVault() *Vault {
+	s := &Vault{
+		Book:            book.NewBook(),
+		poolByID:        page.NewIndex(),
+		poolByCustomer:  page.NewIndex(),
+		transactionByID: page.NewIndex(),
+		grantByID:       page.NewIndex(),
+		traceByID:       page.NewIndex(),
+		ChunkByPool:     page.NewIndex(),
+		coverByCounter:  page.NewIndex(),
+	}
+	s.Pools = page.NewTable(s.Store, accounts.TablePools, PoolCodec)
+	s.PoolTexts = page.NewTable(s.Store, accounts.TablePoolTexts, rows.TextCodec)
+	s.Grants = page.NewTable(s.Store, accounts.TableGrants, GrantCodec)
+	s.Transactions = page.NewTable(s.Store, accounts.TableTransactions, TransactionCodec)
+	s.TransactionTexts = page.NewTable(s.Store, accounts.TableTransactionTexts, rows.TextCodec)
+	s.Archives = page.NewTable(s.Store, accounts.TableArchives, ArchiveCodec)
+	s.Traces = page.NewTable(s.Store, accounts.TableTraces, TraceCodec)
+	s.Chunks = page.NewTable(s.Store, accounts.TableChunks, ChunkCodec)
+	s.Covers = page.NewTable(s.Store, accounts.TableCovers, CoverCodec)
+	return s
+}
+
+// Burner is a turn that moves credits, and keeps facts of what it does for the journal.
+type Burner struct {
+	outbox.Teller
+	S      *Vault
+	Moves  *Moves
+	Bounds CreditBounds
+}
+
+// Moves are what an entry has to say of credits, in memory that is used again for the next.
+type Moves struct {
+	draws []Draw
+	Facts FactRecord
+	// moved are the pools whose credits the present command has moved.
+	moved []uint32
+}
+
+// moved notes that a pool's credits have moved, for TellDepleted.
+func (t *Burner) moved(pool uint32) {
+	if moved := t.Moves.moved; len(moved) == 0 || moved[len(moved)-1] != pool {
+		t.Moves.moved = append(moved, pool)
+	}
+}
+
+// TellDepleted queues a message for each pool that this command has emptied. A pool that is filled
+// again by the same command, as at a period's end, was never empty.
+func (t *Burner) TellDepleted() {
+	for _, row := range t.Moves.moved {
+		p := t.S.Pools.Read(row)
+		empty := p.Hard && !p.Archived && p.Balance().Sign() <= 0
+		if empty == p.depleted {
+			continue
+		}
+		lock := t.S.Stripe(p.Customer)
+		lock.Lock()
+		t.S.Pools.Write(row).depleted = empty
+		lock.Unlock()
+		e := t.S.Environment(t.S.Customers.Read(p.Customer).Env)
+		if !empty || !e.Wants(accounts.WebhookCreditsDepleted) {
+			continue
+		}
+		var words PoolText
+		rows.DecodeText(t.S.PoolTexts.Read(row).Data, &words)
+		t.Tell(e, p.Customer, &outbox.WebhookMessage{
+			Type: accounts.WebhookCreditsDepleted, At: e.Now(t.Stamp), PoolID: p.ID, PoolName: words.Name,
+			Balance: p.Balance(),
+		})
+	}
+	t.Moves.moved = t.Moves.moved[:0]
+}

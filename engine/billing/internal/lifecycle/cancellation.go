@@ -1,0 +1,67 @@
+package lifecycle
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+	"tollgate/engine/period"
+)
+
+// Cancel does to the ledger what a cancellation does.
+func (l *Ledger) Cancel(mode book.CancelMode, now int64) {
+	if l.Sub.Pending != 0 {
+		l.DropChange(book.ChangeCancelled)
+	}
+	if l.Sub.CancelledAt == 0 {
+		l.Sub.CancelledAt = now
+	}
+	l.Sub.CancelMode = book.CancelAtPeriodEnd
+	if mode != book.CancelAtPeriodEnd {
+		l.Sub.CancelMode = book.CancelImmediate
+		l.cancelNow(now)
+	} else {
+		l.Tell(accounts.WebhookSubscriptionChanged, now)
+	}
+	l.Sub.Due = l.NextDue()
+}
+
+// cancelNow ends the subscription within its period. What is unbilled is its usage, and in arrears
+// the base price.
+func (l *Ledger) cancelNow(now int64) {
+	l.issueWaiting(now)
+	b := &l.Sub
+	d := l.draft(book.InvoiceRegular, book.PendingID(b), now)
+	base, due := l.unbilledBase(now)
+	l.credited = append(l.credited, creditStep{end: true, version: b.Version, at: now})
+	l.closeSpan(now, cut{period: true, ends: true, version: b.Version})
+	l.billUsage(d)
+	if due {
+		d.charge(l, base)
+	}
+	l.end(now)
+	l.issue(d)
+}
+
+// unbilledBase is what of the base price an end within the period leaves to bill: in arrears the
+// part for the time that has passed. Once an upgrade within the period has given back the rest of
+// the old price, and charged the new one's, it is the whole, as at the period's end.
+func (l *Ledger) unbilledBase(now int64) (c credits.ChargeFact, due bool) {
+	b := &l.Sub
+	if l.Version().Timing != catalogs.TimingInArrears {
+		return c, false
+	}
+	c = credits.ChargeFact{
+		Kind: book.LineBase, Version: b.BaseVersion, Ratio: decimal.FromInt(1),
+		Start: b.PeriodStart, End: b.PeriodEnd,
+	}
+	if n := len(l.Spans); n > 0 && l.Spans[n-1].Period == b.Period {
+		return c, true // only an upgrade closes a span of a period that goes on
+	}
+	whole := period.Period{Start: b.PeriodStart, End: b.PeriodEnd}
+	left, _ := whole.RemainingRatio(now) // a period is never empty
+	c.Ratio, c.End = sums.Difference(c.Ratio, left), now
+	return c, !c.Ratio.IsZero()
+}

@@ -1,0 +1,98 @@
+package lifecycle
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/outbox"
+)
+
+// happening is something that a ledger has to tell once it is committed.
+type happening struct {
+	event accounts.WebhookEvent
+	at    int64
+	// b is the subscription as it was then, scheduled its pending plan change (zero: none).
+	b         book.Subscription
+	scheduled book.PlanChange
+	// invoice is the invoice as it was then, where the event is about one.
+	invoice *HeldInvoice
+}
+
+// Tell notes what happened to the subscription.
+func (l *Ledger) Tell(w accounts.WebhookEvent, at int64) {
+	if !l.Env.Wants(w) {
+		return
+	}
+	h := happening{event: w, at: at, b: l.Sub}
+	for i := range l.changes {
+		if c := &l.changes[i]; c.Status == book.ChangePending {
+			h.scheduled = c.PlanChange
+		}
+	}
+	l.happened = append(l.happened, h)
+}
+
+// TellInvoice notes what happened to an invoice.
+func (l *Ledger) TellInvoice(w accounts.WebhookEvent, at int64, v *HeldInvoice) {
+	if l.Env.Wants(w) {
+		l.happened = append(l.happened, happening{event: w, at: at, b: l.Sub, invoice: new(*v)})
+	}
+}
+
+// tellAll queues what a ledger has to tell, now that it is committed.
+func (t *Runner) tellAll(l *Ledger) {
+	for i := range l.happened {
+		h := &l.happened[i]
+		m := outbox.WebhookMessage{Type: h.event, At: h.at, SubscriptionID: l.Sub.ID}
+		if h.invoice != nil {
+			v := h.invoice.Invoice
+			if h.invoice.Row == 0 {
+				v.Number = l.Drafts[h.invoice.at].Number
+			}
+			m.OfInvoice(&v, l.Catalog.Version(v.Version).Currency)
+		} else {
+			h.describe(&m, l.Catalog)
+		}
+		t.Tell(l.Env, l.Sub.Customer, &m)
+	}
+	l.happened = nil
+}
+
+// describe fills in what is said of a subscription.
+func (h *happening) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
+	version := c.Version(h.b.Version)
+	plan := c.Plans[version.Plan-1]
+	m.PlanID, m.PlanKey, m.PlanVersion = plan.ID, plan.Document.Key, version.Version
+	m.Active, m.SuspendedAt = h.b.Active(), h.b.SuspendedAt
+	m.CancelMode, m.CancelledAt, m.EndedAt = h.b.CancelMode, h.b.CancelledAt, h.b.EndedAt
+	m.CreatedAt, m.PeriodStart, m.PeriodEnd = h.b.CreatedAt, h.b.PeriodStart, h.b.PeriodEnd
+	if h.scheduled.To != 0 {
+		m.ScheduledPlan = c.PlanKey(h.scheduled.To)
+		m.ScheduledAt = h.scheduled.EffectiveAt
+	}
+}
+
+// reached are the features whose limit a ledger's usage has reached since it was stored. It must be
+// asked before the ledger is committed.
+func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
+	if !l.Env.Wants(accounts.WebhookLimitReached) || l.Sub.EndedAt != 0 {
+		return nil
+	}
+	before, now := l.Catalog.Version(l.was.Version), l.Version()
+	for i := range now.Features {
+		f := &now.Features[i]
+		used := l.Counters[i].Reading(f)
+		if !f.Full(used) {
+			continue
+		}
+		slot, carried := before.Slot(f.Feature)
+		goesOn := l.was.Period == l.Sub.Period || f.Accumulate
+		if carried && goesOn && int(slot) < int(l.was.Counters) &&
+			before.Features[slot].Full(
+				t.S.Counters.Reading(l.was.FirstCounter+slot, &before.Features[slot])) {
+			continue // it was before
+		}
+		told = append(told, outbox.LimitMessage(&l.Sub.UsualSubscription, l.Catalog, f, used))
+	}
+	return told
+}

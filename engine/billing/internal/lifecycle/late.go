@@ -1,0 +1,172 @@
+package lifecycle
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+)
+
+// Spot is where usage counts within a subscription: in its present span, ahead in the period after
+// that, or in a closed span.
+type Spot struct {
+	Span   uint32
+	Ahead  bool
+	Closed *book.HeldSpan // nil: the present span
+}
+
+// SpotAt finds the span in which usage that occurred at an instant counts: before the subscription
+// in its first one, after its end in its last one. False: the plan of then did not have the
+// feature.
+func (l *Ledger) SpotAt(occurredAt int64, feature uint32) (at Spot, found bool) {
+	if l.Sub.EndedAt == 0 && (occurredAt >= l.Sub.SpanStart || len(l.Spans) == 0) {
+		_, carried := l.Version().Slot(feature)
+		return Spot{Span: l.Sub.Span, Ahead: occurredAt >= l.Sub.PeriodEnd}, carried
+	}
+	for i := len(l.Spans) - 1; i >= 0; i-- {
+		p := &l.Spans[i]
+		if p.Start > occurredAt && i > 0 {
+			continue
+		}
+		_, carried := l.Catalog.Version(p.Version).Slot(feature)
+		return Spot{Span: p.Number, Closed: p}, carried
+	}
+	return at, false
+}
+
+// PlaceOf is where credits burn for usage at a spot: by the plan version of the spot.
+func (l *Ledger) PlaceOf(at Spot, feature uint32) book.Place {
+	p, _ := book.PlaceIn(
+		l.Catalog, feature, book.Place{Subscription: l.Row, Counter: l.Sub.FirstCounter}, l.Sub.Version,
+	)
+	p.Subscription = l.Row
+	if at.Closed != nil {
+		v := l.Catalog.Version(at.Closed.Version)
+		if slot, ok := v.Slot(feature); ok {
+			p.Feature = &v.Features[slot]
+		}
+	}
+	return p
+}
+
+// Add adds units, or takes them off, at a spot, and says how that compares with the limit of the
+// period that it belongs to. Units that are added past a hard limit are refused.
+func (l *Ledger) Add(at Spot, feature uint32, units decimal.Decimal, now int64) engine.Outcome {
+	if at.Closed != nil {
+		return l.addLate(at.Closed, feature, units, now)
+	}
+	slot, _ := l.Version().Slot(feature)
+	n, f := l.Counters[slot], &l.Version().Features[slot]
+	sum := &n.Used
+	if at.Ahead {
+		sum = &n.Next
+	}
+	var ok bool
+	if *sum, ok = sum.Add(units); !ok || !f.Billable(*sum) {
+		return engine.OutcomeOverflow
+	}
+	total := *sum
+	if f.Accumulate {
+		if total, ok = n.Used.Add(n.Next); !ok {
+			return engine.OutcomeOverflow
+		}
+	}
+	outcome := f.Compare(total, units)
+	if !outcome.Refused() {
+		l.Counters[slot] = n
+	}
+	return outcome
+}
+
+// addLate is add where a closed span has the units.
+func (l *Ledger) addLate(
+	p *book.HeldSpan, feature uint32, units decimal.Decimal, now int64,
+) engine.Outcome {
+	own, _ := l.Catalog.Version(p.Version).Slot(feature)
+	f := &l.Catalog.Version(p.Version).Features[own]
+	m := p.MeterAt(own)
+	quantity, ok := m.Quantity.Add(units)
+	if !ok || !f.Billable(quantity) {
+		return engine.OutcomeOverflow
+	}
+	total, limit := l.Compared(p, feature)
+	outcome := limit.Compare(sums.Of(total, units), units)
+	if outcome.Refused() {
+		return outcome
+	}
+
+	m.Quantity, p.Dirty = quantity, true
+	present, left := l.holders(p, feature)
+	if present {
+		slot, _ := l.Version().Slot(feature)
+		n, o := &l.Counters[slot], &l.bases[slot]
+		n.Used, o.Opened = sums.Of(n.Used, units), sums.Of(o.Opened, units)
+	}
+	for _, version := range left {
+		q := l.left(version, feature)
+		q.Counted = sums.Of(q.Counted, units)
+	}
+	if l.Sub.EndedAt != 0 && l.Sub.AdjustAt == 0 && l.Sub.IssueAt == 0 {
+		l.Sub.AdjustAt = (now/accounts.DayMS + 1) * accounts.DayMS
+		l.Sub.Due = l.NextDue()
+	}
+	return outcome
+}
+
+// Compared is the limit against which usage of a closed span counts, and what it compares: within
+// the present period the present counter, else what its own period counted, or where the feature
+// accumulates, the whole sequence of the span's plan version.
+func (l *Ledger) Compared(
+	p *book.HeldSpan, feature uint32,
+) (total decimal.Decimal, f *catalogs.PlanFeature) {
+	own, _ := l.Catalog.Version(p.Version).Slot(feature)
+	f = &l.Catalog.Version(p.Version).Features[own]
+	slot, carried := l.Version().Slot(feature)
+	switch {
+	case f.Accumulate && p.Version == l.Sub.Version:
+		return l.Counters[slot].Reading(f), f
+	case f.Accumulate:
+		return l.left(p.Version, feature).Counted, f
+	case carried && l.Sub.EndedAt == 0 && p.Period == l.Sub.Period:
+		f = &l.Version().Features[slot]
+		return l.Counters[slot].Reading(f), f
+	}
+	return l.counted(p.Period, feature), f
+}
+
+// Cover notes that credits have paid units that count at a spot.
+func (l *Ledger) Cover(at Spot, feature uint32, units decimal.Decimal) {
+	if units.IsZero() {
+		return
+	}
+	if at.Closed != nil {
+		slot, _ := l.Catalog.Version(at.Closed.Version).Slot(feature)
+		m := at.Closed.MeterAt(slot)
+		m.Covered, at.Closed.Dirty = sums.Of(m.Covered, units), true
+		return
+	}
+	slot, _ := l.Version().Slot(feature)
+	if paid := &l.covers[slot]; at.Ahead {
+		paid.Next = sums.Of(paid.Next, units)
+	} else {
+		paid.Used = sums.Of(paid.Used, units)
+	}
+}
+
+// counted is what a feature counted in all closed spans of a period.
+func (l *Ledger) counted(period, feature uint32) (total decimal.Decimal) {
+	for i := range l.Spans {
+		p := &l.Spans[i]
+		if p.Period != period {
+			continue
+		}
+		if slot, ok := l.Catalog.Version(p.Version).Slot(feature); ok {
+			if at, has := p.MeterOf(slot); has {
+				total = sums.Of(total, p.Meters[at].Quantity)
+			}
+		}
+	}
+	return total
+}

@@ -1,0 +1,47 @@
+package lifecycle
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+)
+
+// Pay makes an unpaid invoice PAID and the subscription active; its other invoices that are past
+// due get a fresh grace. What has ended stays ended.
+func (l *Ledger) Pay(i int, now int64) {
+	l.settle(i, now)
+	l.resume(now)
+	l.Sub.Due = l.NextDue()
+}
+
+func (l *Ledger) resume(now int64) {
+	if l.Sub.EndedAt != 0 {
+		return
+	}
+	l.activate(now)
+	for i := range l.Unpaid {
+		if v := &l.Unpaid[i]; v.Status == book.InvoicePastDue {
+			v.GraceEnd = now + int64(l.Sub.GraceDays)*accounts.DayMS
+		}
+	}
+}
+
+// activate ends a suspension, where there is one.
+func (l *Ledger) activate(now int64) {
+	if l.Sub.SuspendedAt != 0 {
+		l.Sub.SuspendedAt = 0
+		l.Tell(accounts.WebhookSubscriptionActivated, now)
+	}
+}
+
+// Unblock makes a suspended subscription active when no invoice holds it back any more.
+func (l *Ledger) Unblock(now int64) {
+	if l.Sub.SuspendedAt == 0 || l.Sub.EndedAt != 0 {
+		return
+	}
+	for i := range l.Unpaid {
+		if v := &l.Unpaid[i]; v.Status == book.InvoicePastDue && v.GraceEnd <= now {
+			return
+		}
+	}
+	l.activate(now)
+}

@@ -1,0 +1,77 @@
+package lifecycle
+
+import (
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/decimal"
+)
+
+// IndexPending lets PENDING invoices be found by id.
+func (s *Projector) IndexPending(row uint32, b *book.Subscription) {
+	for _, id := range b.Accruing() {
+		s.Pending.Insert(s.IDHash(&id), row)
+	}
+}
+
+// reindexPending does it anew where a ledger changed them.
+func (s *Projector) reindexPending(l *Ledger) {
+	was, is := &l.was, &l.Sub
+	if was.Period == is.Period && was.EndedAt == is.EndedAt && was.IssueAt == is.IssueAt {
+		return
+	}
+	for _, id := range was.Accruing() {
+		s.Pending.Remove(s.IDHash(&id), l.Row)
+	}
+	s.IndexPending(l.Row, is)
+}
+
+// Upcoming are the invoices that a subscription's periods would be billed by, as things are now, in
+// the order in which they will be issued: that of the period which ended last, while it waits for
+// late usage, and that of the current period. The ledger goes on to there.
+func (s *Projector) Upcoming(l *Ledger) (views []book.InvoiceView) {
+	if l.Sub.IssueAt != 0 {
+		views = append(views, s.foretell(l, len(l.Drafts)))
+	}
+	if l.Sub.EndedAt == 0 {
+		first := len(l.Drafts)
+		l.endPeriod(l.Sub.PeriodEnd)
+		views = append(views, s.foretell(l, first))
+	}
+	return views
+}
+
+// foretell is the invoice of the period that ended last: the first of the drafts from there on,
+// once it is issued. One without a line would not be.
+func (s *Projector) foretell(l *Ledger, first int) book.InvoiceView {
+	at := l.Sub.IssueAt
+	if at == 0 {
+		at = l.Spans[len(l.Spans)-1].End
+	}
+	pending := l.regular(at).Invoice
+	l.issueWaiting(at)
+	var items []book.InvoiceItem
+	if len(l.Drafts) > first {
+		d := &l.Drafts[first]
+		pending.Amount, items = d.Amount, d.Items
+	} else {
+		pending.Amount = decimal.Decimal{}
+	}
+	pending.CreatedAt, pending.Status = 0, book.InvoicePending
+	view := s.InvoiceView(&pending, items)
+	if view.Items == nil {
+		view.Items = []book.InvoiceItem{}
+	}
+	return view
+}
+
+// PendingWith finds the subscription of which an id is that of a PENDING invoice; 0 when there is
+// none.
+func (s *Projector) PendingWith(env uint32, id *[16]byte) uint32 {
+	return s.Pending.Find(s.IDHash(id), func(row uint32) bool {
+		customer := s.Subscriptions.Read(row).Customer
+		lock := s.Stripe(customer)
+		lock.RLock()
+		defer lock.RUnlock()
+		b := s.Subscriptions.Whole(row)
+		return s.Customers.Read(customer).Env == env && b.Accrues(id)
+	})
+}

@@ -1,0 +1,118 @@
+package outbox
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
+)
+
+// deliveryState is what became of a delivery. Numbers are never reused; 0 is a free row.
+type deliveryState uint8
+
+const (
+	DeliveryPending   deliveryState = 1
+	DeliveryDelivered deliveryState = 2
+	DeliveryFailed    deliveryState = 3
+)
+
+// AttemptOutcome says what came of one attempt. Numbers are never reused.
+type AttemptOutcome uint8
+
+const (
+	// AttemptDelivered: the endpoint has taken the message.
+	AttemptDelivered AttemptOutcome = 1
+	// AttemptRetry: not yet; the message may be sent again.
+	AttemptRetry AttemptOutcome = 2
+	// AttemptGone: the endpoint is gone, and is disabled. The message waits.
+	AttemptGone AttemptOutcome = 3
+	// AttemptBlocked: our own guard did not let it out. The message may be sent again.
+	AttemptBlocked AttemptOutcome = 4
+	// AttemptExpired: none was made, the message is too old.
+	AttemptExpired AttemptOutcome = 5
+)
+
+// String is the outcome's name in the admin API.
+func (a AttemptOutcome) String() string {
+	names := [...]string{"", "delivered", "retry", "gone", "blocked", "expired"}
+	if int(a) < len(names) {
+		return names[a]
+	}
+	return ""
+}
+
+// Bounds of an attempt.
+const (
+	MaxAttemptReason = 200 // bytes
+	KeptAttempts     = 10  // the newest of a delivery
+	MaxRetryMS       = 2 * accounts.DayMS
+)
+
+// Holds reports whether a row is the delivery of that number, of an endpoint.
+func (o *Outbox) Holds(endpoint, row uint32, sequence uint64) bool {
+	if row == 0 || row > o.Deliveries.Len() {
+		return false
+	}
+	d := o.Deliveries.Read(row)
+	// A row that is free may still say what it was, of an endpoint that no longer exists.
+	return d.Endpoint == endpoint && d.Sequence == sequence && d.State != 0 &&
+		sequence > o.Endpoints.Read(endpoint).Born
+}
+
+// Delivery is the record of one message on its way to one endpoint; the message is the text of the
+// same row. All times are log time.
+type Delivery struct {
+	ID                 [16]byte // of the message: the same for all endpoints
+	Sequence           uint64   // among all deliveries, in order of their making
+	Turn               uint64   // orders what waits: the sequence, or a later number when sent again
+	CreatedAt          int64
+	QueuedAt           int64 // created, or asked for once more
+	NextAt             int64 // when the next attempt may be made
+	FinishedAt         int64
+	Endpoint, Customer uint32
+	Previous, Next     uint32 // of the endpoint's, by sequence; next: of the free ones, too
+	NextFinished       uint32 // of the endpoint's log
+	Attempts, Round    uint32 // in all, and since it was queued
+	Event              accounts.WebhookEvent
+	State              deliveryState
+	Listed             bool // it is in the endpoint's log
+}
+
+var DeliveryCodec = page.Codec[Delivery]{
+	Append: func(dst []byte, d *Delivery) []byte {
+		dst = append(dst, d.ID[:]...)
+		dst = rows.AppendI64(rows.AppendI64(dst, int64(d.Sequence)), int64(d.Turn))
+		dst = rows.AppendI64(rows.AppendI64(dst, d.CreatedAt), d.QueuedAt)
+		dst = rows.AppendI64(rows.AppendI64(dst, d.NextAt), d.FinishedAt)
+		dst = rows.AppendU32(rows.AppendU32(dst, d.Endpoint), d.Customer)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, d.Previous), d.Next), d.NextFinished)
+		dst = rows.AppendU32(rows.AppendU32(dst, d.Attempts), d.Round)
+		return append(dst, byte(d.Event), byte(d.State), rows.Flags(d.Listed))
+	},
+	Read: func(src []byte, d *Delivery) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		d.ID = r.ID()
+		d.Sequence, d.Turn = r.U64(), r.U64()
+		d.CreatedAt, d.QueuedAt, d.NextAt, d.FinishedAt = r.I64(), r.I64(), r.I64(), r.I64()
+		d.Endpoint, d.Customer = r.U32(), r.U32()
+		d.Previous, d.Next, d.NextFinished = r.U32(), r.U32(), r.U32()
+		d.Attempts, d.Round = r.U32(), r.U32()
+		d.Event, d.State = accounts.WebhookEvent(r.U8()), deliveryState(r.U8())
+		d.Listed = r.U8() != 0
+		return r.Rest, r.Err
+	},
+}
+
+// DeliveryText is the cold part of a delivery.
+type DeliveryText struct {
+	Message  WebhookMessage `wire:"1"`
+	Attempts []Attempt      `wire:"2"` // the newest, oldest first
+}
+
+// Attempt is one attempt to deliver a message. At is log time.
+type Attempt struct {
+	At      int64          `wire:"1"`
+	Outcome AttemptOutcome `wire:"2"`
+	Status  uint32         `wire:"3"` // HTTP; 0: no answer
+	Reason  string         `wire:"4"`
+	TookMS  uint32         `wire:"5"`
+}

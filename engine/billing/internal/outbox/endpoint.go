@@ -1,0 +1,154 @@
+package outbox
+
+import (
+	"unicode/utf8"
+
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
+)
+
+// WebhookOverlapMS is how long a secret that was replaced goes on signing beside its successor.
+const WebhookOverlapMS = accounts.DayMS
+
+// ValidEndpoint reports whether an endpoint's address, words and events are within their bounds.
+func ValidEndpoint(url, about string, events WebhookEvents) bool {
+	return url != "" && len(url) <= accounts.MaxWebhookURL && utf8.ValidString(url) &&
+		rows.Plain(about, 0, accounts.MaxWebhookAbout) && events&^allWebhookEvents == 0
+}
+
+// Fields of an endpoint that UpdateWebhookEndpoint may set, as bits of Set.
+const (
+	WebhookURL uint8 = 1 << iota
+	WebhookEventSet
+	WebhookAbout
+	WebhookEnabled
+)
+
+// Enable turns an endpoint on or off.
+func (ep *WebhookEndpoint) Enable(on bool, stamp int64) {
+	switch {
+	case on:
+		ep.Off, ep.DisabledAt, ep.FailingSince = WebhookOn, 0, 0
+	case ep.Off == WebhookOn:
+		ep.Off, ep.DisabledAt = WebhookOffByOwner, stamp
+	}
+}
+
+// WebhookOff says why an endpoint is disabled. Numbers are never reused.
+type WebhookOff uint8
+
+const (
+	// WebhookOn: it is not.
+	WebhookOn WebhookOff = 0
+	// WebhookOffByOwner: somebody disabled it.
+	WebhookOffByOwner WebhookOff = 1
+	// WebhookOffGone: it answered 410.
+	WebhookOffGone WebhookOff = 2
+	// WebhookOffFailing: for WebhookPatienceMS no attempt succeeded.
+	WebhookOffFailing WebhookOff = 3
+)
+
+// String is the reason's name in the admin API; empty of an endpoint that is on.
+func (w WebhookOff) String() string {
+	names := [...]string{"", "disabled", "gone", "failing"}
+	if int(w) < len(names) {
+		return names[w]
+	}
+	return ""
+}
+
+// WebhookEndpoint is the record of an endpoint; its texts are the text of the same row. env 0: the
+// row is free.
+type WebhookEndpoint struct {
+	ID                                                      [16]byte
+	CreatedAt, ModifiedAt, DisabledAt, FailingSince, SentAt int64
+	// Born is the sequence of the newest delivery when it was made.
+	Delivered, Failed, Skipped, Born                        uint64
+	Env, First, Last, FirstFinished, LastFinished, NextFree uint32
+	Pending, Finished                                       uint32
+	Events                                                  WebhookEvents
+	Off                                                     WebhookOff
+}
+
+var WebhookEndpointCodec = page.Codec[WebhookEndpoint]{
+	Append: func(dst []byte, e *WebhookEndpoint) []byte {
+		dst = append(dst, e.ID[:]...)
+		dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, e.CreatedAt), e.ModifiedAt), e.DisabledAt)
+		dst = rows.AppendI64(rows.AppendI64(dst, e.FailingSince), e.SentAt)
+		dst = rows.AppendI64(rows.AppendI64(dst, int64(e.Delivered)), int64(e.Failed))
+		dst = rows.AppendI64(rows.AppendI64(dst, int64(e.Skipped)), int64(e.Born))
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, e.Env), e.First), e.Last)
+		dst = rows.AppendU32(rows.AppendU32(dst, e.FirstFinished), e.LastFinished)
+		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, e.NextFree), e.Pending), e.Finished)
+		return append(rows.AppendU32(dst, uint32(e.Events)), byte(e.Off))
+	},
+	Read: func(src []byte, e *WebhookEndpoint) ([]byte, error) {
+		r := rows.Reader{Rest: src}
+		e.ID = r.ID()
+		e.CreatedAt, e.ModifiedAt, e.DisabledAt = r.I64(), r.I64(), r.I64()
+		e.FailingSince, e.SentAt = r.I64(), r.I64()
+		e.Delivered, e.Failed, e.Skipped, e.Born = r.U64(), r.U64(), r.U64(), r.U64()
+		e.Env, e.First, e.Last = r.U32(), r.U32(), r.U32()
+		e.FirstFinished, e.LastFinished = r.U32(), r.U32()
+		e.NextFree, e.Pending, e.Finished = r.U32(), r.U32(), r.U32()
+		e.Events, e.Off = WebhookEvents(r.U32()), WebhookOff(r.U8())
+		return r.Rest, r.Err
+	},
+}
+
+// EndpointText is the cold part of an endpoint.
+type EndpointText struct {
+	URL           string `wire:"1"`
+	About         string `wire:"2"`
+	Secret        []byte `wire:"3"`
+	Previous      []byte `wire:"4"` // sealed
+	PreviousUntil int64  `wire:"5"` // log time
+}
+
+// Listen works out what an environment's endpoints want to hear, all together.
+func (t *Teller) Listen(e *accounts.Environment) { e.Wanted.Store(uint32(t.Outbox.WantedBy(e))) }
+
+// WantedBy is what the endpoints of an environment that are on want to hear.
+func (o *Outbox) WantedBy(e *accounts.Environment) (set WebhookEvents) {
+	for _, row := range e.Hooks {
+		ep := o.Endpoints.Read(row)
+		if ep.Off != WebhookOn {
+			continue
+		}
+		if ep.Events == 0 {
+			return allWebhookEvents
+		}
+		set |= ep.Events
+	}
+	return set
+}
+
+// WebhookEndpointView is one endpoint.
+type WebhookEndpointView struct {
+	ID         [16]byte
+	URL, About string
+	Events     WebhookEvents // 0: all
+	Off        WebhookOff
+	// FailingSince is when the first attempt failed after which none succeeded; SentAt when the
+	// newest attempt was made. Log time; 0: never.
+	CreatedAt, ModifiedAt, DisabledAt, FailingSince, SentAt int64
+	// Pending messages wait. Skipped ones were never queued: the queue was full.
+	Pending                    uint32
+	Delivered, Failed, Skipped uint64
+	// Secret and Previous are sealed; Previous signs until PreviousUntil, in log time.
+	Secret, Previous []byte
+	PreviousUntil    int64
+}
+
+// EndpointView must be called under the lock.
+func (o *Outbox) EndpointView(row uint32) WebhookEndpointView {
+	ep, words := o.Endpoints.Read(row), o.Text(row)
+	return WebhookEndpointView{
+		ID: ep.ID, URL: words.URL, About: words.About, Events: ep.Events, Off: ep.Off,
+		CreatedAt: ep.CreatedAt, ModifiedAt: ep.ModifiedAt, DisabledAt: ep.DisabledAt,
+		FailingSince: ep.FailingSince, SentAt: ep.SentAt,
+		Pending: ep.Pending, Delivered: ep.Delivered, Failed: ep.Failed, Skipped: ep.Skipped,
+		Secret: words.Secret, Previous: words.Previous, PreviousUntil: words.PreviousUntil,
+	}
+}

@@ -1,0 +1,111 @@
+package outbox
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/decimal"
+)
+
+// WebhookEventNames lists every name that an endpoint may ask for.
+func WebhookEventNames() []string { return append([]string(nil), accounts.WebhookNames[1:]...) }
+
+// WebhookEvents is a set of events, one bit for each; the empty set asks for all.
+type WebhookEvents uint32
+
+// allWebhookEvents is every event that there is.
+const allWebhookEvents = WebhookEvents(1<<len(accounts.WebhookNames) - 2)
+
+// WebhookEventsOf makes the set of names; false when one is none.
+func WebhookEventsOf(names []string) (set WebhookEvents, ok bool) {
+	for _, name := range names {
+		found := false
+		for i := 1; i < len(accounts.WebhookNames); i++ {
+			if accounts.WebhookNames[i] == name {
+				set, found = set|1<<i, true
+			}
+		}
+		if !found {
+			return 0, false
+		}
+	}
+	return set, true
+}
+
+// Names lists the events of the set; none when it asks for all.
+func (s WebhookEvents) Names() []string {
+	names := []string{}
+	for i := 1; i < len(accounts.WebhookNames); i++ {
+		if s&(1<<i) != 0 {
+			names = append(names, accounts.WebhookNames[i])
+		}
+	}
+	return names
+}
+
+// wants reports whether an event is meant.
+func (s WebhookEvents) wants(w accounts.WebhookEvent) bool { return s == 0 || s&(1<<w) != 0 }
+
+// WebhookMessage is what an endpoint is told of one event: the facts as they were then. It holds no
+// personal data. Times are milliseconds on the environment's clock.
+type WebhookMessage struct {
+	Type           accounts.WebhookEvent `wire:"1"`
+	At             int64                 `wire:"2"`
+	Customer       string                `wire:"3"` // the ExternalID
+	SubscriptionID [16]byte              `wire:"4"`
+
+	// Of an invoice; Paid…, of a payment that did not fit it, with its provider and event.
+	InvoiceID     [16]byte           `wire:"10"`
+	Number        uint64             `wire:"11"`
+	InvoiceType   book.InvoiceType   `wire:"12"`
+	Status        book.InvoiceStatus `wire:"13"`
+	Amount        decimal.Decimal    `wire:"14"`
+	Currency      string             `wire:"15"`
+	CreatedAt     int64              `wire:"16"`
+	DueAt         int64              `wire:"17"`
+	PaidAt        int64              `wire:"18"`
+	PeriodStart   int64              `wire:"19"`
+	PeriodEnd     int64              `wire:"20"` // of a subscription, too
+	Paid          decimal.Decimal    `wire:"21"`
+	PaidCurrency  string             `wire:"22"`
+	Provider      string             `wire:"23"`
+	ProviderEvent string             `wire:"24"`
+	PaidResult    book.PaymentResult `wire:"25"`
+
+	// Of a subscription. ScheduledPlan and ScheduledAt are of a pending plan change.
+	PlanID        [16]byte        `wire:"30"`
+	PlanKey       string          `wire:"31"`
+	PlanVersion   uint32          `wire:"32"`
+	Active        bool            `wire:"33"`
+	SuspendedAt   int64           `wire:"34"`
+	CancelledAt   int64           `wire:"35"`
+	EndedAt       int64           `wire:"36"`
+	CancelMode    book.CancelMode `wire:"37"`
+	ScheduledPlan string          `wire:"38"`
+	ScheduledAt   int64           `wire:"39"`
+
+	// Of a pool of credits.
+	PoolID   [16]byte        `wire:"40"`
+	PoolName string          `wire:"41"`
+	Balance  decimal.Decimal `wire:"42"`
+
+	// Of a feature's limit.
+	FeatureKey string          `wire:"50"`
+	Used       decimal.Decimal `wire:"51"`
+	Limit      decimal.Decimal `wire:"52"`
+	HardLimit  bool            `wire:"53"`
+}
+
+// messageID names the n-th message of a record of the log: the same on every replica, and in every
+// attempt to deliver it.
+func messageID(index uint64, position, n uint32) (id [16]byte) {
+	b := binary.LittleEndian.AppendUint64([]byte("webhook message"), index)
+	b = binary.LittleEndian.AppendUint32(b, position)
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint32(b, n))
+	copy(id[:], sum[:])
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}

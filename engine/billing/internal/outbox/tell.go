@@ -1,0 +1,66 @@
+package outbox
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// Teller is a turn that queues messages for webhook endpoints.
+type Teller struct {
+	book.Keeper
+	S      *book.Book
+	Outbox *Outbox
+	// Told counts the record's webhook messages.
+	Told uint32
+}
+
+// Tell queues a message for each endpoint of the environment that wants it.
+func (t *Teller) Tell(e *accounts.Environment, customer uint32, m *WebhookMessage) {
+	if !e.Wants(m.Type) {
+		return
+	}
+	m.Customer = string(t.S.ExternalID(t.S.Customers.Read(customer)))
+	id := messageID(t.Index, t.Position, t.Told)
+	t.Told++
+	encoded := wire.Encode(nil, &DeliveryText{Message: *m})
+	o := t.Outbox
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	for _, row := range e.Hooks {
+		ep := o.Endpoints.Read(row)
+		if ep.Off != WebhookOn || !ep.Events.wants(m.Type) {
+			continue
+		}
+		d := Delivery{
+			ID: id, Turn: o.Sequence + 1, CreatedAt: t.Stamp, QueuedAt: t.Stamp, NextAt: t.Stamp,
+			Customer: customer, Event: m.Type,
+		}
+		o.Enqueue(row, &d, encoded)
+		t.Spend(8)
+		t.Fold(o.Sequence)
+	}
+}
+
+// OfInvoice fills in what is said of an invoice.
+func (m *WebhookMessage) OfInvoice(v *book.Invoice, currency string) {
+	m.InvoiceID, m.Number, m.InvoiceType, m.Status = v.ID, v.Number, v.Kind, v.Status
+	m.Amount, m.Currency = v.Amount, currency
+	m.CreatedAt, m.DueAt, m.PaidAt = v.CreatedAt, v.DueAt, v.PaidAt
+	m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd
+}
+
+// LimitMessage says that a feature's usage has reached its limit.
+func LimitMessage(
+	b *book.UsualSubscription, c *catalogs.Catalog, f *catalogs.PlanFeature, used decimal.Decimal,
+) WebhookMessage {
+	return WebhookMessage{
+		Type: accounts.WebhookLimitReached, SubscriptionID: b.ID, FeatureKey: c.Feature(
+			f.Feature,
+		).Document.Key,
+		Used: used, Limit: f.Max, HardLimit: f.Hard,
+		PeriodStart: b.PeriodStart, PeriodEnd: b.PeriodEnd,
+	}
+}

@@ -1,0 +1,29 @@
+package rows
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"tollgate/engine/wire"
+)
+
+// DecodeText decodes what this machine has encoded.
+func DecodeText(data string, v wire.Fielder) {
+	if err := wire.Decode([]byte(data), v); err != nil {
+		panic("billing: a text in memory does not decode: " + err.Error())
+	}
+}
+
+// Plain reports whether a text has so many characters, none of them a control character.
+func Plain(text string, least, most int) bool {
+	n := utf8.RuneCountInString(text)
+	if n < least || n > most || !utf8.ValidString(text) {
+		return false
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			return false
+		}
+	}
+	return true
+}
