@@ -82,8 +82,10 @@ type Page struct {
 
 // API is a description that was read.
 type API struct {
-	Obs string
+	// Obs is its observation, and URL where that is from.
+	Obs, URL string
 	*openapi.Description
+	observation *collect.Observation
 }
 
 // Broken is an answer that looks like a description and is none.

@@ -49,14 +49,13 @@ func (r *reader) stop(kind string, evidence ...document.Evidence) {
 // may have such an operation is read once more.
 func (r *reader) operations() {
 	for _, api := range r.f.APIs {
-		o := r.observation(api.Obs)
 		may := slices.ContainsFunc(api.Operations, func(o openapi.Operation) bool {
 			return signup.May(&o)
 		})
-		if o == nil || !may || r.over(o) {
+		if !may || r.over(api.observation) {
 			continue
 		}
-		source, err := openapi.Open(o.Text)
+		source, err := openapi.Open(api.observation.Text)
 		if err != nil {
 			continue
 		}
@@ -64,15 +63,6 @@ func (r *reader) operations() {
 			r.selfService(api.Obs, found.Quote, wants)
 		}
 	}
-}
-
-func (r *reader) observation(id string) *collect.Observation {
-	for i := range r.c.Observations {
-		if r.c.Observations[i].ID == id {
-			return &r.c.Observations[i]
-		}
-	}
-	return nil
 }
 
 // metadata are the roles of OAuth's metadata.

@@ -192,7 +192,7 @@ func (r *reader) descriptions() {
 		mentions := strings.Contains(o.Text, "openapi") || strings.Contains(o.Text, "swagger")
 		switch {
 		case err == nil:
-			r.f.APIs = append(r.f.APIs, API{o.ID, d})
+			r.f.APIs = append(r.f.APIs, API{o.ID, o.URL, d, o})
 		case err == tree.ErrTooComplex:
 			unread.Gap, unread.Why = GapMore, "it is larger than is read"
 			r.f.Unread = append(r.f.Unread, unread)

@@ -20,16 +20,19 @@ var atOnce = []string{
 	collect.RoleHomeMarkdown, collect.RoleLLMs, collect.RoleLLMsFull, collect.RoleAuthMD,
 }
 
+// phrase is something that texts speak of; what is denied (no) does not count.
+type phrase struct {
+	name   string
+	is, no *regexp.Regexp
+}
+
 // terms are ways to authenticate, as texts mention them.
-var terms = []struct {
-	name string
-	is   *regexp.Regexp
-}{
-	{"api_key", regexp.MustCompile(`(?i)\bAPI[ -]?keys?\b`)},
-	{"bearer", regexp.MustCompile(`(?i)\bbearer (token|auth)|authorization: bearer\b`)},
-	{"oauth", regexp.MustCompile(`(?i)\bOAuth ?(2(\.[01])?)?\b`)},
-	{"access_token", regexp.MustCompile(`(?i)\b(personal )?access tokens?\b`)},
-	{"basic", regexp.MustCompile(`(?i)\b(HTTP )?basic auth(entication)?\b`)},
+var terms = []phrase{
+	{"api_key", regexp.MustCompile(`(?i)\bAPI[ -]?keys?\b`), nil},
+	{"bearer", regexp.MustCompile(`(?i)\bbearer (token|auth)|authorization: bearer\b`), nil},
+	{"oauth", regexp.MustCompile(`(?i)\bOAuth ?(2(\.[01])?)?\b`), nil},
+	{"access_token", regexp.MustCompile(`(?i)\b(personal )?access tokens?\b`), nil},
+	{"basic", regexp.MustCompile(`(?i)\b(HTTP )?basic auth(entication)?\b`), nil},
 }
 
 // setup is how texts say where a credential comes from.
@@ -37,11 +40,8 @@ var setup = regexp.MustCompile(`(?i)\b(creat|generat|get|obtain|issu|request|fin
 	`[^.!?]{0,60}\b(API[ -]?keys?|access tokens?|tokens?|credentials?)\b|` +
 	`/v\d/(signup|sign-up|register|keys)\b`)
 
-// frictions stop an agent on its way to a credential. What is denied does not count.
-var frictions = []struct {
-	kind   string
-	is, no *regexp.Regexp
-}{
+// frictions stop an agent on its way to a credential.
+var frictions = []phrase{
 	{
 		"captcha", regexp.MustCompile(`(?i)\b(re|h)?captcha\b|cf-turnstile`),
 		regexp.MustCompile(`(?i)\bno (re|h)?captcha`),
@@ -91,7 +91,9 @@ func (r *reader) texts() {
 				r.unread++
 			}
 			for _, run := range r.page(o).Runs {
-				r.run(o.ID, run, mentions, stops)
+				note(mentions, terms, o.ID, run)
+				note(stops, frictions, o.ID, run)
+				r.run(o.ID, run)
 			}
 		}
 	}
@@ -101,8 +103,8 @@ func (r *reader) texts() {
 		}
 	}
 	for _, s := range frictions {
-		if list := stops[s.kind]; list != nil {
-			r.f.Friction = append(r.f.Friction, document.Friction{Kind: s.kind, Evidence: list})
+		if list := stops[s.name]; list != nil {
+			r.f.Friction = append(r.f.Friction, document.Friction{Kind: s.name, Evidence: list})
 		}
 	}
 }
@@ -133,23 +135,19 @@ func near(run string, at []int) (from, to int) {
 	return from, to
 }
 
-func (r *reader) run(obs, run string, mentions, stops map[string][]document.Evidence) {
-	for _, t := range terms {
-		if len(mentions[t.name]) == maxEvidence {
-			continue
-		}
-		if at := t.is.FindStringIndex(run); at != nil {
-			mentions[t.name] = add(mentions[t.name], obs, around(run, at))
-		}
-	}
-	for _, s := range frictions {
-		if len(stops[s.kind]) == maxEvidence {
+// note adds evidence of each phrase that a run has.
+func note(found map[string][]document.Evidence, phrases []phrase, obs, run string) {
+	for _, s := range phrases {
+		if len(found[s.name]) == maxEvidence {
 			continue
 		}
 		if at := s.is.FindStringIndex(run); at != nil && (s.no == nil || !s.no.MatchString(run)) {
-			stops[s.kind] = add(stops[s.kind], obs, around(run, at))
+			found[s.name] = add(found[s.name], obs, around(run, at))
 		}
 	}
+}
+
+func (r *reader) run(obs, run string) {
 	for _, w := range []struct {
 		is *regexp.Regexp
 		to *[]document.Evidence

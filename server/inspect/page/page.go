@@ -102,11 +102,8 @@ func Of(mediaType, text string) *Page {
 }
 
 // inline are elements that end no line.
-var inline = map[string]bool{
-	"a": true, "abbr": true, "b": true, "bdi": true, "bdo": true, "data": true, "del": true,
-	"em": true, "font": true, "i": true, "ins": true, "mark": true, "s": true, "small": true,
-	"span": true, "strong": true, "sub": true, "sup": true, "time": true, "u": true, "wbr": true,
-}
+var inline = setOf("a abbr b bdi bdo data del em font i ins mark s small span strong sub sup time " +
+	"u wbr")
 
 type reader struct {
 	p        *Page

@@ -14,17 +14,11 @@ const (
 
 // unshown are elements whose text a browser does not show, or shows only where it cannot show what
 // they are for.
-var unshown = map[string]bool{
-	"script": true, "style": true, "template": true, "noscript": true, "svg": true, "title": true,
-	"audio": true, "canvas": true, "datalist": true, "iframe": true, "noembed": true,
-	"noframes": true, "video": true,
-}
+var unshown = setOf("script style template noscript svg title audio canvas datalist iframe " +
+	"noembed noframes video")
 
 // void are elements that hold nothing.
-var void = map[string]bool{
-	"area": true, "base": true, "br": true, "col": true, "embed": true, "hr": true, "img": true,
-	"input": true, "link": true, "meta": true, "source": true, "track": true, "wbr": true,
-}
+var void = setOf("area base br col embed hr img input link meta source track wbr")
 
 // blockTags end an open paragraph.
 var blockTags = setOf("address article aside blockquote center details dialog dir div dl " +

@@ -90,8 +90,8 @@ func testOf(f *extract.Facts, api *extract.API, o *openapi.Operation) (t *Test, 
 	if credential == "" {
 		return nil, 3
 	}
-	address := addressOf(f, api.Obs, o)
-	if address == "" {
+	address := o.Address(api.URL)
+	if !fetch.SameSite(address, f.Target.URL) {
 		return nil, 4
 	}
 	return &Test{
@@ -113,21 +113,6 @@ func credentialOf(api *extract.API, o *openapi.Operation) string {
 				return "x-api-key"
 			}
 		}
-	}
-	return ""
-}
-
-// addressOf is where an operation is called: within the site that was inspected, or nowhere.
-func addressOf(f *extract.Facts, obs string, o *openapi.Operation) string {
-	for i := range f.Observations {
-		if f.Observations[i].ID != obs {
-			continue
-		}
-		address := o.Address(f.Observations[i].URL)
-		if !fetch.SameSite(address, f.Target.URL) {
-			return ""
-		}
-		return address
 	}
 	return ""
 }
