@@ -303,7 +303,12 @@ func TestWhoGetsACredential(t *testing.T) {
 			linking("") + metadata(`,"grant_types_supported":["client_credentials"]`),
 			"success", "credential_setup_told",
 		},
-		"agents register":      {linking("") + metadata(agents), "success", "credential_self_service"},
+		"agents register": {linking("") + metadata(agents), "success", "credential_self_service"},
+		"agents with an identity register": {
+			linking("") + metadata(`,"grant_types_supported":["client_credentials"],"agent_auth":{`+
+				`"register_uri":"https://acme.example/r","identity_types_supported":["email"]}`),
+			"needs_input", "credential_needs_person",
+		},
 		"API keys beside":      {linking("<p>Create an API key.</p>") + metadata(""), "success", "credential_setup_told"},
 		"OAuth, as texts tell": {linking("<p>Obtain an access token.</p>") + metadata(""), "needs_input", "credential_needs_person"},
 		"a scheme in a browser": {

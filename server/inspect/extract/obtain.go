@@ -70,21 +70,18 @@ var metadata = []string{
 	collect.RoleOAuthResource, collect.RoleOAuthServer, collect.RoleOpenID,
 }
 
-// agentAuth finds the agent_auth blocks of OAuth's metadata by which agents register anonymously.
+// agentAuth finds the agent_auth blocks of OAuth's metadata by which agents register.
 func (r *reader) agentAuth() {
 	for _, role := range metadata {
 		all, roots := r.objects(role)
 		for i, o := range all {
-			block := roots[i].Of("agent_auth")
-			kinds := block.Of("identity_types_supported")
-			anonymous := kinds == nil || slices.ContainsFunc(kinds.List(), func(n tree.Node) bool {
-				return n.AsText() == "anonymous"
-			})
-			named := slices.ContainsFunc(
-				[]string{"register_uri", "identity_endpoint", "registration_endpoint"},
-				func(name string) bool { return block.TextOf(name) != "" })
-			if anonymous && named {
-				r.f.SelfService = add(r.f.SelfService, o.ID, block.Quote(o.Text, longestQuote))
+			a, is := signup.AgentAuthOf(roots[i])
+			wants := ""
+			if a.Identities != nil {
+				wants = signup.Identity
+			}
+			if is {
+				r.selfService(o.ID, a.Block.Quote(o.Text, longestQuote), wants)
 			}
 		}
 	}

@@ -1,11 +1,38 @@
 package signup
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 
 	"tollgate/server/inspect/tree"
 )
+
+// AgentAuth is the agent_auth block of OAuth's metadata (RFC 9728, RFC 8414), as the auth.md
+// protocol has it: where agents register.
+type AgentAuth struct {
+	Block *tree.Node
+	// URL is where they register, as it is written.
+	URL string
+	// Identities are what the block says of identities where an agent must have one; else nil.
+	Identities *tree.Node
+}
+
+// AgentAuthOf is the block of a document; false where it names no place to register.
+func AgentAuthOf(root *tree.Node) (a AgentAuth, is bool) {
+	a.Block = root.Of("agent_auth")
+	for _, name := range []string{"register_uri", "identity_endpoint", "registration_endpoint"} {
+		a.URL = cmp.Or(a.URL, a.Block.TextOf(name))
+	}
+	kinds := a.Block.Of("identity_types_supported")
+	if kinds != nil && !slices.ContainsFunc(kinds.List(), func(n tree.Node) bool {
+		return n.AsText() == "anonymous"
+	}) {
+		a.Identities = kinds
+	}
+	return a, a.URL != ""
+}
 
 // Provision is a provisioning block of pricing.json: the request by which a plan is begun. No
 // standard says how one is written; the DESIGN.md of the agent that follows them says what is read.
@@ -24,9 +51,7 @@ func Provisions(root *tree.Node) (all []Provision) {
 	for _, block := range blocks {
 		p := Provision{Block: block}
 		for _, name := range []string{"url", "endpoint", "signup_url", "signupUrl", "href"} {
-			if p.URL == "" {
-				p.URL = block.TextOf(name)
-			}
+			p.URL = cmp.Or(p.URL, block.TextOf(name))
 		}
 		method := strings.ToUpper(block.TextOf("method"))
 		if p.URL != "" && (method == "" || method == http.MethodPost) {

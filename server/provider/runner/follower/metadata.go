@@ -3,47 +3,34 @@ package follower
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
 
-// agentAuth are the agent_auth blocks of OAuth's metadata (RFC 9728, RFC 8414), as the auth.md
-// protocol has them: an agent registers anonymously and is given a credential, or an assertion that
-// the token endpoint takes for one.
+// agentAuth are the agent_auth blocks of OAuth's metadata: an agent registers anonymously and is
+// given a credential, or an assertion that the token endpoint takes for one.
 func (p *published) agentAuth() (ways []way) {
 	for i := range p.metadata {
 		m := &p.metadata[i]
-		block := m.root.Of("agent_auth")
-		if !block.Is(tree.Map) {
+		a, is := signup.AgentAuthOf(m.root)
+		address := resolved(m.url, a.URL)
+		if !is || address == "" {
 			continue
 		}
-		w := way{kind: "agent_auth", at: m.url, quote: block.Quote(m.text, longestQuote)}
-		address := ""
-		for _, name := range []string{"register_uri", "identity_endpoint", "registration_endpoint"} {
-			if address == "" {
-				address = resolved(m.url, block.TextOf(name))
-			}
-		}
-		if address == "" {
-			continue
-		}
-		kinds := block.Of("identity_types_supported")
-		if kinds != nil && !slices.ContainsFunc(kinds.List(), func(n tree.Node) bool {
-			return n.AsText() == "anonymous"
-		}) {
+		w := way{kind: "agent_auth", at: m.url, quote: a.Block.Quote(m.text, longestQuote)}
+		if a.Identities != nil {
 			w.why = &stop{
-				step: stepAcquire, rule: "identity_required",
+				step: stepAcquire, rule: ruleIdentity,
 				reason: "The product registers no agent without an identity that somebody vouches for.",
-				quote:  kinds.Quote(m.text, longestQuote),
+				quote:  a.Identities.Quote(m.text, longestQuote),
 			}
 			ways = append(ways, w)
 			continue
 		}
 		body := map[string]any{"type": "anonymous"}
-		for _, kind := range block.Of("anonymous").Of("credential_types_supported").List() {
+		for _, kind := range a.Block.Of("anonymous").Of("credential_types_supported").List() {
 			if kind.AsText() == "api_key" {
 				body["requested_credential_type"] = "api_key"
 			}
