@@ -102,8 +102,8 @@ func Of(mediaType, text string) *Page {
 }
 
 // inline are elements that end no line.
-var inline = setOf("a abbr b bdi bdo data del em font i ins mark s small span strong sub sup time " +
-	"u wbr")
+var inline = setOf("a abbr b bdi bdo data del em font i ins mark s small span strong sub sup " +
+	"time u wbr")
 
 type reader struct {
 	p        *Page
