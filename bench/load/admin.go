@@ -4,14 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	api "tollgate/sdk/go"
 )
 
 // Admin says how to reach the operations listeners of a cluster.
@@ -29,30 +28,29 @@ const (
 	adminTimeout = 90 * time.Second
 	// settlePatience bounds how long a moved clock may take to settle.
 	settlePatience = 10 * time.Minute
-	// maxAdminBody bounds an answer that is read.
-	maxAdminBody = 8 << 20
 )
 
+// ask makes one request of a listener.
+func ask(ctx context.Context, node, key string, r api.Request) (api.Answer, error) {
+	client, err := api.New([]string{node}, key, 1)
+	if err != nil {
+		return api.Answer{}, err
+	}
+	defer client.Close()
+	client.AnswerTimeout = adminTimeout
+	return client.Try(ctx, r)
+}
+
 // call makes one request of the first node's admin API.
-func (r *Run) call(ctx context.Context, method, path, body string) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
-	defer cancel()
-	url := "http://" + r.Admin.Nodes[0] + "/api/v1/admin/accounts/" + r.Admin.Account +
-		"/environments/sandbox" + path
-	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+func (r *Run) call(ctx context.Context, method, path, body string) (api.Answer, error) {
+	answer, err := ask(ctx, r.Admin.Nodes[0], r.Admin.Key, api.Request{
+		Method: method, Body: []byte(body),
+		Path: "/api/v1/admin/accounts/" + r.Admin.Account + "/environments/sandbox" + path,
+	})
 	if err != nil {
-		return 0, nil, fmt.Errorf("admin: %w", err)
+		return answer, fmt.Errorf("admin: %w", err)
 	}
-	request.Header.Set("Authorization", "Bearer "+r.Admin.Key)
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, nil, fmt.Errorf("admin: %w", err)
-	}
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAdminBody))
-	return response.StatusCode, answer, errors.Join(err, response.Body.Close())
+	return answer, nil
 }
 
 // clockNow is what GET …/clock says.
@@ -62,17 +60,14 @@ type clockNow struct {
 }
 
 func (r *Run) look(ctx context.Context) (now clockNow, err error) {
-	status, body, err := r.call(ctx, http.MethodGet, "/clock", "")
+	answer, err := r.call(ctx, "GET", "/clock", "")
+	if err == nil {
+		err = answer.Data(&now)
+	}
 	if err != nil {
-		return now, err
+		return now, fmt.Errorf("clock: %w", err)
 	}
-	var answer struct {
-		Data clockNow `json:"data"`
-	}
-	if err = json.Unmarshal(body, &answer); err != nil || status != 200 {
-		return now, errors.Join(fmt.Errorf("clock: %d %.300s", status, body), err)
-	}
-	return answer.Data, nil
+	return now, nil
 }
 
 // clock is the sandbox's time.
@@ -83,16 +78,14 @@ func (r *Run) clock(ctx context.Context) (time.Time, error) {
 
 // advance moves the sandbox's clock, and waits until all that is due by then has happened.
 func (r *Run) advance(ctx context.Context, to time.Time) error {
-	status, body, err := r.call(ctx, http.MethodPost, "/clock",
+	answer, err := r.call(ctx, "POST", "/clock",
 		`{"advanceTo":"`+to.UTC().Format(time.RFC3339)+`"}`)
 	if err != nil {
 		return err
 	}
-	switch {
-	case status == 200:
-		return nil
-	case status != 503 || !bytes.Contains(body, []byte("clock_settling")):
-		return fmt.Errorf("advance the clock: %d %.300s", status, body)
+	var refused *api.Error
+	if err = answer.Err(); !errors.As(err, &refused) || refused.Code != "clock_settling" {
+		return err
 	}
 	for deadline := time.Now().Add(settlePatience); time.Now().Before(deadline); {
 		now, err := r.look(ctx)
@@ -156,20 +149,15 @@ func metric(ctx context.Context, node, name string) (float64, error) {
 }
 
 // metrics reads some of a node's metrics, all in one request; their names end with a blank.
-func metrics(ctx context.Context, node string, names ...string) (_ map[string]float64, err error) {
+func metrics(ctx context.Context, node string, names ...string) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node+"/metrics", nil)
+	answer, err := ask(ctx, node, "", api.Request{Method: "GET", Path: "/metrics"})
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	values := map[string]float64{}
-	lines := bufio.NewScanner(io.LimitReader(response.Body, maxAdminBody))
+	lines := bufio.NewScanner(bytes.NewReader(answer.Body))
 	for lines.Scan() {
 		for _, name := range names {
 			text, ok := strings.CutPrefix(lines.Text(), name)
@@ -219,30 +207,21 @@ func (a Admin) term(ctx context.Context) (uint64, error) {
 func (a Admin) leader(ctx context.Context, node string) (name string, term uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		"http://"+node+"/api/v1/admin/cluster", nil)
+	var status struct {
+		Groups []struct {
+			Leader string `json:"leader"`
+			Term   uint64 `json:"term"`
+		} `json:"groups"`
+	}
+	answer, err := ask(ctx, node, a.Key, api.Request{Method: "GET", Path: "/api/v1/admin/cluster"})
+	if err == nil {
+		err = answer.Data(&status)
+	}
+	if err == nil && len(status.Groups) == 0 {
+		err = fmt.Errorf("%.200s", answer.Body)
+	}
 	if err != nil {
 		return "", 0, fmt.Errorf("cluster status: %w", err)
 	}
-	request.Header.Set("Authorization", "Bearer "+a.Key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", 0, fmt.Errorf("cluster status: %w", err)
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return "", 0, fmt.Errorf("cluster status: %w", err)
-	}
-	var answer struct {
-		Data struct {
-			Groups []struct {
-				Leader string `json:"leader"`
-				Term   uint64 `json:"term"`
-			} `json:"groups"`
-		} `json:"data"`
-	}
-	if err = json.Unmarshal(body, &answer); err != nil || len(answer.Data.Groups) == 0 {
-		return "", 0, errors.Join(fmt.Errorf("cluster status: %d %.200s", response.StatusCode, body), err)
-	}
-	return answer.Data.Groups[0].Leader, answer.Data.Groups[0].Term, nil
+	return status.Groups[0].Leader, status.Groups[0].Term, nil
 }

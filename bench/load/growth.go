@@ -1,11 +1,13 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+
+	api "tollgate/sdk/go"
 )
 
 // Scenarios of what size costs.
@@ -197,24 +199,10 @@ func (k KeyTiers) String() string {
 
 // collectGarbage makes a node collect: its profile of the heap is of after that.
 func (r *Run) collectGarbage(ctx context.Context, node string) error {
-	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		"http://"+node+"/debug/pprof/heap?gc=1", nil)
-	if err != nil {
-		return fmt.Errorf("collect: %w", err)
-	}
-	request.Header.Set("Authorization", "Bearer "+r.Admin.Key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("collect: %w", err)
-	}
-	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, maxAdminBody))
-	if response.StatusCode != http.StatusOK {
-		err = errors.Join(err, fmt.Errorf("the profile of %s: %d", node, response.StatusCode))
-	}
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return fmt.Errorf("collect: %w", err)
+	profile := api.Request{Method: "GET", Path: "/debug/pprof/heap?gc=1"}
+	answer, err := ask(ctx, node, r.Admin.Key, profile)
+	if err = cmp.Or(err, answer.Err()); err != nil {
+		return fmt.Errorf("the profile of %s: %w", node, err)
 	}
 	return nil
 }

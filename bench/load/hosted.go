@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
+
+	api "tollgate/sdk/go"
 )
 
 // Hosted measures checks and single events beside hosted runs of the workspace API, and without
@@ -235,8 +235,7 @@ func (h *Hosted) start(ctx context.Context, key string, f *hostedFlow, repeat st
 			key: key, path: "/v1/flows/" + f.id + "/run",
 			body: `{"fingerprint":"` + f.fingerprint + `"}`, repeat: repeat,
 		}, 202, &started)
-		var refused *answered
-		if errors.As(err, &refused) && refused.status == 503 && ctx.Err() == nil {
+		if api.IsStatus(err, 503) && ctx.Err() == nil {
 			pause(ctx, 100*time.Millisecond)
 			continue
 		}
@@ -288,52 +287,24 @@ type call struct {
 	admin                   bool
 }
 
-// answered is an answer that was not wanted.
-type answered struct {
-	status int
-	text   []byte
-}
-
-func (a *answered) Error() string { return fmt.Sprintf("%d %.300s", a.status, a.text) }
-
 // call makes a request of the first node and wants a status; into may be nil.
 func (h *Hosted) call(ctx context.Context, c call, want int, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
-	defer cancel()
-	if c.method == "" {
-		c.method = http.MethodPost
-	}
-	base := h.Checks.Nodes[0]
+	node := h.Checks.Nodes[0]
 	if c.admin {
-		base, c.key = h.Checks.Admin.Nodes[0], h.Checks.Admin.Key
+		node, c.key = h.Checks.Admin.Nodes[0], h.Checks.Admin.Key
 	}
-	request, err := http.NewRequestWithContext(ctx, c.method, "http://"+base+c.path,
-		strings.NewReader(c.body))
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.path, err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if c.key != "" {
-		request.Header.Set("Authorization", "Bearer "+c.key)
-	}
+	r := api.Request{Method: cmp.Or(c.method, "POST"), Path: c.path, Body: []byte(c.body)}
 	if c.repeat != "" {
-		request.Header.Set("Idempotency-Key", c.repeat)
+		r.Header = map[string]string{"Idempotency-Key": c.repeat}
 	}
-	response, err := http.DefaultClient.Do(request)
+	answer, err := ask(ctx, node, c.key, r)
+	if err == nil && answer.Status != want {
+		err = cmp.Or(answer.Err(), fmt.Errorf("want %d, have %d", want, answer.Status))
+	}
+	if err == nil && into != nil {
+		err = json.Unmarshal(answer.Body, into)
+	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.path, err)
-	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAdminBody))
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return fmt.Errorf("%s: %w", c.path, err)
-	}
-	if response.StatusCode != want {
-		return fmt.Errorf("%s: want %d, have %w", c.path, want, &answered{response.StatusCode, text})
-	}
-	if into == nil {
-		return nil
-	}
-	if err = json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%s: %w", c.path, err)
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"tollgate/bench/load"
+	api "tollgate/sdk/go"
 )
 
 // readyTimeout bounds how long a node may take that is started again: it reads its snapshot,
@@ -98,16 +98,15 @@ var errHeld = errors.New("the process before is not quite gone")
 func (n node) ready(ctx context.Context, ops string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
+	client, err := api.New([]string{ops}, "", 1)
+	if err != nil {
+		return fmt.Errorf("ready: %w", err)
+	}
+	defer client.Close()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+"/readyz", nil)
-		if err != nil {
-			return fmt.Errorf("ready: %w", err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err == nil {
-			if err = response.Body.Close(); response.StatusCode == http.StatusOK {
-				return err
-			}
+		answer, err := client.Try(ctx, api.Request{Method: "GET", Path: "/readyz"})
+		if err == nil && answer.Status == 200 {
+			return nil
 		}
 		select {
 		case <-n.ended:
