@@ -174,7 +174,11 @@ func (s *configChange) promote(ctx context.Context, c change) error {
 		return err
 	}
 	m := s.membership
-	return m.decide(ctx, m.raft.AddVoter(x.ID, x.Address, s.index, m.config.RPCTimeout))
+	promoted := m.raft.AddVoter(x.ID, x.Address, s.index, m.config.RPCTimeout)
+	// Raft sends the entry before it counts the new vote, so the node may acknowledge it too early,
+	// and then counts with the entry after it. Where nobody writes, there would be none.
+	m.raft.Barrier(m.config.RPCTimeout)
+	return m.decide(ctx, promoted)
 }
 
 // remove takes a member out. This node hands over first, and the next leader does it. That there

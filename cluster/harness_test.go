@@ -49,6 +49,12 @@ func members() []Member {
 
 // inCluster runs a test in a bubble of its own time, with three nodes started.
 func inCluster(t *testing.T, tune func(id string, c *Config), f func(c *nodes)) {
+	t.Helper()
+	inClusterOf(t, tune, three, f)
+}
+
+// inClusterOf is inCluster of which only some nodes begin.
+func inClusterOf(t *testing.T, tune func(id string, c *Config), begin []string, f func(c *nodes)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		c := &nodes{
@@ -56,7 +62,7 @@ func inCluster(t *testing.T, tune func(id string, c *Config), f func(c *nodes)) 
 			joins:   make(map[string]bool),
 			ledgers: make(map[string]*ledger), fatal: make(map[string][]error),
 		}
-		for _, id := range three {
+		for _, id := range begin {
 			c.start(id)
 		}
 		defer func() {
