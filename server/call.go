@@ -52,7 +52,7 @@ func (t *Table) Call(c Call) (reply Reply) {
 	route, known := t.Operation(c.Operation)
 	if !known || len(c.Path) != len(route.names) {
 		t.config.Log.Error("no such call", "operation", c.Operation, "parameters", len(c.Path))
-		return Reply{Status: FaultInternal.Status, Fault: &FaultInternal}
+		return Reply{Status: FaultInternal.Status, Fault: FaultInternal}
 	}
 	if len(c.Body) > route.Limit {
 		fault := sizeFault(route.Limit)
@@ -84,7 +84,7 @@ func (t *Table) Call(c Call) (reply Reply) {
 		if cause := recover(); cause != nil {
 			t.config.Log.Error("a call panicked", "operation", c.Operation, "cause", cause,
 				"stack", string(debug.Stack()))
-			reply = Reply{Status: FaultInternal.Status, Fault: &FaultInternal}
+			reply = Reply{Status: FaultInternal.Status, Fault: FaultInternal}
 		}
 	}()
 	route.Handle(x)

@@ -56,7 +56,7 @@ func TestCall(t *testing.T) {
 		},
 		{Method: "GET", Path: "/panic", Operation: "panic", Handle: func(*server.Exchange) { panic(1) }},
 	}, server.TableConfig{
-		Authenticate: func(*server.Exchange) *server.Fault { return &server.FaultKey },
+		Authenticate: func(*server.Exchange) *server.Fault { return server.FaultKey },
 		NewCaller:    newAccount,
 	})
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestCall(t *testing.T) {
 		require.Equal(t, 201, reply.Status)
 		require.Equal(t, `{"success":true,"data":{"body":"{\"a\":1}"}}`, string(reply.Body))
 		reply = table.Call(server.Call{Operation: "refuse"})
-		require.Equal(t, server.FaultScope, *reply.Fault)
+		require.Equal(t, server.FaultScope, reply.Fault)
 		require.Equal(t, 403, reply.Status)
 	}
 	call.Body = make([]byte, 17)

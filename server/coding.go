@@ -36,17 +36,17 @@ const zstdWindow = 8 << 20
 var (
 	faultCoding = FaultMedia.With("Nothing was changed. Send the body with Content-Encoding gzip or " +
 		"zstd, or without Content-Encoding.")
-	faultCodedTwice = Fault{
+	faultCodedTwice = &Fault{
 		Status: 400, Code: "malformed_encoding", Message: "The body is compressed more than once",
 		Detail: "Nothing was changed. Compress it once, with gzip or zstd, and name that coding in " +
 			"Content-Encoding.",
 	}
-	faultDamaged = Fault{
+	faultDamaged = &Fault{
 		Status: 400, Code: "malformed_encoding", Message: "The body cannot be decompressed",
 		Detail: "Nothing was changed. The body is damaged, cut off, or in another coding than " +
 			"Content-Encoding names.",
 	}
-	faultWindow = Fault{
+	faultWindow = &Fault{
 		Status: 400, Code: "malformed_encoding", Message: "The body cannot be decompressed",
 		Detail: "Nothing was changed. Its zstd window is larger than 8 MiB; compress it with a " +
 			"smaller one (--long=23 or less).",
@@ -85,13 +85,13 @@ func (x *Exchange) readCoding() *Fault {
 				x.coding = codingZstd
 			default:
 				x.Ctx.Response.Header.Set("Accept-Encoding", codingNames)
-				return &faultCoding
+				return faultCoding
 			}
 			named++
 		}
 	}
 	if named > 1 {
-		return &faultCodedTwice
+		return faultCodedTwice
 	}
 	return nil
 }
@@ -126,11 +126,11 @@ func (x *Exchange) decodeBody() *Fault {
 		case errors.Is(err, errRoom):
 			return sizeFault(x.Route.Limit)
 		case errors.Is(err, zstd.ErrWindowSizeExceeded):
-			return &faultWindow
+			return faultWindow
 		case err != nil:
-			return &faultDamaged
+			return faultDamaged
 		case codingOf(out) != codingNone:
-			return &faultCodedTwice
+			return faultCodedTwice
 		}
 		x.Body, x.other = out, x.Body
 		return nil

@@ -226,8 +226,9 @@ func (x *Exchange) Answer() (status int, body []byte) { return x.status, x.Out }
 func (x *Exchange) Status(status int) { x.status = status }
 
 // Refuse answers a fault, in the shape of the path's API.
-func (x *Exchange) Refuse(f Fault) {
+func (x *Exchange) Refuse(fault *Fault) {
 	x.Ctx.Response.ResetBody()
+	f := *fault
 	if code := x.table.config.Codes[f.Code]; code != "" {
 		f.Code = code
 	}

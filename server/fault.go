@@ -21,59 +21,67 @@ type Fault struct {
 }
 
 // With returns the fault with a detail.
-func (f Fault) With(detail string) Fault {
-	f.Detail = detail
-	return f
+func (f *Fault) With(detail string) *Fault {
+	with := *f
+	with.Detail = detail
+	return &with
 }
 
-// Faults that do not come from a command's outcome.
+// Saying returns the fault with another message.
+func (f *Fault) Saying(message string) *Fault {
+	saying := *f
+	saying.Message = message
+	return &saying
+}
+
+// Faults that do not come from a command's outcome. Nobody changes them: see With.
 var (
-	FaultNotFound = Fault{
+	FaultNotFound = &Fault{
 		Status: 404, Code: "not_found", Message: "There is nothing at this path",
 		Detail: "Paths are matched exactly: no redirects, no trailing slash.",
 	}
-	FaultMethod = Fault{
+	FaultMethod = &Fault{
 		Status: 405, Code: "method_not_allowed", Message: "This path does not take this method",
 		Detail: "The Allow header names the methods that it takes.",
 	}
-	FaultKey = Fault{Status: 401, Code: "invalid_key", Message: "Invalid or missing API key"}
+	FaultKey = &Fault{Status: 401, Code: "invalid_key", Message: "Invalid or missing API key"}
 	// FaultScope is the same whether the thing asked for exists or not.
-	FaultScope = Fault{Status: 403, Code: "access_denied", Message: "Access denied"}
-	FaultSize  = Fault{
+	FaultScope = &Fault{Status: 403, Code: "access_denied", Message: "Access denied"}
+	FaultSize  = &Fault{
 		Status: 413, Code: "body_too_large", Message: "The request body is too large",
 		Detail: "Nothing was changed. Send less in one request.",
 	}
-	FaultMedia = Fault{
+	FaultMedia = &Fault{
 		Status: 415, Code: "unsupported_media_type", Message: "Unsupported media type",
 	}
-	FaultJSON   = Fault{Status: 400, Code: "malformed_json", Message: "Malformed JSON"}
-	FaultFields = Fault{Status: 400, Code: "validation_failed", Message: "Validation failed"}
+	FaultJSON   = &Fault{Status: 400, Code: "malformed_json", Message: "Malformed JSON"}
+	FaultFields = &Fault{Status: 400, Code: "validation_failed", Message: "Validation failed"}
 	// FaultConsistency: no node could vouch that this node's memory is up to date.
-	FaultConsistency = Fault{
+	FaultConsistency = &Fault{
 		Status: 503, Code: "unavailable", Message: "No quorum can be reached", RetryAfter: 1,
 		Detail: "Repeat the request, or read with X-Read-Consistency: stale.",
 	}
-	FaultInternal = Fault{
+	FaultInternal = &Fault{
 		Status: 500, Code: "internal_error", Message: "The request could not be carried out",
 		Detail: "The failure was recorded under this answer's X-Request-Id.",
 	}
-	faultHeaders = Fault{
+	faultHeaders = &Fault{
 		Status: 431, Code: "headers_too_large", Message: "The request headers are too large",
 		Detail: "At most 16 KiB are read.",
 	}
-	faultSlow = Fault{
+	faultSlow = &Fault{
 		Status: 408, Code: "request_timeout", Message: "The request did not arrive in time",
 		Detail: "Nothing was changed. Repeat it with the same key.",
 	}
-	faultMalformed = Fault{
+	faultMalformed = &Fault{
 		Status: 400, Code: "malformed_request", Message: "Malformed HTTP/1.1 request",
 	}
 	// fasthttp mixes trailers with the headers: one could then say what no check has seen.
-	faultTrailers = Fault{
+	faultTrailers = &Fault{
 		Status: 400, Code: "malformed_request", Message: "Trailers are not taken",
 		Detail: "Nothing was changed. Send what they say among the headers.",
 	}
-	faultConnections = Fault{
+	faultConnections = &Fault{
 		Status: 503, Code: "too_many_connections", Message: "Too many connections are open",
 		Detail: "Nothing was changed. Close some, or keep them open and reuse them.", RetryAfter: 1,
 	}

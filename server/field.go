@@ -61,7 +61,7 @@ func FieldsFault(wrong []FieldError) *Fault {
 	}
 	fault := FaultFields.With(strings.Join(clauses, "; "))
 	fault.Fields = wrong
-	return &fault
+	return fault
 }
 
 // appendFields writes error.fields, which only validation errors have.

@@ -67,14 +67,14 @@ func (g *Gate) Load() (requests, bytes int64) { return g.requests.Used(), g.byte
 func (g *Gate) Most() (requests, bytes int64) { return g.requests.Most(), g.bytes.Most() }
 
 // faultBusy is a request beyond the gate.
-var faultBusy = Fault{
+var faultBusy = &Fault{
 	Status: 503, Code: "overloaded", Message: "The service is overloaded",
 	Detail:     "Nothing was changed. Repeat the request with the same key after Retry-After seconds.",
 	RetryAfter: 1,
 }
 
 // faultShare is a request of an account that holds its share of the gate.
-var faultShare = Fault{
+var faultShare = &Fault{
 	Status: 429, Code: "share_full", Message: "The account has too many requests under way",
 	Detail: "Nothing was changed. The service is busy, and other accounts need their share of it. " +
 		"Repeat the request with the same key after Retry-After seconds; send fewer at a time.",
@@ -107,9 +107,9 @@ func refusal(f fair.Flow, room fair.Room) *Fault {
 	case room == fair.RoomTaken:
 		return nil
 	case room == fair.RoomFlow && f != AnonymousFlow:
-		return &faultShare
+		return faultShare
 	}
-	return &faultBusy
+	return faultBusy
 }
 
 // enter takes a place for a request that is about to be carried out; one with a large body waits
@@ -141,7 +141,7 @@ func (x *Exchange) awaitTurn(size int) *Fault {
 	turns := min((size+turnUnit-1)/turnUnit, max(1, g.turns.places.Most()/2))
 	ok, after := g.turns.await(x.flow, g.weight(x.flow), turns, turnPatience)
 	if !ok {
-		fault := faultShare
+		fault := *faultShare
 		fault.RetryAfter = int((after + time.Second - 1) / time.Second)
 		return &fault
 	}

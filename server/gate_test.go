@@ -120,7 +120,7 @@ func TestItemsAreBoundedForEachAccount(t *testing.T) {
 				panic(err)
 			}
 			if fault := x.HoldItems(n); fault != nil {
-				x.Refuse(*fault)
+				x.Refuse(fault)
 				return
 			}
 			if going <- struct{}{}; n > 1 {
@@ -210,7 +210,7 @@ func byAccountHeader(x *server.Exchange) *server.Fault {
 	env, err := strconv.Atoi(string(x.Ctx.Request.Header.Peek("Account")))
 	x.Caller.(*account).flow = fair.Flow(env)
 	if err != nil {
-		return &server.FaultKey
+		return server.FaultKey
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func heldAtATime(t *testing.T, gate *server.Gate, requests, body, items int) (he
 		Method: "POST", Path: "/batch", Operation: "batch", Access: server.AccessFull,
 		Handle: func(x *server.Exchange) {
 			if fault := x.HoldItems(items); fault != nil {
-				x.Refuse(*fault)
+				x.Refuse(fault)
 				return
 			}
 			going <- struct{}{}

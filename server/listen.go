@@ -169,7 +169,7 @@ func answerBroken(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.SetStatusCode(fault.Status)
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.Header.SetBytesV("X-Request-Id", id)
-	ctx.Response.SetBody(AppendFault(nil, shape, &fault, id))
+	ctx.Response.SetBody(AppendFault(nil, shape, fault, id))
 	protect(ctx)
 }
 
@@ -262,7 +262,7 @@ func (l *listener) leave(addr netip.Addr) {
 // refuseConnection answers before anything was read, so the API that was meant is not known.
 func refuseConnection(c net.Conn) error {
 	id := appendRequestID(nil)
-	body := AppendFault(nil, ShapeWorkspace, &faultConnections, id)
+	body := AppendFault(nil, ShapeWorkspace, faultConnections, id)
 	head := fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"+
 		"Content-Length: %d\r\nRetry-After: 1\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
 		len(body), id)

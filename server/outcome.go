@@ -277,24 +277,30 @@ var faults = [256]row{
 	},
 }
 
-// FaultOfResult is FaultOf with what else the result says: when to come again.
-func FaultOfResult(r engine.Result) Fault {
-	f := FaultOf(r.Outcome)
-	if r.Outcome == engine.OutcomeShareFull && len(r.Value) == 1 {
-		f.RetryAfter = max(1, int(r.Value[0]))
+// outcomeFaults are the rows as faults.
+var outcomeFaults = func() (all [256]*Fault) {
+	for o, r := range faults {
+		if r.Status == 0 {
+			r = faults[engine.OutcomeUnknown]
+		}
+		all[o] = &Fault{
+			Status: r.Status, Code: r.Code, Message: r.Message, Detail: r.Detail,
+			RetryAfter: r.RetryAfter,
+		}
 	}
-	return f
+	return all
+}()
+
+// FaultOfResult is FaultOf with what else the result says: when to come again.
+func FaultOfResult(r engine.Result) *Fault {
+	if r.Outcome != engine.OutcomeShareFull || len(r.Value) != 1 {
+		return FaultOf(r.Outcome)
+	}
+	f := *FaultOf(r.Outcome)
+	f.RetryAfter = max(1, int(r.Value[0]))
+	return &f
 }
 
 // FaultOf is the answer to a refused command. An outcome without a row, which no command should
 // return, is answered as unknown: the caller may repeat, and nothing is claimed.
-func FaultOf(o engine.Outcome) Fault {
-	r := &faults[o]
-	if r.Status == 0 {
-		r = &faults[engine.OutcomeUnknown]
-	}
-	return Fault{
-		Status: r.Status, Code: r.Code, Message: r.Message, Detail: r.Detail,
-		RetryAfter: r.RetryAfter,
-	}
-}
+func FaultOf(o engine.Outcome) *Fault { return outcomeFaults[o] }

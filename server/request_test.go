@@ -47,7 +47,7 @@ func answersIn(t *testing.T, level slog.Level, status int) (url string, log *loc
 	table, err := server.NewTable([]server.Route{{
 		Method: "GET", Path: "/thing", Operation: "getThing",
 		Handle: func(x *server.Exchange) {
-			x.Refuse(server.Fault{Status: status, Code: "code", Message: "message"})
+			x.Refuse(&server.Fault{Status: status, Code: "code", Message: "message"})
 		},
 	}}, server.TableConfig{
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})),

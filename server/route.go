@@ -106,7 +106,7 @@ func Bodiless(routes []Route, check func(*Exchange) *Fault) {
 		routes[i].Handle = func(x *Exchange) {
 			if len(x.Body) > 0 {
 				if fault := check(x); fault != nil {
-					x.Refuse(*fault)
+					x.Refuse(fault)
 					return
 				}
 			}

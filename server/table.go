@@ -230,7 +230,7 @@ func (t *Table) admitted(x *Exchange) bool {
 	x.misspelt = !x.decodeParams(count)
 	if x.Route.Access != AccessOpen {
 		if fault := t.config.Authenticate(x); fault != nil {
-			x.Refuse(*fault)
+			x.Refuse(fault)
 			return false
 		}
 	}
@@ -239,7 +239,7 @@ func (t *Table) admitted(x *Exchange) bool {
 		fault = sizeFault(x.Route.Limit)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return false
 	}
 	return true
@@ -264,11 +264,11 @@ func (t *Table) carryOut(x *Exchange) {
 		fault = limited
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if fault = x.enter(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	x.Route.Handle(x)
@@ -311,7 +311,7 @@ func (x *Exchange) readBody() *Fault {
 			return sizeFault(x.Route.Limit)
 		case errors.Is(err, io.EOF) && x.Ctx.Request.Header.Len() != headers:
 			x.consumed = true
-			return &faultTrailers
+			return faultTrailers
 		case errors.Is(err, io.EOF):
 			return x.bodyRead(nil)
 		case err != nil:
@@ -327,10 +327,9 @@ func (x *Exchange) bodyRead(err error) *Fault {
 	}
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &faultSlow
+		return faultSlow
 	}
-	fault := faultMalformed.With("The body ended before the length that the headers announce.")
-	return &fault
+	return faultMalformed.With("The body ended before the length that the headers announce.")
 }
 
 // unannounced asks about the bytes of the body that Authenticate could not know of.
@@ -343,9 +342,8 @@ func (x *Exchange) unannounced() *Fault {
 }
 
 func sizeFault(limit int) *Fault {
-	fault := FaultSize.With(
+	return FaultSize.With(
 		"Nothing was changed. At most " + strconv.Itoa(limit) + " bytes are taken here.")
-	return &fault
 }
 
 // checkMedia refuses a body of another media type than the route takes. Parameters are ignored but
@@ -367,8 +365,7 @@ func (x *Exchange) checkMedia() *Fault {
 			return nil
 		}
 	}
-	fault := FaultMedia.With("Send Content-Type: " + x.Route.Media[0] + ", in UTF-8.")
-	return &fault
+	return FaultMedia.With("Send Content-Type: " + x.Route.Media[0] + ", in UTF-8.")
 }
 
 // drainLimit is what is still read of a refused request's body to keep the connection.

@@ -42,17 +42,17 @@ func (a *accounts) createAccount(x *server.Exchange) {
 	c := billing.CreateAccount{ID: newID(), Actor: x.By()}
 	var w walk
 	if fault := body(x, &w, map[string]reader{"name": w.text(&c.Name)}); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if !accountName(c.Name) {
-		x.Refuse(*server.FieldFault("name", server.FieldFormat,
+		x.Refuse(server.FieldFault("name", server.FieldFormat,
 			"must be 1–64 of a-z, 0-9 and -, beginning with a letter or a digit"))
 		return
 	}
 	result, first, fault := a.once(x, 0, billing.KindCreateAccount, wire.Encode(nil, &c))
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if result.Outcome != engine.OutcomeDone {
@@ -94,8 +94,7 @@ func (a *accounts) showAccount(x *server.Exchange) {
 		name := string(x.Param(0))
 		use, bounds, known := a.machine.Use(name)
 		if !known {
-			f := server.FaultOf(engine.OutcomeAccountUnknown)
-			return &f
+			return server.FaultOf(engine.OutcomeAccountUnknown)
 		}
 		data := x.Begin()
 		data.Open('{')
@@ -163,7 +162,7 @@ func (a *accounts) createKey(x *server.Exchange) {
 		_, fault = server.OnceKey(x)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	var ok bool
@@ -173,7 +172,7 @@ func (a *accounts) createKey(x *server.Exchange) {
 	prefix := keyPrefixes[string(x.Param(1)) == "live"][c.Scope == billing.ScopeCustomer]
 	key, fault := a.makeKey(x, prefix, &c)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	data := x.Begin()
@@ -188,7 +187,7 @@ func (a *accounts) createKey(x *server.Exchange) {
 }
 
 // faultKeyLost answers a repeated request whose key cannot be shown again.
-var faultKeyLost = server.Fault{
+var faultKeyLost = &server.Fault{
 	Status: 409, Code: "key_not_shown", Message: "The key was made, and cannot be shown again",
 	Detail: "The node's secretsKey was changed since. Revoke the key, and make one with a new " +
 		"Idempotency-Key.",
@@ -209,14 +208,13 @@ func (a *accounts) makeKey(
 		var err error
 		if key, err = server.MintKey(prefix); err != nil {
 			a.log.Error("no key can be minted", "error", err)
-			return "", &server.FaultInternal
+			return "", server.FaultInternal
 		}
 	}
 	c.Hash, c.Hint = sha256.Sum256([]byte(key)), key[:len(prefix)+4]
 	result, first, fault := a.once(x, c.Env, billing.KindCreateKey, wire.Encode(nil, c))
 	if fault == nil && result.Outcome != engine.OutcomeDone {
-		f := server.FaultOf(result.Outcome)
-		fault = &f
+		fault = server.FaultOf(result.Outcome)
 	}
 	if fault != nil || !first.Repeated {
 		return key, fault
@@ -230,7 +228,7 @@ func (a *accounts) makeKey(
 				return nil
 			}
 		}
-		return &faultKeyLost
+		return faultKeyLost
 	})
 }
 

@@ -209,7 +209,7 @@ func (a *API) KeyMatches(key []byte) bool {
 func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	key, ok := server.PresentedKey(x.Ctx)
 	if matches := a.KeyMatches(key); !ok || !matches {
-		return &server.FaultKey
+		return server.FaultKey
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (n *nodeTools) backup(x *server.Exchange) {
 	pace, fault2 := paceParam(x)
 	for _, f := range []*server.Fault{fault, fault2} {
 		if f != nil {
-			x.Refuse(*f)
+			x.Refuse(f)
 			return
 		}
 	}
@@ -81,7 +81,7 @@ func (n *nodeTools) backup(x *server.Exchange) {
 func (n *nodeTools) refuseBackup(x *server.Exchange, err error) {
 	switch {
 	case errors.Is(err, ErrBackupRunning):
-		x.Refuse(server.Fault{
+		x.Refuse(&server.Fault{
 			Status: 409, Code: "backup_running", Message: "This node makes a backup already",
 			Detail: "Nothing was written. Wait for it, or ask another node.",
 		})

@@ -48,14 +48,13 @@ func (b *base) look(answer func() *server.Fault) *server.Fault {
 		}
 		return fault
 	}
-	f := server.FaultConsistency.With("Nothing was changed. Repeat the request.")
-	return &f
+	return server.FaultConsistency.With("Nothing was changed. Repeat the request.")
 }
 
 // read answers with what look found.
 func (b *base) read(x *server.Exchange, answer func() *server.Fault) {
 	if fault := b.look(answer); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 	}
 }
 
@@ -90,8 +89,7 @@ func (b *base) environment(x *server.Exchange, then func(env uint32) *server.Fau
 	b.read(x, func() *server.Fault {
 		env, found := b.machine.Environment(string(x.Param(0)), kind)
 		if !found {
-			fault := server.FaultOf(engine.OutcomeAccountUnknown)
-			return &fault
+			return server.FaultOf(engine.OutcomeAccountUnknown)
 		}
 		return then(env)
 	})
@@ -173,7 +171,7 @@ func (b *base) make(
 	result, first, fault := billinglog.Once(x, b.onceCommand(x, env, kind, payload))
 	switch {
 	case fault != nil:
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return result, false
 	case billinglog.Replay(x, &first):
 		return result, false

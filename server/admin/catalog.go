@@ -154,7 +154,7 @@ func (a *catalogs) putCatalog(x *server.Exchange) {
 	}
 	for _, f := range []*server.Fault{fault, fault2, fault3} {
 		if f != nil {
-			x.Refuse(*f)
+			x.Refuse(f)
 			return
 		}
 	}
@@ -188,7 +188,7 @@ func (a *catalogs) putCatalog(x *server.Exchange) {
 		fault := server.FaultOf(result.Outcome)
 		if reply.Problem != "" {
 			reply.Outcome = result.Outcome
-			fault = *a.refuseCatalog(x, &w, reply)
+			fault = a.refuseCatalog(x, &w, reply)
 		}
 		x.Refuse(fault)
 		return

@@ -64,7 +64,7 @@ func (a *accounts) listChanges(x *server.Exchange) {
 	limit := pageSize(x, &w, defaultChanges, mostChanges)
 	from := readChangeCursor(x, &w)
 	if fault := w.fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if a.events == nil {
@@ -79,7 +79,7 @@ func (a *accounts) listChanges(x *server.Exchange) {
 		}
 		acts, next, ok := a.acts(from.act, limit)
 		if !ok {
-			return &server.FaultConsistency
+			return server.FaultConsistency
 		}
 		list, to := newestFirst(changes, acts, limit)
 		data := x.Begin()

@@ -51,7 +51,7 @@ func (a *clocks) advanceClock(x *server.Exchange) {
 		patience, fault = min(patience, time.Duration(n)*time.Second), w.fault()
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	var ok bool
@@ -64,7 +64,7 @@ func (a *clocks) advanceClock(x *server.Exchange) {
 		return
 	}
 	if fault := a.settle(x, &c, patience); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.writeClock(x, c.Env, true)

@@ -77,7 +77,7 @@ func (a *credits) creditRoutes() []server.Route {
 
 // onceFault is the answer to a refused command whose id onceID made: ids that contradict each other
 // are a key that was used for something else.
-func onceFault(x *server.Exchange, o engine.Outcome) server.Fault {
+func onceFault(x *server.Exchange, o engine.Outcome) *server.Fault {
 	if o == engine.OutcomeIDsContradict && len(x.Ctx.Request.Header.Peek("Idempotency-Key")) > 0 {
 		return server.FaultOf(engine.OutcomeRequestKeyReused)
 	}
@@ -98,7 +98,7 @@ func (a *credits) poolCommand(
 		id, fault = a.onceID(x)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return env, of, id, false
 	}
 	env, ok = a.locate(x)
@@ -240,11 +240,11 @@ func (a *credits) book(x *server.Exchange, b *booking, same func(*billing.Transa
 		fault := onceFault(x, result.Outcome)
 		switch result.Outcome {
 		case engine.OutcomeCreditsInvalid:
-			fault = *server.FieldFault("expiresAt", server.FieldOutOfRange,
+			fault = server.FieldFault("expiresAt", server.FieldOutOfRange,
 				"must be ahead of the environment's clock")
 		case engine.OutcomeCreditsEmpty:
-			fault.Message = "The pool's balance does not cover it, and it has a hard limit"
-			fault.Detail = "Nothing was changed."
+			fault = fault.Saying("The pool's balance does not cover it, and it has a hard limit").
+				With("Nothing was changed.")
 		}
 		x.Refuse(fault)
 		return
@@ -303,7 +303,7 @@ func (a *credits) listGrants(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		grants, found := a.machine.Grants(env, id)
 		if !found {
-			return faultOf(engine.OutcomePoolUnknown)
+			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
 		data := x.Begin()
 		data.Open('[')
@@ -342,7 +342,7 @@ func (a *credits) listTransactions(x *server.Exchange) {
 		}
 	}
 	if fault := w.fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if a.events == nil {
@@ -357,7 +357,7 @@ func (a *credits) listTransactions(x *server.Exchange) {
 			return nil
 		}
 		if !found {
-			return faultOf(engine.OutcomePoolUnknown)
+			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
 		data := x.Begin()
 		data.Open('{')

@@ -53,7 +53,7 @@ func (a *customers) listCustomers(x *server.Exchange) {
 		w.problem("find", "too_long", "must have at most %d printable characters", longestID)
 	}
 	if fault := w.fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	var like func(*billing.CustomerView) bool

@@ -50,10 +50,9 @@ func (n *nodeTools) ready(x *server.Exchange) {
 	}
 	for _, name := range excluded {
 		if !slices.Contains(n.state.Causes(), name) {
-			fault := server.FaultFields
-			fault.Message = "exclude: there is no cause " + strconv.Quote(name[:min(len(name), 64)]) +
-				"; there are: " + strings.Join(n.state.Causes(), ", ")
-			x.Refuse(fault)
+			x.Refuse(server.FaultFields.Saying("exclude: there is no cause " +
+				strconv.Quote(name[:min(len(name), 64)]) + "; there are: " +
+				strings.Join(n.state.Causes(), ", ")))
 			return
 		}
 	}

@@ -60,13 +60,13 @@ func (a *invoices) invoiceRoutes() []server.Route {
 	}
 }
 
-var faultUnexplained = server.Fault{
+var faultUnexplained = &server.Fault{
 	Status: 500, Code: "invoice_unexplained",
 	Message: "The journal's records do not explain the invoice",
 	Detail:  "Records are missing or damaged. Ask another node, and compare it with a backup.",
 }
 
-var faultJournal = server.Fault{
+var faultJournal = &server.Fault{
 	Status: 503, Code: "journal_unavailable", Message: "The journal cannot be read at the moment",
 	Detail: "Nothing was changed. Repeat the request, or ask another node.", RetryAfter: 1,
 }
@@ -74,7 +74,7 @@ var faultJournal = server.Fault{
 // pathUUID reads a path parameter that is a UUID; another is answered.
 func pathUUID(x *server.Exchange, i int, what string) (id [16]byte, ok bool) {
 	if id, ok = server.ParseUUID(x.Param(i)); !ok {
-		x.Refuse(*server.FieldsFault([]server.FieldError{{
+		x.Refuse(server.FieldsFault([]server.FieldError{{
 			Field: x.Route.Parameter(i), Code: server.FieldFormat, Message: what + " must be a UUID",
 		}}))
 	}
@@ -98,13 +98,13 @@ func (a *invoices) listInvoices(x *server.Exchange) {
 		w.problem("customer", server.FieldRequired, "is required")
 	}
 	if fault := w.fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.environment(x, func(env uint32) *server.Fault {
 		view, found := a.machine.Customer(env, customer)
 		if !found {
-			return faultOf(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		data := x.Begin()
 		data.Open('[')
@@ -128,7 +128,7 @@ func (a *invoices) invoiceOf(x *server.Exchange) (env uint32, v billing.InvoiceV
 	a.environment(x, func(number uint32) *server.Fault {
 		var found bool
 		if v, found = a.machine.Invoice(number, id); !found {
-			return faultOf(engine.OutcomeInvoiceUnknown)
+			return server.FaultOf(engine.OutcomeInvoiceUnknown)
 		}
 		env = number
 		return nil
@@ -169,9 +169,8 @@ func (a *invoices) explainInvoice(x *server.Exchange) {
 		return
 	}
 	if v.Status == billing.InvoicePending {
-		fault := server.FaultOf(engine.OutcomeInvoicePending)
-		fault.Message = "A pending invoice has nothing to explain yet"
-		x.Refuse(fault)
+		x.Refuse(server.FaultOf(engine.OutcomeInvoicePending).
+			Saying("A pending invoice has nothing to explain yet"))
 		return
 	}
 	explained, found, err := a.machine.Explain(a.events, env, v.ID)
@@ -224,9 +223,9 @@ func (a *invoices) voidInvoice(x *server.Exchange) {
 		fault := server.FaultOf(result.Outcome)
 		switch result.Outcome {
 		case engine.OutcomeInvoicePending:
-			fault.Message = "A pending invoice cannot be voided yet"
+			fault = fault.Saying("A pending invoice cannot be voided yet")
 		case engine.OutcomeInvoicePaid:
-			fault.Message = "A paid invoice cannot be voided"
+			fault = fault.Saying("A paid invoice cannot be voided")
 		}
 		x.Refuse(fault)
 		return
@@ -247,7 +246,7 @@ func (a *invoices) verifyInvoices(x *server.Exchange) {
 	after := uint32(min(cursor, math.MaxUint32))
 	customer := w.query(x, "customer", longestID)
 	if fault := w.fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if a.events == nil {
@@ -264,7 +263,7 @@ func (a *invoices) verifyInvoices(x *server.Exchange) {
 		}
 		view, found := a.machine.Customer(env, customer)
 		if !found {
-			return faultOf(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		rows = []uint32{view.Row}
 		return nil

@@ -21,7 +21,7 @@ var marginKinds = map[string]billing.MarginBy{
 func (a *invoices) margin(x *server.Exchange) {
 	q, fault := marginQuery(x)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	var ok bool
@@ -35,7 +35,7 @@ func (a *invoices) margin(x *server.Exchange) {
 	rows, err := a.machine.Margin(a.events, q)
 	switch {
 	case errors.Is(err, billing.ErrMarginTooLarge):
-		x.Refuse(*server.FieldFault("from", server.FieldOutOfRange,
+		x.Refuse(server.FieldFault("from", server.FieldOutOfRange,
 			"and to span too many usage events; ask for less time"))
 		return
 	case errors.Is(err, billing.ErrMarginOverflow):

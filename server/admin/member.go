@@ -62,7 +62,7 @@ func (n *nodeTools) joinMember(x *server.Exchange) {
 		"http": w.plain(&c.HTTP, 0, longestAddress), "ops": w.plain(&c.Ops, 0, longestAddress),
 	}, "id", "raft")
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	n.changeMembers(x, c)
@@ -108,7 +108,7 @@ func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) {
 		err = nil // it is done, and is recorded below
 	}
 	if err != nil {
-		x.Refuse(server.Fault{
+		x.Refuse(&server.Fault{
 			Status: 409, Code: "members_unchanged", Message: "The members were not changed",
 			Detail: err.Error(),
 		})

@@ -124,6 +124,7 @@ func (a *catalogs) refuseCatalog(
 		refused = server.FaultOf(reply.Outcome)
 	}
 	wrong := server.FieldsFault(w.mistakes(x.Body, reply))
-	refused.Detail, refused.Fields = "Nothing was changed. "+wrong.Detail, wrong.Fields
-	return &refused
+	refused = refused.With("Nothing was changed. " + wrong.Detail)
+	refused.Fields = wrong.Fields
+	return refused
 }

@@ -73,11 +73,10 @@ func (a *providers) putProvider(x *server.Exchange) {
 		fault = w.fault()
 	}
 	if fault == nil && a.desk == nil {
-		f := server.FaultOf(engine.OutcomeNoProvider)
-		fault = &f
+		fault = server.FaultOf(engine.OutcomeNoProvider)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	var command billing.SetPaymentProvider
@@ -153,8 +152,7 @@ func (a *providers) listPayments(x *server.Exchange) {
 	}
 	a.environment(x, func(env uint32) *server.Fault {
 		if _, found := a.machine.Invoice(env, id); !found {
-			f := server.FaultOf(engine.OutcomeInvoiceUnknown)
-			return &f
+			return server.FaultOf(engine.OutcomeInvoiceUnknown)
 		}
 		data := x.Begin()
 		data.Open('[')

@@ -69,7 +69,7 @@ func (a *API) platformRoutes() []server.Route {
 func (a *accounts) removeCustomer(x *server.Exchange) {
 	erase, fault := switchParam(x, "erase")
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	id, ok := pathCustomer(x)
@@ -105,7 +105,7 @@ func (a *accounts) putOrigins(x *server.Exchange) {
 		fault = w.fault()
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.carryOut(x, billing.KindSetOrigins, func(env uint32) wire.Fielder {

@@ -89,7 +89,7 @@ func (a *credits) poolRoutes() []server.Route {
 func pathCustomer(x *server.Exchange) (id string, ok bool) {
 	id = string(x.Param(2))
 	if utf8.RuneCountInString(id) > longestID || !printable(id) {
-		x.Refuse(*server.FieldFault("customer", server.FieldFormat,
+		x.Refuse(server.FieldFault("customer", server.FieldFormat,
 			"must have 1–128 printable characters"))
 		return "", false
 	}
@@ -108,7 +108,7 @@ func (a *credits) createPool(x *server.Exchange) {
 		c.ID, fault = a.onceID(x)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if c.Env, ok = a.locate(x); !ok {
@@ -126,10 +126,9 @@ func (a *credits) createPool(x *server.Exchange) {
 		view, found := a.machine.Pool(c.Env, c.ID)
 		switch {
 		case !found:
-			f := server.FaultOf(engine.OutcomeUnknown)
-			return &f
+			return server.FaultOf(engine.OutcomeUnknown)
 		case !asRequested(&c, &view):
-			return faultOf(engine.OutcomeRequestKeyReused)
+			return server.FaultOf(engine.OutcomeRequestKeyReused)
 		}
 		billingview.WritePool(x.Begin(), &view)
 		x.End(201)
@@ -187,7 +186,7 @@ func (a *credits) listPools(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		customer, found := a.machine.Customer(env, id)
 		if !found {
-			return faultOf(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		data := x.Begin()
 		data.Open('[')
@@ -209,7 +208,7 @@ func (a *credits) showPool(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		pool, found := a.machine.Pool(env, id)
 		if !found {
-			return faultOf(engine.OutcomePoolUnknown)
+			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
 		billingview.WritePool(x.Begin(), &pool)
 		x.End(200)

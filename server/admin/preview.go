@@ -48,7 +48,7 @@ func (a *catalogs) preview(x *server.Exchange) {
 	subscribes := customer != "" && plan != "" && !args.Has("subscription")
 	if !subscribes && !(named && customer == "" && (changes && plan != "" && !args.Has("cancelMode") ||
 		cancels && plan == "" && !args.Has("changeType"))) {
-		x.Refuse(*server.FieldFault("customer", server.FieldConflict, "and plan go together; or "+
+		x.Refuse(server.FieldFault("customer", server.FieldConflict, "and plan go together; or "+
 			"subscription, plan and changeType; or subscription and cancelMode"))
 		return
 	}
@@ -68,7 +68,7 @@ func (a *catalogs) preview(x *server.Exchange) {
 			views, outcome = a.machine.PreviewCancellation(env, id, mode, now)
 		}
 		if outcome != engine.OutcomeDone {
-			return faultOf(outcome)
+			return server.FaultOf(outcome)
 		}
 		data := x.Begin()
 		data.Open('{')

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
@@ -55,11 +54,6 @@ func answers(data *server.Schema) []server.Response {
 }
 
 func done(about string) []server.Response { return []server.Response{{Status: 200, About: about}} }
-
-func faultOf(o engine.Outcome) *server.Fault {
-	f := server.FaultOf(o)
-	return &f
-}
 
 // description is what the OpenAPI document says besides the routes.
 func description() server.Description {

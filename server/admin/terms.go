@@ -59,7 +59,7 @@ func (a *accounts) putTerms(x *server.Exchange) {
 		fault = w.fault()
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.carryOut(x, billing.KindSetPaymentTerms, func(env uint32) wire.Fielder {

@@ -290,7 +290,7 @@ func noFields(x *server.Exchange) bool {
 	var w walk
 	fault := body(x, &w, nil)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 	}
 	return fault == nil
 }
@@ -300,8 +300,7 @@ func body(
 	x *server.Exchange, w *walk, fields map[string]reader, required ...string,
 ) *server.Fault {
 	if len(x.Body) == 0 {
-		fault := server.FaultJSON.With("The body must be a document.")
-		return &fault
+		return server.FaultJSON.With("The body must be a document.")
 	}
 	parse := parseJSON
 	if x.Media() != "application/json" {
@@ -313,7 +312,7 @@ func body(
 		if x.Media() != "application/json" {
 			fault.Code, fault.Message = "malformed_yaml", "Malformed YAML"
 		}
-		return &fault
+		return fault
 	}
 	if t.kind != scan.KindObject {
 		w.problem("", server.FieldType, "must be an object, not %s", t.kind)

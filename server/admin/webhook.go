@@ -160,7 +160,7 @@ func (h *hooks) createEndpoint(x *server.Exchange) {
 		c.ID, fault = h.onceID(x)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	env, ok := h.locate(x)
@@ -188,10 +188,10 @@ func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoi
 	h.read(x, func() *server.Fault {
 		v, ok := h.machine.WebhookEndpoint(c.Env, c.ID)
 		if !ok {
-			return faultOf(engine.OutcomeWebhookUnknown)
+			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
 		if v.URL != c.URL { // a repeat, of a request whose answer is not kept
-			return faultOf(engine.OutcomeRequestKeyReused)
+			return server.FaultOf(engine.OutcomeRequestKeyReused)
 		}
 		secret := ""
 		if bytes.Equal(v.Secret, c.Secret) || v.ModifiedAt == v.CreatedAt {
@@ -228,7 +228,7 @@ func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) {
 }
 
 // faultSecretLost answers a repeated request whose secret cannot be shown again.
-var faultSecretLost = server.Fault{
+var faultSecretLost = &server.Fault{
 	Status: 409, Code: "secret_not_shown",
 	Message: "The endpoint was added, and its secret cannot be shown again",
 	Detail:  "The node's secretsKey was changed since. Rotate the endpoint's secret.",
@@ -272,7 +272,7 @@ func (h *hooks) answerEndpoint(
 	h.read(x, func() *server.Fault {
 		v, ok := h.machine.WebhookEndpoint(of.env, of.id)
 		if !ok {
-			return faultOf(engine.OutcomeWebhookUnknown)
+			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
 		if !bytes.Equal(v.Secret, of.sealed) {
 			of.secret = ""
@@ -309,7 +309,7 @@ func (h *hooks) endpointNamed(x *server.Exchange) (
 	h.environment(x, func(number uint32) *server.Fault {
 		env = number
 		if v, ok = h.machine.WebhookEndpoint(env, id); !ok {
-			return faultOf(engine.OutcomeWebhookUnknown)
+			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
 		return nil
 	})
@@ -341,7 +341,7 @@ func (h *hooks) patchEndpoint(x *server.Exchange) {
 		"enabled":     set(billing.WebhookEnabled, w.flag(&c.Enabled)),
 	})
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	env, v, ok := h.endpointNamed(x)

@@ -119,14 +119,14 @@ func (h *hooks) listDeliveries(x *server.Exchange) {
 		w.problem("status", server.FieldNotAllowed, "must be one of %v", deliveryStatuses)
 	}
 	if fault := w.fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	h.environment(x, func(env uint32) *server.Fault {
 		q.Env = env
 		page, next, ok := h.machine.WebhookDeliveries(&q)
 		if !ok {
-			return faultOf(engine.OutcomeWebhookUnknown)
+			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
 		data := x.Begin()
 		data.Open('{')
@@ -153,17 +153,17 @@ func (h *hooks) deliveryNamed(x *server.Exchange) (
 	}
 	id, ok := billing.ParseMessageName(string(x.Param(3)))
 	if !ok {
-		x.Refuse(*server.FieldFault("message", server.FieldFormat,
+		x.Refuse(server.FieldFault("message", server.FieldFormat,
 			"must be the webhook-id of a message"))
 		return 0, endpoint, v, false
 	}
 	h.environment(x, func(number uint32) *server.Fault {
 		env = number
 		if _, found := h.machine.WebhookEndpoint(env, endpoint); !found {
-			return faultOf(engine.OutcomeWebhookUnknown)
+			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
 		if v, ok = h.machine.WebhookDelivery(env, endpoint, id); !ok {
-			return faultOf(engine.OutcomeDeliveryUnknown)
+			return server.FaultOf(engine.OutcomeDeliveryUnknown)
 		}
 		return nil
 	})
@@ -197,7 +197,7 @@ func (h *hooks) resend(x *server.Exchange) {
 	h.read(x, func() *server.Fault {
 		now, found := h.machine.WebhookDelivery(env, endpoint, v.ID)
 		if !found {
-			return faultOf(engine.OutcomeDeliveryUnknown)
+			return server.FaultOf(engine.OutcomeDeliveryUnknown)
 		}
 		writeDelivery(x.Begin(), &now, false)
 		x.End(200)

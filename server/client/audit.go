@@ -33,12 +33,12 @@ const (
 )
 
 var (
-	faultAudit = server.Fault{
+	faultAudit = &server.Fault{
 		Status: 503, Code: "audit_full", Message: "The check cannot be recorded", RetryAfter: 1,
 		Detail: "Every answered check leaves an audit event, and there is no room for more of them " +
 			"until the cluster can be reached again. Repeat the request.",
 	}
-	faultAuditUncommitted = server.Fault{
+	faultAuditUncommitted = &server.Fault{
 		Status: 503, Code: "audit_uncommitted", Message: "The check is not committed", RetryAfter: 1,
 		Detail: "This service answers checks when their audit events are committed. Repeat the request.",
 	}
@@ -152,7 +152,7 @@ func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool)
 	}
 	if r.stopped || r.full.Load() {
 		r.mu.Unlock()
-		return &faultAudit
+		return faultAudit
 	}
 	before := r.open.Bytes()
 	r.open.Add(c)
@@ -179,10 +179,9 @@ func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool)
 // auditRefusal is why a check found no room in time.
 func auditRefusal(room fair.Room) *server.Fault {
 	if room == fair.RoomFlow {
-		fault := server.FaultOf(engine.OutcomeShareFull)
-		return &fault
+		return server.FaultOf(engine.OutcomeShareFull)
 	}
-	return &faultAudit
+	return faultAudit
 }
 
 // waitForRoom is called with r.mu held, and returns with it held when there may be room.
@@ -211,9 +210,9 @@ func awaitCommit(v *verdict, deadline time.Time, stale bool) *server.Fault {
 		if stale || v.committed {
 			return nil
 		}
-		return &faultAuditUncommitted
+		return faultAuditUncommitted
 	case <-timer.C:
-		return &faultAuditUncommitted
+		return faultAuditUncommitted
 	}
 }
 

@@ -31,7 +31,7 @@ var faultKeyUnknown = server.FaultConsistency.With(
 func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	key, ok := server.PresentedKey(x.Ctx)
 	if !ok || !server.WellFormedKey(key) || !a.rightHost(x, key) {
-		return &server.FaultKey
+		return server.FaultKey
 	}
 	hash := sha256.Sum256(key)
 	found, known := a.machine.Authenticate(hash)
@@ -39,16 +39,16 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 		// The key may have been made on another node a moment ago, or this node has just started
 		// and knows nothing yet. Unless it can find out, the key is not to be called invalid.
 		if !server.Fresh(a.reader, a.readDeadline()) {
-			return &faultKeyUnknown
+			return faultKeyUnknown
 		}
 		if found, known = a.machine.Authenticate(hash); !known {
-			return &server.FaultKey
+			return server.FaultKey
 		}
 	}
 	*principal(x) = found
 	a.allowOrigin(x)
 	if !a.covered(x) {
-		return &server.FaultScope
+		return server.FaultScope
 	}
 	return a.limits.Take(x, found.KeyID)
 }

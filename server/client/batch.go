@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	faultBatchKey = *server.FieldFault("X-Idempotency-Key", server.FieldNotAllowed,
+	faultBatchKey = server.FieldFault("X-Idempotency-Key", server.FieldNotAllowed,
 		"cannot name many events: give each its eventIdempotencyKey")
 	faultBatchForm = server.FaultJSON.With(
 		"Nothing was recorded. The body must be a JSON array of usage events, or one per line (NDJSON).")
@@ -53,7 +53,7 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		fault = a.limits.TakeItems(x, principal(x).KeyID, len(in.faults))
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	in.records, in.results = in.records[:0], in.results[:0]
@@ -69,7 +69,7 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		a.record(x, in)
 	}
 	if fault = in.flooding(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.answerBatch(x, in)
@@ -90,7 +90,7 @@ func (in *ingest) readBatch(env uint32, media string, body []byte) *server.Fault
 	case kind == scan.KindObject, lines && len(bytes.TrimSpace(body)) > 0:
 		return in.readLines(env, body)
 	default:
-		return &faultBatchForm
+		return faultBatchForm
 	}
 }
 
@@ -98,16 +98,16 @@ func (in *ingest) readArray(env uint32, body []byte) *server.Fault {
 	s := &in.form.Scanner
 	s.Raise(1)
 	if !s.Array() {
-		return &faultBatchForm
+		return faultBatchForm
 	}
 	for first := true; s.Item(first); first = false {
 		if len(in.faults) == batchItems {
-			return &faultBatchItems
+			return faultBatchItems
 		}
 		s.Peek()
 		start := s.Pos()
 		if s.Err() != nil {
-			return &faultBatchForm
+			return faultBatchForm
 		}
 		in.read(env, nil)
 		fault := in.form.Fault()
@@ -116,13 +116,13 @@ func (in *ingest) readArray(env uint32, body []byte) *server.Fault {
 			// Where a broken item ends is known by its brackets alone.
 			n := scan.Extent(body[start:])
 			if n <= 0 {
-				return &faultBatchForm
+				return faultBatchForm
 			}
 			s.Seek(start+n, 1)
 		}
 	}
 	if !s.End() {
-		return &faultBatchForm
+		return faultBatchForm
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (in *ingest) readLines(env uint32, body []byte) *server.Fault {
 			continue
 		}
 		if len(in.faults) == batchItems {
-			return &faultBatchItems
+			return faultBatchItems
 		}
 		in.form.Reset(line)
 		in.read(env, nil)
@@ -168,8 +168,7 @@ func (in *ingest) flooding() *server.Fault {
 	if len(in.results) == 0 || len(in.results) < len(in.faults) {
 		return nil
 	}
-	fault := server.FaultOfResult(in.results[0])
-	return &fault
+	return server.FaultOfResult(in.results[0])
 }
 
 func (a *API) answerBatch(x *server.Exchange, in *ingest) {
@@ -187,8 +186,7 @@ func (a *API) answerBatch(x *server.Exchange, in *ingest) {
 			outcome = result.Outcome
 			next++
 			if !outcome.Recorded() {
-				f := a.refusal(principal(x).Env, result)
-				fault = &f
+				fault = a.refusal(principal(x).Env, result)
 			}
 		}
 		data.Open('{')

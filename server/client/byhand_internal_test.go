@@ -85,15 +85,13 @@ func (f *handForm) duplicate(name []byte) *server.Fault {
 
 // duplicateFault answers a known field that appears more than once.
 func duplicateFault(name []byte) *server.Fault {
-	fault := server.FaultJSON.With("The name " + strconv.Quote(string(name)) + " appears twice.")
-	return &fault
+	return server.FaultJSON.With("The name " + strconv.Quote(string(name)) + " appears twice.")
 }
 
 // fault is what the reading came to: nil when all is well.
 func (f *handForm) fault() *server.Fault {
 	if err := f.scanner.Err(); err != nil {
-		fault := server.FaultJSON.With(err.Error())
-		return &fault
+		return server.FaultJSON.With(err.Error())
 	}
 	if len(f.problems) > 0 {
 		return server.FieldsFault(slices.Clone(f.problems))
@@ -259,8 +257,7 @@ func (f *handForm) enter() *server.Fault {
 		}
 		return f.fault()
 	case scan.KindNone:
-		fault := server.FaultJSON.With("The body must be a JSON object.")
-		return &fault
+		return server.FaultJSON.With("The body must be a JSON object.")
 	default:
 		if !f.scanner.Skip() {
 			return f.fault()

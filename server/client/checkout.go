@@ -39,7 +39,7 @@ func (a *invoices) createCheckout(x *server.Exchange) {
 	c := billing.OpenCheckout{Env: principal(x).Env, ID: newID(), InvoiceID: id}
 	result, first, fault := a.once(x, billing.KindOpenCheckout, wire.Encode(nil, &c))
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if billinglog.Replay(x, &first) {
@@ -62,7 +62,7 @@ func (a *invoices) createCheckout(x *server.Exchange) {
 		p := principal(x)
 		at := payments.Place{Env: p.Env, Account: p.Account, Kind: p.Environment}
 		if url, fault = a.desk.Checkout(context.Background(), at, c.ID); fault != nil {
-			x.Refuse(*fault)
+			x.Refuse(fault)
 			return
 		}
 	}

@@ -37,7 +37,7 @@ func (a *API) voidEvent(x *server.Exchange) {
 		fault = form.Read(x.Body, &c, readEventVoid)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if a.original(x, &c.Key, &c.Original) {
@@ -50,7 +50,7 @@ func (a *API) amendEvent(x *server.Exchange) {
 	c := billing.AmendUsage{Env: principal(x).Env, ID: newID()}
 	fault := form.Read(x.Body, &c, readEventAmendment)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if !a.original(x, &c.Key, &c.Original) {
@@ -60,8 +60,8 @@ func (a *API) amendEvent(x *server.Exchange) {
 	if result.Outcome != engine.OutcomeDone {
 		refusal := server.FaultOf(result.Outcome)
 		if result.Outcome == engine.OutcomeHardLimit {
-			refusal.Message = "The amended event would exceed the feature's hard limit"
-			refusal.Detail = "Nothing was changed: the event keeps its quantity."
+			refusal = refusal.Saying("The amended event would exceed the feature's hard limit").
+				With("Nothing was changed: the event keeps its quantity.")
 		}
 		x.Refuse(refusal)
 		return
@@ -73,7 +73,7 @@ func (a *API) amendEvent(x *server.Exchange) {
 // the caller could have seen. What cannot be found is answered.
 func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef) bool {
 	if wrong, ok := form.CheckText(x.Param(0), 1, longestKey); !ok {
-		x.Refuse(*wrong.Fault("eventIdempotencyKey"))
+		x.Refuse(wrong.Fault("eventIdempotencyKey"))
 		return false
 	}
 	if a.events == nil {
@@ -87,16 +87,16 @@ func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef)
 		if err != nil {
 			a.log.Error("a usage event cannot be looked up", "error", err,
 				"request_id", string(x.RequestID()))
-			return &faultJournal
+			return faultJournal
 		}
 		if !found {
-			return notFound(engine.OutcomeUsageUnknown)
+			return server.FaultOf(engine.OutcomeUsageUnknown)
 		}
 		*ref = original
 		return nil
 	})
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 	}
 	return fault == nil
 }

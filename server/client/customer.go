@@ -40,7 +40,7 @@ func (a *customers) createCustomer(x *server.Exchange) {
 	}}
 	fault := form.Read(x.Body, &request, readCustomerRequest)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	c := &request.CreateCustomer
@@ -50,7 +50,7 @@ func (a *customers) createCustomer(x *server.Exchange) {
 	}
 	result, first, fault := a.once(x, billing.KindCreateCustomer, wire.Encode(nil, c))
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if minted && first.Repeated {
@@ -86,7 +86,7 @@ func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
 // pathID checks a path parameter that is a caller's identifier.
 func pathID(x *server.Exchange, i int, name string) (string, bool) {
 	if wrong, ok := form.CheckText(x.Param(i), 1, longestID); !ok {
-		x.Refuse(*wrong.Fault(name))
+		x.Refuse(wrong.Fault(name))
 		return "", false
 	}
 	return string(x.Param(i)), true
@@ -95,7 +95,7 @@ func pathID(x *server.Exchange, i int, name string) (string, bool) {
 // pathUUID checks a path parameter that is a UUID.
 func pathUUID(x *server.Exchange, i int, name string) (id [16]byte, ok bool) {
 	if id, ok = server.ParseUUID(x.Param(i)); !ok {
-		x.Refuse(*form.NotUUID.Fault(name))
+		x.Refuse(form.NotUUID.Fault(name))
 	}
 	return id, ok
 }
@@ -113,15 +113,10 @@ func (a *customers) getCustomer(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
-			return notFound(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		writeCustomer(x.Begin(), answerOf(a.machine, &customer))
 		x.End(200)
 		return nil
 	})
-}
-
-func notFound(o engine.Outcome) *server.Fault {
-	f := server.FaultOf(o)
-	return &f
 }

@@ -55,7 +55,7 @@ func (a *customers) updateCustomer(x *server.Exchange) {
 	c := billing.UpdateCustomer{Env: principal(x).Env, ExternalID: id}
 	fault := form.Read(x.Body, &c, readCustomerChange)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.carryOut(x, billing.KindUpdateCustomer, &c)
@@ -82,7 +82,7 @@ func (a *customers) listEntitlements(x *server.Exchange) {
 		now := a.machine.Clock(a.nowMS())
 		list, found := a.machine.Entitlements(principal(x).Env, id, now)
 		if !found {
-			return notFound(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		data := x.Begin()
 		data.Open('[')

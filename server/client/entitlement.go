@@ -52,7 +52,7 @@ func (a *API) checkEntitlement(x *server.Exchange) {
 		}
 	}
 	if fault := c.form.Fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.check(x, c)
@@ -66,7 +66,7 @@ func (a *API) evaluateEntitlement(x *server.Exchange) {
 	c.read()
 	fault := c.form.Leave()
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if !a.own(x, c.query.Customer) {
@@ -83,7 +83,7 @@ func (a *API) check(x *server.Exchange, c *checking) {
 		fault = a.limits.TakeItems(x, principal(x).KeyID, 1)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	deadline := a.readDeadline()
@@ -106,7 +106,7 @@ func (a *API) check(x *server.Exchange, c *checking) {
 		c.audit.FeatureText = c.query.Feature
 	}
 	if fault := a.audits.record(&c.audit, deadline, stale); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	c.answer(x.Begin())

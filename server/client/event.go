@@ -50,7 +50,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	in.cloud = x.Media() == mediaCloudEvent
 	key, one := server.SoleHeader(x.Ctx, "X-Idempotency-Key")
 	if !one {
-		x.Refuse(*server.RepeatedHeader("X-Idempotency-Key"))
+		x.Refuse(server.RepeatedHeader("X-Idempotency-Key"))
 		return
 	}
 	in.read(principal(x).Env, key)
@@ -59,7 +59,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 		fault = a.limits.TakeItems(x, principal(x).KeyID, 1)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	in.payload = in.record.Seal(in.payload[:0])

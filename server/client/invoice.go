@@ -99,13 +99,13 @@ func (a *invoices) listInvoices(x *server.Exchange) {
 	var f form.Reader
 	q := invoiceQuery(x, &f)
 	if fault := f.Fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
-			return notFound(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		q.CustomerRow = customer.Row
 		page, found := a.machine.ListInvoices(&q)
@@ -139,11 +139,11 @@ func (a *invoices) getInvoice(x *server.Exchange) {
 	}
 	a.read(x, func() *server.Fault {
 		if _, found := a.machine.Customer(principal(x).Env, customer); !found {
-			return notFound(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		invoice, found := a.machine.Invoice(principal(x).Env, id)
 		if !found || invoice.Customer != customer {
-			return notFound(engine.OutcomeInvoiceUnknown)
+			return server.FaultOf(engine.OutcomeInvoiceUnknown)
 		}
 		billingview.WriteInvoice(x.Begin(), &invoice, nil)
 		x.End(200)

@@ -80,7 +80,7 @@ func (a *subscriptions) cancelSubscription(x *server.Exchange) {
 		mode, known = cancelModes[query(x.Ctx, "cancelMode")]
 	}
 	if !known {
-		x.Refuse(*form.NotAllowed("IMMEDIATE", "END_OF_PERIOD").Fault("cancelMode"))
+		x.Refuse(form.NotAllowed("IMMEDIATE", "END_OF_PERIOD").Fault("cancelMode"))
 		return
 	}
 	a.carryOutOnce(x, billing.KindCancelSubscription, &billing.CancelSubscription{
@@ -107,7 +107,7 @@ func (a *subscriptions) revertCancellation(x *server.Exchange) {
 }
 
 // suspended is the fault of a revert that a payment has to come before; it names the invoice.
-func suspended(reply []byte) server.Fault {
+func suspended(reply []byte) *server.Fault {
 	fault := server.FaultOf(engine.OutcomeRevertSuspended)
 	var r billing.RevertReply
 	if wire.Decode(reply, &r) != nil || r.Invoice == ([16]byte{}) {
@@ -128,7 +128,7 @@ func (a *subscriptions) changePlan(x *server.Exchange) {
 	c := billing.ChangePlan{Env: principal(x).Env, ID: id, ChangeID: newID()}
 	fault := form.Read(x.Body, &c, readPlanChangeRequest)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.carryOutOnce(x, billing.KindChangePlan, &c)
@@ -152,7 +152,7 @@ func (a *subscriptions) listPlanChanges(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
 		changes, found := a.machine.PlanChanges(principal(x).Env, id)
 		if !found {
-			return notFound(engine.OutcomeSubscriptionUnknown)
+			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
 		}
 		data := x.Begin()
 		data.Open('[')
@@ -174,7 +174,7 @@ func (a *subscriptions) upcomingInvoice(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
 		invoice, found := a.machine.Upcoming(principal(x).Env, id)
 		if !found {
-			return notFound(engine.OutcomeSubscriptionUnknown)
+			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
 		}
 		billingview.WriteInvoice(x.Begin(), &invoice, nil)
 		x.End(200)

@@ -30,7 +30,7 @@ var eventKindNames = map[billing.EventKind]string{
 	billing.EventVoid: "void", billing.EventAmend: "amend",
 }
 
-var faultJournal = server.Fault{
+var faultJournal = &server.Fault{
 	Status: 503, Code: "journal_unavailable", Message: "The events cannot be read at the moment",
 	Detail: "Nothing was changed. Repeat the request, or ask another node.", RetryAfter: 1,
 }
@@ -44,23 +44,23 @@ func (a *API) listEvents(x *server.Exchange) {
 	var f form.Reader
 	q := eventQuery(x, &f)
 	if fault := f.Fault(); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
-			return notFound(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		if a.events == nil {
-			return &faultJournal
+			return faultJournal
 		}
 		q.Customer = customer.Row
 		events, next, err := a.machine.Events(a.events, q)
 		if err != nil {
 			a.log.Error("events cannot be read", "error", err,
 				"request_id", string(x.RequestID()))
-			return &faultJournal
+			return faultJournal
 		}
 		data := x.Begin()
 		data.Open('{')

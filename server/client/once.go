@@ -50,11 +50,10 @@ func (a *base) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
 func (a *base) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
 	result, _, fault := a.once(x, kind, wire.Encode(nil, c))
 	if fault == nil && result.Outcome != engine.OutcomeDone {
-		f := server.FaultOf(result.Outcome)
-		fault = &f
+		fault = server.FaultOf(result.Outcome)
 	}
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	x.Succeed(200)
@@ -62,13 +61,13 @@ func (a *base) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder
 
 // refusal is the answer to a usage event that was not recorded. One that is out of time learns the
 // environment's clock: a test clock may be years ahead of the sender's.
-func (a *base) refusal(env uint32, r engine.Result) server.Fault {
+func (a *base) refusal(env uint32, r engine.Result) *server.Fault {
 	fault := server.FaultOfResult(r)
 	if o := r.Outcome; o == engine.OutcomeOccurredTooEarly || o == engine.OutcomeOccurredTooLate {
 		now, earliest, latest := a.machine.UsageWindow(env, a.nowMS())
 		at := func(ms int64) string { return string(server.AppendTime(nil, ms)) }
-		fault.Detail = "Nothing was recorded. The environment's clock reads " + at(now) +
-			": occurredAt must be from " + at(earliest) + " to " + at(latest) + "."
+		fault = fault.With("Nothing was recorded. The environment's clock reads " + at(now) +
+			": occurredAt must be from " + at(earliest) + " to " + at(latest) + ".")
 	}
 	return fault
 }

@@ -22,7 +22,7 @@ func consistency(x *server.Exchange) (stale bool, fault *server.Fault) {
 // asks for. answer may run more than once; it returns a fault, or has written the answer.
 func (a *base) read(x *server.Exchange, answer func() *server.Fault) {
 	if fault := a.look(x, answer); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 	}
 }
 
@@ -48,7 +48,7 @@ func (a *base) look(x *server.Exchange, answer func() *server.Fault) *server.Fau
 		}
 		return fault
 	}
-	return &server.FaultConsistency
+	return server.FaultConsistency
 }
 
 // propose brings one command of a request into the log.

@@ -17,12 +17,12 @@ func (a *subscriptions) createSubscription(x *server.Exchange) {
 	c := billing.CreateSubscription{Env: principal(x).Env, ID: newID(), InvoiceID: newID()}
 	fault := form.Read(x.Body, &c, readSubscriptionRequest)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	result, first, fault := a.once(x, billing.KindCreateSubscription, wire.Encode(nil, &c))
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	if billinglog.Replay(x, &first) {
@@ -34,8 +34,8 @@ func (a *subscriptions) createSubscription(x *server.Exchange) {
 	if result.Outcome != engine.OutcomeDone {
 		refusal := server.FaultOf(result.Outcome)
 		if result.Outcome == engine.OutcomeUnknown && !keyed(x) {
-			refusal.Detail = "Look at the customer's subscriptions before you repeat the request: " +
-				"without an Idempotency-Key a repeat may create a second one."
+			refusal = refusal.With("Look at the customer's subscriptions before you repeat the request: " +
+				"without an Idempotency-Key a repeat may create a second one.")
 		}
 		x.Refuse(refusal)
 		return
@@ -87,13 +87,13 @@ func (a *customers) listSubscriptions(x *server.Exchange) {
 	}
 	status := query(x.Ctx, "status")
 	if status != "" && status != "all" && status != "active" {
-		x.Refuse(*form.NotAllowed("all", "active").Fault("status"))
+		x.Refuse(form.NotAllowed("all", "active").Fault("status"))
 		return
 	}
 	a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
-			return notFound(engine.OutcomeCustomerUnknown)
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		data := x.Begin()
 		data.Open('[')
@@ -117,7 +117,7 @@ func (a *subscriptions) getSubscription(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
 		s, found := a.machine.Subscription(principal(x).Env, id)
 		if !found {
-			return notFound(engine.OutcomeSubscriptionUnknown)
+			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
 		}
 		writeSubscription(x.Begin(), &s)
 		x.End(200)

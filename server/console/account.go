@@ -66,7 +66,7 @@ func (s *Console) keyRows() []row {
 func askRevoke(v *visit) {
 	list, fault := dataOf[[]apiKey](v, v.admin(v.adminCall("listKeys")))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	for _, key := range list {
@@ -81,11 +81,9 @@ func askRevoke(v *visit) {
 			return
 		}
 	}
-	v.problem(ptr(server.FaultOf(engine.OutcomeKeyUnknown)))
+	v.problem(server.FaultOf(engine.OutcomeKeyUnknown))
 	showKeys(v)
 }
-
-func ptr[T any](v T) *T { return &v }
 
 type apiKey struct {
 	ID        string `json:"id"`
@@ -111,7 +109,7 @@ type keysData struct {
 func showKeys(v *visit) {
 	list, fault := dataOf[[]apiKey](v, v.admin(v.adminCall("listKeys")))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data := keysData{

@@ -68,7 +68,7 @@ func showCatalog(v *visit, looked *catalogData) {
 	reply := v.admin(v.adminCall("showCatalog"))
 	document, fault := dataOf[jsontext.Value](v, reply)
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data := catalogData{Example: firstCatalog}

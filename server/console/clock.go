@@ -18,7 +18,7 @@ func (s *Console) clockRows() []row {
 			live: true, show: func(v *visit) {
 				clock, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
 				if fault != nil {
-					v.x.Refuse(*fault)
+					v.x.Refuse(fault)
 					return
 				}
 				s.site.Fragment(v.x, "clock", "settling", clock)
@@ -50,7 +50,7 @@ type clockChoice struct{ Text, To string }
 func showClock(v *visit) {
 	shown, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data := clockData{
@@ -75,7 +75,7 @@ func showClock(v *visit) {
 func askClock(v *visit, to string) {
 	shown, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	now, err := time.Parse(time.RFC3339, shown.Now)

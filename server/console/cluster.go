@@ -19,7 +19,7 @@ func (s *Console) clusterRows() []row {
 			local: true, show: func(v *visit) {
 				data, fault := v.cluster()
 				if fault != nil {
-					v.x.Refuse(*fault)
+					v.x.Refuse(fault)
 					return
 				}
 				s.site.Fragment(v.x, "cluster", "live", data)
@@ -168,7 +168,7 @@ func (v *visit) cluster() (data clusterData, fault *server.Fault) {
 func showCluster(v *visit) {
 	data, fault := v.cluster()
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	v.show(v.clusterPage("cluster", "Cluster", "Cluster",
@@ -258,12 +258,12 @@ func showNode(v *visit) {
 	var fault *server.Fault
 	data.Vitals, fault = dataOf[nodeVitals](v, v.admin(server.Call{Operation: "showNode"}))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	status, fault := dataOf[clusterStatus](v, v.admin(server.Call{Operation: "showCluster"}))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	stats := v.console.config.Machine.Stats()

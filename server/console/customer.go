@@ -126,7 +126,7 @@ func showCustomers(v *visit) {
 	}
 	list, fault := dataOf[customers](v, v.admin(call))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	type unmatched struct {
@@ -135,7 +135,7 @@ func showCustomers(v *visit) {
 	if data.Sought == "" && v.query("cursor") == "" {
 		names, fault := dataOf[unmatched](v, v.admin(v.adminCall("listUnmatchedNames")))
 		if fault != nil {
-			v.x.Refuse(*fault)
+			v.x.Refuse(fault)
 			return
 		}
 		data.Unmatched = names.Names
@@ -191,7 +191,7 @@ func showCustomer(v *visit) {
 	}
 	var fault *server.Fault
 	if data.Customer, fault = dataOf[customer](v, call("getCustomer")); fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data.Base = data.Customer.URL(v.base())
@@ -210,7 +210,7 @@ func showCustomer(v *visit) {
 		data.Invoices, fault = v.invoices(id)
 	}
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data.Subscriptions = newest(subscriptions)

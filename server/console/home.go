@@ -50,7 +50,7 @@ type shownAccount struct{ Name, CreatedAt, URL string }
 func showAccounts(v *visit) {
 	data := accountsData{Name: v.fields.Get("name")}
 	if !server.Fresh(v.console.config.Reader, v.console.config.Now().Add(readTimeout)) {
-		v.problem(&server.FaultConsistency)
+		v.problem(server.FaultConsistency)
 	}
 	list := v.console.config.Machine.Accounts()
 	data.Create = v.manage
@@ -134,7 +134,7 @@ func showChanges(v *visit) {
 	list, fault := dataOf[changes](v,
 		v.admin(v.paged(server.Call{Operation: "listChanges"}, "50")))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	v.show(page.View{

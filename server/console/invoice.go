@@ -65,7 +65,7 @@ func askInvoice(v *visit, before, after string, q question) {
 	id := string(v.x.Param(2))
 	shown, fault := dataOf[invoice](v, v.admin(v.adminCall("showInvoice", id)))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	q.Title = before + " " + strings.ToLower(shown.Title()[:1]) + shown.Title()[1:] + after
@@ -149,7 +149,7 @@ func showInvoices(v *visit) {
 	id := string(v.x.Param(2))
 	list, fault := v.invoices(id)
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	base, data := customer{ExternalID: id}.URL(v.base()), invoicesData{Environment: v.base()}
@@ -188,7 +188,7 @@ func showInvoice(v *visit, explained bool) {
 		data.Explanation = &made
 	}
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data.Invoice = shown

@@ -108,19 +108,19 @@ var environments = map[string]billing.EnvironmentKind{
 }
 
 var (
-	faultSignedOut = server.Fault{
+	faultSignedOut = &server.Fault{
 		Status: 401, Code: "sign_in_required", Message: "You are signed out",
 		Detail: "Nothing was changed. Sign in, and send the form again.",
 	}
-	faultReach = server.Fault{
+	faultReach = &server.Fault{
 		Status: 403, Code: "access_denied", Message: "This is not yours to see",
 		Detail: "Your sign-in is for another part of this cluster. Whoever set it up can widen it.",
 	}
-	faultManage = server.Fault{
+	faultManage = &server.Fault{
 		Status: 403, Code: "view_only", Message: "You may look, not change",
 		Detail: "Nothing was changed. Whoever set your sign-in up can let you manage.",
 	}
-	faultStillIn = server.Fault{
+	faultStillIn = &server.Fault{
 		Status: 503, Code: "unavailable", RetryAfter: 1, Message: "You are still signed in",
 		Detail: "The end of a session has to be known to all nodes. Sign out again in a moment.",
 	}
@@ -141,7 +141,7 @@ func (s *Console) enter(x *server.Exchange, r *row) *visit {
 	}
 	v := &visit{console: s, x: x, who: who}
 	if fault := v.admit(r); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return nil
 	}
 	return v
@@ -184,23 +184,23 @@ func (v *visit) admit(r *row) (fault *server.Fault) {
 	look, v.manage = v.who.on(v.account)
 	switch {
 	case r.reach != reachAny && !look:
-		return &faultReach // the same whether there is such an account or not
+		return faultReach // the same whether there is such an account or not
 	case (r.method == "POST" || r.asks) && !v.manage && !r.harmless:
-		return &faultManage
+		return faultManage
 	case r.reach < reachAccount:
 		return nil
 	}
 	_, known := v.console.account(v.account)
 	switch {
 	case !known:
-		return &faultPlace
+		return faultPlace
 	case r.reach == reachAccount:
 		return nil
 	}
 	v.environment = string(v.x.Param(1))
 	kind, named := environments[v.environment]
 	if v.env, known = v.console.config.Machine.Environment(v.account, kind); !named || !known {
-		return &faultPlace
+		return faultPlace
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func askCredits(v *visit, what string) {
 	id := string(v.x.Param(2))
 	shown, fault := dataOf[pool](v, v.admin(v.adminCall("showPool", id)))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	amount, err := decimal.Parse(strings.TrimSpace(v.fields.Get("amount")))
@@ -122,7 +122,7 @@ func showPool(v *visit) {
 	shown, list, fault := withList[pool, transactions](v,
 		v.adminCall("showPool", id), v.adminCall("listTransactions", id))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data := poolData{

@@ -87,15 +87,14 @@ func (k *KeySessions) open(x *server.Exchange, key string) *server.Fault {
 		address = netip.IPv6Unspecified()
 	}
 	if fault := k.tries.Take(x, address.As16()); fault != nil {
-		f := fault.With("Too many tries to sign in from this address. Wait a minute, then try again.")
-		return &f
+		return fault.With("Too many tries to sign in from this address. Wait a minute, then try again.")
 	}
 	if !k.matches([]byte(strings.TrimSpace(key))) {
-		return &faultKey
+		return faultKey
 	}
 	var drawn [32]byte
 	if _, err := rand.Read(drawn[:]); err != nil {
-		return &server.FaultInternal
+		return server.FaultInternal
 	}
 	token, now := base64.RawURLEncoding.EncodeToString(drawn[:]), k.now()
 	k.mu.Lock()
@@ -106,7 +105,7 @@ func (k *KeySessions) open(x *server.Exchange, key string) *server.Fault {
 	return nil
 }
 
-var faultKey = server.Fault{
+var faultKey = &server.Fault{
 	Status: 401, Code: "invalid_key", Message: "This is not the admin key",
 	Detail: "It begins with sk_admin_. tollgate dev writes it to its folder and prints it at the " +
 		"start; elsewhere whoever set the cluster up has it.",

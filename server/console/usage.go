@@ -48,7 +48,7 @@ func showUsage(v *visit) {
 		Operation: "listEntitlements", Path: []string{string(v.x.Param(2))},
 	}))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	v.console.site.Fragment(v.x, "customer", "usage", list)
@@ -116,7 +116,7 @@ func showEvents(v *visit) {
 	}
 	list, fault := dataOf[events](v, v.client(v.paged(call, "50")))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data.Events = list.Events

@@ -58,7 +58,7 @@ func dataOf[T any](v *visit, r server.Reply) (data T, fault *server.Fault) {
 	if err := json.Unmarshal(r.Body, &envelope); err != nil {
 		v.console.config.Log.Error("an answer cannot be read", "error", err,
 			"request_id", string(v.x.RequestID()))
-		return data, &server.FaultInternal
+		return data, server.FaultInternal
 	}
 	return data, nil
 }

@@ -71,7 +71,7 @@ type webhooksData struct {
 func showWebhooks(v *visit) {
 	list, fault := dataOf[[]endpoint](v, v.admin(v.adminCall("listWebhookEndpoints")))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	v.show(v.environmentPage("webhooks", "Webhooks", "Webhooks",
@@ -132,7 +132,7 @@ func rotateWebhook(v *visit) {
 func askRotate(v *visit, id string) {
 	shown, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	if !v.fields.Has("replaced") { // going back to the question replaces nothing again
@@ -156,7 +156,7 @@ func deleteWebhook(v *visit) {
 	}
 	shown, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	v.ask(question{
@@ -202,7 +202,7 @@ func showWebhookOf(v *visit, id string) {
 	shown, list, fault := withList[endpoint, deliveries](v,
 		v.adminCall("showWebhookEndpoint", id), v.adminCall("listWebhookDeliveries", id))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data := webhookData{

@@ -90,7 +90,7 @@ func showWorkspaces(v *visit) {
 	}
 	list, fault := dataOf[workspaces](v, v.admin(v.paged(call, "50")))
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data.Workspaces = list.List
@@ -135,7 +135,7 @@ func showWorkspace(v *visit) {
 		server.Call{Operation: "showWorkspace", Path: []string{id}},
 		server.Call{Operation: "listWorkspaceActs", Path: []string{id}})
 	if fault != nil {
-		v.x.Refuse(*fault)
+		v.x.Refuse(fault)
 		return
 	}
 	data := workspaceData{

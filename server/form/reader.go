@@ -96,7 +96,7 @@ func (r *Reader) Enter() bool {
 	default:
 		if r.Scanner.Skip() {
 			is := WrongType("a JSON object", kind)
-			r.refuse(*server.FieldsFault([]server.FieldError{{
+			r.refuse(server.FieldsFault([]server.FieldError{{
 				Field: "body", Code: is.Code, Message: "the body " + is.Text,
 			}}))
 		}
@@ -113,9 +113,9 @@ func (r *Reader) Leave() *server.Fault {
 	return r.Fault()
 }
 
-func (r *Reader) refuse(f server.Fault) {
+func (r *Reader) refuse(f *server.Fault) {
 	if r.fault == nil {
-		r.fault = &f
+		r.fault = f
 	}
 }
 
@@ -138,8 +138,7 @@ func (r *Reader) Fault() *server.Fault {
 	case r.fault != nil:
 		return r.fault
 	case err != nil:
-		fault := server.FaultJSON.With(err.Error())
-		return &fault
+		return server.FaultJSON.With(err.Error())
 	case len(r.problems) > 0:
 		return server.FieldsFault(slices.Clone(r.problems))
 	}

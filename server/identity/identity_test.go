@@ -98,7 +98,7 @@ func pages(service *identity.Service) []server.Route {
 				}
 				form, fault := service.Form(x, n)
 				if fault != nil {
-					x.Refuse(*fault)
+					x.Refuse(fault)
 					return
 				}
 				x.Bare(200, "text/plain", form.Peek("what"))

@@ -217,11 +217,11 @@ func (s *Service) refuse(x *server.Exchange, r engine.Result) {
 		s.config.Log.Error("nobody can sign in: as many are kept as may be", "outcome", r.Outcome)
 		s.fail(x, faultFull)
 	case engine.OutcomeSignInLimit, engine.OutcomeSignupLimited:
-		f := faultLimit
+		f := *faultLimit
 		if wire.Decode(r.Value, &limit) == nil {
 			f.RetryAfter = int(max(1, (limit.ResetsAt-s.now()+999)/1000))
 		}
-		s.fail(x, f)
+		s.fail(x, &f)
 	default:
 		s.fail(x, faultBusy)
 	}
@@ -254,7 +254,7 @@ func (s *Service) logout(x *server.Exchange) {
 		}
 		form, fault := s.Form(x, n)
 		if fault != nil {
-			s.fail(x, *fault)
+			s.fail(x, fault)
 			return
 		}
 		c.Session, c.All = n.Hash(), string(form.Peek("all")) == "1"

@@ -126,7 +126,7 @@ func (s *Service) Form(x *server.Exchange, n *Session) (*fasthttp.Args, *server.
 	token := form.Peek(FormField)
 	if !s.own(x.Ctx) ||
 		subtle.ConstantTimeCompare(token, []byte(n.FormToken())) != 1 {
-		return nil, &faultOrigin
+		return nil, faultOrigin
 	}
 	return form, nil
 }

@@ -20,15 +20,15 @@ func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *se
 	}
 	noted, ok := d.machine.Checkout(at.Env, id)
 	if !ok {
-		return "", refused(engine.OutcomeCheckoutUnknown)
+		return "", server.FaultOf(engine.OutcomeCheckoutUnknown)
 	}
 	invoice, ok := d.machine.Invoice(at.Env, noted.InvoiceID)
 	if !ok {
-		return "", refused(engine.OutcomeInvoiceUnknown)
+		return "", server.FaultOf(engine.OutcomeInvoiceUnknown)
 	}
 	settings, ok := d.settingsFor(&noted)
 	if !ok {
-		return "", refused(engine.OutcomeNoProvider)
+		return "", server.FaultOf(engine.OutcomeNoProvider)
 	}
 	provider, err := d.providerOf(at, &settings)
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *se
 	}
 	amount, ok := minor(invoice.Amount, invoice.Currency)
 	if !ok {
-		return "", refused(engine.OutcomeOverflow)
+		return "", server.FaultOf(engine.OutcomeOverflow)
 	}
 	back := d.config.PublicURL + Base(at.Account, at.Kind) + "/return"
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
@@ -102,14 +102,8 @@ func (d *Desk) settingsFor(noted *billing.Checkout) (billing.PaymentSettings, bo
 	return current, current.Provider != billing.ProviderNone
 }
 
-func refused(o engine.Outcome) *server.Fault {
-	f := server.FaultOf(o)
-	return &f
-}
-
 func unavailable() *server.Fault {
-	f := server.FaultConsistency.With("Nothing was charged. Repeat the request.")
-	return &f
+	return server.FaultConsistency.With("Nothing was charged. Repeat the request.")
 }
 
 func providerFault(code, message string) *server.Fault {

@@ -69,7 +69,7 @@ func (d *Desk) webhook(x *server.Exchange) {
 	case err == nil:
 		x.Succeed(200)
 	case errors.As(err, &refusal):
-		fault := server.Fault{
+		fault := &server.Fault{
 			Status: refusal.Status, Code: refusal.Code, Message: "The webhook was not accepted",
 		}
 		if refusal.Status == 503 {

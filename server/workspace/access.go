@@ -175,7 +175,7 @@ func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *
 	}
 	if err != nil {
 		f.log.Error("test credentials cannot be sealed", "error", err)
-		return &server.FaultInternal
+		return server.FaultInternal
 	}
 	return f.Order(d.flow(), state.KindAct, &state.Act{
 		Workspace: d.Workspace, ID: mint(), Actor: "owner", Person: d.Person,

@@ -110,7 +110,7 @@ func (p *Purchases) decideApproval(x *server.Exchange) {
 		return
 	}
 	if fault := p.decideLink(x, &v, action); fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return
 	}
 	v, _ = p.machine.Purchase(v.Workspace, v.ID)

@@ -9,7 +9,7 @@ import (
 
 // authenticate finds whom the request's key speaks for, and whether its scopes cover the route.
 func (b *base) authenticate(x *server.Exchange) *server.Fault {
-	unknown := server.Fault{
+	unknown := &server.Fault{
 		Status: 401, Code: "invalid_key", Message: errorTable["invalid_key"].message,
 	}
 	key, ok := server.PresentedKey(x.Ctx)
@@ -20,7 +20,7 @@ func (b *base) authenticate(x *server.Exchange) *server.Fault {
 		return signInRequired()
 	}
 	if !ok || !server.WellFormedKey(key) || server.KeyPrefix(key) != server.KeyPrefixWorkspace {
-		return &unknown
+		return unknown
 	}
 	hash := sha256.Sum256(key)
 	principal, known := b.machine.Authenticate(hash)
@@ -31,11 +31,10 @@ func (b *base) authenticate(x *server.Exchange) *server.Fault {
 		// It may have been made or revoked on another node a moment ago. Reads look again, with the
 		// memory that they answer from: see current.
 		if !b.fresh() {
-			busy := server.Fault{
+			return &server.Fault{
 				Status: 503, Code: "workspace_busy", Message: errorTable["workspace_busy"].message,
 				RetryAfter: 1,
 			}
-			return &busy
 		}
 		if principal, known = b.machine.Authenticate(hash); !known {
 			return b.gone(x, hash, unknown)
@@ -120,7 +119,7 @@ func (b *base) origin() string {
 }
 
 // gone says of a key that does not work that its workspace was removed, and why, where it was.
-func (b *base) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *server.Fault {
+func (b *base) gone(x *server.Exchange, hash [32]byte, unknown *server.Fault) *server.Fault {
 	reason := ""
 	switch b.machine.GoneKey(hash) {
 	case state.GoneUnused:
@@ -131,8 +130,8 @@ func (b *base) gone(x *server.Exchange, hash [32]byte, unknown server.Fault) *se
 		reason = "workspace_removed"
 		unknown.Message = "The operator has removed the workspace of this key, which nobody had claimed."
 	default:
-		return &unknown
+		return unknown
 	}
 	x.More(func(j *server.JSON) { j.Text("reason", reason) })
-	return &unknown
+	return unknown
 }

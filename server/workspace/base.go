@@ -193,7 +193,7 @@ func (b *base) refuse(x *server.Exchange, r refusal) {
 	if r.members != nil {
 		x.More(r.members)
 	}
-	x.Refuse(*r.fault())
+	x.Refuse(r.fault())
 }
 
 // refuseOutcome answers a command that was not carried out, with what its reply says.

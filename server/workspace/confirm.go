@@ -26,7 +26,7 @@ func (a *Alerts) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 	}
 	token, err := mintToken()
 	if err != nil {
-		return &server.FaultInternal
+		return server.FaultInternal
 	}
 	asked := a.propose(FlowOf(workspace, 0), state.KindAskAddress, &state.AskAddress{
 		Workspace: workspace, Flow: flow, Link: sha256.Sum256([]byte(token)),

@@ -125,7 +125,7 @@ const longestOwner = 254
 func (o *Operator) tenant(x *server.Exchange) (row uint32, ok bool) {
 	row, ok = o.anyTenant(x)
 	if ok && o.machine.GoneAt(row) != 0 {
-		x.Refuse(server.Fault{
+		x.Refuse(&server.Fault{
 			Status: 404, Code: "account_not_found",
 			Message: "This workspace was removed. Its acts say whether an operator did it.",
 		})
@@ -147,7 +147,7 @@ func (o *Operator) anyTenant(x *server.Exchange) (row uint32, ok bool) {
 		row = o.machine.OwnedBy(name)
 	}
 	if row == 0 {
-		x.Refuse(server.Fault{
+		x.Refuse(&server.Fault{
 			Status: 404, Code: "account_not_found",
 			Message: "There is no such workspace, or nobody of this e-mail has claimed one",
 		})
@@ -166,7 +166,7 @@ func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wi
 ) engine.Outcome {
 	key, fault := server.OnceKey(x)
 	if fault != nil {
-		x.Refuse(*fault)
+		x.Refuse(fault)
 		return engine.OutcomeNone
 	}
 	made := state.Act{
@@ -196,7 +196,7 @@ func (o *Operator) acted(x *server.Exchange, outcome engine.Outcome) bool {
 		x.Refuse(server.FaultConsistency.With("It is done. Repeat the request to see it."))
 	case known:
 		e := errorTable[code]
-		x.Refuse(server.Fault{Status: e.status, Code: code, Message: e.message})
+		x.Refuse(&server.Fault{Status: e.status, Code: code, Message: e.message})
 	default:
 		x.Refuse(server.FaultOf(outcome))
 	}
@@ -218,7 +218,7 @@ func (o *Operator) form(x *server.Exchange, b *body) bool {
 		if refused.code == "unexpected_field" {
 			code = server.FieldUnknown
 		}
-		x.Refuse(*server.FieldsFault([]server.FieldError{{
+		x.Refuse(server.FieldsFault([]server.FieldError{{
 			Field: cmp.Or(refused.field, "body"), Code: code,
 			Message: cmp.Or(refused.message, refused.code),
 		}}))
@@ -267,7 +267,7 @@ func (o *Operator) remove(x *server.Exchange) {
 func (o *Operator) ordered(x *server.Exchange, row uint32) (id [16]byte, ok bool) {
 	id, ok = parseID(markPurchase, string(x.Param(1)))
 	if _, known := o.machine.Purchase(row, id); !ok || !known {
-		x.Refuse(server.Fault{Status: 404, Code: "not_found", Message: "No such purchase"})
+		x.Refuse(&server.Fault{Status: 404, Code: "not_found", Message: "No such purchase"})
 		return id, false
 	}
 	return id, true
@@ -290,7 +290,7 @@ func (o *Operator) approve(x *server.Exchange) {
 	waiting, _ := o.machine.Purchase(row, id)
 	account, _ := o.machine.Account(row, o.now())
 	if owner == "" && !account.Claimed && waiting.Status == state.PurchaseApproval {
-		x.Refuse(*server.FieldFault("owner", server.FieldRequired, "is required: it names whose the "+
+		x.Refuse(server.FieldFault("owner", server.FieldRequired, "is required: it names whose the "+
 			"workspace becomes, for good. It has not been claimed yet. Nothing was approved"))
 		return
 	}

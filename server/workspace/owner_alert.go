@@ -40,7 +40,7 @@ func (a *Alerts) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 	if c.URL != "" {
 		var err error
 		if c.Secret, secret, err = a.mintAlertSecret(flow); err != nil {
-			return "", &server.FaultInternal
+			return "", server.FaultInternal
 		}
 	}
 	fault = a.decideAs(d, state.KindSetAlerts, c,
@@ -75,7 +75,7 @@ func (a *Alerts) RotateAlertSecret(d *Decision, flow [16]byte) (
 ) {
 	sealed, secret, err := a.mintAlertSecret(flow)
 	if err != nil {
-		return "", &server.FaultInternal
+		return "", server.FaultInternal
 	}
 	fault = a.decideAs(d, state.KindRotateAlertSecret, &state.RotateAlertSecret{
 		Workspace: d.Workspace, Flow: flow, Secret: sealed,

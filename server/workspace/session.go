@@ -266,7 +266,7 @@ func (m *Members) rotateKeys(x *server.Exchange) {
 func (m *Members) RotateKeys(d *Decision) (string, *server.Fault) {
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
 	if err != nil {
-		return "", &server.FaultInternal
+		return "", server.FaultInternal
 	}
 	c := &state.RotateKeys{
 		Workspace: d.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),

@@ -107,7 +107,7 @@ func tenantSchema() *server.Schema {
 func (o *Operator) leaf(x *server.Exchange, mark string) (p state.Page, ok bool) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
-		x.Refuse(*server.FieldFault(wrong.field, server.FieldFormat,
+		x.Refuse(server.FieldFault(wrong.field, server.FieldFormat,
 			"is wrong: limit is 1 to 100, cursor a nextCursor"))
 	}
 	return p, wrong == nil
@@ -125,7 +125,7 @@ func (o *Operator) listTenants(x *server.Exchange) {
 	}
 	unclaimed := string(x.Ctx.QueryArgs().Peek("unclaimed"))
 	if unclaimed != "" && unclaimed != "true" && unclaimed != "false" {
-		x.Refuse(*server.FieldFault("unclaimed", server.FieldNotAllowed, "must be true or false"))
+		x.Refuse(server.FieldFault("unclaimed", server.FieldNotAllowed, "must be true or false"))
 		return
 	}
 	views, more := o.machine.Tenants(p, unclaimed == "true")

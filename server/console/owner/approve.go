@@ -91,13 +91,13 @@ func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 }
 
 var (
-	faultLink = server.Fault{
+	faultLink = &server.Fault{
 		Status: 404, Code: "not_found", Message: "This link does not work any more",
 		Detail: "A newer link has replaced it, the purchase was decided or paid already, or seven " +
 			"days are over. Nothing was changed and nothing is charged by this link. Your purchases are in " +
 			"the console; whoever sent the link can ask for a new one.",
 	}
-	faultOwner = server.Fault{
+	faultOwner = &server.Fault{
 		Status: 403, Code: "person_required", Message: "This workspace is somebody else's",
 		Detail: "Nothing was changed. Only its owner decides about its purchases: sign in as the " +
 			"owner, or send the link on.",
@@ -154,10 +154,10 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 	}
 	var fault *server.Fault
 	if v.fields, fault = p.site.Form(x, v.who.Token); fault == nil && !data.May() {
-		fault = &faultOwner
+		fault = faultOwner
 	}
 	if fault != nil {
-		v.fail(*fault)
+		v.fail(fault)
 		return
 	}
 	d, id := v.decision(data.Purchase.Workspace), data.Purchase.ID
@@ -167,7 +167,7 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 	case "deny":
 		fault = p.config.Workspaces.Decide(d, state.KindDenyPurchase, &state.DenyPurchase{ID: id})
 	default:
-		fault = &faultForm
+		fault = faultForm
 	}
 	account, _ := p.config.Machine.Account(d.Workspace, v.now())
 	switch {

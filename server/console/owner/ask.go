@@ -14,7 +14,7 @@ func (v *visit) ask(operation, id string, body, data any) *server.Fault {
 	if body != nil {
 		if c.Body, err = json.Marshal(body, json.Deterministic(true)); err != nil {
 			v.config.Log.Error("a request cannot be written", "operation", operation, "error", err)
-			return &server.FaultInternal
+			return server.FaultInternal
 		}
 	}
 	if id != "" {
@@ -26,7 +26,7 @@ func (v *visit) ask(operation, id string, body, data any) *server.Fault {
 	}
 	if err != nil {
 		v.config.Log.Error("an answer cannot be read", "operation", operation, "error", err)
-		return &server.FaultInternal
+		return server.FaultInternal
 	}
 	return reply.Fault
 }

@@ -26,7 +26,7 @@ func (p *Pages) confirmRoutes() []server.Route {
 	}
 }
 
-var faultAddress = server.Fault{
+var faultAddress = &server.Fault{
 	Status: 404, Code: "not_found", Message: "This link does not work any more",
 	Detail: "It works once, for 24 hours, and for the address that is set now. Nothing was changed. " +
 		"Whoever owns the workspace can have another one sent.",
@@ -73,7 +73,7 @@ func (p *Pages) confirmAddress(x *server.Exchange) {
 		fault = p.config.Workspaces.Alerts.ConfirmAddress(flow, string(x.Param(1)))
 	}
 	if fault != nil {
-		v.fail(*fault)
+		v.fail(fault)
 		return
 	}
 	data.Done = true

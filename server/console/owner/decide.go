@@ -147,12 +147,12 @@ func decidePurchase(v *visit) {
 	case "cancel":
 		fault = v.config.Workspaces.Purchases.CancelPurchase(d, found.ID)
 	default:
-		fault = &faultForm
+		fault = faultForm
 	}
 	v.finish(fault, showPurchase, Root+"/purchases/"+api.NounPurchase.Text(found.ID), what)
 }
 
-var faultForm = server.Fault{
+var faultForm = &server.Fault{
 	Status: 400, Code: "invalid_field", Message: "The form does not say what to do",
 	Detail: "Nothing was changed. Load the page again, and press one of its buttons.",
 }

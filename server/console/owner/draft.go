@@ -76,7 +76,7 @@ func (v *visit) showDraft(d *draft) {
 func saveFlow(v *visit) {
 	id, ok := api.NounFlow.Parse(v.fields.Get("id"))
 	if !ok {
-		v.problem(&faultForm)
+		v.problem(faultForm)
 		newFlow(v)
 		return
 	}

@@ -32,20 +32,20 @@ type visit struct {
 }
 
 var (
-	faultSignedOut = server.Fault{
+	faultSignedOut = &server.Fault{
 		Status: 401, Code: "sign_in_required", Message: "You are signed out",
 		Detail: "Nothing was changed. Sign in, load the page again, and repeat what you did.",
 	}
-	faultAgent = server.Fault{
+	faultAgent = &server.Fault{
 		Status: 403, Code: "person_required", Message: "These pages are for people",
 		Detail: "Nothing was changed. An agent has the workspace API: see /llms.txt.",
 	}
-	faultBusy = server.Fault{
+	faultBusy = &server.Fault{
 		Status: 503, Code: "workspace_busy", Message: "The service cannot be reached just now",
 		Detail:     "Nothing was changed. Load the page again in a moment.",
 		RetryAfter: 1,
 	}
-	faultUnknown = server.Fault{
+	faultUnknown = &server.Fault{
 		Status: 404, Code: "not_found", Message: "There is no such record in this workspace",
 		Detail: "It may belong to another of your workspaces: choose one on the page You.",
 	}
@@ -76,7 +76,7 @@ func (p *Pages) enter(x *server.Exchange, r *row) *visit {
 	if r.method == "POST" {
 		var fault *server.Fault
 		if v.fields, fault = p.site.Form(x, v.who.Token); fault != nil {
-			v.fail(*fault)
+			v.fail(fault)
 			return nil
 		}
 	}
@@ -140,7 +140,7 @@ func (v *visit) show(p page.View) {
 }
 
 // fail answers with a page that says what went wrong, what was not changed and what to do.
-func (v *visit) fail(f server.Fault) {
+func (v *visit) fail(f *server.Fault) {
 	if f.RetryAfter > 0 {
 		v.x.Ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
@@ -162,7 +162,7 @@ func (p *Pages) showFault(x *server.Exchange, f *server.Fault) bool {
 	if !acceptsPages(x.Ctx) {
 		return false
 	}
-	(&visit{Pages: p, x: x}).fail(*f)
+	(&visit{Pages: p, x: x}).fail(f)
 	return true
 }
 

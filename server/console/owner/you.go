@@ -41,7 +41,7 @@ func showYou(v *visit) {
 // chooseWorkspace makes another workspace the one that the pages show.
 func chooseWorkspace(v *visit) {
 	id, ok := api.NounWorkspace.Parse(v.fields.Get("workspace"))
-	fault := &faultUnknown
+	fault := faultUnknown
 	if ok {
 		fault = v.choose(id)
 	}
@@ -109,7 +109,7 @@ func answerLink(v *visit) {
 	answer, known := map[string]state.LinkStatus{
 		"approve": state.LinkApproved, "decline": state.LinkDeclined, "remove": state.LinkRemoved,
 	}[v.fields.Get("answer")]
-	fault := &faultForm
+	fault := faultForm
 	if ok && known {
 		fault = v.config.Workspaces.Order(v.flow(), state.KindAnswerLink, &state.AnswerLink{
 			Person: v.who.Person, ID: id, Answer: answer, Workspace: v.who.Workspace,

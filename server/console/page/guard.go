@@ -32,13 +32,13 @@ func (s *Site) Guard(x *server.Exchange) {
 }
 
 // FaultCrossSite answers a form that another site sent.
-var FaultCrossSite = server.Fault{
+var FaultCrossSite = &server.Fault{
 	Status: 403, Code: "cross_site", Message: "This form came from another site",
 	Detail: "Nothing was changed. Open the page again from its own address, and send it from there.",
 }
 
 // FaultToken answers a form that was not written for the session that sends it.
-var FaultToken = server.Fault{
+var FaultToken = &server.Fault{
 	Status: 403, Code: "form_outdated", Message: "This form was made for another sign-in",
 	Detail: "Nothing was changed. Load the page again, and send the form once more.",
 }
@@ -48,16 +48,16 @@ var FaultToken = server.Fault{
 func (s *Site) SameSite(x *server.Exchange) *server.Fault {
 	from, one := server.SoleHeader(x.Ctx, "Sec-Fetch-Site")
 	if !one || len(from) > 0 && string(from) != "same-origin" {
-		return &FaultCrossSite
+		return FaultCrossSite
 	}
 	origin, one := server.SoleHeader(x.Ctx, "Origin")
 	if !one {
-		return &FaultCrossSite
+		return FaultCrossSite
 	}
 	if len(origin) == 0 || s.ownOrigin(string(origin), string(x.Ctx.Request.Header.Host())) {
 		return nil
 	}
-	return &FaultCrossSite
+	return FaultCrossSite
 }
 
 func (s *Site) ownOrigin(origin, host string) bool {
@@ -90,7 +90,7 @@ func (s *Site) Form(x *server.Exchange, token string) (url.Values, *server.Fault
 	}
 	given := fields.Get(tokenField)
 	if token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
-		return nil, &FaultToken
+		return nil, FaultToken
 	}
 	return fields, nil
 }
@@ -113,9 +113,8 @@ func (s *Site) Fields(x *server.Exchange) (url.Values, *server.Fault) {
 		fields.Set(name, strings.ReplaceAll(values[0], "\r\n", "\n"))
 	}
 	if bad {
-		f := server.FaultFields.With(
+		return nil, server.FaultFields.With(
 			"Nothing was changed. The form could not be read: load the page again.")
-		return nil, &f
 	}
 	return fields, nil
 }

@@ -208,7 +208,7 @@ func TestForms(t *testing.T) {
 			answer := serve(t, site, func(x *server.Exchange) {
 				var fault *server.Fault
 				if fields, fault = site.Form(x, session); fault != nil {
-					x.Refuse(*fault)
+					x.Refuse(fault)
 					return
 				}
 				site.Redirect(x, "/console?done=1")
