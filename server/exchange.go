@@ -46,8 +46,6 @@ type Exchange struct {
 	decoded   []byte
 	requestID [longestRequestID]byte
 	idLength  int
-	// members adds to the body of a refusal in the workspace API's shape.
-	members func(*JSON)
 	// calls reports whether it is a Call's; fault is how it was refused then.
 	calls bool
 	fault *Fault
@@ -140,7 +138,7 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.params, x.coding = [maxParams][]byte{}, codingNone
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
-	x.members, x.Actor = nil, ""
+	x.Actor = ""
 	x.calls, x.fault, x.showing = false, nil, false
 	x.name(ctx.Request.Header.PeekBytes(requestIDHeader))
 }
@@ -252,11 +250,6 @@ func (x *Exchange) Refuse(fault *Fault) {
 		}
 	}
 	x.Out = AppendFault(x.Out[:0], x.shape, &f, x.RequestID())
-	if x.members != nil && x.shape == ShapeWorkspace {
-		x.Out = x.Out[:len(x.Out)-1]
-		x.members(&x.Out)
-		x.Out.Close('}')
-	}
 	if f.Status == fasthttp.StatusUnauthorized {
 		challenge := x.table.config.Challenge
 		if challenge == "" {
@@ -265,10 +258,6 @@ func (x *Exchange) Refuse(fault *Fault) {
 		x.Ctx.Response.Header.Set("WWW-Authenticate", challenge)
 	}
 }
-
-// More notes what a refusal in the workspace API's shape says besides its code and message: it is
-// called, once, where the exchange is refused.
-func (x *Exchange) More(members func(*JSON)) { x.members = members }
 
 // BeginBare starts an answer without an envelope and returns where to write it.
 func (x *Exchange) BeginBare() *JSON {

@@ -18,6 +18,8 @@ type Fault struct {
 	RetryAfter int
 	// Fields are the fields that a validation error is about.
 	Fields []FieldError
+	// More adds members in the workspace API's shape; nil adds none.
+	More func(*JSON)
 }
 
 // With returns the fault with a detail.
@@ -118,6 +120,9 @@ func AppendFault(dst []byte, shape Shape, f *Fault, requestID []byte) []byte {
 		j.Text("error", f.Code)
 		j.Text("message", f.Message)
 		j.Bytes("request_id", requestID)
+		if f.More != nil {
+			f.More(&j)
+		}
 		j.Close('}')
 		return j
 	}

@@ -102,9 +102,9 @@ func accessHost(d *state.FlowDocument) string {
 func (f *Flows) accessOf(x *server.Exchange) (host string, ok bool) {
 	if host, ok = hostNamed(string(x.Param(0))); !ok {
 		r := badField("invalid_field", "host")
-		r.message = "host must be a host as flows' urls have it, such as app.example.com, with its " +
+		r.Message = "host must be a host as flows' urls have it, such as app.example.com, with its " +
 			"port where it has one. Nothing was changed."
-		f.refuse(x, *r)
+		x.Refuse(r)
 	}
 	return host, ok
 }
@@ -145,7 +145,7 @@ func (f *Flows) sealAccess(of *state.Principal, host string, stored *storedAcces
 	}
 	if len(text) > state.MaxTestAccessBytes {
 		r := badField("invalid_field", "password")
-		r.message = fmt.Sprintf("Together they may have %d bytes. Nothing was changed.",
+		r.Message = fmt.Sprintf("Together they may have %d bytes. Nothing was changed.",
 			state.MaxTestAccessBytes)
 		b.fail(r)
 		return c, nil
@@ -171,7 +171,7 @@ func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *
 	of, b := (*state.Principal)(f.caller(d)), &body{}
 	c, err := f.sealAccess(of, host, &storedAccess{made.Username, made.Password, made.Note}, b)
 	if b.wrong != nil {
-		return b.wrong.fault()
+		return b.wrong
 	}
 	if err != nil {
 		f.log.Error("test credentials cannot be sealed", "error", err)
@@ -206,7 +206,7 @@ func (f *Flows) removeAccess(x *server.Exchange) {
 
 // listAccess is GET /v1/test-access: the hosts, and never what is stored for them.
 func (f *Flows) listAccess(x *server.Exchange) {
-	f.read(x, func() *refusal {
+	f.read(x, func() *server.Fault {
 		j := x.BeginBare()
 		j.Open('{')
 		j.Array("testAccess")

@@ -7,11 +7,10 @@ import (
 
 // getAccount is GET /v1/account.
 func (m *Members) getAccount(x *server.Exchange) {
-	m.read(x, func() *refusal {
+	m.read(x, func() *server.Fault {
 		v, ok := m.machine.Account(tenant(x).Workspace, m.now())
 		if !ok {
-			r := no("not_found")
-			return &r
+			return no("not_found")
 		}
 		j := x.BeginBare()
 		j.Open('{')
@@ -49,7 +48,7 @@ func writeTransaction(j *server.JSON, t *state.TransactionView) {
 
 // getExecution is GET /v1/execution.
 func (m *Members) getExecution(x *server.Exchange) {
-	m.read(x, func() *refusal {
+	m.read(x, func() *server.Fault {
 		m.writeExecution(x)
 		return nil
 	})
@@ -101,7 +100,7 @@ func (m *Members) changeIssue(x *server.Exchange) {
 	b := open(x, false)
 	if b.text("status", 1, 40) != "fix_ready" {
 		r := badField("invalid_status", "status")
-		if b.wrong == nil || b.wrong.code == "invalid_field" {
+		if b.wrong == nil || b.wrong.Code == "invalid_field" {
 			b.wrong = r
 		}
 	}
@@ -111,7 +110,7 @@ func (m *Members) changeIssue(x *server.Exchange) {
 		b.fail(badField("invalid_note", "note"))
 	}
 	if refused := b.close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.MarkIssueReady{Workspace: tenant(x).Workspace, ID: id, Note: note}
@@ -136,7 +135,7 @@ func (m *Members) readNotification(x *server.Exchange) {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.ReadNotification{Workspace: tenant(x).Workspace, ID: id}

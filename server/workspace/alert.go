@@ -20,11 +20,10 @@ func (a *Alerts) getAlerts(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	a.read(x, func() *refusal {
+	a.read(x, func() *server.Fault {
 		f, v, set, known := a.machine.Alerts(tenant(x).Workspace, id)
 		if !known {
-			r := no("not_found")
-			return &r
+			return no("not_found")
 		}
 		j := x.BeginBare()
 		j.Open('{')
@@ -110,18 +109,18 @@ func (a *Alerts) alertFlow(x *server.Exchange) (id [16]byte, ok bool) {
 		return id, false
 	}
 	if !a.fresh() {
-		a.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return id, false
 	}
 	account, _ := a.machine.Account(tenant(x).Workspace, a.now())
 	_, known := a.machine.Flow(tenant(x).Workspace, id)
 	switch {
 	case !known:
-		a.refuse(x, no("not_found"))
+		x.Refuse(no("not_found"))
 	case !account.Claimed:
-		a.refuse(x, no("alerts_claim_required"))
+		x.Refuse(no("alerts_claim_required"))
 	case !person(x):
-		a.refuse(x, no("person_required"))
+		x.Refuse(no("person_required"))
 	default:
 		return id, true
 	}
@@ -155,18 +154,18 @@ func (a *Alerts) alertSettings(b *body, workspace uint32, flow [16]byte) (
 func nowhere(b *body, name string) bool { return b.taken(name) || b.fields[name] == "" }
 
 // cannotSend refuses settings by which this deployment cannot reach anybody.
-func (a *Alerts) cannotSend(c *state.SetAlerts) *refusal {
+func (a *Alerts) cannotSend(c *state.SetAlerts) *server.Fault {
 	r := no("hosting_not_configured")
 	switch {
 	case c.Email != "" && a.mail == nil:
-		r.message = "This deployment sends no mail: its operator has configured no mail server. " +
+		r.Message = "This deployment sends no mail: its operator has configured no mail server. " +
 			"Nothing was changed. A webhookUrl works."
 	case c.URL != "" && a.hooks == nil:
-		r.message = "This deployment sends no webhooks. Nothing was changed."
+		r.Message = "This deployment sends no webhooks. Nothing was changed."
 	default:
 		return nil
 	}
-	return &r
+	return r
 }
 
 // changeAlerts is PATCH /v1/flows/{flow_id}/alerts.
@@ -178,7 +177,7 @@ func (a *Alerts) changeAlerts(x *server.Exchange) {
 	b := open(x, false)
 	c, shown, err := a.alertSettings(b, tenant(x).Workspace, id)
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	if refused := a.cannotSend(c); refused != nil || err != nil {
@@ -217,7 +216,7 @@ func (a *Alerts) rotateAlertSecret(x *server.Exchange) {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	sealed, shown, err := a.mintAlertSecret(id)
@@ -238,7 +237,7 @@ func (a *Alerts) testAlert(x *server.Exchange) {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		a.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	if _, ok := a.actAsOwner(x, tenant(x).Workspace, state.KindSendTestAlert, &state.SendTestAlert{

@@ -46,11 +46,10 @@ func secretLink(x *server.Exchange) {
 func (p *Purchases) showApproval(x *server.Exchange) {
 	secretLink(x)
 	hash := sha256.Sum256(x.Param(0))
-	p.read(x, func() *refusal {
+	p.read(x, func() *server.Fault {
 		v, ok := p.machine.PurchaseByLink(hash)
 		if !ok {
-			r := no("not_found")
-			return &r
+			return no("not_found")
 		}
 		p.answerApproval(x, &v)
 		return nil
@@ -81,15 +80,13 @@ func (p *Purchases) answerApproval(x *server.Exchange, v *state.PurchaseView) {
 func (p *Purchases) decideApproval(x *server.Exchange) {
 	secretLink(x)
 	if !p.fresh() {
-		p.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return
 	}
 	v, known := p.machine.PurchaseByLink(sha256.Sum256(x.Param(0)))
 	if !known {
-		p.refuse(x, refusal{
-			code: "not_found", message: "This link does not work: a newer one has replaced it, or the " +
-				"purchase was decided, paid or forgotten. Nothing was changed.",
-		})
+		x.Refuse(no("not_found").Saying("This link does not work: a newer one has replaced it, or the " +
+			"purchase was decided, paid or forgotten. Nothing was changed."))
 		return
 	}
 	b := open(x, false)
@@ -98,15 +95,13 @@ func (p *Purchases) decideApproval(x *server.Exchange) {
 		b.wants("action", actionApprove+" or "+actionDeny)
 	}
 	if refused := b.close(); refused != nil {
-		p.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	account, _ := p.machine.Account(v.Workspace, p.now())
 	if account.Claimed && !p.machine.Owns(v.Workspace, tenant(x).Person) {
-		p.refuse(x, refusal{
-			code: "person_required", message: "This workspace is somebody else's: its owner alone " +
-				"decides. Nothing was changed.",
-		})
+		x.Refuse(no("person_required").Saying("This workspace is somebody else's: its owner alone " +
+			"decides. Nothing was changed."))
 		return
 	}
 	if fault := p.decideLink(x, &v, action); fault != nil {
@@ -173,7 +168,7 @@ func (p *Purchases) Approve(d *Decision, id [16]byte) *server.Fault {
 		p.log.Warn("a payment page is not made yet", "purchase", paymentName(&v), "error", err)
 	}
 	if !p.fresh() {
-		return new(no("outcome_unknown")).fault()
+		return no("outcome_unknown")
 	}
 	return nil
 }

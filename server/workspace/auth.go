@@ -9,15 +9,13 @@ import (
 
 // authenticate finds whom the request's key speaks for, and whether its scopes cover the route.
 func (b *base) authenticate(x *server.Exchange) *server.Fault {
-	unknown := &server.Fault{
-		Status: 401, Code: "invalid_key", Message: errorTable["invalid_key"].message,
-	}
+	unknown := no("invalid_key")
 	key, ok := server.PresentedKey(x.Ctx)
 	if ok && server.KeyPrefix(key) == server.KeyPrefixSession {
 		return b.authenticateSession(x, key)
 	}
 	if len(key) == 0 && x.Route.SignedIn {
-		return signInRequired()
+		return no("sign_in_required")
 	}
 	if !ok || !server.WellFormedKey(key) || server.KeyPrefix(key) != server.KeyPrefixWorkspace {
 		return unknown
@@ -31,37 +29,20 @@ func (b *base) authenticate(x *server.Exchange) *server.Fault {
 		// It may have been made or revoked on another node a moment ago. Reads look again, with the
 		// memory that they answer from: see current.
 		if !b.fresh() {
-			return &server.Fault{
-				Status: 503, Code: "workspace_busy", Message: errorTable["workspace_busy"].message,
-				RetryAfter: 1,
-			}
+			return no("workspace_busy")
 		}
 		if principal, known = b.machine.Authenticate(hash); !known {
-			return b.gone(x, hash, unknown)
+			return b.gone(hash, unknown)
 		}
 	}
 	*tenant(x) = principal
 	if scopes := state.Scopes(x.Route.Scopes); principal.Scopes&scopes == 0 {
 		needed := scopes.Names()[0]
-		x.More(func(j *server.JSON) { j.Text("scope", needed) })
-		return &server.Fault{
-			Status: 403, Code: "insufficient_scope",
-			Message: "The key lacks the scope " + needed + ".",
-		}
+		f := no("insufficient_scope").Saying("The key lacks the scope " + needed + ".")
+		f.More = func(j *server.JSON) { j.Text("scope", needed) }
+		return f
 	}
 	return nil
-}
-
-func signInRequired() *server.Fault {
-	return &server.Fault{
-		Status: 401, Code: "sign_in_required", Message: errorTable["sign_in_required"].message,
-	}
-}
-
-func personRequired() *server.Fault {
-	return &server.Fault{
-		Status: 403, Code: "person_required", Message: errorTable["person_required"].message,
-	}
 }
 
 // authenticateSession finds who is signed in by the token that a request bears.
@@ -71,31 +52,25 @@ func (b *base) authenticateSession(x *server.Exchange, token []byte) *server.Fau
 	if stale, _ := server.Consistency(x); !stale && (!known || x.Route.Method != "GET") {
 		// It may have been opened or ended on another node a moment ago.
 		if !b.fresh() {
-			return &server.Fault{
-				Status: 503, Code: "workspace_busy", Message: errorTable["workspace_busy"].message,
-				RetryAfter: 1,
-			}
+			return no("workspace_busy")
 		}
 		v, known = b.session(hash)
 	}
 	if !known || !server.WellFormedKey(token) {
-		return signInRequired()
+		return no("sign_in_required")
 	}
 	if x.Route.Method != "GET" {
 		origin, one := server.SoleHeader(x.Ctx, "Origin")
 		if !one || string(origin) != b.origin() {
-			return &server.Fault{
-				Status: 403, Code: "origin_not_allowed",
-				Message: errorTable["origin_not_allowed"].message,
-			}
+			return no("origin_not_allowed")
 		}
 	}
 	if v.Agent && !x.Route.Agents {
-		return personRequired()
+		return no("person_required")
 	}
 	if v.Principal.Workspace == 0 && !x.Route.NoWorkspace {
-		x.More(func(j *server.JSON) { j.Text("reason", "no_workspace") })
-		f := signInRequired()
+		f := no("sign_in_required")
+		f.More = func(j *server.JSON) { j.Text("reason", "no_workspace") }
 		f.Message = "You work in no workspace yet. Open one (POST /v1/workspaces), or claim one " +
 			"(POST /v1/claims)."
 		if v.Agent {
@@ -119,7 +94,7 @@ func (b *base) origin() string {
 }
 
 // gone says of a key that does not work that its workspace was removed, and why, where it was.
-func (b *base) gone(x *server.Exchange, hash [32]byte, unknown *server.Fault) *server.Fault {
+func (b *base) gone(hash [32]byte, unknown *server.Fault) *server.Fault {
 	reason := ""
 	switch b.machine.GoneKey(hash) {
 	case state.GoneUnused:
@@ -132,6 +107,6 @@ func (b *base) gone(x *server.Exchange, hash [32]byte, unknown *server.Fault) *s
 	default:
 		return unknown
 	}
-	x.More(func(j *server.JSON) { j.Text("reason", reason) })
+	unknown.More = func(j *server.JSON) { j.Text("reason", reason) }
 	return unknown
 }

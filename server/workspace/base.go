@@ -44,17 +44,17 @@ func newBase(c *Config) *base {
 // read answers from memory that holds every acknowledged write, or from the node's own where the
 // request asks for that. answer may run more than once; it returns a refusal, or has written the
 // answer.
-func (b *base) read(x *server.Exchange, answer func() *refusal) {
+func (b *base) read(x *server.Exchange, answer func() *server.Fault) {
 	stale, known := server.Consistency(x)
 	switch {
 	case !x.Ctx.IsGet(): // what was written is to be seen
 	case !known:
-		b.refuse(x, *badField("invalid_field", "X-Read-Consistency"))
+		x.Refuse(badField("invalid_field", "X-Read-Consistency"))
 		return
 	case stale:
 		server.NoteStaleness(x, b.reader)
 		if refused := answer(); refused != nil {
-			b.refuse(x, *refused)
+			x.Refuse(refused)
 		}
 		return
 	}
@@ -64,25 +64,24 @@ func (b *base) read(x *server.Exchange, answer func() *refusal) {
 		if outcome != engine.OutcomeDone {
 			break
 		}
-		var refused *refusal
+		var refused *server.Fault
 		if b.current(x) {
 			refused = answer()
 		} else {
-			revoked := no("invalid_key")
+			refused = no("invalid_key")
 			if tenant(x).Person != 0 {
-				revoked = no("sign_in_required")
+				refused = no("sign_in_required")
 			}
-			refused = &revoked
 		}
 		if !b.reader.ReadStands(ticket) {
 			continue
 		}
 		if refused != nil {
-			b.refuse(x, *refused)
+			x.Refuse(refused)
 		}
 		return
 	}
-	b.refuse(x, no("workspace_busy"))
+	x.Refuse(no("workspace_busy"))
 }
 
 // fresh waits until this node's memory holds what was acknowledged anywhere.
@@ -112,7 +111,7 @@ func (b *base) do(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...
 	}
 	// The command is applied where it was proposed; a follower answers from its own memory.
 	if !b.fresh() {
-		b.refuse(x, no("outcome_unknown"))
+		x.Refuse(no("outcome_unknown"))
 		return r, false
 	}
 	return r, true
@@ -144,7 +143,7 @@ func (b *base) actAsOwner(x *server.Exchange, number uint32, kind engine.Kind, c
 // id reads the path's id.
 func (b *base) id(x *server.Exchange, mark string) (id [16]byte, ok bool) {
 	if id, ok = parseID(mark, string(x.Param(0))); !ok {
-		b.refuse(x, no("invalid_id"))
+		x.Refuse(no("invalid_id"))
 	}
 	return id, ok
 }
@@ -188,14 +187,6 @@ func (b *base) session(hash [32]byte) (state.SessionView, bool) {
 	return b.machine.Session(hash, state.SurfaceWorkspaces, b.now())
 }
 
-// refuse answers an error in the document's shape.
-func (b *base) refuse(x *server.Exchange, r refusal) {
-	if r.members != nil {
-		x.More(r.members)
-	}
-	x.Refuse(r.fault())
-}
-
 // refuseOutcome answers a command that was not carried out, with what its reply says.
 func (b *base) refuseOutcome(x *server.Exchange, result engine.Result) {
 	code, known := outcomeCodes[result.Outcome]
@@ -211,27 +202,27 @@ func (b *base) refuseOutcome(x *server.Exchange, result engine.Result) {
 	case engine.OutcomeCreditsShort:
 		var short state.CreditsReply
 		if wire.Decode(result.Value, &short) == nil {
-			r.members = func(j *server.JSON) {
+			r.More = func(j *server.JSON) {
 				j.Uint("required", short.Required)
 				j.Uint("balance", short.Balance)
 			}
 		}
 	case engine.OutcomeWorkspaceFull:
-		var full state.FullReply
-		if wire.Decode(result.Value, &full) == nil {
-			r.full(&full)
+		var reply state.FullReply
+		if wire.Decode(result.Value, &reply) == nil {
+			full(r, &reply)
 		}
 	case engine.OutcomeShareFull:
 		if len(result.Value) == 1 {
-			r.retryAfter = int(max(1, result.Value[0]))
+			r.RetryAfter = int(max(1, result.Value[0]))
 		}
 	case engine.OutcomeUpgrading:
-		r.retryAfter = 5
-		r.message = "Not every node knows this command yet: the cluster is being upgraded. Nothing was " +
+		r.RetryAfter = 5
+		r.Message = "Not every node knows this command yet: the cluster is being upgraded. Nothing was " +
 			"changed. Repeat it once all nodes run the same version."
 	case engine.OutcomeNetworkFull:
-		r.retryAfter = operatorRetry
-		r.message = "The workspaces that were made from this network, and that nobody has claimed, or " +
+		r.RetryAfter = operatorRetry
+		r.Message = "The workspaces that were made from this network, and that nobody has claimed, or " +
 			"what is left of those that were removed, take as much room as they may. Nothing was made. " +
 			"Let a person claim one, or ask the operator."
 	case engine.OutcomeFlowOptions:
@@ -239,20 +230,21 @@ func (b *base) refuseOutcome(x *server.Exchange, result engine.Result) {
 	case engine.OutcomeExecutionUnavailable, engine.OutcomeScheduleUnavailable:
 		var unready state.UnreadyReply
 		if wire.Decode(result.Value, &unready) == nil {
-			r.members = func(j *server.JSON) { j.Text("reason", unready.Reason.String()) }
+			r.More = func(j *server.JSON) { j.Text("reason", unready.Reason.String()) }
 		}
 	}
-	b.refuse(x, r)
+	x.Refuse(r)
 }
 
 // retry is the refusal of a limit that ends by itself.
-func (b *base) retry(code string, reply []byte) refusal {
+func (b *base) retry(code string, reply []byte) *server.Fault {
 	var limit state.RetryReply
 	if wire.Decode(reply, &limit) != nil {
 		return no(code)
 	}
-	r := refusal{code: code, retryAfter: int(max(1, (limit.ResetsAt-b.now()+999)/1000))}
-	r.members = func(j *server.JSON) {
+	r := no(code)
+	r.RetryAfter = int(max(1, (limit.ResetsAt-b.now()+999)/1000))
+	r.More = func(j *server.JSON) {
 		if limit.Limit > 0 {
 			j.Uint("limit", uint64(limit.Limit))
 		}
@@ -265,11 +257,10 @@ func (b *base) retry(code string, reply []byte) refusal {
 }
 
 // refuseOr refuses, or says that something of our own is broken.
-func (b *base) refuseOr(x *server.Exchange, refused *refusal, err error) {
+func (b *base) refuseOr(x *server.Exchange, refused *server.Fault, err error) {
 	if err != nil {
 		b.log.Error("a secret cannot be made", "error", err)
-		busy := no("workspace_busy")
-		refused = &busy
+		refused = no("workspace_busy")
 	}
-	b.refuse(x, *refused)
+	x.Refuse(refused)
 }

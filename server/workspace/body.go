@@ -23,7 +23,7 @@ const bodyLimit = 32_768
 type body struct {
 	fields map[string]any
 	used   map[string]bool
-	wrong  *refusal
+	wrong  *server.Fault
 	// within is the name of the object that this is a part of, with a point behind it.
 	within string
 }
@@ -35,8 +35,7 @@ func open(x *server.Exchange, mayBeEmpty bool) *body {
 		return b
 	}
 	if !isObject(x.Body) || json.Unmarshal(x.Body, &b.fields) != nil {
-		r := no("invalid_json")
-		b.wrong = &r
+		b.wrong = no("invalid_json")
 	}
 	return b
 }
@@ -50,10 +49,9 @@ func isObject(body []byte) bool {
 
 // readBody reads a body by its generated reader. Of all that is wrong it returns an unexpected
 // field, or else the first mistake.
-func readBody[T any](x *server.Exchange, v *T, fields func(*form.Reader, *T)) *refusal {
+func readBody[T any](x *server.Exchange, v *T, fields func(*form.Reader, *T)) *server.Fault {
 	if !isObject(x.Body) {
-		r := no("invalid_json")
-		return &r
+		return no("invalid_json")
 	}
 	fault := form.Read(x.Body, v, fields)
 	if fault == nil {
@@ -69,11 +67,11 @@ func readBody[T any](x *server.Exchange, v *T, fields func(*form.Reader, *T)) *r
 		return badField("unexpected_field", unexpected)
 	}
 	r := badField("invalid_field", fault.Fields[0].Field)
-	r.message = fault.Fields[0].Message + "."
+	r.Message = fault.Fields[0].Message + "."
 	return r
 }
 
-func (b *body) fail(r *refusal) {
+func (b *body) fail(r *server.Fault) {
 	if b.wrong == nil {
 		b.wrong = r
 	}
@@ -82,7 +80,7 @@ func (b *body) fail(r *refusal) {
 // wants fails for a field, and says what it must be.
 func (b *body) wants(name, what string) {
 	r := badField("invalid_field", b.within+name)
-	r.message = b.within + name + " must be " + what + "."
+	r.Message = b.within + name + " must be " + what + "."
 	b.fail(r)
 }
 
@@ -211,7 +209,7 @@ func (b *body) inner(name string) *body {
 }
 
 // close fails for a field that was not read.
-func (b *body) close() *refusal {
+func (b *body) close() *server.Fault {
 	first := ""
 	for field := range b.fields {
 		if !b.used[field] && (first == "" || field < first) {
@@ -221,7 +219,7 @@ func (b *body) close() *refusal {
 	if first != "" {
 		// A field that does not belong here is said before one that is wrong, but after a body that
 		// is not an object, and after a secret.
-		if b.wrong == nil || b.wrong.code != "invalid_json" && b.wrong.code != "credentials_not_allowed" {
+		if b.wrong == nil || b.wrong.Code != "invalid_json" && b.wrong.Code != "credentials_not_allowed" {
 			b.wrong = badField("unexpected_field", b.within+first)
 		}
 	}

@@ -250,7 +250,7 @@ func (t *Till) webhook(x *server.Exchange) {
 		refuse(404, "not_found")
 	default:
 		t.log.Warn("a payment provider's report could not be taken", "error", err)
-		t.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 	}
 }
 
@@ -264,7 +264,7 @@ func (t *Till) page402(x *server.Exchange) {
 	} else {
 		form, err := url.ParseQuery(string(x.Body))
 		if err != nil {
-			t.refuse(x, no("invalid_json"))
+			x.Refuse(no("invalid_json"))
 			return
 		}
 		made = t.sandbox.Act(ctx, string(x.Param(0)), form)

@@ -125,7 +125,7 @@ func (a *API) feedback(x *server.Exchange) {
 		status = b.number("status", 100, 599)
 	}
 	if refused := b.close(); refused != nil {
-		a.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	if n := feedbacks.Add(1); n <= 100 || n%100 == 0 {

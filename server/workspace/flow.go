@@ -28,7 +28,7 @@ func (f *Flows) createFlow(x *server.Exchange) {
 		FlowDocument: state.FlowDocument{Access: "public"},
 	}, false)
 	if refused != nil {
-		f.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: mint(), Document: doc}
@@ -57,17 +57,17 @@ func (f *Flows) changeFlow(x *server.Exchange) {
 		return
 	}
 	if !f.fresh() {
-		f.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return
 	}
 	before, known := f.machine.Flow(tenant(x).Workspace, id)
 	if !known {
-		f.refuse(x, no("not_found"))
+		x.Refuse(no("not_found"))
 		return
 	}
 	doc, schedule, refused := f.flowBody(x, &before, true)
 	if refused != nil {
-		f.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: id, Replace: true, Document: doc}
@@ -96,7 +96,7 @@ func (f *Flows) archiveFlow(x *server.Exchange) {
 // flowBody reads a flow's fields over what it was; in a change every field may be left out, and
 // null takes away what a flow need not have.
 func (f *Flows) flowBody(x *server.Exchange, before *state.FlowView, change bool,
-) (state.FlowDocument, wantedSchedule, *refusal) {
+) (state.FlowDocument, wantedSchedule, *server.Fault) {
 	b, d := open(x, false), before.FlowDocument
 	b.noSecrets("")
 	read := func(name string, most int, dst *string) {
@@ -122,8 +122,7 @@ func (f *Flows) flowBody(x *server.Exchange, before *state.FlowView, change bool
 		b.fail(flowOptions(&d))
 	}
 	if schedule.hours > 0 && d.VerificationURL == "" {
-		r := unverified()
-		b.fail(&r)
+		b.fail(unverified())
 	}
 	if u, err := url.Parse(d.VerificationURL); b.wrong == nil && d.VerificationURL != "" &&
 		(err != nil || !f.reachable(u, portIn(d.URL))) {
@@ -183,7 +182,7 @@ func (f *Flows) verification(b *body, d *state.FlowDocument) {
 
 // flowOptions says what does not go together: a credential without a verification, or a
 // verification with neither a text nor a credential to prove anything by.
-func flowOptions(d *state.FlowDocument) *refusal {
+func flowOptions(d *state.FlowDocument) *server.Fault {
 	switch {
 	case d.Credential != "" && d.VerificationURL == "":
 		return badField("invalid_flow_options", "credential")
@@ -228,15 +227,15 @@ func (f *Flows) confirmSignup(x *server.Exchange) {
 		return
 	}
 	if _, known := f.machine.Flow(tenant(x).Workspace, id); !known && f.fresh() {
-		f.refuse(x, no("not_found"))
+		x.Refuse(no("not_found"))
 		return
 	}
 	if !person(x) {
-		f.refuse(x, no("person_required"))
+		x.Refuse(no("person_required"))
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		f.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.ConfirmSignup{Workspace: tenant(x).Workspace, ID: id}
@@ -264,7 +263,7 @@ func (f *Flows) SaveFlow(d *Decision, id [16]byte, fields []byte) (
 	field string, fault *server.Fault,
 ) {
 	if !f.fresh() {
-		return "", new(no("workspace_busy")).fault()
+		return "", no("workspace_busy")
 	}
 	x := &server.Exchange{Caller: f.caller(d), Body: fields}
 	before, known := f.machine.Flow(d.Workspace, id)
@@ -273,7 +272,7 @@ func (f *Flows) SaveFlow(d *Decision, id [16]byte, fields []byte) (
 	}
 	doc, schedule, refused := f.flowBody(x, &before, known)
 	if refused != nil {
-		return refused.field, refused.fault()
+		return fieldOf(refused), refused
 	}
 	if schedule.given {
 		return "", f.Decide(d, state.KindScheduleFlow, &state.ScheduleFlow{

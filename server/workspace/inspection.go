@@ -40,29 +40,29 @@ func (s *Runs) evaluateTask(x *server.Exchange) { s.examine(x, state.RunAssessme
 func (s *Runs) examine(x *server.Exchange, kind state.RunKind) {
 	e, refused := s.examinationOf(x, kind)
 	if refused != nil {
-		s.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	if !s.fresh() {
-		s.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return
 	}
 	if refused = s.complete(x, e); refused != nil {
-		s.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	switch made, outcome := s.machine.Replay(e.key, e.body); outcome {
 	case engine.OutcomeDone:
 		s.answerRun(x, made, 200)
 	case engine.OutcomeRequestKeyReused:
-		s.refuse(x, no("idempotency_conflict"))
+		x.Refuse(no("idempotency_conflict"))
 	default:
 		s.carryOut(x, e)
 	}
 }
 
 // examinationOf reads the body, and the key where there is one.
-func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examination, *refusal) {
+func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examination, *server.Fault) {
 	e, b := &examination{kind: kind}, open(x, false)
 	b.noSecrets("")
 	flow := ""
@@ -83,7 +83,7 @@ func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examinati
 		return nil, refused
 	}
 	if len(x.Ctx.Request.Header.Peek("Idempotency-Key")) > 0 {
-		var refused *refusal
+		var refused *server.Fault
 		if e.key, refused = requestKey(x); refused != nil {
 			return nil, refused
 		}
@@ -93,7 +93,7 @@ func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examinati
 }
 
 // complete takes from the flow what the body leaves out.
-func (s *Runs) complete(x *server.Exchange, e *examination) *refusal {
+func (s *Runs) complete(x *server.Exchange, e *examination) *server.Fault {
 	if e.flow == ([16]byte{}) {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (s *Runs) complete(x *server.Exchange, e *examination) *refusal {
 		e.url, e.task = v.URL, cmp.Or(e.task, v.Task)
 		return nil
 	}
-	return &r
+	return r
 }
 
 // carryOut inspects, keeps what came of it, and answers it. Nothing is in the log before the
@@ -119,7 +119,7 @@ func (s *Runs) carryOut(x *server.Exchange, e *examination) {
 	}
 	leave := s.examining.take(inspectionPlaces, tenant(x).Workspace, account.Claimed)
 	if leave == nil {
-		s.refuse(x, noTurn())
+		x.Refuse(noTurn())
 		return
 	}
 	defer leave()
@@ -148,15 +148,15 @@ func (s *Runs) carryOut(x *server.Exchange, e *examination) {
 		return
 	}
 	if !s.fresh() {
-		s.refuse(x, no("outcome_unknown"))
+		x.Refuse(no("outcome_unknown"))
 		return
 	}
 	s.answerRun(x, made, 200)
 }
 
-func noTurn() refusal {
+func noTurn() *server.Fault {
 	r := no("runner_busy")
-	r.message = "As many inspections run as may. Nothing was saved or charged. Send the request again."
+	r.Message = "As many inspections run as may. Nothing was saved or charged. Send the request again."
 	return r
 }
 
@@ -164,11 +164,11 @@ func noTurn() refusal {
 func (s *Runs) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
 	switch {
 	case errors.Is(err, inspect.ErrForbidden):
-		s.refuse(x, *badField("invalid_url", "url"))
+		x.Refuse(badField("invalid_url", "url"))
 	case errors.Is(err, inspect.ErrUnreachable):
-		s.refuse(x, no("target_unreachable"))
+		x.Refuse(no("target_unreachable"))
 	case errors.Is(err, inspect.ErrBusy):
-		s.refuse(x, noTurn())
+		x.Refuse(noTurn())
 	default:
 		s.log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)
 		x.Refuse(server.FaultInternal)
@@ -269,7 +269,7 @@ func (s *Runs) suggestTest(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	s.read(x, func() *refusal {
+	s.read(x, func() *server.Fault {
 		v, known := s.machine.Run(tenant(x).Workspace, id)
 		r := no("wrong_run_type")
 		if !known {
@@ -282,7 +282,7 @@ func (s *Runs) suggestTest(x *server.Exchange) {
 			x.Bare(200, "application/json", k.suggestion)
 			return nil
 		}
-		return &r
+		return r
 	})
 }
 

@@ -12,12 +12,12 @@ import (
 func (b *base) page(x *server.Exchange, mark string) (p state.Page, ok bool) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
-		b.refuse(x, *wrong)
+		x.Refuse(wrong)
 	}
 	return p, wrong == nil
 }
 
-func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *refusal) {
+func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *server.Fault) {
 	p.Limit = 100
 	args := x.Ctx.QueryArgs()
 	if args.Has("limit") {
@@ -44,7 +44,7 @@ func list[T any](a *base, x *server.Exchange, name, mark string,
 	if !ok {
 		return
 	}
-	a.read(x, func() *refusal {
+	a.read(x, func() *server.Fault {
 		views, more := read(tenant(x).Workspace, p)
 		j := x.BeginBare()
 		j.Open('{')
@@ -101,11 +101,10 @@ func idOrNull(j *server.JSON, name, mark string, id [16]byte) {
 func one[T any](a *base, x *server.Exchange, name string, status int,
 	read func() (T, bool), write func(*server.JSON, *T),
 ) {
-	a.read(x, func() *refusal {
+	a.read(x, func() *server.Fault {
 		v, ok := read()
 		if !ok {
-			r := no("not_found")
-			return &r
+			return no("not_found")
 		}
 		j := x.BeginBare()
 		j.Open('{')

@@ -215,12 +215,12 @@ func loggedName(name string) string {
 func (o *Operator) form(x *server.Exchange, b *body) bool {
 	if refused := b.close(); refused != nil {
 		code := server.FieldFormat
-		if refused.code == "unexpected_field" {
+		if refused.Code == "unexpected_field" {
 			code = server.FieldUnknown
 		}
 		x.Refuse(server.FieldsFault([]server.FieldError{{
-			Field: cmp.Or(refused.field, "body"), Code: code,
-			Message: cmp.Or(refused.message, refused.code),
+			Field: cmp.Or(fieldOf(refused), "body"), Code: code,
+			Message: refused.Message,
 		}}))
 		return false
 	}

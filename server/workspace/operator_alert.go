@@ -76,7 +76,7 @@ func (o *Operator) setAlerts(x *server.Exchange, row uint32, flow [16]byte) (ale
 		return alertAct{}, false
 	}
 	if refused := o.alerts.cannotSend(c); refused != nil {
-		x.Refuse(&server.Fault{Status: 503, Code: refused.code, Message: refused.message})
+		x.Refuse(&server.Fault{Status: 503, Code: refused.Code, Message: refused.Message})
 		return alertAct{}, false
 	}
 	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, o.sealed(x, err)

@@ -101,7 +101,7 @@ func (b *base) heard(o engine.Outcome) *server.Fault {
 	case o == engine.OutcomeDone || !known:
 		code = "outcome_unknown"
 	}
-	return new(no(code)).fault()
+	return no(code)
 }
 
 // Ask carries out a row of the API for whoever decides, in the workspace that it is about, as the

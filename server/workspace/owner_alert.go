@@ -34,7 +34,7 @@ func (a *Alerts) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 	}
 	if refused := a.cannotSend(c); refused != nil {
 		return "", &server.Fault{
-			Status: errorTable[refused.code].status, Code: refused.code, Message: refused.message,
+			Status: errorTable[refused.Code].status, Code: refused.Code, Message: refused.Message,
 		}
 	}
 	if c.URL != "" {

@@ -26,7 +26,7 @@ const (
 // waits for the owner where one is needed.
 func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) {
 	if !p.till.open() {
-		p.refuse(x, no("hosting_not_configured"))
+		x.Refuse(no("hosting_not_configured"))
 		return
 	}
 	token, err := mintToken()
@@ -60,7 +60,7 @@ func (p *Purchases) requestPurchase(x *server.Exchange, c *state.RequestPurchase
 ) (reply state.PurchaseReply, ok bool) {
 	result, ok := p.do(x, state.KindRequestPurchase, c)
 	if ok && !decoded(result.Value, &reply) {
-		p.refuse(x, no("outcome_unknown"))
+		x.Refuse(no("outcome_unknown"))
 		return reply, false
 	}
 	return reply, ok
@@ -72,7 +72,7 @@ func (p *Purchases) paymentRequired(x *server.Exchange, next string, id [16]byte
 	r := no("payment_required")
 	if approval != "" {
 	}
-	r.members = func(j *server.JSON) {
+	r.More = func(j *server.JSON) {
 		j.Text("next_action", next)
 		textOrNull(j, "approval_url", approval)
 		if !known {
@@ -85,7 +85,7 @@ func (p *Purchases) paymentRequired(x *server.Exchange, next string, id [16]byte
 		j.Name("purchase")
 		p.writePurchase(j, &v)
 	}
-	p.refuse(x, r)
+	x.Refuse(r)
 }
 
 func (p *Purchases) pollURL(id [16]byte) string {
@@ -103,11 +103,10 @@ func (p *Purchases) buy(x *server.Exchange) {
 		refused = badKey
 	}
 	if refused == nil && !p.till.open() {
-		r := no("hosting_not_configured")
-		refused = &r
+		refused = no("hosting_not_configured")
 	}
 	if refused != nil {
-		p.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	token, err := mintToken()
@@ -199,7 +198,7 @@ func (p *Purchases) renewLink(x *server.Exchange) {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		p.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	token, err := mintToken()
@@ -230,12 +229,12 @@ func (p *Purchases) cancelPurchase(x *server.Exchange) {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		p.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	closed, refused := p.closeBefore(x, id)
 	if refused != nil {
-		p.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.CancelPurchase{Workspace: tenant(x).Workspace, ID: id, Person: person(x)}
@@ -255,11 +254,10 @@ func (p *Purchases) cancelPurchase(x *server.Exchange) {
 // provider cannot say, the purchase is cancelled all the same: the leader closes the page, and
 // sends back what was paid on it.
 func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (
-	closed []engine.Record, r *refusal,
+	closed []engine.Record, r *server.Fault,
 ) {
 	if !p.fresh() {
-		r := no("workspace_busy")
-		return nil, &r
+		return nil, no("workspace_busy")
 	}
 	v, _ := p.machine.Purchase(tenant(x).Workspace, id)
 	account, _ := p.machine.Account(tenant(x).Workspace, p.now())
@@ -270,7 +268,7 @@ func (p *Purchases) closeBefore(x *server.Exchange, id [16]byte) (
 }
 
 // closeNow closes the payment page of a purchase, where there is one.
-func (p *Purchases) closeNow(v *state.PurchaseView) (closed []engine.Record, r *refusal) {
+func (p *Purchases) closeNow(v *state.PurchaseView) (closed []engine.Record, r *server.Fault) {
 	if !v.PageOpen || v.Status != state.PurchaseCheckout || !p.till.open() {
 		return nil, nil
 	}
@@ -283,8 +281,7 @@ func (p *Purchases) closeNow(v *state.PurchaseView) (closed []engine.Record, r *
 		return nil, nil
 	}
 	if paid {
-		r := no("checkout_completed")
-		return nil, &r
+		return nil, no("checkout_completed")
 	}
 	return []engine.Record{{
 		Kind:    state.KindNoteCheckout,
@@ -304,7 +301,7 @@ func (p *Purchases) pause(x *server.Exchange) {
 	paused := b.truth("paused")
 	number := p.chosen(x, b)
 	if refused := b.close(); refused != nil {
-		p.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	p.setBilling(x, &state.SetBilling{Workspace: number, HasPaused: true, Paused: paused})
@@ -316,7 +313,7 @@ func (p *Purchases) setCap(x *server.Exchange) {
 	limit := b.number("capCents", 0, int64(p.machine.Policy().MaxCapCents))
 	number := p.chosen(x, b)
 	if refused := b.close(); refused != nil {
-		p.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	p.setBilling(x, &state.SetBilling{Workspace: number, HasCap: true, CapCents: uint32(limit)})
@@ -331,7 +328,7 @@ func (p *Purchases) setBilling(x *server.Exchange, c *state.SetBilling) {
 		p.refuseOutcome(x, r)
 		return
 	}
-	p.read(x, func() *refusal {
+	p.read(x, func() *server.Fault {
 		account, _ := p.machine.Account(c.Workspace, p.now())
 		j := x.BeginBare()
 		j.Open('{')
@@ -382,7 +379,7 @@ func (p *Purchases) CancelPurchase(d *Decision, id [16]byte) *server.Fault {
 	v, _ := p.machine.Purchase(d.Workspace, id)
 	closed, refused := p.closeNow(&v)
 	if refused != nil {
-		return refused.fault()
+		return refused
 	}
 	c := &state.CancelPurchase{Workspace: d.Workspace, ID: id, Person: true}
 	return p.decideAs(d, state.KindCancelPurchase, c, string(wire.Encode(nil, c)), closed...)

@@ -67,29 +67,29 @@ func (f *Flows) getQuote(x *server.Exchange) {
 		return
 	}
 	if !f.fresh() {
-		f.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return
 	}
 	if !f.current(x) {
-		f.refuse(x, no("invalid_key"))
+		x.Refuse(no("invalid_key"))
 		return
 	}
 	v, known := f.machine.Flow(tenant(x).Workspace, id)
 	if !known {
-		f.refuse(x, no("not_found"))
+		x.Refuse(no("not_found"))
 		return
 	}
 	account, _ := f.machine.Account(tenant(x).Workspace, f.now())
 	if f.verifier != nil && v.PreflightAged(f.now()) {
 		leave := f.calling.take(preflightPlaces, tenant(x).Workspace, account.Claimed)
 		if leave == nil {
-			f.refuse(x, no("runner_busy"))
+			x.Refuse(no("runner_busy"))
 			return
 		}
 		f.preflight(tenant(x).Workspace, &v)
 		leave()
 		if v, known = f.machine.Flow(tenant(x).Workspace, id); !known {
-			f.refuse(x, no("not_found"))
+			x.Refuse(no("not_found"))
 			return
 		}
 		account, _ = f.machine.Account(tenant(x).Workspace, f.now())

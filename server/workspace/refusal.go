@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"fmt"
 
 	"tollgate/engine"
@@ -135,31 +134,20 @@ var outcomeCodes = map[engine.Outcome]string{
 	engine.OutcomeFlowOptions:          "invalid_flow_options",
 }
 
-// refusal is an error answer.
-type refusal struct {
-	code    string
-	members func(*server.JSON)
-	// field is the one that is wrong, where it is one.
-	field string
-	// retryAfter is in seconds; 0 sends no header.
-	retryAfter int
-	// message replaces the table's where there is more to say.
-	message string
-}
-
-func no(code string) refusal {
-	r := refusal{code: code}
-	if errorTable[code].status == 503 {
-		r.retryAfter = 1
+// no is a refusal.
+func no(code string) *server.Fault {
+	row := errorTable[code]
+	f := &server.Fault{Status: row.status, Code: code, Message: row.message}
+	switch {
+	case code == "authentication_not_configured", code == "hosting_not_configured",
+		code == "signup_unavailable":
+		f.RetryAfter = operatorRetry
+	case row.status == 503:
+		f.RetryAfter = 1
+	case row.status == 429:
+		f.RetryAfter = limitRetry
 	}
-	if errorTable[code].status == 429 {
-		r.retryAfter = limitRetry
-	}
-	switch code {
-	case "authentication_not_configured", "hosting_not_configured", "signup_unavailable":
-		r.retryAfter = operatorRetry
-	}
-	return r
+	return f
 }
 
 // operatorRetry is Retry-After where only an operator changes anything, in seconds: who obeys it
@@ -170,30 +158,31 @@ const operatorRetry = 3600
 const limitRetry = 60
 
 // badField is a refusal that names its field.
-func badField(code, field string) *refusal {
-	return &refusal{
-		code: code, field: field, members: func(j *server.JSON) { j.Text("field", field) },
-	}
+func badField(code, field string) *server.Fault {
+	f := no(code)
+	f.Fields = []server.FieldError{{Field: field}}
+	f.More = func(j *server.JSON) { j.Text("field", field) }
+	return f
 }
 
-func (r *refusal) fault() *server.Fault {
-	row := errorTable[r.code]
-	return &server.Fault{
-		Status: row.status, Code: r.code, Message: cmp.Or(r.message, row.message),
-		RetryAfter: r.retryAfter,
+// fieldOf is the field that a refusal names; empty where it names none.
+func fieldOf(f *server.Fault) string {
+	if len(f.Fields) == 0 {
+		return ""
 	}
+	return f.Fields[0].Field
 }
 
 // full says what a workspace holds that may hold no more.
-func (r *refusal) full(reply *state.FullReply) {
+func full(r *server.Fault, reply *state.FullReply) {
 	switch {
 	case reply.Limit > 0:
-		r.members = func(j *server.JSON) {
+		r.More = func(j *server.JSON) {
 			j.Uint("usedBytes", reply.Used)
 			j.Uint("limitBytes", reply.Limit)
 		}
 	case reply.MaxRecords > 0:
-		r.message = fmt.Sprintf("The workspace has %d records of this kind, archived ones included, and "+
+		r.Message = fmt.Sprintf("The workspace has %d records of this kind, archived ones included, and "+
 			"may have %d. Nothing was saved. One that a person has claimed may have more.", reply.Records,
 			reply.MaxRecords)
 	}

@@ -207,7 +207,7 @@ func issuesAndPurchases(t *testing.T, n *node, is provoked) {
 	require.Equal(t, c.call("GET", purchase, "").at("purchase", "expiresAt"), links.at("resetsAt"))
 	for code, row := range errorTable {
 		if row.status == 429 || row.status == 503 {
-			require.Positive(t, no(code).retryAfter, code)
+			require.Positive(t, no(code).RetryAfter, code)
 		}
 	}
 	c.operate("/purchases/"+ids["pur"]+"/approve", `{"owner":"ada@example.com"}`)

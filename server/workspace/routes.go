@@ -69,7 +69,7 @@ func ofSessions(agents bool, handle func(*server.Exchange)) func(*server.Exchang
 			handle(x)
 			return
 		}
-		x.Refuse(personRequired())
+		x.Refuse(no("person_required"))
 	}
 }
 

@@ -26,17 +26,17 @@ func (s *Runs) startRun(x *server.Exchange) {
 		return
 	}
 	if !s.fresh() {
-		s.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return
 	}
 	v, known := s.machine.Flow(tenant(x).Workspace, id)
 	if !known {
-		s.refuse(x, no("not_found"))
+		x.Refuse(no("not_found"))
 		return
 	}
 	text, key, refused := s.startBody(x)
 	if refused != nil {
-		s.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	policy := s.machine.Policy()
@@ -56,9 +56,9 @@ func (s *Runs) startRun(x *server.Exchange) {
 		case engine.OutcomeDone:
 			s.answerRun(x, made, 202)
 		case engine.OutcomeRequestKeyReused:
-			s.refuse(x, no("idempotency_conflict"))
+			x.Refuse(no("idempotency_conflict"))
 		default:
-			s.refuse(x, no("quote_changed"))
+			x.Refuse(no("quote_changed"))
 		}
 		return
 	}
@@ -66,7 +66,7 @@ func (s *Runs) startRun(x *server.Exchange) {
 }
 
 // startBody reads the fingerprint and the key, in the documented order of refusals.
-func (s *Runs) startBody(x *server.Exchange) (text string, key [16]byte, refused *refusal) {
+func (s *Runs) startBody(x *server.Exchange) (text string, key [16]byte, refused *server.Fault) {
 	b := open(x, true)
 	b.noSecrets("fingerprint")
 	text, _ = b.fields["fingerprint"].(string)
@@ -78,8 +78,7 @@ func (s *Runs) startBody(x *server.Exchange) (text string, key [16]byte, refused
 		return text, key, refused
 	}
 	if _, ok := wellFormedQuote(text); !ok {
-		r := no("invalid_quote")
-		return text, key, &r
+		return text, key, no("invalid_quote")
 	}
 	return text, key, nil
 }
@@ -90,7 +89,7 @@ func (s *Runs) proposeStart(x *server.Exchange, c *state.StartRun) {
 	case engine.OutcomeDone:
 		var reply state.RunReply
 		if !decoded(result.Value, &reply) || !s.fresh() {
-			s.refuse(x, no("outcome_unknown"))
+			x.Refuse(no("outcome_unknown"))
 			return
 		}
 		s.answerRun(x, reply.ID, 202)
@@ -103,15 +102,14 @@ func (s *Runs) proposeStart(x *server.Exchange, c *state.StartRun) {
 
 // requestKey reads Idempotency-Key: 8 to 128 visible ASCII characters. Its scope is the workspace
 // and the route's pattern.
-func requestKey(x *server.Exchange) (key [16]byte, refused *refusal) {
+func requestKey(x *server.Exchange) (key [16]byte, refused *server.Fault) {
 	text, one := server.SoleHeader(x.Ctx, "Idempotency-Key")
 	ok := one && len(text) >= 8 && len(text) <= 128
 	for _, c := range text {
 		ok = ok && c > ' ' && c < 0x7f
 	}
 	if !ok {
-		r := no("invalid_request_key")
-		return key, &r
+		return key, no("invalid_request_key")
 	}
 	return hashOf("request", string(tenant(x).ID[:]), x.Route.Method, x.Route.Path, string(text)), nil
 }
@@ -128,11 +126,10 @@ func hashOf(parts ...string) [16]byte {
 
 // answerRun writes a run, with the document of one that inspected.
 func (s *Runs) answerRun(x *server.Exchange, id [16]byte, status int) {
-	s.read(x, func() *refusal {
+	s.read(x, func() *server.Fault {
 		v, ok := s.machine.Run(tenant(x).Workspace, id)
 		if !ok {
-			r := no("not_found")
-			return &r
+			return no("not_found")
 		}
 		j := x.BeginBare()
 		j.Open('{')
@@ -173,16 +170,16 @@ func (s *Runs) requestRun(x *server.Exchange) {
 		url = b.address(s.base, "url", 0, true)
 	}
 	if refused := b.close(); refused != nil {
-		s.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	if !s.fresh() {
-		s.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return
 	}
 	v, known := s.machine.Flow(tenant(x).Workspace, flow)
 	if known && url != "" && url != v.URL {
-		s.refuse(x, no("flow_url_mismatch"))
+		x.Refuse(no("flow_url_mismatch"))
 		return
 	}
 	c := &state.RequestRun{Workspace: tenant(x).Workspace, Flow: flow, ID: mint()}
@@ -203,7 +200,7 @@ func (s *Runs) cancel(x *server.Exchange, kind state.RunKind) {
 		return
 	}
 	if refused := open(x, true).close(); refused != nil {
-		s.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.CancelRun{Workspace: tenant(x).Workspace, ID: id, Kind: kind}
@@ -228,16 +225,16 @@ func (s *Runs) resumeRun(x *server.Exchange) {
 		answer = b.text("answer", 1, longestAnswer)
 	}
 	if refused := b.close(); refused != nil {
-		s.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	if !s.fresh() {
-		s.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return
 	}
 	v, known := s.machine.Run(tenant(x).Workspace, id)
 	if !known {
-		s.refuse(x, no("not_found"))
+		x.Refuse(no("not_found"))
 		return
 	}
 	c := &state.ResumeRun{Workspace: tenant(x).Workspace, ID: id}

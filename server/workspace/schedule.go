@@ -27,8 +27,7 @@ func (b *body) schedule(x *server.Exchange, scheduled bool) (w wantedSchedule) {
 		w.given = true
 	}
 	if w.given && !person(x) {
-		r := no("person_required")
-		b.fail(&r)
+		b.fail(no("person_required"))
 		return w
 	}
 	inner := b.inner("schedule")
@@ -128,8 +127,7 @@ func (f *Flows) offerAgents() {
 }
 
 // unverified is the refusal of a schedule for a flow that nothing verifies.
-func unverified() refusal {
-	r := *badField("invalid_flow_options", "schedule")
-	r.message = "A flow whose runs begin by a schedule needs a verification. Nothing was changed."
-	return r
+func unverified() *server.Fault {
+	return badField("invalid_flow_options", "schedule").
+		Saying("A flow whose runs begin by a schedule needs a verification. Nothing was changed.")
 }

@@ -31,8 +31,7 @@ var (
 func (b *body) noSecrets(except string) {
 	for name, value := range b.fields {
 		if b.wrong == nil && name != except && holdsSecret(map[string]any{name: value}) {
-			r := no("credentials_not_allowed")
-			b.wrong = &r
+			b.wrong = no("credentials_not_allowed")
 		}
 	}
 }

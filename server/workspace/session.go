@@ -95,7 +95,7 @@ func (m *Members) chooseWorkspace(x *server.Exchange) {
 		b.fail(badField("invalid_field", "workspace"))
 	}
 	if refused := b.close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	token, _ := server.PresentedKey(x.Ctx)
@@ -121,7 +121,7 @@ func (m *Members) openWorkspace(x *server.Exchange) {
 	b := open(x, false)
 	label := b.text("label", 1, longestLabel)
 	if refused := b.close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.OpenWorkspace{Person: tenant(x).Person, ID: mint(), Label: label}
@@ -195,7 +195,7 @@ func (m *Members) answerLink(x *server.Exchange) {
 		Person: tenant(x).Person, ID: id, Answer: answer, Workspace: m.chosen(x, b),
 	}
 	if refused := b.close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	if _, ok := m.do(x, state.KindAnswerLink, c); !ok {
@@ -211,11 +211,11 @@ func (m *Members) claimWorkspace(x *server.Exchange) {
 	b := open(x, false)
 	code := b.text("code", 1, 100)
 	if refused := b.close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	if !m.fresh() {
-		m.refuse(x, no("workspace_busy"))
+		x.Refuse(no("workspace_busy"))
 		return
 	}
 	hash := sha256.Sum256([]byte(code))
@@ -225,7 +225,7 @@ func (m *Members) claimWorkspace(x *server.Exchange) {
 	}
 	account, known := m.machine.Account(number, m.now())
 	if number == 0 || !known {
-		m.refuse(x, no("not_found"))
+		x.Refuse(no("not_found"))
 		return
 	}
 	who, _ := m.machine.Person(tenant(x).Person)
@@ -240,7 +240,7 @@ func (m *Members) claimWorkspace(x *server.Exchange) {
 // rotateKeys is POST /v1/keys/rotate.
 func (m *Members) rotateKeys(x *server.Exchange) {
 	if refused := open(x, true).close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	key, err := server.MintKey(server.KeyPrefixWorkspace)

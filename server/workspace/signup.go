@@ -27,7 +27,7 @@ func (m *Members) signUp(x *server.Exchange) {
 	label := b.text("label", 1, longestLabel)
 	scopes := b.scopes()
 	if refused := b.close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
@@ -101,7 +101,7 @@ func (m *Members) localLimits(j *server.JSON, used uint32) {
 // revokeSelf is POST /v1/keys/self/revoke.
 func (m *Members) revokeSelf(x *server.Exchange) {
 	if refused := open(x, true).close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.RevokeKey{Workspace: tenant(x).Workspace, ID: tenant(x).KeyID}
@@ -118,15 +118,15 @@ func (m *Members) revokeSelf(x *server.Exchange) {
 // startLocal is POST /v1/local-runs.
 func (m *Members) startLocal(x *server.Exchange) {
 	if refused := open(x, true).close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.StartLocalRun{Workspace: tenant(x).Workspace, ID: mint()}
 	if r := m.propose(x.Flow(), state.KindStartLocalRun, c); r.Outcome == engine.OutcomeRunLimit {
 		limited := m.retry("run_limit_reached", r.Value)
-		limited.message = "The runs that this version of the local tool may report today are used. " +
+		limited.Message = "The runs that this version of the local tool may report today are used. " +
 			"Upgrade it: later versions report no runs here, and have no such limit."
-		m.refuse(x, limited)
+		x.Refuse(limited)
 		return
 	} else if r.Outcome != engine.OutcomeDone {
 		m.refuseOutcome(x, r)
@@ -136,12 +136,11 @@ func (m *Members) startLocal(x *server.Exchange) {
 }
 
 func (m *Members) answerLocal(x *server.Exchange, id [16]byte, status int) {
-	m.read(x, func() *refusal {
+	m.read(x, func() *server.Fault {
 		v, ok := m.machine.Run(tenant(x).Workspace, id)
 		account, _ := m.machine.Account(tenant(x).Workspace, m.now())
 		if !ok {
-			r := no("not_found")
-			return &r
+			return no("not_found")
 		}
 		j := x.BeginBare()
 		j.Open('{')
@@ -170,7 +169,7 @@ func (m *Members) finishLocal(x *server.Exchange) {
 		b.fail(badField("invalid_field", "outcome"))
 	}
 	if refused := b.close(); refused != nil {
-		m.refuse(x, *refused)
+		x.Refuse(refused)
 		return
 	}
 	c := &state.FinishLocalRun{Workspace: tenant(x).Workspace, ID: id, Outcome: outcome}

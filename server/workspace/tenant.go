@@ -107,7 +107,7 @@ func tenantSchema() *server.Schema {
 func (o *Operator) leaf(x *server.Exchange, mark string) (p state.Page, ok bool) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
-		x.Refuse(server.FieldFault(wrong.field, server.FieldFormat,
+		x.Refuse(server.FieldFault(fieldOf(wrong), server.FieldFormat,
 			"is wrong: limit is 1 to 100, cursor a nextCursor"))
 	}
 	return p, wrong == nil
