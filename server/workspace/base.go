@@ -189,7 +189,7 @@ func (b *base) session(hash [32]byte) (state.SessionView, bool) {
 
 // refuseOutcome answers a command that was not carried out, with what its reply says.
 func (b *base) refuseOutcome(x *server.Exchange, result engine.Result) {
-	code, known := outcomeCodes[result.Outcome]
+	code, known := codeOf(result.Outcome)
 	if !known {
 		code = "outcome_unknown"
 	}

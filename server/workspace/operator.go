@@ -188,7 +188,7 @@ func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wi
 // acted answers an act that was refused; true where it is done, and in the memory that is answered
 // from.
 func (o *Operator) acted(x *server.Exchange, outcome engine.Outcome) bool {
-	switch code, known := outcomeCodes[outcome]; {
+	switch code, known := codeOf(outcome); {
 	case outcome == engine.OutcomeNone:
 	case outcome == engine.OutcomeDone && o.fresh():
 		return true

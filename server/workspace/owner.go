@@ -94,7 +94,7 @@ func (b *base) Order(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ...e
 
 // heard is what to say of an outcome; nil where it is done, and this node's memory has it.
 func (b *base) heard(o engine.Outcome) *server.Fault {
-	code, known := outcomeCodes[o]
+	code, known := codeOf(o)
 	switch {
 	case o == engine.OutcomeDone && b.fresh():
 		return nil

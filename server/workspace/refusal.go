@@ -8,7 +8,7 @@ import (
 	"tollgate/server"
 )
 
-// errors is the document's table: code → status and what it tells a person.
+// errorTable is the document's table: code → status and what it tells a person.
 var errorTable = map[string]struct {
 	status  int
 	message string
@@ -84,54 +84,42 @@ var tableCodes = map[string]string{
 	"validation_failed": "invalid_id", "malformed_encoding": "invalid_json",
 }
 
-// outcomeCodes is the one table that maps outcomes to the document's codes.
+// outcomeCodes are the document's codes of outcomes that have another name there.
 var outcomeCodes = map[engine.Outcome]string{
-	engine.OutcomeUnavailable:          "workspace_busy",
-	engine.OutcomeOverloaded:           "workspace_busy",
-	engine.OutcomeShareFull:            "workspace_busy",
-	engine.OutcomeMemoryLow:            "workspace_busy",
-	engine.OutcomeDiskLow:              "workspace_busy",
-	engine.OutcomeKeysFull:             "workspace_busy",
-	engine.OutcomeUpgrading:            "workspace_busy",
-	engine.OutcomeTooLarge:             "invalid_field",
-	engine.OutcomeRequestKeyReused:     "idempotency_conflict",
-	engine.OutcomeRecordUnknown:        "not_found",
-	engine.OutcomeIDsContradict:        "not_found", // a form's id that is another's
-	engine.OutcomeSignupOff:            "signup_unavailable",
-	engine.OutcomeSignupLimited:        "signup_rate_limited",
-	engine.OutcomeNetworkFull:          "signup_rate_limited",
-	engine.OutcomeQuoteChanged:         "quote_changed",
-	engine.OutcomeExecutionUnavailable: "execution_unavailable",
-	engine.OutcomeFlowBusy:             "flow_busy",
-	engine.OutcomeRunLimit:             "run_limit_reached",
-	engine.OutcomePaymentRequired:      "payment_required",
-	engine.OutcomeCreditsShort:         "insufficient_credits",
-	engine.OutcomeFreeCapacity:         "free_capacity_exhausted",
-	engine.OutcomeRunnerBusy:           "runner_busy",
-	engine.OutcomeCannotCancel:         "cannot_cancel",
-	engine.OutcomeCannotResume:         "cannot_resume",
-	engine.OutcomeWrongRunType:         "wrong_run_type",
-	engine.OutcomeResumeUnavailable:    "resume_unavailable",
-	engine.OutcomeCheckoutCompleted:    "checkout_completed",
-	engine.OutcomePurchaseClosed:       "purchase_closed",
-	engine.OutcomeCancelLimit:          "cancel_limit",
-	engine.OutcomeLinkLimit:            "approval_link_limit",
-	engine.OutcomePersonRequired:       "person_required",
-	engine.OutcomeIssueStatus:          "invalid_issue_status",
-	engine.OutcomeWorkspaceFull:        "workspace_full",
-	engine.OutcomeCreditsInvalid:       "invalid_field",
-	engine.OutcomeSessionUnknown:       "sign_in_required",
-	engine.OutcomeOwnedLimit:           "workspace_limit",
-	engine.OutcomeLinkAnswered:         "link_answered",
-	engine.OutcomeActLimit:             "act_limit",
-	engine.OutcomeAlertsUnclaimed:      "alerts_claim_required",
-	engine.OutcomeAlertsOff:            "alerts_off",
-	engine.OutcomeAlertTestLimit:       "alert_test_limit",
-	engine.OutcomeAlertsInvalid:        "invalid_field",
-	engine.OutcomeScheduleUnavailable:  "schedule_unavailable",
-	engine.OutcomeScheduleLimit:        "schedule_limit",
-	engine.OutcomeTestAccessLimit:      "test_access_limit",
-	engine.OutcomeFlowOptions:          "invalid_flow_options",
+	engine.OutcomeUnavailable:      "workspace_busy",
+	engine.OutcomeOverloaded:       "workspace_busy",
+	engine.OutcomeShareFull:        "workspace_busy",
+	engine.OutcomeMemoryLow:        "workspace_busy",
+	engine.OutcomeDiskLow:          "workspace_busy",
+	engine.OutcomeKeysFull:         "workspace_busy",
+	engine.OutcomeUpgrading:        "workspace_busy",
+	engine.OutcomeTooLarge:         "invalid_field",
+	engine.OutcomeRequestKeyReused: "idempotency_conflict",
+	engine.OutcomeRecordUnknown:    "not_found",
+	engine.OutcomeIDsContradict:    "not_found", // a form's id that is another's
+	engine.OutcomeSignupOff:        "signup_unavailable",
+	engine.OutcomeSignupLimited:    "signup_rate_limited",
+	engine.OutcomeNetworkFull:      "signup_rate_limited",
+	engine.OutcomeRunLimit:         "run_limit_reached",
+	engine.OutcomeCreditsShort:     "insufficient_credits",
+	engine.OutcomeFreeCapacity:     "free_capacity_exhausted",
+	engine.OutcomeLinkLimit:        "approval_link_limit",
+	engine.OutcomeIssueStatus:      "invalid_issue_status",
+	engine.OutcomeCreditsInvalid:   "invalid_field",
+	engine.OutcomeSessionUnknown:   "sign_in_required",
+	engine.OutcomeOwnedLimit:       "workspace_limit",
+	engine.OutcomeAlertsUnclaimed:  "alerts_claim_required",
+	engine.OutcomeAlertsInvalid:    "invalid_field",
+	engine.OutcomeFlowOptions:      "invalid_flow_options",
+}
+
+// codeOf is the document's code of an outcome; it has none of what no command of ours comes to.
+func codeOf(o engine.Outcome) (code string, known bool) {
+	if code, known = outcomeCodes[o]; !known {
+		code = o.String()
+		_, known = errorTable[code]
+	}
+	return code, known
 }
 
 // no is a refusal.
