@@ -15,8 +15,10 @@ func goldenPool() *credits.Pool {
 		ID: [16]byte{1, 2, 3}, Name: catalogs.PoolNamed("tokens"), Customer: 7, Next: 9, FirstGrant: 4,
 		Grants: 2, FirstTransaction: 11, LastTransaction: 12, Transactions: 2, Sequence: 5,
 		CreatedAt: 1769871600000, ModifiedAt: 1769871600001, NextExpiry: 1769871600002,
-		Granted: goldenDecimal("100"), Consumed: goldenDecimal("12.5"),
-		Expired: goldenDecimal("3"), Reversed: goldenDecimal("4"), Overdraft: goldenDecimal("0.1"),
+		Totals: credits.Totals{
+			Granted: goldenDecimal("100"), Consumed: goldenDecimal("12.5"),
+			Expired: goldenDecimal("3"), Reversed: goldenDecimal("4"), Overdraft: goldenDecimal("0.1"),
+		},
 		RolloverCap: goldenDecimal("50"), Priority: -3, Policy: credit.PolicyCapped,
 		Hard: true, HasCap: true, Frozen: true, Archived: true,
 	}

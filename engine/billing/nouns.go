@@ -50,6 +50,11 @@ type (
 	WebhookEndpointView = outbox.WebhookEndpointView
 	WebhookEvents       = outbox.WebhookEvents
 	WebhookMessage      = outbox.WebhookMessage
+	ToldInvoice         = outbox.ToldInvoice
+	ToldPayment         = outbox.ToldPayment
+	ToldSubscription    = outbox.ToldSubscription
+	ToldPool            = outbox.ToldPool
+	ToldLimit           = outbox.ToldLimit
 )
 
 // Their values and bounds.

@@ -81,7 +81,7 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 }
 
 // PaymentSettings returns an environment's payment provider; none when none was set.
-func (m *Machine) PaymentSettings(env uint32) accounts.PaymentSettings {
+func (m *accountReader) PaymentSettings(env uint32) accounts.PaymentSettings {
 	e := m.state.Load().Environment(env)
 	if e == nil {
 		return accounts.PaymentSettings{Provider: accounts.ProviderNone}
@@ -267,8 +267,10 @@ func (t *turn) tellOverpaid(e *accounts.Environment, c *RecordPayment, result bo
 	}
 	m := outbox.WebhookMessage{
 		Type: accounts.WebhookInvoiceOverpaid, At: e.Now(t.Stamp),
-		Paid: c.Amount, PaidCurrency: c.Currency, PaidResult: result,
-		Provider: c.Provider, ProviderEvent: c.EventID,
+		ToldPayment: outbox.ToldPayment{
+			Paid: c.Amount, PaidCurrency: c.Currency, PaidResult: result,
+			Provider: c.Provider, ProviderEvent: c.EventID,
+		},
 	}
 	if row := t.InvoiceIn(c.Env, &c.InvoiceID); row != 0 {
 		v := t.Invoices.Read(row)

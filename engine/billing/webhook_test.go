@@ -46,14 +46,26 @@ func goldenMessage() *billing.WebhookMessage {
 	id := enginetest.ID
 	return &billing.WebhookMessage{
 		Type: billing.WebhookInvoicePaid, At: 1, Customer: "ada", SubscriptionID: id("s"),
-		InvoiceID: id("i"), Number: 2, InvoiceType: billing.InvoiceRegular,
-		Status: billing.InvoicePaid, Amount: decimal.FromInt(3), Currency: "USD", CreatedAt: 4,
-		DueAt: 5, PaidAt: 6, PeriodStart: 7, PeriodEnd: 8, Paid: decimal.FromInt(9),
-		PaidCurrency: "EUR", Provider: "stripe", ProviderEvent: "evt",
-		PaidResult: billing.PaymentMismatch, PlanID: id("p"), PlanKey: "pro", PlanVersion: 10, Active: true, SuspendedAt: 11, CancelledAt: 12, EndedAt: 13,
-		CancelMode: billing.CancelImmediate, ScheduledPlan: "team", ScheduledAt: 14, PoolID: id("c"),
-		PoolName: "credits", Balance: decimal.FromInt(15), FeatureKey: "tokens",
-		Used: decimal.FromInt(16), Limit: decimal.FromInt(17), HardLimit: true,
+		CreatedAt: 4, PeriodStart: 7, PeriodEnd: 8,
+		ToldInvoice: billing.ToldInvoice{
+			InvoiceID: id("i"), Number: 2, InvoiceType: billing.InvoiceRegular,
+			Status: billing.InvoicePaid, Amount: decimal.FromInt(3), Currency: "USD", DueAt: 5, PaidAt: 6,
+		},
+		ToldPayment: billing.ToldPayment{
+			Paid: decimal.FromInt(9), PaidCurrency: "EUR", Provider: "stripe", ProviderEvent: "evt",
+			PaidResult: billing.PaymentMismatch,
+		},
+		ToldSubscription: billing.ToldSubscription{
+			PlanID: id("p"), PlanKey: "pro", PlanVersion: 10, Active: true, SuspendedAt: 11,
+			CancelledAt: 12, EndedAt: 13, CancelMode: billing.CancelImmediate,
+			ScheduledPlan: "team", ScheduledAt: 14,
+		},
+		ToldPool: billing.ToldPool{
+			PoolID: id("c"), PoolName: "credits", Balance: decimal.FromInt(15),
+		},
+		ToldLimit: billing.ToldLimit{
+			FeatureKey: "tokens", Used: decimal.FromInt(16), Limit: decimal.FromInt(17), HardLimit: true,
+		},
 	}
 }
 

@@ -34,23 +34,28 @@ type PoolChange struct {
 type Pool struct {
 	ID             [16]byte
 	Name           catalogs.PoolName
-	Customer, Next uint32 // next: the customer's next younger pool
-	// FirstGrant leads to the live grants, in burn order; grants counts them.
+	Customer, Next uint32 // Next: the customer's next younger pool
+	// FirstGrant leads to the live grants, in burn order; Grants counts them.
 	FirstGrant, Grants uint32
-	// The newest transactions are linked from the oldest; sequence numbers all from 1.
+	// The newest transactions are linked from the oldest; Sequence numbers all from 1.
 	FirstTransaction, LastTransaction, Transactions, Sequence uint32
 	CreatedAt, ModifiedAt                                     int64
 	// NextExpiry is when the first of the live grants expires; 0: none does.
-	NextExpiry                           int64
-	Granted, Consumed, Expired, Reversed decimal.Decimal
-	// Overdraft is what was consumed beyond all grants; the next grants pay it back.
-	Overdraft                      decimal.Decimal
+	NextExpiry int64
+	Totals
 	RolloverCap                    decimal.Decimal
 	Priority                       int32
 	Policy                         credit.Policy
 	Hard, HasCap, Frozen, Archived bool
 	// depleted is what webhooks have told: set while a hard limit leaves nothing to take.
 	depleted bool
+}
+
+// Totals are what a pool has moved so far.
+type Totals struct {
+	Granted, Consumed, Expired, Reversed decimal.Decimal
+	// Overdraft is what was consumed beyond all grants; the next grants pay it back.
+	Overdraft decimal.Decimal
 }
 
 var PoolCodec = page.Codec[Pool]{

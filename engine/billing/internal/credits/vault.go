@@ -97,8 +97,8 @@ func (t *Burner) TellDepleted() {
 		var words PoolText
 		rows.DecodeText(t.S.PoolTexts.Read(row).Data, &words)
 		t.Tell(e, p.Customer, &outbox.WebhookMessage{
-			Type: accounts.WebhookCreditsDepleted, At: e.Now(t.Stamp), PoolID: p.ID, PoolName: words.Name,
-			Balance: p.Balance(),
+			Type: accounts.WebhookCreditsDepleted, At: e.Now(t.Stamp),
+			ToldPool: outbox.ToldPool{PoolID: p.ID, PoolName: words.Name, Balance: p.Balance()},
 		})
 	}
 	t.Moves.moved = t.Moves.moved[:0]

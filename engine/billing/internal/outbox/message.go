@@ -52,29 +52,52 @@ func (s WebhookEvents) wants(w accounts.WebhookEvent) bool { return s == 0 || s&
 // personal data. Times are milliseconds on the environment's clock.
 type WebhookMessage struct {
 	Type           accounts.WebhookEvent `wire:"1"`
-	At             int64                 `wire:"2"`
-	Customer       string                `wire:"3"` // the ExternalID
+	At             int64                 `wire:"2"` // on the environment's clock
+	Customer       string                `wire:"3"` // the caller's identifier
 	SubscriptionID [16]byte              `wire:"4"`
 
-	// Of an invoice; Paid…, of a payment that did not fit it, with its provider and event.
-	InvoiceID     [16]byte           `wire:"10"`
-	Number        uint64             `wire:"11"`
-	InvoiceType   book.InvoiceType   `wire:"12"`
-	Status        book.InvoiceStatus `wire:"13"`
-	Amount        decimal.Decimal    `wire:"14"`
-	Currency      string             `wire:"15"`
-	CreatedAt     int64              `wire:"16"`
-	DueAt         int64              `wire:"17"`
-	PaidAt        int64              `wire:"18"`
-	PeriodStart   int64              `wire:"19"`
-	PeriodEnd     int64              `wire:"20"` // of a subscription, too
+	// Of an invoice or a subscription.
+	CreatedAt   int64 `wire:"16"`
+	PeriodStart int64 `wire:"19"`
+	PeriodEnd   int64 `wire:"20"`
+
+	ToldInvoice
+	ToldPayment
+	ToldSubscription
+	ToldPool
+	ToldLimit
+}
+
+// ToldInvoice is what a message says of an invoice.
+//
+//schema:part
+type ToldInvoice struct {
+	InvoiceID   [16]byte           `wire:"10"`
+	Number      uint64             `wire:"11"`
+	InvoiceType book.InvoiceType   `wire:"12"`
+	Status      book.InvoiceStatus `wire:"13"`
+	Amount      decimal.Decimal    `wire:"14"`
+	Currency    string             `wire:"15"`
+	DueAt       int64              `wire:"17"`
+	PaidAt      int64              `wire:"18"`
+}
+
+// ToldPayment is what a message says of a payment that did not fit its invoice.
+//
+//schema:part
+type ToldPayment struct {
 	Paid          decimal.Decimal    `wire:"21"`
 	PaidCurrency  string             `wire:"22"`
 	Provider      string             `wire:"23"`
 	ProviderEvent string             `wire:"24"`
 	PaidResult    book.PaymentResult `wire:"25"`
+}
 
-	// Of a subscription. ScheduledPlan and ScheduledAt are of a pending plan change.
+// ToldSubscription is what a message says of a subscription. ScheduledPlan and ScheduledAt are of a
+// pending plan change.
+//
+//schema:part
+type ToldSubscription struct {
 	PlanID        [16]byte        `wire:"30"`
 	PlanKey       string          `wire:"31"`
 	PlanVersion   uint32          `wire:"32"`
@@ -85,13 +108,21 @@ type WebhookMessage struct {
 	CancelMode    book.CancelMode `wire:"37"`
 	ScheduledPlan string          `wire:"38"`
 	ScheduledAt   int64           `wire:"39"`
+}
 
-	// Of a pool of credits.
+// ToldPool is what a message says of a pool of credits.
+//
+//schema:part
+type ToldPool struct {
 	PoolID   [16]byte        `wire:"40"`
 	PoolName string          `wire:"41"`
 	Balance  decimal.Decimal `wire:"42"`
+}
 
-	// Of a feature's limit.
+// ToldLimit is what a message says of a feature whose limit is reached.
+//
+//schema:part
+type ToldLimit struct {
 	FeatureKey string          `wire:"50"`
 	Used       decimal.Decimal `wire:"51"`
 	Limit      decimal.Decimal `wire:"52"`

@@ -57,10 +57,10 @@ func LimitMessage(
 	b *book.UsualSubscription, c *catalogs.Catalog, f *catalogs.PlanFeature, used decimal.Decimal,
 ) WebhookMessage {
 	return WebhookMessage{
-		Type: accounts.WebhookLimitReached, SubscriptionID: b.ID, FeatureKey: c.Feature(
-			f.Feature,
-		).Document.Key,
-		Used: used, Limit: f.Max, HardLimit: f.Hard,
+		Type: accounts.WebhookLimitReached, SubscriptionID: b.ID,
 		PeriodStart: b.PeriodStart, PeriodEnd: b.PeriodEnd,
+		ToldLimit: ToldLimit{
+			FeatureKey: c.Feature(f.Feature).Document.Key, Used: used, Limit: f.Max, HardLimit: f.Hard,
+		},
 	}
 }
