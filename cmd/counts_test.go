@@ -21,14 +21,9 @@ const (
 // above lists what exceeded these limits when the test was written, with its own limit. Lines may
 // be deleted and numbers lowered, nothing else.
 var above = struct{ files, methods, fields map[string]int }{
-	files: map[string]int{},
-	methods: map[string]int{
-		"engine/billing.Machine": 93,
-	},
-	fields: map[string]int{
-		"engine/billing/internal/outbox.WebhookMessage": 37,
-		"engine/billing/internal/credits.Pool":          26,
-	},
+	files:   map[string]int{},
+	methods: map[string]int{},
+	fields:  map[string]int{},
 }
 
 // maxBack limits the arrows that go back up in a folder and in those below it.
@@ -36,7 +31,7 @@ var maxBack = []struct {
 	folder string
 	count  int
 }{
-	{"engine/billing", 101},
+	{"engine/billing", 99},
 	{"engine/workspace", 7},
 	{"server/workspace", 26},
 	{"cluster", 17},

@@ -40,7 +40,7 @@ func (c *CreateAccount) apply(t *turn) engine.Outcome {
 }
 
 // Account finds an account by name.
-func (m *Machine) Account(name string) (accounts.AccountView, bool) {
+func (m *accountReader) Account(name string) (accounts.AccountView, bool) {
 	a, ok := m.state.Load().AccountNamed(name)
 	if !ok {
 		return accounts.AccountView{}, false
@@ -49,7 +49,7 @@ func (m *Machine) Account(name string) (accounts.AccountView, bool) {
 }
 
 // Accounts lists all accounts, oldest first.
-func (m *Machine) Accounts() []accounts.AccountView {
+func (m *accountReader) Accounts() []accounts.AccountView {
 	all := m.state.Load().Accounts.All()
 	views := make([]accounts.AccountView, len(all))
 	for i, a := range all {
@@ -60,7 +60,9 @@ func (m *Machine) Accounts() []accounts.AccountView {
 
 // Environment finds the number of one of an account's environments; the account is named by its
 // name or its id.
-func (m *Machine) Environment(account string, kind accounts.EnvironmentKind) (env uint32, ok bool) {
+func (m *accountReader) Environment(
+	account string, kind accounts.EnvironmentKind,
+) (env uint32, ok bool) {
 	number := m.state.Load().AccountNumber(account)
 	switch {
 	case number == 0:
@@ -74,7 +76,7 @@ func (m *Machine) Environment(account string, kind accounts.EnvironmentKind) (en
 }
 
 // AccountOf is the name of the account whose flow it is; empty of any other.
-func (m *Machine) AccountOf(f fair.Flow) string {
+func (m *accountReader) AccountOf(f fair.Flow) string {
 	if f >= 1<<31 { // of those who have no account
 		return ""
 	}
@@ -118,7 +120,7 @@ func (c *SetOrigins) apply(t *turn) engine.Outcome {
 }
 
 // Origins are the origins that an environment lists.
-func (m *Machine) Origins(env uint32) []string {
+func (m *accountReader) Origins(env uint32) []string {
 	e := m.state.Load().Environment(env)
 	if e == nil {
 		return nil
@@ -128,7 +130,7 @@ func (m *Machine) Origins(env uint32) []string {
 
 // OriginListed reports whether any environment lists an origin: what a browser asks before it sends
 // a key cannot name an environment.
-func (m *Machine) OriginListed(origin string) bool {
+func (m *accountReader) OriginListed(origin string) bool {
 	for _, e := range m.state.Load().Environments.All() {
 		for _, listed := range e.ListedOrigins() {
 			if listed == origin {
@@ -140,7 +142,7 @@ func (m *Machine) OriginListed(origin string) bool {
 }
 
 // Use is what an account holds, and may hold; false when there is no such account.
-func (m *Machine) Use(account string) (use, bounds accounts.Bounds, ok bool) {
+func (m *accountReader) Use(account string) (use, bounds accounts.Bounds, ok bool) {
 	s := m.state.Load()
 	a, ok := s.AccountNamed(account)
 	if !ok {
@@ -205,7 +207,7 @@ func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
 
 // PaymentTerms says how many days after its issue an environment's invoice falls due, and how many
 // minutes after its period's end it is issued.
-func (m *Machine) PaymentTerms(env uint32) (days, settleMinutes uint32) {
+func (m *accountReader) PaymentTerms(env uint32) (days, settleMinutes uint32) {
 	e := m.state.Load().Environment(env)
 	if e == nil {
 		return accounts.DefaultPaymentTermDays, 0

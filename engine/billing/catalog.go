@@ -50,7 +50,7 @@ func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
 }
 
 // Plans lists an environment's ACTIVE plans in their newest versions, oldest plan first.
-func (m *Machine) Plans(env uint32) []PlanView {
+func (m *accountReader) Plans(env uint32) []PlanView {
 	e := m.state.Load().Environment(env)
 	if e == nil {
 		return nil
@@ -66,7 +66,7 @@ func (m *Machine) Plans(env uint32) []PlanView {
 }
 
 // Features lists an environment's features, archived ones too, oldest first.
-func (m *Machine) Features(env uint32) []FeatureView {
+func (m *accountReader) Features(env uint32) []FeatureView {
 	e := m.state.Load().Environment(env)
 	if e == nil {
 		return nil
@@ -81,7 +81,7 @@ func (m *Machine) Features(env uint32) []FeatureView {
 
 // Catalog returns an environment's catalog as a document: features that are not archived, and all
 // plans in their newest versions, with defaults filled in. Applying it changes nothing.
-func (m *Machine) Catalog(env uint32) catalogs.CatalogDocument {
+func (m *accountReader) Catalog(env uint32) catalogs.CatalogDocument {
 	var doc catalogs.CatalogDocument
 	e := m.state.Load().Environment(env)
 	if e == nil {
@@ -100,7 +100,7 @@ func (m *Machine) Catalog(env uint32) catalogs.CatalogDocument {
 }
 
 // DiffCatalog says what ApplyCatalog would change, or why it would refuse.
-func (m *Machine) DiffCatalog(
+func (m *accountReader) DiffCatalog(
 	env uint32, doc *catalogs.CatalogDocument, prune bool,
 ) catalogs.CatalogReply {
 	e := m.state.Load().Environment(env)

@@ -55,9 +55,8 @@ func (t *turn) recordCatalog(
 	}
 	if more := len(r.Changes) - whole; more > 0 {
 		d.fields = append(d.fields, accounts.FieldChange{
-			Name: "more fields", After: "of " + strconv.Itoa(
-				more,
-			) + " more changes are not, or not all, recorded",
+			Name:  "more fields",
+			After: "of " + strconv.Itoa(more) + " more changes are not, or not all, recorded",
 		})
 	}
 	t.Spend(d.looks)

@@ -49,7 +49,7 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 const maxInstant = 221_845_392_000_000
 
 // ClockSettled reports whether everything that is due by an environment's clock has happened.
-func (m *Machine) ClockSettled(env uint32) bool {
+func (m *accountReader) ClockSettled(env uint32) bool {
 	s := m.state.Load()
 	e := s.Environment(env)
 	return e == nil || e.Due.Load() > e.Now(s.Log.Stamp())
@@ -59,7 +59,7 @@ func (m *Machine) ClockSettled(env uint32) bool {
 // was due by then has happened. Unlike ClockSettled it answers on any node: one that has not
 // applied the advance yet says no. And since a clock runs on, it does not wait for what has fallen
 // due meanwhile.
-func (m *Machine) ClockSettledTo(env uint32, to int64) bool {
+func (m *accountReader) ClockSettledTo(env uint32, to int64) bool {
 	s := m.state.Load()
 	e := s.Environment(env)
 	return e == nil || e.Now(s.Log.Stamp()) >= to && e.Due.Load() > to
@@ -68,7 +68,7 @@ func (m *Machine) ClockSettledTo(env uint32, to int64) bool {
 // UsageWindow says what the clock of an environment reads when the node's clock reads nowMS, and
 // between which instants, both included, a usage event's occurredAt may be then. Where the window
 // was widened a moment ago, keys of before may be gone, and what is older is refused all the same.
-func (m *Machine) UsageWindow(env uint32, nowMS int64) (now, earliest, latest int64) {
+func (m *accountReader) UsageWindow(env uint32, nowMS int64) (now, earliest, latest int64) {
 	now = m.EnvironmentNow(env, nowMS)
 	return now, now - m.state.Load().Limits.Load().WindowMS, now + aheadMS
 }

@@ -324,7 +324,7 @@ type correctionEntry struct {
 //
 // Each recorded event adds one key and one KindUsage record, so the events after it are as many as
 // the keys after its own: that is its number in the journal, and no index by key is needed.
-func (m *Machine) FindUsage(
+func (m *journalReader) FindUsage(
 	src journal.Source, keys idempotency.Finder, env uint32, key [16]byte,
 ) (ref UsageRef, found bool, err error) {
 	number, found, err := m.numberOf(keys, key)

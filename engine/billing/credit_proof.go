@@ -47,7 +47,7 @@ func unitsOf(d decimal.Decimal) *big.Int {
 // VerifyPools works out again the totals of a customer's pools, oldest first, from the journal:
 // usage events, their corrections, and what was booked beside them; never from grants. It waits for
 // the entry that is being applied, if there is one.
-func (m *Machine) VerifyPools(
+func (m *journalReader) VerifyPools(
 	src journal.Source, env, customerRow uint32,
 ) (proofs []PoolProof, err error) {
 	stored, applied := m.storedPools(env, customerRow)
@@ -91,7 +91,7 @@ type storedPool struct {
 }
 
 // storedPools copies a customer's pools as they are after an entry.
-func (m *Machine) storedPools(env, customer uint32) (stored []storedPool, applied uint64) {
+func (m *journalReader) storedPools(env, customer uint32) (stored []storedPool, applied uint64) {
 	m.applying.RLock()
 	defer m.applying.RUnlock()
 	s := m.state.Load()

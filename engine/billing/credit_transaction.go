@@ -92,9 +92,8 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 		return engine.OutcomeAccountUnknown
 	}
 	if done := t.TransactionWith(&c.ID); done != 0 {
-		if x := t.Transactions.Read(
-			done,
-		); x.Kind == credits.TransactionReversal && x.Of == c.Transaction {
+		x := t.Transactions.Read(done)
+		if x.Kind == credits.TransactionReversal && x.Of == c.Transaction {
 			t.Replied(done)
 			return engine.OutcomeDone
 		}

@@ -86,13 +86,13 @@ func (s *state) customerView(row uint32) CustomerView {
 }
 
 // Customer finds a customer by the caller's own identifier.
-func (m *Machine) Customer(env uint32, externalID string) (CustomerView, bool) {
+func (m *customerReader) Customer(env uint32, externalID string) (CustomerView, bool) {
 	s := m.state.Load()
 	return s.customer(s.CustomerNamed(env, []byte(externalID)))
 }
 
 // CustomerByID finds a customer by its UUID.
-func (m *Machine) CustomerByID(env uint32, id [16]byte) (CustomerView, bool) {
+func (m *customerReader) CustomerByID(env uint32, id [16]byte) (CustomerView, bool) {
 	s := m.state.Load()
 	return s.customer(s.CustomerIn(env, &id))
 }
@@ -108,7 +108,7 @@ func (s *state) customer(row uint32) (CustomerView, bool) {
 }
 
 // Customers lists the rows of an environment's customers that come after one, at most limit.
-func (m *Machine) Customers(env, after uint32, limit int) (rows []uint32) {
+func (m *customerReader) Customers(env, after uint32, limit int) (rows []uint32) {
 	s := m.state.Load()
 	for row := uint64(after) + 1; row <= uint64(s.Customers.Len()) && len(rows) < limit; row++ {
 		if row := uint32(row); s.Customers.Read(row).Env == env {
@@ -121,14 +121,14 @@ func (m *Machine) Customers(env, after uint32, limit int) (rows []uint32) {
 // CustomersBefore lists an environment's customers whose rows come before one, newest first, at
 // most limit of them, and looks at no more than scan rows. next is what to ask for the next page
 // with; 0 when there is none.
-func (m *Machine) CustomersBefore(
+func (m *customerReader) CustomersBefore(
 	env, before uint32, limit, scan int,
 ) (list []CustomerView, next uint32) {
 	return m.CustomersLike(env, before, limit, scan, nil)
 }
 
 // CustomersLike is CustomersBefore of those whom like finds; nil finds all.
-func (m *Machine) CustomersLike(
+func (m *customerReader) CustomersLike(
 	env, before uint32, limit, scan int, like func(*CustomerView) bool,
 ) (list []CustomerView, next uint32) {
 	s := m.state.Load()

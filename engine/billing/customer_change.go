@@ -214,7 +214,7 @@ func (s *state) keysBelong() bool {
 
 // CustomerRow finds a customer by the caller's own identifier; 0 when there is none. It takes no
 // lock and allocates nothing.
-func (m *Machine) CustomerRow(env uint32, externalID []byte) uint32 {
+func (m *customerReader) CustomerRow(env uint32, externalID []byte) uint32 {
 	return m.state.Load().CustomerNamed(env, externalID)
 }
 
@@ -228,7 +228,9 @@ type EntitlementView struct {
 
 // Entitlements lists the features of each of a customer's subscriptions that are not cancelled,
 // with the usage that counts there; now is the log time of the question. false: no such customer.
-func (m *Machine) Entitlements(env uint32, externalID string, now int64) ([]EntitlementView, bool) {
+func (m *customerReader) Entitlements(
+	env uint32, externalID string, now int64,
+) ([]EntitlementView, bool) {
 	s := m.state.Load()
 	e := s.Environment(env)
 	row := s.CustomerNamed(env, []byte(externalID))

@@ -146,7 +146,9 @@ func (c *RecordUsage) used(t *turn) engine.Outcome {
 }
 
 // numberOf is the number, from 0, of the record of a key that is kept.
-func (m *Machine) numberOf(keys idempotency.Finder, key [16]byte) (n uint64, ok bool, err error) {
+func (m *journalReader) numberOf(
+	keys idempotency.Finder, key [16]byte,
+) (n uint64, ok bool, err error) {
 	m.applying.RLock()
 	s := m.state.Load()
 	age, found := s.keys.Age(key)

@@ -14,7 +14,7 @@ import (
 
 // Answer implements engine.Answerer: it answers an encoded CheckQuery by an encoded Decision. The
 // query's Now is the clock of the node that asks.
-func (m *Machine) Answer(question []byte) []byte {
+func (m *customerReader) Answer(question []byte) []byte {
 	var q CheckQuery
 	if wire.Decode(question, &q) != nil {
 		return nil
@@ -27,7 +27,7 @@ func (m *Machine) Answer(question []byte) []byte {
 
 // Check decides whether a customer may use a feature. It fills d, and allocates nothing. The log
 // entries up to d.LogIndex are in the decision.
-func (m *Machine) Check(q *CheckQuery, d *Decision) {
+func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	s := m.state.Load()
 	*d = Decision{LogIndex: s.Log.Applied()}
 	e := s.Environment(q.Env)

@@ -113,7 +113,7 @@ const maxEventPage = 1000
 
 // Events lists a page of a customer's events, oldest first. next is where the following page
 // begins; its Index is 0 when there is none. Any goroutine.
-func (m *Machine) Events(
+func (m *journalReader) Events(
 	src journal.Source, q EventQuery,
 ) (events []EventView, next journal.Cursor, err error) {
 	s := m.state.Load()
@@ -191,7 +191,7 @@ func (s *state) voided(src journal.Source, customer uint32, events []EventView) 
 }
 
 // DecodeEvent decodes one item of the journal.
-func (m *Machine) DecodeEvent(item journal.Item) (EventView, error) {
+func (m *journalReader) DecodeEvent(item journal.Item) (EventView, error) {
 	return m.state.Load().event(item)
 }
 

@@ -34,12 +34,9 @@ func ReadRecords(data []byte) {
 		readOne(data, book.CustomerCodec), readOne(data, subscriptionCodec), readOne(data, invoiceCodec),
 		readOne(data, counterCodec), readOne(data, rows.TextCodec), readOne(data, book.SpanCodec),
 		readOne(data, book.MeterCodec), readOne(data, book.BaseCodec), readOne(data, book.BalanceCodec),
-		readOne(
-			data, book.PlanChangeCodec,
-		), readOne(data, correctionCodec), readOne(data, credits.PoolCodec),
-		readOne(data, credits.GrantCodec), readOne(
-			data, credits.TransactionCodec,
-		), readOne(data, credits.CoverCodec),
+		readOne(data, book.PlanChangeCodec), readOne(data, correctionCodec),
+		readOne(data, credits.PoolCodec), readOne(data, credits.GrantCodec),
+		readOne(data, credits.TransactionCodec), readOne(data, credits.CoverCodec),
 		readOne(data, outbox.WebhookEndpointCodec), readOne(data, outbox.DeliveryCodec),
 		readOne(data, book.SequenceCodec),
 	} {

@@ -8,7 +8,7 @@ import (
 )
 
 // Invoice finds an invoice by its UUID, the PENDING one of a subscription too.
-func (m *Machine) Invoice(env uint32, id [16]byte) (book.InvoiceView, bool) {
+func (m *customerReader) Invoice(env uint32, id [16]byte) (book.InvoiceView, bool) {
 	s := m.state.Load()
 	row := s.InvoiceIn(env, &id)
 	if row == 0 {
@@ -54,7 +54,7 @@ type InvoicePage struct {
 
 // ListInvoices lists a customer's invoices. False: After is not an invoice of this customer. An
 // invoice that was issued a moment ago, and has no number yet, says 0.
-func (m *Machine) ListInvoices(q *InvoiceQuery) (page InvoicePage, ok bool) {
+func (m *customerReader) ListInvoices(q *InvoiceQuery) (page InvoicePage, ok bool) {
 	s := m.state.Load()
 	l := invoiceListing{state: s, q: q, page: InvoicePage{List: []book.InvoiceView{}}}
 	if q.CustomerRow == 0 || q.CustomerRow > s.Customers.Len() {
@@ -164,14 +164,14 @@ func (l *invoiceListing) take(view book.InvoiceView) {
 }
 
 // Invoices lists all of a customer's invoices, oldest first, without those that are PENDING.
-func (m *Machine) Invoices(env, customerRow uint32) []book.InvoiceView {
+func (m *customerReader) Invoices(env, customerRow uint32) []book.InvoiceView {
 	page, _ := m.ListInvoices(&InvoiceQuery{Env: env, CustomerRow: customerRow})
 	return page.List
 }
 
 // Upcoming previews the PENDING invoice of a subscription that is issued next, with the id that it
 // keeps. False: there is no such subscription, or it has ended and nothing waits.
-func (m *Machine) Upcoming(env uint32, subscriptionID [16]byte) (book.InvoiceView, bool) {
+func (m *customerReader) Upcoming(env uint32, subscriptionID [16]byte) (book.InvoiceView, bool) {
 	views := m.pendingOf(env, &subscriptionID)
 	if len(views) == 0 {
 		return book.InvoiceView{}, false
@@ -180,7 +180,7 @@ func (m *Machine) Upcoming(env uint32, subscriptionID [16]byte) (book.InvoiceVie
 }
 
 // pendingOf previews the PENDING invoices of one subscription.
-func (m *Machine) pendingOf(env uint32, subscriptionID *[16]byte) []book.InvoiceView {
+func (m *customerReader) pendingOf(env uint32, subscriptionID *[16]byte) []book.InvoiceView {
 	s := m.state.Load()
 	row := s.SubscriptionIn(env, subscriptionID)
 	if row == 0 {
@@ -193,7 +193,7 @@ func (m *Machine) pendingOf(env uint32, subscriptionID *[16]byte) []book.Invoice
 }
 
 // PendingInvoices previews the PENDING invoices of a customer's subscriptions, oldest first.
-func (m *Machine) PendingInvoices(env, customerRow uint32) []book.InvoiceView {
+func (m *customerReader) PendingInvoices(env, customerRow uint32) []book.InvoiceView {
 	s := m.state.Load()
 	views := []book.InvoiceView{}
 	if customerRow == 0 || customerRow > s.Customers.Len() {
@@ -213,7 +213,7 @@ func (m *Machine) PendingInvoices(env, customerRow uint32) []book.InvoiceView {
 	return views
 }
 
-func (m *Machine) pendingInvoice(env uint32, id *[16]byte) (book.InvoiceView, bool) {
+func (m *customerReader) pendingInvoice(env uint32, id *[16]byte) (book.InvoiceView, bool) {
 	s := m.state.Load()
 	row := s.PendingWith(env, id)
 	if row == 0 {

@@ -67,7 +67,7 @@ func (t *turn) recordLimits(before, after *accounts.Limits) {
 
 // Changes lists admin changes, newest first, with numbers below before (0: all): at most limit, and
 // no more once they are some megabytes. The last one of a page has number 1, or more follow.
-func (m *Machine) Changes(
+func (m *journalReader) Changes(
 	src journal.Source, before uint64, limit int,
 ) ([]accounts.ChangeView, error) {
 	s := m.state.Load()

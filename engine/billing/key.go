@@ -113,7 +113,7 @@ func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
 
 // Authenticate finds whom the API key with this SHA-256 speaks for; false when there is no such
 // key or it was revoked. It takes no lock and allocates nothing.
-func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
+func (m *accountReader) Authenticate(hash [32]byte) (Principal, bool) {
 	s := m.state.Load()
 	k := s.APIKey(&hash)
 	if k == nil || k.Revoked.Load() != nil {
@@ -128,7 +128,7 @@ func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
 
 // Keys lists an environment's API keys, oldest first: those in use, and of the revoked ones those
 // that have a place, at most MaxListedKeys.
-func (m *Machine) Keys(env uint32) []KeyView {
+func (m *accountReader) Keys(env uint32) []KeyView {
 	s := m.state.Load()
 	e := s.Environment(env)
 	if e == nil {

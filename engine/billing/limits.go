@@ -73,4 +73,4 @@ func (c *SetLimits) Over(next accounts.Limits) accounts.Limits {
 }
 
 // Limits returns the settings in force.
-func (m *Machine) Limits() accounts.Limits { return *m.state.Load().Limits.Load() }
+func (m *accountReader) Limits() accounts.Limits { return *m.state.Load().Limits.Load() }

@@ -3,9 +3,6 @@
 package billing
 
 import (
-	"sync"
-	"sync/atomic"
-
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/credits"
@@ -24,23 +21,18 @@ type Config struct {
 // Machine is the billing state machine; it implements engine.Machine. Apply, Snapshot and Restore
 // are for one goroutine at a time; everything else, the queries above all, for any beside it.
 type Machine struct {
-	machine.Asked
-	kernel machine.Kernel[*Machine, *turn]
-	config Config
-	// state is replaced whole by Restore.
-	state   atomic.Pointer[state]
-	journal *journal.Journal
-	// applying is held by Apply and by Restore where it replaces what it read, for those queries
-	// that must see keys and journal of one instant.
-	applying sync.RWMutex
-	scratch  scratch
+	journalReader
+	kernel  machine.Kernel[*Machine, *turn]
+	config  Config
+	scratch scratch
 }
 
 var _ engine.Machine = (*Machine)(nil)
 
 // New returns an empty machine.
 func New(c Config) *Machine {
-	m := &Machine{config: c, journal: journal.New()}
+	m := &Machine{config: c}
+	m.journal = journal.New()
 	m.kernel.Shard, m.kernel.Table = c.Shard, table
 	m.Asked = machine.Ask(func() *machine.Log { return &m.state.Load().Log })
 	m.state.Store(newState())
@@ -140,10 +132,10 @@ func (m *Machine) NextDue() int64 {
 }
 
 // Journal is the record of usage and audit events.
-func (m *Machine) Journal() *journal.Journal { return m.journal }
+func (m *core) Journal() *journal.Journal { return m.journal }
 
 // EnvironmentNow is Clock on the environment's own clock, which may run ahead of log time.
-func (m *Machine) EnvironmentNow(env uint32, nowMS int64) int64 {
+func (m *core) EnvironmentNow(env uint32, nowMS int64) int64 {
 	now := m.Clock(nowMS)
 	if e := m.state.Load().Environment(env); e != nil {
 		return e.Now(now)

@@ -80,7 +80,7 @@ func (g *margin) add(dst *decimal.Decimal, amount decimal.Decimal) {
 // stored with each usage event, as voids and amendments have changed them. Rows are in the order of
 // key and currency. It reads every customer of the environment, and is for reports, not for
 // requests of customers.
-func (m *Machine) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error) {
+func (m *journalReader) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error) {
 	s := m.state.Load()
 	g := &margin{q: q, byKey: map[marginKey]*MarginRow{}}
 	for row := uint32(1); row <= s.Customers.Len() && g.err == nil; row++ {
@@ -106,7 +106,7 @@ func (m *Machine) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error)
 }
 
 // customer adds what one customer brought and cost.
-func (g *margin) customer(m *Machine, src journal.Source, row uint32) {
+func (g *margin) customer(m *journalReader, src journal.Source, row uint32) {
 	subscriptions, customer := m.plansInForce(row)
 	key := func(feature, plan string) string {
 		switch g.q.By {
@@ -169,7 +169,7 @@ func (p *plansInForce) ofLine(item *book.InvoiceItem) string {
 
 // plansInForce says which plans each subscription of a customer was on, by the subscription's id,
 // as far as it has come; and the caller's own identifier of the customer.
-func (m *Machine) plansInForce(customer uint32) (map[[16]byte]*plansInForce, string) {
+func (m *journalReader) plansInForce(customer uint32) (map[[16]byte]*plansInForce, string) {
 	s := m.state.Load()
 	lock := s.Stripe(customer)
 	lock.RLock()
@@ -208,7 +208,7 @@ var marginKinds = []EventKind{EventUsage, EventVoid, EventAmend}
 // costs adds the cost of each usage event of a customer, as corrected, to the row that it belongs
 // to. An event that was voided costs nothing and is not counted.
 func (g *margin) costs(
-	m *Machine, src journal.Source, row uint32, place func(*EventView) *MarginRow,
+	m *journalReader, src journal.Source, row uint32, place func(*EventView) *MarginRow,
 ) {
 	q := EventQuery{
 		Customer: row, From: g.q.From, To: g.q.To, Kinds: marginKinds, Limit: marginPage,

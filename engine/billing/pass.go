@@ -65,7 +65,7 @@ func (p *pass) read(src journal.Source) error {
 
 // settled reads what has come since, and then calls compare while no entry is applied: the journal
 // and the state are those of one entry then.
-func (m *Machine) settled(p *pass, src journal.Source, compare func() error) error {
+func (m *journalReader) settled(p *pass, src journal.Source, compare func() error) error {
 	m.applying.RLock()
 	defer m.applying.RUnlock()
 	if m.state.Load() != p.s {

@@ -171,7 +171,7 @@ func (s *state) reindexPayments() {
 }
 
 // Checkout finds a checkout by our own id.
-func (m *Machine) Checkout(env uint32, id [16]byte) (Checkout, bool) {
+func (m *accountReader) Checkout(env uint32, id [16]byte) (Checkout, bool) {
 	s := m.state.Load()
 	row := s.checkouts.find(id)
 	if row == 0 {
@@ -185,7 +185,7 @@ func (m *Machine) Checkout(env uint32, id [16]byte) (Checkout, bool) {
 // has named, and which were asked for after from and until to (log time), oldest first. Each comes
 // with its number: checkouts are numbered from 0 in the order of the log. What is opened meanwhile
 // may be left out.
-func (m *Machine) OpenCheckouts(provider string, from, to int64) iter.Seq2[uint64, Checkout] {
+func (m *accountReader) OpenCheckouts(provider string, from, to int64) iter.Seq2[uint64, Checkout] {
 	q := &m.state.Load().checkouts
 	return func(yield func(uint64, Checkout) bool) {
 		q.mu.RLock()
@@ -206,7 +206,7 @@ func (m *Machine) OpenCheckouts(provider string, from, to int64) iter.Seq2[uint6
 }
 
 // Payments lists the payments of an invoice that providers reported, oldest first.
-func (m *Machine) Payments(env uint32, invoiceID [16]byte) []Payment {
+func (m *accountReader) Payments(env uint32, invoiceID [16]byte) []Payment {
 	s := m.state.Load()
 	q := &s.payments
 	q.mu.RLock()

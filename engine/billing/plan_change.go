@@ -96,7 +96,7 @@ func planChangeView(l *lifecycle.Ledger, c *book.PlanChange) PlanChangeView {
 
 // PlanChanges lists a subscription's plan changes, oldest first; false when there is no such
 // subscription.
-func (m *Machine) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView, bool) {
+func (m *customerReader) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView, bool) {
 	s := m.state.Load()
 	row := s.SubscriptionIn(env, &id)
 	if row == 0 {

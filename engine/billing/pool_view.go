@@ -12,7 +12,7 @@ import (
 // LeftTransaction finds a deduction or a reversal by its UUID. What has left memory is read from
 // the journal. False: there is none, or it is older than what can be reversed. It waits for the
 // entry that is being applied, if there is one.
-func (m *Machine) LeftTransaction(
+func (m *journalReader) LeftTransaction(
 	src journal.Source, env uint32, id [16]byte,
 ) (x credits.LeftTransaction, found bool, err error) {
 	held, customer, place := m.leftTransaction(&id)
@@ -43,7 +43,7 @@ func (m *Machine) LeftTransaction(
 }
 
 // leftTransaction is what memory has of a transaction: all of it, or where in the journal it is.
-func (m *Machine) leftTransaction(
+func (m *journalReader) leftTransaction(
 	id *[16]byte,
 ) (held credits.ArchivedTransaction, customer uint32, place credits.ChunkPlace) {
 	m.applying.RLock()
@@ -115,7 +115,7 @@ func (s *state) poolView(row uint32) PoolView {
 }
 
 // Pools lists a customer's pools, oldest first, archived ones too.
-func (m *Machine) Pools(customerRow uint32) []PoolView {
+func (m *customerReader) Pools(customerRow uint32) []PoolView {
 	s := m.state.Load()
 	views := []PoolView{}
 	if customerRow == 0 || customerRow > s.Customers.Len() {
@@ -131,7 +131,7 @@ func (m *Machine) Pools(customerRow uint32) []PoolView {
 }
 
 // Pool finds a pool by its UUID.
-func (m *Machine) Pool(env uint32, id [16]byte) (PoolView, bool) {
+func (m *customerReader) Pool(env uint32, id [16]byte) (PoolView, bool) {
 	s := m.state.Load()
 	row := s.PoolIn(env, &id)
 	if row == 0 {
@@ -144,7 +144,7 @@ func (m *Machine) Pool(env uint32, id [16]byte) (PoolView, bool) {
 }
 
 // Grants lists a pool's live grants in burn order.
-func (m *Machine) Grants(env uint32, pool [16]byte) ([]GrantView, bool) {
+func (m *customerReader) Grants(env uint32, pool [16]byte) ([]GrantView, bool) {
 	s := m.state.Load()
 	row := s.PoolIn(env, &pool)
 	if row == 0 {

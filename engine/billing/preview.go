@@ -8,7 +8,7 @@ import (
 
 // PreviewSubscription is the invoice that would come with a subscription of a customer to a plan,
 // as things are at a log time. Nothing is changed. The outcome is that of the command.
-func (m *Machine) PreviewSubscription(
+func (m *customerReader) PreviewSubscription(
 	env uint32, customer, plan string, now int64,
 ) (view book.InvoiceView, outcome engine.Outcome) {
 	s := m.state.Load()
@@ -44,7 +44,7 @@ func (m *Machine) PreviewSubscription(
 }
 
 // PreviewCancellation are the invoices that a cancellation would issue at once.
-func (m *Machine) PreviewCancellation(
+func (m *customerReader) PreviewCancellation(
 	env uint32, id [16]byte, mode book.CancelMode, now int64,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
 	return m.preview(env, id, now, func(l *lifecycle.Ledger, now int64) engine.Outcome {
@@ -57,7 +57,7 @@ func (m *Machine) PreviewCancellation(
 }
 
 // PreviewPlanChange are the invoices that a plan change would issue at once.
-func (m *Machine) PreviewPlanChange(
+func (m *customerReader) PreviewPlanChange(
 	env uint32, id [16]byte, plan string, kind book.ChangeType, now int64,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
 	return m.preview(env, id, now, func(l *lifecycle.Ledger, now int64) engine.Outcome {
@@ -71,7 +71,7 @@ func (m *Machine) PreviewPlanChange(
 
 // preview lets change do to a copy of a subscription what a command would do, and returns the
 // invoices that come of that alone.
-func (m *Machine) preview(
+func (m *customerReader) preview(
 	env uint32, id [16]byte, now int64, change func(l *lifecycle.Ledger, now int64) engine.Outcome,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
 	s := m.state.Load()

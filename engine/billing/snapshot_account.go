@@ -137,10 +137,9 @@ func restoreCatalog(r *environmentRecord) (*catalogs.Catalog, error) {
 	for i := range r.Features {
 		f := &r.Features[i]
 		number := uint32(i) + 1
-		c.Features = append(
-			c.Features,
-			&catalogs.Feature{Number: number, ID: f.ID, Document: f.Document, Archived: f.Archived},
-		)
+		c.Features = append(c.Features, &catalogs.Feature{
+			Number: number, ID: f.ID, Document: f.Document, Archived: f.Archived,
+		})
 		c.FeatureByKey[f.Document.Key] = number
 		c.FeatureByID[f.ID] = number
 	}

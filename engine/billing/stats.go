@@ -33,7 +33,7 @@ type PartBytes struct {
 }
 
 // journalStats describes the parts of the journal.
-func (m *Machine) journalStats() (list []JournalStats, tails uint64) {
+func (m *journalReader) journalStats() (list []JournalStats, tails uint64) {
 	for p, v := range m.journal.View() {
 		s := JournalStats{
 			Part: journal.Part(p).String(), Segments: uint64(len(v.Segments)),

@@ -178,7 +178,7 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 }
 
 // Subscriptions lists all subscriptions of a customer, oldest first, in any state.
-func (m *Machine) Subscriptions(customerRow uint32) []SubscriptionView {
+func (m *customerReader) Subscriptions(customerRow uint32) []SubscriptionView {
 	s := m.state.Load()
 	views := []SubscriptionView{}
 	if customerRow == 0 || customerRow > s.Customers.Len() {
@@ -196,7 +196,7 @@ func (m *Machine) Subscriptions(customerRow uint32) []SubscriptionView {
 }
 
 // Subscription finds a subscription by its UUID, in any state.
-func (m *Machine) Subscription(env uint32, id [16]byte) (SubscriptionView, bool) {
+func (m *customerReader) Subscription(env uint32, id [16]byte) (SubscriptionView, bool) {
 	s := m.state.Load()
 	row := s.SubscriptionIn(env, &id)
 	if row == 0 {

@@ -43,7 +43,7 @@ type TransactionPage struct {
 // Transactions lists a page of a pool's transactions, all that ever were, newest first. False:
 // there is no such pool. What has left memory is read from the journal. It waits for the entry that
 // is being applied, if there is one.
-func (m *Machine) Transactions(
+func (m *journalReader) Transactions(
 	src journal.Source, q TransactionQuery,
 ) (page TransactionPage, found bool, err error) {
 	l, found := m.transactionList(src, &q)
@@ -87,7 +87,7 @@ type transactionList struct {
 }
 
 // transactionList begins a walk. Between two entries what is not in memory is in the journal.
-func (m *Machine) transactionList(
+func (m *journalReader) transactionList(
 	src journal.Source, q *TransactionQuery,
 ) (l *transactionList, found bool) {
 	m.applying.RLock()

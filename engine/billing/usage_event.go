@@ -41,7 +41,7 @@ func (t *turn) noteUnmatched(e *accounts.Environment, c *RecordUsage, now int64)
 
 // Unmatched lists the names of usage events that no feature has, the one seen last first. A name
 // that the catalog has now is left out.
-func (m *Machine) Unmatched(env uint32) []accounts.UnmatchedName {
+func (m *accountReader) Unmatched(env uint32) []accounts.UnmatchedName {
 	e := m.state.Load().Environment(env)
 	if e == nil {
 		return nil

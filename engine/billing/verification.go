@@ -47,7 +47,7 @@ const comparedAtOnce = 500
 // with the stored one, and what the customers have to their credit. Apply waits only while the
 // last of it is compared, some hundred customers at a time. A PENDING invoice, and one that was
 // issued a moment ago and has no number yet, are not looked at.
-func (m *Machine) VerifyInvoices(
+func (m *journalReader) VerifyInvoices(
 	src journal.Source, env uint32, rows []uint32,
 ) (Verification, error) {
 	v := Verification{Customers: uint64(len(rows))}
@@ -272,7 +272,9 @@ type Explanation struct {
 // facts of spans and invoices; never from counters or stored lines. False: there is no such invoice
 // (a PENDING one has nothing to explain yet). It reads the customer's records once, and holds none
 // of them.
-func (m *Machine) Explain(src journal.Source, env uint32, id [16]byte) (Explanation, bool, error) {
+func (m *journalReader) Explain(
+	src journal.Source, env uint32, id [16]byte,
+) (Explanation, bool, error) {
 	s := m.state.Load()
 	row := s.InvoiceIn(env, &id)
 	if row == 0 {

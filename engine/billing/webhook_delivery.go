@@ -36,9 +36,8 @@ func (c *RecordDelivery) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDeliveryUnknown
 	}
 	if c.Outcome < outbox.AttemptDelivered || c.Outcome > outbox.AttemptExpired || c.RetryMS < 0 ||
-		c.RetryMS > outbox.MaxRetryMS || len(
-		c.Reason,
-	) > outbox.MaxAttemptReason || !utf8.ValidString(c.Reason) {
+		c.RetryMS > outbox.MaxRetryMS || len(c.Reason) > outbox.MaxAttemptReason ||
+		!utf8.ValidString(c.Reason) {
 		return engine.OutcomeWebhookInvalid
 	}
 	d := o.Deliveries.Read(c.Row)

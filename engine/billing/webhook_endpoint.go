@@ -201,7 +201,7 @@ func (c *RotateWebhookSecret) apply(t *turn) engine.Outcome {
 }
 
 // WebhookEndpoints lists an environment's endpoints, oldest first.
-func (m *Machine) WebhookEndpoints(env uint32) []outbox.WebhookEndpointView {
+func (m *accountReader) WebhookEndpoints(env uint32) []outbox.WebhookEndpointView {
 	s := m.state.Load()
 	views := []outbox.WebhookEndpointView{}
 	e := s.Environment(env)
@@ -220,7 +220,9 @@ func (m *Machine) WebhookEndpoints(env uint32) []outbox.WebhookEndpointView {
 }
 
 // WebhookEndpoint finds an endpoint of an environment.
-func (m *Machine) WebhookEndpoint(env uint32, id [16]byte) (outbox.WebhookEndpointView, bool) {
+func (m *accountReader) WebhookEndpoint(
+	env uint32, id [16]byte,
+) (outbox.WebhookEndpointView, bool) {
 	s := m.state.Load()
 	e := s.Environment(env)
 	if e == nil {

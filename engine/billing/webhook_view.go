@@ -158,7 +158,9 @@ const walkedDeliveries = 20_000
 
 // WebhookDeliveries lists a page of an endpoint's deliveries, newest first. next is what Before is
 // for the following page; 0: there is none. A page may be shorter than its limit and have a next.
-func (m *Machine) WebhookDeliveries(q *DeliveryQuery) (page []DeliveryView, next uint64, ok bool) {
+func (m *accountReader) WebhookDeliveries(
+	q *DeliveryQuery,
+) (page []DeliveryView, next uint64, ok bool) {
 	s := m.state.Load()
 	o := &s.outbox
 	e := s.Environment(q.Env)
@@ -190,7 +192,7 @@ func (m *Machine) WebhookDeliveries(q *DeliveryQuery) (page []DeliveryView, next
 }
 
 // WebhookDelivery finds the delivery of a message to an endpoint.
-func (m *Machine) WebhookDelivery(env uint32, endpoint, id [16]byte) (DeliveryView, bool) {
+func (m *accountReader) WebhookDelivery(env uint32, endpoint, id [16]byte) (DeliveryView, bool) {
 	s := m.state.Load()
 	o := &s.outbox
 	e := s.Environment(env)
@@ -221,7 +223,7 @@ type DueDelivery struct {
 // DueWebhooks lists what may be sent at a log time: the first message of each customer whose next
 // attempt is due, of endpoints that are on. room says how many an endpoint may get, busy which
 // deliveries are left out. In all there are at most limit.
-func (m *Machine) DueWebhooks(
+func (m *accountReader) DueWebhooks(
 	now int64, limit int, room func(endpoint [16]byte) int, busy func(sequence uint64) bool,
 ) (due []DueDelivery) {
 	s := m.state.Load()
@@ -257,7 +259,7 @@ type OutboxStats struct {
 }
 
 // Outbox counts what the outbox holds, for metrics.
-func (m *Machine) Outbox() (n OutboxStats) {
+func (m *accountReader) Outbox() (n OutboxStats) {
 	o := &m.state.Load().outbox
 	o.Mu.RLock()
 	defer o.Mu.RUnlock()
