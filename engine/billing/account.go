@@ -215,3 +215,26 @@ func (m *accountReader) PaymentTerms(env uint32) (days, settleMinutes uint32) {
 	p := e.PaymentTerms()
 	return p.Days, p.SettleMinutes
 }
+
+// Unmatched lists the names of usage events that no feature has, the one seen last first. A name
+// that the catalog has now is left out.
+func (m *accountReader) Unmatched(env uint32) []accounts.UnmatchedName {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return nil
+	}
+	catalog := e.Catalog.Load()
+	list := slices.DeleteFunc(e.UnmatchedNames(), func(u accounts.UnmatchedName) bool {
+		return catalog.FeatureNamed([]byte(u.Name)) != 0
+	})
+	slices.SortStableFunc(list, func(a, b accounts.UnmatchedName) int {
+		switch {
+		case a.LastAt > b.LastAt:
+			return -1
+		case a.LastAt < b.LastAt:
+			return 1
+		}
+		return 0
+	})
+	return list
+}

@@ -126,25 +126,6 @@ func openProbedUsage(m *Machine, payload []byte) (op, error) {
 	return u, nil
 }
 
-// used decides by the key: OutcomeNone says that it was not used, in memory or on disk. Where the
-// verdict leaves out keys that have left memory since, it is to be made again.
-func (c *RecordUsage) used(t *turn) engine.Outcome {
-	if slot, found := t.keys.Find(c.Key); found {
-		return c.repeated(slot)
-	}
-	span := t.keys.Span()
-	v := &c.verdict
-	switch {
-	case span.OnDisk() == 0:
-		return engine.OutcomeNone
-	case v.Found && v.Number >= span.Base && v.Number < span.Memory:
-		return c.repeated(v.Slot)
-	case v.Through < span.Memory:
-		return engine.OutcomeKeyUnproven
-	}
-	return engine.OutcomeNone
-}
-
 // numberOf is the number, from 0, of the record of a key that is kept.
 func (m *journalReader) numberOf(
 	keys idempotency.Finder, key [16]byte,

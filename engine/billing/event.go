@@ -38,30 +38,6 @@ type usageEntry struct {
 	Ahead bool   `wire:"10"`
 }
 
-// usagePayload encodes the journal record of an event, in memory that the next one reuses.
-func (t *turn) usagePayload(u *usage) []byte {
-	e := &t.m.scratch.usage
-	*e = usageEntry{
-		Subscription: u.place.Subscription, Feature: u.feature, Outcome: u.outcome,
-		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.Payload,
-		Covered: u.burning.Covered,
-		Span:    u.span, Ahead: u.ahead,
-	}
-	if u.place.Subscription != 0 {
-		e.Period = t.Subscriptions.Read(u.place.Subscription).Period
-		if u.ahead {
-			e.Period++
-		}
-	}
-	if len(u.burning.Draws) > 0 {
-		e.Draws = wire.Encode(nil, &credits.DrawList{Draws: u.burning.Draws})
-	}
-	w := wire.NewEncoder(t.m.scratch.payload[:0])
-	e.Fields(&w)
-	t.m.scratch.payload = w.Encoded()
-	return t.m.scratch.payload
-}
-
 // IndexRecord is the journal.Indexer of the billing journal.
 func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint32)) {
 	switch r.Kind {

@@ -1,11 +1,6 @@
 package billing
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-
-	"github.com/cespare/xxhash/v2"
-
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
@@ -20,99 +15,6 @@ import (
 
 // aheadMS is how far ahead of its environment's clock an event may have occurred: 5 minutes.
 const aheadMS = 5 * 60 * 1000
-
-// RecordUsage records one usage event, exactly once per Key. Byte slices alias the request or the
-// entry, so that the hot path copies nothing. Key, Attempt and Fingerprint come first: what
-// follows them is the body that Fingerprint covers.
-//
-//schema:described client EventRequest
-//schema:split head body 5
-//schema:quick
-type RecordUsage struct {
-	Env uint32 `wire:"1"`
-	// Key is the first 128 bits of SHA-256 over (environment number, idempotency key): UsageKey.
-	Key [16]byte `wire:"2"`
-	// Attempt tells a re-sent record (same tag: the first outcome again) from a repeated request
-	// (another tag: OutcomeDuplicate). Never 0.
-	Attempt uint32 `wire:"3"`
-	// Fingerprint is 24 bits of a hash of the body: another body under the same key is
-	// OutcomeKeyReused. Set by Seal.
-	Fingerprint uint32 `wire:"4"`
-	// KeyText is the idempotency key itself.
-	KeyText []byte `wire:"5" json:"eventIdempotencyKey" rule:"min=1,max=255"`
-	// Customer is the caller's id. Exactly one of it and CustomerID is set.
-	Customer   []byte   `wire:"6" json:"customerReferenceId" rule:"min=1,max=128"`
-	CustomerID [16]byte `wire:"7" json:"customerId"`
-	EventName  []byte   `wire:"8" json:"eventName" rule:"required,min=1,max=128"`
-	FeatureKey []byte   `wire:"9" json:"featureKey" rule:"min=1,max=128"`
-	FeatureID  [16]byte `wire:"10" json:"featureId"`
-	// Units is what is counted, 1 where a request has none.
-	Units      decimal.Decimal `wire:"11" json:"usageUnits" rule:"min=0"`
-	OccurredAt int64           `wire:"12" json:"occurredAt" rule:"required" as:"time"`
-	// Cost is what the event costs. Without HasCost the feature says it.
-	Cost           decimal.Decimal `wire:"13" json:"costAmount" rule:"min=0"`
-	HasCost        bool            `wire:"14"`
-	SubscriptionID [16]byte        `wire:"15" json:"subscriptionId"`
-	EntitlementID  [16]byte        `wire:"16" json:"entitlementId"`
-	InvoiceID      [16]byte        `wire:"17" json:"invoiceId"`
-	FlowID         []byte          `wire:"18" json:"flowId" rule:"max=128"`
-	// Meta is a JSON object of up to 8 KiB.
-	Meta []byte `wire:"19" json:"meta" as:"object"`
-
-	// row is the customer's row, where anticipate has found it; 0 where it has not.
-	row uint32
-	// verdict is what files say of Key, and payload the record without it, where there is one.
-	verdict idempotency.Verdict
-	payload []byte
-}
-
-// UsageKey is the idempotency key of a usage event as the log carries it: its scope is the
-// environment, and 128 bits of a cryptographic hash do not collide.
-func UsageKey(env uint32, key []byte) [16]byte {
-	var room [4 + 255*4]byte
-	b := binary.LittleEndian.AppendUint32(room[:0], env)
-	sum := sha256.Sum256(append(b, key...))
-	return [16]byte(sum[:16])
-}
-
-// fingerprintBits is how much of the body's hash a key's slot keeps.
-const fingerprintBits = 24
-
-// Seal sets Fingerprint from the body, and appends the record's encoding to dst. It allocates
-// nothing where dst has room.
-func (c *RecordUsage) Seal(dst []byte) []byte {
-	// The body is encoded first, where it will be but for the head, whose length depends on it.
-	start := len(dst)
-	w := wire.NewEncoder(dst)
-	c.body(&w)
-	dst = w.Encoded()
-	c.Fingerprint = uint32(xxhash.Sum64(dst[start:]) >> (64 - fingerprintBits))
-	bodyEnd := len(dst)
-	w = wire.NewEncoder(dst)
-	c.head(&w)
-	dst = w.Encoded()
-	rotate(dst[start:], bodyEnd-start)
-	return dst
-}
-
-// rotate moves what stands from n on to the front. What moves fits the room of a head.
-func rotate(b []byte, n int) {
-	var room [64]byte
-	head := append(room[:0], b[n:]...)
-	copy(b[len(head):], b[:n])
-	copy(b, head)
-}
-
-func openUsage(m *Machine, payload []byte) (op, error) {
-	c := m.scratch.event()
-	if c.quick(payload) {
-		return c, nil
-	}
-	*c = RecordUsage{}
-	d := wire.NewDecoder(payload)
-	c.Fields(&d)
-	return c, d.Close()
-}
 
 // Apply implements machine.Op.
 func (c *RecordUsage) Apply(t *turn) engine.Outcome {
@@ -171,9 +73,28 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 
 	t.record(c, &u)
 	if at.number == 0 {
-		t.noteUnmatched(e, c, now)
+		t.NoteUnmatched(e, c.name(), now)
 	}
 	return u.outcome
+}
+
+// used decides by the key: OutcomeNone says that it was not used, in memory or on disk. Where the
+// verdict leaves out keys that have left memory since, it is to be made again.
+func (c *RecordUsage) used(t *turn) engine.Outcome {
+	if slot, found := t.keys.Find(c.Key); found {
+		return c.repeated(slot)
+	}
+	span := t.keys.Span()
+	v := &c.verdict
+	switch {
+	case span.OnDisk() == 0:
+		return engine.OutcomeNone
+	case v.Found && v.Number >= span.Base && v.Number < span.Memory:
+		return c.repeated(v.Slot)
+	case v.Through < span.Memory:
+		return engine.OutcomeKeyUnproven
+	}
+	return engine.OutcomeNone
 }
 
 // repeated is the outcome of a key that was used before.
@@ -234,6 +155,14 @@ func (c *RecordUsage) feature(catalog *catalogs.Catalog) (number uint32, outcome
 		number = catalog.FeatureNamed(c.EventName)
 	}
 	return number, engine.OutcomeDone
+}
+
+// name is what the event calls its feature.
+func (c *RecordUsage) name() []byte {
+	if len(c.FeatureKey) > 0 {
+		return c.FeatureKey
+	}
+	return c.EventName
 }
 
 // usageTarget is what a usage event is about.
@@ -312,11 +241,7 @@ func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
 	if c.InvoiceID == ([16]byte{}) {
 		return 0, engine.OutcomeDone
 	}
-	if invoice := t.InvoiceWith(&c.InvoiceID); invoice != 0 {
-		row = t.Invoices.Read(invoice).Subscription
-	} else {
-		row = t.PendingWith(c.Env, &c.InvoiceID)
-	}
+	row = t.InvoicedWith(c.Env, &c.InvoiceID)
 	if row == 0 || t.Subscriptions.Read(row).Customer != customer {
 		return 0, engine.OutcomeInvoiceUnknown
 	}
@@ -451,7 +376,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		high, low = u.counted.Next.Bits()
 		t.Fold(uint64(u.place.Counter)<<32 ^ uint64(high) ^ low)
 		if u.outcome == engine.OutcomeLimitReached {
-			t.tellReached(u, before)
+			t.TellReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
 		}
 	}
 	t.keys.Add(c.Key, idempotency.Slot{
@@ -462,4 +387,28 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		Kind: journal.KindUsage, Index: t.Index, Position: t.Position,
 		Owner: u.customer, At: c.OccurredAt, Payload: t.usagePayload(u),
 	})
+}
+
+// usagePayload encodes the journal record of an event, in memory that the next one reuses.
+func (t *turn) usagePayload(u *usage) []byte {
+	e := &t.m.scratch.usage
+	*e = usageEntry{
+		Subscription: u.place.Subscription, Feature: u.feature, Outcome: u.outcome,
+		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.Payload,
+		Covered: u.burning.Covered,
+		Span:    u.span, Ahead: u.ahead,
+	}
+	if u.place.Subscription != 0 {
+		e.Period = t.Subscriptions.Read(u.place.Subscription).Period
+		if u.ahead {
+			e.Period++
+		}
+	}
+	if len(u.burning.Draws) > 0 {
+		e.Draws = wire.Encode(nil, &credits.DrawList{Draws: u.burning.Draws})
+	}
+	w := wire.NewEncoder(t.m.scratch.payload[:0])
+	e.Fields(&w)
+	t.m.scratch.payload = w.Encoded()
+	return t.m.scratch.payload
 }

@@ -1,6 +1,9 @@
 package accounts
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // MaxUnmatched is how many names of usage events without a feature an environment remembers: the
 // ones that were seen last.
@@ -47,4 +50,31 @@ func (e *Environment) RestoreUnmatched(list []UnmatchedName) {
 		known[i].Last.Store(u.LastAt)
 	}
 	e.Unmatched.Store(&known)
+}
+
+// NoteUnmatched counts an event whose name is that of no feature.
+func (t *Tx) NoteUnmatched(e *Environment, name []byte, now int64) {
+	var known []*UnmatchedTally
+	if p := e.Unmatched.Load(); p != nil {
+		known = *p
+	}
+	at := slices.IndexFunc(known, func(u *UnmatchedTally) bool { return u.Name == string(name) })
+	if at < 0 {
+		next := slices.Clone(known)
+		if len(next) >= MaxUnmatched {
+			oldest := 0
+			for i := range next {
+				if next[i].Last.Load() < next[oldest].Last.Load() {
+					oldest = i
+				}
+			}
+			next = slices.Delete(next, oldest, oldest+1)
+		}
+		next = append(next, &UnmatchedTally{Name: string(name), First: now})
+		at = len(next) - 1
+		e.Unmatched.Store(&next)
+		known = next
+	}
+	known[at].Last.Store(now)
+	t.Fold(known[at].Count.Add(1))
 }

@@ -10,24 +10,6 @@ const (
 	CancelAtPeriodEnd CancelMode = 2 // END_OF_PERIOD
 )
 
-// Standings in life of a subscription, in the order in which they are chosen.
-const (
-	LifeActive    = 0
-	LifeSuspended = 1
-	LifeEnded     = 2
-)
-
-// Life is the subscription's standing.
-func (r *SubscriptionRest) Life() int {
-	switch {
-	case r.EndedAt != 0:
-		return LifeEnded
-	case r.SuspendedAt != 0:
-		return LifeSuspended
-	}
-	return LifeActive
-}
-
 // Subscribed counts a subscription in or out of its plan.
 func (s *Book) Subscribed(b *Subscription, by int64) {
 	if b.EndedAt != 0 {
@@ -35,22 +17,6 @@ func (s *Book) Subscribed(b *Subscription, by int64) {
 	}
 	c := s.Environment(s.Customers.Read(b.Customer).Env).Catalog.Load()
 	c.Plans[c.Version(b.Version).Plan-1].Subscribers.Add(by)
-}
-
-// SubscriptionWith finds a subscription by its UUID in any environment; 0 when there is none.
-func (s *Book) SubscriptionWith(id *[16]byte) uint32 {
-	return s.SubscriptionByID.Find(s.IDHash(id), func(row uint32) bool {
-		return s.Subscriptions.Read(row).ID == *id
-	})
-}
-
-// SubscriptionIn finds a subscription of one environment; 0 when there is none.
-func (s *Book) SubscriptionIn(env uint32, id *[16]byte) uint32 {
-	row := s.SubscriptionWith(id)
-	if row == 0 || s.Customers.Read(s.Subscriptions.Read(row).Customer).Env != env {
-		return 0
-	}
-	return row
 }
 
 // PendingID is the id of the invoice that accrues for the current period. It keeps it.

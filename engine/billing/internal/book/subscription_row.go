@@ -204,3 +204,37 @@ func (b *Subscriptions) Write(row uint32, v *Subscription) { b.put(b.rows.Write(
 
 // Link says which subscription of the customer comes after one.
 func (b *Subscriptions) Link(row, next uint32) { b.rows.Write(row).Next = next }
+
+// Standings in life of a subscription, in the order in which they are chosen.
+const (
+	LifeActive    = 0
+	LifeSuspended = 1
+	LifeEnded     = 2
+)
+
+// Life is the subscription's standing.
+func (r *SubscriptionRest) Life() int {
+	switch {
+	case r.EndedAt != 0:
+		return LifeEnded
+	case r.SuspendedAt != 0:
+		return LifeSuspended
+	}
+	return LifeActive
+}
+
+// SubscriptionWith finds a subscription by its UUID in any environment; 0 when there is none.
+func (s *Book) SubscriptionWith(id *[16]byte) uint32 {
+	return s.SubscriptionByID.Find(s.IDHash(id), func(row uint32) bool {
+		return s.Subscriptions.Read(row).ID == *id
+	})
+}
+
+// SubscriptionIn finds a subscription of one environment; 0 when there is none.
+func (s *Book) SubscriptionIn(env uint32, id *[16]byte) uint32 {
+	row := s.SubscriptionWith(id)
+	if row == 0 || s.Customers.Read(s.Subscriptions.Read(row).Customer).Env != env {
+		return 0
+	}
+	return row
+}

@@ -75,3 +75,12 @@ func (s *Projector) PendingWith(env uint32, id *[16]byte) uint32 {
 		return s.Customers.Read(customer).Env == env && b.Accrues(id)
 	})
 }
+
+// InvoicedWith finds the subscription of an invoice, issued in any environment or PENDING in this
+// one; 0 when there is none.
+func (s *Projector) InvoicedWith(env uint32, id *[16]byte) uint32 {
+	if invoice := s.InvoiceWith(id); invoice != 0 {
+		return s.Invoices.Read(invoice).Subscription
+	}
+	return s.PendingWith(env, id)
+}

@@ -64,3 +64,15 @@ func LimitMessage(
 		},
 	}
 }
+
+// TellReached queues a message when usage at a place is what has reached its feature's limit:
+// before is what the counter held, used what it holds now.
+func (t *Teller) TellReached(place book.Place, before, used decimal.Decimal, at int64) {
+	b := t.S.Subscriptions.Read(place.Subscription)
+	e := t.S.Environment(t.S.Customers.Read(b.Customer).Env)
+	if f := place.Feature; e.Wants(accounts.WebhookLimitReached) && !f.Full(before) && f.Full(used) {
+		m := LimitMessage(&b.UsualSubscription, e.Catalog.Load(), f, used)
+		m.At = at
+		t.Tell(e, b.Customer, &m)
+	}
+}

@@ -1,0 +1,105 @@
+package billing
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/idempotency"
+	"tollgate/engine/wire"
+)
+
+// RecordUsage records one usage event, exactly once per Key. Byte slices alias the request or the
+// entry, so that the hot path copies nothing. Key, Attempt and Fingerprint come first: what
+// follows them is the body that Fingerprint covers.
+//
+//schema:described client EventRequest
+//schema:split head body 5
+//schema:quick
+type RecordUsage struct {
+	Env uint32 `wire:"1"`
+	// Key is the first 128 bits of SHA-256 over (environment number, idempotency key): UsageKey.
+	Key [16]byte `wire:"2"`
+	// Attempt tells a re-sent record (same tag: the first outcome again) from a repeated request
+	// (another tag: OutcomeDuplicate). Never 0.
+	Attempt uint32 `wire:"3"`
+	// Fingerprint is 24 bits of a hash of the body: another body under the same key is
+	// OutcomeKeyReused. Set by Seal.
+	Fingerprint uint32 `wire:"4"`
+	// KeyText is the idempotency key itself.
+	KeyText []byte `wire:"5" json:"eventIdempotencyKey" rule:"min=1,max=255"`
+	// Customer is the caller's id. Exactly one of it and CustomerID is set.
+	Customer   []byte   `wire:"6" json:"customerReferenceId" rule:"min=1,max=128"`
+	CustomerID [16]byte `wire:"7" json:"customerId"`
+	EventName  []byte   `wire:"8" json:"eventName" rule:"required,min=1,max=128"`
+	FeatureKey []byte   `wire:"9" json:"featureKey" rule:"min=1,max=128"`
+	FeatureID  [16]byte `wire:"10" json:"featureId"`
+	// Units is what is counted, 1 where a request has none.
+	Units      decimal.Decimal `wire:"11" json:"usageUnits" rule:"min=0"`
+	OccurredAt int64           `wire:"12" json:"occurredAt" rule:"required" as:"time"`
+	// Cost is what the event costs. Without HasCost the feature says it.
+	Cost           decimal.Decimal `wire:"13" json:"costAmount" rule:"min=0"`
+	HasCost        bool            `wire:"14"`
+	SubscriptionID [16]byte        `wire:"15" json:"subscriptionId"`
+	EntitlementID  [16]byte        `wire:"16" json:"entitlementId"`
+	InvoiceID      [16]byte        `wire:"17" json:"invoiceId"`
+	FlowID         []byte          `wire:"18" json:"flowId" rule:"max=128"`
+	// Meta is a JSON object of up to 8 KiB.
+	Meta []byte `wire:"19" json:"meta" as:"object"`
+
+	// row is the customer's row, where anticipate has found it; 0 where it has not.
+	row uint32
+	// verdict is what files say of Key, and payload the record without it, where there is one.
+	verdict idempotency.Verdict
+	payload []byte
+}
+
+// UsageKey is the idempotency key of a usage event as the log carries it: its scope is the
+// environment, and 128 bits of a cryptographic hash do not collide.
+func UsageKey(env uint32, key []byte) [16]byte {
+	var room [4 + 255*4]byte
+	b := binary.LittleEndian.AppendUint32(room[:0], env)
+	sum := sha256.Sum256(append(b, key...))
+	return [16]byte(sum[:16])
+}
+
+// fingerprintBits is how much of the body's hash a key's slot keeps.
+const fingerprintBits = 24
+
+// Seal sets Fingerprint from the body, and appends the record's encoding to dst. It allocates
+// nothing where dst has room.
+func (c *RecordUsage) Seal(dst []byte) []byte {
+	// The body is encoded first, where it will be but for the head, whose length depends on it.
+	start := len(dst)
+	w := wire.NewEncoder(dst)
+	c.body(&w)
+	dst = w.Encoded()
+	c.Fingerprint = uint32(xxhash.Sum64(dst[start:]) >> (64 - fingerprintBits))
+	bodyEnd := len(dst)
+	w = wire.NewEncoder(dst)
+	c.head(&w)
+	dst = w.Encoded()
+	rotate(dst[start:], bodyEnd-start)
+	return dst
+}
+
+// rotate moves what stands from n on to the front. What moves fits the room of a head.
+func rotate(b []byte, n int) {
+	var room [64]byte
+	head := append(room[:0], b[n:]...)
+	copy(b[len(head):], b[:n])
+	copy(b, head)
+}
+
+func openUsage(m *Machine, payload []byte) (op, error) {
+	c := m.scratch.event()
+	if c.quick(payload) {
+		return c, nil
+	}
+	*c = RecordUsage{}
+	d := wire.NewDecoder(payload)
+	c.Fields(&d)
+	return c, d.Close()
+}
