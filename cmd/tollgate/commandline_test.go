@@ -229,6 +229,13 @@ func TestExitCodes(t *testing.T) {
 	} {
 		require.Equal(t, code, exitCode(fmt.Errorf("in context: %w", err)), err)
 	}
+	unit, err := os.ReadFile("../../deploy/systemd/tollgate.service")
+	require.NoError(t, err)
+	_, stay, found := strings.Cut(string(unit), "\nRestartPreventExitStatus=")
+	require.True(t, found)
+	stay, _, _ = strings.Cut(stay, "\n")
+	require.Equal(t, []string{"2", "3"}, strings.Fields(stay), "another try may find the port there")
+	require.Equal(t, []int{3, 4}, []int{cluster.ExitFatal, cluster.ExitRestart})
 }
 
 // captureStderr takes what is written to standard error until done is called.
