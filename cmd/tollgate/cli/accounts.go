@@ -23,10 +23,7 @@ func (c *accountsListCommand) Run(ctx context.Context, out io.Writer) error {
 		Created string `json:"createdAt"`
 	}
 	data, err := c.read(ctx, AdminPath, &list)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "NAME", "ID", "CREATED")
 		for _, a := range list {
 			t.Row(a.Name, a.ID, instant(a.Created))
@@ -44,8 +41,5 @@ type accountsCreateCommand struct {
 // Run creates an account.
 func (c *accountsCreateCommand) Run(ctx context.Context, out io.Writer) error {
 	data, err := c.send(ctx, "POST", AdminPath, map[string]any{"name": c.Name}, nil)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return Say(out, "Created account %s.", c.Name) })
+	return c.answer(out, data, err, func() error { return Say(out, "Created account %s.", c.Name) })
 }

@@ -77,10 +77,7 @@ func (f *alertsFlags) use(ctx context.Context, out io.Writer, tool string, body 
 	var v flowAlerts
 	path := f.workspacePath() + "/flows/" + url.PathEscape(f.Flow) + "/alerts" + tool
 	data, err := f.send(ctx, "POST", path, body, &v)
-	if err != nil {
-		return err
-	}
-	return f.Print(out, data, func() error {
+	return f.answer(out, data, err, func() error {
 		if v.Secret == "" {
 			return v.print(out)
 		}

@@ -39,10 +39,7 @@ func (c *AuditCommand) Run(ctx context.Context, out io.Writer) error {
 		path += "&cursor=" + url.QueryEscape(c.Before)
 	}
 	data, err := c.read(ctx, path, &page)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "NUMBER", "AT", "WHO", "WHAT", "WHERE", "SUBJECT", "CHANGE")
 		for _, x := range page.Changes {
 			place := either(strings.TrimSuffix(x.Account+"/"+x.Environment, "/"), x.Workspace)

@@ -34,10 +34,7 @@ type clockShowCommand struct {
 func (c *clockShowCommand) Run(ctx context.Context, out io.Writer) error {
 	var clock environmentClock
 	data, err := c.read(ctx, c.path()+"/clock", &clock)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return printClock(out, clock) })
+	return c.answer(out, data, err, func() error { return printClock(out, clock) })
 }
 
 func printClock(out io.Writer, clock environmentClock) error {

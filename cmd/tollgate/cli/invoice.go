@@ -38,10 +38,7 @@ func (c *invoiceListCommand) Run(ctx context.Context, out io.Writer) error {
 	var list []api.Invoice
 	path := c.path() + "/invoices?customer=" + url.QueryEscape(c.Customer)
 	data, err := c.read(ctx, path, &list)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "NUMBER", "ID", "TYPE", "STATUS", "AMOUNT", "ISSUED", "DUE")
 		for i := range list {
 			v := &list[i]
@@ -72,10 +69,7 @@ type invoiceShowCommand struct {
 func (c *invoiceShowCommand) Run(ctx context.Context, out io.Writer) error {
 	var v api.Invoice
 	data, err := c.read(ctx, c.invoicePath(), &v)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		if err := printHead(out, &v); err != nil {
 			return err
 		}

@@ -59,10 +59,7 @@ func (c *keysListCommand) Run(ctx context.Context, out io.Writer) error {
 		Customer  string `json:"customer"`
 	}
 	data, err := c.read(ctx, c.path()+"/keys", &keys)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "CREATED", "REVOKED")
 		for _, k := range keys {
 			scope := k.Scope

@@ -37,10 +37,7 @@ func (c *marginCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	query := url.Values{"from": {c.From}, "to": {c.To}, "by": {c.By}}
 	data, err := c.read(ctx, c.path()+"/margin?"+query.Encode(), &report)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "KEY", "REVENUE", "COST", "MARGIN", "EVENTS")
 		for _, r := range report.Rows {
 			t.Row(either(r.Key, "–"), money(r.Revenue, r.Currency), money(r.Cost, r.Currency),

@@ -30,10 +30,7 @@ func (c *clusterJoinCommand) Run(ctx context.Context, out io.Writer) error {
 	data, err := c.send(ctx, "POST", membersPath, map[string]string{
 		"id": c.Node, "raft": c.Raft, "http": c.MemberHTTP, "ops": c.MemberOps,
 	}, nil)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		return Say(out, "%s is a member of both groups, at %s. Without a vote it gets one with: "+
 			"tollgate cluster promote %s", c.Node, c.Raft, c.Node)
 	})
@@ -80,10 +77,7 @@ type clusterRemoveCommand struct {
 // Run removes a member.
 func (c *clusterRemoveCommand) Run(ctx context.Context, out io.Writer) error {
 	data, err := c.send(ctx, "DELETE", memberPath(c.Node), nil, nil)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		return Say(out, "%s is no longer a member. %sStop it. To bring it back: empty its folder, "+
 			"start it with join, and join it.", c.Node, c.rest(ctx))
 	})
@@ -114,10 +108,7 @@ type clusterTransferCommand struct {
 // Run transfers leadership.
 func (c *clusterTransferCommand) Run(ctx context.Context, out io.Writer) error {
 	data, err := c.send(ctx, "POST", memberPath(c.Node)+"/lead", nil, nil)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return Say(out, "%s leads both groups.", c.Node) })
+	return c.answer(out, data, err, func() error { return Say(out, "%s leads both groups.", c.Node) })
 }
 
 func memberPath(node string) string { return membersPath + "/" + url.PathEscape(node) }

@@ -22,10 +22,7 @@ func (c *originsListCommand) Run(ctx context.Context, out io.Writer) error {
 		Origins []string `json:"origins"`
 	}
 	data, err := c.read(ctx, c.path()+"/origins", &list)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		for _, origin := range list.Origins {
 			if err := Say(out, "%s", origin); err != nil {
 				return err

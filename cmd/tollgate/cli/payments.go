@@ -41,10 +41,7 @@ func (c *paymentsShowCommand) Run(ctx context.Context, out io.Writer) error {
 		previousSettings
 	}
 	data, err := c.read(ctx, c.path()+"/payment-provider", &settings)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out)
 		t.Row("Provider", settings.Provider)
 		t.Row("Address", either(settings.BaseURL, "its own"))
@@ -152,10 +149,7 @@ func (c *paymentsListCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	path := c.path() + "/invoices/" + url.PathEscape(c.Invoice) + "/payments"
 	data, err := c.read(ctx, path, &list)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "AT", "PROVIDER", "EVENT", "AMOUNT", "RESULT", "REPORTED")
 		for _, p := range list {
 			t.Row(instant(p.Recorded), p.Provider, p.Event, money(p.Amount, p.Currency), p.Result,

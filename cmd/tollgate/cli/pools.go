@@ -59,10 +59,7 @@ type poolsListCommand struct {
 func (c *poolsListCommand) Run(ctx context.Context, out io.Writer) error {
 	var pools []api.CreditPool
 	data, err := c.read(ctx, c.customerPath()+"/pools", &pools)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return printPools(out, pools) })
+	return c.answer(out, data, err, func() error { return printPools(out, pools) })
 }
 
 type poolsCreateCommand struct {
@@ -90,10 +87,7 @@ func (c *poolsCreateCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	var pool api.CreditPool
 	data, err := c.send(ctx, "POST", c.customerPath()+"/pools", body, &pool)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return printPools(out, []api.CreditPool{pool}) })
+	return c.answer(out, data, err, func() error { return printPools(out, []api.CreditPool{pool}) })
 }
 
 // poolFlags name one pool.
@@ -149,10 +143,7 @@ func (c *poolsGrantCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	var x transaction
 	data, err := c.send(ctx, "POST", c.poolPath()+"/grants", body, &x)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return printTransactions(out, []transaction{x}) })
+	return c.answer(out, data, err, func() error { return printTransactions(out, []transaction{x}) })
 }
 
 type poolsDeductCommand struct {
@@ -167,10 +158,7 @@ func (c *poolsDeductCommand) Run(ctx context.Context, out io.Writer) error {
 	body := map[string]any{"amount": c.Amount, "note": c.Note}
 	var x transaction
 	data, err := c.send(ctx, "POST", c.poolPath()+"/deductions", body, &x)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return printTransactions(out, []transaction{x}) })
+	return c.answer(out, data, err, func() error { return printTransactions(out, []transaction{x}) })
 }
 
 type poolsGrantsCommand struct {
@@ -190,10 +178,7 @@ func (c *poolsGrantsCommand) Run(ctx context.Context, out io.Writer) error {
 		Expires   string      `json:"expiresAt"`
 	}
 	data, err := c.read(ctx, c.poolPath()+"/grants", &grants)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "ID", "TYPE", "REMAINING", "OF", "PRIORITY", "GRANTED", "EXPIRES")
 		for _, g := range grants {
 			t.Row(g.ID, g.Type, quantity(g.Remaining), quantity(g.Amount),
@@ -222,10 +207,7 @@ func (c *poolsTransactionsCommand) Run(ctx context.Context, out io.Writer) error
 		query.Set("cursor", c.Cursor)
 	}
 	data, err := c.read(ctx, c.poolPath()+"/transactions?"+query.Encode(), &page)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		if err := printTransactions(out, page.Transactions); err != nil || page.Next == "" {
 			return err
 		}
@@ -246,10 +228,7 @@ func (c *poolsReverseCommand) Run(ctx context.Context, out io.Writer) error {
 	var x transaction
 	path := c.path() + "/transactions/" + url.PathEscape(c.Transaction) + "/reverse"
 	data, err := c.send(ctx, "POST", path, map[string]any{"note": c.Note}, &x)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return printTransactions(out, []transaction{x}) })
+	return c.answer(out, data, err, func() error { return printTransactions(out, []transaction{x}) })
 }
 
 // change freezes, unfreezes or archives the pool.

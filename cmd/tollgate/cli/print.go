@@ -65,6 +65,16 @@ func (f *OutputFlags) Print(out io.Writer, data json.RawMessage, people func() e
 	return people()
 }
 
+// answer is Print of an answer, or the error that came instead.
+func (f *OutputFlags) answer(
+	out io.Writer, data json.RawMessage, err error, people func() error,
+) error {
+	if err != nil {
+		return err
+	}
+	return f.Print(out, data, people)
+}
+
 // printValue is print for data that was decoded.
 func (f *OutputFlags) printValue(out io.Writer, v any, people func() error) error {
 	data, err := json.Marshal(v)

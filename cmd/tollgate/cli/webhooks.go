@@ -109,10 +109,7 @@ type webhooksListCommand struct {
 func (c *webhooksListCommand) Run(ctx context.Context, out io.Writer) error {
 	var all []webhookEndpoint
 	data, err := c.read(ctx, c.endpoints(), &all)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return printEndpoints(out, all) })
+	return c.answer(out, data, err, func() error { return printEndpoints(out, all) })
 }
 
 type webhooksUpdateCommand struct {
@@ -144,10 +141,7 @@ func (c *webhooksUpdateCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	var now webhookEndpoint
 	data, err := c.send(ctx, "PATCH", c.endpoint(), body, &now)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return printEndpoints(out, []webhookEndpoint{now}) })
+	return c.answer(out, data, err, func() error { return printEndpoints(out, []webhookEndpoint{now}) })
 }
 
 type webhooksDeleteCommand struct {
@@ -203,10 +197,7 @@ func (c *webhooksDeliveriesCommand) Run(ctx context.Context, out io.Writer) erro
 		} `json:"deliveries"`
 	}
 	data, err := c.read(ctx, c.endpoint()+"/deliveries?"+query.Encode(), &page)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "MESSAGE", "CREATED", "TYPE", "STATUS", "ATTEMPTS", "NEXT", "NEWEST ATTEMPT")
 		for i := range page.Deliveries {
 			d, newest := &page.Deliveries[i], ""

@@ -113,10 +113,7 @@ func (f *workspaceFlags) workspacePath() string {
 func (f *workspaceFlags) act(ctx context.Context, out io.Writer, tool string, body any) error {
 	var v tenant
 	data, err := f.send(ctx, "POST", f.workspacePath()+tool, body, &v)
-	if err != nil {
-		return err
-	}
-	return f.Print(out, data, func() error { return v.print(out) })
+	return f.answer(out, data, err, func() error { return v.print(out) })
 }
 
 type workspacesListCommand struct {
@@ -156,10 +153,7 @@ func (c *workspacesListCommand) Run(ctx context.Context, out io.Writer) error {
 		path += "&unclaimed=true"
 	}
 	data, err := c.read(ctx, path, &page)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		if c.Unclaimed {
 			return page.printUnclaimed(out)
 		}
@@ -214,10 +208,7 @@ type workspacesShowCommand struct {
 func (c *workspacesShowCommand) Run(ctx context.Context, out io.Writer) error {
 	var v tenant
 	data, err := c.read(ctx, c.workspacePath(), &v)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error { return v.print(out) })
+	return c.answer(out, data, err, func() error { return v.print(out) })
 }
 
 type workspacesActsCommand struct {
@@ -244,10 +235,7 @@ func (c *workspacesActsCommand) Run(ctx context.Context, out io.Writer) error {
 		Next string `json:"nextCursor"`
 	}
 	data, err := c.read(ctx, c.workspacePath()+"/acts"+paged(c.Limit, c.Cursor), &page)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		t := NewTable(out, "AT", "WHO", "WHAT", "SUBJECT", "CHANGE")
 		for _, a := range page.Acts {
 			var changed []string
@@ -376,10 +364,7 @@ func (c *workspacesRemoveCommand) Run(ctx context.Context, out io.Writer) error 
 		At string `json:"removedAt"`
 	}
 	data, err := c.send(ctx, "DELETE", c.workspacePath(), nil, &gone)
-	if err != nil {
-		return err
-	}
-	return c.Print(out, data, func() error {
+	return c.answer(out, data, err, func() error {
 		return Say(out, "%s is removed since %s. Its keys work no more.", gone.ID, instant(gone.At))
 	})
 }
