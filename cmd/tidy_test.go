@@ -81,7 +81,7 @@ var imports = []struct {
 
 // kit are the packages of HTTP that every API is made with, kitNeeds what they import of ours.
 var (
-	kit      = []string{"server", "server/form", "server/scan"}
+	kit      = []string{"server", "server/ascii", "server/form", "server/scan"}
 	kitNeeds = append([]string{"engine", "engine/decimal", "engine/fair", "engine/schema"}, kit...)
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine/fair"
+	"tollgate/server/ascii"
 )
 
 // Exchange is one request and its answer. It is pooled: a handler must not keep it, nor anything
@@ -283,15 +284,7 @@ func (x *Exchange) name(given []byte) {
 // isRequestID reports whether a client's name for a request may stand in answers and logs: 1 to 128
 // visible ASCII characters. A secret that strays into the header is not repeated.
 func isRequestID(id []byte) bool {
-	if len(id) == 0 || len(id) > longestRequestID {
-		return false
-	}
-	for _, c := range id {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return bytes.IndexByte(id, '_') < 0 || !holdsSecret(id)
+	return ascii.Visible(id, longestRequestID) && (bytes.IndexByte(id, '_') < 0 || !holdsSecret(id))
 }
 
 // holdsSecret reports whether a text contains what begins one of our secrets, or a webhook's.

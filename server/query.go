@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tollgate/server/ascii"
 )
 
 // mostWrongParameters bounds what an answer says about a query, in parameters.
@@ -87,12 +89,8 @@ func OnceKey(x *Exchange) ([]byte, *Fault) {
 	if !one {
 		return nil, RepeatedHeader("Idempotency-Key")
 	}
-	bad := len(key) > longestOnce ||
-		len(key) == 0 && len(x.Ctx.Request.Header.PeekAll("Idempotency-Key")) > 0
-	for _, c := range key {
-		bad = bad || c <= ' ' || c > '~'
-	}
-	if bad {
+	given := len(x.Ctx.Request.Header.PeekAll("Idempotency-Key")) > 0
+	if given && !ascii.Visible(key, longestOnce) {
 		return nil, FieldFault("Idempotency-Key", FieldFormat, "must be 1–255 visible ASCII characters")
 	}
 	return key, nil

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"crypto/sha256"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/gofrs/uuid/v5"
 
@@ -11,6 +9,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/form"
 )
 
 func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
@@ -152,8 +151,8 @@ func (a *accounts) createKey(x *server.Exchange) {
 			w.problem("customer", server.FieldConflict,
 				"must name the customer of a key with the scope customer, and of no other")
 		}
-		if utf8.RuneCountInString(c.Label) > longestLabel || !printable(c.Label) {
-			w.problem("label", textCode(c.Label, 0, longestLabel),
+		if wrong, ok := form.CheckText([]byte(c.Label), 0, longestLabel); !ok {
+			w.problem("label", wrong.Code,
 				"must have at most 80 characters, none of them a control character")
 		}
 		fault = w.fault()
@@ -236,15 +235,6 @@ func (a *accounts) makeKey(
 var keyPrefixes = map[bool]map[bool]string{
 	false: {false: server.KeyPrefixSandbox, true: server.KeyPrefixCustomerSandbox},
 	true:  {false: server.KeyPrefixLive, true: server.KeyPrefixCustomerLive},
-}
-
-func printable(text string) bool {
-	for _, r := range text {
-		if unicode.IsControl(r) {
-			return false
-		}
-	}
-	return utf8.ValidString(text)
 }
 
 // listKeys is GET …/keys.

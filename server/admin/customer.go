@@ -4,7 +4,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"tollgate/engine/billing"
 	"tollgate/server"
@@ -48,10 +47,7 @@ func (a *customers) customerRoutes() []server.Route {
 func (a *customers) listCustomers(x *server.Exchange) {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultCustomers, mostCustomers)
-	find := string(x.Ctx.QueryArgs().Peek("find"))
-	if utf8.RuneCountInString(find) > longestID || !printable(find) {
-		w.problem("find", "too_long", "must have at most %d printable characters", longestID)
-	}
+	find := w.query(x, "find", longestID)
 	if fault := w.fault(); fault != nil {
 		x.Refuse(fault)
 		return

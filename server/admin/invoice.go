@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -12,6 +11,7 @@ import (
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billingview"
+	"tollgate/server/form"
 )
 
 // invoiceRoutes are the rows about invoices: as stored, and as the journal explains them.
@@ -84,8 +84,8 @@ func pathUUID(x *server.Exchange, i int, what string) (id [16]byte, ok bool) {
 // query reads a query parameter.
 func (w *walk) query(x *server.Exchange, name string, most int) string {
 	value := string(x.Ctx.QueryArgs().Peek(name))
-	if utf8.RuneCountInString(value) > most || !printable(value) {
-		w.problem(name, textCode(value, 0, most), "must have at most %d printable characters", most)
+	if wrong, ok := form.CheckText([]byte(value), 0, most); !ok {
+		w.problem(name, wrong.Code, "must have at most %d printable characters", most)
 	}
 	return value
 }

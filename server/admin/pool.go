@@ -1,13 +1,12 @@
 package admin
 
 import (
-	"unicode/utf8"
-
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billingview"
+	"tollgate/server/form"
 )
 
 // Bounds of what a pool is made of; the state machine has the same.
@@ -88,7 +87,7 @@ func (a *credits) poolRoutes() []server.Route {
 // pathCustomer reads the path's customer; a malformed one is answered.
 func pathCustomer(x *server.Exchange) (id string, ok bool) {
 	id = string(x.Param(2))
-	if utf8.RuneCountInString(id) > longestID || !printable(id) {
+	if _, ok := form.CheckText(x.Param(2), 0, longestID); !ok {
 		x.Refuse(server.FieldFault("customer", server.FieldFormat,
 			"must have 1–128 printable characters"))
 		return "", false

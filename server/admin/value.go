@@ -2,10 +2,10 @@ package admin
 
 import (
 	"strconv"
-	"unicode/utf8"
 
 	"tollgate/engine/decimal"
 	"tollgate/server"
+	"tollgate/server/form"
 	"tollgate/server/scan"
 )
 
@@ -65,23 +65,11 @@ func (w *walk) plain(dst *string, least, most int) reader {
 	return func(t *tree, place string) {
 		before := len(w.problems)
 		w.text(dst)(t, place)
-		n := utf8.RuneCountInString(*dst)
-		if len(w.problems) == before && (n < least || n > most || !printable(*dst)) {
-			w.problem(place, textCode(*dst, least, most),
+		if wrong, ok := form.CheckText([]byte(*dst), least, most); len(w.problems) == before && !ok {
+			w.problem(place, wrong.Code,
 				"must have %d to %d characters, none of them a control character", least, most)
 		}
 	}
-}
-
-// textCode names what is wrong with a text that plain refuses.
-func textCode(value string, least, most int) server.FieldCode {
-	switch n := utf8.RuneCountInString(value); {
-	case n < least:
-		return server.FieldEmpty
-	case n > most:
-		return server.FieldTooLong
-	}
-	return server.FieldFormat
 }
 
 // word reads a string out of a list.

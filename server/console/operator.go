@@ -8,6 +8,7 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/ascii"
 	"tollgate/server/console/page"
 )
 
@@ -161,9 +162,8 @@ func (s *Console) askToSignIn(x *server.Exchange, r *row) {
 
 // localPath reports whether a text is the address of one of the pages, and of nothing else.
 func localPath(text string) bool {
-	return len(text) < 1024 && (text == Root || strings.HasPrefix(text, Root+"/") ||
-		strings.HasPrefix(text, Root+"?")) &&
-		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' })
+	return ascii.Visible(text, 1023) && !strings.Contains(text, `\`) &&
+		(text == Root || strings.HasPrefix(text, Root+"/") || strings.HasPrefix(text, Root+"?"))
 }
 
 // admit makes the checks in their order: form, scope, level.

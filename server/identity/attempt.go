@@ -10,6 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/oauth2"
+
+	"tollgate/server/ascii"
 )
 
 // attempt is a sign-in that is under way. The browser keeps it, sealed: any node can finish it, and
@@ -77,13 +79,9 @@ func (s *Service) kept(ctx *fasthttp.RequestCtx) *attempt {
 // LocalPath is a path of our own to go on to after signing in; "/" for anything else: no address
 // that a stranger names is ever gone to.
 func LocalPath(text string) string {
-	if len(text) == 0 || len(text) > 512 || text[0] != '/' || strings.HasPrefix(text, "//") {
+	if !ascii.Visible(text, 512) || text[0] != '/' || strings.HasPrefix(text, "//") ||
+		strings.Contains(text, `\`) {
 		return "/"
-	}
-	for i := range len(text) {
-		if c := text[i]; c <= ' ' || c >= 0x7f || c == '\\' {
-			return "/"
-		}
 	}
 	return text
 }

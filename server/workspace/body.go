@@ -139,7 +139,7 @@ func plain(text string, least, most int) bool {
 		return false
 	}
 	for _, r := range text {
-		if r < ' ' && r != '\n' && r != '\t' && r != '\r' || r >= 0x7f && r <= 0x9f {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"tollgate/engine"
@@ -145,7 +146,7 @@ const ellipsis = "…"
 // is shortened says so at its end, where there is room.
 func cut(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r <= 0x9f || r == utf8.RuneError {
+		if unicode.IsControl(r) || r == utf8.RuneError {
 			return ' '
 		}
 		return r

@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/ascii"
 	"tollgate/server/vault"
 )
 
@@ -104,11 +105,7 @@ func (s *Runs) proposeStart(x *server.Exchange, c *state.StartRun) {
 // and the route's pattern.
 func requestKey(x *server.Exchange) (key [16]byte, refused *server.Fault) {
 	text, one := server.SoleHeader(x.Ctx, "Idempotency-Key")
-	ok := one && len(text) >= 8 && len(text) <= 128
-	for _, c := range text {
-		ok = ok && c > ' ' && c < 0x7f
-	}
-	if !ok {
+	if !one || len(text) < 8 || !ascii.Visible(text, 128) {
 		return key, no("invalid_request_key")
 	}
 	return hashOf("request", string(tenant(x).ID[:]), x.Route.Method, x.Route.Path, string(text)), nil

@@ -1,6 +1,10 @@
 package payment
 
-import "context"
+import (
+	"context"
+
+	"tollgate/server/ascii"
+)
 
 // CardProvider is a provider that keeps the card of a checkout, charges it later without its owner,
 // and sends money back. Each call that moves money is safe to repeat with the same request.
@@ -49,7 +53,7 @@ func (r *ChargeRequest) validate(provider string) error {
 	if err := d.validate(); err != nil {
 		return err
 	}
-	if !visible(r.Card, 255) {
+	if !ascii.Visible(r.Card, 255) {
 		return d.refuse("invalid_card", "the card was not saved with this provider")
 	}
 	return nil

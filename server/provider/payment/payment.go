@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tollgate/engine/decimal"
+	"tollgate/server/ascii"
 )
 
 // Provider is a payment provider with the keys of one account's environment. Methods are safe for
@@ -218,9 +219,9 @@ func (d *demand) refuse(code, message string) error {
 func (d *demand) validate() error {
 	_, known := decimal.MinorUnits(d.amount.Currency)
 	switch {
-	case !visible(d.invoice, 128):
+	case !ascii.Visible(d.invoice, 128):
 		return d.refuse("invalid_invoice", "an invoice id is 1 to 128 visible ASCII characters")
-	case !visible(d.key, 255):
+	case !ascii.Visible(d.key, 255):
 		return d.refuse("invalid_key", "an idempotency key is 1 to 255 visible ASCII characters")
 	case d.description == "" || len(d.description) > 200:
 		return d.refuse("invalid_description", "a description is 1 to 200 bytes")
@@ -245,18 +246,6 @@ func (r *CheckoutRequest) validate(provider string) error {
 		return d.refuse("invalid_url", "success and cancel addresses are absolute http or https URLs")
 	}
 	return nil
-}
-
-func visible(text string, most int) bool {
-	if text == "" || len(text) > most {
-		return false
-	}
-	for i := range len(text) {
-		if text[i] <= ' ' || text[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
 }
 
 func returnURL(text string) bool {

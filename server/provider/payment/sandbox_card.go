@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"strings"
+
+	"tollgate/server/ascii"
 )
 
 // savedCardMark begins the names of cards that the sandbox's page has saved: behind it is the
@@ -54,7 +56,7 @@ func (s *Sandbox) Refund(ctx context.Context, r RefundRequest) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if !visible(r.PaymentID, 255) || !visible(r.IdempotencyKey, 255) {
+	if !ascii.Visible(r.PaymentID, 255) || !ascii.Visible(r.IdempotencyKey, 255) {
 		return "", &Error{
 			Class: ClassRefused, Provider: sandboxName, Code: "invalid_payment",
 			Message: "a refund names a payment and has an idempotency key",

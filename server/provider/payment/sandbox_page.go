@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"tollgate/server/ascii"
 )
 
 //go:embed sandbox.html
@@ -91,7 +93,7 @@ func (s *Sandbox) Act(ctx context.Context, token string, form url.Values) Answer
 		return *refused
 	}
 	attempt := form.Get("attempt")
-	if !visible(attempt, 64) {
+	if !ascii.Visible(attempt, 64) {
 		return s.show(t, stepPay, 400, "That form was incomplete. Nothing was charged. Try again.")
 	}
 	switch verify := form.Get("verify"); {

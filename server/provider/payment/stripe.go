@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate/engine/decimal"
+	"tollgate/server/ascii"
 	"tollgate/server/provider/fetch"
 )
 
@@ -63,7 +64,7 @@ func NewStripe(client *fetch.Client, c StripeConfig) (CardProvider, error) {
 	if err := client.Check(c.BaseURL); err != nil {
 		return nil, err
 	}
-	if !visible(string(c.SecretKey), 255) || !visible(string(c.WebhookSecret), 255) {
+	if !ascii.Visible(string(c.SecretKey), 255) || !ascii.Visible(string(c.WebhookSecret), 255) {
 		return nil, errors.New("payment: stripe: secretKey and webhookSecret are both needed")
 	}
 	return &stripe{
@@ -128,14 +129,14 @@ func (s *stripe) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checkou
 	if err != nil {
 		return Checkout{}, err
 	}
-	if !visible(made.ID, 255) || !returnURL(made.URL) {
+	if !ascii.Visible(made.ID, 255) || !returnURL(made.URL) {
 		return Checkout{}, unreadable()
 	}
 	return Checkout{ID: made.ID, URL: made.URL, ExpiresAt: time.Unix(made.ExpiresAt, 0).UTC()}, nil
 }
 
 func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
-	if !visible(id, 255) {
+	if !ascii.Visible(id, 255) {
 		return Status{}, &Error{
 			Class: ClassNotFound, Provider: stripeName, Code: "invalid_id", Message: "not an id",
 		}

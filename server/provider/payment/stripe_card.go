@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"tollgate/server/ascii"
 	"tollgate/server/provider/fetch"
 )
 
@@ -39,7 +40,7 @@ func (s *session) payment() (id, card string) {
 
 // checked is a name of Stripe's, or nothing where it is not of the documented form.
 func checked(name string) string {
-	if !visible(name, 255) {
+	if !ascii.Visible(name, 255) {
 		return ""
 	}
 	return name
@@ -117,7 +118,7 @@ func (s *stripe) refused(ctx context.Context, no *Error, customer, invoice strin
 func (i *intent) charge() (Charge, error) {
 	switch i.Status {
 	case "succeeded":
-		if !visible(i.ID, 255) {
+		if !ascii.Visible(i.ID, 255) {
 			return Charge{}, unreadable()
 		}
 		return Charge{State: StatePaid, PaymentID: i.ID}, nil
@@ -151,7 +152,7 @@ func (s *stripe) look(ctx context.Context, customer, invoice string) (Charge, er
 // CloseCheckout expires a session. Only an open one can be expired: of another, Stripe is asked
 // what became of it.
 func (s *stripe) CloseCheckout(ctx context.Context, id string) (Status, error) {
-	if !visible(id, 255) {
+	if !ascii.Visible(id, 255) {
 		return Status{}, &Error{
 			Class: ClassNotFound, Provider: stripeName, Code: "invalid_id", Message: "not an id",
 		}
@@ -185,7 +186,7 @@ func (s *stripe) Refund(ctx context.Context, r RefundRequest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !visible(made.ID, 255) || made.Status == "failed" || made.Status == "canceled" {
+	if !ascii.Visible(made.ID, 255) || made.Status == "failed" || made.Status == "canceled" {
 		return "", unreadable()
 	}
 	return made.ID, nil

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"tollgate/server/ascii"
 )
 
 const (
@@ -104,7 +106,7 @@ func (s *stripe) invoiceNamed(object jsontext.Value) string {
 	}
 	var id string
 	if json.Unmarshal(object, &tagged) != nil ||
-		json.Unmarshal(tagged.Metadata[s.tag], &id) != nil || !visible(id, 128) {
+		json.Unmarshal(tagged.Metadata[s.tag], &id) != nil || !ascii.Visible(id, 128) {
 		return "" // of a shape that is not ours to judge
 	}
 	return id
@@ -121,7 +123,7 @@ func (s *stripe) readEvent(body []byte) (Event, error) {
 		} `json:"data"`
 	}
 	err := json.Unmarshal(body, &envelope)
-	if err != nil || !visible(envelope.ID, 255) || !visible(envelope.Type, 255) ||
+	if err != nil || !ascii.Visible(envelope.ID, 255) || !ascii.Visible(envelope.Type, 255) ||
 		envelope.Created <= 0 || envelope.Created > 1<<36 {
 		return Event{}, ErrPayload
 	}
@@ -146,7 +148,8 @@ func (s *stripe) readEvent(body []byte) (Event, error) {
 		return event, nil
 	}
 	amount, exact := object.amount()
-	if envelope.Livemode != s.live || !exact || !visible(object.ID, 255) || !visible(invoice, 128) {
+	if envelope.Livemode != s.live || !exact || !ascii.Visible(object.ID, 255) ||
+		!ascii.Visible(invoice, 128) {
 		return Event{}, ErrPayload
 	}
 	if kind == EventPaid && amount.Currency == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"tollgate/server/ascii"
 	"tollgate/server/provider/fetch"
 )
 
@@ -217,7 +218,7 @@ func (s *session) do(ctx context.Context, name string, args *toolArguments) stri
 	case "http_request":
 		return s.request(ctx, args)
 	case "obtained_key":
-		if args.Key == "" || strings.ContainsFunc(args.Key, notVisible) {
+		if !ascii.Visible(args.Key, len(args.Key)) {
 			return "Invalid key."
 		}
 		if s.task.Credential == "" {
@@ -250,8 +251,6 @@ func (s *session) do(ctx context.Context, name string, args *toolArguments) stri
 	}
 	return "There is no such tool."
 }
-
-func notVisible(r rune) bool { return r <= ' ' || r >= 0x7f }
 
 // askPerson leaves what the run goes on from.
 func (s *session) askPerson(args *toolArguments) string {
@@ -305,12 +304,12 @@ func (s *session) request(ctx context.Context, args *toolArguments) string {
 	header := http.Header{"Accept": {"application/json, text/markdown, text/html, */*"}}
 	if args.Body != "" {
 		kind := "application/json"
-		if args.ContentType != "" && !strings.ContainsFunc(args.ContentType, notPrintable) {
+		if ascii.Printable(args.ContentType) {
 			kind = args.ContentType
 		}
 		header.Set("Content-Type", kind)
 	}
-	if args.Authorization != "" && !strings.ContainsFunc(args.Authorization, notPrintable) {
+	if ascii.Printable(args.Authorization) {
 		header.Set("Authorization", args.Authorization)
 	}
 	answer, err := s.Web.Do(ctx, &fetch.Request{
@@ -332,8 +331,6 @@ func (s *session) request(ctx context.Context, args *toolArguments) string {
 	s.note(what, fmt.Sprintf(" → %d", answer.Status))
 	return shown(answer)
 }
-
-func notPrintable(r rune) bool { return r < ' ' || r >= 0x7f }
 
 // longestNoted is the most of a request that a checkpoint names, in bytes.
 const longestNoted = 128

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tollgate/server/ascii"
 )
 
 // Header names of the standard.
@@ -105,15 +107,7 @@ func Verify(secrets []Secret, h Headers, body []byte, now time.Time) (time.Time,
 }
 
 func validID(id string) bool {
-	if id == "" || len(id) > maxID {
-		return false
-	}
-	for i := range len(id) {
-		if c := id[i]; c <= ' ' || c >= 0x7f || c == '.' {
-			return false
-		}
-	}
-	return true
+	return ascii.Visible(id, maxID) && !strings.Contains(id, ".")
 }
 
 // parseTimestamp reads whole seconds since 1970 in the one spelling that Sign writes.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/server/ascii"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
@@ -73,6 +74,5 @@ func credentialIn(root *tree.Node, hints []string) (key, name string) {
 }
 
 func isKey(text string) bool {
-	return len(text) >= 8 && len(text) <= longestKey && !strings.Contains(text, "://") &&
-		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+	return len(text) >= 8 && ascii.Visible(text, longestKey) && !strings.Contains(text, "://")
 }

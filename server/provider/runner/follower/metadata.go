@@ -3,8 +3,8 @@ package follower
 import (
 	"net/http"
 	"net/url"
-	"strings"
 
+	"tollgate/server/ascii"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
@@ -91,5 +91,5 @@ func escaped(text string) string { return url.QueryEscape(text) }
 
 // usable reports whether a text may stand in a header.
 func usable(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f })
+	return ascii.Printable(text)
 }
