@@ -22,46 +22,48 @@ func AnswerSchema[T any](by ...Property) *Schema {
 	s := Object()
 	s.addTagged(reflect.TypeFor[T](), true)
 	for _, p := range by {
-		s.put(p)
+		s.put(p, "")
 	}
 	return s
 }
 
-// put adds a property, or replaces the one of the same name.
-func (s *Schema) put(p Property) {
-	at := slices.IndexFunc(s.Properties, func(q Property) bool { return q.Name == p.Name })
-	if at < 0 {
-		s.Properties = append(s.Properties, p)
-	} else {
+// put adds a property, behind the one of this name, or replaces the one of its own name.
+func (s *Schema) put(p Property, after string) {
+	named := func(name string) int {
+		return slices.IndexFunc(s.Properties, func(q Property) bool { return q.Name == name })
+	}
+	if at := named(p.Name); at >= 0 {
 		s.Properties[at] = p
+	} else if at = named(after); at >= 0 {
+		s.Properties = slices.Insert(s.Properties, at+1, p)
+	} else {
+		s.Properties = append(s.Properties, p)
 	}
 }
 
 func (s *Schema) addTagged(of reflect.Type, answer bool) {
 	for f := range of.Fields() {
-		if f.Anonymous {
-			s.addTagged(f.Type, answer)
-			continue
-		}
 		tag, err := schema.Parse(f.Tag)
 		if err != nil {
 			panic("server: " + of.Name() + "." + f.Name + ": " + err.Error()) // cmd/generate refuses it
 		}
-		if tag.Name != "" {
+		if f.Anonymous && tag.Name == "" {
+			s.addTagged(f.Type, answer)
+		} else if tag.Name != "" {
 			value, required := schemaOf(f.Type, &tag), tag.Required
 			if answer {
-				required = !tag.OmitZero && tag.If == ""
+				required = !tag.OmitZero && tag.If == "" || tag.Whole
 			}
 			if answer && tag.Null {
 				value = OrNull(value)
 			}
-			s.object(tag.Within).put(Property{tag.Name, required, value})
+			s.object(tag.Within, !tag.Whole).put(Property{tag.Name, required, value}, tag.After)
 		}
 	}
 }
 
 // object returns the schema of the object within s that has this name; s where it has none.
-func (s *Schema) object(name string) *Schema {
+func (s *Schema) object(name string, required bool) *Schema {
 	if name == "" {
 		return s
 	}
@@ -71,7 +73,7 @@ func (s *Schema) object(name string) *Schema {
 		}
 	}
 	inner := Object()
-	s.put(Must(name, inner))
+	s.put(Property{name, required, inner}, "")
 	return inner
 }
 
@@ -88,6 +90,8 @@ func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
 		return TimeSchema
 	case tag.As == "object":
 		return FreeObject()
+	case tag.As == "flag":
+		return BoolSchema
 	case tag.OneOf != "":
 		return EnumSchema(strings.Split(tag.OneOf, "|")...)
 	}
@@ -97,12 +101,20 @@ func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
 		})...)
 	}
 	switch of {
+	case reflect.TypeFor[[]string]():
+		return ArrayOf(TextSchema(tag.Min, tag.Max))
 	case reflect.TypeFor[decimal.Decimal]():
 		return NumberSchema
 	case reflect.TypeFor[[16]byte]():
 		return UUIDSchema
 	}
 	switch {
+	case of.Kind() == reflect.Struct:
+		s := Object()
+		s.addTagged(of, true)
+		return s
+	case of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct:
+		return ArrayOf(schemaOf(of.Elem(), &schema.Tag{}))
 	case of.Kind() == reflect.String, of == reflect.TypeFor[[]byte](), tag.String:
 		return TextSchema(tag.Min, tag.Max)
 	case of.Kind() == reflect.Bool:

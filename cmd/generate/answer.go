@@ -10,40 +10,82 @@ import (
 // answer as JSON, in the order of the struct's fields.
 func (o *output) answers() {
 	o.api("answer", func(t *typ, name string, _ []string) {
-		fields := slices.DeleteFunc(o.fields(t), func(f field) bool { return f.Name == "" })
 		o.use("server")
 		o.line("func write%s(data *server.JSON, v *%s) {", name, o.qualified(t.pack, t.name))
 		o.line("data.Open('{')")
-		within := ""
-		for _, f := range fields {
+		within, ends := "", ""
+		for _, f := range o.members(t) {
 			if f.Within != within {
-				o.close(within)
-				if f.Within != "" {
+				o.body.WriteString(ends)
+				if within, ends = f.Within, ""; within != "" {
+					ends = "data.Close('}')\n"
+					if f.Whole {
+						o.line("if %s {", o.shown(f))
+						ends += "}\n"
+					}
 					o.line("data.Object(%q)", f.Within)
 				}
-				within = f.Within
 			}
 			o.value(f)
 		}
-		o.close(within)
-		o.line("data.Close('}')\n}\n")
+		o.line("%sdata.Close('}')\n}\n", ends)
 	})
 }
 
-func (o *output) close(object string) {
-	if object != "" {
-		o.line("data.Close('}')")
+// members returns the fields that an answer has, in its order.
+func (m *module) members(t *typ) (all []field) {
+	for _, f := range m.fields(t) {
+		at := len(all)
+		if f.After != "" {
+			at = 1 + slices.IndexFunc(all, func(of field) bool { return of.Name == f.After })
+		}
+		if f.Name != "" {
+			all = slices.Insert(all, at, f)
+		}
 	}
+	return all
+}
+
+// shown returns the condition under which an answer has a field that it may leave out.
+func (o *output) shown(f field) string {
+	v := "v." + f.name
+	switch {
+	case f.If != "":
+		return "v." + f.If
+	case f.ptr:
+		return v + " != nil"
+	}
+	switch f.class {
+	case isBool:
+		return v
+	case isUint, isInt:
+		return v + " != 0"
+	case isString:
+		return v + ` != ""`
+	case isID:
+		return v + " != [16]byte{}"
+	case isList, isStrings:
+		return "len(" + v + ") > 0"
+	case isStruct:
+		return v + " != (" + o.qualified(f.of.pack, f.of.name) + "{})"
+	}
+	o.fail("%s: cannot generate a condition for %s", f.in.path, f.name)
+	return ""
 }
 
 // value writes what writes a field.
 func (o *output) value(f field) {
 	line := o.write(f)
+	leaves := f.As == "time" || f.As == "object" || f.class == isString || f.of.names() != nil ||
+		f.class == isID && f.ID == "" || f.As == "text" // the call leaves out what is zero
+	null := f.Null && !leaves && f.ID == ""
 	switch {
-	case f.If != "":
-		line = fmt.Sprintf("if v.%s {\n%s\n}", f.If, line)
-	case f.OmitZero && f.ptr:
-		line = fmt.Sprintf("if v.%s != nil {\n%s\n}", f.name, line)
+	case f.Whole:
+	case f.If != "", null, f.OmitZero && !leaves:
+		line = fmt.Sprintf("if %s {\n%s\n}", o.shown(f), line)
+	}
+	if null {
+		line += fmt.Sprintf(" else {\nnull(data, %q)\n}", f.Name)
 	}
 	o.line("%s", line)
 }
@@ -57,6 +99,8 @@ func (o *output) write(f field) string {
 	writer := f.With
 	if writer == "" && f.Ref != "" {
 		writer = "write" + f.Ref
+	} else if d := f.of.answers(o.pack); writer == "" && d != "" {
+		writer = "write" + d
 	}
 	if pack, _, found := strings.Cut(writer, "."); found {
 		o.use("server/" + pack)
@@ -80,6 +124,8 @@ func (o *output) write(f field) string {
 		return call("Time", v)
 	case f.As == "object":
 		return call("Raw", v)
+	case f.As == "flag":
+		return call("Bool", "true")
 	case f.String:
 		o.imports["strconv"] = ""
 		return call("Text", "strconv.FormatUint(uint64("+v+"), 10)")
@@ -88,6 +134,9 @@ func (o *output) write(f field) string {
 		f.class, v = isString, v+".String()"
 	}
 	switch f.class {
+	case isStrings:
+		return fmt.Sprintf("data.Array(%q)\nfor _, text := range %s {\ndata.String(text)\n}\n"+
+			"data.Close(']')", f.Name, v)
 	case isString:
 		switch {
 		case f.Null:

@@ -55,6 +55,18 @@ func (o *output) enums() {
 	}
 }
 
+// answers returns the name of the answer that a type is in the API of a package; "" for none.
+func (t *typ) answers(p *pack) string {
+	if t != nil {
+		for _, d := range t.directives {
+			if len(d) >= 3 && d[0] == "answer" && "server/"+d[1] == p.path {
+				return d[2]
+			}
+		}
+	}
+	return ""
+}
+
 // api calls do for each type with a line //schema:kind API Name …, where API is the package's
 // folder in server.
 func (o *output) api(kind string, do func(t *typ, name string, options []string)) {

@@ -278,6 +278,9 @@ func (m *module) fields(t *typ) (all []field) {
 			tagged = v.Tag != schema.Tag{}
 		}
 		switch {
+		case len(f.Names) == 0 && v.class == isStruct && v.Name != "":
+			v.own, v.in, v.name = true, t.pack, v.of.name
+			all = append(all, v)
 		case len(f.Names) == 0 && v.class == isStruct:
 			for _, inner := range m.fields(v.of) {
 				inner.own = false

@@ -16,11 +16,14 @@ func (m *module) clients(api string) *output {
 	var details []*typ
 	for _, kind := range []string{"request", "described", "answer"} {
 		o.api(kind, func(t *typ, name string, options []string) {
+			if slices.Contains(options, "server") {
+				return
+			}
 			o.comment(t.doc, t.name, name)
 			o.line("type %s struct {", name)
 			within := ""
-			for _, f := range o.fields(t) {
-				if f.Name == "" || f.extra {
+			for _, f := range o.members(t) {
+				if f.extra {
 					continue
 				}
 				if f.Within != within {
@@ -88,7 +91,7 @@ func (o *output) end(object string) {
 // whose zero is a value is a pointer there.
 func (o *output) member(f field, request, patch bool) {
 	kind, option := o.kind(f), ""
-	optional := f.OmitZero || f.If != "" || f.Null
+	optional := f.OmitZero || f.If != "" || f.Null || f.Whole
 	if request {
 		optional = !f.Required
 	}
@@ -109,6 +112,8 @@ func (o *output) kind(f field) string {
 	case f.As == "time":
 		o.imports["time"] = ""
 		return "time.Time"
+	case f.As == "flag":
+		return "bool"
 	case f.As == "object":
 		o.imports["encoding/json"] = ""
 		return "json.RawMessage"
@@ -116,6 +121,8 @@ func (o *output) kind(f field) string {
 		return "string"
 	}
 	switch f.class {
+	case isStrings:
+		return "[]string"
 	case isBool:
 		return "bool"
 	case isUint, isInt:
@@ -127,6 +134,9 @@ func (o *output) kind(f field) string {
 		return "string"
 	case isStruct, isList:
 		kind := f.Ref
+		if kind == "" {
+			kind = f.of.answers(o.pack)
+		}
 		if kind == "" {
 			kind = strings.TrimSuffix(strings.TrimSuffix(f.of.name, "View"), "Document")
 		}

@@ -16,6 +16,8 @@ import (
 //	wire:",inline"   the fields of a nested struct, under their own numbers
 //	json:"name"      its name in requests and answers; "a.name" stands in an object a
 //	  ,omitzero      an answer leaves it out when it is zero
+//	  ,whole         an answer leaves out the object around it when it is zero, or its if is not so
+//	  ,after=b       an answer has it behind this field, not where the struct has it
 //	  ,string        a number that an answer writes as a string
 //	rule:"required"  a request must have it
 //	  ,null          null is a value: in a change it empties, in an answer it is zero
@@ -26,8 +28,9 @@ import (
 //	as:"time"        an int64 that is milliseconds since 1970 UTC; answers leave out 0
 //	as:"object"      bytes that are a compact JSON object
 //	as:"text"        an enum whose values the schema does not list
+//	as:"flag"        a number of which an answer says only that it is not zero
 //	id:"markFlow"    an id that is written with this prefix
-//	if:"HasAddress"  the field that reports whether an answer has this one
+//	if:"HasAddress"  the field, or method with (), that reports whether an answer has this one
 //	ref:"Plan"       the shared schema of a nested object, or of a list's items
 //	with:"writeTier" the function that writes it, by hand; one of another package below server/ with
 //	                 that package's name, as in "billingview.WritePool"
@@ -40,6 +43,8 @@ type Tag struct {
 
 	Within, Name     string
 	OmitZero, String bool
+	Whole            bool
+	After            string
 
 	Required bool
 	Null     bool
@@ -67,7 +72,8 @@ func Parse(text reflect.StructTag) (Tag, error) {
 		}
 		t.Name = name
 	}, map[string]func(string){
-		"omitzero": flag(&t.OmitZero), "string": flag(&t.String),
+		"omitzero": flag(&t.OmitZero), "string": flag(&t.String), "whole": flag(&t.Whole),
+		"after":     func(name string) { t.After = name },
 		"omitempty": func(string) {}, // of structs that encoding/json reads
 	})
 	p.key("rule", nil, map[string]func(string){

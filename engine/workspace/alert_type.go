@@ -26,47 +26,42 @@ const (
 	alertRowBytes  = 200
 )
 
-// AlertKind is what an alert says.
+// AlertKind is what an alert says. AlertFailing: the flow stopped passing.
+//
+//schema:enum
 type AlertKind uint8
 
 // The kinds of alerts.
 const (
-	AlertFailing   AlertKind = 1 // it stopped passing
-	AlertRecovered AlertKind = 2
-	AlertTest      AlertKind = 3
+	AlertFailing   AlertKind = 1 // failing
+	AlertRecovered AlertKind = 2 // recovered
+	AlertTest      AlertKind = 3 // test
 )
 
-// String is the kind's name in the API.
-func (k AlertKind) String() string { return [...]string{"", "failing", "recovered", "test"}[k] }
-
 // Channel is the way that an alert goes.
+//
+//schema:enum
 type Channel uint8
 
 // The channels.
 const (
-	ChannelEmail   Channel = 1
-	ChannelWebhook Channel = 2
+	ChannelEmail   Channel = 1 // email
+	ChannelWebhook Channel = 2 // webhook
 )
 
-// String is the channel's name in the API.
-func (c Channel) String() string { return [...]string{"", "email", "webhook"}[c] }
-
 // DeliveryStatus is how far a delivery has come.
+//
+//schema:enum
 type DeliveryStatus uint8
 
 // The statuses.
 const (
-	DeliveryWaiting   DeliveryStatus = 1
-	DeliveryDelivered DeliveryStatus = 2
-	DeliveryFailed    DeliveryStatus = 3
+	DeliveryWaiting   DeliveryStatus = 1 // waiting
+	DeliveryDelivered DeliveryStatus = 2 // delivered
+	DeliveryFailed    DeliveryStatus = 3 // failed
 	// DeliveryUnknown: it may have arrived, and is not sent again.
-	DeliveryUnknown DeliveryStatus = 4
+	DeliveryUnknown DeliveryStatus = 4 // unknown
 )
-
-// String is the status's name in the API.
-func (s DeliveryStatus) String() string {
-	return [...]string{"", "waiting", "delivered", "failed", "unknown"}[s]
-}
 
 // delivery is one alert on its way to one place.
 type delivery struct {

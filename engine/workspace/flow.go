@@ -144,12 +144,21 @@ func (x *flowStore) unready(f *flow, d *FlowDocument, agent bool) Unready {
 }
 
 // FlowView is a saved test.
+//
+//schema:answer workspace Flow
 type FlowView struct {
+	ID [16]byte `json:"id" id:"markFlow"`
 	FlowDocument
-	ID                   [16]byte
-	Version              uint32
-	CreatedAt, ChangedAt int64
-	SignupConfirmed      bool
+	// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is
+	// when the next one does.
+	EveryHours      uint32 `json:"schedule.everyHours,whole" rule:"min=1,max=168"`
+	NextRunAt       int64  `json:"schedule.nextAt" as:"time"`
+	Version         uint32 `json:"version"`
+	SignupConfirmed bool   `json:"signupConfirmed"`
+	// Open is the run that has not finished; zero is none.
+	Open      [16]byte `json:"openRun" rule:"null" id:"markRun"`
+	CreatedAt int64    `json:"createdAt" as:"time"`
+	ChangedAt int64    `json:"updatedAt" as:"time"`
 	// Preflighted reports whether what follows belongs to this version.
 	Preflighted     bool
 	NoKey, WrongKey Called
@@ -157,14 +166,8 @@ type FlowView struct {
 	PreflightAt     int64 // 0 is never
 	Watch           WatchState
 	WatchAt         int64
-	// Open is the run that has not finished; zero is none.
-	Open [16]byte
 	// Unready is why no agent can run it; UnreadyNot when there is an agent that can.
 	Unready Unready
-	// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is
-	// when the next one does.
-	EveryHours uint32
-	NextRunAt  int64
 }
 
 func (x *flowStore) flowView(row uint32) FlowView {

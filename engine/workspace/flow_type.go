@@ -5,53 +5,55 @@ const MaxFlows = 10_000
 
 // FlowDocument is what a flow says. The server has validated it.
 type FlowDocument struct {
-	Name            string `wire:"1"`
-	URL             string `wire:"2"`
-	Task            string `wire:"3"`
-	SuccessCriteria string `wire:"4"`
+	Name            string `wire:"1" json:"name" rule:"min=1"`
+	URL             string `wire:"2" json:"url" rule:"min=1"`
+	Task            string `wire:"3" json:"task" rule:"min=1"`
+	SuccessCriteria string `wire:"4" json:"successCriteria" rule:"min=1"`
 	// Access is public or test_account.
-	Access string `wire:"5"`
+	Access string `wire:"5" json:"access"`
 	// VerificationURL is empty where a flow has no verification.
-	VerificationURL      string `wire:"6"`
-	VerificationStatus   uint32 `wire:"7"`
-	VerificationContains string `wire:"8"`
+	VerificationURL      string `wire:"6" json:"verification.url,whole"`
+	VerificationStatus   uint32 `wire:"7" json:"verification.status,omitzero"`
+	VerificationContains string `wire:"8" json:"verification.contains,omitzero"`
 	// Credential is empty, bearer, token or x-api-key.
-	Credential string `wire:"9"`
+	Credential string `wire:"9" json:"credential,omitzero"`
 	// Agent is the name of a configured agent; empty is the default one.
-	Agent string `wire:"10"`
+	Agent string `wire:"10" json:"agent,omitzero" rule:"min=1"`
 	// Host is where a run signs in with test credentials: that of URL, where Access is
 	// test_account. Servers that know of no test credentials leave it empty.
 	Host string `wire:"11"`
 }
 
-// Called is what a verification call without, or with a wrong key came to.
+// Called is what a verification call without, or with a wrong key came to. CalledUnknown: it was
+// not made, or no answer says anything.
+//
+//schema:enum
 type Called uint8
 
 // What it came to.
 const (
-	CalledUnknown  Called = 0 // not made, or no answer that says anything
-	CalledRefused  Called = 1
-	CalledAccepted Called = 2
+	CalledUnknown  Called = 0 // unknown
+	CalledRefused  Called = 1 // refused
+	CalledAccepted Called = 2 // accepted
 	// CalledUnclear: another answer than the right one, which counts as a refusal only where the
 	// real key gets the right one.
-	CalledUnclear Called = 3
+	CalledUnclear Called = 3 // unclear
 )
 
 // shut reports whether who was answered so did not get in.
 func (c Called) shut() bool { return c == CalledRefused || c == CalledUnclear }
 
-// WatchState is whether a flow passes.
+// WatchState is whether a flow passes. WatchUnknown: it never passed under its current setup.
+//
+//schema:enum
 type WatchState uint8
 
 // The states of a watch.
 const (
-	WatchUnknown WatchState = 0 // never passed under its current setup
-	WatchPassing WatchState = 1
-	WatchFailing WatchState = 2
+	WatchUnknown WatchState = 0 // unknown
+	WatchPassing WatchState = 1 // passing
+	WatchFailing WatchState = 2 // failing
 )
-
-// String is the state's name in the API.
-func (s WatchState) String() string { return [...]string{"unknown", "passing", "failing"}[s] }
 
 // flow is a saved test. Its document is a blob of the same row.
 type flow struct {
@@ -106,25 +108,19 @@ func (f *flow) describe(d *FlowDocument) {
 }
 
 // Unready says why no agent can run a flow.
+//
+//schema:enum
 type Unready uint8
 
 // The reasons, in the order in which they are looked at.
 const (
 	UnreadyNot                 Unready = 0
-	UnreadyNoAgent             Unready = 1
-	UnreadyVerificationMissing Unready = 2
-	UnreadyVerificationOpen    Unready = 3
-	UnreadySignupNotConfirmed  Unready = 4
-	UnreadyTestAccessMissing   Unready = 5
+	UnreadyNoAgent             Unready = 1 // no_agent
+	UnreadyVerificationMissing Unready = 2 // verification_missing
+	UnreadyVerificationOpen    Unready = 3 // verification_open
+	UnreadySignupNotConfirmed  Unready = 4 // signup_not_confirmed
+	UnreadyTestAccessMissing   Unready = 5 // test_access_missing
 )
-
-// String is the reason's name in the API; empty for UnreadyNot.
-func (u Unready) String() string {
-	return [...]string{
-		"", "no_agent", "verification_missing", "verification_open", "signup_not_confirmed",
-		"test_access_missing",
-	}[u]
-}
 
 // Bounds of schedules.
 const (

@@ -93,21 +93,18 @@ type link struct {
 }
 
 // LinkStatus is where an agent stands with the person whom its issuer names as its owner.
+//
+//schema:enum
 type LinkStatus uint8
 
 // The statuses.
 const (
 	LinkNone     LinkStatus = 0
-	LinkWaiting  LinkStatus = 1
-	LinkApproved LinkStatus = 2
-	LinkDeclined LinkStatus = 3
-	LinkRemoved  LinkStatus = 4
+	LinkWaiting  LinkStatus = 1 // waiting
+	LinkApproved LinkStatus = 2 // approved
+	LinkDeclined LinkStatus = 3 // declined
+	LinkRemoved  LinkStatus = 4 // removed
 )
-
-// String is the status's name in the API; empty for LinkNone.
-func (s LinkStatus) String() string {
-	return [...]string{"", "waiting", "approved", "declined", "removed"}[s]
-}
 
 const (
 	// MaxPersons is how many persons and agents one group knows at most.

@@ -45,13 +45,19 @@ func DefaultPolicy() SetPolicy {
 }
 
 // Agent is a configured agent, which can run flows. Commands and rows have it as text.
-type Agent struct{ Name, Kind, Version string }
+//
+//schema:answer workspace Agent
+type Agent struct {
+	Kind    string `json:"kind" rule:"min=1"`
+	Name    string `json:"name" rule:"min=1"`
+	Version string `json:"version"`
+}
 
 // ParseAgent is the agent of a text that String returned; the empty text is that of none.
 func ParseAgent(text string) (a Agent) {
 	name, rest, _ := strings.Cut(text, " ")
 	kind, version, _ := strings.Cut(rest, " ")
-	return Agent{name, kind, version}
+	return Agent{Name: name, Kind: kind, Version: version}
 }
 
 // String is the agent as text: name, kind and version; empty of none.

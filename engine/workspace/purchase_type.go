@@ -251,19 +251,16 @@ func (e *errands) move(row uint32, from, to Errand) {
 }
 
 // TransactionKind is how credits moved.
+//
+//schema:enum
 type TransactionKind uint8
 
 const (
-	transactionGrant   TransactionKind = 1
-	transactionReserve TransactionKind = 2
-	transactionCommit  TransactionKind = 3
-	transactionRelease TransactionKind = 4
+	transactionGrant   TransactionKind = 1 // grant
+	transactionReserve TransactionKind = 2 // reserve
+	transactionCommit  TransactionKind = 3 // commit
+	transactionRelease TransactionKind = 4 // release
 )
-
-// String is the kind's name in the API.
-func (k TransactionKind) String() string {
-	return [...]string{"", "grant", "reserve", "commit", "release"}[k]
-}
 
 // transaction is one movement of credits.
 type transaction struct {

@@ -24,12 +24,14 @@ type AccountView struct {
 }
 
 // TransactionView is one movement of credits.
+//
+//schema:answer workspace Transaction
 type TransactionView struct {
-	ID     [16]byte
-	Kind   TransactionKind
-	Amount uint64
-	Run    [16]byte
-	At     int64
+	ID     [16]byte        `json:"id" id:"markTransaction"`
+	Kind   TransactionKind `json:"kind"`
+	Amount uint64          `json:"amount"`
+	Run    [16]byte        `json:"runId" rule:"null" id:"markRun"`
+	At     int64           `json:"createdAt" as:"time"`
 	Note   string
 }
 

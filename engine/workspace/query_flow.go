@@ -36,22 +36,38 @@ func (m *Machine) Flows(workspace uint32, p Page) (views []FlowView, more bool) 
 }
 
 // RunView is one run.
+//
+//schema:answer workspace Run
 type RunView struct {
+	ID      [16]byte   `json:"id" id:"markRun"`
+	Kind    RunKind    `json:"kind"`
+	Flow    [16]byte   `json:"flowId" rule:"null" id:"markFlow"` // zero is none
+	Status  RunStatus  `json:"status"`
+	Outcome RunOutcome `json:"outcome" rule:"null" as:"text"`
 	RunText
-	ID                               [16]byte
-	Flow                             [16]byte // zero is none
-	FlowVersion                      uint32
-	Agent                            Agent // the zero Agent is none
-	Kind                             RunKind
-	Status                           RunStatus
-	Outcome                          RunOutcome
-	Charge                           ChargeKind
-	ChargeState                      ChargeState
-	Credits, Cents, Token            uint32
-	CreatedAt, StartedAt, FinishedAt int64
-	Workspace                        uint32
+	Agent     Agent `json:"agent,after=step" rule:"null" ref:"Agent"` // the zero Agent is none
+	RunCharge `json:"charge,after=agent" ref:"Charge"`
 	// Scheduled is the instant of its flow's schedule that has begun it; 0 is none.
-	Scheduled int64
+	Scheduled   int64 `json:"scheduled,omitzero" as:"flag"`
+	CreatedAt   int64 `json:"createdAt" as:"time"`
+	StartedAt   int64 `json:"startedAt" rule:"null" as:"time"`
+	FinishedAt  int64 `json:"finishedAt" rule:"null" as:"time"`
+	FlowVersion uint32
+	Token       uint32
+	Workspace   uint32
+}
+
+// Waits reports whether the run waits for a person.
+func (v *RunView) Waits() bool { return v.Status == RunWaiting }
+
+// RunCharge is what pays for a run.
+//
+//schema:answer workspace Charge
+type RunCharge struct {
+	Charge      ChargeKind  `json:"kind"`
+	ChargeState ChargeState `json:"state" rule:"null" as:"text"`
+	Cents       uint32      `json:"cents"`
+	Credits     uint32      `json:"credits"`
 }
 
 func (x *runner) runView(row uint32) RunView {
@@ -59,8 +75,8 @@ func (x *runner) runView(row uint32) RunView {
 	v := RunView{
 		RunText: x.runText(row), ID: r.ID, FlowVersion: r.FlowVersion,
 		Agent: ParseAgent(x.agentName(r.Agent)),
-		Kind:  r.Kind, Status: r.Status, Outcome: r.Outcome, Charge: r.Charge,
-		ChargeState: r.ChargeState, Credits: r.Credits, Cents: r.Cents, Token: r.Token,
+		Kind:  r.Kind, Status: r.Status, Outcome: r.Outcome, Token: r.Token,
+		RunCharge: RunCharge{r.Charge, r.ChargeState, r.Cents, r.Credits},
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		Workspace: r.Workspace, Scheduled: r.Scheduled,
 	}
@@ -166,9 +182,11 @@ func (m *Machine) WantedPreflights(after uint32, most int) (wanted []WantedPrefl
 }
 
 // AccessView says for which host test credentials are stored, and since when.
+//
+//schema:answer workspace TestAccess
 type AccessView struct {
-	Host  string
-	SetAt int64
+	Host  string `json:"host" rule:"min=1"`
+	SetAt int64  `json:"updatedAt" as:"time"`
 }
 
 // TestAccesses are the hosts for which a workspace has stored test credentials, by name.
@@ -200,13 +218,15 @@ func (m *Machine) TestAccess(workspace uint32, host string) []byte {
 }
 
 // InspectionView is what an inspection, or an assessment, came to.
+//
+//schema:answer workspace Comparison
 type InspectionView struct {
 	Kind RunKind
 	// Document is whole, as it was brought; it must not be changed.
 	Document []byte
 	// Previous is the run that it was compared with, zero is none; Changes are what differs.
-	Previous [16]byte
-	Changes  []Change
+	Previous [16]byte `json:"previousRunId" id:"markRun"`
+	Changes  []Change `json:"changes"`
 }
 
 // Inspection finds the document of a run of a workspace that is completed.

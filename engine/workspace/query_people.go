@@ -1,10 +1,14 @@
 package workspace
 
 // PersonView is a person or an agent who has signed in.
+//
+//schema:answer workspace LinkedAgent
 type PersonView struct {
-	ID                    [16]byte
-	Issuer, Subject       string
-	Email, Name           string
+	ID                    [16]byte `json:"id" id:"markPerson"`
+	Name                  string   `json:"name" rule:"null,min=1"`
+	Email                 string   `json:"email" rule:"null,min=1"`
+	Issuer                string
+	Subject               string `json:"subject" rule:"min=1"`
 	Agent                 bool
 	CreatedAt, SignedInAt int64
 	// Waiting is how many agents wait for this person's answer.
@@ -28,11 +32,14 @@ func (x *people) personView(row uint32) (v PersonView, ok bool) {
 }
 
 // OwnedView is a workspace in its owner's list.
+//
+//schema:answer workspace OwnedWorkspace
 type OwnedView struct {
-	Row                  uint32
-	ID                   [16]byte
-	Label                string
-	CreatedAt, ClaimedAt int64
+	Row       uint32
+	ID        [16]byte `json:"id" id:"markWorkspace"`
+	Label     string   `json:"label" rule:"min=1"`
+	CreatedAt int64    `json:"createdAt" as:"time"`
+	ClaimedAt int64    `json:"claimedAt" as:"time"`
 }
 
 // Owned lists the workspaces that a person owns, those that became theirs last first; more says
@@ -105,13 +112,17 @@ func (m *Machine) Session(hash [32]byte, surface Surface, now int64) (v SessionV
 }
 
 // LinkView is an agent that asks, or asked, to work in a workspace of its owner's.
+//
+//schema:answer workspace Link
 type LinkView struct {
-	ID     [16]byte
-	Status LinkStatus
+	ID     [16]byte   `json:"id" id:"markLink"`
+	Status LinkStatus `json:"status"`
 	// Agent is who asks.
-	Agent               PersonView
-	Workspace           [16]byte // zero until it was approved
-	AskedAt, AnsweredAt int64
+	Agent PersonView `json:"agent"`
+	// Workspace is zero until it was approved.
+	Workspace  [16]byte `json:"workspace" rule:"null" id:"markWorkspace"`
+	AskedAt    int64    `json:"createdAt" as:"time"`
+	AnsweredAt int64    `json:"answeredAt" rule:"null" as:"time"`
 }
 
 // Links lists the agents that a person was asked about, newest first; more reports whether there

@@ -1,60 +1,49 @@
 package workspace
 
 // RunKind is what a run is of.
+//
+//schema:enum
 type RunKind uint8
 
 // The kinds of runs.
 const (
-	RunHosted     RunKind = 1
-	RunInspection RunKind = 2
-	RunAssessment RunKind = 3
-	RunRequest    RunKind = 4
-	RunLocal      RunKind = 5
+	RunHosted     RunKind = 1 // hosted
+	RunInspection RunKind = 2 // inspection
+	RunAssessment RunKind = 3 // assessment
+	RunRequest    RunKind = 4 // request
+	RunLocal      RunKind = 5 // local
 )
 
-// String is the kind's name in the API.
-func (k RunKind) String() string {
-	return [...]string{"", "hosted", "inspection", "assessment", "request", "local"}[k]
-}
-
-// RunStatus is how far a run has come.
+// RunStatus is how far a run has come. RunWaiting waits for a person.
+//
+//schema:enum
 type RunStatus uint8
 
 // The statuses.
 const (
-	RunQueued    RunStatus = 1
-	RunRunning   RunStatus = 2
-	RunWaiting   RunStatus = 3 // for a person
-	RunCompleted RunStatus = 4
-	RunFailed    RunStatus = 5
-	RunCancelled RunStatus = 6
+	RunQueued    RunStatus = 1 // queued
+	RunRunning   RunStatus = 2 // running
+	RunWaiting   RunStatus = 3 // waiting_for_human
+	RunCompleted RunStatus = 4 // completed
+	RunFailed    RunStatus = 5 // failed
+	RunCancelled RunStatus = 6 // cancelled
 )
-
-// String is the status's name in the API.
-func (s RunStatus) String() string {
-	return [...]string{
-		"", "queued", "running", "waiting_for_human", "completed", "failed", "cancelled",
-	}[s]
-}
 
 // Final reports whether nothing more happens to the run.
 func (s RunStatus) Final() bool { return s >= RunCompleted }
 
 // RunOutcome is what a finished run says about the product.
+//
+//schema:enum
 type RunOutcome uint8
 
 // The outcomes.
 const (
 	OutcomeOpen         RunOutcome = 0
-	OutcomePassed       RunOutcome = 1
-	OutcomeBlocked      RunOutcome = 2
-	OutcomeInconclusive RunOutcome = 3
+	OutcomePassed       RunOutcome = 1 // passed
+	OutcomeBlocked      RunOutcome = 2 // blocked
+	OutcomeInconclusive RunOutcome = 3 // inconclusive
 )
-
-// String is the outcome's name in the API; empty while there is none.
-func (o RunOutcome) String() string {
-	return [...]string{"", "passed", "blocked", "inconclusive"}[o]
-}
 
 // Reason codes of runs that the service could not carry through.
 const (
@@ -100,23 +89,27 @@ type run struct {
 }
 
 // ChargeKind is what pays for a run.
+//
+//schema:enum
 type ChargeKind uint8
 
 // The kinds of charges.
 const (
-	ChargeNone ChargeKind = 0
-	ChargeFree ChargeKind = 1
-	ChargePaid ChargeKind = 2
+	ChargeNone ChargeKind = 0 // none
+	ChargeFree ChargeKind = 1 // free
+	ChargePaid ChargeKind = 2 // paid
 )
 
 // ChargeState is how far a charge has come.
+//
+//schema:enum
 type ChargeState uint8
 
 // The states of charges.
 const (
-	ChargeReserved  ChargeState = 1
-	ChargeCommitted ChargeState = 2
-	ChargeReturned  ChargeState = 3
+	ChargeReserved  ChargeState = 1 // reserved
+	ChargeCommitted ChargeState = 2 // committed
+	ChargeReturned  ChargeState = 3 // returned
 )
 
 // Bounds of what an inspection or an assessment keeps.
@@ -140,13 +133,15 @@ const (
 )
 
 // Finding is what one rule says: what later inspections of the same host are compared with.
+//
+//schema:answer workspace Finding
 type Finding struct {
 	// Field is where it stands in the document, Verdict and Rule are what it says.
 	Field   string `wire:"1"`
-	Verdict string `wire:"2"`
-	Rule    string `wire:"3"`
+	Verdict string `wire:"2" json:"verdict" rule:"min=1"`
+	Rule    string `wire:"3" json:"rule" rule:"min=1"`
 	// Quote is from what it rests on.
-	Quote string `wire:"4"`
+	Quote string `wire:"4" json:"quote" rule:"null,min=1"`
 }
 
 // findings are those of one document.

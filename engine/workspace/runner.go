@@ -296,14 +296,20 @@ type UnreadyReply struct {
 }
 
 // Change is a rule that says something else than at the time before.
-type Change struct{ Before, After Finding }
+//
+//schema:answer workspace VerdictChange
+type Change struct {
+	Field  string  `json:"field" rule:"min=1"`
+	Before Finding `json:"before"`
+	After  Finding `json:"after"`
+}
 
 // changesOf are the fields whose verdict is another one, in the order of the newer document.
 func changesOf(before, after []Finding) (changes []Change) {
 	for _, now := range after {
 		for _, then := range before {
 			if then.Field == now.Field && then.Verdict != now.Verdict {
-				changes = append(changes, Change{then, now})
+				changes = append(changes, Change{now.Field, then, now})
 			}
 		}
 	}

@@ -985,6 +985,23 @@ func (v *workspace) Fields(w *wire.Codec) {
 	wire.Uint(w, 141, &v.Access)
 }
 
+var alertKindNames = []string{
+	1: "failing",
+	2: "recovered",
+	3: "test",
+}
+
+// Names returns the API's names of the values, by number.
+func (AlertKind) Names() []string { return alertKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v AlertKind) String() string {
+	if int(v) < len(alertKindNames) && (v == 0 || alertKindNames[v] != "") {
+		return alertKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var approvalReasonNames = []string{
 	1: "no_card",
 	2: "over_cap",
@@ -1004,6 +1021,92 @@ func (v ApprovalReason) String() string {
 	return strconv.Itoa(int(v))
 }
 
+var calledNames = []string{
+	0: "unknown",
+	1: "refused",
+	2: "accepted",
+	3: "unclear",
+}
+
+// Names returns the API's names of the values, by number.
+func (Called) Names() []string { return calledNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v Called) String() string {
+	if int(v) < len(calledNames) && (v == 0 || calledNames[v] != "") {
+		return calledNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var channelNames = []string{
+	1: "email",
+	2: "webhook",
+}
+
+// Names returns the API's names of the values, by number.
+func (Channel) Names() []string { return channelNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v Channel) String() string {
+	if int(v) < len(channelNames) && (v == 0 || channelNames[v] != "") {
+		return channelNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var chargeKindNames = []string{
+	0: "none",
+	1: "free",
+	2: "paid",
+}
+
+// Names returns the API's names of the values, by number.
+func (ChargeKind) Names() []string { return chargeKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v ChargeKind) String() string {
+	if int(v) < len(chargeKindNames) && (v == 0 || chargeKindNames[v] != "") {
+		return chargeKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var chargeStateNames = []string{
+	1: "reserved",
+	2: "committed",
+	3: "returned",
+}
+
+// Names returns the API's names of the values, by number.
+func (ChargeState) Names() []string { return chargeStateNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v ChargeState) String() string {
+	if int(v) < len(chargeStateNames) && (v == 0 || chargeStateNames[v] != "") {
+		return chargeStateNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var deliveryStatusNames = []string{
+	1: "waiting",
+	2: "delivered",
+	3: "failed",
+	4: "unknown",
+}
+
+// Names returns the API's names of the values, by number.
+func (DeliveryStatus) Names() []string { return deliveryStatusNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v DeliveryStatus) String() string {
+	if int(v) < len(deliveryStatusNames) && (v == 0 || deliveryStatusNames[v] != "") {
+		return deliveryStatusNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var issueStatusNames = []string{
 	1: "open",
 	2: "fix_ready",
@@ -1017,6 +1120,24 @@ func (IssueStatus) Names() []string { return issueStatusNames }
 func (v IssueStatus) String() string {
 	if int(v) < len(issueStatusNames) && (v == 0 || issueStatusNames[v] != "") {
 		return issueStatusNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var linkStatusNames = []string{
+	1: "waiting",
+	2: "approved",
+	3: "declined",
+	4: "removed",
+}
+
+// Names returns the API's names of the values, by number.
+func (LinkStatus) Names() []string { return linkStatusNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v LinkStatus) String() string {
+	if int(v) < len(linkStatusNames) && (v == 0 || linkStatusNames[v] != "") {
+		return linkStatusNames[v]
 	}
 	return strconv.Itoa(int(v))
 }
@@ -1060,6 +1181,116 @@ func (PurchaseStatus) Names() []string { return purchaseStatusNames }
 func (v PurchaseStatus) String() string {
 	if int(v) < len(purchaseStatusNames) && (v == 0 || purchaseStatusNames[v] != "") {
 		return purchaseStatusNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var runKindNames = []string{
+	1: "hosted",
+	2: "inspection",
+	3: "assessment",
+	4: "request",
+	5: "local",
+}
+
+// Names returns the API's names of the values, by number.
+func (RunKind) Names() []string { return runKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v RunKind) String() string {
+	if int(v) < len(runKindNames) && (v == 0 || runKindNames[v] != "") {
+		return runKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var runOutcomeNames = []string{
+	1: "passed",
+	2: "blocked",
+	3: "inconclusive",
+}
+
+// Names returns the API's names of the values, by number.
+func (RunOutcome) Names() []string { return runOutcomeNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v RunOutcome) String() string {
+	if int(v) < len(runOutcomeNames) && (v == 0 || runOutcomeNames[v] != "") {
+		return runOutcomeNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var runStatusNames = []string{
+	1: "queued",
+	2: "running",
+	3: "waiting_for_human",
+	4: "completed",
+	5: "failed",
+	6: "cancelled",
+}
+
+// Names returns the API's names of the values, by number.
+func (RunStatus) Names() []string { return runStatusNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v RunStatus) String() string {
+	if int(v) < len(runStatusNames) && (v == 0 || runStatusNames[v] != "") {
+		return runStatusNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var transactionKindNames = []string{
+	1: "grant",
+	2: "reserve",
+	3: "commit",
+	4: "release",
+}
+
+// Names returns the API's names of the values, by number.
+func (TransactionKind) Names() []string { return transactionKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v TransactionKind) String() string {
+	if int(v) < len(transactionKindNames) && (v == 0 || transactionKindNames[v] != "") {
+		return transactionKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var unreadyNames = []string{
+	1: "no_agent",
+	2: "verification_missing",
+	3: "verification_open",
+	4: "signup_not_confirmed",
+	5: "test_access_missing",
+}
+
+// Names returns the API's names of the values, by number.
+func (Unready) Names() []string { return unreadyNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v Unready) String() string {
+	if int(v) < len(unreadyNames) && (v == 0 || unreadyNames[v] != "") {
+		return unreadyNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var watchStateNames = []string{
+	0: "unknown",
+	1: "passing",
+	2: "failing",
+}
+
+// Names returns the API's names of the values, by number.
+func (WatchState) Names() []string { return watchStateNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v WatchState) String() string {
+	if int(v) < len(watchStateNames) && (v == 0 || watchStateNames[v] != "") {
+		return watchStateNames[v]
 	}
 	return strconv.Itoa(int(v))
 }

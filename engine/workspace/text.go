@@ -14,16 +14,16 @@ func (p place) part() uint32 { return uint32(p &^ changing) }
 
 // RunText is what a run has to say.
 type RunText struct {
-	Code   string `wire:"1"`
-	Reason string `wire:"2"`
-	Step   string `wire:"3"`
+	Code      string `wire:"1" json:"reasonCode" rule:"null,min=1"`
+	Reason    string `wire:"2" json:"reason" rule:"null,min=1"`
+	Step      string `wire:"3" json:"step" rule:"null,min=1"`
+	Calls     []Call `wire:"5" json:"verification.calls"`
+	DecidedAt int64  `wire:"9" json:"verification.decided" rule:"null" as:"time"`
 	// Proof is run or standing, of a run that passed.
-	Proof     string     `wire:"4"`
-	Calls     []Call     `wire:"5"`
-	Events    []RunEvent `wire:"6"`
-	Question  string     `wire:"7"`
-	Worker    string     `wire:"8"`
-	DecidedAt int64      `wire:"9"`
+	Proof    string     `wire:"4" json:"verification.proof" rule:"null,min=1"`
+	Question string     `wire:"7" json:"human.question,whole" if:"Waits()"`
+	Events   []RunEvent `wire:"6" json:"events"`
+	Worker   string     `wire:"8"`
 	// Checkpoint is what an agent goes on from; it holds no credential and goes when the run ends.
 	Checkpoint []byte `wire:"10"`
 	// Answer is a person's, sealed, until a worker goes on with the run.
@@ -36,20 +36,24 @@ type RunText struct {
 }
 
 // Call is one call of a verification.
+//
+//schema:answer workspace Call
 type Call struct {
 	// Case is none, wrong, real, or plain.
-	Case    string `wire:"1"`
-	Status  uint32 `wire:"2"`
-	Refused bool   `wire:"3"`
-	Matched bool   `wire:"4"`
+	Case    string `wire:"1" json:"case" rule:"min=1"`
+	Status  uint32 `wire:"2" json:"status" rule:"null"`
+	Refused bool   `wire:"3" json:"refused"`
+	Matched bool   `wire:"4" json:"matched"`
 	// Note says what else was seen: a caching header, a redirect, no answer.
-	Note string `wire:"5"`
+	Note string `wire:"5" json:"note,omitzero" rule:"min=1"`
 }
 
 // RunEvent is one thing that an agent said it did.
+//
+//schema:answer workspace RunEvent
 type RunEvent struct {
-	At   int64  `wire:"1"`
-	Text string `wire:"2"`
+	At   int64  `wire:"1" json:"at" as:"time"`
+	Text string `wire:"2" json:"text"`
 }
 
 // What a run's texts hold at most; longer ones are cut by the server before they are proposed.

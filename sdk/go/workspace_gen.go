@@ -11,6 +11,84 @@ type PurchaseRequest struct {
 	Runs int `json:"runs"`
 }
 
+// TestAccess says for which host test credentials are stored, and since when.
+type TestAccess struct {
+	Host      string    `json:"host"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Agent is a configured agent, which can run flows.
+type Agent struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Call is one call of a verification.
+type Call struct {
+	// Case is none, wrong, real, or plain.
+	Case    string `json:"case"`
+	Status  int    `json:"status,omitzero"`
+	Refused bool   `json:"refused"`
+	Matched bool   `json:"matched"`
+	// Note says what else was seen: a caching header, a redirect, no answer.
+	Note string `json:"note,omitzero"`
+}
+
+// VerdictChange is a rule that says something else than at the time before.
+type VerdictChange struct {
+	Field  string  `json:"field"`
+	Before Finding `json:"before"`
+	After  Finding `json:"after"`
+}
+
+// Finding is what one rule says: what later inspections of the same host are compared with.
+type Finding struct {
+	Verdict string `json:"verdict"`
+	Rule    string `json:"rule"`
+	// Quote is from what it rests on.
+	Quote string `json:"quote,omitzero"`
+}
+
+// Flow is a saved test.
+type Flow struct {
+	ID              string `json:"id"`
+	Name            string `json:"name"`
+	URL             string `json:"url"`
+	Task            string `json:"task"`
+	SuccessCriteria string `json:"successCriteria"`
+	// Access is public or test_account.
+	Access       string `json:"access"`
+	Verification struct {
+		// URL is empty where a flow has no verification.
+		URL      string `json:"url,omitzero"`
+		Status   int    `json:"status,omitzero"`
+		Contains string `json:"contains,omitzero"`
+	} `json:"verification"`
+	// Credential is empty, bearer, token or x-api-key.
+	Credential string `json:"credential,omitzero"`
+	// Agent is the name of a configured agent; empty is the default one.
+	Agent    string `json:"agent,omitzero"`
+	Schedule struct {
+		// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is when the next one does.
+		EveryHours int       `json:"everyHours,omitzero"`
+		NextAt     time.Time `json:"nextAt"`
+	} `json:"schedule"`
+	Version         int  `json:"version"`
+	SignupConfirmed bool `json:"signupConfirmed"`
+	// OpenRun is the run that has not finished; zero is none.
+	OpenRun   string    `json:"openRun,omitzero"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Comparison is what an inspection, or an assessment, came to.
+type Comparison struct {
+	// PreviousRunID is the run that it was compared with, zero is none; Changes are what differs.
+	PreviousRunID string          `json:"previousRunId"`
+	Changes       []VerdictChange `json:"changes"`
+}
+
 // Issue is one thing that stops an agent.
 type Issue struct {
 	ID          string `json:"id"`
@@ -29,6 +107,18 @@ type Issue struct {
 	ClosedAt  time.Time `json:"closedAt,omitzero"`
 }
 
+// Link is an agent that asks, or asked, to work in a workspace of its owner's.
+type Link struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	// Agent is who asks.
+	Agent LinkedAgent `json:"agent"`
+	// Workspace is zero until it was approved.
+	Workspace  string    `json:"workspace,omitzero"`
+	CreatedAt  time.Time `json:"createdAt"`
+	AnsweredAt time.Time `json:"answeredAt,omitzero"`
+}
+
 // Notification is one update of a workspace.
 type Notification struct {
 	ID   string `json:"id"`
@@ -41,6 +131,22 @@ type Notification struct {
 	PurchaseID string    `json:"purchaseId,omitzero"`
 	CreatedAt  time.Time `json:"createdAt"`
 	ReadAt     time.Time `json:"readAt,omitzero"`
+}
+
+// OwnedWorkspace is a workspace in its owner's list.
+type OwnedWorkspace struct {
+	ID        string    `json:"id"`
+	Label     string    `json:"label"`
+	CreatedAt time.Time `json:"createdAt"`
+	ClaimedAt time.Time `json:"claimedAt"`
+}
+
+// LinkedAgent is a person or an agent who has signed in.
+type LinkedAgent struct {
+	ID      string `json:"id"`
+	Name    string `json:"name,omitzero"`
+	Email   string `json:"email,omitzero"`
+	Subject string `json:"subject"`
 }
 
 // Purchase is an order of runs.
@@ -57,4 +163,56 @@ type Purchase struct {
 	CreatedAt   time.Time `json:"createdAt"`
 	UpdatedAt   time.Time `json:"updatedAt"`
 	ExpiresAt   time.Time `json:"expiresAt,omitzero"`
+}
+
+// Charge is what pays for a run.
+type Charge struct {
+	Kind    string `json:"kind"`
+	State   string `json:"state,omitzero"`
+	Cents   int    `json:"cents"`
+	Credits int    `json:"credits"`
+}
+
+// RunEvent is one thing that an agent said it did.
+type RunEvent struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+// Run is one run.
+type Run struct {
+	ID           string `json:"id"`
+	Kind         string `json:"kind"`
+	FlowID       string `json:"flowId,omitzero"`
+	Status       string `json:"status"`
+	Outcome      string `json:"outcome,omitzero"`
+	ReasonCode   string `json:"reasonCode,omitzero"`
+	Reason       string `json:"reason,omitzero"`
+	Step         string `json:"step,omitzero"`
+	Agent        Agent  `json:"agent,omitzero"`
+	Charge       Charge `json:"charge"`
+	Verification struct {
+		Calls   []Call    `json:"calls"`
+		Decided time.Time `json:"decided,omitzero"`
+		// Proof is run or standing, of a run that passed.
+		Proof string `json:"proof,omitzero"`
+	} `json:"verification"`
+	Human struct {
+		Question string `json:"question,omitzero"`
+	} `json:"human"`
+	Events []RunEvent `json:"events"`
+	// Scheduled is the instant of its flow's schedule that has begun it; 0 is none.
+	Scheduled  bool      `json:"scheduled,omitzero"`
+	CreatedAt  time.Time `json:"createdAt"`
+	StartedAt  time.Time `json:"startedAt,omitzero"`
+	FinishedAt time.Time `json:"finishedAt,omitzero"`
+}
+
+// Transaction is one movement of credits.
+type Transaction struct {
+	ID        string    `json:"id"`
+	Kind      string    `json:"kind"`
+	Amount    int       `json:"amount"`
+	RunID     string    `json:"runId,omitzero"`
+	CreatedAt time.Time `json:"createdAt"`
 }

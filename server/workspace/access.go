@@ -210,11 +210,9 @@ func (f *Flows) listAccess(x *server.Exchange) {
 		j := x.BeginBare()
 		j.Open('{')
 		j.Array("testAccess")
-		for _, v := range f.machine.TestAccesses(tenant(x).Workspace) {
-			j.Open('{')
-			j.Text("host", v.Host)
-			j.Time("updatedAt", v.SetAt)
-			j.Close('}')
+		views := f.machine.TestAccesses(tenant(x).Workspace)
+		for i := range views {
+			writeTestAccess(j, &views[i])
 		}
 		j.Close(']')
 		null(j, "next_cursor")
@@ -226,8 +224,8 @@ func (f *Flows) listAccess(x *server.Exchange) {
 
 func (f *Flows) accessRoutes() []server.Route {
 	listed := func(about string) func(*server.Route) {
-		return gives(200, about, server.Must("testAccess", server.ArrayOf(server.Object(
-			server.Must("host", text), server.Must("updatedAt", server.TimeSchema)))),
+		return gives(200, about, server.Must("testAccess", server.ArrayOf(
+			server.AnswerSchema[state.AccessView]())),
 			server.Must("next_cursor", server.OrNull(text)))
 	}
 	host := func(r *server.Route) {

@@ -36,16 +36,6 @@ func (m *Members) getAccount(x *server.Exchange) {
 	})
 }
 
-func writeTransaction(j *server.JSON, t *state.TransactionView) {
-	j.Open('{')
-	j.Text("id", idText(markTransaction, t.ID))
-	j.Text("kind", t.Kind.String())
-	j.Uint("amount", t.Amount)
-	idOrNull(j, "runId", markRun, t.Run)
-	j.Time("createdAt", t.At)
-	j.Close('}')
-}
-
 // getExecution is GET /v1/execution.
 func (m *Members) getExecution(x *server.Exchange) {
 	m.read(x, func() *server.Fault {
@@ -61,12 +51,8 @@ func (m *Members) writeExecution(x *server.Exchange) {
 	j.Object("execution")
 	j.Bool("available", len(m.agents) > 0)
 	j.Array("agents")
-	for _, agent := range m.agents {
-		j.Open('{')
-		j.Text("kind", agent.Kind)
-		j.Text("name", agent.Name)
-		j.Text("version", agent.Version)
-		j.Close('}')
+	for i := range m.agents {
+		writeAgent(j, &m.agents[i])
 	}
 	j.Close(']')
 	j.Array("testAccess")

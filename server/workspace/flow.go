@@ -192,34 +192,6 @@ func flowOptions(d *state.FlowDocument) *server.Fault {
 	return nil
 }
 
-func writeFlow(j *server.JSON, v *state.FlowView) {
-	j.Open('{')
-	j.Text("id", idText(markFlow, v.ID))
-	j.Text("name", v.Name)
-	j.Text("url", v.URL)
-	j.Text("task", v.Task)
-	j.Text("successCriteria", v.SuccessCriteria)
-	j.Text("access", v.Access)
-	if v.VerificationURL != "" {
-		j.Object("verification")
-		j.Text("url", v.VerificationURL)
-		if v.VerificationStatus != 0 {
-			j.Uint("status", uint64(v.VerificationStatus))
-		}
-		j.TextIf("contains", v.VerificationContains)
-		j.Close('}')
-	}
-	j.TextIf("credential", v.Credential)
-	j.TextIf("agent", v.Agent)
-	writeSchedule(j, v)
-	j.Uint("version", uint64(v.Version))
-	j.Bool("signupConfirmed", v.SignupConfirmed)
-	idOrNull(j, "openRun", markRun, v.Open)
-	j.Time("createdAt", v.CreatedAt)
-	j.Time("updatedAt", v.ChangedAt)
-	j.Close('}')
-}
-
 // confirmSignup is POST /v1/flows/{flow_id}/confirm-signup: a person's alone.
 func (f *Flows) confirmSignup(x *server.Exchange) {
 	id, ok := f.id(x, markFlow)

@@ -240,27 +240,8 @@ func (s *Runs) writeInspected(x *server.Exchange, j *server.JSON, run *state.Run
 		null(j, "comparison")
 		return
 	}
-	j.Object("comparison")
-	j.Text("previousRunId", idText(markRun, v.Previous))
-	j.Array("changes")
-	for i := range v.Changes {
-		c := &v.Changes[i]
-		j.Open('{')
-		j.Text("field", c.After.Field)
-		writeFinding(j, "before", &c.Before)
-		writeFinding(j, "after", &c.After)
-		j.Close('}')
-	}
-	j.Close(']')
-	j.Close('}')
-}
-
-func writeFinding(j *server.JSON, name string, f *state.Finding) {
-	j.Object(name)
-	j.Text("verdict", f.Verdict)
-	j.Text("rule", f.Rule)
-	textOrNull(j, "quote", f.Quote)
-	j.Close('}')
+	j.Name("comparison")
+	writeComparison(j, &v)
 }
 
 // suggestTest is GET /v1/runs/{run_id}/suggested-test: only an inspection suggests one.

@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/server"
+import (
+	state "tollgate/engine/workspace"
+	"tollgate/server"
+)
 
 // inspectionRoutes are the routes that read what products publish.
 func (s *Runs) inspectionRoutes() []server.Route {
@@ -35,11 +38,7 @@ func mayBeKeyed(r *server.Route) {
 
 // comparisonSchema is what is another verdict than the time before.
 func comparisonSchema() *server.Schema {
-	finding := server.Object(server.Must("verdict", text), server.Must("rule", text),
-		server.Must("quote", server.OrNull(text)))
-	return server.OrNull(server.Object(server.Must("previousRunId", text),
-		server.Must("changes", server.ArrayOf(server.Object(server.Must("field", text),
-			server.Must("before", finding), server.Must("after", finding))))))
+	return server.OrNull(server.AnswerSchema[state.InspectionView]())
 }
 
 func evidenceSchema() *server.Schema {

@@ -363,7 +363,8 @@ func (p *Purchases) writeBilling(j *server.JSON, v *state.AccountView) {
 			j.Text("id", idText(markRun, r.ID))
 			j.Text("status", r.Status.String())
 			textOrNull(j, "outcome", r.Outcome.String())
-			writeCharge(j, r)
+			j.Name("charge")
+			writeCharge(j, &r.RunCharge)
 			j.Time("createdAt", r.CreatedAt)
 			j.Close('}')
 		}

@@ -114,7 +114,7 @@ func (f *Flows) writeQuote(x *server.Exchange, v *state.FlowView, account *state
 	j.TextIf("reason", unready.String())
 	if hasAgent {
 		j.Name("agent")
-		writeAgent(j, agent)
+		writeAgent(j, &agent)
 	} else {
 		null(j, "agent")
 	}

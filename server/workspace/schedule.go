@@ -55,25 +55,10 @@ func (f *Flows) saveFlow(x *server.Exchange, c *state.SaveFlow, changed bool, w 
 	return ok
 }
 
-func writeSchedule(j *server.JSON, v *state.FlowView) {
-	if v.EveryHours == 0 {
-		return
-	}
-	j.Object("schedule")
-	j.Uint("everyHours", uint64(v.EveryHours))
-	j.Time("nextAt", v.NextRunAt)
-	j.Close('}')
-}
-
-// scheduleBody states the schedule in a flow's body, scheduleSchema that in a flow.
+// scheduleBody states the schedule in a flow's body.
 func scheduleBody() *server.Schema {
 	return server.OrNull(server.Object(
 		server.Must("everyHours", server.IntSchema(1, state.MaxScheduleHours))))
-}
-
-func scheduleSchema() *server.Schema {
-	return server.Object(server.Must("everyHours", server.IntSchema(1, state.MaxScheduleHours)),
-		server.Must("nextAt", server.TimeSchema))
 }
 
 // How the leader helps schedules: how often it looks, how many products it asks at a time, and how

@@ -29,6 +29,97 @@ func readPurchaseRequest(f *form.Reader, v *state.RequestPurchase) {
 	f.Need(0, "runs")
 }
 
+func writeTestAccess(data *server.JSON, v *state.AccessView) {
+	data.Open('{')
+	data.Text("host", v.Host)
+	data.Time("updatedAt", v.SetAt)
+	data.Close('}')
+}
+
+func writeAgent(data *server.JSON, v *state.Agent) {
+	data.Open('{')
+	data.Text("kind", v.Kind)
+	data.Text("name", v.Name)
+	data.Text("version", v.Version)
+	data.Close('}')
+}
+
+func writeCall(data *server.JSON, v *state.Call) {
+	data.Open('{')
+	data.Text("case", v.Case)
+	if v.Status != 0 {
+		data.Uint("status", uint64(v.Status))
+	} else {
+		null(data, "status")
+	}
+	data.Bool("refused", v.Refused)
+	data.Bool("matched", v.Matched)
+	data.TextIf("note", v.Note)
+	data.Close('}')
+}
+
+func writeVerdictChange(data *server.JSON, v *state.Change) {
+	data.Open('{')
+	data.Text("field", v.Field)
+	data.Name("before")
+	writeFinding(data, &v.Before)
+	data.Name("after")
+	writeFinding(data, &v.After)
+	data.Close('}')
+}
+
+func writeFinding(data *server.JSON, v *state.Finding) {
+	data.Open('{')
+	data.Text("verdict", v.Verdict)
+	data.Text("rule", v.Rule)
+	textOrNull(data, "quote", v.Quote)
+	data.Close('}')
+}
+
+func writeFlow(data *server.JSON, v *state.FlowView) {
+	data.Open('{')
+	data.Text("id", idText(markFlow, v.ID))
+	data.Text("name", v.Name)
+	data.Text("url", v.URL)
+	data.Text("task", v.Task)
+	data.Text("successCriteria", v.SuccessCriteria)
+	data.Text("access", v.Access)
+	if v.VerificationURL != "" {
+		data.Object("verification")
+		data.Text("url", v.VerificationURL)
+		if v.VerificationStatus != 0 {
+			data.Uint("status", uint64(v.VerificationStatus))
+		}
+		data.TextIf("contains", v.VerificationContains)
+		data.Close('}')
+	}
+	data.TextIf("credential", v.Credential)
+	data.TextIf("agent", v.Agent)
+	if v.EveryHours != 0 {
+		data.Object("schedule")
+		data.Uint("everyHours", uint64(v.EveryHours))
+		data.Time("nextAt", v.NextRunAt)
+		data.Close('}')
+	}
+	data.Uint("version", uint64(v.Version))
+	data.Bool("signupConfirmed", v.SignupConfirmed)
+	idOrNull(data, "openRun", markRun, v.Open)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("updatedAt", v.ChangedAt)
+	data.Close('}')
+}
+
+func writeComparison(data *server.JSON, v *state.InspectionView) {
+	data.Open('{')
+	data.Text("previousRunId", idText(markRun, v.Previous))
+	data.Array("changes")
+	for i := range v.Changes {
+		writeVerdictChange(data, &v.Changes[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
 func writeIssue(data *server.JSON, v *state.IssueView) {
 	data.Open('{')
 	data.Text("id", idText(markIssue, v.ID))
@@ -48,6 +139,18 @@ func writeIssue(data *server.JSON, v *state.IssueView) {
 	data.Close('}')
 }
 
+func writeLink(data *server.JSON, v *state.LinkView) {
+	data.Open('{')
+	data.Text("id", idText(markLink, v.ID))
+	data.Text("status", v.Status.String())
+	data.Name("agent")
+	writeLinkedAgent(data, &v.Agent)
+	idOrNull(data, "workspace", markWorkspace, v.Workspace)
+	data.Time("createdAt", v.AskedAt)
+	timeOrNull(data, "answeredAt", v.AnsweredAt)
+	data.Close('}')
+}
+
 func writeNotification(data *server.JSON, v *state.NotificationView) {
 	data.Open('{')
 	data.Text("id", idText(markNotification, v.ID))
@@ -59,6 +162,24 @@ func writeNotification(data *server.JSON, v *state.NotificationView) {
 	idOrNull(data, "purchaseId", markPurchase, v.Purchase)
 	data.Time("createdAt", v.CreatedAt)
 	timeOrNull(data, "readAt", v.ReadAt)
+	data.Close('}')
+}
+
+func writeOwnedWorkspace(data *server.JSON, v *state.OwnedView) {
+	data.Open('{')
+	data.Text("id", idText(markWorkspace, v.ID))
+	data.Text("label", v.Label)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("claimedAt", v.ClaimedAt)
+	data.Close('}')
+}
+
+func writeLinkedAgent(data *server.JSON, v *state.PersonView) {
+	data.Open('{')
+	data.Text("id", idText(markPerson, v.ID))
+	textOrNull(data, "name", v.Name)
+	textOrNull(data, "email", v.Email)
+	data.Text("subject", v.Subject)
 	data.Close('}')
 }
 
@@ -75,5 +196,77 @@ func writePurchase(data *server.JSON, v *state.PurchaseView) {
 	data.Time("createdAt", v.CreatedAt)
 	data.Time("updatedAt", v.ChangedAt)
 	timeOrNull(data, "expiresAt", v.ExpiresAt)
+	data.Close('}')
+}
+
+func writeCharge(data *server.JSON, v *state.RunCharge) {
+	data.Open('{')
+	data.Text("kind", v.Charge.String())
+	textOrNull(data, "state", v.ChargeState.String())
+	data.Uint("cents", uint64(v.Cents))
+	data.Uint("credits", uint64(v.Credits))
+	data.Close('}')
+}
+
+func writeRunEvent(data *server.JSON, v *state.RunEvent) {
+	data.Open('{')
+	data.Time("at", v.At)
+	data.Text("text", v.Text)
+	data.Close('}')
+}
+
+func writeRun(data *server.JSON, v *state.RunView) {
+	data.Open('{')
+	data.Text("id", idText(markRun, v.ID))
+	data.Text("kind", v.Kind.String())
+	idOrNull(data, "flowId", markFlow, v.Flow)
+	data.Text("status", v.Status.String())
+	textOrNull(data, "outcome", v.Outcome.String())
+	textOrNull(data, "reasonCode", v.Code)
+	textOrNull(data, "reason", v.Reason)
+	textOrNull(data, "step", v.Step)
+	if v.Agent != (state.Agent{}) {
+		data.Name("agent")
+		writeAgent(data, &v.Agent)
+	} else {
+		null(data, "agent")
+	}
+	data.Name("charge")
+	writeCharge(data, &v.RunCharge)
+	data.Object("verification")
+	data.Array("calls")
+	for i := range v.Calls {
+		writeCall(data, &v.Calls[i])
+	}
+	data.Close(']')
+	timeOrNull(data, "decided", v.DecidedAt)
+	textOrNull(data, "proof", v.Proof)
+	data.Close('}')
+	if v.Waits() {
+		data.Object("human")
+		data.Text("question", v.Question)
+		data.Close('}')
+	}
+	data.Array("events")
+	for i := range v.Events {
+		writeRunEvent(data, &v.Events[i])
+	}
+	data.Close(']')
+	if v.Scheduled != 0 {
+		data.Bool("scheduled", true)
+	}
+	data.Time("createdAt", v.CreatedAt)
+	timeOrNull(data, "startedAt", v.StartedAt)
+	timeOrNull(data, "finishedAt", v.FinishedAt)
+	data.Close('}')
+}
+
+func writeTransaction(data *server.JSON, v *state.TransactionView) {
+	data.Open('{')
+	data.Text("id", idText(markTransaction, v.ID))
+	data.Text("kind", v.Kind.String())
+	data.Uint("amount", uint64(v.Amount))
+	idOrNull(data, "runId", markRun, v.Run)
+	data.Time("createdAt", v.At)
 	data.Close('}')
 }

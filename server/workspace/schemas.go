@@ -19,17 +19,18 @@ func description() server.Description {
 				server.Must("limit", server.IntegerSchema), server.Must("used", server.IntegerSchema),
 				server.Must("remaining", server.IntegerSchema), server.Must("resetsAt", server.TimeSchema)),
 			"PaymentRequired": paymentSchema(),
-			"Flow":            flowSchema(), "Quote": quoteSchema(), "Run": runSchema(),
+			"Flow": server.AnswerSchema[state.FlowView](server.Must("access", accessSchema()),
+				server.May("verification", verificationSchema()),
+				server.May("credential", credentialSchema())),
+			"Quote":        quoteSchema(),
+			"Run":          server.AnswerSchema[state.RunView](),
 			"Purchase":     server.AnswerSchema[state.PurchaseView](),
 			"Issue":        server.AnswerSchema[state.IssueView](),
 			"Notification": server.AnswerSchema[state.NotificationView](),
 			"Billing": server.Object(server.Must("paused", server.BoolSchema),
 				server.Must("capCents", server.IntegerSchema), server.May("usage", server.FreeObject())),
-			"Agent": server.Object(server.Must("kind", text), server.Must("name", text),
-				server.Must("version", server.TextSchema(0, 0))),
-			"Charge": server.Object(server.Must("kind", server.EnumSchema("none", "free", "paid")),
-				server.Must("state", server.OrNull(text)), server.Must("cents", server.IntegerSchema),
-				server.Must("credits", server.IntegerSchema)),
+			"Agent":  server.AnswerSchema[state.Agent](),
+			"Charge": server.AnswerSchema[state.RunCharge](),
 		},
 		Fault: &server.Schema{Type: "object", Free: true, Properties: []server.Property{
 			server.Must("error", text), server.Must("message", text), server.Must("request_id", text),
@@ -77,17 +78,6 @@ func credentialSchema() *server.Schema {
 		"that an agent may sign up (POST /v1/flows/{flow_id}/confirm-signup)")
 }
 
-func flowSchema() *server.Schema {
-	return server.Object(server.Must("id", text), server.Must("name", text), server.Must("url", text),
-		server.Must("task", text), server.Must("successCriteria", text),
-		server.Must("access", accessSchema()),
-		server.May("verification", verificationSchema()), server.May("credential", credentialSchema()),
-		server.May("agent", text), server.May("schedule", scheduleSchema()),
-		server.Must("version", server.IntegerSchema),
-		server.Must("signupConfirmed", server.BoolSchema), server.Must("openRun", server.OrNull(text)),
-		server.Must("createdAt", server.TimeSchema), server.Must("updatedAt", server.TimeSchema))
-}
-
 func quoteSchema() *server.Schema {
 	return server.Object(server.Must("fingerprint", text),
 		server.Must("executionAvailable", server.BoolSchema),
@@ -108,31 +98,6 @@ func calledSchema() *server.Schema {
 		"refused: 401 or 403, for two wrong keys to both. unclear: another answer than the right one; a "+
 			"run can pass only if the real key is accepted. accepted: the right answer. unknown: none, 429 "+
 			"or 5xx.")
-}
-
-func runSchema() *server.Schema {
-	call := server.Object(server.Must("case", text),
-		server.Must("status", server.OrNull(server.IntegerSchema)),
-		server.Must("refused", server.BoolSchema), server.Must("matched", server.BoolSchema),
-		server.May("note", text))
-	return server.Object(server.Must("id", text),
-		server.Must("kind", server.EnumSchema("hosted", "inspection", "assessment", "request", "local")),
-		server.Must("flowId", server.OrNull(text)),
-		server.Must("status", server.EnumSchema("queued", "running", "waiting_for_human", "completed",
-			"failed", "cancelled")),
-		server.Must("outcome", server.OrNull(text)), server.Must("reasonCode", server.OrNull(text)),
-		server.Must("reason", server.OrNull(text)), server.Must("step", server.OrNull(text)),
-		server.Must("agent", server.OrNull(server.RefTo("Agent"))),
-		server.Must("charge", server.RefTo("Charge")),
-		server.Must("verification", server.Object(server.Must("calls", server.ArrayOf(call)),
-			server.Must("decided", server.OrNull(server.TimeSchema)),
-			server.Must("proof", server.OrNull(text)))),
-		server.May("human", server.Object(server.Must("question", server.TextSchema(0, 0)))),
-		server.Must("events", server.ArrayOf(server.Object(server.Must("at", server.TimeSchema),
-			server.Must("text", server.TextSchema(0, 0))))),
-		server.May("scheduled", server.BoolSchema), server.Must("createdAt", server.TimeSchema),
-		server.Must("startedAt", server.OrNull(server.TimeSchema)),
-		server.Must("finishedAt", server.OrNull(server.TimeSchema)))
 }
 
 // askingSchema is the flow whose start asked for a purchase.

@@ -145,14 +145,7 @@ func (m *Members) listOwned(x *server.Exchange) {
 		func(_ uint32, p state.Page) ([]state.OwnedView, bool) {
 			return m.machine.Owned(tenant(x).Person, p)
 		},
-		func(j *server.JSON, v *state.OwnedView) {
-			j.Open('{')
-			j.Text("id", idText(markWorkspace, v.ID))
-			j.Text("label", v.Label)
-			j.Time("createdAt", v.CreatedAt)
-			j.Time("claimedAt", v.ClaimedAt)
-			j.Close('}')
-		}, func(v *state.OwnedView) [16]byte { return v.ID })
+		writeOwnedWorkspace, func(v *state.OwnedView) [16]byte { return v.ID })
 }
 
 // listLinks is GET /v1/links.
@@ -160,22 +153,6 @@ func (m *Members) listLinks(x *server.Exchange) {
 	list(m.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
 		return m.machine.Links(tenant(x).Person, p)
 	}, writeLink, func(v *state.LinkView) [16]byte { return v.ID })
-}
-
-func writeLink(j *server.JSON, v *state.LinkView) {
-	j.Open('{')
-	j.Text("id", idText(markLink, v.ID))
-	j.Text("status", v.Status.String())
-	j.Object("agent")
-	j.Text("id", idText(markPerson, v.Agent.ID))
-	textOrNull(j, "name", v.Agent.Name)
-	textOrNull(j, "email", v.Agent.Email)
-	j.Text("subject", v.Agent.Subject)
-	j.Close('}')
-	idOrNull(j, "workspace", markWorkspace, v.Workspace)
-	j.Time("createdAt", v.AskedAt)
-	timeOrNull(j, "answeredAt", v.AnsweredAt)
-	j.Close('}')
 }
 
 // answerLink is POST /v1/links/{id}.
