@@ -130,10 +130,10 @@ func TestWhatAFlowSaysIsExplained(t *testing.T) {
 		{"reason", "test_access_missing", ": no test credentials are stored", " (no test credentials are stored"},
 	}
 	called := [][2]string{
-		{"refused", "401 or 403, for two wrong keys to both"},
+		{"refused", "401 or 403; of wrong keys: both got 401 or 403"},
 		{"unclear", "another answer than the right one"},
 		{"accepted", "the right answer"},
-		{"unknown", "none, 429 or 5xx"},
+		{"unknown", "none, 429 or 5xx; of wrong keys: to either"},
 	}
 	for _, c := range called {
 		for _, field := range []string{"noKey", "wrongKey"} {

@@ -95,9 +95,9 @@ func quoteSchema() *server.Schema {
 
 func calledSchema() *server.Schema {
 	return explained(server.EnumSchema("refused", "unclear", "accepted", "unknown"),
-		"refused: 401 or 403, for two wrong keys to both. unclear: another answer than the right one; a "+
-			"run can pass only if the real key is accepted. accepted: the right answer. unknown: none, 429 "+
-			"or 5xx.")
+		"refused: 401 or 403; of wrong keys: both got 401 or 403. unclear: another answer than the "+
+			"right one; a run can pass only if the real key is accepted. accepted: the right answer. "+
+			"unknown: none, 429 or 5xx; of wrong keys: to either.")
 }
 
 // askingSchema is the flow whose start asked for a purchase.

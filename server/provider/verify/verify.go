@@ -96,15 +96,13 @@ func (v *Verifier) Preflight(ctx context.Context, c Check) (p Preflight) {
 	if err != nil {
 		return p
 	}
-	// The second finds products that accept any token of the right form. Both must be refused; a
-	// product may fail over a token, which its keys need not be.
-	p.WrongKey = v.call(ctx, &c, "wrong", wrong[0]).Answer
-	if p.WrongKey == Refused || p.WrongKey == Soft {
-		switch v.call(ctx, &c, "wrong", wrong[1]).Answer {
-		case Accepted:
-			p.WrongKey = Accepted
-		case Soft, Unknown:
-			p.WrongKey = Soft
+	// The second finds products that accept any token of the right form. Both must be refused, by
+	// answers that say something.
+	for _, key := range wrong {
+		answer := v.call(ctx, &c, "wrong", key).Answer
+		if p.WrongKey = max(p.WrongKey, answer); answer == Unknown || answer == Accepted {
+			p.WrongKey = answer
+			break
 		}
 	}
 	return p

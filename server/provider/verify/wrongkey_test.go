@@ -418,21 +418,29 @@ func decideOn(t *testing.T, of liar) Verdict {
 }
 
 // TestAPreflightFindsProductsThatAcceptAnyToken: before any key was seen it tries random digits and
-// a token that nobody has signed, and both must be refused with 401 or 403: another answer to the
-// token is unclear.
+// a token that nobody has signed, and both must be refused with 401 or 403: another answer to either
+// is unclear, and where either gets 429, 5xx or none, nothing is known.
 func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
 	for name, test := range map[string]struct {
-		toToken int
-		want    Answer
+		toDigits, toToken int
+		want              Answer
 	}{
-		"accepts any token":   {200, Accepted},
-		"refuses":             {401, Refused},
-		"refuses otherwise":   {403, Refused},
-		"fails over a token":  {503, Soft},
-		"does not understand": {400, Soft},
-		"knows no token":      {404, Soft},
+		"accepts any token":           {401, 200, Accepted},
+		"refuses":                     {401, 401, Refused},
+		"refuses otherwise":           {401, 403, Refused},
+		"fails over a token":          {401, 503, Unknown},
+		"is busy with a token":        {401, 429, Unknown},
+		"breaks off over a token":     {401, 0, Unknown},
+		"does not understand":         {401, 400, Soft},
+		"knows no token":              {401, 404, Soft},
+		"fails over digits":           {503, 401, Unknown},
+		"is busy with digits":         {429, 401, Unknown},
+		"breaks off over digits":      {0, 401, Unknown},
+		"knows no digits":             {404, 401, Soft},
+		"knows no digits and fails":   {404, 503, Unknown},
+		"knows no digits and accepts": {404, 200, Accepted},
 	} {
 		sent = nil
 		v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -440,18 +448,25 @@ func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			sent = append(sent, key)
+			status := test.toDigits
 			if _, ok := splitToken(key); ok {
-				w.WriteHeader(test.toToken)
-				return
+				status = test.toToken
+			} else if key == "" {
+				status = http.StatusUnauthorized
 			}
-			w.WriteHeader(http.StatusUnauthorized)
+			if status == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			w.WriteHeader(status)
 		})
 		p := v.Preflight(t.Context(), Check{URL: url, Credential: "bearer"})
 		require.Equal(t, Preflight{NoKey: Refused, WrongKey: test.want}, p, name)
 		require.Empty(t, sent[0])
 		require.Regexp(t, `^[0-9a-f]{32}$`, sent[1])
-		_, ok := splitToken(sent[2])
-		require.True(t, ok, sent[2])
+		if test.toDigits == 401 || test.toDigits == 404 {
+			_, ok := splitToken(sent[2])
+			require.True(t, ok, sent[2])
+		}
 	}
 }
 
