@@ -279,7 +279,7 @@ func TestFloodsAreUnknown(t *testing.T) {
 	}
 }
 
-// TestNothingThatCanBeReadIsUnreachable: without one 2xx answer of whose body a byte could be read
+// TestNothingThatCanBeReadIsUnreachable: without one 2xx answer with one readable byte of body
 // there is nothing to say, whatever else was answered.
 func TestNothingThatCanBeReadIsUnreachable(t *testing.T) {
 	for text, unreachable := range map[string]bool{

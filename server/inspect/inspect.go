@@ -33,7 +33,7 @@ const (
 
 // Errors of Inspect.
 var (
-	// ErrUnreachable: no fetch came to a 2xx answer of whose body a byte could be read.
+	// ErrUnreachable: no fetch came to a 2xx answer with at least one readable byte of body.
 	ErrUnreachable = collect.ErrUnreachable
 	ErrForbidden   = collect.ErrForbidden
 	// ErrBusy: as many inspections run as may.

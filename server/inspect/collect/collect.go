@@ -109,7 +109,7 @@ type Collection struct {
 	host string
 }
 
-// Readable reports whether a fetch came to a 2xx answer of whose body a byte could be read, be it
+// Readable reports whether a fetch came to a 2xx answer with one readable byte of body, be it
 // longer or slower than is kept.
 func (c *Collection) Readable() bool {
 	return slices.ContainsFunc(c.Observations, func(o Observation) bool {

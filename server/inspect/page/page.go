@@ -59,23 +59,32 @@ type Page struct {
 	kept int
 }
 
-// tagged is a text with a tag or a comment.
-var tagged = regexp.MustCompile(`<[a-zA-Z/!?]`)
+// blank is what may stand before the first word of a text.
+const blank = " \t\r\n\ufeff"
+
+// tagged is a text with a tag of HTML, or with a comment. Names that texts put between angle brackets
+// for what a reader fills in (<code>, <data>, <object>) are left out, though they are elements.
+var tagged = regexp.MustCompile(`(?i)<!doctype\b|<!--|<\?xml\b|</?(a|abbr|article|aside|audio|b|` +
+	`base|blockquote|body|br|button|canvas|center|dd|details|dialog|div|dl|dt|em|fieldset|figure|` +
+	`font|footer|form|frameset|h[1-6]|head|header|hr|html|i|iframe|img|input|li|link|main|meta|nav|` +
+	`noscript|ol|p|picture|pre|script|section|select|small|span|strong|style|svg|table|tbody|td|` +
+	`template|textarea|tfoot|th|thead|title|tr|u|ul|video)[\s/>]`)
 
 // IsHTML reports whether an answer is an HTML page. Its media type decides; where it has none, what
-// browsers take it for. Under any other type it is one where it begins as only pages do. Without
-// a tag, text/html is the text that it is: many servers call everything that.
+// browsers take it for. Under any other type it is one where it begins as only pages do. text/html
+// that has no tag of HTML, or begins as Markdown does, is the text that it is: many servers call
+// everything that.
 func IsHTML(mediaType, text string) bool {
 	essence, _, _ := strings.Cut(mediaType, ";")
 	switch strings.ToLower(strings.TrimSpace(essence)) {
 	case "text/html", "application/xhtml+xml":
-		return tagged.MatchString(text)
+		return tagged.MatchString(text) && !strings.HasPrefix(strings.TrimLeft(text, blank), "# ")
 	case "":
 		text = strings.TrimPrefix(text, "\ufeff")
 		sniffed := http.DetectContentType([]byte(text[:min(len(text), 512)]))
 		return strings.HasPrefix(sniffed, "text/html")
 	}
-	head := strings.ToLower(strings.TrimLeft(text[:min(len(text), 512)], " \t\r\n\ufeff"))
+	head := strings.ToLower(strings.TrimLeft(text[:min(len(text), 512)], blank))
 	for _, mark := range []string{"<!doctype html", "<html", "<head", "<body"} {
 		if strings.HasPrefix(head, mark) {
 			return true

@@ -90,6 +90,23 @@ func TestTheMediaTypeDecides(t *testing.T) {
 	}
 }
 
+// TestATextUnderTheWrongTypeIsNoPage: what stands between angle brackets is a tag where HTML has an
+// element of that name.
+func TestATextUnderTheWrongTypeIsNoPage(t *testing.T) {
+	for _, text := range []string{
+		"# Acme\n\n> Send `Authorization: Bearer <your-key>`.\n", "Write to <help@acme.example>.",
+		"See <https://acme.example/docs>.", "Bearer <API_KEY> <name> <token> </token>", "a < b, c <d> e",
+		"Put <code>, <data> or <object> there.", "<paste your key>", "<!important>",
+		"\ufeff# Acme\n\n```html\n<script src=\"https://acme.example/a.js\"></script>\n```\n",
+	} {
+		require.False(t, page.IsHTML("text/html", text), text)
+		require.Equal(t, text, page.Readable("text/html", text))
+	}
+	for _, text := range []string{"<P>Acme", "Acme<br/>it", "<a\nhref=/x>", "x</div>", "<?xml version='1.0'?>"} {
+		require.True(t, page.IsHTML("text/html", text), text)
+	}
+}
+
 // TestBlocks: a line is what a reader sees of it, and is quoted as it stands.
 func TestBlocks(t *testing.T) {
 	const text = "<html><p>From <b>&euro;</b>&nbsp;\n<i>29</i>,&amp; more<br>x &unknown; y</p>" +
