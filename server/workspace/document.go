@@ -245,8 +245,8 @@ const llmsText = `# Tollgate
   has not said that an agent may sign up there), test_access_missing (no test credentials are
   stored for its host).
 - Its preflight says what the verification answered before: refused (401 or 403; of wrong keys: both
-  got 401 or 403), unclear (another answer than the right one: a run can pass only if the real key is
-  accepted), accepted (the right answer), unknown (none, 429 or 5xx; of wrong keys: to either).
+  got 401 or 403), unclear (another answer than the right one: a run can pass only if the real key
+  is accepted), accepted (the right answer), unknown (none, 429 or 5xx; of wrong keys: to either).
 
 ## What a product publishes, without an agent
 

@@ -62,8 +62,9 @@ type Page struct {
 // blank is what may stand before the first word of a text.
 const blank = " \t\r\n\ufeff"
 
-// tagged is a text with a tag of HTML, or with a comment. Names that texts put between angle brackets
-// for what a reader fills in (<code>, <data>, <object>) are left out, though they are elements.
+// tagged is a text with a tag of HTML, or with a comment. Names that texts put between angle
+// brackets for what a reader fills in (<code>, <data>, <object>) are left out, though they are
+// elements.
 var tagged = regexp.MustCompile(`(?i)<!doctype\b|<!--|<\?xml\b|</?(a|abbr|article|aside|audio|b|` +
 	`base|blockquote|body|br|button|canvas|center|dd|details|dialog|div|dl|dt|em|fieldset|figure|` +
 	`font|footer|form|frameset|h[1-6]|head|header|hr|html|i|iframe|img|input|li|link|main|meta|nav|` +

@@ -418,8 +418,8 @@ func decideOn(t *testing.T, of liar) Verdict {
 }
 
 // TestAPreflightFindsProductsThatAcceptAnyToken: before any key was seen it tries random digits and
-// a token that nobody has signed, and both must be refused with 401 or 403: another answer to either
-// is unclear, and where either gets 429, 5xx or none, nothing is known.
+// a token that nobody has signed, and both must be refused with 401 or 403: another answer to
+// either is unclear, and where either gets 429, 5xx or none, nothing is known.
 func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
