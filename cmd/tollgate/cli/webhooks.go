@@ -141,7 +141,9 @@ func (c *webhooksUpdateCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	var now webhookEndpoint
 	data, err := c.send(ctx, "PATCH", c.endpoint(), body, &now)
-	return c.answer(out, data, err, func() error { return printEndpoints(out, []webhookEndpoint{now}) })
+	return c.answer(out, data, err, func() error {
+		return printEndpoints(out, []webhookEndpoint{now})
+	})
 }
 
 type webhooksDeleteCommand struct {
