@@ -18,13 +18,6 @@ type Gate struct {
 	weight                 func(fair.Flow) int
 }
 
-// Bounds of a node's listener: how many requests may be carried out at a time, and how many bytes
-// their bodies may have together. A request that is still arriving holds no place, only its bytes.
-const (
-	DefaultGateRequests = 4_096
-	DefaultGateBytes    = 256 << 20
-)
-
 const (
 	// itemBytes is what an event of a batch and its part of the answer take at most as a rule: by it,
 	// the room for bodies also bounds the items that are under way. A body of 64 KiB may hold 10,000
@@ -47,7 +40,8 @@ const (
 )
 
 // NewGate makes a gate for so many requests and bytes of bodies at a time. A flow of weight 2 may
-// hold twice as much of them as one of weight 1; nil means that all weigh 1.
+// hold twice as much of them as one of weight 1; nil means that all weigh 1. A request that is still
+// arriving holds no place, only its bytes.
 func NewGate(requests int, bytes int64, weight func(fair.Flow) int) *Gate {
 	if weight == nil {
 		weight = func(fair.Flow) int { return 1 }

@@ -43,7 +43,6 @@ type Writer struct {
 	frames   uint64
 	group    int // whose turn it is
 	segment  int // -1: its state
-	written  int64
 	err      error
 }
 
@@ -111,9 +110,6 @@ func (b *Writer) Close() error {
 	return b.err
 }
 
-// Written is how many bytes the backup has so far.
-func (b *Writer) Written() int64 { return b.written }
-
 // copy writes size bytes of src in frames.
 func (b *Writer) copy(kind byte, src io.Reader, size int64) {
 	buf := make([]byte, min(size, chunkBytes))
@@ -143,9 +139,7 @@ func (b *Writer) write(p []byte) {
 		return
 	}
 	b.sum.Write(p) // never fails
-	n, err := b.w.Write(p)
-	b.written += int64(n)
-	if err != nil {
+	if _, err := b.w.Write(p); err != nil {
 		b.err = fmt.Errorf("backup: write: %w", err)
 	}
 }

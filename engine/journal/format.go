@@ -75,17 +75,11 @@ func NewReader(header []byte) (Reader, error) {
 	}, nil
 }
 
-// Part is the part that the segment belongs to.
-func (rd Reader) Part() Part { return rd.part }
-
 // Number is the segment's number.
 func (rd Reader) Number() uint64 { return rd.number }
 
 // FirstIndex is the index of the segment's first record.
 func (rd Reader) FirstIndex() uint64 { return rd.base.index }
-
-// FirstAt is the time of the segment's first record.
-func (rd Reader) FirstAt() int64 { return rd.base.at }
 
 // Record reads the record at the front of data, whose Payload aliases data, and the record's
 // length. When data ends before the record does, size is the length that the record needs as far
