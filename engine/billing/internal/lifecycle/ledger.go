@@ -16,7 +16,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// Projector brings copies of subscriptions to an instant: see ledger.
+// Projector brings copies of subscriptions to an instant: see Ledger.
 type Projector struct {
 	*credits.Vault
 	Pending *page.Index // id of a PENDING invoice → subscription
