@@ -121,7 +121,7 @@ func (n *changes) checkBoth(ctx context.Context, c change) error {
 		err := g.askLeader(ctx, c)
 		if refusal := (*noMemberError)(nil); errors.As(err, &refusal) {
 			past := n.past.Load()
-			refusal.was = past != nil && past.departed(c.Member.ID)
+			refusal.was = past != nil && past.wasMember(c.Member.ID)
 			if absent++; absent < len(n.groups) || n.unheard == c.Member.ID {
 				continue
 			}

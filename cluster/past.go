@@ -124,8 +124,9 @@ type pastContent struct {
 	// those who know are away.
 	Refused string                `json:"refused,omitempty"`
 	Known   map[string]memberPast `json:"known"` // by the name of the member
-	// Departed are former members, the newest last. An operator who repeats a removal through
-	// another node is told apart from one who mistypes a name.
+	// Members were the members at the last write. Departed are former ones, the newest last: a
+	// removal that is repeated through another node differs from a misspelt name.
+	Members  []string `json:"members,omitempty"`
 	Departed []string `json:"departed,omitempty"`
 }
 
@@ -364,27 +365,32 @@ func (p *past) noteOwn() {
 		p.dirty = true
 	}
 	departed := slices.Clone(p.content.Departed)
-	maps.DeleteFunc(p.content.Known, func(node string, _ memberPast) bool {
-		gone := node != p.node && !slices.Contains(members, node)
-		if gone {
+	noted := slices.AppendSeq(slices.Clone(p.content.Members), maps.Keys(p.content.Known))
+	for _, node := range noted {
+		if node != p.node && !slices.Contains(members, node) && !slices.Contains(departed, node) {
 			departed = append(departed, node)
 		}
-		return gone
-	})
+	}
 	departed = slices.DeleteFunc(departed, func(node string) bool {
 		return slices.Contains(members, node)
 	})
 	departed = departed[max(0, len(departed)-maxDeparted):]
-	if !slices.Equal(departed, p.content.Departed) {
-		p.content.Departed, p.dirty = departed, true
+	slices.Sort(members)
+	if !slices.Equal(departed, p.content.Departed) || !slices.Equal(members, p.content.Members) {
+		p.content.Departed, p.content.Members, p.dirty = departed, members, true
 	}
+	maps.DeleteFunc(p.content.Known, func(node string, _ memberPast) bool {
+		return node != p.node && !slices.Contains(members, node)
+	})
 }
 
-// departed reports whether a node is no longer a member, and has been one.
-func (p *past) departed(node string) bool {
+// wasMember reports whether a node is noted as a member, or as a former one.
+func (p *past) wasMember(node string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Contains(p.content.Departed, node)
+	_, known := p.content.Known[node]
+	return known || slices.Contains(p.content.Members, node) ||
+		slices.Contains(p.content.Departed, node)
 }
 
 // save writes what has changed.

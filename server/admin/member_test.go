@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +41,11 @@ func TestMembersAreChangedAndRecorded(t *testing.T) {
 	require.Equal(t, 1, removals("node3"), "another node did it, and did not hear of it")
 	n.call("DELETE", "cluster/members/node3", "").is(409, "members_unchanged")
 	require.Equal(t, 1, removals("node3"))
+	for i := range 1000 {
+		n.call("POST", "accounts", `{"name":"a`+strconv.Itoa(i)+`"}`).is(201, "")
+	}
+	n.call("DELETE", "cluster/members/node3", "").is(409, "members_unchanged")
+	require.NotContains(t, n.call("GET", "audit", "").raw, "member.removed", "its record is long ago")
 	refused := n.call("POST", "cluster/members/node4/promote", "").is(409, "members_unchanged")
 	require.Contains(t, refused.raw, "7 entries behind")
 	require.NotContains(t, n.call("GET", "audit", "").raw, "member.promoted")
