@@ -105,3 +105,29 @@ func TestALongNameIsCut(t *testing.T) {
 		require.Equal(t, want, by)
 	}
 }
+
+// TestAnOpenRouteHasNoCaller: the Exchange may have served one before.
+func TestAnOpenRouteHasNoCaller(t *testing.T) {
+	var flow fair.Flow
+	look := func(x *server.Exchange) {
+		flow = x.Flow()
+		x.Succeed(200)
+	}
+	table, err := server.NewTable([]server.Route{
+		{Method: "GET", Path: "/own", Operation: "own", Access: server.AccessFull, Handle: look},
+		{Method: "GET", Path: "/open", Operation: "open", Handle: look},
+	}, server.TableConfig{
+		Authenticate: func(x *server.Exchange) *server.Fault {
+			x.Caller.(*account).flow = 3
+			return nil
+		},
+		NewCaller: newAccount,
+	})
+	require.NoError(t, err)
+	for range 10 {
+		require.Equal(t, 200, request(table, "GET", "/own").Response.StatusCode())
+		require.Equal(t, fair.Flow(3), flow)
+		require.Equal(t, 200, request(table, "GET", "/open").Response.StatusCode())
+		require.Equal(t, server.AnonymousFlow, flow)
+	}
+}

@@ -126,28 +126,37 @@ func (b *base) carryOut(
 	x.Succeed(200)
 }
 
-// onceID is the id of what a request makes: a new one, or with an Idempotency-Key always the same
-// one, so that the state machine knows a repeat by it.
-func (b *base) onceID(x *server.Exchange) (id [16]byte, fault *server.Fault) {
-	key, fault := server.OnceKey(x)
+// onceIn finds the environment in which a request makes something, and the id of what it makes: a
+// new one, or with an Idempotency-Key always the same one, so that the state machine knows a repeat
+// by it. fault is what else is wrong with the request; what is wrong is answered.
+func (b *base) onceIn(x *server.Exchange, fault *server.Fault) (env uint32, id [16]byte, ok bool) {
+	var key []byte
+	if fault == nil {
+		key, fault = server.OnceKey(x)
+	}
 	if fault != nil {
-		return id, fault
+		x.Refuse(fault)
+		return env, id, false
+	}
+	if env, ok = b.locate(x); !ok {
+		return env, id, false
 	}
 	if len(key) == 0 {
-		return newID(), nil
+		return env, newID(), true
 	}
 	h := sha256.New()
+	// The account is known here: locate has waited for it, where this node was behind.
 	for _, part := range [][]byte{[]byte(x.Route.Operation), b.account(x), x.Param(1), key} {
 		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
 		h.Write(part)
 	}
 	copy(id[:], h.Sum(nil))
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
-	return id, nil
+	return env, id, true
 }
 
 // onceCommand is a command under an Idempotency-Key, which belongs to one operation here, as the id
-// that onceID makes does.
+// that onceIn makes does.
 func (b *base) onceCommand(
 	x *server.Exchange, env uint32, kind engine.Kind, payload []byte,
 ) *billinglog.OnceCommand {
@@ -161,7 +170,7 @@ func (b *base) onceCommand(
 	}
 }
 
-// make carries out a command whose id onceID made. A repeat within 24 hours is answered with the
+// make carries out a command whose id onceIn made. A repeat within 24 hours is answered with the
 // first answer, and !ok. One whose answer is not kept, for lack of room or since it is older, the
 // command knows by its id.
 func (b *base) make(

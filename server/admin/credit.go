@@ -75,7 +75,7 @@ func (a *credits) creditRoutes() []server.Route {
 	}
 }
 
-// onceFault is the answer to a refused command whose id onceID made: ids that contradict each other
+// onceFault is the answer to a refused command whose id onceIn made: ids that contradict each other
 // are a key that was used for something else.
 func onceFault(x *server.Exchange, o engine.Outcome) *server.Fault {
 	if o == engine.OutcomeIDsContradict && len(x.Ctx.Request.Header.Peek("Idempotency-Key")) > 0 {
@@ -93,15 +93,7 @@ func (a *credits) poolCommand(
 		return env, of, id, false
 	}
 	var w walk
-	fault := read(&w)
-	if fault == nil {
-		id, fault = a.onceID(x)
-	}
-	if fault != nil {
-		x.Refuse(fault)
-		return env, of, id, false
-	}
-	env, ok = a.locate(x)
+	env, id, ok = a.onceIn(x, read(&w))
 	return env, of, id, ok
 }
 

@@ -80,9 +80,9 @@ var ErrWasMember = errors.New("it was removed before")
 // recentChanges bounds how far back a removal is looked for in the record of changes.
 const recentChanges = 1000
 
-// removalRecorded reports whether the newest row about a node's membership is its removal. Where the
-// record cannot be read, or has recentChanges newer rows, it is taken to be: a second row would be
-// worse than none.
+// removalRecorded reports whether the newest row about a node's membership is its removal. Where
+// the record cannot be read, or has recentChanges newer rows, it is taken to be: a second row would
+// be worse than none.
 func (n *nodeTools) removalRecorded(node string) bool {
 	if n.events == nil {
 		return true

@@ -102,15 +102,7 @@ func (a *credits) createPool(x *server.Exchange) {
 	if c.Customer, ok = pathCustomer(x); !ok {
 		return
 	}
-	fault := readPool(x, &c)
-	if fault == nil {
-		c.ID, fault = a.onceID(x)
-	}
-	if fault != nil {
-		x.Refuse(fault)
-		return
-	}
-	if c.Env, ok = a.locate(x); !ok {
+	if c.Env, c.ID, ok = a.onceIn(x, readPool(x, &c)); !ok {
 		return
 	}
 	result, ok := a.make(x, c.Env, billing.KindCreatePool, &c)

@@ -156,31 +156,23 @@ func (h *hooks) createEndpoint(x *server.Exchange) {
 		w.problem("url", server.FieldRequired, "is required")
 		fault = w.fault()
 	}
-	if fault == nil {
-		c.ID, fault = h.onceID(x)
-	}
-	if fault != nil {
-		x.Refuse(fault)
+	var ok bool
+	if c.Env, c.ID, ok = h.onceIn(x, fault); !ok {
 		return
 	}
-	env, ok := h.locate(x)
-	if !ok {
+	if c.Secret, _, ok = h.mintSecret(x, c.Env, c.ID); !ok {
 		return
 	}
-	c.Env = env
-	if c.Secret, _, ok = h.mintSecret(x, env, c.ID); !ok {
-		return
-	}
-	result, ok := h.make(x, env, billing.KindCreateWebhookEndpoint, &c)
+	result, ok := h.make(x, c.Env, billing.KindCreateWebhookEndpoint, &c)
 	switch {
 	case !ok: // repeated, or refused
 	case result.Outcome != engine.OutcomeDone:
 		x.Refuse(server.FaultOf(result.Outcome))
 	default:
 		h.answerCreated(x, &c)
-		billinglog.KeepAnswer(x, h.onceCommand(x, env, 0, nil), 0)
+		billinglog.KeepAnswer(x, h.onceCommand(x, c.Env, 0, nil), 0)
 	}
-	h.showSecret(x, env, c.ID)
+	h.showSecret(x, c.Env, c.ID)
 }
 
 // answerCreated answers with the endpoint that a command made, its secret sealed.
@@ -190,11 +182,13 @@ func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoi
 		if !ok {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
-		if v.URL != c.URL { // a repeat, of a request whose answer is not kept
+		made := bytes.Equal(v.Secret, c.Secret) // by this request, and not by one of another day
+		if !made && v.ModifiedAt == v.CreatedAt &&
+			(v.URL != c.URL || v.Events != c.Events || v.About != c.About) {
 			return server.FaultOf(engine.OutcomeRequestKeyReused)
 		}
 		secret := ""
-		if bytes.Equal(v.Secret, c.Secret) || v.ModifiedAt == v.CreatedAt {
+		if made {
 			secret = sealedMark + base64.StdEncoding.EncodeToString(v.Secret)
 		}
 		writeEndpoint(x.Begin(), &v, secret)
@@ -231,7 +225,7 @@ func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) {
 var faultSecretLost = &server.Fault{
 	Status: 409, Code: "secret_not_shown",
 	Message: "The endpoint was added, and its secret cannot be shown again",
-	Detail:  "The node's secretsKey was changed since. Rotate the endpoint's secret.",
+	Detail:  "The node's secretsKey has changed since then. Rotate the endpoint's secret.",
 }
 
 // mintSecret makes a sealed secret; what keeps it from that is answered.

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -199,4 +200,28 @@ func TestARepeatedEndpointRequestIsTheFirstAnswer(t *testing.T) {
 	again()
 	require.Empty(t, n.call("GET", hooksPath, "").list())
 	require.NotContains(t, n.call("GET", "audit", "").raw, "whsec_")
+
+	second := n.once(hooksPath, "another", request).is(201, "").data()
+	snapshot, err := n.Machine.Snapshot()
+	require.NoError(t, err)
+	defer snapshot.Release()
+	var stored bytes.Buffer
+	_, err = snapshot.WriteTo(&stored)
+	require.NoError(t, err)
+	require.Contains(t, stored.String(), `"secret":"sealed:`, "first answers are kept")
+	for _, made := range []map[string]any{first.data(), second} {
+		require.NotContains(t, stored.String(), made["secret"], "with their secrets sealed")
+	}
+
+	const day = int64(25 * time.Hour / time.Millisecond)
+	n.Stamp.Store(n.clock().UnixMilli() + day)
+	late := n.once(hooksPath, "another", request).is(201, "")
+	require.Equal(t, second["id"], late.data()["id"])
+	require.NotContains(t, late.raw, "whsec_", "a day later the secret is not shown again")
+	n.Stamp.Add(day)
+	n.once(hooksPath, "another", `{"url":"https://hooks.example/"}`).is(409, "idempotency_key_reused")
+	n.call("PATCH", hooksPath+"/"+second["id"].(string), `{"url":"https://moved.example/"}`).is(200, "")
+	n.Stamp.Add(day)
+	require.Equal(t, "https://moved.example/",
+		n.once(hooksPath, "another", request).is(201, "").data()["url"], "as it is then")
 }
