@@ -116,12 +116,8 @@ func (m *Members) listNotifications(x *server.Exchange) {
 
 // readNotification is POST /v1/notifications/{id}/read.
 func (m *Members) readNotification(x *server.Exchange) {
-	id, ok := m.id(x, markNotification)
+	id, ok := m.idAlone(x, markNotification)
 	if !ok {
-		return
-	}
-	if refused := open(x, true).close(); refused != nil {
-		x.Refuse(refused)
 		return
 	}
 	c := &state.ReadNotification{Workspace: tenant(x).Workspace, ID: id}

@@ -212,11 +212,7 @@ func (a *Alerts) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, 
 // rotateAlertSecret is POST /v1/flows/{flow_id}/alerts/secret.
 func (a *Alerts) rotateAlertSecret(x *server.Exchange) {
 	id, ok := a.alertFlow(x)
-	if !ok {
-		return
-	}
-	if refused := open(x, true).close(); refused != nil {
-		x.Refuse(refused)
+	if !ok || !fieldless(x) {
 		return
 	}
 	sealed, shown, err := a.mintAlertSecret(id)
@@ -233,11 +229,7 @@ func (a *Alerts) rotateAlertSecret(x *server.Exchange) {
 // testAlert is POST /v1/flows/{flow_id}/alerts/test.
 func (a *Alerts) testAlert(x *server.Exchange) {
 	id, ok := a.alertFlow(x)
-	if !ok {
-		return
-	}
-	if refused := open(x, true).close(); refused != nil {
-		x.Refuse(refused)
+	if !ok || !fieldless(x) {
 		return
 	}
 	if _, ok := a.actAsOwner(x, tenant(x).Workspace, state.KindSendTestAlert, &state.SendTestAlert{

@@ -40,6 +40,21 @@ func open(x *server.Exchange, mayBeEmpty bool) *body {
 	return b
 }
 
+// fieldless reports whether a request has no body, or an empty object; any other is answered.
+func fieldless(x *server.Exchange) bool {
+	refused := open(x, true).close()
+	if refused != nil {
+		x.Refuse(refused)
+	}
+	return refused == nil
+}
+
+// idAlone reads the path's id of a request whose body has no fields.
+func (b *base) idAlone(x *server.Exchange, mark string) (id [16]byte, ok bool) {
+	id, ok = b.id(x, mark)
+	return id, ok && fieldless(x)
+}
+
 // isObject reports whether a body is one JSON object: not nested too deeply, UTF-8, no name twice.
 func isObject(body []byte) bool {
 	var s scan.Scanner

@@ -206,8 +206,7 @@ func (f *Flows) confirmSignup(x *server.Exchange) {
 		x.Refuse(no("person_required"))
 		return
 	}
-	if refused := open(x, true).close(); refused != nil {
-		x.Refuse(refused)
+	if !fieldless(x) {
 		return
 	}
 	c := &state.ConfirmSignup{Workspace: tenant(x).Workspace, ID: id}

@@ -193,12 +193,8 @@ func (p *Purchases) getPurchase(x *server.Exchange) {
 
 // renewLink is POST /v1/purchases/{id}/approval-link.
 func (p *Purchases) renewLink(x *server.Exchange) {
-	id, ok := p.id(x, markPurchase)
+	id, ok := p.idAlone(x, markPurchase)
 	if !ok {
-		return
-	}
-	if refused := open(x, true).close(); refused != nil {
-		x.Refuse(refused)
 		return
 	}
 	token, err := mintToken()
@@ -224,12 +220,8 @@ func (p *Purchases) renewLink(x *server.Exchange) {
 
 // cancelPurchase is POST /v1/purchases/{id}/cancel.
 func (p *Purchases) cancelPurchase(x *server.Exchange) {
-	id, ok := p.id(x, markPurchase)
+	id, ok := p.idAlone(x, markPurchase)
 	if !ok {
-		return
-	}
-	if refused := open(x, true).close(); refused != nil {
-		x.Refuse(refused)
 		return
 	}
 	closed, refused := p.closeBefore(x, id)

@@ -192,12 +192,8 @@ func (s *Runs) cancelRun(x *server.Exchange) { s.cancel(x, state.RunHosted) }
 func (s *Runs) cancelRequest(x *server.Exchange) { s.cancel(x, state.RunRequest) }
 
 func (s *Runs) cancel(x *server.Exchange, kind state.RunKind) {
-	id, ok := s.id(x, markRun)
+	id, ok := s.idAlone(x, markRun)
 	if !ok {
-		return
-	}
-	if refused := open(x, true).close(); refused != nil {
-		x.Refuse(refused)
 		return
 	}
 	c := &state.CancelRun{Workspace: tenant(x).Workspace, ID: id, Kind: kind}

@@ -216,8 +216,7 @@ func (m *Members) claimWorkspace(x *server.Exchange) {
 
 // rotateKeys is POST /v1/keys/rotate.
 func (m *Members) rotateKeys(x *server.Exchange) {
-	if refused := open(x, true).close(); refused != nil {
-		x.Refuse(refused)
+	if !fieldless(x) {
 		return
 	}
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
