@@ -40,8 +40,8 @@ const (
 )
 
 // NewGate makes a gate for so many requests and bytes of bodies at a time. A flow of weight 2 may
-// hold twice as much of them as one of weight 1; nil means that all weigh 1. A request that is still
-// arriving holds no place, only its bytes.
+// hold twice as much of them as one of weight 1; nil means that all weigh 1. A request that still
+// arrives holds no place, only its bytes.
 func NewGate(requests int, bytes int64, weight func(fair.Flow) int) *Gate {
 	if weight == nil {
 		weight = func(fair.Flow) int { return 1 }
