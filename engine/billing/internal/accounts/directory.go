@@ -34,12 +34,12 @@ type Directory struct {
 	Store       *page.Store
 	changesMu   sync.RWMutex
 	ChangeMarks *page.Table[changeMark] // where in the journal admin changes stand
-	// Changes is how many admin changes there have been, changesShown how many of them the journal
+	// Changes is how many admin changes there have been, ChangesShown how many of them the journal
 	// shows; only Apply and Restore touch the former.
 	Changes      uint64
 	ChangesShown atomic.Uint64
 
-	// seed is of the indexes, which are not state: their hashes are seeded by the process.
+	// seed is that of the indexes, which are not state: the process draws it.
 	seed maphash.Seed
 
 	// Schedule is for Apply alone, but for what NextDue reads, and no state: it is rebuilt at

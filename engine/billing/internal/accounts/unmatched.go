@@ -10,7 +10,7 @@ import (
 const MaxUnmatched = 50
 
 // UnmatchedTally is a name that usage events had, and that no feature of the catalog had then: they
-// were recorded, and they are not billed. name and first never change.
+// were recorded, and they are not billed. Name and First never change.
 type UnmatchedTally struct {
 	Name  string
 	First int64 // on the environment's clock

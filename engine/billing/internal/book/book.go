@@ -27,7 +27,7 @@ type Book struct {
 	Balances      *page.Table[Balance]
 	PlanChanges   *page.Table[PlanChange]
 
-	// lists are rows that are free, and the corrections by age.
+	// Lists are rows that are free, and the corrections by age.
 	Lists
 
 	CustomerByExternal *page.Index
