@@ -184,6 +184,8 @@ func (b *base) make(
 		return result, false
 	case billinglog.Replay(x, &first):
 		return result, false
+	case first.Repeated && kind == billing.KindCreateWebhookEndpoint:
+		return engine.Result{Outcome: engine.OutcomeDone}, true // a deleted one stays deleted
 	case first.Repeated, result.Outcome == engine.OutcomeKeysFull:
 		return b.propose(x, kind, payload), true
 	case first.First != [16]byte{}:

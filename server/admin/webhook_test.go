@@ -13,6 +13,7 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine/billing"
 	"tollgate/server/client"
 )
 
@@ -212,6 +213,15 @@ func TestARepeatedEndpointRequestIsTheFirstAnswer(t *testing.T) {
 	for _, made := range []map[string]any{first.data(), second} {
 		require.NotContains(t, stored.String(), made["secret"], "with their secrets sealed")
 	}
+
+	n.RefuseKind.Store(uint32(billing.KindKeepAnswer))
+	n.RefuseNext.Store(1)
+	n.once(hooksPath, "lost", request).is(503, "outcome_unknown")
+	list := n.call("GET", hooksPath, "").list()
+	require.Len(t, list, 2)
+	n.call("DELETE", hooksPath+"/"+list[1].(map[string]any)["id"].(string), "").is(200, "")
+	n.once(hooksPath, "lost", request).is(404, "webhook_endpoint_not_found")
+	require.Len(t, n.call("GET", hooksPath, "").list(), 1, "a deleted endpoint does not come back")
 
 	const day = int64(25 * time.Hour / time.Millisecond)
 	n.Stamp.Store(n.clock().UnixMilli() + day)
