@@ -9,8 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/signup"
-	"tollgate/server/provider/runner/follower"
 )
 
 // seen is what a page shows, as the agent reads it.
@@ -98,9 +98,9 @@ func (b *browser) look() (*seen, error) {
 // digest tells one look at a page from another.
 func (s *seen) digest() string { return fmt.Sprintf("%+v", *s) }
 
-// fill writes a value into a field, or ticks it, as a person does: what is ticked already stays so.
+// filling writes a value into a field, or ticks it, as a person does: what is ticked already stays so.
 // It says false where the field is not there any more.
-const fill = `((at, i, name, value) => {
+const filling = `((at, i, name, value) => {
 ` + own + `const f = document.querySelectorAll("form")[at];
 const e = f && elementsOf(f)[i];
 if (!e || (attr(e, "name") || attr(e, "id") || "").trim().slice(0, 100) !== name) return false;
@@ -145,7 +145,7 @@ func call(function string, arguments ...any) (string, error) {
 
 // fill writes a value into a field.
 func (b *browser) fill(f *form, d *field, value string) error {
-	script, err := call(fill, f.At, d.At, d.Name, value)
+	script, err := call(filling, f.At, d.At, d.Name, value)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (f *form) code() int {
 // signsUp reports whether a form is one to sign up with: called so, with a field for who signs up.
 func (f *form) signsUp() bool {
 	return signup.Called(f.Called) && slices.ContainsFunc(f.Fields, func(d field) bool {
-		return d.Type == "email" || follower.Identity{Name: "n", Mail: "m"}.Own(d.Name) != ""
+		return d.Type == "email" || fill.Identity{Name: "n", Mail: "m"}.Own(d.Name) != ""
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/provider/runner/follower"
 )
@@ -38,7 +39,7 @@ type pause struct {
 type walk struct {
 	*task
 	b    *browser
-	who  follower.Identity
+	who  fill.Identity
 	sent map[string]bool
 	been map[string]bool
 	// shown are texts that stood there before anything was sent: examples, not keys.
@@ -50,7 +51,7 @@ type walk struct {
 // signUp goes from page to page until there is a key.
 func (t *task) signUp(b *browser) (*obtained, error) {
 	w := &walk{
-		task: t, b: b, who: follower.IdentityOf(t.RunID, t.Task),
+		task: t, b: b, who: fill.IdentityOf(t.RunID, t.Task),
 		sent: map[string]bool{}, been: map[string]bool{}, shown: map[string]bool{},
 	}
 	var page *seen

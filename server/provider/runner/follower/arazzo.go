@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
@@ -21,7 +22,7 @@ type workflow struct {
 	paper *paper
 	node  *tree.Node
 	steps []step
-	fill  filler
+	fill  fill.Filler
 	// values are the runtime expressions that are known: $inputs.…, $steps.….outputs.….
 	values map[string]any
 }
@@ -49,7 +50,7 @@ func (p *published) workflows() (ways []way) {
 
 func (p *published) workflow(m *paper, n *tree.Node) (*workflow, *stop) {
 	f := &workflow{paper: m, node: n, fill: p.fill, values: map[string]any{}}
-	f.fill.resolve = referenceIn(m.root)
+	f.fill.Resolve = referenceIn(m.root)
 	list := n.Of("steps").List()
 	if len(list) == 0 || len(list) > maxSteps {
 		return nil, broken(fmt.Sprintf("it has %d steps, and 1 to %d are taken", len(list), maxSteps))
@@ -63,13 +64,13 @@ func (p *published) workflow(m *paper, n *tree.Node) (*workflow, *stop) {
 		}
 		f.steps = append(f.steps, s)
 	}
-	inputs := f.fill.resolve(n.Of("inputs"))
+	inputs := f.fill.Resolve(n.Of("inputs"))
 	properties := inputs.Of("properties")
-	left := maxFields
+	left := fill.MaxFields
 	if properties.Is(tree.Map) {
 		for i, name := range properties.Keys {
-			value, why := f.fill.value(name, &properties.Items[i], 1, &left)
-			if why != nil {
+			value, unsent := f.fill.Value(name, &properties.Items[i], 1, &left)
+			if why := unmade(unsent); why != nil {
 				why.quote = properties.Items[i].Quote(m.text, longestQuote)
 				return nil, why
 			}
@@ -175,7 +176,7 @@ func (s *session) stride(ctx context.Context, f *workflow, at *step) (*answer, *
 	if why != nil {
 		return nil, why
 	}
-	if !s.web.allows(r.url) {
+	if !s.web.allows(r.URL) {
 		return nil, &stop{
 			step: stepAcquire, rule: ruleOtherHost,
 			reason: "The step " + head(at.id, 60) + " leads to a host that is none of the task's.",
@@ -189,29 +190,31 @@ func (s *session) stride(ctx context.Context, f *workflow, at *step) (*answer, *
 }
 
 // request is the request of a step: its operation's, with what the step says.
-func (f *workflow) request(s *step) (*request, *stop) {
-	fill := f.fill
-	fill.resolve, fill.known = s.api.Resolve, map[string]string{}
+func (f *workflow) request(s *step) (*fill.Request, *stop) {
+	made := f.fill
+	made.Resolve, made.Known = s.api.Resolve, map[string]string{}
 	for i := range s.node.Of("parameters").List() {
 		n := &s.node.Of("parameters").Items[i]
 		value, why := f.put(n.Of("value"), 0)
 		if why != nil {
 			return nil, why
 		}
-		fill.known[signup.PlainName(n.TextOf("name"))] = fmt.Sprint(value)
+		made.Known[signup.PlainName(n.TextOf("name"))] = fmt.Sprint(value)
 	}
 	payload := s.node.Of("requestBody").Of("payload")
 	if payload == nil {
-		return fill.request(s.api, s.operation)
+		r, why := made.Request(s.api.Source, s.api.url, s.operation)
+		return r, unmade(why)
 	}
-	r, why := fill.request(s.api, s.operation)
-	if why != nil { // the step says it all itself
-		r = &request{method: s.operation.Method, url: s.operation.Address(s.api.url)}
+	r, unsent := made.Request(s.api.Source, s.api.url, s.operation)
+	if unsent != nil { // the step says it all itself
+		r = &fill.Request{Method: s.operation.Method, URL: s.operation.Address(s.api.url)}
 	}
 	if media := s.node.Of("requestBody").TextOf("contentType"); media != "" {
-		r.media = media
+		r.Media = media
 	}
-	r.body, why = f.put(payload, 0)
+	var why *stop
+	r.Body, why = f.put(payload, 0)
 	return r, why
 }
 
@@ -220,7 +223,7 @@ var embedded = regexp.MustCompile(`\{(\$[^{}]+)\}`)
 // put is a value of a step, with its runtime expressions as what they stand for.
 func (f *workflow) put(n *tree.Node, depth int) (any, *stop) {
 	switch {
-	case n == nil || depth > maxBodyDepth:
+	case n == nil || depth > fill.MaxDepth:
 		return nil, broken("a value is missing, or too deep")
 	case n.Is(tree.Map):
 		made := map[string]any{}
@@ -246,7 +249,7 @@ func (f *workflow) put(n *tree.Node, depth int) (any, *stop) {
 			return text
 		}), nil
 	default:
-		return plain(n, depth), nil
+		return fill.Plain(n, depth), nil
 	}
 }
 
@@ -270,7 +273,7 @@ func (f *workflow) took(s *step, said *answer) *stop {
 			continue
 		}
 		if n := said.root.Follow("#" + pointer); n != nil {
-			f.values["$steps."+s.id+".outputs."+name] = plain(n, 0)
+			f.values["$steps."+s.id+".outputs."+name] = fill.Plain(n, 0)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/page"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
@@ -28,23 +29,26 @@ func (p *published) block(ways []way, o *collect.Observation, r *signup.Shown) [
 		return ways
 	}
 	w := way{kind: "code_block", at: o.URL, quote: r.Quote}
-	w.first = &request{method: r.Method, url: address, media: "application/json"}
+	w.first = &fill.Request{Method: r.Method, URL: address, Media: "application/json"}
+	var why *fill.Stop
 	if r.Form {
-		w.first.media = "application/x-www-form-urlencoded"
+		w.first.Media = "application/x-www-form-urlencoded"
 		if values, err := url.ParseQuery(r.Body); err == nil {
 			fields := map[string]any{}
 			for _, name := range slices.Sorted(maps.Keys(values)) {
 				value := &tree.Node{Kind: tree.Text, Value: values.Get(name)}
-				if fields[name], w.why = p.fill.shown(name, value, 0); w.why != nil {
+				if fields[name], why = p.fill.Shown(name, value, 0); why != nil {
 					break
 				}
 			}
-			w.first.body = fields
+			w.first.Body = fields
 		}
+		w.why = unmade(why)
 		return append(ways, w)
 	}
 	if root, err := tree.ParseJSON(r.Body); err == nil {
-		w.first.body, w.why = p.fill.shown("", root, 0)
+		w.first.Body, why = p.fill.Shown("", root, 0)
 	}
+	w.why = unmade(why)
 	return append(ways, w)
 }

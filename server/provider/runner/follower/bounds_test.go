@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/server/inspect/fill"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
 )
@@ -66,7 +67,7 @@ func TestWhatARunMayUse(t *testing.T) {
 	require.Equal(t, "byte_budget", failed(err, "").rule)
 
 	run := &session{web: n, tell: func(runner.Event) {}, requests: MaxRequests}
-	_, why := run.ask(t.Context(), &request{method: "GET", url: "http://product.example/"})
+	_, why := run.ask(t.Context(), &fill.Request{Method: "GET", URL: "http://product.example/"})
 	require.Equal(t, "request_budget", why.rule)
 	require.True(t, why.final)
 }

@@ -13,6 +13,9 @@ import (
 // keyShape is how makers of keys write them.
 var keyShape = regexp.MustCompile(`^(sk|pk|rk|ak|key|tok|token|api|pat)_[A-Za-z0-9_-]{12,}$`)
 
+// LooksLikeKey reports whether a text is written as makers of keys write them.
+func LooksLikeKey(text string) bool { return keyShape.MatchString(text) }
+
 const maxAnswerDepth = 4
 
 // field is a text of an answer and where it lies.

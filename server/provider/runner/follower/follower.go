@@ -4,19 +4,16 @@
 package follower
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 
+	"tollgate/server/inspect/fill"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
 )
@@ -32,7 +29,6 @@ const (
 	maxWays     = 4
 	maxFollowed = 3
 	longestKey  = 4096
-	longestBody = 32 << 10
 )
 
 // Agent is the agent.
@@ -177,8 +173,8 @@ func (s *session) resume(ctx context.Context) runner.Report {
 		}).report()
 	}
 	p.Body[p.Field] = answer
-	said, why := s.send(ctx, &request{
-		method: http.MethodPost, url: p.URL, media: p.Media, body: p.Body,
+	said, why := s.send(ctx, &fill.Request{
+		Method: http.MethodPost, URL: p.URL, Media: p.Media, Body: p.Body,
 	})
 	if why != nil {
 		why.published = p.Published
@@ -205,7 +201,7 @@ func (s *session) use(ctx context.Context, key string, try trial) *stop {
 	default:
 		header.Set("Authorization", "Bearer "+key)
 	}
-	said, why := s.ask(ctx, &request{method: http.MethodGet, url: try.URL, header: header})
+	said, why := s.ask(ctx, &fill.Request{Method: http.MethodGet, URL: try.URL, Header: header})
 	switch {
 	case why != nil:
 		why.step = stepExecute
@@ -222,17 +218,9 @@ func (s *session) use(ctx context.Context, key string, try trial) *stop {
 	return why
 }
 
-// request is one request.
-type request struct {
-	method, url, media string
-	header             http.Header
-	// body is what becomes JSON or a form; nil is none.
-	body any
-}
-
 // ask makes a request. A stop says that there is no answer that could be read.
-func (s *session) ask(ctx context.Context, r *request) (*answer, *stop) {
-	what := r.method + " " + shortPath(r.url)
+func (s *session) ask(ctx context.Context, r *fill.Request) (*answer, *stop) {
+	what := r.Method + " " + shortPath(r.URL)
 	if s.requests++; s.requests > MaxRequests {
 		return nil, &stop{
 			step: stepAcquire, rule: ruleRequests, final: true,
@@ -240,18 +228,18 @@ func (s *session) ask(ctx context.Context, r *request) (*answer, *stop) {
 		}
 	}
 	header := http.Header{"Accept": {"application/json, */*;q=0.5"}}
-	for name, values := range r.header {
+	for name, values := range r.Header {
 		header[name] = values
 	}
-	body, media, why := r.encoded()
-	if why != nil {
-		return nil, why
+	body, media, unsent := r.Encoded()
+	if unsent != nil {
+		return nil, unmade(unsent)
 	}
 	if media != "" {
 		header.Set("Content-Type", media)
 	}
 	response, err := s.web.Do(ctx, &fetch.Request{
-		Method: r.method, URL: r.url, Header: header, Body: body,
+		Method: r.Method, URL: r.URL, Header: header, Body: body,
 	})
 	if err != nil {
 		why := failed(err, what)
@@ -271,54 +259,6 @@ func outOfTime() *stop {
 		step: stepAcquire, rule: ruleTime, final: true,
 		reason: fmt.Sprintf("The run has taken the %.0f seconds that it may.", MaxTime.Seconds()),
 	}
-}
-
-// encoded is the body as it is sent: a form, or JSON.
-func (r *request) encoded() (body []byte, media string, why *stop) {
-	if r.body == nil {
-		return nil, "", nil
-	}
-	media = cmp.Or(r.media, "application/json")
-	fields, is := r.body.(map[string]any)
-	switch lower := strings.ToLower(media); {
-	case strings.Contains(lower, "form-urlencoded") && is:
-		form := url.Values{}
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if why = inForm(form, name, fields[name]); why != nil {
-				return nil, "", why
-			}
-		}
-		body = []byte(form.Encode())
-	case strings.Contains(lower, "json") && !strings.ContainsFunc(media, unicode.IsControl):
-		var err error
-		if body, err = json.Marshal(r.body, json.Deterministic(true)); err != nil {
-			return nil, "", unfillable("", "it is not JSON")
-		}
-	default:
-		return nil, "", unfillable("", "it is "+head(media, 60))
-	}
-	if len(body) > longestBody {
-		return nil, "", unfillable("", "it is too large")
-	}
-	return body, media, nil
-}
-
-// inForm puts a value into a form: a list as one field for each of its items. What lies deeper has
-// no place in a form that everybody agrees on.
-func inForm(form url.Values, name string, value any) *stop {
-	switch v := value.(type) {
-	case map[string]any:
-		return unfillable(name, "a form has no place for what lies in it")
-	case []any:
-		for _, item := range v {
-			if why := inForm(form, name, item); why != nil {
-				return why
-			}
-		}
-	default:
-		form.Add(name, fmt.Sprint(value))
-	}
-	return nil
 }
 
 // shortPath is what is said of an address: in a query there may be a secret.

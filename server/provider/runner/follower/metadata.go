@@ -2,9 +2,8 @@ package follower
 
 import (
 	"net/http"
-	"net/url"
 
-	"tollgate/server/ascii"
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 )
@@ -40,8 +39,8 @@ func (p *published) agentAuth() (ways []way) {
 				w.tokens = resolved(p.metadata[j].url, p.metadata[j].root.TextOf("token_endpoint"))
 			}
 		}
-		w.first = &request{
-			method: http.MethodPost, url: address, media: "application/json", body: body,
+		w.first = &fill.Request{
+			Method: http.MethodPost, URL: address, Media: "application/json", Body: body,
 		}
 		ways = append(ways, w)
 	}
@@ -70,26 +69,21 @@ func (p *published) provision(m *paper, said *signup.Provision) *way {
 	if name := block.TextOf("credentialField"); name != "" {
 		w.hints = []string{name}
 	}
-	w.first = &request{method: http.MethodPost, url: address, media: "application/json"}
+	w.first = &fill.Request{Method: http.MethodPost, URL: address, Media: "application/json"}
+	var why *fill.Stop
 	switch schema, body := block.Of("schema"), block.Of("body"); {
 	case schema != nil:
 		f := p.fill
-		f.resolve = referenceIn(m.root)
-		w.first.body, w.why = f.body(schema)
+		f.Resolve = referenceIn(m.root)
+		w.first.Body, why = f.Body(schema)
 	case body != nil:
-		w.first.body, w.why = p.fill.shown("", body, 0)
+		w.first.Body, why = p.fill.Shown("", body, 0)
 	}
+	w.why = unmade(why)
 	return w
 }
 
 // referenceIn follows references within a document.
 func referenceIn(root *tree.Node) func(*tree.Node) *tree.Node {
 	return func(n *tree.Node) *tree.Node { return signup.Referred(root, n) }
-}
-
-func escaped(text string) string { return url.QueryEscape(text) }
-
-// usable reports whether a text may stand in a header.
-func usable(text string) bool {
-	return ascii.Printable(text)
 }

@@ -12,10 +12,12 @@ import (
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
 	"tollgate/server/inspect/extract"
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/suggest"
 	"tollgate/server/inspect/tree"
 	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/runner"
 )
 
 // published is what the product publishes, as far as the agent reads it.
@@ -24,8 +26,10 @@ type published struct {
 	facts *extract.Facts
 	// home is the task's own address.
 	home string
-	fill filler
-	apis []api
+	fill fill.Filler
+	// account is what is signed in with; nil where an account is to be made.
+	account *runner.Account
+	apis    []api
 	// metadata, prices and arazzo are documents that are JSON objects (Arazzo may be YAML), in the
 	// order in which they are tried.
 	metadata, prices, arazzo []paper
@@ -71,7 +75,11 @@ func (s *session) gather(ctx context.Context) (*published, *stop) {
 		}
 	}
 	p := &published{
-		Collection: c, facts: extract.Extract(c), home: s.task.URL, fill: newFiller(&s.task),
+		Collection: c, facts: extract.Extract(c), home: s.task.URL, account: s.task.Account,
+		fill: fill.New(fill.IdentityOf(s.task.RunID, s.task.Task)),
+	}
+	if p.account != nil {
+		p.fill.Account = &fill.Account{Username: p.account.Username, Password: p.account.Password}
 	}
 	s.say("has asked for %d documents of the product's", len(c.Observations))
 	p.describe()
@@ -152,7 +160,7 @@ func (s *session) more(ctx context.Context, p *published) {
 
 // fetch reads one more document; nil where it is none.
 func (s *session) fetch(ctx context.Context, address string) *paper {
-	said, why := s.ask(ctx, &request{method: "GET", url: address})
+	said, why := s.ask(ctx, &fill.Request{Method: "GET", URL: address})
 	if why != nil || said.status != 200 {
 		return nil
 	}

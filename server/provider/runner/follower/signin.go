@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"slices"
 
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/signup"
-	"tollgate/server/inspect/tree"
 	"tollgate/server/provider/fetch"
 )
 
@@ -18,26 +18,10 @@ var (
 		`oauth2?/token|auth/token|(get|create|issue|obtain)[-_ ]?(an? )?(access[-_ ]?)?token`)
 	notSignIn = regexp.MustCompile(`(?i)log[-_ ]?out|sign[-_ ]?(out|up)|regist|refresh|revoke|reset|` +
 		`forgot|verif|confirm|introspect`)
-	// accountWords are what the name of an account is called, beside its password.
-	accountWords = regexp.MustCompile(`mail|user|log ?in|identifier|account|\bname$`)
 )
 
 // noSignIn is the rule of a product that publishes no way to sign in.
 const noSignIn = "no_sign_in_published"
-
-// entered is what a field takes of the account that the run signs in with: its password, or its
-// name; false where it takes neither, or there is no account.
-func (f *filler) entered(name string) (value string, is bool) {
-	switch {
-	case f.account == nil || name == "":
-		return "", false
-	case signup.Wanted(name) == rulePassword:
-		return f.account.Password, true
-	case signup.Wanted(name) == "" && accountWords.MatchString(signup.Spelled(signup.LastOf(name))):
-		return f.account.Username, true
-	}
-	return "", false
-}
 
 // signIns are the operations by which descriptions say that the holder of an account signs in: a
 // POST at the account's own host that takes a password. The account goes to no other host.
@@ -49,7 +33,7 @@ func (p *published) signIns() (ways []way) {
 			called := o.Path + " " + o.ID.Value + " " + o.Summary.Value
 			if o.Method != http.MethodPost || !signInWords.MatchString(called) ||
 				notSignIn.MatchString(o.Path+" "+o.ID.Value) ||
-				fetch.HostOf(o.Address(a.url)) != p.fill.account.Host || !takesPassword(a, o) {
+				fetch.HostOf(o.Address(a.url)) != p.account.Host || !takesPassword(a, o) {
 				continue
 			}
 			names := signup.AnswerOf(a.Source, o).Names
@@ -63,8 +47,8 @@ func (p *published) signIns() (ways []way) {
 func takesPassword(a *api, o *openapi.Operation) bool {
 	is := func(name string) bool { return signup.Wanted(name) == rulePassword }
 	if body, has := a.Body(o); has {
-		return slices.ContainsFunc(namesOf(a.Resolve(body.Schema).Of("properties")), is) ||
-			slices.ContainsFunc(namesOf(body.Example), is)
+		return slices.ContainsFunc(fill.NamesOf(a.Resolve(body.Schema).Of("properties")), is) ||
+			slices.ContainsFunc(fill.NamesOf(body.Example), is)
 	}
 	for _, p := range a.Parameters(o) {
 		if p.In == "formData" && is(p.Name) {
@@ -72,14 +56,6 @@ func takesPassword(a *api, o *openapi.Operation) bool {
 		}
 	}
 	return false
-}
-
-// namesOf are the names of an object's fields; none of anything else.
-func namesOf(n *tree.Node) []string {
-	if !n.Is(tree.Map) {
-		return nil
-	}
-	return n.Keys
 }
 
 // notSignedIn is the stop of a run that has an account and finds nowhere to use it. It does not

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tollgate/server/inspect/collect"
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
 	"tollgate/server/provider/fetch"
@@ -82,6 +83,14 @@ func (s *stop) report() runner.Report {
 	return runner.Report{
 		Blocked: !slices.Contains(ownLimits, s.rule), Step: s.step, Code: s.rule, Reason: reason,
 	}
+}
+
+// unmade is the stop of a request that cannot be made; nil where why is.
+func unmade(why *fill.Stop) *stop {
+	if why == nil {
+		return nil
+	}
+	return &stop{step: stepAcquire, rule: why.Rule, reason: why.Reason}
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/signup"
 )
@@ -19,7 +18,7 @@ type way struct {
 	// quote is where it stands there.
 	quote string
 	// first is the request that it begins with; nil where why says that it cannot be gone.
-	first *request
+	first *fill.Request
 	why   *stop
 	// hints are what the answer calls the key.
 	hints []string
@@ -36,7 +35,7 @@ type way struct {
 func (w *way) where() string {
 	text := shortPath(w.at)
 	if w.first != nil {
-		text += ", " + w.first.method + " " + shortPath(w.first.url)
+		text += ", " + w.first.Method + " " + shortPath(w.first.URL)
 	}
 	return text
 }
@@ -56,8 +55,8 @@ func (p *published) ways() []way {
 
 // same reports whether two ways are one request: prose often repeats what the description says.
 func (w *way) same(o *way) bool {
-	return w.first != nil && o.first != nil && w.first.method == o.first.method &&
-		w.first.url == o.first.url
+	return w.first != nil && o.first != nil && w.first.Method == o.first.Method &&
+		w.first.URL == o.first.URL
 }
 
 // take goes a way.
@@ -71,7 +70,7 @@ func (s *session) take(ctx context.Context, w *way) (*obtained, *stop) {
 	if w.flow != nil {
 		return s.walk(ctx, w.flow)
 	}
-	if !s.web.allows(w.first.url) {
+	if !s.web.allows(w.first.URL) {
 		return nil, &stop{
 			step: stepAcquire, rule: ruleOtherHost, quote: w.quote,
 			reason: "The way leads to a host that is none of the task's.",
@@ -85,7 +84,7 @@ func (s *session) take(ctx context.Context, w *way) (*obtained, *stop) {
 }
 
 // send makes a request of a way; a stop says that it was not taken.
-func (s *session) send(ctx context.Context, r *request) (*answer, *stop) {
+func (s *session) send(ctx context.Context, r *fill.Request) (*answer, *stop) {
 	said, why := s.ask(ctx, r)
 	if why != nil {
 		return nil, why
@@ -109,7 +108,7 @@ func (s *session) conclude(ctx context.Context, w *way, said *answer) (*obtained
 			break
 		}
 		for _, f := range fieldsOf(said.root) {
-			if _, is := known[signup.PlainName(f.name)]; !is && len(known) < maxFields {
+			if _, is := known[signup.PlainName(f.name)]; !is && len(known) < fill.MaxFields {
 				known[signup.PlainName(f.name)] = f.value
 			}
 		}
@@ -142,7 +141,7 @@ func (s *session) conclude(ctx context.Context, w *way, said *answer) (*obtained
 // lead is what an answer without a key leads to: a further request, or a person who knows what is
 // missing in it.
 type lead struct {
-	request *request
+	request *fill.Request
 	// hints are what the answer to it calls the key.
 	hints  []string
 	person *obtained
@@ -154,9 +153,9 @@ type lead struct {
 func (s *session) next(w *way, known map[string]string, done map[string]bool) (*lead, *stop) {
 	if assertion := known["identityassertion"]; assertion != "" && w.tokens != "" && !done[w.tokens] {
 		done[w.tokens] = true
-		return &lead{request: &request{
-			method: http.MethodPost, url: w.tokens, media: "application/x-www-form-urlencoded",
-			body: map[string]any{
+		return &lead{request: &fill.Request{
+			Method: http.MethodPost, URL: w.tokens, Media: "application/x-www-form-urlencoded",
+			Body: map[string]any{
 				"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion,
 			},
 		}}, nil
@@ -189,13 +188,13 @@ func (s *session) lead(a *api, o *openapi.Operation, known map[string]string, mi
 	*lead, *stop,
 ) {
 	f := s.read.fill
-	f.resolve, f.known = a.Resolve, known
+	f.Resolve, f.Known = a.Resolve, known
 	if missing != "" {
-		f.known = withAnswer(known, missing)
+		f.Known = withAnswer(known, missing)
 	}
-	r, why := f.request(a, o)
+	r, why := f.Request(a.Source, a.url, o)
 	if why != nil {
-		return nil, why
+		return nil, unmade(why)
 	}
 	names := signup.AnswerOf(a.Source, o).Names
 	l := &lead{request: r, hints: names}
@@ -203,13 +202,13 @@ func (s *session) lead(a *api, o *openapi.Operation, known map[string]string, mi
 		return l, nil
 	}
 	node, _ := a.Node(o)
-	body, _ := r.body.(map[string]any)
+	body, _ := r.Body.(map[string]any)
 	delete(body, missing)
 	l.person = &obtained{
 		question: fmt.Sprintf("The product has sent a code by e-mail to %s. Which one? (%s wants %q)",
 			f.Mail, o.Name(), missing),
 		pause: &pause{
-			URL: r.url, Media: r.media, Body: body, Field: missing, Hints: names,
+			URL: r.URL, Media: r.Media, Body: body, Field: missing, Hints: names,
 			Published: head(a.Quote(node), longestQuote),
 		},
 	}
@@ -222,64 +221,6 @@ func withAnswer(known map[string]string, name string) map[string]string {
 		with[k] = v
 	}
 	return with
-}
-
-// request is the request of an operation, with what it must have.
-func (f *filler) request(a *api, o *openapi.Operation) (*request, *stop) {
-	r := &request{method: o.Method, url: o.Address(a.url), header: http.Header{}}
-	if r.url == "" {
-		return nil, unfillable("", "its address is none")
-	}
-	form, left, query := map[string]any{}, maxFields, ""
-	for _, p := range a.Parameters(o) {
-		if !p.Required {
-			continue
-		}
-		value, why := f.value(p.Name, p.Schema, 1, &left)
-		if why != nil {
-			return nil, why
-		}
-		text := fmt.Sprint(value)
-		switch p.In {
-		case "path":
-			r.url = strings.ReplaceAll(r.url, "{"+p.Name+"}", url.PathEscape(text))
-		case "query":
-			query += "&" + escaped(p.Name) + "=" + escaped(text)
-		case "header":
-			if usable(p.Name) && usable(text) {
-				r.header.Set(p.Name, text)
-			}
-		case "formData":
-			form[p.Name] = value
-		}
-	}
-	if query != "" {
-		r.url += "?" + query[1:]
-	}
-	if body, is := a.Body(o); is {
-		made, why := f.body(body.Schema)
-		switch {
-		case body.Schema == nil && body.Example != nil:
-			made, why = f.shown("", body.Example, 0)
-		case strings.Contains(body.Media, "multipart"):
-			why = unfillable("", "it is "+body.Media)
-		}
-		if why != nil {
-			return nil, why
-		}
-		r.media, r.body = body.Media, made
-	} else if len(form) > 0 {
-		r.media, r.body = "application/x-www-form-urlencoded", form
-	}
-	return r, nil
-}
-
-// inside is the name of a field within another.
-func inside(outer, name string) string {
-	if outer == "" {
-		return name
-	}
-	return outer + "[" + name + "]"
 }
 
 // operations are the operations by which descriptions say that a stranger signs up, the surest
@@ -304,7 +245,8 @@ func (p *published) operation(a *api, o *openapi.Operation, kind string, hints [
 	node, _ := a.Node(o)
 	w := way{kind: kind, at: a.url, quote: a.Quote(node), api: a, operation: o, hints: hints}
 	f := p.fill
-	f.resolve = a.Resolve
-	w.first, w.why = f.request(a, o)
+	f.Resolve = a.Resolve
+	r, why := f.Request(a.Source, a.url, o)
+	w.first, w.why = r, unmade(why)
 	return w
 }

@@ -17,6 +17,7 @@ import (
 
 	"tollgate/examples/sampleproduct"
 	"tollgate/server/inspect"
+	"tollgate/server/inspect/fill"
 	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/runner"
 )
@@ -313,31 +314,6 @@ func TestTheSameAnswersTheSameRun(t *testing.T) {
 		"x=tollgate-37ddff8ee1&x=tollgate-37ddff8ee1&y=tollgate-37ddff8ee1&z=tollgate-37ddff8ee1", sent[3])
 }
 
-// TestBodiesThatAreNotSent: too large, in any form; and of a type that nobody can fill.
-func TestBodiesThatAreNotSent(t *testing.T) {
-	long := strings.Repeat("x", longestBody)
-	for name, r := range map[string]*request{
-		"JSON":          {media: "application/json", body: map[string]any{"a": long}},
-		"a form":        {media: "application/x-www-form-urlencoded", body: map[string]any{"a": long}},
-		"a deep form":   {media: "application/x-www-form-urlencoded", body: map[string]any{"a": map[string]any{}}},
-		"XML":           {media: "application/xml", body: map[string]any{}},
-		"a second line": {media: "application/json\r\nX: y", body: map[string]any{}},
-	} {
-		_, _, why := r.encoded()
-		require.NotNil(t, why, name)
-		require.Equal(t, "body_not_fillable", why.rule, name)
-	}
-	for range 20 { // of two that have no place the same is named each time
-		deep := map[string]any{"b": map[string]any{}, "a": map[string]any{}}
-		_, _, why := (&request{media: "application/x-www-form-urlencoded", body: deep}).encoded()
-		require.Contains(t, why.reason, `"a"`)
-	}
-	r := &request{media: "application/vnd.api+json", body: map[string]any{"a": 1}}
-	body, media, why := r.encoded()
-	require.Nil(t, why)
-	require.Equal(t, `application/vnd.api+json {"a":1}`, media+" "+string(body))
-}
-
 // TestRulesAreDocumented: each rule that stops a run stands in DESIGN.md.
 func TestRulesAreDocumented(t *testing.T) {
 	design, err := os.ReadFile("DESIGN.md")
@@ -346,12 +322,15 @@ func TestRulesAreDocumented(t *testing.T) {
 	var rules []string
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
-	wanted, err := os.ReadFile("../../../inspect/signup/wanted.go")
-	require.NoError(t, err)
-	for _, found := range regexp.MustCompile(`\t[A-Z]\w* += "(\w+)"`).FindAllStringSubmatch(
-		string(wanted), -1) {
-		rules = append(rules, found[1])
+	constant := regexp.MustCompile(`(?m)^(?:\t|const )[A-Z]\w* += "(\w+)"`)
+	for _, file := range []string{"signup/wanted.go", "fill/fill.go"} {
+		source, err := os.ReadFile("../../../inspect/" + file)
+		require.NoError(t, err)
+		for _, found := range constant.FindAllStringSubmatch(string(source), -1) {
+			rules = append(rules, found[1])
+		}
 	}
+	require.Contains(t, rules, fill.Unfillable)
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -386,7 +365,7 @@ func TestOwnLimitsBlockNobody(t *testing.T) {
 	require.Equal(t, ruleTime, report.Code)
 	require.False(t, report.Blocked)
 
-	_, why := run.ask(ctx, &request{method: "GET", url: slow.URL + "/"})
+	_, why := run.ask(ctx, &fill.Request{Method: "GET", URL: slow.URL + "/"})
 	require.Equal(t, ruleTime, why.rule)
 
 	// A product of more addresses than are read, by its redirects.

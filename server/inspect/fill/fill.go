@@ -1,4 +1,7 @@
-package follower
+// Package fill makes the request of a published operation: what an agent fills in of its own, or
+// what stops it before anything is sent. The built-in agent sends these requests, and an evaluation
+// asks whether there is one.
+package fill
 
 import (
 	"crypto/sha256"
@@ -11,62 +14,88 @@ import (
 
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
-	"tollgate/server/provider/runner"
 )
 
+// Bounds of what is filled: fields, and how deep they lie.
 const (
-	maxFields    = 100
-	maxBodyDepth = 6
-	maxText      = 2000
+	MaxFields = 100
+	MaxDepth  = 6
+	maxText   = 2000
 )
 
-// filler makes the body that a schema asks for. The same run gives the same body: what is wanted to
+// Filler makes the body that a schema asks for. The same run gives the same body: what is wanted to
 // be unique comes from the run's id, and nothing is made up that a person would have to answer for
 // (a password, a card, a telephone number).
-type filler struct {
-	// resolve follows a schema's references.
-	resolve func(*tree.Node) *tree.Node
+type Filler struct {
+	// Resolve follows a schema's references.
+	Resolve func(*tree.Node) *tree.Node
 	Identity
-	// known are fields of the product's own answers.
-	known map[string]string
-	// account is what is signed in with; nil where an account is to be made.
-	account *runner.Account
+	// Known are fields of the product's own answers.
+	Known map[string]string
+	// Account is what is signed in with; nil where an account is to be made.
+	Account *Account
 }
 
-func newFiller(t *runner.Task) filler {
-	return filler{
-		resolve:  func(n *tree.Node) *tree.Node { return n },
-		Identity: IdentityOf(t.RunID, t.Task),
-		account:  t.Account,
-	}
+// New makes a filler whose schemas have no references.
+func New(who Identity) Filler {
+	return Filler{Resolve: func(n *tree.Node) *tree.Node { return n }, Identity: who}
 }
 
-func (f *filler) wanted(name string) *stop {
+// Account is the name and the password of somebody who has an account.
+type Account struct{ Username, Password string }
+
+// Stop is why a request cannot be made.
+type Stop struct {
+	// Rule is Unfillable, or that of a field which only somebody else can fill.
+	Rule, Reason string
+}
+
+// Unfillable is the rule of a request that an agent has nothing to fill with, or cannot send.
+const Unfillable = "body_not_fillable"
+
+func (f *Filler) wanted(name string) *Stop {
 	rule := signup.Wanted(name)
 	if rule == "" {
 		return nil
 	}
-	return &stop{
-		step: stepAcquire, rule: rule,
-		reason: fmt.Sprintf("Signing up wants a %q, which this agent does not have.", head(name, 60)),
+	return &Stop{
+		Rule:   rule,
+		Reason: fmt.Sprintf("Signing up wants a %q, which this agent does not have.", head(name, 60)),
 	}
 }
 
-// body is what a schema asks for.
-func (f *filler) body(schema *tree.Node) (any, *stop) {
-	left := maxFields
-	return f.value("", schema, 0, &left)
+// accountWords are what the name of an account is called, beside its password.
+var accountWords = regexp.MustCompile(`mail|user|log ?in|identifier|account|\bname$`)
+
+// entered is what a field takes of the account that the run signs in with: its password, or its
+// name; false where it takes neither, or there is no account.
+func (f *Filler) entered(name string) (value string, is bool) {
+	switch {
+	case f.Account == nil || name == "":
+		return "", false
+	case signup.Wanted(name) == signup.Password:
+		return f.Account.Password, true
+	case signup.Wanted(name) == "" && accountWords.MatchString(signup.Spelled(signup.LastOf(name))):
+		return f.Account.Username, true
+	}
+	return "", false
 }
 
-// value is a value as its schema wants it.
-func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (any, *stop) {
-	if *left--; *left < 0 || depth > maxBodyDepth {
+// Body is what a schema asks for.
+func (f *Filler) Body(schema *tree.Node) (any, *Stop) {
+	left := MaxFields
+	return f.Value("", schema, 0, &left)
+}
+
+// Value is a value as its schema wants it.
+func (f *Filler) Value(name string, schema *tree.Node, depth int, left *int) (any, *Stop) {
+	if *left--; *left < 0 || depth > MaxDepth {
 		return nil, unfillable(name, "its schema is too deep, or a circle")
 	}
-	if known, is := f.known[signup.PlainName(signup.LastOf(name))]; is && name != "" {
+	if known, is := f.Known[signup.PlainName(signup.LastOf(name))]; is && name != "" {
 		return known, nil
 	}
-	n := f.resolve(schema)
+	n := f.Resolve(schema)
 	if kind := kindOf(n); kind == "" || kind == "string" {
 		if value, is := f.entered(name); is {
 			return value, nil
@@ -80,7 +109,7 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 	}
 	for _, fixed := range []*tree.Node{n.Of("const"), first(n.Of("enum"))} {
 		if fixed != nil {
-			return plain(fixed, 0), nil
+			return Plain(fixed, 0), nil
 		}
 	}
 	switch kind := kindOf(n); kind {
@@ -103,10 +132,10 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 		return f.text(name, n)
 	default:
 		for _, part := range []string{"oneOf", "anyOf"} {
-			var why *stop
+			var why *Stop
 			for i := range n.Of(part).List() {
 				var v any
-				if v, why = f.value(name, &n.Of(part).List()[i], depth+1, left); why == nil {
+				if v, why = f.Value(name, &n.Of(part).List()[i], depth+1, left); why == nil {
 					return v, nil
 				}
 			}
@@ -118,7 +147,7 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 			return nil, why
 		}
 		if given := example(n); given != nil {
-			return plain(given, 0), nil
+			return Plain(given, 0), nil
 		}
 		return f.text(name, n)
 	}
@@ -128,12 +157,12 @@ func (f *filler) value(name string, schema *tree.Node, depth int, left *int) (an
 // agent may sign up there.
 var consents = regexp.MustCompile(`terms|tos|consent|accept|agree`)
 
-func unfillable(name, why string) *stop {
+func unfillable(name, why string) *Stop {
 	what := "The body that is asked for cannot be filled: " + why + "."
 	if name != "" {
 		what = fmt.Sprintf("The field %q cannot be filled: %s.", head(name, 60), why)
 	}
-	return &stop{step: stepAcquire, rule: "body_not_fillable", reason: what}
+	return &Stop{Rule: Unfillable, Reason: what}
 }
 
 func first(list *tree.Node) *tree.Node {
@@ -172,10 +201,10 @@ func kindOf(n *tree.Node) string {
 }
 
 // object fills what is required, and nothing else. Its name is a part of its fields' names.
-func (f *filler) object(outer string, n *tree.Node, depth int, left *int) (any, *stop) {
+func (f *Filler) object(outer string, n *tree.Node, depth int, left *int) (any, *Stop) {
 	made := map[string]any{}
 	for i := range n.Of("allOf").List() {
-		part, why := f.value(outer, &n.Of("allOf").List()[i], depth+1, left)
+		part, why := f.Value(outer, &n.Of("allOf").List()[i], depth+1, left)
 		if why != nil {
 			return nil, why
 		}
@@ -191,15 +220,15 @@ func (f *filler) object(outer string, n *tree.Node, depth int, left *int) (any, 
 		if _, has := made[name]; has || name == "" {
 			continue
 		}
-		value, why := f.value(inside(outer, name), properties.Of(name), depth+1, left)
+		value, why := f.Value(inside(outer, name), properties.Of(name), depth+1, left)
 		if why != nil {
 			return nil, why
 		}
 		made[name] = value
 	}
-	for _, name := range namesOf(properties) {
+	for _, name := range NamesOf(properties) {
 		value, is := f.entered(inside(outer, name))
-		if _, has := made[name]; is && !has && kindOf(f.resolve(properties.Of(name))) == "string" {
+		if _, has := made[name]; is && !has && kindOf(f.Resolve(properties.Of(name))) == "string" {
 			made[name] = value // not every description says what signing in needs
 		}
 	}
@@ -207,14 +236,14 @@ func (f *filler) object(outer string, n *tree.Node, depth int, left *int) (any, 
 }
 
 // array has as many items as it must.
-func (f *filler) array(name string, n *tree.Node, depth int, left *int) (any, *stop) {
+func (f *Filler) array(name string, n *tree.Node, depth int, left *int) (any, *Stop) {
 	least, err := strconv.Atoi(n.Of("minItems").AsScalar())
 	if err != nil {
 		least = 0
 	}
 	made := []any{}
 	for range least {
-		item, why := f.value(name, n.Of("items"), depth+1, left)
+		item, why := f.Value(name, n.Of("items"), depth+1, left)
 		if why != nil {
 			return nil, why
 		}
@@ -247,7 +276,7 @@ func number(n *tree.Node) any {
 }
 
 // format is a text by the format that a schema names.
-func (f *filler) format(format string) string {
+func (f *Filler) format(format string) string {
 	sum := sha256.Sum256([]byte(f.Name))
 	text := hex.EncodeToString(sum[:16])
 	switch format {
@@ -271,7 +300,7 @@ func (f *filler) format(format string) string {
 }
 
 // text is a text by its format, its name, its example, in this order, within its bounds.
-func (f *filler) text(name string, n *tree.Node) (any, *stop) {
+func (f *Filler) text(name string, n *tree.Node) (any, *Stop) {
 	if n.TextOf("format") == "password" {
 		name = "password"
 	}
@@ -318,22 +347,22 @@ func within(text string, n *tree.Node) string {
 	return text
 }
 
-// plain is a node as it is sent.
-func plain(n *tree.Node, depth int) any {
-	if depth > maxBodyDepth {
+// Plain is a node as it is sent.
+func Plain(n *tree.Node, depth int) any {
+	if depth > MaxDepth {
 		return nil
 	}
 	switch n.Kind {
 	case tree.Map:
 		made := map[string]any{}
 		for i, name := range n.Keys {
-			made[name] = plain(&n.Items[i], depth+1)
+			made[name] = Plain(&n.Items[i], depth+1)
 		}
 		return made
 	case tree.List:
 		made := []any{}
 		for i := range n.Items {
-			made = append(made, plain(&n.Items[i], depth+1))
+			made = append(made, Plain(&n.Items[i], depth+1))
 		}
 		return made
 	case tree.Bool:
@@ -357,17 +386,17 @@ func plain(n *tree.Node, depth int) any {
 var placeholder = regexp.MustCompile(
 	`^(<.*>|\{.*\}|\[.*\]|\.\.\.|…|(?i:your)[ _-].*|[A-Z][A-Z0-9]*_[A-Z0-9_]+)$`)
 
-// shown fills a body that a document shows: what stands for something, and what says who signs
+// Shown fills a body that a document shows: what stands for something, and what says who signs
 // up, is ours; the rest is as it is shown.
-func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
-	if depth > maxBodyDepth {
+func (f *Filler) Shown(name string, n *tree.Node, depth int) (any, *Stop) {
+	if depth > MaxDepth {
 		return nil, unfillable(name, "the example is too deep")
 	}
 	switch n.Kind {
 	case tree.Map:
 		made := map[string]any{}
 		for i, inner := range n.Keys {
-			value, why := f.shown(inside(name, inner), &n.Items[i], depth+1)
+			value, why := f.Shown(inside(name, inner), &n.Items[i], depth+1)
 			if why != nil {
 				return nil, why
 			}
@@ -377,7 +406,7 @@ func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
 	case tree.List:
 		made := []any{}
 		for i := range n.Items {
-			value, why := f.shown(name, &n.Items[i], depth+1)
+			value, why := f.Shown(name, &n.Items[i], depth+1)
 			if why != nil {
 				return nil, why
 			}
@@ -385,7 +414,7 @@ func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
 		}
 		return made, nil
 	case tree.Text, tree.Number:
-		if known, is := f.known[signup.PlainName(signup.LastOf(name))]; is {
+		if known, is := f.Known[signup.PlainName(signup.LastOf(name))]; is {
 			return known, nil
 		}
 		if value, is := f.entered(name); is {
@@ -395,7 +424,7 @@ func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
 			return nil, why
 		}
 		if n.Kind == tree.Number {
-			return plain(n, depth), nil
+			return Plain(n, depth), nil
 		}
 		if own := f.Own(name); own != "" {
 			return own, nil
@@ -405,6 +434,14 @@ func (f *filler) shown(name string, n *tree.Node, depth int) (any, *stop) {
 		}
 		return n.Value, nil
 	default:
-		return plain(n, depth), nil
+		return Plain(n, depth), nil
 	}
+}
+
+// NamesOf are the names of an object's fields; none of anything else.
+func NamesOf(n *tree.Node) []string {
+	if !n.Is(tree.Map) {
+		return nil
+	}
+	return n.Keys
 }

@@ -1,4 +1,4 @@
-package follower
+package fill
 
 import (
 	"crypto/sha256"
@@ -57,6 +57,3 @@ func (i Identity) Own(name string) string {
 	}
 	return ""
 }
-
-// LooksLikeKey reports whether a text is written as makers of keys write them.
-func LooksLikeKey(text string) bool { return keyShape.MatchString(text) }

@@ -1,4 +1,4 @@
-package follower
+package fill
 
 import (
 	"testing"

@@ -1,41 +1,23 @@
-package follower
+package fill
 
 import (
-	"bytes"
-	"compress/gzip"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/server/inspect/tree"
-	"tollgate/server/provider/runner"
 )
-
-// bombed is eight megabytes of zeroes in a small gzip.
-var bombed = func() []byte {
-	var b bytes.Buffer
-	w, block := gzip.NewWriter(&b), make([]byte, 1<<20)
-	for range 8 {
-		if _, err := w.Write(block); err != nil {
-			panic(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
-	return b.Bytes()
-}()
 
 // TestBodies: what a schema asks for, and nothing else, the same for the same run.
 func TestBodies(t *testing.T) {
-	f := newFiller(&runner.Task{RunID: "run_1", Task: "Sign up as qa@acme.example, please."})
+	f := New(IdentityOf("run_1", "Sign up as qa@acme.example, please."))
 	of := func(schema string) string {
 		root, err := tree.ParseJSON(schema)
 		require.NoError(t, err)
-		value, why := f.body(root)
+		value, why := f.Body(root)
 		if why != nil {
-			return why.rule
+			return why.Rule
 		}
 		text, err := json.Marshal(value, json.Deterministic(true))
 		require.NoError(t, err)
@@ -95,24 +77,4 @@ func TestBodies(t *testing.T) {
 	}
 	require.Equal(t, `{"acceptTerms":true}`,
 		of(`{"required":["acceptTerms"],"properties":{"acceptTerms":{"type":"boolean"}}}`))
-}
-
-// TestKeysInAnswers: by what the schema says, by what keys are called, by how they look.
-func TestKeysInAnswers(t *testing.T) {
-	for text, wanted := range map[string]string{
-		`{"token":"token-12345","api_key":"key-123456"}`:       "key-123456",
-		`{"data":{"apiKey":{"id":"k1","value":"v-12345678"}}}`: "v-12345678",
-		`{"keys":[{"secret":"s-12345678"}]}`:                   "s-12345678",
-		`{"id":"user_123","result":"sk_live_0123456789ab"}`:    "sk_live_0123456789ab",
-		`{"key":"short"}`:                                           "",
-		`{"key":"two words here"}`:                                  "",
-		`{"token":"https://product.example/confirm"}`:               "",
-		`{"claim_token":"claim-123456","code":"sc_ABCDEFGHIJKLMN"}`: "",
-		`{"wanted":"w-12345678","key":"k-12345678"}`:                "w-12345678",
-	} {
-		root, err := tree.ParseJSON(text)
-		require.NoError(t, err)
-		key, _ := credentialIn(root, []string{"wanted"})
-		require.Equal(t, wanted, key, text)
-	}
 }
