@@ -98,8 +98,8 @@ func (b *browser) look() (*seen, error) {
 // digest tells one look at a page from another.
 func (s *seen) digest() string { return fmt.Sprintf("%+v", *s) }
 
-// filling writes a value into a field, or ticks it, as a person does: what is ticked already stays so.
-// It says false where the field is not there any more.
+// filling writes a value into a field, or ticks it, as a person does: what is ticked already stays
+// so. It says false where the field is not there any more.
 const filling = `((at, i, name, value) => {
 ` + own + `const f = document.querySelectorAll("form")[at];
 const e = f && elementsOf(f)[i];
