@@ -5,9 +5,9 @@ import "encoding/binary"
 // CheckStateBytes is the length of the payload of a KindCheckState record.
 const CheckStateBytes = 16
 
-// CheckState is the payload of a KindCheckState record: what the leader's rolling hash was after
-// it had applied the entry at Index. A replica that remembers another hash there stops; one that
-// remembers none (it was restored from a later snapshot) has nothing to compare.
+// CheckState is the payload of a KindCheckState record: the leader's rolling hash after it applied
+// the entry at Index. A replica with another hash there stops; one without (it was restored from a
+// later snapshot) compares nothing.
 type CheckState struct {
 	Index, Hash uint64
 }
@@ -41,7 +41,8 @@ const HashRingEntries = 4096
 // Note remembers the hash after an entry.
 func (r *HashRing) Note(c CheckState) { r.seen[c.Index%HashRingEntries] = c }
 
-// Agrees compares a hash with the one remembered for its index. What is not remembered agrees.
+// Agrees reports whether a hash equals the one remembered for its index. An index that is not
+// remembered agrees.
 func (r *HashRing) Agrees(c CheckState) bool {
 	own := r.seen[c.Index%HashRingEntries]
 	return own.Index != c.Index || own.Hash == c.Hash

@@ -18,9 +18,10 @@ var ErrHalt = errors.New("engine: this replica must stop")
 // Machine is one replicated state machine: a pure function of its log.
 //
 // The cluster calls Apply, Snapshot and Restore from one goroutine at a time, in log order. Every
-// other method, and the queries that a domain adds, may be called from any goroutine beside them.
+// other method, and the queries that a domain adds, may be called from any goroutine concurrently
+// with them.
 type Machine interface {
-	// Apply carries out one entry and describes what came of it in out, which it resets first.
+	// Apply carries out one entry and describes its effects in out, which it resets first.
 	// out.Results has one Result per record, in order. An error wraps ErrHalt, and the node stops.
 	Apply(index uint64, entry []byte, out *Applied) error
 
@@ -28,23 +29,23 @@ type Machine interface {
 	Applied() uint64
 	// Stamp is the newest stamp that was applied, in milliseconds since 1970 UTC.
 	Stamp() int64
-	// NextDue is the instant (log time) at which the next thing falls due, 0 when nothing will.
+	// NextDue is the instant (log time) at which the next timer falls due, 0 when there is none.
 	// The leader proposes a KindTick record when it is reached.
 	NextDue() int64
 	// StateHash is the rolling hash of everything applied so far, and the index it belongs to.
 	StateHash() (index, hash uint64)
 
 	// Version is the cluster version that the log has agreed on, and the newest that this machine
-	// knows: see Version. Since is from which agreed version on a record may be proposed, which may
-	// carry another.
+	// knows: see Version. Since is the agreed version from which a record, and the one it may
+	// carry, can be proposed.
 	Version() (agreed, known uint32)
 	Since(r Record) uint32
 
-	// Snapshot fixes the present state in under a millisecond; it is written beside later Applys.
-	// One snapshot at a time: Release must come before the next Snapshot.
+	// Snapshot fixes the present state in under a millisecond; it is written concurrently with
+	// later Applys. One snapshot at a time: Release must come before the next Snapshot.
 	Snapshot() (Snapshot, error)
-	// Restore replaces the whole state by what a Snapshot wrote. Journal segments that the state
-	// lists are not in it: see Segments.
+	// Restore replaces the whole state by that of a Snapshot. Journal segments that the state lists
+	// are not in it: see Segments.
 	Restore(src io.Reader) error
 
 	// Journal is the machine's append-only record of usage and audit events; nil when it keeps
@@ -54,8 +55,8 @@ type Machine interface {
 
 // An Answerer is a Machine that answers questions in bytes, so that another node can ask them.
 type Answerer interface {
-	// Answer answers a question from what is applied; empty when it is malformed. It keeps nothing
-	// of it, and is safe for concurrent use.
+	// Answer answers a question from the applied state; the answer is empty when the question is
+	// malformed. It does not retain the question and is safe for concurrent use.
 	Answer(question []byte) []byte
 }
 
@@ -63,7 +64,7 @@ type Answerer interface {
 type Snapshot interface {
 	// Index is the last entry that the snapshot contains.
 	Index() uint64
-	// WriteTo writes it in blocks of about 1 MiB. It runs beside Apply.
+	// WriteTo writes it in blocks of about 1 MiB. It runs concurrently with Apply.
 	WriteTo(dst io.Writer) (int64, error)
 	// Segments lists the journal segments that the snapshot refers to. The snapshot is final only
 	// when each of them is on disk.
@@ -72,11 +73,11 @@ type Snapshot interface {
 	Release()
 }
 
-// Applied is what came of one entry.
+// Applied describes the effects of one entry.
 type Applied struct {
 	// Results has one Result per record of the entry.
 	Results []Result
-	// Sealed are the journal segments that this entry cut. Their bytes never change any more.
+	// Sealed are the journal segments that this entry cut. Their bytes never change again.
 	Sealed []journal.Segment
 }
 

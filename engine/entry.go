@@ -27,24 +27,24 @@ type Kind uint16
 
 // Kinds below FirstDomainKind mean the same in every state machine.
 const (
-	// KindTick carries nothing: its stamp is the news. What is due by then happens.
+	// KindTick has no payload: its stamp moves log time, and timers due by then fire.
 	KindTick Kind = 1
 	// KindCheckState carries the index and state hash of an entry that the leader has applied; a
 	// replica that had another hash there stops.
 	KindCheckState Kind = 2
 	// KindHandOver carries a term and the node to which its leader gives its leadership.
 	KindHandOver Kind = 3
-	// KindSetVersion carries the cluster version that every member has said it knows; a replica
-	// that does not stops.
+	// KindSetVersion carries the cluster version that every member supports; a replica that does
+	// not support it stops.
 	KindSetVersion Kind = 4
 	// FirstDomainKind is the first number that a domain may give.
 	FirstDomainKind Kind = 16
 )
 
-// Record is one command, encoded: what a proposer collects into entries.
+// Record is one command, encoded: proposers collect them into entries.
 type Record struct {
 	Kind Kind
-	// Flow is whose command it is, for whoever shares out what is bounded; it is not encoded.
+	// Flow is the owner of the command, for fair sharing (package fair); it is not encoded.
 	Flow    fair.Flow
 	Payload []byte
 }

@@ -73,8 +73,8 @@ func TestEntryRefusesWhatIsNone(t *testing.T) {
 	require.ErrorIs(t, walk.Err(), engine.ErrEntry)
 }
 
-// FuzzEntry: no bytes make the walk panic or leave the entry, and what it reads is what was
-// written: encoding it again gives an entry that reads the same.
+// FuzzEntry: no bytes make the walk panic or leave the entry, and encoding what it read gives an
+// entry that reads the same.
 func FuzzEntry(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(engine.AppendHeader(nil, 1))

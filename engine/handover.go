@@ -6,8 +6,8 @@ import "encoding/binary"
 const MaxNodeID = 255
 
 // HandOver is the payload of a KindHandOver record: the leader of Term gives its leadership to
-// Target. Its read lease ended before the record was submitted, so nothing rests any more on the
-// other nodes' promise not to vote for anyone else. State machines ignore it.
+// Target. Its read lease ended before the record was submitted, so nothing depends any longer on
+// the other nodes' promise not to vote for another node. State machines ignore it.
 type HandOver struct {
 	Term   uint64
 	Target string

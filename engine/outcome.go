@@ -1,15 +1,15 @@
 package engine
 
-// Outcome is what became of one command. Every refusal has a name, and every refusal has changed
+// Outcome is the result of one command. Every refusal has a name, and every refusal has changed
 // nothing. Numbers are never reused: they travel between nodes, and idempotency slots keep them.
-// The comment behind a number is the outcome's name in logs, metrics and scenarios, the same in
+// The comment after a number is the outcome's name in logs, metrics and scenarios, the same in
 // every version; one without a name is outcome_ and its number.
 //
 //schema:enum outcome_
 type Outcome uint8
 
 const (
-	// OutcomeNone is the zero value: nothing was decided. It is never an answer.
+	// OutcomeNone is the zero value: undecided. It is never an answer.
 	OutcomeNone Outcome = 0 // none
 	// OutcomeDone: carried out.
 	OutcomeDone Outcome = 1 // done
@@ -32,13 +32,12 @@ const (
 	OutcomeDiskLow Outcome = 13 // disk_low
 	// OutcomeTooLarge: not proposed, the record does not fit an entry: nothing happened.
 	OutcomeTooLarge Outcome = 14 // too_large
-	// OutcomeDeferred: the entry had done as much as one may, and this record's turn did not come:
-	// nothing happened. The cluster proposes it again; callers never see it.
+	// OutcomeDeferred: the entry reached its work limit before this record: nothing happened. The
+	// cluster proposes it again; callers never see it.
 	OutcomeDeferred Outcome = 15 // deferred
 
-	// OutcomeShareFull: not proposed, whoever's command it is has as much under way as it may hold
-	// of a queue that others use, too: definitely nothing happened. A Result's Value is one byte,
-	// the seconds after which there may be room.
+	// OutcomeShareFull: not proposed, the command's flow holds its share of a queue already:
+	// definitely nothing happened. A Result's Value is one byte, the seconds after which to retry.
 	OutcomeShareFull Outcome = 16 // share_full
 
 	// OutcomeMemoryLow: not proposed, the node's memory is nearly spent and the command would make
@@ -84,23 +83,23 @@ const (
 	OutcomeIDsContradict Outcome = 68 // ids_contradict
 	// OutcomeOverflow: a sum or product leaves the range of exact numbers.
 	OutcomeOverflow Outcome = 69 // overflow
-	// OutcomeSubscriptionLimit: the customer has as many subscriptions as one may have.
+	// OutcomeSubscriptionLimit: the customer's subscription limit is reached.
 	OutcomeSubscriptionLimit Outcome = 70 // subscription_limit
-	// OutcomeInvoiceClosed: an event names an invoice that is not PENDING any more.
+	// OutcomeInvoiceClosed: an event names an invoice that is no longer PENDING.
 	OutcomeInvoiceClosed Outcome = 71 // invoice_closed
-	// OutcomeAccountLimit: the group has as many accounts, or an environment as many keys, as one
-	// may have.
+	// OutcomeAccountLimit: the account limit of the group, or the key limit of the environment, is
+	// reached.
 	OutcomeAccountLimit Outcome = 72 // account_limit
 
-	// OutcomeCancellationScheduled: a downgrade waits for a period that is to be the last one.
+	// OutcomeCancellationScheduled: a downgrade waits for the end of a period that is the last one.
 	OutcomeCancellationScheduled Outcome = 90 // cancellation_scheduled
 	// OutcomeRevertSuspended: a cancellation is scheduled, and the subscription is suspended; the
-	// reply says which invoice holds it back.
+	// reply names the invoice that blocks it.
 	OutcomeRevertSuspended Outcome = 91 // revert_suspended
 
 	// OutcomeCustomerLimit, OutcomeKeyLimit, OutcomeCatalogLimit and OutcomeEndpointLimit: the
-	// account has as many customers, keys in use, features and plans, or webhook endpoints, in both
-	// of its environments together, as the settings allow one.
+	// account has reached the limit of the settings for customers, keys in use, features and plans,
+	// or webhook endpoints, in both of its environments together.
 	OutcomeCustomerLimit Outcome = 84 // customer_limit
 	OutcomeKeyLimit      Outcome = 85 // key_limit
 	OutcomeCatalogLimit  Outcome = 86 // catalog_limit
@@ -109,7 +108,7 @@ const (
 	// OutcomePoolUnknown and OutcomeTransactionUnknown: records of credits that do not exist.
 	OutcomePoolUnknown        Outcome = 100 // pool_unknown
 	OutcomeTransactionUnknown Outcome = 101 // transaction_unknown
-	// OutcomeCreditsEmpty: credits do not cover it, and nothing else pays for it.
+	// OutcomeCreditsEmpty: credits do not cover it, and there is no other means of payment.
 	OutcomeCreditsEmpty Outcome = 102 // credits_empty
 	// OutcomePoolFrozen and OutcomePoolArchived: the pool's state does not allow it.
 	OutcomePoolFrozen   Outcome = 103 // pool_frozen
@@ -118,15 +117,14 @@ const (
 	OutcomeTransactionFinal Outcome = 105 // transaction_final
 	// OutcomeCreditsInvalid: a value of a command about credits is out of its bounds.
 	OutcomeCreditsInvalid Outcome = 106 // credits_invalid
-	// OutcomePoolLimit: the customer has as many pools, or the pool as many grants, as one may
-	// have.
+	// OutcomePoolLimit: the customer's limit of pools, or the pool's limit of grants, is reached.
 	OutcomePoolLimit Outcome = 107 // pool_limit
 
-	// OutcomeTransactionLeft: the transaction has left memory, and the command is to bring what the
-	// journal has of it.
+	// OutcomeTransactionLeft: the transaction has left memory, and the command must bring its
+	// journal record.
 	OutcomeTransactionLeft Outcome = 108 // transaction_left
 
-	// OutcomeCustomerArchived: the customer is archived or erased, and takes no change.
+	// OutcomeCustomerArchived: the customer is archived or erased, and cannot be changed.
 	OutcomeCustomerArchived Outcome = 110 // customer_archived
 	// OutcomeCustomerSubscribed: a customer with a subscription that is not cancelled stays.
 	OutcomeCustomerSubscribed Outcome = 111 // customer_subscribed
@@ -168,20 +166,20 @@ const (
 	OutcomeDeliveryUnknown Outcome = 129 // delivery_unknown
 	// OutcomeWebhookInvalid: a value of a command about webhooks is out of its bounds.
 	OutcomeWebhookInvalid Outcome = 130 // webhook_invalid
-	// OutcomeWebhookLimit: the environment has as many endpoints as one may have, or too much
-	// waits.
+	// OutcomeWebhookLimit: the environment's limit of endpoints or of pending deliveries is
+	// reached.
 	OutcomeWebhookLimit Outcome = 131 // webhook_limit
-	// OutcomeWebhookDisabled: the endpoint is disabled, and is sent nothing.
+	// OutcomeWebhookDisabled: the endpoint is disabled and receives nothing.
 	OutcomeWebhookDisabled Outcome = 132 // webhook_disabled
 
-	// OutcomeRecordUnknown: the workspace has no such record; nobody else's is ever seen.
+	// OutcomeRecordUnknown: the workspace has no such record; those of others are never visible.
 	OutcomeRecordUnknown Outcome = 160 // record_unknown
 	// OutcomeSignupOff and OutcomeSignupLimited: no workspace was made.
 	OutcomeSignupOff     Outcome = 161 // signup_off
 	OutcomeSignupLimited Outcome = 162 // signup_limited
-	// OutcomeQuoteChanged: the flow or a price is not what was quoted.
+	// OutcomeQuoteChanged: the flow or a price differs from the quote.
 	OutcomeQuoteChanged Outcome = 163 // quote_changed
-	// OutcomeExecutionUnavailable: no agent can run the flow; the reply says why.
+	// OutcomeExecutionUnavailable: no agent can run the flow; the reply has the reason.
 	OutcomeExecutionUnavailable Outcome = 164 // execution_unavailable
 	// OutcomeFlowBusy: the flow has a run that has not finished.
 	OutcomeFlowBusy Outcome = 165 // flow_busy
@@ -189,83 +187,84 @@ const (
 	OutcomeRunLimit Outcome = 166 // run_limit
 	// OutcomePaymentRequired: no hosted run is left.
 	OutcomePaymentRequired Outcome = 167 // payment_required
-	// OutcomeCreditsShort: credits do not cover it; the reply says what would.
+	// OutcomeCreditsShort: credits do not cover it; the reply has the amount needed.
 	OutcomeCreditsShort Outcome = 168 // credits_short
-	// OutcomeFreeCapacity: the free runs that all workspaces have in a day are used.
+	// OutcomeFreeCapacity: the daily free runs of all workspaces together are used.
 	OutcomeFreeCapacity Outcome = 169 // free_capacity
-	// OutcomeRunnerBusy: as many runs wait for a worker as may.
+	// OutcomeRunnerBusy: the limit of runs that wait for a worker is reached.
 	OutcomeRunnerBusy Outcome = 170 // runner_busy
 	// Runs whose state or kind does not allow it.
 	OutcomeCannotCancel      Outcome = 171 // cannot_cancel
 	OutcomeCannotResume      Outcome = 172 // cannot_resume
 	OutcomeWrongRunType      Outcome = 173 // wrong_run_type
 	OutcomeResumeUnavailable Outcome = 174 // resume_unavailable
-	// OutcomeFenced: the worker does not hold the run any more.
+	// OutcomeFenced: the worker no longer holds the run.
 	OutcomeFenced Outcome = 175 // fenced
 	// OutcomeNothingQueued: no run waits for a worker.
 	OutcomeNothingQueued Outcome = 176 // nothing_queued
 	// Purchases whose state does not allow it.
 	OutcomeCheckoutCompleted Outcome = 177 // checkout_completed
 	OutcomePurchaseClosed    Outcome = 178 // purchase_closed
-	// OutcomeCancelLimit and OutcomeLinkLimit: a key has done it as often as it may.
+	// OutcomeCancelLimit and OutcomeLinkLimit: the limit of the key is reached.
 	OutcomeCancelLimit Outcome = 179 // cancel_limit
 	OutcomeLinkLimit   Outcome = 180 // link_limit
 	// OutcomePersonRequired: only a person may decide this.
 	OutcomePersonRequired Outcome = 181 // person_required
 	// OutcomeIssueStatus: only an open issue can be marked ready.
 	OutcomeIssueStatus Outcome = 182 // issue_status
-	// OutcomeWorkspaceFull: the workspace has as many records of a kind as one may have.
+	// OutcomeWorkspaceFull: the workspace's limit of records of a kind is reached.
 	OutcomeWorkspaceFull Outcome = 183 // workspace_full
 	// OutcomeCreditUsed: later invoices have used the credit that this one carried forward.
 	OutcomeCreditUsed Outcome = 192 // credit_used
-	// OutcomeDeductionLimit: the pool has had as many deductions in a day as it keeps traces.
+	// OutcomeDeductionLimit: the pool's daily limit of deductions, of which it keeps traces, is
+	// reached.
 	OutcomeDeductionLimit Outcome = 193 // deduction_limit
 	// OutcomeUpgrading: not every node knows the command yet; the cluster is being upgraded.
 	OutcomeUpgrading Outcome = 208 // upgrading
-	// OutcomeKeyUnproven: keys have left memory that nobody has looked for; whoever proposed the
-	// usage event looks again and proposes it once more.
+	// OutcomeKeyUnproven: keys left memory after the files were searched; the proposer searches
+	// again and proposes the usage event again.
 	OutcomeKeyUnproven Outcome = 219 // key_unproven
-	// OutcomeWorkspaceClaimed: only a workspace that nobody has claimed can be removed.
+	// OutcomeWorkspaceClaimed: only an unclaimed workspace can be removed.
 	OutcomeWorkspaceClaimed Outcome = 230 // workspace_claimed
-	// OutcomeActorChanged: somebody who has signed in as a person is an agent now.
+	// OutcomeActorChanged: a caller who signed in as a person is an agent now.
 	OutcomeActorChanged Outcome = 231 // actor_changed
-	// OutcomePersonsFull and OutcomeSessionsFull: as many are kept as may be.
+	// OutcomePersonsFull and OutcomeSessionsFull: the limit of persons or sessions is reached.
 	OutcomePersonsFull  Outcome = 232 // persons_full
 	OutcomeSessionsFull Outcome = 233 // sessions_full
-	// OutcomeSignInLimit: somebody has signed in as often as they may in a day; the reply says when
-	// it ends. OutcomeActLimit: they have acted as often.
+	// OutcomeSignInLimit: the person's daily limit of sign-ins is reached; the reply has the time
+	// at which it ends. OutcomeActLimit: the same for actions.
 	OutcomeSignInLimit Outcome = 234 // sign_in_limit
 	OutcomeActLimit    Outcome = 235 // act_limit
 	// OutcomeSessionUnknown: the session has ended, or never was.
 	OutcomeSessionUnknown Outcome = 236 // session_unknown
-	// OutcomeOwnedLimit: a person owns as many workspaces as may be opened.
+	// OutcomeOwnedLimit: a person owns as many workspaces as one can open.
 	OutcomeOwnedLimit Outcome = 237 // owned_limit
 	// OutcomeLinkAnswered: an agent's request was answered otherwise.
 	OutcomeLinkAnswered Outcome = 238 // link_answered
-	// OutcomeAlertsUnclaimed: a workspace that nobody has claimed has no alerts.
+	// OutcomeAlertsUnclaimed: an unclaimed workspace has no alerts.
 	OutcomeAlertsUnclaimed Outcome = 239 // alerts_unclaimed
-	// OutcomeAlertsOff: the flow's alerts lead nowhere.
+	// OutcomeAlertsOff: no alert destination is set for the flow.
 	OutcomeAlertsOff Outcome = 240 // alerts_off
 	// OutcomeAlertTestLimit: the workspace's test alerts of the day are used.
 	OutcomeAlertTestLimit Outcome = 241 // alert_test_limit
 	// OutcomeAlertsInvalid: a value of a command about alerts is out of its bounds.
 	OutcomeAlertsInvalid Outcome = 242 // alerts_invalid
 	// OutcomeScheduleUnavailable: no agent can run the flow now, so it gets no schedule; the reply
-	// says why.
+	// has the reason.
 	OutcomeScheduleUnavailable Outcome = 246 // schedule_unavailable
-	// OutcomeScheduleLimit: as many flows of the workspace have a schedule as may.
+	// OutcomeScheduleLimit: the workspace's limit of flows with a schedule is reached.
 	OutcomeScheduleLimit Outcome = 247 // schedule_limit
 	// OutcomeFlowOptions: a flow's options do not go together.
 	OutcomeFlowOptions Outcome = 248 // flow_options
-	// OutcomeTestAccessLimit: the workspace has stored test credentials for as many hosts as it
-	// may.
+	// OutcomeTestAccessLimit: the workspace's limit of hosts with stored test credentials is
+	// reached.
 	OutcomeTestAccessLimit Outcome = 249 // test_access_limit
-	// OutcomeAddressConfirmed: there is no address to ask for, or alerts may go there already.
+	// OutcomeAddressConfirmed: there is no address to confirm, or it is confirmed already.
 	OutcomeAddressConfirmed Outcome = 253 // address_confirmed
-	// OutcomeAddressAskLimit: the links of the day that ask for addresses are used.
+	// OutcomeAddressAskLimit: the daily limit of confirmation links is reached.
 	OutcomeAddressAskLimit Outcome = 254 // address_ask_limit
-	// OutcomeNetworkFull: the workspaces of the caller's network that nobody has claimed, or what
-	// is left of those that were removed, take as much room as one network's may.
+	// OutcomeNetworkFull: the unclaimed workspaces of the caller's network, with the remains of
+	// removed ones, have reached the limit of one network.
 	OutcomeNetworkFull Outcome = 245 // network_full
 )
 
@@ -274,10 +273,10 @@ func (o Outcome) Recorded() bool {
 	return o == OutcomeDone || o == OutcomeLimitReached || o == OutcomeUnpriced
 }
 
-// Refused reports whether the command changed nothing, definitely.
+// Refused reports whether the command definitely changed nothing.
 func (o Outcome) Refused() bool { return o >= 10 && o != OutcomeUnknown }
 
-// Result is what a proposer hands back for one record.
+// Result is a proposer's answer for one record.
 type Result struct {
 	Outcome Outcome
 	// Value is the command's reply, where it has one, encoded by the domain; nil otherwise.

@@ -10,7 +10,7 @@ import (
 	"tollgate/bench/enginetest"
 )
 
-// TestBillingScenarios plays engine/testdata/*.txt. With -rewrite it writes the answers anew.
+// TestBillingScenarios plays engine/testdata/*.txt. With -rewrite it rewrites the answers.
 func TestBillingScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -25,8 +25,8 @@ func TestBillingScenarios(t *testing.T) {
 // workspacePrefix begins the names of the scenarios of the workspace machine.
 const workspacePrefix = "workspace-"
 
-// TestWorkspaceScenarios plays engine/testdata/workspace-*.txt. With -rewrite it writes the answers
-// anew.
+// TestWorkspaceScenarios plays engine/testdata/workspace-*.txt. With -rewrite it rewrites the
+// answers.
 func TestWorkspaceScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/" + workspacePrefix + "*.txt")
 	require.NoError(t, err)

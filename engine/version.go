@@ -8,12 +8,12 @@ import (
 
 // Version is the newest cluster version that this build knows: 1, the first release. It is raised
 // by one, once per release, when entries, snapshots or the effects of commands change in a way that
-// older builds do not understand; commands that came with it say so in their row
+// older builds do not understand; commands that came with it name it in their row
 // (machine.Command.Since). A log that has not agreed on a version is at 0.
 const Version uint32 = 1
 
 // ErrNewerVersion means that a log, a snapshot or a data folder belongs to a cluster whose version
-// this build does not know. It is wrapped with what to do.
+// this build does not know. It is wrapped with advice.
 var ErrNewerVersion = errors.New("engine: the cluster is of a newer version than this build")
 
 // AppendSetVersion appends the payload of a KindSetVersion record: the version, 4 bytes, little
@@ -22,8 +22,8 @@ func AppendSetVersion(dst []byte, version uint32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, version)
 }
 
-// ParseSetVersion reads a payload that AppendSetVersion wrote. An error says that it is none, or
-// wraps ErrNewerVersion: the version is beyond what the machine knows.
+// ParseSetVersion reads a payload that AppendSetVersion wrote. The error wraps ErrNewerVersion when
+// the machine does not know the version.
 func ParseSetVersion(payload []byte, known uint32) (version uint32, err error) {
 	if len(payload) != 4 {
 		return 0, fmt.Errorf("payload of %d bytes, a version has 4", len(payload))
@@ -32,8 +32,8 @@ func ParseSetVersion(payload []byte, known uint32) (version uint32, err error) {
 	return version, CheckVersion(version, known)
 }
 
-// CheckVersion holds the version of a log or a snapshot against what a machine knows. Its error
-// wraps ErrNewerVersion.
+// CheckVersion compares the version of a log or a snapshot with the newest that a machine knows.
+// Its error wraps ErrNewerVersion.
 func CheckVersion(version, known uint32) error {
 	if version > known {
 		return fmt.Errorf("%w: it has version %d, this build knows up to %d: start a newer build",

@@ -1,6 +1,6 @@
-// Package credit is the arithmetic of prepaid credits: the order in which grants burn, what usage
-// needs, and what stays of a balance at the end of a period. It is pure, and knows neither pools
-// nor logs. See DESIGN.md.
+// Package credit is the arithmetic of prepaid credits: the order in which grants burn, the credits
+// that usage needs, and the balance carried over at the end of a period. It is pure and independent
+// of pools and logs. See DESIGN.md.
 package credit
 
 import (
@@ -11,13 +11,14 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// Grant is what the burn order looks at. Times are milliseconds on the environment's clock.
+// Grant holds the fields that decide the burn order. Times are milliseconds on the environment's
+// clock.
 type Grant struct {
 	ID        [16]byte
 	Remaining decimal.Decimal
 	Priority  int32 // lower burns first
 	CreatedAt int64
-	ExpiresAt int64 // from this instant on it is worth nothing; 0: never
+	ExpiresAt int64 // worthless from this instant on; 0: never
 }
 
 // Live reports whether the grant can pay at an instant.
@@ -50,7 +51,8 @@ func compareExpiry(a, b int64) int {
 }
 
 // Burn takes an amount from grants, which come in the order of Compare, and yields each grant's
-// name with what it pays; rest is what none of them pays. Grants that are not live pay nothing.
+// name with the amount it pays; rest is the amount that no grant covers. Grants that are not live
+// pay nothing.
 func Burn[N any](
 	grants iter.Seq2[N, *Grant], amount decimal.Decimal, now int64,
 	pay func(name N, amount decimal.Decimal),

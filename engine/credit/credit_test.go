@@ -45,7 +45,7 @@ func cases(t *testing.T, kind string) (found []worked) {
 	return found
 }
 
-// burn burns grants in order, and returns what is left of each, and what none paid.
+// burn burns grants in order, and returns the remainder of each and the amount that none paid.
 func burn(grants []*credit.Grant, amount decimal.Decimal, now int64) decimal.Decimal {
 	slices.SortFunc(grants, credit.Compare)
 	return credit.Burn(slices.All(grants), amount, now, func(i int, paid decimal.Decimal) {
@@ -108,8 +108,8 @@ func TestOrder(t *testing.T) {
 
 func cmpInt(a, b int) int { return min(1, max(-1, a-b)) }
 
-// TestBurnTakesWhatIsThere: what is burnt and what is missing are the amount, whatever the grants;
-// an expired grant keeps what it has.
+// TestBurnTakesWhatIsThere: burnt and missing credits add up to the amount, whatever the grants; an
+// expired grant keeps what it has.
 func TestBurnTakesWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var grants []*credit.Grant

@@ -2,8 +2,8 @@ package credit
 
 import "tollgate/engine/decimal"
 
-// Policy says what happens to a balance at the end of a period. The numbers are part of snapshots
-// and are never reused.
+// Policy defines what happens to a balance at the end of a period. The numbers are part of
+// snapshots and are never reused.
 type Policy uint8
 
 const (
@@ -38,8 +38,9 @@ func (p Policy) String() string {
 	return ""
 }
 
-// Keep splits a balance at the end of a period into what stays and what expires. The cap counts
-// for PolicyCapped only. A balance that is not positive stays as it is: nobody's debt expires.
+// Keep splits a balance at the end of a period into the part that stays and the part that expires.
+// The cap applies to PolicyCapped only. A balance that is not positive stays as it is: debts do not
+// expire.
 func (p Policy) Keep(balance, limit decimal.Decimal) (kept, expired decimal.Decimal) {
 	if balance.Sign() <= 0 {
 		return balance, decimal.Decimal{}

@@ -42,7 +42,7 @@ func Allocate(amount Decimal, places int, weights []Decimal) (shares []Decimal, 
 	return shares, true
 }
 
-// share is units × weight ÷ sum, cut, with what the cut left.
+// share is units × weight ÷ sum, truncated, with the remainder.
 type share struct{ units, remainder uint128 }
 
 // split cuts units by weights and returns how many units are left over: fewer than weights.

@@ -1,8 +1,9 @@
 package decimal
 
 // MinorUnits returns the decimal places of a currency's smallest unit: USD 2, JPY 0, KWD 3. The
-// table is ISO 4217 list one of 1 January 2026, without what has no minor unit there (metals,
-// bond units, XDR, XSU, XUA, XTS, XXX). ok is false for every other text, lower case included.
+// table is ISO 4217 list one of 1 January 2026, without codes that have no minor unit there
+// (metals, bond units, XDR, XSU, XUA, XTS, XXX). ok is false for every other text, lower case
+// included.
 func MinorUnits(currency string) (places int, ok bool) {
 	switch currency {
 	case "AED", "AFN", "ALL", "AMD", "AOA", "ARS", "AUD", "AWG", "AZN", "BAM", "BBD", "BDT",

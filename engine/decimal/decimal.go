@@ -24,7 +24,7 @@ type Decimal struct {
 }
 
 // FromBits makes a Decimal of its two halves, as Bits returned them. For codecs only, which must
-// refuse what is not InRange: all arithmetic counts on it.
+// refuse values that are not InRange: all arithmetic relies on it.
 func FromBits(hi int64, lo uint64) Decimal { return Decimal{hi, lo} }
 
 // Bits returns the two's-complement halves of value × 10¹², for codecs.
@@ -46,7 +46,7 @@ func (d Decimal) InRange() bool {
 	return m.hi < limitHi || m.hi == limitHi && m.lo <= limitLo
 }
 
-// Add returns d + e. When ok is false the sum lies outside of the range and means nothing.
+// Add returns d + e. When ok is false the sum is out of range and meaningless.
 func (d Decimal) Add(e Decimal) (sum Decimal, ok bool) {
 	lo, carry := bits.Add64(d.lo, e.lo, 0)
 	hi, _ := bits.Add64(uint64(d.hi), uint64(e.hi), carry)
@@ -54,7 +54,7 @@ func (d Decimal) Add(e Decimal) (sum Decimal, ok bool) {
 	return sum, sum.InRange()
 }
 
-// Sub returns d − e. When ok is false the difference lies outside of the range and means nothing.
+// Sub returns d − e. When ok is false the difference is out of range and meaningless.
 func (d Decimal) Sub(e Decimal) (difference Decimal, ok bool) {
 	lo, borrow := bits.Sub64(d.lo, e.lo, 0)
 	hi, _ := bits.Sub64(uint64(d.hi), uint64(e.hi), borrow)
@@ -62,8 +62,8 @@ func (d Decimal) Sub(e Decimal) (difference Decimal, ok bool) {
 	return difference, difference.InRange()
 }
 
-// MulInt returns d × n, which is always exact. When ok is false the product lies outside of the
-// range and means nothing.
+// MulInt returns d × n, which is always exact. When ok is false the product is out of range and
+// meaningless.
 func (d Decimal) MulInt(n int64) (product Decimal, ok bool) {
 	scaled, ok := d.magnitude().timesChecked(magnitudeOfInt(n))
 	if !ok {

@@ -17,14 +17,14 @@ func Product(a, b Decimal) Exact {
 // Exact returns d as an Exact.
 func (d Decimal) Exact() Exact { return Product(d, Decimal{0, one}) }
 
-// Add returns x + y. When ok is false the sum has left 256 bits and means nothing.
+// Add returns x + y. When ok is false the sum overflows 256 bits and is meaningless.
 func (x Exact) Add(y Exact) (sum Exact, ok bool) {
 	sum.bits = x.bits.plus(y.bits)
 	overflow := (x.bits.w3 ^ sum.bits.w3) & (y.bits.w3 ^ sum.bits.w3)
 	return sum, overflow>>63 == 0
 }
 
-// Sub returns x − y. When ok is false the difference has left 256 bits and means nothing.
+// Sub returns x − y. When ok is false the difference overflows 256 bits and is meaningless.
 func (x Exact) Sub(y Exact) (difference Exact, ok bool) {
 	difference.bits = x.bits.minus(y.bits)
 	overflow := (x.bits.w3 ^ y.bits.w3) & (x.bits.w3 ^ difference.bits.w3)
@@ -64,7 +64,7 @@ func (x Exact) Cmp(y Exact) int {
 }
 
 // Round returns x rounded to a number of decimal places, half away from zero. Places outside of
-// 0–12 count as the nearer end. ok is false when the result lies outside of the range ±10²⁴.
+// 0–12 count as the nearer end. ok is false when the result lies outside ±10²⁴.
 func (x Exact) Round(places int) (rounded Decimal, ok bool) {
 	places = min(max(places, 0), Scale)
 	negative := x.negative()

@@ -2,8 +2,8 @@ package decimal
 
 import "strconv"
 
-// maxText is the longest text of a Decimal: sign, 25 digits, point, 12 digits, with room for
-// halves that are out of range.
+// maxText is the longest text of a Decimal: sign, 25 digits, point, 12 digits, enough for halves
+// that are out of range.
 const maxText = 48
 
 // AppendTo appends d to dst as a JSON number: never an exponent, no zeros that trail a fraction,
@@ -44,8 +44,8 @@ func (d Decimal) MarshalJSON() ([]byte, error) {
 	return d.AppendTo(make([]byte, 0, maxText)), nil
 }
 
-// UnmarshalJSON reads a JSON number as Parse does. Strings, null and everything else that is no
-// number is ErrSyntax: what may be absent is a pointer, which the decoder sets without asking here.
+// UnmarshalJSON reads a JSON number as Parse does. Strings, null and all other values are
+// ErrSyntax: an optional field is a pointer, which the decoder sets without calling this.
 func (d *Decimal) UnmarshalJSON(text []byte) error {
 	parsed, err := Parse(text)
 	if err != nil {

@@ -11,7 +11,7 @@ var (
 	ErrSyntax = errors.New("not a number")
 	// ErrPlaces means that the number has a digit other than 0 beyond the 12th decimal place.
 	ErrPlaces = errors.New("more than 12 decimal places")
-	// ErrRange means that the number lies outside of ±10²⁴.
+	// ErrRange means that the number lies outside ±10²⁴.
 	ErrRange = errors.New("outside of the range ±10^24")
 )
 
@@ -134,7 +134,7 @@ func parseExponent[T string | []byte](text T) (exponent int, ok bool) {
 // significand gathers digits without the zeros that lead and trail.
 type significand struct {
 	value  uint128
-	digits int // of value; past maxDigits counting stops and value means nothing
+	digits int // of value; past maxDigits counting stops and value is meaningless
 	zeros  int // that trail value so far
 }
 

@@ -2,8 +2,8 @@ package decimal
 
 import "math/bits"
 
-// Mul returns d × e rounded to 12 places, half away from zero. When ok is false the product lies
-// outside of the range. What is summed up before it is rounded takes Product.
+// Mul returns d × e rounded to 12 places, half away from zero. When ok is false the product is out
+// of range. Sums that are rounded at the end use Product.
 func (d Decimal) Mul(e Decimal) (product Decimal, ok bool) {
 	m, n := d.magnitude(), e.magnitude()
 	if m.hi|n.hi != 0 {
@@ -15,8 +15,8 @@ func (d Decimal) Mul(e Decimal) (product Decimal, ok bool) {
 	return quotient.decimal((d.hi < 0) != (e.hi < 0))
 }
 
-// MulRound returns d × e rounded once, to 0–12 places, half away from zero. When ok
-// is false the product lies outside of the range.
+// MulRound returns d × e rounded once, to 0–12 places, half away from zero. When ok is false the
+// product is out of range.
 func (d Decimal) MulRound(e Decimal, places int) (product Decimal, ok bool) {
 	return Product(d, e).Round(places)
 }
@@ -46,8 +46,8 @@ func Ratio(part, whole int64, places int) (ratio Decimal, ok bool) {
 	return quotient.times(one/unit, 0).decimal(part < 0)
 }
 
-// CeilDiv returns the smallest whole number that is not below d ÷ e: how many packages of e hold
-// d. When ok is false d is negative, e is not positive, or the number lies outside of the range.
+// CeilDiv returns the smallest whole number that is not below d ÷ e: how many packages of e hold d.
+// When ok is false d is negative, e is not positive, or the number is out of range.
 func (d Decimal) CeilDiv(e Decimal) (whole Decimal, ok bool) {
 	if d.Sign() < 0 || e.Sign() <= 0 {
 		return Decimal{}, false
@@ -64,7 +64,7 @@ func (d Decimal) CeilDiv(e Decimal) (whole Decimal, ok bool) {
 }
 
 // FloorDiv returns d ÷ e rounded down to 12 places. When ok is false d is negative, e is not
-// positive, or the quotient lies outside of the range.
+// positive, or the quotient is out of range.
 func (d Decimal) FloorDiv(e Decimal) (quotient Decimal, ok bool) {
 	if d.Sign() < 0 || e.Sign() <= 0 {
 		return Decimal{}, false

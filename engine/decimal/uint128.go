@@ -2,7 +2,7 @@ package decimal
 
 import "math/bits"
 
-// uint128 is an unsigned 128-bit integer, the magnitude that signs are taken off for.
+// uint128 is an unsigned 128-bit integer, a magnitude without its sign.
 type uint128 struct{ hi, lo uint64 }
 
 // pow10 holds the powers of ten that fit 64 bits.

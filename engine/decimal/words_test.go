@@ -40,7 +40,7 @@ func TestDivisionEstimate(t *testing.T) {
 }
 
 func TestRoundRefusesBeyond128Bits(t *testing.T) {
-	// 2¹²⁸ units of 10⁻¹²: their low words alone would say 0.
+	// 2¹²⁸ units of 10⁻¹²: their low words alone are 0.
 	x := Exact{product(uint128{1, 0}, uint128{one, 0})}
 	_, ok := x.Round(Scale)
 	require.False(t, ok)

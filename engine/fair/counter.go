@@ -3,17 +3,18 @@ package fair
 import "sync/atomic"
 
 const (
-	// places is how many flows a Counter tells apart: some of those beyond are counted as one.
+	// places is the number of flows that a Counter distinguishes; beyond it, some are counted as
+	// one.
 	places = 4096
 	// special is how many special flows there may be; each is counted alone.
 	special = 8
 )
 
-// Special is a flow of those who have none of their own; n is from 0 to 7.
+// Special is a flow for callers without one of their own; n is from 0 to 7.
 func Special(n uint8) Flow { return 1<<31 | Flow(n%special) }
 
-// Counter is a Share without a lock, for what is taken and given back all the time. It is exact in
-// what all flows hold together. Safe for concurrent use.
+// Counter is a Share without a lock, for resources that are taken and returned all the time. The
+// total of all flows is exact. Safe for concurrent use.
 type Counter struct {
 	most, used atomic.Int64
 	held       [places + special]atomic.Int64
@@ -26,7 +27,7 @@ func NewCounter(most int64) *Counter {
 	return c
 }
 
-// Take takes n for a flow, by the rule of Share, but that there is never less than nothing free.
+// Take takes n for a flow, by the rule of Share, except that free never falls below zero.
 func (c *Counter) Take(f Flow, weight int, n int64) Room {
 	most := c.most.Load()
 	free := most - (c.used.Add(n) - n)

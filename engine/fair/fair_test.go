@@ -51,12 +51,12 @@ func TestLanesTakeTurns(t *testing.T) {
 
 	l.Push(3, 1, &job{flow: 3, record: 200, left: 1})
 	took, _ := fill(&l, 256<<10)
-	require.Equal(t, 200, took[3], "who comes beside a backlog leaves in the next batch")
+	require.Equal(t, 200, took[3], "a record next to a backlog leaves in the next batch")
 	require.False(t, l.Waits(3))
 }
 
 // TestLanesKeepOrderAndLoseNothing: whatever is pushed, filled and moved, each flow's work leaves
-// in order, each once, and nobody is passed over: of flows that all wait, each gets its part.
+// in order, each once, and no flow starves: of flows that all wait, each gets its part.
 func TestLanesKeepOrderAndLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var lanes [2]fair.Lanes[*job]
@@ -88,7 +88,7 @@ func TestLanesKeepOrderAndLoseNothing(t *testing.T) {
 				})
 			},
 			"fill": func(t *rapid.T) {
-				take(fill(&lanes[0], rapid.IntRange(9000, 100_000).Draw(t, "room")))
+				take(fill(&lanes[0], rapid.IntRange(9000, 100_000).Draw(t, "capacity")))
 			},
 			"move": func(t *rapid.T) {
 				lanes[0].MoveTo(&lanes[1], fair.Flow(rapid.IntRange(0, 3).Draw(t, "flow")))
@@ -159,8 +159,8 @@ func TestCounterIsExact(t *testing.T) {
 	require.EqualValues(t, most, c.Most())
 }
 
-// TestSpecialFlowsAreCountedAlone: those whom no account names take nothing from an account's
-// share, nor from each other's.
+// TestSpecialFlowsAreCountedAlone: flows without an account take nothing from an account's share,
+// nor from each other's.
 func TestSpecialFlowsAreCountedAlone(t *testing.T) {
 	for n := range uint8(8) {
 		c := fair.NewCounter(100)

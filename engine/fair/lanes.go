@@ -1,9 +1,9 @@
-// Package fair shares what is bounded among those who ask for it: Lanes says whose waiting work
-// goes next, Share how much anybody may hold. It knows no clock and no locks; whoever uses it has
-// them. See DESIGN.md.
+// Package fair shares bounded resources among flows: Lanes decides which waiting work is next,
+// Share how much each flow may hold. It has no clock and no locks; callers bring them. See
+// DESIGN.md.
 package fair
 
-// Flow is whose work it is. Flow 0 is the cluster's own.
+// Flow is the owner of a piece of work. Flow 0 is the cluster itself.
 type Flow uint32
 
 // Quantum is how many bytes a flow of weight 1 may send in each round.
@@ -17,8 +17,8 @@ const OwnWeight = 8
 // are. A lane's own work stays in order. The zero value is empty. C is a piece of work.
 type Lanes[C any] struct {
 	byFlow map[Flow]*Lane[C]
-	first  *Lane[C] // whose turn it is; the others follow in a circle
-	spare  *Lane[C] // of a flow that has nothing left, linked by next
+	first  *Lane[C] // next to be served; the others follow in a circle
+	spare  *Lane[C] // of flows without work, linked by next
 }
 
 // Lane is the waiting work of one flow.
@@ -86,10 +86,10 @@ func (l *Lanes[C]) remove(lane *Lane[C]) {
 	lane.next, lane.prev = nil, nil
 }
 
-// maxSpareWork is how much room an empty lane keeps.
+// maxSpareWork is the capacity that an empty lane keeps.
 const maxSpareWork = 64
 
-// drop removes a lane that has nothing left, and keeps its memory for another.
+// drop removes an empty lane, and keeps its memory for another.
 func (l *Lanes[C]) drop(lane *Lane[C]) {
 	l.remove(lane)
 	work := lane.work[:0]
@@ -106,13 +106,13 @@ func (l *Lanes[C]) Empty() bool { return l.first == nil }
 // Waits reports whether some work of the flow waits.
 func (l *Lanes[C]) Waits(f Flow) bool { return l.byFlow[f] != nil }
 
-// Cut takes from a piece of work what fits into so many bytes: it says how many it took, and
-// whether the piece is done. What does not fit at all is left for a larger room.
+// Cut takes up to room bytes from a piece of work. It returns the bytes taken and whether the piece
+// is finished; a piece that cannot be cut to fit is left for later.
 type Cut[C any] func(c C, room int) (took int, done bool)
 
 // Fill takes work from the lanes in turn until nothing is left, or until the next piece does not
-// fit into what is left of room; the turn stays with that one. A piece that fits no empty room at
-// all would stay for good: there must be none.
+// fit into the rest of room; its lane stays first. A piece larger than any room would stay forever:
+// there must be none.
 func (l *Lanes[C]) Fill(room int, cut Cut[C]) {
 	for l.first != nil && room > 0 {
 		lane := l.first
@@ -120,10 +120,10 @@ func (l *Lanes[C]) Fill(room int, cut Cut[C]) {
 			lane.granted = true
 			lane.deficit += Quantum * lane.weight
 		}
-		if lane.next == lane { // nobody else waits
+		if lane.next == lane { // no other lane waits
 			lane.deficit = max(lane.deficit, room)
 		}
-		full := lane.deficit >= room // what does not fit now is left for want of room
+		full := lane.deficit >= room // the rest does not fit for lack of room
 		took, left := lane.take(min(lane.deficit, room), cut)
 		lane.deficit -= took
 		switch {
@@ -138,8 +138,8 @@ func (l *Lanes[C]) Fill(room int, cut Cut[C]) {
 	}
 }
 
-// FillOne is Fill from the lane alone whose turn it is, which then goes to the end. It returns the
-// lane's flow.
+// FillOne is Fill from the first lane only, which then moves to the end. It returns the lane's
+// flow.
 func (l *Lanes[C]) FillOne(room int, cut Cut[C]) (f Flow) {
 	lane := l.first
 	if lane == nil {
@@ -157,7 +157,7 @@ func (l *Lanes[C]) FillOne(room int, cut Cut[C]) (f Flow) {
 // Len is how many flows have waiting work.
 func (l *Lanes[C]) Len() int { return len(l.byFlow) }
 
-// Next is the flow whose turn it is; some work must wait.
+// Next returns the flow to be served next; some work must wait.
 func (l *Lanes[C]) Next() Flow { return l.first.flow }
 
 // Skip gives the turn to the next lane.
@@ -167,7 +167,7 @@ func (l *Lanes[C]) Skip() {
 	}
 }
 
-// take cuts from a lane what fits; left reports whether some work is left.
+// take cuts from a lane the work that fits; left reports whether any remains.
 func (lane *Lane[C]) take(room int, cut Cut[C]) (took int, left bool) {
 	for lane.from < len(lane.work) {
 		n, done := cut(lane.work[lane.from], room-took)

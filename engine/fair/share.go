@@ -1,8 +1,8 @@
 package fair
 
-// Share says how much of something bounded each flow may hold: as much as is free at that moment,
-// times its weight. So one flow alone holds half at most, two that flood hold a third each, and
-// whoever comes next finds room. The zero value has no room.
+// Share bounds how much of a resource each flow may hold: the amount free at that moment, times its
+// weight. So one flow alone holds up to half, two that flood hold a third each, and the next one
+// still gets a part. The zero value has no capacity.
 type Share struct {
 	most, used int
 	held       map[Flow]int
@@ -11,20 +11,20 @@ type Share struct {
 // NewShare shares out so much.
 func NewShare(most int) *Share { return &Share{most: most, held: make(map[Flow]int)} }
 
-// Room is what became of a request for some of it.
+// Room is the outcome of a request for a part.
 type Room uint8
 
 const (
 	// RoomTaken reports whether the flow has it.
 	RoomTaken Room = iota
-	// RoomFlow reports whether the flow holds as much as it may.
+	// RoomFlow means that the flow holds its whole share.
 	RoomFlow
-	// RoomAll reports whether nothing is free.
+	// RoomAll means that nothing is free.
 	RoomAll
 )
 
-// Take takes n for a flow, unless it holds its share already: what it takes may exceed the share
-// once, so that any piece of work fits. Flow 0 may hold all that is free.
+// Take takes n for a flow, unless it holds its share already: one call may exceed the share, so
+// that any piece of work fits. Flow 0 may hold everything that is free.
 func (s *Share) Take(f Flow, weight, n int) Room {
 	room := judge(f, s.most-s.used, s.held[f], weight)
 	if room == RoomTaken {
@@ -60,7 +60,7 @@ func (s *Share) Clear() {
 	s.used = 0
 }
 
-// Held is what the flow holds, Used what all hold, Flows how many hold some.
+// Held is the amount that the flow holds, Used the total, Flows the number of flows that hold any.
 func (s *Share) Held(f Flow) int { return s.held[f] }
 
 // Most is how much there is.

@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// files are what has the keys that left memory, as far as a test needs them.
+// files hold the keys that left memory, as far as tests need them.
 type files map[uint64]struct {
 	number uint64
 	slot   Slot
 }
 
-// owner is whose key n is in tests: the third of them are of no owner.
+// owner is the owner of key n in tests; a third of the keys have none.
 func owner(n uint64) uint32 { return uint32(n % 3 * 5) }
 
 // held counts the keys of an owner that are kept.
@@ -27,7 +27,7 @@ func (f files) held(k *Keys, o uint32) (held uint64) {
 	return held
 }
 
-// find looks in memory and then in the files, as whoever carries out a record does.
+// find looks in memory and then in the files, as the execution of a record does.
 func (f files) find(k *Keys, n uint64) (Slot, bool) {
 	if slot, found := k.Find(key(n)); found {
 		return slot, true
@@ -39,7 +39,7 @@ func (f files) find(k *Keys, n uint64) (Slot, bool) {
 	return r.slot, true
 }
 
-// What memory and files know together is what memory alone would know, whatever was demoted, and a
+// Memory and files together know the same as memory alone would, whatever was demoted, and a
 // restore changes nothing.
 func TestDemotedKeysAgreeWithAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

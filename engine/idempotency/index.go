@@ -1,7 +1,8 @@
 package idempotency
 
 const (
-	// subTables bounds what one growth moves: with ten million keys a sub-table has 1,200.
+	// subTables bounds the slots that one growth moves: with ten million keys a sub-table has
+	// 1,200.
 	subTables    = 8192
 	subTableBits = 13
 )
@@ -54,7 +55,7 @@ func put(slots []uint64, v uint64) {
 	slots[i] = v
 }
 
-// grow makes room in a sub-table and leaves records behind that left memory; a nil gone says that
+// grow makes room in a sub-table and leaves records behind that left memory; a nil gone means that
 // there are none.
 func (x *index) grow(sub *subTable, n int, gone func(low uint32) bool) {
 	live := int(sub.used)

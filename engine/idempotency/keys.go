@@ -1,6 +1,6 @@
-// Package idempotency remembers which keys were used: every key for at least the retention, in
-// log time, at 35 to 39 bytes each, without work for the garbage collector. The oldest may be
-// demoted: then files that each node makes for itself have them. See DESIGN.md.
+// Package idempotency remembers which keys were used: every key for at least the retention, in log
+// time, at 35 to 39 bytes each, without work for the garbage collector. The oldest may be demoted
+// to files that each node makes for itself. See DESIGN.md.
 package idempotency
 
 import (
@@ -21,14 +21,14 @@ const generations = 16
 // chunkKeys is the number of records in one allocation (96 KiB).
 const chunkKeys = 4096
 
-// Slot is what is kept of the first request that used a key.
+// Slot describes the first request that used a key.
 type Slot struct {
 	// Attempt is the tag of the record that was carried out: the same key with the same tag is
 	// that record sent again.
 	Attempt uint32
 	// Fingerprint is 24 bits of a hash of the body.
 	Fingerprint uint32
-	// Outcome is what came of it, in the numbers of the engine.
+	// Outcome is its outcome, in the numbers of the engine.
 	Outcome uint8
 }
 
@@ -61,7 +61,7 @@ type Keys struct {
 	// base and memory are the numbers of the oldest record that is kept, and of the oldest that is
 	// in memory; next is that of the next one.
 	base, memory, next uint64
-	held               []uint64 // no state: the sums of what is owned of all ages
+	held               []uint64 // not state: owned keys of all ages, summed
 	chunks             []*chunk
 	chunkBase          uint64 // number of the first record of chunks[0]
 	dead               bool   // the index may have slots of records that left memory
@@ -73,8 +73,8 @@ type Keys struct {
 	shown         [2]atomic.Uint64 // base and memory
 }
 
-// Span says which records there are, by their numbers: from Base on they are kept, from Memory on
-// they are in memory, and Next comes next.
+// Span is the range of records, by their numbers: from Base on they are kept, from Memory on they
+// are in memory, and Next comes next.
 type Span struct{ Base, Memory, Next uint64 }
 
 // OnDisk is how many records are kept, and not in memory.
@@ -93,7 +93,7 @@ func New(retentionMS int64) *Keys {
 // Len is the number of keys that are kept, in memory and on disk. Any goroutine.
 func (k *Keys) Len() uint64 { return k.length.Load() }
 
-// Span says which keys there are. Any goroutine; beside Add and Expire it may show a mixture of two
+// Span returns the range of keys. Any goroutine; concurrently with Add and Expire it may mix two
 // moments.
 func (k *Keys) Span() Span {
 	base := k.shown[0].Load()
@@ -115,13 +115,13 @@ func (k *Keys) Oldest() int64 {
 // Bytes is the memory that they take, in bytes. Any goroutine.
 func (k *Keys) Bytes() uint64 { return k.bytes.Load() }
 
-// Retention is how long keys are kept at least, in milliseconds of log time.
+// Retention is the minimum time that keys are kept, in milliseconds of log time.
 func (k *Keys) Retention() int64 { return k.retention }
 
 // SetRetention changes how long keys are kept, in milliseconds of log time, for all that are there.
 func (k *Keys) SetRetention(ms int64) { k.retention = max(ms, 1) }
 
-// Find returns what was kept of a key that is in memory.
+// Find returns the slot of a key that is in memory.
 func (k *Keys) Find(key [16]byte) (Slot, bool) {
 	if r, _ := k.find(key); r != nil {
 		return r.slot(), true
@@ -159,7 +159,7 @@ func (k *Keys) find(key [16]byte) (*record, uint32) {
 }
 
 // Near is the memory that Find and Add of a key begin with, so that the misses of several keys can
-// overlap: read it ahead of them. What stands there means nothing to anyone else.
+// overlap: read it ahead of them. Its content is meaningless to callers.
 func (k *Keys) Near(key [16]byte) *uint64 {
 	hash := k.hash(key)
 	slots := k.index.slots(hash)
@@ -169,8 +169,8 @@ func (k *Keys) Near(key [16]byte) *uint64 {
 	return &slots[place(tagOf(hash), len(slots))]
 }
 
-// hash is seeded per process: callers choose their keys, and must not be able to choose those
-// that meet in one sub-table. Nothing of the state depends on it.
+// hash is seeded per process: callers choose their keys, and must not be able to choose keys that
+// collide in one sub-table. The state does not depend on it.
 func (k *Keys) hash(key [16]byte) uint64 { return maphash.Bytes(k.seed, key[:]) }
 
 // record returns the record whose number has these lower 32 bits; nil when it left memory.
@@ -183,10 +183,10 @@ func (k *Keys) record(low uint32) *record {
 	return &k.chunks[n/chunkKeys][n%chunkKeys]
 }
 
-// Add keeps a key that Find did not find, nor the files that have what is not in memory. stamp is
-// the log's time in milliseconds, which never goes backwards. Fingerprint is cut to 24 bits. owner
-// is a number below 65,536, for Held; 0 stands for none. No more than 2³²−1 keys may be in memory
-// at a time; that is the caller's budget to watch, by Span.
+// Add keeps a key that neither Find nor the files of demoted keys have. stamp is the log's time in
+// milliseconds, which never goes backwards. Fingerprint is cut to 24 bits. owner is a number below
+// 65,536, for Held; 0 stands for none. No more than 2³²−1 keys may be in memory at a time; callers
+// watch that by Span.
 func (k *Keys) Add(key [16]byte, s Slot, stamp int64, owner uint32) {
 	k.age(stamp)
 	if owner > 0 {

@@ -116,7 +116,7 @@ func TestRetentionMayChange(t *testing.T) {
 	require.Zero(t, k.Len())
 }
 
-// TestKeysAgreeWithAMap also restores now and then, which nothing may show.
+// TestKeysAgreeWithAMap also restores now and then, which must not be visible.
 func TestKeysAgreeWithAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, stamp := New(16_000), int64(0)

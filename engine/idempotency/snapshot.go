@@ -13,12 +13,12 @@ import (
 const (
 	magic         = "TGIK"
 	formatVersion = 1  // of a set of which all is in memory
-	demotedFormat = 2  // of any other; the header says how many records are not in the snapshot
+	demotedFormat = 2  // of any other; the header has the number of records that are not in the snapshot
 	ownedFormat   = 3  // as demotedFormat, and each generation is followed by its owners
 	headerFixed   = 26 // bytes of the header before its generations
 	demotedBytes  = 8  // bytes that follow them in demotedFormat
 	ageBytes      = 24 // bytes of a generation: records (8), first stamp (8), last stamp (8)
-	ownerBytes    = 8  // bytes of an owner in a generation: who (4), records (4)
+	ownerBytes    = 8  // bytes of an owner in a generation: owner (4), records (4)
 	recordBytes   = 24
 	// blockKeys is the number of records in a block (1 MiB).
 	blockKeys = (1 << 20) / recordBytes
@@ -70,7 +70,8 @@ func (k *Keys) Begin() *Snapshot {
 func (sn *Snapshot) Release() { sn.released.Store(true) }
 
 // WriteTo writes the snapshot: a header, and the records in the order of Add in blocks of 1 MiB,
-// each followed by its CRC32C. The same keys give the same bytes. It runs beside Find and Add.
+// each followed by its CRC32C. The same keys give the same bytes. It runs concurrently with Find
+// and Add.
 func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	var written int64
 	emit := func(b []byte) error {
@@ -137,7 +138,7 @@ func (sn *Snapshot) header(b []byte, owned bool) []byte {
 	return b
 }
 
-// owners says how many records of each generation who has; nil when no record has an owner.
+// owners counts the records of each generation by owner; nil when no record has an owner.
 func (sn *Snapshot) owners() []byte {
 	b, some := make([]byte, 4), false
 	for i := range sn.ages {
@@ -159,8 +160,8 @@ func (sn *Snapshot) owners() []byte {
 	return b
 }
 
-// Restore replaces the set by what a Snapshot wrote, and builds the index. added is how many keys
-// were ever added when it was taken, which numbers them. It reads the snapshot's bytes and no more.
+// Restore replaces the set by that of a Snapshot, and builds the index. added is the number of keys
+// ever added when it was taken, which numbers them. It reads the snapshot's bytes and no more.
 // After an error the set is empty.
 func (k *Keys) Restore(r io.Reader, added uint64) error {
 	err := k.restore(r, added)

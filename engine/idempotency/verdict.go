@@ -6,8 +6,8 @@ type Entry struct {
 	Slot Slot
 }
 
-// Verdict is what files say of a key. It holds for as long as the keys that they have: whoever goes
-// by it compares Through with the keys that are in memory then.
+// Verdict is the result of searching files for a key. It stays valid: its user compares Through
+// with the keys in memory at that time.
 type Verdict struct {
 	// Through reports whether all records before this number were looked at.
 	Through uint64
@@ -19,6 +19,6 @@ type Verdict struct {
 
 // Finder looks for keys that have left memory. Any goroutine.
 type Finder interface {
-	// FindKey looks in the files of this node. After an error nothing is known of the key.
+	// FindKey looks in the files of this node. After an error nothing is known about the key.
 	FindKey(key [16]byte) (Verdict, error)
 }

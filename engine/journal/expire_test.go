@@ -66,7 +66,7 @@ func (r *retained) keep(cut []journal.Segment) {
 }
 
 // requireKept requires every usage record and every audit block that is younger than the retention,
-// and that what is kept of the others is in segments with a younger one, or in a young tail.
+// and that the others still kept are in segments with a younger one, or in a young tail.
 func (r *retained) requireKept(t require.TestingT) {
 	found := map[uint64]journal.Record{}
 	collect := func(data []byte) {
@@ -101,7 +101,7 @@ func (r *retained) requireKept(t require.TestingT) {
 	}
 }
 
-// again returns what a snapshot makes of the journal.
+// again returns the journal restored from its snapshot.
 func (r *retained) again(t require.TestingT) *retained {
 	var buf bytes.Buffer
 	sn := r.Begin()
@@ -157,11 +157,11 @@ func TestAuditBlocksAreDroppedInWholeSegments(t *testing.T) {
 	require.Equal(t, 3, dropped, "one of them was the tail")
 	require.Zero(t, r.ExpiresAt(retention))
 	view = r.View()
-	require.Zero(t, view[journal.PartAudit].Sealed.Number, "what is dropped leaves memory")
+	require.Zero(t, view[journal.PartAudit].Sealed.Number, "dropped segments leave memory")
 	require.Len(t, view[journal.PartUsage].Segments, 3, "usage never expires")
 	again := r.again(t)
 	require.Equal(t, r.Manifest(), again.Manifest())
-	require.EqualValues(t, 6, again.First(journal.PartAudit), "numbers go on behind what is gone")
+	require.EqualValues(t, 6, again.First(journal.PartAudit), "numbers continue after dropped segments")
 	for _, j := range []*retained{r, again} {
 		cut, _ := j.append(journal.KindAudit, 9*mib)
 		require.EqualValues(t, 6, cut[0].Number)

@@ -82,8 +82,8 @@ func (rd Reader) Number() uint64 { return rd.number }
 func (rd Reader) FirstIndex() uint64 { return rd.base.index }
 
 // Record reads the record at the front of data, whose Payload aliases data, and the record's
-// length. When data ends before the record does, size is the length that the record needs as far
-// as it can be told (more than len(data)), and the error is ErrData.
+// length. When data ends before the record does, size is the length that the record needs as far as
+// it is known (more than len(data)), and the error is ErrData.
 func (rd Reader) Record(data []byte) (r Record, size int, err error) {
 	if len(data) == 0 || data[0] == 0 || data[0] > MaxKind {
 		return Record{}, 0, fmt.Errorf("%w: kind", ErrData)
@@ -144,7 +144,7 @@ func Scan(data []byte, yield func(Record) error) error {
 }
 
 // ScanFrom is Scan that begins at an offset at which a record begins (0: at the first), and that
-// says where each record is.
+// also yields the offset of each record.
 func ScanFrom(data []byte, offset int, yield func(r Record, offset int) error) error {
 	if len(data) == 0 {
 		return nil

@@ -35,7 +35,7 @@ func TestASegmentIsCutAfterTheEntryThatFillsIt(t *testing.T) {
 	payload := make([]byte, 1<<20)
 	for index := uint64(1); index <= 3; index++ {
 		var before []byte
-		for position := range uint32(9) { // one entry of nine times 1 MiB, past the tail's room
+		for position := range uint32(9) { // one entry of nine times 1 MiB, beyond the tail's buffer
 			before = tail(j)
 			j.Append(journal.Record{
 				Kind: journal.KindUsage, Index: index, Position: position,
@@ -72,7 +72,7 @@ func TestALongEntryMovesTheTailAndHidesNothing(t *testing.T) {
 	sealed, cut := end(j, 2)
 	require.True(t, cut)
 	require.Len(t, scan(t, sealed.Data), 13)
-	require.Len(t, scan(t, before), 1, "what a reader holds never changes")
+	require.Len(t, scan(t, before), 1, "a reader's view never changes")
 }
 
 func TestRecordsOutOfOrderPanic(t *testing.T) {

@@ -31,7 +31,7 @@ func Parts() []Part { return []Part{PartUsage, PartAudit} }
 
 // SegmentInfo describes a sealed segment. The list of them is replicated state: the manifest.
 type SegmentInfo struct {
-	// Part is what the segment belongs to.
+	// Part is the part that the segment belongs to.
 	Part Part
 	// Number counts the segments of a part from 1, without gaps.
 	Number uint64
@@ -56,7 +56,7 @@ type Segment struct {
 	Data []byte
 }
 
-// Kind says what a record is. Numbers are never reused.
+// Kind is the kind of a record. Numbers are never reused.
 type Kind uint8
 
 const (
@@ -67,8 +67,8 @@ const (
 	// KindVoid and KindAmend correct an earlier usage event.
 	KindVoid  Kind = 3
 	KindAmend Kind = 4
-	// KindBilling is what invoices rest on besides usage: spans that closed, invoices that were
-	// issued, of many customers.
+	// KindBilling holds the facts behind invoices other than usage: closed spans and issued
+	// invoices, of many customers.
 	KindBilling Kind = 5
 	// KindChange is the admin changes of an entry; its items are of owner 0, which is not a
 	// customer.

@@ -2,9 +2,9 @@ package journal
 
 import "errors"
 
-// Indexer says to whom a record belongs: it calls add for each owner, once, or for a block of
-// many events once for each of them, with its own time and its ordinal within the record. It
-// must depend on the record alone, and may ignore a record that it does not know. Ordinals ascend.
+// Indexer finds the owners of a record: it calls add once for each owner, or, for a block of many
+// events, once for each event with its own time and its ordinal within the record. It must depend
+// on the record alone, and may ignore a record that it does not know. Ordinals ascend.
 type Indexer func(r Record, add func(owner uint32, at int64, ordinal uint32))
 
 // KindSet is a set of kinds; empty, it means every kind.
@@ -86,9 +86,10 @@ type Source interface {
 	// the log. It is ErrNoEvent when the journal has fewer.
 	Event(number uint64) (Record, error)
 	// Walk yields records of PartUsage in the order of the log, from the log entry on: all those of
-	// the owners, which ascend, and where that is cheaper others' too; everybody's when there are
-	// none. What belongs to whom says the Indexer. A record's payload is good until yield returns.
-	// What is appended meanwhile is not yielded. An error that yield returns ends it, as its own.
+	// the owners, which ascend, and where that is cheaper those of others, too; without owners, all
+	// records. The Indexer decides ownership. A record's payload is valid until yield returns.
+	// Records appended meanwhile are not yielded. An error that yield returns ends the walk and is
+	// returned.
 	Walk(owners []uint32, from uint64, yield func(Record) error) error
 }
 

@@ -47,7 +47,7 @@ func (sn *Snapshot) Segments() []SegmentInfo {
 }
 
 // WriteTo writes the snapshot: header, manifests and tails, with a CRC32C at the end. The same
-// state gives the same bytes. It runs beside Append.
+// state gives the same bytes. It runs concurrently with Append.
 func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	out := &summed{w: w}
 	b := append(make([]byte, 0, blockBytes), snapshotMagic...)
@@ -78,7 +78,7 @@ type summed struct {
 	err     error
 }
 
-// part writes a part behind what b has, and returns b with what is not written yet.
+// part appends a part to b, and returns b with the bytes not written yet.
 func (s *summed) part(b []byte, v *PartView) []byte {
 	for _, info := range v.Segments {
 		b = appendInfo(b, info)
@@ -129,9 +129,9 @@ func readInfo(p Part, b []byte) SegmentInfo {
 	}
 }
 
-// Restore replaces the journal by what a Snapshot wrote. It reads the snapshot's bytes and no
-// more. Readers may run beside it and see the state before or after; the writer may not. After
-// an error the journal is as it was.
+// Restore replaces the journal by that of a Snapshot. It reads the snapshot's bytes and no more.
+// Readers may run concurrently and see the state before or after; the writer may not. After an
+// error the journal is as it was.
 func (j *Journal) Restore(r io.Reader) error {
 	in := &checked{r: r, room: j.room()}
 	head, err := in.read(nil, snapshotFixed)
@@ -174,7 +174,7 @@ func (j *Journal) Restore(r io.Reader) error {
 	return nil
 }
 
-// restoredPart is what a snapshot says of a part.
+// restoredPart is a part as a snapshot describes it.
 type restoredPart struct {
 	first    uint64
 	segments []SegmentInfo
@@ -222,7 +222,7 @@ type checked struct {
 	room int // of a tail
 }
 
-// read appends n bytes to dst, in steps, so that a lie about n costs no memory.
+// read appends n bytes to dst, in steps, so that a false n costs no memory.
 func (c *checked) read(dst []byte, n int) ([]byte, error) {
 	for n > 0 {
 		step, at := min(n, blockBytes), len(dst)

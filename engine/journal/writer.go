@@ -8,8 +8,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// slack is the room that a tail has beyond SegmentBytes, for the entry that fills it. An entry
-// that needs more moves the tail to a larger buffer.
+// slack is the capacity of a tail beyond SegmentBytes, for the entry that fills it. An entry that
+// needs more moves the tail to a larger buffer.
 const slack = 1 << 20
 
 // Journal is the journal of one state machine: of each part the manifest of its sealed segments,
@@ -32,11 +32,11 @@ type tail struct {
 	buf    []byte
 	hashed int // how much of buf is in digest
 	digest xxhash.Digest
-	open   SegmentInfo // what the tail would be if it were cut now; Length and Hash come later
+	open   SegmentInfo // the tail if it were cut now; Length and Hash come later
 	base   base
 }
 
-// view is what readers see at one instant. Its fields never change; its tails grow.
+// view is the state that readers see at one instant. Its fields never change; its tails grow.
 type view [partCount]partView
 
 type partView struct {
@@ -91,7 +91,7 @@ func NewCutting(length int) *Journal {
 	return j
 }
 
-// reset begins a tail of the given description. Readers go on seeing what view says.
+// reset begins a tail of the given description. Readers still see the published view.
 func (t *tail) reset(open SegmentInfo) {
 	t.buf, t.hashed = nil, 0
 	t.digest.Reset()
@@ -99,7 +99,7 @@ func (t *tail) reset(open SegmentInfo) {
 	t.base = base{}
 }
 
-// hash takes into the digest what was appended since.
+// hash adds the bytes appended since to the digest.
 func (t *tail) hash() {
 	if _, err := t.digest.Write(t.buf[t.hashed:]); err != nil {
 		panic(err) // documented never to happen
@@ -107,7 +107,7 @@ func (t *tail) hash() {
 	t.hashed = len(t.buf)
 }
 
-// publish shows readers a part that change has changed; it may change what is there no other way.
+// publish shows readers a part that change has replaced; parts are changed in no other way.
 func (j *Journal) publish(p Part, change func(v *partView)) {
 	old, next := j.view.Load(), &view{}
 	for i := range next {
@@ -168,10 +168,10 @@ func (j *Journal) begin(t *tail, r Record) {
 	})
 }
 
-// room is how much a tail's buffer holds.
+// room is the capacity of a tail's buffer.
 func (j *Journal) room() int { return j.cut + min(j.cut, slack) }
 
-// grow makes room for n bytes. Readers keep the buffer that they have.
+// grow reserves n bytes. Readers keep the buffer that they have.
 func (j *Journal) grow(t *tail, n int) {
 	grown := make([]byte, len(t.buf), 2*cap(t.buf)+n)
 	copy(grown, t.buf)
@@ -210,7 +210,7 @@ func (j *Journal) seal(t *tail) Segment {
 		Part: info.Part, Number: info.Number + 1, EventsThrough: info.EventsThrough,
 	})
 	j.publish(info.Part, func(v *partView) {
-		// Appending in place is safe beside readers: they hold a header with the old length.
+		// Appending in place is safe: readers hold a header with the old length.
 		v.segments, v.sealed, v.buf = append(v.segments, info), sealed, nil
 		v.length.Store(0)
 	})
@@ -225,7 +225,7 @@ const sealShare = 30
 // 30th of the retention old is cut, and appended to sealed; segments whose newest block has reached
 // the retention are dropped, oldest first. Usage records never expire. For the writer, before the
 // records of an entry; now and retention are in milliseconds, now never falls; a retention of 0
-// keeps all. What it cuts goes to the segment store like what EndEntry cuts.
+// keeps all. The segments that it cuts go to the segment store as those of EndEntry do.
 func (j *Journal) Expire(now, retention int64, sealed []Segment) (_ []Segment, dropped int) {
 	if at := j.ExpiresAt(retention); at == 0 || at > now {
 		return sealed, 0
@@ -285,8 +285,8 @@ func (j *Journal) View() (out View) {
 	return out
 }
 
-// Manifest lists the sealed segments of both parts, oldest first. Any goroutine. Who needs the
-// tails as well calls View, since a cut may come between two calls.
+// Manifest lists the sealed segments of both parts, oldest first. Any goroutine. Callers that need
+// the tails as well use View, since a cut may come between two calls.
 func (j *Journal) Manifest() []SegmentInfo {
 	v := j.View()
 	return slices.Concat(v[PartUsage].Segments, v[PartAudit].Segments)

@@ -50,7 +50,7 @@ func (w *BlockWriter) Block(v wire.Fielder) {
 	w.Write(binary.LittleEndian.AppendUint32(w.buf, crc32.Checksum(body, castagnoli)))
 }
 
-// Part writes what has a format of its own.
+// Part writes a part that has its own format.
 func (w *BlockWriter) Part(p io.WriterTo) {
 	if w.Err != nil {
 		return
@@ -65,7 +65,7 @@ type BlockReader struct {
 	buf []byte
 }
 
-// Begin reads what a snapshot begins with.
+// Begin reads the header of a snapshot.
 func (r *BlockReader) Begin(magic string) error {
 	head := make([]byte, len(magic))
 	if _, err := io.ReadFull(r.Src, head); err != nil {
@@ -122,8 +122,8 @@ func RecordCodec[T any, P Payload[T]]() page.Codec[T] {
 	}
 }
 
-// Measured puts the length of what stands behind a byte in its place; more than 127 takes more
-// bytes.
+// Measured replaces a placeholder byte by the length of the bytes after it; more than 127 takes
+// more bytes.
 func Measured(b []byte, at int) []byte {
 	size := uint64(len(b) - at - 1)
 	var head [binary.MaxVarintLen64]byte

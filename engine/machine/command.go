@@ -7,18 +7,18 @@ import (
 	"tollgate/engine/wire"
 )
 
-// An Op is a decoded command. T is what a machine's commands are applied to. Apply runs on the
-// goroutine of the machine's Apply: guards first, one block of mutation last, so that a refused
-// command has changed nothing.
+// An Op is a decoded command. T is the target of a machine's commands. Apply runs on the goroutine
+// of the machine's Apply: guards first, one block of mutation last, so that a refused command has
+// changed nothing.
 type Op[T any] interface {
 	Apply(t T) engine.Outcome
 }
 
-// Command is a row of a machine's table: all that is said of one kind. M is the machine.
+// Command is a row of a machine's table, which describes one kind. M is the machine.
 type Command[M, T any] struct {
 	// Name is for logs and scenarios.
 	Name string
-	// Open decodes a payload. It changes nothing but memory that the machine uses again.
+	// Open decodes a payload. It changes only memory that the machine reuses.
 	Open func(m M, payload []byte) (Op[T], error)
 	// Once reports whether the command may be carried out once for each Idempotency-Key.
 	Once bool
@@ -26,7 +26,8 @@ type Command[M, T any] struct {
 	Submitted bool
 	// Since is from which cluster version on the command may be proposed; nil is always.
 	Since func(payload []byte) uint32
-	// Always reports whether the command is carried out also in an entry that has done its share.
+	// Always reports whether the command is carried out even in an entry that has reached its work
+	// limit.
 	Always bool
 	// Grows reports whether the command makes the state grow for good; nil is never.
 	Grows func(payload []byte) bool
@@ -40,7 +41,7 @@ type Payload[C any] interface {
 	wire.Fielder
 }
 
-// bound is a command with what it does: one allocation for each.
+// bound is a command with its effect: one allocation for each.
 type bound[T, C any, P Payload[C]] struct {
 	command C
 	apply   func(P, T) engine.Outcome
@@ -50,7 +51,7 @@ func (b *bound[T, C, P]) Apply(t T) engine.Outcome { return b.apply(&b.command, 
 
 func (b *bound[T, C, P]) inner() any { return P(&b.command) }
 
-// Inner is the command that an Op is of: what Of has decoded, or the Op itself.
+// Inner returns the command behind an Op: the one that Of decoded, or the Op itself.
 func Inner[T any](op Op[T]) any {
 	if b, ok := op.(interface{ inner() any }); ok {
 		return b.inner()
@@ -90,8 +91,8 @@ func (t Table[M, T]) Kinds() (kinds []engine.Kind) {
 	return kinds
 }
 
-// Carried returns the record that another one carries; false where it carries none, or no replica
-// will take it.
+// Carried returns the record that another one carries; false where it carries none, or every
+// replica will refuse it.
 func (t Table[M, T]) Carried(r engine.Record) (inner engine.Record, ok bool) {
 	if row := t.Find(r.Kind); row != nil && row.Carries != nil {
 		return row.Carries(r.Payload)

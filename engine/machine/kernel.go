@@ -8,7 +8,7 @@ import (
 	"tollgate/engine"
 )
 
-// A Turner is what commands are applied to: it embeds the Turn of their entry.
+// A Turner is the target of commands: it embeds the Turn of their entry.
 type Turner interface{ Base() *Turn }
 
 // Kernel decodes a machine's entries, closes their turns and remembers their hashes. It belongs to
@@ -41,8 +41,8 @@ func Builtin[M any, T Turner](t Table[M, T]) Table[M, T] {
 }
 
 // Decode decodes a whole entry before its first record is applied, so that one that stops the
-// replica has changed nothing. Every error wraps engine.ErrHalt. What it returns is good until the
-// next entry.
+// replica has changed nothing. Every error wraps engine.ErrHalt. Its result is valid until the next
+// entry.
 func (k *Kernel[M, T]) Decode(m M, l *Log, index uint64, entry []byte) (
 	Turn, []Decoded[M, T], error,
 ) {
@@ -71,8 +71,8 @@ func (k *Kernel[M, T]) Decode(m M, l *Log, index uint64, entry []byte) (
 	return Turn{log: l, Index: index, Stamp: max(h.Stamp, l.Stamp()), Hash: l.hash}, k.entry, nil
 }
 
-// Close ends an entry's turn: its hash, with what next folds of the tables, and its stamp are known
-// from now on.
+// Close ends an entry's turn: it publishes the entry's hash, which includes the rows that next
+// folds, and its stamp.
 func (k *Kernel[M, T]) Close(t *Turn, next func(hash uint64) uint64) {
 	t.Fold(uint64(t.Stamp))
 	t.log.Publish(t.Index, t.Stamp, next(t.Hash))
@@ -130,7 +130,8 @@ func (k *Kernel[M, T]) agrees(payload []byte) error {
 	return nil
 }
 
-// nothing is a command that changes nothing: its entry's stamp, or the decoding, was all of it.
+// nothing is a command without an effect of its own: its entry's stamp, or the decoding, was
+// enough.
 type nothing[T any] struct{}
 
 func (nothing[T]) Apply(T) engine.Outcome { return engine.OutcomeDone }

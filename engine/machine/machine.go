@@ -1,5 +1,5 @@
-// Package machine is what the state machines have in common: how an entry is decoded and closed,
-// what a machine knows of its log, the table of commands, rings of records and blocks of snapshots.
+// Package machine is what the state machines have in common: how an entry is decoded and closed, a
+// machine's position in its log, the table of commands, rings of records and blocks of snapshots.
 // It knows no domain. See DESIGN.md.
 package machine
 
@@ -12,7 +12,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Log is what a state knows of the log that it follows from. Apply is its only writer; any
+// Log is a state's position in the log that it follows from. Apply is its only writer; any
 // goroutine reads.
 type Log struct {
 	applied atomic.Uint64
@@ -51,7 +51,7 @@ func (l *Log) Publish(index uint64, stamp int64, hash uint64) {
 	l.applied.Store(index)
 }
 
-// Asked answers what every machine is asked about its log. A machine embeds it.
+// Asked answers queries about the log, which every machine has. A machine embeds it.
 type Asked struct{ log func() *Log }
 
 // Ask returns the answers about the log of a machine's present state.

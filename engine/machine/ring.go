@@ -3,19 +3,19 @@ package machine
 import "tollgate/engine/page"
 
 // Ring is records that are forgotten in the order in which they came: number n, counted from 0, is
-// row 1 + n mod Max. Those from From to To are there, each under a key, whose newest is found. Only
+// row 1 + n mod Max. Records From to To exist, each under a key, of which the newest is found. Only
 // Apply uses it.
 type Ring[T any] struct {
 	Table *page.Table[T]
 	Max   uint64
-	Spare uint64 // of Max: only for what may not be refused any more
+	Spare uint64 // of Max: only for records that can no longer be refused
 	// From and To number the records that are there.
 	From, To uint64
 	By       *page.Index // no state: key → row
 	Hash     func(*[16]byte) uint64
 	Key      func(*T) [16]byte
 	At       func(*T) int64
-	// Forgets, where it is set, is told of each record before it is forgotten.
+	// Forgets, if set, is called for each record before it is forgotten.
 	Forgets func(row uint32, r *T)
 }
 
@@ -28,10 +28,10 @@ func (k *Ring[T]) Number(row uint32) uint64 {
 	return last - (last-uint64(row-1))%k.Max
 }
 
-// Full reports whether no room is left but what is spare.
+// Full reports whether only the spare rows are left.
 func (k *Ring[T]) Full() bool { return k.To-k.From+k.Spare >= k.Max }
 
-// Find returns the row of what was kept under a key after an instant; 0 when nothing was.
+// Find returns the row kept under a key after an instant; 0 when nothing was.
 func (k *Ring[T]) Find(key [16]byte, after int64) uint32 {
 	row := k.Newest(&key)
 	if row == 0 || k.At(k.Table.Read(row)) <= after {
@@ -45,11 +45,11 @@ func (k *Ring[T]) Newest(key *[16]byte) uint32 {
 	return k.By.Find(k.Hash(key), func(row uint32) bool { return k.Key(k.Table.Read(row)) == *key })
 }
 
-// forgottenAtOnce bounds what one entry forgets.
+// forgottenAtOnce bounds the records that one entry forgets.
 const forgottenAtOnce = 1024
 
-// Forget drops some of what came until an instant; stamps never go backwards, so the oldest come
-// first.
+// Forget drops some of the records added up to an instant; stamps never go backwards, so the oldest
+// come first.
 func (k *Ring[T]) Forget(until int64) {
 	for range forgottenAtOnce {
 		if k.From == k.To || k.At(k.Table.Read(k.Row(k.From))) > until {
@@ -71,7 +71,7 @@ func (k *Ring[T]) drop() {
 	k.From++
 }
 
-// Keep adds a record. Of a ring that is full the oldest goes.
+// Keep adds a record. A full ring drops its oldest.
 func (k *Ring[T]) Keep(r T) {
 	if k.To-k.From >= k.Max {
 		k.drop()
@@ -100,7 +100,7 @@ func (k *Ring[T]) Reindex() {
 	}
 }
 
-// found makes a row what its key is found under.
+// found makes a row the one that its key finds.
 func (k *Ring[T]) found(row uint32) {
 	key := k.Key(k.Table.Read(row))
 	if old := k.Newest(&key); old != 0 {

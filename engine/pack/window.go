@@ -1,5 +1,5 @@
-// Package pack keeps texts that resemble each other in little memory: each refers to what stands in
-// those before it. See DESIGN.md.
+// Package pack compresses texts that resemble each other: each refers to the ones before it. See
+// DESIGN.md.
 package pack
 
 import (
@@ -11,13 +11,13 @@ import (
 const (
 	// hashBits is the size of the table of places: that of a window of some kilobytes.
 	hashBits = 12
-	// leastNew and leastSame are the shortest matches at a new distance, and at the one before.
-	leastNew, leastSame = 4, 2
+	// minNew and minSame are the shortest matches at a new distance, and at the one before.
+	minNew, minSame = 4, 2
 	// tries bounds how many earlier places are compared at one place.
 	tries = 8
-	// mostPlain and mostMatch are what the numbers of a token's first byte hold; larger ones go on
-	// behind it.
-	mostPlain, mostMatch = 7, 15
+	// maxPlain and maxMatch are the largest numbers in a token's first byte; larger ones continue
+	// after it.
+	maxPlain, maxMatch = 7, 15
 )
 
 // Words is a text that windows begin with: what packed texts are made of anyway.
@@ -38,12 +38,13 @@ func NewWords(text string) *Words {
 	return w
 }
 
-// Window is what a text may refer to: the words, and what was added since Reset. Its memory is used
-// again, so one that packs many texts allocates nothing after a while. For one goroutine at a time.
+// Window holds the bytes that a text may refer to: the words, and texts added since Reset. Its
+// memory is reused, so one that packs many texts soon allocates nothing. For one goroutine at a
+// time.
 type Window struct {
 	words *Words
 	buf   []byte
-	// last is the length of what was added last: a text that is like it begins at that distance.
+	// last is the length of the text added last: a similar text begins at that distance.
 	last int
 	// first is the newest place, counted from 1, of each hash of four bytes, before the place of the
 	// same hash before each place. They know the places below indexed, while a text is packed.
@@ -59,7 +60,7 @@ func NewWindow(words *Words) *Window {
 	return w
 }
 
-// Reset takes out all but the words.
+// Reset removes everything but the words.
 func (w *Window) Reset() {
 	w.buf, w.last = w.buf[:len(w.words.text)], 0
 }
@@ -77,7 +78,7 @@ func (w *Window) Pack(dst, text []byte) []byte {
 	return dst
 }
 
-// tokens appends the tokens of what stands from begin on.
+// tokens appends the tokens of the bytes from begin on.
 func (w *Window) tokens(dst []byte, begin int) []byte {
 	plain, distance := begin, w.last
 	for at := begin; at < len(w.buf); {
@@ -99,15 +100,15 @@ func (w *Window) tokens(dst []byte, begin int) []byte {
 	return dst
 }
 
-// match is a piece of text that stands there already, so many bytes before.
+// match is a repeated piece of text and its distance.
 type match struct{ length, distance int }
 
-// match finds what to write in place of what stands at a place: the longest match, where one at the
-// distance before is worth the bytes that it saves. No length says that there is none.
+// match finds the replacement for the bytes at a place: the longest match, unless one at the
+// previous distance saves more bytes. A length of 0 means none.
 func (w *Window) match(at, distance int) (found match) {
 	gain := 0
 	if distance > 0 {
-		if n := w.same(at-distance, at); n >= leastSame {
+		if n := w.same(at-distance, at); n >= minSame {
 			found, gain = match{n, distance}, n
 		}
 	}
@@ -120,7 +121,7 @@ func (w *Window) match(at, distance int) (found match) {
 			break
 		}
 		from := int(place) - 1
-		if n := w.same(from, at); n >= leastNew && n-width(at-from) > gain {
+		if n := w.same(from, at); n >= minNew && n-width(at-from) > gain {
 			found, gain = match{n, at - from}, n-width(at-from)
 		}
 		place = w.before[from]
@@ -173,15 +174,15 @@ func (w *Window) index(end int) {
 // match before (1 bit), the number of plain bytes (3 bits), its length (4 bits). Without a match it
 // is the last.
 func appendToken(dst, plain []byte, m match, again bool) []byte {
-	least, head := leastNew, byte(0)
+	shortest, head := minNew, byte(0)
 	if again {
-		least, head = leastSame, 0x80
+		shortest, head = minSame, 0x80
 	}
-	length := max(0, m.length-least)
-	head |= byte(min(len(plain), mostPlain))<<4 | byte(min(length, mostMatch))
+	length := max(0, m.length-shortest)
+	head |= byte(min(len(plain), maxPlain))<<4 | byte(min(length, maxMatch))
 	dst = append(dst, head)
-	if len(plain) >= mostPlain {
-		dst = binary.AppendUvarint(dst, uint64(len(plain)-mostPlain))
+	if len(plain) >= maxPlain {
+		dst = binary.AppendUvarint(dst, uint64(len(plain)-maxPlain))
 	}
 	dst = append(dst, plain...)
 	if m.length == 0 {
@@ -190,8 +191,8 @@ func appendToken(dst, plain []byte, m match, again bool) []byte {
 	if !again {
 		dst = binary.AppendUvarint(dst, uint64(m.distance))
 	}
-	if length >= mostMatch {
-		dst = binary.AppendUvarint(dst, uint64(length-mostMatch))
+	if length >= maxMatch {
+		dst = binary.AppendUvarint(dst, uint64(length-maxMatch))
 	}
 	return dst
 }
@@ -202,8 +203,8 @@ func (w *Window) Unpack(packed []byte) []byte {
 	begin, distance, buf := len(w.buf), w.last, w.buf
 	for i := 0; i < len(packed); {
 		head := packed[i]
-		plain, length := int(head>>4&mostPlain), int(head&mostMatch)
-		if i++; plain == mostPlain {
+		plain, length := int(head>>4&maxPlain), int(head&maxMatch)
+		if i++; plain == maxPlain {
 			more, n := number(packed[i:])
 			plain, i = plain+more, i+n
 		}
@@ -211,23 +212,24 @@ func (w *Window) Unpack(packed []byte) []byte {
 		if i += plain; i == len(packed) && head&0x80 == 0 {
 			break // plain bytes at the end: a match at a new distance has more
 		}
-		least := leastSame
+		shortest := minSame
 		if head&0x80 == 0 {
 			n := 0
 			distance, n = number(packed[i:])
-			least, i = leastNew, i+n
+			shortest, i = minNew, i+n
 		}
-		if length == mostMatch {
+		if length == maxMatch {
 			more, n := number(packed[i:])
 			length, i = length+more, i+n
 		}
-		buf = again(buf, distance, length+least)
+		buf = again(buf, distance, length+shortest)
 	}
 	w.buf, w.last = buf, len(buf)-begin
 	return buf[begin:]
 }
 
-// again appends what stands so many bytes before; where that is less than its length, it repeats.
+// again appends length bytes from a distance before; where the distance is less than the length,
+// they repeat.
 func again(buf []byte, distance, length int) []byte {
 	from := len(buf) - distance
 	for length > distance {

@@ -65,7 +65,7 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// story is what a run says, the nth of them.
+// story is the text of the nth run.
 func story(n int) []byte {
 	var b []byte
 	for i, path := range []string{"/", "/docs", "/docs/auth", "/signup", "/v1/keys", "/v1/account"} {
@@ -74,13 +74,13 @@ func story(n int) []byte {
 	return append(b, "The agent signed up, and the account endpoint answered with its key."...)
 }
 
-// TestLikeTextsAreSmall: a text behind one like it takes what is different.
+// TestLikeTextsAreSmall: a text after a similar one takes only the bytes that differ.
 func TestLikeTextsAreSmall(t *testing.T) {
 	w := NewWindow(NewWords(words))
 	first := w.Pack(nil, story(1001))
 	w.Unpack(first)
 	second := w.Pack(nil, story(2002))
-	require.Less(t, len(first), len(story(1001))*4/5, "the words, and what is repeated")
+	require.Less(t, len(first), len(story(1001))*4/5, "the words and repeated text")
 	require.Less(t, len(second), len(story(2002))/3)
 	require.Less(t, len(w.Pack(nil, story(1001))), 6, "the same again")
 }

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// unitBytes is what places count, so that 31 bits reach 8 GiB.
+	// unitBytes is the unit of places, so that 31 bits reach 8 GiB.
 	unitBytes  = 4
 	unitsShift = 15 // log2 of the units of a chunk
 	maxPlace   = 1<<31 - 1
 )
 
-// Archive keeps strings of bytes that never change and never go, one behind the other, for rows
-// that name their place: 31 bits, 0 is none. It is memory without a snapshot of its own: the codec
-// of the table whose rows name the places writes what they stand for. One goroutine puts, any reads
-// what a row names that it may read.
+// Archive stores byte strings that never change and are never removed, one after the other, for
+// rows that hold their place: 31 bits, 0 is none. It is memory without a snapshot of its own: the
+// codec of the table whose rows name the places writes the bytes that they stand for. One goroutine
+// puts; any goroutine that may read a row may read its bytes.
 type Archive struct {
 	chunks atomic.Pointer[[][]byte]
 	// current is the chunk that is being filled, used its units that are; for the writer.
@@ -44,7 +44,7 @@ func (a *Archive) Put(b []byte) (place uint32) {
 	return place
 }
 
-// reach finds room for so many units. What does not fit a chunk gets one of its own.
+// reach finds space for a number of units. A string larger than a chunk gets its own.
 func (a *Archive) reach(units int) (chunk, unit int) {
 	chunks := *a.chunks.Load()
 	if a.current >= 0 && a.used+units <= 1<<unitsShift {
@@ -61,7 +61,7 @@ func (a *Archive) reach(units int) (chunk, unit int) {
 		room = unit + units
 	}
 	if chunk <= maxPlace>>unitsShift {
-		// Appending in place is safe beside readers: they hold a header with the old length.
+		// Appending in place is safe: readers hold a header with the old length.
 		grown := append(chunks, make([]byte, room*unitBytes))
 		a.chunks.Store(&grown)
 		a.bytes.Add(uint64(room * unitBytes))
@@ -69,7 +69,7 @@ func (a *Archive) reach(units int) (chunk, unit int) {
 	return chunk, unit
 }
 
-// Read returns what was put at a place, which is not to be changed.
+// Read returns the bytes at a place, which the caller must not change.
 func (a *Archive) Read(place uint32) []byte {
 	b := (*a.chunks.Load())[place>>unitsShift][place%(1<<unitsShift)*unitBytes:]
 	size, n := binary.Uvarint(b)

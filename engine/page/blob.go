@@ -49,7 +49,7 @@ type SummedBlob struct {
 // Bytes returns the bytes, which must not be changed.
 func (b *SummedBlob) Bytes() []byte { return b.bytes }
 
-// Set replaces the bytes, which must not be changed any more.
+// Set replaces the bytes, which must not change afterwards.
 func (b *SummedBlob) Set(bytes []byte) {
 	if b.bytes, b.sum = bytes, 0; len(bytes) > 0 { // as one that was never set
 		b.sum = xxhash.Sum64(bytes)

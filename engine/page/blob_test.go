@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSummedBlobsAreComparedByTheirSum: HashNext copies none of them, sees each change, and says
-// the same after a restore; their snapshot is that of Blobs.
+// TestSummedBlobsAreComparedByTheirSum: HashNext copies none of them, sees each change, and gives
+// the same hash after a restore; their snapshot is that of Blobs.
 func TestSummedBlobsAreComparedByTheirSum(t *testing.T) {
 	const rows = 2 * hashRows
 	s, plain := NewStore(), NewStore()

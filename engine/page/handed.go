@@ -12,11 +12,11 @@ type copied interface {
 }
 
 // handed is the queue of page copies on their way from the writer to the persister. It is a list of
-// the copies themselves: room for many costs nothing until it is used, so a disk that stands still
-// for a while holds up nobody.
+// the copies themselves: capacity costs nothing until it is used, so a disk that stalls for a while
+// blocks no one.
 type handed struct {
 	limit int // of copies that wait
-	// stop is closed when nothing is wanted any more.
+	// stop is closed when no more copies are needed.
 	stop chan struct{}
 
 	mu          sync.Mutex
@@ -58,7 +58,7 @@ func (h *handed) put(cp copied) {
 	signal(h.news)
 }
 
-// next takes the oldest copy, for the persister; nil when there is none.
+// next removes the oldest copy, for the persister; nil when there is none.
 func (h *handed) next() copied {
 	if h.count.Load() == 0 {
 		return nil // without the lock: the persister asks before each page

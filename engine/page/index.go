@@ -3,8 +3,8 @@ package page
 import "sync/atomic"
 
 const (
-	// subTables bounds what one growth moves: a sub-table of an index of ten million rows has
-	// five thousand.
+	// subTables bounds the slots that one growth moves: a sub-table of an index of ten million rows
+	// has five thousand.
 	subTables    = 2048
 	subTableBits = 11
 	// tombstone is the slot of a removed row. 0 is a slot that was never used.
@@ -12,9 +12,9 @@ const (
 )
 
 // Index finds rows by a 64-bit hash of their key. It keeps 32 bits of the hash and the row in a
-// slot of 8 bytes, so whoever asks confirms a candidate. One goroutine inserts and removes, any
-// finds, without a lock. It is not state: its owner rebuilds it after a restore, and may seed the
-// hash per process.
+// slot of 8 bytes, so callers confirm a candidate. One goroutine inserts and removes, any finds,
+// without a lock. It is not state: its owner rebuilds it after a restore, and may seed the hash per
+// process.
 type Index struct {
 	subs  [subTables]subTable
 	live  atomic.Int64
@@ -71,7 +71,7 @@ func (x *Index) Find(hash uint64, is func(row uint32) bool) uint32 {
 }
 
 // Near is the memory that Find of a hash begins with, so that the misses of several searches can
-// overlap: read it ahead of them. What stands there means nothing to anyone else.
+// overlap: read it ahead of them. Its content is meaningless to callers.
 func (x *Index) Near(hash uint64) *atomic.Uint64 {
 	array := x.subs[hash>>(64-subTableBits)].slots.Load()
 	if array == nil {
@@ -81,7 +81,7 @@ func (x *Index) Near(hash uint64) *atomic.Uint64 {
 	return &slots[place(hash, len(slots))]
 }
 
-// nowhere is what Near finds in an empty sub-table. Nobody writes it.
+// nowhere is the result of Near for an empty sub-table. It is never written.
 var nowhere atomic.Uint64
 
 // Insert adds a row, which must not be 0, and not be there under this hash already. For the
@@ -112,7 +112,7 @@ func (x *Index) Insert(hash uint64, row uint32) {
 	}
 }
 
-// Remove takes a row out; a row that is not there is no error. For the writer.
+// Remove removes a row, if it is there. For the writer.
 func (x *Index) Remove(hash uint64, row uint32) {
 	sub := &x.subs[hash>>(64-subTableBits)]
 	array := sub.slots.Load()
@@ -138,11 +138,11 @@ func (x *Index) Remove(hash uint64, row uint32) {
 	}
 }
 
-// Reserve makes room for as many rows in all, so that inserting them moves hardly any. For the
-// writer, before the first Insert; later it does nothing.
+// Reserve sizes the index for a number of rows in all, so that inserting them moves hardly any. For
+// the writer, before the first Insert; later it does nothing.
 func (x *Index) Reserve(rows uint32) {
-	// A sixteenth less than their share: sub-tables have room for an eighth more than that at least,
-	// which is what those of a large index differ by, and should not be larger than if they had grown.
+	// A sixteenth less than their share: sub-tables can hold at least an eighth more than that, by
+	// which those of a large index differ, and should not be larger than if they had grown.
 	each := int(rows) / subTables * 15 / 16
 	for n := range x.subs {
 		if x.subs[n].slots.Load() == nil && each > 0 {

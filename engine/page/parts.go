@@ -1,9 +1,9 @@
 package page
 
-// Parts keeps what few rows of a table have beside what all have, so that a row has room for the
-// latter only. A record names its part by a number, from 1; 0 means none. Parts are in a snapshot
-// through the codec of the table that they belong to, see Codec.Apart. The locks, and who reads and
-// writes, are those of that table.
+// Parts stores fields that few rows of a table have, so that rows hold only the fields that all
+// have. A record names its part by a number, from 1; 0 means none. Parts are in a snapshot through
+// the codec of the table that they belong to, see Codec.Apart. The locks, and who reads and writes,
+// are those of that table.
 type Parts[T any] struct {
 	table *Table[T]
 	free  []uint32

@@ -37,10 +37,10 @@ func (t *Table[T]) appendFrame(dst []byte, first uint32, rows []T) []byte {
 	return dst
 }
 
-// Restore replaces the rows of all tables by what a Snapshot wrote, under the same row numbers; a
+// Restore replaces the rows of all tables by those of a Snapshot, under the same row numbers; a
 // table that the snapshot does not know becomes empty. It reads the snapshot's bytes and no more.
-// Neither the writer nor readers nor a snapshot may run beside it. After an error the tables hold
-// nothing of use.
+// Neither the writer nor readers nor a snapshot may run concurrently. After an error the content of
+// the tables is undefined.
 func (s *Store) Restore(r io.Reader) error {
 	if s.running.Load() != nil {
 		panic("page: Restore while a snapshot is running")
@@ -132,8 +132,8 @@ func (s *Store) restoreBlock(b []byte) error {
 	return nil
 }
 
-// restore is what a table knows while it is being restored. Its chunks are made as rows arrive, in
-// any order, so that a header cannot make the process allocate what the bytes do not back.
+// restore is the state of a table while it is being restored. Its chunks are made as rows arrive,
+// in any order, so that a header cannot make the process allocate more than the bytes back.
 type restore[T any] struct {
 	rows, done uint32
 	chunks     map[uint32]*restoredChunk[T]
@@ -208,7 +208,7 @@ func (t *Table[T]) restoreEnd() error {
 	}
 	// Every row was there once, so every chunk is there.
 	chunks := make([]chunk[T], len(re.chunks))
-	for n, c := range re.chunks { // any order: each chunk says its place
+	for n, c := range re.chunks { // any order: each chunk has its place
 		chunks[n] = c.chunk
 	}
 	t.chunks.Store(&chunks)

@@ -25,7 +25,7 @@ var ErrReleased = errors.New("page: snapshot was released")
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Snapshot is the state of a Store at Begin. It is written by one goroutine, the persister,
-// beside the writer.
+// concurrently with the writer.
 type Snapshot struct {
 	store     *Store
 	epoch     uint32
@@ -165,7 +165,7 @@ type blocks struct {
 	written int64
 }
 
-// begin appends the first block: what the snapshot holds.
+// begin appends the first block: the snapshot's table of contents.
 func (b *blocks) begin(sn *Snapshot) {
 	b.buf = append(b.buf, magic...)
 	b.buf = binary.LittleEndian.AppendUint16(b.buf, formatVersion)
@@ -176,7 +176,7 @@ func (b *blocks) begin(sn *Snapshot) {
 	listed := uint32(0)
 	for _, t := range sn.store.tables {
 		if t.fixedLen() == 0 {
-			continue // a build that does not know the table yet takes the snapshot
+			continue // older builds without the table accept the snapshot
 		}
 		b.buf = binary.LittleEndian.AppendUint16(b.buf, t.number())
 		b.buf = binary.LittleEndian.AppendUint32(b.buf, t.fixedLen())
@@ -208,7 +208,7 @@ func (b *blocks) cut() error {
 	return b.write()
 }
 
-// end writes the empty block that says that nothing follows.
+// end writes the empty block that ends the snapshot.
 func (b *blocks) end() error {
 	b.buf = append(b.buf[:0], make([]byte, blockHeader)...)
 	return b.write()

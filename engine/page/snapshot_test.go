@@ -51,7 +51,7 @@ func TestASnapshotIsTheStateAtBeginWhileTheWriterWrites(t *testing.T) {
 	}
 }
 
-// gate is a writer that waits before it takes anything.
+// gate is a writer that blocks before its first write.
 type gate struct {
 	bytes.Buffer
 	open chan struct{}
@@ -88,7 +88,7 @@ func TestAWriterThatIsFarAheadWaitsForTheDisk(t *testing.T) {
 		10*time.Second, time.Millisecond)
 	select {
 	case <-changed:
-		t.Fatal("the writer went on without room for copies")
+		t.Fatal("the writer went on although the queue was full")
 	default:
 	}
 	close(disk.open)

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// Sparse is a table of bytes that few rows of another table have. A row without any takes no room,
+// Sparse is a table of bytes that few rows of another table have. A row without any takes no space,
 // neither in memory nor in a snapshot.
 type Sparse struct{ table *Table[sparseRow] }
 
@@ -42,8 +42,8 @@ func NewSparse(s *Store, id uint16) *Sparse { return &Sparse{NewTable(s, id, spa
 // Bytes is the memory that the table holds, in bytes, without the rows' own.
 func (x *Sparse) Bytes() uint64 { return x.table.Bytes() }
 
-// Put gives a row its bytes; none leave it out. It panics where the row is not beyond those that
-// have bytes: rows are found by their order. For the writer, before readers know the row.
+// Put stores a row's bytes; empty ones are skipped. It panics unless the row is greater than those
+// that have bytes: rows are found by their order. For the writer, before readers know the row.
 func (x *Sparse) Put(row uint32, data []byte) {
 	if len(data) == 0 {
 		return
@@ -67,7 +67,7 @@ func (x *Sparse) Get(row uint32) string {
 	return ""
 }
 
-// Check checks the table after a restore: rows ascend up to last, and decode takes their bytes.
+// Check checks the table after a restore: rows ascend up to last, and decode accepts their bytes.
 func (x *Sparse) Check(last uint32, decode func(data string) error) error {
 	before := uint32(0)
 	for n := uint32(1); n <= x.table.Len(); n++ {

@@ -55,7 +55,7 @@ func (s *Store) add(t tabular) {
 	s.tables = slices.Insert(s.tables, i, t)
 }
 
-// Bytes is the memory of all tables, in bytes, without what records point to. Any goroutine.
+// Bytes is the memory of all tables, in bytes, without memory that records point to. Any goroutine.
 func (s *Store) Bytes() uint64 {
 	var n uint64
 	for _, t := range s.tables {

@@ -49,7 +49,7 @@ func TestRestoreBringsEveryRowBack(t *testing.T) {
 		f.grow(rows)
 		first := f.snapshot(t)
 		g := newFixture()
-		g.grow(37) // what was there before goes
+		g.grow(37) // the old content goes
 		require.NoError(t, g.store.Restore(bytes.NewReader(first)))
 		require.Equal(t, f.contents(), g.contents())
 		require.Equal(t, first, g.snapshot(t), "same state, same bytes")
@@ -63,9 +63,9 @@ func TestRestoreBringsEveryRowBack(t *testing.T) {
 func TestRestoreReadsItsBytesAndNoMore(t *testing.T) {
 	f := newFixture()
 	f.grow(100)
-	src := bytes.NewReader(append(f.snapshot(t), "what follows"...))
+	src := bytes.NewReader(append(f.snapshot(t), "trailing"...))
 	require.NoError(t, newFixture().store.Restore(src))
-	require.Equal(t, len("what follows"), src.Len())
+	require.Equal(t, len("trailing"), src.Len())
 }
 
 func TestATableThatTheSnapshotDoesNotKnowBecomesEmpty(t *testing.T) {
@@ -79,8 +79,8 @@ func TestATableThatTheSnapshotDoesNotKnowBecomesEmpty(t *testing.T) {
 	require.NoError(t, f.store.Restore(bytes.NewReader(buf.Bytes())))
 	require.EqualValues(t, 1, f.accounts.Len())
 	require.Zero(t, f.blobs.Len())
-	// And the other way round: a table that this build does not know is not thrown away, and taken for
-	// what it is as long as nothing is in it.
+	// And the other way round: a table that this build does not know is not dropped silently, and
+	// is accepted while it is empty.
 	require.NoError(t, s.Restore(bytes.NewReader(f.snapshot(t))))
 	f.grow(1)
 	require.NotZero(t, f.blobs.Len())
@@ -188,7 +188,7 @@ func FuzzRestore(f *testing.F) {
 	}
 	f.Add(buf.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// The checksums are made good, so that the bytes reach what is behind them.
+		// The checksums are fixed, so that the bytes reach the decoders behind them.
 		data = bytes.Clone(data)
 		for at := 0; at+blockHeader <= len(data); {
 			size := int(binary.LittleEndian.Uint32(data[at:])) % (len(data) - at - blockHeader + 1)

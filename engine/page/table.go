@@ -1,6 +1,6 @@
 // Package page keeps the records of a state machine in pages: pointer-free rows that are counted
 // from 1, an index that finds them, and snapshots that start in microseconds and are written
-// beside the writer. See DESIGN.md.
+// concurrently with the writer. See DESIGN.md.
 package page
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxPageBytes bounds a page: what is copied when the writer changes a page that a running
+	// maxPageBytes bounds a page: the bytes copied when the writer changes a page that a running
 	// snapshot has not taken yet. Pages are 256–512 bytes, since a page holds a power of two of
 	// rows.
 	maxPageBytes = 512
@@ -26,21 +26,21 @@ const (
 type Codec[T any] struct {
 	// Append appends r's bytes to dst.
 	Append func(dst []byte, r *T) []byte
-	// Read fills r, which is zero, from the front of src, and returns what follows. It must not
-	// keep src.
+	// Read fills r, which is zero, from the front of src, and returns the rest. It must not keep
+	// src.
 	Read func(src []byte, r *T) (rest []byte, err error)
-	// Apart, where it is set, says that a part of r lies elsewhere (Parts): a copy of r alone would
-	// not do, so its page is encoded when it is taken, and not later. The writer changes such a
-	// part only after Write of its record.
+	// Apart, if set, reports whether a part of r lies elsewhere (Parts): a copy of r alone would
+	// not suffice, so its page is encoded when it is taken, and not later. The writer changes such
+	// a part only after Write of its record.
 	Apart func(r *T) bool
-	// ReadRow, where it is set, stands in place of Read, for records that are read by what belongs
-	// to the same row elsewhere.
+	// ReadRow, if set, replaces Read, for records whose decoding needs the same row of another
+	// table.
 	ReadRow func(row uint32, src []byte, r *T) (rest []byte, err error)
 	// Rows, where it is set, bounds the rows of a page: of records that are longer encoded than
 	// they are in memory. It is a power of two.
 	Rows uint
-	// Sum, where it is set, appends what HashNext folds of r in place of its bytes, which take long
-	// to encode: a checksum of them.
+	// Sum, if set, appends a checksum of r, which HashNext folds in place of its bytes when those
+	// take long to encode.
 	Sum func(dst []byte, r *T) []byte
 }
 
@@ -52,7 +52,7 @@ func (c *Codec[T]) read(row uint32, src []byte, r *T) (rest []byte, err error) {
 }
 
 // Table holds records of one type in rows 1 to Len. One goroutine writes (Append, Write), any
-// goroutine reads; what is inside a record is guarded by the owner's own lock.
+// goroutine reads; the owner's own lock guards the content of records.
 type Table[T any] struct {
 	store *Store
 	id    uint16
@@ -106,7 +106,7 @@ func NewTable[T any](s *Store, id uint16, c Codec[T]) *Table[T] {
 // Len is the number of rows. Any goroutine may ask.
 func (t *Table[T]) Len() uint32 { return t.rows.Load() }
 
-// Bytes is the memory that the table holds, in bytes, without what its records point to.
+// Bytes is the memory that the table holds, in bytes, without memory that its records point to.
 func (t *Table[T]) Bytes() uint64 {
 	var record T
 	perChunk := uint64(unsafe.Sizeof(record))<<t.chunkShift +
@@ -114,9 +114,9 @@ func (t *Table[T]) Bytes() uint64 {
 	return uint64(len(*t.chunks.Load())) * perChunk
 }
 
-// Append adds a zeroed record and returns its row. For the writer. A reader may see the row as
-// soon as Append returns: what leads readers to it (an index, a reference) comes after the
-// record is complete. A table of 2³²−1 rows is full, and Append panics.
+// Append adds a zeroed record and returns its row. For the writer. A reader may see the row as soon
+// as Append returns: publish it to readers (in an index, by a reference) only after the record is
+// complete. A table of 2³²−1 rows is full, and Append panics.
 func (t *Table[T]) Append() (row uint32, rec *T) {
 	n := t.rows.Load()
 	if n == math.MaxUint32 {
@@ -186,7 +186,7 @@ type pageCopy[T any] struct {
 	table *Table[T]
 	first uint32
 	rows  []T
-	frame []byte // in place of rows, where a part of them lies elsewhere
+	frame []byte // instead of rows, where a part of them lies elsewhere
 	next  copied // in the queue
 }
 
@@ -215,7 +215,7 @@ func (t *Table[T]) handOver(sn *Snapshot, p uint32) {
 	}
 	taken.Store(sn.epoch)
 	lock.Unlock()
-	sn.handed.put(cp) // outside the lock: the persister may need that lock before it makes room
+	sn.handed.put(cp) // outside the lock: the persister may need that lock before it removes a copy
 }
 
 // take appends page p to dst for the persister, unless the writer has handed it over.
@@ -294,7 +294,7 @@ func (t *Table[T]) unfix() {
 	t.scratch = nil
 }
 
-// appendSums appends what is compared of count rows from first on, counted from 0.
+// appendSums appends the compared bytes of count rows from first on, counted from 0.
 func (t *Table[T]) appendSums(dst []byte, first, count uint32) []byte {
 	sum := t.codec.Sum
 	if sum == nil {

@@ -11,10 +11,9 @@ const RatioPlaces = 8
 // MaxIntervalMonths is the longest interval of a Cycle.
 const MaxIntervalMonths = 120
 
-// Cycle is what the periods of a subscription are computed from, all of them: period n begins
-// n × IntervalMonths after the anchor, at the anchor's time of day, on the anchor's day or the
-// last day of a month that is too short for it. A short month moves no later period:
-// Jan 31 → Feb 28 → Mar 31.
+// Cycle defines all periods of a subscription: period n begins n × IntervalMonths after the anchor,
+// at the anchor's time of day, on the anchor's day or the last day of a month that is too short for
+// it. A short month moves no later period: Jan 31 → Feb 28 → Mar 31.
 type Cycle struct {
 	Anchor         int64  // milliseconds since 1970 UTC
 	IntervalMonths uint32 // 1–120

@@ -18,7 +18,7 @@ type worked = enginetest.Worked
 
 var number = enginetest.WorkedNumber
 
-// kinds says how each kind of case is proved.
+// kinds maps each kind of case to its proof.
 var kinds = map[string]func(*testing.T, *worked){
 	"graduated":                    quantityCase,
 	"volume":                       quantityCase,
@@ -67,7 +67,7 @@ func places(t *testing.T, c *worked) int {
 	return n
 }
 
-// requireAmount compares an amount with one of the case, and says that it is in minor units.
+// requireAmount compares an amount with one of the case, and checks that it is in minor units.
 func requireAmount(t *testing.T, c *worked, want string, got decimal.Decimal) {
 	require.Equal(t, number(t, want), got, "got %s", got)
 	require.Equal(t, got, got.Round(places(t, c)))

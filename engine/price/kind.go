@@ -27,8 +27,7 @@ const (
 	fieldPackage
 )
 
-// models is the one place that knows what the kinds are. Of one pricing type the first row is
-// the default model.
+// models is the only list of the kinds. Of one pricing type the first row is the default model.
 var models = [...]struct {
 	pricingType, model string
 	fields             fields
@@ -55,7 +54,7 @@ func KindOf(pricingType, model string) (kind Kind, ok bool) {
 	return 0, false
 }
 
-// Names returns what a catalog calls the kind; both are empty for an unknown kind.
+// Names returns the catalog's names for the kind; both are empty for an unknown kind.
 func (k Kind) Names() (pricingType, model string) {
 	if !k.known() {
 		return "", ""

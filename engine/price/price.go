@@ -1,5 +1,5 @@
-// Package price turns usage into money: what a quantity costs under a pricing model, exactly, and
-// the invoice line that it becomes, rounded once. See DESIGN.md.
+// Package price turns usage into money: the exact cost of a quantity under a pricing model, and its
+// invoice line, rounded once. See DESIGN.md.
 package price
 
 import (
@@ -12,22 +12,22 @@ import (
 var (
 	// ErrQuantity means that a quantity is negative.
 	ErrQuantity = errors.New("price: negative quantity")
-	// ErrRange means that an amount lies outside of ±10²⁴.
+	// ErrRange means that an amount lies outside ±10²⁴.
 	ErrRange = errors.New("price: amount outside of the range ±10^24")
 	// ErrModel means that a model was never valid: its kind is unknown, or its tiers do not reach.
 	ErrModel = errors.New("price: invalid model")
 )
 
-// Model says how usage is priced. Which fields count is the kind's business; Validate refuses
-// the others.
+// Model defines how usage is priced. Its kind decides which fields apply; Validate refuses the
+// others.
 type Model struct {
 	Kind            Kind
 	PricePerUnit    decimal.Decimal // per_unit
 	Tiers           []Tier          // graduated, volume
 	PackageSize     decimal.Decimal // package
 	PricePerPackage decimal.Decimal // package
-	// IncludedUnits come free before any other unit, in every kind: what is priced, and what fills
-	// tiers and packages, is the quantity beyond them.
+	// IncludedUnits are free, in every kind: only the quantity beyond them is priced and fills
+	// tiers and packages.
 	IncludedUnits decimal.Decimal
 }
 
@@ -40,7 +40,7 @@ type Tier struct {
 	FlatFee      decimal.Decimal
 }
 
-// Rate returns what a quantity costs, unrounded. The model must be valid. Errors: ErrQuantity,
+// Rate returns the unrounded cost of a quantity. The model must be valid. Errors: ErrQuantity,
 // ErrRange, ErrModel. It allocates nothing.
 func Rate(m *Model, quantity decimal.Decimal) (decimal.Exact, error) {
 	if quantity.Sign() < 0 {
@@ -64,7 +64,7 @@ func Rate(m *Model, quantity decimal.Decimal) (decimal.Exact, error) {
 }
 
 // Line returns the amount of an invoice line for a quantity: Rate rounded once, half away from
-// zero, to the minor units of the currency (places, as decimal.MinorUnits says).
+// zero, to the minor units of the currency (places, from decimal.MinorUnits).
 func Line(m *Model, quantity decimal.Decimal, places int) (decimal.Decimal, error) {
 	exact, err := Rate(m, quantity)
 	if err != nil {
@@ -97,9 +97,9 @@ func Delta(m *Model, before, after decimal.Decimal, places int) (decimal.Decimal
 	return amount, nil
 }
 
-// Cost returns what the units from used to projected would cost: Rate(projected) − Rate(used),
-// not rounded to minor units. An exact difference may have 24 decimals; what is shown has 12, so
-// beyond those it is rounded, half away from zero.
+// Cost returns the cost of the units from used to projected: Rate(projected) − Rate(used), not
+// rounded to minor units. An exact difference may have 24 decimals; amounts shown have 12, so it is
+// rounded to those, half away from zero.
 func Cost(m *Model, used, projected decimal.Decimal) (decimal.Decimal, error) {
 	before, err := Rate(m, used)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // MaxTiers is how many tiers a model may have; rating walks them on the path of a check.
 const MaxTiers = 100
 
-// Problem says what is wrong with a model, and where.
+// Problem describes an invalid field of a model.
 type Problem struct {
 	Place string // as the catalog document writes it: tiers[1].upTo; "" is the whole
 	Text  string // must be …
@@ -24,9 +24,9 @@ func (p *Problem) Error() string {
 }
 
 // Validate returns nil, or the first *Problem of a model: an unknown kind, a negative price or
-// number of units, tiers that do not ascend or do not end with an infinite one, a package without
-// a size, or a field that the kind does not read: a price that nobody will ever charge is a
-// mistake in the catalog.
+// number of units, tiers that do not ascend or do not end with an infinite one, a package without a
+// size, or a field that the kind does not read: a price that is never charged is a mistake in the
+// catalog.
 func Validate(m *Model) error {
 	if found := Problems(m); len(found) > 0 {
 		return &found[0]

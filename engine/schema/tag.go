@@ -34,7 +34,7 @@ import (
 //	ref:"Plan"       the shared schema of a nested object, or of a list's items
 //	with:"writeTier" the function that writes it, by hand; one of another package below server/ with
 //	                 that package's name, as in "billingview.WritePool"
-//	bit:"CustomerEmail"  the constant that stands for it in the flags of a command
+//	bit:"CustomerEmail"  its constant in the flags of a command
 //	bits:"given"     flags of what a request has
 //	bits:"empty"     flags of texts that it has as ""
 type Tag struct {

@@ -41,9 +41,9 @@ func Encode(dst []byte, v Fielder) []byte {
 	return c.buf
 }
 
-// Decode reads v's fields from src. v must be zero before the call. Byte slices in v alias src.
-// It returns ErrField when src is not exactly what Encode makes of a value: there is one encoding
-// of each, so what was decoded encodes to the same bytes again.
+// Decode reads v's fields from src. v must be zero before the call. Byte slices in v alias src. It
+// returns ErrField when src is not exactly the encoding of a value: there is one of each, so a
+// decoded value encodes to the same bytes again.
 func Decode(src []byte, v Fielder) error {
 	c := Codec{buf: src, decoding: true}
 	v.Fields(&c)
@@ -60,7 +60,7 @@ func NewDecoder(src []byte) Codec { return Codec{buf: src, decoding: true} }
 // Encoded returns what an encoder has written.
 func (c *Codec) Encoded() []byte { return c.buf }
 
-// Decoding says which way the Codec carries.
+// Decoding reports whether the Codec decodes.
 func (c *Codec) Decoding() bool { return c.decoding }
 
 // Fail makes a decode end with an error; the first one stays.
@@ -70,7 +70,7 @@ func (c *Codec) Fail(format string, args ...any) {
 	}
 }
 
-// Close ends a decode: what is left over, or what was malformed, is an error.
+// Close ends a decode: leftover or malformed bytes are an error.
 func (c *Codec) Close() error {
 	if c.err == nil && c.decoding && len(c.buf) > 0 {
 		c.Fail("%d bytes left over", len(c.buf))
@@ -78,7 +78,7 @@ func (c *Codec) Close() error {
 	return c.err
 }
 
-// take consumes the tag of field n if that is what comes next.
+// take consumes the tag of field n if it is next.
 func (c *Codec) take(n protowire.Number, t protowire.Type) bool {
 	if c.err != nil || len(c.buf) == 0 {
 		return false
@@ -336,7 +336,7 @@ func (c *Codec) Message(n protowire.Number, v Fielder) (present bool) {
 		c.buf = append(protowire.AppendTag(c.buf, n, protowire.BytesType), 0)
 		begin := len(c.buf)
 		v.Fields(c)
-		// One byte was left for the length; a longer one moves what was written.
+		// One byte was left for the length; a longer one moves the bytes written after it.
 		size := len(c.buf) - begin
 		if more := protowire.SizeVarint(uint64(size)) - 1; more > 0 {
 			c.buf = append(c.buf, make([]byte, more)...)

@@ -63,7 +63,7 @@ func (v *outer) Fields(c *wire.Codec) {
 	wire.Uint(c, 200, &v.Late)
 }
 
-// flat has what a hot path has: no nested messages, which make a value escape.
+// flat resembles a hot path: no nested messages, which make a value escape.
 type flat struct {
 	Kind   kind
 	Signed int64

@@ -7,10 +7,10 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// Quick reads the fields of a flat struct straight ahead, for generated decoders: Is tells which
-// field comes next, the other methods read its value. It accepts nothing that a Codec would refuse.
-// At anything unusual (long varints, long texts, malformed bytes) it gives up; Fields must then
-// decode the bytes again, and words the error.
+// Quick reads the fields of a flat struct straight ahead, for generated decoders: Is reports
+// whether a field is next, the other methods read its value. It accepts nothing that a Codec would
+// refuse. At anything unusual (long varints, long texts, malformed bytes) it gives up; Fields must
+// then decode the bytes again and report the error.
 type Quick struct {
 	rest []byte
 	odd  bool
