@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// cachedOverheadBytes is what a cached record costs in addition to its payload: the raft.Log and
+// cachedOverheadBytes is the cost of a cached record in addition to its payload: the raft.Log and
 // its slot.
 const cachedOverheadBytes = 128
 
@@ -14,7 +14,7 @@ const cachedOverheadBytes = 128
 type CacheStats struct {
 	// Entries is the number of records in memory.
 	Entries int
-	// Bytes is what they take, at most the bound.
+	// Bytes is their size, at most the bound.
 	Bytes int64
 	// Hits and Misses count the GetLog calls that memory could and could not answer.
 	Hits, Misses uint64
@@ -22,8 +22,8 @@ type CacheStats struct {
 
 // Cache keeps the newest records of a log store in memory, bounded in bytes (raft's own LogCache
 // counts records, whose sizes differ by three orders of magnitude). All methods may be called from
-// any goroutine. It keeps the records that it is handed; as with raft's own cache, no one may
-// change them afterwards.
+// any goroutine. It retains the records that it is given; as with raft's own cache, callers must
+// not change them afterwards.
 type Cache struct {
 	store raft.LogStore
 	limit int64
@@ -97,8 +97,8 @@ func (c *Cache) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// DeleteRange forgets and then deletes. What lies outside the range stays in memory only where it
-// is still one run of indexes.
+// DeleteRange forgets and then deletes. Records outside the range stay in memory only where they
+// are still contiguous.
 func (c *Cache) DeleteRange(lowest, highest uint64) error {
 	c.mu.Lock()
 	for c.count > 0 && c.first <= highest && c.first >= lowest {

@@ -16,7 +16,7 @@ import (
 )
 
 // crashMachine runs random operations against a log on a disk that fails or loses its power at any
-// operation, and holds what must be true after a recovery against what was acknowledged.
+// operation, and compares the recovered log with the acknowledged records.
 type crashMachine struct {
 	disk    *faultfs.Disk
 	log     *wal.Log // nil while the process is down
@@ -109,7 +109,7 @@ func (m *crashMachine) settle(err error, after []*raft.Log, allowed func([]*raft
 	return err
 }
 
-// reopen recovers and checks. An error that the disk was told to give means: still down.
+// reopen recovers and checks. An injected error means: still down.
 func (m *crashMachine) reopen() error {
 	m.options.FS = m.disk
 	log, err := wal.Open(testDir, m.options)

@@ -6,9 +6,9 @@ import (
 )
 
 var (
-	// ErrDamaged is what every DamageError is (errors.Is).
+	// ErrDamaged matches every DamageError (errors.Is).
 	ErrDamaged = errors.New("wal: acknowledged records are damaged or missing")
-	// ErrPoisoned is what a write after the first failed one returns; the failure is wrapped.
+	// ErrPoisoned is returned by writes after the first failed one; it wraps the failure.
 	ErrPoisoned = errors.New("wal: refused, an earlier operation failed; restart the process")
 	// ErrClosed means that the log was closed.
 	ErrClosed = errors.New("wal: closed")
@@ -20,8 +20,8 @@ var (
 	ErrHole = errors.New("wal: a delete from the middle would leave a hole")
 )
 
-// Rejoin is what an operator does with a node whose log is damaged. A node that came back under
-// its old id with an empty folder would have forgotten its vote, so it must come as a new member.
+// Rejoin is the advice for a node whose log is damaged. A node that came back under its old id with
+// an empty folder would have forgotten its vote, so it must come as a new member.
 const Rejoin = "this node's copy is not safe to use and it will not start; to rejoin: " +
 	"1. on a healthy node remove this node from the cluster, " +
 	"2. move this node's data folder away and keep it, " +
@@ -36,7 +36,7 @@ type DamageError struct {
 	Offset int64
 	// Index is of the first record that is lost, 0 if unknown.
 	Index uint64
-	// Reason says what was found.
+	// Reason describes the damage.
 	Reason string
 }
 
@@ -49,8 +49,8 @@ func (e *DamageError) Error() string {
 // Is makes errors.Is(err, ErrDamaged) true.
 func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
-// Cut is a torn tail that Open removed: bytes of writes that a crash interrupted, so that no caller
-// was told they are safe.
+// Cut is a torn tail that Open removed: bytes of writes that a crash interrupted, so they were
+// never acknowledged.
 type Cut struct {
 	// File is the path of the segment.
 	File string
@@ -60,6 +60,6 @@ type Cut struct {
 	Bytes int64
 	// Index is of the first record that was not whole; the log ends right before it. 0 if unknown.
 	Index uint64
-	// Reason says what was found at Offset.
+	// Reason describes the damage at Offset.
 	Reason string
 }

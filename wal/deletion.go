@@ -8,8 +8,8 @@ import (
 )
 
 // DeleteRange deletes the records from lowest to highest, both included: a prefix (compaction), a
-// suffix (a new leader's entries differ) or everything (Reset). What the log does not hold is
-// passed over. ErrHole, and nothing is deleted, if records would remain on both sides.
+// suffix (a new leader's entries differ) or everything (Reset). Records that the log does not hold
+// are skipped. ErrHole, and nothing is deleted, if records would remain on both sides.
 //
 // When it returns nil the records are gone for good. When a crash interrupts it, a prefix or
 // everything is deleted whole or not at all; of a suffix, a shorter one may be left.

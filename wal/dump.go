@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// DumpOptions say how Dump reads.
+// DumpOptions configure Dump.
 type DumpOptions struct {
 	// FS is where the files are; nil: OS().
 	FS FS
@@ -20,8 +20,8 @@ type DumpOptions struct {
 }
 
 // Dump prints the log in dir: a line for the manifest, one per segment, one per record, and a
-// summary. It only reads and takes no lock, so it may run while a node does; of the write that is
-// under way it may then see a torn tail.
+// summary. It only reads and takes no lock, so it may run while a node does; it may then see the
+// write in progress as a torn tail.
 //
 // Every record is checked. The error is a DamageError (errors.Is ErrDamaged) for the first damage,
 // after everything was printed; a torn tail is printed and is not an error.
@@ -137,7 +137,7 @@ func (d *dump) segment(seq uint64) error {
 	return nil
 }
 
-// record returns what prints the records of one segment.
+// record returns a function that prints the records of one segment.
 func (d *dump) record(name string) func(int64, frameHeader) {
 	return func(offset int64, h frameHeader) {
 		note := ""
@@ -168,8 +168,8 @@ func (d *dump) damaged(name string, offset int64, index uint64, reason string) {
 	}
 }
 
-// missing names what the manifest lists and the folder does not hold. Without a manifest every
-// segment there is was printed.
+// missing names the segments that the manifest lists and the folder does not hold. Without a
+// manifest every segment there is was printed.
 func (d *dump) missing(present map[uint64]bool) {
 	if d.manifest.firstSeq == 0 {
 		if d.records > 0 && d.damage == nil {

@@ -13,7 +13,7 @@ import (
 const (
 	magic         = "TGIK"
 	formatVersion = 1  // of a set of which all is in memory
-	demotedFormat = 2  // of any other; the header has the number of records that are not in the snapshot
+	demotedFormat = 2  // of others; the header counts the records that are not in the snapshot
 	ownedFormat   = 3  // as demotedFormat, and each generation is followed by its owners
 	headerFixed   = 26 // bytes of the header before its generations
 	demotedBytes  = 8  // bytes that follow them in demotedFormat

@@ -14,8 +14,8 @@ import (
 	"tollgate/server/ascii"
 )
 
-// attempt is a sign-in that is under way. The browser keeps it, sealed: any node can finish it, and
-// nothing that a stranger begins takes memory.
+// attempt is a sign-in in progress. The browser keeps it, sealed: any node can finish it, and
+// strangers use no memory.
 type attempt struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
@@ -76,7 +76,7 @@ func (s *Service) kept(ctx *fasthttp.RequestCtx) *attempt {
 	return a
 }
 
-// LocalPath is a path of our own to go on to after signing in; "/" for anything else: no address
+// LocalPath is a path of our own to continue to after signing in; "/" for anything else: no address
 // that a stranger names is ever gone to.
 func LocalPath(text string) string {
 	if !ascii.Visible(text, 512) || text[0] != '/' || strings.HasPrefix(text, "//") ||

@@ -30,19 +30,19 @@ type Config struct {
 	PublicURL string
 	// Origin is where changes may come from; empty is PublicURL's.
 	Origin string
-	// Surface is what sessions are good for.
+	// Surface is the part of the service that sessions are valid for.
 	Surface state.Surface
-	// Persons and Agents are who names them. One without a URL does not.
+	// Persons and Agents are their issuers. One without a URL is off.
 	Persons, Agents Issuer
 	// Web is the guarded client by which issuers are reached.
 	Web *fetch.Client
-	// Key seals what a browser keeps while it signs in; the same on every node.
+	// Key seals the sign-in that a browser keeps; the same on every node.
 	Key [32]byte
-	// Development allows the provider of `tollgate dev`, which proves nothing.
+	// Development allows the provider of `tollgate dev`, which authenticates no one.
 	Development bool
-	// Allow says who may sign in, and go on being signed in; nil is everybody.
+	// Allow reports who may sign in, and stay signed in; nil allows everyone.
 	Allow func(issuer, email string) bool
-	// Proxies are the networks of proxies in front, whose word about a caller's address counts.
+	// Proxies are the networks of proxies that are trusted to report a caller's address.
 	Proxies []netip.Prefix
 	// Now is the node's clock; time.Now when nil.
 	Now func() time.Time
@@ -52,7 +52,7 @@ type Config struct {
 	Log                       *slog.Logger
 }
 
-// Issuer is an OpenID Connect provider, and how it knows us.
+// Issuer is an OpenID Connect provider and our credentials there.
 type Issuer struct {
 	URL, ClientID, ClientSecret string
 }
@@ -140,7 +140,7 @@ func (s *Service) Configured() bool { return s != nil && s.persons != nil }
 
 func (s *Service) now() int64 { return s.config.Machine.Clock(s.config.Now().UnixMilli()) }
 
-// fresh waits until this node's memory holds what was acknowledged anywhere.
+// fresh waits until this node has applied everything acknowledged anywhere.
 func (s *Service) fresh() bool {
 	return server.Fresh(s.config.Reader, time.Now().Add(s.config.ReadTimeout))
 }
@@ -155,5 +155,5 @@ func (s *Service) propose(kind engine.Kind, c wire.Fielder) engine.Result {
 	return results[0]
 }
 
-// hashOf is what the log knows of a token.
+// hashOf is the hash by which the log knows a token.
 func hashOf(token string) [32]byte { return sha256.Sum256([]byte(token)) }

@@ -28,8 +28,8 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
-// site is a Service over a real machine and a real listener, with two pages of its own: /me says
-// who is signed in, and with which form token; POST /change takes a form.
+// site is a Service over a real machine and a real listener, with two pages of its own: /me shows
+// the session and its form token; POST /change accepts a form.
 type site struct {
 	*servertest.Workspaces
 	t   *testing.T
@@ -107,7 +107,7 @@ func pages(service *identity.Service) []server.Route {
 	}
 }
 
-// browser is a new browser: it keeps cookies and follows nothing.
+// browser is a new browser: it keeps cookies and follows no redirects.
 func (s *site) browser() *http.Client {
 	jar, err := cookiejar.New(nil)
 	require.NoError(s.t, err)
@@ -119,7 +119,7 @@ func (s *site) browser() *http.Client {
 	}
 }
 
-// answer is what a browser got.
+// answer is a response to a browser.
 type answer struct {
 	status   int
 	location string
@@ -187,7 +187,7 @@ func local(t *testing.T, callback string, now func() time.Time) (*devidp.Provide
 	return p, base
 }
 
-// openLocal is a site whose people and agents the local provider names.
+// openLocal is a site with the local provider as issuer of people and agents.
 func openLocal(t *testing.T, change ...func(*identity.Config)) (*site, *devidp.Provider, string) {
 	t.Helper()
 	var p *devidp.Provider
@@ -233,7 +233,7 @@ func TestAPersonSignsIn(t *testing.T) {
 	require.Equal(t, 401, s.get(s.web, "/me").status)
 	require.Equal(t, "/me", s.signIn(s.web, base, "ada@acme.example").location)
 	first := s.cookies(s.web)
-	require.Len(t, first, 1, "the attempt's cookie is taken away")
+	require.Len(t, first, 1, "the attempt's cookie is deleted")
 	token := first["tollgate-session"]
 	require.True(t, strings.HasPrefix(token, server.KeyPrefixSession))
 	me := s.get(s.web, "/me")
@@ -277,7 +277,8 @@ func TestCookies(t *testing.T) {
 	require.True(t, strings.HasPrefix(set, "tollgate-operator-sign-in="), set)
 }
 
-// TestNoOpenRedirect: after signing in a browser goes on to a path of ours, whatever was asked for.
+// TestNoOpenRedirect: after signing in a browser continues to a path of ours, whatever was
+// requested.
 func TestNoOpenRedirect(t *testing.T) {
 	s, _, base := openLocal(t)
 	for asked, want := range map[string]string{
@@ -303,7 +304,7 @@ func TestAttemptsAreOfOneBrowser(t *testing.T) {
 		require.Contains(t, a.header.Get("Content-Security-Policy"), "default-src 'none'")
 		require.NotContains(t, s.cookies(web), "tollgate-session", why)
 	}
-	refused(other, callback, "a browser that began nothing")
+	refused(other, callback, "a browser without a sign-in")
 	s.begin(other, base, "eve@acme.example", "/login")
 	refused(other, callback, "another browser's state: eve would be signed in as ada")
 
@@ -353,7 +354,7 @@ func TestForms(t *testing.T) {
 	require.Equal(t, 403, send(mine, "Sec-Fetch-Site", "same-site"))
 }
 
-// TestOperators: who may, by the settings, as long as these say so.
+// TestOperators: people may sign in as long as the settings allow them.
 func TestOperators(t *testing.T) {
 	allowed := "ada@acme.example"
 	s, _, base := openLocal(t, func(c *identity.Config) {
@@ -367,18 +368,18 @@ func TestOperators(t *testing.T) {
 	require.Equal(t, 200, s.get(s.web, "/me").status)
 	allowed = "nobody@acme.example"
 	require.Equal(t, 401, s.get(s.web, "/me").status, "the settings have changed")
-	require.Equal(t, 404, s.get(s.web, "/login/identity").status, "agents operate nothing")
+	require.Equal(t, 404, s.get(s.web, "/login/identity").status, "agents cannot operate")
 }
 
-// TestSignInsThatTheLogRefuses: each says what it is, and whether waiting helps.
+// TestSignInsThatTheLogRefuses: each page has the reason, and whether waiting helps.
 func TestSignInsThatTheLogRefuses(t *testing.T) {
 	for outcome, row := range map[engine.Outcome]struct {
 		status     int
 		retry, why string
 	}{
 		engine.OutcomeNetworkFull:  {429, "3600", "made from this network"},
-		engine.OutcomeSessionsFull: {503, "3600", "as many people, or sign-ins"},
-		engine.OutcomePersonsFull:  {503, "3600", "as many people, or sign-ins"},
+		engine.OutcomeSessionsFull: {503, "3600", "limit of people or sessions"},
+		engine.OutcomePersonsFull:  {503, "3600", "limit of people or sessions"},
 		engine.OutcomeSignupOff:    {503, "3600", "cannot get a workspace"},
 		engine.OutcomeActorChanged: {401, "", "an agent now"},
 		engine.OutcomeUnavailable:  {503, "1", "busy"},
@@ -394,8 +395,8 @@ func TestSignInsThatTheLogRefuses(t *testing.T) {
 	}
 }
 
-// TestUsesAreNotedBesideTheRequest: none waits for the log, one note is under way for a session,
-// and what was noted keeps the session.
+// TestUsesAreNotedBesideTheRequest: none waits for the log, one note at a time is pending for a
+// session, and a noted use keeps the session.
 func TestUsesAreNotedBesideTheRequest(t *testing.T) {
 	s, _, base := openLocal(t)
 	s.signIn(s.web, base, "ada@acme.example")
@@ -423,8 +424,8 @@ func TestUsesAreNotedBesideTheRequest(t *testing.T) {
 	require.Equal(t, 200, s.get(s.web, "/me").status, "it was used 11 hours ago")
 }
 
-// TestSessionFixation: a token that somebody else has put into the browser is never what it is
-// signed in by, neither one that was never given out, nor one of their own, which ends.
+// TestSessionFixation: a token that an attacker put into the browser is never used for its session,
+// neither one that was never issued, nor one of their own, which ends.
 func TestSessionFixation(t *testing.T) {
 	s, _, base := openLocal(t)
 	eve := s.browser()
@@ -441,7 +442,7 @@ func TestSessionFixation(t *testing.T) {
 		require.NotEqual(t, planted, s.cookies(victim)["tollgate-session"])
 		require.True(t, strings.HasPrefix(s.get(victim, "/me").body, "person ada@acme.example "))
 		a := s.get(s.browser(), "/me", "Cookie", "tollgate-session="+planted)
-		require.Equal(t, 401, a.status, "whoever planted it is nobody now: %s", a.body)
+		require.Equal(t, 401, a.status, "the planted session has ended: %s", a.body)
 	}
 }
 
@@ -476,7 +477,7 @@ func TestAddressesAsBrowsersWriteThem(t *testing.T) {
 	require.Equal(t, "https://pages.example", pages)
 }
 
-// TestNotConfigured: without an issuer nobody signs in, and is told so.
+// TestNotConfigured: without an issuer signing in fails with a message.
 func TestNotConfigured(t *testing.T) {
 	var none *identity.Service
 	_, err := none.Session(&fasthttp.RequestCtx{})
@@ -495,5 +496,5 @@ func TestTheDevelopmentProviderIsRefused(t *testing.T) {
 	s, _, _ := openLocal(t, func(c *identity.Config) { c.Development = false })
 	a := s.get(s.web, "/login", "Accept", "text/html")
 	require.Equal(t, 401, a.status)
-	require.Contains(t, a.body, "cannot be believed")
+	require.Contains(t, a.body, "failed verification")
 }

@@ -57,7 +57,7 @@ func TestAnotherProvider(t *testing.T) {
 	require.Equal(t, 500, a.status)
 }
 
-// issuer is a provider that lies as it is told.
+// issuer is a provider with injectable faults.
 type issuer struct {
 	*httptest.Server
 	key  *ecdsa.PrivateKey
@@ -69,7 +69,7 @@ type issuer struct {
 	// described changes the description.
 	described func(map[string]any)
 	nonce     string
-	// userinfo is what it says about who has signed in.
+	// userinfo is its answer about the subject.
 	userinfo map[string]any
 }
 
@@ -141,7 +141,7 @@ func (i *issuer) signed(alg jose.SignatureAlgorithm, key any, claims map[string]
 	return text
 }
 
-// callback begins a sign-in and returns what the issuer would send the browser back with.
+// callback begins a sign-in and returns the path of the issuer's redirect.
 func (i *issuer) callback(s *site, web *http.Client) string {
 	s.t.Helper()
 	return i.callbackOf(s, web, "/login")
@@ -158,9 +158,8 @@ func (i *issuer) callbackOf(s *site, web *http.Client, path string) string {
 	return "/login/callback?code=c&state=" + to.Query().Get("state")
 }
 
-// TestTokensThatAreNotToBeBelieved: nobody is signed in by any of them, and everybody is told the
-// same.
-func TestTokensThatAreNotToBeBelieved(t *testing.T) {
+// TestForgedTokensAreRefused: none of them signs in, and all give the same message.
+func TestForgedTokensAreRefused(t *testing.T) {
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	none := func(claims map[string]any) string {
@@ -207,7 +206,7 @@ func TestTokensThatAreNotToBeBelieved(t *testing.T) {
 			web := s.browser()
 			a := s.get(web, i.callback(s, web), "Accept", "text/html")
 			require.Equal(t, 401, a.status)
-			require.Contains(t, a.body, "cannot be believed")
+			require.Contains(t, a.body, "failed verification")
 			require.NotContains(t, s.cookies(web), "tollgate-session")
 		})
 	}
@@ -248,7 +247,7 @@ func TestAgentsOperateNothing(t *testing.T) {
 	require.Equal(t, 401, s.get(s.web, "/me").status)
 }
 
-// TestAnIssuerThatIsDown: nobody can sign in, and is told so; who is signed in stays so.
+// TestAnIssuerThatIsDown: signing in fails with a message; sessions stay valid.
 func TestAnIssuerThatIsDown(t *testing.T) {
 	i := newIssuer(t)
 	i.down.Store(true)
@@ -268,8 +267,8 @@ func TestAnIssuerThatIsDown(t *testing.T) {
 	require.Equal(t, 200, s.get(s.web, "/me").status)
 }
 
-// TestAnotherIssuersAnswer: where an issuer says that its answers name it, one that does not is
-// refused.
+// TestAnotherIssuersAnswer: where an issuer announces that its answers name it, one that does not
+// is refused.
 func TestAnotherIssuersAnswer(t *testing.T) {
 	i := newIssuer(t)
 	i.described = func(d map[string]any) { d["authorization_response_iss_parameter_supported"] = true }
@@ -282,8 +281,8 @@ func TestAnotherIssuersAnswer(t *testing.T) {
 	require.Equal(t, 503, s.get(s.web, "/login").status, "a description of another issuer")
 }
 
-// TestUserinfoFillsIn: what the token lacks is asked of userinfo, about the same subject. An
-// address counts as verified only by who names it; an agent that userinfo calls one is one.
+// TestUserinfoFillsIn: claims that the token lacks come from userinfo, about the same subject. An
+// address counts as verified only by the source that names it; userinfo can name an agent.
 func TestUserinfoFillsIn(t *testing.T) {
 	i := newIssuer(t)
 	i.described = func(d map[string]any) { d["userinfo_endpoint"] = i.URL + "/userinfo" }
@@ -311,12 +310,12 @@ func TestUserinfoFillsIn(t *testing.T) {
 	verified := map[string]any{"sub": "1", "email": "ada@acme.example", "email_verified": true}
 	require.True(t, strings.HasPrefix(me(map[string]any{"email_verified": true},
 		map[string]any{"sub": "1", "email": "eve@acme.example"}), "person  "),
-		"the token says of another address that it was verified")
+		"the token verifies another address")
 	require.True(t, strings.HasPrefix(me(map[string]any{"email": "eve@acme.example"}, verified),
-		"person  "), "userinfo says of another address that it was verified")
+		"person  "), "userinfo verifies another address")
 	require.True(t, strings.HasPrefix(me(nil, verified), "person ada@acme.example "))
 	require.Contains(t, me(nil, map[string]any{"sub": "2", "email": "ada@acme.example"}),
-		"cannot be believed")
+		"failed verification")
 	require.True(t, strings.HasPrefix(me(
 		map[string]any{"sub": "bot", "email": "bot@acme.example", "email_verified": true},
 		map[string]any{"sub": "bot", "actor_type": "agent"}), "agent "))
@@ -346,8 +345,8 @@ func TestAnAttemptGrowsOld(t *testing.T) {
 	require.Contains(t, a.body, "took longer than 15 minutes")
 }
 
-// TestPeopleAreNoAgents: whoever signs in as an agent must be one, by the issuer's word; who was an
-// agent once stays one, also where a later token is silent about it.
+// TestPeopleAreNoAgents: only agents, by the issuer's claim, sign in as one; an agent stays one,
+// even where a later token omits the claim.
 func TestPeopleAreNoAgents(t *testing.T) {
 	i := newIssuer(t)
 	s := open(t, func(c *identity.Config) {

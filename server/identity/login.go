@@ -14,7 +14,7 @@ import (
 	"tollgate/server"
 )
 
-// LoginPath is where people begin to sign in; it takes the path to go on to as ?return=.
+// LoginPath is where people begin to sign in; it takes the path to continue to as ?return=.
 const LoginPath = "/login"
 
 const (
@@ -34,7 +34,7 @@ func (s *Service) Routes() []server.Route {
 	}
 	to := server.Param{
 		In: "query", Name: "return", Schema: server.TextSchema(0, 512),
-		About: "the path of ours to go on to; / for anything else",
+		About: "the local path to continue to; / for anything else",
 	}
 	text := func(name string, most int) server.Param {
 		return server.Param{In: "query", Name: name, Schema: server.TextSchema(0, most)}
@@ -60,7 +60,7 @@ func (s *Service) Routes() []server.Route {
 		},
 	}
 	if s != nil && s.config.Surface == state.SurfaceOperations {
-		return routes // agents operate nothing
+		return routes // agents cannot operate
 	}
 	return append(routes, server.Route{
 		Method: "GET", Path: agentPath, Operation: "signIn", Summary: "Agent identity sign-in",
@@ -103,7 +103,7 @@ func (s *Service) login(agents bool) func(*server.Exchange) {
 	}
 }
 
-// ask takes a place among the sign-ins that wait for an issuer.
+// ask takes a slot among the sign-ins that wait for an issuer.
 func (s *Service) ask() (ctx context.Context, done func(), ok bool) {
 	select {
 	case s.asking <- struct{}{}:
@@ -214,7 +214,7 @@ func (s *Service) refuse(x *server.Exchange, r engine.Result) {
 	case engine.OutcomeNetworkFull:
 		s.fail(x, faultNetworkFull)
 	case engine.OutcomePersonsFull, engine.OutcomeSessionsFull:
-		s.config.Log.Error("nobody can sign in: as many are kept as may be", "outcome", r.Outcome)
+		s.config.Log.Error("sign-ins are refused: the limit of persons or sessions is reached", "outcome", r.Outcome)
 		s.fail(x, faultFull)
 	case engine.OutcomeSignInLimit, engine.OutcomeSignupLimited:
 		f := *faultLimit

@@ -25,7 +25,7 @@ var pagePolicy = func() string {
 		"'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// What a sign-in may come to. Codes are the workspace API's.
+// Failures of a sign-in. Codes are the workspace API's.
 var (
 	faultNotConfigured = &server.Fault{
 		Status: 503, Code: "authentication_not_configured", RetryAfter: 3600,
@@ -37,59 +37,60 @@ var (
 	}
 	faultIssuer = &server.Fault{
 		Status: 503, Code: "workspace_busy", RetryAfter: 30,
-		Message: "The identity provider does not answer, so nobody can sign in at the moment. " +
-			"Everything else works; whoever is signed in stays signed in. Try again in a minute.",
+		Message: "The identity provider does not answer, so signing in is not possible at the " +
+			"moment. Sessions that exist stay valid. Try again in a minute.",
 	}
 	faultAttempt = &server.Fault{
 		Status: 401, Code: "sign_in_required",
-		Message: "This sign-in was begun in another browser, was finished already, or took longer " +
-			"than 15 minutes. You are not signed in. Begin again at /login.",
+		Message: "This sign-in was started in another browser, is already finished, or took " +
+			"longer than 15 minutes. You are not signed in. Start again at /login.",
 	}
 	faultDeclined = &server.Fault{
 		Status: 401, Code: "sign_in_required",
-		Message: "The identity provider did not sign you in. Begin again at /login.",
+		Message: "The identity provider did not sign you in. Start again at /login.",
 	}
 	faultRefused = &server.Fault{
 		Status: 401, Code: "sign_in_required",
-		Message: "What the identity provider has sent cannot be believed, so you are not signed in. " +
-			"Begin again at /login; if this comes again, tell whoever operates this service.",
+		Message: "The identity provider's answer failed verification, so you are not signed in. " +
+			"Start again at /login; if this happens again, contact the operator of this service.",
 	}
 	faultNoAgent = &server.Fault{
 		Status: 401, Code: "sign_in_required",
-		Message: "This is the sign-in of agents, and the identity provider does not say that you are " +
-			"one. You are not signed in. People sign in at /login.",
+		Message: "This is the sign-in for agents, and the identity provider does not identify " +
+			"you as one. You are not signed in. People sign in at /login.",
 	}
 	faultActor = &server.Fault{
 		Status: 401, Code: "sign_in_required",
-		Message: "This identity has signed in as a person before, and the identity provider calls it " +
-			"an agent now. You are not signed in. Ask the identity provider for an identity of the agent.",
+		Message: "This identity signed in as a person before, and the identity provider calls " +
+			"it an agent now. You are not signed in. Ask the identity provider for an identity " +
+			"of the agent.",
 	}
 	faultNotAllowed = &server.Fault{
 		Status: 403, Code: "person_required",
 		Message: "You are not an operator of this deployment, so you are not signed in. Its " +
-			"configuration (signIn.operators) says who is one, by e-mail address: ask whoever keeps it, or sign in as " +
-			"somebody else.",
+			"configuration (signIn.operators) lists operators by e-mail address: ask its " +
+			"administrator, or sign in with another account.",
 	}
 	faultNotVerified = &server.Fault{
 		Status: 403, Code: "person_required",
-		Message: "The identity provider does not say that your e-mail address is verified, and " +
-			"operators are known by it. You are not signed in. Verify it there, then sign in again.",
+		Message: "The identity provider has not verified your e-mail address, which identifies " +
+			"operators. You are not signed in. Verify it there, then sign in again.",
 	}
 	faultAgentOperates = &server.Fault{
 		Status: 403, Code: "person_required",
-		Message: "The identity provider says that you are an agent. Only people operate this " +
+		Message: "The identity provider identifies you as an agent. Only people operate this " +
 			"deployment. You are not signed in. Programs use the admin API with its key.",
 	}
 	faultNetworkFull = &server.Fault{
 		Status: 429, Code: "signup_rate_limited", RetryAfter: 3600,
-		Message: "You are not signed in, and no workspace was made for you: those that were made from " +
-			"this network, and that nobody has claimed, or what is left of those that were removed, take " +
-			"as much room as they may. Let a person claim one, or ask the operator.",
+		Message: "You are not signed in, and no workspace was made for you: the unclaimed " +
+			"workspaces made from this network, with the remains of removed ones, have reached " +
+			"the limit of one network. Let a person claim one, or ask the operator.",
 	}
 	faultFull = &server.Fault{
 		Status: 503, Code: "workspace_busy", RetryAfter: 3600,
-		Message: "You are not signed in: this deployment knows as many people, or sign-ins, as it may. " +
-			"Waiting does not help soon; tell whoever operates it.",
+		Message: "You are not signed in: the limit of people or sessions of this deployment is " +
+			"reached. Retrying soon does not help; contact its operator.",
 	}
 	faultSignupOff = &server.Fault{
 		Status: 503, Code: "signup_unavailable", RetryAfter: 3600,

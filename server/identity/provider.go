@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// issuerTimeout bounds what a sign-in waits for its issuer.
+	// issuerTimeout bounds the time that a sign-in waits for its issuer.
 	issuerTimeout = 10 * time.Second
-	// describedFor is how long an issuer's description holds, describedAgain when one that failed
-	// is asked again. Its keys are read again when a token names one that is not known.
+	// describedFor is how long an issuer's description is valid, describedAgain the pause before a
+	// failed one is read again. Its keys are read again when a token names one that is not known.
 	describedFor   = time.Hour
 	describedAgain = 2 * time.Second
 )
 
 var (
 	// errIssuer: the issuer does not answer, or not as one does.
-	errIssuer = errors.New("identity: the issuer does not answer as one")
-	// errRefused: what came back is not to be believed.
-	errRefused = errors.New("identity: the sign-in is not to be believed")
+	errIssuer = errors.New("identity: invalid answer of the issuer")
+	// errRefused means that the issuer's answer failed verification.
+	errRefused = errors.New("identity: the sign-in failed verification")
 )
 
 // provider is an issuer of identities.
@@ -67,7 +67,7 @@ func newProvider(c *Config, issuer Issuer, redirect string, scopes []string) *pr
 }
 
 // DevelopmentMark is the member of its description, and the claim in its tokens, by which the
-// provider of `tollgate dev` says that it proves nothing.
+// provider of `tollgate dev` declares that it authenticates no one.
 const DevelopmentMark = "tollgate_development_only"
 
 // published are the members of a description that go-oidc does not read.
@@ -77,8 +77,8 @@ type published struct {
 	Development bool     `json:"tollgate_development_only"`
 }
 
-// describe returns the issuer's description, which is read anew from time to time. One that cannot
-// be read again stands.
+// describe returns the issuer's description, which is read anew from time to time. If that fails,
+// the old one stays valid.
 func (p *provider) describe(ctx context.Context) (*description, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,14 +116,14 @@ func (p *provider) read(ctx context.Context) (*description, error) {
 		return nil, fmt.Errorf("%w: %w", errIssuer, err)
 	}
 	if more.Development && !p.config.Development {
-		return nil, fmt.Errorf("%w: it is the provider of `tollgate dev`, which proves nothing: "+
+		return nil, fmt.Errorf("%w: it is the provider of `tollgate dev`, which authenticates no one: "+
 			"configure another", errRefused)
 	}
 	endpoint := found.Endpoint()
 	if endpoint.AuthURL == "" || endpoint.TokenURL == "" {
 		return nil, fmt.Errorf("%w: it has no endpoints", errIssuer)
 	}
-	endpoint.AuthStyle = oauth2.AuthStyleInHeader // what holds where it says nothing
+	endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default where it is not stated
 	if p.issuer.ClientSecret == "" || slices.Contains(more.Methods, "client_secret_post") {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
@@ -147,13 +147,13 @@ func (p *provider) begin(ctx context.Context, a *attempt) (string, error) {
 		nil
 }
 
-// subject is whom an issuer has named.
+// subject is the person or agent that an issuer named.
 type subject struct {
 	id, email, name, ownerEmail string
 	agent                       bool
 }
 
-// claims are what tokens and userinfo say. Verified is true, or "true" as some issuers write it.
+// claims are those of tokens and userinfo. Verified is true, or "true" as some issuers write it.
 type claims struct {
 	ActorType     string `json:"actor_type"`
 	Email         string `json:"email"`
@@ -165,7 +165,7 @@ type claims struct {
 	Development   bool   `json:"tollgate_development_only"`
 }
 
-// finish exchanges the code that a browser has brought, and believes what the issuer then says.
+// finish exchanges the code that a browser brought, and verifies the issuer's answer.
 func (p *provider) finish(ctx context.Context, a *attempt, code, issuer string) (subject, error) {
 	d, err := p.describe(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (p *provider) subject(ctx context.Context, d *description, token *oauth2.To
 ) (subject, error) {
 	var c claims
 	if err := verified.Claims(&c); err != nil {
-		return subject{}, fmt.Errorf("%w: claims of the wrong form", errRefused)
+		return subject{}, fmt.Errorf("%w: malformed claims", errRefused)
 	}
 	switch {
 	case c.Party != p.issuer.ClientID && (c.Party != "" || len(verified.Audience) > 1):
@@ -218,7 +218,7 @@ func (p *provider) subject(ctx context.Context, d *description, token *oauth2.To
 			return subject{}, fmt.Errorf("%w: the userinfo endpoint", errIssuer)
 		}
 		if info.Subject != verified.Subject || info.Claims(&more) != nil {
-			return subject{}, fmt.Errorf("%w: userinfo is about somebody else", errRefused)
+			return subject{}, fmt.Errorf("%w: userinfo is about another subject", errRefused)
 		}
 		c.fill(&more)
 	}
@@ -235,15 +235,14 @@ func (p *provider) subject(ctx context.Context, d *description, token *oauth2.To
 	return s, nil
 }
 
-// lacks reports whether userinfo is to be asked. Of an issuer that names agents it is asked who is
-// one, and who owns it: an agent whose token alone does not say so would be a person.
+// lacks reports whether userinfo is needed. With an issuer that names agents it always is: an agent
+// whose token omits the claim would be taken for a person.
 func (p *provider) lacks(c *claims) bool {
 	agents := p.issuer.URL == p.config.Agents.URL
 	return c.Email == "" || agents && (c.ActorType == "" || c.Owner == "")
 }
 
-// fill takes over what userinfo knows and the token does not. That an address was verified goes
-// with the address.
+// fill adds the claims of userinfo that the token lacks. The verified flag comes with its address.
 func (c *claims) fill(more *claims) {
 	if c.Email == "" {
 		c.Email, c.Verified = more.Email, more.Verified

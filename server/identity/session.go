@@ -17,13 +17,13 @@ import (
 )
 
 var (
-	// ErrSignIn: nobody is signed in.
-	ErrSignIn = errors.New("identity: nobody is signed in")
-	// ErrBusy: this node cannot tell who is signed in.
+	// ErrSignIn means that the caller is not signed in.
+	ErrSignIn = errors.New("identity: not signed in")
+	// ErrBusy means that this node cannot look up sessions.
 	ErrBusy = errors.New("identity: no quorum can be reached")
 )
 
-// Session is who is signed in.
+// Session is a signed-in person or agent.
 type Session struct {
 	state.SessionView
 	token string
@@ -32,24 +32,23 @@ type Session struct {
 // FormField is the name of the field that carries a form's token.
 const FormField = "_token"
 
-// FormToken is what each form of this session must carry in FormField. It is of this session alone,
-// and says nothing about its token.
+// FormToken is what each form of this session must carry in FormField. It is valid for this session
+// only, and reveals nothing about its token.
 func (n *Session) FormToken() string {
 	h := hmac.New(sha256.New, []byte(n.token))
 	h.Write([]byte("tollgate form"))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// Hash is what commands name the session by.
+// Hash identifies the session in commands.
 func (n *Session) Hash() [32]byte { return hashOf(n.token) }
 
-// Session finds who is signed in by a request's cookie. Its error is ErrSignIn or ErrBusy.
+// Session finds the session of a request's cookie. Its error is ErrSignIn or ErrBusy.
 func (s *Service) Session(ctx *fasthttp.RequestCtx) (*Session, error) { return s.find(ctx, true) }
 
-// Remembered finds who is signed in as far as this node's own memory knows, with a leader or
-// without: for looking at what this node alone knows, and for nothing else.
-// A node that has not heard from the others for rememberedFor knows nobody any more: the session
-// may have been ended there.
+// Remembered finds a session in this node's own memory, with or without a leader: only for pages
+// about this node. A node that has been cut off for rememberedFor finds none: the session may have
+// been ended elsewhere.
 func (s *Service) Remembered(ctx *fasthttp.RequestCtx) (*Session, error) {
 	if s != nil && s.config.Reader.Staleness() > rememberedFor {
 		return nil, ErrBusy
@@ -57,10 +56,10 @@ func (s *Service) Remembered(ctx *fasthttp.RequestCtx) (*Session, error) {
 	return s.find(ctx, false)
 }
 
-// rememberedFor is how long a node that is cut off believes what it knew of sessions.
+// rememberedFor is how long a node that is cut off trusts its sessions.
 const rememberedFor = 15 * time.Minute
 
-// find finds who is signed in; must reports whether what was acknowledged anywhere has to count.
+// find finds a session; must requires everything acknowledged anywhere to be applied.
 func (s *Service) find(ctx *fasthttp.RequestCtx, must bool) (*Session, error) {
 	if s == nil {
 		return nil, ErrSignIn
@@ -81,7 +80,7 @@ func (s *Service) find(ctx *fasthttp.RequestCtx, must bool) (*Session, error) {
 	return &Session{view, token}, nil
 }
 
-// allowed reports whether who is signed in still may be.
+// allowed reports whether the session's person may still be signed in.
 func (s *Service) allowed(v *state.SessionView) bool {
 	if s.config.Surface == state.SurfaceOperations && v.Agent {
 		return false // one that its issuer called so before
@@ -103,8 +102,8 @@ func (s *Service) note(v *state.SessionView, hash [32]byte) {
 	})
 }
 
-// End ends the session of a request on all nodes, and takes its cookie away; without a session it
-// does nothing. After an error the session may still be there.
+// End ends the session of a request on all nodes, and deletes its cookie; without a session it does
+// nothing. After an error the session may still be there.
 func (s *Service) End(ctx *fasthttp.RequestCtx) error {
 	token := s.cookie(ctx, sessionCookie)
 	if token == "" {
@@ -118,8 +117,8 @@ func (s *Service) End(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// Form reads a form that somebody who is signed in has sent. It refuses one that another site's
-// page has sent, and one without the session's token.
+// Form reads a form that a signed-in person sent. It refuses one that another site's page has sent,
+// and one without the session's token.
 func (s *Service) Form(x *server.Exchange, n *Session) (*fasthttp.Args, *server.Fault) {
 	form := &fasthttp.Args{}
 	form.ParseBytes(x.Body)
@@ -131,8 +130,7 @@ func (s *Service) Form(x *server.Exchange, n *Session) (*fasthttp.Args, *server.
 	return form, nil
 }
 
-// own reports whether a request comes from a page of ours, as far as the browser says where it
-// comes from.
+// own reports whether a request comes from a page of ours, as far as the browser names its origin.
 func (s *Service) own(ctx *fasthttp.RequestCtx) bool {
 	origin, one := server.SoleHeader(ctx, "Origin")
 	if !one || len(origin) > 0 && string(origin) != s.origin {
@@ -156,8 +154,8 @@ const sessionLife = time.Duration(state.SessionMS) * time.Millisecond
 // secure reports whether cookies go over https alone.
 func (s *Service) secure() bool { return s.config.PublicURL[:5] == "https" }
 
-// cookieName is what a cookie is called here: those of operators otherwise, since a cookie is good
-// for every port of a host. Without https a browser takes no name with __Host-.
+// cookieName is the name of a cookie here: operators have another one, since a cookie is valid for
+// every port of a host. Without https browsers refuse the prefix __Host-.
 func (s *Service) cookieName(name string) string {
 	full := "tollgate-" + name
 	if s.config.Surface == state.SurfaceOperations {
@@ -173,7 +171,7 @@ func (s *Service) cookie(ctx *fasthttp.RequestCtx, name string) string {
 	return string(ctx.Request.Header.Cookie(s.cookieName(name)))
 }
 
-// setCookie gives the browser a cookie; an empty one is taken away.
+// setCookie sets a cookie; an empty one is deleted.
 func (s *Service) setCookie(ctx *fasthttp.RequestCtx, name, value string, life time.Duration) {
 	c := fasthttp.AcquireCookie()
 	defer fasthttp.ReleaseCookie(c)

@@ -9,8 +9,8 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
-// transport carries the requests of the OpenID Connect libraries over the guarded client: nothing
-// that an issuer's documents name is reached that may not be, and every answer is bounded.
+// transport carries the requests of the OpenID Connect libraries over the guarded client: addresses
+// in an issuer's documents are checked before they are dialled, and every answer is bounded.
 // Redirects are answers.
 type transport struct{ web *fetch.Client }
 
@@ -41,7 +41,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// client is what the libraries are given. It follows no redirect.
+// client is the HTTP client of the libraries. It follows no redirect.
 func client(web *fetch.Client) *http.Client {
 	return &http.Client{
 		Transport: transport{web},

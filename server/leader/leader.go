@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Loop finds jobs and carries them out while this node leads. Due, Take, Begin and what Take
-// returns are called by the goroutine of Run alone, so that what they share needs no lock; Do is
-// called by a goroutine for each job.
+// Loop finds jobs and carries them out while this node leads. Only the goroutine of Run calls Due,
+// Take, Begin and the function that Take returns, so their shared state needs no lock; each job has
+// a goroutine that calls Do.
 type Loop[K comparable, J any] struct {
-	// Leads reports whether this node leads; the term tells one reign from another.
+	// Leads reports whether this node leads; the term distinguishes leaderships.
 	Leads func() (term uint64, ok bool)
 	// Every is how often Due is asked. It is asked, too, whenever a job has ended.
 	Every time.Duration
 	// Now is the clock by which keys rest; time.Now when nil.
 	Now func() time.Time
 	// Due offers what could begin now, the most urgent first. It need not offer everything at a
-	// time. A key that is not idle is under way or rests, and is passed over if it is offered.
+	// time. A key that is not idle is under way or rests, and is skipped if it is offered.
 	Due func(idle func(K) bool, offer func(K, J))
-	// Take reserves what a job needs, and returns how to give it back; false where it has to wait.
-	// Nil reserves nothing.
+	// Take reserves the resources of a job, and returns a function that releases them; false where
+	// the job has to wait. Nil reserves nothing.
 	Take func(J) (land func(), ok bool)
 	// Do carries out a job. The key then rests for a while; one that failed is counted, until the
 	// job succeeds or is due no more.
@@ -36,7 +36,7 @@ type Loop[K comparable, J any] struct {
 	round  uint64
 }
 
-// state is what is known of a key.
+// state is the state of a key.
 type state struct {
 	flying   bool
 	until    time.Time // it rests
@@ -94,7 +94,7 @@ func (l *Loop[K, J]) Run(ctx context.Context) {
 	}
 }
 
-// look begins what can begin.
+// look begins the jobs that can begin.
 func (l *Loop[K, J]) look(ctx context.Context) {
 	l.round++
 	now := l.Now()
@@ -137,7 +137,7 @@ func (l *Loop[K, J]) look(ctx context.Context) {
 	}
 }
 
-// land notes that a job has ended. One that was cut off says nothing about its key.
+// land notes that a job has ended. One that was cut off proves nothing about its key.
 func (l *Loop[K, J]) land(ended landing[K]) {
 	l.flying--
 	ended.free()
@@ -157,7 +157,7 @@ func (l *Loop[K, J]) land(ended landing[K]) {
 // Slots is how many more jobs may be under way.
 type Slots int
 
-// Take takes a slot, and returns how to give it back.
+// Take takes a slot, and returns a function that releases it.
 func (s *Slots) Take() (land func(), ok bool) {
 	if *s == 0 {
 		return nil, false

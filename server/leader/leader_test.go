@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// office is work that a loop does: which jobs are due, and what is done of them at which instant.
+// office simulates the work of a loop: the jobs that are due, and when each was done.
 type office struct {
 	Loop[string, string]
 	mu    sync.Mutex
@@ -20,7 +20,7 @@ type office struct {
 	due   []string
 	begun []string // key and failures at an instant, in order
 	start time.Time
-	under map[string]chan bool // jobs under way, which end when told whether they failed
+	under map[string]chan bool // jobs under way, which end when their result arrives
 	cut   []string
 	stop  func()
 }
@@ -101,7 +101,7 @@ func (o *office) end(key string, failed bool) {
 	synctest.Wait()
 }
 
-// after lets time pass, and returns what has begun since.
+// after lets time pass, and returns the jobs begun since.
 func (o *office) after(d time.Duration) []string {
 	time.Sleep(d)
 	synctest.Wait()
@@ -112,8 +112,8 @@ func (o *office) after(d time.Duration) []string {
 	return begun
 }
 
-// TestKeysRestAndFailuresCount: a job begins when the loop looks; its key rests as long as Do says,
-// and what failed is counted until it succeeds or is due no more.
+// TestKeysRestAndFailuresCount: a job begins when the loop looks; its key rests as long as Do
+// returns, and failures are counted until it succeeds or is no longer due.
 func TestKeysRestAndFailuresCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := open(t)
@@ -129,7 +129,7 @@ func TestKeysRestAndFailuresCount(t *testing.T) {
 		o.set(func() { o.due = nil })
 		require.Empty(t, o.after(2*time.Minute))
 		o.set(func() { o.due = []string{"a"} })
-		require.Equal(t, []string{"a 6m15s"}, o.after(time.Second), "what was not due is forgotten")
+		require.Equal(t, []string{"a 6m15s"}, o.after(time.Second), "jobs that were not due are forgotten")
 		o.end("a", false)
 		o.set(func() { o.due = nil })
 		o.after(2 * time.Minute)
@@ -138,8 +138,8 @@ func TestKeysRestAndFailuresCount(t *testing.T) {
 	})
 }
 
-// TestJobsWaitForWhatTheyNeed: where Take says no, a job waits for the next that ends, and not for
-// the next tick; what is due first begins first.
+// TestJobsWaitForWhatTheyNeed: where Take returns false, a job waits for the next that ends, not
+// for the next tick; the job due first begins first.
 func TestJobsWaitForWhatTheyNeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := map[byte]*Slots{'a': new(Slots), 'b': new(Slots)}
@@ -164,9 +164,8 @@ func TestJobsWaitForWhatTheyNeed(t *testing.T) {
 
 func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
 
-// TestOnlyTheLeaderBeginsJobs, and what is under way goes on when it leads no more, unless it is
-// of the term. What its term has cut off does not rest in the next one, and no key is under way
-// twice.
+// TestOnlyTheLeaderBeginsJobs, and running jobs continue after it, unless they belong to the term.
+// Jobs cut off by their term do not rest in the next one, and no key runs twice.
 func TestOnlyTheLeaderBeginsJobs(t *testing.T) {
 	for _, ofTerm := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

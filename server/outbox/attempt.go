@@ -16,7 +16,7 @@ import (
 	"tollgate/server/provider/webhook"
 )
 
-// attempt is what came of one attempt, as the log is told.
+// attempt is the result of one attempt, as it is recorded.
 type attempt struct {
 	outcome    billing.AttemptOutcome
 	status     int
@@ -31,7 +31,7 @@ var outcomes = map[webhook.Outcome]billing.AttemptOutcome{
 }
 
 // deliver makes one attempt and records it. The result is nil when nothing was sent, or when the
-// attempt was broken off.
+// attempt was cancelled.
 func (o *Outbox) deliver(ctx context.Context, d *billing.DueDelivery) *webhook.Result {
 	a, result, err := o.attempt(ctx, d)
 	if err != nil {
@@ -51,7 +51,7 @@ func (o *Outbox) deliver(ctx context.Context, d *billing.DueDelivery) *webhook.R
 }
 
 // attempt sends a message, unless it is too old to be worth it: by the time of the log, since the
-// clock of this node may have been set forward while it leads, and what expires is lost.
+// clock of this node may have been set forward while it leads, and an expired message is lost.
 func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 	attempt, *webhook.Result, error,
 ) {
@@ -60,7 +60,7 @@ func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 			outcome: billing.AttemptExpired, reason: "the message is older than 7 days",
 		}, nil, nil
 	}
-	// Whoever rotates a secret, or deletes the endpoint, means what is sent from then on.
+	// Rotating a secret, or deleting the endpoint, applies to all later attempts.
 	e, ok := o.config.Machine.WebhookEndpoint(d.Env, d.Endpoint.ID)
 	if !ok {
 		return attempt{outcome: billing.AttemptBlocked, reason: "the endpoint was deleted"}, nil, nil
@@ -93,7 +93,7 @@ const (
 	longestReason = 200 // bytes
 )
 
-// record brings an attempt into the log. Until that has happened the message is not sent again by
+// record proposes an attempt's result. Until that has happened the message is not sent again by
 // this node; one that is no longer the leader hands it to the next, once.
 func (o *Outbox) record(ctx context.Context, d *billing.DueDelivery, a *attempt) {
 	c := billing.RecordDelivery{
@@ -113,7 +113,7 @@ func (o *Outbox) record(ctx context.Context, d *billing.DueDelivery, a *attempt)
 		case engine.OutcomeUnavailable, engine.OutcomeOverloaded, engine.OutcomeUnknown,
 			engine.OutcomeDiskLow, engine.OutcomeDeferred:
 		default:
-			return // recorded, or of a delivery that is no more
+			return // recorded, or the delivery is gone
 		}
 		select {
 		case <-ctx.Done():

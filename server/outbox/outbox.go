@@ -1,5 +1,5 @@
-// Package outbox sends the webhook messages that wait in the replicated outbox, while this node
-// leads, and brings what came of each attempt into the log. See DESIGN.md.
+// Package outbox sends the pending webhook messages of the replicated outbox while this node leads,
+// and records the result of each attempt in the log. See DESIGN.md.
 package outbox
 
 import (
@@ -18,7 +18,7 @@ import (
 	"tollgate/server/vault"
 )
 
-// Config is what the outbox needs from the node that runs it.
+// Config holds the outbox's dependencies.
 type Config struct {
 	Machine  *billing.Machine
 	Proposer server.Proposer
@@ -37,7 +37,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Outbox does what the package says. Safe for concurrent use.
+// Outbox sends webhook messages. It is safe for concurrent use.
 type Outbox struct {
 	config Config
 	vault  *vault.Vault
@@ -80,19 +80,19 @@ func New(c Config) (*Outbox, error) {
 	}, nil
 }
 
-// flight is a delivery that is due or being sent. The result is nil where nothing was learnt.
+// flight is a delivery that is due or being sent. The result is nil where there is none.
 type flight struct {
 	*billing.DueDelivery
 	result *webhook.Result
 }
 
-// Run sends messages whenever this node leads, until ctx ends. It returns once nothing is under
-// way any more. What is under way when this node no longer leads is broken off: the next leader
-// sends it again.
+// Run sends messages whenever this node leads, until ctx ends. It returns once no delivery is in
+// progress. Deliveries in progress when this node stops leading are cancelled: the next leader
+// sends them again.
 func (o *Outbox) Run(ctx context.Context) {
 	loop := leader.Loop[uint64, *flight]{
 		Leads: o.config.Leads, Every: o.config.Look, Due: o.due, Take: o.take, OfTerm: true,
-		// What was learnt about endpoints in an earlier term is forgotten.
+		// Knowledge about endpoints from an earlier term is forgotten.
 		Begin: func() { o.trim(0) },
 		Do: func(ctx context.Context, _ uint64, f *flight, _ int) (time.Duration, bool) {
 			f.result = o.deliver(ctx, f.DueDelivery)
@@ -102,7 +102,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	loop.Run(ctx)
 }
 
-// due offers what can be sent, as far as there are slots.
+// due offers messages that can be sent, up to the free slots.
 func (o *Outbox) due(idle func(uint64) bool, offer func(uint64, *flight)) {
 	o.trim(keptPaces)
 	now := o.config.Now()
@@ -139,8 +139,7 @@ func (o *Outbox) take(f *flight) (land func(), ok bool) {
 // keptPaces is how many endpoints the outbox remembers.
 const keptPaces = 10_000
 
-// trim forgets endpoints when there are more than a number; what is forgotten is tried carefully
-// again.
+// trim forgets endpoints beyond a number; forgotten ones start again with one attempt at a time.
 func (o *Outbox) trim(above int) {
 	if len(o.paces) > above {
 		maps.DeleteFunc(o.paces, func(_ [16]byte, p *pace) bool { return p.flying == 0 })

@@ -33,7 +33,7 @@ const (
 	moment   = 5 * time.Millisecond
 )
 
-// desk is a machine with an account, and outboxes that send what it has to tell.
+// desk is a machine with an account, and outboxes that send its messages.
 type desk struct {
 	*servertest.Cluster
 	t     *testing.T
@@ -131,13 +131,13 @@ func (d *desk) endpoint(name string) billing.WebhookEndpointView {
 	return v
 }
 
-// drained waits until nothing waits for an endpoint.
+// drained waits until no message is pending for an endpoint.
 func (d *desk) drained(name string) {
 	d.t.Helper()
 	require.Eventually(d.t, func() bool { return d.endpoint(name).Pending == 0 }, patience, moment)
 }
 
-// message is what a receiver has taken.
+// message is a received message.
 type message struct {
 	ID, Type, Customer, Raw string
 }
@@ -215,7 +215,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// all is what the receiver has taken, after nothing was wrong with it.
+// all returns the received messages, and checks that all were valid.
 func (r *receiver) all() []message {
 	r.t.Helper()
 	r.mu.Lock()
@@ -230,7 +230,7 @@ func (r *receiver) count() int {
 	return r.requests
 }
 
-// of are the types that were told of one customer, in order, repetitions left out.
+// of returns the types received for one customer, in order, without repetitions.
 func of(all []message, customer string) (types []string) {
 	seen := map[string]bool{}
 	for _, m := range all {
@@ -244,7 +244,7 @@ func of(all []message, customer string) (types []string) {
 
 var told = []string{"subscription.created", "invoice.created", "invoice.due"}
 
-// TestMessagesArriveSignedAndInOrder: what a receiver with the standard's library accepts.
+// TestMessagesArriveSignedAndInOrder: a receiver with the standard's library accepts them.
 func TestMessagesArriveSignedAndInOrder(t *testing.T) {
 	r := receive(t, func(n int, _ *http.Request) int {
 		if n%5 == 2 {
@@ -289,7 +289,8 @@ func TestMessagesArriveSignedAndInOrder(t *testing.T) {
 	require.NotContains(t, bytes.String(), string(key), "secrets are sealed")
 }
 
-// TestAttemptsEnd: what fails for good is given up after the schedule's last attempt, in order.
+// TestAttemptsEnd: a message that always fails is given up after the schedule's last attempt, in
+// order.
 func TestAttemptsEnd(t *testing.T) {
 	r := receive(t, func(int, *http.Request) int { return http.StatusFound })
 	d := newDesk(t, 0, r.host())
@@ -331,12 +332,12 @@ func TestOldMessagesExpire(t *testing.T) {
 	d.open(true)
 	d.drained("hook")
 	hook := d.endpoint("hook")
-	require.EqualValues(t, len(told), hook.Failed, "what was queued then")
+	require.EqualValues(t, len(told), hook.Failed, "messages queued then")
 	require.EqualValues(t, r.count(), hook.Delivered)
 }
 
-// TestGoneDisables: an endpoint that answers 410 hears of nothing more until it is enabled; then it
-// hears what waits.
+// TestGoneDisables: an endpoint that answers 410 receives nothing until it is enabled; then it
+// receives the pending messages.
 func TestGoneDisables(t *testing.T) {
 	var back atomic.Bool
 	r := receive(t, func(int, *http.Request) int {
@@ -362,7 +363,7 @@ func TestGoneDisables(t *testing.T) {
 	require.Equal(t, told, of(r.all(), "ada"))
 }
 
-// TestEndpointsThatHangDelayNobody: while many endpoints never answer, another gets its messages.
+// TestEndpointsThatHangDelayNoOther: while many endpoints never answer, another gets its messages.
 func TestEndpointsThatHangDelayNobody(t *testing.T) {
 	release := make(chan struct{})
 	hanging := receive(t, func(int, *http.Request) int {
@@ -388,7 +389,7 @@ func TestEndpointsThatHangDelayNobody(t *testing.T) {
 	d.drained("quick")
 	require.Len(t, quick.all(), 60)
 	require.Equal(t, billing.MaxWebhookEndpoints-1, hanging.count(),
-		"one that is not known yet gets one at a time")
+		"an endpoint not known yet gets one at a time")
 }
 
 // TestTimeouts: an endpoint that does not answer in time is tried again.
@@ -409,8 +410,8 @@ func TestTimeouts(t *testing.T) {
 	require.Equal(t, told, of(r.all(), "ada"))
 }
 
-// TestAnotherLeaderGoesOn: the leader goes away while it delivers; the next one begins with what
-// was not recorded, nothing is lost, and the order stays.
+// TestAnotherLeaderGoesOn: the leader goes away while it delivers; the next one begins with
+// unrecorded messages, none is lost, and the order stays.
 func TestAnotherLeaderGoesOn(t *testing.T) {
 	var held, broken atomic.Int32
 	release := make(chan struct{})
@@ -439,7 +440,7 @@ func TestAnotherLeaderGoesOn(t *testing.T) {
 	d.drained("hook")
 	require.Equal(t, append(told[:3:3], told...), of(r.all(), "ada"))
 	require.Eventually(t, func() bool { return broken.Load() == 1 }, fetch.MaxTime/2, moment,
-		"the first leader breaks off what is under way")
+		"the first leader cancels its deliveries")
 	second.Attempts(func(outcome string, count uint64) {
 		if outcome == "delivered" {
 			require.Equal(t, uint64(4), count, "the first leader delivered two")
@@ -447,8 +448,8 @@ func TestAnotherLeaderGoesOn(t *testing.T) {
 	})
 }
 
-// TestResultsThatAreNotRecordedAreSentAgain: while the log takes nothing, what was delivered is not
-// forgotten to be recorded, and a follower sends nothing.
+// TestResultsThatAreNotRecordedAreSentAgain: while the log is unavailable, delivered messages stay
+// to be recorded, and a follower sends nothing.
 func TestResultsThatAreNotRecordedAreSentAgain(t *testing.T) {
 	r := receive(t, nil)
 	d := newDesk(t, 0, r.host())
@@ -489,8 +490,8 @@ func TestBothSecretsSign(t *testing.T) {
 }
 
 // TestASecretThatRotatesMeanwhileSigns: a delivery is signed with the secrets that are valid when
-// it is sent, though the endpoint's rotated twice since it fell due; the first of the three signs
-// no more. To an endpoint that was deleted meanwhile nothing is sent.
+// it is sent, though the endpoint's rotated twice since it fell due; the first of the three no
+// longer signs. Nothing is sent to an endpoint that was deleted meanwhile.
 func TestASecretThatRotatesMeanwhileSigns(t *testing.T) {
 	r := receive(t, nil)
 	d := newDesk(t, 0, r.host())
@@ -530,8 +531,8 @@ func TestASecretThatRotatesMeanwhileSigns(t *testing.T) {
 	require.Equal(t, 3, r.count())
 }
 
-// TestPrivateAddressesAreNotReached: what the configuration does not name is blocked, also where a
-// name leads there, and a secret that does not open signs nothing.
+// TestPrivateAddressesAreNotReached: addresses that the configuration does not allow are blocked,
+// even behind a name, and a secret that does not open signs nothing.
 func TestPrivateAddressesAreNotReached(t *testing.T) {
 	r := receive(t, nil)
 	d := newDesk(t, 0)

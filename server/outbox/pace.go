@@ -11,17 +11,17 @@ import (
 const (
 	quickSlots = 128
 	slowSlots  = 32
-	// quickEach is how many deliveries one endpoint that is quick gets at a time. One that fails,
-	// is slow, or is not known yet gets one.
+	// quickEach is the number of concurrent deliveries to a quick endpoint. One that fails, is
+	// slow, or is not known yet gets one.
 	quickEach = 16
-	// slowAfter is how long an attempt takes that makes an endpoint a slow one.
+	// slowAfter is the duration of an attempt from which an endpoint counts as slow.
 	slowAfter = 2 * time.Second
 )
 
-// slots counts what is free.
+// slots counts free slots.
 type slots struct{ quick, slow int }
 
-// take takes a slot for an endpoint, to be given back by ++; nil when none is free.
+// take takes a slot for an endpoint, released by ++; nil when none is free.
 func (s *slots) take(p *pace) *int {
 	free := &s.quick
 	if p.lags() {
@@ -34,8 +34,8 @@ func (s *slots) take(p *pace) *int {
 	return free
 }
 
-// pace is what this process has learnt about an endpoint. It is not state: another leader learns it
-// by itself, one attempt at a time.
+// pace is this process's knowledge about an endpoint. It is not state: another leader learns it
+// anew, one attempt at a time.
 type pace struct {
 	flying   int
 	proven   bool // its newest attempt succeeded
@@ -47,8 +47,8 @@ type pace struct {
 // lags reports whether the endpoint uses the slots of those that fail or are slow.
 func (p *pace) lags() bool { return p.slow || p.failures > 0 }
 
-// room is how many more deliveries an endpoint may get. nil is an endpoint of which nothing is
-// known.
+// room is the number of additional deliveries that an endpoint may get. A nil pace is an unknown
+// endpoint.
 func (p *pace) room(s *slots, now time.Time) int {
 	switch {
 	case p == nil:
@@ -64,8 +64,8 @@ func (p *pace) room(s *slots, now time.Time) int {
 	return min(1-p.flying, s.quick)
 }
 
-// learn takes an attempt's result into account. A failure pauses the endpoint: all that waits for
-// it would fail alike, and every attempt is an entry in the log.
+// learn takes an attempt's result into account. A failure pauses the endpoint: its other messages
+// would fail, too, and every attempt is an entry in the log.
 func (p *pace) learn(r *webhook.Result, schedule webhook.Schedule, now time.Time) {
 	p.slow = r.Took >= slowAfter
 	if r.Outcome == webhook.Delivered {

@@ -53,7 +53,7 @@ func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *se
 	if err != nil {
 		return "", d.faultOf(at, err)
 	}
-	// A page of settings that were set since does not take the place of the one that is polled for.
+	// A page of settings that were set since does not replace the one that is polled.
 	if noted.ProviderID == "" && !d.name(&billing.NoteCheckout{
 		ID: id, ProviderID: made.ID, Provider: settings.Provider, Revision: settings.Revision,
 	}) {
@@ -71,8 +71,8 @@ const (
 	namePause    = 50 * time.Millisecond
 )
 
-// name notes what the provider calls a checkout. Only what is noted is polled, and a page that is
-// not must not be paid: where its webhook fails too, nobody would learn of the money.
+// name notes the provider's id of a checkout. Only noted checkouts are polled, and a page that is
+// not must not be paid: if its webhook failed too, the payment would be lost.
 func (d *Desk) name(c *billing.NoteCheckout) bool {
 	pause := namePause
 	for attempt := 1; ; attempt++ {

@@ -1,6 +1,6 @@
 // Package payments collects invoices through the payment provider that an environment has chosen:
-// it makes checkouts, understands webhooks, serves the sandbox's page and polls what no webhook
-// reported. What a payment does to an invoice is a command's business. See DESIGN.md.
+// it makes checkouts, understands webhooks, serves the sandbox's page and polls checkouts that no
+// webhook reported. A command applies a payment to an invoice. See DESIGN.md.
 package payments
 
 import (
@@ -25,7 +25,7 @@ import (
 	"tollgate/server/vault"
 )
 
-// Config is what the desk needs from the node that runs it.
+// Config holds the desk's dependencies.
 type Config struct {
 	Machine  *billing.Machine
 	Proposer server.Proposer
@@ -49,7 +49,7 @@ const (
 	providerTimeout = 10 * time.Second
 )
 
-// Desk does what the package says. Safe for concurrent use.
+// Desk collects invoices. It is safe for concurrent use.
 type Desk struct {
 	config  Config
 	machine *billing.Machine
@@ -137,8 +137,8 @@ func (d *Desk) settings(env uint32) []billing.PaymentSettings {
 	return append([]billing.PaymentSettings{current}, d.Previous(env)...)
 }
 
-// providerOf makes the provider of settings, once for each revision of them. What was made of
-// settings that are forgotten is forgotten here with the next that is made.
+// providerOf makes the provider of settings, once for each revision of them. Providers of forgotten
+// settings are dropped when the next one is made.
 func (d *Desk) providerOf(at Place, s *billing.PaymentSettings) (payment.Provider, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,7 +243,7 @@ func minor(amount decimal.Decimal, currency string) (int64, bool) {
 	return n, true
 }
 
-// exact is the number that an amount in minor units stands for.
+// exact converts an amount in minor units to a number.
 func exact(a payment.Amount) (decimal.Decimal, bool) {
 	number, _, _ := strings.Cut(a.String(), " ")
 	value, err := decimal.Parse(number)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAmountsThereAndBack: minor units are exact, in currencies with none, two and three decimals;
-// what is not a whole number of them is not sent to a provider.
+// an amount that is not a whole number of them is not sent to a provider.
 func TestAmountsThereAndBack(t *testing.T) {
 	for _, row := range []struct {
 		amount, currency string

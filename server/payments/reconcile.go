@@ -12,17 +12,17 @@ import (
 	"tollgate/server/vault"
 )
 
-// Which checkouts are polled: those old enough for their webhook to be late, until they are over or
-// their money can no longer be on its way. A pass asks for at most pollBatch of them, of at most
-// pollParallel environments at once.
+// Checkouts are polled from when their webhook is late until they are over or their money can no
+// longer be on its way. A pass polls up to pollBatch of them, of up to pollParallel environments
+// concurrently.
 const (
 	pollEvery    = time.Minute
 	pollAfter    = 5 * time.Minute
 	pollUntil    = billing.CheckoutPatienceMS * time.Millisecond
 	pollBatch    = 200
 	pollParallel = 4
-	// pollSilence is how long a question without an answer may take before its environment's others
-	// are left for a later pass.
+	// pollSilence is how long a request may go unanswered before the environment's others are left
+	// for a later pass.
 	pollSilence = 2 * time.Second
 	// A checkout that is not over is asked for again after a twelfth of its age, within these: 80
 	// questions in the first three days, four a day from then on.
@@ -46,9 +46,9 @@ func (d *Desk) Run(ctx context.Context, leads func() (term uint64, ok bool)) {
 	loop.Run(ctx)
 }
 
-// Reconcile asks providers what became of checkouts that no webhook has closed. It goes on where
-// the pass before has ended, so that each is asked for in turn, the older the more seldom.
-// A payment found here and by webhook counts once, by its checkout.
+// Reconcile asks providers for the state of checkouts that no webhook has closed. It continues
+// where the previous pass ended, so that each has its turn, older ones less often. A payment found
+// here and by webhook counts once, by its checkout.
 func (d *Desk) Reconcile(ctx context.Context) {
 	var order []uint32
 	queues := map[uint32][]polledCheckout{}
@@ -77,8 +77,8 @@ type polledCheckout struct {
 	settings []billing.PaymentSettings
 }
 
-// waitingCheckout is one that was asked for and is not over: until when it is left alone, in log
-// time, and under which settings, for others may know more of it.
+// waitingCheckout is an open checkout that was polled: when it is polled next, in log time, and the
+// settings used, since others may know more about it.
 type waitingCheckout struct {
 	until    int64
 	revision uint32
@@ -118,7 +118,7 @@ func (d *Desk) batch() []polledCheckout {
 			*side = append(*side, polledCheckout{c, n, settings})
 		}
 	}
-	d.next = waiting // what is over is forgotten
+	d.next = waiting // finished ones are forgotten
 	batch := append(late, early...)
 	batch = batch[:min(len(batch), pollBatch)]
 	if len(batch) > 0 {
@@ -127,7 +127,7 @@ func (d *Desk) batch() []polledCheckout {
 	return batch
 }
 
-// askWith are the settings that may know of a checkout: its own, while they are kept, and those in
+// askWith returns the settings that may know a checkout: its own, while they are kept, and those in
 // force where they are of the same provider, for its account may have new keys.
 func (d *Desk) askWith(c *billing.Checkout) (with []billing.PaymentSettings) {
 	current := d.machine.PaymentSettings(c.Env)
@@ -159,8 +159,8 @@ func (d *Desk) reconcileAll(ctx context.Context, checkouts []polledCheckout) {
 	}
 }
 
-// ask asks for a checkout with its settings, and where they are not accepted any more, or do not
-// know it, with the next. lost: those that it was made with say that there is none.
+// ask polls a checkout with its settings, and where they are no longer accepted, or do not know it,
+// with the next. lost means that the settings it was made with do not know it.
 func (d *Desk) ask(ctx context.Context, at Place, c *polledCheckout) (
 	status payment.Status, lost bool, err error,
 ) {
@@ -198,7 +198,7 @@ func (d *Desk) reconcile(ctx context.Context, c *polledCheckout) error {
 	case lost && now.Sub(time.UnixMilli(c.RequestedAt)) >= payment.CheckoutLife:
 		status.State = payment.StateExpired
 	case lost:
-		status.State = payment.StateOpen // it may be late to know it
+		status.State = payment.StateOpen // it may learn of it late
 	case err != nil:
 		var no *payment.Error
 		if errors.As(err, &no) && no.Class != payment.ClassUnavailable ||

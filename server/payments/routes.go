@@ -108,8 +108,8 @@ func (d *Desk) page(x *server.Exchange) {
 	answer(x, sandbox.Act(ctx, token, form))
 }
 
-// sandbox is the environment's sandbox provider, also where another one has taken its place: its
-// pages can be paid as long as any. nil: it has none.
+// sandbox is the environment's sandbox provider, even if another one replaced it: its pages can be
+// paid as long as any. nil: it has none.
 func (d *Desk) sandbox(at Place) *payment.Sandbox {
 	for _, settings := range d.settings(at.Env) {
 		if settings.Provider != billing.ProviderSandbox {

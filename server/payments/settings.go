@@ -12,12 +12,12 @@ import (
 type Settings struct {
 	Provider, BaseURL        string
 	SecretKey, WebhookSecret string
-	// ForgetPrevious: what these replace is not used any more, at once.
+	// ForgetPrevious drops the replaced settings at once.
 	ForgetPrevious bool
 }
 
-// Prepare checks settings and seals their secrets into the command that sets them. The error says
-// what is wrong, and repeats no secret.
+// Prepare checks settings and seals their secrets into the command that sets them. Its error
+// repeats no secret.
 func (d *Desk) Prepare(at Place, s Settings) (billing.SetPaymentProvider, error) {
 	c := billing.SetPaymentProvider{
 		Env: at.Env, Provider: s.Provider, BaseURL: s.BaseURL, ForgetPrevious: s.ForgetPrevious,
@@ -41,8 +41,8 @@ func (d *Desk) Prepare(at Place, s Settings) (billing.SetPaymentProvider, error)
 }
 
 // sealInto seals the secrets. The same secrets set again stay as they are sealed, so that it is no
-// change. The sandbox's own is minted once, and taken again when it is set again: the pages that it
-// signed stay good, unless they are to be forgotten.
+// change. The sandbox's own is minted once, and reused when it is set again: the pages that it
+// signed stay valid, unless ForgetPrevious is set.
 func (d *Desk) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (err error) {
 	if s.Provider == billing.ProviderNone {
 		return nil
@@ -56,7 +56,7 @@ func (d *Desk) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (
 		}
 		if key, err := d.vault.Open(env, "secretKey", old.SecretKey); err == nil && key == s.SecretKey &&
 			s.Provider == billing.ProviderStripe && c.SecretKey == nil {
-			c.SecretKey = old.SecretKey // by which it is known to be the same account
+			c.SecretKey = old.SecretKey // identifies the account
 		}
 	}
 	if s.Provider == billing.ProviderSandbox {

@@ -37,8 +37,8 @@ func (d *Desk) Receive(at Place, header func(string) string, body []byte) error 
 // errUnusable means that settings are there and cannot be used; it is logged where it happens.
 var errUnusable = errors.New("payments: the payment settings cannot be used")
 
-// verify finds the settings whose secret a webhook is signed with, the ones in force first: those
-// that were replaced still hear of the checkouts that were made with them.
+// verify finds the settings whose secret a webhook is signed with, the ones in force first:
+// replaced ones still receive webhooks of the checkouts made with them.
 func (d *Desk) verify(at Place, header func(string) string, body []byte) (
 	name string, event payment.Event, err error,
 ) {
@@ -63,8 +63,8 @@ func (d *Desk) verify(at Place, header func(string) string, body []byte) (
 	return "", payment.Event{}, err
 }
 
-// report keeps what is not a payment, where it names an invoice of ours: people will want to know
-// of a decline or a refund, and the invoice stays what it is.
+// report records an event that is not a payment if it names an invoice of ours: people want to know
+// of a decline or a refund, and the invoice stays unchanged.
 func (d *Desk) report(at Place, provider string, event *payment.Event) error {
 	d.config.Log.Info("a webhook changes nothing", "account", at.Account, "provider", provider,
 		"type", event.Type, "event", event.ID)
@@ -124,7 +124,7 @@ func (d *Desk) commit(at Place, c *billing.RecordPayment) error {
 	return nil
 }
 
-// Refusal is why a webhook was not accepted; a provider repeats it later, unless it was told 2xx.
+// Refusal is the reason why a webhook was not accepted; a provider retries it unless it got a 2xx.
 type Refusal struct {
 	Status int
 	Code   string
@@ -132,7 +132,8 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return "payments: webhook refused: " + r.Code }
 
-// amountOf is what a poll says was paid: where the provider does not say, the invoice's own amount.
+// amountOf is the paid amount of a poll: the invoice's own amount where the provider does not name
+// one.
 func amountOf(s *payment.Status, invoice *billing.InvoiceView) (decimal.Decimal, string, bool) {
 	if s.Amount == (payment.Amount{}) {
 		return invoice.Amount, invoice.Currency, true

@@ -1,6 +1,6 @@
 // Package scan reads JSON strictly and without garbage: no duplicate names, valid UTF-8 only, a
-// bounded depth, numbers kept as text. It is what the two hot routes read their bodies with, and
-// is fuzzed against go-json-experiment/json. See DESIGN.md in the folder above.
+// bounded depth, numbers kept as text. The two hot routes read their bodies with it. It is fuzzed
+// against go-json-experiment/json. See DESIGN.md in the folder above.
 package scan
 
 import (
@@ -14,7 +14,7 @@ const MaxDepth = 32
 // Kind is the kind of the next value.
 type Kind byte
 
-// Kinds of values. KindNone stands for the end of the text, or for what begins no value.
+// Kinds of values. KindNone stands for the end of the text, or for a byte that begins no value.
 const (
 	KindNone   Kind = 0
 	KindNull   Kind = 'n'
@@ -46,7 +46,7 @@ func (k Kind) String() string {
 	}
 }
 
-// Error says what is wrong with a text, and at which byte.
+// Error describes a mistake in a text, and its byte offset.
 type Error struct {
 	Offset int
 	Reason string
@@ -56,8 +56,8 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("byte %d: %s", e.Offset, e.Reason) }
 
 // Scanner reads one JSON text. Strings that it returns alias the text, or, when they had to be
-// unescaped, the scanner's own memory, until the next Reset. The zero value is ready for Reset.
-// Its methods return ok = false once anything was wrong; Err says what.
+// unescaped, the scanner's own memory, until the next Reset. The zero value is ready for Reset. Its
+// methods return ok = false after any mistake; Err returns it.
 type Scanner struct {
 	src   []byte
 	pos   int
@@ -89,7 +89,7 @@ func (s *Scanner) Err() error {
 // Pos is the offset of the next byte.
 func (s *Scanner) Pos() int { return s.pos }
 
-// Seek goes on at pos, at the given depth of open objects and arrays, and forgets an error: for a
+// Seek continues at pos, at the given depth of open objects and arrays, and forgets an error: for a
 // caller that found the end of a broken value by other means.
 func (s *Scanner) Seek(pos, depth int) { s.pos, s.depth, s.err = pos, depth, nil }
 
@@ -111,7 +111,7 @@ func (s *Scanner) space() {
 	}
 }
 
-// Peek skips white space and says what comes next. It reports no error.
+// Peek skips white space and returns the kind of the next value. It reports no error.
 func (s *Scanner) Peek() Kind {
 	s.space()
 	if s.pos >= len(s.src) || s.err != nil {
@@ -169,8 +169,8 @@ func (s *Scanner) Object() bool { return s.open('{') }
 func (s *Scanner) Array() bool { return s.open('[') }
 
 // Name returns the object's next name, with the scanner before its value; more = false at the
-// object's end, or at an error. first says that no name was read yet. Duplicates are the caller's
-// business here; Skip and AppendCompact refuse them.
+// object's end, or at an error. first means that no name was read yet. Callers check duplicates
+// here; Skip and AppendCompact refuse them.
 func (s *Scanner) Name(first bool) (name []byte, more bool) {
 	if !s.next(first, '}') {
 		return nil, false
@@ -253,7 +253,7 @@ func (s *Scanner) rune() bool {
 	return true
 }
 
-// unescape goes on with a string whose first escape is at the scanner's position.
+// unescape continues a string whose first escape is at the scanner's position.
 func (s *Scanner) unescape(start int) ([]byte, bool) {
 	from := len(s.arena)
 	s.arena = append(s.arena, s.src[start:s.pos]...)

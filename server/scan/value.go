@@ -110,7 +110,7 @@ func (s *Scanner) array(dst []byte, keep bool) ([]byte, bool) {
 }
 
 // Extent is the length of the value at the beginning of src, found by its brackets and quotes
-// alone, so that the end of a malformed value can be known too; -1 when it has none.
+// alone, so that the end of a malformed value is known too; -1 when it has none.
 func Extent(src []byte) int {
 	depth := 0
 	for i := 0; i < len(src); i++ {
@@ -156,7 +156,7 @@ type nameSlot struct {
 	from, to          uint32
 }
 
-// maxKept bounds what a pooled scanner keeps of a large text.
+// maxKept bounds the memory that a pooled scanner keeps after a large text.
 const maxKept = 4096
 
 func (n *nameSet) reset() {

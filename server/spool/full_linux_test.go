@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// fill appends until no file may grow, then goes on when files may grow again.
+// fill appends until no file may grow, then continues when files may grow again.
 func fill(dir string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	limit := func(bytes uint64) error {
@@ -84,8 +84,8 @@ func fill(dir string) error {
 
 func numbered(i int) []byte { return []byte(fmt.Sprintf("%06d%s", i, strings.Repeat("x", 1000))) }
 
-// TestADiskThatIsFullCostsNoBlock: a write that a disk took half of is an error to its caller, and
-// shifts nothing that is written later.
+// TestADiskThatIsFullCostsNoBlock: a half-written block is an error to its caller, and does not
+// shift later writes.
 func TestADiskThatIsFullCostsNoBlock(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "spool")

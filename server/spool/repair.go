@@ -21,7 +21,7 @@ const (
 	lookAhead  = 1 << 32  // how much later than its neighbour a block can be that still is one
 )
 
-// held is what a spool holds.
+// held is the content of a spool.
 type held struct {
 	first, next  uint64
 	bytes, spent int64
@@ -33,13 +33,13 @@ type walk struct {
 	dir string
 	// from is the index of the first block that is wanted.
 	from uint64
-	// block is told each good block that is wanted, bad each run of bytes that is none.
+	// block is called for each good block from the first wanted one, bad for each run of other
+	// bytes.
 	block func(index uint64, block []byte) error
 	bad   func(raw []byte) error
 	// lost counts the blocks that were damaged or are missing.
 	lost uint64
-	// crooked reports whether the log would not read what is there: all of it has to be written
-	// anew.
+	// crooked reports whether the log could not read the files: all have to be rewritten.
 	crooked bool
 	// tear is where the last file ends with bytes that are not a block; torn reports whether they
 	// are what an interrupted append leaves: less than a record, or zeroes.
@@ -49,9 +49,9 @@ type walk struct {
 	torn     bool
 }
 
-// repair makes the files of a spool such that the log opens them and reads every block: it makes
-// the folder where there is none, cuts what was being appended, and where bytes in the middle are
-// not a block it writes the good blocks into a new folder. Blocks before from are left out.
+// repair prepares the files of a spool so that the log opens them and reads every block: it creates
+// a missing folder, cuts a torn append, and where bytes in the middle are not a block it writes the
+// good blocks into a new folder. Blocks before from are left out.
 func repair(dir string, from uint64, rewrite bool, o *Options) (held, error) {
 	if err := settle(dir); err != nil {
 		return held{}, err
@@ -71,8 +71,8 @@ func repair(dir string, from uint64, rewrite bool, o *Options) (held, error) {
 	return w.held, nil
 }
 
-// settle finishes what a crash interrupted: a new folder that is whole takes the place of the old
-// one, which may be half deleted.
+// settle finishes what a crash interrupted: a new folder that is whole replaces the old one, which
+// may be half deleted.
 func settle(dir string) error {
 	if err := os.RemoveAll(dir + ".new.tmp"); err != nil {
 		return err
@@ -338,7 +338,7 @@ func tell(dir string, lost uint64, raw int, o *Options) {
 		"blocks", lost, "bytes", raw, "file", aside(dir))
 }
 
-// setAside appends bytes to the file for damage, as long as that is no larger than a spool.
+// setAside appends bytes to the file for damage, up to the size of a spool.
 func setAside(dir string, raw []byte, o *Options) error {
 	f, err := os.OpenFile(aside(dir), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package spool keeps blocks in a folder, first in first out, until their owner has brought them
+// Package spool keeps blocks in a folder, first in first out, until their owner has moved them
 // elsewhere. The files are those of github.com/tidwall/wal, which has no checksums, does not open
-// after a torn write, and does not sync its folder; this package adds what that lacks.
+// after a torn write, and does not sync its folder; this package adds these.
 //
 // A block may come out twice: after a crash, those of the oldest file come out again. A killed
 // process loses nothing that was appended, a power cut may lose the blocks of the last 100 ms.
@@ -27,16 +27,16 @@ const (
 	segmentBytes = 1 << 20
 	// frameBytes precede a block in its record: CRC-32C of index and block (4), index (8).
 	frameBytes = 12
-	// formatName is the file that says what the folder is.
+	// formatName is the file that identifies the folder.
 	formatName = "FORMAT"
 	format     = "tollgate spool 2\n"
 )
 
 var (
-	// ErrForeign means that what is in the place of the spool was not written by this version.
+	// ErrForeign means that the folder was not written by this version.
 	ErrForeign = errors.New(
 		"it is not a spool of this version; move it away to start without it")
-	// ErrFull means that a block does not fit any more. Nothing was appended.
+	// ErrFull means that a block does not fit. Nothing was appended.
 	ErrFull = errors.New("the spool is full")
 	// ErrEmpty means that there is no block.
 	ErrEmpty = errors.New("the spool is empty")
@@ -49,7 +49,7 @@ var (
 type Options struct {
 	// Limit is how many bytes of blocks it takes.
 	Limit int64
-	// Log is told of damage.
+	// Log receives reports of damage.
 	Log *slog.Logger
 	// Segment is the size of a file; 0 is 1 MiB.
 	Segment int
@@ -62,8 +62,8 @@ type Spool struct {
 
 	mu  sync.Mutex
 	log *wal.Log // nil after an error: the next call repairs the files and opens them again
-	// rewrite is set when a sync failed: what the disk has of the files is unknown, and the repair
-	// writes all blocks anew.
+	// rewrite is set when a sync failed: the files' content on disk is unknown, and the repair
+	// rewrites all blocks.
 	rewrite bool
 	closed  bool
 	synced  time.Time
@@ -76,7 +76,7 @@ type Spool struct {
 }
 
 // Open opens the spool in a folder, or makes it. Bytes that are not a block move to a file whose
-// name is the folder's with ".damaged", and the log says so.
+// name is the folder's with ".damaged", and a warning is logged.
 func Open(dir string, o Options) (*Spool, error) {
 	if o.Segment == 0 {
 		o.Segment = segmentBytes
@@ -118,8 +118,8 @@ func (s *Spool) open() error {
 	return nil
 }
 
-// do calls f with the open log. After an error the log is not used again: what it has in memory and
-// what is in its files may differ.
+// do calls f with the open log. After an error the log is not used again: its memory and its files
+// may differ.
 func (s *Spool) do(f func() error) error {
 	if s.closed {
 		return os.ErrClosed
@@ -246,14 +246,14 @@ func (s *Spool) Empty() bool {
 	return blocks == 0
 }
 
-// Size says how many blocks there are, and how many bytes they have in the files.
+// Size returns the number of blocks and their bytes in the files.
 func (s *Spool) Size() (bytes, blocks uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return uint64(s.bytes), s.next - s.first
 }
 
-// Close makes what is left durable.
+// Close makes the remaining blocks durable.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +280,7 @@ func parse(record []byte) (index uint64, ok bool) {
 		crc32.Checksum(record[4:], castagnoli) == binary.LittleEndian.Uint32(record)
 }
 
-// recordBytes is what a block takes in a file: its length, frame and bytes.
+// recordBytes is the size of a block in a file: its length, frame and bytes.
 func recordBytes(block int) int64 {
 	var length [binary.MaxVarintLen64]byte
 	n := frameBytes + block

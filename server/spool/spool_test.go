@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/wal"
 )
 
-// fixture is a spool on real files, and what its log said.
+// fixture is a spool on real files, and its log.
 type fixture struct {
 	*Spool
 	t    *testing.T
@@ -140,8 +140,8 @@ func TestSpoolCutsWhatWasBeingWritten(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// TestSpoolSetsDamagedBlocksAside: a block whose bytes changed on disk holds up nothing. What was
-// stored before and behind it is still there, and so are its bytes, in a file of their own.
+// TestSpoolSetsDamagedBlocksAside: a block whose bytes changed on disk blocks no other. Blocks
+// before and after it are still there, and so are its bytes, in a file of their own.
 func TestSpoolSetsDamagedBlocksAside(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	f := openSpool(t, dir, 40)
@@ -175,7 +175,7 @@ func TestSpoolSetsDamagedBlocksAside(t *testing.T) {
 	require.Equal(t, []string{"nine", "ten", "eleven"}, f.drain())
 	require.Contains(t, string(f.damaged()), "eight")
 
-	// The log has its newest file in memory; so what is on disk is looked at by the next process.
+	// The log has its newest file in memory; so only the next process reads the disk.
 	f.append("twelve")
 	require.NoError(t, f.Close())
 	require.NoError(t, os.Truncate(f.files()[0], 4))
@@ -225,8 +225,8 @@ func flip(t *testing.T, made, name string, all []string, at int64, mask byte) {
 	require.NoError(t, f.Close())
 }
 
-// TestEveryCutLeavesWholeBlocks: whatever file ends early, the blocks that are whole come out, and
-// what is appended afterwards.
+// TestEveryCutLeavesWholeBlocks: whatever file ends early, the whole blocks and later ones come
+// out.
 func TestEveryCutLeavesWholeBlocks(t *testing.T) {
 	t.Parallel()
 	made := openSpool(t, filepath.Join(t.TempDir(), "spool"), 30)
@@ -275,7 +275,7 @@ func TestAFileThatIsLostCostsItsBlocks(t *testing.T) {
 		"a cut that was not finished": {func(f *fixture) {
 			require.NoError(f.t, os.Rename(f.files()[1], f.files()[1]+startExt))
 		}, all},
-		"a cut file, and what it was made from": {func(f *fixture) {
+		"a cut file, and its original": {func(f *fixture) {
 			old := f.files()[1]
 			data, err := os.ReadFile(old)
 			require.NoError(f.t, err)
@@ -318,7 +318,7 @@ func TestAFileThatIsLostCostsItsBlocks(t *testing.T) {
 	}
 }
 
-// TestASpoolOfAnotherFormatIsRefused: what somebody else put there is not touched.
+// TestASpoolOfAnotherFormatIsRefused: foreign files are not touched.
 func TestASpoolOfAnotherFormatIsRefused(t *testing.T) {
 	for what, make := range map[string]func(dir string) error{
 		"a file": func(dir string) error { return os.WriteFile(dir, []byte("TGSPOOL1........"), 0o600) },

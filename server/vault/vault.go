@@ -1,6 +1,6 @@
 // Package vault seals secrets before they enter the log: log, snapshots, backups and other nodes'
 // disks hold ciphertext. The key comes from the node's configuration, which is not in the log.
-// Whoever has the configuration and a snapshot has the secrets; whoever has one of them has not.
+// Reading the secrets takes both the configuration and a snapshot.
 package vault
 
 import (
@@ -26,8 +26,8 @@ type Vault struct {
 	seed []byte // what Derive begins with
 }
 
-// New makes the vault of a purpose. The sealing key is derived from the given one, so that what it
-// is made of is used for nothing else directly, and one purpose's secrets open for no other.
+// New makes the vault of a purpose. The sealing key is derived from the given one, so that the
+// given key is not used directly, and one purpose's secrets do not open for another.
 func New(key [32]byte, purpose string) (*Vault, error) {
 	h := hmac.New(sha256.New, key[:])
 	h.Write([]byte(purpose))
