@@ -14,7 +14,7 @@ func sortFields(fields []changedField) {
 	slices.SortFunc(fields, func(a, b changedField) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// environmentPage is a page within an environment: where it is, and what lies beside it.
+// environmentPage is a page within an environment, with its position and its siblings.
 func (v *visit) environmentPage(name, tab, title, lead string, data any) page.View {
 	p := page.View{Page: name, Title: title, Lead: lead, Data: data}
 	p.Crumbs = []page.Link{
@@ -129,7 +129,7 @@ func showKeys(v *visit) {
 		*to = append(*to, key)
 	}
 	v.show(v.environmentPage("keys", "Keys", "API keys",
-		"What programs call the client API with. A key is shown once, when it is made.", data))
+		"Programs call the client API with these keys. A key is shown once, when it is made.", data))
 }
 
 func createKey(v *visit) {

@@ -10,21 +10,20 @@ import (
 	"tollgate/server/console/page"
 )
 
-// sureField is the field of a form whose sender has seen what it will do.
+// sureField marks a form whose sender has seen its effect.
 const sureField = "_sure"
 
 // question is what a form asks before it is carried out.
 type question struct {
 	Title string
-	// Facts are what the change is about, Invoices what it will cost at once, as the engine sees
-	// it.
+	// Facts describe the change, Invoices its immediate cost, as the engine previews it.
 	Facts    []fact
 	Invoices []invoice
 	// Asked reports whether the engine was asked for invoices: none is an answer, too.
 	Asked bool
-	// Notes say what else happens, and what cannot be undone.
+	// Notes are other effects, and those that cannot be undone.
 	Notes []string
-	// Button names the change, Danger says that it takes something away; Back leads away.
+	// Button names the change, Danger marks a removal; Back leads away.
 	Button string
 	Danger bool
 	Back   string
@@ -37,15 +36,15 @@ type fact struct{ Name, Value string }
 
 type field struct{ Name, Value string }
 
-// sure reports whether whoever sends the form has confirmed it. Otherwise it is to be asked.
+// sure reports whether the sender has confirmed the form.
 func (v *visit) sure() bool { return v.fields.Get(sureField) == "yes" }
 
 // Where a form asks, and the field with its key there.
 const (
 	questionPath = "/confirm"
 	onceQuery    = "once"
-	// longestQuestion bounds the address of a question in bytes; a longer one is shown at once.
-	longestQuestion = 8 << 10
+	// maxQuestion bounds the address of a question in bytes; a longer one is shown at once.
+	maxQuestion = 8 << 10
 )
 
 // asked is a form that asks first.
@@ -76,7 +75,7 @@ func (v *visit) ask(q question) {
 			query.Set(name, v.fields.Get(name))
 		}
 	}
-	if to := action + questionPath + "?" + query.Encode(); !asks && len(to) <= longestQuestion {
+	if to := action + questionPath + "?" + query.Encode(); !asks && len(to) <= maxQuestion {
 		v.console.site.Redirect(v.x, to)
 		return
 	}

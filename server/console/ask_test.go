@@ -12,8 +12,8 @@ import (
 	"tollgate/server"
 )
 
-// TestMoneyIsAskedFirst: each form that costs somebody money, or is for good, says what it will do
-// before it does it, and sent twice once it was confirmed, it is done once.
+// TestMoneyIsAskedFirst: each form that costs money, or is irreversible, shows its effect first,
+// and takes effect once when it is confirmed twice.
 func TestMoneyIsAskedFirst(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
@@ -36,7 +36,7 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 		safe(t, asked)
 		back := b.get(to)
 		require.Equal(t, onceField.FindString(asked.body), onceField.FindString(back.body),
-			"whoever comes back to the question confirms the same form")
+			"going back to the question confirms the same form")
 		after, _ := n.Machine.StateHash()
 		require.Equal(t, index, after, "asking has changed something")
 		sure := b.confirmed(asked, form)
@@ -90,8 +90,8 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	twice(w, w+"/credits", fields("amount", "5"), "Grant credits?")
 }
 
-// TestAQuestionChangesNothing: an address does nothing, also where it says yes; only what asks has
-// one.
+// TestAQuestionChangesNothing: a GET does nothing, even with the confirmation; only questions have
+// an address.
 func TestAQuestionChangesNothing(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
@@ -125,8 +125,8 @@ func TestWhatCannotBeIsSaidBeforeAsking(t *testing.T) {
 		is(400, `role="alert"`)
 }
 
-// TestARefusedFormKeepsItsValues: what was typed is still there, the field that is wrong says so,
-// and the browser goes to it.
+// TestARefusedFormKeepsItsValues: it keeps the values, marks the invalid field, and the browser
+// goes to it.
 func TestARefusedFormKeepsItsValues(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()

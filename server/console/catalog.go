@@ -88,11 +88,11 @@ func showCatalog(v *visit, looked *catalogData) {
 		}
 	}
 	v.show(v.environmentPage("catalog", "Catalog", "Catalog",
-		"Features and plans, as one document in YAML or JSON. What it does not name stays as it is.",
+		"Features and plans, as one document in YAML or JSON. Entries that it does not name stay unchanged.",
 		data))
 }
 
-// applyCatalog says what a document would change, or changes it.
+// applyCatalog previews or applies a document.
 func applyCatalog(v *visit) {
 	data := catalogData{Document: v.fields.Get("document"), Prune: v.fields.Get("prune") == "true"}
 	apply := v.fields.Get("action") == "apply"

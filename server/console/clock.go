@@ -71,7 +71,7 @@ func showClock(v *visit) {
 		data))
 }
 
-// askClock says from when to when the clock will move. What cannot be is said at once.
+// askClock shows from when to when the clock will move. Invalid times are refused at once.
 func askClock(v *visit, to string) {
 	shown, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
 	if fault != nil {
@@ -94,8 +94,8 @@ func askClock(v *visit, to string) {
 	})
 }
 
-// advanceClock moves the clock. What falls due by then may take longer than an answer may: the page
-// then says how far it is.
+// advanceClock moves the clock. Work that falls due by then may take longer than a request may: the
+// page then shows the progress.
 func advanceClock(v *visit) {
 	to := strings.TrimSpace(v.fields.Get("to"))
 	if !v.sure() {
@@ -108,8 +108,8 @@ func advanceClock(v *visit) {
 		Query: url.Values{"waitSeconds": {"1"}},
 	})
 	fault := reply.Fault
-	// It did move, and the page shows the rest happening; or the same form was sent before: what was
-	// confirmed was ahead of the clock.
+	// It did move, and the page shows the progress; or the same form was sent before: the confirmed
+	// time was ahead of the clock.
 	if fault != nil && (fault.Code == "clock_settling" || fault.Code == "clock_backwards") {
 		fault = nil
 	}

@@ -32,7 +32,7 @@ func (s *Console) clusterRows() []row {
 	}
 }
 
-// roleDown is the role of a member that does not answer, as showCluster says it.
+// roleDown is the role of a member that does not answer, as showCluster reports it.
 const roleDown = "down"
 
 type member struct {
@@ -56,7 +56,7 @@ func (m member) Role() string { return m.Part }
 // Down reports whether it does not answer.
 func (m member) Down() bool { return m.Part == roleDown }
 
-// Losses says what the loss of one more voter means, where one is down.
+// Losses describes the effect of losing one more voter, where one is down.
 func (s clusterStatus) Losses() string {
 	voters, answer := 0, 0
 	for _, m := range s.Members {
@@ -153,8 +153,8 @@ type clusterData struct {
 	At     string
 }
 
-// cluster is what this node knows of the cluster now. It asks nobody, so that it is there when
-// nobody answers.
+// cluster is this node's view of the cluster. It asks no other node, so that it works when none
+// answers.
 func (v *visit) cluster() (data clusterData, fault *server.Fault) {
 	data.Manage = v.manage
 	data.Status, fault = dataOf[clusterStatus](v, v.admin(server.Call{Operation: "showCluster"}))

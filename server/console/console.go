@@ -1,6 +1,6 @@
 // Package console is the operators' pages, on the operations listener: accounts with their keys,
-// catalogs, customers, invoices and webhooks, and the cluster. A page asks the rows of the admin
-// and the client API for what it shows and does, within the process. See DESIGN.md.
+// catalogs, customers, invoices and webhooks, and the cluster. A page reads and changes data
+// through the rows of the admin and the client API, within the process. See DESIGN.md.
 package console
 
 import (
@@ -28,7 +28,7 @@ var templates embed.FS
 // Config is what the pages need from the node.
 type Config struct {
 	// Admin and Client are the tables of the two APIs whose rows the pages call; Client answers for
-	// the environment that it is told.
+	// a given environment.
 	Admin, Client *server.Table
 	// KeyMatches reports whether a text is the admin key, which then opens a session; nil when it
 	// may not.
@@ -40,9 +40,10 @@ type Config struct {
 	PublicURL string
 	Machine   *billing.Machine
 	Reader    server.Reader
-	// Load is what this node has answered since it began, for the plots; nil shows none.
+	// Load counts this node's answers since its start, for the plots; nil shows none.
 	Load func() Load
-	// Observe is told of every answer, Gate bounds what requests hold together; both may be nil.
+	// Observe is called for every answer, Gate bounds the memory of all requests together; both may
+	// be nil.
 	Observe func(route *server.Route, status int, took time.Duration)
 	Gate    *server.Gate
 	// Now is the node's clock; time.Now when nil.
@@ -115,7 +116,7 @@ func (s *Console) rows() [][]row {
 	}
 }
 
-// Close ends what samples the node's load.
+// Close ends the sampling of the node's load.
 func (s *Console) Close() {
 	if s.pulse != nil {
 		s.pulse.close()
@@ -140,7 +141,7 @@ func (s *Console) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 type reach uint8
 
 const (
-	// reachAny: whoever is signed in.
+	// reachAny: every signed-in operator.
 	reachAny reach = iota
 	// reachCluster: operators of the whole cluster only.
 	reachCluster
@@ -156,13 +157,13 @@ type row struct {
 	reach              reach
 	// limit bounds the body in bytes; 0 is formLimit.
 	limit int
-	// live reports whether the script asks: what is not allowed is answered without a page.
+	// live reports whether the script asks: refusals are then answered without a page.
 	live bool
 	// harmless is a form that changes nothing of anybody's: also who may only look sends it.
 	harmless bool
 	// asks is a form that asks first, on a page of its own; see ask.
 	asks bool
-	// local is a page of what this node alone knows: it is there without a leader.
+	// local is a page about this node alone: it works without a leader.
 	local bool
 	show  func(v *visit)
 }
@@ -170,7 +171,7 @@ type row struct {
 // formLimit bounds a form in bytes.
 const formLimit = 64 << 10
 
-// route makes a row of the table: whoever may not is turned away before anything is read.
+// route makes a row of the table: it refuses callers without permission before anything is read.
 func (s *Console) route(r *row) server.Route {
 	return server.Route{
 		Method: r.method, Path: Root + r.path, Operation: "console " + r.name,

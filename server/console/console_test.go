@@ -32,7 +32,7 @@ import (
 	"tollgate/server/workspace"
 )
 
-// cluster is what a node would say about its cluster.
+// cluster is a node's report about its cluster.
 type cluster struct{}
 
 func (cluster) Status() any {
@@ -66,7 +66,7 @@ type node struct {
 	tenants *servertest.Workspaces
 	// admin and programs are the tables of the two APIs.
 	admin, programs *server.Table
-	// besides answers what is not the console's.
+	// besides answers requests outside the console.
 	besides func(fasthttp.RequestHandler) fasthttp.RequestHandler
 	busy    atomic.Bool  // with another backup
 	later   atomic.Int64 // how far the pages' clock runs ahead, in nanoseconds
@@ -228,7 +228,7 @@ var (
 	onceField  = regexp.MustCompile(`name="_once" value="([^"]+)"`)
 )
 
-// fill adds what a form of a page has besides what is typed in.
+// fill adds a form's hidden fields to the typed ones.
 func (b *browser) fill(on string, fields url.Values) url.Values {
 	b.t.Helper()
 	page := b.get(on).is(200)
@@ -241,7 +241,7 @@ func (b *browser) fill(on string, fields url.Values) url.Values {
 	return fields
 }
 
-// sendSurely sends a form, and says yes where it asks first.
+// sendSurely sends a form, and confirms it where it asks first.
 func (b *browser) sendSurely(path string, fields url.Values) shown {
 	b.t.Helper()
 	p := b.send(path, fields)
@@ -337,10 +337,10 @@ func TestBillingWalk(t *testing.T) {
 	b.submit(at+"/catalog", at+"/catalog", fields("document", catalog, "action", "apply")).
 		is(200, "The catalog was applied", "&#34;team&#34;")
 	again := b.send(at+"/catalog", b.fill(at+"/catalog", fields("document", catalog, "action", "look")))
-	again.is(200, "Nothing: the catalog says so already")
+	again.is(200, "Nothing: the catalog is up to date")
 	wrong := b.send(at+"/catalog", b.fill(at+"/catalog",
 		fields("document", "plans:\n  - {key: x}", "action", "apply")))
-	wrong.is(400, `role="alert"`, "key: x") // what was written is still there
+	wrong.is(400, `role="alert"`, "key: x") // the document is kept
 
 	b.get(at).is(200, "No customer yet")
 	b.submit(at, at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
@@ -395,8 +395,8 @@ func (n *node) row(customer string) uint32 {
 	return view.Row
 }
 
-// TestWhatPagesSay: live and sandbox are told apart, a blocked feature says why, names that nobody
-// is billed for are listed, and what is internal is marked, so that no invoice prints it.
+// TestWhatPagesSay: pages name live or sandbox, a blocked feature has its reason, names that are
+// not billed are listed, and internal parts are marked, so that no invoice prints them.
 func TestWhatPagesSay(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()

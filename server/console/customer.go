@@ -72,7 +72,7 @@ type customersData struct {
 	Sought    string
 	Unmatched []unmatchedName
 	Pager     pager
-	// Holds is what the account holds of what it may hold, in both environments together.
+	// Holds is the account's usage of its limits, in both environments together.
 	Holds []holding
 	// Fields are what the form to create one was left with.
 	Fields url.Values
@@ -176,8 +176,8 @@ type customerData struct {
 	Fields        url.Values
 }
 
-// mostShown bounds the lists of a customer's page; what is beyond has a page of its own.
-const mostShown = 20
+// maxShown bounds the lists of a customer's page; longer ones have pages of their own.
+const maxShown = 20
 
 // showCustomer is all about one customer.
 func showCustomer(v *visit) {
@@ -215,8 +215,8 @@ func showCustomer(v *visit) {
 	}
 	data.Subscriptions = newest(subscriptions)
 	data.More = len(subscriptions) - len(data.Subscriptions)
-	if len(data.Invoices) > mostShown {
-		data.Invoices, data.AllInvoices = data.Invoices[:mostShown], data.Base+"/invoices"
+	if len(data.Invoices) > maxShown {
+		data.Invoices, data.AllInvoices = data.Invoices[:maxShown], data.Base+"/invoices"
 	}
 	p := v.environmentPage("customer", "Customers", nameOf(&data.Customer), "", data)
 	v.show(v.below(p, "Customers", v.base()))
@@ -224,7 +224,7 @@ func showCustomer(v *visit) {
 
 // newest are the last of a list that is oldest first, turned round, as many as a page shows.
 func newest[T any](list []T) (shown []T) {
-	for i := len(list) - 1; i >= 0 && len(shown) < mostShown; i-- {
+	for i := len(list) - 1; i >= 0 && len(shown) < maxShown; i-- {
 		shown = append(shown, list[i])
 	}
 	return shown

@@ -19,7 +19,7 @@ const hostile = `"><script>alert(1)</script><img src=x onerror='alert(1)'>`
 // addresses are the attributes that name another page or file.
 var addresses = map[string]bool{"href": true, "src": true, "action": true, "formaction": true}
 
-// safe finds nothing in a page that the policy forbids, and that it can be used without a mouse:
+// safe checks that the policy allows everything in a page, and that it can be used without a mouse:
 // one heading, a way past the frame, a label for every field.
 func safe(t testing.TB, p shown) {
 	t.Helper()
@@ -86,8 +86,8 @@ func (b *browser) firstLink(on, pattern string) string {
 	return found[1]
 }
 
-// hostileSandbox makes everything that has a name with a hostile one, and says where each page of a
-// row is to be found.
+// hostileSandbox makes everything that has a name with a hostile one, and returns the address of
+// each page of a row.
 func (b *browser) hostileSandbox() map[string]string {
 	b.t.Helper()
 	b.furnish()
@@ -150,7 +150,7 @@ func TestHostileTexts(t *testing.T) {
 		require.NotContains(t, p.body, "<script>alert", r.Path)
 		require.NotContains(t, p.body, "<img", r.Path)
 	}
-	// javascript: is no address of an endpoint, and the form says so with what was typed.
+	// An endpoint's address cannot be javascript:, and the form is refused with its values.
 	const hooks = "/console/accounts/demo/sandbox/webhooks"
 	p := b.send(hooks, b.fill(hooks, fields("url", "javascript:alert(1)", "description", hostile)))
 	p.is(400, "url", "javascript:alert(1)")
@@ -223,7 +223,7 @@ func TestSessionsEnd(t *testing.T) {
 	b.get("/console").is(303)
 }
 
-// TestTriesAreLimited: whoever guesses is made to wait, and then may sign in.
+// TestTriesAreLimited: guessing is delayed, and then signing in works.
 func TestTriesAreLimited(t *testing.T) {
 	n := start(t)
 	b := n.browser()
@@ -341,7 +341,7 @@ func TestSecretsAreShownByTheirForm(t *testing.T) {
 	hides(b.get(at))
 	b.submit(at, at+"/enable", fields("enabled", "false")).is(200, "disabled")
 	b.asked(at+"/delete", b.fill(at, url.Values{})).
-		is(200, "Remove the endpoint?", "https://shop.example/a", "what waits for it")
+		is(200, "Remove the endpoint?", "https://shop.example/a", "its pending deliveries")
 	require.Len(t, n.Machine.WebhookEndpoints(n.environment()), 1, "a question removes nothing")
 	b.submit(at, at+"/delete", url.Values{}).is(200, "The endpoint was removed", "No endpoint yet")
 }
@@ -367,7 +367,7 @@ func TestEveryKeyCanBeFound(t *testing.T) {
 	require.Contains(t, b.get(keys+"?cursor=9999999").is(200, "First page").body, "Create a key")
 }
 
-// TestWithoutALeader: the pages that need one say so, and what to do; the cluster's is there.
+// TestWithoutALeader: the pages that need one show advice; the cluster's works.
 func TestWithoutALeader(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
@@ -385,8 +385,8 @@ func TestWithoutALeader(t *testing.T) {
 	safe(t, b.get("/console/node"))
 }
 
-// TestClockSaysHowFarItIs: what falls due may take longer than an answer: the page says that it
-// goes on, and when it is done.
+// TestClockSaysHowFarItIs: due work may take longer than an answer: the page shows that it
+// continues, and when it is done.
 func TestClockSaysHowFarItIs(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
@@ -394,14 +394,14 @@ func TestClockSaysHowFarItIs(t *testing.T) {
 	n.NoTicks.Store(true)
 	const at = "/console/accounts/demo/sandbox/clock"
 	b.submit(at, at, fields("to", n.now().AddDate(1, 0, 0).Format(time.RFC3339))).
-		is(200, "The clock was advanced", "still happening", `data-every="1000"`)
-	b.get(at+"/live").is(200, "still happening")
+		is(200, "The clock was advanced", "still in progress", `data-every="1000"`)
+	b.get(at+"/live").is(200, "still in progress")
 	n.NoTicks.Store(false)
 	n.Tick()
 	b.get(at+"/live").is(200, "All due renewals have run")
 }
 
-// TestBackup: the button leads to a file, which nobody keeps on the way; a refusal to a page.
+// TestBackup: the button leads to a file, which is not cached on the way; a refusal to a page.
 func TestBackup(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
@@ -415,7 +415,7 @@ func TestBackup(t *testing.T) {
 	require.Empty(t, p.header.Get("Content-Disposition"), "what went wrong is a page, and no file")
 }
 
-// TestPulse: the plots show what was before the page was opened.
+// TestPulse: the plots show the time before the page was opened.
 func TestPulse(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()

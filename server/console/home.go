@@ -125,7 +125,7 @@ type changesData struct {
 	Pager   pager
 }
 
-// showChanges is the record of what operators changed.
+// showChanges is the record of changes by operators.
 func showChanges(v *visit) {
 	type changes struct {
 		Changes    []change `json:"changes"`
@@ -139,7 +139,7 @@ func showChanges(v *visit) {
 	}
 	v.show(page.View{
 		Page: "changes", Title: "Changes",
-		Lead: "What operators changed through the pages, the command line and the API, newest first.",
+		Lead: "Changes by operators through the pages, the command line and the API, newest first.",
 		Data: changesData{
 			Changes: list.Changes, Pager: v.pages(Root+"/changes", list.NextCursor, nil),
 		},

@@ -174,8 +174,8 @@ type invoiceData struct {
 	Explanation       *explanation
 }
 
-// showInvoice is one invoice with its lines; explained, it stands beside what the journal's records
-// alone make of it.
+// showInvoice is one invoice with its lines; explained, it is shown next to its computation from
+// the journal's records alone.
 func showInvoice(v *visit, explained bool) {
 	id := string(v.x.Param(2))
 	data := invoiceData{

@@ -12,12 +12,12 @@ import (
 	"tollgate/server/console/page"
 )
 
-// Operator is who is signed in, and what is allowed to them.
+// Operator is a signed-in operator with their permissions.
 type Operator struct {
 	// Name is shown, and recorded for what they change: an e-mail address. An admin key's session
 	// has none, and is recorded as the key is.
 	Name string
-	// Grants are what is allowed to them.
+	// Grants are their permissions.
 	Grants []Grant
 	// Token is the session's form token; see page.TokenOf.
 	Token string
@@ -31,7 +31,7 @@ type Grant struct {
 	Manage bool
 }
 
-// on says what is allowed on an account, or on the whole cluster ("").
+// on returns the permission for an account, or for the whole cluster ("").
 func (o *Operator) on(account string) (look, manage bool) {
 	for _, g := range o.Grants {
 		if g.Account == "" || g.Account == account {
@@ -41,12 +41,12 @@ func (o *Operator) on(account string) (look, manage bool) {
 	return look, manage
 }
 
-// Operators says who sends a request: SignedIn by an identity provider, KeySessions by the admin
-// key.
+// Operators identifies the sender of a request: SignedIn by an identity provider, KeySessions by
+// the admin key.
 type Operators interface {
-	// Operator finds the session of a request: ErrSignedOut when there is none, or no more, ErrBusy
-	// when this node cannot tell. A local page shows what this node alone knows, and is there
-	// without a leader: its session is looked up likewise.
+	// Operator finds the session of a request: ErrSignedOut when there is none, ErrBusy when this
+	// node cannot look it up. A local page is about this node alone and works without a leader: its
+	// session is looked up locally, too.
 	Operator(x *server.Exchange, local bool) (Operator, error)
 	// SignOut ends the session of a request, if it has one, and takes its cookie away. After an
 	// error it goes on.
@@ -54,13 +54,13 @@ type Operators interface {
 }
 
 var (
-	// ErrSignedOut: nobody is signed in.
-	ErrSignedOut = errors.New("console: nobody is signed in")
-	// ErrBusy: this node cannot tell who is signed in.
+	// ErrSignedOut means that the sender is not signed in.
+	ErrSignedOut = errors.New("console: not signed in")
+	// ErrBusy means that this node cannot look up sessions.
 	ErrBusy = errors.New("console: no quorum can be reached")
 )
 
-// doors are the ways in. Whoever has a session of both is whom the first knows.
+// doors are the ways in. With a session of both, the first counts.
 type doors []Operators
 
 // Operator asks one after the other.
@@ -97,10 +97,10 @@ type visit struct {
 	env                  uint32
 	// fields are the form's.
 	fields url.Values
-	// notice is what the page says first, status the answer's (200 when 0).
+	// notice is shown at the top of the page, status is the answer's (200 when 0).
 	notice *page.Notice
 	status int
-	// wrong is what is wrong with fields of the form.
+	// wrong are the problems of the form's fields.
 	wrongs []page.Wrong
 }
 
@@ -115,11 +115,11 @@ var (
 	}
 	faultReach = &server.Fault{
 		Status: 403, Code: "access_denied", Message: "This is not yours to see",
-		Detail: "Your sign-in is for another part of this cluster. Whoever set it up can widen it.",
+		Detail: "Your sign-in is for another part of this cluster. Its administrator can widen it.",
 	}
 	faultManage = &server.Fault{
 		Status: 403, Code: "view_only", Message: "You may look, not change",
-		Detail: "Nothing was changed. Whoever set your sign-in up can let you manage.",
+		Detail: "Nothing was changed. The administrator of your sign-in can let you manage.",
 	}
 	faultStillIn = &server.Fault{
 		Status: 503, Code: "unavailable", RetryAfter: 1, Message: "You are still signed in",
@@ -173,7 +173,7 @@ func (v *visit) admit(r *row) (fault *server.Fault) {
 			return fault
 		}
 	} else if r.asks {
-		// What cannot be read is left out; the form says what it misses.
+		// Unreadable fields are left out; the form reports them as missing.
 		v.fields, _ = url.ParseQuery(string(v.x.Ctx.QueryArgs().QueryString()))
 		v.fields.Del(sureField)
 	}

@@ -42,7 +42,7 @@ func (s *Console) poolRows() []row {
 	return rows
 }
 
-// askCredits says what a grant or a deduction makes of the balance.
+// askCredits shows the balance after a grant or a deduction.
 func askCredits(v *visit, what string) {
 	id := string(v.x.Param(2))
 	shown, fault := dataOf[pool](v, v.admin(v.adminCall("showPool", id)))

@@ -23,7 +23,7 @@ const (
 	pulseKept  = 121
 )
 
-// pulse samples the node's load, so that a page shows what was before it was opened. Safe for
+// pulse samples the node's load, so that a page shows the time before it was opened. Safe for
 // concurrent use.
 type pulse struct {
 	load  func() Load
@@ -137,7 +137,7 @@ func quantile(before, after *Load, share float64) float64 {
 	return 0
 }
 
-// figure writes a rate with as many digits as say something.
+// figure writes a rate with its significant digits.
 func figure(v float64) string {
 	switch {
 	case v >= 100:

@@ -28,7 +28,7 @@ type recorded struct {
 // recorder goes through writing routes and looks for their records.
 type recorder struct {
 	*browser
-	// names are what stands for the parameters of paths.
+	// names are the values of path parameters.
 	names map[string]string
 	seen  map[string]bool
 }
@@ -118,7 +118,7 @@ func TestEveryWriteIsRecorded(t *testing.T) {
 	r.clientIsRecorded()
 	r.workspacesAreRecorded()
 
-	// What changes nothing that is anybody's, or is a program's own request.
+	// Rows that change no data, or are a program's own request.
 	r.seen["POST /console/sign-out"], r.seen["POST /console/backup"] = true, true
 	r.seen["POST /api/v1/client/entitlements"] = true
 	// The cluster keeps its members, and then notes the change: TestMembersAreChangedAndRecorded.
@@ -234,7 +234,7 @@ func (r *recorder) clientIsRecorded() {
 		`{"externalClientCustomerId":"bob","firstName":"B","lastName":"C","email":"b@c.example"}`)
 	change := r.one("PATCH /api/v1/client/customers/{externalClientCustomerId}", "olga@example.com",
 		func() { r.ask(r.programs, "updateCustomer", `{"email":"new@c.example"}`, "bob") })
-	require.Equal(r.t, map[string]string{"email": "changed"}, change.After, "and not what it is")
+	require.Equal(r.t, map[string]string{"email": "changed"}, change.After, "and not its value")
 	made := call("createSubscription", `{"planId":"team","customerReferenceId":"bob"}`)
 	s := made["subscription"].(map[string]any)["id"].(string)
 	invoice := made["invoice"].(map[string]any)["id"].(string)
@@ -295,8 +295,8 @@ func (r *recorder) sentMessage(endpoint string) string {
 	return list[len(list)-1].(map[string]any)["id"].(string)
 }
 
-// TestTheRecordHasPagesOfBothGroups: what operators did for owners of workspaces stands among the
-// changes, newest first, whatever the size of a page.
+// TestTheRecordHasPagesOfBothGroups: operators' changes for owners of workspaces are among the
+// others, newest first, whatever the size of a page.
 func TestTheRecordHasPagesOfBothGroups(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()

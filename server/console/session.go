@@ -17,9 +17,9 @@ import (
 
 // How long a session lasts, and how many there may be.
 const (
-	sessionIdle  = 12 * time.Hour
-	sessionMost  = 7 * 24 * time.Hour
-	mostSessions = 1000
+	sessionIdle = 12 * time.Hour
+	sessionMost = 7 * 24 * time.Hour
+	maxSessions = 1000
 	// Tries to sign in of one address.
 	signInTries  = 10
 	signInWindow = time.Minute
@@ -41,8 +41,8 @@ type KeySessions struct {
 
 type keySession struct{ began, used time.Time }
 
-// NewKeySessions makes an empty set. secure says that the pages are reached by https, which a
-// listener behind a proxy cannot see: cookies then go over nothing else.
+// NewKeySessions makes an empty set. secure means that the pages are reached by https, which a
+// listener behind a proxy cannot see: cookies then need it.
 func NewKeySessions(
 	matches func(key []byte) bool, now func() time.Time, secure bool,
 ) *KeySessions {
@@ -53,8 +53,8 @@ func NewKeySessions(
 	}
 }
 
-// Operator finds a request's session. Whoever has the key operates everything.
-// Each node knows its own sessions, with a leader or without.
+// Operator finds a request's session. The key allows everything. Each node knows its own sessions,
+// with a leader or without.
 func (k *KeySessions) Operator(x *server.Exchange, _ bool) (Operator, error) {
 	token := string(x.Ctx.Request.Header.Cookie(cookieName(x)))
 	if token == "" {
@@ -79,8 +79,7 @@ func (s *keySession) ended(now time.Time) bool {
 	return now.Sub(s.used) >= sessionIdle || now.Sub(s.began) >= sessionMost
 }
 
-// open begins a session for whoever shows the key: always a new one, whatever cookie they came
-// with.
+// open begins a session for the holder of the key: always a new one, whatever cookie they sent.
 func (k *KeySessions) open(x *server.Exchange, key string) *server.Fault {
 	address, ok := netip.AddrFromSlice(x.Ctx.RemoteIP())
 	if !ok {
@@ -108,12 +107,12 @@ func (k *KeySessions) open(x *server.Exchange, key string) *server.Fault {
 var faultKey = &server.Fault{
 	Status: 401, Code: "invalid_key", Message: "This is not the admin key",
 	Detail: "It begins with sk_admin_. tollgate dev writes it to its folder and prints it at the " +
-		"start; elsewhere whoever set the cluster up has it.",
+		"start; elsewhere the administrator of the cluster has it.",
 }
 
 // makeRoom drops ended sessions, and where there are too many the one that was used longest ago.
 func (k *KeySessions) makeRoom(now time.Time) {
-	if len(k.held) < mostSessions {
+	if len(k.held) < maxSessions {
 		return
 	}
 	var oldest [32]byte
@@ -125,7 +124,7 @@ func (k *KeySessions) makeRoom(now time.Time) {
 			oldest, at = hash, session.used
 		}
 	}
-	if len(k.held) >= mostSessions {
+	if len(k.held) >= maxSessions {
 		delete(k.held, oldest)
 	}
 }

@@ -13,8 +13,8 @@ import (
 // the log: good on every node, and ended on every node.
 type SignedIn struct {
 	Service *identity.Service
-	// Grants says what is allowed to whom an issuer has named by a verified address; it is asked at
-	// each request. None is nobody.
+	// Grants returns the permissions of a verified address; it is called at each request. None
+	// means no operator.
 	Grants func(issuer, email string) []Grant
 }
 
@@ -41,7 +41,7 @@ func (s *SignedIn) Operator(x *server.Exchange, local bool) (Operator, error) {
 // SignOut ends the session of a request on all nodes.
 func (s *SignedIn) SignOut(x *server.Exchange) error { return s.Service.End(x.Ctx) }
 
-// signInPath is the page that says how to sign in.
+// signInPath is the page with the ways to sign in.
 const signInPath = Root + "/sign-in"
 
 // doors makes the ways in, and returns the routes that lead through them.
@@ -60,7 +60,7 @@ func (s *Console) doors() []server.Route {
 	if s.config.KeyMatches != nil {
 		secure := len(s.config.PublicURL) > 5 && s.config.PublicURL[:5] == "https"
 		keys := NewKeySessions(s.config.KeyMatches, s.config.Now, secure)
-		// First: whoever has shown the key although they had a session wanted more than it allows.
+		// First: an operator who used the key despite a session wanted more than it allows.
 		s.operators = append(s.operators, keys)
 		routes = append(routes, open("POST", "open session", s.openSession(keys)))
 	}
@@ -78,7 +78,7 @@ func (s *Console) openSession(keys *KeySessions) func(*server.Exchange) {
 			fault = keys.open(x, fields.Get("key"))
 		}
 		if fault != nil {
-			s.config.Log.Warn("nobody was signed in to the operators' pages", "why", fault.Code,
+			s.config.Log.Warn("a sign-in to the operators' pages failed", "why", fault.Code,
 				"address", x.Ctx.RemoteIP().String())
 			s.showSignIn(x, fault.Status, fields.Get("return"), fault)
 			return
@@ -95,7 +95,7 @@ func (s *Console) openSession(keys *KeySessions) func(*server.Exchange) {
 
 // signInData are the ways in that the page shows.
 type signInData struct {
-	// Provider is where to sign in by name, empty where nobody does; Key reports whether the admin
+	// Provider is where to sign in by name, empty where that is off; Key reports whether the admin
 	// key may.
 	Provider string
 	Key      bool

@@ -37,7 +37,7 @@ func (o *organization) granted(issuer, email string) []console.Grant {
 	return o.grants[email]
 }
 
-// grant sets what somebody may; nothing takes all away.
+// grant sets an operator's permissions; none removes all.
 func (o *organization) grant(email string, grants ...console.Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,7 +98,7 @@ func (b *browser) begin(
 	return strings.TrimPrefix(callback, b.base)
 }
 
-// by is a browser of somebody who has signed in.
+// by is the browser of a signed-in operator.
 func (n *node) by(o *organization, email string) *browser {
 	n.t.Helper()
 	b := n.browser()
@@ -134,7 +134,7 @@ func TestOperatorsSignIn(t *testing.T) {
 	require.Equal(t, "/", b.get(callback).is(303).to)
 	callback = b.begin(o, "ops@example.com", true, "/console/cluster")
 	require.Equal(t, "/console/cluster", b.get(callback).is(303).to)
-	b.get(callback).is(401, "finished already")
+	b.get(callback).is(401, "already finished")
 
 	// Everything that they change is recorded as theirs.
 	b.furnish()
@@ -147,7 +147,7 @@ func TestOperatorsSignIn(t *testing.T) {
 	n.browser().do("GET", "/console", map[string]string{"Cookie": held}, nil).is(303)
 }
 
-// TestWhoIsNoOperator: is told so in words, and is not signed in.
+// TestWhoIsNoOperator: other people get a message, and are not signed in.
 func TestWhoIsNoOperator(t *testing.T) {
 	n, o := named(t)
 	o.grant("ops@example.com", console.Grant{})
@@ -157,7 +157,7 @@ func TestWhoIsNoOperator(t *testing.T) {
 		verified    bool
 	}{
 		"no mapping":   {"eve@example.com", "You are not an operator", true},
-		"not verified": {"ops@example.com", "address is verified", false},
+		"not verified": {"ops@example.com", "has not verified your e-mail", false},
 	} {
 		b := n.browser()
 		p := b.do("GET", b.begin(o, row.email, row.verified, ""), html, nil).is(403, row.says, "<h1>")
@@ -167,8 +167,8 @@ func TestWhoIsNoOperator(t *testing.T) {
 	}
 }
 
-// TestRemovedOperators: whoever the configuration names no more is out at the next request; what is
-// granted counts at once, too.
+// TestRemovedOperators: an operator removed from the configuration is out at the next request; new
+// grants count at once, too.
 func TestRemovedOperators(t *testing.T) {
 	n, o := named(t)
 	o.grant("ops@example.com", console.Grant{Manage: true})
@@ -210,8 +210,8 @@ func TestOtherSessionsAreNothing(t *testing.T) {
 	n.browser().do("GET", "/console", map[string]string{"Cookie": held}, nil).is(200)
 }
 
-// TestScopesAndLevels: an operator of one account sees it and nothing else, also not whether there
-// is anything else; one who may look changes nothing; what is changed is recorded as theirs.
+// TestScopesAndLevels: an operator of one account sees it and nothing else, not even whether others
+// exist; a viewer changes nothing; changes are recorded with their operator.
 func TestScopesAndLevels(t *testing.T) {
 	n, o := named(t)
 	const who = "ops@example.com"
@@ -288,7 +288,7 @@ func TestSeveralGrants(t *testing.T) {
 	require.True(t, known)
 }
 
-// TestWhoIsSignedInSeesTheClusterWithoutALeader: what this node alone knows, and nothing else.
+// TestWhoIsSignedInSeesTheClusterWithoutALeader: this node's own pages, and nothing else.
 func TestWhoIsSignedInSeesTheClusterWithoutALeader(t *testing.T) {
 	n, o := named(t)
 	o.grant("ops@example.com", console.Grant{Manage: true})
@@ -310,7 +310,7 @@ func TestWhoIsSignedInSeesTheClusterWithoutALeader(t *testing.T) {
 }
 
 // TestACutOffNodeForgetsSessions: 15 minutes after it heard from the others, since the session may
-// have been ended there; once it hears from them again, it knows.
+// have been ended elsewhere; once it hears from them again, it knows.
 func TestACutOffNodeForgetsSessions(t *testing.T) {
 	n, o := named(t)
 	o.grant("ops@example.com", console.Grant{Manage: true})
@@ -329,7 +329,7 @@ func TestACutOffNodeForgetsSessions(t *testing.T) {
 	b.get("/console/cluster").is(200, "nobody leads")
 }
 
-// TestTheKeyIsNoSecondWayIn: unless the configuration says so.
+// TestTheKeyIsNoSecondWayIn: unless the configuration allows it.
 func TestTheKeyIsNoSecondWayIn(t *testing.T) {
 	n, _ := named(t)
 	b := n.browser()

@@ -59,7 +59,7 @@ func (s subscription) Status() string {
 	return "ended"
 }
 
-// askSubscribe says what a subscription will cost, and whether there is one already.
+// askSubscribe shows the cost of a subscription, and whether there is one already.
 func askSubscribe(v *visit) {
 	id, key := string(v.x.Param(2)), v.fields.Get("plan")
 	invoices, fault := v.preview(url.Values{"customer": {id}, "plan": {key}})
@@ -121,7 +121,7 @@ func subscribe(v *visit) {
 	}), "subscribe")
 }
 
-// askCancel says what a cancellation will bill, and when it takes effect.
+// askCancel shows the invoice of a cancellation, and when it takes effect.
 func askCancel(v *visit) {
 	id, mode := v.fields.Get("subscription"), v.fields.Get("mode")
 	reply := v.client(server.Call{Operation: "getSubscription", Path: []string{id}})
@@ -143,7 +143,7 @@ func askCancel(v *visit) {
 	}
 	if mode == "IMMEDIATE" {
 		q.Button = "Cancel now"
-		q.Notes = []string{"It ends at once, for good. What is unbilled is invoiced, and nothing is " +
+		q.Notes = []string{"It ends at once, permanently. Unbilled usage is invoiced, and nothing is " +
 			"refunded."}
 	} else {
 		q.Button = "Cancel at the period's end"

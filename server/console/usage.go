@@ -122,6 +122,6 @@ func showEvents(v *visit) {
 	data.Events = list.Events
 	data.Pager = v.pages(data.Base+"/events", list.NextCursor, keep)
 	p := v.environmentPage("events", "Customers", "Usage events",
-		"What was recorded for "+id+", and what was answered to its checks.", data)
+		"Events recorded for "+id+", and the answers to its checks.", data)
 	v.show(v.below(p, id, data.Base))
 }

@@ -63,7 +63,7 @@ func dataOf[T any](v *visit, r server.Reply) (data T, fault *server.Fault) {
 	return data, nil
 }
 
-// withList is a record and a page of what belongs to it, as two rows answer.
+// withList is a record and a page of its items, from two rows.
 func withList[R, L any](v *visit, record, list server.Call) (r R, l L, fault *server.Fault) {
 	if r, fault = dataOf[R](v, v.admin(record)); fault == nil {
 		l, fault = dataOf[L](v, v.admin(v.paged(list, "50")))
@@ -85,8 +85,8 @@ func body(fields map[string]any) []byte {
 	return text
 }
 
-// literal is a number of a form, to stand in a body as it was typed; what is not a number becomes a
-// text, which the row refuses in its words.
+// literal is a number of a form as it was typed, for a body; other input becomes a string, which
+// the row refuses.
 func literal(text string) any {
 	text = strings.TrimSpace(text)
 	n := jsontext.Value(text)
@@ -218,8 +218,8 @@ func (v *visit) happened() *page.Notice {
 	return nil
 }
 
-// finish ends a form: what went wrong is said on the page that again shows, what went well on the
-// page that is next.
+// finish ends a form: errors are shown on the page that again shows, success on the page that is
+// next.
 func (v *visit) finish(fault *server.Fault, again func(), next, what string) {
 	if fault != nil {
 		v.problem(fault)
@@ -233,7 +233,7 @@ func (v *visit) finish(fault *server.Fault, again func(), next, what string) {
 	v.console.site.Redirect(v.x, next+separator+"done="+what)
 }
 
-// problem lets the page say what went wrong.
+// problem shows an error on the page.
 func (v *visit) problem(fault *server.Fault) {
 	v.notice, v.status = noticeOf(fault), fault.Status
 	if fault.Code == server.FaultFields.Code {
@@ -245,7 +245,7 @@ func (v *visit) problem(fault *server.Fault) {
 
 const refusedForm = "The form has a mistake"
 
-// wrong lets the page say what is wrong with a field of its form.
+// wrong shows the problem of a form's field on the page.
 func (v *visit) wrong(name, text string) {
 	v.status, v.wrongs = 400, []page.Wrong{{Name: name, Text: text}}
 	v.notice = &page.Notice{
@@ -259,7 +259,7 @@ var formNames = map[string]string{
 	"usageUnits": "units", "advanceTo": "to", "capCents": "cents",
 }
 
-// wrongFields finds the form's fields in what an API says is wrong: "name problem; name problem".
+// wrongFields finds the form's fields in an API's error: "name problem; name problem".
 func wrongFields(detail string, fields url.Values) (wrongs []page.Wrong) {
 	for _, problem := range strings.Split(detail, "; ") {
 		name, text, _ := strings.Cut(problem, " ")
@@ -282,7 +282,7 @@ func noticeOf(fault *server.Fault) *page.Notice {
 	switch fault.Code {
 	case "unavailable":
 		n.Detail = "This node cannot reach a majority of the cluster now. Load the page again in a " +
-			"moment; the Cluster page says which nodes answer."
+			"moment; the Cluster page shows which nodes answer."
 	case "outcome_unknown":
 		n.Detail = "It may have been done, or not. Look at the page first; the same form may be sent " +
 			"again and is carried out once."

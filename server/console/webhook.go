@@ -75,7 +75,7 @@ func showWebhooks(v *visit) {
 		return
 	}
 	v.show(v.environmentPage("webhooks", "Webhooks", "Webhooks",
-		"Where your programs are told of what happens: invoices, subscriptions, limits.",
+		"Programs receive events here: invoices, subscriptions, limits.",
 		webhooksData{
 			Base: v.base() + "/webhooks", Manage: v.manage, Endpoints: list, Fields: v.fields,
 		}))
@@ -162,7 +162,7 @@ func deleteWebhook(v *visit) {
 	v.ask(question{
 		Title: "Remove the endpoint?", Button: "Remove the endpoint", Danger: true,
 		Facts: []fact{{"Endpoint", shown.URL}, {"Waiting", string(shown.Pending)}},
-		Notes: []string{"Its log, its signing secret and what waits for it are removed with it."},
+		Notes: []string{"Its log, its signing secret and its pending deliveries are removed with it."},
 		Back:  v.webhookURL(id),
 	})
 }

@@ -124,7 +124,7 @@ type workspaceData struct {
 	Fields    url.Values
 }
 
-// showWorkspace is one workspace, its purchases, and what operators did for its owner.
+// showWorkspace is one workspace, its purchases, and operators' actions for its owner.
 func showWorkspace(v *visit) {
 	id := string(v.x.Param(0))
 	type acts struct {
@@ -152,7 +152,7 @@ func showWorkspace(v *visit) {
 	})
 }
 
-// ownerQuestions are asked before what costs somebody money, or is for good.
+// ownerQuestions are asked before changes that cost money or are irreversible.
 var ownerQuestions = map[string]question{
 	"claimForOwner": {
 		Title: "Give the workspace to this owner?", Button: "Give it to this owner",

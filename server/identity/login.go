@@ -214,7 +214,8 @@ func (s *Service) refuse(x *server.Exchange, r engine.Result) {
 	case engine.OutcomeNetworkFull:
 		s.fail(x, faultNetworkFull)
 	case engine.OutcomePersonsFull, engine.OutcomeSessionsFull:
-		s.config.Log.Error("sign-ins are refused: the limit of persons or sessions is reached", "outcome", r.Outcome)
+		s.config.Log.Error("sign-ins are refused: the limit of persons or sessions is reached",
+			"outcome", r.Outcome)
 		s.fail(x, faultFull)
 	case engine.OutcomeSignInLimit, engine.OutcomeSignupLimited:
 		f := *faultLimit

@@ -1,5 +1,5 @@
 // Package mails shows mails that a folder keeps instead of sending them, for local development: a
-// page without any sign-in, on the operations listener of a node that was told to keep them. See
+// page without any sign-in, on the operations listener of a node configured to keep them. See
 // DESIGN.md.
 package mails
 
@@ -28,7 +28,7 @@ var templates embed.FS
 // interpreted.
 type shown struct{ ID, To, Subject, Text, HTML, At string }
 
-// Routes are the page and what it loads.
+// Routes are the page and its assets.
 func Routes(folder *mail.Folder, log *slog.Logger) ([]server.Route, error) {
 	own, err := fs.Sub(templates, "template")
 	if err != nil {
@@ -62,6 +62,6 @@ func list(site *page.Site, folder *mail.Folder, log *slog.Logger, x *server.Exch
 	site.Show(x, 200, &page.View{
 		Page: "mails", Title: "Mails that were not sent", Data: all,
 		Lead: "For local development: this deployment keeps its mails here instead of sending them. " +
-			"Nobody has received any of them.",
+			"They were not sent.",
 	})
 }

@@ -26,8 +26,8 @@ func get(t *testing.T, folder *mail.Folder) *fasthttp.Response {
 	return &ctx.Response
 }
 
-// TestMailsAreShownAsText: an empty folder says what to do; a mail is shown with its text and the
-// source of its HTML, and nothing of it is interpreted.
+// TestMailsAreShownAsText: an empty folder shows advice; a mail is shown with its text and the
+// source of its HTML, uninterpreted.
 func TestMailsAreShownAsText(t *testing.T) {
 	folder, err := mail.OpenFolder(t.TempDir())
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestMailsAreShownAsText(t *testing.T) {
 	}).Outcome)
 	full := get(t, folder)
 	body := string(full.Body())
-	require.Contains(t, body, "Nobody has received any of them")
+	require.Contains(t, body, "They were not sent")
 	require.Contains(t, body, "ada@acme.example")
 	require.Contains(t, body, "&lt;script&gt;alert(1)")
 	require.NotContains(t, body, "<script>alert")

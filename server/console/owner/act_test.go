@@ -60,8 +60,8 @@ func (s *site) sends(path string, fields ...string) answer {
 	return s.ask("POST", path, form)
 }
 
-// TestAnApprovalLink: looking changes nothing, whoever looks and however; acting needs a person who
-// is signed in, adopts what nobody has claimed, and happens once.
+// TestAnApprovalLink: GET changes nothing; acting needs a signed-in person, claims an unclaimed
+// workspace, and happens once.
 func TestAnApprovalLink(t *testing.T) {
 	s := open(t, quiet)
 	workspace, _ := s.signUp("Acme")
@@ -112,7 +112,7 @@ func TestAnApprovalLink(t *testing.T) {
 		"It is paid")
 	a = s.ask("GET", link, nil)
 	require.Equal(t, 404, a.status)
-	require.Contains(t, a.body, "This link does not work any more")
+	require.Contains(t, a.body, "This link is no longer valid")
 	require.Equal(t, 404, s.sends(link, "action", "approve", "_once", "another").status)
 }
 
@@ -128,7 +128,7 @@ func TestOnlyTheOwnerApproves(t *testing.T) {
 	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code Acme").status)
 	link = "/approve/" + s.asks(workspace, "second")
 	s.signIn("eve")
-	require.Contains(t, s.sees(link), "somebody else")
+	require.Contains(t, s.sees(link), "another owner")
 	for _, action := range []string{"approve", "deny"} {
 		require.Equal(t, 403, s.sends(link, "action", action).status)
 	}
@@ -219,8 +219,7 @@ func TestClaimsAndChoices(t *testing.T) {
 	require.Contains(t, s.sees(owner.Root+"/you"), "shown by these pages")
 }
 
-// TestARefusedFormKeepsItsValues: what was typed is there to be mended, in its own form; a claim
-// code is not shown again.
+// TestARefusedFormKeepsItsValues: the values stay in their form; a claim code is not shown again.
 func TestARefusedFormKeepsItsValues(t *testing.T) {
 	s, workspace := mine(t)
 	flow := enginetest.ID("flow")

@@ -9,14 +9,14 @@ import (
 	api "tollgate/server/workspace"
 )
 
-// alertsPage is what a flow's owner wants to hear of its watch, and what was sent.
+// alertsPage shows a flow's alert settings and deliveries.
 type alertsPage struct {
 	state.AlertsView
 	Flow state.FlowView
-	// Email and Webhook are what the form shows: what is set, or what was just refused.
+	// Email and Webhook are the form's values: the settings, or the values just refused.
 	Email, Webhook string
 	Checked        bool
-	// Mails and Webhooks say which ways this deployment can send alerts.
+	// Mails and Webhooks are the channels that this deployment can send alerts by.
 	Mails, Webhooks bool
 	Path            string
 	// Tests is how many test alerts the workspace sends in a day.
@@ -46,12 +46,12 @@ func (a *alertsPage) Stands(d state.DeliveryView) string {
 // Secret reports whether webhooks are signed.
 func (a *alertsPage) Secret() bool { return len(a.AlertsView.Secret) > 0 }
 
-// Says is what becomes of alerts as they are set, in words.
+// Says describes the alerts' destinations in words.
 func (a *alertsPage) Says() string { return alertsSay(&a.AlertsView) }
 
 func alertsSay(v *state.AlertsView) string {
 	if !v.On {
-		return "Off: nobody is told when this test stops passing, or passes again."
+		return "Off: no alerts when this test stops passing, or passes again."
 	}
 	var ways []string
 	if v.Email != "" {
@@ -71,7 +71,7 @@ func alertsSay(v *state.AlertsView) string {
 		" when this test stops passing, and when it passes again."
 }
 
-// alertWords says what an alert says.
+// alertWords describes an alert.
 func alertWords(k state.AlertKind) string {
 	return map[state.AlertKind]string{
 		state.AlertFailing: "stopped passing", state.AlertRecovered: "passes again",
@@ -117,7 +117,7 @@ func showAlerts(v *visit) {
 	})
 }
 
-// showDeliveries is what was sent, and how far the rest has come, for the script.
+// showDeliveries shows the deliveries and their progress, for the script.
 func showDeliveries(v *visit) {
 	if _, data := v.alerts(); data != nil {
 		v.site.Fragment(v.x, "alerts", "deliveries", data)

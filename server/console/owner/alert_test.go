@@ -73,7 +73,7 @@ func (s *site) alertsOf(workspace uint32, flow [16]byte) state.AlertsView {
 func TestAnOwnerSetsAlertsOnAPage(t *testing.T) {
 	s, workspace := mine(t)
 	flow, page := s.watches(workspace)
-	require.Contains(t, s.sees(page[:len(page)-len("/alerts")]), "Off: nobody is told")
+	require.Contains(t, s.sees(page[:len(page)-len("/alerts")]), "Off: no alerts")
 	body := s.sees(page)
 	require.Contains(t, body, "Nothing was sent yet")
 	require.Contains(t, body, "Set an e-mail address or a webhook first")
@@ -106,7 +106,7 @@ func TestAnOwnerSetsAlertsOnAPage(t *testing.T) {
 	require.Equal(t, 303, s.sends(page, "email", "ada@example.com", "_once", "3").status)
 	require.False(t, s.alertsOf(workspace, flow).On, "a box that is not ticked is sent as nothing")
 	acts, _ := s.Machine.Acts(workspace, state.Page{Limit: 1})
-	require.Equal(t, "ada@example.com", acts[0].Email, "the history says who")
+	require.Equal(t, "ada@example.com", acts[0].Email, "the history has the person")
 }
 
 // TestASigningSecretIsShownOnce: by the answer to the form that made it, and by nothing else.
@@ -142,8 +142,7 @@ func TestASigningSecretIsShownOnce(t *testing.T) {
 	require.Contains(t, s.sees(page), "the one before signs until")
 }
 
-// TestAlertSettingsThatAreRefused: each says what is wrong, keeps what was typed, and changes
-// nothing.
+// TestAlertSettingsThatAreRefused: each shows the mistake, keeps its values, and changes nothing.
 func TestAlertSettingsThatAreRefused(t *testing.T) {
 	s, workspace := mine(t)
 	flow, page := s.watches(workspace)
@@ -196,7 +195,7 @@ func TestOnlyTheOwnerSetsAlerts(t *testing.T) {
 			require.Equal(t, 303, s.sends(owner.Root+"/you/workspaces", "label", "Eve").status)
 			s.again()
 		},
-		"who says it is theirs": func() { // a session that points at a workspace of somebody else
+		"who says it is theirs": func() { // a session that points at another owner's workspace
 			s.signIn("eve")
 			s.who.Workspace = workspace
 		},

@@ -16,8 +16,8 @@ import (
 // approvePath is the path of approval links.
 const approvePath = "/approve/"
 
-// approvalRoutes are the page of an approval link. Whoever has the link sees what it asks for;
-// nothing happens by looking. Acting needs a person who is signed in, and the form.
+// approvalRoutes are the page of an approval link. The link shows its request; GET changes nothing.
+// Acting needs a signed-in person, and the form.
 func (p *Pages) approvalRoutes() []server.Route {
 	return []server.Route{
 		{
@@ -44,10 +44,10 @@ type approvalPage struct {
 	Path     string
 	Label    string
 	Purchase state.PurchaseView
-	// Flow is what asks; nil where runs are bought ahead, or it was archived.
+	// Flow is the flow of the request; nil where runs are bought ahead, or it was archived.
 	Flow     *state.FlowView
 	Confirms bool
-	// Claimed: the workspace has an owner; Theirs: it is who is signed in; Signed: somebody is.
+	// Claimed: the workspace has an owner; Theirs: the viewer; Signed: the viewer is signed in.
 	Claimed, Theirs, Signed bool
 	Name, SignIn            string
 	CapApproved             bool
@@ -92,20 +92,20 @@ func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 
 var (
 	faultLink = &server.Fault{
-		Status: 404, Code: "not_found", Message: "This link does not work any more",
+		Status: 404, Code: "not_found", Message: "This link is no longer valid",
 		Detail: "A newer link has replaced it, the purchase was decided or paid already, or seven " +
 			"days are over. Nothing was changed and nothing is charged by this link. Your purchases are in " +
-			"the console; whoever sent the link can ask for a new one.",
+			"the console; the sender of the link can ask for a new one.",
 	}
 	faultOwner = &server.Fault{
-		Status: 403, Code: "person_required", Message: "This workspace is somebody else's",
+		Status: 403, Code: "person_required", Message: "This workspace has another owner",
 		Detail: "Nothing was changed. Only its owner decides about its purchases: sign in as the " +
 			"owner, or send the link on.",
 	}
 )
 
-// ended answers for a link that does not work any more. A form that has ended it itself, sent again
-// by a double click, is told of what it did.
+// ended answers for a link that is no longer valid. The form that ended it, sent again by a double
+// click, gets its result.
 func (v *visit) ended() {
 	if v.x.Ctx.IsPost() && v.who.Person != 0 {
 		var fault *server.Fault
@@ -121,7 +121,7 @@ func (v *visit) ended() {
 	v.fail(faultLink)
 }
 
-// showApproval is GET /approve/{token}. It changes nothing, however often and by whom it is opened.
+// showApproval is GET /approve/{token}. It changes nothing, however often it is opened.
 func (p *Pages) showApproval(x *server.Exchange) {
 	if v, data := p.approval(x); v != nil {
 		v.showApproval(data)
@@ -177,10 +177,10 @@ func (p *Pages) decideApproval(x *server.Exchange) {
 	case v.fields.Get("action") == "deny":
 		v.site.Show(x, 200, &page.View{
 			Page: "decided", Title: "You denied it", Plain: true,
-			Lead: "Nothing was charged, and the link does not work any more.",
+			Lead: "Nothing was charged, and the link is no longer valid.",
 		})
 	case v.choose(account.ID) != nil:
-		// It is approved all the same, and nobody is to approve it again.
+		// It is approved all the same, and must not be approved again.
 		v.site.Show(x, 200, &page.View{
 			Page: "decided", Title: "You approved it", Plain: true,
 			Lead: "These pages do not show its workspace yet: choose it on the page You, and look at its " +

@@ -7,8 +7,8 @@ import (
 	api "tollgate/server/workspace"
 )
 
-// ask carries out a row of the workspace API in this person's name, and reads what it answers into
-// data. The row checks and refuses as it does for an agent, and its words are shown.
+// ask calls a row of the workspace API in this person's name, and decodes its answer into data. The
+// row checks and refuses as it does for an agent, and its message is shown.
 func (v *visit) ask(operation, id string, body, data any) *server.Fault {
 	c, err := server.Call{Operation: operation}, error(nil)
 	if body != nil {

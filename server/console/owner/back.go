@@ -17,9 +17,9 @@ func (p *Pages) returnRoute() server.Route {
 	}
 }
 
-// showReturn leads the owner to the purchase's page. Whoever else has paid, or came by, is told
-// what happens next, and nothing about the purchase. The address says which purchase it is and
-// nothing of where to go: that is a page of ours, or none. It changes nothing.
+// showReturn leads the owner to the purchase's page. All others, payers included, see what happens
+// next, and nothing about the purchase. The address names the purchase but no destination: that is
+// always a page of ours. It changes nothing.
 func (p *Pages) showReturn(x *server.Exchange) {
 	v := &visit{Pages: p, x: x}
 	who, err := p.config.Visitors.Visitor(x)

@@ -80,8 +80,8 @@ func TestBackAfterPaying(t *testing.T) {
 	require.Empty(t, bought.Returns, "there was one payment")
 }
 
-// TestTheWayBackIsOurs: whoever comes back and does not own the purchase is shown nothing of it,
-// and nothing that stands in the address leads elsewhere.
+// TestTheWayBackIsOurs: others than the purchase's owner see nothing of it, and nothing in the
+// address leads elsewhere.
 func TestTheWayBackIsOurs(t *testing.T) {
 	s, workspace := mine(t)
 	_, payment := s.paying(workspace)

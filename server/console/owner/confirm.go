@@ -10,8 +10,8 @@ import (
 	api "tollgate/server/workspace"
 )
 
-// confirmRoutes are the page that asks whoever has an e-mail address whether alerts may go there.
-// They need not sign in: the link was mailed to that address alone. GET shows, POST acts.
+// confirmRoutes are the page that confirms an e-mail address for alerts. It needs no session: the
+// link was mailed to that address alone. GET shows, POST acts.
 func (p *Pages) confirmRoutes() []server.Route {
 	const path = Root + api.ConfirmPath + "{flow}/{token}"
 	return []server.Route{
@@ -27,9 +27,9 @@ func (p *Pages) confirmRoutes() []server.Route {
 }
 
 var faultAddress = &server.Fault{
-	Status: 404, Code: "not_found", Message: "This link does not work any more",
+	Status: 404, Code: "not_found", Message: "This link is no longer valid",
 	Detail: "It works once, for 24 hours, and for the address that is set now. Nothing was changed. " +
-		"Whoever owns the workspace can have another one sent.",
+		"The owner of the workspace can have another one sent.",
 }
 
 type addressPage struct {
@@ -79,7 +79,7 @@ func (p *Pages) confirmAddress(x *server.Exchange) {
 	data.Done = true
 	v.site.Show(x, 200, &page.View{
 		Page: "address", Title: "Alerts are sent to you from now on", Plain: true, Data: data,
-		Lead: "You may close this page. Each mail says where its alerts are turned off.",
+		Lead: "You may close this page. Each mail has a link to turn off its alerts.",
 	})
 }
 

@@ -24,7 +24,7 @@ func linkIn(t *testing.T, text string) string {
 }
 
 // TestAnAddressIsAsked: before anything else is mailed there. Opening the link, as mail scanners
-// do, is no yes; nor is a form of another site. It works once.
+// do, confirms nothing; nor does a form of another site. It works once.
 func TestAnAddressIsAsked(t *testing.T) {
 	s, workspace := mine(t)
 	flow, page := s.watches(workspace)

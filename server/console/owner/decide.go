@@ -18,8 +18,8 @@ func (v *visit) decision(workspace uint32) *api.Decision {
 	}
 }
 
-// finish ends a form: what went wrong is said on the page that again shows, what went well on the
-// page that is next.
+// finish ends a form: errors are shown on the page that again shows, success on the page that is
+// next.
 func (v *visit) finish(fault *server.Fault, again func(*visit), next, what string) {
 	if fault != nil {
 		v.problem(fault)
@@ -29,9 +29,9 @@ func (v *visit) finish(fault *server.Fault, again func(*visit), next, what strin
 	v.site.Redirect(v.x, next+"?done="+what)
 }
 
-// happenings are what forms did; the address of the page behind a form names one.
+// happenings are the results of forms; the address of the page after a form names one.
 var happenings = map[string]page.Notice{
-	"cap": {Title: "The cap is set", Detail: "What is spent in a month stays below it."},
+	"cap": {Title: "The cap is set", Detail: "Spending in a month stays below it."},
 	"pause": {
 		Title:  "Purchases are paused",
 		Detail: "Every purchase now asks you first, also those that the cap would allow.",
@@ -58,14 +58,14 @@ var happenings = map[string]page.Notice{
 	"alerts": {Title: "The alerts are set", Detail: "Next: send a test, and see it arrive."},
 	"asked": {
 		Title:  "The link is on its way",
-		Detail: "Whoever has the address opens it and says yes; until then nothing else is mailed there.",
+		Detail: "Its recipient opens it and confirms; until then nothing else is mailed there.",
 	},
 	"test": {
 		Title:  "A test is on its way",
-		Detail: "What becomes of it stands below, in a moment.",
+		Detail: "Its result appears below in a moment.",
 	},
 	"scheduled":   {Title: "The schedule is set", Detail: "Each run is charged like any other."},
-	"unscheduled": {Title: "The schedule has ended", Detail: "No run begins by itself any more."},
+	"unscheduled": {Title: "The schedule has ended", Detail: "No more runs start automatically."},
 	"access": {
 		Title:  "The test credentials are stored",
 		Detail: "Runs that begin from now on sign in with them.",
@@ -83,10 +83,10 @@ var happenings = map[string]page.Notice{
 	"link":  {Title: "Your answer is noted"},
 	"ready": {Title: "The issue awaits a run that proves it fixed"},
 	"save": {
-		Title: "The flow is saved", Detail: "Next: start a run of it. Its quote says what that costs.",
+		Title: "The flow is saved", Detail: "Next: start a run of it. Its quote shows the price.",
 	},
-	"archive": {Title: "The flow is archived", Detail: "Its runs stay, and nothing runs it any more."},
-	"start":   {Title: "The run was started", Detail: "What it does, and how it ends, shows here."},
+	"archive": {Title: "The flow is archived", Detail: "Its runs stay, and no new ones start."},
+	"start":   {Title: "The run was started", Detail: "Its progress and result are shown here."},
 	"answer":  {Title: "The run goes on", Detail: "What you answered is kept nowhere but in its memory."},
 	"stop":    {Title: "The run is cancelled", Detail: "Its charge is returned."},
 	"inspect": {Title: "The product was read"},
@@ -153,7 +153,7 @@ func decidePurchase(v *visit) {
 }
 
 var faultForm = &server.Fault{
-	Status: 400, Code: "invalid_field", Message: "The form does not say what to do",
+	Status: 400, Code: "invalid_field", Message: "The form has no action",
 	Detail: "Nothing was changed. Load the page again, and press one of its buttons.",
 }
 
@@ -190,8 +190,8 @@ func confirmSignup(v *visit) {
 	v.finish(fault, showFlow, Root+"/flows/"+api.NounFlow.Text(id), "confirm")
 }
 
-// longestNote is the most that may be said about a fix, in characters.
-const longestNote = 2000
+// maxNote is the maximum length of a note about a fix, in characters.
+const maxNote = 2000
 
 // markReady reports whether an issue is fixed; the next run decides.
 func markReady(v *visit) {
@@ -201,10 +201,10 @@ func markReady(v *visit) {
 	}
 	note := strings.TrimSpace(v.fields.Get("note"))
 	fault := &server.Fault{
-		Status: 400, Code: "invalid_note", Message: "Say in 1 to 2,000 characters what was fixed",
+		Status: 400, Code: "invalid_note", Message: "Describe the fix in 1 to 2,000 characters",
 		Detail: "Nothing was changed.",
 	}
-	if n := len([]rune(note)); n > 0 && n <= longestNote {
+	if n := len([]rune(note)); n > 0 && n <= maxNote {
 		fault = v.config.Workspaces.Order(v.flow(), state.KindMarkIssueReady, &state.MarkIssueReady{
 			Workspace: v.who.Workspace, ID: id, Note: note,
 		})
@@ -218,7 +218,7 @@ func markReady(v *visit) {
 	v.finish(fault, showIssues, Root+"/issues", "ready")
 }
 
-// said reports whether an issue awaits the run that proves it fixed, with this note.
+// said reports whether an issue waits for its verifying run, with this note.
 func (v *visit) said(id [16]byte, note string) bool {
 	issue, known := v.config.Machine.Issue(v.who.Workspace, id)
 	return known && issue.Status == state.IssueFixReady && issue.Note == note

@@ -66,7 +66,7 @@ func (v *visit) showDraft(d *draft) {
 	}
 	if d.Saved != nil {
 		p.Title = "Change " + d.Saved.Name
-		p.Lead = "A change is a new version: what was seen of the one before does not count for it."
+		p.Lead = "A change is a new version: results of the previous one do not count for it."
 		p.Crumbs = append(p.Crumbs, page.Link{Text: d.ID, URL: Root + "/flows/" + d.ID})
 	}
 	v.show(p)
@@ -97,7 +97,7 @@ func saveFlow(v *visit) {
 	v.showDraft(d)
 }
 
-// flowFields writes the form as a body of the API: what was left empty is none.
+// flowFields writes the form as a body of the API, without empty fields.
 func (v *visit) flowFields() []byte {
 	text := func(name string) any {
 		if value := strings.TrimSpace(v.fields.Get(name)); value != "" {

@@ -29,11 +29,11 @@ type flowPage struct {
 	Runs   []state.RunView
 	Issues []state.IssueView
 	Price  uint32
-	// Alerts is what becomes of alerts as they are set, in words.
+	// Alerts describes the alerts' destinations in words.
 	Alerts string
 }
 
-// Unreadiness says in words why no agent can run it; empty where one can.
+// Unreadiness is the reason why no agent can run it, in words; empty where one can.
 func (f *flowPage) Unreadiness() string {
 	if f.Unready == state.UnreadyVerificationOpen && !f.Preflighted {
 		return "Its verification has not been called yet. Run it… calls it, and shows what a run costs."

@@ -64,8 +64,8 @@ func filled(s *site, r owner.Row) string {
 	return r.Path[:at] + id[r.Path[:at]] + r.Path[strings.IndexByte(r.Path, '}')+1:]
 }
 
-// TestScriptInEveryField: every page and fragment, to its owner, to a stranger and to nobody, shows
-// whatever anybody wrote as a text.
+// TestScriptInEveryField: every page and fragment, for its owner, a stranger and without a session,
+// shows all input as text.
 func TestScriptInEveryField(t *testing.T) {
 	for _, payload := range payloads {
 		s := full(t, payload)
@@ -116,8 +116,8 @@ func (s *site) unchanged(what string, happens func()) {
 	require.Equal(s.t, hash, nextHash, what)
 }
 
-// TestCrossSiteRequestForgery: no form counts that another site has sent, that was made for another
-// session, or that nobody who is signed in has sent; and no address does what a form does.
+// TestCrossSiteRequestForgery: forms of another site, of another session or without one are
+// refused; and no GET does what a form does.
 func TestCrossSiteRequestForgery(t *testing.T) {
 	s := full(t, "Acme")
 	ada, forms := s.who, 0
@@ -172,8 +172,8 @@ func TestCrossSiteRequestForgery(t *testing.T) {
 	require.Greater(t, forms, 12)
 }
 
-// TestMailScannersOpenEveryLink: whoever opens every link of every page, and each link again that
-// stands behind it, has changed nothing: neither who is signed in nor a scanner.
+// TestMailScannersOpenEveryLink: opening every link of every page, and of the pages behind them,
+// changes nothing, with or without a session.
 func TestMailScannersOpenEveryLink(t *testing.T) {
 	s := full(t, "Acme")
 	ada := s.who
@@ -206,8 +206,9 @@ func TestMailScannersOpenEveryLink(t *testing.T) {
 	require.Equal(t, state.PurchaseApproval, s.purchase("asked").Status)
 }
 
-// TestAStolenApprovalLink: it shows what it asks for, and is not a key: to nobody, to no agent, and
-// where the workspace has an owner to nobody else. It is in no address of ours that others see.
+// TestAStolenApprovalLink: it shows its request, and is not a key: not without a session, not for
+// an agent, and where the workspace has an owner not for anyone else. It is in no address of ours
+// that others see.
 func TestAStolenApprovalLink(t *testing.T) {
 	s := open(t, quiet)
 	workspace, _ := s.signUp("Acme")
@@ -244,7 +245,7 @@ func TestAStolenApprovalLink(t *testing.T) {
 }
 
 // TestAReplayedApprovalLink: one that was replaced, used, denied, cancelled or is seven days old
-// shows and does nothing any more; what was sent once is not sent again by sending it again.
+// shows and does nothing; repeating a form does not repeat its effect.
 func TestAReplayedApprovalLink(t *testing.T) {
 	ended := map[string]func(s *site, workspace uint32, link string){
 		"replaced": func(s *site, workspace uint32, _ string) {
@@ -287,7 +288,7 @@ func TestAReplayedApprovalLink(t *testing.T) {
 							continue
 						}
 						require.Equal(t, 404, a.status)
-						require.Contains(t, a.body, "does not work any more")
+						require.Contains(t, a.body, "no longer valid")
 					}
 				}
 			})
@@ -329,7 +330,7 @@ func (s *site) counts(workspaces ...uint32) (n []int) {
 }
 
 // TestDoubleSubmits: every form that is sent twice at once, by a double click or by a network that
-// repeats it, does what it does once, and both answers lead on.
+// repeats it, takes effect once, and both answers lead on.
 func TestDoubleSubmits(t *testing.T) {
 	for path, fields := range map[string][]string{
 		"/you/workspaces":              {"label", "another"},

@@ -28,7 +28,7 @@ type billing struct {
 	Free uint32 // runs a month
 }
 
-// Used is what counts against the cap: what is being charged, too.
+// Used is the amount that counts against the cap, charges in progress included.
 func (b billing) Used() uint32 { return b.SpentCents + b.ChargingCents }
 
 // Left is what the cap leaves.
@@ -52,7 +52,7 @@ func (v *visit) billing() billing {
 	return billing{v.account, v.config.Machine.Policy().FreeRunsPerMonth}
 }
 
-// showOverview is the first page: what needs its owner comes first.
+// showOverview is the first page: items that need the owner come first.
 func showOverview(v *visit) {
 	m, at := v.config.Machine, state.Page{Limit: shortList}
 	data := overview{
@@ -74,6 +74,6 @@ func showOverview(v *visit) {
 	}
 	v.show(page.View{
 		Page: "overview", Title: v.account.Label, Data: data,
-		Lead: "What agents could and could not do, and what it cost.",
+		Lead: "Results of agents, and their cost.",
 	})
 }

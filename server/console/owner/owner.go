@@ -1,5 +1,5 @@
-// Package owner is the pages of a workspace's owner, on the public listener: what agents found,
-// what it cost, and the decisions that only a person takes. See DESIGN.md.
+// Package owner serves the pages of a workspace's owner, on the public listener: results of agents,
+// their cost, and the decisions that only a person takes. See DESIGN.md.
 package owner
 
 import (
@@ -34,7 +34,8 @@ type Config struct {
 	Visitors   Visitors
 	// Origin is the public address, http(s)://host without a path.
 	Origin string
-	// Observe is told of every answer, Gate bounds what requests hold together; both may be nil.
+	// Observe is called for every answer, Gate bounds the memory of all requests together; both may
+	// be nil.
 	Observe func(route *server.Route, status int, took time.Duration)
 	Gate    *server.Gate
 	// Now is the node's clock; time.Now when nil.
@@ -59,17 +60,17 @@ type Visitor struct {
 	Workspace uint32
 }
 
-// Visitors says who sends a request.
+// Visitors identifies the sender of a request.
 type Visitors interface {
-	// Visitor finds who is signed in: ErrSignedOut when nobody is, ErrBusy when that cannot be
-	// told.
+	// Visitor finds the sender's session: ErrSignedOut when there is none, ErrBusy when it cannot
+	// be looked up.
 	Visitor(x *server.Exchange) (Visitor, error)
 }
 
 var (
-	// ErrSignedOut: nobody is signed in.
-	ErrSignedOut = errors.New("owner: nobody is signed in")
-	// ErrBusy: this node cannot tell who is signed in.
+	// ErrSignedOut means that the sender is not signed in.
+	ErrSignedOut = errors.New("owner: not signed in")
+	// ErrBusy means that this node cannot look up sessions.
 	ErrBusy = errors.New("owner: no quorum can be reached")
 )
 
@@ -132,7 +133,7 @@ type row struct {
 	method, path, name string
 	// anywhere: it needs no workspace.
 	anywhere bool
-	// live reports whether the script asks: what is not allowed is answered without a page.
+	// live reports whether the script asks: refusals are then answered without a page.
 	live bool
 	show func(v *visit)
 }

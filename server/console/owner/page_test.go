@@ -146,11 +146,11 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 	s.who = &owner.Visitor{Person: 1, Name: "ada@example.com", Token: "t", Workspace: workspace}
 	says := map[string][]string{
 		"":                {"Acme", "$0.00 <small>of $50.00", "Issues that are open", "ada@example.com"},
-		everyPage()[2]:    {"blocked", "reported as failed", "refused", "What the agent said that it did"},
+		everyPage()[2]:    {"blocked", "reported as failed", "refused", "Steps reported by the agent"},
 		everyPage()[3]:    {"The agent asks a person", "data-live="},
 		"/flows":          {"Acme", "unknown"},
 		everyPage()[5]:    {"Verified by", "$5.00", "a run that has not ended"},
-		"/issues":         {"fix ready", "Said to be fixed"},
+		"/issues":         {"fix ready", "Reported as fixed"},
 		everyPage()[9]:    {"You approved it", "Pay $5.00"},
 		"/keys":           {"read write run"},
 		"/history":        {"grant credits", "Acme"},
@@ -200,7 +200,7 @@ func TestTheCallsThatDecide(t *testing.T) {
 	}
 }
 
-// TestEmptyWorkspaceTeaches: where nothing is yet, each page says how it begins.
+// TestEmptyWorkspaceTeaches: empty pages explain how to begin.
 func TestEmptyWorkspaceTeaches(t *testing.T) {
 	s := open(t, quiet)
 	workspace, _ := s.signUp("new")
@@ -214,7 +214,7 @@ func TestEmptyWorkspaceTeaches(t *testing.T) {
 	require.Contains(t, s.sees(owner.Root), "No workspace yet")
 }
 
-// TestOthersRecords: what belongs to another workspace is not there, nor what is not an id.
+// TestOthersRecords: records of another workspace are not found, nor are invalid ids.
 func TestOthersRecords(t *testing.T) {
 	s := open(t, quiet)
 	s.fill("Acme")
@@ -235,7 +235,7 @@ func TestOthersRecords(t *testing.T) {
 	}
 }
 
-// TestWhoMayLook: a person who is signed in; others are told what to do.
+// TestWhoMayLook: a signed-in person; others get advice.
 func TestWhoMayLook(t *testing.T) {
 	s := open(t, quiet)
 	workspace, _ := s.fill("Acme")
@@ -263,7 +263,7 @@ func TestWhoMayLook(t *testing.T) {
 func TestListsArePaged(t *testing.T) {
 	s := open(t, quiet)
 	workspace, _ := s.signUp("many")
-	// A workspace of nobody saves 50 flows, no page more.
+	// An unclaimed workspace saves 50 flows, no page more.
 	s.does(state.KindClaimWorkspace, &state.ClaimWorkspace{
 		Code: sha256.Sum256([]byte("code many")), Owner: "ada@example.com",
 	})

@@ -32,7 +32,7 @@ type purchasePage struct {
 	CapCents    uint32
 }
 
-// Says is where it stands, in words, and what comes next.
+// Says describes its status in words, and the next step.
 func (p *purchasePage) Says() string {
 	switch p.Status {
 	case state.PurchaseApproval:
@@ -55,10 +55,10 @@ func (p *purchasePage) Says() string {
 	case state.PurchaseDenied:
 		return "You denied it. Nothing was charged."
 	}
-	return "Nobody approved or paid it in time. Nothing was charged; the next start asks again."
+	return "It was not approved or paid in time. Nothing was charged; the next start asks again."
 }
 
-// Final reports whether nothing more happens to it by itself.
+// Final reports whether its status is final.
 func (p *purchasePage) Final() bool {
 	return p.Status >= state.PurchaseSucceeded || p.Status == state.PurchaseApproval
 }
@@ -116,7 +116,7 @@ func showKeys(v *visit) {
 	}
 	v.show(page.View{
 		Page: "keys", Title: "API keys", Data: data,
-		Lead: "What agents call the workspace API with. A key is shown once, when it is made.",
+		Lead: "Agents call the workspace API with these keys. A key is shown once, when it is made.",
 	})
 }
 
@@ -125,7 +125,7 @@ type historyPage struct {
 	Pager pager
 }
 
-// showHistory is what was decided for this workspace, and by whom.
+// showHistory lists the decisions for this workspace, and their authors.
 func showHistory(v *visit) {
 	acts, more := v.config.Machine.Acts(v.who.Workspace, v.leaf(api.NounAct))
 	data := historyPage{Acts: acts}

@@ -29,14 +29,14 @@ func showRuns(v *visit) {
 	})
 }
 
-// mostWalked bounds the runs that one page of inspections looks at; the next page goes on there.
-const mostWalked = 1000
+// maxWalked bounds the runs that one page of inspections looks at; the next page goes on there.
+const maxWalked = 1000
 
 // showInspections lists the runs that have read a product, without an agent.
 func showInspections(v *visit) {
 	data, at, more := runsPage{}, v.leaf(api.NounRun), true
 	at.Limit = 100
-	for walked := 0; more && walked < mostWalked && len(data.Runs) < pageSize; {
+	for walked := 0; more && walked < maxWalked && len(data.Runs) < pageSize; {
 		var runs []state.RunView
 		if runs, more = v.config.Machine.Runs(v.who.Workspace, at); len(runs) == 0 {
 			break
@@ -56,7 +56,7 @@ func showInspections(v *visit) {
 	data.Pager = v.pages(api.NounRun, more, at.After)
 	v.show(page.View{
 		Page: "inspections", Title: "Inspections", Data: data,
-		Lead: "What products publish, read without an agent. Every verdict names rule and source.",
+		Lead: "Public information of products, read without an agent. Every verdict names rule and source.",
 	})
 }
 
@@ -135,7 +135,7 @@ func showRun(v *visit) {
 	})
 }
 
-// readReport reads the document of a run that inspected; where there is none yet, the page says so.
+// readReport reads the document of a run that inspected; there may be none yet.
 func (v *visit) readReport(data *runPage) {
 	found, text, ok := v.config.Workspaces.Runs.Document(v.who.Workspace, data.ID)
 	if !ok {
@@ -155,7 +155,7 @@ func (v *visit) readReport(data *runPage) {
 	}
 }
 
-// showProgress is what is known of a run by now, for the script.
+// showProgress is the current state of a run, for the script.
 func showProgress(v *visit) {
 	if data, ok := v.run(); ok {
 		v.site.Fragment(v.x, "run", "progress", data)
@@ -184,19 +184,19 @@ func (r *report) Verdicts() []judged {
 		{"Command line tool", r.Interfaces.CLI},
 		{"Needs a credential", r.Auth.Requirement},
 		{"An agent can read how to get one", r.Auth.Understandable},
-		{"An agent can read what it costs", r.Pricing.Determinable},
+		{"An agent can read the price", r.Pricing.Determinable},
 		{"Agents may read it", r.MachineAccess.CrawlersAllowed},
 		{"Has an index for agents", r.MachineAccess.Index},
 	}
 }
 
-// quoted is something that the product says, with where it stands.
+// quoted is a statement of the product, with its source.
 type quoted struct {
 	Name, Value string
 	Evidence    []document.Evidence
 }
 
-// Said are the facts that were found, with their quotes.
+// Said are the stated facts, with their quotes.
 func (r *report) Said() (facts []quoted) {
 	text := func(name string, f *document.Fact[string]) {
 		if f != nil {
@@ -240,7 +240,7 @@ func planWords(p *document.Plan) string {
 	return strings.Join(words, " ")
 }
 
-// caseWords says what a call of a verification carried.
+// caseWords describes the credential of a verification call.
 func caseWords(name string) string {
 	switch name {
 	case "none":
@@ -255,7 +255,7 @@ func caseWords(name string) string {
 	return name
 }
 
-// meaning says what the answer to a call means.
+// meaning describes the meaning of a call's answer.
 func meaning(c state.Call) string {
 	switch {
 	case c.Refused && c.Case == "real":
@@ -274,7 +274,7 @@ func meaning(c state.Call) string {
 	return "not as the flow wants it"
 }
 
-// noteWords says what else was seen of a call.
+// noteWords describes other observations of a call.
 func noteWords(note string) string {
 	return map[string]string{
 		"cached": "the answer came out of a cache", "redirect": "a redirect, which is not followed",
@@ -283,7 +283,7 @@ func noteWords(note string) string {
 	}[note]
 }
 
-// reasonWords says why a purchase needs its owner.
+// reasonWords describes why a purchase needs its owner.
 func reasonWords(reason string) string {
 	return map[string]string{
 		"no_card":       "No card is saved yet.",

@@ -11,21 +11,21 @@ import (
 	api "tollgate/server/workspace"
 )
 
-// Scheduled says in words when runs of the flow begin by themselves; the instant stands behind it.
+// Scheduled describes the flow's schedule in words; the next instant follows it.
 func (f *flowPage) Scheduled() string {
 	switch f.EveryHours {
 	case 0:
 		return "A run begins when you or an agent starts one, and at no other time."
 	case 1:
-		return "A run begins by itself every hour, next"
+		return "A run starts automatically every hour, next"
 	}
-	return fmt.Sprintf("A run begins by itself every %d hours, next", f.EveryHours)
+	return fmt.Sprintf("A run starts automatically every %d hours, next", f.EveryHours)
 }
 
 // MaxHours is the longest time between two runs.
 func (f *flowPage) MaxHours() int { return state.MaxScheduleHours }
 
-// setSchedule lets a flow's runs begin by themselves, or ends that.
+// setSchedule sets or ends a flow's schedule.
 func setSchedule(v *visit) {
 	id, ok := v.id(api.NounFlow)
 	if !ok {
@@ -54,7 +54,7 @@ func setSchedule(v *visit) {
 // accessPage is for which hosts test credentials are stored, and the form for one.
 type accessPage struct {
 	Hosts []state.AccessView
-	// Host, Username and Note are what the form shows: what was just refused.
+	// Host, Username and Note are the form's values: those just refused.
 	Host, Username, Note string
 	Most                 int
 	Path                 string
@@ -73,7 +73,7 @@ func showAccess(v *visit) {
 	}
 	v.show(page.View{
 		Page: "access", Title: "Test credentials", Data: data,
-		Lead: "What runs sign in with, for flows with a test account. It is sealed, and not shown again.",
+		Lead: "Credentials that runs sign in with, for flows with a test account. They are sealed, and not shown again.",
 	})
 }
 

@@ -38,7 +38,7 @@ func TestAnOwnerSetsASchedule(t *testing.T) {
 	require.Equal(t, 409, s.sends(at+"/schedule", "hours", "1", "_once", "3").status)
 }
 
-// TestAnOwnerStoresTestCredentials: the page shows hosts, and never what is stored or was refused.
+// TestAnOwnerStoresTestCredentials: the page shows hosts, and never stored or refused credentials.
 func TestAnOwnerStoresTestCredentials(t *testing.T) {
 	s, workspace := mine(t)
 	const at = owner.Root + "/test-access"

@@ -8,7 +8,7 @@ import (
 	"tollgate/server/identity"
 )
 
-// SignedIn says who has signed in through the service of package identity.
+// SignedIn finds sessions of the service of package identity.
 type SignedIn struct{ Service *identity.Service }
 
 // Visitor finds the session of a request's cookie.

@@ -36,7 +36,7 @@ type site struct {
 	api     *api.API
 	pages   *owner.Pages
 	handler fasthttp.RequestHandler
-	// who is signed in; nil is nobody.
+	// the signed-in visitor; nil is none.
 	who *owner.Visitor
 	// post gets the mails.
 	post *postbox
@@ -50,7 +50,7 @@ func (s *site) Visitor(*server.Exchange) (owner.Visitor, error) {
 	return *s.who, nil
 }
 
-// open makes pages; what inspections read is a recorded site.
+// open makes pages; inspections read a recorded site.
 func open(t *testing.T, recorded string) *site {
 	t.Helper()
 	s := &site{Workspaces: servertest.NewWorkspaces(), t: t, post: &postbox{}}

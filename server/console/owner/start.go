@@ -14,7 +14,7 @@ type startPage struct {
 	Flow    state.FlowView
 	Quote   quote
 	Billing billing
-	// Why says in words why it cannot start; empty where it can.
+	// Why is the reason why it cannot start, in words; empty where it can.
 	Why string
 }
 
@@ -40,7 +40,7 @@ type quote struct {
 // Buys reports whether a run is bought before the flow can run.
 func (q *quote) Buys() bool { return q.Charge == "none" && q.PriceCents > 0 }
 
-// Refuses says how the verification answers strangers.
+// Refuses describes the verification's answer to strangers.
 func (q *quote) Refuses() string {
 	word := func(answer *string) string {
 		if answer == nil {
@@ -84,7 +84,7 @@ func showStart(v *visit) {
 	})
 }
 
-// startRun starts a run at what its quote said. Where none is left, the purchase is next.
+// startRun starts a run at its quoted price. Where none is left, the purchase is next.
 func startRun(v *visit) {
 	id, ok := v.id(api.NounFlow)
 	if !ok {

@@ -30,7 +30,7 @@ func draftOf(id string, more ...string) []string {
 }
 
 // TestAnOwnersFlow: made, changed and archived by forms; a form that is sent twice makes one flow,
-// and one that is refused keeps what was written.
+// and a refused one keeps its values.
 func TestAnOwnersFlow(t *testing.T) {
 	s, workspace := mine(t)
 	const flows = owner.Root + "/flows"
@@ -105,7 +105,7 @@ func TestAnothersFlowIsNotChanged(t *testing.T) {
 	require.True(t, known && theirs.Name == "theirs" && theirs.Version == 1)
 }
 
-// TestAnOwnerStartsARun: the page says what it costs; without a run left it leads to the purchase;
+// TestAnOwnerStartsARun: the page shows the price; without a run left it leads to the purchase;
 // with one the run begins, once, however often the form is sent; an owner answers and cancels it.
 func TestAnOwnerStartsARun(t *testing.T) {
 	s, workspace := mine(t)
@@ -172,8 +172,8 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	require.NotContains(t, s.sees(at+"?done=start"), "renews")
 }
 
-// TestAStartChargesNoSavedCard: where no run is left it says that nothing was charged, and where to
-// buy one, and the page still says what a run costs.
+// TestAStartChargesNoSavedCard: where no run is left the page shows that nothing was charged, where
+// to buy one, and the price of a run.
 func TestAStartChargesNoSavedCard(t *testing.T) {
 	s, workspace := mine(t)
 	const flows = owner.Root + "/flows"
@@ -207,7 +207,7 @@ func TestAStartChargesNoSavedCard(t *testing.T) {
 	require.Len(t, bought, 1)
 }
 
-// TestWhatAnUnclearProofMeans: the page says it in the quote's words.
+// TestWhatAnUnclearProofMeans: the page uses the quote's words.
 func TestWhatAnUnclearProofMeans(t *testing.T) {
 	s, workspace := mine(t)
 	const flows = owner.Root + "/flows"
@@ -221,13 +221,13 @@ func TestWhatAnUnclearProofMeans(t *testing.T) {
 	require.Contains(t, s.sees(flows+"/"+text+"/start"), "without a key: unclear; with a wrong key: unclear. Without a key, or")
 }
 
-// TestWhatARunWouldCost: a free run says how many are left, and one of the agent that does nothing
+// TestWhatARunWouldCost: a free run shows how many are left, and one of the agent that does nothing
 // costs nothing.
 func TestWhatARunWouldCost(t *testing.T) {
 	s, _ := mine(t)
 	const flows = owner.Root + "/flows"
 	for agent, wanted := range map[string]string{
-		"": "nothing: a free run of this month (5 left)", "nop": "<dd>nothing. What proves nothing",
+		"": "nothing: a free run of this month (5 left)", "nop": "<dd>nothing. The charge for a run that proves nothing",
 	} {
 		id := hidden(t, s.sees(flows+"/new"), "id")
 		require.Equal(t, 303, s.sends(flows, draftOf(id, "agent", agent)...).status)

@@ -26,7 +26,7 @@ type visit struct {
 	account state.AccountView
 	// fields are the form's.
 	fields url.Values
-	// notice is what the page says first, status the answer's (200 when 0).
+	// notice is shown at the top of the page, status is the answer's (200 when 0).
 	notice *page.Notice
 	status int
 }
@@ -91,13 +91,13 @@ func (p *Pages) enter(x *server.Exchange, r *row) *visit {
 	return v
 }
 
-// signIn is where to sign in, to come back to a path of ours.
+// signIn is the sign-in address that leads back to a path of ours.
 func signIn(path string) string { return "/login?return=" + url.QueryEscape(path) }
 
 func (p *Pages) showFirst(v *visit) {
 	v.show(page.View{
 		Page: "first", Title: "No workspace yet",
-		Lead: "A workspace holds the tests that agents run against a product, and what came of them.",
+		Lead: "A workspace holds the tests that agents run against a product, and their results.",
 		Data: p.config.Origin,
 	})
 }
@@ -139,7 +139,7 @@ func (v *visit) show(p page.View) {
 	v.site.Show(v.x, status, &p)
 }
 
-// fail answers with a page that says what went wrong, what was not changed and what to do.
+// fail answers with a page: what went wrong, what was not changed and what to do.
 func (v *visit) fail(f *server.Fault) {
 	if f.RetryAfter > 0 {
 		v.x.Ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
@@ -171,14 +171,14 @@ func acceptsPages(ctx *fasthttp.RequestCtx) bool {
 	return bytes.Contains(ctx.Request.Header.Peek("Accept"), []byte("text/html"))
 }
 
-// problem lets the page that is shown next say what went wrong.
+// problem shows an error on the next page.
 func (v *visit) problem(f *server.Fault) {
 	v.status = f.Status
 	v.notice = &page.Notice{Tone: page.Problem, Title: f.Message, Detail: f.Detail}
 }
 
-// happened is what the form before this page did: the address names one of a fixed list, and
-// nothing else that an address says is ever shown.
+// happened is the result of the form before this page: the address names one of a fixed list, and
+// no other text of an address is ever shown.
 func (v *visit) happened() *page.Notice {
 	notice, known := happenings[string(v.x.Ctx.QueryArgs().Peek("done"))]
 	if !known {
@@ -199,7 +199,7 @@ func (v *visit) id(noun api.Noun) (id [16]byte, ok bool) {
 // pageSize is how many records a list shows.
 const pageSize = 50
 
-// leaf reads the cursor of a list's address; what is none begins at the newest.
+// leaf reads the cursor of a list's address; an invalid one begins at the newest.
 func (v *visit) leaf(noun api.Noun) state.Page {
 	p := state.Page{Limit: pageSize}
 	p.After, _ = noun.Parse(v.query("cursor"))

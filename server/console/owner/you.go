@@ -24,14 +24,14 @@ type youPage struct {
 	Waiting bool
 }
 
-// mostShown is how many workspaces and agents the page shows, the newest first.
-const mostShown = 100
+// maxShown is how many workspaces and agents the page shows, the newest first.
+const maxShown = 100
 
 // showYou is about the person: their workspaces, and the agents that ask to work in one.
 func showYou(v *visit) {
 	data := youPage{Name: v.who.Name, Current: v.account.ID}
-	data.Owned, _ = v.config.Machine.Owned(v.who.Person, state.Page{Limit: mostShown})
-	data.Links, _ = v.config.Machine.Links(v.who.Person, state.Page{Limit: mostShown})
+	data.Owned, _ = v.config.Machine.Owned(v.who.Person, state.Page{Limit: maxShown})
+	data.Links, _ = v.config.Machine.Links(v.who.Person, state.Page{Limit: maxShown})
 	v.show(page.View{
 		Page: "you", Title: "You", Data: data,
 		Lead: "Your workspaces, and the agents that may work in one of them.",
@@ -57,14 +57,14 @@ func (v *visit) choose(id [16]byte) *server.Fault {
 // flow is the workspace's that the pages show, or the person's.
 func (v *visit) flow() fair.Flow { return api.FlowOf(v.who.Workspace, v.who.Person) }
 
-// longestLabel is the length of a workspace's name, in characters.
-const longestLabel = 80
+// maxLabel is the length of a workspace's name, in characters.
+const maxLabel = 80
 
 // openWorkspace makes a workspace that is the person's from the start. The same form again is the
 // same workspace.
 func openWorkspace(v *visit) {
 	label := strings.TrimSpace(v.fields.Get("label"))
-	if n := len([]rune(label)); n > longestLabel || !api.Visible(label) ||
+	if n := len([]rune(label)); n > maxLabel || !api.Visible(label) ||
 		strings.IndexFunc(label, unicode.IsControl) >= 0 {
 		v.problem(&server.Fault{
 			Status: 400, Code: "invalid_field", Message: "A workspace has a name of 1 to 80 characters",

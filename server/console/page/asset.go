@@ -13,7 +13,7 @@ import (
 //go:embed template asset
 var own embed.FS
 
-// asset is one file of the layout, at an address that changes with what it holds.
+// asset is one file of the layout, at an address that changes with its content.
 type asset struct {
 	url, media string
 	body       []byte
@@ -76,5 +76,5 @@ func (s *Site) Icon() server.Route {
 	}
 }
 
-// IconPath is where browsers look for an icon by themselves.
+// IconPath is where browsers look for an icon by default.
 const IconPath = "/favicon.ico"

@@ -20,8 +20,8 @@ func policyOf(formTargets []string) string {
 		"; base-uri 'none'; frame-ancestors 'none'"
 }
 
-// Guard sets the headers that pages have beside those of every answer (server.Exchange): what they
-// may load, and whom they tell where the browser comes from.
+// Guard sets the headers of pages in addition to those of every answer (server.Exchange): the
+// sources that they may load, and the referrer policy.
 func (s *Site) Guard(x *server.Exchange) {
 	h := &x.Ctx.Response.Header
 	h.Set("Content-Security-Policy", s.policy)
@@ -43,8 +43,8 @@ var FaultToken = &server.Fault{
 	Detail: "Nothing was changed. Load the page again, and send the form once more.",
 }
 
-// SameSite refuses what a browser says that another site has sent. A client that says nothing is
-// no browser that could be misused, and has a token to show besides.
+// SameSite refuses requests that a browser attributes to another site. A client that sends no such
+// header cannot be a misused browser, and needs a token anyway.
 func (s *Site) SameSite(x *server.Exchange) *server.Fault {
 	from, one := server.SoleHeader(x.Ctx, "Sec-Fetch-Site")
 	if !one || len(from) > 0 && string(from) != "same-origin" {
@@ -95,18 +95,17 @@ func (s *Site) Form(x *server.Exchange, token string) (url.Values, *server.Fault
 	return fields, nil
 }
 
-// mostFields bounds the fields of a form.
-const mostFields = 64
+// maxFields bounds the fields of a form.
+const maxFields = 64
 
-// Fields reads the fields of a form from this site, of one that nobody has signed in for: the form
-// to sign in. A field that appears more than once is refused: which one was meant is not for us to
-// guess.
+// Fields reads the fields of a form from this site that needs no session: the form to sign in. A
+// field that appears more than once is refused as ambiguous.
 func (s *Site) Fields(x *server.Exchange) (url.Values, *server.Fault) {
 	if fault := s.SameSite(x); fault != nil {
 		return nil, fault
 	}
 	fields, err := url.ParseQuery(string(x.Body))
-	bad := err != nil || len(fields) > mostFields
+	bad := err != nil || len(fields) > maxFields
 	for name, values := range fields {
 		bad = bad || len(values) != 1 || !utf8.ValidString(name) || !utf8.ValidString(values[0])
 		// Browsers send line ends of a text as CR LF.

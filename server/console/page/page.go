@@ -1,6 +1,6 @@
-// Package page is how a page for people is made: the layout around it, its style and its little
-// script, the parts it is put together from (tables, fields, plots, notices), and what keeps a
-// browser from being misused. It knows nothing of who looks at it. See DESIGN.md.
+// Package page renders pages for people: their layout, style and small script, their parts (tables,
+// fields, plots, notices), and the protection of browsers. It is independent of the viewer. See
+// DESIGN.md.
 package page
 
 import (
@@ -40,7 +40,7 @@ const (
 	Hint    Tone = "hint"
 )
 
-// Notice says above a page what just happened: what, what was not changed, what to do next.
+// Notice is shown above a page: what happened, what was not changed, what to do next.
 type Notice struct {
 	Tone          Tone
 	Title, Detail string
@@ -50,26 +50,26 @@ type Notice struct {
 	Next Link
 }
 
-// View is one page with what surrounds it.
+// View is one page with its surroundings.
 type View struct {
 	// Page names the template: a file of the site's templates, without .html.
 	Page  string
 	Title string
 	// Lead is a sentence below the title.
 	Lead string
-	// Nav are the site's sections, Crumbs where the page is, Tabs what lies beside it.
+	// Nav are the site's sections, Crumbs the page's position, Tabs its siblings.
 	Nav, Crumbs, Tabs []Link
 	// Who is signed in; empty shows no way out. SignOut is where the way out leads.
 	Who, SignOut string
 	// Token proves that a form was written for this session; see the template "once".
 	Token  string
 	Notice *Notice
-	// Fields are what a refused form was sent with, and Wrong is what is wrong with which of them:
-	// the template "field" shows both.
+	// Fields are the values of a refused form, and Wrong the problems of its fields: the template
+	// "field" shows both.
 	Fields url.Values
 	Wrong  []Wrong
 	// Place is live or sandbox where the page is of an environment, Clock the sandbox's own time:
-	// the header says both, so that nobody takes one for the other.
+	// the header shows both, so that they are not confused.
 	Place, Clock string
 	// Plain leaves the frame out: for signing in.
 	Plain bool
@@ -79,13 +79,13 @@ type View struct {
 	site *Site
 }
 
-// Wrong says what is wrong with a field of a form, in words for people.
+// Wrong describes the problem of a form's field, in words for people.
 type Wrong struct{ Name, Text string }
 
 // Typed is what a refused form had in a field.
 func (v *View) Typed(name string) string { return v.Fields.Get(name) }
 
-// WrongWith is what is wrong with a field; empty where nothing is.
+// WrongWith returns the problem of a field; empty where there is none.
 func (v *View) WrongWith(name string) string {
 	for _, w := range v.Wrong {
 		if w.Name == name {
@@ -115,7 +115,7 @@ func (v *View) Icon() string { return v.site.assets["icon.svg"].url }
 
 // Config is what a site is made of.
 type Config struct {
-	// Brand names the site beside the mark: "Operations".
+	// Brand names the site next to the mark: "Operations".
 	Brand string
 	// Root is the path that all its addresses begin with, such as /console.
 	Root string
@@ -124,10 +124,10 @@ type Config struct {
 	Templates fs.FS
 	// Funcs are further functions for these templates.
 	Funcs template.FuncMap
-	// Origin is the site's own origin, such as https://tollgate.example. Empty compares what
-	// browsers say with the request's Host, for a listener that has no public address.
+	// Origin is the site's own origin, such as https://tollgate.example. Empty compares the
+	// browser's headers with the request's Host, for a listener that has no public address.
 	Origin string
-	// OrHost takes also what comes from the request's own Host, for a listener that is reached by
+	// OrHost also accepts requests from the request's own Host, for a listener that is reached by
 	// more than its public address.
 	OrHost bool
 	// FormTargets are other origins that a form's answer may lead to: a payment page.
@@ -199,8 +199,8 @@ func (s *Site) Show(x *server.Exchange, status int, v *View) {
 	s.answer(x, status, v.Page, "base.html", v)
 }
 
-// Fragment answers with one template of a page's file, for the script to put in place of what it
-// showed before.
+// Fragment answers with one template of a page's file, with which the script replaces the previous
+// one.
 func (s *Site) Fragment(x *server.Exchange, page, name string, data any) {
 	s.answer(x, 200, page, name, data)
 }

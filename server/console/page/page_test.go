@@ -140,7 +140,7 @@ func TestPagesKeepThePolicy(t *testing.T) {
 	require.Equal(t, "same-origin", string(answer.Header.Peek("Referrer-Policy")))
 }
 
-// TestHostileTexts: whatever a field says, in whichever place, it stays a text.
+// TestHostileTexts: whatever a field contains, it stays text everywhere.
 func TestHostileTexts(t *testing.T) {
 	site := newSite(t)
 	for _, payload := range payloads {
@@ -251,7 +251,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestADocumentIsPrintedAlone: the frame, crumbs, forms and what is internal stay on the screen.
+// TestADocumentIsPrintedAlone: the frame, crumbs, forms and internal parts stay on the screen.
 func TestADocumentIsPrintedAlone(t *testing.T) {
 	site := newSite(t)
 	answer := serve(t, site, func(x *server.Exchange) { site.Show(x, 200, view("a")) },

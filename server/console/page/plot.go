@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Plots are SVG that the server draws. They have no style of their own (the policy forbids it):
-// the sheet colours their classes, in light and dark. What a plot says stands beside it in words,
-// and in its <title>.
+// Plots are SVG that the server draws. They have no style of their own (the policy forbids it): the
+// sheet colours their classes, in light and dark. The text next to a plot, and its <title>,
+// describe it in words.
 
-// Meter draws what is used of a limit as a bar, with the limit marked where it is exceeded. title
-// says it in words. A limit of 0 or less is nothing to draw.
+// Meter draws the used part of a limit as a bar, with the limit marked where it is exceeded. title
+// describes it in words. A limit of 0 or less draws nothing.
 func Meter(used, limit float64, title string) template.HTML {
 	if !(limit > 0) || math.IsInf(limit, 0) || math.IsNaN(used) {
 		return ""

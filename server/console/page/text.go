@@ -13,14 +13,14 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// functions are what templates may call besides Go's own.
+// functions are the templates' functions in addition to Go's own.
 var functions = template.FuncMap{
 	"amount": Amount, "money": Money, "bytes": Bytes, "dict": dict, "mint": MintOnce, "segment": url.PathEscape,
 	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": Words,
 }
 
-// Amount writes an exact number with its thousands apart: 1,234,567.5. What is not a number is left
-// as it is.
+// Amount writes an exact number with its thousands apart: 1,234,567.5. Other text is left
+// unchanged.
 func Amount(number any) string {
 	text := fmt.Sprint(number)
 	sign, digits := "", text
@@ -95,7 +95,7 @@ func MintOnce() string {
 	return "form-" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// instant writes an RFC 3339 time for people and for machines. What is none, is left as it is.
+// instant writes an RFC 3339 time for people and for machines. Other text is left unchanged.
 func instant(text string) template.HTML {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -107,7 +107,7 @@ func instant(text string) template.HTML {
 		`</span></time>`)
 }
 
-// short is the head of a long id, for a table; the whole stands beside it in a title.
+// short is the head of a long id, for a table; its title has the whole.
 func short(id string) string {
 	if len(id) <= 13 {
 		return id

@@ -35,8 +35,8 @@
     });
   }
 
-  // <section data-live="/address" data-every="2000">: what the address answers takes the place of
-  // what stands there. An answer that is not the fragment (signed out, an error) ends it.
+  // <section data-live="/address" data-every="2000">: the answer of the address replaces the
+  // section's content. An answer that is not the fragment (signed out, an error) ends it.
   const renew = async (section) => {
     const every = Number(section.dataset.every) || 5000;
     const state = document.createElement("p");
