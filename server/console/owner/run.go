@@ -56,7 +56,7 @@ func showInspections(v *visit) {
 	data.Pager = v.pages(api.NounRun, more, at.After)
 	v.show(page.View{
 		Page: "inspections", Title: "Inspections", Data: data,
-		Lead: "Public information of products, read without an agent. Every verdict names rule and source.",
+		Lead: "Published data of products, read without an agent. Every verdict names rule and source.",
 	})
 }
 
