@@ -73,7 +73,7 @@ func showAccess(v *visit) {
 	}
 	v.show(page.View{
 		Page: "access", Title: "Test credentials", Data: data,
-		Lead: "Runs sign in with these, for flows with a test account. They are sealed, and not shown again.",
+		Lead: "Credentials for flows with a test account. They are sealed, and not shown again.",
 	})
 }
 
