@@ -72,8 +72,8 @@ type Service struct {
 // attemptPurpose derives the key under which sign-ins that are under way are sealed.
 const attemptPurpose = "tollgate sign-in attempts"
 
-// mostAsking is how many sign-ins wait for an issuer at a time.
-const mostAsking = 32
+// maxAsking is how many sign-ins wait for an issuer at a time.
+const maxAsking = 32
 
 // New makes a Service. It does not ask the issuers anything yet.
 func New(c Config) (*Service, error) {
@@ -86,7 +86,7 @@ func New(c Config) (*Service, error) {
 	}
 	own := originOf(base)
 	c.PublicURL = own
-	s := &Service{config: c, origin: own, asking: make(chan struct{}, mostAsking)}
+	s := &Service{config: c, origin: own, asking: make(chan struct{}, maxAsking)}
 	if c.Origin != "" {
 		pages, err := url.Parse(c.Origin)
 		if err != nil || pages.Host == "" {

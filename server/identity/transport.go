@@ -14,14 +14,14 @@ import (
 // Redirects are answers.
 type transport struct{ web *fetch.Client }
 
-// largestAsked bounds a request's body: a token request has a code and a secret.
-const largestAsked = 64 << 10
+// maxAsked bounds a request's body: a token request has a code and a secret.
+const maxAsked = 64 << 10
 
 // RoundTrip makes a request.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked := &fetch.Request{Method: r.Method, URL: r.URL.String(), Header: r.Header}
 	if r.Body != nil {
-		body, err := io.ReadAll(io.LimitReader(r.Body, largestAsked))
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxAsked))
 		if closeErr := r.Body.Close(); err == nil {
 			err = closeErr
 		}

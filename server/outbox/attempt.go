@@ -90,7 +90,7 @@ func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 const (
 	recordTimeout = 5 * time.Second
 	recordAgain   = time.Second
-	longestReason = 200 // bytes
+	maxReason     = 200 // bytes
 )
 
 // record proposes an attempt's result. Until that has happened the message is not sent again by
@@ -126,8 +126,8 @@ func (o *Outbox) record(ctx context.Context, d *billing.DueDelivery, a *attempt)
 // shortened is a reason that the log takes.
 func shortened(reason string) string {
 	reason = strings.ToValidUTF8(reason, "?")
-	for len(reason) > longestReason {
-		cut := longestReason
+	for len(reason) > maxReason {
+		cut := maxReason
 		for cut > 0 && reason[cut]&0xc0 == 0x80 {
 			cut--
 		}

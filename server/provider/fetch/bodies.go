@@ -11,7 +11,7 @@ import (
 // MaxBodies bounds the bodies that a process reads at one time, in bytes, all clients together.
 const MaxBodies = 256 << 20
 
-// Bodies bounds the bodies that are read at one time, in bytes. Each counts as what it may become,
+// Bodies bounds the bodies that are read concurrently, in bytes. Each counts at its possible size,
 // from its answer's headers to its end. Safe for concurrent use by any number of clients.
 type Bodies struct {
 	most int64
@@ -26,10 +26,10 @@ func NewBodies(most int64) *Bodies {
 	return &Bodies{most: most, room: semaphore.NewWeighted(most)}
 }
 
-// read reads a body of at most limit bytes when there is room for it, first come, first served. A
-// wait ends with ctx. Who waits holds a connection and what its buffers hold, and no body.
+// read reads a body of at most limit bytes when capacity is free, first come, first served. A wait
+// ends with ctx. It holds a connection and its buffers, and no body.
 func (b *Bodies) read(ctx context.Context, answer *http.Response, limit int) ([]byte, error) {
-	most := mostOf(answer, limit)
+	most := maxSize(answer, limit)
 	if err := b.room.Acquire(ctx, most); err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (b *Bodies) read(ctx context.Context, answer *http.Response, limit int) ([]
 	return readBody(answer, limit)
 }
 
-// mostOf is what a body may become: what it announces, or else the limit.
-func mostOf(answer *http.Response, limit int) int64 {
+// maxSize is the possible size of a body: its announced length, or else the limit.
+func maxSize(answer *http.Response, limit int) int64 {
 	switch {
 	case answer.Body == http.NoBody:
 		return 0

@@ -12,9 +12,9 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
-// TestBodiesTogetherAreBounded: of many bodies that come at once only as many are read as there is
-// room for, by whichever client; the others are read when those have ended, or their time is over.
-// One that says how long it is takes no more than that, and one without a body nothing.
+// TestBodiesTogetherAreBounded: of many bodies that arrive at once only as many are read as fit, by
+// whichever client; the others are read when those have ended, or their time is over. An announced
+// length counts as such, an answer without a body as nothing.
 func TestBodiesTogetherAreBounded(t *testing.T) {
 	const limit, room = 10_000, 3
 	goOn := make(chan struct{})

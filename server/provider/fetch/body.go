@@ -14,8 +14,8 @@ import (
 
 // readBody reads and decodes a body. At most limit bytes are taken from the wire, and at most limit
 // bytes come out of the decoder: a megabyte of gzip can hold a gigabyte of zeros, and an endless
-// one can hold nothing at all. With an error it returns what came before it, of a body that is
-// announced as larger one byte: that tells it from silence.
+// one can hold nothing at all. With an error it returns the bytes before it, of a body that is
+// announced as larger one byte: that distinguishes it from silence.
 func readBody(answer *http.Response, limit int) ([]byte, error) {
 	tooLarge := &Refusal{Rule: RuleBody, Detail: fmt.Sprintf("more than %d bytes", limit)}
 	if answer.Body != http.NoBody && answer.ContentLength > int64(limit) {
@@ -55,7 +55,7 @@ func readBody(answer *http.Response, limit int) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// damaged tells a broken encoding from a broken connection.
+// damaged distinguishes a broken encoding from a broken connection.
 func damaged(err error) error {
 	var corrupt flate.CorruptInputError
 	if err == gzip.ErrHeader || err == gzip.ErrChecksum || errors.As(err, &corrupt) {

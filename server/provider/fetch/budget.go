@@ -13,8 +13,8 @@ const (
 	BudgetTime     = 60 * time.Second
 )
 
-// Budget bounds what belongs to one job: how many fetches, how many of them at a time, and how
-// long all of them may take. Every hop of a followed redirect is a fetch. Safe for concurrent use.
+// Budget bounds the fetches of one job: their number, their concurrency, and their total time.
+// Every hop of a followed redirect is a fetch. Safe for concurrent use.
 type Budget struct {
 	slots    chan struct{}
 	deadline time.Time

@@ -1,6 +1,6 @@
 // Package fetch is the one way by which this server makes requests that leave the machine: webhook
 // deliveries, payment providers, inspections. It keeps addresses that strangers name from reaching
-// what only this machine can reach, and bounds what an answer may cost. DESIGN.md says how.
+// what only this machine can reach, and bounds the cost of answers. See DESIGN.md.
 package fetch
 
 import (
@@ -28,19 +28,19 @@ const (
 	MaxRedirects = 5
 )
 
-// Config says what may be reached and what an answer may cost. The zero value reaches public
+// Config sets the reachable addresses and the limits of answers. The zero value reaches public
 // addresses on ports 80 and 443.
 type Config struct {
 	// AllowPrivate are networks that may be dialled although they are not public.
 	AllowPrivate []netip.Prefix
-	// AllowHosts are host:port pairs allowed beside ports 80 and 443; host:* is every port of a
-	// host. Their address still has to be public or within AllowPrivate.
+	// AllowHosts are host:port pairs allowed in addition to ports 80 and 443; host:* is every port
+	// of a host. Their address still has to be public or within AllowPrivate.
 	AllowHosts []string
-	// Own says the host:port pairs on which this service itself listens, its other nodes included.
-	// They are never reached, by whatever name; nor is another port of their addresses, or of this
-	// machine's, unless AllowPrivate has the address. It is asked, and names are looked up, once a
-	// minute. A pair without a host, or with an unspecified address, is of every address of this
-	// machine. It is safe for concurrent use.
+	// Own returns the host:port pairs on which this service itself listens, its other nodes
+	// included. They are never reached, by whatever name; nor is another port of their addresses,
+	// or of this machine's, unless AllowPrivate has the address. It is asked, and names are looked
+	// up, once a minute. A pair without a host, or with an unspecified address, is of every address
+	// of this machine. It is safe for concurrent use.
 	Own func() []string
 	// OwnNames are hosts by which this service is reached through others' addresses, as those of a
 	// load balancer: the name alone is refused.
@@ -61,7 +61,7 @@ type Config struct {
 	// 0 is MaxBody.
 	BodyLimit int
 	// Bodies bounds what this client and others read at one time, to no less than BodyLimit; nil is
-	// what all clients of the process share, MaxBodies.
+	// the limit shared by all clients of the process, MaxBodies.
 	Bodies *Bodies
 }
 
@@ -89,8 +89,8 @@ type Request struct {
 	Redirects int
 	// Budget is what the request is counted on; nil is none.
 	Budget *Budget
-	// Port is one more port that may be reached: of the address that whoever asks for this has
-	// named. 0 is none, and so is one of unsafePorts.
+	// Port is one more port that may be reached, of the address that the requester named. 0 is
+	// none, and so is one of unsafePorts.
 	Port uint16
 	// Fresh makes the request on a connection of its own, which nothing else has used or will use.
 	Fresh bool
@@ -167,7 +167,7 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// Close lets go of idle connections. Requests under way end by themselves.
+// Close closes idle connections. Requests in progress finish.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Check reports whether a URL could be fetched, without touching the network: every rule but the
@@ -319,8 +319,8 @@ func isTimeout(err error) bool {
 }
 
 // Dial opens a connection to host:port under the rules of this client, and to whatever port it
-// names, for a proxy that has a list of what may be reached, speaks for somebody else over it and
-// bounds what goes through. An error is a *Refusal, or the network's.
+// names, for a proxy that has its own list of hosts and limits, and forwards another party's
+// traffic. An error is a *Refusal, or the network's.
 func (c *Client) Dial(ctx context.Context, hostPort string) (net.Conn, error) {
 	t, err := parseTarget("http://" + hostPort)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // guard decides what may be dialled.
 type guard struct {
 	guardian *ssrf.Guardian
-	// ports holds the host:port pairs that are allowed beside ports 80 and 443, hosts those of which
-	// every port is.
+	// ports holds the host:port pairs that are allowed in addition to ports 80 and 443, hosts those
+	// of which every port is.
 	ports, hosts map[string]bool
 	own          *own
 	dialer       net.Dialer

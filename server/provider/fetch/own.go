@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// How old what Config.Own says may be, and how long looking its names up may take.
+// The maximum age of the result of Config.Own, and the time limit of looking its names up.
 const (
 	ownAge    = time.Minute
 	ownLookup = 2 * time.Second
 )
 
-// own knows what belongs to this service itself, as Config.Own and OwnNames say it.
+// own holds the addresses of this service itself, from Config.Own and OwnNames.
 type own struct {
 	// hosts are names by which nothing is reached.
 	hosts map[string]bool
@@ -28,7 +28,7 @@ type own struct {
 	// opened are networks that the configuration opens.
 	opened   []netip.Prefix
 	resolver *net.Resolver
-	// machine says which addresses this machine has.
+	// machine returns the addresses of this machine.
 	machine func() ([]net.Addr, error)
 
 	now     atomic.Pointer[listeners]
@@ -47,7 +47,7 @@ type listeners struct {
 	found map[string][]netip.Addr
 }
 
-// newOwn reads what the configuration says is this service's own.
+// newOwn reads this service's own addresses from the configuration.
 func newOwn(c *Config, opened []netip.Prefix) (*own, error) {
 	o := &own{
 		hosts: map[string]bool{}, say: c.Own, opened: opened, resolver: c.Resolver,
@@ -67,7 +67,7 @@ func newOwn(c *Config, opened []netip.Prefix) (*own, error) {
 	return o, nil
 }
 
-// read reads what is ours now. A pair that is none is not a listener.
+// read reads our present addresses. A pair that is none is not a listener.
 func (o *own) read(lookUp func(name string) []netip.Addr) *listeners {
 	l := &listeners{
 		pairs: map[string]bool{}, ports: map[uint16]bool{}, at: map[netip.Addr][]uint16{},
@@ -103,8 +103,8 @@ func (o *own) read(lookUp func(name string) []netip.Addr) *listeners {
 	return l
 }
 
-// refresh reads what is ours again where that is a minute ago; whoever dials meanwhile waits for
-// it. A name that gives no answer keeps the addresses that it had.
+// refresh reads our addresses again after a minute; dials wait for it meanwhile. A name that does
+// not resolve keeps its addresses.
 func (o *own) refresh(ctx context.Context) {
 	o.looking.Lock()
 	defer o.looking.Unlock()

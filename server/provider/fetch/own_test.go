@@ -50,7 +50,7 @@ func TestWhatIsOursIsNotReached(t *testing.T) {
 }
 
 // TestOwnAddresses: of an address of this machine, or of another node, no port is reached, unless
-// the configuration opens it; and none of this machine's where it does not say which it has.
+// the configuration opens it; and none of this machine's where its interfaces cannot be listed.
 func TestOwnAddresses(t *testing.T) {
 	const machine, node, other = "8.8.8.8", "2606:4700::1111", "1.1.1.1"
 	opened := []netip.Prefix(nil)

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// unsafePorts are those on which other protocols than HTTP are spoken to servers that take what
-// looks like a line of theirs for one (https://fetch.spec.whatwg.org/#port-blocking, and those of
-// Redis and memcached). No stranger can name them; the configuration can. In order.
+// unsafePorts are those of other protocols than HTTP whose servers may accept a part of a request
+// as a command (https://fetch.spec.whatwg.org/#port-blocking, and those of Redis and memcached). No
+// stranger can name them; the configuration can. In order.
 var unsafePorts = []uint16{
 	1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
 	103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465,

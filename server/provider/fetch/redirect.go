@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// portable are the headers that go along to another origin. A list of what is safe, not of what is
-// secret: any name can carry a key (X-Api-Key, Idempotency-Key, webhook-signature).
+// portable are the headers that are forwarded to another origin. An allow list, not a deny list:
+// any name can carry a key (X-Api-Key, Idempotency-Key, webhook-signature).
 var portable = []string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent"}
 
 // redirects reports whether an answer is a redirect that can be followed by asking again.
@@ -74,7 +74,7 @@ func next(from *target, location string) (*target, error) {
 }
 
 // Next is where an answer that was not followed redirects to, by the rules by which Do follows;
-// empty where it is not a redirect. For callers to whom each hop is a request of its own.
+// empty where it is not a redirect. For callers that count each hop as a request.
 func Next(answer *Response) (string, error) {
 	if !redirects(answer) {
 		return "", nil
@@ -90,8 +90,8 @@ func Next(answer *Response) (string, error) {
 	return to.url.String(), nil
 }
 
-// SameSite reports whether two URLs belong to one registrable domain; what is not a URL that could
-// be fetched belongs to none.
+// SameSite reports whether two URLs belong to one registrable domain; a URL that cannot be fetched
+// belongs to none.
 func SameSite(a, b string) bool {
 	one, err := parseTarget(a)
 	if err != nil {

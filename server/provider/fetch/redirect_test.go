@@ -208,8 +208,7 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 	}
 }
 
-// TestNextIsWhereDoWouldGo: a caller to whom each hop is a request of its own is held to the same
-// rules.
+// TestNextIsWhereDoWouldGo: callers that count each hop as a request get the same rules.
 func TestNextIsWhereDoWouldGo(t *testing.T) {
 	for _, c := range []struct {
 		from, to string

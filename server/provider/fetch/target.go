@@ -23,7 +23,7 @@ type target struct {
 	addr netip.Addr
 }
 
-// hostPort is what AllowHosts names and what is dialled.
+// hostPort is an entry of AllowHosts, or a dialled address.
 func (t *target) hostPort() string {
 	return net.JoinHostPort(t.host, strconv.Itoa(int(t.port)))
 }

@@ -105,7 +105,7 @@ func (f *Folder) trim() error {
 	return nil
 }
 
-// Newest lists what is kept, newest first, at most most.
+// Newest lists the kept mails, newest first, up to a limit.
 func (f *Folder) Newest(most int) ([]Kept, error) {
 	names, err := f.names()
 	if err != nil {

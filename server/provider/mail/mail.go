@@ -1,6 +1,6 @@
-// Package mail sends mails: by any SMTP server, or into a folder where nobody is to get any. What
-// came of one is a Result with a class, since a mail that may have arrived must not be sent again.
-// See DESIGN.md.
+// Package mail sends mails: by any SMTP server, or into a folder where none is to be sent. Each
+// attempt has a Result with a class, since a mail that may have arrived must not be sent again. See
+// DESIGN.md.
 package mail
 
 import (
@@ -23,14 +23,14 @@ type Message struct {
 	To string
 	// Subject is cut to 150 characters, and its control characters are spaces.
 	Subject string
-	// Text is what it says; HTML is the same for readers that show it, empty is none. Who makes it
-	// escapes.
+	// Text is the content; HTML is the same for readers that show it, empty is none. Its author
+	// escapes it.
 	Text, HTML string
 	// At is its date.
 	At time.Time
 }
 
-// Outcome is what came of an attempt.
+// Outcome is the class of an attempt's result.
 type Outcome string
 
 // The outcomes.
@@ -45,12 +45,12 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Result is what came of an attempt, fit for its owner's eyes.
+// Result is the result of an attempt, fit to show to its owner.
 type Result struct {
 	Outcome Outcome
 	// Status is the mail server's answer, such as 250 or 550; 0 when there was none.
 	Status int
-	// Reason is in words of ours: nothing that a mail server wrote, and no address.
+	// Reason is our own text: no words of a mail server, and no address.
 	Reason string
 }
 
@@ -60,8 +60,8 @@ type Sender interface {
 	Send(ctx context.Context, m *Message) Result
 }
 
-// longestAddress is RFC 5321's limit of an address, in bytes.
-const longestAddress = 254
+// maxAddress is RFC 5321's limit of an address, in bytes.
+const maxAddress = 254
 
 // domainLabel is one part of a domain's name.
 const domainLabel = `[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?`
@@ -77,7 +77,7 @@ var (
 // line.
 func Valid(address string) bool {
 	local, domain, found := strings.Cut(address, "@")
-	if !found || len(address) > longestAddress || !localForm.MatchString(local) ||
+	if !found || len(address) > maxAddress || !localForm.MatchString(local) ||
 		!domainForm.MatchString(domain) {
 		return false
 	}
@@ -95,8 +95,8 @@ func (m *Message) check() error {
 	return nil
 }
 
-// longestSubject is in characters.
-const longestSubject = 150
+// maxSubject is in characters.
+const maxSubject = 150
 
 // oneLine makes a text fit for a header: no control characters, not too long, valid UTF-8.
 func oneLine(text string) string {
@@ -107,8 +107,8 @@ func oneLine(text string) string {
 		return r
 	}, text)
 	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > longestSubject {
-		text = string(runes[:longestSubject-1]) + "…"
+	if runes := []rune(text); len(runes) > maxSubject {
+		text = string(runes[:maxSubject-1]) + "…"
 	}
 	return text
 }

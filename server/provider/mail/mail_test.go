@@ -138,7 +138,7 @@ type nothing struct{}
 func (nothing) Printf(string, ...any) {}
 func (nothing) Println(...any)        {}
 
-// sender sends to the post; change says how it differs from STARTTLS with the right password.
+// sender sends to the post; change edits the default, STARTTLS with the right password.
 func (p *post) sender(t *testing.T, change func(c *mail.SMTPConfig)) *mail.SMTP {
 	t.Helper()
 	c := mail.SMTPConfig{
@@ -217,7 +217,7 @@ func TestAMailArrives(t *testing.T) {
 }
 
 // TestNothingIsSaidInClear: neither mail nor password goes to a server without TLS, or with a
-// certificate of somebody else's.
+// foreign certificate.
 func TestNothingIsSaidInClear(t *testing.T) {
 	p := open(t, false)
 	bare := open(t, false)
@@ -256,8 +256,8 @@ func TestNothingIsSaidInClear(t *testing.T) {
 	require.ErrorContains(t, err, "not sent in plaintext")
 }
 
-// TestHeadersCannotBeMade: whatever stands in a subject or an address, there is one recipient and
-// no header more; what is not a plain address is not written to.
+// TestHeadersCannotBeMade: whatever a subject or an address contains, there is one recipient and no
+// additional header; only plain addresses get mail.
 func TestHeadersCannotBeMade(t *testing.T) {
 	p := open(t, false)
 	s := p.sender(t, nil)
@@ -351,8 +351,8 @@ func (c *cutting) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestWhatIsNotKnown: a mail whose last dot was sent, and nobody said what became of it, may have
-// been taken; one whose end was never sent was not.
+// TestWhatIsNotKnown: a mail whose last dot was sent, without a reply, may have been accepted; one
+// whose end was never sent was not.
 func TestWhatIsNotKnown(t *testing.T) {
 	p := open(t, false)
 	for dot, want := range map[string]mail.Outcome{
@@ -369,8 +369,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestASilentServer: whoever waits for a mail server that says nothing waits no longer than the
-// context allows.
+// TestASilentServer: waiting for a silent mail server ends with the context.
 func TestASilentServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type Security string
 const (
 	// SecurityTLS: TLS from the beginning, usually port 465.
 	SecurityTLS Security = "tls"
-	// SecuritySTARTTLS: TLS before anything is said, usually port 587; a server without it is not
+	// SecuritySTARTTLS: TLS before any other command, usually port 587; a server without it is not
 	// used.
 	SecuritySTARTTLS Security = "starttls"
 	// SecurityNone: in plaintext. Nothing is authenticated then.
@@ -48,7 +48,7 @@ func (Password) Format(f fmt.State, _ rune) {
 // LogValue hides the password.
 func (Password) LogValue() slog.Value { return slog.StringValue("…") }
 
-// SMTPConfig says which mail server takes our mails.
+// SMTPConfig configures the mail server.
 type SMTPConfig struct {
 	Host     string
 	Port     int
@@ -62,7 +62,7 @@ type SMTPConfig struct {
 	Timeout time.Duration
 	// Dial opens connections; net.Dialer's when nil.
 	Dial func(ctx context.Context, hostPort string) (net.Conn, error)
-	// TLS is what TLS begins with; nil asks for the server's name and at least TLS 1.2.
+	// TLS is the base configuration; nil asks for the server's name and at least TLS 1.2.
 	TLS *tls.Config
 }
 
@@ -120,7 +120,7 @@ func (s *SMTP) Send(ctx context.Context, m *Message) Result {
 	if err != nil {
 		return Result{Outcome: Retry, Status: answerOf(err), Reason: unreached(err)}
 	}
-	// Nobody waits longer than ctx: a connection that is closed ends whatever is read from it.
+	// No read outlives ctx: closing the connection ends it.
 	over := context.AfterFunc(ctx, func() { ignore(connection.Close()) })
 	defer over()
 	err = client.SendWithSMTPClient(connection, s.compose(m))
@@ -128,7 +128,7 @@ func (s *SMTP) Send(ctx context.Context, m *Message) Result {
 	return judge(err)
 }
 
-// ignore lets go of an error of closing what is not needed any more: the mail's fate is known.
+// ignore drops an error of closing: the mail's result is known.
 func ignore(error) {}
 
 func (s *SMTP) client() (*gomail.Client, error) {
@@ -175,7 +175,7 @@ func (s *SMTP) compose(m *Message) *gomail.Msg {
 	msg.Subject(oneLine(m.Subject))
 	msg.SetMessageIDWithValue(m.ID + "@" + s.domain)
 	msg.SetDateWithValue(m.At)
-	// RFC 3834: nobody's holiday answers it.
+	// RFC 3834: no automatic replies.
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
 	if m.HTML != "" {
@@ -184,18 +184,17 @@ func (s *SMTP) compose(m *Message) *gomail.Msg {
 	return msg
 }
 
-// judge says what an error of sending means. Only the last dot ends a mail: before it was sent,
-// nothing can have been taken; after it, the server's word is what counts, and without one nobody
-// knows.
+// judge classifies an error of sending. Only the last dot ends a mail: before it, nothing can have
+// been accepted; after it, the server's reply decides, and without one the result is unknown.
 func judge(err error) Result {
 	var no *gomail.SendError
 	switch {
 	case err == nil:
 		return Result{Outcome: Delivered, Status: 250}
 	case !errors.As(err, &no) || no.Reason == gomail.ErrAmbiguous:
-		return Result{Outcome: Unknown, Reason: "nobody knows whether the mail server took it"}
+		return Result{Outcome: Unknown, Reason: "it is unknown whether the mail server accepted it"}
 	case no.Reason == gomail.ErrSMTPReset:
-		return Result{Outcome: Delivered, Status: 250} // what came after it failed
+		return Result{Outcome: Delivered, Status: 250} // a later step failed
 	}
 	code := no.ErrorCode()
 	switch {
@@ -218,7 +217,7 @@ func answerOf(err error) int {
 	return 0
 }
 
-// unreached says why no mail server listened to us.
+// unreached describes why no mail server was reached.
 func unreached(err error) string {
 	var certificate *tls.CertificateVerificationError
 	switch code := answerOf(err); {

@@ -13,7 +13,7 @@ type CardProvider interface {
 	// Charge charges a saved card while its owner is away. Errors are *Error or the context's;
 	// after ClassUnavailable it is not known whether it was charged: the same request again.
 	Charge(ctx context.Context, r ChargeRequest) (Charge, error)
-	// CloseCheckout makes a page take no payment, and says what became of the checkout: StateExpired
+	// CloseCheckout closes a page for payments, and returns the state of the checkout: StateExpired
 	// for one that is closed, StatePaid for one whose payer was faster.
 	CloseCheckout(ctx context.Context, id string) (Status, error)
 	// Refund sends a whole payment back and returns the provider's id of the refund. A payment that
@@ -25,7 +25,7 @@ type CardProvider interface {
 type ChargeRequest struct {
 	// InvoiceID, Description and IdempotencyKey are as in CheckoutRequest.
 	InvoiceID, Description, IdempotencyKey string
-	// Card is what a paid checkout said, of the same provider.
+	// Card is the card of a paid checkout, of the same provider.
 	Card string
 	// Amount is positive.
 	Amount Amount

@@ -20,8 +20,8 @@ func chargeOf(card string) payment.ChargeRequest {
 	}
 }
 
-// TestSandboxSavesCards: a page that saves the card says which, and it does later what was chosen;
-// one that does not offers no such cards.
+// TestSandboxSavesCards: a page that saves the card offers test cards, which later behave as
+// chosen; other pages do not offer them.
 func TestSandboxSavesCards(t *testing.T) {
 	for card, code := range map[string]string{
 		"success": "", "later-decline": "card_declined",
@@ -154,8 +154,8 @@ func TestStripeCharges(t *testing.T) {
 	}
 }
 
-// TestStripeRefusalsThatAreNoDecline: a request that is refused, and not by the card, says nothing
-// of the one before it, whose answer may be lost: that is looked for.
+// TestStripeRefusalsThatAreNoDecline: a refusal other than the card's proves nothing about the
+// request before it, whose answer may be lost: that is looked up.
 func TestStripeRefusalsThatAreNoDecline(t *testing.T) {
 	var refusal, listed string
 	looked := 0

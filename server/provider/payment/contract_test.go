@@ -25,7 +25,7 @@ type signed struct {
 	body   []byte
 }
 
-// subject is a provider under the contract, with what its tests need around it.
+// subject is a provider under the contract, with its test fixtures.
 type subject struct {
 	provider payment.CardProvider
 	// card is one that was saved, and can be charged.

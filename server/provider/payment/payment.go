@@ -1,5 +1,5 @@
 // Package payment collects invoices through a payment provider's hosted page. Card data never
-// touches this server. DESIGN.md says what a provider promises and how the two here keep it.
+// touches this server. See DESIGN.md for a provider's contract and its two implementations.
 package payment
 
 import (
@@ -27,10 +27,9 @@ type Provider interface {
 	// Checkout asks what became of a checkout, for reconciliation where no webhook came. Errors
 	// are *Error or the context's.
 	Checkout(ctx context.Context, id string) (Status, error)
-	// ParseWebhook verifies a webhook and says what it reports. It may come repeatedly, late and
-	// in any order: Event.ID and the state of the invoice are the caller's protection. header
-	// returns a request header, empty where absent. Errors are ErrSignature, ErrTimestamp or
-	// ErrPayload.
+	// ParseWebhook verifies a webhook and returns its event. It may come repeatedly, late and in
+	// any order: Event.ID and the state of the invoice are the caller's protection. header returns
+	// a request header, empty where absent. Errors are ErrSignature, ErrTimestamp or ErrPayload.
 	ParseWebhook(now time.Time, header func(name string) string, body []byte) (Event, error)
 }
 
@@ -96,11 +95,12 @@ const (
 	StatePaid State = "paid"
 	// StateFailed: the money did not come. A new checkout is needed.
 	StateFailed State = "failed"
-	// StateExpired: nobody paid in time.
+	// StateExpired: not paid in time.
 	StateExpired State = "expired"
 )
 
-// Status is the answer to a poll. InvoiceID and Amount are zero where the provider does not say.
+// Status is the answer to a poll. InvoiceID and Amount are zero where the provider does not name
+// them.
 type Status struct {
 	ID        string
 	State     State
@@ -136,7 +136,7 @@ type Event struct {
 	CheckoutID string
 	InvoiceID  string
 	Amount     Amount
-	// PaymentID and Card are as in Status, where the webhook says them.
+	// PaymentID and Card are as in Status, where the webhook has them.
 	PaymentID, Card string
 	// OccurredAt is by the provider's clock, in whole seconds or finer.
 	OccurredAt time.Time
@@ -155,7 +155,7 @@ var (
 // MaxWebhook bounds a webhook's body in bytes.
 const MaxWebhook = 256 << 10
 
-// Class says what to do about an Error.
+// Class is how to handle an Error.
 type Class string
 
 // The classes.
@@ -180,7 +180,7 @@ type Error struct {
 	Message string
 	// RetryAfter is what the provider asked for; 0 is nothing.
 	RetryAfter time.Duration
-	// kind is the provider's own sort of error, and status that of its answer; where it says them.
+	// kind is the provider's own sort of error, and status that of its answer, if known.
 	kind   string
 	status int
 }
@@ -205,7 +205,7 @@ func (Secret) MarshalText() ([]byte, error) {
 	return nil, errors.New("payment: a secret is not marshalled by accident")
 }
 
-// demand is what every request for money says.
+// demand is the common part of requests for money.
 type demand struct {
 	provider, invoice, key, description string
 	amount                              Amount

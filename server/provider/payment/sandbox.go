@@ -26,7 +26,7 @@ const (
 
 // SandboxConfig is one account's sandbox environment.
 type SandboxConfig struct {
-	// Secret is at least 32 random bytes of this environment alone: what it signs is only good
+	// Secret is at least 32 random bytes of this environment alone: its signatures are valid only
 	// here. Everything else is derived from it.
 	Secret Secret
 	// PageURL is where Page and Act are served, ending in "/"; a token is appended to it.
@@ -175,7 +175,7 @@ func (s *Sandbox) checkoutID(expiresMS int64, nonce []byte) string {
 }
 
 // Checkout answers open or expired. It never answers paid: a payment is the webhook that was
-// accepted, and the page says that it was paid only after that, so there is none to be missed.
+// accepted, and the page shows it as paid only after that, so none can be missed.
 func (s *Sandbox) Checkout(ctx context.Context, id string) (Status, error) {
 	if err := ctx.Err(); err != nil {
 		return Status{}, err
@@ -253,8 +253,8 @@ type noticeData struct {
 
 const noticePrefix = "checkout."
 
-// report signs a webhook and hands it to our endpoint. A checkout is paid once whoever presses the
-// button how often: the event of its payment always has the same id. A failure has the id of its
+// report signs a webhook and hands it to our endpoint. A checkout is paid once however often the
+// button is pressed: the event of its payment always has the same id. A failure has the id of its
 // attempt, which is the same when a browser sends a form again.
 func (s *Sandbox) report(
 	ctx context.Context, t *ticket, kind EventKind, attempt, card string,
@@ -337,7 +337,7 @@ func (s *Sandbox) ParseWebhook(
 	}, nil
 }
 
-// host is what a link's text says about where it leads.
+// host is the destination in a link's text.
 func host(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -346,7 +346,7 @@ func host(address string) string {
 	return u.Host
 }
 
-// decodeText reads base64 in its only spelling: the package by itself skips line breaks.
+// decodeText reads base64 in its only spelling: the package skips line breaks.
 func decodeText(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, base64.CorruptInputError(strings.IndexAny(text, "\r\n"))

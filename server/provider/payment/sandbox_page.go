@@ -118,7 +118,7 @@ func (s *Sandbox) Act(ctx context.Context, token string, form url.Values) Answer
 }
 
 // load opens a token and looks whether its invoice still takes a payment; otherwise it returns the
-// page that says why not.
+// page with the reason.
 func (s *Sandbox) load(ctx context.Context, token string) (*ticket, *Answer) {
 	t, err := s.open(token)
 	if err != nil && !errors.Is(err, errExpired) {

@@ -70,7 +70,7 @@ func (c *counter) receive(_ context.Context, header func(string) string, body []
 	return nil
 }
 
-// token makes a checkout and returns what its URL carries.
+// token makes a checkout and returns its URL's token.
 func (c *counter) token(t *testing.T, r payment.CheckoutRequest) string {
 	t.Helper()
 	made, err := c.sandbox.CreateCheckout(t.Context(), r)
@@ -165,7 +165,7 @@ func TestSandboxDeclinesAndAuthenticates(t *testing.T) {
 	require.Len(t, c.events, 4)
 }
 
-// Money that was not recorded was not charged, and the page says so.
+// Money that was not recorded was not charged, as the page shows.
 func TestSandboxWhileTheServerCannotRecord(t *testing.T) {
 	c := newCounter(t)
 	token := c.token(t, request())

@@ -22,7 +22,7 @@ const (
 	// stripeVersion pins the shape of requests and answers; raising it means reading Stripe's
 	// changelog and running the contract suite against a stripe-mock of that version.
 	stripeVersion = "2026-08-26.dahlia"
-	// stripeInvoice is the metadata key that tells our sessions from the account's others.
+	// stripeInvoice is the metadata key that identifies our sessions.
 	stripeInvoice = "tollgate_invoice"
 )
 
@@ -33,10 +33,10 @@ type StripeConfig struct {
 	BaseURL string
 	// SecretKey is sk_… or rk_…; WebhookSecret is the endpoint's whsec_….
 	SecretKey, WebhookSecret Secret
-	// Live says which of Stripe's two modes events must be of.
+	// Live is the Stripe mode that events must be of.
 	Live bool
 	// Tag is the metadata key by which sessions and payments are known to be ours;
-	// "tollgate_invoice" when empty. Uses of one Stripe account beside each other need one each.
+	// "tollgate_invoice" when empty. Several uses of one Stripe account need one each.
 	Tag string
 }
 
@@ -160,7 +160,7 @@ func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
 	return status, nil
 }
 
-// post sends a form; key is the Idempotency-Key, empty for what needs none.
+// post sends a form; key is the Idempotency-Key, empty where none is needed.
 func (s *stripe) post(ctx context.Context, path, key string, form url.Values, v any) error {
 	r := &fetch.Request{
 		Method: http.MethodPost, URL: s.base + path,
@@ -249,7 +249,7 @@ func unanswered(ctx context.Context, err error) error {
 	}
 }
 
-// unreadable is a success that says nothing we can use: what happened is not known.
+// unreadable is an unusable success: the result is unknown.
 func unreadable() error {
 	return &Error{
 		Class: ClassUnavailable, Provider: stripeName, Code: "unreadable_answer",
@@ -267,7 +267,7 @@ func stripeError(answer *fetch.Response) error {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	// What is not JSON comes from something in between; then the status has to do.
+	// A body that is not JSON comes from an intermediary; then the status decides.
 	if err := json.Unmarshal(answer.Body, &body); err != nil {
 		body.Error.Message = ""
 	}
@@ -302,9 +302,9 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), 300)], "")
 }
 
-// stripePlaces says with how many decimals Stripe counts a currency, and which multiple of its
-// unit it charges (https://docs.stripe.com/currencies). A currency whose scale there is not known
-// for certain is refused: a wrong one charges a hundred times too much.
+// stripePlaces returns Stripe's decimals of a currency, and the multiple of its unit that it
+// charges (https://docs.stripe.com/currencies). A currency whose scale there is not known for
+// certain is refused: a wrong one charges a hundred times too much.
 func stripePlaces(currency string) (places int, step int64, ok bool) {
 	switch currency {
 	case "BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF", "VND", "VUV",

@@ -23,7 +23,7 @@ type intent struct {
 }
 
 // payment is the payment of a session that is paid, and the card that was saved with it where the
-// answer says both of its halves: the customer and the payment method.
+// answer has both of its parts: the customer and the payment method.
 func (s *session) payment() (id, card string) {
 	if json.Unmarshal(s.PaymentIntent, &id) == nil {
 		return checked(id), ""
@@ -74,7 +74,7 @@ func (s *stripe) Charge(ctx context.Context, r ChargeRequest) (Charge, error) {
 		return s.refused(ctx, no, customer, r.InvoiceID)
 	}
 	if err == nil && made.Status == "processing" {
-		// A repeated request is answered with what was said the first time.
+		// A repeated request gets the first answer.
 		err = s.ask(ctx, &fetch.Request{
 			URL: s.base + "/v1/payment_intents/" + url.PathEscape(made.ID),
 		}, &made)
@@ -85,17 +85,17 @@ func (s *stripe) Charge(ctx context.Context, r ChargeRequest) (Charge, error) {
 	return made.charge()
 }
 
-// Stripe's types of errors (https://docs.stripe.com/api/errors): a card that was asked and said no,
-// and a key that was used for a request with other parameters.
+// Stripe's types of errors (https://docs.stripe.com/api/errors): a card that declined, and a key
+// that was used for a request with other parameters.
 const (
 	typeCard        = "card_error"
 	typeIdempotency = "idempotency_error"
 )
 
-// refused is what a charge came to that Stripe does not carry out. Only what the card said is about
-// the charge. Any other refusal is about this request, and the one before it, whose answer may be
-// lost, may have charged: it is looked for. A key that was used for other parameters says that
-// there was one, so that no trace of it is StateOpen and not StateFailed.
+// refused is the result of a charge that Stripe refuses. Only the card's own refusal is about the
+// charge. Any other is about this request, and an earlier one, whose answer may be lost, may have
+// charged: it is looked up. A key that was used with other parameters proves an earlier one, so
+// without a trace the state is StateOpen and not StateFailed.
 func (s *stripe) refused(ctx context.Context, no *Error, customer, invoice string) (Charge, error) {
 	if no.status == http.StatusPaymentRequired || no.kind == typeCard {
 		return Charge{State: StateFailed, Code: no.Code}, nil
@@ -104,7 +104,7 @@ func (s *stripe) refused(ctx context.Context, no *Error, customer, invoice strin
 	var other *Error
 	switch {
 	case errors.As(err, &other):
-		// Whatever refuses the question, it does not say what became of the charge.
+		// A refused lookup proves nothing about the charge.
 		unsure := *other
 		unsure.Class = ClassUnavailable
 		return Charge{}, &unsure

@@ -98,7 +98,7 @@ func stripeSubject(t *testing.T) subject {
 	}
 }
 
-// scripted is a Stripe that answers what the test says, for what stripe-mock never answers.
+// scripted is a Stripe with scripted answers that stripe-mock never gives.
 func scripted(t *testing.T, answer http.HandlerFunc) payment.CardProvider {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -387,7 +387,7 @@ func FuzzStripeWebhook(f *testing.F) {
 	f.Add("t=,v1=,=", []byte(`{"data":{"object":{"metadata":{"tollgate_invoice":"x"}}}}`))
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
 		_, err := provider.ParseWebhook(noon, http.Header{"Stripe-Signature": {header}}.Get, body)
-		require.Error(t, err, "nobody guesses a signature")
+		require.Error(t, err, "a signature cannot be guessed")
 		w := stripeSigned(noon, body)
 		event, err := provider.ParseWebhook(noon, w.header.Get, body)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // checksum is how a key's last characters follow from the rest: as with GitHub's keys, they are the
-// CRC-32 of what stands from a position on, in base 62. The zero value means no checksum.
+// CRC-32 of the text from a position on, in base 62. The zero value means no checksum.
 type checksum struct {
 	alphabet string
 	from     int
@@ -23,7 +23,7 @@ var base62 = [...]string{
 
 // splitChecksum returns a key without its checksum, and how that is computed. Makers differ in what
 // they compute it of, so it is one only where the real key's own agrees: of the whole key, or of
-// what follows one of its first separators.
+// the text after one of its first separators.
 func splitChecksum(key string) (body string, sum checksum) {
 	if len(key) < longSecret+checksumBytes {
 		return key, checksum{}

@@ -196,7 +196,7 @@ func TestRedirectsLeadNowhere(t *testing.T) {
 	}
 	require.Zero(t, reached.Load(), "a redirect was followed")
 
-	// The verification itself may not name what is private.
+	// The verification itself may not name private addresses.
 	for _, url := range []string{
 		"http://" + private + "/", "http://169.254.169.254/", "http://user:pw@" + outside + "/", "ftp://" + outside,
 	} {
@@ -208,7 +208,7 @@ func TestRedirectsLeadNowhere(t *testing.T) {
 }
 
 // TestWhatElseWasSeen: caching headers, redirects, retries and silence are noted with the call, and
-// decide nothing by themselves.
+// decide nothing alone.
 func TestWhatElseWasSeen(t *testing.T) {
 	header := func(name, value string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -82,8 +82,8 @@ func (t *token) wrong() ([]string, error) {
 }
 
 // kept are the values that stay, so that another payload is refused for its signature and nothing
-// else: for whom and until when a token is good (RFC 7519, and the usual names), and its kind.
-// Where nothing else can change, times and kinds may, and then all.
+// else: the audience and times of a token (RFC 7519, and the usual names), and its kind. Where
+// nothing else can change, times and kinds may, and then all.
 var kept = [][]string{
 	{
 		"iss", "aud", "exp", "nbf", "expires", "expires_at", "expiresAt", "expires_in", "expiry",
@@ -94,8 +94,8 @@ var kept = [][]string{
 	nil,
 }
 
-// otherPayload returns a payload of the same length about somebody else: its texts and numbers are
-// drawn anew, or only the one that looks most like an id, apart from the values that stay.
+// otherPayload returns a payload of the same length about another subject: its texts and numbers
+// are drawn anew, or only the one that looks most like an id, apart from the values that stay.
 func otherPayload(payload string, one bool) (string, error) {
 	raw, encoding, ok := decodeObject(payload)
 	if !ok {
@@ -104,7 +104,7 @@ func otherPayload(payload string, one bool) (string, error) {
 	for _, spare := range kept {
 		values, other := valuesOf(raw, spare), slices.Clone(raw)
 		if one && len(values) > 1 {
-			values = [][2]int{mostDigits(raw, values)}
+			values = [][2]int{maxDigits(raw, values)}
 		}
 		for _, value := range values {
 			redrawValue(other, value)
@@ -116,8 +116,8 @@ func otherPayload(payload string, one bool) (string, error) {
 	return redrawAll(payload)
 }
 
-// mostDigits returns the first of the values with the most digits.
-func mostDigits(raw []byte, values [][2]int) [2]int {
+// maxDigits returns the first of the values with the most digits.
+func maxDigits(raw []byte, values [][2]int) [2]int {
 	digits := func(at [2]int) (n int) {
 		for _, b := range raw[at[0]:at[1]] {
 			if classOf(b) == digit {

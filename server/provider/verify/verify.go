@@ -1,5 +1,5 @@
-// Package verify decides whether a run passed: by calls of its own to the product, never by what
-// the agent says. DESIGN.md in the folder of the workspace API says which answers mean what.
+// Package verify decides whether a run passed: by calls of its own to the product, never by the
+// agent's report. See DESIGN.md in the folder of the workspace API for the meaning of answers.
 package verify
 
 import (
@@ -14,7 +14,7 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
-// Check is what a flow says about its verification.
+// Check is the verification of a flow.
 type Check struct {
 	URL string
 	// Status is the status that the right answer has; 0 is any 2xx.
@@ -29,7 +29,7 @@ type Check struct {
 	Port uint16
 }
 
-// RunMark is what stands for the run's id in a flow's texts.
+// RunMark is the placeholder of the run's id in a flow's texts.
 const RunMark = "{run_id}"
 
 // Verifier makes verification calls. Safe for concurrent use.
@@ -54,12 +54,12 @@ type Answer int
 
 // The answers.
 const (
-	// Unknown: no answer, 429 or 5xx, or none that says anything.
+	// Unknown: no answer, 429 or 5xx, or none that proves anything.
 	Unknown Answer = iota
 	// Refused: 401 or 403.
 	Refused
 	// Soft: another answer than the right one. It counts as refused only where the real key gets
-	// the right one at the same address: else the address may be one that says so to everybody.
+	// the right one at the same address: else the address may answer everyone so.
 	Soft
 	// Accepted: the right answer.
 	Accepted
@@ -76,8 +76,8 @@ type Call struct {
 	Note string
 }
 
-// Preflight is what was found when a quote was read. Without a credential NoKey is what the plain
-// call came to.
+// Preflight is the result of verification calls for a quote. Without a credential NoKey is the
+// result of the plain call.
 type Preflight struct {
 	NoKey, WrongKey Answer
 	AlreadyTrue     bool
@@ -108,7 +108,7 @@ func (v *Verifier) Preflight(ctx context.Context, c Check) (p Preflight) {
 	return p
 }
 
-// Outcome is what a verification says about a run.
+// Outcome is a verification's result for a run.
 type Outcome int
 
 // The outcomes.
@@ -118,14 +118,14 @@ const (
 	Inconclusive
 )
 
-// NoCredential is the code of a verdict about an agent that obtained no key, at a product that lets
-// nobody in without one.
+// NoCredential is the code of a verdict about an agent that obtained no key, at a product that
+// requires one.
 const NoCredential = "no_credential"
 
 // Verdict is a verification that was carried out.
 type Verdict struct {
 	Outcome Outcome
-	// Code and Reason say why it did not pass.
+	// Code and Reason are why it did not pass.
 	Code, Reason string
 	Calls        []Call
 }
@@ -154,15 +154,15 @@ func (v *Verifier) Decide(ctx context.Context, c Check, key string) Verdict {
 	return v.decideKey(ctx, &c, key)
 }
 
-// step is a call to make: its case, and the key to send. Of a probe only that it was accepted says
-// something: its key may not be of the product's form.
+// step is a call to make: its case, and the key to send. Of a probe only acceptance counts: its key
+// may not be of the product's form.
 type step struct {
 	name, key string
 	probe     bool
 }
 
 // stepsFor are none, two wrong keys, real, none. Where the agent obtained no key they are none and
-// two wrong keys, so that it is known whether a key is what was missing.
+// two wrong keys, to find out whether only a key was missing.
 func stepsFor(key string) ([]step, error) {
 	if key == "" {
 		wrong, err := wrongUnseen()
@@ -214,7 +214,7 @@ func (v *Verifier) decideKey(ctx context.Context, c *Check, key string) (d Verdi
 		d.Outcome = Passed
 	case slices.Contains(answers["none"], Soft) || slices.Contains(answers["wrong"], Soft):
 		d.give(Inconclusive, "verification_unclear",
-			"The verification refuses nobody, and no key was seen to work at its address.")
+			"The verification accepts every call, and no key was seen to work at its address.")
 	case key == "":
 		d.give(Inconclusive, NoCredential, "The agent obtained no key.")
 	case answers["real"][0] == Soft:
@@ -287,7 +287,7 @@ func (v *Verifier) try(ctx context.Context, c *Check, name, key string) Call {
 }
 
 // fromCache reports whether an answer's headers tell of a cache that gave it: Age (RFC 9111), a hit
-// by Cache-Status (RFC 9211), and what X-Cache and its like say of it.
+// by Cache-Status (RFC 9211), and X-Cache and similar headers.
 func fromCache(header http.Header) bool {
 	if header.Get("Age") != "" {
 		return true
@@ -302,7 +302,7 @@ func fromCache(header http.Header) bool {
 	return false
 }
 
-// judge says what an answer means.
+// judge classifies an answer.
 func (c *Check) judge(answer *fetch.Response) Answer {
 	switch status := answer.Status; {
 	case status == http.StatusTooManyRequests || status >= 500:

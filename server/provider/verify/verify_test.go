@@ -118,8 +118,8 @@ func TestKeysAreProvedByTheDifference(t *testing.T) {
 	}
 }
 
-// TestWithoutARealKeyTwoWrongOnesAreTried: random digits, and a token. That the second is answered
-// in another way than the first says nothing, but that it is accepted does.
+// TestWithoutARealKeyTwoWrongOnesAreTried: random digits, and a token. A different answer to the
+// second proves nothing, but its acceptance does.
 func TestWithoutARealKeyTwoWrongOnesAreTried(t *testing.T) {
 	for status, code := range map[int]string{
 		200: "answers_wrong_key", 401: NoCredential, 400: NoCredential, 503: NoCredential,

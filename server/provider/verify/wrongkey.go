@@ -67,8 +67,8 @@ func twoOf(first, second func() (string, error)) ([]string, error) {
 	return nil, errNoWrongKey
 }
 
-// wrongUnseen returns wrong keys for a product whose keys nobody has seen yet: random hexadecimal
-// digits, and a JWT that has not expired and whose signature is random.
+// wrongUnseen returns wrong keys for a product whose keys are unknown: random hexadecimal digits,
+// and a JWT that has not expired and whose signature is random.
 func wrongUnseen() ([]string, error) {
 	hex, err := redrawAll("0123456789abcdef0123456789abcdef")
 	if err != nil {
@@ -108,8 +108,8 @@ func classOf(b byte) class {
 
 func isSeparator(b byte) bool { return classOf(b) == separator }
 
-// prefixOf returns where a key's secret begins: behind its leading words and, where what follows is
-// long, behind the few characters that its maker may begin all keys with.
+// prefixOf returns where a key's secret begins: after its leading words and, where the rest is
+// long, after the few characters that its maker may begin all keys with.
 func prefixOf(key string) int {
 	at := 0
 	for range prefixWords {
@@ -145,7 +145,7 @@ func secretBytes(text string) (n int) {
 	return n
 }
 
-// uuid matches what is left alone in a UUID: the digits of its version and variant.
+// uuid matches the digits of a UUID that are kept: its version and variant.
 var uuid = regexp.MustCompile(
 	`[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?([1-8])[0-9a-fA-F]{3}-?([89abAB])[0-9a-fA-F]{3}-?[0-9a-fA-F]{12}`)
 
@@ -168,8 +168,8 @@ type secret struct {
 	from, to int
 }
 
-// secretOf returns the secret of a key: what stands behind its prefix and, where that is long,
-// before the short words at its end (Mailchimp's us21, or live).
+// secretOf returns the secret of a key: the text after its prefix and, where that is long, before
+// the short words at its end (Mailchimp's us21, or live).
 func secretOf(key string) secret {
 	s := secret{key: key, from: prefixOf(key), to: len(key)}
 	for s.from < s.to {
@@ -262,7 +262,7 @@ func (s secret) redraw(at []int) (string, error) {
 }
 
 // alphabets returns, for each position of a secret, the characters of the same class that its part
-// has, so whatever the alphabet is (hex, base32, base58), the result is of it. A short part says
+// has, so whatever the alphabet is (hex, base32, base58), the result is of it. A short part reveals
 // little of its alphabet: it has that of the whole secret, widened where this is small.
 func (s secret) alphabets(wide bool) [][]byte {
 	whole := setsOf(s.key[s.from:s.to])

@@ -10,7 +10,7 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
-// Outcome is what came of one attempt.
+// Outcome is the class of an attempt's result.
 type Outcome string
 
 // The outcomes. The outbox stores them; they are never renamed.
@@ -21,8 +21,8 @@ const (
 	Retry Outcome = "retry"
 	// Gone: the endpoint answered 410. It is to be disabled.
 	Gone Outcome = "gone"
-	// Blocked: our own guard did not let the request out. Names can change their address, so it
-	// may be repeated like Retry; the owner should be told which rule it was.
+	// Blocked: our own guard did not let the request out. Names can change their address, so it may
+	// be repeated like Retry; the owner should see which rule it was.
 	Blocked Outcome = "blocked"
 )
 
@@ -45,7 +45,7 @@ type Result struct {
 	Outcome Outcome
 	// Status is the HTTP status, 0 when there was no answer.
 	Status int
-	// Reason is for whoever may read what was delivered: it holds neither an address, nor a secret.
+	// Reason is shown in the delivery log: it holds neither an address, nor a secret.
 	Reason string
 	// Detail is for the node's own log: what went wrong on the way, with the address that was dialled.
 	Detail string
@@ -118,7 +118,7 @@ func failed(ctx context.Context, err error, took time.Duration) (Result, error) 
 	var refusal *fetch.Refusal
 	switch {
 	case result.Status >= 200 && result.Status <= 299:
-		// The message arrived; nobody reads what the endpoint has to say beyond that.
+		// The message arrived; the rest of the answer is ignored.
 		result.Outcome, result.Reason, result.Detail = Delivered, "", ""
 	case result.Status == http.StatusGone:
 		result.Outcome = Gone
@@ -130,7 +130,7 @@ func failed(ctx context.Context, err error, took time.Duration) (Result, error) 
 	return result, nil
 }
 
-// retryAfter reads both forms of RFC 9110, section 10.2.3. What it cannot read asks for nothing.
+// retryAfter reads both forms of RFC 9110, section 10.2.3. An unreadable value counts as none.
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return min(time.Duration(seconds)*time.Second, maxRetryAfter)

@@ -8,7 +8,7 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
-// refusals say what our rules refused, for whoever reads what was delivered.
+// refusals describe our rules' refusals, for the delivery log.
 var refusals = map[fetch.Rule]string{
 	fetch.RuleURL:      "the address is not a web address",
 	fetch.RuleUserinfo: "the address holds a user name or a password",
@@ -23,8 +23,8 @@ var refusals = map[fetch.Rule]string{
 	fetch.RuleEncoding: "the endpoint's answer cannot be read",
 }
 
-// reason says why nothing arrived, in words that name no address: what was dialled may be within
-// somebody's network, and who reads a log of deliveries need not know it.
+// reason describes why nothing arrived, without an address: the dialled one may be within a private
+// network, which readers of the delivery log need not know.
 func reason(err error) string {
 	var (
 		refusal     *fetch.Refusal

@@ -1,6 +1,6 @@
 // Package webhook sends and checks Standard Webhooks (https://www.standardwebhooks.com, version 1):
 // signatures that a receiver can verify, deliveries whose outcome has a name, and the times of the
-// next attempts. DESIGN.md says what is whose.
+// next attempts. See DESIGN.md.
 package webhook
 
 import (
@@ -20,7 +20,7 @@ const (
 	// The standard's bounds of a secret, in bytes.
 	minSecret = 24
 	maxSecret = 64
-	// RotationOverlap is how long a replaced secret signs beside its successor.
+	// RotationOverlap is how long a replaced secret signs next to its successor.
 	RotationOverlap = 24 * time.Hour
 )
 
@@ -102,8 +102,8 @@ type Secrets struct {
 	PreviousUntil time.Time
 }
 
-// Rotate puts a new secret in front at a moment. What was current goes on for RotationOverlap; what
-// was previous ends now, so that two are valid at most.
+// Rotate makes a new secret the current one. The old one stays valid for RotationOverlap; the
+// previous one ends now, so that at most two are valid.
 func (s Secrets) Rotate(next Secret, now time.Time) Secrets {
 	return Secrets{Current: next, Previous: s.Current, PreviousUntil: now.Add(RotationOverlap)}
 }

@@ -68,9 +68,9 @@ func Sign(secrets []Secret, id string, at time.Time, body []byte) (Headers, erro
 	return Headers{id, timestamp, strings.Join(signatures, " ")}, nil
 }
 
-// Verify says when a message was signed, or why it is not accepted. The comparison takes the same
-// time whatever is wrong with a signature. Replays within the tolerance are the caller's: the id of
-// a message is the same in every attempt.
+// Verify returns when a message was signed, or why it is not accepted. The comparison takes
+// constant time. Callers detect replays within the tolerance: the id of a message is the same in
+// every attempt.
 func Verify(secrets []Secret, h Headers, body []byte, now time.Time) (time.Time, error) {
 	at, ok := parseTimestamp(h.Timestamp)
 	if !ok || !validID(h.ID) || h.Signature == "" {

@@ -339,7 +339,7 @@ func FuzzVerify(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is accepted is what we would have signed.
+		// Accepted messages are those that we would have signed.
 		mine, err := webhook.Sign([]webhook.Secret{secret}, id, at, body)
 		require.NoError(t, err)
 		require.Equal(t, timestamp, mine.Timestamp)
