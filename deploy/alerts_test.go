@@ -4,8 +4,8 @@ import "time"
 
 const day = 24 * time.Hour
 
-// alertCases are the series, in the notation of scrape, that each alert fires upon, and such that
-// resemble them and are as they should be. Fifteen-second steps make 240 an hour.
+// alertCases are the series, in the notation of scrape, on which each alert fires, and similar
+// healthy ones. Fifteen-second steps make 240 an hour.
 func alertCases() map[string]alertCase {
 	return map[string]alertCase{
 		"TollgateNoLeader": {
@@ -248,7 +248,7 @@ func alertCases() map[string]alertCase {
 				`tollgate_idempotency_keys_memory_limit 100x70`,
 				`tollgate_idempotency_keys_limit 1000x70`,
 			},
-			quiet: []string{ // most are on disk, and where none go there, the other alert says so
+			quiet: []string{ // most are on disk, and where none do, the other alert fires
 				`tollgate_idempotency_keys{instance="a"} 800x70`,
 				`tollgate_idempotency_keys_on_disk{instance="a"} 775x70`,
 				`tollgate_idempotency_keys_memory_limit{instance="a"} 100x70`,

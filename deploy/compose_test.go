@@ -48,7 +48,8 @@ func settingsOf(t *testing.T, file, node string) config.Config {
 	return settings
 }
 
-// ownFiles is what a node needs of open files besides those of its clients, as sample.yaml says.
+// ownFiles is the number of open files that a node needs besides those of its clients; see
+// sample.yaml.
 const ownFiles = 2048
 
 func TestComposeNodesFitTheirConfiguration(t *testing.T) {
@@ -71,7 +72,7 @@ func TestComposeNodesFitTheirConfiguration(t *testing.T) {
 		ports := portsOf(t, settings)
 		require.Len(t, service.Ports, 2)
 		for i, p := range service.Ports {
-			require.Equal(t, ports[i], p.Target, "%s publishes a port that nobody listens on", member.ID)
+			require.Equal(t, ports[i], p.Target, "%s publishes a port without a listener", member.ID)
 			require.Equal(t, "127.0.0.1", p.HostIP)
 			require.Empty(t, published[p.Published], "%s is published twice", p.Published)
 			published[p.Published] = member.ID

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dashboard is what ours uses of Grafana's format. Fields that Grafana does not know it drops
-// without a word, so that anything else is refused here.
+// dashboard is the part of Grafana's format that ours uses. Grafana drops unknown fields silently,
+// so they are refused here.
 type dashboard struct {
 	UID           string         `json:"uid"`
 	Title         string         `json:"title"`

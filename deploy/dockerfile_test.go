@@ -74,8 +74,8 @@ func (d dockerfile) one(t *testing.T, name string) instruction {
 	return found[0]
 }
 
-// Images are named by what is in them: a tag may be moved to other bytes. The builder's tag says a
-// Go that go.mod takes, and what licenses ask for is in the image.
+// Images are named by their content: a tag may be moved to other bytes. The builder's tag is a Go
+// version that go.mod accepts, and the image has the license texts.
 func TestImagesArePinnedByDigest(t *testing.T) {
 	pinned := regexp.MustCompile(`^golang:(\d+\.\d+)\.\d+@sha256:[0-9a-f]{64} AS \w+$`)
 	module, err := os.ReadFile("../go.mod")
@@ -84,7 +84,7 @@ func TestImagesArePinnedByDigest(t *testing.T) {
 	for stage := range d {
 		from := d.all(stage, "FROM")[0]
 		if stage == len(d)-1 {
-			require.Equal(t, "scratch", from.rest, "nothing is in the image but what is copied")
+			require.Equal(t, "scratch", from.rest, "the image contains only copied files")
 			continue
 		}
 		found := pinned.FindStringSubmatch(from.rest)

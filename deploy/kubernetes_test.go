@@ -37,7 +37,7 @@ func portsOf(t *testing.T, c config.Config) (ports []uint32) {
 
 func portText(port uint32) string { return strconv.Itoa(int(port)) }
 
-// kustomization is what ours uses of Kustomize's file; anything else in it is refused.
+// kustomization is the part of Kustomize's format that ours uses; other fields are refused.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`

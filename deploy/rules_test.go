@@ -93,7 +93,7 @@ func (s *seriesSet) At() storage.Series                { return s.now }
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// scraped is what Prometheus would have of a few scrapes, for its own engine to ask.
+// scraped holds a few scrapes, which Prometheus' own engine queries.
 type scraped []storage.Series
 
 func (s scraped) Querier(int64, int64) (storage.Querier, error) { return s, nil }
@@ -149,8 +149,8 @@ func scrape(t *testing.T, lines []string, step time.Duration) (s scraped, last t
 	return s, last
 }
 
-// firing reports whether an alert fires at the end of what was scraped: its expression held, for
-// the same labels, at every step of its time.
+// firing reports whether an alert fires at the end of the scrapes: its expression held, for the
+// same labels, at every step of its time.
 func firing(t *testing.T, r rulefmt.Rule, lines []string, step time.Duration) bool {
 	t.Helper()
 	data, now := scrape(t, lines, step)
@@ -181,7 +181,7 @@ func firing(t *testing.T, r rulefmt.Rule, lines []string, step time.Duration) bo
 	return len(holds) > 0
 }
 
-// alertCase is what an alert is made for, and what looks like it and is not.
+// alertCase has series on which an alert must fire, and similar ones on which it must not.
 type alertCase struct {
 	fires, quiet []string
 	step         time.Duration // of the series; 0: 15 s
@@ -229,7 +229,7 @@ func selectors(t *testing.T, expression string) (all []*parser.VectorSelector, b
 var given = map[string]bool{"job": true, "instance": true, "le": true, "quantile": true}
 
 // asked finds each metric of an expression among those of live nodes, whose labels it gives, and
-// says which are not there.
+// returns the missing ones.
 func asked(t *testing.T, expression string, live map[string]map[string]bool) (missing []string) {
 	t.Helper()
 	all, by := selectors(t, expression)

@@ -87,8 +87,8 @@ func TestUnitFitsTheNode(t *testing.T) {
 	require.Regexp(t, `(?m)^u `+u.service(t, "User")+` `, string(users))
 }
 
-// Where systemd is installed, it reads the unit itself: every directive is known, and what it
-// exposes is little.
+// Where systemd is installed, it reads the unit itself: every directive is known, and its exposure
+// is low.
 func TestSystemdAcceptsTheUnit(t *testing.T) {
 	text, err := os.ReadFile("systemd/tollgate.service")
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ import (
 
 const (
 	root     = ".."
-	patience = 2 * time.Minute // for what takes a second or two on a quiet machine
+	patience = 2 * time.Minute // for steps of a second or two on a quiet machine
 	// nobody is the image's user and group.
 	nobody   = 65532
 	adminKey = "an admin key of this test"
@@ -47,8 +47,8 @@ type room struct {
 	trial   *trial
 	service types.ServiceConfig
 	root    string
-	// open rooms are entered without a change of root and user: then the process sees what the
-	// kernel says of it, as it does in a container.
+	// open rooms are entered without a change of root and user: then the process sees its own
+	// limits, as it does in a container.
 	open    bool
 	process *exec.Cmd
 	done    chan struct{}
@@ -75,7 +75,7 @@ func TestMain(m *testing.M) {
 func running(t *testing.T) *trial {
 	t.Helper()
 	begin.Do(func() { startTrial(t) })
-	require.NotNil(t, ran, "the cluster did not start, another test says why")
+	require.NotNil(t, ran, "the cluster did not start, see the other test")
 	return ran
 }
 
@@ -119,7 +119,7 @@ func startTrial(t *testing.T) {
 	began, ran = true, tr
 }
 
-// loopback draws addresses for the nodes that nobody else on this machine uses.
+// loopback draws addresses for the nodes that are unused on this machine.
 func loopback(t *testing.T) map[string]string {
 	t.Helper()
 	for range 100 {
@@ -309,7 +309,7 @@ func (r *room) waitReady(t *testing.T) {
 	r.await(t, func(_ string, err error) bool { return err == nil })
 }
 
-// await repeats the health check until it says what is wanted, or the node has ended.
+// await repeats the health check until it has the expected result, or the node has ended.
 func (r *room) await(t *testing.T, wanted func(out string, err error) bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -326,7 +326,7 @@ func (r *room) await(t *testing.T, wanted func(out string, err error) bool) {
 	}
 }
 
-// stop sends the image's stop signal and returns what came of it.
+// stop sends the image's stop signal and returns the exit state.
 func (r *room) stop(t *testing.T, within time.Duration) error {
 	t.Helper()
 	require.Equal(t, "SIGTERM", r.trial.image.one(t, "STOPSIGNAL").rest)
@@ -339,7 +339,7 @@ func (r *room) stop(t *testing.T, within time.Duration) error {
 	}
 }
 
-// end kills what runs and removes everything.
+// end kills the processes and removes everything.
 func (tr *trial) end() {
 	for _, r := range tr.rooms {
 		if r.process != nil && r.process.Process != nil {

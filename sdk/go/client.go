@@ -22,10 +22,10 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of an answer (64 MiB).
+// maxAnswer bounds the bytes read of an answer (64 MiB).
 const maxAnswer = 64 << 20
 
-// answerTimeout is how long one try may take unless the client says otherwise.
+// answerTimeout is the time limit of one try unless the client sets another.
 const answerTimeout = 30 * time.Second
 
 // firstWait and lastWait bound the wait between two tries.
@@ -39,9 +39,8 @@ const (
 type Client struct {
 	// Patience is how long Do tries; 0: until its context ends. To be set before the first call.
 	Patience time.Duration
-	// Refused is how long a client with Patience goes on while every node refuses the connection:
-	// nobody listens there, which waiting rarely mends. 0: it says so at once. To be set before the
-	// first call.
+	// Refused is how long a client with Patience retries while every node refuses the connection,
+	// which waiting rarely fixes. 0: it fails immediately. Set it before the first call.
 	Refused time.Duration
 	// AnswerTimeout is how long one try may take; 0: 30 s. To be set before the first call.
 	AnswerTimeout time.Duration
@@ -64,7 +63,7 @@ type Request struct {
 	Once bool
 }
 
-// Answer is what came back.
+// Answer is a response.
 type Answer struct {
 	Status  int
 	Header  http.Header
@@ -77,18 +76,18 @@ type Error struct {
 	Status                int
 	Code, Message, Detail string
 	RequestID             string
-	// Fields are what is wrong with the request, where its code is validation_failed.
+	// Fields are the invalid fields of the request, where the code is validation_failed.
 	Fields []FieldError
 }
 
-// FieldError is what is wrong with one field of a request.
+// FieldError describes one invalid field of a request.
 type FieldError struct {
 	Field   string `json:"field"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Error says what the server said.
+// Error returns the server's message.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%d %s", e.Status, e.Message)
 	if e.Detail != "" {
@@ -215,13 +214,13 @@ func (c *Client) Pause(ctx context.Context) error {
 	}
 }
 
-// unsure reports whether a refusal leaves open what happened, or says that it happens still.
+// unsure reports whether a refusal leaves the result open, or the request may still be in progress.
 func unsure(a Answer) bool {
 	return a.Status == 503 && (strings.Contains(string(a.Body), `"outcome_unknown"`) ||
 		strings.Contains(string(a.Body), `"clock_settling"`))
 }
 
-// lastWord is why Do gave up, with what the last node said.
+// lastWord is why Do gave up, with the last node's answer.
 func (c *Client) lastWord(ctx context.Context, a Answer, err error) error {
 	if err == nil && a.Status != 0 {
 		err = a.Err()
@@ -232,13 +231,13 @@ func (c *Client) lastWord(ctx context.Context, a Answer, err error) error {
 	return errors.Join(fmt.Errorf("gave up: %w", ctx.Err()), err)
 }
 
-// gaveUp says how long a client went on.
+// gaveUp records how long a client retried.
 type gaveUp struct{ after time.Duration }
 
-// Error says it in words.
+// Error describes it in words.
 func (g gaveUp) Error() string { return fmt.Sprintf("no node could do it within %s", g.after) }
 
-// Unwrap is what the context of the call says.
+// Unwrap returns the error of the call's context.
 func (gaveUp) Unwrap() error { return context.DeadlineExceeded }
 
 func retryAfter(a Answer) time.Duration {
@@ -285,9 +284,9 @@ func (c *Client) try(ctx context.Context, node string, r Request) (Answer, error
 	return Answer{response.StatusCode, response.Header, body, time.Since(begin)}, nil
 }
 
-// Stream hands the body of an answer to take, as it comes and however long it is, until ctx ends.
-// It asks the next node where one cannot be reached or says that it cannot serve, each once. An
-// answer that is cut off is an error of the reader.
+// Stream passes the body of an answer to take, as it arrives and however long it is, until ctx
+// ends. It tries the next node where one cannot be reached or cannot serve, each once. An answer
+// that is cut off is an error of the reader.
 func (c *Client) Stream(ctx context.Context, path string, take func(io.Reader) error) error {
 	var failed []error
 	for range c.nodes {
@@ -340,7 +339,7 @@ type envelope struct {
 	NextCursor string `json:"nextCursor"`
 }
 
-// Err is nil for an answer of success, and otherwise an *Error with what the envelope says.
+// Err is nil for a successful answer, and otherwise an *Error from the envelope.
 func (a Answer) Err() error {
 	if a.Status < 400 {
 		return nil

@@ -49,7 +49,7 @@ func client(t *testing.T, nodes ...string) *tollgate.Client {
 func TestNextNodeIsAskedWhenOneCannotServe(t *testing.T) {
 	busy, busyCalls := node(t, "{}", 503, 503, 503)
 	good, goodCalls := node(t, `{"success":true,"data":{"id":"x"}}`)
-	c := client(t, "127.0.0.1:1", busy, good) // nobody listens on port 1
+	c := client(t, "127.0.0.1:1", busy, good) // no listener on port 1
 	var data struct{ ID string }
 	_, err := c.Call(context.Background(), "GET", "/", nil, &data)
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestPatienceEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// A command for which no node answers must come to an end by itself.
+// A command for which no node answers must end.
 func TestAClientsOwnPatienceEnds(t *testing.T) {
 	address, _ := node(t, "", 503, 503, 503, 503, 503, 503, 503, 503, 503, 503)
 	c := client(t, address)
@@ -100,7 +100,7 @@ func TestOnceIsNeverRepeatedWhenItMayHaveHappened(t *testing.T) {
 
 	refused, refusedCalls := node(t, `{"error":{"code":"unavailable"}}`, 503)
 	_, err = client(t, refused).Do(context.Background(), tollgate.Request{Method: "POST", Path: "/", Once: true})
-	require.NoError(t, err, "what was refused for certain may be sent again")
+	require.NoError(t, err, "a certain refusal may be sent again")
 	require.Equal(t, int32(2), refusedCalls.Load())
 
 	_, err = client(t, "127.0.0.1:1").Do(context.Background(), tollgate.Request{Method: "POST", Path: "/", Once: true})

@@ -115,7 +115,7 @@ type InvoiceItem struct {
 	PeriodStart time.Time       `json:"periodStart,omitzero"`
 	PeriodEnd   time.Time       `json:"periodEnd,omitzero"`
 	Amount      json.Number     `json:"amount"`
-	// CostAmount and EventsCounted are what the admin API says of usage.
+	// CostAmount and EventsCounted are fields of usage in the admin API.
 	CostAmount    json.Number `json:"costAmount,omitzero"`
 	EventsCounted uint64      `json:"eventsCounted,omitzero"`
 }
