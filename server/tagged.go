@@ -79,6 +79,9 @@ func (s *Schema) object(name string, required bool) *Schema {
 
 // schemaOf returns the schema of a field's value.
 func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
 	switch {
 	case tag.Ref != "" && of.Kind() == reflect.Slice:
 		return ArrayOf(RefTo(tag.Ref))

@@ -61,6 +61,8 @@ const (
 	DeliveryFailed    DeliveryStatus = 3 // failed
 	// DeliveryUnknown: it may have arrived, and is not sent again.
 	DeliveryUnknown DeliveryStatus = 4 // unknown
+	// DeliveryUnconfirmed: it waits for its address to be confirmed. No row says so, only views do.
+	DeliveryUnconfirmed DeliveryStatus = 5 // unconfirmed
 )
 
 // delivery is one alert on its way to one place.

@@ -68,7 +68,7 @@ func TestAnAddressIsAskedFirst(t *testing.T) {
 	})
 	require.Empty(t, b.due())
 	v := b.hers()
-	require.True(t, v.Held(&v.Deliveries[0]))
+	require.Equal(t, workspace.DeliveryUnconfirmed, v.Deliveries[0].Status)
 	b.refused(engine.OutcomeAlertsInvalid, workspace.KindAskAddress, b.asks(0))
 	b.refused(engine.OutcomeRecordUnknown, workspace.KindConfirmAddress, confirms(0))
 

@@ -153,8 +153,10 @@ type actRow struct {
 }
 
 // ActChange is a value that an act changed.
+//
+//schema:answer workspace ActChange server
 type ActChange struct {
-	Name   string `wire:"1"`
-	Before string `wire:"2"`
-	After  string `wire:"3"`
+	Name   string `wire:"1" json:"name" rule:"min=1"`
+	Before string `wire:"2" json:"before"`
+	After  string `wire:"3" json:"after"`
 }

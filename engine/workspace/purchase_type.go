@@ -112,14 +112,16 @@ func (p *purchase) bytes() int {
 }
 
 // Return is a payment that is to be sent back, or was.
+//
+//schema:answer workspace Return server
 type Return struct {
 	// Payment and Refund are the provider's ids; Refund is empty until it was sent back, at At.
-	Payment string `wire:"1"`
-	Refund  string `wire:"2"`
-	At      int64  `wire:"3"`
+	Payment string `wire:"1" json:"payment,omitzero" rule:"min=1"`
+	Refund  string `wire:"2" json:"refund,omitzero" rule:"min=1"`
+	At      int64  `wire:"3" json:"at,omitzero" as:"time"`
 	// Refused is the provider's reason for not sending it back. It is asked again only when an
 	// operator says so.
-	Refused string `wire:"4"`
+	Refused string `wire:"4" json:"refused,omitzero,after=refund" rule:"min=1"`
 }
 
 // Due reports whether the provider is to be asked to send it back.

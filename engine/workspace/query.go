@@ -4,23 +4,30 @@ import "tollgate/engine"
 
 // AccountView is a workspace and what it has.
 type AccountView struct {
-	ID                   [16]byte
-	Label, Owner         string
-	Claimed              bool
-	CreatedAt            int64
-	Credits, Reserved    uint64
-	Transactions         []TransactionView // newest first, at most 20
-	Paused, CapApproved  bool
-	CapCents, SpentCents uint32
-	ChargingCents        uint32
-	FreeUsed, PaidUsed   uint32
-	Returned, RunsLeft   uint32
-	StartedToday         uint32
-	CancelsToday         uint32 // of purchases, by keys
-	LocalToday           uint32
-	FreeLeftToday        uint32    // free runs, of all workspaces together
-	RecentRuns           []RunView // hosted, newest first, at most 20
-	MonthEnd, DayEnd     int64
+	ID            [16]byte `json:"id" id:"markWorkspace"`
+	Label         string   `json:"label" rule:"min=1"`
+	Owner         string   `json:"owner,omitzero" rule:"min=1"`
+	Credits       uint64   `json:"credits"`
+	RunsLeft      uint32   `json:"runsLeft"`
+	SpentCents    uint32   `json:"spentCents"`
+	ChargingCents uint32   `json:"chargingCents"`
+	CapCents      uint32   `json:"capCents"`
+	CapApproved   bool     `json:"capApproved"`
+	Paused        bool     `json:"paused"`
+	Claimed       bool
+	CreatedAt     int64
+	Reserved      uint64
+	Transactions  []TransactionView // newest first, at most 20
+	FreeUsed      uint32
+	PaidUsed      uint32
+	Returned      uint32
+	StartedToday  uint32
+	CancelsToday  uint32 // of purchases, by keys
+	LocalToday    uint32
+	FreeLeftToday uint32    // free runs, of all workspaces together
+	RecentRuns    []RunView // hosted, newest first, at most 20
+	MonthEnd      int64
+	DayEnd        int64
 }
 
 // TransactionView is one movement of credits.
@@ -91,20 +98,25 @@ func (m *Machine) WorkspaceRow(id [16]byte) uint32 {
 }
 
 // TenantView is a workspace in an operator's list.
+//
+//schema:answer workspace TenantOfList server
 type TenantView struct {
-	ID           [16]byte
-	Label, Owner string
-	CreatedAt    int64
+	ID    [16]byte `json:"id" id:"markWorkspace"`
+	Label string   `json:"label" rule:"min=1"`
+	Owner string   `json:"owner,omitzero" rule:"min=1"`
 	// RunsLeft were bought; Waiting is the purchase that waits for its owner or is charged, zero
 	// when there is none.
-	RunsLeft uint32
-	Waiting  [16]byte
-	// Network is where it was signed up from; see SignUp. Bytes is what it holds. For one without an
-	// owner, UsedAt is its newest recorded use, 0 if unknown, and EndsAt when it is removed unless it
-	// is used before, 0 for never.
-	Network        [16]byte
-	Bytes          uint64
-	UsedAt, EndsAt int64
+	RunsLeft  uint32   `json:"runsLeft"`
+	Waiting   [16]byte `json:"purchase,omitzero" id:"markPurchase"`
+	CreatedAt int64    `json:"createdAt" as:"time"`
+	// Network is where it was signed up from; see SignUp. The server writes it into From.
+	Network [16]byte
+	From    string `json:"network,omitzero" rule:"min=1"`
+	// Bytes is what it holds. For one without an owner, UsedAt is its newest recorded use, 0 if
+	// unknown, and EndsAt when it is removed unless it is used before, 0 for never.
+	Bytes  uint64 `json:"bytes"`
+	UsedAt int64  `json:"usedAt,omitzero" as:"time"`
+	EndsAt int64  `json:"endsAt,omitzero" as:"time"`
 }
 
 // Tenants lists all workspaces, or only unclaimed ones, newest first; more reports
@@ -231,7 +243,14 @@ func (m *Machine) GoneAt(workspace uint32) int64 {
 
 // StrangersView is what all workspaces without an owner hold together, and may hold, in bytes; Gone
 // is what the rows of removed ones take, and may take.
-type StrangersView struct{ Bytes, MaxBytes, Gone, MaxGone uint64 }
+//
+//schema:answer workspace Strangers server
+type StrangersView struct {
+	Bytes    uint64 `json:"bytes"`
+	MaxBytes uint64 `json:"limitBytes"`
+	Gone     uint64 `json:"removedBytes"`
+	MaxGone  uint64 `json:"removedLimitBytes"`
+}
 
 // Strangers is what workspaces without an owner hold.
 func (m *Machine) Strangers() StrangersView {

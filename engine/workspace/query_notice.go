@@ -111,47 +111,67 @@ func (m *Machine) Notifications(workspace uint32, p Page) (views []NotificationV
 }
 
 // DeliveryView is one alert on its way to one place.
+//
+//schema:answer workspace Delivery
 type DeliveryView struct {
-	ID                         [16]byte
-	Number                     uint64
-	Kind                       AlertKind
-	Channel                    Channel
-	Status                     DeliveryStatus
-	Attempts                   uint32
-	CreatedAt, NextAt, EndedAt int64 // 0 is none
+	ID        [16]byte       `json:"id" id:"markAlert"`
+	Number    uint64         // counts the flow's deliveries
+	Kind      AlertKind      `json:"kind"`
+	Channel   Channel        `json:"channel"`
+	Status    DeliveryStatus `json:"status" rule:"oneof=waiting|unconfirmed|delivered|failed|unknown"`
+	Attempts  uint32         `json:"attempts"`
+	CreatedAt int64          `json:"createdAt" as:"time"`
+	NextAt    int64          `json:"nextAttemptAt" as:"time" if:"Retries()"`
+	EndedAt   int64          `json:"finishedAt,omitzero" as:"time"`
 	// Sender has begun the newest attempt at BegunAt and has not said what came of it; 0 is none.
 	Sender  [16]byte
 	BegunAt int64
-	Answer  uint32
-	Reason  string
+	Answer  uint32 `json:"answer,omitzero,after=attempts"`
+	Reason  string `json:"reason,omitzero,after=answer" rule:"min=1"`
 	// Run is zero in a test.
-	Run                   [16]byte
+	Run                   [16]byte `json:"runId,omitzero,after=reason" id:"markRun"`
 	Outcome               RunOutcome
 	Flow, Step, Code, Why string
 }
 
+// Retries reports whether another attempt follows one that has ended.
+func (d *DeliveryView) Retries() bool { return d.NextAt != 0 && d.Attempts > 0 && d.BegunAt == 0 }
+
 // AlertsView is what a flow's owner wants to hear, and what was sent.
+//
+//schema:answer workspace AlertSettings
 type AlertsView struct {
-	On                       bool
-	Email, URL               string
-	GoneAt                   int64 // since when the webhook is off because it said that it is gone
-	Secret, Previous         []byte
-	PreviousUntil, RotatedAt int64
-	Deliveries               []DeliveryView // newest first
+	On            bool   `json:"on"`
+	Email         string `json:"email,omitzero" rule:"min=1"`
+	Confirmed     bool   `json:"emailConfirmed" if:"Mails()"`
+	URL           string `json:"webhookUrl,omitzero" rule:"min=1"`
+	GoneAt        int64  `json:"webhookGoneAt,omitzero" as:"time"` // since when the webhook is gone
+	RotatedAt     int64  `json:"secretRotatedAt,omitzero" as:"time"`
+	PreviousUntil int64  `json:"previousSecretUntil,omitzero" as:"time"`
+	Secret        []byte
+	Previous      []byte
+	Deliveries    []DeliveryView // newest first
 	// Unconfirmed: nothing is mailed until whoever has the address says that it may be; a link that
 	// asks works until LinkUntil.
 	Unconfirmed bool
 	LinkUntil   int64
 }
 
+// Mails reports whether alerts are to be mailed.
+func (v *AlertsView) Mails() bool { return v.Email != "" }
+
 func (a *alert) view() AlertsView {
 	v := AlertsView{
 		On: a.On, Email: a.Email, URL: a.URL, GoneAt: a.GoneAt, Secret: a.Secret,
 		Previous: a.Previous, PreviousUntil: a.PreviousUntil, RotatedAt: a.RotatedAt,
-		Unconfirmed: a.Unconfirmed, LinkUntil: a.LinkUntil,
+		Confirmed: !a.Unconfirmed, Unconfirmed: a.Unconfirmed, LinkUntil: a.LinkUntil,
 	}
 	for i := len(a.Deliveries) - 1; i >= 0; i-- {
-		v.Deliveries = append(v.Deliveries, DeliveryView(a.Deliveries[i]))
+		d := DeliveryView(a.Deliveries[i])
+		if a.held(&a.Deliveries[i]) {
+			d.Status = DeliveryUnconfirmed
+		}
+		v.Deliveries = append(v.Deliveries, d)
 	}
 	return v
 }
@@ -236,9 +256,4 @@ func (m *Machine) AddressByLink(flow [16]byte, link [32]byte, now int64) (Addres
 	return AddressView{
 		Email: a.Email, Flow: s.flowView(a.Flow).Name, Label: s.workspaces.Read(a.Workspace).Label,
 	}, true
-}
-
-// Held reports whether a delivery waits for its address to be confirmed.
-func (v *AlertsView) Held(d *DeliveryView) bool {
-	return v.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
 }

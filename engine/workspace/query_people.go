@@ -163,17 +163,20 @@ func (x *people) linkView(row uint32) LinkView {
 }
 
 // ActView is something that an owner did, or an operator for them.
+//
+//schema:answer workspace Act server
 type ActView struct {
-	ID    [16]byte
-	At    int64
-	Actor string
+	ID    [16]byte `json:"id" id:"markAct"`
+	At    int64    `json:"at" as:"time"`
+	Actor string   `json:"actor" rule:"min=1"`
 	// Action is its name: claim, approve, deny, cancel, confirm_signup, set_billing, rotate_keys,
 	// grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert,
 	// schedule_flow, set_test_access, remove_test_access.
-	Action  string
-	Subject [16]byte // the purchase or flow; zero is none
-	Note    string
-	Changes []ActChange
+	Action  string      `json:"action" rule:"min=1"`
+	Subject [16]byte    // the purchase or flow; zero is none. The server writes it into About.
+	About   string      `json:"subject,omitzero" rule:"min=1"`
+	Note    string      `json:"note,omitzero" rule:"min=1"`
+	Changes []ActChange `json:"changes"`
 	// Person is the owner who did it; zero for an operator.
 	Person [16]byte
 	Email  string

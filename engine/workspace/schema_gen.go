@@ -1094,6 +1094,7 @@ var deliveryStatusNames = []string{
 	2: "delivered",
 	3: "failed",
 	4: "unknown",
+	5: "unconfirmed",
 }
 
 // Names returns the API's names of the values, by number.

@@ -24,6 +24,17 @@ type Agent struct {
 	Version string `json:"version"`
 }
 
+// AlertSettings is what a flow's owner wants to hear, and what was sent.
+type AlertSettings struct {
+	On                  bool      `json:"on"`
+	Email               string    `json:"email,omitzero"`
+	EmailConfirmed      bool      `json:"emailConfirmed,omitzero"`
+	WebhookURL          string    `json:"webhookUrl,omitzero"`
+	WebhookGoneAt       time.Time `json:"webhookGoneAt,omitzero"`
+	SecretRotatedAt     time.Time `json:"secretRotatedAt,omitzero"`
+	PreviousSecretUntil time.Time `json:"previousSecretUntil,omitzero"`
+}
+
 // Call is one call of a verification.
 type Call struct {
 	// Case is none, wrong, real, or plain.
@@ -40,6 +51,22 @@ type VerdictChange struct {
 	Field  string  `json:"field"`
 	Before Finding `json:"before"`
 	After  Finding `json:"after"`
+}
+
+// Delivery is one alert on its way to one place.
+type Delivery struct {
+	ID       string `json:"id"`
+	Kind     string `json:"kind"`
+	Channel  string `json:"channel"`
+	Status   string `json:"status"`
+	Attempts int    `json:"attempts"`
+	Answer   int    `json:"answer,omitzero"`
+	Reason   string `json:"reason,omitzero"`
+	// RunID is zero in a test.
+	RunID         string    `json:"runId,omitzero"`
+	CreatedAt     time.Time `json:"createdAt"`
+	NextAttemptAt time.Time `json:"nextAttemptAt,omitzero"`
+	FinishedAt    time.Time `json:"finishedAt,omitzero"`
 }
 
 // Finding is what one rule says: what later inspections of the same host are compared with.
@@ -215,4 +242,18 @@ type Transaction struct {
 	Amount    int       `json:"amount"`
 	RunID     string    `json:"runId,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Alerts is an answer about a flow's alerts.
+type Alerts struct {
+	// Secret is what webhooks are signed with, where it was just made: it is shown this once.
+	Secret string `json:"secret,omitzero"`
+	Watch  struct {
+		// State is off where the owner has turned alerts off.
+		State string    `json:"state"`
+		Since time.Time `json:"since"`
+	} `json:"watch"`
+	// Settings are shown to the owner alone.
+	Settings   *AlertSettings `json:"settings,omitzero"`
+	Deliveries []Delivery     `json:"deliveries"`
 }

@@ -21,85 +21,48 @@ func (a *Alerts) getAlerts(x *server.Exchange) {
 		return
 	}
 	a.read(x, func() *server.Fault {
-		f, v, set, known := a.machine.Alerts(tenant(x).Workspace, id)
+		made, known := a.alertsOf(tenant(x).Workspace, id, nil, "")
 		if !known {
 			return no("not_found")
 		}
-		j := x.BeginBare()
-		j.Open('{')
-		writeAlerts(j, &f, &v, set, person(x))
-		j.Close('}')
+		if !person(x) {
+			made.Settings = nil
+		}
+		writeAlerts(x.BeginBare(), &made)
 		x.EndBare(200)
 		return nil
 	})
 }
 
-// writeAlerts writes the members of an answer about a flow's alerts. off is the state of a watch
-// whose owner has turned alerts off.
-func writeAlerts(j *server.JSON, f *state.FlowView, v *state.AlertsView, set, settings bool) {
-	j.Object("watch")
-	watch := f.Watch.String()
+// alertsAnswer is an answer about a flow's alerts.
+//
+//schema:answer workspace Alerts
+type alertsAnswer struct {
+	// Secret is what webhooks are signed with, where it was just made: it is shown this once.
+	Secret string `json:"secret,omitzero" rule:"min=1"`
+	// State is off where the owner has turned alerts off.
+	State string `json:"watch.state" rule:"oneof=passing|failing|unknown|off"`
+	Since int64  `json:"watch.since" as:"time"`
+	// Settings are shown to the owner alone.
+	Settings   *state.AlertsView    `json:"settings,omitzero"`
+	Deliveries []state.DeliveryView `json:"deliveries"`
+}
+
+// alertsOf is what to answer about a flow's alerts; shown is the secret that sealed was made of.
+func (b *base) alertsOf(workspace uint32, flow [16]byte, sealed []byte, shown string) (
+	made alertsAnswer, known bool,
+) {
+	f, v, set, known := b.machine.Alerts(workspace, flow)
+	made = alertsAnswer{
+		State: f.Watch.String(), Since: f.WatchAt, Settings: &v, Deliveries: v.Deliveries,
+	}
 	if set && !v.On {
-		watch = "off"
+		made.State = "off"
 	}
-	j.Text("state", watch)
-	j.Time("since", f.WatchAt)
-	j.Close('}')
-	if settings {
-		writeAlertSettings(j, v)
+	if shown != "" && bytes.Equal(v.Secret, sealed) {
+		made.Secret = shown
 	}
-	j.Array("deliveries")
-	for i := range v.Deliveries {
-		writeDelivery(j, &v.Deliveries[i], v.Held(&v.Deliveries[i]))
-	}
-	j.Close(']')
-}
-
-func writeAlertSettings(j *server.JSON, v *state.AlertsView) {
-	j.Object("settings")
-	j.Bool("on", v.On)
-	j.TextIf("email", v.Email)
-	if v.Email != "" {
-		j.Bool("emailConfirmed", !v.Unconfirmed)
-	}
-	j.TextIf("webhookUrl", v.URL)
-	if v.GoneAt != 0 {
-		j.Time("webhookGoneAt", v.GoneAt)
-	}
-	if v.RotatedAt != 0 {
-		j.Time("secretRotatedAt", v.RotatedAt)
-		j.Time("previousSecretUntil", v.PreviousUntil)
-	}
-	j.Close('}')
-}
-
-// writeDelivery writes a delivery; held reports whether it waits for its address to be confirmed.
-func writeDelivery(j *server.JSON, d *state.DeliveryView, held bool) {
-	j.Open('{')
-	j.Text("id", idText(markAlert, d.ID))
-	j.Text("kind", d.Kind.String())
-	j.Text("channel", d.Channel.String())
-	status := d.Status.String()
-	if held {
-		status = "unconfirmed"
-	}
-	j.Text("status", status)
-	j.Uint("attempts", uint64(d.Attempts))
-	if d.Answer != 0 {
-		j.Uint("answer", uint64(d.Answer))
-	}
-	j.TextIf("reason", d.Reason)
-	if d.Run != ([16]byte{}) {
-		j.Text("runId", idText(markRun, d.Run))
-	}
-	j.Time("createdAt", d.CreatedAt)
-	if d.NextAt != 0 && d.Attempts > 0 && d.BegunAt == 0 {
-		j.Time("nextAttemptAt", d.NextAt)
-	}
-	if d.EndedAt != 0 {
-		j.Time("finishedAt", d.EndedAt)
-	}
-	j.Close('}')
+	return made, known
 }
 
 // alertFlow finds the flow whose alerts a request changes, and refuses who may not: an unclaimed
@@ -198,14 +161,8 @@ func (a *Alerts) changeAlerts(x *server.Exchange) {
 // answerAlerts shows a flow's alerts to who has changed them, and a secret that was made by that:
 // this once.
 func (a *Alerts) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, shown string) {
-	f, v, set, _ := a.machine.Alerts(tenant(x).Workspace, flow)
-	j := x.BeginBare()
-	j.Open('{')
-	if shown != "" && bytes.Equal(v.Secret, sealed) {
-		j.Text("secret", shown)
-	}
-	writeAlerts(j, &f, &v, set, true)
-	j.Close('}')
+	made, _ := a.alertsOf(tenant(x).Workspace, flow, sealed, shown)
+	writeAlerts(x.BeginBare(), &made)
 	x.EndBare(200)
 }
 
@@ -248,33 +205,14 @@ func alertsForm() *server.Schema {
 	)
 }
 
-// alertsProperties are the members of an answer about alerts.
-func alertsProperties(settings bool) []server.Property {
-	about := server.Object(
-		server.Must("on", server.BoolSchema), server.May("email", text),
-		server.May("emailConfirmed", server.BoolSchema), server.May("webhookUrl", text),
-		server.May("webhookGoneAt", server.TimeSchema),
-		server.May("secretRotatedAt", server.TimeSchema),
-		server.May("previousSecretUntil", server.TimeSchema))
-	shown := server.May("settings", about) // to the owner alone
-	if settings {
-		shown = server.Must("settings", about)
-	}
-	return []server.Property{
-		server.Must("watch", server.Object(
-			server.Must("state", server.EnumSchema("passing", "failing", "unknown", "off")),
-			server.Must("since", server.TimeSchema))),
-		shown,
-		server.Must("deliveries", server.ArrayOf(server.Object(
-			server.Must("id", text),
-			server.Must("kind", server.EnumSchema("failing", "recovered", "test")),
-			server.Must("channel", server.EnumSchema("email", "webhook")),
-			server.Must("status", server.EnumSchema("waiting", "unconfirmed", "delivered", "failed",
-				"unknown")),
-			server.Must("attempts", server.IntegerSchema), server.May("answer", server.IntegerSchema),
-			server.May("reason", text), server.May("runId", text),
-			server.Must("createdAt", server.TimeSchema),
-			server.May("nextAttemptAt", server.TimeSchema),
-			server.May("finishedAt", server.TimeSchema)))),
-	}
+// alertsProperties are the members of an answer about alerts, to the owner and to others.
+func alertsProperties(owner bool) []server.Property {
+	p := server.AnswerSchema[alertsAnswer]().Properties[1:]
+	p[1].Required = owner
+	return p
+}
+
+// secretly are those of an answer to the owner in which a secret may be shown.
+func secretly() []server.Property {
+	return append([]server.Property{server.May("secret", text)}, alertsProperties(true)...)
 }

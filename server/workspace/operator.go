@@ -57,12 +57,12 @@ func (o *Operator) reads() []server.Route {
 		About: "true: those that nobody has claimed, with what all of them hold together",
 	}
 	return []server.Route{
-		read(operatorTools, "listWorkspaces", "All workspaces, newest first", tenantsSchema(),
-			o.listTenants, append([]server.Param{strangers}, paged...)...),
+		read(operatorTools, "listWorkspaces", "All workspaces, newest first",
+			server.AnswerSchema[tenantsAnswer](), o.listTenants, append([]server.Param{strangers}, paged...)...),
 		read(operatorPrefix, "showWorkspace", "A workspace's account and its newest 100 purchases",
-			tenantSchema(), o.showTenant, named("id")...),
+			server.AnswerSchema[tenantAnswer](), o.showTenant, named("id")...),
 		read(operatorPrefix+"/acts", "listWorkspaceActs",
-			"What operators did for the workspace's owner, newest first", actsSchema(), o.listActs,
+			"What operators did for the workspace's owner, newest first", server.AnswerSchema[actsAnswer](), o.listActs,
 			append(named("id"), paged...)...),
 	}
 }
@@ -83,7 +83,9 @@ func (o *Operator) tools() []server.Route {
 				About: "the same key and request within 30 days: nothing is done again",
 			}),
 			Body: body, BodyOptional: len(body.Properties) == 0 || !body.Properties[0].Required,
-			Responses: []server.Response{{Status: 200, About: "Done", Data: tenantSchema()}},
+			Responses: []server.Response{{
+				Status: 200, About: "Done", Data: server.AnswerSchema[tenantAnswer](),
+			}},
 		}
 	}
 	owner := server.TextSchema(1, longestOwner)

@@ -1,8 +1,6 @@
 package workspace
 
 import (
-	"bytes"
-
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
@@ -13,9 +11,7 @@ import (
 func (o *Operator) alertTools(tool operatorTool) []server.Route {
 	const path = "/flows/{flow}/alerts"
 	answer := func(r server.Route) server.Route {
-		r.Responses[0].Data = server.Object(append([]server.Property{
-			server.May("secret", server.TextSchema(1, 0)),
-		}, alertsProperties(true)...)...)
+		r.Responses[0].Data = server.Object(secretly()...)
 		return r
 	}
 	return []server.Route{
@@ -57,14 +53,8 @@ func (o *Operator) alertTool(
 		if !ok || !o.act(x, row, made.kind, made.change) {
 			return
 		}
-		f, v, set, _ := o.machine.Alerts(row, flow)
-		j := x.Begin()
-		j.Open('{')
-		if made.shown != "" && bytes.Equal(v.Secret, made.sealed) {
-			j.Text("secret", made.shown)
-		}
-		writeAlerts(j, &f, &v, set, true)
-		j.Close('}')
+		now, _ := o.alertsOf(row, flow, made.sealed, made.shown)
+		writeAlerts(x.Begin(), &now)
 		x.End(200)
 	}
 }

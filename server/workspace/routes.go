@@ -187,7 +187,6 @@ func free(status int, about string) func(*server.Route) {
 
 func (a *API) flowRoutes() []server.Route {
 	one := server.Must("flow", server.RefTo("Flow"))
-	secretly := append([]server.Property{server.May("secret", text)}, alertsProperties(true)...)
 	return []server.Route{
 		row("GET", "/v1/flows", "listFlows", "Saved tests",
 			read, a.Flows.listFlows, agents, listed("flows", "Flow")),
@@ -222,11 +221,11 @@ func (a *API) flowRoutes() []server.Route {
 				alertsProperties(false)...)),
 		row("PATCH", "/v1/flows/{flow_id}/alerts", "changeAlerts", "Set alerts: a person", anyScope,
 			a.Alerts.changeAlerts, param("flow_id"), takes(alertsForm().Properties...),
-			gives(200, "Set; a signing secret that was made is shown once", secretly...)),
+			gives(200, "Set; a signing secret that was made is shown once", secretly()...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/secret", "rotateAlertSecret",
 			"Replace the signing secret; the one before signs beside it for 24 hours: a person",
 			anyScope, a.Alerts.rotateAlertSecret, param("flow_id"),
-			gives(200, "Shown once", secretly...)),
+			gives(200, "Shown once", secretly()...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/test", "testAlert",
 			"Send a test alert to wherever alerts go, 10 a UTC day: a person", anyScope, a.Alerts.testAlert,
 			param("flow_id"), gives(200, "Queued", alertsProperties(true)...)),

@@ -36,11 +36,49 @@ func writeTestAccess(data *server.JSON, v *state.AccessView) {
 	data.Close('}')
 }
 
+func writeActChange(data *server.JSON, v *state.ActChange) {
+	data.Open('{')
+	data.Text("name", v.Name)
+	data.Text("before", v.Before)
+	data.Text("after", v.After)
+	data.Close('}')
+}
+
+func writeAct(data *server.JSON, v *state.ActView) {
+	data.Open('{')
+	data.Text("id", idText(markAct, v.ID))
+	data.Time("at", v.At)
+	data.Text("actor", v.Actor)
+	data.Text("action", v.Action)
+	data.TextIf("subject", v.About)
+	data.TextIf("note", v.Note)
+	data.Array("changes")
+	for i := range v.Changes {
+		writeActChange(data, &v.Changes[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
 func writeAgent(data *server.JSON, v *state.Agent) {
 	data.Open('{')
 	data.Text("kind", v.Kind)
 	data.Text("name", v.Name)
 	data.Text("version", v.Version)
+	data.Close('}')
+}
+
+func writeAlertSettings(data *server.JSON, v *state.AlertsView) {
+	data.Open('{')
+	data.Bool("on", v.On)
+	data.TextIf("email", v.Email)
+	if v.Mails() {
+		data.Bool("emailConfirmed", v.Confirmed)
+	}
+	data.TextIf("webhookUrl", v.URL)
+	data.Time("webhookGoneAt", v.GoneAt)
+	data.Time("secretRotatedAt", v.RotatedAt)
+	data.Time("previousSecretUntil", v.PreviousUntil)
 	data.Close('}')
 }
 
@@ -65,6 +103,28 @@ func writeVerdictChange(data *server.JSON, v *state.Change) {
 	writeFinding(data, &v.Before)
 	data.Name("after")
 	writeFinding(data, &v.After)
+	data.Close('}')
+}
+
+func writeDelivery(data *server.JSON, v *state.DeliveryView) {
+	data.Open('{')
+	data.Text("id", idText(markAlert, v.ID))
+	data.Text("kind", v.Kind.String())
+	data.Text("channel", v.Channel.String())
+	data.Text("status", v.Status.String())
+	data.Uint("attempts", uint64(v.Attempts))
+	if v.Answer != 0 {
+		data.Uint("answer", uint64(v.Answer))
+	}
+	data.TextIf("reason", v.Reason)
+	if v.Run != [16]byte{} {
+		data.Text("runId", idText(markRun, v.Run))
+	}
+	data.Time("createdAt", v.CreatedAt)
+	if v.Retries() {
+		data.Time("nextAttemptAt", v.NextAt)
+	}
+	data.Time("finishedAt", v.EndedAt)
 	data.Close('}')
 }
 
@@ -199,6 +259,15 @@ func writePurchase(data *server.JSON, v *state.PurchaseView) {
 	data.Close('}')
 }
 
+func writeReturn(data *server.JSON, v *state.Return) {
+	data.Open('{')
+	data.TextIf("payment", v.Payment)
+	data.TextIf("refund", v.Refund)
+	data.TextIf("refused", v.Refused)
+	data.Time("at", v.At)
+	data.Close('}')
+}
+
 func writeCharge(data *server.JSON, v *state.RunCharge) {
 	data.Open('{')
 	data.Text("kind", v.Charge.String())
@@ -261,6 +330,32 @@ func writeRun(data *server.JSON, v *state.RunView) {
 	data.Close('}')
 }
 
+func writeStrangers(data *server.JSON, v *state.StrangersView) {
+	data.Open('{')
+	data.Uint("bytes", uint64(v.Bytes))
+	data.Uint("limitBytes", uint64(v.MaxBytes))
+	data.Uint("removedBytes", uint64(v.Gone))
+	data.Uint("removedLimitBytes", uint64(v.MaxGone))
+	data.Close('}')
+}
+
+func writeTenantOfList(data *server.JSON, v *state.TenantView) {
+	data.Open('{')
+	data.Text("id", idText(markWorkspace, v.ID))
+	data.Text("label", v.Label)
+	data.TextIf("owner", v.Owner)
+	data.Uint("runsLeft", uint64(v.RunsLeft))
+	if v.Waiting != [16]byte{} {
+		data.Text("purchase", idText(markPurchase, v.Waiting))
+	}
+	data.Time("createdAt", v.CreatedAt)
+	data.TextIf("network", v.From)
+	data.Uint("bytes", uint64(v.Bytes))
+	data.Time("usedAt", v.UsedAt)
+	data.Time("endsAt", v.EndsAt)
+	data.Close('}')
+}
+
 func writeTransaction(data *server.JSON, v *state.TransactionView) {
 	data.Open('{')
 	data.Text("id", idText(markTransaction, v.ID))
@@ -268,5 +363,92 @@ func writeTransaction(data *server.JSON, v *state.TransactionView) {
 	data.Uint("amount", uint64(v.Amount))
 	idOrNull(data, "runId", markRun, v.Run)
 	data.Time("createdAt", v.At)
+	data.Close('}')
+}
+
+func writeActs(data *server.JSON, v *actsAnswer) {
+	data.Open('{')
+	data.Array("acts")
+	for i := range v.Acts {
+		writeAct(data, &v.Acts[i])
+	}
+	data.Close(']')
+	data.TextIf("nextCursor", v.Next)
+	data.Close('}')
+}
+
+func writeAlerts(data *server.JSON, v *alertsAnswer) {
+	data.Open('{')
+	data.TextIf("secret", v.Secret)
+	data.Object("watch")
+	data.Text("state", v.State)
+	data.Time("since", v.Since)
+	data.Close('}')
+	if v.Settings != nil {
+		data.Name("settings")
+		writeAlertSettings(data, v.Settings)
+	}
+	data.Array("deliveries")
+	for i := range v.Deliveries {
+		writeDelivery(data, &v.Deliveries[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+func writeOrder(data *server.JSON, v *orderAnswer) {
+	data.Open('{')
+	data.Text("id", idText(markPurchase, v.ID))
+	data.Text("status", v.Status.String())
+	data.Uint("runs", uint64(v.Runs))
+	data.Uint("cents", uint64(v.Cents))
+	data.TextIf("reason", v.Reason.String())
+	data.TextIf("url", v.URL)
+	data.TextIf("payment", v.Payment)
+	data.Bool("refundDue", v.RefundDue)
+	data.Time("refundedAt", v.RefundedAt)
+	if len(v.Returns) > 0 {
+		data.Array("returns")
+		for i := range v.Returns {
+			writeReturn(data, &v.Returns[i])
+		}
+		data.Close(']')
+	}
+	data.Time("createdAt", v.CreatedAt)
+	data.Close('}')
+}
+
+func writeTenant(data *server.JSON, v *tenantAnswer) {
+	data.Open('{')
+	data.Text("id", idText(markWorkspace, v.ID))
+	data.Text("label", v.Label)
+	data.TextIf("owner", v.Owner)
+	data.Uint("credits", uint64(v.Credits))
+	data.Uint("runsLeft", uint64(v.RunsLeft))
+	data.Uint("spentCents", uint64(v.SpentCents))
+	data.Uint("chargingCents", uint64(v.ChargingCents))
+	data.Uint("capCents", uint64(v.CapCents))
+	data.Bool("capApproved", v.CapApproved)
+	data.Bool("paused", v.Paused)
+	data.Array("purchases")
+	for i := range v.Purchases {
+		writeOrder(data, &v.Purchases[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+func writeTenants(data *server.JSON, v *tenantsAnswer) {
+	data.Open('{')
+	data.Array("workspaces")
+	for i := range v.Workspaces {
+		writeTenantOfList(data, &v.Workspaces[i])
+	}
+	data.Close(']')
+	data.TextIf("nextCursor", v.Next)
+	if v.Held != nil {
+		data.Name("held")
+		writeStrangers(data, v.Held)
+	}
 	data.Close('}')
 }

@@ -15,92 +15,60 @@ func (o *Operator) showTenant(x *server.Exchange) {
 	}
 }
 
-// answerTenant writes a workspace's account and its newest purchases.
+// tenantAnswer is a workspace's account and its newest purchases.
+//
+//schema:answer workspace Tenant server
+type tenantAnswer struct {
+	state.AccountView
+	Purchases []orderAnswer `json:"purchases"`
+}
+
+// orderAnswer is a purchase as an operator sees it: with its payment page, and with what is to be
+// given back.
+//
+//schema:answer workspace Order server
+type orderAnswer struct {
+	ID         [16]byte             `json:"id" id:"markPurchase"`
+	Status     state.PurchaseStatus `json:"status" as:"text"`
+	Runs       uint32               `json:"runs"`
+	Cents      uint32               `json:"cents"`
+	Reason     state.ApprovalReason `json:"reason,omitzero" as:"text"`
+	URL        string               `json:"url,omitzero" rule:"min=1"`
+	Payment    string               `json:"payment,omitzero" rule:"min=1"`
+	RefundDue  bool                 `json:"refundDue"`
+	RefundedAt int64                `json:"refundedAt,omitzero" as:"time"`
+	// Returns are the payments that are to be sent back, or were.
+	Returns   []state.Return `json:"returns,omitzero"`
+	CreatedAt int64          `json:"createdAt" as:"time"`
+}
+
 func (o *Operator) answerTenant(x *server.Exchange, row uint32) {
 	v, _ := o.machine.Account(row, o.now())
 	purchases, _ := o.machine.Purchases(row, state.Page{Limit: 100})
-	j := x.Begin()
-	j.Open('{')
-	j.Text("id", idText(markWorkspace, v.ID))
-	j.Text("label", v.Label)
-	j.TextIf("owner", v.Owner)
-	j.Uint("credits", v.Credits)
-	j.Uint("runsLeft", uint64(v.RunsLeft))
-	j.Uint("spentCents", uint64(v.SpentCents))
-	j.Uint("chargingCents", uint64(v.ChargingCents))
-	j.Uint("capCents", uint64(v.CapCents))
-	j.Bool("capApproved", v.CapApproved)
-	j.Bool("paused", v.Paused)
-	j.Array("purchases")
+	made := tenantAnswer{v, make([]orderAnswer, len(purchases))}
 	for i := range purchases {
-		writeOrder(j, &purchases[i])
+		made.Purchases[i] = orderOf(&purchases[i])
 	}
-	j.Close(']')
-	j.Close('}')
+	writeTenant(x.Begin(), &made)
 	x.End(200)
 }
 
-// writeOrder writes a purchase as an operator sees it: with its payment page, and with what is to
-// be given back.
-func writeOrder(j *server.JSON, p *state.PurchaseView) {
-	j.Open('{')
-	j.Text("id", idText(markPurchase, p.ID))
-	j.Text("status", p.Status.String())
-	j.Uint("runs", uint64(p.Runs))
-	j.Uint("cents", uint64(p.Cents))
-	j.TextIf("reason", p.Reason.String())
+func orderOf(p *state.PurchaseView) orderAnswer {
+	made := orderAnswer{
+		ID: p.ID, Status: p.Status, Runs: p.Runs, Cents: p.Cents, Reason: p.Reason,
+		Payment: p.Payment, Returns: p.Returns, CreatedAt: p.CreatedAt,
+	}
 	if p.Status == state.PurchaseCheckout {
-		j.TextIf("url", p.URL)
+		made.URL = p.URL
 	}
-	j.TextIf("payment", p.Payment)
-	due, last := false, int64(0)
 	for _, r := range p.Returns {
-		due, last = due || r.At == 0, max(last, r.At)
+		made.RefundDue = made.RefundDue || r.At == 0
+		made.RefundedAt = max(made.RefundedAt, r.At)
 	}
-	j.Bool("refundDue", due)
-	if last != 0 && !due {
-		j.Time("refundedAt", last)
+	if made.RefundDue {
+		made.RefundedAt = 0
 	}
-	if len(p.Returns) > 0 {
-		writeReturns(j, p.Returns)
-	}
-	j.Time("createdAt", p.CreatedAt)
-	j.Close('}')
-}
-
-// writeReturns writes the payments that are to be sent back, or were.
-func writeReturns(j *server.JSON, returns []state.Return) {
-	j.Array("returns")
-	for _, r := range returns {
-		j.Open('{')
-		j.TextIf("payment", r.Payment)
-		j.TextIf("refund", r.Refund)
-		j.TextIf("refused", r.Refused)
-		if r.At != 0 {
-			j.Time("at", r.At)
-		}
-		j.Close('}')
-	}
-	j.Close(']')
-}
-
-var number = server.IntegerSchema
-
-func tenantSchema() *server.Schema {
-	return server.Object(server.Must("id", text), server.Must("label", text),
-		server.May("owner", text), server.Must("credits", number), server.Must("runsLeft", number),
-		server.Must("spentCents", number), server.Must("chargingCents", number),
-		server.Must("capCents", number), server.Must("capApproved", server.BoolSchema),
-		server.Must("paused", server.BoolSchema),
-		server.Must("purchases", server.ArrayOf(server.Object(
-			server.Must("id", text), server.Must("status", text), server.Must("runs", number),
-			server.Must("cents", number), server.May("reason", text), server.May("url", text),
-			server.May("payment", text), server.Must("refundDue", server.BoolSchema),
-			server.May("refundedAt", server.TimeSchema),
-			server.May("returns", server.ArrayOf(server.Object(server.May("payment", text),
-				server.May("refund", text), server.May("refused", text),
-				server.May("at", server.TimeSchema)))),
-			server.Must("createdAt", server.TimeSchema)))))
+	return made
 }
 
 // leaf reads ?limit= and &cursor= of an operator's list.
@@ -129,57 +97,28 @@ func (o *Operator) listTenants(x *server.Exchange) {
 		return
 	}
 	views, more := o.machine.Tenants(p, unclaimed == "true")
-	j := x.Begin()
-	j.Open('{')
-	j.Array("workspaces")
+	made := tenantsAnswer{Workspaces: views}
 	for i := range views {
-		v := &views[i]
-		j.Open('{')
-		j.Text("id", idText(markWorkspace, v.ID))
-		j.Text("label", v.Label)
-		j.TextIf("owner", v.Owner)
-		j.Uint("runsLeft", uint64(v.RunsLeft))
-		if v.Waiting != ([16]byte{}) {
-			j.Text("purchase", idText(markPurchase, v.Waiting))
-		}
-		j.Time("createdAt", v.CreatedAt)
-		j.TextIf("network", networkText(v.Network))
-		j.Uint("bytes", v.Bytes)
-		if v.UsedAt != 0 {
-			j.Time("usedAt", v.UsedAt)
-		}
-		if v.EndsAt != 0 {
-			j.Time("endsAt", v.EndsAt)
-		}
-		j.Close('}')
+		views[i].From = networkText(views[i].Network)
 	}
-	j.Close(']')
 	if more {
-		j.Text("nextCursor", idText(markWorkspace, views[len(views)-1].ID))
+		made.Next = idText(markWorkspace, views[len(views)-1].ID)
 	}
 	if unclaimed == "true" {
-		held := o.machine.Strangers()
-		j.Object("held")
-		j.Uint("bytes", held.Bytes)
-		j.Uint("limitBytes", held.MaxBytes)
-		j.Uint("removedBytes", held.Gone)
-		j.Uint("removedLimitBytes", held.MaxGone)
-		j.Close('}')
+		made.Held = new(o.machine.Strangers())
 	}
-	j.Close('}')
+	writeTenants(x.Begin(), &made)
 	x.End(200)
 }
 
-func tenantsSchema() *server.Schema {
-	return server.Object(server.Must("workspaces", server.ArrayOf(server.Object(
-		server.Must("id", text), server.Must("label", text), server.May("owner", text),
-		server.Must("runsLeft", number), server.May("purchase", text),
-		server.Must("createdAt", server.TimeSchema), server.May("network", text),
-		server.Must("bytes", number), server.May("usedAt", server.TimeSchema),
-		server.May("endsAt", server.TimeSchema)))), server.May("nextCursor", text),
-		server.May("held", server.Object(server.Must("bytes", number),
-			server.Must("limitBytes", number), server.Must("removedBytes", number),
-			server.Must("removedLimitBytes", number))))
+// tenantsAnswer is a page of workspaces.
+//
+//schema:answer workspace Tenants server
+type tenantsAnswer struct {
+	Workspaces []state.TenantView `json:"workspaces"`
+	Next       string             `json:"nextCursor,omitzero" rule:"min=1"`
+	// Held is what those that nobody has claimed hold together.
+	Held *state.StrangersView `json:"held,omitzero"`
 }
 
 func removedSchema() *server.Schema {
@@ -200,46 +139,21 @@ func (o *Operator) listActs(x *server.Exchange) {
 		return
 	}
 	views, more := o.machine.Acts(row, p)
-	j := x.Begin()
-	j.Open('{')
-	j.Array("acts")
+	made := actsAnswer{Acts: views}
 	for i := range views {
-		writeAct(j, &views[i])
+		views[i].About = actSubject(&views[i])
 	}
-	j.Close(']')
 	if more {
-		j.Text("nextCursor", idText(markAct, views[len(views)-1].ID))
+		made.Next = idText(markAct, views[len(views)-1].ID)
 	}
-	j.Close('}')
+	writeActs(x.Begin(), &made)
 	x.End(200)
 }
 
-func writeAct(j *server.JSON, v *state.ActView) {
-	j.Open('{')
-	j.Text("id", idText(markAct, v.ID))
-	j.Time("at", v.At)
-	j.Text("actor", v.Actor)
-	j.Text("action", v.Action)
-	j.TextIf("subject", actSubject(v))
-	j.TextIf("note", v.Note)
-	j.Array("changes")
-	for _, c := range v.Changes {
-		j.Open('{')
-		j.Text("name", c.Name)
-		j.Text("before", c.Before)
-		j.Text("after", c.After)
-		j.Close('}')
-	}
-	j.Close(']')
-	j.Close('}')
-}
-
-func actsSchema() *server.Schema {
-	free := server.TextSchema(0, 0)
-	return server.Object(server.Must("acts", server.ArrayOf(server.Object(
-		server.Must("id", text), server.Must("at", server.TimeSchema), server.Must("actor", text),
-		server.Must("action", text), server.May("subject", text), server.May("note", text),
-		server.Must("changes", server.ArrayOf(server.Object(server.Must("name", text),
-			server.Must("before", free), server.Must("after", free))))))),
-		server.May("nextCursor", text))
+// actsAnswer is a page of what operators did.
+//
+//schema:answer workspace Acts server
+type actsAnswer struct {
+	Acts []state.ActView `json:"acts"`
+	Next string          `json:"nextCursor,omitzero" rule:"min=1"`
 }

@@ -26,21 +26,13 @@ type alertsPage struct {
 // Final reports whether nothing is on its way.
 func (a *alertsPage) Final() bool {
 	return !slices.ContainsFunc(a.Deliveries, func(d state.DeliveryView) bool {
-		return d.Status == state.DeliveryWaiting && !a.Held(&d)
+		return d.Status == state.DeliveryWaiting
 	})
 }
 
 // Leads reports whether there is somewhere to send a test to.
 func (a *alertsPage) Leads() bool {
 	return a.AlertsView.Email != "" || a.AlertsView.URL != "" && a.GoneAt == 0
-}
-
-// Stands is how far a delivery has come.
-func (a *alertsPage) Stands(d state.DeliveryView) string {
-	if a.Held(&d) {
-		return "unconfirmed"
-	}
-	return d.Status.String()
 }
 
 // Secret reports whether webhooks are signed.
