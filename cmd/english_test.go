@@ -30,6 +30,9 @@ var refused = []struct {
 	{regexp.MustCompile(`\bWhat stays at most\b`), "maximum carried over"},
 	{regexp.MustCompile(`\btaken without a restart\b`), "picked up without a restart"},
 	{regexp.MustCompile(`\bsays whether\b`), "reports whether"},
+	{regexp.MustCompile(`\b[Ww]hoever operates\b`), "the operator"},
+	{regexp.MustCompile(`\b[Nn]obody is signed in\b`), "not signed in"},
+	{regexp.MustCompile(`\bdoes what the package says\b`), "what it does"},
 	{regexp.MustCompile(`\bthrice\b|\bbesides that\b|\bwherefore\b|\bamidst\b`), "a plain word"},
 }
 
