@@ -153,7 +153,7 @@ func TestWhatAFlowSaysIsExplained(t *testing.T) {
 	for reason := state.UnreadyNoAgent; reason <= state.UnreadyTestAccessMissing; reason++ {
 		require.True(t, explained[reason.String()], reason)
 	}
-	for _, name := range calledNames {
+	for _, name := range state.CalledUnknown.Names() {
 		require.True(t, explained[name], name)
 	}
 }

@@ -58,11 +58,13 @@ func (o *Operator) reads() []server.Route {
 	}
 	return []server.Route{
 		read(operatorTools, "listWorkspaces", "All workspaces, newest first",
-			server.AnswerSchema[tenantsAnswer](), o.listTenants, append([]server.Param{strangers}, paged...)...),
+			server.AnswerSchema[tenantsAnswer](), o.listTenants,
+			append([]server.Param{strangers}, paged...)...),
 		read(operatorPrefix, "showWorkspace", "A workspace's account and its newest 100 purchases",
 			server.AnswerSchema[tenantAnswer](), o.showTenant, named("id")...),
 		read(operatorPrefix+"/acts", "listWorkspaceActs",
-			"What operators did for the workspace's owner, newest first", server.AnswerSchema[actsAnswer](), o.listActs,
+			"What operators did for the workspace's owner, newest first",
+			server.AnswerSchema[actsAnswer](), o.listActs,
 			append(named("id"), paged...)...),
 	}
 }

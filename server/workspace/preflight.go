@@ -66,8 +66,6 @@ func called(answer verify.Answer) state.Called {
 	return state.CalledUnknown
 }
 
-var calledNames = [...]string{"unknown", "refused", "accepted", "unclear"}
-
 // unclearNote is what a quote says of calls that were answered neither 401 nor 403, nor as the flow
 // wants it.
 const unclearNote = "Without a key, or with a wrong one, the verification answers neither 401 " +

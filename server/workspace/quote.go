@@ -125,8 +125,8 @@ func (f *Flows) writeQuote(x *server.Exchange, v *state.FlowView, account *state
 	writeScope(j, v, &policy)
 	j.Object("preflight")
 	if v.Credential != "" {
-		j.Text("noKey", calledNames[v.NoKey])
-		j.Text("wrongKey", calledNames[v.WrongKey])
+		j.Text("noKey", v.NoKey.String())
+		j.Text("wrongKey", v.WrongKey.String())
 		if v.NoKey == state.CalledUnclear || v.WrongKey == state.CalledUnclear {
 			j.Text("note", unclearNote)
 		}
