@@ -66,7 +66,7 @@ type node struct {
 	members *members
 	api     *client.API
 	clients string // address of the client API
-	desk    *payments.Desk
+	till    *payments.Service
 	router  routers.Router
 	stripe  net.Listener // where the stand-in for Stripe is served
 	outbox  *outbox.Outbox
@@ -74,7 +74,7 @@ type node struct {
 	save atomic.Pointer[func(ctx context.Context, w io.Writer, stale bool, pace int) error]
 	// vitals are what the node says of itself.
 	vitals any
-	later  atomic.Int64 // how far the desk's clock runs ahead, in nanoseconds
+	later  atomic.Int64 // how far the payment service's clock runs ahead, in nanoseconds
 }
 
 func start(t *testing.T) *node { return startWithin(t, server.DefaultLimits().Write) }
@@ -104,7 +104,7 @@ func startWithin(t *testing.T, write time.Duration) *node {
 	})
 	require.NoError(t, err)
 	t.Cleanup(guarded.Close)
-	n.desk, err = payments.New(payments.Config{
+	n.till, err = payments.New(payments.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Fetch: guarded,
 		PublicURL: "http://" + ln.Addr().String(), SealKey: [32]byte{1}, Now: n.now,
 	})
@@ -117,7 +117,7 @@ func startWithin(t *testing.T, write time.Duration) *node {
 	require.NoError(t, err)
 	n.api, err = client.New(client.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, NodeID: 1, SpoolDir: t.TempDir(),
-		Observe: metrics.Observer("client"), Payments: n.desk,
+		Observe: metrics.Observer("client"), Payments: n.till,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.api.Close()) })
@@ -135,7 +135,7 @@ func (n *node) serveAdmin(metrics *admin.Metrics, seal [32]byte, write time.Dura
 	api, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: admin.HashKey(n.key), SealKey: seal, Audits: n.api.AuditStats,
-		Payments: n.desk, Outbox: n.outbox, Events: n, SettleTimeout: 2 * time.Second,
+		Payments: n.till, Outbox: n.outbox, Events: n, SettleTimeout: 2 * time.Second,
 		Vitals: func() any { return n.vitals },
 		Backup: func(ctx context.Context, w io.Writer, stale bool, pace int) error {
 			return (*n.save.Load())(ctx, w, stale, pace)

@@ -78,7 +78,7 @@ type Config struct {
 	// page begins, 0 when there is none. It is not ok when this node cannot tell. nil lists none.
 	Acts func(before uint32, limit, scan int) (list []Act, next uint32, ok bool)
 	// Payments seals and checks the settings of payment providers; nil refuses them.
-	Payments *payments.Desk
+	Payments *payments.Service
 	// Outbox checks webhook endpoints and makes their secrets; nil makes none.
 	Outbox *outbox.Outbox
 	// Backup writes a backup of the whole cluster, of what this node has when stale, at a pace in

@@ -72,7 +72,7 @@ func (a *providers) putProvider(x *server.Exchange) {
 	if fault == nil {
 		fault = w.fault()
 	}
-	if fault == nil && a.desk == nil {
+	if fault == nil && a.payments == nil {
 		fault = server.FaultOf(engine.OutcomeNoProvider)
 	}
 	if fault != nil {
@@ -82,9 +82,9 @@ func (a *providers) putProvider(x *server.Exchange) {
 	var command billing.SetPaymentProvider
 	found := false
 	a.environment(x, func(env uint32) *server.Fault {
-		at, _ := a.desk.PlaceOf(env)
+		at, _ := a.payments.PlaceOf(env)
 		var err error
-		if command, err = a.desk.Prepare(at, s); err != nil {
+		if command, err = a.payments.Prepare(at, s); err != nil {
 			return server.FieldsFault([]server.FieldError{{
 				Field: "provider", Code: server.FieldNotAllowed, Message: err.Error(),
 			}})
@@ -114,7 +114,7 @@ func (a *providers) putProvider(x *server.Exchange) {
 // writePrevious writes the settings that were replaced and are still trusted.
 func (a *providers) writePrevious(data *server.JSON, env uint32) {
 	data.Array("previous")
-	for _, p := range a.desk.Previous(env) {
+	for _, p := range a.payments.Previous(env) {
 		data.Open('{')
 		data.Text("provider", p.Provider)
 		data.TextIf("baseUrl", p.BaseURL)

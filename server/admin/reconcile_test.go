@@ -197,14 +197,14 @@ func TestAPassGoesOnWhereTheLastOneEnded(t *testing.T) {
 	}
 	s.pay("cs_paid")
 	n.later.Store(int64(6 * time.Minute))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, 1, s.count("cs_a_0"), "oldest first")
 	require.Equal(t, 200, s.total(), "a pass is bounded")
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, 400, s.total())
 	require.Equal(t, "PAID", n.invoiceStatus(b.key))
 	require.Equal(t, "DUE", n.invoiceStatus(a.key))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	for i := range others {
 		require.NotZero(t, s.count(fmt.Sprintf("cs_a_%d", i)))
 		require.NotZero(t, s.count(fmt.Sprintf("cs_b_%d", i)))
@@ -215,7 +215,7 @@ func TestAPassGoesOnWhereTheLastOneEnded(t *testing.T) {
 	// A minute later all of them again, in the same order and as bounded.
 	for range 2 {
 		n.later.Add(int64(time.Minute))
-		n.desk.Reconcile(t.Context())
+		n.till.Reconcile(t.Context())
 	}
 	require.Equal(t, 2*others+1+400, s.total())
 	require.Equal(t, 2, s.count("cs_a_0"))
@@ -238,7 +238,7 @@ func TestAProviderThatNeverAnswersHoldsUpNobodyElse(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		n.desk.Reconcile(t.Context())
+		n.till.Reconcile(t.Context())
 	}()
 	require.Eventually(t, func() bool { return n.invoiceStatus(b.key) == "PAID" },
 		5*time.Second, time.Millisecond)
@@ -263,7 +263,7 @@ func TestAProviderThatKeepsSilentIsLeftForAnotherPass(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			n.desk.Reconcile(t.Context())
+			n.till.Reconcile(t.Context())
 		}()
 		require.Eventually(t, func() bool { return s.waiting() == 1 }, 5*time.Second, time.Millisecond)
 		n.later.Add(int64(silence))
@@ -289,7 +289,7 @@ func TestADebitIsPolledUntilItIsOver(t *testing.T) {
 	asked := map[string]int{}
 	until := func(age time.Duration) {
 		for ; n.later.Load() < int64(age); n.later.Add(int64(time.Minute)) {
-			n.desk.Reconcile(t.Context())
+			n.till.Reconcile(t.Context())
 		}
 		for id := range s.states {
 			asked[id] = s.count(id)
@@ -340,12 +340,12 @@ func TestAReplacedProviderIsStillAsked(t *testing.T) {
 			id := a.opens("cs_paid")
 			n.later.Store(int64(6 * time.Minute))
 			other(a)
-			n.desk.Reconcile(t.Context())
+			n.till.Reconcile(t.Context())
 			require.Equal(t, 1, s.count("cs_paid"))
 			require.Equal(t, "DUE", n.invoiceStatus(a.key))
 			s.pay("cs_paid")
 			n.later.Store(int64(25 * time.Hour))
-			n.desk.Reconcile(t.Context())
+			n.till.Reconcile(t.Context())
 			require.Equal(t, "PAID", n.invoiceStatus(a.key))
 			require.True(t, n.noted(id).Closed)
 		})
@@ -407,7 +407,7 @@ func TestAReplacedWebhookSecretCountsForADay(t *testing.T) {
 		a.event("evt_3", "checkout.session.completed", "whsec_1").refused(401, "invalid_signature")
 		require.Empty(t, n.settings()["previous"])
 		s.pay("cs_paid")
-		n.desk.Reconcile(t.Context())
+		n.till.Reconcile(t.Context())
 		require.Equal(t, "PAID", n.invoiceStatus(a.key), "polled with the settings in force")
 		require.True(t, n.noted(id).Closed)
 	}
@@ -449,16 +449,16 @@ func TestPreviousSettingsAreForgottenOnDemand(t *testing.T) {
 		a.event("evt_3", "checkout.session.expired", secret).refused(401, "invalid_signature")
 	}
 	n.later.Store(int64(6 * time.Minute))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, 1, s.count("cs_open"), "asked with sk_4")
 	a.provider(`{"provider":"none"` + forget + `}`)
 	a.event("evt_4", "checkout.session.expired", "whsec_4").refused(404, "no_payment_provider")
 	n.later.Store(int64(time.Hour))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, 1, s.count("cs_open"), "nobody to ask")
 	s.pay("cs_open")
 	a.stripeWith("sk_5", "whsec_5", "")
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, "PAID", n.invoiceStatus(a.key), "asked as soon as there is somebody")
 }
 
@@ -486,12 +486,12 @@ func TestARevokedKeyIsReplacedByTheNewOne(t *testing.T) {
 	a.opens("cs_paid")
 	s.pay("cs_paid")
 	n.later.Store(int64(6 * time.Minute))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, "DUE", n.invoiceStatus(a.key))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, 1, s.count("cs_paid"), "another minute makes a wrong key no better")
 	a.stripe("sk_new")
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, "PAID", n.invoiceStatus(a.key))
 }
 
@@ -502,11 +502,11 @@ func TestWhatIsNotFoundStaysOpenWhileItCanBePaid(t *testing.T) {
 	id := n.debtor("demo").opens("cs_lost")
 	for _, age := range []time.Duration{6 * time.Minute, 23*time.Hour + 59*time.Minute} {
 		n.later.Store(int64(age))
-		n.desk.Reconcile(t.Context())
+		n.till.Reconcile(t.Context())
 		require.False(t, n.noted(id).Closed, age)
 	}
 	n.later.Store(int64(26 * time.Hour))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.True(t, n.noted(id).Closed)
 }
 
@@ -518,12 +518,12 @@ func TestAnotherAccountClosesNothing(t *testing.T) {
 	id := a.opens("cs_paid")
 	a.stripeWith("sk_2", "whsec_2", `,"forgetPrevious":true`)
 	n.later.Store(int64(26 * time.Hour))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, 1, s.count("cs_paid"))
 	require.False(t, n.noted(id).Closed)
 	s.pay("cs_paid")
 	a.stripe("sk_1")
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, "PAID", n.invoiceStatus(a.key))
 }
 
@@ -564,7 +564,7 @@ func TestARepeatedRequestAnswersTheSamePage(t *testing.T) {
 	demo.stripe("sk_test_1")
 	s.Pay(stripeSession)
 	n.later.Store(int64(6 * time.Minute))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, "PAID", n.invoiceStatus(key))
 }
 
@@ -589,7 +589,7 @@ func TestAPageThatIsGivenOutIsPolled(t *testing.T) {
 		require.Equal(t, 1, s.Sessions())
 		s.Pay(stripeSession) // and its webhook is lost
 		n.later.Store(int64(6 * time.Minute))
-		n.desk.Reconcile(t.Context())
+		n.till.Reconcile(t.Context())
 		require.Equal(t, "PAID", n.invoiceStatus(key))
 	}
 }
@@ -609,6 +609,6 @@ func TestACheckoutWithoutAPageIsMadeAnew(t *testing.T) {
 	demo.provider(`{"provider":"none"}`)
 	s.Pay(stripeSession)
 	n.later.Store(int64(6 * time.Minute))
-	n.desk.Reconcile(t.Context())
+	n.till.Reconcile(t.Context())
 	require.Equal(t, "PAID", n.invoiceStatus(key))
 }

@@ -38,7 +38,7 @@ type invoices struct {
 // providers are the rows about payment providers and payments.
 type providers struct {
 	*base
-	desk *payments.Desk // nil refuses settings
+	payments *payments.Service // nil refuses settings
 }
 
 // hooks are the rows about webhook endpoints and deliveries.

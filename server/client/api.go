@@ -56,7 +56,7 @@ type Config struct {
 	// SandboxHost, when set, is the host that takes sandbox keys, and nothing else does.
 	SandboxHost string
 	// Payments collects invoices; nil answers that no provider is enabled.
-	Payments *payments.Desk
+	Payments *payments.Service
 	// RateLimit bounds the requests of each API key on this node; zero means no bound.
 	RateLimit server.RateLimit
 	// Gate bounds what requests hold together; nil means no bound.

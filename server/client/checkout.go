@@ -55,13 +55,13 @@ func (a *invoices) createCheckout(x *server.Exchange) {
 	url := ""
 	switch {
 	case result.Outcome == engine.OutcomeInvoicePaid, keyed(x) && first.First == [16]byte{}: // paid
-	case a.desk == nil:
+	case a.payments == nil:
 		x.Refuse(server.FaultOf(engine.OutcomeNoProvider))
 		return
 	default:
 		p := principal(x)
 		at := payments.Place{Env: p.Env, Account: p.Account, Kind: p.Environment}
-		if url, fault = a.desk.Checkout(context.Background(), at, c.ID); fault != nil {
+		if url, fault = a.payments.Checkout(context.Background(), at, c.ID); fault != nil {
 			x.Refuse(fault)
 			return
 		}

@@ -30,5 +30,5 @@ type subscriptions struct{ *base }
 // invoices are the rows about invoices and how they are paid.
 type invoices struct {
 	*base
-	desk *payments.Desk // nil where no provider is enabled
+	payments *payments.Service // nil where no provider is enabled
 }

@@ -14,7 +14,7 @@ import (
 
 // Checkout makes the hosted page of a checkout that OpenCheckout has noted, and returns its
 // address. Asking again is the same request to the provider, and answers the same page.
-func (d *Desk) Checkout(ctx context.Context, at Place, id [16]byte) (string, *server.Fault) {
+func (d *Service) Checkout(ctx context.Context, at Place, id [16]byte) (string, *server.Fault) {
 	if d.fresh() != nil {
 		return "", unavailable()
 	}
@@ -73,7 +73,7 @@ const (
 
 // name notes the provider's id of a checkout. Only noted checkouts are polled, and a page that is
 // not must not be paid: if its webhook failed too, the payment would be lost.
-func (d *Desk) name(c *billing.NoteCheckout) bool {
+func (d *Service) name(c *billing.NoteCheckout) bool {
 	pause := namePause
 	for attempt := 1; ; attempt++ {
 		outcome := d.propose(billing.KindNoteCheckout, c).Outcome
@@ -90,7 +90,7 @@ func (d *Desk) name(c *billing.NoteCheckout) bool {
 
 // settingsFor are those that a checkout's page is made with: its own where it has a page, so that a
 // repeated request answers the same one, else those in force. false: there are none.
-func (d *Desk) settingsFor(noted *billing.Checkout) (billing.PaymentSettings, bool) {
+func (d *Service) settingsFor(noted *billing.Checkout) (billing.PaymentSettings, bool) {
 	current := d.machine.PaymentSettings(noted.Env)
 	if noted.ProviderID != "" {
 		for _, s := range d.settings(noted.Env) {
@@ -113,7 +113,7 @@ func providerFault(code, message string) *server.Fault {
 }
 
 // faultOf is the answer to a provider's no.
-func (d *Desk) faultOf(at Place, err error) *server.Fault {
+func (d *Service) faultOf(at Place, err error) *server.Fault {
 	var no *payment.Error
 	if !errors.As(err, &no) {
 		no = &payment.Error{Class: payment.ClassUnavailable}

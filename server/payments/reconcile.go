@@ -34,7 +34,7 @@ const (
 func again(age time.Duration) time.Duration { return min(max(age/pollShare, pollOften), pollMax) }
 
 // Run reconciles every minute while this node leads, until ctx ends.
-func (d *Desk) Run(ctx context.Context, leads func() (term uint64, ok bool)) {
+func (d *Service) Run(ctx context.Context, leads func() (term uint64, ok bool)) {
 	loop := leader.Loop[struct{}, struct{}]{
 		Leads: leads, Every: pollEvery,
 		Due: func(_ func(struct{}) bool, offer func(_, _ struct{})) { offer(struct{}{}, struct{}{}) },
@@ -49,7 +49,7 @@ func (d *Desk) Run(ctx context.Context, leads func() (term uint64, ok bool)) {
 // Reconcile asks providers for the state of checkouts that no webhook has closed. It continues
 // where the previous pass ended, so that each has its turn, older ones less often. A payment found
 // here and by webhook counts once, by its checkout.
-func (d *Desk) Reconcile(ctx context.Context) {
+func (d *Service) Reconcile(ctx context.Context) {
 	var order []uint32
 	queues := map[uint32][]polledCheckout{}
 	for _, c := range d.batch() {
@@ -85,7 +85,7 @@ type waitingCheckout struct {
 }
 
 // wait leaves a checkout alone for as long as its age wants.
-func (d *Desk) wait(c *polledCheckout, now time.Time) {
+func (d *Service) wait(c *polledCheckout, now time.Time) {
 	until := now.Add(again(now.Sub(time.UnixMilli(c.RequestedAt)))).UnixMilli()
 	d.polling.Lock()
 	defer d.polling.Unlock()
@@ -94,7 +94,7 @@ func (d *Desk) wait(c *polledCheckout, now time.Time) {
 
 // batch takes the next checkouts whose time has come in turn, oldest first, and after the newest
 // the oldest again. Those that no settings could ask for wait until there are some.
-func (d *Desk) batch() []polledCheckout {
+func (d *Service) batch() []polledCheckout {
 	now := d.now()
 	open := d.machine.OpenCheckouts(billing.ProviderStripe,
 		now.Add(-pollUntil).UnixMilli(), now.Add(-pollAfter).UnixMilli())
@@ -129,7 +129,7 @@ func (d *Desk) batch() []polledCheckout {
 
 // askWith returns the settings that may know a checkout: its own, while they are kept, and those in
 // force where they are of the same provider, for its account may have new keys.
-func (d *Desk) askWith(c *billing.Checkout) (with []billing.PaymentSettings) {
+func (d *Service) askWith(c *billing.Checkout) (with []billing.PaymentSettings) {
 	current := d.machine.PaymentSettings(c.Env)
 	for _, s := range d.settings(c.Env) {
 		if s.Revision == c.Revision {
@@ -144,7 +144,7 @@ func (d *Desk) askWith(c *billing.Checkout) (with []billing.PaymentSettings) {
 
 // reconcileAll asks for checkouts of one environment, one after the other. Where the provider keeps
 // silent the rest has to wait: its time is that of other environments too.
-func (d *Desk) reconcileAll(ctx context.Context, checkouts []polledCheckout) {
+func (d *Service) reconcileAll(ctx context.Context, checkouts []polledCheckout) {
 	for i := range checkouts {
 		if ctx.Err() != nil {
 			return
@@ -161,7 +161,7 @@ func (d *Desk) reconcileAll(ctx context.Context, checkouts []polledCheckout) {
 
 // ask polls a checkout with its settings, and where they are no longer accepted, or do not know it,
 // with the next. lost means that the settings it was made with do not know it.
-func (d *Desk) ask(ctx context.Context, at Place, c *polledCheckout) (
+func (d *Service) ask(ctx context.Context, at Place, c *polledCheckout) (
 	status payment.Status, lost bool, err error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
@@ -187,7 +187,7 @@ func (d *Desk) ask(ctx context.Context, at Place, c *polledCheckout) (
 	return status, lost, err
 }
 
-func (d *Desk) reconcile(ctx context.Context, c *polledCheckout) error {
+func (d *Service) reconcile(ctx context.Context, c *polledCheckout) error {
 	at, ok := d.PlaceOf(c.Env)
 	if !ok {
 		return errNone
@@ -236,7 +236,7 @@ func (d *Desk) reconcile(ctx context.Context, c *polledCheckout) error {
 }
 
 // PlaceOf finds an environment's names by its number.
-func (d *Desk) PlaceOf(env uint32) (Place, bool) {
+func (d *Service) PlaceOf(env uint32) (Place, bool) {
 	accounts := d.machine.Accounts()
 	if env == 0 || uint64(env) > 2*uint64(len(accounts)) {
 		return Place{}, false

@@ -17,7 +17,7 @@ const formLimit = 4096
 
 // Routes are the rows of the public listener that belong to payments: the providers' webhooks, the
 // sandbox's page, and where payers come back to.
-func (d *Desk) Routes() []server.Route {
+func (d *Service) Routes() []server.Route {
 	base := Prefix + "/{account}/{environment}"
 	return []server.Route{
 		{
@@ -42,7 +42,7 @@ func (d *Desk) Routes() []server.Route {
 }
 
 // place finds the environment that a path names.
-func (d *Desk) place(x *server.Exchange) (Place, bool) {
+func (d *Service) place(x *server.Exchange) (Place, bool) {
 	at := Place{Account: string(x.Param(0))}
 	switch string(x.Param(1)) {
 	case "live":
@@ -57,7 +57,7 @@ func (d *Desk) place(x *server.Exchange) (Place, bool) {
 	return at, ok
 }
 
-func (d *Desk) webhook(x *server.Exchange) {
+func (d *Service) webhook(x *server.Exchange) {
 	at, ok := d.place(x)
 	if !ok {
 		return
@@ -83,7 +83,7 @@ func (d *Desk) webhook(x *server.Exchange) {
 }
 
 // page shows the sandbox's page, or carries out its form.
-func (d *Desk) page(x *server.Exchange) {
+func (d *Service) page(x *server.Exchange) {
 	at, ok := d.place(x)
 	if !ok {
 		return
@@ -110,7 +110,7 @@ func (d *Desk) page(x *server.Exchange) {
 
 // sandbox is the environment's sandbox provider, even if another one replaced it: its pages can be
 // paid as long as any. nil: it has none.
-func (d *Desk) sandbox(at Place) *payment.Sandbox {
+func (d *Service) sandbox(at Place) *payment.Sandbox {
 	for _, settings := range d.settings(at.Env) {
 		if settings.Provider != billing.ProviderSandbox {
 			continue

@@ -18,7 +18,7 @@ type Settings struct {
 
 // Prepare checks settings and seals their secrets into the command that sets them. Its error
 // repeats no secret.
-func (d *Desk) Prepare(at Place, s Settings) (billing.SetPaymentProvider, error) {
+func (d *Service) Prepare(at Place, s Settings) (billing.SetPaymentProvider, error) {
 	c := billing.SetPaymentProvider{
 		Env: at.Env, Provider: s.Provider, BaseURL: s.BaseURL, ForgetPrevious: s.ForgetPrevious,
 	}
@@ -43,7 +43,7 @@ func (d *Desk) Prepare(at Place, s Settings) (billing.SetPaymentProvider, error)
 // sealInto seals the secrets. The same secrets set again stay as they are sealed, so that it is no
 // change. The sandbox's own is minted once, and reused when it is set again: the pages that it
 // signed stay valid, unless ForgetPrevious is set.
-func (d *Desk) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (err error) {
+func (d *Service) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (err error) {
 	if s.Provider == billing.ProviderNone {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (d *Desk) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (
 }
 
 // sealedIn reports whether settings hold these secrets; the sandbox's are whichever there are.
-func (d *Desk) sealedIn(old *billing.PaymentSettings, env uint32, s Settings) bool {
+func (d *Service) sealedIn(old *billing.PaymentSettings, env uint32, s Settings) bool {
 	key, err := d.vault.Open(env, "secretKey", old.SecretKey)
 	if err != nil || s.Provider == billing.ProviderSandbox {
 		return err == nil

@@ -14,7 +14,7 @@ import (
 
 // Receive verifies a provider's webhook and records what it reports. It returns nil once that is
 // committed, or when there is nothing to record. Errors are a *Refusal.
-func (d *Desk) Receive(at Place, header func(string) string, body []byte) error {
+func (d *Service) Receive(at Place, header func(string) string, body []byte) error {
 	name, event, err := d.verify(at, header, body)
 	switch {
 	case errors.Is(err, errNone):
@@ -39,7 +39,7 @@ var errUnusable = errors.New("payments: the payment settings cannot be used")
 
 // verify finds the settings whose secret a webhook is signed with, the ones in force first:
 // replaced ones still receive webhooks of the checkouts made with them.
-func (d *Desk) verify(at Place, header func(string) string, body []byte) (
+func (d *Service) verify(at Place, header func(string) string, body []byte) (
 	name string, event payment.Event, err error,
 ) {
 	err = errNone
@@ -65,7 +65,7 @@ func (d *Desk) verify(at Place, header func(string) string, body []byte) (
 
 // report records an event that is not a payment if it names an invoice of ours: people want to know
 // of a decline or a refund, and the invoice stays unchanged.
-func (d *Desk) report(at Place, provider string, event *payment.Event) error {
+func (d *Service) report(at Place, provider string, event *payment.Event) error {
 	d.config.Log.Info("a webhook changes nothing", "account", at.Account, "provider", provider,
 		"type", event.Type, "event", event.ID)
 	invoice, ours := server.ParseUUID(event.InvoiceID)
@@ -88,7 +88,7 @@ func (d *Desk) report(at Place, provider string, event *payment.Event) error {
 }
 
 // record brings a payment into the log.
-func (d *Desk) record(at Place, provider string, event *payment.Event) error {
+func (d *Service) record(at Place, provider string, event *payment.Event) error {
 	invoice, known := server.ParseUUID(event.InvoiceID)
 	amount, fits := exact(event.Amount)
 	if !known || !fits || len(event.ID) > 255 || len(event.CheckoutID) > 255 {
@@ -100,7 +100,7 @@ func (d *Desk) record(at Place, provider string, event *payment.Event) error {
 	})
 }
 
-func (d *Desk) commit(at Place, c *billing.RecordPayment) error {
+func (d *Service) commit(at Place, c *billing.RecordPayment) error {
 	result := d.propose(billing.KindRecordPayment, c)
 	invoice := string(server.AppendUUID(nil, c.InvoiceID))
 	switch result.Outcome {

@@ -43,7 +43,7 @@ type node struct {
 	client   *client.API
 	// console is the operators' pages.
 	console  *console.Console
-	payments *payments.Desk
+	payments *payments.Service
 	outbox   *outbox.Outbox
 	public   *server.Server
 	ops      *server.Server
@@ -219,16 +219,16 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 // listen puts the two listeners in front of the cluster node.
 func (n *node) listen(metrics *admin.Metrics) error {
 	group := n.cluster.Billing()
-	desk, err := n.paymentDesk()
+	service, err := n.paymentService()
 	if err != nil {
 		return err
 	}
 	if n.outbox, err = n.openOutbox(); err != nil {
 		return err
 	}
-	n.payments = desk
+	n.payments = service
 	n.client, err = client.New(client.Config{
-		Payments: desk,
+		Payments: service,
 		Machine:  n.machine, Proposer: group, Reader: group, Events: group.Events(),
 		Now: n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
 		AuditMode:   client.AuditMode(n.settings.Audit),
@@ -245,7 +245,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		More:    n.tenants.api.Operator.Routes(),
 		Acts:    n.tenants.api.Operator.Acts,
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
-		Payments: desk, Outbox: n.outbox, Events: group.Events(),
+		Payments: service, Outbox: n.outbox, Events: group.Events(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
 		Gate: n.opsGate, Vitals: n.vitals,
 	}

@@ -4,8 +4,8 @@ import (
 	"tollgate/server/payments"
 )
 
-// paymentDesk makes what collects invoices.
-func (n *node) paymentDesk() (*payments.Desk, error) {
+// paymentService makes what collects invoices.
+func (n *node) paymentService() (*payments.Service, error) {
 	web, err := n.outboundClient()
 	if err != nil {
 		return nil, err

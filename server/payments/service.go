@@ -25,7 +25,7 @@ import (
 	"tollgate/server/vault"
 )
 
-// Config holds the desk's dependencies.
+// Config holds the service's dependencies.
 type Config struct {
 	Machine  *billing.Machine
 	Proposer server.Proposer
@@ -49,8 +49,8 @@ const (
 	providerTimeout = 10 * time.Second
 )
 
-// Desk collects invoices. It is safe for concurrent use.
-type Desk struct {
+// Service collects invoices. It is safe for concurrent use.
+type Service struct {
 	config  Config
 	machine *billing.Machine
 	vault   *vault.Vault
@@ -62,8 +62,8 @@ type Desk struct {
 	next    map[uint64]waitingCheckout // by the checkout's number
 }
 
-// New makes the desk.
-func New(c Config) (*Desk, error) {
+// New makes the service.
+func New(c Config) (*Service, error) {
 	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.Fetch == nil {
 		return nil, errors.New("payments: Machine, Proposer, Reader and Fetch must be set")
 	}
@@ -81,14 +81,14 @@ func New(c Config) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{
+	return &Service{
 		config: c, machine: c.Machine, vault: secrets,
 		made: map[uint32]map[uint32]payment.Provider{}, next: map[uint64]waitingCheckout{},
 	}, nil
 }
 
 // now is the log's time: checkouts and webhooks are dated by it, never by the test clock.
-func (d *Desk) now() time.Time {
+func (d *Service) now() time.Time {
 	return time.UnixMilli(d.machine.Clock(d.config.Now().UnixMilli())).UTC()
 }
 
@@ -119,7 +119,7 @@ type Place struct {
 
 // Previous are an environment's settings that were replaced and still count, newest first: their
 // webhooks are verified, and the checkouts that were made with them polled. d may be nil.
-func (d *Desk) Previous(env uint32) []billing.PaymentSettings {
+func (d *Service) Previous(env uint32) []billing.PaymentSettings {
 	if d == nil {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (d *Desk) Previous(env uint32) []billing.PaymentSettings {
 
 // settings are those in force and those that were replaced but still count, newest first; none of
 // them is ProviderNone.
-func (d *Desk) settings(env uint32) []billing.PaymentSettings {
+func (d *Service) settings(env uint32) []billing.PaymentSettings {
 	current := d.machine.PaymentSettings(env)
 	if current.Provider == billing.ProviderNone {
 		return d.Previous(env)
@@ -139,7 +139,7 @@ func (d *Desk) settings(env uint32) []billing.PaymentSettings {
 
 // providerOf makes the provider of settings, once for each revision of them. Providers of forgotten
 // settings are dropped when the next one is made.
-func (d *Desk) providerOf(at Place, s *billing.PaymentSettings) (payment.Provider, error) {
+func (d *Service) providerOf(at Place, s *billing.PaymentSettings) (payment.Provider, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if made, ok := d.made[at.Env][s.Revision]; ok {
@@ -163,7 +163,7 @@ func (d *Desk) providerOf(at Place, s *billing.PaymentSettings) (payment.Provide
 	return made, nil
 }
 
-func (d *Desk) build(at Place, s *billing.PaymentSettings, key string) (payment.Provider, error) {
+func (d *Service) build(at Place, s *billing.PaymentSettings, key string) (payment.Provider, error) {
 	if s.Provider == billing.ProviderSandbox {
 		return payment.NewSandbox(payment.SandboxConfig{
 			Secret:  payment.Secret(key),
@@ -190,14 +190,14 @@ func (d *Desk) build(at Place, s *billing.PaymentSettings, key string) (payment.
 var errUnavailable = errors.New("payments: no quorum can be reached")
 
 // fresh waits until this node's memory holds every acknowledged write.
-func (d *Desk) fresh() error {
+func (d *Service) fresh() error {
 	if !server.Fresh(d.config.Reader, time.Now().Add(readTimeout)) {
 		return errUnavailable
 	}
 	return nil
 }
 
-func (d *Desk) invoiceState(at Place, text string) (payment.InvoiceState, error) {
+func (d *Service) invoiceState(at Place, text string) (payment.InvoiceState, error) {
 	id, ok := server.ParseUUID(text)
 	if !ok {
 		return payment.InvoiceClosed, nil
@@ -217,7 +217,7 @@ func (d *Desk) invoiceState(at Place, text string) (payment.InvoiceState, error)
 
 func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
 
-func (d *Desk) propose(kind engine.Kind, c wire.Fielder) engine.Result {
+func (d *Service) propose(kind engine.Kind, c wire.Fielder) engine.Result {
 	records := [1]engine.Record{d.config.Machine.Repeatable(kind, wire.Encode(nil, c), newID)}
 	var results [1]engine.Result
 	d.config.Proposer.Propose(time.Now().Add(writeTimeout), records[:], results[:])
