@@ -100,7 +100,7 @@ func (c *clocks) sure() bool {
 	return len(c.heard(clockFresh)) >= c.quorum
 }
 
-// news lists the bases of the clocks that were heard lately, this one's included.
+// heard lists the bases of the clocks that were heard lately, this one's included.
 func (c *clocks) heard(lately time.Duration) []int64 {
 	bases := []int64{c.base()}
 	for id, s := range c.peers {

@@ -158,7 +158,7 @@ func (l *lease) forgo(term uint64) {
 	l.publish()
 }
 
-// news is when the newest append left that a peer answered in a term; false without one.
+// heard is when the newest append left that a peer answered in a term; false without one.
 func (l *lease) heard(term uint64, peer raft.ServerID) (sent instant, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

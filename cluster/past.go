@@ -281,7 +281,7 @@ func (p *past) admit(node, disk string, said claim) (lacks string, err error) {
 	return "", p.save()
 }
 
-// receiveHint notes what a member says that it has promised by now, in the start that it names.
+// receive notes what a member says that it has promised by now, in the start that it names.
 func (p *past) receive(node, start string, said [2]mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,43 @@ func TestPromisesNameTestsThatExist(t *testing.T) {
 	require.Greater(t, found, 100, "the documents name tests")
 	report(t, "what a document names is a test that exists", offenders)
 }
+
+// identifier finds a name with a capital letter within it, alone between backquotes.
+var identifier = regexp.MustCompile("`([A-Za-z.]*[a-z][A-Z][A-Za-z.]*)(?:\\(\\))?`")
+
+// TestDesignsNameWhatExists: the code has the types and functions that a design names, spelled so.
+func TestDesignsNameWhatExists(t *testing.T) {
+	words := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, line := range s.lines {
+			for _, word := range word.FindAllString(line, -1) {
+				words[word] = true
+			}
+		}
+	}
+	placeholders := []string{ // and words of systemd and of browsers
+		"readName", "writeName", "checkName", "MemoryMax", "TasksMax", "scrollWidth",
+	}
+	var offenders []string
+	found := 0
+	eachFile(t, func(path string, text []byte) {
+		if !strings.HasSuffix(path, ".md") || strings.HasPrefix(path, "bench/JOURNAL") {
+			return
+		}
+		for _, match := range identifier.FindAllSubmatch(text, -1) {
+			for _, name := range strings.Split(string(match[1]), ".") {
+				found++
+				if !words[name] && name != "" && !slices.Contains(placeholders, name) {
+					offenders = append(offenders, path+" names "+string(match[1]))
+				}
+			}
+		}
+	})
+	require.Greater(t, found, 100, "the documents name code")
+	report(t, "what a design names is in the code", offenders)
+}
+
+var word = regexp.MustCompile(`\w+`)
 
 // linked finds the targets of Markdown links and pictures within the project.
 var linked = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)

@@ -134,7 +134,7 @@ func (r *recount) take(f *credits.Fact) *Explanation {
 	return x
 }
 
-// InvoiceWith finds an invoice that the journal has made.
+// invoiceWith finds an invoice that the journal has made.
 func (r *recount) invoiceWith(id *[16]byte) *issuedInvoice {
 	i, known := r.byID[*id]
 	if !known {

@@ -77,7 +77,7 @@ func (p *pulse) sample() {
 	p.samples = append(p.samples, taken)
 }
 
-// load is what the cluster's page shows of it.
+// loadData is what the cluster's page shows of it.
 type loadData struct {
 	Known                     bool
 	Requests, Events, Slow    page.Plot

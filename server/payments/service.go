@@ -163,7 +163,9 @@ func (d *Service) providerOf(at Place, s *billing.PaymentSettings) (payment.Prov
 	return made, nil
 }
 
-func (d *Service) build(at Place, s *billing.PaymentSettings, key string) (payment.Provider, error) {
+func (d *Service) build(
+	at Place, s *billing.PaymentSettings, key string,
+) (payment.Provider, error) {
 	if s.Provider == billing.ProviderSandbox {
 		return payment.NewSandbox(payment.SandboxConfig{
 			Secret:  payment.Secret(key),
