@@ -96,7 +96,7 @@ func (i *Inspector) Inspect(ctx context.Context, url, task, runID string) (*Resu
 	err = errors.Join(document.Check(r.Document, c.Holds),
 		document.CheckCited(r.Document.Observations, &r.Suggestion, c.Holds))
 	if task != "" {
-		r.Journey = journey.Evaluate(r.Document, task)
+		r.Journey = journey.Evaluate(r.Document, task, facts.Elsewhere)
 		err = errors.Join(err, document.CheckCited(r.Document.Observations, r.Journey, c.Holds))
 	}
 	if err != nil {

@@ -59,13 +59,13 @@ func TestJourneys(t *testing.T) {
 		"success": "+", "failed": "-", "unknown": "?", "needs_input": "!", "not_run": ".",
 	}
 	for name, want := range map[string]struct{ task, stages, uses string }{
-		"yaml_spec":      {"Send a parcel to a customer.", "+++++..", "api"},
-		"openapi32":      {"Find everything.", "+?+++..", "api"},
+		"yaml_spec":      {"Send a parcel to a customer.", "+++?+..", "api"},
+		"openapi32":      {"Find everything.", "+?+?+..", "api"},
 		"free_api":       {"Tell me the tides of a harbour.", "+++++..", "api"},
 		"mcp_only":       {"Write a note.", "+?+??..", "mcp"},
 		"cli_tool":       {"Sweep the dust.", "+?+??..", "cli"},
 		"contact_sales":  {"Sign a contract.", "+??!?..", ""},
-		"graphql":        {"Lend a book.", "+??+?..", ""},
+		"graphql":        {"Lend a book.", "+????..", ""},
 		"json_ld_prices": {"Buy a lamp.", "+????..", ""},
 		"down":           {"Do anything.", "?????..", ""},
 		"large_spec":     {"Swim.", "+????..", ""},
@@ -301,7 +301,7 @@ func TestWhoGetsACredential(t *testing.T) {
 		},
 		"client credentials": {
 			linking("") + metadata(`,"grant_types_supported":["client_credentials"]`),
-			"success", "credential_setup_told",
+			"unknown", "credential_setup_told",
 		},
 		"agents register": {linking("") + metadata(agents), "success", "credential_self_service"},
 		"agents with an identity register": {
@@ -309,13 +309,13 @@ func TestWhoGetsACredential(t *testing.T) {
 				`"register_uri":"https://acme.example/r","identity_types_supported":["email"]}`),
 			"needs_input", "credential_needs_person",
 		},
-		"API keys beside":      {linking("<p>Create an API key.</p>") + metadata(""), "success", "credential_setup_told"},
+		"API keys beside":      {linking("<p>Create an API key.</p>") + metadata(""), "unknown", "credential_setup_told"},
 		"OAuth, as texts tell": {linking("<p>Obtain an access token.</p>") + metadata(""), "needs_input", "credential_needs_person"},
 		"a scheme in a browser": {
 			linking("") + described(`"security":[{"k":[]}]`+key, browser), "needs_input", "credential_needs_person",
 		},
 		"a scheme for machines": {
-			linking("") + described(`"security":[{"k":[]}]`+key, machine), "success", "credential_setup_told",
+			linking("") + described(`"security":[{"k":[]}]`+key, machine), "unknown", "credential_setup_told",
 		},
 	} {
 		r, err := inspect.New(parsed(t, c.text), clock).Inspect(t.Context(), home, "Do it.", "run_1")

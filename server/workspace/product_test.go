@@ -102,9 +102,9 @@ func runOn(t *testing.T, site string, variant sampleproduct.Variant) string {
 	return said
 }
 
-// TestEvaluationsAgreeWithTheAgent: of each sample product's way to a key an evaluation says what
-// the built-in agent then does in TestSampleProducts.
-func TestEvaluationsAgreeWithTheAgent(t *testing.T) {
+// TestEvaluationsOfSampleProducts: what an evaluation says of each sample product's way to a key; no
+// agent runs.
+func TestEvaluationsOfSampleProducts(t *testing.T) {
 	t.Parallel()
 	const unreachable = "target_unreachable" // neither an evaluation nor a run begins
 	wanted := map[sampleproduct.Variant]string{

@@ -52,7 +52,9 @@ type Access struct {
 	Setup []document.Evidence
 	// SelfService is where it stands that a request without a credential makes one.
 	SelfService []document.Evidence
-	Friction    []document.Friction
+	// Elsewhere reports whether all of these go to another host than the one that was asked for.
+	Elsewhere bool
+	Friction  []document.Friction
 }
 
 // Pricing is what the product says of its prices.

@@ -2,12 +2,15 @@ package extract
 
 import (
 	"html"
+	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
@@ -18,13 +21,15 @@ import (
 const BrowserSignIn = "browser_sign_in"
 
 // obtain reads how a program gets a credential without a person, and where only a person gets one.
-// It comes after all else that tells of a way.
+// It comes after all else that tells of a way. The ways are in the order of the built-in agent.
 func (r *reader) obtain() {
-	r.operations()
+	r.filler = fill.New(fill.IdentityOf("", ""))
 	r.agentAuth()
 	r.provisioning()
 	r.workflows()
+	r.operations()
 	r.shown()
+	r.decide()
 	if len(r.f.SelfService) > 0 {
 		return
 	}
@@ -48,6 +53,7 @@ func (r *reader) stop(kind string, evidence ...document.Evidence) {
 // bodies and answers hold is not kept of a description that was read for an inspection, so one that
 // may have such an operation is read once more.
 func (r *reader) operations() {
+	from := len(r.ways)
 	for _, api := range r.f.APIs {
 		may := slices.ContainsFunc(api.Operations, func(o openapi.Operation) bool {
 			return signup.May(&o)
@@ -59,10 +65,20 @@ func (r *reader) operations() {
 		if err != nil {
 			continue
 		}
-		if found, wants := signup.Makes(source); found != nil {
-			r.selfService(api.Obs, found.Quote, wants)
+		f, last := r.filler, signup.Finishing(source)
+		f.Resolve = source.Resolve
+		all := signup.Operations(source)
+		for i := range all[:min(len(all), maxWays)] {
+			o := &all[i]
+			w := r.asked(f.Request(source, api.URL, o.Operation))
+			w.wants, w.makes = o.Leads(source, last)
+			// Whom or what a path names only the product can say.
+			w.makes = w.makes && !strings.Contains(o.Path, "{")
+			w.points = o.Points
+			r.note(api.Obs, o.Quote, w)
 		}
 	}
+	slices.SortStableFunc(r.ways[from:], func(a, b way) int { return b.points - a.points })
 }
 
 // metadata are the roles of OAuth's metadata.
@@ -76,27 +92,16 @@ func (r *reader) agentAuth() {
 		all, roots := r.objects(role)
 		for i, o := range all {
 			a, is := signup.AgentAuthOf(roots[i])
-			wants := ""
+			address := resolved(o.URL, a.URL)
+			if !is || address == "" {
+				continue
+			}
+			w := r.asked(&fill.Request{Method: http.MethodPost, URL: address}, nil)
 			if a.Identities != nil {
-				wants = signup.Identity
+				w.stops = signup.Identity
 			}
-			if is {
-				r.selfService(o.ID, a.Block.Quote(o.Text, longestQuote), wants)
-			}
+			r.note(o.ID, a.Block.Quote(o.Text, longestQuote), w)
 		}
-	}
-}
-
-// selfService notes a way to a key, or what only a person does on it: that counts where no other
-// way is found.
-func (r *reader) selfService(obs, quote, wants string) {
-	e, ok := quoted(obs, quote)
-	switch {
-	case !ok:
-	case wants == "":
-		r.f.SelfService = append(r.f.SelfService, e)
-	default:
-		r.wanted = append(r.wanted, document.Friction{Kind: wants, Evidence: []document.Evidence{e}})
 	}
 }
 
@@ -105,7 +110,10 @@ func (r *reader) provisioning() {
 	all, roots := r.objects(collect.RolePricingJSON)
 	for i, o := range all {
 		for _, p := range signup.Provisions(roots[i]) {
-			r.selfService(o.ID, p.Block.Quote(o.Text, longestQuote), p.Wants(roots[i]))
+			if address := resolved(o.URL, p.URL); address != "" {
+				w := r.asked(r.filler.Provision(roots[i], &p, address))
+				r.note(o.ID, p.Block.Quote(o.Text, longestQuote), w)
+			}
 		}
 	}
 }
@@ -122,7 +130,12 @@ func (r *reader) workflows() {
 		}
 		for _, w := range signup.Workflows(root) {
 			quote := w.Of("workflowId").Quote(o.Text, longestQuote)
-			r.selfService(o.ID, quote, signup.WorkflowWants(root, w))
+			_, _, why := r.filler.Inputs(root, w)
+			known := way{makes: true}
+			if why != nil {
+				known.stops = why.Rule
+			}
+			r.note(o.ID, quote, known)
 		}
 	}
 }
@@ -145,8 +158,8 @@ func (r *reader) shown() {
 				if !strings.Contains(o.Text, quote) { // marked up: the line on which it begins
 					quote = lines[min(strings.Count(text[:request.At], "\n"), len(lines)-1)]
 				}
-				if request.SignsUp(o.URL) != "" {
-					r.selfService(o.ID, quote, request.Wants())
+				if address := request.SignsUp(o.URL); address != "" {
+					r.note(o.ID, quote, r.asked(r.filler.Shows(request, address)))
 				}
 			}
 		}
@@ -222,4 +235,18 @@ func (r *reader) browserSchemes() (evidence []document.Evidence) {
 		}
 	}
 	return evidence
+}
+
+// resolved is an address as a document writes it, relative to where the document stands; empty
+// where it is none.
+func resolved(at, href string) string {
+	base, err := url.Parse(at)
+	if err != nil || href == "" {
+		return ""
+	}
+	to, err := base.Parse(href)
+	if err != nil {
+		return ""
+	}
+	return to.String()
 }

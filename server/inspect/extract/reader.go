@@ -7,6 +7,7 @@ import (
 
 	"tollgate/server/inspect/collect"
 	"tollgate/server/inspect/document"
+	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/page"
 	"tollgate/server/inspect/tree"
@@ -27,6 +28,9 @@ type reader struct {
 	// is searched.
 	late   map[string]bool
 	unread int
+	// ways are the published ways to a key; filler makes their requests, as an agent does.
+	ways   []way
+	filler fill.Filler
 	// wanted is what ways to a key want that only somebody else has.
 	wanted []document.Friction
 }

@@ -57,8 +57,9 @@ type Journey struct {
 func (j *Journey) Bytes() ([]byte, error) { return json.Marshal(j, json.Deterministic(true)) }
 
 // Evaluate says how far a task comes at what was inspected. What follows a stage that failed is not
-// run.
-func Evaluate(d *document.Document, task string) *Journey {
+// run. Elsewhere says that the requests which make a credential all go to another host: the built-in
+// agent sends nothing there but where a flow's verification is at that host.
+func Evaluate(d *document.Document, task string, elsewhere bool) *Journey {
 	j := &Journey{
 		Schema: Version, Generator: d.Generator, Target: d.Target, Task: task, StartedAt: d.StartedAt,
 		FinishedAt: d.FinishedAt, Observations: d.Observations,
@@ -74,7 +75,7 @@ func Evaluate(d *document.Document, task string) *Journey {
 		{"discover", (*Journey).discover},
 		{"understand", (*Journey).understand},
 		{"choose_interface", (*Journey).choose},
-		{"acquire_credential", (*Journey).acquire},
+		{"acquire_credential", acquire(elsewhere)},
 		{"authenticate", (*Journey).authenticate},
 		{"execute", notRun},
 		{"recover", notRun},
@@ -144,7 +145,11 @@ func (j *Journey) choose(d *document.Document) Stage {
 	return as(Unknown, "interface_unread", &i.API)
 }
 
-func (j *Journey) acquire(d *document.Document) Stage {
+func acquire(elsewhere bool) func(*Journey, *document.Document) Stage {
+	return func(_ *Journey, d *document.Document) Stage { return acquired(d, elsewhere) }
+}
+
+func acquired(d *document.Document, elsewhere bool) Stage {
 	setup := &d.Auth.Understandable
 	if d.Required.Value == document.RequirementNone {
 		return say(Success, "credential_not_needed", d.Required.Reason, d.Required.BasedOn...)
@@ -160,10 +165,16 @@ func (j *Journey) acquire(d *document.Document) Stage {
 			"What is published says what only a person does: "+strings.Join(kinds, ", ")+".", document.Distinct(obs)...)
 	}
 	switch {
+	case selfService(setup) && elsewhere:
+		return say(Unknown, "credential_elsewhere",
+			"A published request makes a credential, at a host that an agent goes to only where the "+
+				"flow's verification is there.", setup.BasedOn...)
 	case selfService(setup):
 		return as(Success, "credential_self_service", setup)
 	case setup.Verdict == document.Yes:
-		return as(Success, "credential_setup_told", setup)
+		// A person can read how; the agent reads no prose, and may find no request that it can send.
+		return say(Unknown, "credential_setup_told", "How a credential is obtained is told, and no "+
+			"published request is known that an agent can make one by.", setup.BasedOn...)
 	case setup.Verdict == document.No:
 		// Nothing speaks of one: neither that it is needed, nor that it is not.
 		return as(Unknown, "credential_not_spoken_of", setup)

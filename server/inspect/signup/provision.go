@@ -61,15 +61,6 @@ func Provisions(root *tree.Node) (all []Provision) {
 	return all
 }
 
-// Wants is the rule of a field of its body that only somebody else can fill; empty where there is
-// none.
-func (p *Provision) Wants(root *tree.Node) string {
-	if schema := p.Block.Of("schema"); schema != nil {
-		return requiredOf(func(n *tree.Node) *tree.Node { return Referred(root, n) }, schema)
-	}
-	return wantedIn("", p.Block.Of("body"), 0)
-}
-
 // Workflows are the workflows of an Arazzo document (1.0) that sign somebody up by what they are
 // called.
 func Workflows(root *tree.Node) (all []*tree.Node) {
@@ -83,21 +74,6 @@ func Workflows(root *tree.Node) (all []*tree.Node) {
 		}
 	}
 	return all
-}
-
-// WorkflowWants is the rule of an input of a workflow that only somebody else can fill; empty where
-// there is none.
-func WorkflowWants(root, workflow *tree.Node) string {
-	properties := Referred(root, workflow.Of("inputs")).Of("properties")
-	if !properties.Is(tree.Map) {
-		return ""
-	}
-	for _, name := range properties.Keys {
-		if rule := Wanted(name); rule != "" {
-			return rule
-		}
-	}
-	return ""
 }
 
 // maxReferences is how many $ref are followed one after the other.

@@ -1,12 +1,9 @@
 package signup
 
 import (
-	"cmp"
-	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"tollgate/server/inspect/tree"
@@ -84,47 +81,6 @@ func (r *Shown) SignsUp(base string) string {
 		return ""
 	}
 	return to.String()
-}
-
-// Wants is the rule of a field of its body that only somebody else can fill; empty where there is
-// none.
-func (r *Shown) Wants() string {
-	if r.Form {
-		values, _ := url.ParseQuery(r.Body)
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			if rule := Wanted(name); rule != "" {
-				return rule
-			}
-		}
-		return ""
-	}
-	root, err := tree.ParseJSON(r.Body)
-	if err != nil {
-		return ""
-	}
-	return wantedIn("", root, 0)
-}
-
-// wantedIn is the rule of a field of an example that only somebody else can fill; empty where there
-// is none. name says what the example lies in.
-func wantedIn(name string, n *tree.Node, depth int) (rule string) {
-	switch {
-	case n == nil || depth > maxDepth:
-	case n.Is(tree.Map):
-		for i, inner := range n.Keys {
-			if name != "" {
-				inner = name + "[" + inner + "]"
-			}
-			rule = cmp.Or(rule, wantedIn(inner, &n.Items[i], depth+1))
-		}
-	case n.Is(tree.List):
-		for i := range n.Items {
-			rule = cmp.Or(rule, wantedIn(name, &n.Items[i], depth+1))
-		}
-	case n.Is(tree.Text), n.Is(tree.Number):
-		return Wanted(name)
-	}
-	return rule
 }
 
 func head(text string, n int) string { return tree.Cut(strings.ToValidUTF8(text, "?"), n) }

@@ -4,7 +4,6 @@
 package signup
 
 import (
-	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -175,30 +174,10 @@ func Operations(s *openapi.Source) (all []Operation) {
 	return all
 }
 
-// Makes finds the operation by which a stranger gets a key: the first that is tried, where its
-// answer has a key, or leads to an operation whose answer has one, or is not described. Wants is
-// the rule of a field that only somebody else can fill; empty where there is none. An operation
-// that wants such a field is not sent, and the next one is tried.
-func Makes(s *openapi.Source) (found *openapi.Operation, wants string) {
-	all := Operations(s)
-	last := finishing(s)
-	for i := range all {
-		o := &all[i]
-		rule := requiredOf(s.Resolve, bodyOf(s, o.Operation))
-		later, makes := o.leads(s, last)
-		if makes && (found == nil || rule == "") {
-			found, wants = o.Operation, cmp.Or(rule, later)
-		}
-		if rule == "" {
-			break
-		}
-	}
-	return found, wants
-}
-
-// leads reports whether the answer of an operation leads to a key. The rule is that of a code that
-// somebody is sent on the way; empty where there is none.
-func (o *Operation) leads(s *openapi.Source, last []*openapi.Operation) (rule string, makes bool) {
+// Leads reports whether the answer of an operation leads to a key. The operations
+// last are those that finish what another has begun. The rule is that of a code that somebody is
+// sent on the way; empty where there is none.
+func (o *Operation) Leads(s *openapi.Source, last []*openapi.Operation) (rule string, makes bool) {
 	described := len(o.given) > 0
 	if o.Promises || !described && keyWords.MatchString(o.Path) {
 		return "", true
@@ -223,8 +202,8 @@ func (o *Operation) leads(s *openapi.Source, last []*openapi.Operation) (rule st
 // maxFinishing bounds how many operations are looked at that may finish what another has begun.
 const maxFinishing = 20
 
-// finishing are the operations that finish what another has begun, and answer a key.
-func finishing(s *openapi.Source) (all []*openapi.Operation) {
+// Finishing are the operations that finish what another has begun, and answer a key.
+func Finishing(s *openapi.Source) (all []*openapi.Operation) {
 	for i := range s.Operations {
 		o := &s.Operations[i]
 		if len(all) < maxFinishing && GoesOn(o) && AnswerOf(s, o).Promises {

@@ -1,12 +1,9 @@
 package signup
 
 import (
-	"cmp"
 	"regexp"
 	"strings"
 	"unicode"
-
-	"tollgate/server/inspect/tree"
 )
 
 // The rules of fields that only somebody else can fill.
@@ -59,53 +56,6 @@ func Wanted(name string) string {
 		}
 	}
 	return ""
-}
-
-// requiredOf is the rule of a field that a schema requires and only somebody else can fill; empty
-// where there is none. What has one value, or says yes or no, anybody can.
-func requiredOf(resolve func(*tree.Node) *tree.Node, schema *tree.Node) string {
-	left := maxLooked
-	var look func(name string, schema *tree.Node, depth int) string
-	look = func(name string, schema *tree.Node, depth int) (rule string) {
-		n := resolve(schema)
-		if left--; left < 0 || depth > maxDepth || n.Of("const") != nil || n.Of("enum") != nil {
-			return ""
-		}
-		parts, properties := n.Of("allOf"), n.Of("properties")
-		for i := range parts.List() {
-			rule = cmp.Or(rule, look(name, &parts.Items[i], depth+1))
-		}
-		list := n.Of("required").List()
-		for i := range list {
-			field := list[i].AsText()
-			inner := field
-			if name != "" {
-				inner = name + "[" + field + "]"
-			}
-			rule = cmp.Or(rule, look(inner, properties.Of(field), depth+1))
-		}
-		kind := n.TextOf("type")
-		if rule != "" || parts != nil || properties != nil || kind == "object" || kind == "array" ||
-			kind == "boolean" {
-			return rule
-		}
-		for _, either := range []string{"oneOf", "anyOf"} {
-			parts = n.Of(either)
-			for i := range parts.List() {
-				if rule = look(name, &parts.Items[i], depth+1); rule == "" {
-					return ""
-				}
-			}
-			if rule != "" {
-				return rule
-			}
-		}
-		if n.TextOf("format") == "password" {
-			return Password
-		}
-		return Wanted(name)
-	}
-	return look("", schema, 0)
 }
 
 // Spelled is a name as its words in small letters, whichever way it is written: user[newPassword],

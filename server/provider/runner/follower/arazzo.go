@@ -64,18 +64,13 @@ func (p *published) workflow(m *paper, n *tree.Node) (*workflow, *stop) {
 		}
 		f.steps = append(f.steps, s)
 	}
-	inputs := f.fill.Resolve(n.Of("inputs"))
-	properties := inputs.Of("properties")
-	left := fill.MaxFields
-	if properties.Is(tree.Map) {
-		for i, name := range properties.Keys {
-			value, unsent := f.fill.Value(name, &properties.Items[i], 1, &left)
-			if why := unmade(unsent); why != nil {
-				why.quote = properties.Items[i].Quote(m.text, longestQuote)
-				return nil, why
-			}
-			f.values["$inputs."+name] = value
-		}
+	inputs, at, unsent := p.fill.Inputs(m.root, n)
+	if why := unmade(unsent); why != nil {
+		why.quote = at.Quote(m.text, longestQuote)
+		return nil, why
+	}
+	for name, value := range inputs {
+		f.values["$inputs."+name] = value
 	}
 	return f, nil
 }

@@ -69,17 +69,8 @@ func (p *published) provision(m *paper, said *signup.Provision) *way {
 	if name := block.TextOf("credentialField"); name != "" {
 		w.hints = []string{name}
 	}
-	w.first = &fill.Request{Method: http.MethodPost, URL: address, Media: "application/json"}
-	var why *fill.Stop
-	switch schema, body := block.Of("schema"), block.Of("body"); {
-	case schema != nil:
-		f := p.fill
-		f.Resolve = referenceIn(m.root)
-		w.first.Body, why = f.Body(schema)
-	case body != nil:
-		w.first.Body, why = p.fill.Shown("", body, 0)
-	}
-	w.why = unmade(why)
+	request, why := p.fill.Provision(m.root, said, address)
+	w.first, w.why = request, unmade(why)
 	return w
 }
 

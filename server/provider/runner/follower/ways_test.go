@@ -211,7 +211,30 @@ func TestEvaluationsSayWhatItDoes(t *testing.T) {
 		return `"requestBody":{"content":{"application/json":{"schema":` + schema + `}}}`
 	}
 	const key, none = `{"key":"k-12345678"}`, `{"id":"acc_1"}`
+	param := func(name, in string) string {
+		return `"/keys":{"post":{"parameters":[{"name":"` + name + `","in":"` + in +
+			`","required":true,"schema":{"type":"string"}}]}}`
+	}
+	media := func(kind, schema string) string {
+		return `"/keys":{"post":{"requestBody":{"content":{"` + kind + `":{"schema":` + schema + `}}}}}`
+	}
 	for name, c := range map[string]struct{ paths, answer, does, said string }{
+		"a password in the query":  {param("password", "query"), key, "password_wanted", "needs_input"},
+		"a CAPTCHA in a header":    {param("X-Captcha-Token", "header"), key, "captcha", "needs_input"},
+		"a name only it can say":   {`"/orgs/{org}/keys":{"post":{}}`, key, "way_absent", "unknown"},
+		"XML":                      {media("application/xml", `{}`), key, "body_not_fillable", "unknown"},
+		"a file":                   {media("multipart/form-data", `{}`), key, "body_not_fillable", "unknown"},
+		"a form with a form in it": {media("application/x-www-form-urlencoded", `{"required":["a"],"properties":{"a":{"type":"object"}}}`), key, "body_not_fillable", "unknown"},
+		"a pattern of numbers": {
+			media("application/json", `{"required":["a"],"properties":{"a":{"type":"string","pattern":"^[0-9]{4}$"}}}`),
+			key, "body_not_fillable", "unknown",
+		},
+		"a server elsewhere": {
+			`"/keys":{"servers":[{"url":"https://b.example"}],"post":{}}`, key, "other_host", "unknown",
+		},
+		"what cannot be filled first": {
+			media("application/xml", `{}`) + `,"/signup":{"post":{}}`, key, "key", "success",
+		},
 		"no security anywhere": {`"/keys":{"post":{` + says(`{"properties":{"key":{}}}`) + `}}`, key, "key", "success"},
 		"no answer either":     {`"/keys":{"post":{}}`, key, "key", "success"},
 		"no properties":        {`"/keys":{"post":{` + says(`{"type":"object"}`) + `}}`, key, "key", "success"},
@@ -242,22 +265,42 @@ func TestEvaluationsSayWhatItDoes(t *testing.T) {
 			"GET /openapi.json": `{"openapi":"3.1.0","paths":{` + c.paths + `}}`,
 			"POST /keys":        c.answer, "POST /signup": c.answer,
 		}, nil)
-		got := follow(t, s.URL, s.URL+"/")
-		does := got.Code
-		switch {
-		case got.Question != "":
-			does = "asks"
-		case got.Credential != "":
-			does = "key"
-		}
-		require.Equal(t, c.does, does, "%s: %v", name, got.events)
-		client, _ := clientFor(t, s.URL, s.URL+"/")
-		r, err := inspect.New(client, nil).Inspect(t.Context(), s.URL+"/", "Get a key.", "run_1")
-		require.NoError(t, err)
-		stage := r.Journey.Stages[3]
-		require.Equal(t, "acquire_credential", stage.Stage)
-		require.Equal(t, c.said, string(stage.Status), "%s: %s", name, stage.Reason)
+		saysWhatItDoes(t, name, s, c.does, c.said)
 	}
+	const described = `{"openapi":"3.1.0","paths":{"/register/keys":{"post":{"responses":{"200":{"content":{
+"application/json":{"schema":{"properties":{"id":{}}}}}}}}}}}`
+	saysWhatItDoes(t, "the surest of two descriptions makes none", newSite(t, map[string]string{
+		"GET /":               "# A product\n\n[OpenAPI](/b/openapi.json)\n",
+		"GET /openapi.json":   `{"openapi":"3.1.0","paths":{"/keys":{"post":{}}}}`,
+		"GET /b/openapi.json": described, "POST /keys": key, "POST /register/keys": none,
+	}, nil), "no_credential_in_answer", "unknown")
+	saysWhatItDoes(t, "a sentence beside OAuth in a browser", newSite(t, map[string]string{
+		"GET /": "# A product\n\nCreate an API key.\n",
+		"GET /.well-known/oauth-authorization-server": `{"authorization_endpoint":"/a","token_endpoint":"/t"}`,
+	}, nil), "no_way_published", "unknown")
+	saysWhatItDoes(t, "a request of pricing.json with a password", newSite(t, map[string]string{
+		"GET /pricing.json": `{"provisioning":{"url":"/keys","body":{"password":"x"}}}`,
+	}, nil), "password_wanted", "needs_input")
+}
+
+// saysWhatItDoes compares what this agent does at a site with what an evaluation says of it.
+func saysWhatItDoes(t *testing.T, name string, s *site, does, said string) {
+	t.Helper()
+	got := follow(t, s.URL, s.URL+"/")
+	did := got.Code
+	switch {
+	case got.Question != "":
+		did = "asks"
+	case got.Credential != "":
+		did = "key"
+	}
+	require.Equal(t, does, did, "%s: %v", name, got.events)
+	client, _ := clientFor(t, s.URL, s.URL+"/")
+	r, err := inspect.New(client, nil).Inspect(t.Context(), s.URL+"/", "Get a key.", "run_1")
+	require.NoError(t, err)
+	stage := r.Journey.Stages[3]
+	require.Equal(t, "acquire_credential", stage.Stage)
+	require.Equal(t, said, string(stage.Status), "%s: %s %s", name, stage.Rule, stage.Reason)
 }
 
 // TestAFollowedAnswerIsTheLast: the key may stand in what the third request answers, and a fourth
