@@ -60,7 +60,7 @@ VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDo
 	TestDroppedSegmentsLeaveEveryNode=TestSegmentsAreFetchedFromPeers \
 	TestEachCauseIsGivenAndEnds=TestAnElectionLeavesNodesReady \
 	TestEchoedKeysAreNotKept=TestHowRunsEnd \
-	TestEvaluationsAgreeWithTheAgent=TestALargeDocumentComesInParts \
+	TestEvaluationsOfSampleProducts=TestALargeDocumentComesInParts \
 	TestEveryRefusal=TestScopes \
 	TestHarmfulHostsGetADocument=TestALargeDocumentComesInParts \
 	TestKeysLeaveMemory=TestKeysLeaveMemoryAsFarAsAMajorityHasThem \

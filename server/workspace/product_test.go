@@ -102,8 +102,8 @@ func runOn(t *testing.T, site string, variant sampleproduct.Variant) string {
 	return said
 }
 
-// TestEvaluationsOfSampleProducts: what an evaluation says of each sample product's way to a key; no
-// agent runs.
+// TestEvaluationsOfSampleProducts: what an evaluation says of each sample product's way to a key;
+// no agent runs.
 func TestEvaluationsOfSampleProducts(t *testing.T) {
 	t.Parallel()
 	const unreachable = "target_unreachable" // neither an evaluation nor a run begins

@@ -57,8 +57,8 @@ type Journey struct {
 func (j *Journey) Bytes() ([]byte, error) { return json.Marshal(j, json.Deterministic(true)) }
 
 // Evaluate says how far a task comes at what was inspected. What follows a stage that failed is not
-// run. Elsewhere says that the requests which make a credential all go to another host: the built-in
-// agent sends nothing there but where a flow's verification is at that host.
+// run. Elsewhere says that the requests which make a credential all go to another host: the
+// built-in agent sends nothing there but where a flow's verification is at that host.
 func Evaluate(d *document.Document, task string, elsewhere bool) *Journey {
 	j := &Journey{
 		Schema: Version, Generator: d.Generator, Target: d.Target, Task: task, StartedAt: d.StartedAt,
