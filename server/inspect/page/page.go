@@ -178,6 +178,7 @@ func (r *reader) words(raw string, at int) {
 		r.viewer(raw)
 	case r.elements.lost():
 		r.p.Unread = true
+	case r.elements.styles(raw):
 	case !r.elements.shown():
 	default:
 		r.p.say(plain)

@@ -64,6 +64,21 @@ type elements struct {
 	// are tracked, steps those that were made.
 	of                    map[string]int
 	hiding, beyond, steps int
+	sheet                 sheet
+}
+
+// styles takes the text of a style element; what a template holds does not count.
+func (e *elements) styles(css string) bool {
+	if len(e.open) == 0 || e.open[len(e.open)-1].tag != "style" {
+		return false
+	}
+	if e.sheet == nil {
+		e.sheet = sheet{}
+	}
+	if e.of["template"] == 0 {
+		e.sheet.learn(css)
+	}
+	return true
 }
 
 // lost reports whether it is not known what is open here.
@@ -80,7 +95,7 @@ func (e *elements) begin(tag string, attributes map[string]string, closed bool) 
 	if rule, known := ended[tag]; known {
 		e.end(rule.ends, rule.within)
 	}
-	hides := hidden(tag, attributes)
+	hides := e.sheet.hidden(tag, attributes)
 	if void[tag] || closed && (!hides || unshown[tag]) {
 		return
 	}
@@ -137,14 +152,26 @@ func (e *elements) leave(depth int) {
 	e.open = e.open[:depth]
 }
 
-// hidden reports whether a browser does not show an element, by its tag, its attributes or its own
-// style. Style sheets are not read.
-func hidden(tag string, attributes map[string]string) bool {
+// hidden reports whether a browser does not show an element, by its tag, its attributes, its own
+// style, or a style element before it.
+func (s sheet) hidden(tag string, attributes map[string]string) bool {
 	if unshown[tag] {
 		return true
 	}
-	display, visibility := "", ""
-	for declaration := range strings.SplitSeq(strings.ToLower(attributes["style"]), ";") {
+	display, visibility := displayed(attributes["style"])
+	if display == "" && visibility == "" && s.hides(tag, attributes) {
+		return true
+	}
+	_, marked := attributes["hidden"]
+	if _, open := attributes["open"]; tag == "dialog" && !open {
+		marked = true
+	}
+	return display == "none" || visibility == "hidden" || marked && display == ""
+}
+
+// displayed are the values of display and visibility among declarations.
+func displayed(declarations string) (display, visibility string) {
+	for declaration := range strings.SplitSeq(strings.ToLower(declarations), ";") {
 		name, value, _ := strings.Cut(declaration, ":")
 		value, _, _ = strings.Cut(value, "!")
 		switch strings.TrimSpace(name) {
@@ -154,11 +181,7 @@ func hidden(tag string, attributes map[string]string) bool {
 			visibility = strings.TrimSpace(value)
 		}
 	}
-	_, marked := attributes["hidden"]
-	if _, open := attributes["open"]; tag == "dialog" && !open {
-		marked = true
-	}
-	return display == "none" || visibility == "hidden" || marked && display == ""
+	return display, visibility
 }
 
 // scripts are the types of script elements that run, and so does one without a type; all others

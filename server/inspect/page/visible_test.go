@@ -33,6 +33,19 @@ func TestWhatIsNotShownIsNoText(t *testing.T) {
 		`<noscript>no</noscript><canvas>no</canvas><datalist><option>no</datalist>seen`,
 		`<svg><path d="x"/><text>no</text></svg>seen`,
 		`<div hidden/>no</div>seen`,
+		`<style>.x{display:none}</style><p class="a x">no</p><p>seen</p>`,
+		`<style>@charset "a"; p, #x { color:red; Visibility: hidden !important }</style>` +
+			`<p>no</p><div id=x>no</div>seen`,
+		`<style>.x{display:none}.on .x{display:block}</style><p class=x>seen</p>`,
+		`<style>.x{display:none}@media (min-width:9px){.x{display:flex}}</style><p class=x>seen</p>`,
+		`<style>@media print{.x{display:none}}.z .x{display:none}</style><p class=x>seen</p>`,
+		`<style>p{display:none}.x{display:block}body{display:none}</style><p>no</p><p class=x>seen</p>`,
+		`<style>.x{display:none}</style><p class=x style="display:block">seen</p>`,
+		`<style>body{display:none}</style><body><p>seen</p>`,
+		`<style>/* a */ .x{display:none}</style><p class=x>no</p>seen`,
+		`<style>/* .x{display:none} */</style><p class=x>seen</p>`,
+		`<template><style>.x{display:none}</style></template><p class=x>seen</p>`,
+		`<noscript><style>.x{display:none}</style></noscript><p class=x>seen</p>`,
 		`<div class="hidden" data-hidden aria-hidden="true">seen</div>`,
 	} {
 		p := page.HTML("<html><body>" + body)
