@@ -309,3 +309,17 @@ func TestNothingThatCanBeReadIsUnreachable(t *testing.T) {
 		}
 	}
 }
+
+// TestTextsUnderTheWrongTypeTell: an llms.txt and an auth.md that are sent as text/html, with what
+// a reader fills in between angle brackets, are the texts that they are.
+func TestTextsUnderTheWrongTypeTell(t *testing.T) {
+	text := linking("") +
+		at + "llms.txt\n200 text/html\n\n# Acme\n\n> An API. Send `Authorization: Bearer <your-key>`.\n" +
+		at + "auth.md\n200 text/html\n\nCreate an API key, or write to <help@acme.example>.\n"
+	r, err := inspect.New(parsed(t, text), clock).Inspect(t.Context(), home, "", "run_1")
+	require.NoError(t, err)
+	d := r.Document
+	require.Equal(t, "index_published", d.MachineAccess.Index.Rule)
+	require.Equal(t, "api_mentioned", d.Interfaces.API.Rule)
+	require.Len(t, d.Auth.Mentions, 2)
+}

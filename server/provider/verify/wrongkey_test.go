@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -442,12 +443,14 @@ func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 		"knows no digits and fails":   {404, 503, Unknown},
 		"knows no digits and accepts": {404, 200, Accepted},
 	} {
+		mu.Lock()
 		sent = nil
+		mu.Unlock()
 		v, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 			mu.Lock()
-			defer mu.Unlock()
 			sent = append(sent, key)
+			mu.Unlock()
 			status := test.toDigits
 			if _, ok := splitToken(key); ok {
 				status = test.toToken
@@ -461,11 +464,14 @@ func TestAPreflightFindsProductsThatAcceptAnyToken(t *testing.T) {
 		})
 		p := v.Preflight(t.Context(), Check{URL: url, Credential: "bearer"})
 		require.Equal(t, Preflight{NoKey: Refused, WrongKey: test.want}, p, name)
-		require.Empty(t, sent[0])
-		require.Regexp(t, `^[0-9a-f]{32}$`, sent[1])
+		mu.Lock()
+		asked := slices.Clone(sent)
+		mu.Unlock()
+		require.Empty(t, asked[0])
+		require.Regexp(t, `^[0-9a-f]{32}$`, asked[1])
 		if test.toDigits == 401 || test.toDigits == 404 {
-			_, ok := splitToken(sent[2])
-			require.True(t, ok, sent[2])
+			_, ok := splitToken(asked[2])
+			require.True(t, ok, asked[2])
 		}
 	}
 }
