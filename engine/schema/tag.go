@@ -16,8 +16,6 @@ import (
 //	wire:",inline"   the fields of a nested struct, under their own numbers
 //	json:"name"      its name in requests and answers; "a.name" stands in an object a
 //	  ,omitzero      an answer leaves it out when it is zero
-//	  ,whole         an answer leaves out the object around it when it is zero, or its if is not so
-//	  ,after=b       an answer has it behind this field, not where the struct has it
 //	  ,string        a number that an answer writes as a string
 //	rule:"required"  a request must have it
 //	  ,null          null is a value: in a change it empties, in an answer it is zero
@@ -29,6 +27,8 @@ import (
 //	as:"object"      bytes that are a compact JSON object
 //	as:"text"        an enum whose values the schema does not list
 //	as:"flag"        a number of which an answer says only that it is not zero
+//	in:"whole"       an answer leaves out the object around it when it is zero, or its if is not so
+//	in:"after=b"     an answer has it behind this field, not where the struct has it
 //	id:"markFlow"    an id that is written with this prefix
 //	if:"HasAddress"  the field, or method with (), that reports whether an answer has this one
 //	ref:"Plan"       the shared schema of a nested object, or of a list's items
@@ -72,9 +72,12 @@ func Parse(text reflect.StructTag) (Tag, error) {
 		}
 		t.Name = name
 	}, map[string]func(string){
-		"omitzero": flag(&t.OmitZero), "string": flag(&t.String), "whole": flag(&t.Whole),
-		"after":     func(name string) { t.After = name },
+		"omitzero": flag(&t.OmitZero), "string": flag(&t.String),
 		"omitempty": func(string) {}, // of structs that encoding/json reads
+	})
+	p.key("in", nil, map[string]func(string){
+		"whole": flag(&t.Whole),
+		"after": func(name string) { t.After = name },
 	})
 	p.key("rule", nil, map[string]func(string){
 		"required": flag(&t.Required),

@@ -151,7 +151,7 @@ type FlowView struct {
 	FlowDocument
 	// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is
 	// when the next one does.
-	EveryHours      uint32 `json:"schedule.everyHours,whole" rule:"min=1,max=168"`
+	EveryHours      uint32 `json:"schedule.everyHours" in:"whole" rule:"min=1,max=168"`
 	NextRunAt       int64  `json:"schedule.nextAt" as:"time"`
 	Version         uint32 `json:"version"`
 	SignupConfirmed bool   `json:"signupConfirmed"`

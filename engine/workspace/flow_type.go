@@ -12,7 +12,7 @@ type FlowDocument struct {
 	// Access is public or test_account.
 	Access string `wire:"5" json:"access"`
 	// VerificationURL is empty where a flow has no verification.
-	VerificationURL      string `wire:"6" json:"verification.url,whole"`
+	VerificationURL      string `wire:"6" json:"verification.url" in:"whole"`
 	VerificationStatus   uint32 `wire:"7" json:"verification.status,omitzero"`
 	VerificationContains string `wire:"8" json:"verification.contains,omitzero"`
 	// Credential is empty, bearer, token or x-api-key.

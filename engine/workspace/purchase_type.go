@@ -121,7 +121,7 @@ type Return struct {
 	At      int64  `wire:"3" json:"at,omitzero" as:"time"`
 	// Refused is the provider's reason for not sending it back. It is asked again only when an
 	// operator says so.
-	Refused string `wire:"4" json:"refused,omitzero,after=refund" rule:"min=1"`
+	Refused string `wire:"4" json:"refused,omitzero" in:"after=refund" rule:"min=1"`
 }
 
 // Due reports whether the provider is to be asked to send it back.

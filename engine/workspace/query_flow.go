@@ -45,8 +45,8 @@ type RunView struct {
 	Status  RunStatus  `json:"status"`
 	Outcome RunOutcome `json:"outcome" rule:"null" as:"text"`
 	RunText
-	Agent     Agent `json:"agent,after=step" rule:"null" ref:"Agent"` // the zero Agent is none
-	RunCharge `json:"charge,after=agent" ref:"Charge"`
+	Agent     Agent `json:"agent" in:"after=step" rule:"null" ref:"Agent"` // the zero Agent is none
+	RunCharge `json:"charge" in:"after=agent" ref:"Charge"`
 	// Scheduled is the instant of its flow's schedule that has begun it; 0 is none.
 	Scheduled   int64 `json:"scheduled,omitzero" as:"flag"`
 	CreatedAt   int64 `json:"createdAt" as:"time"`

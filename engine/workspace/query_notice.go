@@ -126,10 +126,10 @@ type DeliveryView struct {
 	// Sender has begun the newest attempt at BegunAt and has not said what came of it; 0 is none.
 	Sender  [16]byte
 	BegunAt int64
-	Answer  uint32 `json:"answer,omitzero,after=attempts"`
-	Reason  string `json:"reason,omitzero,after=answer" rule:"min=1"`
+	Answer  uint32 `json:"answer,omitzero" in:"after=attempts"`
+	Reason  string `json:"reason,omitzero" in:"after=answer" rule:"min=1"`
 	// Run is zero in a test.
-	Run                   [16]byte `json:"runId,omitzero,after=reason" id:"markRun"`
+	Run                   [16]byte `json:"runId,omitzero" in:"after=reason" id:"markRun"`
 	Outcome               RunOutcome
 	Flow, Step, Code, Why string
 }

@@ -21,7 +21,7 @@ type RunText struct {
 	DecidedAt int64  `wire:"9" json:"verification.decided" rule:"null" as:"time"`
 	// Proof is run or standing, of a run that passed.
 	Proof    string     `wire:"4" json:"verification.proof" rule:"null,min=1"`
-	Question string     `wire:"7" json:"human.question,whole" if:"Waits()"`
+	Question string     `wire:"7" json:"human.question" in:"whole" if:"Waits()"`
 	Events   []RunEvent `wire:"6" json:"events"`
 	Worker   string     `wire:"8"`
 	// Checkpoint is what an agent goes on from; it holds no credential and goes when the run ends.
