@@ -176,7 +176,7 @@ func (s *configChange) promote(ctx context.Context, c change) error {
 	m := s.membership
 	promoted := m.raft.AddVoter(x.ID, x.Address, s.index, m.config.RPCTimeout)
 	// Raft sends the entry before it counts the new vote, so the node may acknowledge it too early,
-	// and then counts with the entry after it. Where nobody writes, there would be none.
+	// and then counts with the entry after it. An idle group would have no such entry.
 	m.raft.Barrier(m.config.RPCTimeout)
 	return m.decide(ctx, promoted)
 }

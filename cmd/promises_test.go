@@ -63,7 +63,7 @@ func TestDesignsNameWhatExists(t *testing.T) {
 			}
 		}
 	}
-	placeholders := []string{ // and words of systemd and of browsers
+	others := []string{ // patterns, and names of systemd and of browsers
 		"readName", "writeName", "checkName", "MemoryMax", "TasksMax", "scrollWidth",
 	}
 	var offenders []string
@@ -75,7 +75,7 @@ func TestDesignsNameWhatExists(t *testing.T) {
 		for _, match := range identifier.FindAllSubmatch(text, -1) {
 			for _, name := range strings.Split(string(match[1]), ".") {
 				found++
-				if !words[name] && name != "" && !slices.Contains(placeholders, name) {
+				if !words[name] && name != "" && !slices.Contains(others, name) {
 					offenders = append(offenders, path+" names "+string(match[1]))
 				}
 			}

@@ -67,7 +67,7 @@ var imports = []struct {
 	{"bench/load", []string{"bench/load", "bench/ports", "sdk"}, "it measures over HTTP, as a user would"},
 	{"bench/faultfs", []string{"bench/faultfs", "wal"}, "tests of the log import it"},
 	{"bench/enginetest", []string{"bench/enginetest", "engine"}, "tests of the engine import it"},
-	{"examples", []string{"examples", "sdk"}, "an example is of use to who has nothing else of ours"},
+	{"examples", []string{"examples", "sdk"}, "an example must build with the client alone"},
 
 	{
 		"cmd/tollgate/cli",
@@ -79,7 +79,7 @@ var imports = []struct {
 	{"cmd/tollgate/trace", nil, "a trace is a file"},
 }
 
-// kit are the packages of HTTP that every API is made with, kitNeeds what they import of ours.
+// kit lists the HTTP packages that every API uses, kitNeeds the project's packages they import.
 var (
 	kit      = []string{"server", "server/ascii", "server/form", "server/scan"}
 	kitNeeds = append([]string{"engine", "engine/decimal", "engine/fair", "engine/schema"}, kit...)

@@ -221,7 +221,7 @@ func (l *ledger) inspectBookings(
 		for _, x := range page.Transactions {
 			listed++
 			if !want[x.ID] {
-				l.violate(byCredits, "%s lists the transaction %s, which nobody booked, or twice", id, x.ID)
+				l.violate(byCredits, "%s lists the transaction %s, not booked, or listed twice", id, x.ID)
 			}
 			want[x.ID] = false
 		}

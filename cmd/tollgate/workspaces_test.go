@@ -89,7 +89,7 @@ func TestStrangersFromTheCommandLine(t *testing.T) {
 	strange := list.Workspaces[0]
 	require.Equal(t, "192.0.2.0/24", strange.Network)
 	s.holds(s.ok("workspaces", "list", "--unclaimed"), strange.ID, "strange", "192.0.2.0/24", "1050")
-	require.Contains(t, s.ok("workspaces", "list", "--unclaimed"), "holds 1.0 KiB of 1.0 GiB")
+	require.Contains(t, s.ok("workspaces", "list", "--unclaimed"), "hold 1.0 KiB of 1.0 GiB")
 	for range 2 {
 		require.Contains(t, s.ok("workspaces", "remove", strange.ID), strange.ID+" is removed since")
 	}

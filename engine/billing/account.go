@@ -141,7 +141,7 @@ func (m *accountReader) OriginListed(origin string) bool {
 	return false
 }
 
-// Use is what an account holds, and may hold; false when there is no such account.
+// Use returns what an account holds and its bounds. It reports false if there is no such account.
 func (m *accountReader) Use(account string) (use, bounds accounts.Bounds, ok bool) {
 	s := m.state.Load()
 	a, ok := s.AccountNamed(account)

@@ -57,7 +57,7 @@ const (
 	KindRecordDelivery        engine.Kind = 132
 	KindResendWebhook         engine.Kind = 133
 
-	// The numbers from 134 on are left to what is built beside it.
+	// The numbers 134 to 155 are reserved.
 	KindSubmit engine.Kind = 156
 
 	KindNoteMembership engine.Kind = 180

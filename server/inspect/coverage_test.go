@@ -224,8 +224,14 @@ func TestFloodsAreUnknown(t *testing.T) {
 		}, false},
 		"a bomb": {gzipped(bomb.Bytes()), true},
 		"without an end": {func(w http.ResponseWriter, r *http.Request) {
-			for write(w, []byte("<p>x")) && r.Context().Err() == nil {
-				time.Sleep(10 * time.Millisecond)
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for write(w, []byte("<p>x")) {
+				select {
+				case <-tick.C:
+				case <-r.Context().Done():
+					return
+				}
 			}
 		}, true},
 		"cut off": {func(w http.ResponseWriter, _ *http.Request) {

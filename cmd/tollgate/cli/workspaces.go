@@ -67,7 +67,7 @@ func (v *tenant) print(out io.Writer) error {
 	t := NewTable(out)
 	t.Row("Workspace", v.ID)
 	t.Row("Label", v.Label)
-	t.Row("Owner", either(v.Owner, "nobody"))
+	t.Row("Owner", either(v.Owner, "unclaimed"))
 	t.Row("Bought runs left", strconv.FormatUint(v.RunsLeft, 10))
 	t.Row("Credits", strconv.FormatUint(v.Credits, 10))
 	t.Row("Spent this month", cents(v.Spent)+" of "+cents(v.Cap))
@@ -180,7 +180,7 @@ func (p *tenantPage) printUnclaimed(out io.Writer) error {
 	if err := older(out, t, p.Next); err != nil {
 		return err
 	}
-	return Say(out, "All that nobody has claimed holds %s of %s.", Size(int64(p.Held.Bytes)),
+	return Say(out, "All unclaimed workspaces hold %s of %s.", Size(int64(p.Held.Bytes)),
 		Size(int64(p.Held.Limit)))
 }
 

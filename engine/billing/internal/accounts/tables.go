@@ -35,7 +35,7 @@ const (
 	TableDeliveries       = 50
 	TableDeliveryTexts    = 51
 
-	// The numbers from 54 to 57 are left to what is built beside it.
+	// The numbers 54 to 57 are reserved.
 	TableSubmissions = 58
 
 	tableChangeMarks = 64

@@ -44,8 +44,8 @@ type Meter struct {
 	// Quantity is what was counted, covered the part of it that credits have paid, invoiced the
 	// part of the rest that invoices have.
 	Quantity, Covered, Invoiced decimal.Decimal
-	// Forgiven is what of invoiced only VOID invoices have: nobody pays for it, so that nothing
-	// comes back when it is corrected away. Below zero: what a VOID invoice would have given back.
+	// Forgiven is the part of Invoiced that only VOID invoices have. It is not paid, so a correction
+	// refunds nothing for it. Below zero, it is what a VOID invoice would have refunded.
 	Forgiven decimal.Decimal
 	Next     uint32
 	Slot     uint32 // the feature's place in the plan version

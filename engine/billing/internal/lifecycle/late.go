@@ -142,6 +142,7 @@ func (l *Ledger) Cover(at Spot, feature uint32, units decimal.Decimal) {
 		return
 	}
 	if at.Closed != nil {
+		// A Spot is made for a feature that its span's version carries, so there is a slot.
 		slot, _ := l.Catalog.Version(at.Closed.Version).Slot(feature)
 		m := at.Closed.MeterAt(slot)
 		m.Covered, at.Closed.Dirty = sums.Of(m.Covered, units), true
