@@ -88,16 +88,19 @@ func (o *output) calls(fields []field) {
 	}
 }
 
+// quickReads read a field whose tag is %[2]d bytes long, and move on.
 var quickReads = map[class]string{
-	isInt: "v.%s = q.Int()", isBool: "v.%s = q.Bool()", isString: "v.%s = string(q.Blob())",
-	isBytes: "v.%s = q.Blob()", isID: "q.ID(&v.%s)", isDecimal: "v.%s = q.Decimal()",
+	isInt: "v.%[1]s, at = q.Int(at + %[2]d)", isBool: "v.%[1]s, at = q.Bool(at + %[2]d)",
+	isString: "text, next := q.Blob(at + %[2]d)\nv.%[1]s, at = string(text), next",
+	isBytes:  "v.%[1]s, at = q.Blob(at + %[2]d)", isID: "at = q.ID(at+%[2]d, &v.%[1]s)",
+	isDecimal: "v.%[1]s, at = q.Decimal(at + %[2]d)",
 }
 
 // quick writes a decoder that reads straight ahead. It gives up where the bytes are unusual.
 func (o *output) quick(t *typ, fields []field) {
 	const varint, bytes = 0, 2 // wire types
 	o.line("// quick decodes the usual form. False: Fields must decode, into a zero value.")
-	o.line("func (v *%s) quick(src []byte) bool {\nq := wire.NewQuick(src)", t.name)
+	o.line("func (v *%s) quick(src []byte) bool {\nq, at := wire.Quick(src), 0", t.name)
 	for _, f := range fields {
 		kind := bytes
 		read, known := quickReads[f.class]
@@ -105,21 +108,23 @@ func (o *output) quick(t *typ, fields []field) {
 		case isUint:
 			kind, known = varint, f.of == nil
 			size := strconv.Itoa(f.size)
-			read = "v.%s = uint" + size + "(q.Uint(1<<" + size + " - 1))"
+			read = "n, next := q.Uint(at+%[2]d, 1<<" + size + "-1)\nv.%[1]s, at = uint" + size + "(n), next"
 		case isInt, isBool:
 			kind = varint
 		}
 		if !known {
 			o.fail("%s.%s: %s cannot be decoded quickly", t.pack.path, t.name, f.name)
 		}
+		length := 1
 		if tag := f.Wire<<3 | kind; tag < 0x80 {
-			o.line("if q.Is(%#x) {", tag)
+			o.line("if q.Is(at, %#x) {", tag)
 		} else {
-			o.line("if q.IsHigh(%#x, %#x) {", tag&0x7f|0x80, tag>>7)
+			length = 2
+			o.line("if q.IsHigh(at, %#x, %#x) {", tag&0x7f|0x80, tag>>7)
 		}
-		o.line(read+"\n}", f.name)
+		o.line(read+"\n}", f.name, length)
 	}
-	o.line("return q.Done()\n}\n")
+	o.line("return at == len(q)\n}\n")
 }
 
 // since writes what returns the first cluster version that knows all the fields which are set.

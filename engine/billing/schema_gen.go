@@ -377,65 +377,68 @@ func (v *RecordUsage) body(w *wire.Codec) {
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
 func (v *RecordUsage) quick(src []byte) bool {
-	q := wire.NewQuick(src)
-	if q.Is(0x8) {
-		v.Env = uint32(q.Uint(1<<32 - 1))
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0x8) {
+		n, next := q.Uint(at+1, 1<<32-1)
+		v.Env, at = uint32(n), next
 	}
-	if q.Is(0x12) {
-		q.ID(&v.Key)
+	if q.Is(at, 0x12) {
+		at = q.ID(at+1, &v.Key)
 	}
-	if q.Is(0x18) {
-		v.Attempt = uint32(q.Uint(1<<32 - 1))
+	if q.Is(at, 0x18) {
+		n, next := q.Uint(at+1, 1<<32-1)
+		v.Attempt, at = uint32(n), next
 	}
-	if q.Is(0x20) {
-		v.Fingerprint = uint32(q.Uint(1<<32 - 1))
+	if q.Is(at, 0x20) {
+		n, next := q.Uint(at+1, 1<<32-1)
+		v.Fingerprint, at = uint32(n), next
 	}
-	if q.Is(0x2a) {
-		v.KeyText = q.Blob()
+	if q.Is(at, 0x2a) {
+		v.KeyText, at = q.Blob(at + 1)
 	}
-	if q.Is(0x32) {
-		v.Customer = q.Blob()
+	if q.Is(at, 0x32) {
+		v.Customer, at = q.Blob(at + 1)
 	}
-	if q.Is(0x3a) {
-		q.ID(&v.CustomerID)
+	if q.Is(at, 0x3a) {
+		at = q.ID(at+1, &v.CustomerID)
 	}
-	if q.Is(0x42) {
-		v.EventName = q.Blob()
+	if q.Is(at, 0x42) {
+		v.EventName, at = q.Blob(at + 1)
 	}
-	if q.Is(0x4a) {
-		v.FeatureKey = q.Blob()
+	if q.Is(at, 0x4a) {
+		v.FeatureKey, at = q.Blob(at + 1)
 	}
-	if q.Is(0x52) {
-		q.ID(&v.FeatureID)
+	if q.Is(at, 0x52) {
+		at = q.ID(at+1, &v.FeatureID)
 	}
-	if q.Is(0x5a) {
-		v.Units = q.Decimal()
+	if q.Is(at, 0x5a) {
+		v.Units, at = q.Decimal(at + 1)
 	}
-	if q.Is(0x60) {
-		v.OccurredAt = q.Int()
+	if q.Is(at, 0x60) {
+		v.OccurredAt, at = q.Int(at + 1)
 	}
-	if q.Is(0x6a) {
-		v.Cost = q.Decimal()
+	if q.Is(at, 0x6a) {
+		v.Cost, at = q.Decimal(at + 1)
 	}
-	if q.Is(0x70) {
-		v.HasCost = q.Bool()
+	if q.Is(at, 0x70) {
+		v.HasCost, at = q.Bool(at + 1)
 	}
-	if q.Is(0x7a) {
-		q.ID(&v.SubscriptionID)
+	if q.Is(at, 0x7a) {
+		at = q.ID(at+1, &v.SubscriptionID)
 	}
-	if q.IsHigh(0x82, 0x1) {
-		q.ID(&v.EntitlementID)
+	if q.IsHigh(at, 0x82, 0x1) {
+		at = q.ID(at+2, &v.EntitlementID)
 	}
-	if q.IsHigh(0x8a, 0x1) {
-		q.ID(&v.InvoiceID)
+	if q.IsHigh(at, 0x8a, 0x1) {
+		at = q.ID(at+2, &v.InvoiceID)
 	}
-	if q.IsHigh(0x92, 0x1) {
-		v.FlowID = q.Blob()
+	if q.IsHigh(at, 0x92, 0x1) {
+		v.FlowID, at = q.Blob(at + 2)
 	}
-	if q.IsHigh(0x9a, 0x1) {
-		v.Meta = q.Blob()
+	if q.IsHigh(at, 0x9a, 0x1) {
+		v.Meta, at = q.Blob(at + 2)
 	}
-	return q.Done()
+	return at == len(q)
 }
 
 // Fields implements wire.Fielder.

@@ -8,64 +8,57 @@ import (
 )
 
 // Quick reads the fields of a flat struct straight ahead, for generated decoders: Is reports
-// whether a field is next, the other methods read its value. It accepts nothing that a Codec would
-// refuse. At anything unusual (long varints, long texts, malformed bytes) it gives up; Fields must
-// then decode the bytes again and report the error.
-type Quick struct {
-	rest []byte
-	odd  bool
+// whether a field stands at an offset, the other methods read the value behind its tag and return
+// the offset behind that. It accepts nothing that a Codec would refuse. At anything unusual (long
+// varints, long texts, malformed bytes) the next offset is beyond the end; Fields must then decode
+// the bytes again and report the error. Offsets travel as values and not in a struct, so that they
+// stay in registers: each field waits for the one before.
+type Quick []byte
+
+// Is reports whether the tag of a field with a number up to 15 is at an offset.
+func (q Quick) Is(at int, tag byte) bool { return uint(at) < uint(len(q)) && q[at] == tag }
+
+// IsHigh reports whether the tag of a field with a number from 16 to 2047 is at an offset.
+func (q Quick) IsHigh(at int, low, high byte) bool {
+	return len(q)-at >= 2 && q[at] == low && q[at+1] == high
 }
 
-// NewQuick returns a Quick that reads src.
-func NewQuick(src []byte) Quick { return Quick{rest: src} }
-
-// Done reports whether everything was read and nothing was unusual.
-func (q *Quick) Done() bool { return len(q.rest) == 0 && !q.odd }
-
-// Is consumes the tag of a field with a number up to 15, if it comes next.
-func (q *Quick) Is(tag byte) bool {
-	if len(q.rest) == 0 || q.rest[0] != tag {
-		return false
+// next is the offset behind a value, beyond the end where the value is not good or cut short.
+func (q Quick) next(good bool, at int) int {
+	if !good || at > len(q) {
+		return len(q) + 1
 	}
-	q.rest = q.rest[1:]
-	return true
+	return at
 }
 
-// IsHigh consumes the tag of a field with a number from 16 to 2047, if it comes next.
-func (q *Quick) IsHigh(low, high byte) bool {
-	if len(q.rest) < 2 || q.rest[0] != low || q.rest[1] != high {
-		return false
+// eight returns the eight bytes at an offset within, little endian, zeros for those past the end.
+func (q Quick) eight(at int) uint64 {
+	if at+8 <= len(q) {
+		return binary.LittleEndian.Uint64(q[at:])
 	}
-	q.rest = q.rest[2:]
-	return true
-}
-
-func (q *Quick) end(good bool, length int) {
-	if !good || length > len(q.rest) {
-		q.rest, q.odd = nil, true
-		return
-	}
-	q.rest = q.rest[length:]
-}
-
-// eight returns the next eight bytes, little endian, with zeros for those past the end.
-func (q *Quick) eight() uint64 {
-	if len(q.rest) >= 8 {
-		return binary.LittleEndian.Uint64(q.rest)
+	if len(q) >= 8 {
+		return binary.LittleEndian.Uint64(q[len(q)-8:]) >> (8 * (at + 8 - len(q)))
 	}
 	var room [8]byte
-	copy(room[:], q.rest)
+	copy(room[:], q[at:])
 	return binary.LittleEndian.Uint64(room[:])
 }
 
 // Uint reads a varint of up to eight bytes in its shortest form, from 1 to limit.
-func (q *Quick) Uint(limit uint64) uint64 {
-	if len(q.rest) > 0 && q.rest[0] < 0x80 {
-		v := uint64(q.rest[0])
-		q.end(v != 0 && v <= limit, 1)
-		return v
+func (q Quick) Uint(at int, limit uint64) (v uint64, next int) {
+	if uint(at) < uint(len(q)) && q[at] < 0x80 {
+		v = uint64(q[at])
+		return v, q.next(v != 0 && v <= limit, at+1)
 	}
-	x := q.eight()
+	return q.long(at, limit)
+}
+
+// long is Uint of what is not one byte.
+func (q Quick) long(at int, limit uint64) (v uint64, next int) {
+	if at >= len(q) {
+		return 0, q.next(false, at)
+	}
+	x := q.eight(at)
 	last := ^x & 0x8080808080808080
 	last &= -last // the upper bit of the last byte
 	length := bits.TrailingZeros64(last)/8 + 1
@@ -75,65 +68,58 @@ func (q *Quick) Uint(limit uint64) uint64 {
 	x = x&0x007f007f007f007f | x&0x7f007f007f007f00>>1
 	x = x&0x00003fff00003fff | x&0x3fff00003fff0000>>2
 	x = x&0x0fffffff | x&0x0fffffff00000000>>4
-	q.end(good && x <= limit, length)
-	return x
+	return x, q.next(good && x <= limit, at+length)
 }
 
 // Int reads a zigzag varint.
-func (q *Quick) Int() int64 {
-	v := q.Uint(1<<64 - 1)
-	return int64(v>>1) ^ -int64(v&1)
+func (q Quick) Int(at int) (v int64, next int) {
+	u, next := q.Uint(at, 1<<64-1)
+	return int64(u>>1) ^ -int64(u&1), next
 }
 
 // Bool reads true: false is never written.
-func (q *Quick) Bool() bool { return q.Uint(1) == 1 }
+func (q Quick) Bool(at int) (v bool, next int) {
+	u, next := q.Uint(at, 1)
+	return u == 1, next
+}
 
 // Blob reads 1 to 16,383 bytes, which alias the source.
-func (q *Quick) Blob() []byte {
-	if len(q.rest) < 2 {
-		q.end(false, 0)
-		return nil
+func (q Quick) Blob(at int) (v []byte, next int) {
+	if len(q)-at < 2 {
+		return nil, q.next(false, at)
 	}
-	n, head := int(q.rest[0]), 1
+	n, from := int(q[at]), at+1
 	if n >= 0x80 {
-		n, head = n&0x7f|int(q.rest[1])<<7, 2
-		if n < 0x80 || q.rest[1] >= 0x80 {
+		n, from = n&0x7f|int(q[at+1])<<7, at+2
+		if n < 0x80 || q[at+1] >= 0x80 {
 			n = 0
 		}
 	}
-	if n == 0 || head+n > len(q.rest) {
-		q.end(false, 0)
-		return nil
+	if next = from + n; n == 0 || next > len(q) {
+		return nil, q.next(false, at)
 	}
-	v := q.rest[head : head+n : head+n]
-	q.rest = q.rest[head+n:]
-	return v
+	return q[from:next:next], next
 }
 
 // ID reads 16 bytes, not all of them 0.
-func (q *Quick) ID(id *[16]byte) {
-	if len(q.rest) < 17 {
-		q.end(false, 0)
-		return
+func (q Quick) ID(at int, id *[16]byte) (next int) {
+	if len(q)-at < 17 {
+		return q.next(false, at)
 	}
-	*id = [16]byte(q.rest[1:])
-	q.end(q.rest[0] == 16 && *id != [16]byte{}, 17)
+	*id = [16]byte(q[at+1:])
+	return q.next(q[at] == 16 && *id != [16]byte{}, at+17)
 }
 
 // Decimal reads a decimal other than 0, of up to eight bytes in its shortest form.
-func (q *Quick) Decimal() decimal.Decimal {
-	if len(q.rest) == 0 {
-		q.end(false, 0)
-		return decimal.Decimal{}
+func (q Quick) Decimal(at int) (v decimal.Decimal, next int) {
+	if at >= len(q) {
+		return decimal.Decimal{}, q.next(false, at)
 	}
-	n := int(q.rest[0])
-	if n == 0 || n > 8 || n >= len(q.rest) {
-		q.end(false, 0)
-		return decimal.Decimal{}
+	n := int(q[at])
+	if n == 0 || n > 8 || n >= len(q)-at {
+		return decimal.Decimal{}, q.next(false, at)
 	}
-	q.rest = q.rest[1:]
-	v := int64(bits.ReverseBytes64(q.eight())) >> (64 - 8*n)
-	short := n == 1 || v != v<<(72-8*n)>>(72-8*n) // it does not fit one byte less
-	q.end(v != 0 && short, n)
-	return decimal.FromBits(v>>63, uint64(v))
+	low := int64(bits.ReverseBytes64(q.eight(at+1))) >> (64 - 8*n)
+	short := n == 1 || low != low<<(72-8*n)>>(72-8*n) // it does not fit one byte less
+	return decimal.FromBits(low>>63, uint64(low)), q.next(low != 0 && short, at+1+n)
 }
