@@ -2,8 +2,12 @@ package load_test
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
+	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,7 +43,75 @@ func (s *ledgerSystem) Stop() error {
 	return nil
 }
 
-func (s *ledgerSystem) Tool(context.Context) (string, error) { return "tool of " + s.name, nil }
+// TestLatencyIsOfAnOpenLoop: at a part of the rate that the closed loop reached, over a system that
+// was not started again.
+func TestLatencyIsOfAnOpenLoop(t *testing.T) {
+	var journal []string
+	c := contest(&ledgerSystem{name: "a", journal: &journal})
+	c.Open, c.Tools = 0.7, false
+	for i := range c.Loads {
+		c.Loads[i].MaxLate = time.Minute
+	}
+	comparison, err := c.Compare(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []string{"start a", "stop a", "start a", "stop a"}, journal)
+	for _, r := range comparison.Results {
+		for _, round := range r.Rounds {
+			require.Zero(t, round.Rate, "the rate is that of a closed loop")
+			require.InDelta(t, 0.7*round.RequestRate, round.Open.Rate, 1)
+		}
+		require.Contains(t, []time.Duration{
+			r.Rounds[0].Open.Latency["p99"], r.Rounds[1].Open.Latency["p99"],
+		}, r.Latency["p99"])
+	}
+}
+
+// TestDisturbedTurnsAreRepeated: beside a process that is not the harness's they stay disturbed,
+// and are marked.
+func TestDisturbedTurnsAreRepeated(t *testing.T) {
+	burn(t)
+	var journal []string
+	c := contest(&ledgerSystem{name: "a", journal: &journal})
+	c.Rounds, c.Again, c.Tools = 1, 2, false
+	c.Loads[0].Duration = 300 * time.Millisecond
+	comparison, err := c.Compare(context.Background())
+	require.NoError(t, err)
+	require.Len(t, journal, 2*3)
+	r := comparison.Results[0]
+	require.Contains(t, r.Machine.Disturbed(), "foreign cores (at most 0.2)")
+	var text strings.Builder
+	require.NoError(t, comparison.Print(&text))
+	require.Contains(t, text.String(), "DISTURBED")
+	text.Reset()
+	require.NoError(t, r.Rounds[0].Print(&text))
+	require.Contains(t, text.String(), ": DISTURBED")
+}
+
+// burn keeps a core busy with a process whose parent has ended, so that it is nobody's here.
+func burn(t *testing.T) {
+	t.Helper()
+	output, err := exec.Command("sh", "-c", "(while :; do :; done) >&- 2>&- & echo $!").Output()
+	require.NoError(t, err)
+	id, err := strconv.Atoi(strings.TrimSpace(string(output)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Kill(id, syscall.SIGKILL)) })
+}
+
+func (s *ledgerSystem) Tools(scenario load.Scenario) []load.Tool {
+	if scenario != load.ScenarioCheck {
+		return nil
+	}
+	return []load.Tool{{
+		Name: "tool of " + s.name,
+		Prepare: func(context.Context) error {
+			if s.lose > 0 {
+				return errors.New("not prepared")
+			}
+			return nil
+		},
+		Run: func(context.Context) (operations, rate float64, err error) { return 10, 1234, nil },
+	}}
+}
 
 func contest(systems ...load.System) *load.Contest {
 	c := &load.Contest{Systems: systems, Rounds: 2, Tools: true}
@@ -74,14 +146,16 @@ func TestSystemsAreMeasuredInTurns(t *testing.T) {
 		require.InDelta(t, first.Rate/r.Rate, r.Ratio, 1e-9)
 		require.Positive(t, r.Latency["p99"])
 	}
-	require.Equal(t, map[string]string{"a": "tool of a", "b": "tool of b"}, comparison.Tools)
+	require.Len(t, comparison.Tools, 2)
+	require.Equal(t, "tool of b", comparison.Tools[1].Tool)
+	require.EqualValues(t, 1234, comparison.Tools[1].Rate)
 	require.Contains(t, string(b.answers.Check.Body), `"isAllowed":true`)
 	require.Positive(t, comparison.Environment.Cores)
 	require.Positive(t, comparison.Environment.Sync)
 
 	var text, document strings.Builder
 	require.NoError(t, comparison.Print(&text))
-	require.Contains(t, text.String(), "tool of b")
+	require.Contains(t, text.String(), "b: tool of b")
 	require.NoError(t, load.JSON(comparison, &document))
 	require.Contains(t, document.String(), `"Kernel"`)
 	require.NotContains(t, document.String(), `"Key"`)

@@ -40,11 +40,10 @@ type FloodReport struct {
 	Terms uint64
 	// Errors are the answers, other than success, that each account got.
 	Errors, FloodErrors map[string]uint64
-	// GeneratorCores is how many cores the flood's generator used, OtherCores how many everything else
-	// on the machine that does not belong to the run. Late is how late the quiet account's generator
-	// made requests known, of 99 in 100 at most.
-	GeneratorCores, OtherCores float64
-	Late                       time.Duration
+	// GeneratorCores is how many cores the flood's generator used. Late is how late the quiet
+	// account's generator made requests known, of 99 in 100 at most.
+	GeneratorCores float64
+	Late           time.Duration
 }
 
 // FloodSide is what the quiet account got: of Due requests, Accepted were answered with success.
@@ -108,8 +107,7 @@ func (f *Flood) Measure(ctx context.Context) (report FloodReport, err error) {
 		Connections: flooded.Connections, Batch: flooded.Batch, Elapsed: reports[0].Elapsed,
 		Events: sideDue(reports[0]), Checks: sideDue(reports[1]), Flooded: flooded.UnitRate,
 		Errors: reports[0].Errors, FloodErrors: flooded.Errors,
-		GeneratorCores: flooded.GeneratorCores, OtherCores: flooded.OtherCores,
-		Late: max(reports[0].Late, reports[1].Late),
+		GeneratorCores: flooded.GeneratorCores, Late: max(reports[0].Late, reports[1].Late),
 	}
 	if report.Errors == nil {
 		report.Errors = map[string]uint64{}

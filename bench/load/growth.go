@@ -51,20 +51,12 @@ func (r *Run) Scale(ctx context.Context) (report ScaleReport, err error) {
 		r.say("%d customers, %d events before: %.0f events a second", c.Customers, c.Events,
 			part.UnitRate)
 	}
-	small, large := report.Small.costOfUnit(), report.Large.costOfUnit()
+	small, large := report.Small.Cost(), report.Large.Cost()
 	if small == 0 {
 		return report, &Refusal{[]string{"the processor time of the system cannot be read"}}
 	}
 	report.Cost = large / small
 	return report, nil
-}
-
-// costOfUnit is the processor time of the system for a unit, in seconds.
-func (r Report) costOfUnit() (cost float64) {
-	for _, p := range r.Used {
-		cost += p.Cores / r.UnitRate
-	}
-	return cost
 }
 
 // Print writes the report as a table.
@@ -75,7 +67,7 @@ func (r ScaleReport) Print(out io.Writer) error {
 		}
 	}
 	_, err := fmt.Fprintf(out, "processor time of an event: %.2f µs, then %.2f µs, ratio %.2f\n",
-		1e6*r.Small.costOfUnit(), 1e6*r.Large.costOfUnit(), r.Cost)
+		1e6*r.Small.Cost(), 1e6*r.Large.Cost(), r.Cost)
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

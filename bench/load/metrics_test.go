@@ -15,7 +15,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	for _, metric := range []string{
 		longestMetric, syncsMetric, snapshotIndexMetric, appliedMetric, logBytesMetric, restoreMetric,
-		snapshotsMetric, snapshotTimeMetric, snapshotAtMetric, journalMetric,
+		snapshotsMetric, snapshotTimeMetric, snapshotAtMetric, termMetric, journalMetric,
 		keysMetric, keysOnDiskMetric, keyBytesMetric, fileKeysMetric, filterBytesMetric, fileBytesMetric,
 	} {
 		name, _, _ := strings.Cut(strings.TrimSpace(metric), "{")

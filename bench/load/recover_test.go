@@ -98,7 +98,7 @@ func TestRatesBesideSnapshots(t *testing.T) {
 	writing := func(part float64) (load.SnapshotReport, error) {
 		var mu sync.Mutex
 		var sum float64
-		count, last := 0, time.Now()
+		count, term, last := 0, 7, time.Now()
 		return of(&node{mortal: newMortal(t, func(*mortal) {}), metrics: func() string {
 			mu.Lock()
 			defer mu.Unlock()
@@ -107,18 +107,24 @@ func TestRatesBesideSnapshots(t *testing.T) {
 				sum += part * now.Sub(last).Seconds()
 				count++
 			}
+			if count == 2 {
+				term = 9
+			}
 			last = now
-			return fmt.Sprintf("tollgate_cluster_snapshot_seconds_count{group=\"billing\"} %d\n"+
+			return fmt.Sprintf("tollgate_cluster_term{group=\"billing\"} %d\n"+
+				"tollgate_cluster_snapshot_seconds_count{group=\"billing\"} %d\n"+
 				"tollgate_cluster_snapshot_seconds_sum{group=\"billing\"} %g\n"+
 				"tollgate_cluster_snapshot_last_timestamp_seconds{group=\"billing\"} %f\n"+
 				"tollgate_cluster_longest_entry_seconds{group=\"billing\"} 0.02\n",
-				count, sum, float64(now.UnixMicro())/1e6)
+				term, count, sum, float64(now.UnixMicro())/1e6)
 		}}, func(c *load.Config) { c.Scenario = load.ScenarioSnapshot }, (*load.Run).Snapshots)
 	}
 	report, err := writing(0.5)
 	require.NoError(t, err)
 	require.Positive(t, report.Snapshots)
-	require.Len(t, report.Faults, report.Snapshots)
+	require.Equal(t, 1, report.Elections)
+	require.Len(t, report.Faults, report.Snapshots+1)
+	require.Equal(t, "election", report.Faults[report.Snapshots].What)
 	require.InDelta(t, 0.5, float64(report.Beside)/float64(report.Elapsed), 0.3)
 	require.Positive(t, report.RateBeside)
 	require.InDelta(t, report.Ratio, report.RateBeside/report.RateWithout, 1e-9)
@@ -126,6 +132,7 @@ func TestRatesBesideSnapshots(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, report.Print(&text))
 	require.Contains(t, text.String(), "longest entry 20ms")
+	require.Contains(t, text.String(), fmt.Sprintf("%d snapshots, 1 elections", report.Snapshots))
 
 	_, err = writing(0)
 	require.ErrorContains(t, err, "0 snapshots took 0 % of the time")

@@ -26,18 +26,27 @@ type Report struct {
 	// loop known, of 99 in 100 at most, though nothing held them up.
 	Timeline []Moment
 	Late     time.Duration
-	// Faults are what was done to the system meanwhile.
-	Faults   []Fault `json:",omitempty"`
+	// Faults are what was done to the system meanwhile, and what it did besides.
+	Faults []Fault `json:",omitempty"`
+	// Snapshots were written, by all nodes together, and Elections held; LongestEntry is what the
+	// longest entry kept a node's state machine.
+	Snapshots, Elections int
+	LongestEntry         time.Duration
+	seen                 seen
+
 	Refused  uint64
 	Errors   map[string]uint64
 	Verified Verification
-	// GeneratorCores is how many cores the generator itself used on the average, OtherCores how many
-	// everything else on the machine that does not belong to the run.
-	GeneratorCores, OtherCores float64
-	Used                       []ProcessUse
+	// GeneratorCores is how many cores the generator itself used on the average.
+	GeneratorCores float64
+	Used           []ProcessUse
+	Machine        Machine
+	// Open is the same load again, as an open loop below the rate that this one reached: its latency
+	// counts from when a request was due. Of a Contest.
+	Open *Report `json:",omitempty"`
 }
 
-// Fault is something that was done to a system under load.
+// Fault is something that was done to a system under load, or that it did.
 type Fault struct {
 	// At is when, after the measurement began.
 	At   time.Duration
@@ -98,9 +107,19 @@ func (r Report) Print(out io.Writer) error {
 	row("requests", "%.0f a second", r.RequestRate)
 	row("latency", "p50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
 		r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["p99.9"], r.Latency["p100"])
-	row("generator", "%.2f cores; others on this machine %.2f", r.GeneratorCores, r.OtherCores)
+	if len(r.Used) > 0 {
+		row("cost", "%.2f µs of the system's processors each, %s bytes written", 1e6*r.Cost(),
+			r.WrittenEach())
+	}
+	row("generator", "%.2f cores, %.0f %% of what was used", r.GeneratorCores, 100*r.GeneratorShare())
+	row("machine", "%.2f foreign cores, %.1f %% steal%s", r.Machine.Foreign, 100*r.Machine.Steal,
+		marked(r.Machine, ": DISTURBED"))
+	if len(r.Admin.Nodes) > 0 {
+		row("meanwhile", "%d snapshots, %d elections; longest entry %s", r.Snapshots, r.Elections,
+			r.LongestEntry.Round(time.Microsecond))
+	}
 	for _, p := range r.Used {
-		row(p.Name, "%.2f cores, %d MiB", p.Cores, p.Resident>>20)
+		row(p.Name, "%.2f cores, %d MiB, %d MiB written", p.Cores, p.Resident>>20, p.Written>>20)
 	}
 	v := r.Verified
 	if !r.Blank {
@@ -125,6 +144,14 @@ func (r Report) Print(out io.Writer) error {
 		return fmt.Errorf("print: %w", failed)
 	}
 	return nil
+}
+
+// marked is a mark, where a measurement was disturbed.
+func marked(m Machine, mark string) string {
+	if m.Disturbed() == "" {
+		return ""
+	}
+	return mark
 }
 
 // JSON writes the report for programs.

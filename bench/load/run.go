@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -244,6 +245,11 @@ func (r *Run) load(ctx context.Context, report *Report,
 	var open *arrivals
 	if r.Rate > 0 {
 		open = newArrivals()
+		// Its thread sleeps in the kernel, and takes a scheduler's slot when it wakes up: with one more
+		// than there are cores it does not queue for one behind the connections.
+		slots := runtime.GOMAXPROCS(0)
+		runtime.GOMAXPROCS(slots + 1)
+		defer runtime.GOMAXPROCS(slots)
 		group.Go(func() { open.run(r.Rate, &stop) })
 	}
 	for i := range workers {
@@ -256,16 +262,26 @@ func (r *Run) load(ctx context.Context, report *Report,
 		group.Go(func() { w.loop(i, open, &stop) })
 	}
 	pause(ctx, r.Warmup)
-	used := r.usage()
+	used := Read(r.Processes)
 	begin := time.Now()
 	begun.Store(begin.UnixNano())
+	watching, enough := context.WithCancel(ctx)
+	defer enough()
+	var saw seen
+	var watcher sync.WaitGroup
+	if len(r.Admin.Nodes) > 0 {
+		watcher.Go(func() { saw = r.watch(watching, begin) })
+	}
 	r.measuring.Store(true)
 	err := during(ctx, begin)
 	r.measuring.Store(false)
 	report.Elapsed = time.Since(begin)
-	report.use(used, r.usage())
+	report.use(used, Read(r.Processes))
 	stop.Store(true)
+	enough()
 	group.Wait()
+	watcher.Wait()
+	report.note(saw)
 	if open != nil {
 		report.Late = time.Duration(open.late.ValueAtQuantile(99)) * time.Microsecond
 	}

@@ -17,26 +17,25 @@ const ScenarioSnapshot Scenario = "snapshot-under-load"
 // SnapshotReport is what came of ScenarioSnapshot. Durations are nanoseconds in JSON.
 type SnapshotReport struct {
 	Report
-	// Snapshots were written, by all nodes together, while it was measured; Beside is how long at
-	// least one was.
-	Snapshots int
-	Beside    time.Duration
+	// Beside is how long at least one snapshot was written.
+	Beside time.Duration
 	// RateBeside and RateWithout are events a second, Ratio the first by the second.
 	RateBeside, RateWithout, Ratio float64
-	// LongestEntry is what the longest entry kept a node's state machine.
-	LongestEntry time.Duration
 }
 
-// Metrics of a node that ScenarioSnapshot reads.
+// Metrics of a node that are watched.
 const (
 	snapshotsMetric    = `tollgate_cluster_snapshot_seconds_count{group="billing"} `
 	snapshotTimeMetric = `tollgate_cluster_snapshot_seconds_sum{group="billing"} `
 	snapshotAtMetric   = `tollgate_cluster_snapshot_last_timestamp_seconds{group="billing"} `
+	termMetric         = `tollgate_cluster_term{group="billing"} `
 )
 
 const (
-	// lookEvery is how often nodes are asked; snapshots in between are seen later.
-	lookEvery = 200 * time.Millisecond
+	// lookEvery is how often nodes are asked: snapshots in between are seen later. An answer costs a
+	// node about a millisecond, so where snapshots are not what is measured it is seldom.
+	lookEvery  = 200 * time.Millisecond
+	lookSeldom = 2 * time.Second
 	// leastPart is the share of the time that must be beside snapshots, and without them.
 	leastPart = 0.1
 )
@@ -51,21 +50,15 @@ func (r *Run) Snapshots(ctx context.Context) (SnapshotReport, error) {
 	if len(r.Admin.Nodes) == 0 {
 		return report, errors.New("snapshot-under-load needs a cluster of `tollgate dev`")
 	}
-	var spans []span
-	all, workers, err := r.carryOut(ctx, func(ctx context.Context, begin time.Time) error {
-		var watchErr error
-		spans, watchErr = r.watchSnapshots(ctx, begin, &report.LongestEntry)
-		return watchErr
-	})
+	all, workers, err := r.carryOut(ctx, r.hold)
 	report.Report = all
+	if err == nil {
+		err = all.seen.failed
+	}
 	if err != nil {
 		return report, err
 	}
-	for _, s := range spans {
-		report.Faults = append(report.Faults, Fault{s.from, "snapshot"})
-	}
-	report.Snapshots = len(spans)
-	spans = union(spans, all.Elapsed)
+	spans := union(all.seen.snapshots, all.Elapsed)
 	for _, s := range spans {
 		report.Beside += s.to - s.from
 	}
@@ -96,18 +89,34 @@ func requestsBeside(workers []*worker, spans []span, elapsed time.Duration) (bes
 	return beside, without
 }
 
-// watchSnapshots asks the nodes for as long as is measured when they wrote snapshots.
-func (r *Run) watchSnapshots(ctx context.Context, begin time.Time, longest *time.Duration,
-) (spans []span, err error) {
+// seen is what nodes did while it was measured.
+type seen struct {
+	snapshots []span
+	elections []time.Duration // of the billing group; when they were seen
+	longest   time.Duration
+	failed    error // the first time that a node did not say
+}
+
+// watch asks the nodes what they do until ctx ends, and once more then.
+func (r *Run) watch(ctx context.Context, begin time.Time) (s seen) {
+	every := lookSeldom
+	if r.Scenario == ScenarioSnapshot {
+		every = lookEvery
+	}
 	type written struct{ count, seconds float64 }
-	before := map[string]written{}
-	for end := begin.Add(r.Duration); ; pause(ctx, min(lookEvery, time.Until(end))) {
-		last := !time.Now().Before(end)
+	before, term := map[string]written{}, 0.0
+	for last := false; ; {
 		for _, node := range r.Admin.Nodes {
-			m, err := metrics(ctx, node, snapshotsMetric, snapshotTimeMetric, snapshotAtMetric,
-				longestMetric)
+			m, err := metrics(context.WithoutCancel(ctx), node, snapshotsMetric, snapshotTimeMetric,
+				snapshotAtMetric, longestMetric, termMetric)
 			if err != nil {
-				return nil, err
+				s.failed = cmp.Or(s.failed, err)
+				continue
+			}
+			if was := term; m[termMetric] > was {
+				if term = m[termMetric]; was > 0 {
+					s.elections = append(s.elections, time.Since(begin))
+				}
 			}
 			now := written{m[snapshotsMetric], m[snapshotTimeMetric]}
 			was, known := before[node]
@@ -115,15 +124,29 @@ func (r *Run) watchSnapshots(ctx context.Context, begin time.Time, longest *time
 			if !known {
 				continue
 			}
-			*longest = max(*longest, seconds(m[longestMetric]))
+			s.longest = max(s.longest, seconds(m[longestMetric]))
 			if now.count > was.count { // one, mostly: the later end counts
 				to := time.UnixMilli(int64(m[snapshotAtMetric] * 1000)).Sub(begin)
-				spans = append(spans, span{to - seconds(now.seconds-was.seconds), to})
+				s.snapshots = append(s.snapshots, span{to - seconds(now.seconds-was.seconds), to})
 			}
 		}
-		if last || ctx.Err() != nil {
-			return spans, ctx.Err()
+		if last {
+			return s
 		}
+		pause(ctx, every)
+		last = ctx.Err() != nil
+	}
+}
+
+// note fills in what nodes did.
+func (r *Report) note(s seen) {
+	r.seen, r.Snapshots, r.Elections = s, len(s.snapshots), len(s.elections)
+	r.LongestEntry = s.longest
+	for _, one := range s.snapshots {
+		r.Faults = append(r.Faults, Fault{one.from, "snapshot"})
+	}
+	for _, at := range s.elections {
+		r.Faults = append(r.Faults, Fault{at, "election"})
 	}
 }
 

@@ -17,10 +17,19 @@ type System interface {
 	Stop() error
 }
 
-// Native is a System that comes with a tool for measuring it.
+// Native is a System that comes with tools for measuring it.
 type Native interface {
-	// Tool runs that tool against the started system, and returns what it printed.
-	Tool(ctx context.Context) (string, error)
+	// Tools are what its users would measure the scenario with, against the started system.
+	Tools(Scenario) []Tool
+}
+
+// Tool is a system's own tool.
+type Tool struct {
+	Name string
+	// Prepare does what is not measured; it may be nil.
+	Prepare func(ctx context.Context) error
+	// Run returns how many operations it had carried out, and its rate: operations a second.
+	Run func(ctx context.Context) (operations, rate float64, err error)
 }
 
 // Target is how a running system is reached, and what may be asked of it.

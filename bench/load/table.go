@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"text/tabwriter"
 	"time"
 )
@@ -34,20 +32,23 @@ func (c Comparison) Print(out io.Writer) error {
 			failed = err
 		}
 	}
-	print("scenario\tsystem\ta second\tslowest–fastest\tp50\tp99\tp99.9\t" +
-		"generator\tsystem\tMiB\tratio\tp99")
+	print("scenario\tsystem\tserver µs\ta second\tslowest–fastest\tgenerator\tp50\tp99\tp99.9\t" +
+		"bytes written\tsnapshots\tMiB\tserver µs\trate\tp99\t")
 	for _, r := range c.Results {
-		generator, used, resident := r.machine()
-		print("%s\t%s\t%.0f\t%.0f–%.0f\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t%.2f\t%.2f", r.load(), r.System,
-			r.Rate, r.Slowest, r.Fastest, r.Latency["p50"], r.Latency["p99"], r.Latency["p99.9"],
-			generator, used, resident>>20, r.Ratio, r.LatencyRatio)
+		print("%s\t%s\t%.2f\t%.0f\t%.0f–%.0f\t%.0f %%\t%s\t%s\t%s\t%s\t%d\t%d\t"+
+			"%.2f ×\t%.2f ×\t%.2f ×\t%s", r.load(), r.System, 1e6*r.Cost, r.Rate, r.Slowest, r.Fastest, 100*r.Generator,
+			r.Latency["p50"], r.Latency["p99"], r.Latency["p99.9"], r.last().WrittenEach(), r.Snapshots,
+			r.resident()>>20, r.CostRatio, r.Ratio, r.LatencyRatio, marked(r.Machine, "DISTURBED"))
+	}
+	for _, t := range c.Tools {
+		if t.Failed != "" {
+			print("%s\t%s\tfailed: %s", t.Scenario, t.Tool, t.Failed)
+			continue
+		}
+		print("%s\t%s: %s\t%.2f\t%.0f%s", t.Scenario, t.System, t.Tool, 1e6*t.Cost, t.Rate,
+			marked(t.Machine, "\tDISTURBED"))
 	}
 	failed = errors.Join(failed, table.Flush())
-	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
-		if _, err := fmt.Fprintf(out, "\n%s, by its own tool:\n%s\n", name, c.Tools[name]); err != nil {
-			failed = err
-		}
-	}
 	if failed != nil {
 		return fmt.Errorf("print: %w", failed)
 	}
@@ -55,20 +56,21 @@ func (c Comparison) Print(out io.Writer) error {
 }
 
 // load names what was put on: the scenario, and the rate of an open loop.
-func (r Result) load() string {
-	if r.Offered == 0 {
-		return string(r.Scenario)
+func (r Result) load() string { return loadName(r.Scenario, r.Offered) }
+
+func loadName(scenario Scenario, rate int) string {
+	if rate == 0 {
+		return string(scenario)
 	}
-	return fmt.Sprintf("%s at %d/s", r.Scenario, r.Offered)
+	return fmt.Sprintf("%s at %d/s", scenario, rate)
 }
 
-// machine is what the last round used of the machine: cores of the generator and of the system's
-// processes together, and their memory.
-func (r Result) machine() (generator, used float64, resident uint64) {
-	last := r.Rounds[len(r.Rounds)-1]
-	for _, p := range last.Used {
-		used += p.Cores
-		resident += p.Resident
+func (r Result) last() Report { return r.Rounds[len(r.Rounds)-1] }
+
+// resident is the memory of the system's processes in the last round.
+func (r Result) resident() (sum uint64) {
+	for _, p := range r.last().Used {
+		sum += p.Resident
 	}
-	return last.GeneratorCores, used, resident
+	return sum
 }

@@ -70,7 +70,7 @@ func TestTargetsOfOneSystem(t *testing.T) {
 	}
 	f := load.Figures{
 		Failover: &load.FailoverReport{Kills: kills},
-		Snapshot: &load.SnapshotReport{Ratio: 0.9, LongestEntry: 20 * time.Millisecond},
+		Snapshot: &load.SnapshotReport{Ratio: 0.9},
 		Scale:    &load.ScaleReport{Cost: 1.25},
 		FromLog: &load.RecoverReport{
 			Config:   load.Config{Events: 10_000_000, Customers: 1},
@@ -82,6 +82,7 @@ func TestTargetsOfOneSystem(t *testing.T) {
 		},
 	}
 	f.Snapshot.Customers, f.Snapshot.Config.Events = 1_000_000, 10_000_000
+	f.Snapshot.LongestEntry = 20 * time.Millisecond
 	f.Scale.Large.Customers = 1_000_000
 	require.Equal(t, map[string]string{
 		"leader killed, 20 times":                      "20 of 20, longest 1s, lost 0, doubled 0: holds",

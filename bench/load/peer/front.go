@@ -62,7 +62,7 @@ var planLimits = map[string]int64{"starter": 100}
 
 // Front says what a front serves. It is sent to the process as JSON.
 type Front struct {
-	// Store is one of the Systems' names without what follows a blank, or "bare" for none.
+	// Store is what begins one of Names, or for none "bare" or "epoll".
 	Store string
 	// Servers are addresses of the store's servers.
 	Servers []string
@@ -82,6 +82,9 @@ func Serve(in io.Reader, out io.Writer) (err error) {
 	var front Front
 	if err = json.NewDecoder(in).Decode(&front); err != nil {
 		return fmt.Errorf("front: %w", err)
+	}
+	if front.Store == "epoll" {
+		return front.serveEpoll(in, out)
 	}
 	handler := front.bare
 	if front.Store != "bare" {
@@ -129,11 +132,13 @@ func (f *Front) open() (Store, error) {
 	return nil, fmt.Errorf("no store %q", f.Store)
 }
 
+const requestID = "req_0123456789abcdef01234567"
+
 // answer writes what all answers have in common.
 func answer(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	ctx.Response.SetStatusCode(status)
 	ctx.Response.Header.SetContentType("application/json")
-	ctx.Response.Header.Set("X-Request-Id", "req_0123456789abcdef01234567")
+	ctx.Response.Header.Set("X-Request-Id", requestID)
 	ctx.Response.SetBody(body)
 }
 
@@ -148,18 +153,23 @@ var (
 	simulatePath = []byte("/api/v1/client/entitlements")
 )
 
-// bare answers without reading more than the path: the limit of what HTTP allows.
+// bare answers without reading more than the path: the limit of what fasthttp allows.
 func (f *Front) bare(ctx *fasthttp.RequestCtx) {
-	a := &f.Answers.Check
-	switch path := ctx.Path(); {
-	case bytes.Equal(path, simulatePath):
-		a = &f.Answers.Simulate
-	case bytes.Equal(path, eventPath):
-		a = &f.Answers.Event
-	case bytes.Equal(path, batchPath):
-		a = &f.Answers.Batch
-	}
+	a := f.blank(ctx.Path())
 	answer(ctx, a.Status, a.Body)
+}
+
+// blank is the answer to a path.
+func (f *Front) blank(path []byte) *load.Answer {
+	switch {
+	case bytes.Equal(path, simulatePath):
+		return &f.Answers.Simulate
+	case bytes.Equal(path, eventPath):
+		return &f.Answers.Event
+	case bytes.Equal(path, batchPath):
+		return &f.Answers.Batch
+	}
+	return &f.Answers.Check
 }
 
 // handler answers requests from a store.

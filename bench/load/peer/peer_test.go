@@ -1,11 +1,13 @@
 package peer_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -77,6 +79,7 @@ func event(key, customer string, units int) string {
 func TestPeers(t *testing.T) {
 	for name, counts := range map[string]bool{
 		"redis-2": true, "redis": true, "postgres": true, "etcd": true, "fdatasync": false, "bare": false,
+		"bare-epoll": false, "redis-io": true,
 	} {
 		t.Run(name, func(t *testing.T) {
 			target, installed := started(t, name)
@@ -187,8 +190,57 @@ func underLoad(t *testing.T, target load.Target, scenario load.Scenario) {
 	}
 }
 
+// TestToolsSayWhatTheyMeasured: Redis's own, with reads in pipelines, which is over in a moment.
+func TestToolsSayWhatTheyMeasured(t *testing.T) {
+	s, err := peer.New("redis", os.Args[0], "front")
+	require.NoError(t, err)
+	tools := s.(load.Native).Tools(load.ScenarioCheck)
+	require.Len(t, tools, 3)
+	require.Len(t, s.(load.Native).Tools(load.ScenarioIngest), 3)
+	require.Empty(t, s.(load.Native).Tools(load.ScenarioBatch))
+	require.Equal(t, "redis-benchmark -P 16 GET", tools[1].Name)
+	_, err = s.Start(t.Context(), load.DefaultAnswers())
+	if errors.Is(err, peer.ErrNotInstalled) {
+		return
+	}
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Stop()) }()
+	require.NoError(t, tools[1].Prepare(t.Context()))
+	operations, rate, err := tools[1].Run(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 300_000, operations)
+	require.Greater(t, rate, 1000.0)
+}
+
+// TestEpollFrontTakesRequestsInPieces: a request may be longer than a read, and several may come in
+// one.
+func TestEpollFrontTakesRequestsInPieces(t *testing.T) {
+	target, _ := started(t, "bare-epoll")
+	conn, err := net.Dial("tcp", target.Nodes[0])
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	body := strings.Repeat("x", 20_000)
+	event := fmt.Sprintf("POST /api/v1/client/events HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
+	for _, part := range []string{
+		event[:30], event[30:9000], event[9000:] + event + "GET /a HTTP/1.1\r\n\r\n",
+	} {
+		_, err = io.WriteString(conn, part)
+		require.NoError(t, err)
+	}
+	answers, reader := load.DefaultAnswers(), bufio.NewReader(conn)
+	for _, want := range []load.Answer{answers.Event, answers.Event, answers.Check} {
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.Equal(t, want.Status, response.StatusCode)
+		require.Equal(t, string(want.Body), string(text))
+	}
+}
+
 func TestSystemsThatDoNotExist(t *testing.T) {
-	for _, name := range []string{"mysql", "redis-x", "redis-0", "bare-2"} {
+	for _, name := range []string{"mysql", "redis-x", "redis-0", "bare-2", "etcd-io"} {
 		_, err := peer.New(name, "x")
 		require.Error(t, err, name)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tollgate/bench/load"
 )
 
 // poolSize is how many connections the front keeps to PostgreSQL: commits that wait together share
@@ -300,9 +302,17 @@ func notRoot(folder string) (func() *syscall.SysProcAttr, error) {
 	}, nil
 }
 
-// postgresTool is pgbench with the statement for one event.
-func postgresTool(ctx context.Context, s *system) (string, error) {
-	program, err := postgresProgram("pgbench")
+// postgresTools are pgbench with the statement for one event, prepared.
+func postgresTools(s *system, scenario load.Scenario) []load.Tool {
+	if scenario != load.ScenarioIngest {
+		return nil
+	}
+	return []load.Tool{{Name: "pgbench -M prepared", Prepare: s.preparePgbench, Run: s.pgbench}}
+}
+
+// postgresTool runs one of PostgreSQL's programs against the server.
+func (s *system) postgresTool(ctx context.Context, name string, args ...string) (string, error) {
+	program, err := postgresProgram(name)
 	if err != nil {
 		return "", err
 	}
@@ -310,15 +320,18 @@ func postgresTool(ctx context.Context, s *system) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("postgres: %w", err)
 	}
-	psql, err := postgresProgram("psql")
-	if err != nil {
-		return "", err
-	}
-	connect := []string{"-h", host, "-p", port, "-U", postgresUser}
-	if _, err = output(ctx, psql, append(connect, "-c",
-		`INSERT INTO counters SELECT 'tool' || n, 0 FROM generate_series(1, 10000) n`)...); err != nil {
-		return "", err
-	}
+	return output(ctx, program, append([]string{
+		"-h", host, "-p", port, "-U", postgresUser,
+	}, args...)...)
+}
+
+func (s *system) preparePgbench(ctx context.Context) error {
+	_, err := s.postgresTool(ctx, "psql", "-c",
+		`INSERT INTO counters SELECT 'tool' || n, 0 FROM generate_series(1, 10000) n`)
+	return err
+}
+
+func (s *system) pgbench(ctx context.Context) (operations, rate float64, err error) {
 	script := filepath.Join(s.folder, "event.sql")
 	const text = `\set customer random(1, 10000)
 WITH fresh AS (INSERT INTO keys VALUES (gen_random_uuid()::text)
@@ -326,8 +339,15 @@ WITH fresh AS (INSERT INTO keys VALUES (gen_random_uuid()::text)
 UPDATE counters SET units = units + 1 FROM fresh WHERE customer = 'tool' || :customer;
 `
 	if err = os.WriteFile(script, []byte(text), 0o600); err != nil {
-		return "", fmt.Errorf("pgbench: %w", err)
+		return 0, 0, fmt.Errorf("pgbench: %w", err)
 	}
-	return output(ctx, program, append(connect, "-n", "-M", "prepared", "-c", strconv.Itoa(poolSize),
-		"-j", "2", "-T", "10", "-f", script, postgresUser)...)
+	printed, err := s.postgresTool(ctx, "pgbench", "-n", "-M", "prepared", "-c",
+		strconv.Itoa(poolSize), "-j", "2", "-T", "5", "-f", script, postgresUser)
+	if err != nil {
+		return 0, 0, err
+	}
+	if operations, err = numberAfter(printed, "transactions actually processed: "); err == nil {
+		rate, err = numberAfter(printed, "tps = ")
+	}
+	return operations, rate, err
 }

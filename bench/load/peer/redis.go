@@ -2,6 +2,8 @@ package peer
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"tollgate/bench/load"
 )
 
 // keyLife is how long a key is claimed: 35 days, as Tollgate's.
@@ -202,10 +206,16 @@ func serveRedis(ctx context.Context, s *system) error {
 		return fmt.Errorf("redis: %w", err)
 	}
 	s.front.Servers = []string{address}
-	p, err := start("redis", exec.Command(program, "--bind", host, "--port", port, "--dir", s.folder,
+	args := []string{
+		"--bind", host, "--port", port, "--dir", s.folder,
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no",
 		// Rewriting the file in the middle of a measurement would only slow it down.
-		"--auto-aof-rewrite-percentage", "0"))
+		"--auto-aof-rewrite-percentage", "0",
+	}
+	if s.threads > 0 {
+		args = append(args, "--io-threads", strconv.Itoa(s.threads), "--io-threads-do-reads", "yes")
+	}
+	p, err := start("redis", exec.Command(program, args...))
 	if err != nil {
 		return err
 	}
@@ -213,16 +223,82 @@ func serveRedis(ctx context.Context, s *system) error {
 	return p.listening(ctx, address)
 }
 
-// redisTool is Redis's own benchmark of the same script, by 256 connections.
-func redisTool(ctx context.Context, s *system) (string, error) {
+// redisDepths are depths of redis-benchmark's pipelines, and how many requests measure each.
+var redisDepths = []struct{ depth, requests int }{{1, 100_000}, {16, 300_000}, {100, 500_000}}
+
+// redisTools are redis-benchmark without a front: reads of counters, or the script for an event,
+// over 256 connections that speak RESP, in pipelines of each depth.
+func redisTools(s *system, scenario load.Scenario) (tools []load.Tool) {
+	sum := sha1.Sum([]byte(claim))
+	var command []string
+	switch scenario {
+	case load.ScenarioCheck:
+		command = []string{"GET", "c:__rand_int__"}
+	case load.ScenarioIngest:
+		command = []string{
+			"EVALSHA", hex.EncodeToString(sum[:]), "2", "k:t__rand_int__", "c:tool", "1", "3024000",
+		}
+	default:
+		return nil
+	}
+	for _, with := range redisDepths {
+		tools = append(tools, load.Tool{
+			Name:    fmt.Sprintf("redis-benchmark -P %d %s", with.depth, command[0]),
+			Prepare: func(ctx context.Context) error { return s.prepareRedis(ctx, claim) },
+			Run: func(ctx context.Context) (operations, rate float64, err error) {
+				return s.redisBenchmark(ctx, with.depth, with.requests, command)
+			},
+		})
+	}
+	return tools
+}
+
+// prepareRedis makes counters, and lets Redis know a script.
+func (s *system) prepareRedis(ctx context.Context, script string) error {
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: s.front.Servers, DisableCache: true,
+	})
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	defer client.Close()
+	if err = client.Do(ctx, client.B().ScriptLoad().Script(script).Build()).Error(); err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	sets := make(rueidis.Commands, 0, 10_000)
+	for i := range cap(sets) { // as redis-benchmark writes numbers
+		sets = append(sets, client.B().Set().Key(fmt.Sprintf("c:%012d", i)).Value("0").Build())
+	}
+	for _, result := range client.DoMulti(ctx, sets...) {
+		if err = result.Error(); err != nil {
+			return fmt.Errorf("redis: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *system) redisBenchmark(ctx context.Context, depth, requests int, command []string,
+) (operations, rate float64, err error) {
 	program, err := find("redis-benchmark")
 	if err != nil {
-		return "", err
+		return 0, 0, err
 	}
 	_, port, err := net.SplitHostPort(s.front.Servers[0])
 	if err != nil {
-		return "", fmt.Errorf("redis: %w", err)
+		return 0, 0, fmt.Errorf("redis: %w", err)
 	}
-	return output(ctx, program, "-p", port, "-c", "256", "-n", "100000", "-r", "1000000000", "-q",
-		"EVAL", claim, "2", "k:t__rand_int__", "c:tool", "1", "3024000")
+	keys := "10000"
+	if command[0] != "GET" {
+		keys = "1000000000"
+	}
+	text, err := output(ctx, program, append([]string{
+		"-p", port, "-c", "256", "-n", strconv.Itoa(requests), "-r", keys, "-P", strconv.Itoa(depth),
+		"--csv",
+	}, command...)...)
+	if err != nil {
+		return 0, 0, err
+	}
+	// A line of titles, and one of "what","requests a second",…
+	rate, err = numberAfter(text[strings.LastIndexByte(text, '\n')+1:], `","`)
+	return float64(requests), rate, err
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -23,8 +25,10 @@ type system struct {
 	front   Front
 	// serve starts the servers in the folder, and notes those that began also when it fails.
 	serve func(ctx context.Context, s *system) error
-	// tool runs the peer's own tool against the servers.
-	tool func(ctx context.Context, s *system) (string, error)
+	// tools are the peer's own tools for a scenario, to run against the servers.
+	tools func(s *system, scenario load.Scenario) []load.Tool
+	// threads are those of Redis for its connections; 0 is its default, one for everything.
+	threads int
 
 	folder    string
 	servers   []*process
@@ -59,7 +63,8 @@ func (s *system) run(ctx context.Context) (t load.Target, err error) {
 		return t, err
 	}
 	t = load.Target{
-		System: s.name, Nodes: []string{address}, Unaudited: true, Blank: s.front.Store == "bare",
+		System: s.name, Nodes: []string{address}, Unaudited: true,
+		Blank: s.front.Store == "bare" || s.front.Store == "epoll",
 	}
 	for _, p := range append([]*process{s.frontSide}, s.servers...) {
 		t.Processes = append(t.Processes, load.Process{Name: p.name, PID: p.command.Process.Pid})
@@ -86,7 +91,15 @@ func (s *system) startFront(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("front: %w", err)
 	}
 	command.Stdout, s.feed = writer, in
-	s.frontSide, err = start("front", command)
+	begin := func() (err error) {
+		s.frontSide, err = start("front", command)
+		return err
+	}
+	if s.front.Store == "epoll" {
+		err = withSlack(begin)
+	} else {
+		err = begin()
+	}
 	if err = errors.Join(err, writer.Close()); err != nil {
 		return "", errors.Join(err, reader.Close())
 	}
@@ -123,12 +136,12 @@ func (s *system) Stop() error {
 	return errors.Join(all...)
 }
 
-// Tool implements load.Native.
-func (s *system) Tool(ctx context.Context) (string, error) {
-	if s.tool == nil {
-		return "", nil
+// Tools implements load.Native.
+func (s *system) Tools(scenario load.Scenario) []load.Tool {
+	if s.tools == nil {
+		return nil
 	}
-	return s.tool(ctx, s)
+	return s.tools(s, scenario)
 }
 
 // syncs asks a front.
@@ -162,6 +175,17 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	return strings.TrimSpace(string(text)), nil
 }
 
+// numberAfter reads the number after the first of the texts that a tool printed.
+func numberAfter(printed string, texts ...string) (float64, error) {
+	for _, text := range texts {
+		if _, rest, found := strings.Cut(printed, text); found {
+			digits := len(rest) - len(strings.TrimLeft(rest, "0123456789."))
+			return strconv.ParseFloat(rest[:digits], 64)
+		}
+	}
+	return 0, fmt.Errorf("no figure in what the tool printed:\n%s", printed)
+}
+
 // New returns the systems of these names; each is one of Names. program is this program and its
 // arguments that make it a front.
 func New(name string, program ...string) (load.System, error) {
@@ -169,9 +193,16 @@ func New(name string, program ...string) (load.System, error) {
 	kind, variant, _ := strings.Cut(name, "-")
 	s.front.Store = kind
 	switch kind {
-	case "bare", "fdatasync":
+	case "bare":
+		if variant == "epoll" {
+			s.front.Store, variant = "epoll", ""
+		}
+	case "fdatasync":
 	case "redis":
-		s.serve, s.tool = serveRedis, redisTool
+		s.serve, s.tools = serveRedis, redisTools
+		if variant == "io" {
+			s.threads, variant = max(2, runtime.NumCPU()), ""
+		}
 		if variant != "" {
 			if _, err := fmt.Sscanf(variant, "%d", &s.front.Depth); err != nil || s.front.Depth < 1 {
 				return nil, fmt.Errorf("%s: %q is not a depth of a pipeline", name, variant)
@@ -179,9 +210,9 @@ func New(name string, program ...string) (load.System, error) {
 		}
 		return s, nil
 	case "postgres":
-		s.serve, s.tool = servePostgres, postgresTool
+		s.serve, s.tools = servePostgres, postgresTools
 	case "etcd":
-		s.serve, s.tool = serveEtcd, etcdTool
+		s.serve, s.tools = serveEtcd, etcdTools
 	default:
 		return nil, fmt.Errorf("no system %q: want tollgate, %s", name, strings.Join(Names, ", "))
 	}
@@ -191,8 +222,10 @@ func New(name string, program ...string) (load.System, error) {
 	return s, nil
 }
 
-// Names are the peers, and the two limits. redis sends a batch as one call of a script,
-// redis-N in pipelines of N calls for an event each.
+// Names are the peers, and the limits: bare is fasthttp, bare-epoll no library. redis sends a batch
+// as one call of a script, redis-N in pipelines of N calls for an event each; redis-io has a thread
+// for connections on each core.
 var Names = []string{
-	"bare", "fdatasync", "redis", "redis-16", "redis-100", "redis-1000", "postgres", "etcd",
+	"bare", "bare-epoll", "fdatasync", "redis", "redis-io", "redis-16", "redis-100", "redis-1000",
+	"postgres", "etcd",
 }

@@ -17,11 +17,12 @@ import (
 // compareCommand measures several systems side by side.
 type compareCommand struct {
 	Scenario []load.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm."`
-	Systems  []string        `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers) and fdatasync (append and sync), the limits; redis (a batch is one script), redis-16, redis-100, redis-1000 (a batch goes in pipelines), postgres, etcd."`
+	Systems  []string        `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers), bare-epoll (the same without a library) and fdatasync (append and sync), the limits; redis (a batch is one script), redis-io (with threads for connections), redis-16, redis-100, redis-1000 (a batch goes in pipelines), postgres, etcd."`
 	Rounds   int             `default:"5" help:"How often each system is measured, in turns."`
 	Rates    []int           `help:"Open loop: measure each scenario at each of these rates of requests a second. Default: a closed loop."`
 	HTML     string          `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
-	Tools    bool            `help:"Run each peer's own tool once, too."`
+	Again    int             `default:"2" help:"How often a turn that others disturbed is measured again."`
+	Tools    bool            `help:"Run each peer's own tools once, too."`
 	Tollgate string          `default:"bin/tollgate" help:"The program of the cluster."`
 	loadFlags
 }
@@ -43,11 +44,15 @@ func (c *compareCommand) Run(ctx context.Context) error {
 	return comparison.Print(os.Stdout)
 }
 
+// openShare is at which part of its rate a system's latency is measured.
+const openShare = 0.7
+
 // compare measures the systems in turns.
 func (c *compareCommand) compare(ctx context.Context) (none load.Comparison, err error) {
-	contest := load.Contest{Rounds: c.Rounds, Tools: c.Tools, Progress: func(what string) {
-		fmt.Fprintln(os.Stderr, what)
-	}}
+	contest := load.Contest{
+		Rounds: c.Rounds, Open: openShare, Again: c.Again, Tools: c.Tools,
+		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
+	}
 	if c.Rounds < 1 || c.Rounds > 1000 {
 		return none, fmt.Errorf("%d rounds: want 1 to 1000", c.Rounds)
 	}
