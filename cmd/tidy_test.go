@@ -180,6 +180,33 @@ func forbidden(s source, path string) string {
 	return ""
 }
 
+// TestTheAuditorSharesNoCodeWithIssuing: it reads what the records say, and calls nothing that
+// decides what an invoice is.
+func TestTheAuditorSharesNoCodeWithIssuing(t *testing.T) {
+	const billing = "engine/billing/internal"
+	var offenders []string
+	calls := 0
+	for _, p := range checkedPackages(t) {
+		if p.folder != billing+"/auditor" {
+			continue
+		}
+		for name, used := range p.info.Uses {
+			f, called := used.(*types.Func)
+			if !called || f.Pkg() == nil {
+				continue
+			}
+			calls++
+			folder := strings.TrimPrefix(f.Pkg().Path(), "tollgate/")
+			if within(folder, "engine/billing") &&
+				!within(folder, p.folder, billing+"/catalogs", billing+"/sums") {
+				offenders = append(offenders, p.files[0].at(name.Pos())+" calls "+f.FullName())
+			}
+		}
+	}
+	require.NotZero(t, calls, "the test must find the auditor")
+	report(t, "the auditor calls no code of billing but the catalog's", offenders)
+}
+
 // engineForbidden are packages that the engine has no use for.
 var engineForbidden = map[string]string{
 	"time":         "a clock: time is in the entry",
@@ -363,9 +390,9 @@ var (
 
 // designed are the folders whose reasons are written down.
 var designed = []string{
-	"engine", "engine/billing", "engine/billing/internal/accounts", "engine/billing/internal/book",
-	"engine/billing/internal/catalogs", "engine/billing/internal/credits",
-	"engine/billing/internal/lifecycle", "engine/billing/internal/outbox", "engine/decimal",
+	"engine", "engine/billing", "engine/billing/internal/accounts", "engine/billing/internal/auditor",
+	"engine/billing/internal/book", "engine/billing/internal/catalogs",
+	"engine/billing/internal/credits", "engine/billing/internal/lifecycle", "engine/billing/internal/outbox", "engine/decimal",
 	"engine/price", "engine/workspace", "wal", "cluster", "server", "server/billinglog",
 	"server/billingview", "server/console", "server/console/page", "server/inspect",
 	"server/inspect/fill", "bench", "bench/load", "bench/torture", "cmd/generate", "cmd/tollgate",

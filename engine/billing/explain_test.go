@@ -77,7 +77,7 @@ func (k *books) explained(number uint64) billing.Explanation {
 			x, found, err := k.m.Explain(k.src, enginetest.Sandbox, v.ID)
 			require.NoError(k.t, err)
 			require.True(k.t, found)
-			require.True(k.t, x.Equal)
+			require.True(k.t, x.Equal, x.Problem)
 			require.Len(k.t, x.Counted, len(x.Recomputed))
 			require.Len(k.t, x.Costs, len(x.Recomputed))
 			return x

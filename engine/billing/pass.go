@@ -7,9 +7,10 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/auditor"
+	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/rows"
-	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 )
@@ -24,32 +25,23 @@ type pass struct {
 	s        *state
 	env      *accounts.Environment
 	rows     []uint32 // ascending
-	accounts map[uint32]*recount
+	accounts map[uint32]*auditor.Auditor
 	// index is the entry that is being read; usage and facts are what it has for the customers.
 	index uint64
-	usage []countedUsage
+	usage []auditor.Usage
 	facts []credits.Fact
 	// records is how many records of usage were counted.
 	records uint64
 	// wanted is the one invoice whose explanation is kept, if any.
 	wanted    *[16]byte
-	explained *Explanation
-}
-
-// countedUsage is usage, a void or an amendment that a subscription counted.
-type countedUsage struct {
-	index                                           uint64
-	position, customer, subscription, feature, span uint32
-	ahead                                           bool
-	// units, those of them that credits paid, and what they cost.
-	units, covered, cost decimal.Decimal
+	explained *auditor.Lines
 }
 
 func newPass(s *state, env uint32, rows []uint32) *pass {
-	p := &pass{s: s, env: s.Environment(env), accounts: map[uint32]*recount{}}
+	p := &pass{s: s, env: s.Environment(env), accounts: map[uint32]*auditor.Auditor{}}
 	p.rows = slices.Compact(slices.Sorted(slices.Values(rows)))
 	for _, row := range p.rows {
-		p.accounts[row] = newRecount()
+		p.accounts[row] = auditor.New()
 	}
 	return p
 }
@@ -87,12 +79,12 @@ func (p *pass) take(r journal.Record) error {
 		return p.takeFacts(r)
 	}
 	account := p.accounts[r.Owner]
-	if account == nil || account.broken != "" {
+	if account == nil || account.Broken != "" {
 		return nil
 	}
 	u, counts, err := p.s.countedUsage(r)
 	if err != nil {
-		account.broken = err.Error()
+		account.Broken = err.Error()
 		return nil
 	}
 	if counts {
@@ -124,17 +116,13 @@ func (p *pass) flush() {
 	facts := p.facts
 	due := func(position uint32, all bool) {
 		for ; len(facts) > 0 && (all || facts[0].Position <= position); facts = facts[1:] {
-			r := p.accounts[facts[0].Customer]
-			r.catalog = catalog
-			p.happen(r, &facts[0])
+			p.happen(catalog, &facts[0])
 		}
 	}
 	for i := range p.usage {
 		u := &p.usage[i]
-		due(u.position, false)
-		r := p.accounts[u.customer]
-		r.catalog = catalog
-		r.count(u)
+		due(u.Position, false)
+		p.accounts[u.Customer].Count(catalog, u)
 	}
 	due(0, true)
 	clear(p.facts)
@@ -142,54 +130,56 @@ func (p *pass) flush() {
 }
 
 // happen takes a fact in, and compares the invoice that it is with the stored one.
-func (p *pass) happen(r *recount, f *credits.Fact) {
-	x := r.take(f)
+func (p *pass) happen(c *catalogs.Catalog, f *credits.Fact) {
+	a := p.accounts[f.Customer]
+	x := a.Take(c, f)
 	if x == nil {
 		return
 	}
-	v := r.invoiceWith(&f.Invoice.ID)
-	v.problem = p.s.differing(f, x.Recomputed)
-	if p.wanted != nil && *p.wanted == v.id {
+	v := a.Invoice(f.Invoice.ID)
+	v.Problem = p.s.differing(f, x.Recomputed)
+	if p.wanted != nil && *p.wanted == v.ID {
 		p.explained = x
 	}
 }
 
 // countedUsage decodes one record; counts is false for usage that nothing counted.
-func (s *state) countedUsage(r journal.Record) (u countedUsage, counts bool, err error) {
-	u.index, u.position, u.customer = r.Index, r.Position, r.Owner
+func (s *state) countedUsage(r journal.Record) (u auditor.Usage, counts bool, err error) {
 	if r.Kind == journal.KindUsage {
-		counts, err = u.ofEvent(r.Payload)
+		u, counts, err = countedEvent(r.Payload)
 	} else {
-		counts, err = u.ofCorrection(s, r)
+		u, counts, err = s.countedCorrection(r)
 	}
 	if err != nil {
 		return u, false, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, r.Index, r.Position, err)
 	}
+	u.Index, u.Position, u.Customer = r.Index, r.Position, r.Owner
 	return u, counts, nil
 }
 
-func (u *countedUsage) ofEvent(payload []byte) (counts bool, err error) {
+func countedEvent(payload []byte) (u auditor.Usage, counts bool, err error) {
 	var e usageEntry
 	if err = wire.Decode(payload, &e); err != nil {
-		return false, err
+		return u, false, err
 	}
-	u.subscription, u.feature, u.span, u.ahead = e.Subscription, e.Feature, e.Span, e.Ahead
-	u.covered, u.cost = e.Covered, e.Cost
 	var c RecordUsage
 	err = wire.Decode(e.Record, &c)
-	u.units = c.Units
 	// Unpriced usage was counted by no subscription.
-	return e.Outcome != 0 && e.Outcome.Recorded() && e.Outcome != engine.OutcomeUnpriced &&
+	return auditor.Usage{
+		Subscription: e.Subscription, Feature: e.Feature, Span: e.Span, Ahead: e.Ahead,
+		Units: c.Units, Covered: e.Covered, Cost: e.Cost,
+	}, e.Outcome != 0 && e.Outcome.Recorded() && e.Outcome != engine.OutcomeUnpriced &&
 		e.Subscription != 0, err
 }
 
-func (u *countedUsage) ofCorrection(s *state, r journal.Record) (counts bool, err error) {
+func (s *state) countedCorrection(r journal.Record) (u auditor.Usage, counts bool, err error) {
 	var k correctionEntry
 	if err = wire.Decode(r.Payload, &k); err != nil {
-		return false, err
+		return u, false, err
 	}
-	u.subscription, u.feature = k.Original.Subscription, k.Original.Feature
-	u.span, u.ahead, u.units, u.covered = k.Span, k.Ahead, k.Delta, k.Covered
-	u.cost, err = s.correctedCost(r.Kind, &k)
-	return k.Counted, err
+	cost, err := s.correctedCost(r.Kind, &k)
+	return auditor.Usage{
+		Subscription: k.Original.Subscription, Feature: k.Original.Feature,
+		Span: k.Span, Ahead: k.Ahead, Units: k.Delta, Covered: k.Covered, Cost: cost,
+	}, k.Counted, err
 }

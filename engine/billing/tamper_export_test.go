@@ -22,10 +22,7 @@ type Fault struct {
 func SpansHeld(m *Machine, src journal.Source, env, row uint32) (count int, err error) {
 	p := newPass(m.state.Load(), env, []uint32{row})
 	err = p.read(src)
-	for _, b := range p.accounts[row].books {
-		count += len(b.closed)
-	}
-	return count, err
+	return p.accounts[row].Spans(), err
 }
 
 // CountingFaults are changes of what later invoices are made of.

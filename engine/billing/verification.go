@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/engine/billing/internal/auditor"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/credits"
@@ -83,9 +84,9 @@ func (v *Verification) note(d Difference) {
 
 // compare looks at what the state has of a customer, and at what it lacks.
 func (p *pass) compare(v *Verification, row uint32) {
-	r, c := p.accounts[row], p.s.Customers.Read(row)
+	a, c := p.accounts[row], p.s.Customers.Read(row)
 	about := Difference{CustomerRow: row, Customer: string(p.s.ExternalID(c))}
-	if about.Problem = r.broken; r.broken != "" {
+	if about.Problem = a.Broken; a.Broken != "" {
 		v.note(about)
 		return
 	}
@@ -93,7 +94,7 @@ func (p *pass) compare(v *Verification, row uint32) {
 	for at := c.FirstInvoice; at != 0 && at <= p.s.Invoices.Len() && left > 0; left-- {
 		stored := p.s.Invoices.Read(at)
 		v.Invoices++
-		made := r.invoiceWith(&stored.ID)
+		made := a.Invoice(stored.ID)
 		switch {
 		case made == nil:
 			d := about
@@ -101,28 +102,28 @@ func (p *pass) compare(v *Verification, row uint32) {
 			d.Problem = ErrExplain.Error()
 			v.note(d)
 		default:
-			r.compareStatus(p, made, at)
+			p.compareStatus(made, at)
 		}
 		at = stored.Next
 	}
-	for i := range r.issued {
-		made, d := &r.issued[i], about
-		d.InvoiceID, d.Number, d.Problem = made.id, made.number, made.problem
-		if !made.listed && made.problem == "" {
+	for i := range a.Issued {
+		made, d := &a.Issued[i], about
+		d.InvoiceID, d.Number, d.Problem = made.ID, made.Number, made.Problem
+		if !made.Listed && made.Problem == "" {
 			d.Problem = "the journal has made this invoice, and the customer's list lacks it"
 		}
 		if d.Problem != "" {
 			v.note(d)
 		}
 	}
-	if about.Problem = p.creditProblem(r, row); about.Problem != "" {
+	if about.Problem = p.creditProblem(a, row); about.Problem != "" {
 		v.note(about)
 	}
 }
 
 // creditProblem compares what a customer has to its credit, currency by currency.
-func (p *pass) creditProblem(r *recount, customer uint32) string {
-	currencies := slices.Collect(maps.Keys(r.credit))
+func (p *pass) creditProblem(a *auditor.Auditor, customer uint32) string {
+	currencies := slices.Collect(maps.Keys(a.Credit))
 	for at := p.s.Customers.Read(customer).FirstBalance; at != 0; at = p.s.Balances.Read(at).Next {
 		code := p.s.Balances.Read(at).Currency
 		currencies = append(currencies, strings.TrimRight(string(code[:]), "\x00"))
@@ -130,16 +131,16 @@ func (p *pass) creditProblem(r *recount, customer uint32) string {
 	slices.Sort(currencies)
 	var d differences
 	for _, currency := range slices.Compact(currencies) {
-		differ(&d, "credit in "+currency, p.s.Credit(customer, currency), r.credit[currency])
+		differ(&d, "credit in "+currency, p.s.Credit(customer, currency), a.Credit[currency])
 	}
 	return d.String()
 }
 
 // compareStatus compares what may change of a stored invoice. It is called while no entry is
 // applied.
-func (r *recount) compareStatus(p *pass, made *issuedInvoice, row uint32) {
-	made.listed = true
-	if made.problem != "" {
+func (p *pass) compareStatus(made *auditor.Invoice, row uint32) {
+	made.Listed = true
+	if made.Problem != "" {
 		return
 	}
 	var d differences
@@ -148,18 +149,18 @@ func (r *recount) compareStatus(p *pass, made *issuedInvoice, row uint32) {
 	lags := p.s.Subscriptions.Read(v.Subscription).Due <= now
 	want := book.InvoiceDue
 	switch {
-	case made.void:
+	case made.Void:
 		want = book.InvoiceVoid
-	case made.paidAt != 0:
+	case made.PaidAt != 0:
 		want = book.InvoicePaid
-	case made.dueAt > now:
+	case made.DueAt > now:
 	case v.Status == book.InvoiceDue && lags: // it falls due with the subscription's next tick
 	default:
 		want = book.InvoicePastDue
 	}
 	differ(&d, "status", v.Status, want)
-	differ(&d, "paidAt", v.PaidAt, made.paidAt)
-	made.problem = d.String()
+	differ(&d, "paidAt", v.PaidAt, made.PaidAt)
+	made.Problem = d.String()
 }
 
 // differences says field by field what is stored and what the journal makes; instants are in
@@ -253,16 +254,8 @@ var ErrExplain = errors.New("billing: the journal does not explain the invoice")
 
 // Explanation is an invoice as it is stored, beside what the journal's records alone make of it.
 type Explanation struct {
-	Invoice    book.InvoiceView
-	Recomputed []book.InvoiceItem
-	// Counted is how many events and corrections each recomputed line counts, and no line before
-	// it; 0 for a price.
-	Counted []uint64
-	// Costs are what those events cost: as it was stored with them, and as the corrections among
-	// them have changed it.
-	Costs []decimal.Decimal
-	// FirstIndex and LastIndex bound the log entries of those.
-	FirstIndex, LastIndex uint64
+	Invoice book.InvoiceView
+	auditor.Lines
 	// Equal reports whether nothing differs, of the lines no byte. Problem says what does.
 	Equal   bool
 	Problem string
@@ -287,21 +280,21 @@ func (m *journalReader) Explain(
 		return Explanation{}, true, err
 	}
 	err := m.settled(p, src, func() error {
-		r := p.accounts[customer]
-		if r.broken != "" {
-			return fmt.Errorf("%w: %s", rows.ErrEvent, r.broken)
+		a := p.accounts[customer]
+		if a.Broken != "" {
+			return fmt.Errorf("%w: %s", rows.ErrEvent, a.Broken)
 		}
 		if p.explained == nil {
 			return fmt.Errorf("%w: nothing about it", ErrExplain)
 		}
-		r.compareStatus(p, r.invoiceWith(&id), row)
+		p.compareStatus(a.Invoice(id), row)
 		return nil
 	})
 	if err != nil {
 		return Explanation{}, true, err
 	}
-	x := *p.explained
-	x.Problem = p.accounts[customer].invoiceWith(&id).problem
+	x := Explanation{Lines: *p.explained}
+	x.Problem = p.accounts[customer].Invoice(id).Problem
 	x.Equal = x.Problem == ""
 	x.Invoice, _ = m.Invoice(env, id)
 	return x, true, nil

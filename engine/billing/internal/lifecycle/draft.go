@@ -35,7 +35,7 @@ func (l *Ledger) draft(kind book.InvoiceType, id [16]byte, at int64) *Draft {
 // charge adds a line for a part of a plan version's price.
 func (d *Draft) charge(l *Ledger, c credits.ChargeFact) {
 	d.fact.Charges = append(d.fact.Charges, c)
-	item := ChargeItem(l.Catalog, &c)
+	item := chargeItem(l.Catalog, &c)
 	v := l.Catalog.Version(c.Version)
 	item.Description = l.Catalog.Plans[v.Plan-1].Title() + chargeSuffix[c.Kind]
 	d.Items = append(d.Items, item)
@@ -47,8 +47,8 @@ var chargeSuffix = map[book.LineKind]string{
 	book.LineRemaining: " (remaining time)",
 }
 
-// ChargeItem works out the line of a part of a price: price × ratio, rounded once.
-func ChargeItem(c *catalogs.Catalog, f *credits.ChargeFact) book.InvoiceItem {
+// chargeItem works out the line of a part of a price: price × ratio, rounded once.
+func chargeItem(c *catalogs.Catalog, f *credits.ChargeFact) book.InvoiceItem {
 	v := c.Version(f.Version)
 	unit := v.Price
 	if f.Kind == book.LineUnused {
@@ -67,7 +67,7 @@ func ChargeItem(c *catalogs.Catalog, f *credits.ChargeFact) book.InvoiceItem {
 // billUsage adds lines for what closed spans hold and no invoice has.
 func (l *Ledger) billUsage(d *Draft) {
 	d.fact.Usage = true
-	for _, u := range UsageLines(l.Catalog, l.Spans, l.rated) {
+	for _, u := range usageLines(l.Catalog, l.Spans, l.rated) {
 		f := l.Catalog.Feature(u.Feature)
 		u.Item.Description = catalogs.Either(f.Document.Name, f.Document.Key)
 		if u.Item.Kind == book.LineLate {
@@ -83,10 +83,10 @@ type usageLine struct {
 	Item          book.InvoiceItem
 }
 
-// UsageLines makes the lines of what spans hold beyond what invoices have, and notes it as
+// usageLines makes the lines of what spans hold beyond what invoices have, and notes it as
 // invoiced: first the spans that were never billed, then what came late for the others. rated is
 // where the tiers of the next line of an accumulating feature begin; each of its lines moves it.
-func UsageLines(
+func usageLines(
 	c *catalogs.Catalog, spans []book.HeldSpan, rated func(version, slot uint32) *decimal.Decimal,
 ) (lines []usageLine) {
 	absorbForgiven(c, spans, rated)
@@ -175,9 +175,9 @@ const (
 	creditText  = "Credit carried from an earlier invoice"
 )
 
-// BalanceItems ends an invoice's lines so that they add up to 0 or more: what would go below is
+// balanceItems ends an invoice's lines so that they add up to 0 or more: what would go below is
 // carried forward, and what was carried before is used up.
-func BalanceItems(items []book.InvoiceItem, credit decimal.Decimal) (
+func balanceItems(items []book.InvoiceItem, credit decimal.Decimal) (
 	all []book.InvoiceItem, amount, left decimal.Decimal,
 ) {
 	for i := range items {
@@ -219,7 +219,7 @@ func (l *Ledger) issue(d *Draft) {
 		l.Facts = append(l.Facts, credits.Fact{Kind: credits.FactNothing, At: d.CreatedAt})
 		return
 	}
-	d.Items, d.Amount, l.Credit = BalanceItems(d.Items, l.Credit)
+	d.Items, d.Amount, l.Credit = balanceItems(d.Items, l.Credit)
 	d.GraceEnd = d.DueAt + int64(l.Sub.GraceDays)*accounts.DayMS
 	d.fact.ID, d.fact.Type, d.fact.Version = d.ID, d.Kind, d.Version
 	for i := range d.Items {
