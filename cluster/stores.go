@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -275,4 +276,24 @@ func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 		Room: on.room,
 	})
 	return &keyTier{Store: s.keys, machine: machine}
+}
+
+// Together calls functions at the same time and waits for all; the error is all of theirs. A panic
+// of one becomes the caller's.
+func Together(parts ...func() error) error {
+	var wg sync.WaitGroup
+	failed, panicked := make([]error, len(parts)), make([]any, len(parts))
+	for i, part := range parts {
+		wg.Go(func() {
+			defer func() { panicked[i] = recover() }()
+			failed[i] = part()
+		})
+	}
+	wg.Wait()
+	for _, p := range panicked {
+		if p != nil {
+			panic(p)
+		}
+	}
+	return errors.Join(failed...)
 }

@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -178,4 +179,31 @@ func TestQueriesBesideRestore(t *testing.T) {
 	}
 	stop.Store(true)
 	readers.Wait()
+}
+
+// together is what billing.Config.Together is in a process.
+func together(parts ...func() error) error {
+	var all sync.WaitGroup
+	failed := make([]error, len(parts))
+	for i, part := range parts {
+		all.Go(func() { failed[i] = part() })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// TestPartsOfARestoreGoTogether: none needs what another does, in a state that fits or one that
+// does not.
+func TestPartsOfARestoreGoTogether(t *testing.T) {
+	sound := enginetest.Snapshot(t, lived(t))
+	target := billing.New(billing.Config{Together: together})
+	require.NoError(t, target.Restore(bytes.NewReader(sound)))
+	for what, damage := range billing.Damages() {
+		m := lived(t)
+		damage(m)
+		err := target.Restore(bytes.NewReader(enginetest.Snapshot(t, m)))
+		require.ErrorIs(t, err, billing.ErrSnapshot, what)
+		require.ErrorContains(t, err, what)
+	}
+	require.Equal(t, sound, enginetest.Snapshot(t, target))
 }

@@ -169,13 +169,20 @@ func (m *Machine) Restore(src io.Reader) error {
 	if err := s.Store.Restore(src); err != nil {
 		return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
 	}
-	if err := s.keys.Restore(src, s.usageEvents.Load()); err != nil {
-		return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
-	}
-	if err := s.consistent(); err != nil {
+	if err := m.together(func() error {
+		if err := s.keys.Restore(src, s.usageEvents.Load()); err != nil {
+			return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)
+		}
+		return nil
+	}, func() error {
+		if err := s.consistent(); err != nil {
+			return err
+		}
+		s.reindex()
+		return nil
+	}, func() error { return linesDecode(s) }); err != nil {
 		return err
 	}
-	s.reindex()
 	m.applying.Lock()
 	defer m.applying.Unlock()
 	if err := m.journal.Restore(src); err != nil {
@@ -184,6 +191,21 @@ func (m *Machine) Restore(src io.Reader) error {
 	m.noteAuditDue(s)
 	m.kernel.Restored(&s.Log)
 	m.state.Store(s)
+	return nil
+}
+
+// together does what a restore has to do after the pages. The keys need the rest of the stream and
+// nothing of the tables; checks and indexes need the tables and nothing of the stream; the longest
+// check needs no other.
+func (m *Machine) together(parts ...func() error) error {
+	if m.config.Together != nil {
+		return m.config.Together(parts...)
+	}
+	for _, part := range parts {
+		if err := part(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -104,7 +104,8 @@ func BenchmarkRestore(b *testing.B) {
 	sn.Release()
 	used := processorTime(b)
 	for b.Loop() {
-		require.NoError(b, billing.New(billing.Config{}).Restore(bytes.NewReader(snapshot.Bytes())))
+		require.NoError(b, billing.New(billing.Config{Together: together}).
+			Restore(bytes.NewReader(snapshot.Bytes())))
 	}
 	used = processorTime(b) - used
 	b.ReportMetric(used.Seconds()/float64(b.N), "cpu-s/restore")

@@ -41,8 +41,22 @@ func (x *index) insert(hash uint64, low uint32, gone func(low uint32) bool) {
 	if int(sub.used)+1 > len(sub.slots)*3/4 {
 		x.grow(sub, int(n), gone)
 	}
-	put(sub.slots, uint64(tagOf(hash))<<32|uint64(low))
+	put(sub.slots, slotWith(hash, low))
 	sub.used++
+}
+
+func slotWith(hash uint64, low uint32) uint64 { return uint64(tagOf(hash))<<32 | uint64(low) }
+
+// fill inserts slots of sub-table n, after a restore: no record has left memory.
+func (x *index) fill(n int, slots []uint64) {
+	sub := &x.subs[n]
+	if used := int(sub.used) + len(slots); used > len(sub.slots)*3/4 {
+		x.resize(sub, sizeFor(n, used), nil)
+	}
+	for _, v := range slots {
+		put(sub.slots, v)
+	}
+	sub.used += uint32(len(slots))
 }
 
 func put(slots []uint64, v uint64) {
@@ -67,9 +81,14 @@ func (x *index) grow(sub *subTable, n int, gone func(low uint32) bool) {
 			}
 		}
 	}
-	old := sub.slots
-	sub.slots = make([]uint64, sizeFor(n, live))
 	sub.used = uint32(live)
+	x.resize(sub, sizeFor(n, live), gone)
+}
+
+// resize moves a sub-table's records to new slots, but for those that are gone.
+func (x *index) resize(sub *subTable, size int, gone func(low uint32) bool) {
+	old := sub.slots
+	sub.slots = make([]uint64, size)
 	for _, v := range old {
 		if v != 0 && (gone == nil || !gone(uint32(v))) {
 			put(sub.slots, v)

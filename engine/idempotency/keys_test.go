@@ -166,6 +166,29 @@ func TestKeysAgreeWithAMap(t *testing.T) {
 	})
 }
 
+// TestAllKeysAreFoundAfterALongRestore: of more keys than are put into the index at a time, demoted
+// ones before them.
+func TestAllKeysAreFoundAfterALongRestore(t *testing.T) {
+	const demoted, count = 5000, 5000 + 2*indexKeys + 100
+	k := New(1000)
+	for n := range uint64(count) {
+		k.Add(key(n), slotOf(n), 0, 0)
+	}
+	k.Demote(demoted)
+	restored := New(1)
+	require.NoError(t, restored.Restore(bytes.NewReader(snapshot(t, k)), count))
+	for n := range uint64(count) {
+		slot, found := restored.Find(key(n))
+		if found != (n >= demoted) || found && slot != slotOf(n) {
+			t.Fatalf("key %d: %t %v", n, found, slot)
+		}
+	}
+	require.Less(t, restored.Bytes(), k.Bytes()*11/10)
+	for n := range uint64(subTables) { // there is room for more
+		restored.Add(key(count+n), slotOf(n), 0, 0)
+	}
+}
+
 func TestReplicasHaveTheSameBytes(t *testing.T) {
 	build := func() *Keys {
 		k := New(1600)

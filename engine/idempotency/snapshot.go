@@ -183,6 +183,7 @@ func (k *Keys) restore(r io.Reader, added uint64) error {
 		return err
 	}
 	buf := make([]byte, blockKeys*recordBytes+4)
+	indexed := k.next
 	for k.next < added {
 		count := min(blockKeys, added-k.next)
 		b, err := readChecked(r, buf[:count*recordBytes+4])
@@ -191,6 +192,10 @@ func (k *Keys) restore(r io.Reader, added uint64) error {
 		}
 		for ; len(b) > 0; b = b[recordBytes:] {
 			k.restoreRecord(b)
+		}
+		if k.next-indexed >= indexKeys || k.next == added {
+			k.reindex(indexed)
+			indexed = k.next
 		}
 	}
 	return nil
@@ -205,8 +210,42 @@ func (k *Keys) restoreRecord(b []byte) {
 	copy(rec.key[:], b)
 	rec.attempt = binary.LittleEndian.Uint32(b[16:])
 	rec.packed = binary.LittleEndian.Uint32(b[20:])
-	k.index.insert(k.hash(rec.key), uint32(k.next), nil)
 	k.next++
+}
+
+// indexKeys is how many records a restore reads before it puts them into the index: so many that a
+// sub-table gets some hundred of them at a time.
+const indexKeys = 1 << 20
+
+// reindex puts the records from a number on into the index, ordered by sub-table: in the order of
+// Add, each would wait for memory of its own.
+func (k *Keys) reindex(from uint64) {
+	ends := make([]uint32, subTables)
+	for n := from; n < k.next; n++ {
+		ends[k.hash(k.numbered(n).key)>>(64-subTableBits)]++
+	}
+	sum := uint32(0)
+	for i, count := range ends {
+		ends[i], sum = sum, sum+count // where it begins, until it is filled
+	}
+	ordered := make([]uint64, sum)
+	for n := from; n < k.next; n++ {
+		hash := k.hash(k.numbered(n).key)
+		end := &ends[hash>>(64-subTableBits)]
+		ordered[*end] = slotWith(hash, uint32(n))
+		*end++
+	}
+	begin := uint32(0)
+	for i, end := range ends {
+		k.index.fill(i, ordered[begin:end])
+		begin = end
+	}
+}
+
+// numbered returns the record of a number that is in memory.
+func (k *Keys) numbered(n uint64) *record {
+	n -= k.chunkBase
+	return &k.chunks[n/chunkKeys][n%chunkKeys]
 }
 
 // restoreHeader reads the header, and numbers the records that follow: the last one is the one that

@@ -77,7 +77,7 @@ func newNode(settings config.Config, log *slog.Logger) *node {
 		settings: settings, log: log, closing: make(chan struct{}), began: time.Now().UTC(),
 		wantedFiles: uint64(settings.Connections.Total) + doctor.OwnFiles,
 		pairs:       map[string]*certs.Pair{},
-		machine:     billing.New(billing.Config{Shard: cluster.ShardBilling}),
+		machine:     billing.New(billing.Config{Shard: cluster.ShardBilling, Together: cluster.Together}),
 		tenants: &tenants{
 			machine: workspace.New(workspace.Config{Shard: cluster.ShardWorkspace}),
 		},

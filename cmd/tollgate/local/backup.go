@@ -98,7 +98,7 @@ func (c *backupVerifyCommand) Run(out io.Writer) (err error) {
 func emptyMachine(shard uint16) engine.Machine {
 	switch shard {
 	case cluster.ShardBilling:
-		return billing.New(billing.Config{Shard: shard})
+		return billing.New(billing.Config{Shard: shard, Together: cluster.Together})
 	case cluster.ShardWorkspace:
 		return workspace.New(workspace.Config{Shard: shard})
 	}
