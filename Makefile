@@ -231,9 +231,8 @@ planted: ## see that the torture finds planted bugs, by what clients see
 		./bench/torture -args -net=$(NET)
 
 .PHONY: bench
-bench: build ## measure a cluster of three over HTTP, and the engine by itself
-	go test -run '^$$' -bench . -benchmem ./engine/... ./cluster/...
-	bin/tollgate-bench --start
+bench: build ## measure every row of docs/speed.md in little, in less than ten minutes
+	bin/tollgate-bench table --small --html bin/bench.html
 
 # The commit that bench-compare compares with; empty is the one in bench/baseline.
 BASE ?=

@@ -64,7 +64,7 @@ var imports = []struct {
 	{"wal", []string{"wal"}, "a log knows nothing of what it stores"},
 	{"cluster", []string{"cluster", "wal", "engine"}, "cmd → cluster → {wal, engine}"},
 	{"server", []string{"server", "engine", "sdk"}, "cmd hands the server what it needs of the cluster"},
-	{"bench/load", []string{"bench/load", "bench/ports", "sdk"}, "it measures over HTTP, as a user would"},
+	{"bench/load", []string{"bench/load", "bench/faultnet", "bench/ports", "sdk"}, "it measures over HTTP, as a user would"},
 	{"bench/faultfs", []string{"bench/faultfs", "wal"}, "tests of the log import it"},
 	{"bench/enginetest", []string{"bench/enginetest", "engine"}, "tests of the engine import it"},
 	{"examples", []string{"examples", "sdk"}, "an example must build with the client alone"},

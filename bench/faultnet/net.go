@@ -6,6 +6,7 @@ package faultnet
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type Net struct {
 	real    map[string]string
 	pairs   map[*pair]struct{}
 	carried map[route]int64
+	delay   time.Duration // one way
 	closed  bool
 	err     error // the first trouble in closing a connection
 	wg      sync.WaitGroup
@@ -208,9 +210,18 @@ func (n *Net) carry(p *pair) {
 
 // pump moves bytes one way. The end of the data is news, too: it waits while the link is held.
 func (n *Net) pump(p *pair, way route, to, from net.Conn) {
+	var source io.Reader = from
+	n.mu.Lock()
+	delay := n.delay
+	n.mu.Unlock()
+	if delay > 0 {
+		slow := n.delayed(from, delay)
+		defer slow.close()
+		source = slow
+	}
 	buffer := make([]byte, 64<<10)
 	for {
-		k, err := from.Read(buffer)
+		k, err := source.Read(buffer)
 		if !n.await(p, way) {
 			return
 		}

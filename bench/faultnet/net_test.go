@@ -41,6 +41,39 @@ func connect(t *testing.T) *two {
 	return w
 }
 
+// TestSlowNetwork: each way takes its time, and what is sent meanwhile does not add to it.
+func TestSlowNetwork(t *testing.T) {
+	const delay = 30 * time.Millisecond
+	b, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	n, err := OpenSlow(map[string]string{"a": "127.0.0.1:1", "b": b.Addr().String()}, delay)
+	require.NoError(t, err)
+	w := &two{t: t, net: n, b: b, ends: map[string]net.Conn{}}
+	w.ends["a"] = w.dial()
+	begin := time.Now()
+	for range 100 {
+		w.send("a", "hello")
+	}
+	w.accept()
+	text := make([]byte, 5)
+	for i := range 100 {
+		_, err := io.ReadFull(w.ends["b"], text)
+		require.NoError(t, err)
+		if i == 0 {
+			require.GreaterOrEqual(t, time.Since(begin), delay)
+		}
+	}
+	require.Less(t, time.Since(begin), 50*delay, "a hundred of them one after the other")
+	begin = time.Now()
+	w.send("b", "there")
+	_, err = io.ReadFull(w.ends["a"], text)
+	require.NoError(t, err)
+	require.Equal(t, "there", string(text))
+	require.GreaterOrEqual(t, time.Since(begin), delay)
+	require.NoError(t, n.Close())
+	require.NoError(t, b.Close())
+}
+
 func (w *two) accept() {
 	conn, err := w.b.Accept()
 	require.NoError(w.t, err)

@@ -52,6 +52,11 @@ func Surroundings() (Environment, error) {
 	return e, err
 }
 
+// FreeMemory is what programs could still take of the machine's memory, in bytes.
+func FreeMemory() uint64 {
+	return ticks(bytes.Fields([]byte(lineOf("/proc/meminfo", "MemAvailable:"))), 0) << 10
+}
+
 func firstLine(file string) string { return lineOf(file, "") }
 
 // lineOf is what follows the first occurrence of a line's beginning; empty where it is not there.

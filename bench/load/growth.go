@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	api "tollgate/sdk/go"
 )
@@ -24,50 +25,111 @@ const fewCustomers = 1000
 
 // ScaleReport is what came of ScenarioScale.
 type ScaleReport struct {
+	// Customers and Events are those of the large side.
+	Customers, Events int
+	// Sizes are of batches, single events and checks.
+	Sizes []ScaleSizes
+}
+
+// ScaleSizes is a load with few customers, and with many.
+type ScaleSizes struct {
+	Scenario     Scenario
 	Small, Large Report
-	// Cost is the processor time of an event, of all processes of the system together, with many
+	// Cost is the processor time of a unit, of all processes of the system together, with many
 	// customers and keys by that with few.
 	Cost float64
 }
 
-// Scale carries out ScenarioScale. Either part refuses as any run of batches does.
+// scaled are the loads that are compared, and their connections; 0 is Config's.
+var scaled = []struct {
+	Scenario
+	connections int
+}{{ScenarioBatch, 0}, {ScenarioIngest, 256}, {ScenarioCheck, 64}}
+
+// Scale carries out ScenarioScale. Each load refuses as it does by itself.
 func (r *Run) Scale(ctx context.Context) (report ScaleReport, err error) {
 	if len(r.Processes) == 0 {
 		return report, errors.New("scale needs a system whose processes run on this machine")
 	}
-	for _, part := range []struct {
-		*Report
-		customers, events int
-	}{{&report.Small, fewCustomers, 0}, {&report.Large, r.Customers, r.Events}} {
+	report.Customers, report.Events = r.Customers, r.Events
+	small, err := r.loads(ctx, fewCustomers, 0)
+	if err != nil {
+		return report, err
+	}
+	large, err := r.loads(ctx, r.Customers, r.Events)
+	if err != nil {
+		return report, err
+	}
+	for i, load := range scaled {
+		one := ScaleSizes{Scenario: load.Scenario, Small: small[i], Large: large[i]}
+		cost := one.Small.Cost()
+		if cost == 0 {
+			return report, &Refusal{[]string{"the processor time of the system cannot be read"}}
+		}
+		one.Cost = one.Large.Cost() / cost
+		report.Sizes = append(report.Sizes, one)
+	}
+	return report, nil
+}
+
+// loads puts all loads on the same customers, one after the other.
+func (r *Run) loads(ctx context.Context, customers, events int) (reports []Report, err error) {
+	var first *Run
+	for n, load := range scaled {
 		c := r.Config
-		c.Scenario, c.Customers, c.Events = ScenarioBatch, part.customers, part.events
+		c.Scenario, c.Customers, c.Events = load.Scenario, customers, events
+		c.Connections = cmp.Or(load.connections, c.Connections)
 		run, err := New(c)
 		if err != nil {
-			return report, err
+			return nil, err
 		}
-		if *part.Report, err = run.Do(ctx); err != nil {
-			return report, fmt.Errorf("%d customers: %w", c.Customers, err)
+		if first == nil {
+			first = run
+		} else {
+			run.follow(first, n)
 		}
-		r.say("%d customers, %d events before: %.0f events a second", c.Customers, c.Events,
-			part.UnitRate)
+		report, err := run.Do(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %d customers: %w", c.Scenario, customers, err)
+		}
+		r.say("%s, %d customers, %d events before: %.0f a second, %.2f µs each", c.Scenario, customers,
+			events, report.UnitRate, 1e6*report.Cost())
+		reports = append(reports, report)
 	}
-	small, large := report.Small.Cost(), report.Large.Cost()
-	if small == 0 {
-		return report, &Refusal{[]string{"the processor time of the system cannot be read"}}
+	return reports, nil
+}
+
+// keysApart is how many connections, and batches of fill, each load has keys for.
+const keysApart = 1_000_000
+
+// follow makes the run the n-th load on the customers of another.
+func (r *Run) follow(first *Run, n int) {
+	r.name, r.made, r.firstKey = first.name, true, n*keysApart
+	r.acknowledged, r.unknown, r.checks = first.acknowledged, first.unknown, first.checks
+}
+
+// text is one line.
+func (r *ScaleReport) text() string {
+	var ratios, sides []string
+	for _, s := range r.Sizes {
+		ratios = append(ratios, fmt.Sprintf("%.2f", s.Cost))
+		sides = append(sides, fmt.Sprintf("%s %.2f → %.2f µs", s.Scenario, 1e6*s.Small.Cost(),
+			1e6*s.Large.Cost()))
 	}
-	report.Cost = large / small
-	return report, nil
+	return fmt.Sprintf("%s × (%d customers, %d keys: %s; %d snapshots)", strings.Join(ratios, " · "),
+		r.Customers, r.Events, strings.Join(sides, ", "), r.Sizes[0].Large.Snapshots)
 }
 
 // Print writes the report as a table.
 func (r ScaleReport) Print(out io.Writer) error {
-	for _, part := range []*Report{&r.Small, &r.Large} {
-		if err := part.Print(out); err != nil {
-			return err
+	for _, s := range r.Sizes {
+		for _, part := range []*Report{&s.Small, &s.Large} {
+			if err := part.Print(out); err != nil {
+				return err
+			}
 		}
 	}
-	_, err := fmt.Fprintf(out, "processor time of an event: %.2f µs, then %.2f µs, ratio %.2f\n",
-		1e6*r.Small.Cost(), 1e6*r.Large.Cost(), r.Cost)
+	_, err := fmt.Fprintf(out, "processor time with many customers by that with few: %s\n", r.text())
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

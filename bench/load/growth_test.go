@@ -71,16 +71,25 @@ func TestScaleComparesProcessorTime(t *testing.T) {
 	n := grown(t, func(*mortal) {})
 	report, err := of(n, scenario, (*load.Run).Scale)
 	require.NoError(t, err)
-	require.Equal(t, 1000, report.Small.Customers)
-	require.Equal(t, 1200, report.Large.Customers)
-	require.Zero(t, report.Small.Config.Events)
-	require.Equal(t, 1042, report.Large.Config.Events)
-	require.GreaterOrEqual(t, report.Large.Verified.Counted, report.Large.Units+1042)
-	cost := func(r load.Report) float64 { return r.Used[0].Cores / r.UnitRate }
-	require.InEpsilon(t, cost(report.Large)/cost(report.Small), report.Cost, 1e-9)
+	require.Equal(t, 1200, report.Customers)
+	require.Equal(t, 1042, report.Events)
+	var scenarios []load.Scenario
+	for _, one := range report.Sizes {
+		scenarios = append(scenarios, one.Scenario)
+		require.Equal(t, 1000, one.Small.Customers)
+		require.Equal(t, 1200, one.Large.Customers)
+		require.Zero(t, one.Small.Config.Events)
+		require.GreaterOrEqual(t, one.Large.Verified.Counted, uint64(1042))
+		require.Equal(t, one.Large.Name, report.Sizes[0].Large.Name, "on the same customers")
+		require.InEpsilon(t, one.Large.Cost()/one.Small.Cost(), one.Cost, 1e-9)
+	}
+	require.Equal(t, []load.Scenario{
+		load.ScenarioBatch, load.ScenarioIngest, load.ScenarioCheck,
+	}, scenarios)
+	require.Equal(t, 2200, n.customers, "each side makes its customers once")
 	var text strings.Builder
 	require.NoError(t, report.Print(&text))
-	require.Contains(t, text.String(), "processor time of an event")
+	require.Contains(t, text.String(), "processor time with many customers")
 
 	_, err = of(grown(t, func(m *mortal) { m.double = 50 }), scenario, (*load.Run).Scale)
 	require.ErrorContains(t, err, "1000 customers: refused to report")

@@ -16,25 +16,63 @@ var reportPage string
 
 var reportTemplate = html.Must(html.New("report").Parse(reportPage))
 
-// HTML writes the comparison as one page that needs nothing else: tables, and plots of the
-// latency's percentiles, of throughput and latency over the offered rate, and of latency over the
-// time with the faults marked.
-func (c Comparison) HTML(out io.Writer) error {
-	var text strings.Builder
-	if err := c.Print(&text); err != nil {
+// page is a report that needs nothing else.
+type page struct {
+	Title  string
+	Rows   []Row
+	Doubts []Doubt
+	Plots  []html.HTML
+	Text   string
+}
+
+func (p *page) write(out io.Writer, plots []plot, text interface{ Print(io.Writer) error }) error {
+	var printed strings.Builder
+	if err := text.Print(&printed); err != nil {
 		return err
 	}
-	page := struct {
-		Title, Text string
-		Plots       []html.HTML
-	}{"tollgate-bench, " + c.Environment.At.Format(time.DateTime), text.String(), nil}
-	for _, p := range c.plots() {
-		page.Plots = append(page.Plots, p.svg())
+	p.Text = printed.String()
+	for _, one := range plots {
+		p.Plots = append(p.Plots, one.svg())
 	}
-	if err := reportTemplate.Execute(out, page); err != nil {
+	if err := reportTemplate.Execute(out, p); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
+}
+
+func title(e Environment) string { return "tollgate-bench, " + e.At.Format(time.DateTime) }
+
+// HTML writes the comparison as one page: what was measured, and plots of processor time by
+// process, of the latency's percentiles, of rate and latency over the time with what happened
+// meanwhile, and over the offered rate.
+func (c Comparison) HTML(out io.Writer) error {
+	p := page{Title: title(c.Environment)}
+	return p.write(out, c.plots(), c)
+}
+
+// HTML writes the table as such a page, with the answers to what a sceptic says of it.
+func (f *Figures) HTML(out io.Writer) error {
+	p := page{Title: title(f.Environment), Rows: f.Rows(), Doubts: f.Doubts()}
+	var plots []plot
+	for _, c := range f.comparisons() {
+		plots = append(plots, c.plots()...)
+	}
+	var alone []*Report
+	if f.Snapshot != nil {
+		alone = append(alone, &f.Snapshot.Report)
+	}
+	if f.Failover != nil {
+		alone = append(alone, &f.Failover.Report)
+	}
+	for _, s := range []*ScaleReport{f.Scale, f.Large} {
+		if s != nil {
+			alone = append(alone, &s.Sizes[0].Large)
+		}
+	}
+	for _, r := range alone {
+		plots = append(plots, r.comparison().plots()...)
+	}
+	return p.write(out, plots, f)
 }
 
 // HTML writes the report as such a page.
@@ -43,13 +81,20 @@ func (r Report) HTML(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	results := []Result{result(r.System, r.Config, []Report{r})}
-	relate(results)
-	return Comparison{Environment: environment, Results: results}.HTML(out)
+	c := r.comparison()
+	c.Environment = environment
+	return c.HTML(out)
 }
 
-// plots are one of the percentiles and one over the time for each load, and two for each scenario
-// that was measured at several rates.
+// comparison is of this report alone.
+func (r Report) comparison() Comparison {
+	results := []Result{result(r.System, r.Config, []Report{r})}
+	relate(results)
+	return Comparison{Results: results}
+}
+
+// plots are of processor time, percentiles, and rate and latency over the time for each load, and
+// two for each scenario that was measured at several rates.
 func (c Comparison) plots() (all []plot) {
 	var loads []string
 	offered := map[Scenario]int{}
@@ -69,7 +114,8 @@ func (c Comparison) plots() (all []plot) {
 		}
 	}
 	for _, load := range loads {
-		all = append(all, c.percentiles(load), c.overTime(load))
+		all = append(all, c.processors(load), c.percentiles(load))
+		all = append(all, c.overTime(load)...)
 	}
 	return all
 }
@@ -99,8 +145,40 @@ func nines(percentile float64) float64 { return -math.Log10(1 - percentile/100) 
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func (c Comparison) overTime(load string) plot {
-	p := plot{
+// processors is what a unit takes of the processors, by process, of the last round.
+func (c Comparison) processors(load string) plot {
+	p := plot{title: load + ": processor time of a unit, by process", x: "µs", bars: true}
+	parts := map[string]int{}
+	for _, r := range c.Results {
+		last := r.last()
+		if r.load() != load || last.UnitRate == 0 {
+			continue
+		}
+		row := float64(len(p.ticks))
+		p.ticks = append(p.ticks, tickMark{row, r.System})
+		add := func(part string, cores float64) {
+			at, known := parts[part]
+			if !known {
+				at = len(p.lines)
+				parts[part] = at
+				p.lines = append(p.lines, line{name: part})
+			}
+			p.lines[at].points = append(p.lines[at].points, point{1e6 * cores / last.UnitRate, row})
+		}
+		for _, used := range last.Used {
+			add(used.Name, used.Cores)
+		}
+		add("generator", last.GeneratorCores)
+	}
+	return p
+}
+
+// overTime is the rate of the last round, and p99 of its open loop where there was one.
+func (c Comparison) overTime(load string) []plot {
+	rate := plot{
+		title: load + ": rate over the time of the last round", x: "seconds", y: "requests a second",
+	}
+	latency := plot{
 		title: load + ": p99 over the time of the last round", x: "seconds", y: "milliseconds",
 		logY: true,
 	}
@@ -108,19 +186,31 @@ func (c Comparison) overTime(load string) plot {
 		if r.load() != load {
 			continue
 		}
-		last := r.Rounds[len(r.Rounds)-1]
-		l := line{name: r.System}
-		for _, m := range last.Timeline {
-			if m.Requests > 0 {
-				l.points = append(l.points, point{m.At.Seconds(), milliseconds(m.P99)})
-			}
+		closed := r.last()
+		open := closed
+		if closed.Open != nil {
+			open = *closed.Open
 		}
-		p.lines = append(p.lines, l)
-		for _, f := range last.Faults {
-			p.marks = append(p.marks, tickMark{f.At.Seconds(), f.What})
+		rate.draw(r.System, closed, func(m Moment) float64 {
+			return float64(m.Requests) * float64(len(closed.Timeline)) / closed.Elapsed.Seconds()
+		})
+		latency.draw(r.System, open, func(m Moment) float64 { return milliseconds(m.P99) })
+	}
+	return []plot{rate, latency}
+}
+
+// draw adds a line over the time, and marks what happened.
+func (p *plot) draw(name string, r Report, of func(Moment) float64) {
+	l := line{name: name}
+	for _, m := range r.Timeline {
+		if m.Requests > 0 || !p.logY {
+			l.points = append(l.points, point{m.At.Seconds(), of(m)})
 		}
 	}
-	return p
+	p.lines = append(p.lines, l)
+	for _, f := range r.Faults {
+		p.marks = append(p.marks, tickMark{f.At.Seconds(), f.What})
+	}
 }
 
 func (c Comparison) overRate(scenario Scenario) []plot {

@@ -58,6 +58,8 @@ func TestOpenLoopThatTheGeneratorLimitsIsRefused(t *testing.T) {
 // TestHTMLStandsAlone: one file, every plot in it, nothing fetched, names escaped.
 func TestHTMLStandsAlone(t *testing.T) {
 	report := load.Report{
+		Elapsed: 2 * time.Second, UnitRate: 10, GeneratorCores: 0.25,
+		Used: []load.ProcessUse{{Process: load.Process{Name: "node<1>"}, Cores: 0.5}},
 		Timeline: []load.Moment{{Requests: 1, P99: time.Millisecond}, {
 			At: time.Second, Requests: 2, P99: 2 * time.Millisecond,
 		}},
@@ -77,14 +79,33 @@ func TestHTMLStandsAlone(t *testing.T) {
 	var page strings.Builder
 	require.NoError(t, c.HTML(&page))
 	text := page.String()
-	require.Equal(t, 2+2*2, strings.Count(text, "<svg "))
+	require.Equal(t, 2+2*4, strings.Count(text, "<svg "))
 	for _, want := range []string{
 		"ingest: answered over offered", "ingest: p99 over offered", "ingest at 200/s: latency by",
 		"ingest at 100/s: p99 over the time", "leader &lt;killed&gt;", "a&amp;b",
+		"ingest at 100/s: rate over the time", "ingest at 100/s: processor time of a unit, by process",
+		"node&lt;1&gt;: 50000.00", ">75000.0 µs<",
 	} {
 		require.Contains(t, text, want)
 	}
-	for _, foreign := range []string{"src=", "href=", "@import", "NaN", "Inf", "<killed>"} {
-		require.NotContains(t, text, foreign)
+	standsAlone(t, text)
+
+	page.Reset()
+	figures := load.Figures{Comparisons: []load.Comparison{c}}
+	require.NoError(t, figures.HTML(&page))
+	text = page.String()
+	require.Equal(t, 2+2*4, strings.Count(text, "<svg "))
+	require.Contains(t, text, "What a sceptic says")
+	require.Equal(t, 8, strings.Count(text, "<dt>"))
+	require.Contains(t, text, "<td>restart, 10M events of log</td>")
+	standsAlone(t, text)
+}
+
+func standsAlone(t *testing.T, page string) {
+	t.Helper()
+	for _, foreign := range []string{
+		"src=", "href=", "@import", "NaN", "Inf", "<killed>", "node<1>", "<script",
+	} {
+		require.NotContains(t, page, foreign)
 	}
 }

@@ -14,6 +14,9 @@ type plot struct {
 	ticks       []tickMark // of the x axis; five in even distances when there are none
 	lines       []line
 	marks       []tickMark // what happened
+	// bars are drawn in the place of lines: a row for each tick, and a part of it for each line that
+	// has a point there, as long as its x.
+	bars bool
 }
 
 type (
@@ -90,6 +93,9 @@ func (p plot) scales() (x, y scale) {
 
 // svg draws the plot. All that is not a number is escaped.
 func (p plot) svg() html.HTML {
+	if p.bars {
+		return p.barSVG()
+	}
 	var b strings.Builder
 	x, y := p.scales()
 	draw := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -103,12 +109,12 @@ func (p plot) svg() html.HTML {
 	for _, v := range y.steps() {
 		at := y.place(v)
 		draw(`<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x.from, x.to, at, at)
-		text(x.from-8, at+4, "end", fmt.Sprintf("%.4g", v))
+		text(x.from-8, at+4, "end", short(v))
 	}
 	ticks := p.ticks
 	if len(ticks) == 0 {
 		for _, v := range x.steps() {
-			ticks = append(ticks, tickMark{v, fmt.Sprintf("%.4g", v)})
+			ticks = append(ticks, tickMark{v, short(v)})
 		}
 	}
 	for _, t := range ticks {
@@ -121,6 +127,8 @@ func (p plot) svg() html.HTML {
 		at := x.place(m.at)
 		draw(`<line class="mark" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"><title>%s</title></line>`,
 			at, at, y.from, y.to, html.HTMLEscapeString(m.text))
+		draw(`<text class="marked" transform="translate(%.1f %.1f) rotate(-90)">%s</text>`, at-3,
+			y.from-4, html.HTMLEscapeString(m.text))
 	}
 	for i, l := range p.lines {
 		style := fmt.Sprintf(`fill="none" stroke-width="2" stroke="%s" stroke-dasharray="%s"`,
@@ -138,6 +146,17 @@ func (p plot) svg() html.HTML {
 	return html.HTML(b.String())
 }
 
+// short is a number for an axis.
+func short(v float64) string {
+	switch {
+	case v >= 1e6:
+		return fmt.Sprintf("%.3g M", v/1e6)
+	case v >= 1e3:
+		return fmt.Sprintf("%.3g k", v/1e3)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
 // steps are where an axis is labelled: at powers of ten, or at five places in even distances.
 func (s scale) steps() (all []float64) {
 	if s.log {
@@ -150,4 +169,54 @@ func (s scale) steps() (all []float64) {
 		all = append(all, s.low+(s.high-s.low)*float64(i)/5)
 	}
 	return all
+}
+
+// Measures of a row of bars.
+const (
+	rowHeight, barHeight = 34, 22
+	barLeft, barRight    = 130, 60
+)
+
+// barSVG draws bars, with what each is in all at its end.
+func (p plot) barSVG() html.HTML {
+	sums := make([]float64, len(p.ticks))
+	for _, l := range p.lines {
+		for _, q := range l.points {
+			sums[int(q.y)] += q.x
+		}
+	}
+	x := scale{high: 1, from: barLeft, to: plotWidth - plotRight - barRight}
+	for _, sum := range sums {
+		x.high = max(x.high, sum)
+	}
+	var b strings.Builder
+	draw := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	text := func(at float64, down int, anchor, s string) {
+		draw(`<text x="%.1f" y="%d" text-anchor="%s">%s</text>`, at, down, anchor,
+			html.HTMLEscapeString(s))
+	}
+	height := plotTop + rowHeight*max(len(p.ticks), len(p.lines))
+	draw(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
+		plotWidth, height, html.HTMLEscapeString(p.title))
+	draw(`<text class="title" x="0" y="20">%s</text>`, html.HTMLEscapeString(p.title))
+	for i, t := range p.ticks {
+		down := plotTop + rowHeight*i + barHeight/2 + 4
+		text(barLeft-8, down, "end", t.text)
+		text(x.place(sums[i])+6, down, "start", fmt.Sprintf("%.1f %s", sums[i], p.x))
+	}
+	begin := make([]float64, len(p.ticks))
+	for i, l := range p.lines {
+		colour, down := plotColours[i%len(plotColours)], plotTop+18*i
+		for _, q := range l.points {
+			row := int(q.y)
+			from, to := x.place(begin[row]), x.place(begin[row]+q.x)
+			begin[row] += q.x
+			draw(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"><title>%s: %.2f</title></rect>`,
+				from, plotTop+rowHeight*row, to-from, barHeight, colour, html.HTMLEscapeString(l.name), q.x)
+		}
+		draw(`<rect x="%d" y="%d" width="14" height="12" fill="%s"/>`, plotWidth-plotRight, down, colour)
+		text(plotWidth-plotRight+20, down+11, "start", l.name)
+	}
+	b.WriteString("</svg>")
+	return html.HTML(b.String())
 }

@@ -99,6 +99,8 @@ type Run struct {
 	denied                        []atomic.Bool // of ScenarioLimit: customers who were refused
 	answered                      atomic.Int64  // counts up to Least
 	persistent                    *failing      // of ScenarioFailover
+	made                          bool          // customers are those of a run before
+	firstKey                      int           // number of the first worker, in its keys
 	errors                        messages
 	// Progress is told what happens in a run that takes long.
 	Progress func(string) `json:"-"`
@@ -186,7 +188,7 @@ func (r *Run) carryOut(ctx context.Context, during func(ctx context.Context, beg
 ) (Report, []*worker, error) {
 	begin := time.Now()
 	report := Report{Config: r.Config, Name: r.name}
-	if !r.Blank {
+	if !r.Blank && !r.made {
 		if err := r.createCustomers(ctx); err != nil {
 			return report, nil, fmt.Errorf("create customers: %w", err)
 		}
@@ -259,7 +261,7 @@ func (r *Run) load(ctx context.Context, report *Report,
 			latency: hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2), begun: &begun,
 		}
 		workers[i] = w
-		group.Go(func() { w.loop(i, open, &stop) })
+		group.Go(func() { w.loop(r.firstKey+i, open, &stop) })
 	}
 	pause(ctx, r.Warmup)
 	used := Read(r.Processes)

@@ -25,6 +25,10 @@ func (c Comparison) Print(out io.Writer) error {
 	if err := c.Environment.Print(out); err != nil {
 		return err
 	}
+	return c.printResults(out)
+}
+
+func (c Comparison) printResults(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	var failed error
 	print := func(format string, args ...any) {
@@ -36,9 +40,10 @@ func (c Comparison) Print(out io.Writer) error {
 		"bytes written\tsnapshots\tMiB\tserver µs\trate\tp99\t")
 	for _, r := range c.Results {
 		print("%s\t%s\t%.2f\t%.0f\t%.0f–%.0f\t%.0f %%\t%s\t%s\t%s\t%s\t%d\t%d\t"+
-			"%.2f ×\t%.2f ×\t%.2f ×\t%s", r.load(), r.System, 1e6*r.Cost, r.Rate, r.Slowest, r.Fastest, 100*r.Generator,
-			r.Latency["p50"], r.Latency["p99"], r.Latency["p99.9"], r.last().WrittenEach(), r.Snapshots,
-			r.resident()>>20, r.CostRatio, r.Ratio, r.LatencyRatio, marked(r.Machine, "DISTURBED"))
+			"%.2f ×\t%.2f ×\t%.2f ×\t%s", r.load(), r.System, 1e6*r.Cost, r.Rate, r.Slowest, r.Fastest,
+			100*r.Generator, r.Latency["p50"], r.Latency["p99"], r.Latency["p99.9"],
+			r.last().WrittenEach(), r.Snapshots, r.resident()>>20, r.CostRatio, r.Ratio, r.LatencyRatio,
+			marked(r.Machine, "DISTURBED"))
 	}
 	for _, t := range c.Tools {
 		if t.Failed != "" {

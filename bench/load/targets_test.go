@@ -1,9 +1,11 @@
 package load_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,9 +23,11 @@ func verdicts(f load.Figures) map[string]string {
 	return all
 }
 
+// side is a system that takes a core for the rate.
 func side(scenario load.Scenario, system string, rate float64, p99 time.Duration) load.Result {
 	return load.Result{
-		Scenario: scenario, System: system, Rate: rate, Latency: map[string]time.Duration{"p99": p99},
+		Scenario: scenario, System: system, Rate: rate, Cost: 1 / rate, Generator: 0.25,
+		Latency: map[string]time.Duration{"p99": p99},
 	}
 }
 
@@ -35,6 +39,7 @@ func TestTargetsOfComparisons(t *testing.T) {
 		{Results: []load.Result{
 			side(load.ScenarioCheck, "tollgate-leader", 900, 3*ms),
 			side(load.ScenarioCheck, "bare", 1000, ms), side(load.ScenarioCheck, "redis", 600, ms),
+			side(load.ScenarioCheck, "bare-epoll", 1200, ms), side(load.ScenarioCheck, "redis-io", 500, ms),
 		}},
 		{Results: []load.Result{
 			side(load.ScenarioIngest, "tollgate", 500, ms), side(load.ScenarioIngest, "etcd", 100, ms),
@@ -46,32 +51,148 @@ func TestTargetsOfComparisons(t *testing.T) {
 			side(load.ScenarioBatch, "redis-100", 310_000, ms),
 		}},
 	}}
-	require.Equal(t, map[string]string{
-		"check on the leader, 64 connections / bare handler": "0.90 (900/s), p99 3.00 ×: does not",
-		"check on the leader / Redis GET": "1.50 (tollgate-leader: 900/s, redis: 600/s): " +
-			"holds",
-		"single event / PostgreSQL":       "2.50 (tollgate: 500/s, postgres: 200/s): does not",
-		"single event / etcd":             "5.00 (tollgate: 500/s, etcd: 100/s): holds",
-		"batches of 1,000, 8 connections": "450000/s, p99 90ms: holds",
-		"batches / Redis at its best": "1.45 (tollgate: 450000/s, redis-100: 310000/s): " +
-			"does not",
-	}, verdicts(f))
+	got := verdicts(f)
+	require.Equal(t, "0.90 · 0.90 (tollgate-leader 900/s, 1111.1 µs, p99 3ms, generator 25 %, "+
+		"0 snapshots; bare 1000/s, 1000.0 µs, p99 1ms, generator 25 %); of an epoll loop 0.75 · 0.75 "+
+		"(bare-epoll 1200/s, 833.3 µs, p99 1ms, generator 25 %), p99 3.00 ×: does not",
+		got["check on the leader / bare fasthttp: rate · server CPU"])
+	require.Contains(t, got["check on the leader / HTTP and Redis GET: rate · server CPU"],
+		"1.50 · 1.50")
+	for what, want := range map[string]string{
+		"check on the leader / HTTP and Redis GET: rate · server CPU":       "holds",
+		"event / HTTP and PostgreSQL: rate · server CPU":                    "does not",
+		"event / HTTP and etcd: rate · server CPU":                          "holds",
+		"batches of 1,000, durable on three nodes":                          "holds",
+		"batches / HTTP and Redis at its best: rate · server CPU":           "does not",
+		"event / HTTP and Redis, fsync always: rate · server CPU":           "",
+		"event / bare POST of fasthttp: rate · server CPU":                  "",
+		"events with 1 ms each way between nodes / none: rate · server CPU": "",
+	} {
+		if want == "" {
+			require.NotContains(t, got, what)
+			continue
+		}
+		require.True(t, strings.HasSuffix(got[what], ": "+want), "%s: %s", what, got[what])
+	}
+	require.Contains(t, got["batches / HTTP and Redis at its best: rate · server CPU"], "redis-100 310000/s")
 	f.Comparisons[0].Results[0].Latency["p99"] = 2 * ms
 	f.Comparisons[2].Results[0].Latency["p99"] = 101 * ms
-	got := verdicts(f)
-	require.Contains(t, got["check on the leader, 64 connections / bare handler"], ": holds")
-	require.Contains(t, got["batches of 1,000, 8 connections"], ": does not")
+	got = verdicts(f)
+	require.Contains(t, got["check on the leader / bare fasthttp: rate · server CPU"], ": holds")
+	require.Contains(t, got["batches of 1,000, durable on three nodes"], ": does not")
+	f.Comparisons[0].Results[0].Cost = 1.1 / 700
+	require.Contains(t, verdicts(f)["check on the leader / bare fasthttp: rate · server CPU"],
+		": does not", "the rate alone is not enough")
+}
+
+// TestDisturbedRowsAreMarkedAndNoRecord: what others disturbed stands in the table with a mark, and
+// is refused where it would be kept.
+func TestDisturbedRowsAreMarkedAndNoRecord(t *testing.T) {
+	f := load.Figures{Machines: map[string]load.Machine{"pages": {Foreign: 0.1, Steal: 0.01}}}
+	f.Pages = &load.PagesReport{Browsers: 20}
+	document := []byte("Rows:\n<!-- rows of `tollgate-bench table --record` -->\n" +
+		"| processor time of 20 live pages, of all cores | old | old | old | old |\n" +
+		"| leader killed, 20 times: first acknowledgement | ≤ 1 s | holds | 900ms | 2025-01-01 |\n" +
+		"| gone | a | b | c | d |\n<!-- end of rows -->\nEnd.\n")
+	text, err := f.Record(document, false)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\n| leader killed, 20 times: first acknowledgement | ≤ 1 s | holds |")
+	require.Contains(t, string(text), "\n| processor time of 20 live pages, of all cores | < 1 % | holds |")
+	require.Contains(t, string(text), "| not measured |")
+	require.NotContains(t, string(text), "gone")
+	require.NotContains(t, string(text), "| old |")
+	require.True(t, strings.HasSuffix(string(text), "<!-- end of rows -->\nEnd.\n"))
+	again, err := f.Record(text, false)
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(again))
+	users, err := f.Record(document, true)
+	require.NoError(t, err)
+	require.NotContains(t, string(users), "live pages")
+	_, err = f.Record([]byte("nothing"), false)
+	require.ErrorContains(t, err, "no place for rows")
+
+	f.Machines["pages"] = load.Machine{Foreign: 0.45, Steal: 0.12}
+	var table strings.Builder
+	require.NoError(t, f.Print(&table))
+	require.Contains(t, table.String(), "holds (DISTURBED: 0.45 foreign cores (at most 0.2), 12 % steal")
+	_, err = f.Record(document, false)
+	require.ErrorContains(t, err, "refused to record: pages was disturbed by 0.45 foreign cores")
+	require.ErrorContains(t, err, "measure it again when the machine is quiet")
+
+	f.Pages.Browsers, f.Machines = 3, nil
+	_, err = f.Record(document, false)
+	require.ErrorContains(t, err, "too little was measured")
+
+	f.Pages = nil
+	worst := side(load.ScenarioIngest, "etcd", 100, time.Millisecond)
+	worst.Machine.Steal = 0.06
+	f.Comparisons = []load.Comparison{{Results: []load.Result{
+		side(load.ScenarioIngest, "tollgate", 500, time.Millisecond), worst,
+	}}}
+	require.ErrorContains(t, f.Recordable(), "ingest was disturbed by 6 % steal",
+		"one round of one system is enough")
+	doubts := f.Doubts()
+	require.Len(t, doubts, 8)
+	require.Contains(t, doubts[7].Answer, "Marked in this report: ingest: 6 % steal")
+}
+
+// TestRecordsAreWhole: each target has its row in docs/speed.md, in their order, those that users
+// ask about also in the README, 15 at most; and what is said to be proven is.
+func TestRecordsAreWhole(t *testing.T) {
+	journal, err := os.ReadFile("../JOURNAL.md")
+	require.NoError(t, err)
+	var anchors []string
+	for line := range strings.Lines(string(journal)) {
+		if heading, found := strings.CutPrefix(line, "## "); found {
+			keep := func(r rune) rune {
+				switch {
+				case r == ' ':
+					return '-'
+				case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-':
+					return unicode.ToLower(r)
+				}
+				return -1
+			}
+			anchors = append(anchors, "bench/JOURNAL.md#"+strings.Map(keep, strings.TrimSpace(heading)))
+		}
+	}
+	var f load.Figures
+	for file, users := range map[string]bool{"../../docs/speed.md": false, "../../README.md": true} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		again, err := f.Record(text, users)
+		require.NoError(t, err)
+		require.Equal(t, string(text), string(again), "%s: rows of other targets", file)
+		rows := 0
+		for line := range strings.Lines(string(text)) {
+			cells := strings.Split(line, " | ")
+			if len(cells) != 5 || !strings.HasSuffix(line, " |\n") {
+				continue
+			}
+			rows++
+			require.NotContains(t, line, "DISTURBED")
+			if _, proof, proven := strings.Cut(cells[2], "limit proven: "); proven {
+				require.Contains(t, anchors, proof)
+			}
+		}
+		require.Greater(t, rows, 10)
+		if users {
+			require.LessOrEqual(t, rows-1, 15)
+		}
+	}
 }
 
 func TestTargetsOfOneSystem(t *testing.T) {
 	kills := make([]load.Kill, 20)
 	for i := range kills {
-		kills[i].Gap = time.Second
+		kills[i].Gap = 700 * time.Millisecond
 	}
 	f := load.Figures{
 		Failover: &load.FailoverReport{Kills: kills},
 		Snapshot: &load.SnapshotReport{Ratio: 0.9},
-		Scale:    &load.ScaleReport{Cost: 1.25},
+		Scale: &load.ScaleReport{Customers: 1_000_000, Sizes: []load.ScaleSizes{{
+			Scenario: load.ScenarioBatch, Cost: 1.25,
+		}}},
 		FromLog: &load.RecoverReport{
 			Config:   load.Config{Events: 10_000_000, Customers: 1},
 			Restarts: []load.Restart{{Took: 8 * time.Second}, {Took: time.Second}},
@@ -83,16 +204,16 @@ func TestTargetsOfOneSystem(t *testing.T) {
 	}
 	f.Snapshot.Customers, f.Snapshot.Config.Events = 1_000_000, 10_000_000
 	f.Snapshot.LongestEntry = 20 * time.Millisecond
-	f.Scale.Large.Customers = 1_000_000
 	require.Equal(t, map[string]string{
-		"leader killed, 20 times":                      "20 of 20, longest 1s, lost 0, doubled 0: holds",
-		"ingest beside snapshots / without":            "0.90, entry 20ms (1000000 customers, 10000000 keys): holds",
-		"cost of an event, few → many customers, HTTP": "1.25 × (1000000 customers, 0 keys): holds",
-		"restart, 10M events of log":                   "8s (1 customers, 10000000 events): holds",
+		"leader killed, 20 times: first acknowledgement": "20 of 20, longest 700ms, lost 0, doubled 0: holds",
+		"ingest beside snapshots / without":              "0.90, entry 20ms (1000000 customers, 10000000 keys): holds",
+		"cost of an event, few → 1M customers, HTTP": "1.25 × (1000000 customers, 0 keys: " +
+			"ingest-batch 0.00 → 0.00 µs; 0 snapshots): holds",
+		"restart, 10M events of log": "8s (1 customers, 10000000 events): holds",
 		"restart, snapshot of 1M customers, 10M keys": "1s (999999 customers, 10000000 events): " +
 			"too little measured",
 	}, verdicts(f))
-	kills[7].Gap, f.Snapshot.LongestEntry, f.Scale.Cost = 1501*time.Millisecond, 21e6, 1.26
+	kills[7].Gap, f.Snapshot.LongestEntry, f.Scale.Sizes[0].Cost = 701*time.Millisecond, 21e6, 1.26
 	f.FromLog.Restarts[1].Took = 9 * time.Second
 	for what, measured := range verdicts(f) {
 		if what != "restart, snapshot of 1M customers, 10M keys" {
@@ -100,10 +221,10 @@ func TestTargetsOfOneSystem(t *testing.T) {
 		}
 	}
 	f.Failover.Kills = kills[:7]
-	require.Contains(t, verdicts(f)["leader killed, 20 times"], "7 of 7, longest 1s")
-	require.Contains(t, verdicts(f)["leader killed, 20 times"], ": too little measured")
-	f.Snapshot.LongestEntry, f.Snapshot.Customers, f.Scale.Cost = 1, 1, 1
-	f.Scale.Large.Customers = 1
+	require.Contains(t, verdicts(f)["leader killed, 20 times: first acknowledgement"], "7 of 7, longest 700ms")
+	require.Contains(t, verdicts(f)["leader killed, 20 times: first acknowledgement"], ": too little measured")
+	f.Snapshot.LongestEntry, f.Snapshot.Customers, f.Scale.Sizes[0].Cost = 1, 1, 1
+	f.Scale.Customers = 1
 	f.FromLog = nil
 	for what, measured := range verdicts(f) {
 		require.Contains(t, measured, ": too little measured", what)
@@ -115,6 +236,7 @@ func TestTargetsOfBenchmarks(t *testing.T) {
 	var f load.Figures
 	f.Benchmarks, err = load.Benchmarks(strings.NewReader(`goos: linux
 BenchmarkCheck/1000000-2	100	480.5 ns/op	470 cpu-ns/check	0 B/op	0 allocs/op
+BenchmarkCheckTogether/1000000-2	100	290.4 ns/op	0 B/op	0 allocs/op
 BenchmarkApplyUsage/1000	100	400 ns/op	400 cpu-ns/event	2500000 events/s
 BenchmarkApplyUsage/1000000-50M-keys	100	800 ns/op	730 cpu-ns/event	1250000 events/s
 BenchmarkCheckBeside/ingest-2	1	2000000 checks	1552 p50-ns	3085 p99-ns
@@ -126,8 +248,8 @@ PASS
 `))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
-		"check in the engine, 1M customers":                        "480 ns, 0 allocations: holds",
-		"the same beside full ingest · and snapshots":              "3.1 · 5.1 µs: does not",
+		"check in the engine, 1M customers: alone · together":      "480 · 290 ns, 0 · 0 allocations: holds",
+		"check beside full ingest · and snapshots":                 "3.1 · 5.1 µs: does not",
 		"Apply, one core, 1,000 customers":                         "2500000 events/s: holds",
 		"Apply, one core, 1M customers, 50M keys":                  "1250000 events/s: does not",
 		"bytes a customer, subscription, 3 counters":               "622 B/customer: does not",

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"tollgate/bench/faultnet"
 	"tollgate/bench/load"
 	"tollgate/bench/ports"
 )
@@ -29,9 +30,11 @@ const (
 // tollgate is a cluster of three nodes that `tollgate dev` runs, with all its defaults.
 type tollgate struct {
 	name, program string
-	via           string // all, leader or followers
-	logMiB        int    // after how much log a snapshot is written; 0 leaves the default
-	workers       int    // hosted runs that go on at a time, by an agent that waits; 0: no such agent
+	via           string        // all, leader or followers
+	logMiB        int           // after how much log a snapshot is written; 0 leaves the default
+	workers       int           // hosted runs at a time, by an agent that waits; 0: no such agent
+	delay         time.Duration // of what goes from one node to another
+	links         *faultnet.Net // where there is a delay
 	data          string
 	command       *exec.Cmd
 	output        bytes.Buffer
@@ -66,7 +69,7 @@ func (t *tollgate) Start(ctx context.Context, _ load.Answers) (target load.Targe
 		return target, errors.Join(err, t.remove())
 	}
 	err = t.ready(ctx)
-	if err == nil && t.logMiB+t.workers != 0 {
+	if err == nil && (t.logMiB+t.workers != 0 || t.delay > 0) {
 		// The nodes' files are made by now, and are ours to change.
 		if err = errors.Join(t.end(), t.configure()); err == nil {
 			if err = t.run(program); err == nil {
@@ -154,6 +157,32 @@ func (t *tollgate) configure() error {
 			return fmt.Errorf("%s: %w", s.flag, err)
 		}
 	}
+	return t.separate()
+}
+
+// separate leads the nodes through proxies that take a while each way: a delay of the kernel's
+// needs a module that few machines have.
+func (t *tollgate) separate() (err error) {
+	if t.delay == 0 {
+		return nil
+	}
+	addresses := map[string]string{}
+	for i := range 3 {
+		addresses[fmt.Sprintf("node%d", i+1)] = fmt.Sprintf("127.0.0.1:%d", t.ports.First+6+i)
+	}
+	if t.links, err = faultnet.OpenSlow(addresses, t.delay); err != nil {
+		return err
+	}
+	for node := range addresses {
+		ways, err := json.Marshal(t.links.Dial(node)) // which is YAML, too
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(t.data, node, "config.yaml")
+		if err = t.change(file, dialSetting, string(ways)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -164,24 +193,30 @@ func (t *tollgate) set(s setting) error {
 		return errors.Join(errors.New("no configuration of a node"), err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		changed := s.line.ReplaceAll(text, fmt.Appendf(nil, "${1}%d", s.value))
-		if bytes.Equal(changed, text) {
-			return fmt.Errorf("%s has no such setting, or this one", file)
-		}
-		if err = os.WriteFile(file, changed, 0o600); err != nil {
+		if err = t.change(file, s.line, strconv.Itoa(s.value)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// change changes a line of a file behind its name.
+func (t *tollgate) change(file string, line *regexp.Regexp, value string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	changed := line.ReplaceAll(text, []byte("${1}"+value))
+	if bytes.Equal(changed, text) {
+		return fmt.Errorf("%s has no such setting, or this one", file)
+	}
+	return os.WriteFile(file, changed, 0o600)
+}
+
 var (
 	logSetting     = regexp.MustCompile(`(?m)^(\s+logMiB: )\d+`)
 	workersSetting = regexp.MustCompile(`(?m)^(\s+workers: )\d+`)
+	dialSetting    = regexp.MustCompile(`(?m)^(\s*dial: ).*$`)
 )
 
 // ready waits until the cluster serves.
@@ -214,7 +249,10 @@ func (t *tollgate) Stop() error {
 // remove removes the data, and lets others have the ports.
 func (t *tollgate) remove() error {
 	err := errors.Join(os.RemoveAll(t.data), t.ports.Close())
-	t.data = ""
+	if t.links != nil {
+		err = errors.Join(err, t.links.Close())
+	}
+	t.data, t.links = "", nil
 	return err
 }
 
@@ -282,15 +320,18 @@ func connect(ctx context.Context, data, via string) (target load.Target, err err
 }
 
 // tollgateNamed returns a cluster that is measured through all nodes, or through some of them:
-// tollgate, tollgate-leader or tollgate-followers.
+// tollgate, tollgate-leader or tollgate-followers; or with a network between them: tollgate-1ms.
 func tollgateNamed(name, program string) (*tollgate, error) {
 	t := &tollgate{name: name, program: program, via: "all"}
 	_, via, chosen := strings.Cut(name, "-")
 	switch {
 	case chosen && (via == "leader" || via == "followers"):
 		t.via = via
+	case chosen && via == "1ms":
+		t.delay = time.Millisecond
 	case chosen:
-		return nil, fmt.Errorf("no system %q: want tollgate, tollgate-leader or tollgate-followers", name)
+		return nil, fmt.Errorf("no system %q: want tollgate, tollgate-leader, tollgate-followers or "+
+			"tollgate-1ms", name)
 	}
 	return t, nil
 }

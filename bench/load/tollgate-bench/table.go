@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -17,7 +18,11 @@ import (
 
 // tableCommand measures what the targets are about.
 type tableCommand struct {
-	Parts    []string `default:"check,ingest,batch,failover,snapshots,scale,runs,flood,pages,recover,engine" enum:"check,ingest,batch,failover,snapshots,scale,runs,flood,pages,recover,engine" help:"What to measure; the other rows stay empty."`
+	Parts    []string `default:"check,ingest,batch,network,failover,snapshots,scale,runs,flood,pages,recover,engine" enum:"check,ingest,batch,network,failover,snapshots,scale,large,runs,flood,pages,recover,engine" help:"What to measure; the other rows stay empty. large (1M customers, 50M keys over HTTP; half an hour, 14 GiB of memory, 30 of disk) has to be asked for."`
+	Small    bool     `help:"Everything in little, in less than ten minutes. Its figures cannot be recorded."`
+	Record   []string `type:"existingfile" placeholder:"FILE" help:"Documents whose rows are replaced by what was measured (docs/speed.md, README.md). Refused where others disturbed it."`
+	HTML     string   `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
+	Again    int      `default:"2" help:"How often a turn of a comparison that others disturbed is measured again."`
 	Rounds   int      `default:"5" help:"How often each system is measured, in turns."`
 	Large    int      `default:"100000" help:"Customers of snapshots, scale and recover; the targets say a million."`
 	Browsers int      `default:"20" help:"Live pages that are open in pages; the target says 20."`
@@ -30,63 +35,118 @@ type tableCommand struct {
 // noSnapshot is more log, in MiB, than will be written.
 const noSnapshot = 1 << 20
 
+// shrink makes everything little.
+func (c *tableCommand) shrink() {
+	c.Rounds, c.Again, c.Kills, c.Runs, c.LogMiB = 1, 0, 3, 50, 16
+	c.Large, c.Customers, c.Events = 20_000, 2000, 200_000
+	c.Warmup, c.Duration = 500*time.Millisecond, 2*time.Second
+}
+
 // Run measures the parts one after the other. What was refused, or could not run, leaves its rows
 // empty, and the table ends with an error that says why.
 func (c *tableCommand) Run(ctx context.Context) error {
+	if c.Small {
+		if len(c.Record) > 0 {
+			return errors.New("--small measures too little for a record")
+		}
+		c.shrink()
+	}
 	environment, err := load.Surroundings()
 	if err != nil {
 		return err
 	}
-	figures := &load.Figures{Environment: environment}
+	figures := &load.Figures{Environment: environment, Machines: map[string]load.Machine{}}
 	var failed []error
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, *load.Figures) error
 	}{
-		{"check", c.comparison(load.ScenarioCheck, "tollgate-leader", "bare", "redis")},
+		{"check", c.comparison(load.ScenarioCheck,
+			"tollgate-leader", "bare", "bare-epoll", "redis", "redis-io")},
 		{"ingest", c.comparison(load.ScenarioIngest,
-			"tollgate", "redis", "bare", "postgres", "etcd")},
+			"tollgate", "redis", "redis-io", "bare", "bare-epoll", "postgres", "etcd")},
 		{"batch", c.comparison(load.ScenarioBatch,
-			"tollgate", "redis", "redis-16", "redis-100", "redis-1000")},
+			"tollgate", "redis", "redis-io", "redis-100", "redis-1000")},
+		{"network", c.network},
 		{"failover", c.failover},
 		{"snapshots", c.snapshots},
 		{"scale", c.scale},
+		{"large", c.large50M},
 		{"runs", c.runs},
 		{"flood", c.flood},
 		{"pages", c.pages},
 		{"recover", c.recover},
-		{"engine", engine},
+		{"engine", c.engine},
 	} {
 		if !slices.Contains(c.Parts, part.name) || ctx.Err() != nil {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "measuring", part.name)
+		before := load.Read(nil)
 		if err = part.measure(ctx, figures); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", part.name, err))
 		}
+		figures.Machines[part.name] = load.Read(nil).Since(before)
 	}
 	if c.JSON {
 		err = load.JSON(figures, os.Stdout)
 	} else {
 		err = figures.Print(os.Stdout)
 	}
-	return errors.Join(append(failed, err)...)
+	failed = append(failed, err)
+	if c.HTML != "" {
+		failed = append(failed, writeHTML(c.HTML, figures))
+	}
+	for _, file := range c.Record {
+		failed = append(failed, record(file, figures))
+	}
+	return errors.Join(failed...)
+}
+
+// record replaces a document's rows; a README has few.
+func record(file string, figures *load.Figures) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--record: %w", err)
+	}
+	text, err = figures.Record(text, filepath.Base(file) == "README.md")
+	if err == nil {
+		err = os.WriteFile(file, text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 // comparison measures a scenario on several systems.
 func (c *tableCommand) comparison(s load.Scenario, systems ...string,
 ) func(context.Context, *load.Figures) error {
 	return func(ctx context.Context, f *load.Figures) error {
-		one := compareCommand{
-			Scenario: []load.Scenario{s}, Systems: systems, Rounds: c.Rounds, Tollgate: c.Tollgate,
-			loadFlags: c.loadFlags,
-		}
-		comparison, err := one.compare(ctx)
+		comparison, err := c.compare(ctx, s, systems...)
 		if err == nil {
 			f.Comparisons = append(f.Comparisons, comparison)
 		}
 		return err
 	}
+}
+
+func (c *tableCommand) compare(ctx context.Context, s load.Scenario, systems ...string,
+) (load.Comparison, error) {
+	one := compareCommand{
+		Scenario: []load.Scenario{s}, Systems: systems, Rounds: c.Rounds, Tollgate: c.Tollgate,
+		Again: c.Again, Tools: !c.Small, loadFlags: c.loadFlags,
+	}
+	return one.compare(ctx)
+}
+
+// network measures single events with a network between the nodes, and without.
+func (c *tableCommand) network(ctx context.Context, f *load.Figures) error {
+	comparison, err := c.compare(ctx, load.ScenarioIngest, "tollgate", "tollgate-1ms")
+	if err == nil {
+		f.Network = &comparison
+	}
+	return err
 }
 
 // alone runs a scenario on a cluster of its own; logMiB 0 leaves the default.
@@ -127,17 +187,50 @@ func (c *tableCommand) large(scenario load.Scenario) load.Config {
 // or of its price: a batch each five milliseconds fills the log of --log-mib in about ten seconds.
 const longBatches = 40 * time.Second
 
+// least is how long batches are sent at least.
+func (c *tableCommand) least(d time.Duration) time.Duration {
+	if c.Small {
+		return max(d, longBatches/5)
+	}
+	return max(d, longBatches)
+}
+
 func (c *tableCommand) snapshots(ctx context.Context, f *load.Figures) (err error) {
 	config := c.large(load.ScenarioSnapshot)
-	config.Duration = max(config.Duration, longBatches)
+	config.Duration = c.least(config.Duration)
 	f.Snapshot, err = alone(ctx, c, config, c.LogMiB, (*load.Run).Snapshots)
 	return err
 }
 
 func (c *tableCommand) scale(ctx context.Context, f *load.Figures) (err error) {
 	config := c.large(load.ScenarioScale)
-	config.Duration = max(config.Duration, longBatches)
+	config.Duration = c.least(config.Duration)
+	if c.Small {
+		config.Duration = c.Duration
+	}
 	f.Scale, err = alone(ctx, c, config, 0, (*load.Run).Scale)
+	return err
+}
+
+// The variant with much of everything, and bounds of what it may take.
+const (
+	manyCustomers = 1_000_000
+	manyKeys      = 50_000_000
+	manyMemory    = 14 << 30
+	manyTime      = 45 * time.Minute
+)
+
+func (c *tableCommand) large50M(ctx context.Context, f *load.Figures) (err error) {
+	if free := load.FreeMemory(); free < manyMemory {
+		return fmt.Errorf("%d MiB of memory are free: three nodes with %d keys take %d", free>>20,
+			manyKeys, manyMemory>>20)
+	}
+	ctx, cancel := context.WithTimeout(ctx, manyTime)
+	defer cancel()
+	config := c.large(load.ScenarioScale)
+	config.Customers, config.Events = manyCustomers, manyKeys
+	config.Duration = c.least(config.Duration)
+	f.Large, err = alone(ctx, c, config, 0, (*load.Run).Scale)
 	return err
 }
 
@@ -217,7 +310,7 @@ func (c *tableCommand) pages(ctx context.Context, f *load.Figures) (err error) {
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	p := load.Pages{
 		Checks: c.config(load.ScenarioCheck), Events: c.config(load.ScenarioIngest),
-		Browsers: c.Browsers, Customer: demoCustomer, Rounds: c.Rounds, Idle: 30 * time.Second,
+		Browsers: c.Browsers, Customer: demoCustomer, Rounds: c.Rounds, Idle: c.least(0) * 3 / 4,
 		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
 	}
 	p.Checks.Target, p.Events.Target = target, target
@@ -245,15 +338,29 @@ func (c *tableCommand) recover(ctx context.Context, f *load.Figures) (err error)
 
 // engineBenchmarks are run one after the other. Checks beside other work need a core for each.
 var engineBenchmarks = [][]string{
-	{"-cpu", "1", "-bench", "^Benchmark(Check|ApplyUsage|CustomerMemory|Keys|FindKey)$"},
+	{"-cpu", "1", "-bench", "^Benchmark(Check|CheckTogether|ApplyUsage|CustomerMemory|Keys|FindKey)$"},
+	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
+}
+
+// smallBenchmarks leave out what fills 50 million keys.
+var smallBenchmarks = [][]string{
+	{
+		"-cpu", "1", "-benchtime", "200ms", "-bench", "^Benchmark(Check|CheckTogether)$/^1000000$",
+	},
+	{"-cpu", "1", "-benchtime", "200ms", "-bench", "^BenchmarkApplyUsage$/^1000$"},
+	{"-cpu", "1", "-benchtime", "200ms", "-bench", "^Benchmark(CustomerMemory|FindKey)$"},
 	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
 }
 
 // engine runs the benchmarks of the state machine by themselves; it needs Go, and to be called
 // where the source is.
-func engine(ctx context.Context, f *load.Figures) error {
+func (c *tableCommand) engine(ctx context.Context, f *load.Figures) error {
 	f.Benchmarks = map[string]map[string]float64{}
-	for _, flags := range engineBenchmarks {
+	benchmarks := engineBenchmarks
+	if c.Small {
+		benchmarks = smallBenchmarks
+	}
+	for _, flags := range benchmarks {
 		args := append([]string{"test", "-run", "^$", "-timeout", "1h", "-benchmem"}, flags...)
 		command := exec.CommandContext(ctx, "go",
 			append(args, "./engine/billing", "./engine/idempotency", "./cluster/keyfiles")...)

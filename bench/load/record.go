@@ -1,0 +1,82 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A record stands in a document between these lines, a row of the table on each.
+const (
+	recordBegin = "<!-- rows of `tollgate-bench table --record` -->\n"
+	recordEnd   = "<!-- end of rows -->\n"
+	recordHead  = "| what | target | stands | measured | on |\n|---|---|---|---|---|\n"
+)
+
+// Recordable says why the figures cannot be kept: nothing where they can. Rows of a part that
+// others disturbed, or in which too little was measured, would be read for years.
+func (f *Figures) Recordable() error {
+	var all []error
+	told := map[string]bool{}
+	for _, row := range f.Rows() {
+		switch {
+		case row.Verdict == VerdictUnknown:
+		case row.Disturbed != "" && !told[row.Part]:
+			told[row.Part] = true
+			all = append(all, fmt.Errorf("%s was disturbed by %s: measure it again when the machine is "+
+				"quiet", row.Part, row.Disturbed))
+		case row.Verdict == VerdictSmall:
+			all = append(all, fmt.Errorf("%q: too little was measured: %s", row.What, row.Measured))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return fmt.Errorf("refused to record: %w", errors.Join(all...))
+}
+
+// Record puts what was measured in the place of a document's rows, and leaves its other rows; users
+// leaves out what few people ask about. The error is Recordable's where they cannot be kept.
+func (f *Figures) Record(document []byte, users bool) ([]byte, error) {
+	if err := f.Recordable(); err != nil {
+		return nil, err
+	}
+	before, rest, begun := bytes.Cut(document, []byte(recordBegin))
+	old, after, ended := bytes.Cut(rest, []byte(recordEnd))
+	if !begun || !ended {
+		return nil, fmt.Errorf("no place for rows: want lines %q and %q", recordBegin, recordEnd)
+	}
+	known := map[string]string{}
+	for line := range strings.Lines(string(old)) {
+		if cells := strings.Split(line, " | "); len(cells) > 1 {
+			known[strings.TrimPrefix(cells[0], "| ")] = line
+		}
+	}
+	var out bytes.Buffer
+	out.Write(before)
+	out.WriteString(recordBegin + recordHead)
+	for _, row := range f.Rows() {
+		line, was := known[row.What]
+		switch {
+		case users && !row.Users:
+			continue
+		case row.Verdict != VerdictUnknown || !was:
+			line = row.line(f.Environment)
+		}
+		out.WriteString(line)
+	}
+	out.WriteString(recordEnd)
+	out.Write(after)
+	return out.Bytes(), nil
+}
+
+// line is a row of a document.
+func (r Row) line(e Environment) string {
+	on := e.At.Format(time.DateOnly)
+	if r.Verdict == VerdictUnknown {
+		on = "–"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", r.What, r.Target, r.Stands(), r.Measured, on)
+}
