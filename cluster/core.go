@@ -38,6 +38,8 @@ type peers interface {
 	// call sends a request. reply is called exactly once, from another goroutine, unless call
 	// returns an error: then nothing was sent. payload belongs to the callee.
 	call(to string, k callKind, shard uint16, payload []byte, reply func([]byte, error)) error
+	// gone reports whether a peer has hung up, and takes no new connection.
+	gone(peer string) bool
 	// fetch gets a journal segment from any peer that has it; segments.ErrDropped when one has
 	// dropped it.
 	fetch(ctx context.Context, shard uint16, info journal.SegmentInfo) ([]byte, error)

@@ -57,7 +57,7 @@ func openGroup(p parts) (*Group, error) {
 	g.reader = newReader(c, g.router, g.replica)
 	g.asker = g.reader.asker
 	g.router.listener = listeners{g.proposer, &g.index}
-	g.elections = &elections{core: c, electorate: g.electorate}
+	g.elections = &elections{core: c, electorate: g.electorate, news: make(chan struct{}, 1)}
 	g.tiering = &tiering{
 		core: c, electorate: g.electorate, router: g.router, proposer: g.proposer, replica: g.replica,
 	}
@@ -133,6 +133,8 @@ func (g *Group) openRaft() error {
 		return following{leader, id, g.raft.LastContact()}
 	}
 	g.transport.followed.Store(&followed)
+	outdone := g.outdone
+	g.transport.bond.outdone.Store(&outdone)
 	close(g.running)
 	if g.openSegments != nil {
 		if g.segments, err = g.openSegments(); err != nil {

@@ -26,6 +26,8 @@ func (t *transport) relay() {
 			case <-t.closing:
 				return
 			}
+		case done := <-t.bond.asked:
+			done <- t.begin()
 		case <-t.closing:
 			return
 		}
@@ -52,7 +54,10 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		}
 		own := *req // in memory, the request is shared with other peers
 		own.ID = t.voterFor(req.ID)
-		own.Addr = t.freeFor(own.Addr)
+		if leader, ok := t.released(); ok {
+			own.Addr = t.EncodePeer("", leader)
+			t.watchRefusal(rpc)
+		}
 		rpc.Command = &own
 	case *raft.RequestVoteRequest:
 		if t.quiet() {
@@ -70,11 +75,11 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 		rpc.Command = &own
 		t.watchTerm(rpc, req.Term)
 	case *raft.InstallSnapshotRequest:
-		t.heard = monotonic()
+		t.bind(nil)
 		t.watchTerm(rpc, req.Term)
 		t.guardLog(rpc, req)
 	case *raft.AppendEntriesRequest:
-		t.heard = monotonic()
+		t.bind(*bondOf(req))
 		if n := len(req.Entries); n > 0 && req.Entries[n-1].Term > req.Term {
 			// Of a deposed leader, which goes on for a moment with what it has from its successor.
 			// Taken, the log would be ahead of this node's term: it might have lost a vote.
@@ -89,30 +94,71 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 	return true
 }
 
+// bind takes in that a leader's request has come. No promise is cut short by a later one.
+func (t *transport) bind(said []byte) {
+	t.bond.lasts = parseBond(said, t.lease.longest)
+	t.bond.until = max(t.bond.until, monotonic()+int64(t.bond.lasts))
+}
+
 // released reports whether this node is bound no longer to the leader that raft names: it has sent
 // nothing for as long as the promise lasts, and raft has been done with all of it for as long.
 // Whatever this node acknowledges was sent before it came here, so every lease that counts on it
 // is over; who is slow to carry out what came has heard of its leader all the same. Raft goes on
-// naming its leader until a timer of its own ends, and would refuse any candidate before; where it
-// names none it refuses no candidate. A leader is bound to itself, though no node sends it
-// anything.
+// naming its leader until a timer of its own ends, and would refuse any candidate before (asked
+// whether it would elect one, it makes an exception for the leader's address, and uses that for
+// nothing else); where it names none it refuses no candidate. A leader is bound to itself, though
+// no node sends it anything.
 func (t *transport) released() (from raft.ServerAddress, ok bool) {
 	followed := t.followed.Load()
-	if followed == nil || monotonic()-t.heard < int64(t.lease.promise) {
+	if followed == nil || monotonic() < t.bond.until {
 		return "", false
 	}
 	f := (*followed)()
-	return f.leader, f.id != "" && f.id != t.self && time.Since(f.contact) >= t.lease.promise
+	return f.leader, f.id != "" && f.id != t.self && time.Since(f.contact) >= t.bond.lasts
 }
 
-// freeFor is the address under which raft looks at who asks whether it would be elected: that of
-// the leader that this node is no longer bound to, from whom raft takes the question. It uses the
-// address for nothing else, and the answer binds no node.
-func (t *transport) freeFor(candidate []byte) []byte {
-	if leader, ok := t.released(); ok {
-		return t.EncodePeer("", leader)
+// stand has raft stand for election, if this node is bound no longer to its leader.
+func (t *transport) stand() bool {
+	done := make(chan bool, 1)
+	select {
+	case t.bond.asked <- done:
+	case <-t.closing:
+		return false
 	}
-	return candidate
+	select {
+	case begun := <-done:
+		return begun
+	case <-t.closing:
+		return false
+	}
+}
+
+// begin gives raft a request to stand, as one in a line with those of other nodes: whatever raft
+// has acknowledged before it came when this node had looked at it, and the promise is over. Raft
+// votes for itself first.
+func (t *transport) begin() bool {
+	if _, ok := t.released(); !ok {
+		return false
+	}
+	t.deliver(raft.RPC{
+		Command:  &raft.TimeoutNowRequest{RPCHeader: header()},
+		RespChan: make(chan raft.RPCResponse, 1),
+	})
+	return true
+}
+
+// watchRefusal tells of a candidate that is refused though this node is free to vote.
+func (t *transport) watchRefusal(rpc *raft.RPC) {
+	outdone := t.bond.outdone.Load()
+	if outdone == nil {
+		return
+	}
+	t.intercept(rpc, func(r raft.RPCResponse) raft.RPCResponse {
+		if resp, ok := r.Response.(*raft.RequestPreVoteResponse); ok && !resp.Granted {
+			(*outdone)()
+		}
+		return r
+	})
 }
 
 // voterFor is the name under which raft looks at a candidate: a voter's, also where this node's
@@ -183,15 +229,15 @@ func (t *transport) quiet() bool {
 // settleEvery is how often a request that waits looks again.
 const settleEvery = 5 * time.Millisecond
 
-// awaitSettled holds the first requests of leaders back for as long as the promise to a leader
-// lasts, or until the other members had their say on this folder.
+// awaitSettled holds the first requests of leaders back for as long as the longest promise to a
+// leader lasts, or until the other members had their say on this folder.
 func (t *transport) awaitSettled() {
 	settled := t.settled.Load()
 	if settled == nil || (*settled)() {
 		return
 	}
 	if t.heldUntil.IsZero() {
-		t.heldUntil = time.Now().Add(t.lease.promise)
+		t.heldUntil = time.Now().Add(t.lease.longest)
 	}
 	for time.Now().Before(t.heldUntil) && !(*settled)() {
 		select {

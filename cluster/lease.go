@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"sync"
@@ -52,17 +53,26 @@ type grant struct {
 	drift int64
 }
 
-// leaseTenths is how many tenths of the heartbeat timeout a lease lasts; one is for clock rates.
+// promiseTenths is for how many tenths of the heartbeat timeout a request of this build's leaders
+// binds who takes it. A leader sends two to four of them in that time, and so keeps its lease; a
+// voter stands no sooner than a dead leader is known to be dead (succession.go), or silent for
+// longer than that.
+const promiseTenths = 4
+
+// leaseTenths is how many tenths of the promise a lease lasts; one is for clock rates.
 var leaseTenths time.Duration = 9
 
 // lease knows until when no other node can have become leader. Per peer it keeps when the newest
 // append was SENT that the peer answered with success in the same term: such a peer votes for
-// no other node until a heartbeat timeout after that. See LEASE.md for the argument.
+// no other node for as long after that as the append asks for. See LEASE.md for the argument.
 type lease struct {
-	// promise is how long a follower votes for no other node after it has heard of its leader: a
-	// heartbeat timeout. window is 0.9 of that.
+	// promise is for how long a follower votes for no other node after a request of this leader.
+	// window is 0.9 of that.
 	promise, window time.Duration
-	self            raft.ServerID
+	// longest is what a request asks for that does not say: that of an older build. It is a heartbeat
+	// timeout, and no request asks for more.
+	longest time.Duration
+	self    raft.ServerID
 	// voters are the voters of the latest and of the committed configuration.
 	voters func() [2][]raft.ServerID
 	onHeld func(bool)
@@ -84,9 +94,11 @@ type lease struct {
 }
 
 func newLease(heartbeat time.Duration, self string, onHeld func(bool)) *lease {
+	promise := heartbeat / 10 * promiseTenths
 	return &lease{
-		promise: heartbeat,
-		window:  heartbeat / 10 * leaseTenths,
+		promise: promise,
+		window:  promise / 10 * leaseTenths,
+		longest: heartbeat,
 		self:    raft.ServerID(self),
 		voters:  func() [2][]raft.ServerID { return [2][]raft.ServerID{} },
 		onHeld:  onHeld,
@@ -325,4 +337,46 @@ func (l *lease) confirm(ring func(), deadline <-chan time.Time) bool {
 		}
 		l.mu.Lock()
 	}
+}
+
+// bond is a node's promise to a leader: it votes for nobody, itself included, until it is over.
+// The goroutine that looks at requests alone knows it.
+type bond struct {
+	until int64         // monotonic
+	lasts time.Duration // what the newest request asks for
+	asked chan chan bool
+	// outdone is told of a candidate that this node has refused, and that has the shorter log as a
+	// rule; nil: nobody is.
+	outdone atomic.Pointer[func()]
+}
+
+func newBond(longest time.Duration) *bond {
+	return &bond{until: monotonic() + int64(longest), lasts: longest, asked: make(chan chan bool)}
+}
+
+// bondMark begins what a request says of the promise that it asks for, in Leader: raft reads the
+// leader's address from Addr, and this field only where that is empty. No address begins so. The
+// promise follows, in nanoseconds.
+const bondMark = 0
+
+// bondOf is that field of a request.
+func bondOf(req *raft.AppendEntriesRequest) *[]byte {
+	//lint:ignore SA1019 it is deprecated as the place of an address
+	return &req.Leader
+}
+
+func appendBond(promise time.Duration) []byte {
+	return binary.AppendUvarint([]byte{bondMark}, uint64(promise))
+}
+
+// parseBond is the promise that a request asks for; longest where it does not say.
+func parseBond(said []byte, longest time.Duration) time.Duration {
+	if len(said) < 2 || said[0] != bondMark {
+		return longest
+	}
+	promise, n := binary.Uvarint(said[1:])
+	if n != len(said)-1 || promise == 0 || promise > uint64(longest) {
+		return longest
+	}
+	return time.Duration(promise)
 }

@@ -34,8 +34,8 @@ func TestLeaseRunsFromTheSendTimeOfAMajority(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		l.ack(5, "c", now())
 		require.True(t, held(l), "three of five")
-		// The majority-th newest is b's, sent 100 ms ago: 450 - 100 ms are left.
-		time.Sleep(350*time.Millisecond - 1)
+		// The majority-th newest is b's, sent 100 ms ago: 180 - 100 ms are left.
+		time.Sleep(80*time.Millisecond - 1)
 		require.True(t, held(l))
 		require.True(t, l.stands(5))
 		require.False(t, l.stands(4))
@@ -44,7 +44,7 @@ func TestLeaseRunsFromTheSendTimeOfAMajority(t *testing.T) {
 		require.False(t, l.stands(5))
 		age, ok := l.age()
 		require.True(t, ok)
-		require.Equal(t, 450*time.Millisecond, age)
+		require.Equal(t, 180*time.Millisecond, age)
 	})
 }
 

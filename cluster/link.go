@@ -85,6 +85,14 @@ type wire struct {
 	timeout time.Duration // of one write
 	ended   chan struct{}
 	once    sync.Once
+	hungUp  atomic.Bool // the other end has ended it
+}
+
+// note takes in why a connection cannot be used any more.
+func (w *wire) note(err error) {
+	if !late(err) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errMessage) {
+		w.hungUp.Store(true)
+	}
 }
 
 func newWire(conn net.Conn, timeout time.Duration) *wire {
@@ -155,6 +163,10 @@ type link struct {
 	back func(peer string)
 	// promised is told what the peer has promised by now, as peering.appendMarks lays it out.
 	promised func(peer string, said []byte)
+	// hungUp is told that the peer is gone, which gone says as long as it is: it has ended a
+	// connection, and takes no new one. Its process has ended, or something between does the same.
+	hungUp func()
+	gone   atomic.Bool
 	// tried reports whether connecting was tried, with whatever outcome.
 	tried   atomic.Bool
 	closing chan struct{}
@@ -177,12 +189,23 @@ const (
 )
 
 func (l *link) run() {
+	hungUp := false // the peer has ended the connection before
 	for {
 		conn, err := l.port.dial(l.peer.Raft, streamLink, l.timeout)
 		l.note(err)
-		if err == nil {
-			l.serve(conn)
+		switch {
+		case err == nil:
+			l.gone.Store(false)
+			begun := time.Now()
+			hungUp = l.serve(conn)
+			if hungUp && time.Since(begun) >= redialEvery {
+				continue // is it there?
+			}
+		case hungUp && !late(err) && !refuses(err):
+			l.gone.Store(true)
+			l.hungUp()
 		}
+		hungUp = false
 		select {
 		case <-time.After(redialEvery):
 		case <-l.closing:
@@ -222,13 +245,21 @@ func refuses(err error) bool {
 	return errors.Is(err, errMistaken) || errors.Is(err, errNotMember) || errors.Is(err, errForeign)
 }
 
-// serve keeps one connection until it ends, and then tells everyone who waits for an answer.
-func (l *link) serve(conn net.Conn) {
+// late reports whether an error is one of time: it says nothing of the other end.
+func late(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout()
+}
+
+// serve keeps one connection until it ends, and then tells everyone who waits for an answer. It
+// reports whether the peer has ended it.
+func (l *link) serve(conn net.Conn) (hungUp bool) {
 	w := newWire(conn, l.timeout)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer w.end(l.log)
 		if err := w.write(); err != nil {
+			w.note(err)
 			l.log.Debug("write to a node", "error", err)
 		}
 	})
@@ -254,6 +285,7 @@ func (l *link) serve(conn net.Conn) {
 		reply(nil, errLinkLost)
 	}
 	wg.Wait()
+	return w.hungUp.Load()
 }
 
 func (l *link) read(w *wire) {
@@ -264,6 +296,7 @@ func (l *link) read(w *wire) {
 			select {
 			case <-w.ended:
 			default:
+				w.note(err)
 				l.log.Debug("read from a node", "error", err)
 			}
 			return

@@ -15,13 +15,14 @@ type memNetwork struct {
 	cond      *sync.Cond
 	listeners map[string]*memListener
 	cut       map[[2]string]bool
+	refused   map[[2]string]bool       // see hangUp
 	dialed    map[[2]string][]*memConn // the accepting ends, by who dialled whom
 }
 
 func newMemNetwork() *memNetwork {
 	n := &memNetwork{
 		listeners: make(map[string]*memListener), cut: make(map[[2]string]bool),
-		dialed: make(map[[2]string][]*memConn),
+		refused: make(map[[2]string]bool), dialed: make(map[[2]string][]*memConn),
 	}
 	n.cond = sync.NewCond(&n.mu)
 	return n
@@ -54,11 +55,30 @@ func (n *memNetwork) isolate(address string) {
 	}
 }
 
+// hangUp ends the connections between two nodes, and refuses new ones, as one of them sees it. The
+// other is cut off and told nothing: something between the two does that.
+func (n *memNetwork) hangUp(address, seenBy string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, pair := range [][2]string{{address, seenBy}, {seenBy, address}} {
+		n.cut[pair] = true
+		for _, c := range n.dialed[pair] {
+			if c.from != seenBy {
+				c = c.peer
+			}
+			c.hungUp = true
+		}
+	}
+	n.refused[[2]string{seenBy, address}] = true
+	n.cond.Broadcast()
+}
+
 // mend restores every link.
 func (n *memNetwork) mend() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.cut)
+	clear(n.refused)
 	n.cond.Broadcast()
 }
 
@@ -100,9 +120,12 @@ func (h host) Dial(address string, timeout time.Duration) (net.Conn, error) {
 	n.mu.Lock()
 	l := n.listeners[address]
 	cut := n.cut[[2]string{h.address, address}] || n.cut[[2]string{address, h.address}]
+	refused := n.refused[[2]string{h.address, address}]
 	n.mu.Unlock()
 	late := time.After(timeout)
-	if cut {
+	if refused {
+		l = nil
+	} else if cut {
 		<-late
 		return nil, os.ErrDeadlineExceeded
 	}
@@ -157,6 +180,7 @@ type memConn struct {
 	in       []byte // arrived, not read
 	closed   bool
 	held     bool // what has arrived cannot be read yet
+	hungUp   bool // the other end has ended it, as this one sees it
 	readBy   time.Time
 	writeBy  time.Time
 }
@@ -180,6 +204,8 @@ func (c *memConn) Read(p []byte) (int, error) {
 			return 0, net.ErrClosed
 		case expired(c.readBy):
 			return 0, os.ErrDeadlineExceeded
+		case c.hungUp:
+			return 0, io.EOF
 		case !c.held && c.peer.closed && !c.net.cut[[2]string{c.to, c.from}]:
 			return 0, io.EOF
 		}
@@ -201,6 +227,8 @@ func (c *memConn) Write(p []byte) (int, error) {
 			return sent, net.ErrClosed
 		case expired(c.writeBy):
 			return sent, os.ErrDeadlineExceeded
+		case c.hungUp:
+			return sent, io.ErrClosedPipe
 		case c.peer.closed && !c.net.cut[[2]string{c.from, c.to}]:
 			return sent, io.ErrClosedPipe
 		case c.net.cut[[2]string{c.from, c.to}] || len(c.peer.in) >= memBuffer:

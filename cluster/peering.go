@@ -77,8 +77,8 @@ func (n *peering) openLink(peer Member) *link {
 	l := &link{
 		peer: peer, port: n.port, clocks: n.clocks, timeout: n.config.RPCTimeout,
 		log: n.config.Log.With("peer", peer.ID), failed: n.handshaker.judge, back: n.warnings.over,
-		promised: n.receiveMarks,
-		closing:  make(chan struct{}), pending: make(map[uint64]func([]byte, error)),
+		promised: n.receiveMarks, hungUp: n.lookForLeaders,
+		closing: make(chan struct{}), pending: make(map[uint64]func([]byte, error)),
 	}
 	l.wg.Go(l.run)
 	return l
@@ -311,6 +311,24 @@ func (n *peering) call(
 		return errLinkDown
 	}
 	return l.call(k, shard, payload, reply)
+}
+
+// gone reports whether a member has hung up, and takes no new connection; see peers.
+func (n *peering) gone(id string) bool {
+	l := n.linkTo(id)
+	return l != nil && l.gone.Load()
+}
+
+// lookForLeaders tells the groups that a member is gone.
+func (n *peering) lookForLeaders() {
+	select {
+	case <-n.opened:
+	default:
+		return
+	}
+	for _, g := range n.groups {
+		g.look()
+	}
 }
 
 // askMembers asks the other members, before a node with an empty folder begins a cluster, whether

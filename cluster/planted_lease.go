@@ -3,4 +3,4 @@
 package cluster
 
 // A planted bug that the torture must find: leases outlive the promises that they rest on.
-func init() { leaseTenths = 90 }
+func init() { leaseTenths = 225 }

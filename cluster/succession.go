@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -13,10 +14,16 @@ import (
 // was refused waits for another timeout: a failed leader cost 1.1 s as a rule and 1.8 s at times.
 // So the voters have turns, in the order of their names, and a vote is free when the promise to the
 // leader is over (transport.released).
+//
+// A leader whose process has ended is known to be gone sooner: it hangs up, and nobody takes a new
+// connection. That proves nothing, for what stands between two nodes may do the same. So it
+// shortens no promise, only the wait behind it: a voter whose promise is over asks the others
+// whether they would elect it, and stands if a majority would.
 const (
 	// firstTurn is when the first voter stands, in tenths of the heartbeat timeout since it heard of
-	// the leader: others may have heard of it later, by a beat of two tenths at the most, and are
-	// bound for the whole of one since then.
+	// the leader; where that is gone, it is as soon as the promise is over. Leaders of an older build
+	// bind the others for the whole of a heartbeat timeout, since they heard of them, which may be
+	// later by a beat of two tenths at the most.
 	firstTurn = 12
 	// nextTurn is how much later each of the others does, in tenths: an election takes less. One
 	// whose log is behind is refused, and its turn goes by.
@@ -30,6 +37,24 @@ type elections struct {
 	*core
 	electorate *electorate
 	retired    atomic.Bool // this node is about to stop: it is not to be elected
+	// outdid is the term in which this node refused a candidate with a shorter log: it need not wait
+	// for its turn.
+	outdid atomic.Uint64
+	news   chan struct{} // of a leader that is gone, or of such a candidate
+}
+
+// look has keepSuccession look at once.
+func (e *elections) look() {
+	select {
+	case e.news <- struct{}{}:
+	default:
+	}
+}
+
+// outdone takes in that this node has refused a candidate while it was free to vote.
+func (e *elections) outdone() {
+	e.outdid.Store(e.raft.CurrentTerm())
+	e.look()
 }
 
 // succession is what a follower knows of its leader's silence.
@@ -42,8 +67,16 @@ type succession struct {
 // keepSuccession has this node stand for election when it is its turn.
 func (e *elections) keepSuccession() {
 	s := succession{since: time.Now()}
-	for wait := e.tenths(calmAt); e.pause(e.ctx, wait); {
-		wait = e.succeed(&s)
+	timer := time.NewTimer(e.tenths(calmAt))
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-e.news:
+		case <-e.closing:
+			return
+		}
+		timer.Reset(e.succeed(&s))
 	}
 }
 
@@ -56,7 +89,13 @@ func (e *elections) succeed(s *succession) (again time.Duration) {
 		s.since = time.Now()
 	}
 	s.term = term
+	if e.outdid.Load() == term {
+		rank = min(rank, 0)
+	}
 	silence, turn := min(heard, time.Since(s.since)), e.tenths(firstTurn+rank*nextTurn)
+	if _, leader := e.raft.LeaderWithID(); fresh && rank >= 0 && e.peers.gone(string(leader)) {
+		return e.succeedTheGone(silence, e.tenths(promiseTenths+rank*nextTurn))
+	}
 	switch {
 	case silence < e.tenths(calmAt):
 		s.calm = false
@@ -72,6 +111,63 @@ func (e *elections) succeed(s *succession) (again time.Duration) {
 		e.log.Warn("raft looks after its leader in its own time", "error", err)
 	}
 	return e.tenths(1)
+}
+
+// succeedTheGone has this node stand, when it is its turn, in place of a leader that is gone.
+func (e *elections) succeedTheGone(silence, turn time.Duration) (again time.Duration) {
+	if silence < turn {
+		return turn - silence
+	}
+	if e.standsForElection() && e.wouldWin() && e.transport.stand() {
+		e.log.Info("the leader is gone: this node stands for election")
+	}
+	return retryEvery
+}
+
+// wouldWin asks the other voters whether they would elect this node. Raft would ask the same, and
+// only once its own timer had ended.
+func (e *elections) wouldWin() bool {
+	own := e.mark()
+	request := &raft.RequestPreVoteRequest{
+		RPCHeader: header(), Term: e.raft.CurrentTerm() + 1,
+		LastLogIndex: own.Last, LastLogTerm: own.LastTerm,
+	}
+	request.ID = []byte(e.config.NodeID)
+	request.Addr = e.transport.EncodePeer("", e.transport.LocalAddr())
+	_, leader := e.raft.LeaderWithID()
+	ctx, cancel := context.WithTimeout(e.ctx, e.tenths(nextTurn))
+	defer cancel()
+	voters, granted := 0, make(chan bool, len(e.servers().Servers))
+	for _, s := range e.servers().Servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		switch s.ID {
+		case raft.ServerID(e.config.NodeID):
+			granted <- true
+		case leader:
+			granted <- false
+		default:
+			e.wg.Go(func() {
+				var answer raft.RequestPreVoteResponse
+				err := e.transport.RequestPreVote(s.ID, s.Address, request, &answer)
+				granted <- err == nil && answer.Granted
+			})
+		}
+	}
+	votes := 0
+	for range voters {
+		select {
+		case yes := <-granted:
+			if yes {
+				votes++
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return votes > voters/2
 }
 
 // nudge has raft look now whether its leader has been silent for the heartbeat timeout, and stand

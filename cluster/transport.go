@@ -32,8 +32,10 @@ type transport struct {
 	// quietUntil: until then this node gives no vote, for it may have promised a leader, before
 	// it was restarted, not to.
 	quietUntil time.Time
-	// news is when a leader's request came last; of the goroutine that looks at requests.
-	heard int64 // monotonic
+	// bond is this node's promise to a leader.
+	bond *bond
+	// binds is what this leader's requests say of the promise that they ask for.
+	binds []byte
 	reach *reach
 	// handed is the newest hand-over that was seen in the log; matched is how far the others' logs
 	// are known to agree with this leader's.
@@ -76,7 +78,8 @@ func newTransport(
 ) *transport {
 	t := &transport{
 		rawTransport: inner, lease: l, self: l.self, stands: stands,
-		quietUntil: time.Now().Add(quiet), heard: monotonic(), reach: newReach(),
+		quietUntil: time.Now().Add(quiet), reach: newReach(),
+		bond: newBond(l.longest), binds: appendBond(l.promise),
 		consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
 	return t
@@ -113,7 +116,7 @@ func (t *transport) AppendEntries(
 		}
 	}
 	sent := t.lease.clock()
-	err := t.rawTransport.AppendEntries(id, to, t.announced(req), resp)
+	err := t.rawTransport.AppendEntries(id, to, t.outgoing(req), resp)
 	if !beat {
 		t.awaitRelease(id)
 	}
@@ -135,14 +138,15 @@ func (t *transport) AppendEntries(
 	return nil
 }
 
-// announced is a request that commits no more than what this leader has applied. So no node applies
-// an entry, and shows it to readers, before the leader has: its own readers need not look.
-func (t *transport) announced(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
-	if t.applied == nil || req.LeaderCommitIndex <= t.applied() {
-		return req
+// outgoing is a request that says what it binds its receiver for, and commits no more than what
+// this leader has applied. So no node applies an entry, and shows it to readers, before the leader
+// has: its own readers need not look.
+func (t *transport) outgoing(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
+	own := *req // raft sends its heartbeats' again
+	*bondOf(&own) = t.binds
+	if t.applied != nil {
+		own.LeaderCommitIndex = min(own.LeaderCommitIndex, t.applied())
 	}
-	own := *req
-	own.LeaderCommitIndex = t.applied()
 	return &own
 }
 
