@@ -17,6 +17,7 @@ type flags struct {
 	Run         runCommand         `cmd:"" default:"withargs" help:"Measure one cluster."`
 	Compare     compareCommand     `cmd:"" help:"Measure several systems in turns, and print the ratios."`
 	Table       tableCommand       `cmd:"" help:"Measure what Tollgate has to reach, and print what holds."`
+	Profile     profileCommand     `cmd:"" help:"Say where the processor time of checks, events and batches goes, part by part."`
 	Regressions regressionsCommand `cmd:"" help:"Fail where benchmarks got worse (make bench-compare)."`
 	Flood       floodCommand       `cmd:"" hidden:"" help:"Be the flood of the table's row."`
 	Front       frontCommand       `cmd:"" hidden:"" help:"Be the HTTP front of a peer."`
