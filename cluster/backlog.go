@@ -73,7 +73,7 @@ func (a *backlogs) pump(q *queue) bool {
 	if a.lanes.Empty() {
 		return false
 	}
-	full := q.limits.batchBytes - len(q.header)
+	full := q.full()
 	for first := a.lanes.Next(); ; {
 		f := a.lanes.Next()
 		w, n := a.waiting[f], a.flights.Held(f)

@@ -189,7 +189,7 @@ type fsmSnapshot struct {
 // Persist writes the state, and waits until every journal segment that it refers to is on disk.
 func (s *fsmSnapshot) Persist(to raft.SnapshotSink) error {
 	r, start := s.replica, time.Now()
-	n, err := s.state.WriteTo(to)
+	n, err := s.state.WriteTo(r.pace(to, s.state.Pressed))
 	if err == nil {
 		err = r.waitDurable(s.state.Segments())
 	}
@@ -209,6 +209,50 @@ func (s *fsmSnapshot) Persist(to raft.SnapshotSink) error {
 		on(r.shard, n, time.Since(start))
 	}
 	return nil
+}
+
+const (
+	// snapshotWork is how long a snapshot is written at a time beside Apply, snapshotRest how long
+	// it rests then.
+	snapshotWork = 500 * time.Microsecond
+	snapshotRest = 2 * time.Millisecond
+)
+
+// paced writes a snapshot and leaves the processors to Apply: it rests between two blocks where
+// entries were applied since it rested last, unless Apply is about to wait for it. After as much
+// log as there is between two snapshots it does not rest any more, so that each ends.
+type paced struct {
+	io.Writer
+	replica *replica
+	pressed func() bool
+	since   time.Time
+	given   uint64 // the newest entry when it rested last
+	enough  int64  // bytes of log from which on it does not rest
+}
+
+func (r *replica) pace(to io.Writer, pressed func() bool) *paced {
+	return &paced{
+		Writer: to, replica: r, pressed: pressed, since: time.Now(), given: r.progress.given.Load(),
+		enough: r.store.bytes.Load() + r.config.SnapshotBytes,
+	}
+}
+
+// Write writes a block, and rests when it is time.
+func (p *paced) Write(b []byte) (int, error) {
+	n, err := p.Writer.Write(b)
+	if err != nil || time.Since(p.since) < snapshotWork {
+		return n, err
+	}
+	if p.rests() {
+		p.replica.pause(p.replica.ctx, snapshotRest)
+	}
+	p.since, p.given = time.Now(), p.replica.progress.given.Load()
+	return n, nil
+}
+
+func (p *paced) rests() bool {
+	r := p.replica
+	return r.progress.given.Load() != p.given && r.store.bytes.Load() < p.enough && !p.pressed()
 }
 
 // Release ends the snapshot.

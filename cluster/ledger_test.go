@@ -336,7 +336,9 @@ type ledgerSnapshot struct {
 
 func (s ledgerSnapshot) Index() uint64                   { return s.index }
 func (s ledgerSnapshot) Segments() []journal.SegmentInfo { return s.segments }
-func (s ledgerSnapshot) Release()                        {}
+func (s ledgerSnapshot) Pressed() bool                   { return false }
+
+func (s ledgerSnapshot) Release() {}
 
 func (s ledgerSnapshot) WriteTo(dst io.Writer) (int64, error) {
 	n, err := dst.Write(s.data.Bytes())

@@ -35,7 +35,11 @@ const (
 	// eagerEntries is how many entries may be in flight while none is full: more only makes
 	// smaller entries (measured: over HTTP with single events, one beats four).
 	eagerEntries = 1
-	depthEntries = 4
+	// depthEntries may be under way while more waits: a mebibyte, as much as one takes to be durable.
+	depthEntries = 16
+	// entryBytes is the size at which an entry is full. Smaller ones are shorter turns of Apply, and
+	// decoded they stay in the cache.
+	entryBytes = 64 << 10
 	// eagerFrames is two, so that one frame is in the leader's open batch while another is in the
 	// entry before it.
 	eagerFrames = 2
@@ -51,7 +55,7 @@ func newProposer(c *core, e *electorate, r *router) *proposer {
 		waiting: waitingRoom{share: fair.NewShare(c.config.QueueBytes)},
 	}
 	p.local = newQueue(queueLimits{
-		batchBytes: engine.MaxEntryBytes, bytes: c.config.QueueBytes,
+		batchBytes: entryBytes, bytes: c.config.QueueBytes,
 		eager: eagerEntries, depth: depthEntries,
 	}, engine.AppendHeader(nil, c.shard), p.submitEntry)
 	frame := p.frameHeader()

@@ -257,7 +257,7 @@ func (q *queue) weightOf(f fair.Flow) int {
 
 // pump submits what may leave. The caller holds the lock.
 func (q *queue) pump() {
-	full := q.limits.batchBytes - len(q.header)
+	full := q.full()
 	for {
 		n := len(q.inFlight) - q.apart.inFlight
 		if q.waiting > 0 && (n < q.limits.eager || q.waiting > full && n < q.limits.depth) {
@@ -271,12 +271,15 @@ func (q *queue) pump() {
 	}
 }
 
+// full is how many bytes of records a batch takes.
+func (q *queue) full() int { return q.limits.batchBytes - len(q.header) }
+
 // fill puts a batch together of at most so many bytes. What is late is given up: the call that
 // waited for it has gone.
 func (q *queue) fill(bytes int, from func(int, fair.Cut[*ticket])) *batch {
 	size := min(len(q.header)+bytes, q.limits.batchBytes)
 	b := &batch{data: append(make([]byte, 0, size), q.header...), submittedAt: time.Now()}
-	from(q.limits.batchBytes-len(q.header), func(t *ticket, room int) (int, bool) {
+	from(q.full(), func(t *ticket, room int) (int, bool) {
 		if b.submittedAt.Before(t.deadline) || t.next == t.count {
 			return q.cut(b, t, room)
 		}
@@ -293,8 +296,8 @@ func (q *queue) cut(b *batch, t *ticket, room int) (took int, done bool) {
 	first := t.next
 	for t.next < t.count {
 		size := t.size(t.next)
-		if took+size > room {
-			break
+		if took+size > room && (size <= q.full() || b.records+took > 0) {
+			break // a record larger than a batch travels in one of its own
 		}
 		if t.sizes != nil {
 			b.data = append(b.data, t.data[:size]...)

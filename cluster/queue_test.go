@@ -104,6 +104,32 @@ func TestQueueSendsFullBatchesAhead(t *testing.T) {
 	require.True(t, settled(one))
 }
 
+// TestARecordLargerThanABatchTravelsAlone: an entry is full at 64 KiB, and a record may have 256.
+func TestARecordLargerThanABatchTravelsAlone(t *testing.T) {
+	const small, large = 100, 5 << 10
+	of := func(bytes int) engine.Record {
+		return engine.Record{Kind: engine.KindTick, Payload: make([]byte, bytes)}
+	}
+	q, sent := testQueue(queueLimits{batchBytes: 1 << 10, bytes: 1 << 20, eager: 1, depth: 1})
+	first := put(t, q, 1, 1)
+	var tickets []*ticket
+	for flow := range fair.Flow(3) {
+		one := testTicket([]engine.Record{of(small), of(large), of(small)}, flow+1)
+		took, _ := q.add(one)
+		require.Equal(t, engine.OutcomeDone, took)
+		tickets = append(tickets, one)
+	}
+	for i := 0; i < len(*sent); i++ {
+		b := (*sent)[i]
+		require.True(t, len(b.data) <= 1<<10 || b.records == 1, "%d records in %d bytes", b.records,
+			len(b.data))
+		require.True(t, q.finish(b, fateUnknown))
+	}
+	for _, one := range append(tickets, first) {
+		require.True(t, settled(one))
+	}
+}
+
 func TestQueueIsBounded(t *testing.T) {
 	q, sent := testQueue(queueLimits{batchBytes: 1 << 10, bytes: 100, eager: 1, depth: 4})
 	put(t, q, 0, keyRange(0, 20)...) // one call may overshoot, so that any call fits

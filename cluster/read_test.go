@@ -117,6 +117,44 @@ func (s *sinkSpy) Cancel() error {
 	return nil
 }
 
+// TestASnapshotRestsBesideApply: it takes a fifth of a processor while entries are applied, and all
+// that it can where none are, where Apply is about to wait for it, and where the log grows long.
+func TestASnapshotRestsBesideApply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &replica{core: &core{
+			parts: parts{config: new(Config)}, ctx: t.Context(), store: new(watchedLog),
+		}}
+		r.config.SnapshotBytes = 1000
+		const blocks = 10
+		takes := func(pressed, applies bool) time.Duration {
+			slow := writerFunc(func(b []byte) (int, error) {
+				<-time.After(snapshotWork)
+				return len(b), nil
+			})
+			start, to := time.Now(), r.pace(slow, func() bool { return pressed })
+			for range blocks {
+				if applies {
+					r.progress.given.Add(1)
+				}
+				n, err := to.Write(make([]byte, 10))
+				require.NoError(t, err)
+				require.Equal(t, 10, n)
+				r.store.bytes.Add(50)
+			}
+			return time.Since(start)
+		}
+		require.Equal(t, blocks*(snapshotWork+snapshotRest), takes(false, true))
+		require.Equal(t, blocks*snapshotWork, takes(false, false))
+		require.Equal(t, blocks*snapshotWork, takes(true, true))
+		r.config.SnapshotBytes = 250
+		require.Equal(t, blocks*snapshotWork+5*snapshotRest, takes(false, true))
+	})
+}
+
+type writerFunc func(b []byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
 // A snapshot is final only when every journal segment that it lists is on disk.
 func TestSnapshotWaitsForItsSegments(t *testing.T) {
 	for _, fails := range []error{nil, errors.New("a segment was not written")} {
@@ -125,6 +163,7 @@ func TestSnapshotWaitsForItsSegments(t *testing.T) {
 			r := &replica{
 				core: &core{
 					parts: parts{config: &Config{Events: &Events{}}}, log: testLog(), ctx: t.Context(),
+					store: new(watchedLog),
 				},
 				segments: held,
 			}

@@ -64,8 +64,11 @@ type Answerer interface {
 type Snapshot interface {
 	// Index is the last entry that the snapshot contains.
 	Index() uint64
-	// WriteTo writes it in blocks of about 1 MiB. It runs concurrently with Apply.
+	// WriteTo writes it in blocks of 64 KiB to 1 MiB. It runs concurrently with Apply.
 	WriteTo(dst io.Writer) (int64, error)
+	// Pressed reports whether Apply will soon wait for WriteTo, which should not rest then. It is
+	// for the goroutine of WriteTo.
+	Pressed() bool
 	// Segments lists the journal segments that the snapshot refers to. The snapshot is final only
 	// when each of them is on disk.
 	Segments() []journal.SegmentInfo

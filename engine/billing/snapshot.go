@@ -124,6 +124,9 @@ func (sn *snapshot) Index() uint64 { return sn.header.Index }
 // Segments lists the journal segments that the snapshot refers to.
 func (sn *snapshot) Segments() []journal.SegmentInfo { return sn.journal.Segments() }
 
+// Pressed reports whether Apply will soon wait for WriteTo.
+func (sn *snapshot) Pressed() bool { return sn.pages.Pressed() }
+
 // Release ends the snapshot, written or not.
 func (sn *snapshot) Release() {
 	if sn.released {

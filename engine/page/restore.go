@@ -15,9 +15,10 @@ const (
 	headerFixed = 16
 	// frameHeader: table (2), first row counted from 0 (4), rows (2), bytes of records (4).
 	frameHeader = 12
-	// maxBlockBytes bounds a block that is read. A block is cut at 1 MiB, but may end with a page
-	// of large blobs.
+	// maxBlockBytes bounds a block that is read. A block is cut at 64 KiB (1 MiB, by older builds),
+	// but may end with a page of large blobs. stepBytes is how much of it is read at a time.
 	maxBlockBytes = 256 << 20
+	stepBytes     = 1 << 20
 )
 
 // ErrSnapshot means that bytes are not a complete snapshot of this format.
@@ -234,7 +235,7 @@ func (in *blockReader) next() ([]byte, error) {
 	}
 	in.buf = in.buf[:0]
 	for rest := int(size); rest > 0; {
-		step := min(rest, blockBytes)
+		step := min(rest, stepBytes)
 		at := len(in.buf)
 		in.buf = append(in.buf, make([]byte, step)...)
 		if _, err := io.ReadFull(in.r, in.buf[at:]); err != nil {

@@ -15,7 +15,7 @@ const (
 	handedPages = 4096
 	handedShare = 4
 	// blockBytes is the length at which a block of the snapshot is written.
-	blockBytes = 1 << 20
+	blockBytes = 64 << 10
 	stripes    = 1024
 )
 
@@ -89,7 +89,10 @@ func (sn *Snapshot) detach() {
 	sn.store.running.Store(nil)
 }
 
-// WriteTo writes the snapshot in blocks of about 1 MiB, each with its CRC32C, and ends it. It may
+// Pressed reports whether a quarter of the copies that may wait for WriteTo do. Any goroutine.
+func (sn *Snapshot) Pressed() bool { return sn.handed.count.Load() > int64(sn.handed.limit/4) }
+
+// WriteTo writes the snapshot in blocks of about 64 KiB, each with its CRC32C, and ends it. It may
 // be called once. Pages that the writer changes meanwhile come earlier than their turn, so two
 // snapshots of one state may differ in the order of pages, never in what they restore.
 func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
@@ -102,7 +105,7 @@ func (sn *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	}
 	defer sn.detach()
 	defer sn.end()
-	out := &blocks{w: w, buf: make([]byte, blockHeader, blockBytes+64<<10)}
+	out := &blocks{w: w, buf: make([]byte, blockHeader, 2*blockBytes)}
 	out.begin(sn)
 	if err := out.cut(); err != nil {
 		return out.written, err

@@ -92,6 +92,9 @@ func (sn *snapshot) Index() uint64 { return sn.header.Index }
 // Segments is empty: this machine keeps no journal.
 func (sn *snapshot) Segments() []journal.SegmentInfo { return nil }
 
+// Pressed reports whether Apply will soon wait for WriteTo.
+func (sn *snapshot) Pressed() bool { return sn.pages.Pressed() }
+
 // Release ends the snapshot, written or not.
 func (sn *snapshot) Release() {
 	if !sn.released {
