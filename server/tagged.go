@@ -47,7 +47,7 @@ func (s *Schema) addTagged(of reflect.Type, answer bool) {
 		if err != nil {
 			panic("server: " + of.Name() + "." + f.Name + ": " + err.Error()) // cmd/generate refuses it
 		}
-		if f.Anonymous && tag.Name == "" {
+		if (f.Anonymous || tag.Inline) && tag.Name == "" {
 			s.addTagged(f.Type, answer)
 		} else if tag.Name != "" {
 			value, required := schemaOf(f.Type, &tag), tag.Required
@@ -87,6 +87,8 @@ func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
 		return ArrayOf(RefTo(tag.Ref))
 	case tag.Ref != "":
 		return RefTo(tag.Ref)
+	case tag.OneOf != "":
+		return EnumSchema(strings.Split(tag.OneOf, "|")...)
 	case tag.As == "text", tag.ID != "":
 		return TextSchema(1, 0)
 	case tag.As == "time":
@@ -95,8 +97,6 @@ func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
 		return FreeObject()
 	case tag.As == "flag":
 		return BoolSchema
-	case tag.OneOf != "":
-		return EnumSchema(strings.Split(tag.OneOf, "|")...)
 	}
 	if enum, ok := reflect.Zero(of).Interface().(interface{ Names() []string }); ok {
 		return EnumSchema(slices.DeleteFunc(slices.Clone(enum.Names()), func(name string) bool {

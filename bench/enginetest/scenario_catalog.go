@@ -189,7 +189,7 @@ func (s *scenario) plans(l *line) string {
 			if f.Pricing.HasMax {
 				limit = f.Pricing.LimitMode + " limit " + f.Pricing.MaxUsage.String()
 			}
-			fmt.Fprintf(&b, "  %s %s %s %s %s\n", f.Feature.Key, f.PricingType,
+			fmt.Fprintf(&b, "  %s %s %s %s %s\n", f.Key, f.PricingType,
 				either(f.Pricing.Model, "-"), f.Pricing.ResetMode, limit)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 func (o *output) answers() {
 	o.api("answer", func(t *typ, name string, _ []string) {
 		o.use("server")
-		o.line("func write%s(data *server.JSON, v *%s) {", name, o.qualified(t.pack, t.name))
+		o.line("func %s(data *server.JSON, v *%s) {", writer(o.pack, name), o.qualified(t.pack, t.name))
 		o.line("data.Open('{')")
 		within, ends := "", ""
 		for _, f := range o.members(t) {
@@ -30,6 +30,15 @@ func (o *output) answers() {
 		}
 		o.line("%sdata.Close('}')\n}\n", ends)
 	})
+}
+
+// writer returns the name of the function that writes an answer: exported by a package that serves no
+// API itself.
+func writer(p *pack, name string) string {
+	if p.path == billingview {
+		return "Write" + name
+	}
+	return "write" + name
 }
 
 // members returns the fields that an answer has, in its order.
@@ -76,7 +85,7 @@ func (o *output) shown(f field) string {
 // value writes what writes a field.
 func (o *output) value(f field) {
 	line := o.write(f)
-	leaves := f.As == "time" || f.As == "object" || f.class == isString || f.of.names() != nil ||
+	leaves := f.As == "time" || f.As == "object" && f.With == "" || f.class == isString || f.of.names() != nil ||
 		f.class == isID && f.ID == "" || f.As == "text" // the call leaves out what is zero
 	null := f.Null && !leaves && f.ID == ""
 	switch {
@@ -96,24 +105,24 @@ func (o *output) write(f field) string {
 	call := func(method, value string) string {
 		return fmt.Sprintf("data.%s(%q, %s)", method, f.Name, value)
 	}
-	writer := f.With
-	if writer == "" && f.Ref != "" {
-		writer = "write" + f.Ref
-	} else if d := f.of.answers(o.pack); writer == "" && d != "" {
-		writer = "write" + d
+	by := f.With
+	if by == "" && f.Ref != "" {
+		by = writer(o.pack, f.Ref)
+	} else if d := f.of.answers(o.pack); by == "" && d != "" {
+		by = writer(o.pack, d)
 	}
-	if pack, _, found := strings.Cut(writer, "."); found {
+	if pack, _, found := strings.Cut(by, "."); found {
 		o.use("server/" + pack)
 	}
 	switch {
-	case f.class == isList && writer != "":
+	case f.class == isList && by != "":
 		return fmt.Sprintf("data.Array(%q)\nfor i := range %s {\n%s(data, &%s[i])\n}\ndata.Close(']')",
-			f.Name, v, writer, v)
-	case writer != "":
+			f.Name, v, by, v)
+	case by != "":
 		if !f.ptr {
 			v = "&" + v
 		}
-		return fmt.Sprintf("data.Name(%q)\n%s(data, %s)", f.Name, writer, v)
+		return fmt.Sprintf("data.Name(%q)\n%s(data, %s)", f.Name, by, v)
 	case f.ID != "" && f.Null:
 		return fmt.Sprintf("idOrNull(data, %q, %s, %s)", f.Name, f.ID, v)
 	case f.ID != "":

@@ -120,6 +120,11 @@ func (o *output) qualified(p *pack, name string) string {
 	if p == o.pack {
 		return name
 	}
+	// Outside of it, what an internal package declares goes by the alias of the package above.
+	if above, _, internal := strings.Cut(p.path, "/internal/"); internal &&
+		!strings.HasPrefix(o.pack.path, above) {
+		p = o.packages[above]
+	}
 	as := p.name
 	o.use(p.path)
 	if as == o.pack.name {

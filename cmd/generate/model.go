@@ -50,6 +50,7 @@ type typ struct {
 	directives [][]string // the words of its //schema: lines
 	expr       ast.Expr
 	imports    map[string]string
+	alias      bool
 }
 
 // class is how the generator treats a field, by its type.
@@ -158,7 +159,10 @@ func (p *pack) declare(file *ast.File) {
 					if doc == nil {
 						doc = d.Doc
 					}
-					t := &typ{pack: p, name: spec.Name.Name, expr: spec.Type, imports: imports}
+					t := &typ{
+						pack: p, name: spec.Name.Name, expr: spec.Type, imports: imports,
+						alias: spec.Assign.IsValid(),
+					}
 					t.direct(doc)
 					p.types[t.name] = t
 				case *ast.ValueSpec:
@@ -219,10 +223,14 @@ func (m *module) find(t *typ, name string) *typ {
 	if !qualified {
 		return t.pack.types[name]
 	}
-	if p := m.packages[strings.TrimPrefix(t.imports[at], modulePath)]; p != nil {
-		return p.types[selected]
+	p := m.packages[strings.TrimPrefix(t.imports[at], modulePath)]
+	if p == nil || p.types[selected] == nil {
+		return nil
 	}
-	return nil
+	if of := p.types[selected]; of.alias {
+		return m.find(of, text(of.expr))
+	}
+	return p.types[selected]
 }
 
 var basic = map[string]field{

@@ -5,10 +5,15 @@ import (
 	"strings"
 )
 
-// sdk is the folder of the Go client; apis are the APIs whose nouns it has, each in its own file.
-const sdk = "sdk/go"
+const (
+	// sdk is the folder of the Go client.
+	sdk = "sdk/go"
+	// billingview is the package of the nouns that the admin and the client API share.
+	billingview = "server/billingview"
+)
 
-var apis = []string{"client", "workspace"}
+// apis are the APIs whose nouns the client has, each in its own file.
+var apis = []string{"admin", "billingview", "client", "workspace"}
 
 // clients writes the client's structs of the requests and answers of an API.
 func (m *module) clients(api string) *output {

@@ -33,10 +33,15 @@ type MarginQuery struct {
 
 // MarginRow is one row: revenue and cost of a key in a currency. Margin is their difference.
 // Currency is that of the subscription's plan; empty for events that no subscription was found for.
+//
+//schema:answer admin MarginRow
 type MarginRow struct {
-	Key, Currency         string
-	Revenue, Cost, Margin decimal.Decimal
-	Events                uint64
+	Key      string          `json:"key"`
+	Currency string          `json:"currency,omitzero" rule:"min=3,max=3"`
+	Revenue  decimal.Decimal `json:"revenue"`
+	Cost     decimal.Decimal `json:"cost"`
+	Margin   decimal.Decimal `json:"margin"`
+	Events   uint64          `json:"events"`
 }
 
 var (

@@ -20,6 +20,7 @@ type (
 	Limits          = accounts.Limits
 	PaymentSettings = accounts.PaymentSettings
 	Scope           = accounts.Scope
+	UnmatchedName   = accounts.UnmatchedName
 
 	CancelMode    = book.CancelMode
 	ChangeStatus  = book.ChangeStatus
@@ -31,6 +32,7 @@ type (
 	LineKind      = book.LineKind
 	PaymentResult = book.PaymentResult
 
+	CatalogChange            = catalogs.CatalogChange
 	CatalogDocument          = catalogs.CatalogDocument
 	CatalogReply             = catalogs.CatalogReply
 	CreditAllocationDocument = catalogs.CreditAllocationDocument

@@ -79,18 +79,23 @@ func (q *checkouts) open(c *Checkout) {
 }
 
 // Payment is one payment that a provider reported.
+//
+//schema:answer admin Payment
 type Payment struct {
 	Env        uint32             `wire:"1"`
-	Provider   string             `wire:"2"`
-	EventID    string             `wire:"3"`
-	CheckoutID string             `wire:"4"`
+	Provider   string             `wire:"2" json:"provider" rule:"min=1"`
+	EventID    string             `wire:"3" json:"eventId" rule:"min=1"`
+	CheckoutID string             `wire:"4" json:"checkoutId,omitzero" rule:"min=1"`
 	InvoiceID  [16]byte           `wire:"5"`
-	Amount     decimal.Decimal    `wire:"6"`
-	Currency   string             `wire:"7"`
-	At         int64              `wire:"8"` // log time
-	Result     book.PaymentResult `wire:"9"`
-	Other      string             `wire:"10"` // what was reported instead of a payment
+	Amount     decimal.Decimal    `wire:"6" json:"amount" if:"Pays()"`
+	Currency   string             `wire:"7" json:"currency,omitzero" rule:"min=3,max=3"`
+	At         int64              `wire:"8" json:"recordedAt" as:"time"` // log time
+	Result     book.PaymentResult `wire:"9" json:"result" as:"text" rule:"oneof=applied|overpaid|mismatch|unexpected|ignored"`
+	Other      string             `wire:"10" json:"type,omitzero" rule:"min=1,max=64"` // what was reported instead of a payment
 }
+
+// Pays reports whether it has an amount: a report that is not a payment may have none.
+func (p *Payment) Pays() bool { return p.Currency != "" }
 
 // payments are kept for good, as invoices are.
 type payments struct {

@@ -15,7 +15,7 @@ func planView(c *catalogs.Catalog, v *catalogs.PlanVersion) PlanView {
 	for i := range v.Features {
 		f := &v.Features[i]
 		view.Features[i] = PlanFeatureView{
-			Feature: featureView(c.Features[f.Feature-1]), PricingType: f.PricingType, Pricing: f.Pricing,
+			FeatureView: featureView(c.Features[f.Feature-1]), PricingType: f.PricingType, Pricing: f.Pricing,
 		}
 	}
 	return view

@@ -63,28 +63,45 @@ func (m *journalReader) leftTransaction(
 
 // PoolView is one pool of credits. TotalGranted − TotalConsumed − TotalExpired − TotalReversed is
 // Balance.
+//
+//schema:answer billingview CreditPool
 type PoolView struct {
-	ID, CustomerID                           [16]byte
-	Customer                                 string // the caller's own identifier of the customer
-	Name, Denomination, Currency             string
-	Balance, TotalGranted, TotalConsumed     decimal.Decimal
-	TotalExpired, TotalReversed, RolloverCap decimal.Decimal
-	HardLimit, HasCap                        bool
-	Status                                   string // ACTIVE, FROZEN, DEPLETED, ARCHIVED
-	RolloverPolicy                           string // NONE, FULL, CAPPED
-	Priority                                 int64
-	Metadata                                 []byte // compact JSON object, nil when absent
-	CreatedAt, ModifiedAt                    int64
+	ID             [16]byte        `json:"id"`
+	Name           string          `json:"name"`
+	Denomination   string          `json:"denomination"`
+	Currency       string          `json:"currency" rule:"min=3,max=3"`
+	Balance        decimal.Decimal `json:"balance"`
+	TotalGranted   decimal.Decimal `json:"totalGranted"`
+	TotalConsumed  decimal.Decimal `json:"totalConsumed"`
+	TotalExpired   decimal.Decimal `json:"totalExpired"`
+	TotalReversed  decimal.Decimal `json:"totalReversed"`
+	HardLimit      bool            `json:"hardLimit"`
+	Status         string          `json:"status" rule:"oneof=ACTIVE|FROZEN|DEPLETED|ARCHIVED"`
+	RolloverPolicy string          `json:"rolloverPolicy" rule:"oneof=NONE|FULL|CAPPED"`
+	HasCap         bool
+	RolloverCap    decimal.Decimal `json:"rolloverCap" if:"HasCap"`
+	Priority       int64           `json:"priority"`
+	CustomerID     [16]byte        `json:"customerId"`
+	Customer       string          // the caller's own identifier of the customer
+	Metadata       []byte          `json:"metadata,omitzero" as:"object"`
+	CreatedAt      int64           `json:"createdAt" as:"time"`
+	ModifiedAt     int64           `json:"modifiedAt" as:"time"`
 }
 
 // GrantView is one live grant.
+//
+//schema:answer admin Grant
 type GrantView struct {
-	ID                   [16]byte
-	Type                 string
-	Amount, Remaining    decimal.Decimal
-	Priority             int64
-	SubscriptionID       [16]byte // zero where no plan granted it
-	CreatedAt, ExpiresAt int64    // ExpiresAt 0: never
+	ID        [16]byte        `json:"id"`
+	Type      string          `json:"type" rule:"oneof=PLAN_INCLUDED|PURCHASED|PROMOTIONAL|ROLLOVER|MANUAL|REFUND"`
+	Amount    decimal.Decimal `json:"amount"`
+	Remaining decimal.Decimal `json:"remaining"`
+	Priority  int64           `json:"priority"`
+	// SubscriptionID is zero where no plan granted it.
+	SubscriptionID [16]byte `json:"subscriptionId,omitzero"`
+	CreatedAt      int64    `json:"createdAt" as:"time"`
+	// ExpiresAt is 0 where it never expires.
+	ExpiresAt int64 `json:"expiresAt,omitzero" as:"time"`
 }
 
 // poolView must be called under the customer's lock.

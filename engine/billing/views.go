@@ -22,23 +22,29 @@ type Principal struct {
 }
 
 // KeyView is one API key, without the key.
+//
+//schema:answer admin Key
 type KeyView struct {
-	ID                   [16]byte
-	Hash                 [32]byte // SHA-256 of the whole key
-	Scope                accounts.Scope
-	Label, Hint          string
-	Customer             string // the ExternalID, of a key of ScopeCustomer
-	CreatedAt, RevokedAt int64
+	ID        [16]byte       `json:"id"`
+	Hash      [32]byte       // SHA-256 of the whole key
+	Scope     accounts.Scope `json:"scope" as:"text"`
+	Label     string         `json:"label" rule:"max=80"`
+	Hint      string         `json:"hint" rule:"min=1"`
+	Customer  string         `json:"customer,omitzero" rule:"min=1,max=128"` // of a key of ScopeCustomer
+	CreatedAt int64          `json:"createdAt" as:"time"`
+	RevokedAt int64          `json:"revokedAt,omitzero" as:"time"`
 }
 
 // FeatureView is one feature of the catalog.
 type FeatureView struct {
-	ID                     [16]byte
-	Key, Name, Description string
-	Labels                 []string
-	HasCost                bool
-	CostPerUnit            decimal.Decimal
-	Archived               bool
+	ID          [16]byte `json:"id"`
+	Key         string   `json:"key" rule:"min=1,max=128"`
+	Name        string   `json:"name" rule:"max=128"`
+	Description string   `json:"description"`
+	Labels      []string
+	HasCost     bool
+	CostPerUnit decimal.Decimal
+	Archived    bool
 }
 
 // PlanView is one version of a plan.
@@ -57,16 +63,19 @@ type PlanView struct {
 	Status         string          `json:"status" rule:"oneof=ACTIVE|ARCHIVED|DRAFT"`
 	// Metadata is nil when absent.
 	Metadata []byte            `json:"metadata,omitzero" as:"object"`
-	Features []PlanFeatureView `json:"features" with:"writePlanFeature"`
+	Features []PlanFeatureView `json:"features"`
 	// CreditAllocations have their defaults filled in.
-	CreditAllocations []catalogs.CreditAllocationDocument `json:"creditAllocations" with:"billingview.WriteAllocation"`
+	CreditAllocations []catalogs.CreditAllocationDocument `json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
 }
 
-// PlanFeatureView is a feature within a plan.
+// PlanFeatureView is a feature of a plan.
+//
+//schema:answer client PlanFeature
 type PlanFeatureView struct {
-	Feature     FeatureView
-	PricingType string
-	Pricing     catalogs.PricingDocument // with defaults filled in
+	FeatureView
+	PricingType string `json:"pricingType" rule:"oneof=included|usage_based|graduated"`
+	// Pricing is the price model, as the catalog has it, with defaults filled in.
+	Pricing catalogs.PricingDocument `json:"pricing" as:"object" with:"billingview.WritePricing"`
 }
 
 // CustomerCore is what answers about other nouns have of a customer.

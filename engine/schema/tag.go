@@ -25,7 +25,7 @@ import (
 //	  ,oneof=A|B     a text that is one of these
 //	as:"time"        an int64 that is milliseconds since 1970 UTC; answers leave out 0
 //	as:"object"      bytes that are a compact JSON object
-//	as:"text"        an enum whose values the schema does not list
+//	as:"text"        an enum whose values the schema lists as oneof does, or not at all
 //	as:"flag"        a number of which an answer says only that it is not zero
 //	in:"whole"       an answer leaves out the object around it when it is zero, or its if is not so
 //	in:"after=b"     an answer has it behind this field, not where the struct has it
@@ -33,7 +33,7 @@ import (
 //	if:"HasAddress"  the field, or method with (), that reports whether an answer has this one
 //	ref:"Plan"       the shared schema of a nested object, or of a list's items
 //	with:"writeTier" the function that writes it, by hand; one of another package below server/ with
-//	                 that package's name, as in "billingview.WritePool"
+//	                 that package's name, as in "billingview.WriteInvoice"
 //	bit:"CustomerEmail"  its constant in the flags of a command
 //	bits:"given"     flags of what a request has
 //	bits:"empty"     flags of texts that it has as ""

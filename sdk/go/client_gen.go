@@ -104,6 +104,17 @@ type ScheduledChange struct {
 	CreatedAt      time.Time `json:"createdAt"`
 }
 
+// PlanFeature is a feature of a plan.
+type PlanFeature struct {
+	ID          string `json:"id"`
+	Key         string `json:"key"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	PricingType string `json:"pricingType"`
+	// Pricing is the price model, as the catalog has it, with defaults filled in.
+	Pricing json.RawMessage `json:"pricing"`
+}
+
 // Plan is one version of a plan.
 type Plan struct {
 	ID             string      `json:"id"`

@@ -40,52 +40,6 @@ func (s *Subscription) Status() string {
 	return "ended"
 }
 
-// PlanFeature is a feature of a plan.
-type PlanFeature struct {
-	ID          string `json:"id"`
-	Key         string `json:"key"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	PricingType string `json:"pricingType"`
-	// Pricing is the price model, as the catalog has it.
-	Pricing json.RawMessage `json:"pricing"`
-}
-
-// CreditAllocation is credits that a plan grants in every period.
-type CreditAllocation struct {
-	Pool             string      `json:"pool"`
-	Denomination     string      `json:"denomination"`
-	Currency         string      `json:"currency"`
-	Amount           json.Number `json:"amount"`
-	Priority         int         `json:"priority"`
-	ExpiresAfterDays int         `json:"expiresAfterDays,omitzero"`
-	RolloverPolicy   string      `json:"rolloverPolicy"`
-	RolloverCap      json.Number `json:"rolloverCap,omitzero"`
-	HardLimit        bool        `json:"hardLimit"`
-}
-
-// CreditPool is a customer's credits of one kind.
-type CreditPool struct {
-	ID             string          `json:"id"`
-	Name           string          `json:"name"`
-	Denomination   string          `json:"denomination"`
-	Currency       string          `json:"currency"`
-	Balance        json.Number     `json:"balance"`
-	TotalGranted   json.Number     `json:"totalGranted"`
-	TotalConsumed  json.Number     `json:"totalConsumed"`
-	TotalExpired   json.Number     `json:"totalExpired"`
-	TotalReversed  json.Number     `json:"totalReversed"`
-	HardLimit      bool            `json:"hardLimit"`
-	Status         string          `json:"status"`
-	RolloverPolicy string          `json:"rolloverPolicy"`
-	RolloverCap    json.Number     `json:"rolloverCap,omitzero"`
-	Priority       int             `json:"priority"`
-	CustomerID     string          `json:"customerId"`
-	Metadata       json.RawMessage `json:"metadata,omitzero"`
-	CreatedAt      time.Time       `json:"createdAt"`
-	ModifiedAt     time.Time       `json:"modifiedAt"`
-}
-
 // Invoice is an invoice with its lines. One that is PENDING has no number yet.
 type Invoice struct {
 	ID                  string        `json:"id"`
@@ -138,4 +92,18 @@ type Event struct {
 	CreditsUsed         json.Number     `json:"creditsUsed,omitzero"`
 	IsAllowed           *bool           `json:"isAllowed,omitzero"`
 	Reason              string          `json:"reason,omitzero"`
+}
+
+// AdminChange is one change by an operator.
+type AdminChange struct {
+	Number      uint64            `json:"number"`
+	At          time.Time         `json:"at"`
+	Actor       string            `json:"actor"`
+	Action      string            `json:"action"`
+	Account     string            `json:"account,omitzero"`
+	Workspace   string            `json:"workspace,omitzero"`
+	Environment string            `json:"environment,omitzero"`
+	Subject     string            `json:"subject,omitzero"`
+	Before      map[string]string `json:"before"`
+	After       map[string]string `json:"after"`
 }

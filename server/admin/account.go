@@ -61,28 +61,21 @@ func (a *accounts) createAccount(x *server.Exchange) {
 	if first.Repeated {
 		c.ID = first.First
 	}
-	data := x.Begin()
-	data.Open('{')
-	data.UUID("id", c.ID)
-	data.Text("name", c.Name)
-	data.Close('}')
-	x.End(201)
+	one(x, 201, &madeAccount{c.ID, c.Name}, writeMadeAccount)
+}
+
+// madeAccount is a new account.
+//
+//schema:answer admin MadeAccount
+type madeAccount struct {
+	ID   [16]byte `json:"id"`
+	Name string   `json:"name" rule:"min=1,max=64"`
 }
 
 // listAccounts is GET /accounts.
 func (a *accounts) listAccounts(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
-		data := x.Begin()
-		data.Open('[')
-		for _, account := range a.machine.Accounts() {
-			data.Open('{')
-			data.UUID("id", account.ID)
-			data.Text("name", account.Name)
-			data.Time("createdAt", account.CreatedAt)
-			data.Close('}')
-		}
-		data.Close(']')
-		x.End(200)
+		list(x, a.machine.Accounts(), writeAccount)
 		return nil
 	})
 }
@@ -174,15 +167,18 @@ func (a *accounts) createKey(x *server.Exchange) {
 		x.Refuse(fault)
 		return
 	}
-	data := x.Begin()
-	data.Open('{')
-	data.UUID("id", c.ID)
-	data.Text("key", key)
-	data.Text("scope", scope)
-	data.Text("label", c.Label)
-	data.Text("hint", c.Hint)
-	data.Close('}')
-	x.End(201)
+	one(x, 201, &madeKey{c.ID, key, scope, c.Label, c.Hint}, writeMadeKey)
+}
+
+// madeKey is a new API key, with the key itself.
+//
+//schema:answer admin MadeKey
+type madeKey struct {
+	ID    [16]byte `json:"id"`
+	Key   string   `json:"key" rule:"min=1"`
+	Scope string   `json:"scope" rule:"min=1"`
+	Label string   `json:"label" rule:"max=80"`
+	Hint  string   `json:"hint" rule:"min=1"`
 }
 
 // faultKeyLost answers a repeated request whose key cannot be shown again.
@@ -240,21 +236,7 @@ var keyPrefixes = map[bool]map[bool]string{
 // listKeys is GET …/keys.
 func (a *accounts) listKeys(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
-		data := x.Begin()
-		data.Open('[')
-		for _, key := range a.machine.Keys(env) {
-			data.Open('{')
-			data.UUID("id", key.ID)
-			data.Text("scope", key.Scope.String())
-			data.Text("label", key.Label)
-			data.Text("hint", key.Hint)
-			data.TextIf("customer", key.Customer)
-			data.Time("createdAt", key.CreatedAt)
-			data.Time("revokedAt", key.RevokedAt)
-			data.Close('}')
-		}
-		data.Close(']')
-		x.End(200)
+		list(x, a.machine.Keys(env), writeKey)
 		return nil
 	})
 }

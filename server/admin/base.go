@@ -58,6 +58,49 @@ func (b *base) read(x *server.Exchange, answer func() *server.Fault) {
 	}
 }
 
+// one answers with one record.
+func one[T any](x *server.Exchange, status int, v *T, write func(*server.JSON, *T)) {
+	write(x.Begin(), v)
+	x.End(status)
+}
+
+// list answers with all records of a list.
+func list[T any](x *server.Exchange, all []T, write func(*server.JSON, *T)) {
+	data := x.Begin()
+	data.Open('[')
+	for i := range all {
+		write(data, &all[i])
+	}
+	data.Close(']')
+	x.End(200)
+}
+
+// page answers with some records of a list, under a name; next leads to the others, where there are
+// others.
+func page[T any](
+	x *server.Exchange, name string, some []T, write func(*server.JSON, *T), next string,
+) {
+	data := x.Begin()
+	data.Open('{')
+	data.Array(name)
+	for i := range some {
+		write(data, &some[i])
+	}
+	data.Close(']')
+	data.TextIf("nextCursor", next)
+	data.Close('}')
+	x.End(200)
+}
+
+// done proposes a command; what keeps it from being carried out is answered.
+func (b *base) done(x *server.Exchange, kind engine.Kind, c wire.Fielder) bool {
+	result := b.propose(x, kind, wire.Encode(nil, c))
+	if result.Outcome != engine.OutcomeDone {
+		x.Refuse(server.FaultOf(result.Outcome))
+	}
+	return result.Outcome == engine.OutcomeDone
+}
+
 // propose brings one command of a request into the log.
 func (b *base) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
 	records := [1]engine.Record{b.machine.Repeatable(kind, payload, newID)}
@@ -114,16 +157,9 @@ var environments = map[string]billing.EnvironmentKind{
 func (b *base) carryOut(
 	x *server.Exchange, kind engine.Kind, prepare func(env uint32) wire.Fielder,
 ) {
-	env, ok := b.locate(x)
-	if !ok {
-		return
+	if env, ok := b.locate(x); ok && b.done(x, kind, prepare(env)) {
+		x.Succeed(200)
 	}
-	result := b.propose(x, kind, wire.Encode(nil, prepare(env)))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
-	}
-	x.Succeed(200)
 }
 
 // onceIn finds the environment in which a request makes something, and the id of what it makes: a

@@ -5,7 +5,6 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
-	"tollgate/server/billingview"
 	"tollgate/server/scan"
 )
 
@@ -197,19 +196,7 @@ func (a *catalogs) putCatalog(x *server.Exchange) {
 }
 
 func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault {
-	data := x.Begin()
-	data.Open('{')
-	data.Array("changes")
-	for _, change := range reply.Changes {
-		data.Open('{')
-		data.Text("kind", change.Kind)
-		data.Text("key", change.Key)
-		data.Text("action", change.Action)
-		data.Close('}')
-	}
-	data.Close(']')
-	data.Close('}')
-	x.End(200)
+	page(x, "changes", reply.Changes, writeCatalogChange, "")
 	return nil
 }
 
@@ -218,67 +205,7 @@ func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault
 func (a *catalogs) getCatalog(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		document := a.machine.Catalog(env)
-		data := x.Begin()
-		data.Open('{')
-		data.Array("features")
-		for i := range document.Features {
-			writeFeature(data, &document.Features[i])
-		}
-		data.Close(']')
-		data.Array("plans")
-		for i := range document.Plans {
-			writePlan(data, &document.Plans[i])
-		}
-		data.Close(']')
-		data.Close('}')
-		x.End(200)
+		one(x, 200, &document, writeCatalog)
 		return nil
 	})
-}
-
-func writeFeature(data *server.JSON, f *billing.FeatureDocument) {
-	data.Open('{')
-	data.Text("key", f.Key)
-	data.Text("name", f.Name)
-	data.Text("description", f.Description)
-	data.Array("labels")
-	for _, label := range f.Labels {
-		data.String(label)
-	}
-	data.Close(']')
-	if f.HasCost {
-		data.Decimal("costPerUnit", f.CostPerUnit)
-	}
-	data.Close('}')
-}
-
-func writePlan(data *server.JSON, p *billing.PlanDocument) {
-	data.Open('{')
-	data.Text("key", p.Key)
-	data.Text("name", p.Name)
-	data.Text("description", p.Description)
-	data.Decimal("priceAmount", p.PriceAmount)
-	data.Text("currency", p.Currency)
-	data.Uint("intervalMonths", uint64(p.IntervalMonths))
-	data.Text("billingTiming", p.BillingTiming)
-	data.Text("status", p.Status)
-	data.Raw("metadata", p.Metadata)
-	data.Array("features")
-	for i := range p.Features {
-		f := &p.Features[i]
-		data.Open('{')
-		data.Text("key", f.Key)
-		data.Text("pricingType", f.PricingType)
-		data.Object("pricing")
-		billingview.WritePricing(data, &f.Pricing)
-		data.Close('}')
-		data.Close('}')
-	}
-	data.Close(']')
-	data.Array("creditAllocations")
-	for i := range p.CreditAllocations {
-		billingview.WriteAllocation(data, &p.CreditAllocations[i])
-	}
-	data.Close(']')
-	data.Close('}')
 }

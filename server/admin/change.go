@@ -51,10 +51,11 @@ func readChangeCursor(x *server.Exchange, w *walk) (c changeCursor) {
 	return changeCursor{change, uint32(act)}
 }
 
-// ended reports whether nothing follows.
-func (c changeCursor) ended() bool { return c.change == 1 && c.act == 1 }
-
+// String is the cursor as requests have it; empty where nothing follows.
 func (c changeCursor) String() string {
+	if c.change == 1 && c.act == 1 {
+		return ""
+	}
 	return strconv.FormatUint(c.change, 10) + "." + strconv.FormatUint(uint64(c.act), 10)
 }
 
@@ -81,19 +82,8 @@ func (a *accounts) listChanges(x *server.Exchange) {
 		if !ok {
 			return server.FaultConsistency
 		}
-		list, to := newestFirst(changes, acts, limit)
-		data := x.Begin()
-		data.Open('{')
-		data.Array("changes")
-		for i := range list {
-			writeChange(data, &list[i])
-		}
-		data.Close(']')
-		if to = to.after(from, changes, acts, next); !to.ended() {
-			data.Text("nextCursor", to.String())
-		}
-		data.Close('}')
-		x.End(200)
+		newest, to := newestFirst(changes, acts, limit)
+		page(x, "changes", newest, writeChange, to.after(from, changes, acts, next).String())
 		return nil
 	})
 }

@@ -3,9 +3,7 @@ package admin
 import (
 	"time"
 
-	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 )
 
@@ -58,9 +56,7 @@ func (a *clocks) advanceClock(x *server.Exchange) {
 	if c.Env, ok = a.locate(x); !ok {
 		return
 	}
-	result := a.propose(x, billing.KindAdvanceClock, wire.Encode(nil, &c))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
+	if !a.done(x, billing.KindAdvanceClock, &c) {
 		return
 	}
 	if fault := a.settle(x, &c, patience); fault != nil {
@@ -113,18 +109,15 @@ func (a *clocks) showClock(x *server.Exchange) {
 	})
 }
 
-func (a *clocks) writeClock(x *server.Exchange, env uint32, settled bool) {
-	data := x.Begin()
-	data.Open('{')
-	data.Time("now", a.machine.EnvironmentNow(env, time.Now().UnixMilli()))
-	data.Bool("settled", settled)
-	data.Close('}')
-	x.End(200)
+// clockAnswer is an environment's clock.
+//
+//schema:answer admin Clock
+type clockAnswer struct {
+	Now     int64 `json:"now" as:"time"`
+	Settled bool  `json:"settled"`
 }
 
-func clockSchema() *server.Schema {
-	return server.Object(
-		server.Must("now", server.TimeSchema),
-		server.Must("settled", server.BoolSchema),
-	)
+func (a *clocks) writeClock(x *server.Exchange, env uint32, settled bool) {
+	now := a.machine.EnvironmentNow(env, time.Now().UnixMilli())
+	one(x, 200, &clockAnswer{now, settled}, writeClock)
 }

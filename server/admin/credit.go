@@ -60,10 +60,7 @@ func (a *credits) creditRoutes() []server.Route {
 			Params: append(pool[:3:3],
 				inQuery("limit", server.IntSchema(1, mostMoves), "100 when absent"),
 				inQuery("cursor", text(1, longestMoveCursor), "nextCursor of the page before")),
-			Responses: answers(server.Object(
-				server.Must("transactions", server.ArrayOf(server.RefTo("Transaction"))),
-				server.May("nextCursor", text(1, longestMoveCursor)),
-			)),
+			Responses: answers(pageSchema("transactions", "Transaction", longestMoveCursor)),
 		},
 		{
 			Method: "POST", Path: environment + "/transactions/{transaction}/reverse",
@@ -259,31 +256,7 @@ func answerTransaction(
 		x.Refuse(server.FaultOf(engine.OutcomeRequestKeyReused))
 		return
 	}
-	writeTransaction(x.Begin(), v)
-	x.End(201)
-}
-
-func writeTransaction(data *server.JSON, v *billing.TransactionView) {
-	data.Open('{')
-	data.UUID("id", v.ID)
-	data.UUID("poolId", v.PoolID)
-	data.Uint("sequence", uint64(v.Sequence))
-	data.Text("kind", v.Kind)
-	data.TextIf("grantType", v.GrantType)
-	data.Decimal("amount", v.Amount)
-	if !v.BalanceUnknown {
-		data.Decimal("balance", v.Balance)
-	}
-	data.UUID("grantId", v.GrantID)
-	data.UUID("subscriptionId", v.SubscriptionID)
-	data.TextIf("featureKey", v.FeatureKey)
-	data.TextIf("note", v.Note)
-	data.Bool("reversed", v.Reversed)
-	data.UUID("reverses", v.Of)
-	data.Time("createdAt", v.CreatedAt)
-	data.Time("updatedAt", v.UpdatedAt)
-	data.Time("expiresAt", v.ExpiresAt)
-	data.Close('}')
+	one(x, 201, v, writePoolTransaction)
 }
 
 // listGrants is GET …/pools/{pool}/grants.
@@ -297,23 +270,7 @@ func (a *credits) listGrants(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
-		data := x.Begin()
-		data.Open('[')
-		for i := range grants {
-			g := &grants[i]
-			data.Open('{')
-			data.UUID("id", g.ID)
-			data.Text("type", g.Type)
-			data.Decimal("amount", g.Amount)
-			data.Decimal("remaining", g.Remaining)
-			data.Int("priority", g.Priority)
-			data.UUID("subscriptionId", g.SubscriptionID)
-			data.Time("createdAt", g.CreatedAt)
-			data.Time("expiresAt", g.ExpiresAt)
-			data.Close('}')
-		}
-		data.Close(']')
-		x.End(200)
+		list(x, grants, writeGrant)
 		return nil
 	})
 }
@@ -343,7 +300,7 @@ func (a *credits) listTransactions(x *server.Exchange) {
 	}
 	a.environment(x, func(env uint32) *server.Fault {
 		q.Env = env
-		page, found, err := a.machine.Transactions(a.events, q)
+		moved, found, err := a.machine.Transactions(a.events, q)
 		if err != nil {
 			a.journalFailed(x, err)
 			return nil
@@ -351,54 +308,11 @@ func (a *credits) listTransactions(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
-		data := x.Begin()
-		data.Open('{')
-		data.Array("transactions")
-		for i := range page.List {
-			writeTransaction(data, &page.List[i])
+		next := ""
+		if moved.More {
+			next = base64.RawURLEncoding.EncodeToString(wire.Encode(nil, &moved.Next))
 		}
-		data.Close(']')
-		if page.More {
-			data.Text("nextCursor",
-				base64.RawURLEncoding.EncodeToString(wire.Encode(nil, &page.Next)))
-		}
-		data.Close('}')
-		x.End(200)
+		page(x, "transactions", moved.List, writePoolTransaction, next)
 		return nil
 	})
-}
-
-func transactionSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", server.UUIDSchema),
-		server.Must("poolId", server.UUIDSchema),
-		server.Must("sequence", server.IntegerSchema),
-		server.Must("kind", server.EnumSchema("GRANT", "CONSUMPTION", "DEDUCTION", "EXPIRATION",
-			"ROLLOVER", "REVERSAL", "RETURN")),
-		server.May("grantType", server.EnumSchema(grantTypes...)),
-		server.Must("amount", server.NumberSchema),
-		server.May("balance", server.NumberSchema),
-		server.May("grantId", server.UUIDSchema),
-		server.May("subscriptionId", server.UUIDSchema),
-		server.May("featureKey", text(1, longestID)),
-		server.May("note", text(0, longestNote)),
-		server.Must("reversed", server.BoolSchema),
-		server.May("reverses", server.UUIDSchema),
-		server.Must("createdAt", server.TimeSchema),
-		server.Must("updatedAt", server.TimeSchema),
-		server.May("expiresAt", server.TimeSchema),
-	)
-}
-
-func grantSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", server.UUIDSchema),
-		server.Must("type", server.EnumSchema(grantTypes...)),
-		server.Must("amount", server.NumberSchema),
-		server.Must("remaining", server.NumberSchema),
-		server.Must("priority", server.IntegerSchema),
-		server.May("subscriptionId", server.UUIDSchema),
-		server.Must("createdAt", server.TimeSchema),
-		server.May("expiresAt", server.TimeSchema),
-	)
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"math"
-	"strconv"
 	"strings"
 
 	"tollgate/engine/billing"
@@ -24,10 +23,8 @@ func (a *customers) customerRoutes() []server.Route {
 		Summary: "Names of recorded usage events that match no feature and so are not billed: the 50 " +
 			"seen last",
 		Access: server.AccessOperator, Handle: a.listUnmatched, Params: environmentParams,
-		Responses: answers(server.Object(server.Must("names", server.ArrayOf(server.Object(
-			server.Must("name", text(1, longestID)), server.Must("events", server.IntegerSchema),
-			server.Must("firstAt", server.TimeSchema), server.Must("lastAt", server.TimeSchema),
-		))))),
+		Responses: answers(server.Object(server.Must("names",
+			server.ArrayOf(server.AnswerSchema[billing.UnmatchedName]())))),
 	}, {
 		Method: "GET", Path: environment + "/customers", Operation: "listCustomers",
 		Summary: "The environment's customers, newest first, archived ones too",
@@ -36,10 +33,7 @@ func (a *customers) customerRoutes() []server.Route {
 			inQuery("find", text(1, longestID), "only those whose id, name or e-mail has this text"),
 			inQuery("limit", server.IntSchema(1, mostCustomers), "100 when absent"),
 			inQuery("cursor", text(1, 10), "nextCursor of the page before")),
-		Responses: answers(server.Object(
-			server.Must("customers", server.ArrayOf(server.RefTo("Customer"))),
-			server.May("nextCursor", text(1, 10)),
-		)),
+		Responses: answers(pageSchema("customers", "Customer", 10)),
 	}}
 }
 
@@ -65,19 +59,8 @@ func (a *customers) listCustomers(x *server.Exchange) {
 	}
 	before := uint32(min(cursor, math.MaxUint32))
 	a.environment(x, func(env uint32) *server.Fault {
-		list, next := a.machine.CustomersLike(env, before, limit, scannedCustomers, like)
-		data := x.Begin()
-		data.Open('{')
-		data.Array("customers")
-		for i := range list {
-			writeCustomer(data, &list[i])
-		}
-		data.Close(']')
-		if next > 0 {
-			data.Text("nextCursor", strconv.FormatUint(uint64(next), 10))
-		}
-		data.Close('}')
-		x.End(200)
+		found, next := a.machine.CustomersLike(env, before, limit, scannedCustomers, like)
+		page(x, "customers", found, writeCustomer, cursorAt(uint64(next)))
 		return nil
 	})
 }
@@ -85,20 +68,7 @@ func (a *customers) listCustomers(x *server.Exchange) {
 // listUnmatched is GET …/unmatched-events.
 func (a *customers) listUnmatched(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
-		data := x.Begin()
-		data.Open('{')
-		data.Array("names")
-		for _, u := range a.machine.Unmatched(env) {
-			data.Open('{')
-			data.Text("name", u.Name)
-			data.Uint("events", u.Events)
-			data.Time("firstAt", u.FirstAt)
-			data.Time("lastAt", u.LastAt)
-			data.Close('}')
-		}
-		data.Close(']')
-		data.Close('}')
-		x.End(200)
+		page(x, "names", a.machine.Unmatched(env), writeUnmatchedName, "")
 		return nil
 	})
 }

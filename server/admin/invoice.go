@@ -43,7 +43,7 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			Method: "POST", Path: environment + "/invoices/{invoice}/void", Operation: "voidInvoice",
 			Summary: "Make an unpaid invoice VOID, for good; its usage is not billed again",
 			Access:  server.AccessOperator, Handle: a.voidInvoice, Params: invoice,
-			Responses: done("Void, or it was before"),
+			Responses: nothing("Void, or it was before"),
 		},
 		{
 			Method: "GET", Path: environment + "/invoices/verify", Operation: "verifyInvoices",
@@ -106,17 +106,14 @@ func (a *invoices) listInvoices(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
-		data := x.Begin()
-		data.Open('[')
-		invoices := append(a.machine.Invoices(env, view.Row),
-			a.machine.PendingInvoices(env, view.Row)...)
-		for i := range invoices {
-			billingview.WriteInvoice(data, &invoices[i], nil)
-		}
-		data.Close(']')
-		x.End(200)
+		list(x, append(a.machine.Invoices(env, view.Row),
+			a.machine.PendingInvoices(env, view.Row)...), writeInvoice)
 		return nil
 	})
+}
+
+func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
+	billingview.WriteInvoice(data, v, nil)
 }
 
 // invoiceOf finds the invoice that the path names; what cannot be found is answered.
@@ -359,6 +356,14 @@ func (a *invoices) writePoolDifferences(
 		data.Close('}')
 	}
 	return uint64(len(proofs)), different, err
+}
+
+// cursorAt is a cursor that is a number; 0 is none.
+func cursorAt(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
 }
 
 // pageSize reads the limit of a page.

@@ -47,23 +47,7 @@ func (a *invoices) margin(x *server.Exchange) {
 		x.Refuse(server.FaultInternal)
 		return
 	}
-	data := x.Begin()
-	data.Open('{')
-	data.Array("rows")
-	for i := range rows {
-		r := &rows[i]
-		data.Open('{')
-		data.Text("key", r.Key)
-		data.TextIf("currency", r.Currency)
-		data.Decimal("revenue", r.Revenue)
-		data.Decimal("cost", r.Cost)
-		data.Decimal("margin", r.Margin)
-		data.Uint("events", r.Events)
-		data.Close('}')
-	}
-	data.Close(']')
-	data.Close('}')
-	x.End(200)
+	page(x, "rows", rows, writeMarginRow, "")
 }
 
 func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault) {
@@ -89,15 +73,4 @@ func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault
 		w.problem("from", server.FieldConflict, "must be before to")
 	}
 	return q, w.fault()
-}
-
-func marginSchema() *server.Schema {
-	return server.Object(
-		server.Must("key", text(0, 0)),
-		server.May("currency", text(3, 3)),
-		server.Must("revenue", server.NumberSchema),
-		server.Must("cost", server.NumberSchema),
-		server.Must("margin", server.NumberSchema),
-		server.Must("events", server.IntegerSchema),
-	)
 }

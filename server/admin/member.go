@@ -31,7 +31,7 @@ func (n *nodeTools) memberRoutes() []server.Route {
 			Handle: func(x *server.Exchange) {
 				n.changeMembers(x, MemberChange{Action: action, ID: string(x.Param(0))})
 			},
-			Responses: done("Done, in both groups"),
+			Responses: nothing("Done, in both groups"),
 		}
 	}
 	return []server.Route{
@@ -43,7 +43,7 @@ func (n *nodeTools) memberRoutes() []server.Route {
 				server.Must("id", text(1, longestMember)), server.Must("raft", text(1, longestAddress)),
 				server.May("http", text(0, longestAddress)), server.May("ops", text(0, longestAddress)),
 			),
-			Responses: done("Joined, in both groups"),
+			Responses: nothing("Joined, in both groups"),
 		},
 		row("POST", "/promote", "promoteMember",
 			"Give a member that has caught up its vote", "promote"),

@@ -5,7 +5,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/payments"
 )
@@ -96,9 +95,7 @@ func (a *providers) putProvider(x *server.Exchange) {
 		return
 	}
 	command.Actor = x.By()
-	result := a.propose(x, billing.KindSetPaymentProvider, wire.Encode(nil, &command))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
+	if !a.done(x, billing.KindSetPaymentProvider, &command) {
 		return
 	}
 	a.environment(x, func(env uint32) *server.Fault {
@@ -154,38 +151,7 @@ func (a *providers) listPayments(x *server.Exchange) {
 		if _, found := a.machine.Invoice(env, id); !found {
 			return server.FaultOf(engine.OutcomeInvoiceUnknown)
 		}
-		data := x.Begin()
-		data.Open('[')
-		for _, p := range a.machine.Payments(env, id) {
-			data.Open('{')
-			data.Text("provider", p.Provider)
-			data.Text("eventId", p.EventID)
-			data.TextIf("checkoutId", p.CheckoutID)
-			if p.Currency != "" { // a report that is not a payment may have none
-				data.Decimal("amount", p.Amount)
-				data.Text("currency", p.Currency)
-			}
-			data.Time("recordedAt", p.At)
-			data.Text("result", p.Result.String())
-			data.TextIf("type", p.Other)
-			data.Close('}')
-		}
-		data.Close(']')
-		x.End(200)
+		list(x, a.machine.Payments(env, id), writePayment)
 		return nil
 	})
-}
-
-func paymentSchema() *server.Schema {
-	return server.Object(
-		server.Must("provider", text(1, 0)),
-		server.Must("eventId", text(1, 0)),
-		server.May("checkoutId", text(1, 0)),
-		server.May("amount", server.NumberSchema),
-		server.May("currency", text(3, 3)),
-		server.Must("recordedAt", server.TimeSchema),
-		server.Must("result",
-			server.EnumSchema("applied", "overpaid", "mismatch", "unexpected", "ignored")),
-		server.May("type", text(1, 64)),
-	)
 }

@@ -22,13 +22,13 @@ func (a *API) platformRoutes() []server.Route {
 				path("customer", text(1, longestID), "externalClientCustomerId"),
 				inQuery("erase", server.EnumSchema("true", "false"), "true erases"),
 			),
-			Responses: done("Done, or it was before"),
+			Responses: nothing("Done, or it was before"),
 		},
 		{
 			Method: "PUT", Path: environment + "/origins", Operation: "setOrigins",
 			Summary: "List the web origins that may use customer keys",
 			Access:  server.AccessOperator, Handle: a.accounts.putOrigins, Params: environmentParams,
-			Body: origins, Responses: done("Set"),
+			Body: origins, Responses: nothing("Set"),
 		},
 		{
 			Method: "GET", Path: environment + "/origins", Operation: "listOrigins",
@@ -56,10 +56,7 @@ func (a *API) platformRoutes() []server.Route {
 				inQuery("limit", server.IntSchema(1, mostChanges), "100 when absent"),
 				inQuery("cursor", text(1, longestChangeCursor), "nextCursor of the page before"),
 			},
-			Responses: answers(server.Object(
-				server.Must("changes", server.ArrayOf(server.RefTo("Change"))),
-				server.May("nextCursor", text(1, longestChangeCursor)),
-			)),
+			Responses: answers(pageSchema("changes", "Change", longestChangeCursor)),
 		},
 	}
 }

@@ -70,7 +70,7 @@ func (a *credits) poolRoutes() []server.Route {
 		routes = append(routes, server.Route{
 			Method: "POST", Path: environment + "/pools/{pool}/" + change.word,
 			Operation: change.word + "Pool", Summary: change.about,
-			Access: server.AccessOperator, Params: pool, Responses: done("Done, or it was before"),
+			Access: server.AccessOperator, Params: pool, Responses: nothing("Done, or it was before"),
 			Handle: func(x *server.Exchange) {
 				id, ok := pathUUID(x, 2, "the pool's id")
 				if ok && noFields(x) {
@@ -121,8 +121,7 @@ func (a *credits) createPool(x *server.Exchange) {
 		case !asRequested(&c, &view):
 			return server.FaultOf(engine.OutcomeRequestKeyReused)
 		}
-		billingview.WritePool(x.Begin(), &view)
-		x.End(201)
+		one(x, 201, &view, billingview.WriteCreditPool)
 		return nil
 	})
 	a.keep(x, c.Env, c.ID)
@@ -179,13 +178,7 @@ func (a *credits) listPools(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
-		data := x.Begin()
-		data.Open('[')
-		for _, pool := range a.machine.Pools(customer.Row) {
-			billingview.WritePool(data, &pool)
-		}
-		data.Close(']')
-		x.End(200)
+		list(x, a.machine.Pools(customer.Row), billingview.WriteCreditPool)
 		return nil
 	})
 }
@@ -201,8 +194,7 @@ func (a *credits) showPool(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
-		billingview.WritePool(x.Begin(), &pool)
-		x.End(200)
+		one(x, 200, &pool, billingview.WriteCreditPool)
 		return nil
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
-	"tollgate/server/billingview"
 )
 
 // previewRoutes is the row by which a page says what a change will cost before it is made.
@@ -70,15 +69,7 @@ func (a *catalogs) preview(x *server.Exchange) {
 		if outcome != engine.OutcomeDone {
 			return server.FaultOf(outcome)
 		}
-		data := x.Begin()
-		data.Open('{')
-		data.Array("invoices")
-		for i := range views {
-			billingview.WriteInvoice(data, &views[i], nil)
-		}
-		data.Close(']')
-		data.Close('}')
-		x.End(200)
+		page(x, "invoices", views, writeInvoice, "")
 		return nil
 	})
 }

@@ -1,6 +1,9 @@
 package admin
 
-import "tollgate/server"
+import (
+	"tollgate/engine/billing"
+	"tollgate/server"
+)
 
 const (
 	accountsPath = Prefix + "/accounts"
@@ -17,17 +20,14 @@ func (a *API) routes() []server.Route {
 			Access:  server.AccessOperator, Handle: a.accounts.createAccount,
 			Params: []server.Param{server.RequestKey},
 			Body:   server.Object(server.Must("name", text(1, 64))),
-			Responses: []server.Response{{Status: 201, About: "Created", Data: server.Object(
-				server.Must("id", server.UUIDSchema), server.Must("name", text(1, 64)),
-			)}},
+			Responses: []server.Response{{
+				Status: 201, About: "Created", Data: server.AnswerSchema[madeAccount](),
+			}},
 		},
 		{
 			Method: "GET", Path: accountsPath, Operation: "listAccounts", Summary: "All accounts",
 			Access: server.AccessOperator, Handle: a.accounts.listAccounts,
-			Responses: answers(server.ArrayOf(server.Object(
-				server.Must("id", server.UUIDSchema), server.Must("name", text(1, 64)),
-				server.Must("createdAt", server.TimeSchema),
-			))),
+			Responses: answers(server.ArrayOf(server.AnswerSchema[billing.AccountView]())),
 		},
 		{
 			Method: "GET", Path: accountsPath + "/{account}", Operation: "showAccount",
@@ -46,27 +46,20 @@ func (a *API) routes() []server.Route {
 				server.Must("scope", server.EnumSchema("full", "read", "customer")),
 				server.May("label", text(0, longestLabel)), server.May("customer", text(1, longestID)),
 			),
-			Responses: []server.Response{{Status: 201, About: "Created", Data: server.Object(
-				server.Must("id", server.UUIDSchema), server.Must("key", text(1, 0)),
-				server.Must("scope", text(1, 0)), server.Must("label", text(0, longestLabel)),
-				server.Must("hint", text(1, 0)),
-			)}},
+			Responses: []server.Response{{
+				Status: 201, About: "Created", Data: server.AnswerSchema[madeKey](),
+			}},
 		},
 		{
 			Method: "GET", Path: environment + "/keys", Operation: "listKeys",
 			Summary: "The environment's API keys, revoked ones too, without the keys themselves",
 			Access:  server.AccessOperator, Handle: a.accounts.listKeys, Params: environmentParams,
-			Responses: answers(server.ArrayOf(server.Object(
-				server.Must("id", server.UUIDSchema), server.Must("scope", text(1, 0)),
-				server.Must("label", text(0, longestLabel)), server.Must("hint", text(1, 0)),
-				server.May("customer", text(1, longestID)),
-				server.Must("createdAt", server.TimeSchema), server.May("revokedAt", server.TimeSchema),
-			))),
+			Responses: answers(server.ArrayOf(server.AnswerSchema[billing.KeyView]())),
 		},
 		{
 			Method: "DELETE", Path: environment + "/keys/{id}", Operation: "revokeKey",
 			Summary: "End an API key for good", Access: server.AccessOperator, Handle: a.accounts.revokeKey,
-			Params: environmentAnd(path("id", server.UUIDSchema, "")), Responses: done("Revoked"),
+			Params: environmentAnd(path("id", server.UUIDSchema, "")), Responses: nothing("Revoked"),
 		},
 		{
 			Method: "PUT", Path: environment + "/catalog", Operation: "applyCatalog",
@@ -78,11 +71,8 @@ func (a *API) routes() []server.Route {
 				inQuery("prune", server.EnumSchema("true", "false"), "archives what is not named"),
 			),
 			Body: server.RefTo("CatalogDocument"),
-			Responses: answers(server.Object(server.Must("changes", server.ArrayOf(server.Object(
-				server.Must("kind", server.EnumSchema("feature", "plan")),
-				server.Must("key", text(1, longestID)),
-				server.Must("action", server.EnumSchema("created", "updated", "archived")),
-			))))),
+			Responses: answers(server.Object(server.Must("changes",
+				server.ArrayOf(server.AnswerSchema[billing.CatalogChange]())))),
 		},
 		{
 			Method: "GET", Path: environment + "/catalog", Operation: "showCatalog",

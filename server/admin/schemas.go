@@ -49,11 +49,17 @@ func environmentAnd(more ...server.Param) []server.Param {
 	return append(environmentParams[:2:2], more...)
 }
 
+// pageSchema is what page answers with.
+func pageSchema(name, noun string, longestCursor int) *server.Schema {
+	return server.Object(server.Must(name, server.ArrayOf(server.RefTo(noun))),
+		server.May("nextCursor", text(1, longestCursor)))
+}
+
 func answers(data *server.Schema) []server.Response {
 	return []server.Response{{Status: 200, About: "OK", Data: data}}
 }
 
-func done(about string) []server.Response { return []server.Response{{Status: 200, About: about}} }
+func nothing(about string) []server.Response { return []server.Response{{Status: 200, About: about}} }
 
 // description is what the OpenAPI document says besides the routes.
 func description() server.Description {
@@ -67,18 +73,19 @@ func description() server.Description {
 			"CatalogDocument": catalogSchema(writtenNumbers),
 			"Change":          changeSchema(),
 			"Customer":        customerSchema(),
-			"Clock":           clockSchema(),
-			"CreditPool":      billingview.PoolSchema(),
+			"Clock":           server.AnswerSchema[clockAnswer](),
+			"CreditPool":      server.AnswerSchema[billing.PoolView](),
 			"Explanation":     explanationSchema(),
-			"Grant":           grantSchema(),
+			"Grant":           server.AnswerSchema[billing.GrantView](),
 			"Invoice":         billingview.InvoiceSchema(server.May("costAmount", server.NumberSchema)),
-			"MarginRow":       marginSchema(),
-			"Payment":         paymentSchema(),
+			"MarginRow":       server.AnswerSchema[billing.MarginRow](),
+			"Payment":         server.AnswerSchema[billing.Payment](),
 			"PoolRequest":     poolRequestSchema(),
-			"Transaction":     transactionSchema(),
+			"Transaction":     server.AnswerSchema[billing.TransactionView](),
 			"Verification":    verificationSchema(),
-			"WebhookDelivery": deliverySchema(),
-			"WebhookEndpoint": endpointSchema(),
+			"WebhookDelivery": server.AnswerSchema[deliveryAnswer](
+				server.Must("type", server.EnumSchema(billing.WebhookEventNames()...))),
+			"WebhookEndpoint": server.AnswerSchema[endpointAnswer](),
 		},
 	}
 }

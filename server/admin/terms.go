@@ -18,7 +18,7 @@ func (a *accounts) termsRoutes() []server.Route {
 			Access: server.AccessOperator, Handle: a.putTerms, Params: environmentParams,
 			Body: server.Object(
 				server.May("paymentTermDays", days), server.May("settleMinutes", minutes)),
-			Responses: done("Set"),
+			Responses: nothing("Set"),
 		},
 		{
 			Method: "GET", Path: environment + "/payment-terms", Operation: "showPaymentTerms",

@@ -59,7 +59,7 @@ func (h *hooks) webhookRoutes() []server.Route {
 			Method: "DELETE", Path: endpoints + "/{endpoint}", Operation: "deleteWebhookEndpoint",
 			Summary: "Remove an endpoint, what waits for it, and its log",
 			Access:  server.AccessOperator, Handle: h.deleteEndpoint, Params: one,
-			Responses: done("Removed"),
+			Responses: nothing("Removed"),
 		},
 		{
 			Method: "POST", Path: endpoints + "/{endpoint}/rotate-secret",
@@ -71,53 +71,19 @@ func (h *hooks) webhookRoutes() []server.Route {
 	}
 }
 
-func endpointSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", server.UUIDSchema),
-		server.Must("url", text(1, longestWebhook)),
-		server.Must("events", server.ArrayOf(text(1, 0))),
-		server.Must("description", text(0, longestAbout)),
-		server.Must("enabled", server.BoolSchema),
-		server.May("disabledReason", server.EnumSchema("disabled", "gone", "failing")),
-		server.May("disabledAt", server.TimeSchema),
-		server.May("secret", text(1, 0)),
-		server.May("previousSecretUntil", server.TimeSchema),
-		server.Must("pending", server.IntegerSchema),
-		server.Must("delivered", server.IntegerSchema),
-		server.Must("failed", server.IntegerSchema),
-		server.Must("skipped", server.IntegerSchema),
-		server.May("failingSince", server.TimeSchema),
-		server.May("lastAttemptAt", server.TimeSchema),
-		server.Must("createdAt", server.TimeSchema),
-		server.Must("modifiedAt", server.TimeSchema),
-	)
+// endpointAnswer is an endpoint as operators see it.
+//
+//schema:answer admin WebhookEndpoint
+type endpointAnswer struct {
+	billing.WebhookEndpointView
+	Events  []string `json:"events" in:"after=url" rule:"min=1"`
+	Enabled bool     `json:"enabled" in:"after=description"`
+	// Secret is what messages are signed with; empty but where it was just made.
+	Secret string `json:"secret,omitzero" in:"after=disabledAt" rule:"min=1"`
 }
 
-// writeEndpoint writes an endpoint; secret is the text to show, and empty but where it was made.
-func writeEndpoint(data *server.JSON, v *billing.WebhookEndpointView, secret string) {
-	data.Open('{')
-	data.UUID("id", v.ID)
-	data.Text("url", v.URL)
-	data.Array("events")
-	for _, name := range v.Events.Names() {
-		data.String(name)
-	}
-	data.Close(']')
-	data.Text("description", v.About)
-	data.Bool("enabled", v.Off == billing.WebhookOn)
-	data.TextIf("disabledReason", v.Off.String())
-	data.Time("disabledAt", v.DisabledAt)
-	data.TextIf("secret", secret)
-	data.Time("previousSecretUntil", v.PreviousUntil)
-	data.Uint("pending", uint64(v.Pending))
-	data.Uint("delivered", v.Delivered)
-	data.Uint("failed", v.Failed)
-	data.Uint("skipped", v.Skipped)
-	data.Time("failingSince", v.FailingSince)
-	data.Time("lastAttemptAt", v.SentAt)
-	data.Time("createdAt", v.CreatedAt)
-	data.Time("modifiedAt", v.ModifiedAt)
-	data.Close('}')
+func endpointOf(v *billing.WebhookEndpointView, secret string) endpointAnswer {
+	return endpointAnswer{*v, v.Events.Names(), v.Off == billing.WebhookOn, secret}
 }
 
 // events reads a list of names; the empty list means all.
@@ -191,8 +157,7 @@ func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoi
 		if made {
 			secret = sealedMark + base64.StdEncoding.EncodeToString(v.Secret)
 		}
-		writeEndpoint(x.Begin(), &v, secret)
-		x.End(201)
+		one(x, 201, new(endpointOf(&v, secret)), writeWebhookEndpoint)
 		return nil
 	})
 }
@@ -258,9 +223,7 @@ type changedEndpoint struct {
 func (h *hooks) answerEndpoint(
 	x *server.Exchange, kind engine.Kind, command wire.Fielder, of changedEndpoint,
 ) {
-	result := h.propose(x, kind, wire.Encode(nil, command))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
+	if !h.done(x, kind, command) {
 		return
 	}
 	h.read(x, func() *server.Fault {
@@ -271,8 +234,7 @@ func (h *hooks) answerEndpoint(
 		if !bytes.Equal(v.Secret, of.sealed) {
 			of.secret = ""
 		}
-		writeEndpoint(x.Begin(), &v, of.secret)
-		x.End(200)
+		one(x, 200, new(endpointOf(&v, of.secret)), writeWebhookEndpoint)
 		return nil
 	})
 }
@@ -280,14 +242,11 @@ func (h *hooks) answerEndpoint(
 // listEndpoints is GET …/webhook-endpoints.
 func (h *hooks) listEndpoints(x *server.Exchange) {
 	h.environment(x, func(env uint32) *server.Fault {
-		views := h.machine.WebhookEndpoints(env)
-		data := x.Begin()
-		data.Open('[')
-		for i := range views {
-			writeEndpoint(data, &views[i], "")
+		var all []endpointAnswer
+		for _, v := range h.machine.WebhookEndpoints(env) {
+			all = append(all, endpointOf(&v, ""))
 		}
-		data.Close(']')
-		x.End(200)
+		list(x, all, writeWebhookEndpoint)
 		return nil
 	})
 }
@@ -313,8 +272,7 @@ func (h *hooks) endpointNamed(x *server.Exchange) (
 // getEndpoint is GET …/webhook-endpoints/{endpoint}.
 func (h *hooks) getEndpoint(x *server.Exchange) {
 	if _, v, ok := h.endpointNamed(x); ok {
-		writeEndpoint(x.Begin(), &v, "")
-		x.End(200)
+		one(x, 200, new(endpointOf(&v, "")), writeWebhookEndpoint)
 	}
 }
 
@@ -352,16 +310,10 @@ func (h *hooks) deleteEndpoint(x *server.Exchange) {
 		return
 	}
 	env, v, ok := h.endpointNamed(x)
-	if !ok {
-		return
+	if ok && h.done(x, billing.KindDeleteWebhookEndpoint,
+		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: x.By()}) {
+		x.Succeed(200)
 	}
-	result := h.propose(x, billing.KindDeleteWebhookEndpoint, wire.Encode(nil,
-		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: x.By()}))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
-	}
-	x.Succeed(200)
 }
 
 // rotateSecret is POST …/webhook-endpoints/{endpoint}/rotate-secret.

@@ -1,13 +1,9 @@
 package admin
 
 import (
-	"strconv"
-
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
-	"tollgate/server/billingview"
 )
 
 // Pages of deliveries.
@@ -32,10 +28,7 @@ func (h *hooks) deliveryRoutes() []server.Route {
 				inQuery("status", server.EnumSchema(deliveryStatuses...), "all when absent"),
 				inQuery("limit", server.IntSchema(1, mostDeliveries), "50 when absent"),
 				inQuery("cursor", text(1, 20), "nextCursor of the page before")),
-			Responses: answers(server.Object(
-				server.Must("deliveries", server.ArrayOf(server.RefTo("WebhookDelivery"))),
-				server.May("nextCursor", text(1, 20)),
-			)),
+			Responses: answers(pageSchema("deliveries", "WebhookDelivery", 20)),
 		},
 		{
 			Method: "GET", Path: deliveries + "/{message}", Operation: "showWebhookDelivery",
@@ -52,54 +45,28 @@ func (h *hooks) deliveryRoutes() []server.Route {
 	}
 }
 
-func deliverySchema() *server.Schema {
-	return server.Object(
-		server.Must("id", text(1, 64)),
-		server.Must("type", server.EnumSchema(billing.WebhookEventNames()...)),
-		server.Must("status", server.EnumSchema(deliveryStatuses...)),
-		server.Must("attempts", server.IntegerSchema),
-		server.Must("log", server.ArrayOf(server.Object(
-			server.Must("at", server.TimeSchema),
-			server.Must("outcome", text(1, 0)),
-			server.May("status", server.IntegerSchema),
-			server.May("reason", text(1, 0)),
-			server.Must("tookMs", server.IntegerSchema),
-		))),
-		server.May("payload", server.FreeObject()),
-		server.Must("createdAt", server.TimeSchema),
-		server.May("nextAttemptAt", server.TimeSchema),
-		server.May("finishedAt", server.TimeSchema),
-	)
+// deliveryAnswer is a message on its way to an endpoint.
+//
+//schema:answer admin WebhookDelivery
+type deliveryAnswer struct {
+	ID       string            `json:"id" rule:"min=1,max=64"`
+	Type     string            `json:"type"`
+	Status   string            `json:"status" rule:"oneof=pending|delivered|failed"`
+	Attempts uint32            `json:"attempts"`
+	Log      []billing.Attempt `json:"log"`
+	// Payload is the message's body, where one delivery is asked for.
+	Payload    *billing.WebhookMessage `json:"payload,omitzero" as:"object" with:"billingview.WriteWebhook"`
+	CreatedAt  int64                   `json:"createdAt" as:"time"`
+	NextAt     int64                   `json:"nextAttemptAt,omitzero" as:"time"`
+	FinishedAt int64                   `json:"finishedAt,omitzero" as:"time"`
 }
 
-func writeDelivery(data *server.JSON, v *billing.DeliveryView, payload bool) {
-	data.Open('{')
-	data.Text("id", billing.MessageName(v.ID))
-	data.Text("type", v.Message.Type.String())
-	data.Text("status", v.Status)
-	data.Uint("attempts", uint64(v.Attempts))
-	data.Array("log")
-	for i := range v.Log {
-		at := &v.Log[i]
-		data.Open('{')
-		data.Time("at", at.At)
-		data.Text("outcome", at.Outcome.String())
-		if at.Status != 0 {
-			data.Uint("status", uint64(at.Status))
-		}
-		data.TextIf("reason", at.Reason)
-		data.Uint("tookMs", uint64(at.TookMS))
-		data.Close('}')
+func deliveryOf(v *billing.DeliveryView) deliveryAnswer {
+	return deliveryAnswer{
+		ID: billing.MessageName(v.ID), Type: v.Message.Type.String(), Status: v.Status,
+		Attempts: v.Attempts, Log: v.Log, CreatedAt: v.CreatedAt, NextAt: v.NextAt,
+		FinishedAt: v.FinishedAt,
 	}
-	data.Close(']')
-	if payload {
-		data.Name("payload")
-		billingview.WriteWebhook(data, &v.Message)
-	}
-	data.Time("createdAt", v.CreatedAt)
-	data.Time("nextAttemptAt", v.NextAt)
-	data.Time("finishedAt", v.FinishedAt)
-	data.Close('}')
 }
 
 // listDeliveries is GET …/deliveries.
@@ -124,22 +91,15 @@ func (h *hooks) listDeliveries(x *server.Exchange) {
 	}
 	h.environment(x, func(env uint32) *server.Fault {
 		q.Env = env
-		page, next, ok := h.machine.WebhookDeliveries(&q)
+		views, next, ok := h.machine.WebhookDeliveries(&q)
 		if !ok {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
-		data := x.Begin()
-		data.Open('{')
-		data.Array("deliveries")
-		for i := range page {
-			writeDelivery(data, &page[i], false)
+		var some []deliveryAnswer
+		for i := range views {
+			some = append(some, deliveryOf(&views[i]))
 		}
-		data.Close(']')
-		if next != 0 {
-			data.Text("nextCursor", strconv.FormatUint(next, 10))
-		}
-		data.Close('}')
-		x.End(200)
+		page(x, "deliveries", some, writeWebhookDelivery, cursorAt(next))
 		return nil
 	})
 }
@@ -173,8 +133,9 @@ func (h *hooks) deliveryNamed(x *server.Exchange) (
 // getDelivery is GET …/deliveries/{message}.
 func (h *hooks) getDelivery(x *server.Exchange) {
 	if _, _, v, ok := h.deliveryNamed(x); ok {
-		writeDelivery(x.Begin(), &v, true)
-		x.End(200)
+		made := deliveryOf(&v)
+		made.Payload = &v.Message
+		one(x, 200, &made, writeWebhookDelivery)
 	}
 }
 
@@ -187,11 +148,9 @@ func (h *hooks) resend(x *server.Exchange) {
 	if !ok {
 		return
 	}
-	result := h.propose(x, billing.KindResendWebhook, wire.Encode(nil, &billing.ResendWebhook{
+	if !h.done(x, billing.KindResendWebhook, &billing.ResendWebhook{
 		Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: x.By(),
-	}))
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
+	}) {
 		return
 	}
 	h.read(x, func() *server.Fault {
@@ -199,8 +158,7 @@ func (h *hooks) resend(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeDeliveryUnknown)
 		}
-		writeDelivery(x.Begin(), &now, false)
-		x.End(200)
+		one(x, 200, new(deliveryOf(&now)), writeWebhookDelivery)
 		return nil
 	})
 }

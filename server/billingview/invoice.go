@@ -56,7 +56,9 @@ func WriteInvoiceItem(data *server.JSON, item *billing.InvoiceItem) {
 	}
 	if len(item.Tiers) > 0 {
 		data.Array("tiers")
-		WriteTiers(data, item.Tiers)
+		for i := range item.Tiers {
+			WriteTier(data, &item.Tiers[i])
+		}
 		data.Close(']')
 	}
 	data.Time("periodStart", item.PeriodStart)

@@ -707,7 +707,7 @@ func handWriteCustomer(
 	data.Close(']')
 	data.Array("creditPools")
 	for i := range pools {
-		billingview.WritePool(data, &pools[i])
+		handWritePool(data, &pools[i])
 	}
 	data.Close(']')
 	data.Close('}')
@@ -765,20 +765,20 @@ func handWritePlan(data *server.JSON, p *billing.PlanView) {
 	for i := range p.Features {
 		f := &p.Features[i]
 		data.Open('{')
-		data.UUID("id", f.Feature.ID)
-		data.Text("key", f.Feature.Key)
-		data.Text("name", f.Feature.Name)
-		data.Text("description", f.Feature.Description)
+		data.UUID("id", f.ID)
+		data.Text("key", f.Key)
+		data.Text("name", f.Name)
+		data.Text("description", f.Description)
 		data.Text("pricingType", f.PricingType)
 		data.Object("pricing")
-		billingview.WritePricing(data, &f.Pricing)
+		handWritePricing(data, &f.Pricing)
 		data.Close('}')
 		data.Close('}')
 	}
 	data.Close(']')
 	data.Array("creditAllocations")
 	for i := range p.CreditAllocations {
-		billingview.WriteAllocation(data, &p.CreditAllocations[i])
+		handWriteAllocation(data, &p.CreditAllocations[i])
 	}
 	data.Close(']')
 	data.Close('}')
@@ -821,4 +821,76 @@ func handWriteCancellation(data *server.JSON, s *billing.SubscriptionView) {
 		handWritePlanChange(data, s.ScheduledChange)
 		data.Close('}')
 	}
+}
+
+func handWritePool(data *server.JSON, p *billing.PoolView) {
+	data.Open('{')
+	data.UUID("id", p.ID)
+	data.Text("name", p.Name)
+	data.Text("denomination", p.Denomination)
+	data.Text("currency", p.Currency)
+	data.Decimal("balance", p.Balance)
+	data.Decimal("totalGranted", p.TotalGranted)
+	data.Decimal("totalConsumed", p.TotalConsumed)
+	data.Decimal("totalExpired", p.TotalExpired)
+	data.Decimal("totalReversed", p.TotalReversed)
+	data.Bool("hardLimit", p.HardLimit)
+	data.Text("status", p.Status)
+	data.Text("rolloverPolicy", p.RolloverPolicy)
+	if p.HasCap {
+		data.Decimal("rolloverCap", p.RolloverCap)
+	}
+	data.Int("priority", p.Priority)
+	data.UUID("customerId", p.CustomerID)
+	data.Raw("metadata", p.Metadata)
+	data.Time("createdAt", p.CreatedAt)
+	data.Time("modifiedAt", p.ModifiedAt)
+	data.Close('}')
+}
+
+func handWritePricing(data *server.JSON, p *billing.PricingDocument) {
+	data.TextIf("model", p.Model)
+	data.Decimal("pricePerUnit", p.PricePerUnit)
+	data.Text("unitLabel", p.UnitLabel)
+	if p.HasMax {
+		data.Decimal("maxUsage", p.MaxUsage)
+	}
+	data.Decimal("includedUnits", p.IncludedUnits)
+	data.TextIf("resetMode", p.ResetMode)
+	data.TextIf("limitMode", p.LimitMode)
+	if len(p.Tiers) > 0 {
+		data.Array("tiers")
+		for i := range p.Tiers {
+			billingview.WriteTier(data, &p.Tiers[i])
+		}
+		data.Close(']')
+	}
+	if p.PackageSize.Sign() > 0 {
+		data.Decimal("packageSize", p.PackageSize)
+		data.Decimal("pricePerPackage", p.PricePerPackage)
+	}
+	if p.Credits.Pool != "" {
+		data.Object("credits")
+		data.Text("pool", p.Credits.Pool)
+		data.Decimal("weight", p.Credits.Weight)
+		data.Close('}')
+	}
+}
+
+func handWriteAllocation(data *server.JSON, a *billing.CreditAllocationDocument) {
+	data.Open('{')
+	data.Text("pool", a.Pool)
+	data.Text("denomination", a.Denomination)
+	data.Text("currency", a.Currency)
+	data.Decimal("amount", a.Amount)
+	data.Int("priority", a.Priority)
+	if a.ExpiresAfterDays > 0 {
+		data.Uint("expiresAfterDays", uint64(a.ExpiresAfterDays))
+	}
+	data.Text("rolloverPolicy", a.RolloverPolicy)
+	if a.HasCap {
+		data.Decimal("rolloverCap", a.RolloverCap)
+	}
+	data.Bool("hardLimit", a.HardLimit)
+	data.Close('}')
 }

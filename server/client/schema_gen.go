@@ -180,6 +180,18 @@ func writeScheduledChange(data *server.JSON, v *billing.PlanChangeView) {
 	data.Close('}')
 }
 
+func writePlanFeature(data *server.JSON, v *billing.PlanFeatureView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Text("key", v.Key)
+	data.Text("name", v.Name)
+	data.Text("description", v.Description)
+	data.Text("pricingType", v.PricingType)
+	data.Name("pricing")
+	billingview.WritePricing(data, &v.Pricing)
+	data.Close('}')
+}
+
 func writePlan(data *server.JSON, v *billing.PlanView) {
 	data.Open('{')
 	data.UUID("id", v.ID)
@@ -200,7 +212,7 @@ func writePlan(data *server.JSON, v *billing.PlanView) {
 	data.Close(']')
 	data.Array("creditAllocations")
 	for i := range v.CreditAllocations {
-		billingview.WriteAllocation(data, &v.CreditAllocations[i])
+		billingview.WriteCreditAllocation(data, &v.CreditAllocations[i])
 	}
 	data.Close(']')
 	data.Close('}')
@@ -257,7 +269,7 @@ func writeCustomer(data *server.JSON, v *customerAnswer) {
 	data.Close(']')
 	data.Array("creditPools")
 	for i := range v.Pools {
-		billingview.WritePool(data, &v.Pools[i])
+		billingview.WriteCreditPool(data, &v.Pools[i])
 	}
 	data.Close(']')
 	data.Close('}')

@@ -32,7 +32,7 @@ func description() server.Description {
 			"CustomerChange":    server.RequestSchema[billing.UpdateCustomer](),
 			"PlanChangeRequest": server.RequestSchema[billing.ChangePlan](),
 			"ScheduledChange":   server.AnswerSchema[billing.PlanChangeView](),
-			"CreditPool":        billingview.PoolSchema(),
+			"CreditPool":        server.AnswerSchema[billing.PoolView](),
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":   server.RequestSchema[billing.RecordUsage](),
@@ -43,8 +43,8 @@ func description() server.Description {
 			"NestedCustomer": server.AnswerSchema[billing.CustomerCore](),
 			"Subscription":   server.AnswerSchema[billing.SubscriptionView](),
 			"Plan": server.AnswerSchema[billing.PlanView](
-				server.Must("features", server.ArrayOf(planFeatureSchema())),
-				server.Must("creditAllocations", server.ArrayOf(billingview.AllocationSchema())),
+				server.Must("features", server.ArrayOf(server.AnswerSchema[billing.PlanFeatureView](
+					server.Must("pricing", billingview.PricingSchema())))),
 			),
 			"Invoice":     billingview.InvoiceSchema(),
 			"Entitlement": entitlementSchema(),

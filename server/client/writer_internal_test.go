@@ -44,7 +44,7 @@ func (d drawn) plan() billing.PlanView {
 	}
 	for range d.upTo(2) {
 		p.Features = append(p.Features, billing.PlanFeatureView{
-			Feature: billing.FeatureView{ID: d.id(), Key: d.text()}, PricingType: "included",
+			FeatureView: billing.FeatureView{ID: d.id(), Key: d.text()}, PricingType: "included",
 		})
 		p.CreditAllocations = append(p.CreditAllocations, billing.CreditAllocationDocument{Pool: "p"})
 	}

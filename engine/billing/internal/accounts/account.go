@@ -135,8 +135,10 @@ func (s *Directory) FeatureKey(env, number uint32) string {
 }
 
 // AccountView is one account.
+//
+//schema:answer admin Account
 type AccountView struct {
-	ID        [16]byte
-	Name      string
-	CreatedAt int64
+	ID        [16]byte `json:"id"`
+	Name      string   `json:"name" rule:"min=1,max=64"`
+	CreatedAt int64    `json:"createdAt" as:"time"`
 }

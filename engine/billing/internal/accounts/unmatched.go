@@ -19,11 +19,13 @@ type UnmatchedTally struct {
 }
 
 // UnmatchedName is what is known of such a name.
+//
+//schema:answer admin UnmatchedName
 type UnmatchedName struct {
-	Name    string `wire:"1"`
-	Events  uint64 `wire:"2"`
-	FirstAt int64  `wire:"3"`
-	LastAt  int64  `wire:"4"` // when they were recorded, on the environment's clock
+	Name    string `wire:"1" json:"name" rule:"min=1,max=128"`
+	Events  uint64 `wire:"2" json:"events"`
+	FirstAt int64  `wire:"3" json:"firstAt" as:"time"`
+	LastAt  int64  `wire:"4" json:"lastAt" as:"time"` // when they were recorded, on the environment's clock
 }
 
 // UnmatchedNames copies what is remembered, in the order in which the names came.

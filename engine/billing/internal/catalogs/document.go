@@ -7,81 +7,96 @@ import (
 
 // CatalogDocument is the declarative catalog: what an operator writes, and what ApplyCatalog
 // carries. The server decodes it from JSON or YAML; numbers may be numbers or strings there.
+//
+//schema:answer admin Catalog server
 type CatalogDocument struct {
-	Features []FeatureDocument `wire:"1"`
-	Plans    []PlanDocument    `wire:"2"`
+	Features []FeatureDocument `wire:"1" json:"features"`
+	Plans    []PlanDocument    `wire:"2" json:"plans"`
 }
 
 // FeatureDocument describes one feature.
+//
+//schema:answer admin Feature server
 type FeatureDocument struct {
-	Key         string          `wire:"1"`
-	Name        string          `wire:"2"`
-	Description string          `wire:"3"`
-	Labels      []string        `wire:"4"`
+	Key         string          `wire:"1" json:"key"`
+	Name        string          `wire:"2" json:"name"`
+	Description string          `wire:"3" json:"description"`
+	Labels      []string        `wire:"4" json:"labels"`
 	HasCost     bool            `wire:"5"`
-	CostPerUnit decimal.Decimal `wire:"6"`
+	CostPerUnit decimal.Decimal `wire:"6" json:"costPerUnit" if:"HasCost"`
 }
 
 // PlanDocument describes one plan.
+//
+//schema:answer admin Plan server
 type PlanDocument struct {
-	Key               string                     `wire:"1"`
-	Name              string                     `wire:"2"`
-	Description       string                     `wire:"3"`
-	PriceAmount       decimal.Decimal            `wire:"4"`
-	Currency          string                     `wire:"5"` // ISO 4217
-	IntervalMonths    uint32                     `wire:"6"` // 1–120
-	BillingTiming     string                     `wire:"7"` // IN_ADVANCE (default), IN_ARREARS
-	Status            string                     `wire:"8"` // ACTIVE (default), ARCHIVED, DRAFT
-	Metadata          []byte                     `wire:"9"` // compact JSON object, ≤ 8 KiB
-	Features          []PlanFeatureDocument      `wire:"10"`
-	CreditAllocations []CreditAllocationDocument `wire:"11"`
+	Key               string                     `wire:"1" json:"key"`
+	Name              string                     `wire:"2" json:"name"`
+	Description       string                     `wire:"3" json:"description"`
+	PriceAmount       decimal.Decimal            `wire:"4" json:"priceAmount"`
+	Currency          string                     `wire:"5" json:"currency"`             // ISO 4217
+	IntervalMonths    uint32                     `wire:"6" json:"intervalMonths"`       // 1–120
+	BillingTiming     string                     `wire:"7" json:"billingTiming"`        // IN_ADVANCE (default), IN_ARREARS
+	Status            string                     `wire:"8" json:"status"`               // ACTIVE (default), ARCHIVED, DRAFT
+	Metadata          []byte                     `wire:"9" json:"metadata" as:"object"` // at most 8 KiB
+	Features          []PlanFeatureDocument      `wire:"10" json:"features"`
+	CreditAllocations []CreditAllocationDocument `wire:"11" json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
 }
 
-// CreditAllocationDocument says what a plan grants in every period, and how the pool is made that
-// it is granted to, where the customer has none of this name.
+// CreditAllocationDocument is credits that a plan grants in every period. It says how the pool is
+// made that they are granted to, where the customer has none of this name.
+//
+//schema:answer billingview CreditAllocation
 type CreditAllocationDocument struct {
-	Pool             string          `wire:"1"` // name of the pool, 1–128 characters
-	Denomination     string          `wire:"2"` // what is counted, ≤ 64 characters; default "credits"
-	Currency         string          `wire:"3"` // ISO 4217; default: the plan's
-	Amount           decimal.Decimal `wire:"4"`
-	Priority         int64           `wire:"5"` // of the grants and of the pool: lower burns first
-	ExpiresAfterDays uint32          `wire:"6"` // 0: never; at most 3,650
-	RolloverPolicy   string          `wire:"7"` // NONE (default), FULL, CAPPED
+	Pool             string          `wire:"1" json:"pool" rule:"min=1,max=128"`
+	Denomination     string          `wire:"2" json:"denomination" rule:"min=1,max=64"` // default "credits"
+	Currency         string          `wire:"3" json:"currency" rule:"min=3,max=3"`      // default: the plan's
+	Amount           decimal.Decimal `wire:"4" json:"amount"`
+	Priority         int64           `wire:"5" json:"priority"`                  // of the grants and of the pool: lower burns first
+	ExpiresAfterDays uint32          `wire:"6" json:"expiresAfterDays,omitzero"` // 0: never; at most 3,650
+	RolloverPolicy   string          `wire:"7" json:"rolloverPolicy" rule:"oneof=NONE|FULL|CAPPED"`
 	HasCap           bool            `wire:"8"`
-	RolloverCap      decimal.Decimal `wire:"9"`  // maximum carried over
-	HardLimit        bool            `wire:"10"` // the balance never goes below zero
+	RolloverCap      decimal.Decimal `wire:"9" json:"rolloverCap" if:"HasCap"` // maximum carried over
+	HardLimit        bool            `wire:"10" json:"hardLimit"`              // the balance never goes below zero
 }
 
 // PlanFeatureDocument links a feature to a plan.
+//
+//schema:answer admin PlanFeature server
 type PlanFeatureDocument struct {
-	Key         string          `wire:"1"`
-	PricingType string          `wire:"2"` // included, usage_based, graduated
-	Pricing     PricingDocument `wire:"3"`
+	Key         string          `wire:"1" json:"key"`
+	PricingType string          `wire:"2" json:"pricingType"` // included, usage_based, graduated
+	Pricing     PricingDocument `wire:"3" json:"pricing" with:"billingview.WritePricing"`
 }
 
 // PricingDocument says how a feature is priced and limited within a plan.
+//
+//schema:answer billingview Pricing server
 type PricingDocument struct {
 	// Model is, within usage_based, per_unit (default), volume or package.
-	Model           string          `wire:"1"`
-	PricePerUnit    decimal.Decimal `wire:"2"`
-	UnitLabel       string          `wire:"3"`
+	Model           string          `wire:"1" json:"model,omitzero" rule:"oneof=per_unit|volume|package"`
+	PricePerUnit    decimal.Decimal `wire:"2" json:"pricePerUnit"`
+	UnitLabel       string          `wire:"3" json:"unitLabel"`
 	HasMax          bool            `wire:"4"`
-	MaxUsage        decimal.Decimal `wire:"5"`
-	IncludedUnits   decimal.Decimal `wire:"6"`
-	ResetMode       string          `wire:"7"` // reset (default), accumulate
-	LimitMode       string          `wire:"8"` // soft (default), hard
-	Tiers           []TierDocument  `wire:"9"`
-	PackageSize     decimal.Decimal `wire:"10"`
-	PricePerPackage decimal.Decimal `wire:"11"`
+	MaxUsage        decimal.Decimal `wire:"5" json:"maxUsage" if:"HasMax"`
+	IncludedUnits   decimal.Decimal `wire:"6" json:"includedUnits"`
+	ResetMode       string          `wire:"7" json:"resetMode,omitzero" rule:"oneof=reset|accumulate"`
+	LimitMode       string          `wire:"8" json:"limitMode,omitzero" rule:"oneof=soft|hard"`
+	Tiers           []TierDocument  `wire:"9" json:"tiers,omitzero" with:"WriteTier"`
+	PackageSize     decimal.Decimal `wire:"10" json:"packageSize" if:"Packs()"`
+	PricePerPackage decimal.Decimal `wire:"11" json:"pricePerPackage" if:"Packs()"`
 	Credits         CreditsDocument `wire:",inline"`
 }
+
+// Packs reports whether units are sold in packages.
+func (p *PricingDocument) Packs() bool { return p.PackageSize.Sign() > 0 }
 
 // CreditsDocument reports whether usage of a feature burns credits before it costs money.
 //
 //schema:part
 type CreditsDocument struct {
-	Pool   string          `wire:"12"` // name of the pools that it burns; empty: none
-	Weight decimal.Decimal `wire:"13"` // credits per unit, > 0; default 1
+	Pool   string          `wire:"12" json:"credits.pool" in:"whole" rule:"min=1,max=128"` // which it burns; empty: none
+	Weight decimal.Decimal `wire:"13" json:"credits.weight"`                               // credits per unit, > 0; default 1
 }
 
 // TierDocument is one tier; the last one has Infinite set.
@@ -102,8 +117,10 @@ type CatalogReply struct {
 }
 
 // CatalogChange is one change to the catalog.
+//
+//schema:answer admin CatalogChange
 type CatalogChange struct {
-	Kind   string `wire:"1"` // feature, plan
-	Key    string `wire:"2"`
-	Action string `wire:"3"` // created, updated, archived
+	Kind   string `wire:"1" json:"kind" rule:"oneof=feature|plan"`
+	Key    string `wire:"2" json:"key" rule:"min=1,max=128"`
+	Action string `wire:"3" json:"action" rule:"oneof=created|updated|archived"`
 }

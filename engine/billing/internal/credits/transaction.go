@@ -173,30 +173,35 @@ func floorDay(at int64) int64 {
 }
 
 // TransactionView is one movement of a pool's credits.
+//
+//schema:answer admin PoolTransaction
 type TransactionView struct {
-	ID       [16]byte `wire:"1"`
-	PoolID   [16]byte `wire:"2"`
-	Sequence uint32   `wire:"3"` // within the pool, from 1, without gaps
-	// Kind is GRANT, CONSUMPTION, DEDUCTION, EXPIRATION, ROLLOVER, REVERSAL or RETURN.
-	Kind      string          `wire:"4"`
-	GrantType string          `wire:"5"` // of the grant, where there is one
-	Amount    decimal.Decimal `wire:"6"`
-	Balance   decimal.Decimal `wire:"7"` // Amount > 0; Balance of the pool after it
+	ID       [16]byte `wire:"1" json:"id"`
+	PoolID   [16]byte `wire:"2" json:"poolId"`
+	Sequence uint32   `wire:"3" json:"sequence"` // within the pool, from 1, without gaps
+	Kind     string   `wire:"4" json:"kind" rule:"oneof=GRANT|CONSUMPTION|DEDUCTION|EXPIRATION|ROLLOVER|REVERSAL|RETURN"`
+	// GrantType is the grant's, where there is one.
+	GrantType string          `wire:"5" json:"grantType,omitzero" rule:"oneof=PLAN_INCLUDED|PURCHASED|PROMOTIONAL|ROLLOVER|MANUAL|REFUND"`
+	Amount    decimal.Decimal `wire:"6" json:"amount"`                      // above 0
+	Balance   decimal.Decimal `wire:"7" json:"balance" if:"BalanceKnown()"` // of the pool after it
 	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is
 	// concerned; Of is what a reversal reverses.
-	GrantID        [16]byte `wire:"8"`
-	SubscriptionID [16]byte `wire:"9"`
-	Of             [16]byte `wire:"10"`
-	FeatureKey     string   `wire:"11"`
-	Note           string   `wire:"12"`
-	Reversed       bool     `wire:"13"`
-	CreatedAt      int64    `wire:"14"`
-	UpdatedAt      int64    `wire:"15"`
-	ExpiresAt      int64    `wire:"16"`
+	GrantID        [16]byte `wire:"8" json:"grantId,omitzero"`
+	SubscriptionID [16]byte `wire:"9" json:"subscriptionId,omitzero"`
+	FeatureKey     string   `wire:"11" json:"featureKey,omitzero" rule:"min=1,max=128"`
+	Note           string   `wire:"12" json:"note,omitzero" rule:"max=500"`
+	Reversed       bool     `wire:"13" json:"reversed"`
+	Of             [16]byte `wire:"10" json:"reverses,omitzero"`
+	CreatedAt      int64    `wire:"14" json:"createdAt" as:"time"`
+	UpdatedAt      int64    `wire:"15" json:"updatedAt" as:"time"`
+	ExpiresAt      int64    `wire:"16" json:"expiresAt,omitzero" as:"time"`
 	// BalanceUnknown reports whether Balance is not known any more: in the answer to a grant that
 	// is repeated once its transaction has left memory.
 	BalanceUnknown bool `wire:"17"`
 }
+
+// BalanceKnown reports whether Balance is known.
+func (v *TransactionView) BalanceKnown() bool { return !v.BalanceUnknown }
 
 // TransactionReply is the reply of commands that book a transaction.
 type TransactionReply struct {

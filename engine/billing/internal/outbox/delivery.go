@@ -109,10 +109,12 @@ type DeliveryText struct {
 }
 
 // Attempt is one attempt to deliver a message. At is log time.
+//
+//schema:answer admin WebhookAttempt
 type Attempt struct {
-	At      int64          `wire:"1"`
-	Outcome AttemptOutcome `wire:"2"`
-	Status  uint32         `wire:"3"` // HTTP; 0: no answer
-	Reason  string         `wire:"4"`
-	TookMS  uint32         `wire:"5"`
+	At      int64          `wire:"1" json:"at" as:"time"`
+	Outcome AttemptOutcome `wire:"2" json:"outcome" as:"text"`
+	Status  uint32         `wire:"3" json:"status,omitzero"` // HTTP; 0: no answer
+	Reason  string         `wire:"4" json:"reason,omitzero" rule:"min=1"`
+	TookMS  uint32         `wire:"5" json:"tookMs"`
 }

@@ -126,19 +126,26 @@ func (o *Outbox) WantedBy(e *accounts.Environment) (set WebhookEvents) {
 
 // WebhookEndpointView is one endpoint.
 type WebhookEndpointView struct {
-	ID         [16]byte
-	URL, About string
+	ID         [16]byte      `json:"id"`
+	URL        string        `json:"url" rule:"min=1,max=2048"`
+	About      string        `json:"description" rule:"max=500"`
 	Events     WebhookEvents // 0: all
-	Off        WebhookOff
-	// FailingSince is when the first attempt failed after which none succeeded; SentAt when the
-	// newest attempt was made. Log time; 0: never.
-	CreatedAt, ModifiedAt, DisabledAt, FailingSince, SentAt int64
-	// Pending messages wait. Skipped ones were never queued: the queue was full.
-	Pending                    uint32
-	Delivered, Failed, Skipped uint64
+	Off        WebhookOff    `json:"disabledReason,omitzero" as:"text" rule:"oneof=disabled|gone|failing"`
+	DisabledAt int64         `json:"disabledAt,omitzero" as:"time"`
 	// Secret and Previous are sealed; Previous signs until PreviousUntil, in log time.
 	Secret, Previous []byte
-	PreviousUntil    int64
+	PreviousUntil    int64 `json:"previousSecretUntil,omitzero" as:"time"`
+	// Pending messages wait. Skipped ones were never queued: the queue was full.
+	Pending   uint32 `json:"pending"`
+	Delivered uint64 `json:"delivered"`
+	Failed    uint64 `json:"failed"`
+	Skipped   uint64 `json:"skipped"`
+	// FailingSince is when the first attempt failed after which none succeeded. Log time; 0: never.
+	FailingSince int64 `json:"failingSince,omitzero" as:"time"`
+	// SentAt is when the newest attempt was made. Log time; 0: never.
+	SentAt     int64 `json:"lastAttemptAt,omitzero" as:"time"`
+	CreatedAt  int64 `json:"createdAt" as:"time"`
+	ModifiedAt int64 `json:"modifiedAt" as:"time"`
 }
 
 // EndpointView must be called under the lock.
