@@ -11,6 +11,9 @@ import (
 func (o *output) answers() {
 	o.api("answer", func(t *typ, name string, _ []string) {
 		o.use("server")
+		if o.pack.path == billingview {
+			o.line("// %s writes an answer, as both APIs have it.", writer(o.pack, name))
+		}
 		o.line("func %s(data *server.JSON, v *%s) {", writer(o.pack, name), o.qualified(t.pack, t.name))
 		o.line("data.Open('{')")
 		within, ends := "", ""
@@ -32,8 +35,8 @@ func (o *output) answers() {
 	})
 }
 
-// writer returns the name of the function that writes an answer: exported by a package that serves no
-// API itself.
+// writer returns the name of the function that writes an answer. A package that serves no API
+// exports it.
 func writer(p *pack, name string) string {
 	if p.path == billingview {
 		return "Write" + name
@@ -85,8 +88,9 @@ func (o *output) shown(f field) string {
 // value writes what writes a field.
 func (o *output) value(f field) {
 	line := o.write(f)
-	leaves := f.As == "time" || f.As == "object" && f.With == "" || f.class == isString || f.of.names() != nil ||
-		f.class == isID && f.ID == "" || f.As == "text" // the call leaves out what is zero
+	// The call leaves out what is zero.
+	leaves := f.As == "time" || f.As == "object" && f.With == "" || f.class == isString ||
+		f.of.names() != nil || f.class == isID && f.ID == "" || f.As == "text"
 	null := f.Null && !leaves && f.ID == ""
 	switch {
 	case f.Whole:

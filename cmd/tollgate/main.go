@@ -41,7 +41,7 @@ type runCommands struct {
 
 // operateCommands are about a cluster and its nodes.
 type operateCommands struct {
-	Audit    cli.AuditCommand      `cmd:"" group:"operate" help:"List every admin change: who, when, before, after."`
+	Audit    cli.AuditCommand      `cmd:"" call:"GET /audit" group:"operate" help:"List every admin change: who, when, before, after."`
 	Backup   local.BackupCommand   `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
 	Restore  local.RestoreCommand  `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
 	Cluster  cli.ClusterCommand    `cmd:"" group:"operate" help:"Show the cluster, and change its members."`

@@ -91,7 +91,8 @@ type Payment struct {
 	Currency   string             `wire:"7" json:"currency,omitzero" rule:"min=3,max=3"`
 	At         int64              `wire:"8" json:"recordedAt" as:"time"` // log time
 	Result     book.PaymentResult `wire:"9" json:"result" as:"text" rule:"oneof=applied|overpaid|mismatch|unexpected|ignored"`
-	Other      string             `wire:"10" json:"type,omitzero" rule:"min=1,max=64"` // what was reported instead of a payment
+	// Other is what was reported instead of a payment.
+	Other string `wire:"10" json:"type,omitzero" rule:"min=1,max=64"`
 }
 
 // Pays reports whether it has an amount: a report that is not a payment may have none.

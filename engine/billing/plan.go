@@ -15,7 +15,8 @@ func planView(c *catalogs.Catalog, v *catalogs.PlanVersion) PlanView {
 	for i := range v.Features {
 		f := &v.Features[i]
 		view.Features[i] = PlanFeatureView{
-			FeatureView: featureView(c.Features[f.Feature-1]), PricingType: f.PricingType, Pricing: f.Pricing,
+			FeatureView: featureView(c.Features[f.Feature-1]), PricingType: f.PricingType,
+			Pricing: f.Pricing,
 		}
 	}
 	return view

@@ -25,14 +25,15 @@ type Principal struct {
 //
 //schema:answer admin Key
 type KeyView struct {
-	ID        [16]byte       `json:"id"`
-	Hash      [32]byte       // SHA-256 of the whole key
-	Scope     accounts.Scope `json:"scope" as:"text"`
-	Label     string         `json:"label" rule:"max=80"`
-	Hint      string         `json:"hint" rule:"min=1"`
-	Customer  string         `json:"customer,omitzero" rule:"min=1,max=128"` // of a key of ScopeCustomer
-	CreatedAt int64          `json:"createdAt" as:"time"`
-	RevokedAt int64          `json:"revokedAt,omitzero" as:"time"`
+	ID    [16]byte       `json:"id"`
+	Hash  [32]byte       // SHA-256 of the whole key
+	Scope accounts.Scope `json:"scope" as:"text"`
+	Label string         `json:"label" rule:"max=80"`
+	Hint  string         `json:"hint" rule:"min=1"`
+	// Customer is whose the key is, of ScopeCustomer.
+	Customer  string `json:"customer,omitzero" rule:"min=1,max=128"`
+	CreatedAt int64  `json:"createdAt" as:"time"`
+	RevokedAt int64  `json:"revokedAt,omitzero" as:"time"`
 }
 
 // FeatureView is one feature of the catalog.

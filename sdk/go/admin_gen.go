@@ -23,10 +23,11 @@ type Grant struct {
 
 // Key is one API key, without the key.
 type Key struct {
-	ID        string    `json:"id"`
-	Scope     string    `json:"scope"`
-	Label     string    `json:"label"`
-	Hint      string    `json:"hint"`
+	ID    string `json:"id"`
+	Scope string `json:"scope"`
+	Label string `json:"label"`
+	Hint  string `json:"hint"`
+	// Customer is whose the key is, of ScopeCustomer.
 	Customer  string    `json:"customer,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
@@ -51,7 +52,8 @@ type Payment struct {
 	Currency   string      `json:"currency,omitzero"`
 	RecordedAt time.Time   `json:"recordedAt"`
 	Result     string      `json:"result"`
-	Type       string      `json:"type,omitzero"`
+	// Type is what was reported instead of a payment.
+	Type string `json:"type,omitzero"`
 }
 
 // Account is one account.
@@ -66,7 +68,8 @@ type UnmatchedName struct {
 	Name    string    `json:"name"`
 	Events  int       `json:"events"`
 	FirstAt time.Time `json:"firstAt"`
-	LastAt  time.Time `json:"lastAt"`
+	// LastAt is when they were last recorded, on the environment's clock.
+	LastAt time.Time `json:"lastAt"`
 }
 
 // CatalogChange is one change to the catalog.

@@ -31,13 +31,18 @@ type CreditPool struct {
 
 // CreditAllocation is credits that a plan grants in every period.
 type CreditAllocation struct {
-	Pool             string      `json:"pool"`
-	Denomination     string      `json:"denomination"`
-	Currency         string      `json:"currency"`
-	Amount           json.Number `json:"amount"`
-	Priority         int         `json:"priority"`
+	Pool string `json:"pool"`
+	// Denomination is what is counted; default: credits.
+	Denomination string `json:"denomination"`
+	// Currency is the plan's by default.
+	Currency string      `json:"currency"`
+	Amount   json.Number `json:"amount"`
+	// Priority is that of the grants and of the pool: the lower one burns first.
+	Priority int `json:"priority"`
+	// ExpiresAfterDays is at most 3,650; 0 is never.
 	ExpiresAfterDays int         `json:"expiresAfterDays,omitzero"`
 	RolloverPolicy   string      `json:"rolloverPolicy"`
 	RolloverCap      json.Number `json:"rolloverCap,omitzero"`
-	HardLimit        bool        `json:"hardLimit"`
+	// HardLimit keeps the balance from going below zero.
+	HardLimit bool `json:"hardLimit"`
 }

@@ -59,7 +59,10 @@ func answers(data *server.Schema) []server.Response {
 	return []server.Response{{Status: 200, About: "OK", Data: data}}
 }
 
-func nothing(about string) []server.Response { return []server.Response{{Status: 200, About: about}} }
+// nothing is a success without data.
+func nothing(about string) []server.Response {
+	return []server.Response{{Status: 200, About: about}}
+}
 
 // description is what the OpenAPI document says besides the routes.
 func description() server.Description {

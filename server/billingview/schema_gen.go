@@ -7,6 +7,7 @@ import (
 	"tollgate/server"
 )
 
+// WriteCreditPool writes an answer, as both APIs have it.
 func WriteCreditPool(data *server.JSON, v *billing.PoolView) {
 	data.Open('{')
 	data.UUID("id", v.ID)
@@ -32,6 +33,7 @@ func WriteCreditPool(data *server.JSON, v *billing.PoolView) {
 	data.Close('}')
 }
 
+// WriteCreditAllocation writes an answer, as both APIs have it.
 func WriteCreditAllocation(data *server.JSON, v *billing.CreditAllocationDocument) {
 	data.Open('{')
 	data.Text("pool", v.Pool)
@@ -50,6 +52,7 @@ func WriteCreditAllocation(data *server.JSON, v *billing.CreditAllocationDocumen
 	data.Close('}')
 }
 
+// WritePricing writes an answer, as both APIs have it.
 func WritePricing(data *server.JSON, v *billing.PricingDocument) {
 	data.Open('{')
 	data.TextIf("model", v.Model)

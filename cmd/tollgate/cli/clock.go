@@ -14,32 +14,16 @@ import (
 )
 
 type clockCommand struct {
-	Show    clockShowCommand    `cmd:"" help:"Say what time it is in an environment."`
-	Advance clockAdvanceCommand `cmd:"" help:"Move the sandbox's clock forward: periods end, invoices are issued and fall due."`
+	Show    call[environmentOutput, clock] `cmd:"" call:"GET clock" help:"Say what time it is in an environment."`
+	Advance clockAdvanceCommand            `cmd:"" help:"Move the sandbox's clock forward: periods end, invoices are issued and fall due."`
 }
 
-// environmentClock is an environment's clock as the admin API shows it.
-type environmentClock struct {
-	Now     time.Time `json:"now"`
-	Settled bool      `json:"settled"`
-}
+// clock is an environment's clock.
+type clock struct{ api.Clock }
 
-type clockShowCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
-}
-
-// Run shows a clock.
-func (c *clockShowCommand) Run(ctx context.Context, out io.Writer) error {
-	var clock environmentClock
-	data, err := c.read(ctx, c.path()+"/clock", &clock)
-	return c.answer(out, data, err, func() error { return printClock(out, clock) })
-}
-
-func printClock(out io.Writer, clock environmentClock) error {
-	text := clock.Now.UTC().Format(time.RFC3339)
-	if !clock.Settled {
+func (c *clock) print(out io.Writer) error {
+	text := c.Now.UTC().Format(time.RFC3339)
+	if !c.Settled {
 		text += ", and what is due by then is still happening"
 	}
 	return Say(out, "%s", text)
@@ -94,11 +78,11 @@ func (c *clockAdvanceCommand) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var clock environmentClock
-	if err = answer.Data(&clock); err != nil {
+	var now clock
+	if err = answer.Data(&now); err != nil {
 		return err
 	}
-	return c.Print(out, answer.Payload(), func() error { return printClock(out, clock) })
+	return c.Print(out, answer.Payload(), func() error { return now.print(out) })
 }
 
 // target is the instant to move to.
@@ -118,11 +102,11 @@ func (c *clockAdvanceCommand) target(
 		return to, fmt.Errorf("%q is neither a time such as 2026-03-01T00:00:00Z nor a span such as "+
 			"36h or 31d", c.To)
 	}
-	var clock environmentClock
-	if _, err = admin.Call(ctx, "GET", path, nil, &clock); err != nil {
+	var now clock
+	if _, err = admin.Call(ctx, "GET", path, nil, &now); err != nil {
 		return to, err
 	}
-	return clock.Now.Add(by).UTC(), nil
+	return now.Now.Add(by).UTC(), nil
 }
 
 // settled asks until everything has happened that is due by an instant: the request may have been
@@ -131,15 +115,15 @@ func settled(
 	ctx context.Context, admin *api.Client, path string, to time.Time,
 ) (answer api.Answer, err error) {
 	for {
-		var clock environmentClock
-		if answer, err = admin.Call(ctx, "GET", path, nil, &clock); err != nil {
+		var now clock
+		if answer, err = admin.Call(ctx, "GET", path, nil, &now); err != nil {
 			return answer, err
 		}
-		if clock.Now.Before(to) {
+		if now.Now.Before(to) {
 			return answer, fmt.Errorf("the clock did not move: it is %s there; try again",
-				clock.Now.Format(time.RFC3339))
+				now.Now.Format(time.RFC3339))
 		}
-		if clock.Settled {
+		if now.Settled {
 			return answer, nil
 		}
 		select {

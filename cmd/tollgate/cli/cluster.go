@@ -15,11 +15,11 @@ import (
 
 // ClusterCommand shows a cluster and changes its members.
 type ClusterCommand struct {
-	Status   clusterStatusCommand   `cmd:"" help:"Say who leads, who can be reached, and how far each has come."`
-	Join     clusterJoinCommand     `cmd:"" help:"Make a node that was started with join a member without a vote, or change a member's addresses."`
-	Promote  clusterPromoteCommand  `cmd:"" help:"Give a member that has caught up its vote."`
-	Remove   clusterRemoveCommand   `cmd:"" help:"Take a member out, alive or not. One that leads hands over first."`
-	Transfer clusterTransferCommand `cmd:"" help:"Let a voter lead both groups."`
+	Status   clusterStatusCommand      `cmd:"" help:"Say who leads, who can be reached, and how far each has come."`
+	Join     clusterJoinCommand        `cmd:"" help:"Make a node that was started with join a member without a vote, or change a member's addresses."`
+	Promote  clusterPromoteCommand     `cmd:"" help:"Give a member that has caught up its vote."`
+	Remove   clusterRemoveCommand      `cmd:"" help:"Take a member out, alive or not. One that leads hands over first."`
+	Transfer call[transferFlags, none] `cmd:"" call:"POST /cluster/members/{Node}/lead" says:"{Node} leads both groups." help:"Let a voter lead both groups."`
 }
 
 type clusterStatusCommand struct {

@@ -14,9 +14,9 @@ import (
 )
 
 type customersCommand struct {
-	List    customersListCommand    `cmd:"" help:"List customers, the newest first."`
-	Archive customersArchiveCommand `cmd:"" help:"Take a customer out of use; it stays readable."`
-	Erase   customersEraseCommand   `cmd:"" help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
+	List    customersListCommand      `cmd:"" help:"List customers, the newest first."`
+	Archive call[customerFlags, none] `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Take a customer out of use; it stays readable."`
+	Erase   customersEraseCommand     `cmd:"" help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
 }
 
 type customersListCommand struct {
@@ -83,18 +83,6 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 		}
 		return Say(out, "There are more: raise --limit.")
 	})
-}
-
-type customersArchiveCommand struct {
-	customerFlags `embed:""`
-}
-
-// Run archives a customer.
-func (c *customersArchiveCommand) Run(ctx context.Context, out io.Writer) error {
-	if err := c.write(ctx, api.Request{Method: "DELETE", Path: c.customerPath()}, nil); err != nil {
-		return err
-	}
-	return Say(out, "Customer %s is archived.", c.Customer)
 }
 
 type customersEraseCommand struct {

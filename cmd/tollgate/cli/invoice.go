@@ -11,11 +11,11 @@ import (
 )
 
 type invoiceCommand struct {
-	List    invoiceListCommand    `cmd:"" help:"List a customer's invoices, oldest first."`
-	Show    invoiceShowCommand    `cmd:"" help:"Show an invoice with its lines and what their usage cost you."`
-	Explain invoiceExplainCommand `cmd:"" help:"Recompute an invoice from the journal alone, and compare."`
-	Verify  invoiceVerifyCommand  `cmd:"" help:"Recompute many invoices; ends with 5 when one differs."`
-	Void    invoiceVoidCommand    `cmd:"" help:"Make an unpaid invoice void, for good."`
+	List    call[customerOutput, invoices] `cmd:"" call:"GET invoices?customer={Customer}" help:"List a customer's invoices, oldest first."`
+	Show    call[invoiceOutput, invoice]   `cmd:"" call:"GET invoices/{ID}" help:"Show an invoice with its lines and what their usage cost you."`
+	Explain invoiceExplainCommand          `cmd:"" help:"Recompute an invoice from the journal alone, and compare."`
+	Verify  invoiceVerifyCommand           `cmd:"" help:"Recompute many invoices; ends with 5 when one differs."`
+	Void    call[invoiceFlags, none]       `cmd:"" call:"POST invoices/{ID}/void" says:"Invoice {ID} is void." help:"Make an unpaid invoice void, for good."`
 }
 
 // ErrDiffers means that an invoice is not what the journal explains.
@@ -28,25 +28,16 @@ func invoiceNumber(v *api.Invoice) string {
 	return strconv.FormatUint(v.Number, 10)
 }
 
-type invoiceListCommand struct {
-	customerFlags `embed:""`
-	OutputFlags   `embed:""`
-}
+type invoices []api.Invoice
 
-// Run lists invoices.
-func (c *invoiceListCommand) Run(ctx context.Context, out io.Writer) error {
-	var list []api.Invoice
-	path := c.path() + "/invoices?customer=" + url.QueryEscape(c.Customer)
-	data, err := c.read(ctx, path, &list)
-	return c.answer(out, data, err, func() error {
-		t := NewTable(out, "NUMBER", "ID", "TYPE", "STATUS", "AMOUNT", "ISSUED", "DUE")
-		for i := range list {
-			v := &list[i]
-			t.Row(invoiceNumber(v), v.ID, v.Type, v.Status, money(v.Amount, v.Currency),
-				moment(v.CreatedAt), moment(v.DueDate))
-		}
-		return t.End()
-	})
+func (l invoices) print(out io.Writer) error {
+	t := NewTable(out, "NUMBER", "ID", "TYPE", "STATUS", "AMOUNT", "ISSUED", "DUE")
+	for i := range l {
+		v := &l[i]
+		t.Row(invoiceNumber(v), v.ID, v.Type, v.Status, money(v.Amount, v.Currency),
+			moment(v.CreatedAt), moment(v.DueDate))
+	}
+	return t.End()
 }
 
 // invoiceFlags name one invoice.
@@ -56,31 +47,24 @@ type invoiceFlags struct {
 	ID               string `arg:"" help:"The invoice's id, from invoice list."`
 }
 
-func (f *invoiceFlags) invoicePath() string {
-	return f.path() + "/invoices/" + url.PathEscape(f.ID)
-}
-
-type invoiceShowCommand struct {
+type invoiceOutput struct {
 	invoiceFlags `embed:""`
 	OutputFlags  `embed:""`
 }
 
-// Run shows an invoice.
-func (c *invoiceShowCommand) Run(ctx context.Context, out io.Writer) error {
-	var v api.Invoice
-	data, err := c.read(ctx, c.invoicePath(), &v)
-	return c.answer(out, data, err, func() error {
-		if err := printHead(out, &v); err != nil {
-			return err
-		}
-		t := NewTable(out, "LINE", "FEATURE", "QUANTITY", "UNIT PRICE", "AMOUNT", "COST")
-		for _, item := range v.Items {
-			t.Row(item.Description, either(item.FeatureKey, "–"), quantity(item.Quantity),
-				quantity(item.UnitPrice), money(item.Amount, v.Currency), quantity(item.CostAmount))
-		}
-		t.Row("", "", "", "", money(v.Amount, v.Currency))
-		return t.End()
-	})
+type invoice struct{ api.Invoice }
+
+func (v *invoice) print(out io.Writer) error {
+	if err := printHead(out, &v.Invoice); err != nil {
+		return err
+	}
+	t := NewTable(out, "LINE", "FEATURE", "QUANTITY", "UNIT PRICE", "AMOUNT", "COST")
+	for _, item := range v.Items {
+		t.Row(item.Description, either(item.FeatureKey, "–"), quantity(item.Quantity),
+			quantity(item.UnitPrice), money(item.Amount, v.Currency), quantity(item.CostAmount))
+	}
+	t.Row("", "", "", "", money(v.Amount, v.Currency))
+	return t.End()
 }
 
 func printHead(out io.Writer, v *api.Invoice) error {
@@ -99,8 +83,7 @@ func printHead(out io.Writer, v *api.Invoice) error {
 }
 
 type invoiceExplainCommand struct {
-	invoiceFlags `embed:""`
-	OutputFlags  `embed:""`
+	invoiceOutput `embed:""`
 }
 
 // Run recomputes an invoice.
@@ -112,7 +95,7 @@ func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 		First      uint64            `json:"firstLogIndex"`
 		Last       uint64            `json:"lastLogIndex"`
 	}
-	data, err := c.read(ctx, c.invoicePath()+"/explain", &e)
+	data, err := c.read(ctx, c.path()+"/invoices/"+url.PathEscape(c.ID)+"/explain", &e)
 	if err != nil {
 		return err
 	}
@@ -149,17 +132,4 @@ func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 		return ErrDiffers
 	}
 	return err
-}
-
-type invoiceVoidCommand struct {
-	invoiceFlags `embed:""`
-}
-
-// Run voids an invoice.
-func (c *invoiceVoidCommand) Run(ctx context.Context, out io.Writer) error {
-	r := api.Request{Method: "POST", Path: c.invoicePath() + "/void"}
-	if err := c.write(ctx, r, nil); err != nil {
-		return err
-	}
-	return Say(out, "Invoice %s is void.", c.ID)
 }

@@ -3,14 +3,15 @@ package cli
 import (
 	"context"
 	"io"
-	"net/url"
 	"os"
+
+	api "tollgate/sdk/go"
 )
 
 type keysCommand struct {
-	Create keysCreateCommand `cmd:"" help:"Create an API key and print it, this once."`
-	List   keysListCommand   `cmd:"" help:"List API keys."`
-	Revoke keysRevokeCommand `cmd:"" help:"End an API key for good."`
+	Create keysCreateCommand             `cmd:"" help:"Create an API key and print it, this once."`
+	List   call[environmentOutput, keys] `cmd:"" call:"GET keys" help:"List API keys."`
+	Revoke call[keyFlags, none]          `cmd:"" call:"DELETE keys/{ID}" says:"Revoked {ID}" help:"End an API key for good."`
 }
 
 type keysCreateCommand struct {
@@ -41,49 +42,22 @@ func (c *keysCreateCommand) Run(ctx context.Context, out io.Writer) error {
 		c.Environment)
 }
 
-type keysListCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
-}
-
-// Run lists keys.
-func (c *keysListCommand) Run(ctx context.Context, out io.Writer) error {
-	var keys []struct {
-		ID        string `json:"id"`
-		Scope     string `json:"scope"`
-		Label     string `json:"label"`
-		Hint      string `json:"hint"`
-		CreatedAt string `json:"createdAt"`
-		RevokedAt string `json:"revokedAt"`
-		Customer  string `json:"customer"`
-	}
-	data, err := c.read(ctx, c.path()+"/keys", &keys)
-	return c.answer(out, data, err, func() error {
-		t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "CREATED", "REVOKED")
-		for _, k := range keys {
-			scope := k.Scope
-			if k.Customer != "" {
-				scope += " " + k.Customer
-			}
-			t.Row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), instant(k.CreatedAt),
-				instant(k.RevokedAt))
-		}
-		return t.End()
-	})
-}
-
-type keysRevokeCommand struct {
+type keyFlags struct {
 	AdminFlags       `embed:""`
 	EnvironmentFlags `embed:""`
 	ID               string `arg:"" help:"The key's id, from keys list."`
 }
 
-// Run revokes a key.
-func (c *keysRevokeCommand) Run(ctx context.Context, out io.Writer) error {
-	path := c.path() + "/keys/" + url.PathEscape(c.ID)
-	if _, err := c.send(ctx, "DELETE", path, nil, nil); err != nil {
-		return err
+type keys []api.Key
+
+func (l keys) print(out io.Writer) error {
+	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "CREATED", "REVOKED")
+	for _, k := range l {
+		scope := k.Scope
+		if k.Customer != "" {
+			scope += " " + k.Customer
+		}
+		t.Row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), moment(k.CreatedAt), moment(k.RevokedAt))
 	}
-	return Say(out, "Revoked %s", c.ID)
+	return t.End()
 }

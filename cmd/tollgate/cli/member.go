@@ -99,16 +99,10 @@ func (c *clusterRemoveCommand) rest(ctx context.Context) string {
 		max(0, voters-1)/2)
 }
 
-type clusterTransferCommand struct {
+type transferFlags struct {
 	AdminFlags  `embed:""`
 	OutputFlags `embed:""`
 	Node        string `arg:"" help:"The voter that is to lead."`
-}
-
-// Run transfers leadership.
-func (c *clusterTransferCommand) Run(ctx context.Context, out io.Writer) error {
-	data, err := c.send(ctx, "POST", memberPath(c.Node)+"/lead", nil, nil)
-	return c.answer(out, data, err, func() error { return Say(out, "%s leads both groups.", c.Node) })
 }
 
 func memberPath(node string) string { return membersPath + "/" + url.PathEscape(node) }

@@ -6,30 +6,21 @@ import (
 )
 
 type originsCommand struct {
-	List originsListCommand `cmd:"" help:"List the web origins."`
-	Set  originsSetCommand  `cmd:"" help:"Replace the list; without an origin it becomes empty."`
+	List call[environmentOutput, origins] `cmd:"" call:"GET origins" help:"List the web origins."`
+	Set  originsSetCommand                `cmd:"" help:"Replace the list; without an origin it becomes empty."`
 }
 
-type originsListCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
+type origins struct {
+	Origins []string `json:"origins"`
 }
 
-// Run lists origins.
-func (c *originsListCommand) Run(ctx context.Context, out io.Writer) error {
-	var list struct {
-		Origins []string `json:"origins"`
-	}
-	data, err := c.read(ctx, c.path()+"/origins", &list)
-	return c.answer(out, data, err, func() error {
-		for _, origin := range list.Origins {
-			if err := Say(out, "%s", origin); err != nil {
-				return err
-			}
+func (l *origins) print(out io.Writer) error {
+	for _, origin := range l.Origins {
+		if err := Say(out, "%s", origin); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 type originsSetCommand struct {

@@ -2,18 +2,18 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"net/url"
 	"strconv"
+
+	api "tollgate/sdk/go"
 )
 
 type paymentsCommand struct {
-	Show  paymentsShowCommand  `cmd:"" help:"Say who collects an environment's invoices."`
-	Set   paymentsSetCommand   `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
-	Terms paymentsTermsCommand `cmd:"" help:"Show when invoices are issued and fall due, or set it."`
-	List  paymentsListCommand  `cmd:"" help:"List what providers reported about an invoice."`
+	Show  call[environmentOutput, paymentProvider] `cmd:"" call:"GET payment-provider" help:"Say who collects an environment's invoices."`
+	Set   paymentsSetCommand                       `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
+	Terms paymentsTermsCommand                     `cmd:"" help:"Show when invoices are issued and fall due, or set it."`
+	List  call[paymentsFlags, payments]            `cmd:"" call:"GET invoices/{Invoice}/payments" help:"List what providers reported about an invoice."`
 }
 
 // previousSettings are those that were replaced and are still trusted.
@@ -25,34 +25,26 @@ type previousSettings struct {
 	} `json:"previous"`
 }
 
-type paymentsShowCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
+// paymentProvider is who collects invoices, without secrets.
+type paymentProvider struct {
+	Provider    string `json:"provider"`
+	BaseURL     string `json:"baseUrl"`
+	SecretsSet  bool   `json:"secretsSet"`
+	WebhookPath string `json:"webhookPath"`
+	previousSettings
 }
 
-// Run shows the settings, without secrets.
-func (c *paymentsShowCommand) Run(ctx context.Context, out io.Writer) error {
-	var settings struct {
-		Provider    string `json:"provider"`
-		BaseURL     string `json:"baseUrl"`
-		SecretsSet  bool   `json:"secretsSet"`
-		WebhookPath string `json:"webhookPath"`
-		previousSettings
+func (v *paymentProvider) print(out io.Writer) error {
+	t := NewTable(out)
+	t.Row("Provider", v.Provider)
+	t.Row("Address", either(v.BaseURL, "its own"))
+	t.Row("Secrets set", strconv.FormatBool(v.SecretsSet))
+	t.Row("Webhooks arrive at", v.WebhookPath)
+	for _, p := range v.Previous {
+		t.Row("Still heard of", p.Provider+", replaced "+instant(p.ReplacedAt)+", until "+
+			instant(p.TrustedUntil))
 	}
-	data, err := c.read(ctx, c.path()+"/payment-provider", &settings)
-	return c.answer(out, data, err, func() error {
-		t := NewTable(out)
-		t.Row("Provider", settings.Provider)
-		t.Row("Address", either(settings.BaseURL, "its own"))
-		t.Row("Secrets set", strconv.FormatBool(settings.SecretsSet))
-		t.Row("Webhooks arrive at", settings.WebhookPath)
-		for _, p := range settings.Previous {
-			t.Row("Still heard of", p.Provider+", replaced "+instant(p.ReplacedAt)+", until "+
-				instant(p.TrustedUntil))
-		}
-		return t.End()
-	})
+	return t.End()
 }
 
 type paymentsSetCommand struct {
@@ -129,32 +121,18 @@ func (c *paymentsTermsCommand) Run(ctx context.Context, out io.Writer) error {
 		"%d days after their issue.", c.Account, c.Environment, terms.Settle, terms.Days)
 }
 
-type paymentsListCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
-	Invoice          string `arg:"" help:"The invoice's id, from invoice list."`
+type paymentsFlags struct {
+	environmentOutput `embed:""`
+	Invoice           string `arg:"" help:"The invoice's id, from invoice list."`
 }
 
-// Run lists payments.
-func (c *paymentsListCommand) Run(ctx context.Context, out io.Writer) error {
-	var list []struct {
-		Provider string      `json:"provider"`
-		Event    string      `json:"eventId"`
-		Amount   json.Number `json:"amount"`
-		Currency string      `json:"currency"`
-		Recorded string      `json:"recordedAt"`
-		Result   string      `json:"result"`
-		Type     string      `json:"type"`
+type payments []api.Payment
+
+func (l payments) print(out io.Writer) error {
+	t := NewTable(out, "AT", "PROVIDER", "EVENT", "AMOUNT", "RESULT", "REPORTED")
+	for _, p := range l {
+		t.Row(moment(p.RecordedAt), p.Provider, p.EventID, money(p.Amount, p.Currency), p.Result,
+			either(p.Type, "payment"))
 	}
-	path := c.path() + "/invoices/" + url.PathEscape(c.Invoice) + "/payments"
-	data, err := c.read(ctx, path, &list)
-	return c.answer(out, data, err, func() error {
-		t := NewTable(out, "AT", "PROVIDER", "EVENT", "AMOUNT", "RESULT", "REPORTED")
-		for _, p := range list {
-			t.Row(instant(p.Recorded), p.Provider, p.Event, money(p.Amount, p.Currency), p.Result,
-				either(p.Type, "payment"))
-		}
-		return t.End()
-	})
+	return t.End()
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"encoding/json"
 	"io"
 	"net/url"
 	"strconv"
@@ -11,23 +9,25 @@ import (
 )
 
 type poolsCommand struct {
-	List         poolsListCommand         `cmd:"" help:"List a customer's pools of credits."`
-	Create       poolsCreateCommand       `cmd:"" help:"Make a pool for a customer."`
-	Grant        poolsGrantCommand        `cmd:"" help:"Add credits to a pool."`
-	Deduct       poolsDeductCommand       `cmd:"" help:"Take credits out of a pool."`
-	Grants       poolsGrantsCommand       `cmd:"" help:"List grants with something left, in the order in which they burn."`
-	Transactions poolsTransactionsCommand `cmd:"" help:"List what moved a pool's credits, newest first."`
-	Reverse      poolsReverseCommand      `cmd:"" help:"Take a grant or a deduction back, once."`
-	Freeze       poolsFreezeCommand       `cmd:"" help:"Refuse deductions and usage; grants are still taken."`
-	Unfreeze     poolsUnfreezeCommand     `cmd:"" help:"Take deductions and usage again."`
-	Archive      poolsArchiveCommand      `cmd:"" help:"Take a pool out of use, for good."`
+	List         call[customerOutput, pools]           `cmd:"" call:"GET customers/{Customer}/pools" help:"List a customer's pools of credits."`
+	Create       call[poolsCreate, pool]               `cmd:"" call:"POST customers/{Customer}/pools" help:"Make a pool for a customer."`
+	Grant        call[poolsGrant, transaction]         `cmd:"" call:"POST pools/{Pool}/grants" help:"Add credits to a pool."`
+	Deduct       call[poolsDeduct, transaction]        `cmd:"" call:"POST pools/{Pool}/deductions" help:"Take credits out of a pool."`
+	Grants       call[poolOutput, grants]              `cmd:"" call:"GET pools/{Pool}/grants" help:"List grants with something left, in the order in which they burn."`
+	Transactions call[poolsTransactions, transactions] `cmd:"" call:"GET pools/{Pool}/transactions" help:"List what moved a pool's credits, newest first."`
+	Reverse      call[poolsReverse, transaction]       `cmd:"" call:"POST transactions/{Transaction}/reverse" help:"Take a grant or a deduction back, once."`
+	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still taken."`
+	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Take deductions and usage again."`
+	Archive      call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/archive" says:"Pool {Pool} is archived." help:"Take a pool out of use, for good."`
 }
 
-func printPools(out io.Writer, pools []api.CreditPool) error {
+type pools []api.CreditPool
+
+func (l pools) print(out io.Writer) error {
 	t := NewTable(out, "ID", "NAME", "STATUS", "BALANCE", "GRANTED", "CONSUMED", "EXPIRED",
 		"REVERSED", "HARD LIMIT", "PRIORITY", "ROLLOVER")
-	for i := range pools {
-		p := &pools[i]
+	for i := range l {
+		p := &l[i]
 		rollover := p.RolloverPolicy
 		if p.RolloverCap != "" {
 			rollover += " at " + quantity(p.RolloverCap)
@@ -39,6 +39,10 @@ func printPools(out io.Writer, pools []api.CreditPool) error {
 	return t.End()
 }
 
+type pool struct{ api.CreditPool }
+
+func (p *pool) print(out io.Writer) error { return pools{p.CreditPool}.print(out) }
+
 // customerFlags name a customer.
 type customerFlags struct {
 	AdminFlags       `embed:""`
@@ -46,48 +50,24 @@ type customerFlags struct {
 	Customer         string `arg:"" help:"The customer's externalClientCustomerId."`
 }
 
+type customerOutput struct {
+	customerFlags `embed:""`
+	OutputFlags   `embed:""`
+}
+
 func (f *customerFlags) customerPath() string {
 	return f.path() + "/customers/" + url.PathEscape(f.Customer)
 }
 
-type poolsListCommand struct {
-	customerFlags `embed:""`
-	OutputFlags   `embed:""`
-}
-
-// Run lists pools.
-func (c *poolsListCommand) Run(ctx context.Context, out io.Writer) error {
-	var pools []api.CreditPool
-	data, err := c.read(ctx, c.customerPath()+"/pools", &pools)
-	return c.answer(out, data, err, func() error { return printPools(out, pools) })
-}
-
-type poolsCreateCommand struct {
-	customerFlags `embed:""`
-	OutputFlags   `embed:""`
-	Name          string `required:"" help:"The pool's name; plans and features name pools by it."`
-	Denomination  string `help:"What is counted. Default: credits."`
-	Currency      string `help:"ISO 4217 code. Default: USD."`
-	HardLimit     bool   `help:"The balance never goes below zero."`
-	Rollover      string `enum:"NONE,FULL,CAPPED," default:"" help:"What stays at a period's end: NONE, FULL or CAPPED."`
-	RolloverCap   string `help:"Maximum carried over, with --rollover=CAPPED."`
-	Priority      int64  `help:"Of several pools, the one with the lower number burns first."`
-}
-
-// Run creates a pool.
-func (c *poolsCreateCommand) Run(ctx context.Context, out io.Writer) error {
-	body := map[string]any{"name": c.Name, "hardLimit": c.HardLimit, "priority": c.Priority}
-	for name, value := range map[string]string{
-		"denomination": c.Denomination, "currency": c.Currency, "rolloverPolicy": c.Rollover,
-		"rolloverCap": c.RolloverCap,
-	} {
-		if value != "" {
-			body[name] = value
-		}
-	}
-	var pool api.CreditPool
-	data, err := c.send(ctx, "POST", c.customerPath()+"/pools", body, &pool)
-	return c.answer(out, data, err, func() error { return printPools(out, []api.CreditPool{pool}) })
+type poolsCreate struct {
+	customerOutput `embed:""`
+	Name           string `json:"name" required:"" help:"The pool's name; plans and features name pools by it."`
+	Denomination   string `json:"denomination,omitempty" help:"What is counted. Default: credits."`
+	Currency       string `json:"currency,omitempty" help:"ISO 4217 code. Default: USD."`
+	HardLimit      bool   `json:"hardLimit" help:"The balance never goes below zero."`
+	Rollover       string `json:"rolloverPolicy,omitempty" enum:"NONE,FULL,CAPPED," default:"" help:"What stays at a period's end: NONE, FULL or CAPPED."`
+	RolloverCap    string `json:"rolloverCap,omitempty" help:"Maximum carried over, with --rollover=CAPPED."`
+	Priority       int64  `json:"priority" help:"Of several pools, the one with the lower number burns first."`
 }
 
 // poolFlags name one pool.
@@ -97,172 +77,76 @@ type poolFlags struct {
 	Pool             string `arg:"" help:"The pool's id, from pools list."`
 }
 
-func (f *poolFlags) poolPath() string { return f.path() + "/pools/" + url.PathEscape(f.Pool) }
-
-// transaction is a movement of credits as the admin API shows it.
-type transaction struct {
-	ID        string      `json:"id"`
-	Kind      string      `json:"kind"`
-	GrantType string      `json:"grantType"`
-	Amount    json.Number `json:"amount"`
-	Balance   json.Number `json:"balance"`
-	Feature   string      `json:"featureKey"`
-	Note      string      `json:"note"`
-	Reversed  bool        `json:"reversed"`
-	Created   string      `json:"createdAt"`
+type poolOutput struct {
+	poolFlags   `embed:""`
+	OutputFlags `embed:""`
 }
 
-func printTransactions(out io.Writer, list []transaction) error {
+func printTransactions(out io.Writer, list []api.PoolTransaction) error {
 	t := NewTable(out, "ID", "AT", "KIND", "AMOUNT", "BALANCE", "ABOUT")
 	for i := range list {
 		x := &list[i]
-		about := either(either(x.Note, x.Feature), x.GrantType)
+		about := either(either(x.Note, x.FeatureKey), x.GrantType)
 		if x.Reversed {
 			about += " (reversed)"
 		}
-		t.Row(x.ID, instant(x.Created), x.Kind, quantity(x.Amount), quantity(x.Balance), about)
+		t.Row(x.ID, moment(x.CreatedAt), x.Kind, quantity(x.Amount), quantity(x.Balance), about)
 	}
 	return t.End()
 }
 
-type poolsGrantCommand struct {
-	poolFlags   `embed:""`
-	OutputFlags `embed:""`
-	Amount      string `arg:"" help:"How many credits."`
-	Type        string `default:"MANUAL" enum:"MANUAL,PURCHASED,PROMOTIONAL,REFUND,PLAN_INCLUDED,ROLLOVER" help:"Why there are more: ${enum}."`
-	Priority    int64  `help:"Of several grants, the one with the lower number burns first."`
-	Expires     string `placeholder:"TIME" help:"RFC 3339 time at which what is left expires. Default: never."`
-	Note        string `help:"Why."`
+type transaction struct{ api.PoolTransaction }
+
+func (x *transaction) print(out io.Writer) error {
+	return printTransactions(out, []api.PoolTransaction{x.PoolTransaction})
 }
 
-// Run grants credits.
-func (c *poolsGrantCommand) Run(ctx context.Context, out io.Writer) error {
-	body := map[string]any{"amount": c.Amount, "type": c.Type, "priority": c.Priority, "note": c.Note}
-	if c.Expires != "" {
-		body["expiresAt"] = c.Expires
+type poolsGrant struct {
+	poolOutput `embed:""`
+	Amount     string `arg:"" json:"amount" help:"How many credits."`
+	Type       string `json:"type" default:"MANUAL" enum:"MANUAL,PURCHASED,PROMOTIONAL,REFUND,PLAN_INCLUDED,ROLLOVER" help:"Why there are more: ${enum}."`
+	Priority   int64  `json:"priority" help:"Of several grants, the one with the lower number burns first."`
+	Expires    string `json:"expiresAt,omitempty" placeholder:"TIME" help:"RFC 3339 time at which what is left expires. Default: never."`
+	Note       string `json:"note" help:"Why."`
+}
+
+type poolsDeduct struct {
+	poolOutput `embed:""`
+	Amount     string `arg:"" json:"amount" help:"How many credits."`
+	Note       string `json:"note" help:"Why."`
+}
+
+type grants []api.Grant
+
+func (l grants) print(out io.Writer) error {
+	t := NewTable(out, "ID", "TYPE", "REMAINING", "OF", "PRIORITY", "GRANTED", "EXPIRES")
+	for _, g := range l {
+		t.Row(g.ID, g.Type, quantity(g.Remaining), quantity(g.Amount), strconv.Itoa(g.Priority),
+			moment(g.CreatedAt), either(moment(g.ExpiresAt), "never"))
 	}
-	var x transaction
-	data, err := c.send(ctx, "POST", c.poolPath()+"/grants", body, &x)
-	return c.answer(out, data, err, func() error { return printTransactions(out, []transaction{x}) })
+	return t.End()
 }
 
-type poolsDeductCommand struct {
-	poolFlags   `embed:""`
-	OutputFlags `embed:""`
-	Amount      string `arg:"" help:"How many credits."`
-	Note        string `help:"Why."`
+type poolsTransactions struct {
+	poolOutput `embed:""`
+	Limit      int    `query:"limit" default:"100" help:"How many, at most 1,000."`
+	Cursor     string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
-// Run deducts credits.
-func (c *poolsDeductCommand) Run(ctx context.Context, out io.Writer) error {
-	body := map[string]any{"amount": c.Amount, "note": c.Note}
-	var x transaction
-	data, err := c.send(ctx, "POST", c.poolPath()+"/deductions", body, &x)
-	return c.answer(out, data, err, func() error { return printTransactions(out, []transaction{x}) })
+type transactions struct {
+	List []api.PoolTransaction `json:"transactions"`
+	Next string                `json:"nextCursor"`
 }
 
-type poolsGrantsCommand struct {
-	poolFlags   `embed:""`
-	OutputFlags `embed:""`
-}
-
-// Run lists live grants.
-func (c *poolsGrantsCommand) Run(ctx context.Context, out io.Writer) error {
-	var grants []struct {
-		ID        string      `json:"id"`
-		Type      string      `json:"type"`
-		Amount    json.Number `json:"amount"`
-		Remaining json.Number `json:"remaining"`
-		Priority  int64       `json:"priority"`
-		Created   string      `json:"createdAt"`
-		Expires   string      `json:"expiresAt"`
-	}
-	data, err := c.read(ctx, c.poolPath()+"/grants", &grants)
-	return c.answer(out, data, err, func() error {
-		t := NewTable(out, "ID", "TYPE", "REMAINING", "OF", "PRIORITY", "GRANTED", "EXPIRES")
-		for _, g := range grants {
-			t.Row(g.ID, g.Type, quantity(g.Remaining), quantity(g.Amount),
-				strconv.FormatInt(g.Priority, 10), instant(g.Created),
-				either(instant(g.Expires), "never"))
-		}
-		return t.End()
-	})
-}
-
-type poolsTransactionsCommand struct {
-	poolFlags   `embed:""`
-	OutputFlags `embed:""`
-	Limit       int    `default:"100" help:"How many, at most 1,000."`
-	Cursor      string `help:"Cursor printed by the previous page."`
-}
-
-// Run lists transactions.
-func (c *poolsTransactionsCommand) Run(ctx context.Context, out io.Writer) error {
-	var page struct {
-		Transactions []transaction `json:"transactions"`
-		Next         string        `json:"nextCursor"`
-	}
-	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
-	if c.Cursor != "" {
-		query.Set("cursor", c.Cursor)
-	}
-	data, err := c.read(ctx, c.poolPath()+"/transactions?"+query.Encode(), &page)
-	return c.answer(out, data, err, func() error {
-		if err := printTransactions(out, page.Transactions); err != nil || page.Next == "" {
-			return err
-		}
-		return Say(out, "There are older ones: --cursor %s", page.Next)
-	})
-}
-
-type poolsReverseCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
-	Transaction      string `arg:"" help:"The transaction's id, from pools transactions."`
-	Note             string `help:"Why."`
-}
-
-// Run reverses a transaction.
-func (c *poolsReverseCommand) Run(ctx context.Context, out io.Writer) error {
-	var x transaction
-	path := c.path() + "/transactions/" + url.PathEscape(c.Transaction) + "/reverse"
-	data, err := c.send(ctx, "POST", path, map[string]any{"note": c.Note}, &x)
-	return c.answer(out, data, err, func() error { return printTransactions(out, []transaction{x}) })
-}
-
-// change freezes, unfreezes or archives the pool.
-func (f *poolFlags) change(ctx context.Context, out io.Writer, word, became string) error {
-	r := api.Request{Method: "POST", Path: f.poolPath() + "/" + word}
-	if err := f.write(ctx, r, nil); err != nil {
+func (l *transactions) print(out io.Writer) error {
+	if err := printTransactions(out, l.List); err != nil || l.Next == "" {
 		return err
 	}
-	return Say(out, "Pool %s is %s.", f.Pool, became)
+	return Say(out, "There are older ones: --cursor %s", l.Next)
 }
 
-type poolsFreezeCommand struct {
-	poolFlags `embed:""`
-}
-
-// Run freezes a pool.
-func (c *poolsFreezeCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.change(ctx, out, "freeze", "frozen")
-}
-
-type poolsUnfreezeCommand struct {
-	poolFlags `embed:""`
-}
-
-// Run unfreezes a pool.
-func (c *poolsUnfreezeCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.change(ctx, out, "unfreeze", "no longer frozen")
-}
-
-type poolsArchiveCommand struct {
-	poolFlags `embed:""`
-}
-
-// Run archives a pool.
-func (c *poolsArchiveCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.change(ctx, out, "archive", "archived")
+type poolsReverse struct {
+	environmentOutput `embed:""`
+	Transaction       string `arg:"" help:"The transaction's id, from pools transactions."`
+	Note              string `json:"note" help:"Why."`
 }

@@ -57,6 +57,8 @@ type OutputFlags struct {
 	JSON bool `name:"json" help:"Print the data as JSON, for scripts."`
 }
 
+func (f *OutputFlags) json() bool { return f.JSON }
+
 // Print prints data as JSON where that is asked for, and else whatever people shall read of it.
 func (f *OutputFlags) Print(out io.Writer, data json.RawMessage, people func() error) error {
 	if f.JSON {

@@ -14,14 +14,14 @@ import (
 )
 
 type webhooksCommand struct {
-	Create     webhooksCreateCommand     `cmd:"" help:"Add an endpoint and print its signing secret, this once."`
-	List       webhooksListCommand       `cmd:"" help:"List endpoints and how they do."`
-	Update     webhooksUpdateCommand     `cmd:"" help:"Change an endpoint, enable or disable it."`
-	Delete     webhooksDeleteCommand     `cmd:"" help:"Remove an endpoint, what waits for it, and its log."`
-	Rotate     webhooksRotateCommand     `cmd:"" help:"Make a new signing secret; the one before signs beside it for 24 hours."`
-	Deliveries webhooksDeliveriesCommand `cmd:"" help:"List what was sent to an endpoint and what waits, newest first."`
-	Show       webhooksShowCommand       `cmd:"" help:"Print one delivery as JSON: payload and attempts."`
-	Resend     webhooksResendCommand     `cmd:"" help:"Send a message once more, with the same webhook-id."`
+	Create     webhooksCreateCommand                `cmd:"" help:"Add an endpoint and print its signing secret, this once."`
+	List       call[environmentOutput, endpoints]   `cmd:"" call:"GET webhook-endpoints" help:"List endpoints and how they do."`
+	Update     webhooksUpdateCommand                `cmd:"" help:"Change an endpoint, enable or disable it."`
+	Delete     call[endpointFlags, none]            `cmd:"" call:"DELETE webhook-endpoints/{ID}" says:"Removed {ID}." help:"Remove an endpoint, what waits for it, and its log."`
+	Rotate     webhooksRotateCommand                `cmd:"" help:"Make a new signing secret; the one before signs beside it for 24 hours."`
+	Deliveries call[webhooksDeliveries, deliveries] `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries" help:"List what was sent to an endpoint and what waits, newest first."`
+	Show       call[messageFlags, document]         `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries/{Message}" help:"Print one delivery as JSON: payload and attempts."`
+	Resend     call[messageFlags, none]             `cmd:"" call:"POST webhook-endpoints/{ID}/deliveries/{Message}/resend" says:"{Message} waits to be sent." help:"Send a message once more, with the same webhook-id."`
 }
 
 // webhookFlags say whose endpoints to operate on.
@@ -37,7 +37,7 @@ func (f *webhookFlags) endpoints() string { return f.path() + "/webhook-endpoint
 func (f *webhookFlags) reveal(ctx context.Context, out io.Writer, r api.Request) error {
 	r.Once = true
 	return f.write(ctx, r, func(answer api.Answer) error {
-		var made webhookEndpoint
+		var made api.WebhookEndpoint
 		if err := answer.Data(&made); err != nil {
 			return err
 		}
@@ -57,27 +57,15 @@ type endpointFlags struct {
 
 func (f *endpointFlags) endpoint() string { return f.endpoints() + "/" + url.PathEscape(f.ID) }
 
-// webhookEndpoint is an endpoint as the admin API answers it.
-type webhookEndpoint struct {
-	ID             string   `json:"id"`
-	URL            string   `json:"url"`
-	Events         []string `json:"events"`
-	Enabled        bool     `json:"enabled"`
-	DisabledReason string   `json:"disabledReason"`
-	Secret         string   `json:"secret"`
-	Pending        uint64   `json:"pending"`
-	Delivered      uint64   `json:"delivered"`
-	Failed         uint64   `json:"failed"`
-	Skipped        uint64   `json:"skipped"`
-}
+type endpoints []api.WebhookEndpoint
 
-func printEndpoints(out io.Writer, all []webhookEndpoint) error {
-	count := func(n uint64) string { return strconv.FormatUint(n, 10) }
+func (l endpoints) print(out io.Writer) error {
 	t := NewTable(out, "ID", "STATE", "PENDING", "DELIVERED", "FAILED", "SKIPPED", "EVENTS", "URL")
-	for i := range all {
-		e := &all[i]
-		t.Row(e.ID, either(e.DisabledReason, "enabled"), count(e.Pending), count(e.Delivered),
-			count(e.Failed), count(e.Skipped), either(strings.Join(e.Events, " "), "all"), e.URL)
+	for i := range l {
+		e := &l[i]
+		t.Row(e.ID, either(e.DisabledReason, "enabled"), strconv.Itoa(e.Pending),
+			strconv.Itoa(e.Delivered), strconv.Itoa(e.Failed), strconv.Itoa(e.Skipped),
+			either(strings.Join(e.Events, " "), "all"), e.URL)
 	}
 	return t.End()
 }
@@ -98,18 +86,6 @@ func (c *webhooksCreateCommand) Run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("request body: %w", err)
 	}
 	return c.reveal(ctx, out, api.Request{Method: "POST", Path: c.endpoints(), Body: body})
-}
-
-type webhooksListCommand struct {
-	webhookFlags `embed:""`
-	OutputFlags  `embed:""`
-}
-
-// Run lists endpoints.
-func (c *webhooksListCommand) Run(ctx context.Context, out io.Writer) error {
-	var all []webhookEndpoint
-	data, err := c.read(ctx, c.endpoints(), &all)
-	return c.answer(out, data, err, func() error { return printEndpoints(out, all) })
 }
 
 type webhooksUpdateCommand struct {
@@ -139,23 +115,9 @@ func (c *webhooksUpdateCommand) Run(ctx context.Context, out io.Writer) error {
 	if c.Enable || c.Disable {
 		body["enabled"] = c.Enable
 	}
-	var now webhookEndpoint
+	var now api.WebhookEndpoint
 	data, err := c.send(ctx, "PATCH", c.endpoint(), body, &now)
-	return c.answer(out, data, err, func() error {
-		return printEndpoints(out, []webhookEndpoint{now})
-	})
-}
-
-type webhooksDeleteCommand struct {
-	endpointFlags `embed:""`
-}
-
-// Run removes an endpoint.
-func (c *webhooksDeleteCommand) Run(ctx context.Context, out io.Writer) error {
-	if _, err := c.send(ctx, "DELETE", c.endpoint(), nil, nil); err != nil {
-		return err
-	}
-	return Say(out, "Removed %s.", c.ID)
+	return c.answer(out, data, err, func() error { return endpoints{now}.print(out) })
 }
 
 type webhooksRotateCommand struct {
@@ -167,50 +129,29 @@ func (c *webhooksRotateCommand) Run(ctx context.Context, out io.Writer) error {
 	return c.reveal(ctx, out, api.Request{Method: "POST", Path: c.endpoint() + "/rotate-secret"})
 }
 
-type webhooksDeliveriesCommand struct {
+type webhooksDeliveries struct {
 	endpointFlags `embed:""`
 	OutputFlags   `embed:""`
-	Status        string `enum:",pending,delivered,failed" default:"" help:"pending, delivered or failed; all when absent."`
-	Limit         int    `default:"50" help:"How many, at most 500."`
-	Cursor        string `help:"nextCursor of the page before, from --json."`
+	Status        string `query:"status,omitempty" enum:",pending,delivered,failed" default:"" help:"pending, delivered or failed; all when absent."`
+	Limit         int    `query:"limit" default:"50" help:"How many, at most 500."`
+	Cursor        string `query:"cursor,omitempty" help:"nextCursor of the page before, from --json."`
 }
 
-// Run lists deliveries.
-func (c *webhooksDeliveriesCommand) Run(ctx context.Context, out io.Writer) error {
-	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
-	if c.Status != "" {
-		query.Set("status", c.Status)
-	}
-	if c.Cursor != "" {
-		query.Set("cursor", c.Cursor)
-	}
-	var page struct {
-		Deliveries []struct {
-			ID       string `json:"id"`
-			Type     string `json:"type"`
-			Status   string `json:"status"`
-			Attempts int    `json:"attempts"`
-			Log      []struct {
-				Outcome string `json:"outcome"`
-				Reason  string `json:"reason"`
-			} `json:"log"`
-			CreatedAt     string `json:"createdAt"`
-			NextAttemptAt string `json:"nextAttemptAt"`
-		} `json:"deliveries"`
-	}
-	data, err := c.read(ctx, c.endpoint()+"/deliveries?"+query.Encode(), &page)
-	return c.answer(out, data, err, func() error {
-		t := NewTable(out, "MESSAGE", "CREATED", "TYPE", "STATUS", "ATTEMPTS", "NEXT", "NEWEST ATTEMPT")
-		for i := range page.Deliveries {
-			d, newest := &page.Deliveries[i], ""
-			if n := len(d.Log); n > 0 {
-				newest = strings.TrimSpace(d.Log[n-1].Outcome + " " + d.Log[n-1].Reason)
-			}
-			t.Row(d.ID, instant(d.CreatedAt), d.Type, d.Status, strconv.Itoa(d.Attempts),
-				instant(d.NextAttemptAt), newest)
+type deliveries struct {
+	Deliveries []api.WebhookDelivery `json:"deliveries"`
+}
+
+func (l *deliveries) print(out io.Writer) error {
+	t := NewTable(out, "MESSAGE", "CREATED", "TYPE", "STATUS", "ATTEMPTS", "NEXT", "NEWEST ATTEMPT")
+	for i := range l.Deliveries {
+		d, newest := &l.Deliveries[i], ""
+		if n := len(d.Log); n > 0 {
+			newest = strings.TrimSpace(d.Log[n-1].Outcome + " " + d.Log[n-1].Reason)
 		}
-		return t.End()
-	})
+		t.Row(d.ID, moment(d.CreatedAt), d.Type, d.Status, strconv.Itoa(d.Attempts),
+			moment(d.NextAttemptAt), newest)
+	}
+	return t.End()
 }
 
 // messageFlags name a message on its way to an endpoint.
@@ -219,31 +160,7 @@ type messageFlags struct {
 	Message       string `arg:"" help:"The message's id, from webhooks deliveries."`
 }
 
-func (f *messageFlags) message() string {
-	return f.endpoint() + "/deliveries/" + url.PathEscape(f.Message)
-}
+// document is an answer that is shown as it came.
+type document struct{ json.RawMessage }
 
-type webhooksShowCommand struct {
-	messageFlags `embed:""`
-}
-
-// Run prints one delivery.
-func (c *webhooksShowCommand) Run(ctx context.Context, out io.Writer) error {
-	data, err := c.read(ctx, c.message(), nil)
-	if err != nil {
-		return err
-	}
-	return Say(out, "%s", data)
-}
-
-type webhooksResendCommand struct {
-	messageFlags `embed:""`
-}
-
-// Run sends a message once more.
-func (c *webhooksResendCommand) Run(ctx context.Context, out io.Writer) error {
-	if _, err := c.send(ctx, "POST", c.message()+"/resend", nil, nil); err != nil {
-		return err
-	}
-	return Say(out, "%s waits to be sent.", c.Message)
-}
+func (d *document) print(out io.Writer) error { return Say(out, "%s", d.RawMessage) }

@@ -1,33 +1,29 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"io"
-	"net/url"
 	"strconv"
 	"strings"
 )
 
 // workspacesCommand are the tools by which an operator acts for the people who own workspaces.
 type workspacesCommand struct {
-	List    workspacesListCommand    `cmd:"" help:"List workspaces, newest first."`
-	Show    workspacesShowCommand    `cmd:"" help:"Show a workspace's money and purchases."`
-	Acts    workspacesActsCommand    `cmd:"" help:"List what operators did for a workspace's owner."`
-	Claim   workspacesClaimCommand   `cmd:"" help:"Give an unclaimed workspace to its owner."`
-	Approve workspacesApproveCommand `cmd:"" help:"Approve a purchase for the owner."`
-	Deny    workspacesDenyCommand    `cmd:"" help:"Deny a purchase for the owner."`
-	Refund  workspacesRefundCommand  `cmd:"" help:"Ask the payment provider again for what it refused to send back."`
-	Confirm workspacesConfirmCommand `cmd:"" help:"Confirm for the owner that an agent may sign up at a flow's product."`
-	Cap     workspacesCapCommand     `cmd:"" help:"Set the monthly spending cap for the owner."`
-	Pause   workspacesPauseCommand   `cmd:"" help:"Make every purchase need the owner."`
-	Unpause workspacesUnpauseCommand `cmd:"" help:"Let the saved card pay again, within the cap."`
-	Credits workspacesCreditsCommand `cmd:"" help:"Grant credits."`
-	Alerts  alertsCommand            `cmd:"" help:"Set a flow's alerts for the owner, send a test, replace the signing secret."`
-	Remove  workspacesRemoveCommand  `cmd:"" help:"Remove a workspace that nobody has claimed."`
+	List    call[workspacesList, tenants]   `cmd:"" call:"GET /workspaces" help:"List workspaces, newest first."`
+	Show    call[workspaceFlags, tenant]    `cmd:"" call:"GET /workspaces/{Workspace}" help:"Show a workspace's money and purchases."`
+	Acts    call[workspacesActs, acts]      `cmd:"" call:"GET /workspaces/{Workspace}/acts" help:"List what operators did for a workspace's owner."`
+	Claim   call[workspacesClaim, tenant]   `cmd:"" call:"POST /workspaces/{Workspace}/claim" help:"Give an unclaimed workspace to its owner."`
+	Approve call[workspacesApprove, tenant] `cmd:"" call:"POST /workspaces/{Workspace}/purchases/{Purchase}/approve" help:"Approve a purchase for the owner."`
+	Deny    call[purchaseFlags, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/purchases/{Purchase}/deny" help:"Deny a purchase for the owner."`
+	Refund  call[purchaseFlags, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/purchases/{Purchase}/refund" help:"Ask the payment provider again for what it refused to send back."`
+	Confirm call[alertsFlags, tenant]       `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/confirm-signup" help:"Confirm for the owner that an agent may sign up at a flow's product."`
+	Cap     call[workspacesCap, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/billing/cap" help:"Set the monthly spending cap for the owner."`
+	Pause   call[workspaceFlags, tenant]    `cmd:"" call:"POST /workspaces/{Workspace}/billing/pause" with:"paused=true" help:"Make every purchase need the owner."`
+	Unpause call[workspaceFlags, tenant]    `cmd:"" call:"POST /workspaces/{Workspace}/billing/pause" with:"paused=false" help:"Let the saved card pay again, within the cap."`
+	Credits call[workspacesCredits, tenant] `cmd:"" call:"POST /workspaces/{Workspace}/credits" help:"Grant credits."`
+	Alerts  alertsCommand                   `cmd:"" help:"Set a flow's alerts for the owner, send a test, replace the signing secret."`
+	Remove  call[workspaceFlags, removed]   `cmd:"" call:"DELETE /workspaces/{Workspace}" help:"Remove a workspace that nobody has claimed."`
 }
-
-const workspacesPath = "/api/v1/admin/workspaces"
 
 // tenant is a workspace as the operations listener shows it.
 type tenant struct {
@@ -105,27 +101,16 @@ type workspaceFlags struct {
 	Workspace   string `arg:"" help:"The workspace's id, ws_…, from workspaces list."`
 }
 
-func (f *workspaceFlags) workspacePath() string {
-	return workspacesPath + "/" + url.PathEscape(f.Workspace)
-}
-
-// act uses a tool and shows the workspace as it is then.
-func (f *workspaceFlags) act(ctx context.Context, out io.Writer, tool string, body any) error {
-	var v tenant
-	data, err := f.send(ctx, "POST", f.workspacePath()+tool, body, &v)
-	return f.answer(out, data, err, func() error { return v.print(out) })
-}
-
-type workspacesListCommand struct {
+type workspacesList struct {
 	AdminFlags  `embed:""`
 	OutputFlags `embed:""`
-	Unclaimed   bool   `help:"Those that nobody has claimed, with where they come from and what they hold."`
-	Limit       int    `default:"100" help:"How many, at most 100."`
-	Cursor      string `help:"Cursor printed by the previous page."`
+	Unclaimed   bool   `query:"unclaimed,omitempty" help:"Those that nobody has claimed, with where they come from and what they hold."`
+	Limit       int    `query:"limit" default:"100" help:"How many, at most 100."`
+	Cursor      string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
-// tenantPage is a page of workspaces.
-type tenantPage struct {
+// tenants is a page of workspaces. Held is there where they are those that nobody has claimed.
+type tenants struct {
 	Workspaces []struct {
 		ID       string `json:"id"`
 		Label    string `json:"label"`
@@ -138,58 +123,37 @@ type tenantPage struct {
 		Used     string `json:"usedAt"`
 		Ends     string `json:"endsAt"`
 	} `json:"workspaces"`
-	Held struct {
+	Held *struct {
 		Bytes uint64 `json:"bytes"`
 		Limit uint64 `json:"limitBytes"`
 	} `json:"held"`
 	Next string `json:"nextCursor"`
 }
 
-// Run lists workspaces.
-func (c *workspacesListCommand) Run(ctx context.Context, out io.Writer) error {
-	var page tenantPage
-	path := workspacesPath + paged(c.Limit, c.Cursor)
-	if c.Unclaimed {
-		path += "&unclaimed=true"
+func (p *tenants) print(out io.Writer) error {
+	if p.Held != nil {
+		return p.printUnclaimed(out)
 	}
-	data, err := c.read(ctx, path, &page)
-	return c.answer(out, data, err, func() error {
-		if c.Unclaimed {
-			return page.printUnclaimed(out)
-		}
-		t := NewTable(out, "WORKSPACE", "LABEL", "OWNER", "RUNS LEFT", "WAITING PURCHASE", "MADE")
-		for _, w := range page.Workspaces {
-			t.Row(w.ID, w.Label, either(w.Owner, "–"), strconv.FormatUint(w.RunsLeft, 10),
-				either(w.Purchase, "–"), instant(w.Created))
-		}
-		return older(out, t, page.Next)
-	})
+	t := NewTable(out, "WORKSPACE", "LABEL", "OWNER", "RUNS LEFT", "WAITING PURCHASE", "MADE")
+	for _, w := range p.Workspaces {
+		t.Row(w.ID, w.Label, either(w.Owner, "–"), strconv.FormatUint(w.RunsLeft, 10),
+			either(w.Purchase, "–"), instant(w.Created))
+	}
+	return older(out, t, p.Next)
 }
 
 // printUnclaimed prints workspaces that nobody has claimed, so that many of one network are seen.
-func (p *tenantPage) printUnclaimed(out io.Writer) error {
+func (p *tenants) printUnclaimed(out io.Writer) error {
 	t := NewTable(out, "WORKSPACE", "LABEL", "NETWORK", "BYTES", "MADE", "USED", "ENDS")
 	for _, w := range p.Workspaces {
-		ends := "–"
-		if w.Ends != "" {
-			ends = instant(w.Ends)
-		}
 		t.Row(w.ID, w.Label, either(w.Network, "–"), strconv.FormatUint(w.Bytes, 10),
-			instant(w.Created), instant(w.Used), ends)
+			instant(w.Created), instant(w.Used), either(instant(w.Ends), "–"))
 	}
 	if err := older(out, t, p.Next); err != nil {
 		return err
 	}
 	return Say(out, "All unclaimed workspaces hold %s of %s.", Size(int64(p.Held.Bytes)),
 		Size(int64(p.Held.Limit)))
-}
-
-func paged(limit int, cursor string) string {
-	query := url.Values{"limit": {strconv.Itoa(limit)}}
-	if cursor != "" {
-		query.Set("cursor", cursor)
-	}
-	return "?" + query.Encode()
 }
 
 // older ends a table whose list may go on.
@@ -200,66 +164,48 @@ func older(out io.Writer, t *table, next string) error {
 	return Say(out, "There are older ones: --cursor %s", next)
 }
 
-type workspacesShowCommand struct {
+type workspacesActs struct {
 	workspaceFlags `embed:""`
+	Limit          int    `query:"limit" default:"100" help:"How many, at most 100."`
+	Cursor         string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
-// Run shows a workspace.
-func (c *workspacesShowCommand) Run(ctx context.Context, out io.Writer) error {
-	var v tenant
-	data, err := c.read(ctx, c.workspacePath(), &v)
-	return c.answer(out, data, err, func() error { return v.print(out) })
+// acts are what operators did for a workspace's owner.
+type acts struct {
+	Acts []struct {
+		At      string `json:"at"`
+		Actor   string `json:"actor"`
+		Action  string `json:"action"`
+		Subject string `json:"subject"`
+		Note    string `json:"note"`
+		Changes []struct {
+			Name   string `json:"name"`
+			Before string `json:"before"`
+			After  string `json:"after"`
+		} `json:"changes"`
+	} `json:"acts"`
+	Next string `json:"nextCursor"`
 }
 
-type workspacesActsCommand struct {
-	workspaceFlags `embed:""`
-	Limit          int    `default:"100" help:"How many, at most 100."`
-	Cursor         string `help:"Cursor printed by the previous page."`
-}
-
-// Run lists what operators did.
-func (c *workspacesActsCommand) Run(ctx context.Context, out io.Writer) error {
-	var page struct {
-		Acts []struct {
-			At      string `json:"at"`
-			Actor   string `json:"actor"`
-			Action  string `json:"action"`
-			Subject string `json:"subject"`
-			Note    string `json:"note"`
-			Changes []struct {
-				Name   string `json:"name"`
-				Before string `json:"before"`
-				After  string `json:"after"`
-			} `json:"changes"`
-		} `json:"acts"`
-		Next string `json:"nextCursor"`
-	}
-	data, err := c.read(ctx, c.workspacePath()+"/acts"+paged(c.Limit, c.Cursor), &page)
-	return c.answer(out, data, err, func() error {
-		t := NewTable(out, "AT", "WHO", "WHAT", "SUBJECT", "CHANGE")
-		for _, a := range page.Acts {
-			var changed []string
-			for _, x := range a.Changes {
-				changed = append(changed, strings.Join(strings.Fields(
-					x.Name+" "+x.Before+" → "+x.After), " "))
-			}
-			if a.Note != "" {
-				changed = append(changed, strconv.Quote(a.Note))
-			}
-			t.Row(instant(a.At), a.Actor, a.Action, either(a.Subject, "–"), strings.Join(changed, ", "))
+func (l *acts) print(out io.Writer) error {
+	t := NewTable(out, "AT", "WHO", "WHAT", "SUBJECT", "CHANGE")
+	for _, a := range l.Acts {
+		var changed []string
+		for _, x := range a.Changes {
+			changed = append(changed, strings.Join(strings.Fields(
+				x.Name+" "+x.Before+" → "+x.After), " "))
 		}
-		return older(out, t, page.Next)
-	})
+		if a.Note != "" {
+			changed = append(changed, strconv.Quote(a.Note))
+		}
+		t.Row(instant(a.At), a.Actor, a.Action, either(a.Subject, "–"), strings.Join(changed, ", "))
+	}
+	return older(out, t, l.Next)
 }
 
-type workspacesClaimCommand struct {
+type workspacesClaim struct {
 	workspaceFlags `embed:""`
-	Owner          string `arg:"" help:"The owner's e-mail address."`
-}
-
-// Run claims a workspace.
-func (c *workspacesClaimCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "/claim", map[string]any{"owner": c.Owner})
+	Owner          string `arg:"" json:"owner" help:"The owner's e-mail address."`
 }
 
 // purchaseFlags name a purchase of a workspace.
@@ -268,103 +214,28 @@ type purchaseFlags struct {
 	Purchase       string `arg:"" help:"The purchase's id, pur_…, from workspaces show."`
 }
 
-func (f *purchaseFlags) tool(word string) string {
-	return "/purchases/" + url.PathEscape(f.Purchase) + "/" + word
-}
-
-type workspacesApproveCommand struct {
+type workspacesApprove struct {
 	purchaseFlags `embed:""`
-	Owner         string `help:"The owner's e-mail address, for a workspace that nobody has claimed."`
+	Owner         string `json:"owner,omitempty" help:"The owner's e-mail address, for a workspace that nobody has claimed."`
 }
 
-// Run approves a purchase.
-func (c *workspacesApproveCommand) Run(ctx context.Context, out io.Writer) error {
-	body := map[string]any{}
-	if c.Owner != "" {
-		body["owner"] = c.Owner
-	}
-	return c.act(ctx, out, c.tool("approve"), body)
-}
-
-type workspacesDenyCommand struct {
-	purchaseFlags `embed:""`
-}
-
-// Run denies a purchase.
-func (c *workspacesDenyCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, c.tool("deny"), nil)
-}
-
-type workspacesRefundCommand struct {
-	purchaseFlags `embed:""`
-}
-
-// Run has the provider asked again for what it refused to send back.
-func (c *workspacesRefundCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, c.tool("refund"), nil)
-}
-
-type workspacesConfirmCommand struct {
+type workspacesCap struct {
 	workspaceFlags `embed:""`
-	Flow           string `arg:"" help:"The flow's id, flow_…."`
+	Cents          uint32 `arg:"" json:"capCents" help:"The cap in US cents: 5000 is 50 dollars a month."`
 }
 
-// Run confirms a signup.
-func (c *workspacesConfirmCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "/flows/"+url.PathEscape(c.Flow)+"/confirm-signup", nil)
-}
-
-type workspacesCapCommand struct {
+// workspacesCredits are about a workspace that may be named by its owner's e-mail address.
+type workspacesCredits struct {
 	workspaceFlags `embed:""`
-	Cents          uint32 `arg:"" help:"The cap in US cents: 5000 is 50 dollars a month."`
+	Amount         uint64 `arg:"" json:"amount" help:"How many."`
+	Note           string `json:"note" help:"Why."`
 }
 
-// Run sets the cap.
-func (c *workspacesCapCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "/billing/cap", map[string]any{"capCents": c.Cents})
+type removed struct {
+	ID string `json:"id"`
+	At string `json:"removedAt"`
 }
 
-type workspacesPauseCommand struct {
-	workspaceFlags `embed:""`
-}
-
-// Run pauses purchases.
-func (c *workspacesPauseCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "/billing/pause", map[string]any{"paused": true})
-}
-
-type workspacesUnpauseCommand struct {
-	workspaceFlags `embed:""`
-}
-
-// Run unpauses purchases.
-func (c *workspacesUnpauseCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "/billing/pause", map[string]any{"paused": false})
-}
-
-type workspacesCreditsCommand struct {
-	workspaceFlags `embed:""`
-	Amount         uint64 `arg:"" help:"How many."`
-	Note           string `help:"Why."`
-}
-
-// Run grants credits; the workspace may be named by its owner's e-mail address.
-func (c *workspacesCreditsCommand) Run(ctx context.Context, out io.Writer) error {
-	return c.act(ctx, out, "/credits", map[string]any{"amount": c.Amount, "note": c.Note})
-}
-
-type workspacesRemoveCommand struct {
-	workspaceFlags `embed:""`
-}
-
-// Run removes a workspace.
-func (c *workspacesRemoveCommand) Run(ctx context.Context, out io.Writer) error {
-	var gone struct {
-		ID string `json:"id"`
-		At string `json:"removedAt"`
-	}
-	data, err := c.send(ctx, "DELETE", c.workspacePath(), nil, &gone)
-	return c.answer(out, data, err, func() error {
-		return Say(out, "%s is removed since %s. Its keys work no more.", gone.ID, instant(gone.At))
-	})
+func (v *removed) print(out io.Writer) error {
+	return Say(out, "%s is removed since %s. Its keys work no more.", v.ID, instant(v.At))
 }

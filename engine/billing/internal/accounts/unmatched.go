@@ -25,7 +25,8 @@ type UnmatchedName struct {
 	Name    string `wire:"1" json:"name" rule:"min=1,max=128"`
 	Events  uint64 `wire:"2" json:"events"`
 	FirstAt int64  `wire:"3" json:"firstAt" as:"time"`
-	LastAt  int64  `wire:"4" json:"lastAt" as:"time"` // when they were recorded, on the environment's clock
+	// LastAt is when they were last recorded, on the environment's clock.
+	LastAt int64 `wire:"4" json:"lastAt" as:"time"`
 }
 
 // UnmatchedNames copies what is remembered, in the order in which the names came.

@@ -30,15 +30,17 @@ type FeatureDocument struct {
 //
 //schema:answer admin Plan server
 type PlanDocument struct {
-	Key               string                     `wire:"1" json:"key"`
-	Name              string                     `wire:"2" json:"name"`
-	Description       string                     `wire:"3" json:"description"`
-	PriceAmount       decimal.Decimal            `wire:"4" json:"priceAmount"`
-	Currency          string                     `wire:"5" json:"currency"`             // ISO 4217
-	IntervalMonths    uint32                     `wire:"6" json:"intervalMonths"`       // 1–120
-	BillingTiming     string                     `wire:"7" json:"billingTiming"`        // IN_ADVANCE (default), IN_ARREARS
-	Status            string                     `wire:"8" json:"status"`               // ACTIVE (default), ARCHIVED, DRAFT
-	Metadata          []byte                     `wire:"9" json:"metadata" as:"object"` // at most 8 KiB
+	Key            string          `wire:"1" json:"key"`
+	Name           string          `wire:"2" json:"name"`
+	Description    string          `wire:"3" json:"description"`
+	PriceAmount    decimal.Decimal `wire:"4" json:"priceAmount"`
+	Currency       string          `wire:"5" json:"currency"`       // ISO 4217
+	IntervalMonths uint32          `wire:"6" json:"intervalMonths"` // 1–120
+	// BillingTiming is IN_ADVANCE (default) or IN_ARREARS, Status ACTIVE (default), ARCHIVED or DRAFT.
+	BillingTiming string `wire:"7" json:"billingTiming"`
+	Status        string `wire:"8" json:"status"`
+	// Metadata has at most 8 KiB.
+	Metadata          []byte                     `wire:"9" json:"metadata" as:"object"`
 	Features          []PlanFeatureDocument      `wire:"10" json:"features"`
 	CreditAllocations []CreditAllocationDocument `wire:"11" json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
 }
@@ -48,16 +50,21 @@ type PlanDocument struct {
 //
 //schema:answer billingview CreditAllocation
 type CreditAllocationDocument struct {
-	Pool             string          `wire:"1" json:"pool" rule:"min=1,max=128"`
-	Denomination     string          `wire:"2" json:"denomination" rule:"min=1,max=64"` // default "credits"
-	Currency         string          `wire:"3" json:"currency" rule:"min=3,max=3"`      // default: the plan's
-	Amount           decimal.Decimal `wire:"4" json:"amount"`
-	Priority         int64           `wire:"5" json:"priority"`                  // of the grants and of the pool: lower burns first
-	ExpiresAfterDays uint32          `wire:"6" json:"expiresAfterDays,omitzero"` // 0: never; at most 3,650
+	Pool string `wire:"1" json:"pool" rule:"min=1,max=128"`
+	// Denomination is what is counted; default: credits.
+	Denomination string `wire:"2" json:"denomination" rule:"min=1,max=64"`
+	// Currency is the plan's by default.
+	Currency string          `wire:"3" json:"currency" rule:"min=3,max=3"`
+	Amount   decimal.Decimal `wire:"4" json:"amount"`
+	// Priority is that of the grants and of the pool: the lower one burns first.
+	Priority int64 `wire:"5" json:"priority"`
+	// ExpiresAfterDays is at most 3,650; 0 is never.
+	ExpiresAfterDays uint32          `wire:"6" json:"expiresAfterDays,omitzero"`
 	RolloverPolicy   string          `wire:"7" json:"rolloverPolicy" rule:"oneof=NONE|FULL|CAPPED"`
 	HasCap           bool            `wire:"8"`
 	RolloverCap      decimal.Decimal `wire:"9" json:"rolloverCap" if:"HasCap"` // maximum carried over
-	HardLimit        bool            `wire:"10" json:"hardLimit"`              // the balance never goes below zero
+	// HardLimit keeps the balance from going below zero.
+	HardLimit bool `wire:"10" json:"hardLimit"`
 }
 
 // PlanFeatureDocument links a feature to a plan.
@@ -95,8 +102,10 @@ func (p *PricingDocument) Packs() bool { return p.PackageSize.Sign() > 0 }
 //
 //schema:part
 type CreditsDocument struct {
-	Pool   string          `wire:"12" json:"credits.pool" in:"whole" rule:"min=1,max=128"` // which it burns; empty: none
-	Weight decimal.Decimal `wire:"13" json:"credits.weight"`                               // credits per unit, > 0; default 1
+	// Pool is the name of the pools that it burns; empty: none.
+	Pool string `wire:"12" json:"credits.pool" in:"whole" rule:"min=1,max=128"`
+	// Weight is credits per unit, above 0; default 1.
+	Weight decimal.Decimal `wire:"13" json:"credits.weight"`
 }
 
 // TierDocument is one tier; the last one has Infinite set.
