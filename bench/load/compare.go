@@ -65,6 +65,8 @@ type Result struct {
 	Latency                map[string]time.Duration
 	// Snapshots is how many fell into the rounds.
 	Snapshots int
+	// Saturated reports whether the machine had no core left while latency was measured.
+	Saturated bool
 	// Ratio is the first system's Rate by this one's, CostRatio this one's Cost by the first's, and
 	// LatencyRatio the first's p99 by this one's.
 	Ratio, CostRatio, LatencyRatio float64
@@ -244,6 +246,7 @@ func result(system string, load Config, rounds []Report) Result {
 		shares = append(shares, report.GeneratorShare())
 		r.Snapshots += report.Snapshots
 		r.Machine = r.Machine.worse(report.disturbance())
+		r.Saturated = r.Saturated || report.Open != nil && report.Open.Machine.Busy > saturation
 		for p, d := range report.latency() {
 			latency[p] = append(latency[p], d)
 		}

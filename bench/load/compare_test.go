@@ -60,6 +60,8 @@ func TestLatencyIsOfAnOpenLoop(t *testing.T) {
 			require.Zero(t, round.Rate, "the rate is that of a closed loop")
 			require.InDelta(t, 0.7*round.RequestRate, round.Open.Rate, 1)
 		}
+		require.Equal(t, r.Saturated, max(r.Rounds[0].Open.Machine.Busy,
+			r.Rounds[1].Open.Machine.Busy) > 0.95, "its latency is marked then")
 		require.Contains(t, []time.Duration{
 			r.Rounds[0].Open.Latency["p99"], r.Rounds[1].Open.Latency["p99"],
 		}, r.Latency["p99"])

@@ -30,12 +30,17 @@ type Machine struct {
 	Foreign float64
 	// Steal is the share of its time that a virtual machine wanted and its host gave to others.
 	Steal float64
+	// Busy is the share of the time in which cores were not idle, whoever used them.
+	Busy float64
 }
 
-// Beyond these a measurement says more of others than of the system.
+// Beyond the first two a measurement says more of others than of the system. Beyond the third the
+// latency of an open loop is that of a machine which has no core left for the generator either: on two
+// cores it takes more for a request than the closed loop, which finds many answers at a time.
 const (
 	maxForeign = 0.2
 	maxSteal   = 0.05
+	saturation = 0.95
 )
 
 // Disturbed says what disturbed a measurement; nothing where it was quiet.
@@ -52,7 +57,9 @@ func (m Machine) Disturbed() string {
 
 // worse is the worse of two, in each respect.
 func (m Machine) worse(other Machine) Machine {
-	return Machine{max(m.Foreign, other.Foreign), max(m.Steal, other.Steal)}
+	return Machine{
+		max(m.Foreign, other.Foreign), max(m.Steal, other.Steal), max(m.Busy, other.Busy),
+	}
 }
 
 // Usage is a reading of what the machine and its processes have used so far; 0 where it cannot be
@@ -92,6 +99,7 @@ func (u Usage) Since(before Usage) (m Machine) {
 	}
 	if all := u.all - before.all; all > 0 {
 		m.Steal = float64(u.stolen-before.stolen) / float64(all)
+		m.Busy = float64(u.busy+u.stolen-before.busy-before.stolen) / float64(all)
 	}
 	return m
 }

@@ -61,8 +61,9 @@ func TestForeignLoadAndSteal(t *testing.T) {
 	m := after.Since(before)
 	require.InDelta(t, 0.2, m.Foreign, 1e-9)
 	require.InDelta(t, 0.05, m.Steal, 1e-9)
+	require.InDelta(t, 0.65, m.Busy, 1e-9)
 	require.Empty(t, m.Disturbed(), "both are allowed to that point")
-	m = Machine{0.21, 0.01}.worse(Machine{0.1, 0.06})
+	m = Machine{0.21, 0.01, 1}.worse(Machine{0.1, 0.06, 0})
 	require.Equal(t, "0.21 foreign cores (at most 0.2), 6 % steal (at most 5)", m.Disturbed())
 }
 

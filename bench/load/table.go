@@ -41,7 +41,7 @@ func (c Comparison) printResults(out io.Writer) error {
 	for _, r := range c.Results {
 		print("%s\t%s\t%.2f\t%.0f\t%.0f–%.0f\t%.0f %%\t%s\t%s\t%s\t%s\t%d\t%d\t"+
 			"%.2f ×\t%.2f ×\t%.2f ×\t%s", r.load(), r.System, 1e6*r.Cost, r.Rate, r.Slowest, r.Fastest,
-			100*r.Generator, r.Latency["p50"], r.Latency["p99"], r.Latency["p99.9"],
+			100*r.Generator, r.Latency["p50"], r.p99(), r.Latency["p99.9"],
 			r.last().WrittenEach(), r.Snapshots, r.resident()>>20, r.CostRatio, r.Ratio, r.LatencyRatio,
 			marked(r.Machine, "DISTURBED"))
 	}
@@ -68,6 +68,15 @@ func loadName(scenario Scenario, rate int) string {
 		return string(scenario)
 	}
 	return fmt.Sprintf("%s at %d/s", scenario, rate)
+}
+
+// p99 is that of the latency, and a mark where it is of a saturated machine.
+func (r Result) p99() string {
+	text := r.Latency["p99"].Round(10 * time.Microsecond).String()
+	if r.Saturated {
+		text += " (machine saturated)"
+	}
+	return text
 }
 
 func (r Result) last() Report { return r.Rounds[len(r.Rounds)-1] }

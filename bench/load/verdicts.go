@@ -56,7 +56,7 @@ func ratios(ours, theirs *Result) (rate, cost float64) {
 // side is what a system did.
 func (r *Result) side() string {
 	text := fmt.Sprintf("%s %.0f/s, %.1f µs, p99 %s, generator %.0f %%", r.System, r.Rate, 1e6*r.Cost,
-		r.Latency["p99"].Round(10*time.Microsecond), 100*r.Generator)
+		r.p99(), 100*r.Generator)
 	if r.Scenario.writes() && len(r.Rounds) > 0 {
 		text += fmt.Sprintf(", %s B written", r.last().WrittenEach())
 	}
