@@ -12,10 +12,20 @@ import (
 )
 
 // Refusal says why the figures of a run are worth nothing. A run that ends with it is not reported.
-type Refusal struct{ Reasons []string }
+type Refusal struct {
+	Reasons []string
+	// Generator reports whether the generator was the limit, and nothing else was wrong: another time
+	// it may not be.
+	Generator bool
+}
 
 func (r *Refusal) Error() string {
 	return "refused to report, no figure of this run counts: " + strings.Join(r.Reasons, "; ")
+}
+
+// refuse is a Refusal for one reason.
+func refuse(format string, args ...any) *Refusal {
+	return &Refusal{Reasons: []string{fmt.Sprintf(format, args...)}}
 }
 
 // maxGenerator is the share of the machine's cores that the generator may use: beyond it, what is
@@ -98,6 +108,7 @@ func (r *Run) judge(report *Report, before, after witness, verified error) error
 			say("no node says how often it called fsync")
 		}
 	}
+	wrong := len(reasons)
 	most := r.MaxGenerator
 	if most == 0 {
 		most = maxGenerator
@@ -117,7 +128,7 @@ func (r *Run) judge(report *Report, before, after witness, verified error) error
 	if len(reasons) == 0 {
 		return nil
 	}
-	return &Refusal{reasons}
+	return &Refusal{reasons, wrong == 0}
 }
 
 // Refused reports whether an error is a Refusal.

@@ -120,7 +120,7 @@ func (c *Contest) say(format string, args ...any) {
 	}
 }
 
-// quietTurn is turn, repeated where others disturbed it.
+// quietTurn is turn, repeated where others disturbed it or held up the generator.
 func (c *Contest) quietTurn(ctx context.Context, s System, answers *Answers) ([]Report, error) {
 	for again := 0; ; again++ {
 		got, err := c.turn(ctx, s, answers)
@@ -129,7 +129,13 @@ func (c *Contest) quietTurn(ctx context.Context, s System, answers *Answers) ([]
 			machine = machine.worse(report.disturbance())
 		}
 		what := machine.Disturbed()
-		if err != nil || what == "" || again >= c.Again {
+		var refusal *Refusal
+		if errors.As(err, &refusal) && refusal.Generator {
+			what = err.Error()
+		} else if err != nil {
+			return got, err
+		}
+		if what == "" || again >= c.Again {
 			return got, err
 		}
 		c.say("%s was disturbed, and is measured again: %s", s.Name(), what)

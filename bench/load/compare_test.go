@@ -89,6 +89,17 @@ func TestDisturbedTurnsAreRepeated(t *testing.T) {
 	require.Contains(t, text.String(), ": DISTURBED")
 }
 
+// TestTurnsThatTheGeneratorLimitsAreRepeated: and refused when that does not help.
+func TestTurnsThatTheGeneratorLimitsAreRepeated(t *testing.T) {
+	var journal []string
+	c := contest(&ledgerSystem{name: "a", journal: &journal})
+	c.Rounds, c.Again, c.Open, c.Tools = 1, 1, 0.7, false
+	c.Loads[0].MaxLate = time.Nanosecond
+	_, err := c.Compare(context.Background())
+	require.ErrorContains(t, err, "its requests were late by")
+	require.Len(t, journal, 2*2)
+}
+
 // burn keeps a core busy with a process whose parent has ended, so that it is nobody's here.
 func burn(t *testing.T) {
 	t.Helper()

@@ -140,7 +140,7 @@ func (f *Flood) Measure(ctx context.Context) (report FloodReport, err error) {
 
 // unlike is the mistake of a run whose counters are not what was acknowledged.
 func unlike(v Verification, err error) *Refusal {
-	return &Refusal{[]string{fmt.Sprintf("%v: lost %d, doubled %d", err, v.Lost, v.Doubled)}}
+	return refuse("%v: lost %d, doubled %d", err, v.Lost, v.Doubled)
 }
 
 func sideDue(r Report) FloodSide {

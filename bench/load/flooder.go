@@ -163,7 +163,7 @@ func (f *flooder) answer() (Report, error) {
 	case err != nil:
 		err = fmt.Errorf("hear of the flood: %w", err)
 	case answer.Refused:
-		err = &Refusal{[]string{answer.Error}}
+		err = refuse("%s", answer.Error)
 	case answer.Error != "":
 		err = errors.New(answer.Error)
 	}

@@ -64,7 +64,7 @@ func (r *Run) Scale(ctx context.Context) (report ScaleReport, err error) {
 		one := ScaleSizes{Scenario: load.Scenario, Small: small[i], Large: large[i]}
 		cost := one.Small.Cost()
 		if cost == 0 {
-			return report, &Refusal{[]string{"the processor time of the system cannot be read"}}
+			return report, refuse("the processor time of the system cannot be read")
 		}
 		one.Cost = one.Large.Cost() / cost
 		report.Sizes = append(report.Sizes, one)
@@ -192,7 +192,7 @@ func (r *Run) Footprint(ctx context.Context) (MemoryReport, error) {
 		return report, fmt.Errorf("record events: %w", err)
 	}
 	if report.Verified, err = r.verify(ctx); err != nil {
-		return report, &Refusal{[]string{err.Error()}}
+		return report, refuse("%s", err.Error())
 	}
 	events, after, err := r.held(ctx)
 	if err != nil {

@@ -144,8 +144,8 @@ func (h *Hosted) beside(ctx context.Context) (s side, err error) {
 	}
 	going, err := h.going(ctx)
 	if err == nil && going != h.Runs {
-		err = &Refusal{[]string{fmt.Sprintf("%d of %d runs ended while it was measured", h.Runs-going,
-			h.Runs)}}
+		err = refuse("%d of %d runs ended while it was measured", h.Runs-going,
+			h.Runs)
 	}
 	if err != nil {
 		return s, err

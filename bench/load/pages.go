@@ -211,7 +211,7 @@ func (p *Pages) look(ctx context.Context, viewers []*viewer, work func() error,
 	all.Wait()
 	close(failed)
 	for f := range failed {
-		err = errors.Join(err, &Refusal{[]string{"a browser was not shown its page: " + f.Error()}})
+		err = errors.Join(err, refuse("a browser was not shown its page: %s", f))
 	}
 	return shown.Load(), err
 }

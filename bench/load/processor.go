@@ -35,8 +35,8 @@ type Machine struct {
 }
 
 // Beyond the first two a measurement says more of others than of the system. Beyond the third the
-// latency of an open loop is that of a machine which has no core left for the generator either: on two
-// cores it takes more for a request than the closed loop, which finds many answers at a time.
+// latency of an open loop is that of a machine which has no core left for the generator either: it
+// takes more for a request than the closed loop, which finds many answers at a time.
 const (
 	maxForeign = 0.2
 	maxSteal   = 0.05

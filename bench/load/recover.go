@@ -70,7 +70,7 @@ func (r *Run) Recover(ctx context.Context) (RecoverReport, error) {
 	report.Verified, err = r.verify(ctx)
 	report.Verification = time.Since(begin)
 	if err != nil {
-		return report, &Refusal{[]string{err.Error()}}
+		return report, refuse("%s", err.Error())
 	}
 	return report, nil
 }

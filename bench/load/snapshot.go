@@ -63,9 +63,9 @@ func (r *Run) Snapshots(ctx context.Context) (SnapshotReport, error) {
 		report.Beside += s.to - s.from
 	}
 	if part := float64(report.Beside) / float64(all.Elapsed); part < leastPart || part > 1-leastPart {
-		return report, &Refusal{[]string{fmt.Sprintf("%d snapshots took %.0f %% of the time: want %.0f "+
+		return report, refuse("%d snapshots took %.0f %% of the time: want %.0f "+
 			"to %.0f %%; --log-mib says after how much log a node writes one", report.Snapshots, 100*part,
-			100*leastPart, 100*(1-leastPart))}}
+			100*leastPart, 100*(1-leastPart))
 	}
 	beside, without := requestsBeside(workers, spans, all.Elapsed)
 	report.RateBeside = float64(beside*r.Batch) / report.Beside.Seconds()

@@ -37,7 +37,7 @@ const noSnapshot = 1 << 20
 
 // shrink makes everything little.
 func (c *tableCommand) shrink() {
-	c.Rounds, c.Again, c.Kills, c.Runs, c.LogMiB = 1, 0, 3, 50, 16
+	c.Rounds, c.Again, c.Kills, c.Runs, c.LogMiB = 1, 1, 3, 50, 16
 	c.Large, c.Customers, c.Events = 20_000, 2000, 200_000
 	c.Warmup, c.Duration = 500*time.Millisecond, 2*time.Second
 }
