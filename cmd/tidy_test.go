@@ -394,7 +394,7 @@ var designed = []string{
 	"engine/billing/internal/book", "engine/billing/internal/catalogs",
 	"engine/billing/internal/credits", "engine/billing/internal/lifecycle", "engine/billing/internal/outbox", "engine/decimal",
 	"engine/price", "engine/workspace", "wal", "cluster", "server", "server/billinglog",
-	"server/billingview", "server/console", "server/console/page", "server/inspect",
+	"server/billingview", "server/console", "server/console/manual", "server/console/page", "server/inspect",
 	"server/inspect/fill", "bench", "bench/load", "bench/torture", "cmd/generate", "cmd/tollgate",
 }
 

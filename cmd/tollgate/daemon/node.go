@@ -20,6 +20,7 @@ import (
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/doctor"
 	"tollgate/cmd/tollgate/measure"
+	"tollgate/docs"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/fair"
@@ -29,6 +30,7 @@ import (
 	"tollgate/server/admin"
 	"tollgate/server/client"
 	"tollgate/server/console"
+	"tollgate/server/console/manual"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 )
@@ -271,14 +273,22 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
-	n.public, err = n.listenFor(doctor.UseHTTP, n.publicHandler(), n.clientLimits())
+	documents, err := manual.New(docs.Files, n.gate, n.log)
+	if err != nil {
+		return err
+	}
+	n.public, err = n.listenFor(
+		doctor.UseHTTP, documents.Handler(n.publicHandler()), n.clientLimits(),
+	)
 	if err != nil {
 		return err
 	}
 	if n.console, err = n.openConsole(operations, metrics, operators); err != nil {
 		return err
 	}
-	n.ops, err = n.listenFor(doctor.UseOps, n.console.Handler(operations.Handler()), n.opsLimits())
+	n.ops, err = n.listenFor(
+		doctor.UseOps, documents.Handler(n.console.Handler(operations.Handler())), n.opsLimits(),
+	)
 	return err
 }
 
