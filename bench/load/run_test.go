@@ -29,6 +29,7 @@ type ledger struct {
 	overload     int // so many batches in which every second event is answered 503
 	unaudited    bool
 	events       int
+	sent         int // events, repeats among them
 }
 
 type event struct {
@@ -38,6 +39,7 @@ type event struct {
 }
 
 func (l *ledger) record(e event) int {
+	l.sent++
 	if l.keys[e.Key] {
 		return 409
 	}

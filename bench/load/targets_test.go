@@ -127,7 +127,7 @@ func TestDisturbedRowsAreMarkedAndNoRecord(t *testing.T) {
 	worst := side(load.ScenarioIngest, "etcd", 100, time.Millisecond)
 	worst.Machine.Steal = 0.06
 	f.Comparisons = []load.Comparison{{Results: []load.Result{
-		side(load.ScenarioIngest, "tollgate", 500, time.Millisecond), worst,
+		worst, side(load.ScenarioIngest, "tollgate", 500, time.Millisecond),
 	}}}
 	require.ErrorContains(t, f.Recordable(), "ingest was disturbed by 6 % steal",
 		"one round of one system is enough")
