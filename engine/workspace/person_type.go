@@ -154,7 +154,7 @@ type actRow struct {
 
 // ActChange is a value that an act changed.
 //
-//schema:answer workspace ActChange server
+//schema:answer workspace ActChange
 type ActChange struct {
 	Name   string `wire:"1" json:"name" rule:"min=1"`
 	Before string `wire:"2" json:"before"`

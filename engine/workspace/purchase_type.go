@@ -113,7 +113,7 @@ func (p *purchase) bytes() int {
 
 // Return is a payment that is to be sent back, or was.
 //
-//schema:answer workspace Return server
+//schema:answer workspace Return
 type Return struct {
 	// Payment and Refund are the provider's ids; Refund is empty until it was sent back, at At.
 	Payment string `wire:"1" json:"payment,omitzero" rule:"min=1"`

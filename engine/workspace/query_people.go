@@ -164,7 +164,7 @@ func (x *people) linkView(row uint32) LinkView {
 
 // ActView is something that an owner did, or an operator for them.
 //
-//schema:answer workspace Act server
+//schema:answer workspace Act
 type ActView struct {
 	ID    [16]byte `json:"id" id:"markAct"`
 	At    int64    `json:"at" as:"time"`

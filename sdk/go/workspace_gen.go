@@ -17,6 +17,25 @@ type TestAccess struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
+// ActChange is a value that an act changed.
+type ActChange struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Act is something that an owner did, or an operator for them.
+type Act struct {
+	ID    string    `json:"id"`
+	At    time.Time `json:"at"`
+	Actor string    `json:"actor"`
+	// Action is its name: claim, approve, deny, cancel, confirm_signup, set_billing, rotate_keys, grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert, schedule_flow, set_test_access, remove_test_access.
+	Action  string      `json:"action"`
+	Subject string      `json:"subject,omitzero"`
+	Note    string      `json:"note,omitzero"`
+	Changes []ActChange `json:"changes"`
+}
+
 // Agent is a configured agent, which can run flows.
 type Agent struct {
 	Kind    string `json:"kind"`
@@ -192,6 +211,16 @@ type Purchase struct {
 	ExpiresAt   time.Time `json:"expiresAt,omitzero"`
 }
 
+// Return is a payment that is to be sent back, or was.
+type Return struct {
+	// Payment and Refund are the provider's ids; Refund is empty until it was sent back, at At.
+	Payment string `json:"payment,omitzero"`
+	Refund  string `json:"refund,omitzero"`
+	// Refused is the provider's reason for not sending it back.
+	Refused string    `json:"refused,omitzero"`
+	At      time.Time `json:"at,omitzero"`
+}
+
 // Charge is what pays for a run.
 type Charge struct {
 	Kind    string `json:"kind"`
@@ -235,6 +264,30 @@ type Run struct {
 	FinishedAt time.Time `json:"finishedAt,omitzero"`
 }
 
+// Strangers is what all workspaces without an owner hold together, and may hold, in bytes; Gone is what the rows of removed ones take, and may take.
+type Strangers struct {
+	Bytes             int `json:"bytes"`
+	LimitBytes        int `json:"limitBytes"`
+	RemovedBytes      int `json:"removedBytes"`
+	RemovedLimitBytes int `json:"removedLimitBytes"`
+}
+
+// TenantOfList is a workspace in an operator's list.
+type TenantOfList struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	Owner string `json:"owner,omitzero"`
+	// RunsLeft were bought; Waiting is the purchase that waits for its owner or is charged, zero when there is none.
+	RunsLeft  int       `json:"runsLeft"`
+	Purchase  string    `json:"purchase,omitzero"`
+	CreatedAt time.Time `json:"createdAt"`
+	Network   string    `json:"network,omitzero"`
+	// Bytes is what it holds.
+	Bytes  int       `json:"bytes"`
+	UsedAt time.Time `json:"usedAt,omitzero"`
+	EndsAt time.Time `json:"endsAt,omitzero"`
+}
+
 // Transaction is one movement of credits.
 type Transaction struct {
 	ID        string    `json:"id"`
@@ -242,6 +295,12 @@ type Transaction struct {
 	Amount    int       `json:"amount"`
 	RunID     string    `json:"runId,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Acts is a page of what operators did.
+type Acts struct {
+	Acts       []Act  `json:"acts"`
+	NextCursor string `json:"nextCursor,omitzero"`
 }
 
 // Alerts is an answer about a flow's alerts.
@@ -256,4 +315,43 @@ type Alerts struct {
 	// Settings are shown to the owner alone.
 	Settings   *AlertSettings `json:"settings,omitzero"`
 	Deliveries []Delivery     `json:"deliveries"`
+}
+
+// Order is a purchase as an operator sees it: with its payment page, and with what is to be given back.
+type Order struct {
+	ID         string    `json:"id"`
+	Status     string    `json:"status"`
+	Runs       int       `json:"runs"`
+	Cents      int       `json:"cents"`
+	Reason     string    `json:"reason,omitzero"`
+	URL        string    `json:"url,omitzero"`
+	Payment    string    `json:"payment,omitzero"`
+	RefundDue  bool      `json:"refundDue"`
+	RefundedAt time.Time `json:"refundedAt,omitzero"`
+	// Returns are the payments that are to be sent back, or were.
+	Returns   []Return  `json:"returns,omitzero"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Tenant is a workspace's account and its newest purchases.
+type Tenant struct {
+	ID            string  `json:"id"`
+	Label         string  `json:"label"`
+	Owner         string  `json:"owner,omitzero"`
+	Credits       int     `json:"credits"`
+	RunsLeft      int     `json:"runsLeft"`
+	SpentCents    int     `json:"spentCents"`
+	ChargingCents int     `json:"chargingCents"`
+	CapCents      int     `json:"capCents"`
+	CapApproved   bool    `json:"capApproved"`
+	Paused        bool    `json:"paused"`
+	Purchases     []Order `json:"purchases"`
+}
+
+// Tenants is a page of workspaces.
+type Tenants struct {
+	Workspaces []TenantOfList `json:"workspaces"`
+	NextCursor string         `json:"nextCursor,omitzero"`
+	// Held is what those that nobody has claimed hold together.
+	Held *Strangers `json:"held,omitzero"`
 }

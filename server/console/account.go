@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -64,7 +65,7 @@ func (s *Console) keyRows() []row {
 
 // askRevoke names the key that will be revoked.
 func askRevoke(v *visit) {
-	list, fault := dataOf[[]apiKey](v, v.admin(v.adminCall("listKeys")))
+	list, fault := dataOf[[]api.Key](v, v.admin(v.adminCall("listKeys")))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
@@ -85,20 +86,10 @@ func askRevoke(v *visit) {
 	showKeys(v)
 }
 
-type apiKey struct {
-	ID        string `json:"id"`
-	Scope     string `json:"scope"`
-	Label     string `json:"label"`
-	Hint      string `json:"hint"`
-	Customer  string `json:"customer"`
-	CreatedAt string `json:"createdAt"`
-	RevokedAt string `json:"revokedAt"`
-}
-
 type keysData struct {
 	Base            string
-	Keys            []apiKey
-	Revoked         []apiKey
+	Keys            []api.Key
+	Revoked         []api.Key
 	Manage          bool
 	Label, Customer string
 	Scope           string
@@ -107,7 +98,7 @@ type keysData struct {
 
 // showKeys lists the keys in use, the newest first, and behind them those that were revoked.
 func showKeys(v *visit) {
-	list, fault := dataOf[[]apiKey](v, v.admin(v.adminCall("listKeys")))
+	list, fault := dataOf[[]api.Key](v, v.admin(v.adminCall("listKeys")))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
@@ -117,13 +108,14 @@ func showKeys(v *visit) {
 		Customer: v.fields.Get("customer"), Scope: cmp.Or(v.fields.Get("scope"), "full"),
 	}
 	slices.Reverse(list)
-	slices.SortStableFunc(list, func(a, b apiKey) int {
-		return cmp.Compare(min(len(a.RevokedAt), 1), min(len(b.RevokedAt), 1))
+	slices.SortStableFunc(list, func(a, b api.Key) int {
+		// A key in use has the zero time, which is before 1970.
+		return cmp.Compare(min(a.RevokedAt.Unix(), 0), min(b.RevokedAt.Unix(), 0))
 	})
 	list, data.Pager = pageOf(v, data.Base, list)
 	for _, key := range list {
 		to := &data.Keys
-		if key.RevokedAt != "" {
+		if !key.RevokedAt.IsZero() {
 			to = &data.Revoked
 		}
 		*to = append(*to, key)
@@ -139,10 +131,7 @@ func createKey(v *visit) {
 		"scope": v.fields.Get("scope"), "label": v.fields.Get("label"),
 		"customer": v.fields.Get("customer"),
 	})
-	type made struct {
-		Key string `json:"key"`
-	}
-	key, fault := dataOf[made](v, v.admin(call))
+	key, fault := dataOf[api.MadeKey](v, v.admin(call))
 	if fault != nil {
 		v.problem(fault)
 		showKeys(v)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -28,12 +29,6 @@ func (s *Console) catalogRows() []row {
 	}
 }
 
-type catalogChange struct {
-	Kind   string `json:"kind"`
-	Key    string `json:"key"`
-	Action string `json:"action"`
-}
-
 type catalogData struct {
 	Base     string
 	Manage   bool
@@ -41,7 +36,7 @@ type catalogData struct {
 	Prune    bool
 	// Changed is what applying would change, of a document that was looked at.
 	Looked  bool
-	Changed []catalogChange
+	Changed []api.CatalogChange
 	Empty   bool
 	Example string
 }
@@ -109,7 +104,7 @@ func applyCatalog(v *visit) {
 		call.Media = "application/json"
 	}
 	type changes struct {
-		Changes []catalogChange `json:"changes"`
+		Changes []api.CatalogChange `json:"changes"`
 	}
 	made, fault := dataOf[changes](v, v.admin(call))
 	if apply {

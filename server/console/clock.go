@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	api "tollgate/sdk/go"
 	"tollgate/server"
 )
 
@@ -16,7 +17,7 @@ func (s *Console) clockRows() []row {
 		{
 			method: "GET", path: clockPath + "/live", name: "clock live", reach: reachEnvironment,
 			live: true, show: func(v *visit) {
-				clock, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
+				clock, fault := dataOf[api.Clock](v, v.admin(v.adminCall("showClock")))
 				if fault != nil {
 					v.x.Refuse(fault)
 					return
@@ -31,15 +32,10 @@ func (s *Console) clockRows() []row {
 	}
 }
 
-type clock struct {
-	Now     string `json:"now"`
-	Settled bool   `json:"settled"`
-}
-
 type clockData struct {
 	Base    string
 	Manage  bool
-	Clock   clock
+	Clock   api.Clock
 	Choices []clockChoice
 	To      string
 }
@@ -48,7 +44,7 @@ type clockChoice struct{ Text, To string }
 
 // showClock is the sandbox's clock, with the steps that one wants most.
 func showClock(v *visit) {
-	shown, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
+	shown, fault := dataOf[api.Clock](v, v.admin(v.adminCall("showClock")))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
@@ -56,15 +52,13 @@ func showClock(v *visit) {
 	data := clockData{
 		Base: v.base() + "/clock", Manage: v.manage, Clock: shown, To: v.fields.Get("to"),
 	}
-	if now, err := time.Parse(time.RFC3339, shown.Now); err == nil {
-		for _, step := range []struct {
-			text         string
-			months, days int
-		}{{"One day", 0, 1}, {"One week", 0, 7}, {"One month", 1, 0}, {"One year", 12, 0}} {
-			data.Choices = append(data.Choices, clockChoice{
-				step.text, now.AddDate(0, step.months, step.days).UTC().Format(time.RFC3339),
-			})
-		}
+	for _, step := range []struct {
+		text         string
+		months, days int
+	}{{"One day", 0, 1}, {"One week", 0, 7}, {"One month", 1, 0}, {"One year", 12, 0}} {
+		data.Choices = append(data.Choices, clockChoice{
+			step.text, shown.Now.AddDate(0, step.months, step.days).UTC().Format(time.RFC3339),
+		})
 	}
 	v.show(v.environmentPage("clock", "Test clock", "Test clock",
 		"Moving the sandbox's clock lets periods end, invoices fall due, and graces run out, at once.",
@@ -73,21 +67,21 @@ func showClock(v *visit) {
 
 // askClock shows from when to when the clock will move. Invalid times are refused at once.
 func askClock(v *visit, to string) {
-	shown, fault := dataOf[clock](v, v.admin(v.adminCall("showClock")))
+	shown, fault := dataOf[api.Clock](v, v.admin(v.adminCall("showClock")))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
 	}
-	now, err := time.Parse(time.RFC3339, shown.Now)
-	then, err2 := time.Parse(time.RFC3339, to)
-	if err != nil || err2 != nil || !then.After(now) {
-		v.wrong("to", "Enter an instant after "+shown.Now+", such as 2027-01-31T00:00:00Z")
+	now := written(shown.Now)
+	then, err := time.Parse(time.RFC3339, to)
+	if err != nil || !then.After(shown.Now) {
+		v.wrong("to", "Enter an instant after "+now+", such as 2027-01-31T00:00:00Z")
 		showClock(v)
 		return
 	}
 	v.ask(question{
 		Title: "Advance the test clock?", Button: "Advance the clock",
-		Facts: []fact{{"Now", shown.Now}, {"Afterwards", to}},
+		Facts: []fact{{"Now", now}, {"Afterwards", to}},
 		Notes: []string{"Renewals, invoices, suspensions and expiries that are due by then happen, in " +
 			"their order. The clock cannot be moved back."},
 		Back: v.base() + "/clock",

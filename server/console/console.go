@@ -79,7 +79,9 @@ func New(c Config) (*Console, error) {
 	s := &Console{config: c}
 	if s.site, err = page.New(page.Config{
 		Brand: "Operations", Root: Root, Templates: files, Log: c.Log,
-		Funcs: template.FuncMap{"usage": usageMeter}, Origin: c.PublicURL, OrHost: true,
+		Origin: c.PublicURL, OrHost: true, Funcs: template.FuncMap{
+			"usage": usageMeter, "details": details, "changed": changedFields,
+		},
 	}); err != nil {
 		return nil, err
 	}

@@ -44,33 +44,12 @@ func (s *Console) customerRows() []row {
 	}
 }
 
-type customer struct {
-	ID         string `json:"id"`
-	ExternalID string `json:"externalClientCustomerId"`
-	FirstName  string `json:"firstName"`
-	LastName   string `json:"lastName"`
-	Email      string `json:"email"`
-	Phone      string `json:"phoneNumber"`
-	Address    string `json:"address"`
-	CreatedAt  string `json:"createdAt"`
-	ArchivedAt string `json:"archivedAt"`
-	ErasedAt   string `json:"erasedAt"`
-	Pools      []pool `json:"creditPools"`
-}
-
-// unmatchedName is a name of usage events that no feature has.
-type unmatchedName struct {
-	Name   string `json:"name"`
-	Events number `json:"events"`
-	LastAt string `json:"lastAt"`
-}
-
 type customersData struct {
 	Base      string
 	Manage    bool
-	Customers []customer
+	Customers []api.Customer
 	Sought    string
-	Unmatched []unmatchedName
+	Unmatched []api.UnmatchedName
 	Pager     pager
 	// Holds is the account's usage of its limits, in both environments together.
 	Holds []holding
@@ -99,9 +78,9 @@ func (v *visit) holdings() []holding {
 	return all
 }
 
-// URL is a customer's page below an environment.
-func (c customer) URL(base string) string {
-	return base + "/customers/" + url.PathEscape(c.ExternalID)
+// customerURL is a customer's page.
+func (v *visit) customerURL(id string) string {
+	return v.base() + "/customers/" + url.PathEscape(id)
 }
 
 // showCustomers lists customers, newest first, or finds them: one by its id, or all whose id, name
@@ -110,19 +89,19 @@ func showCustomers(v *visit) {
 	data := customersData{Base: v.base(), Manage: v.manage, Fields: v.fields}
 	call, keep := v.paged(v.adminCall("listCustomers"), "50"), url.Values{}
 	if data.Sought = strings.TrimSpace(v.query("find")); data.Sought != "" {
-		found, fault := dataOf[customer](v, v.client(server.Call{
+		found, fault := dataOf[api.Customer](v, v.client(server.Call{
 			Operation: "getCustomer", Path: []string{data.Sought},
 		}))
 		if fault == nil {
-			v.console.site.Redirect(v.x, found.URL(v.base()))
+			v.console.site.Redirect(v.x, v.customerURL(found.ExternalClientCustomerID))
 			return
 		}
 		call.Query.Set("find", data.Sought)
 		keep.Set("find", data.Sought)
 	}
 	type customers struct {
-		Customers  []customer `json:"customers"`
-		NextCursor string     `json:"nextCursor"`
+		Customers  []api.Customer `json:"customers"`
+		NextCursor string         `json:"nextCursor"`
 	}
 	list, fault := dataOf[customers](v, v.admin(call))
 	if fault != nil {
@@ -130,7 +109,7 @@ func showCustomers(v *visit) {
 		return
 	}
 	type unmatched struct {
-		Names []unmatchedName `json:"names"`
+		Names []api.UnmatchedName `json:"names"`
 	}
 	if data.Sought == "" && v.query("cursor") == "" {
 		names, fault := dataOf[unmatched](v, v.admin(v.adminCall("listUnmatchedNames")))
@@ -153,7 +132,7 @@ func createCustomer(v *visit) {
 			"lastName": v.fields.Get("last"), "email": v.fields.Get("email"),
 		}),
 	})
-	next := customer{ExternalID: id}.URL(v.base())
+	next := v.customerURL(id)
 	if id == "" { // it was given one, which the list shows first
 		next = v.base()
 	}
@@ -165,11 +144,11 @@ type customerData struct {
 	Base          string
 	Manage        bool
 	Sandbox       bool
-	Customer      customer
-	Subscriptions []subscription
+	Customer      api.Customer
+	Subscriptions []api.Subscription
 	More          int // subscriptions that are not listed
 	Entitlements  []entitlement
-	Plans         []plan
+	Plans         []api.Plan
 	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
 	AllInvoices   string
@@ -190,21 +169,21 @@ func showCustomer(v *visit) {
 		Fields: v.fields, Details: api.Details(api.SubscriptionDetails{}),
 	}
 	var fault *server.Fault
-	if data.Customer, fault = dataOf[customer](v, call("getCustomer")); fault != nil {
+	if data.Customer, fault = dataOf[api.Customer](v, call("getCustomer")); fault != nil {
 		v.x.Refuse(fault)
 		return
 	}
-	data.Base = data.Customer.URL(v.base())
+	data.Base = v.customerURL(id)
 	all := server.Call{
 		Operation: "listCustomerSubscriptions", Path: []string{id},
 		Query: url.Values{"status": {"all"}},
 	}
-	subscriptions, fault := dataOf[[]subscription](v, v.client(all))
+	subscriptions, fault := dataOf[[]api.Subscription](v, v.client(all))
 	if fault == nil {
 		data.Entitlements, fault = dataOf[[]entitlement](v, call("listEntitlements"))
 	}
 	if fault == nil {
-		data.Plans, fault = dataOf[[]plan](v, v.client(server.Call{Operation: "listPlans"}))
+		data.Plans, fault = dataOf[[]api.Plan](v, v.client(server.Call{Operation: "listPlans"}))
 	}
 	if fault == nil {
 		data.Invoices, fault = v.invoices(id)
@@ -238,15 +217,15 @@ func (v *visit) below(p page.View, text, path string) page.View {
 	return p
 }
 
-func nameOf(c *customer) string {
+func nameOf(c *api.Customer) string {
 	if name := strings.TrimSpace(c.FirstName + " " + c.LastName); name != "" {
 		return name
 	}
-	return c.ExternalID
+	return c.ExternalClientCustomerID
 }
 
 // customerForm ends a form of a customer's page.
 func (v *visit) customerForm(reply server.Reply, what string) {
-	back := customer{ExternalID: string(v.x.Param(2))}.URL(v.base())
+	back := v.customerURL(string(v.x.Param(2)))
 	v.finish(reply.Fault, func() { showCustomer(v) }, back, what)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"tollgate/engine/billing"
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -91,21 +92,8 @@ func createAccount(v *visit) {
 		Root+"/accounts/"+url.PathEscape(name)+"/sandbox/catalog", "account")
 }
 
-type change struct {
-	Number      number            `json:"number"`
-	At          string            `json:"at"`
-	Actor       string            `json:"actor"`
-	Action      string            `json:"action"`
-	Account     string            `json:"account"`
-	Workspace   string            `json:"workspace"`
-	Environment string            `json:"environment"`
-	Subject     string            `json:"subject"`
-	Before      map[string]string `json:"before"`
-	After       map[string]string `json:"after"`
-}
-
-// Values are the fields that changed, of both sides.
-func (c change) Values() (fields []changedField) {
+// changedFields are the fields that a change has changed, of both sides.
+func changedFields(c api.AdminChange) (fields []changedField) {
 	for name, before := range c.Before {
 		fields = append(fields, changedField{name, before, c.After[name]})
 	}
@@ -121,15 +109,15 @@ func (c change) Values() (fields []changedField) {
 type changedField struct{ Name, Before, After string }
 
 type changesData struct {
-	Changes []change
+	Changes []api.AdminChange
 	Pager   pager
 }
 
 // showChanges is the record of changes by operators.
 func showChanges(v *visit) {
 	type changes struct {
-		Changes    []change `json:"changes"`
-		NextCursor string   `json:"nextCursor"`
+		Changes    []api.AdminChange `json:"changes"`
+		NextCursor string            `json:"nextCursor"`
 	}
 	list, fault := dataOf[changes](v,
 		v.admin(v.paged(server.Call{Operation: "listChanges"}, "50")))

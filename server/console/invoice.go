@@ -152,7 +152,7 @@ func showInvoices(v *visit) {
 		v.x.Refuse(fault)
 		return
 	}
-	base, data := customer{ExternalID: id}.URL(v.base()), invoicesData{Environment: v.base()}
+	base, data := v.customerURL(id), invoicesData{Environment: v.base()}
 	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list)
 	p := v.environmentPage("invoices", "Customers", "Invoices", "All invoices of "+id+".", data)
 	v.show(v.below(p, id, base))
@@ -192,7 +192,7 @@ func showInvoice(v *visit, explained bool) {
 		return
 	}
 	data.Invoice = shown
-	data.CustomerURL = customer{ExternalID: shown.Customer}.URL(v.base())
+	data.CustomerURL = v.customerURL(shown.Customer)
 	p := v.environmentPage("invoice", "Customers", shown.Title(), "", data)
 	v.show(v.below(p, shown.Customer, data.CustomerURL))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tollgate/engine/decimal"
+	api "tollgate/sdk/go"
 	"tollgate/server/console/page"
 )
 
@@ -45,7 +46,7 @@ func (s *Console) poolRows() []row {
 // askCredits shows the balance after a grant or a deduction.
 func askCredits(v *visit, what string) {
 	id := string(v.x.Param(2))
-	shown, fault := dataOf[pool](v, v.admin(v.adminCall("showPool", id)))
+	shown, fault := dataOf[api.CreditPool](v, v.admin(v.adminCall("showPool", id)))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
@@ -77,37 +78,11 @@ func askCredits(v *visit, what string) {
 	v.ask(q)
 }
 
-type pool struct {
-	ID           string `json:"id"`
-	Name         string `json:"name"`
-	Denomination string `json:"denomination"`
-	Currency     string `json:"currency"`
-	Balance      number `json:"balance"`
-	Granted      number `json:"totalGranted"`
-	Consumed     number `json:"totalConsumed"`
-	Expired      number `json:"totalExpired"`
-	HardLimit    bool   `json:"hardLimit"`
-	Status       string `json:"status"`
-	CreatedAt    string `json:"createdAt"`
-}
-
-type transaction struct {
-	ID        string `json:"id"`
-	Kind      string `json:"kind"`
-	Amount    number `json:"amount"`
-	Balance   number `json:"balance"`
-	Feature   string `json:"featureKey"`
-	Note      string `json:"note"`
-	Reversed  bool   `json:"reversed"`
-	CreatedAt string `json:"createdAt"`
-	ExpiresAt string `json:"expiresAt"`
-}
-
 type poolData struct {
 	Base         string
 	Manage       bool
-	Pool         pool
-	Transactions []transaction
+	Pool         api.CreditPool
+	Transactions []api.PoolTransaction
 	Pager        pager
 	Fields       url.Values
 }
@@ -116,10 +91,10 @@ type poolData struct {
 func showPool(v *visit) {
 	id := string(v.x.Param(2))
 	type transactions struct {
-		List       []transaction `json:"transactions"`
-		NextCursor string        `json:"nextCursor"`
+		List       []api.PoolTransaction `json:"transactions"`
+		NextCursor string                `json:"nextCursor"`
 	}
-	shown, list, fault := withList[pool, transactions](v,
+	shown, list, fault := withList[api.CreditPool, transactions](v,
 		v.adminCall("showPool", id), v.adminCall("listTransactions", id))
 	if fault != nil {
 		v.x.Refuse(fault)

@@ -3,60 +3,25 @@ package console
 import (
 	"net/url"
 	"slices"
+	"strconv"
 
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
 
-type plan struct {
-	Key      string `json:"key"`
-	Name     string `json:"name"`
-	Status   string `json:"status"`
-	Version  number `json:"version"`
-	Price    number `json:"priceAmount"`
-	Currency string `json:"currency"`
-	Months   number `json:"intervalMonths"`
-}
-
-// PerInterval is the plan's price with its interval, in words.
-func (p plan) PerInterval() string {
-	if p.Months == "1" {
-		return page.Money(p.Price, p.Currency) + " a month"
+// perInterval is a plan's price with its interval, in words.
+func perInterval(p *api.Plan) string {
+	if p.IntervalMonths == 1 {
+		return page.Money(p.PriceAmount, p.Currency) + " a month"
 	}
-	return page.Money(p.Price, p.Currency) + " every " + string(p.Months) + " months"
+	return page.Money(p.PriceAmount, p.Currency) + " every " + strconv.Itoa(p.IntervalMonths) +
+		" months"
 }
 
-type subscription struct {
-	ID                string `json:"id"`
-	IsActive          bool   `json:"isActive"`
-	Plan              plan   `json:"plan"`
-	PeriodStart       string `json:"currentPeriodStart"`
-	PeriodEnd         string `json:"currentPeriodEnd"`
-	CancelMode        string `json:"cancelMode"`
-	CancelEffectiveAt string `json:"cancelEffectiveAt"`
-	Metadata          struct {
-		SuspendedAt string `json:"suspendedAt"`
-	} `json:"metadata"`
-	api.SubscriptionDetails
-}
-
-// Details are those that it has.
-func (s subscription) Details() []api.Detail {
-	return slices.DeleteFunc(api.Details(s.SubscriptionDetails), func(d api.Detail) bool {
-		return d.Value == ""
-	})
-}
-
-// Status is a subscription's state in one word.
-func (s subscription) Status() string {
-	switch {
-	case s.IsActive:
-		return "active"
-	case s.Metadata.SuspendedAt != "":
-		return "suspended"
-	}
-	return "ended"
+// details are those that a subscription has.
+func details(all api.SubscriptionDetails) []api.Detail {
+	return slices.DeleteFunc(api.Details(all), func(d api.Detail) bool { return d.Value == "" })
 }
 
 // askSubscribe shows the cost of a subscription, and whether there is one already.
@@ -64,16 +29,16 @@ func askSubscribe(v *visit) {
 	id, key := string(v.x.Param(2)), v.fields.Get("plan")
 	invoices, fault := v.preview(url.Values{"customer": {id}, "plan": {key}})
 	if fault == nil {
-		var plans []plan
-		plans, fault = dataOf[[]plan](v, v.client(server.Call{Operation: "listPlans"}))
+		var plans []api.Plan
+		plans, fault = dataOf[[]api.Plan](v, v.client(server.Call{Operation: "listPlans"}))
 		q := question{
 			Title: "Subscribe " + id + " to " + key + "?", Invoices: invoices, Asked: true,
-			Button: "Subscribe to " + key, Back: customer{ExternalID: id}.URL(v.base()),
+			Button: "Subscribe to " + key, Back: v.customerURL(id),
 		}
 		for _, p := range plans {
 			if p.Key == key {
 				q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
-				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", p.PerInterval()}}
+				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", perInterval(&p)}}
 				for _, d := range api.Details(api.SubscriptionDetails{}) {
 					if value := v.fields.Get(d.Name); value != "" {
 						q.Facts = append(q.Facts, fact{d.Label, value})
@@ -81,9 +46,9 @@ func askSubscribe(v *visit) {
 				}
 			}
 		}
-		var now []subscription
+		var now []api.Subscription
 		if fault == nil {
-			now, fault = dataOf[[]subscription](v, v.client(server.Call{
+			now, fault = dataOf[[]api.Subscription](v, v.client(server.Call{
 				Operation: "listCustomerSubscriptions", Path: []string{id},
 			}))
 		}
@@ -125,13 +90,13 @@ func subscribe(v *visit) {
 func askCancel(v *visit) {
 	id, mode := v.fields.Get("subscription"), v.fields.Get("mode")
 	reply := v.client(server.Call{Operation: "getSubscription", Path: []string{id}})
-	s, fault := dataOf[subscription](v, reply)
+	s, fault := dataOf[api.Subscription](v, reply)
 	q := question{
 		Title: "Cancel the subscription to " + s.Plan.Name + "?", Danger: true, Asked: true,
 		Facts: []fact{
-			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", s.Plan.PerInterval()},
+			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", perInterval(&s.Plan)},
 		},
-		Back: customer{ExternalID: string(v.x.Param(2))}.URL(v.base()),
+		Back: v.customerURL(string(v.x.Param(2))),
 	}
 	if fault == nil {
 		q.Invoices, fault = v.preview(url.Values{"subscription": {id}, "cancelMode": {mode}})
@@ -147,7 +112,7 @@ func askCancel(v *visit) {
 			"refunded."}
 	} else {
 		q.Button = "Cancel at the period's end"
-		q.Facts = append(q.Facts, fact{"Ends", s.PeriodEnd})
+		q.Facts = append(q.Facts, fact{"Ends", written(s.CurrentPeriodEnd)})
 		q.Notes = []string{"Usage until then is billed. The cancellation can be reverted until then."}
 	}
 	v.ask(q)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -70,27 +71,12 @@ func recordUsage(v *visit) {
 	v.customerForm(reply, "usage")
 }
 
-type event struct {
-	ID         string `json:"id"`
-	Kind       string `json:"kind"`
-	Key        string `json:"eventIdempotencyKey"`
-	EventName  string `json:"eventName"`
-	FeatureKey string `json:"featureKey"`
-	Units      number `json:"usageUnits"`
-	Cost       number `json:"costAmount"`
-	OccurredAt string `json:"occurredAt"`
-	RecordedAt string `json:"recordedAt"`
-	VoidedAt   string `json:"voidedAt"`
-	Reason     string `json:"reason"`
-	IsAllowed  *bool  `json:"isAllowed"`
-}
-
 type eventsData struct {
 	Base, Kind string
 	Customer   string
 	// Now is for the example of a first event.
 	Now    string
-	Events []event
+	Events []api.Event
 	Pager  pager
 }
 
@@ -101,7 +87,7 @@ func showEvents(v *visit) {
 		Customer: id, Kind: v.query("kind"),
 		Now: v.console.config.Now().UTC().Format(time.RFC3339),
 	}
-	data.Base = customer{ExternalID: id}.URL(v.base())
+	data.Base = v.customerURL(id)
 	call := server.Call{
 		Operation: "listCustomerEvents", Path: []string{id}, Query: url.Values{},
 	}
@@ -111,8 +97,8 @@ func showEvents(v *visit) {
 		keep.Set("kind", data.Kind)
 	}
 	type events struct {
-		Events     []event `json:"events"`
-		NextCursor string  `json:"nextCursor"`
+		Events     []api.Event `json:"events"`
+		NextCursor string      `json:"nextCursor"`
 	}
 	list, fault := dataOf[events](v, v.client(v.paged(call, "50")))
 	if fault != nil {

@@ -6,11 +6,13 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate/engine/billing"
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/client"
 	"tollgate/server/console/page"
@@ -52,15 +54,20 @@ func dataOf[T any](v *visit, r server.Reply) (data T, fault *server.Fault) {
 	if r.Fault != nil {
 		return data, r.Fault
 	}
-	envelope := struct {
-		Data *T `json:"data"`
-	}{&data}
-	if err := json.Unmarshal(r.Body, &envelope); err != nil {
+	if err := (api.Answer{Body: r.Body}).Data(&data); err != nil {
 		v.console.config.Log.Error("an answer cannot be read", "error", err,
 			"request_id", string(v.x.RequestID()))
 		return data, server.FaultInternal
 	}
 	return data, nil
+}
+
+// written is a time as the APIs write it; empty for none.
+func written(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return string(server.AppendTime(nil, at.UnixMilli()))
 }
 
 // withList is a record and a page of its items, from two rows.

@@ -2,8 +2,10 @@ package console
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
+	api "tollgate/sdk/go"
 	"tollgate/server/console/page"
 )
 
@@ -43,33 +45,15 @@ func (v *visit) webhookURL(id string) string {
 	return v.base() + "/webhooks/" + url.PathEscape(id)
 }
 
-type endpoint struct {
-	ID            string   `json:"id"`
-	URL           string   `json:"url"`
-	Events        []string `json:"events"`
-	Description   string   `json:"description"`
-	Enabled       bool     `json:"enabled"`
-	Reason        string   `json:"disabledReason"`
-	Secret        string   `json:"secret"`
-	Pending       number   `json:"pending"`
-	Delivered     number   `json:"delivered"`
-	Failed        number   `json:"failed"`
-	Skipped       number   `json:"skipped"`
-	PreviousUntil string   `json:"previousSecretUntil"`
-	FailingSince  string   `json:"failingSince"`
-	LastAttemptAt string   `json:"lastAttemptAt"`
-	CreatedAt     string   `json:"createdAt"`
-}
-
 type webhooksData struct {
 	Base      string
 	Manage    bool
-	Endpoints []endpoint
+	Endpoints []api.WebhookEndpoint
 	Fields    url.Values
 }
 
 func showWebhooks(v *visit) {
-	list, fault := dataOf[[]endpoint](v, v.admin(v.adminCall("listWebhookEndpoints")))
+	list, fault := dataOf[[]api.WebhookEndpoint](v, v.admin(v.adminCall("listWebhookEndpoints")))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
@@ -88,7 +72,7 @@ func createWebhook(v *visit) {
 	if events := strings.Fields(v.fields.Get("events")); len(events) > 0 {
 		fields["events"] = events
 	}
-	made, fault := dataOf[endpoint](v, v.send("createWebhookEndpoint", fields))
+	made, fault := dataOf[api.WebhookEndpoint](v, v.send("createWebhookEndpoint", fields))
 	if fault != nil {
 		v.problem(fault)
 		showWebhooks(v)
@@ -105,8 +89,8 @@ func rotateWebhook(v *visit) {
 		askRotate(v, id)
 		return
 	}
-	now, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
-	if fault == nil && now.PreviousUntil != v.fields.Get("replaced") {
+	now, fault := dataOf[api.WebhookEndpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
+	if fault == nil && written(now.PreviousSecretUntil) != v.fields.Get("replaced") {
 		// The same form, sent twice: a second replacement would end the secret that is in use.
 		v.notice = &page.Notice{
 			Tone: page.Done, Title: "The secret was replaced before", Detail: "Nothing was changed now. " +
@@ -115,9 +99,9 @@ func rotateWebhook(v *visit) {
 		showWebhook(v)
 		return
 	}
-	var made endpoint
+	var made api.WebhookEndpoint
 	if fault == nil {
-		made, fault = dataOf[endpoint](v, v.send("rotateWebhookSecret", nil, id))
+		made, fault = dataOf[api.WebhookEndpoint](v, v.send("rotateWebhookSecret", nil, id))
 	}
 	if fault != nil {
 		v.problem(fault)
@@ -130,13 +114,13 @@ func rotateWebhook(v *visit) {
 }
 
 func askRotate(v *visit, id string) {
-	shown, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
+	shown, fault := dataOf[api.WebhookEndpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
 	}
 	if !v.fields.Has("replaced") { // going back to the question replaces nothing again
-		v.fields.Set("replaced", shown.PreviousUntil)
+		v.fields.Set("replaced", written(shown.PreviousSecretUntil))
 	}
 	v.ask(question{
 		Title: "Replace the signing secret?", Button: "Replace the secret", Danger: true,
@@ -154,40 +138,24 @@ func deleteWebhook(v *visit) {
 		v.finish(reply.Fault, func() { showWebhooks(v) }, v.base()+"/webhooks", "webhook")
 		return
 	}
-	shown, fault := dataOf[endpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
+	shown, fault := dataOf[api.WebhookEndpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
 	}
 	v.ask(question{
 		Title: "Remove the endpoint?", Button: "Remove the endpoint", Danger: true,
-		Facts: []fact{{"Endpoint", shown.URL}, {"Waiting", string(shown.Pending)}},
+		Facts: []fact{{"Endpoint", shown.URL}, {"Waiting", strconv.Itoa(shown.Pending)}},
 		Notes: []string{"Its log, its signing secret and its pending deliveries are removed with it."},
 		Back:  v.webhookURL(id),
 	})
 }
 
-type delivery struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Status   string `json:"status"`
-	Attempts number `json:"attempts"`
-	Log      []struct {
-		At      string `json:"at"`
-		Outcome string `json:"outcome"`
-		Status  number `json:"status"`
-		Reason  string `json:"reason"`
-		TookMS  number `json:"tookMs"`
-	} `json:"log"`
-	CreatedAt     string `json:"createdAt"`
-	NextAttemptAt string `json:"nextAttemptAt"`
-}
-
 type webhookData struct {
 	Base       string
 	Manage     bool
-	Endpoint   endpoint
-	Deliveries []delivery
+	Endpoint   api.WebhookEndpoint
+	Deliveries []api.WebhookDelivery
 	Pager      pager
 }
 
@@ -196,10 +164,10 @@ func showWebhook(v *visit) { showWebhookOf(v, string(v.x.Param(2))) }
 
 func showWebhookOf(v *visit, id string) {
 	type deliveries struct {
-		List       []delivery `json:"deliveries"`
-		NextCursor string     `json:"nextCursor"`
+		List       []api.WebhookDelivery `json:"deliveries"`
+		NextCursor string                `json:"nextCursor"`
 	}
-	shown, list, fault := withList[endpoint, deliveries](v,
+	shown, list, fault := withList[api.WebhookEndpoint, deliveries](v,
 		v.adminCall("showWebhookEndpoint", id), v.adminCall("listWebhookDeliveries", id))
 	if fault != nil {
 		v.x.Refuse(fault)

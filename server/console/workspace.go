@@ -3,8 +3,10 @@ package console
 import (
 	"cmp"
 	"net/url"
+	"strconv"
 	"strings"
 
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -38,40 +40,11 @@ func (s *Console) workspaceRows() []row {
 	return rows
 }
 
-type workspace struct {
-	ID        string `json:"id"`
-	Label     string `json:"label"`
-	Owner     string `json:"owner"`
-	RunsLeft  number `json:"runsLeft"`
-	Purchase  string `json:"purchase"`
-	CreatedAt string `json:"createdAt"`
-	UsedAt    string `json:"usedAt"`
-	Bytes     uint64 `json:"bytes"`
-
-	Credits       number     `json:"credits"`
-	SpentCents    number     `json:"spentCents"`
-	ChargingCents number     `json:"chargingCents"`
-	CapCents      number     `json:"capCents"`
-	CapApproved   bool       `json:"capApproved"`
-	Paused        bool       `json:"paused"`
-	Purchases     []purchase `json:"purchases"`
-}
-
-// URL is the workspace's page.
-func (w workspace) URL() string { return Root + "/workspaces/" + url.PathEscape(w.ID) }
-
-type purchase struct {
-	ID        string `json:"id"`
-	Status    string `json:"status"`
-	Runs      number `json:"runs"`
-	Cents     number `json:"cents"`
-	Reason    string `json:"reason"`
-	RefundDue bool   `json:"refundDue"`
-	CreatedAt string `json:"createdAt"`
-}
+// workspaceURL is a workspace's page.
+func workspaceURL(id string) string { return Root + "/workspaces/" + url.PathEscape(id) }
 
 type workspacesData struct {
-	Workspaces []workspace
+	Workspaces []api.TenantOfList
 	Unclaimed  bool
 	Pager      pager
 }
@@ -84,16 +57,12 @@ func showWorkspaces(v *visit) {
 		call.Query.Set("unclaimed", "true")
 		keep.Set("unclaimed", "true")
 	}
-	type workspaces struct {
-		List       []workspace `json:"workspaces"`
-		NextCursor string      `json:"nextCursor"`
-	}
-	list, fault := dataOf[workspaces](v, v.admin(v.paged(call, "50")))
+	list, fault := dataOf[api.Tenants](v, v.admin(v.paged(call, "50")))
 	if fault != nil {
 		v.x.Refuse(fault)
 		return
 	}
-	data.Workspaces = list.List
+	data.Workspaces = list.Workspaces
 	data.Pager = v.pages(Root+"/workspaces", list.NextCursor, keep)
 	v.show(page.View{
 		Page: "workspaces", Title: "Workspaces", Data: data,
@@ -101,25 +70,11 @@ func showWorkspaces(v *visit) {
 	})
 }
 
-type act struct {
-	ID      string `json:"id"`
-	At      string `json:"at"`
-	Actor   string `json:"actor"`
-	Action  string `json:"action"`
-	Subject string `json:"subject"`
-	Note    string `json:"note"`
-	Changes []struct {
-		Name   string `json:"name"`
-		Before string `json:"before"`
-		After  string `json:"after"`
-	} `json:"changes"`
-}
-
 type workspaceData struct {
 	Base      string
 	Manage    bool
-	Workspace workspace
-	Acts      []act
+	Workspace api.Tenant
+	Acts      []api.Act
 	Pager     pager
 	Fields    url.Values
 }
@@ -127,11 +82,7 @@ type workspaceData struct {
 // showWorkspace is one workspace, its purchases, and operators' actions for its owner.
 func showWorkspace(v *visit) {
 	id := string(v.x.Param(0))
-	type acts struct {
-		List       []act  `json:"acts"`
-		NextCursor string `json:"nextCursor"`
-	}
-	shown, list, fault := withList[workspace, acts](v,
+	shown, list, fault := withList[api.Tenant, api.Acts](v,
 		server.Call{Operation: "showWorkspace", Path: []string{id}},
 		server.Call{Operation: "listWorkspaceActs", Path: []string{id}})
 	if fault != nil {
@@ -139,15 +90,12 @@ func showWorkspace(v *visit) {
 		return
 	}
 	data := workspaceData{
-		Base: shown.URL(), Manage: v.manage, Workspace: shown, Acts: list.List, Fields: v.fields,
+		Base: workspaceURL(shown.ID), Manage: v.manage, Workspace: shown, Acts: list.Acts,
+		Fields: v.fields,
 	}
 	data.Pager = v.pages(data.Base, list.NextCursor, nil)
-	title := shown.Label
-	if title == "" {
-		title = shown.ID
-	}
 	v.show(page.View{
-		Page: "workspace", Title: title, Data: data,
+		Page: "workspace", Title: cmp.Or(shown.Label, shown.ID), Data: data,
 		Crumbs: []page.Link{{Text: "Workspaces", URL: Root + "/workspaces"}, {Text: shown.ID}},
 	})
 }
@@ -173,13 +121,13 @@ var ownerQuestions = map[string]question{
 // the tool refuses.
 func askForOwner(v *visit, q question) bool {
 	id, purchase := string(v.x.Param(0)), v.fields.Get("purchase")
-	shown, fault := dataOf[workspace](v, v.admin(server.Call{
+	shown, fault := dataOf[api.Tenant](v, v.admin(server.Call{
 		Operation: "showWorkspace", Path: []string{id},
 	}))
 	if fault != nil {
 		return false
 	}
-	q.Facts, q.Back = []fact{{"Workspace", cmp.Or(shown.Label, id)}}, workspace{ID: id}.URL()
+	q.Facts, q.Back = []fact{{"Workspace", cmp.Or(shown.Label, id)}}, workspaceURL(id)
 	for _, name := range []string{"owner", "amount"} {
 		if value := v.fields.Get(name); value != "" {
 			q.Facts = append(q.Facts, fact{strings.ToUpper(name[:1]) + name[1:], value})
@@ -189,8 +137,8 @@ func askForOwner(v *visit, q question) bool {
 	for _, p := range shown.Purchases {
 		if p.ID == purchase {
 			found = true
-			q.Facts = append(q.Facts, fact{"Runs", string(p.Runs)},
-				fact{"Price", string(p.Cents) + " cents"})
+			q.Facts = append(q.Facts, fact{"Runs", strconv.Itoa(p.Runs)},
+				fact{"Price", strconv.Itoa(p.Cents) + " cents"})
 		}
 	}
 	if found {
@@ -231,5 +179,5 @@ func actForOwner(v *visit, operation string) {
 		}
 	}
 	v.finish(v.admin(call).Fault, func() { showWorkspace(v) },
-		workspace{ID: string(v.x.Param(0))}.URL(), "changed")
+		workspaceURL(string(v.x.Param(0))), "changed")
 }

@@ -231,18 +231,27 @@ func (o *Operator) form(x *server.Exchange, b *body) bool {
 	return true
 }
 
-func (o *Operator) claim(x *server.Exchange) {
+// tool answers with the workspace that the path names, once an operator's command about it is
+// carried out. make reads the body, which may be empty where its fields are optional.
+func (o *Operator) tool(x *server.Exchange, kind engine.Kind,
+	make func(row uint32, b *body) wire.Fielder,
+) {
 	row, ok := o.tenant(x)
 	if !ok {
 		return
 	}
-	b := open(x, false)
-	owner := b.text("owner", 1, longestOwner)
-	id, _ := parseID(markWorkspace, string(x.Param(0)))
-	if o.form(x, b) && o.act(x, row, state.KindClaimWorkspace,
-		&state.ClaimWorkspace{ID: id, Owner: owner}) {
+	b := open(x, x.Route.BodyOptional)
+	c := make(row, b)
+	if !x.Answered() && o.form(x, b) && o.act(x, row, kind, c) {
 		o.answerTenant(x, row)
 	}
+}
+
+func (o *Operator) claim(x *server.Exchange) {
+	o.tool(x, state.KindClaimWorkspace, func(_ uint32, b *body) wire.Fielder {
+		id, _ := parseID(markWorkspace, string(x.Param(0)))
+		return &state.ClaimWorkspace{ID: id, Owner: b.text("owner", 1, longestOwner)}
+	})
 }
 
 // remove is DELETE /api/v1/admin/workspaces/{id}. Again it is the same answer again.
@@ -323,77 +332,46 @@ func (o *Operator) approve(x *server.Exchange) {
 }
 
 func (o *Operator) deny(x *server.Exchange) {
-	row, ok := o.tenant(x)
-	if !ok {
-		return
-	}
-	if id, ok := o.ordered(x, row); ok && o.form(x, open(x, true)) &&
-		o.act(x, row, state.KindDenyPurchase, &state.DenyPurchase{ID: id}) {
-		o.answerTenant(x, row)
-	}
+	o.tool(x, state.KindDenyPurchase, func(row uint32, _ *body) wire.Fielder {
+		id, _ := o.ordered(x, row)
+		return &state.DenyPurchase{ID: id}
+	})
 }
 
 func (o *Operator) refund(x *server.Exchange) {
-	row, ok := o.tenant(x)
-	if !ok {
-		return
-	}
-	if id, ok := o.ordered(x, row); ok && o.form(x, open(x, true)) &&
-		o.act(x, row, state.KindRetryRefund, &state.RetryRefund{ID: id}) {
-		o.answerTenant(x, row)
-	}
+	o.tool(x, state.KindRetryRefund, func(row uint32, _ *body) wire.Fielder {
+		id, _ := o.ordered(x, row)
+		return &state.RetryRefund{ID: id}
+	})
 }
 
 func (o *Operator) confirm(x *server.Exchange) {
-	row, ok := o.tenant(x)
-	if !ok {
-		return
-	}
-	id, _ := parseID(markFlow, string(x.Param(1)))
-	if o.form(x, open(x, true)) && o.act(x, row, state.KindConfirmSignup,
-		&state.ConfirmSignup{Workspace: row, ID: id}) {
-		o.answerTenant(x, row)
-	}
+	o.tool(x, state.KindConfirmSignup, func(row uint32, _ *body) wire.Fielder {
+		id, _ := parseID(markFlow, string(x.Param(1)))
+		return &state.ConfirmSignup{Workspace: row, ID: id}
+	})
 }
 
 func (o *Operator) cap(x *server.Exchange) {
-	row, ok := o.tenant(x)
-	if !ok {
-		return
-	}
-	b := open(x, false)
-	limit := b.number("capCents", 0, int64(o.machine.Policy().MaxCapCents))
-	if o.form(x, b) && o.act(x, row, state.KindSetBilling, &state.SetBilling{
-		Workspace: row, HasCap: true, CapCents: uint32(limit), Person: true,
-	}) {
-		o.answerTenant(x, row)
-	}
+	o.tool(x, state.KindSetBilling, func(row uint32, b *body) wire.Fielder {
+		limit := b.number("capCents", 0, int64(o.machine.Policy().MaxCapCents))
+		return &state.SetBilling{
+			Workspace: row, HasCap: true, CapCents: uint32(limit), Person: true,
+		}
+	})
 }
 
 func (o *Operator) pause(x *server.Exchange) {
-	row, ok := o.tenant(x)
-	if !ok {
-		return
-	}
-	b := open(x, false)
-	paused := b.truth("paused")
-	if o.form(x, b) && o.act(x, row, state.KindSetBilling, &state.SetBilling{
-		Workspace: row, HasPaused: true, Paused: paused, Person: true,
-	}) {
-		o.answerTenant(x, row)
-	}
+	o.tool(x, state.KindSetBilling, func(row uint32, b *body) wire.Fielder {
+		return &state.SetBilling{
+			Workspace: row, HasPaused: true, Paused: b.truth("paused"), Person: true,
+		}
+	})
 }
 
 func (o *Operator) grant(x *server.Exchange) {
-	row, ok := o.tenant(x)
-	if !ok {
-		return
-	}
-	b := open(x, false)
-	amount, note := b.number("amount", 1, state.MaxCredits), b.text("note", 0, 200)
-	if o.form(x, b) && o.act(x, row, state.KindGrantCredits, &state.GrantCredits{
-		Workspace: row, ID: mint(), Amount: uint64(amount), Note: note,
-	}) {
-		o.answerTenant(x, row)
-	}
+	o.tool(x, state.KindGrantCredits, func(row uint32, b *body) wire.Fielder {
+		amount, note := b.number("amount", 1, state.MaxCredits), b.text("note", 0, 200)
+		return &state.GrantCredits{Workspace: row, ID: mint(), Amount: uint64(amount), Note: note}
+	})
 }

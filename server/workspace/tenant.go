@@ -17,7 +17,7 @@ func (o *Operator) showTenant(x *server.Exchange) {
 
 // tenantAnswer is a workspace's account and its newest purchases.
 //
-//schema:answer workspace Tenant server
+//schema:answer workspace Tenant
 type tenantAnswer struct {
 	state.AccountView
 	Purchases []orderAnswer `json:"purchases"`
@@ -26,7 +26,7 @@ type tenantAnswer struct {
 // orderAnswer is a purchase as an operator sees it: with its payment page, and with what is to be
 // given back.
 //
-//schema:answer workspace Order server
+//schema:answer workspace Order
 type orderAnswer struct {
 	ID         [16]byte             `json:"id" id:"markPurchase"`
 	Status     state.PurchaseStatus `json:"status" as:"text"`
@@ -113,7 +113,7 @@ func (o *Operator) listTenants(x *server.Exchange) {
 
 // tenantsAnswer is a page of workspaces.
 //
-//schema:answer workspace Tenants server
+//schema:answer workspace Tenants
 type tenantsAnswer struct {
 	Workspaces []state.TenantView `json:"workspaces"`
 	Next       string             `json:"nextCursor,omitzero" rule:"min=1"`
@@ -152,7 +152,7 @@ func (o *Operator) listActs(x *server.Exchange) {
 
 // actsAnswer is a page of what operators did.
 //
-//schema:answer workspace Acts server
+//schema:answer workspace Acts
 type actsAnswer struct {
 	Acts []state.ActView `json:"acts"`
 	Next string          `json:"nextCursor,omitzero" rule:"min=1"`

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	api "tollgate/sdk/go"
 )
 
 // workspacesCommand are the tools by which an operator acts for the people who own workspaces.
@@ -26,36 +28,11 @@ type workspacesCommand struct {
 }
 
 // tenant is a workspace as the operations listener shows it.
-type tenant struct {
-	ID          string `json:"id"`
-	Label       string `json:"label"`
-	Owner       string `json:"owner"`
-	Credits     uint64 `json:"credits"`
-	RunsLeft    uint64 `json:"runsLeft"`
-	Spent       uint64 `json:"spentCents"`
-	Charging    uint64 `json:"chargingCents"`
-	Cap         uint64 `json:"capCents"`
-	CapApproved bool   `json:"capApproved"`
-	Paused      bool   `json:"paused"`
-	Purchases   []struct {
-		ID         string `json:"id"`
-		Status     string `json:"status"`
-		Runs       uint64 `json:"runs"`
-		Cents      uint64 `json:"cents"`
-		Reason     string `json:"reason"`
-		URL        string `json:"url"`
-		RefundDue  bool   `json:"refundDue"`
-		RefundedAt string `json:"refundedAt"`
-		Returns    []struct {
-			Refused string `json:"refused"`
-		} `json:"returns"`
-		Created string `json:"createdAt"`
-	} `json:"purchases"`
-}
+type tenant struct{ api.Tenant }
 
 // cents is an amount of US cents in dollars.
-func cents(n uint64) string {
-	whole, rest := strconv.FormatUint(n/100, 10), strconv.FormatUint(100+n%100, 10)
+func cents(n int) string {
+	whole, rest := strconv.Itoa(n/100), strconv.Itoa(100+n%100)
 	return money(json.Number(whole+"."+rest[1:]), "USD")
 }
 
@@ -64,10 +41,10 @@ func (v *tenant) print(out io.Writer) error {
 	t.Row("Workspace", v.ID)
 	t.Row("Label", v.Label)
 	t.Row("Owner", either(v.Owner, "unclaimed"))
-	t.Row("Bought runs left", strconv.FormatUint(v.RunsLeft, 10))
-	t.Row("Credits", strconv.FormatUint(v.Credits, 10))
-	t.Row("Spent this month", cents(v.Spent)+" of "+cents(v.Cap))
-	t.Row("Being charged", cents(v.Charging))
+	t.Row("Bought runs left", strconv.Itoa(v.RunsLeft))
+	t.Row("Credits", strconv.Itoa(v.Credits))
+	t.Row("Spent this month", cents(v.SpentCents)+" of "+cents(v.CapCents))
+	t.Row("Being charged", cents(v.ChargingCents))
 	t.Row("Cap approved", strconv.FormatBool(v.CapApproved))
 	t.Row("Purchases paused", strconv.FormatBool(v.Paused))
 	if err := t.End(); err != nil || len(v.Purchases) == 0 {
@@ -85,11 +62,11 @@ func (v *tenant) print(out io.Writer) error {
 					refund = "refused: " + r.Refused
 				}
 			}
-		case p.RefundedAt != "":
-			refund = instant(p.RefundedAt)
+		case !p.RefundedAt.IsZero():
+			refund = moment(p.RefundedAt)
 		}
-		t.Row(p.ID, p.Status, strconv.FormatUint(p.Runs, 10), cents(p.Cents), either(p.Reason, "–"),
-			refund, instant(p.Created), p.URL)
+		t.Row(p.ID, p.Status, strconv.Itoa(p.Runs), cents(p.Cents), either(p.Reason, "–"), refund,
+			moment(p.CreatedAt), p.URL)
 	}
 	return t.End()
 }
@@ -110,25 +87,7 @@ type workspacesList struct {
 }
 
 // tenants is a page of workspaces. Held is there where they are those that nobody has claimed.
-type tenants struct {
-	Workspaces []struct {
-		ID       string `json:"id"`
-		Label    string `json:"label"`
-		Owner    string `json:"owner"`
-		RunsLeft uint64 `json:"runsLeft"`
-		Purchase string `json:"purchase"`
-		Created  string `json:"createdAt"`
-		Network  string `json:"network"`
-		Bytes    uint64 `json:"bytes"`
-		Used     string `json:"usedAt"`
-		Ends     string `json:"endsAt"`
-	} `json:"workspaces"`
-	Held *struct {
-		Bytes uint64 `json:"bytes"`
-		Limit uint64 `json:"limitBytes"`
-	} `json:"held"`
-	Next string `json:"nextCursor"`
-}
+type tenants struct{ api.Tenants }
 
 func (p *tenants) print(out io.Writer) error {
 	if p.Held != nil {
@@ -136,24 +95,24 @@ func (p *tenants) print(out io.Writer) error {
 	}
 	t := NewTable(out, "WORKSPACE", "LABEL", "OWNER", "RUNS LEFT", "WAITING PURCHASE", "MADE")
 	for _, w := range p.Workspaces {
-		t.Row(w.ID, w.Label, either(w.Owner, "–"), strconv.FormatUint(w.RunsLeft, 10),
-			either(w.Purchase, "–"), instant(w.Created))
+		t.Row(w.ID, w.Label, either(w.Owner, "–"), strconv.Itoa(w.RunsLeft), either(w.Purchase, "–"),
+			moment(w.CreatedAt))
 	}
-	return older(out, t, p.Next)
+	return older(out, t, p.NextCursor)
 }
 
 // printUnclaimed prints workspaces that nobody has claimed, so that many of one network are seen.
 func (p *tenants) printUnclaimed(out io.Writer) error {
 	t := NewTable(out, "WORKSPACE", "LABEL", "NETWORK", "BYTES", "MADE", "USED", "ENDS")
 	for _, w := range p.Workspaces {
-		t.Row(w.ID, w.Label, either(w.Network, "–"), strconv.FormatUint(w.Bytes, 10),
-			instant(w.Created), instant(w.Used), either(instant(w.Ends), "–"))
+		t.Row(w.ID, w.Label, either(w.Network, "–"), strconv.Itoa(w.Bytes), moment(w.CreatedAt),
+			moment(w.UsedAt), either(moment(w.EndsAt), "–"))
 	}
-	if err := older(out, t, p.Next); err != nil {
+	if err := older(out, t, p.NextCursor); err != nil {
 		return err
 	}
 	return Say(out, "All unclaimed workspaces hold %s of %s.", Size(int64(p.Held.Bytes)),
-		Size(int64(p.Held.Limit)))
+		Size(int64(p.Held.LimitBytes)))
 }
 
 // older ends a table whose list may go on.
@@ -171,25 +130,11 @@ type workspacesActs struct {
 }
 
 // acts are what operators did for a workspace's owner.
-type acts struct {
-	Acts []struct {
-		At      string `json:"at"`
-		Actor   string `json:"actor"`
-		Action  string `json:"action"`
-		Subject string `json:"subject"`
-		Note    string `json:"note"`
-		Changes []struct {
-			Name   string `json:"name"`
-			Before string `json:"before"`
-			After  string `json:"after"`
-		} `json:"changes"`
-	} `json:"acts"`
-	Next string `json:"nextCursor"`
-}
+type acts struct{ api.Acts }
 
 func (l *acts) print(out io.Writer) error {
 	t := NewTable(out, "AT", "WHO", "WHAT", "SUBJECT", "CHANGE")
-	for _, a := range l.Acts {
+	for _, a := range l.Acts.Acts {
 		var changed []string
 		for _, x := range a.Changes {
 			changed = append(changed, strings.Join(strings.Fields(
@@ -198,9 +143,9 @@ func (l *acts) print(out io.Writer) error {
 		if a.Note != "" {
 			changed = append(changed, strconv.Quote(a.Note))
 		}
-		t.Row(instant(a.At), a.Actor, a.Action, either(a.Subject, "–"), strings.Join(changed, ", "))
+		t.Row(moment(a.At), a.Actor, a.Action, either(a.Subject, "–"), strings.Join(changed, ", "))
 	}
-	return older(out, t, l.Next)
+	return older(out, t, l.NextCursor)
 }
 
 type workspacesClaim struct {

@@ -180,11 +180,7 @@ func rotateKeys(v *visit) {
 }
 
 // confirmSignup confirms that an agent may sign up at a flow's product.
-func confirmSignup(v *visit) {
-	id, ok := v.id(api.NounFlow)
-	if !ok {
-		return
-	}
+func confirmSignup(v *visit, id [16]byte) {
 	fault := v.config.Workspaces.Decide(v.decision(v.who.Workspace), state.KindConfirmSignup,
 		&state.ConfirmSignup{Workspace: v.who.Workspace, ID: id})
 	v.finish(fault, showFlow, Root+"/flows/"+api.NounFlow.Text(id), "confirm")
@@ -194,11 +190,7 @@ func confirmSignup(v *visit) {
 const maxNote = 2000
 
 // markReady reports whether an issue is fixed; the next run decides.
-func markReady(v *visit) {
-	id, ok := v.id(api.NounIssue)
-	if !ok {
-		return
-	}
+func markReady(v *visit, id [16]byte) {
 	note := strings.TrimSpace(v.fields.Get("note"))
 	fault := &server.Fault{
 		Status: 400, Code: "invalid_note", Message: "Describe the fix in 1 to 2,000 characters",

@@ -36,13 +36,8 @@ func newFlow(v *visit) {
 
 // editFlow is the form for a change of a flow.
 func editFlow(v *visit) {
-	id, ok := v.id(api.NounFlow)
+	flow, ok := flows.record(v, v.config.Machine.Flow)
 	if !ok {
-		return
-	}
-	flow, ok := v.config.Machine.Flow(v.who.Workspace, id)
-	if !ok {
-		v.fail(faultUnknown)
 		return
 	}
 	fields := map[string]string{
@@ -54,7 +49,7 @@ func editFlow(v *visit) {
 	if flow.VerificationStatus != 0 {
 		fields["verification.status"] = strconv.Itoa(int(flow.VerificationStatus))
 	}
-	v.showDraft(&draft{ID: api.NounFlow.Text(id), Saved: &flow, Fields: fields})
+	v.showDraft(&draft{ID: api.NounFlow.Text(flow.ID), Saved: &flow, Fields: fields})
 }
 
 func (v *visit) showDraft(d *draft) {
@@ -133,11 +128,7 @@ func (v *visit) flowFields() []byte {
 }
 
 // archiveFlow takes a flow out of the list; its runs stay.
-func archiveFlow(v *visit) {
-	id, ok := v.id(api.NounFlow)
-	if !ok {
-		return
-	}
+func archiveFlow(v *visit, id [16]byte) {
 	fault := v.ask("archiveFlow", api.NounFlow.Text(id), nil, nil)
 	v.finish(fault, showFlow, Root+"/flows", "archive")
 }

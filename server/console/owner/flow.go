@@ -6,20 +6,18 @@ import (
 	api "tollgate/server/workspace"
 )
 
+var flows = records[state.FlowView]{
+	api.NounFlow, (*state.Machine).Flows, func(f *state.FlowView) [16]byte { return f.ID },
+}
+
 type flowsPage struct {
-	Flows  []state.FlowView
-	Pager  pager
+	list[state.FlowView]
 	Origin string
 }
 
 func showFlows(v *visit) {
-	flows, more := v.config.Machine.Flows(v.who.Workspace, v.leaf(api.NounFlow))
-	data := flowsPage{Flows: flows, Origin: v.config.Origin}
-	if len(flows) > 0 {
-		data.Pager = v.pages(api.NounFlow, more, flows[len(flows)-1].ID)
-	}
 	v.show(page.View{
-		Page: "flows", Title: "Flows", Data: data,
+		Page: "flows", Title: "Flows", Data: flowsPage{flows.list(v), v.config.Origin},
 		Lead: "Saved tests: a task in a product, and the call that proves that it was done.",
 	})
 }
@@ -82,19 +80,9 @@ func showFlow(v *visit) {
 	})
 }
 
-type issuesPage struct {
-	Issues []state.IssueView
-	Pager  pager
+var issues = records[state.IssueView]{
+	api.NounIssue, (*state.Machine).Issues, func(i *state.IssueView) [16]byte { return i.ID },
 }
 
-func showIssues(v *visit) {
-	issues, more := v.config.Machine.Issues(v.who.Workspace, v.leaf(api.NounIssue))
-	data := issuesPage{Issues: issues}
-	if len(issues) > 0 {
-		data.Pager = v.pages(api.NounIssue, more, issues[len(issues)-1].ID)
-	}
-	v.show(page.View{
-		Page: "issues", Title: "Issues", Data: data,
-		Lead: "What stopped agents, once for each step and reason. A comparable pass closes one.",
-	})
-}
+var showIssues = issues.page("issues", "Issues",
+	"What stopped agents, once for each step and reason. A comparable pass closes one.")

@@ -6,20 +6,19 @@ import (
 	api "tollgate/server/workspace"
 )
 
+var purchases = records[state.PurchaseView]{
+	api.NounPurchase, (*state.Machine).Purchases,
+	func(p *state.PurchaseView) [16]byte { return p.ID },
+}
+
 type purchasesPage struct {
-	Billing   billing
-	Purchases []state.PurchaseView
-	Pager     pager
+	list[state.PurchaseView]
+	Billing billing
 }
 
 func showPurchases(v *visit) {
-	bought, more := v.config.Machine.Purchases(v.who.Workspace, v.leaf(api.NounPurchase))
-	data := purchasesPage{Billing: v.billing(), Purchases: bought}
-	if len(bought) > 0 {
-		data.Pager = v.pages(api.NounPurchase, more, bought[len(bought)-1].ID)
-	}
 	v.show(page.View{
-		Page: "purchases", Title: "Purchases", Data: data,
+		Page: "purchases", Title: "Purchases", Data: purchasesPage{purchases.list(v), v.billing()},
 		Lead: "Hosted runs that were bought, and what may be spent.",
 	})
 }
@@ -64,17 +63,12 @@ func (p *purchasePage) Final() bool {
 }
 
 func (v *visit) purchase() (data *purchasePage, ok bool) {
-	id, ok := v.id(api.NounPurchase)
+	found, ok := purchases.record(v, v.config.Machine.Purchase)
 	if !ok {
-		return nil, false
-	}
-	found, ok := v.config.Machine.Purchase(v.who.Workspace, id)
-	if !ok {
-		v.fail(faultUnknown)
 		return nil, false
 	}
 	data = &purchasePage{
-		PurchaseView: found, Live: Root + "/purchases/" + api.NounPurchase.Text(id) + "/live",
+		PurchaseView: found, Live: Root + "/purchases/" + api.NounPurchase.Text(found.ID) + "/live",
 		CapApproved: v.account.CapApproved, CapCents: v.account.CapCents,
 	}
 	if flow, known := v.config.Machine.Flow(v.who.Workspace, found.Flow); known {
@@ -103,40 +97,19 @@ func showPayment(v *visit) {
 	}
 }
 
-type keysPage struct {
-	Keys  []state.KeyView
-	Pager pager
+var keys = records[state.KeyView]{
+	api.NounKey, (*state.Machine).Keys, func(k *state.KeyView) [16]byte { return k.ID },
 }
 
-func showKeys(v *visit) {
-	keys, more := v.config.Machine.Keys(v.who.Workspace, v.leaf(api.NounKey))
-	data := keysPage{Keys: keys}
-	if len(keys) > 0 {
-		data.Pager = v.pages(api.NounKey, more, keys[len(keys)-1].ID)
-	}
-	v.show(page.View{
-		Page: "keys", Title: "API keys", Data: data,
-		Lead: "Agents call the workspace API with these keys. A key is shown once, when it is made.",
-	})
+var showKeys = keys.page("keys", "API keys",
+	"Agents call the workspace API with these keys. A key is shown once, when it is made.")
+
+var acts = records[state.ActView]{
+	api.NounAct, (*state.Machine).Acts, func(a *state.ActView) [16]byte { return a.ID },
 }
 
-type historyPage struct {
-	Acts  []state.ActView
-	Pager pager
-}
-
-// showHistory lists the decisions for this workspace, and their authors.
-func showHistory(v *visit) {
-	acts, more := v.config.Machine.Acts(v.who.Workspace, v.leaf(api.NounAct))
-	data := historyPage{Acts: acts}
-	if len(acts) > 0 {
-		data.Pager = v.pages(api.NounAct, more, acts[len(acts)-1].ID)
-	}
-	v.show(page.View{
-		Page: "history", Title: "History", Data: data,
-		Lead: "Decisions that people took about this workspace: its owner, or an operator for them.",
-	})
-}
+var showHistory = acts.page("history", "History",
+	"Decisions that people took about this workspace: its owner, or an operator for them.")
 
 // Waits reports whether its owner may still approve, deny or cancel it.
 func (p *purchasePage) Waits() bool {

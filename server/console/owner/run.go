@@ -12,31 +12,21 @@ import (
 	api "tollgate/server/workspace"
 )
 
-type runsPage struct {
-	Runs  []state.RunView
-	Pager pager
+var runs = records[state.RunView]{
+	api.NounRun, (*state.Machine).Runs, func(r *state.RunView) [16]byte { return r.ID },
 }
 
-func showRuns(v *visit) {
-	runs, more := v.config.Machine.Runs(v.who.Workspace, v.leaf(api.NounRun))
-	data := runsPage{Runs: runs}
-	if len(runs) > 0 {
-		data.Pager = v.pages(api.NounRun, more, runs[len(runs)-1].ID)
-	}
-	v.show(page.View{
-		Page: "runs", Title: "Runs", Data: data,
-		Lead: "Newest first. Our verification calls decide the outcome, not the agent.",
-	})
-}
+var showRuns = runs.page("runs", "Runs",
+	"Newest first. Our verification calls decide the outcome, not the agent.")
 
 // maxWalked bounds the runs that one page of inspections looks at; the next page goes on there.
 const maxWalked = 1000
 
 // showInspections lists the runs that have read a product, without an agent.
 func showInspections(v *visit) {
-	data, at, more := runsPage{}, v.leaf(api.NounRun), true
+	data, at, more := list[state.RunView]{}, v.leaf(api.NounRun), true
 	at.Limit = 100
-	for walked := 0; more && walked < maxWalked && len(data.Runs) < pageSize; {
+	for walked := 0; more && walked < maxWalked && len(data.List) < pageSize; {
 		var runs []state.RunView
 		if runs, more = v.config.Machine.Runs(v.who.Workspace, at); len(runs) == 0 {
 			break
@@ -45,9 +35,9 @@ func showInspections(v *visit) {
 		for i := range runs {
 			at.After = runs[i].ID
 			if inspects(runs[i].Kind) {
-				data.Runs = append(data.Runs, runs[i])
+				data.List = append(data.List, runs[i])
 			}
-			if len(data.Runs) == pageSize {
+			if len(data.List) == pageSize {
 				more = more || i < len(runs)-1
 				break
 			}
@@ -93,16 +83,11 @@ func (r *runPage) Waits() bool { return r.Status == state.RunWaiting }
 func (r *runPage) Cancels() bool { return r.Kind == state.RunHosted && !r.Final() }
 
 func (v *visit) run() (data *runPage, ok bool) {
-	id, ok := v.id(api.NounRun)
+	run, ok := runs.record(v, v.config.Machine.Run)
 	if !ok {
 		return nil, false
 	}
-	run, ok := v.config.Machine.Run(v.who.Workspace, id)
-	if !ok {
-		v.fail(faultUnknown)
-		return nil, false
-	}
-	data = &runPage{RunView: run, Live: Root + "/runs/" + api.NounRun.Text(id) + "/live"}
+	data = &runPage{RunView: run, Live: Root + "/runs/" + api.NounRun.Text(run.ID) + "/live"}
 	if flow, known := v.config.Machine.Flow(v.who.Workspace, run.Flow); known {
 		data.FlowName = flow.Name
 	}

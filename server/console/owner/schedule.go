@@ -26,11 +26,7 @@ func (f *flowPage) Scheduled() string {
 func (f *flowPage) MaxHours() int { return state.MaxScheduleHours }
 
 // setSchedule sets or ends a flow's schedule.
-func setSchedule(v *visit) {
-	id, ok := v.id(api.NounFlow)
-	if !ok {
-		return
-	}
+func setSchedule(v *visit, id [16]byte) {
 	c := &state.ScheduleFlow{Workspace: v.who.Workspace, Flow: id}
 	what, fault := "unscheduled", (*server.Fault)(nil)
 	if v.fields.Get("action") != "end" {

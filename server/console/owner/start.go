@@ -85,11 +85,7 @@ func showStart(v *visit) {
 }
 
 // startRun starts a run at its quoted price. Where none is left, the purchase is next.
-func startRun(v *visit) {
-	id, ok := v.id(api.NounFlow)
-	if !ok {
-		return
-	}
+func startRun(v *visit, id [16]byte) {
 	var made started
 	fault := v.ask("startRun", api.NounFlow.Text(id),
 		map[string]any{"fingerprint": v.fields.Get("fingerprint")}, &made)
@@ -110,11 +106,7 @@ func buyRuns(v *visit) {
 }
 
 // cancelRun cancels a run that has not ended.
-func cancelRun(v *visit) {
-	id, ok := v.id(api.NounRun)
-	if !ok {
-		return
-	}
+func cancelRun(v *visit, id [16]byte) {
 	fault := v.ask("cancelRun", api.NounRun.Text(id), nil, nil)
 	if run, _ := v.config.Machine.Run(v.who.Workspace, id); fault != nil &&
 		fault.Code == "cannot_cancel" && run.Status == state.RunCancelled {
@@ -124,11 +116,7 @@ func cancelRun(v *visit) {
 }
 
 // answerRun lets a run go on that waits for a person.
-func answerRun(v *visit) {
-	id, ok := v.id(api.NounRun)
-	if !ok {
-		return
-	}
+func answerRun(v *visit, id [16]byte) {
 	body := map[string]any{}
 	if answer := strings.TrimSpace(v.fields.Get("answer")); answer != "" {
 		body["answer"] = answer

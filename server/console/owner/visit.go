@@ -188,12 +188,62 @@ func (v *visit) happened() *page.Notice {
 	return &notice
 }
 
+// of is a page or form of the record that the path names.
+func of(noun api.Noun, show func(*visit, [16]byte)) func(*visit) {
+	return func(v *visit) {
+		if id, ok := v.id(noun); ok {
+			show(v, id)
+		}
+	}
+}
+
+// list is the part of a list of records, newest first, that a page shows.
+type list[T any] struct {
+	List  []T
+	Pager pager
+}
+
+// records is a kind of records of a workspace: how they are named, read and told apart.
+type records[T any] struct {
+	noun api.Noun
+	read func(*state.Machine, uint32, state.Page) ([]T, bool)
+	id   func(*T) [16]byte
+}
+
+// list reads the part that the page's address names.
+func (r records[T]) list(v *visit) (l list[T]) {
+	some, more := r.read(v.config.Machine, v.who.Workspace, v.leaf(r.noun))
+	if l.List = some; len(some) > 0 {
+		l.Pager = v.pages(r.noun, more, r.id(&some[len(some)-1]))
+	}
+	return l
+}
+
+// page is a page that shows such a list and nothing else.
+func (r records[T]) page(name, title, lead string) func(*visit) {
+	return func(v *visit) {
+		v.show(page.View{Page: name, Title: title, Lead: lead, Data: r.list(v)})
+	}
+}
+
 // id reads the record that the path names; false when it is answered.
 func (v *visit) id(noun api.Noun) (id [16]byte, ok bool) {
 	if id, ok = noun.Parse(string(v.x.Param(0))); !ok {
 		v.fail(faultUnknown)
 	}
 	return id, ok
+}
+
+// record is the record that the path names; false when it is answered.
+func (r records[T]) record(v *visit, read func(uint32, [16]byte) (T, bool)) (t T, ok bool) {
+	id, ok := v.id(r.noun)
+	if !ok {
+		return t, false
+	}
+	if t, ok = read(v.who.Workspace, id); !ok {
+		v.fail(faultUnknown)
+	}
+	return t, ok
 }
 
 // pageSize is how many records a list shows.

@@ -95,11 +95,18 @@ func MintOnce() string {
 	return "form-" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// instant writes an RFC 3339 time for people and for machines. Other text is left unchanged.
-func instant(text string) template.HTML {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return template.HTML(template.HTMLEscapeString(text))
+// instant writes a time, or an RFC 3339 text, for people and for machines. Other text is left
+// unchanged; the zero time is empty.
+func instant(value any) template.HTML {
+	at, is := value.(time.Time)
+	if text := fmt.Sprint(value); !is {
+		var err error
+		if at, err = time.Parse(time.RFC3339, text); err != nil {
+			return template.HTML(template.HTMLEscapeString(text))
+		}
+	}
+	if at.IsZero() {
+		return ""
 	}
 	at = at.UTC()
 	return template.HTML(`<time datetime="` + at.Format(time.RFC3339Nano) + `">` +
