@@ -231,8 +231,20 @@ func (n *Node) watchDisk() {
 				n.config.Log.Warn("free space is unknown", "error", err)
 			}
 			n.memory.look(n.config.Log)
+			if n.disk.low.Load() {
+				n.dropSpares()
+			}
 		case <-n.closing:
 			return
+		}
+	}
+}
+
+// dropSpares gives back what the logs keep of files that they no longer need.
+func (n *Node) dropSpares() {
+	for _, st := range n.stores {
+		if err := st.log.DropSpares(); err != nil {
+			n.config.Log.Warn("spare files of a log stay", "error", err)
 		}
 	}
 }

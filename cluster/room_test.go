@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -161,5 +163,36 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 		c.measure(leader, room)
 		c.eventually("a majority has room", func() bool { return !c.billing(others[1]).full() })
 		c.count(others[0], 1_000_002)
+	})
+}
+
+// Files that a log keeps to write over are room on a disk that is nearly full.
+func TestSparesGoWhenTheDiskIsLow(t *testing.T) {
+	small := func(_ string, c *Config) {
+		c.TrailingBytes, c.logSegment, c.SnapshotBytes = 1, 512, 1<<20
+	}
+	inCluster(t, small, func(c *nodes) {
+		leader := c.leader()
+		c.count(leader, keyRange(1, 500)...)
+		for key := range uint64(50) {
+			c.count(leader, 1000+key)
+		}
+		c.converge()
+		id := c.others(leader)[0]
+		log, dir := c.node[id].stores[ShardBilling].log, filepath.Join(c.dir, id, "billing", "log")
+		kept := func() (bytes int64) {
+			names, err := filepath.Glob(filepath.Join(dir, "*.seg"))
+			require.NoError(t, err)
+			for _, name := range names {
+				if info, err := os.Stat(name); err == nil {
+					bytes += info.Size()
+				}
+			}
+			return bytes - log.Bytes()
+		}
+		require.NoError(t, c.billing(id).raft.Snapshot().Error())
+		c.eventually("the log keeps files", func() bool { return kept() > 0 })
+		c.measure(id, noRoom)
+		c.eventually("they are gone", func() bool { return kept() == 0 })
 	})
 }

@@ -54,6 +54,7 @@ func (s *stores) open(c *Config, fatal func(error)) (err error) {
 	}
 	options := wal.Options{
 		FS: s.files, Logger: c.Log, OnFatal: fatal, SegmentBytes: c.logSegment,
+		SpareBytes: c.SnapshotBytes, // what a snapshot frees is written over until the next one
 	}
 	for end := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
 		s.log, err = wal.Open(filepath.Join(s.dir, "log"), options)

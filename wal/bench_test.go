@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -45,6 +46,43 @@ func BenchmarkStoreLogs(b *testing.B) {
 			require.NoError(b, f.Close())
 		})
 	}
+}
+
+// BenchmarkLogOfBoundedSize is a log in use: its older half is deleted whenever it has 64 MiB.
+func BenchmarkLogOfBoundedSize(b *testing.B) {
+	for _, size := range []int{20 << 10, 64 << 10, 256 << 10} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			l, err := wal.Open(filepath.Join(b.TempDir(), "log"), bounded())
+			require.NoError(b, err)
+			logs := batch(1, 1, size)
+			every := uint64(32 << 20 / size)
+			store := func() {
+				require.NoError(b, l.StoreLogs(logs))
+				if i := logs[0].Index; i%every == 0 && i > every {
+					require.NoError(b, l.DeleteRange(1, i-every))
+				}
+				logs[0].Index++
+			}
+			for range 3 * every {
+				store()
+			}
+			b.SetBytes(int64(size))
+			before := processorTime(b)
+			for b.Loop() {
+				store()
+			}
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
+			require.NoError(b, l.Close())
+		})
+	}
+}
+
+func bounded() wal.Options { return wal.Options{Logger: quiet(), SpareBytes: 64 << 20} }
+
+func processorTime(b *testing.B) int64 {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return u.Utime.Nano() + u.Stime.Nano()
 }
 
 func storeLoop(b *testing.B, store raft.LogStore, n, size int) {

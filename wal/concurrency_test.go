@@ -17,7 +17,7 @@ import (
 // that compacts, and several that read, through the cache and past it.
 func TestReadersBesideAWriter(t *testing.T) {
 	l, err := wal.Open(filepath.Join(t.TempDir(), "log"),
-		wal.Options{SegmentBytes: 16 << 10, Logger: quiet()})
+		wal.Options{SegmentBytes: 16 << 10, SpareBytes: 64 << 10, Logger: quiet()})
 	require.NoError(t, err)
 	cache := wal.NewCache(l, 20<<10)
 	var stop atomic.Bool

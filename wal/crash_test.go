@@ -29,8 +29,10 @@ type crashMachine struct {
 
 func newCrashMachine(segmentBytes int64) *crashMachine {
 	return &crashMachine{
-		disk:    faultfs.New(),
-		options: wal.Options{SegmentBytes: segmentBytes, Logger: quiet()},
+		disk: faultfs.New(),
+		options: wal.Options{
+			SegmentBytes: segmentBytes, SpareBytes: 4 * segmentBytes, Logger: quiet(),
+		},
 	}
 }
 
@@ -260,6 +262,15 @@ func script(m *crashMachine) error {
 		func() error { return m.append([]int{500, 500}) },
 		func() error { return m.append([]int{500}) },
 		func() error { return m.deletePrefix(1) },
+		func() error { return m.append([]int{900}) },
+		func() error { return m.append([]int{400, 400}) },
+		func() error { return m.deletePrefix(3) },
+		func() error { return m.append([]int{700}) }, // over what was there
+		func() error { return m.append([]int{20, 20}) },
+		func() error { return m.append([]int{800}) },
+		func() error { return m.deleteSuffix(2) },
+		func() error { return m.append([]int{100, 100}) },
+		func() error { return m.append([]int{100}) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

@@ -99,7 +99,38 @@ func (l *Log) deletePrefix(first uint64) ([]*segment, error) {
 	l.state.Lock()
 	l.segments, l.first = append([]*segment(nil), l.segments[keep:]...), first
 	l.state.Unlock()
-	return gone, nil
+	return l.spare(gone), nil
+}
+
+// spare keeps segments that left the log, as many as SpareBytes allows, and returns the others.
+// Their names stay until they are used: a crash leaves them for the next Open to sweep.
+func (l *Log) spare(gone []*segment) (rest []*segment) {
+	for _, s := range gone {
+		room := l.options.SpareBytes - int64(len(l.spares))*l.options.SegmentBytes
+		if s.size != l.options.SegmentBytes || s.size > room {
+			rest = append(rest, s)
+			continue
+		}
+		l.bytes.Add(-s.size)
+		s.marks = nil
+		l.spares = append(l.spares, s)
+	}
+	return rest
+}
+
+// DropSpares removes the files that are kept to be written over: the disk is full.
+func (l *Log) DropSpares() error {
+	l.write.Lock()
+	err := l.writable()
+	var spares []*segment
+	if err == nil {
+		spares, l.spares = l.spares, nil
+		for _, s := range spares {
+			l.bytes.Add(s.size) // remove takes it off
+		}
+	}
+	l.write.Unlock()
+	return l.unlink(spares, err)
 }
 
 // deleteAll puts an empty segment behind the others and then, in one step, in their place.

@@ -60,7 +60,7 @@ func failsWhere(t *testing.T, call func(*wal.Log) error, kind faultfs.Kind) bool
 	disk := faultfs.New()
 	var fatal []error
 	l, err := wal.Open(testDir, wal.Options{
-		FS: disk, SegmentBytes: 1024, Logger: quiet(),
+		FS: disk, SegmentBytes: 1024, SpareBytes: 4096, Logger: quiet(),
 		OnFatal: func(err error) { fatal = append(fatal, err) },
 	})
 	require.NoError(t, err)

@@ -68,8 +68,16 @@ func FuzzDecodeFrame(f *testing.F) {
 	})
 }
 
-// TestScanTellsTornFromDamage goes through what can stand where a record is expected.
+// TestScanTellsTornFromDamage goes through what can stand where a record is expected. Bytes behind
+// zeroes that are not a record of the segment are those that its file had before; in segments of
+// version 1, which are zeroes to their end, they are torn.
 func TestScanTellsTornFromDamage(t *testing.T) {
+	for version := uint32(1); version <= segmentVersion; version++ {
+		scanTellsTornFromDamage(t, version)
+	}
+}
+
+func scanTellsTornFromDamage(t *testing.T, version uint32) {
 	const salt, other = 7, 8
 	logs := sampleLogs()
 	good := frames(salt, 0, segmentHeaderBytes, logs[0])
@@ -80,31 +88,39 @@ func TestScanTellsTornFromDamage(t *testing.T) {
 		name string
 		tail []byte
 		torn bool
+		over bool // no fault: the file was written over
 	}{
-		{"garbage", []byte("garbage"), true},
-		{"half a record", frames(salt, prev, at, logs[1])[:70], true},
-		{"the rest of its write", append(make([]byte, 64), frames(salt, 9, at, logs[2])...), true},
-		{"a later write", append(make([]byte, 200), later...), false},
-		{"the header of a later write", append(make([]byte, 200), later[:64]...), false},
+		{"garbage", []byte("garbage"), true, false},
+		{"fewer zeroes than end a segment", append(make([]byte, 63), 1), true, false},
+		{"half a record", frames(salt, prev, at, logs[1])[:70], true, false},
+		{"the rest of its write", append(make([]byte, 64), frames(salt, 9, at, logs[2])...), true, false},
+		{"a later write", append(make([]byte, 200), later...), false, false},
+		{"the header of a later write", append(make([]byte, 200), later[:64]...), false, false},
 		{
 			"data that looks like a later write of another file",
 			append(make([]byte, 200), frames(other, 1, at+200, logs[2])...), true,
+			version >= markedVersion,
 		},
+		{"garbage behind zeroes", append(make([]byte, 64), 1), true, version >= markedVersion},
 		{"data that looks like a header", func() []byte {
 			b := append(make([]byte, 200), later...)
 			b[204] ^= 1 // of its checksum
 			return b
-		}(), true},
-		{"a whole record that does not chain", frames(salt, prev+1, at, logs[1]), false},
-		{"a whole record that leaves an index out", frames(salt, prev, at, logs[2]), false},
-		{"a record of another file", frames(other, prev, at, logs[1]), true},
+		}(), true, version >= markedVersion},
+		{"a whole record that does not chain", frames(salt, prev+1, at, logs[1]), false, false},
+		{"a whole record that leaves an index out", frames(salt, prev, at, logs[2]), false, false},
+		{"a record of another file", frames(other, prev, at, logs[1]), true, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := append(segmentHeader{seq: 1, salt: salt}.encode(), good...)
+		t.Run(fmt.Sprintf("version %d/%s", version, c.name), func(t *testing.T) {
+			b := append(segmentHeader{version: version, seq: 1, salt: salt}.encode(), good...)
 			s, err := scanSegment(append(b, c.tail...), nil)
 			require.NoError(t, err)
 			require.Len(t, s.marks, 1)
 			require.Equal(t, int64(at), s.end)
+			if c.over {
+				require.Nil(t, s.fault)
+				return
+			}
 			require.NotNil(t, s.fault)
 			require.Equal(t, c.torn, s.fault.torn, s.fault.reason)
 			require.LessOrEqual(t, s.fault.bytes, int64(len(c.tail)))
@@ -130,8 +146,11 @@ func TestGoldenBytes(t *testing.T) {
 	}
 	b, _ := appendFrame(nil, log, frameHeader{prev: 0xaabbccdd, batch: 64}, 0x11223344)
 	require.Equal(t, goldenFrame, hexLines(b))
-	s := segmentHeader{seq: 2, firstIndex: 3, prev: 4, salt: 5}
+	s := segmentHeader{version: 1, seq: 2, firstIndex: 3, prev: 4, salt: 5}
 	require.Equal(t, goldenSegment, hexLines(s.encode()))
+	marked := s
+	marked.version = markedVersion
+	require.Equal(t, goldenMarkedSegment, hexLines(marked.encode()))
 	m := manifest{firstSeq: 1, lastSeq: 2, firstIndex: 3, syncedIndex: 4}
 	require.Equal(t, goldenManifest, hexLines(m.encode()))
 	gotSegment, err := decodeSegmentHeader(s.encode())
@@ -164,6 +183,15 @@ dd cc bb aa 54 47 01 04
 `
 	goldenSegment = `54 47 57 41 4c 53 45 47
 ce 04 f6 43 01 00 00 00
+02 00 00 00 00 00 00 00
+03 00 00 00 00 00 00 00
+04 00 00 00 05 00 00 00
+00 00 00 00 00 00 00 00
+00 00 00 00 00 00 00 00
+00 00 00 00 00 00 00 00
+`
+	goldenMarkedSegment = `54 47 57 41 4c 53 45 47
+c1 6f a9 aa 02 00 00 00
 02 00 00 00 00 00 00 00
 03 00 00 00 00 00 00 00
 04 00 00 00 05 00 00 00

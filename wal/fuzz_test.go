@@ -38,7 +38,9 @@ func FuzzRecovery(f *testing.F) {
 				return edit(b, edits[1], min(at, len(b)), argument)
 			}))
 		}
-		l, err := wal.Open(testDir, wal.Options{FS: disk, SegmentBytes: 1024, Logger: quiet()})
+		l, err := wal.Open(testDir, wal.Options{
+			FS: disk, SegmentBytes: 1024, SpareBytes: 4096, Logger: quiet(),
+		})
 		if err != nil {
 			require.ErrorIs(t, err, wal.ErrDamaged)
 			return

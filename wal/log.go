@@ -32,6 +32,8 @@ type Log struct {
 
 	write sync.Mutex
 	buf   []byte // of the current write
+	// spares are segments that left the log, of full size; their files are written over.
+	spares []*segment
 
 	state    sync.RWMutex
 	segments []*segment // never empty; the last one is appended to
@@ -122,7 +124,8 @@ func (l *Log) LastIndex() (uint64, error) {
 	return l.last, nil
 }
 
-// Bytes returns what the log takes on disk, the zeroes ahead of the records included.
+// Bytes returns what the log takes on disk, the zeroes ahead of the records included, and spare
+// files left out.
 func (l *Log) Bytes() int64 { return l.bytes.Load() }
 
 // SyncCount returns how many StoreLogs calls this process made durable, one fsync each.
@@ -234,6 +237,8 @@ func (l *Log) append(logs []*raft.Log) error {
 		buf, prev = appendFrame(buf, log, h, s.salt)
 		marks[len(marks)-1].crc = prev
 	}
+	end := offset + int64(len(buf))
+	buf = append(buf, s.endMark(end)...)
 	before := s.size
 	if err := s.write(buf, l.options.SegmentBytes); err != nil {
 		return l.fail(fmt.Errorf("wal: write records %d to %d: %w",
@@ -241,7 +246,7 @@ func (l *Log) append(logs []*raft.Log) error {
 	}
 	l.syncs.Add(1)
 	l.bytes.Add(s.size - before)
-	l.publish(s, logs, marks, offset+int64(len(buf)))
+	l.publish(s, logs, marks, end)
 	if l.buf = buf; cap(buf) > keepBufferBytes {
 		l.buf = nil
 	}
@@ -284,7 +289,7 @@ func (l *Log) active(size int64) (*segment, error) {
 		return s, nil
 	}
 	h := segmentHeader{seq: s.seq + 1, firstIndex: l.last + 1, prev: s.lastCRC()}
-	next, err := createSegment(l.options.FS, l.dir, h)
+	next, err := l.begin(h)
 	if err != nil {
 		return nil, err
 	}
@@ -301,6 +306,21 @@ func (l *Log) active(size int64) (*segment, error) {
 	l.state.Lock()
 	l.segments = append(l.segments, next)
 	l.state.Unlock()
+	return next, nil
+}
+
+// begin makes an empty segment, in a spare file if there is one.
+func (l *Log) begin(h segmentHeader) (*segment, error) {
+	n := len(l.spares)
+	if n == 0 {
+		return createSegment(l.options.FS, l.dir, h)
+	}
+	spare := l.spares[n-1]
+	l.spares = l.spares[:n-1]
+	next, err := spare.again(l.options.FS, l.dir, h)
+	if err != nil {
+		return nil, errors.Join(err, spare.file.Close())
+	}
 	return next, nil
 }
 
@@ -336,7 +356,7 @@ func (l *Log) Close() error {
 	}
 	l.state.Lock()
 	l.closed = true
-	for _, s := range l.segments {
+	for _, s := range append(l.segments, l.spares...) {
 		errs = append(errs, s.file.Close())
 	}
 	l.state.Unlock()

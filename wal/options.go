@@ -17,6 +17,9 @@ type Options struct {
 	// SegmentBytes is the size at which a new segment file begins, 512 to 1 GiB; 0: 4 MiB. A
 	// segment is larger if one StoreLogs call is.
 	SegmentBytes int64
+	// SpareBytes bounds how much of the segments that leave the log is kept, to be written over: a
+	// write into a file that exists costs neither zeroes nor metadata. 0: none.
+	SpareBytes int64
 	// Logger hears of a cut tail (warning) and of the failure that poisons the log (error); nil:
 	// slog.Default().
 	Logger *slog.Logger

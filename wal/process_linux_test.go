@@ -45,7 +45,7 @@ func runChild(role, dir string) error {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 			return fmt.Errorf("mount: %w", err)
 		}
-		return childFill(dir, wal.Options{Logger: quiet(), SegmentBytes: 64 << 10})
+		return childFill(dir, wal.Options{Logger: quiet(), SegmentBytes: 64 << 10, SpareBytes: 1 << 20})
 	case "limit":
 		signal.Ignore(syscall.SIGXFSZ)
 		limit := syscall.Rlimit{Cur: fileLimitBytes, Max: fileLimitBytes}
@@ -63,7 +63,7 @@ func payload(index uint64) *raft.Log { return record(index, int(index%250), int(
 // childWrite appends until it is killed, sometimes deletes a prefix, and says on stdout what it
 // is about to delete and what it was told is durable.
 func childWrite(dir string, until uint64) error {
-	l, err := wal.Open(dir, wal.Options{Logger: quiet(), SegmentBytes: 64 << 10})
+	l, err := wal.Open(dir, wal.Options{Logger: quiet(), SegmentBytes: 64 << 10, SpareBytes: 1 << 20})
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func TestKillNineLosesNothingAcknowledged(t *testing.T) {
 		require.NoError(t, lines.Err())
 		require.ErrorContains(t, cmd.Wait(), "killed")
 		rounds++
-		l, err := wal.Open(dir, wal.Options{Logger: quiet(), SegmentBytes: 64 << 10})
+		l, err := wal.Open(dir, wal.Options{Logger: quiet(), SegmentBytes: 64 << 10, SpareBytes: 1 << 20})
 		require.NoError(t, err)
 		found, err := contents(l)
 		require.NoError(t, err)

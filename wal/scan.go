@@ -34,7 +34,7 @@ func scanSegment(b []byte, visit func(offset int64, h frameHeader)) (scan, error
 	for s.end < int64(len(b)) {
 		h, err := decodeFrame(b[s.end:], header.salt)
 		if err != nil {
-			s.fault = findFault(b, s.end, header.salt, err)
+			s.fault = findFault(b, s.end, header, err)
 			return s, nil
 		}
 		want := s.header.firstIndex + uint64(len(s.marks))
@@ -60,12 +60,14 @@ func scanSegment(b []byte, visit func(offset int64, h frameHeader)) (scan, error
 }
 
 // findFault tells a torn write from damage at offset. It is nil if only zeroes follow, which is
-// how the file looks in front of the records.
+// how the file looks in front of the records; or an end mark and, behind it, no record of this
+// segment: a file that was written over.
 //
 // Within one write the disk may keep any sectors and lose others, so a good record behind a bad
 // one proves nothing by itself. Each record names the offset at which its write began: if that is
 // behind the bad place, the bad place was durable and acknowledged before.
-func findFault(b []byte, offset int64, salt uint32, cause error) *fault {
+func findFault(b []byte, offset int64, header segmentHeader, cause error) *fault {
+	salt := header.salt
 	rest := bytes.TrimRight(b[offset:], "\x00")
 	if len(rest) == 0 {
 		return nil
@@ -75,13 +77,19 @@ func findFault(b []byte, offset int64, salt uint32, cause error) *fault {
 		f.torn = false // a version from the future: whole, only not ours to read
 		return f
 	}
+	mark := b[offset:min(offset+endMarkBytes, int64(len(b)))]
+	ends := header.version >= markedVersion && bytes.Equal(mark, zeroes[:len(mark)])
 	for o := offset; o+frameHeaderBytes <= int64(len(b)); o += frameAlignment {
 		h, err := decodeHeader(b[o:], salt)
+		ends = ends && err != nil
 		if err == nil && h.batch > uint64(offset) && h.batch <= uint64(o) {
 			f.torn = false
 			f.reason += fmt.Sprintf(", but record %d of a later write is intact", h.index)
 			return f
 		}
+	}
+	if ends {
+		return nil
 	}
 	return f
 }
