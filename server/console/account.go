@@ -47,29 +47,22 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 func (s *Console) keyRows() []row {
 	const keys = "/accounts/{account}/{environment}/keys"
 	return []row{
-		{method: "GET", path: keys, name: "keys", reach: reachEnvironment, show: showKeys},
-		{method: "POST", path: keys, name: "create key", reach: reachEnvironment, show: createKey},
-		{
-			method: "POST", path: keys + "/{id}/revoke", name: "revoke key", reach: reachEnvironment,
-			asks: true, show: func(v *visit) {
-				if !v.sure() {
-					askRevoke(v)
-					return
-				}
-				reply := v.admin(v.adminCall("revokeKey", string(v.x.Param(2))))
-				v.finish(reply.Fault, func() { showKeys(v) }, v.base()+"/keys", "revoked")
-			},
-		},
+		look(keys, "keys", showKeys),
+		form(keys, "create key", createKey),
+		asked(form(keys+"/{id}/revoke", "revoke key", func(v *visit) {
+			if !v.sure() {
+				askRevoke(v)
+				return
+			}
+			reply := v.admin(v.adminCall("revokeKey", string(v.x.Param(2))))
+			v.finish(reply.Fault, func() { showKeys(v) }, v.base()+"/keys", "revoked")
+		})),
 	}
 }
 
 // askRevoke names the key that will be revoked.
 func askRevoke(v *visit) {
-	list, fault := dataOf[[]api.Key](v, v.admin(v.adminCall("listKeys")))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	list := need[[]api.Key](v, v.admin, v.adminCall("listKeys"))
 	for _, key := range list {
 		if key.ID == string(v.x.Param(2)) {
 			v.ask(question{
@@ -98,11 +91,7 @@ type keysData struct {
 
 // showKeys lists the keys in use, the newest first, and behind them those that were revoked.
 func showKeys(v *visit) {
-	list, fault := dataOf[[]api.Key](v, v.admin(v.adminCall("listKeys")))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	list := need[[]api.Key](v, v.admin, v.adminCall("listKeys"))
 	data := keysData{
 		Base: v.base() + "/keys", Manage: v.manage, Label: v.fields.Get("label"),
 		Customer: v.fields.Get("customer"), Scope: cmp.Or(v.fields.Get("scope"), "full"),

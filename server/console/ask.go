@@ -64,6 +64,9 @@ func (r *row) question() *row {
 // page has an address, so that going back to it sends nothing again, and the address has the key of
 // the form that confirms: sent twice, also after going back, it is carried out once.
 func (v *visit) ask(q question) {
+	if v.fails() {
+		return
+	}
 	action, asks := strings.CutSuffix(string(v.x.Ctx.URI().PathOriginal()), questionPath)
 	query := url.Values{onceQuery: {v.fields.Get(onceQuery)}}
 	if query.Get(onceQuery) == "" {

@@ -18,10 +18,7 @@ const catalogLimit = 3 << 20
 func (s *Console) catalogRows() []row {
 	const catalog = "/accounts/{account}/{environment}/catalog"
 	return []row{
-		{
-			method: "GET", path: catalog, name: "catalog", reach: reachEnvironment,
-			show: func(v *visit) { showCatalog(v, nil) },
-		},
+		look(catalog, "catalog", func(v *visit) { showCatalog(v, nil) }),
 		{
 			method: "POST", path: catalog, name: "apply catalog", reach: reachEnvironment,
 			limit: catalogLimit, show: applyCatalog,
@@ -60,10 +57,8 @@ plans:
 
 // showCatalog is the catalog as a document, or the one that the operator is writing.
 func showCatalog(v *visit, looked *catalogData) {
-	reply := v.admin(v.adminCall("showCatalog"))
-	document, fault := dataOf[jsontext.Value](v, reply)
-	if fault != nil {
-		v.x.Refuse(fault)
+	document := need[jsontext.Value](v, v.admin, v.adminCall("showCatalog"))
+	if v.fails() {
 		return
 	}
 	data := catalogData{Example: firstCatalog}

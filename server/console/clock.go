@@ -13,22 +13,11 @@ const clockPath = "/accounts/{account}/{environment}/clock"
 
 func (s *Console) clockRows() []row {
 	return []row{
-		{method: "GET", path: clockPath, name: "clock", reach: reachEnvironment, show: showClock},
-		{
-			method: "GET", path: clockPath + "/live", name: "clock live", reach: reachEnvironment,
-			live: true, show: func(v *visit) {
-				clock, fault := dataOf[api.Clock](v, v.admin(v.adminCall("showClock")))
-				if fault != nil {
-					v.x.Refuse(fault)
-					return
-				}
-				s.site.Fragment(v.x, "clock", "settling", clock)
-			},
-		},
-		{
-			method: "POST", path: clockPath, name: "advance clock", reach: reachEnvironment,
-			asks: true, show: advanceClock,
-		},
+		look(clockPath, "clock", showClock),
+		live(look(clockPath+"/live", "clock live", func(v *visit) {
+			v.fragment("clock", "settling", need[api.Clock](v, v.admin, v.adminCall("showClock")))
+		})),
+		asked(form(clockPath, "advance clock", advanceClock)),
 	}
 }
 
@@ -44,11 +33,7 @@ type clockChoice struct{ Text, To string }
 
 // showClock is the sandbox's clock, with the steps that one wants most.
 func showClock(v *visit) {
-	shown, fault := dataOf[api.Clock](v, v.admin(v.adminCall("showClock")))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	shown := need[api.Clock](v, v.admin, v.adminCall("showClock"))
 	data := clockData{
 		Base: v.base() + "/clock", Manage: v.manage, Clock: shown, To: v.fields.Get("to"),
 	}
@@ -67,11 +52,7 @@ func showClock(v *visit) {
 
 // askClock shows from when to when the clock will move. Invalid times are refused at once.
 func askClock(v *visit, to string) {
-	shown, fault := dataOf[api.Clock](v, v.admin(v.adminCall("showClock")))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	shown := need[api.Clock](v, v.admin, v.adminCall("showClock"))
 	now := written(shown.Now)
 	then, err := time.Parse(time.RFC3339, to)
 	if err != nil || !then.After(shown.Now) {

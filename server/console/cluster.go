@@ -17,12 +17,7 @@ func (s *Console) clusterRows() []row {
 		{
 			method: "GET", path: "/cluster/live", name: "cluster live", reach: reachCluster, live: true,
 			local: true, show: func(v *visit) {
-				data, fault := v.cluster()
-				if fault != nil {
-					v.x.Refuse(fault)
-					return
-				}
-				s.site.Fragment(v.x, "cluster", "live", data)
+				v.fragment("cluster", "live", v.cluster())
 			},
 		},
 		{
@@ -155,22 +150,18 @@ type clusterData struct {
 
 // cluster is this node's view of the cluster. It asks no other node, so that it works when none
 // answers.
-func (v *visit) cluster() (data clusterData, fault *server.Fault) {
+func (v *visit) cluster() (data clusterData) {
 	data.Manage = v.manage
-	data.Status, fault = dataOf[clusterStatus](v, v.admin(server.Call{Operation: "showCluster"}))
+	data.Status = need[clusterStatus](v, v.admin, server.Call{Operation: "showCluster"})
 	if v.console.pulse != nil {
 		data.Load = v.console.pulse.shown()
 	}
 	data.At = v.console.config.Now().UTC().Format(time.RFC3339)
-	return data, fault
+	return data
 }
 
 func showCluster(v *visit) {
-	data, fault := v.cluster()
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	data := v.cluster()
 	v.show(v.clusterPage("cluster", "Cluster", "Cluster",
 		"As "+data.Status.NodeID+" sees it. The figures renew themselves.", data))
 }
@@ -254,20 +245,12 @@ type countedRecords struct {
 
 // showNode is how this node itself is. Measuring its disk may take a second.
 func showNode(v *visit) {
-	var data nodeData
-	var fault *server.Fault
-	data.Vitals, fault = dataOf[nodeVitals](v, v.admin(server.Call{Operation: "showNode"}))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
-	status, fault := dataOf[clusterStatus](v, v.admin(server.Call{Operation: "showCluster"}))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
+	data := nodeData{
+		Vitals: need[nodeVitals](v, v.admin, server.Call{Operation: "showNode"}),
+		Groups: need[clusterStatus](v, v.admin, server.Call{Operation: "showCluster"}).Groups,
+		Manage: v.manage,
 	}
 	stats := v.console.config.Machine.Stats()
-	data.Groups, data.Manage = status.Groups, v.manage
 	for _, part := range stats.Journal {
 		shown := journalPart{
 			Part: part.Part, Segments: uint64(part.Segments), Bytes: uint64(part.Bytes),

@@ -170,6 +170,20 @@ type row struct {
 	show  func(v *visit)
 }
 
+// look is a page of an environment, form a form there; live is asked for by the script.
+func look(path, name string, show func(*visit)) row {
+	return row{method: "GET", path: path, name: name, reach: reachEnvironment, show: show}
+}
+
+func form(path, name string, show func(*visit)) row {
+	return row{method: "POST", path: path, name: name, reach: reachEnvironment, show: show}
+}
+
+func live(r row) row {
+	r.live = true
+	return r
+}
+
 // formLimit bounds a form in bytes.
 const formLimit = 64 << 10
 

@@ -12,9 +12,6 @@ import (
 const customerPath = "/accounts/{account}/{environment}/customers/{customer}"
 
 func (s *Console) customerRows() []row {
-	form := func(path, name string, show func(*visit)) row {
-		return row{method: "POST", path: path, name: name, reach: reachEnvironment, show: show}
-	}
 	list := "/accounts/{account}/{environment}"
 	return []row{
 		{
@@ -23,20 +20,11 @@ func (s *Console) customerRows() []row {
 				s.site.Redirect(v.x, Root+"/accounts/"+url.PathEscape(v.account)+"/live")
 			},
 		},
-		{method: "GET", path: list, name: "customers", reach: reachEnvironment, show: showCustomers},
+		look(list, "customers", showCustomers),
 		form(list+"/customers", "create customer", createCustomer),
-		{
-			method: "GET", path: customerPath, name: "customer", reach: reachEnvironment,
-			show: showCustomer,
-		},
-		{
-			method: "GET", path: customerPath + "/live", name: "customer live", live: true,
-			reach: reachEnvironment, show: showUsage,
-		},
-		{
-			method: "GET", path: customerPath + "/events", name: "events", reach: reachEnvironment,
-			show: showEvents,
-		},
+		look(customerPath, "customer", showCustomer),
+		live(look(customerPath+"/live", "customer live", showUsage)),
+		look(customerPath+"/events", "events", showEvents),
 		asked(form(customerPath+"/subscriptions", "subscribe", subscribe)),
 		asked(form(customerPath+"/cancel", "cancel subscription", cancelSubscription)),
 		form(customerPath+"/usage", "record usage", recordUsage),
@@ -103,21 +91,12 @@ func showCustomers(v *visit) {
 		Customers  []api.Customer `json:"customers"`
 		NextCursor string         `json:"nextCursor"`
 	}
-	list, fault := dataOf[customers](v, v.admin(call))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	list := need[customers](v, v.admin, call)
 	type unmatched struct {
 		Names []api.UnmatchedName `json:"names"`
 	}
 	if data.Sought == "" && v.query("cursor") == "" {
-		names, fault := dataOf[unmatched](v, v.admin(v.adminCall("listUnmatchedNames")))
-		if fault != nil {
-			v.x.Refuse(fault)
-			return
-		}
-		data.Unmatched = names.Names
+		data.Unmatched = need[unmatched](v, v.admin, v.adminCall("listUnmatchedNames")).Names
 	}
 	data.Customers, data.Holds = list.Customers, v.holdings()
 	data.Pager = v.pages(v.base(), list.NextCursor, keep)
@@ -161,37 +140,22 @@ const maxShown = 20
 // showCustomer is all about one customer.
 func showCustomer(v *visit) {
 	id := string(v.x.Param(2))
-	call := func(operation string) server.Reply {
-		return v.client(server.Call{Operation: operation, Path: []string{id}})
+	call := func(operation string) server.Call {
+		return server.Call{Operation: operation, Path: []string{id}}
 	}
 	data := customerData{
 		Environment: v.base(), Manage: v.manage, Sandbox: v.environment == "sandbox",
 		Fields: v.fields, Details: api.Details(api.SubscriptionDetails{}),
 	}
-	var fault *server.Fault
-	if data.Customer, fault = dataOf[api.Customer](v, call("getCustomer")); fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	data.Customer = need[api.Customer](v, v.client, call("getCustomer"))
 	data.Base = v.customerURL(id)
-	all := server.Call{
+	subscriptions := need[[]api.Subscription](v, v.client, server.Call{
 		Operation: "listCustomerSubscriptions", Path: []string{id},
 		Query: url.Values{"status": {"all"}},
-	}
-	subscriptions, fault := dataOf[[]api.Subscription](v, v.client(all))
-	if fault == nil {
-		data.Entitlements, fault = dataOf[[]entitlement](v, call("listEntitlements"))
-	}
-	if fault == nil {
-		data.Plans, fault = dataOf[[]api.Plan](v, v.client(server.Call{Operation: "listPlans"}))
-	}
-	if fault == nil {
-		data.Invoices, fault = v.invoices(id)
-	}
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	})
+	data.Entitlements = need[[]entitlement](v, v.client, call("listEntitlements"))
+	data.Plans = need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"})
+	data.Invoices = v.invoices(id)
 	data.Subscriptions = newest(subscriptions)
 	data.More = len(subscriptions) - len(data.Subscriptions)
 	if len(data.Invoices) > maxShown {

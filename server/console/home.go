@@ -119,12 +119,7 @@ func showChanges(v *visit) {
 		Changes    []api.AdminChange `json:"changes"`
 		NextCursor string            `json:"nextCursor"`
 	}
-	list, fault := dataOf[changes](v,
-		v.admin(v.paged(server.Call{Operation: "listChanges"}, "50")))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	list := need[changes](v, v.admin, v.paged(server.Call{Operation: "listChanges"}, "50"))
 	v.show(page.View{
 		Page: "changes", Title: "Changes",
 		Lead: "Changes by operators through the pages, the command line and the API, newest first.",

@@ -13,61 +13,42 @@ const invoicePath = "/accounts/{account}/{environment}/invoices/{invoice}"
 
 func (s *Console) invoiceRows() []row {
 	return []row{
-		{
-			method: "GET", path: customerPath + "/invoices", name: "invoices", reach: reachEnvironment,
-			show: showInvoices,
-		},
-		{
-			method: "GET", path: invoicePath, name: "invoice", reach: reachEnvironment,
-			show: func(v *visit) { showInvoice(v, false) },
-		},
-		{
-			method: "GET", path: invoicePath + "/explain", name: "explain invoice",
-			reach: reachEnvironment, show: func(v *visit) { showInvoice(v, true) },
-		},
-		{
-			method: "POST", path: invoicePath + "/paid", name: "mark invoice paid",
-			reach: reachEnvironment, asks: true, show: func(v *visit) {
-				if !v.sure() {
-					askInvoice(v, "Mark", " as paid?", question{
-						Button: "Mark as paid", Notes: []string{
-							"Do this only for money that has arrived outside of the payment provider. It cannot " +
-								"be undone. A subscription that this invoice has suspended becomes active.",
-						},
-					})
-					return
-				}
-				v.invoiceForm(v.client(server.Call{
-					Operation: "markInvoicePaid", Path: []string{string(v.x.Param(2))},
-					OnceKey: page.OnceKey(v.fields),
-				}), "paid")
-			},
-		},
-		{
-			method: "POST", path: invoicePath + "/void", name: "void invoice",
-			reach: reachEnvironment, asks: true, show: func(v *visit) {
-				if !v.sure() {
-					askInvoice(v, "Void", "?", question{
-						Button: "Void for good", Danger: true, Notes: []string{
-							"A void invoice is never paid, and its usage is not billed again. It cannot be undone.",
-						},
-					})
-					return
-				}
-				v.invoiceForm(v.admin(v.adminCall("voidInvoice", string(v.x.Param(2)))), "void")
-			},
-		},
+		look(customerPath+"/invoices", "invoices", showInvoices),
+		look(invoicePath, "invoice", func(v *visit) { showInvoice(v, false) }),
+		look(invoicePath+"/explain", "explain invoice", func(v *visit) { showInvoice(v, true) }),
+		asked(form(invoicePath+"/paid", "mark invoice paid", func(v *visit) {
+			if !v.sure() {
+				askInvoice(v, "Mark", " as paid?", question{
+					Button: "Mark as paid", Notes: []string{
+						"Do this only for money that has arrived outside of the payment provider. It cannot " +
+							"be undone. A subscription that this invoice has suspended becomes active.",
+					},
+				})
+				return
+			}
+			v.invoiceForm(v.client(server.Call{
+				Operation: "markInvoicePaid", Path: []string{string(v.x.Param(2))},
+				OnceKey: page.OnceKey(v.fields),
+			}), "paid")
+		})),
+		asked(form(invoicePath+"/void", "void invoice", func(v *visit) {
+			if !v.sure() {
+				askInvoice(v, "Void", "?", question{
+					Button: "Void for good", Danger: true, Notes: []string{
+						"A void invoice is never paid, and its usage is not billed again. It cannot be undone.",
+					},
+				})
+				return
+			}
+			v.invoiceForm(v.admin(v.adminCall("voidInvoice", string(v.x.Param(2)))), "void")
+		})),
 	}
 }
 
 // askInvoice asks about one invoice.
 func askInvoice(v *visit, before, after string, q question) {
 	id := string(v.x.Param(2))
-	shown, fault := dataOf[invoice](v, v.admin(v.adminCall("showInvoice", id)))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	shown := need[invoice](v, v.admin, v.adminCall("showInvoice", id))
 	q.Title = before + " " + strings.ToLower(shown.Title()[:1]) + shown.Title()[1:] + after
 	q.Facts = []fact{
 		{"Amount", page.Money(shown.Amount, shown.Currency)},
@@ -131,12 +112,12 @@ func (i invoice) Title() string {
 func (i invoice) Open() bool { return i.Status == "DUE" || i.Status == "PAST_DUE" }
 
 // invoices are a customer's, newest first.
-func (v *visit) invoices(customer string) ([]invoice, *server.Fault) {
+func (v *visit) invoices(customer string) []invoice {
 	call := v.adminCall("listInvoices")
 	call.Query = url.Values{"customer": {customer}}
-	list, fault := dataOf[[]invoice](v, v.admin(call))
+	list := need[[]invoice](v, v.admin, call)
 	slices.Reverse(list)
-	return list, fault
+	return list
 }
 
 type invoicesData struct {
@@ -147,11 +128,7 @@ type invoicesData struct {
 
 func showInvoices(v *visit) {
 	id := string(v.x.Param(2))
-	list, fault := v.invoices(id)
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	list := v.invoices(id)
 	base, data := v.customerURL(id), invoicesData{Environment: v.base()}
 	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list)
 	p := v.environmentPage("invoices", "Customers", "Invoices", "All invoices of "+id+".", data)
@@ -181,15 +158,9 @@ func showInvoice(v *visit, explained bool) {
 	data := invoiceData{
 		Base: v.base() + "/invoices/" + url.PathEscape(id), Manage: v.manage,
 	}
-	shown, fault := dataOf[invoice](v, v.admin(v.adminCall("showInvoice", id)))
-	if fault == nil && explained {
-		var made explanation
-		made, fault = dataOf[explanation](v, v.admin(v.adminCall("explainInvoice", id)))
-		data.Explanation = &made
-	}
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
+	shown := need[invoice](v, v.admin, v.adminCall("showInvoice", id))
+	if explained {
+		data.Explanation = new(need[explanation](v, v.admin, v.adminCall("explainInvoice", id)))
 	}
 	data.Invoice = shown
 	data.CustomerURL = v.customerURL(shown.Customer)

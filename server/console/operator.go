@@ -100,6 +100,8 @@ type visit struct {
 	// notice is shown at the top of the page, status is the answer's (200 when 0).
 	notice *page.Notice
 	status int
+	// fault is the first that kept what the page shows from being read; see need.
+	fault *server.Fault
 	// wrong are the problems of the form's fields.
 	wrongs []page.Wrong
 }

@@ -12,11 +12,7 @@ import (
 const poolPath = "/accounts/{account}/{environment}/pools/{pool}"
 
 func (s *Console) poolRows() []row {
-	rows := []row{
-		{
-			method: "GET", path: poolPath, name: "pool", reach: reachEnvironment, show: showPool,
-		},
-	}
+	rows := []row{look(poolPath, "pool", showPool)}
 	for _, what := range []string{"grantCredits", "deductCredits", "freezePool", "unfreezePool"} {
 		asks := what == "grantCredits" || what == "deductCredits"
 		rows = append(rows, row{
@@ -46,11 +42,7 @@ func (s *Console) poolRows() []row {
 // askCredits shows the balance after a grant or a deduction.
 func askCredits(v *visit, what string) {
 	id := string(v.x.Param(2))
-	shown, fault := dataOf[api.CreditPool](v, v.admin(v.adminCall("showPool", id)))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	shown := need[api.CreditPool](v, v.admin, v.adminCall("showPool", id))
 	amount, err := decimal.Parse(strings.TrimSpace(v.fields.Get("amount")))
 	if err != nil || amount.Sign() <= 0 {
 		v.wrong("amount", "Enter a number above 0, such as 1200")
@@ -94,12 +86,8 @@ func showPool(v *visit) {
 		List       []api.PoolTransaction `json:"transactions"`
 		NextCursor string                `json:"nextCursor"`
 	}
-	shown, list, fault := withList[api.CreditPool, transactions](v,
+	shown, list := withList[api.CreditPool, transactions](v,
 		v.adminCall("showPool", id), v.adminCall("listTransactions", id))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
 	data := poolData{
 		Base: v.base() + "/pools/" + url.PathEscape(id), Manage: v.manage, Pool: shown,
 		Transactions: list.List, Fields: v.fields,

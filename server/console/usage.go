@@ -45,14 +45,10 @@ func usageMeter(e entitlement) template.HTML {
 
 // showUsage is the part of the customer's page that renews itself.
 func showUsage(v *visit) {
-	list, fault := dataOf[[]entitlement](v, v.client(server.Call{
+	list := need[[]entitlement](v, v.client, server.Call{
 		Operation: "listEntitlements", Path: []string{string(v.x.Param(2))},
-	}))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
-	v.console.site.Fragment(v.x, "customer", "usage", list)
+	})
+	v.fragment("customer", "usage", list)
 }
 
 func recordUsage(v *visit) {
@@ -100,11 +96,7 @@ func showEvents(v *visit) {
 		Events     []api.Event `json:"events"`
 		NextCursor string      `json:"nextCursor"`
 	}
-	list, fault := dataOf[events](v, v.client(v.paged(call, "50")))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	list := need[events](v, v.client, v.paged(call, "50"))
 	data.Events = list.Events
 	data.Pager = v.pages(data.Base+"/events", list.NextCursor, keep)
 	p := v.environmentPage("events", "Customers", "Usage events",

@@ -62,6 +62,23 @@ func dataOf[T any](v *visit, r server.Reply) (data T, fault *server.Fault) {
 	return data, nil
 }
 
+// need is what a row answers that a page cannot do without. The first fault is answered where the
+// page would be shown; nothing is asked after it.
+func need[T any](v *visit, ask func(server.Call) server.Reply, c server.Call) (data T) {
+	if v.fault == nil {
+		data, v.fault = dataOf[T](v, ask(c))
+	}
+	return data
+}
+
+// fails answers with what kept the page from being read; false where nothing did.
+func (v *visit) fails() bool {
+	if v.fault != nil {
+		v.x.Refuse(v.fault)
+	}
+	return v.fault != nil
+}
+
 // written is a time as the APIs write it; empty for none.
 func written(at time.Time) string {
 	if at.IsZero() {
@@ -71,11 +88,8 @@ func written(at time.Time) string {
 }
 
 // withList is a record and a page of its items, from two rows.
-func withList[R, L any](v *visit, record, list server.Call) (r R, l L, fault *server.Fault) {
-	if r, fault = dataOf[R](v, v.admin(record)); fault == nil {
-		l, fault = dataOf[L](v, v.admin(v.paged(list, "50")))
-	}
-	return r, l, fault
+func withList[R, L any](v *visit, record, list server.Call) (R, L) {
+	return need[R](v, v.admin, record), need[L](v, v.admin, v.paged(list, "50"))
 }
 
 // body writes a form's fields as a request's body. Fields that were left empty are not in it.
@@ -163,8 +177,17 @@ func (v *visit) pages(path, next string, keep url.Values) (p pager) {
 
 // show answers with a page of this visit.
 func (v *visit) show(p page.View) {
-	v.frame(&p)
-	v.console.site.Show(v.x, cmp.Or(v.status, 200), &p)
+	if !v.fails() {
+		v.frame(&p)
+		v.console.site.Show(v.x, cmp.Or(v.status, 200), &p)
+	}
+}
+
+// fragment answers with a part of a page, for the script.
+func (v *visit) fragment(name, part string, data any) {
+	if !v.fails() {
+		v.console.site.Fragment(v.x, name, part, data)
+	}
 }
 
 // frame adds what every page has: sections, who is signed in, what just happened.

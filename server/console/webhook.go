@@ -15,12 +15,6 @@ const (
 )
 
 func (s *Console) webhookRows() []row {
-	look := func(path, name string, show func(*visit)) row {
-		return row{method: "GET", path: path, name: name, reach: reachEnvironment, show: show}
-	}
-	form := func(path, name string, show func(*visit)) row {
-		return row{method: "POST", path: path, name: name, reach: reachEnvironment, show: show}
-	}
 	return []row{
 		look(webhooksPath, "webhooks", showWebhooks),
 		form(webhooksPath, "create webhook", createWebhook),
@@ -53,11 +47,7 @@ type webhooksData struct {
 }
 
 func showWebhooks(v *visit) {
-	list, fault := dataOf[[]api.WebhookEndpoint](v, v.admin(v.adminCall("listWebhookEndpoints")))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	list := need[[]api.WebhookEndpoint](v, v.admin, v.adminCall("listWebhookEndpoints"))
 	v.show(v.environmentPage("webhooks", "Webhooks", "Webhooks",
 		"Programs receive events here: invoices, subscriptions, limits.",
 		webhooksData{
@@ -114,11 +104,7 @@ func rotateWebhook(v *visit) {
 }
 
 func askRotate(v *visit, id string) {
-	shown, fault := dataOf[api.WebhookEndpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	shown := need[api.WebhookEndpoint](v, v.admin, v.adminCall("showWebhookEndpoint", id))
 	if !v.fields.Has("replaced") { // going back to the question replaces nothing again
 		v.fields.Set("replaced", written(shown.PreviousSecretUntil))
 	}
@@ -138,11 +124,7 @@ func deleteWebhook(v *visit) {
 		v.finish(reply.Fault, func() { showWebhooks(v) }, v.base()+"/webhooks", "webhook")
 		return
 	}
-	shown, fault := dataOf[api.WebhookEndpoint](v, v.admin(v.adminCall("showWebhookEndpoint", id)))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	shown := need[api.WebhookEndpoint](v, v.admin, v.adminCall("showWebhookEndpoint", id))
 	v.ask(question{
 		Title: "Remove the endpoint?", Button: "Remove the endpoint", Danger: true,
 		Facts: []fact{{"Endpoint", shown.URL}, {"Waiting", strconv.Itoa(shown.Pending)}},
@@ -167,12 +149,8 @@ func showWebhookOf(v *visit, id string) {
 		List       []api.WebhookDelivery `json:"deliveries"`
 		NextCursor string                `json:"nextCursor"`
 	}
-	shown, list, fault := withList[api.WebhookEndpoint, deliveries](v,
+	shown, list := withList[api.WebhookEndpoint, deliveries](v,
 		v.adminCall("showWebhookEndpoint", id), v.adminCall("listWebhookDeliveries", id))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
 	data := webhookData{
 		Base: v.webhookURL(id), Manage: v.manage, Endpoint: shown, Deliveries: list.List,
 	}

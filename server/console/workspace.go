@@ -57,11 +57,7 @@ func showWorkspaces(v *visit) {
 		call.Query.Set("unclaimed", "true")
 		keep.Set("unclaimed", "true")
 	}
-	list, fault := dataOf[api.Tenants](v, v.admin(v.paged(call, "50")))
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
+	list := need[api.Tenants](v, v.admin, v.paged(call, "50"))
 	data.Workspaces = list.Workspaces
 	data.Pager = v.pages(Root+"/workspaces", list.NextCursor, keep)
 	v.show(page.View{
@@ -82,13 +78,9 @@ type workspaceData struct {
 // showWorkspace is one workspace, its purchases, and operators' actions for its owner.
 func showWorkspace(v *visit) {
 	id := string(v.x.Param(0))
-	shown, list, fault := withList[api.Tenant, api.Acts](v,
+	shown, list := withList[api.Tenant, api.Acts](v,
 		server.Call{Operation: "showWorkspace", Path: []string{id}},
 		server.Call{Operation: "listWorkspaceActs", Path: []string{id}})
-	if fault != nil {
-		v.x.Refuse(fault)
-		return
-	}
 	data := workspaceData{
 		Base: workspaceURL(shown.ID), Manage: v.manage, Workspace: shown, Acts: list.Acts,
 		Fields: v.fields,
