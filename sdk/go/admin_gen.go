@@ -169,3 +169,36 @@ type MadeKey struct {
 	Label string `json:"label"`
 	Hint  string `json:"hint"`
 }
+
+// Origins is the web origins that may use customer keys.
+type Origins struct {
+	Origins []string `json:"origins"`
+}
+
+// PaymentProvider is who collects invoices, without secrets.
+type PaymentProvider struct {
+	Provider    string            `json:"provider"`
+	BaseURL     string            `json:"baseUrl,omitzero"`
+	SecretsSet  bool              `json:"secretsSet"`
+	WebhookPath string            `json:"webhookPath"`
+	Previous    []TrustedProvider `json:"previous"`
+}
+
+// PaymentTerms is when invoices are issued and fall due.
+type PaymentTerms struct {
+	PaymentTermDays int `json:"paymentTermDays"`
+	SettleMinutes   int `json:"settleMinutes"`
+}
+
+// TrustedProvider is settings that were replaced and are still trusted.
+type TrustedProvider struct {
+	Provider     string    `json:"provider"`
+	BaseURL      string    `json:"baseUrl,omitzero"`
+	ReplacedAt   time.Time `json:"replacedAt"`
+	TrustedUntil time.Time `json:"trustedUntil"`
+}
+
+// TrustedProviders are all of those.
+type TrustedProviders struct {
+	Previous []TrustedProvider `json:"previous"`
+}

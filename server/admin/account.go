@@ -61,7 +61,7 @@ func (a *accounts) createAccount(x *server.Exchange) {
 	if first.Repeated {
 		c.ID = first.First
 	}
-	one(x, 201, &madeAccount{c.ID, c.Name}, writeMadeAccount)
+	server.One(x, 201, &madeAccount{c.ID, c.Name}, writeMadeAccount)
 }
 
 // madeAccount is a new account.
@@ -75,8 +75,7 @@ type madeAccount struct {
 // listAccounts is GET /accounts.
 func (a *accounts) listAccounts(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
-		list(x, a.machine.Accounts(), writeAccount)
-		return nil
+		return server.List(x, a.machine.Accounts(), writeAccount)
 	})
 }
 
@@ -167,7 +166,7 @@ func (a *accounts) createKey(x *server.Exchange) {
 		x.Refuse(fault)
 		return
 	}
-	one(x, 201, &madeKey{c.ID, key, scope, c.Label, c.Hint}, writeMadeKey)
+	server.One(x, 201, &madeKey{c.ID, key, scope, c.Label, c.Hint}, writeMadeKey)
 }
 
 // madeKey is a new API key, with the key itself.
@@ -236,8 +235,7 @@ var keyPrefixes = map[bool]map[bool]string{
 // listKeys is GET …/keys.
 func (a *accounts) listKeys(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
-		list(x, a.machine.Keys(env), writeKey)
-		return nil
+		return server.List(x, a.machine.Keys(env), writeKey)
 	})
 }
 

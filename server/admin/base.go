@@ -58,40 +58,6 @@ func (b *base) read(x *server.Exchange, answer func() *server.Fault) {
 	}
 }
 
-// one answers with one record.
-func one[T any](x *server.Exchange, status int, v *T, write func(*server.JSON, *T)) {
-	write(x.Begin(), v)
-	x.End(status)
-}
-
-// list answers with all records of a list.
-func list[T any](x *server.Exchange, all []T, write func(*server.JSON, *T)) {
-	data := x.Begin()
-	data.Open('[')
-	for i := range all {
-		write(data, &all[i])
-	}
-	data.Close(']')
-	x.End(200)
-}
-
-// page answers with some records of a list, under a name; next leads to the others, where there are
-// others.
-func page[T any](
-	x *server.Exchange, name string, some []T, write func(*server.JSON, *T), next string,
-) {
-	data := x.Begin()
-	data.Open('{')
-	data.Array(name)
-	for i := range some {
-		write(data, &some[i])
-	}
-	data.Close(']')
-	data.TextIf("nextCursor", next)
-	data.Close('}')
-	x.End(200)
-}
-
 // done proposes a command; what keeps it from being carried out is answered.
 func (b *base) done(x *server.Exchange, kind engine.Kind, c wire.Fielder) bool {
 	result := b.propose(x, kind, wire.Encode(nil, c))

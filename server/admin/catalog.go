@@ -196,8 +196,7 @@ func (a *catalogs) putCatalog(x *server.Exchange) {
 }
 
 func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault {
-	page(x, "changes", reply.Changes, writeCatalogChange, "")
-	return nil
+	return server.Page(x, "changes", reply.Changes, writeCatalogChange, "")
 }
 
 // getCatalog is GET …/catalog: the document back, drafts and archived plans too, so that applying
@@ -205,7 +204,6 @@ func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault
 func (a *catalogs) getCatalog(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		document := a.machine.Catalog(env)
-		one(x, 200, &document, writeCatalog)
-		return nil
+		return server.One(x, 200, &document, writeCatalog)
 	})
 }

@@ -83,8 +83,8 @@ func (a *accounts) listChanges(x *server.Exchange) {
 			return server.FaultConsistency
 		}
 		newest, to := newestFirst(changes, acts, limit)
-		page(x, "changes", newest, writeChange, to.after(from, changes, acts, next).String())
-		return nil
+		to = to.after(from, changes, acts, next)
+		return server.Page(x, "changes", newest, writeChange, to.String())
 	})
 }
 

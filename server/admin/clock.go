@@ -119,5 +119,5 @@ type clockAnswer struct {
 
 func (a *clocks) writeClock(x *server.Exchange, env uint32, settled bool) {
 	now := a.machine.EnvironmentNow(env, time.Now().UnixMilli())
-	one(x, 200, &clockAnswer{now, settled}, writeClock)
+	server.One(x, 200, &clockAnswer{now, settled}, writeClock)
 }

@@ -256,7 +256,7 @@ func answerTransaction(
 		x.Refuse(server.FaultOf(engine.OutcomeRequestKeyReused))
 		return
 	}
-	one(x, 201, v, writePoolTransaction)
+	server.One(x, 201, v, writePoolTransaction)
 }
 
 // listGrants is GET …/pools/{pool}/grants.
@@ -270,8 +270,7 @@ func (a *credits) listGrants(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
-		list(x, grants, writeGrant)
-		return nil
+		return server.List(x, grants, writeGrant)
 	})
 }
 
@@ -312,7 +311,6 @@ func (a *credits) listTransactions(x *server.Exchange) {
 		if moved.More {
 			next = base64.RawURLEncoding.EncodeToString(wire.Encode(nil, &moved.Next))
 		}
-		page(x, "transactions", moved.List, writePoolTransaction, next)
-		return nil
+		return server.Page(x, "transactions", moved.List, writePoolTransaction, next)
 	})
 }

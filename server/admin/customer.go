@@ -60,16 +60,14 @@ func (a *customers) listCustomers(x *server.Exchange) {
 	before := uint32(min(cursor, math.MaxUint32))
 	a.environment(x, func(env uint32) *server.Fault {
 		found, next := a.machine.CustomersLike(env, before, limit, scannedCustomers, like)
-		page(x, "customers", found, writeCustomer, cursorAt(uint64(next)))
-		return nil
+		return server.Page(x, "customers", found, writeCustomer, cursorAt(uint64(next)))
 	})
 }
 
 // listUnmatched is GET …/unmatched-events.
 func (a *customers) listUnmatched(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
-		page(x, "names", a.machine.Unmatched(env), writeUnmatchedName, "")
-		return nil
+		return server.Page(x, "names", a.machine.Unmatched(env), writeUnmatchedName, "")
 	})
 }
 

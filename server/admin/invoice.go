@@ -106,9 +106,8 @@ func (a *invoices) listInvoices(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
-		list(x, append(a.machine.Invoices(env, view.Row),
+		return server.List(x, append(a.machine.Invoices(env, view.Row),
 			a.machine.PendingInvoices(env, view.Row)...), writeInvoice)
-		return nil
 	})
 }
 

@@ -47,7 +47,7 @@ func (a *invoices) margin(x *server.Exchange) {
 		x.Refuse(server.FaultInternal)
 		return
 	}
-	page(x, "rows", rows, writeMarginRow, "")
+	server.Page(x, "rows", rows, writeMarginRow, "")
 }
 
 func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault) {

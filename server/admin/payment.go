@@ -11,33 +11,25 @@ import (
 
 // paymentRoutes are the rows about payment providers and what they reported.
 func (a *providers) paymentRoutes() []server.Route {
-	provider := server.Must("provider", server.EnumSchema("none", "sandbox", "stripe"))
-	previous := server.ArrayOf(server.Object(
-		provider, server.May("baseUrl", text(1, 0)),
-		server.Must("replacedAt", server.TimeSchema), server.Must("trustedUntil", server.TimeSchema),
-	))
 	return []server.Route{
 		{
 			Method: "PUT", Path: environment + "/payment-provider", Operation: "setPaymentProvider",
 			Summary: "Choose who collects invoices; secrets are never shown again",
 			Access:  server.AccessOperator, Handle: a.putProvider, Params: environmentParams,
 			Body: server.Object(
-				provider, server.May("baseUrl", text(0, longestSecret)),
+				server.Must("provider", server.EnumSchema("none", "sandbox", "stripe")),
+				server.May("baseUrl", text(0, longestSecret)),
 				server.May("secretKey", text(0, longestSecret)),
 				server.May("webhookSecret", text(0, longestSecret)),
 				server.May("forgetPrevious", server.BoolSchema),
 			),
-			Responses: answers(server.Object(server.Must("previous", previous))),
+			Responses: answers(server.AnswerSchema[trustedProviders]()),
 		},
 		{
 			Method: "GET", Path: environment + "/payment-provider", Operation: "showPaymentProvider",
 			Summary: "Who collects invoices", Access: server.AccessOperator, Handle: a.getProvider,
-			Params: environmentParams,
-			Responses: answers(server.Object(
-				provider, server.May("baseUrl", text(1, 0)),
-				server.Must("secretsSet", server.BoolSchema), server.Must("webhookPath", text(1, 0)),
-				server.Must("previous", previous),
-			)),
+			Params:    environmentParams,
+			Responses: answers(server.AnswerSchema[providerAnswer]()),
 		},
 		{
 			Method: "GET", Path: environment + "/invoices/{invoice}/payments",
@@ -99,27 +91,45 @@ func (a *providers) putProvider(x *server.Exchange) {
 		return
 	}
 	a.environment(x, func(env uint32) *server.Fault {
-		data := x.Begin()
-		data.Open('{')
-		a.writePrevious(data, env)
-		data.Close('}')
-		x.End(200)
-		return nil
+		return server.One(x, 200, a.trusted(env), writeTrustedProviders)
 	})
 }
 
-// writePrevious writes the settings that were replaced and are still trusted.
-func (a *providers) writePrevious(data *server.JSON, env uint32) {
-	data.Array("previous")
+// trustedProvider is settings that were replaced and are still trusted.
+//
+//schema:answer admin TrustedProvider
+type trustedProvider struct {
+	Provider     string `json:"provider" rule:"oneof=none|sandbox|stripe"`
+	BaseURL      string `json:"baseUrl,omitzero" rule:"min=1"`
+	ReplacedAt   int64  `json:"replacedAt" as:"time"`
+	TrustedUntil int64  `json:"trustedUntil" as:"time"`
+}
+
+// trustedProviders are all of those.
+//
+//schema:answer admin TrustedProviders
+type trustedProviders struct {
+	Previous []trustedProvider `json:"previous"`
+}
+
+// providerAnswer is who collects invoices, without secrets.
+//
+//schema:answer admin PaymentProvider
+type providerAnswer struct {
+	Provider    string `json:"provider" rule:"oneof=none|sandbox|stripe"`
+	BaseURL     string `json:"baseUrl,omitzero" rule:"min=1"`
+	SecretsSet  bool   `json:"secretsSet"`
+	WebhookPath string `json:"webhookPath" rule:"min=1"`
+	trustedProviders
+}
+
+func (a *providers) trusted(env uint32) *trustedProviders {
+	var made trustedProviders
 	for _, p := range a.payments.Previous(env) {
-		data.Open('{')
-		data.Text("provider", p.Provider)
-		data.TextIf("baseUrl", p.BaseURL)
-		data.Time("replacedAt", p.ReplacedAt)
-		data.Time("trustedUntil", p.TrustedUntil())
-		data.Close('}')
+		made.Previous = append(made.Previous,
+			trustedProvider{p.Provider, p.BaseURL, p.ReplacedAt, p.TrustedUntil()})
 	}
-	data.Close(']')
+	return &made
 }
 
 // getProvider is GET …/payment-provider: everything but the secrets, and which settings before
@@ -127,17 +137,11 @@ func (a *providers) writePrevious(data *server.JSON, env uint32) {
 func (a *providers) getProvider(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		settings := a.machine.PaymentSettings(env)
-		data := x.Begin()
-		data.Open('{')
-		data.Text("provider", settings.Provider)
-		data.TextIf("baseUrl", settings.BaseURL)
-		data.Bool("secretsSet", len(settings.SecretKey) > 0)
-		data.Text("webhookPath", payments.Base(string(x.Param(0)),
-			environments[string(x.Param(1))])+"/webhook")
-		a.writePrevious(data, env)
-		data.Close('}')
-		x.End(200)
-		return nil
+		return server.One(x, 200, &providerAnswer{
+			Provider: settings.Provider, BaseURL: settings.BaseURL,
+			SecretsSet: len(settings.SecretKey) > 0, trustedProviders: *a.trusted(env),
+			WebhookPath: payments.Base(string(x.Param(0)), environments[string(x.Param(1))]) + "/webhook",
+		}, writePaymentProvider)
 	})
 }
 
@@ -151,7 +155,6 @@ func (a *providers) listPayments(x *server.Exchange) {
 		if _, found := a.machine.Invoice(env, id); !found {
 			return server.FaultOf(engine.OutcomeInvoiceUnknown)
 		}
-		list(x, a.machine.Payments(env, id), writePayment)
-		return nil
+		return server.List(x, a.machine.Payments(env, id), writePayment)
 	})
 }

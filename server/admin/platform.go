@@ -12,7 +12,7 @@ import (
 // platformRoutes are the rows about what surrounds billing: customers' data, origins, the record of
 // admin changes.
 func (a *API) platformRoutes() []server.Route {
-	origins := server.Object(server.Must("origins", server.ArrayOf(text(1, 0))))
+	origins := server.AnswerSchema[originsAnswer]()
 	return []server.Route{
 		{
 			Method: "DELETE", Path: environment + "/customers/{customer}", Operation: "removeCustomer",
@@ -118,18 +118,16 @@ func validOrigin(text string) bool {
 		text == strings.ToLower(text)
 }
 
+// originsAnswer is the web origins that may use customer keys.
+//
+//schema:answer admin Origins
+type originsAnswer struct {
+	Origins []string `json:"origins" rule:"min=1"`
+}
+
 // listOrigins is GET …/origins.
 func (a *accounts) listOrigins(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
-		data := x.Begin()
-		data.Open('{')
-		data.Array("origins")
-		for _, origin := range a.machine.Origins(env) {
-			data.String(origin)
-		}
-		data.Close(']')
-		data.Close('}')
-		x.End(200)
-		return nil
+		return server.One(x, 200, &originsAnswer{a.machine.Origins(env)}, writeOrigins)
 	})
 }

@@ -121,8 +121,7 @@ func (a *credits) createPool(x *server.Exchange) {
 		case !asRequested(&c, &view):
 			return server.FaultOf(engine.OutcomeRequestKeyReused)
 		}
-		one(x, 201, &view, billingview.WriteCreditPool)
-		return nil
+		return server.One(x, 201, &view, billingview.WriteCreditPool)
 	})
 	a.keep(x, c.Env, c.ID)
 }
@@ -178,8 +177,7 @@ func (a *credits) listPools(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
-		list(x, a.machine.Pools(customer.Row), billingview.WriteCreditPool)
-		return nil
+		return server.List(x, a.machine.Pools(customer.Row), billingview.WriteCreditPool)
 	})
 }
 
@@ -194,8 +192,7 @@ func (a *credits) showPool(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
-		one(x, 200, &pool, billingview.WriteCreditPool)
-		return nil
+		return server.One(x, 200, &pool, billingview.WriteCreditPool)
 	})
 }
 

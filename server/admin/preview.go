@@ -69,7 +69,6 @@ func (a *catalogs) preview(x *server.Exchange) {
 		if outcome != engine.OutcomeDone {
 			return server.FaultOf(outcome)
 		}
-		page(x, "invoices", views, writeInvoice, "")
-		return nil
+		return server.Page(x, "invoices", views, writeInvoice, "")
 	})
 }

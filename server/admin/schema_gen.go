@@ -253,3 +253,53 @@ func writeMadeKey(data *server.JSON, v *madeKey) {
 	data.Text("hint", v.Hint)
 	data.Close('}')
 }
+
+func writeOrigins(data *server.JSON, v *originsAnswer) {
+	data.Open('{')
+	data.Array("origins")
+	for _, text := range v.Origins {
+		data.String(text)
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+func writePaymentProvider(data *server.JSON, v *providerAnswer) {
+	data.Open('{')
+	data.Text("provider", v.Provider)
+	data.TextIf("baseUrl", v.BaseURL)
+	data.Bool("secretsSet", v.SecretsSet)
+	data.Text("webhookPath", v.WebhookPath)
+	data.Array("previous")
+	for i := range v.Previous {
+		writeTrustedProvider(data, &v.Previous[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+func writePaymentTerms(data *server.JSON, v *termsAnswer) {
+	data.Open('{')
+	data.Uint("paymentTermDays", uint64(v.Days))
+	data.Uint("settleMinutes", uint64(v.SettleMinutes))
+	data.Close('}')
+}
+
+func writeTrustedProvider(data *server.JSON, v *trustedProvider) {
+	data.Open('{')
+	data.Text("provider", v.Provider)
+	data.TextIf("baseUrl", v.BaseURL)
+	data.Time("replacedAt", v.ReplacedAt)
+	data.Time("trustedUntil", v.TrustedUntil)
+	data.Close('}')
+}
+
+func writeTrustedProviders(data *server.JSON, v *trustedProviders) {
+	data.Open('{')
+	data.Array("previous")
+	for i := range v.Previous {
+		writeTrustedProvider(data, &v.Previous[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}

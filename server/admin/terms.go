@@ -25,8 +25,7 @@ func (a *accounts) termsRoutes() []server.Route {
 			Summary: "How many minutes after their period's end invoices are issued, and how many days " +
 				"after that they fall due",
 			Access: server.AccessOperator, Handle: a.getTerms, Params: environmentParams,
-			Responses: answers(server.Object(
-				server.Must("paymentTermDays", days), server.Must("settleMinutes", minutes))),
+			Responses: answers(server.AnswerSchema[termsAnswer]()),
 		},
 	}
 }
@@ -68,16 +67,18 @@ func (a *accounts) putTerms(x *server.Exchange) {
 	})
 }
 
+// termsAnswer is when invoices are issued and fall due.
+//
+//schema:answer admin PaymentTerms
+type termsAnswer struct {
+	Days          uint32 `json:"paymentTermDays" rule:"max=365"`
+	SettleMinutes uint32 `json:"settleMinutes" rule:"max=10080"`
+}
+
 // getTerms is GET …/payment-terms.
 func (a *accounts) getTerms(x *server.Exchange) {
 	a.environment(x, func(env uint32) *server.Fault {
 		days, minutes := a.machine.PaymentTerms(env)
-		data := x.Begin()
-		data.Open('{')
-		data.Uint("paymentTermDays", uint64(days))
-		data.Uint("settleMinutes", uint64(minutes))
-		data.Close('}')
-		x.End(200)
-		return nil
+		return server.One(x, 200, &termsAnswer{days, minutes}, writePaymentTerms)
 	})
 }

@@ -157,8 +157,7 @@ func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoi
 		if made {
 			secret = sealedMark + base64.StdEncoding.EncodeToString(v.Secret)
 		}
-		one(x, 201, new(endpointOf(&v, secret)), writeWebhookEndpoint)
-		return nil
+		return server.One(x, 201, new(endpointOf(&v, secret)), writeWebhookEndpoint)
 	})
 }
 
@@ -234,8 +233,7 @@ func (h *hooks) answerEndpoint(
 		if !bytes.Equal(v.Secret, of.sealed) {
 			of.secret = ""
 		}
-		one(x, 200, new(endpointOf(&v, of.secret)), writeWebhookEndpoint)
-		return nil
+		return server.One(x, 200, new(endpointOf(&v, of.secret)), writeWebhookEndpoint)
 	})
 }
 
@@ -246,8 +244,7 @@ func (h *hooks) listEndpoints(x *server.Exchange) {
 		for _, v := range h.machine.WebhookEndpoints(env) {
 			all = append(all, endpointOf(&v, ""))
 		}
-		list(x, all, writeWebhookEndpoint)
-		return nil
+		return server.List(x, all, writeWebhookEndpoint)
 	})
 }
 
@@ -272,7 +269,7 @@ func (h *hooks) endpointNamed(x *server.Exchange) (
 // getEndpoint is GET …/webhook-endpoints/{endpoint}.
 func (h *hooks) getEndpoint(x *server.Exchange) {
 	if _, v, ok := h.endpointNamed(x); ok {
-		one(x, 200, new(endpointOf(&v, "")), writeWebhookEndpoint)
+		server.One(x, 200, new(endpointOf(&v, "")), writeWebhookEndpoint)
 	}
 }
 

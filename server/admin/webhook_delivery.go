@@ -99,8 +99,7 @@ func (h *hooks) listDeliveries(x *server.Exchange) {
 		for i := range views {
 			some = append(some, deliveryOf(&views[i]))
 		}
-		page(x, "deliveries", some, writeWebhookDelivery, cursorAt(next))
-		return nil
+		return server.Page(x, "deliveries", some, writeWebhookDelivery, cursorAt(next))
 	})
 }
 
@@ -135,7 +134,7 @@ func (h *hooks) getDelivery(x *server.Exchange) {
 	if _, _, v, ok := h.deliveryNamed(x); ok {
 		made := deliveryOf(&v)
 		made.Payload = &v.Message
-		one(x, 200, &made, writeWebhookDelivery)
+		server.One(x, 200, &made, writeWebhookDelivery)
 	}
 }
 
@@ -158,7 +157,6 @@ func (h *hooks) resend(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeDeliveryUnknown)
 		}
-		one(x, 200, new(deliveryOf(&now)), writeWebhookDelivery)
-		return nil
+		return server.One(x, 200, new(deliveryOf(&now)), writeWebhookDelivery)
 	})
 }

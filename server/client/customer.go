@@ -115,8 +115,6 @@ func (a *customers) getCustomer(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
-		writeCustomer(x.Begin(), answerOf(a.machine, &customer))
-		x.End(200)
-		return nil
+		return server.One(x, 200, answerOf(a.machine, &customer), writeCustomer)
 	})
 }

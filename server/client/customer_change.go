@@ -84,14 +84,7 @@ func (a *customers) listEntitlements(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
-		data := x.Begin()
-		data.Open('[')
-		for i := range list {
-			writeEntitlement(data, &list[i])
-		}
-		data.Close(']')
-		x.End(200)
-		return nil
+		return server.List(x, list, writeEntitlement)
 	})
 }
 

@@ -145,10 +145,12 @@ func (a *invoices) getInvoice(x *server.Exchange) {
 		if !found || invoice.Customer != customer {
 			return server.FaultOf(engine.OutcomeInvoiceUnknown)
 		}
-		billingview.WriteInvoice(x.Begin(), &invoice, nil)
-		x.End(200)
-		return nil
+		return server.One(x, 200, &invoice, writeInvoice)
 	})
+}
+
+func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
+	billingview.WriteInvoice(data, v, nil)
 }
 
 // markInvoicePaid is POST /billing/invoices/{invoiceId}/mark-paid.

@@ -7,7 +7,6 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
-	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -154,14 +153,7 @@ func (a *subscriptions) listPlanChanges(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
 		}
-		data := x.Begin()
-		data.Open('[')
-		for i := range changes {
-			writeScheduledChange(data, &changes[i])
-		}
-		data.Close(']')
-		x.End(200)
-		return nil
+		return server.List(x, changes, writeScheduledChange)
 	})
 }
 
@@ -176,8 +168,6 @@ func (a *subscriptions) upcomingInvoice(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
 		}
-		billingview.WriteInvoice(x.Begin(), &invoice, nil)
-		x.End(200)
-		return nil
+		return server.One(x, 200, &invoice, writeInvoice)
 	})
 }

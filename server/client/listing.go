@@ -62,19 +62,7 @@ func (a *API) listEvents(x *server.Exchange) {
 				"request_id", string(x.RequestID()))
 			return faultJournal
 		}
-		data := x.Begin()
-		data.Open('{')
-		data.Array("events")
-		for i := range events {
-			writeEvent(data, &events[i])
-		}
-		data.Close(']')
-		if next.Index != 0 {
-			data.Text("nextCursor", encodeCursor(next))
-		}
-		data.Close('}')
-		x.End(200)
-		return nil
+		return server.Page(x, "events", events, writeEvent, encodeCursor(next))
 	})
 }
 
@@ -168,7 +156,11 @@ func eventID(e *billing.EventView) string {
 
 const cursorSize = 8 + 8 + 4 + 4
 
+// encodeCursor writes where a page goes on; empty where nothing follows.
 func encodeCursor(c journal.Cursor) string {
+	if c.Index == 0 {
+		return ""
+	}
 	b := binary.BigEndian.AppendUint64(nil, uint64(c.At))
 	b = binary.BigEndian.AppendUint64(b, c.Index)
 	b = binary.BigEndian.AppendUint32(b, c.Position)

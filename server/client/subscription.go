@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"time"
 
 	"tollgate/engine"
@@ -95,16 +96,11 @@ func (a *customers) listSubscriptions(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
-		data := x.Begin()
-		data.Open('[')
-		for _, s := range a.machine.Subscriptions(customer.Row) {
-			if s.IsActive || status == "all" {
-				writeSubscription(data, &s)
-			}
+		all := a.machine.Subscriptions(customer.Row)
+		if status != "all" {
+			all = slices.DeleteFunc(all, func(s billing.SubscriptionView) bool { return !s.IsActive })
 		}
-		data.Close(']')
-		x.End(200)
-		return nil
+		return server.List(x, all, writeSubscription)
 	})
 }
 
@@ -119,23 +115,13 @@ func (a *subscriptions) getSubscription(x *server.Exchange) {
 		if !found {
 			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
 		}
-		writeSubscription(x.Begin(), &s)
-		x.End(200)
-		return nil
+		return server.One(x, 200, &s, writeSubscription)
 	})
 }
 
 // listPlans is GET /plans.
 func (a *subscriptions) listPlans(x *server.Exchange) {
 	a.read(x, func() *server.Fault {
-		plans := a.machine.Plans(principal(x).Env)
-		data := x.Begin()
-		data.Open('[')
-		for i := range plans {
-			writePlan(data, &plans[i])
-		}
-		data.Close(']')
-		x.End(200)
-		return nil
+		return server.List(x, a.machine.Plans(principal(x).Env), writePlan)
 	})
 }

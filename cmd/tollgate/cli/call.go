@@ -123,9 +123,14 @@ func (c *call[F, A]) tagged(key string) (values map[string]any) {
 	return values
 }
 
-// environmentOutput names an environment, and how to print what is in it.
-type environmentOutput struct {
+// inEnvironment names an environment.
+type inEnvironment struct {
 	AdminFlags       `embed:""`
 	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
+}
+
+// environmentOutput names an environment, and how to print what is in it.
+type environmentOutput struct {
+	inEnvironment `embed:""`
+	OutputFlags   `embed:""`
 }

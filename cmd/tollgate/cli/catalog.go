@@ -17,35 +17,26 @@ import (
 )
 
 type catalogCommand struct {
-	Show  catalogShowCommand  `cmd:"" help:"Print the catalog as a document that, applied, changes nothing."`
-	Apply catalogApplyCommand `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
-	Diff  catalogDiffCommand  `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`
+	Show  call[inEnvironment, indented] `cmd:"" call:"GET catalog" help:"Print the catalog as a document that, applied, changes nothing."`
+	Apply catalogApplyCommand           `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
+	Diff  catalogDiffCommand            `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`
 }
 
-type catalogShowCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-}
+// indented is a document that is shown with its structure.
+type indented struct{ json.RawMessage }
 
-// Run prints the catalog.
-func (c *catalogShowCommand) Run(ctx context.Context, out io.Writer) error {
-	var document any
-	data, err := c.read(ctx, c.path()+"/catalog", &document)
-	if err != nil {
-		return err
-	}
+func (d *indented) print(out io.Writer) error {
 	var pretty bytes.Buffer
-	if err = json.Indent(&pretty, data, "", "  "); err != nil {
+	if err := json.Indent(&pretty, d.RawMessage, "", "  "); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return Say(out, "%s", pretty.String())
 }
 
 type catalogFlags struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	Prune            bool   `help:"Archive what the document does not name."`
-	File             string `arg:"" help:"Catalog document in YAML or JSON; - reads standard input."`
+	inEnvironment `embed:""`
+	Prune         bool   `help:"Archive what the document does not name."`
+	File          string `arg:"" help:"Catalog document in YAML or JSON; - reads standard input."`
 }
 
 type catalogApplyCommand struct {

@@ -20,10 +20,8 @@ type customersCommand struct {
 }
 
 type customersListCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
-	Limit            int `default:"100" help:"List this many at most."`
+	environmentOutput `embed:""`
+	Limit             int `default:"100" help:"List this many at most."`
 }
 
 // customerState says what was done to a customer.

@@ -42,9 +42,8 @@ func (l invoices) print(out io.Writer) error {
 
 // invoiceFlags name one invoice.
 type invoiceFlags struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	ID               string `arg:"" help:"The invoice's id, from invoice list."`
+	inEnvironment `embed:""`
+	ID            string `arg:"" help:"The invoice's id, from invoice list."`
 }
 
 type invoiceOutput struct {

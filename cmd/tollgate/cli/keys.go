@@ -15,11 +15,10 @@ type keysCommand struct {
 }
 
 type keysCreateCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	Scope            string `default:"full" enum:"full,read" help:"full, or read: every GET, and entitlement checks."`
-	Customer         string `help:"Make a key that reaches only this customer's own data, for web pages."`
-	Label            string `help:"What the key is for."`
+	inEnvironment `embed:""`
+	Scope         string `default:"full" enum:"full,read" help:"full, or read: every GET, and entitlement checks."`
+	Customer      string `help:"Make a key that reaches only this customer's own data, for web pages."`
+	Label         string `help:"What the key is for."`
 }
 
 // Run creates a key.
@@ -43,9 +42,8 @@ func (c *keysCreateCommand) Run(ctx context.Context, out io.Writer) error {
 }
 
 type keyFlags struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	ID               string `arg:"" help:"The key's id, from keys list."`
+	inEnvironment `embed:""`
+	ID            string `arg:"" help:"The key's id, from keys list."`
 }
 
 type keys []api.Key

@@ -8,12 +8,10 @@ import (
 )
 
 type marginFlags struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	OutputFlags      `embed:""`
-	From             string `query:"from" required:"" placeholder:"TIME" help:"Earliest instant, RFC 3339."`
-	To               string `query:"to" required:"" placeholder:"TIME" help:"Instants before this, RFC 3339."`
-	By               string `query:"by" default:"customer" enum:"customer,feature,plan" help:"customer, feature or plan."`
+	environmentOutput `embed:""`
+	From              string `query:"from" required:"" placeholder:"TIME" help:"Earliest instant, RFC 3339."`
+	To                string `query:"to" required:"" placeholder:"TIME" help:"Instants before this, RFC 3339."`
+	By                string `query:"by" default:"customer" enum:"customer,feature,plan" help:"customer, feature or plan."`
 }
 
 // Help says what is counted.

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"io"
+
+	api "tollgate/sdk/go"
 )
 
 type originsCommand struct {
@@ -10,12 +12,10 @@ type originsCommand struct {
 	Set  originsSetCommand                `cmd:"" help:"Replace the list; without an origin it becomes empty."`
 }
 
-type origins struct {
-	Origins []string `json:"origins"`
-}
+type origins struct{ api.Origins }
 
 func (l *origins) print(out io.Writer) error {
-	for _, origin := range l.Origins {
+	for _, origin := range l.Origins.Origins {
 		if err := Say(out, "%s", origin); err != nil {
 			return err
 		}
@@ -24,9 +24,8 @@ func (l *origins) print(out io.Writer) error {
 }
 
 type originsSetCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	Origins          []string `arg:"" optional:"" help:"Origins such as https://shop.example."`
+	inEnvironment `embed:""`
+	Origins       []string `arg:"" optional:"" help:"Origins such as https://shop.example."`
 }
 
 // Run replaces the list.

@@ -16,23 +16,8 @@ type paymentsCommand struct {
 	List  call[paymentsFlags, payments]            `cmd:"" call:"GET invoices/{Invoice}/payments" help:"List what providers reported about an invoice."`
 }
 
-// previousSettings are those that were replaced and are still trusted.
-type previousSettings struct {
-	Previous []struct {
-		Provider     string `json:"provider"`
-		ReplacedAt   string `json:"replacedAt"`
-		TrustedUntil string `json:"trustedUntil"`
-	} `json:"previous"`
-}
-
 // paymentProvider is who collects invoices, without secrets.
-type paymentProvider struct {
-	Provider    string `json:"provider"`
-	BaseURL     string `json:"baseUrl"`
-	SecretsSet  bool   `json:"secretsSet"`
-	WebhookPath string `json:"webhookPath"`
-	previousSettings
-}
+type paymentProvider struct{ api.PaymentProvider }
 
 func (v *paymentProvider) print(out io.Writer) error {
 	t := NewTable(out)
@@ -41,20 +26,19 @@ func (v *paymentProvider) print(out io.Writer) error {
 	t.Row("Secrets set", strconv.FormatBool(v.SecretsSet))
 	t.Row("Webhooks arrive at", v.WebhookPath)
 	for _, p := range v.Previous {
-		t.Row("Still heard of", p.Provider+", replaced "+instant(p.ReplacedAt)+", until "+
-			instant(p.TrustedUntil))
+		t.Row("Still heard of", p.Provider+", replaced "+moment(p.ReplacedAt)+", until "+
+			moment(p.TrustedUntil))
 	}
 	return t.End()
 }
 
 type paymentsSetCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	Provider         string `arg:"" enum:"none,sandbox,stripe" help:"none, sandbox or stripe."`
-	BaseURL          string `help:"Address of the provider's API, when it is not the usual one."`
-	SecretKey        string `env:"TOLLGATE_PAYMENT_SECRET_KEY" help:"stripe: the secret key; better given by the variable."`
-	WebhookSecret    string `env:"TOLLGATE_PAYMENT_WEBHOOK_SECRET" help:"stripe: the webhook's signing secret; better given by the variable."`
-	ForgetPrevious   bool   `help:"Stop using the settings before at once, because a secret of theirs became known."`
+	inEnvironment  `embed:""`
+	Provider       string `arg:"" enum:"none,sandbox,stripe" help:"none, sandbox or stripe."`
+	BaseURL        string `help:"Address of the provider's API, when it is not the usual one."`
+	SecretKey      string `env:"TOLLGATE_PAYMENT_SECRET_KEY" help:"stripe: the secret key; better given by the variable."`
+	WebhookSecret  string `env:"TOLLGATE_PAYMENT_WEBHOOK_SECRET" help:"stripe: the webhook's signing secret; better given by the variable."`
+	ForgetPrevious bool   `help:"Stop using the settings before at once, because a secret of theirs became known."`
 }
 
 // Run replaces the settings.
@@ -71,13 +55,13 @@ func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
 			body[name] = value
 		}
 	}
-	var set previousSettings
+	var set api.TrustedProviders
 	if _, err := c.send(ctx, "PUT", c.path()+"/payment-provider", body, &set); err != nil {
 		return err
 	}
 	for _, p := range set.Previous {
 		if err := Say(out, "Settings before (%s, replaced %s) are trusted until %s.", p.Provider,
-			instant(p.ReplacedAt), instant(p.TrustedUntil)); err != nil {
+			moment(p.ReplacedAt), moment(p.TrustedUntil)); err != nil {
 			return err
 		}
 	}
@@ -92,10 +76,9 @@ func (c *paymentsSetCommand) Run(ctx context.Context, out io.Writer) error {
 }
 
 type paymentsTermsCommand struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	Days             *uint32 `arg:"" optional:"" help:"Invoices fall due so many days after their issue, 0 to 365; those that are issued already keep their due dates."`
-	Settle           *uint32 `placeholder:"MINUTES" help:"The invoice of a period is issued so many minutes after its end, 0 to 10080, and has the usage that comes late until then."`
+	inEnvironment `embed:""`
+	Days          *uint32 `arg:"" optional:"" help:"Invoices fall due so many days after their issue, 0 to 365; those that are issued already keep their due dates."`
+	Settle        *uint32 `placeholder:"MINUTES" help:"The invoice of a period is issued so many minutes after its end, 0 to 10080, and has the usage that comes late until then."`
 }
 
 // Run shows or sets the payment terms.
@@ -110,15 +93,13 @@ func (c *paymentsTermsCommand) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	var terms struct {
-		Days   uint32 `json:"paymentTermDays"`
-		Settle uint32 `json:"settleMinutes"`
-	}
+	var terms api.PaymentTerms
 	if _, err := c.read(ctx, path, &terms); err != nil {
 		return err
 	}
 	return Say(out, "Invoices of %s/%s are issued %d minutes after their period's end, and fall due "+
-		"%d days after their issue.", c.Account, c.Environment, terms.Settle, terms.Days)
+		"%d days after their issue.", c.Account, c.Environment, terms.SettleMinutes,
+		terms.PaymentTermDays)
 }
 
 type paymentsFlags struct {

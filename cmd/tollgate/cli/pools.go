@@ -45,9 +45,8 @@ func (p *pool) print(out io.Writer) error { return pools{p.CreditPool}.print(out
 
 // customerFlags name a customer.
 type customerFlags struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	Customer         string `arg:"" help:"The customer's externalClientCustomerId."`
+	inEnvironment `embed:""`
+	Customer      string `arg:"" help:"The customer's externalClientCustomerId."`
 }
 
 type customerOutput struct {
@@ -72,9 +71,8 @@ type poolsCreate struct {
 
 // poolFlags name one pool.
 type poolFlags struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-	Pool             string `arg:"" help:"The pool's id, from pools list."`
+	inEnvironment `embed:""`
+	Pool          string `arg:"" help:"The pool's id, from pools list."`
 }
 
 type poolOutput struct {

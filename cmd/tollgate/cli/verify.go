@@ -108,13 +108,8 @@ func (c *invoiceVerifyCommand) environment(
 	}
 	for {
 		var page struct {
-			Customers   uint64       `json:"customers"`
-			Invoices    uint64       `json:"invoices"`
-			Pools       uint64       `json:"pools"`
-			Records     uint64       `json:"records"`
-			Different   int          `json:"different"`
-			Differences []difference `json:"differences"`
-			Next        string       `json:"nextCursor"`
+			verification
+			Next string `json:"nextCursor"`
 		}
 		_, err := admin.Call(ctx, "GET", f.path()+"/invoices/verify?"+query.Encode(), nil, &page)
 		var refused *api.Error

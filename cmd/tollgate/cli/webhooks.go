@@ -24,17 +24,11 @@ type webhooksCommand struct {
 	Resend     call[messageFlags, none]             `cmd:"" call:"POST webhook-endpoints/{ID}/deliveries/{Message}/resend" says:"{Message} waits to be sent." help:"Send a message once more, with the same webhook-id."`
 }
 
-// webhookFlags say whose endpoints to operate on.
-type webhookFlags struct {
-	AdminFlags       `embed:""`
-	EnvironmentFlags `embed:""`
-}
-
-func (f *webhookFlags) endpoints() string { return f.path() + "/webhook-endpoints" }
+func (f *inEnvironment) endpoints() string { return f.path() + "/webhook-endpoints" }
 
 // reveal sends a request whose answer holds a secret, and prints that. It is sent once: a repeat
 // would make another.
-func (f *webhookFlags) reveal(ctx context.Context, out io.Writer, r api.Request) error {
+func (f *inEnvironment) reveal(ctx context.Context, out io.Writer, r api.Request) error {
 	r.Once = true
 	return f.write(ctx, r, func(answer api.Answer) error {
 		var made api.WebhookEndpoint
@@ -51,8 +45,8 @@ func (f *webhookFlags) reveal(ctx context.Context, out io.Writer, r api.Request)
 
 // endpointFlags name one endpoint.
 type endpointFlags struct {
-	webhookFlags `embed:""`
-	ID           string `arg:"" help:"The endpoint's id, from webhooks list."`
+	inEnvironment `embed:""`
+	ID            string `arg:"" help:"The endpoint's id, from webhooks list."`
 }
 
 func (f *endpointFlags) endpoint() string { return f.endpoints() + "/" + url.PathEscape(f.ID) }
@@ -71,10 +65,10 @@ func (l endpoints) print(out io.Writer) error {
 }
 
 type webhooksCreateCommand struct {
-	webhookFlags `embed:""`
-	Event        []string `placeholder:"NAME" help:"An event to send, such as invoice.paid; repeatable. Default: all."`
-	Description  string   `help:"What the endpoint is for."`
-	URL          string   `arg:"" help:"Where to send messages."`
+	inEnvironment `embed:""`
+	Event         []string `placeholder:"NAME" help:"An event to send, such as invoice.paid; repeatable. Default: all."`
+	Description   string   `help:"What the endpoint is for."`
+	URL           string   `arg:"" help:"Where to send messages."`
 }
 
 // Run adds an endpoint.
