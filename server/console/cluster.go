@@ -32,11 +32,9 @@ const roleDown = "down"
 
 type member struct {
 	ID          string `json:"id"`
-	HTTP        string `json:"http"`
 	Ops         string `json:"ops"`
-	Raft        string `json:"raft"`
 	Voter       bool   `json:"voter"`
-	Part        string `json:"role"`
+	Role        string `json:"role"`
 	LastSeenAt  string `json:"lastSeenAt"`
 	Reachable   bool   `json:"reachable"`
 	Problem     string `json:"problem"`
@@ -45,11 +43,8 @@ type member struct {
 	Version     number `json:"version"`
 }
 
-// Role is a member's part in the cluster in one word.
-func (m member) Role() string { return m.Part }
-
 // Down reports whether it does not answer.
-func (m member) Down() bool { return m.Part == roleDown }
+func (m member) Down() bool { return m.Role == roleDown }
 
 // Losses describes the effect of losing one more voter, where one is down.
 func (s clusterStatus) Losses() string {
@@ -82,14 +77,6 @@ func (s clusterStatus) Down() (down []member) {
 	return down
 }
 
-// State reports whether it answers, in one word.
-func (m member) State() string {
-	if m.Reachable {
-		return "reachable"
-	}
-	return "unreachable"
-}
-
 // RoundTrip is the last measured round trip; empty of a node that does not answer.
 func (m member) RoundTrip() string {
 	us, err := strconv.ParseInt(string(m.RoundTripUS), 10, 64)
@@ -101,7 +88,6 @@ func (m member) RoundTrip() string {
 
 type group struct {
 	Name            string    `json:"name"`
-	Role            string    `json:"role"`
 	Leader          string    `json:"leader"`
 	Term            number    `json:"term"`
 	CommitIndex     uint64    `json:"commitIndex"`
@@ -110,27 +96,15 @@ type group struct {
 	SnapshotAt      time.Time `json:"snapshotAt"`
 	Lease           bool      `json:"lease"`
 	LeaseAgeMS      number    `json:"leaseAgeMs"`
-	LastContactMS   number    `json:"lastContactMs"`
 	StalenessMS     number    `json:"stalenessMs"`
 	LogBytes        int64     `json:"logBytes"`
-	QueueBytes      int64     `json:"queueBytes"`
 	SegmentsMissing int       `json:"segmentsMissing"`
-	Version         number    `json:"version"`
-}
-
-// Snapshot is when this process last wrote one; empty when it has not.
-func (g group) Snapshot() string {
-	if g.SnapshotAt.IsZero() {
-		return ""
-	}
-	return g.SnapshotAt.UTC().Format(time.RFC3339)
 }
 
 type clusterStatus struct {
 	NodeID  string `json:"nodeId"`
 	Ready   bool   `json:"ready"`
 	Reasons []struct {
-		Cause string `json:"cause"`
 		Group string `json:"group"`
 		Text  string `json:"text"`
 	} `json:"reasons"`
@@ -202,9 +176,6 @@ type nodeVitals struct {
 	} `json:"idempotencyKeys"`
 }
 
-// Started is when the process began.
-func (n nodeVitals) Started() string { return n.StartedAt.UTC().Format(time.RFC3339) }
-
 // DiskMeter is how full the disk is.
 func (n nodeVitals) DiskMeter() any {
 	used := n.Disk.TotalBytes - n.Disk.FreeBytes
@@ -249,6 +220,10 @@ func showNode(v *visit) {
 		Vitals: need[nodeVitals](v, v.admin, server.Call{Operation: "showNode"}),
 		Groups: need[clusterStatus](v, v.admin, server.Call{Operation: "showCluster"}).Groups,
 		Manage: v.manage,
+	}
+	data.Vitals.StartedAt = data.Vitals.StartedAt.Truncate(time.Second)
+	for i := range data.Groups {
+		data.Groups[i].SnapshotAt = data.Groups[i].SnapshotAt.Truncate(time.Second)
 	}
 	stats := v.console.config.Machine.Stats()
 	for _, part := range stats.Journal {

@@ -64,40 +64,30 @@ func (v *visit) invoiceForm(reply server.Reply, what string) {
 	v.finish(reply.Fault, func() { showInvoice(v, false) }, back, what)
 }
 
-type tier struct {
-	UpTo  any    `json:"upTo"`
-	Price number `json:"pricePerUnit"`
-	Flat  number `json:"flatFee"`
-}
-
 type invoiceItem struct {
-	Description string `json:"description"`
-	FeatureKey  string `json:"featureKey"`
-	Quantity    number `json:"quantity"`
-	UnitPrice   number `json:"unitPrice"`
-	Tiers       []tier `json:"tiers"`
-	PeriodStart string `json:"periodStart"`
-	PeriodEnd   string `json:"periodEnd"`
-	Amount      number `json:"amount"`
-	Cost        number `json:"costAmount"`
-	Counted     number `json:"eventsCounted"`
+	Description string     `json:"description"`
+	Quantity    number     `json:"quantity"`
+	UnitPrice   number     `json:"unitPrice"`
+	Tiers       []struct{} `json:"tiers"`
+	Amount      number     `json:"amount"`
+	Cost        number     `json:"costAmount"`
+	Counted     number     `json:"eventsCounted"`
 }
 
 type invoice struct {
-	ID           string        `json:"id"`
-	Number       number        `json:"number"`
-	Type         string        `json:"type"`
-	Status       string        `json:"status"`
-	Amount       number        `json:"amount"`
-	Currency     string        `json:"currency"`
-	Subscription string        `json:"subscriptionId"`
-	Customer     string        `json:"customerReferenceId"`
-	CreatedAt    string        `json:"createdAt"`
-	DueDate      string        `json:"dueDate"`
-	PaidAt       string        `json:"paidAt"`
-	PeriodStart  string        `json:"periodStart"`
-	PeriodEnd    string        `json:"periodEnd"`
-	Items        []invoiceItem `json:"items"`
+	ID          string        `json:"id"`
+	Number      number        `json:"number"`
+	Type        string        `json:"type"`
+	Status      string        `json:"status"`
+	Amount      number        `json:"amount"`
+	Currency    string        `json:"currency"`
+	Customer    string        `json:"customerReferenceId"`
+	CreatedAt   string        `json:"createdAt"`
+	DueDate     string        `json:"dueDate"`
+	PaidAt      string        `json:"paidAt"`
+	PeriodStart string        `json:"periodStart"`
+	PeriodEnd   string        `json:"periodEnd"`
+	Items       []invoiceItem `json:"items"`
 }
 
 // Title is how an invoice is called.
@@ -138,7 +128,6 @@ func showInvoices(v *visit) {
 type explanation struct {
 	Equal      bool          `json:"equal"`
 	Problem    string        `json:"problem"`
-	Invoice    invoice       `json:"invoice"`
 	Recomputed []invoiceItem `json:"recomputed"`
 	First      number        `json:"firstLogIndex"`
 	Last       number        `json:"lastLogIndex"`

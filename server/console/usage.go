@@ -12,15 +12,12 @@ import (
 )
 
 type entitlement struct {
-	SubscriptionID string `json:"subscriptionId"`
-	FeatureKey     string `json:"featureKey"`
-	IsAllowed      bool   `json:"isAllowed"`
-	Code           string `json:"code"`
-	Why            string `json:"description"`
-	Usage          struct {
-		Used      number `json:"used"`
-		Limit     number `json:"limit"`
-		Remaining number `json:"remaining"`
+	FeatureKey string `json:"featureKey"`
+	IsAllowed  bool   `json:"isAllowed"`
+	Why        string `json:"description"`
+	Usage      struct {
+		Used  number `json:"used"`
+		Limit number `json:"limit"`
 	} `json:"usage"`
 }
 
