@@ -74,7 +74,8 @@ func (m *ledger) spendRecord(
 		return engine.Result{Outcome: m.spend(key, attempt)}, nil
 	}
 	keys, span := m.tier.keys, m.tier.keys.Span()
-	slot, used := keys.Find(spentKey(key))
+	spends := spentKey(key)
+	slot, used := keys.Find(spends, keys.Hash(spends))
 	switch found := word(3); {
 	case used:
 	case found > 0 && found-1 < span.Memory:
@@ -89,7 +90,7 @@ func (m *ledger) spendRecord(
 	}
 	outcome := m.spend(key, attempt)
 	if !used && outcome == engine.OutcomeDone {
-		keys.Add(spentKey(key), slotOf(attempt), m.state.Stamp, 0)
+		keys.Add(spends, keys.Hash(spends), slotOf(attempt), m.state.Stamp, 0)
 		m.journal.Append(journal.Record{
 			Kind: journal.KindUsage, Index: index, Position: position, Owner: 1,
 			At: m.state.Stamp, Payload: payload[:16:16],

@@ -130,7 +130,7 @@ func (c *RecordUsage) describe(t *turn) accounts.Change {
 	if row := c.customerRow(t.state); row != 0 {
 		d.Subject = rows.UUIDText(t.Customers.Read(row).ID)
 	}
-	if _, recorded := t.keys.Find(c.Key); !recorded {
+	if _, recorded := t.keys.Find(c.Key, t.keys.Hash(c.Key)); !recorded {
 		return d
 	}
 	feature := string(c.FeatureKey)

@@ -13,34 +13,27 @@ const anticipated = 64
 // is read: a branch that was guessed wrong would wait for the memory after all. It changes nothing
 // but rows: a customer that is found stays where it is.
 func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
+	k := s.Book
 	var keys [anticipated]*uint64
-	var names [anticipated]*atomic.Uint64
+	var near [anticipated]*atomic.Uint64
+	var names [anticipated]uint64
 	for i := range usages {
-		keys[i] = s.keys.Near(usages[i].Key)
-		names[i] = s.CustomerByExternal.Near(s.ExternalHash(usages[i].Env, usages[i].Customer))
-	}
-	var rows [anticipated]uint32
-	for i := range usages {
-		seen += *keys[i]
-		rows[i] = uint32(names[i].Load()) // the customer's, unless another name shares its place
+		usages[i].hash = s.keys.Hash(usages[i].Key)
+		keys[i] = s.keys.Near(usages[i].hash)
+		names[i] = k.ExternalHash(usages[i].Env, usages[i].Customer)
+		near[i] = k.CustomerByExternal.Near(names[i])
 	}
 	for i := range usages {
-		if rows[i] != 0 {
-			seen += uint64(s.Customers.Read(rows[i]).Env)
+		seen += *keys[i] + near[i].Load()
+	}
+	for i := range usages {
+		row, hint := k.CustomerByExternal.Likely(names[i])
+		if row != 0 {
+			seen += uint64(k.Customers.Read(row).Env) + k.Ahead(hint)
 		}
 	}
 	for i := range usages {
 		usages[i].row = usages[i].customerRow(s)
-	}
-	for i := range usages {
-		if usages[i].row == 0 {
-			continue
-		}
-		c := s.Customers.Read(usages[i].row)
-		if c.HintCounter != 0 {
-			_, low := s.Counters.Near(c.HintCounter).Bits()
-			seen += low + uint64(s.Subscriptions.Read(c.FirstSubscription).Next)
-		}
 	}
 	return seen
 }

@@ -63,7 +63,7 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 	_, cold := t.Profiles.Append()
 	cold.Data = string(wire.Encode(nil, &p))
 	t.CustomerByID.Insert(t.IDHash(&r.ID), row)
-	t.CustomerByExternal.Insert(t.ExternalHash(c.Env, external), row)
+	t.IndexCustomer(row)
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }

@@ -29,8 +29,9 @@ func (m *customerReader) Answer(question []byte) []byte {
 // entries up to d.LogIndex are in the decision.
 func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	s := m.state.Load()
-	*d = Decision{LogIndex: s.Log.Applied()}
-	e := s.Environment(q.Env)
+	k := s.Book // found once: it is four pointers away
+	*d = Decision{LogIndex: k.Log.Applied()}
+	e := k.Environment(q.Env)
 	if e == nil {
 		d.Reason = ReasonCustomerUnknown
 		return
@@ -40,10 +41,8 @@ func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	var used decimal.Decimal
 	var p book.Place
 	var u credits.Purse
-	d.CustomerRow = s.CustomerNamed(q.Env, q.Customer)
-	if d.CustomerRow != 0 {
-		lock := s.Stripe(d.CustomerRow)
-		lock.RLock()
+	row, lock := k.HoldNamed(q.Env, q.Customer)
+	if d.CustomerRow = row; row != 0 {
 		// The catalog is read under the lock: it is at least as new as the subscriptions.
 		c := e.Catalog.Load()
 		d.FeatureNumber = c.FeatureByKey[string(q.Feature)]
@@ -51,7 +50,7 @@ func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 		if p, stale = s.decide(c, d, now); stale {
 			p, used = s.foresee(s.Customers.Read(d.CustomerRow), d, now)
 		} else if p.Found() {
-			used = s.Counters.Reading(p.Counter, p.Feature)
+			used = k.Counters.Reading(p.Counter, p.Feature)
 		}
 		if p.Credited() {
 			u = s.Purse(d.CustomerRow, p, now)
@@ -95,7 +94,8 @@ func (d *Decision) chargeUncovered(q *CheckQuery, p book.Place, u *credits.Purse
 // decide finds where the feature's usage counts, and the reasons that come before its limit. The
 // customer's lock is held. stale is pick's.
 func (s *state) decide(c *catalogs.Catalog, d *Decision, now int64) (p book.Place, stale bool) {
-	customer := s.Customers.Read(d.CustomerRow)
+	k := s.Book
+	customer := k.Customers.Read(d.CustomerRow)
 	if d.FeatureNumber == 0 {
 		d.Reason = ReasonFeatureUnknown
 		return book.Place{}, false
@@ -104,9 +104,9 @@ func (s *state) decide(c *catalogs.Catalog, d *Decision, now int64) (p book.Plac
 		return book.Place{}, true
 	}
 	if p.Found() {
-		b := s.Subscriptions.Read(p.Subscription)
+		b := k.Subscriptions.Read(p.Subscription)
 		d.SubscriptionID = b.ID
-		if b.Rest != 0 && s.Subscriptions.Rest(p.Subscription).SuspendedAt != 0 {
+		if b.Rest != 0 && k.Subscriptions.Rest(p.Subscription).SuspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
 		return p, false

@@ -61,7 +61,7 @@ func (s *state) reindex() {
 	for row := uint32(1); row <= s.Customers.Len(); row++ {
 		c := s.Customers.Read(row)
 		s.CustomerByID.Insert(s.IDHash(&c.ID), row)
-		s.CustomerByExternal.Insert(s.ExternalHash(c.Env, s.ExternalID(c)), row)
+		s.IndexCustomer(row)
 		if p := s.Profile(row); p.ArchivedAt != 0 {
 			s.Customers.Write(row).Archived = true
 		}
@@ -75,7 +75,6 @@ func (s *state) reindex() {
 		b := s.Subscriptions.Whole(row)
 		s.SubscriptionByID.Insert(s.IDHash(&b.ID), row)
 		s.Subscribed(&b, 1)
-		s.Hint(row, &b)
 		s.IndexPending(row, &b)
 		s.Reschedule(s.Environment(s.Customers.Read(b.Customer).Env), row, b.Due)
 	}

@@ -126,7 +126,7 @@ func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceI
 	}
 	c.LastSubscription = row
 	c.Subscriptions++
-	t.Hint(row, b)
+	t.Hint(b.Customer)
 	t.CreditsAtPeriodStart(row, b.PeriodStart)
 	lock.Unlock()
 

@@ -81,7 +81,10 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 // used decides by the key: OutcomeNone says that it was not used, in memory or on disk. Where the
 // verdict leaves out keys that have left memory since, it is to be made again.
 func (c *RecordUsage) used(t *turn) engine.Outcome {
-	if slot, found := t.keys.Find(c.Key); found {
+	if c.hash == 0 {
+		c.hash = t.keys.Hash(c.Key)
+	}
+	if slot, found := t.keys.Find(c.Key, c.hash); found {
 		return c.repeated(slot)
 	}
 	span := t.keys.Span()
@@ -308,12 +311,12 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 		u.outcome = engine.OutcomeUnpriced
 		return u.outcome
 	}
-	f := u.place.Feature
-	b, rest := t.Subscriptions.Read(u.place.Subscription), t.Subscriptions.Rest(u.place.Subscription)
+	f, k := u.place.Feature, t.Keeper.S
+	b, rest := k.Subscriptions.Read(u.place.Subscription), k.Subscriptions.Rest(u.place.Subscription)
 	if rest.EndedAt != 0 || c.OccurredAt < rest.SpanStart && b.FirstSpan != 0 {
 		return u.countLate(t, c)
 	}
-	u.counted, u.span = t.Counters.Read(u.place.Counter), rest.Span
+	u.counted, u.span = k.Counters.Read(u.place.Counter), rest.Span
 	u.ahead = c.OccurredAt >= b.PeriodEnd
 	sum := &u.counted.Used
 	if u.ahead {
@@ -362,10 +365,11 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 			lock.Unlock()
 		}
 	case u.place.Feature != nil:
-		before := t.Counters.Reading(u.place.Counter, u.place.Feature)
-		lock := t.Stripe(u.customer)
+		k := t.Keeper.S
+		before := k.Counters.Reading(u.place.Counter, u.place.Feature)
+		lock := k.Stripe(u.customer)
 		lock.Lock()
-		t.Counters.Write(u.place.Counter, &u.counted)
+		k.Counters.Write(u.place.Counter, &u.counted)
 		if u.place.Credited() {
 			t.Burn(u.place, &u.burning, u.recordedAt)
 			t.Cover(u.place.Counter, u.burning.Covered, u.ahead)
@@ -379,7 +383,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 			t.TellReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
 		}
 	}
-	t.keys.Add(c.Key, idempotency.Slot{
+	t.keys.Add(c.Key, c.hash, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
 	}, t.Stamp, uint32(accounts.FlowOf(c.Env)))
 	t.usageEvents.Store(t.usageEvents.Load() + 1)

@@ -49,8 +49,10 @@ type RecordUsage struct {
 	// Meta is a JSON object of up to 8 KiB.
 	Meta []byte `wire:"19" json:"meta" as:"object"`
 
-	// row is the customer's row, where anticipate has found it; 0 where it has not.
-	row uint32
+	// row is the customer's row, and hash where the index has the key, where anticipate has found
+	// them; 0 where it has not.
+	row  uint32
+	hash uint64
 	// verdict is what files say of Key, and payload the record without it, where there is one.
 	verdict idempotency.Verdict
 	payload []byte

@@ -29,7 +29,7 @@ func (f files) held(k *Keys, o uint32) (held uint64) {
 
 // find looks in memory and then in the files, as the execution of a record does.
 func (f files) find(k *Keys, n uint64) (Slot, bool) {
-	if slot, found := k.Find(key(n)); found {
+	if slot, found := find(k, key(n)); found {
 		return slot, true
 	}
 	r, found := f[n]
@@ -51,7 +51,7 @@ func TestDemotedKeysAgreeWithAMap(t *testing.T) {
 			whole.Expire(stamp)
 			first := uint64(rapid.IntRange(0, 3000).Draw(t, "first"))
 			for n := first; n < first+uint64(rapid.IntRange(0, 3000).Draw(t, "count")); n++ {
-				want, known := whole.Find(key(n))
+				want, known := find(whole, key(n))
 				if got, found := disk.find(k, n); found != known || got != want {
 					t.Fatalf("key %d: %v and %v, not %v and %v", n, got, found, want, known)
 				}
@@ -63,8 +63,8 @@ func TestDemotedKeysAgreeWithAMap(t *testing.T) {
 					number uint64
 					slot   Slot
 				}{k.Span().Next, slot}
-				k.Add(key(n), slot, stamp, owner(n))
-				whole.Add(key(n), slot, stamp, owner(n))
+				add(k, key(n), slot, stamp, owner(n))
+				add(whole, key(n), slot, stamp, owner(n))
 			}
 			span := k.Span()
 			if rapid.Bool().Draw(t, "demotes") {
@@ -91,16 +91,16 @@ func TestDemotedKeysAgreeWithAMap(t *testing.T) {
 func TestDemotionFreesMemoryAndTouchesNoKey(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(20 * chunkKeys) {
-		k.Add(key(n), slotOf(n), 1, owner(n))
+		add(k, key(n), slotOf(n), 1, owner(n))
 	}
 	before := k.Bytes()
 	require.Zero(t, testing.AllocsPerRun(1, func() { k.Demote(0) }))
 	k.Demote(15*chunkKeys + 7)
 	require.Equal(t, Span{Memory: 15*chunkKeys + 7, Next: 20 * chunkKeys}, k.Span())
 	require.LessOrEqual(t, k.Bytes(), before-15*chunkKeys*24)
-	_, found := k.Find(key(15*chunkKeys + 6))
+	_, found := find(k, key(15*chunkKeys+6))
 	require.False(t, found)
-	_, found = k.Find(key(15*chunkKeys + 7))
+	_, found = find(k, key(15*chunkKeys+7))
 	require.True(t, found)
 	require.True(t, k.Kept(0) && !k.Kept(20*chunkKeys))
 	age, found := k.Age(key(20*chunkKeys - 1))
@@ -117,7 +117,7 @@ func TestDemotionFreesMemoryAndTouchesNoKey(t *testing.T) {
 func TestASnapshotOfDemotedKeysIsTheSetAtBegin(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(3 * chunkKeys) {
-		k.Add(key(n), slotOf(n), 1, owner(n))
+		add(k, key(n), slotOf(n), 1, owner(n))
 	}
 	k.Demote(chunkKeys + 5)
 	want, sn := snapshot(t, k), k.Begin()
@@ -131,7 +131,7 @@ func TestASnapshotOfDemotedKeysIsTheSetAtBegin(t *testing.T) {
 func TestDamagedSnapshotsOfDemotedKeysAreRefused(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(10) {
-		k.Add(key(n), slotOf(n), int64(n*20_000), owner(n))
+		add(k, key(n), slotOf(n), int64(n*20_000), owner(n))
 	}
 	k.Demote(4)
 	whole := snapshot(t, k)

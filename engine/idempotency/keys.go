@@ -121,9 +121,9 @@ func (k *Keys) Retention() int64 { return k.retention }
 // SetRetention changes how long keys are kept, in milliseconds of log time, for all that are there.
 func (k *Keys) SetRetention(ms int64) { k.retention = max(ms, 1) }
 
-// Find returns the slot of a key that is in memory.
-func (k *Keys) Find(key [16]byte) (Slot, bool) {
-	if r, _ := k.find(key); r != nil {
+// Find returns the slot of a key that is in memory. hash is the key's Hash, as in Near and Add.
+func (k *Keys) Find(key [16]byte, hash uint64) (Slot, bool) {
+	if r, _ := k.find(key, hash); r != nil {
 		return r.slot(), true
 	}
 	return Slot{}, false
@@ -131,7 +131,7 @@ func (k *Keys) Find(key [16]byte) (Slot, bool) {
 
 // Age is how many keys were added after this one, which is in memory.
 func (k *Keys) Age(key [16]byte) (uint64, bool) {
-	r, low := k.find(key)
+	r, low := k.find(key, k.Hash(key))
 	if r == nil {
 		return 0, false
 	}
@@ -139,8 +139,7 @@ func (k *Keys) Age(key [16]byte) (uint64, bool) {
 }
 
 // find returns a key's record and the lower 32 bits of its number, or nil.
-func (k *Keys) find(key [16]byte) (*record, uint32) {
-	hash := k.hash(key)
+func (k *Keys) find(key [16]byte, hash uint64) (*record, uint32) {
 	slots, tag := k.index.slots(hash), tagOf(hash)
 	if len(slots) == 0 {
 		return nil, 0
@@ -160,8 +159,7 @@ func (k *Keys) find(key [16]byte) (*record, uint32) {
 
 // Near is the memory that Find and Add of a key begin with, so that the misses of several keys can
 // overlap: read it ahead of them. Its content is meaningless to callers.
-func (k *Keys) Near(key [16]byte) *uint64 {
-	hash := k.hash(key)
+func (k *Keys) Near(hash uint64) *uint64 {
 	slots := k.index.slots(hash)
 	if len(slots) == 0 {
 		return &k.index.total
@@ -169,9 +167,9 @@ func (k *Keys) Near(key [16]byte) *uint64 {
 	return &slots[place(tagOf(hash), len(slots))]
 }
 
-// hash is seeded per process: callers choose their keys, and must not be able to choose keys that
-// collide in one sub-table. The state does not depend on it.
-func (k *Keys) hash(key [16]byte) uint64 { return maphash.Bytes(k.seed, key[:]) }
+// Hash is where the index has a key. It is seeded per process: callers choose their keys, and must
+// not be able to choose keys that collide in one sub-table. The state does not depend on it.
+func (k *Keys) Hash(key [16]byte) uint64 { return maphash.Bytes(k.seed, key[:]) }
 
 // record returns the record whose number has these lower 32 bits; nil when it left memory.
 func (k *Keys) record(low uint32) *record {
@@ -187,7 +185,7 @@ func (k *Keys) record(low uint32) *record {
 // milliseconds, which never goes backwards. Fingerprint is cut to 24 bits. owner is a number below
 // 65,536, for Held; 0 stands for none. No more than 2³²−1 keys may be in memory at a time; callers
 // watch that by Span.
-func (k *Keys) Add(key [16]byte, s Slot, stamp int64, owner uint32) {
+func (k *Keys) Add(key [16]byte, hash uint64, s Slot, stamp int64, owner uint32) {
 	k.age(stamp)
 	if owner > 0 {
 		k.own(&k.ages[len(k.ages)-1], owner, 1)
@@ -204,7 +202,7 @@ func (k *Keys) Add(key [16]byte, s Slot, stamp int64, owner uint32) {
 	if !k.dead {
 		gone = nil
 	}
-	k.index.insert(k.hash(key), uint32(k.next), gone)
+	k.index.insert(hash, uint32(k.next), gone)
 	k.next++
 	if more || k.index.total != slots {
 		k.account()

@@ -17,6 +17,12 @@ func key(n uint64) (k [16]byte) {
 	return k
 }
 
+func find(k *Keys, key [16]byte) (Slot, bool) { return k.Find(key, k.Hash(key)) }
+
+func add(k *Keys, key [16]byte, s Slot, stamp int64, owner uint32) {
+	k.Add(key, k.Hash(key), s, stamp, owner)
+}
+
 func slotOf(n uint64) Slot {
 	return Slot{Attempt: uint32(n), Fingerprint: uint32(n*7) & 0xffffff, Outcome: uint8(n)}
 }
@@ -33,26 +39,26 @@ func snapshot(t require.TestingT, k *Keys) []byte {
 
 func TestAKeyKeepsItsFirstRequest(t *testing.T) {
 	k := New(1000)
-	_, found := k.Find(key(1))
+	_, found := find(k, key(1))
 	require.False(t, found)
 	want := Slot{Attempt: 1<<32 - 1, Fingerprint: 0xfedcba, Outcome: 255}
-	k.Add(key(1), want, 5, 0)
-	got, found := k.Find(key(1))
+	add(k, key(1), want, 5, 0)
+	got, found := find(k, key(1))
 	require.True(t, found)
 	require.Equal(t, want, got)
-	_, found = k.Find(key(2))
+	_, found = find(k, key(2))
 	require.False(t, found)
 	require.EqualValues(t, 1, k.Len())
 }
 
 func TestAKeyIsComparedWhole(t *testing.T) {
 	k := New(1000)
-	k.Add(key(1), slotOf(1), 5, 0)
-	k.index.insert(k.hash(key(2)), 0, k.gone) // as if all bits that the index keeps were equal
-	_, found := k.Find(key(2))
+	add(k, key(1), slotOf(1), 5, 0)
+	k.index.insert(k.Hash(key(2)), 0, k.gone) // as if all bits that the index keeps were equal
+	_, found := find(k, key(2))
 	require.False(t, found)
-	k.Add(key(2), slotOf(2), 5, 0)
-	got, found := k.Find(key(2))
+	add(k, key(2), slotOf(2), 5, 0)
+	got, found := find(k, key(2))
 	require.True(t, found)
 	require.Equal(t, slotOf(2), got)
 }
@@ -60,7 +66,7 @@ func TestAKeyIsComparedWhole(t *testing.T) {
 func TestAgeCountsTheKeysAfter(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(10) {
-		k.Add(key(n), slotOf(n), int64(n), owner(n))
+		add(k, key(n), slotOf(n), int64(n), owner(n))
 	}
 	for n := range uint64(10) {
 		age, found := k.Age(key(n))
@@ -69,7 +75,7 @@ func TestAgeCountsTheKeysAfter(t *testing.T) {
 	}
 	_, found := k.Age(key(10))
 	require.False(t, found)
-	k.Add(key(10), slotOf(10), marginMS+2000, 0)
+	add(k, key(10), slotOf(10), marginMS+2000, 0)
 	k.Expire(marginMS + 2000)
 	_, found = k.Age(key(9))
 	require.False(t, found, "a dropped key has no age")
@@ -84,10 +90,10 @@ func TestKeysStayForTheRetentionAndGoInTime(t *testing.T) {
 		k = New(retention)
 		for i, stamp := range stamps {
 			k.Expire(stamp)
-			k.Add(key(uint64(i)), slotOf(0), stamp, 0)
+			add(k, key(uint64(i)), slotOf(0), stamp, 0)
 		}
 		k.Expire(stamp)
-		return k, func(i int) bool { _, found := k.Find(key(uint64(i))); return found }
+		return k, func(i int) bool { _, found := find(k, key(uint64(i))); return found }
 	}
 	for i, stamp := range stamps {
 		_, has := at(stamp + retention + marginMS)
@@ -99,14 +105,14 @@ func TestKeysStayForTheRetentionAndGoInTime(t *testing.T) {
 	}
 	k, has := at(1 << 40)
 	require.Zero(t, k.Len())
-	k.Add(key(0), slotOf(1), 1<<40, 0)
+	add(k, key(0), slotOf(1), 1<<40, 0)
 	require.True(t, has(0), "an expired key may be used again")
 	require.EqualValues(t, 1, k.Len())
 }
 
 func TestRetentionMayChange(t *testing.T) {
 	k := New(1000)
-	k.Add(key(1), slotOf(1), 0, 0)
+	add(k, key(1), slotOf(1), 0, 0)
 	k.SetRetention(50_000)
 	require.EqualValues(t, 50_000, k.Retention())
 	k.Expire(1000 + marginMS + 1)
@@ -130,12 +136,12 @@ func TestKeysAgreeWithAMap(t *testing.T) {
 			k.Expire(stamp)
 			first := uint64(rapid.IntRange(0, 800).Draw(t, "first"))
 			for n := first; n < first+uint64(rapid.IntRange(0, 800).Draw(t, "count")); n++ {
-				if _, found := k.Find(key(n)); !found {
+				if _, found := find(k, key(n)); !found {
 					m, known := model[n]
 					if known && stamp-m.at <= 16_000+marginMS {
 						t.Fatalf("key %d was lost", n)
 					}
-					k.Add(key(n), slotOf(n+uint64(stamp)), stamp, 0)
+					add(k, key(n), slotOf(n+uint64(stamp)), stamp, 0)
 					model[n] = kept{slotOf(n + uint64(stamp)), stamp}
 				}
 			}
@@ -150,7 +156,7 @@ func TestKeysAgreeWithAMap(t *testing.T) {
 		live := 0
 		ages := map[uint64]bool{} // each is some key's, so no two keys are of one age
 		for n, m := range model {
-			slot, found := k.Find(key(n))
+			slot, found := find(k, key(n))
 			if found {
 				live++
 				require.Equal(t, m.slot, slot)
@@ -172,20 +178,20 @@ func TestAllKeysAreFoundAfterALongRestore(t *testing.T) {
 	const demoted, count = 5000, 5000 + 2*indexKeys + 100
 	k := New(1000)
 	for n := range uint64(count) {
-		k.Add(key(n), slotOf(n), 0, 0)
+		add(k, key(n), slotOf(n), 0, 0)
 	}
 	k.Demote(demoted)
 	restored := New(1)
 	require.NoError(t, restored.Restore(bytes.NewReader(snapshot(t, k)), count))
 	for n := range uint64(count) {
-		slot, found := restored.Find(key(n))
+		slot, found := find(restored, key(n))
 		if found != (n >= demoted) || found && slot != slotOf(n) {
 			t.Fatalf("key %d: %t %v", n, found, slot)
 		}
 	}
 	require.Less(t, restored.Bytes(), k.Bytes()*11/10)
 	for n := range uint64(subTables) { // there is room for more
-		restored.Add(key(count+n), slotOf(n), 0, 0)
+		add(restored, key(count+n), slotOf(n), 0, 0)
 	}
 }
 
@@ -194,7 +200,7 @@ func TestReplicasHaveTheSameBytes(t *testing.T) {
 		k := New(1600)
 		for n := range uint64(20_000) {
 			k.Expire(int64(n))
-			k.Add(key(n), slotOf(n), int64(n), owner(n))
+			add(k, key(n), slotOf(n), int64(n), owner(n))
 		}
 		return k
 	}
@@ -206,7 +212,7 @@ func TestASnapshotIsTheSetAtBeginWhileKeysAreAdded(t *testing.T) {
 	add := func(count, pass int64) {
 		for range count {
 			k.Expire(int64(n) * pass)
-			k.Add(key(n), slotOf(n), int64(n)*pass, owner(n))
+			add(k, key(n), slotOf(n), int64(n)*pass, owner(n))
 			n++
 		}
 	}
@@ -229,7 +235,7 @@ func TestASnapshotIsTheSetAtBeginWhileKeysAreAdded(t *testing.T) {
 
 func TestReleaseStopsAWrite(t *testing.T) {
 	k := New(1000)
-	k.Add(key(1), slotOf(1), 1, 0)
+	add(k, key(1), slotOf(1), 1, 0)
 	sn := k.Begin()
 	sn.Release()
 	_, err := sn.WriteTo(io.Discard)
@@ -239,7 +245,7 @@ func TestReleaseStopsAWrite(t *testing.T) {
 func TestDamageIsRefused(t *testing.T) {
 	k := New(1000)
 	for n := range uint64(10) {
-		k.Add(key(n), slotOf(n), int64(n*20_000), owner(n))
+		add(k, key(n), slotOf(n), int64(n*20_000), owner(n))
 	}
 	whole := snapshot(t, k)
 	for i := range whole {
@@ -256,7 +262,7 @@ func TestDamageIsRefused(t *testing.T) {
 func FuzzRestore(f *testing.F) {
 	k := New(1000)
 	for n := range uint64(5) {
-		k.Add(key(n), slotOf(n), int64(n*100), owner(n))
+		add(k, key(n), slotOf(n), int64(n*100), owner(n))
 	}
 	var buf bytes.Buffer
 	if _, err := k.Begin().WriteTo(&buf); err != nil {
@@ -284,7 +290,7 @@ func TestMemoryPerKeyStaysBounded(t *testing.T) {
 		if n%100 == 0 {
 			k.Expire(stamp)
 		}
-		k.Add(key(rng.Uint64()), Slot{}, stamp, 0)
+		add(k, key(rng.Uint64()), Slot{}, stamp, 0)
 		if n > 700_000 && n%1000 == 0 { // hundreds of thousands of keys, generations coming and going
 			worst = max(worst, float64(k.Bytes()-8192*32)/float64(k.Len()))
 		}
@@ -313,11 +319,11 @@ func TestSubTablesGrowOneAfterAnother(t *testing.T) {
 func TestFindAndAddAllocateNothing(t *testing.T) {
 	k, n := New(1000), uint64(0)
 	for ; n < 100_000; n++ {
-		k.Add(key(n), Slot{}, 0, 0)
+		add(k, key(n), Slot{}, 0, 0)
 	}
 	require.Less(t, testing.AllocsPerRun(1000, func() {
-		if _, found := k.Find(key(n)); !found {
-			k.Add(key(n), Slot{}, 0, 0)
+		if _, found := find(k, key(n)); !found {
+			add(k, key(n), Slot{}, 0, 0)
 		}
 		n++
 	}), 1.0, "only chunks and growing sub-tables are allocated")
@@ -331,11 +337,11 @@ func BenchmarkKeys(b *testing.B) {
 	keys := make([][16]byte, benchKeys)
 	for i := range keys {
 		keys[i] = key(rng.Uint64())
-		k.Add(keys[i], Slot{}, 1, 0)
+		add(k, keys[i], Slot{}, 1, 0)
 	}
 	b.Run("hit-10000000", func(b *testing.B) {
 		for b.Loop() {
-			if _, found := k.Find(keys[rng.Uint32N(benchKeys)]); !found {
+			if _, found := find(k, keys[rng.Uint32N(benchKeys)]); !found {
 				b.Fatal("lost")
 			}
 		}
@@ -343,7 +349,7 @@ func BenchmarkKeys(b *testing.B) {
 	})
 	b.Run("miss-10000000", func(b *testing.B) {
 		for b.Loop() {
-			if _, found := k.Find(key(rng.Uint64())); found {
+			if _, found := find(k, key(rng.Uint64())); found {
 				b.Fatal("invented")
 			}
 		}
@@ -351,8 +357,8 @@ func BenchmarkKeys(b *testing.B) {
 	b.Run("find-and-add-10000000", func(b *testing.B) {
 		for b.Loop() {
 			fresh := key(rng.Uint64())
-			if _, found := k.Find(fresh); !found {
-				k.Add(fresh, Slot{}, 1, 0)
+			if _, found := find(k, fresh); !found {
+				add(k, fresh, Slot{}, 1, 0)
 			}
 		}
 		b.ReportMetric(float64(k.Bytes())/float64(k.Len()), "B/key")
@@ -361,7 +367,7 @@ func BenchmarkKeys(b *testing.B) {
 
 func TestNearIsWhereFindBegins(t *testing.T) {
 	k := New(1000)
-	require.Zero(t, *k.Near(key(1)), "nothing is there to read")
-	k.Add(key(1), slotOf(1), 5, 0)
-	require.NotZero(t, *k.Near(key(1)))
+	require.Zero(t, *k.Near(k.Hash(key(1))), "nothing is there to read")
+	add(k, key(1), slotOf(1), 5, 0)
+	require.NotZero(t, *k.Near(k.Hash(key(1))))
 }

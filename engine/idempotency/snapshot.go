@@ -222,7 +222,7 @@ const indexKeys = 1 << 20
 func (k *Keys) reindex(from uint64) {
 	ends := make([]uint32, subTables)
 	for n := from; n < k.next; n++ {
-		ends[k.hash(k.numbered(n).key)>>(64-subTableBits)]++
+		ends[k.Hash(k.numbered(n).key)>>(64-subTableBits)]++
 	}
 	sum := uint32(0)
 	for i, count := range ends {
@@ -230,7 +230,7 @@ func (k *Keys) reindex(from uint64) {
 	}
 	ordered := make([]uint64, sum)
 	for n := from; n < k.next; n++ {
-		hash := k.hash(k.numbered(n).key)
+		hash := k.Hash(k.numbered(n).key)
 		end := &ends[hash>>(64-subTableBits)]
 		ordered[*end] = slotWith(hash, uint32(n))
 		*end++

@@ -1,6 +1,9 @@
 package page
 
-import "sync/atomic"
+import (
+	"math"
+	"sync/atomic"
+)
 
 const (
 	// subTables bounds the slots that one growth moves: a sub-table of an index of ten million rows
@@ -17,6 +20,7 @@ const (
 // process.
 type Index struct {
 	subs  [subTables]subTable
+	shift uint // log2 of a slot's words: the row with its hash, then its note where there are notes
 	live  atomic.Int64
 	bytes atomic.Int64
 }
@@ -32,6 +36,9 @@ type subTable struct {
 // NewIndex makes an empty index.
 func NewIndex() *Index { return &Index{} }
 
+// NewNotingIndex makes an empty index that keeps a note of 8 bytes with each row: see Likely.
+func NewNotingIndex() *Index { return &Index{shift: 1} }
+
 // Len is the number of rows in the index. Any goroutine.
 func (x *Index) Len() uint64 { return uint64(x.live.Load()) }
 
@@ -42,8 +49,8 @@ func (x *Index) Bytes() uint64 {
 
 // place is where a hash's probing starts: proportional to its tag, so that growing reads and
 // writes memory in order.
-func place(hash uint64, slots int) int {
-	return int(uint64(uint32(hash)) * uint64(slots) >> 32)
+func (x *Index) place(hash uint64, slots []atomic.Uint64) int {
+	return int(uint64(uint32(hash))*uint64(len(slots)>>x.shift)>>32) << x.shift
 }
 
 // Find returns the row with this hash that is confirms; 0 when there is none. It allocates
@@ -54,7 +61,7 @@ func (x *Index) Find(hash uint64, is func(row uint32) bool) uint32 {
 		return 0
 	}
 	slots, tag := *array, uint32(hash)
-	i := place(hash, len(slots))
+	i := x.place(hash, slots)
 	for range slots {
 		v := slots[i].Load()
 		if v == 0 {
@@ -63,11 +70,53 @@ func (x *Index) Find(hash uint64, is func(row uint32) bool) uint32 {
 		if uint32(v>>32) == tag && uint32(v) != 0 && is(uint32(v)) {
 			return uint32(v)
 		}
-		if i++; i == len(slots) {
+		if i += 1 << x.shift; i == len(slots) {
 			i = 0
 		}
 	}
 	return 0
+}
+
+// Likely is the row that Find of a hash most likely returns, and its note: the first one under the
+// same 32 bits, confirmed by nobody; 0 when there is none. Of an index with notes.
+func (x *Index) Likely(hash uint64) (row uint32, note uint64) {
+	array := x.subs[hash>>(64-subTableBits)].slots.Load()
+	if array == nil {
+		return 0, 0
+	}
+	slots := *array
+	if i := x.find(hash, slots, 0); i >= 0 {
+		return uint32(slots[i].Load()), slots[i+1].Load()
+	}
+	return 0, 0
+}
+
+// Note notes something about a row: where the memory is that is needed next, so that it is read
+// while the row is. Readers may see the note of before. For the writer, of an index with notes.
+func (x *Index) Note(hash uint64, row uint32, note uint64) {
+	if array := x.subs[hash>>(64-subTableBits)].slots.Load(); array != nil {
+		if i := x.find(hash, *array, row); i >= 0 {
+			(*array)[i+1].Store(note)
+		}
+	}
+}
+
+// find is where a row stands, or where row is 0 the first under the same 32 bits; -1 is nowhere.
+func (x *Index) find(hash uint64, slots []atomic.Uint64, row uint32) int {
+	i := x.place(hash, slots)
+	for range slots {
+		v := slots[i].Load()
+		if v == 0 {
+			return -1
+		}
+		if v>>32 == hash&math.MaxUint32 && uint32(v) != 0 && (row == 0 || uint32(v) == row) {
+			return i
+		}
+		if i += 1 << x.shift; i == len(slots) {
+			i = 0
+		}
+	}
+	return -1
 }
 
 // Near is the memory that Find of a hash begins with, so that the misses of several searches can
@@ -78,7 +127,7 @@ func (x *Index) Near(hash uint64) *atomic.Uint64 {
 		return &nowhere
 	}
 	slots := *array
-	return &slots[place(hash, len(slots))]
+	return &slots[x.place(hash, slots)]
 }
 
 // nowhere is the result of Near for an empty sub-table. It is never written.
@@ -90,14 +139,17 @@ func (x *Index) Insert(hash uint64, row uint32) {
 	n := hash >> (64 - subTableBits)
 	sub := &x.subs[n]
 	array := sub.slots.Load()
-	if array == nil || int(sub.used)+1 > len(*array)*3/4 {
+	if array == nil || int(sub.used)+1 > len(*array)>>x.shift*3/4 {
 		array = x.grow(sub, int(n))
 	}
 	x.live.Add(1)
 	slots := *array
-	for i := place(hash, len(slots)); ; {
+	for i := x.place(hash, slots); ; {
 		v := slots[i].Load()
 		if uint32(v) == 0 {
+			if x.shift > 0 {
+				slots[i+1].Store(0)
+			}
 			if v == 0 {
 				sub.used++
 			} else {
@@ -106,7 +158,7 @@ func (x *Index) Insert(hash uint64, row uint32) {
 			slots[i].Store(uint64(uint32(hash))<<32 | uint64(row))
 			return
 		}
-		if i++; i == len(slots) {
+		if i += 1 << x.shift; i == len(slots) {
 			i = 0
 		}
 	}
@@ -120,21 +172,10 @@ func (x *Index) Remove(hash uint64, row uint32) {
 		return
 	}
 	slots := *array
-	i := place(hash, len(slots))
-	for range slots {
-		v := slots[i].Load()
-		if v == 0 {
-			return
-		}
-		if v == uint64(uint32(hash))<<32|uint64(row) {
-			slots[i].Store(tombstone)
-			sub.dead++
-			x.live.Add(-1)
-			return
-		}
-		if i++; i == len(slots) {
-			i = 0
-		}
+	if i := x.find(hash, slots, row); row != 0 && i >= 0 {
+		slots[i].Store(tombstone)
+		sub.dead++
+		x.live.Add(-1)
 	}
 }
 
@@ -162,19 +203,22 @@ func (x *Index) move(sub *subTable, size int) *[]atomic.Uint64 {
 	if p := sub.slots.Load(); p != nil {
 		old = *p
 	}
-	slots := make([]atomic.Uint64, size)
-	for i := range old {
+	slots := make([]atomic.Uint64, size<<x.shift)
+	for i := 0; i < len(old); i += 1 << x.shift {
 		v := old[i].Load()
 		if uint32(v) == 0 {
 			continue
 		}
-		at := place(v>>32, size)
+		at := x.place(v>>32, slots)
 		for slots[at].Load() != 0 {
-			if at++; at == size {
+			if at += 1 << x.shift; at == len(slots) {
 				at = 0
 			}
 		}
 		slots[at].Store(v)
+		if x.shift > 0 {
+			slots[at+1].Store(old[i+1].Load())
+		}
 	}
 	sub.used, sub.dead = sub.used-sub.dead, 0
 	sub.slots.Store(&slots)

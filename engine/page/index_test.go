@@ -42,6 +42,46 @@ func TestIndexAgreesWithAMap(t *testing.T) {
 	})
 }
 
+// TestNotesStayWithTheirRows: whatever is inserted, removed and grown, the note of a row is the one
+// that was noted last, and Likely returns a row under the hash if there is any.
+func TestNotesStayWithTheirRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, notes, hashes := NewNotingIndex(), map[uint32]uint64{}, map[uint32]uint64{}
+		hash := rapid.OneOf(rapid.Uint64Range(0, 40), rapid.Uint64Range(0xffff_ffe0, 0xffff_ffff))
+		for row := uint32(1); row < uint32(rapid.IntRange(2, 300).Draw(t, "steps")); row++ {
+			other := rapid.Uint32Range(1, row).Draw(t, "other")
+			h := hash.Draw(t, "hash")
+			switch _, there := hashes[other]; {
+			case there && rapid.Bool().Draw(t, "remove"):
+				x.Remove(hashes[other], other)
+				delete(hashes, other)
+			case there && rapid.Bool().Draw(t, "note"):
+				notes[other] = rapid.Uint64().Draw(t, "what")
+				x.Note(hashes[other], other, notes[other])
+			default:
+				x.Insert(h, row)
+				hashes[row], notes[row] = h, 0
+				x.Note(h, row+1, 77) // which is not there
+			}
+		}
+		require.EqualValues(t, len(hashes), x.Len())
+		for row, h := range hashes {
+			require.Equal(t, row, x.Find(h, func(r uint32) bool { return r == row }))
+			likely, note := x.Likely(h)
+			require.Equal(t, h, hashes[likely])
+			require.Equal(t, notes[likely], note)
+			for likely != row { // those before it under the same hash
+				x.Remove(h, likely)
+				delete(hashes, likely)
+				likely, note = x.Likely(h)
+				require.Equal(t, notes[likely], note)
+			}
+		}
+		likely, _ := x.Likely(99)
+		require.Zero(t, likely)
+	})
+}
+
 func TestIndexFindsBesideTheWriter(t *testing.T) {
 	const rows = 60_000
 	x := NewIndex()

@@ -9,15 +9,15 @@ import (
 )
 
 func TestPrivateAnonymousMemoryIsFound(t *testing.T) {
-	found, err := parse(strings.NewReader(`00400000-00c00000 r-xp 00000000 fe:00 1234                             /usr/bin/tollgate
-00c00000-01400000 rw-p 00800000 fe:00 1234                             /usr/bin/tollgate
+	found, err := parse(strings.NewReader(`00400000-00c00000 r-xp 00000000 fe:00 1234 /usr/bin/tollgate
+00c00000-01400000 rw-p 00800000 fe:00 1234 /usr/bin/tollgate
 1c0000000-1c0400000 rw-p 00000000 00:00 0 
 1c0400000-1c4000000 ---p 00000000 00:00 0 
-2c0100000-2c0500000 rw-p 00000000 00:00 0                              [anon: Go: heap]
+2c0100000-2c0500000 rw-p 00000000 00:00 0 [anon: Go: heap]
 3c0000000-3c0100000 rw-p 00000000 00:00 0 
-4c0000000-4c0400000 rw-p 00000000 00:00 0                              [heap]
+4c0000000-4c0400000 rw-p 00000000 00:00 0 [heap]
 5c0000000-5c0400000 rw-s 00000000 00:00 0 
-6c0000000-6c0400000 rw-s 00000000 00:01 77                             /dev/zero (deleted)
+6c0000000-6c0400000 rw-s 00000000 00:01 77 /dev/zero (deleted)
 `))
 	require.NoError(t, err)
 	require.Equal(t, []extent{{0x1c0000000, 0x1c0400000}, {0x2c0200000, 0x2c0400000}}, found)

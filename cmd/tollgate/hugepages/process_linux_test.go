@@ -17,7 +17,8 @@ func TestTheHeapIsGathered(t *testing.T) {
 	}
 	pages, err := Gather()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, unix.EINVAL) {
-		t.Skip("no huge pages here: ", err)
+		require.Zero(t, pages) // a machine without huge pages, or Linux before 6.1
+		return
 	}
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, pages, 31)

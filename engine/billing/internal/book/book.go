@@ -53,7 +53,7 @@ func NewBook() *Book {
 		Directory: accounts.NewDirectory(),
 		Lines:     rows.NewSharedTexts(),
 
-		CustomerByExternal: page.NewIndex(),
+		CustomerByExternal: page.NewNotingIndex(),
 		CustomerByID:       page.NewIndex(),
 		SubscriptionByID:   page.NewIndex(),
 		InvoiceByID:        page.NewIndex(),

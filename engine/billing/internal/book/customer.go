@@ -2,6 +2,7 @@ package book
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
@@ -16,8 +17,6 @@ type Customer struct {
 	Env uint32
 	// Rows of the customer's subscriptions and invoices, both linked from the oldest.
 	FirstSubscription uint32
-	// Copies of what the oldest subscription says, see hint; no state.
-	HintVersion, HintCounter uint32
 	// external is the caller's identifier where it fits. Where externalLen is 0 it does not:
 	// external begins with its row in longIDs (little endian), 0 of the empty identifier.
 	ExternalLen                                 uint8
@@ -56,15 +55,71 @@ var CustomerCodec = page.Codec[Customer]{
 	},
 }
 
-// Hint copies the oldest subscription's version and first counter into its customer, so that a
-// check loads the counter while it waits for the subscription, and not after it: with many
-// customers each is a cache miss. Whatever changes the two in a subscription calls it; the
-// customer's lock is held. A query for which advance says otherwise than the stored subscription
-// must not go by the hint.
-func (s *Book) Hint(row uint32, b *Subscription) {
-	if c := s.Customers.Write(b.Customer); c.FirstSubscription == row {
-		c.HintVersion, c.HintCounter = b.Version, b.FirstCounter
+// Hint notes in the index of customers where a customer's oldest subscription and its first counter
+// are. So a check loads all three while it waits for the customer, and not one after the other:
+// with many customers each is a cache miss. Whatever changes the two calls it. Nothing but Ahead
+// goes by the note.
+func (s *Book) Hint(customer uint32) {
+	c := s.Customers.Read(customer)
+	hash := s.ExternalHash(c.Env, s.ExternalID(c))
+	s.CustomerByExternal.Note(hash, customer, s.hint(c))
+}
+
+// hint is a customer's note; 0 where it has no subscription.
+func (s *Book) hint(c *Customer) uint64 {
+	if c.FirstSubscription == 0 {
+		return 0
 	}
+	counter := s.Subscriptions.Read(c.FirstSubscription).FirstCounter
+	return uint64(c.FirstSubscription)<<32 | uint64(counter)
+}
+
+// IndexCustomer puts a customer into the index of identifiers.
+func (s *Book) IndexCustomer(row uint32) {
+	c := s.Customers.Read(row)
+	hash := s.ExternalHash(c.Env, s.ExternalID(c))
+	s.CustomerByExternal.Insert(hash, row)
+	s.CustomerByExternal.Note(hash, row, s.hint(c))
+}
+
+// Ahead reads what a hint leads to. Its result means nothing, and keeps the reads from being left
+// out. Readers hold the customer's lock.
+//
+//go:noinline
+func (s *Book) Ahead(hint uint64) (seen uint64) {
+	if hint == 0 {
+		return 0
+	}
+	b := s.Subscriptions.Read(uint32(hint >> 32))
+	seen = uint64(b.Next) + uint64(b.Rest)
+	if counter := uint32(hint); counter != 0 { // a plan may have no feature
+		_, low := s.Counters.Near(counter).Bits()
+		seen += low
+	}
+	return seen
+}
+
+// HoldNamed finds a customer by the caller's identifier, and takes its lock for reading; 0 and nil
+// when there is none. What a check needs of it is read ahead.
+func (s *Book) HoldNamed(env uint32, external []byte) (row uint32, lock *sync.RWMutex) {
+	hash := s.ExternalHash(env, external)
+	row, hint := s.CustomerByExternal.Likely(hash)
+	if row == 0 {
+		return 0, nil
+	}
+	lock = &s.Stripe(row).RWMutex
+	lock.RLock()
+	s.Ahead(hint)
+	if s.isNamed(row, env, external) {
+		return row, lock
+	}
+	lock.RUnlock() // another one with the same 32 bits stands before it
+	if row = s.CustomerNamed(env, external); row == 0 {
+		return 0, nil
+	}
+	lock = &s.Stripe(row).RWMutex
+	lock.RLock()
+	return row, lock
 }
 
 // Profile is the cold part of a customer. Number 1 was an identifier and is not given again.
@@ -111,15 +166,19 @@ func (s *Book) longID(c *Customer) string {
 // lock: what it compares never changes.
 func (s *Book) CustomerNamed(env uint32, external []byte) uint32 {
 	return s.CustomerByExternal.Find(s.ExternalHash(env, external), func(row uint32) bool {
-		c := s.Customers.Read(row)
-		if c.Env != env {
-			return false
-		}
-		if c.ExternalLen > 0 {
-			return string(c.External[:c.ExternalLen]) == string(external)
-		}
-		return s.longID(c) == string(external)
+		return s.isNamed(row, env, external)
 	})
+}
+
+func (s *Book) isNamed(row, env uint32, external []byte) bool {
+	c := s.Customers.Read(row)
+	if c.Env != env {
+		return false
+	}
+	if c.ExternalLen > 0 {
+		return string(c.External[:c.ExternalLen]) == string(external)
+	}
+	return s.longID(c) == string(external)
 }
 
 // CustomerWith finds a customer by its UUID in any environment; 0 when there is none.

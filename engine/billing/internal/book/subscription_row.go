@@ -18,22 +18,22 @@ type UsualSubscription struct {
 	Next         uint32 // the customer's next younger subscription
 	Version      uint32 // number of the plan version in the environment's catalog
 	FirstCounter uint32 // its counters are rows from here on, in the version's order
-	Due          int64  // when something of it falls due next, on the environment's clock
-	ID           [16]byte
+	// Rest is, in a row, the number of the part that is its rest, 0 where that is the usual one.
+	Rest   uint32
+	Period uint32 // number of the current period, from 0
+	Due    int64  // when something of it falls due next, on the environment's clock
+	ID     [16]byte
 
 	PeriodStart, PeriodEnd int64
 	CreatedAt              int64
 	// IssueAt is when the invoice of the period that ended last is issued; 0: it is.
 	IssueAt   int64
-	Period    uint32 // number of the current period, from 0
 	Counters  uint16
 	GraceDays uint16
 	// Months is how many months after the anchor the current period ends.
 	Months uint32
 	// Rows: closed spans, unpaid invoices.
 	FirstSpan, FirstUnpaid uint32
-	// Rest is, in a row, the number of the part that is its rest, 0 where that is the usual one.
-	Rest uint32
 }
 
 // SubscriptionRest is what is mostly as usual says.

@@ -51,7 +51,9 @@ func (t *Runner) Commit(l *Ledger) {
 	}
 	l.Sub.Next = t.S.Subscriptions.Read(l.Row).Next
 	t.S.Subscriptions.Write(l.Row, &l.Sub)
-	t.S.Hint(l.Row, &l.Sub)
+	if l.was.FirstCounter != l.Sub.FirstCounter {
+		t.S.Hint(l.Sub.Customer)
+	}
 	lock.Unlock()
 
 	if l.was.Version != l.Sub.Version || l.was.EndedAt != l.Sub.EndedAt {
