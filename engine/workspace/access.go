@@ -33,7 +33,7 @@ func (c *SetTestAccess) apply(x *flowStore, t *machine.Turn) engine.Outcome {
 		}
 		row = x.accessRow(c.Workspace, "") // one that is free
 	}
-	next, before := access{Host: c.Host, Sealed: c.Sealed}, 0
+	next, before := access{AccessView: AccessView{Host: c.Host}, Sealed: c.Sealed}, 0
 	if row != 0 {
 		before = x.access.Read(row).bytes()
 	}

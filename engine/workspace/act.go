@@ -193,8 +193,10 @@ func (c *Act) Apply(turn *turn) engine.Outcome {
 	w := x.workspaces.Write(c.Workspace)
 	row, next := x.actRows.Append()
 	*next = actRow{
-		ID: c.ID, Workspace: c.Workspace, Before: w.Acts, At: t.Stamp, Actor: c.Actor, Kind: c.Kind,
-		Subject: subject, Person: c.Person, Note: c.row.noteOf(c),
+		actFacts: actFacts{
+			ID: c.ID, At: t.Stamp, Actor: c.Actor, Subject: subject, Note: c.row.noteOf(c),
+		},
+		Workspace: c.Workspace, Before: w.Acts, Kind: c.Kind, Person: c.Person,
 	}
 	for i := range before {
 		if before[i].After != after[i].After {

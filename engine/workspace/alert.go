@@ -144,6 +144,6 @@ func (c *SendTestAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
 	}
 	w.Ledger.AlertTests++
 	*x.workspaces.Write(c.Workspace) = w
-	x.send(t, at, &delivery{Kind: AlertTest})
+	x.send(t, at, &DeliveryView{Kind: AlertTest})
 	return engine.OutcomeDone
 }

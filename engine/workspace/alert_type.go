@@ -65,28 +65,33 @@ const (
 	DeliveryUnconfirmed DeliveryStatus = 5 // unconfirmed
 )
 
-// delivery is one alert on its way to one place.
-type delivery struct {
-	ID [16]byte `wire:"1"`
+// DeliveryView is one alert on its way to one place. The row of a flow's alerts holds them as queries
+// show them.
+//
+//schema:answer workspace Delivery
+type DeliveryView struct {
+	ID [16]byte `wire:"1" json:"id" id:"markAlert"`
 	// Number counts the flow's deliveries, from 1.
 	Number  uint64         `wire:"19"`
-	Kind    AlertKind      `wire:"2"`
-	Channel Channel        `wire:"3"`
-	Status  DeliveryStatus `wire:"4"`
+	Kind    AlertKind      `wire:"2" json:"kind"`
+	Channel Channel        `wire:"3" json:"channel"`
+	Status  DeliveryStatus `wire:"4" json:"status" rule:"oneof=waiting|unconfirmed|delivered|failed|unknown"`
 	// Attempts counts those that were made, or begun.
-	Attempts  uint32 `wire:"5"`
-	CreatedAt int64  `wire:"6"`
-	NextAt    int64  `wire:"7"`
-	EndedAt   int64  `wire:"8"`
+	Attempts  uint32 `wire:"5" json:"attempts"`
+	CreatedAt int64  `wire:"6" json:"createdAt" as:"time"`
+	NextAt    int64  `wire:"7" json:"nextAttemptAt" as:"time" if:"Retries()"`
+	EndedAt   int64  `wire:"8" json:"finishedAt,omitzero" as:"time"`
 	// Sender is the only process that may make the attempt of this number, which it began at BegunAt.
 	// BegunAt is 0 between attempts.
 	Sender  [16]byte `wire:"9"`
 	BegunAt int64    `wire:"10"`
-	// Code is the answer to the newest attempt, 0 is none; Reason says what is wrong with it.
-	Answer uint32 `wire:"11"`
-	Reason string `wire:"12"`
-	// What it says: of the run that the watch went by, and of the flow as it was called then.
-	Run     [16]byte   `wire:"13"`
+	// Answer is the status that answered the newest attempt, 0 is none; Reason says what is wrong
+	// with it.
+	Answer uint32 `wire:"11" json:"answer,omitzero" in:"after=attempts"`
+	Reason string `wire:"12" json:"reason,omitzero" in:"after=answer" rule:"min=1"`
+	// Run is the run that changed the watch; it is zero in a test. The rest is of that run, and of
+	// the flow as it was called then.
+	Run     [16]byte   `wire:"13" json:"runId,omitzero" in:"after=reason" id:"markRun"`
 	Outcome RunOutcome `wire:"14"`
 	Flow    string     `wire:"15"`
 	Step    string     `wire:"16"`
@@ -94,46 +99,60 @@ type delivery struct {
 	Why     string     `wire:"18"`
 }
 
-func (d *delivery) bytes() int {
+// Retries reports whether another attempt follows one that has ended.
+func (d *DeliveryView) Retries() bool { return d.NextAt != 0 && d.Attempts > 0 && d.BegunAt == 0 }
+
+func (d *DeliveryView) bytes() int {
 	return deliveryBytes + len(d.Reason) + len(d.Flow) + len(d.Step) + len(d.Code) + len(d.Why)
 }
 
 // consistent reports whether what is read from a snapshot has names.
-func (d *delivery) consistent() bool {
+func (d *DeliveryView) consistent() bool {
 	return d.Kind >= AlertFailing && d.Kind <= AlertTest && d.Channel >= ChannelEmail &&
 		d.Channel <= ChannelWebhook && d.Status >= DeliveryWaiting && d.Status <= DeliveryUnknown &&
 		d.Outcome <= OutcomeInconclusive
 }
 
-func (d *delivery) end(status DeliveryStatus, reason string, stamp int64) {
+func (d *DeliveryView) end(status DeliveryStatus, reason string, stamp int64) {
 	d.Status, d.Reason, d.EndedAt, d.NextAt, d.BegunAt = status, reason, stamp, 0, 0
 }
 
 // alert is what a flow's owner wants to hear of its watch, and what was sent of it.
 type alert struct {
+	alertFacts
 	Workspace uint32 `wire:"1"`
 	Flow      uint32 `wire:"2"`
-	On        bool   `wire:"3"`
-	// Email and URL are where to; empty is nowhere.
-	Email string `wire:"4"`
-	URL   string `wire:"5"`
-	// Secret signs webhooks, and so does Previous until PreviousUntil; sealed by the server.
-	Secret        []byte `wire:"6"`
-	Previous      []byte `wire:"7"`
-	PreviousUntil int64  `wire:"8"`
-	RotatedAt     int64  `wire:"9"`
-	// GoneAt is when the webhook's endpoint said that it is gone: it is sent nothing until it is
-	// set again, or alerts are turned on again.
-	GoneAt int64 `wire:"10"`
 	// Made counts deliveries, those that are not kept any more too.
 	Made uint64 `wire:"11"`
 	// Deliveries are the newest, oldest first.
-	Deliveries []delivery `wire:"12"`
-	// Unconfirmed: whoever has the e-mail address has not said yet that alerts may go there. Link
-	// is the SHA-256 of the secret by which they are asked, until LinkUntil; zero is none.
-	Unconfirmed bool     `wire:"13"`
-	Link        [32]byte `wire:"14"`
-	LinkUntil   int64    `wire:"15"`
+	Deliveries []DeliveryView `wire:"12"`
+	// Link is the SHA-256 of the secret in the link that asks the owner of the e-mail address; zero
+	// is none.
+	Link [32]byte `wire:"14"`
+}
+
+// alertFacts are the fields that the row of a flow's alerts and its view have in common.
+//
+//schema:part
+type alertFacts struct {
+	On bool `wire:"3" json:"on"`
+	// Email is where alerts are mailed; empty is nowhere.
+	Email string `wire:"4" json:"email,omitzero" rule:"min=1"`
+	// URL is the webhook's address; empty is none.
+	URL string `wire:"5" json:"webhookUrl,omitzero" rule:"min=1"`
+	// GoneAt is when the webhook's endpoint answered that it is gone. Nothing is sent to it until
+	// the address is set again, or alerts are turned on again.
+	GoneAt    int64 `wire:"10" json:"webhookGoneAt,omitzero" as:"time"`
+	RotatedAt int64 `wire:"9" json:"secretRotatedAt,omitzero" as:"time"`
+	// PreviousUntil is when the secret before the present one stops signing.
+	PreviousUntil int64 `wire:"8" json:"previousSecretUntil,omitzero" as:"time"`
+	// Secret and Previous are sealed by the server.
+	Secret   []byte `wire:"6"`
+	Previous []byte `wire:"7"`
+	// Unconfirmed reports whether the owner of the e-mail address has not agreed to alerts yet. The
+	// link that asks for it works until LinkUntil.
+	Unconfirmed bool  `wire:"13"`
+	LinkUntil   int64 `wire:"15"`
 }
 
 // bytes is what an alert takes of its workspace's room.
@@ -154,9 +173,9 @@ func (a *alert) reaches(c Channel) bool {
 }
 
 // keep adds a delivery; beyond MaxDeliveries the oldest that has ended goes, or the oldest.
-func (a *alert) keep(d delivery) {
+func (a *alert) keep(d DeliveryView) {
 	if len(a.Deliveries) >= MaxDeliveries {
-		at := max(0, slices.IndexFunc(a.Deliveries, func(d delivery) bool {
+		at := max(0, slices.IndexFunc(a.Deliveries, func(d DeliveryView) bool {
 			return d.Status != DeliveryWaiting
 		}))
 		a.Deliveries = slices.Delete(a.Deliveries, at, at+1)
@@ -188,7 +207,7 @@ func (a *alert) drop(reason string, stamp int64) {
 }
 
 // held reports whether a delivery waits for its address to be confirmed.
-func (a *alert) held(d *delivery) bool {
+func (a *alert) held(d *DeliveryView) bool {
 	return a.Unconfirmed && d.Channel == ChannelEmail && d.Status == DeliveryWaiting
 }
 
@@ -203,7 +222,7 @@ func (a *alert) mailTo(email string, vouched bool) {
 
 // sendable reports whether something can be sent now, or later by itself.
 func (a *alert) sendable() bool {
-	return slices.ContainsFunc(a.Deliveries, func(d delivery) bool {
+	return slices.ContainsFunc(a.Deliveries, func(d DeliveryView) bool {
 		return d.Status == DeliveryWaiting && !a.held(&d)
 	})
 }

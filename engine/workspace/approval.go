@@ -86,7 +86,7 @@ func (c *RenewLink) apply(x *money, t *machine.Turn) engine.Outcome {
 	case p.Link == c.Link:
 		return engine.OutcomeDone
 	case !c.Person && p.Links >= MaxLinks:
-		t.Answer(&RetryReply{ResetsAt: p.Due, Limit: MaxLinks})
+		t.Answer(&RetryReply{ResetsAt: p.ExpiresAt, Limit: MaxLinks})
 		return engine.OutcomeLinkLimit
 	}
 	p := x.purchases.Write(row)

@@ -12,7 +12,7 @@ func (x *notices) deliveryOf(row uint32, number uint64) int {
 	if row == 0 || row > x.alerts.Len() {
 		return -1
 	}
-	return slices.IndexFunc(x.alerts.Read(row).Deliveries, func(d delivery) bool {
+	return slices.IndexFunc(x.alerts.Read(row).Deliveries, func(d DeliveryView) bool {
 		return d.Number == number
 	})
 }
@@ -103,7 +103,7 @@ func (c *NoteAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
 }
 
 // repeats reports whether a word about the newest attempt was heard already.
-func (d *delivery) repeats(c *NoteAlert) bool {
+func (d *DeliveryView) repeats(c *NoteAlert) bool {
 	switch c.Result {
 	case AlertDelivered:
 		return d.Status == DeliveryDelivered

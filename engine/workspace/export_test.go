@@ -42,13 +42,16 @@ func goldenRecords() map[string]wire.Fielder {
 			},
 		},
 		"key": &key{
-			ID: id, Hash: hash, Workspace: 1, Before: 2, Scopes: ScopesAll, CreatedAt: 5, RevokedAt: 6,
+			KeyView: KeyView{ID: id, Scopes: ScopesAll, CreatedAt: 5, RevokedAt: 6}, Hash: hash,
+			Workspace: 1, Before: 2,
 		},
 		"flow": &flow{
-			ID: id, Workspace: 1, Before: 2, Version: 3, CreatedAt: 4, ChangedAt: 5, ArchivedAt: 6,
-			Open: 7, Issues: 8, SignupConfirmed: true, Preflight: 3, NoKey: CalledRefused,
-			WrongKey: CalledAccepted, AlreadyTrue: true, PreflightAt: 9, Watch: WatchFailing,
-			Misses: 2, WatchAt: 10, Verified: true, WithCredential: true, TestAccount: true,
+			ID: id, Workspace: 1, Before: 2, ArchivedAt: 6, Open: 7, Issues: 8, Preflight: 3, Misses: 2,
+			flowFacts: flowFacts{
+				Version: 3, CreatedAt: 4, ChangedAt: 5, SignupConfirmed: true, NoKey: CalledRefused,
+				WrongKey: CalledAccepted, AlreadyTrue: true, PreflightAt: 9, Watch: WatchFailing, WatchAt: 10,
+			},
+			Verified: true, WithCredential: true, TestAccount: true,
 		},
 		"flow-document": &FlowDocument{
 			Name: "n", URL: "u", Task: "t", SuccessCriteria: "s", Access: "public",
@@ -68,30 +71,43 @@ func goldenRecords() map[string]wire.Fielder {
 			Checkpoint: []byte{1}, Answer: []byte{2, 3}, WallLeft: 4, Steps: 5, Tokens: 6,
 		},
 		"purchase": &purchase{
-			ID: id, Workspace: 1, Before: 2, Flow: 3, Runs: 4, Cents: 2000, Status: PurchaseCheckout,
-			Reason: ReasonOverCap, Links: 5, Link: hash, Checkout: "cs", URL: "https://pay.example",
-			CreatedAt: 6, ChangedAt: 7, Due: 8, PaidMonth: 673, Refund: true, Payment: "pi",
-			RefundID: "re", RefundedAt: 9, PageOpen: true, FlowVersion: 10, asked: asked{id, id},
+			purchaseFacts: purchaseFacts{
+				ID: id, Workspace: 1, Runs: 4, Cents: 2000, Status: PurchaseCheckout, Reason: ReasonOverCap,
+				Checkout: "cs", URL: "https://pay.example", CreatedAt: 6, ChangedAt: 7, ExpiresAt: 8,
+				Refund: true, Payment: "pi", PageOpen: true,
+			},
+			Before: 2, Flow: 3, Links: 5, Link: hash, PaidMonth: 673, RefundID: "re", RefundedAt: 9,
+			FlowVersion: 10, asked: asked{id, id},
 		},
 		"purchase-returns": &purchase{
-			ID: id, Status: PurchaseSucceeded, RefundRefused: "no",
+			purchaseFacts: purchaseFacts{ID: id, Status: PurchaseSucceeded}, RefundRefused: "no",
 			Surplus: []Return{{Payment: "pi2", Refund: "re2", At: 11, Refused: "x"}, {Payment: "pi3"}},
 		},
 		"issue": &issue{
-			ID: id, Workspace: 1, Flow: 2, Before: 3, BeforeOfFlow: 4, Status: IssueFixReady, Seen: 5,
-			Run: id, Step: "s", Code: "c", Reason: "r", Note: "n", CreatedAt: 6, ChangedAt: 7,
-			ClosedAt: 8, ReadyVersion: 9,
+			issueFacts: issueFacts{
+				ID: id, Status: IssueFixReady, Seen: 5, Run: id, Step: "s", Code: "c", Reason: "r", Note: "n",
+				CreatedAt: 6, ChangedAt: 7, ClosedAt: 8,
+			},
+			Workspace: 1, Flow: 2, Before: 3, BeforeOfFlow: 4, ReadyVersion: 9,
 		},
 		"notification": &notification{
-			ID: id, Workspace: 1, Before: 2, Kind: NoticeHandoff, Flow: 3, Run: id, Issue: id,
-			Purchase: id, CreatedAt: 4, ReadAt: 5,
+			noticeFacts: noticeFacts{
+				ID: id, Kind: NoticeHandoff, Run: id, Issue: id, Purchase: id, CreatedAt: 4, ReadAt: 5,
+			},
+			Workspace: 1, Before: 2, Flow: 3,
 		},
 		"transaction": &transaction{
-			ID: id, Before: 1, Kind: transactionCommit, Amount: 2, Run: id, At: 3, Note: "n",
+			TransactionView: TransactionView{
+				ID: id, Kind: transactionCommit, Amount: 2, Run: id, At: 3, Note: "n",
+			},
+			Before: 1,
 		},
 		"act": &actRow{
-			ID: id, Workspace: 1, Before: 2, At: 3, Actor: "operator", Kind: KindSetBilling,
-			Subject: id, Note: "n", Changes: []ActChange{{Name: "paused", Before: "a", After: "b"}},
+			actFacts: actFacts{
+				ID: id, At: 3, Actor: "operator", Subject: id, Note: "n",
+				Changes: []ActChange{{Name: "paused", Before: "a", After: "b"}},
+			},
+			Workspace: 1, Before: 2, Kind: KindSetBilling,
 		},
 		"inspection": &inspection{
 			Run: 1, Workspace: 2, Before: 3, Previous: 4, Size: 5, Kind: RunInspection,
@@ -99,14 +115,18 @@ func goldenRecords() map[string]wire.Fielder {
 		},
 		"flow-alerts": &flow{ID: id, Workspace: 1, Alert: 2},
 		"alert-unconfirmed": &alert{
-			Workspace: 1, Flow: 2, Email: "a@b.example", Unconfirmed: true, Link: hash, LinkUntil: 3,
+			Workspace: 1, Flow: 2, Link: hash,
+			alertFacts: alertFacts{Email: "a@b.example", Unconfirmed: true, LinkUntil: 3},
 		},
 		"ledger-addresses": &ledger{daily: daily{Day: 20485, AddressAsks: 3}},
 		"ledger-alerts":    &ledger{daily: daily{Day: 20485, AlertTests: 3}},
 		"alert": &alert{
-			Workspace: 1, Flow: 2, On: true, Email: "a@b.example", URL: "https://hooks.example/",
-			Secret: []byte{3}, Previous: []byte{4}, PreviousUntil: 5, RotatedAt: 6, GoneAt: 7, Made: 8,
-			Deliveries: []delivery{{
+			Workspace: 1, Flow: 2, Made: 8,
+			alertFacts: alertFacts{
+				On: true, Email: "a@b.example", URL: "https://hooks.example/", Secret: []byte{3},
+				Previous: []byte{4}, PreviousUntil: 5, RotatedAt: 6, GoneAt: 7,
+			},
+			Deliveries: []DeliveryView{{
 				ID: id, Number: 8, Kind: AlertRecovered, Channel: ChannelWebhook, Status: DeliveryUnknown,
 				Attempts: 2, CreatedAt: 3, NextAt: 4, EndedAt: 5, Sender: id, BegunAt: 6, Answer: 500,
 				Reason: "r", Run: id, Outcome: OutcomePassed, Flow: "f", Step: "s", Code: "c", Why: "w",
@@ -115,11 +135,14 @@ func goldenRecords() map[string]wire.Fielder {
 		"header-agents":      &header{Shard: 1, Agents: []string{"nop nop 1", "http http 2"}},
 		"workspace-access":   &workspace{ID: id, Access: 2},
 		"flow-document-host": &FlowDocument{Name: "n", Access: "test_account", Host: "acme.example"},
-		"access":             &access{Workspace: 1, Before: 2, Host: "acme.example", Sealed: []byte{3}, SetAt: 4},
-		"flow-schedule":      &flow{ID: id, Workspace: 1, Schedule: 2},
-		"run-scheduled":      &run{ID: id, Workspace: 1, Scheduled: 5},
+		"access": &access{
+			AccessView: AccessView{Host: "acme.example", SetAt: 4}, Workspace: 1, Before: 2, Sealed: []byte{3},
+		},
+		"flow-schedule": &flow{ID: id, Workspace: 1, Schedule: 2},
+		"run-scheduled": &run{ID: id, Workspace: 1, Scheduled: 5},
 		"notification-skipped": &notification{
-			ID: id, Workspace: 1, Kind: NoticeScheduleSkipped, Flow: 3, Skip: SkipPayment,
+			noticeFacts: noticeFacts{ID: id, Kind: NoticeScheduleSkipped, Skip: SkipPayment},
+			Workspace:   1, Flow: 3,
 		},
 		"schedule": &schedule{
 			Workspace: 1, Flow: 2, EveryHours: 24, At: 3, Trying: 4, Due: 5, Asked: true, Told: 6,
@@ -128,11 +151,15 @@ func goldenRecords() map[string]wire.Fielder {
 		"signups":         &signups{Source: id, At: 4, Count: 5},
 		"header-sessions": &header{Shard: 1, SessionsFrom: 2, SessionsTo: 3},
 		"workspace-owned": &workspace{ID: id, Owner: "ada", ClaimedAt: 6, Person: 1, OwnedBefore: 2},
-		"act-person":      &actRow{ID: id, Workspace: 1, At: 3, Actor: "owner", Kind: KindRotateKeys, Person: 2},
+		"act-person": &actRow{
+			actFacts: actFacts{ID: id, At: 3, Actor: "owner"}, Workspace: 1, Kind: KindRotateKeys, Person: 2,
+		},
 		"person": &person{
-			ID: id, Issuer: "i", Subject: "s", Email: "e", Name: "n", Agent: true, CreatedAt: 1,
-			SignedInAt: 2, EndedAt: 3, Own: 4, Owned: 5, Links: 6, Link: 7, Asked: 8, Asks: 9, Waiting: 10,
-			Day: 11, SignIns: 12, Acted: 13,
+			PersonView: PersonView{
+				ID: id, Issuer: "i", Subject: "s", Email: "e", Name: "n", Agent: true, CreatedAt: 1,
+				SignedInAt: 2, Waiting: 10,
+			},
+			EndedAt: 3, Own: 4, Owned: 5, Links: 6, Link: 7, Asked: 8, Asks: 9, Day: 11, SignIns: 12, Acted: 13,
 		},
 		"session": &session{
 			Hash: hash, Person: 1, Surface: SurfaceOperations, Workspace: 2, CreatedAt: 3, UsedAt: 4,
@@ -453,7 +480,7 @@ func (m *Machine) LetAlertsWait(n int, until int64) {
 	s := m.state.Load()
 	for range n {
 		row, a := s.alerts.Append()
-		a.Deliveries = []delivery{{Channel: ChannelWebhook, Status: DeliveryWaiting, NextAt: until}}
+		a.Deliveries = []DeliveryView{{Channel: ChannelWebhook, Status: DeliveryWaiting, NextAt: until}}
 		s.alerting.note(row, true)
 	}
 }

@@ -76,8 +76,8 @@ func (x *flowStore) addFlow(t *machine.Turn, c *SaveFlow, w *workspace) uint32 {
 	row, f := x.flows.Append()
 	x.flowTexts.Append()
 	*f = flow{
-		ID: c.ID, Workspace: c.Workspace, Before: w.Flows, CreatedAt: t.Stamp, WatchAt: t.Stamp,
-		Version: 1,
+		ID: c.ID, Workspace: c.Workspace, Before: w.Flows,
+		flowFacts: flowFacts{CreatedAt: t.Stamp, WatchAt: t.Stamp, Version: 1},
 	}
 	x.flowBy.Insert(x.idHash(&f.ID), row)
 	x.workspaces.Write(c.Workspace).Flows = row
@@ -151,21 +151,14 @@ type FlowView struct {
 	FlowDocument
 	// EveryHours is the time between the runs that begin by themselves, 0 is none; NextRunAt is
 	// when the next one does.
-	EveryHours      uint32 `json:"schedule.everyHours" in:"whole" rule:"min=1,max=168"`
-	NextRunAt       int64  `json:"schedule.nextAt" as:"time"`
-	Version         uint32 `json:"version"`
-	SignupConfirmed bool   `json:"signupConfirmed"`
+	EveryHours uint32 `json:"schedule.everyHours" in:"whole" rule:"min=1,max=168"`
+	NextRunAt  int64  `json:"schedule.nextAt" as:"time"`
+	flowFacts
 	// Open is the run that has not finished; zero is none.
-	Open      [16]byte `json:"openRun" rule:"null" id:"markRun"`
-	CreatedAt int64    `json:"createdAt" as:"time"`
-	ChangedAt int64    `json:"updatedAt" as:"time"`
-	// Preflighted reports whether what follows belongs to this version.
-	Preflighted     bool
-	NoKey, WrongKey Called
-	AlreadyTrue     bool
-	PreflightAt     int64 // 0 is never
-	Watch           WatchState
-	WatchAt         int64
+	Open [16]byte `json:"openRun" in:"after=signupConfirmed" rule:"null" id:"markRun"`
+	// Preflighted reports whether what the preflight found belongs to this version; else it is left
+	// out.
+	Preflighted bool
 	// Unready is why no agent can run it; UnreadyNot when there is an agent that can.
 	Unready Unready
 }
@@ -173,18 +166,16 @@ type FlowView struct {
 func (x *flowStore) flowView(row uint32) FlowView {
 	f := x.flows.Read(row)
 	v := FlowView{
-		FlowDocument: x.document(row), ID: f.ID, Version: f.Version, CreatedAt: f.CreatedAt,
-		ChangedAt: f.ChangedAt, SignupConfirmed: f.SignupConfirmed,
-		Preflighted: f.Preflight == f.Version, Watch: f.Watch, WatchAt: f.WatchAt,
+		ID: f.ID, FlowDocument: x.document(row), flowFacts: f.flowFacts,
+		Preflighted: f.Preflight == f.Version,
 	}
 	v.Unready = x.unready(f, &v.FlowDocument, true)
 	if f.Schedule != 0 {
 		of := x.schedules.Read(f.Schedule)
 		v.EveryHours, v.NextRunAt = of.EveryHours, of.At
 	}
-	if v.Preflighted {
-		v.NoKey, v.WrongKey, v.AlreadyTrue = f.NoKey, f.WrongKey, f.AlreadyTrue
-		v.PreflightAt = f.PreflightAt
+	if !v.Preflighted {
+		v.NoKey, v.WrongKey, v.AlreadyTrue, v.PreflightAt = CalledUnknown, CalledUnknown, false, 0
 	}
 	if f.Open != 0 {
 		v.Open = x.runs.Row(f.Open).ID

@@ -57,29 +57,19 @@ const (
 
 // flow is a saved test. Its document is a blob of the same row.
 type flow struct {
+	flowFacts
 	ID         [16]byte `wire:"1"`
 	Workspace  uint32   `wire:"2"`
 	Before     uint32   `wire:"3"`
-	Version    uint32   `wire:"4"`
-	CreatedAt  int64    `wire:"5"`
-	ChangedAt  int64    `wire:"6"`
 	ArchivedAt int64    `wire:"7"`
 	// Open is the run that has not finished; 0 is none.
 	Open uint32 `wire:"8"`
 	// Issues is the flow's newest issue.
 	Issues uint32 `wire:"9"`
-	// SignupConfirmed: its owner said that an agent may sign up there.
-	SignupConfirmed bool `wire:"10"`
-	// What was found when the quote was read, of the version Preflight.
-	Preflight   uint32     `wire:"11"`
-	NoKey       Called     `wire:"12"`
-	WrongKey    Called     `wire:"13"`
-	AlreadyTrue bool       `wire:"14"`
-	PreflightAt int64      `wire:"15"`
-	Watch       WatchState `wire:"16"`
+	// Preflight is the version that the last preflight was of.
+	Preflight uint32 `wire:"11"`
 	// Misses are runs in a row that were carried through and did not pass.
-	Misses  uint8 `wire:"17"`
-	WatchAt int64 `wire:"18"`
+	Misses uint8 `wire:"17"`
 	// What the engine needs of the document.
 	Verified       bool `wire:"19"`
 	WithCredential bool `wire:"20"`
@@ -90,6 +80,24 @@ type flow struct {
 	Schedule uint32 `wire:"141"`
 	// base is the text that those of its runs are packed behind. It is not state.
 	base place
+}
+
+// flowFacts are the fields that the row of a flow and its view have in common.
+//
+//schema:part
+type flowFacts struct {
+	Version uint32 `wire:"4" json:"version"`
+	// SignupConfirmed reports whether the owner agreed that an agent signs up there.
+	SignupConfirmed bool  `wire:"10" json:"signupConfirmed"`
+	CreatedAt       int64 `wire:"5" json:"createdAt" as:"time"`
+	ChangedAt       int64 `wire:"6" json:"updatedAt" as:"time"`
+	// What the preflight found when the quote was read.
+	NoKey       Called     `wire:"12"`
+	WrongKey    Called     `wire:"13"`
+	AlreadyTrue bool       `wire:"14"`
+	PreflightAt int64      `wire:"15"` // 0 is never
+	Watch       WatchState `wire:"16"`
+	WatchAt     int64      `wire:"18"`
 }
 
 // restart makes a new version of another document.
@@ -202,11 +210,19 @@ const (
 // access is what a run signs in with at a host. A row without a host is free for another one of its
 // workspace.
 type access struct {
+	AccessView
 	Workspace uint32 `wire:"1"`
 	Before    uint32 `wire:"2"`
-	Host      string `wire:"3"`
 	Sealed    []byte `wire:"4"`
-	SetAt     int64  `wire:"5"`
+}
+
+// AccessView says for which host test credentials are stored, and since when.
+//
+//schema:answer workspace TestAccess
+//schema:part
+type AccessView struct {
+	Host  string `wire:"3" json:"host" rule:"min=1"`
+	SetAt int64  `wire:"5" json:"updatedAt" as:"time"`
 }
 
 func (a *access) bytes() int { return accessRowBytes + len(a.Host) + len(a.Sealed) }

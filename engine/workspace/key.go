@@ -48,7 +48,7 @@ func (c *RotateKeys) apply(x *spaces, t *machine.Turn) engine.Outcome {
 	for row := w.Keys; row != 0; row = x.keys.Read(row).Before {
 		x.revoke(t, row)
 	}
-	x.addKey(t, c.Workspace, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: ScopesAll})
+	x.addKey(t, c.Workspace, key{KeyView: KeyView{ID: c.KeyID, Scopes: ScopesAll}, Hash: c.KeyHash})
 	return engine.OutcomeDone
 }
 

@@ -35,7 +35,7 @@ func (c *GrantCredits) apply(x *money, t *machine.Turn) engine.Outcome {
 
 	w.Ledger.CreditsGranted += c.Amount
 	w.Ledger.CreditsLeft += c.Amount
-	x.noteTransaction(t, &w, transaction{
+	x.noteTransaction(t, &w, TransactionView{
 		ID: c.ID, Kind: transactionGrant, Amount: c.Amount, Note: c.Note,
 	})
 	*x.workspaces.Write(c.Workspace) = w

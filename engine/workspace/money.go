@@ -129,15 +129,15 @@ func (x *money) moveCredits(t *machine.Turn, w *workspace, r *run, kind Transact
 	default:
 		l.CreditsReserved, l.CreditsLeft = l.CreditsReserved-n, l.CreditsLeft+n
 	}
-	x.noteTransaction(t, w, transaction{
+	x.noteTransaction(t, w, TransactionView{
 		ID: derivedID(r.ID, labelTransaction, uint64(kind), t.Stamp), Kind: kind, Amount: n, Run: r.ID,
 	})
 }
 
-func (x *money) noteTransaction(t *machine.Turn, w *workspace, r transaction) {
+func (x *money) noteTransaction(t *machine.Turn, w *workspace, r TransactionView) {
 	row, next := x.transactions.Append()
-	r.Before, r.At = w.Transactions, t.Stamp
-	*next, w.Transactions = r, row
+	r.At = t.Stamp
+	*next, w.Transactions = transaction{r, w.Transactions}, row
 	t.Fold(r.Amount)
 }
 
@@ -162,7 +162,7 @@ func (x *money) addPurchase(t *machine.Turn, w *workspace, p purchase) uint32 {
 		x.linkBy.Insert(secretHash(&p.Link), row)
 	}
 	x.errands.move(row, ErrandNone, p.errand())
-	x.due.add(p.Due, duePurchase, row)
+	x.due.add(p.ExpiresAt, duePurchase, row)
 	t.Fold(uint64(row))
 	return row
 }
@@ -176,7 +176,7 @@ func (x *money) change(t *machine.Turn, row uint32, w *workspace, status Purchas
 		if p.Status == PurchaseProcessing {
 			w.Ledger.ChargingCents -= p.Cents
 		}
-		p.Status, p.ChangedAt, p.Due = status, t.Stamp, due
+		p.Status, p.ChangedAt, p.ExpiresAt = status, t.Stamp, due
 		p.PageOpen = p.PageOpen && status != PurchaseSucceeded
 	})
 	switch {

@@ -25,10 +25,8 @@ func (x *notices) open() {
 
 func (x *notices) notify(t *machine.Turn, w *workspace, n notice) {
 	row, next := x.notifications.Append()
-	*next = notification{
-		Workspace: n.workspace, Flow: n.flow, Skip: n.skip, Before: w.Notifications, Kind: n.kind,
-		Issue: n.issue, CreatedAt: t.Stamp,
-	}
+	*next = notification{Workspace: n.workspace, Flow: n.flow, Before: w.Notifications}
+	next.Kind, next.Issue, next.Skip, next.CreatedAt = n.kind, n.issue, n.skip, t.Stamp
 	if n.run != nil {
 		next.Workspace, next.Flow, next.Run = n.run.Workspace, n.run.Flow, n.run.ID
 	}
@@ -60,7 +58,7 @@ func (x *notices) alertOf(t *machine.Turn, kind AlertKind, r *run, text *RunText
 	if at == 0 || !x.alerts.Read(at).On {
 		return
 	}
-	x.send(t, at, &delivery{
+	x.send(t, at, &DeliveryView{
 		Kind: kind, Run: r.ID, Outcome: r.Outcome, Step: cutText(text.Step, maxAlertWord),
 		Code: cutText(text.Code, maxAlertWord), Why: cutText(text.Reason, maxAlertWhy),
 	})
@@ -68,7 +66,7 @@ func (x *notices) alertOf(t *machine.Turn, kind AlertKind, r *run, text *RunText
 
 // send queues a delivery for each channel that leads somewhere. What it says of the flow is what it
 // says now: each attempt says the same.
-func (x *notices) send(t *machine.Turn, at uint32, made *delivery) {
+func (x *notices) send(t *machine.Turn, at uint32, made *DeliveryView) {
 	made.Flow = x.document(x.alerts.Read(at).Flow).Name
 	x.alertWrite(t, at, func(a *alert) {
 		for _, channel := range [...]Channel{ChannelEmail, ChannelWebhook} {
@@ -174,10 +172,12 @@ func (x *notices) raise(t *machine.Turn, w *workspace, r *run, text *RunText) {
 	}
 	row, i := x.issues.Append()
 	*i = issue{
-		ID:        derivedID(r.ID, labelIssue, uint64(row), t.Stamp),
 		Workspace: r.Workspace, Flow: r.Flow, Before: w.Issues, BeforeOfFlow: f.Issues,
-		Status: IssueOpen, Seen: 1, Run: r.ID, Step: text.Step, Code: text.Code,
-		Reason: text.Reason, CreatedAt: t.Stamp, ChangedAt: t.Stamp,
+		issueFacts: issueFacts{
+			ID:     derivedID(r.ID, labelIssue, uint64(row), t.Stamp),
+			Status: IssueOpen, Seen: 1, Run: r.ID, Step: text.Step, Code: text.Code,
+			Reason: text.Reason, CreatedAt: t.Stamp, ChangedAt: t.Stamp,
+		},
 	}
 	w.Issues, x.flows.Write(r.Flow).Issues = row, row
 	x.rooms.hold(r.Workspace, i.bytes())

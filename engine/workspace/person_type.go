@@ -4,15 +4,7 @@ import "tollgate/engine"
 
 // person is somebody who has signed in: a person, or an agent, for good.
 type person struct {
-	ID      [16]byte `wire:"1"`
-	Issuer  string   `wire:"2"`
-	Subject string   `wire:"3"` // who says so, and how they name them; never change
-	// Email was verified by the issuer; empty when it was not, or somebody else has it by now.
-	Email      string `wire:"4"`
-	Name       string `wire:"5"`
-	Agent      bool   `wire:"6"`
-	CreatedAt  int64  `wire:"7"`
-	SignedInAt int64  `wire:"8"`
+	PersonView
 	// EndedAt is when all sessions were ended; those from before are void.
 	EndedAt int64 `wire:"9"`
 	// Own is the workspace that an agent got when it signed in first.
@@ -23,15 +15,32 @@ type person struct {
 	// named when it signed in last.
 	Links uint32 `wire:"12"`
 	Link  uint32 `wire:"13"`
-	// Asked is the newest link that a person was asked for, Asks their number, Waiting how many
-	// wait for an answer.
-	Asked   uint32 `wire:"14"`
-	Asks    uint32 `wire:"15"`
-	Waiting uint32 `wire:"16"`
+	// Asked is the newest link that a person was asked for, Asks their number.
+	Asked uint32 `wire:"14"`
+	Asks  uint32 `wire:"15"`
 	// Of the day.
 	Day     uint32 `wire:"17"`
 	SignIns uint32 `wire:"18"`
 	Acted   uint32 `wire:"19"`
+}
+
+// PersonView is a person or an agent who has signed in.
+//
+//schema:answer workspace LinkedAgent
+//schema:part
+type PersonView struct {
+	ID   [16]byte `wire:"1" json:"id" id:"markPerson"`
+	Name string   `wire:"5" json:"name" rule:"null,min=1"`
+	// Email was verified by the issuer; empty when it was not, or another person has it now.
+	Email string `wire:"4" json:"email" rule:"null,min=1"`
+	// Issuer and Subject name the person and never change.
+	Issuer     string `wire:"2"`
+	Subject    string `wire:"3" json:"subject" rule:"min=1"`
+	Agent      bool   `wire:"6"`
+	CreatedAt  int64  `wire:"7"`
+	SignedInAt int64  `wire:"8"`
+	// Waiting is how many agents wait for this person's answer.
+	Waiting uint32 `wire:"16"`
 }
 
 // roll begins the day of an instant; on a copy, so that a refusal changes nothing.
@@ -140,16 +149,23 @@ func Address(email string) string {
 
 // actRow is something that an owner did, or an operator for them.
 type actRow struct {
-	ID        [16]byte    `wire:"1"`
+	actFacts
 	Workspace uint32      `wire:"2"`
 	Before    uint32      `wire:"3"`
-	At        int64       `wire:"4"`
-	Actor     string      `wire:"5"`
 	Kind      engine.Kind `wire:"6"`
-	Subject   [16]byte    `wire:"7"`
-	Note      string      `wire:"8"`
-	Changes   []ActChange `wire:"9"`
 	Person    uint32      `wire:"10"` // who did it; 0 for an operator
+}
+
+// actFacts are the fields that the row of an act and its view have in common.
+//
+//schema:part
+type actFacts struct {
+	ID      [16]byte    `wire:"1" json:"id" id:"markAct"`
+	At      int64       `wire:"4" json:"at" as:"time"`
+	Actor   string      `wire:"5" json:"actor" rule:"min=1"`
+	Subject [16]byte    `wire:"7"` // the purchase or flow; zero is none
+	Note    string      `wire:"8" json:"note,omitzero" rule:"min=1"`
+	Changes []ActChange `wire:"9" json:"changes"`
 }
 
 // ActChange is a value that an act changed.

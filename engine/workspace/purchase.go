@@ -92,10 +92,12 @@ func (c *RequestPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
 		return engine.OutcomeKeysFull
 	}
 	p := purchase{
-		ID: c.ID, Workspace: c.Workspace, Before: w.Purchases,
-		Flow: x.flowRow(c.Workspace, c.Flow), Runs: c.Runs,
-		Cents: cents, Status: PurchaseApproval, Reason: reason, Link: c.Link, CreatedAt: t.Stamp,
-		ChangedAt: t.Stamp, Due: t.Stamp + ApprovalMS, asked: asked{c.Key, c.Body},
+		purchaseFacts: purchaseFacts{
+			ID: c.ID, Workspace: c.Workspace, Runs: c.Runs, Cents: cents, Status: PurchaseApproval,
+			Reason: reason, CreatedAt: t.Stamp, ChangedAt: t.Stamp, ExpiresAt: t.Stamp + ApprovalMS,
+		},
+		Before: w.Purchases, Flow: x.flowRow(c.Workspace, c.Flow), Link: c.Link,
+		asked: asked{c.Key, c.Body},
 	}
 	if p.Before != 0 { // the first one can always be asked for
 		if full := x.another(t, c.Workspace, p.bytes()); full != engine.OutcomeDone {
@@ -108,7 +110,7 @@ func (c *RequestPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
 	}
 	action := ActionApprove
 	if reason == ReasonNone {
-		p.Status, p.Due, p.PaidMonth, action = PurchaseProcessing, 0, monthOf(t.Stamp), ActionCharging
+		p.Status, p.ExpiresAt, p.PaidMonth, action = PurchaseProcessing, 0, monthOf(t.Stamp), ActionCharging
 		w.Ledger.ChargingCents += cents
 	}
 	if row := x.addPurchase(t, &w, p); reason == ReasonNone {

@@ -50,39 +50,49 @@ const (
 
 // purchase is an order of runs.
 type purchase struct {
-	ID        [16]byte `wire:"1"`
-	Workspace uint32   `wire:"2"`
-	Before    uint32   `wire:"3"`
+	purchaseFacts
+	Before uint32 `wire:"3"`
 	// Flow is the flow whose start asked for it; 0 is none.
-	Flow      uint32         `wire:"4"`
-	Runs      uint32         `wire:"5"`
-	Cents     uint32         `wire:"6"`
-	Status    PurchaseStatus `wire:"7"`
-	Reason    ApprovalReason `wire:"8"`
-	Links     uint32         `wire:"9"`  // new links so far
-	Link      [32]byte       `wire:"10"` // SHA-256 of the token of the one link that works
-	Checkout  string         `wire:"11"` // the provider's id of the payment page
-	URL       string         `wire:"12"` // where the page is
-	CreatedAt int64          `wire:"13"`
-	ChangedAt int64          `wire:"14"`
-	Due       int64          `wire:"15"` // when approval or page expire
+	Flow  uint32   `wire:"4"`
+	Links uint32   `wire:"9"`  // new links so far
+	Link  [32]byte `wire:"10"` // SHA-256 of the token of the one link that works
 	// PaidMonth is the month whose cap it counts against.
 	PaidMonth uint32 `wire:"16"`
-	// Refund reports whether it was paid after it had ended: the money is to be given back.
-	Refund bool `wire:"17"`
-	// Payment is the provider's id of what was paid; RefundID and RefundedAt say that it was sent
-	// back, RefundRefused why its provider does not.
-	Payment       string `wire:"18"`
+	// RefundID and RefundedAt say that Payment was sent back, RefundRefused why its provider does
+	// not.
 	RefundID      string `wire:"19"`
 	RefundedAt    int64  `wire:"20"`
 	RefundRefused string `wire:"25"`
-	// PageOpen reports whether the payment page may still be paid, as far as is known.
-	PageOpen bool `wire:"21"`
 	// FlowVersion is the version of Flow that its owner is shown, and confirms.
 	FlowVersion uint32 `wire:"22"`
 	asked
-	// Surplus are payments beside Payment, all to be sent back, in the order in which they came.
+	// Surplus are payments besides Payment, all to be sent back, in the order in which they came.
 	Surplus []Return `wire:"26"`
+}
+
+// purchaseFacts are the fields that the row of a purchase and its view have in common.
+//
+//schema:part
+type purchaseFacts struct {
+	ID        [16]byte       `wire:"1" json:"id" id:"markPurchase"`
+	Workspace uint32         `wire:"2"`
+	Status    PurchaseStatus `wire:"7" json:"status"`
+	Runs      uint32         `wire:"5" json:"runs"`
+	Cents     uint32         `wire:"6" json:"cents"`
+	Reason    ApprovalReason `wire:"8" json:"reason" rule:"null" as:"text"`
+	CreatedAt int64          `wire:"13" json:"createdAt" as:"time"`
+	ChangedAt int64          `wire:"14" json:"updatedAt" as:"time"`
+	// ExpiresAt is when approval or page expire; 0 when the purchase has ended.
+	ExpiresAt int64 `wire:"15" json:"expiresAt" rule:"null" as:"time"`
+	// Checkout is the provider's id of the payment page, URL its address.
+	Checkout string `wire:"11"`
+	URL      string `wire:"12"`
+	// PageOpen reports whether the payment page may still be paid, as far as is known.
+	PageOpen bool `wire:"21"`
+	// Payment is the provider's id of what was paid. Refund reports whether it was paid after the
+	// purchase had ended: the money is to be given back.
+	Payment string `wire:"18"`
+	Refund  bool   `wire:"17"`
 }
 
 // asked is the request that asked for a purchase; its key is used up when it is paid.
@@ -266,11 +276,6 @@ const (
 
 // transaction is one movement of credits.
 type transaction struct {
-	ID     [16]byte        `wire:"1"`
-	Before uint32          `wire:"2"`
-	Kind   TransactionKind `wire:"3"`
-	Amount uint64          `wire:"4"`
-	Run    [16]byte        `wire:"5"`
-	At     int64           `wire:"6"`
-	Note   string          `wire:"7"`
+	TransactionView
+	Before uint32 `wire:"2"`
 }

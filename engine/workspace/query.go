@@ -33,13 +33,14 @@ type AccountView struct {
 // TransactionView is one movement of credits.
 //
 //schema:answer workspace Transaction
+//schema:part
 type TransactionView struct {
-	ID     [16]byte        `json:"id" id:"markTransaction"`
-	Kind   TransactionKind `json:"kind"`
-	Amount uint64          `json:"amount"`
-	Run    [16]byte        `json:"runId" rule:"null" id:"markRun"`
-	At     int64           `json:"createdAt" as:"time"`
-	Note   string
+	ID     [16]byte        `wire:"1" json:"id" id:"markTransaction"`
+	Kind   TransactionKind `wire:"3" json:"kind"`
+	Amount uint64          `wire:"4" json:"amount"`
+	Run    [16]byte        `wire:"5" json:"runId" rule:"null" id:"markRun"`
+	At     int64           `wire:"6" json:"createdAt" as:"time"`
+	Note   string          `wire:"7"`
 }
 
 // listed is how many runs and transactions an account shows; looked is how many rows a list walks
@@ -72,9 +73,7 @@ func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) 
 	}
 	for row := w.Transactions; row != 0 && len(v.Transactions) < listed; {
 		r := s.transactions.Read(row)
-		v.Transactions = append(v.Transactions, TransactionView{
-			ID: r.ID, Kind: r.Kind, Amount: r.Amount, Run: r.Run, At: r.At, Note: r.Note,
-		})
+		v.Transactions = append(v.Transactions, r.TransactionView)
 		row = r.Before
 	}
 	row := w.Runs
@@ -151,13 +150,6 @@ func (m *Machine) Tenants(p Page, unclaimed bool) (views []TenantView, more bool
 	})
 }
 
-// KeyView is an API key in its workspace's list; nothing gives the key itself away.
-type KeyView struct {
-	ID                   [16]byte
-	Scopes               Scopes
-	CreatedAt, RevokedAt int64 // RevokedAt is 0 of one that works
-}
-
 // Keys lists a workspace's keys, revoked ones too, newest first; more reports whether there are
 // others behind.
 func (m *Machine) Keys(workspace uint32, p Page) (views []KeyView, more bool) {
@@ -175,10 +167,7 @@ func (m *Machine) Keys(workspace uint32, p Page) (views []KeyView, more bool) {
 			}
 			return row
 		},
-		view: func(row uint32) KeyView {
-			k := s.keys.Read(row)
-			return KeyView{k.ID, k.Scopes, k.CreatedAt, k.RevokedAt}
-		},
+		view: func(row uint32) KeyView { return s.keys.Read(row).KeyView },
 	})
 }
 

@@ -181,14 +181,6 @@ func (m *Machine) WantedPreflights(after uint32, most int) (wanted []WantedPrefl
 	return wanted, 0
 }
 
-// AccessView says for which host test credentials are stored, and since when.
-//
-//schema:answer workspace TestAccess
-type AccessView struct {
-	Host  string `json:"host" rule:"min=1"`
-	SetAt int64  `json:"updatedAt" as:"time"`
-}
-
 // TestAccesses are the hosts for which a workspace has stored test credentials, by name.
 func (m *Machine) TestAccesses(workspace uint32) (views []AccessView) {
 	s := m.state.Load()
@@ -198,8 +190,7 @@ func (m *Machine) TestAccesses(workspace uint32) (views []AccessView) {
 		return nil
 	}
 	for _, row := range s.accesses(workspace) {
-		a := s.access.Read(row)
-		views = append(views, AccessView{Host: a.Host, SetAt: a.SetAt})
+		views = append(views, s.access.Read(row).AccessView)
 	}
 	slices.SortFunc(views, func(a, b AccessView) int { return strings.Compare(a.Host, b.Host) })
 	return views

@@ -6,31 +6,17 @@ import "slices"
 //
 //schema:answer workspace Purchase
 type PurchaseView struct {
-	ID          [16]byte `json:"id" id:"markPurchase"`
-	Workspace   uint32
+	purchaseFacts
 	WorkspaceID [16]byte
-	Status      PurchaseStatus `json:"status"`
-	Runs        uint32         `json:"runs"`
-	Cents       uint32         `json:"cents"`
-	Flow        [16]byte       `json:"flowId" rule:"null" id:"markFlow"` // zero is none
+	Flow        [16]byte `json:"flowId" in:"after=cents" rule:"null" id:"markFlow"` // zero is none
 	// FlowShown reports whether the flow is as it was when its start asked: approving confirms its
 	// signup.
 	FlowShown bool
-	Reason    ApprovalReason `json:"reason" rule:"null" as:"text"`
 	// ApprovalURL is always null: a link is shown once. The server fills in PollURL.
-	ApprovalURL string `json:"approval_url" rule:"null,min=1"`
-	PollURL     string `json:"poll_url" rule:"min=1"`
-	CreatedAt   int64  `json:"createdAt" as:"time"`
-	ChangedAt   int64  `json:"updatedAt" as:"time"`
-	ExpiresAt   int64  `json:"expiresAt" rule:"null" as:"time"` // 0 when it has ended
-	// Checkout is the provider's id of the payment page, URL its address.
-	Checkout, URL string
-	Refund        bool
-	// Payment is the provider's id of what was paid. Returns are the payments that are to be sent
-	// back, or were, its own first.
-	Payment  string
-	Returns  []Return
-	PageOpen bool
+	ApprovalURL string `json:"approval_url" in:"after=reason" rule:"null,min=1"`
+	PollURL     string `json:"poll_url" in:"after=approval_url" rule:"min=1"`
+	// Returns are the payments that are to be sent back, or were, its own first.
+	Returns []Return
 	// Number counts purchases from 1. Card is the card that its workspace has saved.
 	Number uint32
 	Card   string
@@ -38,13 +24,10 @@ type PurchaseView struct {
 
 func (x *money) purchaseView(row uint32) PurchaseView {
 	p := x.purchases.Read(row)
+	w := x.workspaces.Read(p.Workspace)
 	v := PurchaseView{
-		ID: p.ID, Workspace: p.Workspace, WorkspaceID: x.workspaces.Read(p.Workspace).ID,
-		Runs: p.Runs, Cents: p.Cents, Status: p.Status,
-		Reason: p.Reason, Checkout: p.Checkout, URL: p.URL, CreatedAt: p.CreatedAt,
-		ChangedAt: p.ChangedAt, ExpiresAt: p.Due, Refund: p.Refund, Payment: p.Payment,
-		Returns: p.returns(), PageOpen: p.PageOpen, Number: row,
-		Card: x.workspaces.Read(p.Workspace).Ledger.Card,
+		purchaseFacts: p.purchaseFacts, WorkspaceID: w.ID, Returns: p.returns(), Number: row,
+		Card: w.Ledger.Card,
 	}
 	if p.Flow != 0 {
 		f := x.flows.Read(p.Flow)

@@ -6,27 +6,13 @@ import "slices"
 //
 //schema:answer workspace Issue
 type IssueView struct {
-	ID        [16]byte    `json:"id" id:"markIssue"`
-	Flow      [16]byte    `json:"flowId" id:"markFlow"`
-	Status    IssueStatus `json:"status"`
-	Step      string      `json:"step" rule:"null,min=1"`
-	Code      string      `json:"reasonCode" rule:"null,min=1"`
-	Reason    string      `json:"reason" rule:"null,min=1"`
-	Seen      uint32      `json:"occurrences"`
-	Run       [16]byte    `json:"evidence.runId" id:"markRun"`
-	Note      string      `json:"note" rule:"null,min=1"`
-	CreatedAt int64       `json:"createdAt" as:"time"`
-	ChangedAt int64       `json:"updatedAt" as:"time"`
-	ClosedAt  int64       `json:"closedAt" rule:"null" as:"time"`
+	issueFacts
+	Flow [16]byte `json:"flowId" in:"after=id" id:"markFlow"`
 }
 
 func (x *notices) issueView(row uint32) IssueView {
 	i := x.issues.Read(row)
-	return IssueView{
-		ID: i.ID, Flow: x.flows.Read(i.Flow).ID, Run: i.Run, Status: i.Status, Seen: i.Seen,
-		Step: i.Step, Code: i.Code, Reason: i.Reason, Note: i.Note, CreatedAt: i.CreatedAt,
-		ChangedAt: i.ChangedAt, ClosedAt: i.ClosedAt,
-	}
+	return IssueView{i.issueFacts, x.flows.Read(i.Flow).ID}
 }
 
 // Issue finds an issue of a workspace.
@@ -59,24 +45,13 @@ func (m *Machine) Issues(workspace uint32, p Page) (views []IssueView, more bool
 //
 //schema:answer workspace Notification
 type NotificationView struct {
-	ID   [16]byte   `json:"id" id:"markNotification"`
-	Kind NoticeKind `json:"type"`
-	// Skip is why an instant of the flow's schedule brought no run.
-	Skip      Skip     `json:"reason,omitzero" as:"text"`
-	Flow      [16]byte `json:"flowId" rule:"null" id:"markFlow"`
-	Run       [16]byte `json:"runId" rule:"null" id:"markRun"`
-	Issue     [16]byte `json:"issueId" rule:"null" id:"markIssue"`
-	Purchase  [16]byte `json:"purchaseId" rule:"null" id:"markPurchase"`
-	CreatedAt int64    `json:"createdAt" as:"time"`
-	ReadAt    int64    `json:"readAt" rule:"null" as:"time"`
+	noticeFacts
+	Flow [16]byte `json:"flowId" in:"after=reason" rule:"null" id:"markFlow"`
 }
 
 func (x *notices) noticeView(row uint32) NotificationView {
 	n := x.notifications.Read(row)
-	v := NotificationView{
-		ID: n.ID, Run: n.Run, Issue: n.Issue, Purchase: n.Purchase, Kind: n.Kind,
-		CreatedAt: n.CreatedAt, ReadAt: n.ReadAt, Skip: n.Skip,
-	}
+	v := NotificationView{noticeFacts: n.noticeFacts}
 	if n.Flow != 0 {
 		v.Flow = x.flows.Read(n.Flow).ID
 	}
@@ -110,64 +85,22 @@ func (m *Machine) Notifications(workspace uint32, p Page) (views []NotificationV
 	})
 }
 
-// DeliveryView is one alert on its way to one place.
-//
-//schema:answer workspace Delivery
-type DeliveryView struct {
-	ID        [16]byte       `json:"id" id:"markAlert"`
-	Number    uint64         // counts the flow's deliveries
-	Kind      AlertKind      `json:"kind"`
-	Channel   Channel        `json:"channel"`
-	Status    DeliveryStatus `json:"status" rule:"oneof=waiting|unconfirmed|delivered|failed|unknown"`
-	Attempts  uint32         `json:"attempts"`
-	CreatedAt int64          `json:"createdAt" as:"time"`
-	NextAt    int64          `json:"nextAttemptAt" as:"time" if:"Retries()"`
-	EndedAt   int64          `json:"finishedAt,omitzero" as:"time"`
-	// Sender has begun the newest attempt at BegunAt and has not said what came of it; 0 is none.
-	Sender  [16]byte
-	BegunAt int64
-	Answer  uint32 `json:"answer,omitzero" in:"after=attempts"`
-	Reason  string `json:"reason,omitzero" in:"after=answer" rule:"min=1"`
-	// Run is zero in a test.
-	Run                   [16]byte `json:"runId,omitzero" in:"after=reason" id:"markRun"`
-	Outcome               RunOutcome
-	Flow, Step, Code, Why string
-}
-
-// Retries reports whether another attempt follows one that has ended.
-func (d *DeliveryView) Retries() bool { return d.NextAt != 0 && d.Attempts > 0 && d.BegunAt == 0 }
-
 // AlertsView is what a flow's owner wants to hear, and what was sent.
 //
 //schema:answer workspace AlertSettings
 type AlertsView struct {
-	On            bool   `json:"on"`
-	Email         string `json:"email,omitzero" rule:"min=1"`
-	Confirmed     bool   `json:"emailConfirmed" if:"Mails()"`
-	URL           string `json:"webhookUrl,omitzero" rule:"min=1"`
-	GoneAt        int64  `json:"webhookGoneAt,omitzero" as:"time"` // since when the webhook is gone
-	RotatedAt     int64  `json:"secretRotatedAt,omitzero" as:"time"`
-	PreviousUntil int64  `json:"previousSecretUntil,omitzero" as:"time"`
-	Secret        []byte
-	Previous      []byte
-	Deliveries    []DeliveryView // newest first
-	// Unconfirmed: nothing is mailed until whoever has the address says that it may be; a link that
-	// asks works until LinkUntil.
-	Unconfirmed bool
-	LinkUntil   int64
+	alertFacts
+	Confirmed  bool           `json:"emailConfirmed" in:"after=email" if:"Mails()"`
+	Deliveries []DeliveryView // newest first
 }
 
 // Mails reports whether alerts are to be mailed.
 func (v *AlertsView) Mails() bool { return v.Email != "" }
 
 func (a *alert) view() AlertsView {
-	v := AlertsView{
-		On: a.On, Email: a.Email, URL: a.URL, GoneAt: a.GoneAt, Secret: a.Secret,
-		Previous: a.Previous, PreviousUntil: a.PreviousUntil, RotatedAt: a.RotatedAt,
-		Confirmed: !a.Unconfirmed, Unconfirmed: a.Unconfirmed, LinkUntil: a.LinkUntil,
-	}
+	v := AlertsView{alertFacts: a.alertFacts, Confirmed: !a.Unconfirmed}
 	for i := len(a.Deliveries) - 1; i >= 0; i-- {
-		d := DeliveryView(a.Deliveries[i])
+		d := a.Deliveries[i]
 		if a.held(&a.Deliveries[i]) {
 			d.Status = DeliveryUnconfirmed
 		}
@@ -223,7 +156,7 @@ func (m *Machine) DueAlerts(now int64, after uint32, most int) (due []DueAlert, 
 		after = row
 		a := s.alerts.Read(row)
 		for _, channel := range [...]Channel{ChannelEmail, ChannelWebhook} {
-			i := slices.IndexFunc(a.Deliveries, func(d delivery) bool {
+			i := slices.IndexFunc(a.Deliveries, func(d DeliveryView) bool {
 				return d.Channel == channel && d.Status == DeliveryWaiting && !a.held(&d)
 			})
 			if i < 0 || a.Deliveries[i].NextAt > now {
@@ -231,7 +164,7 @@ func (m *Machine) DueAlerts(now int64, after uint32, most int) (due []DueAlert, 
 			}
 			w, f := s.workspaces.Read(a.Workspace), s.flows.Read(a.Flow)
 			due = append(due, DueAlert{
-				DeliveryView: DeliveryView(a.Deliveries[i]), Alert: row, FlowID: f.ID, Workspace: w.ID,
+				DeliveryView: a.Deliveries[i], Alert: row, FlowID: f.ID, Workspace: w.ID,
 				Label: w.Label, Email: a.Email, URL: a.URL, Secret: a.Secret, Previous: a.Previous,
 				PreviousUntil: a.PreviousUntil, Watch: f.Watch,
 			})

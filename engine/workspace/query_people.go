@@ -1,19 +1,6 @@
 package workspace
 
-// PersonView is a person or an agent who has signed in.
-//
-//schema:answer workspace LinkedAgent
-type PersonView struct {
-	ID                    [16]byte `json:"id" id:"markPerson"`
-	Name                  string   `json:"name" rule:"null,min=1"`
-	Email                 string   `json:"email" rule:"null,min=1"`
-	Issuer                string
-	Subject               string `json:"subject" rule:"min=1"`
-	Agent                 bool
-	CreatedAt, SignedInAt int64
-	// Waiting is how many agents wait for this person's answer.
-	Waiting uint32
-}
+import "slices"
 
 // Person is a person by row; false when there is none.
 func (m *Machine) Person(row uint32) (v PersonView, ok bool) {
@@ -25,10 +12,7 @@ func (m *Machine) Person(row uint32) (v PersonView, ok bool) {
 
 func (x *people) personView(row uint32) (v PersonView, ok bool) {
 	p, ok := x.person(row)
-	return PersonView{
-		ID: p.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
-		Agent: p.Agent, CreatedAt: p.CreatedAt, SignedInAt: p.SignedInAt, Waiting: p.Waiting,
-	}, ok
+	return p.PersonView, ok
 }
 
 // OwnedView is a workspace in its owner's list.
@@ -166,17 +150,13 @@ func (x *people) linkView(row uint32) LinkView {
 //
 //schema:answer workspace Act
 type ActView struct {
-	ID    [16]byte `json:"id" id:"markAct"`
-	At    int64    `json:"at" as:"time"`
-	Actor string   `json:"actor" rule:"min=1"`
+	actFacts
 	// Action is its name: claim, approve, deny, cancel, confirm_signup, set_billing, rotate_keys,
 	// grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert,
 	// schedule_flow, set_test_access, remove_test_access.
-	Action  string      `json:"action" rule:"min=1"`
-	Subject [16]byte    // the purchase or flow; zero is none. The server writes it into About.
-	About   string      `json:"subject,omitzero" rule:"min=1"`
-	Note    string      `json:"note,omitzero" rule:"min=1"`
-	Changes []ActChange `json:"changes"`
+	Action string `json:"action" in:"after=actor" rule:"min=1"`
+	// About is Subject as text; the server writes it.
+	About string `json:"subject,omitzero" in:"after=action" rule:"min=1"`
 	// Person is the owner who did it; zero for an operator.
 	Person [16]byte
 	Email  string
@@ -243,9 +223,9 @@ func (m *Machine) OperatorActs(before uint32, limit, scan int) (list []OperatorA
 func (x *state) actView(row uint32) ActView {
 	a := x.actRows.Read(row)
 	by, _ := x.person(a.Person)
-	return ActView{
-		ID: a.ID, At: a.At, Actor: a.Actor, Action: registry[a.Kind].act.called(), Subject: a.Subject,
-		Note: a.Note, Changes: append([]ActChange(nil), a.Changes...), Person: by.ID,
-		Email: by.Email,
+	v := ActView{
+		actFacts: a.actFacts, Action: registry[a.Kind].act.called(), Person: by.ID, Email: by.Email,
 	}
+	v.Changes = slices.Clone(v.Changes)
+	return v
 }

@@ -104,7 +104,7 @@ func (c *ScheduleFlow) possible(x *runner, t *machine.Turn, row uint32) engine.O
 	if c.EveryHours == 0 {
 		return engine.OutcomeDone
 	}
-	f, d := flow{Workspace: c.Workspace, Version: 1}, c.Document
+	f, d := flow{Workspace: c.Workspace, flowFacts: flowFacts{Version: 1}}, c.Document
 	if row != 0 {
 		before := x.document(row)
 		if f = *x.flows.Read(row); !c.Save {

@@ -158,6 +158,29 @@ func (v *CreditsReply) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *DeliveryView) Fields(w *wire.Codec) {
+	w.ID(1, &v.ID)
+	wire.Uint(w, 2, &v.Kind)
+	wire.Uint(w, 3, &v.Channel)
+	wire.Uint(w, 4, &v.Status)
+	wire.Uint(w, 5, &v.Attempts)
+	w.Int(6, &v.CreatedAt)
+	w.Int(7, &v.NextAt)
+	w.Int(8, &v.EndedAt)
+	w.ID(9, &v.Sender)
+	w.Int(10, &v.BegunAt)
+	wire.Uint(w, 11, &v.Answer)
+	w.String(12, &v.Reason)
+	w.ID(13, &v.Run)
+	wire.Uint(w, 14, &v.Outcome)
+	w.String(15, &v.Flow)
+	w.String(16, &v.Step)
+	w.String(17, &v.Code)
+	w.String(18, &v.Why)
+	wire.Uint(w, 19, &v.Number)
+}
+
+// Fields implements wire.Fielder.
 func (v *DenyPurchase) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
 }
@@ -650,29 +673,6 @@ func (v *alert) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
-func (v *delivery) Fields(w *wire.Codec) {
-	w.ID(1, &v.ID)
-	wire.Uint(w, 2, &v.Kind)
-	wire.Uint(w, 3, &v.Channel)
-	wire.Uint(w, 4, &v.Status)
-	wire.Uint(w, 5, &v.Attempts)
-	w.Int(6, &v.CreatedAt)
-	w.Int(7, &v.NextAt)
-	w.Int(8, &v.EndedAt)
-	w.ID(9, &v.Sender)
-	w.Int(10, &v.BegunAt)
-	wire.Uint(w, 11, &v.Answer)
-	w.String(12, &v.Reason)
-	w.ID(13, &v.Run)
-	wire.Uint(w, 14, &v.Outcome)
-	w.String(15, &v.Flow)
-	w.String(16, &v.Step)
-	w.String(17, &v.Code)
-	w.String(18, &v.Why)
-	wire.Uint(w, 19, &v.Number)
-}
-
-// Fields implements wire.Fielder.
 func (v *findings) Fields(w *wire.Codec) {
 	wire.List(w, 1, &v.All)
 }
@@ -872,7 +872,7 @@ func (v *purchase) Fields(w *wire.Codec) {
 	w.String(12, &v.URL)
 	w.Int(13, &v.CreatedAt)
 	w.Int(14, &v.ChangedAt)
-	w.Int(15, &v.Due)
+	w.Int(15, &v.ExpiresAt)
 	wire.Uint(w, 16, &v.PaidMonth)
 	w.Bool(17, &v.Refund)
 	w.String(18, &v.Payment)

@@ -77,7 +77,9 @@ func (c *SignIn) refused(x *people, t *machine.Turn, row uint32, p *person) engi
 
 func (c *SignIn) apply(x *people, t *machine.Turn) engine.Outcome {
 	row := x.personRow(c.Issuer, c.Subject)
-	p := person{ID: c.ID, Issuer: c.Issuer, Subject: c.Subject, Agent: c.Agent, CreatedAt: t.Stamp}
+	p := person{PersonView: PersonView{
+		ID: c.ID, Issuer: c.Issuer, Subject: c.Subject, Agent: c.Agent, CreatedAt: t.Stamp,
+	}}
 	if row != 0 {
 		p = *x.persons.Read(row)
 	}

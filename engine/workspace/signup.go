@@ -94,7 +94,7 @@ func (c *SignUp) apply(x *spaces, t *machine.Turn) engine.Outcome {
 	row, _ := x.openWorkspace(t, workspace{
 		ID: c.ID, Label: c.Label, Claim: c.ClaimHash, Network: c.Network,
 	})
-	x.addKey(t, row, key{ID: c.KeyID, Hash: c.KeyHash, Scopes: c.Scopes})
+	x.addKey(t, row, key{KeyView: KeyView{ID: c.KeyID, Scopes: c.Scopes}, Hash: c.KeyHash})
 	t.Fold(uint64(row))
 	return engine.OutcomeDone
 }

@@ -251,7 +251,7 @@ func (x *state) consistentLists(bad func(string) error) error {
 		a := x.alerts.Read(row)
 		if !x.owned(a.Workspace) || a.Flow == 0 || a.Flow > x.flows.Len() ||
 			len(a.Deliveries) > MaxDeliveries ||
-			slices.ContainsFunc(a.Deliveries, func(d delivery) bool { return !d.consistent() }) {
+			slices.ContainsFunc(a.Deliveries, func(d DeliveryView) bool { return !d.consistent() }) {
 			return bad("a flow's alerts")
 		}
 	}

@@ -55,7 +55,7 @@ func (x *state) reindex() {
 			x.linkBy.Insert(secretHash(&p.Link), row)
 		}
 		x.errands.move(row, ErrandNone, p.errand())
-		x.due.add(p.Due, duePurchase, row)
+		x.due.add(p.ExpiresAt, duePurchase, row)
 	}
 	for row := uint32(1); row <= x.issues.Len(); row++ {
 		if i := x.issues.Read(row); !gone(i.Workspace) {
@@ -122,7 +122,7 @@ func (x *state) instant(i dueItem) int64 {
 	case dueRun:
 		return x.runs.Read(i.row).Due
 	case duePurchase:
-		return x.purchases.Read(i.row).Due
+		return x.purchases.Read(i.row).ExpiresAt
 	case dueSchedule:
 		return x.schedules.Read(i.row).Due
 	}

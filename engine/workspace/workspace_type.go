@@ -114,13 +114,20 @@ func (l *ledger) roll(stamp int64) {
 
 // key is an API key.
 type key struct {
-	ID        [16]byte `wire:"1"`
+	KeyView
 	Hash      [32]byte `wire:"2"`
 	Workspace uint32   `wire:"3"`
 	Before    uint32   `wire:"4"` // the workspace's key before this one
+}
+
+// KeyView is an API key in its workspace's list; nothing gives the key itself away.
+//
+//schema:part
+type KeyView struct {
+	ID        [16]byte `wire:"1"`
 	Scopes    Scopes   `wire:"5"`
 	CreatedAt int64    `wire:"6"`
-	RevokedAt int64    `wire:"7"`
+	RevokedAt int64    `wire:"7"` // 0 of one that works
 }
 
 // Scopes is a set of what an API key may do. None includes another.
@@ -179,7 +186,7 @@ const (
 	dueSchedule  = 4
 )
 
-// dueItem reports whether a row's Due is, or was, at an instant.
+// dueItem is an instant at which something happens, or happened, to a row.
 type dueItem struct {
 	at   int64
 	kind uint8

@@ -45,12 +45,16 @@ type Agent struct {
 
 // AlertSettings is what a flow's owner wants to hear, and what was sent.
 type AlertSettings struct {
-	On                  bool      `json:"on"`
-	Email               string    `json:"email,omitzero"`
-	EmailConfirmed      bool      `json:"emailConfirmed,omitzero"`
-	WebhookURL          string    `json:"webhookUrl,omitzero"`
-	WebhookGoneAt       time.Time `json:"webhookGoneAt,omitzero"`
-	SecretRotatedAt     time.Time `json:"secretRotatedAt,omitzero"`
+	On bool `json:"on"`
+	// Email is where alerts are mailed; empty is nowhere.
+	Email          string `json:"email,omitzero"`
+	EmailConfirmed bool   `json:"emailConfirmed,omitzero"`
+	// WebhookURL is the webhook's address; empty is none.
+	WebhookURL string `json:"webhookUrl,omitzero"`
+	// WebhookGoneAt is when the webhook's endpoint answered that it is gone.
+	WebhookGoneAt   time.Time `json:"webhookGoneAt,omitzero"`
+	SecretRotatedAt time.Time `json:"secretRotatedAt,omitzero"`
+	// PreviousSecretUntil is when the secret before the present one stops signing.
 	PreviousSecretUntil time.Time `json:"previousSecretUntil,omitzero"`
 }
 
@@ -74,14 +78,16 @@ type VerdictChange struct {
 
 // Delivery is one alert on its way to one place.
 type Delivery struct {
-	ID       string `json:"id"`
-	Kind     string `json:"kind"`
-	Channel  string `json:"channel"`
-	Status   string `json:"status"`
-	Attempts int    `json:"attempts"`
-	Answer   int    `json:"answer,omitzero"`
-	Reason   string `json:"reason,omitzero"`
-	// RunID is zero in a test.
+	ID      string `json:"id"`
+	Kind    string `json:"kind"`
+	Channel string `json:"channel"`
+	Status  string `json:"status"`
+	// Attempts counts those that were made, or begun.
+	Attempts int `json:"attempts"`
+	// Answer is the status that answered the newest attempt, 0 is none; Reason says what is wrong with it.
+	Answer int    `json:"answer,omitzero"`
+	Reason string `json:"reason,omitzero"`
+	// RunID is the run that changed the watch; it is zero in a test.
 	RunID         string    `json:"runId,omitzero"`
 	CreatedAt     time.Time `json:"createdAt"`
 	NextAttemptAt time.Time `json:"nextAttemptAt,omitzero"`
@@ -120,7 +126,8 @@ type Flow struct {
 		EveryHours int       `json:"everyHours,omitzero"`
 		NextAt     time.Time `json:"nextAt"`
 	} `json:"schedule"`
-	Version         int  `json:"version"`
+	Version int `json:"version"`
+	// SignupConfirmed reports whether the owner agreed that an agent signs up there.
 	SignupConfirmed bool `json:"signupConfirmed"`
 	// OpenRun is the run that has not finished; zero is none.
 	OpenRun   string    `json:"openRun,omitzero"`
@@ -137,14 +144,16 @@ type Comparison struct {
 
 // Issue is one thing that stops an agent.
 type Issue struct {
-	ID          string `json:"id"`
-	FlowID      string `json:"flowId"`
-	Status      string `json:"status"`
-	Step        string `json:"step,omitzero"`
-	ReasonCode  string `json:"reasonCode,omitzero"`
-	Reason      string `json:"reason,omitzero"`
-	Occurrences int    `json:"occurrences"`
+	ID         string `json:"id"`
+	FlowID     string `json:"flowId"`
+	Status     string `json:"status"`
+	Step       string `json:"step,omitzero"`
+	ReasonCode string `json:"reasonCode,omitzero"`
+	Reason     string `json:"reason,omitzero"`
+	// Occurrences counts the runs that the issue stopped.
+	Occurrences int `json:"occurrences"`
 	Evidence    struct {
+		// RunID is the newest of them.
 		RunID string `json:"runId"`
 	} `json:"evidence"`
 	Note      string    `json:"note,omitzero"`
@@ -189,8 +198,9 @@ type OwnedWorkspace struct {
 
 // LinkedAgent is a person or an agent who has signed in.
 type LinkedAgent struct {
-	ID      string `json:"id"`
-	Name    string `json:"name,omitzero"`
+	ID   string `json:"id"`
+	Name string `json:"name,omitzero"`
+	// Email was verified by the issuer; empty when it was not, or another person has it now.
 	Email   string `json:"email,omitzero"`
 	Subject string `json:"subject"`
 }
@@ -208,7 +218,8 @@ type Purchase struct {
 	PollURL     string    `json:"poll_url"`
 	CreatedAt   time.Time `json:"createdAt"`
 	UpdatedAt   time.Time `json:"updatedAt"`
-	ExpiresAt   time.Time `json:"expiresAt,omitzero"`
+	// ExpiresAt is when approval or page expire; 0 when the purchase has ended.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 }
 
 // Return is a payment that is to be sent back, or was.
