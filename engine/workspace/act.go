@@ -91,7 +91,7 @@ func (r acting[C]) isWithin(x *money, a *Act) bool {
 		return r.within(r.command(a), x, a)
 	}
 	workspace, subject := r.about(r.command(a))
-	return workspace == a.Workspace || workspace == 0 && x.purchaseRow(a.Workspace, subject) != 0
+	return workspace == a.Workspace || workspace == 0 && x.purchases.of(a.Workspace, subject) != 0
 }
 
 func (r acting[C]) permits(a *Act, p visitor) bool {
@@ -226,7 +226,7 @@ func (x *state) values(row uint32, subject [16]byte) []ActChange {
 		{Name: "refund"},
 		{Name: "removed", After: strconv.FormatBool(w.GoneAt != 0)},
 	}
-	if p := x.purchaseRow(row, subject); p != 0 {
+	if p := x.purchases.of(row, subject); p != 0 {
 		values[5].After = x.purchases.Read(p).Status.String()
 		values[7].After = x.purchases.Read(p).refund()
 	}

@@ -15,7 +15,7 @@ type ApprovePurchase struct {
 }
 
 func (c *ApprovePurchase) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseOf(c.ID)
+	row := x.purchases.find(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
@@ -50,7 +50,7 @@ type DenyPurchase struct {
 }
 
 func (c *DenyPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseOf(c.ID)
+	row := x.purchases.find(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
@@ -74,7 +74,7 @@ type RenewLink struct {
 }
 
 func (c *RenewLink) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseRow(c.Workspace, c.ID)
+	row := x.purchases.of(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}

@@ -36,3 +36,21 @@ func list[View any](p *Page, c chain[View]) (views []View, more bool) {
 	}
 	return views, false
 }
+
+// chainOf is the records of a workspace from its newest on.
+func chainOf[T, View any](r *records[T], workspace, newest uint32, view func(row uint32) View,
+) chain[View] {
+	return chain[View]{
+		newest: newest, view: view,
+		before: func(row uint32) uint32 { return r.head(r.Read(row)).before },
+		find:   func(id [16]byte) uint32 { return r.of(workspace, id) },
+	}
+}
+
+// shown is the view of a row; false where the row is 0.
+func shown[View any](row uint32, view func(row uint32) View) (v View, ok bool) {
+	if row != 0 {
+		v = view(row)
+	}
+	return v, row != 0
+}

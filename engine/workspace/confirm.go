@@ -61,9 +61,7 @@ func (c *ConfirmAddress) apply(x *notices, t *machine.Turn) engine.Outcome {
 
 // askedBy finds the alerts whose address a link asks for; 0 where it works no more.
 func (x *notices) askedBy(flow *[16]byte, link *[32]byte, now int64) uint32 {
-	row := x.flowBy.Find(x.idHash(flow), func(row uint32) bool {
-		return x.flows.Read(row).ID == *flow
-	})
+	row := x.flows.find(*flow)
 	if row == 0 || x.flows.Read(row).ArchivedAt != 0 || x.flows.Read(row).Alert == 0 {
 		return 0
 	}

@@ -504,7 +504,7 @@ func (m *Machine) Memory() string {
 	return text + fmt.Sprintf("; workspaces %d, keys %d; requests %d and %d; runs' index %d, flows' %d; due %d",
 		s.workspaces.Bytes(), s.keys.Bytes(), s.requests.Table.Bytes(), s.requests.By.Bytes(),
 		r.by.Bytes(),
-		s.flowBy.Bytes(), len(s.due)*24)
+		s.flows.by.Bytes(), len(s.due)*24)
 }
 
 // KeepAtMost bounds the kept keys; none is spare.

@@ -39,7 +39,7 @@ func (c *SaveFlow) save(x *flowStore, t *machine.Turn) engine.Outcome {
 	if row != 0 && x.flows.Read(row).Open != 0 {
 		return engine.OutcomeFlowBusy
 	}
-	if row == 0 && x.flowTaken(c.ID) {
+	if row == 0 && x.flows.find(c.ID) != 0 { // of another workspace, or archived
 		return engine.OutcomeIDsContradict
 	}
 	more, full := len(text)+flowRowBytes, engine.OutcomeNone
@@ -79,7 +79,7 @@ func (x *flowStore) addFlow(t *machine.Turn, c *SaveFlow, w *workspace) uint32 {
 		ID: c.ID, Workspace: c.Workspace, Before: w.Flows,
 		flowFacts: flowFacts{CreatedAt: t.Stamp, WatchAt: t.Stamp, Version: 1},
 	}
-	x.flowBy.Insert(x.idHash(&f.ID), row)
+	x.flows.index(row)
 	x.workspaces.Write(c.Workspace).Flows = row
 	x.rooms.of[c.Workspace].flows++
 	return row
@@ -101,12 +101,6 @@ func (x *flowStore) changeFlow(t *machine.Turn, c *SaveFlow, row uint32) {
 	if f.Misses = 0; f.Watch == WatchPassing {
 		f.Watch, f.WatchAt = WatchUnknown, t.Stamp
 	}
-}
-
-// flowTaken reports whether some workspace has a flow of this id, archived or not.
-func (x *flowStore) flowTaken(id [16]byte) bool {
-	is := func(row uint32) bool { return x.flows.Read(row).ID == id }
-	return x.flowBy.Find(x.idHash(&id), is) != 0
 }
 
 // ConfirmSignup reports whether an agent may sign up at a flow's product: for a person.

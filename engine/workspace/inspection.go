@@ -137,7 +137,7 @@ func (x *runner) inspectable(t *machine.Turn, w *workspace, kind RunKind, bytes 
 	case x.requests.Full():
 		return engine.OutcomeKeysFull
 	}
-	return x.another(t, x.workspaceRow(w.ID), bytes)
+	return x.another(t, x.workspaces.find(w.ID), bytes)
 }
 
 // AddInspectionPart brings the next part of a document; with the last one the run is completed. A

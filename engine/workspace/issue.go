@@ -14,7 +14,7 @@ type MarkIssueReady struct {
 }
 
 func (c *MarkIssueReady) apply(x *notices, t *machine.Turn) engine.Outcome {
-	row := x.issueRow(c.Workspace, c.ID)
+	row := x.issues.of(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
@@ -40,7 +40,7 @@ type ReadNotification struct {
 }
 
 func (c *ReadNotification) apply(x *notices, t *machine.Turn) engine.Outcome {
-	row := x.noticeRow(c.Workspace, c.ID)
+	row := x.notifications.of(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}

@@ -12,15 +12,14 @@ type money struct {
 	// day and freeToday count the free runs of all workspaces in one UTC day.
 	day, freeToday uint32
 	transactions   *page.Table[transaction]
-	purchaseBy     *page.Index
 	linkBy         *page.Index
 	// errands are what providers are to be asked; no state.
 	errands errands
 }
 
 func (x *money) open() {
-	x.notices.open()
-	x.purchaseBy, x.linkBy = page.NewIndex(), page.NewIndex()
+	x.spaces.open()
+	x.linkBy = page.NewIndex()
 	x.transactions = page.NewTable(x.store, tableTransactions, machine.RecordCodec[transaction]())
 }
 
@@ -157,7 +156,7 @@ func (x *money) addPurchase(t *machine.Turn, w *workspace, p purchase) uint32 {
 	row, next := x.purchases.Append()
 	*next, w.Purchases, w.Ledger.Open = p, row, row
 	x.rooms.add(p.Workspace, p.bytes())
-	x.purchaseBy.Insert(x.idHash(&p.ID), row)
+	x.purchases.index(row)
 	if p.waits() {
 		x.linkBy.Insert(secretHash(&p.Link), row)
 	}
@@ -209,22 +208,6 @@ func (x *money) finishPurchase(t *machine.Turn, row uint32, status PurchaseStatu
 // purchaseDue ends a purchase that was not approved or paid in time.
 func (x *money) purchaseDue(t *machine.Turn, row uint32) {
 	x.finishPurchase(t, row, PurchaseExpired)
-}
-
-// purchaseOf finds a purchase of any workspace; 0 when there is none.
-func (x *money) purchaseOf(id [16]byte) uint32 {
-	return x.purchaseBy.Find(x.idHash(&id), func(row uint32) bool {
-		return x.purchases.Read(row).ID == id
-	})
-}
-
-// purchaseRow finds a purchase of a workspace; 0 when there is none.
-func (x *money) purchaseRow(workspace uint32, id [16]byte) uint32 {
-	row := x.purchaseOf(id)
-	if row == 0 || x.purchases.Read(row).Workspace != workspace {
-		return 0
-	}
-	return row
 }
 
 // purchaseWrite changes a purchase, and what is left to do about it.

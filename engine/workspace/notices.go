@@ -6,21 +6,13 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/machine"
-	"tollgate/engine/page"
 )
 
 // notices are issues, notifications and alerts.
 type notices struct {
 	spaces
-	issueBy      *page.Index
-	notification *page.Index
 	// alerting are the alerts of which something waits to be sent; no state.
 	alerting waiting
-}
-
-func (x *notices) open() {
-	x.spaces.open()
-	x.issueBy, x.notification = page.NewIndex(), page.NewIndex()
 }
 
 func (x *notices) notify(t *machine.Turn, w *workspace, n notice) {
@@ -36,7 +28,7 @@ func (x *notices) notify(t *machine.Turn, w *workspace, n notice) {
 	next.ID = derivedID(w.ID, labelNotification, uint64(row), t.Stamp)
 	w.Notifications = row
 	x.rooms.hold(next.Workspace, noticeRowBytes)
-	x.notification.Insert(x.idHash(&next.ID), row)
+	x.notifications.index(row)
 	t.Fold(uint64(row))
 }
 
@@ -181,28 +173,8 @@ func (x *notices) raise(t *machine.Turn, w *workspace, r *run, text *RunText) {
 	}
 	w.Issues, x.flows.Write(r.Flow).Issues = row, row
 	x.rooms.hold(r.Workspace, i.bytes())
-	x.issueBy.Insert(x.idHash(&i.ID), row)
+	x.issues.index(row)
 	t.Fold(uint64(row))
-}
-
-// issueRow finds an issue of a workspace; 0 when there is none.
-func (x *notices) issueRow(workspace uint32, id [16]byte) uint32 {
-	row := x.issueBy.Find(x.idHash(&id), func(row uint32) bool { return x.issues.Read(row).ID == id })
-	if row == 0 || x.issues.Read(row).Workspace != workspace {
-		return 0
-	}
-	return row
-}
-
-// noticeRow finds a notification of a workspace; 0 when there is none.
-func (x *notices) noticeRow(workspace uint32, id [16]byte) uint32 {
-	row := x.notification.Find(x.idHash(&id), func(row uint32) bool {
-		return x.notifications.Read(row).ID == id
-	})
-	if row == 0 || x.notifications.Read(row).Workspace != workspace {
-		return 0
-	}
-	return row
 }
 
 // alertValues are what operators change of a flow's alerts, for the record of an act; flow 0 has

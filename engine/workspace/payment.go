@@ -16,7 +16,7 @@ type NoteCheckout struct {
 }
 
 func (c *NoteCheckout) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseOf(c.ID)
+	row := x.purchases.find(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
@@ -60,7 +60,7 @@ func (c *NotePayment) bounds(w *wire.Codec) {
 }
 
 func (c *NotePayment) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseOf(c.ID)
+	row := x.purchases.find(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}

@@ -177,11 +177,11 @@ func (x *people) remove(t *machine.Turn, number uint32) (rows int) {
 	rows += x.forgetTests(t, number, &w)
 	x.forgetAccess(t, w.Access)
 	for row := w.Purchases; row != 0; row = x.purchases.Read(row).Before {
-		x.purchaseBy.Remove(x.idHash(&x.purchases.Read(row).ID), row)
+		x.purchases.unindex(row)
 		rows++
 	}
 	for row := w.Notifications; row != 0; row = x.notifications.Read(row).Before {
-		x.notification.Remove(x.idHash(&x.notifications.Read(row).ID), row)
+		x.notifications.unindex(row)
 		rows++
 	}
 	w.Label, w.Claim, w.GoneAt = "", [32]byte{}, t.Stamp
@@ -194,7 +194,7 @@ func (x *people) remove(t *machine.Turn, number uint32) (rows int) {
 // forgetTests lets go of a workspace's flows, runs and issues, and returns their number.
 func (x *people) forgetTests(t *machine.Turn, number uint32, w *workspace) (rows int) {
 	for row := w.Flows; row != 0; row = x.flows.Read(row).Before {
-		x.flowBy.Remove(x.idHash(&x.flows.Read(row).ID), row)
+		x.flows.unindex(row)
 		x.schedule(t, row, 0)
 		f, text := x.flows.Write(row), x.flowTexts.Write(row)
 		f.ArchivedAt = cmp.Or(f.ArchivedAt, t.Stamp)
@@ -209,7 +209,7 @@ func (x *people) forgetTests(t *machine.Turn, number uint32, w *workspace) (rows
 		rows++
 	}
 	for row := w.Issues; row != 0; row = x.issues.Read(row).Before {
-		x.issueBy.Remove(x.idHash(&x.issues.Read(row).ID), row)
+		x.issues.unindex(row)
 		i := x.issues.Write(row)
 		before := i.bytes()
 		i.Step, i.Code, i.Reason, i.Note = "", "", "", ""

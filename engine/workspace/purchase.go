@@ -79,7 +79,7 @@ func (c *RequestPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
 		t.Answer(&reply)
 		return engine.OutcomeDone
 	}
-	if x.purchaseOf(c.ID) != 0 {
+	if x.purchases.find(c.ID) != 0 {
 		return engine.OutcomeIDsContradict
 	}
 	cents := c.Runs * x.policy.RunCents
@@ -131,7 +131,7 @@ type CancelPurchase struct {
 }
 
 func (c *CancelPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseRow(c.Workspace, c.ID)
+	row := x.purchases.of(c.Workspace, c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}

@@ -52,8 +52,7 @@ const (
 
 // Account is what a workspace has at an instant of log time; false when there is no such row.
 func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	w, ok := s.workspace(workspace)
 	if !ok {
@@ -90,10 +89,9 @@ func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) 
 // WorkspaceRow finds a workspace by its id, one that was removed too (GoneAt); 0 when there is
 // none.
 func (m *Machine) WorkspaceRow(id [16]byte) uint32 {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
-	return s.workspaceRow(id)
+	return s.workspaces.find(id)
 }
 
 // TenantView is a workspace in an operator's list.
@@ -121,13 +119,12 @@ type TenantView struct {
 // Tenants lists all workspaces, or only unclaimed ones, newest first; more reports
 // whether there are others behind.
 func (m *Machine) Tenants(p Page, unclaimed bool) (views []TenantView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return list(&p, chain[TenantView]{
 		newest: s.workspaces.Len(),
 		before: func(row uint32) uint32 { return row - 1 },
-		find:   s.workspaceRow,
+		find:   s.workspaces.find,
 		hidden: func(row uint32) bool {
 			w := s.workspaces.Read(row)
 			return w.GoneAt != 0 || unclaimed && w.claimed()
@@ -153,8 +150,7 @@ func (m *Machine) Tenants(p Page, unclaimed bool) (views []TenantView, more bool
 // Keys lists a workspace's keys, revoked ones too, newest first; more reports whether there are
 // others behind.
 func (m *Machine) Keys(workspace uint32, p Page) (views []KeyView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
 	return list(&p, chain[KeyView]{
@@ -174,8 +170,7 @@ func (m *Machine) Keys(workspace uint32, p Page) (views []KeyView, more bool) {
 // Authenticate finds whom the API key with this SHA-256 speaks for; false when there is no such
 // key or it was revoked.
 func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	row := s.keyOf(&hash)
 	if row == 0 || s.keys.Read(row).RevokedAt != 0 {
@@ -209,8 +204,7 @@ func (x *people) goneBy(w *workspace) Gone {
 
 // GoneKey reports whether the key with this SHA-256 belonged to a workspace that was removed.
 func (m *Machine) GoneKey(hash [32]byte) Gone {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	row := s.keyOf(&hash)
 	if row == 0 {
@@ -221,8 +215,7 @@ func (m *Machine) GoneKey(hash [32]byte) Gone {
 
 // GoneAt is when a workspace was removed; 0 when it was not, or there is no such row.
 func (m *Machine) GoneAt(workspace uint32) int64 {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	if !s.owned(workspace) {
 		return 0
@@ -243,8 +236,7 @@ type StrangersView struct {
 
 // Strangers is what workspaces without an owner hold.
 func (m *Machine) Strangers() StrangersView {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return StrangersView{
 		Bytes: s.rooms.strangers, MaxBytes: MaxStrangersBytes, Gone: s.rooms.gone, MaxGone: MaxGoneBytes,
@@ -253,24 +245,21 @@ func (m *Machine) Strangers() StrangersView {
 
 // Policy is what holds now.
 func (m *Machine) Policy() SetPolicy {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return s.policy
 }
 
 // Owns reports whether a workspace is a person's.
 func (m *Machine) Owns(workspace, person uint32) bool {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return s.ownedBy(workspace, person)
 }
 
 // OwnedBy is the newest workspace of an owner; 0 when there is none. It looks at all of them.
 func (m *Machine) OwnedBy(owner string) uint32 {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	for row := s.workspaces.Len(); row > 0 && owner != ""; row-- {
 		if s.workspaces.Read(row).Owner == owner {
@@ -282,8 +271,7 @@ func (m *Machine) OwnedBy(owner string) uint32 {
 
 // ClaimRow is the workspace that a claim code with this SHA-256 hands over; 0 when there is none.
 func (m *Machine) ClaimRow(code [32]byte) uint32 {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return s.claimRow(&code)
 }
@@ -291,8 +279,7 @@ func (m *Machine) ClaimRow(code [32]byte) uint32 {
 // ActedOn is the workspace that an act with this key was carried out on; 0 when none was, or it is
 // too long ago.
 func (m *Machine) ActedOn(key [16]byte) uint32 {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	row := s.requests.Find(key, s.log.Stamp()-RequestRetentionMS)
 	if row == 0 || s.requests.Table.Read(row).kind != madeAct {
@@ -303,8 +290,7 @@ func (m *Machine) ActedOn(key [16]byte) uint32 {
 
 // Replay says what a request's key was used for, as StartRun and RequestPurchase do.
 func (m *Machine) Replay(key, body [16]byte) (made [16]byte, o engine.Outcome) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return s.replay(key, body)
 }

@@ -10,29 +10,19 @@ import (
 
 // Flow finds a flow of a workspace that is not archived.
 func (m *Machine) Flow(workspace uint32, id [16]byte) (FlowView, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
-	row := s.flowRow(workspace, id)
-	if row == 0 {
-		return FlowView{}, false
-	}
-	return s.flowView(row), true
+	return shown(s.flowRow(workspace, id), s.flowView)
 }
 
 // Flows lists a workspace's flows; more reports whether there are others behind them.
 func (m *Machine) Flows(workspace uint32, p Page) (views []FlowView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	return list(&p, chain[FlowView]{
-		newest: w.Flows,
-		before: func(row uint32) uint32 { return s.flows.Read(row).Before },
-		find:   func(id [16]byte) uint32 { return s.anyFlow(workspace, id) },
-		view:   s.flowView,
-		hidden: func(row uint32) bool { return s.flows.Read(row).ArchivedAt != 0 },
-	})
+	flows := chainOf(&s.flows, workspace, w.Flows, s.flowView)
+	flows.hidden = func(row uint32) bool { return s.flows.Read(row).ArchivedAt != 0 }
+	return list(&p, flows)
 }
 
 // RunView is one run.
@@ -88,20 +78,14 @@ func (x *runner) runView(row uint32) RunView {
 
 // Run finds a run of a workspace.
 func (m *Machine) Run(workspace uint32, id [16]byte) (RunView, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
-	row := s.runRow(workspace, id)
-	if row == 0 {
-		return RunView{}, false
-	}
-	return s.runView(row), true
+	return shown(s.runRow(workspace, id), s.runView)
 }
 
 // Runs lists a workspace's runs; more reports whether there are others behind them.
 func (m *Machine) Runs(workspace uint32, p Page) (views []RunView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
 	return list(&p, chain[RunView]{
@@ -115,8 +99,7 @@ func (m *Machine) Runs(workspace uint32, p Page) (views []RunView, more bool) {
 // Job is all that a worker needs of a run that it claimed: false when the token is not the
 // newest any more.
 func (m *Machine) Job(id [16]byte, token uint32) (r RunView, f FlowView, ok bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	row := s.runOf(id)
 	if !s.holds(row, token) {
@@ -128,8 +111,7 @@ func (m *Machine) Job(id [16]byte, token uint32) (r RunView, f FlowView, ok bool
 // Holds reports whether a worker still has the run that it claimed, as far as this node has
 // applied.
 func (m *Machine) Holds(id [16]byte, token uint32) bool {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return s.holds(s.runOf(id), token)
 }
@@ -144,16 +126,14 @@ func (x *runner) holds(row, token uint32) bool {
 
 // Load is how many runs wait for a worker, and how many have one.
 func (m *Machine) Load() (queued, running uint32) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return s.queued, s.running
 }
 
 // Agents are the configured agents, as SetAgents has brought them.
 func (m *Machine) Agents() []string {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return append([]string(nil), s.offered...)
 }
@@ -168,8 +148,7 @@ type WantedPreflight struct {
 // WantedPreflights are those behind the schedule of number after; 0 begins. At most most are
 // answered; next is where to go on, 0 when that was all.
 func (m *Machine) WantedPreflights(after uint32, most int) (wanted []WantedPreflight, next uint32) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	for _, row := range s.asking.behind(after) {
 		if len(wanted) == most {
@@ -183,8 +162,7 @@ func (m *Machine) WantedPreflights(after uint32, most int) (wanted []WantedPrefl
 
 // TestAccesses are the hosts for which a workspace has stored test credentials, by name.
 func (m *Machine) TestAccesses(workspace uint32) (views []AccessView) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	if !s.owned(workspace) {
 		return nil
@@ -198,8 +176,7 @@ func (m *Machine) TestAccesses(workspace uint32) (views []AccessView) {
 
 // TestAccess is what a workspace's runs sign in with at a host, sealed; nil when nothing is stored.
 func (m *Machine) TestAccess(workspace uint32, host string) []byte {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	row := s.accessRow(workspace, host)
 	if row == 0 || host == "" {
@@ -222,8 +199,7 @@ type InspectionView struct {
 
 // Inspection finds the document of a run of a workspace that is completed.
 func (m *Machine) Inspection(workspace uint32, run [16]byte) (v InspectionView, ok bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	runRow := s.runRow(workspace, run)
 	row := s.inspectionBy[runRow]
@@ -243,8 +219,7 @@ func (m *Machine) Inspection(workspace uint32, run [16]byte) (v InspectionView, 
 // Inspectable reports whether a workspace could save an inspection, or an assessment, now: what
 // SaveInspection would refuse is refused before anything is fetched. The reply is as there.
 func (m *Machine) Inspectable(workspace uint32, kind RunKind, now int64) engine.Result {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	w, ok := s.workspace(workspace)
 	if !ok {

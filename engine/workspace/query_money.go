@@ -38,49 +38,35 @@ func (x *money) purchaseView(row uint32) PurchaseView {
 
 // Purchase finds a purchase; workspace 0 finds it in any.
 func (m *Machine) Purchase(workspace uint32, id [16]byte) (PurchaseView, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
-	row := s.purchaseOf(id)
-	if row == 0 || workspace != 0 && s.purchases.Read(row).Workspace != workspace {
-		return PurchaseView{}, false
+	if workspace != 0 {
+		return shown(s.purchases.of(workspace, id), s.purchaseView)
 	}
-	return s.purchaseView(row), true
+	return shown(s.purchases.find(id), s.purchaseView)
 }
 
 // PurchaseByLink finds the purchase that an approval link's SHA-256 belongs to.
 func (m *Machine) PurchaseByLink(link [32]byte) (PurchaseView, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
-	row := s.linkBy.Find(secretHash(&link), func(row uint32) bool {
+	return shown(s.linkBy.Find(secretHash(&link), func(row uint32) bool {
 		return s.purchases.Read(row).Link == link
-	})
-	if row == 0 {
-		return PurchaseView{}, false
-	}
-	return s.purchaseView(row), true
+	}), s.purchaseView)
 }
 
 // Purchases lists a workspace's purchases; more reports whether there are others behind them.
 func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	return list(&p, chain[PurchaseView]{
-		newest: w.Purchases,
-		before: func(row uint32) uint32 { return s.purchases.Read(row).Before },
-		find:   func(id [16]byte) uint32 { return s.purchaseRow(workspace, id) },
-		view:   s.purchaseView,
-	})
+	return list(&p, chainOf(&s.purchases, workspace, w.Purchases, s.purchaseView))
 }
 
 // Errands are purchases with an errand, oldest first, behind the one of number after; 0 begins. At
 // most most are answered.
 func (m *Machine) Errands(kind Errand, after uint32, most int) (views []PurchaseView) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	rows := s.errands[kind]
 	at, _ := slices.BinarySearch(rows, after+1)

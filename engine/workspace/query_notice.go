@@ -17,28 +17,17 @@ func (x *notices) issueView(row uint32) IssueView {
 
 // Issue finds an issue of a workspace.
 func (m *Machine) Issue(workspace uint32, id [16]byte) (IssueView, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
-	row := s.issueRow(workspace, id)
-	if row == 0 {
-		return IssueView{}, false
-	}
-	return s.issueView(row), true
+	return shown(s.issues.of(workspace, id), s.issueView)
 }
 
 // Issues lists a workspace's issues; more reports whether there are others behind them.
 func (m *Machine) Issues(workspace uint32, p Page) (views []IssueView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	return list(&p, chain[IssueView]{
-		newest: w.Issues,
-		before: func(row uint32) uint32 { return s.issues.Read(row).Before },
-		find:   func(id [16]byte) uint32 { return s.issueRow(workspace, id) },
-		view:   s.issueView,
-	})
+	return list(&p, chainOf(&s.issues, workspace, w.Issues, s.issueView))
 }
 
 // NotificationView is one update of a workspace.
@@ -60,29 +49,18 @@ func (x *notices) noticeView(row uint32) NotificationView {
 
 // Notification finds a notification of a workspace.
 func (m *Machine) Notification(workspace uint32, id [16]byte) (NotificationView, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
-	row := s.noticeRow(workspace, id)
-	if row == 0 {
-		return NotificationView{}, false
-	}
-	return s.noticeView(row), true
+	return shown(s.notifications.of(workspace, id), s.noticeView)
 }
 
 // Notifications lists a workspace's notifications; more reports whether there are others behind
 // them.
 func (m *Machine) Notifications(workspace uint32, p Page) (views []NotificationView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	w, _ := s.workspace(workspace)
-	return list(&p, chain[NotificationView]{
-		newest: w.Notifications,
-		before: func(row uint32) uint32 { return s.notifications.Read(row).Before },
-		find:   func(id [16]byte) uint32 { return s.noticeRow(workspace, id) },
-		view:   s.noticeView,
-	})
+	return list(&p, chainOf(&s.notifications, workspace, w.Notifications, s.noticeView))
 }
 
 // AlertsView is what a flow's owner wants to hear, and what was sent.
@@ -112,8 +90,7 @@ func (a *alert) view() AlertsView {
 // Alerts finds a flow of a workspace, and what its alerts are; set reports whether somebody ever
 // set them.
 func (m *Machine) Alerts(workspace uint32, flow [16]byte) (f FlowView, v AlertsView, set, ok bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	row := s.flowRow(workspace, flow)
 	if row == 0 {
@@ -146,8 +123,7 @@ const mostDueLooked = 5000
 // begins. Of each flow and channel it is the oldest, since they are sent in order. At most about
 // most are answered, and few looked at; next is where to go on, 0 when that was all.
 func (m *Machine) DueAlerts(now int64, after uint32, most int) (due []DueAlert, next uint32) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	for looked, row := range s.alerting.behind(after) {
 		if len(due) >= most || looked >= mostDueLooked {
@@ -178,8 +154,7 @@ type AddressView struct{ Email, Flow, Label string }
 
 // AddressByLink finds what the link of a flow's alerts asks; false where it works no more.
 func (m *Machine) AddressByLink(flow [16]byte, link [32]byte, now int64) (AddressView, bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	at := s.askedBy(&flow, &link, now)
 	if at == 0 {

@@ -4,8 +4,7 @@ import "slices"
 
 // Person is a person by row; false when there is none.
 func (m *Machine) Person(row uint32) (v PersonView, ok bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	return s.personView(row)
 }
@@ -29,15 +28,14 @@ type OwnedView struct {
 // Owned lists the workspaces that a person owns, those that became theirs last first; more says
 // that there are others behind.
 func (m *Machine) Owned(row uint32, p Page) (views []OwnedView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	owner, _ := s.person(row)
 	return list(&p, chain[OwnedView]{
 		newest: owner.Owned,
 		before: func(row uint32) uint32 { return s.workspaces.Read(row).OwnedBefore },
 		find: func(id [16]byte) uint32 {
-			if number := s.workspaceRow(id); s.ownedBy(number, row) {
+			if number := s.workspaces.find(id); s.ownedBy(number, row) {
 				return number
 			}
 			return 0
@@ -71,8 +69,7 @@ type SessionView struct {
 // Session finds the session of a token with this SHA-256 that has not ended at an instant of log
 // time; false when there is none.
 func (m *Machine) Session(hash [32]byte, surface Surface, now int64) (v SessionView, ok bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	row := s.sessionRow(&hash, max(now, s.log.Stamp()))
 	if row == 0 || s.sessions.Table.Read(row).Surface != surface {
@@ -112,8 +109,7 @@ type LinkView struct {
 // Links lists the agents that a person was asked about, newest first; more reports whether there
 // are others behind.
 func (m *Machine) Links(person uint32, p Page) (views []LinkView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	owner, _ := s.person(person)
 	return list(&p, chain[LinkView]{
@@ -126,14 +122,9 @@ func (m *Machine) Links(person uint32, p Page) (views []LinkView, more bool) {
 
 // Link is an agent that a person was asked about; false when there is no such link of theirs.
 func (m *Machine) Link(person uint32, id [16]byte) (v LinkView, ok bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
-	row := s.linkAsked(person, id)
-	if row == 0 {
-		return v, false
-	}
-	return s.linkView(row), true
+	return shown(s.linkAsked(person, id), s.linkView)
 }
 
 func (x *people) linkView(row uint32) LinkView {
@@ -165,8 +156,7 @@ type ActView struct {
 // Acts lists what was done for a workspace's owner, also to one that was removed; more says
 // that there are others behind.
 func (m *Machine) Acts(number uint32, p Page) (views []ActView, more bool) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	var w workspace
 	if s.owned(number) {
@@ -199,8 +189,7 @@ type OperatorAct struct {
 // (0: all): at most limit of them, and it looks at no more than scan acts. next is what to ask for
 // the next page with; 0 when there is none.
 func (m *Machine) OperatorActs(before uint32, limit, scan int) (list []OperatorAct, next uint32) {
-	s := m.state.Load()
-	s.mu.RLock()
+	s := m.read()
 	defer s.mu.RUnlock()
 	row := s.actRows.Len() + 1
 	if before != 0 {

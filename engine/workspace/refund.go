@@ -23,7 +23,7 @@ func (c *NoteSurplus) bounds(w *wire.Codec) {
 }
 
 func (c *NoteSurplus) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseOf(c.ID)
+	row := x.purchases.find(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
@@ -64,7 +64,7 @@ func (c *NoteRefund) bounds(w *wire.Codec) {
 }
 
 func (c *NoteRefund) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseOf(c.ID)
+	row := x.purchases.find(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}
@@ -101,7 +101,7 @@ type RetryRefund struct {
 }
 
 func (c *RetryRefund) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchaseOf(c.ID)
+	row := x.purchases.find(c.ID)
 	if row == 0 {
 		return engine.OutcomeRecordUnknown
 	}

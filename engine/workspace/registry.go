@@ -83,7 +83,7 @@ var registry = [...]command{
 	KindClaimWorkspace: act(ofSpaces, (*ClaimWorkspace).apply, acting[ClaimWorkspace]{
 		name: "claim",
 		within: func(c *ClaimWorkspace, x *money, a *Act) bool {
-			return a.Person == 0 && c.Code == [32]byte{} && x.workspaceRow(c.ID) == a.Workspace ||
+			return a.Person == 0 && c.Code == [32]byte{} && x.workspaces.find(c.ID) == a.Workspace ||
 				a.Person != 0 && x.claimRow(&c.Code) == a.Workspace
 		},
 		may: func(c *ClaimWorkspace, p visitor) bool { return p.free && c.Person == p.person },

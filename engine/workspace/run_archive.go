@@ -160,8 +160,8 @@ func (s *runs) basesOf(r *run) bases {
 }
 
 const (
-	// leastBase is the length of columns behind which others are packed.
-	leastBase = 128
+	// minBase is the least length of columns behind which others are packed.
+	minBase = 128
 	// likeness is by what a text's length is divided, at least, behind another that it is like.
 	likeness = 2
 	// hopeless is by what a text's length is divided: one that is packed by less is like nothing.
@@ -192,7 +192,7 @@ func (s *runs) archivedText(b []byte, text *RunText, of bases) place {
 			best, next, chosen = next, best, i
 		}
 		like := len(best) <= len(columns)/likeness
-		if like || len(columns) >= leastBase && len(best) > len(columns)-len(columns)/hopeless {
+		if like || len(columns) >= minBase && len(best) > len(columns)-len(columns)/hopeless {
 			break
 		}
 	}
@@ -202,7 +202,7 @@ func (s *runs) archivedText(b []byte, text *RunText, of bases) place {
 		return 0
 	}
 	at := place(s.archive.Put(best))
-	if at != 0 && len(columns) >= leastBase {
+	if at != 0 && len(columns) >= minBase {
 		if chosen > 0 {
 			*of.flow = at
 		}

@@ -153,8 +153,8 @@ const (
 	// packedAtOnce bounds what an entry packs, in bytes of text as wire has it; the last text may
 	// go beyond it.
 	packedAtOnce = 64 << 10
-	// leastPacked is what a run counts for beside its text.
-	leastPacked = 256
+	// packedRun is what a run counts for in addition to its text.
+	packedRun = 256
 )
 
 // Pack packs runs that have ended, oldest first: some, and the next entries the rest, since a lock
@@ -162,7 +162,7 @@ const (
 func (s *runs) Pack() {
 	n := 0
 	for size := 0; n < len(s.ended) && size < packedAtOnce; n++ {
-		size += leastPacked + s.TextBytes(s.ended[n])
+		size += packedRun + s.TextBytes(s.ended[n])
 		s.pack(s.ended[n])
 	}
 	s.ended = s.ended[n:]

@@ -69,7 +69,7 @@ func (c *SignIn) refused(x *people, t *machine.Turn, row uint32, p *person) engi
 	if !x.needsWorkspace(p) || c.Surface != SurfaceWorkspaces {
 		return engine.OutcomeDone
 	}
-	if x.workspaceRow(c.Workspace) != 0 {
+	if x.workspaces.find(c.Workspace) != 0 {
 		return engine.OutcomeIDsContradict
 	}
 	return c.signUp().allowed(&x.spaces, t)
@@ -190,7 +190,7 @@ func (c *ChooseWorkspace) apply(x *people, t *machine.Turn) engine.Outcome {
 	if row == 0 {
 		return engine.OutcomeSessionUnknown
 	}
-	number := x.workspaceRow(c.ID)
+	number := x.workspaces.find(c.ID)
 	if !x.ownedBy(number, x.sessions.Table.Read(row).Person) {
 		return engine.OutcomeRecordUnknown
 	}

@@ -76,7 +76,7 @@ func (c *SignUp) limited(x *spaces, t *machine.Turn) engine.Outcome {
 }
 
 func (c *SignUp) apply(x *spaces, t *machine.Turn) engine.Outcome {
-	if row := x.workspaceRow(c.ID); row != 0 {
+	if row := x.workspaces.find(c.ID); row != 0 {
 		k := x.keyOf(&c.KeyHash)
 		if k != 0 && x.keys.Read(k).Workspace == row && x.workspaces.Read(row).GoneAt == 0 {
 			return engine.OutcomeDone

@@ -161,8 +161,8 @@ func (m *Machine) Restore(src io.Reader) error {
 	return nil
 }
 
-// consistent says, before anything follows them, that rows name rows that are there and that blobs
-// decode.
+// consistent reports an error unless rows name rows that exist and blobs decode. It is called before
+// anything follows them.
 func (x *state) consistent() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s", ErrSnapshot, what) }
 	if !x.requests.Consistent() || !x.sources.Consistent() ||
@@ -170,8 +170,7 @@ func (x *state) consistent() error {
 		x.firstQueued > x.runs.Len() || x.lastQueued > x.runs.Len() {
 		return bad("counts that do not agree")
 	}
-	for row := uint32(1); row <= x.workspaces.Len(); row++ {
-		w := x.workspaces.Read(row)
+	for _, w := range all(x.workspaces.Table) {
 		if w.Keys > x.keys.Len() || w.Flows > x.flows.Len() || w.Runs > x.runs.Len() ||
 			w.Purchases > x.purchases.Len() || w.Issues > x.issues.Len() ||
 			w.Notifications > x.notifications.Len() || w.Transactions > x.transactions.Len() ||
@@ -180,13 +179,12 @@ func (x *state) consistent() error {
 			return bad("a workspace's lists")
 		}
 	}
-	for row := uint32(1); row <= x.keys.Len(); row++ {
-		if k := x.keys.Read(row); k.Before >= row || !x.owned(k.Workspace) {
+	for row, k := range all(x.keys) {
+		if k.Before >= row || !x.owned(k.Workspace) {
 			return bad("a key")
 		}
 	}
-	for row := uint32(1); row <= x.flows.Len(); row++ {
-		f := x.flows.Read(row)
+	for row, f := range all(x.flows.Table) {
 		if f.Before >= row || !x.owned(f.Workspace) || f.Open > x.runs.Len() ||
 			f.Issues > x.issues.Len() || f.Watch > WatchFailing || f.Alert > x.alerts.Len() ||
 			f.Schedule > x.schedules.Len() ||
@@ -213,104 +211,79 @@ func (x *state) consistent() error {
 }
 
 func (x *state) consistentLists(bad func(string) error) error {
-	for row := uint32(1); row <= x.purchases.Len(); row++ {
-		p := x.purchases.Read(row)
+	for row, p := range all(x.purchases.Table) {
 		if p.Before >= row || !x.owned(p.Workspace) || p.Flow > x.flows.Len() ||
 			p.Status < PurchaseApproval || p.Status > PurchaseExpired || p.Reason > ReasonDeclined {
 			return bad("a purchase")
 		}
 	}
-	for row := uint32(1); row <= x.issues.Len(); row++ {
-		i := x.issues.Read(row)
+	for row, i := range all(x.issues.Table) {
 		if i.Before >= row || i.BeforeOfFlow >= row || !x.owned(i.Workspace) || i.Flow == 0 ||
 			i.Flow > x.flows.Len() || i.Status < IssueOpen || i.Status > IssueClosed {
 			return bad("an issue")
 		}
 	}
-	for row := uint32(1); row <= x.notifications.Len(); row++ {
-		n := x.notifications.Read(row)
+	for row, n := range all(x.notifications.Table) {
 		if n.Before >= row || !x.owned(n.Workspace) || n.Flow > x.flows.Len() ||
 			n.Kind < NoticeRegression || n.Kind > NoticeScheduleSkipped || n.Skip > SkipRunnerBusy {
 			return bad("a notification")
 		}
 	}
-	for row := uint32(1); row <= x.transactions.Len(); row++ {
-		r := x.transactions.Read(row)
+	for row, r := range all(x.transactions) {
 		if r.Before >= row || r.Kind < transactionGrant || r.Kind > transactionRelease {
 			return bad("a transaction")
 		}
 	}
-	for row := uint32(1); row <= x.actRows.Len(); row++ {
-		a := x.actRows.Read(row)
+	for row, a := range all(x.actRows) {
 		if actionOf(a.Kind) == nil || a.Before >= row || !x.owned(a.Workspace) ||
 			a.Person > x.persons.Len() {
 			return bad("an act")
 		}
 	}
-	for row := uint32(1); row <= x.alerts.Len(); row++ {
-		a := x.alerts.Read(row)
+	for _, a := range all(x.alerts) {
 		if !x.owned(a.Workspace) || a.Flow == 0 || a.Flow > x.flows.Len() ||
 			len(a.Deliveries) > MaxDeliveries ||
 			slices.ContainsFunc(a.Deliveries, func(d DeliveryView) bool { return !d.consistent() }) {
 			return bad("a flow's alerts")
 		}
 	}
-	for row := uint32(1); row <= x.schedules.Len(); row++ {
-		of := x.schedules.Read(row)
+	for _, of := range all(x.schedules) {
 		if !x.owned(of.Workspace) || of.Flow == 0 || of.Flow > x.flows.Len() ||
 			of.EveryHours > MaxScheduleHours || of.EveryHours == 0 && of.Due|of.Trying != 0 {
 			return bad("a schedule")
 		}
 	}
-	for row := uint32(1); row <= x.access.Len(); row++ {
-		if a := x.access.Read(row); !x.owned(a.Workspace) || a.Before >= row {
+	for row, a := range all(x.access) {
+		if !x.owned(a.Workspace) || a.Before >= row {
 			return bad("test credentials")
 		}
 	}
 	return nil
 }
 
-// consistentPersons says, after a restore, that rows name rows that are there.
+// consistentPersons reports whether persons, links and sessions name rows that exist.
 func (x *people) consistentPersons() bool {
 	persons, spaces, links := x.persons.Len(), x.workspaces.Len(), x.links.Len()
-	for row := uint32(1); row <= persons; row++ {
-		p := x.persons.Read(row)
-		if p.Own > spaces || p.Owned > spaces || p.Links > links || p.Link > links ||
-			p.Asked > links {
-			return false
-		}
-	}
-	for row := uint32(1); row <= spaces; row++ {
-		w := x.workspaces.Read(row)
-		if w.Person > persons || w.OwnedBefore > spaces || w.OwnedBefore == row {
-			return false
-		}
-	}
-	for row := uint32(1); row <= links; row++ {
-		l := x.links.Read(row)
-		if l.Agent == 0 || l.Agent > persons || l.Owner == 0 || l.Owner > persons ||
-			l.BeforeOfAgent >= row || l.BeforeOfOwner >= row || l.Workspace > spaces ||
-			l.Status < LinkWaiting || l.Status > LinkRemoved {
-			return false
-		}
-	}
-	return x.sessions.Consistent()
+	return every(x.persons, func(_ uint32, p *person) bool {
+		return p.Own <= spaces && p.Owned <= spaces && p.Links <= links && p.Link <= links &&
+			p.Asked <= links
+	}) && every(x.workspaces.Table, func(row uint32, w *workspace) bool {
+		return w.Person <= persons && w.OwnedBefore <= spaces && w.OwnedBefore != row
+	}) && every(x.links, func(row uint32, l *link) bool {
+		return l.Agent != 0 && l.Agent <= persons && l.Owner != 0 && l.Owner <= persons &&
+			l.BeforeOfAgent < row && l.BeforeOfOwner < row && l.Workspace <= spaces &&
+			l.Status >= LinkWaiting && l.Status <= LinkRemoved
+	}) && x.sessions.Consistent()
 }
 
-// consistentInspections reports whether inspections name rows that are there, and are no longer
-// than what they announced.
+// consistentInspections reports whether inspections name rows that exist, and no document is longer
+// than was announced.
 func (x *runner) consistentInspections() bool {
-	if x.documents.Len() != x.inspections.Len() {
-		return false
-	}
-	for row := uint32(1); row <= x.inspections.Len(); row++ {
-		i := x.inspections.Read(row)
-		if i.Before >= row || i.Previous >= row || !x.owned(i.Workspace) || i.Run == 0 ||
-			i.Run > x.runs.Len() || x.runs.Read(i.Run).Kind != i.Kind ||
-			len(x.documents.Read(row).Bytes()) > int(i.Size) ||
-			wire.Decode(i.Findings, &findings{}) != nil {
-			return false
-		}
-	}
-	return true
+	return x.documents.Len() == x.inspections.Len() &&
+		every(x.inspections, func(row uint32, i *inspection) bool {
+			return i.Before < row && i.Previous < row && x.owned(i.Workspace) && i.Run != 0 &&
+				i.Run <= x.runs.Len() && x.runs.Read(i.Run).Kind == i.Kind &&
+				len(x.documents.Read(row).Bytes()) <= int(i.Size) &&
+				wire.Decode(i.Findings, &findings{}) == nil
+		})
 }

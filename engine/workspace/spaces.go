@@ -24,8 +24,8 @@ type spaces struct {
 	due dues
 	// rooms are what workspaces hold; no state: they follow from the tables.
 	rooms         rooms
-	issues        *page.Table[issue]
-	notifications *page.Table[notification]
+	issues        records[issue]
+	notifications records[notification]
 	inspections   *page.Table[inspection]
 	alerts        *page.Table[alert]
 	access        *page.Table[access]
@@ -43,8 +43,12 @@ func (x *spaces) open() {
 	x.policy, x.keyByHash = DefaultPolicy(), page.NewIndex()
 	x.emailBy, x.promised = map[string]uint32{}, map[string][]uint32{}
 	x.keys = page.NewTable(x.store, tableKeys, machine.RecordCodec[key]())
-	x.issues = page.NewTable(x.store, tableIssues, machine.RecordCodec[issue]())
-	x.notifications = page.NewTable(x.store, tableNotifications, machine.RecordCodec[notification]())
+	x.issues = openRecords(&x.tables, tableIssues, func(i *issue) head {
+		return head{&i.ID, i.Workspace, i.Before}
+	})
+	x.notifications = openRecords(&x.tables, tableNotifications, func(n *notification) head {
+		return head{&n.ID, n.Workspace, n.Before}
+	})
 	x.inspections = page.NewTable(x.store, tableInspections, machine.RecordCodec[inspection]())
 	x.alerts = page.NewTable(x.store, tableAlerts, machine.RecordCodec[alert]())
 	x.access = page.NewTable(x.store, tableAccess, machine.RecordCodec[access]())
@@ -103,53 +107,41 @@ func (x *spaces) writeRunText(row uint32, text *RunText) {
 
 // countRooms counts what all workspaces hold, from the tables.
 func (x *spaces) countRooms() (r rooms) {
-	for row := uint32(1); row <= x.workspaces.Len(); row++ {
-		r.open(x.workspaces.Read(row))
+	for _, w := range all(x.workspaces.Table) {
+		r.open(w)
 	}
-	for row := uint32(1); row <= x.flows.Len(); row++ {
-		workspace := x.flows.Read(row).Workspace
-		r.of[workspace].flows++
-		r.add(workspace, flowRowBytes+len(x.flowTexts.Read(row).Bytes))
+	for row, f := range all(x.flows.Table) {
+		r.of[f.Workspace].flows++
+		r.add(f.Workspace, flowRowBytes+len(x.flowTexts.Read(row).Bytes))
 	}
 	for row := uint32(1); row <= x.runs.Len(); row++ {
 		r.add(x.runs.Row(row).Workspace, runRowBytes+x.runs.TextBytes(row))
 	}
-	for row := uint32(1); row <= x.purchases.Len(); row++ {
-		p := x.purchases.Read(row)
+	for _, p := range all(x.purchases.Table) {
 		r.add(p.Workspace, p.bytes())
 	}
-	for row := uint32(1); row <= x.issues.Len(); row++ {
-		i := x.issues.Read(row)
+	for _, i := range all(x.issues.Table) {
 		r.hold(i.Workspace, i.bytes())
 	}
-	for row := uint32(1); row <= x.notifications.Len(); row++ {
-		r.hold(x.notifications.Read(row).Workspace, noticeRowBytes)
+	for _, n := range all(x.notifications.Table) {
+		r.hold(n.Workspace, noticeRowBytes)
 	}
-	for row := uint32(1); row <= x.alerts.Len(); row++ {
-		a := x.alerts.Read(row)
+	for _, a := range all(x.alerts) {
 		r.hold(a.Workspace, a.bytes())
 	}
-	for row := uint32(1); row <= x.access.Len(); row++ {
-		a := x.access.Read(row)
+	for _, a := range all(x.access) {
 		r.hold(a.Workspace, a.bytes())
 	}
-	for row := uint32(1); row <= x.schedules.Len(); row++ {
-		of := x.schedules.Read(row)
+	for _, of := range all(x.schedules) {
 		r.hold(of.Workspace, scheduleRowBytes)
 		if of.EveryHours != 0 {
 			r.of[of.Workspace].schedules++
 		}
 	}
-	x.countInspections(&r)
-	return r
-}
-
-// countInspections counts what they take into the rooms of their workspaces.
-func (x *spaces) countInspections(r *rooms) {
-	for row := uint32(1); row <= x.inspections.Len(); row++ {
-		i := x.inspections.Read(row)
+	for _, i := range all(x.inspections) {
 		r.hold(i.Workspace, i.bytes())
 	}
+	return r
 }
 
 // person copies a person by row; false when there is none.
@@ -208,7 +200,7 @@ func (x *spaces) openWorkspace(t *machine.Turn, w workspace) (row uint32, added 
 	*added = w
 	x.rooms.open(added)
 	x.due.add(x.unusedEnd(added), dueWorkspace, row)
-	x.workspaceBy.Insert(x.idHash(&added.ID), row)
+	x.workspaces.index(row)
 	if added.Claim != ([32]byte{}) {
 		x.claimByHash.Insert(secretHash(&added.Claim), row)
 	}
@@ -250,8 +242,8 @@ func (x *spaces) scheduleUnclaimed(t *machine.Turn, forEver bool) {
 // rescheduleUnclaimed notes those instants anew after something that may move them back.
 func (x *spaces) rescheduleUnclaimed() {
 	x.due = slices.DeleteFunc(x.due, func(i dueItem) bool { return i.kind == dueWorkspace })
-	for row := uint32(1); row <= x.workspaces.Len(); row++ {
-		if at := x.unusedEnd(x.workspaces.Read(row)); at != 0 {
+	for row, w := range all(x.workspaces.Table) {
+		if at := x.unusedEnd(w); at != 0 {
 			x.due = append(x.due, dueItem{at, dueWorkspace, row})
 		}
 	}

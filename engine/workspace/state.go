@@ -16,6 +16,13 @@ type state struct {
 	nextDue atomic.Int64 // what NextDue answers
 }
 
+// read returns the state, with mu held for reading.
+func (m *Machine) read() *state {
+	s := m.state.Load()
+	s.mu.RLock()
+	return s
+}
+
 // newState returns the state before the first entry.
 func newState() *state {
 	s := new(state)
@@ -27,55 +34,39 @@ func newState() *state {
 func (x *state) reindex() {
 	x.rooms = x.countRooms()
 	gone := func(workspace uint32) bool { return x.rooms.of[workspace].gone }
-	for row := uint32(1); row <= x.workspaces.Len(); row++ {
-		w := x.workspaces.Read(row)
-		x.workspaceBy.Insert(x.idHash(&w.ID), row)
+	x.workspaces.reindex(func(uint32) bool { return false })
+	x.flows.reindex(gone)
+	x.purchases.reindex(gone)
+	x.issues.reindex(gone)
+	x.notifications.reindex(gone)
+	for row, w := range all(x.workspaces.Table) {
 		if w.Claim != ([32]byte{}) {
 			x.claimByHash.Insert(secretHash(&w.Claim), row)
 		}
 		x.due.add(x.unusedEnd(w), dueWorkspace, row)
 	}
-	for row := uint32(1); row <= x.keys.Len(); row++ {
-		x.keyByHash.Insert(secretHash(&x.keys.Read(row).Hash), row)
-	}
-	for row := uint32(1); row <= x.flows.Len(); row++ {
-		if f := x.flows.Read(row); !gone(f.Workspace) {
-			x.flowBy.Insert(x.idHash(&f.ID), row)
-		}
+	for row, k := range all(x.keys) {
+		x.keyByHash.Insert(secretHash(&k.Hash), row)
 	}
 	for row := uint32(1); row <= x.runs.Len(); row++ {
 		x.due.add(x.runs.Read(row).Due, dueRun, row)
 	}
-	for row := uint32(1); row <= x.purchases.Len(); row++ {
-		p := x.purchases.Read(row)
-		if !gone(p.Workspace) {
-			x.purchaseBy.Insert(x.idHash(&p.ID), row)
-		}
+	for row, p := range all(x.purchases.Table) {
 		if p.waits() {
 			x.linkBy.Insert(secretHash(&p.Link), row)
 		}
 		x.errands.move(row, ErrandNone, p.errand())
 		x.due.add(p.ExpiresAt, duePurchase, row)
 	}
-	for row := uint32(1); row <= x.issues.Len(); row++ {
-		if i := x.issues.Read(row); !gone(i.Workspace) {
-			x.issueBy.Insert(x.idHash(&i.ID), row)
-		}
+	for row, name := range all(x.agents) {
+		x.agentBy[string(name.Bytes)] = row
 	}
-	for row := uint32(1); row <= x.notifications.Len(); row++ {
-		if n := x.notifications.Read(row); !gone(n.Workspace) {
-			x.notification.Insert(x.idHash(&n.ID), row)
-		}
+	for row, a := range all(x.alerts) {
+		x.alerting.note(row, a.sendable())
 	}
-	for row := uint32(1); row <= x.agents.Len(); row++ {
-		x.agentBy[string(x.agents.Read(row).Bytes)] = row
-	}
-	for row := uint32(1); row <= x.alerts.Len(); row++ {
-		x.alerting.note(row, x.alerts.Read(row).sendable())
-	}
-	for row := uint32(1); row <= x.schedules.Len(); row++ {
-		x.asking.note(row, x.schedules.Read(row).Asked)
-		x.due.add(x.schedules.Read(row).Due, dueSchedule, row)
+	for row, s := range all(x.schedules) {
+		x.asking.note(row, s.Asked)
+		x.due.add(s.Due, dueSchedule, row)
 	}
 	x.indexInspections()
 	x.runs.packAll()
@@ -87,15 +78,14 @@ func (x *state) reindex() {
 
 // indexPersons rebuilds their indexes, and those of links, after a restore.
 func (x *people) indexPersons() {
-	for row := uint32(1); row <= x.persons.Len(); row++ {
-		p := x.persons.Read(row)
+	for row, p := range all(x.persons) {
 		x.personBy.Insert(x.subjectHash(p.Issuer, p.Subject), row)
 		if p.Email != "" && !p.Agent {
 			x.emailBy[Address(p.Email)] = row
 		}
 	}
-	for row := uint32(1); row <= x.workspaces.Len(); row++ {
-		if w := x.workspaces.Read(row); w.claimed() && w.Person == 0 && w.GoneAt == 0 {
+	for row, w := range all(x.workspaces.Table) {
+		if w.claimed() && w.Person == 0 && w.GoneAt == 0 {
 			x.promise(row, w.Owner)
 		}
 	}
@@ -104,8 +94,7 @@ func (x *people) indexPersons() {
 
 // indexInspections rebuilds their indexes, after a restore.
 func (x *runner) indexInspections() {
-	for row := uint32(1); row <= x.inspections.Len(); row++ {
-		i := x.inspections.Read(row)
+	for row, i := range all(x.inspections) {
 		if x.rooms.of[i.Workspace].gone {
 			continue
 		}

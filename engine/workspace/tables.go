@@ -18,15 +18,13 @@ type tables struct {
 	// seed is of the indexes, which are not state: their hashes differ between processes.
 	seed maphash.Seed
 
-	workspaces  *page.Table[workspace]
-	workspaceBy *page.Index
+	workspaces  records[workspace]
 	claimByHash *page.Index
-	flows       *page.Table[flow]
+	flows       records[flow]
 	flowTexts   *page.Table[page.Blob] // row = flow row
-	flowBy      *page.Index
 	schedules   *page.Table[schedule]
 	runs        *runs
-	purchases   *page.Table[purchase]
+	purchases   records[purchase]
 	actRows     *page.Table[actRow]
 	agents      *page.Table[page.Blob] // names of agents, numbered from 1
 	agentBy     map[string]uint32
@@ -39,14 +37,18 @@ type tables struct {
 
 func (x *tables) open() {
 	x.store, x.seed = page.NewStore(), maphash.MakeSeed()
-	x.workspaceBy, x.claimByHash, x.flowBy = page.NewIndex(), page.NewIndex(), page.NewIndex()
+	x.claimByHash = page.NewIndex()
 	x.agentBy, x.inspectionBy = map[string]uint32{}, map[uint32]uint32{}
-	x.workspaces = page.NewTable(x.store, tableWorkspaces, machine.RecordCodec[workspace]())
-	x.flows = page.NewTable(x.store, tableFlows, machine.RecordCodec[flow]())
+	x.workspaces = openRecords(x, tableWorkspaces, func(w *workspace) head { return head{id: &w.ID} })
+	x.flows = openRecords(x, tableFlows, func(f *flow) head {
+		return head{&f.ID, f.Workspace, f.Before}
+	})
 	x.flowTexts = page.NewBlobTable(x.store, tableFlowTexts)
 	x.schedules = page.NewTable(x.store, tableSchedules, machine.RecordCodec[schedule]())
-	x.runs = openRuns(x.store, x.flows, x.workspaces, x.idHash)
-	x.purchases = page.NewTable(x.store, tablePurchases, machine.RecordCodec[purchase]())
+	x.runs = openRuns(x.store, x.flows.Table, x.workspaces.Table, x.idHash)
+	x.purchases = openRecords(x, tablePurchases, func(p *purchase) head {
+		return head{&p.ID, p.Workspace, p.Before}
+	})
 	x.agents = page.NewBlobTable(x.store, tableAgents)
 	x.actRows = page.NewTable(x.store, tableActs, machine.RecordCodec[actRow]())
 	x.openRequests()
@@ -81,13 +83,6 @@ func (x *tables) agentName(number uint32) string {
 	return string(x.agents.Read(number).Bytes)
 }
 
-// workspaceRow finds a workspace by id, one that was removed too; 0 when there is none.
-func (x *tables) workspaceRow(id [16]byte) uint32 {
-	return x.workspaceBy.Find(x.idHash(&id), func(row uint32) bool {
-		return x.workspaces.Read(row).ID == id
-	})
-}
-
 // workspace copies a workspace by row; false when there is none, or none any more.
 func (x *tables) workspace(row uint32) (w workspace, ok bool) {
 	if !x.owned(row) || x.workspaces.Read(row).GoneAt != 0 {
@@ -108,17 +103,8 @@ func (x *tables) claimRow(code *[32]byte) uint32 {
 
 // flowRow finds a flow of a workspace that is not archived; 0 when there is none.
 func (x *tables) flowRow(workspace uint32, id [16]byte) uint32 {
-	row := x.anyFlow(workspace, id)
+	row := x.flows.of(workspace, id)
 	if row == 0 || x.flows.Read(row).ArchivedAt != 0 {
-		return 0
-	}
-	return row
-}
-
-// anyFlow finds a flow of a workspace, archived or not; 0 when there is none.
-func (x *tables) anyFlow(workspace uint32, id [16]byte) uint32 {
-	row := x.flowBy.Find(x.idHash(&id), func(row uint32) bool { return x.flows.Read(row).ID == id })
-	if row == 0 || x.flows.Read(row).Workspace != workspace {
 		return 0
 	}
 	return row
@@ -248,14 +234,14 @@ func (x *tables) resolve() bool {
 
 // madeByOthers are all purchases and acts, by id.
 func (x *tables) madeByOthers() map[[16]byte]requestRow {
-	all := make(map[[16]byte]requestRow, x.purchases.Len()+x.actRows.Len())
-	for row := uint32(1); row <= x.actRows.Len(); row++ {
-		all[x.actRows.Read(row).ID] = requestRow{kind: madeAct, made: row}
+	others := make(map[[16]byte]requestRow, x.purchases.Len()+x.actRows.Len())
+	for row, a := range all(x.actRows) {
+		others[a.ID] = requestRow{kind: madeAct, made: row}
 	}
-	for row := uint32(1); row <= x.purchases.Len(); row++ {
-		all[x.purchases.Read(row).ID] = requestRow{kind: madePurchase, made: row}
+	for row, p := range all(x.purchases.Table) {
+		others[p.ID] = requestRow{kind: madePurchase, made: row}
 	}
-	return all
+	return others
 }
 
 // replay says what a request's key was used for: OutcomeNone for nothing yet, Done with the record

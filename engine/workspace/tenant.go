@@ -21,7 +21,7 @@ type ClaimReply struct {
 }
 
 func (c *ClaimWorkspace) apply(x *spaces, t *machine.Turn) engine.Outcome {
-	row := x.workspaceRow(c.ID)
+	row := x.workspaces.find(c.ID)
 	if c.Code != ([32]byte{}) {
 		row = x.claimRow(&c.Code)
 	}
@@ -86,7 +86,7 @@ func (c *OpenWorkspace) apply(x *people, t *machine.Turn) engine.Outcome {
 	if !ok || p.Agent {
 		return engine.OutcomePersonRequired
 	}
-	if row := x.workspaceRow(c.ID); row != 0 {
+	if row := x.workspaces.find(c.ID); row != 0 {
 		if x.ownedBy(row, c.Person) {
 			return engine.OutcomeDone
 		}
