@@ -29,7 +29,7 @@ func (c *SetAlerts) valid() bool {
 }
 
 func (c *SetAlerts) apply(x *notices, t *machine.Turn) engine.Outcome {
-	row, refused := x.alertable(c.Workspace, c.Flow)
+	row, at, refused := x.alertable(c.Workspace, c.Flow)
 	if refused != engine.OutcomeDone {
 		return refused
 	}
@@ -37,7 +37,7 @@ func (c *SetAlerts) apply(x *notices, t *machine.Turn) engine.Outcome {
 		return engine.OutcomeAlertsInvalid
 	}
 	before := alert{Workspace: c.Workspace, Flow: row}
-	if at := x.flows.Read(row).Alert; at != 0 {
+	if at != 0 {
 		before = *x.alerts.Read(at)
 	}
 	after := c.over(before)
@@ -45,14 +45,13 @@ func (c *SetAlerts) apply(x *notices, t *machine.Turn) engine.Outcome {
 		return engine.OutcomeAlertsOff
 	}
 	more := after.bytes()
-	if x.flows.Read(row).Alert != 0 {
+	if at != 0 {
 		more -= before.bytes()
 	}
 	if full := x.room(t, c.Workspace, more); full != engine.OutcomeDone {
 		return full
 	}
 
-	at := x.flows.Read(row).Alert
 	if at == 0 {
 		at, _ = x.alerts.Append()
 		*x.alerts.Write(at) = alert{Workspace: c.Workspace, Flow: row}
@@ -98,11 +97,10 @@ type RotateAlertSecret struct {
 }
 
 func (c *RotateAlertSecret) apply(x *notices, t *machine.Turn) engine.Outcome {
-	row, refused := x.alertable(c.Workspace, c.Flow)
+	_, at, refused := x.alertable(c.Workspace, c.Flow)
 	if refused != engine.OutcomeDone {
 		return refused
 	}
-	at := x.flows.Read(row).Alert
 	switch {
 	case at == 0 || x.alerts.Read(at).URL == "":
 		return engine.OutcomeAlertsOff
@@ -128,11 +126,10 @@ type SendTestAlert struct {
 }
 
 func (c *SendTestAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
-	row, refused := x.alertable(c.Workspace, c.Flow)
+	_, at, refused := x.alertable(c.Workspace, c.Flow)
 	if refused != engine.OutcomeDone {
 		return refused
 	}
-	at := x.flows.Read(row).Alert
 	if at == 0 || !x.alerts.Read(at).reaches(ChannelEmail) &&
 		!x.alerts.Read(at).reaches(ChannelWebhook) {
 		return engine.OutcomeAlertsOff

@@ -22,11 +22,10 @@ type AskAddress struct {
 }
 
 func (c *AskAddress) apply(x *notices, t *machine.Turn) engine.Outcome {
-	row, refused := x.alertable(c.Workspace, c.Flow)
+	_, at, refused := x.alertable(c.Workspace, c.Flow)
 	if refused != engine.OutcomeDone {
 		return refused
 	}
-	at := x.flows.Read(row).Alert
 	switch {
 	case c.Link == [32]byte{}:
 		return engine.OutcomeAlertsInvalid

@@ -75,16 +75,16 @@ func (x *notices) send(t *machine.Turn, at uint32, made *DeliveryView) {
 	})
 }
 
-// alertable finds a flow that can have alerts.
-func (x *notices) alertable(workspace uint32, flow [16]byte) (row uint32, refused engine.Outcome) {
+// alertable finds a flow that can have alerts, and the row of those that it has; 0 is none.
+func (x *notices) alertable(workspace uint32, flow [16]byte) (row, at uint32, o engine.Outcome) {
 	w, ok := x.workspace(workspace)
 	if row = x.flowRow(workspace, flow); !ok || row == 0 {
-		return 0, engine.OutcomeRecordUnknown
+		return 0, 0, engine.OutcomeRecordUnknown
 	}
 	if !w.claimed() {
-		return 0, engine.OutcomeAlertsUnclaimed
+		return 0, 0, engine.OutcomeAlertsUnclaimed
 	}
-	return row, engine.OutcomeDone
+	return row, x.flows.Read(row).Alert, engine.OutcomeDone
 }
 
 // forgetAlert lets go of a flow's alerts: where they went, and what was sent.

@@ -243,22 +243,16 @@ func (p *purchase) errand() Errand {
 	return ErrandNone
 }
 
-// errands are the purchases of each errand, lower rows first. They are not state: they follow from
-// the table of purchases.
-type errands [errandKinds][]uint32
+// errands are the purchases of each errand. They are no state: they follow from the table of
+// purchases.
+type errands [errandKinds]waiting
 
 // move brings a purchase from one errand to another. Rows are mostly added at the end, and a row
 // more or less moves four bytes for each behind it.
 func (e *errands) move(row uint32, from, to Errand) {
-	if from == to {
-		return
-	}
-	if at, found := slices.BinarySearch(e[from], row); from != ErrandNone && found {
-		e[from] = slices.Delete(e[from], at, at+1)
-	}
-	if to != ErrandNone {
-		at, _ := slices.BinarySearch(e[to], row)
-		e[to] = slices.Insert(e[to], at, row)
+	if from != to {
+		e[from].note(row, false)
+		e[to].note(row, to != ErrandNone)
 	}
 }
 

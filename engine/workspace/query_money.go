@@ -1,7 +1,5 @@
 package workspace
 
-import "slices"
-
 // PurchaseView is an order of runs.
 //
 //schema:answer workspace Purchase
@@ -68,9 +66,7 @@ func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, mor
 func (m *Machine) Errands(kind Errand, after uint32, most int) (views []PurchaseView) {
 	s := m.read()
 	defer s.mu.RUnlock()
-	rows := s.errands[kind]
-	at, _ := slices.BinarySearch(rows, after+1)
-	for _, row := range rows[at:] {
+	for _, row := range s.errands[kind].behind(after) {
 		if len(views) == most {
 			break
 		}

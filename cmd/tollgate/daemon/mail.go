@@ -1,18 +1,14 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
-	"tollgate/cmd/tollgate/config"
 	"tollgate/server"
 	"tollgate/server/console/mails"
-	"tollgate/server/provider/fetch"
 	"tollgate/server/provider/mail"
 	"tollgate/server/provider/webhook"
 )
@@ -43,37 +39,17 @@ func (n *node) openMail() (sender mail.Sender, folder *mail.Folder, err error) {
 		}
 		c.Password = mail.Password(strings.TrimSpace(string(password)))
 	}
-	if c.Dial, err = n.mailDial(m); err != nil {
+	server := net.JoinHostPort(m.Host, strconv.Itoa(m.Port))
+	client, err := n.clientFor("mail", false, []string{server}, m.AllowNetworks)
+	if err != nil {
 		return nil, nil, err
 	}
+	c.Dial = client.Dial
 	made, err := mail.NewSMTP(c)
 	if err != nil {
 		return nil, nil, err
 	}
 	return made, nil, nil
-}
-
-// mailDial opens connections to the mail server, and to nothing else, under the rules of requests
-// that leave the machine.
-func (n *node) mailDial(m *config.Mail) (
-	func(ctx context.Context, hostPort string) (net.Conn, error), error,
-) {
-	outbound, err := n.outboundConfig()
-	if err != nil {
-		return nil, err
-	}
-	outbound.AllowHosts = append(slices.Clone(outbound.AllowHosts),
-		net.JoinHostPort(m.Host, strconv.Itoa(m.Port)))
-	networks, err := config.ParseNetworks(m.AllowNetworks)
-	if err != nil {
-		return nil, fmt.Errorf("mail.allowNetworks: %w", err)
-	}
-	outbound.AllowPrivate = append(slices.Clone(outbound.AllowPrivate), networks...)
-	client, err := fetch.New(outbound)
-	if err != nil {
-		return nil, fmt.Errorf("mail: %w", err)
-	}
-	return client.Dial, nil
 }
 
 // openHooks makes what sends the webhooks of alerts.

@@ -114,8 +114,8 @@ func (n *node) open() error {
 	if err = n.measure(metrics.Registry()); err != nil {
 		return err
 	}
-	n.watchers.Go(n.agreeOnLimits)
-	n.watchers.Go(n.agreeOnPolicy)
+	n.watchers.Go(func() { n.agree(n.cluster.Billing(), n.proposeLimits) })
+	n.watchers.Go(func() { n.agree(n.cluster.Workspace(), n.proposePolicy) })
 	n.watchers.Go(n.saveOnSchedule)
 	n.lead()
 	return nil
@@ -328,16 +328,15 @@ const (
 	limitsEvery   = 10 * time.Second
 )
 
-// agreeOnLimits brings the configured limits into the log whenever this node leads and they differ
-// from those in force.
-func (n *node) agreeOnLimits() {
-	group := n.cluster.Billing()
+// agree calls propose, which compares the configured settings with those in force, whenever this
+// node leads a group.
+func (n *node) agree(group *cluster.Group, propose func()) {
 	tick := time.NewTicker(limitsEvery)
 	defer tick.Stop()
 	for {
 		changed := group.RouteChanged()
 		if _, leads := group.Leads(); leads {
-			n.proposeLimits(group)
+			propose()
 		}
 		select {
 		case <-n.closing:
@@ -348,7 +347,8 @@ func (n *node) agreeOnLimits() {
 	}
 }
 
-func (n *node) proposeLimits(proposer server.Proposer) {
+// proposeLimits brings the configured limits into the log where they differ from those in force.
+func (n *node) proposeLimits() {
 	wanted := billing.SetLimits{
 		KeyRetentionMS: n.settings.Limits.KeyRetention.Milliseconds(),
 		WindowMS:       n.settings.Limits.EventWindow.Milliseconds(),
@@ -369,7 +369,7 @@ func (n *node) proposeLimits(proposer server.Proposer) {
 		func() [16]byte { return uuid.Must(uuid.NewV7()) },
 	)}
 	results := make([]engine.Result, 1)
-	proposer.Propose(time.Now().Add(limitsTimeout), records, results)
+	n.cluster.Billing().Propose(time.Now().Add(limitsTimeout), records, results)
 	n.log.Info("limits proposed", "keyRetention", n.settings.Limits.KeyRetention,
 		"eventWindow", n.settings.Limits.EventWindow, "maxKeys", wanted.MaxKeys,
 		"auditRetention", n.settings.Limits.AuditRetention,

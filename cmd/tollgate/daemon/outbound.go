@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 
 	"tollgate/cmd/tollgate/config"
 	"tollgate/server/outbox"
@@ -65,13 +66,27 @@ func (n *node) ownPairs() []string {
 // outboundClient makes a guarded client by which requests leave the machine. Each kind of traffic
 // has its own: none uses a connection that another one has left open.
 func (n *node) outboundClient() (*fetch.Client, error) {
+	return n.clientFor("outbound", false, nil, nil)
+}
+
+// clientFor makes a guarded client that also reaches the hosts and private networks of one setting.
+// They are for its requests alone: no address that a stranger names leads there.
+func (n *node) clientFor(setting string, patient bool, hosts, networks []string,
+) (*fetch.Client, error) {
 	outbound, err := n.outboundConfig()
 	if err != nil {
 		return nil, err
 	}
+	private, err := config.ParseNetworks(networks)
+	if err != nil {
+		return nil, fmt.Errorf("%s.allowNetworks: %w", setting, err)
+	}
+	outbound.AllowPrivate = slices.Concat(outbound.AllowPrivate, private)
+	outbound.AllowHosts = slices.Concat(outbound.AllowHosts, hosts)
+	outbound.Patient = patient
 	guarded, err := fetch.New(outbound)
 	if err != nil {
-		return nil, fmt.Errorf("outbound: %w", err)
+		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
 	return guarded, nil
 }

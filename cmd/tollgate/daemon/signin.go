@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 
 	"tollgate/cmd/tollgate/config"
 	"tollgate/engine/workspace"
@@ -71,29 +70,16 @@ func (n *node) openOperators() (*console.SignedIn, error) {
 // issuerClient makes the guarded client for issuers, which may go to their ports, and to the
 // networks that are named for them.
 func (n *node) issuerClient() (*fetch.Client, error) {
-	outbound, err := n.outboundConfig()
-	if err != nil {
-		return nil, err
-	}
 	s := &n.settings.SignIn
-	networks, err := config.ParseNetworks(s.AllowNetworks)
-	if err != nil {
-		return nil, fmt.Errorf("signIn.allowNetworks: %w", err)
-	}
-	outbound.AllowPrivate = slices.Concat(outbound.AllowPrivate, networks)
-	outbound.AllowHosts = slices.Clone(outbound.AllowHosts)
+	var hosts []string
 	for _, issuer := range []string{s.Persons.Issuer, s.Agents.Issuer} {
 		u, err := url.Parse(issuer)
 		if err != nil {
 			return nil, fmt.Errorf("signIn: %w", err)
 		}
 		if u.Port() != "" {
-			outbound.AllowHosts = append(outbound.AllowHosts, net.JoinHostPort(u.Hostname(), u.Port()))
+			hosts = append(hosts, net.JoinHostPort(u.Hostname(), u.Port()))
 		}
 	}
-	client, err := fetch.New(outbound)
-	if err != nil {
-		return nil, fmt.Errorf("signIn: %w", err)
-	}
-	return client, nil
+	return n.clientFor("signIn", false, hosts, s.AllowNetworks)
 }

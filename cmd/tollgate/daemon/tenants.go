@@ -2,11 +2,9 @@ package daemon
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -177,25 +175,13 @@ func (n *node) openModel(m *config.AgentModel, web *fetch.Client) (*runner.LLM, 
 	if err != nil {
 		return nil, fmt.Errorf("workspaces.models %s: %w", m.Name, err)
 	}
-	patient, err := n.outboundConfig()
+	var hosts []string
+	if endpoint.Port() != "" {
+		hosts = []string{endpoint.Host}
+	}
+	client, err := n.clientFor("workspaces.models "+m.Name, true, hosts, m.AllowNetworks)
 	if err != nil {
 		return nil, err
-	}
-	patient.Patient = true
-	if endpoint.Port() != "" {
-		patient.AllowHosts = append(slices.Clone(patient.AllowHosts), endpoint.Host)
-	}
-	// The networks of the endpoint are its own: no address that a stranger names reaches them.
-	for _, text := range m.AllowNetworks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("workspaces.models %s: allowNetworks: %w", m.Name, err)
-		}
-		patient.AllowPrivate = append(patient.AllowPrivate, network)
-	}
-	client, err := fetch.New(patient)
-	if err != nil {
-		return nil, fmt.Errorf("workspaces.models %s: %w", m.Name, err)
 	}
 	agent := &runner.LLM{
 		Endpoint: runner.Endpoint{
@@ -222,26 +208,6 @@ func (n *node) publicHandler() fasthttp.RequestHandler {
 	return n.tenants.pages.Handler(apis)
 }
 
-// agreeOnPolicy brings the configured settings of the workspace API into its log whenever this node
-// leads that group and they differ from those in force.
-func (n *node) agreeOnPolicy() {
-	group := n.cluster.Workspace()
-	tick := time.NewTicker(limitsEvery)
-	defer tick.Stop()
-	for {
-		changed := group.RouteChanged()
-		if _, leads := group.Leads(); leads {
-			n.proposePolicy()
-		}
-		select {
-		case <-n.closing:
-			return
-		case <-changed:
-		case <-tick.C:
-		}
-	}
-}
-
 // policyOf are the settings that decide results.
 func policyOf(s *config.Workspaces) workspace.SetPolicy {
 	p := workspace.DefaultPolicy()
@@ -256,6 +222,8 @@ func policyOf(s *config.Workspaces) workspace.SetPolicy {
 	return p
 }
 
+// proposePolicy brings the configured settings of the workspace API into its log where they differ
+// from those in force.
 func (n *node) proposePolicy() {
 	wanted := policyOf(&n.settings.Workspaces)
 	if n.tenants.machine.Policy() == wanted {
