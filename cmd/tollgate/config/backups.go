@@ -38,7 +38,7 @@ func (b *Backups) Daily() time.Duration {
 	return time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
 }
 
-func (b *Backups) validate(complain func(string, ...any)) {
+func (b *Backups) validate(complain complainer) {
 	if b.Every < time.Minute || b.Every > 31*24*time.Hour {
 		complain("backups.every: %s: want 1m to 744h", b.Every)
 	}
@@ -48,7 +48,5 @@ func (b *Backups) validate(complain func(string, ...any)) {
 	if b.Keep < 1 || b.Keep > 10_000 || b.KeepFor < 0 {
 		complain("backups.keep, backups.keepFor: want 1 to 10000, and no negative time")
 	}
-	if b.MiBPerSecond < 1 || b.MiBPerSecond > 1<<16 {
-		complain("backups.mibPerSecond: %d: want 1 to 65536", b.MiBPerSecond)
-	}
+	complain.within("backups.mibPerSecond", b.MiBPerSecond, 1, 1<<16)
 }

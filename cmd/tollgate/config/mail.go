@@ -3,7 +3,6 @@ package config
 import (
 	"net"
 	"net/mail"
-	"net/netip"
 	"time"
 )
 
@@ -40,21 +39,13 @@ func defaultMail() Mail {
 // maxMailTimeout leaves the sender of alerts time to note what came of a mail.
 const maxMailTimeout = 50 * time.Second
 
-func (m *Mail) validate(ops string, complain func(format string, args ...any)) {
-	if m.Security != "tls" && m.Security != "starttls" && m.Security != "none" {
-		complain("mail.security: %q: want tls, starttls or none", m.Security)
-	}
-	if m.Port < 1 || m.Port > 65535 {
-		complain("mail.port: %d: want 1 to 65535", m.Port)
-	}
+func (m *Mail) validate(ops string, complain complainer) {
+	complain.oneOf("mail.security", m.Security, "tls", "starttls", "none")
+	complain.within("mail.port", m.Port, 1, 65535)
 	if m.Timeout < time.Second || m.Timeout > maxMailTimeout {
 		complain("mail.timeout: %s: want 1s to %s", m.Timeout, maxMailTimeout)
 	}
-	for _, network := range m.AllowNetworks {
-		if _, err := netip.ParsePrefix(network); err != nil {
-			complain("mail.allowNetworks: %q: want networks such as 10.0.0.0/8", network)
-		}
-	}
+	complain.networks("mail.allowNetworks", m.AllowNetworks)
 	if (m.Username == "") != (m.PasswordFile == "") {
 		complain("mail: want both username and passwordFile, or neither")
 	}

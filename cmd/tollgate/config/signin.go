@@ -93,7 +93,7 @@ func defaultSignIn() SignIn {
 	return SignIn{Operators: []Operator{}, AllowNetworks: []string{}}
 }
 
-func (i *Issuer) validate(name string, development bool, complain func(string, ...any)) {
+func (i *Issuer) validate(name string, development bool, complain complainer) {
 	if *i == (Issuer{}) {
 		return
 	}
@@ -108,7 +108,7 @@ func (i *Issuer) validate(name string, development bool, complain func(string, .
 }
 
 // validateSignIn complains about the section signIn.
-func (c *Config) validateSignIn(complain func(string, ...any)) {
+func (c *Config) validateSignIn(complain complainer) {
 	s := &c.SignIn
 	s.Persons.validate("persons", s.Development, complain)
 	s.Agents.validate("agents", s.Development, complain)
@@ -122,11 +122,7 @@ func (c *Config) validateSignIn(complain func(string, ...any)) {
 			complain("signIn.%s: %q: want http(s)://host without a path", name, text)
 		}
 	}
-	for _, network := range s.AllowNetworks {
-		if _, err := netip.ParsePrefix(network); err != nil {
-			complain("signIn.allowNetworks: %q: want a network such as 10.0.0.0/8", network)
-		}
-	}
+	complain.networks("signIn.allowNetworks", s.AllowNetworks)
 	for i, o := range s.Operators {
 		if !strings.Contains(o.Email, "@") || o.May != OperatorView && o.May != OperatorManage ||
 			o.On != OperatorCluster && o.Account() == "" {
@@ -161,7 +157,7 @@ func (c *Config) validateSignIn(complain func(string, ...any)) {
 
 // validateOpsURL complains about an address that operators' browsers cannot be sent back to, or to
 // which a session would cross the network in plaintext.
-func (c *Config) validateOpsURL(complain func(string, ...any)) {
+func (c *Config) validateOpsURL(complain complainer) {
 	if !c.SignIn.OperatorsSignIn() {
 		return
 	}

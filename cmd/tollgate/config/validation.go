@@ -9,29 +9,54 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
+// complainer notes what is wrong with a setting.
+type complainer func(format string, args ...any)
+
+// within complains about a number that is not from low to high.
+func (complain complainer) within(setting string, n, low, high int) {
+	if n < low || n > high {
+		complain("%s: %d: want %d to %d", setting, n, low, high)
+	}
+}
+
+// oneOf complains about a text that is none of the words.
+func (complain complainer) oneOf(setting, text string, words ...string) {
+	if last := len(words) - 1; !slices.Contains(words, text) {
+		complain("%s: %q: want %s or %s", setting, text, strings.Join(words[:last], ", "), words[last])
+	}
+}
+
+// networks complains about texts that are not networks.
+func (complain complainer) networks(setting string, texts []string) {
+	if _, err := ParseNetworks(texts); err != nil {
+		complain("%s: %w, such as 10.0.0.0/8", setting, err)
+	}
+}
+
 // validateListeners checks the settings of what clients connect to.
-func (c *Config) validateListeners(complain func(format string, args ...any)) {
+func (c *Config) validateListeners(complain complainer) {
 	for name, files := range map[string]Certificate{"httpTLS": c.HTTPTLS, "opsTLS": c.OpsTLS} {
 		if (files.Certificate == "") != (files.Key == "") {
 			complain("%s: want certificate and key, or neither", name)
 		}
 	}
-	const most = 1_000_000
+	const high = 1_000_000
 	n := c.Connections
-	if n.Total < 1 || n.Total > most || n.PerAddress < 1 || n.PerAddress > n.Total {
-		complain("connections: want total from 1 to %d, and perAddress from 1 to total", most)
+	if n.Total < 1 || n.Total > high || n.PerAddress < 1 || n.PerAddress > n.Total {
+		complain("connections: want total from 1 to %d, and perAddress from 1 to total", high)
 	}
-	if n.Requests < 1 || n.Requests > most || n.BodiesMiB < 8 || n.BodiesMiB > most {
+	if n.Requests < 1 || n.Requests > high || n.BodiesMiB < 8 || n.BodiesMiB > high {
 		complain("connections: want requests from 1 to %d, and bodiesMiB from 8 (the largest body) "+
-			"to %d", most, most)
+			"to %d", high, high)
 	}
 }
 
 // validateOutside checks the settings of what is outside of the cluster.
-func (c *Config) validateOutside(complain func(format string, args ...any)) {
+func (c *Config) validateOutside(complain complainer) {
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" &&
 		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "") {
 		complain("publicURL: want http(s)://host, without a path")
@@ -39,13 +64,8 @@ func (c *Config) validateOutside(complain func(format string, args ...any)) {
 	if key, err := hex.DecodeString(c.SecretsKey); err != nil || len(key) != 0 && len(key) != 32 {
 		complain("secretsKey: want 64 hex digits")
 	}
-	for name, networks := range map[string][]string{
-		"outbound.allowNetworks": c.Outbound.AllowNetworks, "proxies": c.Proxies,
-	} {
-		if _, err := ParseNetworks(networks); err != nil {
-			complain("%s: %w, such as 10.0.0.0/8", name, err)
-		}
-	}
+	complain.networks("outbound.allowNetworks", c.Outbound.AllowNetworks)
+	complain.networks("proxies", c.Proxies)
 	if c.RateLimit.Requests < 0 || c.RateLimit.Requests > 1_000_000_000 ||
 		c.RateLimit.Window < time.Second || c.RateLimit.Window > time.Hour {
 		complain("rateLimit: 0 to 1000000000 requests in a window of 1s to 1h")
@@ -58,7 +78,9 @@ func (c *Config) validateOutside(complain func(format string, args ...any)) {
 // Validate says everything that is wrong with the settings, one line each.
 func (c *Config) Validate() error {
 	var wrong []error
-	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	complain := complainer(func(format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf(format, args...))
+	})
 	c.validateOutside(complain)
 	c.validateListeners(complain)
 	c.Workspaces.validate(complain)
@@ -86,9 +108,7 @@ func (c *Config) Validate() error {
 		complain("adminKeyHash: want SHA-256 of the admin key, 64 hex digits " +
 			"(printf %%s \"$KEY\" | sha256sum)")
 	}
-	if c.Audit != "async" && c.Audit != "committed" {
-		complain("audit: %q: want async or committed", c.Audit)
-	}
+	complain.oneOf("audit", c.Audit, "async", "committed")
 	c.validateLimits(complain)
 	for i, skip := range c.Skip {
 		if (skip.Group != "billing" && skip.Group != "workspace") || skip.Index == 0 {
@@ -112,7 +132,7 @@ func ParseNetworks(texts []string) (networks []netip.Prefix, err error) {
 
 // validateTLS lets nodes speak to each other in the clear within one machine only: whoever reaches
 // the port of a node without TLS can write into its log.
-func (c *Config) validateTLS(complain func(string, ...any)) {
+func (c *Config) validateTLS(complain complainer) {
 	if c.TLS == (TLS{}) {
 		if address := c.elsewhere(); address != "" {
 			complain("tls: %s is reached from other machines: nodes need certificates there "+
@@ -141,12 +161,12 @@ func (c *Config) elsewhere() string {
 // validateLease keeps a run's agent from being there yet when its lease is over: the worker counts
 // the lease by its own clock, and the log by another's, which may be 10 s ahead. A quarter of the
 // lease is for that and for the agent's end.
-func (c *Config) validateLease(complain func(string, ...any)) {
-	const shortest, shortestHere, longest = time.Minute, 2 * time.Second, 10 * time.Minute
+func (c *Config) validateLease(complain complainer) {
+	const minLease, minHere, maxLease = time.Minute, 2 * time.Second, 10 * time.Minute
 	lease := c.Workspaces.Lease
-	if lease < shortestHere || lease > longest || lease < shortest && c.elsewhere() != "" {
+	if lease < minHere || lease > maxLease || lease < minLease && c.elsewhere() != "" {
 		complain("workspaces.lease: %s: want %s to %s, or %s and more where all nodes are on one machine",
-			lease, shortest, longest, shortestHere)
+			lease, minLease, maxLease, minHere)
 	}
 }
 
@@ -159,15 +179,15 @@ func onThisMachine(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-func (c *Config) validateLimits(complain func(string, ...any)) {
-	const shortest, longest, longestAudit = time.Hour, 90 * 24 * time.Hour, 3660 * 24 * time.Hour
-	if r := c.Limits.KeyRetention; r < shortest || r > longest {
+func (c *Config) validateLimits(complain complainer) {
+	const minKept, maxKeys, maxAudit = time.Hour, 90 * 24 * time.Hour, 3660 * 24 * time.Hour
+	if r := c.Limits.KeyRetention; r < minKept || r > maxKeys {
 		complain("limits.keyRetention: %s: want 1h to 2160h", r)
 	}
-	if w := c.Limits.EventWindow; w < shortest || w > c.Limits.KeyRetention {
+	if w := c.Limits.EventWindow; w < minKept || w > c.Limits.KeyRetention {
 		complain("limits.eventWindow: %s: want 1h to limits.keyRetention", w)
 	}
-	if r := c.Limits.AuditRetention; r < shortest || r > longestAudit {
+	if r := c.Limits.AuditRetention; r < minKept || r > maxAudit {
 		complain("limits.auditRetention: %s: want 1h to 87840h", r)
 	}
 	for name, v := range map[string]int{
@@ -179,9 +199,7 @@ func (c *Config) validateLimits(complain func(string, ...any)) {
 		}
 	}
 	for name, weight := range c.Weights {
-		if weight < 1 || weight > 1000 {
-			complain("weights.%s: %d: want 1 to 1000", name, weight)
-		}
+		complain.within("weights."+name, weight, 1, 1000)
 	}
 	if c.Limits.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0 {
 		complain("limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
@@ -195,17 +213,11 @@ func (c *Config) validateLimits(complain func(string, ...any)) {
 	if c.Drain < 0 || c.Drain > c.StopTimeout/2 {
 		complain("drain: %s: want 0s to half of stopTimeout", c.Drain)
 	}
-	switch c.Log.Level {
-	case "debug", "info", "warn", "error":
-	default:
-		complain("log.level: %q: want debug, info, warn or error", c.Log.Level)
-	}
-	if c.Log.Format != "text" && c.Log.Format != "json" {
-		complain("log.format: %q: want text or json", c.Log.Format)
-	}
+	complain.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	complain.oneOf("log.format", c.Log.Format, "text", "json")
 }
 
-func (c *Config) validateMembers(complain func(string, ...any)) {
+func (c *Config) validateMembers(complain complainer) {
 	ids, rafts := map[string]bool{}, map[string]bool{}
 	for i, m := range c.Members {
 		if !nodeName.MatchString(m.ID) || ids[m.ID] {

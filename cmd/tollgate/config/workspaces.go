@@ -150,8 +150,8 @@ func validVersion(text string) bool {
 	return text != "" && len(text) <= 32 && !strings.ContainsAny(text, " \t\n")
 }
 
-// mostCredits is the highest price in credits.
-const mostCredits = 1_000_000
+// maxCredits is the highest price in credits.
+const maxCredits = 1_000_000
 
 func defaultWorkspaces() Workspaces {
 	return Workspaces{
@@ -162,16 +162,11 @@ func defaultWorkspaces() Workspaces {
 	}
 }
 
-func (w *Workspaces) validate(complain func(format string, args ...any)) {
-	const most = 1_000_000_000
-	for name, n := range map[string]int{
-		"signupsPerHour": w.SignupsPerHour, "runsPerDay": w.RunsPerDay,
-		"freeRunsPerDay": w.FreeRunsPerDay,
-	} {
-		if n < 0 || n > most {
-			complain("workspaces.%s: %d: want 0 to %d", name, n, most)
-		}
-	}
+func (w *Workspaces) validate(complain complainer) {
+	const maxCount = 1_000_000_000
+	complain.within("workspaces.signupsPerHour", w.SignupsPerHour, 0, maxCount)
+	complain.within("workspaces.runsPerDay", w.RunsPerDay, 0, maxCount)
+	complain.within("workspaces.freeRunsPerDay", w.FreeRunsPerDay, 0, maxCount)
 	if w.UnclaimedDays != 0 && (w.UnclaimedDays < 8 || w.UnclaimedDays > 3650) {
 		complain("workspaces.unclaimedDays: %d: want 8 to 3650, since a purchase waits 7 days for its "+
 			"owner, or 0 to keep what nobody claims forever", w.UnclaimedDays)
@@ -185,13 +180,9 @@ func (w *Workspaces) validate(complain func(format string, args ...any)) {
 		complain("workspaces.emptyHours: %d: want no more than unclaimedDays, %d hours", w.EmptyHours,
 			24*w.UnclaimedDays)
 	}
-	for name, n := range map[string]int{
-		"inspection": w.Credits.Inspection, "evaluation": w.Credits.Evaluation, "run": w.Credits.Run,
-	} {
-		if n < 0 || n > mostCredits {
-			complain("workspaces.credits.%s: %d: want 0 to %d", name, n, mostCredits)
-		}
-	}
+	complain.within("workspaces.credits.inspection", w.Credits.Inspection, 0, maxCredits)
+	complain.within("workspaces.credits.evaluation", w.Credits.Evaluation, 0, maxCredits)
+	complain.within("workspaces.credits.run", w.Credits.Run, 0, maxCredits)
 	switch w.Payments {
 	case PaymentsNone, PaymentsSandbox:
 		if w.Stripe != (Stripe{}) {
@@ -226,7 +217,5 @@ func (w *Workspaces) validate(complain func(format string, args ...any)) {
 			complain("workspaces.agents: %q: want http, nop, or the name of a command or a model", name)
 		}
 	}
-	if w.Workers < 1 || w.Workers > 1000 {
-		complain("workspaces.workers: %d: want 1 to 1000", w.Workers)
-	}
+	complain.within("workspaces.workers", w.Workers, 1, 1000)
 }

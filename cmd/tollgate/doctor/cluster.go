@@ -42,22 +42,25 @@ const (
 // Examine judges what the nodes of a cluster answered. The order of the witnesses is that of the
 // findings.
 func Examine(witnesses []Witness, now time.Time) Report {
+	answered := slices.DeleteFunc(slices.Clone(witnesses), func(w Witness) bool {
+		return w.Status == nil
+	})
 	whole := &chart{}
-	whole.voters(witnesses)
-	whole.groups(witnesses)
+	whole.voters(answered)
+	whole.groups(answered)
 	whole.builds(witnesses)
 	whole.shared(witnesses)
 	whole.backups(witnesses, now)
 	list := whole.list
 	for _, w := range witnesses {
 		c := &chart{node: w.Node}
-		c.witness(w, witnesses, now)
+		c.witness(w, answered, now)
 		list = append(list, c.list...)
 	}
 	return NewReport(list)
 }
 
-// witness judges one node.
+// witness judges one node, by its answer and by those of all that answered.
 func (c *chart) witness(w Witness, all []Witness, now time.Time) {
 	if c.node == "" {
 		c.node = w.Address
@@ -96,9 +99,6 @@ func (c *chart) member(id string, all []Witness) {
 	silent, problems, known := []string{}, map[string]bool{}, false
 	var seen cluster.MemberStatus
 	for _, w := range all {
-		if w.Status == nil {
-			continue
-		}
 		for _, m := range w.Status.Members {
 			if m.ID != id {
 				continue
@@ -159,7 +159,7 @@ func (c *chart) progress(s *cluster.Status, all []Witness) {
 		check := "progress of " + g.Name
 		furthest, differs := g.AppliedIndex, ""
 		for _, w := range all {
-			if w.Status == nil || len(w.Status.Groups) <= i {
+			if len(w.Status.Groups) <= i {
 				continue
 			}
 			other := w.Status.Groups[i]
@@ -198,15 +198,12 @@ func (c *chart) machine(v *Vitals, now time.Time) {
 func (c *chart) voters(all []Witness) {
 	voters, answering := map[string]bool{}, 0
 	for _, w := range all {
-		if w.Status == nil {
-			continue
-		}
 		for _, m := range w.Status.Members {
 			voters[m.ID] = voters[m.ID] || m.Voter
 		}
 	}
 	for _, w := range all {
-		if w.Status != nil && w.Status.Ready && voters[w.Node] {
+		if w.Status.Ready && voters[w.Node] {
 			answering++
 		}
 	}
@@ -243,9 +240,6 @@ func (c *chart) voters(all []Witness) {
 func (c *chart) groups(all []Witness) {
 	leaders := map[string]map[string]bool{}
 	for _, w := range all {
-		if w.Status == nil {
-			continue
-		}
 		for _, g := range w.Status.Groups {
 			if leaders[g.Name] == nil {
 				leaders[g.Name] = map[string]bool{}
