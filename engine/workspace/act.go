@@ -9,9 +9,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Act is a command that the person gives who owns a workspace, or an operator for them. What it
-// changed is kept with it for good, so that the owner can be told who did what. With a key it is
-// carried out once: the same again is the same success again.
+// Act is a command of the person who owns a workspace, or of an operator on their behalf. A record
+// of what it changed is kept for good, so that the owner can see who did what. A command with a key
+// is carried out once; repeating it succeeds and changes nothing.
 type Act struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
@@ -122,7 +122,7 @@ func openAct(m *Machine, payload []byte) (machine.Op[*turn], error) {
 		return nil, err
 	}
 	if c.row = actionOf(c.Kind); c.row == nil {
-		return nil, fmt.Errorf("%w: nobody acts by kind %d", wire.ErrField, c.Kind)
+		return nil, fmt.Errorf("%w: kind %d is not an act", wire.ErrField, c.Kind)
 	}
 	var err error
 	c.inner, err = registry[c.Kind].Open(m, c.Payload)
@@ -135,7 +135,7 @@ func carriedByAct(payload []byte) (inner engine.Record, ok bool) {
 	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
 }
 
-// allowed reports whether whoever acts may do this.
+// allowed reports whether the person or operator may do this.
 func (c *Act) allowed(x *state, t *machine.Turn) engine.Outcome {
 	if c.Person == 0 {
 		if c.row.isPersonal() {

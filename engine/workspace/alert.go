@@ -5,8 +5,8 @@ import (
 	"tollgate/engine/machine"
 )
 
-// SetAlerts sets what a flow's owner wants to hear; what it has no word about stays. It is for a
-// person: who may, is the server's to know. Again it is the same success again.
+// SetAlerts changes the alerts of a flow; settings that it does not name stay as they are. It is
+// for a person; the server decides who that is. Repeating it succeeds and changes nothing.
 type SetAlerts struct {
 	Workspace uint32   `wire:"1"`
 	Flow      [16]byte `wire:"2"`
@@ -88,8 +88,8 @@ func (c *SetAlerts) over(a alert) alert {
 	return a
 }
 
-// RotateAlertSecret replaces the secret that a flow's webhooks are signed with; the one before
-// signs beside it for a day, the one before that no more. It is for a person.
+// RotateAlertSecret replaces the secret that signs a flow's webhooks. The previous secret also
+// signs for a day; the one before that no longer does. It is for a person.
 type RotateAlertSecret struct {
 	Workspace uint32   `wire:"1"`
 	Flow      [16]byte `wire:"2"`

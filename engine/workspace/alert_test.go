@@ -336,10 +336,10 @@ func TestANewSecretNeedsRoom(t *testing.T) {
 // TestDueAlertsLooksAtSoMany: commands wait while it looks, so it stops, and says where to go on.
 func TestDueAlertsLooksAtSoMany(t *testing.T) {
 	b := newBench(t)
-	b.m.LetAlertsWait(workspace.MostDueLooked+3, b.log.Stamp+1)
+	b.m.LetAlertsWait(workspace.MaxDueAlerts+3, b.log.Stamp+1)
 	due, next := b.m.DueAlerts(b.log.Stamp, 0, 10)
 	require.Empty(t, due)
-	require.EqualValues(t, workspace.MostDueLooked, next)
+	require.EqualValues(t, workspace.MaxDueAlerts, next)
 	due, next = b.m.DueAlerts(b.log.Stamp, next, 10)
 	require.Empty(t, due)
 	require.Zero(t, next)

@@ -65,8 +65,8 @@ const (
 	DeliveryUnconfirmed DeliveryStatus = 5 // unconfirmed
 )
 
-// DeliveryView is one alert on its way to one place. The row of a flow's alerts holds them as queries
-// show them.
+// DeliveryView is one alert on its way to one place. The row of a flow's alerts holds them as
+// queries show them.
 //
 //schema:answer workspace Delivery
 type DeliveryView struct {

@@ -5,9 +5,9 @@ import (
 	"tollgate/engine/machine"
 )
 
-// ApprovePurchase is an owner's yes: it adopts an unclaimed workspace, confirms the signup at the
-// flow that asked unless that was changed since, and lets the payment go on: by the saved card, or
-// on a payment page. Again it is the same success again.
+// ApprovePurchase is an owner's approval. It adopts an unclaimed workspace, confirms the signup at
+// the flow that asked unless the flow has changed since, and starts the payment: by the saved card,
+// or on a payment page. Repeating it succeeds and changes nothing.
 type ApprovePurchase struct {
 	ID     [16]byte `wire:"1"`
 	Owner  string   `wire:"2"`
@@ -44,7 +44,7 @@ func (c *ApprovePurchase) apply(x *money, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// DenyPurchase is an owner's no. Again it is the same success again.
+// DenyPurchase is an owner's refusal. Repeating it succeeds and changes nothing.
 type DenyPurchase struct {
 	ID [16]byte `wire:"1"`
 }

@@ -5,7 +5,7 @@ import (
 	"tollgate/engine/machine"
 )
 
-// Bounds of asking whoever has an e-mail address whether alerts may go there.
+// Bounds of asking the owner of an e-mail address whether alerts may go there.
 const (
 	// AddressLinkMS is how long a link works that was sent to ask.
 	AddressLinkMS = dayMS
@@ -43,7 +43,8 @@ func (c *AskAddress) apply(x *notices, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// ConfirmAddress is the yes of whoever has got the link, and so has the address. It works once.
+// ConfirmAddress agrees to alerts. Only the owner of the address has received the link, which works
+// once.
 type ConfirmAddress struct {
 	Flow [16]byte `wire:"1"`
 	Link [32]byte `wire:"2"`

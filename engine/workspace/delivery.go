@@ -17,9 +17,8 @@ func (x *notices) deliveryOf(row uint32, number uint64) int {
 	})
 }
 
-// BeginAlert reports whether a process is about to make an attempt that nobody may make twice,
-// since what it sends has no receiver that knows repetitions: a mail. The same process may say so
-// again; any other one is fenced.
+// BeginAlert reserves an attempt for one process, because the receiver of a mail cannot tell
+// repeated attempts. The same process may repeat the command; any other one is fenced.
 type BeginAlert struct {
 	Alert  uint32   `wire:"1"` // the number of the flow's alerts, see DueAlert
 	Number uint64   `wire:"2"` // the delivery's
@@ -59,12 +58,12 @@ const (
 	AlertGone AlertResult = 3
 	// AlertRefused: it did not arrive and never will.
 	AlertRefused AlertResult = 4
-	// AlertLost: nobody knows whether it arrived.
+	// AlertLost: it is not known whether it arrived.
 	AlertLost AlertResult = 5
 )
 
-// NoteAlert says what came of an attempt. Of an attempt that is not the newest it is
-// OutcomeFenced; the same again is the same success again.
+// NoteAlert records the result of an attempt. For an attempt that is not the newest it is
+// OutcomeFenced. Repeating it succeeds and changes nothing.
 type NoteAlert struct {
 	Alert   uint32      `wire:"1"`
 	Number  uint64      `wire:"2"`
@@ -92,7 +91,7 @@ func (c *NoteAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
 	case d.Status == DeliveryWaiting && d.BegunAt == 0 && d.Channel == ChannelWebhook &&
 		d.Attempts+1 == c.Attempt:
 	case d.Status == DeliveryUnknown && d.Attempts == c.Attempt && c.Result != AlertLost:
-		// Whoever sent it is late, and knows better.
+		// The sender reports late, and its report is the better one.
 	case d.Attempts == c.Attempt && d.repeats(c):
 		return engine.OutcomeDone
 	default:
@@ -102,7 +101,7 @@ func (c *NoteAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// repeats reports whether a word about the newest attempt was heard already.
+// repeats reports whether the newest attempt has this result already.
 func (d *DeliveryView) repeats(c *NoteAlert) bool {
 	switch c.Result {
 	case AlertDelivered:

@@ -192,9 +192,9 @@ func (c *CancelRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// FinishRun is a worker's last word. A completed run was verified: passed and blocked are charged,
-// inconclusive is not; a failed one could not be carried through. Again it is the same success
-// again.
+// FinishRun is a worker's final report. A completed run was verified: passed and blocked runs are
+// charged, inconclusive ones are not. A failed run could not be carried through. Repeating the
+// command succeeds and changes nothing.
 type FinishRun struct {
 	Run     [16]byte   `wire:"1"`
 	Token   uint32     `wire:"2"`

@@ -159,7 +159,8 @@ func goldenRecords() map[string]wire.Fielder {
 				ID: id, Issuer: "i", Subject: "s", Email: "e", Name: "n", Agent: true, CreatedAt: 1,
 				SignedInAt: 2, Waiting: 10,
 			},
-			EndedAt: 3, Own: 4, Owned: 5, Links: 6, Link: 7, Asked: 8, Asks: 9, Day: 11, SignIns: 12, Acted: 13,
+			EndedAt: 3, Own: 4, Owned: 5, Links: 6, Link: 7, Asked: 8, Asks: 9, Day: 11, SignIns: 12,
+			Acted: 13,
 		},
 		"session": &session{
 			Hash: hash, Person: 1, Surface: SurfaceOperations, Workspace: 2, CreatedAt: 3, UsedAt: 4,
@@ -472,8 +473,8 @@ func (m *Machine) LetHold(workspace uint32, bytes uint64) {
 	m.state.Load().rooms.of[workspace].bytes += bytes
 }
 
-// MostDueLooked is how many flows' alerts one DueAlerts looks at.
-const MostDueLooked = mostDueLooked
+// MaxDueAlerts is how many flows' alerts one DueAlerts looks at.
+const MaxDueAlerts = maxDueAlerts
 
 // LetAlertsWait adds alerts that wait until an instant.
 func (m *Machine) LetAlertsWait(n int, until int64) {

@@ -6,8 +6,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// SaveFlow creates a flow, or replaces the document of one: a new version, unless nothing but the
-// name is another. The same document again is the same success again.
+// SaveFlow creates a flow, or replaces its document: a new version, unless only the name differs.
+// Saving the same document again succeeds and changes nothing.
 type SaveFlow struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
@@ -103,7 +103,7 @@ func (x *flowStore) changeFlow(t *machine.Turn, c *SaveFlow, row uint32) {
 	}
 }
 
-// ConfirmSignup reports whether an agent may sign up at a flow's product: for a person.
+// ConfirmSignup confirms that an agent may sign up at a flow's product. It is for a person.
 type ConfirmSignup struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
@@ -177,9 +177,9 @@ func (x *flowStore) flowView(row uint32) FlowView {
 	return v
 }
 
-// PreflightAged reports whether a flow's verification is to be called before it is quoted, or a run
-// of it begins by itself: it never was in this version, what it answered is old, or let somebody
-// in, or was no answer, and not a moment ago.
+// PreflightAged reports whether a flow's verification must be called before the flow is quoted, or
+// before a scheduled run of it begins: because it was never called in this version, or its answer
+// is old, or the answer let a stranger in or was unclear and is not from a moment ago.
 func (v *FlowView) PreflightAged(now int64) bool {
 	life := int64(PreflightLifeMS)
 	if !v.NoKey.shut() || v.Credential != "" && !v.WrongKey.shut() {

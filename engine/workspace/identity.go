@@ -61,13 +61,13 @@ func DayEnd(stamp int64) int64 { return nextDay(stamp) }
 
 func ptr[T any](v T) *T { return &v }
 
-// cutText shortens a text to so many bytes, between characters.
-func cutText(text string, most int) string {
-	if len(text) <= most {
+// cutText shortens a text to at most size bytes, between characters.
+func cutText(text string, size int) string {
+	if len(text) <= size {
 		return text
 	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
+	for size > 0 && !utf8.RuneStart(text[size]) {
+		size--
 	}
-	return text[:most]
+	return text[:size]
 }

@@ -140,8 +140,8 @@ func (x *runner) inspectable(t *machine.Turn, w *workspace, kind RunKind, bytes 
 	return x.another(t, x.workspaces.find(w.ID), bytes)
 }
 
-// AddInspectionPart brings the next part of a document; with the last one the run is completed. A
-// part that is there already is the same success again.
+// AddInspectionPart brings the next part of a document; the last part completes the run. Repeating
+// a part succeeds and changes nothing.
 type AddInspectionPart struct {
 	Run [16]byte `wire:"1"`
 	// From is how many bytes of the document stand before Part.

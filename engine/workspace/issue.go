@@ -5,8 +5,7 @@ import (
 	"tollgate/engine/machine"
 )
 
-// MarkIssueReady reports whether an open issue is fixed; the next run of the flow as it is now
-// decides.
+// MarkIssueReady marks an open issue as fixed; the next run of the flow, as it is now, decides.
 type MarkIssueReady struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
@@ -33,7 +32,7 @@ func (c *MarkIssueReady) apply(x *notices, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// ReadNotification marks a notification read. Again it is the same success again.
+// ReadNotification marks a notification read. Repeating it succeeds and changes nothing.
 type ReadNotification struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`

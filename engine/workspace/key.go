@@ -5,7 +5,7 @@ import (
 	"tollgate/engine/machine"
 )
 
-// RevokeKey ends an API key for good. Revoking a revoked key is the same success again.
+// RevokeKey ends an API key for good. Revoking a revoked key succeeds and changes nothing.
 type RevokeKey struct {
 	Workspace uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
@@ -25,8 +25,8 @@ func (c *RevokeKey) apply(x *spaces, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeRecordUnknown
 }
 
-// RotateKeys revokes all keys of a workspace and adds one with all scopes: for its owner. The same
-// new key again is the same success again.
+// RotateKeys revokes all keys of a workspace and adds one with all scopes. It is for the owner.
+// Repeating it with the same new key succeeds and changes nothing.
 type RotateKeys struct {
 	Workspace uint32   `wire:"1"`
 	KeyID     [16]byte `wire:"2"`
@@ -54,7 +54,7 @@ func (c *RotateKeys) apply(x *spaces, t *machine.Turn) engine.Outcome {
 
 // Principal is whom a key speaks for.
 type Principal struct {
-	// Workspace is the workspace's row; 0 is nobody.
+	// Workspace is the workspace's row; 0 is none.
 	Workspace uint32
 	ID        [16]byte
 	KeyID     [16]byte

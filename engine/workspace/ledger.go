@@ -5,7 +5,7 @@ import (
 	"tollgate/engine/machine"
 )
 
-// MaxCredits is the most that one grant gives, and the most that a workspace is ever granted.
+// MaxCredits bounds one grant, and all grants of a workspace together.
 const MaxCredits = 1 << 40
 
 // GrantCredits gives credits to a workspace: for an operator. The same ID again is the same

@@ -6,9 +6,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// AnswerLink is a person's word about an agent that asks to work in one of their workspaces:
-// approved (also after another answer), declined, or removed again. The same answer again is the
-// same success again.
+// AnswerLink is a person's answer to an agent that asks to work in one of their workspaces:
+// approved (also after another answer), declined, or removed again. Repeating an answer succeeds
+// and changes nothing.
 type AnswerLink struct {
 	Person uint32     `wire:"1"`
 	ID     [16]byte   `wire:"2"`

@@ -17,7 +17,8 @@ type Config struct {
 }
 
 // Machine is the workspace state machine; it implements engine.Machine. Apply, Snapshot and Restore
-// are for one goroutine at a time; everything else, the queries above all, for any beside it.
+// must be called from one goroutine at a time. All other methods, queries above all, may run
+// concurrently with them.
 type Machine struct {
 	machine.Asked
 	kernel machine.Kernel[*Machine, *turn]

@@ -42,8 +42,8 @@ func (x *people) personRow(issuer, subject string) uint32 {
 	})
 }
 
-// hold makes an address a person's, who has it from now on in place of whoever had it, and gives
-// them the workspaces that an operator has claimed for it.
+// hold gives a person an address, takes it from the person who had it, and gives them the
+// workspaces that an operator has claimed for it.
 func (x *people) hold(t *machine.Turn, row uint32, p *person, email string) {
 	if old := Address(p.Email); p.Email != "" && x.emailBy[old] == row && old != Address(email) {
 		delete(x.emailBy, old)
@@ -130,7 +130,7 @@ func (x *people) sessionRow(hash *[32]byte, now int64) uint32 {
 	return row
 }
 
-// closeSession ends a session; what is none, or has ended, is left alone.
+// closeSession ends a session. A session that is unknown or has ended is left alone.
 func (x *people) closeSession(t *machine.Turn, hash *[32]byte) {
 	if row := x.sessionRow(hash, t.Stamp); row != 0 {
 		x.sessions.Table.Write(row).ClosedAt = t.Stamp

@@ -53,7 +53,7 @@ func (p *person) roll(stamp int64) {
 // session is what a person, or an agent, signed in for.
 type session struct {
 	Hash      [32]byte `wire:"1"` // SHA-256 of the token
-	Person    uint32   `wire:"2"` // 0: whoever had the admin key
+	Person    uint32   `wire:"2"` // 0: an operator with the admin key
 	Surface   Surface  `wire:"3"`
 	Workspace uint32   `wire:"4"` // that a person has chosen; 0 is the newest
 	CreatedAt int64    `wire:"5"`

@@ -28,8 +28,8 @@ type SetPolicy struct {
 	HumanMS    int64  `wire:"14"`
 	// LocalRunsPerDay is what the older local tool may report per workspace and UTC day.
 	LocalRunsPerDay uint32 `wire:"15"`
-	// UnclaimedMS is how long a workspace that nobody has claimed is kept after its last use, at
-	// least 8 days; 0 is forever. EmptyMS is for one in which nothing was ever saved.
+	// UnclaimedMS is how long an unclaimed workspace is kept after its last use, at least 8 days; 0 is
+	// forever. EmptyMS is for one in which nothing was ever saved.
 	UnclaimedMS int64 `wire:"26"`
 	EmptyMS     int64 `wire:"27"`
 }

@@ -110,7 +110,8 @@ func (c *RequestPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
 	}
 	action := ActionApprove
 	if reason == ReasonNone {
-		p.Status, p.ExpiresAt, p.PaidMonth, action = PurchaseProcessing, 0, monthOf(t.Stamp), ActionCharging
+		p.Status, p.ExpiresAt, p.PaidMonth = PurchaseProcessing, 0, monthOf(t.Stamp)
+		action = ActionCharging
 		w.Ledger.ChargingCents += cents
 	}
 	if row := x.addPurchase(t, &w, p); reason == ReasonNone {

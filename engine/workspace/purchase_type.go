@@ -113,7 +113,7 @@ func (p *purchase) shown(row uint32, f *flow) bool {
 	return p.Flow == row && p.FlowVersion == f.Version && f.ArchivedAt == 0
 }
 
-// bytes is what a purchase takes, beside what its workspace keeps for the first one.
+// bytes is what a purchase takes, in addition to what its workspace keeps for the first one.
 func (p *purchase) bytes() int {
 	if p.Before == 0 {
 		return 0

@@ -145,19 +145,19 @@ type WantedPreflight struct {
 	Flow                FlowView
 }
 
-// WantedPreflights are those behind the schedule of number after; 0 begins. At most most are
-// answered; next is where to go on, 0 when that was all.
-func (m *Machine) WantedPreflights(after uint32, most int) (wanted []WantedPreflight, next uint32) {
+// WantedPreflights returns those after schedule after; 0 starts at the first. It returns at most
+// limit; next is where to continue, 0 at the end.
+func (m *Machine) WantedPreflights(after uint32, limit int) (all []WantedPreflight, next uint32) {
 	s := m.read()
 	defer s.mu.RUnlock()
 	for _, row := range s.asking.behind(after) {
-		if len(wanted) == most {
-			return wanted, wanted[most-1].Schedule
+		if len(all) == limit {
+			return all, all[limit-1].Schedule
 		}
 		of := s.schedules.Read(row)
-		wanted = append(wanted, WantedPreflight{row, of.Workspace, s.flowView(of.Flow)})
+		all = append(all, WantedPreflight{row, of.Workspace, s.flowView(of.Flow)})
 	}
-	return wanted, 0
+	return all, 0
 }
 
 // TestAccesses are the hosts for which a workspace has stored test credentials, by name.

@@ -61,13 +61,13 @@ func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, mor
 	return list(&p, chainOf(&s.purchases, workspace, w.Purchases, s.purchaseView))
 }
 
-// Errands are purchases with an errand, oldest first, behind the one of number after; 0 begins. At
-// most most are answered.
-func (m *Machine) Errands(kind Errand, after uint32, most int) (views []PurchaseView) {
+// Errands returns purchases with an errand, oldest first, after purchase number after; 0 starts at
+// the first. It returns at most limit.
+func (m *Machine) Errands(kind Errand, after uint32, limit int) (views []PurchaseView) {
 	s := m.read()
 	defer s.mu.RUnlock()
 	for _, row := range s.errands[kind].behind(after) {
-		if len(views) == most {
+		if len(views) == limit {
 			break
 		}
 		views = append(views, s.purchaseView(row))

@@ -115,18 +115,18 @@ type DueAlert struct {
 	Watch             WatchState
 }
 
-// mostDueLooked is how many flows' alerts one DueAlerts looks at: commands wait meanwhile, and
+// maxDueAlerts bounds the flows whose alerts one DueAlerts looks at: commands wait meanwhile, and
 // where many receivers fail, many alerts wait that are not due.
-const mostDueLooked = 5000
+const maxDueAlerts = 5000
 
-// DueAlerts are alerts to be sent at an instant of log time, behind the one of number after; 0
-// begins. Of each flow and channel it is the oldest, since they are sent in order. At most about
-// most are answered, and few looked at; next is where to go on, 0 when that was all.
-func (m *Machine) DueAlerts(now int64, after uint32, most int) (due []DueAlert, next uint32) {
+// DueAlerts returns the alerts to be sent at an instant of log time, after row after; 0 starts at
+// the first. For each flow and channel it is the oldest, because they are sent in order. It returns
+// about limit alerts; next is where to continue, 0 at the end.
+func (m *Machine) DueAlerts(now int64, after uint32, limit int) (due []DueAlert, next uint32) {
 	s := m.read()
 	defer s.mu.RUnlock()
 	for looked, row := range s.alerting.behind(after) {
-		if len(due) >= most || looked >= mostDueLooked {
+		if len(due) >= limit || looked >= maxDueAlerts {
 			return due, after
 		}
 		after = row

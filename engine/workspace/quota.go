@@ -4,25 +4,25 @@ package workspace
 // about a third of it in memory, see runs. Beyond it nothing new is saved; a run that has begun may
 // still say what it has to say (about 30 KB).
 const (
-	// MaxUnclaimedBytes is for a workspace that nobody has claimed, MaxClaimedBytes for one that
-	// has an owner.
+	// MaxUnclaimedBytes is for an unclaimed workspace, MaxClaimedBytes for one that has an owner.
 	MaxUnclaimedBytes = 256 << 10
 	MaxClaimedBytes   = 64 << 20
 	// BoughtRunBytes is what a workspace may hold more for each run that was ever bought for it,
 	// more than one can say: so what a workspace has paid for never stands in its way.
 	BoughtRunBytes = 32 << 10
-	// MaxStrangersBytes is for all workspaces together that nobody has claimed: beyond it nobody
-	// signs up, and they save nothing. MaxNetworkBytes is for those of one network (/48, /24).
+	// MaxStrangersBytes is for all unclaimed workspaces together: beyond it, signups are refused and
+	// these workspaces save nothing. MaxNetworkBytes is for those of one network (/48, /24).
 	MaxStrangersBytes = 1 << 30
 	MaxNetworkBytes   = MaxStrangersBytes / 16
-	// MaxGoneBytes is for the rows that removed workspaces leave: beyond it nobody signs up.
-	// MaxNetworkGoneBytes is for those of one network, which signs up nobody then.
+	// MaxGoneBytes is for the rows that removed workspaces leave: beyond it, signups are refused.
+	// MaxNetworkGoneBytes is for those of one network: beyond it, signups from that network are
+	// refused.
 	MaxGoneBytes        = 1 << 30
 	MaxNetworkGoneBytes = MaxGoneBytes / 64
 )
 
-// How many records a workspace may have that nobody has claimed: rows are never used again, so
-// these are what it leaves when it is removed.
+// How many records an unclaimed workspace may have. Rows are never used again, so these are what it
+// leaves when it is removed.
 const (
 	// MaxUnclaimedFlows counts archived flows, too.
 	MaxUnclaimedFlows = 50
@@ -81,8 +81,7 @@ func (r *rooms) open(w *workspace) {
 	r.hold(uint32(len(r.of)-1), workspaceRowBytes)
 }
 
-// network is what the workspaces of a network hold that nobody has claimed, and what those take
-// that were removed.
+// network returns what the unclaimed workspaces of a network hold, and what the removed ones left.
 func (r *rooms) network(network [16]byte) (held, left uint64) {
 	number := r.networks[network]
 	if number == 0 {
@@ -120,14 +119,14 @@ func (r *rooms) share(w *room, bytes uint64) {
 	}
 }
 
-// adopt reports whether a workspace has an owner.
+// adopt notes that a workspace has an owner now.
 func (r *rooms) adopt(workspace uint32) {
 	w := &r.of[workspace]
 	r.share(w, -w.bytes)
 	w.claimed = true
 }
 
-// bury reports whether a workspace was removed.
+// bury notes that a workspace was removed.
 func (r *rooms) bury(workspace uint32) {
 	w := &r.of[workspace]
 	r.share(w, -w.bytes)
@@ -135,7 +134,7 @@ func (r *rooms) bury(workspace uint32) {
 	r.share(w, w.bytes)
 }
 
-// limit is what a workspace may hold now, beside its runs that were bought.
+// limit is what a workspace may hold now, without the room of its bought runs.
 func (r *rooms) limit(workspace uint32) uint64 {
 	w := &r.of[workspace]
 	if w.claimed {

@@ -8,8 +8,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// NoteSurplus keeps a payment of a purchase that another payment has paid already, or that was paid
-// after its end before: it brings nothing and is sent back. Again it is the same success again.
+// NoteSurplus keeps a second payment of a purchase that another payment has paid already, or that
+// was paid after its end. It brings nothing and is sent back. Repeating the command succeeds and
+// changes nothing.
 type NoteSurplus struct {
 	ID [16]byte `wire:"1"`
 	// Payment is the provider's id of it, 1 to 255 bytes.
@@ -30,7 +31,7 @@ func (c *NoteSurplus) apply(x *money, t *machine.Turn) engine.Outcome {
 	p := x.purchases.Read(row)
 	switch {
 	case p.Payment == "":
-		return engine.OutcomePurchaseClosed // nothing was paid that this could be beside
+		return engine.OutcomePurchaseClosed // nothing else was paid
 	case p.Payment == c.Payment ||
 		slices.ContainsFunc(p.Surplus, func(r Return) bool { return r.Payment == c.Payment }):
 		return engine.OutcomeDone
@@ -45,8 +46,8 @@ func (c *NoteSurplus) apply(x *money, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// NoteRefund reports whether a payment was sent back, or that its provider refuses to. Again it is
-// the same success again.
+// NoteRefund records that a payment was sent back, or that its provider refuses to. Repeating it
+// succeeds and changes nothing.
 type NoteRefund struct {
 	ID [16]byte `wire:"1"`
 	// Refund is the provider's id of the refund.

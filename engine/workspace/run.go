@@ -85,8 +85,8 @@ func (c *StartRun) check(x *runner, t *machine.Turn, w *workspace, row uint32) (
 	return kind, engine.OutcomeDone
 }
 
-// RequestRun saves a usability request that waits for its setup: no agent, no charge. The same id
-// again is the same success again.
+// RequestRun saves a usability request that waits for its setup: no agent, no charge. Repeating it
+// with the same id succeeds and changes nothing.
 type RequestRun struct {
 	Workspace uint32   `wire:"1"`
 	Flow      [16]byte `wire:"2"`

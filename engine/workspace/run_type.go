@@ -114,9 +114,9 @@ const (
 
 // Bounds of what an inspection or an assessment keeps.
 const (
-	// MaxDocumentBytes is the most that a document takes, as it is kept: compressed.
+	// MaxDocumentBytes bounds a document as it is kept: compressed.
 	MaxDocumentBytes = 1 << 20
-	// MaxPartBytes is the most that one command carries of it, so that entries stay small.
+	// MaxPartBytes bounds the part of it in one command, so that entries stay small.
 	MaxPartBytes = 32 << 10
 	// MaxInspectionsPerDay is per workspace and UTC day, assessments included.
 	MaxInspectionsPerDay = 100

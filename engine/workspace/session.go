@@ -6,10 +6,10 @@ import (
 	"tollgate/engine/wire"
 )
 
-// SignIn opens a session for whom an issuer has named: somebody new, or known by Issuer and
-// Subject. An agent without a workspace gets one, which nobody has claimed; its links follow the
-// owner whom its issuer names now. The same Session again is the same success again. The reply is
-// a SignInReply, that of OutcomeSignInLimit and OutcomeSignupLimited a RetryReply.
+// SignIn opens a session for the person or agent whom an issuer has named: a new one, or one known
+// by Issuer and Subject. An agent without a workspace gets an unclaimed one; its links follow the
+// owner whom its issuer names now. Repeating it with the same Session succeeds and changes nothing.
+// The reply is a SignInReply, that of OutcomeSignInLimit and OutcomeSignupLimited a RetryReply.
 type SignIn struct {
 	ID      [16]byte `wire:"1"` // of somebody new
 	Issuer  string   `wire:"2"`
@@ -35,7 +35,7 @@ func (c *SignIn) bounds(w *wire.Codec) {
 	if w.Decoding() && (c.Issuer == "" || c.Subject == "" || len(c.Issuer) > MaxIssuer ||
 		len(c.Subject) > MaxSubject || len(c.Email) > MaxEmail || len(c.OwnerEmail) > MaxEmail ||
 		len(c.Name) > MaxName || c.Surface < SurfaceWorkspaces || c.Surface > SurfaceOperations) {
-		w.Fail("a sign-in of nobody, or with a text that is too long")
+		w.Fail("a sign-in without a name, or with a text that is too long")
 	}
 }
 
@@ -53,7 +53,7 @@ func (c *SignIn) signUp() *SignUp {
 	return &SignUp{Source: c.Source, Wider: c.Wider, Network: c.Network}
 }
 
-// refused says why nobody may sign in so; OutcomeDone when they may. p is a copy, rolled.
+// refused says why this sign-in is refused; OutcomeDone when it is not. p is a copy, rolled.
 func (c *SignIn) refused(x *people, t *machine.Turn, row uint32, p *person) engine.Outcome {
 	switch {
 	case row == 0 && x.persons.Len() >= MaxPersons:
@@ -142,8 +142,8 @@ func (x *people) signedIn(row uint32, p *person) *SignInReply {
 	return r
 }
 
-// EndSession ends a session, and all of its person where All says so. One that has ended, or never
-// was, is the same success.
+// EndSession ends a session, or all sessions of its person with All. Ending a session that is
+// unknown or has ended succeeds and changes nothing.
 type EndSession struct {
 	Session [32]byte `wire:"1"`
 	All     bool     `wire:"2"`
@@ -161,8 +161,8 @@ func (c *EndSession) apply(x *people, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// NoteSession reports whether a session was used. Within SessionNoticedMS of the use before it
-// changes nothing.
+// NoteSession records the use of a session. Within SessionNoticedMS of the previous use it changes
+// nothing.
 type NoteSession struct {
 	Session [32]byte `wire:"1"`
 }

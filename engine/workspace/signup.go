@@ -5,8 +5,8 @@ import (
 	"tollgate/engine/machine"
 )
 
-// SignUp creates a workspace with one key, without a person. Only hashes of the key and of the
-// claim code are known here. The same ids again are the same success again. The reply of
+// SignUp creates a workspace with one key, without a person. It holds only hashes of the key and of
+// the claim code. Repeating it with the same ids succeeds and changes nothing. The reply of
 // OutcomeSignupLimited is a RetryReply.
 type SignUp struct {
 	ID        [16]byte `wire:"1"`
@@ -28,10 +28,10 @@ type SignUp struct {
 // of one network are rarely as many people.
 func (c *SignUp) sources(perHour uint32) []signups {
 	all := []signups{{Source: c.Source, Count: perHour}}
-	most := uint64(perHour)
+	limit := uint64(perHour)
 	for _, wider := range [...][16]byte{c.Wider, c.Network} {
-		if most *= 2; wider != ([16]byte{}) {
-			all = append(all, signups{Source: wider, Count: uint32(min(most, 1<<32-1))})
+		if limit *= 2; wider != ([16]byte{}) {
+			all = append(all, signups{Source: wider, Count: uint32(min(limit, 1<<32-1))})
 		}
 	}
 	return all

@@ -104,7 +104,7 @@ func (sn *snapshot) Release() {
 	}
 }
 
-// WriteTo writes the snapshot. It runs beside Apply.
+// WriteTo writes the snapshot. It runs concurrently with Apply.
 func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
 	out := machine.BlockWriter{Dst: dst}
 	out.Write([]byte(snapshotMagic))
@@ -116,8 +116,8 @@ func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
 	return out.N, nil
 }
 
-// Restore replaces the whole state. Queries that run beside it see the old one or the new one.
-// After an error the machine is as it was.
+// Restore replaces the whole state. Concurrent queries see the old state or the new one. After an
+// error the machine is as it was.
 func (m *Machine) Restore(src io.Reader) error {
 	if m.kernel.Snapshotting.Load() {
 		return ErrSnapshotRunning
@@ -161,8 +161,8 @@ func (m *Machine) Restore(src io.Reader) error {
 	return nil
 }
 
-// consistent reports an error unless rows name rows that exist and blobs decode. It is called before
-// anything follows them.
+// consistent reports an error unless rows name rows that exist and blobs decode. It is called
+// before anything follows them.
 func (x *state) consistent() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s", ErrSnapshot, what) }
 	if !x.requests.Consistent() || !x.sources.Consistent() ||

@@ -88,12 +88,12 @@ func (x *spaces) another(t *machine.Turn, workspace uint32, bytes int) engine.Ou
 
 // anotherFlow reports whether a workspace may have another flow, with so many bytes.
 func (x *spaces) anotherFlow(t *machine.Turn, workspace uint32, bytes int) engine.Outcome {
-	r, most := &x.rooms.of[workspace], uint32(MaxFlows)
+	r, limit := &x.rooms.of[workspace], uint32(MaxFlows)
 	if !r.claimed {
-		most = MaxUnclaimedFlows
+		limit = MaxUnclaimedFlows
 	}
-	if r.flows >= most {
-		t.Answer(&FullReply{Records: r.flows, MaxRecords: most})
+	if r.flows >= limit {
+		t.Answer(&FullReply{Records: r.flows, MaxRecords: limit})
 		return engine.OutcomeWorkspaceFull
 	}
 	return x.another(t, workspace, bytes)

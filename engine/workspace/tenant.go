@@ -53,9 +53,8 @@ func (c *SetPolicy) apply(x *spaces, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// NoteUse reports whether a key of a workspace without an owner was used. Within NoticedMS of the
-// use before it changes nothing, and so it does where workspaces are kept forever, or this one is
-// claimed.
+// NoteUse records the use of a key of an unclaimed workspace. Within NoticedMS of the previous use
+// it changes nothing, nor does it where workspaces are kept forever or this one is claimed.
 type NoteUse struct {
 	Workspace uint32 `wire:"1"`
 }

@@ -5,8 +5,8 @@ import (
 	"tollgate/engine/machine"
 )
 
-// RemoveWorkspace removes a workspace that nobody has claimed: for an operator. Of one that is
-// claimed it is OutcomeWorkspaceClaimed.
+// RemoveWorkspace removes an unclaimed workspace. It is for an operator. For a claimed one it is
+// OutcomeWorkspaceClaimed.
 type RemoveWorkspace struct {
 	Workspace uint32 `wire:"1"`
 }

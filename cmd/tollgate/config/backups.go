@@ -6,7 +6,7 @@ import "time"
 type Backups struct {
 	// Folder is where they are kept; empty makes none.
 	Folder string `yaml:"folder"`
-	// Node makes them; empty: whoever leads the billing group when one is due.
+	// Node makes them; empty: the leader of the billing group when one is due.
 	Node string `yaml:"node"`
 	// Every is the time between two: 1 min to 31 days. At, when set, is a time of day in UTC as in
 	// "03:30", and counts instead.

@@ -57,7 +57,7 @@ type Config struct {
 	// Proxies are the networks (10.0.0.0/8) of proxies in front: only what they say in
 	// X-Forwarded-For counts, for limits by address.
 	Proxies []string `yaml:"proxies"`
-	// Outbound says what may be reached beside public addresses on ports 80 and 443.
+	// Outbound says what may be reached in addition to public addresses on ports 80 and 443.
 	Outbound Outbound `yaml:"outbound"`
 	// RateLimit bounds the requests of each API key on this node; 0 requests means no bound.
 	RateLimit RateLimit `yaml:"rateLimit"`
@@ -122,8 +122,8 @@ type Room struct {
 
 // Stopping says how a node stops.
 type Stopping struct {
-	// Drain is how long a node that stops goes on answering, and tells clients to go elsewhere; at
-	// the most half of StopTimeout, which bounds a graceful stop.
+	// Drain is how long a node that stops goes on answering and tells clients to go elsewhere: at most
+	// half of StopTimeout, which bounds a graceful stop.
 	Drain       time.Duration `yaml:"drain"`
 	StopTimeout time.Duration `yaml:"stopTimeout"`
 }

@@ -25,8 +25,8 @@ type Mail struct {
 	// AllowNetworks are private networks in which the mail server may be, as those of Outbound, and
 	// for mail alone.
 	AllowNetworks []string `yaml:"allowNetworks"`
-	// Folder keeps mails in files instead of sending them, and shows them to whoever reaches the
-	// operations listener: for one's own machine, so it must be one of loopback.
+	// Folder keeps mails in files instead of sending them. Everyone who reaches the operations
+	// listener can read them, so that must be an address of loopback.
 	Folder string `yaml:"folder"`
 }
 

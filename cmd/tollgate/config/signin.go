@@ -12,7 +12,7 @@ import (
 // SignIn says who names the people and agents that sign in; the same on each node.
 type SignIn struct {
 	// Persons and Agents are OpenID Connect providers; an issuer that is empty is none. Without
-	// Persons nobody signs in.
+	// Persons, sign-in is off.
 	Persons Issuer `yaml:"persons"`
 	Agents  Issuer `yaml:"agents"`
 	// Origin is where pages come from that change something; empty is publicURL's.

@@ -130,8 +130,8 @@ func ParseNetworks(texts []string) (networks []netip.Prefix, err error) {
 	return networks, nil
 }
 
-// validateTLS lets nodes speak to each other in the clear within one machine only: whoever reaches
-// the port of a node without TLS can write into its log.
+// validateTLS lets nodes talk in plaintext within one machine only: without TLS, everyone who
+// reaches the port of a node can write into its log.
 func (c *Config) validateTLS(complain complainer) {
 	if c.TLS == (TLS{}) {
 		if address := c.elsewhere(); address != "" {

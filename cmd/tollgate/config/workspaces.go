@@ -15,9 +15,9 @@ type Workspaces struct {
 	SignupsPerHour int `yaml:"signupsPerHour"`
 	RunsPerDay     int `yaml:"runsPerDay"`
 	FreeRunsPerDay int `yaml:"freeRunsPerDay"`
-	// UnclaimedDays is how long a workspace that nobody has claimed is kept after its last use, 8
-	// to 3,650 days, 0 forever; EmptyHours is for one in which nothing was ever saved, 1 to 8,760
-	// hours and no longer. They decide results, too.
+	// UnclaimedDays is how long an unclaimed workspace is kept after its last use, 8 to 3,650 days, 0
+	// forever; EmptyHours is for one in which nothing was ever saved, 1 to 8,760 hours and no longer.
+	// They decide results, too.
 	UnclaimedDays int `yaml:"unclaimedDays"`
 	EmptyHours    int `yaml:"emptyHours"`
 	// Credits are prices in credits, which operators grant. They decide results, too.

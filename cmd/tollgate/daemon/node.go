@@ -379,8 +379,8 @@ func (n *node) proposeLimits() {
 // retireTimeout bounds how long a node that stops tries to hand leadership over.
 const retireTimeout = 2 * time.Second
 
-// retire hands leadership over while this node still serves, and brings the commands that it gets
-// to the new leader: nobody waits for an election.
+// retire hands leadership over while this node still serves, and forwards the commands that it gets
+// to the new leader, so that no client waits for an election.
 func (n *node) retire(ctx context.Context) {
 	if n.cluster == nil {
 		return

@@ -31,7 +31,7 @@ type tenants struct {
 	machine *workspace.Machine
 	api     *api.API
 	workers *api.Workers
-	// pages are those of owners; nil where nobody can sign in.
+	// pages are those of owners; nil where sign-in is not configured.
 	pages *owner.Pages
 	// mails keeps mails that are not sent; nil where they are.
 	mails *mail.Folder
@@ -96,7 +96,7 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 		return err
 	}
 	if c.Console != "" {
-		// Where nobody can sign in there is nobody to show them to.
+		// The pages need sign-in.
 		if n.tenants.pages, err = owner.New(owner.Config{
 			Machine: n.tenants.machine, Reader: group, Workspaces: n.tenants.api,
 			Visitors: owner.SignedIn{Service: c.SignIn}, Origin: c.SignIn.Origin(),

@@ -52,7 +52,7 @@ func (c *identityFlags) listenIdentity(data devdata.Folder) error {
 // identityURL is where the provider is.
 func (c *identityFlags) identityURL() string { return "http://" + c.listener.Addr().String() }
 
-// believe lets a node of a new cluster sign in whoever the local provider names.
+// believe configures a node of a new cluster to trust the names of the local provider.
 func (c *identityFlags) believe(node *config.Config) {
 	if c.listener == nil {
 		return

@@ -60,7 +60,7 @@ const (
 	useAuthority = "authority"
 )
 
-// OfCertificate reports whether an error is about the certificate of whoever was asked.
+// OfCertificate reports whether an error is about the certificate of the node that was asked.
 func OfCertificate(err error) bool {
 	var verification *tls.CertificateVerificationError
 	return errors.As(err, &verification)

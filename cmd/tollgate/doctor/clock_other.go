@@ -2,6 +2,6 @@
 
 package doctor
 
-// ClockUnsynchronised reports whether the kernel knows of nobody who keeps the machine's clock
-// right; false where it cannot be asked, as here.
+// ClockUnsynchronised reports whether the kernel says that no program synchronizes the machine's
+// clock; false where the kernel cannot be asked.
 func ClockUnsynchronised() bool { return false }

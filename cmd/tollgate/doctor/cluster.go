@@ -13,7 +13,7 @@ import (
 
 // Witness is a node that was asked, and what it answered.
 type Witness struct {
-	// Node is who it is, or is said to be; "" where nobody knows. Address is where it was asked.
+	// Node is its name, "" where that is unknown. Address is where it was asked.
 	Node, Address string
 	// Status is what it knows of the cluster, Vitals what it says of itself; nil where it did not
 	// answer, for Refused.
@@ -214,7 +214,7 @@ func (c *chart) voters(all []Witness) {
 		}
 	}
 	if count == 0 {
-		return // nobody answered, which is said of each
+		return // no node answered, which is said of each
 	}
 	need := count/2 + 1
 	says := fmt.Sprintf("%d voters, of which %d are ready; %d decide", count, answering, need)
@@ -320,7 +320,7 @@ func (c *chart) shared(all []Witness) {
 	}
 }
 
-// backups judges the scheduled ones by whoever makes them.
+// backups judges the scheduled backups by the node that makes them.
 func (c *chart) backups(all []Witness, now time.Time) {
 	for _, w := range all {
 		if w.Vitals == nil || w.Vitals.Backups.Folder == "" || !w.Vitals.Backups.Makes {

@@ -10,8 +10,8 @@ type Vitals struct {
 	EntryFormat uint32 `json:"entryFormat"`
 	// StartedAt is when the process began.
 	StartedAt time.Time `json:"startedAt"`
-	// ClockUnsynchronised reports whether the kernel knows of nobody who keeps the machine's clock
-	// right.
+	// ClockUnsynchronised reports whether the kernel says that no program synchronizes the machine's
+	// clock.
 	ClockUnsynchronised bool          `json:"clockUnsynchronised"`
 	OpenFiles           OpenFiles     `json:"openFiles"`
 	Disk                Disk          `json:"disk"`

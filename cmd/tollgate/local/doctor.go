@@ -140,8 +140,8 @@ func once(all []doctor.Witness) []doctor.Witness {
 	})
 }
 
-// like is an address with the scheme of another: the admin key is sent in the clear to nobody who
-// is only known from an answer over TLS.
+// like is an address with the scheme of another: the admin key is never sent in plaintext to a node
+// that is only known from an answer over TLS.
 func like(address, ops string) string {
 	if ops == "" {
 		return ""

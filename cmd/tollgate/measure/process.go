@@ -46,8 +46,8 @@ func Runs(registry *prometheus.Registry, load func() (queued, running uint32)) e
 		}))
 }
 
-// Strangers says what workspaces without an owner hold, and what the rows take of those that were
-// removed, beside what they may.
+// Strangers shows what unclaimed workspaces hold, and what the rows of removed ones take, together
+// with their limits.
 func Strangers(registry *prometheus.Registry, held func() workspace.StrangersView) error {
 	type view = workspace.StrangersView
 	bytes := func(name, help string, value func(v view) uint64) prometheus.Collector {

@@ -332,13 +332,13 @@ func (s *session) request(ctx context.Context, args *toolArguments) string {
 	return shown(answer)
 }
 
-// longestNoted is the most of a request that a checkpoint names, in bytes.
-const longestNoted = 128
+// maxNoted bounds a request that a checkpoint names, in bytes.
+const maxNoted = 128
 
 // note tells what was done, and keeps it for a checkpoint: a long one without its path.
 func (s *session) note(what, came string) {
 	s.say(what + came)
-	if len(what) > longestNoted {
+	if len(what) > maxNoted {
 		method, path, _ := strings.Cut(what, " ")
 		what = fmt.Sprintf("%s (%d bytes, left out)", method, len(path))
 	}

@@ -40,7 +40,7 @@ func (p *published) workflows() (ways []way) {
 	for i := range p.arazzo {
 		m := &p.arazzo[i]
 		for _, n := range signup.Workflows(m.root) {
-			w := way{kind: "arazzo", at: m.url, quote: n.Of("workflowId").Quote(m.text, longestQuote)}
+			w := way{kind: "arazzo", at: m.url, quote: n.Of("workflowId").Quote(m.text, maxQuote)}
 			w.flow, w.why = p.workflow(m, n)
 			ways = append(ways, w)
 		}
@@ -59,14 +59,14 @@ func (p *published) workflow(m *paper, n *tree.Node) (*workflow, *stop) {
 		s := step{id: list[i].TextOf("stepId"), node: &list[i]}
 		if s.api, s.operation = p.operationOf(m, s.node); s.operation == nil {
 			why := broken("the operation of step " + head(s.id, 60) + " is not in a description")
-			why.quote = s.node.Quote(m.text, longestQuote)
+			why.quote = s.node.Quote(m.text, maxQuote)
 			return nil, why
 		}
 		f.steps = append(f.steps, s)
 	}
 	inputs, at, unsent := p.fill.Inputs(m.root, n)
 	if why := unmade(unsent); why != nil {
-		why.quote = at.Quote(m.text, longestQuote)
+		why.quote = at.Quote(m.text, maxQuote)
 		return nil, why
 	}
 	for name, value := range inputs {
@@ -141,7 +141,7 @@ func (s *session) walk(ctx context.Context, f *workflow) (*obtained, *stop) {
 		if said, why = s.stride(ctx, f, at); why != nil {
 			why.final = why.final || i > 0
 			if why.quote == "" {
-				why.quote = at.node.Quote(f.paper.text, longestQuote)
+				why.quote = at.node.Quote(f.paper.text, maxQuote)
 			}
 			return nil, why
 		}

@@ -77,5 +77,5 @@ func credentialIn(root *tree.Node, hints []string) (key, name string) {
 }
 
 func isKey(text string) bool {
-	return len(text) >= 8 && ascii.Visible(text, longestKey) && !strings.Contains(text, "://")
+	return len(text) >= 8 && ascii.Visible(text, maxKey) && !strings.Contains(text, "://")
 }

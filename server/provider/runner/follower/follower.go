@@ -20,7 +20,7 @@ import (
 
 // Bounds of a run.
 const (
-	// MaxRequests is how many requests it makes beside reading what is published.
+	// MaxRequests bounds the requests in addition to those that read what is published.
 	MaxRequests = 12
 	// MaxTime is how long it works.
 	MaxTime = 100 * time.Second
@@ -28,7 +28,7 @@ const (
 	// answers lead on to a further request.
 	maxWays     = 4
 	maxFollowed = 3
-	longestKey  = 4096
+	maxKey      = 4096
 )
 
 // Agent is the agent.

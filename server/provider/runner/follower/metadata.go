@@ -18,12 +18,12 @@ func (p *published) agentAuth() (ways []way) {
 		if !is || address == "" {
 			continue
 		}
-		w := way{kind: "agent_auth", at: m.url, quote: a.Block.Quote(m.text, longestQuote)}
+		w := way{kind: "agent_auth", at: m.url, quote: a.Block.Quote(m.text, maxQuote)}
 		if a.Identities != nil {
 			w.why = &stop{
 				step: stepAcquire, rule: ruleIdentity,
 				reason: "The product registers no agent without an identity that somebody vouches for.",
-				quote:  a.Identities.Quote(m.text, longestQuote),
+				quote:  a.Identities.Quote(m.text, maxQuote),
 			}
 			ways = append(ways, w)
 			continue
@@ -65,7 +65,7 @@ func (p *published) provision(m *paper, said *signup.Provision) *way {
 	if address == "" {
 		return nil
 	}
-	w := &way{kind: "pricing", at: m.url, quote: block.Quote(m.text, longestQuote)}
+	w := &way{kind: "pricing", at: m.url, quote: block.Quote(m.text, maxQuote)}
 	if name := block.TextOf("credentialField"); name != "" {
 		w.hints = []string{name}
 	}

@@ -234,7 +234,7 @@ func (p *published) trial(web *network) trial {
 	if t == nil || !web.allows(t.URL) {
 		return trial{}
 	}
-	return trial{t.URL, head(t.Evidence[0].Quote, longestQuote)}
+	return trial{t.URL, head(t.Evidence[0].Quote, maxQuote)}
 }
 
 // resolved is an address as a document writes it, relative to where the document stands.

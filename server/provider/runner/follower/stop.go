@@ -60,7 +60,7 @@ var ownLimits = []string{
 	ruleTime, ruleBytes, ruleRequests, ruleFetches, ruleTooLarge, ruleLongWait, ruleForeignPause,
 }
 
-const longestQuote = 200
+const maxQuote = 200
 
 // stop is why a run goes no further: the rule that decided, and what it read.
 type stop struct {
@@ -76,9 +76,9 @@ type stop struct {
 func (s *stop) report() runner.Report {
 	reason := s.reason
 	if quote := oneLine(s.quote); quote != "" {
-		reason += " It says: " + head(quote, longestQuote)
+		reason += " It says: " + head(quote, maxQuote)
 	} else if quote = oneLine(s.published); quote != "" {
-		reason += " Published is: " + head(quote, longestQuote)
+		reason += " Published is: " + head(quote, maxQuote)
 	}
 	return runner.Report{
 		Blocked: !slices.Contains(ownLimits, s.rule), Step: s.step, Code: s.rule, Reason: reason,
@@ -126,7 +126,7 @@ func (a *answer) stop(rule, reason string) *stop {
 	if a.status/100 == 2 {
 		s.quote = ""
 		if a.root.Is(tree.Map) {
-			s.quote = "fields " + head(strings.Join(a.root.Keys, ", "), longestQuote)
+			s.quote = "fields " + head(strings.Join(a.root.Keys, ", "), maxQuote)
 		}
 	}
 	if oneLine(s.quote) == "" {

@@ -209,7 +209,7 @@ func (s *session) lead(a *api, o *openapi.Operation, known map[string]string, mi
 			f.Mail, o.Name(), missing),
 		pause: &pause{
 			URL: r.URL, Media: r.Media, Body: body, Field: missing, Hints: names,
-			Published: head(a.Quote(node), longestQuote),
+			Published: head(a.Quote(node), maxQuote),
 		},
 	}
 	return l, nil
