@@ -49,7 +49,7 @@ func (d *display) end() {
 
 func (d *display) print(text string) {
 	if _, err := d.out.WriteString(text); err != nil {
-		d.terminal, d.next = false, time.Duration(1<<62) // nobody looks any more
+		d.terminal, d.next = false, time.Duration(1<<62) // the output is gone
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// nodeLogLimit is the length from which a node's log is begun anew at the next start; the old one
-// is kept beside it.
+// nodeLogLimit is the length from which a node begins a new log at its next start; the old one is
+// kept next to it.
 const nodeLogLimit = 8 << 20
 
 // nodeProcess is one running node, a child of this process.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -86,12 +87,7 @@ func (c *sampleFlags) url() string {
 
 // engage lets the named programs run flows of a node.
 func (c *sampleFlags) engage(w *config.Workspaces) error {
-	names := make([]string, 0, len(c.Agent))
-	for name := range c.Agent {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(c.Agent)) {
 		program, err := filepath.Abs(c.Agent[name])
 		if err != nil {
 			return fmt.Errorf("--agent %s: %w", name, err)

@@ -34,19 +34,16 @@ func (c *Command) Prepare(data devdata.Folder, wanted []config.Config,
 	if err != nil {
 		return devdata.Keys{}, nil, err
 	}
-	if keys.AdminKey == "" {
-		if keys.AdminKey, err = server.MintKey(server.KeyPrefixAdmin); err != nil {
-			return devdata.Keys{}, nil, err
+	for key, prefix := range map[*string]string{
+		&keys.AdminKey: server.KeyPrefixAdmin, &keys.MailboxKey: mailboxKeyPrefix,
+	} {
+		if *key != "" {
+			continue
 		}
-		if err = data.SaveKeys(keys); err != nil {
-			return devdata.Keys{}, nil, err
+		if *key, err = server.MintKey(prefix); err == nil {
+			err = data.SaveKeys(keys)
 		}
-	}
-	if keys.MailboxKey == "" {
-		if keys.MailboxKey, err = server.MintKey(mailboxKeyPrefix); err != nil {
-			return devdata.Keys{}, nil, err
-		}
-		if err = data.SaveKeys(keys); err != nil {
+		if err != nil {
 			return devdata.Keys{}, nil, err
 		}
 	}
