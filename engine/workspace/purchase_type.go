@@ -243,7 +243,7 @@ func (p *purchase) errand() Errand {
 	return ErrandNone
 }
 
-// errands are the purchases of each errand. They are no state: they follow from the table of
+// errands are the purchases of each errand. They are not state: they follow from the table of
 // purchases.
 type errands [errandKinds]waiting
 
@@ -268,7 +268,20 @@ const (
 	transactionRelease TransactionKind = 4 // release
 )
 
-// transaction is one movement of credits.
+// TransactionView is one movement of credits.
+//
+//schema:answer workspace Transaction
+//schema:part
+type TransactionView struct {
+	ID     [16]byte        `wire:"1" json:"id" id:"markTransaction"`
+	Kind   TransactionKind `wire:"3" json:"kind"`
+	Amount uint64          `wire:"4" json:"amount"`
+	Run    [16]byte        `wire:"5" json:"runId" rule:"null" id:"markRun"`
+	At     int64           `wire:"6" json:"createdAt" as:"time"`
+	Note   string          `wire:"7"`
+}
+
+// transaction is the row of a movement of credits.
 type transaction struct {
 	TransactionView
 	Before uint32 `wire:"2"`

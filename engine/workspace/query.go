@@ -30,19 +30,6 @@ type AccountView struct {
 	DayEnd        int64
 }
 
-// TransactionView is one movement of credits.
-//
-//schema:answer workspace Transaction
-//schema:part
-type TransactionView struct {
-	ID     [16]byte        `wire:"1" json:"id" id:"markTransaction"`
-	Kind   TransactionKind `wire:"3" json:"kind"`
-	Amount uint64          `wire:"4" json:"amount"`
-	Run    [16]byte        `wire:"5" json:"runId" rule:"null" id:"markRun"`
-	At     int64           `wire:"6" json:"createdAt" as:"time"`
-	Note   string          `wire:"7"`
-}
-
 // listed is how many runs and transactions an account shows; looked is how many rows a list walks
 // over for them.
 const (

@@ -23,10 +23,11 @@ type head struct {
 	workspace, before uint32
 }
 
-func openRecords[T any, P machine.Payload[T]](x *tables, table uint16, head func(r *T) head,
+func openRecords[T any, P machine.Payload[T]](
+	s *page.Store, seed maphash.Seed, table uint16, head func(r *T) head,
 ) records[T] {
 	return records[T]{
-		page.NewTable(x.store, table, machine.RecordCodec[T, P]()), page.NewIndex(), x.seed, head,
+		page.NewTable(s, table, machine.RecordCodec[T, P]()), page.NewIndex(), seed, head,
 	}
 }
 

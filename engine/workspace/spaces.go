@@ -43,10 +43,10 @@ func (x *spaces) open() {
 	x.policy, x.keyByHash = DefaultPolicy(), page.NewIndex()
 	x.emailBy, x.promised = map[string]uint32{}, map[string][]uint32{}
 	x.keys = page.NewTable(x.store, tableKeys, machine.RecordCodec[key]())
-	x.issues = openRecords(&x.tables, tableIssues, func(i *issue) head {
+	x.issues = openRecords(x.store, x.seed, tableIssues, func(i *issue) head {
 		return head{&i.ID, i.Workspace, i.Before}
 	})
-	x.notifications = openRecords(&x.tables, tableNotifications, func(n *notification) head {
+	x.notifications = openRecords(x.store, x.seed, tableNotifications, func(n *notification) head {
 		return head{&n.ID, n.Workspace, n.Before}
 	})
 	x.inspections = page.NewTable(x.store, tableInspections, machine.RecordCodec[inspection]())

@@ -39,14 +39,16 @@ func (x *tables) open() {
 	x.store, x.seed = page.NewStore(), maphash.MakeSeed()
 	x.claimByHash = page.NewIndex()
 	x.agentBy, x.inspectionBy = map[string]uint32{}, map[uint32]uint32{}
-	x.workspaces = openRecords(x, tableWorkspaces, func(w *workspace) head { return head{id: &w.ID} })
-	x.flows = openRecords(x, tableFlows, func(f *flow) head {
+	x.workspaces = openRecords(x.store, x.seed, tableWorkspaces, func(w *workspace) head {
+		return head{id: &w.ID}
+	})
+	x.flows = openRecords(x.store, x.seed, tableFlows, func(f *flow) head {
 		return head{&f.ID, f.Workspace, f.Before}
 	})
 	x.flowTexts = page.NewBlobTable(x.store, tableFlowTexts)
 	x.schedules = page.NewTable(x.store, tableSchedules, machine.RecordCodec[schedule]())
 	x.runs = openRuns(x.store, x.flows.Table, x.workspaces.Table, x.idHash)
-	x.purchases = openRecords(x, tablePurchases, func(p *purchase) head {
+	x.purchases = openRecords(x.store, x.seed, tablePurchases, func(p *purchase) head {
 		return head{&p.ID, p.Workspace, p.Before}
 	})
 	x.agents = page.NewBlobTable(x.store, tableAgents)
