@@ -36,8 +36,9 @@ type Exchange struct {
 	media string
 	// coding is how the body is compressed; other is the buffer of its other form, and of the
 	// answer's.
-	coding   coding
-	other    []byte
+	coding coding
+	other  []byte
+	protection
 	consumed bool
 	misspelt bool // a path parameter does not decode
 	status   int
@@ -140,6 +141,7 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
 	x.Actor = ""
+	x.protection = protection{defaultPolicy, noStore}
 	x.calls, x.fault, x.showing = false, nil, false
 	x.name(ctx.Request.Header.PeekBytes(requestIDHeader))
 }
@@ -158,7 +160,7 @@ func (x *Exchange) end() {
 	}
 	if !x.calls {
 		x.compress()
-		protect(x.Ctx)
+		x.protect(x.Ctx)
 	}
 	x.Body, x.other = letGo(x.Body), letGo(x.other)
 	if cap(x.Out) > keepOut {

@@ -4,28 +4,45 @@ import "github.com/valyala/fasthttp"
 
 // defaultPolicy is the Content-Security-Policy of whatever a browser may be shown and that has none
 // of its own: it loads nothing, sends no form, and stands in no frame.
-const defaultPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; " +
-	"frame-ancestors 'none'"
+var defaultPolicy = []byte("default-src 'none'; base-uri 'none'; form-action 'none'; " +
+	"frame-ancestors 'none'")
+
+// noStore is the Cache-Control of whatever has none of its own.
+var noStore = []byte("no-store")
+
+// Headers and values of every answer, as SetCanonical takes them.
+var (
+	sniffHeader   = []byte("X-Content-Type-Options")
+	noSniff       = []byte("nosniff")
+	frameHeader   = []byte("X-Frame-Options")
+	noFrame       = []byte("DENY")
+	policyHeader  = []byte("Content-Security-Policy")
+	cachingHeader = []byte("Cache-Control")
+)
 
 // transportPolicy makes browsers come back over TLS alone, for a year.
 const transportPolicy = "max-age=31536000"
 
-// protect sets the headers that keep browsers from misusing an answer, whoever wrote it. What the
-// handler has set stays, but for those that no answer has a reason to change.
-func protect(ctx *fasthttp.RequestCtx) {
+// protection is the Content-Security-Policy and the Cache-Control of an answer.
+type protection struct{ policy, caching []byte }
+
+// protect sets the headers that keep browsers from misusing an answer, whoever wrote it.
+func (p protection) protect(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	if len(h.Peek("Content-Security-Policy")) == 0 {
-		h.Set("Content-Security-Policy", defaultPolicy)
-	}
-	if len(h.Peek("Cache-Control")) == 0 {
-		h.Set("Cache-Control", "no-store")
-	}
+	h.SetCanonical(sniffHeader, noSniff)
+	h.SetCanonical(frameHeader, noFrame)
+	h.SetCanonical(policyHeader, p.policy)
+	h.SetCanonical(cachingHeader, p.caching)
 	if overTLS(ctx) {
 		h.Set("Strict-Transport-Security", transportPolicy)
 	}
 }
+
+// Policy gives the answer a Content-Security-Policy of its own.
+func (x *Exchange) Policy(policy string) { x.policy = []byte(policy) }
+
+// Caching gives the answer a Cache-Control of its own: without it, nobody keeps the answer.
+func (x *Exchange) Caching(directives string) { x.caching = []byte(directives) }
 
 // overTLS reports whether the listener itself speaks TLS. fasthttp does not see it: see conn.
 func overTLS(ctx *fasthttp.RequestCtx) bool {

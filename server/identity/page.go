@@ -123,6 +123,6 @@ func (s *Service) fail(x *server.Exchange, f *server.Fault) {
 		s.config.Log.Error("a page cannot be written", "error", err)
 		return
 	}
-	x.Ctx.Response.Header.Set("Content-Security-Policy", pagePolicy)
+	x.Policy(pagePolicy)
 	x.Bare(f.Status, "text/html; charset=utf-8", page.Bytes())
 }

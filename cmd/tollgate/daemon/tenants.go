@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 	"tollgate/server/admin"
+	"tollgate/server/client"
 	"tollgate/server/console/owner"
 	"tollgate/server/inspect"
 	"tollgate/server/provider/fetch"
@@ -199,13 +201,24 @@ func (n *node) openModel(m *config.AgentModel, web *fetch.Client) (*runner.LLM, 
 	return agent, nil
 }
 
-// publicHandler answers both APIs, and the pages of workspaces' owners, on one listener.
+// clientPaths is how the targets of the client API's requests begin.
+var clientPaths = []byte(client.Prefix + "/")
+
+// publicHandler answers both APIs, and the pages of workspaces' owners, on one listener. Only the
+// client API has paths below its prefix, so the other tables are not asked about those.
 func (n *node) publicHandler() fasthttp.RequestHandler {
-	apis := n.tenants.api.Handler(n.client.Handler())
-	if n.tenants.pages == nil {
-		return apis
+	billing := n.client.Handler()
+	others := n.tenants.api.Handler(billing)
+	if n.tenants.pages != nil {
+		others = n.tenants.pages.Handler(others)
 	}
-	return n.tenants.pages.Handler(apis)
+	return func(ctx *fasthttp.RequestCtx) {
+		if bytes.HasPrefix(ctx.Request.Header.RequestURI(), clientPaths) {
+			billing(ctx)
+			return
+		}
+		others(ctx)
+	}
 }
 
 // policyOf are the settings that decide results.

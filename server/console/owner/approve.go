@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"time"
@@ -30,6 +31,11 @@ func (p *Pages) approvalRoutes() []server.Route {
 			Handle: p.decideApproval,
 		},
 	}
+}
+
+// approves reports whether a request is for an approval link.
+func approves(ctx *fasthttp.RequestCtx) bool {
+	return bytes.HasPrefix(ctx.Request.Header.RequestURI(), []byte(approvePath))
 }
 
 // forBrowser reports whether a request for an approval link wants a page: programs get JSON.

@@ -119,8 +119,7 @@ func New(c Config) (*Pages, error) {
 // Handler answers the pages, and leaves every other path to next.
 func (p *Pages) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		path := string(ctx.Request.Header.RequestURI())
-		if p.table.Knows(ctx) && (!strings.HasPrefix(path, approvePath) || forBrowser(ctx)) {
+		if p.table.Knows(ctx) && (!approves(ctx) || forBrowser(ctx)) {
 			p.table.Serve(ctx)
 			return
 		}

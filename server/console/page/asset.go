@@ -54,7 +54,7 @@ func (s *Site) Assets() []server.Route {
 			Method: "GET", Path: kept.url, Operation: "asset " + name, Access: server.AccessOpen,
 			Handle: func(x *server.Exchange) {
 				s.Guard(x)
-				x.Ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable")
+				x.Caching("public, max-age=31536000, immutable")
 				x.Bare(200, kept.media, kept.body)
 			},
 		})
@@ -70,7 +70,7 @@ func (s *Site) Icon() server.Route {
 		Method: "GET", Path: IconPath, Operation: "icon", Access: server.AccessOpen,
 		Handle: func(x *server.Exchange) {
 			s.Guard(x)
-			x.Ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
+			x.Caching("public, max-age=86400")
 			x.Bare(200, kept.media, kept.body)
 		},
 	}

@@ -23,8 +23,8 @@ func policyOf(formTargets []string) string {
 // Guard sets the headers of pages in addition to those of every answer (server.Exchange): the
 // sources that they may load, and the referrer policy.
 func (s *Site) Guard(x *server.Exchange) {
+	x.Policy(s.policy)
 	h := &x.Ctx.Response.Header
-	h.Set("Content-Security-Policy", s.policy)
 	// Not no-referrer: a browser would then send "Origin: null" with our own forms.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
