@@ -3,6 +3,8 @@ package server
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -32,6 +34,8 @@ const (
 	base62    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	keyRandom = 28
 	keyCheck  = 6
+	// longestPrefix is the length of the longest prefix.
+	longestPrefix = len(KeyPrefixAdmin)
 )
 
 // MintKey makes a new key with one of the prefixes. It is shown once and stored nowhere.
@@ -132,6 +136,35 @@ func PresentedKey(ctx *fasthttp.RequestCtx) (key []byte, ok bool) {
 		return nil, false
 	}
 	return bearer, true
+}
+
+// HashedKey is the well-formed key of a request, as PresentedKey finds it, and its SHA-256. A
+// connection mostly presents one key again and again, so it keeps the newest one, which is in its
+// read buffer anyway.
+func HashedKey(ctx *fasthttp.RequestCtx) (key []byte, hash [sha256.Size]byte, ok bool) {
+	key, ok = PresentedKey(ctx)
+	if !ok {
+		return nil, hash, false
+	}
+	c, kept := ctx.Conn().(*conn)
+	if kept && subtle.ConstantTimeCompare(key, c.key.text[:c.key.length]) == 1 {
+		return key, c.key.hash, true
+	}
+	if !WellFormedKey(key) {
+		return nil, hash, false
+	}
+	hash = sha256.Sum256(key)
+	if kept {
+		c.key.hash, c.key.length = hash, copy(c.key.text[:], key)
+	}
+	return key, hash, true
+}
+
+// hashedKey is a well-formed key and its SHA-256; length 0 is none.
+type hashedKey struct {
+	text   [longestPrefix + keyRandom + keyCheck]byte
+	length int
+	hash   [sha256.Size]byte
 }
 
 // SoleHeader is the value of a header that may be there once, or more often with the same value;

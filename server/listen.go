@@ -285,6 +285,7 @@ type conn struct {
 	headLen  int
 	once     sync.Once
 	ends     lineEnds
+	key      hashedKey // the newest
 	// reads and writes are its deadlines, of the one goroutine that serves it.
 	reads, writes deadline
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"crypto/sha256"
 	"strings"
 
 	"tollgate/engine/billing"
@@ -29,11 +28,10 @@ var faultKeyUnknown = server.FaultConsistency.With(
 
 // authenticate finds whom the request's key speaks for, and whether its scope covers the route.
 func (a *API) authenticate(x *server.Exchange) *server.Fault {
-	key, ok := server.PresentedKey(x.Ctx)
-	if !ok || !server.WellFormedKey(key) || !a.rightHost(x, key) {
+	key, hash, ok := server.HashedKey(x.Ctx)
+	if !ok || !a.rightHost(x, key) {
 		return server.FaultKey
 	}
-	hash := sha256.Sum256(key)
 	found, known := a.machine.Authenticate(hash)
 	if !known {
 		// The key may have been made on another node a moment ago, or this node has just started

@@ -22,7 +22,7 @@ type wireConn struct {
 	want []byte
 }
 
-func (w *wireConn) roundTrip(request []byte) {
+func (w *wireConn) roundTrip(request []byte) (answer []byte) {
 	if _, err := w.c.Write(request); err != nil {
 		w.t.Fatal(err)
 	}
@@ -52,6 +52,7 @@ func (w *wireConn) roundTrip(request []byte) {
 	if !bytes.HasPrefix(w.buf[:n], w.want) {
 		w.t.Fatalf("%s", w.buf[:n])
 	}
+	return w.buf[:n]
 }
 
 func (n *node) wire(want string) *wireConn {
@@ -62,8 +63,12 @@ func (n *node) wire(want string) *wireConn {
 }
 
 func (n *node) prepare(method, path, body string) []byte {
+	return n.prepareAs(n.sandbox, method, path, body)
+}
+
+func (n *node) prepareAs(key, method, path, body string) []byte {
 	head := fmt.Sprintf("%s %s/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n",
-		method, client.Prefix, path, n.sandbox)
+		method, client.Prefix, path, key)
 	if body != "" {
 		head += fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}

@@ -229,3 +229,28 @@ func (n *node) compare(name string, a attempt, rivals record, key string) {
 	require.Equal(n.t, expected, got.status, "%s: %s", name, got.raw)
 	require.NotContains(n.t, string(got.raw), `"isAllowed":true`, name)
 }
+
+// TestOneConnectionManyKeys: a proxy in front may send the requests of many accounts over one
+// connection. Each key speaks for itself, however like the one before it is, and for as long as it
+// is valid.
+func TestOneConnectionManyKeys(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	w := n.wire("HTTP/1.1 ")
+	ask := func(key string) string {
+		return string(w.roundTrip(n.prepareAs(key, "GET", "entitlements/acme/tokens", "")))
+	}
+	mistyped := []byte(n.sandbox)
+	mistyped[len(mistyped)-1] ^= 1
+	for range 2 {
+		require.Contains(t, ask(n.sandbox), `"isAllowed":true`)
+		require.Contains(t, ask(string(mistyped)), "HTTP/1.1 401 ")
+		require.Contains(t, ask(n.sandbox[:len(n.sandbox)-1]), "HTTP/1.1 401 ")
+		require.Contains(t, ask(n.sandbox+"0"), "HTTP/1.1 401 ")
+		require.Contains(t, ask(n.sandbox), `"isAllowed":true`)
+		require.Contains(t, ask(n.live), `"code":"customer_unknown"`)
+	}
+	hash := sha256.Sum256([]byte(n.sandbox))
+	n.Do(t, billing.KindRevokeKey, &billing.RevokeKey{Env: n.env, ID: [16]byte(hash[:16])})
+	require.Contains(t, ask(n.sandbox), "HTTP/1.1 401 ")
+}
