@@ -34,8 +34,8 @@ const (
 	base62    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	keyRandom = 28
 	keyCheck  = 6
-	// longestPrefix is the length of the longest prefix.
-	longestPrefix = len(KeyPrefixAdmin)
+	// maxPrefix is the length of the longest prefix.
+	maxPrefix = len(KeyPrefixAdmin)
 )
 
 // MintKey makes a new key with one of the prefixes. It is shown once and stored nowhere.
@@ -162,7 +162,7 @@ func HashedKey(ctx *fasthttp.RequestCtx) (key []byte, hash [sha256.Size]byte, ok
 
 // hashedKey is a well-formed key and its SHA-256; length 0 is none.
 type hashedKey struct {
-	text   [longestPrefix + keyRandom + keyCheck]byte
+	text   [maxPrefix + keyRandom + keyCheck]byte
 	length int
 	hash   [sha256.Size]byte
 }

@@ -205,10 +205,10 @@ type decoder interface {
 	Reset(body io.Reader) error
 }
 
-// mostDecoders of a coding run at a time; requests beyond wait, as for the core that they would
+// maxDecoders of a coding run at a time; requests beyond wait, as for the core that they would
 // need. It bounds what decoders hold, too: one of zstd keeps the widest window that it was asked
 // for.
-func mostDecoders() int { return min(8, 2*runtime.GOMAXPROCS(0)) }
+func maxDecoders() int { return min(8, 2*runtime.GOMAXPROCS(0)) }
 
 // decoders hold the decoders that are free.
 var decoders = [...]func() chan decoder{
@@ -224,7 +224,7 @@ var decoders = [...]func() chan decoder{
 }
 
 func idle(fresh func() decoder) chan decoder {
-	free := make(chan decoder, mostDecoders())
+	free := make(chan decoder, maxDecoders())
 	for range cap(free) {
 		free <- fresh()
 	}

@@ -46,7 +46,7 @@ type Exchange struct {
 	raw       [maxParams][]byte
 	params    [maxParams][]byte
 	decoded   []byte
-	requestID [longestRequestID]byte
+	requestID [maxRequestID]byte
 	idLength  int
 	// calls reports whether it is a Call's; fault is how it was refused then.
 	calls bool
@@ -80,8 +80,8 @@ type admission struct {
 // Called reports whether another part of this process asks: see Call.
 func (x *Exchange) Called() bool { return x.calls }
 
-// LongestActor bounds a name in the record of changes, in bytes.
-const LongestActor = 512
+// MaxActor bounds a name in the record of changes, in bytes.
+const MaxActor = 512
 
 // AdminKey is the name in the record of changes of whoever holds the admin key.
 const AdminKey = "admin-key"
@@ -92,7 +92,7 @@ const AdminKey = "admin-key"
 func (x *Exchange) By() string {
 	switch {
 	case x.Actor != "":
-		return strings.ToValidUTF8(x.Actor[:min(len(x.Actor), LongestActor)], "")
+		return strings.ToValidUTF8(x.Actor[:min(len(x.Actor), MaxActor)], "")
 	case x.Route != nil && x.Route.Access == AccessOperator:
 		return AdminKey
 	}
@@ -271,8 +271,8 @@ func (x *Exchange) BeginBare() *JSON {
 // EndBare finishes what BeginBare started.
 func (x *Exchange) EndBare(status int) { x.status = status }
 
-// longestRequestID is the length of a request's name in bytes.
-const longestRequestID = 128
+// maxRequestID is the length of a request's name in bytes.
+const maxRequestID = 128
 
 // name takes the name that the client, or a proxy before us, gave the request, or makes one.
 func (x *Exchange) name(given []byte) {
@@ -286,7 +286,7 @@ func (x *Exchange) name(given []byte) {
 // isRequestID reports whether a client's name for a request may stand in answers and logs: 1 to 128
 // visible ASCII characters. A secret that strays into the header is not repeated.
 func isRequestID(id []byte) bool {
-	return ascii.Visible(id, longestRequestID) && (bytes.IndexByte(id, '_') < 0 || !holdsSecret(id))
+	return ascii.Visible(id, maxRequestID) && (bytes.IndexByte(id, '_') < 0 || !holdsSecret(id))
 }
 
 // holdsSecret reports whether a text contains what begins one of our secrets, or a webhook's.

@@ -21,19 +21,19 @@ type Gate struct {
 const (
 	// itemBytes is what an event of a batch and its part of the answer take at most as a rule: by it,
 	// the room for bodies also bounds the items that are under way. A body of 64 KiB may hold 10,000
-	// broken items, whose answer is a megabyte. leastItems lets any one batch through.
-	itemBytes  = 512
-	leastItems = 20_000
+	// broken items, whose answer is a megabyte. minItems lets any one batch through.
+	itemBytes = 512
+	minItems  = 20_000
 	// freeBody is the size of a body that is not counted: so much every connection may hold.
 	freeBody = 4 << 10
 	// turnBody is the size of a body from which on a request waits for its turn: some 50 events. Were
 	// it larger, 300 connections with batches just below it would keep the cores from all others.
 	turnBody = 8 << 10
-	// turnsPerCore and leastTurns say how many turns there are at a time. It is more than the cores
+	// turnsPerCore and minTurns say how many turns there are at a time. It is more than the cores
 	// can work on, since most of the time they wait for the log. A body takes one for each turnUnit,
 	// some 1,300 events: a flood of batches of 5,000 has as much under way as one of 1,000.
 	turnsPerCore = 4
-	leastTurns   = 8
+	minTurns     = 8
 	turnUnit     = 192 << 10
 	// turnPatience is how long one may wait for its turn.
 	turnPatience = 2 * time.Second
@@ -49,8 +49,8 @@ func NewGate(requests int, bytes int64, weight func(fair.Flow) int) *Gate {
 	return &Gate{
 		weight:   weight,
 		requests: fair.NewCounter(int64(requests)), bytes: fair.NewCounter(bytes),
-		items: fair.NewCounter(max(leastItems, bytes/itemBytes)),
-		turns: newTurns(max(leastTurns, turnsPerCore*runtime.GOMAXPROCS(0))),
+		items: fair.NewCounter(max(minItems, bytes/itemBytes)),
+		turns: newTurns(max(minTurns, turnsPerCore*runtime.GOMAXPROCS(0))),
 	}
 }
 

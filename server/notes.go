@@ -2,8 +2,8 @@ package server
 
 import "sync"
 
-// mostNotes bounds what is being noted at one time; what comes beyond is noted by a later request.
-const mostNotes = 64
+// maxNotes bounds what is being noted at one time; what comes beyond is noted by a later request.
+const maxNotes = 64
 
 // Notes are commands that requests leave behind and do not wait for: that something was used. Of
 // each thing one is under way at a time, and 64 in all, so that requests which come while the log
@@ -35,7 +35,7 @@ func (n *Notes[K]) UnderWay() int {
 func (n *Notes[K]) begin(of K) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.noted[of] || len(n.noted) >= mostNotes {
+	if n.noted[of] || len(n.noted) >= maxNotes {
 		return false
 	}
 	if n.noted == nil {

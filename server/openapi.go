@@ -78,7 +78,7 @@ var faultSchema = Object(
 		Must("message", TextSchema(1, 0)),
 		May("detail", TextSchema(1, 0)),
 		Must("code", TextSchema(1, 0)),
-		Must("requestId", TextSchema(1, longestRequestID)),
+		Must("requestId", TextSchema(1, maxRequestID)),
 		May("fields", ArrayOf(fieldErrorSchema())),
 	)),
 )

@@ -11,8 +11,8 @@ import (
 	"tollgate/server/ascii"
 )
 
-// mostWrongParameters bounds what an answer says about a query, in parameters.
-const mostWrongParameters = 20
+// maxWrongParameters bounds what an answer says about a query, in parameters.
+const maxWrongParameters = 20
 
 // checkQuery refuses a query parameter that appears more than once: which one was meant is not for
 // us to guess. Where the table says so it refuses a parameter that the route does not state, since
@@ -25,7 +25,7 @@ func (x *Exchange) checkQuery() *Fault {
 	var wrong []FieldError
 	seen := map[string]bool{}
 	for name, value := range x.Ctx.QueryArgs().All() {
-		if len(wrong) == mostWrongParameters {
+		if len(wrong) == maxWrongParameters {
 			break
 		}
 		field := string(name[:min(len(name), 64)])
@@ -73,12 +73,12 @@ func Cursor(text string) (b []byte, ok bool) {
 	return b, err == nil && base64.RawURLEncoding.EncodeToString(b) == text
 }
 
-// longestOnce is the length of an Idempotency-Key in bytes.
-const longestOnce = 255
+// maxOnce is the length of an Idempotency-Key in bytes.
+const maxOnce = 255
 
 // RequestKey describes Idempotency-Key in a route table.
 var RequestKey = Param{
-	In: "header", Name: "Idempotency-Key", Schema: TextSchema(1, longestOnce),
+	In: "header", Name: "Idempotency-Key", Schema: TextSchema(1, maxOnce),
 	About: "the same key and request within 24 hours: nothing is done again, and the first answer " +
 		"comes once more, with Idempotency-Replayed: true",
 }
@@ -90,7 +90,7 @@ func OnceKey(x *Exchange) ([]byte, *Fault) {
 		return nil, RepeatedHeader("Idempotency-Key")
 	}
 	given := len(x.Ctx.Request.Header.PeekAll("Idempotency-Key")) > 0
-	if given && !ascii.Visible(key, longestOnce) {
+	if given && !ascii.Visible(key, maxOnce) {
 		return nil, FieldFault("Idempotency-Key", FieldFormat, "must be 1–255 visible ASCII characters")
 	}
 	return key, nil

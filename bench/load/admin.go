@@ -98,9 +98,9 @@ func (r *Run) advance(ctx context.Context, to time.Time) error {
 }
 
 const (
-	// longestSpan is about how long nodes remember an entry that took long.
-	longestSpan   = 10 * time.Second
-	longestMetric = `tollgate_cluster_longest_entry_seconds{group="billing"} `
+	// maxSpan is about how long nodes remember an entry that took long.
+	maxSpan   = 10 * time.Second
+	maxMetric = `tollgate_cluster_longest_entry_seconds{group="billing"} `
 )
 
 // watch asks the nodes again and again for the longest entry, and notes it under the phase.
@@ -111,7 +111,7 @@ func (c *closing) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		phase := c.phase.Load()
 		for _, node := range c.Admin.Nodes {
-			d, err := longestEntry(ctx, node)
+			d, err := maxEntry(ctx, node)
 			if err != nil && ctx.Err() == nil {
 				c.note(err.Error())
 			}
@@ -121,9 +121,9 @@ func (c *closing) watch(ctx context.Context) {
 	}
 }
 
-// longestEntry reads a node's metric.
-func longestEntry(ctx context.Context, node string) (time.Duration, error) {
-	longest, err := metric(ctx, node, longestMetric)
+// maxEntry reads a node's metric.
+func maxEntry(ctx context.Context, node string) (time.Duration, error) {
+	longest, err := metric(ctx, node, maxMetric)
 	return seconds(longest), err
 }
 

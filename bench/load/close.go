@@ -39,8 +39,8 @@ type CloseReport struct {
 type Phase struct {
 	Elapsed        time.Duration
 	Checks, Events Pace
-	// LongestEntry is, per node, what the longest entry kept the state machine, as the node says.
-	LongestEntry map[string]time.Duration
+	// MaxEntry is, per node, what the longest entry kept the state machine, as the node says.
+	MaxEntry map[string]time.Duration
 }
 
 // Pace is what came of one kind of request in a phase. Latency counts from when the request was
@@ -151,7 +151,7 @@ func (c *closing) run(ctx context.Context, report *CloseReport, end time.Time) e
 
 	memory := c.Memory
 	if memory == 0 {
-		memory = longestSpan
+		memory = maxSpan
 	}
 	pause(ctx, max(c.Warmup, memory)) // what the nodes remember of the setup fades
 	err := c.measure(phaseBefore, &report.Before.Elapsed, func() error {
@@ -175,7 +175,7 @@ func (c *closing) run(ctx context.Context, report *CloseReport, end time.Time) e
 		number int
 		phase  *Phase
 	}{{phaseBefore, &report.Before}, {phaseClosing, &report.Closing}} {
-		p.phase.LongestEntry = c.longest[p.number]
+		p.phase.MaxEntry = c.longest[p.number]
 		p.phase.Checks = pace(pacers, p.number, true)
 		p.phase.Events = pace(pacers, p.number, false)
 	}
@@ -334,8 +334,8 @@ func (r CloseReport) Print(out io.Writer) error {
 			row("  "+kind.name, "%d, p50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
 				kind.Requests, l["p50"], l["p90"], l["p99"], l["p99.9"], l["p100"])
 		}
-		for _, node := range slices.Sorted(maps.Keys(p.LongestEntry)) {
-			row("  longest entry", "%s on %s", p.LongestEntry[node].Round(time.Microsecond), node)
+		for _, node := range slices.Sorted(maps.Keys(p.MaxEntry)) {
+			row("  longest entry", "%s on %s", p.MaxEntry[node].Round(time.Microsecond), node)
 		}
 	}
 	row("invoices", "%d of %d customers, as acknowledged", r.Invoices, r.InvoiceCustomers)

@@ -119,7 +119,7 @@ func TestClosePeriods(t *testing.T) {
 		require.GreaterOrEqual(t, report.Before.Elapsed, 100*time.Millisecond)
 		require.Positive(t, report.Closing.Elapsed)
 		require.Equal(t, 20, report.Invoices)
-		for _, d := range report.Before.LongestEntry {
+		for _, d := range report.Before.MaxEntry {
 			require.Equal(t, 2500*time.Microsecond, d)
 		}
 		var text, document strings.Builder

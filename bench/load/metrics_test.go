@@ -14,7 +14,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	manual, err := os.ReadFile("../../cluster/OPERATIONS.md")
 	require.NoError(t, err)
 	for _, metric := range []string{
-		longestMetric, syncsMetric, snapshotIndexMetric, appliedMetric, logBytesMetric, restoreMetric,
+		maxMetric, syncsMetric, snapshotIndexMetric, appliedMetric, logBytesMetric, restoreMetric,
 		snapshotsMetric, snapshotTimeMetric, snapshotAtMetric, termMetric, journalMetric,
 		keysMetric, keysOnDiskMetric, keyBytesMetric, fileKeysMetric, filterBytesMetric, fileBytesMetric,
 	} {

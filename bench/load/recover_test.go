@@ -128,7 +128,7 @@ func TestRatesBesideSnapshots(t *testing.T) {
 	require.InDelta(t, 0.5, float64(report.Beside)/float64(report.Elapsed), 0.3)
 	require.Positive(t, report.RateBeside)
 	require.InDelta(t, report.Ratio, report.RateBeside/report.RateWithout, 1e-9)
-	require.Equal(t, 20*time.Millisecond, report.LongestEntry)
+	require.Equal(t, 20*time.Millisecond, report.MaxEntry)
 	var text strings.Builder
 	require.NoError(t, report.Print(&text))
 	require.Contains(t, text.String(), "longest entry 20ms")

@@ -28,10 +28,10 @@ type Report struct {
 	Late     time.Duration
 	// Faults are what was done to the system meanwhile, and what it did besides.
 	Faults []Fault `json:",omitempty"`
-	// Snapshots were written, by all nodes together, and Elections held; LongestEntry is what the
+	// Snapshots were written, by all nodes together, and Elections held; MaxEntry is what the
 	// longest entry kept a node's state machine.
 	Snapshots, Elections int
-	LongestEntry         time.Duration
+	MaxEntry             time.Duration
 	seen                 seen
 
 	Refused  uint64
@@ -116,7 +116,7 @@ func (r Report) Print(out io.Writer) error {
 		marked(r.Machine, ": DISTURBED"))
 	if len(r.Admin.Nodes) > 0 {
 		row("meanwhile", "%d snapshots, %d elections; longest entry %s", r.Snapshots, r.Elections,
-			r.LongestEntry.Round(time.Microsecond))
+			r.MaxEntry.Round(time.Microsecond))
 	}
 	for _, p := range r.Used {
 		row(p.Name, "%.2f cores, %d MiB, %d MiB written", p.Cores, p.Resident>>20, p.Written>>20)

@@ -36,8 +36,8 @@ const (
 	// node about a millisecond, so where snapshots are not what is measured it is seldom.
 	lookEvery  = 200 * time.Millisecond
 	lookSeldom = 2 * time.Second
-	// leastPart is the share of the time that must be beside snapshots, and without them.
-	leastPart = 0.1
+	// minPart is the share of the time that must be beside snapshots, and without them.
+	minPart = 0.1
 )
 
 // span is a part of the measurement's time, since it began.
@@ -62,10 +62,10 @@ func (r *Run) Snapshots(ctx context.Context) (SnapshotReport, error) {
 	for _, s := range spans {
 		report.Beside += s.to - s.from
 	}
-	if part := float64(report.Beside) / float64(all.Elapsed); part < leastPart || part > 1-leastPart {
+	if part := float64(report.Beside) / float64(all.Elapsed); part < minPart || part > 1-minPart {
 		return report, refuse("%d snapshots took %.0f %% of the time: want %.0f "+
 			"to %.0f %%; --log-mib says after how much log a node writes one", report.Snapshots, 100*part,
-			100*leastPart, 100*(1-leastPart))
+			100*minPart, 100*(1-minPart))
 	}
 	beside, without := requestsBeside(workers, spans, all.Elapsed)
 	report.RateBeside = float64(beside*r.Batch) / report.Beside.Seconds()
@@ -108,7 +108,7 @@ func (r *Run) watch(ctx context.Context, begin time.Time) (s seen) {
 	for last := false; ; {
 		for _, node := range r.Admin.Nodes {
 			m, err := metrics(context.WithoutCancel(ctx), node, snapshotsMetric, snapshotTimeMetric,
-				snapshotAtMetric, longestMetric, termMetric)
+				snapshotAtMetric, maxMetric, termMetric)
 			if err != nil {
 				s.failed = cmp.Or(s.failed, err)
 				continue
@@ -124,7 +124,7 @@ func (r *Run) watch(ctx context.Context, begin time.Time) (s seen) {
 			if !known {
 				continue
 			}
-			s.longest = max(s.longest, seconds(m[longestMetric]))
+			s.longest = max(s.longest, seconds(m[maxMetric]))
 			if now.count > was.count { // one, mostly: the later end counts
 				to := time.UnixMilli(int64(m[snapshotAtMetric] * 1000)).Sub(begin)
 				s.snapshots = append(s.snapshots, span{to - seconds(now.seconds-was.seconds), to})
@@ -141,7 +141,7 @@ func (r *Run) watch(ctx context.Context, begin time.Time) (s seen) {
 // note fills in what nodes did.
 func (r *Report) note(s seen) {
 	r.seen, r.Snapshots, r.Elections = s, len(s.snapshots), len(s.elections)
-	r.LongestEntry = s.longest
+	r.MaxEntry = s.longest
 	for _, one := range s.snapshots {
 		r.Faults = append(r.Faults, Fault{one.from, "snapshot"})
 	}
@@ -175,7 +175,7 @@ func (r SnapshotReport) Print(out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "%d snapshots, for %s in all: %.0f events a second beside them, %.0f "+
 		"without, ratio %.2f; longest entry %s\n", r.Snapshots, r.Beside.Round(time.Millisecond),
-		r.RateBeside, r.RateWithout, r.Ratio, r.LongestEntry.Round(time.Microsecond))
+		r.RateBeside, r.RateWithout, r.Ratio, r.MaxEntry.Round(time.Microsecond))
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

@@ -203,7 +203,7 @@ func TestTargetsOfOneSystem(t *testing.T) {
 		},
 	}
 	f.Snapshot.Customers, f.Snapshot.Config.Events = 1_000_000, 10_000_000
-	f.Snapshot.LongestEntry = 20 * time.Millisecond
+	f.Snapshot.MaxEntry = 20 * time.Millisecond
 	require.Equal(t, map[string]string{
 		"leader killed, 20 times: first acknowledgement": "20 of 20, longest 700ms, lost 0, doubled 0: holds",
 		"ingest beside snapshots / without":              "0.90, entry 20ms (1000000 customers, 10000000 keys): holds",
@@ -213,7 +213,7 @@ func TestTargetsOfOneSystem(t *testing.T) {
 		"restart, snapshot of 1M customers, 10M keys": "1s (999999 customers, 10000000 events): " +
 			"too little measured",
 	}, verdicts(f))
-	kills[7].Gap, f.Snapshot.LongestEntry, f.Scale.Sizes[0].Cost = 701*time.Millisecond, 21e6, 1.26
+	kills[7].Gap, f.Snapshot.MaxEntry, f.Scale.Sizes[0].Cost = 701*time.Millisecond, 21e6, 1.26
 	f.FromLog.Restarts[1].Took = 9 * time.Second
 	for what, measured := range verdicts(f) {
 		if what != "restart, snapshot of 1M customers, 10M keys" {
@@ -223,7 +223,7 @@ func TestTargetsOfOneSystem(t *testing.T) {
 	f.Failover.Kills = kills[:7]
 	require.Contains(t, verdicts(f)["leader killed, 20 times: first acknowledgement"], "7 of 7, longest 700ms")
 	require.Contains(t, verdicts(f)["leader killed, 20 times: first acknowledgement"], ": too little measured")
-	f.Snapshot.LongestEntry, f.Snapshot.Customers, f.Scale.Sizes[0].Cost = 1, 1, 1
+	f.Snapshot.MaxEntry, f.Snapshot.Customers, f.Scale.Sizes[0].Cost = 1, 1, 1
 	f.Scale.Customers = 1
 	f.FromLog = nil
 	for what, measured := range verdicts(f) {

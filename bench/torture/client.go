@@ -74,9 +74,9 @@ func (l *load) operate(ctx context.Context, id int, random *rand.Rand, c *custom
 	}
 }
 
-// mostOpen is how many events of a counter may be open at a time: the search for an order that
+// maxOpen is how many events of a counter may be open at a time: the search for an order that
 // explains a history grows with the number of their subsets.
-const mostOpen = 6
+const maxOpen = 6
 
 // newUsage makes a usage event that was never sent; nil when the counter has seen enough of them,
 // or too many are open. An amendment gives it another quantity, which is never two: what becomes of
@@ -90,7 +90,7 @@ func (l *load) newUsage(k *counter, units, more int) *usage {
 			open++
 		}
 	}
-	if len(k.keys) == maxKeys || open >= mostOpen {
+	if len(k.keys) == maxKeys || open >= maxOpen {
 		return nil
 	}
 	u := &usage{key: len(k.keys), units: units, to: (units + more) % 4, sending: 1}
@@ -119,7 +119,7 @@ func (k *counter) oldUsage(random *rand.Rand) *usage {
 			choice = append(choice, u)
 		}
 	}
-	if open < mostOpen {
+	if open < maxOpen {
 		choice = k.keys
 	}
 	if len(choice) == 0 {

@@ -90,7 +90,7 @@ func (s Summary) Enough(length time.Duration) error {
 	if all := s.Counters + s.Undecided; s.Undecided*10 > all {
 		problems = append(problems, fmt.Errorf("%d of %d histories are not decided, and one in ten may "+
 			"be: no order was found in %s, nor was it shown that there is none. Repeat the seed where "+
-			"the machine has less to do; on an idle one, lower mostOpen or operations", s.Undecided, all,
+			"the machine has less to do; on an idle one, lower maxOpen or operations", s.Undecided, all,
 			checkTime))
 	}
 	return errors.Join(problems...)

@@ -11,8 +11,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// LongestActor bounds the name of whoever gives a command, in bytes.
-const LongestActor = 512
+// MaxActor bounds the name of whoever gives a command, in bytes.
+const MaxActor = 512
 
 // Administer carries a command that an operator gives, and adds what it changed to the record of
 // changes: who, when, before, after. A command that changes nothing, because it was refused or was
@@ -56,7 +56,7 @@ func (m *Machine) Administered(actor string, r engine.Record) (engine.Record, er
 	if record == recordedByself {
 		return r, nil
 	}
-	if record == recordedNever || len(actor) > LongestActor {
+	if record == recordedNever || len(actor) > MaxActor {
 		return r, fmt.Errorf("%w: kind %d", ErrUnrecorded, kind)
 	}
 	c := Administer{Actor: actor, Kind: r.Kind, Payload: r.Payload}
@@ -99,7 +99,7 @@ func administerCarries(payload []byte) (engine.Record, bool) {
 
 // Apply implements machine.Op.
 func (c *Administer) Apply(t *turn) engine.Outcome {
-	if len(c.Actor) > LongestActor {
+	if len(c.Actor) > MaxActor {
 		return engine.OutcomeTooLarge
 	}
 	before := c.inner.describe(t)

@@ -12,12 +12,12 @@ import (
 
 // Bounds of what the record of a catalog change says.
 const (
-	// mostCatalogChanges is how many features and plans it names.
-	mostCatalogChanges = 100
-	// mostCatalogFields is how many of their fields it has, before and after.
-	mostCatalogFields = 100
-	// mostCatalogLooks is how many fields and features of plans are compared for it.
-	mostCatalogLooks = 1000
+	// maxCatalogChanges is how many features and plans it names.
+	maxCatalogChanges = 100
+	// maxCatalogFields is how many of their fields it has, before and after.
+	maxCatalogFields = 100
+	// maxCatalogLooks is how many fields and features of plans are compared for it.
+	maxCatalogLooks = 1000
 )
 
 // recordCatalog remembers what a catalog document changed: first every feature and plan, then what
@@ -28,7 +28,7 @@ func (t *turn) recordCatalog(
 	if len(r.Changes) == 0 {
 		return
 	}
-	named := r.Changes[:min(len(r.Changes), mostCatalogChanges)]
+	named := r.Changes[:min(len(r.Changes), maxCatalogChanges)]
 	d := catalogDifference{before: before, after: after}
 	for _, changed := range named {
 		was := "there"
@@ -75,7 +75,7 @@ type catalogDifference struct {
 }
 
 func (d *catalogDifference) full() bool {
-	return d.looks >= mostCatalogLooks || len(d.fields) >= mostCatalogFields
+	return d.looks >= maxCatalogLooks || len(d.fields) >= maxCatalogFields
 }
 
 // field takes one field in, if it changed.

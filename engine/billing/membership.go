@@ -5,8 +5,8 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 )
 
-// longestMemberText bounds what NoteMembership takes of one text, in bytes.
-const longestMemberText = 512
+// maxMemberText bounds what NoteMembership takes of one text, in bytes.
+const maxMemberText = 512
 
 // NoteMembership remembers, for the record of admin changes, that the nodes of the cluster have
 // changed. The change itself is the cluster's, and has happened.
@@ -23,7 +23,7 @@ type NoteMembership struct {
 
 func (c *NoteMembership) apply(t *turn) engine.Outcome {
 	for _, text := range []string{c.Actor, c.Action, c.Node, c.Raft, c.HTTP, c.Ops} {
-		if len(text) > longestMemberText {
+		if len(text) > maxMemberText {
 			return engine.OutcomeTooLarge
 		}
 	}

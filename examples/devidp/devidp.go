@@ -39,8 +39,8 @@ const (
 
 // Bounds of what is kept in memory.
 const (
-	mostCodes   = 1000
-	mostWaiting = 1000
+	maxCodes   = 1000
+	maxWaiting = 1000
 )
 
 // Config is what a Provider needs.
@@ -217,7 +217,7 @@ func (p *Provider) read(path string, query url.Values) (request, string) {
 func (p *Provider) grantTo(w http.ResponseWriter, r *http.Request, asked request, who identity) {
 	code := secret()
 	p.mu.Lock()
-	if len(p.codes) >= mostCodes {
+	if len(p.codes) >= maxCodes {
 		clear(p.codes)
 	}
 	p.codes[code] = &grant{asked, who, p.config.Now().Add(codeLife)}
@@ -275,7 +275,7 @@ func (p *Provider) issue(w http.ResponseWriter, g *grant) {
 	}
 	access := secret()
 	p.mu.Lock()
-	if len(p.tokens) >= mostCodes {
+	if len(p.tokens) >= maxCodes {
 		clear(p.tokens)
 	}
 	g.until = now.Add(tokenLife)

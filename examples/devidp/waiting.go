@@ -45,7 +45,7 @@ func (p *Provider) authorize(path string) http.HandlerFunc {
 				delete(p.waiting, old)
 			}
 		}
-		full := len(p.waiting) >= mostWaiting
+		full := len(p.waiting) >= maxWaiting
 		if !full {
 			p.waiting[token] = &waiting{request: asked, until: now.Add(waitingLife)}
 		}

@@ -123,8 +123,8 @@ var scopes = map[string]billing.Scope{
 	"full": billing.ScopeFull, "read": billing.ScopeRead, "customer": billing.ScopeCustomer,
 }
 
-// longestLabel is the length of a key's label in characters.
-const longestLabel = 80
+// maxLabel is the length of a key's label in characters.
+const maxLabel = 80
 
 // createKey is POST …/keys. The key is in this answer and nowhere else; see makeKey.
 func (a *accounts) createKey(x *server.Exchange) {
@@ -143,7 +143,7 @@ func (a *accounts) createKey(x *server.Exchange) {
 			w.problem("customer", server.FieldConflict,
 				"must name the customer of a key with the scope customer, and of no other")
 		}
-		if wrong, ok := form.CheckText([]byte(c.Label), 0, longestLabel); !ok {
+		if wrong, ok := form.CheckText([]byte(c.Label), 0, maxLabel); !ok {
 			w.problem("label", wrong.Code,
 				"must have at most 80 characters, none of them a control character")
 		}

@@ -21,7 +21,7 @@ var (
 const BackupMedia = "application/octet-stream"
 
 const (
-	mostPace = 1 << 16 // MiB a second
+	maxPace = 1 << 16 // MiB a second
 	// firstPiece is how much of a backup is there before it is answered: its manifest, mostly.
 	firstPiece = 64 << 10
 )
@@ -34,7 +34,7 @@ func (n *nodeTools) backupRoutes() []server.Route {
 		Params: []server.Param{
 			inQuery("stale", server.EnumSchema("true", "false"),
 				"true takes what this node has and asks nobody: for a cluster without a quorum"),
-			inQuery("mibPerSecond", server.IntSchema(1, mostPace), "the pace; 64 when absent"),
+			inQuery("mibPerSecond", server.IntSchema(1, maxPace), "the pace; 64 when absent"),
 		},
 		Responses: []server.Response{{
 			Status: 200, About: "The backup; cut off when it could not be finished, and then refused " +
@@ -100,10 +100,10 @@ func paceParam(x *server.Exchange) (pace int, fault *server.Fault) {
 	if len(text) == 0 {
 		return 0, nil
 	}
-	n, ok := server.WholeNumber(string(text), 1, mostPace)
+	n, ok := server.WholeNumber(string(text), 1, maxPace)
 	if !ok {
 		return 0, server.FieldFault("mibPerSecond", server.FieldOutOfRange,
-			"must be 1 to "+strconv.Itoa(mostPace))
+			"must be 1 to "+strconv.Itoa(maxPace))
 	}
 	return int(n) << 20, nil
 }

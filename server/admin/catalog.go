@@ -73,7 +73,7 @@ func readAllocation(w *walk, c *billing.CreditAllocationDocument) map[string]rea
 	return map[string]reader{
 		"pool": w.text(&c.Pool), "denomination": w.text(&c.Denomination),
 		"currency": w.text(&c.Currency), "amount": w.decimal(&c.Amount),
-		"priority": w.integer(&c.Priority, mostPriority), "hardLimit": w.flag(&c.HardLimit),
+		"priority": w.integer(&c.Priority, maxPriority), "hardLimit": w.flag(&c.HardLimit),
 		"expiresAfterDays": w.whole(&c.ExpiresAfterDays),
 		"rolloverPolicy":   w.text(&c.RolloverPolicy),
 		"rolloverCap": func(t *tree, place string) {

@@ -25,10 +25,10 @@ func (n numbers) property(name string, s *server.Schema) server.Property {
 func catalogSchema(n numbers) *server.Schema {
 	return server.Object(
 		n.property("features", server.ArrayOf(server.Object(
-			server.Must("key", text(1, longestID)),
-			server.Must("name", text(1, longestID)),
+			server.Must("key", text(1, maxID)),
+			server.Must("name", text(1, maxID)),
 			n.property("description", text(0, 0)),
-			n.property("labels", server.ArrayOf(text(1, longestID))),
+			n.property("labels", server.ArrayOf(text(1, maxID))),
 			server.May("costPerUnit", n.exact),
 		))),
 		n.property("plans", server.ArrayOf(planSchema(n))),
@@ -37,8 +37,8 @@ func catalogSchema(n numbers) *server.Schema {
 
 func planSchema(n numbers) *server.Schema {
 	return server.Object(
-		server.Must("key", text(1, longestID)),
-		server.Must("name", text(1, longestID)),
+		server.Must("key", text(1, maxID)),
+		server.Must("name", text(1, maxID)),
 		n.property("description", text(0, 0)),
 		server.Must("priceAmount", n.exact),
 		server.Must("currency", text(3, 3)),
@@ -47,16 +47,16 @@ func planSchema(n numbers) *server.Schema {
 		n.property("status", server.EnumSchema("ACTIVE", "ARCHIVED", "DRAFT")),
 		server.May("metadata", server.FreeObject()),
 		n.property("features", server.ArrayOf(server.Object(
-			server.Must("key", text(1, longestID)),
+			server.Must("key", text(1, maxID)),
 			server.Must("pricingType", server.EnumSchema("included", "usage_based", "graduated")),
 			n.property("pricing", pricingSchema(n)),
 		))),
 		n.property("creditAllocations", server.ArrayOf(server.Object(
-			server.Must("pool", text(1, longestID)),
-			n.property("denomination", text(1, longestDenomination)),
+			server.Must("pool", text(1, maxID)),
+			n.property("denomination", text(1, maxDenomination)),
 			n.property("currency", text(3, 3)),
 			server.Must("amount", n.exact),
-			n.property("priority", server.IntSchema(-mostPriority, mostPriority)),
+			n.property("priority", server.IntSchema(-maxPriority, maxPriority)),
 			server.May("expiresAfterDays", server.IntegerSchema),
 			n.property("rolloverPolicy", server.EnumSchema("NONE", "FULL", "CAPPED")),
 			server.May("rolloverCap", n.exact),
@@ -84,7 +84,7 @@ func pricingSchema(n numbers) *server.Schema {
 		server.May("packageSize", n.exact),
 		server.May("pricePerPackage", n.exact),
 		server.May("credits", server.Object(
-			server.Must("pool", text(1, longestID)), n.property("weight", n.exact),
+			server.Must("pool", text(1, maxID)), n.property("weight", n.exact),
 		)),
 	)
 }

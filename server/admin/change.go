@@ -12,11 +12,11 @@ import (
 // Pages of the record of changes.
 const (
 	defaultChanges = 100
-	mostChanges    = 1000
+	maxChanges     = 1000
 	// scannedActs bounds how many acts one page looks at: those of owners are passed over.
 	scannedActs = 100_000
-	// longestChangeCursor is the length of two numbers with a point between them.
-	longestChangeCursor = 31
+	// maxChangeCursor is the length of two numbers with a point between them.
+	maxChangeCursor = 31
 )
 
 // Act is what an operator did for the owner of a workspace. Its group of the log keeps it.
@@ -62,7 +62,7 @@ func (c changeCursor) String() string {
 // listChanges is GET /audit: what operators changed, newest first, of both groups of the log.
 func (a *accounts) listChanges(x *server.Exchange) {
 	var w walk
-	limit := pageSize(x, &w, defaultChanges, mostChanges)
+	limit := pageSize(x, &w, defaultChanges, maxChanges)
 	from := readChangeCursor(x, &w)
 	if fault := w.fault(); fault != nil {
 		x.Refuse(fault)

@@ -14,7 +14,7 @@ func (a *clocks) clockRoutes() []server.Route {
 			Method: "POST", Path: environment + "/clock", Operation: "advanceClock",
 			Summary: "Move a sandbox's clock forward; answers when all that is due by then has happened",
 			Access:  server.AccessOperator, Handle: a.advanceClock,
-			Params: environmentAnd(inQuery("waitSeconds", server.IntSchema(0, mostSettleWait),
+			Params: environmentAnd(inQuery("waitSeconds", server.IntSchema(0, maxSettleWait),
 				"how long to wait for that before the answer is that it goes on; 60 when absent")),
 			Body:      server.Object(server.Must("advanceTo", server.TimeSchema)),
 			Responses: answers(server.RefTo("Clock")),
@@ -32,7 +32,7 @@ func (a *clocks) clockRoutes() []server.Route {
 const (
 	settlePatience = 60 * time.Second
 	settlePause    = 10 * time.Millisecond
-	mostSettleWait = 60 // seconds
+	maxSettleWait  = 60 // seconds
 )
 
 // advanceClock is POST …/clock.
@@ -42,9 +42,9 @@ func (a *clocks) advanceClock(x *server.Exchange) {
 	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
 	patience := a.settling
 	if text := string(x.Ctx.QueryArgs().Peek("waitSeconds")); fault == nil && text != "" {
-		n, ok := server.WholeNumber(text, 0, mostSettleWait)
+		n, ok := server.WholeNumber(text, 0, maxSettleWait)
 		if !ok {
-			w.problem("waitSeconds", server.FieldOutOfRange, "must be from 0 to %d", mostSettleWait)
+			w.problem("waitSeconds", server.FieldOutOfRange, "must be from 0 to %d", maxSettleWait)
 		}
 		patience, fault = min(patience, time.Duration(n)*time.Second), w.fault()
 	}

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	longestNote  = 500
+	maxNote      = 500
 	defaultMoves = 100
-	mostMoves    = billing.MaxTransactions
+	maxMoves     = billing.MaxTransactions
 
-	longestMoveCursor = 200
+	maxMoveCursor = 200
 )
 
 var grantTypes = []string{
@@ -26,7 +26,7 @@ var grantTypes = []string{
 func (a *credits) creditRoutes() []server.Route {
 	pool := environmentAnd(path("pool", server.UUIDSchema, ""))
 	made := []server.Response{{Status: 201, About: "Booked", Data: server.RefTo("Transaction")}}
-	amount, note := writtenNumbers.exact, server.May("note", text(0, longestNote))
+	amount, note := writtenNumbers.exact, server.May("note", text(0, maxNote))
 	return []server.Route{
 		{
 			Method: "POST", Path: environment + "/pools/{pool}/grants", Operation: "grantCredits",
@@ -34,7 +34,7 @@ func (a *credits) creditRoutes() []server.Route {
 			Params: append(pool[:3:3], server.RequestKey),
 			Body: server.Object(
 				server.Must("amount", amount), server.May("type", server.EnumSchema(grantTypes...)),
-				server.May("priority", server.IntSchema(-mostPriority, mostPriority)),
+				server.May("priority", server.IntSchema(-maxPriority, maxPriority)),
 				server.May("expiresAt", server.TimeSchema), note,
 			),
 			Responses: made,
@@ -58,9 +58,9 @@ func (a *credits) creditRoutes() []server.Route {
 			Summary:   "All of a pool's transactions, newest first",
 			Access:    server.AccessOperator, Handle: a.listTransactions,
 			Params: append(pool[:3:3],
-				inQuery("limit", server.IntSchema(1, mostMoves), "100 when absent"),
-				inQuery("cursor", text(1, longestMoveCursor), "nextCursor of the page before")),
-			Responses: answers(pageSchema("transactions", "Transaction", longestMoveCursor)),
+				inQuery("limit", server.IntSchema(1, maxMoves), "100 when absent"),
+				inQuery("cursor", text(1, maxMoveCursor), "nextCursor of the page before")),
+			Responses: answers(pageSchema("transactions", "Transaction", maxMoveCursor)),
 		},
 		{
 			Method: "POST", Path: environment + "/transactions/{transaction}/reverse",
@@ -101,7 +101,7 @@ func (a *credits) grantCredits(x *server.Exchange) {
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
 		return body(x, w, map[string]reader{
 			"type": w.word(&c.Type, grantTypes...), "amount": w.positive(&c.Amount),
-			"priority": w.integer(&c.Priority, mostPriority), "note": w.plain(&c.Note, 0, longestNote),
+			"priority": w.integer(&c.Priority, maxPriority), "note": w.plain(&c.Note, 0, maxNote),
 			"expiresAt": func(t *tree, place string) {
 				if w.instant(&c.ExpiresAt)(t, place); c.ExpiresAt == 0 {
 					c.ExpiresAt = 1 // 0 is never, and 1970 is over
@@ -125,7 +125,7 @@ func (a *credits) deductCredits(x *server.Exchange) {
 	var ok bool
 	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
 		return body(x, w, map[string]reader{
-			"amount": w.positive(&c.Amount), "note": w.plain(&c.Note, 0, longestNote),
+			"amount": w.positive(&c.Amount), "note": w.plain(&c.Note, 0, maxNote),
 		}, "amount")
 	})
 	if !ok {
@@ -144,7 +144,7 @@ func (a *credits) reverseTransaction(x *server.Exchange) {
 		if len(x.Body) == 0 {
 			return nil
 		}
-		return body(x, w, map[string]reader{"note": w.plain(&c.Note, 0, longestNote)})
+		return body(x, w, map[string]reader{"note": w.plain(&c.Note, 0, maxNote)})
 	}
 	var ok bool
 	c.Env, c.Transaction, c.ID, ok = a.poolCommand(x, "the transaction's id", read)
@@ -282,10 +282,10 @@ func (a *credits) listTransactions(x *server.Exchange) {
 	}
 	var w walk
 	q := billing.TransactionQuery{Pool: id}
-	q.Limit = pageSize(x, &w, defaultMoves, mostMoves)
+	q.Limit = pageSize(x, &w, defaultMoves, maxMoves)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		b, ok := server.Cursor(text)
-		if !ok || len(text) > longestMoveCursor || wire.Decode(b, &q.Cursor) != nil {
+		if !ok || len(text) > maxMoveCursor || wire.Decode(b, &q.Cursor) != nil {
 			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Pages of customers.
 const (
 	defaultCustomers = 100
-	mostCustomers    = 1000
+	maxCustomers     = 1000
 	// scannedCustomers bounds how many rows one page looks at: those of other environments are passed
 	// over, so that a page may be short, or empty, and still have a next one.
 	scannedCustomers = 100_000
@@ -30,8 +30,8 @@ func (a *customers) customerRoutes() []server.Route {
 		Summary: "The environment's customers, newest first, archived ones too",
 		Access:  server.AccessOperator, Handle: a.listCustomers,
 		Params: environmentAnd(
-			inQuery("find", text(1, longestID), "only those whose id, name or e-mail has this text"),
-			inQuery("limit", server.IntSchema(1, mostCustomers), "100 when absent"),
+			inQuery("find", text(1, maxID), "only those whose id, name or e-mail has this text"),
+			inQuery("limit", server.IntSchema(1, maxCustomers), "100 when absent"),
 			inQuery("cursor", text(1, 10), "nextCursor of the page before")),
 		Responses: answers(pageSchema("customers", "Customer", 10)),
 	}}
@@ -40,8 +40,8 @@ func (a *customers) customerRoutes() []server.Route {
 // listCustomers is GET …/customers.
 func (a *customers) listCustomers(x *server.Exchange) {
 	var w walk
-	limit, cursor := pageOf(x, &w, defaultCustomers, mostCustomers)
-	find := w.query(x, "find", longestID)
+	limit, cursor := pageOf(x, &w, defaultCustomers, maxCustomers)
+	find := w.query(x, "find", maxID)
 	if fault := w.fault(); fault != nil {
 		x.Refuse(fault)
 		return
@@ -87,7 +87,7 @@ func writeCustomer(data *server.JSON, c *billing.CustomerView) {
 func customerSchema() *server.Schema {
 	return server.Object(
 		server.Must("id", server.UUIDSchema),
-		server.Must("externalClientCustomerId", text(0, longestID)),
+		server.Must("externalClientCustomerId", text(0, maxID)),
 		server.Must("firstName", text(0, 0)), server.Must("lastName", text(0, 0)),
 		server.Must("email", text(0, 0)), server.Must("createdAt", server.TimeSchema),
 		server.May("archivedAt", server.TimeSchema), server.May("erasedAt", server.TimeSchema),

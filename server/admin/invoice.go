@@ -23,7 +23,7 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			Summary: "The invoices of one customer, oldest first; the pending ones last",
 			Access:  server.AccessOperator, Handle: a.listInvoices,
 			Params: environmentAnd(
-				must(inQuery("customer", text(1, longestID), "externalClientCustomerId"))),
+				must(inQuery("customer", text(1, maxID), "externalClientCustomerId"))),
 			Responses: answers(server.ArrayOf(server.RefTo("Invoice"))),
 		},
 		{
@@ -50,8 +50,8 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			Summary: "Recompute the invoices of a page of customers, and list those that differ",
 			Access:  server.AccessOperator, Handle: a.verifyInvoices,
 			Params: environmentAnd(
-				inQuery("customer", text(1, longestID), "only this customer's"),
-				inQuery("limit", server.IntSchema(1, mostVerified),
+				inQuery("customer", text(1, maxID), "only this customer's"),
+				inQuery("limit", server.IntSchema(1, maxVerified),
 					"customers of a page, which are verified in one pass over the journal; 10,000 when absent"),
 				inQuery("cursor", text(1, 10), "nextCursor of the page before"),
 			),
@@ -93,7 +93,7 @@ func (w *walk) query(x *server.Exchange, name string, most int) string {
 // listInvoices is GET …/invoices?customer.
 func (a *invoices) listInvoices(x *server.Exchange) {
 	var w walk
-	customer := w.query(x, "customer", longestID)
+	customer := w.query(x, "customer", maxID)
 	if customer == "" {
 		w.problem("customer", server.FieldRequired, "is required")
 	}
@@ -232,15 +232,15 @@ func (a *invoices) voidInvoice(x *server.Exchange) {
 // Pages of a verification, in customers.
 const (
 	defaultVerified = 10_000
-	mostVerified    = 50_000
+	maxVerified     = 50_000
 )
 
 // verifyInvoices is GET …/invoices/verify.
 func (a *invoices) verifyInvoices(x *server.Exchange) {
 	var w walk
-	limit, cursor := pageOf(x, &w, defaultVerified, mostVerified)
+	limit, cursor := pageOf(x, &w, defaultVerified, maxVerified)
 	after := uint32(min(cursor, math.MaxUint32))
-	customer := w.query(x, "customer", longestID)
+	customer := w.query(x, "customer", maxID)
 	if fault := w.fault(); fault != nil {
 		x.Refuse(fault)
 		return
@@ -412,7 +412,7 @@ func verificationSchema() *server.Schema {
 		server.Must("different", server.IntegerSchema),
 		server.Must("differences", server.ArrayOf(server.Object(
 			server.Must("customerRow", server.IntegerSchema),
-			server.May("customerReferenceId", text(1, longestID)),
+			server.May("customerReferenceId", text(1, maxID)),
 			server.May("invoiceId", server.UUIDSchema),
 			server.May("number", server.IntegerSchema),
 			server.May("poolId", server.UUIDSchema),

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// longestMember and longestAddress bound a member's name and addresses.
-	longestMember  = 32
-	longestAddress = 255
+	// maxMember and maxAddress bound a member's name and addresses.
+	maxMember  = 32
+	maxAddress = 255
 	// memberPatience bounds a change of the members: a hand-over and a few entries in each group.
 	memberPatience = 20 * time.Second
 	memberPath     = Prefix + "/cluster/members"
@@ -23,7 +23,7 @@ const (
 
 // memberRoutes are the rows about the nodes of the cluster.
 func (n *nodeTools) memberRoutes() []server.Route {
-	member := []server.Param{path("member", text(1, longestMember), "the node's name")}
+	member := []server.Param{path("member", text(1, maxMember), "the node's name")}
 	row := func(method, tail, operation, summary, action string) server.Route {
 		return server.Route{
 			Method: method, Path: memberPath + "/{member}" + tail, Operation: operation,
@@ -40,8 +40,8 @@ func (n *nodeTools) memberRoutes() []server.Route {
 			Summary: "Make a node that waits for it a member without a vote, or move a member",
 			Access:  server.AccessOperator, Handle: n.joinMember,
 			Body: server.Object(
-				server.Must("id", text(1, longestMember)), server.Must("raft", text(1, longestAddress)),
-				server.May("http", text(0, longestAddress)), server.May("ops", text(0, longestAddress)),
+				server.Must("id", text(1, maxMember)), server.Must("raft", text(1, maxAddress)),
+				server.May("http", text(0, maxAddress)), server.May("ops", text(0, maxAddress)),
 			),
 			Responses: nothing("Joined, in both groups"),
 		},
@@ -58,8 +58,8 @@ func (n *nodeTools) joinMember(x *server.Exchange) {
 	c := MemberChange{Action: "join"}
 	var w walk
 	fault := body(x, &w, map[string]reader{
-		"id": w.plain(&c.ID, 1, longestMember), "raft": w.plain(&c.Raft, 1, longestAddress),
-		"http": w.plain(&c.HTTP, 0, longestAddress), "ops": w.plain(&c.Ops, 0, longestAddress),
+		"id": w.plain(&c.ID, 1, maxMember), "raft": w.plain(&c.Raft, 1, maxAddress),
+		"http": w.plain(&c.HTTP, 0, maxAddress), "ops": w.plain(&c.Ops, 0, maxAddress),
 	}, "id", "raft")
 	if fault != nil {
 		x.Refuse(fault)

@@ -98,14 +98,14 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-// mostStatus is above every HTTP status.
-const mostStatus = 600
+// maxStatus is above every HTTP status.
+const maxStatus = 600
 
 // routeMetrics is one route's metrics, with their labels resolved.
 type routeMetrics struct {
 	operation string
 	latency   prometheus.Observer
-	statuses  [mostStatus]atomic.Pointer[prometheus.Counter]
+	statuses  [maxStatus]atomic.Pointer[prometheus.Counter]
 }
 
 // routeSlots are the metrics of a table's routes, by their numbers from 1; 0 is of what is none.
@@ -166,7 +166,7 @@ func (m *Metrics) Observer(
 	routes.slots.Store(new([]atomic.Pointer[routeMetrics]))
 	return func(route *server.Route, status int, took time.Duration) {
 		known := routes.of(route)
-		if status < 0 || status >= mostStatus {
+		if status < 0 || status >= maxStatus {
 			status = 0
 		}
 		counter := known.statuses[status].Load()

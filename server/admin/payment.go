@@ -18,9 +18,9 @@ func (a *providers) paymentRoutes() []server.Route {
 			Access:  server.AccessOperator, Handle: a.putProvider, Params: environmentParams,
 			Body: server.Object(
 				server.Must("provider", server.EnumSchema("none", "sandbox", "stripe")),
-				server.May("baseUrl", text(0, longestSecret)),
-				server.May("secretKey", text(0, longestSecret)),
-				server.May("webhookSecret", text(0, longestSecret)),
+				server.May("baseUrl", text(0, maxSecret)),
+				server.May("secretKey", text(0, maxSecret)),
+				server.May("webhookSecret", text(0, maxSecret)),
 				server.May("forgetPrevious", server.BoolSchema),
 			),
 			Responses: answers(server.AnswerSchema[trustedProviders]()),
@@ -41,8 +41,8 @@ func (a *providers) paymentRoutes() []server.Route {
 	}
 }
 
-// longestSecret bounds a provider's key in bytes.
-const longestSecret = 255
+// maxSecret bounds a provider's key in bytes.
+const maxSecret = 255
 
 // putProvider is PUT …/payment-provider. Secrets are sealed before they enter the log.
 func (a *providers) putProvider(x *server.Exchange) {
@@ -56,8 +56,8 @@ func (a *providers) putProvider(x *server.Exchange) {
 	for name, value := range map[string]string{
 		"baseUrl": s.BaseURL, "secretKey": s.SecretKey, "webhookSecret": s.WebhookSecret,
 	} {
-		if fault == nil && (len(value) > longestSecret || !utf8.ValidString(value)) {
-			w.problem(name, server.FieldTooLong, "must have at most %d bytes", longestSecret)
+		if fault == nil && (len(value) > maxSecret || !utf8.ValidString(value)) {
+			w.problem(name, server.FieldTooLong, "must have at most %d bytes", maxSecret)
 		}
 	}
 	if fault == nil {

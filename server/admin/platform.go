@@ -19,7 +19,7 @@ func (a *API) platformRoutes() []server.Route {
 			Summary: "Archive a customer, or erase its personal data",
 			Access:  server.AccessOperator, Handle: a.accounts.removeCustomer,
 			Params: environmentAnd(
-				path("customer", text(1, longestID), "externalClientCustomerId"),
+				path("customer", text(1, maxID), "externalClientCustomerId"),
 				inQuery("erase", server.EnumSchema("true", "false"), "true erases"),
 			),
 			Responses: nothing("Done, or it was before"),
@@ -53,10 +53,10 @@ func (a *API) platformRoutes() []server.Route {
 			Summary: "Every admin change, newest first",
 			Access:  server.AccessOperator, Handle: a.accounts.listChanges,
 			Params: []server.Param{
-				inQuery("limit", server.IntSchema(1, mostChanges), "100 when absent"),
-				inQuery("cursor", text(1, longestChangeCursor), "nextCursor of the page before"),
+				inQuery("limit", server.IntSchema(1, maxChanges), "100 when absent"),
+				inQuery("cursor", text(1, maxChangeCursor), "nextCursor of the page before"),
 			},
-			Responses: answers(pageSchema("changes", "Change", longestChangeCursor)),
+			Responses: answers(pageSchema("changes", "Change", maxChangeCursor)),
 		},
 	}
 }

@@ -11,15 +11,15 @@ import (
 
 // Bounds of what a pool is made of; the state machine has the same.
 const (
-	longestDenomination = 64
-	mostPriority        = 1_000_000
-	longestMetadata     = 8 << 10
+	maxDenomination = 64
+	maxPriority     = 1_000_000
+	maxMetadata     = 8 << 10
 )
 
 // poolRoutes are the rows about customers' pools of credits.
 func (a *credits) poolRoutes() []server.Route {
 	pools := environment + "/customers/{customer}/pools"
-	customer := environmentAnd(path("customer", text(1, longestID), "externalClientCustomerId"))
+	customer := environmentAnd(path("customer", text(1, maxID), "externalClientCustomerId"))
 	pool := environmentAnd(path("pool", server.UUIDSchema, ""))
 	routes := []server.Route{
 		{
@@ -87,7 +87,7 @@ func (a *credits) poolRoutes() []server.Route {
 // pathCustomer reads the path's customer; a malformed one is answered.
 func pathCustomer(x *server.Exchange) (id string, ok bool) {
 	id = string(x.Param(2))
-	if _, ok := form.CheckText(x.Param(2), 0, longestID); !ok {
+	if _, ok := form.CheckText(x.Param(2), 0, maxID); !ok {
 		x.Refuse(server.FieldFault("customer", server.FieldFormat,
 			"must have 1–128 printable characters"))
 		return "", false
@@ -146,12 +146,12 @@ func asRequested(c *billing.CreatePool, v *billing.PoolView) bool {
 func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 	var w walk
 	fault := body(x, &w, map[string]reader{
-		"name":           w.plain(&c.Name, 1, longestID),
-		"denomination":   w.plain(&c.Denomination, 1, longestDenomination),
+		"name":           w.plain(&c.Name, 1, maxID),
+		"denomination":   w.plain(&c.Denomination, 1, maxDenomination),
 		"currency":       w.currency(&c.Currency),
 		"hardLimit":      w.flag(&c.HardLimit),
 		"rolloverPolicy": w.word(&c.RolloverPolicy, "NONE", "FULL", "CAPPED"),
-		"priority":       w.integer(&c.Priority, mostPriority),
+		"priority":       w.integer(&c.Priority, maxPriority),
 		"metadata":       w.metadata(&c.Metadata),
 		"rolloverCap": func(t *tree, place string) {
 			c.HasCap = true
@@ -198,13 +198,13 @@ func (a *credits) showPool(x *server.Exchange) {
 
 func poolRequestSchema() *server.Schema {
 	return server.Object(
-		server.Must("name", text(1, longestID)),
-		server.May("denomination", text(1, longestDenomination)),
+		server.Must("name", text(1, maxID)),
+		server.May("denomination", text(1, maxDenomination)),
 		server.May("currency", text(3, 3)),
 		server.May("hardLimit", server.BoolSchema),
 		server.May("rolloverPolicy", server.EnumSchema("NONE", "FULL", "CAPPED")),
 		server.May("rolloverCap", writtenNumbers.exact),
-		server.May("priority", server.IntSchema(-mostPriority, mostPriority)),
+		server.May("priority", server.IntSchema(-maxPriority, maxPriority)),
 		server.May("metadata", server.FreeObject()),
 	)
 }

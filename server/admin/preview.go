@@ -16,8 +16,8 @@ func (a *catalogs) previewRoutes() []server.Route {
 			"once. Nothing is changed.",
 		Access: server.AccessOperator, Handle: a.preview,
 		Params: environmentAnd(
-			inQuery("customer", text(1, longestID), "with plan: a subscription of this customer"),
-			inQuery("plan", text(1, longestID), "a plan's id or key"),
+			inQuery("customer", text(1, maxID), "with plan: a subscription of this customer"),
+			inQuery("plan", text(1, maxID), "a plan's id or key"),
 			inQuery("subscription", server.UUIDSchema, "with plan and changeType, or cancelMode"),
 			inQuery("changeType", server.EnumSchema("UPGRADE", "DOWNGRADE"), ""),
 			inQuery("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD"), ""),

@@ -44,7 +44,7 @@ func (a *API) routes() []server.Route {
 			Params: environmentAnd(server.RequestKey),
 			Body: server.Object(
 				server.Must("scope", server.EnumSchema("full", "read", "customer")),
-				server.May("label", text(0, longestLabel)), server.May("customer", text(1, longestID)),
+				server.May("label", text(0, maxLabel)), server.May("customer", text(1, maxID)),
 			),
 			Responses: []server.Response{{
 				Status: 201, About: "Created", Data: server.AnswerSchema[madeKey](),

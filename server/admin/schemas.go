@@ -6,8 +6,8 @@ import (
 	"tollgate/server/billingview"
 )
 
-// longestID is the length of a caller's own identifiers in characters.
-const longestID = 128
+// maxID is the length of a caller's own identifiers in characters.
+const maxID = 128
 
 func text(least, most int) *server.Schema { return server.TextSchema(least, most) }
 
@@ -50,9 +50,9 @@ func environmentAnd(more ...server.Param) []server.Param {
 }
 
 // pageSchema is what page answers with.
-func pageSchema(name, noun string, longestCursor int) *server.Schema {
+func pageSchema(name, noun string, maxCursor int) *server.Schema {
 	return server.Object(server.Must(name, server.ArrayOf(server.RefTo(noun))),
-		server.May("nextCursor", text(1, longestCursor)))
+		server.May("nextCursor", text(1, maxCursor)))
 }
 
 func answers(data *server.Schema) []server.Response {

@@ -135,9 +135,9 @@ func (w *walk) metadata(dst *[]byte) reader {
 			w.problem(place, server.FieldType, "must be an object, not %s", t.kind)
 			return
 		}
-		if *dst = w.appendCompact(nil, t, place); len(*dst) > longestMetadata {
+		if *dst = w.appendCompact(nil, t, place); len(*dst) > maxMetadata {
 			w.problem(place, server.FieldTooLong,
-				"must have at most %d bytes as compact JSON", longestMetadata)
+				"must have at most %d bytes as compact JSON", maxMetadata)
 		}
 	}
 }

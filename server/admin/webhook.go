@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	endpoints      = environment + "/webhook-endpoints"
-	longestWebhook = 2048 // of an endpoint's URL, in characters
-	longestAbout   = 500
+	endpoints  = environment + "/webhook-endpoints"
+	maxWebhook = 2048 // of an endpoint's URL, in characters
+	maxAbout   = 500
 )
 
 // webhookRoutes are the rows about webhook endpoints.
 func (h *hooks) webhookRoutes() []server.Route {
 	one := environmentAnd(path("endpoint", server.UUIDSchema, ""))
-	url := text(1, longestWebhook)
+	url := text(1, maxWebhook)
 	events := server.ArrayOf(server.EnumSchema(billing.WebhookEventNames()...))
-	about := server.May("description", text(0, longestAbout))
+	about := server.May("description", text(0, maxAbout))
 	return []server.Route{
 		{
 			Method: "POST", Path: endpoints, Operation: "createWebhookEndpoint",
@@ -100,7 +100,7 @@ func (w *walk) events(dst *billing.WebhookEvents) reader {
 func (h *hooks) endpointURL(w *walk, dst *string) reader {
 	return func(t *tree, place string) {
 		before := len(w.problems)
-		w.plain(dst, 1, longestWebhook)(t, place)
+		w.plain(dst, 1, maxWebhook)(t, place)
 		if len(w.problems) > before || h.outbox == nil {
 			return
 		}
@@ -116,7 +116,7 @@ func (h *hooks) createEndpoint(x *server.Exchange) {
 	var w walk
 	fault := body(x, &w, map[string]reader{
 		"url": h.endpointURL(&w, &c.URL), "events": w.events(&c.Events),
-		"description": w.plain(&c.About, 0, longestAbout),
+		"description": w.plain(&c.About, 0, maxAbout),
 	})
 	if fault == nil && c.URL == "" {
 		w.problem("url", server.FieldRequired, "is required")
@@ -286,7 +286,7 @@ func (h *hooks) patchEndpoint(x *server.Exchange) {
 	fault := body(x, &w, map[string]reader{
 		"url":         set(billing.WebhookURL, h.endpointURL(&w, &c.URL)),
 		"events":      set(billing.WebhookEventSet, w.events(&c.Events)),
-		"description": set(billing.WebhookAbout, w.plain(&c.About, 0, longestAbout)),
+		"description": set(billing.WebhookAbout, w.plain(&c.About, 0, maxAbout)),
 		"enabled":     set(billing.WebhookEnabled, w.flag(&c.Enabled)),
 	})
 	if fault != nil {

@@ -9,7 +9,7 @@ import (
 // Pages of deliveries.
 const (
 	defaultDeliveries = 50
-	mostDeliveries    = 500
+	maxDeliveries     = 500
 )
 
 var deliveryStatuses = []string{"pending", "delivered", "failed"}
@@ -26,7 +26,7 @@ func (h *hooks) deliveryRoutes() []server.Route {
 			Access:  server.AccessOperator, Handle: h.listDeliveries,
 			Params: environmentAnd(endpoint,
 				inQuery("status", server.EnumSchema(deliveryStatuses...), "all when absent"),
-				inQuery("limit", server.IntSchema(1, mostDeliveries), "50 when absent"),
+				inQuery("limit", server.IntSchema(1, maxDeliveries), "50 when absent"),
 				inQuery("cursor", text(1, 20), "nextCursor of the page before")),
 			Responses: answers(pageSchema("deliveries", "WebhookDelivery", 20)),
 		},
@@ -77,7 +77,7 @@ func (h *hooks) listDeliveries(x *server.Exchange) {
 	}
 	var w walk
 	q := billing.DeliveryQuery{Endpoint: id, Status: string(x.Ctx.QueryArgs().Peek("status"))}
-	q.Limit, q.Before = pageOf(x, &w, defaultDeliveries, mostDeliveries)
+	q.Limit, q.Before = pageOf(x, &w, defaultDeliveries, maxDeliveries)
 	known := q.Status == ""
 	for _, status := range deliveryStatuses {
 		known = known || q.Status == status

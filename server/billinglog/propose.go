@@ -11,7 +11,7 @@ import (
 )
 
 // It compiles where the record takes every name that the kit has cut.
-var _ [billing.LongestActor - server.LongestActor]struct{}
+var _ [billing.MaxActor - server.MaxActor]struct{}
 
 // Propose brings the commands of a request into the billing log. It is the one way there for both
 // APIs and all pages: what an operator asks for enters the log as theirs, and so the record of

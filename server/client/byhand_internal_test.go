@@ -20,10 +20,10 @@ import (
 
 // Longest values, in Unicode code points (meta: bytes of compact JSON).
 const (
-	longestPhone   = 64
-	longestAddress = 500
-	longestEmail   = 254
-	longestMeta    = 8 << 10
+	maxPhone   = 64
+	maxAddress = 500
+	maxEmail   = 254
+	maxMeta    = 8 << 10
 )
 
 // handForm reads the fields of one JSON object and collects everything that is wrong with them.
@@ -52,12 +52,12 @@ func (f *handForm) problem(name string, code server.FieldCode, text string) {
 	})
 }
 
-// mostRepeated bounds what an answer repeats of the request, in bytes.
-const mostRepeated = 1024
+// maxRepeated bounds what an answer repeats of the request, in bytes.
+const maxRepeated = 1024
 
 // unknown notes a field that the object does not have, and passes it.
 func (f *handForm) unknown(name []byte) bool {
-	if f.repeats < mostRepeated {
+	if f.repeats < maxRepeated {
 		shown := string(name[:min(len(name), 64)])
 		f.repeats += len(shown) + 16
 		f.problems = append(f.problems, server.FieldError{
@@ -241,7 +241,7 @@ func (f *handForm) object(name string, dst []byte) (compact []byte, ok bool) {
 	if f.scanner.Peek() != scan.KindObject {
 		return dst[:0], f.wrong(name, "an object")
 	}
-	if dst, ok = f.scanner.AppendCompact(dst[:0]); ok && len(dst) > longestMeta {
+	if dst, ok = f.scanner.AppendCompact(dst[:0]); ok && len(dst) > maxMeta {
 		f.problem(name, server.FieldTooLong, "must have at most 8192 bytes as compact JSON")
 		dst = dst[:0]
 	}
@@ -367,7 +367,7 @@ func named(name, value string) struct{ name, value string } {
 func requiredIfGiven(name string, dst *string) func(*handForm) bool {
 	return func(f *handForm) bool {
 		var value []byte
-		_, ok := f.text(name, 1, longestID, &value)
+		_, ok := f.text(name, 1, maxID, &value)
 		*dst = string(value)
 		return ok
 	}
@@ -458,12 +458,12 @@ func handCustomer(body []byte, c *billing.CreateCustomer) *server.Fault {
 	return object(body, map[string]func(*handForm) bool{
 		"externalClientCustomerId": requiredIfGiven("externalClientCustomerId", &c.ExternalID),
 		"customerReferenceId":      requiredIfGiven("customerReferenceId", &alias),
-		"firstName":                requiredField("firstName", longestName, &c.FirstName),
-		"lastName":                 requiredField("lastName", longestName, &c.LastName),
-		"email":                    requiredField("email", longestEmail, &c.Email),
-		"phoneNumber": blankable("phoneNumber", longestPhone, billing.CustomerPhoneNumber,
+		"firstName":                requiredField("firstName", maxName, &c.FirstName),
+		"lastName":                 requiredField("lastName", maxName, &c.LastName),
+		"email":                    requiredField("email", maxEmail, &c.Email),
+		"phoneNumber": blankable("phoneNumber", maxPhone, billing.CustomerPhoneNumber,
 			&c.Blank, &c.PhoneNumber),
-		"address": blankable("address", longestAddress, billing.CustomerAddress, &c.Blank, &c.Address),
+		"address": blankable("address", maxAddress, billing.CustomerAddress, &c.Blank, &c.Address),
 	}, func(f *handForm) {
 		f.mustHave(named("firstName", c.FirstName), named("lastName", c.LastName),
 			named("email", c.Email))
@@ -481,12 +481,12 @@ func handCustomer(body []byte, c *billing.CreateCustomer) *server.Fault {
 
 func handChange(body []byte, c *billing.UpdateCustomer) *server.Fault {
 	return object(body, map[string]func(*handForm) bool{
-		"firstName": changed("firstName", longestName, billing.CustomerFirstName, c, &c.FirstName),
-		"lastName":  changed("lastName", longestName, billing.CustomerLastName, c, &c.LastName),
-		"email":     changed("email", longestEmail, billing.CustomerEmail, c, &c.Email),
-		"phoneNumber": changed("phoneNumber", longestPhone, billing.CustomerPhoneNumber, c,
+		"firstName": changed("firstName", maxName, billing.CustomerFirstName, c, &c.FirstName),
+		"lastName":  changed("lastName", maxName, billing.CustomerLastName, c, &c.LastName),
+		"email":     changed("email", maxEmail, billing.CustomerEmail, c, &c.Email),
+		"phoneNumber": changed("phoneNumber", maxPhone, billing.CustomerPhoneNumber, c,
 			&c.PhoneNumber),
-		"address": changed("address", longestAddress, billing.CustomerAddress, c, &c.Address),
+		"address": changed("address", maxAddress, billing.CustomerAddress, c, &c.Address),
 	}, func(f *handForm) {
 		if c.Set&billing.CustomerEmail != 0 && !plausibleEmail(c.Email) {
 			f.problem("email", server.FieldFormat, "must be an e-mail address")
@@ -497,8 +497,8 @@ func handChange(body []byte, c *billing.UpdateCustomer) *server.Fault {
 func handSubscription(body []byte, c *billing.CreateSubscription) *server.Fault {
 	c.GraceDays = 7
 	return object(body, map[string]func(*handForm) bool{
-		"planId":              requiredField("planId", longestID, &c.Plan),
-		"customerReferenceId": requiredField("customerReferenceId", longestID, &c.Customer),
+		"planId":              requiredField("planId", maxID, &c.Plan),
+		"customerReferenceId": requiredField("customerReferenceId", maxID, &c.Customer),
 		"gracePeriod":         func(f *handForm) bool { return graceDays(f, &c.GraceDays) },
 	}, func(f *handForm) {
 		f.mustHave(named("planId", c.Plan), named("customerReferenceId", c.Customer))
@@ -511,8 +511,8 @@ func handPlanChange(body []byte, c *billing.ChangePlan) *server.Fault {
 	}
 	var kind string
 	return object(body, map[string]func(*handForm) bool{
-		"changeToPlanId": requiredField("changeToPlanId", longestID, &c.Plan),
-		"changeType":     requiredField("changeType", longestName, &kind),
+		"changeToPlanId": requiredField("changeToPlanId", maxID, &c.Plan),
+		"changeType":     requiredField("changeType", maxName, &kind),
 	}, func(f *handForm) {
 		f.mustHave(named("changeToPlanId", c.Plan), named("changeType", kind))
 		var known bool
@@ -573,11 +573,11 @@ func (in *handEvent) field(name []byte) (ok, fresh bool) {
 	switch string(name) {
 	case "eventIdempotencyKey":
 		if fresh = f.once(fieldKey); fresh {
-			_, ok = f.text("eventIdempotencyKey", 1, longestKey, &r.KeyText)
+			_, ok = f.text("eventIdempotencyKey", 1, maxKey, &r.KeyText)
 		}
 	case "eventName":
 		if fresh = f.once(fieldName); fresh {
-			_, ok = f.text("eventName", 1, longestName, &r.EventName)
+			_, ok = f.text("eventName", 1, maxName, &r.EventName)
 		}
 	case "occurredAt":
 		if fresh = f.once(fieldOccurredAt); fresh {
@@ -585,15 +585,15 @@ func (in *handEvent) field(name []byte) (ok, fresh bool) {
 		}
 	case "flowId":
 		if fresh = f.once(fieldFlow); fresh {
-			_, ok = f.text("flowId", 0, longestID, &r.FlowID)
+			_, ok = f.text("flowId", 0, maxID, &r.FlowID)
 		}
 	case "featureKey":
 		if fresh = f.once(fieldFeatureKey); fresh {
-			_, ok = f.text("featureKey", 1, longestID, &r.FeatureKey)
+			_, ok = f.text("featureKey", 1, maxID, &r.FeatureKey)
 		}
 	case "customerReferenceId":
 		if fresh = f.once(fieldCustomer); fresh {
-			_, ok = f.text("customerReferenceId", 1, longestID, &r.Customer)
+			_, ok = f.text("customerReferenceId", 1, maxID, &r.Customer)
 		}
 	case "costAmount":
 		if fresh = f.once(fieldCost); fresh {
@@ -647,7 +647,7 @@ func (in *handEvent) idField(name []byte) (ok, fresh bool) {
 func (in *handEvent) complete(header []byte) {
 	f, r := &in.form, &in.record
 	if len(header) > 0 {
-		if code, reason := textProblem(header, 1, longestKey); reason != "" {
+		if code, reason := textProblem(header, 1, maxKey); reason != "" {
 			f.problem("X-Idempotency-Key", code, reason)
 		}
 		r.KeyText = header

@@ -32,21 +32,21 @@ func (in *ingest) attribute() {
 	var text []byte
 	switch string(f.Name) {
 	case "id":
-		f.Bytes(fieldKey, &r.KeyText, 1, longestKey)
+		f.Bytes(fieldKey, &r.KeyText, 1, maxKey)
 	case "type":
-		f.Bytes(fieldName, &r.EventName, 1, longestName)
+		f.Bytes(fieldName, &r.EventName, 1, maxName)
 	case "subject":
-		f.Bytes(fieldCustomer, &r.Customer, 1, longestID)
+		f.Bytes(fieldCustomer, &r.Customer, 1, maxID)
 	case "time":
 		f.Instant(fieldOccurredAt, &r.OccurredAt)
 	case "specversion":
-		if f.Bytes(attributeVersion, &text, 1, longestName) && string(text) != "1.0" {
+		if f.Bytes(attributeVersion, &text, 1, maxName) && string(text) != "1.0" {
 			f.Problem("specversion", form.NotAllowed(`"1.0"`))
 		}
 	case "source":
 		f.Bytes(attributeSource, &text, 1, 2048)
 	case "datacontenttype":
-		if f.Bytes(attributeContent, &text, 1, longestName) &&
+		if f.Bytes(attributeContent, &text, 1, maxName) &&
 			!strings.HasPrefix(strings.ToLower(string(text)), "application/json") {
 			f.Problem("datacontenttype", form.NotAllowed("application/json"))
 		}
@@ -100,10 +100,10 @@ func cloudEventSchema() *server.Schema {
 	}
 	event := server.Object(
 		server.Must("specversion", server.EnumSchema("1.0")),
-		server.Must("id", about(text(1, longestKey), "with source the event's idempotency key")),
+		server.Must("id", about(text(1, maxKey), "with source the event's idempotency key")),
 		server.Must("source", text(1, 2048)),
-		server.Must("type", about(text(1, longestName), "eventName")),
-		server.May("subject", about(text(1, longestID), "customerReferenceId")),
+		server.Must("type", about(text(1, maxName), "eventName")),
+		server.May("subject", about(text(1, maxID), "customerReferenceId")),
 		server.May("time", about(server.TimeSchema, "occurredAt")),
 		server.May("datacontenttype", server.EnumSchema("application/json")),
 		server.May("dataschema", text(1, 2048)),

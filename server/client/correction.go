@@ -10,7 +10,7 @@ import (
 
 // correctionRoutes are the rows about correcting usage events.
 func (a *API) correctionRoutes() []server.Route {
-	key := path("eventIdempotencyKey", text(1, longestKey), "the key that it was recorded under")
+	key := path("eventIdempotencyKey", text(1, maxKey), "the key that it was recorded under")
 	return []server.Route{
 		{
 			Method: "POST", Path: Prefix + "/events/{eventIdempotencyKey}/void",
@@ -72,7 +72,7 @@ func (a *API) amendEvent(x *server.Exchange) {
 // original finds the usage event that the path names in the journal of a node that has applied what
 // the caller could have seen. What cannot be found is answered.
 func (a *API) original(x *server.Exchange, key *[16]byte, ref *billing.UsageRef) bool {
-	if wrong, ok := form.CheckText(x.Param(0), 1, longestKey); !ok {
+	if wrong, ok := form.CheckText(x.Param(0), 1, maxKey); !ok {
 		x.Refuse(wrong.Fault("eventIdempotencyKey"))
 		return false
 	}

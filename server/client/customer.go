@@ -85,7 +85,7 @@ func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
 
 // pathID checks a path parameter that is a caller's identifier.
 func pathID(x *server.Exchange, i int, name string) (string, bool) {
-	if wrong, ok := form.CheckText(x.Param(i), 1, longestID); !ok {
+	if wrong, ok := form.CheckText(x.Param(i), 1, maxID); !ok {
 		x.Refuse(wrong.Fault(name))
 		return "", false
 	}

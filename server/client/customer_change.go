@@ -39,7 +39,7 @@ func (a *customers) customerRoutes() []server.Route {
 			Summary:   "Every feature of a customer's subscriptions that are not cancelled",
 			Access:    server.AccessRead, Handle: a.listEntitlements,
 			Params: []server.Param{
-				path("customerReferenceId", text(1, longestID), ""), consistencyHeader,
+				path("customerReferenceId", text(1, maxID), ""), consistencyHeader,
 			},
 			Responses: answers(server.ArrayOf(server.RefTo("ListedEntitlement"))),
 		},
@@ -111,7 +111,7 @@ func listedEntitlementSchema() *server.Schema {
 	return server.Object(
 		server.Must("entitlementId", server.UUIDSchema),
 		server.Must("subscriptionId", server.UUIDSchema),
-		server.Must("featureKey", text(1, longestID)),
+		server.Must("featureKey", text(1, maxID)),
 		server.Must("isAllowed", server.BoolSchema),
 		server.Must("code", text(1, 0)),
 		server.May("description", text(1, 0)),

@@ -47,7 +47,7 @@ func (a *API) checkEntitlement(x *server.Exchange) {
 	c.begin(principal(x).Env, nil)
 	c.query.Customer, c.query.Feature = x.Param(0), x.Param(1)
 	for i, name := range [2]string{"customerReferenceId", "feature-key"} {
-		if wrong, ok := form.CheckText(x.Param(i), 1, longestID); !ok {
+		if wrong, ok := form.CheckText(x.Param(i), 1, maxID); !ok {
 			c.form.Problem(name, wrong)
 		}
 	}
@@ -170,9 +170,9 @@ func (c *checking) read() {
 	for f.Next() {
 		switch string(f.Name) {
 		case "customerReferenceId":
-			f.Bytes(fieldEvalCustomer, &c.query.Customer, 1, longestID)
+			f.Bytes(fieldEvalCustomer, &c.query.Customer, 1, maxID)
 		case "featureKey":
-			f.Bytes(fieldEvalFeature, &c.query.Feature, 1, longestID)
+			f.Bytes(fieldEvalFeature, &c.query.Feature, 1, maxID)
 		case "track":
 			c.readTrack()
 		case "context":
@@ -192,7 +192,7 @@ func (c *checking) readTrack() {
 	for f.Inside(&o) {
 		switch string(f.Name) {
 		case "eventName":
-			f.Bytes(name, &c.name, 0, longestName)
+			f.Bytes(name, &c.name, 0, maxName)
 		case "usageUnits":
 			given = f.Number(units, &c.query.Units)
 			if given && c.query.Units.Sign() <= 0 {
@@ -216,9 +216,9 @@ func (c *checking) readContext() {
 	for f.Inside(&o) {
 		switch string(f.Name) {
 		case "idempotencyKey":
-			f.Bytes(key, &c.key, 0, longestID)
+			f.Bytes(key, &c.key, 0, maxID)
 		case "flowId":
-			c.hasFlow = f.Bytes(flow, &c.flow, 0, longestID)
+			c.hasFlow = f.Bytes(flow, &c.flow, 0, maxID)
 		default:
 			f.Unknown()
 		}

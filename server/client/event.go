@@ -134,17 +134,17 @@ func (in *ingest) field() {
 	f, r := &in.form, &in.record
 	switch string(f.Name) {
 	case "eventIdempotencyKey":
-		f.Bytes(fieldKey, &r.KeyText, 1, longestKey)
+		f.Bytes(fieldKey, &r.KeyText, 1, maxKey)
 	case "eventName":
-		f.Bytes(fieldName, &r.EventName, 1, longestName)
+		f.Bytes(fieldName, &r.EventName, 1, maxName)
 	case "occurredAt":
 		f.Instant(fieldOccurredAt, &r.OccurredAt)
 	case "flowId":
-		f.Bytes(fieldFlow, &r.FlowID, 0, longestID)
+		f.Bytes(fieldFlow, &r.FlowID, 0, maxID)
 	case "featureKey":
-		f.Bytes(fieldFeatureKey, &r.FeatureKey, 1, longestID)
+		f.Bytes(fieldFeatureKey, &r.FeatureKey, 1, maxID)
 	case "customerReferenceId":
-		f.Bytes(fieldCustomer, &r.Customer, 1, longestID)
+		f.Bytes(fieldCustomer, &r.Customer, 1, maxID)
 	case "costAmount":
 		r.HasCost = f.Number(fieldCost, &r.Cost)
 	case "usageUnits":
@@ -173,7 +173,7 @@ var one = decimal.FromInt(1)
 func (in *ingest) complete(header []byte) {
 	f, r := &in.form, &in.record
 	if len(header) > 0 {
-		if wrong, ok := form.CheckText(header, 1, longestKey); !ok {
+		if wrong, ok := form.CheckText(header, 1, maxKey); !ok {
 			f.Problem("X-Idempotency-Key", wrong)
 		}
 		r.KeyText = header

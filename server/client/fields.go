@@ -2,7 +2,7 @@ package client
 
 // Longest values, in Unicode code points.
 const (
-	longestID   = 128
-	longestName = 128
-	longestKey  = 255
+	maxID   = 128
+	maxName = 128
+	maxKey  = 255
 )

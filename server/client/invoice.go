@@ -10,8 +10,8 @@ import (
 	"tollgate/server/form"
 )
 
-// mostInvoices is the size of a page of invoices, at most.
-const mostInvoices = 1000
+// maxInvoices is the size of a page of invoices, at most.
+const maxInvoices = 1000
 
 // invoiceRoutes are the rows about invoices.
 func (a *invoices) invoiceRoutes() []server.Route {
@@ -28,7 +28,7 @@ func (a *invoices) invoiceRoutes() []server.Route {
 					"only these; PENDING lists the accruing ones"),
 				inQuery("from", server.TimeSchema, "earliest createdAt"),
 				inQuery("to", server.TimeSchema, "createdAt before this"),
-				inQuery("limit", server.IntSchema(1, mostInvoices), "all when absent"),
+				inQuery("limit", server.IntSchema(1, maxInvoices), "all when absent"),
 				inQuery("cursor", text(1, 64), "nextCursor of the page before"),
 			},
 			Responses: []server.Response{{
@@ -74,7 +74,7 @@ func invoiceQuery(x *server.Exchange, f *form.Reader) (q billing.InvoiceQuery) {
 	queryInstant(x, f, "from", &q.From)
 	queryInstant(x, f, "to", &q.To)
 	q.HasTo = query(x.Ctx, "to") != ""
-	queryLimit(x, f, mostInvoices, &q.Limit)
+	queryLimit(x, f, maxInvoices, &q.Limit)
 	if text := query(x.Ctx, "cursor"); text != "" {
 		id, ok := server.Cursor(text)
 		if !ok || len(id) != len(q.After) {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// defaultEvents and mostEvents are the sizes of a page of events.
+	// defaultEvents and maxEvents are the sizes of a page of events.
 	defaultEvents = 100
-	mostEvents    = 1000
+	maxEvents     = 1000
 )
 
 var eventKinds = map[string]billing.EventKind{
@@ -70,7 +70,7 @@ func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 	q = billing.EventQuery{From: math.MinInt64, To: math.MaxInt64, Limit: defaultEvents}
 	queryInstant(x, f, "from", &q.From)
 	queryInstant(x, f, "to", &q.To)
-	queryLimit(x, f, mostEvents, &q.Limit)
+	queryLimit(x, f, maxEvents, &q.Limit)
 	if text := query(x.Ctx, "kind"); text != "" {
 		kind, known := eventKinds[text]
 		if !known {

@@ -31,7 +31,7 @@ func (a *API) routes() []server.Route {
 				inQuery("from", server.TimeSchema, "earliest occurredAt"),
 				inQuery("to", server.TimeSchema, "occurredAt before this"),
 				inQuery("kind", server.EnumSchema("usage", "audit", "void", "amend"), "all when absent"),
-				inQuery("limit", server.IntSchema(1, mostEvents), "100 when absent"),
+				inQuery("limit", server.IntSchema(1, maxEvents), "100 when absent"),
 				inQuery("cursor", text(1, 64), "nextCursor of the page before"),
 			},
 			Responses: answers(server.Object(
@@ -70,8 +70,8 @@ func (a *API) routes() []server.Route {
 			Operation: "checkEntitlement", Summary: "May this customer use this feature?",
 			Access: server.AccessCustomer, Handle: a.checkEntitlement,
 			Params: []server.Param{
-				path("customerReferenceId", text(1, longestID), ""),
-				path("feature-key", text(1, longestID), ""), consistencyHeader,
+				path("customerReferenceId", text(1, maxID), ""),
+				path("feature-key", text(1, maxID), ""), consistencyHeader,
 			},
 			Responses: answers(server.RefTo("Entitlement")),
 		},
@@ -90,7 +90,7 @@ func (a *API) routes() []server.Route {
 			Media:  []string{"application/json", mediaCloudEvent},
 			Bodies: map[string]*server.Schema{mediaCloudEvent: server.RefTo("CloudEvent")},
 			Params: []server.Param{{
-				In: "header", Name: "X-Idempotency-Key", Schema: text(1, longestKey),
+				In: "header", Name: "X-Idempotency-Key", Schema: text(1, maxKey),
 				About: "overrides eventIdempotencyKey",
 			}},
 			Responses: []server.Response{
@@ -142,7 +142,7 @@ func inQuery(name string, s *server.Schema, about string) server.Param {
 }
 
 var customerParam = path(
-	"externalClientCustomerId", text(1, longestID), "the caller's own identifier",
+	"externalClientCustomerId", text(1, maxID), "the caller's own identifier",
 )
 
 var consistencyHeader = server.ConsistencyParam()

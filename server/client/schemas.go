@@ -17,16 +17,16 @@ func description() server.Description {
 			"CustomerRequest":     server.RequestSchema[customerRequest](),
 			"SubscriptionRequest": server.RequestSchema[billing.CreateSubscription](),
 			"EntitlementRequest": server.Object(
-				server.Must("customerReferenceId", text(1, longestID)),
-				server.Must("featureKey", text(1, longestID)),
+				server.Must("customerReferenceId", text(1, maxID)),
+				server.Must("featureKey", text(1, maxID)),
 				server.May("track", server.Object(
-					server.May("eventName", text(0, longestName)),
+					server.May("eventName", text(0, maxName)),
 					server.May("usageUnits", server.NumberSchema),
 					server.May("meta", server.FreeObject()),
 				)),
 				server.May("context", server.Object(
-					server.May("idempotencyKey", text(0, longestID)),
-					server.May("flowId", text(0, longestID)),
+					server.May("idempotencyKey", text(0, maxID)),
+					server.May("flowId", text(0, maxID)),
 				)),
 			),
 			"CustomerChange":    server.RequestSchema[billing.UpdateCustomer](),
@@ -66,8 +66,8 @@ func description() server.Description {
 
 func entitlementSchema() *server.Schema {
 	return server.Object(
-		server.Must("referenceCustomerId", text(1, longestID)),
-		server.Must("featureKey", text(1, longestID)),
+		server.Must("referenceCustomerId", text(1, maxID)),
+		server.Must("featureKey", text(1, maxID)),
 		server.Must("isAllowed", server.BoolSchema),
 		server.Must("meta", server.Object(server.Must("reason", server.Object(
 			server.May("description", text(1, 0)),
@@ -78,7 +78,7 @@ func entitlementSchema() *server.Schema {
 			server.May("used", server.NumberSchema),
 			server.Must("logIndex", server.IntegerSchema),
 		)))),
-		server.May("flowId", text(0, longestID)),
+		server.May("flowId", text(0, maxID)),
 		server.May("usage", server.Object(
 			server.Must("used", server.NumberSchema),
 			server.May("limit", server.NumberSchema),
@@ -98,15 +98,15 @@ func eventSchema() *server.Schema {
 	return server.Object(
 		server.Must("id", text(1, 0)),
 		server.Must("kind", server.EnumSchema("usage", "audit", "void", "amend")),
-		server.May("eventIdempotencyKey", text(1, longestKey)),
-		server.May("eventName", text(1, longestName)),
-		server.May("featureKey", text(1, longestID)),
+		server.May("eventIdempotencyKey", text(1, maxKey)),
+		server.May("eventName", text(1, maxName)),
+		server.May("featureKey", text(1, maxID)),
 		server.Must("usageUnits", server.NumberSchema),
 		server.May("costAmount", server.NumberSchema),
 		server.Must("occurredAt", server.TimeSchema),
 		server.Must("recordedAt", server.TimeSchema),
 		server.May("subscriptionId", server.UUIDSchema),
-		server.May("flowId", text(0, longestID)),
+		server.May("flowId", text(0, maxID)),
 		server.May("meta", server.FreeObject()),
 		server.May("voidedAt", server.TimeSchema),
 		server.May("creditsUsed", server.NumberSchema),

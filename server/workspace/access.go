@@ -117,11 +117,11 @@ func (f *Flows) setAccess(x *server.Exchange) {
 	}
 	b := open(x, false)
 	stored := storedAccess{
-		Username: b.text("username", 1, longestUsername),
-		Password: b.text("password", 1, longestPassword),
+		Username: b.text("username", 1, maxUsername),
+		Password: b.text("password", 1, maxPassword),
 	}
 	if b.has("note") {
-		stored.Note = b.text("note", 0, longestAccessNote)
+		stored.Note = b.text("note", 0, maxAccessNote)
 	}
 	c, err := f.sealAccess(tenant(x), host, &stored, b)
 	if refused := b.close(); refused != nil || err != nil {
@@ -161,8 +161,8 @@ type TestCredentials struct{ Username, Password, Note string }
 // anew: of what it holds no hash is kept, since a password may be guessed by one.
 func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *server.Fault {
 	host, ok := hostNamed(text)
-	if !ok || !plain(made.Username, 1, longestUsername) ||
-		!plain(made.Password, 1, longestPassword) || !plain(made.Note, 0, longestAccessNote) {
+	if !ok || !plain(made.Username, 1, maxUsername) ||
+		!plain(made.Password, 1, maxPassword) || !plain(made.Note, 0, maxAccessNote) {
 		return &server.Fault{
 			Status: 400, Code: "invalid_field", Message: "Name a host, a name and a password",
 			Detail: "Nothing was changed. A host is as your flows name it, such as app.acme.example.",
@@ -187,9 +187,9 @@ func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *
 
 // How long test credentials may be, in characters.
 const (
-	longestUsername   = 255
-	longestPassword   = 500
-	longestAccessNote = 500
+	maxUsername   = 255
+	maxPassword   = 500
+	maxAccessNote = 500
 )
 
 // removeAccess is DELETE /v1/test-access/{host}: a person's alone.
@@ -241,9 +241,9 @@ func (f *Flows) accessRoutes() []server.Route {
 		row("PUT", "/v1/test-access/{host}", "setTestAccess",
 			"Store what runs sign in with at a host, in place of what was stored: a person", anyScope,
 			f.setAccess, signedIn, host,
-			takes(server.Must("username", server.TextSchema(1, longestUsername)),
-				server.Must("password", server.TextSchema(1, longestPassword)),
-				server.May("note", server.TextSchema(0, longestAccessNote))),
+			takes(server.Must("username", server.TextSchema(1, maxUsername)),
+				server.Must("password", server.TextSchema(1, maxPassword)),
+				server.May("note", server.TextSchema(0, maxAccessNote))),
 			listed("Stored; never shown again")),
 		row("DELETE", "/v1/test-access/{host}", "removeTestAccess",
 			"Forget what runs sign in with at a host: a person", anyScope, f.removeAccess, signedIn, host,

@@ -92,7 +92,7 @@ func (m *Members) changeIssue(x *server.Exchange) {
 	}
 	b.used["note"] = true
 	note, _ := b.fields["note"].(string)
-	if !plain(note, 1, longestNote) || !Visible(note) {
+	if !plain(note, 1, maxNote) || !Visible(note) {
 		b.fail(badField("invalid_note", "note"))
 	}
 	if refused := b.close(); refused != nil {

@@ -48,8 +48,8 @@ func reportedAs(o state.RunOutcome) string {
 	return o.String()
 }
 
-// longestSaid is how much of a text that somebody else wrote a mail repeats, in characters.
-const longestSaid = 300
+// maxSaid is how much of a text that somebody else wrote a mail repeats, in characters.
+const maxSaid = 300
 
 // said makes what a product, an agent or a stranger wrote fit to stand in a mail of ours: one line,
 // not too long, nothing that turns the line's direction or is not seen, and no address that a mail
@@ -65,8 +65,8 @@ func said(text string) string {
 		return r
 	}, text)
 	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > longestSaid {
-		text = string(runes[:longestSaid-1]) + "…"
+	if runes := []rune(text); len(runes) > maxSaid {
+		text = string(runes[:maxSaid-1]) + "…"
 	}
 	text = strings.ReplaceAll(text, "://", "[:]//")
 	return parted(text)

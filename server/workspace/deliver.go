@@ -141,7 +141,7 @@ func (s *alertSender) post(ctx context.Context, d *state.DueAlert, note *state.N
 		}
 		return false
 	}
-	note.Answer, note.Reason = uint32(result.Status), cut(result.Reason, longestAlertReason)
+	note.Answer, note.Reason = uint32(result.Status), cut(result.Reason, maxAlertReason)
 	switch result.Outcome {
 	case webhook.Delivered:
 		note.Result = state.AlertDelivered
@@ -177,7 +177,7 @@ func (s *alertSender) mail(ctx context.Context, d *state.DueAlert, note *state.N
 	sending, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
 	result := a.mail.Send(sending, a.alertMail(d))
-	note.Answer, note.Reason = uint32(max(0, result.Status)), cut(result.Reason, longestAlertReason)
+	note.Answer, note.Reason = uint32(max(0, result.Status)), cut(result.Reason, maxAlertReason)
 	switch result.Outcome {
 	case mail.Delivered:
 		note.Result = state.AlertDelivered
@@ -212,8 +212,8 @@ func (s *alertSender) note(ctx context.Context, note *state.NoteAlert) {
 	}
 }
 
-// longestAlertReason is in bytes.
-const longestAlertReason = 200
+// maxAlertReason is in bytes.
+const maxAlertReason = 200
 
 // alertPlace is what a flow's signing secrets are sealed for.
 func alertPlace(flow [16]byte) string { return "alerts of " + hex.EncodeToString(flow[:]) }

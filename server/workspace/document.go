@@ -119,7 +119,7 @@ const loggedFeedback = 200
 // feedback is POST /v1/feedback. What it says is logged without what looks like a key, cut short.
 func (a *API) feedback(x *server.Exchange) {
 	b := open(x, false)
-	message, path := b.text("message", 1, longestFeedback), b.text("path", 0, 500)
+	message, path := b.text("message", 1, maxFeedback), b.text("path", 0, 500)
 	status := int64(0)
 	if b.has("status") {
 		status = b.number("status", 100, 599)

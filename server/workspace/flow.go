@@ -104,12 +104,12 @@ func (f *Flows) flowBody(x *server.Exchange, before *state.FlowView, change bool
 			*dst = b.text(name, 1, most)
 		}
 	}
-	read("name", longestName, &d.Name)
+	read("name", maxName, &d.Name)
 	if !change || b.given("url") {
 		d.URL = b.address(f.base, "url", 0, true)
 	}
-	read("task", longestTask, &d.Task)
-	read("successCriteria", longestCriteria, &d.SuccessCriteria)
+	read("task", maxTask, &d.Task)
+	read("successCriteria", maxCriteria, &d.SuccessCriteria)
 	if !change || b.given("access") {
 		if d.Access = b.text("access", 1, 40); d.Access != "public" && d.Access != "test_account" {
 			b.fail(badField("invalid_access", "access"))
@@ -170,7 +170,7 @@ func (f *Flows) verification(b *body, d *state.FlowDocument) {
 		d.VerificationStatus = uint32(inner.number("status", 100, 599))
 	}
 	if inner.has("contains") {
-		d.VerificationContains = inner.text("contains", 0, longestContains)
+		d.VerificationContains = inner.text("contains", 0, maxContains)
 		if d.VerificationContains != "" && !Visible(d.VerificationContains) {
 			inner.wants("contains", "a text that is not blank: every page has blanks")
 		}

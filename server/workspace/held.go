@@ -57,7 +57,7 @@ func (h *held) tell(e runner.Event) {
 	if e.Text == "" {
 		return
 	}
-	if len(e.Text) > longestTold {
+	if len(e.Text) > maxTold {
 		e.Text = fmt.Sprintf("(%d bytes, left out)", len(e.Text))
 	}
 	h.events = append(h.events, runner.Event{At: e.At, Text: strings.Clone(e.Text)})
@@ -95,7 +95,7 @@ func (h *held) fit(text string, most int) string {
 }
 
 func (s scrubber) fit(text string, most int, hidden bool) string {
-	if len(text) > longestTold {
+	if len(text) > maxTold {
 		return cut(fmt.Sprintf("(%d bytes, left out)", len(text)), most)
 	}
 	if text = masked(s.clean(text)); hidden {

@@ -77,7 +77,7 @@ func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examinati
 		e.url = b.address(s.base, "url", 0, true)
 	}
 	if kind == state.RunAssessment && (flow == "" || b.has("task")) {
-		e.task = b.text("task", 1, longestTask)
+		e.task = b.text("task", 1, maxTask)
 	}
 	if refused := b.close(); refused != nil {
 		return nil, refused

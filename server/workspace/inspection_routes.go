@@ -18,7 +18,7 @@ func (s *Runs) inspectionRoutes() []server.Route {
 		row("POST", "/v1/evaluate", "evaluateTask",
 			"Say from what a product publishes how far an agent would come with a task; no agent runs",
 			write, s.evaluateTask, agents, mayBeKeyed,
-			takes(about, server.May("task", server.TextSchema(1, longestTask)), flow),
+			takes(about, server.May("task", server.TextSchema(1, maxTask)), flow),
 			gives(200, "The run and its stages", one,
 				server.Must("journey", server.OrNull(journeySchema())))),
 		row("GET", "/v1/runs/{run_id}/suggested-test", "suggestTest",

@@ -14,8 +14,8 @@ import (
 	"tollgate/server/inspect"
 )
 
-// mostUnpacked bounds a document that is read back, in bytes.
-const mostUnpacked = 16 << 20
+// maxUnpacked bounds a document that is read back, in bytes.
+const maxUnpacked = 16 << 20
 
 // kept is what is kept of an inspection or an evaluation: its document, and the suggested test. In
 // the state it is gzip of a line of JSON, the suggestion, and the document behind it. Replicas hold
@@ -47,7 +47,7 @@ func pack(r *inspect.Result) ([]byte, error) {
 	if err = z.Close(); err != nil {
 		return nil, fmt.Errorf("workspace: pack a document: %w", err)
 	}
-	if len(document) > mostUnpacked || packed.Len() > state.MaxDocumentBytes {
+	if len(document) > maxUnpacked || packed.Len() > state.MaxDocumentBytes {
 		return nil, fmt.Errorf("workspace: a document of %d bytes, %d packed", len(document),
 			packed.Len())
 	}
@@ -60,7 +60,7 @@ func unpack(packed []byte) (k kept, err error) {
 	if err != nil {
 		return k, fmt.Errorf("workspace: a kept document: %w", err)
 	}
-	text := bufio.NewReader(io.LimitReader(z, mostUnpacked+64<<10))
+	text := bufio.NewReader(io.LimitReader(z, maxUnpacked+64<<10))
 	if k.suggestion, err = text.ReadBytes('\n'); err == nil {
 		k.document, err = io.ReadAll(text)
 	}

@@ -90,7 +90,7 @@ func (o *Operator) tools() []server.Route {
 			}},
 		}
 	}
-	owner := server.TextSchema(1, longestOwner)
+	owner := server.TextSchema(1, maxOwner)
 	remove := tool("", "removeWorkspace",
 		"Remove a workspace that nobody has claimed: its keys work no more, what it holds is gone",
 		o.remove, nil, server.Object())
@@ -122,8 +122,8 @@ func (o *Operator) tools() []server.Route {
 	}...)
 }
 
-// longestOwner is the length of an owner's name, an e-mail address, in characters.
-const longestOwner = 254
+// maxOwner is the length of an owner's name, an e-mail address, in characters.
+const maxOwner = 254
 
 // tenant finds the workspace that the path names: by its id, or by its owner's e-mail.
 func (o *Operator) tenant(x *server.Exchange) (row uint32, ok bool) {
@@ -250,7 +250,7 @@ func (o *Operator) tool(x *server.Exchange, kind engine.Kind,
 func (o *Operator) claim(x *server.Exchange) {
 	o.tool(x, state.KindClaimWorkspace, func(_ uint32, b *body) wire.Fielder {
 		id, _ := parseID(markWorkspace, string(x.Param(0)))
-		return &state.ClaimWorkspace{ID: id, Owner: b.text("owner", 1, longestOwner)}
+		return &state.ClaimWorkspace{ID: id, Owner: b.text("owner", 1, maxOwner)}
 	})
 }
 
@@ -296,7 +296,7 @@ func (o *Operator) approve(x *server.Exchange) {
 		return
 	}
 	b := open(x, true)
-	owner := b.text("owner", 0, longestOwner)
+	owner := b.text("owner", 0, maxOwner)
 	if !o.form(x, b) {
 		return
 	}

@@ -1,14 +1,14 @@
 package workspace
 
-// longestPattern is how many characters are looked for in one piece: the places between them are
+// maxPattern is how many characters are looked for in one piece: the places between them are
 // the bits of a word.
-const longestPattern = 63
+const maxPattern = 63
 
-// pattern is a secret, or a piece of a long one, as it is looked for: at most longestPattern folded
+// pattern is a secret, or a piece of a long one, as it is looked for: at most maxPattern folded
 // characters.
 type pattern []rune
 
-// patternsOf are the pieces of a secret, all about as long. One of at most longestPattern
+// patternsOf are the pieces of a secret, all about as long. One of at most maxPattern
 // characters is one piece; of a longer one each piece, of 32 characters at least, is a secret.
 func patternsOf(secret string) (pieces []pattern) {
 	var letters pattern
@@ -16,7 +16,7 @@ func patternsOf(secret string) (pieces []pattern) {
 		r, n := runeAt(secret, at)
 		letters, at = append(letters, r), at+n
 	}
-	left := (len(letters) + longestPattern - 1) / longestPattern
+	left := (len(letters) + maxPattern - 1) / maxPattern
 	for ; left > 0; left-- {
 		n := (len(letters) + left - 1) / left
 		pieces, letters = append(pieces, letters[:n]), letters[n:]

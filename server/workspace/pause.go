@@ -28,8 +28,8 @@ const checkpointsPurpose = "tollgate checkpoints of agents"
 // sealedPause begins a sealed pause; what begins otherwise is an earlier build's bare checkpoint.
 var sealedPause = []byte("\x00sealed\x01")
 
-// mostAnswers bounds the answers that are kept for scrubbing; the oldest go.
-const mostAnswers = 100
+// maxAnswers bounds the answers that are kept for scrubbing; the oldest go.
+const maxAnswers = 100
 
 // seal makes a pause as it enters the log.
 func (h *held) seal(report *runner.Report) ([]byte, error) {
@@ -40,7 +40,7 @@ func (h *held) seal(report *runner.Report) ([]byte, error) {
 	}
 	h.mu.Lock()
 	p := pause{
-		checkpoint, h.answered[max(0, len(h.answered)-mostAnswers):], !h.stood,
+		checkpoint, h.answered[max(0, len(h.answered)-maxAnswers):], !h.stood,
 		h.reached || report.Reached,
 	}
 	h.mu.Unlock()

@@ -202,8 +202,8 @@ func (s *Runs) cancel(x *server.Exchange, kind state.RunKind) {
 	}
 }
 
-// longestAnswer is the most that a person may answer an agent, in characters.
-const longestAnswer = 500
+// maxAnswer is the most that a person may answer an agent, in characters.
+const maxAnswer = 500
 
 // resumeRun is POST /v1/runs/{run_id}/resume. What a person answered is readable in memory alone:
 // it is sealed before it enters the log, for the one worker that goes on with the run.
@@ -215,7 +215,7 @@ func (s *Runs) resumeRun(x *server.Exchange) {
 	b, answer := open(x, true), ""
 	b.noSecrets("")
 	if b.has("answer") {
-		answer = b.text("answer", 1, longestAnswer)
+		answer = b.text("answer", 1, maxAnswer)
 	}
 	if refused := b.close(); refused != nil {
 		x.Refuse(refused)

@@ -44,7 +44,7 @@ func verificationSchema() *server.Schema {
 			"key that the agent obtained where the flow has credential; redirects are not followed")),
 		server.May("status", explained(server.IntSchema(100, 599),
 			"the status of the right answer; any 2xx where it is left out")),
-		server.May("contains", explained(server.TextSchema(0, longestContains), "a text that the right "+
+		server.May("contains", explained(server.TextSchema(0, maxContains), "a text that the right "+
 			"answer contains; {run_id} stands for the run's id, here and in task. Optional with "+
 			"credential: the difference between the real key and none, or a wrong one, is the proof")))
 }
@@ -55,9 +55,9 @@ func flowBody(whole bool) func(*server.Route) {
 	if whole {
 		field, emptied = server.Must, func(s *server.Schema) *server.Schema { return s }
 	}
-	return takes(field("name", server.TextSchema(1, longestName)), field("url", text),
-		field("task", server.TextSchema(1, longestTask)),
-		field("successCriteria", server.TextSchema(1, longestCriteria)),
+	return takes(field("name", server.TextSchema(1, maxName)), field("url", text),
+		field("task", server.TextSchema(1, maxTask)),
+		field("successCriteria", server.TextSchema(1, maxCriteria)),
 		field("access", accessSchema()),
 		server.May("verification", emptied(verificationSchema())),
 		server.May("credential", emptied(credentialSchema())),

@@ -20,9 +20,9 @@ const scrubbed = "[key]"
 // would be found in ordinary words.
 const shortestKey = 8
 
-// longestTold bounds an agent's text that is scrubbed, in bytes. A longer one is left out whole:
+// maxTold bounds an agent's text that is scrubbed, in bytes. A longer one is left out whole:
 // cut before it is scrubbed, it could end in half a key.
-const longestTold = 8 << 10
+const maxTold = 8 << 10
 
 // scrubber takes secrets out of texts, in every encoding in which a product or an agent might
 // repeat them, before the texts are stored. The zero value takes nothing out.

@@ -20,7 +20,7 @@ func (m *Members) sessionRoutes() []server.Route {
 			anyScope, m.chooseWorkspace, anywhere, takes(server.Must("workspace", text)), session),
 		row("POST", "/v1/workspaces", "openWorkspace", "Open a workspace of one's own: a person",
 			anyScope, m.openWorkspace, anywhere,
-			takes(server.Must("label", server.TextSchema(1, longestLabel))),
+			takes(server.Must("label", server.TextSchema(1, maxLabel))),
 			gives(201, "Opened, and the one to work in", server.Must("workspace", text),
 				server.Must("claimed", server.BoolSchema))),
 		row("GET", "/v1/workspaces", "listWorkspaces", "One's workspaces: a person", read,
@@ -119,7 +119,7 @@ func (m *Members) worksIn(x *server.Exchange) {
 // openWorkspace is POST /v1/workspaces.
 func (m *Members) openWorkspace(x *server.Exchange) {
 	b := open(x, false)
-	label := b.text("label", 1, longestLabel)
+	label := b.text("label", 1, maxLabel)
 	if refused := b.close(); refused != nil {
 		x.Refuse(refused)
 		return

@@ -12,19 +12,19 @@ import (
 
 // Longest texts, in characters.
 const (
-	longestLabel    = 80
-	longestName     = 120
-	longestTask     = 2000
-	longestCriteria = 1000
-	longestContains = 500
-	longestNote     = 2000
-	longestFeedback = 2000
+	maxLabel    = 80
+	maxName     = 120
+	maxTask     = 2000
+	maxCriteria = 1000
+	maxContains = 500
+	maxNote     = 2000
+	maxFeedback = 2000
 )
 
 // signUp is POST /v1/signup.
 func (m *Members) signUp(x *server.Exchange) {
 	b := open(x, false)
-	label := b.text("label", 1, longestLabel)
+	label := b.text("label", 1, maxLabel)
 	scopes := b.scopes()
 	if refused := b.close(); refused != nil {
 		x.Refuse(refused)

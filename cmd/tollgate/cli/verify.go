@@ -52,7 +52,7 @@ type difference struct {
 	Problem     string `json:"problem"`
 }
 
-// verification is what was verified so far. Of differences, mostDifferences are kept.
+// verification is what was verified so far. Of differences, maxDifferences are kept.
 type verification struct {
 	Environments int          `json:"environments"`
 	Customers    uint64       `json:"customers"`
@@ -63,7 +63,7 @@ type verification struct {
 	Differences  []difference `json:"differences"`
 }
 
-const mostDifferences = 1000
+const maxDifferences = 1000
 
 // Run verifies invoices, page by page.
 func (c *invoiceVerifyCommand) Run(ctx context.Context, out io.Writer) error {
@@ -125,7 +125,7 @@ func (c *invoiceVerifyCommand) environment(
 		total.Records += page.Records
 		total.Different += page.Different
 		for _, d := range page.Differences {
-			if len(total.Differences) < mostDifferences {
+			if len(total.Differences) < maxDifferences {
 				d.Account, d.Environment = f.Account, f.Environment
 				total.Differences = append(total.Differences, d)
 			}

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	longestExcerpt = 240
-	longestHeader  = 2_000
-	mostHeaders    = 20
+	maxExcerpt = 240
+	maxHeader  = 2_000
+	maxHeaders = 20
 )
 
 // readHeaders are the headers that say something about a product.
@@ -41,9 +41,9 @@ func (o *Observation) take(answer *fetch.Response) {
 	}
 	for _, name := range readHeaders {
 		for _, value := range answer.Header.Values(name) {
-			if len(o.Headers) < mostHeaders {
+			if len(o.Headers) < maxHeaders {
 				line := name + ": " + strings.ToValidUTF8(value, "\ufffd")
-				o.Headers = append(o.Headers, tree.Cut(line, longestHeader))
+				o.Headers = append(o.Headers, tree.Cut(line, maxHeader))
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func excerpt(text string) string {
 			return ' '
 		}
 		return r
-	}, tree.Cut(text, longestExcerpt))
+	}, tree.Cut(text, maxExcerpt))
 }
 
 // failureOf names why there is no answer to read: a rule of package fetch, or what the network did.

@@ -68,15 +68,15 @@ func say(verdict document.Verdict, rule, reason string, basedOn ...string) docum
 	}
 }
 
-// mostQuotes is how many pieces of evidence a verdict shows.
-const mostQuotes = 3
+// maxQuotes is how many pieces of evidence a verdict shows.
+const maxQuotes = 3
 
 // shows makes an evaluation that shows where what it rests on stands.
 func shows(verdict document.Verdict, rule, reason string, evidence ...document.Evidence,
 ) document.Evaluation {
 	e := say(verdict, rule, reason, document.Cited(evidence)...)
 	for _, piece := range evidence {
-		if !slices.Contains(e.Evidence, piece) && len(e.Evidence) < mostQuotes {
+		if !slices.Contains(e.Evidence, piece) && len(e.Evidence) < maxQuotes {
 			e.Evidence = append(e.Evidence, piece)
 		}
 	}
@@ -246,7 +246,7 @@ func (e *evaluator) required() document.AuthRequired {
 		complete = complete && len(api.Incomplete) == 0
 		for i := range api.Operations {
 			o := &api.Operations[i]
-			if listed += sizeOf(o); listed > mostListed {
+			if listed += sizeOf(o); listed > maxListed {
 				complete = false
 				break
 			}
@@ -266,10 +266,10 @@ func (e *evaluator) required() document.AuthRequired {
 	return r
 }
 
-// mostListed is how long the names of all operations, and of the schemes of each, may be together
+// maxListed is how long the names of all operations, and of the schemes of each, may be together
 // with operationSize for each, in bytes: a host could name two hundred schemes for thousands.
 const (
-	mostListed    = 1 << 20
+	maxListed     = 1 << 20
 	operationSize = 100
 )
 

@@ -137,8 +137,8 @@ const (
 	maxPrices       = 50
 	maxMethods      = 200
 	maxListed       = 50
-	longestQuote    = 240
-	longestValue    = 500
+	maxQuote        = 240
+	maxValue        = 500
 )
 
 // Extract reads the facts of a collection, however long that takes.

@@ -11,8 +11,8 @@ import (
 	"tollgate/server/inspect/page"
 )
 
-// mostLimits is how many limits of one kind are listed.
-const mostLimits = 20
+// maxLimits is how many limits of one kind are listed.
+const maxLimits = 20
 
 // once is a list of limits with each that is said several times as one, which says how often; of
 // one kind not more than are listed.
@@ -28,7 +28,7 @@ func once(list []document.Limit) (merged []document.Limit) {
 			continue
 		}
 		times[l] = 0
-		if kinds[l.Code]++; kinds[l.Code] > mostLimits {
+		if kinds[l.Code]++; kinds[l.Code] > maxLimits {
 			left[l.Code] += n
 			continue
 		}

@@ -13,16 +13,16 @@ import (
 // those that were said twice included.
 func TestLimitsOfOneKindAreBounded(t *testing.T) {
 	var list, want []document.Limit
-	for i := range mostLimits + 5 {
+	for i := range maxLimits + 5 {
 		one := document.Limit{Code: "many", Reason: fmt.Sprintf("Of %d.", i)}
 		list = append(list, one, document.Limit{Code: "few", Reason: "Of all."})
-		if i < mostLimits {
+		if i < maxLimits {
 			want = append(want, one)
 		}
 	}
 	list = append(list, list[len(list)-2])
 	want = append(want[:1], append([]document.Limit{
-		{Code: "few", Reason: fmt.Sprintf("Of all. (%d times)", mostLimits+5)},
+		{Code: "few", Reason: fmt.Sprintf("Of all. (%d times)", maxLimits+5)},
 	}, want[1:]...)...)
 	want = append(want, document.Limit{
 		Code: "many", Reason: "The same holds 6 more times, which are not listed.",

@@ -15,11 +15,11 @@ func (r *reader) machines() {
 	for _, o := range r.llms() {
 		p := r.page(o)
 		index := document.IndexFile{
-			Title: tree.Cut(p.Title.Value, longestValue), Sections: []string{}, Links: len(p.Links),
+			Title: tree.Cut(p.Title.Value, maxValue), Sections: []string{}, Links: len(p.Links),
 		}
 		for _, h := range p.Headings {
 			if strings.HasPrefix(h.Quote, "## ") && len(index.Sections) < maxCapabilities {
-				index.Sections = append(index.Sections, tree.Cut(h.Value, longestValue))
+				index.Sections = append(index.Sections, tree.Cut(h.Value, maxValue))
 			}
 		}
 		if e, ok := quoted(o.ID, p.Title.Quote); ok && r.f.LLMs == nil {
@@ -34,7 +34,7 @@ func (r *reader) machines() {
 	for i, o := range all {
 		if set := roots[i].Of("linkset"); len(set.List()) > 0 {
 			r.f.Indexes = append(r.f.Indexes, o.ID)
-			r.f.APITexts = add(r.f.APITexts, o.ID, set.Quote(o.Text, longestQuote))
+			r.f.APITexts = add(r.f.APITexts, o.ID, set.Quote(o.Text, maxQuote))
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (r *reader) robots() {
 func short(list []string) []string {
 	cut := []string{}
 	for _, text := range list[:min(len(list), maxListed)] {
-		cut = append(cut, tree.Cut(text, longestValue))
+		cut = append(cut, tree.Cut(text, maxValue))
 	}
 	return cut
 }
@@ -92,13 +92,13 @@ func (r *reader) agentCard() {
 		if name.AsText() == "" || skills == nil && roots[i].Of("capabilities") == nil {
 			continue
 		}
-		card := document.AgentFile{Name: tree.Cut(name.AsText(), longestValue), Skills: []string{}}
+		card := document.AgentFile{Name: tree.Cut(name.AsText(), maxValue), Skills: []string{}}
 		for _, s := range skills.List() {
 			if text := s.TextOf("name"); text != "" && len(card.Skills) < maxCapabilities {
-				card.Skills = append(card.Skills, tree.Cut(text, longestValue))
+				card.Skills = append(card.Skills, tree.Cut(text, maxValue))
 			}
 		}
-		if e, ok := quoted(o.ID, name.Quote(o.Text, longestQuote)); ok && r.f.Agent == nil {
+		if e, ok := quoted(o.ID, name.Quote(o.Text, maxQuote)); ok && r.f.Agent == nil {
 			r.f.Agent = document.Extracted(card, e)
 			r.f.Indexes = append(r.f.Indexes, o.ID)
 		}
@@ -108,7 +108,7 @@ func (r *reader) agentCard() {
 // oauth reads the metadata of RFC 9728, RFC 8414 and OpenID Connect Discovery.
 func (r *reader) oauth() {
 	declare := func(o *collect.Observation, n *tree.Node, name, kind string) {
-		if e, ok := quoted(o.ID, n.Quote(o.Text, longestQuote)); ok {
+		if e, ok := quoted(o.ID, n.Quote(o.Text, maxQuote)); ok {
 			method := document.AuthMethod{Name: name, Type: kind}
 			r.f.Methods = append(r.f.Methods, document.Extracted(method, e))
 			r.f.Setup = add(r.f.Setup, o.ID, e.Quote)
@@ -168,7 +168,7 @@ func (r *reader) mcp() {
 		for _, key := range mcpKeys {
 			n := roots[i].Of(key)
 			if n.AsText() != "" || (n.Is(tree.Map) || n.Is(tree.List)) && len(n.Items) > 0 {
-				r.f.MCPCards = add(r.f.MCPCards, o.ID, n.Quote(o.Text, longestQuote))
+				r.f.MCPCards = add(r.f.MCPCards, o.ID, n.Quote(o.Text, maxQuote))
 				r.f.Indexes = append(r.f.Indexes, o.ID)
 				break
 			}
@@ -185,7 +185,7 @@ func (r *reader) mcp() {
 				for k := range entry.Items {
 					kind := strings.ToLower(entry.Items[k].AsText())
 					if strings.Contains(kind, "mcp") {
-						r.f.MCPCards = add(r.f.MCPCards, o.ID, entry.Items[k].Quote(o.Text, longestQuote))
+						r.f.MCPCards = add(r.f.MCPCards, o.ID, entry.Items[k].Quote(o.Text, maxQuote))
 					}
 				}
 			}

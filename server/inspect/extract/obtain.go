@@ -100,7 +100,7 @@ func (r *reader) agentAuth() {
 			if a.Identities != nil {
 				w.stops = signup.Identity
 			}
-			r.note(o.ID, a.Block.Quote(o.Text, longestQuote), w)
+			r.note(o.ID, a.Block.Quote(o.Text, maxQuote), w)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (r *reader) provisioning() {
 		for _, p := range signup.Provisions(roots[i]) {
 			if address := resolved(o.URL, p.URL); address != "" {
 				w := r.asked(r.filler.Provision(roots[i], &p, address))
-				r.note(o.ID, p.Block.Quote(o.Text, longestQuote), w)
+				r.note(o.ID, p.Block.Quote(o.Text, maxQuote), w)
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (r *reader) workflows() {
 			continue
 		}
 		for _, w := range signup.Workflows(root) {
-			quote := w.Of("workflowId").Quote(o.Text, longestQuote)
+			quote := w.Of("workflowId").Quote(o.Text, maxQuote)
 			_, _, why := r.filler.Inputs(root, w)
 			known := way{makes: true}
 			if why != nil {
@@ -208,7 +208,7 @@ func (r *reader) browserOnly() {
 			if shown == nil {
 				shown = roots[i].Of("token_endpoint")
 			}
-			evidence = add(evidence, o.ID, shown.Quote(o.Text, longestQuote))
+			evidence = add(evidence, o.ID, shown.Quote(o.Text, maxQuote))
 		}
 	}
 	if len(evidence) == 0 {

@@ -92,7 +92,7 @@ func (r *reader) plan(obs, text string, n *tree.Node) {
 	first := func(names ...string) *string {
 		for _, name := range names {
 			if value := n.Of(name).AsScalar(); value != "" {
-				value = tree.Cut(value, longestValue)
+				value = tree.Cut(value, maxValue)
 				return &value
 			}
 		}
@@ -107,7 +107,7 @@ func (r *reader) plan(obs, text string, n *tree.Node) {
 	if p.Price == nil || len(r.f.Plans) == maxPlans {
 		return
 	}
-	if e, ok := quoted(obs, n.Quote(text, longestQuote)); ok {
+	if e, ok := quoted(obs, n.Quote(text, maxQuote)); ok {
 		r.f.Plans = append(r.f.Plans, document.Extracted(p, e))
 	}
 }
@@ -182,7 +182,7 @@ func (r *reader) product() {
 				}
 				walk(root, 0, func(n *tree.Node) {
 					said := func(name string) *document.Fact[string] {
-						return fact(n.TextOf(name), o.ID, n.Of(name).Quote(block, longestQuote))
+						return fact(n.TextOf(name), o.ID, n.Of(name).Quote(block, maxQuote))
 					}
 					switch n.TextOf("@type") {
 					case "Organization", "Product", "SoftwareApplication", "WebApplication", "WebSite", "WebAPI":

@@ -124,7 +124,7 @@ func (r *reader) page(o *collect.Observation) *page.Page {
 
 // quoted is evidence, if there is anything to quote.
 func quoted(obs, quote string) (document.Evidence, bool) {
-	quote = tree.Cut(quote, longestQuote)
+	quote = tree.Cut(quote, maxQuote)
 	return document.Evidence{Obs: obs, Quote: quote}, quote != ""
 }
 
@@ -132,8 +132,8 @@ func quoted(obs, quote string) (document.Evidence, bool) {
 // end: a number may stand behind long tags.
 func quotes(obs, piece string) []document.Evidence {
 	list := add(nil, obs, piece)
-	if len(piece) > longestQuote {
-		end := len(piece) - longestQuote
+	if len(piece) > maxQuote {
+		end := len(piece) - maxQuote
 		for piece[end]&0xc0 == 0x80 {
 			end++
 		}
@@ -152,7 +152,7 @@ func add(list []document.Evidence, obs, quote string) []document.Evidence {
 
 // fact is a text that was read; nil where there is none.
 func fact(value, obs, quote string) *document.Fact[string] {
-	value = tree.Cut(strings.Join(strings.Fields(value), " "), longestValue)
+	value = tree.Cut(strings.Join(strings.Fields(value), " "), maxValue)
 	e, ok := quoted(obs, quote)
 	if value == "" || !ok {
 		return nil
@@ -224,7 +224,7 @@ func (r *reader) methods() {
 				to   **string
 				from string
 			}{{&m.Scheme, s.Scheme}, {&m.In, s.In}, {&m.Field, s.Field}} {
-				if value := tree.Cut(field.from, longestValue); value != "" {
+				if value := tree.Cut(field.from, maxValue); value != "" {
 					*field.to = &value
 				}
 			}
@@ -240,7 +240,7 @@ func (r *reader) capabilities() {
 	put := func(name, source, obs, quote string) {
 		if e, ok := quoted(obs, quote); ok && len(r.f.Capabilities) < maxCapabilities {
 			r.f.Capabilities = append(r.f.Capabilities, document.Capability{
-				Name: tree.Cut(name, longestValue), Source: source, Evidence: []document.Evidence{e},
+				Name: tree.Cut(name, maxValue), Source: source, Evidence: []document.Evidence{e},
 			})
 		}
 	}

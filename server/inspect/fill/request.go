@@ -17,8 +17,8 @@ import (
 	"tollgate/server/inspect/tree"
 )
 
-// longestBody is how long a body is, in bytes.
-const longestBody = 32 << 10
+// maxBody is how long a body is, in bytes.
+const maxBody = 32 << 10
 
 // Request is one request.
 type Request struct {
@@ -103,7 +103,7 @@ func (r *Request) Encoded() (body []byte, media string, why *Stop) {
 	default:
 		return nil, "", unfillable("", "it is "+head(media, 60))
 	}
-	if len(body) > longestBody {
+	if len(body) > maxBody {
 		return nil, "", unfillable("", "it is too large")
 	}
 	return body, media, nil

@@ -9,7 +9,7 @@ import (
 
 // TestBodiesThatAreNotSent: too large, in any form; and of a type that nobody can fill.
 func TestBodiesThatAreNotSent(t *testing.T) {
-	long := strings.Repeat("x", longestBody)
+	long := strings.Repeat("x", maxBody)
 	for name, r := range map[string]*Request{
 		"JSON":          {Media: "application/json", Body: map[string]any{"a": long}},
 		"a form":        {Media: "application/x-www-form-urlencoded", Body: map[string]any{"a": long}},

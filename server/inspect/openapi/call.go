@@ -110,23 +110,23 @@ const tooLong = "{too long}"
 // that names variables again would grow without end.
 func (w *walker) filled(address string, variables *tree.Node) string {
 	var b strings.Builder
-	for rest, more := address, true; more && b.Len() <= longestName; {
+	for rest, more := address, true; more && b.Len() <= maxName; {
 		var before string
 		before, rest, more = strings.Cut(rest, "{")
-		b.WriteString(tree.Cut(before, longestName+1))
+		b.WriteString(tree.Cut(before, maxName+1))
 		if !more {
 			break
 		}
-		name, _, closed := strings.Cut(tree.Cut(rest, 2*longestName), "}")
+		name, _, closed := strings.Cut(tree.Cut(rest, 2*maxName), "}")
 		value := variables.Of(name).Of("default")
 		if !closed || value == nil || !w.spend(named(name)) {
 			b.WriteByte('{')
 			continue
 		}
-		b.WriteString(tree.Cut(value.AsScalar(), longestName+1))
+		b.WriteString(tree.Cut(value.AsScalar(), maxName+1))
 		rest = rest[len(name)+1:]
 	}
-	if b.Len() > longestName {
+	if b.Len() > maxName {
 		return tooLong
 	}
 	return b.String()
@@ -134,7 +134,7 @@ func (w *walker) filled(address string, variables *tree.Node) string {
 
 func swaggerServer(n *tree.Node) string {
 	host, base := n.TextOf("host"), n.TextOf("basePath")
-	if len(host)+len(base) > longestName {
+	if len(host)+len(base) > maxName {
 		return tooLong
 	}
 	if host == "" {

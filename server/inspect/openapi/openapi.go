@@ -20,7 +20,7 @@ const (
 	maxSchemes    = 200
 	maxFlows      = 10 // of one scheme
 	maxRefs       = 16
-	longestQuote  = 240
+	maxQuote      = 240
 )
 
 // ErrNotOpenAPI: the text is a document, but none of these.
@@ -172,11 +172,11 @@ var shape = map[string]bool{"schema": true, "content": true, "example": true, "e
 
 // said is a text and where it stands.
 func (w *walker) said(n *tree.Node) Text {
-	value := strings.TrimSpace(tree.Cut(n.AsScalar(), longestText))
+	value := strings.TrimSpace(tree.Cut(n.AsScalar(), maxText))
 	if value == "" {
 		return Text{}
 	}
-	return Text{value, n.Quote(w.text, longestQuote)}
+	return Text{value, n.Quote(w.text, maxQuote)}
 }
 
 var (
@@ -262,7 +262,7 @@ func (w *walker) operations(path string, item *tree.Node) bool {
 }
 
 // shown is a name as reasons have it.
-func shown(name string) string { return tree.Cut(name, longestName) }
+func shown(name string) string { return tree.Cut(name, maxName) }
 
 // operation reads one operation; false reports whether there are more than are read.
 func (w *walker) operation(method, path string, n *tree.Node) bool {
@@ -272,7 +272,7 @@ func (w *walker) operation(method, path string, n *tree.Node) bool {
 	}
 	o := Operation{
 		Method: strings.ToUpper(shown(method)), Path: shown(path), Success: 200,
-		Quote: n.Quote(w.text, longestQuote), long: len(path) > longestName,
+		Quote: n.Quote(w.text, maxQuote), long: len(path) > maxName,
 	}
 	if n = w.resolve(n); !n.Is(tree.Map) {
 		w.incomplete("operation " + o.Name() + " is not an object")

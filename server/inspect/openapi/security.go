@@ -39,7 +39,7 @@ func (w *walker) readSchemes() {
 		}
 		s := Scheme{
 			Name: shown(name), Type: n.TextOf("type"), Scheme: strings.ToLower(shown(n.TextOf("scheme"))),
-			About: n.TextOf("description"), Quote: w.schemes.Items[i].Quote(w.text, longestQuote),
+			About: n.TextOf("description"), Quote: w.schemes.Items[i].Quote(w.text, maxQuote),
 		}
 		if s.Type == "apiKey" {
 			s.In, s.Field = n.TextOf("in"), n.TextOf("name")

@@ -35,7 +35,7 @@ type Body struct {
 func (s *Source) Resolve(n *tree.Node) *tree.Node { return s.w.resolve(n) }
 
 // Quote is where a node stands, at most 240 bytes of it.
-func (s *Source) Quote(n *tree.Node) string { return n.Quote(s.w.text, longestQuote) }
+func (s *Source) Quote(n *tree.Node) string { return n.Quote(s.w.text, maxQuote) }
 
 // Node is the operation as the document has it, and its path's item; nil where it cannot be read.
 func (s *Source) Node(o *Operation) (operation, item *tree.Node) {

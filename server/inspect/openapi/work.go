@@ -16,9 +16,9 @@ const (
 	// MaxParameters and MaxAlternatives are of one operation, of each list.
 	MaxParameters   = 200
 	MaxAlternatives = 200
-	// longestText is how much of a text is taken, longestName of a name, in bytes.
-	longestText = 2_000
-	longestName = 200
+	// maxText is how much of a text is taken, maxName of a name, in bytes.
+	maxText = 2_000
+	maxName = 200
 )
 
 // spend takes steps from what the document may cost; false reports whether there are none left.

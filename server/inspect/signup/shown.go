@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	longestBlock = 4096
+	maxBlock = 4096
 	// maxBlocks is how many requests of one text are looked at.
 	maxBlocks = 50
 )
@@ -37,7 +37,7 @@ type Shown struct {
 // body after them.
 func Requests(text string) (all []*Shown) {
 	for _, at := range curl.FindAllStringIndex(text, maxBlocks) {
-		block := head(text[at[0]:], longestBlock)
+		block := head(text[at[0]:], maxBlock)
 		words, length := shellWords(block)
 		if r := curlRequest(words); r != nil {
 			r.Quote, r.At = block[:length], at[0]
@@ -48,10 +48,10 @@ func Requests(text string) (all []*Shown) {
 		if line := text[strings.LastIndexByte(text[:at[0]], '\n')+1 : at[0]]; curl.MatchString(line) {
 			continue // read as the command that it is
 		}
-		if at[3]-at[0] > longestBlock {
+		if at[3]-at[0] > maxBlock {
 			continue // longer than addresses are
 		}
-		block := head(text[at[0]:], longestBlock)
+		block := head(text[at[0]:], maxBlock)
 		r := &Shown{Method: http.MethodPost, URL: text[at[2]:at[3]], At: at[0]}
 		rest := block[at[3]-at[0]:]
 		if next := postLine.FindStringIndex(rest); next != nil {

@@ -12,8 +12,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// longestChange bounds what a change keeps of one value, in bytes.
-const longestChange = 1024
+// maxChange bounds what a change keeps of one value, in bytes.
+const maxChange = 1024
 
 // FieldChange says what one value was and what it became. Secrets and personal data never are.
 type FieldChange struct {
@@ -88,10 +88,10 @@ func (t *Tx) Note(c Change) {
 
 // shortened cuts a long value at a character, and says by how much.
 func shortened(text string) string {
-	if len(text) <= longestChange {
+	if len(text) <= maxChange {
 		return text
 	}
-	end := longestChange
+	end := maxChange
 	for end > 0 && text[end]&0xc0 == 0x80 {
 		end--
 	}

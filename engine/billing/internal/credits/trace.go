@@ -27,9 +27,9 @@ const (
 )
 
 // CreditBounds are bounds of each pool; 0 stands for MaxTransactions, MaxTraces.
-type CreditBounds struct{ MostNewest, MostTraces uint32 }
+type CreditBounds struct{ MaxNewest, MostTraces uint32 }
 
-func (b CreditBounds) newest() uint32 { return cmp.Or(b.MostNewest, catalogs.MaxTransactions) }
+func (b CreditBounds) newest() uint32 { return cmp.Or(b.MaxNewest, catalogs.MaxTransactions) }
 
 func (b CreditBounds) traces() uint32 { return cmp.Or(b.MostTraces, MaxTraces) }
 
