@@ -46,7 +46,7 @@ Duration: 5.10s, Total samples = 3.14s (61.51%)
              tollgate/wal.(*Log).StoreLogs
              github.com/hashicorp/raft.(*Raft).leaderLoop
 -----------+-------------------------------------------------------
-      10ms   tollgate/engine/billing.(*state).anticipate
+      10ms   tollgate/engine/billing.(*state).prefetch
              tollgate/cluster.(*fsm).ApplyBatch
              github.com/hashicorp/raft.(*Raft).runFSM
 -----------+-------------------------------------------------------

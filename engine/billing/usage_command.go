@@ -49,7 +49,7 @@ type RecordUsage struct {
 	// Meta is a JSON object of up to 8 KiB.
 	Meta []byte `wire:"19" json:"meta" as:"object"`
 
-	// row is the customer's row, and hash where the index has the key, where anticipate has found
+	// row is the customer's row, and hash where the index has the key, where prefetch has found
 	// them; 0 where it has not.
 	row  uint32
 	hash uint64

@@ -285,9 +285,9 @@ func (f *handForm) required(name string, most int, dst *[]byte) bool {
 	return ok
 }
 
-// wronged reports whether something was noted about a field already, so that its absence is not
+// hasProblem reports whether something was noted about a field already, so that its absence is not
 // news.
-func (f *handForm) wronged(name string) bool {
+func (f *handForm) hasProblem(name string) bool {
 	return slices.ContainsFunc(f.problems, func(e server.FieldError) bool { return e.Field == name })
 }
 
@@ -353,7 +353,7 @@ func requiredField(name string, most int, dst *string) func(*handForm) bool {
 // mustHave notes the required fields that were not there at all.
 func (f *handForm) mustHave(fields ...struct{ name, value string }) {
 	for _, field := range fields {
-		if field.value == "" && !f.wronged(field.name) {
+		if field.value == "" && !f.hasProblem(field.name) {
 			f.problem(field.name, server.FieldRequired, "is required")
 		}
 	}
@@ -651,19 +651,19 @@ func (in *handEvent) complete(header []byte) {
 			f.problem("X-Idempotency-Key", code, reason)
 		}
 		r.KeyText = header
-	} else if len(r.KeyText) == 0 && !f.wronged("eventIdempotencyKey") {
+	} else if len(r.KeyText) == 0 && !f.hasProblem("eventIdempotencyKey") {
 		f.problem("eventIdempotencyKey", server.FieldRequired,
 			"is required, here or in X-Idempotency-Key")
 	}
-	if len(r.EventName) == 0 && !f.wronged("eventName") {
+	if len(r.EventName) == 0 && !f.hasProblem("eventName") {
 		f.problem("eventName", server.FieldRequired, "is required")
 	}
-	if !in.timed && !f.wronged("occurredAt") {
+	if !in.timed && !f.hasProblem("occurredAt") {
 		f.problem("occurredAt", server.FieldRequired, "is required")
 	}
 	both := len(r.Customer) > 0 && r.CustomerID != ([16]byte{})
 	neither := len(r.Customer) == 0 && r.CustomerID == ([16]byte{}) &&
-		!f.wronged("customerReferenceId") && !f.wronged("customerId")
+		!f.hasProblem("customerReferenceId") && !f.hasProblem("customerId")
 	if both || neither {
 		code := server.FieldRequired
 		if both {

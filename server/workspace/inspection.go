@@ -16,7 +16,7 @@ import (
 
 // inspectionPlaces are those of requests that inspect products, those that wait for their turn
 // included.
-var inspectionPlaces = placesFor{all: 24, strangers: 12, one: 3}
+var inspectionPlaces = slotLimits{all: 24, strangers: 12, one: 3}
 
 // storing is how long the parts of a document are brought into the log, again and again while
 // nobody leads: the work that made it is not to be lost with a leader.

@@ -2,10 +2,10 @@ package workspace
 
 import "sync"
 
-// placesFor is how many requests may wait for products at a time on one node, whatever they wait
+// slotLimits is how many requests may wait for products at a time on one node, whatever they wait
 // for: each holds a place among the requests that metering is served from, and a product may take
 // as long as it likes.
-type placesFor struct {
+type slotLimits struct {
 	// all are for all of them, strangers of these for all workspaces that nobody has claimed, one for
 	// each workspace.
 	all, strangers, one int
@@ -19,7 +19,7 @@ type places struct {
 }
 
 // take gives a request a place, and says how to leave it; nil when all are taken.
-func (p *places) take(most placesFor, workspace uint32, claimed bool) (leave func()) {
+func (p *places) take(most slotLimits, workspace uint32, claimed bool) (leave func()) {
 	p.guard.Lock()
 	defer p.guard.Unlock()
 	if p.taken >= most.all || p.of[workspace] >= most.one ||

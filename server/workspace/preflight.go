@@ -14,7 +14,7 @@ const preflightTime = 25 * time.Second
 
 // preflightPlaces are those of requests that wait for the products of flows, for calls that another
 // request began included.
-var preflightPlaces = placesFor{all: 64, strangers: 32, one: 8}
+var preflightPlaces = slotLimits{all: 64, strangers: 32, one: 8}
 
 // preflight calls the flow's verification and brings what it found into the state. When that fails
 // the quote says what is known.

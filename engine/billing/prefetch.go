@@ -2,21 +2,21 @@ package billing
 
 import "sync/atomic"
 
-// anticipated is how many usage events anticipate looks at together: few enough that what it
+// prefetched is how many usage events prefetch looks at together: few enough that what it
 // touches is still in the processor's second cache when apply comes to it.
-const anticipated = 64
+const prefetched = 64
 
-// anticipate looks at the memory that the next usage events of an entry will need, event after
+// prefetch looks at the memory that the next usage events of an entry will need, event after
 // event, before the first one is applied. With many customers nearly every look misses the
 // processor's caches; here the misses do not depend on each other and overlap, in apply each would
 // wait for the one before. Addresses are computed first and read together, without a branch on what
 // is read: a branch that was guessed wrong would wait for the memory after all. It changes nothing
 // but rows: a customer that is found stays where it is.
-func (s *state) anticipate(usages []RecordUsage) (seen uint64) {
+func (s *state) prefetch(usages []RecordUsage) (seen uint64) {
 	k := s.Book
-	var keys [anticipated]*uint64
-	var near [anticipated]*atomic.Uint64
-	var names [anticipated]uint64
+	var keys [prefetched]*uint64
+	var near [prefetched]*atomic.Uint64
+	var names [prefetched]uint64
 	for i := range usages {
 		usages[i].hash = s.keys.Hash(usages[i].Key)
 		keys[i] = s.keys.Near(usages[i].hash)
