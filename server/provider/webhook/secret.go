@@ -84,14 +84,15 @@ func (s Secret) MarshalText() ([]byte, error) {
 	return nil, errors.New("webhook: a secret is not marshalled by accident")
 }
 
-func (s Secret) mac(id, timestamp string, body []byte) []byte {
+// signature is what the header has of this secret.
+func (s Secret) signature(id, timestamp string, body []byte) string {
 	h := hmac.New(sha256.New, []byte(s.key))
 	h.Write([]byte(id))
 	h.Write([]byte{'.'})
 	h.Write([]byte(timestamp))
 	h.Write([]byte{'.'})
 	h.Write(body)
-	return h.Sum(nil)
+	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
 // Secrets is what an endpoint signs with: one secret, and its predecessor for a while.
