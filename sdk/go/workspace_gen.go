@@ -30,7 +30,8 @@ type Act struct {
 	At    time.Time `json:"at"`
 	Actor string    `json:"actor"`
 	// Action is its name: claim, approve, deny, cancel, confirm_signup, set_billing, rotate_keys, grant_credits, retry_refund, remove, set_alerts, rotate_alert_secret, test_alert, schedule_flow, set_test_access, remove_test_access.
-	Action  string      `json:"action"`
+	Action string `json:"action"`
+	// Subject is Subject as text; the server writes it.
 	Subject string      `json:"subject,omitzero"`
 	Note    string      `json:"note,omitzero"`
 	Changes []ActChange `json:"changes"`
