@@ -44,6 +44,21 @@ func (x *Exchange) Policy(policy string) { x.policy = []byte(policy) }
 // Caching gives the answer a Cache-Control of its own: without it, nobody keeps the answer.
 func (x *Exchange) Caching(directives string) { x.caching = []byte(directives) }
 
+// Headers gives the answer the headers of a page that was made elsewhere, but for its length.
+func (x *Exchange) Headers(of map[string]string) {
+	for name, value := range of {
+		switch name {
+		case fasthttp.HeaderContentLength:
+		case fasthttp.HeaderContentSecurityPolicy:
+			x.Policy(value)
+		case fasthttp.HeaderCacheControl:
+			x.Caching(value)
+		default:
+			x.Ctx.Response.Header.Set(name, value)
+		}
+	}
+}
+
 // overTLS reports whether the listener itself speaks TLS. fasthttp does not see it: see conn.
 func overTLS(ctx *fasthttp.RequestCtx) bool {
 	c, ok := ctx.Conn().(*conn)

@@ -101,7 +101,7 @@ func TestSandboxPayment(t *testing.T) {
 	require.NoError(t, err)
 	text := read(t, page)
 	require.Equal(t, 200, page.StatusCode)
-	require.Contains(t, page.Header.Get("Content-Security-Policy"), "default-src 'none'")
+	require.Contains(t, page.Header.Get("Content-Security-Policy"), "style-src", "of its own")
 	require.Contains(t, text, "20.00 USD")
 	attempt := regexp.MustCompile(`name="attempt" value="([^"]+)"`).FindStringSubmatch(text)[1]
 	post := func(fields url.Values) (int, string) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/url"
 
-	"github.com/valyala/fasthttp"
-
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/provider/payment"
@@ -124,9 +122,5 @@ func (d *Service) sandbox(at Place) *payment.Sandbox {
 
 func answer(x *server.Exchange, a payment.Answer) {
 	x.Bare(a.Status, "text/html; charset=utf-8", a.Body)
-	for name, value := range a.Header {
-		if name != fasthttp.HeaderContentLength {
-			x.Ctx.Response.Header.Set(name, value)
-		}
-	}
+	x.Headers(a.Header)
 }

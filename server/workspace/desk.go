@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
@@ -270,9 +268,5 @@ func (t *Till) page402(x *server.Exchange) {
 		made = t.sandbox.Act(ctx, string(x.Param(0)), form)
 	}
 	x.Bare(made.Status, "text/html; charset=utf-8", made.Body)
-	for name, value := range made.Header {
-		if name != fasthttp.HeaderContentLength {
-			x.Ctx.Response.Header.Set(name, value)
-		}
-	}
+	x.Headers(made.Header)
 }
