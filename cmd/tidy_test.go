@@ -156,7 +156,7 @@ func forbidden(s source, path string) string {
 		return "billing and workspace never import each other"
 	}
 	switch {
-	case s.test && within(path, "bench", "examples", "cmd/tollgate/hugepages"):
+	case s.test && within(path, "bench", "examples"):
 		return ""
 	case within(path, "bench") && !within(s.folder, "bench"):
 		return "only tests import a harness"

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
-	"tollgate/cmd/tollgate/hugepages"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
@@ -78,13 +77,9 @@ func million() (*billing.Machine, *enginetest.Log) {
 		before := heap()
 		millionMachine, millionLog = populated(1_000_000)
 		millionBytes = float64(heap()-before) / 1_000_000
-		gather()
 	})
 	return millionMachine, millionLog
 }
-
-// gather makes the heap what it becomes in a node. Where there are no huge pages, it stays.
-func gather() { _, _ = hugepages.Gather() }
 
 func heap() uint64 {
 	runtime.GC()
@@ -230,7 +225,6 @@ func BenchmarkApplyUsage(b *testing.B) {
 			entries, _ := usageEntries(l, 1_000_000, 500_000)
 			applyEntries(b, m, l, entries)
 		}
-		gather()
 		applyUsage(b, m, l, 1_000_000)
 	})
 }

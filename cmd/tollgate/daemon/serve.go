@@ -12,7 +12,6 @@ import (
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
-	"tollgate/cmd/tollgate/hugepages"
 )
 
 // ServeCommand runs a node.
@@ -92,11 +91,6 @@ func serve(ctx context.Context, settings config.Config, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	go func() {
-		if err := hugepages.Keep(ctx); ctx.Err() == nil {
-			log.Info("the heap stays in small pages", "reason", err)
-		}
-	}()
 	<-ctx.Done()
 	log.Info("node stops")
 	err = n.close()
