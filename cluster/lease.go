@@ -339,14 +339,14 @@ func (l *lease) confirm(ring func(), deadline <-chan time.Time) bool {
 	}
 }
 
-// bond is a node's promise to a leader: it votes for nobody, itself included, until it is over.
-// The goroutine that looks at requests alone knows it.
+// bond is a node's promise to a leader not to vote for any candidate, itself included, until it
+// ends. Only the goroutine that inspects requests reads and writes it.
 type bond struct {
 	until int64         // monotonic
 	lasts time.Duration // what the newest request asks for
 	asked chan chan bool
-	// outdone is told of a candidate that this node has refused, and that has the shorter log as a
-	// rule; nil: nobody is.
+	// outdone, if not nil, is called when this node refuses a candidate, whose log is shorter as a
+	// rule.
 	outdone atomic.Pointer[func()]
 }
 

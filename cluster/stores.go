@@ -279,7 +279,7 @@ func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 	return &keyTier{Store: s.keys, machine: machine}
 }
 
-// Together calls functions at the same time and waits for all; the error is all of theirs. A panic
+// Together calls functions concurrently, waits for all of them, and joins their errors. A panic
 // of one becomes the caller's.
 func Together(parts ...func() error) error {
 	var wg sync.WaitGroup

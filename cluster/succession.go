@@ -15,9 +15,9 @@ import (
 // So the voters have turns, in the order of their names, and a vote is free when the promise to the
 // leader is over (transport.released).
 //
-// A leader whose process has ended is known to be gone sooner: it hangs up, and nobody takes a new
-// connection. That proves nothing, for what stands between two nodes may do the same. So it
-// shortens no promise, only the wait behind it: a voter whose promise is over asks the others
+// A leader whose process has ended is noticed sooner: its connection is closed, and a new one is
+// refused. This does not prove that it has ended, for a proxy or a firewall may do the same. So it
+// shortens no promise, only the wait after it: a voter whose promise is over asks the others
 // whether they would elect it, and stands if a majority would.
 const (
 	// firstTurn is when the first voter stands, in tenths of the heartbeat timeout since it heard of

@@ -15,7 +15,7 @@ func TestTogetherWaitsForAll(t *testing.T) {
 		<-second
 		return nil
 	}, func() error {
-		<-first // it runs beside
+		<-first // both run at once
 		close(second)
 		return failed
 	})

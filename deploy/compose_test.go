@@ -48,7 +48,7 @@ func settingsOf(t *testing.T, file, node string) config.Config {
 	return settings
 }
 
-// ownFiles is the number of open files that a node needs besides those of its clients; see
+// ownFiles is the number of open files that a node needs in addition to those of its clients; see
 // sample.yaml.
 const ownFiles = 2048
 

@@ -26,7 +26,7 @@ const transportPolicy = "max-age=31536000"
 // protection is the Content-Security-Policy and the Cache-Control of an answer.
 type protection struct{ policy, caching []byte }
 
-// protect sets the headers that keep browsers from misusing an answer, whoever wrote it.
+// protect sets the headers that keep browsers from misusing an answer, whichever handler wrote it.
 func (p protection) protect(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.SetCanonical(sniffHeader, noSniff)
@@ -41,7 +41,7 @@ func (p protection) protect(ctx *fasthttp.RequestCtx) {
 // Policy gives the answer a Content-Security-Policy of its own.
 func (x *Exchange) Policy(policy string) { x.policy = []byte(policy) }
 
-// Caching gives the answer a Cache-Control of its own: without it, nobody keeps the answer.
+// Caching gives the answer a Cache-Control of its own: without it, no cache keeps the answer.
 func (x *Exchange) Caching(directives string) { x.caching = []byte(directives) }
 
 // Headers gives the answer the headers of a page that was made elsewhere, but for its length.

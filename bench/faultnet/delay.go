@@ -10,7 +10,7 @@ import (
 func OpenSlow(nodes map[string]string, delay time.Duration) (*Net, error) {
 	n, err := Open(nodes)
 	if err == nil {
-		n.mu.Lock() // whoever connects is asked for with the lock held
+		n.mu.Lock() // the lock is held while the connecting peer is looked up
 		n.delay = delay
 		n.mu.Unlock()
 	}
@@ -67,5 +67,5 @@ func (l *late) Read(p []byte) (int, error) {
 	return k, err
 }
 
-// close ends the reading of what nobody will ask for.
+// close stops reading answers that no caller waits for.
 func (l *late) close() { close(l.done) }

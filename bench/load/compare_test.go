@@ -68,7 +68,7 @@ func TestLatencyIsOfAnOpenLoop(t *testing.T) {
 	}
 }
 
-// TestDisturbedTurnsAreRepeated: beside a process that is not the harness's they stay disturbed,
+// TestDisturbedTurnsAreRepeated: while a foreign process runs, they stay disturbed,
 // and are marked.
 func TestDisturbedTurnsAreRepeated(t *testing.T) {
 	burn(t)
@@ -100,7 +100,7 @@ func TestTurnsThatTheGeneratorLimitsAreRepeated(t *testing.T) {
 	require.Len(t, journal, 2*2)
 }
 
-// burn keeps a core busy with a process whose parent has ended, so that it is nobody's here.
+// burn keeps a core busy with an orphaned process, which counts as foreign load.
 func burn(t *testing.T) {
 	t.Helper()
 	output, err := exec.Command("sh", "-c", "(while :; do :; done) >&- 2>&- & echo $!").Output()

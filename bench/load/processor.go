@@ -30,7 +30,7 @@ type Machine struct {
 	Foreign float64
 	// Steal is the share of its time that a virtual machine wanted and its host gave to others.
 	Steal float64
-	// Busy is the share of the time in which cores were not idle, whoever used them.
+	// Busy is the share of time in which the cores were not idle, for any process.
 	Busy float64
 }
 

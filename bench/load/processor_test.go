@@ -28,8 +28,8 @@ func (p procfs) process(id, parent, ticks, children, written, cancelled int) {
 	require.NoError(p.t, os.WriteFile(filepath.Join(folder, "io"), []byte(io), 0o600))
 }
 
-// TestProcessesAreCountedWithTheirChildren: what a server's backends use and write is the server's,
-// also of those that have ended; what nobody here has started is foreign.
+// TestProcessesAreCountedWithTheirChildren: a server's backends count as the server, those that
+// have ended included; processes that the harness did not start are foreign.
 func TestProcessesAreCountedWithTheirChildren(t *testing.T) {
 	p := procfs{t, t.TempDir()}
 	p.process(1, 0, 1000, 500, 7, 0)
@@ -67,7 +67,8 @@ func TestForeignLoadAndSteal(t *testing.T) {
 	require.Equal(t, "0.21 foreign cores (at most 0.2), 6 % steal (at most 5)", m.Disturbed())
 }
 
-// TestCostIsOfAllProcesses: the system's cores by the rate, and the generator beside them.
+// TestCostIsOfAllProcesses: server time per request counts every process of the system, and the
+// generator's share is reported separately.
 func TestCostIsOfAllProcesses(t *testing.T) {
 	r := Report{UnitRate: 20_000, Units: 1000, GeneratorCores: 0.25, Used: []ProcessUse{
 		{Process{"node1", 1}, 0.5, 0, 212_000},

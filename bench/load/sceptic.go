@@ -15,7 +15,7 @@ func (f *Figures) Doubts() []Doubt {
 		{
 			"The generator's processor time is on both sides of each ratio, and flatters it.",
 			"The first figure is the processor time of the servers' processes for a unit; the generator's is " +
-				"not in it. Rates stand beside it." + share,
+				"excluded. Rates are shown next to it." + share,
 		},
 		{
 			"The bare handler is the limit of fasthttp, and not of HTTP.",

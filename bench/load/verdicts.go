@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// versus finds Tollgate under a scenario, and the fastest of the others beside it.
+// versus returns Tollgate's result in a scenario, and the fastest of the other systems.
 func (f *Figures) versus(scenario Scenario, others ...string) (ours, theirs *Result) {
 	for _, c := range f.Comparisons {
 		var first, best *Result

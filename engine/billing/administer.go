@@ -11,7 +11,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// MaxActor bounds the name of whoever gives a command, in bytes.
+// MaxActor bounds the name of the actor of a command, in bytes.
 const MaxActor = 512
 
 // Administer carries a command that an operator gives, and adds what it changed to the record of

@@ -64,7 +64,7 @@ func (h *hooks) webhookRoutes() []server.Route {
 		{
 			Method: "POST", Path: endpoints + "/{endpoint}/rotate-secret",
 			Operation: "rotateWebhookSecret",
-			Summary:   "Make a new secret; the one before signs beside it for 24 hours",
+			Summary:   "Make a new secret; the one before signs alongside it for 24 hours",
 			Access:    server.AccessOperator, Handle: h.rotateSecret, Params: one,
 			Responses: answers(server.RefTo("WebhookEndpoint")),
 		},

@@ -112,9 +112,9 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkServing is what a request costs this process beside the kernel: fasthttp, the route
-// table, the handler, for a check the decision; an event is not proposed. bare is a handler of
-// fasthttp that gives the same answer and does nothing else.
+// BenchmarkServing measures what a request costs this process, the kernel's part excluded:
+// fasthttp, the route table, the handler, and for a check the decision; an event is not proposed.
+// bare is a handler of fasthttp that gives the same answer and does nothing else.
 func BenchmarkServing(b *testing.B) {
 	n := start(b, func(c *client.Config) { c.Proposer = settles{c.Proposer} })
 	n.customer("acme")

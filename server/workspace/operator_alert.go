@@ -19,7 +19,7 @@ func (o *Operator) alertTools(tool operatorTool) []server.Route {
 			"Set a flow's alerts for the owner; a secret that webhooks are signed with is shown once",
 			o.alertTool(o.setAlerts), named("flow"), alertsForm())),
 		answer(tool(path+"/secret", "rotateFlowAlertSecret",
-			"Replace the signing secret for the owner; the one before signs beside it for 24 hours",
+			"Replace the signing secret for the owner; the one before signs alongside it for 24 hours",
 			o.alertTool(o.rotateAlertSecret), named("flow"), server.Object())),
 		answer(tool(path+"/test", "testFlowAlert", "Send a test alert for the owner",
 			o.alertTool(o.testAlert), named("flow"), server.Object())),

@@ -223,7 +223,7 @@ func (a *API) flowRoutes() []server.Route {
 			a.Alerts.changeAlerts, param("flow_id"), takes(alertsForm().Properties...),
 			gives(200, "Set; a signing secret that was made is shown once", secretly()...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/secret", "rotateAlertSecret",
-			"Replace the signing secret; the one before signs beside it for 24 hours: a person",
+			"Replace the signing secret; the one before signs alongside it for 24 hours: a person",
 			anyScope, a.Alerts.rotateAlertSecret, param("flow_id"),
 			gives(200, "Shown once", secretly()...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/test", "testAlert",

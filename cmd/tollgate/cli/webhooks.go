@@ -18,7 +18,7 @@ type webhooksCommand struct {
 	List       call[environmentOutput, endpoints]   `cmd:"" call:"GET webhook-endpoints" help:"List endpoints and how they do."`
 	Update     webhooksUpdateCommand                `cmd:"" help:"Change an endpoint, enable or disable it."`
 	Delete     call[endpointFlags, none]            `cmd:"" call:"DELETE webhook-endpoints/{ID}" says:"Removed {ID}." help:"Remove an endpoint, what waits for it, and its log."`
-	Rotate     webhooksRotateCommand                `cmd:"" help:"Make a new signing secret; the one before signs beside it for 24 hours."`
+	Rotate     webhooksRotateCommand                `cmd:"" help:"Make a new signing secret; the one before signs alongside it for 24 hours."`
 	Deliveries call[webhooksDeliveries, deliveries] `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries" help:"List what was sent to an endpoint and what waits, newest first."`
 	Show       call[messageFlags, document]         `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries/{Message}" help:"Print one delivery as JSON: payload and attempts."`
 	Resend     call[messageFlags, none]             `cmd:"" call:"POST webhook-endpoints/{ID}/deliveries/{Message}/resend" says:"{Message} waits to be sent." help:"Send a message once more, with the same webhook-id."`

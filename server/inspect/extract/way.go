@@ -50,7 +50,7 @@ func (r *reader) note(obs, quote string, w way) {
 
 // decide says what comes of the ways, in the order in which an agent tries them. The first whose
 // request it can send decides: there may be an account then. Where there is none, what the first
-// wants of a person is what stands in the way. What makes a key beside the one that decides is
+// wants of a person is what stands in the way. What makes a key apart from the one that decides is
 // evidence, too; and where none decides, what makes one at another host.
 func (r *reader) decide() {
 	var tried []string

@@ -64,7 +64,7 @@ func (f *Filler) wanted(name string) *Stop {
 	}
 }
 
-// accountWords are what the name of an account is called, beside its password.
+// accountWords are names of the field that takes an account's name, next to its password.
 var accountWords = regexp.MustCompile(`mail|user|log ?in|identifier|account|\bname$`)
 
 // entered is what a field takes of the account that the run signs in with: its password, or its

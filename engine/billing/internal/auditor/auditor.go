@@ -33,7 +33,7 @@ type Lines struct {
 	FirstIndex, LastIndex uint64
 }
 
-// Invoice is what the journal says of an invoice besides its lines.
+// Invoice is what the journal says of an invoice apart from its lines.
 type Invoice struct {
 	ID            [16]byte
 	Number        uint64

@@ -39,7 +39,7 @@ type meter struct {
 	// units were counted, covered is the part of them that credits paid.
 	units, covered decimal.Decimal
 	// billed is the part of the rest that lines have priced, void the part of billed that only VOID
-	// invoices have: nobody pays it. Below zero, void is what a VOID invoice would have given back.
+	// invoices have: no one pays it. Below zero, void is what a VOID invoice would have given back.
 	billed, void decimal.Decimal
 	evidence     // that no line counts yet
 }
@@ -186,7 +186,7 @@ func (s *subscription) bill(c *catalogs.Catalog) (all []priced) {
 }
 
 // settleVoid takes corrections of units that only VOID invoices have out of what lines price:
-// nobody paid those units, so nothing is given back for them, nor charged again.
+// no one paid those units, so nothing is given back for them, nor charged again.
 func (s *subscription) settleVoid(c *catalogs.Catalog) {
 	for i := range s.closed {
 		p := &s.closed[i]
