@@ -65,6 +65,11 @@ func (f *AdminFlags) Client() (*api.Client, error) {
 // https:// addresses, "" is the machine's.
 func Connect(ops []string, key, ca string) (*api.Client, error) {
 	client, err := api.New(ops, key, 2)
+	return trusting(client, err, ca)
+}
+
+// trusting makes a client, where it could be made, trust the authority in a file; "" is none.
+func trusting(client *api.Client, err error, ca string) (*api.Client, error) {
 	if err != nil || ca == "" {
 		return client, err
 	}
@@ -83,10 +88,24 @@ func (f *AdminFlags) read(ctx context.Context, path string, v any) (json.RawMess
 	return f.send(ctx, "GET", path, nil, v)
 }
 
-// send sends a body as JSON (nil: none), decodes the answer's data into v (nil: there is none to
-// decode), and returns the data as it came. A POST carries a key by which a repeat counts once.
+func (f *AdminFlags) root() string { return "/api/v1/admin" }
+
+// send is send to the admin API.
 func (f *AdminFlags) send(
 	ctx context.Context, method, path string, body, v any,
+) (json.RawMessage, error) {
+	admin, err := f.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer admin.Close()
+	return send(ctx, admin, method, path, body, v)
+}
+
+// send sends a body as JSON (nil: none), decodes the answer's data into v (nil: there is none to
+// decode), and returns the data as it came.
+func send(
+	ctx context.Context, client *api.Client, method, path string, body, v any,
 ) (data json.RawMessage, err error) {
 	r := api.Request{Method: method, Path: path}
 	if body != nil {
@@ -94,7 +113,7 @@ func (f *AdminFlags) send(
 			return nil, fmt.Errorf("request body: %w", err)
 		}
 	}
-	err = f.write(ctx, r, func(answer api.Answer) error {
+	err = write(ctx, client, r, func(answer api.Answer) error {
 		data = answer.Payload()
 		if v == nil {
 			return nil
@@ -104,7 +123,7 @@ func (f *AdminFlags) send(
 	return data, err
 }
 
-// write carries out a request; take gets its answer of success.
+// write carries out a request to the admin API; take gets its answer of success.
 func (f *AdminFlags) write(
 	ctx context.Context, r api.Request, take func(api.Answer) error,
 ) error {
@@ -113,10 +132,18 @@ func (f *AdminFlags) write(
 		return err
 	}
 	defer admin.Close()
+	return write(ctx, admin, r, take)
+}
+
+// write carries out a request; take gets its answer of success. A POST carries a key by which a
+// repeat counts once.
+func write(
+	ctx context.Context, client *api.Client, r api.Request, take func(api.Answer) error,
+) error {
 	if r.Method == "POST" {
 		r.Header = map[string]string{"Idempotency-Key": rand.Text()}
 	}
-	answer, err := admin.Do(ctx, r)
+	answer, err := client.Do(ctx, r)
 	if err == nil {
 		err = answer.Err()
 	}

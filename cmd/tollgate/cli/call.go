@@ -15,11 +15,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// call is a command that is one request to the admin API. F has its flags and arguments, A is the
-// answer. The tags of its field say the rest, where {Pool} stands for a field of F:
+// call is a command that is one request to the admin API, or to the client API where F is for that.
+// F has its flags and arguments, A is the answer. The tags of its field say the rest, where {Pool}
+// stands for a field of F:
 //
 //	call:"POST pools/{Pool}/grants"  the method and the path, below the environment or, with / in
-//	                                 front, below the root of the admin API
+//	                                 front, below the root of the API
 //	with:"paused=true"               a field of the body that no flag sets
 //	says:"Pool {Pool} is frozen."    what to print where the answer does not print itself
 //	notes:"The secret of {Flow}."    what to print on the side, of an answer with a secret
@@ -47,7 +48,11 @@ func (c *call[F, A]) Run(ctx context.Context, out io.Writer, k *kong.Context) er
 	if !strings.HasPrefix(path, "/") {
 		path = "/accounts/{Account}/environments/{Environment}/" + path
 	}
-	path, where, _ := strings.Cut("/api/v1/admin"+path, "?")
+	flags := any(&c.Flags).(interface {
+		root() string
+		send(ctx context.Context, method, path string, body, v any) (json.RawMessage, error)
+	})
+	path, where, _ := strings.Cut(flags.root()+path, "?")
 	path = c.expand(path, url.PathEscape)
 	if where != "" {
 		path += "?" + c.expand(where, url.QueryEscape)
@@ -67,9 +72,6 @@ func (c *call[F, A]) Run(ctx context.Context, out io.Writer, k *kong.Context) er
 	} else if fields := c.tagged("json"); fields != nil {
 		body = fields
 	}
-	flags := any(&c.Flags).(interface {
-		send(ctx context.Context, method, path string, body, v any) (json.RawMessage, error)
-	})
 	var answer A
 	var into any
 	if _, unread := any(answer).(none); !unread {

@@ -14,9 +14,11 @@ import (
 )
 
 type customersCommand struct {
-	List    customersListCommand      `cmd:"" help:"List customers, the newest first."`
-	Archive call[customerFlags, none] `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Take a customer out of use; it stays readable."`
-	Erase   customersEraseCommand     `cmd:"" help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
+	List    customersListCommand       `cmd:"" help:"List customers, the newest first."`
+	Show    call[ofCustomer, customer] `cmd:"" call:"GET /customers/{Customer}" help:"Show a customer with its subscriptions and credits."`
+	Create  customersCreateCommand     `cmd:"" help:"Create a customer."`
+	Archive call[customerFlags, none]  `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Take a customer out of use; it stays readable."`
+	Erase   customersEraseCommand      `cmd:"" help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
 }
 
 type customersListCommand struct {
@@ -33,6 +35,58 @@ func customerState(c *api.Customer) string {
 		return "archived"
 	}
 	return "active"
+}
+
+// customer is a customer as the client API shows it.
+type customer struct{ api.Customer }
+
+func (c *customer) print(out io.Writer) error {
+	t := NewTable(out)
+	t.Row("Customer", c.ExternalClientCustomerID)
+	t.Row("Name", strings.TrimSpace(c.FirstName+" "+c.LastName))
+	t.Row("E-mail", c.Email)
+	t.Row("Phone", either(c.PhoneNumber, "–"))
+	t.Row("Address", either(c.Address, "–"))
+	t.Row("Created", moment(c.CreatedAt))
+	t.Row("State", customerState(&c.Customer))
+	err := t.End()
+	if err == nil && len(c.Subscriptions) > 0 {
+		err = errors.Join(Say(out, ""), subscriptions(c.Subscriptions).print(out))
+	}
+	if err == nil && len(c.CreditPools) > 0 {
+		err = errors.Join(Say(out, ""), pools(c.CreditPools).print(out))
+	}
+	return err
+}
+
+type customersCreateCommand struct {
+	inClient    `embed:""`
+	ID          string `arg:"" optional:"" help:"The customer's externalClientCustomerId: your own name for it. Default: one is made."`
+	FirstName   string `required:"" help:"First name."`
+	LastName    string `required:"" help:"Last name."`
+	Email       string `required:"" help:"E-mail address."`
+	PhoneNumber string `help:"Phone number."`
+	Address     string `help:"Postal address."`
+}
+
+// Run creates a customer, and shows it.
+func (c *customersCreateCommand) Run(ctx context.Context, out io.Writer) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	id, err := client.CreateCustomer(ctx, api.CustomerRequest{
+		ExternalClientCustomerID: c.ID, FirstName: c.FirstName, LastName: c.LastName,
+		Email: c.Email, PhoneNumber: c.PhoneNumber, Address: c.Address,
+	})
+	if err != nil {
+		return err
+	}
+	var made customer
+	path := c.root() + "/customers/" + url.PathEscape(id)
+	data, err := send(ctx, client, "GET", path, nil, &made)
+	return c.answer(out, data, err, func() error { return made.print(out) })
 }
 
 // customersPage is how many customers are asked for at a time.

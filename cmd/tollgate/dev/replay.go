@@ -44,7 +44,7 @@ func (c *ReplayCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.Connect(c.Data, c.Environment, c.Connections)
+	client, err := c.Connect(c.Data, c.Environment, c.CA, c.Connections)
 	if err != nil {
 		return err
 	}

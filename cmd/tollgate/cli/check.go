@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+type checkFlags struct {
+	inClient `embed:""`
+	Customer string     `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
+	Feature  string     `arg:"" json:"featureKey" help:"The feature's key."`
+	Units    trackUnits `arg:"" optional:"" json:"track,omitempty" help:"Also say whether so many units would fit, and what they would cost."`
+}
+
+// Help says what a check leaves behind.
+func (c *checkFlags) Help() string {
+	return "It is the decision that your program gets from the client API: nothing is counted, and " +
+		"the check is kept as an audit event."
+}
+
+// number is an exact number on the command line.
+type number string
+
+// Validate refuses a text that is not a number.
+func (n number) Validate() error {
+	if n != "" && (!json.Valid([]byte(n)) || n[0] != '-' && (n[0] < '0' || n[0] > '9')) {
+		return fmt.Errorf("%q is not a number such as 1200 or 0.5", string(n))
+	}
+	return nil
+}
+
+// trackUnits are units of which a check says what they would do.
+type trackUnits string
+
+// Validate refuses a text that is not a number.
+func (u trackUnits) Validate() error { return number(u).Validate() }
+
+// MarshalJSON writes them as the client API takes them.
+func (u trackUnits) MarshalJSON() ([]byte, error) {
+	return []byte(`{"usageUnits":` + string(u) + `}`), nil
+}
+
+// decision is the answer of a check.
+type decision struct {
+	Allowed bool `json:"isAllowed"`
+	Meta    struct {
+		Reason struct {
+			Description string `json:"description"`
+			Code        string `json:"code"`
+		} `json:"reason"`
+	} `json:"meta"`
+	Usage *struct {
+		Used      json.Number `json:"used"`
+		Limit     json.Number `json:"limit"`
+		Remaining json.Number `json:"remaining"`
+	} `json:"usage"`
+	Simulation *struct {
+		Requested json.Number `json:"requestedUsage"`
+		Projected json.Number `json:"projectedUsage"`
+		Exceeds   bool        `json:"wouldExceedLimit"`
+		Cost      json.Number `json:"projectedCost"`
+	} `json:"simulation"`
+}
+
+func (d *decision) print(out io.Writer) error {
+	t := NewTable(out)
+	if d.Allowed {
+		t.Row("Decision", "allowed")
+	} else {
+		t.Row("Decision", "denied")
+		t.Row("Reason", either(d.Meta.Reason.Description, d.Meta.Reason.Code))
+	}
+	if u := d.Usage; u != nil {
+		used := quantity(u.Used)
+		if u.Limit != "" {
+			used += " of " + quantity(u.Limit) + ", " + quantity(u.Remaining) + " left"
+		}
+		t.Row("Used", used)
+	}
+	if s := d.Simulation; s != nil {
+		fits := "fit: "
+		if s.Exceeds {
+			fits = "do not fit: "
+		}
+		t.Row(quantity(s.Requested)+" more", fits+quantity(s.Projected)+" in all")
+		if s.Cost != "" {
+			t.Row("Cost", quantity(s.Cost))
+		}
+	}
+	return t.End()
+}

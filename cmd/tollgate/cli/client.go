@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"tollgate/cmd/tollgate/devdata"
+	api "tollgate/sdk/go"
+)
+
+// ClientFlags say where the client API is, and with which key to call it.
+type ClientFlags struct {
+	URL []string `name:"url" placeholder:"URL" help:"Client API of a node; repeatable. Default: from dev.json."`
+	Key string   `env:"TOLLGATE_KEY" placeholder:"KEY" help:"API key. Default: the sandbox key, or with --env=live the live key, of dev.json."`
+}
+
+// Connect returns a client of the client API; what the flags leave out is in the dev.json of data.
+// The file ca holds the authority of nodes with https:// addresses, "" is the machine's.
+func (f *ClientFlags) Connect(
+	data, environment, ca string, connections int,
+) (*api.Client, error) {
+	nodes, key := f.URL, f.Key
+	if len(nodes) == 0 || key == "" {
+		running, err := devdata.Folder(data).Load()
+		if err != nil {
+			return nil, fmt.Errorf("without --url and --key: %w", err)
+		}
+		if len(nodes) == 0 {
+			for _, node := range running.Nodes {
+				nodes = append(nodes, node.HTTP)
+			}
+		}
+		if key == "" {
+			key = map[string]string{"sandbox": running.SandboxKey, "live": running.LiveKey}[environment]
+		}
+	}
+	client, err := api.New(nodes, key, connections)
+	return trusting(client, err, ca)
+}
+
+// inClient are the flags of a command that goes through the client API.
+type inClient struct {
+	ClientFlags `embed:""`
+	OutputFlags `embed:""`
+	Environment string `name:"env" default:"sandbox" enum:"sandbox,live" help:"sandbox or live: which key of dev.json to use."`
+	CA          string `name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
+	Data        string `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
+}
+
+func (f *inClient) root() string { return "/api/v1/client" }
+
+// client connects to the client API.
+func (f *inClient) client() (*api.Client, error) {
+	client, err := f.Connect(f.Data, f.Environment, f.CA, 1)
+	if err != nil {
+		return nil, err
+	}
+	client.Patience = adminPatience
+	return client, nil
+}
+
+func (f *inClient) send(
+	ctx context.Context, method, path string, body, v any,
+) (json.RawMessage, error) {
+	client, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	return send(ctx, client, method, path, body, v)
+}
+
+// ofCustomer names a customer to the client API.
+type ofCustomer struct {
+	inClient `embed:""`
+	Customer string `arg:"" help:"The customer's externalClientCustomerId."`
+}

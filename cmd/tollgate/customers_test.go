@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cmd/tollgate/demo"
+)
+
+// asClient runs a command line that goes through the client API.
+func (s *shell) asClient(args ...string) (out, said string, code int) {
+	s.t.Helper()
+	stderr, done := captureStderr(s.t)
+	out, code = alone(append(args, s.clientArgs...)...)
+	done()
+	return out, stderr(), code
+}
+
+// TestACustomersFirstDay: created, subscribed, checked, metered, and denied at its limit.
+func TestACustomersFirstDay(t *testing.T) {
+	s := newShell(t)
+	done := func(args ...string) string {
+		t.Helper()
+		out, said, code := s.asClient(args...)
+		require.Zero(t, code, said)
+		return out
+	}
+	refused := func(code int, why string, args ...string) {
+		t.Helper()
+		_, said, ended := s.asClient(args...)
+		require.Equal(t, code, ended, args)
+		require.Contains(t, said, why)
+	}
+	create := []string{
+		"customers", "create", "globex", "--first-name", "Hank", "--last-name", "Scorpio",
+		"--email", "hank@globex.example",
+	}
+	s.holds(done(create...), "Name", "Hank Scorpio", "E-mail", "hank@globex.example")
+	refused(1, "exists already: Nothing was changed.", create...)
+	refused(2, "missing flags: --email", "customers", "create", "x")
+	s.holds(done("subscribe", "globex", demo.ReplayPlan), "State", "active")
+	refused(1, "Plan not found: Nothing was changed.", "subscribe", "globex", "nonsense")
+	s.holds(done("customers", "show", "globex"), "PLAN", "STATE")
+
+	check := func(more ...string) string {
+		return done(append([]string{"check", "globex", "output-tokens"}, more...)...)
+	}
+	require.Equal(t, "Decision  allowed\nUsed      0 of 5,000, 5,000 left\n", check())
+	s.holds(check("6000"), "Decision", "denied", "Reason", "The requested usage would exceed")
+	s.holds(check("6000"), "6,000 more", "do not fit: 6,000 in all", "Cost", "0.09")
+	refused(2, `"abc" is not a number such as 1200`, "check", "globex", "output-tokens", "abc")
+
+	send := []string{"events", "send", "globex", "output-tokens", "5000", "--event-key", "k-1"}
+	out := done(send...)
+	require.Contains(t, out, "Recorded 5,000 of output-tokens for globex at ")
+	require.Contains(t, out, "The limit of this feature is reached")
+	refused(1, "409", send...)
+	s.holds(check(), "Decision", "denied")
+	var sent struct {
+		Key string `json:"eventIdempotencyKey"`
+	}
+	text := done("events", "send", "globex", "output-token", "--meta", `{"model":"large"}`, "--json")
+	require.NoError(t, json.Unmarshal([]byte(text), &sent))
+	require.NotEmpty(t, sent.Key)
+	refused(1, "--meta {x is not JSON", "events", "send", "globex", "x", "--meta", "{x")
+	refused(1, "--at noon is not a time", "events", "send", "globex", "x", "--at", "noon")
+	s.holds(s.ok("events", "unmatched"), "NAME", "EVENTS", "FIRST", "LAST", "output-token", "1")
+	require.Equal(t, "Every event so far matched a feature.\n", s.ok("events", "unmatched", "--env", "live"))
+}
+
+// TestMistypedWordsAreAnsweredWithTheNearest: of commands and of flags, in help, too.
+func TestMistypedWordsAreAnsweredWithTheNearest(t *testing.T) {
+	for want, args := range map[string][]string{
+		`did you mean "customers"?`: {"custmers"},
+		`did you mean "list"?`:      {"customers", "lst"},
+		`did you mean "--limit"?`:   {"customers", "list", "--lmit", "3"},
+		`did you mean "catalog"?`:   {"help", "catalgo"},
+	} {
+		stderr, done := captureStderr(t)
+		_, code := alone(args...)
+		done()
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr(), want)
+	}
+}
