@@ -36,21 +36,16 @@ const zstdWindow = 8 << 20
 var (
 	faultCoding = FaultMedia.With("Nothing was changed. Send the body with Content-Encoding gzip or " +
 		"zstd, or without Content-Encoding.")
-	faultCodedTwice = &Fault{
-		Status: 400, Code: "malformed_encoding", Message: "The body is compressed more than once",
-		Detail: "Nothing was changed. Compress it once, with gzip or zstd, and name that coding in " +
-			"Content-Encoding.",
-	}
-	faultDamaged = &Fault{
-		Status: 400, Code: "malformed_encoding", Message: "The body cannot be decompressed",
-		Detail: "Nothing was changed. The body is damaged, cut off, or in another coding than " +
-			"Content-Encoding names.",
-	}
-	faultWindow = &Fault{
-		Status: 400, Code: "malformed_encoding", Message: "The body cannot be decompressed",
-		Detail: "Nothing was changed. Its zstd window is larger than 8 MiB; compress it with a " +
-			"smaller one (--long=23 or less).",
-	}
+	faultCodedTwice = NewFault(400, "malformed_encoding",
+		"The body is compressed more than once").With(
+		"Nothing was changed. Compress it once, with gzip or zstd, and name that coding in " +
+			"Content-Encoding.")
+	faultDamaged = NewFault(400, "malformed_encoding", "The body cannot be decompressed").With(
+		"Nothing was changed. The body is damaged, cut off, or in another coding than Content-Encoding " +
+			"names.")
+	faultWindow = NewFault(400, "malformed_encoding", "The body cannot be decompressed").With(
+		"Nothing was changed. Its zstd window is larger than 8 MiB; compress it with a smaller one " +
+			"(--long=23 or less).")
 )
 
 // codedLimit is how many bytes a compressed body may have where limit bytes may come out: what does

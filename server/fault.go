@@ -22,6 +22,11 @@ type Fault struct {
 	More func(*JSON)
 }
 
+// NewFault makes a fault without a detail.
+func NewFault(status int, code, message string) *Fault {
+	return &Fault{Status: status, Code: code, Message: message}
+}
+
 // With returns the fault with a detail.
 func (f *Fault) With(detail string) *Fault {
 	with := *f
@@ -36,57 +41,42 @@ func (f *Fault) Saying(message string) *Fault {
 	return &saying
 }
 
+// Retry returns the fault with when to come again, in seconds.
+func (f *Fault) Retry(after int) *Fault {
+	retry := *f
+	retry.RetryAfter = after
+	return &retry
+}
+
 // Faults that do not come from a command's outcome. Nobody changes them: see With.
 var (
-	FaultNotFound = &Fault{
-		Status: 404, Code: "not_found", Message: "There is nothing at this path",
-		Detail: "Paths are matched exactly: no redirects, no trailing slash.",
-	}
-	FaultMethod = &Fault{
-		Status: 405, Code: "method_not_allowed", Message: "This path does not take this method",
-		Detail: "The Allow header names the methods that it takes.",
-	}
-	FaultKey = &Fault{Status: 401, Code: "invalid_key", Message: "Invalid or missing API key"}
+	FaultNotFound = NewFault(404, "not_found", "There is nothing at this path").With(
+		"Paths are matched exactly: no redirects, no trailing slash.")
+	FaultMethod = NewFault(405, "method_not_allowed", "This path does not take this method").With(
+		"The Allow header names the methods that it takes.")
+	FaultKey = NewFault(401, "invalid_key", "Invalid or missing API key")
 	// FaultScope is the same whether the thing asked for exists or not.
-	FaultScope = &Fault{Status: 403, Code: "access_denied", Message: "Access denied"}
-	FaultSize  = &Fault{
-		Status: 413, Code: "body_too_large", Message: "The request body is too large",
-		Detail: "Nothing was changed. Send less in one request.",
-	}
-	FaultMedia = &Fault{
-		Status: 415, Code: "unsupported_media_type", Message: "Unsupported media type",
-	}
-	FaultJSON   = &Fault{Status: 400, Code: "malformed_json", Message: "Malformed JSON"}
-	FaultFields = &Fault{Status: 400, Code: "validation_failed", Message: "Validation failed"}
+	FaultScope = NewFault(403, "access_denied", "Access denied")
+	FaultSize  = NewFault(413, "body_too_large", "The request body is too large").With(
+		"Nothing was changed. Send less in one request.")
+	FaultMedia  = NewFault(415, "unsupported_media_type", "Unsupported media type")
+	FaultJSON   = NewFault(400, "malformed_json", "Malformed JSON")
+	FaultFields = NewFault(400, "validation_failed", "Validation failed")
 	// FaultConsistency: no node could vouch that this node's memory is up to date.
-	FaultConsistency = &Fault{
-		Status: 503, Code: "unavailable", Message: "No quorum can be reached", RetryAfter: 1,
-		Detail: "Repeat the request, or read with X-Read-Consistency: stale.",
-	}
-	FaultInternal = &Fault{
-		Status: 500, Code: "internal_error", Message: "The request could not be carried out",
-		Detail: "The failure was recorded under this answer's X-Request-Id.",
-	}
-	faultHeaders = &Fault{
-		Status: 431, Code: "headers_too_large", Message: "The request headers are too large",
-		Detail: "At most 16 KiB are read.",
-	}
-	faultSlow = &Fault{
-		Status: 408, Code: "request_timeout", Message: "The request did not arrive in time",
-		Detail: "Nothing was changed. Repeat it with the same key.",
-	}
-	faultMalformed = &Fault{
-		Status: 400, Code: "malformed_request", Message: "Malformed HTTP/1.1 request",
-	}
+	FaultConsistency = NewFault(503, "unavailable", "No quorum can be reached").With(
+		"Repeat the request, or read with X-Read-Consistency: stale.").Retry(1)
+	FaultInternal = NewFault(500, "internal_error", "The request could not be carried out").With(
+		"The failure was recorded under this answer's X-Request-Id.")
+	faultHeaders = NewFault(431, "headers_too_large", "The request headers are too large").With(
+		"At most 16 KiB are read.")
+	faultSlow = NewFault(408, "request_timeout", "The request did not arrive in time").With(
+		"Nothing was changed. Repeat it with the same key.")
+	faultMalformed = NewFault(400, "malformed_request", "Malformed HTTP/1.1 request")
 	// fasthttp mixes trailers with the headers: one could then say what no check has seen.
-	faultTrailers = &Fault{
-		Status: 400, Code: "malformed_request", Message: "Trailers are not taken",
-		Detail: "Nothing was changed. Send what they say among the headers.",
-	}
-	faultConnections = &Fault{
-		Status: 503, Code: "too_many_connections", Message: "Too many connections are open",
-		Detail: "Nothing was changed. Close some, or keep them open and reuse them.", RetryAfter: 1,
-	}
+	faultTrailers = NewFault(400, "malformed_request", "Trailers are not taken").With(
+		"Nothing was changed. Send what they say among the headers.")
+	faultConnections = NewFault(503, "too_many_connections", "Too many connections are open").With(
+		"Nothing was changed. Close some, or keep them open and reuse them.").Retry(1)
 )
 
 // Shape is the form that an API gives to its errors.

@@ -61,19 +61,13 @@ func (g *Gate) Load() (requests, bytes int64) { return g.requests.Used(), g.byte
 func (g *Gate) Most() (requests, bytes int64) { return g.requests.Most(), g.bytes.Most() }
 
 // faultBusy is a request beyond the gate.
-var faultBusy = &Fault{
-	Status: 503, Code: "overloaded", Message: "The service is overloaded",
-	Detail:     "Nothing was changed. Repeat the request with the same key after Retry-After seconds.",
-	RetryAfter: 1,
-}
+var faultBusy = NewFault(503, "overloaded", "The service is overloaded").With(
+	"Nothing was changed. Repeat the request with the same key after Retry-After seconds.").Retry(1)
 
 // faultShare is a request of an account that holds its share of the gate.
-var faultShare = &Fault{
-	Status: 429, Code: "share_full", Message: "The account has too many requests under way",
-	Detail: "Nothing was changed. The service is busy, and other accounts need their share of it. " +
-		"Repeat the request with the same key after Retry-After seconds; send fewer at a time.",
-	RetryAfter: 1,
-}
+var faultShare = NewFault(429, "share_full", "The account has too many requests under way").With(
+	"Nothing was changed. The service is busy, and other accounts need their share of it. Repeat " +
+		"the request with the same key after Retry-After seconds; send fewer at a time.").Retry(1)
 
 var (
 	// AnonymousFlow is the flow of everyone whom no key and no session names.
@@ -135,9 +129,7 @@ func (x *Exchange) awaitTurn(size int) *Fault {
 	turns := min((size+turnUnit-1)/turnUnit, max(1, g.turns.places.Most()/2))
 	ok, after := g.turns.await(x.flow, g.weight(x.flow), turns, turnPatience)
 	if !ok {
-		fault := *faultShare
-		fault.RetryAfter = int((after + time.Second - 1) / time.Second)
-		return &fault
+		return faultShare.Retry(int((after + time.Second - 1) / time.Second))
 	}
 	x.turns = turns
 	return nil

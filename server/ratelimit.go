@@ -29,7 +29,7 @@ type buckets struct {
 	window time.Duration
 	name   string
 	policy string
-	fault  Fault
+	fault  *Fault
 	shards [rateShards]rateShard
 }
 
@@ -67,10 +67,8 @@ func newBuckets(name string, limit int, window time.Duration, message string) *b
 	b := &buckets{
 		limit: limit, window: window, name: name,
 		policy: `"` + name + `";q=` + strconv.Itoa(limit) + ";w=" + wholeSeconds(window),
-		fault: Fault{
-			Status: 429, Code: "rate_limited", Message: message,
-			Detail: "Nothing was changed. Repeat the request after Retry-After seconds.",
-		},
+		fault: NewFault(429, "rate_limited", message).With(
+			"Nothing was changed. Repeat the request after Retry-After seconds."),
 	}
 	for i := range b.shards {
 		b.shards[i].full = map[[16]byte]time.Time{}
@@ -133,9 +131,7 @@ func (b *buckets) state(x *Exchange, left int, reset time.Duration) {
 }
 
 func (b *buckets) refuse(wait time.Duration) *Fault {
-	fault := b.fault
-	fault.RetryAfter = int((wait + time.Second - 1) / time.Second)
-	return &fault
+	return b.fault.Retry(int((wait + time.Second - 1) / time.Second))
 }
 
 // empty is how long a key's bucket has nothing, and how long until it is full.

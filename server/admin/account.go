@@ -181,11 +181,9 @@ type madeKey struct {
 }
 
 // faultKeyLost answers a repeated request whose key cannot be shown again.
-var faultKeyLost = &server.Fault{
-	Status: 409, Code: "key_not_shown", Message: "The key was made, and cannot be shown again",
-	Detail: "The node's secretsKey was changed since. Revoke the key, and make one with a new " +
-		"Idempotency-Key.",
-}
+var faultKeyLost = server.NewFault(409, "key_not_shown",
+	"The key was made, and cannot be shown again").With("The node's secretsKey was changed since. " +
+	"Revoke the key, and make one with a new Idempotency-Key.")
 
 // makeKey makes the key that a command is about, and carries it out. Without an Idempotency-Key the
 // key is random, and nobody can have it again. With one it is derived from its id and the node's

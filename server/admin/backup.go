@@ -81,10 +81,8 @@ func (n *nodeTools) backup(x *server.Exchange) {
 func (n *nodeTools) refuseBackup(x *server.Exchange, err error) {
 	switch {
 	case errors.Is(err, ErrBackupRunning):
-		x.Refuse(&server.Fault{
-			Status: 409, Code: "backup_running", Message: "This node makes a backup already",
-			Detail: "Nothing was written. Wait for it, or ask another node.",
-		})
+		x.Refuse(server.NewFault(409, "backup_running", "This node makes a backup already").With(
+			"Nothing was written. Wait for it, or ask another node."))
 	case errors.Is(err, ErrNotCurrent):
 		x.Refuse(server.FaultConsistency.With("No backup was made: this node cannot tell whether it " +
 			"has every acknowledged write. Ask another node; where there is no quorum any more, " +

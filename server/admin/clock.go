@@ -94,11 +94,9 @@ func (a *clocks) settle(
 		}
 		break
 	}
-	return &server.Fault{
-		Status: 503, Code: "clock_settling", RetryAfter: 1,
-		Message: "The clock was advanced, and what falls due by then is still happening",
-		Detail:  "Do not repeat the request. GET the clock until settled is true.",
-	}
+	return server.NewFault(503, "clock_settling", "The clock was advanced, and what falls due by "+
+		"then is still happening").With("Do not repeat the request. GET the clock until settled is " +
+		"true.").Retry(1)
 }
 
 // showClock is GET …/clock.

@@ -60,16 +60,13 @@ func (a *invoices) invoiceRoutes() []server.Route {
 	}
 }
 
-var faultUnexplained = &server.Fault{
-	Status: 500, Code: "invoice_unexplained",
-	Message: "The journal's records do not explain the invoice",
-	Detail:  "Records are missing or damaged. Ask another node, and compare it with a backup.",
-}
+var faultUnexplained = server.NewFault(500, "invoice_unexplained",
+	"The journal's records do not explain the invoice").With(
+	"Records are missing or damaged. Ask another node, and compare it with a backup.")
 
-var faultJournal = &server.Fault{
-	Status: 503, Code: "journal_unavailable", Message: "The journal cannot be read at the moment",
-	Detail: "Nothing was changed. Repeat the request, or ask another node.", RetryAfter: 1,
-}
+var faultJournal = server.NewFault(503, "journal_unavailable",
+	"The journal cannot be read at the moment").With("Nothing was changed. Repeat the request, or " +
+	"ask another node.").Retry(1)
 
 // pathUUID reads a path parameter that is a UUID; another is answered.
 func pathUUID(x *server.Exchange, i int, what string) (id [16]byte, ok bool) {

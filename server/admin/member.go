@@ -108,10 +108,8 @@ func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) {
 		err = nil // it is done, and is recorded below
 	}
 	if err != nil {
-		x.Refuse(&server.Fault{
-			Status: 409, Code: "members_unchanged", Message: "The members were not changed",
-			Detail: err.Error(),
-		})
+		x.Refuse(server.NewFault(409, "members_unchanged", "The members were not changed").With(
+			err.Error()))
 		return
 	}
 	note := billing.NoteMembership{

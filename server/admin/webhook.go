@@ -186,11 +186,9 @@ func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) {
 }
 
 // faultSecretLost answers a repeated request whose secret cannot be shown again.
-var faultSecretLost = &server.Fault{
-	Status: 409, Code: "secret_not_shown",
-	Message: "The endpoint was added, and its secret cannot be shown again",
-	Detail:  "The node's secretsKey has changed since then. Rotate the endpoint's secret.",
-}
+var faultSecretLost = server.NewFault(409, "secret_not_shown",
+	"The endpoint was added, and its secret cannot be shown again").With(
+	"The node's secretsKey has changed since then. Rotate the endpoint's secret.")
 
 // mintSecret makes a sealed secret; what keeps it from that is answered.
 func (h *hooks) mintSecret(x *server.Exchange, env uint32, id [16]byte) (

@@ -33,15 +33,12 @@ const (
 )
 
 var (
-	faultAudit = &server.Fault{
-		Status: 503, Code: "audit_full", Message: "The check cannot be recorded", RetryAfter: 1,
-		Detail: "Every answered check leaves an audit event, and there is no room for more of them " +
-			"until the cluster can be reached again. Repeat the request.",
-	}
-	faultAuditUncommitted = &server.Fault{
-		Status: 503, Code: "audit_uncommitted", Message: "The check is not committed", RetryAfter: 1,
-		Detail: "This service answers checks when their audit events are committed. Repeat the request.",
-	}
+	faultAudit = server.NewFault(503, "audit_full", "The check cannot be recorded").With(
+		"Every answered check leaves an audit event, and there is no room for more of them until the " +
+			"cluster can be reached again. Repeat the request.").Retry(1)
+	faultAuditUncommitted = server.NewFault(503, "audit_uncommitted",
+		"The check is not committed").With("This service answers checks when their audit events are " +
+		"committed. Repeat the request.").Retry(1)
 )
 
 // AuditStats says how the audit recorder is doing.

@@ -30,10 +30,9 @@ var eventKindNames = map[billing.EventKind]string{
 	billing.EventVoid: "void", billing.EventAmend: "amend",
 }
 
-var faultJournal = &server.Fault{
-	Status: 503, Code: "journal_unavailable", Message: "The events cannot be read at the moment",
-	Detail: "Nothing was changed. Repeat the request, or ask another node.", RetryAfter: 1,
-}
+var faultJournal = server.NewFault(503, "journal_unavailable",
+	"The events cannot be read at the moment").With(
+	"Nothing was changed. Repeat the request, or ask another node.").Retry(1)
 
 // listEvents is GET /customers/{externalClientCustomerId}/events.
 func (a *API) listEvents(x *server.Exchange) {

@@ -111,22 +111,14 @@ var environments = map[string]billing.EnvironmentKind{
 }
 
 var (
-	faultSignedOut = &server.Fault{
-		Status: 401, Code: "sign_in_required", Message: "You are signed out",
-		Detail: "Nothing was changed. Sign in, and send the form again.",
-	}
-	faultReach = &server.Fault{
-		Status: 403, Code: "access_denied", Message: "This is not yours to see",
-		Detail: "Your sign-in is for another part of this cluster. Its administrator can widen it.",
-	}
-	faultManage = &server.Fault{
-		Status: 403, Code: "view_only", Message: "You may look, not change",
-		Detail: "Nothing was changed. The administrator of your sign-in can let you manage.",
-	}
-	faultStillIn = &server.Fault{
-		Status: 503, Code: "unavailable", RetryAfter: 1, Message: "You are still signed in",
-		Detail: "The end of a session has to be known to all nodes. Sign out again in a moment.",
-	}
+	faultSignedOut = server.NewFault(401, "sign_in_required", "You are signed out").With(
+		"Nothing was changed. Sign in, and send the form again.")
+	faultReach = server.NewFault(403, "access_denied", "This is not yours to see").With(
+		"Your sign-in is for another part of this cluster. Its administrator can widen it.")
+	faultManage = server.NewFault(403, "view_only", "You may look, not change").With(
+		"Nothing was changed. The administrator of your sign-in can let you manage.")
+	faultStillIn = server.NewFault(503, "unavailable", "You are still signed in").With(
+		"The end of a session has to be known to all nodes. Sign out again in a moment.").Retry(1)
 	faultPlace = server.FaultNotFound.With(
 		"There is no such account or environment. The list of accounts names them all.")
 )

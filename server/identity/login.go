@@ -218,11 +218,11 @@ func (s *Service) refuse(x *server.Exchange, r engine.Result) {
 			"outcome", r.Outcome)
 		s.fail(x, faultFull)
 	case engine.OutcomeSignInLimit, engine.OutcomeSignupLimited:
-		f := *faultLimit
+		f := faultLimit
 		if wire.Decode(r.Value, &limit) == nil {
-			f.RetryAfter = int(max(1, (limit.ResetsAt-s.now()+999)/1000))
+			f = f.Retry(int(max(1, (limit.ResetsAt-s.now()+999)/1000)))
 		}
-		s.fail(x, &f)
+		s.fail(x, f)
 	default:
 		s.fail(x, faultBusy)
 	}

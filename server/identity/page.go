@@ -27,85 +27,50 @@ var pagePolicy = func() string {
 
 // Failures of a sign-in. Codes are the workspace API's.
 var (
-	faultNotConfigured = &server.Fault{
-		Status: 503, Code: "authentication_not_configured", RetryAfter: 3600,
-		Message: "Sign-in is not configured on this deployment.",
-	}
-	faultBusy = &server.Fault{
-		Status: 503, Code: "workspace_busy", RetryAfter: 1,
-		Message: "You are not signed in: the service is busy. Sign in again in a moment.",
-	}
-	faultIssuer = &server.Fault{
-		Status: 503, Code: "workspace_busy", RetryAfter: 30,
-		Message: "The identity provider does not answer, so signing in is not possible at the " +
-			"moment. Sessions that exist stay valid. Try again in a minute.",
-	}
-	faultAttempt = &server.Fault{
-		Status: 401, Code: "sign_in_required",
-		Message: "This sign-in was started in another browser, is already finished, or took " +
-			"longer than 15 minutes. You are not signed in. Start again at /login.",
-	}
-	faultDeclined = &server.Fault{
-		Status: 401, Code: "sign_in_required",
-		Message: "The identity provider did not sign you in. Start again at /login.",
-	}
-	faultRefused = &server.Fault{
-		Status: 401, Code: "sign_in_required",
-		Message: "The identity provider's answer failed verification, so you are not signed in. " +
-			"Start again at /login; if this happens again, contact the operator of this service.",
-	}
-	faultNoAgent = &server.Fault{
-		Status: 401, Code: "sign_in_required",
-		Message: "This is the sign-in for agents, and the identity provider does not identify " +
-			"you as one. You are not signed in. People sign in at /login.",
-	}
-	faultActor = &server.Fault{
-		Status: 401, Code: "sign_in_required",
-		Message: "This identity signed in as a person before, and the identity provider calls " +
-			"it an agent now. You are not signed in. Ask the identity provider for an identity " +
-			"of the agent.",
-	}
-	faultNotAllowed = &server.Fault{
-		Status: 403, Code: "person_required",
-		Message: "You are not an operator of this deployment, so you are not signed in. Its " +
-			"configuration (signIn.operators) lists operators by e-mail address: ask its " +
-			"administrator, or sign in with another account.",
-	}
-	faultNotVerified = &server.Fault{
-		Status: 403, Code: "person_required",
-		Message: "The identity provider has not verified your e-mail address, which identifies " +
-			"operators. You are not signed in. Verify it there, then sign in again.",
-	}
-	faultAgentOperates = &server.Fault{
-		Status: 403, Code: "person_required",
-		Message: "The identity provider identifies you as an agent. Only people operate this " +
-			"deployment. You are not signed in. Programs use the admin API with its key.",
-	}
-	faultNetworkFull = &server.Fault{
-		Status: 429, Code: "signup_rate_limited", RetryAfter: 3600,
-		Message: "You are not signed in, and no workspace was made for you: the unclaimed " +
-			"workspaces made from this network, with the remains of removed ones, have reached " +
-			"the limit of one network. Let a person claim one, or ask the operator.",
-	}
-	faultFull = &server.Fault{
-		Status: 503, Code: "workspace_busy", RetryAfter: 3600,
-		Message: "You are not signed in: the limit of people or sessions of this deployment is " +
-			"reached. Retrying soon does not help; contact its operator.",
-	}
-	faultSignupOff = &server.Fault{
-		Status: 503, Code: "signup_unavailable", RetryAfter: 3600,
-		Message: "Agents cannot get a workspace on this deployment at the moment. You are not signed in.",
-	}
-	faultLimit = &server.Fault{
-		Status: 429, Code: "signup_rate_limited", RetryAfter: 3600,
-		Message: "There were too many sign-ins of this identity, or from this address. You are not " +
-			"signed in. Try again later.",
-	}
-	faultOrigin = &server.Fault{
-		Status: 403, Code: "origin_not_allowed",
-		Message: "This change does not come from a page of this service, or the page is of a session " +
-			"that has ended. Nothing was changed. Load the page again.",
-	}
+	faultNotConfigured = server.NewFault(503, "authentication_not_configured",
+		"Sign-in is not configured on this deployment.").Retry(3600)
+	faultBusy = server.NewFault(503, "workspace_busy", "You are not signed in: the service is busy. "+
+		"Sign in again in a moment.").Retry(1)
+	faultIssuer = server.NewFault(503, "workspace_busy", "The identity provider does not answer, so "+
+		"signing in is not possible at the moment. Sessions that exist stay valid. Try again in a "+
+		"minute.").Retry(30)
+	faultAttempt = server.NewFault(401, "sign_in_required", "This sign-in was started in another "+
+		"browser, is already finished, or took longer than 15 minutes. You are not signed in. Start "+
+		"again at /login.")
+	faultDeclined = server.NewFault(401, "sign_in_required",
+		"The identity provider did not sign you in. Start again at /login.")
+	faultRefused = server.NewFault(401, "sign_in_required", "The identity provider's answer failed "+
+		"verification, so you are not signed in. Start again at /login; if this happens again, contact "+
+		"the operator of this service.")
+	faultNoAgent = server.NewFault(401, "sign_in_required", "This is the sign-in for agents, and the "+
+		"identity provider does not identify you as one. You are not signed in. People sign in at "+
+		"/login.")
+	faultActor = server.NewFault(401, "sign_in_required", "This identity signed in as a person "+
+		"before, and the identity provider calls it an agent now. You are not signed in. Ask the "+
+		"identity provider for an identity of the agent.")
+	faultNotAllowed = server.NewFault(403, "person_required", "You are not an operator of this "+
+		"deployment, so you are not signed in. Its configuration (signIn.operators) lists operators by "+
+		"e-mail address: ask its administrator, or sign in with another account.")
+	faultNotVerified = server.NewFault(403, "person_required", "The identity provider has not "+
+		"verified your e-mail address, which identifies operators. You are not signed in. Verify it "+
+		"there, then sign in again.")
+	faultAgentOperates = server.NewFault(403, "person_required",
+		"The identity provider identifies you as an agent. Only people operate this deployment. You are "+
+			"not signed in. Programs use the admin API with its key.")
+	faultNetworkFull = server.NewFault(429, "signup_rate_limited",
+		"You are not signed in, and no workspace was made for you: the unclaimed workspaces made from "+
+			"this network, with the remains of removed ones, have reached the limit of one network. Let a "+
+			"person claim one, or ask the operator.").Retry(3600)
+	faultFull = server.NewFault(503, "workspace_busy", "You are not signed in: the limit of people "+
+		"or sessions of this deployment is reached. Retrying soon does not help; contact its "+
+		"operator.").Retry(3600)
+	faultSignupOff = server.NewFault(503, "signup_unavailable", "Agents cannot get a workspace on "+
+		"this deployment at the moment. You are not signed in.").Retry(3600)
+	faultLimit = server.NewFault(429, "signup_rate_limited", "There were too many sign-ins of this "+
+		"identity, or from this address. You are not signed in. Try again later.").Retry(3600)
+	faultOrigin = server.NewFault(403, "origin_not_allowed", "This change does not come from a page "+
+		"of this service, or the page is of a session that has ended. Nothing was changed. Load the "+
+		"page again.")
 )
 
 // fail answers a fault: as a page to a browser, as JSON to anybody else.

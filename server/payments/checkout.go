@@ -107,9 +107,7 @@ func unavailable() *server.Fault {
 }
 
 func providerFault(code, message string) *server.Fault {
-	return &server.Fault{
-		Status: 400, Code: "payment_provider_" + code, Message: message, Detail: "Nothing was charged.",
-	}
+	return server.NewFault(400, "payment_provider_"+code, message).With("Nothing was charged.")
 }
 
 // faultOf is the answer to a provider's no.
@@ -124,15 +122,12 @@ func (d *Service) faultOf(at Place, err error) *server.Fault {
 	case payment.ClassCredentials:
 		return providerFault("credentials", "The payment provider refuses the account's credentials")
 	case payment.ClassRefused, payment.ClassNotFound:
-		f := providerFault("refused", "The payment provider refuses this checkout")
-		f.Detail = "Nothing was charged. " + no.Message
-		return f
+		return providerFault("refused", "The payment provider refuses this checkout").
+			With("Nothing was charged. " + no.Message)
 	}
-	return &server.Fault{
-		Status: 503, Code: "payment_provider_unavailable",
-		Message: "The payment provider cannot be reached",
-		Detail:  "Nothing was charged. Repeat the request with the same key.",
-		// A day is the most that a provider may ask for.
-		RetryAfter: max(1, min(int(no.RetryAfter/time.Second), 86_400)),
-	}
+	// A day is the most that a provider may ask for.
+	return server.NewFault(503, "payment_provider_unavailable",
+		"The payment provider cannot be reached").
+		With("Nothing was charged. Repeat the request with the same key.").
+		Retry(max(1, min(int(no.RetryAfter/time.Second), 86_400)))
 }

@@ -67,9 +67,7 @@ func (d *Service) webhook(x *server.Exchange) {
 	case err == nil:
 		x.Succeed(200)
 	case errors.As(err, &refusal):
-		fault := &server.Fault{
-			Status: refusal.Status, Code: refusal.Code, Message: "The webhook was not accepted",
-		}
+		fault := server.NewFault(refusal.Status, refusal.Code, "The webhook was not accepted")
 		if refusal.Status == 503 {
 			fault.RetryAfter = 1
 		}

@@ -163,10 +163,8 @@ func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *
 	host, ok := hostNamed(text)
 	if !ok || !plain(made.Username, 1, maxUsername) ||
 		!plain(made.Password, 1, maxPassword) || !plain(made.Note, 0, maxAccessNote) {
-		return &server.Fault{
-			Status: 400, Code: "invalid_field", Message: "Name a host, a name and a password",
-			Detail: "Nothing was changed. A host is as your flows name it, such as app.acme.example.",
-		}
+		return server.NewFault(400, "invalid_field", "Name a host, a name and a password").With(
+			"Nothing was changed. A host is as your flows name it, such as app.acme.example.")
 	}
 	of, b := (*state.Principal)(f.caller(d)), &body{}
 	c, err := f.sealAccess(of, host, &storedAccess{made.Username, made.Password, made.Note}, b)

@@ -19,10 +19,8 @@ const ConfirmPath = "/confirm/"
 // asks again, at most state.MaxAddressAsks times a day.
 func (a *Alerts) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 	if a.mail == nil || a.console == "" {
-		return &server.Fault{
-			Status: 503, Code: "hosting_not_configured", Message: "This deployment sends no mail",
-			Detail: "No link was sent. A webhook works without one.",
-		}
+		return server.NewFault(503, "hosting_not_configured", "This deployment sends no mail").With(
+			"No link was sent. A webhook works without one.")
 	}
 	token, err := mintToken()
 	if err != nil {
@@ -33,16 +31,11 @@ func (a *Alerts) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 	})
 	switch asked.Outcome {
 	case engine.OutcomeAddressConfirmed:
-		return &server.Fault{
-			Status: 409, Code: "address_confirmed", Message: "There is no address to ask for",
-			Detail: "None is set, or alerts go there already. No link was sent.",
-		}
+		return server.NewFault(409, "address_confirmed", "There is no address to ask for").With(
+			"None is set, or alerts go there already. No link was sent.")
 	case engine.OutcomeAddressAskLimit:
-		return &server.Fault{
-			Status: 429, Code: "address_ask_limit", Message: "The links of this day are used",
-			Detail: "No link was sent. The newest one works for 24 hours; more can be sent after " +
-				"midnight UTC.",
-		}
+		return server.NewFault(429, "address_ask_limit", "The links of this day are used").With(
+			"No link was sent. The newest one works for 24 hours; more can be sent after midnight UTC.")
 	}
 	if fault := a.heard(asked.Outcome); fault != nil {
 		return fault
@@ -63,11 +56,9 @@ func (a *Alerts) AskAddress(workspace uint32, flow [16]byte) *server.Fault {
 	}
 	a.log.Warn("a link that asks for an address was not sent", "mail", id,
 		"reason", sent.Reason)
-	return &server.Fault{
-		Status: 503, Code: "mail_not_sent", Message: "The mail with the link was not sent",
-		Detail: "The settings are kept, and nothing is mailed there yet. The mail server did not take " +
-			"it (" + sent.Reason + "): look at the address, and send the link again.",
-	}
+	return server.NewFault(503, "mail_not_sent", "The mail with the link was not sent").With(
+		"The settings are kept, and nothing is mailed there yet. The mail server did not take it (" +
+			sent.Reason + "): look at the address, and send the link again.")
 }
 
 func askingText(label, flow, link string) string {

@@ -229,7 +229,7 @@ func (t *Till) webhook(x *server.Exchange) {
 	header := func(name string) string { return string(x.Ctx.Request.Header.Peek(name)) }
 	err := t.receive(ctx, header, x.Body)
 	refuse := func(status int, code string) {
-		x.Refuse(&server.Fault{Status: status, Code: code, Message: "The webhook was not accepted."})
+		x.Refuse(server.NewFault(status, code, "The webhook was not accepted."))
 	}
 	switch {
 	case err == nil:

@@ -129,10 +129,8 @@ const maxOwner = 254
 func (o *Operator) tenant(x *server.Exchange) (row uint32, ok bool) {
 	row, ok = o.anyTenant(x)
 	if ok && o.machine.GoneAt(row) != 0 {
-		x.Refuse(&server.Fault{
-			Status: 404, Code: "account_not_found",
-			Message: "This workspace was removed. Its acts say whether an operator did it.",
-		})
+		x.Refuse(server.NewFault(404, "account_not_found", "This workspace was removed. Its acts say "+
+			"whether an operator did it."))
 		return 0, false
 	}
 	return row, ok
@@ -151,10 +149,8 @@ func (o *Operator) anyTenant(x *server.Exchange) (row uint32, ok bool) {
 		row = o.machine.OwnedBy(name)
 	}
 	if row == 0 {
-		x.Refuse(&server.Fault{
-			Status: 404, Code: "account_not_found",
-			Message: "There is no such workspace, or nobody of this e-mail has claimed one",
-		})
+		x.Refuse(server.NewFault(404, "account_not_found", "There is no such workspace, or nobody of "+
+			"this e-mail has claimed one"))
 		return 0, false
 	}
 	return row, true
@@ -200,7 +196,7 @@ func (o *Operator) acted(x *server.Exchange, outcome engine.Outcome) bool {
 		x.Refuse(server.FaultConsistency.With("It is done. Repeat the request to see it."))
 	case known:
 		e := errorTable[code]
-		x.Refuse(&server.Fault{Status: e.status, Code: code, Message: e.message})
+		x.Refuse(server.NewFault(e.status, code, e.message))
 	default:
 		x.Refuse(server.FaultOf(outcome))
 	}
@@ -280,7 +276,7 @@ func (o *Operator) remove(x *server.Exchange) {
 func (o *Operator) ordered(x *server.Exchange, row uint32) (id [16]byte, ok bool) {
 	id, ok = parseID(markPurchase, string(x.Param(1)))
 	if _, known := o.machine.Purchase(row, id); !ok || !known {
-		x.Refuse(&server.Fault{Status: 404, Code: "not_found", Message: "No such purchase"})
+		x.Refuse(server.NewFault(404, "not_found", "No such purchase"))
 		return id, false
 	}
 	return id, true

@@ -46,7 +46,7 @@ func (o *Operator) alertTool(
 		}
 		flow, _ := parseID(markFlow, string(x.Param(1)))
 		if _, known := o.machine.Flow(row, flow); !known {
-			x.Refuse(&server.Fault{Status: 404, Code: "not_found", Message: "No such flow"})
+			x.Refuse(server.NewFault(404, "not_found", "No such flow"))
 			return
 		}
 		made, ok := read(x, row, flow)
@@ -66,7 +66,7 @@ func (o *Operator) setAlerts(x *server.Exchange, row uint32, flow [16]byte) (ale
 		return alertAct{}, false
 	}
 	if refused := o.alerts.cannotSend(c); refused != nil {
-		x.Refuse(&server.Fault{Status: 503, Code: refused.Code, Message: refused.Message})
+		x.Refuse(server.NewFault(503, refused.Code, refused.Message))
 		return alertAct{}, false
 	}
 	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, o.sealed(x, err)

@@ -33,9 +33,7 @@ func (a *Alerts) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 		return "", fault
 	}
 	if refused := a.cannotSend(c); refused != nil {
-		return "", &server.Fault{
-			Status: errorTable[refused.Code].status, Code: refused.Code, Message: refused.Message,
-		}
+		return "", server.NewFault(errorTable[refused.Code].status, refused.Code, refused.Message)
 	}
 	if c.URL != "" {
 		var err error
@@ -51,19 +49,15 @@ func (a *Alerts) SetAlerts(d *Decision, flow [16]byte, s AlertSettings) (
 // wrongAlerts says what is wrong with where alerts are to go; nil is nothing.
 func (a *Alerts) wrongAlerts(s *AlertSettings) *server.Fault {
 	if s.Email != "" && !mail.Valid(s.Email) {
-		return &server.Fault{
-			Status: 400, Code: "invalid_field", Message: "Invalid e-mail address",
-			Detail: "Nothing was changed. Write one plain address, such as ada@acme.example.",
-		}
+		return server.NewFault(400, "invalid_field", "Invalid e-mail address").With(
+			"Nothing was changed. Write one plain address, such as ada@acme.example.")
 	}
 	if s.WebhookURL != "" &&
 		(len(s.WebhookURL) > state.MaxAlertURL || !plain(s.WebhookURL, 1, state.MaxAlertURL) ||
 			!a.webAddress(s.WebhookURL, 0, false)) {
-		return &server.Fault{
-			Status: 400, Code: "invalid_url", Message: "Webhooks cannot be sent to this address",
-			Detail: "Nothing was changed. It must be a public http or https address at the usual port, " +
-				"without a user name or a password in it.",
-		}
+		return server.NewFault(400, "invalid_url", "Webhooks cannot be sent to this address").With(
+			"Nothing was changed. It must be a public http or https address at the usual port, without a " +
+				"user name or a password in it.")
 	}
 	return nil
 }

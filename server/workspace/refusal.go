@@ -125,7 +125,7 @@ func codeOf(o engine.Outcome) (code string, known bool) {
 // no is a refusal.
 func no(code string) *server.Fault {
 	row := errorTable[code]
-	f := &server.Fault{Status: row.status, Code: code, Message: row.message}
+	f := server.NewFault(row.status, code, row.message)
 	switch {
 	case code == "authentication_not_configured", code == "hosting_not_configured",
 		code == "signup_unavailable":

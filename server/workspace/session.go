@@ -265,10 +265,8 @@ func (m *Members) Claim(d *Decision, code string) *server.Fault {
 		return m.choose(d, was)
 	}
 	if _, known := m.machine.Account(number, m.now()); number == 0 || !known {
-		return &server.Fault{
-			Status: 404, Code: "not_found", Message: "No workspace has this claim code",
-			Detail: "Nothing was changed. A code works once; look for a missing or a wrong character.",
-		}
+		return server.NewFault(404, "not_found", "No workspace has this claim code").With(
+			"Nothing was changed. A code works once; look for a missing or a wrong character.")
 	}
 	claim := *d
 	claim.Workspace = number

@@ -97,17 +97,13 @@ func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 }
 
 var (
-	faultLink = &server.Fault{
-		Status: 404, Code: "not_found", Message: "This link is no longer valid",
-		Detail: "A newer link has replaced it, the purchase was decided or paid already, or seven " +
-			"days are over. Nothing was changed and nothing is charged by this link. Your purchases are in " +
-			"the console; the sender of the link can ask for a new one.",
-	}
-	faultOwner = &server.Fault{
-		Status: 403, Code: "person_required", Message: "This workspace has another owner",
-		Detail: "Nothing was changed. Only its owner decides about its purchases: sign in as the " +
-			"owner, or send the link on.",
-	}
+	faultLink = server.NewFault(404, "not_found", "This link is no longer valid").With(
+		"A newer link has replaced it, the purchase was decided or paid already, or seven days are " +
+			"over. Nothing was changed and nothing is charged by this link. Your purchases are in the " +
+			"console; the sender of the link can ask for a new one.")
+	faultOwner = server.NewFault(403, "person_required", "This workspace has another owner").With(
+		"Nothing was changed. Only its owner decides about its purchases: sign in as the owner, or " +
+			"send the link on.")
 )
 
 // ended answers for a link that is no longer valid. The form that ended it, sent again by a double

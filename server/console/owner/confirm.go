@@ -26,11 +26,9 @@ func (p *Pages) confirmRoutes() []server.Route {
 	}
 }
 
-var faultAddress = &server.Fault{
-	Status: 404, Code: "not_found", Message: "This link is no longer valid",
-	Detail: "It works once, for 24 hours, and for the address that is set now. Nothing was changed. " +
-		"The owner of the workspace can have another one sent.",
-}
+var faultAddress = server.NewFault(404, "not_found", "This link is no longer valid").With(
+	"It works once, for 24 hours, and for the address that is set now. Nothing was changed. The " +
+		"owner of the workspace can have another one sent.")
 
 type addressPage struct {
 	state.AddressView

@@ -104,11 +104,9 @@ func setBilling(v *visit) {
 		most := v.config.Machine.Policy().MaxCapCents
 		amount, ok := parseCents(v.fields.Get("cap"))
 		if !ok || amount > most {
-			v.problem(&server.Fault{
-				Status: 400, Code: "invalid_field", Message: "Invalid cap",
-				Detail: "Nothing was changed. Write an amount in dollars, such as 50 or 49.50, of at most " +
-					Cents(most) + ".",
-			})
+			v.problem(server.NewFault(400, "invalid_field", "Invalid cap").With(
+				"Nothing was changed. Write an amount in dollars, such as 50 or 49.50, of at most " +
+					Cents(most) + "."))
 			showPurchases(v)
 			return
 		}
@@ -152,10 +150,8 @@ func decidePurchase(v *visit) {
 	v.finish(fault, showPurchase, Root+"/purchases/"+api.NounPurchase.Text(found.ID), what)
 }
 
-var faultForm = &server.Fault{
-	Status: 400, Code: "invalid_field", Message: "The form has no action",
-	Detail: "Nothing was changed. Load the page again, and press one of its buttons.",
-}
+var faultForm = server.NewFault(400, "invalid_field", "The form has no action").With(
+	"Nothing was changed. Load the page again, and press one of its buttons.")
 
 // rotateKeys replaces all keys by one, which this answer alone shows.
 func rotateKeys(v *visit) {
@@ -192,10 +188,8 @@ const maxNote = 2000
 // markReady reports whether an issue is fixed; the next run decides.
 func markReady(v *visit, id [16]byte) {
 	note := strings.TrimSpace(v.fields.Get("note"))
-	fault := &server.Fault{
-		Status: 400, Code: "invalid_note", Message: "Describe the fix in 1 to 2,000 characters",
-		Detail: "Nothing was changed.",
-	}
+	fault := server.NewFault(400, "invalid_note", "Describe the fix in 1 to 2,000 characters").With(
+		"Nothing was changed.")
 	if n := len([]rune(note)); n > 0 && n <= maxNote {
 		fault = v.config.Workspaces.Order(v.flow(), state.KindMarkIssueReady, &state.MarkIssueReady{
 			Workspace: v.who.Workspace, ID: id, Note: note,

@@ -33,11 +33,9 @@ func setSchedule(v *visit, id [16]byte) {
 		what = "scheduled"
 		hours, err := strconv.ParseUint(strings.TrimSpace(v.fields.Get("hours")), 10, 8)
 		if err != nil || hours < 1 || hours > state.MaxScheduleHours {
-			fault = &server.Fault{
-				Status: 400, Code: "invalid_field",
-				Message: fmt.Sprintf("Hours are a whole number of 1 to %d", state.MaxScheduleHours),
-				Detail:  "Nothing was changed. 24 is once a day, 168 once a week.",
-			}
+			fault = server.NewFault(400, "invalid_field",
+				fmt.Sprintf("Hours are a whole number of 1 to %d", state.MaxScheduleHours)).With(
+				"Nothing was changed. 24 is once a day, 168 once a week.")
 		}
 		c.EveryHours = uint32(hours)
 	}

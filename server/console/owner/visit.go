@@ -32,23 +32,14 @@ type visit struct {
 }
 
 var (
-	faultSignedOut = &server.Fault{
-		Status: 401, Code: "sign_in_required", Message: "You are signed out",
-		Detail: "Nothing was changed. Sign in, load the page again, and repeat what you did.",
-	}
-	faultAgent = &server.Fault{
-		Status: 403, Code: "person_required", Message: "These pages are for people",
-		Detail: "Nothing was changed. An agent has the workspace API: see /llms.txt.",
-	}
-	faultBusy = &server.Fault{
-		Status: 503, Code: "workspace_busy", Message: "The service cannot be reached just now",
-		Detail:     "Nothing was changed. Load the page again in a moment.",
-		RetryAfter: 1,
-	}
-	faultUnknown = &server.Fault{
-		Status: 404, Code: "not_found", Message: "There is no such record in this workspace",
-		Detail: "It may belong to another of your workspaces: choose one on the page You.",
-	}
+	faultSignedOut = server.NewFault(401, "sign_in_required", "You are signed out").With(
+		"Nothing was changed. Sign in, load the page again, and repeat what you did.")
+	faultAgent = server.NewFault(403, "person_required", "These pages are for people").With(
+		"Nothing was changed. An agent has the workspace API: see /llms.txt.")
+	faultBusy = server.NewFault(503, "workspace_busy", "The service cannot be reached just now").With(
+		"Nothing was changed. Load the page again in a moment.").Retry(1)
+	faultUnknown = server.NewFault(404, "not_found", "There is no such record in this workspace").With(
+		"It may belong to another of your workspaces: choose one on the page You.")
 )
 
 // enter finds out who asks; nil when it is answered.

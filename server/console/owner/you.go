@@ -66,10 +66,8 @@ func openWorkspace(v *visit) {
 	label := strings.TrimSpace(v.fields.Get("label"))
 	if n := len([]rune(label)); n > maxLabel || !api.Visible(label) ||
 		strings.IndexFunc(label, unicode.IsControl) >= 0 {
-		v.problem(&server.Fault{
-			Status: 400, Code: "invalid_field", Message: "A workspace has a name of 1 to 80 characters",
-			Detail: "Nothing was made.",
-		})
+		v.problem(server.NewFault(400, "invalid_field",
+			"A workspace has a name of 1 to 80 characters").With("Nothing was made."))
 		showYou(v)
 		return
 	}

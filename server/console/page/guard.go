@@ -32,16 +32,13 @@ func (s *Site) Guard(x *server.Exchange) {
 }
 
 // FaultCrossSite answers a form that another site sent.
-var FaultCrossSite = &server.Fault{
-	Status: 403, Code: "cross_site", Message: "This form came from another site",
-	Detail: "Nothing was changed. Open the page again from its own address, and send it from there.",
-}
+var FaultCrossSite = server.NewFault(403, "cross_site", "This form came from another site").With(
+	"Nothing was changed. Open the page again from its own address, and send it from there.")
 
 // FaultToken answers a form that was not written for the session that sends it.
-var FaultToken = &server.Fault{
-	Status: 403, Code: "form_outdated", Message: "This form was made for another sign-in",
-	Detail: "Nothing was changed. Load the page again, and send the form once more.",
-}
+var FaultToken = server.NewFault(403, "form_outdated",
+	"This form was made for another sign-in").With("Nothing was changed. Load the page again, and " +
+	"send the form once more.")
 
 // SameSite refuses requests that a browser attributes to another site. A client that sends no such
 // header cannot be a misused browser, and needs a token anyway.
