@@ -72,6 +72,7 @@ func Generate(root string) (map[string][]byte, error) {
 	for _, path := range slices.Sorted(maps.Keys(m.packages)) {
 		o := m.output(m.packages[path])
 		o.codecs()
+		o.rows()
 		o.enums()
 		o.requests()
 		o.answers()

@@ -16,7 +16,6 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -110,6 +109,8 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 }
 
 // correction is what became of a corrected event, kept as long as its key may be.
+//
+//schema:row
 type correction struct {
 	key, request [16]byte // request: the newest amendment
 	units        decimal.Decimal
@@ -120,22 +121,6 @@ type correction struct {
 	// was corrected then is not this event.
 	event uint64
 	next  uint32
-}
-
-var correctionCodec = page.Codec[correction]{
-	Append: func(dst []byte, c *correction) []byte {
-		dst = append(append(dst, c.key[:]...), c.request[:]...)
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, c.units), c.covered)
-		dst = rows.AppendI64(rows.AppendI64(dst, c.voidedAt), c.stamp)
-		return rows.AppendU32(rows.AppendI64(dst, int64(c.event)), c.next)
-	},
-	Read: func(src []byte, c *correction) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		c.key, c.request = r.ID(), r.ID()
-		c.units, c.covered = r.Decimal(), r.Decimal()
-		c.voidedAt, c.stamp, c.event, c.next = r.I64(), r.I64(), r.U64(), r.U32()
-		return r.Rest, r.Err
-	},
 }
 
 // correcting is a correction on its way into the state.

@@ -12,7 +12,6 @@ import (
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
-	"tollgate/engine/page"
 )
 
 // changeSubscription changes a subscription in memory.
@@ -88,15 +87,6 @@ func ReadAudits(payload []byte) (checks []AuditCheck, err error) {
 	return checks, r.err
 }
 
-// What stands for a record in a snapshot, whatever its row in memory.
-var (
-	counterCodec      = page.Codec[book.Counter]{Append: book.AppendCounter, Read: book.ReadCounter}
-	subscriptionCodec = page.Codec[book.Subscription]{
-		Append: book.AppendSubscription, Read: book.ReadSubscription,
-	}
-	invoiceCodec = page.Codec[book.Invoice]{Append: book.AppendInvoice, Read: book.ReadInvoice}
-)
-
 // Golden are the snapshot records of known values, encoded.
 func Golden() map[string][]byte {
 	id := func(b byte) (id [16]byte) {
@@ -141,9 +131,9 @@ func Golden() map[string][]byte {
 
 		"snapshot-webhook-endpoint": outbox.WebhookEndpointCodec.Append(nil, goldenEndpoint()),
 		"snapshot-customer":         book.CustomerCodec.Append(nil, &c),
-		"snapshot-subscription":     subscriptionCodec.Append(nil, &b),
-		"snapshot-invoice":          invoiceCodec.Append(nil, &v),
-		"snapshot-counter":          counterCodec.Append(nil, &n),
+		"snapshot-subscription":     book.SubscriptionCodec.Append(nil, &b),
+		"snapshot-invoice":          book.InvoiceCodec.Append(nil, &v),
+		"snapshot-counter":          book.CounterCodec.Append(nil, &n),
 		"snapshot-text":             rows.TextCodec.Append(nil, &rows.Text{Data: "ada@example.com"}),
 		"snapshot-span": book.SpanCodec.Append(nil, &book.Span{
 			Start: 1, End: 2, Number: 3, Period: 4, Version: 5, Customer: 6, FirstMeter: 7, Next: 8,
@@ -176,9 +166,9 @@ func Golden() map[string][]byte {
 func GoldenRestored(name string, data []byte) (again []byte, err error) {
 	err = map[string]func() error{
 		"snapshot-customer":     func() error { return recode(data, &again, book.CustomerCodec) },
-		"snapshot-subscription": func() error { return recode(data, &again, subscriptionCodec) },
-		"snapshot-invoice":      func() error { return recode(data, &again, invoiceCodec) },
-		"snapshot-counter":      func() error { return recode(data, &again, counterCodec) },
+		"snapshot-subscription": func() error { return recode(data, &again, book.SubscriptionCodec) },
+		"snapshot-invoice":      func() error { return recode(data, &again, book.InvoiceCodec) },
+		"snapshot-counter":      func() error { return recode(data, &again, book.CounterCodec) },
 		"snapshot-request":      func() error { return recode(data, &again, requestCodec) },
 		"snapshot-pool":         func() error { return recode(data, &again, credits.PoolCodec) },
 		"snapshot-grant":        func() error { return recode(data, &again, credits.GrantCodec) },

@@ -5,7 +5,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -131,25 +130,13 @@ func (c *Once) Apply(t *turn) engine.Outcome {
 }
 
 // request is a request that was carried out, and what its answer is given again from.
+//
+//schema:row
 type request struct {
 	key, body     [16]byte
 	first, second [16]byte
 	at            int64
 	env           uint32
-}
-
-var requestCodec = page.Codec[request]{
-	Append: func(dst []byte, r *request) []byte {
-		dst = append(append(dst, r.key[:]...), r.body[:]...)
-		dst = append(append(dst, r.first[:]...), r.second[:]...)
-		return rows.AppendU32(rows.AppendI64(dst, r.at), r.env)
-	},
-	Read: func(src []byte, r *request) ([]byte, error) {
-		in := rows.Reader{Rest: src}
-		r.key, r.body, r.first, r.second = in.ID(), in.ID(), in.ID(), in.ID()
-		r.at, r.env = in.I64(), in.U32()
-		return in.Rest, in.Err
-	},
 }
 
 // requests are a ring of them. Only Apply uses it.

@@ -104,7 +104,7 @@ func TestNumbersOutOfRangeAreNoCounter(t *testing.T) {
 	for _, c := range []book.Counter{
 		{Used: decimal.FromBits(book.PartMark, 1)}, {Next: decimal.FromBits(book.PartMark, 1)},
 	} {
-		_, err := counterCodec.Read(counterCodec.Append(nil, &c), new(book.Counter))
+		_, err := book.CounterCodec.Read(book.CounterCodec.Append(nil, &c), new(book.Counter))
 		require.ErrorIs(t, err, rows.ErrRecord)
 	}
 }

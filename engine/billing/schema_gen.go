@@ -3,6 +3,8 @@
 package billing
 
 import (
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -725,4 +727,70 @@ func (v *usageEntry) tail(w *wire.Codec) {
 	w.Decimal(34, &v.Covered)
 	wire.Uint(w, 9, &v.Span)
 	w.Bool(10, &v.Ahead)
+}
+
+// correctionCodec states the bytes of a row in a snapshot.
+var correctionCodec = page.Codec[correction]{Append: appendCorrection, Read: readCorrection}
+
+func appendCorrection(dst []byte, v *correction) []byte {
+	dst = append(dst, v.key[:]...)
+	dst = append(dst, v.request[:]...)
+	dst = rows.AppendDecimal(dst, v.units)
+	dst = rows.AppendDecimal(dst, v.covered)
+	dst = rows.AppendI64(dst, v.voidedAt)
+	dst = rows.AppendI64(dst, v.stamp)
+	dst = rows.AppendI64(dst, int64(v.event))
+	dst = rows.AppendU32(dst, v.next)
+	return dst
+}
+
+func readCorrection(src []byte, v *correction) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.key = r.ID()
+	v.request = r.ID()
+	v.units = r.Decimal()
+	v.covered = r.Decimal()
+	v.voidedAt = r.I64()
+	v.stamp = r.I64()
+	v.event = r.U64()
+	v.next = r.U32()
+	return r.Rest, r.Err
+}
+
+// requestCodec states the bytes of a row in a snapshot.
+var requestCodec = page.Codec[request]{Append: appendRequest, Read: readRequest}
+
+func appendRequest(dst []byte, v *request) []byte {
+	dst = append(dst, v.key[:]...)
+	dst = append(dst, v.body[:]...)
+	dst = append(dst, v.first[:]...)
+	dst = append(dst, v.second[:]...)
+	dst = rows.AppendI64(dst, v.at)
+	dst = rows.AppendU32(dst, v.env)
+	return dst
+}
+
+func readRequest(src []byte, v *request) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.key = r.ID()
+	v.body = r.ID()
+	v.first = r.ID()
+	v.second = r.ID()
+	v.at = r.I64()
+	v.env = r.U32()
+	return r.Rest, r.Err
+}
+
+// submissionCodec states the bytes of a row in a snapshot.
+var submissionCodec = page.Codec[submission]{Append: appendSubmission, Read: readSubmission}
+
+func appendSubmission(dst []byte, v *submission) []byte {
+	dst = append(dst, v.id[:]...)
+	return dst
+}
+
+func readSubmission(src []byte, v *submission) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.id = r.ID()
+	return r.Rest, r.Err
 }

@@ -5,7 +5,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -75,16 +74,9 @@ func (c *Submit) Apply(t *turn) engine.Outcome {
 const MaxSubmissions = 65_536
 
 // submission is one that was carried out.
+//
+//schema:row
 type submission struct{ id [16]byte }
-
-var submissionCodec = page.Codec[submission]{
-	Append: func(dst []byte, a *submission) []byte { return append(dst, a.id[:]...) },
-	Read: func(src []byte, a *submission) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		a.id = r.ID()
-		return r.Rest, r.Err
-	},
-}
 
 // openSubmissions makes the ring of submissions, of which all that there is room for are there.
 func openSubmissions(s *state) machine.Ring[submission] {

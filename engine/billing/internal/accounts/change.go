@@ -8,7 +8,6 @@ import (
 
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/journal"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -42,21 +41,12 @@ type ChangeRecords struct {
 const ChangesPerMark = 64
 
 // changeMark is where in the journal a change stands: number 1, 65, 129 …, by the mark's row.
+//
+//schema:row
 type changeMark struct {
 	at      int64 // log time
 	index   uint64
 	ordinal uint32
-}
-
-var changeMarkCodec = page.Codec[changeMark]{
-	Append: func(dst []byte, m *changeMark) []byte {
-		return rows.AppendU32(rows.AppendI64(rows.AppendI64(dst, m.at), int64(m.index)), m.ordinal)
-	},
-	Read: func(src []byte, m *changeMark) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		m.at, m.index, m.ordinal = r.I64(), r.U64(), r.U32()
-		return r.Rest, r.Err
-	},
 }
 
 // Note remembers an admin change at the turn's stamp, forever: in the journal. What did not change

@@ -3,6 +3,8 @@
 package accounts
 
 import (
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -54,4 +56,22 @@ func (v *UnmatchedName) Fields(w *wire.Codec) {
 	wire.Uint(w, 2, &v.Events)
 	w.Int(3, &v.FirstAt)
 	w.Int(4, &v.LastAt)
+}
+
+// changeMarkCodec states the bytes of a row in a snapshot.
+var changeMarkCodec = page.Codec[changeMark]{Append: appendChangeMark, Read: readChangeMark}
+
+func appendChangeMark(dst []byte, v *changeMark) []byte {
+	dst = rows.AppendI64(dst, v.at)
+	dst = rows.AppendI64(dst, int64(v.index))
+	dst = rows.AppendU32(dst, v.ordinal)
+	return dst
+}
+
+func readChangeMark(src []byte, v *changeMark) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.at = r.I64()
+	v.index = r.U64()
+	v.ordinal = r.U32()
+	return r.Rest, r.Err
 }

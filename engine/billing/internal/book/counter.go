@@ -5,7 +5,6 @@ import (
 
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/catalogs"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
@@ -13,6 +12,8 @@ import (
 
 // Counter counts one feature's usage within a subscription. It is what checks read and what the
 // invoice bills.
+//
+//schema:row
 type Counter struct {
 	// Used belongs to the current period (since the beginning where usage accumulates), next to
 	// the period after it: events that occurred past the period's end.
@@ -28,20 +29,7 @@ func (n *Counter) Reading(f *catalogs.PlanFeature) decimal.Decimal {
 	return n.Used
 }
 
-// AppendCounter appends the bytes that stand for it in a snapshot.
-func AppendCounter(dst []byte, c *Counter) []byte {
-	return rows.AppendDecimal(rows.AppendDecimal(dst, c.Used), c.Next)
-}
-
-// ReadCounter reads what AppendCounter wrote.
-func ReadCounter(src []byte, c *Counter) ([]byte, error) {
-	r := rows.Reader{Rest: src}
-	c.Used, c.Next = r.Decimal(), r.Decimal()
-	if !c.Used.InRange() || !c.Next.InRange() {
-		return nil, rows.ErrRecord
-	}
-	return r.Rest, r.Err
-}
+func (n *Counter) fits() bool { return n.Used.InRange() && n.Next.InRange() }
 
 // counters are the counters of all subscriptions. Usage of the next period is rare, so a row is
 // what is used of the present one; where there is more, the whole counter is a part.
@@ -71,11 +59,11 @@ func OpenCounters(s *page.Store) counters {
 	c.Rows = page.NewTable(s, accounts.TableCounters, page.Codec[CounterRow]{
 		Append: func(dst []byte, r *CounterRow) []byte {
 			n := c.of(r)
-			return AppendCounter(dst, &n)
+			return appendCounter(dst, &n)
 		},
 		Read: func(src []byte, r *CounterRow) ([]byte, error) {
 			var n Counter
-			rest, err := ReadCounter(src, &n)
+			rest, err := readCounter(src, &n)
 			if err == nil {
 				c.put(r, &n)
 			}

@@ -4,15 +4,16 @@ import (
 	"encoding/binary"
 	"sync"
 
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
 // Customer is the hot record of a customer: what a check needs, in its first bytes, so that short
 // identifiers cost one cache line. id, env and external never change, so that the indexes may
 // compare them without the customer's lock.
+//
+//schema:row ID CreatedAt ModifiedAt Env FirstSubscription LastSubscription FirstInvoice LastInvoice
+//schema:row Subscriptions FirstBalance ExternalLen External
 type Customer struct {
 	Env uint32
 	// Rows of the customer's subscriptions and invoices, both linked from the oldest.
@@ -29,31 +30,7 @@ type Customer struct {
 	Archived                                    bool   // a copy of what the profile says; no state
 }
 
-var CustomerCodec = page.Codec[Customer]{
-	Append: func(dst []byte, c *Customer) []byte {
-		dst = append(dst, c.ID[:]...)
-		dst = rows.AppendI64(rows.AppendI64(dst, c.CreatedAt), c.ModifiedAt)
-		dst = rows.AppendU32(dst, c.Env)
-		dst = rows.AppendU32(rows.AppendU32(dst, c.FirstSubscription), c.LastSubscription)
-		dst = rows.AppendU32(rows.AppendU32(dst, c.FirstInvoice), c.LastInvoice)
-		dst = append(rows.AppendU32(rows.AppendU32(dst, c.Subscriptions), c.FirstBalance), c.ExternalLen)
-		return append(dst, c.External[:]...)
-	},
-	Read: func(src []byte, c *Customer) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		c.ID = r.ID()
-		c.CreatedAt, c.ModifiedAt = r.I64(), r.I64()
-		c.Env = r.U32()
-		c.FirstSubscription, c.LastSubscription = r.U32(), r.U32()
-		c.FirstInvoice, c.LastInvoice = r.U32(), r.U32()
-		c.Subscriptions, c.FirstBalance, c.ExternalLen = r.U32(), r.U32(), r.U8()
-		copy(c.External[:], r.Take(len(c.External)))
-		if int(c.ExternalLen) > len(c.External) {
-			return nil, rows.ErrRecord
-		}
-		return r.Rest, r.Err
-	},
-}
+func (c *Customer) fits() bool { return int(c.ExternalLen) <= len(c.External) }
 
 // Hint notes in the index of customers where a customer's oldest subscription and its first counter
 // are. So a check loads all three while it waits for the customer, and not one after the other:
@@ -199,24 +176,12 @@ func (s *Book) CustomerIn(env uint32, id *[16]byte) uint32 {
 
 // Balance is what a customer has to its credit in one currency: totals below zero that were
 // carried forward. The customer's next invoices in that currency use it up.
+//
+//schema:row
 type Balance struct {
 	Amount         decimal.Decimal
 	Currency       [4]byte // ISO 4217
 	Customer, Next uint32
-}
-
-var BalanceCodec = page.Codec[Balance]{
-	Append: func(dst []byte, b *Balance) []byte {
-		dst = append(rows.AppendDecimal(dst, b.Amount), b.Currency[:]...)
-		return rows.AppendU32(rows.AppendU32(dst, b.Customer), b.Next)
-	},
-	Read: func(src []byte, b *Balance) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		b.Amount = r.Decimal()
-		copy(b.Currency[:], r.Take(len(b.Currency)))
-		b.Customer, b.Next = r.U32(), r.U32()
-		return r.Rest, r.Err
-	},
 }
 
 // balanceOf finds a customer's balance in a currency; 0 when there is none.

@@ -2,13 +2,14 @@ package book
 
 import (
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
 
 // Invoice is the record of an invoice; its lines are the text of the same row. id, customer and
 // subscription never change.
+//
+//schema:row
 type Invoice struct {
 	ID                                    [16]byte
 	Number                                uint64
@@ -16,37 +17,10 @@ type Invoice struct {
 	PeriodStart, PeriodEnd                int64
 	Amount                                decimal.Decimal
 	Customer, Subscription, Version, Next uint32 // next: the customer's next younger invoice
-	Kind                                  InvoiceType
-	Status                                InvoiceStatus
 	NextUnpaid                            uint32 // the subscription's next younger unpaid one
 	GraceEnd                              int64  // when, unpaid, it suspends the subscription
-}
-
-// AppendInvoice appends the bytes that stand for it in a snapshot.
-func AppendInvoice(dst []byte, v *Invoice) []byte {
-	dst = append(dst, v.ID[:]...)
-	dst = rows.AppendI64(dst, int64(v.Number))
-	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, v.CreatedAt), v.DueAt), v.PaidAt)
-	dst = rows.AppendI64(rows.AppendI64(dst, v.PeriodStart), v.PeriodEnd)
-	dst = rows.AppendDecimal(dst, v.Amount)
-	dst = rows.AppendU32(rows.AppendU32(dst, v.Customer), v.Subscription)
-	dst = rows.AppendU32(rows.AppendU32(dst, v.Version), v.Next)
-	dst = rows.AppendI64(rows.AppendU32(dst, v.NextUnpaid), v.GraceEnd)
-	return append(dst, byte(v.Kind), byte(v.Status))
-}
-
-// ReadInvoice reads what AppendInvoice wrote.
-func ReadInvoice(src []byte, v *Invoice) ([]byte, error) {
-	r := rows.Reader{Rest: src}
-	v.ID, v.Number = r.ID(), r.U64()
-	v.CreatedAt, v.DueAt, v.PaidAt = r.I64(), r.I64(), r.I64()
-	v.PeriodStart, v.PeriodEnd = r.I64(), r.I64()
-	v.Amount = r.Decimal()
-	v.Customer, v.Subscription = r.U32(), r.U32()
-	v.Version, v.Next = r.U32(), r.U32()
-	v.NextUnpaid, v.GraceEnd = r.U32(), r.I64()
-	v.Kind, v.Status = InvoiceType(r.U8()), InvoiceStatus(r.U8())
-	return r.Rest, r.Err
+	Kind                                  InvoiceType
+	Status                                InvoiceStatus
 }
 
 // InvoiceRow is an invoice in memory: in few bytes where it is like nearly all of them, issued some
@@ -127,11 +101,11 @@ func OpenInvoices(s *page.Store) Invoices {
 	n.rows = page.NewTable(s, accounts.TableInvoices, page.Codec[InvoiceRow]{
 		Append: func(dst []byte, r *InvoiceRow) []byte {
 			v := n.of(r)
-			return AppendInvoice(dst, &v)
+			return appendInvoice(dst, &v)
 		},
 		Read: func(src []byte, r *InvoiceRow) ([]byte, error) {
 			var v Invoice
-			rest, err := ReadInvoice(src, &v)
+			rest, err := readInvoice(src, &v)
 			if err == nil {
 				n.put(r, &v)
 			}

@@ -1,8 +1,6 @@
 package book
 
 import (
-	"tollgate/engine/billing/internal/rows"
-	"tollgate/engine/page"
 )
 
 // ChangeType is what the caller calls a plan change; prices are not compared.
@@ -29,6 +27,8 @@ const (
 
 // PlanChange is the record of a plan change. A pending one names the version that was newest when
 // it was asked for; it takes the one that is newest when it takes effect.
+//
+//schema:row
 type PlanChange struct {
 	ID                           [16]byte
 	CreatedAt, EffectiveAt       int64
@@ -37,20 +37,3 @@ type PlanChange struct {
 	Status                       ChangeStatus
 }
 
-var PlanChangeCodec = page.Codec[PlanChange]{
-	Append: func(dst []byte, c *PlanChange) []byte {
-		dst = append(dst, c.ID[:]...)
-		dst = rows.AppendI64(rows.AppendI64(dst, c.CreatedAt), c.EffectiveAt)
-		dst = rows.AppendU32(rows.AppendU32(dst, c.Subscription), c.From)
-		dst = rows.AppendU32(rows.AppendU32(dst, c.To), c.Next)
-		return append(dst, byte(c.Kind), byte(c.Status))
-	},
-	Read: func(src []byte, c *PlanChange) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		c.ID = r.ID()
-		c.CreatedAt, c.EffectiveAt = r.I64(), r.I64()
-		c.Subscription, c.From, c.To, c.Next = r.U32(), r.U32(), r.U32(), r.U32()
-		c.Kind, c.Status = ChangeType(r.U8()), ChangeStatus(r.U8())
-		return r.Rest, r.Err
-	},
-}

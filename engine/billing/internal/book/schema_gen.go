@@ -5,6 +5,8 @@ package book
 import (
 	"strconv"
 
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -47,6 +49,326 @@ func (v *Profile) Fields(w *wire.Codec) {
 	w.Int(7, &v.ArchivedAt)
 	w.Int(8, &v.ErasedAt)
 	wire.Uint(w, 9, &v.Blank)
+}
+
+// BalanceCodec states the bytes of a row in a snapshot.
+var BalanceCodec = page.Codec[Balance]{Append: appendBalance, Read: readBalance}
+
+func appendBalance(dst []byte, v *Balance) []byte {
+	dst = rows.AppendDecimal(dst, v.Amount)
+	dst = append(dst, v.Currency[:]...)
+	dst = rows.AppendU32(dst, v.Customer)
+	dst = rows.AppendU32(dst, v.Next)
+	return dst
+}
+
+func readBalance(src []byte, v *Balance) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Amount = r.Decimal()
+	copy(v.Currency[:], r.Take(len(v.Currency)))
+	v.Customer = r.U32()
+	v.Next = r.U32()
+	return r.Rest, r.Err
+}
+
+// BaseCodec states the bytes of a row in a snapshot.
+var BaseCodec = page.Codec[Base]{Append: appendBase, Read: readBase}
+
+func appendBase(dst []byte, v *Base) []byte {
+	dst = rows.AppendDecimal(dst, v.Rated)
+	dst = rows.AppendDecimal(dst, v.Opened)
+	return dst
+}
+
+func readBase(src []byte, v *Base) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Rated = r.Decimal()
+	v.Opened = r.Decimal()
+	return r.Rest, r.Err
+}
+
+// CounterCodec states the bytes of a row in a snapshot.
+var CounterCodec = page.Codec[Counter]{Append: appendCounter, Read: readCounter}
+
+func appendCounter(dst []byte, v *Counter) []byte {
+	dst = rows.AppendDecimal(dst, v.Used)
+	dst = rows.AppendDecimal(dst, v.Next)
+	return dst
+}
+
+func readCounter(src []byte, v *Counter) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Used = r.Decimal()
+	v.Next = r.Decimal()
+	if r.Err == nil && !v.fits() {
+		return nil, rows.ErrRecord
+	}
+	return r.Rest, r.Err
+}
+
+// CustomerCodec states the bytes of a row in a snapshot.
+var CustomerCodec = page.Codec[Customer]{Append: appendCustomer, Read: readCustomer}
+
+func appendCustomer(dst []byte, v *Customer) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.ModifiedAt)
+	dst = rows.AppendU32(dst, v.Env)
+	dst = rows.AppendU32(dst, v.FirstSubscription)
+	dst = rows.AppendU32(dst, v.LastSubscription)
+	dst = rows.AppendU32(dst, v.FirstInvoice)
+	dst = rows.AppendU32(dst, v.LastInvoice)
+	dst = rows.AppendU32(dst, v.Subscriptions)
+	dst = rows.AppendU32(dst, v.FirstBalance)
+	dst = append(dst, v.ExternalLen)
+	dst = append(dst, v.External[:]...)
+	return dst
+}
+
+func readCustomer(src []byte, v *Customer) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.CreatedAt = r.I64()
+	v.ModifiedAt = r.I64()
+	v.Env = r.U32()
+	v.FirstSubscription = r.U32()
+	v.LastSubscription = r.U32()
+	v.FirstInvoice = r.U32()
+	v.LastInvoice = r.U32()
+	v.Subscriptions = r.U32()
+	v.FirstBalance = r.U32()
+	v.ExternalLen = r.U8()
+	copy(v.External[:], r.Take(len(v.External)))
+	if r.Err == nil && !v.fits() {
+		return nil, rows.ErrRecord
+	}
+	return r.Rest, r.Err
+}
+
+// InvoiceCodec states the bytes of a row in a snapshot.
+var InvoiceCodec = page.Codec[Invoice]{Append: appendInvoice, Read: readInvoice}
+
+func appendInvoice(dst []byte, v *Invoice) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendI64(dst, int64(v.Number))
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.DueAt)
+	dst = rows.AppendI64(dst, v.PaidAt)
+	dst = rows.AppendI64(dst, v.PeriodStart)
+	dst = rows.AppendI64(dst, v.PeriodEnd)
+	dst = rows.AppendDecimal(dst, v.Amount)
+	dst = rows.AppendU32(dst, v.Customer)
+	dst = rows.AppendU32(dst, v.Subscription)
+	dst = rows.AppendU32(dst, v.Version)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = rows.AppendU32(dst, v.NextUnpaid)
+	dst = rows.AppendI64(dst, v.GraceEnd)
+	dst = append(dst, uint8(v.Kind))
+	dst = append(dst, uint8(v.Status))
+	return dst
+}
+
+func readInvoice(src []byte, v *Invoice) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.Number = r.U64()
+	v.CreatedAt = r.I64()
+	v.DueAt = r.I64()
+	v.PaidAt = r.I64()
+	v.PeriodStart = r.I64()
+	v.PeriodEnd = r.I64()
+	v.Amount = r.Decimal()
+	v.Customer = r.U32()
+	v.Subscription = r.U32()
+	v.Version = r.U32()
+	v.Next = r.U32()
+	v.NextUnpaid = r.U32()
+	v.GraceEnd = r.I64()
+	v.Kind = InvoiceType(r.U8())
+	v.Status = InvoiceStatus(r.U8())
+	return r.Rest, r.Err
+}
+
+// MeterCodec states the bytes of a row in a snapshot.
+var MeterCodec = page.Codec[Meter]{Append: appendMeter, Read: readMeter}
+
+func appendMeter(dst []byte, v *Meter) []byte {
+	dst = rows.AppendDecimal(dst, v.Quantity)
+	dst = rows.AppendDecimal(dst, v.Covered)
+	dst = rows.AppendDecimal(dst, v.Invoiced)
+	dst = rows.AppendDecimal(dst, v.Forgiven)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = rows.AppendU32(dst, v.Slot)
+	return dst
+}
+
+func readMeter(src []byte, v *Meter) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Quantity = r.Decimal()
+	v.Covered = r.Decimal()
+	v.Invoiced = r.Decimal()
+	v.Forgiven = r.Decimal()
+	v.Next = r.U32()
+	v.Slot = r.U32()
+	return r.Rest, r.Err
+}
+
+// PlanChangeCodec states the bytes of a row in a snapshot.
+var PlanChangeCodec = page.Codec[PlanChange]{Append: appendPlanChange, Read: readPlanChange}
+
+func appendPlanChange(dst []byte, v *PlanChange) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.EffectiveAt)
+	dst = rows.AppendU32(dst, v.Subscription)
+	dst = rows.AppendU32(dst, v.From)
+	dst = rows.AppendU32(dst, v.To)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = append(dst, uint8(v.Kind))
+	dst = append(dst, uint8(v.Status))
+	return dst
+}
+
+func readPlanChange(src []byte, v *PlanChange) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.CreatedAt = r.I64()
+	v.EffectiveAt = r.I64()
+	v.Subscription = r.U32()
+	v.From = r.U32()
+	v.To = r.U32()
+	v.Next = r.U32()
+	v.Kind = ChangeType(r.U8())
+	v.Status = ChangeStatus(r.U8())
+	return r.Rest, r.Err
+}
+
+// SequenceCodec states the bytes of a row in a snapshot.
+var SequenceCodec = page.Codec[Sequence]{Append: appendSequence, Read: readSequence}
+
+func appendSequence(dst []byte, v *Sequence) []byte {
+	dst = rows.AppendDecimal(dst, v.Rated)
+	dst = rows.AppendDecimal(dst, v.Counted)
+	dst = rows.AppendU32(dst, v.Version)
+	dst = rows.AppendU32(dst, v.Feature)
+	dst = rows.AppendU32(dst, v.Next)
+	return dst
+}
+
+func readSequence(src []byte, v *Sequence) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Rated = r.Decimal()
+	v.Counted = r.Decimal()
+	v.Version = r.U32()
+	v.Feature = r.U32()
+	v.Next = r.U32()
+	return r.Rest, r.Err
+}
+
+// SpanCodec states the bytes of a row in a snapshot.
+var SpanCodec = page.Codec[Span]{Append: appendSpan, Read: readSpan}
+
+func appendSpan(dst []byte, v *Span) []byte {
+	dst = rows.AppendI64(dst, v.Start)
+	dst = rows.AppendI64(dst, v.End)
+	dst = rows.AppendU32(dst, v.Number)
+	dst = rows.AppendU32(dst, v.Period)
+	dst = rows.AppendU32(dst, v.Version)
+	dst = rows.AppendU32(dst, v.Customer)
+	dst = rows.AppendU32(dst, v.FirstMeter)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = append(dst, rows.Flags(v.Billed))
+	return dst
+}
+
+func readSpan(src []byte, v *Span) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Start = r.I64()
+	v.End = r.I64()
+	v.Number = r.U32()
+	v.Period = r.U32()
+	v.Version = r.U32()
+	v.Customer = r.U32()
+	v.FirstMeter = r.U32()
+	v.Next = r.U32()
+	v.Billed = r.U8() != 0
+	return r.Rest, r.Err
+}
+
+// SubscriptionCodec states the bytes of a row in a snapshot.
+var SubscriptionCodec = page.Codec[Subscription]{Append: appendSubscription, Read: readSubscription}
+
+func appendSubscription(dst []byte, v *Subscription) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.Anchor)
+	dst = rows.AppendI64(dst, v.PeriodStart)
+	dst = rows.AppendI64(dst, v.PeriodEnd)
+	dst = rows.AppendI64(dst, v.SuspendedAt)
+	dst = rows.AppendI64(dst, v.EndedAt)
+	dst = rows.AppendI64(dst, v.Due)
+	dst = rows.AppendI64(dst, v.CancelledAt)
+	dst = rows.AppendI64(dst, v.AdjustAt)
+	dst = rows.AppendI64(dst, v.SpanStart)
+	dst = rows.AppendI64(dst, v.IssueAt)
+	dst = rows.AppendU32(dst, v.Customer)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = rows.AppendU32(dst, v.Version)
+	dst = rows.AppendU32(dst, v.BaseVersion)
+	dst = rows.AppendU32(dst, v.FirstCounter)
+	dst = rows.AppendU32(dst, v.FirstBase)
+	dst = rows.AppendU32(dst, v.FirstSpan)
+	dst = rows.AppendU32(dst, v.FirstUnpaid)
+	dst = rows.AppendU32(dst, v.FirstChange)
+	dst = rows.AppendU32(dst, v.LastChange)
+	dst = rows.AppendU32(dst, v.Pending)
+	dst = rows.AppendU32(dst, v.Period)
+	dst = rows.AppendU32(dst, v.Span)
+	dst = rows.AppendU32(dst, v.FirstSequence)
+	dst = rows.AppendU32(dst, v.Months)
+	dst = rows.AppendU32(dst, v.Adjustments)
+	dst = rows.AppendU16(dst, v.Counters)
+	dst = rows.AppendU16(dst, v.Room)
+	dst = rows.AppendU16(dst, v.GraceDays)
+	dst = append(dst, uint8(v.CancelMode))
+	return dst
+}
+
+func readSubscription(src []byte, v *Subscription) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.CreatedAt = r.I64()
+	v.Anchor = r.I64()
+	v.PeriodStart = r.I64()
+	v.PeriodEnd = r.I64()
+	v.SuspendedAt = r.I64()
+	v.EndedAt = r.I64()
+	v.Due = r.I64()
+	v.CancelledAt = r.I64()
+	v.AdjustAt = r.I64()
+	v.SpanStart = r.I64()
+	v.IssueAt = r.I64()
+	v.Customer = r.U32()
+	v.Next = r.U32()
+	v.Version = r.U32()
+	v.BaseVersion = r.U32()
+	v.FirstCounter = r.U32()
+	v.FirstBase = r.U32()
+	v.FirstSpan = r.U32()
+	v.FirstUnpaid = r.U32()
+	v.FirstChange = r.U32()
+	v.LastChange = r.U32()
+	v.Pending = r.U32()
+	v.Period = r.U32()
+	v.Span = r.U32()
+	v.FirstSequence = r.U32()
+	v.Months = r.U32()
+	v.Adjustments = r.U32()
+	v.Counters = r.U16()
+	v.Room = r.U16()
+	v.GraceDays = r.U16()
+	v.CancelMode = CancelMode(r.U8())
+	return r.Rest, r.Err
 }
 
 var cancelModeNames = []string{

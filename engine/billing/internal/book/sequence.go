@@ -2,9 +2,7 @@ package book
 
 import (
 	"tollgate/engine/billing/internal/catalogs"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
-	"tollgate/engine/page"
 )
 
 // An accumulating counter is one sequence of units per subscription and plan version. Late units
@@ -15,24 +13,13 @@ import (
 // both. SEQUENCES.md has the invariant.
 
 // Sequence is what an accumulating feature holds of a plan version that its subscription has left.
+//
+//schema:row
 type Sequence struct {
 	// Rated is how many units lines have priced, counted what the version's limit compares: the
 	// counter as it was, and the units that came late since.
 	Rated, Counted         decimal.Decimal
 	Version, Feature, Next uint32
-}
-
-var SequenceCodec = page.Codec[Sequence]{
-	Append: func(dst []byte, q *Sequence) []byte {
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, q.Rated), q.Counted)
-		return rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, q.Version), q.Feature), q.Next)
-	},
-	Read: func(src []byte, q *Sequence) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		q.Rated, q.Counted = r.Decimal(), r.Decimal()
-		q.Version, q.Feature, q.Next = r.U32(), r.U32(), r.U32()
-		return r.Rest, r.Err
-	},
 }
 
 // Fits reports whether the sequence is one of a feature that accumulates in a plan version.

@@ -5,16 +5,16 @@ import (
 	"slices"
 
 	"tollgate/engine/billing/internal/catalogs"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
-	"tollgate/engine/page"
 )
 
 // Span is a closed stretch of a subscription under one plan version: a period, or a part of one
 // that a plan change cut. Spans are numbered from 0 and follow each other without gaps. They are
 // kept until no accepted event or correction can belong to them any more; then the row is used
 // again.
+//
+//schema:row
 type Span struct {
 	Start, End                                          int64 // [start, end)
 	Number, Period, Version, Customer, FirstMeter, Next uint32
@@ -22,24 +22,9 @@ type Span struct {
 	Billed bool
 }
 
-var SpanCodec = page.Codec[Span]{
-	Append: func(dst []byte, p *Span) []byte {
-		dst = rows.AppendI64(rows.AppendI64(dst, p.Start), p.End)
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, p.Number), p.Period), p.Version)
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, p.Customer), p.FirstMeter), p.Next)
-		return rows.AppendBool(dst, p.Billed)
-	},
-	Read: func(src []byte, p *Span) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		p.Start, p.End = r.I64(), r.I64()
-		p.Number, p.Period, p.Version = r.U32(), r.U32(), r.U32()
-		p.Customer, p.FirstMeter, p.Next = r.U32(), r.U32(), r.U32()
-		p.Billed = r.U8() != 0
-		return r.Rest, r.Err
-	},
-}
-
 // Meter is what a feature of a closed span counted. Features that counted nothing have none.
+//
+//schema:row
 type Meter struct {
 	// Quantity is what was counted, covered the part of it that credits have paid, invoiced the
 	// part of the rest that invoices have.
@@ -51,38 +36,14 @@ type Meter struct {
 	Slot     uint32 // the feature's place in the plan version
 }
 
-var MeterCodec = page.Codec[Meter]{
-	Append: func(dst []byte, m *Meter) []byte {
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, m.Quantity), m.Covered)
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, m.Invoiced), m.Forgiven)
-		return rows.AppendU32(rows.AppendU32(dst, m.Next), m.Slot)
-	},
-	Read: func(src []byte, m *Meter) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		m.Quantity, m.Covered = r.Decimal(), r.Decimal()
-		m.Invoiced, m.Forgiven = r.Decimal(), r.Decimal()
-		m.Next, m.Slot = r.U32(), r.U32()
-		return r.Rest, r.Err
-	},
-}
-
 // Base is where a counter's current span began, kept only where that is not 0: usage that
 // accumulates, and usage that a plan change cut.
+//
+//schema:row
 type Base struct {
 	// Rated is how many units lines have priced of an accumulating feature under the present plan
 	// version, opened the reading up to which spans are closed.
 	Rated, Opened decimal.Decimal
-}
-
-var BaseCodec = page.Codec[Base]{
-	Append: func(dst []byte, b *Base) []byte {
-		return rows.AppendDecimal(rows.AppendDecimal(dst, b.Rated), b.Opened)
-	},
-	Read: func(src []byte, b *Base) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		b.Rated, b.Opened = r.Decimal(), r.Decimal()
-		return r.Rest, r.Err
-	},
 }
 
 // HeldSpan is a span in a ledger, with its meters.

@@ -2,11 +2,15 @@ package book
 
 import (
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 )
 
 // Subscription is all of a subscription. id, customer and createdAt never change.
+//
+//schema:row ID CreatedAt Anchor PeriodStart PeriodEnd SuspendedAt EndedAt Due CancelledAt AdjustAt
+//schema:row SpanStart IssueAt Customer Next Version BaseVersion FirstCounter FirstBase FirstSpan
+//schema:row FirstUnpaid FirstChange LastChange Pending Period Span FirstSequence Months Adjustments
+//schema:row Counters Room GraceDays CancelMode
 type Subscription struct {
 	UsualSubscription
 	SubscriptionRest
@@ -68,46 +72,6 @@ func (b *UsualSubscription) Usual() SubscriptionRest {
 // Active reports whether the subscription gives access.
 func (r *SubscriptionRest) Active() bool { return r.SuspendedAt == 0 && r.EndedAt == 0 }
 
-// AppendSubscription appends the bytes that stand for it in a snapshot.
-func AppendSubscription(dst []byte, b *Subscription) []byte {
-	dst = append(dst, b.ID[:]...)
-	dst = rows.AppendI64(rows.AppendI64(dst, b.CreatedAt), b.Anchor)
-	dst = rows.AppendI64(rows.AppendI64(dst, b.PeriodStart), b.PeriodEnd)
-	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, b.SuspendedAt), b.EndedAt), b.Due)
-	dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, b.CancelledAt), b.AdjustAt), b.SpanStart)
-	dst = rows.AppendI64(dst, b.IssueAt)
-	dst = rows.AppendU32(rows.AppendU32(dst, b.Customer), b.Next)
-	dst = rows.AppendU32(rows.AppendU32(dst, b.Version), b.BaseVersion)
-	dst = rows.AppendU32(rows.AppendU32(dst, b.FirstCounter), b.FirstBase)
-	dst = rows.AppendU32(rows.AppendU32(dst, b.FirstSpan), b.FirstUnpaid)
-	dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, b.FirstChange), b.LastChange), b.Pending)
-	dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, b.Period), b.Span), b.FirstSequence)
-	dst = rows.AppendU32(rows.AppendU32(dst, b.Months), b.Adjustments)
-	dst = rows.AppendU16(rows.AppendU16(rows.AppendU16(dst, b.Counters), b.Room), b.GraceDays)
-	return append(dst, byte(b.CancelMode))
-}
-
-// ReadSubscription reads what AppendSubscription wrote.
-func ReadSubscription(src []byte, b *Subscription) ([]byte, error) {
-	r := rows.Reader{Rest: src}
-	b.ID = r.ID()
-	b.CreatedAt, b.Anchor = r.I64(), r.I64()
-	b.PeriodStart, b.PeriodEnd = r.I64(), r.I64()
-	b.SuspendedAt, b.EndedAt, b.Due = r.I64(), r.I64(), r.I64()
-	b.CancelledAt, b.AdjustAt, b.SpanStart = r.I64(), r.I64(), r.I64()
-	b.IssueAt = r.I64()
-	b.Customer, b.Next = r.U32(), r.U32()
-	b.Version, b.BaseVersion = r.U32(), r.U32()
-	b.FirstCounter, b.FirstBase = r.U32(), r.U32()
-	b.FirstSpan, b.FirstUnpaid = r.U32(), r.U32()
-	b.FirstChange, b.LastChange, b.Pending = r.U32(), r.U32(), r.U32()
-	b.Period, b.Span, b.FirstSequence = r.U32(), r.U32(), r.U32()
-	b.Months, b.Adjustments = r.U32(), r.U32()
-	b.Counters, b.Room, b.GraceDays = r.U16(), r.U16(), r.U16()
-	b.CancelMode = CancelMode(r.U8())
-	return r.Rest, r.Err
-}
-
 // SubscriptionRow is a subscription in memory.
 type SubscriptionRow struct{ UsualSubscription }
 
@@ -126,11 +90,11 @@ func OpenSubscriptions(s *page.Store) Subscriptions {
 	b.rows = page.NewTable(s, accounts.TableSubscriptions, page.Codec[SubscriptionRow]{
 		Append: func(dst []byte, r *SubscriptionRow) []byte {
 			whole := b.of(r)
-			return AppendSubscription(dst, &whole)
+			return appendSubscription(dst, &whole)
 		},
 		Read: func(src []byte, r *SubscriptionRow) ([]byte, error) {
 			var whole Subscription
-			rest, err := ReadSubscription(src, &whole)
+			rest, err := readSubscription(src, &whole)
 			if err == nil {
 				b.put(r, &whole)
 			}

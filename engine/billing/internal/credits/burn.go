@@ -7,10 +7,8 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
-	"tollgate/engine/page"
 )
 
 // Draw is what one grant paid, or with grant 0, what the pool paid beyond its grants.
@@ -237,22 +235,11 @@ func (t *Burner) bookUsage(at book.Place, pool uint32, amount decimal.Decimal, n
 
 // Cover says how much of a counter credits have paid: of used and of next, and in which transaction
 // the newest of it stands. Only counters of features that burn credits have one.
+//
+//schema:row
 type Cover struct {
 	Counter, Transaction uint32 // counter never changes
 	Used, Next           decimal.Decimal
-}
-
-var CoverCodec = page.Codec[Cover]{
-	Append: func(dst []byte, c *Cover) []byte {
-		dst = rows.AppendU32(rows.AppendU32(dst, c.Counter), c.Transaction)
-		return rows.AppendDecimal(rows.AppendDecimal(dst, c.Used), c.Next)
-	},
-	Read: func(src []byte, c *Cover) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		c.Counter, c.Transaction = r.U32(), r.U32()
-		c.Used, c.Next = r.Decimal(), r.Decimal()
-		return r.Rest, r.Err
-	},
 }
 
 // coverWith finds a counter's cover; 0 when it has none.

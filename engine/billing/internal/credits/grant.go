@@ -6,10 +6,8 @@ import (
 	"iter"
 	"slices"
 
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
-	"tollgate/engine/page"
 )
 
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -56,6 +54,9 @@ func NoteSum(note string) uint32 { return crc32.Checksum([]byte(note), Castagnol
 // credits back, and because its command may be repeated; only live grants, those that hold
 // something, are linked from their pool. ID, CreatedAt, ExpiresAt, Priority, pool and amount never
 // change, nor do sequence and note (its NoteSum), which are of its transaction.
+//
+//schema:row ID Remaining Amount CreatedAt ExpiresAt Priority Pool Next Subscription Sequence Note Kind End
+//schema:row Linked Returned Rolled
 type Grant struct {
 	credit.Grant
 	Amount decimal.Decimal
@@ -81,31 +82,6 @@ const (
 	grantExpired  grantEnd = 1 // they expire at once
 	GrantReversed grantEnd = 2 // they are reversed at once
 )
-
-var GrantCodec = page.Codec[Grant]{
-	Append: func(dst []byte, g *Grant) []byte {
-		dst = append(dst, g.ID[:]...)
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, g.Remaining), g.Amount)
-		dst = rows.AppendI64(rows.AppendI64(dst, g.CreatedAt), g.ExpiresAt)
-		dst = rows.AppendU32(rows.AppendU32(dst, uint32(g.Priority)), g.Pool)
-		dst = rows.AppendU32(rows.AppendU32(dst, g.Next), g.Subscription)
-		dst = rows.AppendU32(rows.AppendU32(dst, g.Sequence), g.Note)
-		return append(dst, byte(g.Kind), byte(g.End), rows.Flags(g.Linked, g.Returned, g.Rolled))
-	},
-	Read: func(src []byte, g *Grant) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		g.ID = r.ID()
-		g.Remaining, g.Amount = r.Decimal(), r.Decimal()
-		g.CreatedAt, g.ExpiresAt = r.I64(), r.I64()
-		g.Priority, g.Pool = int32(r.U32()), r.U32()
-		g.Next, g.Subscription = r.U32(), r.U32()
-		g.Sequence, g.Note = r.U32(), r.U32()
-		g.Kind, g.End = GrantType(r.U8()), grantEnd(r.U8())
-		bits := r.U8()
-		g.Linked, g.Returned, g.Rolled = bits&1 != 0, bits&2 != 0, bits&4 != 0
-		return r.Rest, r.Err
-	},
-}
 
 // fromPlan reports whether the grant came with a plan, in this period or an earlier one.
 func (g *Grant) fromPlan() bool { return g.Kind == GrantPlanIncluded || g.Kind == GrantRollover }

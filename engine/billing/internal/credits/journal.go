@@ -7,7 +7,6 @@ import (
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -69,35 +68,13 @@ type ChunkPlace struct {
 	Ordinal  uint32 `wire:"4"`
 }
 
-func appendChunkPlace(dst []byte, c ChunkPlace) []byte {
-	dst = rows.AppendI64(rows.AppendI64(dst, c.At), int64(c.Index))
-	return rows.AppendU32(rows.AppendU32(dst, c.Position), c.Ordinal)
-}
-
-func readChunkPlace(r *rows.Reader) ChunkPlace {
-	return ChunkPlace{r.I64(), r.U64(), r.U32(), r.U32()}
-}
-
 // Archive says what is left in memory of a pool's transactions that are not among its newest: the
 // traces, linked from the oldest, and rows to use again. rows is where the newest chunk is.
+//
+//schema:row
 type Archive struct {
 	FirstTrace, LastTrace, Traces, Free uint32
 	Rows                                ChunkPlace
-}
-
-var ArchiveCodec = page.Codec[Archive]{
-	Append: func(dst []byte, a *Archive) []byte {
-		dst = rows.AppendU32(rows.AppendU32(dst, a.FirstTrace), a.LastTrace)
-		dst = rows.AppendU32(rows.AppendU32(dst, a.Traces), a.Free)
-		return appendChunkPlace(dst, a.Rows)
-	},
-	Read: func(src []byte, a *Archive) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		a.FirstTrace, a.LastTrace = r.U32(), r.U32()
-		a.Traces, a.Free = r.U32(), r.U32()
-		a.Rows = readChunkPlace(&r)
-		return r.Rest, r.Err
-	},
 }
 
 // noteMovement writes a booked transaction to the journal, for VerifyPools.

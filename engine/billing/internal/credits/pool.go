@@ -6,7 +6,6 @@ import (
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/machine"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -31,6 +30,8 @@ type PoolChange struct {
 // Pool is the record of a pool of credits; its texts are the text of the same row. id, customer and
 // name never change. Of its totals balance is what is left; it equals what the live grants hold
 // less the overdraft.
+//
+//schema:row
 type Pool struct {
 	ID             [16]byte
 	Name           catalogs.PoolName
@@ -56,40 +57,6 @@ type Totals struct {
 	Granted, Consumed, Expired, Reversed decimal.Decimal
 	// Overdraft is what was consumed beyond all grants; the next grants pay it back.
 	Overdraft decimal.Decimal
-}
-
-var PoolCodec = page.Codec[Pool]{
-	Append: func(dst []byte, p *Pool) []byte {
-		dst = append(dst, p.ID[:]...)
-		dst = rows.AppendI64(dst, int64(p.Name))
-		dst = rows.AppendU32(rows.AppendU32(dst, p.Customer), p.Next)
-		dst = rows.AppendU32(rows.AppendU32(dst, p.FirstGrant), p.Grants)
-		dst = rows.AppendU32(rows.AppendU32(dst, p.FirstTransaction), p.LastTransaction)
-		dst = rows.AppendU32(rows.AppendU32(dst, p.Transactions), p.Sequence)
-		dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, p.CreatedAt), p.ModifiedAt), p.NextExpiry)
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.Granted), p.Consumed)
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.Expired), p.Reversed)
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, p.Overdraft), p.RolloverCap)
-		dst = append(rows.AppendU32(dst, uint32(p.Priority)), byte(p.Policy))
-		return append(dst, rows.Flags(p.Hard, p.HasCap, p.Frozen, p.Archived, p.depleted))
-	},
-	Read: func(src []byte, p *Pool) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		p.ID, p.Name = r.ID(), catalogs.PoolName(r.U64())
-		p.Customer, p.Next = r.U32(), r.U32()
-		p.FirstGrant, p.Grants = r.U32(), r.U32()
-		p.FirstTransaction, p.LastTransaction = r.U32(), r.U32()
-		p.Transactions, p.Sequence = r.U32(), r.U32()
-		p.CreatedAt, p.ModifiedAt, p.NextExpiry = r.I64(), r.I64(), r.I64()
-		p.Granted, p.Consumed = r.Decimal(), r.Decimal()
-		p.Expired, p.Reversed = r.Decimal(), r.Decimal()
-		p.Overdraft, p.RolloverCap = r.Decimal(), r.Decimal()
-		p.Priority, p.Policy = int32(r.U32()), credit.Policy(r.U8())
-		bits := r.U8()
-		p.Hard, p.HasCap = bits&1 != 0, bits&2 != 0
-		p.Frozen, p.Archived, p.depleted = bits&4 != 0, bits&8 != 0, bits&16 != 0
-		return r.Rest, r.Err
-	},
 }
 
 // PoolText is the cold part of a pool.

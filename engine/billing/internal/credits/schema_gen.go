@@ -3,6 +3,10 @@
 package credits
 
 import (
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/credit"
+	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -119,4 +123,244 @@ func (v *creditFact) Fields(w *wire.Codec) {
 	wire.Uint(w, 2, &v.Grant)
 	wire.Uint(w, 3, &v.Kind)
 	w.Decimal(4, &v.Amount)
+}
+
+// ArchiveCodec states the bytes of a row in a snapshot.
+var ArchiveCodec = page.Codec[Archive]{Append: appendArchive, Read: readArchive}
+
+func appendArchive(dst []byte, v *Archive) []byte {
+	dst = rows.AppendU32(dst, v.FirstTrace)
+	dst = rows.AppendU32(dst, v.LastTrace)
+	dst = rows.AppendU32(dst, v.Traces)
+	dst = rows.AppendU32(dst, v.Free)
+	dst = rows.AppendI64(dst, v.Rows.At)
+	dst = rows.AppendI64(dst, int64(v.Rows.Index))
+	dst = rows.AppendU32(dst, v.Rows.Position)
+	dst = rows.AppendU32(dst, v.Rows.Ordinal)
+	return dst
+}
+
+func readArchive(src []byte, v *Archive) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.FirstTrace = r.U32()
+	v.LastTrace = r.U32()
+	v.Traces = r.U32()
+	v.Free = r.U32()
+	v.Rows.At = r.I64()
+	v.Rows.Index = r.U64()
+	v.Rows.Position = r.U32()
+	v.Rows.Ordinal = r.U32()
+	return r.Rest, r.Err
+}
+
+// ChunkCodec states the bytes of a row in a snapshot.
+var ChunkCodec = page.Codec[Chunk]{Append: appendChunk, Read: readChunk}
+
+func appendChunk(dst []byte, v *Chunk) []byte {
+	dst = rows.AppendI64(dst, v.Place.At)
+	dst = rows.AppendI64(dst, int64(v.Place.Index))
+	dst = rows.AppendU32(dst, v.Place.Position)
+	dst = rows.AppendU32(dst, v.Place.Ordinal)
+	dst = rows.AppendI64(dst, int64(v.Reversed))
+	dst = rows.AppendU32(dst, v.Pool)
+	dst = rows.AppendU32(dst, v.Number)
+	return dst
+}
+
+func readChunk(src []byte, v *Chunk) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Place.At = r.I64()
+	v.Place.Index = r.U64()
+	v.Place.Position = r.U32()
+	v.Place.Ordinal = r.U32()
+	v.Reversed = r.U64()
+	v.Pool = r.U32()
+	v.Number = r.U32()
+	return r.Rest, r.Err
+}
+
+// CoverCodec states the bytes of a row in a snapshot.
+var CoverCodec = page.Codec[Cover]{Append: appendCover, Read: readCover}
+
+func appendCover(dst []byte, v *Cover) []byte {
+	dst = rows.AppendU32(dst, v.Counter)
+	dst = rows.AppendU32(dst, v.Transaction)
+	dst = rows.AppendDecimal(dst, v.Used)
+	dst = rows.AppendDecimal(dst, v.Next)
+	return dst
+}
+
+func readCover(src []byte, v *Cover) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Counter = r.U32()
+	v.Transaction = r.U32()
+	v.Used = r.Decimal()
+	v.Next = r.Decimal()
+	return r.Rest, r.Err
+}
+
+// GrantCodec states the bytes of a row in a snapshot.
+var GrantCodec = page.Codec[Grant]{Append: appendGrant, Read: readGrant}
+
+func appendGrant(dst []byte, v *Grant) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendDecimal(dst, v.Remaining)
+	dst = rows.AppendDecimal(dst, v.Amount)
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.ExpiresAt)
+	dst = rows.AppendU32(dst, uint32(v.Priority))
+	dst = rows.AppendU32(dst, v.Pool)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = rows.AppendU32(dst, v.Subscription)
+	dst = rows.AppendU32(dst, v.Sequence)
+	dst = rows.AppendU32(dst, v.Note)
+	dst = append(dst, uint8(v.Kind))
+	dst = append(dst, uint8(v.End))
+	dst = append(dst, rows.Flags(v.Linked, v.Returned, v.Rolled))
+	return dst
+}
+
+func readGrant(src []byte, v *Grant) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.Remaining = r.Decimal()
+	v.Amount = r.Decimal()
+	v.CreatedAt = r.I64()
+	v.ExpiresAt = r.I64()
+	v.Priority = int32(r.U32())
+	v.Pool = r.U32()
+	v.Next = r.U32()
+	v.Subscription = r.U32()
+	v.Sequence = r.U32()
+	v.Note = r.U32()
+	v.Kind = GrantType(r.U8())
+	v.End = grantEnd(r.U8())
+	flags := r.U8()
+	v.Linked = flags&1 != 0
+	v.Returned = flags&2 != 0
+	v.Rolled = flags&4 != 0
+	return r.Rest, r.Err
+}
+
+// PoolCodec states the bytes of a row in a snapshot.
+var PoolCodec = page.Codec[Pool]{Append: appendPool, Read: readPool}
+
+func appendPool(dst []byte, v *Pool) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendI64(dst, int64(uint64(v.Name)))
+	dst = rows.AppendU32(dst, v.Customer)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = rows.AppendU32(dst, v.FirstGrant)
+	dst = rows.AppendU32(dst, v.Grants)
+	dst = rows.AppendU32(dst, v.FirstTransaction)
+	dst = rows.AppendU32(dst, v.LastTransaction)
+	dst = rows.AppendU32(dst, v.Transactions)
+	dst = rows.AppendU32(dst, v.Sequence)
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.ModifiedAt)
+	dst = rows.AppendI64(dst, v.NextExpiry)
+	dst = rows.AppendDecimal(dst, v.Granted)
+	dst = rows.AppendDecimal(dst, v.Consumed)
+	dst = rows.AppendDecimal(dst, v.Expired)
+	dst = rows.AppendDecimal(dst, v.Reversed)
+	dst = rows.AppendDecimal(dst, v.Overdraft)
+	dst = rows.AppendDecimal(dst, v.RolloverCap)
+	dst = rows.AppendU32(dst, uint32(v.Priority))
+	dst = append(dst, uint8(v.Policy))
+	dst = append(dst, rows.Flags(v.Hard, v.HasCap, v.Frozen, v.Archived, v.depleted))
+	return dst
+}
+
+func readPool(src []byte, v *Pool) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.Name = catalogs.PoolName(r.U64())
+	v.Customer = r.U32()
+	v.Next = r.U32()
+	v.FirstGrant = r.U32()
+	v.Grants = r.U32()
+	v.FirstTransaction = r.U32()
+	v.LastTransaction = r.U32()
+	v.Transactions = r.U32()
+	v.Sequence = r.U32()
+	v.CreatedAt = r.I64()
+	v.ModifiedAt = r.I64()
+	v.NextExpiry = r.I64()
+	v.Granted = r.Decimal()
+	v.Consumed = r.Decimal()
+	v.Expired = r.Decimal()
+	v.Reversed = r.Decimal()
+	v.Overdraft = r.Decimal()
+	v.RolloverCap = r.Decimal()
+	v.Priority = int32(r.U32())
+	v.Policy = credit.Policy(r.U8())
+	flags := r.U8()
+	v.Hard = flags&1 != 0
+	v.HasCap = flags&2 != 0
+	v.Frozen = flags&4 != 0
+	v.Archived = flags&8 != 0
+	v.depleted = flags&16 != 0
+	return r.Rest, r.Err
+}
+
+// TraceCodec states the bytes of a row in a snapshot.
+var TraceCodec = page.Codec[Trace]{Append: appendTrace, Read: readTrace}
+
+func appendTrace(dst []byte, v *Trace) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendU32(dst, v.Pool)
+	dst = rows.AppendU32(dst, v.Sequence)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = rows.AppendU32(dst, v.Sum)
+	return dst
+}
+
+func readTrace(src []byte, v *Trace) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.Pool = r.U32()
+	v.Sequence = r.U32()
+	v.Next = r.U32()
+	v.Sum = r.U32()
+	return r.Rest, r.Err
+}
+
+// TransactionCodec states the bytes of a row in a snapshot.
+var TransactionCodec = page.Codec[Transaction]{Append: appendTransaction, Read: readTransaction}
+
+func appendTransaction(dst []byte, v *Transaction) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = append(dst, v.Of[:]...)
+	dst = rows.AppendDecimal(dst, v.Amount)
+	dst = rows.AppendDecimal(dst, v.Balance)
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.UpdatedAt)
+	dst = rows.AppendU32(dst, v.Pool)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = rows.AppendU32(dst, v.Sequence)
+	dst = rows.AppendU32(dst, v.Grant)
+	dst = rows.AppendU32(dst, v.Subscription)
+	dst = rows.AppendU32(dst, v.Feature)
+	dst = append(dst, uint8(v.Kind))
+	dst = append(dst, rows.Flags(v.Reversed))
+	return dst
+}
+
+func readTransaction(src []byte, v *Transaction) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.Of = r.ID()
+	v.Amount = r.Decimal()
+	v.Balance = r.Decimal()
+	v.CreatedAt = r.I64()
+	v.UpdatedAt = r.I64()
+	v.Pool = r.U32()
+	v.Next = r.U32()
+	v.Sequence = r.U32()
+	v.Grant = r.U32()
+	v.Subscription = r.U32()
+	v.Feature = r.U32()
+	v.Kind = TransactionKind(r.U8())
+	v.Reversed = r.U8() != 0
+	return r.Rest, r.Err
 }

@@ -7,9 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/catalogs"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/machine"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -36,42 +34,22 @@ func (b CreditBounds) traces() uint32 { return cmp.Or(b.MostTraces, MaxTraces) }
 // Trace is what memory keeps of a deduction or a reversal that has left it. sum is a checksum of
 // the ArchivedTransaction in the journal; next is the pool's next younger trace, or of a free row
 // the next free one.
+//
+//schema:row
 type Trace struct {
 	ID                        [16]byte
 	Pool, Sequence, Next, Sum uint32
 }
 
-var TraceCodec = page.Codec[Trace]{
-	Append: func(dst []byte, x *Trace) []byte {
-		dst = rows.AppendU32(rows.AppendU32(append(dst, x.ID[:]...), x.Pool), x.Sequence)
-		return rows.AppendU32(rows.AppendU32(dst, x.Next), x.Sum)
-	},
-	Read: func(src []byte, x *Trace) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		x.ID, x.Pool, x.Sequence, x.Next, x.Sum = r.ID(), r.U32(), r.U32(), r.U32(), r.U32()
-		return r.Rest, r.Err
-	},
-}
-
 // Chunk says where a chunk of a pool's transactions is, and which of them are reversed: its lowest
 // bit is that of its first transaction. It stays for good, two thirds of a byte for a transaction,
 // so that nothing is reversed twice, and lists tell what is reversed.
+//
+//schema:row
 type Chunk struct {
 	Place        ChunkPlace
 	Reversed     uint64
 	Pool, Number uint32 // number: from 0; neither ever changes
-}
-
-var ChunkCodec = page.Codec[Chunk]{
-	Append: func(dst []byte, c *Chunk) []byte {
-		dst = rows.AppendI64(appendChunkPlace(dst, c.Place), int64(c.Reversed))
-		return rows.AppendU32(rows.AppendU32(dst, c.Pool), c.Number)
-	},
-	Read: func(src []byte, c *Chunk) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		c.Place, c.Reversed, c.Pool, c.Number = readChunkPlace(&r), r.U64(), r.U32(), r.U32()
-		return r.Rest, r.Err
-	},
 }
 
 func chunkNumber(sequence uint32) uint32 { return (sequence - 1) / EvictedAtOnce }

@@ -4,9 +4,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/catalogs"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
-	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -42,6 +40,8 @@ func (k TransactionKind) String() string {
 // Transaction is the record of one movement; its note is the text of the same row. The oldest of a
 // pool leave memory (evict): their rows are used again, for the same pool, and have no kind until
 // then.
+//
+//schema:row
 type Transaction struct {
 	ID, Of               [16]byte // of: what a reversal reverses
 	Amount, Balance      decimal.Decimal
@@ -51,27 +51,6 @@ type Transaction struct {
 	Feature              uint32
 	Kind                 TransactionKind
 	Reversed             bool
-}
-
-var TransactionCodec = page.Codec[Transaction]{
-	Append: func(dst []byte, x *Transaction) []byte {
-		dst = append(append(dst, x.ID[:]...), x.Of[:]...)
-		dst = rows.AppendDecimal(rows.AppendDecimal(dst, x.Amount), x.Balance)
-		dst = rows.AppendI64(rows.AppendI64(dst, x.CreatedAt), x.UpdatedAt)
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, x.Pool), x.Next), x.Sequence)
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, x.Grant), x.Subscription), x.Feature)
-		return append(dst, byte(x.Kind), rows.Flags(x.Reversed))
-	},
-	Read: func(src []byte, x *Transaction) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		x.ID, x.Of = r.ID(), r.ID()
-		x.Amount, x.Balance = r.Decimal(), r.Decimal()
-		x.CreatedAt, x.UpdatedAt = r.I64(), r.I64()
-		x.Pool, x.Next, x.Sequence = r.U32(), r.U32(), r.U32()
-		x.Grant, x.Subscription, x.Feature = r.U32(), r.U32(), r.U32()
-		x.Kind, x.Reversed = TransactionKind(r.U8()), r.U8() != 0
-		return r.Rest, r.Err
-	},
 }
 
 // TransactionText is the cold part of a transaction: draws say which grants a deduction took.

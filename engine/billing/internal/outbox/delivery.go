@@ -2,8 +2,6 @@ package outbox
 
 import (
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/rows"
-	"tollgate/engine/page"
 )
 
 // deliveryState is what became of a delivery. Numbers are never reused; 0 is a free row.
@@ -60,6 +58,8 @@ func (o *Outbox) Holds(endpoint, row uint32, sequence uint64) bool {
 
 // Delivery is the record of one message on its way to one endpoint; the message is the text of the
 // same row. All times are log time.
+//
+//schema:row
 type Delivery struct {
 	ID                 [16]byte // of the message: the same for all endpoints
 	Sequence           uint64   // among all deliveries, in order of their making
@@ -75,31 +75,6 @@ type Delivery struct {
 	Event              accounts.WebhookEvent
 	State              deliveryState
 	Listed             bool // it is in the endpoint's log
-}
-
-var DeliveryCodec = page.Codec[Delivery]{
-	Append: func(dst []byte, d *Delivery) []byte {
-		dst = append(dst, d.ID[:]...)
-		dst = rows.AppendI64(rows.AppendI64(dst, int64(d.Sequence)), int64(d.Turn))
-		dst = rows.AppendI64(rows.AppendI64(dst, d.CreatedAt), d.QueuedAt)
-		dst = rows.AppendI64(rows.AppendI64(dst, d.NextAt), d.FinishedAt)
-		dst = rows.AppendU32(rows.AppendU32(dst, d.Endpoint), d.Customer)
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, d.Previous), d.Next), d.NextFinished)
-		dst = rows.AppendU32(rows.AppendU32(dst, d.Attempts), d.Round)
-		return append(dst, byte(d.Event), byte(d.State), rows.Flags(d.Listed))
-	},
-	Read: func(src []byte, d *Delivery) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		d.ID = r.ID()
-		d.Sequence, d.Turn = r.U64(), r.U64()
-		d.CreatedAt, d.QueuedAt, d.NextAt, d.FinishedAt = r.I64(), r.I64(), r.I64(), r.I64()
-		d.Endpoint, d.Customer = r.U32(), r.U32()
-		d.Previous, d.Next, d.NextFinished = r.U32(), r.U32(), r.U32()
-		d.Attempts, d.Round = r.U32(), r.U32()
-		d.Event, d.State = accounts.WebhookEvent(r.U8()), deliveryState(r.U8())
-		d.Listed = r.U8() != 0
-		return r.Rest, r.Err
-	},
 }
 
 // DeliveryText is the cold part of a delivery.

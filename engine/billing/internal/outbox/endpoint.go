@@ -5,7 +5,6 @@ import (
 
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/rows"
-	"tollgate/engine/page"
 )
 
 // WebhookOverlapMS is how long a secret that was replaced goes on signing beside its successor.
@@ -60,6 +59,8 @@ func (w WebhookOff) String() string {
 
 // WebhookEndpoint is the record of an endpoint; its texts are the text of the same row. env 0: the
 // row is free.
+//
+//schema:row
 type WebhookEndpoint struct {
 	ID                                                      [16]byte
 	CreatedAt, ModifiedAt, DisabledAt, FailingSince, SentAt int64
@@ -69,32 +70,6 @@ type WebhookEndpoint struct {
 	Pending, Finished                                       uint32
 	Events                                                  WebhookEvents
 	Off                                                     WebhookOff
-}
-
-var WebhookEndpointCodec = page.Codec[WebhookEndpoint]{
-	Append: func(dst []byte, e *WebhookEndpoint) []byte {
-		dst = append(dst, e.ID[:]...)
-		dst = rows.AppendI64(rows.AppendI64(rows.AppendI64(dst, e.CreatedAt), e.ModifiedAt), e.DisabledAt)
-		dst = rows.AppendI64(rows.AppendI64(dst, e.FailingSince), e.SentAt)
-		dst = rows.AppendI64(rows.AppendI64(dst, int64(e.Delivered)), int64(e.Failed))
-		dst = rows.AppendI64(rows.AppendI64(dst, int64(e.Skipped)), int64(e.Born))
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, e.Env), e.First), e.Last)
-		dst = rows.AppendU32(rows.AppendU32(dst, e.FirstFinished), e.LastFinished)
-		dst = rows.AppendU32(rows.AppendU32(rows.AppendU32(dst, e.NextFree), e.Pending), e.Finished)
-		return append(rows.AppendU32(dst, uint32(e.Events)), byte(e.Off))
-	},
-	Read: func(src []byte, e *WebhookEndpoint) ([]byte, error) {
-		r := rows.Reader{Rest: src}
-		e.ID = r.ID()
-		e.CreatedAt, e.ModifiedAt, e.DisabledAt = r.I64(), r.I64(), r.I64()
-		e.FailingSince, e.SentAt = r.I64(), r.I64()
-		e.Delivered, e.Failed, e.Skipped, e.Born = r.U64(), r.U64(), r.U64(), r.U64()
-		e.Env, e.First, e.Last = r.U32(), r.U32(), r.U32()
-		e.FirstFinished, e.LastFinished = r.U32(), r.U32()
-		e.NextFree, e.Pending, e.Finished = r.U32(), r.U32(), r.U32()
-		e.Events, e.Off = WebhookEvents(r.U32()), WebhookOff(r.U8())
-		return r.Rest, r.Err
-	},
 }
 
 // EndpointText is the cold part of an endpoint.

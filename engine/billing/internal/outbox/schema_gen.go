@@ -3,6 +3,9 @@
 package outbox
 
 import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/page"
 	"tollgate/engine/wire"
 )
 
@@ -78,4 +81,102 @@ func (v *WebhookMessage) Fields(w *wire.Codec) {
 	w.Decimal(51, &v.Used)
 	w.Decimal(52, &v.Limit)
 	w.Bool(53, &v.HardLimit)
+}
+
+// DeliveryCodec states the bytes of a row in a snapshot.
+var DeliveryCodec = page.Codec[Delivery]{Append: appendDelivery, Read: readDelivery}
+
+func appendDelivery(dst []byte, v *Delivery) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendI64(dst, int64(v.Sequence))
+	dst = rows.AppendI64(dst, int64(v.Turn))
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.QueuedAt)
+	dst = rows.AppendI64(dst, v.NextAt)
+	dst = rows.AppendI64(dst, v.FinishedAt)
+	dst = rows.AppendU32(dst, v.Endpoint)
+	dst = rows.AppendU32(dst, v.Customer)
+	dst = rows.AppendU32(dst, v.Previous)
+	dst = rows.AppendU32(dst, v.Next)
+	dst = rows.AppendU32(dst, v.NextFinished)
+	dst = rows.AppendU32(dst, v.Attempts)
+	dst = rows.AppendU32(dst, v.Round)
+	dst = append(dst, uint8(v.Event))
+	dst = append(dst, uint8(v.State))
+	dst = append(dst, rows.Flags(v.Listed))
+	return dst
+}
+
+func readDelivery(src []byte, v *Delivery) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.Sequence = r.U64()
+	v.Turn = r.U64()
+	v.CreatedAt = r.I64()
+	v.QueuedAt = r.I64()
+	v.NextAt = r.I64()
+	v.FinishedAt = r.I64()
+	v.Endpoint = r.U32()
+	v.Customer = r.U32()
+	v.Previous = r.U32()
+	v.Next = r.U32()
+	v.NextFinished = r.U32()
+	v.Attempts = r.U32()
+	v.Round = r.U32()
+	v.Event = accounts.WebhookEvent(r.U8())
+	v.State = deliveryState(r.U8())
+	v.Listed = r.U8() != 0
+	return r.Rest, r.Err
+}
+
+// WebhookEndpointCodec states the bytes of a row in a snapshot.
+var WebhookEndpointCodec = page.Codec[WebhookEndpoint]{Append: appendWebhookEndpoint, Read: readWebhookEndpoint}
+
+func appendWebhookEndpoint(dst []byte, v *WebhookEndpoint) []byte {
+	dst = append(dst, v.ID[:]...)
+	dst = rows.AppendI64(dst, v.CreatedAt)
+	dst = rows.AppendI64(dst, v.ModifiedAt)
+	dst = rows.AppendI64(dst, v.DisabledAt)
+	dst = rows.AppendI64(dst, v.FailingSince)
+	dst = rows.AppendI64(dst, v.SentAt)
+	dst = rows.AppendI64(dst, int64(v.Delivered))
+	dst = rows.AppendI64(dst, int64(v.Failed))
+	dst = rows.AppendI64(dst, int64(v.Skipped))
+	dst = rows.AppendI64(dst, int64(v.Born))
+	dst = rows.AppendU32(dst, v.Env)
+	dst = rows.AppendU32(dst, v.First)
+	dst = rows.AppendU32(dst, v.Last)
+	dst = rows.AppendU32(dst, v.FirstFinished)
+	dst = rows.AppendU32(dst, v.LastFinished)
+	dst = rows.AppendU32(dst, v.NextFree)
+	dst = rows.AppendU32(dst, v.Pending)
+	dst = rows.AppendU32(dst, v.Finished)
+	dst = rows.AppendU32(dst, uint32(v.Events))
+	dst = append(dst, uint8(v.Off))
+	return dst
+}
+
+func readWebhookEndpoint(src []byte, v *WebhookEndpoint) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.ID = r.ID()
+	v.CreatedAt = r.I64()
+	v.ModifiedAt = r.I64()
+	v.DisabledAt = r.I64()
+	v.FailingSince = r.I64()
+	v.SentAt = r.I64()
+	v.Delivered = r.U64()
+	v.Failed = r.U64()
+	v.Skipped = r.U64()
+	v.Born = r.U64()
+	v.Env = r.U32()
+	v.First = r.U32()
+	v.Last = r.U32()
+	v.FirstFinished = r.U32()
+	v.LastFinished = r.U32()
+	v.NextFree = r.U32()
+	v.Pending = r.U32()
+	v.Finished = r.U32()
+	v.Events = WebhookEvents(r.U32())
+	v.Off = WebhookOff(r.U8())
+	return r.Rest, r.Err
 }
