@@ -25,8 +25,8 @@ func (m *customerReader) Invoice(env uint32, id [16]byte) (book.InvoiceView, boo
 
 // InvoiceStatusNamed finds a status by its name; false when there is none of that name.
 func InvoiceStatusNamed(name string) (book.InvoiceStatus, bool) {
-	at := slices.Index(book.InvoiceStatuses[1:], name)
-	return book.InvoiceStatus(at + 1), at >= 0
+	at := slices.Index(book.InvoiceStatus(0).Names(), name)
+	return book.InvoiceStatus(max(at, 0)), at > 0
 }
 
 // InvoiceQuery asks for a page of a customer's invoices, oldest first.

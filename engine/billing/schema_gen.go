@@ -3,6 +3,8 @@
 package billing
 
 import (
+	"strconv"
+
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -793,4 +795,27 @@ func readSubmission(src []byte, v *submission) ([]byte, error) {
 	r := rows.Reader{Rest: src}
 	v.id = r.ID()
 	return r.Rest, r.Err
+}
+
+var reasonNames = []string{
+	1: "allowed",
+	2: "customer_unknown",
+	3: "feature_unknown",
+	4: "no_subscription",
+	5: "suspended",
+	6: "not_in_plan",
+	7: "credits_empty",
+	8: "limit_reached",
+	9: "would_exceed",
+}
+
+// Names returns the API's names of the values, by number.
+func (Reason) Names() []string { return reasonNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v Reason) String() string {
+	if int(v) < len(reasonNames) && (v == 0 || reasonNames[v] != "") {
+		return reasonNames[v]
+	}
+	return "reason_" + strconv.Itoa(int(v))
 }

@@ -1,41 +1,33 @@
 package credit
 
-import "tollgate/engine/decimal"
+import (
+	"slices"
+
+	"tollgate/engine/decimal"
+)
 
 // Policy defines what happens to a balance at the end of a period. The numbers are part of
 // snapshots and are never reused.
+//
+//schema:enum
 type Policy uint8
 
 const (
 	// PolicyNone: everything expires.
-	PolicyNone Policy = 1
+	PolicyNone Policy = 1 // NONE
 	// PolicyFull: everything stays.
-	PolicyFull Policy = 2
+	PolicyFull Policy = 2 // FULL
 	// PolicyCapped: no more than a cap stays.
-	PolicyCapped Policy = 3
+	PolicyCapped Policy = 3 // CAPPED
 )
-
-var policyWords = [...]string{PolicyNone: "NONE", PolicyFull: "FULL", PolicyCapped: "CAPPED"}
 
 // PolicyOf reads a policy's word; an empty one is NONE.
 func PolicyOf(word string) (p Policy, ok bool) {
 	if word == "" {
 		return PolicyNone, true
 	}
-	for i, w := range policyWords {
-		if w != "" && w == word {
-			return Policy(i), true
-		}
-	}
-	return 0, false
-}
-
-// String is the policy's word.
-func (p Policy) String() string {
-	if int(p) < len(policyWords) {
-		return policyWords[p]
-	}
-	return ""
+	i := slices.Index(policyNames, word)
+	return Policy(max(i, 0)), i > 0
 }
 
 // Keep splits a balance at the end of a period into the part that stays and the part that expires.

@@ -3,6 +3,8 @@
 package accounts
 
 import (
+	"strconv"
+
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -74,4 +76,31 @@ func readChangeMark(src []byte, v *changeMark) ([]byte, error) {
 	v.index = r.U64()
 	v.ordinal = r.U32()
 	return r.Rest, r.Err
+}
+
+var webhookEventNames = []string{
+	1:  "invoice.created",
+	2:  "invoice.due",
+	3:  "invoice.paid",
+	4:  "invoice.past_due",
+	5:  "invoice.voided",
+	6:  "invoice.overpaid",
+	7:  "subscription.created",
+	8:  "subscription.activated",
+	9:  "subscription.suspended",
+	10: "subscription.cancelled",
+	11: "subscription.changed",
+	12: "credits.depleted",
+	13: "usage.limit_reached",
+}
+
+// Names returns the API's names of the values, by number.
+func (WebhookEvent) Names() []string { return webhookEventNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v WebhookEvent) String() string {
+	if int(v) < len(webhookEventNames) && (v == 0 || webhookEventNames[v] != "") {
+		return webhookEventNames[v]
+	}
+	return strconv.Itoa(int(v))
 }

@@ -1,75 +1,49 @@
 package book
 
 import (
-	"strconv"
-
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/decimal"
 )
 
 // LineKind says what an invoice line is for. Numbers are never reused.
+//
+//schema:enum
 type LineKind uint8
 
 const (
 	// LineBase is a plan's base price, or a part of it.
-	LineBase LineKind = 1
+	LineBase LineKind = 1 // base
 	// LineUsage is what a feature counted in a period, or in the part of it before a plan change.
-	LineUsage LineKind = 2
+	LineUsage LineKind = 2 // usage
 	// LineLate is usage that came, or was corrected, after its period was invoiced.
-	LineLate LineKind = 3
+	LineLate LineKind = 3 // late_usage
 	// LineUnused gives back what is left of the old plan's price, LineRemaining charges the new
 	// plan's for it.
-	LineUnused    LineKind = 4
-	LineRemaining LineKind = 5
+	LineUnused    LineKind = 4 // proration_credit
+	LineRemaining LineKind = 5 // proration_charge
 	// LineCarried lifts a total below zero to zero; LineCredit takes it off the next invoice.
-	LineCarried LineKind = 6
-	LineCredit  LineKind = 7
+	LineCarried LineKind = 6 // credit_carried_over
+	LineCredit  LineKind = 7 // carried_credit
 )
 
 // OfUsage reports whether a line bills what a feature counted in a span.
 func (k LineKind) OfUsage() bool { return k == LineUsage || k == LineLate }
 
-// lineKinds are the kinds of lines as both APIs write them.
-var lineKinds = [...]string{
-	LineBase: "base", LineUsage: "usage", LineLate: "late_usage",
-	LineUnused: "proration_credit", LineRemaining: "proration_charge",
-	LineCarried: "credit_carried_over", LineCredit: "carried_credit",
-}
-
-// String is the kind as both APIs write it; of one that does not exist its number.
-func (k LineKind) String() string {
-	if k == 0 || int(k) >= len(lineKinds) {
-		return strconv.Itoa(int(k))
-	}
-	return lineKinds[k]
-}
-
 // Open reports whether the invoice waits to be paid.
 func (v InvoiceStatus) Open() bool { return v == InvoiceDue || v == InvoicePastDue }
 
 // InvoiceStatus is the state of an invoice.
+//
+//schema:enum
 type InvoiceStatus uint8
 
 const (
-	InvoicePending InvoiceStatus = 1
-	InvoiceDue     InvoiceStatus = 2
-	InvoicePastDue InvoiceStatus = 3
-	InvoicePaid    InvoiceStatus = 4
-	InvoiceVoid    InvoiceStatus = 5
+	InvoicePending InvoiceStatus = 1 // PENDING
+	InvoiceDue     InvoiceStatus = 2 // DUE
+	InvoicePastDue InvoiceStatus = 3 // PAST_DUE
+	InvoicePaid    InvoiceStatus = 4 // PAID
+	InvoiceVoid    InvoiceStatus = 5 // VOID
 )
-
-var InvoiceStatuses = [...]string{
-	InvoicePending: "PENDING", InvoiceDue: "DUE", InvoicePastDue: "PAST_DUE", InvoicePaid: "PAID",
-	InvoiceVoid: "VOID",
-}
-
-// String is the status as both APIs write it; of one that does not exist its number.
-func (v InvoiceStatus) String() string {
-	if v == 0 || int(v) >= len(InvoiceStatuses) {
-		return strconv.Itoa(int(v))
-	}
-	return InvoiceStatuses[v]
-}
 
 // InvoiceType says why an invoice exists.
 type InvoiceType uint8

@@ -1,26 +1,20 @@
 package book
 
 // PaymentResult says what a payment did.
+//
+//schema:enum
 type PaymentResult uint8
 
 const (
+	paymentNone PaymentResult = 0 // none
 	// PaymentApplied: it made its invoice PAID.
-	PaymentApplied PaymentResult = 1
+	PaymentApplied PaymentResult = 1 // applied
 	// PaymentOver: the invoice was PAID already.
-	PaymentOver PaymentResult = 2
+	PaymentOver PaymentResult = 2 // overpaid
 	// PaymentMismatch: amount or currency are not the invoice's.
-	PaymentMismatch PaymentResult = 3
+	PaymentMismatch PaymentResult = 3 // mismatch
 	// PaymentUnexpected: the invoice takes no payment: void or pending.
-	PaymentUnexpected PaymentResult = 4
+	PaymentUnexpected PaymentResult = 4 // unexpected
 	// PaymentIgnored: what was reported is not a payment.
-	PaymentIgnored PaymentResult = 5
+	PaymentIgnored PaymentResult = 5 // ignored
 )
-
-// String is the result's name in the admin API.
-func (r PaymentResult) String() string {
-	names := [...]string{"none", "applied", "overpaid", "mismatch", "unexpected", "ignored"}
-	if int(r) < len(names) {
-		return names[r]
-	}
-	return names[0]
-}

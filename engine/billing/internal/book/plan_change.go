@@ -1,8 +1,5 @@
 package book
 
-import (
-)
-
 // ChangeType is what the caller calls a plan change; prices are not compared.
 //
 //schema:enum
@@ -36,4 +33,3 @@ type PlanChange struct {
 	Kind                         ChangeType
 	Status                       ChangeStatus
 }
-

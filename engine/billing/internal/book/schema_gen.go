@@ -420,3 +420,63 @@ func (v ChangeType) String() string {
 	}
 	return strconv.Itoa(int(v))
 }
+
+var invoiceStatusNames = []string{
+	1: "PENDING",
+	2: "DUE",
+	3: "PAST_DUE",
+	4: "PAID",
+	5: "VOID",
+}
+
+// Names returns the API's names of the values, by number.
+func (InvoiceStatus) Names() []string { return invoiceStatusNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v InvoiceStatus) String() string {
+	if int(v) < len(invoiceStatusNames) && (v == 0 || invoiceStatusNames[v] != "") {
+		return invoiceStatusNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var lineKindNames = []string{
+	1: "base",
+	2: "usage",
+	3: "late_usage",
+	4: "proration_credit",
+	5: "proration_charge",
+	6: "credit_carried_over",
+	7: "carried_credit",
+}
+
+// Names returns the API's names of the values, by number.
+func (LineKind) Names() []string { return lineKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v LineKind) String() string {
+	if int(v) < len(lineKindNames) && (v == 0 || lineKindNames[v] != "") {
+		return lineKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var paymentResultNames = []string{
+	0: "none",
+	1: "applied",
+	2: "overpaid",
+	3: "mismatch",
+	4: "unexpected",
+	5: "ignored",
+}
+
+// Names returns the API's names of the values, by number.
+func (PaymentResult) Names() []string { return paymentResultNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v PaymentResult) String() string {
+	if int(v) < len(paymentResultNames) && (v == 0 || paymentResultNames[v] != "") {
+		return paymentResultNames[v]
+	}
+	return strconv.Itoa(int(v))
+}

@@ -13,37 +13,25 @@ import (
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // GrantType says where a grant comes from. The numbers are part of snapshots and are never reused.
+//
+//schema:enum
 type GrantType uint8
 
 const (
-	GrantPlanIncluded GrantType = 1
-	GrantPurchased    GrantType = 2
-	GrantPromotional  GrantType = 3
-	GrantRollover     GrantType = 4
-	GrantManual       GrantType = 5
-	GrantRefund       GrantType = 6
+	GrantPlanIncluded GrantType = 1 // PLAN_INCLUDED
+	GrantPurchased    GrantType = 2 // PURCHASED
+	GrantPromotional  GrantType = 3 // PROMOTIONAL
+	GrantRollover     GrantType = 4 // ROLLOVER
+	GrantManual       GrantType = 5 // MANUAL
+	GrantRefund       GrantType = 6 // REFUND
 )
-
-var grantTypes = [...]string{
-	GrantPlanIncluded: "PLAN_INCLUDED", GrantPurchased: "PURCHASED",
-	GrantPromotional: "PROMOTIONAL", GrantRollover: "ROLLOVER",
-	GrantManual: "MANUAL", GrantRefund: "REFUND",
-}
-
-// String is the type's word; empty for 0.
-func (g GrantType) String() string {
-	if int(g) < len(grantTypes) {
-		return grantTypes[g]
-	}
-	return ""
-}
 
 // GrantTypeOf reads a type's word; an empty one is MANUAL.
 func GrantTypeOf(word string) (g GrantType, ok bool) {
 	if word == "" {
 		return GrantManual, true
 	}
-	i := slices.Index(grantTypes[:], word)
+	i := slices.Index(grantTypeNames, word)
 	return GrantType(max(i, 0)), i > 0
 }
 

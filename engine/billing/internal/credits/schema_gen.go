@@ -3,6 +3,8 @@
 package credits
 
 import (
+	"strconv"
+
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/credit"
@@ -363,4 +365,45 @@ func readTransaction(src []byte, v *Transaction) ([]byte, error) {
 	v.Kind = TransactionKind(r.U8())
 	v.Reversed = r.U8() != 0
 	return r.Rest, r.Err
+}
+
+var grantTypeNames = []string{
+	1: "PLAN_INCLUDED",
+	2: "PURCHASED",
+	3: "PROMOTIONAL",
+	4: "ROLLOVER",
+	5: "MANUAL",
+	6: "REFUND",
+}
+
+// Names returns the API's names of the values, by number.
+func (GrantType) Names() []string { return grantTypeNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v GrantType) String() string {
+	if int(v) < len(grantTypeNames) && (v == 0 || grantTypeNames[v] != "") {
+		return grantTypeNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var transactionKindNames = []string{
+	1: "GRANT",
+	2: "CONSUMPTION",
+	3: "DEDUCTION",
+	4: "EXPIRATION",
+	5: "ROLLOVER",
+	6: "REVERSAL",
+	7: "RETURN",
+}
+
+// Names returns the API's names of the values, by number.
+func (TransactionKind) Names() []string { return transactionKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v TransactionKind) String() string {
+	if int(v) < len(transactionKindNames) && (v == 0 || transactionKindNames[v] != "") {
+		return transactionKindNames[v]
+	}
+	return strconv.Itoa(int(v))
 }

@@ -10,32 +10,22 @@ import (
 
 // TransactionKind says what moved a pool's balance. The numbers are part of snapshots and are never
 // reused.
+//
+//schema:enum
 type TransactionKind uint8
 
 const (
-	TransactionGrant       TransactionKind = 1
-	TransactionConsumption TransactionKind = 2 // usage of a feature, of a subscription, on a UTC day
-	TransactionDeduction   TransactionKind = 3
-	TransactionExpiration  TransactionKind = 4
-	transactionRollover    TransactionKind = 5 // what stayed at a period's end; moves nothing
-	TransactionReversal    TransactionKind = 6
-	TransactionReturn      TransactionKind = 7 // credits of events that were voided or amended
+	TransactionGrant TransactionKind = 1 // GRANT
+	// usage of a feature, of a subscription, on a UTC day
+	TransactionConsumption TransactionKind = 2 // CONSUMPTION
+	TransactionDeduction   TransactionKind = 3 // DEDUCTION
+	TransactionExpiration  TransactionKind = 4 // EXPIRATION
+	// what stayed at a period's end; moves nothing
+	transactionRollover TransactionKind = 5 // ROLLOVER
+	TransactionReversal TransactionKind = 6 // REVERSAL
+	// credits of events that were voided or amended
+	TransactionReturn TransactionKind = 7 // RETURN
 )
-
-var transactionKinds = [...]string{
-	TransactionGrant: "GRANT", TransactionConsumption: "CONSUMPTION",
-	TransactionDeduction: "DEDUCTION", TransactionExpiration: "EXPIRATION",
-	transactionRollover: "ROLLOVER", TransactionReversal: "REVERSAL",
-	TransactionReturn: "RETURN",
-}
-
-// String is the kind as answers have it.
-func (k TransactionKind) String() string {
-	if int(k) < len(transactionKinds) {
-		return transactionKinds[k]
-	}
-	return ""
-}
 
 // Transaction is the record of one movement; its note is the text of the same row. The oldest of a
 // pool leave memory (evict): their rows are used again, for the same pool, and have no kind until

@@ -14,29 +14,22 @@ const (
 )
 
 // AttemptOutcome says what came of one attempt. Numbers are never reused.
+//
+//schema:enum
 type AttemptOutcome uint8
 
 const (
 	// AttemptDelivered: the endpoint has taken the message.
-	AttemptDelivered AttemptOutcome = 1
+	AttemptDelivered AttemptOutcome = 1 // delivered
 	// AttemptRetry: not yet; the message may be sent again.
-	AttemptRetry AttemptOutcome = 2
+	AttemptRetry AttemptOutcome = 2 // retry
 	// AttemptGone: the endpoint is gone, and is disabled. The message waits.
-	AttemptGone AttemptOutcome = 3
+	AttemptGone AttemptOutcome = 3 // gone
 	// AttemptBlocked: our own guard did not let it out. The message may be sent again.
-	AttemptBlocked AttemptOutcome = 4
+	AttemptBlocked AttemptOutcome = 4 // blocked
 	// AttemptExpired: none was made, the message is too old.
-	AttemptExpired AttemptOutcome = 5
+	AttemptExpired AttemptOutcome = 5 // expired
 )
-
-// String is the outcome's name in the admin API.
-func (a AttemptOutcome) String() string {
-	names := [...]string{"", "delivered", "retry", "gone", "blocked", "expired"}
-	if int(a) < len(names) {
-		return names[a]
-	}
-	return ""
-}
 
 // Bounds of an attempt.
 const (

@@ -35,27 +35,20 @@ func (ep *WebhookEndpoint) Enable(on bool, stamp int64) {
 }
 
 // WebhookOff says why an endpoint is disabled. Numbers are never reused.
+//
+//schema:enum
 type WebhookOff uint8
 
 const (
 	// WebhookOn: it is not.
 	WebhookOn WebhookOff = 0
 	// WebhookOffByOwner: somebody disabled it.
-	WebhookOffByOwner WebhookOff = 1
+	WebhookOffByOwner WebhookOff = 1 // disabled
 	// WebhookOffGone: it answered 410.
-	WebhookOffGone WebhookOff = 2
+	WebhookOffGone WebhookOff = 2 // gone
 	// WebhookOffFailing: for WebhookPatienceMS no attempt succeeded.
-	WebhookOffFailing WebhookOff = 3
+	WebhookOffFailing WebhookOff = 3 // failing
 )
-
-// String is the reason's name in the admin API; empty of an endpoint that is on.
-func (w WebhookOff) String() string {
-	names := [...]string{"", "disabled", "gone", "failing"}
-	if int(w) < len(names) {
-		return names[w]
-	}
-	return ""
-}
 
 // WebhookEndpoint is the record of an endpoint; its texts are the text of the same row. env 0: the
 // row is free.

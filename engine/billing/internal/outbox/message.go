@@ -3,6 +3,7 @@ package outbox
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
@@ -10,26 +11,25 @@ import (
 )
 
 // WebhookEventNames lists every name that an endpoint may ask for.
-func WebhookEventNames() []string { return append([]string(nil), accounts.WebhookNames[1:]...) }
+func WebhookEventNames() []string { return slices.Clone(webhookNames[1:]) }
+
+// webhookNames are the names of the events, by number.
+var webhookNames = accounts.WebhookEvent(0).Names()
 
 // WebhookEvents is a set of events, one bit for each; the empty set asks for all.
 type WebhookEvents uint32
 
 // allWebhookEvents is every event that there is.
-const allWebhookEvents = WebhookEvents(1<<len(accounts.WebhookNames) - 2)
+const allWebhookEvents = WebhookEvents(2<<accounts.WebhookLimitReached - 2)
 
 // WebhookEventsOf makes the set of names; false when one is none.
 func WebhookEventsOf(names []string) (set WebhookEvents, ok bool) {
 	for _, name := range names {
-		found := false
-		for i := 1; i < len(accounts.WebhookNames); i++ {
-			if accounts.WebhookNames[i] == name {
-				set, found = set|1<<i, true
-			}
-		}
-		if !found {
+		i := slices.Index(webhookNames, name)
+		if i < 1 {
 			return 0, false
 		}
+		set |= 1 << i
 	}
 	return set, true
 }
@@ -37,9 +37,9 @@ func WebhookEventsOf(names []string) (set WebhookEvents, ok bool) {
 // Names lists the events of the set; none when it asks for all.
 func (s WebhookEvents) Names() []string {
 	names := []string{}
-	for i := 1; i < len(accounts.WebhookNames); i++ {
+	for i, name := range webhookNames {
 		if s&(1<<i) != 0 {
-			names = append(names, accounts.WebhookNames[i])
+			names = append(names, name)
 		}
 	}
 	return names

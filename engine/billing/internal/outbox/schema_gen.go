@@ -3,6 +3,8 @@
 package outbox
 
 import (
+	"strconv"
+
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
@@ -179,4 +181,40 @@ func readWebhookEndpoint(src []byte, v *WebhookEndpoint) ([]byte, error) {
 	v.Events = WebhookEvents(r.U32())
 	v.Off = WebhookOff(r.U8())
 	return r.Rest, r.Err
+}
+
+var attemptOutcomeNames = []string{
+	1: "delivered",
+	2: "retry",
+	3: "gone",
+	4: "blocked",
+	5: "expired",
+}
+
+// Names returns the API's names of the values, by number.
+func (AttemptOutcome) Names() []string { return attemptOutcomeNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v AttemptOutcome) String() string {
+	if int(v) < len(attemptOutcomeNames) && (v == 0 || attemptOutcomeNames[v] != "") {
+		return attemptOutcomeNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var webhookOffNames = []string{
+	1: "disabled",
+	2: "gone",
+	3: "failing",
+}
+
+// Names returns the API's names of the values, by number.
+func (WebhookOff) Names() []string { return webhookOffNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v WebhookOff) String() string {
+	if int(v) < len(webhookOffNames) && (v == 0 || webhookOffNames[v] != "") {
+		return webhookOffNames[v]
+	}
+	return strconv.Itoa(int(v))
 }
