@@ -44,11 +44,13 @@ func (o *output) rows() {
 		first, size := utf8.DecodeRuneInString(t.name)
 		title := string(unicode.ToUpper(first)) + t.name[size:]
 		o.line("// %sCodec states the bytes of a row in a snapshot.", t.name)
-		o.line("var %[1]sCodec = page.Codec[%[1]s]{Append: append%[2]s, Read: read%[2]s}\n", t.name, title)
+		o.line("var %[1]sCodec = page.Codec[%[1]s]{Append: append%[2]s, Read: read%[2]s}\n",
+			t.name, title)
 		o.line("func append%s(dst []byte, v *%s) []byte {", title, t.name)
 		o.eachCell(cells, o.appendCell)
 		o.line("return dst\n}\n")
-		o.line("func read%s(src []byte, v *%s) ([]byte, error) {\nr := rows.Reader{Rest: src}", title, t.name)
+		o.line("func read%s(src []byte, v *%s) ([]byte, error) {", title, t.name)
+		o.line("r := rows.Reader{Rest: src}")
 		o.eachCell(cells, o.readCell)
 		if o.pack.funcs[t.name+".fits"] {
 			o.line("if r.Err == nil && !v.fits() {\nreturn nil, rows.ErrRecord\n}")

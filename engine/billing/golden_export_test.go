@@ -31,7 +31,8 @@ func recode[T any](data []byte, again *[]byte, codec page.Codec[T]) error {
 // ReadRecords runs every record codec on data, for the fuzzer.
 func ReadRecords(data []byte) {
 	for _, err := range []error{
-		readOne(data, book.CustomerCodec), readOne(data, book.SubscriptionCodec), readOne(data, book.InvoiceCodec),
+		readOne(data, book.CustomerCodec), readOne(data, book.SubscriptionCodec),
+		readOne(data, book.InvoiceCodec),
 		readOne(data, book.CounterCodec), readOne(data, rows.TextCodec), readOne(data, book.SpanCodec),
 		readOne(data, book.MeterCodec), readOne(data, book.BaseCodec), readOne(data, book.BalanceCodec),
 		readOne(data, book.PlanChangeCodec), readOne(data, correctionCodec),

@@ -43,8 +43,8 @@ func NoteSum(note string) uint32 { return crc32.Checksum([]byte(note), Castagnol
 // something, are linked from their pool. ID, CreatedAt, ExpiresAt, Priority, pool and amount never
 // change, nor do sequence and note (its NoteSum), which are of its transaction.
 //
-//schema:row ID Remaining Amount CreatedAt ExpiresAt Priority Pool Next Subscription Sequence Note Kind End
-//schema:row Linked Returned Rolled
+//schema:row ID Remaining Amount CreatedAt ExpiresAt Priority Pool Next Subscription Sequence Note
+//schema:row Kind End Linked Returned Rolled
 type Grant struct {
 	credit.Grant
 	Amount decimal.Decimal
