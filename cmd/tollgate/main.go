@@ -18,6 +18,7 @@ import (
 	"tollgate/cmd/tollgate/daemon"
 	"tollgate/cmd/tollgate/dev"
 	"tollgate/cmd/tollgate/local"
+	"tollgate/cmd/tollgate/reference"
 	"tollgate/server/provider/runner"
 	"tollgate/server/spool"
 )
@@ -41,17 +42,19 @@ type runCommands struct {
 
 // operateCommands are about a cluster and its nodes.
 type operateCommands struct {
-	Audit    cli.AuditCommand      `cmd:"" call:"GET /audit" group:"operate" help:"List every admin change: who, when, before, after."`
-	Backup   local.BackupCommand   `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
-	Restore  local.RestoreCommand  `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
-	Cluster  cli.ClusterCommand    `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
-	Ready    cli.ReadyCommand      `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
-	Doctor   local.DoctorCommand   `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
-	Certs    local.CertsCommand    `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
-	WAL      local.WALCommand      `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
-	Licenses local.LicensesCommand `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
-	Version  local.VersionCommand  `cmd:"" group:"operate" help:"Say which version this is."`
-	Help     local.HelpCommand     `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
+	Audit      cli.AuditCommand        `cmd:"" call:"GET /audit" group:"operate" help:"List every admin change: who, when, before, after."`
+	Backup     local.BackupCommand     `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
+	Restore    local.RestoreCommand    `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
+	Cluster    cli.ClusterCommand      `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
+	Ready      cli.ReadyCommand        `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
+	Doctor     local.DoctorCommand     `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
+	Certs      local.CertsCommand      `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
+	WAL        local.WALCommand        `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
+	Licenses   local.LicensesCommand   `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
+	Completion local.CompletionCommand `cmd:"" group:"operate" help:"Print completions of command lines for bash, zsh or fish."`
+	Man        local.ManCommand        `cmd:"" group:"operate" help:"Print the reference of all commands as a man page."`
+	Version    local.VersionCommand    `cmd:"" group:"operate" help:"Say which version this is."`
+	Help       local.HelpCommand       `cmd:"" group:"operate" help:"Show what a command does, and its flags."`
 }
 
 // Exit codes: two things that a command compared differ, such as an invoice and what the journal
@@ -101,6 +104,12 @@ func run(args []string, out io.Writer) (code int) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tollgate:", err)
 		return 2
+	}
+	if len(args) > 0 && args[0] == reference.CompleteWord {
+		if reference.Complete(out, parser.Model, args[1:]) != nil {
+			return 1
+		}
+		return 0
 	}
 	if len(args) > 0 && args[0] == "help" { // with flags of the command, too: it is not carried out
 		args = append(args[1:len(args):len(args)], "--help")
