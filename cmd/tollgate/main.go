@@ -51,6 +51,7 @@ type operateCommands struct {
 	Certs      local.CertsCommand      `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
 	WAL        local.WALCommand        `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
 	Licenses   local.LicensesCommand   `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
+	Context    cli.ContextCommand      `cmd:"" group:"operate" help:"Keep addresses and keys of clusters under names, and choose one."`
 	Completion local.CompletionCommand `cmd:"" group:"operate" help:"Print completions of command lines for bash, zsh or fish."`
 	Man        local.ManCommand        `cmd:"" group:"operate" help:"Print the reference of all commands as a man page."`
 	Version    local.VersionCommand    `cmd:"" group:"operate" help:"Say which version this is."`
@@ -92,7 +93,7 @@ func run(args []string, out io.Writer) (code int) {
 	var c commands
 	parser, err := kong.New(&c,
 		kong.Writers(out, os.Stderr), kong.Exit(func(code int) { panic(ended(code)) }),
-		kong.Name("tollgate"),
+		kong.Name("tollgate"), kong.Resolvers(kong.ResolverFunc(cli.FromContext)),
 		kong.Description("Entitlements, metering and invoices that are right to the cent."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups([]kong.Group{
@@ -115,6 +116,10 @@ func run(args []string, out io.Writer) (code int) {
 		args = append(args[1:len(args):len(args)], "--help")
 	}
 	command, err := parser.Parse(args)
+	if wrong := (cli.ContextError{}); errors.As(err, &wrong) {
+		fmt.Fprintln(os.Stderr, "tollgate:", wrong)
+		return 1
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "tollgate: %v\nSee tollgate --help.\n", err)
 		return 2

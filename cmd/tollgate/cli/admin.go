@@ -17,9 +17,10 @@ import (
 
 // AdminFlags say which cluster to operate. What is not given comes from dev.json in Data.
 type AdminFlags struct {
-	Ops      []string `placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: from dev.json."`
-	AdminKey string   `env:"TOLLGATE_ADMIN_KEY" placeholder:"KEY" help:"Admin key. Default: from dev.json."`
-	CA       string   `name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
+	Ops      []string `context:"ops" env:"TOLLGATE_OPS" placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: from the context in use, or dev.json."`
+	AdminKey string   `context:"admin-key" env:"TOLLGATE_ADMIN_KEY" placeholder:"KEY" help:"Admin key. Default: from the context in use, or dev.json."`
+	CA       string   `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
+	Context  string   `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list."`
 	Data     string   `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 
 	// starting: the node that is asked may have been started just now, and listen in a moment.
@@ -34,7 +35,7 @@ func (f *AdminFlags) Target() (ops []string, key string, err error) {
 	}
 	running, err := devdata.Folder(f.Data).Load()
 	if err != nil {
-		return nil, "", fmt.Errorf("without --ops and --admin-key: %w", err)
+		return nil, "", fmt.Errorf("without --ops and --admin-key, or a context: %w", err)
 	}
 	if len(ops) == 0 {
 		for _, node := range running.Nodes {
@@ -161,8 +162,8 @@ const AdminPath = "/api/v1/admin/accounts"
 
 // EnvironmentFlags say whose records to operate on.
 type EnvironmentFlags struct {
-	Account     string `default:"demo" help:"The account."`
-	Environment string `name:"env" default:"sandbox" enum:"sandbox,live" help:"sandbox or live."`
+	Account     string `context:"account" default:"demo" help:"The account."`
+	Environment string `context:"env" name:"env" default:"sandbox" enum:"sandbox,live" help:"sandbox or live."`
 }
 
 func (f *EnvironmentFlags) path() string {

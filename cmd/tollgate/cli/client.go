@@ -11,8 +11,8 @@ import (
 
 // ClientFlags say where the client API is, and with which key to call it.
 type ClientFlags struct {
-	URL []string `name:"url" placeholder:"URL" help:"Client API of a node; repeatable. Default: from dev.json."`
-	Key string   `env:"TOLLGATE_KEY" placeholder:"KEY" help:"API key. Default: the sandbox key, or with --env=live the live key, of dev.json."`
+	URL []string `context:"url" name:"url" env:"TOLLGATE_URL" placeholder:"URL" help:"Client API of a node; repeatable. Default: from the context in use, or dev.json."`
+	Key string   `context:"key" env:"TOLLGATE_KEY" placeholder:"KEY" help:"API key. Default: that of the context in use, or the sandbox key, or with --env=live the live key, of dev.json."`
 }
 
 // Connect returns a client of the client API; what the flags leave out is in the dev.json of data.
@@ -24,7 +24,7 @@ func (f *ClientFlags) Connect(
 	if len(nodes) == 0 || key == "" {
 		running, err := devdata.Folder(data).Load()
 		if err != nil {
-			return nil, fmt.Errorf("without --url and --key: %w", err)
+			return nil, fmt.Errorf("without --url and --key, or a context: %w", err)
 		}
 		if len(nodes) == 0 {
 			for _, node := range running.Nodes {
@@ -43,8 +43,9 @@ func (f *ClientFlags) Connect(
 type inClient struct {
 	ClientFlags `embed:""`
 	OutputFlags `embed:""`
-	Environment string `name:"env" default:"sandbox" enum:"sandbox,live" help:"sandbox or live: which key of dev.json to use."`
-	CA          string `name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
+	Environment string `context:"env" name:"env" default:"sandbox" enum:"sandbox,live" help:"sandbox or live: which key of dev.json to use."`
+	CA          string `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
+	Context     string `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list."`
 	Data        string `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 }
 

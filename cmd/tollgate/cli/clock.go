@@ -31,7 +31,7 @@ func (c *clock) print(out io.Writer) error {
 
 type clockAdvanceCommand struct {
 	AdminFlags  `embed:""`
-	Account     string `default:"demo" help:"The account, whose sandbox's clock it is."`
+	Account     string `context:"account" default:"demo" help:"The account, whose sandbox's clock it is."`
 	To          string `arg:"" help:"An RFC 3339 time such as 2026-03-01T00:00:00Z, or by how much: 36h, 31d."`
 	OutputFlags `embed:""`
 }

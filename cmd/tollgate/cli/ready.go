@@ -15,7 +15,7 @@ import (
 
 // ReadyCommand asks nodes whether they are ready.
 type ReadyCommand struct {
-	Ops  string        `placeholder:"HOST:PORT" help:"Operations listener of the node, https://HOST:PORT for TLS. Default: every node in dev.json, else 127.0.0.1:9080."`
+	Ops  []string      `env:"TOLLGATE_OPS" placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: every node in dev.json, else 127.0.0.1:9080."`
 	Data string        `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 	CA   string        `name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the node's certificate, PEM. Default: the machine's."`
 	Wait time.Duration `default:"0s" help:"Ask until it is ready, this long at the most; 0 asks once."`
@@ -50,8 +50,8 @@ func (c *ReadyCommand) Run(ctx context.Context, out io.Writer) error {
 
 // nodes are the operations listeners to ask.
 func (c *ReadyCommand) nodes() ([]string, error) {
-	if c.Ops != "" {
-		return []string{c.Ops}, nil
+	if len(c.Ops) > 0 {
+		return c.Ops, nil
 	}
 	data := devdata.Folder(c.Data)
 	if _, err := os.Stat(data.File()); err != nil {

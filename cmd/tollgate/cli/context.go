@@ -1,0 +1,356 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+
+	"tollgate/cmd/tollgate/devdata"
+)
+
+// ContextCommand keeps addresses and keys of clusters under names.
+type ContextCommand struct {
+	List   contextListCommand   `cmd:"" help:"List contexts, without their keys."`
+	Use    contextUseCommand    `cmd:"" help:"Make commands go to a context, until another one is used."`
+	Set    contextSetCommand    `cmd:"" help:"Add a context, or change what is given of it."`
+	Remove contextRemoveCommand `cmd:"" help:"Forget a context, with its keys."`
+}
+
+// Help says which cluster a command goes to.
+func (c *ContextCommand) Help() string {
+	return "A command goes to the cluster that its flags name, else to that of --context, else to " +
+		"that of the context in use, else to that of tollgate dev (dev.json), which is also the context " +
+		"named dev. Contexts are in tollgate/contexts.json of your configuration folder, which only " +
+		"you can read. Keys of a context go to its own addresses only."
+}
+
+// developed is the name of the cluster in dev.json, which the file does not have.
+const developed = "dev"
+
+// target is a cluster under a name. Empty fields have the defaults of the flags.
+type target struct {
+	Ops         []string `json:"ops,omitempty"`
+	AdminKey    string   `json:"adminKey,omitempty"`
+	URL         []string `json:"url,omitempty"`
+	Key         string   `json:"key,omitempty"`
+	CA          string   `json:"ca,omitempty"`
+	Account     string   `json:"account,omitempty"`
+	Environment string   `json:"env,omitempty"`
+}
+
+// values are the values of flags, by the names in their tags context.
+func (t *target) values() map[string]string {
+	return map[string]string{
+		"ops": strings.Join(t.Ops, ","), "admin-key": t.AdminKey, "url": strings.Join(t.URL, ","),
+		"key": t.Key, "ca": t.CA, "account": t.Account, "env": t.Environment,
+	}
+}
+
+// contexts is the file of contexts.
+type contexts struct {
+	Current string            `json:"current,omitempty"`
+	Named   map[string]target `json:"contexts"`
+}
+
+func contextsFile() (string, error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("contexts: %w", err)
+	}
+	return filepath.Join(folder, "tollgate", "contexts.json"), nil
+}
+
+// loadContexts reads the file; nothing is there before the first context is set.
+func loadContexts() (c contexts, err error) {
+	c.Named = map[string]target{}
+	file, err := contextsFile()
+	if err != nil {
+		return c, err
+	}
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		return c, fmt.Errorf("%s holds keys and others may read it: chmod 600 %[1]s", file)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(file)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("contexts: %s: %w", file, err)
+	}
+	return c, nil
+}
+
+func (c *contexts) save() error {
+	file, err := contextsFile()
+	if err != nil {
+		return err
+	}
+	if err = os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("contexts: %w", err)
+	}
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("contexts: %w", err)
+	}
+	return devdata.WriteFile(file, append(text, '\n'))
+}
+
+// find returns the context of a name.
+func (c *contexts) find(name string) (target, error) {
+	t, found := c.Named[name]
+	if !found {
+		known := slices.Sorted(maps.Keys(c.Named))
+		return t, fmt.Errorf("there is no context %q: want %s", name,
+			strings.Join(append(known, developed), ", "))
+	}
+	return t, nil
+}
+
+// FromContext gives flags with a tag context, where the command line and the environment do not,
+// the values of the context that is named or in use.
+func FromContext(k *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
+	key := flag.Tag.Get("context")
+	if key == "" || given(k, flag) {
+		return nil, nil
+	}
+	name := ""
+	for _, other := range parent.Flags {
+		switch {
+		case other.Name == "context":
+			name = fmt.Sprint(k.FlagValue(other))
+		case other.Name == "data" && given(k, other),
+			(key == "admin-key" || key == "ca") && other.Name == "ops" && given(k, other),
+			(key == "key" || key == "ca") && other.Name == "url" && given(k, other):
+			return nil, nil // of another cluster
+		}
+	}
+	all, err := loadContexts()
+	if err != nil {
+		return nil, ContextError{err}
+	}
+	if name = either(name, all.Current); name == "" || name == developed {
+		return nil, nil
+	}
+	t, err := all.find(name)
+	if err != nil {
+		return nil, ContextError{err}
+	}
+	if value := t.values()[key]; value != "" {
+		return value, nil
+	}
+	return nil, nil
+}
+
+// ContextError means that contexts cannot be read, or that there is none of a name. No command was
+// carried out.
+type ContextError struct{ error }
+
+// given reports whether a flag has a value from the command line or from the environment.
+func given(k *kong.Context, flag *kong.Flag) bool {
+	for _, name := range flag.Envs {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(k.Path, func(p *kong.Path) bool {
+		return p.Flag == flag && !p.Resolved
+	})
+}
+
+type contextListCommand struct {
+	OutputFlags `embed:""`
+}
+
+// contextRow is a context as it is listed: no key is printed.
+type contextRow struct {
+	Name        string   `json:"name"`
+	Current     bool     `json:"current"`
+	Ops         []string `json:"ops,omitempty"`
+	AdminKeySet bool     `json:"adminKeySet"`
+	URL         []string `json:"url,omitempty"`
+	KeySet      bool     `json:"keySet"`
+	Account     string   `json:"account,omitempty"`
+	Environment string   `json:"env,omitempty"`
+}
+
+// Run lists contexts.
+func (c *contextListCommand) Run(out io.Writer) error {
+	all, err := loadContexts()
+	if err != nil {
+		return err
+	}
+	var rows []contextRow
+	for _, name := range slices.Sorted(maps.Keys(all.Named)) {
+		t := all.Named[name]
+		rows = append(rows, contextRow{
+			name, name == all.Current, t.Ops, t.AdminKey != "", t.URL, t.Key != "", t.Account, t.Environment,
+		})
+	}
+	rows = append(rows, contextRow{Name: developed, Current: all.Current == ""})
+	return c.printValue(out, rows, func() error {
+		t := NewTable(out, "USED", "NAME", "OPERATIONS", "API", "KEYS", "ACCOUNT", "ENVIRONMENT")
+		for _, r := range rows {
+			var keys []string
+			if r.AdminKeySet {
+				keys = append(keys, "admin")
+			}
+			if r.KeySet {
+				keys = append(keys, "client")
+			}
+			used := ""
+			if r.Current {
+				used = "*"
+			}
+			if r.Name == developed {
+				r.Ops = []string{"as dev.json says"}
+			}
+			t.Row(used, r.Name, either(strings.Join(r.Ops, " "), "–"), either(strings.Join(r.URL, " "), "–"),
+				either(strings.Join(keys, ", "), "–"), either(r.Account, "–"), either(r.Environment, "–"))
+		}
+		return t.End()
+	})
+}
+
+type contextUseCommand struct {
+	Name string `arg:"" help:"The context; dev is that of tollgate dev."`
+}
+
+// Run chooses a context.
+func (c *contextUseCommand) Run(out io.Writer) error {
+	all, err := loadContexts()
+	if err != nil {
+		return err
+	}
+	all.Current = ""
+	if c.Name != developed {
+		if _, err = all.find(c.Name); err != nil {
+			return fmt.Errorf("%w; nothing was changed", err)
+		}
+		all.Current = c.Name
+	}
+	if err = all.save(); err != nil {
+		return err
+	}
+	return Say(out, "Commands go to %s.", c.Name)
+}
+
+type contextSetCommand struct {
+	Name        string   `arg:"" help:"The context's name."`
+	Ops         []string `placeholder:"HOST:PORT" help:"Operations listeners; https://HOST:PORT for TLS."`
+	AdminKey    *string  `placeholder:"KEY" help:"Admin key; - asks for it, so that no history keeps it."`
+	URL         []string `name:"url" placeholder:"URL" help:"Client APIs of nodes."`
+	Key         *string  `placeholder:"KEY" help:"API key; - asks for it."`
+	CA          *string  `name:"ca" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM."`
+	Account     *string  `placeholder:"NAME" help:"The account that commands are about."`
+	Environment *string  `name:"env" enum:"sandbox,live" help:"sandbox or live."`
+}
+
+// Run adds or changes a context.
+func (c *contextSetCommand) Run(out io.Writer) error {
+	if c.Name == developed || strings.ContainsAny(c.Name, " \t\n") || c.Name == "" {
+		return fmt.Errorf("%q cannot be a context's name; nothing was changed", c.Name)
+	}
+	all, err := loadContexts()
+	if err != nil {
+		return err
+	}
+	t := all.Named[c.Name]
+	if c.Ops != nil {
+		t.Ops = c.Ops
+	}
+	if c.URL != nil {
+		t.URL = c.URL
+	}
+	for _, change := range []struct {
+		to   *string
+		from *string
+		asks string
+	}{
+		{&t.AdminKey, c.AdminKey, "Admin key"},
+		{&t.Key, c.Key, "API key"},
+		{&t.CA, c.CA, ""},
+		{&t.Account, c.Account, ""},
+		{&t.Environment, c.Environment, ""},
+	} {
+		if change.from == nil {
+			continue
+		}
+		if *change.to = *change.from; *change.to == "-" && change.asks != "" {
+			if *change.to, err = askSecret(change.asks); err != nil {
+				return err
+			}
+		}
+	}
+	all.Named[c.Name] = t
+	if err = all.save(); err != nil {
+		return err
+	}
+	if c.Name == all.Current {
+		return Say(out, "Context %s is set; commands go to it.", c.Name)
+	}
+	return Say(out, "Context %s is set. To use it: tollgate context use %[1]s, or --context %[1]s.",
+		c.Name)
+}
+
+// askSecret reads a line from standard input; a terminal does not show it.
+func askSecret(what string) (string, error) {
+	in := int(os.Stdin.Fd())
+	if !term.IsTerminal(in) {
+		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("standard input: %w", err)
+		}
+		return strings.TrimSpace(line), nil
+	}
+	if _, err := fmt.Fprintf(os.Stderr, "%s: ", what); err != nil {
+		return "", fmt.Errorf("print: %w", err)
+	}
+	line, err := term.ReadPassword(in)
+	fmt.Fprintln(os.Stderr)
+	if err != nil {
+		return "", fmt.Errorf("terminal: %w", err)
+	}
+	return strings.TrimSpace(string(line)), nil
+}
+
+type contextRemoveCommand struct {
+	Name string `arg:"" help:"The context."`
+}
+
+// Run forgets a context.
+func (c *contextRemoveCommand) Run(out io.Writer) error {
+	all, err := loadContexts()
+	if err != nil {
+		return err
+	}
+	if _, err = all.find(c.Name); err != nil {
+		return fmt.Errorf("%w; nothing was changed", err)
+	}
+	delete(all.Named, c.Name)
+	if all.Current == c.Name {
+		all.Current = ""
+	}
+	if err = all.save(); err != nil {
+		return err
+	}
+	return Say(out, "Context %s is removed; commands go to %s.", c.Name,
+		either(all.Current, developed))
+}
