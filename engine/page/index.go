@@ -203,7 +203,8 @@ func (x *Index) move(sub *subTable, size int) *[]atomic.Uint64 {
 	if p := sub.slots.Load(); p != nil {
 		old = *p
 	}
-	slots := make([]atomic.Uint64, size<<x.shift)
+	array := newSlots(size << x.shift)
+	slots := *array
 	for i := 0; i < len(old); i += 1 << x.shift {
 		v := old[i].Load()
 		if uint32(v) == 0 {
@@ -221,9 +222,24 @@ func (x *Index) move(sub *subTable, size int) *[]atomic.Uint64 {
 		}
 	}
 	sub.used, sub.dead = sub.used-sub.dead, 0
-	sub.slots.Store(&slots)
+	sub.slots.Store(array)
 	x.bytes.Add(int64(8 * (len(slots) - len(old))))
-	return &slots
+	return array
+}
+
+// newSlots makes an array of n words. A short one lies behind its header, in the same cache lines.
+func newSlots(n int) *[]atomic.Uint64 {
+	type short struct {
+		slots []atomic.Uint64
+		array [13]atomic.Uint64
+	}
+	if n > len(short{}.array) {
+		slots := make([]atomic.Uint64, n)
+		return &slots
+	}
+	s := new(short)
+	s.slots = s.array[:n]
+	return &s.slots
 }
 
 // sizeFor is the number of slots that sub-table n gets for its rows: 1.6 to 1.85 times as many, by
