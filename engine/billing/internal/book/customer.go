@@ -76,21 +76,26 @@ func (s *Book) Ahead(hint uint64) (seen uint64) {
 	return seen
 }
 
+// cachedCustomers is the number of customers up to which the processor's caches hold what a check
+// needs. Reading ahead costs more than it saves there.
+const cachedCustomers = 1 << 13
+
 // HoldNamed finds a customer by the caller's identifier, and takes its lock for reading; 0 and nil
-// when there is none. What a check needs of it is read ahead.
+// when there is none. Among many customers, it reads ahead what a check needs.
 func (s *Book) HoldNamed(env uint32, external []byte) (row uint32, lock *sync.RWMutex) {
-	hash := s.ExternalHash(env, external)
-	row, hint := s.CustomerByExternal.Likely(hash)
-	if row == 0 {
-		return 0, nil
+	if s.Customers.Len() > cachedCustomers {
+		var hint uint64
+		if row, hint = s.CustomerByExternal.Likely(s.ExternalHash(env, external)); row == 0 {
+			return 0, nil
+		}
+		lock = &s.Stripe(row).RWMutex
+		lock.RLock()
+		s.Ahead(hint)
+		if s.isNamed(row, env, external) {
+			return row, lock
+		}
+		lock.RUnlock() // another customer with the same 32 bits comes before it
 	}
-	lock = &s.Stripe(row).RWMutex
-	lock.RLock()
-	s.Ahead(hint)
-	if s.isNamed(row, env, external) {
-		return row, lock
-	}
-	lock.RUnlock() // another one with the same 32 bits stands before it
 	if row = s.CustomerNamed(env, external); row == 0 {
 		return 0, nil
 	}

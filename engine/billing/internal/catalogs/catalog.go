@@ -72,8 +72,14 @@ func (c *Catalog) Feature(n uint32) *Feature {
 	return c.Features[n-1]
 }
 
-// Version returns plan version number n, which a subscription names: it is always there.
-func (c *Catalog) Version(n uint32) *PlanVersion { return c.Versions[n-1] }
+// Version returns plan version number n, which a subscription names: it is always there. The newest
+// one has a branch of its own: the processor guesses it, and goes on while it waits for n.
+func (c *Catalog) Version(n uint32) *PlanVersion {
+	if newest := len(c.Versions); n == uint32(newest) {
+		return c.Versions[newest-1]
+	}
+	return c.Versions[n-1]
+}
 
 // PlanKey is the key of the plan that a version belongs to.
 func (c *Catalog) PlanKey(version uint32) string {
