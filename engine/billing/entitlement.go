@@ -27,9 +27,8 @@ func (m *customerReader) Answer(question []byte) []byte {
 // entries up to d.LogIndex are in the decision.
 func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	s := m.state.Load()
-	k := s.Book // found once: it is four pointers away
-	*d = Decision{LogIndex: k.Log.Applied()}
-	e := k.Environment(q.Env)
+	*d = Decision{LogIndex: s.Log.Applied()}
+	e := s.Environment(q.Env)
 	if e == nil {
 		d.Reason = ReasonCustomerUnknown
 		return
@@ -39,7 +38,7 @@ func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	var used decimal.Decimal
 	var p book.Place
 	var u credits.Purse
-	row, lock := k.HoldNamed(q.Env, q.Customer)
+	row, lock := s.HoldNamed(q.Env, q.Customer)
 	if d.CustomerRow = row; row != 0 {
 		// The catalog is read under the lock: it is at least as new as the subscriptions.
 		c := e.Catalog.Load()
@@ -48,7 +47,7 @@ func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 		if p, stale = s.decide(c, d, now); stale {
 			p, used = s.foresee(s.Customers.Read(d.CustomerRow), d, now)
 		} else if p.Found() {
-			used = k.Counters.Reading(p.Counter, p.Feature)
+			used = s.Counters.Reading(p.Counter, p.Feature)
 		}
 		if p.Credited() {
 			u = s.Purse(d.CustomerRow, p, now)
@@ -92,8 +91,7 @@ func (d *Decision) chargeUncovered(q *CheckQuery, p book.Place, u *credits.Purse
 // decide finds where the feature's usage counts, and the reasons that come before its limit. The
 // customer's lock is held. stale is pick's.
 func (s *state) decide(c *catalogs.Catalog, d *Decision, now int64) (p book.Place, stale bool) {
-	k := s.Book
-	customer := k.Customers.Read(d.CustomerRow)
+	customer := s.Customers.Read(d.CustomerRow)
 	if d.FeatureNumber == 0 {
 		d.Reason = ReasonFeatureUnknown
 		return book.Place{}, false
@@ -102,9 +100,9 @@ func (s *state) decide(c *catalogs.Catalog, d *Decision, now int64) (p book.Plac
 		return book.Place{}, true
 	}
 	if p.Found() {
-		b := k.Subscriptions.Read(p.Subscription)
+		b := s.Subscriptions.Read(p.Subscription)
 		d.SubscriptionID = b.ID
-		if b.Rest != 0 && k.Subscriptions.Rest(p.Subscription).SuspendedAt != 0 {
+		if b.Rest != 0 && s.Subscriptions.Rest(p.Subscription).SuspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
 		return p, false

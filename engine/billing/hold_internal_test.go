@@ -11,7 +11,8 @@ import (
 // TestACustomerIsHeldByName: also where another one stands before it under the same hash, which is
 // let go again.
 func TestACustomerIsHeldByName(t *testing.T) {
-	s := book.NewBook()
+	var s book.Book
+	s.Open()
 	for _, name := range []string{"anna", "bert", "carl"} {
 		row, c := s.Customers.Append()
 		c.Env, c.ExternalLen = 1, uint8(copy(c.External[:], name))
@@ -54,7 +55,8 @@ func TestACustomerIsHeldByName(t *testing.T) {
 
 // TestHintsFollowTheOldestSubscription: also where the index is made anew, as after a restore.
 func TestHintsFollowTheOldestSubscription(t *testing.T) {
-	s := book.NewBook()
+	var s book.Book
+	s.Open()
 	row, c := s.Customers.Append()
 	c.Env, c.ExternalLen = 1, uint8(copy(c.External[:], "anna"))
 	s.IndexCustomer(row)

@@ -118,7 +118,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 func (m *Machine) turn(begun machine.Turn, s *state) (t turn) {
 	t.Turn, t.state, t.m = begun, s, m
 	t.Tx.S, t.Keeper.S, t.Teller.S, t.Burner.S, t.Runner.S =
-		s.Directory, s.Book, s.Book, s.Vault, s.Projector
+		&s.Directory, &s.Book, &s.Book, &s.Vault, &s.Projector
 	t.Entry, t.Moves = &m.scratch.entry, &m.scratch.moves
 	t.Teller.Outbox, t.Bounds = &s.outbox, m.config.credits
 	return t

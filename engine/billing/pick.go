@@ -44,7 +44,7 @@ func (h *choice) best() book.Place {
 const always = rows.Never
 
 // pick chooses where usage of a feature counts among the customer's subscriptions that are not
-// cancelled. Readers hold the customer's lock. stale says that something of a subscription is due
+// cancelled. Readers hold the customer's locs. stale says that something of a subscription is due
 // that has not happened yet: see foresee. late says that usage which occurred at an instant may
 // belong to a closed span or to a subscription that has ended: see pickThen.
 func (s *state) pick(
@@ -53,20 +53,19 @@ func (s *state) pick(
 	p book.Place, stale, late bool,
 ) {
 	row := customer.FirstSubscription
-	k := s.Book // found once: it is four pointers away
-	var suspended choice
+	var suspended, suspendedFull book.Place // the oldest below its limit, and the oldest at it
 	ended := false
 	for row != 0 {
-		b := k.Subscriptions.Read(row)
+		b := s.Subscriptions.Read(row)
 		at, carries := book.PlaceIn(
 			c, feature, book.Place{Subscription: row, Counter: b.FirstCounter}, b.Version)
-		full := carries && at.Feature.Full(k.Counters.Reading(at.Counter, at.Feature))
+		full := carries && at.Feature.Full(s.Counters.Reading(at.Counter, at.Feature))
 		if b.Due <= now {
 			return book.Place{}, true, false
 		}
 		life, spanStart := book.LifeActive, b.PeriodStart
 		if b.Rest != 0 {
-			rest := k.Subscriptions.Rest(row)
+			rest := s.Subscriptions.Rest(row)
 			life, spanStart = rest.Life(), rest.SpanStart
 			ended = ended || rest.EndedAt > occurredAt
 		}
@@ -78,16 +77,18 @@ func (s *state) pick(
 			return at, false, false
 		case carries && life == book.LifeActive && !p.Found():
 			p = at
-		case carries && life == book.LifeSuspended:
-			suspended.offer(at, life, full)
+		case carries && life == book.LifeSuspended && !full && !suspended.Found():
+			suspended = at
+		case carries && life == book.LifeSuspended && full && !suspendedFull.Found():
+			suspendedFull = at
 		}
 		row = b.Next
 	}
-	if at := suspended.open[book.LifeSuspended]; at.Found() {
-		return at, false, false
+	if suspended.Found() {
+		return suspended, false, false
 	}
 	if !p.Found() {
-		p = suspended.best()
+		p = suspendedFull
 	}
 	return p, false, ended // one that has ended since may have room: those above have none
 }

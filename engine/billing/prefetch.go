@@ -13,23 +13,22 @@ const prefetched = 64
 // is read: a branch that was guessed wrong would wait for the memory after all. It changes nothing
 // but rows: a customer that is found stays where it is.
 func (s *state) prefetch(usages []RecordUsage) (seen uint64) {
-	k := s.Book
 	var keys [prefetched]*uint64
 	var near [prefetched]*atomic.Uint64
 	var names [prefetched]uint64
 	for i := range usages {
 		usages[i].hash = s.keys.Hash(usages[i].Key)
 		keys[i] = s.keys.Near(usages[i].hash)
-		names[i] = k.ExternalHash(usages[i].Env, usages[i].Customer)
-		near[i] = k.CustomerByExternal.Near(names[i])
+		names[i] = s.ExternalHash(usages[i].Env, usages[i].Customer)
+		near[i] = s.CustomerByExternal.Near(names[i])
 	}
 	for i := range usages {
 		seen += *keys[i] + near[i].Load()
 	}
 	for i := range usages {
-		row, hint := k.CustomerByExternal.Likely(names[i])
+		row, hint := s.CustomerByExternal.Likely(names[i])
 		if row != 0 {
-			seen += uint64(k.Customers.Read(row).Env) + k.Ahead(hint)
+			seen += uint64(s.Customers.Read(row).Env) + s.Ahead(hint)
 		}
 	}
 	for i := range usages {

@@ -33,7 +33,7 @@ func (m *customerReader) PreviewSubscription(
 		return view, outcome
 	}
 	b.SubscriptionRest = b.Usual()
-	l := &lifecycle.Ledger{Projector: s.Projector, Env: e, Catalog: e.Catalog.Load(), Sub: b}
+	l := &lifecycle.Ledger{Projector: &s.Projector, Env: e, Catalog: e.Catalog.Load(), Sub: b}
 	l.Credit = s.Credit(row, version.Currency)
 	_, credit := s.LedgersOf(row, now)
 	if left, ok := credit[version.Currency]; ok {

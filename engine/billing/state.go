@@ -16,7 +16,7 @@ import (
 // only writer. Queries read beside it: what grows with customers under the stripe of the customer's
 // row, the rest through atomic pointers to values that never change.
 type state struct {
-	*lifecycle.Projector
+	lifecycle.Projector
 
 	corrections     *page.Table[correction]
 	correctionDraws *page.Table[rows.Text] // row = correction row: a DrawList
@@ -40,7 +40,8 @@ type state struct {
 
 // newState returns the state before the first entry.
 func newState() *state {
-	s := &state{Projector: lifecycle.NewProjector(), correctionByKey: page.NewIndex()}
+	s := &state{correctionByKey: page.NewIndex()}
+	s.Projector.Open()
 	s.keys = idempotency.New(s.Limits.Load().KeyRetentionMS)
 	s.requests.open(s)
 	s.submissions = openSubmissions(s)

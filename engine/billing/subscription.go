@@ -107,7 +107,7 @@ func begun(
 		PeriodStart: first.Start, PeriodEnd: first.End, Months: version.Interval,
 		Counters: uint16(len(version.Features)),
 	}
-	return b, credits.Allocatable(s.Vault, customer, version)
+	return b, credits.Allocatable(&s.Vault, customer, version)
 }
 
 // subscribe adds a subscription with its counters and its initial invoice.

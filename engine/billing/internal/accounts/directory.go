@@ -49,19 +49,15 @@ type Directory struct {
 	stripes [stripes]stripe
 }
 
-// NewDirectory returns a directory without accounts, and the store that all tables are in.
-func NewDirectory() *Directory {
-	s := &Directory{
-		names:        map[string]uint32{},
-		accountIDs:   map[[16]byte]uint32{},
-		APIKeyByHash: page.NewIndex(),
-		Store:        page.NewStore(),
-		seed:         maphash.MakeSeed(),
-	}
+// Open makes a directory without accounts, and the store that all tables are in.
+func (s *Directory) Open() {
+	s.names, s.accountIDs = map[string]uint32{}, map[[16]byte]uint32{}
+	s.APIKeyByHash = page.NewIndex()
+	s.Store = page.NewStore()
+	s.seed = maphash.MakeSeed()
 	limits := DefaultLimits()
 	s.Limits.Store(&limits)
 	s.ChangeMarks = page.NewTable(s.Store, tableChangeMarks, changeMarkCodec)
-	return s
 }
 
 // stripes is the number of locks over customers; a power of two.

@@ -10,7 +10,7 @@ import (
 
 // Book has the customers with their subscriptions, what those have used, and their invoices.
 type Book struct {
-	*accounts.Directory
+	accounts.Directory
 
 	Customers     *page.Table[Customer]
 	Profiles      *page.Table[rows.Text] // row = customer row
@@ -47,17 +47,13 @@ type Lists struct {
 	FreeTrace       uint32 `wire:"6"`
 }
 
-// NewBook returns a book without customers.
-func NewBook() *Book {
-	s := &Book{
-		Directory: accounts.NewDirectory(),
-		Lines:     rows.NewSharedTexts(),
-
-		CustomerByExternal: page.NewNotingIndex(),
-		CustomerByID:       page.NewIndex(),
-		SubscriptionByID:   page.NewIndex(),
-		InvoiceByID:        page.NewIndex(),
-	}
+// Open makes a book without customers.
+func (s *Book) Open() {
+	s.Directory.Open()
+	s.Lines = rows.NewSharedTexts()
+	s.CustomerByExternal = page.NewNotingIndex()
+	s.CustomerByID, s.SubscriptionByID = page.NewIndex(), page.NewIndex()
+	s.InvoiceByID = page.NewIndex()
 	s.Customers = page.NewTable(s.Store, accounts.TableCustomers, CustomerCodec)
 	s.Profiles = page.NewTable(s.Store, accounts.TableProfiles, rows.TextCodec)
 	s.LongIDs = page.NewTable(s.Store, accounts.TableLongIDs, rows.TextCodec)
@@ -71,7 +67,6 @@ func NewBook() *Book {
 	s.Sequences = page.NewTable(s.Store, accounts.TableSequences, SequenceCodec)
 	s.Balances = page.NewTable(s.Store, accounts.TableBalances, BalanceCodec)
 	s.PlanChanges = page.NewTable(s.Store, accounts.TablePlanChanges, PlanChangeCodec)
-	return s
 }
 
 // Keeper is a turn that writes the book.

@@ -13,7 +13,7 @@ import (
 
 // Vault has the customers' pools of credits, with what was granted to them and booked.
 type Vault struct {
-	*book.Book
+	book.Book
 
 	Pools            *page.Table[Pool]
 	PoolTexts        *page.Table[rows.Text] // row = pool row
@@ -30,18 +30,12 @@ type Vault struct {
 	traceByID, ChunkByPool                                    *page.Index
 }
 
-// NewVault returns a vault without pools.
-func NewVault() *Vault {
-	s := &Vault{
-		Book:            book.NewBook(),
-		poolByID:        page.NewIndex(),
-		poolByCustomer:  page.NewIndex(),
-		transactionByID: page.NewIndex(),
-		grantByID:       page.NewIndex(),
-		traceByID:       page.NewIndex(),
-		ChunkByPool:     page.NewIndex(),
-		coverByCounter:  page.NewIndex(),
-	}
+// Open makes a vault without pools.
+func (s *Vault) Open() {
+	s.Book.Open()
+	s.poolByID, s.poolByCustomer = page.NewIndex(), page.NewIndex()
+	s.transactionByID, s.grantByID = page.NewIndex(), page.NewIndex()
+	s.traceByID, s.ChunkByPool, s.coverByCounter = page.NewIndex(), page.NewIndex(), page.NewIndex()
 	s.Pools = page.NewTable(s.Store, accounts.TablePools, PoolCodec)
 	s.PoolTexts = page.NewTable(s.Store, accounts.TablePoolTexts, rows.TextCodec)
 	s.Grants = page.NewTable(s.Store, accounts.TableGrants, GrantCodec)
@@ -51,7 +45,6 @@ func NewVault() *Vault {
 	s.Traces = page.NewTable(s.Store, accounts.TableTraces, TraceCodec)
 	s.Chunks = page.NewTable(s.Store, accounts.TableChunks, ChunkCodec)
 	s.Covers = page.NewTable(s.Store, accounts.TableCovers, CoverCodec)
-	return s
 }
 
 // Burner is a turn that moves credits, and keeps facts of what it does for the journal.

@@ -18,13 +18,14 @@ import (
 
 // Projector brings copies of subscriptions to an instant: see Ledger.
 type Projector struct {
-	*credits.Vault
+	credits.Vault
 	Pending *page.Index // id of a PENDING invoice → subscription
 }
 
-// NewProjector returns a projector without subscriptions.
-func NewProjector() *Projector {
-	return &Projector{Vault: credits.NewVault(), Pending: page.NewIndex()}
+// Open makes a projector without subscriptions.
+func (p *Projector) Open() {
+	p.Vault.Open()
+	p.Pending = page.NewIndex()
 }
 
 // Runner is a turn that lets happen what is due of subscriptions, and stores what came of it.

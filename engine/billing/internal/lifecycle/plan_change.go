@@ -37,7 +37,7 @@ func (l *Ledger) ChangeTo(
 	if _, ok := (period.Cycle{Anchor: now, IntervalMonths: to.Interval}).After(0); !ok {
 		return nil, engine.OutcomeOverflow
 	}
-	if outcome := credits.Allocatable(l.Vault, l.Sub.Customer, to); outcome.Refused() {
+	if outcome := credits.Allocatable(&l.Vault, l.Sub.Customer, to); outcome.Refused() {
 		return nil, outcome
 	}
 	return to, engine.OutcomeDone
