@@ -1,10 +1,27 @@
 package server
 
-// One answers with one record. It returns no fault, so that a read can end with it.
+// Object answers with one object; write writes its members.
+func (x *Exchange) Object(status int, write func(*JSON)) *Fault {
+	data := x.Begin()
+	data.Open('{')
+	write(data)
+	data.Close('}')
+	return x.End(status)
+}
+
+// BareObject is Object without an envelope.
+func (x *Exchange) BareObject(status int, write func(*JSON)) *Fault {
+	data := x.BeginBare()
+	data.Open('{')
+	write(data)
+	data.Close('}')
+	return x.EndBare(status)
+}
+
+// One answers with one record.
 func One[T any](x *Exchange, status int, v *T, write func(*JSON, *T)) *Fault {
 	write(x.Begin(), v)
-	x.End(status)
-	return nil
+	return x.End(status)
 }
 
 // List answers with all records of a list.
@@ -15,8 +32,7 @@ func List[T any](x *Exchange, all []T, write func(*JSON, *T)) *Fault {
 		write(data, &all[i])
 	}
 	data.Close(']')
-	x.End(200)
-	return nil
+	return x.End(200)
 }
 
 // Page answers with some records of a list, under a name; next leads to the others, where there are
@@ -24,15 +40,12 @@ func List[T any](x *Exchange, all []T, write func(*JSON, *T)) *Fault {
 func Page[T any](
 	x *Exchange, name string, some []T, write func(*JSON, *T), next string,
 ) *Fault {
-	data := x.Begin()
-	data.Open('{')
-	data.Array(name)
-	for i := range some {
-		write(data, &some[i])
-	}
-	data.Close(']')
-	data.TextIf("nextCursor", next)
-	data.Close('}')
-	x.End(200)
-	return nil
+	return x.Object(200, func(data *JSON) {
+		data.Array(name)
+		for i := range some {
+			write(data, &some[i])
+		}
+		data.Close(']')
+		data.TextIf("nextCursor", next)
+	})
 }

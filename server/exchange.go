@@ -197,24 +197,24 @@ func (x *Exchange) Begin() *JSON {
 	return &x.Out
 }
 
-// End finishes what Begin started.
-func (x *Exchange) End(status int) {
+// End finishes what Begin started. As whatever answers it returns no fault: handlers end with it.
+func (x *Exchange) End(status int) *Fault {
 	x.Out = append(x.Out, '}')
-	x.status = status
+	return x.Status(status)
 }
 
 // Succeed answers a success without data.
-func (x *Exchange) Succeed(status int) {
+func (x *Exchange) Succeed(status int) *Fault {
 	x.Out = append(x.Out[:0], `{"success":true}`...)
-	x.status = status
+	return x.Status(status)
 }
 
 // Bare answers a body without an envelope, of a media type of its own.
-func (x *Exchange) Bare(status int, media string, body []byte) {
+func (x *Exchange) Bare(status int, media string, body []byte) *Fault {
 	x.Out = x.Out[:0]
-	x.status = status
 	x.Ctx.Response.Header.SetContentType(media)
 	x.Ctx.Response.SetBody(body)
+	return x.Status(status)
 }
 
 // Answered reports whether there is an answer: a handler that was asked to go on need not.
@@ -224,7 +224,10 @@ func (x *Exchange) Answered() bool { return x.status != 0 }
 func (x *Exchange) Answer() (status int, body []byte) { return x.status, x.Out }
 
 // Status notes that the handler wrote the response itself.
-func (x *Exchange) Status(status int) { x.status = status }
+func (x *Exchange) Status(status int) *Fault {
+	x.status = status
+	return nil
+}
 
 // Refuse answers a fault, in the shape of the path's API.
 func (x *Exchange) Refuse(fault *Fault) {
@@ -269,7 +272,7 @@ func (x *Exchange) BeginBare() *JSON {
 }
 
 // EndBare finishes what BeginBare started.
-func (x *Exchange) EndBare(status int) { x.status = status }
+func (x *Exchange) EndBare(status int) *Fault { return x.Status(status) }
 
 // maxRequestID is the length of a request's name in bytes.
 const maxRequestID = 128

@@ -52,3 +52,19 @@ func Fresh(r Reader, deadline time.Time) bool {
 		}
 	}
 }
+
+// ReadFresh runs answer over memory that holds every acknowledged write, once more where that did
+// not hold throughout; so answer may run more than once. ok is false when the deadline has passed.
+func ReadFresh(r Reader, deadline time.Time, answer func() *Fault) (fault *Fault, ok bool) {
+	for time.Now().Before(deadline) {
+		ticket, outcome := r.BeginRead(deadline)
+		if outcome != engine.OutcomeDone {
+			break
+		}
+		fault = answer()
+		if r.ReadStands(ticket) {
+			return fault, true
+		}
+	}
+	return nil, false
+}

@@ -12,8 +12,8 @@ const paidPage = `<!doctype html>
 
 // PaidPage answers payers who come back from a payment page: what, such as "The invoice", will show
 // as state once it is paid; both are our own words. That somebody opens it confirms nothing.
-func (x *Exchange) PaidPage(what, state string) {
+func (x *Exchange) PaidPage(what, state string) *Fault {
 	page := strings.NewReplacer("WHAT", what, "STATE", state).Replace(paidPage)
-	x.Bare(200, "text/html; charset=utf-8", []byte(page))
 	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
+	return x.Bare(200, "text/html; charset=utf-8", []byte(page))
 }

@@ -37,31 +37,24 @@ func accountName(name string) bool {
 }
 
 // createAccount is POST /accounts.
-func (a *accounts) createAccount(x *server.Exchange) {
+func (a *accounts) createAccount(x *server.Exchange) *server.Fault {
 	c := billing.CreateAccount{ID: newID(), Actor: x.By()}
 	var w walk
 	if fault := body(x, &w, map[string]reader{"name": w.text(&c.Name)}); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	if !accountName(c.Name) {
-		x.Refuse(server.FieldFault("name", server.FieldFormat,
-			"must be 1–64 of a-z, 0-9 and -, beginning with a letter or a digit"))
-		return
+		return server.FieldFault("name", server.FieldFormat,
+			"must be 1–64 of a-z, 0-9 and -, beginning with a letter or a digit")
 	}
-	result, first, fault := a.once(x, 0, billing.KindCreateAccount, wire.Encode(nil, &c))
+	first, fault := a.once(x, 0, billing.KindCreateAccount, &c)
 	if fault != nil {
-		x.Refuse(fault)
-		return
-	}
-	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
+		return fault
 	}
 	if first.Repeated {
 		c.ID = first.First
 	}
-	server.One(x, 201, &madeAccount{c.ID, c.Name}, writeMadeAccount)
+	return server.One(x, 201, &madeAccount{c.ID, c.Name}, writeMadeAccount)
 }
 
 // madeAccount is a new account.
@@ -73,34 +66,31 @@ type madeAccount struct {
 }
 
 // listAccounts is GET /accounts.
-func (a *accounts) listAccounts(x *server.Exchange) {
-	a.read(x, func() *server.Fault {
+func (a *accounts) listAccounts(x *server.Exchange) *server.Fault {
+	return a.read(func() *server.Fault {
 		return server.List(x, a.machine.Accounts(), writeAccount)
 	})
 }
 
 // showAccount is GET /accounts/{account}: what it holds of what it may hold.
-func (a *accounts) showAccount(x *server.Exchange) {
-	a.read(x, func() *server.Fault {
+func (a *accounts) showAccount(x *server.Exchange) *server.Fault {
+	return a.read(func() *server.Fault {
 		name := string(x.Param(0))
 		use, bounds, known := a.machine.Use(name)
 		if !known {
 			return server.FaultOf(engine.OutcomeAccountUnknown)
 		}
-		data := x.Begin()
-		data.Open('{')
-		data.Text("name", name)
-		data.Object("holds")
-		for _, v := range holdings(use, bounds) {
-			data.Object(v.name)
-			data.Uint("used", v.used)
-			data.Uint("limit", v.limit)
+		return x.Object(200, func(data *server.JSON) {
+			data.Text("name", name)
+			data.Object("holds")
+			for _, v := range holdings(use, bounds) {
+				data.Object(v.name)
+				data.Uint("used", v.used)
+				data.Uint("limit", v.limit)
+				data.Close('}')
+			}
 			data.Close('}')
-		}
-		data.Close('}')
-		data.Close('}')
-		x.End(200)
-		return nil
+		})
 	})
 }
 
@@ -127,7 +117,7 @@ var scopes = map[string]billing.Scope{
 const maxLabel = 80
 
 // createKey is POST …/keys. The key is in this answer and nowhere else; see makeKey.
-func (a *accounts) createKey(x *server.Exchange) {
+func (a *accounts) createKey(x *server.Exchange) *server.Fault {
 	c := billing.CreateKey{ID: newID(), Actor: x.By()}
 	var scope string
 	var w walk
@@ -152,21 +142,18 @@ func (a *accounts) createKey(x *server.Exchange) {
 	if fault == nil {
 		_, fault = server.OnceKey(x)
 	}
-	if fault != nil {
-		x.Refuse(fault)
-		return
+	if fault == nil {
+		c.Env, fault = a.locate(x)
 	}
-	var ok bool
-	if c.Env, ok = a.locate(x); !ok {
-		return
+	if fault != nil {
+		return fault
 	}
 	prefix := keyPrefixes[string(x.Param(1)) == "live"][c.Scope == billing.ScopeCustomer]
 	key, fault := a.makeKey(x, prefix, &c)
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	server.One(x, 201, &madeKey{c.ID, key, scope, c.Label, c.Hint}, writeMadeKey)
+	return server.One(x, 201, &madeKey{c.ID, key, scope, c.Label, c.Hint}, writeMadeKey)
 }
 
 // madeKey is a new API key, with the key itself.
@@ -204,17 +191,14 @@ func (a *accounts) makeKey(
 		}
 	}
 	c.Hash, c.Hint = sha256.Sum256([]byte(key)), key[:len(prefix)+4]
-	result, first, fault := a.once(x, c.Env, billing.KindCreateKey, wire.Encode(nil, c))
-	if fault == nil && result.Outcome != engine.OutcomeDone {
-		fault = server.FaultOf(result.Outcome)
-	}
+	first, fault := a.once(x, c.Env, billing.KindCreateKey, c)
 	if fault != nil || !first.Repeated {
 		return key, fault
 	}
 	c.ID = first.First
 	key = derive()
 	c.Hash, c.Hint = sha256.Sum256([]byte(key)), key[:len(prefix)+4]
-	return key, a.look(func() *server.Fault {
+	return key, a.read(func() *server.Fault {
 		for _, made := range a.machine.Keys(c.Env) {
 			if made.ID == c.ID && made.Hash == c.Hash {
 				return nil
@@ -231,17 +215,13 @@ var keyPrefixes = map[bool]map[bool]string{
 }
 
 // listKeys is GET …/keys.
-func (a *accounts) listKeys(x *server.Exchange) {
-	a.environment(x, func(env uint32) *server.Fault {
-		return server.List(x, a.machine.Keys(env), writeKey)
-	})
+func (a *accounts) listKeys(x *server.Exchange, env uint32) *server.Fault {
+	return server.List(x, a.machine.Keys(env), writeKey)
 }
 
 // revokeKey is DELETE …/keys/{id}.
-func (a *accounts) revokeKey(x *server.Exchange) {
-	if id, ok := pathUUID(x, 2, "the key's id"); ok {
-		a.carryOut(x, billing.KindRevokeKey, func(env uint32) wire.Fielder {
-			return &billing.RevokeKey{Env: env, ID: id, Actor: x.By()}
-		})
-	}
+func (a *accounts) revokeKey(x *server.Exchange, id [16]byte) *server.Fault {
+	return a.carryOut(x, billing.KindRevokeKey, func(env uint32) wire.Fielder {
+		return &billing.RevokeKey{Env: env, ID: id, Actor: x.By()}
+	})
 }

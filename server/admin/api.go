@@ -153,6 +153,7 @@ func New(c Config) (*API, error) {
 		a.credits.creditRoutes(), a.accounts.termsRoutes(), a.hooks.webhookRoutes(),
 		a.hooks.deliveryRoutes(), a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
 		a.customers.customerRoutes(), a.catalogs.previewRoutes())
+	server.DescribePaths(routes, pathParams)
 	described := slices.Concat(routes, c.More)
 	if a.document, err = server.OpenAPI(described, description()); err != nil {
 		return nil, err

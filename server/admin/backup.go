@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,36 +28,28 @@ const (
 )
 
 func (n *nodeTools) backupRoutes() []server.Route {
-	return []server.Route{{
-		Method: "GET", Path: Prefix + "/backup", Operation: "makeBackup",
-		Summary: "A backup of the whole cluster, made by this node while it serves, as one stream",
-		Access:  server.AccessOperator, Handle: n.backup,
-		Params: []server.Param{
-			inQuery("stale", server.EnumSchema("true", "false"),
-				"true takes what this node has and asks nobody: for a cluster without a quorum"),
-			inQuery("mibPerSecond", server.IntSchema(1, maxPace), "the pace; 64 when absent"),
-		},
-		Responses: []server.Response{{
-			Status: 200, About: "The backup; cut off when it could not be finished, and then refused " +
-				"by verify and restore", Data: &server.Schema{Type: "string", Format: "binary"},
-			Bare: true, Media: BackupMedia,
-		}},
+	backup := row("GET", Prefix+"/backup", "makeBackup",
+		"A backup of the whole cluster, made by this node while it serves, as one stream", n.backup,
+		server.Asks(server.InQuery("stale", server.EnumSchema("true", "false"),
+			"true takes what this node has and asks nobody: for a cluster without a quorum"),
+			server.InQuery("mibPerSecond", server.IntSchema(1, maxPace), "the pace; 64 when absent")))
+	backup.Responses = []server.Response{{
+		Status: 200, About: "The backup; cut off when it could not be finished, and then refused " +
+			"by verify and restore", Data: &server.Schema{Type: "string", Format: "binary"},
+		Bare: true, Media: BackupMedia,
 	}}
+	return []server.Route{backup}
 }
 
 // backup is GET /backup.
-func (n *nodeTools) backup(x *server.Exchange) {
+func (n *nodeTools) backup(x *server.Exchange) *server.Fault {
 	stale, fault := switchParam(x, "stale")
 	pace, fault2 := paceParam(x)
-	for _, f := range []*server.Fault{fault, fault2} {
-		if f != nil {
-			x.Refuse(f)
-			return
-		}
+	if fault = cmp.Or(fault, fault2); fault != nil {
+		return fault
 	}
 	if n.writeBackup == nil {
-		x.Refuse(server.FaultConsistency.With("This node makes no backups."))
-		return
+		return server.FaultConsistency.With("This node makes no backups.")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()
@@ -72,24 +65,22 @@ func (n *nodeTools) backup(x *server.Exchange) {
 		in.CloseWithError(err)
 	}()
 	if _, err := body.Peek(1); err != nil {
-		n.refuseBackup(x, errors.Join(err, body.Close()))
-		return
+		return backupFault(errors.Join(err, body.Close()))
 	}
-	x.Stream(200, BackupMedia, body)
+	return x.Stream(200, BackupMedia, body)
 }
 
-func (n *nodeTools) refuseBackup(x *server.Exchange, err error) {
+func backupFault(err error) *server.Fault {
 	switch {
 	case errors.Is(err, ErrBackupRunning):
-		x.Refuse(server.NewFault(409, "backup_running", "This node makes a backup already").With(
-			"Nothing was written. Wait for it, or ask another node."))
+		return server.NewFault(409, "backup_running", "This node makes a backup already").With(
+			"Nothing was written. Wait for it, or ask another node.")
 	case errors.Is(err, ErrNotCurrent):
-		x.Refuse(server.FaultConsistency.With("No backup was made: this node cannot tell whether it " +
+		return server.FaultConsistency.With("No backup was made: this node cannot tell whether it " +
 			"has every acknowledged write. Ask another node; where there is no quorum any more, " +
-			"stale=true saves what this node has."))
-	default:
-		x.Refuse(server.FaultInternal)
+			"stale=true saves what this node has.")
 	}
+	return server.FaultInternal
 }
 
 // paceParam reads the pace, in bytes a second.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"log/slog"
@@ -33,38 +34,23 @@ func newBase(c *Config) *base {
 	}
 }
 
-// look runs what is copied out of memory that holds every acknowledged write. answer may run more
-// than once; it returns a fault, or has written the answer.
-func (b *base) look(answer func() *server.Fault) *server.Fault {
-	deadline := time.Now().Add(b.readTimeout)
-	for time.Now().Before(deadline) {
-		ticket, outcome := b.reader.BeginRead(deadline)
-		if outcome != engine.OutcomeDone {
-			break
-		}
-		fault := answer()
-		if !b.reader.ReadStands(ticket) {
-			continue
-		}
-		return fault
+// read runs an answer that is copied out of memory that holds every acknowledged write. answer may
+// run more than once; it returns a fault, or has written the answer.
+func (b *base) read(answer func() *server.Fault) *server.Fault {
+	fault, ok := server.ReadFresh(b.reader, time.Now().Add(b.readTimeout), answer)
+	if !ok {
+		return server.FaultConsistency.With("Nothing was changed. Repeat the request.")
 	}
-	return server.FaultConsistency.With("Nothing was changed. Repeat the request.")
+	return fault
 }
 
-// read answers with what look found.
-func (b *base) read(x *server.Exchange, answer func() *server.Fault) {
-	if fault := b.look(answer); fault != nil {
-		x.Refuse(fault)
-	}
-}
-
-// done proposes a command; what keeps it from being carried out is answered.
-func (b *base) done(x *server.Exchange, kind engine.Kind, c wire.Fielder) bool {
+// done proposes a command, and returns what keeps it from being carried out.
+func (b *base) done(x *server.Exchange, kind engine.Kind, c wire.Fielder) *server.Fault {
 	result := b.propose(x, kind, wire.Encode(nil, c))
 	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
+		return server.FaultOf(result.Outcome)
 	}
-	return result.Outcome == engine.OutcomeDone
+	return nil
 }
 
 // propose brings one command of a request into the log.
@@ -76,26 +62,32 @@ func (b *base) propose(x *server.Exchange, kind engine.Kind, payload []byte) eng
 	return results[0]
 }
 
-// once proposes a command in an environment, or in none (0); see billinglog.Once.
-func (b *base) once(x *server.Exchange, env uint32, kind engine.Kind, payload []byte) (
-	engine.Result, billing.OnceReply, *server.Fault,
+// once carries a command out in an environment, or in none (0); see billinglog.Once.
+func (b *base) once(x *server.Exchange, env uint32, kind engine.Kind, c wire.Fielder) (
+	billing.OnceReply, *server.Fault,
 ) {
-	return billinglog.Once(x, &billinglog.OnceCommand{
-		Env: env, Realm: "operator", Kind: kind, Payload: payload,
-		Propose: func(kind engine.Kind, payload []byte) engine.Result {
-			return b.propose(x, kind, payload)
-		},
+	result, first, fault := billinglog.Once(x, &billinglog.OnceCommand{
+		Env: env, Realm: "operator", Kind: kind, Payload: wire.Encode(nil, c), Propose: b.proposing(x),
 	})
+	if fault == nil && result.Outcome != engine.OutcomeDone {
+		fault = server.FaultOf(result.Outcome)
+	}
+	return first, fault
+}
+
+func (b *base) proposing(x *server.Exchange) func(engine.Kind, []byte) engine.Result {
+	return func(kind engine.Kind, payload []byte) engine.Result { return b.propose(x, kind, payload) }
 }
 
 // environment finds the environment that a path names and passes its number on.
-func (b *base) environment(x *server.Exchange, then func(env uint32) *server.Fault) {
+func (b *base) environment(
+	x *server.Exchange, then func(env uint32) *server.Fault,
+) *server.Fault {
 	kind, known := environments[string(x.Param(1))]
 	if !known {
-		x.Refuse(server.FaultNotFound.With("An environment is live or sandbox."))
-		return
+		return server.FaultNotFound.With("An environment is live or sandbox.")
 	}
-	b.read(x, func() *server.Fault {
+	return b.read(func() *server.Fault {
 		env, found := b.machine.Environment(string(x.Param(0)), kind)
 		if !found {
 			return server.FaultOf(engine.OutcomeAccountUnknown)
@@ -104,14 +96,50 @@ func (b *base) environment(x *server.Exchange, then func(env uint32) *server.Fau
 	})
 }
 
-// locate finds the number of the environment that a path names; what cannot be found is answered.
-// Environments are never removed, so it stays good.
-func (b *base) locate(x *server.Exchange) (env uint32, ok bool) {
-	b.environment(x, func(number uint32) *server.Fault {
+// within is the handler of what is read of the environment that the path names.
+func (b *base) within(
+	answer func(x *server.Exchange, env uint32) *server.Fault,
+) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
+		return b.environment(x, func(env uint32) *server.Fault { return answer(x, env) })
+	}
+}
+
+// of is the handler of what is about the record that the path's third parameter names.
+func of(
+	handle func(x *server.Exchange, id [16]byte) *server.Fault,
+) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
+		id, ok := server.ParseUUID(x.Param(2))
+		if !ok {
+			name := x.Route.Parameter(2)
+			noun := map[string]string{"id": "key"}[name]
+			return server.FieldsFault([]server.FieldError{{
+				Field: name, Code: server.FieldFormat,
+				Message: "the " + cmp.Or(noun, name) + "'s id must be a UUID",
+			}})
+		}
+		return handle(x, id)
+	}
+}
+
+// one is the handler of what is read of such a record.
+func (b *base) one(
+	answer func(x *server.Exchange, env uint32, id [16]byte) *server.Fault,
+) func(*server.Exchange) *server.Fault {
+	return of(func(x *server.Exchange, id [16]byte) *server.Fault {
+		return b.environment(x, func(env uint32) *server.Fault { return answer(x, env, id) })
+	})
+}
+
+// locate finds the number of the environment that a path names. Environments are never removed, so
+// it stays good.
+func (b *base) locate(x *server.Exchange) (env uint32, fault *server.Fault) {
+	fault = b.environment(x, func(number uint32) *server.Fault {
 		env = number
 		return nil
 	})
-	return env, !x.Answered()
+	return env, fault
 }
 
 var environments = map[string]billing.EnvironmentKind{
@@ -122,29 +150,32 @@ var environments = map[string]billing.EnvironmentKind{
 // proposes that; a success has no data.
 func (b *base) carryOut(
 	x *server.Exchange, kind engine.Kind, prepare func(env uint32) wire.Fielder,
-) {
-	if env, ok := b.locate(x); ok && b.done(x, kind, prepare(env)) {
-		x.Succeed(200)
+) *server.Fault {
+	env, fault := b.locate(x)
+	if fault == nil {
+		fault = b.done(x, kind, prepare(env))
 	}
+	if fault != nil {
+		return fault
+	}
+	return x.Succeed(200)
 }
 
 // onceIn finds the environment in which a request makes something, and the id of what it makes: a
 // new one, or with an Idempotency-Key always the same one, so that the state machine knows a repeat
-// by it. fault is what else is wrong with the request; what is wrong is answered.
-func (b *base) onceIn(x *server.Exchange, fault *server.Fault) (env uint32, id [16]byte, ok bool) {
-	var key []byte
+// by it. wrong is what else is wrong with the request.
+func (b *base) onceIn(x *server.Exchange, wrong *server.Fault) (
+	env uint32, id [16]byte, fault *server.Fault,
+) {
+	if wrong != nil {
+		return env, id, wrong
+	}
+	key, fault := server.OnceKey(x)
 	if fault == nil {
-		key, fault = server.OnceKey(x)
+		env, fault = b.locate(x)
 	}
-	if fault != nil {
-		x.Refuse(fault)
-		return env, id, false
-	}
-	if env, ok = b.locate(x); !ok {
-		return env, id, false
-	}
-	if len(key) == 0 {
-		return env, newID(), true
+	if fault != nil || len(key) == 0 {
+		return env, newID(), fault
 	}
 	h := sha256.New()
 	// The account is known here: locate has waited for it, where this node was behind.
@@ -154,7 +185,7 @@ func (b *base) onceIn(x *server.Exchange, fault *server.Fault) (env uint32, id [
 	}
 	copy(id[:], h.Sum(nil))
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
-	return env, id, true
+	return env, id, nil
 }
 
 // onceCommand is a command under an Idempotency-Key, which belongs to one operation here, as the id
@@ -165,35 +196,30 @@ func (b *base) onceCommand(
 	return &billinglog.OnceCommand{
 		Env: env, Realm: "operator " + x.Route.Operation,
 		Subject: bytes.Join([][]byte{b.account(x), x.Param(1), x.Param(2)}, []byte{0}),
-		Kind:    kind, Payload: payload,
-		Propose: func(kind engine.Kind, payload []byte) engine.Result {
-			return b.propose(x, kind, payload)
-		},
+		Kind:    kind, Payload: payload, Propose: b.proposing(x),
 	}
 }
 
 // make carries out a command whose id onceIn made. A repeat within 24 hours is answered with the
-// first answer, and !ok. One whose answer is not kept, for lack of room or since it is older, the
+// first answer: replayed. One whose answer is not kept, for lack of room or since it is older, the
 // command knows by its id.
 func (b *base) make(
 	x *server.Exchange, env uint32, kind engine.Kind, c wire.Fielder,
-) (result engine.Result, ok bool) {
+) (result engine.Result, replayed bool, fault *server.Fault) {
 	payload := wire.Encode(nil, c)
 	result, first, fault := billinglog.Once(x, b.onceCommand(x, env, kind, payload))
 	switch {
 	case fault != nil:
-		x.Refuse(fault)
-		return result, false
 	case billinglog.Replay(x, &first):
-		return result, false
+		replayed = true
 	case first.Repeated && kind == billing.KindCreateWebhookEndpoint:
-		return engine.Result{Outcome: engine.OutcomeDone}, true // a deleted one stays deleted
+		result = engine.Result{Outcome: engine.OutcomeDone} // a deleted one stays deleted
 	case first.Repeated, result.Outcome == engine.OutcomeKeysFull:
-		return b.propose(x, kind, payload), true
+		result = b.propose(x, kind, payload)
 	case first.First != [16]byte{}:
 		result.Value = first.Reply // the command's, without what Once adds
 	}
-	return result, true
+	return result, replayed, fault
 }
 
 // account is the name of the account that a path begins with; the path may have its id.
@@ -204,8 +230,16 @@ func (b *base) account(x *server.Exchange) []byte {
 	return x.Param(0)
 }
 
-func (b *base) journalFailed(x *server.Exchange, err error) {
+// noJournal refuses what needs the journal where this node cannot read it.
+func (b *base) noJournal() *server.Fault {
+	if b.events == nil {
+		return faultJournal
+	}
+	return nil
+}
+
+func (b *base) journalFailed(x *server.Exchange, err error) *server.Fault {
 	b.log.Error("the journal cannot be read", "error", err,
 		"request_id", string(x.RequestID()))
-	x.Refuse(faultJournal)
+	return faultJournal
 }

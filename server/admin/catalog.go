@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"cmp"
+
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
@@ -137,7 +139,7 @@ func switchParam(x *server.Exchange, name string) (on bool, fault *server.Fault)
 }
 
 // putCatalog is PUT …/catalog.
-func (a *catalogs) putCatalog(x *server.Exchange) {
+func (a *catalogs) putCatalog(x *server.Exchange) *server.Fault {
 	var document billing.CatalogDocument
 	var w walk
 	fault := body(x, &w, readCatalog(&w, &document))
@@ -149,29 +151,23 @@ func (a *catalogs) putCatalog(x *server.Exchange) {
 		fault = w.fault()
 	}
 	if fault != nil && w.root != nil {
-		fault = a.refuseCatalog(x, &w, a.judgeCatalog(x, &document, prune))
+		fault = refuseCatalog(x, &w, a.judgeCatalog(x, &document, prune))
 	}
-	for _, f := range []*server.Fault{fault, fault2, fault3} {
-		if f != nil {
-			x.Refuse(f)
-			return
-		}
+	if fault = cmp.Or(fault, fault2, fault3); fault != nil {
+		return fault
 	}
-	var env uint32
-	apply := false
-	a.environment(x, func(number uint32) *server.Fault {
-		env, apply = number, !dryRun
-		if apply {
-			return nil
-		}
-		reply := a.machine.DiffCatalog(number, &document, prune)
-		if fault := a.refuseCatalog(x, &w, reply); fault != nil {
-			return fault
-		}
-		return answerChanges(x, reply)
-	})
-	if !apply {
-		return
+	if dryRun {
+		return a.environment(x, func(env uint32) *server.Fault {
+			reply := a.machine.DiffCatalog(env, &document, prune)
+			if fault := refuseCatalog(x, &w, reply); fault != nil {
+				return fault
+			}
+			return answerChanges(x, reply)
+		})
+	}
+	env, fault := a.locate(x)
+	if fault != nil {
+		return fault
 	}
 	command := billing.ApplyCatalog{Env: env, Document: document, Prune: prune, Actor: x.By()}
 	command.FeatureIDs = newIDs(len(document.Features))
@@ -183,16 +179,14 @@ func (a *catalogs) putCatalog(x *server.Exchange) {
 			a.log.Error("a catalog's reply does not decode", "error", err)
 		}
 	}
-	if result.Outcome != engine.OutcomeDone {
-		fault := server.FaultOf(result.Outcome)
-		if reply.Problem != "" {
-			reply.Outcome = result.Outcome
-			fault = a.refuseCatalog(x, &w, reply)
-		}
-		x.Refuse(fault)
-		return
+	switch {
+	case result.Outcome == engine.OutcomeDone:
+		return answerChanges(x, reply)
+	case reply.Problem != "":
+		reply.Outcome = result.Outcome
+		return refuseCatalog(x, &w, reply)
 	}
-	answerChanges(x, reply)
+	return server.FaultOf(result.Outcome)
 }
 
 func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault {
@@ -201,9 +195,7 @@ func answerChanges(x *server.Exchange, reply billing.CatalogReply) *server.Fault
 
 // getCatalog is GET …/catalog: the document back, drafts and archived plans too, so that applying
 // it changes nothing.
-func (a *catalogs) getCatalog(x *server.Exchange) {
-	a.environment(x, func(env uint32) *server.Fault {
-		document := a.machine.Catalog(env)
-		return server.One(x, 200, &document, writeCatalog)
-	})
+func (a *catalogs) getCatalog(x *server.Exchange, env uint32) *server.Fault {
+	document := a.machine.Catalog(env)
+	return server.One(x, 200, &document, writeCatalog)
 }

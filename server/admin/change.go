@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -60,23 +61,17 @@ func (c changeCursor) String() string {
 }
 
 // listChanges is GET /audit: what operators changed, newest first, of both groups of the log.
-func (a *accounts) listChanges(x *server.Exchange) {
+func (a *accounts) listChanges(x *server.Exchange) *server.Fault {
 	var w walk
 	limit := pageSize(x, &w, defaultChanges, maxChanges)
 	from := readChangeCursor(x, &w)
-	if fault := w.fault(); fault != nil {
-		x.Refuse(fault)
-		return
+	if fault := cmp.Or(w.fault(), a.noJournal()); fault != nil {
+		return fault
 	}
-	if a.events == nil {
-		x.Refuse(faultJournal)
-		return
-	}
-	a.read(x, func() *server.Fault {
+	return a.read(func() *server.Fault {
 		changes, err := a.machine.Changes(a.events, from.change, limit)
 		if err != nil {
-			a.journalFailed(x, err)
-			return nil
+			return a.journalFailed(x, err)
 		}
 		acts, next, ok := a.acts(from.act, limit)
 		if !ok {
@@ -123,10 +118,7 @@ func (c changeCursor) after(
 	case n == 0:
 		c.change = 1
 	case c.change == 0:
-		c.change = from.change
-		if c.change == 0 {
-			c.change = math.MaxInt64
-		}
+		c.change = cmp.Or(from.change, math.MaxInt64)
 	}
 	switch n := len(acts); {
 	case n == 0 || c.act == uint32(acts[n-1].Change.Number):

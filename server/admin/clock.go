@@ -10,21 +10,15 @@ import (
 // clockRoutes are the rows about an environment's clock.
 func (a *clocks) clockRoutes() []server.Route {
 	return []server.Route{
-		{
-			Method: "POST", Path: environment + "/clock", Operation: "advanceClock",
-			Summary: "Move a sandbox's clock forward; answers when all that is due by then has happened",
-			Access:  server.AccessOperator, Handle: a.advanceClock,
-			Params: environmentAnd(inQuery("waitSeconds", server.IntSchema(0, maxSettleWait),
+		row("POST", environment+"/clock", "advanceClock",
+			"Move a sandbox's clock forward; answers when all that is due by then has happened",
+			a.advanceClock, server.Takes(server.Object(server.Must("advanceTo", server.TimeSchema))),
+			server.Asks(server.InQuery("waitSeconds", server.IntSchema(0, maxSettleWait),
 				"how long to wait for that before the answer is that it goes on; 60 when absent")),
-			Body:      server.Object(server.Must("advanceTo", server.TimeSchema)),
-			Responses: answers(server.RefTo("Clock")),
-		},
-		{
-			Method: "GET", Path: environment + "/clock", Operation: "showClock",
-			Summary: "The environment's time, and whether all that is due by then has happened",
-			Access:  server.AccessOperator, Handle: a.showClock, Params: environmentParams,
-			Responses: answers(server.RefTo("Clock")),
-		},
+			answers(server.RefTo("Clock"))),
+		row("GET", environment+"/clock", "showClock",
+			"The environment's time, and whether all that is due by then has happened",
+			a.within(a.showClock), answers(server.RefTo("Clock"))),
 	}
 }
 
@@ -36,7 +30,7 @@ const (
 )
 
 // advanceClock is POST …/clock.
-func (a *clocks) advanceClock(x *server.Exchange) {
+func (a *clocks) advanceClock(x *server.Exchange) *server.Fault {
 	c := billing.AdvanceClock{Actor: x.By()}
 	var w walk
 	fault := body(x, &w, map[string]reader{"advanceTo": w.instant(&c.To)}, "advanceTo")
@@ -48,22 +42,19 @@ func (a *clocks) advanceClock(x *server.Exchange) {
 		}
 		patience, fault = min(patience, time.Duration(n)*time.Second), w.fault()
 	}
+	if fault == nil {
+		c.Env, fault = a.locate(x)
+	}
+	if fault == nil {
+		fault = a.done(x, billing.KindAdvanceClock, &c)
+	}
+	if fault == nil {
+		fault = a.settle(x, &c, patience)
+	}
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	var ok bool
-	if c.Env, ok = a.locate(x); !ok {
-		return
-	}
-	if !a.done(x, billing.KindAdvanceClock, &c) {
-		return
-	}
-	if fault := a.settle(x, &c, patience); fault != nil {
-		x.Refuse(fault)
-		return
-	}
-	a.writeClock(x, c.Env, true)
+	return a.answerClock(x, c.Env, true)
 }
 
 // settle waits until all has happened that is due by the instant to which the clock was moved. What
@@ -76,7 +67,7 @@ func (a *clocks) settle(
 	defer timer.Stop()
 	for {
 		settled := false
-		fault := a.look(func() *server.Fault {
+		fault := a.read(func() *server.Fault {
 			settled = a.machine.ClockSettledTo(c.Env, c.To)
 			return nil
 		})
@@ -100,11 +91,8 @@ func (a *clocks) settle(
 }
 
 // showClock is GET …/clock.
-func (a *clocks) showClock(x *server.Exchange) {
-	a.environment(x, func(env uint32) *server.Fault {
-		a.writeClock(x, env, a.machine.ClockSettled(env))
-		return nil
-	})
+func (a *clocks) showClock(x *server.Exchange, env uint32) *server.Fault {
+	return a.answerClock(x, env, a.machine.ClockSettled(env))
 }
 
 // clockAnswer is an environment's clock.
@@ -115,7 +103,7 @@ type clockAnswer struct {
 	Settled bool  `json:"settled"`
 }
 
-func (a *clocks) writeClock(x *server.Exchange, env uint32, settled bool) {
+func (a *clocks) answerClock(x *server.Exchange, env uint32, settled bool) *server.Fault {
 	now := a.machine.EnvironmentNow(env, time.Now().UnixMilli())
-	server.One(x, 200, &clockAnswer{now, settled}, writeClock)
+	return server.One(x, 200, &clockAnswer{now, settled}, writeClock)
 }

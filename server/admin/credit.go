@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/base64"
 
 	"tollgate/engine"
@@ -24,51 +25,27 @@ var grantTypes = []string{
 
 // creditRoutes are the rows about what moves a pool's credits.
 func (a *credits) creditRoutes() []server.Route {
-	pool := environmentAnd(path("pool", server.UUIDSchema, ""))
-	made := []server.Response{{Status: 201, About: "Booked", Data: server.RefTo("Transaction")}}
+	const pool = environment + "/pools/{pool}"
+	made := server.Gives(201, "Booked", server.RefTo("Transaction"))
 	amount, note := writtenNumbers.exact, server.May("note", text(0, maxNote))
 	return []server.Route{
-		{
-			Method: "POST", Path: environment + "/pools/{pool}/grants", Operation: "grantCredits",
-			Summary: "Add credits to a pool", Access: server.AccessOperator, Handle: a.grantCredits,
-			Params: append(pool[:3:3], server.RequestKey),
-			Body: server.Object(
+		row("POST", pool+"/grants", "grantCredits", "Add credits to a pool", of(a.grantCredits), keyed,
+			server.Takes(server.Object(
 				server.Must("amount", amount), server.May("type", server.EnumSchema(grantTypes...)),
 				server.May("priority", server.IntSchema(-maxPriority, maxPriority)),
-				server.May("expiresAt", server.TimeSchema), note,
-			),
-			Responses: made,
-		},
-		{
-			Method: "GET", Path: environment + "/pools/{pool}/grants", Operation: "listGrants",
-			Summary: "A pool's grants with something left, in the order in which they burn",
-			Access:  server.AccessOperator, Handle: a.listGrants, Params: pool,
-			Responses: answers(server.ArrayOf(server.RefTo("Grant"))),
-		},
-		{
-			Method: "POST", Path: environment + "/pools/{pool}/deductions",
-			Operation: "deductCredits", Summary: "Take credits out of a pool",
-			Access: server.AccessOperator, Handle: a.deductCredits,
-			Params: append(pool[:3:3], server.RequestKey),
-			Body:   server.Object(server.Must("amount", amount), note), Responses: made,
-		},
-		{
-			Method: "GET", Path: environment + "/pools/{pool}/transactions",
-			Operation: "listTransactions",
-			Summary:   "All of a pool's transactions, newest first",
-			Access:    server.AccessOperator, Handle: a.listTransactions,
-			Params: append(pool[:3:3],
-				inQuery("limit", server.IntSchema(1, maxMoves), "100 when absent"),
-				inQuery("cursor", text(1, maxMoveCursor), "nextCursor of the page before")),
-			Responses: answers(pageSchema("transactions", "Transaction", maxMoveCursor)),
-		},
-		{
-			Method: "POST", Path: environment + "/transactions/{transaction}/reverse",
-			Operation: "reverseTransaction", Summary: "Take a grant or a deduction back, once",
-			Access: server.AccessOperator, Handle: a.reverseTransaction,
-			Params: environmentAnd(path("transaction", server.UUIDSchema, ""), server.RequestKey),
-			Body:   server.Object(note), BodyOptional: true, Responses: made,
-		},
+				server.May("expiresAt", server.TimeSchema), note)), made),
+		row("GET", pool+"/grants", "listGrants",
+			"A pool's grants with something left, in the order in which they burn",
+			a.one(a.listGrants), answers(server.ArrayOf(server.RefTo("Grant")))),
+		row("POST", pool+"/deductions", "deductCredits", "Take credits out of a pool",
+			of(a.deductCredits), keyed,
+			server.Takes(server.Object(server.Must("amount", amount), note)), made),
+		row("GET", pool+"/transactions", "listTransactions",
+			"All of a pool's transactions, newest first", of(a.listTransactions),
+			pages("transactions", "Transaction", maxMoves, "100", maxMoveCursor)),
+		row("POST", environment+"/transactions/{transaction}/reverse", "reverseTransaction",
+			"Take a grant or a deduction back, once", of(a.reverseTransaction), keyed,
+			server.MayTake(server.Object(note)), made),
 	}
 }
 
@@ -81,94 +58,73 @@ func onceFault(x *server.Exchange, o engine.Outcome) *server.Fault {
 	return server.FaultOf(o)
 }
 
-// poolCommand does what commands on a pool begin with: its id, a body, the id of what is made, the
-// environment. What is wrong is answered.
-func (a *credits) poolCommand(
-	x *server.Exchange, what string, read func(w *walk) *server.Fault,
-) (env uint32, of, id [16]byte, ok bool) {
-	if of, ok = pathUUID(x, 2, what); !ok {
-		return env, of, id, false
-	}
-	var w walk
-	env, id, ok = a.onceIn(x, read(&w))
-	return env, of, id, ok
-}
-
 // grantCredits is POST …/pools/{pool}/grants.
-func (a *credits) grantCredits(x *server.Exchange) {
-	c := billing.GrantCredits{Type: "MANUAL", Actor: x.By()}
-	var ok bool
-	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
-		return body(x, w, map[string]reader{
-			"type": w.word(&c.Type, grantTypes...), "amount": w.positive(&c.Amount),
-			"priority": w.integer(&c.Priority, maxPriority), "note": w.plain(&c.Note, 0, maxNote),
-			"expiresAt": func(t *tree, place string) {
-				if w.instant(&c.ExpiresAt)(t, place); c.ExpiresAt == 0 {
-					c.ExpiresAt = 1 // 0 is never, and 1970 is over
-				}
-			},
-		}, "amount")
-	})
-	if !ok {
-		return
+func (a *credits) grantCredits(x *server.Exchange, pool [16]byte) (fault *server.Fault) {
+	c := billing.GrantCredits{Type: "MANUAL", Pool: pool, Actor: x.By()}
+	var w walk
+	c.Env, c.ID, fault = a.onceIn(x, body(x, &w, map[string]reader{
+		"type": w.word(&c.Type, grantTypes...), "amount": w.positive(&c.Amount),
+		"priority": w.integer(&c.Priority, maxPriority), "note": w.plain(&c.Note, 0, maxNote),
+		"expiresAt": func(t *tree, place string) {
+			if w.instant(&c.ExpiresAt)(t, place); c.ExpiresAt == 0 {
+				c.ExpiresAt = 1 // 0 is never, and 1970 is over
+			}
+		},
+	}, "amount"))
+	if fault != nil {
+		return fault
 	}
 	b := booking{kind: billing.KindGrantCredits, command: &c, env: c.Env, id: c.ID}
-	a.book(x, &b, func(v *billing.TransactionView) bool {
+	return a.book(x, &b, func(v *billing.TransactionView) bool {
 		return v.Amount == c.Amount && v.GrantType == c.Type && v.ExpiresAt == c.ExpiresAt &&
 			v.Note == c.Note
 	})
 }
 
 // deductCredits is POST …/pools/{pool}/deductions.
-func (a *credits) deductCredits(x *server.Exchange) {
-	c := billing.DeductCredits{Actor: x.By()}
-	var ok bool
-	c.Env, c.Pool, c.ID, ok = a.poolCommand(x, "the pool's id", func(w *walk) *server.Fault {
-		return body(x, w, map[string]reader{
-			"amount": w.positive(&c.Amount), "note": w.plain(&c.Note, 0, maxNote),
-		}, "amount")
-	})
-	if !ok {
-		return
+func (a *credits) deductCredits(x *server.Exchange, pool [16]byte) (fault *server.Fault) {
+	c := billing.DeductCredits{Pool: pool, Actor: x.By()}
+	var w walk
+	c.Env, c.ID, fault = a.onceIn(x, body(x, &w, map[string]reader{
+		"amount": w.positive(&c.Amount), "note": w.plain(&c.Note, 0, maxNote),
+	}, "amount"))
+	if fault != nil {
+		return fault
 	}
 	b := booking{kind: billing.KindDeductCredits, command: &c, env: c.Env, id: c.ID}
-	a.book(x, &b, func(v *billing.TransactionView) bool {
+	return a.book(x, &b, func(v *billing.TransactionView) bool {
 		return v.Kind == "DEDUCTION" && v.Amount == c.Amount && v.Note == c.Note
 	})
 }
 
 // reverseTransaction is POST …/transactions/{transaction}/reverse.
-func (a *credits) reverseTransaction(x *server.Exchange) {
-	c := billing.ReverseTransaction{Actor: x.By()}
-	read := func(w *walk) *server.Fault {
-		if len(x.Body) == 0 {
-			return nil
-		}
-		return body(x, w, map[string]reader{"note": w.plain(&c.Note, 0, maxNote)})
+func (a *credits) reverseTransaction(x *server.Exchange, id [16]byte) (fault *server.Fault) {
+	c := billing.ReverseTransaction{Transaction: id, Actor: x.By()}
+	if len(x.Body) > 0 {
+		var w walk
+		fault = body(x, &w, map[string]reader{"note": w.plain(&c.Note, 0, maxNote)})
 	}
-	var ok bool
-	c.Env, c.Transaction, c.ID, ok = a.poolCommand(x, "the transaction's id", read)
-	if !ok {
-		return
+	if c.Env, c.ID, fault = a.onceIn(x, fault); fault != nil {
+		return fault
 	}
 	b := booking{
 		kind: billing.KindReverseTransaction, command: &c, env: c.Env, id: c.ID,
-		bring: func() (found bool) {
-			original, found := a.leftTransaction(x, c.Env, c.Transaction)
+		bring: func() (found bool, fault *server.Fault) {
+			original, found, fault := a.leftTransaction(x, c.Env, c.Transaction)
 			c.Left = original.Record
-			return found
+			return found, fault
 		},
 	}
-	a.book(x, &b, func(v *billing.TransactionView) bool {
+	return a.book(x, &b, func(v *billing.TransactionView) bool {
 		return v.Kind == "REVERSAL" && v.Of == c.Transaction && v.Note == c.Note
 	})
 }
 
 // keep keeps the answer that x holds, about a pool; see billinglog.KeepAnswer.
-func (a *credits) keep(x *server.Exchange, env uint32, pool [16]byte) {
+func (a *credits) keep(x *server.Exchange, env uint32, pool [16]byte) *server.Fault {
 	view, _ := a.machine.Pool(env, pool)
 	customer := a.machine.CustomerRow(env, []byte(view.Customer))
-	billinglog.KeepAnswer(x, a.onceCommand(x, env, 0, nil), customer)
+	return billinglog.KeepAnswer(x, a.onceCommand(x, env, 0, nil), customer)
 }
 
 // booking is a command that books a transaction: in which environment, under which id. bring, where
@@ -178,110 +134,96 @@ type booking struct {
 	command wire.Fielder
 	env     uint32
 	id      [16]byte
-	bring   func() (found bool)
+	bring   func() (found bool, fault *server.Fault)
 }
 
-// leftTransaction reads a transaction that has left memory from the journal; what goes wrong is
-// answered.
-func (a *credits) leftTransaction(
-	x *server.Exchange, env uint32, id [16]byte,
-) (left billing.LeftTransaction, found bool) {
-	if a.events == nil {
-		x.Refuse(faultJournal)
-		return left, false
+// leftTransaction reads a transaction that has left memory from the journal.
+func (a *credits) leftTransaction(x *server.Exchange, env uint32, id [16]byte) (
+	left billing.LeftTransaction, found bool, fault *server.Fault,
+) {
+	if fault = a.noJournal(); fault != nil {
+		return left, false, fault
 	}
-	a.read(x, func() *server.Fault {
+	fault = a.read(func() (fault *server.Fault) {
 		var err error
 		if left, found, err = a.machine.LeftTransaction(a.events, env, id); err != nil {
-			found = false
-			a.journalFailed(x, err)
+			fault = a.journalFailed(x, err)
 		}
-		return nil
+		return fault
 	})
-	return left, found
+	return left, found && fault == nil, fault
 }
 
 // book proposes a command that books a transaction, and answers with it. same says that it is what
 // the request asks for: under a repeated key it may be what another request asked for.
-func (a *credits) book(x *server.Exchange, b *booking, same func(*billing.TransactionView) bool) {
-	result, ok := a.make(x, b.env, b.kind, b.command)
-	if !ok {
-		return
+func (a *credits) book(
+	x *server.Exchange, b *booking, same func(*billing.TransactionView) bool,
+) *server.Fault {
+	result, replayed, fault := a.make(x, b.env, b.kind, b.command)
+	if replayed || fault != nil {
+		return fault
 	}
 	if result.Outcome == engine.OutcomeTransactionLeft {
-		made, repeated := a.leftTransaction(x, b.env, b.id)
+		made, repeated, fault := a.leftTransaction(x, b.env, b.id)
 		if repeated {
-			answerTransaction(x, &made.TransactionView, same)
+			return answerTransaction(x, &made.TransactionView, same)
 		}
-		if x.Answered() {
-			return
+		brought := false
+		if fault == nil && b.bring != nil {
+			brought, fault = b.bring()
 		}
-		if b.bring != nil && b.bring() {
-			if result, ok = a.make(x, b.env, b.kind, b.command); !ok {
-				return
-			}
+		if fault == nil && brought {
+			result, replayed, fault = a.make(x, b.env, b.kind, b.command)
 		}
-		if x.Answered() {
-			return
+		if replayed || fault != nil {
+			return fault
 		}
 	}
-	if result.Outcome != engine.OutcomeDone {
-		fault := onceFault(x, result.Outcome)
-		switch result.Outcome {
-		case engine.OutcomeCreditsInvalid:
-			fault = server.FieldFault("expiresAt", server.FieldOutOfRange,
-				"must be ahead of the environment's clock")
-		case engine.OutcomeCreditsEmpty:
-			fault = fault.Saying("The pool's balance does not cover it, and it has a hard limit").
-				With("Nothing was changed.")
-		}
-		x.Refuse(fault)
-		return
+	switch result.Outcome {
+	case engine.OutcomeDone:
+	case engine.OutcomeCreditsInvalid:
+		return server.FieldFault("expiresAt", server.FieldOutOfRange,
+			"must be ahead of the environment's clock")
+	case engine.OutcomeCreditsEmpty:
+		return onceFault(x, result.Outcome).Saying(
+			"The pool's balance does not cover it, and it has a hard limit").With("Nothing was changed.")
+	default:
+		return onceFault(x, result.Outcome)
 	}
 	var reply billing.TransactionReply
 	if err := wire.Decode(result.Value, &reply); err != nil {
 		a.log.Error("a transaction's reply does not decode", "error", err)
-		x.Refuse(server.FaultInternal)
-		return
+		return server.FaultInternal
 	}
-	answerTransaction(x, &reply.Transaction, same)
-	a.keep(x, b.env, reply.Transaction.PoolID)
+	if fault := answerTransaction(x, &reply.Transaction, same); fault != nil {
+		return fault
+	}
+	return a.keep(x, b.env, reply.Transaction.PoolID)
 }
 
 // answerTransaction answers with what a request has booked, if that is what it asks for.
 func answerTransaction(
 	x *server.Exchange, v *billing.TransactionView, same func(*billing.TransactionView) bool,
-) {
+) *server.Fault {
 	if !same(v) {
-		x.Refuse(server.FaultOf(engine.OutcomeRequestKeyReused))
-		return
+		return server.FaultOf(engine.OutcomeRequestKeyReused)
 	}
-	server.One(x, 201, v, writePoolTransaction)
+	return server.One(x, 201, v, writePoolTransaction)
 }
 
 // listGrants is GET …/pools/{pool}/grants.
-func (a *credits) listGrants(x *server.Exchange) {
-	id, ok := pathUUID(x, 2, "the pool's id")
-	if !ok {
-		return
+func (a *credits) listGrants(x *server.Exchange, env uint32, pool [16]byte) *server.Fault {
+	grants, found := a.machine.Grants(env, pool)
+	if !found {
+		return server.FaultOf(engine.OutcomePoolUnknown)
 	}
-	a.environment(x, func(env uint32) *server.Fault {
-		grants, found := a.machine.Grants(env, id)
-		if !found {
-			return server.FaultOf(engine.OutcomePoolUnknown)
-		}
-		return server.List(x, grants, writeGrant)
-	})
+	return server.List(x, grants, writeGrant)
 }
 
 // listTransactions is GET …/pools/{pool}/transactions.
-func (a *credits) listTransactions(x *server.Exchange) {
-	id, ok := pathUUID(x, 2, "the pool's id")
-	if !ok {
-		return
-	}
+func (a *credits) listTransactions(x *server.Exchange, pool [16]byte) *server.Fault {
 	var w walk
-	q := billing.TransactionQuery{Pool: id}
+	q := billing.TransactionQuery{Pool: pool}
 	q.Limit = pageSize(x, &w, defaultMoves, maxMoves)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		b, ok := server.Cursor(text)
@@ -289,22 +231,16 @@ func (a *credits) listTransactions(x *server.Exchange) {
 			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
 		}
 	}
-	if fault := w.fault(); fault != nil {
-		x.Refuse(fault)
-		return
+	if fault := cmp.Or(w.fault(), a.noJournal()); fault != nil {
+		return fault
 	}
-	if a.events == nil {
-		x.Refuse(faultJournal)
-		return
-	}
-	a.environment(x, func(env uint32) *server.Fault {
+	return a.environment(x, func(env uint32) *server.Fault {
 		q.Env = env
 		moved, found, err := a.machine.Transactions(a.events, q)
-		if err != nil {
-			a.journalFailed(x, err)
-			return nil
-		}
-		if !found {
+		switch {
+		case err != nil:
+			return a.journalFailed(x, err)
+		case !found:
 			return server.FaultOf(engine.OutcomePoolUnknown)
 		}
 		next := ""

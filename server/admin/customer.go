@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -18,33 +19,26 @@ const (
 )
 
 func (a *customers) customerRoutes() []server.Route {
-	return []server.Route{{
-		Method: "GET", Path: environment + "/unmatched-events", Operation: "listUnmatchedNames",
-		Summary: "Names of recorded usage events that match no feature and so are not billed: the 50 " +
-			"seen last",
-		Access: server.AccessOperator, Handle: a.listUnmatched, Params: environmentParams,
-		Responses: answers(server.Object(server.Must("names",
-			server.ArrayOf(server.AnswerSchema[billing.UnmatchedName]())))),
-	}, {
-		Method: "GET", Path: environment + "/customers", Operation: "listCustomers",
-		Summary: "The environment's customers, newest first, archived ones too",
-		Access:  server.AccessOperator, Handle: a.listCustomers,
-		Params: environmentAnd(
-			inQuery("find", text(1, maxID), "only those whose id, name or e-mail has this text"),
-			inQuery("limit", server.IntSchema(1, maxCustomers), "100 when absent"),
-			inQuery("cursor", text(1, 10), "nextCursor of the page before")),
-		Responses: answers(pageSchema("customers", "Customer", 10)),
-	}}
+	return []server.Route{
+		row("GET", environment+"/unmatched-events", "listUnmatchedNames",
+			"Names of recorded usage events that match no feature and so are not billed: the 50 seen last",
+			a.within(a.listUnmatched), answers(server.Object(server.Must("names",
+				server.ArrayOf(server.AnswerSchema[billing.UnmatchedName]()))))),
+		row("GET", environment+"/customers", "listCustomers",
+			"The environment's customers, newest first, archived ones too", a.listCustomers,
+			server.Asks(server.InQuery("find", text(1, maxID),
+				"only those whose id, name or e-mail has this text")),
+			pages("customers", "Customer", maxCustomers, "100", 10)),
+	}
 }
 
 // listCustomers is GET …/customers.
-func (a *customers) listCustomers(x *server.Exchange) {
+func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultCustomers, maxCustomers)
 	find := w.query(x, "find", maxID)
 	if fault := w.fault(); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	var like func(*billing.CustomerView) bool
 	if find = strings.ToLower(find); find != "" {
@@ -54,21 +48,16 @@ func (a *customers) listCustomers(x *server.Exchange) {
 				strings.Contains(strings.ToLower(c.Email), find)
 		}
 	}
-	if cursor == 0 {
-		cursor = math.MaxUint32
-	}
-	before := uint32(min(cursor, math.MaxUint32))
-	a.environment(x, func(env uint32) *server.Fault {
+	before := uint32(min(cmp.Or(cursor, math.MaxUint32), math.MaxUint32))
+	return a.environment(x, func(env uint32) *server.Fault {
 		found, next := a.machine.CustomersLike(env, before, limit, scannedCustomers, like)
 		return server.Page(x, "customers", found, writeCustomer, cursorAt(uint64(next)))
 	})
 }
 
 // listUnmatched is GET …/unmatched-events.
-func (a *customers) listUnmatched(x *server.Exchange) {
-	a.environment(x, func(env uint32) *server.Fault {
-		return server.Page(x, "names", a.machine.Unmatched(env), writeUnmatchedName, "")
-	})
+func (a *customers) listUnmatched(x *server.Exchange, env uint32) *server.Fault {
+	return server.Page(x, "names", a.machine.Unmatched(env), writeUnmatchedName, "")
 }
 
 func writeCustomer(data *server.JSON, c *billing.CustomerView) {

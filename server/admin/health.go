@@ -12,28 +12,26 @@ import (
 )
 
 // cluster is GET /cluster.
-func (n *nodeTools) cluster(x *server.Exchange) { n.tell(x, n.state.Status()) }
+func (n *nodeTools) cluster(x *server.Exchange) *server.Fault { return n.tell(x, n.state.Status()) }
 
 // node is GET /node.
-func (n *nodeTools) node(x *server.Exchange) {
+func (n *nodeTools) node(x *server.Exchange) *server.Fault {
 	if n.vitals == nil {
-		x.Refuse(server.FaultConsistency.With("This node does not say how it is."))
-		return
+		return server.FaultConsistency.With("This node does not say how it is.")
 	}
-	n.tell(x, n.vitals())
+	return n.tell(x, n.vitals())
 }
 
 // tell answers with what the node knows.
-func (n *nodeTools) tell(x *server.Exchange, known any) {
+func (n *nodeTools) tell(x *server.Exchange, known any) *server.Fault {
 	text, err := json.Marshal(known, json.Deterministic(true))
 	if err != nil {
 		n.log.Error("what this node knows cannot be written", "error", err)
-		x.Refuse(server.FaultInternal)
-		return
+		return server.FaultInternal
 	}
 	data := x.Begin()
 	*data = append(*data, text...)
-	x.End(200)
+	return x.End(200)
 }
 
 // healthy is GET /healthz: the process answers.
@@ -73,9 +71,7 @@ func (n *nodeTools) ready(x *server.Exchange) {
 	for _, reason := range reasons {
 		j.Open('{')
 		j.Text("cause", reason.Cause)
-		if reason.Group != "" {
-			j.Text("group", reason.Group)
-		}
+		j.TextIf("group", reason.Group)
 		j.Text("text", reason.Text)
 		j.Close('}')
 	}

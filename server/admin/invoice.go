@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strconv"
@@ -16,47 +17,29 @@ import (
 
 // invoiceRoutes are the rows about invoices: as stored, and as the journal explains them.
 func (a *invoices) invoiceRoutes() []server.Route {
-	invoice := environmentAnd(path("invoice", server.UUIDSchema, ""))
+	const invoices = environment + "/invoices"
 	return []server.Route{
-		{
-			Method: "GET", Path: environment + "/invoices", Operation: "listInvoices",
-			Summary: "The invoices of one customer, oldest first; the pending ones last",
-			Access:  server.AccessOperator, Handle: a.listInvoices,
-			Params: environmentAnd(
-				must(inQuery("customer", text(1, maxID), "externalClientCustomerId"))),
-			Responses: answers(server.ArrayOf(server.RefTo("Invoice"))),
-		},
-		{
-			Method: "GET", Path: environment + "/invoices/{invoice}", Operation: "showInvoice",
-			Summary: "An invoice with its lines and what their events cost",
-			Access:  server.AccessOperator, Handle: a.showInvoice, Params: invoice,
-			Responses: answers(server.RefTo("Invoice")),
-		},
-		{
-			Method: "GET", Path: environment + "/invoices/{invoice}/explain",
-			Operation: "explainInvoice",
-			Summary:   "An invoice beside what the journal's records alone make of it",
-			Access:    server.AccessOperator, Handle: a.explainInvoice, Params: invoice,
-			Responses: answers(server.RefTo("Explanation")),
-		},
-		{
-			Method: "POST", Path: environment + "/invoices/{invoice}/void", Operation: "voidInvoice",
-			Summary: "Make an unpaid invoice VOID, for good; its usage is not billed again",
-			Access:  server.AccessOperator, Handle: a.voidInvoice, Params: invoice,
-			Responses: nothing("Void, or it was before"),
-		},
-		{
-			Method: "GET", Path: environment + "/invoices/verify", Operation: "verifyInvoices",
-			Summary: "Recompute the invoices of a page of customers, and list those that differ",
-			Access:  server.AccessOperator, Handle: a.verifyInvoices,
-			Params: environmentAnd(
-				inQuery("customer", text(1, maxID), "only this customer's"),
-				inQuery("limit", server.IntSchema(1, maxVerified),
-					"customers of a page, which are verified in one pass over the journal; 10,000 when absent"),
-				inQuery("cursor", text(1, 10), "nextCursor of the page before"),
-			),
-			Responses: answers(server.RefTo("Verification")),
-		},
+		row("GET", invoices, "listInvoices",
+			"The invoices of one customer, oldest first; the pending ones last", a.listInvoices,
+			server.Asks(must(server.InQuery("customer", text(1, maxID), "externalClientCustomerId"))),
+			answers(server.ArrayOf(server.RefTo("Invoice")))),
+		row("GET", invoices+"/{invoice}", "showInvoice",
+			"An invoice with its lines and what their events cost", of(a.showInvoice),
+			answers(server.RefTo("Invoice"))),
+		row("GET", invoices+"/{invoice}/explain", "explainInvoice",
+			"An invoice beside what the journal's records alone make of it", of(a.explainInvoice),
+			answers(server.RefTo("Explanation"))),
+		row("POST", invoices+"/{invoice}/void", "voidInvoice",
+			"Make an unpaid invoice VOID, for good; its usage is not billed again", of(a.voidInvoice),
+			nothing("Void, or it was before")),
+		row("GET", invoices+"/verify", "verifyInvoices",
+			"Recompute the invoices of a page of customers, and list those that differ",
+			a.verifyInvoices, server.Asks(
+				server.InQuery("customer", text(1, maxID), "only this customer's"),
+				server.InQuery("limit", server.IntSchema(1, maxVerified), "customers of a page, which "+
+					"are verified in one pass over the journal; 10,000 when absent"),
+				server.InQuery("cursor", text(1, 10), "nextCursor of the page before")),
+			answers(server.RefTo("Verification"))),
 	}
 }
 
@@ -68,16 +51,6 @@ var faultJournal = server.NewFault(503, "journal_unavailable",
 	"The journal cannot be read at the moment").With("Nothing was changed. Repeat the request, or " +
 	"ask another node.").Retry(1)
 
-// pathUUID reads a path parameter that is a UUID; another is answered.
-func pathUUID(x *server.Exchange, i int, what string) (id [16]byte, ok bool) {
-	if id, ok = server.ParseUUID(x.Param(i)); !ok {
-		x.Refuse(server.FieldsFault([]server.FieldError{{
-			Field: x.Route.Parameter(i), Code: server.FieldFormat, Message: what + " must be a UUID",
-		}}))
-	}
-	return id, ok
-}
-
 // query reads a query parameter.
 func (w *walk) query(x *server.Exchange, name string, most int) string {
 	value := string(x.Ctx.QueryArgs().Peek(name))
@@ -88,17 +61,16 @@ func (w *walk) query(x *server.Exchange, name string, most int) string {
 }
 
 // listInvoices is GET …/invoices?customer.
-func (a *invoices) listInvoices(x *server.Exchange) {
+func (a *invoices) listInvoices(x *server.Exchange) *server.Fault {
 	var w walk
 	customer := w.query(x, "customer", maxID)
 	if customer == "" {
 		w.problem("customer", server.FieldRequired, "is required")
 	}
 	if fault := w.fault(); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	a.environment(x, func(env uint32) *server.Fault {
+	return a.environment(x, func(env uint32) *server.Fault {
 		view, found := a.machine.Customer(env, customer)
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
@@ -112,13 +84,11 @@ func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
 	billingview.WriteInvoice(data, v, nil)
 }
 
-// invoiceOf finds the invoice that the path names; what cannot be found is answered.
-func (a *invoices) invoiceOf(x *server.Exchange) (env uint32, v billing.InvoiceView, ok bool) {
-	id, ok := pathUUID(x, 2, "the invoice's id")
-	if !ok {
-		return env, v, false
-	}
-	a.environment(x, func(number uint32) *server.Fault {
+// find finds an invoice in the environment that the path names.
+func (a *invoices) find(x *server.Exchange, id [16]byte) (
+	env uint32, v billing.InvoiceView, fault *server.Fault,
+) {
+	fault = a.environment(x, func(number uint32) *server.Fault {
 		var found bool
 		if v, found = a.machine.Invoice(number, id); !found {
 			return server.FaultOf(engine.OutcomeInvoiceUnknown)
@@ -126,14 +96,14 @@ func (a *invoices) invoiceOf(x *server.Exchange) (env uint32, v billing.InvoiceV
 		env = number
 		return nil
 	})
-	return env, v, !x.Answered()
+	return env, v, fault
 }
 
 // showInvoice is GET …/invoices/{invoice}. What the events of its lines cost is in the journal.
-func (a *invoices) showInvoice(x *server.Exchange) {
-	env, v, ok := a.invoiceOf(x)
-	if !ok {
-		return
+func (a *invoices) showInvoice(x *server.Exchange, id [16]byte) *server.Fault {
+	env, v, fault := a.find(x, id)
+	if fault != nil {
+		return fault
 	}
 	var costs []decimal.Decimal
 	if v.Number > 0 && a.events != nil {
@@ -141,41 +111,33 @@ func (a *invoices) showInvoice(x *server.Exchange) {
 		switch {
 		case errors.Is(err, billing.ErrExplain): // it is shown all the same: explain says so
 		case err != nil:
-			a.journalFailed(x, err)
-			return
+			return a.journalFailed(x, err)
 		case found:
 			v, costs = explained.Invoice, explained.Costs
 		}
 	}
 	billingview.WriteInvoice(x.Begin(), &v, costs)
-	x.End(200)
+	return x.End(200)
 }
 
 // explainInvoice is GET …/invoices/{invoice}/explain.
-func (a *invoices) explainInvoice(x *server.Exchange) {
-	env, v, ok := a.invoiceOf(x)
-	if !ok {
-		return
-	}
-	if a.events == nil {
-		x.Refuse(faultJournal)
-		return
+func (a *invoices) explainInvoice(x *server.Exchange, id [16]byte) *server.Fault {
+	env, v, fault := a.find(x, id)
+	if fault = cmp.Or(fault, a.noJournal()); fault != nil {
+		return fault
 	}
 	if v.Status == billing.InvoicePending {
-		x.Refuse(server.FaultOf(engine.OutcomeInvoicePending).
-			Saying("A pending invoice has nothing to explain yet"))
-		return
+		return server.FaultOf(engine.OutcomeInvoicePending).
+			Saying("A pending invoice has nothing to explain yet")
 	}
 	explained, found, err := a.machine.Explain(a.events, env, v.ID)
 	switch {
 	case err != nil:
-		a.verifyFailed(x, err)
+		return a.verifyFailed(x, err)
 	case !found: // it was issued a moment ago, and has no number yet
-		x.Refuse(faultJournal)
-	default:
-		writeExplanation(x.Begin(), &explained)
-		x.End(200)
+		return faultJournal
 	}
+	return server.One(x, 200, &explained, writeExplanation)
 }
 
 func writeExplanation(data *server.JSON, e *billing.Explanation) {
@@ -201,29 +163,22 @@ func writeExplanation(data *server.JSON, e *billing.Explanation) {
 }
 
 // voidInvoice is POST …/invoices/{invoice}/void.
-func (a *invoices) voidInvoice(x *server.Exchange) {
-	id, ok := pathUUID(x, 2, "the invoice's id")
-	if !ok || !noFields(x) {
-		return
-	}
-	env, ok := a.locate(x)
-	if !ok {
-		return
+func (a *invoices) voidInvoice(x *server.Exchange, id [16]byte) *server.Fault {
+	env, fault := a.locate(x)
+	if fault != nil {
+		return fault
 	}
 	c := billing.VoidInvoice{Env: env, ID: id, Actor: x.By()}
-	result := a.propose(x, billing.KindVoidInvoice, wire.Encode(nil, &c))
-	if result.Outcome != engine.OutcomeDone {
-		fault := server.FaultOf(result.Outcome)
-		switch result.Outcome {
-		case engine.OutcomeInvoicePending:
-			fault = fault.Saying("A pending invoice cannot be voided yet")
-		case engine.OutcomeInvoicePaid:
-			fault = fault.Saying("A paid invoice cannot be voided")
-		}
-		x.Refuse(fault)
-		return
+	switch o := a.propose(x, billing.KindVoidInvoice, wire.Encode(nil, &c)).Outcome; o {
+	case engine.OutcomeDone:
+		return x.Succeed(200)
+	case engine.OutcomeInvoicePending:
+		return server.FaultOf(o).Saying("A pending invoice cannot be voided yet")
+	case engine.OutcomeInvoicePaid:
+		return server.FaultOf(o).Saying("A paid invoice cannot be voided")
+	default:
+		return server.FaultOf(o)
 	}
-	x.Succeed(200)
 }
 
 // Pages of a verification, in customers.
@@ -233,22 +188,17 @@ const (
 )
 
 // verifyInvoices is GET …/invoices/verify.
-func (a *invoices) verifyInvoices(x *server.Exchange) {
+func (a *invoices) verifyInvoices(x *server.Exchange) *server.Fault {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultVerified, maxVerified)
 	after := uint32(min(cursor, math.MaxUint32))
 	customer := w.query(x, "customer", maxID)
-	if fault := w.fault(); fault != nil {
-		x.Refuse(fault)
-		return
-	}
-	if a.events == nil {
-		x.Refuse(faultJournal)
-		return
+	if fault := cmp.Or(w.fault(), a.noJournal()); fault != nil {
+		return fault
 	}
 	var rows []uint32
 	var env uint32
-	a.environment(x, func(number uint32) *server.Fault {
+	fault := a.environment(x, func(number uint32) *server.Fault {
 		env = number
 		if customer == "" {
 			rows = a.machine.Customers(env, after, limit)
@@ -261,37 +211,34 @@ func (a *invoices) verifyInvoices(x *server.Exchange) {
 		rows = []uint32{view.Row}
 		return nil
 	})
-	if x.Answered() {
-		return
+	if fault != nil {
+		return fault
 	}
 	v, err := a.machine.VerifyInvoices(a.events, env, rows)
 	if err != nil {
-		a.verifyFailed(x, err)
-		return
+		return a.verifyFailed(x, err)
 	}
 	data := x.Begin()
 	data.Open('{')
 	if err = a.writeVerification(data, env, rows, &v); err != nil {
-		a.verifyFailed(x, err)
-		return
+		return a.verifyFailed(x, err)
 	}
 	if customer == "" && len(rows) == limit {
 		data.Text("nextCursor", strconv.FormatUint(uint64(rows[limit-1]), 10))
 	}
 	data.Close('}')
-	x.End(200)
+	return x.End(200)
 }
 
-// verifyFailed answers what keeps invoices from being verified or explained.
-func (a *invoices) verifyFailed(x *server.Exchange, err error) {
+// verifyFailed is the answer to what keeps invoices from being verified or explained.
+func (a *invoices) verifyFailed(x *server.Exchange, err error) *server.Fault {
 	a.metrics.unverified.Inc()
 	if !errors.Is(err, billing.ErrExplain) && !errors.Is(err, billing.ErrEvent) {
-		a.journalFailed(x, err)
-		return
+		return a.journalFailed(x, err)
 	}
 	a.log.Error("invoices cannot be explained", "error", err,
 		"request_id", string(x.RequestID()))
-	x.Refuse(faultUnexplained)
+	return faultUnexplained
 }
 
 // writeVerification writes what was found of invoices, and finds out about pools.

@@ -18,36 +18,30 @@ var marginKinds = map[string]billing.MarginBy{
 }
 
 // margin is GET …/margin?from&to&by.
-func (a *invoices) margin(x *server.Exchange) {
+func (a *invoices) margin(x *server.Exchange) *server.Fault {
 	q, fault := marginQuery(x)
-	if fault != nil {
-		x.Refuse(fault)
-		return
+	if fault == nil {
+		q.Env, fault = a.locate(x)
 	}
-	var ok bool
-	if q.Env, ok = a.locate(x); !ok {
-		return
+	if fault != nil {
+		return fault
 	}
 	if a.events == nil {
-		x.Refuse(server.FaultConsistency.With("This node keeps no journal."))
-		return
+		return server.FaultConsistency.With("This node keeps no journal.")
 	}
 	rows, err := a.machine.Margin(a.events, q)
 	switch {
 	case errors.Is(err, billing.ErrMarginTooLarge):
-		x.Refuse(server.FieldFault("from", server.FieldOutOfRange,
-			"and to span too many usage events; ask for less time"))
-		return
+		return server.FieldFault("from", server.FieldOutOfRange,
+			"and to span too many usage events; ask for less time")
 	case errors.Is(err, billing.ErrMarginOverflow):
-		x.Refuse(server.FaultOf(engine.OutcomeOverflow))
-		return
+		return server.FaultOf(engine.OutcomeOverflow)
 	case err != nil:
 		a.log.Error("a margin cannot be computed", "error", err,
 			"request_id", string(x.RequestID()))
-		x.Refuse(server.FaultInternal)
-		return
+		return server.FaultInternal
 	}
-	server.Page(x, "rows", rows, writeMarginRow, "")
+	return server.Page(x, "rows", rows, writeMarginRow, "")
 }
 
 func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault) {

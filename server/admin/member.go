@@ -23,38 +23,29 @@ const (
 
 // memberRoutes are the rows about the nodes of the cluster.
 func (n *nodeTools) memberRoutes() []server.Route {
-	member := []server.Param{path("member", text(1, maxMember), "the node's name")}
-	row := func(method, tail, operation, summary, action string) server.Route {
-		return server.Route{
-			Method: method, Path: memberPath + "/{member}" + tail, Operation: operation,
-			Summary: summary, Access: server.AccessOperator, Params: member,
-			Handle: func(x *server.Exchange) {
-				n.changeMembers(x, MemberChange{Action: action, ID: string(x.Param(0))})
-			},
-			Responses: nothing("Done, in both groups"),
-		}
+	change := func(method, tail, operation, summary, action string) server.Route {
+		return row(method, memberPath+"/{member}"+tail, operation, summary,
+			func(x *server.Exchange) *server.Fault {
+				return n.changeMembers(x, MemberChange{Action: action, ID: string(x.Param(0))})
+			}, nothing("Done, in both groups"))
 	}
 	return []server.Route{
-		{
-			Method: "POST", Path: memberPath, Operation: "joinMember",
-			Summary: "Make a node that waits for it a member without a vote, or move a member",
-			Access:  server.AccessOperator, Handle: n.joinMember,
-			Body: server.Object(
+		row("POST", memberPath, "joinMember",
+			"Make a node that waits for it a member without a vote, or move a member", n.joinMember,
+			server.Takes(server.Object(
 				server.Must("id", text(1, maxMember)), server.Must("raft", text(1, maxAddress)),
-				server.May("http", text(0, maxAddress)), server.May("ops", text(0, maxAddress)),
-			),
-			Responses: nothing("Joined, in both groups"),
-		},
-		row("POST", "/promote", "promoteMember",
+				server.May("http", text(0, maxAddress)), server.May("ops", text(0, maxAddress)))),
+			nothing("Joined, in both groups")),
+		change("POST", "/promote", "promoteMember",
 			"Give a member that has caught up its vote", "promote"),
-		row("POST", "/lead", "transferLeadership", "Let a voter lead both groups", "transfer"),
-		row("DELETE", "", "removeMember",
+		change("POST", "/lead", "transferLeadership", "Let a voter lead both groups", "transfer"),
+		change("DELETE", "", "removeMember",
 			"Take a member out, alive or not; one that leads hands over first", "remove"),
 	}
 }
 
 // joinMember is POST /cluster/members.
-func (n *nodeTools) joinMember(x *server.Exchange) {
+func (n *nodeTools) joinMember(x *server.Exchange) *server.Fault {
 	c := MemberChange{Action: "join"}
 	var w walk
 	fault := body(x, &w, map[string]reader{
@@ -62,10 +53,9 @@ func (n *nodeTools) joinMember(x *server.Exchange) {
 		"http": w.plain(&c.HTTP, 0, maxAddress), "ops": w.plain(&c.Ops, 0, maxAddress),
 	}, "id", "raft")
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	n.changeMembers(x, c)
+	return n.changeMembers(x, c)
 }
 
 // memberActions are how changes of the members are recorded.
@@ -100,7 +90,7 @@ func (n *nodeTools) removalRecorded(node string) bool {
 }
 
 // changeMembers makes a change, and records it.
-func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) {
+func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) *server.Fault {
 	ctx, cancel := context.WithTimeout(context.Background(), memberPatience)
 	defer cancel()
 	err := n.state.Change(ctx, c)
@@ -108,9 +98,8 @@ func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) {
 		err = nil // it is done, and is recorded below
 	}
 	if err != nil {
-		x.Refuse(server.NewFault(409, "members_unchanged", "The members were not changed").With(
-			err.Error()))
-		return
+		return server.NewFault(409, "members_unchanged", "The members were not changed").
+			With(err.Error())
 	}
 	note := billing.NoteMembership{
 		Actor: x.By(), Action: memberActions[c.Action], Node: c.ID,
@@ -121,5 +110,5 @@ func (n *nodeTools) changeMembers(x *server.Exchange, c MemberChange) {
 		n.log.Error("a change of the members is not in the record of changes",
 			"action", note.Action, "member", c.ID, "outcome", result.Outcome)
 	}
-	x.Succeed(200)
+	return x.Succeed(200)
 }

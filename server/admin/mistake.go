@@ -113,7 +113,7 @@ func (a *catalogs) judgeCatalog(
 }
 
 // refuseCatalog is the refusal of a document, with all that is wrong with it; nil where nothing is.
-func (a *catalogs) refuseCatalog(
+func refuseCatalog(
 	x *server.Exchange, w *walk, reply billing.CatalogReply,
 ) *server.Fault {
 	refused := server.FaultFields

@@ -12,32 +12,19 @@ import (
 // paymentRoutes are the rows about payment providers and what they reported.
 func (a *providers) paymentRoutes() []server.Route {
 	return []server.Route{
-		{
-			Method: "PUT", Path: environment + "/payment-provider", Operation: "setPaymentProvider",
-			Summary: "Choose who collects invoices; secrets are never shown again",
-			Access:  server.AccessOperator, Handle: a.putProvider, Params: environmentParams,
-			Body: server.Object(
+		row("PUT", environment+"/payment-provider", "setPaymentProvider",
+			"Choose who collects invoices; secrets are never shown again", a.putProvider,
+			server.Takes(server.Object(
 				server.Must("provider", server.EnumSchema("none", "sandbox", "stripe")),
-				server.May("baseUrl", text(0, maxSecret)),
-				server.May("secretKey", text(0, maxSecret)),
+				server.May("baseUrl", text(0, maxSecret)), server.May("secretKey", text(0, maxSecret)),
 				server.May("webhookSecret", text(0, maxSecret)),
-				server.May("forgetPrevious", server.BoolSchema),
-			),
-			Responses: answers(server.AnswerSchema[trustedProviders]()),
-		},
-		{
-			Method: "GET", Path: environment + "/payment-provider", Operation: "showPaymentProvider",
-			Summary: "Who collects invoices", Access: server.AccessOperator, Handle: a.getProvider,
-			Params:    environmentParams,
-			Responses: answers(server.AnswerSchema[providerAnswer]()),
-		},
-		{
-			Method: "GET", Path: environment + "/invoices/{invoice}/payments",
-			Operation: "listPayments", Summary: "What providers reported about an invoice",
-			Access: server.AccessOperator, Handle: a.listPayments,
-			Params:    environmentAnd(path("invoice", server.UUIDSchema, "")),
-			Responses: answers(server.ArrayOf(server.RefTo("Payment"))),
-		},
+				server.May("forgetPrevious", server.BoolSchema))),
+			answers(server.AnswerSchema[trustedProviders]())),
+		row("GET", environment+"/payment-provider", "showPaymentProvider", "Who collects invoices",
+			a.within(a.getProvider), answers(server.AnswerSchema[providerAnswer]())),
+		row("GET", environment+"/invoices/{invoice}/payments", "listPayments",
+			"What providers reported about an invoice", a.one(a.listPayments),
+			answers(server.ArrayOf(server.RefTo("Payment")))),
 	}
 }
 
@@ -45,7 +32,7 @@ func (a *providers) paymentRoutes() []server.Route {
 const maxSecret = 255
 
 // putProvider is PUT …/payment-provider. Secrets are sealed before they enter the log.
-func (a *providers) putProvider(x *server.Exchange) {
+func (a *providers) putProvider(x *server.Exchange) *server.Fault {
 	var s payments.Settings
 	var w walk
 	fault := body(x, &w, map[string]reader{
@@ -67,12 +54,10 @@ func (a *providers) putProvider(x *server.Exchange) {
 		fault = server.FaultOf(engine.OutcomeNoProvider)
 	}
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	var command billing.SetPaymentProvider
-	found := false
-	a.environment(x, func(env uint32) *server.Fault {
+	fault = a.environment(x, func(env uint32) *server.Fault {
 		at, _ := a.payments.PlaceOf(env)
 		var err error
 		if command, err = a.payments.Prepare(at, s); err != nil {
@@ -80,17 +65,16 @@ func (a *providers) putProvider(x *server.Exchange) {
 				Field: "provider", Code: server.FieldNotAllowed, Message: err.Error(),
 			}})
 		}
-		found = true
 		return nil
 	})
-	if !found {
-		return
+	if fault != nil {
+		return fault
 	}
 	command.Actor = x.By()
-	if !a.done(x, billing.KindSetPaymentProvider, &command) {
-		return
+	if fault = a.done(x, billing.KindSetPaymentProvider, &command); fault != nil {
+		return fault
 	}
-	a.environment(x, func(env uint32) *server.Fault {
+	return a.environment(x, func(env uint32) *server.Fault {
 		return server.One(x, 200, a.trusted(env), writeTrustedProviders)
 	})
 }
@@ -134,27 +118,19 @@ func (a *providers) trusted(env uint32) *trustedProviders {
 
 // getProvider is GET …/payment-provider: everything but the secrets, and which settings before
 // still hear of their checkouts.
-func (a *providers) getProvider(x *server.Exchange) {
-	a.environment(x, func(env uint32) *server.Fault {
-		settings := a.machine.PaymentSettings(env)
-		return server.One(x, 200, &providerAnswer{
-			Provider: settings.Provider, BaseURL: settings.BaseURL,
-			SecretsSet: len(settings.SecretKey) > 0, trustedProviders: *a.trusted(env),
-			WebhookPath: payments.Base(string(x.Param(0)), environments[string(x.Param(1))]) + "/webhook",
-		}, writePaymentProvider)
-	})
+func (a *providers) getProvider(x *server.Exchange, env uint32) *server.Fault {
+	settings := a.machine.PaymentSettings(env)
+	return server.One(x, 200, &providerAnswer{
+		Provider: settings.Provider, BaseURL: settings.BaseURL,
+		SecretsSet: len(settings.SecretKey) > 0, trustedProviders: *a.trusted(env),
+		WebhookPath: payments.Base(string(x.Param(0)), environments[string(x.Param(1))]) + "/webhook",
+	}, writePaymentProvider)
 }
 
 // listPayments is GET …/invoices/{invoice}/payments.
-func (a *providers) listPayments(x *server.Exchange) {
-	id, ok := pathUUID(x, 2, "the invoice's id")
-	if !ok {
-		return
+func (a *providers) listPayments(x *server.Exchange, env uint32, id [16]byte) *server.Fault {
+	if _, found := a.machine.Invoice(env, id); !found {
+		return server.FaultOf(engine.OutcomeInvoiceUnknown)
 	}
-	a.environment(x, func(env uint32) *server.Fault {
-		if _, found := a.machine.Invoice(env, id); !found {
-			return server.FaultOf(engine.OutcomeInvoiceUnknown)
-		}
-		return server.List(x, a.machine.Payments(env, id), writePayment)
-	})
+	return server.List(x, a.machine.Payments(env, id), writePayment)
 }

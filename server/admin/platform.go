@@ -14,70 +14,43 @@ import (
 func (a *API) platformRoutes() []server.Route {
 	origins := server.AnswerSchema[originsAnswer]()
 	return []server.Route{
-		{
-			Method: "DELETE", Path: environment + "/customers/{customer}", Operation: "removeCustomer",
-			Summary: "Archive a customer, or erase its personal data",
-			Access:  server.AccessOperator, Handle: a.accounts.removeCustomer,
-			Params: environmentAnd(
-				path("customer", text(1, maxID), "externalClientCustomerId"),
-				inQuery("erase", server.EnumSchema("true", "false"), "true erases"),
-			),
-			Responses: nothing("Done, or it was before"),
-		},
-		{
-			Method: "PUT", Path: environment + "/origins", Operation: "setOrigins",
-			Summary: "List the web origins that may use customer keys",
-			Access:  server.AccessOperator, Handle: a.accounts.putOrigins, Params: environmentParams,
-			Body: origins, Responses: nothing("Set"),
-		},
-		{
-			Method: "GET", Path: environment + "/origins", Operation: "listOrigins",
-			Summary: "The web origins that may use customer keys",
-			Access:  server.AccessOperator, Handle: a.accounts.listOrigins, Params: environmentParams,
-			Responses: answers(origins),
-		},
-		{
-			Method: "GET", Path: environment + "/margin", Operation: "showMargin",
-			Summary: "Revenue of invoices, cost of usage, and their difference",
-			Access:  server.AccessOperator, Handle: a.invoices.margin,
-			Params: environmentAnd(
-				must(inQuery("from", server.TimeSchema, "earliest instant")),
-				must(inQuery("to", server.TimeSchema, "instants before this")),
-				must(inQuery("by", server.EnumSchema("customer", "feature", "plan"), "")),
-			),
-			Responses: answers(server.Object(
-				server.Must("rows", server.ArrayOf(server.RefTo("MarginRow"))))),
-		},
-		{
-			Method: "GET", Path: Prefix + "/audit", Operation: "listChanges",
-			Summary: "Every admin change, newest first",
-			Access:  server.AccessOperator, Handle: a.accounts.listChanges,
-			Params: []server.Param{
-				inQuery("limit", server.IntSchema(1, maxChanges), "100 when absent"),
-				inQuery("cursor", text(1, maxChangeCursor), "nextCursor of the page before"),
-			},
-			Responses: answers(pageSchema("changes", "Change", maxChangeCursor)),
-		},
+		row("DELETE", environment+"/customers/{customer}", "removeCustomer",
+			"Archive a customer, or erase its personal data", a.accounts.removeCustomer,
+			server.Asks(server.InQuery("erase", server.EnumSchema("true", "false"), "true erases")),
+			nothing("Done, or it was before")),
+		row("PUT", environment+"/origins", "setOrigins",
+			"List the web origins that may use customer keys", a.accounts.putOrigins,
+			server.Takes(origins), nothing("Set")),
+		row("GET", environment+"/origins", "listOrigins",
+			"The web origins that may use customer keys", a.within(a.accounts.listOrigins),
+			answers(origins)),
+		row("GET", environment+"/margin", "showMargin",
+			"Revenue of invoices, cost of usage, and their difference", a.invoices.margin, server.Asks(
+				must(server.InQuery("from", server.TimeSchema, "earliest instant")),
+				must(server.InQuery("to", server.TimeSchema, "instants before this")),
+				must(server.InQuery("by", server.EnumSchema("customer", "feature", "plan"), ""))),
+			answers(server.Object(server.Must("rows", server.ArrayOf(server.RefTo("MarginRow")))))),
+		row("GET", Prefix+"/audit", "listChanges", "Every admin change, newest first",
+			a.accounts.listChanges, pages("changes", "Change", maxChanges, "100", maxChangeCursor)),
 	}
 }
 
 // removeCustomer is DELETE …/customers/{customer}: with erase=true it erases the customer's
 // personal data, without it archives the customer.
-func (a *accounts) removeCustomer(x *server.Exchange) {
+func (a *accounts) removeCustomer(x *server.Exchange) *server.Fault {
 	erase, fault := switchParam(x, "erase")
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	id, ok := pathCustomer(x)
-	if !ok {
-		return
+	id, fault := pathCustomer(x)
+	if fault != nil {
+		return fault
 	}
 	kind := billing.KindArchiveCustomer
 	if erase {
 		kind = billing.KindEraseCustomer
 	}
-	a.carryOut(x, kind, func(env uint32) wire.Fielder {
+	return a.carryOut(x, kind, func(env uint32) wire.Fielder {
 		if erase {
 			return &billing.EraseCustomer{Env: env, ExternalID: id, Actor: x.By()}
 		}
@@ -86,7 +59,7 @@ func (a *accounts) removeCustomer(x *server.Exchange) {
 }
 
 // putOrigins is PUT …/origins.
-func (a *accounts) putOrigins(x *server.Exchange) {
+func (a *accounts) putOrigins(x *server.Exchange) *server.Fault {
 	origins := []string{}
 	var w walk
 	fault := body(x, &w, map[string]reader{"origins": w.array(func(t *tree, place string) {
@@ -102,10 +75,9 @@ func (a *accounts) putOrigins(x *server.Exchange) {
 		fault = w.fault()
 	}
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	a.carryOut(x, billing.KindSetOrigins, func(env uint32) wire.Fielder {
+	return a.carryOut(x, billing.KindSetOrigins, func(env uint32) wire.Fielder {
 		return &billing.SetOrigins{Env: env, Origins: origins, Actor: x.By()}
 	})
 }
@@ -126,8 +98,6 @@ type originsAnswer struct {
 }
 
 // listOrigins is GET …/origins.
-func (a *accounts) listOrigins(x *server.Exchange) {
-	a.environment(x, func(env uint32) *server.Fault {
-		return server.One(x, 200, &originsAnswer{a.machine.Origins(env)}, writeOrigins)
-	})
+func (a *accounts) listOrigins(x *server.Exchange, env uint32) *server.Fault {
+	return server.One(x, 200, &originsAnswer{a.machine.Origins(env)}, writeOrigins)
 }

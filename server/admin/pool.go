@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"cmp"
+
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
@@ -18,102 +20,64 @@ const (
 
 // poolRoutes are the rows about customers' pools of credits.
 func (a *credits) poolRoutes() []server.Route {
-	pools := environment + "/customers/{customer}/pools"
-	customer := environmentAnd(path("customer", text(1, maxID), "externalClientCustomerId"))
-	pool := environmentAnd(path("pool", server.UUIDSchema, ""))
-	routes := []server.Route{
-		{
-			Method: "POST", Path: pools, Operation: "createPool",
-			Summary: "Make a pool of credits for a customer",
-			Access:  server.AccessOperator, Handle: a.createPool,
-			Params: append(customer[:3:3], server.RequestKey), Body: server.RefTo("PoolRequest"),
-			Responses: []server.Response{{
-				Status: 201, About: "Created", Data: server.RefTo("CreditPool"),
-			}},
-		},
-		{
-			Method: "GET", Path: pools, Operation: "listPools",
-			Summary: "A customer's pools, oldest first, archived ones too",
-			Access:  server.AccessOperator, Handle: a.listPools, Params: customer,
-			Responses: answers(server.ArrayOf(server.RefTo("CreditPool"))),
-		},
-		{
-			Method: "GET", Path: environment + "/pools/{pool}", Operation: "showPool",
-			Summary: "A pool of credits", Access: server.AccessOperator, Handle: a.showPool,
-			Params: pool, Responses: answers(server.RefTo("CreditPool")),
-		},
+	const pools = environment + "/customers/{customer}/pools"
+	change := func(word, summary string, kind engine.Kind,
+		command func(env uint32, id [16]byte, by string) wire.Fielder,
+	) server.Route {
+		return row("POST", environment+"/pools/{pool}/"+word, word+"Pool", summary,
+			of(func(x *server.Exchange, id [16]byte) *server.Fault {
+				return a.carryOut(x, kind, func(env uint32) wire.Fielder { return command(env, id, x.By()) })
+			}), nothing("Done, or it was before"))
 	}
-	for _, change := range []struct {
-		word, about string
-		kind        engine.Kind
-		command     func(env uint32, id [16]byte, by string) wire.Fielder
-	}{
-		{
-			"freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
+	return []server.Route{
+		row("POST", pools, "createPool", "Make a pool of credits for a customer", a.createPool, keyed,
+			server.Takes(server.RefTo("PoolRequest")),
+			server.Gives(201, "Created", server.RefTo("CreditPool"))),
+		row("GET", pools, "listPools", "A customer's pools, oldest first, archived ones too",
+			a.listPools, answers(server.ArrayOf(server.RefTo("CreditPool")))),
+		row("GET", environment+"/pools/{pool}", "showPool", "A pool of credits", a.one(a.showPool),
+			answers(server.RefTo("CreditPool"))),
+		change("freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
 			func(env uint32, id [16]byte, by string) wire.Fielder {
 				return &billing.FreezePool{Env: env, ID: id, Actor: by}
-			},
-		},
-		{
-			"unfreeze", "Take deductions and usage again", billing.KindUnfreezePool,
+			}),
+		change("unfreeze", "Take deductions and usage again", billing.KindUnfreezePool,
 			func(env uint32, id [16]byte, by string) wire.Fielder {
 				return &billing.UnfreezePool{Env: env, ID: id, Actor: by}
-			},
-		},
-		{
-			"archive", "Take a pool out of use, for good", billing.KindArchivePool,
+			}),
+		change("archive", "Take a pool out of use, for good", billing.KindArchivePool,
 			func(env uint32, id [16]byte, by string) wire.Fielder {
 				return &billing.ArchivePool{Env: env, ID: id, Actor: by}
-			},
-		},
-	} {
-		routes = append(routes, server.Route{
-			Method: "POST", Path: environment + "/pools/{pool}/" + change.word,
-			Operation: change.word + "Pool", Summary: change.about,
-			Access: server.AccessOperator, Params: pool, Responses: nothing("Done, or it was before"),
-			Handle: func(x *server.Exchange) {
-				id, ok := pathUUID(x, 2, "the pool's id")
-				if ok && noFields(x) {
-					a.carryOut(x, change.kind, func(env uint32) wire.Fielder {
-						return change.command(env, id, x.By())
-					})
-				}
-			},
-		})
+			}),
 	}
-	return routes
 }
 
-// pathCustomer reads the path's customer; a malformed one is answered.
-func pathCustomer(x *server.Exchange) (id string, ok bool) {
-	id = string(x.Param(2))
+// pathCustomer reads the path's customer.
+func pathCustomer(x *server.Exchange) (string, *server.Fault) {
 	if _, ok := form.CheckText(x.Param(2), 0, maxID); !ok {
-		x.Refuse(server.FieldFault("customer", server.FieldFormat,
-			"must have 1–128 printable characters"))
-		return "", false
+		return "", server.FieldFault("customer", server.FieldFormat,
+			"must have 1–128 printable characters")
 	}
-	return id, true
+	return string(x.Param(2)), nil
 }
 
 // createPool is POST …/customers/{customer}/pools.
-func (a *credits) createPool(x *server.Exchange) {
+func (a *credits) createPool(x *server.Exchange) (fault *server.Fault) {
 	c := billing.CreatePool{Actor: x.By()}
-	var ok bool
-	if c.Customer, ok = pathCustomer(x); !ok {
-		return
+	if c.Customer, fault = pathCustomer(x); fault != nil {
+		return fault
 	}
-	if c.Env, c.ID, ok = a.onceIn(x, readPool(x, &c)); !ok {
-		return
+	if c.Env, c.ID, fault = a.onceIn(x, readPool(x, &c)); fault != nil {
+		return fault
 	}
-	result, ok := a.make(x, c.Env, billing.KindCreatePool, &c)
-	if !ok {
-		return
+	result, replayed, fault := a.make(x, c.Env, billing.KindCreatePool, &c)
+	if replayed || fault != nil {
+		return fault
 	}
 	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(onceFault(x, result.Outcome))
-		return
+		return onceFault(x, result.Outcome)
 	}
-	a.read(x, func() *server.Fault {
+	fault = a.read(func() *server.Fault {
 		view, found := a.machine.Pool(c.Env, c.ID)
 		switch {
 		case !found:
@@ -123,22 +87,19 @@ func (a *credits) createPool(x *server.Exchange) {
 		}
 		return server.One(x, 201, &view, billingview.WriteCreditPool)
 	})
-	a.keep(x, c.Env, c.ID)
+	if fault != nil {
+		return fault
+	}
+	return a.keep(x, c.Env, c.ID)
 }
 
 // asRequested reports whether a pool is the one that a request asks for: a repeated one may be
 // another.
 func asRequested(c *billing.CreatePool, v *billing.PoolView) bool {
-	or := func(value, standard string) string {
-		if value == "" {
-			return standard
-		}
-		return value
-	}
 	return v.Customer == c.Customer && v.Name == c.Name && v.HardLimit == c.HardLimit &&
-		v.Denomination == or(c.Denomination, v.Denomination) &&
-		v.Currency == or(c.Currency, v.Currency) &&
-		v.RolloverPolicy == or(c.RolloverPolicy, "NONE") && v.HasCap == c.HasCap &&
+		v.Denomination == cmp.Or(c.Denomination, v.Denomination) &&
+		v.Currency == cmp.Or(c.Currency, v.Currency) &&
+		v.RolloverPolicy == cmp.Or(c.RolloverPolicy, "NONE") && v.HasCap == c.HasCap &&
 		v.RolloverCap == c.RolloverCap && v.Priority == c.Priority &&
 		string(v.Metadata) == string(c.Metadata)
 }
@@ -167,12 +128,12 @@ func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 }
 
 // listPools is GET …/customers/{customer}/pools.
-func (a *credits) listPools(x *server.Exchange) {
-	id, ok := pathCustomer(x)
-	if !ok {
-		return
+func (a *credits) listPools(x *server.Exchange) *server.Fault {
+	id, fault := pathCustomer(x)
+	if fault != nil {
+		return fault
 	}
-	a.environment(x, func(env uint32) *server.Fault {
+	return a.environment(x, func(env uint32) *server.Fault {
 		customer, found := a.machine.Customer(env, id)
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
@@ -182,18 +143,12 @@ func (a *credits) listPools(x *server.Exchange) {
 }
 
 // showPool is GET …/pools/{pool}.
-func (a *credits) showPool(x *server.Exchange) {
-	id, ok := pathUUID(x, 2, "the pool's id")
-	if !ok {
-		return
+func (a *credits) showPool(x *server.Exchange, env uint32, id [16]byte) *server.Fault {
+	pool, found := a.machine.Pool(env, id)
+	if !found {
+		return server.FaultOf(engine.OutcomePoolUnknown)
 	}
-	a.environment(x, func(env uint32) *server.Fault {
-		pool, found := a.machine.Pool(env, id)
-		if !found {
-			return server.FaultOf(engine.OutcomePoolUnknown)
-		}
-		return server.One(x, 200, &pool, billingview.WriteCreditPool)
-	})
+	return server.One(x, 200, &pool, billingview.WriteCreditPool)
 }
 
 func poolRequestSchema() *server.Schema {

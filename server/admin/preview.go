@@ -10,21 +10,19 @@ import (
 
 // previewRoutes is the row by which a page says what a change will cost before it is made.
 func (a *catalogs) previewRoutes() []server.Route {
-	return []server.Route{{
-		Method: "GET", Path: environment + "/preview", Operation: "previewInvoices",
-		Summary: "The invoices that a subscription, a plan change or a cancellation would issue at " +
-			"once. Nothing is changed.",
-		Access: server.AccessOperator, Handle: a.preview,
-		Params: environmentAnd(
-			inQuery("customer", text(1, maxID), "with plan: a subscription of this customer"),
-			inQuery("plan", text(1, maxID), "a plan's id or key"),
-			inQuery("subscription", server.UUIDSchema, "with plan and changeType, or cancelMode"),
-			inQuery("changeType", server.EnumSchema("UPGRADE", "DOWNGRADE"), ""),
-			inQuery("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD"), ""),
-		),
-		Responses: answers(server.Object(
-			server.Must("invoices", server.ArrayOf(server.RefTo("Invoice"))))),
-	}}
+	return []server.Route{
+		row("GET", environment+"/preview", "previewInvoices", "The invoices that a subscription, a plan "+
+			"change or a cancellation would issue at once. Nothing is changed.", a.preview,
+			server.Asks(
+				server.InQuery("customer", text(1, maxID), "with plan: a subscription of this customer"),
+				server.InQuery("plan", text(1, maxID), "a plan's id or key"),
+				server.InQuery("subscription", server.UUIDSchema,
+					"with plan and changeType, or cancelMode"),
+				server.InQuery("changeType", server.EnumSchema("UPGRADE", "DOWNGRADE"), ""),
+				server.InQuery("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD"), "")),
+			answers(server.Object(
+				server.Must("invoices", server.ArrayOf(server.RefTo("Invoice")))))),
+	}
 }
 
 var (
@@ -37,7 +35,7 @@ var (
 )
 
 // preview is GET …/preview.
-func (a *catalogs) preview(x *server.Exchange) {
+func (a *catalogs) preview(x *server.Exchange) *server.Fault {
 	args := x.Ctx.QueryArgs()
 	query := func(name string) string { return string(args.Peek(name)) }
 	customer, plan := query("customer"), query("plan")
@@ -47,12 +45,11 @@ func (a *catalogs) preview(x *server.Exchange) {
 	subscribes := customer != "" && plan != "" && !args.Has("subscription")
 	if !subscribes && !(named && customer == "" && (changes && plan != "" && !args.Has("cancelMode") ||
 		cancels && plan == "" && !args.Has("changeType"))) {
-		x.Refuse(server.FieldFault("customer", server.FieldConflict, "and plan go together; or "+
-			"subscription, plan and changeType; or subscription and cancelMode"))
-		return
+		return server.FieldFault("customer", server.FieldConflict, "and plan go together; or "+
+			"subscription, plan and changeType; or subscription and cancelMode")
 	}
 	now := a.machine.Clock(time.Now().UnixMilli())
-	a.environment(x, func(env uint32) *server.Fault {
+	return a.environment(x, func(env uint32) *server.Fault {
 		var views []billing.InvoiceView
 		var outcome engine.Outcome
 		switch {

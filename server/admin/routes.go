@@ -13,94 +13,96 @@ const (
 
 // routes are the rows about accounts, keys, catalogs, and the node itself.
 func (a *API) routes() []server.Route {
+	document := row("GET", Prefix+"/openapi.json", "describe", "This document", a.describe)
+	document.Access, document.Responses = server.AccessOpen, []server.Response{{
+		Status: 200, About: "OpenAPI", Data: server.FreeObject(), Bare: true,
+	}}
 	return []server.Route{
-		{
-			Method: "POST", Path: accountsPath, Operation: "createAccount",
-			Summary: "Create an account with a live and a sandbox environment",
-			Access:  server.AccessOperator, Handle: a.accounts.createAccount,
-			Params: []server.Param{server.RequestKey},
-			Body:   server.Object(server.Must("name", text(1, 64))),
-			Responses: []server.Response{{
-				Status: 201, About: "Created", Data: server.AnswerSchema[madeAccount](),
-			}},
-		},
-		{
-			Method: "GET", Path: accountsPath, Operation: "listAccounts", Summary: "All accounts",
-			Access: server.AccessOperator, Handle: a.accounts.listAccounts,
-			Responses: answers(server.ArrayOf(server.AnswerSchema[billing.AccountView]())),
-		},
-		{
-			Method: "GET", Path: accountsPath + "/{account}", Operation: "showAccount",
-			Summary: "What an account holds, in both environments together, and how much it may hold",
-			Access:  server.AccessOperator, Handle: a.accounts.showAccount, Params: accountParams,
-			Responses: answers(server.Object(
-				server.Must("name", text(1, 64)), server.Must("holds", holdingsSchema()),
-			)),
-		},
-		{
-			Method: "POST", Path: environment + "/keys", Operation: "createKey",
-			Summary: "Create an API key, which only this answer shows",
-			Access:  server.AccessOperator, Handle: a.accounts.createKey,
-			Params: environmentAnd(server.RequestKey),
-			Body: server.Object(
+		row("POST", accountsPath, "createAccount",
+			"Create an account with a live and a sandbox environment", a.accounts.createAccount, keyed,
+			server.Takes(server.Object(server.Must("name", text(1, 64)))),
+			server.Gives(201, "Created", server.AnswerSchema[madeAccount]())),
+		row("GET", accountsPath, "listAccounts", "All accounts", a.accounts.listAccounts,
+			answers(server.ArrayOf(server.AnswerSchema[billing.AccountView]()))),
+		row("GET", accountsPath+"/{account}", "showAccount",
+			"What an account holds, in both environments together, and how much it may hold",
+			a.accounts.showAccount, answers(server.Object(
+				server.Must("name", text(1, 64)), server.Must("holds", holdingsSchema())))),
+		row("POST", environment+"/keys", "createKey", "Create an API key, which only this answer shows",
+			a.accounts.createKey, keyed, server.Takes(server.Object(
 				server.Must("scope", server.EnumSchema("full", "read", "customer")),
-				server.May("label", text(0, maxLabel)), server.May("customer", text(1, maxID)),
-			),
-			Responses: []server.Response{{
-				Status: 201, About: "Created", Data: server.AnswerSchema[madeKey](),
-			}},
-		},
-		{
-			Method: "GET", Path: environment + "/keys", Operation: "listKeys",
-			Summary: "The environment's API keys, revoked ones too, without the keys themselves",
-			Access:  server.AccessOperator, Handle: a.accounts.listKeys, Params: environmentParams,
-			Responses: answers(server.ArrayOf(server.AnswerSchema[billing.KeyView]())),
-		},
-		{
-			Method: "DELETE", Path: environment + "/keys/{id}", Operation: "revokeKey",
-			Summary: "End an API key for good", Access: server.AccessOperator, Handle: a.accounts.revokeKey,
-			Params: environmentAnd(path("id", server.UUIDSchema, "")), Responses: nothing("Revoked"),
-		},
-		{
-			Method: "PUT", Path: environment + "/catalog", Operation: "applyCatalog",
-			Summary: "Make the catalog say what the document says, all or nothing",
-			Access:  server.AccessOperator, Handle: a.catalogs.putCatalog, Limit: catalogLimit,
-			Media: []string{"application/json", "application/yaml", "application/x-yaml", "text/yaml"},
-			Params: environmentAnd(
-				inQuery("dryRun", server.EnumSchema("true", "false"), "true changes nothing"),
-				inQuery("prune", server.EnumSchema("true", "false"), "archives what is not named"),
-			),
-			Body: server.RefTo("CatalogDocument"),
-			Responses: answers(server.Object(server.Must("changes",
-				server.ArrayOf(server.AnswerSchema[billing.CatalogChange]())))),
-		},
-		{
-			Method: "GET", Path: environment + "/catalog", Operation: "showCatalog",
-			Summary: "The catalog as a document that, applied, changes nothing",
-			Access:  server.AccessOperator, Handle: a.catalogs.getCatalog, Params: environmentParams,
-			Responses: answers(server.RefTo("Catalog")),
-		},
-		{
-			Method: "GET", Path: Prefix + "/cluster", Operation: "showCluster",
-			Summary: "What this node knows of its cluster",
-			Access:  server.AccessOperator, Handle: a.nodeTools.cluster,
-			Responses: answers(server.FreeObject()),
-		},
-		{
-			Method: "GET", Path: Prefix + "/node", Operation: "showNode",
-			Summary: "How this node itself is: build, limits, disk (measured for up to a second), " +
-				"memory, certificates, and the settings that all nodes share",
-			Access: server.AccessOperator, Handle: a.nodeTools.node,
-			Responses: answers(server.FreeObject()),
-		},
-		{
-			Method: "GET", Path: Prefix + "/openapi.json", Operation: "describe",
-			Summary: "This document", Access: server.AccessOpen, Handle: a.describe,
-			Responses: []server.Response{{
-				Status: 200, About: "OpenAPI", Data: server.FreeObject(), Bare: true,
-			}},
-		},
+				server.May("label", text(0, maxLabel)), server.May("customer", text(1, maxID)))),
+			server.Gives(201, "Created", server.AnswerSchema[madeKey]())),
+		row("GET", environment+"/keys", "listKeys",
+			"The environment's API keys, revoked ones too, without the keys themselves",
+			a.within(a.accounts.listKeys),
+			answers(server.ArrayOf(server.AnswerSchema[billing.KeyView]()))),
+		row("DELETE", environment+"/keys/{id}", "revokeKey", "End an API key for good",
+			of(a.accounts.revokeKey), nothing("Revoked")),
+		row("PUT", environment+"/catalog", "applyCatalog",
+			"Make the catalog say what the document says, all or nothing", a.catalogs.putCatalog,
+			func(r *server.Route) {
+				r.Limit = catalogLimit
+				r.Media = []string{
+					"application/json", "application/yaml", "application/x-yaml", "text/yaml",
+				}
+			},
+			server.Asks(
+				server.InQuery("dryRun", server.EnumSchema("true", "false"), "true changes nothing"),
+				server.InQuery("prune", server.EnumSchema("true", "false"), "archives what is not named")),
+			server.Takes(server.RefTo("CatalogDocument")),
+			answers(server.Object(server.Must("changes",
+				server.ArrayOf(server.AnswerSchema[billing.CatalogChange]()))))),
+		row("GET", environment+"/catalog", "showCatalog",
+			"The catalog as a document that, applied, changes nothing", a.within(a.catalogs.getCatalog),
+			answers(server.RefTo("Catalog"))),
+		row("GET", Prefix+"/cluster", "showCluster", "What this node knows of its cluster",
+			a.nodeTools.cluster, answers(server.FreeObject())),
+		row("GET", Prefix+"/node", "showNode",
+			"How this node itself is: build, limits, disk (measured for up to a second), memory, "+
+				"certificates, and the settings that all nodes share", a.nodeTools.node,
+			answers(server.FreeObject())),
+		document,
 	}
+}
+
+// row makes a route for whoever holds the admin key.
+func row(method, path, operation, summary string, handle func(*server.Exchange) *server.Fault,
+	more ...func(*server.Route),
+) server.Route {
+	return server.Row(method, path, operation, summary, server.AccessOperator, handle, more...)
+}
+
+// keyed states the header Idempotency-Key.
+func keyed(r *server.Route) { r.Params = append(r.Params, server.RequestKey) }
+
+// pages states the parameters and the answer of a list that is read page by page.
+func pages(name, noun string, most int, standard string, maxCursor int) func(*server.Route) {
+	return func(r *server.Route) {
+		server.Asks(server.InQuery("limit", server.IntSchema(1, most), standard+" when absent"),
+			server.InQuery("cursor", text(1, maxCursor), "nextCursor of the page before"))(r)
+		answers(server.Object(server.Must(name, server.ArrayOf(server.RefTo(noun))),
+			server.May("nextCursor", text(1, maxCursor))))(r)
+	}
+}
+
+func answers(data *server.Schema) func(*server.Route) { return server.Gives(200, "OK", data) }
+
+// nothing is a success without data.
+func nothing(about string) func(*server.Route) { return server.Gives(200, about, nil) }
+
+// pathParams are the parameters in the paths of this API.
+var pathParams = map[string]server.Param{
+	"account":     {Schema: text(1, 64), About: "the account's name"},
+	"customer":    {Schema: text(1, maxID), About: "externalClientCustomerId"},
+	"endpoint":    {Schema: server.UUIDSchema},
+	"environment": {Schema: server.EnumSchema("live", "sandbox")},
+	"id":          {Schema: server.UUIDSchema},
+	"invoice":     {Schema: server.UUIDSchema},
+	"member":      {Schema: text(1, maxMember), About: "the node's name"},
+	"message":     {Schema: text(1, 64), About: "its webhook-id"},
+	"pool":        {Schema: server.UUIDSchema},
+	"transaction": {Schema: server.UUIDSchema},
 }
 
 // plainRoutes are the rows that other programs know by their paths; they are not in the document.
@@ -121,4 +123,6 @@ func (a *API) plainRoutes() []server.Route {
 }
 
 // describe is GET /openapi.json.
-func (a *API) describe(x *server.Exchange) { x.Bare(200, "application/json", a.document) }
+func (a *API) describe(x *server.Exchange) *server.Fault {
+	return x.Bare(200, "application/json", a.document)
+}

@@ -11,21 +11,10 @@ const maxID = 128
 
 func text(least, most int) *server.Schema { return server.TextSchema(least, most) }
 
-func path(name string, s *server.Schema, about string) server.Param {
-	return server.Param{In: "path", Name: name, Required: true, Schema: s, About: about}
-}
-
-func inQuery(name string, s *server.Schema, about string) server.Param {
-	return server.Param{In: "query", Name: name, Schema: s, About: about}
-}
-
 func must(p server.Param) server.Param {
 	p.Required = true
 	return p
 }
-
-// accountParams are those of a path to an account.
-var accountParams = []server.Param{path("account", text(1, 64), "the account's name")}
 
 // holdingsSchema is what an account holds, by kind.
 func holdingsSchema() *server.Schema {
@@ -36,32 +25,6 @@ func holdingsSchema() *server.Schema {
 		)))
 	}
 	return server.Object(all...)
-}
-
-// environmentParams are the parameters that every path below an environment has.
-var environmentParams = []server.Param{
-	path("account", text(1, 64), "the account's name"),
-	path("environment", server.EnumSchema("live", "sandbox"), ""),
-}
-
-// environmentAnd are environmentParams and more.
-func environmentAnd(more ...server.Param) []server.Param {
-	return append(environmentParams[:2:2], more...)
-}
-
-// pageSchema is what page answers with.
-func pageSchema(name, noun string, maxCursor int) *server.Schema {
-	return server.Object(server.Must(name, server.ArrayOf(server.RefTo(noun))),
-		server.May("nextCursor", text(1, maxCursor)))
-}
-
-func answers(data *server.Schema) []server.Response {
-	return []server.Response{{Status: 200, About: "OK", Data: data}}
-}
-
-// nothing is a success without data.
-func nothing(about string) []server.Response {
-	return []server.Response{{Status: 200, About: about}}
 }
 
 // description is what the OpenAPI document says besides the routes.

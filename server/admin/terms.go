@@ -8,30 +8,22 @@ import (
 
 // termsRoutes are the rows about when invoices are issued and fall due.
 func (a *accounts) termsRoutes() []server.Route {
-	days := server.IntSchema(0, billing.MaxPaymentTermDays)
-	minutes := server.IntSchema(0, billing.MaxSettleMinutes)
 	return []server.Route{
-		{
-			Method: "PUT", Path: environment + "/payment-terms", Operation: "setPaymentTerms",
-			Summary: "Say how many minutes after their period's end invoices are issued, and how many " +
-				"days after that they fall due, from now on; what is left out stays",
-			Access: server.AccessOperator, Handle: a.putTerms, Params: environmentParams,
-			Body: server.Object(
-				server.May("paymentTermDays", days), server.May("settleMinutes", minutes)),
-			Responses: nothing("Set"),
-		},
-		{
-			Method: "GET", Path: environment + "/payment-terms", Operation: "showPaymentTerms",
-			Summary: "How many minutes after their period's end invoices are issued, and how many days " +
-				"after that they fall due",
-			Access: server.AccessOperator, Handle: a.getTerms, Params: environmentParams,
-			Responses: answers(server.AnswerSchema[termsAnswer]()),
-		},
+		row("PUT", environment+"/payment-terms", "setPaymentTerms",
+			"Say how many minutes after their period's end invoices are issued, and how many days after "+
+				"that they fall due, from now on; what is left out stays", a.putTerms,
+			server.Takes(server.Object(
+				server.May("paymentTermDays", server.IntSchema(0, billing.MaxPaymentTermDays)),
+				server.May("settleMinutes", server.IntSchema(0, billing.MaxSettleMinutes)))),
+			nothing("Set")),
+		row("GET", environment+"/payment-terms", "showPaymentTerms", "How many minutes after their "+
+			"period's end invoices are issued, and how many days after that they fall due",
+			a.within(a.getTerms), answers(server.AnswerSchema[termsAnswer]())),
 	}
 }
 
 // putTerms is PUT …/payment-terms.
-func (a *accounts) putTerms(x *server.Exchange) {
+func (a *accounts) putTerms(x *server.Exchange) *server.Fault {
 	const daysName, settleName = "paymentTermDays", "settleMinutes"
 	var w walk
 	c := billing.SetPaymentTerms{KeepDays: true, Actor: x.By()}
@@ -58,10 +50,9 @@ func (a *accounts) putTerms(x *server.Exchange) {
 		fault = w.fault()
 	}
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	a.carryOut(x, billing.KindSetPaymentTerms, func(env uint32) wire.Fielder {
+	return a.carryOut(x, billing.KindSetPaymentTerms, func(env uint32) wire.Fielder {
 		c.Env = env
 		return &c
 	})
@@ -76,9 +67,7 @@ type termsAnswer struct {
 }
 
 // getTerms is GET …/payment-terms.
-func (a *accounts) getTerms(x *server.Exchange) {
-	a.environment(x, func(env uint32) *server.Fault {
-		days, minutes := a.machine.PaymentTerms(env)
-		return server.One(x, 200, &termsAnswer{days, minutes}, writePaymentTerms)
-	})
+func (a *accounts) getTerms(x *server.Exchange, env uint32) *server.Fault {
+	days, minutes := a.machine.PaymentTerms(env)
+	return server.One(x, 200, &termsAnswer{days, minutes}, writePaymentTerms)
 }

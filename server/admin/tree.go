@@ -282,19 +282,6 @@ func (w *walk) appendObject(dst []byte, t *tree, place string) []byte {
 	return append(dst, '}')
 }
 
-// noFields answers a body that is there and is not an empty object.
-func noFields(x *server.Exchange) bool {
-	if len(x.Body) == 0 {
-		return true
-	}
-	var w walk
-	fault := body(x, &w, nil)
-	if fault != nil {
-		x.Refuse(fault)
-	}
-	return fault == nil
-}
-
 // body reads a request's document into the walk's fields; those that are required must be there.
 func body(
 	x *server.Exchange, w *walk, fields map[string]reader, required ...string,

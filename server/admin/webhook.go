@@ -20,54 +20,29 @@ const (
 
 // webhookRoutes are the rows about webhook endpoints.
 func (h *hooks) webhookRoutes() []server.Route {
-	one := environmentAnd(path("endpoint", server.UUIDSchema, ""))
-	url := text(1, maxWebhook)
-	events := server.ArrayOf(server.EnumSchema(billing.WebhookEventNames()...))
+	const one = endpoints + "/{endpoint}"
+	url, endpoint := text(1, maxWebhook), server.RefTo("WebhookEndpoint")
+	events := server.May("events", server.ArrayOf(server.EnumSchema(billing.WebhookEventNames()...)))
 	about := server.May("description", text(0, maxAbout))
 	return []server.Route{
-		{
-			Method: "POST", Path: endpoints, Operation: "createWebhookEndpoint",
-			Summary: "Add an endpoint; its signing secret is in this answer and nowhere else",
-			Access:  server.AccessOperator, Handle: h.createEndpoint,
-			Params: environmentAnd(server.RequestKey),
-			Body:   server.Object(server.Must("url", url), server.May("events", events), about),
-			Responses: []server.Response{{
-				Status: 201, About: "Added", Data: server.RefTo("WebhookEndpoint"),
-			}},
-		},
-		{
-			Method: "GET", Path: endpoints, Operation: "listWebhookEndpoints",
-			Summary: "The endpoints, oldest first", Access: server.AccessOperator,
-			Handle: h.listEndpoints, Params: environmentParams,
-			Responses: answers(server.ArrayOf(server.RefTo("WebhookEndpoint"))),
-		},
-		{
-			Method: "GET", Path: endpoints + "/{endpoint}", Operation: "showWebhookEndpoint",
-			Summary: "One endpoint, and how it does", Access: server.AccessOperator,
-			Handle: h.getEndpoint, Params: one,
-			Responses: answers(server.RefTo("WebhookEndpoint")),
-		},
-		{
-			Method: "PATCH", Path: endpoints + "/{endpoint}", Operation: "updateWebhookEndpoint",
-			Summary: "Change an endpoint; enabled true sends it what waits",
-			Access:  server.AccessOperator, Handle: h.patchEndpoint, Params: one,
-			Body: server.Object(server.May("url", url), server.May("events", events), about,
-				server.May("enabled", server.BoolSchema)),
-			Responses: answers(server.RefTo("WebhookEndpoint")),
-		},
-		{
-			Method: "DELETE", Path: endpoints + "/{endpoint}", Operation: "deleteWebhookEndpoint",
-			Summary: "Remove an endpoint, what waits for it, and its log",
-			Access:  server.AccessOperator, Handle: h.deleteEndpoint, Params: one,
-			Responses: nothing("Removed"),
-		},
-		{
-			Method: "POST", Path: endpoints + "/{endpoint}/rotate-secret",
-			Operation: "rotateWebhookSecret",
-			Summary:   "Make a new secret; the one before signs alongside it for 24 hours",
-			Access:    server.AccessOperator, Handle: h.rotateSecret, Params: one,
-			Responses: answers(server.RefTo("WebhookEndpoint")),
-		},
+		row("POST", endpoints, "createWebhookEndpoint",
+			"Add an endpoint; its signing secret is in this answer and nowhere else",
+			h.createEndpoint, keyed, server.Takes(server.Object(server.Must("url", url), events, about)),
+			server.Gives(201, "Added", endpoint)),
+		row("GET", endpoints, "listWebhookEndpoints", "The endpoints, oldest first",
+			h.within(h.listEndpoints), answers(server.ArrayOf(endpoint))),
+		row("GET", one, "showWebhookEndpoint", "One endpoint, and how it does", of(h.getEndpoint),
+			answers(endpoint)),
+		row("PATCH", one, "updateWebhookEndpoint",
+			"Change an endpoint; enabled true sends it what waits", h.patchEndpoint,
+			server.Takes(server.Object(server.May("url", url), events, about,
+				server.May("enabled", server.BoolSchema))), answers(endpoint)),
+		row("DELETE", one, "deleteWebhookEndpoint",
+			"Remove an endpoint, what waits for it, and its log", of(h.deleteEndpoint),
+			nothing("Removed")),
+		row("POST", one+"/rotate-secret", "rotateWebhookSecret",
+			"Make a new secret; the one before signs alongside it for 24 hours", of(h.rotateSecret),
+			answers(endpoint)),
 	}
 }
 
@@ -111,7 +86,7 @@ func (h *hooks) endpointURL(w *walk, dst *string) reader {
 }
 
 // createEndpoint is POST …/webhook-endpoints.
-func (h *hooks) createEndpoint(x *server.Exchange) {
+func (h *hooks) createEndpoint(x *server.Exchange) *server.Fault {
 	c := billing.CreateWebhookEndpoint{Actor: x.By()}
 	var w walk
 	fault := body(x, &w, map[string]reader{
@@ -122,28 +97,31 @@ func (h *hooks) createEndpoint(x *server.Exchange) {
 		w.problem("url", server.FieldRequired, "is required")
 		fault = w.fault()
 	}
-	var ok bool
-	if c.Env, c.ID, ok = h.onceIn(x, fault); !ok {
-		return
+	if c.Env, c.ID, fault = h.onceIn(x, fault); fault != nil {
+		return fault
 	}
-	if c.Secret, _, ok = h.mintSecret(x, c.Env, c.ID); !ok {
-		return
+	if c.Secret, _, fault = h.mintSecret(c.Env, c.ID); fault != nil {
+		return fault
 	}
-	result, ok := h.make(x, c.Env, billing.KindCreateWebhookEndpoint, &c)
+	result, replayed, fault := h.make(x, c.Env, billing.KindCreateWebhookEndpoint, &c)
 	switch {
-	case !ok: // repeated, or refused
+	case fault != nil || replayed:
 	case result.Outcome != engine.OutcomeDone:
-		x.Refuse(server.FaultOf(result.Outcome))
+		fault = server.FaultOf(result.Outcome)
 	default:
-		h.answerCreated(x, &c)
-		billinglog.KeepAnswer(x, h.onceCommand(x, c.Env, 0, nil), 0)
+		if fault = h.answerCreated(x, &c); fault == nil {
+			fault = billinglog.KeepAnswer(x, h.onceCommand(x, c.Env, 0, nil), 0)
+		}
 	}
-	h.showSecret(x, c.Env, c.ID)
+	if fault != nil {
+		return fault
+	}
+	return h.showSecret(x, c.Env, c.ID)
 }
 
 // answerCreated answers with the endpoint that a command made, its secret sealed.
-func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoint) {
-	h.read(x, func() *server.Fault {
+func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoint) *server.Fault {
+	return h.read(func() *server.Fault {
 		v, ok := h.machine.WebhookEndpoint(c.Env, c.ID)
 		if !ok {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)
@@ -166,11 +144,11 @@ const sealedMark = "sealed:"
 
 // showSecret opens the secret in the answer that x holds. An answer is kept with its secret sealed,
 // so that log and snapshots hold it in no other form.
-func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) {
+func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) *server.Fault {
 	const begin = `"secret":"` + sealedMark
 	at := bytes.Index(x.Out, []byte(begin)) // within a text, quotes are escaped
 	if at < 0 {
-		return
+		return nil
 	}
 	text, rest, _ := bytes.Cut(x.Out[at+len(begin):], []byte{'"'})
 	sealed, err := base64.StdEncoding.AppendDecode(nil, text)
@@ -179,10 +157,10 @@ func (h *hooks) showSecret(x *server.Exchange, env uint32, endpoint [16]byte) {
 		shown, err = h.outbox.Open(env, endpoint, sealed)
 	}
 	if err != nil {
-		x.Refuse(faultSecretLost)
-		return
+		return faultSecretLost
 	}
 	x.Out = slices.Concat(x.Out[:at], []byte(`"secret":"`+shown+`"`), rest)
+	return nil
 }
 
 // faultSecretLost answers a repeated request whose secret cannot be shown again.
@@ -190,89 +168,76 @@ var faultSecretLost = server.NewFault(409, "secret_not_shown",
 	"The endpoint was added, and its secret cannot be shown again").With(
 	"The node's secretsKey has changed since then. Rotate the endpoint's secret.")
 
-// mintSecret makes a sealed secret; what keeps it from that is answered.
-func (h *hooks) mintSecret(x *server.Exchange, env uint32, id [16]byte) (
-	sealed []byte, shown string, ok bool,
+// mintSecret makes a sealed secret.
+func (h *hooks) mintSecret(env uint32, id [16]byte) (
+	sealed []byte, shown string, fault *server.Fault,
 ) {
 	if h.outbox == nil {
-		x.Refuse(server.FaultInternal)
-		return nil, "", false
+		return nil, "", server.FaultInternal
 	}
 	sealed, shown, err := h.outbox.Mint(env, id)
 	if err != nil {
 		h.log.Error("no webhook secret can be made", "error", err)
-		x.Refuse(server.FaultInternal)
-		return nil, "", false
+		return nil, "", server.FaultInternal
 	}
-	return sealed, shown, true
+	return sealed, shown, nil
 }
 
-// changedEndpoint is the endpoint that a command was about, and how it is answered.
-type changedEndpoint struct {
-	env uint32
-	id  [16]byte
-	// secret is shown where sealed is the endpoint's: another request may have made a newer one.
-	sealed []byte
-	secret string
-}
-
-// answerEndpoint carries a command out and answers the endpoint as it is then.
-func (h *hooks) answerEndpoint(
-	x *server.Exchange, kind engine.Kind, command wire.Fielder, of changedEndpoint,
-) {
-	if !h.done(x, kind, command) {
-		return
+// answerEndpoint carries a command out and answers the endpoint as it is then. secret is shown
+// where sealed is the endpoint's: another request may have made a newer one.
+func (h *hooks) answerEndpoint(x *server.Exchange, kind engine.Kind, command wire.Fielder,
+	env uint32, id [16]byte, sealed []byte, secret string,
+) *server.Fault {
+	if fault := h.done(x, kind, command); fault != nil {
+		return fault
 	}
-	h.read(x, func() *server.Fault {
-		v, ok := h.machine.WebhookEndpoint(of.env, of.id)
+	return h.read(func() *server.Fault {
+		v, ok := h.machine.WebhookEndpoint(env, id)
 		if !ok {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
-		if !bytes.Equal(v.Secret, of.sealed) {
-			of.secret = ""
+		if !bytes.Equal(v.Secret, sealed) {
+			secret = ""
 		}
-		return server.One(x, 200, new(endpointOf(&v, of.secret)), writeWebhookEndpoint)
+		return server.One(x, 200, new(endpointOf(&v, secret)), writeWebhookEndpoint)
 	})
 }
 
 // listEndpoints is GET …/webhook-endpoints.
-func (h *hooks) listEndpoints(x *server.Exchange) {
-	h.environment(x, func(env uint32) *server.Fault {
-		var all []endpointAnswer
-		for _, v := range h.machine.WebhookEndpoints(env) {
-			all = append(all, endpointOf(&v, ""))
-		}
-		return server.List(x, all, writeWebhookEndpoint)
-	})
+func (h *hooks) listEndpoints(x *server.Exchange, env uint32) *server.Fault {
+	var all []endpointAnswer
+	for _, v := range h.machine.WebhookEndpoints(env) {
+		all = append(all, endpointOf(&v, ""))
+	}
+	return server.List(x, all, writeWebhookEndpoint)
 }
 
-// endpointNamed finds the endpoint that the path names; what cannot be found is answered.
-func (h *hooks) endpointNamed(x *server.Exchange) (
-	env uint32, v billing.WebhookEndpointView, ok bool,
+// find finds an endpoint in the environment that the path names.
+func (h *hooks) find(x *server.Exchange, id [16]byte) (
+	env uint32, v billing.WebhookEndpointView, fault *server.Fault,
 ) {
-	id, ok := pathUUID(x, 2, "the endpoint's id")
-	if !ok {
-		return 0, v, false
-	}
-	h.environment(x, func(number uint32) *server.Fault {
-		env = number
-		if v, ok = h.machine.WebhookEndpoint(env, id); !ok {
+	fault = h.environment(x, func(number uint32) *server.Fault {
+		var ok bool
+		if v, ok = h.machine.WebhookEndpoint(number, id); !ok {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)
 		}
+		env = number
 		return nil
 	})
-	return env, v, !x.Answered()
+	return env, v, fault
 }
 
 // getEndpoint is GET …/webhook-endpoints/{endpoint}.
-func (h *hooks) getEndpoint(x *server.Exchange) {
-	if _, v, ok := h.endpointNamed(x); ok {
-		server.One(x, 200, new(endpointOf(&v, "")), writeWebhookEndpoint)
+func (h *hooks) getEndpoint(x *server.Exchange, id [16]byte) *server.Fault {
+	_, v, fault := h.find(x, id)
+	if fault != nil {
+		return fault
 	}
+	return server.One(x, 200, new(endpointOf(&v, "")), writeWebhookEndpoint)
 }
 
 // patchEndpoint is PATCH …/webhook-endpoints/{endpoint}.
-func (h *hooks) patchEndpoint(x *server.Exchange) {
+func (h *hooks) patchEndpoint(x *server.Exchange) *server.Fault {
 	c := billing.UpdateWebhookEndpoint{Actor: x.By()}
 	var w walk
 	set := func(bit uint8, read reader) reader {
@@ -288,43 +253,41 @@ func (h *hooks) patchEndpoint(x *server.Exchange) {
 		"enabled":     set(billing.WebhookEnabled, w.flag(&c.Enabled)),
 	})
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	env, v, ok := h.endpointNamed(x)
-	if !ok {
-		return
-	}
-	c.Env, c.ID = env, v.ID
-	h.answerEndpoint(x, billing.KindUpdateWebhookEndpoint, &c, changedEndpoint{env: env, id: v.ID})
+	return of(func(x *server.Exchange, id [16]byte) (fault *server.Fault) {
+		if c.Env, _, fault = h.find(x, id); fault != nil {
+			return fault
+		}
+		c.ID = id
+		return h.answerEndpoint(x, billing.KindUpdateWebhookEndpoint, &c, c.Env, id, nil, "")
+	})(x)
 }
 
 // deleteEndpoint is DELETE …/webhook-endpoints/{endpoint}.
-func (h *hooks) deleteEndpoint(x *server.Exchange) {
-	if !noFields(x) {
-		return
+func (h *hooks) deleteEndpoint(x *server.Exchange, id [16]byte) *server.Fault {
+	env, _, fault := h.find(x, id)
+	if fault == nil {
+		fault = h.done(x, billing.KindDeleteWebhookEndpoint,
+			&billing.DeleteWebhookEndpoint{Env: env, ID: id, Actor: x.By()})
 	}
-	env, v, ok := h.endpointNamed(x)
-	if ok && h.done(x, billing.KindDeleteWebhookEndpoint,
-		&billing.DeleteWebhookEndpoint{Env: env, ID: v.ID, Actor: x.By()}) {
-		x.Succeed(200)
+	if fault != nil {
+		return fault
 	}
+	return x.Succeed(200)
 }
 
 // rotateSecret is POST …/webhook-endpoints/{endpoint}/rotate-secret.
-func (h *hooks) rotateSecret(x *server.Exchange) {
-	if !noFields(x) {
-		return
+func (h *hooks) rotateSecret(x *server.Exchange, id [16]byte) *server.Fault {
+	env, _, fault := h.find(x, id)
+	if fault != nil {
+		return fault
 	}
-	env, v, ok := h.endpointNamed(x)
-	if !ok {
-		return
+	sealed, secret, fault := h.mintSecret(env, id)
+	if fault != nil {
+		return fault
 	}
-	sealed, secret, ok := h.mintSecret(x, env, v.ID)
-	if !ok {
-		return
-	}
-	h.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
-		Env: env, ID: v.ID, Secret: sealed, Actor: x.By(),
-	}, changedEndpoint{env: env, id: v.ID, sealed: sealed, secret: secret})
+	return h.answerEndpoint(x, billing.KindRotateWebhookSecret, &billing.RotateWebhookSecret{
+		Env: env, ID: id, Secret: sealed, Actor: x.By(),
+	}, env, id, sealed, secret)
 }

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"slices"
+
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
@@ -16,32 +18,18 @@ var deliveryStatuses = []string{"pending", "delivered", "failed"}
 
 // deliveryRoutes are the rows about messages on their way to an endpoint.
 func (h *hooks) deliveryRoutes() []server.Route {
-	endpoint := path("endpoint", server.UUIDSchema, "")
-	one := environmentAnd(endpoint, path("message", text(1, 64), "its webhook-id"))
 	const deliveries = endpoints + "/{endpoint}/deliveries"
 	return []server.Route{
-		{
-			Method: "GET", Path: deliveries, Operation: "listWebhookDeliveries",
-			Summary: "What was sent to an endpoint and what waits, newest first",
-			Access:  server.AccessOperator, Handle: h.listDeliveries,
-			Params: environmentAnd(endpoint,
-				inQuery("status", server.EnumSchema(deliveryStatuses...), "all when absent"),
-				inQuery("limit", server.IntSchema(1, maxDeliveries), "50 when absent"),
-				inQuery("cursor", text(1, 20), "nextCursor of the page before")),
-			Responses: answers(pageSchema("deliveries", "WebhookDelivery", 20)),
-		},
-		{
-			Method: "GET", Path: deliveries + "/{message}", Operation: "showWebhookDelivery",
-			Summary: "One delivery with its payload", Access: server.AccessOperator,
-			Handle: h.getDelivery, Params: one,
-			Responses: answers(server.RefTo("WebhookDelivery")),
-		},
-		{
-			Method: "POST", Path: deliveries + "/{message}/resend", Operation: "resendWebhook",
-			Summary: "Send a message once more, with the same webhook-id",
-			Access:  server.AccessOperator, Handle: h.resend, Params: one,
-			Responses: answers(server.RefTo("WebhookDelivery")),
-		},
+		row("GET", deliveries, "listWebhookDeliveries",
+			"What was sent to an endpoint and what waits, newest first", of(h.listDeliveries),
+			server.Asks(server.InQuery("status", server.EnumSchema(deliveryStatuses...),
+				"all when absent")),
+			pages("deliveries", "WebhookDelivery", maxDeliveries, "50", 20)),
+		row("GET", deliveries+"/{message}", "showWebhookDelivery", "One delivery with its payload",
+			of(h.getDelivery), answers(server.RefTo("WebhookDelivery"))),
+		row("POST", deliveries+"/{message}/resend", "resendWebhook",
+			"Send a message once more, with the same webhook-id", of(h.resend),
+			answers(server.RefTo("WebhookDelivery"))),
 	}
 }
 
@@ -70,26 +58,17 @@ func deliveryOf(v *billing.DeliveryView) deliveryAnswer {
 }
 
 // listDeliveries is GET …/deliveries.
-func (h *hooks) listDeliveries(x *server.Exchange) {
-	id, ok := pathUUID(x, 2, "the endpoint's id")
-	if !ok {
-		return
-	}
+func (h *hooks) listDeliveries(x *server.Exchange, id [16]byte) *server.Fault {
 	var w walk
 	q := billing.DeliveryQuery{Endpoint: id, Status: string(x.Ctx.QueryArgs().Peek("status"))}
 	q.Limit, q.Before = pageOf(x, &w, defaultDeliveries, maxDeliveries)
-	known := q.Status == ""
-	for _, status := range deliveryStatuses {
-		known = known || q.Status == status
-	}
-	if !known {
+	if q.Status != "" && !slices.Contains(deliveryStatuses, q.Status) {
 		w.problem("status", server.FieldNotAllowed, "must be one of %v", deliveryStatuses)
 	}
 	if fault := w.fault(); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	h.environment(x, func(env uint32) *server.Fault {
+	return h.environment(x, func(env uint32) *server.Fault {
 		q.Env = env
 		views, next, ok := h.machine.WebhookDeliveries(&q)
 		if !ok {
@@ -103,20 +82,16 @@ func (h *hooks) listDeliveries(x *server.Exchange) {
 	})
 }
 
-// deliveryNamed finds the delivery that the path names; what cannot be found is answered.
-func (h *hooks) deliveryNamed(x *server.Exchange) (
-	env uint32, endpoint [16]byte, v billing.DeliveryView, ok bool,
+// delivery finds the delivery that the path names.
+func (h *hooks) delivery(x *server.Exchange, endpoint [16]byte) (
+	env uint32, v billing.DeliveryView, fault *server.Fault,
 ) {
-	if endpoint, ok = pathUUID(x, 2, "the endpoint's id"); !ok {
-		return 0, endpoint, v, false
-	}
 	id, ok := billing.ParseMessageName(string(x.Param(3)))
 	if !ok {
-		x.Refuse(server.FieldFault("message", server.FieldFormat,
-			"must be the webhook-id of a message"))
-		return 0, endpoint, v, false
+		return 0, v, server.FieldFault("message", server.FieldFormat,
+			"must be the webhook-id of a message")
 	}
-	h.environment(x, func(number uint32) *server.Fault {
+	fault = h.environment(x, func(number uint32) *server.Fault {
 		env = number
 		if _, found := h.machine.WebhookEndpoint(env, endpoint); !found {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)
@@ -126,33 +101,32 @@ func (h *hooks) deliveryNamed(x *server.Exchange) (
 		}
 		return nil
 	})
-	return env, endpoint, v, !x.Answered()
+	return env, v, fault
 }
 
 // getDelivery is GET …/deliveries/{message}.
-func (h *hooks) getDelivery(x *server.Exchange) {
-	if _, _, v, ok := h.deliveryNamed(x); ok {
-		made := deliveryOf(&v)
-		made.Payload = &v.Message
-		server.One(x, 200, &made, writeWebhookDelivery)
+func (h *hooks) getDelivery(x *server.Exchange, endpoint [16]byte) *server.Fault {
+	_, v, fault := h.delivery(x, endpoint)
+	if fault != nil {
+		return fault
 	}
+	made := deliveryOf(&v)
+	made.Payload = &v.Message
+	return server.One(x, 200, &made, writeWebhookDelivery)
 }
 
 // resend is POST …/deliveries/{message}/resend.
-func (h *hooks) resend(x *server.Exchange) {
-	if !noFields(x) {
-		return
+func (h *hooks) resend(x *server.Exchange, endpoint [16]byte) *server.Fault {
+	env, v, fault := h.delivery(x, endpoint)
+	if fault == nil {
+		fault = h.done(x, billing.KindResendWebhook, &billing.ResendWebhook{
+			Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: x.By(),
+		})
 	}
-	env, endpoint, v, ok := h.deliveryNamed(x)
-	if !ok {
-		return
+	if fault != nil {
+		return fault
 	}
-	if !h.done(x, billing.KindResendWebhook, &billing.ResendWebhook{
-		Env: env, Endpoint: endpoint, Row: v.Row, Sequence: v.Sequence, Actor: x.By(),
-	}) {
-		return
-	}
-	h.read(x, func() *server.Fault {
+	return h.read(func() *server.Fault {
 		now, found := h.machine.WebhookDelivery(env, endpoint, v.ID)
 		if !found {
 			return server.FaultOf(engine.OutcomeDeliveryUnknown)

@@ -74,11 +74,11 @@ func Replay(x *server.Exchange, first *billing.OnceReply) bool {
 // KeepAnswer keeps the answer that x holds under its Idempotency-Key, where it has one, before it
 // leaves. Where another answer to the same request was kept before, that one leaves: two nodes may
 // have made them of different states. customer is whom the answer is about; see billing.KeepAnswer.
-func KeepAnswer(x *server.Exchange, o *OnceCommand, customer uint32) {
+func KeepAnswer(x *server.Exchange, o *OnceCommand, customer uint32) *server.Fault {
 	key, fault := server.OnceKey(x)
 	status, answer := x.Answer()
 	if fault != nil || len(key) == 0 || status >= 400 {
-		return
+		return nil
 	}
 	c := billing.KeepAnswer{
 		Env: o.Env, Key: onceHash(o, key), Customer: customer, Status: uint32(status), Answer: answer,
@@ -86,15 +86,15 @@ func KeepAnswer(x *server.Exchange, o *OnceCommand, customer uint32) {
 	result := o.Propose(billing.KindKeepAnswer, wire.Encode(nil, &c))
 	var first billing.OnceReply
 	if result.Outcome == engine.OutcomeMemoryLow {
-		return // as where answers fill their room: it leaves, and is not kept
+		return nil // as where answers fill their room: it leaves, and is not kept
 	}
 	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(engine.OutcomeUnknown)) // what was done is done: a repeat is answered
-		return
+		return server.FaultOf(engine.OutcomeUnknown) // what was done is done: a repeat is answered
 	}
 	if err := wire.Decode(result.Value, &first); err == nil {
 		Replay(x, &first)
 	}
+	return nil
 }
 
 // requestHash stands for everything that makes two requests the same: route, subject, body.

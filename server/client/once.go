@@ -29,7 +29,9 @@ func (a *base) onceCommand(
 // keep keeps the answer that x holds, about a customer, under its Idempotency-Key: for answers that
 // would be another one later.
 func (a *base) keep(x *server.Exchange, customer uint32) {
-	billinglog.KeepAnswer(x, a.onceCommand(x, 0, nil), customer)
+	if fault := billinglog.KeepAnswer(x, a.onceCommand(x, 0, nil), customer); fault != nil {
+		x.Refuse(fault)
+	}
 }
 
 // keyed reports whether the request may be repeated safely.
