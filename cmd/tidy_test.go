@@ -160,8 +160,8 @@ func forbidden(s source, path string) string {
 		return ""
 	case within(path, "bench") && !within(s.folder, "bench"):
 		return "only tests import a harness"
-	case within(path, "examples") && !within(s.folder, "examples", "cmd/tollgate/dev"):
-		return "of the product, tollgate dev alone serves examples"
+	case within(path, "examples") && path != "examples" && !within(s.folder, "examples", "cmd/tollgate/dev"):
+		return "of the product, tollgate dev alone serves examples; their texts are anybody's"
 	case within(s.folder, "cmd/tollgate/daemon") && !s.test &&
 		within(path, "cmd/tollgate/cli", "cmd/tollgate/local", "cmd/tollgate/dev"):
 		return "a node knows nothing of commands"

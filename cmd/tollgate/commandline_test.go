@@ -24,6 +24,7 @@ import (
 	"tollgate/cmd/tollgate/devdata"
 	"tollgate/cmd/tollgate/licenses"
 	"tollgate/cmd/tollgate/local"
+	"tollgate/examples"
 
 	api "tollgate/sdk/go"
 )
@@ -133,14 +134,17 @@ func TestCatalogDiffNamesEveryMistakeWithItsLine(t *testing.T) {
 		said, code := diff(text)
 		require.Equal(t, 1, code)
 		require.Contains(t, said, "catalog.yaml has 6 mistakes; nothing was changed:\n")
-		lines := regexp.MustCompile(`(?m)^  line (\d+): (\S+)`).FindAllStringSubmatch(said, -1)
+		lines := regexp.MustCompile(`(?m)^  line (\d+), column (\d+): (\S+)`).
+			FindAllStringSubmatch(said, -1)
 		require.Len(t, lines, 6, said)
 	}
 	said, _ := diff(wrongCatalog)
 	for _, want := range []string{
-		`line 3: unknown field features[0]."nmae"`, `line 6: plans[0].priceAmount`, `line 8: plans[0].currency`,
-		`line 9: plans[0].intervalMonths`, `line 13: plans[0].features[0].pricing.tiers[0].pricePerUnit`,
-		`line 13: plans[0].features[0].pricing.tiers[1].upTo`,
+		`line 3, column 11: unknown field features[0]."nmae"`,
+		`line 6, column 18: plans[0].priceAmount`, `line 8, column 15: plans[0].currency`,
+		`line 9, column 21: plans[0].intervalMonths`,
+		`line 13, column 51: plans[0].features[0].pricing.tiers[0].pricePerUnit`,
+		`line 13, column 63: plans[0].features[0].pricing.tiers[1].upTo`,
 	} {
 		require.Contains(t, said, "\n  "+want, said)
 	}
@@ -152,6 +156,49 @@ func TestCatalogDiffNamesEveryMistakeWithItsLine(t *testing.T) {
 	s.ok("catalog", "apply", file)
 	_, code = diff(good, "--exit-code")
 	require.Zero(t, code)
+}
+
+// TestDocumentsAreValidatedWithoutACluster: with the same mistakes as a cluster finds, each at its
+// place.
+func TestDocumentsAreValidatedWithoutACluster(t *testing.T) {
+	t.Chdir(t.TempDir())
+	validate := func(file, text string) (out string, code int) {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return alone("catalog", "validate", file)
+	}
+	out, code := validate("wrong.yaml", wrongCatalog)
+	require.Equal(t, 1, code)
+	places := regexp.MustCompile(`(?m)^wrong\.yaml:(\d+:\d+): `).FindAllStringSubmatch(out, -1)
+	var found []string
+	for _, place := range places {
+		found = append(found, place[1])
+	}
+	require.Equal(t, []string{"3:11", "6:18", "8:15", "9:21", "13:51", "13:63"}, found, out)
+	out, code = validate("wrong.json", "{\"features\": [\n  {\"key\": \"é\", \"nmae\": 1}]}")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "wrong.json:2:24: unknown field")
+	for file, text := range map[string]string{"a.yaml": "", "b.json": "{", "c.yaml": "a: ["} {
+		out, code = validate(file, text)
+		require.Equal(t, 1, code)
+		require.Contains(t, out, file+": Malformed")
+	}
+	_, code = alone("catalog", "validate", "nothing.yaml")
+	require.Equal(t, 1, code)
+
+	_, code = alone("catalog", "init")
+	require.Zero(t, code)
+	out, code = alone("catalog", "validate", "catalog.yaml")
+	require.Zero(t, code)
+	require.Equal(t, "catalog.yaml is good.\n", out)
+	require.NoError(t, os.WriteFile("catalog.yaml", []byte("mine"), 0o600))
+	_, code = alone("catalog", "init")
+	require.Equal(t, 1, code)
+	text, err := os.ReadFile("catalog.yaml")
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text), "a file that exists stays")
+	out, code = alone("catalog", "init", "-")
+	require.Zero(t, code)
+	require.Equal(t, strings.Replace(examples.Catalog, "examples/catalog.yaml", "-", 2), out)
 }
 
 func TestReadyAsksTheNodesOfDevJSON(t *testing.T) {

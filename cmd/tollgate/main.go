@@ -26,10 +26,17 @@ import (
 // commands are what the first word of a command line may be.
 type commands struct {
 	runCommands      `embed:""`
+	Catalog          catalogCommand `cmd:"" group:"bill" help:"Write, validate and apply catalog documents, show the catalog, see what a document would change."`
 	cli.BillCommands `embed:""`
 	operateCommands  `embed:""`
 
 	VersionFlag local.VersionFlag `name:"version" help:"Say which version this is."`
+}
+
+// catalogCommand is about documents, and about the catalog of an environment.
+type catalogCommand struct {
+	local.CatalogFileCommands `embed:""`
+	cli.CatalogCommand        `embed:""`
 }
 
 // runCommands run something.

@@ -112,6 +112,12 @@ func (m *accountReader) DiffCatalog(
 	return catalogs.Revise(e.Catalog.Load(), doc, catalogs.Revision{Prune: prune}).Reply
 }
 
+// JudgeCatalog says what a document would make of an environment without a catalog, or all that is
+// wrong with it.
+func JudgeCatalog(doc *catalogs.CatalogDocument) catalogs.CatalogReply {
+	return catalogs.Revise(catalogs.NewCatalog(), doc, catalogs.Revision{}).Reply
+}
+
 // featureView describes a feature.
 func featureView(f *catalogs.Feature) FeatureView {
 	d := &f.Document

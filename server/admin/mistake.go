@@ -2,10 +2,12 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"tollgate/engine/billing"
 	"tollgate/server"
@@ -13,33 +15,66 @@ import (
 
 // mistake is something wrong with a document of which everything is to be told at once.
 type mistake struct {
-	line int
-	is   server.FieldError
+	line, column int
+	is           server.FieldError
 }
 
-// mistakes are all that is wrong with a catalog document, each with its line, in the order of the
-// document: what cannot be read, and what the catalog does not take of the rest. What the catalog
-// says of a place that could not be read is left out.
-func (w *walk) mistakes(body []byte, reply billing.CatalogReply) (wrong []server.FieldError) {
-	var all []mistake
-	for _, problem := range w.problems {
-		all = append(all, mistake{w.lineOf(body, problem.Field), problem})
+// CatalogMistake is something wrong with a catalog document. Line and Column count from 1; they are
+// 0 where the document cannot be read at all, or where mistakes are left out.
+type CatalogMistake struct {
+	Line, Column int
+	Message      string
+}
+
+// CheckCatalog returns all that is wrong with a catalog document, in YAML or in JSON, for an
+// environment without a catalog. It asks no cluster.
+func CheckCatalog(text []byte, inYAML bool) (wrong []CatalogMistake) {
+	var document billing.CatalogDocument
+	var w walk
+	fault := w.document(text, inYAML, readCatalog(&w, &document))
+	if fault != nil && w.root == nil {
+		return []CatalogMistake{{Message: fault.Message + ": " + fault.Detail}}
 	}
-	more := ""
+	all, more := w.mistakes(text, billing.JudgeCatalog(&document))
+	for _, m := range all {
+		wrong = append(wrong, CatalogMistake{m.line, m.column, m.is.Message})
+	}
+	if more != "" {
+		wrong = append(wrong, CatalogMistake{Message: more})
+	}
+	return wrong
+}
+
+// mistakes are all that is wrong with a catalog document, each with its place, in the order of the
+// document: what cannot be read, and what the catalog does not take of the rest. What the catalog
+// says of a place that could not be read is left out. more says that there are others.
+func (w *walk) mistakes(body []byte, reply billing.CatalogReply) (all []mistake, more string) {
+	note := func(wrong server.FieldError) {
+		line, column := w.placeOf(body, wrong.Field)
+		all = append(all, mistake{line, column, wrong})
+	}
+	for _, problem := range w.problems {
+		note(problem)
+	}
 	for _, problem := range strings.Split(reply.Problem, "; ") {
 		place, _, placed := strings.Cut(problem, ":")
 		switch {
 		case !placed:
 			more = problem // "and 3 more"
 		case !w.unread(place):
-			all = append(all, mistake{w.lineOf(body, place), server.FieldError{
-				Field: place, Code: server.FieldNotAllowed, Message: problem,
-			}})
+			note(server.FieldError{Field: place, Code: server.FieldNotAllowed, Message: problem})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b mistake) int { return a.line - b.line })
+	slices.SortStableFunc(all, func(a, b mistake) int {
+		return cmp.Or(a.line-b.line, a.column-b.column)
+	})
+	return all, more
+}
+
+// placed are mistakes as an answer tells them.
+func placed(all []mistake, more string) (wrong []server.FieldError) {
 	for _, m := range all {
-		m.is.Message = fmt.Sprintf("line %d: %s", m.line, m.is.Message)
+		m.is.Message = fmt.Sprintf("line %d, column %d: %s", m.line, m.column, m.is.Message)
 		wrong = append(wrong, m.is)
 	}
 	if more != "" {
@@ -58,9 +93,10 @@ func (w *walk) unread(place string) bool {
 	})
 }
 
-// lineOf is the line of a place as problems name it, plans[0].features[1].key; of the innermost
-// that there is where there is no such place. Lines count from 1.
-func (w *walk) lineOf(body []byte, place string) int {
+// placeOf is the line and the column of a place as problems name it, plans[0].features[1].key; of
+// the innermost that there is where there is no such place. Both count from 1, columns in
+// characters.
+func (w *walk) placeOf(body []byte, place string) (line, column int) {
 	t := w.root
 	for t != nil {
 		var next *tree
@@ -71,11 +107,13 @@ func (w *walk) lineOf(body []byte, place string) int {
 	}
 	switch {
 	case t == nil:
-		return 1
+		return 1, 1
 	case t.line > 0:
-		return t.line
+		return t.line, t.column
 	}
-	return 1 + bytes.Count(body[:min(t.at, len(body))], []byte{'\n'})
+	before := body[:min(t.at, len(body))]
+	begin := bytes.LastIndexByte(before, '\n') + 1
+	return 1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(before[begin:])
 }
 
 // step goes one step of a place further into a tree; nil where there is no such step.
@@ -123,7 +161,7 @@ func refuseCatalog(
 	case len(w.problems) == 0:
 		refused = server.FaultOf(reply.Outcome)
 	}
-	wrong := server.FieldsFault(w.mistakes(x.Body, reply))
+	wrong := server.FieldsFault(placed(w.mistakes(x.Body, reply)))
 	refused = refused.With("Nothing was changed. " + wrong.Detail)
 	refused.Fields = wrong.Fields
 	return refused

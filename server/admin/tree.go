@@ -22,8 +22,9 @@ type tree struct {
 	text  string // of strings and numbers
 	names []string
 	items []*tree // values of an object, elements of an array
-	// at is where the value begins in a JSON document; line is its line in a YAML document, from 1.
-	at, line int
+	// at is where the value begins in a JSON document; line and column are its place in a YAML
+	// document, from 1.
+	at, line, column int
 }
 
 // parseJSON reads a document strictly.
@@ -109,7 +110,7 @@ func fromYAML(n *yaml.Node, depth int) (*tree, error) {
 	if n.Anchor != "" {
 		return nil, fmt.Errorf("line %d: anchors and aliases are not taken", n.Line)
 	}
-	t := &tree{text: n.Value, line: n.Line}
+	t := &tree{text: n.Value, line: n.Line, column: n.Column}
 	switch n.Kind {
 	case yaml.SequenceNode:
 		t.kind = scan.KindArray
@@ -286,17 +287,24 @@ func (w *walk) appendObject(dst []byte, t *tree, place string) []byte {
 func body(
 	x *server.Exchange, w *walk, fields map[string]reader, required ...string,
 ) *server.Fault {
-	if len(x.Body) == 0 {
+	return w.document(x.Body, x.Media() != "application/json", fields, required...)
+}
+
+// document reads a document, in YAML or in JSON.
+func (w *walk) document(
+	text []byte, inYAML bool, fields map[string]reader, required ...string,
+) *server.Fault {
+	if len(text) == 0 {
 		return server.FaultJSON.With("The body must be a document.")
 	}
 	parse := parseJSON
-	if x.Media() != "application/json" {
+	if inYAML {
 		parse = parseYAML
 	}
-	t, err := parse(x.Body)
+	t, err := parse(text)
 	if err != nil {
 		fault := server.FaultJSON.With(err.Error())
-		if x.Media() != "application/json" {
+		if inYAML {
 			fault.Code, fault.Message = "malformed_yaml", "Malformed YAML"
 		}
 		return fault

@@ -6,7 +6,6 @@ type BillCommands struct {
 	Accounts      accountsCommand            `cmd:"" group:"bill" help:"Create and list accounts."`
 	Keys          keysCommand                `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
 	Origins       originsCommand             `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
-	Catalog       catalogCommand             `cmd:"" group:"bill" help:"Show the catalog, apply a document, or see what it would change."`
 	Customers     customersCommand           `cmd:"" group:"bill" help:"List, show and create customers, archive one, or erase its personal data."`
 	Subscribe     SubscribeCommand           `cmd:"" call:"POST /subscriptions" group:"bill" help:"Subscribe a customer to a plan: subscriptions create."`
 	Check         call[checkFlags, decision] `cmd:"" call:"POST /entitlements" group:"bill" help:"Say whether a customer may use a feature, and why not."`

@@ -13,6 +13,7 @@ import (
 func TestCallsNameTheirFields(t *testing.T) {
 	var all struct {
 		BillCommands `embed:""`
+		Catalog      CatalogCommand `cmd:""`
 		Cluster      ClusterCommand `cmd:""`
 		Audit        AuditCommand   `cmd:"" call:"GET /audit"`
 	}

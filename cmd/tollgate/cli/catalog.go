@@ -16,7 +16,8 @@ import (
 	api "tollgate/sdk/go"
 )
 
-type catalogCommand struct {
+// CatalogCommand shows and changes the catalog of an environment.
+type CatalogCommand struct {
 	Show  call[inEnvironment, indented] `cmd:"" call:"GET catalog" help:"Print the catalog as a document that, applied, changes nothing."`
 	Apply catalogApplyCommand           `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
 	Diff  catalogDiffCommand            `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`
@@ -91,8 +92,8 @@ func (c *catalogFlags) put(
 	if len(query) > 0 {
 		path += "?" + strings.Join(query, "&")
 	}
-	kind := "application/yaml" // JSON is YAML too, duplicate keys included in what is refused
-	if strings.EqualFold(filepath.Ext(c.File), ".json") {
+	kind := "application/yaml"
+	if IsJSON(c.File) {
 		kind = "application/json"
 	}
 	var changed struct {
@@ -114,7 +115,7 @@ func (c *catalogFlags) put(
 }
 
 // nextMistake stands between two mistakes of a refused document.
-var nextMistake = regexp.MustCompile(`; (line \d+: |and \d+ more)`)
+var nextMistake = regexp.MustCompile(`; (line \d+(?:, column \d+)?: |and \d+ more)`)
 
 // mistakes puts each mistake of a refused document on a line of its own.
 func (c *catalogFlags) mistakes(err error) error {
@@ -131,6 +132,10 @@ func (c *catalogFlags) mistakes(err error) error {
 	return fmt.Errorf("%s has %s; nothing was changed:\n  %s", c.File, what,
 		strings.Join(list, "\n  "))
 }
+
+// IsJSON reports whether a file is read as JSON. JSON is YAML, too, duplicate keys included in what
+// is refused.
+func IsJSON(file string) bool { return strings.EqualFold(filepath.Ext(file), ".json") }
 
 // maxDocument bounds a catalog document (16 MiB).
 const maxDocument = 16 << 20
