@@ -16,6 +16,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/fair"
 	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
 	"tollgate/wal"
 )
 
@@ -45,6 +46,8 @@ type Shard struct {
 	// KeyOf is the idempotency key that a journal record used up; nil for a machine whose keys
 	// never leave memory.
 	KeyOf keyfiles.KeyOf
+	// Count says what a journal record adds to the counts by hour; nil for a machine without any.
+	Count rollup.Counter
 }
 
 // SkipEntry names an entry that this node must not apply: the operator's way past an entry that

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tollgate/cluster/rollups"
 	"tollgate/cluster/segments"
 	"tollgate/engine"
 	"tollgate/engine/journal"
@@ -55,16 +56,18 @@ type parts struct {
 	// openSegments opens the journal's segments, once the journal is restored; nil without one.
 	openSegments func() (Segments, error)
 	// openKeys opens the files of keys that left memory, once the segments are open; nil without.
-	openKeys  func(Segments) *keyTier
-	raw       rawTransport
-	bootstrap raft.Configuration
-	peers     peers
-	quiet     <-chan struct{} // closed when the node begins to stop
-	warnings  *peerWarnings
-	clocks    *clocks
-	boot      uint64
-	disk      *disk
-	memory    *memory
+	openKeys func(Segments) *keyTier
+	// openRollups opens the counts by hour, once the segments are open; nil without.
+	openRollups func(Segments) *rollups.Store
+	raw         rawTransport
+	bootstrap   raft.Configuration
+	peers       peers
+	quiet       <-chan struct{} // closed when the node begins to stop
+	warnings    *peerWarnings
+	clocks      *clocks
+	boot        uint64
+	disk        *disk
+	memory      *memory
 	// asked reports whether the other members had their say on this folder; nil: there are none to
 	// ask.
 	asked func() bool

@@ -11,8 +11,10 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tollgate/cluster/rollups"
 	"tollgate/engine"
 	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
 )
 
 // replica is the state machine of this node, with the files of its journal.
@@ -23,6 +25,8 @@ type replica struct {
 	waitsFor func(entry []byte) *batch
 
 	segments Segments // nil without a journal; set before restored is closed
+	// rollups is nil where nothing is counted; set like segments.
+	rollups  *rollups.Store
 	restored chan struct{}
 	// applying is the entry that the machine was last given: reads may see what it has done
 	// already.
@@ -318,4 +322,12 @@ func (r *replica) Events() journal.Source {
 		return nil
 	}
 	return r.segments
+}
+
+// Rollups are the counts by hour of the machine's journal; nil without any.
+func (r *replica) Rollups() rollup.Source {
+	if r.rollups == nil {
+		return nil
+	}
+	return r.rollups
 }

@@ -145,6 +145,9 @@ func (g *Group) openRaft() error {
 	if g.openKeys != nil {
 		g.keys = g.openKeys(g.segments)
 	}
+	if g.openRollups != nil {
+		g.rollups = g.openRollups(g.segments)
+	}
 	close(g.restored)
 	observed := make(chan raft.Observation, 16)
 	g.raft.RegisterObserver(raft.NewObserver(observed, false, func(o *raft.Observation) bool {
@@ -163,6 +166,7 @@ func (g *Group) openRaft() error {
 	g.wg.Go(g.keepSnapshots)
 	g.wg.Go(g.keepSegments)
 	g.wg.Go(g.keepKeys)
+	g.wg.Go(g.keepRollups)
 	g.wg.Go(g.keepDemoting)
 	g.wg.Go(g.keepRoom)
 	g.wg.Go(g.watchRoom)

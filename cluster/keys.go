@@ -120,3 +120,28 @@ func (t *tiering) progressNow() []byte {
 	reply = binary.AppendUvarint(binary.AppendUvarint(reply, uint64(missing)), covered)
 	return binary.AppendUvarint(reply, t.disk.left())
 }
+
+// keepRollups counts what the journal has sealed. Nothing rests on it: what fails is said, and
+// tried again.
+func (t *tiering) keepRollups() {
+	counts := t.replica.rollups
+	for wait := time.Duration(0); counts != nil && t.pause(t.ctx, wait); {
+		did, err := counts.Step(t.ctx)
+		switch {
+		case err != nil && t.ctx.Err() == nil:
+			t.log.Warn("usage is not counted by hour", "error", err, "again", rollupsRetry)
+			wait = rollupsRetry
+		case did:
+			wait = 0
+		default:
+			wait = rollupsLook
+		}
+	}
+}
+
+const (
+	// rollupsLook is how often a node looks whether there is something to be counted, rollupsRetry
+	// how long it waits after an error.
+	rollupsLook  = time.Second
+	rollupsRetry = 10 * time.Second
+)

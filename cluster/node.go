@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tollgate/cluster/rollups"
 	"tollgate/wal"
 )
 
@@ -213,6 +214,7 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	if shard.Machine.Journal() != nil {
 		p.openSegments = func() (Segments, error) { return st.openSegments(shard, n.fatal) }
 		p.openKeys = func(s Segments) *keyTier { return st.openKeys(shard, s, n.disk) }
+		p.openRollups = func(s Segments) *rollups.Store { return st.openRollups(shard, s, n.disk) }
 	}
 	return p
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tollgate/cluster/keyfiles"
+	"tollgate/cluster/rollups"
 	"tollgate/cluster/segments"
 	"tollgate/wal"
 )
@@ -25,6 +26,7 @@ type stores struct {
 	snapshots *snapshotStore
 	segments  *segments.Store // nil without a journal, and until it is restored
 	keys      *keyfiles.Store // nil where no key leaves memory
+	rollups   *rollups.Store  // nil where nothing is counted
 	dir       string
 }
 
@@ -225,6 +227,9 @@ func (s *stores) size() (bytes int64, syncs uint64) { return s.log.Bytes(), s.lo
 // Close closes what was opened.
 func (s *stores) Close() error {
 	var errs []error
+	if s.rollups != nil {
+		errs = append(errs, s.rollups.Close())
+	}
 	if s.keys != nil {
 		errs = append(errs, s.keys.Close())
 	}
@@ -277,6 +282,18 @@ func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 		Room: on.room,
 	})
 	return &keyTier{Store: s.keys, machine: machine}
+}
+
+// openRollups has the counts by hour of a journal that is open; nil where a shard has none.
+func (s *stores) openRollups(shard Shard, from Segments, on *disk) *rollups.Store {
+	if shard.Count == nil {
+		return nil
+	}
+	s.rollups = rollups.Open(filepath.Join(s.dir, "rollups"), rollups.Options{
+		FS: segmentFS{s.files}, Journal: shard.Machine.Journal(), Read: from.Read, Count: shard.Count,
+		Room: on.room,
+	})
+	return s.rollups
 }
 
 // Together calls functions concurrently, waits for all of them, and joins their errors. A panic

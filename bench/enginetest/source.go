@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
 )
 
 // Source lists the billing journal by reading all of it: the plainest journal.Source there is.
@@ -110,4 +111,28 @@ func (s *Source) Walk(_ []uint32, from uint64, yield func(journal.Record) error)
 		}
 	}
 	return journal.Scan(s.Journal.Tail(journal.PartUsage), later)
+}
+
+// Sum adds all of the journal up.
+func (s *Source) Sum(q rollup.Query, yield func(rollup.Cell)) error {
+	count := func(r journal.Record) error {
+		if r.Kind.Part() != q.Part {
+			return nil
+		}
+		billing.CountRecord(r, func(c rollup.Cell) {
+			if q.Has(c.Key) {
+				yield(c)
+			}
+		})
+		return nil
+	}
+	for _, segment := range s.Sealed {
+		if segment.Part != q.Part || s.Journal.Dropped(segment.SegmentInfo) {
+			continue
+		}
+		if err := journal.Scan(segment.Data, count); err != nil {
+			return err
+		}
+	}
+	return journal.Scan(s.Journal.Tail(q.Part), count)
 }

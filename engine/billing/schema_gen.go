@@ -797,6 +797,23 @@ func readSubmission(src []byte, v *submission) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+var byNames = []string{
+	1: "hour",
+	2: "day",
+	3: "month",
+}
+
+// Names returns the API's names of the values, by number.
+func (By) Names() []string { return byNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v By) String() string {
+	if int(v) < len(byNames) && (v == 0 || byNames[v] != "") {
+		return byNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var reasonNames = []string{
 	1: "allowed",
 	2: "customer_unknown",

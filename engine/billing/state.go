@@ -76,6 +76,7 @@ func (s *state) reindex() {
 		b := s.Subscriptions.Whole(row)
 		s.SubscriptionByID.Insert(s.IDHash(&b.ID), row)
 		s.Subscribed(&b, 1)
+		s.Standing(&b, 1)
 		s.IndexPending(row, &b)
 		s.Reschedule(s.Environment(s.Customers.Read(b.Customer).Env), row, b.Due)
 	}
@@ -85,5 +86,6 @@ func (s *state) reindex() {
 	for row := uint32(1); row <= s.Invoices.Len(); row++ {
 		s.InvoiceByID.Insert(s.IDHash(new(s.Invoices.ID(row))), row)
 	}
+	s.TallyInvoices()
 	s.ReindexCredits()
 }

@@ -92,3 +92,12 @@ func daysIn(year, month int) int {
 	}
 	return 31
 }
+
+// Month is the month (UTC) that an instant is in, from the year 0 on.
+func Month(instant int64) Period {
+	c := civilOf(instant)
+	c.day, c.timeMS = 1, 0
+	p := Period{Start: c.instant()}
+	p.End, _ = c.later(1)
+	return p
+}

@@ -55,6 +55,8 @@ type Environment struct {
 	// is what those that are on want to hear, one bit for each event.
 	Hooks  []uint32
 	Wanted atomic.Uint32
+	// Suspended counts its subscriptions that are suspended. Not state: see Book.Standing.
+	Suspended atomic.Int64
 	// Dues are its subscriptions by what falls due next, poolDues its pools by what expires next,
 	// due the earliest instant of both, for queries; all on the environment's clock.
 	Dues, PoolDues rows.Dues

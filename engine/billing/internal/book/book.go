@@ -34,6 +34,8 @@ type Book struct {
 	CustomerByID       *page.Index
 	SubscriptionByID   *page.Index
 	InvoiceByID        *page.Index
+
+	Revenue Revenue
 }
 
 // Lists are heads of lists of rows.

@@ -60,6 +60,8 @@ func (t *Runner) Commit(l *Ledger) {
 		t.S.Subscribed(&l.was, -1)
 		t.S.Subscribed(&l.Sub, 1)
 	}
+	t.S.Standing(&l.was, -1)
+	t.S.Standing(&l.Sub, 1)
 	t.S.reindexPending(l)
 	for i := range l.Drafts {
 		t.S.InvoiceByID.Insert(t.S.IDHash(&l.Drafts[i].ID), l.Drafts[i].row)
@@ -173,7 +175,7 @@ func (t *Runner) rewrite(l *Ledger, v *HeldInvoice) (row uint32) {
 		return row
 	}
 	r.Status, r.PaidAt, r.GraceEnd, r.NextUnpaid = v.Status, v.PaidAt, v.GraceEnd, v.NextUnpaid
-	t.S.Invoices.Write(row, &r)
+	t.S.RewriteInvoice(row, &r)
 	t.Fold(uint64(row)<<8 | uint64(v.Status))
 	return row
 }

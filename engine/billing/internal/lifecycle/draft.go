@@ -254,7 +254,7 @@ func (l *Ledger) adjust(at int64) {
 func (t *Runner) append(e *accounts.Environment, d *Draft) (row uint32) {
 	e.Invoices++
 	d.Number = e.Invoices
-	row = t.S.Invoices.Append(&d.Invoice)
+	row = t.S.AppendInvoice(&d.Invoice)
 	lines := book.InvoiceLines{Items: append([]book.InvoiceItem(nil), d.Items...)}
 	for i := range lines.Items {
 		item := &lines.Items[i]

@@ -1,0 +1,80 @@
+package rollups
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
+)
+
+// BenchmarkYear asks for a year in an environment of a million customers with 1,400 segments, some
+// 100 million events: of a customer who used three features in each hour, and of all of them
+// together.
+func BenchmarkYear(b *testing.B) {
+	const (
+		customers, segments, hours = 1_000_000, 1400, 365 * 24
+		busy                       = 500_000 // of customers, the one with usage in each hour
+	)
+	h := openHistory(b.TempDir())
+	h.opts.BlockBytes = 16 << 10
+	for i := int64(0); len(h.journal.View()[journal.PartUsage].Segments) < segments; i++ {
+		h.record(journal.KindUsage, 1, 1, 1, i)
+	}
+	view := h.journal.View()[journal.PartUsage]
+	require.NoError(b, h.opts.FS.MkdirAll(h.dir))
+	cells := 0
+	for first := uint64(1); first <= segments; {
+		last := first
+		for _, n := range [...]uint64{256, 16} {
+			if (first-1)%n == 0 && first+n-1 <= segments {
+				last = first + n - 1
+				break
+			}
+		}
+		w, err := h.newWriter(journal.PartUsage, first, last, &view, 1)
+		require.NoError(b, err)
+		from, to := int32((first-1)*hours/segments), int32(last*hours/segments)
+		series := func(owner uint64, item uint32) {
+			for hour := from; hour < to; hour++ {
+				w.add(&rollup.Cell{
+					Key: rollup.Key{Owner: owner, Item: item, Hour: hour}, Events: 9, Units: decimal.FromInt(5000),
+				})
+			}
+		}
+		for owner := uint64(1); owner <= customers; owner++ {
+			for item := uint32(1); item <= 3; item++ {
+				switch {
+				case owner == busy:
+					series(owner, item)
+				case last-first == 255:
+					w.add(&rollup.Cell{
+						Key:    rollup.Key{Owner: owner, Item: item, Hour: from + int32(owner)%(to-from)},
+						Events: 9, Units: decimal.FromInt(5000),
+					})
+				}
+			}
+		}
+		for item := range uint32(10) {
+			series(rollup.Environment(1), item)
+		}
+		made, err := w.end()
+		require.NoError(b, err)
+		require.NoError(b, h.replace(made, nil))
+		cells += int(made.cells)
+		first = last + 1
+	}
+	for _, owner := range []uint64{busy, busy + 1, rollup.Environment(1)} {
+		b.Run(fmt.Sprint(owner), func(b *testing.B) {
+			b.ReportMetric(float64(cells), "cells")
+			for b.Loop() {
+				n := 0
+				require.NoError(b, h.Sum(rollup.Query{Owner: owner, To: hours}, func(rollup.Cell) { n++ }))
+				b.ReportMetric(float64(n), "cells/query")
+			}
+		})
+	}
+}

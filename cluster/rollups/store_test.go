@@ -1,0 +1,264 @@
+package rollups
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
+)
+
+// history is a journal, what its segments have, and a store of its counts.
+type history struct {
+	*Store
+	journal *journal.Journal
+	sealed  map[string][]byte
+	index   uint64
+	reads   int
+	dir     string
+}
+
+// openHistory returns one whose segments have few bytes.
+func openHistory(dir string) *history {
+	h := &history{journal: journal.NewCutting(300), sealed: map[string][]byte{}, dir: dir}
+	h.open()
+	return h
+}
+
+func (h *history) open() {
+	h.Store = Open(h.dir, Options{
+		Journal: h.journal, Count: countRecord, BlockBytes: 64,
+		Read: func(part journal.Part, number uint64) ([]byte, error) {
+			h.reads++
+			return h.sealed[fmt.Sprint(part, number)], nil
+		},
+	})
+}
+
+// countRecord counts an event of the record's owner and one of everybody.
+func countRecord(r journal.Record, add func(rollup.Cell)) {
+	c := rollup.Cell{
+		Key:    rollup.Key{Owner: uint64(r.Owner), Item: uint32(r.Payload[0]), Hour: rollup.HourOf(r.At)},
+		Events: 1, Units: decimal.FromInt(int64(r.Payload[1])),
+	}
+	add(c)
+	c.Owner = rollup.Environment(1)
+	add(c)
+}
+
+// record appends an entry of one record.
+func (h *history) record(kind journal.Kind, owner uint32, item, units byte, hour int64) {
+	h.index++
+	h.journal.Append(journal.Record{
+		Kind: kind, Index: h.index, Owner: owner, At: hour * rollup.HourMS,
+		Payload: append([]byte{item, units}, make([]byte, 30)...),
+	})
+	for _, s := range h.journal.EndEntry(h.index, nil) {
+		h.sealed[fmt.Sprint(s.Part, s.Number)] = append([]byte(nil), s.Data...)
+	}
+}
+
+// settle takes steps until there is nothing to do.
+func (h *history) settle(t require.TestingT) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // no rests
+	for did := true; did; {
+		var err error
+		did, err = h.Step(ctx)
+		require.NoError(t, err)
+	}
+}
+
+func sumOf(t require.TestingT, s rollup.Source, q rollup.Query) map[rollup.Key]rollup.Cell {
+	sums := map[rollup.Key]rollup.Cell{}
+	require.NoError(t, s.Sum(q, func(c rollup.Cell) {
+		require.True(t, q.Has(c.Key))
+		sum := sums[c.Key]
+		sum.Key = c.Key
+		sum.Add(c.Events, c.Units)
+		sums[c.Key] = sum
+	}))
+	return sums
+}
+
+// plain adds up what the journal has, record by record.
+func (h *history) plain(t require.TestingT, q rollup.Query) map[rollup.Key]rollup.Cell {
+	sums := map[rollup.Key]rollup.Cell{}
+	view := h.journal.View()[q.Part]
+	data := [][]byte{view.Tail}
+	for _, info := range view.Segments {
+		data = append(data, h.sealed[fmt.Sprint(q.Part, info.Number)])
+	}
+	for _, d := range data {
+		require.NoError(t, journal.Scan(d, func(r journal.Record) error {
+			countRecord(r, func(c rollup.Cell) {
+				if q.Has(c.Key) {
+					sum := sums[c.Key]
+					sum.Key = c.Key
+					sum.Add(c.Events, c.Units)
+					sums[c.Key] = sum
+				}
+			})
+			return nil
+		}))
+	}
+	return sums
+}
+
+// Whatever was counted, merged, dropped and opened again, sums are those of the journal's records.
+func TestSumsAreThoseOfTheJournal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "rollups")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, os.RemoveAll(dir)) }()
+		h := openHistory(dir)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		hour := int64(0)
+		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+			switch rapid.SampledFrom([]string{"record", "record", "step", "settle", "reopen", "expire"}).
+				Draw(t, "act") {
+			case "record":
+				for range rapid.IntRange(1, 400).Draw(t, "records") {
+					kind := journal.KindUsage
+					if h.index%2 == 1 {
+						kind = journal.KindAudit
+					}
+					hour += int64(h.index % 2)
+					n := byte(h.index * 37 >> 2)
+					h.record(kind, uint32(n%7), n%3, n, hour-int64(n%5))
+				}
+			case "step":
+				_, err := h.Step(ctx)
+				require.NoError(t, err)
+			case "settle":
+				h.settle(t)
+			case "reopen":
+				require.NoError(t, h.Close())
+				h.open()
+			case "expire":
+				h.index++
+				h.journal.Expire(hour*rollup.HourMS, 50*rollup.HourMS, nil)
+			}
+			q := rollup.Query{
+				Part: rapid.SampledFrom(journal.Parts()).Draw(t, "part"),
+				From: rapid.Int32Range(-5, int32(hour)).Draw(t, "from"), To: int32(hour) + 1,
+				Owner: rapid.SampledFrom([]uint64{0, 3, rollup.Environment(1)}).Draw(t, "owner"),
+			}
+			if len(h.journal.View()[q.Part].Segments) > maxUncounted {
+				h.settle(t)
+			}
+			require.Equal(t, h.plain(t, q), sumOf(t, h, q))
+		}
+		require.NoError(t, h.Close())
+	})
+}
+
+// Files are merged by sixteen: their number grows with the logarithm, and a query reads no segment.
+func TestFilesAreMerged(t *testing.T) {
+	h := openHistory(t.TempDir())
+	for i := range 2400 {
+		h.record(journal.KindUsage, uint32(i%5), 1, 1, int64(i))
+	}
+	segments := len(h.journal.View()[journal.PartUsage].Segments)
+	require.Greater(t, segments, 300)
+	err := h.Sum(rollup.Query{To: 1}, func(rollup.Cell) {})
+	require.ErrorIs(t, err, ErrCounting, "not one segment is counted yet")
+	h.settle(t)
+	names, err := os.ReadDir(h.dir)
+	require.NoError(t, err)
+	require.Len(t, names, segments/256+segments%256/16+segments%16)
+	for i := range 300 {
+		h.record(journal.KindAudit, 1, 1, 1, int64(i))
+	}
+	h.settle(t)
+	for _, r := range h.runs[journal.PartAudit] {
+		require.LessOrEqual(t, r.last-r.first, uint64(fanIn-1), "the oldest segments will be dropped")
+	}
+	h.reads = 0
+	q := rollup.Query{Owner: rollup.Environment(1), To: 3000}
+	require.Equal(t, h.plain(t, q), sumOf(t, h, q))
+	require.Zero(t, h.reads)
+}
+
+// A file that is damaged anywhere is found out, removed and made again.
+func TestDamageIsFoundAndRepaired(t *testing.T) {
+	for _, at := range []string{"block", "directory", "footer", "cut"} {
+		t.Run(at, func(t *testing.T) {
+			h := openHistory(t.TempDir())
+			for i := range 200 {
+				h.record(journal.KindUsage, uint32(i%5), 1, 1, int64(i))
+			}
+			h.settle(t)
+			q := rollup.Query{Owner: 3, To: 1000}
+			want := h.plain(t, q)
+			path := filepath.Join(h.dir, h.runs[0][0].name())
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			lines := int(binary.LittleEndian.Uint32(data[len(data)-12:]))
+			data[map[string]int{
+				"directory": len(data) - footerBytes - lines*lineBytes, "footer": len(data) - footerBytes + 20,
+			}[at]] ^= 1
+			if at == "cut" {
+				data = data[:len(data)/2]
+			}
+			require.NoError(t, h.Close())
+			require.NoError(t, os.WriteFile(path, data, 0o600))
+			h.open()
+			if at == "block" {
+				_, err := h.Step(context.Background()) // takes the file in
+				require.NoError(t, err)
+				all := rollup.Query{Owner: 0, To: 1000}
+				require.ErrorIs(t, h.Sum(all, func(rollup.Cell) {}), ErrDamaged)
+			}
+			h.settle(t)
+			h.reads = 0
+			require.Equal(t, want, sumOf(t, h, q))
+			require.Zero(t, h.reads)
+		})
+	}
+}
+
+// Files of another history are not gone by.
+func TestForeignFilesAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	h := openHistory(dir)
+	for i := range 200 {
+		h.record(journal.KindUsage, 3, 1, 1, int64(i))
+	}
+	h.settle(t)
+	require.NoError(t, h.Close())
+	other := openHistory(dir)
+	for i := range 100 {
+		other.record(journal.KindUsage, 3, 1, 2, int64(i))
+	}
+	q := rollup.Query{Owner: 3, To: 1000}
+	_, err := other.Step(context.Background()) // takes the files in
+	require.NoError(t, err)
+	require.Equal(t, other.plain(t, q), sumOf(t, other, q))
+	other.settle(t)
+	require.Equal(t, other.plain(t, q), sumOf(t, other, q))
+}
+
+// Without room nothing is written.
+func TestDiskReserve(t *testing.T) {
+	h := openHistory(t.TempDir())
+	h.opts.Room = func(uint64) bool { return false }
+	for i := range 20 {
+		h.record(journal.KindUsage, 3, 1, 1, int64(i))
+	}
+	_, err := h.Step(context.Background())
+	require.NoError(t, err)
+	_, err = h.Step(context.Background())
+	require.ErrorIs(t, err, ErrNoRoom)
+	q := rollup.Query{Owner: 3, To: 1000}
+	require.Equal(t, h.plain(t, q), sumOf(t, h, q))
+}

@@ -1,0 +1,365 @@
+package billing
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/period"
+	"tollgate/engine/rollup"
+	"tollgate/engine/wire"
+)
+
+// CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and
+// its environment, and checks by reason, for their environment. Items are numbers of features, 0
+// for names that no feature has, and reasons.
+func CountRecord(r journal.Record, add func(rollup.Cell)) {
+	switch r.Kind {
+	case journal.KindUsage:
+		var u usageEntry
+		var c RecordUsage
+		if decodeCounted(r.Payload, &u, &c) {
+			countUsage(r, &u, c.Env, rollup.Cell{Events: 1, Units: c.Units}, add)
+		}
+	case journal.KindVoid, journal.KindAmend:
+		var k correctionEntry
+		var c RecordUsage
+		if wire.Decode(r.Payload, &k) != nil || wire.Decode(k.Original.Record, &c) != nil {
+			return
+		}
+		cell := rollup.Cell{Units: k.Delta}
+		if r.Kind == journal.KindVoid {
+			cell.Events = -1
+		}
+		countUsage(r, &k.Original, c.Env, cell, add)
+	case journal.KindAudit:
+		block, err := openAudits(r.Payload)
+		if err != nil {
+			return // Apply refused what does not decode; another version's record is not ours
+		}
+		for block.next() {
+			add(rollup.Cell{Key: rollup.Key{
+				Owner: rollup.Environment(block.check.Env), Item: uint32(block.check.Reason),
+				Hour: rollup.HourOf(block.check.At),
+			}, Events: 1})
+		}
+	}
+}
+
+// decodeCounted decodes what is counted of a usage event, without an allocation.
+func decodeCounted(payload []byte, u *usageEntry, c *RecordUsage) bool {
+	w := wire.NewDecoder(payload)
+	if u.head(&w); len(u.Record) == 0 {
+		return false
+	}
+	if c.quick(u.Record) {
+		return true
+	}
+	*c = RecordUsage{}
+	w = wire.NewDecoder(u.Record)
+	c.Fields(&w)
+	return w.Close() == nil
+}
+
+func countUsage(r journal.Record, u *usageEntry, env uint32, c rollup.Cell, add func(rollup.Cell)) {
+	c.Key = rollup.Key{Owner: uint64(r.Owner), Item: u.Feature, Hour: rollup.HourOf(r.At)}
+	add(c)
+	c.Owner = rollup.Environment(env)
+	add(c)
+}
+
+// By is the length of the buckets that counts are asked for in; they begin at UTC.
+//
+//schema:enum
+type By uint8
+
+const (
+	ByHour  By = 1 // hour
+	ByDay   By = 2 // day
+	ByMonth By = 3 // month
+)
+
+// Begin is the beginning of the bucket that an instant is in, in milliseconds since 1970 UTC.
+func (b By) Begin(at int64) int64 {
+	switch b {
+	case ByMonth:
+		return period.Month(at).Start
+	case ByDay:
+		return at - (at%accounts.DayMS+accounts.DayMS)%accounts.DayMS
+	}
+	return int64(rollup.HourOf(at)) * rollup.HourMS
+}
+
+// Next is the beginning of the bucket behind the one that begins at an instant.
+func (b By) Next(begin int64) int64 {
+	switch b {
+	case ByMonth:
+		return period.Month(begin).End
+	case ByDay:
+		return begin + accounts.DayMS
+	}
+	return begin + rollup.HourMS
+}
+
+const (
+	// MaxBuckets is how many buckets one question may span, and MaxUsagePoints how many points an
+	// answer may have.
+	MaxBuckets     = 1_000
+	MaxUsagePoints = 20_000
+)
+
+var (
+	// ErrUsageEmpty means that a range has no bucket, ErrUsageTooLong that it has too many, and
+	// ErrUsageTooLarge that the answer would have too many points.
+	ErrUsageEmpty    = errors.New("billing: a range of usage is empty")
+	ErrUsageTooLong  = errors.New("billing: a range of usage has too many buckets")
+	ErrUsageTooLarge = errors.New("billing: an answer about usage has too many points")
+)
+
+// UsageQuery asks for usage, or with Checks for entitlement checks, in the buckets that meet
+// [From, To), on the environment's clock.
+type UsageQuery struct {
+	Env uint32
+	// Customer is a row; 0: all of the environment.
+	Customer uint32
+	// Feature is a number, where HasFeature is set; 0 stands for names that no feature has.
+	Feature    uint32
+	HasFeature bool
+	By         By
+	From, To   int64
+}
+
+// Widen moves From and To to where buckets begin.
+func (q *UsageQuery) Widen() error {
+	if q.From >= q.To {
+		return ErrUsageEmpty
+	}
+	q.From = q.By.Begin(q.From)
+	if end := q.By.Begin(q.To); end < q.To {
+		q.To = q.By.Next(end)
+	}
+	buckets := 0
+	for at := q.From; at < q.To; at = q.By.Next(at) {
+		if buckets++; buckets > MaxBuckets {
+			return ErrUsageTooLong
+		}
+	}
+	return nil
+}
+
+// UsagePoint is the usage of a bucket. One without usage is left out.
+type UsagePoint struct {
+	Start  int64           `json:"start" as:"time"`
+	Events int64           `json:"events"`
+	Units  decimal.Decimal `json:"usageUnits"`
+}
+
+// UsageSeries is the usage of a feature in a range.
+type UsageSeries struct {
+	// FeatureKey is empty for events whose name was that of no feature.
+	FeatureKey string          `json:"featureKey"`
+	Events     int64           `json:"events"`
+	Units      decimal.Decimal `json:"usageUnits"`
+	Points     []UsagePoint    `json:"points"`
+}
+
+// series are the sums of a query by item and bucket.
+type series struct {
+	q    *UsageQuery
+	sums map[uint32]map[int64]*rollup.Cell
+	size int
+}
+
+func (s *series) add(c rollup.Cell) {
+	buckets := s.sums[c.Item]
+	if buckets == nil {
+		buckets = map[int64]*rollup.Cell{}
+		s.sums[c.Item] = buckets
+	}
+	at := s.q.By.Begin(int64(c.Hour) * rollup.HourMS)
+	if buckets[at] == nil {
+		buckets[at], s.size = &rollup.Cell{Key: c.Key}, s.size+1
+	}
+	buckets[at].Add(c.Events, c.Units)
+}
+
+func (q *UsageQuery) sum(src rollup.Source, part journal.Part) (*series, error) {
+	s := &series{q: q, sums: map[uint32]map[int64]*rollup.Cell{}}
+	asked := rollup.Query{
+		Part: part, Owner: rollup.Environment(q.Env),
+		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
+	}
+	if q.Customer != 0 {
+		asked.Owner = uint64(q.Customer)
+	}
+	err := src.Sum(asked, func(c rollup.Cell) {
+		if (!q.HasFeature || c.Item == q.Feature) && s.size <= MaxUsagePoints {
+			s.add(c)
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("billing: add up the journal: %w", err)
+	case s.size > MaxUsagePoints:
+		return nil, ErrUsageTooLarge
+	}
+	return s, nil
+}
+
+// of is an item's points in order, and their sum.
+func (s *series) of(item uint32) (u UsageSeries) {
+	var all rollup.Cell
+	u.Points = make([]UsagePoint, 0, len(s.sums[item]))
+	for at, c := range s.sums[item] { // any order: sums do not depend on it, and points are sorted
+		all.Add(c.Events, c.Units)
+		if !c.Empty() {
+			u.Points = append(u.Points, UsagePoint{Start: at, Events: c.Events, Units: bounded(c.Units)})
+		}
+	}
+	slices.SortFunc(u.Points, func(a, b UsagePoint) int { return cmp.Compare(a.Start, b.Start) })
+	u.Events, u.Units = all.Events, bounded(all.Units)
+	return u
+}
+
+// bounded is a sum that is within the range of exact numbers.
+func bounded(d decimal.Decimal) decimal.Decimal {
+	if !d.InRange() {
+		return decimal.Largest()
+	}
+	return d
+}
+
+// Usage answers a query that was widened, from the usage part of the journal: a series for each
+// feature that was used, in the order of the catalog, unmatched names last.
+func (m *journalReader) Usage(src rollup.Source, q *UsageQuery) ([]UsageSeries, error) {
+	s, err := q.sum(src, journal.PartUsage)
+	if err != nil {
+		return nil, err
+	}
+	catalog := catalogs.NewCatalog()
+	if e := m.state.Load().Environment(q.Env); e != nil {
+		catalog = e.Catalog.Load()
+	}
+	list := []UsageSeries{}
+	for item := range s.sums { // any order: they are sorted
+		u := s.of(item)
+		if f := catalog.Feature(item); f != nil {
+			u.FeatureKey = f.Document.Key
+		}
+		if len(u.Points) > 0 {
+			list = append(list, u)
+		}
+	}
+	slices.SortFunc(list, func(a, b UsageSeries) int {
+		return cmp.Or(-cmp.Compare(min(len(a.FeatureKey), 1), min(len(b.FeatureKey), 1)),
+			cmp.Compare(catalog.FeatureByKey[a.FeatureKey], catalog.FeatureByKey[b.FeatureKey]))
+	})
+	return list, nil
+}
+
+// ChecksSeries counts the entitlement checks of an environment that came to a decision.
+type ChecksSeries struct {
+	Reason string        `json:"reason"`
+	Checks int64         `json:"checks"`
+	Points []ChecksPoint `json:"points"`
+}
+
+// ChecksPoint counts those of a bucket.
+type ChecksPoint struct {
+	Start  int64 `json:"start" as:"time"`
+	Checks int64 `json:"checks"`
+}
+
+// Checks counts the entitlement checks of an environment by reason, from the audit part of the
+// journal: what it has, which is 30 days of log time by default.
+func (m *journalReader) Checks(src rollup.Source, q *UsageQuery) ([]ChecksSeries, error) {
+	s, err := q.sum(src, journal.PartAudit)
+	if err != nil {
+		return nil, err
+	}
+	list := []ChecksSeries{}
+	for reason := range uint32(256) {
+		u := s.of(reason)
+		if len(u.Points) == 0 {
+			continue
+		}
+		c := ChecksSeries{Reason: Reason(reason).String(), Checks: u.Events}
+		for _, p := range u.Points {
+			c.Points = append(c.Points, ChecksPoint{Start: p.Start, Checks: p.Events})
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// RevenueSeries is what the invoices of an environment in one currency came to in a range. Billed
+// are those issued in it, void ones left out, Collected those paid in it; Due and PastDue are
+// unpaid now, whenever they were issued.
+type RevenueSeries struct {
+	Currency        string          `json:"currency" rule:"min=3,max=3"`
+	Billed          decimal.Decimal `json:"billed"`
+	Collected       decimal.Decimal `json:"collected"`
+	Due             decimal.Decimal `json:"due"`
+	DueInvoices     int64           `json:"dueInvoices"`
+	PastDue         decimal.Decimal `json:"pastDue"`
+	PastDueInvoices int64           `json:"pastDueInvoices"`
+	Points          []RevenuePoint  `json:"points"`
+}
+
+// RevenuePoint is what came in a bucket. One without any is left out.
+type RevenuePoint struct {
+	Start     int64           `json:"start" as:"time"`
+	Invoices  int64           `json:"invoices"` // issued
+	Billed    decimal.Decimal `json:"billed"`
+	Collected decimal.Decimal `json:"collected"`
+}
+
+// Revenue answers a query that was widened, by day or month, from the invoices: a series for each
+// currency.
+func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
+	list := []RevenueSeries{}
+	var billed, collected, due, pastDue rollup.Cell // of the last series
+	for _, d := range m.state.Load().RevenueOf(q.Env) {
+		if n := len(list); n == 0 || list[n-1].Currency != d.Currency {
+			billed, collected, due, pastDue = rollup.Cell{}, rollup.Cell{}, rollup.Cell{}, rollup.Cell{}
+			list = append(list, RevenueSeries{Currency: d.Currency, Points: []RevenuePoint{}})
+		}
+		s := &list[len(list)-1]
+		add := func(sum *rollup.Cell, a book.Amount, to *decimal.Decimal) {
+			sum.Add(a.Invoices, a.Sum)
+			*to = bounded(sum.Units)
+		}
+		add(&due, d.Due, &s.Due)
+		add(&pastDue, d.PastDue, &s.PastDue)
+		s.DueInvoices, s.PastDueInvoices = due.Events, pastDue.Events
+		at := int64(d.Day) * accounts.DayMS
+		if at < q.From || at >= q.To || d.Billed == (book.Amount{}) && d.Collected == (book.Amount{}) {
+			continue
+		}
+		add(&billed, d.Billed, &s.Billed)
+		add(&collected, d.Collected, &s.Collected)
+		begin := q.By.Begin(at)
+		if n := len(s.Points); n == 0 || s.Points[n-1].Start != begin {
+			s.Points = append(s.Points, RevenuePoint{Start: begin})
+		}
+		p := &s.Points[len(s.Points)-1]
+		p.Invoices += d.Billed.Invoices
+		p.Billed, _ = p.Billed.Add(d.Billed.Sum)
+		p.Collected, _ = p.Collected.Add(d.Collected.Sum)
+	}
+	return list
+}
+
+// Suspended is how many subscriptions of an environment are suspended.
+func (m *accountReader) Suspended(env uint32) int64 {
+	if e := m.state.Load().Environment(env); e != nil {
+		return e.Suspended.Load()
+	}
+	return 0
+}

@@ -1,0 +1,290 @@
+package billing_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
+)
+
+// recount adds up a customer's listed events by day: each event once, as its corrections left it.
+func recount(
+	t require.TestingT, m *billing.Machine, src *enginetest.Source, row uint32,
+) map[int64]rollup.Cell {
+	type name struct {
+		key string
+		at  int64
+	}
+	events, next, err := m.Events(src, billing.EventQuery{
+		Customer: row, From: -1 << 62, To: 1 << 62, Limit: 1000,
+		Kinds: []billing.EventKind{billing.EventUsage, billing.EventVoid, billing.EventAmend},
+	})
+	require.NoError(t, err)
+	require.Zero(t, next.Index, "the test reads one page")
+	last := map[name]*billing.EventView{}
+	for i := range events {
+		e := &events[i]
+		at := name{e.Key, e.OccurredAt}
+		if known := last[at]; known == nil || known.Index < e.Index ||
+			known.Index == e.Index && known.Position < e.Position {
+			last[at] = e
+		}
+	}
+	sums := map[int64]rollup.Cell{}
+	for _, e := range last {
+		if e.Kind != billing.EventVoid {
+			day := billing.ByDay.Begin(e.OccurredAt)
+			sum := sums[day]
+			sum.Add(1, e.Units)
+			sums[day] = sum
+		}
+	}
+	return sums
+}
+
+// TestUsageIsRecounted: in any history, usage by day is what the listed events add up to, that of
+// an environment what its customers' adds up to, and checks are as many as were recorded.
+func TestUsageIsRecounted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		entries := enginetest.BillingEntries(t)
+		m := billing.New(billing.Config{})
+		src := &enginetest.Source{Journal: m.Journal()}
+		var out engine.Applied
+		for i, e := range entries {
+			require.NoError(t, m.Apply(uint64(i)+1, e, &out))
+			src.Keep(&out)
+		}
+		checks := int64(0)
+		for env := range uint32(12) { // checks may name one that is not there
+			all := map[int64]rollup.Cell{}
+			of := func(customer uint32) map[int64]rollup.Cell {
+				sums := map[int64]rollup.Cell{}
+				q := billing.UsageQuery{
+					Env: env, Customer: customer, By: billing.ByDay,
+					From: enginetest.Epoch - 300*24*rollup.HourMS, To: enginetest.Epoch + 700*24*rollup.HourMS,
+				}
+				list, err := m.Usage(src, &q)
+				require.NoError(t, err)
+				for _, s := range list {
+					for _, p := range s.Points {
+						sum := sums[p.Start]
+						sum.Add(p.Events, p.Units)
+						sums[p.Start] = sum
+					}
+				}
+				return sums
+			}
+			for _, row := range m.Customers(env, 0, 1000) {
+				want := recount(t, m, src, row)
+				got := of(row)
+				require.Len(t, got, len(want))
+				for day, c := range want {
+					require.Equal(t, c.Events, got[day].Events)
+					if c.Units.InRange() { // else an answer has the largest number
+						require.Equal(t, c.Units, got[day].Units)
+					}
+				}
+				for day, c := range want {
+					sum := all[day]
+					sum.Add(c.Events, c.Units)
+					all[day] = sum
+				}
+			}
+			whole := of(0)
+			require.Len(t, whole, len(all))
+			for day, c := range all {
+				require.Equal(t, c.Events, whole[day].Events)
+			}
+			list, err := m.Checks(src, &billing.UsageQuery{
+				Env: env, By: billing.ByMonth, From: 0, To: 4 * enginetest.Epoch,
+			})
+			require.NoError(t, err)
+			for _, s := range list {
+				checks += s.Checks
+			}
+		}
+		_, audits := m.Journal().Usage()
+		require.LessOrEqual(t, checks, int64(m.Stats().AuditEvents))
+		if m.Journal().First(1) == 1 && audits > 0 { // none was dropped
+			require.Equal(t, int64(m.Stats().AuditEvents), checks)
+		}
+	})
+}
+
+func TestUsageByFeatureAndBucket(t *testing.T) {
+	m, l := opened()
+	enginetest.NewCustomer(l, "bob", "llm-team")
+	src := &enginetest.Source{Journal: m.Journal()}
+	record := func(key, customer, feature string, units int64) {
+		u := enginetest.Usage(l, key, customer, feature, units)
+		require.False(t, l.DoPayload(billing.KindRecordUsage, u.Seal(nil)).Outcome.Refused())
+	}
+	begin := billing.ByDay.Begin(l.Stamp) + 24*rollup.HourMS
+	l.Stamp = begin - 1
+	record("a", "ada", "output-tokens", 1)
+	l.Stamp = begin
+	record("b", "ada", "output-tokens", 10)
+	record("c", "bob", "output-tokens", 100)
+	record("d", "ada", "no such name", 7)
+	record("e", "ada", "requests", 2)
+	record("void", "ada", "requests", 5)
+	id := billing.UsageKey(enginetest.Sandbox, []byte("void"))
+	ref, _, err := m.FindUsage(src, src, enginetest.Sandbox, id)
+	require.NoError(t, err)
+	l.Stamp += 5 * rollup.HourMS // a void counts where its event did
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindVoidUsage, &billing.VoidUsage{
+		Env: enginetest.Sandbox, Key: id, Original: ref,
+	}).Outcome)
+
+	ada, _ := m.Customer(enginetest.Sandbox, "ada")
+	q := billing.UsageQuery{
+		Env: enginetest.Sandbox, Customer: ada.Row, By: billing.ByDay, From: begin - 1, To: begin + 1,
+	}
+	require.NoError(t, q.Widen())
+	require.Equal(t, begin-24*rollup.HourMS, q.From)
+	require.Equal(t, begin+24*rollup.HourMS, q.To)
+	list, err := m.Usage(src, &q)
+	require.NoError(t, err)
+	n := decimal.FromInt
+	catalogOrder := []billing.UsageSeries{
+		{FeatureKey: "output-tokens", Events: 2, Units: n(11), Points: []billing.UsagePoint{
+			{Start: begin - 24*rollup.HourMS, Events: 1, Units: n(1)}, {Start: begin, Events: 1, Units: n(10)},
+		}},
+		{FeatureKey: "requests", Events: 1, Units: n(2), Points: []billing.UsagePoint{
+			{Start: begin, Events: 1, Units: n(2)},
+		}},
+		{Events: 1, Units: n(7), Points: []billing.UsagePoint{{Start: begin, Events: 1, Units: n(7)}}},
+	}
+	require.ElementsMatch(t, catalogOrder, list)
+	require.Empty(t, list[2].FeatureKey, "unmatched names come last")
+
+	q.Customer, q.HasFeature, q.Feature = 0, true, 0
+	list, err = m.Usage(src, &q)
+	require.NoError(t, err)
+	require.Equal(t, catalogOrder[2:], list)
+}
+
+func TestUsageRangesAreBounded(t *testing.T) {
+	at := func(text string) int64 {
+		v, err := time.Parse(time.RFC3339, text)
+		require.NoError(t, err)
+		return v.UnixMilli()
+	}
+	for _, c := range []struct {
+		by       billing.By
+		from, to string
+		want     error
+	}{
+		{billing.ByHour, "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", billing.ErrUsageEmpty},
+		{billing.ByHour, "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z", billing.ErrUsageEmpty},
+		{billing.ByHour, "2026-01-01T00:00:00Z", "2026-02-11T16:00:00Z", nil},
+		{billing.ByHour, "2026-01-01T00:00:00Z", "2026-02-11T16:00:01Z", billing.ErrUsageTooLong},
+		{billing.ByDay, "2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z", billing.ErrUsageTooLong},
+		{billing.ByMonth, "2026-01-15T00:00:00Z", "2109-04-30T00:00:00Z", nil},
+		{billing.ByMonth, "2026-01-15T00:00:00Z", "2109-05-01T00:00:00Z", nil},
+		{billing.ByMonth, "2026-01-15T00:00:00Z", "2109-05-01T00:00:01Z", billing.ErrUsageTooLong},
+	} {
+		q := billing.UsageQuery{By: c.by, From: at(c.from), To: at(c.to)}
+		require.ErrorIs(t, q.Widen(), c.want, "%v", c)
+	}
+	q := billing.UsageQuery{By: billing.ByMonth, From: at("2026-01-15T07:00:00Z"), To: at("2026-02-01T00:00:01Z")}
+	require.NoError(t, q.Widen())
+	require.Equal(t, at("2026-01-01T00:00:00Z"), q.From)
+	require.Equal(t, at("2026-03-01T00:00:00Z"), q.To)
+	src := many(billing.MaxUsagePoints + 1)
+	q = billing.UsageQuery{By: billing.ByHour, To: 1 << 60}
+	_, err := billing.New(billing.Config{}).Usage(src, &q)
+	require.ErrorIs(t, err, billing.ErrUsageTooLarge)
+}
+
+// TestRevenueIsRecounted: in any history, revenue and suspensions, which are kept as invoices are
+// written, are those that a restore counts, and that the listed invoices add up to.
+func TestRevenueIsRecounted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := billing.New(billing.Config{})
+		var out engine.Applied
+		for i, e := range enginetest.BillingEntries(t) {
+			require.NoError(t, m.Apply(uint64(i)+1, e, &out))
+		}
+		again := restored(t, enginetest.Snapshot(t, m))
+		for env := range uint32(2*m.Stats().Accounts + 1) {
+			q := billing.UsageQuery{Env: env, By: billing.ByDay, To: 4 * enginetest.Epoch}
+			revenue := m.Revenue(&q)
+			require.Equal(t, again.Revenue(&q), revenue)
+			require.Equal(t, again.Suspended(env), m.Suspended(env))
+			if due := m.NextDue(); due != 0 && due <= m.Stamp() {
+				continue // a listing shows what the state will have after a tick
+			}
+			billed, late := map[string]int64{}, map[string]int64{}
+			amounts, collected := map[string]*rollup.Cell{}, map[string]*rollup.Cell{}
+			for _, row := range m.Customers(env, 0, 1000) {
+				for _, v := range m.Invoices(env, row) {
+					if amounts[v.Currency] == nil {
+						amounts[v.Currency], collected[v.Currency] = &rollup.Cell{}, &rollup.Cell{}
+					}
+					switch v.Status {
+					case billing.InvoiceVoid:
+						continue
+					case billing.InvoicePaid:
+						collected[v.Currency].Add(1, v.Amount)
+					case billing.InvoicePastDue:
+						late[v.Currency]++
+					}
+					billed[v.Currency]++
+					amounts[v.Currency].Add(1, v.Amount)
+				}
+			}
+			for _, s := range revenue {
+				n := int64(0)
+				for _, p := range s.Points {
+					n += p.Invoices
+				}
+				require.Equal(t, billed[s.Currency], n)
+				require.Equal(t, late[s.Currency], s.PastDueInvoices)
+				if amounts[s.Currency].Units.InRange() {
+					require.Equal(t, amounts[s.Currency].Units, s.Billed)
+					require.Equal(t, collected[s.Currency].Units, s.Collected)
+				}
+			}
+		}
+	})
+}
+
+// many is a journal that counted so many items.
+type many int
+
+func (n many) Sum(_ rollup.Query, yield func(rollup.Cell)) error {
+	for i := range int(n) {
+		yield(rollup.Cell{Key: rollup.Key{Item: uint32(i)}, Events: 1})
+	}
+	return nil
+}
+
+// BenchmarkCountRecord counts usage events as a node does with each sealed segment.
+func BenchmarkCountRecord(b *testing.B) {
+	m, l := opened()
+	for range 1000 {
+		u := enginetest.Usage(l, strconv.FormatUint(l.Index, 10), "ada", "output-tokens", 3)
+		l.DoPayload(billing.KindRecordUsage, u.Seal(nil))
+	}
+	src := &enginetest.Source{Journal: m.Journal()}
+	b.ReportAllocs()
+	for b.Loop() {
+		var tally rollup.Tally
+		if err := src.Walk(nil, 0, func(r journal.Record) error {
+			billing.CountRecord(r, tally.Add)
+			return nil
+		}); err != nil || len(tally.Cells()) != 2 {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+// Package rollup has the counts by hour that a journal adds up to, and their bytes in blocks. See
+// DESIGN.md.
+package rollup
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+)
+
+// HourMS is an hour in milliseconds.
+const HourMS = 3_600_000
+
+// Key names what is counted: for whom, what, and in which hour.
+type Key struct {
+	// Owner is a customer's row, or Environment of an environment's number.
+	Owner uint64
+	// Item is what the owner's events are told apart by: a feature's number, a reason.
+	Item uint32
+	// Hour counts from 1970 UTC.
+	Hour int32
+}
+
+// Environment is the owner that an environment's totals have.
+func Environment(number uint32) uint64 { return 1<<32 | uint64(number) }
+
+// HourOf is the hour of an instant in milliseconds since 1970 UTC.
+func HourOf(at int64) int32 {
+	hour := at / HourMS
+	if at%HourMS < 0 {
+		hour--
+	}
+	return int32(hour)
+}
+
+// Compare orders keys by owner, item and hour.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Owner, other.Owner), cmp.Compare(k.Item, other.Item),
+		cmp.Compare(k.Hour, other.Hour))
+}
+
+// Cell is what was counted under a key. Units are added modulo 2¹²⁸, so that sums do not depend on
+// their order; InRange tells those that are meant.
+type Cell struct {
+	Key
+	Events int64
+	Units  decimal.Decimal
+}
+
+// Add counts events and units on.
+func (c *Cell) Add(events int64, units decimal.Decimal) {
+	c.Events += events
+	high, low := c.Units.Bits()
+	moreHigh, moreLow := units.Bits()
+	low, carry := bits.Add64(low, moreLow, 0)
+	c.Units = decimal.FromBits(high+moreHigh+int64(carry), low)
+}
+
+// Empty reports whether nothing is left of what was counted.
+func (c *Cell) Empty() bool { return c.Events == 0 && c.Units.IsZero() }
+
+// Counter says what a record counts: add is called once for each cell that it adds to. It must
+// depend on the record alone, and may ignore a record that it does not know.
+type Counter func(r journal.Record, add func(Cell))
+
+// Query asks for an owner's cells in the hours From ≤ hour < To.
+type Query struct {
+	Part     journal.Part
+	Owner    uint64
+	From, To int32
+}
+
+// Has reports whether a key is asked for.
+func (q *Query) Has(k Key) bool { return k.Owner == q.Owner && q.From <= k.Hour && k.Hour < q.To }
+
+// Source adds a journal up.
+type Source interface {
+	// Sum yields cells that add up to what all records of the journal count, in any order and any
+	// number of each key.
+	Sum(q Query, yield func(Cell)) error
+}
+
+// Tally collects cells. The zero value is empty.
+type Tally struct {
+	cells []Cell
+	// recent is where a key was put last, by a part of its hash: nearly all events of an environment
+	// are counted there at once.
+	recent [256]int32
+}
+
+// Add counts a cell.
+func (t *Tally) Add(c Cell) {
+	slot := &t.recent[(c.Owner*0x9e3779b97f4a7c15^uint64(c.Item)*0xff51afd7ed558ccd^
+		uint64(c.Hour)*0xc2b2ae3d27d4eb4f)>>56]
+	if at := *slot - 1; at >= 0 && t.cells[at].Key == c.Key {
+		t.cells[at].Add(c.Events, c.Units)
+		return
+	}
+	t.cells = append(t.cells, c)
+	*slot = int32(len(t.cells))
+}
+
+// Cells are what was counted, sorted, each key once, without those of which nothing is left. The
+// tally is empty afterwards.
+func (t *Tally) Cells() []Cell {
+	cells := t.cells
+	*t = Tally{}
+	slices.SortFunc(cells, func(a, b Cell) int { return a.Compare(b.Key) })
+	kept := cells[:0]
+	for _, c := range cells {
+		if n := len(kept); n > 0 && kept[n-1].Key == c.Key {
+			kept[n-1].Add(c.Events, c.Units)
+			continue
+		}
+		kept = append(kept, c)
+	}
+	return slices.DeleteFunc(kept, func(c Cell) bool { return c.Empty() })
+}
