@@ -115,6 +115,10 @@ build: ## build the programs into bin/
 	go build -o bin/ ./cmd/tollgate ./cmd/tollgate-browser
 	go build -C bench/load -o $(CURDIR)/bin/ ./tollgate-bench
 
+.PHONY: dist
+dist: ## make a release in bin/dist: tarballs, debs, SHA256SUMS, bills of materials (Debian)
+	deploy/dist
+
 .PHONY: test
 test: ## everything that proves it works
 	@MAKE="$(MAKE)" .ci/stages "processes unit" "format vet fuzz race-machines race-others"
@@ -131,6 +135,7 @@ test-long: ## more of everything: for every night, some two hours
 	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
 	CGO_ENABLED=1 go test -race -tags long -timeout 60m $(TESTFLAGS) $(UNITS)
 	CGO_ENABLED=1 go test -C bench/load -race $(TESTFLAGS) ./...
+	go test -C deploy -tags long -timeout 60m -count=1 -run 'TestAReleaseIsReproducible$$' $(TESTFLAGS) .
 	$(MAKE) fuzz FUZZTIME=100000x GUIDED=1
 	$(MAKE) simulate SEED=0 FOR=10m
 	$(MAKE) torture NET=proxy
