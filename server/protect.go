@@ -45,7 +45,7 @@ func (x *Exchange) Policy(policy string) { x.policy = []byte(policy) }
 func (x *Exchange) Caching(directives string) { x.caching = []byte(directives) }
 
 // Headers gives the answer the headers of a page that was made elsewhere, but for its length.
-func (x *Exchange) Headers(of map[string]string) {
+func (x *Exchange) Headers(of map[string]string) *Fault {
 	for name, value := range of {
 		switch name {
 		case fasthttp.HeaderContentLength:
@@ -57,6 +57,7 @@ func (x *Exchange) Headers(of map[string]string) {
 			x.Ctx.Response.Header.Set(name, value)
 		}
 	}
+	return nil
 }
 
 // overTLS reports whether the listener itself speaks TLS. fasthttp does not see it: see conn.

@@ -51,19 +51,22 @@ func InQuery(name string, s *Schema, about string) Param {
 	return Param{In: "query", Name: name, Schema: s, About: about}
 }
 
-// DescribePaths states the parameters in the paths of routes, before their others. known describes
-// each name once.
+// PathParams are the parameters in a path; known describes each name once.
+func PathParams(path string, known map[string]Param) (params []Param) {
+	for segment := range strings.SplitSeq(path, "/") {
+		if name, found := strings.CutPrefix(segment, "{"); found {
+			name = strings.TrimSuffix(name, "}")
+			p := known[name]
+			p.In, p.Name, p.Required = "path", name, true
+			params = append(params, p)
+		}
+	}
+	return params
+}
+
+// DescribePaths states the parameters in the paths of routes, before their others.
 func DescribePaths(routes []Route, known map[string]Param) {
 	for i := range routes {
-		var params []Param
-		for segment := range strings.SplitSeq(routes[i].Path, "/") {
-			if name, found := strings.CutPrefix(segment, "{"); found {
-				name = strings.TrimSuffix(name, "}")
-				p := known[name]
-				p.In, p.Name, p.Required = "path", name, true
-				params = append(params, p)
-			}
-		}
-		routes[i].Params = append(params, routes[i].Params...)
+		routes[i].Params = append(PathParams(routes[i].Path, known), routes[i].Params...)
 	}
 }

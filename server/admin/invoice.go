@@ -33,11 +33,10 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			"Make an unpaid invoice VOID, for good; its usage is not billed again", of(a.voidInvoice),
 			nothing("Void, or it was before")),
 		row("GET", invoices+"/verify", "verifyInvoices",
-			"Recompute the invoices of a page of customers, and list those that differ",
-			a.verifyInvoices, server.Asks(
-				server.InQuery("customer", text(1, maxID), "only this customer's"),
-				server.InQuery("limit", server.IntSchema(1, maxVerified), "customers of a page, which "+
-					"are verified in one pass over the journal; 10,000 when absent"),
+			"Recompute the invoices of a page of customers, and list those that differ", a.verifyInvoices,
+			server.Asks(server.InQuery("customer", text(1, maxID), "only this customer's"),
+				server.InQuery("limit", server.IntSchema(1, maxVerified),
+					"customers of a page, which are verified in one pass over the journal; 10,000 when absent"),
 				server.InQuery("cursor", text(1, 10), "nextCursor of the page before")),
 			answers(server.RefTo("Verification"))),
 	}

@@ -21,9 +21,8 @@ func (a *API) platformRoutes() []server.Route {
 		row("PUT", environment+"/origins", "setOrigins",
 			"List the web origins that may use customer keys", a.accounts.putOrigins,
 			server.Takes(origins), nothing("Set")),
-		row("GET", environment+"/origins", "listOrigins",
-			"The web origins that may use customer keys", a.within(a.accounts.listOrigins),
-			answers(origins)),
+		row("GET", environment+"/origins", "listOrigins", "The web origins that may use customer keys",
+			a.within(a.accounts.listOrigins), answers(origins)),
 		row("GET", environment+"/margin", "showMargin",
 			"Revenue of invoices, cost of usage, and their difference", a.invoices.margin, server.Asks(
 				must(server.InQuery("from", server.TimeSchema, "earliest instant")),

@@ -22,8 +22,7 @@ func (h *hooks) deliveryRoutes() []server.Route {
 	return []server.Route{
 		row("GET", deliveries, "listWebhookDeliveries",
 			"What was sent to an endpoint and what waits, newest first", of(h.listDeliveries),
-			server.Asks(server.InQuery("status", server.EnumSchema(deliveryStatuses...),
-				"all when absent")),
+			server.Asks(server.InQuery("status", server.EnumSchema(deliveryStatuses...), "all when absent")),
 			pages("deliveries", "WebhookDelivery", maxDeliveries, "50", 20)),
 		row("GET", deliveries+"/{message}", "showWebhookDelivery", "One delivery with its payload",
 			of(h.getDelivery), answers(server.RefTo("WebhookDelivery"))),

@@ -124,6 +124,7 @@ func New(c Config) (*API, error) {
 	routes := slices.Concat(a.routes(), a.customers.customerRoutes(),
 		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
 		a.invoices.paymentRoutes(), a.customers.clockRoutes())
+	server.DescribePaths(routes, pathParams)
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
 		return nil, err

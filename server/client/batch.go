@@ -33,10 +33,9 @@ var (
 )
 
 // ingestBatch is POST /events/batch.
-func (a *API) ingestBatch(x *server.Exchange) {
+func (a *API) ingestBatch(x *server.Exchange) *server.Fault {
 	if len(x.Ctx.Request.Header.Peek("X-Idempotency-Key")) > 0 {
-		x.Refuse(faultBatchKey)
-		return
+		return faultBatchKey
 	}
 	in := ingests.Get().(*ingest)
 	defer in.release()
@@ -53,8 +52,7 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		fault = a.limits.TakeItems(x, principal(x).KeyID, len(in.faults))
 	}
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	in.records, in.results = in.records[:0], in.results[:0]
 	from := 0
@@ -69,10 +67,9 @@ func (a *API) ingestBatch(x *server.Exchange) {
 		a.record(x, in)
 	}
 	if fault = in.flooding(); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	a.answerBatch(x, in)
+	return a.answerBatch(x, in)
 }
 
 // readBatch reads all items before any is proposed: a body that turns out to be no array must have
@@ -171,7 +168,7 @@ func (in *ingest) flooding() *server.Fault {
 	return server.FaultOfResult(in.results[0])
 }
 
-func (a *API) answerBatch(x *server.Exchange, in *ingest) {
+func (a *API) answerBatch(x *server.Exchange, in *ingest) *server.Fault {
 	var accepted, duplicates, rejected, next int
 	data := x.Begin()
 	data.Open('{')
@@ -216,7 +213,7 @@ func (a *API) answerBatch(x *server.Exchange, in *ingest) {
 	data.Uint("duplicates", uint64(duplicates))
 	data.Uint("rejected", uint64(rejected))
 	data.Close('}')
-	x.End(200)
+	return x.End(200)
 }
 
 // itemMessage is the message of one item, with the detail that only validation has.

@@ -6,7 +6,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -34,35 +33,31 @@ func checkCustomerRequest(f *form.Reader, c *customerRequest) {
 func fieldless(x *server.Exchange) *server.Fault { return form.None(x.Body) }
 
 // createCustomer is POST /customers.
-func (a *customers) createCustomer(x *server.Exchange) {
+func (a *customers) createCustomer(x *server.Exchange) *server.Fault {
 	request := customerRequest{CreateCustomer: billing.CreateCustomer{
 		Env: principal(x).Env, ID: newID(),
 	}}
-	fault := form.Read(x.Body, &request, readCustomerRequest)
-	if fault != nil {
-		x.Refuse(fault)
-		return
+	if fault := form.Read(x.Body, &request, readCustomerRequest); fault != nil {
+		return fault
 	}
 	c := &request.CreateCustomer
 	minted := c.ExternalID == ""
 	if minted {
 		c.ExternalID = string(server.AppendUUID(nil, c.ID))
 	}
-	result, first, fault := a.once(x, billing.KindCreateCustomer, wire.Encode(nil, c))
+	result, first, fault := a.once(x, billing.KindCreateCustomer, c)
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	if minted && first.Repeated {
 		c.ExternalID = string(server.AppendUUID(nil, first.First))
 	}
 	if result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
+		return server.FaultOf(result.Outcome)
 	}
 	location := append([]byte(Prefix+"/customers/"), appendEscaped(nil, c.ExternalID)...)
 	x.Ctx.Response.Header.SetBytesV("Location", location)
-	x.Succeed(201)
+	return x.Succeed(201)
 }
 
 // appendEscaped percent-encodes a path segment.
@@ -83,21 +78,39 @@ func appendEscaped(dst []byte, text string) []byte {
 // newID mints a UUIDv7.
 func newID() [16]byte { return uuid.Must(uuid.NewV7()) }
 
-// pathID checks a path parameter that is a caller's identifier.
-func pathID(x *server.Exchange, i int, name string) (string, bool) {
-	if wrong, ok := form.CheckText(x.Param(i), 1, maxID); !ok {
-		x.Refuse(wrong.Fault(name))
-		return "", false
+// byName is the handler of what is about the customer that the path's first parameter names, by the
+// caller's own identifier.
+func byName(
+	handle func(x *server.Exchange, id string) *server.Fault,
+) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
+		if wrong, ok := form.CheckText(x.Param(0), 1, maxID); !ok {
+			return wrong.Fault(x.Route.Parameter(0))
+		}
+		return handle(x, string(x.Param(0)))
 	}
-	return string(x.Param(i)), true
+}
+
+// byID is the handler of what is about the record whose UUID is the path's first parameter.
+func byID(
+	handle func(x *server.Exchange, id [16]byte) *server.Fault,
+) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
+		id, fault := pathUUID(x, 0)
+		if fault != nil {
+			return fault
+		}
+		return handle(x, id)
+	}
 }
 
 // pathUUID checks a path parameter that is a UUID.
-func pathUUID(x *server.Exchange, i int, name string) (id [16]byte, ok bool) {
-	if id, ok = server.ParseUUID(x.Param(i)); !ok {
-		x.Refuse(form.NotUUID.Fault(name))
+func pathUUID(x *server.Exchange, i int) (id [16]byte, fault *server.Fault) {
+	id, ok := server.ParseUUID(x.Param(i))
+	if !ok {
+		fault = form.NotUUID.Fault(x.Route.Parameter(i))
 	}
-	return id, ok
+	return id, fault
 }
 
 func query(ctx *fasthttp.RequestCtx, name string) string {
@@ -105,12 +118,8 @@ func query(ctx *fasthttp.RequestCtx, name string) string {
 }
 
 // getCustomer is GET /customers/{externalClientCustomerId}.
-func (a *customers) getCustomer(x *server.Exchange) {
-	id, ok := pathID(x, 0, "externalClientCustomerId")
-	if !ok {
-		return
-	}
-	a.read(x, func() *server.Fault {
+func (a *customers) getCustomer(x *server.Exchange, id string) *server.Fault {
+	return a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)

@@ -9,76 +9,41 @@ import (
 
 // customerRoutes are the rows about a customer that go beyond the document.
 func (a *customers) customerRoutes() []server.Route {
-	done := []server.Response{{Status: 200, About: "Done"}}
+	const customer = "/customers/{externalClientCustomerId}"
 	return []server.Route{
-		{
-			Method: "PATCH", Path: Prefix + "/customers/{externalClientCustomerId}",
-			Operation: "updateCustomer", Summary: "Change what the body names of a customer",
-			Access: server.AccessFull, Handle: a.updateCustomer,
-			Params: []server.Param{customerParam}, Body: server.RefTo("CustomerChange"), Responses: done,
-		},
-		{
-			Method: "DELETE", Path: Prefix + "/customers/{externalClientCustomerId}",
-			Operation: "archiveCustomer", Summary: "Take a customer out of use, for good",
-			Access: server.AccessFull, Handle: a.archiveCustomer,
-			Params: []server.Param{customerParam}, Responses: done,
-		},
-		{
-			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}/subscriptions",
-			Operation: "listCustomerSubscriptions", Summary: "A customer's subscriptions",
-			Access: server.AccessRead, Handle: a.listSubscriptions,
-			Params: []server.Param{
-				customerParam, consistencyHeader,
-				inQuery("status", server.EnumSchema("active", "all"), "active when absent"),
-			},
-			Responses: answers(server.ArrayOf(server.RefTo("Subscription"))),
-		},
-		{
-			Method: "GET", Path: Prefix + "/entitlements/{customerReferenceId}",
-			Operation: "listEntitlements",
-			Summary:   "Every feature of a customer's subscriptions that are not cancelled",
-			Access:    server.AccessRead, Handle: a.listEntitlements,
-			Params: []server.Param{
-				path("customerReferenceId", text(1, maxID), ""), consistencyHeader,
-			},
-			Responses: answers(server.ArrayOf(server.RefTo("ListedEntitlement"))),
-		},
+		row("PATCH", customer, "updateCustomer", "Change what the body names of a customer",
+			server.AccessFull, byName(a.updateCustomer), server.Takes(server.RefTo("CustomerChange")), done),
+		row("DELETE", customer, "archiveCustomer", "Take a customer out of use, for good",
+			server.AccessFull, byName(a.archiveCustomer), done),
+		row("GET", customer+"/subscriptions", "listCustomerSubscriptions", "A customer's subscriptions",
+			server.AccessRead, byName(a.listSubscriptions), reads,
+			server.Asks(server.InQuery("status", server.EnumSchema("active", "all"), "active when absent")),
+			answers(server.ArrayOf(server.RefTo("Subscription")))),
+		row("GET", "/entitlements/{customerReferenceId}", "listEntitlements",
+			"Every feature of a customer's subscriptions that are not cancelled", server.AccessRead,
+			byName(a.listEntitlements), reads, answers(server.ArrayOf(server.RefTo("ListedEntitlement")))),
 	}
 }
 
 // updateCustomer is PATCH /customers/{externalClientCustomerId}.
-func (a *customers) updateCustomer(x *server.Exchange) {
-	id, ok := pathID(x, 0, "externalClientCustomerId")
-	if !ok {
-		return
-	}
+func (a *customers) updateCustomer(x *server.Exchange, id string) *server.Fault {
 	c := billing.UpdateCustomer{Env: principal(x).Env, ExternalID: id}
-	fault := form.Read(x.Body, &c, readCustomerChange)
-	if fault != nil {
-		x.Refuse(fault)
-		return
+	if fault := form.Read(x.Body, &c, readCustomerChange); fault != nil {
+		return fault
 	}
-	a.carryOut(x, billing.KindUpdateCustomer, &c)
+	return a.carryOut(x, billing.KindUpdateCustomer, &c)
 }
 
 // archiveCustomer is DELETE /customers/{externalClientCustomerId}.
-func (a *customers) archiveCustomer(x *server.Exchange) {
-	id, ok := pathID(x, 0, "externalClientCustomerId")
-	if !ok {
-		return
-	}
-	a.carryOut(x, billing.KindArchiveCustomer, &billing.ArchiveCustomer{
+func (a *customers) archiveCustomer(x *server.Exchange, id string) *server.Fault {
+	return a.carryOut(x, billing.KindArchiveCustomer, &billing.ArchiveCustomer{
 		Env: principal(x).Env, ExternalID: id, Actor: x.By(),
 	})
 }
 
 // listEntitlements is GET /entitlements/{customerReferenceId}.
-func (a *customers) listEntitlements(x *server.Exchange) {
-	id, ok := pathID(x, 0, "customerReferenceId")
-	if !ok {
-		return
-	}
-	a.read(x, func() *server.Fault {
+func (a *customers) listEntitlements(x *server.Exchange, id string) *server.Fault {
+	return a.read(x, func() *server.Fault {
 		now := a.machine.Clock(a.nowMS())
 		list, found := a.machine.Entitlements(principal(x).Env, id, now)
 		if !found {

@@ -41,7 +41,7 @@ func (c *checking) release() {
 }
 
 // checkEntitlement is GET /entitlements/{customerReferenceId}/{feature-key}.
-func (a *API) checkEntitlement(x *server.Exchange) {
+func (a *API) checkEntitlement(x *server.Exchange) *server.Fault {
 	c := checkings.Get().(*checking)
 	defer c.release()
 	c.begin(principal(x).Env, nil)
@@ -52,44 +52,38 @@ func (a *API) checkEntitlement(x *server.Exchange) {
 		}
 	}
 	if fault := c.form.Fault(); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	a.check(x, c)
+	return a.check(x, c)
 }
 
 // evaluateEntitlement is POST /entitlements.
-func (a *API) evaluateEntitlement(x *server.Exchange) {
+func (a *API) evaluateEntitlement(x *server.Exchange) *server.Fault {
 	c := checkings.Get().(*checking)
 	defer c.release()
 	c.begin(principal(x).Env, x.Body)
 	c.read()
-	fault := c.form.Leave()
-	if fault != nil {
-		x.Refuse(fault)
-		return
+	if fault := c.form.Leave(); fault != nil {
+		return fault
 	}
 	if !a.own(x, c.query.Customer) {
-		x.Refuse(server.FaultScope)
-		return
+		return server.FaultScope
 	}
-	a.check(x, c)
+	return a.check(x, c)
 }
 
 // check decides, hands the audit event over, and only then answers.
-func (a *API) check(x *server.Exchange, c *checking) {
+func (a *API) check(x *server.Exchange, c *checking) *server.Fault {
 	stale, fault := consistency(x)
 	if fault == nil {
 		fault = a.limits.TakeItems(x, principal(x).KeyID, 1)
 	}
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	deadline := a.readDeadline()
 	if !a.decide(c, stale, deadline) {
-		x.Refuse(server.FaultConsistency)
-		return
+		return server.FaultConsistency
 	}
 	if stale {
 		server.NoteStaleness(x, a.reader)
@@ -106,11 +100,10 @@ func (a *API) check(x *server.Exchange, c *checking) {
 		c.audit.FeatureText = c.query.Feature
 	}
 	if fault := a.audits.record(&c.audit, deadline, stale); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	c.answer(x.Begin())
-	x.End(200)
+	return x.End(200)
 }
 
 // decide fills in the decision at the consistency asked for; false when no leader vouched in time.

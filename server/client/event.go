@@ -43,15 +43,14 @@ func (in *ingest) release() {
 }
 
 // ingestEvent is POST /events.
-func (a *API) ingestEvent(x *server.Exchange) {
+func (a *API) ingestEvent(x *server.Exchange) *server.Fault {
 	in := ingests.Get().(*ingest)
 	defer in.release()
 	in.form.Reset(x.Body)
 	in.cloud = x.Media() == mediaCloudEvent
 	key, one := server.SoleHeader(x.Ctx, "X-Idempotency-Key")
 	if !one {
-		x.Refuse(server.RepeatedHeader("X-Idempotency-Key"))
-		return
+		return server.RepeatedHeader("X-Idempotency-Key")
 	}
 	in.read(principal(x).Env, key)
 	fault := in.form.Leave()
@@ -59,8 +58,7 @@ func (a *API) ingestEvent(x *server.Exchange) {
 		fault = a.limits.TakeItems(x, principal(x).KeyID, 1)
 	}
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	in.payload = in.record.Seal(in.payload[:0])
 	in.records = append(in.records[:0], engine.Record{
@@ -70,17 +68,14 @@ func (a *API) ingestEvent(x *server.Exchange) {
 	a.record(x, in)
 	switch outcome := in.results[0].Outcome; {
 	case outcome == engine.OutcomeLimitReached:
-		data := x.Begin()
-		data.Open('{')
-		data.Bool("usageLimitExceeded", true)
-		data.Text("message", limitReachedMessage)
-		data.Close('}')
-		x.End(200)
+		return x.Object(200, func(data *server.JSON) {
+			data.Bool("usageLimitExceeded", true)
+			data.Text("message", limitReachedMessage)
+		})
 	case outcome.Recorded():
-		x.Succeed(201)
-	default:
-		x.Refuse(a.refusal(principal(x).Env, in.results[0]))
+		return x.Succeed(201)
 	}
+	return a.refusal(principal(x).Env, in.results[0])
 }
 
 const limitReachedMessage = "The usage event was recorded. The feature's usage limit is reached."

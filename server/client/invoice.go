@@ -15,43 +15,27 @@ const maxInvoices = 1000
 
 // invoiceRoutes are the rows about invoices.
 func (a *invoices) invoiceRoutes() []server.Route {
+	const customer = "/billing/invoices/{externalClientCustomerId}"
+	list := row("GET", customer, "listCustomerInvoices",
+		"A customer's invoices, oldest first: all of them, or with limit a page",
+		server.AccessCustomer, byName(a.listInvoices), reads, server.Asks(
+			server.InQuery("include", server.EnumSchema("pending"), "adds the accruing invoices"),
+			server.InQuery("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID"),
+				"only these; PENDING lists the accruing ones"),
+			server.InQuery("from", server.TimeSchema, "earliest createdAt"),
+			server.InQuery("to", server.TimeSchema, "createdAt before this"),
+			server.InQuery("limit", server.IntSchema(1, maxInvoices), "all when absent"),
+			server.InQuery("cursor", text(1, 64), "nextCursor of the page before")),
+		server.Gives(200, "OK; nextCursor where limit was given and there are more",
+			server.ArrayOf(server.RefTo("Invoice"))))
+	list.Responses[0].Paged = true
 	return []server.Route{
-		{
-			Method: "GET", Path: Prefix + "/billing/invoices/{externalClientCustomerId}",
-			Operation: "listCustomerInvoices",
-			Summary:   "A customer's invoices, oldest first: all of them, or with limit a page",
-			Access:    server.AccessCustomer, Handle: a.listInvoices,
-			Params: []server.Param{
-				customerParam, consistencyHeader,
-				inQuery("include", server.EnumSchema("pending"), "adds the accruing invoices"),
-				inQuery("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID"),
-					"only these; PENDING lists the accruing ones"),
-				inQuery("from", server.TimeSchema, "earliest createdAt"),
-				inQuery("to", server.TimeSchema, "createdAt before this"),
-				inQuery("limit", server.IntSchema(1, maxInvoices), "all when absent"),
-				inQuery("cursor", text(1, 64), "nextCursor of the page before"),
-			},
-			Responses: []server.Response{{
-				Status: 200, About: "OK; nextCursor where limit was given and there are more",
-				Data: server.ArrayOf(server.RefTo("Invoice")), Paged: true,
-			}},
-		},
-		{
-			Method: "GET", Path: Prefix + "/billing/invoices/{externalClientCustomerId}/{invoiceId}",
-			Operation: "getCustomerInvoice", Summary: "An invoice, in any status",
-			Access: server.AccessCustomer, Handle: a.getInvoice,
-			Params: []server.Param{
-				customerParam, path("invoiceId", server.UUIDSchema, ""), consistencyHeader,
-			},
-			Responses: answers(server.RefTo("Invoice")),
-		},
-		{
-			Method: "POST", Path: Prefix + "/billing/invoices/{invoiceId}/mark-paid",
-			Operation: "markInvoicePaid", Summary: "Record that an invoice was paid",
-			Access: server.AccessFull, Handle: a.markInvoicePaid,
-			Params:    []server.Param{path("invoiceId", server.UUIDSchema, ""), server.RequestKey},
-			Responses: []server.Response{{Status: 200, About: "Paid"}},
-		},
+		list,
+		row("GET", customer+"/{invoiceId}", "getCustomerInvoice", "An invoice, in any status",
+			server.AccessCustomer, byName(a.getInvoice), reads, answers(server.RefTo("Invoice"))),
+		row("POST", "/billing/invoices/{invoiceId}/mark-paid", "markInvoicePaid",
+			"Record that an invoice was paid", server.AccessFull, byID(a.markInvoicePaid),
+			server.Asks(server.RequestKey), server.Gives(200, "Paid", nil)),
 	}
 }
 
@@ -91,18 +75,13 @@ var badCursor = form.Mistake{
 }
 
 // listInvoices is GET /billing/invoices/{externalClientCustomerId}.
-func (a *invoices) listInvoices(x *server.Exchange) {
-	id, ok := pathID(x, 0, "externalClientCustomerId")
-	if !ok {
-		return
-	}
+func (a *invoices) listInvoices(x *server.Exchange, id string) *server.Fault {
 	var f form.Reader
 	q := invoiceQuery(x, &f)
 	if fault := f.Fault(); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	a.read(x, func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
@@ -122,22 +101,17 @@ func (a *invoices) listInvoices(x *server.Exchange) {
 			last := page.List[len(page.List)-1].ID
 			data.Text("nextCursor", base64.RawURLEncoding.EncodeToString(last[:]))
 		}
-		x.End(200)
-		return nil
+		return x.End(200)
 	})
 }
 
 // getInvoice is GET /billing/invoices/{externalClientCustomerId}/{invoiceId}.
-func (a *invoices) getInvoice(x *server.Exchange) {
-	customer, ok := pathID(x, 0, "externalClientCustomerId")
-	if !ok {
-		return
+func (a *invoices) getInvoice(x *server.Exchange, customer string) *server.Fault {
+	id, fault := pathUUID(x, 1)
+	if fault != nil {
+		return fault
 	}
-	id, ok := pathUUID(x, 1, "invoiceId")
-	if !ok {
-		return
-	}
-	a.read(x, func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		if _, found := a.machine.Customer(principal(x).Env, customer); !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
@@ -154,10 +128,8 @@ func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
 }
 
 // markInvoicePaid is POST /billing/invoices/{invoiceId}/mark-paid.
-func (a *invoices) markInvoicePaid(x *server.Exchange) {
-	if id, ok := pathUUID(x, 0, "invoiceId"); ok {
-		a.carryOutOnce(x, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
-			Env: principal(x).Env, ID: id,
-		})
-	}
+func (a *invoices) markInvoicePaid(x *server.Exchange, id [16]byte) *server.Fault {
+	return a.carryOutOnce(x, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: principal(x).Env, ID: id,
+	})
 }

@@ -12,55 +12,28 @@ import (
 
 // lifecycleRoutes are the rows about what happens to a subscription after its creation.
 func (a *subscriptions) lifecycleRoutes() []server.Route {
-	done := []server.Response{{Status: 200, About: "Done"}}
-	subscription := path("subscriptionId", server.UUIDSchema, "")
+	const (
+		cancellation = "/subscriptions/cancellation/{subscriptionId}"
+		subscription = "/subscriptions/{subscriptionId}"
+	)
 	return []server.Route{
-		{
-			Method: "POST", Path: Prefix + "/subscriptions/cancellation/{subscriptionId}",
-			Operation: "cancelSubscription", Summary: "Cancel now, or at the period's end",
-			Access: server.AccessFull, Handle: a.cancelSubscription,
-			Params: []server.Param{
-				subscription, server.RequestKey,
-				inQuery("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD"),
-					"END_OF_PERIOD when absent"),
-			},
-			Responses: done,
-		},
-		{
-			Method: "DELETE", Path: Prefix + "/subscriptions/cancellation/{subscriptionId}/scheduled",
-			Operation: "revertScheduledCancellation", Summary: "Take a scheduled cancellation back",
-			Access: server.AccessFull, Handle: a.revertCancellation,
-			Params: []server.Param{subscription}, Responses: done,
-		},
-		{
-			Method: "POST", Path: Prefix + "/subscriptions/{subscriptionId}/plan-change",
-			Operation: "changeSubscriptionPlan",
-			Summary:   "Upgrade at once, or downgrade at the period's end",
-			Access:    server.AccessFull, Handle: a.changePlan,
-			Params: []server.Param{subscription, server.RequestKey},
-			Body:   server.RefTo("PlanChangeRequest"), Responses: done,
-		},
-		{
-			Method: "DELETE", Path: Prefix + "/subscriptions/{subscriptionId}/plan-change/scheduled",
-			Operation: "cancelScheduledPlanChange", Summary: "Stay on the present plan",
-			Access: server.AccessFull, Handle: a.cancelPlanChange,
-			Params: []server.Param{subscription}, Responses: done,
-		},
-		{
-			Method: "GET", Path: Prefix + "/subscriptions/{subscriptionId}/plan-changes",
-			Operation: "listPlanChanges", Summary: "A subscription's plan changes, oldest first",
-			Access: server.AccessRead, Handle: a.listPlanChanges,
-			Params:    []server.Param{subscription, consistencyHeader},
-			Responses: answers(server.ArrayOf(server.RefTo("ScheduledChange"))),
-		},
-		{
-			Method: "GET", Path: Prefix + "/subscriptions/{subscriptionId}/upcoming-invoice",
-			Operation: "getUpcomingInvoice",
-			Summary:   "What the present period has come to, with the id that the invoice keeps",
-			Access:    server.AccessRead, Handle: a.upcomingInvoice,
-			Params:    []server.Param{subscription, consistencyHeader},
-			Responses: answers(server.RefTo("Invoice")),
-		},
+		row("POST", cancellation, "cancelSubscription", "Cancel now, or at the period's end",
+			server.AccessFull, byID(a.cancelSubscription), server.Asks(server.RequestKey,
+				server.InQuery("cancelMode", server.EnumSchema("IMMEDIATE", "END_OF_PERIOD"),
+					"END_OF_PERIOD when absent")), done),
+		row("DELETE", cancellation+"/scheduled", "revertScheduledCancellation",
+			"Take a scheduled cancellation back", server.AccessFull, byID(a.revertCancellation), done),
+		row("POST", subscription+"/plan-change", "changeSubscriptionPlan",
+			"Upgrade at once, or downgrade at the period's end", server.AccessFull, byID(a.changePlan),
+			server.Asks(server.RequestKey), server.Takes(server.RefTo("PlanChangeRequest")), done),
+		row("DELETE", subscription+"/plan-change/scheduled", "cancelScheduledPlanChange",
+			"Stay on the present plan", server.AccessFull, byID(a.cancelPlanChange), done),
+		row("GET", subscription+"/plan-changes", "listPlanChanges",
+			"A subscription's plan changes, oldest first", server.AccessRead, byID(a.listPlanChanges),
+			reads, answers(server.ArrayOf(server.RefTo("ScheduledChange")))),
+		row("GET", subscription+"/upcoming-invoice", "getUpcomingInvoice",
+			"What the present period has come to, with the id that the invoice keeps",
+			server.AccessRead, byID(a.upcomingInvoice), reads, answers(server.RefTo("Invoice"))),
 	}
 }
 
@@ -69,40 +42,30 @@ var cancelModes = map[string]billing.CancelMode{
 }
 
 // cancelSubscription is POST /subscriptions/cancellation/{subscriptionId}.
-func (a *subscriptions) cancelSubscription(x *server.Exchange) {
-	id, ok := pathUUID(x, 0, "subscriptionId")
-	if !ok {
-		return
-	}
+func (a *subscriptions) cancelSubscription(x *server.Exchange, id [16]byte) *server.Fault {
 	mode, known := billing.CancelAtPeriodEnd, true
 	if x.Ctx.QueryArgs().Has("cancelMode") {
 		mode, known = cancelModes[query(x.Ctx, "cancelMode")]
 	}
 	if !known {
-		x.Refuse(form.NotAllowed("IMMEDIATE", "END_OF_PERIOD").Fault("cancelMode"))
-		return
+		return form.NotAllowed("IMMEDIATE", "END_OF_PERIOD").Fault("cancelMode")
 	}
-	a.carryOutOnce(x, billing.KindCancelSubscription, &billing.CancelSubscription{
+	return a.carryOutOnce(x, billing.KindCancelSubscription, &billing.CancelSubscription{
 		Env: principal(x).Env, ID: id, Mode: mode,
 	})
 }
 
 // revertCancellation is DELETE /subscriptions/cancellation/{subscriptionId}/scheduled.
-func (a *subscriptions) revertCancellation(x *server.Exchange) {
-	id, ok := pathUUID(x, 0, "subscriptionId")
-	if !ok {
-		return
-	}
+func (a *subscriptions) revertCancellation(x *server.Exchange, id [16]byte) *server.Fault {
 	command := billing.RevertCancellation{Env: principal(x).Env, ID: id}
 	result := a.propose(x, billing.KindRevertCancellation, wire.Encode(nil, &command))
 	switch result.Outcome {
 	case engine.OutcomeDone:
-		x.Succeed(200)
+		return x.Succeed(200)
 	case engine.OutcomeRevertSuspended:
-		x.Refuse(suspended(result.Value))
-	default:
-		x.Refuse(server.FaultOf(result.Outcome))
+		return suspended(result.Value)
 	}
+	return server.FaultOf(result.Outcome)
 }
 
 // suspended is the fault of a revert that a payment has to come before; it names the invoice.
@@ -119,36 +82,24 @@ func suspended(reply []byte) *server.Fault {
 }
 
 // changePlan is POST /subscriptions/{subscriptionId}/plan-change.
-func (a *subscriptions) changePlan(x *server.Exchange) {
-	id, ok := pathUUID(x, 0, "subscriptionId")
-	if !ok {
-		return
-	}
+func (a *subscriptions) changePlan(x *server.Exchange, id [16]byte) *server.Fault {
 	c := billing.ChangePlan{Env: principal(x).Env, ID: id, ChangeID: newID()}
-	fault := form.Read(x.Body, &c, readPlanChangeRequest)
-	if fault != nil {
-		x.Refuse(fault)
-		return
+	if fault := form.Read(x.Body, &c, readPlanChangeRequest); fault != nil {
+		return fault
 	}
-	a.carryOutOnce(x, billing.KindChangePlan, &c)
+	return a.carryOutOnce(x, billing.KindChangePlan, &c)
 }
 
 // cancelPlanChange is DELETE /subscriptions/{subscriptionId}/plan-change/scheduled.
-func (a *subscriptions) cancelPlanChange(x *server.Exchange) {
-	if id, ok := pathUUID(x, 0, "subscriptionId"); ok {
-		a.carryOut(x, billing.KindCancelPlanChange, &billing.CancelPlanChange{
-			Env: principal(x).Env, ID: id,
-		})
-	}
+func (a *subscriptions) cancelPlanChange(x *server.Exchange, id [16]byte) *server.Fault {
+	return a.carryOut(x, billing.KindCancelPlanChange, &billing.CancelPlanChange{
+		Env: principal(x).Env, ID: id,
+	})
 }
 
 // listPlanChanges is GET /subscriptions/{subscriptionId}/plan-changes.
-func (a *subscriptions) listPlanChanges(x *server.Exchange) {
-	id, ok := pathUUID(x, 0, "subscriptionId")
-	if !ok {
-		return
-	}
-	a.read(x, func() *server.Fault {
+func (a *subscriptions) listPlanChanges(x *server.Exchange, id [16]byte) *server.Fault {
+	return a.read(x, func() *server.Fault {
 		changes, found := a.machine.PlanChanges(principal(x).Env, id)
 		if !found {
 			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
@@ -158,12 +109,8 @@ func (a *subscriptions) listPlanChanges(x *server.Exchange) {
 }
 
 // upcomingInvoice is GET /subscriptions/{subscriptionId}/upcoming-invoice.
-func (a *subscriptions) upcomingInvoice(x *server.Exchange) {
-	id, ok := pathUUID(x, 0, "subscriptionId")
-	if !ok {
-		return
-	}
-	a.read(x, func() *server.Fault {
+func (a *subscriptions) upcomingInvoice(x *server.Exchange, id [16]byte) *server.Fault {
+	return a.read(x, func() *server.Fault {
 		invoice, found := a.machine.Upcoming(principal(x).Env, id)
 		if !found {
 			return server.FaultOf(engine.OutcomeSubscriptionUnknown)

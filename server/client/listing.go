@@ -35,18 +35,13 @@ var faultJournal = server.NewFault(503, "journal_unavailable",
 	"Nothing was changed. Repeat the request, or ask another node.").Retry(1)
 
 // listEvents is GET /customers/{externalClientCustomerId}/events.
-func (a *API) listEvents(x *server.Exchange) {
-	id, ok := pathID(x, 0, "externalClientCustomerId")
-	if !ok {
-		return
-	}
+func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 	var f form.Reader
 	q := eventQuery(x, &f)
 	if fault := f.Fault(); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	a.read(x, func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)

@@ -9,10 +9,10 @@ import (
 )
 
 // once proposes a command in the caller's environment; see billinglog.Once.
-func (a *base) once(x *server.Exchange, kind engine.Kind, payload []byte) (
+func (a *base) once(x *server.Exchange, kind engine.Kind, c wire.Fielder) (
 	engine.Result, billing.OnceReply, *server.Fault,
 ) {
-	return billinglog.Once(x, a.onceCommand(x, kind, payload))
+	return billinglog.Once(x, a.onceCommand(x, kind, wire.Encode(nil, c)))
 }
 
 func (a *base) onceCommand(
@@ -28,10 +28,8 @@ func (a *base) onceCommand(
 
 // keep keeps the answer that x holds, about a customer, under its Idempotency-Key: for answers that
 // would be another one later.
-func (a *base) keep(x *server.Exchange, customer uint32) {
-	if fault := billinglog.KeepAnswer(x, a.onceCommand(x, 0, nil), customer); fault != nil {
-		x.Refuse(fault)
-	}
+func (a *base) keep(x *server.Exchange, customer uint32) *server.Fault {
+	return billinglog.KeepAnswer(x, a.onceCommand(x, 0, nil), customer)
 }
 
 // keyed reports whether the request may be repeated safely.
@@ -40,25 +38,23 @@ func keyed(x *server.Exchange) bool {
 }
 
 // carryOut proposes a command whose success has no data.
-func (a *base) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
+func (a *base) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) *server.Fault {
 	if result := a.propose(x, kind, wire.Encode(nil, c)); result.Outcome != engine.OutcomeDone {
-		x.Refuse(server.FaultOf(result.Outcome))
-		return
+		return server.FaultOf(result.Outcome)
 	}
-	x.Succeed(200)
+	return x.Succeed(200)
 }
 
 // carryOutOnce is carryOut for a request that may have an Idempotency-Key.
-func (a *base) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder) {
-	result, _, fault := a.once(x, kind, wire.Encode(nil, c))
+func (a *base) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder) *server.Fault {
+	result, _, fault := a.once(x, kind, c)
 	if fault == nil && result.Outcome != engine.OutcomeDone {
 		fault = server.FaultOf(result.Outcome)
 	}
 	if fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
-	x.Succeed(200)
+	return x.Succeed(200)
 }
 
 // refusal is the answer to a usage event that was not recorded. One that is out of time learns the

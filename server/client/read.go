@@ -20,14 +20,7 @@ func consistency(x *server.Exchange) (stale bool, fault *server.Fault) {
 
 // read runs an answer that is copied out of the node's memory, at the consistency that the request
 // asks for. answer may run more than once; it returns a fault, or has written the answer.
-func (a *base) read(x *server.Exchange, answer func() *server.Fault) {
-	if fault := a.look(x, answer); fault != nil {
-		x.Refuse(fault)
-	}
-}
-
-// look is read without an answer: it returns the fault.
-func (a *base) look(x *server.Exchange, answer func() *server.Fault) *server.Fault {
+func (a *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fault {
 	stale, fault := consistency(x)
 	if fault != nil {
 		return fault
@@ -36,19 +29,11 @@ func (a *base) look(x *server.Exchange, answer func() *server.Fault) *server.Fau
 		server.NoteStaleness(x, a.reader)
 		return answer()
 	}
-	deadline := a.readDeadline()
-	for time.Now().Before(deadline) {
-		ticket, outcome := a.reader.BeginRead(deadline)
-		if outcome != engine.OutcomeDone {
-			break
-		}
-		fault := answer()
-		if !a.reader.ReadStands(ticket) {
-			continue
-		}
-		return fault
+	fault, ok := server.ReadFresh(a.reader, a.readDeadline(), answer)
+	if !ok {
+		return server.FaultConsistency
 	}
-	return server.FaultConsistency
+	return fault
 }
 
 // propose brings one command of a request into the log.

@@ -7,146 +7,103 @@ import (
 // routes is the route table of the client API: one row per operation. Everything that is said
 // about an operation anywhere is said here.
 func (a *API) routes() []server.Route {
+	document := row("GET", "/openapi.json", "describe", "This document", server.AccessOpen, a.describe)
+	document.Responses = []server.Response{{
+		Status: 200, About: "OpenAPI", Data: server.FreeObject(), Bare: true,
+	}}
 	return []server.Route{
-		{
-			Method: "POST", Path: Prefix + "/customers", Operation: "createCustomer",
-			Summary: "Create a customer", Access: server.AccessFull, Handle: a.customers.createCustomer,
-			Body:      server.RefTo("CustomerRequest"),
-			Params:    []server.Param{server.RequestKey},
-			Responses: []server.Response{{Status: 201, About: "Created; see Location"}},
-		},
-		{
-			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}",
-			Operation: "getCustomer", Summary: "A customer with its active subscriptions",
-			Access: server.AccessCustomer, Handle: a.customers.getCustomer,
-			Params:    []server.Param{customerParam, consistencyHeader},
-			Responses: answers(server.RefTo("Customer")),
-		},
-		{
-			Method: "GET", Path: Prefix + "/customers/{externalClientCustomerId}/events",
-			Operation: "listCustomerEvents", Summary: "Usage and audit events, oldest first",
-			Access: server.AccessCustomer, Handle: a.listEvents,
-			Params: []server.Param{
-				customerParam, consistencyHeader,
-				inQuery("from", server.TimeSchema, "earliest occurredAt"),
-				inQuery("to", server.TimeSchema, "occurredAt before this"),
-				inQuery("kind", server.EnumSchema("usage", "audit", "void", "amend"), "all when absent"),
-				inQuery("limit", server.IntSchema(1, maxEvents), "100 when absent"),
-				inQuery("cursor", text(1, 64), "nextCursor of the page before"),
+		row("POST", "/customers", "createCustomer", "Create a customer", server.AccessFull,
+			a.customers.createCustomer, server.Asks(server.RequestKey),
+			server.Takes(server.RefTo("CustomerRequest")), server.Gives(201, "Created; see Location", nil)),
+		row("GET", "/customers/{externalClientCustomerId}", "getCustomer",
+			"A customer with its active subscriptions", server.AccessCustomer,
+			byName(a.customers.getCustomer), reads, answers(server.RefTo("Customer"))),
+		row("GET", "/customers/{externalClientCustomerId}/events", "listCustomerEvents",
+			"Usage and audit events, oldest first", server.AccessCustomer, byName(a.listEvents), reads,
+			server.Asks(server.InQuery("from", server.TimeSchema, "earliest occurredAt"),
+				server.InQuery("to", server.TimeSchema, "occurredAt before this"),
+				server.InQuery("kind", server.EnumSchema("usage", "audit", "void", "amend"), "all when absent"),
+				server.InQuery("limit", server.IntSchema(1, maxEvents), "100 when absent"),
+				server.InQuery("cursor", text(1, 64), "nextCursor of the page before")),
+			answers(
+				server.Object(server.Must("events", server.ArrayOf(server.RefTo("Event"))),
+					server.May("nextCursor", text(1, 64))))),
+		row("POST", "/subscriptions", "createSubscription", "Subscribe a customer to a plan",
+			server.AccessFull, a.subscriptions.createSubscription, server.Asks(server.RequestKey),
+			server.Takes(server.RefTo("SubscriptionRequest")),
+			server.Gives(201, "Created, with its initial invoice", server.Object(
+				server.Must("subscription", server.RefTo("Subscription")),
+				server.Must("invoice", server.RefTo("Invoice")),
+				server.Must("metadata", server.FreeObject())))),
+		row("GET", "/subscriptions/{subscriptionId}", "getSubscription",
+			"A subscription in any state", server.AccessRead, byID(a.subscriptions.getSubscription), reads,
+			answers(server.RefTo("Subscription"))),
+		row("GET", "/plans", "listPlans", "The active plans with their features and pricing",
+			server.AccessRead, a.subscriptions.listPlans, reads,
+			answers(server.ArrayOf(server.RefTo("Plan")))),
+		row("GET", "/entitlements/{customerReferenceId}/{feature-key}", "checkEntitlement",
+			"May this customer use this feature?", server.AccessCustomer, a.checkEntitlement, reads,
+			answers(server.RefTo("Entitlement"))),
+		row("POST", "/entitlements", "evaluateEntitlement",
+			"The same decision, or with track a simulation of usage", server.AccessCustomer,
+			a.evaluateEntitlement, reads, server.Takes(server.RefTo("EntitlementRequest")),
+			answers(server.RefTo("Entitlement"))),
+		row("POST", "/events", "ingestEvent", "Record a usage event, once per key", server.AccessFull,
+			a.ingestEvent, server.Takes(server.RefTo("EventRequest")),
+			func(r *server.Route) {
+				r.Media = []string{"application/json", mediaCloudEvent}
+				r.Bodies = map[string]*server.Schema{mediaCloudEvent: server.RefTo("CloudEvent")}
 			},
-			Responses: answers(server.Object(
-				server.Must("events", server.ArrayOf(server.RefTo("Event"))),
-				server.May("nextCursor", text(1, 64)),
-			)),
-		},
-		{
-			Method: "POST", Path: Prefix + "/subscriptions", Operation: "createSubscription",
-			Summary: "Subscribe a customer to a plan", Access: server.AccessFull,
-			Handle: a.subscriptions.createSubscription, Body: server.RefTo("SubscriptionRequest"),
-			Params: []server.Param{server.RequestKey},
-			Responses: []server.Response{{
-				Status: 201, About: "Created, with its initial invoice", Data: server.Object(
-					server.Must("subscription", server.RefTo("Subscription")),
-					server.Must("invoice", server.RefTo("Invoice")),
-					server.Must("metadata", server.FreeObject()),
-				),
-			}},
-		},
-		{
-			Method: "GET", Path: Prefix + "/subscriptions/{subscriptionId}",
-			Operation: "getSubscription", Summary: "A subscription in any state",
-			Access: server.AccessRead, Handle: a.subscriptions.getSubscription,
-			Params:    []server.Param{path("subscriptionId", server.UUIDSchema, ""), consistencyHeader},
-			Responses: answers(server.RefTo("Subscription")),
-		},
-		{
-			Method: "GET", Path: Prefix + "/plans", Operation: "listPlans",
-			Summary: "The active plans with their features and pricing", Access: server.AccessRead,
-			Handle: a.subscriptions.listPlans, Params: []server.Param{consistencyHeader},
-			Responses: answers(server.ArrayOf(server.RefTo("Plan"))),
-		},
-		{
-			Method: "GET", Path: Prefix + "/entitlements/{customerReferenceId}/{feature-key}",
-			Operation: "checkEntitlement", Summary: "May this customer use this feature?",
-			Access: server.AccessCustomer, Handle: a.checkEntitlement,
-			Params: []server.Param{
-				path("customerReferenceId", text(1, maxID), ""),
-				path("feature-key", text(1, maxID), ""), consistencyHeader,
-			},
-			Responses: answers(server.RefTo("Entitlement")),
-		},
-		{
-			Method: "POST", Path: Prefix + "/entitlements", Operation: "evaluateEntitlement",
-			Summary: "The same decision, or with track a simulation of usage",
-			Access:  server.AccessCustomer, Handle: a.evaluateEntitlement,
-			Params:    []server.Param{consistencyHeader},
-			Body:      server.RefTo("EntitlementRequest"),
-			Responses: answers(server.RefTo("Entitlement")),
-		},
-		{
-			Method: "POST", Path: Prefix + "/events", Operation: "ingestEvent",
-			Summary: "Record a usage event, once per key", Access: server.AccessFull,
-			Handle: a.ingestEvent, Body: server.RefTo("EventRequest"),
-			Media:  []string{"application/json", mediaCloudEvent},
-			Bodies: map[string]*server.Schema{mediaCloudEvent: server.RefTo("CloudEvent")},
-			Params: []server.Param{{
+			server.Asks(server.Param{
 				In: "header", Name: "X-Idempotency-Key", Schema: text(1, maxKey),
 				About: "overrides eventIdempotencyKey",
-			}},
-			Responses: []server.Response{
-				{Status: 201, About: "Recorded"},
-				{
-					Status: 200, About: "Recorded; the feature's limit is reached or exceeded",
-					Data: server.Object(
-						server.Must("usageLimitExceeded", server.BoolSchema),
-						server.Must("message", text(1, 0)),
-					),
-				},
-			},
-		},
-		{
-			Method: "POST", Path: Prefix + "/events/batch", Operation: "ingestEventBatch",
-			Summary: "Record up to 10,000 usage events", Access: server.AccessFull,
-			Handle: a.ingestBatch, Limit: batchBytes,
-			Media: []string{
-				"application/json", mediaLines, mediaLinesToo, mediaCloudEvents,
-			},
-			Body: server.ArrayOf(server.RefTo("EventRequest")),
-			Bodies: map[string]*server.Schema{
-				mediaCloudEvents: server.ArrayOf(server.RefTo("CloudEvent")),
-				mediaLines:       text(0, 0), mediaLinesToo: text(0, 0),
-			},
-			Responses: answers(server.RefTo("BatchResult")),
-		},
-		{
-			Method: "GET", Path: Prefix + "/openapi.json", Operation: "describe",
-			Summary: "This document", Access: server.AccessOpen, Handle: a.describe,
-			Responses: []server.Response{{
-				Status: 200, About: "OpenAPI", Data: server.FreeObject(), Bare: true,
-			}},
-		},
+			}),
+			server.Gives(201, "Recorded", nil),
+			server.Gives(200, "Recorded; the feature's limit is reached or exceeded", server.Object(
+				server.Must("usageLimitExceeded", server.BoolSchema),
+				server.Must("message", text(1, 0))))),
+		row("POST", "/events/batch", "ingestEventBatch", "Record up to 10,000 usage events",
+			server.AccessFull, a.ingestBatch, server.Takes(server.ArrayOf(server.RefTo("EventRequest"))),
+			func(r *server.Route) {
+				r.Limit = batchBytes
+				r.Media = []string{"application/json", mediaLines, mediaLinesToo, mediaCloudEvents}
+				r.Bodies = map[string]*server.Schema{
+					mediaCloudEvents: server.ArrayOf(server.RefTo("CloudEvent")),
+					mediaLines:       text(0, 0), mediaLinesToo: text(0, 0),
+				}
+			}, answers(server.RefTo("BatchResult"))),
+		document,
 	}
 }
 
+// row makes a route below Prefix.
+func row(method, path, operation, summary string, access server.Access,
+	handle func(*server.Exchange) *server.Fault, more ...func(*server.Route),
+) server.Route {
+	return server.Row(method, Prefix+path, operation, summary, access, handle, more...)
+}
+
 // describe is GET /openapi.json.
-func (a *API) describe(x *server.Exchange) { x.Bare(200, "application/json", a.document) }
+func (a *API) describe(x *server.Exchange) *server.Fault {
+	return x.Bare(200, "application/json", a.document)
+}
 
 func text(least, most int) *server.Schema { return server.TextSchema(least, most) }
 
-func path(name string, s *server.Schema, about string) server.Param {
-	return server.Param{In: "path", Name: name, Required: true, Schema: s, About: about}
+// pathParams are the parameters in the paths of this API.
+var pathParams = map[string]server.Param{
+	"externalClientCustomerId": {Schema: text(1, maxID), About: "the caller's own identifier"},
+	"customerReferenceId":      {Schema: text(1, maxID)},
+	"feature-key":              {Schema: text(1, maxID)},
+	"eventIdempotencyKey":      {Schema: text(1, maxKey), About: "the key that it was recorded under"},
+	"subscriptionId":           {Schema: server.UUIDSchema},
+	"invoiceId":                {Schema: server.UUIDSchema},
 }
 
-func inQuery(name string, s *server.Schema, about string) server.Param {
-	return server.Param{In: "query", Name: name, Schema: s, About: about}
-}
+// reads states the header by which a read may be stale.
+func reads(r *server.Route) { r.Params = append(r.Params, server.ConsistencyParam()) }
 
-var customerParam = path(
-	"externalClientCustomerId", text(1, maxID), "the caller's own identifier",
-)
+// done states a success without data.
+func done(r *server.Route) { server.Gives(200, "Done", nil)(r) }
 
-var consistencyHeader = server.ConsistencyParam()
-
-func answers(data *server.Schema) []server.Response {
-	return []server.Response{{Status: 200, About: "OK", Data: data}}
-}
+func answers(data *server.Schema) func(*server.Route) { return server.Gives(200, "OK", data) }

@@ -6,7 +6,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billinglog"
 	"tollgate/server/billingview"
@@ -14,39 +13,29 @@ import (
 )
 
 // createSubscription is POST /subscriptions.
-func (a *subscriptions) createSubscription(x *server.Exchange) {
+func (a *subscriptions) createSubscription(x *server.Exchange) *server.Fault {
 	c := billing.CreateSubscription{Env: principal(x).Env, ID: newID(), InvoiceID: newID()}
-	fault := form.Read(x.Body, &c, readSubscriptionRequest)
-	if fault != nil {
-		x.Refuse(fault)
-		return
+	if fault := form.Read(x.Body, &c, readSubscriptionRequest); fault != nil {
+		return fault
 	}
-	result, first, fault := a.once(x, billing.KindCreateSubscription, wire.Encode(nil, &c))
-	if fault != nil {
-		x.Refuse(fault)
-		return
-	}
-	if billinglog.Replay(x, &first) {
-		return
+	result, first, fault := a.once(x, billing.KindCreateSubscription, &c)
+	if fault != nil || billinglog.Replay(x, &first) {
+		return fault
 	}
 	if first.Repeated {
 		c.ID, c.InvoiceID = first.First, first.Second
 	}
-	if result.Outcome != engine.OutcomeDone {
-		refusal := server.FaultOf(result.Outcome)
-		if result.Outcome == engine.OutcomeUnknown && !keyed(x) {
-			refusal = refusal.With("Look at the customer's subscriptions before you repeat the request: " +
-				"without an Idempotency-Key a repeat may create a second one.")
-		}
-		x.Refuse(refusal)
-		return
+	switch {
+	case result.Outcome == engine.OutcomeUnknown && !keyed(x):
+		return server.FaultOf(result.Outcome).With("Look at the customer's subscriptions before you " +
+			"repeat the request: without an Idempotency-Key a repeat may create a second one.")
+	case result.Outcome != engine.OutcomeDone:
+		return server.FaultOf(result.Outcome)
+	case !a.answerCreated(x, &c):
+		return server.FaultConsistency.With("The subscription " + string(server.AppendUUID(nil, c.ID)) +
+			" was created, but cannot be read here yet. Read it, and do not create it again.")
 	}
-	if !a.answerCreated(x, &c) {
-		x.Refuse(server.FaultConsistency.With("The subscription " + string(server.AppendUUID(nil, c.ID)) +
-			" was created, but cannot be read here yet. Read it, and do not create it again."))
-		return
-	}
-	a.keep(x, a.machine.CustomerRow(c.Env, []byte(c.Customer)))
+	return a.keep(x, a.machine.CustomerRow(c.Env, []byte(c.Customer)))
 }
 
 // answerCreated answers with what the command made. This node may be behind the one that applied
@@ -64,34 +53,27 @@ func (a *subscriptions) answerCreated(x *server.Exchange, c *billing.CreateSubsc
 			continue
 		}
 		invoice, ok := a.machine.Invoice(c.Env, c.InvoiceID)
-		data := x.Begin()
-		data.Open('{')
-		data.Name("subscription")
-		writeSubscription(data, &s)
-		if ok {
-			data.Name("invoice")
-			billingview.WriteInvoice(data, &invoice, nil)
-		}
-		data.Object("metadata")
-		data.Close('}')
-		data.Close('}')
-		x.End(201)
+		x.Object(201, func(data *server.JSON) {
+			data.Name("subscription")
+			writeSubscription(data, &s)
+			if ok {
+				data.Name("invoice")
+				billingview.WriteInvoice(data, &invoice, nil)
+			}
+			data.Object("metadata")
+			data.Close('}')
+		})
 		return ok
 	}
 }
 
 // listSubscriptions is GET /customers/{externalClientCustomerId}/subscriptions.
-func (a *customers) listSubscriptions(x *server.Exchange) {
-	id, ok := pathID(x, 0, "externalClientCustomerId")
-	if !ok {
-		return
-	}
+func (a *customers) listSubscriptions(x *server.Exchange, id string) *server.Fault {
 	status := query(x.Ctx, "status")
 	if status != "" && status != "all" && status != "active" {
-		x.Refuse(form.NotAllowed("all", "active").Fault("status"))
-		return
+		return form.NotAllowed("all", "active").Fault("status")
 	}
-	a.read(x, func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
@@ -105,12 +87,8 @@ func (a *customers) listSubscriptions(x *server.Exchange) {
 }
 
 // getSubscription is GET /subscriptions/{subscriptionId}.
-func (a *subscriptions) getSubscription(x *server.Exchange) {
-	id, ok := pathUUID(x, 0, "subscriptionId")
-	if !ok {
-		return
-	}
-	a.read(x, func() *server.Fault {
+func (a *subscriptions) getSubscription(x *server.Exchange, id [16]byte) *server.Fault {
+	return a.read(x, func() *server.Fault {
 		s, found := a.machine.Subscription(principal(x).Env, id)
 		if !found {
 			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
@@ -120,8 +98,8 @@ func (a *subscriptions) getSubscription(x *server.Exchange) {
 }
 
 // listPlans is GET /plans.
-func (a *subscriptions) listPlans(x *server.Exchange) {
-	a.read(x, func() *server.Fault {
+func (a *subscriptions) listPlans(x *server.Exchange) *server.Fault {
+	return a.read(x, func() *server.Fault {
 		return server.List(x, a.machine.Plans(principal(x).Env), writePlan)
 	})
 }

@@ -17,13 +17,9 @@ const catalogLimit = 3 << 20
 
 func (s *Console) catalogRows() []row {
 	const catalog = "/accounts/{account}/{environment}/catalog"
-	return []row{
-		look(catalog, "catalog", func(v *visit) { showCatalog(v, nil) }),
-		{
-			method: "POST", path: catalog, name: "apply catalog", reach: reachEnvironment,
-			limit: catalogLimit, show: applyCatalog,
-		},
-	}
+	apply := form(catalog, "apply catalog", applyCatalog)
+	apply.limit = catalogLimit
+	return []row{look(catalog, "catalog", func(v *visit) { showCatalog(v, nil) }), apply}
 }
 
 type catalogData struct {

@@ -10,20 +10,12 @@ import (
 
 func (s *Console) clusterRows() []row {
 	return []row{
-		{
-			method: "GET", path: "/cluster", name: "cluster", reach: reachCluster, local: true,
-			show: showCluster,
-		},
-		{
-			method: "GET", path: "/cluster/live", name: "cluster live", reach: reachCluster, live: true,
-			local: true, show: func(v *visit) {
-				v.fragment("cluster", "live", v.cluster())
-			},
-		},
-		{
-			method: "GET", path: "/node", name: "node", reach: reachCluster, local: true, show: showNode,
-		},
-		{method: "POST", path: "/backup", name: "backup", reach: reachCluster, show: backUp},
+		local(within(reachCluster, "GET", "/cluster", "cluster", showCluster)),
+		local(live(within(reachCluster, "GET", "/cluster/live", "cluster live", func(v *visit) {
+			v.fragment("cluster", "live", v.cluster())
+		}))),
+		local(within(reachCluster, "GET", "/node", "node", showNode)),
+		within(reachCluster, "POST", "/backup", "backup", backUp),
 	}
 }
 

@@ -172,11 +172,21 @@ type row struct {
 
 // look is a page of an environment, form a form there; live is asked for by the script.
 func look(path, name string, show func(*visit)) row {
-	return row{method: "GET", path: path, name: name, reach: reachEnvironment, show: show}
+	return within(reachEnvironment, "GET", path, name, show)
 }
 
 func form(path, name string, show func(*visit)) row {
-	return row{method: "POST", path: path, name: name, reach: reachEnvironment, show: show}
+	return within(reachEnvironment, "POST", path, name, show)
+}
+
+// within is a page, or a form, of another reach.
+func within(reach reach, method, path, name string, show func(*visit)) row {
+	return row{method: method, path: path, name: name, reach: reach, show: show}
+}
+
+func local(r row) row {
+	r.local = true
+	return r
 }
 
 func live(r row) row {

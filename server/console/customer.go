@@ -14,12 +14,9 @@ const customerPath = "/accounts/{account}/{environment}/customers/{customer}"
 func (s *Console) customerRows() []row {
 	list := "/accounts/{account}/{environment}"
 	return []row{
-		{
-			method: "GET", path: "/accounts/{account}", name: "account", reach: reachAccount,
-			show: func(v *visit) {
-				s.site.Redirect(v.x, Root+"/accounts/"+url.PathEscape(v.account)+"/live")
-			},
-		},
+		within(reachAccount, "GET", "/accounts/{account}", "account", func(v *visit) {
+			s.site.Redirect(v.x, Root+"/accounts/"+url.PathEscape(v.account)+"/live")
+		}),
 		look(list, "customers", showCustomers),
 		form(list+"/customers", "create customer", createCustomer),
 		look(customerPath, "customer", showCustomer),

@@ -15,11 +15,8 @@ const accountsPage = 50
 
 func (s *Console) homeRows() []row {
 	return []row{
-		{method: "GET", path: "", name: "accounts", show: showAccounts},
-		{
-			method: "POST", path: "/accounts", name: "create account", reach: reachCluster,
-			show: createAccount,
-		},
+		within(reachAny, "GET", "", "accounts", showAccounts),
+		within(reachCluster, "POST", "/accounts", "create account", createAccount),
 		{
 			method: "POST", path: "/sign-out", name: "sign out", harmless: true,
 			show: func(v *visit) {
@@ -31,9 +28,7 @@ func (s *Console) homeRows() []row {
 				s.site.Redirect(v.x, signInPath)
 			},
 		},
-		{
-			method: "GET", path: "/changes", name: "changes", reach: reachCluster, show: showChanges,
-		},
+		within(reachCluster, "GET", "/changes", "changes", showChanges),
 	}
 }
 

@@ -13,14 +13,8 @@ import (
 
 func (s *Console) workspaceRows() []row {
 	rows := []row{
-		{
-			method: "GET", path: "/workspaces", name: "workspaces", reach: reachCluster,
-			show: showWorkspaces,
-		},
-		{
-			method: "GET", path: "/workspaces/{id}", name: "workspace", reach: reachCluster,
-			show: showWorkspace,
-		},
+		within(reachCluster, "GET", "/workspaces", "workspaces", showWorkspaces),
+		within(reachCluster, "GET", "/workspaces/{id}", "workspace", showWorkspace),
 	}
 	for _, tool := range []struct{ path, operation string }{
 		{"/claim", "claimForOwner"},
@@ -31,11 +25,10 @@ func (s *Console) workspaceRows() []row {
 		{"/deny", "denyPurchase"},
 		{"/refund", "retryRefund"},
 	} {
-		_, asks := ownerQuestions[tool.operation]
-		rows = append(rows, row{
-			method: "POST", path: "/workspaces/{id}" + tool.path, name: tool.operation,
-			reach: reachCluster, asks: asks, show: func(v *visit) { actForOwner(v, tool.operation) },
-		})
+		r := within(reachCluster, "POST", "/workspaces/{id}"+tool.path, tool.operation,
+			func(v *visit) { actForOwner(v, tool.operation) })
+		_, r.asks = ownerQuestions[tool.operation]
+		rows = append(rows, r)
 	}
 	return rows
 }

@@ -99,21 +99,20 @@ func accessHost(d *state.FlowDocument) string {
 }
 
 // accessOf reads the host of a request's path.
-func (f *Flows) accessOf(x *server.Exchange) (host string, ok bool) {
-	if host, ok = hostNamed(string(x.Param(0))); !ok {
-		r := badField("invalid_field", "host")
-		r.Message = "host must be a host as flows' urls have it, such as app.example.com, with its " +
-			"port where it has one. Nothing was changed."
-		x.Refuse(r)
+func accessOf(x *server.Exchange) (string, *server.Fault) {
+	host, ok := hostNamed(string(x.Param(0)))
+	if !ok {
+		return "", badField("invalid_field", "host").Saying("host must be a host as flows' urls have " +
+			"it, such as app.example.com, with its port where it has one. Nothing was changed.")
 	}
-	return host, ok
+	return host, nil
 }
 
 // setAccess is PUT /v1/test-access/{host}: a person's alone.
-func (f *Flows) setAccess(x *server.Exchange) {
-	host, ok := f.accessOf(x)
-	if !ok {
-		return
+func (f *Flows) setAccess(x *server.Exchange) *server.Fault {
+	host, fault := accessOf(x)
+	if fault != nil {
+		return fault
 	}
 	b := open(x, false)
 	stored := storedAccess{
@@ -124,13 +123,17 @@ func (f *Flows) setAccess(x *server.Exchange) {
 		stored.Note = b.text("note", 0, maxAccessNote)
 	}
 	c, err := f.sealAccess(tenant(x), host, &stored, b)
-	if refused := b.close(); refused != nil || err != nil {
-		f.refuseOr(x, refused, err)
-		return
+	fault = b.close()
+	switch {
+	case err != nil:
+		return f.unsealed(err)
+	case fault == nil:
+		fault = f.actAsOwner(x, c.Workspace, state.KindSetTestAccess, c)
 	}
-	if _, ok := f.actAsOwner(x, c.Workspace, state.KindSetTestAccess, c); ok {
-		f.listAccess(x)
+	if fault != nil {
+		return fault
 	}
+	return f.listAccess(x)
 }
 
 // sealAccess makes the command that stores test credentials; those that are too long are what is
@@ -144,10 +147,8 @@ func (f *Flows) sealAccess(of *state.Principal, host string, stored *storedAcces
 		return c, errors.New("they are not text") // the error of json may repeat them
 	}
 	if len(text) > state.MaxTestAccessBytes {
-		r := badField("invalid_field", "password")
-		r.Message = fmt.Sprintf("Together they may have %d bytes. Nothing was changed.",
-			state.MaxTestAccessBytes)
-		b.fail(r)
+		b.fail(badField("invalid_field", "password").Saying(fmt.Sprintf(
+			"Together they may have %d bytes. Nothing was changed.", state.MaxTestAccessBytes)))
 		return c, nil
 	}
 	c.Sealed, err = f.access.Seal(0, accessPlace(of.ID, host), string(text))
@@ -191,32 +192,25 @@ const (
 )
 
 // removeAccess is DELETE /v1/test-access/{host}: a person's alone.
-func (f *Flows) removeAccess(x *server.Exchange) {
-	host, ok := f.accessOf(x)
-	if !ok {
-		return
+func (f *Flows) removeAccess(x *server.Exchange) *server.Fault {
+	host, fault := accessOf(x)
+	if fault == nil {
+		c := &state.RemoveTestAccess{Workspace: tenant(x).Workspace, Host: host}
+		fault = f.actAsOwner(x, c.Workspace, state.KindRemoveTestAccess, c)
 	}
-	c := &state.RemoveTestAccess{Workspace: tenant(x).Workspace, Host: host}
-	if _, ok := f.actAsOwner(x, c.Workspace, state.KindRemoveTestAccess, c); ok {
-		f.listAccess(x)
+	if fault != nil {
+		return fault
 	}
+	return f.listAccess(x)
 }
 
 // listAccess is GET /v1/test-access: the hosts, and never what is stored for them.
-func (f *Flows) listAccess(x *server.Exchange) {
-	f.read(x, func() *server.Fault {
-		j := x.BeginBare()
-		j.Open('{')
-		j.Array("testAccess")
-		views := f.machine.TestAccesses(tenant(x).Workspace)
-		for i := range views {
-			writeTestAccess(j, &views[i])
-		}
-		j.Close(']')
-		null(j, "next_cursor")
-		j.Close('}')
-		x.EndBare(200)
-		return nil
+func (f *Flows) listAccess(x *server.Exchange) *server.Fault {
+	return f.read(x, func() *server.Fault {
+		return x.BareObject(200, func(j *server.JSON) {
+			writeAll(j, "testAccess", f.machine.TestAccesses(tenant(x).Workspace), writeTestAccess)
+			null(j, "next_cursor")
+		})
 	})
 }
 
@@ -226,25 +220,17 @@ func (f *Flows) accessRoutes() []server.Route {
 			server.AnswerSchema[state.AccessView]())),
 			server.Must("next_cursor", server.OrNull(text)))
 	}
-	host := func(r *server.Route) {
-		r.Params = append(r.Params, server.Param{
-			In: "path", Name: "host", Required: true, Schema: server.TextSchema(1, 300),
-			About: "as flows' urls have it, with its port where it has one",
-		})
-	}
 	return []server.Route{
 		row("GET", "/v1/test-access", "listTestAccess",
 			"The hosts for which test credentials are stored: a person", anyScope, f.listAccess, signedIn,
 			listed("By host; what is stored is never shown")),
 		row("PUT", "/v1/test-access/{host}", "setTestAccess",
 			"Store what runs sign in with at a host, in place of what was stored: a person", anyScope,
-			f.setAccess, signedIn, host,
-			takes(server.Must("username", server.TextSchema(1, maxUsername)),
+			f.setAccess, signedIn, takes(server.Must("username", server.TextSchema(1, maxUsername)),
 				server.Must("password", server.TextSchema(1, maxPassword)),
-				server.May("note", server.TextSchema(0, maxAccessNote))),
-			listed("Stored; never shown again")),
+				server.May("note", server.TextSchema(0, maxAccessNote))), listed("Stored; never shown again")),
 		row("DELETE", "/v1/test-access/{host}", "removeTestAccess",
-			"Forget what runs sign in with at a host: a person", anyScope, f.removeAccess, signedIn, host,
+			"Forget what runs sign in with at a host: a person", anyScope, f.removeAccess, signedIn,
 			listed("Forgotten")),
 	}
 }

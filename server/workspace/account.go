@@ -6,125 +6,96 @@ import (
 )
 
 // getAccount is GET /v1/account.
-func (m *Members) getAccount(x *server.Exchange) {
-	m.read(x, func() *server.Fault {
+func (m *Members) getAccount(x *server.Exchange) *server.Fault {
+	return m.read(x, func() *server.Fault {
 		v, ok := m.machine.Account(tenant(x).Workspace, m.now())
 		if !ok {
 			return no("not_found")
 		}
-		j := x.BeginBare()
-		j.Open('{')
-		j.Object("workspace")
-		j.Text("id", idText(markWorkspace, v.ID))
-		j.Text("label", v.Label)
-		j.Bool("claimed", v.Claimed)
-		j.Time("createdAt", v.CreatedAt)
-		j.Close('}')
-		j.Object("credits")
-		j.Uint("balance", v.Credits)
-		j.Uint("reserved", v.Reserved)
-		j.Close('}')
-		j.Array("transactions")
-		for i := range v.Transactions {
-			writeTransaction(j, &v.Transactions[i])
-		}
-		j.Close(']')
-		m.purchases.writeBilling(j, &v)
-		j.Close('}')
-		x.EndBare(200)
-		return nil
+		return x.BareObject(200, func(j *server.JSON) {
+			j.Object("workspace")
+			j.Text("id", idText(markWorkspace, v.ID))
+			j.Text("label", v.Label)
+			j.Bool("claimed", v.Claimed)
+			j.Time("createdAt", v.CreatedAt)
+			j.Close('}')
+			j.Object("credits")
+			j.Uint("balance", v.Credits)
+			j.Uint("reserved", v.Reserved)
+			j.Close('}')
+			writeAll(j, "transactions", v.Transactions, writeTransaction)
+			m.purchases.writeBilling(j, &v)
+		})
 	})
 }
 
 // getExecution is GET /v1/execution.
-func (m *Members) getExecution(x *server.Exchange) {
-	m.read(x, func() *server.Fault {
-		m.writeExecution(x)
-		return nil
+func (m *Members) getExecution(x *server.Exchange) *server.Fault {
+	return m.read(x, func() *server.Fault {
+		policy := m.machine.Policy()
+		return x.BareObject(200, func(j *server.JSON) {
+			j.Object("execution")
+			j.Bool("available", len(m.agents) > 0)
+			writeAll(j, "agents", m.agents, writeAgent)
+			j.Array("testAccess")
+			for _, v := range m.machine.TestAccesses(tenant(x).Workspace) {
+				j.String(v.Host)
+			}
+			j.Close(']')
+			j.Uint("priceCents", uint64(policy.RunCents))
+			j.Object("credits")
+			j.Uint("inspection", uint64(policy.CreditsInspection))
+			j.Uint("evaluation", uint64(policy.CreditsEvaluation))
+			j.Uint("run", uint64(policy.CreditsRun))
+			j.Close('}')
+			j.Close('}')
+		})
 	})
 }
 
-func (m *Members) writeExecution(x *server.Exchange) {
-	policy := m.machine.Policy()
-	j := x.BeginBare()
-	j.Open('{')
-	j.Object("execution")
-	j.Bool("available", len(m.agents) > 0)
-	j.Array("agents")
-	for i := range m.agents {
-		writeAgent(j, &m.agents[i])
-	}
-	j.Close(']')
-	j.Array("testAccess")
-	for _, v := range m.machine.TestAccesses(tenant(x).Workspace) {
-		j.String(v.Host)
-	}
-	j.Close(']')
-	j.Uint("priceCents", uint64(policy.RunCents))
-	j.Object("credits")
-	j.Uint("inspection", uint64(policy.CreditsInspection))
-	j.Uint("evaluation", uint64(policy.CreditsEvaluation))
-	j.Uint("run", uint64(policy.CreditsRun))
-	j.Close('}')
-	j.Close('}')
-	j.Close('}')
-	x.EndBare(200)
-}
-
 // listIssues is GET /v1/issues.
-func (m *Members) listIssues(x *server.Exchange) {
-	list(m.base, x, "issues", markIssue, m.machine.Issues, writeIssue,
+func (m *Members) listIssues(x *server.Exchange) *server.Fault {
+	return list(m.base, x, "issues", markIssue, m.machine.Issues, writeIssue,
 		func(v *state.IssueView) [16]byte { return v.ID })
 }
 
 // changeIssue is PATCH /v1/issues/{id}.
-func (m *Members) changeIssue(x *server.Exchange) {
-	id, ok := m.id(x, markIssue)
-	if !ok {
-		return
-	}
+func (m *Members) changeIssue(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
-	if b.text("status", 1, 40) != "fix_ready" {
-		r := badField("invalid_status", "status")
-		if b.wrong == nil || b.wrong.Code == "invalid_field" {
-			b.wrong = r
-		}
+	if b.text("status", 1, 40) != "fix_ready" && (b.wrong == nil || b.wrong.Code == "invalid_field") {
+		b.wrong = badField("invalid_status", "status")
 	}
 	b.used["note"] = true
 	note, _ := b.fields["note"].(string)
 	if !plain(note, 1, maxNote) || !Visible(note) {
 		b.fail(badField("invalid_note", "note"))
 	}
-	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+	fault := b.close()
+	if fault == nil {
+		fault = m.do(x, state.KindMarkIssueReady,
+			&state.MarkIssueReady{Workspace: tenant(x).Workspace, ID: id, Note: note})
 	}
-	c := &state.MarkIssueReady{Workspace: tenant(x).Workspace, ID: id, Note: note}
-	if _, ok := m.do(x, state.KindMarkIssueReady, c); !ok {
-		return
+	if fault != nil {
+		return fault
 	}
-	one(m.base, x, "issue", 200, func() (state.IssueView, bool) {
+	return one(m.base, x, "issue", 200, func() (state.IssueView, bool) {
 		return m.machine.Issue(tenant(x).Workspace, id)
 	}, writeIssue)
 }
 
 // listNotifications is GET /v1/notifications.
-func (m *Members) listNotifications(x *server.Exchange) {
-	list(m.base, x, "notifications", markNotification, m.machine.Notifications, writeNotification,
-		func(v *state.NotificationView) [16]byte { return v.ID })
+func (m *Members) listNotifications(x *server.Exchange) *server.Fault {
+	return list(m.base, x, "notifications", markNotification, m.machine.Notifications,
+		writeNotification, func(v *state.NotificationView) [16]byte { return v.ID })
 }
 
 // readNotification is POST /v1/notifications/{id}/read.
-func (m *Members) readNotification(x *server.Exchange) {
-	id, ok := m.idAlone(x, markNotification)
-	if !ok {
-		return
-	}
+func (m *Members) readNotification(x *server.Exchange, id [16]byte) *server.Fault {
 	c := &state.ReadNotification{Workspace: tenant(x).Workspace, ID: id}
-	if _, ok := m.do(x, state.KindReadNotification, c); !ok {
-		return
+	if fault := m.do(x, state.KindReadNotification, c); fault != nil {
+		return fault
 	}
-	one(m.base, x, "notification", 200, func() (state.NotificationView, bool) {
+	return one(m.base, x, "notification", 200, func() (state.NotificationView, bool) {
 		return m.machine.Notification(tenant(x).Workspace, id)
 	}, writeNotification)
 }

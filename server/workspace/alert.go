@@ -15,13 +15,9 @@ func newAlerts(b *base, c *Config) (*Alerts, error) {
 }
 
 // getAlerts is GET /v1/flows/{flow_id}/alerts. Where alerts go is shown to the owner alone.
-func (a *Alerts) getAlerts(x *server.Exchange) {
-	id, ok := a.id(x, markFlow)
-	if !ok {
-		return
-	}
-	a.read(x, func() *server.Fault {
-		made, known := a.alertsOf(tenant(x).Workspace, id, nil, "")
+func (a *Alerts) getAlerts(x *server.Exchange, flow [16]byte) *server.Fault {
+	return a.read(x, func() *server.Fault {
+		made, known := a.alertsOf(tenant(x).Workspace, flow, nil, "")
 		if !known {
 			return no("not_found")
 		}
@@ -29,8 +25,7 @@ func (a *Alerts) getAlerts(x *server.Exchange) {
 			made.Settings = nil
 		}
 		writeAlerts(x.BeginBare(), &made)
-		x.EndBare(200)
-		return nil
+		return x.EndBare(200)
 	})
 }
 
@@ -65,29 +60,27 @@ func (b *base) alertsOf(workspace uint32, flow [16]byte, sealed []byte, shown st
 	return made, known
 }
 
-// alertFlow finds the flow whose alerts a request changes, and refuses who may not: an unclaimed
+// forOwner is the handler of what changes a flow's alerts. It refuses who may not: an unclaimed
 // workspace has none, and of a claimed one only its owner decides.
-func (a *Alerts) alertFlow(x *server.Exchange) (id [16]byte, ok bool) {
-	if id, ok = a.id(x, markFlow); !ok {
-		return id, false
-	}
-	if !a.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return id, false
-	}
-	account, _ := a.machine.Account(tenant(x).Workspace, a.now())
-	_, known := a.machine.Flow(tenant(x).Workspace, id)
-	switch {
-	case !known:
-		x.Refuse(no("not_found"))
-	case !account.Claimed:
-		x.Refuse(no("alerts_claim_required"))
-	case !person(x):
-		x.Refuse(no("person_required"))
-	default:
-		return id, true
-	}
-	return id, false
+func (a *Alerts) forOwner(
+	change func(x *server.Exchange, flow [16]byte) *server.Fault,
+) func(*server.Exchange) *server.Fault {
+	return of(markFlow, func(x *server.Exchange, flow [16]byte) *server.Fault {
+		if !a.fresh() {
+			return no("workspace_busy")
+		}
+		account, _ := a.machine.Account(tenant(x).Workspace, a.now())
+		_, known := a.machine.Flow(tenant(x).Workspace, flow)
+		switch {
+		case !known:
+			return no("not_found")
+		case !account.Claimed:
+			return no("alerts_claim_required")
+		case !person(x):
+			return no("person_required")
+		}
+		return change(x, flow)
+	})
 }
 
 // alertSettings reads what is to be set: on, and where to; null and an empty text are nowhere.
@@ -118,82 +111,81 @@ func nowhere(b *body, name string) bool { return b.taken(name) || b.fields[name]
 
 // cannotSend refuses settings by which this deployment cannot reach anybody.
 func (a *Alerts) cannotSend(c *state.SetAlerts) *server.Fault {
-	r := no("hosting_not_configured")
 	switch {
 	case c.Email != "" && a.mail == nil:
-		r.Message = "This deployment sends no mail: its operator has configured no mail server. " +
-			"Nothing was changed. A webhookUrl works."
+		return no("hosting_not_configured").Saying("This deployment sends no mail: its operator has " +
+			"configured no mail server. Nothing was changed. A webhookUrl works.")
 	case c.URL != "" && a.hooks == nil:
-		r.Message = "This deployment sends no webhooks. Nothing was changed."
-	default:
-		return nil
+		return no("hosting_not_configured").
+			Saying("This deployment sends no webhooks. Nothing was changed.")
 	}
-	return r
+	return nil
 }
 
 // changeAlerts is PATCH /v1/flows/{flow_id}/alerts.
-func (a *Alerts) changeAlerts(x *server.Exchange) {
-	id, ok := a.alertFlow(x)
-	if !ok {
-		return
-	}
+func (a *Alerts) changeAlerts(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
 	c, shown, err := a.alertSettings(b, tenant(x).Workspace, id)
-	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+	fault := b.close()
+	switch {
+	case fault != nil:
+	case err != nil:
+		fault = a.unsealed(err)
+	default:
+		fault = a.cannotSend(c)
 	}
-	if refused := a.cannotSend(c); refused != nil || err != nil {
-		a.refuseOr(x, refused, err)
-		return
+	if fault == nil {
+		fault = a.actAsOwner(x, c.Workspace, state.KindSetAlerts, c)
 	}
-	if _, ok := a.actAsOwner(x, c.Workspace, state.KindSetAlerts, c); !ok {
-		return
+	if fault != nil {
+		return fault
 	}
 	if _, v, _, _ := a.machine.Alerts(c.Workspace, id); v.Unconfirmed && c.Email != "" {
 		if fault := a.AskAddress(c.Workspace, id); fault != nil {
 			a.log.Info("no link asks for an address", "code", fault.Code)
 		}
 	}
-	a.answerAlerts(x, id, c.Secret, shown)
+	return a.answerAlerts(x, id, c.Secret, shown)
 }
 
 // answerAlerts shows a flow's alerts to who has changed them, and a secret that was made by that:
 // this once.
-func (a *Alerts) answerAlerts(x *server.Exchange, flow [16]byte, sealed []byte, shown string) {
+func (a *Alerts) answerAlerts(
+	x *server.Exchange, flow [16]byte, sealed []byte, shown string,
+) *server.Fault {
 	made, _ := a.alertsOf(tenant(x).Workspace, flow, sealed, shown)
 	writeAlerts(x.BeginBare(), &made)
-	x.EndBare(200)
+	return x.EndBare(200)
 }
 
 // rotateAlertSecret is POST /v1/flows/{flow_id}/alerts/secret.
-func (a *Alerts) rotateAlertSecret(x *server.Exchange) {
-	id, ok := a.alertFlow(x)
-	if !ok || !fieldless(x) {
-		return
+func (a *Alerts) rotateAlertSecret(x *server.Exchange, id [16]byte) *server.Fault {
+	if fault := fieldless(x); fault != nil {
+		return fault
 	}
 	sealed, shown, err := a.mintAlertSecret(id)
 	if err != nil {
-		a.refuseOr(x, nil, err)
-		return
+		return a.unsealed(err)
 	}
 	c := &state.RotateAlertSecret{Workspace: tenant(x).Workspace, Flow: id, Secret: sealed}
-	if _, ok := a.actAsOwner(x, c.Workspace, state.KindRotateAlertSecret, c); ok {
-		a.answerAlerts(x, id, sealed, shown)
+	if fault := a.actAsOwner(x, c.Workspace, state.KindRotateAlertSecret, c); fault != nil {
+		return fault
 	}
+	return a.answerAlerts(x, id, sealed, shown)
 }
 
 // testAlert is POST /v1/flows/{flow_id}/alerts/test.
-func (a *Alerts) testAlert(x *server.Exchange) {
-	id, ok := a.alertFlow(x)
-	if !ok || !fieldless(x) {
-		return
+func (a *Alerts) testAlert(x *server.Exchange, id [16]byte) *server.Fault {
+	fault := fieldless(x)
+	if fault == nil {
+		fault = a.actAsOwner(x, tenant(x).Workspace, state.KindSendTestAlert, &state.SendTestAlert{
+			Workspace: tenant(x).Workspace, Flow: id,
+		})
 	}
-	if _, ok := a.actAsOwner(x, tenant(x).Workspace, state.KindSendTestAlert, &state.SendTestAlert{
-		Workspace: tenant(x).Workspace, Flow: id,
-	}); ok {
-		a.answerAlerts(x, id, nil, "")
+	if fault != nil {
+		return fault
 	}
+	return a.answerAlerts(x, id, nil, "")
 }
 
 // alertsForm is the body by which alerts are set.

@@ -26,12 +26,10 @@ func (p *Purchases) approvalRows() []server.Route {
 	}
 	return []server.Route{
 		row("GET", "/approve/{token}", "showApproval", "What an approval link asks its owner for", 0,
-			p.showApproval, param("token"),
-			gives(200, "The purchase that waits for its owner, or its payer", shown...)),
+			p.showApproval, gives(200, "The purchase that waits for its owner, or its payer", shown...)),
 		row("POST", "/approve/{token}", "decideApproval",
-			"Approve or deny what the link asks for: a person who is signed in", anyScope,
-			p.decideApproval, anywhere, param("token"),
-			takes(server.Must("action", server.EnumSchema(actionApprove, actionDeny))),
+			"Approve or deny what the link asks for: a person who is signed in", anyScope, p.decideApproval,
+			anywhere, takes(server.Must("action", server.EnumSchema(actionApprove, actionDeny))),
 			gives(200, "Decided; checkout_url is where an approved one is paid", shown...)),
 	}
 }
@@ -43,51 +41,46 @@ func secretLink(x *server.Exchange) {
 
 // showApproval is GET /approve/{token}: what the owner is asked for, and once it is approved, where
 // it is paid. It changes nothing.
-func (p *Purchases) showApproval(x *server.Exchange) {
+func (p *Purchases) showApproval(x *server.Exchange) *server.Fault {
 	secretLink(x)
 	hash := sha256.Sum256(x.Param(0))
-	p.read(x, func() *server.Fault {
+	return p.read(x, func() *server.Fault {
 		v, ok := p.machine.PurchaseByLink(hash)
 		if !ok {
 			return no("not_found")
 		}
-		p.answerApproval(x, &v)
-		return nil
+		return p.answerApproval(x, &v)
 	})
 }
 
 // answerApproval says what is approved: the monthly cap with it, which the first approval sets.
-func (p *Purchases) answerApproval(x *server.Exchange, v *state.PurchaseView) {
+func (p *Purchases) answerApproval(x *server.Exchange, v *state.PurchaseView) *server.Fault {
 	account, _ := p.machine.Account(v.Workspace, p.now())
-	j := x.BeginBare()
-	j.Open('{')
-	j.Text("workspace", account.Label)
-	j.Bool("claimed", account.Claimed)
-	j.Name("purchase")
-	p.writePurchase(j, v)
-	j.TextIf("checkout_url", v.URL)
-	j.Uint("capCents", uint64(account.CapCents))
-	j.Bool("setsCap", !account.CapApproved)
-	if flow, ok := p.machine.Flow(v.Workspace, v.Flow); ok {
-		writeAsking(j, v, &flow)
-	}
-	j.Close('}')
-	x.EndBare(200)
+	return x.BareObject(200, func(j *server.JSON) {
+		j.Text("workspace", account.Label)
+		j.Bool("claimed", account.Claimed)
+		j.Name("purchase")
+		p.writePurchase(j, v)
+		j.TextIf("checkout_url", v.URL)
+		j.Uint("capCents", uint64(account.CapCents))
+		j.Bool("setsCap", !account.CapApproved)
+		if flow, ok := p.machine.Flow(v.Workspace, v.Flow); ok {
+			writeAsking(j, v, &flow)
+		}
+	})
 }
 
 // decideApproval is POST /approve/{token}. The link is not a key: of a workspace that somebody
 // owns, they alone decide; one that nobody has claimed becomes theirs who approves.
-func (p *Purchases) decideApproval(x *server.Exchange) {
+func (p *Purchases) decideApproval(x *server.Exchange) *server.Fault {
 	secretLink(x)
 	if !p.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return
+		return no("workspace_busy")
 	}
 	v, known := p.machine.PurchaseByLink(sha256.Sum256(x.Param(0)))
 	if !known {
-		x.Refuse(no("not_found").Saying("This link does not work: a newer one has replaced it, or the " +
-			"purchase was decided, paid or forgotten. Nothing was changed."))
-		return
+		return no("not_found").Saying("This link does not work: a newer one has replaced it, or the " +
+			"purchase was decided, paid or forgotten. Nothing was changed.")
 	}
 	b := open(x, false)
 	action := b.text("action", 1, 20)
@@ -95,21 +88,18 @@ func (p *Purchases) decideApproval(x *server.Exchange) {
 		b.wants("action", actionApprove+" or "+actionDeny)
 	}
 	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+		return refused
 	}
 	account, _ := p.machine.Account(v.Workspace, p.now())
 	if account.Claimed && !p.machine.Owns(v.Workspace, tenant(x).Person) {
-		x.Refuse(no("person_required").Saying("This workspace is somebody else's: its owner alone " +
-			"decides. Nothing was changed."))
-		return
+		return no("person_required").Saying("This workspace is somebody else's: its owner alone " +
+			"decides. Nothing was changed.")
 	}
 	if fault := p.decideLink(x, &v, action); fault != nil {
-		x.Refuse(fault)
-		return
+		return fault
 	}
 	v, _ = p.machine.Purchase(v.Workspace, v.ID)
-	p.answerApproval(x, &v)
+	return p.answerApproval(x, &v)
 }
 
 // decideLink carries out what was decided. Who approves works in the purchase's workspace from then

@@ -44,44 +44,29 @@ func newBase(c *Config) *base {
 // read answers from memory that holds every acknowledged write, or from the node's own where the
 // request asks for that. answer may run more than once; it returns a refusal, or has written the
 // answer.
-func (b *base) read(x *server.Exchange, answer func() *server.Fault) {
+func (b *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fault {
 	stale, known := server.Consistency(x)
 	switch {
 	case !x.Ctx.IsGet(): // what was written is to be seen
 	case !known:
-		x.Refuse(badField("invalid_field", "X-Read-Consistency"))
-		return
+		return badField("invalid_field", "X-Read-Consistency")
 	case stale:
 		server.NoteStaleness(x, b.reader)
-		if refused := answer(); refused != nil {
-			x.Refuse(refused)
-		}
-		return
+		return answer()
 	}
-	deadline := time.Now().Add(b.readTimeout)
-	for time.Now().Before(deadline) {
-		ticket, outcome := b.reader.BeginRead(deadline)
-		if outcome != engine.OutcomeDone {
-			break
+	fault, ok := server.ReadFresh(b.reader, time.Now().Add(b.readTimeout), func() *server.Fault {
+		switch {
+		case b.current(x):
+			return answer()
+		case tenant(x).Person != 0:
+			return no("sign_in_required")
 		}
-		var refused *server.Fault
-		if b.current(x) {
-			refused = answer()
-		} else {
-			refused = no("invalid_key")
-			if tenant(x).Person != 0 {
-				refused = no("sign_in_required")
-			}
-		}
-		if !b.reader.ReadStands(ticket) {
-			continue
-		}
-		if refused != nil {
-			x.Refuse(refused)
-		}
-		return
+		return no("invalid_key")
+	})
+	if !ok {
+		return no("workspace_busy")
 	}
-	x.Refuse(no("workspace_busy"))
+	return fault
 }
 
 // fresh waits until this node's memory holds what was acknowledged anywhere.
@@ -102,19 +87,25 @@ func (b *base) propose(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ..
 	return results[0]
 }
 
-// do proposes as propose does, and refuses what was not carried out; ok reports whether it was.
+// ask proposes as propose does, and refuses what was not carried out.
+func (b *base) ask(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...engine.Record,
+) (engine.Result, *server.Fault) {
+	r := b.propose(x.Flow(), kind, c, also...)
+	switch {
+	case r.Outcome != engine.OutcomeDone:
+		return r, b.refusal(r)
+	case !b.fresh():
+		// The command is applied where it was proposed; a follower answers from its own memory.
+		return r, no("outcome_unknown")
+	}
+	return r, nil
+}
+
+// do is ask for a command whose reply says nothing.
 func (b *base) do(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...engine.Record,
-) (r engine.Result, ok bool) {
-	if r = b.propose(x.Flow(), kind, c, also...); r.Outcome != engine.OutcomeDone {
-		b.refuseOutcome(x, r)
-		return r, false
-	}
-	// The command is applied where it was proposed; a follower answers from its own memory.
-	if !b.fresh() {
-		x.Refuse(no("outcome_unknown"))
-		return r, false
-	}
-	return r, true
+) *server.Fault {
+	_, fault := b.ask(x, kind, c, also...)
+	return fault
 }
 
 func (b *base) now() int64 { return b.machine.Clock(b.clock().UnixMilli()) }
@@ -133,19 +124,11 @@ func (b *base) agentNamed(name string) (Agent, bool) {
 // else is to happen comes behind it in the same entry.
 func (b *base) actAsOwner(x *server.Exchange, number uint32, kind engine.Kind, c wire.Fielder,
 	also ...engine.Record,
-) (engine.Result, bool) {
+) *server.Fault {
 	return b.do(x, state.KindAct, &state.Act{
 		Workspace: number, ID: mint(), Actor: "owner", Person: tenant(x).Person, Kind: kind,
 		Payload: wire.Encode(nil, c),
 	}, also...)
-}
-
-// id reads the path's id.
-func (b *base) id(x *server.Exchange, mark string) (id [16]byte, ok bool) {
-	if id, ok = parseID(mark, string(x.Param(0))); !ok {
-		x.Refuse(no("invalid_id"))
-	}
-	return id, ok
 }
 
 // insist proposes until there is an answer, or the time is over.
@@ -187,8 +170,8 @@ func (b *base) session(hash [32]byte) (state.SessionView, bool) {
 	return b.machine.Session(hash, state.SurfaceWorkspaces, b.now())
 }
 
-// refuseOutcome answers a command that was not carried out, with what its reply says.
-func (b *base) refuseOutcome(x *server.Exchange, result engine.Result) {
+// refusal is the answer to a command that was not carried out, with what its reply says.
+func (b *base) refusal(result engine.Result) *server.Fault {
 	code, known := codeOf(result.Outcome)
 	if !known {
 		code = "outcome_unknown"
@@ -198,7 +181,7 @@ func (b *base) refuseOutcome(x *server.Exchange, result engine.Result) {
 	case engine.OutcomeSignupLimited, engine.OutcomeCancelLimit, engine.OutcomeRunLimit,
 		engine.OutcomeActLimit, engine.OutcomeFreeCapacity, engine.OutcomeAlertTestLimit,
 		engine.OutcomeLinkLimit:
-		r = b.retry(code, result.Value)
+		return b.retry(code, result.Value)
 	case engine.OutcomeCreditsShort:
 		var short state.CreditsReply
 		if wire.Decode(result.Value, &short) == nil {
@@ -217,23 +200,21 @@ func (b *base) refuseOutcome(x *server.Exchange, result engine.Result) {
 			r.RetryAfter = int(max(1, result.Value[0]))
 		}
 	case engine.OutcomeUpgrading:
-		r.RetryAfter = 5
-		r.Message = "Not every node knows this command yet: the cluster is being upgraded. Nothing was " +
-			"changed. Repeat it once all nodes run the same version."
+		return r.Retry(5).Saying("Not every node knows this command yet: the cluster is being " +
+			"upgraded. Nothing was changed. Repeat it once all nodes run the same version.")
 	case engine.OutcomeNetworkFull:
-		r.RetryAfter = operatorRetry
-		r.Message = "The workspaces that were made from this network, and that nobody has claimed, or " +
-			"what is left of those that were removed, take as much room as they may. Nothing was made. " +
-			"Let a person claim one, or ask the operator."
+		return r.Retry(operatorRetry).Saying("The workspaces that were made from this network, and " +
+			"that nobody has claimed, or what is left of those that were removed, take as much room as " +
+			"they may. Nothing was made. Let a person claim one, or ask the operator.")
 	case engine.OutcomeFlowOptions:
-		r = unverified()
+		return unverified()
 	case engine.OutcomeExecutionUnavailable, engine.OutcomeScheduleUnavailable:
 		var unready state.UnreadyReply
 		if wire.Decode(result.Value, &unready) == nil {
 			r.More = func(j *server.JSON) { j.Text("reason", unready.Reason.String()) }
 		}
 	}
-	x.Refuse(r)
+	return r
 }
 
 // retry is the refusal of a limit that ends by itself.
@@ -256,11 +237,8 @@ func (b *base) retry(code string, reply []byte) *server.Fault {
 	return r
 }
 
-// refuseOr refuses, or says that something of our own is broken.
-func (b *base) refuseOr(x *server.Exchange, refused *server.Fault, err error) {
-	if err != nil {
-		b.log.Error("a secret cannot be made", "error", err)
-		refused = no("workspace_busy")
-	}
-	x.Refuse(refused)
+// unsealed is the refusal of what needs a secret that cannot be made.
+func (b *base) unsealed(err error) *server.Fault {
+	b.log.Error("a secret cannot be made", "error", err)
+	return no("workspace_busy")
 }

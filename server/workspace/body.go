@@ -24,6 +24,8 @@ type body struct {
 	fields map[string]any
 	used   map[string]bool
 	wrong  *server.Fault
+	// unknown refuses what the path names; it is said before all that is wrong.
+	unknown *server.Fault
 	// within is the name of the object that this is a part of, with a point behind it.
 	within string
 }
@@ -40,20 +42,8 @@ func open(x *server.Exchange, mayBeEmpty bool) *body {
 	return b
 }
 
-// fieldless reports whether a request has no body, or an empty object; any other is answered.
-func fieldless(x *server.Exchange) bool {
-	refused := open(x, true).close()
-	if refused != nil {
-		x.Refuse(refused)
-	}
-	return refused == nil
-}
-
-// idAlone reads the path's id of a request whose body has no fields.
-func (b *base) idAlone(x *server.Exchange, mark string) (id [16]byte, ok bool) {
-	id, ok = b.id(x, mark)
-	return id, ok && fieldless(x)
-}
+// fieldless refuses a body that is neither empty nor an empty object.
+func fieldless(x *server.Exchange) *server.Fault { return open(x, true).close() }
 
 // isObject reports whether a body is one JSON object: not nested too deeply, UTF-8, no name twice.
 func isObject(body []byte) bool {
@@ -81,9 +71,7 @@ func readBody[T any](x *server.Exchange, v *T, fields func(*form.Reader, *T)) *s
 	if unexpected != "" {
 		return badField("unexpected_field", unexpected)
 	}
-	r := badField("invalid_field", fault.Fields[0].Field)
-	r.Message = fault.Fields[0].Message + "."
-	return r
+	return badField("invalid_field", fault.Fields[0].Field).Saying(fault.Fields[0].Message + ".")
 }
 
 func (b *body) fail(r *server.Fault) {
@@ -94,9 +82,7 @@ func (b *body) fail(r *server.Fault) {
 
 // wants fails for a field, and says what it must be.
 func (b *body) wants(name, what string) {
-	r := badField("invalid_field", b.within+name)
-	r.Message = b.within + name + " must be " + what + "."
-	b.fail(r)
+	b.fail(badField("invalid_field", b.within+name).Saying(b.within + name + " must be " + what + "."))
 }
 
 // has reports whether a field is there and not null.

@@ -66,26 +66,22 @@ func (t *Till) open() bool { return t.cards != nil }
 // deskRoutes are the rows of payments, which no caller of the API needs: the webhook of a provider
 // on the internet, or the pages of the built-in one, and where payers come back to.
 func (t *Till) deskRoutes() []server.Route {
-	back := server.Route{
-		Method: "GET", Path: ReturnPath + "{purchase}", Operation: "showPaymentReturn",
-		Access: server.AccessOpen, Summary: "Where payers come back to",
-		Handle: func(x *server.Exchange) { x.PaidPage("The purchase", "succeeded") },
-	}
+	back := server.Row("GET", ReturnPath+"{purchase}", "showPaymentReturn",
+		"Where payers come back to", server.AccessOpen, func(x *server.Exchange) *server.Fault {
+			return x.PaidPage("The purchase", "succeeded")
+		})
 	if t.sandbox == nil {
-		return []server.Route{back, {
-			Method: "POST", Path: webhookPath, Operation: "receivePurchaseWebhook",
-			Access: server.AccessOpen, Limit: payment.MaxWebhook, Handle: t.webhook,
-			Summary: "Reports of the payment provider",
-		}}
+		hook := row("POST", webhookPath, "receivePurchaseWebhook", "Reports of the payment provider", 0,
+			t.webhook)
+		hook.Limit = payment.MaxWebhook
+		return []server.Route{back, hook}
 	}
-	page := server.Route{
-		Path: pagePath + "{token}", Access: server.AccessOpen, Handle: t.page402, Limit: bodyLimit,
-		Summary: "The sandbox provider's payment page",
+	const about = "The sandbox provider's payment page"
+	return []server.Route{
+		back,
+		row("GET", pagePath+"{token}", "showPaymentPage", about, 0, t.page402),
+		row("POST", pagePath+"{token}", "actOnPaymentPage", about, 0, t.page402),
 	}
-	show, act := page, page
-	show.Method, show.Operation = "GET", "showPaymentPage"
-	act.Method, act.Operation = "POST", "actOnPaymentPage"
-	return []server.Route{back, show, act}
 }
 
 // paymentName is a purchase as providers know it; it is the idempotency key of its charge.
@@ -223,37 +219,32 @@ func (t *Till) payable(_ context.Context, invoice string) (payment.InvoiceState,
 
 // webhook is the provider's report. Only what was committed, or changes nothing, is answered 200:
 // anything else comes again.
-func (t *Till) webhook(x *server.Exchange) {
+func (t *Till) webhook(x *server.Exchange) *server.Fault {
 	ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 	defer cancel()
 	header := func(name string) string { return string(x.Ctx.Request.Header.Peek(name)) }
 	err := t.receive(ctx, header, x.Body)
-	refuse := func(status int, code string) {
-		x.Refuse(server.NewFault(status, code, "The webhook was not accepted."))
+	refused := func(status int, code string) *server.Fault {
+		return server.NewFault(status, code, "The webhook was not accepted.")
 	}
 	switch {
 	case err == nil:
-		j := x.BeginBare()
-		j.Open('{')
-		j.Bool("received", true)
-		j.Close('}')
-		x.EndBare(200)
+		return x.BareObject(200, func(j *server.JSON) { j.Bool("received", true) })
 	case errors.Is(err, payment.ErrSignature):
-		refuse(401, "invalid_signature")
+		return refused(401, "invalid_signature")
 	case errors.Is(err, payment.ErrTimestamp):
-		refuse(400, "stale_timestamp")
+		return refused(400, "stale_timestamp")
 	case errors.Is(err, payment.ErrPayload):
-		refuse(400, "invalid_payload")
+		return refused(400, "invalid_payload")
 	case errors.Is(err, errNoPurchase):
-		refuse(404, "not_found")
-	default:
-		t.log.Warn("a payment provider's report could not be taken", "error", err)
-		x.Refuse(no("workspace_busy"))
+		return refused(404, "not_found")
 	}
+	t.log.Warn("a payment provider's report could not be taken", "error", err)
+	return no("workspace_busy")
 }
 
 // page402 shows the sandbox's page, or carries out its form.
-func (t *Till) page402(x *server.Exchange) {
+func (t *Till) page402(x *server.Exchange) *server.Fault {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*t.writeTimeout)
 	defer cancel()
 	var made payment.Answer
@@ -262,11 +253,10 @@ func (t *Till) page402(x *server.Exchange) {
 	} else {
 		form, err := url.ParseQuery(string(x.Body))
 		if err != nil {
-			x.Refuse(no("invalid_json"))
-			return
+			return no("invalid_json")
 		}
 		made = t.sandbox.Act(ctx, string(x.Param(0)), form)
 	}
 	x.Bare(made.Status, "text/html; charset=utf-8", made.Body)
-	x.Headers(made.Header)
+	return x.Headers(made.Header)
 }

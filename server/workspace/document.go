@@ -9,20 +9,20 @@ import (
 )
 
 // bare answers a document that was made when the API was.
-func (a *API) bare(media string, document *[]byte) func(*server.Exchange) {
-	return func(x *server.Exchange) { x.Bare(200, media, *document) }
+func (a *API) bare(media string, document *[]byte) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault { return x.Bare(200, media, *document) }
 }
 
 // page1 answers a text about this API.
-func (a *API) page1(content string) func(*server.Exchange) {
+func (a *API) page1(content string) func(*server.Exchange) *server.Fault {
 	text := []byte(strings.NewReplacer(
 		"{base}", a.publicURL, "{origin}", a.origin()).Replace(content))
 	return a.bare("text/plain; charset=utf-8", &text)
 }
 
 // home answers the home page.
-func (a *API) home(x *server.Exchange) {
-	x.Bare(200, "text/html; charset=utf-8", []byte(homeText))
+func (a *API) home(x *server.Exchange) *server.Fault {
+	return x.Bare(200, "text/html; charset=utf-8", []byte(homeText))
 }
 
 // listRoutes is the body of GET /v1/routes.
@@ -51,34 +51,38 @@ func (a *API) listRoutes(routes []server.Route) []byte {
 
 // resource is GET /.well-known/oauth-protected-resource (RFC 9728). There is no authorization
 // server: signup gives the key.
-func (a *API) resource(x *server.Exchange) {
+func (a *API) resource(x *server.Exchange) *server.Fault {
 	base := a.publicURL
-	j := x.BeginBare()
-	j.Open('{')
-	j.Text("resource", base)
-	j.Text("resource_name", "Tollgate Agent-Task Workspace API")
-	j.Array("scopes_supported")
-	for _, name := range anyScope.Names() {
-		j.String(name)
-	}
-	j.Close(']')
-	j.Array("bearer_methods_supported")
-	j.String("header")
-	j.Close(']')
-	j.Text("resource_documentation", base+"/auth.md")
-	j.Object("endpoints")
-	j.Text("signup", base+"/v1/signup")
-	j.Text("openapi", base+"/openapi.json")
-	j.Text("routes", base+"/v1/routes")
-	j.Text("feedback", base+"/v1/feedback")
-	j.Close('}')
-	j.Close('}')
-	x.EndBare(200)
+	return x.BareObject(200, func(j *server.JSON) {
+		j.Text("resource", base)
+		j.Text("resource_name", "Tollgate Agent-Task Workspace API")
+		j.Array("scopes_supported")
+		for _, name := range anyScope.Names() {
+			j.String(name)
+		}
+		j.Close(']')
+		j.Array("bearer_methods_supported")
+		j.String("header")
+		j.Close(']')
+		j.Text("resource_documentation", base+"/auth.md")
+		j.Object("endpoints")
+		j.Text("signup", base+"/v1/signup")
+		j.Text("openapi", base+"/openapi.json")
+		j.Text("routes", base+"/v1/routes")
+		j.Text("feedback", base+"/v1/feedback")
+		j.Close('}')
+	})
 }
 
 // catalog is GET /.well-known/api-catalog (RFC 9727, a linkset of RFC 9264).
-func (a *API) catalog(x *server.Exchange) {
+func (a *API) catalog(x *server.Exchange) *server.Fault {
 	base := a.publicURL
+	link := func(j *server.JSON, to, media string) {
+		j.Open('{')
+		j.Text("href", base+to)
+		j.Text("type", media)
+		j.Close('}')
+	}
 	var j server.JSON
 	j.Open('{')
 	j.Array("linkset")
@@ -88,26 +92,17 @@ func (a *API) catalog(x *server.Exchange) {
 		j.Open('{')
 		j.Text("anchor", base+api[0])
 		j.Array("service-desc")
-		j.Open('{')
-		j.Text("href", base+api[1])
-		j.Text("type", "application/json")
-		j.Close('}')
+		link(&j, api[1], "application/json")
 		j.Close(']')
 		j.Array("service-doc")
-		j.Open('{')
-		j.Text("href", base+"/llms.txt")
-		j.Text("type", "text/plain")
-		j.Close('}')
-		j.Open('{')
-		j.Text("href", base+"/auth.md")
-		j.Text("type", "text/plain")
-		j.Close('}')
+		link(&j, "/llms.txt", "text/plain")
+		link(&j, "/auth.md", "text/plain")
 		j.Close(']')
 		j.Close('}')
 	}
 	j.Close(']')
 	j.Close('}')
-	x.Bare(200, "application/linkset+json", j)
+	return x.Bare(200, "application/linkset+json", j)
 }
 
 // feedbacks counts reports, so that the log takes at most one of a hundred beyond the first ones.
@@ -117,7 +112,7 @@ var feedbacks atomic.Uint64
 const loggedFeedback = 200
 
 // feedback is POST /v1/feedback. What it says is logged without what looks like a key, cut short.
-func (a *API) feedback(x *server.Exchange) {
+func (a *API) feedback(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	message, path := b.text("message", 1, maxFeedback), b.text("path", 0, 500)
 	status := int64(0)
@@ -125,19 +120,14 @@ func (a *API) feedback(x *server.Exchange) {
 		status = b.number("status", 100, 599)
 	}
 	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+		return refused
 	}
 	if n := feedbacks.Add(1); n <= 100 || n%100 == 0 {
 		a.log.Info("feedback", "request_id", string(x.RequestID()), "status", status,
 			"path", cut(masked(path), loggedFeedback),
 			"message", cut(masked(message), loggedFeedback), "number", n)
 	}
-	j := x.BeginBare()
-	j.Open('{')
-	j.Bool("received", true)
-	j.Close('}')
-	x.EndBare(202)
+	return x.BareObject(202, func(j *server.JSON) { j.Bool("received", true) })
 }
 
 // homeText is the home page: what an agent, or a person, finds at the address alone. It needs no

@@ -17,80 +17,73 @@ func newFlows(b *base, c *Config) (*Flows, error) {
 }
 
 // listFlows is GET /v1/flows.
-func (f *Flows) listFlows(x *server.Exchange) {
-	list(f.base, x, "flows", markFlow, f.machine.Flows, writeFlow,
+func (f *Flows) listFlows(x *server.Exchange) *server.Fault {
+	return list(f.base, x, "flows", markFlow, f.machine.Flows, writeFlow,
 		func(v *state.FlowView) [16]byte { return v.ID })
 }
 
 // createFlow is POST /v1/flows.
-func (f *Flows) createFlow(x *server.Exchange) {
+func (f *Flows) createFlow(x *server.Exchange) *server.Fault {
 	doc, schedule, refused := f.flowBody(x, &state.FlowView{
 		FlowDocument: state.FlowDocument{Access: "public"},
 	}, false)
 	if refused != nil {
-		x.Refuse(refused)
-		return
+		return refused
 	}
 	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: mint(), Document: doc}
-	if f.saveFlow(x, c, true, schedule) {
-		f.answerFlow(x, c.ID, 201)
+	if refused = f.saveFlow(x, c, true, schedule); refused != nil {
+		return refused
 	}
+	return f.answerFlow(x, c.ID, 201)
 }
 
-func (f *Flows) answerFlow(x *server.Exchange, id [16]byte, status int) {
-	one(f.base, x, "flow", status, func() (state.FlowView, bool) {
+func (f *Flows) answerFlow(x *server.Exchange, id [16]byte, status int) *server.Fault {
+	return one(f.base, x, "flow", status, func() (state.FlowView, bool) {
 		return f.machine.Flow(tenant(x).Workspace, id)
 	}, writeFlow)
 }
 
 // getFlow is GET /v1/flows/{flow_id}.
-func (f *Flows) getFlow(x *server.Exchange) {
-	if id, ok := f.id(x, markFlow); ok {
-		f.answerFlow(x, id, 200)
+func (f *Flows) getFlow(x *server.Exchange, id [16]byte) *server.Fault {
+	return f.answerFlow(x, id, 200)
+}
+
+// flow finds a flow in memory that holds every acknowledged write.
+func (b *base) flow(x *server.Exchange, id [16]byte) (state.FlowView, *server.Fault) {
+	if !b.fresh() {
+		return state.FlowView{}, no("workspace_busy")
 	}
+	v, known := b.machine.Flow(tenant(x).Workspace, id)
+	if !known {
+		return v, no("not_found")
+	}
+	return v, nil
 }
 
 // changeFlow is PATCH /v1/flows/{flow_id}: what is not named stays.
-func (f *Flows) changeFlow(x *server.Exchange) {
-	id, ok := f.id(x, markFlow)
-	if !ok {
-		return
+func (f *Flows) changeFlow(x *server.Exchange, id [16]byte) *server.Fault {
+	before, fault := f.flow(x, id)
+	if fault != nil {
+		return fault
 	}
-	if !f.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return
-	}
-	before, known := f.machine.Flow(tenant(x).Workspace, id)
-	if !known {
-		x.Refuse(no("not_found"))
-		return
-	}
-	doc, schedule, refused := f.flowBody(x, &before, true)
-	if refused != nil {
-		x.Refuse(refused)
-		return
+	doc, schedule, fault := f.flowBody(x, &before, true)
+	if fault != nil {
+		return fault
 	}
 	c := &state.SaveFlow{Workspace: tenant(x).Workspace, ID: id, Replace: true, Document: doc}
-	if f.saveFlow(x, c, doc != before.FlowDocument, schedule) {
-		f.answerFlow(x, id, 200)
+	if fault = f.saveFlow(x, c, doc != before.FlowDocument, schedule); fault != nil {
+		return fault
 	}
+	return f.answerFlow(x, id, 200)
 }
 
 // archiveFlow is DELETE /v1/flows/{flow_id}.
-func (f *Flows) archiveFlow(x *server.Exchange) {
-	id, ok := f.id(x, markFlow)
-	if !ok {
-		return
-	}
+func (f *Flows) archiveFlow(x *server.Exchange, id [16]byte) *server.Fault {
 	c := &state.ArchiveFlow{Workspace: tenant(x).Workspace, ID: id}
-	if _, ok := f.do(x, state.KindArchiveFlow, c); !ok {
-		return
+	if fault := f.do(x, state.KindArchiveFlow, c); fault != nil {
+		return fault
 	}
-	j := x.BeginBare()
-	j.Open('{')
-	j.Bool("archived", true)
-	j.Close('}')
-	x.EndBare(200)
+	return x.BareObject(200, func(j *server.JSON) { j.Bool("archived", true) })
 }
 
 // flowBody reads a flow's fields over what it was; in a change every field may be left out, and
@@ -193,26 +186,22 @@ func flowOptions(d *state.FlowDocument) *server.Fault {
 }
 
 // confirmSignup is POST /v1/flows/{flow_id}/confirm-signup: a person's alone.
-func (f *Flows) confirmSignup(x *server.Exchange) {
-	id, ok := f.id(x, markFlow)
-	if !ok {
-		return
-	}
+func (f *Flows) confirmSignup(x *server.Exchange, id [16]byte) *server.Fault {
 	if _, known := f.machine.Flow(tenant(x).Workspace, id); !known && f.fresh() {
-		x.Refuse(no("not_found"))
-		return
+		return no("not_found")
 	}
 	if !person(x) {
-		x.Refuse(no("person_required"))
-		return
+		return no("person_required")
 	}
-	if !fieldless(x) {
-		return
+	fault := fieldless(x)
+	if fault == nil {
+		c := &state.ConfirmSignup{Workspace: tenant(x).Workspace, ID: id}
+		fault = f.actAsOwner(x, c.Workspace, state.KindConfirmSignup, c)
 	}
-	c := &state.ConfirmSignup{Workspace: tenant(x).Workspace, ID: id}
-	if _, ok := f.actAsOwner(x, c.Workspace, state.KindConfirmSignup, c); ok {
-		f.answerFlow(x, id, 200)
+	if fault != nil {
+		return fault
 	}
+	return f.answerFlow(x, id, 200)
 }
 
 // portIn is the port that a url's text names; 0 is none.

@@ -30,34 +30,26 @@ type examination struct {
 	key, body [16]byte
 }
 
-// inspectProduct is POST /v1/interface.
-func (s *Runs) inspectProduct(x *server.Exchange) { s.examine(x, state.RunInspection) }
-
-// evaluateTask is POST /v1/evaluate.
-func (s *Runs) evaluateTask(x *server.Exchange) { s.examine(x, state.RunAssessment) }
-
-// examine answers a request for an inspection or an evaluation.
-func (s *Runs) examine(x *server.Exchange, kind state.RunKind) {
-	e, refused := s.examinationOf(x, kind)
-	if refused != nil {
-		x.Refuse(refused)
-		return
-	}
-	if !s.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return
-	}
-	if refused = s.complete(x, e); refused != nil {
-		x.Refuse(refused)
-		return
-	}
-	switch made, outcome := s.machine.Replay(e.key, e.body); outcome {
-	case engine.OutcomeDone:
-		s.answerRun(x, made, 200)
-	case engine.OutcomeRequestKeyReused:
-		x.Refuse(no("idempotency_conflict"))
-	default:
-		s.carryOut(x, e)
+// examine is the handler of requests for an inspection or an evaluation.
+func (s *Runs) examine(kind state.RunKind) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
+		e, refused := s.examinationOf(x, kind)
+		if refused != nil {
+			return refused
+		}
+		if !s.fresh() {
+			return no("workspace_busy")
+		}
+		if refused = s.complete(x, e); refused != nil {
+			return refused
+		}
+		switch made, outcome := s.machine.Replay(e.key, e.body); outcome {
+		case engine.OutcomeDone:
+			return s.answerRun(x, made, 200)
+		case engine.OutcomeRequestKeyReused:
+			return no("idempotency_conflict")
+		}
+		return s.carryOut(x, e)
 	}
 }
 
@@ -98,29 +90,27 @@ func (s *Runs) complete(x *server.Exchange, e *examination) *server.Fault {
 		return nil
 	}
 	v, known := s.machine.Flow(tenant(x).Workspace, e.flow)
-	r := no("not_found")
-	if known && e.url != "" && e.url != v.URL {
-		r = no("flow_url_mismatch")
-	} else if known {
-		e.url, e.task = v.URL, cmp.Or(e.task, v.Task)
-		return nil
+	switch {
+	case !known:
+		return no("not_found")
+	case e.url != "" && e.url != v.URL:
+		return no("flow_url_mismatch")
 	}
-	return r
+	e.url, e.task = v.URL, cmp.Or(e.task, v.Task)
+	return nil
 }
 
 // carryOut inspects, keeps what came of it, and answers it. Nothing is in the log before the
 // document is whole on this node: what is refused until then, or ends with the node, has saved and
 // charged nothing.
-func (s *Runs) carryOut(x *server.Exchange, e *examination) {
+func (s *Runs) carryOut(x *server.Exchange, e *examination) *server.Fault {
 	account, _ := s.machine.Account(tenant(x).Workspace, s.now())
 	if r := s.machine.Inspectable(tenant(x).Workspace, e.kind, s.now()); !outcomeDone(r) {
-		s.refuseOutcome(x, r)
-		return
+		return s.refusal(r)
 	}
 	leave := s.examining.take(inspectionPlaces, tenant(x).Workspace, account.Claimed)
 	if leave == nil {
-		x.Refuse(noTurn())
-		return
+		return noTurn()
 	}
 	defer leave()
 	c := &state.SaveInspection{
@@ -137,42 +127,37 @@ func (s *Runs) carryOut(x *server.Exchange, e *examination) {
 		payload, err = pack(found)
 	}
 	if err != nil {
-		s.refuseUninspected(x, c.ID, err)
-		return
+		return s.uninspected(c.ID, err)
 	}
 	c.Findings = findingsOf(found.Document)
 	c.Size, c.Part = uint32(len(payload)), payload[:min(len(payload), state.MaxPartBytes)]
 	made, r := s.keep(c, payload)
-	if !outcomeDone(r) {
-		s.refuseOutcome(x, r)
-		return
+	switch {
+	case !outcomeDone(r):
+		return s.refusal(r)
+	case !s.fresh():
+		return no("outcome_unknown")
 	}
-	if !s.fresh() {
-		x.Refuse(no("outcome_unknown"))
-		return
-	}
-	s.answerRun(x, made, 200)
+	return s.answerRun(x, made, 200)
 }
 
 func noTurn() *server.Fault {
-	r := no("runner_busy")
-	r.Message = "As many inspections run as may. Nothing was saved or charged. Send the request again."
-	return r
+	return no("runner_busy").Saying(
+		"As many inspections run as may. Nothing was saved or charged. Send the request again.")
 }
 
-// refuseUninspected says why there is no document.
-func (s *Runs) refuseUninspected(x *server.Exchange, id [16]byte, err error) {
+// uninspected says why there is no document.
+func (s *Runs) uninspected(id [16]byte, err error) *server.Fault {
 	switch {
 	case errors.Is(err, inspect.ErrForbidden):
-		x.Refuse(badField("invalid_url", "url"))
+		return badField("invalid_url", "url")
 	case errors.Is(err, inspect.ErrUnreachable):
-		x.Refuse(no("target_unreachable"))
+		return no("target_unreachable")
 	case errors.Is(err, inspect.ErrBusy):
-		x.Refuse(noTurn())
-	default:
-		s.log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)
-		x.Refuse(server.FaultInternal)
+		return noTurn()
 	}
+	s.log.Error("an inspection was not kept", "run", idText(markRun, id), "error", err)
+	return server.FaultInternal
 }
 
 // keep brings a document into the log, part by part. A part whose fate is unknown is brought again:
@@ -212,22 +197,10 @@ func inspected(kind state.RunKind) bool {
 	return kind == state.RunInspection || kind == state.RunAssessment
 }
 
-// unpacked is the document of a run of this workspace that is completed; false where there is none.
-func (s *Runs) unpacked(x *server.Exchange, id [16]byte) (v state.InspectionView, k kept, ok bool) {
-	if v, ok = s.machine.Inspection(tenant(x).Workspace, id); !ok {
-		return v, k, false
-	}
-	k, err := unpack(v.Document)
-	if err != nil {
-		s.log.Error("a kept document cannot be read", "run", idText(markRun, id), "error", err)
-	}
-	return v, k, err == nil
-}
-
 // writeInspected writes what a run came to beside the run: its document, and of an inspection what
 // is another verdict than the time before. Null as long as there is none.
 func (s *Runs) writeInspected(x *server.Exchange, j *server.JSON, run *state.RunView) {
-	v, k, ok := s.unpacked(x, run.ID)
+	v, k, ok := s.document(tenant(x).Workspace, run.ID)
 	if !ok {
 		k.document = []byte("null")
 	}
@@ -245,25 +218,20 @@ func (s *Runs) writeInspected(x *server.Exchange, j *server.JSON, run *state.Run
 }
 
 // suggestTest is GET /v1/runs/{run_id}/suggested-test: only an inspection suggests one.
-func (s *Runs) suggestTest(x *server.Exchange) {
-	id, ok := s.id(x, markRun)
-	if !ok {
-		return
-	}
-	s.read(x, func() *server.Fault {
+func (s *Runs) suggestTest(x *server.Exchange, id [16]byte) *server.Fault {
+	return s.read(x, func() *server.Fault {
 		v, known := s.machine.Run(tenant(x).Workspace, id)
-		r := no("wrong_run_type")
-		if !known {
-			r = no("not_found")
-		} else if inspected(v.Kind) {
-			_, k, ok := s.unpacked(x, id)
-			if !ok {
-				k.suggestion = []byte(`{"suggestedTest":null,"reason":"not_completed"}`)
-			}
-			x.Bare(200, "application/json", k.suggestion)
-			return nil
+		switch {
+		case !known:
+			return no("not_found")
+		case !inspected(v.Kind):
+			return no("wrong_run_type")
 		}
-		return r
+		_, k, ok := s.document(tenant(x).Workspace, id)
+		if !ok {
+			k.suggestion = []byte(`{"suggestedTest":null,"reason":"not_completed"}`)
+		}
+		return x.Bare(200, "application/json", k.suggestion)
 	})
 }
 
@@ -272,12 +240,17 @@ func (s *Runs) suggestTest(x *server.Exchange) {
 func (s *Runs) Document(workspace uint32, run [16]byte) (v state.InspectionView, document []byte,
 	ok bool,
 ) {
+	v, k, ok := s.document(workspace, run)
+	return v, k.document, ok
+}
+
+func (s *Runs) document(workspace uint32, run [16]byte) (v state.InspectionView, k kept, ok bool) {
 	if v, ok = s.machine.Inspection(workspace, run); !ok {
-		return v, nil, false
+		return v, k, false
 	}
 	k, err := unpack(v.Document)
 	if err != nil {
 		s.log.Error("a kept document cannot be read", "run", idText(markRun, run), "error", err)
 	}
-	return v, k.document, err == nil
+	return v, k, err == nil
 }

@@ -11,18 +11,17 @@ func (s *Runs) inspectionRoutes() []server.Route {
 	about, flow := server.May("url", text), server.May("flowId", text)
 	return []server.Route{
 		row("POST", "/v1/interface", "inspectProduct", "Read what a product publishes; no agent runs",
-			write, s.inspectProduct, agents, mayBeKeyed, takes(about, flow),
+			write, s.examine(state.RunInspection), agents, mayBeKeyed, takes(about, flow),
 			gives(200, "The run and its document, which GET /v1/schema describes", one,
 				server.Must("inspection", server.OrNull(server.FreeObject())),
 				server.Must("comparison", comparisonSchema()))),
 		row("POST", "/v1/evaluate", "evaluateTask",
 			"Say from what a product publishes how far an agent would come with a task; no agent runs",
-			write, s.evaluateTask, agents, mayBeKeyed,
-			takes(about, server.May("task", server.TextSchema(1, maxTask)), flow),
-			gives(200, "The run and its stages", one,
-				server.Must("journey", server.OrNull(journeySchema())))),
+			write, s.examine(state.RunAssessment), agents, mayBeKeyed,
+			takes(about, server.May("task", server.TextSchema(1, maxTask)), flow), gives(200,
+				"The run and its stages", one, server.Must("journey", server.OrNull(journeySchema())))),
 		row("GET", "/v1/runs/{run_id}/suggested-test", "suggestTest",
-			"A call that would make a verification", read, s.suggestTest, agents, param("run_id"),
+			"A call that would make a verification", read, of(markRun, s.suggestTest), agents,
 			gives(200, "The call, or why there is none: no_openapi, no_get_without_parameters, "+
 				"no_operation_with_key, no_supported_credential, no_server_of_this_site, not_completed",
 				server.Must("suggestedTest", server.OrNull(suggestionSchema())),

@@ -8,15 +8,7 @@ import (
 	"tollgate/server"
 )
 
-// page reads ?limit= and &cursor=; a cursor is the id of the last record of the page before.
-func (b *base) page(x *server.Exchange, mark string) (p state.Page, ok bool) {
-	p, wrong := pageOf(x, mark)
-	if wrong != nil {
-		x.Refuse(wrong)
-	}
-	return p, wrong == nil
-}
-
+// pageOf reads ?limit= and &cursor=; a cursor is the id of the last record of the page before.
 func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *server.Fault) {
 	p.Limit = 100
 	args := x.Ctx.QueryArgs()
@@ -39,33 +31,35 @@ func pageOf(x *server.Exchange, mark string) (p state.Page, wrong *server.Fault)
 // list answers a page of records, newest first.
 func list[T any](a *base, x *server.Exchange, name, mark string,
 	read func(uint32, state.Page) ([]T, bool), write func(*server.JSON, *T), id func(*T) [16]byte,
-) {
-	p, ok := a.page(x, mark)
-	if !ok {
-		return
+) *server.Fault {
+	p, wrong := pageOf(x, mark)
+	if wrong != nil {
+		return wrong
 	}
-	a.read(x, func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		views, more := read(tenant(x).Workspace, p)
-		j := x.BeginBare()
-		j.Open('{')
-		j.Array(name)
-		for i := range views {
-			write(j, &views[i])
-		}
-		j.Close(']')
-		if more {
+		return x.BareObject(200, func(j *server.JSON) {
+			writeAll(j, name, views, write)
+			if !more {
+				null(j, "next_cursor")
+				return
+			}
 			cursor := idText(mark, id(&views[len(views)-1]))
 			j.Text("next_cursor", cursor)
 			next := a.publicURL + x.Route.Path + "?limit=" + strconv.Itoa(p.Limit) +
 				"&cursor=" + url.QueryEscape(cursor)
 			x.Ctx.Response.Header.Set("Link", "<"+next+`>; rel="next"`)
-		} else {
-			null(j, "next_cursor")
-		}
-		j.Close('}')
-		x.EndBare(200)
-		return nil
+		})
 	})
+}
+
+// writeAll writes records under a name.
+func writeAll[T any](j *server.JSON, name string, all []T, write func(*server.JSON, *T)) {
+	j.Array(name)
+	for i := range all {
+		write(j, &all[i])
+	}
+	j.Close(']')
 }
 
 func null(j *server.JSON, name string) { j.Raw(name, []byte("null")) }
@@ -100,18 +94,15 @@ func idOrNull(j *server.JSON, name, mark string, id [16]byte) {
 // one answers one record under a name.
 func one[T any](a *base, x *server.Exchange, name string, status int,
 	read func() (T, bool), write func(*server.JSON, *T),
-) {
-	a.read(x, func() *server.Fault {
+) *server.Fault {
+	return a.read(x, func() *server.Fault {
 		v, ok := read()
 		if !ok {
 			return no("not_found")
 		}
-		j := x.BeginBare()
-		j.Open('{')
-		j.Name(name)
-		write(j, &v)
-		j.Close('}')
-		x.EndBare(status)
-		return nil
+		return x.BareObject(status, func(j *server.JSON) {
+			j.Name(name)
+			write(j, &v)
+		})
 	})
 }

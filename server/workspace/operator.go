@@ -22,103 +22,76 @@ const (
 // pause, alerts, credits, remove. Their answers have the admin API's envelope; each use is kept
 // with what it changed, and with an Idempotency-Key it is carried out once.
 func (o *Operator) Routes() []server.Route {
-	return append(o.reads(), o.tools()...)
-}
-
-// named are the parameters of a path below operatorPrefix.
-func named(names ...string) (params []server.Param) {
-	for _, name := range names {
-		params = append(params, server.Param{
-			In: "path", Name: name, Required: true, Schema: server.TextSchema(1, 254),
-		})
-	}
-	return params
+	routes := append(o.reads(), o.tools()...)
+	named := server.Param{Schema: server.TextSchema(1, 254)}
+	server.DescribePaths(routes, map[string]server.Param{
+		"id": named, "purchase": named, "flow": named,
+	})
+	return routes
 }
 
 func (o *Operator) reads() []server.Route {
-	read := func(path, operation, about string, data *server.Schema, handle func(*server.Exchange),
-		params ...server.Param,
-	) server.Route {
-		return server.Route{
-			Method: "GET", Path: path, Operation: operation, Summary: about, Params: params,
-			Access: server.AccessOperator, Handle: handle,
-			Responses: []server.Response{{Status: 200, About: "OK", Data: data}},
-		}
-	}
-	paged := []server.Param{
-		{In: "query", Name: "limit", Schema: server.IntSchema(1, 100), About: "100"},
-		{
-			In: "query", Name: "cursor", Schema: server.TextSchema(1, 64),
-			About: "nextCursor of the page before",
-		},
-	}
-	strangers := server.Param{
-		In: "query", Name: "unclaimed", Schema: server.BoolSchema,
-		About: "true: those that nobody has claimed, with what all of them hold together",
-	}
+	paged := server.Asks(
+		server.Param{In: "query", Name: "limit", Schema: server.IntSchema(1, 100), About: "100"},
+		server.InQuery("cursor", server.TextSchema(1, 64), "nextCursor of the page before"))
 	return []server.Route{
-		read(operatorTools, "listWorkspaces", "All workspaces, newest first",
-			server.AnswerSchema[tenantsAnswer](), o.listTenants,
-			append([]server.Param{strangers}, paged...)...),
-		read(operatorPrefix, "showWorkspace", "A workspace's account and its newest 100 purchases",
-			server.AnswerSchema[tenantAnswer](), o.showTenant, named("id")...),
-		read(operatorPrefix+"/acts", "listWorkspaceActs",
-			"What operators did for the workspace's owner, newest first",
-			server.AnswerSchema[actsAnswer](), o.listActs,
-			append(named("id"), paged...)...),
+		server.Row("GET", operatorTools, "listWorkspaces", "All workspaces, newest first",
+			server.AccessOperator, o.listTenants, server.Asks(server.InQuery("unclaimed",
+				server.BoolSchema,
+				"true: those that nobody has claimed, with what all of them hold together")),
+			paged, server.Gives(200, "OK", server.AnswerSchema[tenantsAnswer]())),
+		server.Row("GET", operatorPrefix, "showWorkspace",
+			"A workspace's account and its newest 100 purchases", server.AccessOperator, o.showTenant,
+			server.Gives(200, "OK", server.AnswerSchema[tenantAnswer]())),
+		server.Row("GET", operatorPrefix+"/acts", "listWorkspaceActs",
+			"What operators did for the workspace's owner, newest first", server.AccessOperator,
+			o.listActs, paged, server.Gives(200, "OK", server.AnswerSchema[actsAnswer]())),
 	}
 }
 
-// operatorTool makes the route of a tool.
-type operatorTool func(path, operation, about string, handle func(*server.Exchange),
-	params []server.Param, body *server.Schema) server.Route
+// tool makes the route of a tool.
+func tool(path, operation, about string, handle func(*server.Exchange) *server.Fault,
+	body *server.Schema, answer *server.Schema,
+) server.Route {
+	r := server.Row("POST", operatorPrefix+path, operation, about, server.AccessOperator, handle,
+		server.Takes(body), server.Gives(200, "Done", answer), server.Asks(server.Param{
+			In: "header", Name: "Idempotency-Key", Schema: server.TextSchema(1, 255),
+			About: "the same key and request within 30 days: nothing is done again",
+		}))
+	r.Limit = bodyLimit
+	r.BodyOptional = len(body.Properties) == 0 || !body.Properties[0].Required
+	return r
+}
 
 func (o *Operator) tools() []server.Route {
-	tool := func(path, operation, about string, handle func(*server.Exchange),
-		params []server.Param, body *server.Schema,
-	) server.Route {
-		return server.Route{
-			Method: "POST", Path: operatorPrefix + path, Operation: operation, Summary: about,
-			Access: server.AccessOperator, Limit: bodyLimit, Handle: handle,
-			Params: append(append(named("id"), params...), server.Param{
-				In: "header", Name: "Idempotency-Key", Schema: server.TextSchema(1, 255),
-				About: "the same key and request within 30 days: nothing is done again",
-			}),
-			Body: body, BodyOptional: len(body.Properties) == 0 || !body.Properties[0].Required,
-			Responses: []server.Response{{
-				Status: 200, About: "Done", Data: server.AnswerSchema[tenantAnswer](),
-			}},
-		}
-	}
-	owner := server.TextSchema(1, maxOwner)
+	owner, done := server.TextSchema(1, maxOwner), server.AnswerSchema[tenantAnswer]()
 	remove := tool("", "removeWorkspace",
 		"Remove a workspace that nobody has claimed: its keys work no more, what it holds is gone",
-		o.remove, nil, server.Object())
-	remove.Method, remove.Responses[0].Data = "DELETE", removedSchema()
-	return append(o.alertTools(tool), []server.Route{
+		o.remove, server.Object(), removedSchema())
+	remove.Method = "DELETE"
+	return append(o.alertTools(), []server.Route{
 		remove,
-		tool("/claim", "claimForOwner", "Give an unclaimed workspace to its owner", o.claim,
-			nil, server.Object(server.Must("owner", owner))),
+		tool("/claim", "claimForOwner", "Give an unclaimed workspace to its owner", o.claim(),
+			server.Object(server.Must("owner", owner)), done),
 		tool("/purchases/{purchase}/approve", "approvePurchase",
 			"Approve a purchase for the owner; an unclaimed workspace needs one, and becomes theirs",
-			o.approve, named("purchase"), server.Object(server.May("owner", owner))),
+			o.approve, server.Object(server.May("owner", owner)), done),
 		tool("/purchases/{purchase}/deny", "denyPurchase", "Deny a purchase for the owner",
-			o.deny, named("purchase"), server.Object()),
+			o.deny(), server.Object(), done),
 		tool("/purchases/{purchase}/refund", "retryRefund",
-			"Ask the payment provider again for what it refused to send back", o.refund,
-			named("purchase"), server.Object()),
+			"Ask the payment provider again for what it refused to send back", o.refund(),
+			server.Object(), done),
 		tool("/flows/{flow}/confirm-signup", "confirmFlowSignup",
-			"Confirm for the owner that an agent may sign up at the flow's product",
-			o.confirm, named("flow"), server.Object()),
-		tool("/billing/cap", "setSpendingCap", "Set the monthly spending cap for the owner",
-			o.cap, nil, server.Object(server.Must("capCents", server.IntSchema(0, 1<<31-1)))),
+			"Confirm for the owner that an agent may sign up at the flow's product", o.confirm(),
+			server.Object(), done),
+		tool("/billing/cap", "setSpendingCap", "Set the monthly spending cap for the owner", o.cap(),
+			server.Object(server.Must("capCents", server.IntSchema(0, 1<<31-1))), done),
 		tool("/billing/pause", "setPurchasePause", "Pause or unpause purchases for the owner",
-			o.pause, nil, server.Object(server.Must("paused", server.BoolSchema))),
+			o.pause(), server.Object(server.Must("paused", server.BoolSchema)), done),
 		tool("/credits", "grantWorkspaceCredits",
-			"Grant credits; id may be the e-mail of an owner, whose newest workspace gets them",
-			o.grant, nil, server.Object(
-				server.Must("amount", server.IntSchema(1, state.MaxCredits)),
-				server.May("note", server.TextSchema(0, 200)))),
+			"Grant credits; id may be the e-mail of an owner, whose newest workspace gets them", o.grant(),
+			server.Object(server.Must("amount", server.IntSchema(1, state.MaxCredits)),
+				server.May("note", server.TextSchema(0, 200))), done),
 	}...)
 }
 
@@ -126,21 +99,19 @@ func (o *Operator) tools() []server.Route {
 const maxOwner = 254
 
 // tenant finds the workspace that the path names: by its id, or by its owner's e-mail.
-func (o *Operator) tenant(x *server.Exchange) (row uint32, ok bool) {
-	row, ok = o.anyTenant(x)
-	if ok && o.machine.GoneAt(row) != 0 {
-		x.Refuse(server.NewFault(404, "account_not_found", "This workspace was removed. Its acts say "+
-			"whether an operator did it."))
-		return 0, false
+func (o *Operator) tenant(x *server.Exchange) (row uint32, fault *server.Fault) {
+	row, fault = o.anyTenant(x)
+	if fault == nil && o.machine.GoneAt(row) != 0 {
+		fault = server.NewFault(404, "account_not_found",
+			"This workspace was removed. Its acts say whether an operator did it.")
 	}
-	return row, ok
+	return row, fault
 }
 
 // anyTenant finds it also where it was removed.
-func (o *Operator) anyTenant(x *server.Exchange) (row uint32, ok bool) {
+func (o *Operator) anyTenant(x *server.Exchange) (row uint32, fault *server.Fault) {
 	if !o.fresh() {
-		x.Refuse(server.FaultConsistency)
-		return 0, false
+		return 0, server.FaultConsistency
 	}
 	name := string(x.Param(0))
 	if id, known := parseID(markWorkspace, name); known {
@@ -149,25 +120,30 @@ func (o *Operator) anyTenant(x *server.Exchange) (row uint32, ok bool) {
 		row = o.machine.OwnedBy(name)
 	}
 	if row == 0 {
-		x.Refuse(server.NewFault(404, "account_not_found", "There is no such workspace, or nobody of "+
-			"this e-mail has claimed one"))
-		return 0, false
+		fault = server.NewFault(404, "account_not_found",
+			"There is no such workspace, or nobody of this e-mail has claimed one")
 	}
-	return row, true
+	return row, fault
 }
 
 // act carries an operator's command out, once for an Idempotency-Key, and keeps that it did.
-func (o *Operator) act(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fielder) bool {
-	return o.acted(x, o.commit(x, row, kind, c))
+func (o *Operator) act(
+	x *server.Exchange, row uint32, kind engine.Kind, c wire.Fielder,
+) *server.Fault {
+	outcome, fault := o.commit(x, row, kind, c)
+	if fault != nil {
+		return fault
+	}
+	return o.refused(outcome)
 }
 
-// commit brings an act into the log. OutcomeNone is a request that was refused, and answered.
-func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fielder,
-) engine.Outcome {
+// commit brings an act into the log.
+func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wire.Fielder) (
+	engine.Outcome, *server.Fault,
+) {
 	key, fault := server.OnceKey(x)
 	if fault != nil {
-		x.Refuse(fault)
-		return engine.OutcomeNone
+		return engine.OutcomeNone, fault
 	}
 	made := state.Act{
 		Workspace: row, ID: mint(), Actor: x.By(), Kind: kind,
@@ -182,25 +158,22 @@ func (o *Operator) commit(x *server.Exchange, row uint32, kind engine.Kind, c wi
 	o.log.Info("operator acts for a workspace", "operation", x.Route.Operation,
 		"workspace", loggedName(string(x.Param(0))), "request_id", string(x.RequestID()),
 		"outcome", r.Outcome)
-	return r.Outcome
+	return r.Outcome, nil
 }
 
-// acted answers an act that was refused; true where it is done, and in the memory that is answered
-// from.
-func (o *Operator) acted(x *server.Exchange, outcome engine.Outcome) bool {
+// refused is the answer to an act that was refused; nil where it is done, and in the memory that is
+// answered from.
+func (o *Operator) refused(outcome engine.Outcome) *server.Fault {
 	switch code, known := codeOf(outcome); {
-	case outcome == engine.OutcomeNone:
 	case outcome == engine.OutcomeDone && o.fresh():
-		return true
+		return nil
 	case outcome == engine.OutcomeDone:
-		x.Refuse(server.FaultConsistency.With("It is done. Repeat the request to see it."))
+		return server.FaultConsistency.With("It is done. Repeat the request to see it.")
 	case known:
 		e := errorTable[code]
-		x.Refuse(server.NewFault(e.status, code, e.message))
-	default:
-		x.Refuse(server.FaultOf(outcome))
+		return server.NewFault(e.status, code, e.message)
 	}
-	return false
+	return server.FaultOf(outcome)
 }
 
 // loggedName is how a log names a workspace: by its id, never by its owner's e-mail.
@@ -211,107 +184,117 @@ func loggedName(name string) string {
 	return name
 }
 
-// form reads an operator's body; false when it was refused.
-func (o *Operator) form(x *server.Exchange, b *body) bool {
-	if refused := b.close(); refused != nil {
-		code := server.FieldFormat
-		if refused.Code == "unexpected_field" {
-			code = server.FieldUnknown
+// closed refuses an operator's body as its API does.
+func closed(b *body) *server.Fault {
+	refused := b.close()
+	if refused == nil {
+		return nil
+	}
+	code := server.FieldFormat
+	if refused.Code == "unexpected_field" {
+		code = server.FieldUnknown
+	}
+	return server.FieldsFault([]server.FieldError{{
+		Field: cmp.Or(fieldOf(refused), "body"), Code: code, Message: refused.Message,
+	}})
+}
+
+// does is the handler that answers with the workspace that the path names, once an operator's
+// command about it is carried out. make reads the body, which may be empty where its fields are
+// optional.
+func (o *Operator) does(kind engine.Kind,
+	make func(x *server.Exchange, row uint32, b *body) wire.Fielder,
+) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
+		row, fault := o.tenant(x)
+		if fault != nil {
+			return fault
 		}
-		x.Refuse(server.FieldsFault([]server.FieldError{{
-			Field: cmp.Or(fieldOf(refused), "body"), Code: code,
-			Message: refused.Message,
-		}}))
-		return false
-	}
-	return true
-}
-
-// tool answers with the workspace that the path names, once an operator's command about it is
-// carried out. make reads the body, which may be empty where its fields are optional.
-func (o *Operator) tool(x *server.Exchange, kind engine.Kind,
-	make func(row uint32, b *body) wire.Fielder,
-) {
-	row, ok := o.tenant(x)
-	if !ok {
-		return
-	}
-	b := open(x, x.Route.BodyOptional)
-	c := make(row, b)
-	if !x.Answered() && o.form(x, b) && o.act(x, row, kind, c) {
-		o.answerTenant(x, row)
+		b := open(x, x.Route.BodyOptional)
+		c := make(x, row, b)
+		if fault = cmp.Or(b.unknown, closed(b)); fault == nil {
+			fault = o.act(x, row, kind, c)
+		}
+		if fault != nil {
+			return fault
+		}
+		return o.answerTenant(x, row)
 	}
 }
 
-func (o *Operator) claim(x *server.Exchange) {
-	o.tool(x, state.KindClaimWorkspace, func(_ uint32, b *body) wire.Fielder {
+func (o *Operator) claim() func(*server.Exchange) *server.Fault {
+	return o.does(state.KindClaimWorkspace, func(x *server.Exchange, _ uint32, b *body) wire.Fielder {
 		id, _ := parseID(markWorkspace, string(x.Param(0)))
 		return &state.ClaimWorkspace{ID: id, Owner: b.text("owner", 1, maxOwner)}
 	})
 }
 
 // remove is DELETE /api/v1/admin/workspaces/{id}. Again it is the same answer again.
-func (o *Operator) remove(x *server.Exchange) {
-	row, ok := o.anyTenant(x)
-	if !ok || !o.form(x, open(x, true)) {
-		return
+func (o *Operator) remove(x *server.Exchange) *server.Fault {
+	row, fault := o.anyTenant(x)
+	if fault == nil {
+		fault = closed(open(x, true))
 	}
-	if o.machine.GoneAt(row) == 0 {
-		outcome := o.commit(x, row, state.KindRemoveWorkspace, &state.RemoveWorkspace{Workspace: row})
+	if fault == nil && o.machine.GoneAt(row) == 0 {
+		var outcome engine.Outcome
+		outcome, fault = o.commit(x, row, state.KindRemoveWorkspace,
+			&state.RemoveWorkspace{Workspace: row})
 		// Another request, or time, may have removed it meanwhile.
 		gone := outcome == engine.OutcomeRecordUnknown && o.fresh() && o.machine.GoneAt(row) != 0
-		if !gone && !o.acted(x, outcome) {
-			return
+		if fault == nil && !gone {
+			fault = o.refused(outcome)
 		}
 	}
-	j := x.Begin()
-	j.Open('{')
-	j.Text("id", string(x.Param(0)))
-	j.Time("removedAt", o.machine.GoneAt(row))
-	j.Close('}')
-	x.End(200)
+	if fault != nil {
+		return fault
+	}
+	return x.Object(200, func(j *server.JSON) {
+		j.Text("id", string(x.Param(0)))
+		j.Time("removedAt", o.machine.GoneAt(row))
+	})
 }
 
 // ordered finds the purchase that the path names, of the workspace that it names.
-func (o *Operator) ordered(x *server.Exchange, row uint32) (id [16]byte, ok bool) {
-	id, ok = parseID(markPurchase, string(x.Param(1)))
-	if _, known := o.machine.Purchase(row, id); !ok || !known {
-		x.Refuse(server.NewFault(404, "not_found", "No such purchase"))
-		return id, false
+func (o *Operator) ordered(x *server.Exchange, row uint32) (
+	v state.PurchaseView, fault *server.Fault,
+) {
+	id, ok := parseID(markPurchase, string(x.Param(1)))
+	v, known := o.machine.Purchase(row, id)
+	if !ok || !known {
+		fault = server.NewFault(404, "not_found", "No such purchase")
 	}
-	return id, true
+	return v, fault
 }
 
-func (o *Operator) approve(x *server.Exchange) {
-	row, ok := o.tenant(x)
-	if !ok {
-		return
+func (o *Operator) approve(x *server.Exchange) *server.Fault {
+	row, fault := o.tenant(x)
+	if fault != nil {
+		return fault
 	}
-	id, ok := o.ordered(x, row)
-	if !ok {
-		return
+	waiting, fault := o.ordered(x, row)
+	if fault != nil {
+		return fault
 	}
 	b := open(x, true)
 	owner := b.text("owner", 0, maxOwner)
-	if !o.form(x, b) {
-		return
+	if fault = closed(b); fault != nil {
+		return fault
 	}
-	waiting, _ := o.machine.Purchase(row, id)
 	account, _ := o.machine.Account(row, o.now())
 	if owner == "" && !account.Claimed && waiting.Status == state.PurchaseApproval {
-		x.Refuse(server.FieldFault("owner", server.FieldRequired, "is required: it names whose the "+
-			"workspace becomes, for good. It has not been claimed yet. Nothing was approved"))
-		return
+		return server.FieldFault("owner", server.FieldRequired, "is required: it names whose the "+
+			"workspace becomes, for good. It has not been claimed yet. Nothing was approved")
 	}
-	if !o.act(x, row, state.KindApprovePurchase, &state.ApprovePurchase{ID: id, Owner: owner}) {
-		return
+	fault = o.act(x, row, state.KindApprovePurchase,
+		&state.ApprovePurchase{ID: waiting.ID, Owner: owner})
+	if fault != nil {
+		return fault
 	}
 	// Approved through a follower, the purchase is still the one before in its memory.
 	if !o.fresh() {
-		x.Refuse(server.FaultConsistency)
-		return
+		return server.FaultConsistency
 	}
-	if v, known := o.machine.Purchase(row, id); known && o.till.open() {
+	if v, known := o.machine.Purchase(row, waiting.ID); known && o.till.open() {
 		ctx, cancel := context.WithTimeout(context.Background(), providerTimeout)
 		defer cancel()
 		if err := o.till.openCheckout(ctx, &v); err != nil {
@@ -321,35 +304,36 @@ func (o *Operator) approve(x *server.Exchange) {
 		}
 	}
 	if !o.fresh() {
-		x.Refuse(server.FaultConsistency.With("It is approved. Repeat the request to see it."))
-		return
+		return server.FaultConsistency.With("It is approved. Repeat the request to see it.")
 	}
-	o.answerTenant(x, row)
+	return o.answerTenant(x, row)
 }
 
-func (o *Operator) deny(x *server.Exchange) {
-	o.tool(x, state.KindDenyPurchase, func(row uint32, _ *body) wire.Fielder {
-		id, _ := o.ordered(x, row)
-		return &state.DenyPurchase{ID: id}
+func (o *Operator) deny() func(*server.Exchange) *server.Fault {
+	return o.does(state.KindDenyPurchase, func(x *server.Exchange, row uint32, b *body) wire.Fielder {
+		var v state.PurchaseView
+		v, b.unknown = o.ordered(x, row)
+		return &state.DenyPurchase{ID: v.ID}
 	})
 }
 
-func (o *Operator) refund(x *server.Exchange) {
-	o.tool(x, state.KindRetryRefund, func(row uint32, _ *body) wire.Fielder {
-		id, _ := o.ordered(x, row)
-		return &state.RetryRefund{ID: id}
+func (o *Operator) refund() func(*server.Exchange) *server.Fault {
+	return o.does(state.KindRetryRefund, func(x *server.Exchange, row uint32, b *body) wire.Fielder {
+		var v state.PurchaseView
+		v, b.unknown = o.ordered(x, row)
+		return &state.RetryRefund{ID: v.ID}
 	})
 }
 
-func (o *Operator) confirm(x *server.Exchange) {
-	o.tool(x, state.KindConfirmSignup, func(row uint32, _ *body) wire.Fielder {
+func (o *Operator) confirm() func(*server.Exchange) *server.Fault {
+	return o.does(state.KindConfirmSignup, func(x *server.Exchange, row uint32, _ *body) wire.Fielder {
 		id, _ := parseID(markFlow, string(x.Param(1)))
 		return &state.ConfirmSignup{Workspace: row, ID: id}
 	})
 }
 
-func (o *Operator) cap(x *server.Exchange) {
-	o.tool(x, state.KindSetBilling, func(row uint32, b *body) wire.Fielder {
+func (o *Operator) cap() func(*server.Exchange) *server.Fault {
+	return o.does(state.KindSetBilling, func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
 		limit := b.number("capCents", 0, int64(o.machine.Policy().MaxCapCents))
 		return &state.SetBilling{
 			Workspace: row, HasCap: true, CapCents: uint32(limit), Person: true,
@@ -357,17 +341,19 @@ func (o *Operator) cap(x *server.Exchange) {
 	})
 }
 
-func (o *Operator) pause(x *server.Exchange) {
-	o.tool(x, state.KindSetBilling, func(row uint32, b *body) wire.Fielder {
+func (o *Operator) pause() func(*server.Exchange) *server.Fault {
+	return o.does(state.KindSetBilling, func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
 		return &state.SetBilling{
 			Workspace: row, HasPaused: true, Paused: b.truth("paused"), Person: true,
 		}
 	})
 }
 
-func (o *Operator) grant(x *server.Exchange) {
-	o.tool(x, state.KindGrantCredits, func(row uint32, b *body) wire.Fielder {
+func (o *Operator) grant() func(*server.Exchange) *server.Fault {
+	return o.does(state.KindGrantCredits, func(_ *server.Exchange, row uint32, b *body) wire.Fielder {
 		amount, note := b.number("amount", 1, state.MaxCredits), b.text("note", 0, 200)
-		return &state.GrantCredits{Workspace: row, ID: mint(), Amount: uint64(amount), Note: note}
+		return &state.GrantCredits{
+			Workspace: row, ID: mint(), Amount: uint64(amount), Note: note,
+		}
 	})
 }

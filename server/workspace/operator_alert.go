@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"cmp"
+
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
@@ -8,21 +10,18 @@ import (
 )
 
 // alertTools are the tools by which an operator sets a flow's alerts for the owner.
-func (o *Operator) alertTools(tool operatorTool) []server.Route {
+func (o *Operator) alertTools() []server.Route {
 	const path = "/flows/{flow}/alerts"
-	answer := func(r server.Route) server.Route {
-		r.Responses[0].Data = server.Object(secretly()...)
-		return r
-	}
+	answer := server.Object(secretly()...)
 	return []server.Route{
-		answer(tool(path, "setFlowAlerts",
+		tool(path, "setFlowAlerts",
 			"Set a flow's alerts for the owner; a secret that webhooks are signed with is shown once",
-			o.alertTool(o.setAlerts), named("flow"), alertsForm())),
-		answer(tool(path+"/secret", "rotateFlowAlertSecret",
+			o.alertTool(o.setAlerts), alertsForm(), answer),
+		tool(path+"/secret", "rotateFlowAlertSecret",
 			"Replace the signing secret for the owner; the one before signs alongside it for 24 hours",
-			o.alertTool(o.rotateAlertSecret), named("flow"), server.Object())),
-		answer(tool(path+"/test", "testFlowAlert", "Send a test alert for the owner",
-			o.alertTool(o.testAlert), named("flow"), server.Object())),
+			o.alertTool(o.rotateAlertSecret), server.Object(), answer),
+		tool(path+"/test", "testFlowAlert", "Send a test alert for the owner",
+			o.alertTool(o.testAlert), server.Object(), answer),
 	}
 }
 
@@ -35,68 +34,69 @@ type alertAct struct {
 	shown  string
 }
 
-// alertTool carries out what read makes of a request; read refuses itself.
+// alertTool is the handler that carries out what read makes of a request.
 func (o *Operator) alertTool(
-	read func(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool),
-) func(*server.Exchange) {
-	return func(x *server.Exchange) {
-		row, ok := o.tenant(x)
-		if !ok {
-			return
+	read func(x *server.Exchange, row uint32, flow [16]byte) (alertAct, *server.Fault),
+) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
+		row, fault := o.tenant(x)
+		if fault != nil {
+			return fault
 		}
 		flow, _ := parseID(markFlow, string(x.Param(1)))
 		if _, known := o.machine.Flow(row, flow); !known {
-			x.Refuse(server.NewFault(404, "not_found", "No such flow"))
-			return
+			return server.NewFault(404, "not_found", "No such flow")
 		}
-		made, ok := read(x, row, flow)
-		if !ok || !o.act(x, row, made.kind, made.change) {
-			return
+		made, fault := read(x, row, flow)
+		if fault == nil {
+			fault = o.act(x, row, made.kind, made.change)
+		}
+		if fault != nil {
+			return fault
 		}
 		now, _ := o.alertsOf(row, flow, made.sealed, made.shown)
-		writeAlerts(x.Begin(), &now)
-		x.End(200)
+		return server.One(x, 200, &now, writeAlerts)
 	}
 }
 
-func (o *Operator) setAlerts(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
+func (o *Operator) setAlerts(x *server.Exchange, row uint32, flow [16]byte) (
+	alertAct, *server.Fault,
+) {
 	b := open(x, false)
 	c, shown, err := o.alerts.alertSettings(b, row, flow)
-	if !o.form(x, b) {
-		return alertAct{}, false
+	fault := closed(b)
+	if refused := o.alerts.cannotSend(c); fault == nil && refused != nil {
+		fault = server.NewFault(503, refused.Code, refused.Message)
 	}
-	if refused := o.alerts.cannotSend(c); refused != nil {
-		x.Refuse(server.NewFault(503, refused.Code, refused.Message))
-		return alertAct{}, false
-	}
-	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, o.sealed(x, err)
+	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, cmp.Or(fault, o.unsealed(err))
 }
 
-// sealed reports whether a secret could be made, and refuses where it could not.
-func (o *Operator) sealed(x *server.Exchange, err error) bool {
-	if err != nil {
-		o.log.Error("a secret cannot be made", "error", err)
-		x.Refuse(server.FaultConsistency)
+// unsealed refuses what needs a secret that cannot be made.
+func (o *Operator) unsealed(err error) *server.Fault {
+	if err == nil {
+		return nil
 	}
-	return err == nil
+	o.log.Error("a secret cannot be made", "error", err)
+	return server.FaultConsistency
 }
 
 func (o *Operator) rotateAlertSecret(x *server.Exchange, row uint32, flow [16]byte) (
-	alertAct, bool,
+	alertAct, *server.Fault,
 ) {
-	if !o.form(x, open(x, true)) {
-		return alertAct{}, false
+	if fault := closed(open(x, true)); fault != nil {
+		return alertAct{}, fault
 	}
 	sealed, shown, err := o.alerts.mintAlertSecret(flow)
 	return alertAct{
 		state.KindRotateAlertSecret,
 		&state.RotateAlertSecret{Workspace: row, Flow: flow, Secret: sealed}, sealed, shown,
-	}, o.sealed(x, err)
+	}, o.unsealed(err)
 }
 
-func (o *Operator) testAlert(x *server.Exchange, row uint32, flow [16]byte) (alertAct, bool) {
-	ok := o.form(x, open(x, true))
+func (o *Operator) testAlert(x *server.Exchange, row uint32, flow [16]byte) (
+	alertAct, *server.Fault,
+) {
 	return alertAct{
 		kind: state.KindSendTestAlert, change: &state.SendTestAlert{Workspace: row, Flow: flow},
-	}, ok
+	}, closed(open(x, true))
 }

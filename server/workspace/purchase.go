@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"strconv"
@@ -24,54 +25,50 @@ const (
 
 // askForPayment answers a start that found no run left: what there is to do, with a purchase that
 // waits for the owner where one is needed.
-func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) {
+func (p *Purchases) askForPayment(x *server.Exchange, flow [16]byte) *server.Fault {
 	if !p.till.open() {
-		x.Refuse(no("hosting_not_configured"))
-		return
+		return no("hosting_not_configured")
 	}
 	token, err := mintToken()
 	if err != nil {
-		x.Refuse(server.FaultInternal)
-		return
+		return server.FaultInternal
 	}
 	c := &state.RequestPurchase{
 		Workspace: tenant(x).Workspace, ID: mint(), Runs: 1, Flow: flow, Ask: true,
 		Link: sha256.Sum256([]byte(token)), AgentSession: tenant(x).Agent,
 	}
-	reply, ok := p.requestPurchase(x, c)
-	if !ok {
-		return
+	reply, fault := p.requestPurchase(x, c)
+	if fault != nil {
+		return fault
 	}
 	switch reply.Action {
 	case state.ActionApprove:
-		p.paymentRequired(x, nextApprove, reply.ID, p.approvalURL(token))
+		return p.paymentRequired(x, nextApprove, reply.ID, p.approvalURL(token))
 	case state.ActionApproveEarlier:
-		p.paymentRequired(x, nextApprove, reply.ID, "")
+		return p.paymentRequired(x, nextApprove, reply.ID, "")
 	case state.ActionWait:
-		p.paymentRequired(x, nextWait, reply.ID, "")
-	default:
-		p.paymentRequired(x, nextPurchase, [16]byte{}, "")
+		return p.paymentRequired(x, nextWait, reply.ID, "")
 	}
+	return p.paymentRequired(x, nextPurchase, [16]byte{}, "")
 }
 
 func (p *Purchases) approvalURL(token string) string { return p.publicURL + "/approve/" + token }
 
 func (p *Purchases) requestPurchase(x *server.Exchange, c *state.RequestPurchase,
-) (reply state.PurchaseReply, ok bool) {
-	result, ok := p.do(x, state.KindRequestPurchase, c)
-	if ok && !decoded(result.Value, &reply) {
-		x.Refuse(no("outcome_unknown"))
-		return reply, false
+) (reply state.PurchaseReply, fault *server.Fault) {
+	result, fault := p.ask(x, state.KindRequestPurchase, c)
+	if fault == nil && !decoded(result.Value, &reply) {
+		fault = no("outcome_unknown")
 	}
-	return reply, ok
+	return reply, fault
 }
 
 // paymentRequired is the 402: next_action, approval_url, poll_url, reason, purchase.
-func (p *Purchases) paymentRequired(x *server.Exchange, next string, id [16]byte, approval string) {
+func (p *Purchases) paymentRequired(
+	x *server.Exchange, next string, id [16]byte, approval string,
+) *server.Fault {
 	v, known := p.machine.Purchase(tenant(x).Workspace, id)
 	r := no("payment_required")
-	if approval != "" {
-	}
 	r.More = func(j *server.JSON) {
 		j.Text("next_action", next)
 		textOrNull(j, "approval_url", approval)
@@ -85,7 +82,7 @@ func (p *Purchases) paymentRequired(x *server.Exchange, next string, id [16]byte
 		j.Name("purchase")
 		p.writePurchase(j, &v)
 	}
-	x.Refuse(r)
+	return r
 }
 
 func (p *Purchases) pollURL(id [16]byte) string {
@@ -93,52 +90,46 @@ func (p *Purchases) pollURL(id [16]byte) string {
 }
 
 // buy is POST /v1/purchases.
-func (p *Purchases) buy(x *server.Exchange) {
+func (p *Purchases) buy(x *server.Exchange) *server.Fault {
 	c := state.RequestPurchase{
 		Workspace: tenant(x).Workspace, ID: mint(), AgentSession: tenant(x).Agent,
 	}
 	refused := readBody(x, &c, readPurchaseRequest)
 	key, badKey := requestKey(x)
-	if refused == nil {
-		refused = badKey
+	if refused = cmp.Or(refused, badKey); refused != nil {
+		return refused
 	}
-	if refused == nil && !p.till.open() {
-		refused = no("hosting_not_configured")
-	}
-	if refused != nil {
-		x.Refuse(refused)
-		return
+	if !p.till.open() {
+		return no("hosting_not_configured")
 	}
 	token, err := mintToken()
 	if err != nil {
-		x.Refuse(server.FaultInternal)
-		return
+		return server.FaultInternal
 	}
 	c.Key, c.Body = key, hashOf("purchase", strconv.FormatUint(uint64(c.Runs), 10))
 	c.Link = sha256.Sum256([]byte(token))
-	reply, ok := p.requestPurchase(x, &c)
-	if !ok {
-		return
+	reply, fault := p.requestPurchase(x, &c)
+	if fault != nil {
+		return fault
 	}
 	switch reply.Action {
 	case state.ActionApprove:
-		p.paymentRequired(x, nextApprove, reply.ID, p.approvalURL(token))
+		return p.paymentRequired(x, nextApprove, reply.ID, p.approvalURL(token))
 	case state.ActionApproveEarlier:
-		p.paymentRequired(x, nextApprove, reply.ID, "")
+		return p.paymentRequired(x, nextApprove, reply.ID, "")
 	case state.ActionWait:
-		p.answerCharging(x, reply.ID)
-	default:
-		link := ""
-		if !reply.Repeated {
-			link = p.approvalURL(token)
-		}
-		p.awaitCharge(x, reply.ID, link)
+		return p.answerCharging(x, reply.ID)
 	}
+	link := ""
+	if !reply.Repeated {
+		link = p.approvalURL(token)
+	}
+	return p.awaitCharge(x, reply.ID, link)
 }
 
 // awaitCharge waits for the saved card: 201 when it paid, 402 with the approval link when it needs
 // the owner, else 202.
-func (p *Purchases) awaitCharge(x *server.Exchange, id [16]byte, link string) {
+func (p *Purchases) awaitCharge(x *server.Exchange, id [16]byte, link string) *server.Fault {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(purchaseWait); time.Now().Before(end); <-tick.C {
@@ -148,97 +139,79 @@ func (p *Purchases) awaitCharge(x *server.Exchange, id [16]byte, link string) {
 		}
 		switch v.Status {
 		case state.PurchaseSucceeded:
-			p.answerPurchase(x, id, 201)
+			return p.answerPurchase(x, id, 201)
 		case state.PurchaseApproval:
-			p.paymentRequired(x, nextApprove, id, link)
+			return p.paymentRequired(x, nextApprove, id, link)
 		case state.PurchaseCheckout:
-			p.paymentRequired(x, nextApprove, id, "")
-		default:
-			p.answerPurchase(x, id, 200)
+			return p.paymentRequired(x, nextApprove, id, "")
 		}
-		return
+		return p.answerPurchase(x, id, 200)
 	}
-	p.answerCharging(x, id)
+	return p.answerCharging(x, id)
 }
 
-func (p *Purchases) answerCharging(x *server.Exchange, id [16]byte) {
+func (p *Purchases) answerCharging(x *server.Exchange, id [16]byte) *server.Fault {
 	v, _ := p.machine.Purchase(tenant(x).Workspace, id)
-	j := x.BeginBare()
-	j.Open('{')
-	j.Name("purchase")
-	p.writePurchase(j, &v)
-	j.Bool("charging", true)
-	j.Close('}')
-	x.EndBare(202)
+	return x.BareObject(202, func(j *server.JSON) {
+		j.Name("purchase")
+		p.writePurchase(j, &v)
+		j.Bool("charging", true)
+	})
 }
 
-func (p *Purchases) answerPurchase(x *server.Exchange, id [16]byte, status int) {
-	one(p.base, x, "purchase", status, func() (state.PurchaseView, bool) {
+func (p *Purchases) answerPurchase(x *server.Exchange, id [16]byte, status int) *server.Fault {
+	return one(p.base, x, "purchase", status, func() (state.PurchaseView, bool) {
 		return p.machine.Purchase(tenant(x).Workspace, id)
 	}, p.writePurchase)
 }
 
 // listPurchases is GET /v1/purchases.
-func (p *Purchases) listPurchases(x *server.Exchange) {
-	list(p.base, x, "purchases", markPurchase, p.machine.Purchases, p.writePurchase,
+func (p *Purchases) listPurchases(x *server.Exchange) *server.Fault {
+	return list(p.base, x, "purchases", markPurchase, p.machine.Purchases, p.writePurchase,
 		func(v *state.PurchaseView) [16]byte { return v.ID })
 }
 
 // getPurchase is GET /v1/purchases/{id}.
-func (p *Purchases) getPurchase(x *server.Exchange) {
-	if id, ok := p.id(x, markPurchase); ok {
-		p.answerPurchase(x, id, 200)
-	}
+func (p *Purchases) getPurchase(x *server.Exchange, id [16]byte) *server.Fault {
+	return p.answerPurchase(x, id, 200)
 }
 
 // renewLink is POST /v1/purchases/{id}/approval-link.
-func (p *Purchases) renewLink(x *server.Exchange) {
-	id, ok := p.idAlone(x, markPurchase)
-	if !ok {
-		return
-	}
+func (p *Purchases) renewLink(x *server.Exchange, id [16]byte) *server.Fault {
 	token, err := mintToken()
 	if err != nil {
-		x.Refuse(server.FaultInternal)
-		return
+		return server.FaultInternal
 	}
-	if _, ok := p.do(x, state.KindRenewLink, &state.RenewLink{
+	if fault := p.do(x, state.KindRenewLink, &state.RenewLink{
 		Workspace: tenant(x).Workspace, ID: id, Link: sha256.Sum256([]byte(token)), Person: person(x),
-	}); !ok {
-		return
+	}); fault != nil {
+		return fault
 	}
 	v, _ := p.machine.Purchase(tenant(x).Workspace, id)
-	j := x.BeginBare()
-	j.Open('{')
-	j.Text("approval_url", p.approvalURL(token))
-	j.Text("poll_url", p.pollURL(id))
-	j.Name("purchase")
-	p.writePurchase(j, &v)
-	j.Close('}')
-	x.EndBare(200)
+	return x.BareObject(200, func(j *server.JSON) {
+		j.Text("approval_url", p.approvalURL(token))
+		j.Text("poll_url", p.pollURL(id))
+		j.Name("purchase")
+		p.writePurchase(j, &v)
+	})
 }
 
 // cancelPurchase is POST /v1/purchases/{id}/cancel.
-func (p *Purchases) cancelPurchase(x *server.Exchange) {
-	id, ok := p.idAlone(x, markPurchase)
-	if !ok {
-		return
-	}
-	closed, refused := p.closeBefore(x, id)
-	if refused != nil {
-		x.Refuse(refused)
-		return
+func (p *Purchases) cancelPurchase(x *server.Exchange, id [16]byte) *server.Fault {
+	closed, fault := p.closeBefore(x, id)
+	if fault != nil {
+		return fault
 	}
 	c := &state.CancelPurchase{Workspace: tenant(x).Workspace, ID: id, Person: person(x)}
-	var done bool
 	if c.Person {
-		_, done = p.actAsOwner(x, c.Workspace, state.KindCancelPurchase, c, closed...)
+		fault = p.actAsOwner(x, c.Workspace, state.KindCancelPurchase, c, closed...)
 	} else {
-		_, done = p.do(x, state.KindCancelPurchase, c, closed...)
+		fault = p.do(x, state.KindCancelPurchase, c, closed...)
 	}
-	if done {
-		p.answerPurchase(x, id, 200)
+	if fault != nil {
+		return fault
 	}
+	return p.answerPurchase(x, id, 200)
 }
 
 // closeBefore closes the payment page of a purchase that is to be cancelled, and returns the record
@@ -288,46 +261,37 @@ func (p *Purchases) writePurchase(j *server.JSON, v *state.PurchaseView) {
 }
 
 // pause is POST /v1/billing/pause.
-func (p *Purchases) pause(x *server.Exchange) {
+func (p *Purchases) pause(x *server.Exchange) *server.Fault {
 	b := open(x, false)
-	paused := b.truth("paused")
-	number := p.chosen(x, b)
-	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
-	}
-	p.setBilling(x, &state.SetBilling{Workspace: number, HasPaused: true, Paused: paused})
+	return p.setBilling(x, b, &state.SetBilling{HasPaused: true, Paused: b.truth("paused")})
 }
 
 // setCap is POST /v1/billing/cap.
-func (p *Purchases) setCap(x *server.Exchange) {
+func (p *Purchases) setCap(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	limit := b.number("capCents", 0, int64(p.machine.Policy().MaxCapCents))
-	number := p.chosen(x, b)
-	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
-	}
-	p.setBilling(x, &state.SetBilling{Workspace: number, HasCap: true, CapCents: uint32(limit)})
+	return p.setBilling(x, b, &state.SetBilling{HasCap: true, CapCents: uint32(limit)})
 }
 
-func (p *Purchases) setBilling(x *server.Exchange, c *state.SetBilling) {
-	if c.Person = person(x); c.Person {
-		if _, ok := p.actAsOwner(x, c.Workspace, state.KindSetBilling, c); !ok {
-			return
+// setBilling sets what a body says, of the workspace that it is about.
+func (p *Purchases) setBilling(x *server.Exchange, b *body, c *state.SetBilling) *server.Fault {
+	c.Workspace, c.Person = p.chosen(x, b), person(x)
+	fault := b.close()
+	switch {
+	case fault != nil:
+	case c.Person:
+		fault = p.actAsOwner(x, c.Workspace, state.KindSetBilling, c)
+	default:
+		if r := p.propose(x.Flow(), state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
+			fault = p.refusal(r)
 		}
-	} else if r := p.propose(x.Flow(), state.KindSetBilling, c); r.Outcome != engine.OutcomeDone {
-		p.refuseOutcome(x, r)
-		return
 	}
-	p.read(x, func() *server.Fault {
+	if fault != nil {
+		return fault
+	}
+	return p.read(x, func() *server.Fault {
 		account, _ := p.machine.Account(c.Workspace, p.now())
-		j := x.BeginBare()
-		j.Open('{')
-		p.writeBilling(j, &account)
-		j.Close('}')
-		x.EndBare(200)
-		return nil
+		return x.BareObject(200, func(j *server.JSON) { p.writeBilling(j, &account) })
 	})
 }
 
@@ -348,21 +312,20 @@ func (p *Purchases) writeBilling(j *server.JSON, v *state.AccountView) {
 		j.Uint("capCents", uint64(v.CapCents))
 		j.Uint("remainingCents", uint64(v.CapCents-min(v.CapCents, used)))
 		j.Time("resetsAt", v.MonthEnd)
-		j.Array("recentRuns")
-		for i := range v.RecentRuns {
-			r := &v.RecentRuns[i]
-			j.Open('{')
-			j.Text("id", idText(markRun, r.ID))
-			j.Text("status", r.Status.String())
-			textOrNull(j, "outcome", r.Outcome.String())
-			j.Name("charge")
-			writeCharge(j, &r.RunCharge)
-			j.Time("createdAt", r.CreatedAt)
-			j.Close('}')
-		}
-		j.Close(']')
+		writeAll(j, "recentRuns", v.RecentRuns, writeRecentRun)
 		j.Close('}')
 	}
+	j.Close('}')
+}
+
+func writeRecentRun(j *server.JSON, r *state.RunView) {
+	j.Open('{')
+	j.Text("id", idText(markRun, r.ID))
+	j.Text("status", r.Status.String())
+	textOrNull(j, "outcome", r.Outcome.String())
+	j.Name("charge")
+	writeCharge(j, &r.RunCharge)
+	j.Time("createdAt", r.CreatedAt)
 	j.Close('}')
 }
 

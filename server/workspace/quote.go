@@ -61,43 +61,36 @@ func (f *Flows) quoted(text string, v *state.FlowView, agent Agent, p *state.Set
 
 // getQuote is GET /v1/flows/{flow_id}/quote. The flow's verification is called before, where what
 // it answered last is none, old or unclear.
-func (f *Flows) getQuote(x *server.Exchange) {
-	id, ok := f.id(x, markFlow)
-	if !ok {
-		return
-	}
+func (f *Flows) getQuote(x *server.Exchange, id [16]byte) *server.Fault {
 	if !f.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return
-	}
-	if !f.current(x) {
-		x.Refuse(no("invalid_key"))
-		return
+		return no("workspace_busy")
 	}
 	v, known := f.machine.Flow(tenant(x).Workspace, id)
-	if !known {
-		x.Refuse(no("not_found"))
-		return
+	switch {
+	case !f.current(x):
+		return no("invalid_key")
+	case !known:
+		return no("not_found")
 	}
 	account, _ := f.machine.Account(tenant(x).Workspace, f.now())
 	if f.verifier != nil && v.PreflightAged(f.now()) {
 		leave := f.calling.take(preflightPlaces, tenant(x).Workspace, account.Claimed)
 		if leave == nil {
-			x.Refuse(no("runner_busy"))
-			return
+			return no("runner_busy")
 		}
 		f.preflight(tenant(x).Workspace, &v)
 		leave()
 		if v, known = f.machine.Flow(tenant(x).Workspace, id); !known {
-			x.Refuse(no("not_found"))
-			return
+			return no("not_found")
 		}
 		account, _ = f.machine.Account(tenant(x).Workspace, f.now())
 	}
-	f.writeQuote(x, &v, &account)
+	return f.answerQuote(x, &v, &account)
 }
 
-func (f *Flows) writeQuote(x *server.Exchange, v *state.FlowView, account *state.AccountView) {
+func (f *Flows) answerQuote(
+	x *server.Exchange, v *state.FlowView, account *state.AccountView,
+) *server.Fault {
 	policy, unready := f.machine.Policy(), v.Unready
 	agent, hasAgent := f.agentNamed(v.Agent)
 	if !hasAgent {
@@ -106,41 +99,39 @@ func (f *Flows) writeQuote(x *server.Exchange, v *state.FlowView, account *state
 	// The same until the day ends, so that a start that is sent again with a fresh quote of the
 	// same is the same request.
 	expires := state.DayEnd(f.now()) + quoteLife.Milliseconds()
-	j := x.BeginBare()
-	j.Open('{')
-	j.Object("quote")
-	j.Text("fingerprint", f.fingerprint(v, agent, &policy, expires))
-	j.Bool("executionAvailable", unready == state.UnreadyNot)
-	j.TextIf("reason", unready.String())
-	if hasAgent {
-		j.Name("agent")
-		writeAgent(j, &agent)
-	} else {
-		null(j, "agent")
-	}
-	cents, credits := policy.Price(agent)
-	j.Uint("priceCents", uint64(cents))
-	j.Uint("credits", uint64(credits))
-	j.Text("charge", chargeOf(account, &policy, agent))
-	writeScope(j, v, &policy)
-	j.Object("preflight")
-	if v.Credential != "" {
-		j.Text("noKey", v.NoKey.String())
-		j.Text("wrongKey", v.WrongKey.String())
-		if v.NoKey == state.CalledUnclear || v.WrongKey == state.CalledUnclear {
-			j.Text("note", unclearNote)
+	return x.BareObject(200, func(j *server.JSON) {
+		j.Object("quote")
+		j.Text("fingerprint", f.fingerprint(v, agent, &policy, expires))
+		j.Bool("executionAvailable", unready == state.UnreadyNot)
+		j.TextIf("reason", unready.String())
+		if hasAgent {
+			j.Name("agent")
+			writeAgent(j, &agent)
+		} else {
+			null(j, "agent")
 		}
-	} else {
-		null(j, "noKey")
-		null(j, "wrongKey")
-	}
-	j.Bool("alreadyTrue", v.AlreadyTrue)
-	timeOrNull(j, "checkedAt", v.PreflightAt)
-	j.Close('}')
-	j.Time("expiresAt", expires)
-	j.Close('}')
-	j.Close('}')
-	x.EndBare(200)
+		cents, credits := policy.Price(agent)
+		j.Uint("priceCents", uint64(cents))
+		j.Uint("credits", uint64(credits))
+		j.Text("charge", chargeOf(account, &policy, agent))
+		writeScope(j, v, &policy)
+		j.Object("preflight")
+		if v.Credential != "" {
+			j.Text("noKey", v.NoKey.String())
+			j.Text("wrongKey", v.WrongKey.String())
+			if v.NoKey == state.CalledUnclear || v.WrongKey == state.CalledUnclear {
+				j.Text("note", unclearNote)
+			}
+		} else {
+			null(j, "noKey")
+			null(j, "wrongKey")
+		}
+		j.Bool("alreadyTrue", v.AlreadyTrue)
+		timeOrNull(j, "checkedAt", v.PreflightAt)
+		j.Close('}')
+		j.Time("expiresAt", expires)
+		j.Close('}')
+	})
 }
 
 // chargeOf is what would pay for a run now: free, paid, or none, where nothing could or has to. A

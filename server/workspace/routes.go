@@ -5,15 +5,6 @@ import (
 	"tollgate/server"
 )
 
-// Scopes that routes ask for: any of them.
-const (
-	read       = state.ScopeRead
-	write      = state.ScopeWrite
-	run        = state.ScopeRun
-	writeOrRun = state.ScopeWrite | state.ScopeRun
-	anyScope   = state.ScopesAll
-)
-
 // routes is the route table of the workspace API: one row per operation.
 func (a *API) routes() []server.Route {
 	rows := a.openRoutes()
@@ -29,106 +20,13 @@ func (a *API) routes() []server.Route {
 	return rows
 }
 
-// row makes a route; scopes 0 is open to everybody.
-func row(method, path, operation, about string, scopes state.Scopes, handle func(*server.Exchange),
-	more ...func(*server.Route),
-) server.Route {
-	r := server.Route{
-		Method: method, Path: path, Operation: operation, Summary: about, Limit: bodyLimit,
-		Access: server.AccessOpen, Handle: handle,
-	}
-	if scopes != 0 {
-		r.Access, r.Scopes = server.AccessScope, uint32(scopes)
-		if method == "GET" {
-			r.Params = append(r.Params, server.ConsistencyParam())
-		}
-	}
-	for _, add := range more {
-		add(&r)
-	}
-	if r.SignedIn {
-		r.Handle = ofSessions(r.Agents, handle)
-	}
-	return r
-}
-
-// agents states that the session of an agent may call a route. It is the list of what it may: what
-// a route does not state needs a person.
-func agents(r *server.Route) { r.Agents = true }
-
-// signedIn states that only a session calls a route, anywhere that it does so though it works in no
-// workspace yet.
-func signedIn(r *server.Route) { r.SignedIn = true }
-
-func anywhere(r *server.Route) { r.SignedIn, r.NoWorkspace = true, true }
-
-// ofSessions answers what a key may not decide.
-func ofSessions(agents bool, handle func(*server.Exchange)) func(*server.Exchange) {
-	return func(x *server.Exchange) {
-		if person(x) || agents && tenant(x).Agent {
-			handle(x)
-			return
-		}
-		x.Refuse(no("person_required"))
-	}
-}
-
-// takes states a route's body.
-func takes(properties ...server.Property) func(*server.Route) {
-	return func(r *server.Route) { r.Body = server.Object(properties...) }
-}
-
-// current states that a route never answers from the node's own memory alone, or needs none of it.
-func current(r *server.Route) { r.Params = nil }
-
-// gives states a route's answer.
-func gives(status int, about string, properties ...server.Property) func(*server.Route) {
-	return func(r *server.Route) {
-		r.Responses = append(r.Responses, server.Response{
-			Status: status, About: about, Data: server.Object(properties...), Bare: true,
-		})
-	}
-}
-
-// param states a parameter in the path.
-func param(name string) func(*server.Route) {
-	return func(r *server.Route) {
-		r.Params = append(r.Params, server.Param{
-			In: "path", Name: name, Required: true, Schema: server.TextSchema(1, 64),
-		})
-	}
-}
-
-// keyed states the header Idempotency-Key.
-func keyed(r *server.Route) {
-	r.Params = append(r.Params, server.Param{
-		In: "header", Name: "Idempotency-Key", Required: true, Schema: server.TextSchema(8, 128),
-		About: "the same key and request within 30 days: the same record",
-	})
-}
-
-// listed states the parameters and the answer of a list.
-func listed(name, schema string) func(*server.Route) {
-	return func(r *server.Route) {
-		r.Params = append(r.Params,
-			server.Param{In: "query", Name: "limit", Schema: server.IntSchema(1, 100), About: "100"},
-			server.Param{
-				In: "query", Name: "cursor", Schema: server.TextSchema(1, 64),
-				About: "next_cursor of the page before",
-			})
-		gives(200, "newest first", server.Must(name, server.ArrayOf(server.RefTo(schema))),
-			server.Must("next_cursor", server.OrNull(server.TextSchema(1, 64))))(r)
-	}
-}
-
 func (a *API) openRoutes() []server.Route {
 	return []server.Route{
 		row("POST", "/v1/signup", "signUp", "Create a workspace and a key, without a person", 0,
-			a.Members.signUp,
-			takes(server.Must("label", server.TextSchema(1, maxLabel)),
-				server.May("scopes", server.ArrayOf(server.EnumSchema("read", "write", "run")))),
-			gives(201, "Created; key and claimCode are shown once",
-				server.Must("workspace", text), server.Must("key", text), server.Must("claimCode", text),
+			a.Members.signUp, takes(server.Must("label", server.TextSchema(1, maxLabel)),
+				server.May("scopes", server.ArrayOf(server.EnumSchema("read", "write", "run")))), gives(201,
+				"Created; key and claimCode are shown once", server.Must("workspace", text),
+				server.Must("key", text), server.Must("claimCode", text),
 				server.Must("claimed", server.BoolSchema), server.Must("limits", server.RefTo("Limits")))),
 		row("POST", "/v1/feedback", "sendFeedback", "Report that an agent cannot continue", 0, a.feedback,
 			takes(server.Must("message", server.TextSchema(1, maxFeedback)),
@@ -152,36 +50,9 @@ func (a *API) openRoutes() []server.Route {
 			"What the API is, its scopes and endpoints", 0, a.resource, free(200, "RFC 9728")),
 		row("GET", "/.well-known/api-catalog", "listAPIs", "The APIs of this host", 0, a.catalog,
 			freeOf("application/linkset+json")),
-		row("GET", "/auth.md", "explainAuth", "How to get a key", 0, a.page1(authText),
-			plainText),
-		row("GET", "/llms.txt", "explain", "What this is, for agents", 0, a.page1(llmsText),
-			plainText),
-		row("GET", "/robots.txt", "robots", "What may be crawled", 0, a.page1(robotsText),
-			plainText),
-	}
-}
-
-// plainText states an answer that is a text.
-func plainText(r *server.Route) {
-	r.Responses = []server.Response{{
-		Status: 200, About: "text", Data: server.TextSchema(1, 0), Bare: true,
-		Media: "text/plain; charset=utf-8",
-	}}
-}
-
-// freeOf states an answer of another JSON media type.
-func freeOf(media string) func(*server.Route) {
-	return func(r *server.Route) {
-		free(200, media)(r)
-		r.Responses[0].Media = media
-	}
-}
-
-func free(status int, about string) func(*server.Route) {
-	return func(r *server.Route) {
-		r.Responses = []server.Response{{
-			Status: status, About: about, Data: server.FreeObject(), Bare: true,
-		}}
+		row("GET", "/auth.md", "explainAuth", "How to get a key", 0, a.page1(authText), plainText),
+		row("GET", "/llms.txt", "explain", "What this is, for agents", 0, a.page1(llmsText), plainText),
+		row("GET", "/robots.txt", "robots", "What may be crawled", 0, a.page1(robotsText), plainText),
 	}
 }
 
@@ -190,45 +61,37 @@ func (a *API) flowRoutes() []server.Route {
 	return []server.Route{
 		row("GET", "/v1/flows", "listFlows", "Saved tests",
 			read, a.Flows.listFlows, agents, listed("flows", "Flow")),
-		row("POST", "/v1/flows", "createFlow", "Save a test; starts nothing",
-			write, a.Flows.createFlow, agents,
-			flowBody(true), gives(201, "Saved", one)),
-		row("GET", "/v1/flows/{flow_id}", "getFlow", "One saved test",
-			read, a.Flows.getFlow, agents, param("flow_id"),
-			gives(200, "The flow", one)),
+		row("POST", "/v1/flows", "createFlow", "Save a test; starts nothing", write, a.Flows.createFlow,
+			agents, flowBody(true), gives(201, "Saved", one)),
+		row("GET", "/v1/flows/{flow_id}", "getFlow", "One saved test", read,
+			of(markFlow, a.Flows.getFlow), agents, gives(200, "The flow", one)),
 		row("PATCH", "/v1/flows/{flow_id}", "changeFlow",
 			"Change a test: a new version, unless only its name changes",
-			write, a.Flows.changeFlow, agents,
-			param("flow_id"), flowBody(false), gives(200, "The flow", one)),
+			write, of(markFlow, a.Flows.changeFlow), agents, flowBody(false), gives(200, "The flow", one)),
 		row("DELETE", "/v1/flows/{flow_id}", "archiveFlow", "Archive a test; its runs stay", write,
-			a.Flows.archiveFlow, agents, param("flow_id"),
+			of(markFlow, a.Flows.archiveFlow), agents,
 			gives(200, "Archived", server.Must("archived", server.BoolSchema))),
 		row("GET", "/v1/flows/{flow_id}/quote", "getQuote", "What a run costs and needs", read,
-			a.Flows.getQuote, agents, current, param("flow_id"),
+			of(markFlow, a.Flows.getQuote), agents, current,
 			gives(200, "The quote", server.Must("quote", server.RefTo("Quote")))),
-		row("POST", "/v1/flows/{flow_id}/run", "startRun", "Start a hosted run",
-			run, a.Runs.startRun, agents,
-			param("flow_id"), keyed, takes(server.Must("fingerprint", text)),
-			gives(202, "Queued, or the run of this key",
-				server.Must("run", server.RefTo("Run")))),
+		row("POST", "/v1/flows/{flow_id}/run", "startRun", "Start a hosted run", run,
+			of(markFlow, a.Runs.startRun), agents, keyed, takes(server.Must("fingerprint", text)),
+			gives(202, "Queued, or the run of this key", server.Must("run", server.RefTo("Run")))),
 		row("POST", "/v1/flows/{flow_id}/confirm-signup", "confirmSignup",
-			"Confirm that an agent may sign up: a person",
-			anyScope, a.Flows.confirmSignup, param("flow_id"),
+			"Confirm that an agent may sign up: a person", anyScope, of(markFlow, a.Flows.confirmSignup),
 			gives(200, "Confirmed for this version of the flow", one)),
-		row("GET", "/v1/flows/{flow_id}/alerts", "getAlerts", "The alert watch",
-			read, a.Alerts.getAlerts, agents,
-			param("flow_id"), gives(200, "The watch, and the newest 20 deliveries",
-				alertsProperties(false)...)),
+		row("GET", "/v1/flows/{flow_id}/alerts", "getAlerts", "The alert watch", read,
+			of(markFlow, a.Alerts.getAlerts), agents,
+			gives(200, "The watch, and the newest 20 deliveries", alertsProperties(false)...)),
 		row("PATCH", "/v1/flows/{flow_id}/alerts", "changeAlerts", "Set alerts: a person", anyScope,
-			a.Alerts.changeAlerts, param("flow_id"), takes(alertsForm().Properties...),
+			a.Alerts.forOwner(a.Alerts.changeAlerts), takes(alertsForm().Properties...),
 			gives(200, "Set; a signing secret that was made is shown once", secretly()...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/secret", "rotateAlertSecret",
-			"Replace the signing secret; the one before signs alongside it for 24 hours: a person",
-			anyScope, a.Alerts.rotateAlertSecret, param("flow_id"),
-			gives(200, "Shown once", secretly()...)),
+			"Replace the signing secret; the one before signs alongside it for 24 hours: a person", anyScope,
+			a.Alerts.forOwner(a.Alerts.rotateAlertSecret), gives(200, "Shown once", secretly()...)),
 		row("POST", "/v1/flows/{flow_id}/alerts/test", "testAlert",
-			"Send a test alert to wherever alerts go, 10 a UTC day: a person", anyScope, a.Alerts.testAlert,
-			param("flow_id"), gives(200, "Queued", alertsProperties(true)...)),
+			"Send a test alert to wherever alerts go, 10 a UTC day: a person", anyScope,
+			a.Alerts.forOwner(a.Alerts.testAlert), gives(200, "Queued", alertsProperties(true)...)),
 	}
 }
 
@@ -238,25 +101,24 @@ func (a *API) runRoutes() []server.Route {
 		row("GET", "/v1/runs", "listRuns", "All runs",
 			read, a.Runs.listRuns, agents, listed("runs", "Run")),
 		row("GET", "/v1/runs/{run_id}", "getRun", "One run, and the document of one that has one", read,
-			a.Runs.getRun, agents, param("run_id"),
-			gives(200, "The run", one, server.May("inspection", document),
-				server.May("comparison", comparisonSchema()),
+			of(markRun, a.Runs.getRun), agents, gives(200, "The run", one,
+				server.May("inspection", document), server.May("comparison", comparisonSchema()),
 				server.May("journey", server.OrNull(journeySchema())))),
 		row("POST", "/v1/runs/{run_id}/resume", "resumeRun", "Go on with a run that waits for a person",
-			run, a.Runs.resumeRun, agents, param("run_id"), takes(server.May("answer", text)),
+			run, of(markRun, a.Runs.resumeRun), agents, takes(server.May("answer", text)),
 			gives(202, "Queued again", one)),
 		row("POST", "/v1/runs/{run_id}/cancel", "cancelRun", "Cancel a hosted run", writeOrRun,
-			a.Runs.cancelRun, agents, param("run_id"), gives(200, "Cancelled", one)),
+			a.Runs.cancel(state.RunHosted), agents, gives(200, "Cancelled", one)),
 		row("POST", "/v1/run-requests", "requestRun", "Save a usability request; no charge", write,
 			a.Runs.requestRun, agents, takes(server.Must("flowId", text), server.May("url", text)),
 			gives(201, "Saved", one)),
 		row("POST", "/v1/run-requests/{id}/cancel", "cancelRunRequest", "Cancel a usability request",
-			write, a.Runs.cancelRequest, agents, param("id"), gives(200, "Cancelled", one)),
+			write, a.Runs.cancel(state.RunRequest), agents, gives(200, "Cancelled", one)),
 		row("POST", "/v1/local-runs", "startLocalRun", "Report a run of the older local tool", run,
 			a.Members.startLocal, agents,
 			gives(201, "Counted", one, server.Must("limits", server.RefTo("Limits")))),
 		row("POST", "/v1/local-runs/{id}/finish", "finishLocalRun", "Report what a local run came to",
-			run, a.Members.finishLocal, agents, param("id"),
+			run, of(markRun, a.Members.finishLocal), agents,
 			takes(server.Must("outcome", server.EnumSchema("passed", "blocked", "inconclusive"))),
 			gives(200, "Noted", one, server.Must("limits", server.RefTo("Limits")))),
 	}
@@ -274,14 +136,14 @@ func (a *API) moneyRoutes() []server.Route {
 			gives(202, "Being charged", one, charging)),
 		row("GET", "/v1/purchases", "listPurchases", "Purchases", read, a.Purchases.listPurchases, agents,
 			listed("purchases", "Purchase")),
-		row("GET", "/v1/purchases/{id}", "getPurchase", "One purchase",
-			read, a.Purchases.getPurchase, agents, param("id"),
-			gives(200, "The purchase", one)),
+		row("GET", "/v1/purchases/{id}", "getPurchase", "One purchase", read,
+			of(markPurchase, a.Purchases.getPurchase), agents, gives(200, "The purchase", one)),
 		row("POST", "/v1/purchases/{id}/approval-link", "renewApprovalLink", "A new approval link", run,
-			a.Purchases.renewLink, agents, param("id"), gives(200, "The old link stops working",
+			alone(markPurchase, a.Purchases.renewLink), agents, gives(200, "The old link stops working",
 				server.Must("approval_url", text), server.Must("poll_url", text), one)),
 		row("POST", "/v1/purchases/{id}/cancel", "cancelPurchase", "Cancel a waiting purchase",
-			writeOrRun, a.Purchases.cancelPurchase, agents, param("id"), gives(200, "Cancelled", one)),
+			writeOrRun, alone(markPurchase, a.Purchases.cancelPurchase), agents,
+			gives(200, "Cancelled", one)),
 		row("POST", "/v1/billing/pause", "pausePurchases", "Every purchase then needs the owner",
 			writeOrRun, a.Purchases.pause, agents, takes(server.Must("paused", server.BoolSchema)), billing),
 		row("POST", "/v1/billing/cap", "lowerCap", "Lower the monthly spending cap",
@@ -292,28 +154,25 @@ func (a *API) moneyRoutes() []server.Route {
 
 func (a *API) tenantRoutes() []server.Route {
 	return []server.Route{
-		row("GET", "/v1/account", "getAccount", "Workspace, credits, usage",
-			read, a.Members.getAccount, agents,
-			gives(200, "The account", server.Must("workspace", server.FreeObject()),
+		row("GET", "/v1/account", "getAccount", "Workspace, credits, usage", read, a.Members.getAccount,
+			agents, gives(200, "The account", server.Must("workspace", server.FreeObject()),
 				server.Must("credits", server.Object(server.Must("balance", server.IntegerSchema),
 					server.Must("reserved", server.IntegerSchema))),
 				server.Must("transactions", server.ArrayOf(server.FreeObject())),
 				server.Must("billing", server.RefTo("Billing")))),
-		row("GET", "/v1/execution", "getExecution", "What can run flows",
-			read, a.Members.getExecution, agents,
-			gives(200, "Execution", server.Must("execution", server.FreeObject()))),
+		row("GET", "/v1/execution", "getExecution", "What can run flows", read, a.Members.getExecution,
+			agents, gives(200, "Execution", server.Must("execution", server.FreeObject()))),
 		row("GET", "/v1/issues", "listIssues", "What stops agents", read, a.Members.listIssues, agents,
 			listed("issues", "Issue")),
-		row("PATCH", "/v1/issues/{id}", "changeIssue", "Say that an issue is fixed",
-			write, a.Members.changeIssue, agents,
-			param("id"), takes(server.Must("status", server.EnumSchema("fix_ready")),
+		row("PATCH", "/v1/issues/{id}", "changeIssue", "Say that an issue is fixed", write,
+			of(markIssue, a.Members.changeIssue), agents,
+			takes(server.Must("status", server.EnumSchema("fix_ready")),
 				server.Must("note", server.TextSchema(1, maxNote))),
 			gives(200, "The issue", server.Must("issue", server.RefTo("Issue")))),
-		row("GET", "/v1/notifications", "listNotifications", "Updates",
-			read, a.Members.listNotifications, agents,
-			listed("notifications", "Notification")),
+		row("GET", "/v1/notifications", "listNotifications", "Updates", read, a.Members.listNotifications,
+			agents, listed("notifications", "Notification")),
 		row("POST", "/v1/notifications/{id}/read", "readNotification", "Mark an update read", write,
-			a.Members.readNotification, agents, param("id"),
+			alone(markNotification, a.Members.readNotification), agents,
 			gives(200, "Read", server.Must("notification", server.RefTo("Notification")))),
 		row("POST", "/v1/keys/self/revoke", "revokeKey", "Revoke the key that asks", anyScope,
 			a.Members.revokeSelf, gives(200, "Revoked", server.Must("revoked", server.BoolSchema))),

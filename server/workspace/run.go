@@ -21,24 +21,14 @@ func newRuns(b *base, flows *Flows, purchases *Purchases, c *Config) (*Runs, err
 }
 
 // startRun is POST /v1/flows/{flow_id}/run.
-func (s *Runs) startRun(x *server.Exchange) {
-	id, ok := s.id(x, markFlow)
-	if !ok {
-		return
+func (s *Runs) startRun(x *server.Exchange, id [16]byte) *server.Fault {
+	v, fault := s.flow(x, id)
+	if fault != nil {
+		return fault
 	}
-	if !s.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return
-	}
-	v, known := s.machine.Flow(tenant(x).Workspace, id)
-	if !known {
-		x.Refuse(no("not_found"))
-		return
-	}
-	text, key, refused := s.startBody(x)
-	if refused != nil {
-		x.Refuse(refused)
-		return
+	text, key, fault := s.startBody(x)
+	if fault != nil {
+		return fault
 	}
 	policy := s.machine.Policy()
 	agent, hasAgent := s.agentNamed(v.Agent)
@@ -55,15 +45,13 @@ func (s *Runs) startRun(x *server.Exchange) {
 		// The same request again gets its run, however its quote has aged.
 		switch made, outcome := s.machine.Replay(c.Key, c.Body); outcome {
 		case engine.OutcomeDone:
-			s.answerRun(x, made, 202)
+			return s.answerRun(x, made, 202)
 		case engine.OutcomeRequestKeyReused:
-			x.Refuse(no("idempotency_conflict"))
-		default:
-			x.Refuse(no("quote_changed"))
+			return no("idempotency_conflict")
 		}
-		return
+		return no("quote_changed")
 	}
-	s.proposeStart(x, c)
+	return s.proposeStart(x, c)
 }
 
 // startBody reads the fingerprint and the key, in the documented order of refusals.
@@ -84,21 +72,18 @@ func (s *Runs) startBody(x *server.Exchange) (text string, key [16]byte, refused
 	return text, key, nil
 }
 
-func (s *Runs) proposeStart(x *server.Exchange, c *state.StartRun) {
+func (s *Runs) proposeStart(x *server.Exchange, c *state.StartRun) *server.Fault {
 	result := s.propose(x.Flow(), state.KindStartRun, c)
-	switch result.Outcome {
-	case engine.OutcomeDone:
-		var reply state.RunReply
-		if !decoded(result.Value, &reply) || !s.fresh() {
-			x.Refuse(no("outcome_unknown"))
-			return
-		}
-		s.answerRun(x, reply.ID, 202)
-	case engine.OutcomePaymentRequired:
-		s.purchases.askForPayment(x, c.Flow)
-	default:
-		s.refuseOutcome(x, result)
+	var reply state.RunReply
+	switch {
+	case result.Outcome == engine.OutcomePaymentRequired:
+		return s.purchases.askForPayment(x, c.Flow)
+	case result.Outcome != engine.OutcomeDone:
+		return s.refusal(result)
+	case !decoded(result.Value, &reply) || !s.fresh():
+		return no("outcome_unknown")
 	}
+	return s.answerRun(x, reply.ID, 202)
 }
 
 // requestKey reads Idempotency-Key: 8 to 128 visible ASCII characters. Its scope is the workspace
@@ -122,40 +107,35 @@ func hashOf(parts ...string) [16]byte {
 }
 
 // answerRun writes a run, with the document of one that inspected.
-func (s *Runs) answerRun(x *server.Exchange, id [16]byte, status int) {
-	s.read(x, func() *server.Fault {
+func (s *Runs) answerRun(x *server.Exchange, id [16]byte, status int) *server.Fault {
+	return s.read(x, func() *server.Fault {
 		v, ok := s.machine.Run(tenant(x).Workspace, id)
 		if !ok {
 			return no("not_found")
 		}
-		j := x.BeginBare()
-		j.Open('{')
-		j.Name("run")
-		writeRun(j, &v)
-		if inspected(v.Kind) {
-			s.writeInspected(x, j, &v)
-		}
-		j.Close('}')
-		x.EndBare(status)
-		return nil
+		return x.BareObject(status, func(j *server.JSON) {
+			j.Name("run")
+			writeRun(j, &v)
+			if inspected(v.Kind) {
+				s.writeInspected(x, j, &v)
+			}
+		})
 	})
 }
 
 // listRuns is GET /v1/runs.
-func (s *Runs) listRuns(x *server.Exchange) {
-	list(s.base, x, "runs", markRun, s.machine.Runs, writeRun,
+func (s *Runs) listRuns(x *server.Exchange) *server.Fault {
+	return list(s.base, x, "runs", markRun, s.machine.Runs, writeRun,
 		func(v *state.RunView) [16]byte { return v.ID })
 }
 
 // getRun is GET /v1/runs/{run_id}.
-func (s *Runs) getRun(x *server.Exchange) {
-	if id, ok := s.id(x, markRun); ok {
-		s.answerRun(x, id, 200)
-	}
+func (s *Runs) getRun(x *server.Exchange, id [16]byte) *server.Fault {
+	return s.answerRun(x, id, 200)
 }
 
 // requestRun is POST /v1/run-requests.
-func (s *Runs) requestRun(x *server.Exchange) {
+func (s *Runs) requestRun(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	b.noSecrets("")
 	flow, ok := parseID(markFlow, b.text("flowId", 1, 64))
@@ -167,39 +147,31 @@ func (s *Runs) requestRun(x *server.Exchange) {
 		url = b.address(s.base, "url", 0, true)
 	}
 	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+		return refused
 	}
 	if !s.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return
+		return no("workspace_busy")
 	}
 	v, known := s.machine.Flow(tenant(x).Workspace, flow)
 	if known && url != "" && url != v.URL {
-		x.Refuse(no("flow_url_mismatch"))
-		return
+		return no("flow_url_mismatch")
 	}
 	c := &state.RequestRun{Workspace: tenant(x).Workspace, Flow: flow, ID: mint()}
-	if _, ok := s.do(x, state.KindRequestRun, c); ok {
-		s.answerRun(x, c.ID, 201)
+	if fault := s.do(x, state.KindRequestRun, c); fault != nil {
+		return fault
 	}
+	return s.answerRun(x, c.ID, 201)
 }
 
-// cancelRun is POST /v1/runs/{run_id}/cancel.
-func (s *Runs) cancelRun(x *server.Exchange) { s.cancel(x, state.RunHosted) }
-
-// cancelRequest is POST /v1/run-requests/{id}/cancel.
-func (s *Runs) cancelRequest(x *server.Exchange) { s.cancel(x, state.RunRequest) }
-
-func (s *Runs) cancel(x *server.Exchange, kind state.RunKind) {
-	id, ok := s.idAlone(x, markRun)
-	if !ok {
-		return
-	}
-	c := &state.CancelRun{Workspace: tenant(x).Workspace, ID: id, Kind: kind}
-	if _, ok := s.do(x, state.KindCancelRun, c); ok {
-		s.answerRun(x, id, 200)
-	}
+// cancel is the handler that cancels a run of a kind.
+func (s *Runs) cancel(kind state.RunKind) func(*server.Exchange) *server.Fault {
+	return alone(markRun, func(x *server.Exchange, id [16]byte) *server.Fault {
+		c := &state.CancelRun{Workspace: tenant(x).Workspace, ID: id, Kind: kind}
+		if fault := s.do(x, state.KindCancelRun, c); fault != nil {
+			return fault
+		}
+		return s.answerRun(x, id, 200)
+	})
 }
 
 // maxAnswer is the most that a person may answer an agent, in characters.
@@ -207,41 +179,34 @@ const maxAnswer = 500
 
 // resumeRun is POST /v1/runs/{run_id}/resume. What a person answered is readable in memory alone:
 // it is sealed before it enters the log, for the one worker that goes on with the run.
-func (s *Runs) resumeRun(x *server.Exchange) {
-	id, ok := s.id(x, markRun)
-	if !ok {
-		return
-	}
+func (s *Runs) resumeRun(x *server.Exchange, id [16]byte) *server.Fault {
 	b, answer := open(x, true), ""
 	b.noSecrets("")
 	if b.has("answer") {
 		answer = b.text("answer", 1, maxAnswer)
 	}
 	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+		return refused
 	}
 	if !s.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return
+		return no("workspace_busy")
 	}
 	v, known := s.machine.Run(tenant(x).Workspace, id)
 	if !known {
-		x.Refuse(no("not_found"))
-		return
+		return no("not_found")
 	}
 	c := &state.ResumeRun{Workspace: tenant(x).Workspace, ID: id}
 	if answer != "" {
 		var err error
 		if c.Answer, err = s.answers.Seal(0, idText(markRun, id), answer); err != nil {
-			x.Refuse(server.FaultInternal)
-			return
+			return server.FaultInternal
 		}
 	}
 	if agent, known := s.agentNamed(v.Agent.Name); known {
 		c.Agent = agent.String()
 	}
-	if _, ok := s.do(x, state.KindResumeRun, c); ok {
-		s.answerRun(x, id, 202)
+	if fault := s.do(x, state.KindResumeRun, c); fault != nil {
+		return fault
 	}
+	return s.answerRun(x, id, 202)
 }

@@ -43,16 +43,14 @@ func (b *body) schedule(x *server.Exchange, scheduled bool) (w wantedSchedule) {
 
 // saveFlow saves a flow, and its schedule with it: both, or nothing.
 func (f *Flows) saveFlow(x *server.Exchange, c *state.SaveFlow, changed bool, w wantedSchedule,
-) bool {
+) *server.Fault {
 	if !w.given {
-		_, ok := f.do(x, state.KindSaveFlow, c)
-		return ok
+		return f.do(x, state.KindSaveFlow, c)
 	}
-	_, ok := f.actAsOwner(x, c.Workspace, state.KindScheduleFlow, &state.ScheduleFlow{
+	return f.actAsOwner(x, c.Workspace, state.KindScheduleFlow, &state.ScheduleFlow{
 		Workspace: c.Workspace, Flow: c.ID, EveryHours: w.hours, Save: changed, Replace: c.Replace,
 		Document: c.Document,
 	})
-	return ok
 }
 
 // scheduleBody states the schedule in a flow's body.

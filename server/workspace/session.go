@@ -19,8 +19,7 @@ func (m *Members) sessionRoutes() []server.Route {
 		row("PATCH", "/v1/session", "chooseWorkspace", "Work in another of one's workspaces: a person",
 			anyScope, m.chooseWorkspace, anywhere, takes(server.Must("workspace", text)), session),
 		row("POST", "/v1/workspaces", "openWorkspace", "Open a workspace of one's own: a person",
-			anyScope, m.openWorkspace, anywhere,
-			takes(server.Must("label", server.TextSchema(1, maxLabel))),
+			anyScope, m.openWorkspace, anywhere, takes(server.Must("label", server.TextSchema(1, maxLabel))),
 			gives(201, "Opened, and the one to work in", server.Must("workspace", text),
 				server.Must("claimed", server.BoolSchema))),
 		row("GET", "/v1/workspaces", "listWorkspaces", "One's workspaces: a person", read,
@@ -28,14 +27,12 @@ func (m *Members) sessionRoutes() []server.Route {
 		row("GET", "/v1/links", "listLinks", "Agents that ask, or asked, to work here: a person", read,
 			m.listLinks, anywhere, current, listedFree("links")),
 		row("POST", "/v1/links/{id}", "answerLink",
-			"Let an agent work in one's workspace, or not: a person",
-			anyScope, m.answerLink, anywhere,
-			param("id"), takes(server.Must("answer", server.EnumSchema("approve", "decline", "remove")),
+			"Let an agent work in one's workspace, or not: a person", anyScope, of(markLink, m.answerLink),
+			anywhere, takes(server.Must("answer", server.EnumSchema("approve", "decline", "remove")),
 				server.May("workspace", text)),
 			gives(200, "Answered", server.Must("link", server.FreeObject()))),
-		row("POST", "/v1/keys/rotate", "rotateKeys", "Replace all keys: a person", anyScope,
-			m.rotateKeys, signedIn, gives(200, "The one key that works; shown once",
-				server.Must("key", text))),
+		row("POST", "/v1/keys/rotate", "rotateKeys", "Replace all keys: a person", anyScope, m.rotateKeys,
+			signedIn, gives(200, "The one key that works; shown once", server.Must("key", text))),
 		row("POST", "/v1/claims", "claimWorkspace", "Take ownership: a person", anyScope,
 			m.claimWorkspace, anywhere, takes(server.Must("code", text)),
 			gives(200, "Theirs now, and the one to work in", server.Must("workspace", text),
@@ -61,9 +58,9 @@ func choosing(x *server.Exchange, id [16]byte) engine.Record {
 }
 
 // getSession is GET /v1/session.
-func (m *Members) getSession(x *server.Exchange) {
+func (m *Members) getSession(x *server.Exchange) *server.Fault {
 	token, _ := server.PresentedKey(x.Ctx)
-	one(m.base, x, "session", 200, func() (state.SessionView, bool) {
+	return one(m.base, x, "session", 200, func() (state.SessionView, bool) {
 		return m.session(sha256.Sum256(token))
 	}, writeSession)
 }
@@ -88,60 +85,53 @@ func writeSession(j *server.JSON, v *state.SessionView) {
 }
 
 // chooseWorkspace is PATCH /v1/session.
-func (m *Members) chooseWorkspace(x *server.Exchange) {
+func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
 	if !ok {
 		b.fail(badField("invalid_field", "workspace"))
 	}
 	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+		return refused
 	}
 	token, _ := server.PresentedKey(x.Ctx)
 	hash := sha256.Sum256(token)
-	if _, ok := m.do(x, state.KindChooseWorkspace,
-		&state.ChooseWorkspace{Session: hash, ID: id}); !ok {
-		return
+	if fault := m.do(x, state.KindChooseWorkspace,
+		&state.ChooseWorkspace{Session: hash, ID: id}); fault != nil {
+		return fault
 	}
-	m.worksIn(x)
-	m.getSession(x)
-}
-
-// worksIn says, in a request that has changed it, what its session works in.
-func (m *Members) worksIn(x *server.Exchange) {
-	token, _ := server.PresentedKey(x.Ctx)
-	if v, ok := m.session(sha256.Sum256(token)); ok {
+	if v, ok := m.session(hash); ok { // where it works from now on, in this request too
 		tenant(x).Workspace, tenant(x).ID = v.Principal.Workspace, v.Principal.ID
 	}
+	return m.getSession(x)
 }
 
 // openWorkspace is POST /v1/workspaces.
-func (m *Members) openWorkspace(x *server.Exchange) {
+func (m *Members) openWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
-	label := b.text("label", 1, maxLabel)
-	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+	c := &state.OpenWorkspace{
+		Person: tenant(x).Person, ID: mint(), Label: b.text("label", 1, maxLabel),
 	}
-	c := &state.OpenWorkspace{Person: tenant(x).Person, ID: mint(), Label: label}
-	if _, ok := m.do(x, state.KindOpenWorkspace, c, choosing(x, c.ID)); ok {
-		answerOwned(x, 201, c.ID)
+	fault := b.close()
+	if fault == nil {
+		fault = m.do(x, state.KindOpenWorkspace, c, choosing(x, c.ID))
 	}
+	if fault != nil {
+		return fault
+	}
+	return answerOwned(x, 201, c.ID)
 }
 
-func answerOwned(x *server.Exchange, status int, id [16]byte) {
-	j := x.BeginBare()
-	j.Open('{')
-	j.Text("workspace", idText(markWorkspace, id))
-	j.Bool("claimed", true)
-	j.Close('}')
-	x.EndBare(status)
+func answerOwned(x *server.Exchange, status int, id [16]byte) *server.Fault {
+	return x.BareObject(status, func(j *server.JSON) {
+		j.Text("workspace", idText(markWorkspace, id))
+		j.Bool("claimed", true)
+	})
 }
 
 // listOwned is GET /v1/workspaces.
-func (m *Members) listOwned(x *server.Exchange) {
-	list(m.base, x, "workspaces", markWorkspace,
+func (m *Members) listOwned(x *server.Exchange) *server.Fault {
+	return list(m.base, x, "workspaces", markWorkspace,
 		func(_ uint32, p state.Page) ([]state.OwnedView, bool) {
 			return m.machine.Owned(tenant(x).Person, p)
 		},
@@ -149,18 +139,14 @@ func (m *Members) listOwned(x *server.Exchange) {
 }
 
 // listLinks is GET /v1/links.
-func (m *Members) listLinks(x *server.Exchange) {
-	list(m.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
+func (m *Members) listLinks(x *server.Exchange) *server.Fault {
+	return list(m.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
 		return m.machine.Links(tenant(x).Person, p)
 	}, writeLink, func(v *state.LinkView) [16]byte { return v.ID })
 }
 
 // answerLink is POST /v1/links/{id}.
-func (m *Members) answerLink(x *server.Exchange) {
-	id, ok := m.id(x, markLink)
-	if !ok {
-		return
-	}
+func (m *Members) answerLink(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
 	answer, known := map[string]state.LinkStatus{
 		"approve": state.LinkApproved, "decline": state.LinkDeclined, "remove": state.LinkRemoved,
@@ -171,29 +157,27 @@ func (m *Members) answerLink(x *server.Exchange) {
 	c := &state.AnswerLink{
 		Person: tenant(x).Person, ID: id, Answer: answer, Workspace: m.chosen(x, b),
 	}
-	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+	fault := b.close()
+	if fault == nil {
+		fault = m.do(x, state.KindAnswerLink, c)
 	}
-	if _, ok := m.do(x, state.KindAnswerLink, c); !ok {
-		return
+	if fault != nil {
+		return fault
 	}
-	one(m.base, x, "link", 200, func() (state.LinkView, bool) {
+	return one(m.base, x, "link", 200, func() (state.LinkView, bool) {
 		return m.machine.Link(tenant(x).Person, id)
 	}, writeLink)
 }
 
 // claimWorkspace is POST /v1/claims.
-func (m *Members) claimWorkspace(x *server.Exchange) {
+func (m *Members) claimWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	code := b.text("code", 1, 100)
 	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+		return refused
 	}
 	if !m.fresh() {
-		x.Refuse(no("workspace_busy"))
-		return
+		return no("workspace_busy")
 	}
 	hash := sha256.Sum256([]byte(code))
 	number := uint32(0)
@@ -202,39 +186,35 @@ func (m *Members) claimWorkspace(x *server.Exchange) {
 	}
 	account, known := m.machine.Account(number, m.now())
 	if number == 0 || !known {
-		x.Refuse(no("not_found"))
-		return
+		return no("not_found")
 	}
 	who, _ := m.machine.Person(tenant(x).Person)
 	c := &state.ClaimWorkspace{
 		Code: hash, Owner: cmp.Or(who.Email, idText(markPerson, who.ID)), Person: tenant(x).Person,
 	}
-	if _, ok := m.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID)); ok {
-		answerOwned(x, 200, account.ID)
+	fault := m.actAsOwner(x, number, state.KindClaimWorkspace, c, choosing(x, account.ID))
+	if fault != nil {
+		return fault
 	}
+	return answerOwned(x, 200, account.ID)
 }
 
 // rotateKeys is POST /v1/keys/rotate.
-func (m *Members) rotateKeys(x *server.Exchange) {
-	if !fieldless(x) {
-		return
+func (m *Members) rotateKeys(x *server.Exchange) *server.Fault {
+	if fault := fieldless(x); fault != nil {
+		return fault
 	}
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
 	if err != nil {
-		x.Refuse(server.FaultInternal)
-		return
+		return server.FaultInternal
 	}
 	c := &state.RotateKeys{
 		Workspace: tenant(x).Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
-	if _, ok := m.actAsOwner(x, c.Workspace, state.KindRotateKeys, c); !ok {
-		return
+	if fault := m.actAsOwner(x, c.Workspace, state.KindRotateKeys, c); fault != nil {
+		return fault
 	}
-	j := x.BeginBare()
-	j.Open('{')
-	j.Text("key", key)
-	j.Close('}')
-	x.EndBare(200)
+	return x.BareObject(200, func(j *server.JSON) { j.Text("key", key) })
 }
 
 // RotateKeys revokes all keys of the decision's workspace and returns the one that works from now

@@ -22,37 +22,33 @@ const (
 )
 
 // signUp is POST /v1/signup.
-func (m *Members) signUp(x *server.Exchange) {
+func (m *Members) signUp(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	label := b.text("label", 1, maxLabel)
 	scopes := b.scopes()
 	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+		return refused
 	}
 	key, err := server.MintKey(server.KeyPrefixWorkspace)
 	code, err2 := server.MintKey(server.KeyPrefixClaim)
 	if err != nil || err2 != nil {
-		x.Refuse(server.FaultInternal)
-		return
+		return server.FaultInternal
 	}
 	c := &state.SignUp{
 		ID: mint(), KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 		ClaimHash: sha256.Sum256([]byte(code)), Scopes: scopes, Label: label,
 	}
 	c.Source, c.Wider, c.Network = server.Sources(server.ClientAddress(x.Ctx, m.proxies))
-	if _, ok := m.do(x, state.KindSignUp, c); !ok {
-		return
+	if fault := m.do(x, state.KindSignUp, c); fault != nil {
+		return fault
 	}
-	j := x.BeginBare()
-	j.Open('{')
-	j.Text("workspace", idText(markWorkspace, c.ID))
-	j.Text("key", key)
-	j.Text("claimCode", code)
-	j.Bool("claimed", false)
-	m.localLimits(j, 0)
-	j.Close('}')
-	x.EndBare(201)
+	return x.BareObject(201, func(j *server.JSON) {
+		j.Text("workspace", idText(markWorkspace, c.ID))
+		j.Text("key", key)
+		j.Text("claimCode", code)
+		j.Bool("claimed", false)
+		m.localLimits(j, 0)
+	})
 }
 
 // scopes reads the optional field; omitted means all.
@@ -99,81 +95,70 @@ func (m *Members) localLimits(j *server.JSON, used uint32) {
 }
 
 // revokeSelf is POST /v1/keys/self/revoke.
-func (m *Members) revokeSelf(x *server.Exchange) {
-	if !fieldless(x) {
-		return
+func (m *Members) revokeSelf(x *server.Exchange) *server.Fault {
+	fault := fieldless(x)
+	if fault == nil {
+		fault = m.do(x, state.KindRevokeKey,
+			&state.RevokeKey{Workspace: tenant(x).Workspace, ID: tenant(x).KeyID})
 	}
-	c := &state.RevokeKey{Workspace: tenant(x).Workspace, ID: tenant(x).KeyID}
-	if _, ok := m.do(x, state.KindRevokeKey, c); !ok {
-		return
+	if fault != nil {
+		return fault
 	}
-	j := x.BeginBare()
-	j.Open('{')
-	j.Bool("revoked", true)
-	j.Close('}')
-	x.EndBare(200)
+	return x.BareObject(200, func(j *server.JSON) { j.Bool("revoked", true) })
 }
 
 // startLocal is POST /v1/local-runs.
-func (m *Members) startLocal(x *server.Exchange) {
-	if !fieldless(x) {
-		return
+func (m *Members) startLocal(x *server.Exchange) *server.Fault {
+	if fault := fieldless(x); fault != nil {
+		return fault
 	}
 	c := &state.StartLocalRun{Workspace: tenant(x).Workspace, ID: mint()}
-	if r := m.propose(x.Flow(), state.KindStartLocalRun, c); r.Outcome == engine.OutcomeRunLimit {
-		limited := m.retry("run_limit_reached", r.Value)
-		limited.Message = "The runs that this version of the local tool may report today are used. " +
-			"Upgrade it: later versions report no runs here, and have no such limit."
-		x.Refuse(limited)
-		return
-	} else if r.Outcome != engine.OutcomeDone {
-		m.refuseOutcome(x, r)
-		return
+	switch r := m.propose(x.Flow(), state.KindStartLocalRun, c); r.Outcome {
+	case engine.OutcomeDone:
+		return m.answerLocal(x, c.ID, 201)
+	case engine.OutcomeRunLimit:
+		return m.retry("run_limit_reached", r.Value).Saying("The runs that this version of the local " +
+			"tool may report today are used. Upgrade it: later versions report no runs here, and have " +
+			"no such limit.")
+	default:
+		return m.refusal(r)
 	}
-	m.answerLocal(x, c.ID, 201)
 }
 
-func (m *Members) answerLocal(x *server.Exchange, id [16]byte, status int) {
-	m.read(x, func() *server.Fault {
+func (m *Members) answerLocal(x *server.Exchange, id [16]byte, status int) *server.Fault {
+	return m.read(x, func() *server.Fault {
 		v, ok := m.machine.Run(tenant(x).Workspace, id)
 		account, _ := m.machine.Account(tenant(x).Workspace, m.now())
 		if !ok {
 			return no("not_found")
 		}
-		j := x.BeginBare()
-		j.Open('{')
-		j.Name("run")
-		writeRun(j, &v)
-		m.localLimits(j, account.LocalToday)
-		j.Close('}')
-		x.EndBare(status)
-		return nil
+		return x.BareObject(status, func(j *server.JSON) {
+			j.Name("run")
+			writeRun(j, &v)
+			m.localLimits(j, account.LocalToday)
+		})
 	})
 }
 
 // finishLocal is POST /v1/local-runs/{id}/finish.
-func (m *Members) finishLocal(x *server.Exchange) {
-	id, ok := m.id(x, markRun)
-	if !ok {
-		return
-	}
+func (m *Members) finishLocal(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
-	outcomes := map[string]state.RunOutcome{
+	outcome, known := map[string]state.RunOutcome{
 		"passed": state.OutcomePassed, "blocked": state.OutcomeBlocked,
 		"inconclusive": state.OutcomeInconclusive,
-	}
-	outcome, known := outcomes[b.text("outcome", 1, 20)]
+	}[b.text("outcome", 1, 20)]
 	if !known {
 		b.fail(badField("invalid_field", "outcome"))
 	}
-	if refused := b.close(); refused != nil {
-		x.Refuse(refused)
-		return
+	fault := b.close()
+	if fault == nil {
+		fault = m.do(x, state.KindFinishLocalRun,
+			&state.FinishLocalRun{Workspace: tenant(x).Workspace, ID: id, Outcome: outcome})
 	}
-	c := &state.FinishLocalRun{Workspace: tenant(x).Workspace, ID: id, Outcome: outcome}
-	if _, ok := m.do(x, state.KindFinishLocalRun, c); ok {
-		m.answerLocal(x, id, 200)
+	if fault != nil {
+		return fault
 	}
+	return m.answerLocal(x, id, 200)
 }
 
 // decoded reads a reply of the state machine.

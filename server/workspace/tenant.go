@@ -8,11 +8,12 @@ import (
 // What operators see of workspaces. The admin API's document is OpenAPI 3.0: what is not there is
 // left out.
 
-func (o *Operator) showTenant(x *server.Exchange) {
-	row, ok := o.tenant(x)
-	if ok {
-		o.answerTenant(x, row)
+func (o *Operator) showTenant(x *server.Exchange) *server.Fault {
+	row, fault := o.tenant(x)
+	if fault != nil {
+		return fault
 	}
+	return o.answerTenant(x, row)
 }
 
 // tenantAnswer is a workspace's account and its newest purchases.
@@ -42,15 +43,14 @@ type orderAnswer struct {
 	CreatedAt int64          `json:"createdAt" as:"time"`
 }
 
-func (o *Operator) answerTenant(x *server.Exchange, row uint32) {
+func (o *Operator) answerTenant(x *server.Exchange, row uint32) *server.Fault {
 	v, _ := o.machine.Account(row, o.now())
 	purchases, _ := o.machine.Purchases(row, state.Page{Limit: 100})
 	made := tenantAnswer{v, make([]orderAnswer, len(purchases))}
 	for i := range purchases {
 		made.Purchases[i] = orderOf(&purchases[i])
 	}
-	writeTenant(x.Begin(), &made)
-	x.End(200)
+	return server.One(x, 200, &made, writeTenant)
 }
 
 func orderOf(p *state.PurchaseView) orderAnswer {
@@ -72,29 +72,27 @@ func orderOf(p *state.PurchaseView) orderAnswer {
 }
 
 // leaf reads ?limit= and &cursor= of an operator's list.
-func (o *Operator) leaf(x *server.Exchange, mark string) (p state.Page, ok bool) {
+func leaf(x *server.Exchange, mark string) (p state.Page, fault *server.Fault) {
 	p, wrong := pageOf(x, mark)
 	if wrong != nil {
-		x.Refuse(server.FieldFault(fieldOf(wrong), server.FieldFormat,
-			"is wrong: limit is 1 to 100, cursor a nextCursor"))
+		fault = server.FieldFault(fieldOf(wrong), server.FieldFormat,
+			"is wrong: limit is 1 to 100, cursor a nextCursor")
 	}
-	return p, wrong == nil
+	return p, fault
 }
 
 // listTenants is GET /api/v1/admin/workspaces.
-func (o *Operator) listTenants(x *server.Exchange) {
-	p, ok := o.leaf(x, markWorkspace)
-	if !ok {
-		return
+func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
+	p, fault := leaf(x, markWorkspace)
+	if fault != nil {
+		return fault
 	}
 	if !o.fresh() {
-		x.Refuse(server.FaultConsistency)
-		return
+		return server.FaultConsistency
 	}
 	unclaimed := string(x.Ctx.QueryArgs().Peek("unclaimed"))
 	if unclaimed != "" && unclaimed != "true" && unclaimed != "false" {
-		x.Refuse(server.FieldFault("unclaimed", server.FieldNotAllowed, "must be true or false"))
-		return
+		return server.FieldFault("unclaimed", server.FieldNotAllowed, "must be true or false")
 	}
 	views, more := o.machine.Tenants(p, unclaimed == "true")
 	made := tenantsAnswer{Workspaces: views}
@@ -107,8 +105,7 @@ func (o *Operator) listTenants(x *server.Exchange) {
 	if unclaimed == "true" {
 		made.Held = new(o.machine.Strangers())
 	}
-	writeTenants(x.Begin(), &made)
-	x.End(200)
+	return server.One(x, 200, &made, writeTenants)
 }
 
 // tenantsAnswer is a page of workspaces.
@@ -129,14 +126,14 @@ func removedSchema() *server.Schema {
 const markAct = "act_"
 
 // listActs is GET /api/v1/admin/workspaces/{id}/acts.
-func (o *Operator) listActs(x *server.Exchange) {
-	row, ok := o.anyTenant(x)
-	if !ok {
-		return
+func (o *Operator) listActs(x *server.Exchange) *server.Fault {
+	row, fault := o.anyTenant(x)
+	if fault != nil {
+		return fault
 	}
-	p, ok := o.leaf(x, markAct)
-	if !ok {
-		return
+	p, fault := leaf(x, markAct)
+	if fault != nil {
+		return fault
 	}
 	views, more := o.machine.Acts(row, p)
 	made := actsAnswer{Acts: views}
@@ -146,8 +143,7 @@ func (o *Operator) listActs(x *server.Exchange) {
 	if more {
 		made.Next = idText(markAct, views[len(views)-1].ID)
 	}
-	writeActs(x.Begin(), &made)
-	x.End(200)
+	return server.One(x, 200, &made, writeActs)
 }
 
 // actsAnswer is a page of what operators did.

@@ -31,65 +31,33 @@ func (v *visit) finish(fault *server.Fault, again func(*visit), next, what strin
 
 // happenings are the results of forms; the address of the page after a form names one.
 var happenings = map[string]page.Notice{
-	"cap": {Title: "The cap is set", Detail: "Spending in a month stays below it."},
-	"pause": {
-		Title:  "Purchases are paused",
-		Detail: "Every purchase now asks you first, also those that the cap would allow.",
-	},
-	"unpause": {
-		Title:  "Purchases go on",
-		Detail: "Purchases within your cap are charged to the saved card without asking you.",
-	},
+	"cap":     {Title: "The cap is set", Detail: "Spending in a month stays below it."},
+	"pause":   {Title: "Purchases are paused", Detail: "Every purchase now asks you first, also those that the cap would allow."},
+	"unpause": {Title: "Purchases go on", Detail: "Purchases within your cap are charged to the saved card without asking you."},
 	"approve": {Title: "You approved it"},
-	"payment": {
-		Title: "You are back from the payment page",
-		Detail: "If you have paid, it shows as paid here as soon as the payment provider has confirmed " +
-			"it. Nothing is charged twice.",
-	},
-	"deny": {Title: "You denied it", Detail: "Nothing was charged."},
-	"cancel": {
-		Title:  "The purchase is cancelled",
-		Detail: "Nothing was charged, its link and its payment page are closed.",
-	},
-	"confirm": {
-		Title:  "You confirmed it",
-		Detail: "An agent may sign up at this product. A changed flow asks you again.",
-	},
-	"alerts": {Title: "The alerts are set", Detail: "Next: send a test, and see it arrive."},
-	"asked": {
-		Title:  "The link is on its way",
-		Detail: "Its recipient opens it and confirms; until then nothing else is mailed there.",
-	},
-	"test": {
-		Title:  "A test is on its way",
-		Detail: "Its result appears below in a moment.",
-	},
+	"payment": {Title: "You are back from the payment page", Detail: "If you have paid, it shows as paid here as soon as the payment provider has confirmed " +
+		"it. Nothing is charged twice."},
+	"deny":        {Title: "You denied it", Detail: "Nothing was charged."},
+	"cancel":      {Title: "The purchase is cancelled", Detail: "Nothing was charged, its link and its payment page are closed."},
+	"confirm":     {Title: "You confirmed it", Detail: "An agent may sign up at this product. A changed flow asks you again."},
+	"alerts":      {Title: "The alerts are set", Detail: "Next: send a test, and see it arrive."},
+	"asked":       {Title: "The link is on its way", Detail: "Its recipient opens it and confirms; until then nothing else is mailed there."},
+	"test":        {Title: "A test is on its way", Detail: "Its result appears below in a moment."},
 	"scheduled":   {Title: "The schedule is set", Detail: "Each run is charged like any other."},
 	"unscheduled": {Title: "The schedule has ended", Detail: "No more runs start automatically."},
-	"access": {
-		Title:  "The test credentials are stored",
-		Detail: "Runs that begin from now on sign in with them.",
-	},
-	"access-gone": {
-		Title:  "The test credentials are forgotten",
-		Detail: "Flows that need them run once others are stored.",
-	},
-	"choose": {Title: "These pages now show this workspace"},
-	"open": {
-		Title:  "The workspace is yours",
-		Detail: "Next: make a flow and start a run of it; or a key for an agent, on the page Keys.",
-	},
-	"claim": {Title: "The workspace is yours", Detail: "Its keys go on working."},
-	"link":  {Title: "Your answer is noted"},
-	"ready": {Title: "The issue awaits a run that proves it fixed"},
-	"save": {
-		Title: "The flow is saved", Detail: "Next: start a run of it. Its quote shows the price.",
-	},
-	"archive": {Title: "The flow is archived", Detail: "Its runs stay, and no new ones start."},
-	"start":   {Title: "The run was started", Detail: "Its progress and result are shown here."},
-	"answer":  {Title: "The run goes on", Detail: "What you answered is kept nowhere but in its memory."},
-	"stop":    {Title: "The run is cancelled", Detail: "Its charge is returned."},
-	"inspect": {Title: "The product was read"},
+	"access":      {Title: "The test credentials are stored", Detail: "Runs that begin from now on sign in with them."},
+	"access-gone": {Title: "The test credentials are forgotten", Detail: "Flows that need them run once others are stored."},
+	"choose":      {Title: "These pages now show this workspace"},
+	"open":        {Title: "The workspace is yours", Detail: "Next: make a flow and start a run of it; or a key for an agent, on the page Keys."},
+	"claim":       {Title: "The workspace is yours", Detail: "Its keys go on working."},
+	"link":        {Title: "Your answer is noted"},
+	"ready":       {Title: "The issue awaits a run that proves it fixed"},
+	"save":        {Title: "The flow is saved", Detail: "Next: start a run of it. Its quote shows the price."},
+	"archive":     {Title: "The flow is archived", Detail: "Its runs stay, and no new ones start."},
+	"start":       {Title: "The run was started", Detail: "Its progress and result are shown here."},
+	"answer":      {Title: "The run goes on", Detail: "What you answered is kept nowhere but in its memory."},
+	"stop":        {Title: "The run is cancelled", Detail: "Its charge is returned."},
+	"inspect":     {Title: "The product was read"},
 }
 
 // setBilling sets the cap, or pauses and unpauses purchases.
