@@ -127,3 +127,60 @@ func (a *customers) getCustomer(x *server.Exchange, id string) *server.Fault {
 		return server.One(x, 200, answerOf(a.machine, &customer), writeCustomer)
 	})
 }
+
+// Longest values, in Unicode code points.
+const (
+	maxID   = 128
+	maxName = 128
+	maxKey  = 255
+)
+
+// The views' tags say how the API shapes them. What is null is left out; empty texts and lists that
+// the document requires are sent.
+
+// customerAnswer is a customer with what it has.
+//
+//schema:answer client Customer
+type customerAnswer struct {
+	billing.CustomerView
+	// Subscriptions are the active ones.
+	Subscriptions []billing.SubscriptionView `json:"subscriptions" ref:"Subscription"`
+	Pools         []billing.PoolView         `json:"creditPools" ref:"CreditPool" with:"billingview.WriteCreditPool"`
+}
+
+func answerOf(m *billing.Machine, customer *billing.CustomerView) *customerAnswer {
+	answer := customerAnswer{CustomerView: *customer, Pools: m.Pools(customer.Row)}
+	for _, s := range m.Subscriptions(customer.Row) {
+		if s.IsActive {
+			answer.Subscriptions = append(answer.Subscriptions, s)
+		}
+	}
+	return &answer
+}
+
+// clockRoutes are the rows about the environment's clock.
+func (a *customers) clockRoutes() []server.Route {
+	return []server.Route{
+		row("GET", "/clock", "getClock", "The environment's time: that of events which happen now",
+			server.AccessRead, a.getClock, reads, answers(server.Object(
+				server.Must("now", server.TimeSchema),
+				server.Must("earliest", timeAbout("no earlier occurredAt is taken")),
+				server.Must("latest", timeAbout("no later occurredAt is taken"))))),
+	}
+}
+
+func timeAbout(about string) *server.Schema {
+	return &server.Schema{Type: "string", Format: "date-time", About: about}
+}
+
+// getClock is GET /clock.
+func (a *customers) getClock(x *server.Exchange) *server.Fault {
+	return a.read(x, func() *server.Fault {
+		now, earliest, latest := a.machine.UsageWindow(principal(x).Env, a.nowMS())
+		return x.Object(200, func(data *server.JSON) {
+			data.Time("now", now)
+			data.Time("earliest", earliest)
+			data.Time("latest", latest)
+		})
+	})
+}

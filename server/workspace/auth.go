@@ -3,6 +3,8 @@ package workspace
 import (
 	"crypto/sha256"
 
+	"tollgate/engine"
+	"tollgate/engine/fair"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
@@ -110,3 +112,74 @@ func (b *base) gone(hash [32]byte, unknown *server.Fault) *server.Fault {
 	unknown.More = func(j *server.JSON) { j.Text("reason", reason) }
 	return unknown
 }
+
+// noteUse keeps a workspace that nobody has claimed from counting as unused. It is one entry in an
+// hour, and the request does not wait for it; where that fails a later one does it.
+func (b *base) noteUse(p *state.Principal) {
+	if p.NoteFrom == 0 || b.now() < p.NoteFrom {
+		return
+	}
+	workspace, id := p.Workspace, p.ID
+	b.used.Begin(workspace, func() {
+		flow := FlowOf(workspace, 0)
+		r := b.propose(flow, state.KindNoteUse, &state.NoteUse{Workspace: workspace})
+		if r.Outcome != engine.OutcomeDone {
+			b.log.Debug("the use of a workspace is not noted",
+				"workspace", idText(markWorkspace, id), "outcome", r.Outcome)
+		}
+	})
+}
+
+// noteSession keeps a session, and the workspace that it works in, from counting as unused.
+func (b *base) noteSession(v *state.SessionView, hash [32]byte) {
+	if b.now() >= v.NoteFrom {
+		flow := FlowOf(v.Principal.Workspace, v.Person)
+		b.sessions.Begin(hash, func() {
+			r := b.propose(flow, state.KindNoteSession, &state.NoteSession{Session: hash})
+			if r.Outcome != engine.OutcomeDone {
+				b.log.Debug("the use of a session is not noted", "outcome", r.Outcome)
+			}
+		})
+	}
+	b.noteUse(&v.Principal)
+}
+
+// Caller is whom a key or session of the workspace API speaks for.
+type Caller state.Principal
+
+// Reset implements server.Caller.
+func (c *Caller) Reset() { *c = Caller{} }
+
+// Flow is the workspace's, or the person's.
+func (c *Caller) Flow() fair.Flow { return FlowOf(c.Workspace, c.Person) }
+
+// Flows of requests that no account of the billing API makes.
+const (
+	flowWorkspaces fair.Flow = 1 << 30
+	flowPersons    fair.Flow = 1 << 29
+)
+
+// FlowOf is the flow of a workspace; of a person who works in none (row 0), that person's; 0 of
+// neither.
+func FlowOf(workspace, person uint32) fair.Flow {
+	switch {
+	case workspace != 0:
+		return flowWorkspaces | fair.Flow(workspace)
+	case person != 0:
+		return flowPersons | fair.Flow(person)
+	}
+	return 0
+}
+
+// tenant is whom the request's key or session speaks for; of a row on the operators' listener it is
+// nobody.
+func tenant(x *server.Exchange) *state.Principal {
+	c, ok := x.Caller.(*Caller)
+	if !ok {
+		c = new(Caller)
+	}
+	return (*state.Principal)(c)
+}
+
+// person reports whether a person asks, and neither a key nor an agent.
+func person(x *server.Exchange) bool { return tenant(x).Person != 0 && !tenant(x).Agent }

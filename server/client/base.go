@@ -1,12 +1,82 @@
 package client
 
 import (
+	"log/slog"
+	"time"
+
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billinglog"
+	"tollgate/server/payments"
 )
+
+// base is what the handlers of all subjects use: reads, commands, deadlines, the audit recorder.
+type base struct {
+	machine  *billing.Machine
+	proposer server.Proposer
+	reader   server.Reader
+	audits   *recorder
+	now      func() time.Time
+	log      *slog.Logger
+
+	writeTimeout, readTimeout time.Duration
+}
+
+// customers are the rows about customers, what they may use, and their clocks.
+type customers struct{ *base }
+
+// subscriptions are the rows about plans and subscriptions.
+type subscriptions struct{ *base }
+
+// invoices are the rows about invoices and how they are paid.
+type invoices struct {
+	*base
+	payments *payments.Service // nil where no provider is enabled
+}
+
+// consistency reads X-Read-Consistency.
+func consistency(x *server.Exchange) (stale bool, fault *server.Fault) {
+	stale, known := server.Consistency(x)
+	if !known {
+		return false, server.FieldFault("X-Read-Consistency", server.FieldNotAllowed,
+			`must be "stale", or absent`)
+	}
+	return stale, nil
+}
+
+// read runs an answer that is copied out of the node's memory, at the consistency that the request
+// asks for. answer may run more than once; it returns a fault, or has written the answer.
+func (a *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fault {
+	stale, fault := consistency(x)
+	if fault != nil {
+		return fault
+	}
+	if stale {
+		server.NoteStaleness(x, a.reader)
+		return answer()
+	}
+	fault, ok := server.ReadFresh(a.reader, a.readDeadline(), answer)
+	if !ok {
+		return server.FaultConsistency
+	}
+	return fault
+}
+
+// propose brings one command of a request into the log.
+func (a *base) propose(x *server.Exchange, kind engine.Kind, payload []byte) engine.Result {
+	records := [1]engine.Record{a.machine.Repeatable(kind, payload, newID)}
+	var results [1]engine.Result
+	billinglog.Propose(x, a.machine, a.proposer, a.writeDeadline(), records[:], results[:])
+	return results[0]
+}
+
+func (a *base) writeDeadline() time.Time { return time.Now().Add(a.writeTimeout) }
+
+func (a *base) readDeadline() time.Time { return time.Now().Add(a.readTimeout) }
+
+func (a *base) nowMS() int64 { return a.now().UnixMilli() }
 
 // once proposes a command in the caller's environment; see billinglog.Once.
 func (a *base) once(x *server.Exchange, kind engine.Kind, c wire.Fielder) (
