@@ -36,7 +36,6 @@ func accountName(name string) bool {
 	return true
 }
 
-// createAccount is POST /accounts.
 func (a *accounts) createAccount(x *server.Exchange) *server.Fault {
 	c := billing.CreateAccount{ID: newID(), Actor: x.By()}
 	var w walk
@@ -65,7 +64,6 @@ type madeAccount struct {
 	Name string   `json:"name" rule:"min=1,max=64"`
 }
 
-// listAccounts is GET /accounts.
 func (a *accounts) listAccounts(x *server.Exchange) *server.Fault {
 	return a.read(func() *server.Fault {
 		return server.List(x, a.machine.Accounts(), writeAccount)
@@ -214,12 +212,10 @@ var keyPrefixes = map[bool]map[bool]string{
 	true:  {false: server.KeyPrefixLive, true: server.KeyPrefixCustomerLive},
 }
 
-// listKeys is GET …/keys.
 func (a *accounts) listKeys(x *server.Exchange, env uint32) *server.Fault {
 	return server.List(x, a.machine.Keys(env), writeKey)
 }
 
-// revokeKey is DELETE …/keys/{id}.
 func (a *accounts) revokeKey(x *server.Exchange, id [16]byte) *server.Fault {
 	return a.carryOut(x, billing.KindRevokeKey, func(env uint32) wire.Fielder {
 		return &billing.RevokeKey{Env: env, ID: id, Actor: x.By()}

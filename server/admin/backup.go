@@ -41,7 +41,6 @@ func (n *nodeTools) backupRoutes() []server.Route {
 	return []server.Route{backup}
 }
 
-// backup is GET /backup.
 func (n *nodeTools) backup(x *server.Exchange) *server.Fault {
 	stale, fault := switchParam(x, "stale")
 	pace, fault2 := paceParam(x)

@@ -138,7 +138,6 @@ func switchParam(x *server.Exchange, name string) (on bool, fault *server.Fault)
 	}
 }
 
-// putCatalog is PUT …/catalog.
 func (a *catalogs) putCatalog(x *server.Exchange) *server.Fault {
 	var document billing.CatalogDocument
 	var w walk

@@ -29,7 +29,6 @@ const (
 	maxSettleWait  = 60 // seconds
 )
 
-// advanceClock is POST …/clock.
 func (a *clocks) advanceClock(x *server.Exchange) *server.Fault {
 	c := billing.AdvanceClock{Actor: x.By()}
 	var w walk
@@ -90,7 +89,6 @@ func (a *clocks) settle(
 		"true.").Retry(1)
 }
 
-// showClock is GET …/clock.
 func (a *clocks) showClock(x *server.Exchange, env uint32) *server.Fault {
 	return a.answerClock(x, env, a.machine.ClockSettled(env))
 }

@@ -57,7 +57,6 @@ func onceFault(x *server.Exchange, o engine.Outcome) *server.Fault {
 	return server.FaultOf(o)
 }
 
-// grantCredits is POST …/pools/{pool}/grants.
 func (a *credits) grantCredits(x *server.Exchange, pool [16]byte) (fault *server.Fault) {
 	c := billing.GrantCredits{Type: "MANUAL", Pool: pool, Actor: x.By()}
 	var w walk
@@ -80,7 +79,6 @@ func (a *credits) grantCredits(x *server.Exchange, pool [16]byte) (fault *server
 	})
 }
 
-// deductCredits is POST …/pools/{pool}/deductions.
 func (a *credits) deductCredits(x *server.Exchange, pool [16]byte) (fault *server.Fault) {
 	c := billing.DeductCredits{Pool: pool, Actor: x.By()}
 	var w walk
@@ -96,7 +94,6 @@ func (a *credits) deductCredits(x *server.Exchange, pool [16]byte) (fault *serve
 	})
 }
 
-// reverseTransaction is POST …/transactions/{transaction}/reverse.
 func (a *credits) reverseTransaction(x *server.Exchange, id [16]byte) (fault *server.Fault) {
 	c := billing.ReverseTransaction{Transaction: id, Actor: x.By()}
 	if len(x.Body) > 0 {
@@ -210,7 +207,6 @@ func answerTransaction(
 	return server.One(x, 201, v, writePoolTransaction)
 }
 
-// listGrants is GET …/pools/{pool}/grants.
 func (a *credits) listGrants(x *server.Exchange, env uint32, pool [16]byte) *server.Fault {
 	grants, found := a.machine.Grants(env, pool)
 	if !found {
@@ -219,7 +215,6 @@ func (a *credits) listGrants(x *server.Exchange, env uint32, pool [16]byte) *ser
 	return server.List(x, grants, writeGrant)
 }
 
-// listTransactions is GET …/pools/{pool}/transactions.
 func (a *credits) listTransactions(x *server.Exchange, pool [16]byte) *server.Fault {
 	var w walk
 	q := billing.TransactionQuery{Pool: pool}

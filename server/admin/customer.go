@@ -32,7 +32,6 @@ func (a *customers) customerRoutes() []server.Route {
 	}
 }
 
-// listCustomers is GET …/customers.
 func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultCustomers, maxCustomers)
@@ -55,7 +54,6 @@ func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 	})
 }
 
-// listUnmatched is GET …/unmatched-events.
 func (a *customers) listUnmatched(x *server.Exchange, env uint32) *server.Fault {
 	return server.Page(x, "names", a.machine.Unmatched(env), writeUnmatchedName, "")
 }

@@ -11,10 +11,8 @@ import (
 	"tollgate/server"
 )
 
-// cluster is GET /cluster.
 func (n *nodeTools) cluster(x *server.Exchange) *server.Fault { return n.tell(x, n.state.Status()) }
 
-// node is GET /node.
 func (n *nodeTools) node(x *server.Exchange) *server.Fault {
 	if n.vitals == nil {
 		return server.FaultConsistency.With("This node does not say how it is.")
@@ -80,13 +78,11 @@ func (n *nodeTools) ready(x *server.Exchange) {
 	x.Bare(status, "application/json", j)
 }
 
-// measure is GET /metrics.
 func (n *nodeTools) measure(x *server.Exchange) {
 	n.metrics(x.Ctx)
 	x.Status(x.Ctx.Response.StatusCode())
 }
 
-// profile is GET /debug/pprof/….
 func (n *nodeTools) profile(x *server.Exchange) {
 	pprofhandler.PprofHandler(x.Ctx)
 	x.Status(x.Ctx.Response.StatusCode())

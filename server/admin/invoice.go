@@ -59,7 +59,6 @@ func (w *walk) query(x *server.Exchange, name string, most int) string {
 	return value
 }
 
-// listInvoices is GET …/invoices?customer.
 func (a *invoices) listInvoices(x *server.Exchange) *server.Fault {
 	var w walk
 	customer := w.query(x, "customer", maxID)
@@ -119,7 +118,6 @@ func (a *invoices) showInvoice(x *server.Exchange, id [16]byte) *server.Fault {
 	return x.End(200)
 }
 
-// explainInvoice is GET …/invoices/{invoice}/explain.
 func (a *invoices) explainInvoice(x *server.Exchange, id [16]byte) *server.Fault {
 	env, v, fault := a.find(x, id)
 	if fault = cmp.Or(fault, a.noJournal()); fault != nil {
@@ -161,7 +159,6 @@ func writeExplanation(data *server.JSON, e *billing.Explanation) {
 	data.Close('}')
 }
 
-// voidInvoice is POST …/invoices/{invoice}/void.
 func (a *invoices) voidInvoice(x *server.Exchange, id [16]byte) *server.Fault {
 	env, fault := a.locate(x)
 	if fault != nil {
@@ -186,7 +183,6 @@ const (
 	maxVerified     = 50_000
 )
 
-// verifyInvoices is GET …/invoices/verify.
 func (a *invoices) verifyInvoices(x *server.Exchange) *server.Fault {
 	var w walk
 	limit, cursor := pageOf(x, &w, defaultVerified, maxVerified)

@@ -17,7 +17,6 @@ var marginKinds = map[string]billing.MarginBy{
 	"plan": billing.MarginByPlan,
 }
 
-// margin is GET …/margin?from&to&by.
 func (a *invoices) margin(x *server.Exchange) *server.Fault {
 	q, fault := marginQuery(x)
 	if fault == nil {

@@ -44,7 +44,6 @@ func (n *nodeTools) memberRoutes() []server.Route {
 	}
 }
 
-// joinMember is POST /cluster/members.
 func (n *nodeTools) joinMember(x *server.Exchange) *server.Fault {
 	c := MemberChange{Action: "join"}
 	var w walk

@@ -127,7 +127,6 @@ func (a *providers) getProvider(x *server.Exchange, env uint32) *server.Fault {
 	}, writePaymentProvider)
 }
 
-// listPayments is GET …/invoices/{invoice}/payments.
 func (a *providers) listPayments(x *server.Exchange, env uint32, id [16]byte) *server.Fault {
 	if _, found := a.machine.Invoice(env, id); !found {
 		return server.FaultOf(engine.OutcomeInvoiceUnknown)

@@ -57,7 +57,6 @@ func (a *accounts) removeCustomer(x *server.Exchange) *server.Fault {
 	})
 }
 
-// putOrigins is PUT …/origins.
 func (a *accounts) putOrigins(x *server.Exchange) *server.Fault {
 	origins := []string{}
 	var w walk
@@ -96,7 +95,6 @@ type originsAnswer struct {
 	Origins []string `json:"origins" rule:"min=1"`
 }
 
-// listOrigins is GET …/origins.
 func (a *accounts) listOrigins(x *server.Exchange, env uint32) *server.Fault {
 	return server.One(x, 200, &originsAnswer{a.machine.Origins(env)}, writeOrigins)
 }
@@ -117,7 +115,6 @@ func (a *accounts) termsRoutes() []server.Route {
 	}
 }
 
-// putTerms is PUT …/payment-terms.
 func (a *accounts) putTerms(x *server.Exchange) *server.Fault {
 	const daysName, settleName = "paymentTermDays", "settleMinutes"
 	var w walk
@@ -161,7 +158,6 @@ type termsAnswer struct {
 	SettleMinutes uint32 `json:"settleMinutes" rule:"max=10080"`
 }
 
-// getTerms is GET …/payment-terms.
 func (a *accounts) getTerms(x *server.Exchange, env uint32) *server.Fault {
 	days, minutes := a.machine.PaymentTerms(env)
 	return server.One(x, 200, &termsAnswer{days, minutes}, writePaymentTerms)

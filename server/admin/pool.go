@@ -61,7 +61,6 @@ func pathCustomer(x *server.Exchange) (string, *server.Fault) {
 	return string(x.Param(2)), nil
 }
 
-// createPool is POST …/customers/{customer}/pools.
 func (a *credits) createPool(x *server.Exchange) (fault *server.Fault) {
 	c := billing.CreatePool{Actor: x.By()}
 	if c.Customer, fault = pathCustomer(x); fault != nil {
@@ -127,7 +126,6 @@ func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 	return fault
 }
 
-// listPools is GET …/customers/{customer}/pools.
 func (a *credits) listPools(x *server.Exchange) *server.Fault {
 	id, fault := pathCustomer(x)
 	if fault != nil {
@@ -142,7 +140,6 @@ func (a *credits) listPools(x *server.Exchange) *server.Fault {
 	})
 }
 
-// showPool is GET …/pools/{pool}.
 func (a *credits) showPool(x *server.Exchange, env uint32, id [16]byte) *server.Fault {
 	pool, found := a.machine.Pool(env, id)
 	if !found {

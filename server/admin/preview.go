@@ -34,7 +34,6 @@ var (
 	}
 )
 
-// preview is GET …/preview.
 func (a *catalogs) preview(x *server.Exchange) *server.Fault {
 	args := x.Ctx.QueryArgs()
 	query := func(name string) string { return string(args.Peek(name)) }

@@ -121,7 +121,6 @@ func (a *API) plainRoutes() []server.Route {
 	}
 }
 
-// describe is GET /openapi.json.
 func (a *API) describe(x *server.Exchange) *server.Fault {
 	return x.Bare(200, "application/json", a.document)
 }

@@ -84,7 +84,6 @@ func (h *hooks) endpointURL(w *walk, dst *string) reader {
 	}
 }
 
-// createEndpoint is POST …/webhook-endpoints.
 func (h *hooks) createEndpoint(x *server.Exchange) *server.Fault {
 	c := billing.CreateWebhookEndpoint{Actor: x.By()}
 	var w walk
@@ -202,7 +201,6 @@ func (h *hooks) answerEndpoint(x *server.Exchange, kind engine.Kind, command wir
 	})
 }
 
-// listEndpoints is GET …/webhook-endpoints.
 func (h *hooks) listEndpoints(x *server.Exchange, env uint32) *server.Fault {
 	var all []endpointAnswer
 	for _, v := range h.machine.WebhookEndpoints(env) {
@@ -226,7 +224,6 @@ func (h *hooks) find(x *server.Exchange, id [16]byte) (
 	return env, v, fault
 }
 
-// getEndpoint is GET …/webhook-endpoints/{endpoint}.
 func (h *hooks) getEndpoint(x *server.Exchange, id [16]byte) *server.Fault {
 	_, v, fault := h.find(x, id)
 	if fault != nil {
@@ -235,7 +232,6 @@ func (h *hooks) getEndpoint(x *server.Exchange, id [16]byte) *server.Fault {
 	return server.One(x, 200, new(endpointOf(&v, "")), writeWebhookEndpoint)
 }
 
-// patchEndpoint is PATCH …/webhook-endpoints/{endpoint}.
 func (h *hooks) patchEndpoint(x *server.Exchange) *server.Fault {
 	c := billing.UpdateWebhookEndpoint{Actor: x.By()}
 	var w walk
@@ -263,7 +259,6 @@ func (h *hooks) patchEndpoint(x *server.Exchange) *server.Fault {
 	})(x)
 }
 
-// deleteEndpoint is DELETE …/webhook-endpoints/{endpoint}.
 func (h *hooks) deleteEndpoint(x *server.Exchange, id [16]byte) *server.Fault {
 	env, _, fault := h.find(x, id)
 	if fault == nil {
@@ -276,7 +271,6 @@ func (h *hooks) deleteEndpoint(x *server.Exchange, id [16]byte) *server.Fault {
 	return x.Succeed(200)
 }
 
-// rotateSecret is POST …/webhook-endpoints/{endpoint}/rotate-secret.
 func (h *hooks) rotateSecret(x *server.Exchange, id [16]byte) *server.Fault {
 	env, _, fault := h.find(x, id)
 	if fault != nil {

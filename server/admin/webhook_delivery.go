@@ -56,7 +56,6 @@ func deliveryOf(v *billing.DeliveryView) deliveryAnswer {
 	}
 }
 
-// listDeliveries is GET …/deliveries.
 func (h *hooks) listDeliveries(x *server.Exchange, id [16]byte) *server.Fault {
 	var w walk
 	q := billing.DeliveryQuery{Endpoint: id, Status: string(x.Ctx.QueryArgs().Peek("status"))}
@@ -103,7 +102,6 @@ func (h *hooks) delivery(x *server.Exchange, endpoint [16]byte) (
 	return env, v, fault
 }
 
-// getDelivery is GET …/deliveries/{message}.
 func (h *hooks) getDelivery(x *server.Exchange, endpoint [16]byte) *server.Fault {
 	_, v, fault := h.delivery(x, endpoint)
 	if fault != nil {
@@ -114,7 +112,6 @@ func (h *hooks) getDelivery(x *server.Exchange, endpoint [16]byte) *server.Fault
 	return server.One(x, 200, &made, writeWebhookDelivery)
 }
 
-// resend is POST …/deliveries/{message}/resend.
 func (h *hooks) resend(x *server.Exchange, endpoint [16]byte) *server.Fault {
 	env, v, fault := h.delivery(x, endpoint)
 	if fault == nil {

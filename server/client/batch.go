@@ -32,7 +32,6 @@ var (
 		"Nothing was recorded. At most " + strconv.Itoa(batchItems) + " events are taken in one batch.")
 )
 
-// ingestBatch is POST /events/batch.
 func (a *API) ingestBatch(x *server.Exchange) *server.Fault {
 	if len(x.Ctx.Request.Header.Peek("X-Idempotency-Key")) > 0 {
 		return faultBatchKey

@@ -21,7 +21,6 @@ func (a *API) correctionRoutes() []server.Route {
 	}
 }
 
-// voidEvent is POST /events/{eventIdempotencyKey}/void.
 func (a *API) voidEvent(x *server.Exchange) (fault *server.Fault) {
 	c := billing.VoidUsage{Env: principal(x).Env}
 	if len(x.Body) > 0 {
@@ -36,7 +35,6 @@ func (a *API) voidEvent(x *server.Exchange) (fault *server.Fault) {
 	return a.carryOut(x, billing.KindVoidUsage, &c)
 }
 
-// amendEvent is POST /events/{eventIdempotencyKey}/amend.
 func (a *API) amendEvent(x *server.Exchange) *server.Fault {
 	c := billing.AmendUsage{Env: principal(x).Env, ID: newID()}
 	fault := form.Read(x.Body, &c, readEventAmendment)

@@ -32,7 +32,6 @@ func checkCustomerRequest(f *form.Reader, c *customerRequest) {
 // fieldless judges the body of a request that needs none: an object without fields.
 func fieldless(x *server.Exchange) *server.Fault { return form.None(x.Body) }
 
-// createCustomer is POST /customers.
 func (a *customers) createCustomer(x *server.Exchange) *server.Fault {
 	request := customerRequest{CreateCustomer: billing.CreateCustomer{
 		Env: principal(x).Env, ID: newID(),
@@ -117,7 +116,6 @@ func query(ctx *fasthttp.RequestCtx, name string) string {
 	return string(ctx.QueryArgs().Peek(name))
 }
 
-// getCustomer is GET /customers/{externalClientCustomerId}.
 func (a *customers) getCustomer(x *server.Exchange, id string) *server.Fault {
 	return a.read(x, func() *server.Fault {
 		customer, found := a.machine.Customer(principal(x).Env, id)
@@ -173,7 +171,6 @@ func timeAbout(about string) *server.Schema {
 	return &server.Schema{Type: "string", Format: "date-time", About: about}
 }
 
-// getClock is GET /clock.
 func (a *customers) getClock(x *server.Exchange) *server.Fault {
 	return a.read(x, func() *server.Fault {
 		now, earliest, latest := a.machine.UsageWindow(principal(x).Env, a.nowMS())

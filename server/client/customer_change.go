@@ -25,7 +25,6 @@ func (a *customers) customerRoutes() []server.Route {
 	}
 }
 
-// updateCustomer is PATCH /customers/{externalClientCustomerId}.
 func (a *customers) updateCustomer(x *server.Exchange, id string) *server.Fault {
 	c := billing.UpdateCustomer{Env: principal(x).Env, ExternalID: id}
 	if fault := form.Read(x.Body, &c, readCustomerChange); fault != nil {
@@ -34,14 +33,12 @@ func (a *customers) updateCustomer(x *server.Exchange, id string) *server.Fault 
 	return a.carryOut(x, billing.KindUpdateCustomer, &c)
 }
 
-// archiveCustomer is DELETE /customers/{externalClientCustomerId}.
 func (a *customers) archiveCustomer(x *server.Exchange, id string) *server.Fault {
 	return a.carryOut(x, billing.KindArchiveCustomer, &billing.ArchiveCustomer{
 		Env: principal(x).Env, ExternalID: id, Actor: x.By(),
 	})
 }
 
-// listEntitlements is GET /entitlements/{customerReferenceId}.
 func (a *customers) listEntitlements(x *server.Exchange, id string) *server.Fault {
 	return a.read(x, func() *server.Fault {
 		now := a.machine.Clock(a.nowMS())

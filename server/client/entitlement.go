@@ -40,7 +40,6 @@ func (c *checking) release() {
 	checkings.Put(c)
 }
 
-// checkEntitlement is GET /entitlements/{customerReferenceId}/{feature-key}.
 func (a *API) checkEntitlement(x *server.Exchange) *server.Fault {
 	c := checkings.Get().(*checking)
 	defer c.release()
@@ -57,7 +56,6 @@ func (a *API) checkEntitlement(x *server.Exchange) *server.Fault {
 	return a.check(x, c)
 }
 
-// evaluateEntitlement is POST /entitlements.
 func (a *API) evaluateEntitlement(x *server.Exchange) *server.Fault {
 	c := checkings.Get().(*checking)
 	defer c.release()

@@ -42,7 +42,6 @@ func (in *ingest) release() {
 	ingests.Put(in)
 }
 
-// ingestEvent is POST /events.
 func (a *API) ingestEvent(x *server.Exchange) *server.Fault {
 	in := ingests.Get().(*ingest)
 	defer in.release()

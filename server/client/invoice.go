@@ -77,7 +77,6 @@ var badCursor = form.Mistake{
 	Code: server.FieldFormat, Text: "must be a nextCursor of an earlier answer",
 }
 
-// listInvoices is GET /billing/invoices/{externalClientCustomerId}.
 func (a *invoices) listInvoices(x *server.Exchange, id string) *server.Fault {
 	var f form.Reader
 	q := invoiceQuery(x, &f)
@@ -108,7 +107,6 @@ func (a *invoices) listInvoices(x *server.Exchange, id string) *server.Fault {
 	})
 }
 
-// getInvoice is GET /billing/invoices/{externalClientCustomerId}/{invoiceId}.
 func (a *invoices) getInvoice(x *server.Exchange, customer string) *server.Fault {
 	id, fault := pathUUID(x, 1)
 	if fault != nil {
@@ -130,7 +128,6 @@ func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
 	billingview.WriteInvoice(data, v, nil)
 }
 
-// markInvoicePaid is POST /billing/invoices/{invoiceId}/mark-paid.
 func (a *invoices) markInvoicePaid(x *server.Exchange, id [16]byte) *server.Fault {
 	return a.carryOutOnce(x, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
 		Env: principal(x).Env, ID: id,

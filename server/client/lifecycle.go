@@ -41,7 +41,6 @@ var cancelModes = map[string]billing.CancelMode{
 	"END_OF_PERIOD": billing.CancelAtPeriodEnd, "IMMEDIATE": billing.CancelImmediate,
 }
 
-// cancelSubscription is POST /subscriptions/cancellation/{subscriptionId}.
 func (a *subscriptions) cancelSubscription(x *server.Exchange, id [16]byte) *server.Fault {
 	mode, known := billing.CancelAtPeriodEnd, true
 	if x.Ctx.QueryArgs().Has("cancelMode") {
@@ -55,7 +54,6 @@ func (a *subscriptions) cancelSubscription(x *server.Exchange, id [16]byte) *ser
 	})
 }
 
-// revertCancellation is DELETE /subscriptions/cancellation/{subscriptionId}/scheduled.
 func (a *subscriptions) revertCancellation(x *server.Exchange, id [16]byte) *server.Fault {
 	command := billing.RevertCancellation{Env: principal(x).Env, ID: id}
 	result := a.propose(x, billing.KindRevertCancellation, wire.Encode(nil, &command))
@@ -81,7 +79,6 @@ func suspended(reply []byte) *server.Fault {
 		"): the payment makes the subscription active. Then revert the cancellation.")
 }
 
-// changePlan is POST /subscriptions/{subscriptionId}/plan-change.
 func (a *subscriptions) changePlan(x *server.Exchange, id [16]byte) *server.Fault {
 	c := billing.ChangePlan{Env: principal(x).Env, ID: id, ChangeID: newID()}
 	if fault := form.Read(x.Body, &c, readPlanChangeRequest); fault != nil {
@@ -90,14 +87,12 @@ func (a *subscriptions) changePlan(x *server.Exchange, id [16]byte) *server.Faul
 	return a.carryOutOnce(x, billing.KindChangePlan, &c)
 }
 
-// cancelPlanChange is DELETE /subscriptions/{subscriptionId}/plan-change/scheduled.
 func (a *subscriptions) cancelPlanChange(x *server.Exchange, id [16]byte) *server.Fault {
 	return a.carryOut(x, billing.KindCancelPlanChange, &billing.CancelPlanChange{
 		Env: principal(x).Env, ID: id,
 	})
 }
 
-// listPlanChanges is GET /subscriptions/{subscriptionId}/plan-changes.
 func (a *subscriptions) listPlanChanges(x *server.Exchange, id [16]byte) *server.Fault {
 	return a.read(x, func() *server.Fault {
 		changes, found := a.machine.PlanChanges(principal(x).Env, id)
@@ -108,7 +103,6 @@ func (a *subscriptions) listPlanChanges(x *server.Exchange, id [16]byte) *server
 	})
 }
 
-// upcomingInvoice is GET /subscriptions/{subscriptionId}/upcoming-invoice.
 func (a *subscriptions) upcomingInvoice(x *server.Exchange, id [16]byte) *server.Fault {
 	return a.read(x, func() *server.Fault {
 		invoice, found := a.machine.Upcoming(principal(x).Env, id)

@@ -34,7 +34,6 @@ var faultJournal = server.NewFault(503, "journal_unavailable",
 	"The events cannot be read at the moment").With(
 	"Nothing was changed. Repeat the request, or ask another node.").Retry(1)
 
-// listEvents is GET /customers/{externalClientCustomerId}/events.
 func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 	var f form.Reader
 	q := eventQuery(x, &f)

@@ -83,7 +83,6 @@ func row(method, path, operation, summary string, access server.Access,
 	return server.Row(method, Prefix+path, operation, summary, access, handle, more...)
 }
 
-// describe is GET /openapi.json.
 func (a *API) describe(x *server.Exchange) *server.Fault {
 	return x.Bare(200, "application/json", a.document)
 }

@@ -12,7 +12,6 @@ import (
 	"tollgate/server/form"
 )
 
-// createSubscription is POST /subscriptions.
 func (a *subscriptions) createSubscription(x *server.Exchange) *server.Fault {
 	c := billing.CreateSubscription{Env: principal(x).Env, ID: newID(), InvoiceID: newID()}
 	if fault := form.Read(x.Body, &c, readSubscriptionRequest); fault != nil {
@@ -67,7 +66,6 @@ func (a *subscriptions) answerCreated(x *server.Exchange, c *billing.CreateSubsc
 	}
 }
 
-// listSubscriptions is GET /customers/{externalClientCustomerId}/subscriptions.
 func (a *customers) listSubscriptions(x *server.Exchange, id string) *server.Fault {
 	status := query(x.Ctx, "status")
 	if status != "" && status != "all" && status != "active" {
@@ -86,7 +84,6 @@ func (a *customers) listSubscriptions(x *server.Exchange, id string) *server.Fau
 	})
 }
 
-// getSubscription is GET /subscriptions/{subscriptionId}.
 func (a *subscriptions) getSubscription(x *server.Exchange, id [16]byte) *server.Fault {
 	return a.read(x, func() *server.Fault {
 		s, found := a.machine.Subscription(principal(x).Env, id)
@@ -97,7 +94,6 @@ func (a *subscriptions) getSubscription(x *server.Exchange, id [16]byte) *server
 	})
 }
 
-// listPlans is GET /plans.
 func (a *subscriptions) listPlans(x *server.Exchange) *server.Fault {
 	return a.read(x, func() *server.Fault {
 		return server.List(x, a.machine.Plans(principal(x).Env), writePlan)

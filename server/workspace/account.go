@@ -5,7 +5,6 @@ import (
 	"tollgate/server"
 )
 
-// getAccount is GET /v1/account.
 func (m *Members) getAccount(x *server.Exchange) *server.Fault {
 	return m.read(x, func() *server.Fault {
 		v, ok := m.machine.Account(tenant(x).Workspace, m.now())
@@ -29,7 +28,6 @@ func (m *Members) getAccount(x *server.Exchange) *server.Fault {
 	})
 }
 
-// getExecution is GET /v1/execution.
 func (m *Members) getExecution(x *server.Exchange) *server.Fault {
 	return m.read(x, func() *server.Fault {
 		policy := m.machine.Policy()
@@ -53,13 +51,11 @@ func (m *Members) getExecution(x *server.Exchange) *server.Fault {
 	})
 }
 
-// listIssues is GET /v1/issues.
 func (m *Members) listIssues(x *server.Exchange) *server.Fault {
 	return list(m.base, x, "issues", markIssue, m.machine.Issues, writeIssue,
 		func(v *state.IssueView) [16]byte { return v.ID })
 }
 
-// changeIssue is PATCH /v1/issues/{id}.
 func (m *Members) changeIssue(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
 	if b.text("status", 1, 40) != "fix_ready" && (b.wrong == nil || b.wrong.Code == "invalid_field") {
@@ -83,13 +79,11 @@ func (m *Members) changeIssue(x *server.Exchange, id [16]byte) *server.Fault {
 	}, writeIssue)
 }
 
-// listNotifications is GET /v1/notifications.
 func (m *Members) listNotifications(x *server.Exchange) *server.Fault {
 	return list(m.base, x, "notifications", markNotification, m.machine.Notifications,
 		writeNotification, func(v *state.NotificationView) [16]byte { return v.ID })
 }
 
-// readNotification is POST /v1/notifications/{id}/read.
 func (m *Members) readNotification(x *server.Exchange, id [16]byte) *server.Fault {
 	c := &state.ReadNotification{Workspace: tenant(x).Workspace, ID: id}
 	if fault := m.do(x, state.KindReadNotification, c); fault != nil {

@@ -122,7 +122,6 @@ func (a *Alerts) cannotSend(c *state.SetAlerts) *server.Fault {
 	return nil
 }
 
-// changeAlerts is PATCH /v1/flows/{flow_id}/alerts.
 func (a *Alerts) changeAlerts(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
 	c, shown, err := a.alertSettings(b, tenant(x).Workspace, id)
@@ -158,7 +157,6 @@ func (a *Alerts) answerAlerts(
 	return x.EndBare(200)
 }
 
-// rotateAlertSecret is POST /v1/flows/{flow_id}/alerts/secret.
 func (a *Alerts) rotateAlertSecret(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault := fieldless(x); fault != nil {
 		return fault
@@ -174,7 +172,6 @@ func (a *Alerts) rotateAlertSecret(x *server.Exchange, id [16]byte) *server.Faul
 	return a.answerAlerts(x, id, sealed, shown)
 }
 
-// testAlert is POST /v1/flows/{flow_id}/alerts/test.
 func (a *Alerts) testAlert(x *server.Exchange, id [16]byte) *server.Fault {
 	fault := fieldless(x)
 	if fault == nil {

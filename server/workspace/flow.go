@@ -16,13 +16,11 @@ func newFlows(b *base, c *Config) (*Flows, error) {
 	return &Flows{base: b, verifier: c.Verifier, quoteKey: c.QuoteKey, access: sealing}, err
 }
 
-// listFlows is GET /v1/flows.
 func (f *Flows) listFlows(x *server.Exchange) *server.Fault {
 	return list(f.base, x, "flows", markFlow, f.machine.Flows, writeFlow,
 		func(v *state.FlowView) [16]byte { return v.ID })
 }
 
-// createFlow is POST /v1/flows.
 func (f *Flows) createFlow(x *server.Exchange) *server.Fault {
 	doc, schedule, refused := f.flowBody(x, &state.FlowView{
 		FlowDocument: state.FlowDocument{Access: "public"},
@@ -43,7 +41,6 @@ func (f *Flows) answerFlow(x *server.Exchange, id [16]byte, status int) *server.
 	}, writeFlow)
 }
 
-// getFlow is GET /v1/flows/{flow_id}.
 func (f *Flows) getFlow(x *server.Exchange, id [16]byte) *server.Fault {
 	return f.answerFlow(x, id, 200)
 }
@@ -77,7 +74,6 @@ func (f *Flows) changeFlow(x *server.Exchange, id [16]byte) *server.Fault {
 	return f.answerFlow(x, id, 200)
 }
 
-// archiveFlow is DELETE /v1/flows/{flow_id}.
 func (f *Flows) archiveFlow(x *server.Exchange, id [16]byte) *server.Fault {
 	c := &state.ArchiveFlow{Workspace: tenant(x).Workspace, ID: id}
 	if fault := f.do(x, state.KindArchiveFlow, c); fault != nil {

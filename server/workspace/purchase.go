@@ -89,7 +89,6 @@ func (p *Purchases) pollURL(id [16]byte) string {
 	return p.publicURL + "/v1/purchases/" + idText(markPurchase, id)
 }
 
-// buy is POST /v1/purchases.
 func (p *Purchases) buy(x *server.Exchange) *server.Fault {
 	c := state.RequestPurchase{
 		Workspace: tenant(x).Workspace, ID: mint(), AgentSession: tenant(x).Agent,
@@ -165,18 +164,15 @@ func (p *Purchases) answerPurchase(x *server.Exchange, id [16]byte, status int) 
 	}, p.writePurchase)
 }
 
-// listPurchases is GET /v1/purchases.
 func (p *Purchases) listPurchases(x *server.Exchange) *server.Fault {
 	return list(p.base, x, "purchases", markPurchase, p.machine.Purchases, p.writePurchase,
 		func(v *state.PurchaseView) [16]byte { return v.ID })
 }
 
-// getPurchase is GET /v1/purchases/{id}.
 func (p *Purchases) getPurchase(x *server.Exchange, id [16]byte) *server.Fault {
 	return p.answerPurchase(x, id, 200)
 }
 
-// renewLink is POST /v1/purchases/{id}/approval-link.
 func (p *Purchases) renewLink(x *server.Exchange, id [16]byte) *server.Fault {
 	token, err := mintToken()
 	if err != nil {
@@ -196,7 +192,6 @@ func (p *Purchases) renewLink(x *server.Exchange, id [16]byte) *server.Fault {
 	})
 }
 
-// cancelPurchase is POST /v1/purchases/{id}/cancel.
 func (p *Purchases) cancelPurchase(x *server.Exchange, id [16]byte) *server.Fault {
 	closed, fault := p.closeBefore(x, id)
 	if fault != nil {
@@ -260,13 +255,11 @@ func (p *Purchases) writePurchase(j *server.JSON, v *state.PurchaseView) {
 	writePurchase(j, v)
 }
 
-// pause is POST /v1/billing/pause.
 func (p *Purchases) pause(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	return p.setBilling(x, b, &state.SetBilling{HasPaused: true, Paused: b.truth("paused")})
 }
 
-// setCap is POST /v1/billing/cap.
 func (p *Purchases) setCap(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	limit := b.number("capCents", 0, int64(p.machine.Policy().MaxCapCents))

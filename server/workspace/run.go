@@ -20,7 +20,6 @@ func newRuns(b *base, flows *Flows, purchases *Purchases, c *Config) (*Runs, err
 	}, err
 }
 
-// startRun is POST /v1/flows/{flow_id}/run.
 func (s *Runs) startRun(x *server.Exchange, id [16]byte) *server.Fault {
 	v, fault := s.flow(x, id)
 	if fault != nil {
@@ -123,18 +122,15 @@ func (s *Runs) answerRun(x *server.Exchange, id [16]byte, status int) *server.Fa
 	})
 }
 
-// listRuns is GET /v1/runs.
 func (s *Runs) listRuns(x *server.Exchange) *server.Fault {
 	return list(s.base, x, "runs", markRun, s.machine.Runs, writeRun,
 		func(v *state.RunView) [16]byte { return v.ID })
 }
 
-// getRun is GET /v1/runs/{run_id}.
 func (s *Runs) getRun(x *server.Exchange, id [16]byte) *server.Fault {
 	return s.answerRun(x, id, 200)
 }
 
-// requestRun is POST /v1/run-requests.
 func (s *Runs) requestRun(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	b.noSecrets("")

@@ -57,7 +57,6 @@ func choosing(x *server.Exchange, id [16]byte) engine.Record {
 	}
 }
 
-// getSession is GET /v1/session.
 func (m *Members) getSession(x *server.Exchange) *server.Fault {
 	token, _ := server.PresentedKey(x.Ctx)
 	return one(m.base, x, "session", 200, func() (state.SessionView, bool) {
@@ -84,7 +83,6 @@ func writeSession(j *server.JSON, v *state.SessionView) {
 	j.Close('}')
 }
 
-// chooseWorkspace is PATCH /v1/session.
 func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
@@ -106,7 +104,6 @@ func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 	return m.getSession(x)
 }
 
-// openWorkspace is POST /v1/workspaces.
 func (m *Members) openWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	c := &state.OpenWorkspace{
@@ -129,7 +126,6 @@ func answerOwned(x *server.Exchange, status int, id [16]byte) *server.Fault {
 	})
 }
 
-// listOwned is GET /v1/workspaces.
 func (m *Members) listOwned(x *server.Exchange) *server.Fault {
 	return list(m.base, x, "workspaces", markWorkspace,
 		func(_ uint32, p state.Page) ([]state.OwnedView, bool) {
@@ -138,14 +134,12 @@ func (m *Members) listOwned(x *server.Exchange) *server.Fault {
 		writeOwnedWorkspace, func(v *state.OwnedView) [16]byte { return v.ID })
 }
 
-// listLinks is GET /v1/links.
 func (m *Members) listLinks(x *server.Exchange) *server.Fault {
 	return list(m.base, x, "links", markLink, func(_ uint32, p state.Page) ([]state.LinkView, bool) {
 		return m.machine.Links(tenant(x).Person, p)
 	}, writeLink, func(v *state.LinkView) [16]byte { return v.ID })
 }
 
-// answerLink is POST /v1/links/{id}.
 func (m *Members) answerLink(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
 	answer, known := map[string]state.LinkStatus{
@@ -169,7 +163,6 @@ func (m *Members) answerLink(x *server.Exchange, id [16]byte) *server.Fault {
 	}, writeLink)
 }
 
-// claimWorkspace is POST /v1/claims.
 func (m *Members) claimWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	code := b.text("code", 1, 100)
@@ -199,7 +192,6 @@ func (m *Members) claimWorkspace(x *server.Exchange) *server.Fault {
 	return answerOwned(x, 200, account.ID)
 }
 
-// rotateKeys is POST /v1/keys/rotate.
 func (m *Members) rotateKeys(x *server.Exchange) *server.Fault {
 	if fault := fieldless(x); fault != nil {
 		return fault

@@ -21,7 +21,6 @@ const (
 	maxFeedback = 2000
 )
 
-// signUp is POST /v1/signup.
 func (m *Members) signUp(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	label := b.text("label", 1, maxLabel)
@@ -94,7 +93,6 @@ func (m *Members) localLimits(j *server.JSON, used uint32) {
 	j.Close('}')
 }
 
-// revokeSelf is POST /v1/keys/self/revoke.
 func (m *Members) revokeSelf(x *server.Exchange) *server.Fault {
 	fault := fieldless(x)
 	if fault == nil {
@@ -107,7 +105,6 @@ func (m *Members) revokeSelf(x *server.Exchange) *server.Fault {
 	return x.BareObject(200, func(j *server.JSON) { j.Bool("revoked", true) })
 }
 
-// startLocal is POST /v1/local-runs.
 func (m *Members) startLocal(x *server.Exchange) *server.Fault {
 	if fault := fieldless(x); fault != nil {
 		return fault
@@ -140,7 +137,6 @@ func (m *Members) answerLocal(x *server.Exchange, id [16]byte, status int) *serv
 	})
 }
 
-// finishLocal is POST /v1/local-runs/{id}/finish.
 func (m *Members) finishLocal(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
 	outcome, known := map[string]state.RunOutcome{

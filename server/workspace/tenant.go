@@ -83,7 +83,6 @@ func leaf(x *server.Exchange, mark string) (p state.Page, fault *server.Fault) {
 	return p, fault
 }
 
-// listTenants is GET /api/v1/admin/workspaces.
 func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
 	p, fault := leaf(x, markWorkspace)
 	if fault != nil {
@@ -127,7 +126,6 @@ func removedSchema() *server.Schema {
 // markAct begins the ids of operators' acts.
 const markAct = "act_"
 
-// listActs is GET /api/v1/admin/workspaces/{id}/acts.
 func (o *Operator) listActs(x *server.Exchange) *server.Fault {
 	row, fault := o.anyTenant(x)
 	if fault != nil {
