@@ -26,55 +26,58 @@ const (
 // Routes are those by which people and agents sign in and out. Without an issuer they answer 503
 // authentication_not_configured.
 func (s *Service) Routes() []server.Route {
-	found := func(about string) []server.Response {
-		return []server.Response{{
+	row := func(method, path, operation, summary, about string,
+		handle func(*server.Exchange) *server.Fault, params ...server.Param,
+	) server.Route {
+		r := server.Row(method, path, operation, summary, server.AccessOpen, s.answering(handle),
+			server.Asks(params...))
+		r.Responses = []server.Response{{
 			Status: 303, About: about, Bare: true, Data: server.TextSchema(1, 0),
 			Media: "text/plain; charset=utf-8",
 		}}
-	}
-	to := server.Param{
-		In: "query", Name: "return", Schema: server.TextSchema(0, 512),
-		About: "the local path to continue to; / for anything else",
+		return r
 	}
 	text := func(name string, most int) server.Param {
-		return server.Param{In: "query", Name: name, Schema: server.TextSchema(0, most)}
+		return server.InQuery(name, server.TextSchema(0, most), "")
 	}
+	to := text("return", 512)
+	to.About = "the local path to continue to; / for anything else"
+	logout := row("POST", logoutPath, "signOut",
+		"Sign out: a form with _token, and all=1 for every session; or a bearer",
+		"Signed out, on all nodes", s.logout)
+	logout.Limit, logout.Media = 4096, []string{"application/x-www-form-urlencoded"}
 	routes := []server.Route{
-		{
-			Method: "GET", Path: LoginPath, Operation: "signInPerson", Summary: "Sign in: a person",
-			Handle: s.login(false), Params: []server.Param{to}, Responses: found("To the issuer"),
-		},
-		{
-			Method: "GET", Path: callbackPath, Operation: "finishSignIn",
-			Summary: "Where issuers send browsers back to", Handle: s.callback,
-			Params: []server.Param{
-				text("code", 4096), text("state", 512), text("iss", 512), text("error", 512),
-			},
-			Responses: found("Signed in, with the session's cookie"),
-		},
-		{
-			Method: "POST", Path: logoutPath, Operation: "signOut",
-			Summary: "Sign out: a form with _token, and all=1 for every session; or a bearer",
-			Handle:  s.logout, Limit: 4096, Media: []string{"application/x-www-form-urlencoded"},
-			Responses: found("Signed out, on all nodes"),
-		},
+		row("GET", LoginPath, "signInPerson", "Sign in: a person", "To the issuer", s.login(false), to),
+		row("GET", callbackPath, "finishSignIn", "Where issuers send browsers back to",
+			"Signed in, with the session's cookie", s.callback,
+			text("code", 4096), text("state", 512), text("iss", 512), text("error", 512)),
+		logout,
 	}
 	if s != nil && s.config.Surface == state.SurfaceOperations {
 		return routes // agents cannot operate
 	}
-	return append(routes, server.Route{
-		Method: "GET", Path: agentPath, Operation: "signIn", Summary: "Agent identity sign-in",
-		Handle: s.login(true), Params: []server.Param{to}, Responses: found("To the issuer"),
-	})
+	return append(routes, row("GET", agentPath, "signIn", "Agent identity sign-in", "To the issuer",
+		s.login(true), to))
+}
+
+// answering shows what a handler refuses, and keeps our address out of others' logs.
+func (s *Service) answering(
+	handle func(*server.Exchange) *server.Fault,
+) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
+		x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
+		if fault := handle(x); fault != nil {
+			s.fail(x, fault)
+		}
+		return nil
+	}
 }
 
 // login sends a browser to an issuer.
-func (s *Service) login(agents bool) func(*server.Exchange) {
-	return func(x *server.Exchange) {
-		hold(x)
+func (s *Service) login(agents bool) func(*server.Exchange) *server.Fault {
+	return func(x *server.Exchange) *server.Fault {
 		if !s.Configured() || agents && s.agents == nil {
-			s.fail(x, faultNotConfigured)
-			return
+			return faultNotConfigured
 		}
 		p := s.persons
 		if agents {
@@ -83,12 +86,11 @@ func (s *Service) login(agents bool) func(*server.Exchange) {
 		a, err := newAttempt(s.config.Now(), LocalPath(string(x.Ctx.QueryArgs().Peek("return"))), agents)
 		if err != nil {
 			x.Refuse(server.FaultInternal)
-			return
+			return nil
 		}
 		ctx, done, ok := s.ask()
 		if !ok {
-			s.fail(x, faultBusy)
-			return
+			return faultBusy
 		}
 		defer done()
 		to, err := p.begin(ctx, a)
@@ -96,10 +98,9 @@ func (s *Service) login(agents bool) func(*server.Exchange) {
 			err = s.keep(x.Ctx, a)
 		}
 		if err != nil {
-			s.unbelieved(x, p, err)
-			return
+			return s.unbelieved(x, p, err)
 		}
-		redirect(x, to)
+		return redirect(x, to)
 	}
 }
 
@@ -114,30 +115,26 @@ func (s *Service) ask() (ctx context.Context, done func(), ok bool) {
 	return ctx, func() { cancel(); <-s.asking }, true
 }
 
-// unbelieved answers a sign-in that its issuer did not carry through.
-func (s *Service) unbelieved(x *server.Exchange, p *provider, err error) {
+// unbelieved refuses a sign-in that its issuer did not carry through.
+func (s *Service) unbelieved(x *server.Exchange, p *provider, err error) *server.Fault {
 	s.config.Log.Warn("a sign-in failed", "issuer", p.issuer.URL, "request_id", string(x.RequestID()),
 		"error", err)
 	if errors.Is(err, errIssuer) || errors.Is(err, context.DeadlineExceeded) {
-		s.fail(x, faultIssuer)
-		return
+		return faultIssuer
 	}
-	s.fail(x, faultRefused)
+	return faultRefused
 }
 
 // callback is where an issuer sends a browser back to.
-func (s *Service) callback(x *server.Exchange) {
-	hold(x)
+func (s *Service) callback(x *server.Exchange) *server.Fault {
 	if !s.Configured() {
-		s.fail(x, faultNotConfigured)
-		return
+		return faultNotConfigured
 	}
 	query := x.Ctx.QueryArgs()
 	a := s.kept(x.Ctx)
 	s.setCookie(x.Ctx, s.cookieName(attemptCookie), "", 0) // it is good once
 	if a == nil || subtle.ConstantTimeCompare(query.Peek("state"), []byte(a.State)) != 1 {
-		s.fail(x, faultAttempt)
-		return
+		return faultAttempt
 	}
 	p := s.persons
 	if a.Agents {
@@ -145,42 +142,38 @@ func (s *Service) callback(x *server.Exchange) {
 	}
 	code := string(query.Peek("code"))
 	if p == nil || code == "" || query.Has("error") {
-		s.fail(x, faultDeclined)
-		return
+		return faultDeclined
 	}
 	ctx, done, ok := s.ask()
 	if !ok {
-		s.fail(x, faultBusy)
-		return
+		return faultBusy
 	}
 	defer done()
 	who, err := p.finish(ctx, a, code, string(query.Peek("iss")))
 	switch {
 	case err != nil:
-		s.unbelieved(x, p, err)
+		return s.unbelieved(x, p, err)
 	case a.Agents && !who.agent:
-		s.fail(x, faultNoAgent)
+		return faultNoAgent
 	case s.config.Surface == state.SurfaceOperations && who.agent:
-		s.fail(x, faultAgentOperates)
+		return faultAgentOperates
 	case s.config.Allow != nil && !s.config.Allow(p.issuer.URL, who.email):
 		s.config.Log.Warn("sign-in refused: not an operator", "issuer", p.issuer.URL,
 			"verified", who.email != "", "request_id", string(x.RequestID()))
 		if who.email == "" {
-			s.fail(x, faultNotVerified)
-			return
+			return faultNotVerified
 		}
-		s.fail(x, faultNotAllowed)
-	default:
-		s.signIn(x, a, p, &who)
+		return faultNotAllowed
 	}
+	return s.signIn(x, a, p, &who)
 }
 
 // signIn opens the session.
-func (s *Service) signIn(x *server.Exchange, a *attempt, p *provider, who *subject) {
+func (s *Service) signIn(x *server.Exchange, a *attempt, p *provider, who *subject) *server.Fault {
 	token, err := server.MintKey(server.KeyPrefixSession)
 	if err != nil {
 		x.Refuse(server.FaultInternal)
-		return
+		return nil
 	}
 	c := &state.SignIn{
 		ID: mint(), Issuer: p.issuer.URL, Subject: who.id, Email: who.email, Name: who.name,
@@ -194,88 +187,73 @@ func (s *Service) signIn(x *server.Exchange, a *attempt, p *provider, who *subje
 	r := s.propose(state.KindSignIn, c)
 	switch {
 	case r.Outcome != engine.OutcomeDone:
-		s.refuse(x, r)
+		return s.refusal(r)
 	case !s.fresh():
-		s.fail(x, faultBusy)
-	default:
-		s.setCookie(x.Ctx, s.cookieName(sessionCookie), token, sessionLife)
-		redirect(x, a.Return)
+		return faultBusy
 	}
+	s.setCookie(x.Ctx, s.cookieName(sessionCookie), token, sessionLife)
+	return redirect(x, a.Return)
 }
 
-// refuse answers a sign-in that the log refused.
-func (s *Service) refuse(x *server.Exchange, r engine.Result) {
-	var limit state.RetryReply
+// refusal is the answer to a sign-in that the log refused.
+func (s *Service) refusal(r engine.Result) *server.Fault {
 	switch r.Outcome {
 	case engine.OutcomeActorChanged:
-		s.fail(x, faultActor)
+		return faultActor
 	case engine.OutcomeSignupOff:
-		s.fail(x, faultSignupOff)
+		return faultSignupOff
 	case engine.OutcomeNetworkFull:
-		s.fail(x, faultNetworkFull)
+		return faultNetworkFull
 	case engine.OutcomePersonsFull, engine.OutcomeSessionsFull:
 		s.config.Log.Error("sign-ins are refused: the limit of persons or sessions is reached",
 			"outcome", r.Outcome)
-		s.fail(x, faultFull)
+		return faultFull
 	case engine.OutcomeSignInLimit, engine.OutcomeSignupLimited:
-		f := faultLimit
+		var limit state.RetryReply
 		if wire.Decode(r.Value, &limit) == nil {
-			f = f.Retry(int(max(1, (limit.ResetsAt-s.now()+999)/1000)))
+			return faultLimit.Retry(int(max(1, (limit.ResetsAt-s.now()+999)/1000)))
 		}
-		s.fail(x, f)
-	default:
-		s.fail(x, faultBusy)
+		return faultLimit
 	}
+	return faultBusy
 }
 
 // logout ends the session of a form, or of a bearer.
-func (s *Service) logout(x *server.Exchange) {
-	hold(x)
+func (s *Service) logout(x *server.Exchange) *server.Fault {
 	if s == nil {
-		s.fail(x, faultNotConfigured)
-		return
+		return faultNotConfigured
 	}
 	c := &state.EndSession{}
 	if bearer, ok := server.PresentedKey(x.Ctx); ok {
 		if string(x.Ctx.Request.Header.Peek("Origin")) != s.origin {
-			s.fail(x, faultOrigin)
-			return
+			return faultOrigin
 		}
 		c.Session = sha256.Sum256(bearer)
 	} else {
 		n, err := s.Session(x.Ctx)
 		switch {
 		case errors.Is(err, ErrBusy):
-			s.fail(x, faultBusy)
-			return
+			return faultBusy
 		case err != nil: // it has ended already
 			s.setCookie(x.Ctx, s.cookieName(sessionCookie), "", 0)
-			redirect(x, "/")
-			return
+			return redirect(x, "/")
 		}
 		form, fault := s.Form(x, n)
 		if fault != nil {
-			s.fail(x, fault)
-			return
+			return fault
 		}
 		c.Session, c.All = n.Hash(), string(form.Peek("all")) == "1"
 	}
 	if r := s.propose(state.KindEndSession, c); r.Outcome != engine.OutcomeDone {
-		s.fail(x, faultBusy)
-		return
+		return faultBusy
 	}
 	s.setCookie(x.Ctx, s.cookieName(sessionCookie), "", 0)
-	redirect(x, "/")
+	return redirect(x, "/")
 }
 
-// hold keeps our address out of others' logs.
-func hold(x *server.Exchange) {
-	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
-}
-
-func redirect(x *server.Exchange, to string) {
+func redirect(x *server.Exchange, to string) *server.Fault {
 	x.Ctx.Response.Header.Set("Location", to)
-	x.Bare(303, "text/plain; charset=utf-8", []byte("See "+to+"\n"))
+	return x.Bare(303, "text/plain; charset=utf-8", []byte("See "+to+"\n"))
 }
 
 // mint makes a time-ordered id.
