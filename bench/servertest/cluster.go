@@ -16,6 +16,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
 	"tollgate/engine/wire"
 )
 
@@ -215,6 +216,11 @@ func (c *Cluster) Walk(owners []uint32, from uint64, yield func(journal.Record) 
 
 // Event serves usage events from the open tail of the journal.
 func (c *Cluster) Event(number uint64) (journal.Record, error) { return c.source().Event(number) }
+
+// Sum adds up the open tail of the journal.
+func (c *Cluster) Sum(q rollup.Query, yield func(rollup.Cell)) error {
+	return c.source().Sum(q, yield)
+}
 
 func (c *Cluster) source() *enginetest.Source {
 	if other := c.Other.Load(); other != nil {

@@ -17,12 +17,8 @@ import (
 	"tollgate/engine/rollup"
 )
 
-var (
-	// ErrCounting means that this node still counts what its journal has: ask again.
-	ErrCounting = errors.New("rollups: the journal is still being counted here")
-	// ErrNoRoom means that a file was not written because that would use the disk's reserve.
-	ErrNoRoom = errors.New("rollups: too little free space above the disk's reserve")
-)
+// ErrNoRoom means that a file was not written because that would use the disk's reserve.
+var ErrNoRoom = errors.New("rollups: too little free space above the disk's reserve")
 
 const (
 	// fanIn is how many files of a level are merged into one of the next.
@@ -185,7 +181,7 @@ func (s *Store) Sum(q rollup.Query, yield func(rollup.Cell)) error {
 			continue
 		}
 		if uncounted++; uncounted > maxUncounted {
-			return ErrCounting
+			return rollup.ErrCounting
 		}
 		data, err := s.opts.Read(q.Part, number)
 		if err != nil {

@@ -171,7 +171,7 @@ func TestFilesAreMerged(t *testing.T) {
 	segments := len(h.journal.View()[journal.PartUsage].Segments)
 	require.Greater(t, segments, 300)
 	err := h.Sum(rollup.Query{To: 1}, func(rollup.Cell) {})
-	require.ErrorIs(t, err, ErrCounting, "not one segment is counted yet")
+	require.ErrorIs(t, err, rollup.ErrCounting, "not one segment is counted yet")
 	h.settle(t)
 	names, err := os.ReadDir(h.dir)
 	require.NoError(t, err)

@@ -144,16 +144,63 @@ func (q *UsageQuery) Widen() error {
 	if end := q.By.Begin(q.To); end < q.To {
 		q.To = q.By.Next(end)
 	}
-	buckets := 0
+	count := 0
 	for at := q.From; at < q.To; at = q.By.Next(at) {
-		if buckets++; buckets > MaxBuckets {
+		if count++; count > MaxBuckets {
 			return ErrUsageTooLong
 		}
 	}
 	return nil
 }
 
+// buckets is how many buckets a range has that does not say where it begins: two days of hours, 30
+// days, a year of months.
+var buckets = [...]int{ByHour: 48, ByDay: 30, ByMonth: 12}
+
+// Complete fills in what a question leaves out: days, up to now.
+func (q *UsageQuery) Complete(now int64, hasFrom, hasTo bool) {
+	if q.By == 0 {
+		q.By = ByDay
+	}
+	if !hasTo {
+		q.To = now + 1
+	}
+	if !hasFrom {
+		q.From = q.By.Begin(q.To - 1)
+		for range buckets[q.By] - 1 {
+			q.From = q.By.Begin(q.From - 1)
+		}
+	}
+}
+
+// UsageReport is what was used in a range, by feature.
+//
+//schema:answer billingview UsageReport
+type UsageReport struct {
+	By     By            `json:"by" rule:"oneof=hour|day|month"`
+	From   int64         `json:"from" as:"time"`
+	To     int64         `json:"to" as:"time"`
+	Series []UsageSeries `json:"series"`
+}
+
+// Totals is what an environment's customers used in a range, how its checks came out, and what its
+// invoices come to.
+//
+//schema:answer admin UsageTotals
+type Totals struct {
+	By      By              `json:"by" rule:"oneof=hour|day|month"`
+	From    int64           `json:"from" as:"time"`
+	To      int64           `json:"to" as:"time"`
+	Series  []UsageSeries   `json:"series" with:"billingview.WriteUsageSeries"`
+	Checks  []ChecksSeries  `json:"checks"`
+	Revenue []RevenueSeries `json:"revenue"`
+	// Suspended is how many subscriptions are suspended now.
+	Suspended int64 `json:"suspendedSubscriptions"`
+}
+
 // UsagePoint is the usage of a bucket. One without usage is left out.
+//
+//schema:answer billingview UsagePoint
 type UsagePoint struct {
 	Start  int64           `json:"start" as:"time"`
 	Events int64           `json:"events"`
@@ -161,6 +208,8 @@ type UsagePoint struct {
 }
 
 // UsageSeries is the usage of a feature in a range.
+//
+//schema:answer billingview UsageSeries
 type UsageSeries struct {
 	// FeatureKey is empty for events whose name was that of no feature.
 	FeatureKey string          `json:"featureKey"`
@@ -264,6 +313,8 @@ func (m *journalReader) Usage(src rollup.Source, q *UsageQuery) ([]UsageSeries, 
 }
 
 // ChecksSeries counts the entitlement checks of an environment that came to a decision.
+//
+//schema:answer admin ChecksSeries
 type ChecksSeries struct {
 	Reason string        `json:"reason"`
 	Checks int64         `json:"checks"`
@@ -271,6 +322,8 @@ type ChecksSeries struct {
 }
 
 // ChecksPoint counts those of a bucket.
+//
+//schema:answer admin ChecksPoint
 type ChecksPoint struct {
 	Start  int64 `json:"start" as:"time"`
 	Checks int64 `json:"checks"`
@@ -301,6 +354,8 @@ func (m *journalReader) Checks(src rollup.Source, q *UsageQuery) ([]ChecksSeries
 // RevenueSeries is what the invoices of an environment in one currency came to in a range. Billed
 // are those issued in it, void ones left out, Collected those paid in it; Due and PastDue are
 // unpaid now, whenever they were issued.
+//
+//schema:answer admin RevenueSeries
 type RevenueSeries struct {
 	Currency        string          `json:"currency" rule:"min=3,max=3"`
 	Billed          decimal.Decimal `json:"billed"`
@@ -313,6 +368,8 @@ type RevenueSeries struct {
 }
 
 // RevenuePoint is what came in a bucket. One without any is left out.
+//
+//schema:answer admin RevenuePoint
 type RevenuePoint struct {
 	Start     int64           `json:"start" as:"time"`
 	Invoices  int64           `json:"invoices"` // issued
@@ -356,10 +413,26 @@ func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 	return list
 }
 
-// Suspended is how many subscriptions of an environment are suspended.
-func (m *accountReader) Suspended(env uint32) int64 {
+// UsageTotals answers a query that was widened about an environment: usage, checks and revenue.
+func (m *journalReader) UsageTotals(src rollup.Source, q *UsageQuery) (t Totals, err error) {
+	t.By, t.From, t.To = q.By, q.From, q.To
+	if t.Series, err = m.Usage(src, q); err != nil {
+		return t, err
+	}
+	if t.Checks, err = m.Checks(src, q); err != nil {
+		return t, err
+	}
+	t.Revenue = m.Revenue(q)
+	if e := m.state.Load().Environment(q.Env); e != nil {
+		t.Suspended = e.Suspended.Load()
+	}
+	return t, nil
+}
+
+// FeatureNumber finds a feature by its key; 0 when there is none.
+func (m *accountReader) FeatureNumber(env uint32, key string) uint32 {
 	if e := m.state.Load().Environment(env); e != nil {
-		return e.Suspended.Load()
+		return e.Catalog.Load().FeatureByKey[key]
 	}
 	return 0
 }

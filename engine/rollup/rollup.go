@@ -4,12 +4,16 @@ package rollup
 
 import (
 	"cmp"
+	"errors"
 	"math/bits"
 	"slices"
 
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 )
+
+// ErrCounting means that a node still counts what its journal has: ask again.
+var ErrCounting = errors.New("rollup: the journal is still being counted here")
 
 // HourMS is an hour in milliseconds.
 const HourMS = 3_600_000

@@ -7,6 +7,19 @@ import (
 	"time"
 )
 
+// ChecksPoint counts those of a bucket.
+type ChecksPoint struct {
+	Start  time.Time `json:"start"`
+	Checks int       `json:"checks"`
+}
+
+// ChecksSeries counts the entitlement checks of an environment that came to a decision.
+type ChecksSeries struct {
+	Reason string        `json:"reason"`
+	Checks int           `json:"checks"`
+	Points []ChecksPoint `json:"points"`
+}
+
 // Grant is one live grant.
 type Grant struct {
 	ID        string      `json:"id"`
@@ -54,6 +67,38 @@ type Payment struct {
 	Result     string      `json:"result"`
 	// Type is what was reported instead of a payment.
 	Type string `json:"type,omitzero"`
+}
+
+// RevenuePoint is what came in a bucket.
+type RevenuePoint struct {
+	Start     time.Time   `json:"start"`
+	Invoices  int         `json:"invoices"`
+	Billed    json.Number `json:"billed"`
+	Collected json.Number `json:"collected"`
+}
+
+// RevenueSeries is what the invoices of an environment in one currency came to in a range.
+type RevenueSeries struct {
+	Currency        string         `json:"currency"`
+	Billed          json.Number    `json:"billed"`
+	Collected       json.Number    `json:"collected"`
+	Due             json.Number    `json:"due"`
+	DueInvoices     int            `json:"dueInvoices"`
+	PastDue         json.Number    `json:"pastDue"`
+	PastDueInvoices int            `json:"pastDueInvoices"`
+	Points          []RevenuePoint `json:"points"`
+}
+
+// UsageTotals is what an environment's customers used in a range, how its checks came out, and what its invoices come to.
+type UsageTotals struct {
+	By      string          `json:"by"`
+	From    time.Time       `json:"from"`
+	To      time.Time       `json:"to"`
+	Series  []UsageSeries   `json:"series"`
+	Checks  []ChecksSeries  `json:"checks"`
+	Revenue []RevenueSeries `json:"revenue"`
+	// SuspendedSubscriptions is how many subscriptions are suspended now.
+	SuspendedSubscriptions int `json:"suspendedSubscriptions"`
 }
 
 // Account is one account.

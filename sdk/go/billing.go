@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/url"
 	"path"
 	"strconv"
@@ -207,4 +208,17 @@ func (c *Client) Events(
 			err := a.Data(&page)
 			return page.Events, page.NextCursor, err
 		})
+}
+
+// Usage is what a customer used, or with an empty customer all of them together: by feature, in
+// buckets. filter has further query parameters: feature, by, from and to; it may be nil.
+func (c *Client) Usage(
+	ctx context.Context, customer string, filter url.Values,
+) (v UsageReport, err error) {
+	query := url.Values{}
+	maps.Copy(query, filter)
+	if customer != "" {
+		query.Set("customer", customer)
+	}
+	return v, c.get(ctx, "/usage?"+query.Encode(), &v)
 }

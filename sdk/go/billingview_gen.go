@@ -29,6 +29,30 @@ type CreditPool struct {
 	ModifiedAt     time.Time       `json:"modifiedAt"`
 }
 
+// UsagePoint is the usage of a bucket.
+type UsagePoint struct {
+	Start      time.Time   `json:"start"`
+	Events     int         `json:"events"`
+	UsageUnits json.Number `json:"usageUnits"`
+}
+
+// UsageReport is what was used in a range, by feature.
+type UsageReport struct {
+	By     string        `json:"by"`
+	From   time.Time     `json:"from"`
+	To     time.Time     `json:"to"`
+	Series []UsageSeries `json:"series"`
+}
+
+// UsageSeries is the usage of a feature in a range.
+type UsageSeries struct {
+	// FeatureKey is empty for events whose name was that of no feature.
+	FeatureKey string       `json:"featureKey"`
+	Events     int          `json:"events"`
+	UsageUnits json.Number  `json:"usageUnits"`
+	Points     []UsagePoint `json:"points"`
+}
+
 // CreditAllocation is credits that a plan grants in every period.
 type CreditAllocation struct {
 	Pool string `json:"pool"`

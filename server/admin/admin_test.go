@@ -116,7 +116,8 @@ func startWithin(t *testing.T, write time.Duration) *node {
 	})
 	require.NoError(t, err)
 	n.api, err = client.New(client.Config{
-		Machine: n.Machine, Proposer: n, Reader: n, Events: n, NodeID: 1, SpoolDir: t.TempDir(),
+		Machine: n.Machine, Proposer: n, Reader: n, Events: n, Counts: n,
+		NodeID: 1, SpoolDir: t.TempDir(),
 		Observe: metrics.Observer("client"), Payments: n.till,
 	})
 	require.NoError(t, err)
@@ -135,8 +136,9 @@ func (n *node) serveAdmin(metrics *admin.Metrics, seal [32]byte, write time.Dura
 	api, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: admin.HashKey(n.key), SealKey: seal, Audits: n.api.AuditStats,
-		Payments: n.till, Outbox: n.outbox, Events: n, SettleTimeout: 2 * time.Second,
-		Vitals: func() any { return n.vitals },
+		Payments: n.till, Outbox: n.outbox, Events: n, Counts: n,
+		SettleTimeout: 2 * time.Second,
+		Vitals:        func() any { return n.vitals },
 		Backup: func(ctx context.Context, w io.Writer, stale bool, pace int) error {
 			return (*n.save.Load())(ctx, w, stale, pace)
 		},

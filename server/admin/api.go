@@ -18,6 +18,7 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
 	"tollgate/server"
 	"tollgate/server/client"
 	"tollgate/server/outbox"
@@ -70,6 +71,8 @@ type Config struct {
 	Audits func() client.AuditStats
 	// Events lists usage events, for margins; nil answers 503 there.
 	Events journal.Source
+	// Counts adds usage up; nil answers 503 there.
+	Counts rollup.Source
 	// SealKey is the node's key for secrets, the same on every node: API keys that are made with an
 	// Idempotency-Key are derived from it, so that the answer can be given again.
 	SealKey [32]byte

@@ -11,6 +11,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billinglog"
@@ -22,6 +23,7 @@ type base struct {
 	proposer server.Proposer
 	reader   server.Reader
 	events   journal.Source // lists usage events; nil where this node cannot
+	counts   rollup.Source  // nil where this node keeps no journal
 	log      *slog.Logger
 
 	writeTimeout, readTimeout time.Duration
@@ -29,7 +31,8 @@ type base struct {
 
 func newBase(c *Config) *base {
 	return &base{
-		machine: c.Machine, proposer: c.Proposer, reader: c.Reader, events: c.Events, log: c.Log,
+		machine: c.Machine, proposer: c.Proposer, reader: c.Reader, events: c.Events, counts: c.Counts,
+		log:          c.Log,
 		writeTimeout: c.WriteTimeout, readTimeout: c.ReadTimeout,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // platformRoutes are the rows about what surrounds billing: customers' data, origins, the record of
@@ -29,6 +30,10 @@ func (a *API) platformRoutes() []server.Route {
 				must(server.InQuery("to", server.TimeSchema, "instants before this")),
 				must(server.InQuery("by", server.EnumSchema("customer", "feature", "plan"), ""))),
 			answers(server.Object(server.Must("rows", server.ArrayOf(server.RefTo("MarginRow")))))),
+		row("GET", environment+"/usage", "showUsage",
+			"Usage by feature; of an environment also checks by reason, and revenue",
+			a.invoices.showUsage, server.Asks(billingview.UsageParams()...),
+			answers(server.RefTo("UsageTotals"))),
 		row("GET", Prefix+"/audit", "listChanges", "Every admin change, newest first",
 			a.accounts.listChanges, pages("changes", "Change", maxChanges, "100", maxChangeCursor)),
 	}

@@ -8,6 +8,25 @@ import (
 	"tollgate/server/billingview"
 )
 
+func writeChecksPoint(data *server.JSON, v *billing.ChecksPoint) {
+	data.Open('{')
+	data.Time("start", v.Start)
+	data.Int("checks", v.Checks)
+	data.Close('}')
+}
+
+func writeChecksSeries(data *server.JSON, v *billing.ChecksSeries) {
+	data.Open('{')
+	data.Text("reason", v.Reason)
+	data.Int("checks", v.Checks)
+	data.Array("points")
+	for i := range v.Points {
+		writeChecksPoint(data, &v.Points[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
 func writeGrant(data *server.JSON, v *billing.GrantView) {
 	data.Open('{')
 	data.UUID("id", v.ID)
@@ -56,6 +75,56 @@ func writePayment(data *server.JSON, v *billing.Payment) {
 	data.Time("recordedAt", v.At)
 	data.Text("result", v.Result.String())
 	data.TextIf("type", v.Other)
+	data.Close('}')
+}
+
+func writeRevenuePoint(data *server.JSON, v *billing.RevenuePoint) {
+	data.Open('{')
+	data.Time("start", v.Start)
+	data.Int("invoices", v.Invoices)
+	data.Decimal("billed", v.Billed)
+	data.Decimal("collected", v.Collected)
+	data.Close('}')
+}
+
+func writeRevenueSeries(data *server.JSON, v *billing.RevenueSeries) {
+	data.Open('{')
+	data.Text("currency", v.Currency)
+	data.Decimal("billed", v.Billed)
+	data.Decimal("collected", v.Collected)
+	data.Decimal("due", v.Due)
+	data.Int("dueInvoices", v.DueInvoices)
+	data.Decimal("pastDue", v.PastDue)
+	data.Int("pastDueInvoices", v.PastDueInvoices)
+	data.Array("points")
+	for i := range v.Points {
+		writeRevenuePoint(data, &v.Points[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+func writeUsageTotals(data *server.JSON, v *billing.Totals) {
+	data.Open('{')
+	data.Text("by", v.By.String())
+	data.Time("from", v.From)
+	data.Time("to", v.To)
+	data.Array("series")
+	for i := range v.Series {
+		billingview.WriteUsageSeries(data, &v.Series[i])
+	}
+	data.Close(']')
+	data.Array("checks")
+	for i := range v.Checks {
+		writeChecksSeries(data, &v.Checks[i])
+	}
+	data.Close(']')
+	data.Array("revenue")
+	for i := range v.Revenue {
+		writeRevenueSeries(data, &v.Revenue[i])
+	}
+	data.Close(']')
+	data.Int("suspendedSubscriptions", v.Suspended)
 	data.Close('}')
 }
 

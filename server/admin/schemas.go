@@ -44,6 +44,7 @@ func description() server.Description {
 			"Explanation":     explanationSchema(),
 			"Grant":           server.AnswerSchema[billing.GrantView](),
 			"Invoice":         billingview.InvoiceSchema(server.May("costAmount", server.NumberSchema)),
+			"UsageTotals":     server.AnswerSchema[billing.Totals](),
 			"MarginRow":       server.AnswerSchema[billing.MarginRow](),
 			"Payment":         server.AnswerSchema[billing.Payment](),
 			"PoolRequest":     poolRequestSchema(),

@@ -33,6 +33,43 @@ func WriteCreditPool(data *server.JSON, v *billing.PoolView) {
 	data.Close('}')
 }
 
+// WriteUsagePoint writes an answer, as both APIs have it.
+func WriteUsagePoint(data *server.JSON, v *billing.UsagePoint) {
+	data.Open('{')
+	data.Time("start", v.Start)
+	data.Int("events", v.Events)
+	data.Decimal("usageUnits", v.Units)
+	data.Close('}')
+}
+
+// WriteUsageReport writes an answer, as both APIs have it.
+func WriteUsageReport(data *server.JSON, v *billing.UsageReport) {
+	data.Open('{')
+	data.Text("by", v.By.String())
+	data.Time("from", v.From)
+	data.Time("to", v.To)
+	data.Array("series")
+	for i := range v.Series {
+		WriteUsageSeries(data, &v.Series[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
+// WriteUsageSeries writes an answer, as both APIs have it.
+func WriteUsageSeries(data *server.JSON, v *billing.UsageSeries) {
+	data.Open('{')
+	data.Text("featureKey", v.FeatureKey)
+	data.Int("events", v.Events)
+	data.Decimal("usageUnits", v.Units)
+	data.Array("points")
+	for i := range v.Points {
+		WriteUsagePoint(data, &v.Points[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
 // WriteCreditAllocation writes an answer, as both APIs have it.
 func WriteCreditAllocation(data *server.JSON, v *billing.CreditAllocationDocument) {
 	data.Open('{')

@@ -17,6 +17,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
+	"tollgate/engine/rollup"
 	"tollgate/server"
 	"tollgate/server/payments"
 )
@@ -41,6 +42,8 @@ type Config struct {
 	Reader   server.Reader
 	// Events lists usage and audit events; nil answers 503 there.
 	Events journal.Source
+	// Counts adds usage up; nil answers 503 there.
+	Counts rollup.Source
 	// Keys looks for idempotency keys that have left memory; nil where none ever does.
 	Keys idempotency.Finder
 	// Now is the node's clock; time.Now when nil.
@@ -104,6 +107,7 @@ type API struct {
 	base        // by value: a check reads it without a pointer between
 	sandboxHost string
 	events      journal.Source     // nil answers 503
+	counts      rollup.Source      // nil answers 503
 	keys        idempotency.Finder // nil where no key ever leaves memory
 	table       *server.Table
 	limits      *server.RateLimiter
@@ -123,7 +127,7 @@ func New(c Config) (*API, error) {
 	a := newAPI(&c)
 	routes := slices.Concat(a.routes(), a.customers.customerRoutes(),
 		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
-		a.invoices.paymentRoutes(), a.customers.clockRoutes())
+		a.invoices.paymentRoutes(), a.customers.clockRoutes(), a.usageRoutes())
 	server.DescribePaths(routes, pathParams)
 	var err error
 	if a.document, err = server.OpenAPI(routes, description()); err != nil {
@@ -156,7 +160,7 @@ func newAPI(c *Config) *API {
 			machine: c.Machine, proposer: c.Proposer, reader: c.Reader, now: c.Now, log: c.Log,
 			writeTimeout: c.WriteTimeout, readTimeout: c.ReadTimeout,
 		},
-		sandboxHost: c.SandboxHost, events: c.Events, keys: c.Keys,
+		sandboxHost: c.SandboxHost, events: c.Events, counts: c.Counts, keys: c.Keys,
 		limits: server.NewRateLimiter(c.RateLimit, c.Now),
 	}
 	a.customers, a.subscriptions = customers{&a.base}, subscriptions{&a.base}

@@ -88,6 +88,7 @@ var matrix = map[string][]attempt{
 	"voidEvent":        {{method: "POST", path: "events/{event}/void", body: "{}"}},
 	"amendEvent":       {{method: "POST", path: "events/{event}/amend", body: `{"usageUnits":1}`}},
 
+	"getUsage":             {{method: "GET", path: "usage?customer={customer}"}},
 	"getClock":             {{method: "GET", path: "clock", own: true, status: 200}},
 	"getCustomerInvoice":   {{method: "GET", path: "billing/invoices/{customer}/{invoice}"}},
 	"listCustomerInvoices": {{method: "GET", path: "billing/invoices/{customer}"}},

@@ -45,7 +45,8 @@ func startWithin(t testing.TB, within time.Duration, change ...func(*client.Conf
 	c := servertest.New()
 	n := &node{Cluster: c, t: t, http: &http.Client{Timeout: 20 * time.Second}}
 	config := client.Config{
-		Machine: c.Machine, Proposer: c, Reader: c, Events: c, Keys: c, NodeID: 1, SpoolDir: t.TempDir(),
+		Machine: c.Machine, Proposer: c, Reader: c, Events: c, Counts: c,
+		Keys: c, NodeID: 1, SpoolDir: t.TempDir(),
 	}
 	for _, f := range change {
 		f(&config)

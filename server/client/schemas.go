@@ -46,6 +46,7 @@ func description() server.Description {
 				server.Must("features", server.ArrayOf(server.AnswerSchema[billing.PlanFeatureView](
 					server.Must("pricing", billingview.PricingSchema())))),
 			),
+			"UsageReport": server.AnswerSchema[billing.UsageReport](),
 			"Invoice":     billingview.InvoiceSchema(),
 			"Entitlement": entitlementSchema(),
 			"Event":       eventSchema(),

@@ -97,7 +97,8 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 	})
 	require.NoError(t, err)
 	programs, err := client.New(client.Config{
-		Machine: n.Machine, Proposer: n, Reader: n, Events: n, NodeID: 1, SpoolDir: t.TempDir(),
+		Machine: n.Machine, Proposer: n, Reader: n, Events: n, Counts: n,
+		NodeID: 1, SpoolDir: t.TempDir(),
 		Payments: desk,
 	})
 	require.NoError(t, err)
@@ -107,6 +108,8 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 	metrics := admin.NewMetrics()
 	operations, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: cluster{}, Metrics: metrics, Events: n,
+		Counts: n,
+
 		KeyHash: admin.HashKey(n.key), SealKey: [32]byte{1}, Outbox: hooks,
 		Vitals: func() any { return map[string]any{"node": "n1", "build": "v1"} },
 		Backup: func(_ context.Context, w io.Writer, _ bool, _ int) error {

@@ -3,19 +3,20 @@ package cli
 
 // BillCommands are about accounts and what they hold.
 type BillCommands struct {
-	Accounts      accountsCommand            `cmd:"" group:"bill" help:"Create and list accounts."`
-	Keys          keysCommand                `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
-	Origins       originsCommand             `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
-	Customers     customersCommand           `cmd:"" group:"bill" help:"List, show and create customers, archive one, or erase its personal data."`
-	Subscribe     SubscribeCommand           `cmd:"" call:"POST /subscriptions" group:"bill" help:"Subscribe a customer to a plan: subscriptions create."`
-	Check         call[checkFlags, decision] `cmd:"" call:"POST /entitlements" group:"bill" help:"Say whether a customer may use a feature, and why not."`
-	Events        eventsCommand              `cmd:"" group:"bill" help:"Send a usage event, list names of events that nothing bills."`
-	Subscriptions subscriptionsCommand       `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
-	Pools         poolsCommand               `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
-	Invoice       invoiceCommand             `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
-	Payments      paymentsCommand            `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
-	Webhooks      webhooksCommand            `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
-	Workspaces    workspacesCommand          `cmd:"" group:"bill" help:"Act for the people who own workspaces: approve purchases, set caps, grant credits."`
-	Margin        call[marginFlags, margins] `cmd:"" call:"GET margin" group:"bill" help:"Show revenue, cost and margin."`
-	Clock         clockCommand               `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
+	Accounts      accountsCommand               `cmd:"" group:"bill" help:"Create and list accounts."`
+	Keys          keysCommand                   `cmd:"" group:"bill" help:"Create, list and revoke API keys."`
+	Origins       originsCommand                `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
+	Customers     customersCommand              `cmd:"" group:"bill" help:"List, show and create customers, archive one, or erase its personal data."`
+	Subscribe     SubscribeCommand              `cmd:"" call:"POST /subscriptions" group:"bill" help:"Subscribe a customer to a plan: subscriptions create."`
+	Check         call[checkFlags, decision]    `cmd:"" call:"POST /entitlements" group:"bill" help:"Say whether a customer may use a feature, and why not."`
+	Events        eventsCommand                 `cmd:"" group:"bill" help:"Send a usage event, list names of events that nothing bills."`
+	Subscriptions subscriptionsCommand          `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
+	Pools         poolsCommand                  `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
+	Invoice       invoiceCommand                `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
+	Payments      paymentsCommand               `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
+	Webhooks      webhooksCommand               `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
+	Workspaces    workspacesCommand             `cmd:"" group:"bill" help:"Act for the people who own workspaces: approve purchases, set caps, grant credits."`
+	Margin        call[marginFlags, margins]    `cmd:"" call:"GET margin" group:"bill" help:"Show revenue, cost and margin."`
+	Usage         call[usageFlags, usageTotals] `cmd:"" call:"GET usage" group:"bill" help:"Show usage by hour, day or month, checks and revenue."`
+	Clock         clockCommand                  `cmd:"" group:"bill" help:"Show or advance the sandbox's test clock."`
 }

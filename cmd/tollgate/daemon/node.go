@@ -233,7 +233,8 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	n.client, err = client.New(client.Config{
 		Payments: service,
 		Machine:  n.machine, Proposer: group, Reader: group, Events: group.Events(),
-		Now: n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
+		Counts: group.Rollups(),
+		Now:    n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
 		AuditMode:   client.AuditMode(n.settings.Audit),
 		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
 		RateLimit: server.RateLimit(n.settings.RateLimit), Gate: n.gate,
@@ -249,6 +250,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Acts:    n.tenants.api.Operator.Acts,
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: service, Outbox: n.outbox, Events: group.Events(),
+		Counts:  group.Rollups(),
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
 		Gate: n.opsGate, Vitals: n.vitals,
 	}

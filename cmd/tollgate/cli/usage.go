@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+
+	api "tollgate/sdk/go"
+)
+
+type usageFlags struct {
+	environmentOutput `embed:""`
+	Customer          string `query:"customer,omitempty" placeholder:"ID" help:"Of this customer; all together when absent."`
+	Feature           string `query:"feature,omitempty" placeholder:"KEY" help:"Of this feature; all when absent."`
+	By                string `query:"by" default:"day" enum:"hour,day,month" help:"hour, day or month."`
+	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339."`
+	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
+}
+
+// Help says what is shown.
+func (c *usageFlags) Help() string {
+	return "Without a time it shows 48 hours, 30 days or 12 months, up to the environment's clock. " +
+		"Of an environment it also shows how checks came out, and revenue."
+}
+
+type usageTotals api.UsageTotals
+
+func (v *usageTotals) print(out io.Writer) error {
+	layout := map[string]string{
+		"hour": "2006-01-02 15:04", "day": time.DateOnly, "month": "2006-01",
+	}[v.By]
+	t := NewTable(out, "TIME", "WHAT", "COUNT", "AMOUNT")
+	row := func(at time.Time, what string, count int, amount json.Number) {
+		t.Row(at.UTC().Format(layout), what, strconv.Itoa(count), string(amount))
+	}
+	for _, s := range v.Series {
+		for _, p := range s.Points {
+			row(p.Start, either(s.FeatureKey, "(no feature)"), p.Events, p.UsageUnits)
+		}
+	}
+	for _, c := range v.Checks {
+		for _, p := range c.Points {
+			row(p.Start, "check: "+c.Reason, p.Checks, "")
+		}
+	}
+	for _, r := range v.Revenue {
+		for _, p := range r.Points {
+			row(p.Start, "billed, "+r.Currency, p.Invoices, p.Billed)
+			row(p.Start, "collected, "+r.Currency, 0, p.Collected)
+		}
+	}
+	return t.End()
+}

@@ -1,0 +1,44 @@
+package admin
+
+import (
+	"time"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/billingview"
+)
+
+// showUsage is GET …/usage: what an environment used, how its checks came out and what its invoices
+// come to; with a customer or a feature the usage alone.
+func (a *invoices) showUsage(x *server.Exchange) *server.Fault {
+	env, fault := a.locate(x)
+	if fault != nil {
+		return fault
+	}
+	return a.read(func() *server.Fault {
+		now := a.machine.EnvironmentNow(env, time.Now().UnixMilli())
+		q, fault := billingview.UsageQuery(x, a.machine, env, now)
+		if fault != nil {
+			return fault
+		}
+		if a.counts == nil {
+			return server.FaultConsistency.With("This node keeps no journal.")
+		}
+		var t billing.Totals
+		var err error
+		if q.Customer != 0 || q.HasFeature {
+			t = billing.Totals{By: q.By, From: q.From, To: q.To}
+			t.Series, err = a.machine.Usage(a.counts, &q)
+		} else {
+			t, err = a.machine.UsageTotals(a.counts, &q)
+		}
+		if err != nil {
+			if fault = billingview.UsageFault(err); fault != nil {
+				return fault
+			}
+			a.log.Error("usage cannot be read", "error", err, "request_id", string(x.RequestID()))
+			return server.FaultInternal
+		}
+		return server.One(x, 200, &t, writeUsageTotals)
+	})
+}

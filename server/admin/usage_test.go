@@ -1,0 +1,46 @@
+package admin_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/server/client"
+)
+
+func TestUsageTotals(t *testing.T) {
+	n := start(t)
+	key := n.furnish()
+	n.subscribe(key)
+	n.send("POST", client.Prefix+"/events", `{"eventIdempotencyKey":"k","eventName":"tokens",`+
+		`"customerReferenceId":"ada","usageUnits":3,"occurredAt":"`+
+		time.Now().UTC().Format(time.RFC3339Nano)+`"}`, key, "application/json").is(201, "")
+	for _, feature := range []string{"tokens", "nothing", "nothing"} {
+		n.send("GET", client.Prefix+"/entitlements/ada/"+feature, "", key, "").is(200, "")
+	}
+	var d map[string]any
+	require.Eventually(t, func() bool { // audits are recorded beside the answer
+		d = n.call("GET", sandbox+"usage", "").is(200, "").data()
+		return len(d["checks"].([]any)) == 2
+	}, 5*time.Second, 10*time.Millisecond)
+	counts := map[string]any{}
+	for _, c := range d["checks"].([]any) {
+		counts[c.(map[string]any)["reason"].(string)] = c.(map[string]any)["checks"]
+	}
+	require.Equal(t, map[string]any{"allowed": 1.0, "feature_unknown": 2.0}, counts)
+	series := d["series"].([]any)[0].(map[string]any)
+	require.Equal(t, 3.0, series["usageUnits"])
+	revenue := d["revenue"].([]any)[0].(map[string]any)
+	require.Equal(t, "USD", revenue["currency"])
+	require.Equal(t, 20.0, revenue["billed"])
+	require.Equal(t, 20.0, revenue["due"])
+	require.Equal(t, 0.0, revenue["collected"])
+	require.Equal(t, 0.0, d["suspendedSubscriptions"])
+
+	d = n.call("GET", sandbox+"usage?customer=ada&by=hour", "").is(200, "").data()
+	require.Len(t, d["series"], 1)
+	require.Empty(t, d["revenue"], "of a customer the usage alone")
+	n.call("GET", sandbox+"usage?customer=nobody", "").is(404, "customer_not_found")
+	n.call("GET", sandbox+"usage?by=second", "").is(400, "validation_failed")
+}

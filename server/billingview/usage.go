@@ -1,0 +1,103 @@
+package billingview
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/rollup"
+	"tollgate/server"
+	"tollgate/server/form"
+)
+
+var faultCounting = server.NewFault(503, "still_counting",
+	"This node is still counting what its journal has").With(
+	"Nothing was changed. Repeat the request later, or ask another node.").Retry(10)
+
+// UsageParams are the parameters of a question about usage.
+func UsageParams() []server.Param {
+	most := strconv.Itoa(billing.MaxBuckets)
+	return []server.Param{
+		server.InQuery("customer", server.TextSchema(1, 128),
+			"externalClientCustomerId; all customers together when absent"),
+		server.InQuery("feature", server.TextSchema(1, 128), "a feature's key; all when absent"),
+		server.InQuery("by", server.EnumSchema(billing.By(0).Names()[1:]...),
+			"the length of a bucket, day when absent; buckets begin at UTC"),
+		server.InQuery("from", server.TimeSchema, "earliest occurredAt, moved back to where its bucket "+
+			"begins; when absent 48 hours, 30 days or 12 months before to"),
+		server.InQuery("to", server.TimeSchema, "occurredAt before this, moved on to where its bucket "+
+			"ends; the environment's time when absent. A range has "+most+" buckets at the most"),
+	}
+}
+
+// UsageQuery reads them, for an environment whose clock says now. A customer or a feature that is
+// not there is a refusal.
+func UsageQuery(
+	x *server.Exchange, m *billing.Machine, env uint32, now int64,
+) (q billing.UsageQuery, fault *server.Fault) {
+	q.Env = env
+	args := x.Ctx.QueryArgs()
+	text := func(name string) string { return string(args.Peek(name)) }
+	var f form.Reader
+	if by := text("by"); by != "" {
+		names := q.By.Names()
+		at := slices.Index(names, by)
+		if q.By = billing.By(max(at, 0)); at < 0 {
+			f.Problem("by", form.NotAllowed(names[1:]...))
+		}
+	}
+	instant := func(name string, dst *int64) (given bool) {
+		value := text(name)
+		if value == "" {
+			return false
+		}
+		// In a query a bare '+' is a space, and offsets are written with it.
+		ms, ok := server.ParseInstant([]byte(strings.ReplaceAll(value, " ", "+")))
+		if *dst = ms; !ok {
+			f.Problem(name, form.NotTime)
+		}
+		return true
+	}
+	hasFrom, hasTo := instant("from", &q.From), instant("to", &q.To)
+	if fault = f.Fault(); fault != nil {
+		return q, fault
+	}
+	q.Complete(now, hasFrom, hasTo)
+	switch err := q.Widen(); err {
+	case nil:
+	case billing.ErrUsageEmpty:
+		return q, server.FieldFault("from", server.FieldConflict, "must be before to")
+	default:
+		return q, server.FieldFault("from", server.FieldOutOfRange,
+			"and to have more than "+strconv.Itoa(billing.MaxBuckets)+" buckets between them; ask for "+
+				"less time, or by a longer bucket")
+	}
+	if id := text("customer"); id != "" {
+		if q.Customer = m.CustomerRow(env, []byte(id)); q.Customer == 0 {
+			return q, server.FaultOf(engine.OutcomeCustomerUnknown)
+		}
+	}
+	if key := text("feature"); key != "" {
+		q.HasFeature = true
+		if q.Feature = m.FeatureNumber(env, key); q.Feature == 0 {
+			return q, server.FaultOf(engine.OutcomeFeatureUnknown)
+		}
+	}
+	return q, nil
+}
+
+// UsageFault is the refusal of a question about usage that failed; nil where the journal is at
+// fault.
+func UsageFault(err error) *server.Fault {
+	switch {
+	case errors.Is(err, rollup.ErrCounting):
+		return faultCounting
+	case errors.Is(err, billing.ErrUsageTooLarge):
+		return server.FieldFault("feature", server.FieldOutOfRange, "has to be given, or less time: the "+
+			"answer would have more than "+strconv.Itoa(billing.MaxUsagePoints)+" points")
+	}
+	return nil
+}
