@@ -36,7 +36,7 @@ func freeBytes(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, fmt.Errorf("cluster: free space of %s: %w", dir, err)
 	}
-	return int64(s.Bavail) * s.Bsize, nil
+	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
 func (d *disk) look() error {

@@ -183,6 +183,7 @@ func TestInvoicesFromTheCommandLine(t *testing.T) {
 	out := s.ok("clock", "advance", "32d")
 	require.Contains(t, out, time.Now().AddDate(0, 0, 32).UTC().Format("2006-01-02T"))
 	require.Equal(t, out[:13], s.ok("clock", "show")[:13])
+	require.Contains(t, out, "\n1 invoice issued, 1 invoice past due, 1 suspension.\n")
 
 	out = s.ok("invoice", "list", "ada")
 	s.holds(out, "1", s.firstInvoice(), "IN_ADVANCE_INITIAL", "PAST_DUE", "20.00 USD")

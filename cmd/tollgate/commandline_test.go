@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -254,6 +255,33 @@ func TestTheREADMEsCommandsAreOnes(t *testing.T) {
 	s := newShell(t)
 	require.NotEmpty(t, s.ok("catalog", "diff", "../../examples/catalog.yaml"))
 	s.ok("catalog", "apply", "../../examples/catalog.yaml")
+}
+
+// TestWatchGoesOnUntilItIsInterrupted, also while no node answers.
+func TestWatchGoesOnUntilItIsInterrupted(t *testing.T) {
+	asked := make(chan struct{}, 100)
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		w.Write([]byte(`{"success":true,"data":{"nodeId":"node7"}}`))
+	}))
+	defer node.Close()
+	var out bytes.Buffer
+	ended := make(chan int)
+	go func() {
+		ended <- run([]string{
+			"cluster", "status", "--watch", "--every", "100ms", "--ops", node.Listener.Addr().String(),
+			"--admin-key", "k",
+		}, &out)
+	}()
+	for range 3 {
+		<-asked
+	}
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	require.Zero(t, <-ended)
+	require.GreaterOrEqual(t, strings.Count(out.String(), "As "), 2)
+	require.NotContains(t, out.String(), "\x1b", "this is not a terminal")
+	_, code := alone("cluster", "status", "--watch", "--every", "1ms")
+	require.Equal(t, 1, code)
 }
 
 func TestConnectionRefusedIsSaidAtOnce(t *testing.T) {

@@ -3,6 +3,7 @@ package billing
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/period"
 )
 
@@ -63,6 +64,51 @@ func (m *accountReader) ClockSettledTo(env uint32, to int64) bool {
 	s := m.state.Load()
 	e := s.Environment(env)
 	return e == nil || e.Now(s.Log.Stamp()) >= to && e.Due.Load() > to
+}
+
+// FellDue counts what happened in an environment between two instants of its clock.
+type FellDue struct {
+	Issued, PastDue  uint32 // invoices
+	Suspended, Ended uint32 // subscriptions
+}
+
+// maxFellDue is how many customers FellDue looks at.
+const maxFellDue = 20_000
+
+// FellDue counts what stands of an environment's changes after one instant of its clock, up to
+// another: an invoice that was paid since is not past due. It counts nothing where the environment
+// has very many customers.
+func (m *customerReader) FellDue(env uint32, from, to int64) (all FellDue) {
+	s, left := m.state.Load(), maxFellDue
+	within := func(at int64) bool { return at > from && at <= to }
+	for row := uint32(1); row <= s.Customers.Len(); row++ {
+		if s.Customers.Read(row).Env != env {
+			continue
+		}
+		if left--; left < 0 {
+			return FellDue{}
+		}
+		for _, v := range m.Invoices(env, row) {
+			if v.Status == book.InvoicePending {
+				continue
+			}
+			if within(v.CreatedAt) {
+				all.Issued++
+			}
+			if v.Status == book.InvoicePastDue && within(v.DueDate) {
+				all.PastDue++
+			}
+		}
+		for _, v := range m.Subscriptions(row) {
+			if within(v.SuspendedAt) {
+				all.Suspended++
+			}
+			if within(v.EndedAt) {
+				all.Ended++
+			}
+		}
+	}
+	return all
 }
 
 // UsageWindow says what the clock of an environment reads when the node's clock reads nowMS, and

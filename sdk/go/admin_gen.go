@@ -159,6 +159,11 @@ type WebhookAttempt struct {
 type Clock struct {
 	Now     time.Time `json:"now"`
 	Settled bool      `json:"settled"`
+	// InvoicesIssued and the other counts are what an advance did, absent where it did none of that, or the environment has more than 20,000 customers.
+	InvoicesIssued         int `json:"invoicesIssued,omitzero"`
+	InvoicesPastDue        int `json:"invoicesPastDue,omitzero"`
+	SubscriptionsSuspended int `json:"subscriptionsSuspended,omitzero"`
+	SubscriptionsEnded     int `json:"subscriptionsEnded,omitzero"`
 }
 
 // WebhookDelivery is a message on its way to an endpoint.

@@ -44,6 +44,7 @@ func (a *clocks) advanceClock(x *server.Exchange) *server.Fault {
 	if fault == nil {
 		c.Env, fault = a.locate(x)
 	}
+	from := a.machine.EnvironmentNow(c.Env, time.Now().UnixMilli())
 	if fault == nil {
 		fault = a.done(x, billing.KindAdvanceClock, &c)
 	}
@@ -53,7 +54,11 @@ func (a *clocks) advanceClock(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return a.answerClock(x, c.Env, true)
+	fell := a.machine.FellDue(c.Env, from, c.To)
+	return a.answerClock(x, c.Env, clockAnswer{
+		Settled: true, Issued: fell.Issued, PastDue: fell.PastDue, Suspended: fell.Suspended,
+		Ended: fell.Ended,
+	})
 }
 
 // settle waits until all has happened that is due by the instant to which the clock was moved. What
@@ -90,7 +95,7 @@ func (a *clocks) settle(
 }
 
 func (a *clocks) showClock(x *server.Exchange, env uint32) *server.Fault {
-	return a.answerClock(x, env, a.machine.ClockSettled(env))
+	return a.answerClock(x, env, clockAnswer{Settled: a.machine.ClockSettled(env)})
 }
 
 // clockAnswer is an environment's clock.
@@ -99,9 +104,15 @@ func (a *clocks) showClock(x *server.Exchange, env uint32) *server.Fault {
 type clockAnswer struct {
 	Now     int64 `json:"now" as:"time"`
 	Settled bool  `json:"settled"`
+	// Issued and the other counts are what an advance did, absent where it did none of that, or the
+	// environment has more than 20,000 customers.
+	Issued    uint32 `json:"invoicesIssued,omitzero"`
+	PastDue   uint32 `json:"invoicesPastDue,omitzero"`
+	Suspended uint32 `json:"subscriptionsSuspended,omitzero"`
+	Ended     uint32 `json:"subscriptionsEnded,omitzero"`
 }
 
-func (a *clocks) answerClock(x *server.Exchange, env uint32, settled bool) *server.Fault {
-	now := a.machine.EnvironmentNow(env, time.Now().UnixMilli())
-	return server.One(x, 200, &clockAnswer{now, settled}, writeClock)
+func (a *clocks) answerClock(x *server.Exchange, env uint32, c clockAnswer) *server.Fault {
+	c.Now = a.machine.EnvironmentNow(env, time.Now().UnixMilli())
+	return server.One(x, 200, &c, writeClock)
 }

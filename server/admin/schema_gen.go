@@ -256,6 +256,18 @@ func writeClock(data *server.JSON, v *clockAnswer) {
 	data.Open('{')
 	data.Time("now", v.Now)
 	data.Bool("settled", v.Settled)
+	if v.Issued != 0 {
+		data.Uint("invoicesIssued", uint64(v.Issued))
+	}
+	if v.PastDue != 0 {
+		data.Uint("invoicesPastDue", uint64(v.PastDue))
+	}
+	if v.Suspended != 0 {
+		data.Uint("subscriptionsSuspended", uint64(v.Suspended))
+	}
+	if v.Ended != 0 {
+		data.Uint("subscriptionsEnded", uint64(v.Ended))
+	}
 	data.Close('}')
 }
 

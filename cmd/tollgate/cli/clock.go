@@ -29,6 +29,29 @@ func (c *clock) print(out io.Writer) error {
 	return Say(out, "%s", text)
 }
 
+// did says what an advance did.
+func (c *clock) did() string {
+	var all []string
+	for _, count := range []struct {
+		n         int
+		one, many string
+	}{
+		{c.InvoicesIssued, "invoice issued", "invoices issued"},
+		{c.InvoicesPastDue, "invoice past due", "invoices past due"},
+		{c.SubscriptionsSuspended, "suspension", "suspensions"},
+		{c.SubscriptionsEnded, "subscription ended", "subscriptions ended"},
+	} {
+		switch count.n {
+		case 0:
+		case 1:
+			all = append(all, "1 "+count.one)
+		default:
+			all = append(all, strconv.Itoa(count.n)+" "+count.many)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 type clockAdvanceCommand struct {
 	AdminFlags  `embed:""`
 	Account     string `context:"account" default:"demo" help:"The account, whose sandbox's clock it is."`
@@ -68,6 +91,8 @@ func (c *clockAdvanceCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clockPatience)
 	defer cancel()
+	wait := StartProgress("moving to "+to.Format(time.RFC3339)+" and doing what falls due", 0)
+	defer wait.End()
 	answer, err := admin.Do(ctx, api.Request{Method: "POST", Path: path, Body: body, Once: true})
 	if err == nil {
 		err = answer.Err()
@@ -82,7 +107,13 @@ func (c *clockAdvanceCommand) Run(ctx context.Context, out io.Writer) error {
 	if err = answer.Data(&now); err != nil {
 		return err
 	}
-	return c.Print(out, answer.Payload(), func() error { return now.print(out) })
+	return c.Print(out, answer.Payload(), func() error {
+		err := now.print(out)
+		if did := now.did(); err == nil && did != "" {
+			err = Say(out, "%s.", did)
+		}
+		return err
+	})
 }
 
 // target is the instant to move to.

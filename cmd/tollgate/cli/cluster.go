@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"golang.org/x/term"
 
 	"tollgate/cluster"
 )
@@ -24,7 +27,9 @@ type ClusterCommand struct {
 
 type clusterStatusCommand struct {
 	AdminFlags `embed:""`
-	JSON       bool `name:"json" help:"Print what the node answered."`
+	JSON       bool          `name:"json" help:"Print what the node answered."`
+	Watch      bool          `help:"Ask again and again, until it is interrupted."`
+	Every      time.Duration `default:"2s" help:"How often, with --watch."`
 }
 
 // Help says what the command ends with.
@@ -36,8 +41,42 @@ func (c *clusterStatusCommand) Help() string {
 // ErrDown ends cluster status where a member does not answer.
 var ErrDown = errors.New("a member is down")
 
-// Run prints what one node knows of the cluster.
+// Run prints what one node knows of the cluster, with --watch until ctx ends.
 func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
+	if !c.Watch {
+		return c.show(ctx, out)
+	}
+	if c.Every < minWatch {
+		return fmt.Errorf("--every %s is too often: want %s or more", c.Every, minWatch)
+	}
+	for {
+		page := &bytes.Buffer{}
+		err := c.show(ctx, page)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if file, is := out.(*os.File); is && term.IsTerminal(int(file.Fd())) {
+			page = bytes.NewBufferString("\x1b[H\x1b[2J" + page.String())
+		}
+		if err != nil {
+			fmt.Fprintln(page, err)
+		}
+		if _, err = page.WriteTo(out); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(c.Every):
+		}
+	}
+}
+
+// minWatch is how often a cluster may be asked.
+const minWatch = 100 * time.Millisecond
+
+// show prints it once.
+func (c *clusterStatusCommand) show(ctx context.Context, out io.Writer) error {
 	admin, err := c.Client()
 	if err != nil {
 		return err
@@ -108,12 +147,9 @@ func knownVersion(version int64) string {
 }
 
 func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	var failed error
+	table := NewTable(out)
 	line := func(format string, args ...any) {
-		if _, err := fmt.Fprintf(table, format+"\n", args...); err != nil {
-			failed = err
-		}
+		table.Row(strings.Split(fmt.Sprintf(format, args...), "\t")...)
 	}
 	if _, err := io.WriteString(out, banner(&s, now)); err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -127,7 +163,8 @@ func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
 	for _, reason := range s.Reasons {
 		line("  %s (%s)", reason, reason.Cause)
 	}
-	line("\nMEMBER\tROLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
+	line("")
+	line("MEMBER\tROLE\tAPI\tOPERATIONS\tRAFT\tROUND TRIP\tCLOCK\tVERSION\tFOLDER")
 	for _, m := range s.Members {
 		trip, clock := fmt.Sprintf("%d µs", m.RoundTripUS), fmt.Sprintf("%+d ms", m.ClockAheadMS)
 		if m.Role == cluster.RoleDown {
@@ -141,7 +178,8 @@ func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
 			line("  %s: %s", m.ID, m.Problem)
 		}
 	}
-	line("\nGROUP\tLEADER\tTERM\tROLE HERE\tLEASE\tCOMMITTED\tAPPLIED\tSNAPSHOT\tSTALE\tLOG" +
+	line("")
+	line("GROUP\tLEADER\tTERM\tROLE HERE\tLEASE\tCOMMITTED\tAPPLIED\tSNAPSHOT\tSTALE\tLOG" +
 		"\tFSYNCS\tVERSION")
 	for _, g := range s.Groups {
 		stale := fmt.Sprintf("%d ms", g.StalenessMS)
@@ -152,13 +190,7 @@ func printStatus(out io.Writer, s cluster.Status, now time.Time) error {
 			g.Name, g.Leader, g.Term, g.Role, g.Lease, g.CommitIndex, g.AppliedIndex,
 			g.SnapshotIndex, stale, Size(g.LogBytes), g.Syncs, g.Version)
 	}
-	if err := table.Flush(); err != nil {
-		failed = err
-	}
-	if failed != nil {
-		return fmt.Errorf("print: %w", failed)
-	}
-	return nil
+	return table.End()
 }
 
 // roleOf says which groups a member leads, as the node that was asked knows it.

@@ -14,13 +14,20 @@ import (
 
 // table prints aligned columns. Its methods need no error handling but of end.
 type table struct {
-	w   *tabwriter.Writer
-	err error
+	w     *tabwriter.Writer
+	err   error
+	out   io.Writer
+	paint *painting // nil where nothing is painted
 }
 
 // NewTable begins a table with the heads of its columns; without any it has no head.
 func NewTable(out io.Writer, heads ...string) *table {
-	t := &table{w: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	t := &table{out: out}
+	if Colours(out) {
+		t.paint = &painting{}
+		out = &t.paint.laidOut
+	}
+	t.w = tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	if len(heads) > 0 {
 		t.Row(heads...)
 	}
@@ -28,6 +35,9 @@ func NewTable(out io.Writer, heads ...string) *table {
 }
 
 func (t *table) Row(cells ...string) {
+	if t.paint != nil {
+		t.paint.rows = append(t.paint.rows, cells)
+	}
 	if t.err == nil {
 		_, t.err = fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
@@ -37,6 +47,9 @@ func (t *table) Row(cells ...string) {
 func (t *table) End() error {
 	if t.err == nil {
 		t.err = t.w.Flush()
+	}
+	if t.err == nil && t.paint != nil {
+		_, t.err = io.WriteString(t.out, t.paint.text())
 	}
 	if t.err != nil {
 		return fmt.Errorf("print: %w", t.err)

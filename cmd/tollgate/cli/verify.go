@@ -134,8 +134,12 @@ func (c *invoiceVerifyCommand) environment(
 			return nil
 		}
 		query.Set("cursor", page.Next)
-		if _, err := fmt.Fprintf(os.Stderr, "%s/%s: %d customers, %d invoices …\n",
-			f.Account, f.Environment, total.Customers, total.Invoices); err != nil {
+		begin, end := "", "\n"
+		if Colours(os.Stderr) { // one line, which the next one replaces
+			begin, end = "\r\x1b[K", ""
+		}
+		if _, err := fmt.Fprintf(os.Stderr, "%s%s/%s: %d customers, %d invoices …%s", begin,
+			f.Account, f.Environment, total.Customers, total.Invoices, end); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 	}

@@ -3,11 +3,11 @@ package dev
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
 
+	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/replay"
 )
 
@@ -32,7 +32,7 @@ func (d *display) show(p replay.Progress) {
 		p.Done*100/p.Total, p.Done, p.Total, p.Rate(), round(p.P50), round(p.P99), p.Retries)
 	switch {
 	case d.terminal:
-		d.print("\r\x1b[K" + bar(p.Done, p.Total, 24) + " " + text)
+		d.print("\r\x1b[K" + cli.Bar(p.Done, p.Total, 24) + " " + text)
 		d.drawn = true
 	case p.Finished || p.Elapsed >= d.next:
 		d.print(text + "\n")
@@ -51,11 +51,6 @@ func (d *display) print(text string) {
 	if _, err := d.out.WriteString(text); err != nil {
 		d.terminal, d.next = false, time.Duration(1<<62) // the output is gone
 	}
-}
-
-func bar(done, total uint64, width int) string {
-	full := int(done * uint64(width) / max(total, 1))
-	return "[" + strings.Repeat("█", full) + strings.Repeat("·", width-full) + "]"
 }
 
 func round(d time.Duration) time.Duration {

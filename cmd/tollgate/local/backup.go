@@ -3,7 +3,9 @@
 package local
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -55,7 +57,9 @@ func (c *backupMakeCommand) Run(ctx context.Context, out io.Writer) error {
 	var m *backup.Manifest
 	receive := func(to io.Writer) error {
 		return node.Stream(ctx, path, func(body io.Reader) (err error) {
-			m, err = backup.Check(io.TeeReader(body, to), nil)
+			progress := cli.StartProgress("saving", 0)
+			defer progress.End()
+			m, err = backup.Check(io.TeeReader(body, io.MultiWriter(to, progress)), nil)
 			return err
 		})
 	}
@@ -82,16 +86,32 @@ func (c *backupVerifyCommand) Run(out io.Writer) (err error) {
 	if c.Checksums {
 		machine = nil
 	}
-	var m *backup.Manifest
-	if c.File == "-" {
-		m, err = backup.Check(os.Stdin, machine)
-	} else {
-		m, err = backup.CheckFile(c.File, machine)
-	}
+	src, progress, err := openBackup(c.File, "checking")
 	if err != nil {
 		return err
 	}
+	m, err := backup.Check(bufio.NewReaderSize(progress.Reading(src), 1<<20), machine)
+	progress.End()
+	if err = errors.Join(err, src.Close()); err != nil {
+		return err
+	}
 	return describeBackup(out, "Good", m)
+}
+
+// openBackup opens a backup, - is standard input, and shows how much of it was read.
+func openBackup(name, what string) (io.ReadCloser, *cli.Progress, error) {
+	if name == "-" {
+		return os.Stdin, cli.StartProgress(what, 0), nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("backup: %w", err)
+	}
+	total := int64(0)
+	if info, err := file.Stat(); err == nil {
+		total = info.Size()
+	}
+	return file, cli.StartProgress(what, total), nil
 }
 
 // emptyMachine makes the state machine of a group, nil for one that is not known.

@@ -47,12 +47,11 @@ func (c *RestoreCommand) Run(out io.Writer) (err error) {
 	case settings.Cluster == "":
 		settings.Cluster = cluster.NewIdentity()
 	}
-	src := io.ReadCloser(os.Stdin)
-	if c.File != "-" {
-		if src, err = os.Open(c.File); err != nil {
-			return fmt.Errorf("backup: %w", err)
-		}
+	src, progress, err := openBackup(c.File, "restoring")
+	if err != nil {
+		return err
 	}
+	defer progress.End()
 	defer func() { err = errors.Join(err, src.Close()) }()
 	if err := os.MkdirAll(settings.Data, 0o700); err != nil {
 		return fmt.Errorf("data folder: %w", err)
@@ -64,7 +63,7 @@ func (c *RestoreCommand) Run(out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := daemon.Restore(settings, src)
+	m, err := daemon.Restore(settings, progress.Reading(src))
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}

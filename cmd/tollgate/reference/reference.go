@@ -23,7 +23,7 @@ var Exits = [][2]string{
 }
 
 // manyCommands is how many commands have a flag that is described once for all of them.
-const manyCommands = 12
+const manyCommands = 8
 
 // command is one command as it is described.
 type command struct {

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Progress shows on a terminal how far something is that takes longer than a second; elsewhere
+// it shows nothing. Safe for concurrent use.
+type Progress struct {
+	out   *os.File // nil shows nothing
+	what  string
+	total int64
+	done  chan struct{}
+
+	mu   sync.Mutex
+	come int64
+}
+
+const (
+	progressAfter = time.Second
+	progressEvery = 200 * time.Millisecond
+)
+
+// StartProgress begins to show what is done, of total bytes; 0: only how long it has taken.
+func StartProgress(what string, total int64) *Progress {
+	p := &Progress{what: what, total: total, done: make(chan struct{})}
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		p.out = os.Stderr
+		go p.run(time.Now())
+	}
+	return p
+}
+
+func (p *Progress) run(began time.Time) {
+	wait := time.NewTimer(progressAfter)
+	defer wait.Stop()
+	for {
+		select {
+		case <-p.done:
+			return
+		case <-wait.C:
+			p.print(p.text(time.Since(began)))
+			wait.Reset(progressEvery)
+		}
+	}
+}
+
+// text is the line that is shown.
+func (p *Progress) text(took time.Duration) string {
+	p.mu.Lock()
+	come := p.come
+	p.mu.Unlock()
+	text := fmt.Sprintf("%s, %s", p.what, took.Round(time.Second))
+	if p.total > 0 {
+		text = Bar(uint64(come), uint64(p.total), 24) + " " + text
+	}
+	if come > 0 {
+		text += ", " + Size(come)
+	}
+	return text
+}
+
+func (p *Progress) print(text string) {
+	if _, err := p.out.WriteString("\r\x1b[K" + text); err != nil {
+		p.out = nil // the terminal is gone
+	}
+}
+
+// End takes the line away.
+func (p *Progress) End() {
+	close(p.done)
+	if p.out != nil {
+		p.print("")
+	}
+}
+
+// Write counts bytes that have come through.
+func (p *Progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	p.come += int64(len(b))
+	p.mu.Unlock()
+	return len(b), nil
+}
+
+// Reading counts what is read of r.
+func (p *Progress) Reading(r io.Reader) io.Reader { return io.TeeReader(r, p) }
+
+// Bar draws how much of a total is done.
+func Bar(done, total uint64, width int) string {
+	full := int(min(done, total) * uint64(width) / max(total, 1))
+	return "[" + strings.Repeat("█", full) + strings.Repeat("·", width-full) + "]"
+}
