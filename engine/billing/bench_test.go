@@ -129,6 +129,37 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
+// BenchmarkCheckTogether is 64 checks at once.
+func BenchmarkCheckTogether(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m, l := sized(b, n)
+			qs := make([]billing.CheckQuery, 1<<16)
+			for i := range qs {
+				qs[i] = billing.CheckQuery{
+					Env: enginetest.Sandbox, Feature: []byte("output-tokens"), Now: l.Stamp,
+					Customer: []byte(customerName(rand.IntN(n))),
+				}
+			}
+			ds := make([]billing.Decision, 64)
+			b.ReportAllocs()
+			at := 0
+			used := processorTime(b)
+			for b.Loop() {
+				m.CheckTogether(qs[at:at+len(ds)], ds)
+				at = (at + len(ds)) & (len(qs) - 1)
+			}
+			used = processorTime(b) - used
+			checks := float64(b.N * len(ds))
+			b.ReportMetric(float64(used.Nanoseconds())/checks, "cpu-ns/check")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/checks, "ns/op")
+			if !ds[0].Allowed() {
+				b.Fatalf("denied: %v", ds[0].Reason)
+			}
+		})
+	}
+}
+
 // BenchmarkCheckBeside is a check among a million customers while another goroutine applies usage
 // events at full speed, and, in the second case, a third writes snapshots without a pause.
 func BenchmarkCheckBeside(b *testing.B) {

@@ -27,6 +27,11 @@ func (m *customerReader) Answer(question []byte) []byte {
 // entries up to d.LogIndex are in the decision.
 func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	s := m.state.Load()
+	s.check(q, d, false)
+}
+
+// check is Check; prefetched says that the memory it needs is on its way.
+func (s *state) check(q *CheckQuery, d *Decision, prefetched bool) {
 	*d = Decision{LogIndex: s.Log.Applied()}
 	e := s.Environment(q.Env)
 	if e == nil {
@@ -38,7 +43,7 @@ func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	var used decimal.Decimal
 	var p book.Place
 	var u credits.Purse
-	row, lock := s.HoldNamed(q.Env, q.Customer)
+	row, lock := s.HoldNamed(q.Env, q.Customer, prefetched)
 	if d.CustomerRow = row; row != 0 {
 		// The catalog is read under the lock: it is at least as new as the subscriptions.
 		c := e.Catalog.Load()

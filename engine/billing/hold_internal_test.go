@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ func TestACustomerIsHeldByName(t *testing.T) {
 		if row == 0 {
 			continue
 		}
-		held, lock := s.HoldNamed(1, []byte(name))
+		held, lock := holdNamed(&s, 1, name)
 		require.EqualValues(t, row, held)
 		for other := range uint32(4) {
 			require.Equal(t, other != held, free(other), "%s is held, of %d", name, other)
@@ -42,15 +43,19 @@ func TestACustomerIsHeldByName(t *testing.T) {
 		lock.RUnlock()
 	}
 	for _, name := range []string{"dora", "emil"} { // one that shares anna's place, one without any
-		held, lock := s.HoldNamed(1, []byte(name))
+		held, lock := holdNamed(&s, 1, name)
 		require.Zero(t, held)
 		require.Nil(t, lock)
 	}
-	held, _ := s.HoldNamed(2, []byte("anna"))
+	held, _ := holdNamed(&s, 2, "anna")
 	require.Zero(t, held, "of another environment")
 	for row := range uint32(4) {
 		require.True(t, free(row))
 	}
+}
+
+func holdNamed(s *book.Book, env uint32, name string) (uint32, *sync.RWMutex) {
+	return s.HoldNamed(env, []byte(name), false)
 }
 
 // TestHintsFollowTheOldestSubscription: also where the index is made anew, as after a restore.
@@ -67,7 +72,7 @@ func TestHintsFollowTheOldestSubscription(t *testing.T) {
 	}
 	require.Zero(t, noted())
 	held := func() {
-		found, lock := s.HoldNamed(1, []byte("anna"))
+		found, lock := holdNamed(&s, 1, "anna")
 		require.Equal(t, row, found)
 		lock.RUnlock()
 	}
@@ -78,11 +83,17 @@ func TestHintsFollowTheOldestSubscription(t *testing.T) {
 	s.Hint(row)
 	require.Equal(t, uint64(c.FirstSubscription)<<32, noted())
 	held() // of a plan without features
+	require.Len(t, s.AppendNeeded(nil, s.ExternalHash(1, []byte("anna"))), 2)
+	for range 7 {
+		s.Counters.Rows.Append()
+	}
 	s.Subscriptions.Write(c.FirstSubscription, &book.Subscription{
 		UsualSubscription: book.UsualSubscription{Customer: row, FirstCounter: 7},
 	})
 	s.Hint(row)
 	require.Equal(t, uint64(c.FirstSubscription)<<32|7, noted())
+	require.Len(t, s.AppendNeeded(nil, s.ExternalHash(1, []byte("anna"))), book.NeededLines)
+	require.Empty(t, s.AppendNeeded(nil, s.ExternalHash(1, []byte("bert"))))
 	s.CustomerByExternal.Note(s.ExternalHash(1, []byte("anna")), row, 0)
 	s.CustomerByExternal.Remove(s.ExternalHash(1, []byte("anna")), row)
 	s.IndexCustomer(row)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/prefetch"
 	"tollgate/engine/wire"
 )
 
@@ -59,42 +60,38 @@ func (s *Book) IndexCustomer(row uint32) {
 	s.CustomerByExternal.Note(hash, row, s.hint(c))
 }
 
-// Ahead reads what a hint leads to. Its result means nothing, and keeps the reads from being left
-// out. Readers hold the customer's lock.
-//
-//go:noinline
-func (s *Book) Ahead(hint uint64) (seen uint64) {
-	if hint == 0 {
-		return 0
+// NeededLines is how many lines AppendNeeded appends at most.
+const NeededLines = 3
+
+// AppendNeeded appends where the memory lies that a check or an event of a customer needs: its row,
+// its oldest subscription and that one's first counter. The hash is that of its identifier. Nothing
+// is read there, so no lock is needed.
+func (s *Book) AppendNeeded(lines []prefetch.Address, hash uint64) []prefetch.Address {
+	row, hint := s.CustomerByExternal.Likely(hash)
+	if row == 0 {
+		return lines
 	}
-	b := s.Subscriptions.Read(uint32(hint >> 32))
-	seen = uint64(b.Next) + uint64(b.Rest)
+	lines = append(lines, prefetch.Of(s.Customers.Read(row)))
+	if subscription := uint32(hint >> 32); subscription != 0 {
+		lines = append(lines, prefetch.Of(s.Subscriptions.Read(subscription)))
+	}
 	if counter := uint32(hint); counter != 0 { // a plan may have no feature
-		_, low := s.Counters.Near(counter).Bits()
-		seen += low
+		lines = append(lines, prefetch.Of(s.Counters.Near(counter)))
 	}
-	return seen
+	return lines
 }
 
 // cachedCustomers is the number of customers up to which the processor's caches hold what a check
-// needs. Reading ahead costs more than it saves there.
+// needs. Prefetching costs more than it saves there.
 const cachedCustomers = 1 << 13
 
 // HoldNamed finds a customer by the caller's identifier, and takes its lock for reading; 0 and nil
-// when there is none. Among many customers, it reads ahead what a check needs.
-func (s *Book) HoldNamed(env uint32, external []byte) (row uint32, lock *sync.RWMutex) {
-	if s.Customers.Len() > cachedCustomers {
-		var hint uint64
-		if row, hint = s.CustomerByExternal.Likely(s.ExternalHash(env, external)); row == 0 {
-			return 0, nil
-		}
-		lock = &s.Stripe(row).RWMutex
-		lock.RLock()
-		s.Ahead(hint)
-		if s.isNamed(row, env, external) {
-			return row, lock
-		}
-		lock.RUnlock() // another customer with the same 32 bits comes before it
+// when there is none. Among many customers, it prefetches what a check needs, which prefetched says
+// has happened already.
+func (s *Book) HoldNamed(env uint32, external []byte, prefetched bool) (row uint32, lock *sync.RWMutex) {
+	if !prefetched && s.Customers.Len() > cachedCustomers {
+		var lines [NeededLines]prefetch.Address
+		prefetch.Lines(s.AppendNeeded(lines[:0], s.ExternalHash(env, external)))
 	}
 	if row = s.CustomerNamed(env, external); row == 0 {
 		return 0, nil
