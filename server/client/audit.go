@@ -132,10 +132,19 @@ func (r *recorder) nameOpen() {
 	r.shares.Clear()
 }
 
-// record takes one check over. It waits while the open block has no room for the check's account,
-// until the deadline, and with AuditCommitted until the block is committed; a stale read is content
-// with the spool there.
+// record takes one check over as add does, and with AuditCommitted waits until its block is
+// committed; a stale read is content with the spool there.
 func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool) *server.Fault {
+	v, fault := r.add(c, deadline)
+	if v == nil {
+		return fault
+	}
+	return awaitCommit(v, deadline, stale)
+}
+
+// add takes one check over. It waits while the open block has no room for the check's account, until
+// the deadline. v is nil where nothing has to be committed before the answer.
+func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (v *verdict, fault *server.Fault) {
 	flow := billing.FlowOf(c.Env)
 	r.mu.Lock()
 	room := r.shares.Take(flow, 1, 0)
@@ -143,13 +152,13 @@ func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool)
 		r.waits.Add(1)
 		signal(r.brimful)
 		if !r.waitForRoom(deadline) {
-			return auditRefusal(room)
+			return nil, auditRefusal(room)
 		}
 		room = r.shares.Take(flow, 1, 0)
 	}
 	if r.stopped || r.full.Load() {
 		r.mu.Unlock()
-		return faultAudit
+		return nil, faultAudit
 	}
 	before := r.open.Bytes()
 	r.open.Add(c)
@@ -164,13 +173,10 @@ func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool)
 	if r.strict && r.open.verdict == nil {
 		r.open.verdict = &verdict{done: make(chan struct{})}
 	}
-	v := r.open.verdict
+	v = r.open.verdict
 	r.mu.Unlock()
 	r.recorded.Add(1)
-	if v == nil {
-		return nil
-	}
-	return awaitCommit(v, deadline, stale)
+	return v, nil
 }
 
 // auditRefusal is why a check found no room in time.

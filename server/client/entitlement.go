@@ -86,6 +86,15 @@ func (a *API) check(x *server.Exchange, c *checking) *server.Fault {
 	if stale {
 		server.NoteStaleness(x, a.reader)
 	}
+	if fault := a.audits.record(c.event(), deadline, stale); fault != nil {
+		return fault
+	}
+	c.answer(x.Begin())
+	return x.End(200)
+}
+
+// event is the audit event of the decision.
+func (c *checking) event() *billing.AuditCheck {
 	d := &c.decision
 	c.audit = billing.AuditCheck{
 		Env: c.query.Env, CustomerRow: d.CustomerRow, FeatureNumber: d.FeatureNumber,
@@ -97,11 +106,7 @@ func (a *API) check(x *server.Exchange, c *checking) *server.Fault {
 	if d.FeatureNumber == 0 {
 		c.audit.FeatureText = c.query.Feature
 	}
-	if fault := a.audits.record(&c.audit, deadline, stale); fault != nil {
-		return fault
-	}
-	c.answer(x.Begin())
-	return x.End(200)
+	return &c.audit
 }
 
 // decide fills in the decision at the consistency asked for; false when no leader vouched in time.

@@ -83,6 +83,10 @@ var matrix = map[string][]attempt{
 		method: "POST", path: "entitlements", status: 200,
 		body: `{"customerReferenceId":"{customer}","featureKey":"tokens"}`,
 	}},
+	"evaluateEntitlements": {{
+		method: "POST", path: "entitlements/batch", status: 200,
+		body: `[{"customerReferenceId":"{customer}","featureKey":"tokens"}]`,
+	}},
 	"ingestEvent":      {{method: "POST", path: "events", body: ofEvents}},
 	"ingestEventBatch": {{method: "POST", path: "events/batch", body: "[" + ofEvents + "]", status: 200}},
 	"voidEvent":        {{method: "POST", path: "events/{event}/void", body: "{}"}},

@@ -48,6 +48,12 @@ func (a *API) routes() []server.Route {
 			"The same decision, or with track a simulation of usage", server.AccessCustomer,
 			a.evaluateEntitlement, reads, server.Takes(server.RefTo("EntitlementRequest")),
 			answers(server.RefTo("Entitlement"))),
+		row("POST", "/entitlements/batch", "evaluateEntitlements",
+			"Up to 1,000 decisions, made at one moment, in the order of the requests",
+			server.AccessCustomer, a.evaluateBatch, reads,
+			func(r *server.Route) { r.Limit = checkBatchBytes },
+			server.Takes(server.ArrayOf(server.RefTo("EntitlementRequest"))),
+			answers(server.ArrayOf(server.RefTo("Entitlement")))),
 		row("POST", "/events", "ingestEvent", "Record a usage event, once per key", server.AccessFull,
 			a.ingestEvent, server.Takes(server.RefTo("EventRequest")),
 			func(r *server.Route) {

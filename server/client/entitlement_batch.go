@@ -1,0 +1,188 @@
+package client
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/scan"
+)
+
+const (
+	// checkBatchBytes and checkBatchItems bound POST /entitlements/batch.
+	checkBatchBytes = 2 << 20
+	checkBatchItems = 1_000
+)
+
+var (
+	faultCheckBatch = server.FaultJSON.With("The body must be a JSON array of entitlement requests.")
+	faultCheckItems = server.FaultSize.With(
+		"At most " + strconv.Itoa(checkBatchItems) + " entitlements are evaluated in one request.")
+)
+
+// checkBatch is the memory of entitlement checks that are decided together.
+type checkBatch struct {
+	scanner   scan.Scanner
+	items     []*checking
+	queries   []billing.CheckQuery
+	decisions []billing.Decision
+}
+
+var checkBatches = sync.Pool{New: func() any { return new(checkBatch) }}
+
+func (b *checkBatch) release() {
+	for _, c := range b.items {
+		c.release()
+	}
+	clear(b.items)
+	clear(b.queries)
+	b.items, b.queries = b.items[:0], b.queries[:0]
+	b.scanner.Reset(nil)
+	checkBatches.Put(b)
+}
+
+// evaluateBatch is POST /entitlements/batch. All decisions are made at one moment; one request that
+// is wrong refuses the batch.
+func (a *API) evaluateBatch(x *server.Exchange) *server.Fault {
+	b := checkBatches.Get().(*checkBatch)
+	defer b.release()
+	stale, fault := consistency(x)
+	if fault == nil {
+		fault = a.limits.ItemsLeft(x, principal(x).KeyID)
+	}
+	if fault == nil {
+		fault = b.read(principal(x).Env, x.Body)
+	}
+	if fault == nil {
+		fault = x.HoldItems(len(b.items))
+	}
+	for _, c := range b.items {
+		if fault == nil && !a.own(x, c.query.Customer) {
+			fault = server.FaultScope
+		}
+	}
+	if fault == nil {
+		fault = a.limits.TakeItems(x, principal(x).KeyID, len(b.items))
+	}
+	deadline := a.readDeadline()
+	if fault == nil && !a.decideBatch(b, stale, deadline) {
+		fault = server.FaultConsistency
+	}
+	if fault == nil {
+		fault = a.auditBatch(b, stale, deadline)
+	}
+	if fault != nil {
+		return fault
+	}
+	if stale {
+		server.NoteStaleness(x, a.reader)
+	}
+	data := x.Begin()
+	data.Open('[')
+	for _, c := range b.items {
+		c.answer(data)
+	}
+	data.Close(']')
+	return x.End(200)
+}
+
+// read reads all items.
+func (b *checkBatch) read(env uint32, body []byte) *server.Fault {
+	s := &b.scanner
+	s.Reset(body)
+	s.Raise(1)
+	if s.Peek() != scan.KindArray || !s.Array() {
+		return faultCheckBatch
+	}
+	for first := true; s.Item(first); first = false {
+		if len(b.items) == checkBatchItems {
+			return faultCheckItems
+		}
+		s.Peek()
+		start := s.Pos()
+		if !s.Skip() {
+			return faultCheckBatch
+		}
+		c := checkings.Get().(*checking)
+		b.items = append(b.items, c)
+		c.begin(env, body[start:s.Pos()])
+		c.read()
+		if fault := c.form.Leave(); fault != nil {
+			return faultAt(len(b.items)-1, fault)
+		}
+		b.queries = append(b.queries, c.query)
+	}
+	if !s.End() {
+		return faultCheckBatch
+	}
+	return nil
+}
+
+// faultAt is a fault of an item of an array.
+func faultAt(index int, fault *server.Fault) *server.Fault {
+	at := *fault
+	item := "[" + strconv.Itoa(index) + "]"
+	at.Detail = "Item " + item + ": " + fault.Detail
+	at.Fields = make([]server.FieldError, len(fault.Fields))
+	for i, f := range fault.Fields {
+		f.Field = item + "." + f.Field
+		at.Fields[i] = f
+	}
+	return &at
+}
+
+// decideBatch fills in the decisions at the consistency asked for; false when no leader vouched in
+// time.
+func (a *API) decideBatch(b *checkBatch, stale bool, deadline time.Time) bool {
+	b.decisions = append(b.decisions[:0], make([]billing.Decision, len(b.queries))...)
+	for {
+		var ticket engine.ReadTicket
+		if !stale {
+			var outcome engine.Outcome
+			if ticket, outcome = a.reader.BeginRead(deadline); outcome != engine.OutcomeDone {
+				return false
+			}
+		}
+		now := a.machine.Clock(a.nowMS())
+		for i := range b.queries {
+			b.queries[i].Now = now
+		}
+		a.machine.CheckTogether(b.queries, b.decisions)
+		if stale || a.reader.ReadStands(ticket) {
+			break
+		}
+		if !time.Now().Before(deadline) {
+			return false
+		}
+	}
+	for i, c := range b.items {
+		c.decision = b.decisions[i]
+	}
+	return true
+}
+
+// auditBatch hands the audit events over, and waits once where their blocks must be committed.
+func (a *API) auditBatch(b *checkBatch, stale bool, deadline time.Time) *server.Fault {
+	var last *verdict
+	for i, c := range b.items {
+		if i%stride == stride-1 {
+			runtime.Gosched()
+		}
+		v, fault := a.audits.add(c.event(), deadline)
+		if fault == nil && last != nil && v != last {
+			fault = awaitCommit(last, deadline, stale)
+		}
+		if fault != nil {
+			return fault
+		}
+		last = v
+	}
+	if last == nil {
+		return nil
+	}
+	return awaitCommit(last, deadline, stale)
+}
