@@ -27,11 +27,29 @@ func (m *customerReader) Answer(question []byte) []byte {
 // entries up to d.LogIndex are in the decision.
 func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	s := m.state.Load()
-	s.check(q, d, false)
+	m.check(s, q, d, false)
 }
 
-// check is Check; prefetched says that the memory it needs is on its way.
-func (s *state) check(q *CheckQuery, d *Decision, prefetched bool) {
+// CheckTogether decides checks as Check does, one by one in their order, and fetches the memory for
+// several at once: among many customers each takes two thirds of the time. ds is as long as qs.
+func (m *customerReader) CheckTogether(qs []CheckQuery, ds []Decision) {
+	s := m.state.Load()
+	for len(qs) > 0 {
+		n := min(len(qs), book.Prefetched)
+		var names [book.Prefetched]uint64
+		for i := range qs[:n] {
+			names[i] = s.ExternalHash(qs[i].Env, qs[i].Customer)
+		}
+		s.Prefetch(names[:n])
+		for i := range qs[:n] {
+			m.check(s, &qs[i], &ds[i], true)
+		}
+		qs, ds = qs[n:], ds[n:]
+	}
+}
+
+// check is Check; fetched says that the memory it needs is on its way.
+func (*customerReader) check(s *state, q *CheckQuery, d *Decision, fetched bool) {
 	*d = Decision{LogIndex: s.Log.Applied()}
 	e := s.Environment(q.Env)
 	if e == nil {
@@ -43,7 +61,7 @@ func (s *state) check(q *CheckQuery, d *Decision, prefetched bool) {
 	var used decimal.Decimal
 	var p book.Place
 	var u credits.Purse
-	row, lock := s.HoldNamed(q.Env, q.Customer, prefetched)
+	row, lock := s.HoldNamed(q.Env, q.Customer, fetched)
 	if d.CustomerRow = row; row != 0 {
 		// The catalog is read under the lock: it is at least as new as the subscriptions.
 		c := e.Catalog.Load()

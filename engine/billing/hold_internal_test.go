@@ -83,7 +83,7 @@ func TestHintsFollowTheOldestSubscription(t *testing.T) {
 	s.Hint(row)
 	require.Equal(t, uint64(c.FirstSubscription)<<32, noted())
 	held() // of a plan without features
-	require.Len(t, s.AppendNeeded(nil, s.ExternalHash(1, []byte("anna"))), 2)
+	s.Prefetch([]uint64{s.ExternalHash(1, []byte("anna"))})
 	for range 7 {
 		s.Counters.Rows.Append()
 	}
@@ -92,8 +92,7 @@ func TestHintsFollowTheOldestSubscription(t *testing.T) {
 	})
 	s.Hint(row)
 	require.Equal(t, uint64(c.FirstSubscription)<<32|7, noted())
-	require.Len(t, s.AppendNeeded(nil, s.ExternalHash(1, []byte("anna"))), book.NeededLines)
-	require.Empty(t, s.AppendNeeded(nil, s.ExternalHash(1, []byte("bert"))))
+	s.Prefetch([]uint64{s.ExternalHash(1, []byte("anna")), s.ExternalHash(1, []byte("bert"))})
 	s.CustomerByExternal.Note(s.ExternalHash(1, []byte("anna")), row, 0)
 	s.CustomerByExternal.Remove(s.ExternalHash(1, []byte("anna")), row)
 	s.IndexCustomer(row)

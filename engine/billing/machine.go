@@ -94,8 +94,8 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	for i := range records {
 		r := &records[i]
 		if len(ahead) > 0 && r.Op == op(&ahead[0]) {
-			n := min(prefetchedUsages, len(ahead))
-			s.prefetchUsages(ahead[:n])
+			n := min(prefetched, len(ahead))
+			s.prefetch(ahead[:n])
 			ahead = ahead[n:]
 		}
 		t.Position, t.Payload, t.Reply, t.Told = uint32(i), r.Payload, nil, 0

@@ -142,9 +142,9 @@ func (r *recorder) record(c *billing.AuditCheck, deadline time.Time, stale bool)
 	return awaitCommit(v, deadline, stale)
 }
 
-// add takes one check over. It waits while the open block has no room for the check's account, until
-// the deadline. v is nil where nothing has to be committed before the answer.
-func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (v *verdict, fault *server.Fault) {
+// add takes one check over. It waits while the open block has no room for the check's account,
+// until the deadline. The verdict is nil where nothing has to be committed before the answer.
+func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (*verdict, *server.Fault) {
 	flow := billing.FlowOf(c.Env)
 	r.mu.Lock()
 	room := r.shares.Take(flow, 1, 0)
@@ -173,7 +173,7 @@ func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (v *verdict, f
 	if r.strict && r.open.verdict == nil {
 		r.open.verdict = &verdict{done: make(chan struct{})}
 	}
-	v = r.open.verdict
+	v := r.open.verdict
 	r.mu.Unlock()
 	r.recorded.Add(1)
 	return v, nil

@@ -12,7 +12,8 @@ import (
 	"tollgate/server/client"
 )
 
-// TestABatchAnswersAsSingleChecksDo: each request of it, in their order, and each leaves an audit event.
+// TestABatchAnswersAsSingleChecksDo: each request of it, in their order, and each leaves an audit
+// event.
 func TestABatchAnswersAsSingleChecksDo(t *testing.T) {
 	n := start(t)
 	n.customer("acme")
@@ -94,7 +95,8 @@ func TestABatchOfChecksIsItems(t *testing.T) {
 	n.call("POST", "entitlements/batch", three).is(429, "rate_limited")
 }
 
-// TestABatchOfChecksIsCommitted: in strict mode all of its audit events are committed before the answer.
+// TestABatchOfChecksIsCommitted: in strict mode all of its audit events are committed before the
+// answer.
 func TestABatchOfChecksIsCommitted(t *testing.T) {
 	n := start(t, func(c *client.Config) { c.AuditMode = client.AuditCommitted })
 	n.customer("acme")

@@ -60,13 +60,33 @@ func (s *Book) IndexCustomer(row uint32) {
 	s.CustomerByExternal.Note(hash, row, s.hint(c))
 }
 
-// NeededLines is how many lines AppendNeeded appends at most.
-const NeededLines = 3
+const (
+	// Prefetched is how many customers are prefetched together: few enough that what was fetched is
+	// still in the processor's second cache when their turn comes.
+	Prefetched = 64
+	// neededLines is how many lines appendNeeded appends at most.
+	neededLines = 3
+)
 
-// AppendNeeded appends where the memory lies that a check or an event of a customer needs: its row,
-// its oldest subscription and that one's first counter. The hash is that of its identifier. Nothing
-// is read there, so no lock is needed.
-func (s *Book) AppendNeeded(lines []prefetch.Address, hash uint64) []prefetch.Address {
+// Prefetch fetches what checks or events of customers need. The hashes, at most Prefetched, are
+// those of their identifiers. Nothing is read there, so no lock is needed.
+func (s *Book) Prefetch(hashes []uint64) {
+	var room [neededLines * Prefetched]prefetch.Address
+	lines := room[:0]
+	for _, hash := range hashes {
+		lines = append(lines, prefetch.Of(s.CustomerByExternal.Near(hash)))
+	}
+	prefetch.Lines(lines)
+	lines = room[:0]
+	for _, hash := range hashes {
+		lines = s.appendNeeded(lines, hash)
+	}
+	prefetch.Lines(lines)
+}
+
+// appendNeeded appends where a customer's row, its oldest subscription and that one's first counter
+// lie.
+func (s *Book) appendNeeded(lines []prefetch.Address, hash uint64) []prefetch.Address {
 	row, hint := s.CustomerByExternal.Likely(hash)
 	if row == 0 {
 		return lines
@@ -86,12 +106,14 @@ func (s *Book) AppendNeeded(lines []prefetch.Address, hash uint64) []prefetch.Ad
 const cachedCustomers = 1 << 13
 
 // HoldNamed finds a customer by the caller's identifier, and takes its lock for reading; 0 and nil
-// when there is none. Among many customers, it prefetches what a check needs, which prefetched says
-// has happened already.
-func (s *Book) HoldNamed(env uint32, external []byte, prefetched bool) (row uint32, lock *sync.RWMutex) {
-	if !prefetched && s.Customers.Len() > cachedCustomers {
-		var lines [NeededLines]prefetch.Address
-		prefetch.Lines(s.AppendNeeded(lines[:0], s.ExternalHash(env, external)))
+// when there is none. Among many customers it prefetches what a check needs, unless fetched says
+// that Prefetch has.
+func (s *Book) HoldNamed(
+	env uint32, external []byte, fetched bool,
+) (row uint32, lock *sync.RWMutex) {
+	if !fetched && s.Customers.Len() > cachedCustomers {
+		var lines [neededLines]prefetch.Address
+		prefetch.Lines(s.appendNeeded(lines[:0], s.ExternalHash(env, external)))
 	}
 	if row = s.CustomerNamed(env, external); row == 0 {
 		return 0, nil
