@@ -55,6 +55,7 @@ type operateCommands struct {
 	Cluster    cli.ClusterCommand      `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
 	Ready      cli.ReadyCommand        `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
 	Doctor     local.DoctorCommand     `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
+	Support    local.SupportCommand    `cmd:"" group:"operate" help:"Collect what somebody who helps needs to see, without secrets, in one file."`
 	Certs      local.CertsCommand      `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
 	WAL        local.WALCommand        `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
 	Licenses   local.LicensesCommand   `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`

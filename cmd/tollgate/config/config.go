@@ -36,7 +36,7 @@ type Config struct {
 	// Connections bounds what the clients of each listener can make it hold.
 	Connections Connections `yaml:"connections"`
 	// AdminKeyHash is SHA-256 of the admin key, in hex: the node never holds the key itself.
-	AdminKeyHash string `yaml:"adminKeyHash"`
+	AdminKeyHash string `yaml:"adminKeyHash" secret:"true"`
 	// SandboxHost, when set, is the Host on which sandbox keys are good, and no other.
 	SandboxHost string `yaml:"sandboxHost"`
 	// Audit says when a check is answered: async (its audit event was handed to replication) or
@@ -53,7 +53,7 @@ type Config struct {
 	PublicURL string `yaml:"publicURL"`
 	// SecretsKey seals what must stay secret in the log and in snapshots: 64 hex digits, the same
 	// on each node. Empty: AdminKeyHash serves, and another admin key makes them unreadable.
-	SecretsKey string `yaml:"secretsKey"`
+	SecretsKey string `yaml:"secretsKey" secret:"true"`
 	// Proxies are the networks (10.0.0.0/8) of proxies in front: only what they say in
 	// X-Forwarded-For counts, for limits by address.
 	Proxies []string `yaml:"proxies"`

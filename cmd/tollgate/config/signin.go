@@ -37,7 +37,7 @@ type Issuer struct {
 	// Issuer is its name and address, https://host and a path.
 	Issuer       string `yaml:"issuer"`
 	ClientID     string `yaml:"clientId"`
-	ClientSecret string `yaml:"clientSecret"`
+	ClientSecret string `yaml:"clientSecret" secret:"true"`
 }
 
 // What operators may do, and on what.

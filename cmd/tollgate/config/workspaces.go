@@ -54,7 +54,7 @@ type AgentCommand struct {
 	// Name is 1–32 of a-z, 0-9 and '-'; Version is part of each quote: another one changes it.
 	Name    string   `yaml:"name"`
 	Version string   `yaml:"version"`
-	Command []string `yaml:"command"`
+	Command []string `yaml:"command" secret:"true"`
 	// Limits are what it may use.
 	Limits AgentLimits `yaml:"limits"`
 }
@@ -93,8 +93,8 @@ type Stripe struct {
 	BaseURL string `yaml:"baseUrl"`
 	// SecretKey is sk_… or rk_…, WebhookSecret the whsec_… of the endpoint /pay/workspace-webhook.
 	// Live says which of Stripe's modes they belong to.
-	SecretKey     string `yaml:"secretKey"`
-	WebhookSecret string `yaml:"webhookSecret"`
+	SecretKey     string `yaml:"secretKey" secret:"true"`
+	WebhookSecret string `yaml:"webhookSecret" secret:"true"`
 	Live          bool   `yaml:"live"`
 }
 

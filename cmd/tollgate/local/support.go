@@ -1,0 +1,245 @@
+package local
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"tollgate/cmd/tollgate/cli"
+	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/devdata"
+	"tollgate/cmd/tollgate/doctor"
+	api "tollgate/sdk/go"
+)
+
+// SupportCommand collects what somebody who helps needs to see.
+type SupportCommand struct {
+	cli.AdminFlags `embed:""`
+	Config         []string `type:"existingfile" placeholder:"FILE" help:"A node's configuration on this machine; repeatable. Default: those of tollgate dev."`
+	Log            []string `placeholder:"FILE" help:"A node's log, - is standard input (journalctl -u tollgate | tollgate support --log -); repeatable. Default: those of tollgate dev."`
+	File           string   `arg:"" optional:"" help:"The file to write, which must not exist. Default: tollgate-support-TIME.tar.gz."`
+}
+
+// Help says what is in the bundle.
+func (c *SupportCommand) Help() string {
+	return "The bundle has the version, doctor's findings, and of each node its status, metrics, " +
+		"configuration and the end of its log, as far as they can be had; problems.txt says what could " +
+		"not. Secrets of configurations are left out of all of it, as is whatever looks like a key. " +
+		"Names of accounts, hosts and files are in it."
+}
+
+// maxLog is how much of the end of a log is taken.
+const maxLog = 4 << 20
+
+// bundle is a support bundle that is written.
+type bundle struct {
+	archive  *tar.Writer
+	made     time.Time
+	secrets  []string
+	problems []string
+}
+
+// Run writes the bundle.
+func (c *SupportCommand) Run(ctx context.Context, out io.Writer) error {
+	b := &bundle{made: time.Now().UTC().Truncate(time.Second)}
+	name := c.File
+	if name == "" {
+		name = "tollgate-support-" + b.made.Format("20060102T150405Z") + ".tar.gz"
+	}
+	c.dev()
+	configs := b.configs(c.Config)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists already; nothing was changed: name another file", name)
+	}
+	if err != nil {
+		return fmt.Errorf("support bundle: %w", err)
+	}
+	zipped := gzip.NewWriter(file)
+	b.archive = tar.NewWriter(zipped)
+	err = b.fill(ctx, c, configs)
+	if err = errors.Join(err, b.archive.Close(), zipped.Close(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	if len(b.problems) > 0 {
+		name += fmt.Sprintf(", without %d things that could not be had (problems.txt)", len(b.problems))
+	}
+	return cli.Say(out, "Wrote %s. It holds no secrets of configurations; read it before you send it.",
+		name)
+}
+
+// dev takes the files of tollgate dev where none are named.
+func (c *SupportCommand) dev() {
+	data := devdata.Folder(c.Data)
+	running, err := data.Load()
+	if err != nil || len(c.Ops) > 0 {
+		return
+	}
+	for _, node := range running.Nodes {
+		if len(c.Config) < len(running.Nodes) {
+			c.Config = append(c.Config, data.NodeConfig(node.ID))
+		}
+		if len(c.Log) < len(running.Nodes) {
+			c.Log = append(c.Log, data.NodeLog(node.ID))
+		}
+	}
+}
+
+// configs reads configurations, notes their secrets, and returns them without.
+func (b *bundle) configs(files []string) (texts [][]byte) {
+	for _, file := range files {
+		settings, err := config.Load(file)
+		if err != nil {
+			// The error may quote a secret.
+			b.problem(file, errors.New("it cannot be read as a configuration"))
+			continue
+		}
+		b.secrets = append(b.secrets, settings.TakeSecrets()...)
+		if text, err := settings.YAML(); err != nil {
+			b.problem(file, err)
+		} else {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func (b *bundle) problem(what string, err error) {
+	b.problems = append(b.problems, what+": "+err.Error())
+}
+
+func (b *bundle) fill(ctx context.Context, c *SupportCommand, configs [][]byte) error {
+	b.add("version.txt", []byte(versionLine()+"\n"))
+	for i, text := range configs {
+		b.add(fmt.Sprintf("config-%d.yaml", i+1), text)
+	}
+	for i, name := range c.Log {
+		text, err := logEnd(name)
+		if err != nil {
+			b.problem(name, err)
+			continue
+		}
+		b.add(fmt.Sprintf("log-%d.txt", i+1), text)
+	}
+	asking := &DoctorCommand{AdminFlags: c.AdminFlags}
+	witnesses, err := asking.ask(ctx)
+	if err != nil {
+		b.problem("cluster", err)
+	} else {
+		b.nodes(ctx, asking, witnesses)
+	}
+	if len(b.problems) > 0 {
+		b.add("problems.txt", []byte(strings.Join(b.problems, "\n")+"\n"))
+	}
+	return b.archive.Flush()
+}
+
+// nodes adds what nodes say of themselves, and what doctor says of that.
+func (b *bundle) nodes(ctx context.Context, c *DoctorCommand, witnesses []doctor.Witness) {
+	var text bytes.Buffer
+	report := doctor.Examine(witnesses, time.Now())
+	if err := printReport(&text, &report); err != nil {
+		b.problem("doctor", err)
+	}
+	b.add("doctor.txt", text.Bytes())
+	for i, w := range witnesses {
+		front := fmt.Sprintf("node-%d", i+1)
+		if w.Status == nil {
+			b.problem(w.Address, w.Refused)
+			continue
+		}
+		said, err := json.MarshalIndent(map[string]any{"status": w.Status, "vitals": w.Vitals}, "", "  ")
+		if err != nil {
+			b.problem(front, err)
+		}
+		b.add(front+"-status.json", said)
+		for _, path := range []string{"/metrics", "/readyz"} {
+			answer, err := askOnce(ctx, c, w.Address, path)
+			if err != nil {
+				b.problem(w.Address+path, err)
+				continue
+			}
+			b.add(front+strings.Replace(path, "/", "-", 1)+".txt", answer)
+		}
+	}
+}
+
+// askOnce asks a node for what it serves at a path.
+func askOnce(ctx context.Context, c *DoctorCommand, address, path string) ([]byte, error) {
+	node, err := cli.Connect([]string{address}, c.AdminKey, c.CA)
+	if err != nil {
+		return nil, err
+	}
+	defer node.Close()
+	node.AnswerTimeout = doctorPatience
+	answer, err := node.Try(ctx, api.Request{Method: "GET", Path: path})
+	return answer.Body, err
+}
+
+// logEnd is the end of a log.
+func logEnd(name string) ([]byte, error) {
+	src := os.Stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("log: %w", err)
+		}
+		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.Size() > maxLog {
+			if _, err = file.Seek(-maxLog, io.SeekEnd); err != nil {
+				return nil, fmt.Errorf("log: %w", err)
+			}
+		}
+		src = file
+	}
+	var text []byte
+	for part := make([]byte, 64<<10); ; {
+		n, err := src.Read(part)
+		if text = append(text, part[:n]...); len(text) > 2*maxLog {
+			text = slices.Clone(text[len(text)-maxLog:])
+		}
+		if errors.Is(err, io.EOF) {
+			return text[max(0, len(text)-maxLog):], nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("log: %w", err)
+		}
+	}
+}
+
+// keyLike finds what looks like a key, whoever it belongs to.
+var keyLike = regexp.MustCompile(
+	`\b(?:[scr]k_(?:live|test|admin)|tg_(?:ws|clm|ses)|whsec|dev_mailbox)_[A-Za-z0-9+/=_-]+` +
+		`|(?i:bearer) +[^\s"]+`)
+
+const leftOut = "(left out)"
+
+// add writes a file of the bundle, without secrets.
+func (b *bundle) add(name string, text []byte) {
+	for _, secret := range b.secrets {
+		text = bytes.ReplaceAll(text, []byte(secret), []byte(leftOut))
+	}
+	text = keyLike.ReplaceAll(text, []byte(leftOut))
+	err := b.archive.WriteHeader(&tar.Header{
+		Name: filepath.ToSlash(filepath.Join("tollgate-support", name)), Mode: 0o600,
+		Size: int64(len(text)), ModTime: b.made,
+	})
+	if err == nil {
+		_, err = b.archive.Write(text)
+	}
+	if err != nil {
+		b.problem(name, err)
+	}
+}

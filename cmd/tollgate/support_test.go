@@ -1,0 +1,95 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/cmd/tollgate/config"
+)
+
+// TestASupportBundleHoldsNoSecret: of configurations, also where a log quotes it, and no key.
+func TestASupportBundleHoldsNoSecret(t *testing.T) {
+	s := newShell(t)
+	t.Chdir(t.TempDir())
+	settings := config.Default()
+	settings.AdminKeyHash, settings.SecretsKey = strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	settings.SignIn.Persons.ClientSecret = "client-secret-1"
+	settings.Workspaces.Stripe.SecretKey = "rk_live_2"
+	settings.Workspaces.Stripe.WebhookSecret = "hook-secret-3"
+	settings.Workspaces.Commands = []config.AgentCommand{{
+		Name: "x", Command: []string{"/usr/bin/agent", "--token", "agent-secret-4"},
+	}}
+	text, err := settings.YAML()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("node.yaml", text, 0o600))
+	require.NoError(t, os.WriteFile("broken.yaml", []byte("secretsKey: [broken-secret-5"), 0o600))
+	require.NoError(t, os.WriteFile("node.log", []byte("first\n"+strings.Repeat("x", 5<<20)+
+		"\nlevel=WARN msg=\"hook-secret-3 was refused\" key=sk_live_abcDEF123 Authorization: Bearer xyz789\n"+
+		"the last line\n"), 0o600))
+
+	out, code := s.run("support", "b.tar.gz", "--config", "node.yaml", "--config", "broken.yaml",
+		"--log", "node.log", "--log", "missing.log")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "Wrote b.tar.gz, without ")
+	info, err := os.Stat("b.tar.gz")
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	files := bundleOf(t, "b.tar.gz")
+	whole := ""
+	for name, text := range files {
+		whole += name + text
+	}
+	for _, secret := range []string{
+		settings.AdminKeyHash, settings.SecretsKey, "client-secret-1", "rk_live_2", "hook-secret-3",
+		"agent-secret-4", "broken-secret-5", "sk_live_abcDEF123", "xyz789", s.args[3],
+	} {
+		require.False(t, strings.Contains(whole, secret), secret)
+	}
+	require.Contains(t, files["config-1.yaml"], "clientSecret: (left out)")
+	require.Contains(t, files["config-1.yaml"], "/usr/bin/agent")
+	require.True(t, strings.HasSuffix(files["log-1.txt"], "the last line\n"))
+	require.NotContains(t, files["log-1.txt"], "first", "the end of a log is taken")
+	require.Contains(t, files["version.txt"], "tollgate ")
+	require.Contains(t, files["doctor.txt"], "fail, ")
+	require.Contains(t, files["node-1-status.json"], `"status"`)
+	require.Contains(t, files["node-1-metrics.txt"], "tollgate_")
+	require.Contains(t, files["problems.txt"], "missing.log")
+	require.Contains(t, files["problems.txt"], "broken.yaml")
+
+	_, code = s.run("support", "b.tar.gz")
+	require.Equal(t, 1, code, "it exists already")
+	require.Equal(t, files, bundleOf(t, "b.tar.gz"))
+	out, code = alone("support", "none.tar.gz", "--data", t.TempDir())
+	require.Zero(t, code, out)
+	require.Contains(t, bundleOf(t, "none.tar.gz")["problems.txt"], "dev.json does not exist")
+	_, code = alone("support", filepath.Join("no", "folder", "b.tar.gz"))
+	require.Equal(t, 1, code)
+}
+
+func bundleOf(t *testing.T, name string) map[string]string {
+	t.Helper()
+	file, err := os.Open(name)
+	require.NoError(t, err)
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	files := map[string]string{}
+	for archive := tar.NewReader(unzipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		require.NoError(t, err)
+		text, err := io.ReadAll(archive)
+		require.NoError(t, err)
+		files[filepath.Base(header.Name)] = string(text)
+	}
+}
