@@ -1,14 +1,13 @@
 package cluster
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 
-	"tollgate/cluster/segments"
 	"tollgate/wal"
 )
 
@@ -123,59 +122,6 @@ func (f *watchedFile) Sync() error { return f.fs.sync(f.name, f.File.Sync) }
 // SyncData implements wal.File.
 func (f *watchedFile) SyncData() error { return f.fs.sync(f.name, f.File.SyncData) }
 
-// segmentFS is a node's file system as the journal's segments see it.
-type segmentFS struct{ files wal.FS }
-
-var _ segments.FS = segmentFS{}
-
-// segmentFile is written from its beginning to its end.
-type segmentFile struct {
-	wal.File
-	offset int64
-}
-
-// Write appends.
-func (f *segmentFile) Write(b []byte) (int, error) {
-	n, err := f.WriteAt(b, f.offset)
-	f.offset += int64(n)
-	return n, err
-}
-
-// MkdirAll implements segments.FS.
-func (s segmentFS) MkdirAll(dir string) error { return s.files.MkdirAll(dir) }
-
-// Names implements segments.FS.
-func (s segmentFS) Names(dir string) ([]string, error) { return s.files.List(dir) }
-
-// Create implements segments.FS.
-func (s segmentFS) Create(name string) (segments.File, error) {
-	f, err := s.files.Create(name)
-	if err != nil {
-		return nil, err
-	}
-	return &segmentFile{File: f}, nil
-}
-
-// Open implements segments.FS.
-func (s segmentFS) Open(name string) (segments.File, error) {
-	f, err := s.files.OpenRead(name)
-	if err != nil {
-		return nil, err
-	}
-	return &segmentFile{File: f}, nil
-}
-
-// Rename implements segments.FS.
-func (s segmentFS) Rename(from, to string) error { return s.files.Rename(from, to) }
-
-// Remove implements segments.FS.
-func (s segmentFS) Remove(name string) error { return s.files.Remove(name) }
-
-// SyncDir implements segments.FS.
-func (s segmentFS) SyncDir(dir string) error { return s.files.SyncDir(filepath.Clean(dir)) }
-
-var _ io.Writer = (*segmentFile)(nil)
-
 func writeSynced(name string, text []byte) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -188,10 +134,24 @@ func writeSynced(name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("cluster: sync a folder: %w", err)
+// replaceJSON puts a value as JSON into a file of a data folder, durably, in the place of what is
+// there.
+func replaceJSON(dir, file string, v any) error {
+	name := filepath.Join(dir, file)
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = writeSynced(name+".tmp", append(text, '\n'))
 	}
-	return errors.Join(d.Sync(), d.Close())
+	if err == nil {
+		err = os.Rename(name+".tmp", name)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: data folder: %w", err)
+	}
+	return nil
 }
+
+func syncDir(dir string) error { return wal.OS().SyncDir(dir) }

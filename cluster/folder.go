@@ -142,18 +142,7 @@ func readFolder(dir string) (f folder, err error) {
 
 func (f folder) write(dir string) error {
 	f.Format = folderFormat
-	text, err := json.Marshal(f)
-	if err != nil {
-		return fmt.Errorf("cluster: data folder: %w", err)
-	}
-	name := filepath.Join(dir, folderFile)
-	if err := writeSynced(name+".tmp", append(text, '\n')); err != nil {
-		return fmt.Errorf("cluster: data folder: %w", err)
-	}
-	if err := os.Rename(name+".tmp", name); err != nil {
-		return fmt.Errorf("cluster: data folder: %w", err)
-	}
-	return syncDir(dir)
+	return replaceJSON(dir, folderFile, f)
 }
 
 // requireEmpty reports whether a data folder holds nothing of a node. A process's lock, its

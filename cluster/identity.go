@@ -64,17 +64,4 @@ func readIdentity(dir, node string) (identity, error) {
 }
 
 // save writes the identity, durably.
-func (i identity) save(dir string) error {
-	text, err := json.Marshal(i)
-	if err != nil {
-		return fmt.Errorf("cluster: data folder: %w", err)
-	}
-	name := filepath.Join(dir, identityFile)
-	if err = writeSynced(name+".tmp", append(text, '\n')); err != nil {
-		return fmt.Errorf("cluster: data folder: %w", err)
-	}
-	if err = os.Rename(name+".tmp", name); err != nil {
-		return fmt.Errorf("cluster: data folder: %w", err)
-	}
-	return syncDir(dir)
-}
+func (i identity) save(dir string) error { return replaceJSON(dir, identityFile, i) }

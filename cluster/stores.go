@@ -133,7 +133,7 @@ func (s *stores) checkLog() error {
 func (s *stores) openSegments(shard Shard, fatal func(error)) (Segments, error) {
 	dir := filepath.Join(s.dir, "segments")
 	store, err := segments.Open(dir, shard.Machine.Journal(), shard.Indexer,
-		segments.Options{FS: segmentFS{s.files}, Fatal: fatal})
+		segments.Options{FS: s.files, Fatal: fatal})
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 		return nil
 	}
 	s.keys = keyfiles.Open(filepath.Join(s.dir, "keys"), keyfiles.Options{
-		FS: segmentFS{s.files}, Journal: machine.Journal(), Read: from.Read, KeyOf: shard.KeyOf,
+		FS: s.files, Journal: machine.Journal(), Read: from.Read, KeyOf: shard.KeyOf,
 		Room: on.room,
 	})
 	return &keyTier{Store: s.keys, machine: machine}

@@ -18,6 +18,8 @@ import (
 
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+
+	"tollgate/wal"
 )
 
 const (
@@ -64,20 +66,12 @@ func Create(name string, record []byte) (*File, error) {
 		err = os.Rename(temporary, name)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(name))
+		err = wal.OS().SyncDir(filepath.Dir(name))
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(filepath.Clean(dir))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Put replaces the record, in one transaction; it is on disk when Put returns. After the first

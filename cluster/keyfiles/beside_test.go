@@ -233,7 +233,7 @@ func TestManyFilesBecomeFewAtLittleCost(t *testing.T) {
 	}
 	disk := faultfs.New()
 	o := h.options()
-	o.FS, o.BatchKeys = diskFS{disk}, 1
+	o.FS, o.BatchKeys = disk, 1
 	s := opened(t, "/keys", o)
 	for s.Covered() < h.through() {
 		_, err := s.Step(context.Background(), 0, h.through())

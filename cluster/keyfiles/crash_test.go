@@ -9,38 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/faultfs"
-	"tollgate/cluster/segments"
-	"tollgate/wal"
 )
-
-// diskFS is a disk in memory, which can fail and lose its power, as the files see it.
-type diskFS struct{ disk *faultfs.Disk }
-
-type diskFile struct {
-	wal.File
-	offset int64
-}
-
-func (f *diskFile) Write(b []byte) (int, error) {
-	n, err := f.WriteAt(b, f.offset)
-	f.offset += int64(n)
-	return n, err
-}
-
-func (d diskFS) open(f wal.File, err error) (segments.File, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &diskFile{File: f}, nil
-}
-
-func (d diskFS) MkdirAll(dir string) error                 { return d.disk.MkdirAll(dir) }
-func (d diskFS) Names(dir string) ([]string, error)        { return d.disk.List(dir) }
-func (d diskFS) Create(name string) (segments.File, error) { return d.open(d.disk.Create(name)) }
-func (d diskFS) Open(name string) (segments.File, error)   { return d.open(d.disk.OpenRead(name)) }
-func (d diskFS) Rename(from, to string) error              { return d.disk.Rename(from, to) }
-func (d diskFS) Remove(name string) error                  { return d.disk.Remove(name) }
-func (d diskFS) SyncDir(dir string) error                  { return d.disk.SyncDir(dir) }
 
 // work makes files, merges them and drops some, as far as it comes.
 func work(s *Store, h *history) error {
@@ -62,7 +31,7 @@ func TestFilesSurviveEveryFault(t *testing.T) {
 	}
 	options := func(disk *faultfs.Disk) Options {
 		o := h.options()
-		o.FS, o.BatchKeys, o.ShardKeys = diskFS{disk}, 100, 64
+		o.FS, o.BatchKeys, o.ShardKeys = disk, 100, 64
 		return o
 	}
 	count := faultfs.New()

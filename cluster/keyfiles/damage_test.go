@@ -19,7 +19,7 @@ import (
 func (h *history) onDisk(t *testing.T) (*Store, *faultfs.Disk) {
 	t.Helper()
 	disk := faultfs.New()
-	s := h.open(t, "/keys", diskFS{disk})
+	s := h.open(t, "/keys", disk)
 	settle(t, s, h, 0)
 	return s, disk
 }
@@ -79,7 +79,7 @@ func TestABadPageCostsItsKeysOnly(t *testing.T) {
 	h.agree(t, s, 0)
 	require.EqualValues(t, 1, s.Stats().Damages)
 	require.Equal(t, h.through()-3, s.Stats().Keys)
-	again := h.open(t, "/keys", diskFS{disk})
+	again := h.open(t, "/keys", disk)
 	h.agree(t, again, 0)
 	require.NoError(t, again.Close())
 }
@@ -245,7 +245,7 @@ func TestAFileThatCannotBeReadIsMadeAgain(t *testing.T) {
 			return nil
 		})
 		s = Open("/keys", Options{
-			FS: diskFS{disk}, Journal: h.journal, Read: h.read, KeyOf: keyOfRecord,
+			FS: disk, Journal: h.journal, Read: h.read, KeyOf: keyOfRecord,
 		})
 		for range 2 {
 			did, err := s.Step(context.Background(), 0, h.through())
@@ -374,7 +374,7 @@ func TestAnEmptyFilterLetsNothingThrough(t *testing.T) {
 	h.span(alike, alike+300)
 	disk := faultfs.New()
 	o := h.options()
-	o.FS, o.ShardKeys = diskFS{disk}, 16
+	o.FS, o.ShardKeys = disk, 16
 	s := opened(t, "/keys", o)
 	settle(t, s, h, 0)
 	h.agree(t, s, 0)

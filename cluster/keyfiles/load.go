@@ -15,8 +15,8 @@ import (
 
 	"github.com/FastFilter/xorfilter"
 
-	"tollgate/cluster/segments"
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 const (
@@ -72,16 +72,16 @@ func (s *Store) load() (did bool, err error) {
 // begin alike the longest, which was merged from the others.
 func (s *Store) list() ([]string, error) {
 	fs := s.opts.FS
-	if err := fs.MkdirAll(s.dir); err != nil {
-		// What is in the place of the directory belongs to no file.
-		if rerr := fs.Remove(s.dir); rerr != nil {
-			return nil, err
-		}
+	look := func() ([]string, error) {
 		if err := fs.MkdirAll(s.dir); err != nil {
 			return nil, err
 		}
+		return fs.List(s.dir)
 	}
-	names, err := fs.Names(s.dir)
+	names, err := look()
+	if err != nil && fs.Remove(s.dir) == nil { // a file in the place of the directory
+		names, err = look()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func (s *Store) discard(name string) error {
 }
 
 // openRun opens a file and reads what is kept in memory of it.
-func openRun(fs segments.FS, path string) (_ *run, err error) {
-	f, err := fs.Open(path)
+func openRun(fs wal.FS, path string) (_ *run, err error) {
+	f, err := fs.OpenRead(path)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func openRun(fs segments.FS, path string) (_ *run, err error) {
 	return r, nil
 }
 
-func joinClose(err error, f segments.File) error {
+func joinClose(err error, f wal.File) error {
 	if cerr := f.Close(); cerr != nil {
 		return fmt.Errorf("%w; %w", err, cerr)
 	}

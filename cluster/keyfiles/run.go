@@ -11,8 +11,8 @@ import (
 
 	"github.com/FastFilter/xorfilter"
 
-	"tollgate/cluster/segments"
 	"tollgate/engine/idempotency"
+	"tollgate/wal"
 )
 
 const (
@@ -45,7 +45,7 @@ func (s *scope) name() string { return fmt.Sprintf("%010d-%010d%s", s.first, s.l
 type run struct {
 	scope
 	path    string
-	file    segments.File
+	file    wal.File
 	size    uint64
 	records uint64
 

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"tollgate/cluster/segments"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 // ErrDamaged means that a file does not have the bytes that it was written with. Of the keys on
@@ -31,7 +31,7 @@ type KeyOf func(r journal.Record) (e idempotency.Entry, ok bool, err error)
 // Options are what a Store works with.
 type Options struct {
 	// FS is the file system; nil is the real one.
-	FS segments.FS
+	FS wal.FS
 	// Journal says which segments there are, Read has the bytes of one, checked.
 	Journal *journal.Journal
 	Read    func(part journal.Part, number uint64) ([]byte, error)
@@ -47,7 +47,7 @@ type Options struct {
 
 func (o *Options) fill() {
 	if o.FS == nil {
-		o.FS = segments.OS{}
+		o.FS = wal.OS()
 	}
 	if o.Room == nil {
 		o.Room = func(uint64) bool { return true }
@@ -233,7 +233,7 @@ func (s *Store) show(runs []*run, base uint64) {
 func (s *Store) publish(w *writer, from []*run) (err error) {
 	made := w.run
 	// Opened under its first name, so that nothing can fail once it has its last one.
-	if made.file, err = s.opts.FS.Open(w.tmp); err != nil {
+	if made.file, err = s.opts.FS.OpenRead(w.tmp); err != nil {
 		return w.remove(err)
 	}
 	made.readers.Store(1)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tollgate/cluster/segments"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 // history is a journal of events, whose keys are numbers, and what its segments have.
@@ -108,7 +108,7 @@ func (h *history) options() Options {
 	}
 }
 
-func (h *history) open(t *testing.T, dir string, fs segments.FS) *Store {
+func (h *history) open(t *testing.T, dir string, fs wal.FS) *Store {
 	t.Helper()
 	o := h.options()
 	o.FS = fs

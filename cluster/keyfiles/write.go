@@ -12,7 +12,7 @@ import (
 
 	"github.com/FastFilter/xorfilter"
 
-	"tollgate/cluster/segments"
+	"tollgate/wal"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 // and filters are those that the run has in memory then: they are not read again.
 type writer struct {
 	*run
-	fs       segments.FS
+	fs       wal.FS
 	tmp      string // name of the file until it is whole
 	pace     *pace
 	buf      []byte
@@ -124,7 +124,7 @@ func (w *writer) write(b []byte) error {
 }
 
 func (w *writer) flush() error {
-	_, err := w.file.Write(w.buf)
+	_, err := w.file.WriteAt(w.buf, int64(w.size)-int64(len(w.buf)))
 	w.unsynced += len(w.buf)
 	w.buf = w.buf[:0]
 	if err == nil && w.unsynced >= syncBytes {

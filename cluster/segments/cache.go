@@ -141,7 +141,7 @@ func (s *Store) makeIndex(seg *segment) (*sideIndex, error) {
 }
 
 func (s *Store) openIndex(info journal.SegmentInfo) (x *sideIndex, err error) {
-	f, err := s.opts.FS.Open(s.path(keyOf(info), ".idx"))
+	f, err := s.opts.FS.OpenRead(s.path(keyOf(info), ".idx"))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 const (
@@ -249,7 +250,7 @@ func readDirLine(b []byte) block {
 }
 
 // readIndex reads the header and the directory of a side index.
-func readIndex(f File, info journal.SegmentInfo) (*sideIndex, error) {
+func readIndex(f wal.File, info journal.SegmentInfo) (*sideIndex, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
@@ -296,7 +297,7 @@ func (x *sideIndex) seek(e *entry) int {
 }
 
 // block returns the bytes of a block, checked. f may be nil when the blocks are in memory.
-func (x *sideIndex) block(f File, n int) ([]byte, error) {
+func (x *sideIndex) block(f wal.File, n int) ([]byte, error) {
 	k := x.dir[n]
 	if x.body != nil {
 		return x.body[k.begin : k.begin+k.length], nil

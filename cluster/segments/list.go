@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 // recordGuess is how much is read of a record at first (bytes): most usage events fit.
@@ -206,14 +207,14 @@ type segmentRun struct {
 	lower   journal.Cursor
 	opened  bool
 	index   *sideIndex
-	blocks  File // the side index, nil while it is in memory
-	block   int  // number of the next block
-	last    bool // no block after this one is wanted
+	blocks  wal.File // the side index, nil while it is in memory
+	block   int      // number of the next block
+	last    bool     // no block after this one is wanted
 	entries []entry
 	scratch []entry
 
 	data   []byte // the segment, while it is in memory
-	file   File
+	file   wal.File
 	reader journal.Reader
 	record journal.Record // the record read last, at offset
 	offset uint32
@@ -247,7 +248,7 @@ func (r *segmentRun) key() journal.Cursor {
 func (r *segmentRun) done() bool { return r.opened && len(r.entries) == 0 }
 
 func (r *segmentRun) close(err *error) {
-	for _, f := range []*File{&r.blocks, &r.file} {
+	for _, f := range []*wal.File{&r.blocks, &r.file} {
 		if *f != nil {
 			closing(*f, err)
 			*f = nil
@@ -279,7 +280,7 @@ func (r *segmentRun) open() (err error) {
 		return err
 	}
 	if r.index.body == nil {
-		if r.blocks, err = r.store.opts.FS.Open(r.store.path(keyOf(r.seg.info), ".idx")); err != nil {
+		if r.blocks, err = r.store.opts.FS.OpenRead(r.store.path(keyOf(r.seg.info), ".idx")); err != nil {
 			return errors.Join(errIndex, err, r.store.dropIndex(r.seg, r.index))
 		}
 	}
@@ -360,7 +361,7 @@ func (r *segmentRun) openSegment() (err error) {
 		r.reader, err = journal.NewReader(r.data)
 		return err
 	}
-	if r.file, err = s.opts.FS.Open(s.path(keyOf(seg.info), ".seg")); err != nil {
+	if r.file, err = s.opts.FS.OpenRead(s.path(keyOf(seg.info), ".seg")); err != nil {
 		return err
 	}
 	var head [journal.HeaderBytes]byte

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 // indexer reads the payloads of these tests: of an audit record, lines of owner, time and nothing
@@ -61,6 +62,9 @@ type history struct {
 func open(t require.TestingT, dir string, opts Options) *history {
 	if opts.Fatal == nil {
 		opts.Fatal = func(err error) { panic(err) }
+	}
+	if f, ok := opts.FS.(*faulty); ok {
+		f.FS = wal.OS()
 	}
 	h := &history{journal: journal.New()}
 	s, err := Open(dir, h.journal, indexer, opts)

@@ -18,6 +18,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 var (
@@ -34,7 +35,7 @@ var (
 // Options are the settings of a Store; the zero value has the defaults.
 type Options struct {
 	// FS is the file system; nil is the real one.
-	FS FS
+	FS wal.FS
 	// QueueSegments is how many segments may wait to be written (default 8, that is 64 MiB). When
 	// they do, Put waits.
 	QueueSegments int
@@ -53,7 +54,7 @@ type Options struct {
 
 func (o *Options) fill() {
 	if o.FS == nil {
-		o.FS = OS{}
+		o.FS = wal.OS()
 	}
 	if o.QueueSegments <= 0 {
 		o.QueueSegments = 8
@@ -192,7 +193,7 @@ func (s *Store) lookup(info journal.SegmentInfo) *segment {
 }
 
 func (s *Store) fileSize(k key) (size int64, err error) {
-	f, err := s.opts.FS.Open(s.path(k, ".seg"))
+	f, err := s.opts.FS.OpenRead(s.path(k, ".seg"))
 	if err != nil {
 		return 0, err
 	}
@@ -200,7 +201,7 @@ func (s *Store) fileSize(k key) (size int64, err error) {
 	return f.Size()
 }
 
-func closing(f File, err *error) {
+func closing(f wal.File, err *error) {
 	if closed := f.Close(); *err == nil {
 		*err = closed
 	}
@@ -314,7 +315,7 @@ func (s *Store) replace(name string, data []byte, sync bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = f.WriteAt(data, 0)
 	if err == nil && sync {
 		err = f.Sync()
 	}
@@ -331,7 +332,7 @@ const compareBytes = 256 << 10
 // has reports whether a segment's file is there with these bytes, as when the log is replayed. The
 // caller holds writing.
 func (s *Store) has(info journal.SegmentInfo, data []byte) (same bool) {
-	f, err := s.opts.FS.Open(s.path(keyOf(info), ".seg"))
+	f, err := s.opts.FS.OpenRead(s.path(keyOf(info), ".seg"))
 	if err != nil {
 		return false // whatever it is: the file is written, and says so
 	}
@@ -351,7 +352,7 @@ func (s *Store) has(info journal.SegmentInfo, data []byte) (same bool) {
 
 // readFile reads a segment's file, which may be damaged.
 func (s *Store) readFile(info journal.SegmentInfo) (data []byte, err error) {
-	f, err := s.opts.FS.Open(s.path(keyOf(info), ".seg"))
+	f, err := s.opts.FS.OpenRead(s.path(keyOf(info), ".seg"))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %s", ErrMissing, info)

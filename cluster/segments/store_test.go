@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +40,7 @@ var everything = journal.Query{Owner: 1, From: 0, To: math.MaxInt64, Limit: 1 <<
 
 // faulty is a file system that does what its functions say.
 type faulty struct {
-	OS
+	wal.FS
 	sync    func() error
 	syncDir func() error
 	rename  func() error
@@ -49,7 +50,7 @@ type faulty struct {
 }
 
 type faultyFile struct {
-	File
+	wal.File
 	fs *faulty
 }
 
@@ -62,9 +63,9 @@ func (f faultyFile) Sync() error {
 	return f.File.Sync()
 }
 
-func (f *faulty) Create(name string) (File, error) {
+func (f *faulty) Create(name string) (wal.File, error) {
 	f.creates.Add(1)
-	file, err := f.OS.Create(name)
+	file, err := f.FS.Create(name)
 	return faultyFile{file, f}, err
 }
 
@@ -74,7 +75,7 @@ func (f *faulty) SyncDir(dir string) error {
 			return err
 		}
 	}
-	return f.OS.SyncDir(dir)
+	return f.FS.SyncDir(dir)
 }
 
 func (f *faulty) Rename(from, to string) error {
@@ -83,14 +84,14 @@ func (f *faulty) Rename(from, to string) error {
 			return err
 		}
 	}
-	return f.OS.Rename(from, to)
+	return f.FS.Rename(from, to)
 }
 
-func (f *faulty) Open(name string) (File, error) {
+func (f *faulty) OpenRead(name string) (wal.File, error) {
 	if f.open != nil {
 		f.open()
 	}
-	return f.OS.Open(name)
+	return f.FS.OpenRead(name)
 }
 
 func (f *faulty) Remove(name string) error {
@@ -99,7 +100,7 @@ func (f *faulty) Remove(name string) error {
 			return err
 		}
 	}
-	return f.OS.Remove(name)
+	return f.FS.Remove(name)
 }
 
 func TestASegmentIsDurableAfterBothSyncs(t *testing.T) {
@@ -115,6 +116,7 @@ func TestASegmentIsDurableAfterBothSyncs(t *testing.T) {
 	}
 	gate := make(chan struct{})
 	h := open(t, t.TempDir(), Options{FS: &faulty{
+		FS:     wal.OS(),
 		sync:   func() error { <-gate; return note("file")() },
 		rename: note("rename"), syncDir: note("directory"),
 	}})

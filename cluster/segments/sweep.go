@@ -17,7 +17,7 @@ import (
 // were dropped already. It makes the rest durable, since a crash may have come between a rename and
 // its fsync.
 func (s *Store) clean() error {
-	names, err := s.opts.FS.Names(s.dir)
+	names, err := s.opts.FS.List(s.dir)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (s *Store) Sweep() error {
 	if s.holds > 0 {
 		return nil
 	}
-	names, err := s.opts.FS.Names(s.dir)
+	names, err := s.opts.FS.List(s.dir)
 	if err != nil {
 		return err
 	}

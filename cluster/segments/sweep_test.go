@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine/journal"
+	"tollgate/wal"
 )
 
 // audits appends a block with a check of owner 1, and makes it a segment.
@@ -342,19 +343,19 @@ func TestListingsBesideDrops(t *testing.T) {
 
 // creating calls before each time a file is created.
 type creating struct {
-	OS
+	wal.FS
 	before func(name string)
 }
 
-func (c *creating) Create(name string) (File, error) {
+func (c *creating) Create(name string) (wal.File, error) {
 	c.before(name)
-	return c.OS.Create(name)
+	return c.FS.Create(name)
 }
 
 // A listing that makes the index of a segment again leaves no file behind if the segment is dropped
 // and swept meanwhile.
 func TestADroppedSegmentGetsNoIndexAgain(t *testing.T) {
-	files := &creating{before: func(string) {}}
+	files := &creating{FS: wal.OS(), before: func(string) {}}
 	h := open(t, t.TempDir(), Options{FS: files, CacheBytes: 1})
 	for range 3 {
 		h.audits()
