@@ -232,17 +232,13 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.DiskLowBytes, 1<<30)
 	setDefault(&c.Log, slog.Default())
 	setDefault(&c.Events, &Events{})
+	setDefault(&c.FS, wal.OS())
+	setDefault(&c.Network, Network(tcp{}))
 	if c.Now == nil {
 		c.Now = wallClock(c.Dir)
 	}
 	if c.live == nil {
 		c.live = liveBytes
-	}
-	if c.FS == nil {
-		c.FS = wal.OS()
-	}
-	if c.Network == nil {
-		c.Network = tcp{}
 	}
 	if c.Fatal == nil {
 		log := c.Log

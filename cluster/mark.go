@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
@@ -50,9 +51,7 @@ func (m mark) and(other mark) mark {
 	}
 	committed := max(m.Committed, other.Committed)
 	if other.Term == m.Term {
-		if other.Vote == 0 {
-			other.Vote = m.Vote
-		}
+		other.Vote = cmp.Or(other.Vote, m.Vote)
 		if m.LastTerm > other.LastTerm || m.LastTerm == other.LastTerm && m.Last > other.Last {
 			other.LastTerm, other.Last = m.LastTerm, m.Last
 		}

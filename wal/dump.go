@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,9 +27,7 @@ type DumpOptions struct {
 // Every record is checked. The error is a DamageError (errors.Is ErrDamaged) for the first damage,
 // after everything was printed; a torn tail is printed and is not an error.
 func Dump(w io.Writer, dir string, o DumpOptions) error {
-	if o.FS == nil {
-		o.FS = OS()
-	}
+	o.FS = cmp.Or(o.FS, OS())
 	names, err := o.FS.List(dir)
 	if err != nil {
 		return fmt.Errorf("wal: dump: %w", err)
@@ -146,9 +145,7 @@ func (d *dump) record(name string) func(int64, frameHeader) {
 		} else {
 			d.records++
 			d.last = h.index
-			if d.first == 0 {
-				d.first = h.index
-			}
+			d.first = cmp.Or(d.first, h.index)
 		}
 		if d.options.SummaryOnly {
 			return

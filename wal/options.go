@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -35,15 +36,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.FS == nil {
-		o.FS = OS()
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	if o.SegmentBytes == 0 {
-		o.SegmentBytes = DefaultSegmentBytes
-	}
+	o.FS = cmp.Or(o.FS, OS())
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, DefaultSegmentBytes)
 	if o.SegmentBytes < 512 || o.SegmentBytes > 1<<30 {
 		return o, fmt.Errorf("wal: SegmentBytes is %d, allowed are 512 to %d",
 			o.SegmentBytes, 1<<30)

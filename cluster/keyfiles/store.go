@@ -46,9 +46,7 @@ type Options struct {
 }
 
 func (o *Options) fill() {
-	if o.FS == nil {
-		o.FS = wal.OS()
-	}
+	o.FS = cmp.Or(o.FS, wal.OS())
 	if o.Room == nil {
 		o.Room = func(uint64) bool { return true }
 	}

@@ -5,6 +5,7 @@ package segments
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ type Options struct {
 }
 
 func (o *Options) fill() {
-	if o.FS == nil {
-		o.FS = wal.OS()
-	}
+	o.FS = cmp.Or(o.FS, wal.OS())
 	if o.QueueSegments <= 0 {
 		o.QueueSegments = 8
 	}

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +33,7 @@ func (c *CreateAccount) apply(t *turn) engine.Outcome {
 
 	t.AddAccount(&accounts.Account{ID: c.ID, Name: c.Name, CreatedAt: t.Stamp})
 	t.Fold(uint64(len(t.Accounts.All())))
-	t.Note(accounts.Change{
-		Actor: c.Actor, Action: "account.created", Subject: c.Name,
-		Values: []accounts.FieldChange{{Name: "name", After: c.Name}},
-	})
+	t.NoteChange(0, c.Actor, "account.created", c.Name, accounts.Given("name", c.Name))
 	return engine.OutcomeDone
 }
 
@@ -110,12 +108,8 @@ func (c *SetOrigins) apply(t *turn) engine.Outcome {
 	before := strings.Join(e.ListedOrigins(), " ")
 	origins := append([]string(nil), c.Origins...)
 	e.Origins.Store(&origins)
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "origins.set",
-		Values: []accounts.FieldChange{
-			{Name: "origins", Before: before, After: strings.Join(origins, " ")},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "origins.set", "",
+		accounts.Changed("origins", before, strings.Join(origins, " ")))
 	return engine.OutcomeDone
 }
 
@@ -132,10 +126,8 @@ func (m *accountReader) Origins(env uint32) []string {
 // a key cannot name an environment.
 func (m *accountReader) OriginListed(origin string) bool {
 	for _, e := range m.state.Load().Environments.All() {
-		for _, listed := range e.ListedOrigins() {
-			if listed == origin {
-				return true
-			}
+		if slices.Contains(e.ListedOrigins(), origin) {
+			return true
 		}
 	}
 	return false
@@ -195,13 +187,9 @@ func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
 	e.Terms.Store(&after)
 	t.Fold(uint64(after.Days)<<32 | uint64(after.SettleMinutes))
 	number := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "payment-terms.set",
-		Values: []accounts.FieldChange{
-			{Name: "days", Before: number(before.Days), After: number(after.Days)},
-			{Name: "settleMinutes", Before: number(before.SettleMinutes), After: number(after.SettleMinutes)},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "payment-terms.set", "",
+		accounts.Changed("days", number(before.Days), number(after.Days)),
+		accounts.Changed("settleMinutes", number(before.SettleMinutes), number(after.SettleMinutes)))
 	return engine.OutcomeDone
 }
 
@@ -228,13 +216,7 @@ func (m *accountReader) Unmatched(env uint32) []accounts.UnmatchedName {
 		return catalog.FeatureNamed([]byte(u.Name)) != 0
 	})
 	slices.SortStableFunc(list, func(a, b accounts.UnmatchedName) int {
-		switch {
-		case a.LastAt > b.LastAt:
-			return -1
-		case a.LastAt < b.LastAt:
-			return 1
-		}
-		return 0
+		return cmp.Compare(b.LastAt, a.LastAt)
 	})
 	return list
 }

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"strconv"
 
 	"tollgate/engine/billing/internal/accounts"
@@ -134,9 +135,7 @@ func (c *RecordUsage) describe(t *turn) accounts.Change {
 		return d
 	}
 	feature := string(c.FeatureKey)
-	if feature == "" {
-		feature = string(c.EventName)
-	}
+	feature = cmp.Or(feature, string(c.EventName))
 	d.Values = []accounts.FieldChange{
 		{Name: "feature", After: feature},
 		{Name: "units", After: c.Units.String()},

@@ -60,10 +60,7 @@ func (t *turn) recordCatalog(
 		})
 	}
 	t.Spend(d.looks)
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "catalog.applied",
-		Values: append(d.summary, d.fields...),
-	})
+	t.NoteChange(c.Env, c.Actor, "catalog.applied", "", append(d.summary, d.fields...)...)
 }
 
 // catalogDifference collects the fields in which two catalogs differ.

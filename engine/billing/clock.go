@@ -37,12 +37,8 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 	e.Offset.Store(c.To - t.Stamp)
 	t.Requeue(e)
 	t.Fold(uint64(c.To))
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "clock.advanced",
-		Values: []accounts.FieldChange{
-			{Name: "clock", Before: period.Format(now), After: period.Format(c.To)},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "clock.advanced", "",
+		accounts.Changed("clock", period.Format(now), period.Format(c.To)))
 	return engine.OutcomeDone
 }
 

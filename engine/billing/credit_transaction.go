@@ -62,14 +62,9 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	}, credits.TransactionText{Note: c.Note, Draws: draws}))
 	lock.Unlock()
 	t.FoldPool(row)
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "credits.deducted", Subject: rows.UUIDText(c.Pool),
-		Values: []accounts.FieldChange{
-			{Name: "transaction", After: rows.UUIDText(c.ID)},
-			{Name: "amount", After: c.Amount.String()},
-			{Name: "note", After: c.Note},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "credits.deducted", rows.UUIDText(c.Pool),
+		accounts.Given("transaction", rows.UUIDText(c.ID)),
+		accounts.Given("amount", c.Amount.String()), accounts.Given("note", c.Note))
 	return engine.OutcomeDone
 }
 
@@ -144,14 +139,9 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	t.Replied(c.reverse(t, &x, now))
 	lock.Unlock()
 	t.FoldPool(x.Pool)
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "credits.reversed", Subject: rows.UUIDText(p.ID),
-		Values: []accounts.FieldChange{
-			{Name: "transaction", After: rows.UUIDText(c.ID)},
-			{Name: "of", After: rows.UUIDText(c.Transaction)},
-			{Name: "note", After: c.Note},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "credits.reversed", rows.UUIDText(p.ID),
+		accounts.Given("transaction", rows.UUIDText(c.ID)),
+		accounts.Given("of", rows.UUIDText(c.Transaction)), accounts.Given("note", c.Note))
 	return engine.OutcomeDone
 }
 

@@ -40,13 +40,9 @@ type UpdateCustomer struct {
 }
 
 func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.CustomerNamed(c.Env, []byte(c.ExternalID))
-	if row == 0 {
-		return engine.OutcomeCustomerUnknown
+	e, row, outcome := t.customer(c.Env, c.ExternalID)
+	if outcome != engine.OutcomeDone {
+		return outcome
 	}
 	p := t.Profile(row)
 	if p.Gone() {
@@ -85,13 +81,9 @@ type ArchiveCustomer struct {
 }
 
 func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.CustomerNamed(c.Env, []byte(c.ExternalID))
-	if row == 0 {
-		return engine.OutcomeCustomerUnknown
+	e, row, outcome := t.customer(c.Env, c.ExternalID)
+	if outcome != engine.OutcomeDone {
+		return outcome
 	}
 	p := t.Profile(row)
 	if p.ArchivedAt != 0 {
@@ -113,13 +105,9 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 	t.setProfile(row, &p, now)
 	revoked := t.revokeKeysOf(row)
 	if c.Actor != "" {
-		t.Note(accounts.Change{
-			Env: c.Env, Actor: c.Actor, Action: "customer.archived",
-			Subject: rows.UUIDText(t.Customers.Read(row).ID),
-			Values: []accounts.FieldChange{
-				{Name: "archived", Before: "false", After: "true"}, {Name: "keys", After: revokedKeys(revoked)},
-			},
-		})
+		t.NoteChange(c.Env, c.Actor, "customer.archived", rows.UUIDText(t.Customers.Read(row).ID),
+			accounts.Changed("archived", "false", "true"),
+			accounts.Given("keys", revokedKeys(revoked)))
 	}
 	return engine.OutcomeDone
 }
@@ -141,13 +129,9 @@ type EraseCustomer struct {
 }
 
 func (c *EraseCustomer) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
-	row := t.CustomerNamed(c.Env, []byte(c.ExternalID))
-	if row == 0 {
-		return engine.OutcomeCustomerUnknown
+	e, row, outcome := t.customer(c.Env, c.ExternalID)
+	if outcome != engine.OutcomeDone {
+		return outcome
 	}
 	p := t.Profile(row)
 	if p.ErasedAt != 0 {
@@ -161,14 +145,22 @@ func (c *EraseCustomer) apply(t *turn) engine.Outcome {
 	}, now)
 	t.requests.forgetCustomer(row)
 	revoked := t.revokeKeysOf(row)
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "customer.erased",
-		Subject: rows.UUIDText(t.Customers.Read(row).ID),
-		Values: []accounts.FieldChange{
-			{Name: "erased", Before: "false", After: "true"}, {Name: "keys", After: revokedKeys(revoked)},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "customer.erased", rows.UUIDText(t.Customers.Read(row).ID),
+		accounts.Changed("erased", "false", "true"), accounts.Given("keys", revokedKeys(revoked)))
 	return engine.OutcomeDone
+}
+
+// customer finds a customer of an environment by the caller's identifier.
+func (t *turn) customer(env uint32, externalID string) (
+	e *accounts.Environment, row uint32, outcome engine.Outcome,
+) {
+	if e = t.Environment(env); e == nil {
+		return nil, 0, engine.OutcomeAccountUnknown
+	}
+	if row = t.CustomerNamed(env, []byte(externalID)); row == 0 {
+		return e, 0, engine.OutcomeCustomerUnknown
+	}
+	return e, row, engine.OutcomeDone
 }
 
 // revokedKeys is how the record of changes says it; empty where there were none.

@@ -64,15 +64,9 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 	t.Replied(t.Grant(&g, c.Note))
 	lock.Unlock()
 	t.FoldPool(row)
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "credits.granted", Subject: rows.UUIDText(c.Pool),
-		Values: []accounts.FieldChange{
-			{Name: "transaction", After: rows.UUIDText(c.ID)},
-			{Name: "type", After: kind.String()},
-			{Name: "amount", After: c.Amount.String()},
-			{Name: "note", After: c.Note},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "credits.granted", rows.UUIDText(c.Pool),
+		accounts.Given("transaction", rows.UUIDText(c.ID)), accounts.Given("type", kind.String()),
+		accounts.Given("amount", c.Amount.String()), accounts.Given("note", c.Note))
 	return engine.OutcomeDone
 }
 

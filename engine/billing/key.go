@@ -57,15 +57,9 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 		Label: c.Label, Hint: c.Hint, CreatedAt: t.Stamp,
 	})
 	t.Fold(accounts.KeyHash(&c.Hash)) // not its number: a restore numbers keys anew
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "key.created", Subject: rows.UUIDText(c.ID),
-		Values: []accounts.FieldChange{
-			{Name: "scope", After: c.Scope.String()},
-			{Name: "label", After: c.Label},
-			{Name: "hint", After: c.Hint},
-			{Name: "customer", After: c.Customer},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "key.created", rows.UUIDText(c.ID),
+		accounts.Given("scope", c.Scope.String()), accounts.Given("label", c.Label),
+		accounts.Given("hint", c.Hint), accounts.Given("customer", c.Customer))
 	return engine.OutcomeDone
 }
 
@@ -91,10 +85,8 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 	}
 
 	k.Revoked.Store(&accounts.Revocation{At: t.Stamp, Index: t.Index})
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "key.revoked", Subject: rows.UUIDText(c.ID),
-		Values: []accounts.FieldChange{{Name: "revoked", Before: "false", After: "true"}},
-	})
+	t.NoteChange(c.Env, c.Actor, "key.revoked", rows.UUIDText(c.ID),
+		accounts.Changed("revoked", "false", "true"))
 	return engine.OutcomeDone
 }
 

@@ -27,11 +27,8 @@ func (c *NoteMembership) apply(t *turn) engine.Outcome {
 			return engine.OutcomeTooLarge
 		}
 	}
-	t.Note(accounts.Change{
-		Actor: c.Actor, Action: c.Action, Subject: c.Node,
-		Values: []accounts.FieldChange{
-			{Name: "raft", After: c.Raft}, {Name: "http", After: c.HTTP}, {Name: "ops", After: c.Ops},
-		},
-	})
+	t.NoteChange(0, c.Actor, c.Action, c.Node,
+		accounts.Given("raft", c.Raft), accounts.Given("http", c.HTTP),
+		accounts.Given("ops", c.Ops))
 	return engine.OutcomeDone
 }

@@ -68,15 +68,9 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 	case same:
 		secrets.After = "set"
 	}
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "payment-provider.set",
-		Values: []accounts.FieldChange{
-			{Name: "provider", Before: before.Provider, After: c.Provider},
-			{Name: "baseUrl", Before: before.BaseURL, After: c.BaseURL},
-			secrets,
-			forgotten,
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "payment-provider.set", "",
+		accounts.Changed("provider", before.Provider, c.Provider),
+		accounts.Changed("baseUrl", before.BaseURL, c.BaseURL), secrets, forgotten)
 	return engine.OutcomeDone
 }
 

@@ -67,12 +67,8 @@ func (c *CreatePool) apply(t *turn) engine.Outcome {
 	})
 	lock.Unlock()
 	t.FoldPool(row)
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "pool.created", Subject: rows.UUIDText(c.ID),
-		Values: []accounts.FieldChange{
-			{Name: "customer", After: c.Customer}, {Name: "name", After: c.Name},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "pool.created", rows.UUIDText(c.ID),
+		accounts.Given("customer", c.Customer), accounts.Given("name", c.Name))
 	return engine.OutcomeDone
 }
 
@@ -94,10 +90,7 @@ type FreezePool struct {
 }
 
 func (c *FreezePool) apply(t *turn) engine.Outcome {
-	return t.setPool(
-		credits.PoolChange{Env: c.Env, ID: c.ID, Actor: c.Actor},
-		func(p *credits.Pool) { p.Frozen = true },
-	)
+	return t.setPool(c.Env, c.ID, c.Actor, func(p *credits.Pool) { p.Frozen = true })
 }
 
 // UnfreezePool ends FreezePool. Again is the same success.
@@ -108,10 +101,7 @@ type UnfreezePool struct {
 }
 
 func (c *UnfreezePool) apply(t *turn) engine.Outcome {
-	return t.setPool(
-		credits.PoolChange{Env: c.Env, ID: c.ID, Actor: c.Actor},
-		func(p *credits.Pool) { p.Frozen = false },
-	)
+	return t.setPool(c.Env, c.ID, c.Actor, func(p *credits.Pool) { p.Frozen = false })
 }
 
 // ArchivePool ends a pool for good: what it holds stays where it is, and nothing moves any more.
@@ -123,9 +113,7 @@ type ArchivePool struct {
 }
 
 func (c *ArchivePool) apply(t *turn) engine.Outcome {
-	outcome := t.setPool(credits.PoolChange{
-		Env: c.Env, ID: c.ID, Actor: c.Actor,
-	}, func(p *credits.Pool) {
+	outcome := t.setPool(c.Env, c.ID, c.Actor, func(p *credits.Pool) {
 		p.Archived, p.NextExpiry = true, 0
 	})
 	if outcome == engine.OutcomePoolArchived {
@@ -135,12 +123,14 @@ func (c *ArchivePool) apply(t *turn) engine.Outcome {
 }
 
 // setPool changes the state of a pool that is not archived.
-func (t *turn) setPool(c credits.PoolChange, set func(*credits.Pool)) engine.Outcome {
-	e := t.Environment(c.Env)
+func (t *turn) setPool(
+	env uint32, id [16]byte, actor string, set func(*credits.Pool),
+) engine.Outcome {
+	e := t.Environment(env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	row := t.PoolIn(c.Env, &c.ID)
+	row := t.PoolIn(env, &id)
 	if row == 0 {
 		return engine.OutcomePoolUnknown
 	}
@@ -166,12 +156,8 @@ func (t *turn) setPool(c credits.PoolChange, set func(*credits.Pool)) engine.Out
 	lock.Unlock()
 	t.FoldPool(row)
 	if changed {
-		t.Note(accounts.Change{
-			Env: c.Env, Actor: c.Actor, Action: "pool.changed", Subject: rows.UUIDText(c.ID),
-			Values: []accounts.FieldChange{
-				{Name: "status", Before: before.Status(before.Balance()), After: p.Status(p.Balance())},
-			},
-		})
+		t.NoteChange(env, actor, "pool.changed", rows.UUIDText(id),
+			accounts.Changed("status", before.Status(before.Balance()), p.Status(p.Balance())))
 	}
 	return engine.OutcomeDone
 }

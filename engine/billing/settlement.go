@@ -110,9 +110,7 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 	l.Unblock(now)
 	l.Sub.Due = l.NextDue()
 	t.Commit(l)
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "invoice.voided", Subject: rows.UUIDText(c.ID),
-		Values: []accounts.FieldChange{{Name: "status", Before: "unpaid", After: "VOID"}},
-	})
+	t.NoteChange(c.Env, c.Actor, "invoice.voided", rows.UUIDText(c.ID),
+		accounts.Changed("status", "unpaid", "VOID"))
 	return engine.OutcomeDone
 }

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"unicode/utf8"
 
 	"tollgate/engine"
@@ -84,9 +85,7 @@ func (c *RecordDelivery) settle(t *turn, o *outbox.Outbox, row uint32) {
 		o.Finish(c.Row, outbox.DeliveryDelivered, t.Stamp)
 		return
 	}
-	if ep.FailingSince == 0 {
-		ep.FailingSince = t.Stamp
-	}
+	ep.FailingSince = cmp.Or(ep.FailingSince, t.Stamp)
 	switch {
 	case ep.Off != outbox.WebhookOn:
 	case c.Outcome == outbox.AttemptGone:
@@ -155,9 +154,7 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 	id := d.ID
 	o.Mu.Unlock()
 	t.Fold(uint64(c.Row))
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "webhook.resent", Subject: rows.UUIDText(c.Endpoint),
-		Values: []accounts.FieldChange{{Name: "message", After: MessageName(id)}},
-	})
+	t.NoteChange(c.Env, c.Actor, "webhook.resent", rows.UUIDText(c.Endpoint),
+		accounts.Given("message", MessageName(id)))
 	return engine.OutcomeDone
 }

@@ -3,7 +3,6 @@ package billing
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -54,14 +53,9 @@ func (c *CreateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	o.Mu.Unlock()
 	t.Listen(e)
 	t.Fold(uint64(row))
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "webhook-endpoint.created", Subject: rows.UUIDText(c.ID),
-		Values: []accounts.FieldChange{
-			{Name: "url", After: c.URL},
-			{Name: "events", After: strings.Join(c.Events.Names(), " ")},
-			{Name: "description", After: c.About},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.created", rows.UUIDText(c.ID),
+		accounts.Given("url", c.URL), accounts.Given("events", c.Events.String()),
+		accounts.Given("description", c.About))
 	return engine.OutcomeDone
 }
 
@@ -115,15 +109,11 @@ func (c *UpdateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	o.Mu.Unlock()
 	t.Listen(e)
 	t.Fold(uint64(row)<<8 | uint64(ep.Off))
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "webhook-endpoint.changed", Subject: rows.UUIDText(c.ID),
-		Values: []accounts.FieldChange{
-			{Name: "url", Before: old.URL, After: words.URL},
-			{Name: "events", Before: strings.Join(was.Events.Names(), " "), After: strings.Join(ep.Events.Names(), " ")},
-			{Name: "description", Before: old.About, After: words.About},
-			{Name: "disabled", Before: was.Off.String(), After: ep.Off.String()},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.changed", rows.UUIDText(c.ID),
+		accounts.Changed("url", old.URL, words.URL),
+		accounts.Changed("events", was.Events.String(), ep.Events.String()),
+		accounts.Changed("description", old.About, words.About),
+		accounts.Changed("disabled", was.Off.String(), ep.Off.String()))
 	return engine.OutcomeDone
 }
 
@@ -154,10 +144,8 @@ func (c *DeleteWebhookEndpoint) apply(t *turn) engine.Outcome {
 	o.Mu.Unlock()
 	t.Listen(e)
 	t.Fold(uint64(row))
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "webhook-endpoint.deleted", Subject: rows.UUIDText(c.ID),
-		Values: []accounts.FieldChange{{Name: "url", Before: url, After: ""}},
-	})
+	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.deleted", rows.UUIDText(c.ID),
+		accounts.Changed("url", url, ""))
 	return engine.OutcomeDone
 }
 
@@ -191,12 +179,8 @@ func (c *RotateWebhookSecret) apply(t *turn) engine.Outcome {
 	o.SetText(row, &words)
 	o.Mu.Unlock()
 	t.Fold(uint64(row))
-	t.Note(accounts.Change{
-		Env: c.Env, Actor: c.Actor, Action: "webhook-endpoint.secret-rotated",
-		Subject: rows.UUIDText(c.ID), Values: []accounts.FieldChange{
-			{Name: "secret", Before: "set", After: "replaced"},
-		},
-	})
+	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.secret-rotated", rows.UUIDText(c.ID),
+		accounts.Changed("secret", "set", "replaced"))
 	return engine.OutcomeDone
 }
 

@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"cmp"
+
 	"tollgate/engine"
 	"tollgate/engine/machine"
 	"tollgate/engine/wire"
@@ -42,9 +44,7 @@ func (c *ClaimRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 		r.WallEnd = t.Stamp + text.WallLeft
 	}
 	r.Due = min(t.Stamp+c.LeaseMS, r.WallEnd)
-	if r.StartedAt == 0 {
-		r.StartedAt = t.Stamp
-	}
+	r.StartedAt = cmp.Or(r.StartedAt, t.Stamp)
 	answer := text.Answer
 	text.Worker, text.Answer = c.Worker, nil
 	x.writeRunText(row, &text)

@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"cmp"
+
 	"tollgate/engine"
 	"tollgate/engine/machine"
 	"tollgate/engine/wire"
@@ -96,9 +98,7 @@ func (x *money) paid(t *machine.Turn, row uint32, c *NotePayment) {
 		p := x.change(t, row, &w, PurchaseSucceeded, 0)
 		x.purchaseWrite(row, (*purchase).setAside)
 		p.Payment = c.Payment
-		if p.PaidMonth == 0 {
-			p.PaidMonth = l.Month
-		}
+		p.PaidMonth = cmp.Or(p.PaidMonth, l.Month)
 		if p.PaidMonth == l.Month {
 			l.SpentCents += p.Cents
 		}

@@ -4,6 +4,7 @@
 package fill
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -307,17 +308,8 @@ func (f *Filler) text(name string, n *tree.Node) (any, *Stop) {
 	if why := f.wanted(name); why != nil {
 		return nil, why
 	}
-	text := f.format(n.TextOf("format"))
-	if text == "" {
-		text = f.Own(name)
-	}
 	given := example(n).AsText()
-	if text == "" {
-		text = given
-	}
-	if text == "" {
-		text = f.Name
-	}
+	text := cmp.Or(f.format(n.TextOf("format")), f.Own(name), given, f.Name)
 	if pattern := n.TextOf("pattern"); pattern != "" && len(pattern) < 500 {
 		matches, err := regexp.Compile(pattern)
 		switch {

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"strings"
 
 	"tollgate/server/inspect/tree"
@@ -68,9 +69,7 @@ func (s *Source) Parameters(o *Operation) (all []Parameter) {
 			if p.Name == "" || p.In == "body" || len(all) == maxTags {
 				continue
 			}
-			if p.Schema == nil {
-				p.Schema = n
-			}
+			p.Schema = cmp.Or(p.Schema, n)
 			p.Required = n.Of("required").Is(tree.Bool) && n.Of("required").Value == "true"
 			all = append(all, p)
 		}

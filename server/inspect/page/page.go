@@ -5,6 +5,7 @@
 package page
 
 import (
+	"cmp"
 	"html"
 	"net/http"
 	"regexp"
@@ -298,9 +299,7 @@ func (r *reader) meta(attributes map[string]string, raw string) {
 		return
 	}
 	name := strings.ToLower(attributes["name"])
-	if name == "" {
-		name = strings.ToLower(attributes["property"])
-	}
+	name = cmp.Or(name, strings.ToLower(attributes["property"]))
 	switch {
 	case name == "og:site_name" || name == "application-name" && r.p.SiteName.Value == "":
 		r.p.SiteName = Found{content, raw}

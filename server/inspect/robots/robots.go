@@ -4,6 +4,7 @@
 package robots
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -99,9 +100,7 @@ func product(agent string) string {
 // same agent are one; without one of its own an agent is bound by *. The longest rule that matches
 // decides; of two as long, allow.
 func (f *File) Decide(agent, path string) Decision {
-	if path == "" {
-		path = "/"
-	}
+	path = cmp.Or(path, "/")
 	if path == "/robots.txt" {
 		return Decision{Allowed: true}
 	}

@@ -5,6 +5,7 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -114,18 +115,10 @@ func New(c Config) (*Client, error) {
 	if c.Patient {
 		most = MaxPatience
 	}
-	if c.Timeout == 0 {
-		c.Timeout = most
-	}
-	if c.BodyLimit == 0 {
-		c.BodyLimit = MaxBody
-	}
-	if c.Bodies == nil {
-		c.Bodies = underWay
-	}
-	if c.UserAgent == "" {
-		c.UserAgent = "Tollgate"
-	}
+	c.Timeout = cmp.Or(c.Timeout, most)
+	c.BodyLimit = cmp.Or(c.BodyLimit, MaxBody)
+	c.Bodies = cmp.Or(c.Bodies, underWay)
+	c.UserAgent = cmp.Or(c.UserAgent, "Tollgate")
 	if c.Timeout < 0 || c.Timeout > most {
 		return nil, fmt.Errorf("fetch: Timeout %s is not within (0, %s]", c.Timeout, most)
 	}

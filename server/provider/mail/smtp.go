@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -88,17 +89,13 @@ func NewSMTP(c SMTPConfig) (*SMTP, error) {
 	case c.Security != SecurityTLS && c.Security != SecuritySTARTTLS && c.Security != SecurityNone:
 		return nil, errors.New("mail: security: want tls, starttls or none")
 	}
-	if c.Timeout == 0 {
-		c.Timeout = 30 * time.Second
-	}
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
 	if c.Dial == nil {
 		c.Dial = func(ctx context.Context, hostPort string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", hostPort)
 		}
 	}
-	if c.TLS == nil {
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
+	c.TLS = cmp.Or(c.TLS, &tls.Config{MinVersion: tls.VersionTLS12})
 	c.TLS = c.TLS.Clone()
 	c.TLS.ServerName = c.Host
 	_, domain, _ := strings.Cut(from.Address, "@")

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -51,12 +52,8 @@ type stripe struct {
 
 // NewStripe makes a provider that talks Stripe's Checkout Sessions over its HTTP API.
 func NewStripe(client *fetch.Client, c StripeConfig) (CardProvider, error) {
-	if c.Tag == "" {
-		c.Tag = stripeInvoice
-	}
-	if c.BaseURL == "" {
-		c.BaseURL = "https://api.stripe.com"
-	}
+	c.Tag = cmp.Or(c.Tag, stripeInvoice)
+	c.BaseURL = cmp.Or(c.BaseURL, "https://api.stripe.com")
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.RawQuery != "" || base.Fragment != "" {
 		return nil, errors.New("payment: stripe: the base address is not a plain URL")
@@ -275,12 +272,7 @@ func stripeError(answer *fetch.Response) error {
 		Class: ClassRefused, Provider: stripeName, Code: body.Error.Code,
 		Message: cut(body.Error.Message), kind: body.Error.Type, status: answer.Status,
 	}
-	if e.Code == "" {
-		e.Code = body.Error.Type
-	}
-	if e.Code == "" {
-		e.Code = "status_" + strconv.Itoa(answer.Status)
-	}
+	e.Code = cmp.Or(e.Code, body.Error.Type, "status_"+strconv.Itoa(answer.Status))
 	switch status := answer.Status; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		// Stripe's text repeats parts of the key.

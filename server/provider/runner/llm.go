@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,12 +141,8 @@ func (a *LLM) Run(ctx context.Context, t Task, tell func(Event)) (Report, error)
 		return Report{}, err
 	}
 	steps, tokens := a.Steps, a.Tokens
-	if steps == 0 {
-		steps = defaultSteps
-	}
-	if tokens == 0 {
-		tokens = defaultTokens
-	}
+	steps = cmp.Or(steps, defaultSteps)
+	tokens = cmp.Or(tokens, defaultTokens)
 	didSteps, didTokens := t.Steps, t.Tokens
 	for didSteps < steps && didTokens < tokens && !s.ended {
 		said, cost, err := a.Endpoint.ask(ctx, systemPrompt, s.turns, llmTools)

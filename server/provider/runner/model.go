@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -131,9 +132,7 @@ func (e *Endpoint) ask(ctx context.Context, system string, turns []turn, tools [
 // wait waits before a repetition; false when ctx ended.
 func (e *Endpoint) wait(ctx context.Context, try int) bool {
 	pause := e.Pause
-	if pause == 0 {
-		pause = time.Second
-	}
+	pause = cmp.Or(pause, time.Second)
 	timer := time.NewTimer(pause << (try - 1))
 	defer timer.Stop()
 	select {

@@ -4,6 +4,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -237,9 +238,7 @@ func (v *Verifier) call(ctx context.Context, c *Check, name, key string) Call {
 		return call
 	}
 	pause := v.Pause
-	if pause == 0 {
-		pause = retryPause
-	}
+	pause = cmp.Or(pause, retryPause)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -49,6 +49,17 @@ type changeMark struct {
 	ordinal uint32
 }
 
+// NoteChange notes what an actor did to a subject of an environment; see Note.
+func (t *Tx) NoteChange(env uint32, actor, action, subject string, values ...FieldChange) {
+	t.Note(Change{Env: env, Actor: actor, Action: action, Subject: subject, Values: values})
+}
+
+// Given is a value that a change gives to a field that had none.
+func Given(name, value string) FieldChange { return FieldChange{Name: name, After: value} }
+
+// Changed is a field that a change gives another value.
+func Changed(name, before, after string) FieldChange { return FieldChange{name, before, after} }
+
 // Note remembers an admin change at the turn's stamp, forever: in the journal. What did not change
 // is left out.
 func (t *Tx) Note(c Change) {

@@ -97,12 +97,10 @@ func Allocatable(s *Vault, customer uint32, v *catalogs.PlanVersion) engine.Outc
 func (t *Burner) notGranted(
 	b *book.Subscription, a *catalogs.CreditAllocationDocument, why string,
 ) {
-	t.Note(accounts.Change{
-		Env: t.S.Customers.Read(b.Customer).Env, Actor: "engine", Action: "credits.not-granted",
-		Subject: rows.UUIDText(b.ID), Values: []accounts.FieldChange{
-			{Name: "pool", After: a.Pool}, {Name: "amount", After: a.Amount.String()}, {Name: "reason", After: why},
-		},
-	})
+	env := t.S.Customers.Read(b.Customer).Env
+	t.NoteChange(env, "engine", "credits.not-granted", rows.UUIDText(b.ID),
+		accounts.Given("pool", a.Pool), accounts.Given("amount", a.Amount.String()),
+		accounts.Given("reason", why))
 }
 
 // allocate grants an amount to the pool of an allocation, which it makes where there is none. Where

@@ -20,13 +20,6 @@ func (s *Vault) ReschedulePool(row uint32) {
 	s.Requeue(e)
 }
 
-// PoolChange says who changes the state of which pool.
-type PoolChange struct {
-	Env   uint32
-	ID    [16]byte
-	Actor string
-}
-
 // Pool is the record of a pool of credits; its texts are the text of the same row. id, customer and
 // name never change. Of its totals balance is what is left; it equals what the live grants hold
 // less the overdraft.

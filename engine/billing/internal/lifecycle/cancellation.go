@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"cmp"
+
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
@@ -15,9 +17,7 @@ func (l *Ledger) Cancel(mode book.CancelMode, now int64) {
 	if l.Sub.Pending != 0 {
 		l.DropChange(book.ChangeCancelled)
 	}
-	if l.Sub.CancelledAt == 0 {
-		l.Sub.CancelledAt = now
-	}
+	l.Sub.CancelledAt = cmp.Or(l.Sub.CancelledAt, now)
 	l.Sub.CancelMode = book.CancelAtPeriodEnd
 	if mode != book.CancelAtPeriodEnd {
 		l.Sub.CancelMode = book.CancelImmediate

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"slices"
 
 	"tollgate/engine/billing/internal/accounts"
@@ -99,9 +100,7 @@ func (l *Ledger) nextPeriod(at int64) {
 // end makes the subscription cancelled.
 func (l *Ledger) end(at int64) {
 	l.Sub.EndedAt = at
-	if l.Sub.CancelMode == 0 {
-		l.Sub.CancelMode = book.CancelImmediate
-	}
+	l.Sub.CancelMode = cmp.Or(l.Sub.CancelMode, book.CancelImmediate)
 	l.Tell(accounts.WebhookSubscriptionCancelled, at)
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
@@ -44,6 +45,9 @@ func (s WebhookEvents) Names() []string {
 	}
 	return names
 }
+
+// String is the names of the set's events.
+func (s WebhookEvents) String() string { return strings.Join(s.Names(), " ") }
 
 // wants reports whether an event is meant.
 func (s WebhookEvents) wants(w accounts.WebhookEvent) bool { return s == 0 || s&(1<<w) != 0 }

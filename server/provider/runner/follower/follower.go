@@ -4,6 +4,7 @@
 package follower
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -112,9 +113,7 @@ func (s *session) run(ctx context.Context) runner.Report {
 			return s.hand(ctx, got, s.read.trial(s.web))
 		}
 		stopped.published = ways[i].quote
-		if why == nil {
-			why = stopped
-		}
+		why = cmp.Or(why, stopped)
 		if stopped.final {
 			why = stopped
 			break

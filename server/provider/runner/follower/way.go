@@ -1,6 +1,7 @@
 package follower
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -62,9 +63,7 @@ func (w *way) same(o *way) bool {
 // take goes a way.
 func (s *session) take(ctx context.Context, w *way) (*obtained, *stop) {
 	if w.why != nil {
-		if w.why.quote == "" {
-			w.why.quote = w.quote
-		}
+		w.why.quote = cmp.Or(w.why.quote, w.quote)
 		return nil, w.why
 	}
 	if w.flow != nil {
