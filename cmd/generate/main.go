@@ -73,6 +73,7 @@ func Generate(root string) (map[string][]byte, error) {
 		o := m.output(m.packages[path])
 		o.codecs()
 		o.rows()
+		o.nouns()
 		o.enums()
 		o.requests()
 		o.answers()

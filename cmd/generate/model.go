@@ -30,6 +30,8 @@ type pack struct {
 	types      map[string]*typ
 	funcs      map[string]bool // "f"; "T.m" for methods
 	constants  []*ast.ValueSpec
+	values     map[string]token.Token // VAR or CONST
+	nouns      [][]string             // the words of its //schema:nouns lines
 }
 
 // sorted returns the package's types by name, so that moving one does not change the output.
@@ -98,6 +100,9 @@ func load(root string) (*module, error) {
 			return nil, err
 		}
 	}
+	for _, p := range m.packages {
+		p.aliasNouns(m)
+	}
 	return m, nil
 }
 
@@ -126,6 +131,7 @@ func (m *module) parse(name string) error {
 	if p == nil {
 		p = &pack{
 			path: path, name: file.Name.Name, types: map[string]*typ{}, funcs: map[string]bool{},
+			values: map[string]token.Token{},
 		}
 		m.packages[path] = p
 	}
@@ -142,6 +148,13 @@ func (p *pack) declare(file *ast.File) {
 			name = spec.Name.Name
 		}
 		imports[name] = path
+	}
+	for _, group := range file.Comments {
+		for _, line := range group.List {
+			if rest, ok := strings.CutPrefix(line.Text, "//schema:nouns "); ok {
+				p.nouns = append(p.nouns, strings.Fields(rest))
+			}
+		}
 	}
 	for _, d := range file.Decls {
 		switch d := d.(type) {
@@ -167,6 +180,9 @@ func (p *pack) declare(file *ast.File) {
 					p.types[t.name] = t
 				case *ast.ValueSpec:
 					p.constants = append(p.constants, spec)
+					for _, name := range spec.Names {
+						p.values[name.Name] = d.Tok
+					}
 				}
 			}
 		}

@@ -371,8 +371,7 @@ func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 
 // recredited carries out what recredit decided.
 func (t *turn) recredited(k *correcting) {
-	lock := t.Stripe(k.owner)
-	lock.Lock()
+	lock := t.WriteLock(k.owner)
 	t.CorrectCredits(k.at, &k.change, k.now)
 	lock.Unlock()
 }

@@ -15,8 +15,7 @@ func (s *state) creditsConsistent() error {
 		s.TransactionTexts.Len() != transactions {
 		return damaged("tables of different length")
 	}
-	for row := uint32(1); row <= pools; row++ {
-		p := s.Pools.Read(row)
+	for row, p := range s.Pools.All() {
 		if p.Customer == 0 || p.Customer > s.Customers.Len() || p.Next != 0 && p.Next <= row ||
 			p.Next > pools || p.Next != 0 && s.Pools.Read(p.Next).Customer != p.Customer ||
 			p.FirstGrant > grants || max(p.FirstTransaction, p.LastTransaction) > transactions {
@@ -33,15 +32,13 @@ func (s *state) creditsConsistent() error {
 			return damaged("pool %d has no text", row)
 		}
 	}
-	for row := uint32(1); row <= grants; row++ {
-		g := s.Grants.Read(row)
+	for row, g := range s.Grants.All() {
 		if g.Pool == 0 || g.Pool > pools || g.Next > grants ||
 			g.Subscription > s.Subscriptions.Len() {
 			return damaged("grant %d leads nowhere", row)
 		}
 	}
-	for row := uint32(1); row <= transactions; row++ {
-		x := s.Transactions.Read(row)
+	for row, x := range s.Transactions.All() {
 		if x.Pool == 0 || x.Pool > pools || x.Next > transactions || x.Grant > grants ||
 			x.Subscription > s.Subscriptions.Len() {
 			return damaged("transaction %d leads nowhere", row)
@@ -51,8 +48,7 @@ func (s *state) creditsConsistent() error {
 		}
 	}
 	counters := make(visited, s.Counters.Len()+1)
-	for row := uint32(1); row <= s.Covers.Len(); row++ {
-		c := s.Covers.Read(row)
+	for row, c := range s.Covers.All() {
 		if !counters.meet(c.Counter) || c.Transaction > transactions {
 			return damaged("cover %d leads nowhere", row)
 		}
@@ -68,8 +64,7 @@ func (s *state) creditsConsistent() error {
 
 // creditListsEnd checks that the lists of each pool are its own, and as long as it says.
 func (s *state) creditListsEnd() error {
-	for row := uint32(1); row <= s.Pools.Len(); row++ {
-		p := s.Pools.Read(row)
+	for row, p := range s.Pools.All() {
 		n := uint32(0)
 		for at := p.FirstGrant; at != 0 && n <= p.Grants; at = s.Grants.Read(at).Next {
 			if s.Grants.Read(at).Pool != row {
@@ -129,8 +124,7 @@ func (s *state) tracesLinked(pool uint32) bool {
 // the lists of traces need that.
 func (s *state) chunksConsistent() error {
 	chunks := make([]uint32, s.Pools.Len()+1)
-	for row := uint32(1); row <= s.Chunks.Len(); row++ {
-		c := s.Chunks.Read(row)
+	for row, c := range s.Chunks.All() {
 		if c.Pool == 0 || c.Pool > s.Pools.Len() || c.Number != chunks[c.Pool] ||
 			c.Place.Index == 0 {
 			return damaged("chunk %d leads nowhere", row)
@@ -138,8 +132,7 @@ func (s *state) chunksConsistent() error {
 		chunks[c.Pool]++
 		s.ChunkByPool.Insert(credits.ChunkHash(c.Pool, c.Number), row)
 	}
-	for row := uint32(1); row <= s.Pools.Len(); row++ {
-		p := s.Pools.Read(row)
+	for row, p := range s.Pools.All() {
 		if p.Sequence-p.Transactions != credits.EvictedAtOnce*chunks[row] {
 			return damaged("pool %d has %d chunks", row, chunks[row])
 		}
@@ -150,8 +143,7 @@ func (s *state) chunksConsistent() error {
 // poolsConsistent checks that the totals of each pool, its live grants and what expires next fit
 // together. Lists were found to end.
 func (s *state) poolsConsistent() error {
-	for row := uint32(1); row <= s.Pools.Len(); row++ {
-		p := s.Pools.Read(row)
+	for row, p := range s.Pools.All() {
 		var held, zero decimal.Decimal
 		var before *credits.Grant
 		next := int64(0)

@@ -54,8 +54,7 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	if rest.Sign() > 0 {
 		draws = append(draws, credits.Draw{Pool: row, Amount: rest})
 	}
-	lock := t.Stripe(p.Customer)
-	lock.Lock()
+	lock := t.WriteLock(p.Customer)
 	t.Take(draws, now)
 	t.Replied(t.Book(&credits.Transaction{
 		ID: c.ID, Pool: row, Kind: credits.TransactionDeduction, Amount: c.Amount, CreatedAt: now,
@@ -134,8 +133,7 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDeductionLimit
 	}
 
-	lock := t.Stripe(p.Customer)
-	lock.Lock()
+	lock := t.WriteLock(p.Customer)
 	t.Replied(c.reverse(t, &x, now))
 	lock.Unlock()
 	t.FoldPool(x.Pool)

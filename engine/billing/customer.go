@@ -101,8 +101,7 @@ func (s *state) customer(row uint32) (CustomerView, bool) {
 	if row == 0 {
 		return CustomerView{}, false
 	}
-	lock := s.Stripe(row)
-	lock.RLock()
+	lock := s.ReadLock(row)
 	defer lock.RUnlock()
 	return s.customerView(row), true
 }

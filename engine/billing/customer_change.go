@@ -174,8 +174,7 @@ func revokedKeys(count uint64) string {
 // setProfile replaces a customer's profile.
 func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 	data := string(wire.Encode(nil, p))
-	lock := t.Stripe(row)
-	lock.Lock()
+	lock := t.WriteLock(row)
 	t.Profiles.Write(row).Data = data
 	c := t.Customers.Write(row)
 	c.ModifiedAt, c.Archived = now, p.ArchivedAt != 0
@@ -229,8 +228,7 @@ func (m *customerReader) Entitlements(
 	if e == nil || row == 0 {
 		return nil, false
 	}
-	lock := s.Stripe(row)
-	lock.RLock()
+	lock := s.ReadLock(row)
 	defer lock.RUnlock()
 	now = e.Now(now)
 	views := []EntitlementView{}

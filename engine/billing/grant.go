@@ -54,8 +54,7 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 		return engine.OutcomeOverflow
 	}
 
-	lock := t.Stripe(p.Customer)
-	lock.Lock()
+	lock := t.WriteLock(p.Customer)
 	t.Expire(row, now)
 	g := credits.Grant{Grant: credit.Grant{
 		ID: c.ID, Remaining: c.Amount, Priority: int32(c.Priority), CreatedAt: now,

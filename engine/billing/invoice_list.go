@@ -60,8 +60,7 @@ func (m *customerReader) ListInvoices(q *InvoiceQuery) (page InvoicePage, ok boo
 	if q.CustomerRow == 0 || q.CustomerRow > s.Customers.Len() {
 		return l.page, q.After == [16]byte{}
 	}
-	lock := s.Stripe(q.CustomerRow)
-	lock.RLock()
+	lock := s.ReadLock(q.CustomerRow)
 	defer lock.RUnlock()
 	if s.Customers.Read(q.CustomerRow).Env != q.Env {
 		return l.page, q.After == [16]byte{}
@@ -186,8 +185,7 @@ func (m *customerReader) pendingOf(env uint32, subscriptionID *[16]byte) []book.
 	if row == 0 {
 		return nil
 	}
-	lock := s.Stripe(s.Subscriptions.Read(row).Customer)
-	lock.RLock()
+	lock := s.ReadLock(s.Subscriptions.Read(row).Customer)
 	defer lock.RUnlock()
 	return s.Upcoming(s.LedgerAmong(row, s.Environment(env).Now(s.Log.Stamp())))
 }
@@ -199,8 +197,7 @@ func (m *customerReader) PendingInvoices(env, customerRow uint32) []book.Invoice
 	if customerRow == 0 || customerRow > s.Customers.Len() {
 		return views
 	}
-	lock := s.Stripe(customerRow)
-	lock.RLock()
+	lock := s.ReadLock(customerRow)
 	defer lock.RUnlock()
 	c := s.Customers.Read(customerRow)
 	if c.Env != env {

@@ -176,8 +176,7 @@ func (p *plansInForce) ofLine(item *book.InvoiceItem) string {
 // as far as it has come; and the caller's own identifier of the customer.
 func (m *journalReader) plansInForce(customer uint32) (map[[16]byte]*plansInForce, string) {
 	s := m.state.Load()
-	lock := s.Stripe(customer)
-	lock.RLock()
+	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
 	c := s.Customers.Read(customer)
 	e := s.Environment(c.Env)

@@ -2,151 +2,36 @@ package billing
 
 import (
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/book"
-	"tollgate/engine/billing/internal/catalogs"
-	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/outbox"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/fair"
 )
 
-// Nouns of the packages below that users of the machine name.
-type (
-	AccountView     = accounts.AccountView
-	Bounds          = accounts.Bounds
-	ChangeView      = accounts.ChangeView
-	EnvironmentKind = accounts.EnvironmentKind
-	FieldChange     = accounts.FieldChange
-	Limits          = accounts.Limits
-	PaymentSettings = accounts.PaymentSettings
-	Scope           = accounts.Scope
-	UnmatchedName   = accounts.UnmatchedName
-
-	CancelMode    = book.CancelMode
-	ChangeStatus  = book.ChangeStatus
-	ChangeType    = book.ChangeType
-	InvoiceItem   = book.InvoiceItem
-	InvoiceStatus = book.InvoiceStatus
-	InvoiceType   = book.InvoiceType
-	InvoiceView   = book.InvoiceView
-	LineKind      = book.LineKind
-	PaymentResult = book.PaymentResult
-
-	CatalogChange            = catalogs.CatalogChange
-	CatalogDocument          = catalogs.CatalogDocument
-	CatalogReply             = catalogs.CatalogReply
-	CreditAllocationDocument = catalogs.CreditAllocationDocument
-	CreditsDocument          = catalogs.CreditsDocument
-	FeatureDocument          = catalogs.FeatureDocument
-	PlanDocument             = catalogs.PlanDocument
-	PlanFeatureDocument      = catalogs.PlanFeatureDocument
-	PricingDocument          = catalogs.PricingDocument
-	TierDocument             = catalogs.TierDocument
-
-	LeftTransaction  = credits.LeftTransaction
-	TransactionReply = credits.TransactionReply
-	TransactionView  = credits.TransactionView
-
-	Attempt             = outbox.Attempt
-	AttemptOutcome      = outbox.AttemptOutcome
-	WebhookEndpointView = outbox.WebhookEndpointView
-	WebhookEvents       = outbox.WebhookEvents
-	WebhookMessage      = outbox.WebhookMessage
-	ToldInvoice         = outbox.ToldInvoice
-	ToldPayment         = outbox.ToldPayment
-	ToldSubscription    = outbox.ToldSubscription
-	ToldPool            = outbox.ToldPool
-	ToldLimit           = outbox.ToldLimit
-)
-
-// Their values and bounds.
-const (
-	CheckoutPatienceMS         = accounts.CheckoutPatienceMS
-	EnvironmentLive            = accounts.EnvironmentLive
-	EnvironmentSandbox         = accounts.EnvironmentSandbox
-	MaxAPIKeys                 = accounts.MaxAPIKeys
-	MaxListedKeys              = accounts.MaxListedKeys
-	MaxOrigins                 = accounts.MaxOrigins
-	MaxPaymentTermDays         = accounts.MaxPaymentTermDays
-	MaxSettleMinutes           = accounts.MaxSettleMinutes
-	MaxUnmatched               = accounts.MaxUnmatched
-	MaxWebhookEndpoints        = accounts.MaxWebhookEndpoints
-	ProviderNone               = accounts.ProviderNone
-	ProviderSandbox            = accounts.ProviderSandbox
-	ProviderStripe             = accounts.ProviderStripe
-	RequestRetentionMS         = accounts.RequestRetentionMS
-	ScopeCustomer              = accounts.ScopeCustomer
-	ScopeFull                  = accounts.ScopeFull
-	ScopeRead                  = accounts.ScopeRead
-	WebhookCreditsDepleted     = accounts.WebhookCreditsDepleted
-	WebhookInvoiceOverpaid     = accounts.WebhookInvoiceOverpaid
-	WebhookInvoicePaid         = accounts.WebhookInvoicePaid
-	WebhookLimitReached        = accounts.WebhookLimitReached
-	WebhookSubscriptionCreated = accounts.WebhookSubscriptionCreated
-
-	CancelAtPeriodEnd = book.CancelAtPeriodEnd
-	CancelImmediate   = book.CancelImmediate
-	ChangeCancelled   = book.ChangeCancelled
-	ChangeCompleted   = book.ChangeCompleted
-	ChangeDowngrade   = book.ChangeDowngrade
-	ChangeFailed      = book.ChangeFailed
-	ChangePending     = book.ChangePending
-	ChangeUpgrade     = book.ChangeUpgrade
-	InvoiceAdjustment = book.InvoiceAdjustment
-	InvoiceCredit     = book.InvoiceCredit
-	InvoiceDue        = book.InvoiceDue
-	InvoiceInitial    = book.InvoiceInitial
-	InvoicePaid       = book.InvoicePaid
-	InvoicePastDue    = book.InvoicePastDue
-	InvoicePending    = book.InvoicePending
-	InvoiceRegular    = book.InvoiceRegular
-	InvoiceVoid       = book.InvoiceVoid
-	LineBase          = book.LineBase
-	LineCarried       = book.LineCarried
-	LineCredit        = book.LineCredit
-	LineLate          = book.LineLate
-	LineRemaining     = book.LineRemaining
-	LineUnused        = book.LineUnused
-	LineUsage         = book.LineUsage
-	PaymentApplied    = book.PaymentApplied
-	PaymentIgnored    = book.PaymentIgnored
-	PaymentMismatch   = book.PaymentMismatch
-	PaymentOver       = book.PaymentOver
-	PaymentUnexpected = book.PaymentUnexpected
-
-	MaxPoolRows     = catalogs.MaxPoolRows
-	MaxPools        = catalogs.MaxPools
-	MaxTransactions = catalogs.MaxTransactions
-
-	MaxTraces  = credits.MaxTraces
-	ReversalMS = credits.ReversalMS
-
-	AttemptBlocked        = outbox.AttemptBlocked
-	AttemptDelivered      = outbox.AttemptDelivered
-	AttemptExpired        = outbox.AttemptExpired
-	AttemptGone           = outbox.AttemptGone
-	AttemptRetry          = outbox.AttemptRetry
-	MaxFinishedDeliveries = outbox.MaxFinishedDeliveries
-	MaxPending            = outbox.MaxPending
-	MaxPendingDeliveries  = outbox.MaxPendingDeliveries
-	WebhookAbout          = outbox.WebhookAbout
-	WebhookEnabled        = outbox.WebhookEnabled
-	WebhookEventSet       = outbox.WebhookEventSet
-	WebhookOffGone        = outbox.WebhookOffGone
-	WebhookOn             = outbox.WebhookOn
-	WebhookOverlapMS      = outbox.WebhookOverlapMS
-	WebhookRetentionMS    = outbox.WebhookRetentionMS
-	WebhookURL            = outbox.WebhookURL
-)
-
-// Errors and defaults.
-var (
-	DefaultBounds      = accounts.DefaultBounds
-	ErrChanges         = accounts.ErrChanges
-	ErrEvent           = rows.ErrEvent
-	ErrSnapshot        = rows.ErrSnapshot
-	ErrSnapshotRunning = rows.ErrSnapshotRunning
-)
+// What users of the machine name of the packages below.
+//
+//schema:nouns accounts AccountView Bounds ChangeView EnvironmentKind FieldChange Limits
+//schema:nouns accounts PaymentSettings Scope UnmatchedName CheckoutPatienceMS EnvironmentLive
+//schema:nouns accounts EnvironmentSandbox MaxAPIKeys MaxListedKeys MaxOrigins MaxPaymentTermDays
+//schema:nouns accounts MaxSettleMinutes MaxUnmatched MaxWebhookEndpoints ProviderNone
+//schema:nouns accounts ProviderSandbox ProviderStripe RequestRetentionMS ScopeCustomer ScopeFull
+//schema:nouns accounts ScopeRead WebhookCreditsDepleted WebhookInvoiceOverpaid WebhookInvoicePaid
+//schema:nouns accounts WebhookLimitReached WebhookSubscriptionCreated DefaultBounds ErrChanges
+//schema:nouns book CancelMode ChangeStatus ChangeType InvoiceItem InvoiceStatus InvoiceType
+//schema:nouns book InvoiceView LineKind PaymentResult CancelAtPeriodEnd CancelImmediate
+//schema:nouns book ChangeCancelled ChangeCompleted ChangeDowngrade ChangeFailed ChangePending
+//schema:nouns book ChangeUpgrade InvoiceAdjustment InvoiceCredit InvoiceDue InvoiceInitial
+//schema:nouns book InvoicePaid InvoicePastDue InvoicePending InvoiceRegular InvoiceVoid LineBase
+//schema:nouns book LineCarried LineCredit LineLate LineRemaining LineUnused LineUsage
+//schema:nouns book PaymentApplied PaymentIgnored PaymentMismatch PaymentOver PaymentUnexpected
+//schema:nouns catalogs CatalogChange CatalogDocument CatalogReply CreditAllocationDocument
+//schema:nouns catalogs CreditsDocument FeatureDocument PlanDocument PlanFeatureDocument
+//schema:nouns catalogs PricingDocument TierDocument MaxPoolRows MaxPools MaxTransactions
+//schema:nouns credits LeftTransaction TransactionReply TransactionView MaxTraces ReversalMS
+//schema:nouns outbox Attempt AttemptOutcome WebhookEndpointView WebhookEvents WebhookMessage
+//schema:nouns outbox ToldInvoice ToldPayment ToldSubscription ToldPool ToldLimit AttemptBlocked
+//schema:nouns outbox AttemptDelivered AttemptExpired AttemptGone AttemptRetry MaxFinishedDeliveries
+//schema:nouns outbox MaxPending MaxPendingDeliveries WebhookAbout WebhookEnabled WebhookEventSet
+//schema:nouns outbox WebhookOffGone WebhookOn WebhookOverlapMS WebhookRetentionMS WebhookURL
+//schema:nouns rows ErrEvent ErrSnapshot ErrSnapshotRunning
 
 // FlowOf is whose work an environment's is: its account's. 0 means no account.
 func FlowOf(env uint32) fair.Flow { return accounts.FlowOf(env) }

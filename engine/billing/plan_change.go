@@ -102,8 +102,7 @@ func (m *customerReader) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView,
 	if row == 0 {
 		return nil, false
 	}
-	lock := s.Stripe(s.Subscriptions.Read(row).Customer)
-	lock.RLock()
+	lock := s.ReadLock(s.Subscriptions.Read(row).Customer)
 	defer lock.RUnlock()
 	e := s.Environment(env)
 	l := s.LedgerAt(row, e.Now(s.Log.Stamp()))

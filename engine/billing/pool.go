@@ -55,8 +55,7 @@ func (c *CreatePool) apply(t *turn) engine.Outcome {
 	}
 
 	now := e.Now(t.Stamp)
-	lock := t.Stripe(customer)
-	lock.Lock()
+	lock := t.WriteLock(customer)
 	row := t.AddPool(&credits.Pool{
 		ID: c.ID, Customer: customer, Name: catalogs.PoolNamed(c.Name), CreatedAt: now, ModifiedAt: now,
 		Priority: int32(c.Priority), Policy: policy, Hard: c.HardLimit,
@@ -143,8 +142,7 @@ func (t *turn) setPool(
 	if !t.AdvanceCustomer(p.Customer, now) {
 		return engine.OutcomeDeferred
 	}
-	lock := t.Stripe(p.Customer)
-	lock.Lock()
+	lock := t.WriteLock(p.Customer)
 	t.Expire(row, now)
 	before := *t.Pools.Read(row)
 	p = t.Pools.Write(row)

@@ -35,8 +35,7 @@ func (m *journalReader) LeftTransaction(
 		return x, false, nil
 	}
 	x.Record = wire.Encode(nil, &held)
-	lock := s.Stripe(customer)
-	lock.RLock()
+	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
 	x.TransactionView = s.TransactionView(&held)
 	return x, true, nil
@@ -138,8 +137,7 @@ func (m *customerReader) Pools(customerRow uint32) []PoolView {
 	if customerRow == 0 || customerRow > s.Customers.Len() {
 		return views
 	}
-	lock := s.Stripe(customerRow)
-	lock.RLock()
+	lock := s.ReadLock(customerRow)
 	defer lock.RUnlock()
 	for row := s.FirstPool(customerRow); row != 0; row = s.Pools.Read(row).Next {
 		views = append(views, s.poolView(row))
@@ -154,8 +152,7 @@ func (m *customerReader) Pool(env uint32, id [16]byte) (PoolView, bool) {
 	if row == 0 {
 		return PoolView{}, false
 	}
-	lock := s.Stripe(s.Pools.Read(row).Customer)
-	lock.RLock()
+	lock := s.ReadLock(s.Pools.Read(row).Customer)
 	defer lock.RUnlock()
 	return s.poolView(row), true
 }
@@ -168,8 +165,7 @@ func (m *customerReader) Grants(env uint32, pool [16]byte) ([]GrantView, bool) {
 		return nil, false
 	}
 	p := s.Pools.Read(row)
-	lock := s.Stripe(p.Customer)
-	lock.RLock()
+	lock := s.ReadLock(p.Customer)
 	defer lock.RUnlock()
 	now := s.Environment(env).Now(s.Log.Stamp())
 	views := []GrantView{}

@@ -20,8 +20,7 @@ func (m *customerReader) PreviewSubscription(
 	if row == 0 {
 		return view, engine.OutcomeCustomerUnknown
 	}
-	lock := s.Stripe(row)
-	lock.RLock()
+	lock := s.ReadLock(row)
 	defer lock.RUnlock()
 	version, outcome := subscribable(s, row, e, plan)
 	if version == nil {
@@ -79,8 +78,7 @@ func (m *customerReader) preview(
 	if row == 0 {
 		return nil, engine.OutcomeSubscriptionUnknown
 	}
-	lock := s.Stripe(s.Subscriptions.Read(row).Customer)
-	lock.RLock()
+	lock := s.ReadLock(s.Subscriptions.Read(row).Customer)
 	defer lock.RUnlock()
 	now = s.Environment(env).Now(now)
 	l := s.LedgerAmong(row, now)

@@ -5,6 +5,11 @@ package billing
 import (
 	"strconv"
 
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -796,6 +801,242 @@ func readSubmission(src []byte, v *submission) ([]byte, error) {
 	v.id = r.ID()
 	return r.Rest, r.Err
 }
+
+type AccountView = accounts.AccountView
+
+type Bounds = accounts.Bounds
+
+type ChangeView = accounts.ChangeView
+
+type EnvironmentKind = accounts.EnvironmentKind
+
+type FieldChange = accounts.FieldChange
+
+type Limits = accounts.Limits
+
+type PaymentSettings = accounts.PaymentSettings
+
+type Scope = accounts.Scope
+
+type UnmatchedName = accounts.UnmatchedName
+
+const CheckoutPatienceMS = accounts.CheckoutPatienceMS
+
+const EnvironmentLive = accounts.EnvironmentLive
+
+const EnvironmentSandbox = accounts.EnvironmentSandbox
+
+const MaxAPIKeys = accounts.MaxAPIKeys
+
+const MaxListedKeys = accounts.MaxListedKeys
+
+const MaxOrigins = accounts.MaxOrigins
+
+const MaxPaymentTermDays = accounts.MaxPaymentTermDays
+
+const MaxSettleMinutes = accounts.MaxSettleMinutes
+
+const MaxUnmatched = accounts.MaxUnmatched
+
+const MaxWebhookEndpoints = accounts.MaxWebhookEndpoints
+
+const ProviderNone = accounts.ProviderNone
+
+const ProviderSandbox = accounts.ProviderSandbox
+
+const ProviderStripe = accounts.ProviderStripe
+
+const RequestRetentionMS = accounts.RequestRetentionMS
+
+const ScopeCustomer = accounts.ScopeCustomer
+
+const ScopeFull = accounts.ScopeFull
+
+const ScopeRead = accounts.ScopeRead
+
+const WebhookCreditsDepleted = accounts.WebhookCreditsDepleted
+
+const WebhookInvoiceOverpaid = accounts.WebhookInvoiceOverpaid
+
+const WebhookInvoicePaid = accounts.WebhookInvoicePaid
+
+const WebhookLimitReached = accounts.WebhookLimitReached
+
+const WebhookSubscriptionCreated = accounts.WebhookSubscriptionCreated
+
+var DefaultBounds = accounts.DefaultBounds
+
+var ErrChanges = accounts.ErrChanges
+
+type CancelMode = book.CancelMode
+
+type ChangeStatus = book.ChangeStatus
+
+type ChangeType = book.ChangeType
+
+type InvoiceItem = book.InvoiceItem
+
+type InvoiceStatus = book.InvoiceStatus
+
+type InvoiceType = book.InvoiceType
+
+type InvoiceView = book.InvoiceView
+
+type LineKind = book.LineKind
+
+type PaymentResult = book.PaymentResult
+
+const CancelAtPeriodEnd = book.CancelAtPeriodEnd
+
+const CancelImmediate = book.CancelImmediate
+
+const ChangeCancelled = book.ChangeCancelled
+
+const ChangeCompleted = book.ChangeCompleted
+
+const ChangeDowngrade = book.ChangeDowngrade
+
+const ChangeFailed = book.ChangeFailed
+
+const ChangePending = book.ChangePending
+
+const ChangeUpgrade = book.ChangeUpgrade
+
+const InvoiceAdjustment = book.InvoiceAdjustment
+
+const InvoiceCredit = book.InvoiceCredit
+
+const InvoiceDue = book.InvoiceDue
+
+const InvoiceInitial = book.InvoiceInitial
+
+const InvoicePaid = book.InvoicePaid
+
+const InvoicePastDue = book.InvoicePastDue
+
+const InvoicePending = book.InvoicePending
+
+const InvoiceRegular = book.InvoiceRegular
+
+const InvoiceVoid = book.InvoiceVoid
+
+const LineBase = book.LineBase
+
+const LineCarried = book.LineCarried
+
+const LineCredit = book.LineCredit
+
+const LineLate = book.LineLate
+
+const LineRemaining = book.LineRemaining
+
+const LineUnused = book.LineUnused
+
+const LineUsage = book.LineUsage
+
+const PaymentApplied = book.PaymentApplied
+
+const PaymentIgnored = book.PaymentIgnored
+
+const PaymentMismatch = book.PaymentMismatch
+
+const PaymentOver = book.PaymentOver
+
+const PaymentUnexpected = book.PaymentUnexpected
+
+type CatalogChange = catalogs.CatalogChange
+
+type CatalogDocument = catalogs.CatalogDocument
+
+type CatalogReply = catalogs.CatalogReply
+
+type CreditAllocationDocument = catalogs.CreditAllocationDocument
+
+type CreditsDocument = catalogs.CreditsDocument
+
+type FeatureDocument = catalogs.FeatureDocument
+
+type PlanDocument = catalogs.PlanDocument
+
+type PlanFeatureDocument = catalogs.PlanFeatureDocument
+
+type PricingDocument = catalogs.PricingDocument
+
+type TierDocument = catalogs.TierDocument
+
+const MaxPoolRows = catalogs.MaxPoolRows
+
+const MaxPools = catalogs.MaxPools
+
+const MaxTransactions = catalogs.MaxTransactions
+
+type LeftTransaction = credits.LeftTransaction
+
+type TransactionReply = credits.TransactionReply
+
+type TransactionView = credits.TransactionView
+
+const MaxTraces = credits.MaxTraces
+
+const ReversalMS = credits.ReversalMS
+
+type Attempt = outbox.Attempt
+
+type AttemptOutcome = outbox.AttemptOutcome
+
+type WebhookEndpointView = outbox.WebhookEndpointView
+
+type WebhookEvents = outbox.WebhookEvents
+
+type WebhookMessage = outbox.WebhookMessage
+
+type ToldInvoice = outbox.ToldInvoice
+
+type ToldPayment = outbox.ToldPayment
+
+type ToldSubscription = outbox.ToldSubscription
+
+type ToldPool = outbox.ToldPool
+
+type ToldLimit = outbox.ToldLimit
+
+const AttemptBlocked = outbox.AttemptBlocked
+
+const AttemptDelivered = outbox.AttemptDelivered
+
+const AttemptExpired = outbox.AttemptExpired
+
+const AttemptGone = outbox.AttemptGone
+
+const AttemptRetry = outbox.AttemptRetry
+
+const MaxFinishedDeliveries = outbox.MaxFinishedDeliveries
+
+const MaxPending = outbox.MaxPending
+
+const MaxPendingDeliveries = outbox.MaxPendingDeliveries
+
+const WebhookAbout = outbox.WebhookAbout
+
+const WebhookEnabled = outbox.WebhookEnabled
+
+const WebhookEventSet = outbox.WebhookEventSet
+
+const WebhookOffGone = outbox.WebhookOffGone
+
+const WebhookOn = outbox.WebhookOn
+
+const WebhookOverlapMS = outbox.WebhookOverlapMS
+
+const WebhookRetentionMS = outbox.WebhookRetentionMS
+
+const WebhookURL = outbox.WebhookURL
+
+var ErrEvent = rows.ErrEvent
+
+var ErrSnapshot = rows.ErrSnapshot
+
+var ErrSnapshotRunning = rows.ErrSnapshotRunning
 
 var byNames = []string{
 	1: "hour",

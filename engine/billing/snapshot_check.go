@@ -55,8 +55,7 @@ func (s *state) customersConsistent() error {
 	if s.Profiles.Len() != customers || s.correctionDraws.Len() != s.corrections.Len() {
 		return damaged("tables of different length")
 	}
-	for row := uint32(1); row <= customers; row++ {
-		c := s.Customers.Read(row)
+	for row, c := range s.Customers.All() {
 		if s.Environment(c.Env) == nil || !s.named(c) ||
 			(c.FirstSubscription == 0) != (c.LastSubscription == 0) ||
 			(c.FirstInvoice == 0) != (c.LastInvoice == 0) ||
@@ -139,8 +138,7 @@ func (s *state) invoicesConsistent() error {
 func (s *state) ownedConsistent() error {
 	balances := make(visited, s.Balances.Len()+1)
 	subscriptions, invoices := uint32(0), uint32(0)
-	for row := uint32(1); row <= s.Customers.Len(); row++ {
-		c := s.Customers.Read(row)
+	for row, c := range s.Customers.All() {
 		last, count := uint32(0), uint32(0)
 		for at := c.FirstSubscription; at != 0; at = s.Subscriptions.Read(at).Next {
 			if s.Subscriptions.Read(at).Customer != row {

@@ -59,8 +59,7 @@ func (s *state) reindex() {
 	s.SubscriptionByID.Reserve(s.Subscriptions.Len())
 	s.Pending.Reserve(s.Subscriptions.Len())
 	s.InvoiceByID.Reserve(s.Invoices.Len())
-	for row := uint32(1); row <= s.Customers.Len(); row++ {
-		c := s.Customers.Read(row)
+	for row, c := range s.Customers.All() {
 		s.CustomerByID.Insert(s.IDHash(&c.ID), row)
 		s.IndexCustomer(row)
 		if p := s.Profile(row); p.ArchivedAt != 0 {

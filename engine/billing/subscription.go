@@ -113,8 +113,7 @@ func begun(
 // subscribe adds a subscription with its counters and its initial invoice.
 func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceID [16]byte) {
 	version := e.Catalog.Load().Version(b.Version)
-	lock := t.Stripe(b.Customer)
-	lock.Lock()
+	lock := t.WriteLock(b.Customer)
 	b.Due = b.PeriodEnd // until its initial invoice is there, for queries
 	b.FirstCounter = lifecycle.AppendRows(t.Counters.Rows, len(version.Features))
 	row := t.Subscriptions.Append(b)
@@ -184,8 +183,7 @@ func (m *customerReader) Subscriptions(customerRow uint32) []SubscriptionView {
 	if customerRow == 0 || customerRow > s.Customers.Len() {
 		return views
 	}
-	lock := s.Stripe(customerRow)
-	lock.RLock()
+	lock := s.ReadLock(customerRow)
 	defer lock.RUnlock()
 	customer := s.customerView(customerRow)
 	row := s.Customers.Read(customerRow).FirstSubscription
@@ -203,8 +201,7 @@ func (m *customerReader) Subscription(env uint32, id [16]byte) (SubscriptionView
 		return SubscriptionView{}, false
 	}
 	customer := s.Subscriptions.Read(row).Customer
-	lock := s.Stripe(customer)
-	lock.RLock()
+	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
 	return s.subscriptionView(row, s.customerView(customer)), true
 }

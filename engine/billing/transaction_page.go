@@ -67,8 +67,7 @@ func (m *journalReader) Transactions(
 		listed = append(listed, *x)
 		l.take()
 	}
-	lock := l.state.Stripe(l.customer)
-	lock.RLock()
+	lock := l.state.ReadLock(l.customer)
 	defer lock.RUnlock()
 	page.List = []credits.TransactionView{}
 	for i := range listed {
@@ -99,8 +98,7 @@ func (m *journalReader) transactionList(
 	}
 	p, a := s.Pools.Read(row), s.Archives.Read(row)
 	l = &transactionList{state: s, customer: p.Customer}
-	lock := s.Stripe(p.Customer)
-	lock.RLock()
+	lock := s.ReadLock(p.Customer)
 	defer lock.RUnlock()
 	before := q.Cursor.Before
 	l.recent = s.newest(p.FirstTransaction, before, q.Limit)

@@ -182,8 +182,7 @@ func differ[T comparable](d *differences, field string, stored, made T) {
 // differing compares an invoice that the journal has made with the stored one, in all that never
 // changes; empty where nothing differs.
 func (s *state) differing(f *credits.Fact, items []book.InvoiceItem) string {
-	lock := s.Stripe(f.Customer)
-	lock.RLock()
+	lock := s.ReadLock(f.Customer)
 	defer lock.RUnlock()
 	made := &f.Invoice
 	row := s.InvoiceWith(&made.ID)

@@ -24,8 +24,7 @@ func (t *turn) endpointNamed(env uint32, id *[16]byte) (e *accounts.Environment,
 // reindexOutbox rebuilds what is not state, after a restore.
 func (s *state) reindexOutbox() {
 	o := &s.outbox
-	for row := uint32(1); row <= o.Endpoints.Len(); row++ {
-		ep := o.Endpoints.Read(row)
+	for row, ep := range o.Endpoints.All() {
 		e := s.Environment(ep.Env)
 		if e == nil {
 			continue // free
@@ -60,8 +59,7 @@ func (s *state) outboxConsistent() error {
 		return fmt.Errorf("%w: tables of different length", rows.ErrSnapshot)
 	}
 	pending, finished, perEnvironment := uint32(0), uint32(0), map[uint32]int{}
-	for row := uint32(1); row <= endpoints; row++ {
-		ep := o.Endpoints.Read(row)
+	for row, ep := range o.Endpoints.All() {
 		if max(ep.First, ep.Last, ep.FirstFinished, ep.LastFinished) > deliveries ||
 			ep.NextFree > endpoints || ep.Env != 0 && s.Environment(ep.Env) == nil {
 			return fmt.Errorf("%w: webhook endpoint %d leads nowhere", rows.ErrSnapshot, row)
@@ -78,8 +76,7 @@ func (s *state) outboxConsistent() error {
 	if pending != o.Pending || finished != o.Finished || pending > outbox.MaxPending {
 		return fmt.Errorf("%w: the outbox holds another number of deliveries", rows.ErrSnapshot)
 	}
-	for row := uint32(1); row <= deliveries; row++ {
-		d := o.Deliveries.Read(row)
+	for row, d := range o.Deliveries.All() {
 		if max(d.Previous, d.Next, d.NextFinished) > deliveries || d.Endpoint > endpoints {
 			return fmt.Errorf("%w: delivery %d leads nowhere", rows.ErrSnapshot, row)
 		}
@@ -263,8 +260,7 @@ func (m *accountReader) Outbox() (n OutboxStats) {
 	o := &m.state.Load().outbox
 	o.Mu.RLock()
 	defer o.Mu.RUnlock()
-	for row := uint32(1); row <= o.Endpoints.Len(); row++ {
-		ep := o.Endpoints.Read(row)
+	for _, ep := range o.Endpoints.All() {
 		if ep.Env == 0 {
 			continue
 		}

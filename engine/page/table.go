@@ -5,6 +5,7 @@ package page
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 	"sync"
@@ -105,6 +106,14 @@ func NewTable[T any](s *Store, id uint16, c Codec[T]) *Table[T] {
 
 // Len is the number of rows. Any goroutine may ask.
 func (t *Table[T]) Len() uint32 { return t.rows.Load() }
+
+// All iterates over the rows. Any goroutine may, under the owner's lock.
+func (t *Table[T]) All() iter.Seq2[uint32, *T] {
+	return func(yield func(uint32, *T) bool) {
+		for row := uint32(1); row <= t.Len() && yield(row, t.Read(row)); row++ {
+		}
+	}
+}
 
 // Bytes is the memory that the table holds, in bytes, without memory that its records point to.
 func (t *Table[T]) Bytes() uint64 {

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"hash/maphash"
-	"iter"
 
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
@@ -58,24 +57,16 @@ func (r *records[T]) hash(row uint32) uint64 {
 
 // reindex makes all rows known, but for those of workspaces that are gone.
 func (r *records[T]) reindex(gone func(workspace uint32) bool) {
-	for row, record := range all(r.Table) {
+	for row, record := range r.All() {
 		if !gone(r.head(record).workspace) {
 			r.index(row)
 		}
 	}
 }
 
-// all iterates over the rows of a table.
-func all[T any](t *page.Table[T]) iter.Seq2[uint32, *T] {
-	return func(yield func(uint32, *T) bool) {
-		for row := uint32(1); row <= t.Len() && yield(row, t.Read(row)); row++ {
-		}
-	}
-}
-
 // every reports whether ok is true of all rows of a table.
 func every[T any](t *page.Table[T], ok func(row uint32, r *T) bool) bool {
-	for row, r := range all(t) {
+	for row, r := range t.All() {
 		if !ok(row, r) {
 			return false
 		}

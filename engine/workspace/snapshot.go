@@ -170,7 +170,7 @@ func (x *state) consistent() error {
 		x.firstQueued > x.runs.Len() || x.lastQueued > x.runs.Len() {
 		return bad("counts that do not agree")
 	}
-	for _, w := range all(x.workspaces.Table) {
+	for _, w := range x.workspaces.All() {
 		if w.Keys > x.keys.Len() || w.Flows > x.flows.Len() || w.Runs > x.runs.Len() ||
 			w.Purchases > x.purchases.Len() || w.Issues > x.issues.Len() ||
 			w.Notifications > x.notifications.Len() || w.Transactions > x.transactions.Len() ||
@@ -179,12 +179,12 @@ func (x *state) consistent() error {
 			return bad("a workspace's lists")
 		}
 	}
-	for row, k := range all(x.keys) {
+	for row, k := range x.keys.All() {
 		if k.Before >= row || !x.owned(k.Workspace) {
 			return bad("a key")
 		}
 	}
-	for row, f := range all(x.flows.Table) {
+	for row, f := range x.flows.All() {
 		if f.Before >= row || !x.owned(f.Workspace) || f.Open > x.runs.Len() ||
 			f.Issues > x.issues.Len() || f.Watch > WatchFailing || f.Alert > x.alerts.Len() ||
 			f.Schedule > x.schedules.Len() ||
@@ -211,49 +211,49 @@ func (x *state) consistent() error {
 }
 
 func (x *state) consistentLists(bad func(string) error) error {
-	for row, p := range all(x.purchases.Table) {
+	for row, p := range x.purchases.All() {
 		if p.Before >= row || !x.owned(p.Workspace) || p.Flow > x.flows.Len() ||
 			p.Status < PurchaseApproval || p.Status > PurchaseExpired || p.Reason > ReasonDeclined {
 			return bad("a purchase")
 		}
 	}
-	for row, i := range all(x.issues.Table) {
+	for row, i := range x.issues.All() {
 		if i.Before >= row || i.BeforeOfFlow >= row || !x.owned(i.Workspace) || i.Flow == 0 ||
 			i.Flow > x.flows.Len() || i.Status < IssueOpen || i.Status > IssueClosed {
 			return bad("an issue")
 		}
 	}
-	for row, n := range all(x.notifications.Table) {
+	for row, n := range x.notifications.All() {
 		if n.Before >= row || !x.owned(n.Workspace) || n.Flow > x.flows.Len() ||
 			n.Kind < NoticeRegression || n.Kind > NoticeScheduleSkipped || n.Skip > SkipRunnerBusy {
 			return bad("a notification")
 		}
 	}
-	for row, r := range all(x.transactions) {
+	for row, r := range x.transactions.All() {
 		if r.Before >= row || r.Kind < transactionGrant || r.Kind > transactionRelease {
 			return bad("a transaction")
 		}
 	}
-	for row, a := range all(x.actRows) {
+	for row, a := range x.actRows.All() {
 		if actionOf(a.Kind) == nil || a.Before >= row || !x.owned(a.Workspace) ||
 			a.Person > x.persons.Len() {
 			return bad("an act")
 		}
 	}
-	for _, a := range all(x.alerts) {
+	for _, a := range x.alerts.All() {
 		if !x.owned(a.Workspace) || a.Flow == 0 || a.Flow > x.flows.Len() ||
 			len(a.Deliveries) > MaxDeliveries ||
 			slices.ContainsFunc(a.Deliveries, func(d DeliveryView) bool { return !d.consistent() }) {
 			return bad("a flow's alerts")
 		}
 	}
-	for _, of := range all(x.schedules) {
+	for _, of := range x.schedules.All() {
 		if !x.owned(of.Workspace) || of.Flow == 0 || of.Flow > x.flows.Len() ||
 			of.EveryHours > MaxScheduleHours || of.EveryHours == 0 && of.Due|of.Trying != 0 {
 			return bad("a schedule")
 		}
 	}
-	for row, a := range all(x.access) {
+	for row, a := range x.access.All() {
 		if !x.owned(a.Workspace) || a.Before >= row {
 			return bad("test credentials")
 		}

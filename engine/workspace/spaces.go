@@ -107,38 +107,38 @@ func (x *spaces) writeRunText(row uint32, text *RunText) {
 
 // countRooms counts what all workspaces hold, from the tables.
 func (x *spaces) countRooms() (r rooms) {
-	for _, w := range all(x.workspaces.Table) {
+	for _, w := range x.workspaces.All() {
 		r.open(w)
 	}
-	for row, f := range all(x.flows.Table) {
+	for row, f := range x.flows.All() {
 		r.of[f.Workspace].flows++
 		r.add(f.Workspace, flowRowBytes+len(x.flowTexts.Read(row).Bytes))
 	}
 	for row := uint32(1); row <= x.runs.Len(); row++ {
 		r.add(x.runs.Row(row).Workspace, runRowBytes+x.runs.TextBytes(row))
 	}
-	for _, p := range all(x.purchases.Table) {
+	for _, p := range x.purchases.All() {
 		r.add(p.Workspace, p.bytes())
 	}
-	for _, i := range all(x.issues.Table) {
+	for _, i := range x.issues.All() {
 		r.hold(i.Workspace, i.bytes())
 	}
-	for _, n := range all(x.notifications.Table) {
+	for _, n := range x.notifications.All() {
 		r.hold(n.Workspace, noticeRowBytes)
 	}
-	for _, a := range all(x.alerts) {
+	for _, a := range x.alerts.All() {
 		r.hold(a.Workspace, a.bytes())
 	}
-	for _, a := range all(x.access) {
+	for _, a := range x.access.All() {
 		r.hold(a.Workspace, a.bytes())
 	}
-	for _, of := range all(x.schedules) {
+	for _, of := range x.schedules.All() {
 		r.hold(of.Workspace, scheduleRowBytes)
 		if of.EveryHours != 0 {
 			r.of[of.Workspace].schedules++
 		}
 	}
-	for _, i := range all(x.inspections) {
+	for _, i := range x.inspections.All() {
 		r.hold(i.Workspace, i.bytes())
 	}
 	return r
@@ -242,7 +242,7 @@ func (x *spaces) scheduleUnclaimed(t *machine.Turn, forEver bool) {
 // rescheduleUnclaimed notes those instants anew after something that may move them back.
 func (x *spaces) rescheduleUnclaimed() {
 	x.due = slices.DeleteFunc(x.due, func(i dueItem) bool { return i.kind == dueWorkspace })
-	for row, w := range all(x.workspaces.Table) {
+	for row, w := range x.workspaces.All() {
 		if at := x.unusedEnd(w); at != 0 {
 			x.due = append(x.due, dueItem{at, dueWorkspace, row})
 		}

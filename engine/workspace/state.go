@@ -39,32 +39,32 @@ func (x *state) reindex() {
 	x.purchases.reindex(gone)
 	x.issues.reindex(gone)
 	x.notifications.reindex(gone)
-	for row, w := range all(x.workspaces.Table) {
+	for row, w := range x.workspaces.All() {
 		if w.Claim != ([32]byte{}) {
 			x.claimByHash.Insert(secretHash(&w.Claim), row)
 		}
 		x.due.add(x.unusedEnd(w), dueWorkspace, row)
 	}
-	for row, k := range all(x.keys) {
+	for row, k := range x.keys.All() {
 		x.keyByHash.Insert(secretHash(&k.Hash), row)
 	}
 	for row := uint32(1); row <= x.runs.Len(); row++ {
 		x.due.add(x.runs.Read(row).Due, dueRun, row)
 	}
-	for row, p := range all(x.purchases.Table) {
+	for row, p := range x.purchases.All() {
 		if p.waits() {
 			x.linkBy.Insert(secretHash(&p.Link), row)
 		}
 		x.errands.move(row, ErrandNone, p.errand())
 		x.due.add(p.ExpiresAt, duePurchase, row)
 	}
-	for row, name := range all(x.agents) {
+	for row, name := range x.agents.All() {
 		x.agentBy[string(name.Bytes)] = row
 	}
-	for row, a := range all(x.alerts) {
+	for row, a := range x.alerts.All() {
 		x.alerting.note(row, a.sendable())
 	}
-	for row, s := range all(x.schedules) {
+	for row, s := range x.schedules.All() {
 		x.asking.note(row, s.Asked)
 		x.due.add(s.Due, dueSchedule, row)
 	}
@@ -78,13 +78,13 @@ func (x *state) reindex() {
 
 // indexPersons rebuilds their indexes, and those of links, after a restore.
 func (x *people) indexPersons() {
-	for row, p := range all(x.persons) {
+	for row, p := range x.persons.All() {
 		x.personBy.Insert(x.subjectHash(p.Issuer, p.Subject), row)
 		if p.Email != "" && !p.Agent {
 			x.emailBy[Address(p.Email)] = row
 		}
 	}
-	for row, w := range all(x.workspaces.Table) {
+	for row, w := range x.workspaces.All() {
 		if w.claimed() && w.Person == 0 && w.GoneAt == 0 {
 			x.promise(row, w.Owner)
 		}
@@ -94,7 +94,7 @@ func (x *people) indexPersons() {
 
 // indexInspections rebuilds their indexes, after a restore.
 func (x *runner) indexInspections() {
-	for row, i := range all(x.inspections) {
+	for row, i := range x.inspections.All() {
 		if x.rooms.of[i.Workspace].gone {
 			continue
 		}

@@ -237,10 +237,10 @@ func (x *tables) resolve() bool {
 // madeByOthers are all purchases and acts, by id.
 func (x *tables) madeByOthers() map[[16]byte]requestRow {
 	others := make(map[[16]byte]requestRow, x.purchases.Len()+x.actRows.Len())
-	for row, a := range all(x.actRows) {
+	for row, a := range x.actRows.All() {
 		others[a.ID] = requestRow{kind: madeAct, made: row}
 	}
-	for row, p := range all(x.purchases.Table) {
+	for row, p := range x.purchases.All() {
 		others[p.ID] = requestRow{kind: madePurchase, made: row}
 	}
 	return others

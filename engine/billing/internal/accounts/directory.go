@@ -72,6 +72,20 @@ type stripe struct {
 // Stripe returns the lock of everything that belongs to a customer.
 func (s *Directory) Stripe(customer uint32) *stripe { return &s.stripes[customer%stripes] }
 
+// ReadLock takes a customer's lock for reading, and returns it.
+func (s *Directory) ReadLock(customer uint32) *stripe {
+	lock := s.Stripe(customer)
+	lock.RLock()
+	return lock
+}
+
+// WriteLock takes a customer's lock for writing, and returns it.
+func (s *Directory) WriteLock(customer uint32) *stripe {
+	lock := s.Stripe(customer)
+	lock.Lock()
+	return lock
+}
+
 // IDHash is where an index has an id.
 func (s *Directory) IDHash(id *[16]byte) uint64 { return maphash.Bytes(s.seed, id[:]) }
 

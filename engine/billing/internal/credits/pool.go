@@ -180,8 +180,7 @@ func (t *Burner) FoldPool(row uint32) {
 // ReindexCredits rebuilds what is found by pools, transactions and counters, after a restore; the
 // check has indexed the chunks.
 func (s *Vault) ReindexCredits() {
-	for row := uint32(1); row <= s.Pools.Len(); row++ {
-		p := s.Pools.Read(row)
+	for row, p := range s.Pools.All() {
 		s.poolByID.Insert(s.IDHash(&p.ID), row)
 		if s.FirstPool(p.Customer) == 0 {
 			s.poolByCustomer.Insert(rowHash(p.Customer), row)

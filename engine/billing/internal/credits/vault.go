@@ -79,8 +79,7 @@ func (t *Burner) TellDepleted() {
 		if empty == p.depleted {
 			continue
 		}
-		lock := t.S.Stripe(p.Customer)
-		lock.Lock()
+		lock := t.S.WriteLock(p.Customer)
 		t.S.Pools.Write(row).depleted = empty
 		lock.Unlock()
 		e := t.S.Environment(t.S.Customers.Read(p.Customer).Env)

@@ -27,8 +27,7 @@ func (t *Runner) keepFacts(l *Ledger) {
 // Commit stores what became of a ledger.
 func (t *Runner) Commit(l *Ledger) {
 	reached := t.reached(l)
-	lock := t.S.Stripe(l.Sub.Customer)
-	lock.Lock()
+	lock := t.S.WriteLock(l.Sub.Customer)
 	t.commitCounters(l)
 	t.commitSequences(l)
 	t.commitSpans(l)

@@ -47,8 +47,7 @@ func (t *Runner) Sweep(e *accounts.Environment) bool {
 // expireAt books what a pool's grants lose by an instant of the environment's clock.
 func (t *Runner) expireAt(pool uint32, now int64) {
 	p := t.S.Pools.Read(pool)
-	lock := t.S.Stripe(p.Customer)
-	lock.Lock()
+	lock := t.S.WriteLock(p.Customer)
 	t.Spend(2 + int(p.Grants)/4 + 4*t.Expire(pool, now))
 	lock.Unlock()
 }

@@ -68,8 +68,7 @@ func (s *Projector) foretell(l *Ledger, first int) book.InvoiceView {
 func (s *Projector) PendingWith(env uint32, id *[16]byte) uint32 {
 	return s.Pending.Find(s.IDHash(id), func(row uint32) bool {
 		customer := s.Subscriptions.Read(row).Customer
-		lock := s.Stripe(customer)
-		lock.RLock()
+		lock := s.ReadLock(customer)
 		defer lock.RUnlock()
 		b := s.Subscriptions.Whole(row)
 		return s.Customers.Read(customer).Env == env && b.Accrues(id)

@@ -316,8 +316,7 @@ func (o *Outbox) ListsEnd(customers uint32) error {
 		seen[at] = true
 		return true
 	}
-	for row := uint32(1); row <= o.Endpoints.Len(); row++ {
-		ep := o.Endpoints.Read(row)
+	for row, ep := range o.Endpoints.All() {
 		var counts [4]uint32
 		last := uint32(0)
 		for at := ep.First; at != 0; at = o.Deliveries.Read(at).Next {
