@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,23 +46,35 @@ func (n *base) Billing() *Group { return n.groups[ShardBilling] }
 // Workspace is the group of the workspace state machine.
 func (n *base) Workspace() *Group { return n.groups[ShardWorkspace] }
 
-// roster is the present list of members. Before the groups are open it is that of the
-// configuration, with which an empty cluster begins.
-func (n *base) roster() []peer {
+// isOpen reports whether the groups are open.
+func (n *base) isOpen() bool {
 	select {
 	case <-n.opened:
-		return rosterOf(n.groups[0].servers(), n.groups[1].servers())
+		return true
 	default:
-		c := bootstrap(n.config.beginners())
-		return rosterOf(c, c)
+		return false
 	}
 }
 
+// roster is the present list of members. Before the groups are open it is that of the
+// configuration, with which an empty cluster begins.
+func (n *base) roster() []peer {
+	if n.isOpen() {
+		return rosterOf(n.groups[0].servers(), n.groups[1].servers())
+	}
+	c := bootstrap(n.config.beginners())
+	return rosterOf(c, c)
+}
+
 func (n *base) member(id string) (peer, bool) {
-	for _, p := range n.roster() {
-		if p.ID == id {
-			return p, true
-		}
+	return n.peerWith(func(p peer) bool { return p.ID == id })
+}
+
+// peerWith finds the first member of which is is true.
+func (n *base) peerWith(is func(p peer) bool) (peer, bool) {
+	list := n.roster()
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i], true
 	}
 	return peer{}, false
 }
@@ -69,12 +82,8 @@ func (n *base) member(id string) (peer, bool) {
 // nameOf is the id of the member that raft knows at an address, "" where there is none.
 func (n *base) nameOf(at raft.ServerAddress) string {
 	address, _, _ := strings.Cut(string(at), "?")
-	for _, p := range n.roster() {
-		if p.Raft == address {
-			return p.ID
-		}
-	}
-	return ""
+	p, _ := n.at(address)
+	return p.ID
 }
 
 // Members is the list of nodes, as the cluster knows them.
@@ -92,12 +101,7 @@ func (n *base) Disk() string { return n.identity.Disk }
 
 // at finds the member that is reached at an address, as Raft's configuration has it.
 func (n *base) at(address string) (peer, bool) {
-	for _, p := range n.roster() {
-		if p.Raft == address {
-			return p, true
-		}
-	}
-	return peer{}, false
+	return n.peerWith(func(p peer) bool { return p.Raft == address })
 }
 
 // waiting reports whether this node belongs to no cluster yet.

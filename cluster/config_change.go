@@ -320,17 +320,7 @@ func (s *configChange) caughtUp(ctx context.Context, x raft.Server) error {
 // decide waits for raft's word on a change of the configuration. What it leaves unknown is tried
 // again by the caller, who then finds it done or not.
 func (m *membership) decide(ctx context.Context, future raft.IndexFuture) error {
-	done := make(chan error, 1)
-	go func() { done <- future.Error() }() // raft that shuts down may leave it unanswered
-	var err error
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-m.closing:
-		err = errHalted
-	}
-	if err != nil {
+	if err := m.await(ctx, future); err != nil {
 		return fmt.Errorf("%w: group %s: %w", ErrNotLeader, m.name, err)
 	}
 	return nil

@@ -217,6 +217,20 @@ func (c *core) request(
 	}
 }
 
+// await waits for raft to finish a future, which it may leave unfinished when it shuts down.
+func (c *core) await(ctx context.Context, future raft.Future) error {
+	done := make(chan error, 1)
+	go func() { done <- future.Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.closing:
+		return errHalted
+	}
+}
+
 // servers is the group's newest configuration.
 func (c *core) servers() raft.Configuration { return c.raft.GetConfiguration().Configuration() }
 

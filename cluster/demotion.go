@@ -1,11 +1,11 @@
 package cluster
 
 import (
-	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 const (
@@ -129,26 +129,13 @@ func (d *demotion) tell(said map[string]uint64) {
 // askCoverage asks the voters up to which number their files have the keys; it returns the answers,
 // this node's included, and how many voters there are.
 func (t *tiering) askCoverage() (said map[string]uint64, voters int) {
-	ctx, cancel := context.WithTimeout(t.ctx, t.config.RPCTimeout)
-	defer cancel()
 	list := t.electorate.voters()[0]
-	said = make(map[string]uint64, len(list))
-	said[t.config.NodeID] = t.keys.Covered()
-	var change sync.Mutex
-	var asking sync.WaitGroup
-	for _, id := range list {
-		if string(id) == t.config.NodeID {
-			continue
-		}
-		asking.Go(func() {
-			reply, err := t.request(ctx, string(id), callProgress, nil)
-			if s, ok := standingOf(reply); err == nil && ok {
-				change.Lock()
-				defer change.Unlock()
-				said[string(id)] = s.covered
-			}
-		})
+	said = map[string]uint64{t.config.NodeID: t.keys.Covered()}
+	others := slices.DeleteFunc(slices.Clone(list), func(id raft.ServerID) bool {
+		return string(id) == t.config.NodeID
+	})
+	for id, s := range t.askProgress(t.config.RPCTimeout, others) {
+		said[string(id)] = s.covered
 	}
-	asking.Wait()
 	return said, len(list)
 }

@@ -171,17 +171,9 @@ func (h *handover) announce(
 	future := h.proposer.handIn(engine.Record{
 		Kind: engine.KindHandOver, Payload: engine.AppendHandOver(nil, over),
 	})
-	done := make(chan error, 1)
-	go func() { done <- future.Error() }() // raft that shuts down may leave it unanswered
-	select {
-	case err = <-done:
-		if err == nil {
-			h.transport.handed.note(over, future.Index())
-		}
-		return future.Index(), err
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-h.closing:
-		return 0, errHalted
+	if err = h.await(ctx, future); err != nil {
+		return 0, err
 	}
+	h.transport.handed.note(over, future.Index())
+	return future.Index(), nil
 }

@@ -179,9 +179,7 @@ func (n *handshaker) met(id string) (greeting, bool) {
 
 // gather notes what the messages of the others have said of their promises.
 func (n *handshaker) gather() {
-	select {
-	case <-n.opened:
-	default:
+	if !n.isOpen() {
 		return
 	}
 	for i, g := range n.groups {

@@ -1,8 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"encoding/binary"
+	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"tollgate/engine/idempotency"
 )
@@ -95,6 +99,30 @@ func standingOf(reply []byte) (p standing, ok bool) {
 		*to, reply = n, reply[size:]
 	}
 	return p, true
+}
+
+// askProgress asks nodes at the same time how far they are, and returns the answers that came
+// within a time.
+func (c *core) askProgress(
+	within time.Duration, ids []raft.ServerID,
+) map[raft.ServerID]standing {
+	ctx, cancel := context.WithTimeout(c.ctx, within)
+	defer cancel()
+	answers := make(map[raft.ServerID]standing, len(ids))
+	var change sync.Mutex
+	var asking sync.WaitGroup
+	for _, id := range ids {
+		asking.Go(func() {
+			reply, err := c.request(ctx, string(id), callProgress, nil)
+			if said, ok := standingOf(reply); err == nil && ok {
+				change.Lock()
+				defer change.Unlock()
+				answers[id] = said
+			}
+		})
+	}
+	asking.Wait()
+	return answers
 }
 
 // progressNow is the answer to callProgress: the index applied, the number of journal segments that

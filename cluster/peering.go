@@ -170,9 +170,7 @@ const settleWithin = 2 * time.Second
 // had its say.
 
 func (n *peering) settled() bool {
-	select {
-	case <-n.opened:
-	default:
+	if !n.isOpen() {
 		return false
 	}
 	if n.asked.Load() {
@@ -218,9 +216,7 @@ func (n *peering) serve(k callKind, shard uint16, payload []byte, answer func([]
 		answer(n.appendMarks(binary.LittleEndian.AppendUint64(nil, ms)))
 		return
 	}
-	select {
-	case <-n.opened:
-	default:
+	if !n.isOpen() {
 		answer(nil)
 		return
 	}
@@ -250,9 +246,7 @@ func (n *peering) serve(k callKind, shard uint16, payload []byte, answer func([]
 // appendMarks adds what this node has promised by now: the number of its start, as 16 hex digits,
 // and the marks of its groups.
 func (n *peering) appendMarks(answer []byte) []byte {
-	select {
-	case <-n.opened:
-	default:
+	if !n.isOpen() {
 		return answer
 	}
 	answer = append(answer, n.past.Load().claimed.Starts.newest()...)
@@ -321,9 +315,7 @@ func (n *peering) gone(id string) bool {
 
 // lookForLeaders tells the groups that a member is gone.
 func (n *peering) lookForLeaders() {
-	select {
-	case <-n.opened:
-	default:
+	if !n.isOpen() {
 		return
 	}
 	for _, g := range n.groups {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -100,23 +99,13 @@ func (k *keeper) handToRoom(r *route) error {
 
 // askRoom asks the voters that may lead next how much room their disks have; 0 is none.
 func (k *keeper) askRoom(term uint64) (bytes map[raft.ServerID]uint64) {
-	ctx, cancel := context.WithTimeout(k.ctx, roomWait)
-	defer cancel()
-	bytes = make(map[raft.ServerID]uint64)
-	var found sync.Mutex
-	var asking sync.WaitGroup
+	var ids []raft.ServerID
 	for _, s := range k.handover.successors(term) {
-		asking.Go(func() {
-			reply, err := k.request(ctx, string(s.ID), callProgress, nil)
-			said, ok := standingOf(reply)
-			if err != nil || !ok {
-				return
-			}
-			found.Lock()
-			defer found.Unlock()
-			bytes[s.ID] = said.room
-		})
+		ids = append(ids, s.ID)
 	}
-	asking.Wait()
+	bytes = make(map[raft.ServerID]uint64)
+	for id, said := range k.askProgress(roomWait, ids) {
+		bytes[id] = said.room
+	}
 	return bytes
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/rows"
 )
 
@@ -16,9 +15,8 @@ import (
 func (c *CreateCustomer) describe(t *turn) accounts.Change {
 	d := accounts.Change{Env: c.Env, Action: "customer.created", Subject: rows.UUIDText(c.ID)}
 	if row := t.CustomerIn(c.Env, &c.ID); row != 0 {
-		d.Values = []accounts.FieldChange{
-			{Name: "customer", After: string(t.ExternalID(t.Customers.Read(row)))},
-		}
+		name := string(t.ExternalID(t.Customers.Read(row)))
+		d.Values = append(d.Values, accounts.Given("customer", name))
 	}
 	return d
 }
@@ -38,7 +36,7 @@ func (c *UpdateCustomer) describe(t *turn) accounts.Change {
 		{"phoneNumber", p.PhoneNumber},
 		{"address", p.Address},
 	} {
-		d.Values = append(d.Values, accounts.FieldChange{Name: f.name, After: private + f.value})
+		d.Values = append(d.Values, accounts.Given(f.name, private+f.value))
 	}
 	return d
 }
@@ -47,16 +45,13 @@ func (c *CreateSubscription) describe(t *turn) accounts.Change {
 	d := accounts.Change{Env: c.Env, Action: "subscription.created", Subject: rows.UUIDText(c.ID)}
 	if row := t.SubscriptionIn(c.Env, &c.ID); row != 0 {
 		b, catalog := t.Subscriptions.Whole(row), t.Environment(c.Env).Catalog.Load()
-		d.Values = []accounts.FieldChange{
-			{Name: "customer", After: string(t.ExternalID(t.Customers.Read(b.Customer)))},
-			{Name: "plan", After: catalog.PlanKey(b.Version)},
-			{Name: "gracePeriodDays", After: strconv.Itoa(int(b.GraceDays))},
-		}
+		name := string(t.ExternalID(t.Customers.Read(b.Customer)))
+		d.Values = append(d.Values, accounts.Given("customer", name),
+			accounts.Given("plan", catalog.PlanKey(b.Version)),
+			accounts.Given("gracePeriodDays", strconv.Itoa(int(b.GraceDays))))
 	}
 	if row := t.InvoiceIn(c.Env, &c.InvoiceID); row != 0 {
-		d.Values = append(
-			d.Values, accounts.FieldChange{Name: "invoice", After: rows.UUIDText(c.InvoiceID)},
-		)
+		d.Values = append(d.Values, accounts.Given("invoice", rows.UUIDText(c.InvoiceID)))
 	}
 	return d
 }
@@ -68,25 +63,17 @@ func (t *turn) describeSubscription(env uint32, id *[16]byte, action string) acc
 	if l == nil {
 		return d
 	}
-	state, mode, scheduled := "active", "", ""
+	state, scheduled := "active", ""
 	if l.Sub.EndedAt != 0 {
 		state = "ended"
-	}
-	switch l.Sub.CancelMode {
-	case book.CancelImmediate:
-		mode = "IMMEDIATE"
-	case book.CancelAtPeriodEnd:
-		mode = "END_OF_PERIOD"
 	}
 	if p := l.PendingChange(); p != nil {
 		scheduled = l.Catalog.VersionName(p.To)
 	}
-	d.Values = []accounts.FieldChange{
-		{Name: "state", After: state},
-		{Name: "cancelMode", After: mode},
-		{Name: "plan", After: l.Catalog.VersionName(l.Sub.Version)},
-		{Name: "scheduledPlan", After: scheduled},
-	}
+	d.Values = append(d.Values, accounts.Given("state", state),
+		accounts.Given("cancelMode", l.Sub.CancelMode.String()),
+		accounts.Given("plan", l.Catalog.VersionName(l.Sub.Version)),
+		accounts.Given("scheduledPlan", scheduled))
 	return d
 }
 
@@ -114,14 +101,14 @@ func (c *MarkInvoicePaid) describe(t *turn) accounts.Change {
 	} else if row := t.InvoiceIn(c.Env, &c.ID); row != 0 {
 		status = t.Invoices.Read(row).Status.String()
 	}
-	d.Values = []accounts.FieldChange{{Name: "status", After: status}}
+	d.Values = append(d.Values, accounts.Given("status", status))
 	return d
 }
 
 func (c *OpenCheckout) describe(t *turn) accounts.Change {
 	d := accounts.Change{Env: c.Env, Action: "checkout.opened", Subject: rows.UUIDText(c.InvoiceID)}
 	if t.checkouts.find(c.ID) != 0 {
-		d.Values = []accounts.FieldChange{{Name: "checkout", After: rows.UUIDText(c.ID)}}
+		d.Values = append(d.Values, accounts.Given("checkout", rows.UUIDText(c.ID)))
 	}
 	return d
 }
@@ -134,13 +121,9 @@ func (c *RecordUsage) describe(t *turn) accounts.Change {
 	if _, recorded := t.keys.Find(c.Key, t.keys.Hash(c.Key)); !recorded {
 		return d
 	}
-	feature := string(c.FeatureKey)
-	feature = cmp.Or(feature, string(c.EventName))
-	d.Values = []accounts.FieldChange{
-		{Name: "feature", After: feature},
-		{Name: "units", After: c.Units.String()},
-		{Name: "key", After: string(c.KeyText)},
-	}
+	d.Values = append(d.Values,
+		accounts.Given("feature", cmp.Or(string(c.FeatureKey), string(c.EventName))),
+		accounts.Given("units", c.Units.String()), accounts.Given("key", string(c.KeyText)))
 	return d
 }
 
@@ -154,10 +137,8 @@ func (t *turn) describeUsage(
 		return d
 	}
 	d.Subject = rows.UUIDText(t.Customers.Read(k.owner).ID)
-	d.Values = []accounts.FieldChange{
-		{Name: "units", After: k.units.String()},
-		{Name: "voided", After: strconv.FormatBool(k.voidedAt != 0)},
-	}
+	d.Values = append(d.Values, accounts.Given("units", k.units.String()),
+		accounts.Given("voided", strconv.FormatBool(k.voidedAt != 0)))
 	return d
 }
 

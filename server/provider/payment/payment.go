@@ -185,6 +185,10 @@ type Error struct {
 	status int
 }
 
+func failure(class Class, provider, code, message string) *Error {
+	return &Error{Class: class, Provider: provider, Code: code, Message: message}
+}
+
 func (e *Error) Error() string {
 	return fmt.Sprintf("payment: %s: %s (%s): %s", e.Provider, e.Class, e.Code, e.Message)
 }

@@ -57,10 +57,7 @@ const (
 // Sandbox is the built-in provider. It keeps nothing: a checkout is a signed token in its URL, and
 // a payment is the webhook that was accepted. See Page and Act in sandbox_page.go.
 type Sandbox struct {
-	page    string
-	receive func(ctx context.Context, header func(name string) string, body []byte) error
-	invoice func(ctx context.Context, invoiceID string) (InvoiceState, error)
-	now     func() time.Time
+	config SandboxConfig
 	// Each use has its own key, so that a signature of one kind is none of another.
 	tokenKey, idKey, eventKey []byte
 	signer                    webhook.Secret
@@ -85,8 +82,7 @@ func NewSandbox(c SandboxConfig) (*Sandbox, error) {
 		return nil, err
 	}
 	return &Sandbox{
-		page: c.PageURL, receive: c.Receive, invoice: c.Invoice, now: c.Now,
-		tokenKey: derive(key, "token"), idKey: derive(key, "id"), eventKey: derive(key, "event"),
+		config: c, tokenKey: derive(key, "token"), idKey: derive(key, "id"), eventKey: derive(key, "event"),
 		signer: signer,
 	}, nil
 }
@@ -151,19 +147,15 @@ func (s *Sandbox) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checko
 	}
 	payload, err := json.Marshal(t, json.Deterministic(true))
 	if err != nil {
-		return Checkout{}, &Error{
-			Class: ClassRefused, Provider: sandboxName, Code: "invalid_text",
-			Message: "the request holds text that is not UTF-8",
-		}
+		return Checkout{}, failure(ClassRefused, sandboxName, "invalid_text",
+			"the request holds text that is not UTF-8")
 	}
 	token := s.seal(payload)
 	if len(token) > maxTokenBytes {
-		return Checkout{}, &Error{
-			Class: ClassRefused, Provider: sandboxName, Code: "invalid_url",
-			Message: "the success and cancel addresses are too long to travel in a URL",
-		}
+		return Checkout{}, failure(ClassRefused, sandboxName, "invalid_url",
+			"the success and cancel addresses are too long to travel in a URL")
 	}
-	return Checkout{ID: t.ID, URL: s.page + token, ExpiresAt: t.expiresAt()}, nil
+	return Checkout{ID: t.ID, URL: s.config.PageURL + token, ExpiresAt: t.expiresAt()}, nil
 }
 
 // checkoutID is expiry, nonce and a tag over both: a poll needs the first and trusts only the last.
@@ -184,13 +176,11 @@ func (s *Sandbox) Checkout(ctx context.Context, id string) (Status, error) {
 	raw, err := decodeText(text)
 	if !marked || err != nil || len(raw) != 40 ||
 		!hmac.Equal(raw[24:], sum(s.idKey, "tag", string(raw[:24]))[:16]) {
-		return Status{}, &Error{
-			Class: ClassNotFound, Provider: sandboxName, Code: "unknown_checkout",
-			Message: "this environment made no such checkout",
-		}
+		return Status{}, failure(ClassNotFound, sandboxName, "unknown_checkout",
+			"this environment made no such checkout")
 	}
 	state := StateOpen
-	if !s.now().Before(time.UnixMilli(int64(binary.BigEndian.Uint64(raw)))) {
+	if !s.config.Now().Before(time.UnixMilli(int64(binary.BigEndian.Uint64(raw)))) {
 		state = StateExpired
 	}
 	return Status{ID: id, State: state}, nil
@@ -228,7 +218,7 @@ func (s *Sandbox) open(token string) (*ticket, error) {
 	if err := json.Unmarshal(payload, t, json.RejectUnknownMembers(true)); err != nil {
 		return nil, errToken
 	}
-	if !s.now().Before(t.expiresAt()) {
+	if !s.config.Now().Before(t.expiresAt()) {
 		return t, errExpired
 	}
 	return t, nil
@@ -270,7 +260,7 @@ func (s *Sandbox) report(
 		}
 	}
 	id := sum(s.eventKey, string(kind), t.ID, attempt)[:16]
-	now := s.now()
+	now := s.config.Now()
 	n := notice{
 		ID:         eventMark + base64.RawURLEncoding.EncodeToString(id),
 		Type:       noticePrefix + string(kind),
@@ -298,7 +288,7 @@ func (s *Sandbox) report(
 		}
 		return ""
 	}
-	return s.receive(ctx, header, body)
+	return s.config.Receive(ctx, header, body)
 }
 
 // ParseWebhook verifies the Standard Webhooks signature that report made.

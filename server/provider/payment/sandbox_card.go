@@ -35,10 +35,8 @@ func (s *Sandbox) Charge(ctx context.Context, r ChargeRequest) (Charge, error) {
 	case cardLaterAuthenticate:
 		return Charge{State: StateFailed, Code: "authentication_required"}, nil
 	}
-	return Charge{}, &Error{
-		Class: ClassRefused, Provider: sandboxName, Code: "invalid_card",
-		Message: "the card was not saved with this provider",
-	}
+	return Charge{}, failure(ClassRefused, sandboxName, "invalid_card",
+		"the card was not saved with this provider")
 }
 
 // CloseCheckout answers StateExpired: the page asks for the
@@ -57,10 +55,8 @@ func (s *Sandbox) Refund(ctx context.Context, r RefundRequest) (string, error) {
 		return "", err
 	}
 	if !ascii.Visible(r.PaymentID, 255) || !ascii.Visible(r.IdempotencyKey, 255) {
-		return "", &Error{
-			Class: ClassRefused, Provider: sandboxName, Code: "invalid_payment",
-			Message: "a refund names a payment and has an idempotency key",
-		}
+		return "", failure(ClassRefused, sandboxName, "invalid_payment",
+			"a refund names a payment and has an idempotency key")
 	}
 	id := sum(s.eventKey, "refund", r.PaymentID)[:16]
 	return "re_sandbox_" + base64.RawURLEncoding.EncodeToString(id), nil

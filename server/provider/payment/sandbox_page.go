@@ -129,7 +129,7 @@ func (s *Sandbox) load(ctx context.Context, token string) (*ticket, *Answer) {
 		answer := s.show(t, step, status, alert)
 		return nil, &answer
 	}
-	state, stateErr := s.invoice(ctx, t.InvoiceID)
+	state, stateErr := s.config.Invoice(ctx, t.InvoiceID)
 	switch {
 	case stateErr != nil:
 		return refuse(stepGone, 503, "The invoice cannot be read at the moment. "+
@@ -153,7 +153,7 @@ func (s *Sandbox) pay(ctx context.Context, t *ticket, token, attempt, card strin
 			"Trying again cannot charge twice.")
 	}
 	answer := Answer{Status: 303, Header: pageHeader()}
-	answer.Header["Location"] = s.page + token
+	answer.Header["Location"] = s.config.PageURL + token
 	return answer
 }
 

@@ -42,12 +42,8 @@ type StripeConfig struct {
 }
 
 type stripe struct {
-	client        *fetch.Client
-	base          string
-	key           Secret
-	webhookSecret Secret
-	live          bool
-	tag           string
+	client *fetch.Client
+	config StripeConfig
 }
 
 // NewStripe makes a provider that talks Stripe's Checkout Sessions over its HTTP API.
@@ -64,10 +60,8 @@ func NewStripe(client *fetch.Client, c StripeConfig) (CardProvider, error) {
 	if !ascii.Visible(string(c.SecretKey), 255) || !ascii.Visible(string(c.WebhookSecret), 255) {
 		return nil, errors.New("payment: stripe: secretKey and webhookSecret are both needed")
 	}
-	return &stripe{
-		client: client, base: strings.TrimRight(c.BaseURL, "/"), key: c.SecretKey,
-		webhookSecret: c.WebhookSecret, live: c.Live, tag: c.Tag,
-	}, nil
+	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+	return &stripe{client, c}, nil
 }
 
 func (s *stripe) Name() string { return stripeName }
@@ -95,23 +89,21 @@ func (s *stripe) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checkou
 	}
 	amount, ok := stripeAmount(r.Amount)
 	if !ok {
-		return Checkout{}, &Error{
-			Class: ClassRefused, Provider: stripeName, Code: "amount_not_exact",
-			Message: "Stripe cannot charge exactly " + r.Amount.String(),
-		}
+		return Checkout{}, failure(ClassRefused, stripeName, "amount_not_exact",
+			"Stripe cannot charge exactly "+r.Amount.String())
 	}
 	currency := strings.ToLower(r.Amount.Currency)
 	form := url.Values{
 		// The invoice's currency and amount, not what Stripe would offer a payer from elsewhere.
-		"adaptive_pricing[enabled]": {"false"},
-		"mode":                      {"payment"},
-		"client_reference_id":       {r.InvoiceID},
-		"metadata[" + s.tag + "]":   {r.InvoiceID},
-		"payment_intent_data[metadata][" + s.tag + "]":  {r.InvoiceID},
-		"line_items[0][quantity]":                       {"1"},
-		"line_items[0][price_data][currency]":           {currency},
-		"line_items[0][price_data][unit_amount]":        {strconv.FormatInt(amount, 10)},
-		"line_items[0][price_data][product_data][name]": {r.Description},
+		"adaptive_pricing[enabled]":      {"false"},
+		"mode":                           {"payment"},
+		"client_reference_id":            {r.InvoiceID},
+		"metadata[" + s.config.Tag + "]": {r.InvoiceID},
+		"payment_intent_data[metadata][" + s.config.Tag + "]": {r.InvoiceID},
+		"line_items[0][quantity]":                             {"1"},
+		"line_items[0][price_data][currency]":                 {currency},
+		"line_items[0][price_data][unit_amount]":              {strconv.FormatInt(amount, 10)},
+		"line_items[0][price_data][product_data][name]":       {r.Description},
 		"success_url": {r.SuccessURL},
 		"cancel_url":  {r.CancelURL},
 	}
@@ -134,13 +126,11 @@ func (s *stripe) CreateCheckout(ctx context.Context, r CheckoutRequest) (Checkou
 
 func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
 	if !ascii.Visible(id, 255) {
-		return Status{}, &Error{
-			Class: ClassNotFound, Provider: stripeName, Code: "invalid_id", Message: "not an id",
-		}
+		return Status{}, failure(ClassNotFound, stripeName, "invalid_id", "not an id")
 	}
 	var found session
 	err := s.ask(ctx, &fetch.Request{
-		URL: s.base + "/v1/checkout/sessions/" + url.PathEscape(id) + "?expand[]=payment_intent",
+		URL: s.config.BaseURL + "/v1/checkout/sessions/" + url.PathEscape(id) + "?expand[]=payment_intent",
 	}, &found)
 	if err != nil {
 		return Status{}, err
@@ -150,7 +140,7 @@ func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
 	if !ok || !exact || found.ID != id {
 		return Status{}, unreadable()
 	}
-	status := Status{ID: id, State: state, InvoiceID: found.Metadata[s.tag], Amount: amount}
+	status := Status{ID: id, State: state, InvoiceID: found.Metadata[s.config.Tag], Amount: amount}
 	if state == StatePaid {
 		status.PaymentID, status.Card = found.payment()
 	}
@@ -160,7 +150,7 @@ func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
 // post sends a form; key is the Idempotency-Key, empty where none is needed.
 func (s *stripe) post(ctx context.Context, path, key string, form url.Values, v any) error {
 	r := &fetch.Request{
-		Method: http.MethodPost, URL: s.base + path,
+		Method: http.MethodPost, URL: s.config.BaseURL + path,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
 		Body:   []byte(form.Encode()),
 	}
@@ -215,7 +205,7 @@ func (s *stripe) ask(ctx context.Context, r *fetch.Request, v any) error {
 	if r.Header == nil {
 		r.Header = http.Header{}
 	}
-	r.Header.Set("Authorization", "Bearer "+string(s.key))
+	r.Header.Set("Authorization", "Bearer "+string(s.config.SecretKey))
 	r.Header.Set("Stripe-Version", stripeVersion)
 	answer, err := s.client.Do(ctx, r)
 	if err != nil {
@@ -236,22 +226,15 @@ func unanswered(ctx context.Context, err error) error {
 	}
 	var refusal *fetch.Refusal
 	if errors.As(err, &refusal) {
-		return &Error{
-			Class: ClassUnavailable, Provider: stripeName, Code: string(refusal.Rule),
-			Message: cut(refusal.Error()),
-		}
+		return failure(ClassUnavailable, stripeName, string(refusal.Rule), cut(refusal.Error()))
 	}
-	return &Error{
-		Class: ClassUnavailable, Provider: stripeName, Code: "no_answer", Message: cut(err.Error()),
-	}
+	return failure(ClassUnavailable, stripeName, "no_answer", cut(err.Error()))
 }
 
 // unreadable is an unusable success: the result is unknown.
 func unreadable() error {
-	return &Error{
-		Class: ClassUnavailable, Provider: stripeName, Code: "unreadable_answer",
-		Message: "Stripe's answer is not of the documented form",
-	}
+	return failure(ClassUnavailable, stripeName, "unreadable_answer",
+		"Stripe's answer is not of the documented form")
 }
 
 // stripeError sorts by status (https://docs.stripe.com/api/errors): 409 and 429 are to be repeated,

@@ -54,10 +54,8 @@ func (s *stripe) Charge(ctx context.Context, r ChargeRequest) (Charge, error) {
 	amount, exact := stripeAmount(r.Amount)
 	customer, method, ok := strings.Cut(r.Card, "/")
 	if !exact || !ok || !strings.HasPrefix(customer, "cus_") {
-		return Charge{}, &Error{
-			Class: ClassRefused, Provider: stripeName, Code: "invalid_card",
-			Message: "the card was not saved with this provider, or cannot be charged " + r.Amount.String(),
-		}
+		return Charge{}, failure(ClassRefused, stripeName, "invalid_card",
+			"the card was not saved with this provider, or cannot be charged "+r.Amount.String())
 	}
 	if r.OnlyLook {
 		return s.look(ctx, customer, r.InvoiceID)
@@ -67,7 +65,7 @@ func (s *stripe) Charge(ctx context.Context, r ChargeRequest) (Charge, error) {
 		"amount": {strconv.FormatInt(amount, 10)}, "currency": {strings.ToLower(r.Amount.Currency)},
 		"customer": {customer}, "payment_method": {method}, "payment_method_types[0]": {"card"},
 		"off_session": {"true"}, "confirm": {"true"}, "description": {r.Description},
-		"metadata[" + s.tag + "]": {r.InvoiceID},
+		"metadata[" + s.config.Tag + "]": {r.InvoiceID},
 	}, &made)
 	var no *Error
 	if errors.As(err, &no) && (no.Class == ClassRefused || no.Class == ClassNotFound) {
@@ -76,7 +74,7 @@ func (s *stripe) Charge(ctx context.Context, r ChargeRequest) (Charge, error) {
 	if err == nil && made.Status == "processing" {
 		// A repeated request gets the first answer.
 		err = s.ask(ctx, &fetch.Request{
-			URL: s.base + "/v1/payment_intents/" + url.PathEscape(made.ID),
+			URL: s.config.BaseURL + "/v1/payment_intents/" + url.PathEscape(made.ID),
 		}, &made)
 	}
 	if err != nil {
@@ -135,14 +133,14 @@ func (s *stripe) look(ctx context.Context, customer, invoice string) (Charge, er
 	}
 	err := s.ask(ctx, &fetch.Request{
 		Method: http.MethodGet,
-		URL: s.base + "/v1/payment_intents?" +
+		URL: s.config.BaseURL + "/v1/payment_intents?" +
 			url.Values{"customer": {customer}, "limit": {"100"}}.Encode(),
 	}, &found)
 	if err != nil {
 		return Charge{}, err
 	}
 	for i := range found.Data {
-		if found.Data[i].Metadata[s.tag] == invoice {
+		if found.Data[i].Metadata[s.config.Tag] == invoice {
 			return found.Data[i].charge()
 		}
 	}
@@ -153,9 +151,7 @@ func (s *stripe) look(ctx context.Context, customer, invoice string) (Charge, er
 // what became of it.
 func (s *stripe) CloseCheckout(ctx context.Context, id string) (Status, error) {
 	if !ascii.Visible(id, 255) {
-		return Status{}, &Error{
-			Class: ClassNotFound, Provider: stripeName, Code: "invalid_id", Message: "not an id",
-		}
+		return Status{}, failure(ClassNotFound, stripeName, "invalid_id", "not an id")
 	}
 	var closed session
 	path := "/v1/checkout/sessions/" + url.PathEscape(id) + "/expire"
@@ -167,7 +163,7 @@ func (s *stripe) CloseCheckout(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	return Status{ID: id, State: StateExpired, InvoiceID: closed.Metadata[s.tag]}, nil
+	return Status{ID: id, State: StateExpired, InvoiceID: closed.Metadata[s.config.Tag]}, nil
 }
 
 // Refund sends a Payment Intent's money back.

@@ -33,7 +33,7 @@ func (s *stripe) ParseWebhook(
 	if !ok {
 		return Event{}, ErrSignature
 	}
-	mac := hmac.New(sha256.New, []byte(s.webhookSecret))
+	mac := hmac.New(sha256.New, []byte(s.config.WebhookSecret))
 	mac.Write([]byte(timestamp))
 	mac.Write([]byte{'.'})
 	mac.Write(body)
@@ -106,7 +106,7 @@ func (s *stripe) invoiceNamed(object jsontext.Value) string {
 	}
 	var id string
 	if json.Unmarshal(object, &tagged) != nil ||
-		json.Unmarshal(tagged.Metadata[s.tag], &id) != nil || !ascii.Visible(id, 128) {
+		json.Unmarshal(tagged.Metadata[s.config.Tag], &id) != nil || !ascii.Visible(id, 128) {
 		return "" // of a shape that is not ours to judge
 	}
 	return id
@@ -133,7 +133,7 @@ func (s *stripe) readEvent(body []byte) (Event, error) {
 	}
 	kind, ours := stripeKinds[envelope.Type]
 	if !ours {
-		if envelope.Livemode == s.live {
+		if envelope.Livemode == s.config.Live {
 			event.InvoiceID = s.invoiceNamed(envelope.Data.Object)
 		}
 		return event, nil
@@ -142,13 +142,13 @@ func (s *stripe) readEvent(body []byte) (Event, error) {
 	if err := json.Unmarshal(envelope.Data.Object, &object); err != nil {
 		return Event{}, ErrPayload
 	}
-	invoice := object.Metadata[s.tag]
+	invoice := object.Metadata[s.config.Tag]
 	if invoice == "" {
 		// A session that the account made by other means.
 		return event, nil
 	}
 	amount, exact := object.amount()
-	if envelope.Livemode != s.live || !exact || !ascii.Visible(object.ID, 255) ||
+	if envelope.Livemode != s.config.Live || !exact || !ascii.Visible(object.ID, 255) ||
 		!ascii.Visible(invoice, 128) {
 		return Event{}, ErrPayload
 	}

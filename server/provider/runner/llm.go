@@ -140,9 +140,7 @@ func (a *LLM) Run(ctx context.Context, t Task, tell func(Event)) (Report, error)
 	if err := s.begin(); err != nil {
 		return Report{}, err
 	}
-	steps, tokens := a.Steps, a.Tokens
-	steps = cmp.Or(steps, defaultSteps)
-	tokens = cmp.Or(tokens, defaultTokens)
+	steps, tokens := cmp.Or(a.Steps, defaultSteps), cmp.Or(a.Tokens, defaultTokens)
 	didSteps, didTokens := t.Steps, t.Tokens
 	for didSteps < steps && didTokens < tokens && !s.ended {
 		said, cost, err := a.Endpoint.ask(ctx, systemPrompt, s.turns, llmTools)

@@ -237,9 +237,7 @@ func (v *Verifier) call(ctx context.Context, c *Check, name, key string) Call {
 	if call.Status != http.StatusTooManyRequests && call.Status < 500 {
 		return call
 	}
-	pause := v.Pause
-	pause = cmp.Or(pause, retryPause)
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(cmp.Or(v.Pause, retryPause))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
