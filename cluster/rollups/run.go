@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"sort"
 
-	"tollgate/cluster/segments"
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
+	"tollgate/wal"
 )
 
 const (
@@ -39,7 +39,7 @@ type line struct {
 
 // run is a file of the cells of consecutive segments. It never changes.
 type run struct {
-	file        segments.File
+	file        wal.File
 	part        journal.Part
 	first, last uint64 // segments
 	// hash is a hash of the hashes of the segments: it tells their history.
@@ -71,8 +71,8 @@ func (r *run) of(view *journal.PartView) bool {
 }
 
 // openRun opens a file: its footer and its directory are checked, its blocks when they are read.
-func openRun(files segments.FS, dir, name string) (_ *run, err error) {
-	file, err := files.Open(filepath.Join(dir, name))
+func openRun(files wal.FS, dir, name string) (_ *run, err error) {
+	file, err := files.OpenRead(filepath.Join(dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("rollups: %w", err)
 	}

@@ -210,7 +210,8 @@ type writer struct {
 	*run
 	store  *Store
 	tmp    string
-	offset uint64
+	offset uint64 // of the next block
+	at     int64  // end of what is written
 	block  []byte
 	start  rollup.Key
 	last   rollup.Cell // of the block
@@ -284,7 +285,8 @@ func (w *writer) cut() {
 
 func (w *writer) write(data []byte) {
 	if w.err == nil {
-		_, w.err = w.file.Write(data)
+		_, w.err = w.file.WriteAt(data, w.at)
+		w.at += int64(len(data))
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 
-	"tollgate/cluster/segments"
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
+	"tollgate/wal"
 )
 
 // ErrNoRoom means that a file was not written because that would use the disk's reserve.
@@ -34,7 +34,7 @@ var maxSpan = [...]uint64{journal.PartUsage: 1 << 40, journal.PartAudit: fanIn}
 // Options are what a Store works with.
 type Options struct {
 	// FS is the file system; nil is the real one.
-	FS segments.FS
+	FS wal.FS
 	// Journal says which segments there are, Read has the bytes of one, checked.
 	Journal *journal.Journal
 	Read    func(part journal.Part, number uint64) ([]byte, error)
@@ -65,7 +65,7 @@ var _ rollup.Source = (*Store)(nil)
 // Step takes in what an earlier process left.
 func Open(dir string, o Options) *Store {
 	if o.FS == nil {
-		o.FS = segments.OS{}
+		o.FS = wal.OS()
 	}
 	if o.Room == nil {
 		o.Room = func(uint64) bool { return true }
@@ -94,7 +94,7 @@ func (s *Store) load() error {
 	if err := s.opts.FS.MkdirAll(s.dir); err != nil {
 		return fmt.Errorf("rollups: %w", err)
 	}
-	names, err := s.opts.FS.Names(s.dir)
+	names, err := s.opts.FS.List(s.dir)
 	if err != nil {
 		return fmt.Errorf("rollups: %w", err)
 	}
