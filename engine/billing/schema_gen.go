@@ -802,241 +802,135 @@ func readSubmission(src []byte, v *submission) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
-type AccountView = accounts.AccountView
-
-type Bounds = accounts.Bounds
-
-type ChangeView = accounts.ChangeView
-
-type EnvironmentKind = accounts.EnvironmentKind
-
-type FieldChange = accounts.FieldChange
-
-type Limits = accounts.Limits
-
-type PaymentSettings = accounts.PaymentSettings
-
-type Scope = accounts.Scope
-
-type UnmatchedName = accounts.UnmatchedName
-
-const CheckoutPatienceMS = accounts.CheckoutPatienceMS
-
-const EnvironmentLive = accounts.EnvironmentLive
-
-const EnvironmentSandbox = accounts.EnvironmentSandbox
-
-const MaxAPIKeys = accounts.MaxAPIKeys
-
-const MaxListedKeys = accounts.MaxListedKeys
-
-const MaxOrigins = accounts.MaxOrigins
-
-const MaxPaymentTermDays = accounts.MaxPaymentTermDays
-
-const MaxSettleMinutes = accounts.MaxSettleMinutes
-
-const MaxUnmatched = accounts.MaxUnmatched
-
-const MaxWebhookEndpoints = accounts.MaxWebhookEndpoints
-
-const ProviderNone = accounts.ProviderNone
-
-const ProviderSandbox = accounts.ProviderSandbox
-
-const ProviderStripe = accounts.ProviderStripe
-
-const RequestRetentionMS = accounts.RequestRetentionMS
-
-const ScopeCustomer = accounts.ScopeCustomer
-
-const ScopeFull = accounts.ScopeFull
-
-const ScopeRead = accounts.ScopeRead
-
-const WebhookCreditsDepleted = accounts.WebhookCreditsDepleted
-
-const WebhookInvoiceOverpaid = accounts.WebhookInvoiceOverpaid
-
-const WebhookInvoicePaid = accounts.WebhookInvoicePaid
-
-const WebhookLimitReached = accounts.WebhookLimitReached
-
-const WebhookSubscriptionCreated = accounts.WebhookSubscriptionCreated
-
-var DefaultBounds = accounts.DefaultBounds
-
-var ErrChanges = accounts.ErrChanges
-
-type CancelMode = book.CancelMode
-
-type ChangeStatus = book.ChangeStatus
-
-type ChangeType = book.ChangeType
-
-type InvoiceItem = book.InvoiceItem
-
-type InvoiceStatus = book.InvoiceStatus
-
-type InvoiceType = book.InvoiceType
-
-type InvoiceView = book.InvoiceView
-
-type LineKind = book.LineKind
-
-type PaymentResult = book.PaymentResult
-
-const CancelAtPeriodEnd = book.CancelAtPeriodEnd
-
-const CancelImmediate = book.CancelImmediate
-
-const ChangeCancelled = book.ChangeCancelled
-
-const ChangeCompleted = book.ChangeCompleted
-
-const ChangeDowngrade = book.ChangeDowngrade
-
-const ChangeFailed = book.ChangeFailed
-
-const ChangePending = book.ChangePending
-
-const ChangeUpgrade = book.ChangeUpgrade
-
-const InvoiceAdjustment = book.InvoiceAdjustment
-
-const InvoiceCredit = book.InvoiceCredit
-
-const InvoiceDue = book.InvoiceDue
-
-const InvoiceInitial = book.InvoiceInitial
-
-const InvoicePaid = book.InvoicePaid
-
-const InvoicePastDue = book.InvoicePastDue
-
-const InvoicePending = book.InvoicePending
-
-const InvoiceRegular = book.InvoiceRegular
-
-const InvoiceVoid = book.InvoiceVoid
-
-const LineBase = book.LineBase
-
-const LineCarried = book.LineCarried
-
-const LineCredit = book.LineCredit
-
-const LineLate = book.LineLate
-
-const LineRemaining = book.LineRemaining
-
-const LineUnused = book.LineUnused
-
-const LineUsage = book.LineUsage
-
-const PaymentApplied = book.PaymentApplied
-
-const PaymentIgnored = book.PaymentIgnored
-
-const PaymentMismatch = book.PaymentMismatch
-
-const PaymentOver = book.PaymentOver
-
-const PaymentUnexpected = book.PaymentUnexpected
-
-type CatalogChange = catalogs.CatalogChange
-
-type CatalogDocument = catalogs.CatalogDocument
-
-type CatalogReply = catalogs.CatalogReply
-
-type CreditAllocationDocument = catalogs.CreditAllocationDocument
-
-type CreditsDocument = catalogs.CreditsDocument
-
-type FeatureDocument = catalogs.FeatureDocument
-
-type PlanDocument = catalogs.PlanDocument
-
-type PlanFeatureDocument = catalogs.PlanFeatureDocument
-
-type PricingDocument = catalogs.PricingDocument
-
-type TierDocument = catalogs.TierDocument
-
-const MaxPoolRows = catalogs.MaxPoolRows
-
-const MaxPools = catalogs.MaxPools
-
-const MaxTransactions = catalogs.MaxTransactions
-
-type LeftTransaction = credits.LeftTransaction
-
-type TransactionReply = credits.TransactionReply
-
-type TransactionView = credits.TransactionView
-
-const MaxTraces = credits.MaxTraces
-
-const ReversalMS = credits.ReversalMS
-
-type Attempt = outbox.Attempt
-
-type AttemptOutcome = outbox.AttemptOutcome
-
-type WebhookEndpointView = outbox.WebhookEndpointView
-
-type WebhookEvents = outbox.WebhookEvents
-
-type WebhookMessage = outbox.WebhookMessage
-
-type ToldInvoice = outbox.ToldInvoice
-
-type ToldPayment = outbox.ToldPayment
-
-type ToldSubscription = outbox.ToldSubscription
-
-type ToldPool = outbox.ToldPool
-
-type ToldLimit = outbox.ToldLimit
-
-const AttemptBlocked = outbox.AttemptBlocked
-
-const AttemptDelivered = outbox.AttemptDelivered
-
-const AttemptExpired = outbox.AttemptExpired
-
-const AttemptGone = outbox.AttemptGone
-
-const AttemptRetry = outbox.AttemptRetry
-
-const MaxFinishedDeliveries = outbox.MaxFinishedDeliveries
-
-const MaxPending = outbox.MaxPending
-
-const MaxPendingDeliveries = outbox.MaxPendingDeliveries
-
-const WebhookAbout = outbox.WebhookAbout
-
-const WebhookEnabled = outbox.WebhookEnabled
-
-const WebhookEventSet = outbox.WebhookEventSet
-
-const WebhookOffGone = outbox.WebhookOffGone
-
-const WebhookOn = outbox.WebhookOn
-
-const WebhookOverlapMS = outbox.WebhookOverlapMS
-
-const WebhookRetentionMS = outbox.WebhookRetentionMS
-
-const WebhookURL = outbox.WebhookURL
-
-var ErrEvent = rows.ErrEvent
-
-var ErrSnapshot = rows.ErrSnapshot
-
-var ErrSnapshotRunning = rows.ErrSnapshotRunning
+// Names of the packages below.
+const (
+	CheckoutPatienceMS         = accounts.CheckoutPatienceMS
+	EnvironmentLive            = accounts.EnvironmentLive
+	EnvironmentSandbox         = accounts.EnvironmentSandbox
+	MaxAPIKeys                 = accounts.MaxAPIKeys
+	MaxListedKeys              = accounts.MaxListedKeys
+	MaxOrigins                 = accounts.MaxOrigins
+	MaxPaymentTermDays         = accounts.MaxPaymentTermDays
+	MaxSettleMinutes           = accounts.MaxSettleMinutes
+	MaxUnmatched               = accounts.MaxUnmatched
+	MaxWebhookEndpoints        = accounts.MaxWebhookEndpoints
+	ProviderNone               = accounts.ProviderNone
+	ProviderSandbox            = accounts.ProviderSandbox
+	ProviderStripe             = accounts.ProviderStripe
+	RequestRetentionMS         = accounts.RequestRetentionMS
+	ScopeCustomer              = accounts.ScopeCustomer
+	ScopeFull                  = accounts.ScopeFull
+	ScopeRead                  = accounts.ScopeRead
+	WebhookCreditsDepleted     = accounts.WebhookCreditsDepleted
+	WebhookInvoiceOverpaid     = accounts.WebhookInvoiceOverpaid
+	WebhookInvoicePaid         = accounts.WebhookInvoicePaid
+	WebhookLimitReached        = accounts.WebhookLimitReached
+	WebhookSubscriptionCreated = accounts.WebhookSubscriptionCreated
+	CancelAtPeriodEnd          = book.CancelAtPeriodEnd
+	CancelImmediate            = book.CancelImmediate
+	ChangeCancelled            = book.ChangeCancelled
+	ChangeCompleted            = book.ChangeCompleted
+	ChangeDowngrade            = book.ChangeDowngrade
+	ChangeFailed               = book.ChangeFailed
+	ChangePending              = book.ChangePending
+	ChangeUpgrade              = book.ChangeUpgrade
+	InvoiceAdjustment          = book.InvoiceAdjustment
+	InvoiceCredit              = book.InvoiceCredit
+	InvoiceDue                 = book.InvoiceDue
+	InvoiceInitial             = book.InvoiceInitial
+	InvoicePaid                = book.InvoicePaid
+	InvoicePastDue             = book.InvoicePastDue
+	InvoicePending             = book.InvoicePending
+	InvoiceRegular             = book.InvoiceRegular
+	InvoiceVoid                = book.InvoiceVoid
+	LineBase                   = book.LineBase
+	LineCarried                = book.LineCarried
+	LineCredit                 = book.LineCredit
+	LineLate                   = book.LineLate
+	LineRemaining              = book.LineRemaining
+	LineUnused                 = book.LineUnused
+	LineUsage                  = book.LineUsage
+	PaymentApplied             = book.PaymentApplied
+	PaymentIgnored             = book.PaymentIgnored
+	PaymentMismatch            = book.PaymentMismatch
+	PaymentOver                = book.PaymentOver
+	PaymentUnexpected          = book.PaymentUnexpected
+	MaxPoolRows                = catalogs.MaxPoolRows
+	MaxPools                   = catalogs.MaxPools
+	MaxTransactions            = catalogs.MaxTransactions
+	MaxTraces                  = credits.MaxTraces
+	ReversalMS                 = credits.ReversalMS
+	AttemptBlocked             = outbox.AttemptBlocked
+	AttemptDelivered           = outbox.AttemptDelivered
+	AttemptExpired             = outbox.AttemptExpired
+	AttemptGone                = outbox.AttemptGone
+	AttemptRetry               = outbox.AttemptRetry
+	MaxFinishedDeliveries      = outbox.MaxFinishedDeliveries
+	MaxPending                 = outbox.MaxPending
+	MaxPendingDeliveries       = outbox.MaxPendingDeliveries
+	WebhookAbout               = outbox.WebhookAbout
+	WebhookEnabled             = outbox.WebhookEnabled
+	WebhookEventSet            = outbox.WebhookEventSet
+	WebhookOffGone             = outbox.WebhookOffGone
+	WebhookOn                  = outbox.WebhookOn
+	WebhookOverlapMS           = outbox.WebhookOverlapMS
+	WebhookRetentionMS         = outbox.WebhookRetentionMS
+	WebhookURL                 = outbox.WebhookURL
+)
+
+// Names of the packages below.
+type (
+	AccountView              = accounts.AccountView
+	Bounds                   = accounts.Bounds
+	ChangeView               = accounts.ChangeView
+	EnvironmentKind          = accounts.EnvironmentKind
+	FieldChange              = accounts.FieldChange
+	Limits                   = accounts.Limits
+	PaymentSettings          = accounts.PaymentSettings
+	Scope                    = accounts.Scope
+	UnmatchedName            = accounts.UnmatchedName
+	CancelMode               = book.CancelMode
+	ChangeStatus             = book.ChangeStatus
+	ChangeType               = book.ChangeType
+	InvoiceItem              = book.InvoiceItem
+	InvoiceStatus            = book.InvoiceStatus
+	InvoiceType              = book.InvoiceType
+	InvoiceView              = book.InvoiceView
+	LineKind                 = book.LineKind
+	PaymentResult            = book.PaymentResult
+	CatalogChange            = catalogs.CatalogChange
+	CatalogDocument          = catalogs.CatalogDocument
+	CatalogReply             = catalogs.CatalogReply
+	CreditAllocationDocument = catalogs.CreditAllocationDocument
+	CreditsDocument          = catalogs.CreditsDocument
+	FeatureDocument          = catalogs.FeatureDocument
+	PlanDocument             = catalogs.PlanDocument
+	PlanFeatureDocument      = catalogs.PlanFeatureDocument
+	PricingDocument          = catalogs.PricingDocument
+	TierDocument             = catalogs.TierDocument
+	LeftTransaction          = credits.LeftTransaction
+	TransactionReply         = credits.TransactionReply
+	TransactionView          = credits.TransactionView
+	Attempt                  = outbox.Attempt
+	AttemptOutcome           = outbox.AttemptOutcome
+	WebhookEndpointView      = outbox.WebhookEndpointView
+	WebhookEvents            = outbox.WebhookEvents
+	WebhookMessage           = outbox.WebhookMessage
+	ToldInvoice              = outbox.ToldInvoice
+	ToldPayment              = outbox.ToldPayment
+	ToldSubscription         = outbox.ToldSubscription
+	ToldPool                 = outbox.ToldPool
+	ToldLimit                = outbox.ToldLimit
+)
+
+// Names of the packages below.
+var (
+	DefaultBounds      = accounts.DefaultBounds
+	ErrChanges         = accounts.ErrChanges
+	ErrEvent           = rows.ErrEvent
+	ErrSnapshot        = rows.ErrSnapshot
+	ErrSnapshotRunning = rows.ErrSnapshotRunning
+)
 
 var byNames = []string{
 	1: "hour",
