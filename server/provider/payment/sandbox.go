@@ -82,7 +82,8 @@ func NewSandbox(c SandboxConfig) (*Sandbox, error) {
 		return nil, err
 	}
 	return &Sandbox{
-		config: c, tokenKey: derive(key, "token"), idKey: derive(key, "id"), eventKey: derive(key, "event"),
+		config:   c,
+		tokenKey: derive(key, "token"), idKey: derive(key, "id"), eventKey: derive(key, "event"),
 		signer: signer,
 	}, nil
 }

@@ -129,9 +129,8 @@ func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
 		return Status{}, failure(ClassNotFound, stripeName, "invalid_id", "not an id")
 	}
 	var found session
-	err := s.ask(ctx, &fetch.Request{
-		URL: s.config.BaseURL + "/v1/checkout/sessions/" + url.PathEscape(id) + "?expand[]=payment_intent",
-	}, &found)
+	path := "/v1/checkout/sessions/" + url.PathEscape(id) + "?expand[]=payment_intent"
+	err := s.ask(ctx, &fetch.Request{URL: s.config.BaseURL + path}, &found)
 	if err != nil {
 		return Status{}, err
 	}
