@@ -2,9 +2,9 @@ package cluster
 
 import "tollgate/engine/fair"
 
-// backlogs are the flows of which so much waits that each travels in batches of its own: a call
-// that shared a batch with one would wait for its answer, too. A flow may have as many batches in
-// flight as are free (fair.Share), so that one of them leaves room for the next.
+// backlogs holds the flows with so much waiting that each travels in its own batches: a call that
+// shared a batch with such a flow would wait for its answer, too. fair.Share limits a flow's
+// batches in flight, so that it leaves room for the next.
 type backlogs struct {
 	lanes    fair.Lanes[*ticket]
 	waiting  map[fair.Flow]*backlog // of every flow in the queue
@@ -12,7 +12,7 @@ type backlogs struct {
 	inFlight int
 }
 
-// backlog is what waits of one flow; apart reports whether it does so in backlogs.lanes.
+// backlog is one flow's waiting bytes; apart reports whether they wait in backlogs.lanes.
 type backlog struct {
 	bytes int
 	apart bool

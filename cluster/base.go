@@ -116,7 +116,7 @@ func (n *base) agreed() (version uint32) {
 	return version
 }
 
-// Now is the time of this node's clock, and no more than 10 s away from the median of the voters'
-// clocks, as entries are stamped: what a read is to take for the present, to the millisecond. A
-// node whose clock is off would else answer as of another day.
+// Now is the time on this node's clock, limited to 10 s from the median of the voters' clocks, as
+// entries are stamped. Reads take it for the present; without the limit, a node whose clock is off
+// would answer as of another day.
 func (n *base) Now() time.Time { return time.UnixMilli(n.clocks.stampMS()) }

@@ -51,9 +51,9 @@ func (c *call) place(i int) int {
 }
 
 // settle takes one result; true when the record must be tried again. The cluster's own refusal is
-// final for a record that was never proposed; for one whose fate is unknown it proves nothing. Nor
-// does it that the machine cannot tell whether the record's key was used: an earlier copy may have
-// used it, and the key may have left memory since. To send it again would be answered the same.
+// final for a record that was never proposed, but proves nothing for one whose fate is unknown.
+// OutcomeKeyUnproven proves nothing either: an earlier copy may have used the key, which may have
+// left memory since. Sending the record again would get the same answer.
 func (c *call) settle(at int, res engine.Result) bool {
 	switch {
 	case res.Outcome == engine.OutcomeNone:

@@ -49,8 +49,8 @@ func TestARemovalIsRepeated(t *testing.T) {
 		})
 		_, member := c.member(leader, gone)
 		require.False(t, member)
-		require.Empty(t, c.node[leader].unheard)
-		c.node[leader].unheard = gone // both groups had done it, and the last answer was lost
+		require.Empty(t, c.node[leader].unconfirmed)
+		c.node[leader].unconfirmed = gone // both groups had done it, and the last answer was lost
 		require.NoError(t, c.node[leader].Remove(c.within(time.Second), gone))
 		err = c.node[leader].Remove(c.within(time.Second), gone)
 		require.ErrorContains(t, err, gone+" is not a member")

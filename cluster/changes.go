@@ -11,9 +11,9 @@ import (
 // changes are changes of the members, in both groups.
 type changes struct {
 	*base
-	peering  *peering
-	changing sync.Mutex // one change at a time
-	unheard  string     // under changing: whose removal may have been done
+	peering     *peering
+	changing    sync.Mutex // one change at a time
+	unconfirmed string     // under changing: whose removal may have been done
 }
 
 // Join makes the node at an address a member without a vote, in both groups. It must wait to be
@@ -95,7 +95,7 @@ func (n *changes) changeBoth(ctx context.Context, c change) error {
 		return err
 	}
 	if c.Kind == changeRemove {
-		n.unheard = c.Member.ID
+		n.unconfirmed = c.Member.ID
 	}
 	for i, g := range n.groups {
 		if err := g.askLeader(ctx, c); err != nil {
@@ -106,8 +106,8 @@ func (n *changes) changeBoth(ctx context.Context, c change) error {
 			return err
 		}
 	}
-	if n.unheard == c.Member.ID {
-		n.unheard = ""
+	if n.unconfirmed == c.Member.ID {
+		n.unconfirmed = ""
 	}
 	n.config.Log.Info("the members have changed", "change", c.Kind, "member", c.Member.ID)
 	return nil
@@ -122,7 +122,7 @@ func (n *changes) checkBoth(ctx context.Context, c change) error {
 		if refusal := (*noMemberError)(nil); errors.As(err, &refusal) {
 			past := n.past.Load()
 			refusal.was = past != nil && past.wasMember(c.Member.ID)
-			if absent++; absent < len(n.groups) || n.unheard == c.Member.ID {
+			if absent++; absent < len(n.groups) || n.unconfirmed == c.Member.ID {
 				continue
 			}
 		}

@@ -15,8 +15,8 @@ const (
 	// clockFresh is how long an answer shows that a clock is known: on a busy machine some are
 	// late.
 	clockFresh = 30 * time.Second
-	// clockRecent is how long an answer has a say in what time it is. A clock that was wrong, and
-	// whose node is gone, would else be half of a majority with another that is wrong later.
+	// clockRecent is how long an answer counts for the median. Otherwise a wrong clock whose node is
+	// gone could form a majority with another clock that goes wrong later.
 	clockRecent = 5 * time.Second
 	// clockTrip is how long an answer may take: half of that is how far off it may be.
 	clockTrip = time.Second
@@ -76,10 +76,10 @@ func (c *clocks) aheadAt(now int64) int64 {
 	return now - monotonic()/int64(time.Millisecond) - *median
 }
 
-// stampMS is the time to stamp an entry with: this node's clock, and no more than clockLead away
-// from the median. A leader whose clock was set back would else freeze log time, and nothing would
-// fall due any more; a majority of the others says what time it is. The clock is read once: were it
-// set back between two readings, the difference would come out as time that has passed.
+// stampMS is the time to stamp an entry with: this node's clock, at most clockLead away from the
+// median. Without that limit, a leader whose clock was set back would freeze log time, and nothing
+// would fall due. The clock is read once: if it were set back between two readings, the difference
+// would count as elapsed time.
 func (c *clocks) stampMS() int64 {
 	now, lead := c.now().UnixMilli(), clockLead.Milliseconds()
 	ahead := c.aheadAt(now)
@@ -92,16 +92,16 @@ func (c *clocks) wrong() bool {
 	return a > clockLead.Milliseconds() || a < -clockLead.Milliseconds()
 }
 
-// sure reports whether a majority of the clocks is known: without, one that is an hour ahead would
-// stamp the log before anyone notices, and log time never goes back.
+// sure reports whether a majority of the clocks is known. Without it, a clock that is an hour ahead
+// would stamp the log before anyone notices, and log time never goes back.
 func (c *clocks) sure() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.heard(clockFresh)) >= c.quorum
+	return len(c.recentBases(clockFresh)) >= c.quorum
 }
 
 // heard lists the bases of the clocks that were heard lately, this one's included.
-func (c *clocks) heard(lately time.Duration) []int64 {
+func (c *clocks) recentBases(lately time.Duration) []int64 {
 	bases := []int64{c.base()}
 	for id, s := range c.peers {
 		if c.voters != nil && !slices.Contains(c.voters, id) {
@@ -114,8 +114,8 @@ func (c *clocks) heard(lately time.Duration) []int64 {
 	return bases
 }
 
-// learn takes a peer's answer: its clock, and how long it was since the question. One that was held
-// up on its way says too little.
+// learn takes a peer's answer: its clock, and the round trip. A delayed answer is ignored, since it
+// says too little.
 func (c *clocks) learn(peer string, theirs int64, trip time.Duration) {
 	if trip > clockTrip {
 		return
@@ -127,11 +127,11 @@ func (c *clocks) learn(peer string, theirs int64, trip time.Duration) {
 	c.weigh()
 }
 
-// weigh finds the median of the clocks that were heard just now, this one included; of an even
-// number the lower one, so that two nodes that disagree follow the earlier clock and stamps stay in
-// reach. As long as those are not a majority, the median before stands: it goes on by itself.
+// weigh finds the median of the clocks that answered recently, this one included. Of an even number
+// it takes the lower one, so that two nodes that disagree follow the earlier clock. Without a
+// majority the previous median stays in force and advances with the monotonic clock.
 func (c *clocks) weigh() {
-	bases := c.heard(clockRecent)
+	bases := c.recentBases(clockRecent)
 	if len(bases) < c.quorum && c.median.Load() != nil {
 		return
 	}

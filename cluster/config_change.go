@@ -240,7 +240,7 @@ func (s *configChange) hasRoom(ctx context.Context, id raft.ServerID) error {
 	if err != nil {
 		return s.refuse("%s does not say how much room its disk has: %v", id, err)
 	}
-	if said, ok := standingOf(reply); ok && said.room == 0 {
+	if said, ok := parseProgress(reply); ok && said.room == 0 {
 		return s.refuse("the disk of %s is nearly full: make room there, or name another node", id)
 	}
 	return nil
@@ -263,7 +263,7 @@ func (s *configChange) voters() []raft.ServerID {
 // answers reports whether a node has answered this leader within the last two heartbeats.
 func (s *configChange) answers(id raft.ServerID) bool {
 	m := s.membership
-	sent, ok := m.lease.heard(s.route.term, id)
+	sent, ok := m.lease.ackedAt(s.route.term, id)
 	return string(id) == m.config.NodeID ||
 		ok && monotonic()-sent.mono < int64(2*m.config.HeartbeatTimeout)
 }
@@ -303,7 +303,7 @@ func (s *configChange) caughtUp(ctx context.Context, x raft.Server) error {
 	if err != nil {
 		return s.refuse("%s does not say how far it is: %v", x.ID, err)
 	}
-	said, ok := standingOf(reply)
+	said, ok := parseProgress(reply)
 	switch {
 	case !ok:
 		return s.refuse("%s does not say how far it is", x.ID)

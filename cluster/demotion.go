@@ -88,7 +88,7 @@ func (d *demotion) through(goal uint64, said map[string]uint64, voters int) uint
 		late[id] = v
 	}
 	d.late = late
-	d.tell(said)
+	d.report(said)
 	return through
 }
 
@@ -100,11 +100,11 @@ func (d *demotion) forget(said map[string]uint64) {
 			delete(d.late, id)
 		}
 	}
-	d.tell(said)
+	d.report(said)
 }
 
 // tell says which voters are behind, once in the log when it lasts, and always in the status.
-func (d *demotion) tell(said map[string]uint64) {
+func (d *demotion) report(said map[string]uint64) {
 	t := d.tiering
 	var names []string
 	for id, v := range d.late {

@@ -61,7 +61,7 @@ func (d *disk) room(bytes uint64) bool {
 	return left >= 0 && uint64(left) >= bytes
 }
 
-// began notes a change that the disk is asked for; done that it has answered.
+// began notes that a change was asked of the disk; done notes that the disk has answered.
 func (d *disk) began(what string) (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +78,7 @@ func (d *disk) began(what string) (done func()) {
 	}
 }
 
-// oldest is the change that the disk has not answered for the longest time; 0 when there is none.
+// oldest is the change that has waited longest for the disk; 0 if none waits.
 func (d *disk) oldest() (what string, waited time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,23 +15,23 @@ import (
 // done, and the way back; damage in the log is wal.ErrDamaged.
 var ErrDamaged = errors.New("cluster: a file that this node needs is damaged or missing")
 
-// watchedFS is the file system of a node with a watchdog: a disk that does not answer a change in
-// time ends the process, whichever file it is of. Reads are not watched: raft and the log wait for
-// none of them while they hold up others.
+// watchedFS is a node's file system with a watchdog: if the disk does not complete a change in
+// time, the process ends, whichever file it concerns. Reads are not watched: raft and the log never
+// hold up others while they wait for one.
 type watchedFS struct {
 	wal.FS
-	limit time.Duration
-	told  fileNotices
+	limit   time.Duration
+	notices fileNotices
 }
 
-// fileNotices are what a group's files tell its node, from many goroutines at a time.
+// fileNotices are callbacks from a group's files to its node; many goroutines call them.
 type fileNotices struct {
 	// fatal ends the process.
 	fatal func(error)
 	// synced is told what each fsync took; nil: no one listens.
 	synced func(time.Duration)
-	// began is told of each change that the disk is asked for, and what it returns that it is done;
-	// nil: no one listens.
+	// began is called when the disk is asked for a change, and the function that it returns when
+	// the change is done; nil: no one listens.
 	began func(what string) (done func())
 }
 
@@ -44,13 +44,13 @@ type watchedFile struct {
 // watch calls an operation.
 func (w *watchedFS) watch(what, name string, operation func() error) error {
 	watchdog := time.AfterFunc(w.limit, func() {
-		w.told.fatal(fmt.Errorf("cluster: the disk has not answered for %s: %s %s; nothing that waits "+
-			"for it was acknowledged; look at the disk, then start this process again",
+		w.notices.fatal(fmt.Errorf("cluster: the disk has not answered for %s: %s %s; nothing that "+
+			"waits for it was acknowledged; look at the disk, then start this process again",
 			w.limit, what, name))
 	})
 	defer watchdog.Stop()
-	if w.told.began != nil {
-		defer w.told.began(what + " " + name)()
+	if w.notices.began != nil {
+		defer w.notices.began(what + " " + name)()
 	}
 	return operation()
 }
@@ -59,8 +59,8 @@ func (w *watchedFS) watch(what, name string, operation func() error) error {
 func (w *watchedFS) sync(name string, operation func() error) error {
 	start := time.Now()
 	err := w.watch("sync", name, operation)
-	if w.told.synced != nil {
-		w.told.synced(time.Since(start))
+	if w.notices.synced != nil {
+		w.notices.synced(time.Since(start))
 	}
 	return err
 }

@@ -36,7 +36,7 @@ var (
 	ErrOtherCluster = errors.New("cluster: the data folder belongs to another cluster")
 )
 
-// folder is what a data folder says of itself.
+// folder is the content of a data folder's folder.json.
 type folder struct {
 	// Format is folderFormat.
 	Format int `json:"format"`
@@ -165,9 +165,9 @@ func requireEmpty(dir string) error {
 	return nil
 }
 
-// notRestored is the error of a node that is to be of a cluster with an identity, and has none of
-// its data. Begun all the same, an empty majority would elect a leader, and take in what it loses
-// when the restored nodes come.
+// notRestored is the error of a node that should belong to a cluster with an identity but has none
+// of its data. If it started anyway, an empty majority could elect a leader and acknowledge writes
+// that are lost when the restored nodes arrive.
 func notRestored(c *Config) error {
 	return fmt.Errorf("%w: nothing was changed; restore this node with `tollgate restore --cluster "+
 		"%s`, or start it with `join: true` and run `tollgate cluster join %s` on a node of that "+

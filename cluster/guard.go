@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// guard keeps raft from what would lose entries, or contradict them.
+// guard stops raft before it loses or contradicts committed entries.
 type guard struct {
 	*core
 	logGaps int // see hasLogGap; of the goroutine that looks at requests

@@ -9,7 +9,7 @@ import (
 )
 
 // handed is the newest hand-over that this node has seen in the log of the leader that makes it.
-// That it stands there is proof enough, committed or not: the leader's lease ended before.
+// Its presence there is proof enough, committed or not: the leader's lease ended first.
 type handed struct {
 	mu    sync.Mutex
 	over  engine.HandOver
@@ -18,8 +18,8 @@ type handed struct {
 	taken bool
 }
 
-// note remembers a hand-over and its place in the log. A term may have several, of which each but
-// the last has failed.
+// note remembers a hand-over and its place in the log. A term may have several; all but the last
+// have failed.
 func (h *handed) note(over engine.HandOver, index uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,8 +21,8 @@ var (
 )
 
 const (
-	// handOverLag is how many entries the target may be behind when the leader begins to hold back
-	// writes: the fewer, the shorter they wait.
+	// handOverLag is how many entries the target may be behind when the leader starts to hold back
+	// writes. A lower limit makes them wait less.
 	handOverLag = 64
 	// retireRounds is how often a node that is to stop asks each of the others.
 	retireRounds = 3
@@ -107,7 +107,7 @@ func (h *handover) successors(term uint64) []raft.Server {
 			!slices.Contains(votes[1], s.ID) {
 			continue
 		}
-		sent, ok := h.lease.heard(term, s.ID)
+		sent, ok := h.lease.ackedAt(term, s.ID)
 		if ok && monotonic()-sent.mono <= int64(h.config.HeartbeatTimeout) {
 			fit = append(fit, s)
 		}

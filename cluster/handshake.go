@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// handshaker decides with whom this node speaks, and knows what the others have said of themselves.
+// handshaker decides which nodes may connect, and keeps what they said about themselves.
 type handshaker struct {
 	*base
 	infoLock  sync.Mutex
@@ -61,8 +61,9 @@ func (n *handshaker) answer(stream byte, from greeting) greeting {
 	return g
 }
 
-// admit judges what a member says of its folder's past, and notes it. What the folder lacks is
-// returned: it is an older copy. An error says that it could not be noted, and ends this process.
+// admit checks a member's claim about its folder's past and notes it. If the folder is an older
+// copy, admit returns what it lacks. An error means that the claim could not be noted; it ends this
+// process.
 func (n *handshaker) admit(from greeting) (lacks string, err error) {
 	past := n.past.Load()
 	p, ok := n.member(from.Node)
@@ -234,8 +235,8 @@ func (n *handshaker) judge(err error) {
 	}
 }
 
-// later reports whether a folder is a member since later than another, in one of the groups at
-// least: the other's removal has been committed there.
+// later reports whether a folder became a member after another in at least one group: there the
+// other's removal has been committed.
 func later(a, b [2]uint64) bool { return a[0] > b[0] || a[1] > b[1] }
 
 type reason struct {

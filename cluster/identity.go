@@ -20,9 +20,9 @@ const identityFile = "node.json"
 // diskBytes is the length of a folder's own number.
 const diskBytes = 8
 
-// identity is what a node's folder says about itself. Disk is drawn when the folder is first used:
-// the members remember it, so that a folder that was emptied is told from the one that it replaces,
-// whose promises and entries it does not have (trap 15).
+// identity is the content of a folder's node.json. Disk is drawn when the folder is first used. The
+// members remember it, so they can tell an emptied folder from the one that it replaces, whose
+// promises and entries it does not have (trap 15).
 type identity struct {
 	Node string `json:"node"`
 	Disk string `json:"disk"`

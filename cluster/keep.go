@@ -22,8 +22,8 @@ const (
 // comparesStates is false only in a program in which clients have to find what is wrong.
 var comparesStates = true
 
-// keeper does what a group needs of its own accord: ticks, checks of the state, snapshots, repairs
-// of the journal, and a leader whose disk has room.
+// keeper does a group's background work: ticks, state checks, snapshots, journal repairs, and
+// moving leadership to a node whose disk has room.
 type keeper struct {
 	*core
 	electorate *electorate
@@ -64,9 +64,9 @@ func (k *keeper) keepTime() {
 	}
 }
 
-// settle lets happen what is due, tick by tick: each does a bounded part of it. Between two of them
-// what waited meanwhile goes first, for as long as the tick took: a hundred thousand periods that
-// end at once take half of the cluster, and not all of it.
+// settle carries out what is due, tick by tick; each tick does a bounded part. Between two ticks,
+// waiting writes get as much time as the tick took, so a hundred thousand periods that end at once
+// take half of the cluster's time and not all of it.
 func settle(due, tick func() bool, pause func(time.Duration) bool) {
 	for due() {
 		start := time.Now()

@@ -82,15 +82,16 @@ func (t *tiering) keepDoing(failed string, piece func() (did bool, err error)) {
 	}
 }
 
-// standing is an answer to callProgress.
-type standing struct {
+// progressReport is an answer to callProgress.
+type progressReport struct {
 	applied, missing uint64
 	covered          uint64 // the number before which keys are in files
 	room             uint64 // bytes that may be written before client writes are refused there
 }
 
-// standingOf reads an answer to callProgress; false for one that does not say how far the node is.
-func standingOf(reply []byte) (p standing, ok bool) {
+// parseProgress reads an answer to callProgress; false for one that does not say how far the
+// node is.
+func parseProgress(reply []byte) (p progressReport, ok bool) {
 	for _, to := range []*uint64{&p.applied, &p.missing, &p.covered, &p.room} {
 		n, size := binary.Uvarint(reply)
 		if size <= 0 {
@@ -105,16 +106,16 @@ func standingOf(reply []byte) (p standing, ok bool) {
 // within a time.
 func (c *core) askProgress(
 	within time.Duration, ids []raft.ServerID,
-) map[raft.ServerID]standing {
+) map[raft.ServerID]progressReport {
 	ctx, cancel := context.WithTimeout(c.ctx, within)
 	defer cancel()
-	answers := make(map[raft.ServerID]standing, len(ids))
+	answers := make(map[raft.ServerID]progressReport, len(ids))
 	var change sync.Mutex
 	var asking sync.WaitGroup
 	for _, id := range ids {
 		asking.Go(func() {
 			reply, err := c.request(ctx, string(id), callProgress, nil)
-			if said, ok := standingOf(reply); err == nil && ok {
+			if said, ok := parseProgress(reply); err == nil && ok {
 				change.Lock()
 				defer change.Unlock()
 				answers[id] = said

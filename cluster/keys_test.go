@@ -241,12 +241,12 @@ func (c *nodes) lacksKeys(id string) {
 }
 
 // An answer that lacks something does not say that nothing is lacking.
-func TestAShortAnswerIsNoStanding(t *testing.T) {
-	for answer, want := range map[string]*standing{
+func TestAShortAnswerIsNoProgressReport(t *testing.T) {
+	for answer, want := range map[string]*progressReport{
 		"": nil, "\x07": nil, "\x07\x80": nil, "\x07\x02\x80": nil, "\x07\x02\x09": nil,
 		"\x07\x02\x09\x05": {7, 2, 9, 5},
 	} {
-		got, ok := standingOf([]byte(answer))
+		got, ok := parseProgress([]byte(answer))
 		require.Equal(t, want != nil, ok, "%q", answer)
 		if ok {
 			require.Equal(t, *want, got)

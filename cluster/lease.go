@@ -157,7 +157,7 @@ func (l *lease) kill(term uint64) {
 		l.term = 0
 	}
 	l.publish()
-	l.tell()
+	l.signal()
 }
 
 // forgo ends the lease of a term whose leadership is handed over: from here on the others may vote
@@ -171,7 +171,7 @@ func (l *lease) forgo(term uint64) {
 }
 
 // heard is when the newest append left that a peer answered in a term; false without one.
-func (l *lease) heard(term uint64, peer raft.ServerID) (sent instant, ok bool) {
+func (l *lease) ackedAt(term uint64, peer raft.ServerID) (sent instant, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ackTerm != term {
@@ -225,7 +225,7 @@ func (l *lease) ack(term uint64, peer raft.ServerID, sent instant) {
 	if old, ok := l.acks[peer]; !ok || sent.mono > old.mono {
 		l.acks[peer] = sent
 		l.publish()
-		l.tell()
+		l.signal()
 	}
 }
 
@@ -295,7 +295,7 @@ func (l *lease) age() (time.Duration, bool) {
 	return time.Duration(t.mono - q), true
 }
 
-func (l *lease) tell() {
+func (l *lease) signal() {
 	if l.waiting > 0 {
 		close(l.news)
 		l.news = make(chan struct{})

@@ -157,14 +157,14 @@ type link struct {
 	clocks  *clocks
 	timeout time.Duration
 	log     *slog.Logger
-	// failed is told why the peer could not be reached; nil when it was.
+	// failed is called with the reason that the peer could not be reached; nil when it was.
 	failed func(error)
-	// back is told that the peer answers again.
+	// back is called when the peer answers again.
 	back func(peer string)
-	// promised is told what the peer has promised by now, as peering.appendMarks lays it out.
+	// promised is called with what the peer has promised by now, encoded by peering.appendMarks.
 	promised func(peer string, said []byte)
-	// hungUp is told that the peer is gone, which gone says as long as it is: it has ended a
-	// connection, and takes no new one. Its process has ended, or something between does the same.
+	// hungUp is called when the peer is gone: it closed a connection and accepts no new one, so its
+	// process has ended, or something in between behaves the same. gone is true while this lasts.
 	hungUp func()
 	gone   atomic.Bool
 	// tried reports whether connecting was tried, with whatever outcome.

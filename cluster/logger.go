@@ -12,11 +12,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// raftLogger lets Raft speak through slog. Raft calls every lost heartbeat an error; here it is a
-// warning, for a node that is down is not a fault of this one.
-// Once quiet is closed it says nothing: connections that end are what a stop is about. What it says
-// of a peer it says by the peer's name, and a warning about one is repeated once a minute; that one
-// does not answer is one warning.
+// raftLogger sends Raft's log messages to slog. Raft logs every lost heartbeat as an error; here it
+// is a warning, because another node's failure is not a fault of this one. It logs nothing once
+// quiet is closed, since a node that stops ends its connections. It names peers by their ids and
+// repeats a warning about a peer at most once a minute; all messages that a peer does not answer
+// count as one warning.
 func raftLogger(log *slog.Logger, quiet <-chan struct{}, about *peerWarnings) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{
 		Name: "raft", Level: hclog.Off, Output: io.Discard,

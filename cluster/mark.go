@@ -10,7 +10,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// mark is what a node has promised in one group: nothing of it is taken back, by a crash neither.
+// mark is what a node has promised in one group. No promise is ever taken back, not even by
+// a crash.
 type mark struct {
 	Term uint64 `json:"term,omitempty"`
 	// Vote stands for whom it has voted for in that term; 0: for no candidate.
@@ -89,9 +90,9 @@ var (
 	voteCandKey = []byte("LastVoteCand")
 )
 
-// overheard is what the messages of other nodes say of what these have promised: who sends entries
-// has them, who asks for votes has begun that term, who has answered has stored what it answers.
-// They are known at once, where marks come once a second.
+// overheard collects what other nodes' messages reveal about their promises: a node that sends
+// entries has them, one that asks for votes has begun that term, one that acknowledges has stored
+// the entries. This is known at once, while marks arrive once a second.
 type overheard struct {
 	mu sync.Mutex
 	of map[raft.ServerID]mark

@@ -16,8 +16,7 @@ type memory struct {
 	measure func() int64
 }
 
-// Of what the process may use, memory is low from so many hundredths on, and no longer below so
-// many.
+// Memory is low from memoryLow percent of the limit on, and no longer below memoryFine percent.
 const (
 	memoryLow  = 90
 	memoryFine = 85

@@ -88,7 +88,7 @@ const (
 	callFrame     callKind = 7 // see frame.go; 3 was a frame without runs
 	callSegment   callKind = 4 // payload: part, number; answer: see segment
 	callChange    callKind = 5 // payload: a change of the members, see change; answer: changed
-	callProgress  callKind = 6 // payload empty; answer: see standing
+	callProgress  callKind = 6 // payload empty; answer: see progressReport
 	callAsk       callKind = 8 // payload: a question for the machine; answer: see asker.serve
 	answerBit     callKind = 0x80
 )

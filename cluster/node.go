@@ -138,11 +138,11 @@ func (n *Node) openFiles(fresh bool) error {
 		}
 	}
 	for i, name := range groupNames {
-		told := fileNotices{fatal: n.fatal, began: n.disk.began}
+		notices := fileNotices{fatal: n.fatal, began: n.disk.began}
 		if f := n.config.Events.OnSync; f != nil {
-			told.synced = func(d time.Duration) { f(uint16(i), d) }
+			notices.synced = func(d time.Duration) { f(uint16(i), d) }
 		}
-		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), told)
+		st, err := openStores(&n.config, filepath.Join(n.config.Dir, name), notices)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (n *Node) openPast() error {
 	}
 	files := &watchedFS{
 		FS: n.config.FS, limit: n.config.StoreTimeout,
-		told: fileNotices{fatal: n.fatal, began: n.disk.began},
+		notices: fileNotices{fatal: n.fatal, began: n.disk.began},
 	}
 	self, _ := n.config.member(n.config.NodeID)
 	p, err := openPast(files, n.config.Dir, self, n.identity.Disk, opened, n.config.Log)
@@ -203,7 +203,7 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 		config: c, shard: number, name: name, machine: shard.Machine, raw: network,
 		storage: storage{
 			logs: wal.NewCache(st.log, c.CacheBytes), stable: st.vote, snapshots: st.snapshots,
-			promised: &st.vote.told, logSize: st.size, rebuild: st.markRebuild,
+			promised: &st.vote.published, logSize: st.size, rebuild: st.markRebuild,
 			snapshotDamage: st.snapshots.anyDamage,
 		},
 		asked: n.settled, bootstrap: bootstrap(c.beginners()), peers: n.peering, lost: n.begun.Load(),

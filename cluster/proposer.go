@@ -32,10 +32,10 @@ type proposer struct {
 }
 
 const (
-	// eagerEntries is how many entries may be in flight while none is full: more only makes
-	// smaller entries (measured: over HTTP with single events, one beats four).
+	// eagerEntries is how many entries may be in flight while none is full. A higher limit only
+	// makes entries smaller (measured over HTTP with single events: one beats four).
 	eagerEntries = 1
-	// depthEntries may be under way while more waits: a mebibyte, as much as one takes to be durable.
+	// depthEntries may be in flight while more wait: together a mebibyte.
 	depthEntries = 16
 	// entryBytes is the size at which an entry is full. Smaller ones are shorter turns of Apply, and
 	// decoded they stay in the cache.

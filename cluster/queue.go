@@ -128,9 +128,9 @@ func (t *ticket) size(i int) int {
 }
 
 // queue collects records into batches. A batch leaves when nothing is in flight, or when a full one
-// waits and less than depth batches are in flight: nothing lingers, and the busier it is the larger
-// the batches become. A batch is filled when it leaves, from each flow in turn, so that none waits
-// behind what another has in the queue.
+// waits and fewer than depth batches are in flight. So records never wait for company, and batches
+// grow with the load. A batch is filled when it leaves, from each flow in turn, so that no flow
+// waits behind another's records.
 type queue struct {
 	limits queueLimits
 	// header begins each batch.

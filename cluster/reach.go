@@ -36,21 +36,21 @@ func newReach() *reach {
 	return &reach{silent: make(map[raft.ServerID]bool), news: make(chan struct{})}
 }
 
-// begin: this node leads.
+// begin notes that this node leads.
 func (r *reach) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leading = !r.closed
 }
 
-// end: it no longer does. Who waits gets an error.
+// end notes that this node no longer leads. Waiting calls get an error.
 func (r *reach) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leading = false
 	r.era++
 	clear(r.silent)
-	r.tell()
+	r.signal()
 }
 
 // close is end for good.
@@ -69,7 +69,7 @@ func (r *reach) note(id raft.ServerID, answered bool) {
 		return
 	}
 	r.silent[id] = !answered
-	r.tell()
+	r.signal()
 }
 
 // await returns when replication to a node is worth an attempt, and whether it had to wait for
@@ -99,7 +99,7 @@ func (r *reach) await(id raft.ServerID) (waited bool, err error) {
 	return true, nil
 }
 
-func (r *reach) tell() {
+func (r *reach) signal() {
 	close(r.news)
 	r.news = make(chan struct{})
 }

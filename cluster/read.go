@@ -265,9 +265,9 @@ func (r *reader) silence() time.Duration {
 // freshEvery is how often a follower finds out how far the leader is.
 const freshEvery = 100 * time.Millisecond
 
-// keepFresh asks the leader, from time to time, how far it is, and notes when this node has come to
-// that. What the leader sends of its own accord would not do: an append may have been on its way
-// for long, and having its entries is not having applied them.
+// keepFresh regularly asks the leader for its applied index and notes when this node has applied as
+// much. Appends alone would not do: one may have been in transit for long, and storing entries is
+// not applying them.
 func (r *reader) keepFresh() {
 	for r.pause(r.ctx, freshEvery) {
 		current := r.router.route.Load()
@@ -291,7 +291,7 @@ type commitHint struct {
 	term      uint64
 }
 
-// newestHint is the leader's newest word; heard says that there is a newer one.
+// newestHint is the leader's newest hint; news says that there is a newer one.
 type newestHint struct {
 	atomic.Pointer[commitHint]
 	news chan struct{}

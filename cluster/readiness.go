@@ -18,9 +18,9 @@ const (
 	diskSilence = 2 * time.Second
 )
 
-// patience is how long a cause must go on before a node that has been ready says so (after), and
-// how long it must be gone before that is over (calm): one that comes and goes is one that goes on.
-// What is not listed counts at once, and is over at once.
+// patience is how long a cause must last before a node that was ready reports it (after), and how
+// long it must be gone before the node is ready again (calm), so a cause that comes and goes counts
+// as one that lasts. A cause that is not listed counts at once and ends at once.
 var patience = map[Cause]struct{ after, calm time.Duration }{
 	// An election takes about a second, on all nodes at the same time: requests wait for it. Were
 	// all nodes taken out of a load balancer meanwhile, they would be refused.

@@ -21,9 +21,9 @@ const (
 	roomEnough = 16 << 20
 )
 
-// watchRoom asks the other voters for their room, while this node leads. Followers store whatever
-// it takes, so that without this they would fill up to the last byte and end one after the other. A
-// voter that does not answer counts as what it said last.
+// watchRoom asks the other voters for their free disk space while this node leads. Followers store
+// whatever the leader accepts; without this check their disks would fill to the last byte and they
+// would end one after the other. For a voter that does not answer, its last answer counts.
 func (k *keeper) watchRoom() {
 	r := &k.electorate.voterRoom
 	for k.pause(k.ctx, diskEvery) {

@@ -36,13 +36,13 @@ const rebuildMark = "rebuild-log"
 // lockWait is how long another process may go on holding a group's files.
 const lockWait = 2 * time.Second
 
-func openStores(c *Config, dir string, told fileNotices) (*stores, error) {
-	files := &watchedFS{FS: c.FS, limit: c.StoreTimeout, told: told}
+func openStores(c *Config, dir string, notices fileNotices) (*stores, error) {
+	files := &watchedFS{FS: c.FS, limit: c.StoreTimeout, notices: notices}
 	if err := files.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cluster: data folder: %w", err)
 	}
 	st := &stores{dir: dir, files: files}
-	if err := st.open(c, told.fatal); err != nil {
+	if err := st.open(c, notices.fatal); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return st, nil
@@ -51,7 +51,7 @@ func openStores(c *Config, dir string, told fileNotices) (*stores, error) {
 // open opens the log first: it has the lock. That makes a log where there is none, so it is missed
 // before.
 func (s *stores) open(c *Config, fatal func(error)) (err error) {
-	if err := s.missLog(); err != nil {
+	if err := s.checkLogIsThere(); err != nil {
 		return err
 	}
 	options := wal.Options{
@@ -91,9 +91,10 @@ func (s *stores) hasLog() (bool, error) {
 	return slices.Contains(names, "MANIFEST"), nil
 }
 
-// missLog looks for a log that was there. A node that has taken part in an election had one, since
-// the first members are in it. Nothing is changed: the next start has to miss it, too.
-func (s *stores) missLog() error {
+// checkLogIsThere returns an error if the log is missing although this node had one: whoever took
+// part in an election had, since it holds the first members. It changes nothing, so that the next
+// start finds the same.
+func (s *stores) checkLogIsThere() error {
 	known, err := s.hasLog()
 	if err != nil || known {
 		return err
@@ -247,7 +248,7 @@ func (s *stores) Close() error {
 
 // opened is what a group's files hold before raft runs on them.
 func (s *stores) opened() (mark, error) {
-	m := *s.vote.told.Load()
+	m := *s.vote.published.Load()
 	newest, err := s.newestSnapshot()
 	if err != nil {
 		return m, err

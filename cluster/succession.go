@@ -94,7 +94,7 @@ func (e *elections) succeed(s *succession) (again time.Duration) {
 	}
 	silence, turn := min(heard, time.Since(s.since)), e.tenths(firstTurn+rank*nextTurn)
 	if _, leader := e.raft.LeaderWithID(); fresh && rank >= 0 && e.peers.gone(string(leader)) {
-		return e.succeedTheGone(silence, e.tenths(promiseTenths+rank*nextTurn))
+		return e.replaceLostLeader(silence, e.tenths(promiseTenths+rank*nextTurn))
 	}
 	switch {
 	case silence < e.tenths(calmAt):
@@ -113,8 +113,8 @@ func (e *elections) succeed(s *succession) (again time.Duration) {
 	return e.tenths(1)
 }
 
-// succeedTheGone has this node stand, when it is its turn, in place of a leader that is gone.
-func (e *elections) succeedTheGone(silence, turn time.Duration) (again time.Duration) {
+// replaceLostLeader has this node stand, when it is its turn, in place of a leader that is gone.
+func (e *elections) replaceLostLeader(silence, turn time.Duration) (again time.Duration) {
 	if silence < turn {
 		return turn - silence
 	}

@@ -34,23 +34,23 @@ const (
 // u16][value's length u16][key][value], little endian.
 var voteTwin = twinKind{what: "term and vote", magic: "TGVOTE\x00\x01", copyBytes: voteCopyBytes}
 
-// voteFile is raft's stable store: the few values (term and vote) of one group. `vote` has them
-// twice; on the operating system's files, `vote.bolt` has them once more, in another format. All
-// are on disk before anything is promised.
+// voteFile is raft's stable store: the few values (term and vote) of one group. `vote` holds them
+// twice; on the operating system's files, `vote.bolt` holds a third copy in another format. All
+// copies are on disk before this node promises anything.
 type voteFile struct {
-	twin   *twin
-	beside *voteBeside // nil on files that bbolt cannot use
+	twin *twin
+	copy *voteCopy // nil on files that bbolt cannot use
 
 	mu     sync.Mutex
 	values map[string][]byte
 	failed error // the first failure; nothing is written after it
 	// told is term and vote as others may be told: it waits for no disk.
-	told atomic.Pointer[mark]
+	published atomic.Pointer[mark]
 }
 
-// voteBeside is `vote.bolt`. Its record is the sequence (u64, little endian) and the content of
+// voteCopy is `vote.bolt`. Its record is the sequence (u64, little endian) and the content of
 // `vote`.
-type voteBeside struct {
+type voteCopy struct {
 	put   func(record []byte) error
 	close func() error
 }
@@ -81,12 +81,12 @@ func openVote(fsys wal.FS, dir string, log *slog.Logger) (*voteFile, error) {
 		err = v.twin.rewrite(found.content)
 	}
 	if err == nil && ofSystem(fsys) {
-		v.beside, err = makeBeside(fsys, dir, v.twin.record(found.content))
+		v.copy, err = makeCopy(fsys, dir, v.twin.record(found.content))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster: write term and vote: %w", err), v.Close())
 	}
-	v.told.Store(v.promised())
+	v.published.Store(v.promised())
 	return v, nil
 }
 
@@ -110,24 +110,24 @@ func readVote(fsys wal.FS, dir string) (found storedVote, err error) {
 	if err == nil {
 		found.twin, found.sequence, found.content = t, t.sequence, content
 	}
-	record, badBeside := readBeside(fsys, dir)
-	if badBeside != nil && err != nil {
-		found.none = missing && errors.Is(badBeside, fs.ErrNotExist)
+	record, badCopy := readCopy(fsys, dir)
+	if badCopy != nil && err != nil {
+		found.none = missing && errors.Is(badCopy, fs.ErrNotExist)
 		switch {
 		case found.none:
 			return found, nil
 		case missing:
 			return found, fmt.Errorf("%w: %s: missing (%w)", ErrDamaged,
-				filepath.Join(dir, voteName), badBeside)
+				filepath.Join(dir, voteName), badCopy)
 		}
-		return found, fmt.Errorf("%w (%w)", err, badBeside)
+		return found, fmt.Errorf("%w (%w)", err, badCopy)
 	}
-	for _, bad := range append(copies[:], err, badBeside) {
+	for _, bad := range append(copies[:], err, badCopy) {
 		if bad != nil && !errors.Is(bad, fs.ErrNotExist) {
 			found.bad = append(found.bad, bad)
 		}
 	}
-	if badBeside == nil {
+	if badCopy == nil {
 		sequence := binary.LittleEndian.Uint64(record)
 		if found.twin == nil || sequence > found.sequence {
 			found.sequence, found.content = sequence, record[8:]
@@ -136,8 +136,8 @@ func readVote(fsys wal.FS, dir string) (found storedVote, err error) {
 	return found, nil
 }
 
-// readBeside returns the record of `vote.bolt`.
-func readBeside(fsys wal.FS, dir string) ([]byte, error) {
+// readCopy returns the record of `vote.bolt`.
+func readCopy(fsys wal.FS, dir string) ([]byte, error) {
 	if !ofSystem(fsys) {
 		return nil, fs.ErrNotExist
 	}
@@ -151,8 +151,8 @@ func readBeside(fsys wal.FS, dir string) ([]byte, error) {
 	return record, nil
 }
 
-// makeBeside makes `vote.bolt` anew, so that bbolt maps no file that another process left.
-func makeBeside(fsys wal.FS, dir string, record []byte) (b *voteBeside, err error) {
+// makeCopy makes `vote.bolt` anew, so that bbolt maps no file that another process left.
+func makeCopy(fsys wal.FS, dir string, record []byte) (b *voteCopy, err error) {
 	watch := func(_, _ string, operation func() error) error { return operation() }
 	if w, ok := fsys.(*watchedFS); ok {
 		watch = w.watch
@@ -169,7 +169,7 @@ func makeBeside(fsys wal.FS, dir string, record []byte) (b *voteBeside, err erro
 	put := func(record []byte) error {
 		return watch("write", name, func() error { return f.Put(record) })
 	}
-	return &voteBeside{put, f.Close}, nil
+	return &voteCopy{put, f.Close}, nil
 }
 
 // ofSystem reports whether names of fsys are the operating system's. bbolt takes only *os.File, so
@@ -219,7 +219,7 @@ func (v *voteFile) Set(key, value []byte) error {
 		return fmt.Errorf("cluster: write term and vote: %w", err)
 	}
 	if !bytes.Equal(key, voteTermKey) { // for whom comes next
-		v.told.Store(v.promised())
+		v.published.Store(v.promised())
 	}
 	return nil
 }
@@ -230,11 +230,11 @@ func (v *voteFile) writeBoth(content []byte) error {
 		return err
 	}
 	v.twin.sequence++
-	if v.beside == nil {
+	if v.copy == nil {
 		return v.twin.write(content, 0, 1)
 	}
 	beside := make(chan error, 1)
-	go func() { beside <- v.beside.put(v.twin.record(content)) }()
+	go func() { beside <- v.copy.put(v.twin.record(content)) }()
 	err := v.twin.write(content, 0, 1)
 	return errors.Join(err, <-beside)
 }
@@ -285,8 +285,8 @@ func (v *voteFile) GetUint64(key []byte) (uint64, error) {
 // Close closes the files.
 func (v *voteFile) Close() error {
 	err := v.twin.close()
-	if v.beside != nil {
-		err = errors.Join(err, v.beside.close())
+	if v.copy != nil {
+		err = errors.Join(err, v.copy.close())
 	}
 	return err
 }

@@ -242,8 +242,8 @@ func TestAnySectorsOfAVote(t *testing.T) {
 func TestAVoteWaitsForBothFiles(t *testing.T) {
 	t.Parallel()
 	v := realVote(t, t.TempDir())
-	put, release := v.beside.put, make(chan struct{})
-	v.beside.put = func(record []byte) error { <-release; return put(record) }
+	put, release := v.copy.put, make(chan struct{})
+	v.copy.put = func(record []byte) error { <-release; return put(record) }
 	answered := make(chan error)
 	go func() { answered <- v.SetUint64(termKey, 1) }()
 	select {
@@ -253,7 +253,7 @@ func TestAVoteWaitsForBothFiles(t *testing.T) {
 	}
 	close(release)
 	require.NoError(t, <-answered)
-	v.beside.put = func([]byte) error { return errIO }
+	v.copy.put = func([]byte) error { return errIO }
 	require.ErrorIs(t, v.SetUint64(termKey, 2), errIO)
 	require.ErrorContains(t, v.SetUint64(termKey, 3), "refused")
 	term, err := v.GetUint64(termKey)
@@ -374,7 +374,7 @@ func voteUntilFull(dir string) error {
 func freezeVotes(folder string) error {
 	const freeze, thaw = 0xC0045877, 0xC0045878
 	hung := make(chan string, 16)
-	files := &watchedFS{FS: wal.OS(), limit: 200 * time.Millisecond, told: fileNotices{
+	files := &watchedFS{FS: wal.OS(), limit: 200 * time.Millisecond, notices: fileNotices{
 		fatal: func(err error) { hung <- err.Error() },
 	}}
 	v, err := openVote(files, folder, testLog())
@@ -402,7 +402,7 @@ func freezeVotes(folder string) error {
 				unix.IoctlSetInt(int(f.Fd()), thaw, 0))
 		}
 	}
-	closed := v.beside.close()
+	closed := v.copy.close()
 	err = errors.Join(unix.IoctlSetInt(int(f.Fd()), thaw, 0), <-given, v.Close(), f.Close())
 	if closed == nil {
 		return errors.Join(err, errors.New("closed in a write"))
@@ -418,8 +418,8 @@ func BenchmarkElection(b *testing.B) {
 			v, err := openVote(wal.OS(), b.TempDir(), testLog())
 			require.NoError(b, err)
 			if name == voteName { // alone
-				require.NoError(b, v.beside.close())
-				v.beside = nil
+				require.NoError(b, v.copy.close())
+				v.copy = nil
 			}
 			for term := uint64(1); b.Loop(); term++ {
 				require.NoError(b, errors.Join(v.SetUint64(termKey, term),

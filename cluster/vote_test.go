@@ -80,13 +80,13 @@ func TestAVoteIsToldWhenItIsWhole(t *testing.T) {
 	require.NoError(t, v.SetUint64(termKey, 6))
 	require.NoError(t, v.SetUint64(voteTermKey, 6))
 	require.NoError(t, v.Set(candKey, []byte("b")))
-	require.Equal(t, mark{Term: 6, Vote: voteFor([]byte("b"))}, *v.told.Load())
+	require.Equal(t, mark{Term: 6, Vote: voteFor([]byte("b"))}, *v.published.Load())
 	require.NoError(t, v.SetUint64(termKey, 7))
-	require.Equal(t, mark{Term: 7}, *v.told.Load())
+	require.Equal(t, mark{Term: 7}, *v.published.Load())
 	require.NoError(t, v.SetUint64(voteTermKey, 7))
-	require.Equal(t, mark{Term: 7}, *v.told.Load(), "not the vote of the term before")
+	require.Equal(t, mark{Term: 7}, *v.published.Load(), "not the vote of the term before")
 	require.NoError(t, v.Set(candKey, []byte("c")))
-	require.Equal(t, mark{Term: 7, Vote: voteFor([]byte("c"))}, *v.told.Load())
+	require.Equal(t, mark{Term: 7, Vote: voteFor([]byte("c"))}, *v.published.Load())
 }
 
 // Whatever happens to one copy, every bit of it, the other has what was promised last; with both

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// watchedLog is the group's log with a watchdog: entries that the disk does not take in time, or
-// not at all, end the process. It never tries an fsync again. It also counts bytes, because raft
-// counts entries.
+// watchedLog is the group's log with a watchdog: if the disk fails to store entries, or takes too
+// long, the process ends. It never retries an fsync. It also counts bytes, because raft counts only
+// entries.
 type watchedLog struct {
 	raft.LogStore
 	core *core
@@ -136,7 +136,7 @@ func (w *watchedLog) sizeOf(behind, last uint64) int64 {
 	return int64(last-behind) * w.meanEntry()
 }
 
-// watchedVote is the group's term and vote: what the disk does not take ends the process.
+// watchedVote is the group's term and vote; a write that fails ends the process.
 type watchedVote struct {
 	raft.StableStore
 	core *core

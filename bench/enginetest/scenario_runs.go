@@ -246,11 +246,11 @@ func (s *workspaceScenario) returns(l *line) string {
 	return b.String()
 }
 
-// errands lists what payment providers are to be asked.
-func (s *workspaceScenario) errands(*line) string {
+// paymentTasks lists what payment providers are to be asked.
+func (s *workspaceScenario) paymentTasks(*line) string {
 	var b strings.Builder
 	for kind, name := range [...]string{"", "charge", "page", "poll", "close", "refund", "end"} {
-		for _, v := range s.m.Errands(workspace.Errand(kind), 0, 100) {
+		for _, v := range s.m.PaymentTasks(workspace.PaymentTask(kind), 0, 100) {
 			fmt.Fprintf(&b, "%s %s %d cents page=%q paid-by=%q\n", name, v.Status, v.Cents, v.Checkout,
 				v.Payment)
 		}

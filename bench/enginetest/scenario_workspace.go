@@ -52,7 +52,7 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"surplus":          (*workspaceScenario).surplus,
 	"retry":            (*workspaceScenario).retry,
 	"returns":          (*workspaceScenario).returns,
-	"errands":          (*workspaceScenario).errands,
+	"errands":          (*workspaceScenario).paymentTasks,
 	"purchases":        (*workspaceScenario).purchases,
 	"billing":          (*workspaceScenario).billing,
 	"grant":            (*workspaceScenario).grant,

@@ -218,7 +218,7 @@ func (m *Machine) Broken() string {
 	if text := s.brokenPersons(); text != "" {
 		return text
 	}
-	return s.brokenErrands()
+	return s.brokenPaymentTasks()
 }
 
 // brokenPersons compares the indexes of persons, and what they count, with what the rows say.
@@ -252,17 +252,17 @@ func (s *state) brokenPersons() string {
 	return ""
 }
 
-// brokenErrands compares what is left to do with what the purchases say.
-func (s *state) brokenErrands() string {
-	var want errands
+// brokenPaymentTasks compares the lists of tasks with the purchases.
+func (s *state) brokenPaymentTasks() string {
+	var want paymentTasks
 	for row := uint32(1); row <= s.purchases.Len(); row++ {
-		if kind := s.purchases.Read(row).errand(); kind != ErrandNone {
+		if kind := s.purchases.Read(row).task(); kind != TaskNone {
 			want[kind] = append(want[kind], row)
 		}
 	}
 	for kind := range want {
-		if !slices.Equal(want[kind], s.errands[kind]) {
-			return fmt.Sprintf("errands %d: %v, counted %v", kind, s.errands[kind], want[kind])
+		if !slices.Equal(want[kind], s.paymentTasks[kind]) {
+			return fmt.Sprintf("paymentTasks %d: %v, counted %v", kind, s.paymentTasks[kind], want[kind])
 		}
 	}
 	return s.brokenAlerts()

@@ -13,8 +13,8 @@ type money struct {
 	day, freeToday uint32
 	transactions   *page.Table[transaction]
 	linkBy         *page.Index
-	// errands are what providers are to be asked; no state.
-	errands errands
+	// paymentTasks are what providers are to be asked; no state.
+	paymentTasks paymentTasks
 }
 
 func (x *money) open() {
@@ -160,7 +160,7 @@ func (x *money) addPurchase(t *machine.Turn, w *workspace, p purchase) uint32 {
 	if p.waits() {
 		x.linkBy.Insert(secretHash(&p.Link), row)
 	}
-	x.errands.move(row, ErrandNone, p.errand())
+	x.paymentTasks.move(row, TaskNone, p.task())
 	x.due.add(p.ExpiresAt, duePurchase, row)
 	t.Fold(uint64(row))
 	return row
@@ -213,9 +213,9 @@ func (x *money) purchaseDue(t *machine.Turn, row uint32) {
 // purchaseWrite changes a purchase, and what is left to do about it.
 func (x *money) purchaseWrite(row uint32, change func(p *purchase)) *purchase {
 	p := x.purchases.Write(row)
-	before := p.errand()
+	before := p.task()
 	change(p)
-	x.errands.move(row, before, p.errand())
+	x.paymentTasks.move(row, before, p.task())
 	return p
 }
 

@@ -199,60 +199,60 @@ func (p *purchase) refund() string {
 	return ""
 }
 
-// Errand is what a payment provider is to be asked about a purchase. It follows from the purchase
-// alone, so that whichever node leads knows what is left to do.
-type Errand uint8
+// PaymentTask is the next request to a payment provider about a purchase. It follows from the
+// purchase alone, so every leader knows what is left to do.
+type PaymentTask uint8
 
-// The errands. A purchase has one at a time at most.
+// The tasks. A purchase has at most one at a time.
 const (
-	ErrandNone Errand = 0
-	// ErrandCharge: the saved card is to be charged.
-	ErrandCharge Errand = 1
-	// ErrandPage: the owner approved it, and there is no payment page yet.
-	ErrandPage Errand = 2
-	// ErrandPoll: the payment page waits for its payer, and its webhook may be lost.
-	ErrandPoll Errand = 3
-	// ErrandClose: it has ended unpaid, and its payment page may still be open.
-	ErrandClose Errand = 4
-	// ErrandRefund: it was paid after it had ended, or once more than once, and the money was not
-	// sent back yet; nor was that refused.
-	ErrandRefund Errand = 5
-	// ErrandEnd: its payment page is closed unpaid and can no longer be used. The purchase is to be
-	// cancelled, so that its workspace is free for another. No provider is asked.
-	ErrandEnd Errand = 6
+	TaskNone PaymentTask = 0
+	// TaskCharge: the saved card is to be charged.
+	TaskCharge PaymentTask = 1
+	// TaskPage: the owner approved it, and there is no payment page yet.
+	TaskPage PaymentTask = 2
+	// TaskPoll: the payment page waits for its payer, and its webhook may be lost.
+	TaskPoll PaymentTask = 3
+	// TaskClose: it has ended unpaid, and its payment page may still be open.
+	TaskClose PaymentTask = 4
+	// TaskRefund: it was paid twice, or after it had ended, and the money was neither sent back
+	// nor its return refused.
+	TaskRefund PaymentTask = 5
+	// TaskEnd: its payment page closed unpaid. The purchase is to be cancelled, so that its
+	// workspace can make another. No provider is asked.
+	TaskEnd PaymentTask = 6
 
-	errandKinds = 7
+	paymentTaskKinds = 7
 )
 
-// errand is what is left to do about a purchase.
-func (p *purchase) errand() Errand {
+// task is what is left to do about a purchase.
+func (p *purchase) task() PaymentTask {
 	switch {
 	case p.owes():
-		return ErrandRefund
+		return TaskRefund
 	case p.Status == PurchaseProcessing:
-		return ErrandCharge
+		return TaskCharge
 	case p.Status == PurchaseCheckout && p.Checkout == "":
-		return ErrandPage
+		return TaskPage
 	case p.Status == PurchaseCheckout && p.PageOpen:
-		return ErrandPoll
+		return TaskPoll
 	case p.Status == PurchaseCheckout:
-		return ErrandEnd
+		return TaskEnd
 	case p.PageOpen && p.Status > PurchaseSucceeded:
-		return ErrandClose
+		return TaskClose
 	}
-	return ErrandNone
+	return TaskNone
 }
 
-// errands are the purchases of each errand. They are not state: they follow from the table of
-// purchases.
-type errands [errandKinds]waiting
+// paymentTasks lists the purchases that have each task. It is not state: it follows from the table
+// of purchases.
+type paymentTasks [paymentTaskKinds]waiting
 
-// move brings a purchase from one errand to another. Rows are mostly added at the end, and a row
-// more or less moves four bytes for each behind it.
-func (e *errands) move(row uint32, from, to Errand) {
+// move gives a purchase another task. Most rows are added at the end; inserting or removing one
+// moves four bytes for each row after it.
+func (e *paymentTasks) move(row uint32, from, to PaymentTask) {
 	if from != to {
 		e[from].note(row, false)
-		e[to].note(row, to != ErrandNone)
+		e[to].note(row, to != TaskNone)
 	}
 }
 

@@ -61,12 +61,12 @@ func (m *Machine) Purchases(workspace uint32, p Page) (views []PurchaseView, mor
 	return list(&p, chainOf(&s.purchases, workspace, w.Purchases, s.purchaseView))
 }
 
-// Errands returns purchases with an errand, oldest first, after purchase number after; 0 starts at
-// the first. It returns at most limit.
-func (m *Machine) Errands(kind Errand, after uint32, limit int) (views []PurchaseView) {
+// PaymentTasks returns at most limit purchases that have the task, oldest first, after purchase
+// number after; 0 starts at the first.
+func (m *Machine) PaymentTasks(kind PaymentTask, after uint32, limit int) (views []PurchaseView) {
 	s := m.read()
 	defer s.mu.RUnlock()
-	for _, row := range s.errands[kind].behind(after) {
+	for _, row := range s.paymentTasks[kind].behind(after) {
 		if len(views) == limit {
 			break
 		}

@@ -107,7 +107,7 @@ func TestALatePaymentOfAPurchaseThatWaitsAgain(t *testing.T) {
 		require.Equal(t, workspace.PurchaseSucceeded, v.Status)
 		require.Equal(t, "pi_page", v.Payment)
 		require.Equal(t, []workspace.Return{late}, v.Returns)
-		require.Equal(t, !refunded, len(b.m.Errands(workspace.ErrandRefund, 0, 9)) == 1)
+		require.Equal(t, !refunded, len(b.m.PaymentTasks(workspace.TaskRefund, 0, 9)) == 1)
 		require.Empty(t, b.m.Broken())
 		b.m = restored(t, enginetest.Snapshot(t, b.m))
 		v, _ = b.m.Purchase(1, p)

@@ -55,7 +55,7 @@ func (x *state) reindex() {
 		if p.waits() {
 			x.linkBy.Insert(secretHash(&p.Link), row)
 		}
-		x.errands.move(row, ErrandNone, p.errand())
+		x.paymentTasks.move(row, TaskNone, p.task())
 		x.due.add(p.ExpiresAt, duePurchase, row)
 	}
 	for row, name := range x.agents.All() {

@@ -45,7 +45,7 @@ type collector struct {
 
 // paymentTask is something to do at a provider for a purchase.
 type paymentTask struct {
-	kind state.Errand
+	kind state.PaymentTask
 	of   *state.PurchaseView
 }
 
@@ -64,20 +64,20 @@ func (t *Till) CollectPayments(ctx context.Context, leads func() (uint64, bool))
 }
 
 // taskOrder is what is done first where much is to be done.
-var taskOrder = [...]state.Errand{
-	state.ErrandCharge, state.ErrandPage, state.ErrandEnd, state.ErrandRefund, state.ErrandClose,
+var taskOrder = [...]state.PaymentTask{
+	state.TaskCharge, state.TaskPage, state.TaskEnd, state.TaskRefund, state.TaskClose,
 }
 
 // due offers what is to be done: tasks, and once a minute a pass over open payment pages, which
 // goes on where the one before ended.
 func (c *collector) due(_ func([16]byte) bool, offer func([16]byte, paymentTask)) {
 	for _, kind := range taskOrder {
-		views := c.machine.Errands(kind, 0, taskBatch)
+		views := c.machine.PaymentTasks(kind, 0, taskBatch)
 		for len(views) > 0 {
 			for i := range views {
 				offer(views[i].ID, paymentTask{kind, &views[i]})
 			}
-			views = c.machine.Errands(kind, views[len(views)-1].Number, taskBatch)
+			views = c.machine.PaymentTasks(kind, views[len(views)-1].Number, taskBatch)
 		}
 	}
 	now := c.clock()
@@ -85,14 +85,14 @@ func (c *collector) due(_ func([16]byte) bool, offer func([16]byte, paymentTask)
 		return
 	}
 	c.pollAt = now.Add(pollEvery)
-	views := c.machine.Errands(state.ErrandPoll, c.polled, pollBatch)
+	views := c.machine.PaymentTasks(state.TaskPoll, c.polled, pollBatch)
 	c.polled = 0
 	if len(views) == pollBatch {
 		c.polled = views[len(views)-1].Number
 	}
 	for i := range views {
 		if now.Sub(time.UnixMilli(views[i].ChangedAt)) >= pollAfter {
-			offer(views[i].ID, paymentTask{state.ErrandPoll, &views[i]})
+			offer(views[i].ID, paymentTask{state.TaskPoll, &views[i]})
 		}
 	}
 }
@@ -114,9 +114,9 @@ func (c *collector) do(ctx context.Context, _ [16]byte, task paymentTask, failur
 
 func (t *Till) carryOut(ctx context.Context, task paymentTask, failures int) error {
 	switch v := task.of; task.kind {
-	case state.ErrandCharge:
+	case state.TaskCharge:
 		return t.charge(ctx, v, failures)
-	case state.ErrandPage:
+	case state.TaskPage:
 		err := t.openCheckout(ctx, v)
 		if code, no := refusedFor(err, failures); no {
 			t.log.Error("no payment page is made: its provider refuses it", "purchase",
@@ -124,20 +124,20 @@ func (t *Till) carryOut(ctx context.Context, task paymentTask, failures int) err
 			return t.book(&state.NotePayment{ID: v.ID, Result: state.PaymentFailed})
 		}
 		return err
-	case state.ErrandRefund:
+	case state.TaskRefund:
 		return t.sendBack(ctx, v, failures)
-	case state.ErrandClose:
+	case state.TaskClose:
 		paid, err := t.closePage(ctx, v)
 		if err != nil || paid {
 			return err
 		}
 		return t.note(state.KindNoteCheckout, &state.NoteCheckout{ID: v.ID, Closed: true})
-	case state.ErrandEnd:
+	case state.TaskEnd:
 		// It was closed for a cancellation that was interrupted, or by somebody at the provider.
 		return t.note(state.KindCancelPurchase, &state.CancelPurchase{
 			Workspace: v.Workspace, ID: v.ID, Person: true,
 		})
-	case state.ErrandPoll:
+	case state.TaskPoll:
 		return t.pollPage(ctx, v)
 	}
 	return nil

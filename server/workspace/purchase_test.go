@@ -100,7 +100,7 @@ func TestASavedCardPays(t *testing.T) {
 	require.Nil(t, asked.at("poll_url"))
 	c.keyed("/v1/purchases", "buy-just-one", `{"runs":1}`).is(201, "")
 	c.start(flow, "start-last").is(202, "")
-	require.Empty(t, n.Machine.Errands(state.ErrandCharge, 0, 9))
+	require.Empty(t, n.Machine.PaymentTasks(state.TaskCharge, 0, 9))
 }
 
 // TestAQuoteSaysWhatPays: on a day whose free runs are used a bought run does, and the quote says
@@ -294,8 +294,9 @@ func TestPagesAtStripe(t *testing.T) {
 		30*time.Second, 10*time.Millisecond)
 	require.Equal(t, "pi_"+session, s.stripe.Refunds()[0])
 	require.Equal(t, 200, s.report(late, completed).status)
-	require.Eventually(t, func() bool { return len(s.Machine.Errands(state.ErrandRefund, 0, 9)) == 0 },
-		30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(s.Machine.PaymentTasks(state.TaskRefund, 0, 9)) == 0
+	}, 30*time.Second, 10*time.Millisecond)
 	require.Equal(t, "denied", c.call("GET", "/v1/purchases/"+late, "").at("purchase", "status"))
 	require.Len(t, s.stripe.Refunds(), 1)
 }
@@ -318,7 +319,7 @@ func TestAPurchaseThatIsPaidTwice(t *testing.T) {
 	require.Equal(t, "pi_second", s.returns(c, id)[0].(map[string]any)["payment"])
 	require.Equal(t, 200, s.report(id, completed).status)
 	require.Len(t, s.returns(c, id), 1)
-	require.Empty(t, s.Machine.Errands(state.ErrandRefund, 0, 9))
+	require.Empty(t, s.Machine.PaymentTasks(state.TaskRefund, 0, 9))
 	require.EqualValues(t, 2, c.usage()["runsLeft"])
 	require.EqualValues(t, 1000, c.usage()["spentCents"])
 	require.Equal(t, "succeeded", c.call("GET", "/v1/purchases/"+id, "").at("purchase", "status"))
@@ -373,9 +374,9 @@ func TestARefundThatIsRefused(t *testing.T) {
 	}
 	require.Eventually(t, refused, time.Minute, 10*time.Millisecond)
 	require.True(t, s.due(c, id), "it is owed all the same")
-	require.Empty(t, s.Machine.Errands(state.ErrandRefund, 0, 9))
+	require.Empty(t, s.Machine.PaymentTasks(state.TaskRefund, 0, 9))
 	c.operate("/purchases/"+id+"/refund", "")
-	require.Len(t, s.Machine.Errands(state.ErrandRefund, 0, 9), 1)
+	require.Len(t, s.Machine.PaymentTasks(state.TaskRefund, 0, 9), 1)
 	s.stripe.Refuse("/v1/refunds", "")
 	require.Eventually(t, func() bool {
 		s.Later(5 * time.Second)
@@ -420,7 +421,7 @@ func TestAProviderThatIsDown(t *testing.T) {
 	var session string
 	require.Eventually(t, func() bool {
 		s.Later(time.Second)
-		v := s.Machine.Errands(state.ErrandPoll, 0, 1)
+		v := s.Machine.PaymentTasks(state.TaskPoll, 0, 1)
 		session, _ = s.stripe.Session(id)
 		return len(v) == 1 && session != ""
 	}, 30*time.Second, 10*time.Millisecond)
@@ -555,8 +556,8 @@ func TestAnInterruptedCancellation(t *testing.T) {
 	workspace, _ := parseID(markWorkspace, c.workspace)
 	account, _ := s.Machine.Account(s.Machine.WorkspaceRow(workspace), s.api.now())
 	require.EqualValues(t, 1, account.CancelsToday, "what the service ends is not counted")
-	for _, errand := range []state.Errand{state.ErrandPoll, state.ErrandClose, state.ErrandEnd} {
-		require.Empty(t, s.Machine.Errands(errand, 0, 9), "errand %d", errand)
+	for _, task := range []state.PaymentTask{state.TaskPoll, state.TaskClose, state.TaskEnd} {
+		require.Empty(t, s.Machine.PaymentTasks(task, 0, 9), "task %d", task)
 	}
 }
 

@@ -156,7 +156,7 @@ func (e *Exec) Run(ctx context.Context, t Task, tell func(Event)) (report Report
 	return report, err
 }
 
-// left notes what is left of a run.
+// left logs what a run left behind.
 func (e *Exec) left(what string, err error) {
 	if err != nil && e.Log != nil {
 		e.Log.Warn("something is left of an agent", "what", what, "error", err)
@@ -209,9 +209,9 @@ func (p *process) send(m *message) error {
 	return err
 }
 
-// watch ends the agent when ctx ends before over: it is told, and has a grace; then it is killed
-// with all that it has started. Where that is not seen in time, or something still holds the output
-// though the keeper has ended, it is read no more.
+// watch ends the agent if ctx ends before over is closed: it sends a cancel message, waits for the
+// grace period, then kills the agent and everything that it started. If that takes too long, or
+// something still holds the output after the keeper has ended, watch closes the output.
 func (p *process) watch(ctx context.Context, over <-chan struct{}) {
 	select {
 	case <-over:
@@ -230,8 +230,8 @@ func (p *process) watch(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// tellToEnd tells the agent that it is cancelled, and returns when it has had its grace, or does
-// not listen.
+// tellToEnd sends the agent a cancel message and returns after the grace period, or at once if the
+// agent does not read it.
 func (p *process) tellToEnd(over <-chan struct{}) {
 	told := make(chan error, 1)
 	go func() { told <- p.send(&message{Type: "cancel"}) }()
@@ -270,7 +270,7 @@ func (p *process) end() error {
 	}
 }
 
-// converse hands over the task and reads lines until the agent has said its last word.
+// converse sends the task and reads messages until the agent's last one.
 func (p *process) converse(t Task, out *bufio.Reader, tell func(Event)) (r Report, err error) {
 	start := message{
 		Type: "start", RunID: t.RunID, URL: t.URL, Task: t.Task, SuccessCriteria: t.SuccessCriteria,

@@ -188,7 +188,7 @@ func (s *session) begin() error {
 
 func (s *session) say(text string) { s.tell(Event{At: time.Now(), Text: text}) }
 
-// take carries out what the model called, and answers it.
+// take carries out the model's calls and answers them.
 func (s *session) take(ctx context.Context, said *turn) {
 	s.turns = append(s.turns, *said)
 	if len(said.calls) == 0 {
