@@ -102,4 +102,8 @@ func Draw(p Plot) template.HTML {
 	return template.HTML(b.String())
 }
 
-func coordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+func coordinate(v float64) string { return coordinateTo(v, 1) }
+
+func coordinateTo(v float64, places int) string {
+	return strconv.FormatFloat(v, 'f', places, 64)
+}

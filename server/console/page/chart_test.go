@@ -1,0 +1,115 @@
+package page_test
+
+import (
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"tollgate/server/console/page"
+)
+
+// chartOf has buckets and series whose values are 1, 2, 3 and so on.
+func chartOf(buckets, series int, name string) *page.Chart {
+	c := &page.Chart{Title: name, Unit: name}
+	for i := range buckets {
+		c.Labels = append(c.Labels, "bucket "+strconv.Itoa(i))
+	}
+	for range series {
+		s := page.Series{Name: name}
+		for i := range buckets {
+			s.Values = append(s.Values, float64(i+1))
+			s.Texts = append(s.Texts, strconv.Itoa(i+1))
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// Every mark has a title, whatever the names are, and a figure stays small.
+func TestCharts(t *testing.T) {
+	for _, c := range []struct{ buckets, series, marks int }{
+		{0, 0, 0},
+		{0, 1, 0},
+		{1, 1, 1},
+		{30, 3, 90},
+		{48, 6, 288},
+		{48, 9, 288},
+		{300, 6, 6},
+		{1000, 1, 200},
+		{1000, 20, 6},
+		{1_000_000, 1, 240},
+	} {
+		drawn := string(chartOf(c.buckets, c.series, `<b>"`).Figure())
+		require.Less(t, len(drawn), 70_000)
+		require.NotContains(t, drawn, "<b>")
+		require.NotContains(t, drawn, "NaN")
+		require.NotContains(t, drawn, "Inf")
+		root, err := html.Parse(strings.NewReader(drawn))
+		require.NoError(t, err)
+		marks := 0
+		for n := range root.Descendants() {
+			if n.Type != html.ElementNode || n.Data != "rect" && n.Data != "polygon" {
+				continue
+			}
+			if n.Parent.Parent.Data == "div" { // not of the legend
+				marks++
+				require.Equal(t, "title", n.FirstChild.Data)
+			}
+		}
+		require.Equal(t, c.marks, marks, "%+v", c)
+	}
+	nothing := chartOf(2, 1, "x")
+	nothing.Series[0].Values = []float64{math.Inf(-1), -3}
+	require.NotContains(t, string(nothing.Figure()), "NaN")
+}
+
+// The table and the CSV have the exact numbers.
+func TestChartsNumbers(t *testing.T) {
+	c := chartOf(2, 2, "a")
+	c.Series[1].Name, c.Series[1].Texts[1] = `b,"c"`, "123456789012345678901.5"
+	text, err := c.CSV()
+	require.NoError(t, err)
+	require.Equal(t, "start (UTC),a,\"b,\"\"c\"\"\"\nbucket 0,1,1\n"+
+		"bucket 1,2,123456789012345678901.5\n", string(text))
+	require.Equal(t, []string{"bucket 1", "2", "123,456,789,012,345,678,901.5"}, c.Rows()[0])
+	require.Len(t, chartOf(1000, 1, "a").Rows(), 100)
+}
+
+// The colours of series have a contrast of 3 at least with the card that they are drawn on.
+func TestChartsContrast(t *testing.T) {
+	text, err := os.ReadFile("asset/style.css")
+	require.NoError(t, err)
+	sheet := regexp.MustCompile(`--(card|s\d): #([0-9a-f]{6})`).FindAllStringSubmatch(string(text), -1)
+	luminance := func(hex string) float64 {
+		n, err := strconv.ParseUint(hex, 16, 32)
+		require.NoError(t, err)
+		sum := 0.0
+		for i, weight := range [...]float64{0.0722, 0.7152, 0.2126} {
+			v := float64(n>>(8*i)&255) / 255
+			if v <= 0.04045 {
+				v /= 12.92
+			} else {
+				v = math.Pow((v+0.055)/1.055, 2.4)
+			}
+			sum += weight * v
+		}
+		return sum
+	}
+	card, seen := 0.0, 0
+	for _, m := range sheet {
+		if m[1] == "card" {
+			card = luminance(m[2])
+			continue
+		}
+		seen++
+		a, b := card, luminance(m[2])
+		require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 3.0, "%s: #%s", m[1], m[2])
+	}
+	require.Equal(t, 12, seen)
+}
