@@ -436,3 +436,13 @@ func (m *accountReader) FeatureNumber(env uint32, key string) uint32 {
 	}
 	return 0
 }
+
+// CatalogFeatures are the keys of an environment's features, in the order of the catalog.
+func (m *accountReader) CatalogFeatures(env uint32) (keys []string) {
+	if e := m.state.Load().Environment(env); e != nil {
+		for _, f := range e.Catalog.Load().Features {
+			keys = append(keys, f.Document.Key)
+		}
+	}
+	return keys
+}

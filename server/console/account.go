@@ -29,7 +29,9 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 	}
 	p.Crumbs = append(p.Crumbs, page.Link{Text: "switch to " + other, URL: base + other})
 	for _, link := range []page.Link{
+		{Text: "Overview", URL: v.base() + "/overview"},
 		{Text: "Customers", URL: v.base()},
+		{Text: "Usage", URL: v.base() + "/usage"},
 		{Text: "Catalog", URL: v.base() + "/catalog"},
 		{Text: "Keys", URL: v.base() + "/keys"},
 		{Text: "Webhooks", URL: v.base() + "/webhooks"},

@@ -113,7 +113,8 @@ func New(c Config) (*Console, error) {
 // rows are all pages and forms of who is signed in.
 func (s *Console) rows() [][]row {
 	return [][]row{
-		s.homeRows(), s.keyRows(), s.catalogRows(), s.customerRows(), s.invoiceRows(), s.poolRows(),
+		s.homeRows(), s.overviewRows(), s.keyRows(), s.catalogRows(),
+		s.customerRows(), s.invoiceRows(), s.poolRows(),
 		s.webhookRows(), s.clockRows(), s.clusterRows(), s.workspaceRows(),
 	}
 }

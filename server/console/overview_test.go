@@ -1,0 +1,48 @@
+package console_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOverviewAndUsage: an environment without anything, one with usage, denied checks and an
+// invoice, and what the explorer says to questions that it cannot answer.
+func TestOverviewAndUsage(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.submit("/console", "/console/accounts", fields("name", "demo"))
+	const at = "/console/accounts/demo/sandbox"
+	b.get(at+"/overview").is(200, "No usage yet", "Nothing at the moment", "No invoice was issued yet")
+	b.get(at+"/usage").is(200, "No usage in this range")
+
+	b.submit(at+"/catalog", at+"/catalog", fields("document", catalog, "action", "apply"))
+	b.submit(at, at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
+		"email", "anna@example.com"))
+	const anna = at + "/customers/anna%2F1"
+	b.submit(anna, anna+"/subscriptions", fields("plan", "team"))
+	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "8"))
+	b.submit(anna, anna+"/usage", fields("feature", "typo", "units", "1"))
+
+	page := b.get(at+"/overview").is(200, `<figure class="chart">`, ", calls: 8</title>",
+		"Billed this month", "1 event name</a> matches no feature", "anna/1", `href="`+at+`/usage.csv"`)
+	require.Less(t, len(page.body), 60_000)
+	b.get(at+"/usage?feature=calls&customer=anna%2F1&by=hour").is(200, "calls: 8", `<option selected>calls`)
+	today := time.Now().UTC().Format(time.DateOnly)
+	b.get(at+"/usage?from="+today+"&to="+today).is(200, today+", calls: 8", `value="`+today+`"`)
+	csv := b.get(at + "/usage.csv?by=month&from=" + today).is(200)
+	require.Equal(t, "start (UTC),calls,(matches no feature)\n"+today[:7]+",8,1\n", csv.body)
+
+	for query, want := range map[string]string{
+		"by=hour&from=1970-01-01":       "1000 buckets",
+		"from=yesterday":                "RFC 3339",
+		"from=2026-02-02&to=2026-01-01": "before to",
+		"by=week":                       "hour, day or month",
+	} {
+		b.get(at+"/usage?"+query).is(400, want, `role="alert"`, `id="explore"`)
+		b.get(at + "/usage.csv?" + query).is(400)
+	}
+	b.get(at+"/usage?customer=%3Cscript%3E").is(404, "Customer not found", "&lt;script&gt;")
+	b.get(at+"/usage?feature=nothing").is(404, "Feature not found")
+}
