@@ -9,12 +9,13 @@ type BillCommands struct {
 	Customers     customersCommand              `cmd:"" group:"bill" help:"List, show and create customers, archive one, or erase its personal data."`
 	Subscribe     SubscribeCommand              `cmd:"" call:"POST /subscriptions" group:"bill" help:"Subscribe a customer to a plan: subscriptions create."`
 	Check         call[checkFlags, decision]    `cmd:"" call:"POST /entitlements" group:"bill" help:"Say whether a customer may use a feature, and why not."`
-	Events        eventsCommand                 `cmd:"" group:"bill" help:"Send a usage event, list names of events that nothing bills."`
+	Events        eventsCommand                 `cmd:"" group:"bill" help:"Follow a customer's usage events, send one, list names of events that nothing bills."`
 	Subscriptions subscriptionsCommand          `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
 	Pools         poolsCommand                  `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
 	Invoice       invoiceCommand                `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
 	Payments      paymentsCommand               `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
 	Webhooks      webhooksCommand               `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
+	Listen        ListenCommand                 `cmd:"" group:"bill" help:"Take webhooks to a program on this machine, or print them."`
 	Workspaces    workspacesCommand             `cmd:"" group:"bill" help:"Act for the people who own workspaces: approve purchases, set caps, grant credits."`
 	Margin        call[marginFlags, margins]    `cmd:"" call:"GET margin" group:"bill" help:"Show revenue, cost and margin."`
 	Usage         call[usageFlags, usageTotals] `cmd:"" call:"GET usage" group:"bill" help:"Show usage by hour, day or month, checks and revenue."`

@@ -92,7 +92,6 @@ func (c *clockAdvanceCommand) Run(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, clockPatience)
 	defer cancel()
 	wait := StartProgress("moving to "+to.Format(time.RFC3339)+" and doing what falls due", 0)
-	defer wait.End()
 	answer, err := admin.Do(ctx, api.Request{Method: "POST", Path: path, Body: body, Once: true})
 	if err == nil {
 		err = answer.Err()
@@ -100,6 +99,7 @@ func (c *clockAdvanceCommand) Run(ctx context.Context, out io.Writer) error {
 	if errors.Is(err, api.ErrUnsure) {
 		answer, err = settled(ctx, admin, path, to)
 	}
+	wait.End()
 	if err != nil {
 		return err
 	}

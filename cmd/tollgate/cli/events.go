@@ -13,6 +13,7 @@ import (
 )
 
 type eventsCommand struct {
+	Tail      eventsTailCommand                       `cmd:"" help:"Print a customer's events as they are recorded."`
 	Send      eventsSendCommand                       `cmd:"" help:"Record a usage event, once for its key."`
 	Unmatched call[environmentOutput, unmatchedNames] `cmd:"" call:"GET unmatched-events" help:"List names of events that match no feature and so are not billed."`
 }

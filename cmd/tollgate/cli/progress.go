@@ -14,10 +14,11 @@ import (
 // Progress shows on a terminal how far something is that takes longer than a second; elsewhere
 // it shows nothing. Safe for concurrent use.
 type Progress struct {
-	out   *os.File // nil shows nothing
+	out   *os.File
 	what  string
 	total int64
 	done  chan struct{}
+	ended chan struct{} // nil where nothing is shown
 
 	mu   sync.Mutex
 	come int64
@@ -32,13 +33,14 @@ const (
 func StartProgress(what string, total int64) *Progress {
 	p := &Progress{what: what, total: total, done: make(chan struct{})}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		p.out = os.Stderr
+		p.out, p.ended = os.Stderr, make(chan struct{})
 		go p.run(time.Now())
 	}
 	return p
 }
 
 func (p *Progress) run(began time.Time) {
+	defer close(p.ended)
 	wait := time.NewTimer(progressAfter)
 	defer wait.Stop()
 	for {
@@ -46,7 +48,9 @@ func (p *Progress) run(began time.Time) {
 		case <-p.done:
 			return
 		case <-wait.C:
-			p.print(p.text(time.Since(began)))
+			if _, err := p.out.WriteString(eraseLine + p.text(time.Since(began))); err != nil {
+				return // the terminal is gone
+			}
 			wait.Reset(progressEvery)
 		}
 	}
@@ -67,17 +71,15 @@ func (p *Progress) text(took time.Duration) string {
 	return text
 }
 
-func (p *Progress) print(text string) {
-	if _, err := p.out.WriteString("\r\x1b[K" + text); err != nil {
-		p.out = nil // the terminal is gone
-	}
-}
+// eraseLine begins the line of a terminal again.
+const eraseLine = "\r\x1b[K"
 
 // End takes the line away.
 func (p *Progress) End() {
 	close(p.done)
-	if p.out != nil {
-		p.print("")
+	if p.ended != nil {
+		<-p.ended
+		fmt.Fprint(p.out, eraseLine)
 	}
 }
 

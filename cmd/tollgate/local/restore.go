@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/cli"
@@ -51,7 +52,8 @@ func (c *RestoreCommand) Run(out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer progress.End()
+	shown := sync.OnceFunc(progress.End)
+	defer shown()
 	defer func() { err = errors.Join(err, src.Close()) }()
 	if err := os.MkdirAll(settings.Data, 0o700); err != nil {
 		return fmt.Errorf("data folder: %w", err)
@@ -64,6 +66,7 @@ func (c *RestoreCommand) Run(out io.Writer) (err error) {
 		return err
 	}
 	m, err := daemon.Restore(settings, progress.Reading(src))
+	shown()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}

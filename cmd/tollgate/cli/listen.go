@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	api "tollgate/sdk/go"
+)
+
+// ListenCommand takes webhooks to this machine.
+type ListenCommand struct {
+	inEnvironment `embed:""`
+	Event         []string `placeholder:"NAME" help:"An event to take, such as invoice.paid; repeatable. Default: all."`
+	To            string   `arg:"" optional:"" placeholder:"URL" help:"Where to send messages: http://localhost:PORT/PATH. Without it they are printed."`
+}
+
+// Help says how messages come here.
+func (c *ListenCommand) Help() string {
+	return "For the time of the command the environment has an endpoint whose messages nobody else " +
+		"receives. The command reads them by the admin API, signs them as the cluster would, and sends " +
+		"each once to a program on this machine, so nothing here needs a public address. Ctrl-C removes " +
+		"the endpoint."
+}
+
+const (
+	// listenURL leads nowhere: the name is reserved for that.
+	listenURL   = "https://listen.invalid/"
+	listenPause = time.Second
+	listenPage  = "500"
+	sendTimeout = 10 * time.Second
+)
+
+// Run takes messages until ctx ends.
+func (c *ListenCommand) Run(ctx context.Context, out io.Writer) error {
+	if u, err := url.Parse(c.To); c.To != "" && (err != nil || u.Scheme != "http" || !onLoopback(u)) {
+		return fmt.Errorf("%s is not http://localhost:PORT; nothing was changed", c.To)
+	}
+	admin, err := c.Client()
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	var made api.WebhookEndpoint
+	_, err = send(ctx, admin, "POST", c.path()+"/webhook-endpoints", map[string]any{
+		"url": listenURL, "events": append([]string{}, c.Event...), "description": "tollgate listen",
+	}, &made)
+	if err != nil {
+		return err
+	}
+	endpoint := c.path() + "/webhook-endpoints/" + url.PathEscape(made.ID)
+	fmt.Fprintf(os.Stderr, "Taking webhooks of %s/%s, signed with %s. Ctrl-C ends it.\n", c.Account,
+		c.Environment, made.Secret)
+	err = c.follow(ctx, admin, out, endpoint, made.Secret)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminPatience)
+	defer cancel()
+	if _, removed := send(last, admin, "DELETE", endpoint, nil, nil); removed != nil {
+		fmt.Fprintf(os.Stderr, "The endpoint is still there: tollgate webhooks delete %s\n", made.ID)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// onLoopback reports whether an address is this machine's own.
+func onLoopback(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// follow hands on what is new for the endpoint, oldest first.
+func (c *ListenCommand) follow(
+	ctx context.Context, admin *api.Client, out io.Writer, endpoint, secret string,
+) error {
+	for seen := map[string]bool{}; ; {
+		var page deliveries
+		_, err := send(ctx, admin, "GET", endpoint+"/deliveries?limit="+listenPage, nil, &page)
+		if err != nil {
+			return err
+		}
+		for _, d := range slices.Backward(page.Deliveries) {
+			if seen[d.ID] {
+				continue
+			}
+			seen[d.ID] = true
+			var whole api.WebhookDelivery
+			_, err = send(ctx, admin, "GET", endpoint+"/deliveries/"+url.PathEscape(d.ID), nil, &whole)
+			if err != nil {
+				return err
+			}
+			if err = c.take(ctx, out, &whole, secret); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(listenPause):
+		}
+	}
+}
+
+// take prints a message, or sends it on and prints what came of it.
+func (c *ListenCommand) take(
+	ctx context.Context, out io.Writer, d *api.WebhookDelivery, secret string,
+) error {
+	if c.To == "" {
+		return Say(out, "%s", d.Payload)
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, "POST", c.To, bytes.NewReader(d.Payload))
+	if err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("webhook-id", d.ID)
+	request.Header.Set("webhook-timestamp", at)
+	request.Header.Set("webhook-signature", sign(secret, d.ID+"."+at+".", d.Payload))
+	answer, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		return Say(out, "%s  %-24s  %s  %s", moment(d.CreatedAt), d.Type, d.ID, err)
+	}
+	came := answer.Status
+	if err = answer.Body.Close(); err != nil {
+		came += ", cut off"
+	}
+	return Say(out, "%s  %-24s  %s  %s", moment(d.CreatedAt), d.Type, d.ID, came)
+}
+
+// sign signs a message as Standard Webhooks says: HMAC-SHA256 of id.timestamp.body.
+func sign(secret, front string, body json.RawMessage) string {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		return ""
+	}
+	sum := hmac.New(sha256.New, key)
+	for _, part := range [][]byte{[]byte(front), body} {
+		sum.Write(part)
+	}
+	return "v1," + base64.StdEncoding.EncodeToString(sum.Sum(nil))
+}

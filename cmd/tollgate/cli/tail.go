@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/url"
+	"time"
+
+	api "tollgate/sdk/go"
+)
+
+type eventsTailCommand struct {
+	ofCustomer `embed:""`
+	Kind       string        `enum:",usage,audit,void,amend" default:"" help:"usage, audit (checks), void or amend; all when absent."`
+	Since      time.Duration `default:"1m" help:"Begin with events of so long ago, by the environment's clock."`
+}
+
+// Help says what is followed.
+func (c *eventsTailCommand) Help() string {
+	return "Events are printed as they are recorded, until it is interrupted; with --json each is a " +
+		"line. One that occurred more than two minutes before the newest may be missed."
+}
+
+const (
+	tailPause = time.Second
+	// tailLate is how much earlier than the newest an event may have occurred.
+	tailLate = 2 * time.Minute
+)
+
+// Run follows a customer's events until ctx ends.
+func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var now clock
+	if _, err = send(ctx, client, "GET", c.root()+"/clock", nil, &now); err != nil {
+		return err
+	}
+	from, seen := now.Now.Add(-c.Since), map[string]time.Time{}
+	for {
+		newest := from
+		query := url.Values{"from": {from.UTC().Format(time.RFC3339Nano)}}
+		if c.Kind != "" {
+			query.Set("kind", c.Kind)
+		}
+		for e, err := range client.Events(ctx, c.Customer, query) {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if e.OccurredAt.After(newest) {
+				newest = e.OccurredAt
+			}
+			if _, known := seen[e.ID]; known {
+				continue
+			}
+			seen[e.ID] = e.OccurredAt
+			if err = c.print(out, &e); err != nil {
+				return err
+			}
+		}
+		if later := newest.Add(-tailLate); later.After(from) {
+			from = later
+		}
+		for id, at := range seen {
+			if at.Before(from) {
+				delete(seen, id)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(tailPause):
+		}
+	}
+}
+
+func (c *eventsTailCommand) print(out io.Writer, e *api.Event) error {
+	if c.JSON {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		return Say(out, "%s", text)
+	}
+	what := either(e.EventIdempotencyKey, e.Reason)
+	return Say(out, "%-24s  %-5s  %-20s  %12s  %s", moment(e.OccurredAt), e.Kind,
+		either(e.FeatureKey, e.EventName), quantity(e.UsageUnits), what)
+}
