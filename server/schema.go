@@ -76,8 +76,12 @@ var (
 	BoolSchema    = &Schema{Type: "boolean"}
 	NumberSchema  = &Schema{Type: "number", About: "exact, up to 12 decimal places"}
 	IntegerSchema = &Schema{Type: "integer"}
-	UUIDSchema    = &Schema{Type: "string", Format: "uuid"}
-	TimeSchema    = &Schema{Type: "string", Format: "date-time", About: "RFC 3339, to the millisecond"}
+	// DocumentNumberSchema is a number where an operator writes it.
+	DocumentNumberSchema = &Schema{OneOf: []*Schema{
+		NumberSchema, {Type: "string", About: "an exact number"},
+	}}
+	UUIDSchema = &Schema{Type: "string", Format: "uuid"}
+	TimeSchema = &Schema{Type: "string", Format: "date-time", About: "RFC 3339, to the millisecond"}
 )
 
 func (s *Schema) document() map[string]any {

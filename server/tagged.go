@@ -9,20 +9,41 @@ import (
 	"tollgate/engine/schema"
 )
 
+// usage is what is described by a struct's tags.
+type usage int
+
+const (
+	// answer always has what no omitzero or if leaves out.
+	answer usage = iota
+	request
+	// document is a request that an operator writes, whose numbers may stand in strings.
+	document
+)
+
 // RequestSchema returns the schema of a request, from the tags of the struct that it is read into.
-func RequestSchema[T any]() *Schema {
-	s := Object()
-	s.addTagged(reflect.TypeFor[T](), false)
-	return s
-}
+func RequestSchema[T any]() *Schema { return taggedSchema[T](request, nil) }
+
+// DocumentSchema returns the schema of a document, in which a number may be a string.
+func DocumentSchema[T any](by ...Property) *Schema { return taggedSchema[T](document, by) }
 
 // AnswerSchema returns the schema of an answer, from the tags of the struct that it is written
-// from. by are the properties that tags do not describe: those that are written by hand.
-func AnswerSchema[T any](by ...Property) *Schema {
+// from. by are the properties that tags do not describe: those that are written by hand. The name
+// of one that is further in is its path.
+func AnswerSchema[T any](by ...Property) *Schema { return taggedSchema[T](answer, by) }
+
+func taggedSchema[T any](as usage, by []Property) *Schema {
 	s := Object()
-	s.addTagged(reflect.TypeFor[T](), true)
+	s.addTagged(reflect.TypeFor[T](), as)
 	for _, p := range by {
-		s.put(p, "")
+		within := s
+		path := strings.Split(p.Name, ".")
+		for _, name := range path[:len(path)-1] {
+			if within = within.object(name, true); within.Items != nil {
+				within = within.Items
+			}
+		}
+		p.Name = path[len(path)-1]
+		within.put(p, "")
 	}
 	return s
 }
@@ -41,20 +62,20 @@ func (s *Schema) put(p Property, after string) {
 	}
 }
 
-func (s *Schema) addTagged(of reflect.Type, answer bool) {
+func (s *Schema) addTagged(of reflect.Type, as usage) {
 	for f := range of.Fields() {
 		tag, err := schema.Parse(f.Tag)
 		if err != nil {
 			panic("server: " + of.Name() + "." + f.Name + ": " + err.Error()) // cmd/generate refuses it
 		}
 		if (f.Anonymous || tag.Inline) && tag.Name == "" {
-			s.addTagged(f.Type, answer)
+			s.addTagged(f.Type, as)
 		} else if tag.Name != "" {
-			value, required := schemaOf(f.Type, &tag), tag.Required
-			if answer {
+			value, required := schemaOf(f.Type, &tag, as), tag.Required
+			if as == answer {
 				required = !tag.OmitZero && tag.If == "" || tag.Whole
 			}
-			if answer && tag.Null {
+			if as == answer && tag.Null {
 				value = OrNull(value)
 			}
 			s.object(tag.Within, !tag.Whole).put(Property{tag.Name, required, value}, tag.After)
@@ -78,7 +99,7 @@ func (s *Schema) object(name string, required bool) *Schema {
 }
 
 // schemaOf returns the schema of a field's value.
-func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
+func schemaOf(of reflect.Type, tag *schema.Tag, as usage) *Schema {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
@@ -107,6 +128,9 @@ func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
 	case reflect.TypeFor[[]string]():
 		return ArrayOf(TextSchema(tag.Min, tag.Max))
 	case reflect.TypeFor[decimal.Decimal]():
+		if as == document {
+			return DocumentNumberSchema
+		}
 		return NumberSchema
 	case reflect.TypeFor[[16]byte]():
 		return UUIDSchema
@@ -114,10 +138,13 @@ func schemaOf(of reflect.Type, tag *schema.Tag) *Schema {
 	switch {
 	case of.Kind() == reflect.Struct:
 		s := Object()
-		s.addTagged(of, true)
+		if as == request {
+			as = answer
+		}
+		s.addTagged(of, as)
 		return s
 	case of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct:
-		return ArrayOf(schemaOf(of.Elem(), &schema.Tag{}))
+		return ArrayOf(schemaOf(of.Elem(), &schema.Tag{}, as))
 	case of.Kind() == reflect.String, of == reflect.TypeFor[[]byte](), tag.String:
 		return TextSchema(tag.Min, tag.Max)
 	case of.Kind() == reflect.Bool:

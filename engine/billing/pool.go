@@ -15,17 +15,20 @@ type CreatePool struct {
 	Env      uint32   `wire:"1"`
 	ID       [16]byte `wire:"2"`
 	Customer string   `wire:"3"` // the customer's ExternalID
-	// Name has 1–128 characters; features and allocations name pools by it.
-	Name           string          `wire:"4"`
-	Denomination   string          `wire:"5"` // ≤ 64 characters; empty: "credits"
-	Currency       string          `wire:"6"` // ISO 4217; empty: USD
-	HardLimit      bool            `wire:"7"` // the balance never goes below zero
-	RolloverPolicy string          `wire:"8"` // NONE (also when empty), FULL, CAPPED
+	// Name is what features and allocations name pools by.
+	Name         string `wire:"4" json:"name" rule:"required,min=1,max=128"`
+	Denomination string `wire:"5" json:"denomination" rule:"min=1,max=64"` // empty: "credits"
+	Currency     string `wire:"6" json:"currency" rule:"min=3,max=3"`      // ISO 4217; empty: USD
+	// HardLimit keeps the balance from going below zero.
+	HardLimit bool `wire:"7" json:"hardLimit"`
+	// RolloverPolicy is also NONE when it is empty.
+	RolloverPolicy string          `wire:"8" json:"rolloverPolicy" rule:"oneof=NONE|FULL|CAPPED"`
 	HasCap         bool            `wire:"9"`
-	RolloverCap    decimal.Decimal `wire:"10"`
-	Priority       int64           `wire:"11"` // ±1,000,000; lower burns first
-	Metadata       []byte          `wire:"12"` // compact JSON object, ≤ 8 KiB
-	Actor          string          `wire:"13"`
+	RolloverCap    decimal.Decimal `wire:"10" json:"rolloverCap"`
+	Priority       int64           `wire:"11" json:"priority"` // ±1,000,000; lower burns first
+	// Metadata has at most 8 KiB.
+	Metadata []byte `wire:"12" json:"metadata" as:"object"`
+	Actor    string `wire:"13"`
 }
 
 func (c *CreatePool) apply(t *turn) engine.Outcome {

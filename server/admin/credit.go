@@ -27,7 +27,7 @@ var grantTypes = []string{
 func (a *credits) creditRoutes() []server.Route {
 	const pool = environment + "/pools/{pool}"
 	made := server.Gives(201, "Booked", server.RefTo("Transaction"))
-	amount, note := writtenNumbers.exact, server.May("note", text(0, maxNote))
+	amount, note := server.DocumentNumberSchema, server.May("note", text(0, maxNote))
 	return []server.Route{
 		row("POST", pool+"/grants", "grantCredits", "Add credits to a pool", of(a.grantCredits), keyed,
 			server.Takes(server.Object(

@@ -147,16 +147,3 @@ func (a *credits) showPool(x *server.Exchange, env uint32, id [16]byte) *server.
 	}
 	return server.One(x, 200, &pool, billingview.WriteCreditPool)
 }
-
-func poolRequestSchema() *server.Schema {
-	return server.Object(
-		server.Must("name", text(1, maxID)),
-		server.May("denomination", text(1, maxDenomination)),
-		server.May("currency", text(3, 3)),
-		server.May("hardLimit", server.BoolSchema),
-		server.May("rolloverPolicy", server.EnumSchema("NONE", "FULL", "CAPPED")),
-		server.May("rolloverCap", writtenNumbers.exact),
-		server.May("priority", server.IntSchema(-maxPriority, maxPriority)),
-		server.May("metadata", server.FreeObject()),
-	)
-}

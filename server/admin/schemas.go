@@ -27,6 +27,20 @@ func holdingsSchema() *server.Schema {
 	return server.Object(all...)
 }
 
+// byHand are the properties of a catalog that tags do not describe; an answer always has those of
+// them that have a default.
+func byHand(answered bool) []server.Property {
+	return []server.Property{
+		{
+			Name: "plans.creditAllocations.priority", Required: answered,
+			Schema: server.IntSchema(-maxPriority, maxPriority),
+		},
+		server.Must("plans.features.pricing.tiers.upTo", &server.Schema{
+			OneOf: []*server.Schema{server.NumberSchema, text(1, 0)},
+		}),
+	}
+}
+
 // description is what the OpenAPI document says besides the routes.
 func description() server.Description {
 	return server.Description{
@@ -35,8 +49,8 @@ func description() server.Description {
 			"the sandbox's clock. It needs the admin key, and every change is remembered. " +
 			server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
-			"Catalog":         catalogSchema(answeredNumbers),
-			"CatalogDocument": catalogSchema(writtenNumbers),
+			"Catalog":         server.AnswerSchema[billing.CatalogDocument](byHand(true)...),
+			"CatalogDocument": server.DocumentSchema[billing.CatalogDocument](byHand(false)...),
 			"Change":          changeSchema(),
 			"Customer":        customerSchema(),
 			"Clock":           server.AnswerSchema[clockAnswer](),
@@ -47,9 +61,10 @@ func description() server.Description {
 			"UsageTotals":     server.AnswerSchema[billing.Totals](),
 			"MarginRow":       server.AnswerSchema[billing.MarginRow](),
 			"Payment":         server.AnswerSchema[billing.Payment](),
-			"PoolRequest":     poolRequestSchema(),
-			"Transaction":     server.AnswerSchema[billing.TransactionView](),
-			"Verification":    verificationSchema(),
+			"PoolRequest": server.DocumentSchema[billing.CreatePool](
+				server.May("priority", server.IntSchema(-maxPriority, maxPriority))),
+			"Transaction":  server.AnswerSchema[billing.TransactionView](),
+			"Verification": verificationSchema(),
 			"WebhookDelivery": server.AnswerSchema[deliveryAnswer](
 				server.Must("type", server.EnumSchema(billing.WebhookEventNames()...))),
 			"WebhookEndpoint": server.AnswerSchema[endpointAnswer](),

@@ -18,10 +18,10 @@ type CatalogDocument struct {
 //
 //schema:answer admin Feature server
 type FeatureDocument struct {
-	Key         string          `wire:"1" json:"key"`
-	Name        string          `wire:"2" json:"name"`
+	Key         string          `wire:"1" json:"key" rule:"required,min=1,max=128"`
+	Name        string          `wire:"2" json:"name" rule:"required,min=1,max=128"`
 	Description string          `wire:"3" json:"description"`
-	Labels      []string        `wire:"4" json:"labels"`
+	Labels      []string        `wire:"4" json:"labels" rule:"min=1,max=128"`
 	HasCost     bool            `wire:"5"`
 	CostPerUnit decimal.Decimal `wire:"6" json:"costPerUnit" if:"HasCost"`
 }
@@ -30,17 +30,17 @@ type FeatureDocument struct {
 //
 //schema:answer admin Plan server
 type PlanDocument struct {
-	Key            string          `wire:"1" json:"key"`
-	Name           string          `wire:"2" json:"name"`
+	Key            string          `wire:"1" json:"key" rule:"required,min=1,max=128"`
+	Name           string          `wire:"2" json:"name" rule:"required,min=1,max=128"`
 	Description    string          `wire:"3" json:"description"`
-	PriceAmount    decimal.Decimal `wire:"4" json:"priceAmount"`
-	Currency       string          `wire:"5" json:"currency"`       // ISO 4217
-	IntervalMonths uint32          `wire:"6" json:"intervalMonths"` // 1–120
-	// BillingTiming is IN_ADVANCE (default) or IN_ARREARS, Status ACTIVE (default), ARCHIVED or DRAFT.
-	BillingTiming string `wire:"7" json:"billingTiming"`
-	Status        string `wire:"8" json:"status"`
+	PriceAmount    decimal.Decimal `wire:"4" json:"priceAmount" rule:"required"`
+	Currency       string          `wire:"5" json:"currency" rule:"required,min=3,max=3"` // ISO 4217
+	IntervalMonths uint32          `wire:"6" json:"intervalMonths" rule:"required,min=1,max=120"`
+	// BillingTiming is IN_ADVANCE and Status ACTIVE by default.
+	BillingTiming string `wire:"7" json:"billingTiming" rule:"oneof=IN_ADVANCE|IN_ARREARS"`
+	Status        string `wire:"8" json:"status" rule:"oneof=ACTIVE|ARCHIVED|DRAFT"`
 	// Metadata has at most 8 KiB.
-	Metadata          []byte                     `wire:"9" json:"metadata" as:"object"`
+	Metadata          []byte                     `wire:"9" json:"metadata,omitzero" as:"object"`
 	Features          []PlanFeatureDocument      `wire:"10" json:"features"`
 	CreditAllocations []CreditAllocationDocument `wire:"11" json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
 }
@@ -50,12 +50,12 @@ type PlanDocument struct {
 //
 //schema:answer billingview CreditAllocation
 type CreditAllocationDocument struct {
-	Pool string `wire:"1" json:"pool" rule:"min=1,max=128"`
+	Pool string `wire:"1" json:"pool" rule:"required,min=1,max=128"`
 	// Denomination is what is counted; default: credits.
 	Denomination string `wire:"2" json:"denomination" rule:"min=1,max=64"`
 	// Currency is the plan's by default.
 	Currency string          `wire:"3" json:"currency" rule:"min=3,max=3"`
-	Amount   decimal.Decimal `wire:"4" json:"amount"`
+	Amount   decimal.Decimal `wire:"4" json:"amount" rule:"required"`
 	// Priority is that of the grants and of the pool: the lower one burns first.
 	Priority int64 `wire:"5" json:"priority"`
 	// ExpiresAfterDays is at most 3,650; 0 is never.
@@ -71,9 +71,11 @@ type CreditAllocationDocument struct {
 //
 //schema:answer admin PlanFeature server
 type PlanFeatureDocument struct {
-	Key         string          `wire:"1" json:"key"`
-	PricingType string          `wire:"2" json:"pricingType"` // included, usage_based, graduated
-	Pricing     PricingDocument `wire:"3" json:"pricing" with:"billingview.WritePricing"`
+	Key string `wire:"1" json:"key" rule:"required,min=1,max=128"`
+
+	PricingType string `wire:"2" json:"pricingType" rule:"required,oneof=included|usage_based|graduated"`
+
+	Pricing PricingDocument `wire:"3" json:"pricing" with:"billingview.WritePricing"`
 }
 
 // PricingDocument says how a feature is priced and limited within a plan.
@@ -103,7 +105,7 @@ func (p *PricingDocument) Packs() bool { return p.PackageSize.Sign() > 0 }
 //schema:part
 type CreditsDocument struct {
 	// Pool is the name of the pools that it burns; empty: none.
-	Pool string `wire:"12" json:"credits.pool" in:"whole" rule:"min=1,max=128"`
+	Pool string `wire:"12" json:"credits.pool" in:"whole" rule:"required,min=1,max=128"`
 	// Weight is credits per unit, above 0; default 1.
 	Weight decimal.Decimal `wire:"13" json:"credits.weight"`
 }
@@ -111,9 +113,9 @@ type CreditsDocument struct {
 // TierDocument is one tier; the last one has Infinite set.
 type TierDocument struct {
 	Infinite     bool            `wire:"1"`
-	UpTo         decimal.Decimal `wire:"2"` // inclusive
-	PricePerUnit decimal.Decimal `wire:"3"`
-	FlatFee      decimal.Decimal `wire:"4"` // once, if the tier holds any units
+	UpTo         decimal.Decimal `wire:"2" json:"upTo" rule:"required"` // inclusive
+	PricePerUnit decimal.Decimal `wire:"3" json:"pricePerUnit"`
+	FlatFee      decimal.Decimal `wire:"4" json:"flatFee"` // once, if the tier holds any units
 }
 
 // CatalogReply lists what ApplyCatalog changed, or would change.
