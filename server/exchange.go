@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"strings"
@@ -258,9 +259,7 @@ func (x *Exchange) Refuse(fault *Fault) {
 	x.Out = AppendFault(x.Out[:0], x.shape, &f, x.RequestID())
 	if f.Status == fasthttp.StatusUnauthorized {
 		challenge := x.table.config.Challenge
-		if challenge == "" {
-			challenge = "Bearer"
-		}
+		challenge = cmp.Or(challenge, "Bearer")
 		x.Ctx.Response.Header.Set("WWW-Authenticate", challenge)
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,9 +27,7 @@ func OpenAPI(routes []Route, about Description) ([]byte, error) {
 	if about.Fault == nil {
 		about.Fault = faultSchema
 	}
-	if about.OpenAPI == "" {
-		about.OpenAPI = "3.0.3"
-	}
+	about.OpenAPI = cmp.Or(about.OpenAPI, "3.0.3")
 	schemas := map[string]any{"Fault": about.Fault.document()}
 	for name, schema := range about.Schemas {
 		schemas[name] = schema.document()

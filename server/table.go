@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -65,9 +66,7 @@ type TableConfig struct {
 
 // NewTable makes a table; a route that appears more than once or has no handler is an error.
 func NewTable(routes []Route, config TableConfig) (*Table, error) {
-	if config.Log == nil {
-		config.Log = slog.Default()
-	}
+	config.Log = cmp.Or(config.Log, slog.Default())
 	t := &Table{config: config, failures: rate.Sometimes{Interval: time.Second}}
 	t.pool.New = func() any {
 		x := &Exchange{table: t}
@@ -82,9 +81,7 @@ func NewTable(routes []Route, config TableConfig) (*Table, error) {
 		if r.Handle == nil || r.Operation == "" {
 			return nil, fmt.Errorf("server: %s %s lacks a handler or an operation", r.Method, r.Path)
 		}
-		if r.Limit == 0 {
-			r.Limit = DefaultBodyLimit
-		}
+		r.Limit = cmp.Or(r.Limit, DefaultBodyLimit)
 		if len(r.Media) == 0 {
 			r.Media = []string{"application/json"}
 		}

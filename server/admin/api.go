@@ -4,6 +4,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -135,18 +136,10 @@ func New(c Config) (*API, error) {
 		return nil, errors.New(
 			"admin: Machine, Proposer, Reader, Cluster, Metrics, KeyHash and SealKey must be set")
 	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = 5 * time.Second
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = 2 * time.Second
-	}
-	if c.SettleTimeout == 0 {
-		c.SettleTimeout = settlePatience
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 5*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Second)
+	c.SettleTimeout = cmp.Or(c.SettleTimeout, settlePatience)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	a, err := newAPI(&c)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,12 @@ package admin
 
 import (
 	"cmp"
+	"reflect"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/schema"
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/scan"
@@ -12,76 +15,67 @@ import (
 
 // readCatalog reads a catalog document's fields; what they mean is checked by the state machine.
 func readCatalog(w *walk, d *billing.CatalogDocument) map[string]reader {
-	features := w.array(func(t *tree, place string) {
-		var f billing.FeatureDocument
-		w.object(t, place, readFeature(w, &f))
-		d.Features = append(d.Features, f)
+	return w.fields(reflect.ValueOf(d).Elem())
+}
+
+// fields are the readers of a struct's fields, by the names in their tags.
+func (w *walk) fields(of reflect.Value) map[string]reader {
+	all := map[string]reader{}
+	for f, v := range of.Fields() {
+		tag, err := schema.Parse(f.Tag)
+		if err != nil || tag.Name == "" { // cmd/generate refuses the first
+			continue
+		}
+		read := w.value(v)
+		if given := of.FieldByName(tag.If); given.IsValid() {
+			value := read
+			read = func(t *tree, place string) {
+				given.SetBool(true)
+				value(t, place)
+			}
+		}
+		all[tag.Name] = read
+	}
+	switch d := of.Addr().Interface().(type) {
+	case *billing.PricingDocument:
+		all["credits"] = readCredits(w, &d.Credits)
+	case *billing.TierDocument:
+		all["upTo"] = func(t *tree, place string) {
+			if d.Infinite = t.kind == scan.KindString && t.text == "inf"; !d.Infinite {
+				w.decimal(&d.UpTo)(t, place)
+			}
+		}
+	}
+	return all
+}
+
+// value is the reader of a field. A list that is named is not nil, though it may be empty.
+func (w *walk) value(v reflect.Value) reader {
+	switch dst := v.Addr().Interface().(type) {
+	case *string:
+		return w.text(dst)
+	case *bool:
+		return w.flag(dst)
+	case *uint32:
+		return w.whole(dst)
+	case *int64:
+		return w.integer(dst, maxPriority)
+	case *decimal.Decimal:
+		return w.decimal(dst)
+	case *[]byte:
+		return w.metadata(dst)
+	}
+	if v.Kind() == reflect.Struct {
+		return func(t *tree, place string) { w.object(t, place, w.fields(v)) }
+	}
+	each := w.array(func(t *tree, place string) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		w.value(item)(t, place)
+		v.Set(reflect.Append(v, item))
 	})
-	plans := w.array(func(t *tree, place string) {
-		var p billing.PlanDocument
-		w.object(t, place, readPlan(w, &p))
-		d.Plans = append(d.Plans, p)
-	})
-	return map[string]reader{
-		"features": func(t *tree, place string) {
-			d.Features = []billing.FeatureDocument{} // named, though it may be empty
-			features(t, place)
-		},
-		"plans": func(t *tree, place string) {
-			d.Plans = []billing.PlanDocument{}
-			plans(t, place)
-		},
-	}
-}
-
-func readFeature(w *walk, f *billing.FeatureDocument) map[string]reader {
-	return map[string]reader{
-		"key": w.text(&f.Key), "name": w.text(&f.Name), "description": w.text(&f.Description),
-		"labels": w.array(func(t *tree, place string) {
-			var label string
-			w.text(&label)(t, place)
-			f.Labels = append(f.Labels, label)
-		}),
-		"costPerUnit": func(t *tree, place string) {
-			f.HasCost = true
-			w.decimal(&f.CostPerUnit)(t, place)
-		},
-	}
-}
-
-func readPlan(w *walk, p *billing.PlanDocument) map[string]reader {
-	return map[string]reader{
-		"key": w.text(&p.Key), "name": w.text(&p.Name), "description": w.text(&p.Description),
-		"priceAmount": w.decimal(&p.PriceAmount), "currency": w.text(&p.Currency),
-		"intervalMonths": w.whole(&p.IntervalMonths), "billingTiming": w.text(&p.BillingTiming),
-		"status": w.text(&p.Status), "metadata": w.metadata(&p.Metadata),
-		"creditAllocations": w.array(func(t *tree, place string) {
-			var c billing.CreditAllocationDocument
-			w.object(t, place, readAllocation(w, &c))
-			p.CreditAllocations = append(p.CreditAllocations, c)
-		}),
-		"features": w.array(func(t *tree, place string) {
-			var f billing.PlanFeatureDocument
-			w.object(t, place, map[string]reader{
-				"key": w.text(&f.Key), "pricingType": w.text(&f.PricingType),
-				"pricing": func(t *tree, place string) { w.object(t, place, readPricing(w, &f.Pricing)) },
-			})
-			p.Features = append(p.Features, f)
-		}),
-	}
-}
-
-func readAllocation(w *walk, c *billing.CreditAllocationDocument) map[string]reader {
-	return map[string]reader{
-		"pool": w.text(&c.Pool), "denomination": w.text(&c.Denomination),
-		"currency": w.text(&c.Currency), "amount": w.decimal(&c.Amount),
-		"priority": w.integer(&c.Priority, maxPriority), "hardLimit": w.flag(&c.HardLimit),
-		"expiresAfterDays": w.whole(&c.ExpiresAfterDays),
-		"rolloverPolicy":   w.text(&c.RolloverPolicy),
-		"rolloverCap": func(t *tree, place string) {
-			c.HasCap = true
-			w.decimal(&c.RolloverCap)(t, place)
-		},
+	return func(t *tree, place string) {
+		v.Set(reflect.MakeSlice(v.Type(), 0, len(t.items)))
+		each(t, place)
 	}
 }
 
@@ -95,34 +89,6 @@ func readCredits(w *walk, c *billing.CreditsDocument) reader {
 		if len(w.problems) == before && c.Pool == "" {
 			w.problem(place+".pool", server.FieldRequired, "is required")
 		}
-	}
-}
-
-func readPricing(w *walk, p *billing.PricingDocument) map[string]reader {
-	return map[string]reader{
-		"model": w.text(&p.Model), "pricePerUnit": w.decimal(&p.PricePerUnit),
-		"unitLabel": w.text(&p.UnitLabel), "includedUnits": w.decimal(&p.IncludedUnits),
-		"resetMode": w.text(&p.ResetMode), "limitMode": w.text(&p.LimitMode),
-		"packageSize": w.decimal(&p.PackageSize), "pricePerPackage": w.decimal(&p.PricePerPackage),
-		"credits": readCredits(w, &p.Credits),
-		"maxUsage": func(t *tree, place string) {
-			p.HasMax = true
-			w.decimal(&p.MaxUsage)(t, place)
-		},
-		"tiers": w.array(func(t *tree, place string) {
-			var tier billing.TierDocument
-			w.object(t, place, map[string]reader{
-				"pricePerUnit": w.decimal(&tier.PricePerUnit), "flatFee": w.decimal(&tier.FlatFee),
-				"upTo": func(t *tree, place string) {
-					if t.kind == scan.KindString && t.text == "inf" {
-						tier.Infinite = true
-						return
-					}
-					w.decimal(&tier.UpTo)(t, place)
-				},
-			})
-			p.Tiers = append(p.Tiers, tier)
-		}),
 	}
 }
 

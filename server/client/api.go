@@ -5,6 +5,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -79,24 +80,14 @@ func (c *Config) complete() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.SpoolBytes == 0 {
-		c.SpoolBytes = 256 << 20
-	}
-	if c.AuditMode == "" {
-		c.AuditMode = AuditAsync
-	}
+	c.SpoolBytes = cmp.Or(c.SpoolBytes, 256<<20)
+	c.AuditMode = cmp.Or(c.AuditMode, AuditAsync)
 	if c.AuditMode != AuditAsync && c.AuditMode != AuditCommitted {
 		return fmt.Errorf("client: audit mode %q is neither async nor committed", c.AuditMode)
 	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = 5 * time.Second
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = 2 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 5*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Second)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	c.SandboxHost = strings.ToLower(c.SandboxHost)
 	return nil
 }

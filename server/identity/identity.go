@@ -3,6 +3,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -97,15 +98,9 @@ func New(c Config) (*Service, error) {
 	if s.config.Now == nil {
 		s.config.Now = time.Now
 	}
-	if s.config.WriteTimeout == 0 {
-		s.config.WriteTimeout = 5 * time.Second
-	}
-	if s.config.ReadTimeout == 0 {
-		s.config.ReadTimeout = 2 * time.Second
-	}
-	if s.config.Log == nil {
-		s.config.Log = slog.Default()
-	}
+	s.config.WriteTimeout = cmp.Or(s.config.WriteTimeout, 5*time.Second)
+	s.config.ReadTimeout = cmp.Or(s.config.ReadTimeout, 2*time.Second)
+	s.config.Log = cmp.Or(s.config.Log, slog.Default())
 	if s.attempts, err = vault.New(c.Key, attemptPurpose); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -250,12 +251,8 @@ func (c *claims) fill(more *claims) {
 	if c.Owner == "" {
 		c.Owner, c.OwnerVerified = more.Owner, more.OwnerVerified
 	}
-	if c.ActorType == "" {
-		c.ActorType = more.ActorType
-	}
-	if c.Name == "" {
-		c.Name = more.Name
-	}
+	c.ActorType = cmp.Or(c.ActorType, more.ActorType)
+	c.Name = cmp.Or(c.Name, more.Name)
 }
 
 func truth(v any) bool { return v == true || v == "true" }

@@ -4,6 +4,7 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -152,18 +153,10 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = 5 * time.Second
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = 2 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.Contact == "" {
-		c.Contact = c.PublicURL + "/v1/feedback"
-	}
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 5*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Second)
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Contact = cmp.Or(c.Contact, c.PublicURL+"/v1/feedback")
 	c.PublicURL = strings.TrimSuffix(c.PublicURL, "/")
 	return c
 }

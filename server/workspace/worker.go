@@ -75,15 +75,9 @@ func NewWorkers(c WorkersConfig) (*Workers, error) {
 	if c.Machine == nil || c.Proposer == nil || c.Verifier == nil || c.Leads == nil {
 		return nil, errors.New("workspace: Machine, Proposer, Verifier and Leads must be set")
 	}
-	if c.Workers == 0 {
-		c.Workers = 4
-	}
-	if c.Lease == 0 {
-		c.Lease = defaultLease
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Workers = cmp.Or(c.Workers, 4)
+	c.Lease = cmp.Or(c.Lease, defaultLease)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	answers, err := vault.New(c.SealKey, answersPurpose)
 	if err != nil {
 		return nil, err

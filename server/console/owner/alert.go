@@ -89,6 +89,15 @@ func (v *visit) alerts() (id [16]byte, data *alertsPage) {
 	return id, data
 }
 
+// ofAlerts is a page or form about the alerts of the flow that the path names.
+func ofAlerts(show func(*visit, [16]byte, *alertsPage)) func(*visit) {
+	return func(v *visit) {
+		if id, data := v.alerts(); data != nil {
+			show(v, id, data)
+		}
+	}
+}
+
 func showAlerts(v *visit) {
 	id, data := v.alerts()
 	if data == nil {
@@ -110,19 +119,13 @@ func showAlerts(v *visit) {
 }
 
 // showDeliveries shows the deliveries and their progress, for the script.
-func showDeliveries(v *visit) {
-	if _, data := v.alerts(); data != nil {
-		v.site.Fragment(v.x, "alerts", "deliveries", data)
-	}
+func showDeliveries(v *visit, _ [16]byte, data *alertsPage) {
+	v.site.Fragment(v.x, "alerts", "deliveries", data)
 }
 
 // setAlerts sets where a flow's alerts go. The secret of a webhook that is new is on this answer
 // alone.
-func setAlerts(v *visit) {
-	id, data := v.alerts()
-	if data == nil {
-		return
-	}
+func setAlerts(v *visit, id [16]byte, data *alertsPage) {
 	alerts := v.config.Workspaces.Alerts
 	secret, fault := alerts.SetAlerts(v.decision(v.who.Workspace), id, api.AlertSettings{
 		On: v.fields.Get("on") != "", Email: strings.TrimSpace(v.fields.Get("email")),
@@ -152,11 +155,7 @@ func (v *visit) secret(title, secret string) {
 }
 
 // rotateAlertSecret makes a new signing secret, which this answer alone shows.
-func rotateAlertSecret(v *visit) {
-	id, data := v.alerts()
-	if data == nil {
-		return
-	}
+func rotateAlertSecret(v *visit, id [16]byte, _ *alertsPage) {
 	secret, fault := v.config.Workspaces.Alerts.RotateAlertSecret(v.decision(v.who.Workspace), id)
 	switch {
 	case fault != nil:
@@ -174,11 +173,7 @@ func rotateAlertSecret(v *visit) {
 }
 
 // testAlert sends a test to wherever a flow's alerts go.
-func testAlert(v *visit) {
-	id, data := v.alerts()
-	if data == nil {
-		return
-	}
+func testAlert(v *visit, id [16]byte, data *alertsPage) {
 	fault := v.config.Workspaces.Alerts.SendTestAlert(v.decision(v.who.Workspace), id)
 	if fault != nil && fault.Code == "alert_test_limit" {
 		fault.Detail = "More can be sent after midnight UTC. Alerts that are not tests go out as ever."

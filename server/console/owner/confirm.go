@@ -82,11 +82,7 @@ func (p *Pages) confirmAddress(x *server.Exchange) {
 }
 
 // askAddress mails the link that asks for an address once more.
-func askAddress(v *visit) {
-	id, data := v.alerts()
-	if data == nil {
-		return
-	}
+func askAddress(v *visit, id [16]byte, data *alertsPage) {
 	fault := v.config.Workspaces.Alerts.AskAddress(v.who.Workspace, id)
 	v.finish(fault, showAlerts, data.Path, "asked")
 }

@@ -164,7 +164,7 @@ func (p *Pages) rows() []row {
 		get("/flows/{id}/alerts", "alerts", showAlerts),
 		{
 			method: "GET", path: "/flows/{id}/alerts/live", name: "alerts live", live: true,
-			show: showDeliveries,
+			show: ofAlerts(showDeliveries),
 		},
 		get("/issues", "issues", showIssues),
 		get("/purchases", "purchases", showPurchases),
@@ -194,10 +194,10 @@ func (p *Pages) rows() []row {
 		form("/test-access", "set test access", setAccess),
 		form("/flows/{id}/schedule", "set schedule", of(api.NounFlow, setSchedule)),
 		form("/flows/{id}/confirm-signup", "confirm signup", of(api.NounFlow, confirmSignup)),
-		form("/flows/{id}/alerts", "set alerts", setAlerts),
-		form("/flows/{id}/alerts/secret", "rotate alert secret", rotateAlertSecret),
-		form("/flows/{id}/alerts/confirm", "ask address", askAddress),
-		form("/flows/{id}/alerts/test", "test alert", testAlert),
+		form("/flows/{id}/alerts", "set alerts", ofAlerts(setAlerts)),
+		form("/flows/{id}/alerts/secret", "rotate alert secret", ofAlerts(rotateAlertSecret)),
+		form("/flows/{id}/alerts/confirm", "ask address", ofAlerts(askAddress)),
+		form("/flows/{id}/alerts/test", "test alert", ofAlerts(testAlert)),
 		form("/issues/{id}/ready", "mark issue", of(api.NounIssue, markReady)),
 	}
 }

@@ -123,14 +123,10 @@ func (v *visit) show(p page.View) {
 	if p.Notice = v.notice; p.Notice == nil {
 		p.Notice = v.happened()
 	}
-	status := v.status
-	if status == 0 {
-		status = 200
-	}
 	if v.notice != nil && v.notice.Tone == page.Problem {
 		p.Fields = v.fields
 	}
-	v.site.Show(v.x, status, &p)
+	v.site.Show(v.x, cmp.Or(v.status, 200), &p)
 }
 
 // fail answers with a page: what went wrong, what was not changed and what to do.
