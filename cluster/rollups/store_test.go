@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,7 @@ type history struct {
 	journal *journal.Journal
 	sealed  map[string][]byte
 	index   uint64
-	reads   int
+	reads   atomic.Int64
 	dir     string
 }
 
@@ -37,7 +38,7 @@ func (h *history) open() {
 	h.Store = Open(h.dir, Options{
 		Journal: h.journal, Count: countRecord, BlockBytes: 64,
 		Read: func(part journal.Part, number uint64) ([]byte, error) {
-			h.reads++
+			h.reads.Add(1)
 			return h.sealed[fmt.Sprint(part, number)], nil
 		},
 	})
@@ -183,10 +184,10 @@ func TestFilesAreMerged(t *testing.T) {
 	for _, r := range h.runs[journal.PartAudit] {
 		require.LessOrEqual(t, r.last-r.first, uint64(fanIn-1), "the oldest segments will be dropped")
 	}
-	h.reads = 0
+	h.reads.Store(0)
 	q := rollup.Query{Owner: rollup.Environment(1), To: 3000}
 	require.Equal(t, h.plain(t, q), sumOf(t, h, q))
-	require.Zero(t, h.reads)
+	require.Zero(t, h.reads.Load())
 }
 
 // A file that is damaged anywhere is found out, removed and made again.
@@ -220,9 +221,9 @@ func TestDamageIsFoundAndRepaired(t *testing.T) {
 				require.ErrorIs(t, h.Sum(all, func(rollup.Cell) {}), ErrDamaged)
 			}
 			h.settle(t)
-			h.reads = 0
+			h.reads.Store(0)
 			require.Equal(t, want, sumOf(t, h, q))
-			require.Zero(t, h.reads)
+			require.Zero(t, h.reads.Load())
 		})
 	}
 }
@@ -261,4 +262,42 @@ func TestDiskReserve(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoRoom)
 	q := rollup.Query{Owner: 3, To: 1000}
 	require.Equal(t, h.plain(t, q), sumOf(t, h, q))
+}
+
+// Queries run beside counting and merging, and see all of what was there when they began.
+func TestSumBesideStep(t *testing.T) {
+	h := openHistory(t.TempDir())
+	for i := range 1000 {
+		h.record(journal.KindUsage, uint32(i%5), 1, 1, int64(i))
+	}
+	h.settle(t)
+	require.NoError(t, h.Close())
+	require.NoError(t, os.RemoveAll(h.dir))
+	h.open()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	done := make(chan error)
+	go func() {
+		did, err := true, error(nil)
+		for did && err == nil {
+			did, err = h.Step(ctx)
+		}
+		done <- err
+	}()
+	q := rollup.Query{Owner: rollup.Environment(1), To: 3000}
+	for {
+		events := int64(0)
+		err := h.Sum(q, func(c rollup.Cell) { events += c.Events })
+		if err == nil {
+			require.Equal(t, int64(1000), events)
+		} else {
+			require.ErrorIs(t, err, rollup.ErrCounting)
+		}
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			return
+		default:
+		}
+	}
 }
