@@ -33,7 +33,7 @@ func (a *backlogs) clear() {
 	}
 }
 
-// add takes a ticket if its flow travels apart; a flow of which too much waits does so from now on.
+// add takes a ticket if its flow travels apart; a flow with too much waiting does so from now on.
 func (a *backlogs) add(q *queue, t *ticket, weight int) bool {
 	if a.waiting == nil {
 		return false

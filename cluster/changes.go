@@ -44,7 +44,7 @@ func (n *changes) Join(ctx context.Context, m Member) error {
 	return n.changeBoth(ctx, change{Kind: changeJoin, Member: m, Disk: from.Disk})
 }
 
-// visit asks a node that is to be joined who it is.
+// visit asks a node that wants to join for its identity.
 func (n *changes) visit(m Member) (greeting, error) {
 	conn, from, err := n.peering.port.visit(m.Raft, streamLink, n.config.RPCTimeout)
 	if err == nil {
@@ -74,7 +74,7 @@ func (n *changes) Promote(ctx context.Context, id string) error {
 
 // Remove takes a member out of both groups, alive or not. One that leads hands over first. It is
 // refused when what remains would have no majority, and when neither group has it: unless this node
-// has asked for that removal before, and did not hear how it went. Errors wrap ErrMembers.
+// has asked for that removal before, and got no answer. Errors wrap ErrMembers.
 func (n *changes) Remove(ctx context.Context, id string) error {
 	return n.changeBoth(ctx, change{Kind: changeRemove, Member: Member{ID: id}})
 }

@@ -128,8 +128,8 @@ type Timeouts struct {
 	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms), and
 	// what the lease is measured by. It must be the same on every node.
 	HeartbeatTimeout time.Duration
-	// CommitTimeout is how soon an idle leader tells followers what is committed, where none of
-	// them asks (50 ms).
+	// CommitTimeout is how soon an idle leader sends followers its commit index if none of them
+	// asks (50 ms).
 	CommitTimeout time.Duration
 	// StoreTimeout is how long the disk may take to store entries before the process exits (10 s).
 	StoreTimeout time.Duration
@@ -139,8 +139,8 @@ type Timeouts struct {
 
 // Limits bound what a node takes in and keeps. The zero value of a field means its default.
 type Limits struct {
-	// MemoryBytes is what the process may use; near it, client writes of which Grows says that they
-	// make the state grow are refused. 0 means no limit.
+	// MemoryBytes is what the process may use; near it, client writes that make the state
+	// grow (Grows) are refused. 0 means no limit.
 	MemoryBytes int64
 	// QueueBytes bounds what a node has taken in and not yet answered, per group: on the leader
 	// what waits for entries, on a follower what waits for the leader (64 MiB).

@@ -74,7 +74,7 @@ func (m *membership) readdress(
 	}
 	// Raft writes the peer's new address while an append to it may be under way, and reads the peer
 	// when that returns, without its lock. So none returns until raft's main goroutine is done with
-	// the change; it tells by refusing to begin a cluster, which it answers in its turn.
+	// the change. It shows that by refusing to bootstrap a cluster, which it answers in its turn.
 	release := m.transport.holdBack(s.ID)
 	defer release()
 	changed := add(s.ID, to, index, changeQueue)

@@ -249,7 +249,7 @@ func (c *core) skips(l *raft.Log) bool {
 	return false
 }
 
-// newest is the newest entry that was applied here of which the term is known.
+// newest is the newest entry applied here whose term is known.
 func (c *core) newest() place {
 	newest := c.progress.at()
 	if newest.term > 0 {

@@ -48,7 +48,8 @@ func configVoters(c raft.Configuration) []raft.ServerID {
 }
 
 // configIndex is the index of the committed configuration: the newest that this node has applied,
-// or that its newest snapshot has. Raft's own GetConfiguration tells none, whatever it promises.
+// or that its newest snapshot has. Raft's own GetConfiguration reports
+// none, despite its documentation.
 func (e *electorate) configIndex() (uint64, error) {
 	index := e.configured.Load()
 	found, err := e.snapshots.List()

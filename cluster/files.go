@@ -28,7 +28,7 @@ type watchedFS struct {
 type fileNotices struct {
 	// fatal ends the process.
 	fatal func(error)
-	// synced is told what each fsync took; nil: no one listens.
+	// synced is called with the duration of each fsync; nil: no one listens.
 	synced func(time.Duration)
 	// began is called when the disk is asked for a change, and the function that it returns when
 	// the change is done; nil: no one listens.

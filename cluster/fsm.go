@@ -216,8 +216,8 @@ func (s *fsmSnapshot) Persist(to raft.SnapshotSink) error {
 }
 
 const (
-	// snapshotWork is how long a snapshot is written at a time beside Apply, snapshotRest how long
-	// it rests then.
+	// snapshotWork is how long a snapshot is written without a break while Apply runs, snapshotRest
+	// the length of each break.
 	snapshotWork = 500 * time.Microsecond
 	snapshotRest = 2 * time.Millisecond
 )
@@ -311,9 +311,9 @@ func (r *replica) noteRestored() {
 	r.content.Store(&c)
 }
 
-// visible is the newest entry of which a reader on this node may have seen something: the one that
-// is being applied counts, since its records become visible one by one. A reader elsewhere
-// afterwards is to see it, too.
+// visible is the newest entry that a reader on this node may have seen in part: the one being
+// applied counts, since its records become visible one by one. Later readers elsewhere must see it,
+// too.
 func (r *replica) visible() uint64 { return max(r.machine.Applied(), r.applying.Load()) }
 
 // Events is where listings of the machine's journal come from; nil without a journal.

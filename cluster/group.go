@@ -37,7 +37,7 @@ type Group struct {
 	closeErr error
 }
 
-// listeners are told of leadership: queues, and who asks the leader.
+// listeners are notified of leadership: the queues, and readers that ask the leader.
 type listeners struct {
 	*proposer
 	index *readIndex

@@ -80,9 +80,9 @@ func (w *guard) requireOurs(term uint64, theirs place) {
 }
 
 // hasLogGap reports whether raft takes the log for longer than it is: a snapshot was installed over
-// entries of a deposed leader, some of which are behind it. The log is empty then, raft looks for
-// them still, and refuses whatever it is sent (trap 5). It lasts, other than the moment between the
-// deletion of entries and those that take their place.
+// entries of a deposed leader, some of which came after it. The log is then empty, but raft still
+// looks for them and refuses all appends (trap 5). The gap lasts, unlike the moment between the
+// deletion of entries and their replacement.
 func (w *guard) hasLogGap(first, applied uint64) bool {
 	if first > 0 || w.raft.LastIndex() <= applied {
 		w.logGaps = 0

@@ -147,7 +147,7 @@ func (t *transport) begin() bool {
 	return true
 }
 
-// watchRefusal tells of a candidate that is refused though this node is free to vote.
+// watchRefusal reports a candidate that is refused although this node is free to vote.
 func (t *transport) watchRefusal(rpc *raft.RPC) {
 	outdone := t.bond.outdone.Load()
 	if outdone == nil {

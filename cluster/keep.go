@@ -163,11 +163,11 @@ func (k *keeper) takeSnapshot() error {
 	return nil
 }
 
-// changeBetween is what raft says, for want of an error that could be told by its value, where a
-// change of the members was committed after a snapshot had begun.
+// changeBetween is in raft's error for a change of members that was committed after a snapshot had
+// begun; raft has no error value for it.
 const changeBetween = "wait until the configuration entry"
 
-// snapshot lets raft take one, again where members changed meanwhile.
+// snapshot has raft take one, and again if members changed meanwhile.
 func (k *keeper) snapshot() error {
 	for try := 1; ; try++ {
 		applied := k.progress.index.Load()

@@ -41,7 +41,7 @@ func (a instant) sameAwake(b instant) bool {
 }
 
 // until is how long it is from one moment to a later one, time asleep included. A step ahead of the
-// wall clock counts as a sleep: nothing tells them apart.
+// wall clock counts as a sleep: nothing distinguishes them.
 func (a instant) until(b instant) time.Duration {
 	return time.Duration(b.mono - a.mono + max(0, b.drift-a.drift))
 }

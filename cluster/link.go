@@ -150,7 +150,7 @@ func (w *wire) end(log *slog.Logger) {
 	})
 }
 
-// link is the calling end of a node link. It connects again by itself.
+// link is the calling end of a node link. It reconnects automatically.
 type link struct {
 	peer    Member
 	port    *port
@@ -251,7 +251,7 @@ func late(err error) bool {
 	return errors.As(err, &network) && network.Timeout()
 }
 
-// serve keeps one connection until it ends, and then tells everyone who waits for an answer. It
+// serve keeps one connection until it ends, then fails every call that waits for an answer. It
 // reports whether the peer has ended it.
 func (l *link) serve(conn net.Conn) (hungUp bool) {
 	w := newWire(conn, l.timeout)

@@ -139,7 +139,7 @@ func (p *peerWarnings) named(at raft.ServerAddress) string {
 	return address
 }
 
-// due reports whether a warning is to be written now, and how often it was not since the last time.
+// due reports whether to write a warning now, and how often it was held back since the last one.
 func (p *peerWarnings) due(text, peer string, now time.Time) (held int, due bool) {
 	if p == nil {
 		return 0, true

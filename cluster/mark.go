@@ -14,7 +14,7 @@ import (
 // a crash.
 type mark struct {
 	Term uint64 `json:"term,omitempty"`
-	// Vote stands for whom it has voted for in that term; 0: for no candidate.
+	// Vote identifies the candidate that it voted for in that term; 0: none.
 	Vote uint64 `json:"vote,omitempty"`
 	// LastTerm and Last are the last entry of its log, or of its snapshot. LastTerm is 0 where it is
 	// not known.
@@ -78,7 +78,7 @@ func parseMark(b []byte) (m mark) {
 	return m
 }
 
-// voteFor stands for a candidate in a mark.
+// voteFor identifies a candidate in a mark.
 func voteFor(candidate []byte) uint64 {
 	h := fnv.New64a()
 	h.Write(candidate) // never fails

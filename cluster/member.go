@@ -45,8 +45,8 @@ func (m *membership) askLeader(ctx context.Context, c change) error {
 	}
 }
 
-// likelyLeaders are the other nodes to ask for a change: the leader, where one is known, and else
-// everybody. A node that has moved is told of no leader before the members know its new address.
+// likelyLeaders are the other nodes to ask for a change: the leader if known, otherwise all. A node
+// that has moved learns of no leader before the members know its new address.
 func (m *membership) likelyLeaders(r *route) []string {
 	if r.leader != "" {
 		return slices.DeleteFunc([]string{r.leader}, func(id string) bool {

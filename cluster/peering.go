@@ -313,7 +313,7 @@ func (n *peering) gone(id string) bool {
 	return l != nil && l.gone.Load()
 }
 
-// lookForLeaders tells the groups that a member is gone.
+// lookForLeaders notifies the groups that a member is gone.
 func (n *peering) lookForLeaders() {
 	if !n.isOpen() {
 		return

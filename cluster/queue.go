@@ -24,8 +24,8 @@ const (
 	fateDecided
 )
 
-// fateOf tells definite refusals of raft's from errors that leave the outcome open. Only what is
-// listed here is definite: an error that a later version adds is unknown until someone has read
+// fateOf distinguishes raft's definite refusals from errors that leave the outcome open. Only those
+// listed here are definite: an error that a later version adds is unknown until someone has read
 // the code that returns it. ErrRaftShutdown is unknown although it is sometimes definite.
 func fateOf(err error) fate {
 	switch err {
@@ -426,7 +426,7 @@ type pace struct {
 
 const (
 	paceSpan = 500 * time.Millisecond
-	// maxPaceWait bounds what a refusal tells a client to wait.
+	// maxPaceWait bounds how long a refusal asks a client to wait.
 	maxPaceWait = 30 * time.Second
 )
 

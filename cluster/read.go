@@ -234,7 +234,7 @@ func (r *reader) serveReadIndex(payload []byte, reply func([]byte)) {
 
 // Staleness is how old this node's own memory may be: 0 on a leader under lease; on a leader
 // without, the time since a majority answered; otherwise the time since this node asked a leader
-// how far it was, and came to that. Time that the machine was asleep is part of it.
+// for its applied index, and reached it. Time that the machine was asleep counts.
 func (r *reader) Staleness() time.Duration {
 	if term, ok := r.lease.holds(); ok && r.lease.stands(term) {
 		return 0
@@ -361,9 +361,9 @@ func (r *reader) followHints() {
 	}
 }
 
-// applyHint tells raft that an entry is committed, as an append of the leader's would that holds
-// nothing else: raft compares the place, and so all before it. An entry that a leader has applied
-// is committed for good, however late the word comes; and raft refuses that of an earlier term.
+// applyHint tells raft that an entry is committed, as an empty append of the leader would: raft
+// compares the place, and so all before it. An entry that a leader has applied is committed for
+// good, however late the hint arrives; raft refuses hints of an earlier term.
 func (r *reader) applyHint(committed place, term uint64) {
 	var entry raft.Log
 	address, leader := r.raft.LeaderWithID()

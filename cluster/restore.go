@@ -25,7 +25,7 @@ var ErrNotEmpty = errors.New("cluster: a backup is restored into an empty folder
 // the way and must not be used for a node. Nothing is started and no other node is asked.
 //
 // The folder must be empty. Until all of the backup was read, checked, and is on disk, a node
-// refuses to start there; after an error it is to be emptied.
+// refuses to start there; after an error it must be emptied.
 func Restore(c Config, src io.Reader) (*backup.Manifest, error) {
 	c, err := c.withDefaults()
 	if err != nil {

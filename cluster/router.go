@@ -35,7 +35,7 @@ func newRouter(c *core, e *electorate) *router {
 	return r
 }
 
-// listener is told of leadership, with the router's lock held: it must not call back.
+// listener is notified of leadership with the router's lock held, so it must not call back.
 type listener interface {
 	lead()                // this node leads, and is ready
 	resign()              // it no longer does
@@ -211,8 +211,8 @@ func (r *router) hold(term uint64) bool {
 
 func (r *router) release() { r.routeLock.Unlock() }
 
-// Leads reports whether this node leads the group and may propose; the term tells one reign from
-// the next.
+// Leads reports whether this node leads the group and may propose; the term distinguishes one
+// reign from the next.
 func (r *router) Leads() (term uint64, ok bool) {
 	current := r.route.Load()
 	return current.term, current.ready

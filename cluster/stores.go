@@ -168,7 +168,7 @@ func (s *stores) align(log *slog.Logger) error {
 	return s.log.AlignTo(newest.Index)
 }
 
-// newestSnapshot is the newest one all of which is good; the zero value when there is none.
+// newestSnapshot is the newest intact snapshot; the zero value if there is none.
 func (s *stores) newestSnapshot() (raft.SnapshotMeta, error) {
 	for {
 		found, err := s.snapshots.List()

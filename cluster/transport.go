@@ -24,7 +24,7 @@ type rawTransport interface {
 	raft.WithClose
 }
 
-// transport stands between raft and its transport, and corrects both. Each method says which
+// transport wraps raft's transport and corrects both raft and it. Each method says which
 // trap it closes; DESIGN.md has the table.
 type transport struct {
 	rawTransport
@@ -42,8 +42,8 @@ type transport struct {
 	handed  handed
 	matched matched
 	self    raft.ServerID
-	// applied is how far this node has applied its log: no node is told that more is committed. Nil:
-	// it applies nothing.
+	// applied is how far this node has applied its log; it announces no higher commit index. Nil: it
+	// applies nothing.
 	applied func() uint64
 	// held is the member whose appends do not return yet, and the channel that is closed then.
 	held atomic.Pointer[heldBack]
@@ -61,7 +61,7 @@ type transport struct {
 	heldUntil time.Time
 	// overheard is what the others have promised, by their messages.
 	overheard overheard
-	// leaders is whom each term had; rival is told of a second one.
+	// leaders has the leader of each term; rival is called with a second one.
 	leaders leaders
 	rival   atomic.Pointer[func(term uint64, first, second raft.ServerID)]
 	// stands reports whether this node may ask for votes.

@@ -44,7 +44,7 @@ type voteFile struct {
 	mu     sync.Mutex
 	values map[string][]byte
 	failed error // the first failure; nothing is written after it
-	// told is term and vote as others may be told: it waits for no disk.
+	// published is the term and vote that others may learn; reading it waits for no disk.
 	published atomic.Pointer[mark]
 }
 
@@ -172,8 +172,8 @@ func makeCopy(fsys wal.FS, dir string, record []byte) (b *voteCopy, err error) {
 	return &voteCopy{put, f.Close}, nil
 }
 
-// ofSystem reports whether names of fsys are the operating system's. bbolt takes only *os.File, so
-// elsewhere, which is on the memory of simulations, `vote` stands alone.
+// ofSystem reports whether fsys is the operating system's. bbolt takes only *os.File, so in the
+// memory of simulations there is only `vote`.
 func ofSystem(fsys wal.FS) bool {
 	if w, ok := fsys.(*watchedFS); ok {
 		fsys = w.FS

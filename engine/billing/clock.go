@@ -71,9 +71,9 @@ type FellDue struct {
 // maxFellDue is how many customers FellDue looks at.
 const maxFellDue = 20_000
 
-// FellDue counts what stands of an environment's changes after one instant of its clock, up to
-// another: an invoice that was paid since is not past due. It counts nothing where the environment
-// has very many customers.
+// FellDue counts an environment's changes after one instant of its clock, up to another, that are
+// still in force: an invoice that was paid since is not past due. It counts nothing if the
+// environment has very many customers.
 func (m *customerReader) FellDue(env uint32, from, to int64) (all FellDue) {
 	s, left := m.state.Load(), maxFellDue
 	within := func(at int64) bool { return at > from && at <= to }

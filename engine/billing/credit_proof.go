@@ -13,7 +13,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// PoolProof is a pool beside what the journal says of it. Problem is empty where both agree: each
+// PoolProof compares a pool with the journal. Problem is empty if both agree: each
 // of its totals is the sum of the journal's records, what usage took is the sum of the events'
 // draws, and none of its transactions is missing.
 type PoolProof struct {

@@ -112,7 +112,7 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// What stands for an erased customer's data. The address is one that can never exist (RFC 2606).
+// Placeholders for an erased customer's data. The address is one that can never exist (RFC 2606).
 const (
 	ErasedName  = "erased"
 	ErasedEmail = "erased@erased.invalid"

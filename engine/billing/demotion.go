@@ -71,8 +71,8 @@ func JournalKey(r journal.Record) (e idempotency.Entry, ok bool, err error) {
 	}}, true, nil
 }
 
-// probedUsage is a RecordUsage with what files say of its key. The verdict stands beside the record
-// and not in it, so that the journal has the record as it always was.
+// probedUsage is a RecordUsage and whether the files have its key. The verdict is not part of the
+// record, so that the journal's records do not change.
 type probedUsage struct {
 	Through uint64 `wire:"1"`
 	After   uint64 `wire:"2"` // the number found, and one; 0: none

@@ -48,7 +48,7 @@ func (c *KeepAnswer) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// answerHead is what stands before an answer's text: its status, and whom it is about.
+// answerHead is the size of an answer's header: its status, and whom it is about.
 const answerHead = 4 + 4
 
 // kept is what is kept of a request, by row, as it is stored; nil where nothing is.

@@ -22,7 +22,7 @@ type Config struct {
 }
 
 // Machine is the billing state machine; it implements engine.Machine. Apply, Snapshot and Restore
-// are for one goroutine at a time; everything else, the queries above all, for any beside it.
+// are for one goroutine at a time; all else, above all queries, may run concurrently.
 type Machine struct {
 	journalReader
 	kernel  machine.Kernel[*Machine, *turn]

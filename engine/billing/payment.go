@@ -206,7 +206,7 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 		})
 	}
 	if result != book.PaymentApplied && result != book.PaymentIgnored {
-		t.tellOverpaid(e, c, result)
+		t.queueOverpaid(e, c, result)
 	}
 	t.Answer(&PaymentReply{Result: result})
 	t.Fold(uint64(t.payments.table.Len())<<8 | uint64(result))
@@ -253,9 +253,9 @@ func paymentKey(env uint32, parts ...string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// tellOverpaid queues a message about a payment that did not fit its invoice, and which somebody
-// has to give back or to book: result says why. A PENDING invoice is told as it would be issued.
-func (t *turn) tellOverpaid(e *accounts.Environment, c *RecordPayment, result book.PaymentResult) {
+// queueOverpaid adds a message about a payment that does not fit its invoice, so somebody has to
+// return or book it: result says why. A PENDING invoice is shown as it would be issued.
+func (t *turn) queueOverpaid(e *accounts.Environment, c *RecordPayment, result book.PaymentResult) {
 	if !e.Wants(accounts.WebhookInvoiceOverpaid) {
 		return
 	}

@@ -138,7 +138,7 @@ func (sn *snapshot) Release() {
 	sn.machine.kernel.Snapshotting.Store(false)
 }
 
-// WriteTo writes the snapshot. It runs beside Apply.
+// WriteTo writes the snapshot, concurrently with Apply.
 func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
 	out := machine.BlockWriter{Dst: dst}
 	out.Write([]byte(snapshotMagic))
@@ -159,7 +159,7 @@ func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
 	return out.N, nil
 }
 
-// Restore replaces the whole state. Queries that run beside it see the old one or the new one.
+// Restore replaces the whole state. Concurrent queries see the old one or the new one.
 // After an error the machine is as it was.
 func (m *Machine) Restore(src io.Reader) error {
 	if m.kernel.Snapshotting.Load() {
@@ -212,7 +212,7 @@ func (m *Machine) together(parts ...func() error) error {
 	return nil
 }
 
-// restoreHead reads what stands before the pages.
+// restoreHead reads the part before the pages.
 func (m *Machine) restoreHead(in *machine.BlockReader, s *state) error {
 	if err := in.Begin(snapshotMagic); err != nil {
 		return fmt.Errorf("%w: %w", rows.ErrSnapshot, err)

@@ -38,7 +38,7 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", rows.ErrSnapshot, fmt.Errorf(format, args...))
 }
 
-// visited tells which rows of a table a walk has met.
+// visited marks the rows of a table that a walk has visited.
 type visited []bool
 
 // meet notes a row; false when the table has none such, or it was met before.

@@ -13,8 +13,8 @@ import (
 )
 
 // state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
-// only writer. Queries read beside it: what grows with customers under the stripe of the customer's
-// row, the rest through atomic pointers to values that never change.
+// only writer. Queries read concurrently: what grows with customers under the stripe lock of the
+// customer's row, the rest through atomic pointers to values that never change.
 type state struct {
 	lifecycle.Projector
 

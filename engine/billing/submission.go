@@ -78,7 +78,7 @@ const MaxSubmissions = 65_536
 //schema:row
 type submission struct{ id [16]byte }
 
-// openSubmissions makes the ring of submissions, of which all that there is room for are there.
+// openSubmissions makes the ring of submissions; it keeps as many as there is room for.
 func openSubmissions(s *state) machine.Ring[submission] {
 	return machine.Ring[submission]{
 		Table: page.NewTable(s.Store, accounts.TableSubmissions, submissionCodec), Max: MaxSubmissions,

@@ -251,7 +251,7 @@ func differLines(d *differences, stored, made []book.InvoiceItem) {
 // ErrExplain means that an invoice cannot be worked out from the journal: records are missing.
 var ErrExplain = errors.New("billing: the journal does not explain the invoice")
 
-// Explanation is an invoice as it is stored, beside what the journal's records alone make of it.
+// Explanation is an invoice as stored, and as computed from the journal's records alone.
 type Explanation struct {
 	Invoice book.InvoiceView
 	auditor.Lines

@@ -117,12 +117,12 @@ func (d *DeliveryView) end(status DeliveryStatus, reason string, stamp int64) {
 	d.Status, d.Reason, d.EndedAt, d.NextAt, d.BegunAt = status, reason, stamp, 0, 0
 }
 
-// alert is what a flow's owner wants to hear of its watch, and what was sent of it.
+// alert holds the notifications that a flow's owner wants about its watch, and those sent.
 type alert struct {
 	alertFacts
 	Workspace uint32 `wire:"1"`
 	Flow      uint32 `wire:"2"`
-	// Made counts deliveries, those that are not kept any more too.
+	// Made counts deliveries, including those that are no longer kept.
 	Made uint64 `wire:"11"`
 	// Deliveries are the newest, oldest first.
 	Deliveries []DeliveryView `wire:"12"`

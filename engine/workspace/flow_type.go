@@ -74,7 +74,7 @@ type flow struct {
 	Verified       bool `wire:"19"`
 	WithCredential bool `wire:"20"`
 	TestAccount    bool `wire:"21"`
-	// Alert is what its owner wants to hear of its watch; 0 is nothing that was ever set.
+	// Alert is the row of its owner's alert settings; 0 if none were ever set.
 	Alert uint32 `wire:"130"`
 	// Schedule is when its runs begin by themselves; 0 is one that never did.
 	Schedule uint32 `wire:"141"`
@@ -164,7 +164,7 @@ type schedule struct {
 	Due    int64 `wire:"6"`
 	// Asked: the run of Trying begins when it is known what the verification answers now.
 	Asked bool `wire:"7"`
-	// Told has a bit for each reason of a skip that was told since the flow ran by its schedule.
+	// Told has a bit for each skip reason reported since the flow last ran by its schedule.
 	Told uint32 `wire:"8"`
 }
 

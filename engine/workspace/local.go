@@ -38,7 +38,7 @@ func (c *StartLocalRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// FinishLocalRun notes what a local run came to. The first word stands.
+// FinishLocalRun notes the result of a local run. The first report counts.
 type FinishLocalRun struct {
 	Workspace uint32     `wire:"1"`
 	ID        [16]byte   `wire:"2"`

@@ -11,7 +11,7 @@ import (
 // notices are issues, notifications and alerts.
 type notices struct {
 	spaces
-	// alerting are the alerts of which something waits to be sent; no state.
+	// alerting lists the alerts with something left to send; it is not state.
 	alerting waiting
 }
 
@@ -44,7 +44,7 @@ func (x *notices) alertWrite(t *machine.Turn, row uint32, change func(a *alert))
 	t.Fold(uint64(row)<<32 | a.Made)
 }
 
-// alertOf tells a flow's owner what its watch has come to by a run, where they want to hear it.
+// alertOf notifies a flow's owner of what a run found, if they asked for that.
 func (x *notices) alertOf(t *machine.Turn, kind AlertKind, r *run, text *RunText) {
 	at := x.flows.Read(r.Flow).Alert
 	if at == 0 || !x.alerts.Read(at).On {

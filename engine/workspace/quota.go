@@ -7,8 +7,8 @@ const (
 	// MaxUnclaimedBytes is for an unclaimed workspace, MaxClaimedBytes for one that has an owner.
 	MaxUnclaimedBytes = 256 << 10
 	MaxClaimedBytes   = 64 << 20
-	// BoughtRunBytes is what a workspace may hold more for each run that was ever bought for it,
-	// more than one can say: so what a workspace has paid for never stands in its way.
+	// BoughtRunBytes is added to a workspace's limit for each run ever bought for it. It is more
+	// than a run can use, so a workspace never reaches the limit because of what it paid for.
 	BoughtRunBytes = 32 << 10
 	// MaxStrangersBytes is for all unclaimed workspaces together: beyond it, signups are refused and
 	// these workspaces save nothing. MaxNetworkBytes is for those of one network (/48, /24).

@@ -55,8 +55,8 @@ func (c *StartRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// check is what stands between a flow and a run of it, in the documented order. A signup that was
-// not confirmed lets the start go on to its payment where approving that confirms it.
+// check returns what prevents a run of a flow, in the documented order. An unconfirmed signup does
+// not prevent it if approving its payment confirms the signup.
 func (c *StartRun) check(x *runner, t *machine.Turn, w *workspace, row uint32) (
 	ChargeKind, engine.Outcome,
 ) {

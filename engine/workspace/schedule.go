@@ -209,7 +209,7 @@ func (x *runner) try(t *machine.Turn, row uint32, mayWait bool) {
 	t.Fold(uint64(row)<<32 | uint64(skip))
 }
 
-// between is what stands between a flow and a run by its schedule. A purchase is never asked for.
+// between returns what prevents a scheduled run of a flow. It never asks for a purchase.
 func (x *runner) between(t *machine.Turn, w *workspace, f *flow, d *FlowDocument, agent string) (
 	ChargeKind, Skip,
 ) {

@@ -311,8 +311,8 @@ func (s *session) request(ctx context.Context, args *toolArguments) string {
 		Method: args.Method, URL: target.String(), Header: header, Body: []byte(args.Body),
 		Port: fetch.PortIn(target), Fresh: true, // no connection of one run is another's
 	})
-	// Of the address the path alone: what stands in a query may be a secret. It is told whole: cut
-	// before it is scrubbed, it could end in half a key.
+	// Only the path of the address: a query may contain a secret. The path is reported whole, since
+	// cutting it before it is scrubbed could leave half a key.
 	what := args.Method + " " + target.EscapedPath()
 	if err != nil {
 		why := "no answer"

@@ -46,7 +46,7 @@ type Endpoint struct {
 	Pause time.Duration
 }
 
-// turn is one part of a conversation: what the model was told, or what it said.
+// turn is one part of a conversation: either the input to the model or its output.
 type turn struct {
 	// fromModel tells whose it is.
 	fromModel bool
@@ -62,7 +62,7 @@ type toolCall struct {
 
 type toolResult struct{ id, text string }
 
-// tool is what the model may call: its parameters are texts, of which some must be there.
+// tool is a function that the model may call. Its parameters are texts; some are required.
 type tool struct {
 	name, about string
 	texts       map[string]string
@@ -203,8 +203,8 @@ type blockMessage struct {
 	Content []any  `json:"content"`
 }
 
-// conversation is turns as messages, of which none is empty and no two of the same role follow each
-// other: a model may have said nothing.
+// conversation converts turns to messages. None is empty, and roles alternate, although a model may
+// have said nothing.
 func conversation(turns []turn) (messages []blockMessage) {
 	for i := range turns {
 		role, blocks := "user", turns[i].blocks()

@@ -50,8 +50,8 @@ type Account struct {
 type Event struct {
 	At   time.Time
 	Text string
-	// Credential, when not empty, is a key that the agent has handed over. It is told at once, so
-	// that who keeps texts knows every key, the agent's that is lost before it reports, too.
+	// Credential, when not empty, is a key that the agent handed over. It is reported at once, so
+	// that it can be scrubbed from stored texts even if the agent is lost before it reports.
 	Credential string
 }
 
