@@ -45,8 +45,9 @@ func (b *checkBatch) release() {
 	checkBatches.Put(b)
 }
 
-// evaluateBatch is POST /entitlements/batch. All decisions are made at one moment; one request that
-// is wrong refuses the batch.
+// evaluateBatch is POST /entitlements/batch. Each decision sees what was acknowledged before the
+// batch began; they are made one after the other, so an event may fall between two. One request
+// that is wrong refuses the batch.
 func (a *API) evaluateBatch(x *server.Exchange) *server.Fault {
 	b := checkBatches.Get().(*checkBatch)
 	defer b.release()
@@ -136,7 +137,7 @@ func faultAt(index int, fault *server.Fault) *server.Fault {
 }
 
 // decideBatch fills in the decisions at the consistency asked for; false when no leader vouched in
-// time.
+// time. A node that lags waits for the log: asking the leader for each decision would take longer.
 func (a *API) decideBatch(b *checkBatch, stale bool, deadline time.Time) bool {
 	b.decisions = append(b.decisions[:0], make([]billing.Decision, len(b.queries))...)
 	for {
@@ -165,7 +166,8 @@ func (a *API) decideBatch(b *checkBatch, stale bool, deadline time.Time) bool {
 	return true
 }
 
-// auditBatch hands the audit events over, and waits once where their blocks must be committed.
+// auditBatch hands the audit events over, and waits for each block where blocks must be committed.
+// Where it fails midway, checks are recorded that were not answered, as with a single one.
 func (a *API) auditBatch(b *checkBatch, stale bool, deadline time.Time) *server.Fault {
 	var last *verdict
 	for i, c := range b.items {

@@ -103,4 +103,8 @@ func TestABatchOfChecksIsCommitted(t *testing.T) {
 	const one = `{"customerReferenceId":"acme","featureKey":"seats"}`
 	n.call("POST", "entitlements/batch", "["+strings.Repeat(one+",", 99)+one+"]").is(200, "")
 	require.EqualValues(t, 100, n.audited())
+	name := strings.Repeat("n", 128)
+	long := fmt.Sprintf(`{"customerReferenceId":%q,"featureKey":%q}`, name, name)
+	n.call("POST", "entitlements/batch", "["+strings.Repeat(long+",", 999)+long+"]").is(200, "")
+	require.EqualValues(t, 1100, n.audited(), "of several blocks")
 }

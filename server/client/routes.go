@@ -49,7 +49,7 @@ func (a *API) routes() []server.Route {
 			a.evaluateEntitlement, reads, server.Takes(server.RefTo("EntitlementRequest")),
 			answers(server.RefTo("Entitlement"))),
 		row("POST", "/entitlements/batch", "evaluateEntitlements",
-			"Up to 1,000 decisions, made at one moment, in the order of the requests",
+			"Up to 1,000 decisions, in the order of the requests",
 			server.AccessCustomer, a.evaluateBatch, reads,
 			func(r *server.Route) { r.Limit = checkBatchBytes },
 			server.Takes(server.ArrayOf(server.RefTo("EntitlementRequest"))),
