@@ -377,38 +377,37 @@ type RevenuePoint struct {
 	Collected decimal.Decimal `json:"collected"`
 }
 
-// Revenue answers a query that was widened, by day or month, from the invoices: a series for each
-// currency.
+// Revenue answers a query that was widened, from the invoices: a series for each currency.
 func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 	list := []RevenueSeries{}
 	var billed, collected, due, pastDue rollup.Cell // of the last series
-	for _, d := range m.state.Load().RevenueOf(q.Env) {
-		if n := len(list); n == 0 || list[n-1].Currency != d.Currency {
+	for _, h := range m.state.Load().RevenueOf(q.Env) {
+		if n := len(list); n == 0 || list[n-1].Currency != h.Currency {
 			billed, collected, due, pastDue = rollup.Cell{}, rollup.Cell{}, rollup.Cell{}, rollup.Cell{}
-			list = append(list, RevenueSeries{Currency: d.Currency, Points: []RevenuePoint{}})
+			list = append(list, RevenueSeries{Currency: h.Currency, Points: []RevenuePoint{}})
 		}
 		s := &list[len(list)-1]
 		add := func(sum *rollup.Cell, a book.Amount, to *decimal.Decimal) {
 			sum.Add(a.Invoices, a.Sum)
 			*to = bounded(sum.Units)
 		}
-		add(&due, d.Due, &s.Due)
-		add(&pastDue, d.PastDue, &s.PastDue)
+		add(&due, h.Due, &s.Due)
+		add(&pastDue, h.PastDue, &s.PastDue)
 		s.DueInvoices, s.PastDueInvoices = due.Events, pastDue.Events
-		at := int64(d.Day) * accounts.DayMS
-		if at < q.From || at >= q.To || d.Billed == (book.Amount{}) && d.Collected == (book.Amount{}) {
+		at := int64(h.Hour) * rollup.HourMS
+		if at < q.From || at >= q.To || h.Billed == (book.Amount{}) && h.Collected == (book.Amount{}) {
 			continue
 		}
-		add(&billed, d.Billed, &s.Billed)
-		add(&collected, d.Collected, &s.Collected)
+		add(&billed, h.Billed, &s.Billed)
+		add(&collected, h.Collected, &s.Collected)
 		begin := q.By.Begin(at)
 		if n := len(s.Points); n == 0 || s.Points[n-1].Start != begin {
 			s.Points = append(s.Points, RevenuePoint{Start: begin})
 		}
 		p := &s.Points[len(s.Points)-1]
-		p.Invoices += d.Billed.Invoices
-		p.Billed, _ = p.Billed.Add(d.Billed.Sum)
-		p.Collected, _ = p.Collected.Add(d.Collected.Sum)
+		p.Invoices += h.Billed.Invoices
+		p.Billed, _ = p.Billed.Add(h.Billed.Sum)
+		p.Collected, _ = p.Collected.Add(h.Collected.Sum)
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -103,6 +104,9 @@ func TestUsageIsRecounted(t *testing.T) {
 			require.Len(t, whole, len(all))
 			for day, c := range all {
 				require.Equal(t, c.Events, whole[day].Events)
+				if c.Units.InRange() {
+					require.Equal(t, c.Units, whole[day].Units)
+				}
 			}
 			list, err := m.Checks(src, &billing.UsageQuery{
 				Env: env, By: billing.ByMonth, From: 0, To: 4 * enginetest.Epoch,
@@ -228,39 +232,85 @@ func TestRevenueIsRecounted(t *testing.T) {
 			if due := m.NextDue(); due != 0 && due <= m.Stamp() {
 				continue // a listing shows what the state will have after a tick
 			}
-			billed, late := map[string]int64{}, map[string]int64{}
-			amounts, collected := map[string]*rollup.Cell{}, map[string]*rollup.Cell{}
+			var invoices []billing.InvoiceView
 			for _, row := range m.Customers(env, 0, 1000) {
-				for _, v := range m.Invoices(env, row) {
-					if amounts[v.Currency] == nil {
-						amounts[v.Currency], collected[v.Currency] = &rollup.Cell{}, &rollup.Cell{}
-					}
-					switch v.Status {
-					case billing.InvoiceVoid:
-						continue
-					case billing.InvoicePaid:
-						collected[v.Currency].Add(1, v.Amount)
-					case billing.InvoicePastDue:
-						late[v.Currency]++
-					}
-					billed[v.Currency]++
-					amounts[v.Currency].Add(1, v.Amount)
+				invoices = append(invoices, m.Invoices(env, row)...)
+			}
+			requireRevenue(t, invoices, &q, revenue)
+			for _, v := range invoices[:min(len(invoices), 3)] { // by hour, and an hour alone
+				for _, at := range []int64{v.CreatedAt, v.PaidAt} {
+					q := billing.UsageQuery{Env: env, By: billing.ByHour, From: at, To: at + 1}
+					require.NoError(t, q.Widen())
+					requireRevenue(t, invoices, &q, m.Revenue(&q))
 				}
 			}
-			for _, s := range revenue {
-				n := int64(0)
-				for _, p := range s.Points {
-					n += p.Invoices
-				}
-				require.Equal(t, billed[s.Currency], n)
-				require.Equal(t, late[s.Currency], s.PastDueInvoices)
-				if amounts[s.Currency].Units.InRange() {
-					require.Equal(t, amounts[s.Currency].Units, s.Billed)
-					require.Equal(t, collected[s.Currency].Units, s.Collected)
-				}
-			}
+			q.By = billing.ByMonth
+			requireRevenue(t, invoices, &q, m.Revenue(&q))
 		}
 	})
+}
+
+// requireRevenue adds up the listed invoices of an environment and compares.
+func requireRevenue(
+	t require.TestingT, invoices []billing.InvoiceView, q *billing.UsageQuery,
+	got []billing.RevenueSeries,
+) {
+	type sums struct {
+		billed, collected, due, late rollup.Cell
+		issued, paid                 map[int64]rollup.Cell // by bucket
+	}
+	want := map[string]*sums{}
+	for _, v := range invoices {
+		s := want[v.Currency]
+		if s == nil {
+			s = &sums{issued: map[int64]rollup.Cell{}, paid: map[int64]rollup.Cell{}}
+			want[v.Currency] = s
+		}
+		in := func(at int64, all *rollup.Cell, buckets map[int64]rollup.Cell) {
+			if at >= q.From && at < q.To {
+				all.Add(1, v.Amount)
+				c := buckets[q.By.Begin(at)]
+				c.Add(1, v.Amount)
+				buckets[q.By.Begin(at)] = c
+			}
+		}
+		switch v.Status {
+		case billing.InvoiceVoid:
+			continue
+		case billing.InvoicePaid:
+			in(v.PaidAt, &s.collected, s.paid)
+		case billing.InvoiceDue:
+			s.due.Add(1, v.Amount)
+		case billing.InvoicePastDue:
+			s.late.Add(1, v.Amount)
+		}
+		in(v.CreatedAt, &s.billed, s.issued)
+	}
+	require.Len(t, got, len(want))
+	equal := func(c *rollup.Cell, d decimal.Decimal) {
+		if c.Units.InRange() { // else an answer has the largest number
+			require.Equal(t, c.Units, d)
+		}
+	}
+	for i := range got {
+		g := &got[i]
+		s := want[g.Currency]
+		require.Equal(t, s.due.Events, g.DueInvoices)
+		require.Equal(t, s.late.Events, g.PastDueInvoices)
+		equal(&s.billed, g.Billed)
+		equal(&s.collected, g.Collected)
+		equal(&s.due, g.Due)
+		equal(&s.late, g.PastDue)
+		buckets := maps.Clone(s.issued)
+		maps.Copy(buckets, s.paid)
+		require.Len(t, g.Points, len(buckets))
+		for _, p := range g.Points {
+			issued, paid := s.issued[p.Start], s.paid[p.Start]
+			require.Equal(t, issued.Events, p.Invoices)
+			equal(&issued, p.Billed)
+			equal(&paid, p.Collected)
+		}
+	}
 }
 
 // many is a journal that counted so many items.

@@ -5,17 +5,16 @@ import (
 	"slices"
 	"sync"
 
-	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/decimal"
 	"tollgate/engine/rollup"
 )
 
-// Revenue is what all invoices of each environment come to by day. It is not state: it follows from
-// the invoices, is kept as they are written, and counted again at a restore. A cell, some 80 bytes,
-// exists where an invoice was issued or paid: there are at most two for each invoice.
+// Revenue is what all invoices of each environment come to by hour. It is not state: it follows
+// from the invoices, is kept as they are written, and counted again at a restore. A cell, some 80
+// bytes, exists where an invoice was issued or paid: there are at most two for each invoice.
 type Revenue struct {
-	lock sync.RWMutex
-	days map[revenueKey]map[int32]*revenueDay
+	lock  sync.RWMutex
+	hours map[revenueKey]map[int32]*revenueHour
 }
 
 // revenueKey names the invoices that are added up.
@@ -24,14 +23,14 @@ type revenueKey struct {
 	currency string
 }
 
-type revenueDay struct{ billed, collected, due, pastDue rollup.Cell }
+type revenueHour struct{ billed, collected, due, pastDue rollup.Cell }
 
-// RevenueDay is what an environment's invoices in one currency came to on one day (UTC).
-type RevenueDay struct {
+// RevenueHour is what an environment's invoices in one currency came to in one hour.
+type RevenueHour struct {
 	Currency string
-	Day      int32 // since 1970
-	// Billed are invoices issued on that day, but for void ones; Due and PastDue are those of them
-	// that are unpaid now. Collected are invoices paid on that day.
+	Hour     int32 // since 1970 UTC
+	// Billed are invoices issued in that hour, but for void ones; Due and PastDue are those of them
+	// that are unpaid now. Collected are invoices paid in that hour.
 	Billed, Collected, Due, PastDue Amount
 }
 
@@ -51,22 +50,22 @@ func (s *Book) tallyInvoice(v *Invoice, sign int64) {
 	}
 	s.Revenue.lock.Lock()
 	defer s.Revenue.lock.Unlock()
-	if s.Revenue.days == nil {
-		s.Revenue.days = map[revenueKey]map[int32]*revenueDay{}
+	if s.Revenue.hours == nil {
+		s.Revenue.hours = map[revenueKey]map[int32]*revenueHour{}
 	}
-	days := s.Revenue.days[key]
-	if days == nil {
-		days = map[int32]*revenueDay{}
-		s.Revenue.days[key] = days
+	hours := s.Revenue.hours[key]
+	if hours == nil {
+		hours = map[int32]*revenueHour{}
+		s.Revenue.hours[key] = hours
 	}
-	on := func(at int64) *revenueDay {
-		day := int32(at / accounts.DayMS)
-		if days[day] == nil {
-			days[day] = &revenueDay{}
+	in := func(at int64) *revenueHour {
+		hour := rollup.HourOf(at)
+		if hours[hour] == nil {
+			hours[hour] = &revenueHour{}
 		}
-		return days[day]
+		return hours[hour]
 	}
-	issued := on(v.CreatedAt)
+	issued := in(v.CreatedAt)
 	if v.Status == InvoiceVoid {
 		return
 	}
@@ -77,7 +76,7 @@ func (s *Book) tallyInvoice(v *Invoice, sign int64) {
 	case InvoicePastDue:
 		issued.pastDue.Add(sign, amount)
 	case InvoicePaid:
-		on(v.PaidAt).collected.Add(sign, amount)
+		in(v.PaidAt).collected.Add(sign, amount)
 	}
 }
 
@@ -111,24 +110,24 @@ func (s *Book) Standing(b *Subscription, sign int64) {
 	}
 }
 
-// RevenueOf lists the days of an environment on which invoices were issued or paid, by currency.
-func (s *Book) RevenueOf(env uint32) (list []RevenueDay) {
+// RevenueOf lists the hours of an environment in which invoices were issued or paid, by currency.
+func (s *Book) RevenueOf(env uint32) (list []RevenueHour) {
 	amount := func(c *rollup.Cell) Amount { return Amount{c.Events, c.Units} }
 	s.Revenue.lock.RLock()
 	defer s.Revenue.lock.RUnlock()
-	for key, days := range s.Revenue.days { // any order: they are sorted
+	for key, hours := range s.Revenue.hours { // any order: they are sorted
 		if key.env != env {
 			continue
 		}
-		for day, d := range days { // any order: they are sorted
-			list = append(list, RevenueDay{
-				key.currency, day, amount(&d.billed), amount(&d.collected), amount(&d.due),
-				amount(&d.pastDue),
+		for hour, h := range hours { // any order: they are sorted
+			list = append(list, RevenueHour{
+				key.currency, hour, amount(&h.billed), amount(&h.collected), amount(&h.due),
+				amount(&h.pastDue),
 			})
 		}
 	}
-	slices.SortFunc(list, func(a, b RevenueDay) int {
-		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Day, b.Day))
+	slices.SortFunc(list, func(a, b RevenueHour) int {
+		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Hour, b.Hour))
 	})
 	return list
 }
