@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/cmd/tollgate/devdata"
 )
 
 // cluster stands for a node, and remembers the keys that it was sent.
@@ -91,4 +96,123 @@ func TestContextsNameClustersAndKeepTheirKeys(t *testing.T) {
 	refused("nothing was changed", "context", "remove", "prod")
 	require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
 	refused(file, "context", "list")
+}
+
+// TestWhichClusterACommandGoesTo: flags, then --context, then the environment, then the context in
+// use, then dev.json; and no key goes to another one's addresses.
+func TestWhichClusterACommandGoesTo(t *testing.T) {
+	contextsOf(t)
+	prod, atProd := standIn(t)
+	staging, atStaging := standIn(t)
+	local, atLocal := standIn(t)
+	for _, args := range [][]string{
+		{"prod", "--ops", prod, "--admin-key", "prods", "--account", "acme", "--env", "live"},
+		{"keyless", "--ops", prod},
+		{"homeless", "--admin-key", "kept", "--key", "kept"},
+	} {
+		_, code := alone(append([]string{"context", "set"}, args...)...)
+		require.Zero(t, code)
+	}
+	require.NoError(t, os.Mkdir(".tollgate", 0o700))
+	require.NoError(t, devdata.Folder(".tollgate").Save(devdata.Running{
+		Keys:  devdata.Keys{AdminKey: "devs", SandboxKey: "sk_test_dev", LiveKey: "sk_live_dev"},
+		Nodes: []devdata.Node{{ID: "node1", Ops: local, HTTP: local}},
+	}))
+	const sandbox, live = " /api/v1/admin/accounts/demo/environments/sandbox/keys",
+		" /api/v1/admin/accounts/acme/environments/live/keys"
+	const list = "subscriptions list ada"
+	for _, c := range []struct {
+		env, use, args string
+		at             *[]string
+		want           string // who is asked for what with which key, or the refusal
+	}{
+		{"", "", "keys list", atLocal, "devs" + sandbox},
+		{"", "prod", "keys list", atProd, "prods" + live},
+		{"TOLLGATE_OPS=S TOLLGATE_ADMIN_KEY=k", "prod", "keys list", atStaging, "k" + sandbox},
+		{"TOLLGATE_OPS=S TOLLGATE_ADMIN_KEY=k", "", "keys list --context prod", atProd, "prods" + live},
+		{"TOLLGATE_ADMIN_KEY=k", "", "keys list --context prod", atProd, "prods" + live},
+		{"TOLLGATE_ADMIN_KEY=k", "", "keys list --context keyless", atProd, "k" + sandbox},
+		{"TOLLGATE_OPS=S TOLLGATE_ADMIN_KEY=k", "prod", "keys list --data .tollgate", atLocal, "devs" + sandbox},
+		{"TOLLGATE_OPS=S TOLLGATE_ADMIN_KEY=k", "prod", "keys list --context dev", atLocal, "devs" + sandbox},
+		{"TOLLGATE_CONTEXT=prod", "", "keys list --ops S --admin-key k", atStaging, "k" + sandbox},
+		{"", "prod", "keys list --ops L", atLocal, "devs" + sandbox},
+		{"", "", list + " --key sk_live_a", atLocal, "sk_live_a"},
+		{"", "", list, atLocal, "sk_test_dev"},
+		{"", "", list + " --env live", atLocal, "sk_live_dev"},
+		{"", "", list + " --url http://L", atLocal, "sk_test_dev"},
+
+		{"", "", "keys list --context prod --ops S", nil, "name two clusters"},
+		{"", "", "keys list --context prod --data .", nil, "name two clusters"},
+		{"", "", "keys list --context keyless", nil, "whose key goes to its own nodes only"},
+		{"", "", "keys list --ops S", nil, "whose key goes to its own nodes only"},
+		{"", "", "keys list --context homeless", nil, "context homeless has no --ops"},
+		{"", "homeless", list, nil, "context homeless has no --url"},
+		{"", "prod", "ready --context homeless", nil, "context homeless has no --ops"},
+		{"", "", list + " --key sk_live_a --env sandbox", nil, "sk_live_… is a key of the other environment"},
+		{"", "", list + " --key ck_test_a --env live", nil, "ck_test_… is a key of the other environment"},
+		{"", "", "events send ada calls --key sk_live_a --env sandbox", nil, "nothing was sent"},
+		{"", "prod", "ready", atProd, ""},
+		{"", "prod", "replay --generate 1 --no-plan --patience 1ms", atLocal, "sk_test_dev"},
+	} {
+		t.Run(c.env+" "+c.use+" "+c.args, func(t *testing.T) {
+			where := strings.NewReplacer("=S", "="+staging, " S", " "+staging, " L", " "+local, "//L", "//"+local)
+			for _, set := range strings.Fields(where.Replace(c.env)) {
+				name, value, _ := strings.Cut(set, "=")
+				t.Setenv(name, value)
+			}
+			_, code := alone("context", "use", cmp.Or(c.use, "dev"))
+			require.Zero(t, code)
+			*atProd, *atStaging, *atLocal = nil, nil, nil
+			stderr, done := captureStderr(t)
+			alone(strings.Fields(where.Replace(c.args))...)
+			done()
+			if c.at == nil {
+				require.Contains(t, stderr(), c.want)
+				require.Empty(t, slices.Concat(*atProd, *atStaging, *atLocal))
+				return
+			}
+			require.NotEmpty(t, *c.at, stderr())
+			require.Contains(t, (*c.at)[0], "Bearer "+c.want)
+			require.Len(t, slices.Concat(*atProd, *atStaging, *atLocal), len(*c.at))
+		})
+	}
+	_, code := alone("context", "use", "dev")
+	require.Zero(t, code)
+	require.NoError(t, devdata.Folder(".tollgate").Save(devdata.Running{
+		Nodes: []devdata.Node{{ID: "node1", Ops: "10.0.0.1:9080", HTTP: "10.0.0.1:8080"}},
+	}))
+	for _, args := range []string{"keys list --admin-key k", list + " --key k"} {
+		stderr, done := captureStderr(t)
+		_, code := alone(strings.Fields(args)...)
+		done()
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr(), "is not on this machine", "a dev.json of somebody else's repository")
+	}
+}
+
+// TestContextsAreReadWhereTheyCount: services have no home, and what is given needs no file.
+func TestContextsAreReadWhereTheyCount(t *testing.T) {
+	file := contextsOf(t)
+	node, asked := standIn(t)
+	_, code := alone("context", "set", "prod", "--ops", node)
+	require.Zero(t, code)
+	require.NoError(t, os.Chmod(file, 0o644))
+	given := []string{"keys", "list", "--ops", node, "--admin-key", "k", "--account", "a"}
+	_, code = alone(given...)
+	require.Zero(t, code)
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CONFIG_HOME", "")
+	_, code = alone(given...)
+	require.Zero(t, code)
+	stderr, done := captureStderr(t)
+	_, code = alone("keys", "list")
+	done()
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr(), "dev.json does not exist")
+	stderr, done = captureStderr(t)
+	_, code = alone("keys", "list", "--context", "prod")
+	done()
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr(), `there is no context "prod"`)
+	require.Len(t, *asked, 2)
 }

@@ -9,18 +9,25 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"tollgate/cmd/tollgate/devdata"
 	api "tollgate/sdk/go"
 )
 
-// AdminFlags say which cluster to operate. What is not given comes from dev.json in Data.
+// AdminFlags say which cluster to operate, itself or by a context.
 type AdminFlags struct {
-	Ops      []string `context:"ops" env:"TOLLGATE_OPS" placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: from the context in use, or dev.json."`
-	AdminKey string   `context:"admin-key" env:"TOLLGATE_ADMIN_KEY" placeholder:"KEY" help:"Admin key. Default: from the context in use, or dev.json."`
-	CA       string   `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
-	Context  string   `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list."`
+	ClusterFlags `embed:""`
+	Context      string `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list. Default: the one in use."`
+}
+
+// ClusterFlags say which cluster to operate. What is not given comes from dev.json in Data.
+type ClusterFlags struct {
+	Ops      []string `context:"ops" env:"TOLLGATE_OPS" placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: of the context, or every node in dev.json."`
+	AdminKey string   `context:"admin-key" env:"TOLLGATE_ADMIN_KEY" placeholder:"KEY" help:"Admin key. Default: of the context, or of dev.json."`
+	CA       string   `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: of the context, or the machine's."`
 	Data     string   `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 
 	// starting: the node that is asked may have been started just now, and listen in a moment.
@@ -28,25 +35,50 @@ type AdminFlags struct {
 }
 
 // Target is which nodes to ask, and with which key.
-func (f *AdminFlags) Target() (ops []string, key string, err error) {
-	ops, key = f.Ops, f.AdminKey
-	if len(ops) > 0 && key != "" {
-		return ops, key, nil
+func (f *ClusterFlags) Target() (ops []string, key string, err error) {
+	return fromDev(f.Data, "--ops and --admin-key", f.Ops, f.AdminKey,
+		func(n devdata.Node) string { return n.Ops },
+		func(r devdata.Running) string { return r.AdminKey })
+}
+
+// fromDev adds from dev.json the addresses or the key that is not given. Its key goes to its own
+// nodes alone, and a given key goes to its nodes only where they are on this machine: anybody may
+// have put the file there.
+func fromDev(
+	data, flags string, nodes []string, key string, address func(devdata.Node) string,
+	keyOf func(devdata.Running) string,
+) ([]string, string, error) {
+	if len(nodes) > 0 && key != "" {
+		return nodes, key, nil
 	}
-	running, err := devdata.Folder(f.Data).Load()
+	running, err := devdata.Folder(data).Load()
 	if err != nil {
-		return nil, "", fmt.Errorf("without --ops and --admin-key, or a context: %w", err)
+		return nil, "", fmt.Errorf("without %s, or a context: %w", flags, err)
 	}
-	if len(ops) == 0 {
-		for _, node := range running.Nodes {
-			ops = append(ops, node.Ops)
+	var own []string
+	for _, n := range running.Nodes {
+		own = append(own, address(n))
+	}
+	for _, n := range nodes {
+		if !slices.Contains(own, strings.TrimPrefix(n, "http://")) {
+			return nil, "", fmt.Errorf("without %s, or a context: %s is not in %s, whose key goes to "+
+				"its own nodes only", flags, n, devdata.Folder(data).File())
 		}
 	}
-	return ops, cmp.Or(key, running.AdminKey), nil
+	if len(nodes) > 0 {
+		return nodes, keyOf(running), nil
+	}
+	for _, n := range own {
+		if u := (url.URL{Host: n}); key != "" && !onLoopback(&u) {
+			return nil, "", fmt.Errorf("without %s, or a context: %s of %s is not on this machine",
+				flags, n, devdata.Folder(data).File())
+		}
+	}
+	return own, cmp.Or(key, keyOf(running)), nil
 }
 
 // Client connects to the admin API.
-func (f *AdminFlags) Client() (*api.Client, error) {
+func (f *ClusterFlags) Client() (*api.Client, error) {
 	ops, key, err := f.Target()
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"tollgate/cmd/tollgate/devdata"
 	api "tollgate/sdk/go"
@@ -11,8 +12,8 @@ import (
 
 // ClientFlags say where the client API is, and with which key to call it.
 type ClientFlags struct {
-	URL []string `context:"url" name:"url" env:"TOLLGATE_URL" placeholder:"URL" help:"Client API of a node; repeatable. Default: from the context in use, or dev.json."`
-	Key string   `context:"key" env:"TOLLGATE_KEY" placeholder:"KEY" help:"API key. Default: that of the context in use, or the sandbox key, or with --env=live the live key, of dev.json."`
+	URL []string `context:"url" name:"url" env:"TOLLGATE_URL" placeholder:"URL" help:"Client API of a node; repeatable. Default: of the context, or every node in dev.json."`
+	Key string   `context:"key" env:"TOLLGATE_KEY" placeholder:"KEY" help:"API key. Default: of the context, or the sandbox key, with --env=live the live key, of dev.json."`
 }
 
 // Connect returns a client of the client API; what the flags leave out is in the dev.json of data.
@@ -20,20 +21,21 @@ type ClientFlags struct {
 func (f *ClientFlags) Connect(
 	data, environment, ca string, connections int,
 ) (*api.Client, error) {
-	nodes, key := f.URL, f.Key
-	if len(nodes) == 0 || key == "" {
-		running, err := devdata.Folder(data).Load()
-		if err != nil {
-			return nil, fmt.Errorf("without --url and --key, or a context: %w", err)
-		}
-		if len(nodes) == 0 {
-			for _, node := range running.Nodes {
-				nodes = append(nodes, node.HTTP)
+	nodes, key, err := fromDev(data, "--url and --key", f.URL, f.Key,
+		func(n devdata.Node) string { return n.HTTP },
+		func(r devdata.Running) string {
+			if environment == "live" {
+				return r.LiveKey
 			}
-		}
-		if key == "" {
-			key = map[string]string{"sandbox": running.SandboxKey, "live": running.LiveKey}[environment]
-		}
+			return r.SandboxKey
+		})
+	if err != nil {
+		return nil, err
+	}
+	other := map[string]string{"sandbox": "k_live_", "live": "k_test_"}[environment]
+	if other != "" && len(key) > len(other) && strings.HasPrefix(key[1:], other) {
+		return nil, fmt.Errorf("--env %s, but %s… is a key of the other environment; nothing was sent",
+			environment, key[:len("sk_live_")])
 	}
 	client, err := api.New(nodes, key, connections)
 	return trusting(client, err, ca)
@@ -43,9 +45,9 @@ func (f *ClientFlags) Connect(
 type inClient struct {
 	ClientFlags `embed:""`
 	OutputFlags `embed:""`
-	Environment string `context:"env" name:"env" default:"sandbox" enum:"sandbox,live" help:"sandbox or live: which key of dev.json to use."`
-	CA          string `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: the machine's."`
-	Context     string `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list."`
+	Environment string `context:"env" name:"env" default:"" enum:",sandbox,live" help:"sandbox or live: which key of dev.json to use, and what another key must be of."`
+	CA          string `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: of the context, or the machine's."`
+	Context     string `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list. Default: the one in use."`
 	Data        string `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,9 +31,10 @@ type ContextCommand struct {
 // Help says which cluster a command goes to.
 func (c *ContextCommand) Help() string {
 	return "A command goes to the cluster that its flags name, else to that of --context, else to " +
-		"that of the context in use, else to that of tollgate dev (dev.json), which is also the context " +
-		"named dev. Contexts are in tollgate/contexts.json of your configuration folder, which only " +
-		"you can read. Keys of a context go to its own addresses only."
+		"that of variables such as TOLLGATE_OPS, else to that of the context in use, else to that of " +
+		"tollgate dev (dev.json), which is also the context named dev. Contexts are in " +
+		"tollgate/contexts.json of your configuration folder, which only you can read. Keys of a " +
+		"context go to its own addresses only, and so do those of dev.json."
 }
 
 // developed is the name of the cluster in dev.json, which the file does not have.
@@ -76,7 +78,7 @@ func loadContexts() (c contexts, err error) {
 	c.Named = map[string]target{}
 	file, err := contextsFile()
 	if err != nil {
-		return c, err
+		return c, nil // without a home, as services and cron are: none was set
 	}
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,54 +126,82 @@ func (c *contexts) find(name string) (target, error) {
 	return t, nil
 }
 
-// FromContext gives flags with a tag context, where the command line and the environment do not,
-// the values of the context that is named or in use.
+// FromContext gives a flag with a tag context, where the command line does not, the value of the
+// context that is named or in use. One that the command line names also beats the environment, and
+// so does --data, which names a dev.json.
 func FromContext(k *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
 	key := flag.Tag.Get("context")
-	if key == "" || given(k, flag) {
+	if key == "" {
 		return nil, nil
 	}
-	name := ""
-	for _, other := range parent.Flags {
-		switch {
-		case other.Name == "context":
-			name = fmt.Sprint(k.FlagValue(other))
-		case other.Name == "data" && given(k, other),
-			(key == "admin-key" || key == "ca") && other.Name == "ops" && given(k, other),
-			(key == "key" || key == "ca") && other.Name == "url" && given(k, other):
-			return nil, nil // of another cluster
+	flags := map[string]*kong.Flag{}
+	for _, f := range parent.Flags {
+		flags[f.Name] = f
+	}
+	name, other, named := "", "", false
+	if f := flags["context"]; f != nil {
+		name, named = fmt.Sprint(k.FlagValue(f)), typed(k, f)
+	}
+	for _, f := range []string{"ops", "url", "data"} {
+		if flags[f] != nil && typed(k, flags[f]) {
+			other = f
+			break
 		}
 	}
-	all, err := loadContexts()
-	if err != nil {
-		return nil, ContextError{err}
-	}
-	if name = either(name, all.Current); name == "" || name == developed {
+	switch {
+	case other != "" && named && name != developed:
+		return nil, ContextError{fmt.Errorf("--context %s and --%s name two clusters: give one", name,
+			other)}
+	case other == "data", other == "" && named && name == developed:
+		if key == "ops" || key == "admin-key" || key == "url" || key == "key" {
+			return "", nil // dev.json has it
+		}
+		return nil, nil
+	case other != "", flags["context"] == nil, !named && (inEnv(flags["ops"]) || inEnv(flags["url"])):
 		return nil, nil
 	}
-	t, err := all.find(name)
+	t, name, err := chosen(name)
+	if err != nil || name == developed {
+		return nil, err
+	}
+	value := t.values()[key]
+	if value == "" && (key == "ops" || key == "url") {
+		return nil, ContextError{fmt.Errorf("context %s has no --%s: tollgate context set %[1]s "+
+			"--%[2]s …", name, key)}
+	}
+	if value == "" || !named && inEnv(flag) {
+		return nil, nil
+	}
+	return value, nil
+}
+
+// chosen reads the context of a name, or the one in use.
+func chosen(name string) (t target, found string, err error) {
+	all, err := loadContexts()
+	if name = cmp.Or(name, all.Current, developed); err == nil && name != developed {
+		t, err = all.find(name)
+	}
 	if err != nil {
-		return nil, ContextError{err}
+		return t, name, ContextError{err}
 	}
-	if value := t.values()[key]; value != "" {
-		return value, nil
-	}
-	return nil, nil
+	return t, name, nil
 }
 
 // ContextError means that contexts cannot be read, or that there is none of a name. No command was
 // carried out.
 type ContextError struct{ error }
 
-// given reports whether a flag has a value from the command line or from the environment.
-func given(k *kong.Context, flag *kong.Flag) bool {
-	for _, name := range flag.Envs {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
+// typed reports whether the command line has a flag.
+func typed(k *kong.Context, flag *kong.Flag) bool {
 	return slices.ContainsFunc(k.Path, func(p *kong.Path) bool {
 		return p.Flag == flag && !p.Resolved
+	})
+}
+
+// inEnv reports whether the environment has a flag's value.
+func inEnv(flag *kong.Flag) bool {
+	return flag != nil && slices.ContainsFunc(flag.Envs, func(name string) bool {
+		return os.Getenv(name) != ""
 	})
 }
 

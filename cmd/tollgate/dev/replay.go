@@ -19,7 +19,7 @@ import (
 
 // ReplayCommand meters a trace.
 type ReplayCommand struct {
-	cli.AdminFlags       `embed:""`
+	cli.ClusterFlags     `embed:""` // no context: what it sends is not for a cluster in use
 	cli.EnvironmentFlags `embed:""`
 	cli.ClientFlags      `embed:""`
 	File                 string        `arg:"" optional:"" type:"existingfile" help:"Trace: time, context tokens, generated tokens."`
