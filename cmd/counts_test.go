@@ -33,7 +33,7 @@ var maxBack = []struct {
 }{
 	{"engine/billing", 97},
 	{"engine/workspace", 7},
-	{"server/workspace", 26},
+	{"server/workspace", 21},
 	{"cluster", 17},
 }
 

@@ -6,7 +6,7 @@ package book
 type PaymentResult uint8
 
 const (
-	paymentNone PaymentResult = 0 // none
+	_ PaymentResult = 0 // none
 	// PaymentApplied: it made its invoice PAID.
 	PaymentApplied PaymentResult = 1 // applied
 	// PaymentOver: the invoice was PAID already.

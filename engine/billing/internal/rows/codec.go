@@ -74,11 +74,3 @@ func AppendDecimal(dst []byte, d decimal.Decimal) []byte {
 	high, low := d.Bits()
 	return AppendI64(binary.LittleEndian.AppendUint64(dst, low), high)
 }
-
-// AppendBool appends 1 or 0.
-func AppendBool(dst []byte, v bool) []byte {
-	if v {
-		return append(dst, 1)
-	}
-	return append(dst, 0)
-}
