@@ -216,3 +216,41 @@ func TestContextsAreReadWhereTheyCount(t *testing.T) {
 	require.Contains(t, stderr(), `there is no context "prod"`)
 	require.Len(t, *asked, 2)
 }
+
+// TestAContextIsSetWhole: with keys from a pipe and the authority's file.
+func TestAContextIsSetWhole(t *testing.T) {
+	file := contextsOf(t)
+	set := func(input string, args ...string) (said string, code int) {
+		t.Helper()
+		pipe := filepath.Join(t.TempDir(), "input")
+		require.NoError(t, os.WriteFile(pipe, []byte(input), 0o600))
+		in, err := os.Open(pipe)
+		require.NoError(t, err)
+		defer in.Close()
+		old := os.Stdin
+		os.Stdin = in
+		defer func() { os.Stdin = old }()
+		stderr, done := captureStderr(t)
+		_, code = alone(append([]string{"context", "set", "prod"}, args...)...)
+		done()
+		return stderr(), code
+	}
+	require.NoError(t, os.WriteFile("ca.pem", nil, 0o600))
+	_, code := set("a\nb\n", "--admin-key", "-", "--key", "-", "--ca", "ca.pem")
+	require.Zero(t, code)
+	where, err := filepath.Abs("ca.pem")
+	require.NoError(t, err)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for name, value := range map[string]string{"adminKey": "a", "key": "b", "ca": where} {
+		require.Contains(t, string(text), `"`+name+`": "`+value+`"`)
+	}
+	for _, input := range []string{"", "\n"} {
+		said, code := set(input, "--key", "-")
+		require.Equal(t, 1, code)
+		require.Contains(t, said, "nothing was changed")
+	}
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(after))
+}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -288,13 +289,13 @@ type contextSetCommand struct {
 	AdminKey    *string  `placeholder:"KEY" help:"Admin key; - asks for it, so that no history keeps it."`
 	URL         []string `name:"url" placeholder:"URL" help:"Client APIs of nodes."`
 	Key         *string  `placeholder:"KEY" help:"API key; - asks for it."`
-	CA          *string  `name:"ca" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM."`
+	CA          string   `name:"ca" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM."`
 	Account     *string  `placeholder:"NAME" help:"The account that commands are about."`
 	Environment *string  `name:"env" enum:"sandbox,live" help:"sandbox or live."`
 }
 
 // Run adds or changes a context.
-func (c *contextSetCommand) Run(out io.Writer) error {
+func (c *contextSetCommand) Run(ctx context.Context, out io.Writer) error {
 	if c.Name == developed || strings.ContainsAny(c.Name, " \t\n") || c.Name == "" {
 		return fmt.Errorf("%q cannot be a context's name; nothing was changed", c.Name)
 	}
@@ -309,6 +310,8 @@ func (c *contextSetCommand) Run(out io.Writer) error {
 	if c.URL != nil {
 		t.URL = c.URL
 	}
+	t.CA = cmp.Or(c.CA, t.CA)
+	in := bufio.NewReader(os.Stdin)
 	for _, change := range []struct {
 		to   *string
 		from *string
@@ -316,7 +319,6 @@ func (c *contextSetCommand) Run(out io.Writer) error {
 	}{
 		{&t.AdminKey, c.AdminKey, "Admin key"},
 		{&t.Key, c.Key, "API key"},
-		{&t.CA, c.CA, ""},
 		{&t.Account, c.Account, ""},
 		{&t.Environment, c.Environment, ""},
 	} {
@@ -324,8 +326,8 @@ func (c *contextSetCommand) Run(out io.Writer) error {
 			continue
 		}
 		if *change.to = *change.from; *change.to == "-" && change.asks != "" {
-			if *change.to, err = askSecret(change.asks); err != nil {
-				return err
+			if *change.to, err = askSecret(ctx, in, change.asks); err != nil {
+				return fmt.Errorf("%w; nothing was changed", err)
 			}
 		}
 	}
@@ -341,24 +343,38 @@ func (c *contextSetCommand) Run(out io.Writer) error {
 }
 
 // askSecret reads a line from standard input; a terminal does not show it.
-func askSecret(what string) (string, error) {
-	in := int(os.Stdin.Fd())
-	if !term.IsTerminal(in) {
-		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("standard input: %w", err)
+func askSecret(ctx context.Context, in *bufio.Reader, what string) (string, error) {
+	terminal := int(os.Stdin.Fd())
+	state, err := term.GetState(terminal)
+	read := func() ([]byte, error) { return in.ReadBytes('\n') }
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "%s: ", what)
+		defer fmt.Fprintln(os.Stderr)
+		read = func() ([]byte, error) { return term.ReadPassword(terminal) }
+	}
+	var line []byte
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		line, err = read()
+		done <- err
+	}()
+	select {
+	case <-ctx.Done(): // reading goes on until the process ends
+		if state != nil {
+			err = term.Restore(terminal, state)
 		}
-		return strings.TrimSpace(line), nil
+		return "", errors.Join(ctx.Err(), err)
+	case err = <-done:
 	}
-	if _, err := fmt.Fprintf(os.Stderr, "%s: ", what); err != nil {
-		return "", fmt.Errorf("print: %w", err)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("standard input: %w", err)
 	}
-	line, err := term.ReadPassword(in)
-	fmt.Fprintln(os.Stderr)
-	if err != nil {
-		return "", fmt.Errorf("terminal: %w", err)
+	secret := strings.TrimSpace(string(line))
+	if secret == "" {
+		return "", fmt.Errorf("%s: standard input has none", what)
 	}
-	return strings.TrimSpace(string(line)), nil
+	return secret, nil
 }
 
 type contextRemoveCommand struct {
