@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // Progress shows on a terminal how far something is that takes longer than a second; elsewhere
@@ -32,7 +30,7 @@ const (
 // StartProgress begins to show what is done, of total bytes; 0: only how long it has taken.
 func StartProgress(what string, total int64) *Progress {
 	p := &Progress{what: what, total: total, done: make(chan struct{})}
-	if term.IsTerminal(int(os.Stderr.Fd())) {
+	if Colours(os.Stderr) { // a terminal that draws what it is sent
 		p.out, p.ended = os.Stderr, make(chan struct{})
 		go p.run(time.Now())
 	}
