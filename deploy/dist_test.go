@@ -99,3 +99,17 @@ func tarball(t *testing.T, name string) map[string]string {
 		files[within] = string(text)
 	}
 }
+
+// TestDistKeepsWhatItDidNotMake: a mistyped folder is not removed.
+func TestDistKeepsWhatItDidNotMake(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"SHA256SUMS", "mine", "tollgate-1-linux-amd64.tar.gz"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
+	}
+	said, err := exec.Command("./dist", folder).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "mine is not part of a release; nothing was changed")
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
+}

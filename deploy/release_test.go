@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -27,8 +28,8 @@ func TestAReleaseIsReproducible(t *testing.T) {
 		require.NoError(t, err)
 		return folder, string(text)
 	}
-	folder, sums := release(here)
-	_, again := release(clone, "GOCACHE="+t.TempDir())
+	folder, sums := release(here, "VERSION=v9.8.7")
+	_, again := release(clone, "VERSION=9.8.7", "GOCACHE="+t.TempDir(), "GOAMD64=v3", "GOARM64=v8.1")
 	require.Equal(t, sums, again)
 
 	bills, err := filepath.Glob(filepath.Join(folder, "*.cdx.json"))
@@ -48,6 +49,9 @@ func TestAReleaseIsReproducible(t *testing.T) {
 		program := filepath.Join(t.TempDir(), "tollgate")
 		files := tarball(t, strings.TrimSuffix(bill, ".cdx.json")+".tar.gz")
 		require.NoError(t, os.WriteFile(program, []byte(files["tollgate"]), 0o700))
+		if strings.Contains(bill, "-"+runtime.GOOS+"-"+runtime.GOARCH+".") {
+			require.Contains(t, run(t, "", program, "--version"), "tollgate 9.8.7 ")
+		}
 		modules := 0
 		for line := range strings.Lines(run(t, "", "go", "version", "-m", program)) {
 			if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "dep" {

@@ -1,8 +1,15 @@
 package daemon
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"strings"
+)
 
-// Version is what the build knows of itself: the commit, marked when the tree was changed.
+// release is the version of a release, by the linker; empty elsewhere.
+var release string
+
+// Version is what the build knows of itself: the release, the commit, marked when the tree was
+// changed, and the Go.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -19,5 +26,5 @@ func Version() string {
 			}
 		}
 	}
-	return revision + changed + " " + info.GoVersion
+	return strings.TrimSpace(release + " " + revision + changed + " " + info.GoVersion)
 }
