@@ -2,6 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +73,41 @@ func TestACustomersFirstDay(t *testing.T) {
 	refused(1, "--at noon is not a time", "events", "send", "globex", "x", "--at", "noon")
 	s.holds(s.ok("events", "unmatched"), "NAME", "EVENTS", "FIRST", "LAST", "output-token", "1")
 	require.Equal(t, "Every event so far matched a feature.\n", s.ok("events", "unmatched", "--env", "live"))
+}
+
+// TestWhatMayHaveBeenDoneIsRepeatedWithItsKey: of a node that is gone before it answers.
+func TestWhatMayHaveBeenDoneIsRepeatedWithItsKey(t *testing.T) {
+	keys := map[string]bool{}
+	sent := regexp.MustCompile(`"eventIdempotencyKey":"(\w+)"`)
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		if key := sent.FindSubmatch(body); key != nil {
+			keys[string(key[1])] = true
+		} else {
+			keys[r.Header.Get("Idempotency-Key")] = true
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer node.Close()
+	for _, c := range []struct{ flag, args string }{
+		{"--event-key", "events send ada calls --at 2026-03-01T00:00:00Z"},
+		{"--idempotency-key", "subscribe ada plan"},
+	} {
+		again := regexp.MustCompile("repeat it with " + c.flag + ` (\w+), which counts once`)
+		clear(keys)
+		for _, more := range []string{"", " " + c.flag + " mine"} {
+			stderr, done := captureStderr(t)
+			_, code := alone(strings.Fields(c.args + more + " --url " + node.URL + " --key k")...)
+			done()
+			require.Equal(t, 1, code)
+			said := again.FindStringSubmatch(stderr())
+			require.NotNil(t, said, stderr())
+			require.Contains(t, keys, said[1])
+		}
+		require.Len(t, keys, 2)
+		require.Contains(t, keys, "mine")
+	}
 }
 
 // TestMistypedWordsAreAnsweredWithTheNearest: of commands and of flags, in help, too.

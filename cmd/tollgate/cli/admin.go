@@ -174,7 +174,8 @@ func write(
 	ctx context.Context, client *api.Client, r api.Request, take func(api.Answer) error,
 ) error {
 	if r.Method == "POST" {
-		r.Header = map[string]string{"Idempotency-Key": rand.Text()}
+		key, _ := ctx.Value(repeatKey{}).(string)
+		r.Header = map[string]string{"Idempotency-Key": either(key, rand.Text())}
 	}
 	answer, err := client.Do(ctx, r)
 	if err == nil {
@@ -184,6 +185,19 @@ func write(
 		err = take(answer)
 	}
 	return err
+}
+
+// repeatKey is where a context has the key of a POST, by which a repeat counts once.
+type repeatKey struct{}
+
+// repeatable says how to repeat a request after an error that does not say whether it was done.
+func repeatable(err error, flag, key string) error {
+	var refused *api.Error
+	if err == nil || errors.As(err, &refused) && refused.Status < 500 {
+		return err
+	}
+	return fmt.Errorf("%w; it may have been done: repeat it with %s %s, which counts once",
+		err, flag, key)
 }
 
 // adminPatience is how long a command goes on when no node answers: longer than an election takes.

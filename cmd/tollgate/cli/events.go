@@ -38,7 +38,7 @@ type eventsSendCommand struct {
 	Customer string `arg:"" help:"The customer's externalClientCustomerId."`
 	Name     string `arg:"" help:"The event's name: a feature's key."`
 	Units    number `arg:"" default:"1" help:"How many units."`
-	EventKey string `placeholder:"KEY" help:"The event's idempotency key: sent again with it, it counts nothing. Default: a random one, which is printed."`
+	EventKey string `placeholder:"KEY" help:"The event's idempotency key: sent again with it, it counts nothing. Default: a random one, which is printed, also where it is unknown whether the event was recorded."`
 	At       string `placeholder:"TIME" help:"When it occurred, RFC 3339. Default: now, by the environment's clock."`
 	Meta     string `placeholder:"JSON" help:"A JSON object that is kept with the event."`
 }
@@ -72,7 +72,7 @@ func (c *eventsSendCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	exceeded, err := client.RecordEvent(ctx, event)
 	if err != nil {
-		return err
+		return repeatable(err, "--event-key", event.EventIdempotencyKey)
 	}
 	return c.printValue(out, map[string]any{
 		"eventIdempotencyKey": event.EventIdempotencyKey, "occurredAt": event.OccurredAt,

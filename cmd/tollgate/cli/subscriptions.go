@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -22,6 +25,15 @@ type subscribeFlags struct {
 	Plan                    string `arg:"" json:"planId" help:"The plan's key or id."`
 	GracePeriod             *int   `json:"gracePeriod,omitempty" placeholder:"DAYS" help:"How long access goes on without payment. Default: 7."`
 	api.SubscriptionDetails `embed:""`
+	IdempotencyKey          string `placeholder:"KEY" help:"Repeated with it, the command subscribes once. Default: a random one, which is printed where it is unknown whether the subscription was made."`
+}
+
+func (f *subscribeFlags) send(
+	ctx context.Context, method, path string, body, v any,
+) (json.RawMessage, error) {
+	key := either(f.IdempotencyKey, rand.Text())
+	data, err := f.inClient.send(context.WithValue(ctx, repeatKey{}, key), method, path, body, v)
+	return data, repeatable(err, "--idempotency-key", key)
 }
 
 type ofID struct {
