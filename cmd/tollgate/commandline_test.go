@@ -178,10 +178,16 @@ func TestDocumentsAreValidatedWithoutACluster(t *testing.T) {
 	out, code = validate("wrong.json", "{\"features\": [\n  {\"key\": \"é\", \"nmae\": 1}]}")
 	require.Equal(t, 1, code)
 	require.Contains(t, out, "wrong.json:2:24: unknown field")
-	for file, text := range map[string]string{"a.yaml": "", "b.json": "{", "c.yaml": "a: ["} {
-		out, code = validate(file, text)
+	for _, c := range [][3]string{
+		{"a.yaml", "", "1:1"},
+		{"b.json", "{", "1:2"},
+		{"c.yaml", "plans:\n  - a: [", "2:1"},
+		{"d.json", "{\n  \"plans\": x}", "2:12"},
+		{"e.yaml", "plans:\n  - &a 1", "2:1"},
+	} {
+		out, code = validate(c[0], c[1])
 		require.Equal(t, 1, code)
-		require.Contains(t, out, file+": Malformed")
+		require.Contains(t, out, c[0]+":"+c[2]+": Malformed")
 	}
 	_, code = alone("catalog", "validate", "nothing.yaml")
 	require.Equal(t, 1, code)
@@ -190,7 +196,7 @@ func TestDocumentsAreValidatedWithoutACluster(t *testing.T) {
 	require.Zero(t, code)
 	out, code = alone("catalog", "validate", "catalog.yaml")
 	require.Zero(t, code)
-	require.Equal(t, "catalog.yaml is good.\n", out)
+	require.Equal(t, "catalog.yaml is valid.\n", out)
 	require.NoError(t, os.WriteFile("catalog.yaml", []byte("mine"), 0o600))
 	_, code = alone("catalog", "init")
 	require.Equal(t, 1, code)

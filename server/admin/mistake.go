@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,11 +21,14 @@ type mistake struct {
 }
 
 // CatalogMistake is something wrong with a catalog document. Line and Column count from 1; they are
-// 0 where the document cannot be read at all, or where mistakes are left out.
+// 0 where mistakes are left out.
 type CatalogMistake struct {
 	Line, Column int
 	Message      string
 }
+
+// malformedAt finds where a document can be read no further, as YAML and JSON say it.
+var malformedAt = regexp.MustCompile(`^(?:(?:yaml: )?line (\d+): |byte (\d+): )?`)
 
 // CheckCatalog returns all that is wrong with a catalog document, in YAML or in JSON, for an
 // environment without a catalog. It asks no cluster.
@@ -33,7 +37,14 @@ func CheckCatalog(text []byte, inYAML bool) (wrong []CatalogMistake) {
 	var w walk
 	fault := w.document(text, inYAML, readCatalog(&w, &document))
 	if fault != nil && w.root == nil {
-		return []CatalogMistake{{Message: fault.Message + ": " + fault.Detail}}
+		line, column := 1, 1
+		if at := malformedAt.FindStringSubmatch(fault.Detail); at[1] != "" {
+			line, _ = strconv.Atoi(at[1])
+		} else if at[2] != "" {
+			offset, _ := strconv.Atoi(at[2])
+			line, column = lineOf(text, offset)
+		}
+		return []CatalogMistake{{line, column, fault.Message + ": " + fault.Detail}}
 	}
 	all, more := w.mistakes(text, billing.JudgeCatalog(&document))
 	for _, m := range all {
@@ -111,7 +122,12 @@ func (w *walk) placeOf(body []byte, place string) (line, column int) {
 	case t.line > 0:
 		return t.line, t.column
 	}
-	before := body[:min(t.at, len(body))]
+	return lineOf(body, t.at)
+}
+
+// lineOf is the line and column of an offset.
+func lineOf(body []byte, at int) (line, column int) {
+	before := body[:min(at, len(body))]
 	begin := bytes.LastIndexByte(before, '\n') + 1
 	return 1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(before[begin:])
 }

@@ -71,7 +71,7 @@ func (c *catalogValidateCommand) Run(out io.Writer) error {
 	}
 	switch len(wrong) {
 	case 0:
-		return cli.Say(out, "%s is good.", c.File)
+		return cli.Say(out, "%s is valid.", c.File)
 	case 1:
 		return fmt.Errorf("%s has 1 mistake", c.File)
 	}
