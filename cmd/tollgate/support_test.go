@@ -35,10 +35,21 @@ func TestASupportBundleHoldsNoSecret(t *testing.T) {
 		"\nlevel=WARN msg=\"hook-secret-3 was refused\" key=sk_live_abcDEF123 Authorization: Bearer xyz789\n"+
 		"the last line\n"), 0o600))
 
-	out, code := s.run("support", "b.tar.gz", "--config", "node.yaml", "--config", "broken.yaml",
-		"--log", "node.log", "--log", "missing.log")
+	odd := config.Default() // quoted, and cut by the end of a log
+	odd.SecretsKey = strings.Repeat("ef", 32)
+	odd.Workspaces.Stripe.WebhookSecret = `p&ss"w\x`
+	text, err = odd.YAML()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("odd.yaml", text, 0o600))
+	cut := `{"a":"p\u0026ss\"w\\x"} {"b":"p&ss\"w\\x"}` + "\n"
+	cut = strings.Repeat("ef", 32) + "\n" + cut
+	cut += strings.Repeat("x", 4<<20-len(cut)+32) + "\n"
+	require.NoError(t, os.WriteFile("cut.log", []byte(cut), 0o600))
+
+	out, code := s.run("support", "b.tar.gz", "--config", "odd.yaml", "--log", "cut.log",
+		"--config", "node.yaml", "--config", "broken.yaml", "--log", "node.log", "--log", "missing.log")
 	require.Zero(t, code, out)
-	require.Contains(t, out, "Wrote b.tar.gz, without ")
+	require.Contains(t, out, "Wrote b.tar.gz; could not be collected: ")
 	info, err := os.Stat("b.tar.gz")
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -49,14 +60,14 @@ func TestASupportBundleHoldsNoSecret(t *testing.T) {
 	}
 	for _, secret := range []string{
 		settings.AdminKeyHash, settings.SecretsKey, "client-secret-1", "rk_live_2", "hook-secret-3",
-		"agent-secret-4", "broken-secret-5", "sk_live_abcDEF123", "xyz789", s.args[3],
+		"agent-secret-4", `w\\x`, "efefef", "broken-secret-5", "sk_live_abcDEF123", "xyz789", s.args[3],
 	} {
 		require.False(t, strings.Contains(whole, secret), secret)
 	}
-	require.Contains(t, files["config-1.yaml"], "clientSecret: (left out)")
-	require.Contains(t, files["config-1.yaml"], "/usr/bin/agent")
-	require.True(t, strings.HasSuffix(files["log-1.txt"], "the last line\n"))
-	require.NotContains(t, files["log-1.txt"], "first", "the end of a log is taken")
+	require.Contains(t, files["config-2.yaml"], "clientSecret: (left out)")
+	require.Contains(t, files["config-2.yaml"], "/usr/bin/agent")
+	require.True(t, strings.HasSuffix(files["log-2.txt"], "the last line\n"))
+	require.NotContains(t, files["log-2.txt"], "first", "the end of a log is taken")
 	require.Contains(t, files["version.txt"], "tollgate ")
 	require.Contains(t, files["doctor.txt"], "fail, ")
 	require.Contains(t, files["node-1-status.json"], `"status"`)

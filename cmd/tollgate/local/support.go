@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func (c *SupportCommand) Run(ctx context.Context, out io.Writer) error {
 		return errors.Join(err, os.Remove(name))
 	}
 	if len(b.problems) > 0 {
-		name += fmt.Sprintf(", without %d things that could not be had (problems.txt)", len(b.problems))
+		name += fmt.Sprintf("; could not be collected: %d (problems.txt)", len(b.problems))
 	}
 	return cli.Say(out, "Wrote %s. It holds no secrets of configurations; read it before you send it.",
 		name)
@@ -190,7 +191,7 @@ func askOnce(ctx context.Context, c *DoctorCommand, address, path string) ([]byt
 
 // logEnd is the end of a log.
 func logEnd(name string) ([]byte, error) {
-	src := os.Stdin
+	src, cut := os.Stdin, false
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
@@ -201,6 +202,7 @@ func logEnd(name string) ([]byte, error) {
 			if _, err = file.Seek(-maxLog, io.SeekEnd); err != nil {
 				return nil, fmt.Errorf("log: %w", err)
 			}
+			cut = true
 		}
 		src = file
 	}
@@ -208,10 +210,16 @@ func logEnd(name string) ([]byte, error) {
 	for part := make([]byte, 64<<10); ; {
 		n, err := src.Read(part)
 		if text = append(text, part[:n]...); len(text) > 2*maxLog {
-			text = slices.Clone(text[len(text)-maxLog:])
+			text, cut = slices.Clone(text[len(text)-maxLog:]), true
 		}
 		if errors.Is(err, io.EOF) {
-			return text[max(0, len(text)-maxLog):], nil
+			if over := len(text) - maxLog; over > 0 {
+				text, cut = text[over:], true
+			}
+			if cut { // part of a secret may be all that is left of a line
+				_, text, _ = bytes.Cut(text, []byte{'\n'})
+			}
+			return text, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("log: %w", err)
@@ -226,10 +234,27 @@ var keyLike = regexp.MustCompile(
 
 const leftOut = "(left out)"
 
+// forms are a secret as it is, and as logs quote it.
+func forms(secret string) []string {
+	all := []string{secret, strings.TrimPrefix(strconv.Quote(secret), `"`)}
+	all[1] = strings.TrimSuffix(all[1], `"`)
+	for _, html := range []bool{false, true} {
+		var text strings.Builder
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(html)
+		if encoder.Encode(secret) == nil {
+			all = append(all, strings.TrimSuffix(text.String()[1:], "\"\n"))
+		}
+	}
+	return all
+}
+
 // add writes a file of the bundle, without secrets.
 func (b *bundle) add(name string, text []byte) {
 	for _, secret := range b.secrets {
-		text = bytes.ReplaceAll(text, []byte(secret), []byte(leftOut))
+		for _, form := range forms(secret) {
+			text = bytes.ReplaceAll(text, []byte(form), []byte(leftOut))
+		}
 	}
 	text = keyLike.ReplaceAll(text, []byte(leftOut))
 	err := b.archive.WriteHeader(&tar.Header{
