@@ -402,7 +402,7 @@ func TestAClockThatSettlesSlowlyIsWaitedFor(t *testing.T) {
 		done <- code
 	}()
 	require.Eventually(t, func() bool {
-		return strings.Contains(s.ok("clock", "show"), "still happening")
+		return strings.Contains(s.ok("clock", "show"), "still running")
 	}, 5*time.Second, 10*time.Millisecond)
 	s.Tick()
 	require.Zero(t, <-done)

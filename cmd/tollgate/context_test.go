@@ -85,7 +85,7 @@ func TestContextsNameClustersAndKeepTheirKeys(t *testing.T) {
 	did("keys", "list", "--ops", theirs, "--admin-key", "of-theirs")
 	require.Len(t, *leaked, 1)
 
-	refused(`there is no context "none": want prod, dev`, "keys", "list", "--context", "none")
+	refused(`unknown context "none"; known: prod, dev`, "keys", "list", "--context", "none")
 	refused("nothing was changed", "context", "use", "none")
 	refused("nothing was changed", "context", "set", "dev", "--ops", ours)
 	refused("or a context", "keys", "list", "--context", "dev")
@@ -213,7 +213,7 @@ func TestContextsAreReadWhereTheyCount(t *testing.T) {
 	_, code = alone("keys", "list", "--context", "prod")
 	done()
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr(), `there is no context "prod"`)
+	require.Contains(t, stderr(), `unknown context "prod"`)
 	require.Len(t, *asked, 2)
 }
 

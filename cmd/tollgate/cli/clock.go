@@ -24,10 +24,13 @@ type clock struct{ api.Clock }
 func (c *clock) print(out io.Writer) error {
 	text := c.Now.UTC().Format(time.RFC3339)
 	if !c.Settled {
-		text += ", and what is due by then is still happening"
+		text += ", and renewals due by then are still running"
 	}
 	return Say(out, "%s", text)
 }
+
+// uncounted is said where an answer has no counts. It has none either where nothing fell due.
+const uncounted = "No invoice or suspension was counted"
 
 // did says what an advance did.
 func (c *clock) did() string {
@@ -63,7 +66,9 @@ type clockAdvanceCommand struct {
 func (c *clockAdvanceCommand) Help() string {
 	return "A sandbox has a clock of its own, which runs on from wherever it was moved to; " +
 		"it never goes back, and moves at most five years at a time. The command ends when " +
-		"everything that falls due by then has happened, each thing at its own instant, in order."
+		"everything that falls due by then has happened, each thing at its own instant, in order. What " +
+		"it did is counted where that takes less than a minute and the environment has up to 20,000 " +
+		"customers."
 }
 
 // clockPatience is how long the command waits for everything to happen.
@@ -109,8 +114,8 @@ func (c *clockAdvanceCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	return c.Print(out, answer.Payload(), func() error {
 		err := now.print(out)
-		if did := now.did(); err == nil && did != "" {
-			err = Say(out, "%s.", did)
+		if err == nil {
+			err = Say(out, "%s.", either(now.did(), uncounted))
 		}
 		return err
 	})
@@ -159,7 +164,7 @@ func settled(
 		}
 		select {
 		case <-ctx.Done():
-			return answer, fmt.Errorf("what is due by then is still happening: %w", ctx.Err())
+			return answer, fmt.Errorf("renewals due by then are still running: %w", ctx.Err())
 		case <-time.After(clockPause):
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // ClusterCommand shows a cluster and changes its members.
 type ClusterCommand struct {
-	Status   clusterStatusCommand      `cmd:"" help:"Say who leads, who can be reached, and how far each has come."`
+	Status   clusterStatusCommand      `cmd:"" help:"Show who leads, who can be reached, and how far each has come."`
 	Join     clusterJoinCommand        `cmd:"" help:"Make a node that was started with join a member without a vote, or change a member's addresses."`
 	Promote  clusterPromoteCommand     `cmd:"" help:"Give a member that has caught up its vote."`
 	Remove   clusterRemoveCommand      `cmd:"" help:"Take a member out, alive or not. One that leads hands over first."`
@@ -47,7 +47,7 @@ func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
 		return c.show(ctx, out)
 	}
 	if c.Every < minWatch {
-		return fmt.Errorf("--every %s is too often: want %s or more", c.Every, minWatch)
+		return fmt.Errorf("--every must be at least %s", minWatch)
 	}
 	for {
 		page := &bytes.Buffer{}

@@ -24,9 +24,9 @@ import (
 // ContextCommand keeps addresses and keys of clusters under names.
 type ContextCommand struct {
 	List   contextListCommand   `cmd:"" help:"List contexts, without their keys."`
-	Use    contextUseCommand    `cmd:"" help:"Make commands go to a context, until another one is used."`
+	Use    contextUseCommand    `cmd:"" help:"Set the current context."`
 	Set    contextSetCommand    `cmd:"" help:"Add a context, or change what is given of it."`
-	Remove contextRemoveCommand `cmd:"" help:"Forget a context, with its keys."`
+	Remove contextRemoveCommand `cmd:"" help:"Delete a context and its keys."`
 }
 
 // Help says which cluster a command goes to.
@@ -121,7 +121,7 @@ func (c *contexts) find(name string) (target, error) {
 	t, found := c.Named[name]
 	if !found {
 		known := slices.Sorted(maps.Keys(c.Named))
-		return t, fmt.Errorf("there is no context %q: want %s", name,
+		return t, fmt.Errorf("unknown context %q; known: %s", name,
 			strings.Join(append(known, developed), ", "))
 	}
 	return t, nil
@@ -381,7 +381,7 @@ type contextRemoveCommand struct {
 	Name string `arg:"" help:"The context."`
 }
 
-// Run forgets a context.
+// Run deletes a context.
 func (c *contextRemoveCommand) Run(out io.Writer) error {
 	all, err := loadContexts()
 	if err != nil {
