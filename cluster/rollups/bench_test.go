@@ -35,7 +35,7 @@ func BenchmarkYear(b *testing.B) {
 				break
 			}
 		}
-		w, err := h.newWriter(journal.PartUsage, first, last, &view, 1)
+		w, err := h.newWriter("next", journal.PartUsage, first, last, &view, 1)
 		require.NoError(b, err)
 		from, to := int32((first-1)*hours/segments), int32(last*hours/segments)
 		series := func(owner uint64, item uint32) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 	"path/filepath"
 	"sort"
@@ -37,9 +38,9 @@ type line struct {
 	length, sum uint32
 }
 
-// run is a file of the cells of consecutive segments. It never changes.
+// run is a file of the cells of consecutive segments. It never changes, and is opened by who reads
+// it.
 type run struct {
-	file        wal.File
 	part        journal.Part
 	first, last uint64 // segments
 	// hash is a hash of the hashes of the segments: it tells their history.
@@ -70,24 +71,39 @@ func (r *run) of(view *journal.PartView) bool {
 		r.hash == hashOf(view.Segments[r.first-view.First:][:r.last-r.first+1])
 }
 
-// openRun opens a file: its footer and its directory are checked, its blocks when they are read.
-func openRun(files wal.FS, dir, name string) (_ *run, err error) {
+// readRun reads a file's footer and its directory and checks them; blocks are checked when they are
+// read. An error that is not ErrDamaged says nothing about the file.
+func readRun(files wal.FS, dir, name string, countVersion uint32) (_ *run, err error) {
 	file, err := files.OpenRead(filepath.Join(dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("rollups: %w", err)
 	}
-	r := &run{file: file}
-	if err = r.read(); err == nil && r.name() != name {
-		err = fmt.Errorf("%w: %s has the cells of %s", ErrDamaged, name, r.name())
+	defer func() { err = errors.Join(err, file.Close()) }()
+	r := &run{}
+	if err := r.read(file, countVersion); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
+	if r.name() != name {
+		return nil, fmt.Errorf("%w: %s has the cells of %s", ErrDamaged, name, r.name())
 	}
 	return r, nil
 }
 
-func (r *run) read() error {
-	size, err := r.file.Size()
+// readAt fills data from a file. One that is too short is damaged; a disk that cannot read says
+// nothing about it.
+func readAt(file wal.File, data []byte, at int64) error {
+	n, err := file.ReadAt(data, at)
+	switch {
+	case n == len(data):
+		return nil
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return fmt.Errorf("rollups: %w", err)
+}
+
+func (r *run) read(file wal.File, countVersion uint32) error {
+	size, err := file.Size()
 	if err != nil {
 		return fmt.Errorf("rollups: %w", err)
 	}
@@ -95,8 +111,8 @@ func (r *run) read() error {
 	if size < footerBytes {
 		return fmt.Errorf("%w: %d bytes", ErrDamaged, size)
 	}
-	if _, err := r.file.ReadAt(f[:], size-footerBytes); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	if err := readAt(file, f[:], size-footerBytes); err != nil {
+		return err
 	}
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(f[at:]) }
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(f[at:]) }
@@ -105,11 +121,14 @@ func (r *run) read() error {
 		u32(64) != crc32.Checksum(f[:64], castagnoli) || lines*lineBytes > size-footerBytes {
 		return fmt.Errorf("%w: no footer of version %d", ErrDamaged, formatVersion)
 	}
+	if u32(52) != countVersion {
+		return fmt.Errorf("%w: counted by version %d", ErrDamaged, u32(52))
+	}
 	r.part, r.first, r.last, r.hash = journal.Part(f[8]), u64(12), u64(20), u64(28)
 	r.from, r.to, r.cells = int32(u32(36)), int32(u32(40)), u64(44)
 	data := make([]byte, lines*lineBytes)
-	if _, err := r.file.ReadAt(data, size-footerBytes-int64(len(data))); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	if err := readAt(file, data, size-footerBytes-int64(len(data))); err != nil {
+		return err
 	}
 	if crc32.Checksum(data, castagnoli) != u32(60) {
 		return fmt.Errorf("%w: directory", ErrDamaged)
@@ -130,7 +149,7 @@ func (r *run) read() error {
 }
 
 // footer is what a file ends with, behind its directory.
-func (r *run) footer(directory []byte) []byte {
+func (r *run) footer(directory []byte, countVersion uint32) []byte {
 	f := append(make([]byte, 0, footerBytes), magic...)
 	f = binary.LittleEndian.AppendUint32(f, formatVersion)
 	f = append(f, byte(r.part), 0, 0, 0)
@@ -140,23 +159,23 @@ func (r *run) footer(directory []byte) []byte {
 	f = binary.LittleEndian.AppendUint32(f, uint32(r.from))
 	f = binary.LittleEndian.AppendUint32(f, uint32(r.to))
 	f = binary.LittleEndian.AppendUint64(f, r.cells)
-	f = binary.LittleEndian.AppendUint32(f, 0)
+	f = binary.LittleEndian.AppendUint32(f, countVersion)
 	f = binary.LittleEndian.AppendUint32(f, uint32(len(r.dir)))
 	f = binary.LittleEndian.AppendUint32(f, crc32.Checksum(directory, castagnoli))
 	return binary.LittleEndian.AppendUint32(f, crc32.Checksum(f, castagnoli))
 }
 
 // sum yields the cells that are asked for.
-func (r *run) sum(q *rollup.Query, yield func(rollup.Cell)) error {
-	if q.From > r.to || q.To <= r.from {
-		return nil
-	}
+func (r *run) sum(file wal.File, q *rollup.Query, yield func(rollup.Cell)) error {
 	// The block before the first one that begins with the owner may end with it.
 	at := sort.Search(len(r.dir), func(i int) bool {
 		return r.dir[i].Compare(rollup.Key{Owner: q.Owner, Hour: math.MinInt32}) > 0
 	})
 	for at = max(at-1, 0); at < len(r.dir) && r.dir[at].Owner <= q.Owner; at++ {
-		err := r.block(at, func(c rollup.Cell) {
+		if !r.mayHave(at, q) {
+			continue
+		}
+		err := r.block(file, at, func(c rollup.Cell) {
 			if q.Has(c.Key) {
 				yield(c)
 			}
@@ -168,12 +187,32 @@ func (r *run) sum(q *rollup.Query, yield func(rollup.Cell)) error {
 	return nil
 }
 
+// mayHave reports whether a block, which ends before the next one begins, may have cells that are
+// asked for.
+func (r *run) mayHave(at int, q *rollup.Query) bool {
+	first := r.dir[at].Key
+	if at+1 == len(r.dir) {
+		return true
+	}
+	next := r.dir[at+1].Key
+	if first.Owner != q.Owner || next.Owner != q.Owner {
+		return true
+	}
+	if q.HasItem && (first.Item > q.Item || next.Item < q.Item) {
+		return false
+	}
+	if first.Item == next.Item {
+		return first.Hour < q.To && next.Hour > q.From
+	}
+	return true
+}
+
 // block yields the cells of a block.
-func (r *run) block(at int, yield func(rollup.Cell)) error {
+func (r *run) block(file wal.File, at int, yield func(rollup.Cell)) error {
 	l := &r.dir[at]
 	data := make([]byte, l.length)
-	if _, err := r.file.ReadAt(data, int64(l.offset)); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrDamaged, r.name(), err)
+	if err := readAt(file, data, int64(l.offset)); err != nil {
+		return fmt.Errorf("%s: %w", r.name(), err)
 	}
 	if crc32.Checksum(data, castagnoli) != l.sum {
 		return fmt.Errorf("%w: %s, block %d", ErrDamaged, r.name(), at)

@@ -2,10 +2,8 @@ package rollups
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"path/filepath"
 	"slices"
@@ -16,12 +14,13 @@ import (
 )
 
 // Step does the next piece of work: it takes in what was left, removes what is of no use, counts a
-// segment, or merges files. It returns false when there was nothing to do. It rests three times as
-// long as it worked, so that it takes a quarter of a core at the most.
+// segment, or goes on with a merge of files. It returns false when there was nothing to do. It
+// rests three times as long as it worked, so that it takes a quarter of a core at the most. Work
+// that fails holds up no other: its error is returned when there is nothing else to do.
 func (s *Store) Step(ctx context.Context) (did bool, err error) {
 	began := time.Now()
 	defer func() {
-		if did && err == nil {
+		if did {
 			rest(ctx, began)
 		}
 	}()
@@ -32,19 +31,20 @@ func (s *Store) Step(ctx context.Context) (did bool, err error) {
 		s.loaded = true
 		return true, nil
 	}
-	for _, part := range journal.Parts() {
-		view := s.opts.Journal.View()[part]
-		if did, err := s.sweep(part, &view); did || err != nil {
-			return did, err
-		}
-		if did, err := s.build(part, &view); did || err != nil {
-			return did, err
-		}
-		if did, err := s.merge(ctx, part, &view); did || err != nil {
-			return did, err
+	view := s.opts.Journal.View()
+	var failed []error
+	for _, work := range [...]func(journal.Part, *journal.PartView) (bool, error){
+		s.sweep, s.build, s.merge,
+	} {
+		for _, part := range journal.Parts() {
+			did, err := work(part, &view[part])
+			if did {
+				return true, err
+			}
+			failed = append(failed, err)
 		}
 	}
-	return false, nil
+	return false, errors.Join(failed...)
 }
 
 func rest(ctx context.Context, began time.Time) {
@@ -58,25 +58,33 @@ func rest(ctx context.Context, began time.Time) {
 
 // sweep removes runs that are damaged, that have segments which the journal has dropped, and those
 // of another history. What is not in the manifest yet, since an older snapshot was restored, stays:
-// the log brings the same again.
+// the log brings the same again. A file that cannot be removed is taken in and removed at the next
+// start.
 func (s *Store) sweep(part journal.Part, view *journal.PartView) (did bool, err error) {
-	s.change.Lock()
-	defer s.change.Unlock()
-	var gone []*run
-	kept := slices.DeleteFunc(slices.Clone(s.runs[part]), func(r *run) bool {
+	useless := func(r *run) bool {
 		_, bad := s.bad.Load(r)
 		later := r.first >= view.First && r.last >= view.First+uint64(len(view.Segments))
-		if !bad && (later || r.of(view)) {
-			return false
+		return bad || !later && !r.of(view)
+	}
+	runs := s.runs[part] // Step alone changes them
+	if !slices.ContainsFunc(runs, useless) {
+		return false, nil
+	}
+	var kept, gone []*run
+	for _, r := range runs {
+		if useless(r) {
+			gone = append(gone, r)
+		} else {
+			kept = append(kept, r)
 		}
-		gone = append(gone, r)
-		return true
-	})
+	}
+	s.change.Lock()
 	s.runs[part] = kept
+	s.change.Unlock()
 	for _, r := range gone {
 		err = errors.Join(err, s.remove(r))
 	}
-	return len(gone) > 0, err
+	return true, err
 }
 
 // build counts the oldest segment that no run has.
@@ -99,7 +107,7 @@ func (s *Store) build(part journal.Part, view *journal.PartView) (did bool, err 
 	if err := s.count(data, 0, nil, tally.Add); err != nil {
 		return false, fmt.Errorf("rollups: %w", err)
 	}
-	w, err := s.newWriter(part, next, next, view, uint64(len(data)))
+	w, err := s.newWriter("next", part, next, next, view, uint64(len(data)))
 	if err != nil {
 		return false, err
 	}
@@ -115,9 +123,13 @@ func (s *Store) build(part journal.Part, view *journal.PartView) (did bool, err 
 
 // merge makes one run of fanIn of the same length that follow each other and begin at a multiple of
 // the new one's length: which runs there are in the end does not depend on when they were made.
-func (s *Store) merge(
-	ctx context.Context, part journal.Part, view *journal.PartView,
-) (did bool, err error) {
+func (s *Store) merge(part journal.Part, view *journal.PartView) (did bool, err error) {
+	if m := s.merging; m != nil {
+		if m.part != part {
+			return false, nil
+		}
+		return s.mergeOn(m, view)
+	}
 	runs := s.runs[part]
 	for at := range runs {
 		if at+fanIn > len(runs) {
@@ -131,195 +143,81 @@ func (s *Store) merge(
 			from[fanIn-1].last != last || slices.ContainsFunc(from, other) {
 			continue
 		}
-		return true, s.mergeRuns(ctx, from, view)
+		if err := s.beginMerge(from, view); err != nil {
+			return false, err
+		}
+		return s.mergeOn(s.merging, view)
 	}
 	return false, nil
 }
 
-// cursor reads a run in order, a block at a time.
-type cursor struct {
-	run   *run
-	at    int
-	cells []rollup.Cell
-	next  int
-}
-
-// fill has a cell at next, or none are left.
-func (c *cursor) fill() error {
-	for c.next == len(c.cells) && c.at < len(c.run.dir) {
-		c.cells, c.next = c.cells[:0], 0
-		err := c.run.block(c.at, func(cell rollup.Cell) { c.cells = append(c.cells, cell) })
-		if err != nil {
-			return err
-		}
-		c.at++
-	}
-	return nil
-}
-
-func (s *Store) mergeRuns(ctx context.Context, from []*run, view *journal.PartView) error {
+// beginMerge opens runs and the file that they are merged into.
+func (s *Store) beginMerge(from []*run, view *journal.PartView) error {
 	size := uint64(0)
 	for _, r := range from {
 		for _, l := range r.dir {
 			size += uint64(l.length)
 		}
 	}
-	w, err := s.newWriter(from[0].part, from[0].first, from[len(from)-1].last, view, size)
+	w, err := s.newWriter("merge", from[0].part, from[0].first, from[len(from)-1].last, view, size)
 	if err != nil {
 		return err
 	}
-	cursors := make([]cursor, len(from))
-	for i, r := range from {
-		cursors[i].run = r
-	}
-	for began, written := time.Now(), w.offset; ; {
-		var least *cursor
-		for i := range cursors {
-			c := &cursors[i]
-			if err := c.fill(); err != nil {
-				s.bad.Store(c.run, true)
-				return errors.Join(err, w.remove())
-			}
-			if c.next < len(c.cells) &&
-				(least == nil || c.cells[c.next].Compare(least.cells[least.next].Key) < 0) {
-				least = c
-			}
+	s.merging = &merging{writer: w, from: from}
+	for _, r := range from {
+		file, err := s.opts.FS.OpenRead(filepath.Join(s.dir, r.name()))
+		if err != nil {
+			return errors.Join(fmt.Errorf("rollups: %w", err), s.giveUp())
 		}
-		if least == nil {
-			break
-		}
-		w.merge(&least.cells[least.next])
-		least.next++
-		if w.offset-written > 1<<20 {
-			rest(ctx, began)
-			if ctx.Err() != nil {
-				return errors.Join(ctx.Err(), w.remove())
-			}
-			began, written = time.Now(), w.offset
-		}
+		s.merging.cursors = append(s.merging.cursors, cursor{run: r, file: file})
 	}
-	made, err := w.end()
-	if err != nil {
-		return err
-	}
-	return s.replace(made, from)
+	return nil
 }
 
-// writer writes a run. The first error stays, until end returns it.
-type writer struct {
-	*run
-	store  *Store
-	tmp    string
-	offset uint64 // of the next block
-	at     int64  // end of what is written
-	block  []byte
-	start  rollup.Key
-	last   rollup.Cell // of the block
-	open   rollup.Cell // what merge collects
-	opened bool
-	err    error
+// mergeOn writes the next piece of a merge, or ends it.
+func (s *Store) mergeOn(m *merging, view *journal.PartView) (did bool, err error) {
+	lost := func(r *run) bool { return !slices.Contains(s.runs[m.part], r) || !r.of(view) }
+	if slices.ContainsFunc(m.from, lost) {
+		return true, s.giveUp()
+	}
+	for begin := m.offset; m.offset-begin < s.piece; {
+		least, bad, err := m.least()
+		if err != nil {
+			s.bad.Store(bad, true)
+			return false, errors.Join(err, s.giveUp())
+		}
+		if least == nil {
+			s.merging = nil
+			made, err := m.end()
+			if err = errors.Join(err, m.close()); err != nil {
+				return false, err
+			}
+			return true, s.replace(made, m.from)
+		}
+		m.merge(&least.cells[least.next])
+		least.next++
+	}
+	return true, nil
 }
 
 func (s *Store) newWriter(
-	part journal.Part, first, last uint64, view *journal.PartView, size uint64,
+	name string, part journal.Part, first, last uint64, view *journal.PartView, size uint64,
 ) (*writer, error) {
 	if !s.opts.Room(size) {
-		return nil, fmt.Errorf("%w: nothing was changed; give the disk more room", ErrNoRoom)
+		return nil, fmt.Errorf("%w: free disk space", ErrNoRoom)
 	}
-	w := &writer{store: s, run: &run{
-		part: part, first: first, last: last, from: math.MaxInt32, to: math.MinInt32,
-		hash: hashOf(view.Segments[first-view.First:][:last-first+1]),
-	}}
-	w.tmp = filepath.Join(s.dir, "next"+temporary)
+	w := &writer{
+		files: s.opts.FS, folder: s.dir, tmp: filepath.Join(s.dir, name+temporary),
+		blockBytes: s.opts.BlockBytes, countVersion: s.opts.CountVersion,
+		run: &run{
+			part: part, first: first, last: last, from: math.MaxInt32, to: math.MinInt32,
+			hash: hashOf(view.Segments[first-view.First:][:last-first+1]),
+		},
+	}
 	file, err := s.opts.FS.Create(w.tmp)
 	if err != nil {
 		return nil, fmt.Errorf("rollups: %w", err)
 	}
 	w.file = file
 	return w, nil
-}
-
-// merge adds a cell whose key may come again.
-func (w *writer) merge(c *rollup.Cell) {
-	if w.opened && w.open.Key == c.Key {
-		w.open.Add(c.Events, c.Units)
-		return
-	}
-	w.flush()
-	w.open, w.opened = *c, true
-}
-
-func (w *writer) flush() {
-	if w.opened && !w.open.Empty() {
-		w.add(&w.open)
-	}
-	w.opened = false
-}
-
-// add appends a cell; keys ascend.
-func (w *writer) add(c *rollup.Cell) {
-	if len(w.block) == 0 {
-		w.start, w.last = c.Key, rollup.Cell{}
-	}
-	w.block = rollup.AppendCell(w.block, &w.last, c)
-	w.last = *c
-	w.cells++
-	w.from, w.to = min(w.from, c.Hour), max(w.to, c.Hour)
-	if len(w.block) >= w.store.opts.BlockBytes {
-		w.cut()
-	}
-}
-
-func (w *writer) cut() {
-	if len(w.block) == 0 {
-		return
-	}
-	w.dir = append(w.dir, line{
-		Key: w.start, offset: w.offset, length: uint32(len(w.block)),
-		sum: crc32.Checksum(w.block, castagnoli),
-	})
-	w.offset += uint64(len(w.block))
-	w.write(w.block)
-	w.block = w.block[:0]
-}
-
-func (w *writer) write(data []byte) {
-	if w.err == nil {
-		_, w.err = w.file.WriteAt(data, w.at)
-		w.at += int64(len(data))
-	}
-}
-
-// end writes what stands behind the blocks and gives the file its name. A crash may leave less than
-// that on the disk: checksums tell, and it is made again.
-func (w *writer) end() (*run, error) {
-	w.flush()
-	w.cut()
-	var directory []byte
-	for i := range w.dir {
-		l := &w.dir[i]
-		directory = binary.LittleEndian.AppendUint64(directory, l.Owner)
-		directory = binary.LittleEndian.AppendUint32(directory, l.Item)
-		directory = binary.LittleEndian.AppendUint32(directory, uint32(l.Hour))
-		directory = binary.LittleEndian.AppendUint64(directory, l.offset)
-		directory = binary.LittleEndian.AppendUint32(directory, l.length)
-		directory = binary.LittleEndian.AppendUint32(directory, l.sum)
-	}
-	w.write(directory)
-	w.write(w.footer(directory))
-	if w.err != nil {
-		return nil, errors.Join(fmt.Errorf("rollups: %w", w.err), w.remove())
-	}
-	if err := w.file.Close(); err != nil {
-		return nil, fmt.Errorf("rollups: %w", err)
-	}
-	fs := w.store.opts.FS
-	if err := fs.Rename(w.tmp, filepath.Join(w.store.dir, w.name())); err != nil {
-		return nil, fmt.Errorf("rollups: %w", err)
-	}
-	return openRun(fs, w.store.dir, w.name())
-}
-
-func (w *writer) remove() error {
-	return errors.Join(w.file.Close(), w.store.opts.FS.Remove(w.tmp))
 }

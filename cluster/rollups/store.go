@@ -39,6 +39,8 @@ type Options struct {
 	Journal *journal.Journal
 	Read    func(part journal.Part, number uint64) ([]byte, error)
 	Count   rollup.Counter
+	// CountVersion names what Count counts: files that another version made are made again.
+	CountVersion uint32
 	// Room reports whether so many bytes may be written and leave the disk's reserve alone; nil:
 	// always.
 	Room func(bytes uint64) bool
@@ -54,9 +56,13 @@ type Store struct {
 	// change is held for reading while runs are read, and for writing while they change.
 	change sync.RWMutex
 	runs   [2][]*run // by part, in the order of their segments; they do not overlap
-	loaded bool      // for Step alone
 	bad    sync.Map  // *run: found damaged by a query
 	tails  [2]tail
+
+	// For Step alone:
+	loaded  bool
+	merging *merging // nil when no merge is under way
+	piece   uint64   // how many bytes a merge writes in one Step
 }
 
 var _ rollup.Source = (*Store)(nil)
@@ -73,23 +79,24 @@ func Open(dir string, o Options) *Store {
 	if o.BlockBytes <= 0 {
 		o.BlockBytes = 16 << 10
 	}
-	return &Store{dir: dir, opts: o}
+	return &Store{dir: dir, opts: o, piece: 1 << 20}
 }
 
-// Close closes the files. Step is not called any more.
-func (s *Store) Close() (err error) {
-	s.change.Lock()
-	defer s.change.Unlock()
-	for part, runs := range s.runs {
-		for _, r := range runs {
-			err = errors.Join(err, r.file.Close())
-		}
-		s.runs[part] = nil
+// Close gives up a merge that is under way. Step is not called any more.
+func (s *Store) Close() error { return s.giveUp() }
+
+// giveUp ends a merge that is under way without a result.
+func (s *Store) giveUp() (err error) {
+	m := s.merging
+	if m == nil {
+		return nil
 	}
-	return err
+	s.merging = nil
+	return errors.Join(m.close(), m.remove())
 }
 
-// load takes in the files that an earlier process left, and removes what it cannot use.
+// load takes in the files that an earlier process left, and removes what it cannot use. Where it
+// fails, as when no descriptor is left, it has changed nothing and is called again.
 func (s *Store) load() error {
 	if err := s.opts.FS.MkdirAll(s.dir); err != nil {
 		return fmt.Errorf("rollups: %w", err)
@@ -98,48 +105,62 @@ func (s *Store) load() error {
 	if err != nil {
 		return fmt.Errorf("rollups: %w", err)
 	}
-	var found [2][]*run
+	var found, kept [2][]*run
+	var useless []string
 	for _, name := range names {
-		r, err := openRun(s.opts.FS, s.dir, name)
-		if err == nil {
-			found[r.part] = append(found[r.part], r)
+		if strings.HasSuffix(name, temporary) {
+			useless = append(useless, name)
 			continue
 		}
-		if !strings.HasSuffix(name, suffix) && !strings.HasSuffix(name, temporary) {
+		if !strings.HasSuffix(name, suffix) {
 			continue // not ours
 		}
-		if err := s.opts.FS.Remove(filepath.Join(s.dir, name)); err != nil {
-			return fmt.Errorf("rollups: %w", err)
+		r, err := readRun(s.opts.FS, s.dir, name, s.opts.CountVersion)
+		switch {
+		case err == nil:
+			found[r.part] = append(found[r.part], r)
+		case errors.Is(err, ErrDamaged):
+			useless = append(useless, name)
+		default:
+			return err
 		}
 	}
-	s.change.Lock()
-	defer s.change.Unlock()
 	for part, runs := range found {
 		// Of two that overlap, as after a crash between a merge and its end, the longer one stays.
 		slices.SortFunc(runs, func(a, b *run) int {
 			return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last))
 		})
 		for _, r := range runs {
-			if n := len(s.runs[part]); n > 0 && r.first <= s.runs[part][n-1].last {
-				if err := s.remove(r); err != nil {
-					return err
-				}
+			if n := len(kept[part]); n > 0 && r.first <= kept[part][n-1].last {
+				useless = append(useless, r.name())
 				continue
 			}
-			s.runs[part] = append(s.runs[part], r)
+			kept[part] = append(kept[part], r)
 		}
 	}
+	for _, name := range useless {
+		if err := s.removeFile(name); err != nil {
+			return err
+		}
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	s.runs = kept
 	return nil
 }
 
-// remove closes a run that is shown no more, and deletes its file.
+// remove deletes the file of a run that is shown no more.
 func (s *Store) remove(r *run) error {
 	s.bad.Delete(r)
-	err := errors.Join(r.file.Close(), s.opts.FS.Remove(filepath.Join(s.dir, r.name())))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	return s.removeFile(r.name())
+}
+
+func (s *Store) removeFile(name string) error {
+	err := s.opts.FS.Remove(filepath.Join(s.dir, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("rollups: %w", err)
 	}
-	return err
+	return nil
 }
 
 // replace shows a run in the place of those that it was made of.
@@ -162,27 +183,12 @@ func (s *Store) replace(made *run, from []*run) (err error) {
 // Sum implements rollup.Source: from the files, from segments that have none yet, and from the
 // tail.
 func (s *Store) Sum(q rollup.Query, yield func(rollup.Cell)) error {
-	s.change.RLock()
-	defer s.change.RUnlock()
 	view := s.opts.Journal.View()[q.Part]
-	runs, uncounted := s.runs[q.Part], 0
-	for at := 0; at < len(view.Segments); {
-		number := view.First + uint64(at)
-		for len(runs) > 0 && runs[0].first < number {
-			runs = runs[1:]
-		}
-		if len(runs) > 0 && runs[0].first == number && runs[0].of(&view) {
-			r := runs[0]
-			if err := r.sum(&q, yield); err != nil {
-				s.bad.Store(r, true)
-				return err
-			}
-			at += int(r.last - r.first + 1)
-			continue
-		}
-		if uncounted++; uncounted > maxUncounted {
-			return rollup.ErrCounting
-		}
+	uncounted, err := s.sumRuns(&view, &q, yield)
+	if err != nil {
+		return err
+	}
+	for _, number := range uncounted {
 		data, err := s.opts.Read(q.Part, number)
 		if err != nil {
 			return err
@@ -190,9 +196,49 @@ func (s *Store) Sum(q rollup.Query, yield func(rollup.Cell)) error {
 		if err := s.count(data, 0, &q, yield); err != nil {
 			return err
 		}
+	}
+	return s.sumTail(&view, &q, yield)
+}
+
+// sumRuns adds the files up and returns the numbers of the segments that have none.
+func (s *Store) sumRuns(
+	view *journal.PartView, q *rollup.Query, yield func(rollup.Cell),
+) (uncounted []uint64, err error) {
+	s.change.RLock()
+	defer s.change.RUnlock()
+	var use []*run
+	runs := s.runs[q.Part]
+	for at := 0; at < len(view.Segments); {
+		number := view.First + uint64(at)
+		for len(runs) > 0 && runs[0].first < number {
+			runs = runs[1:]
+		}
+		if len(runs) > 0 && runs[0].first == number && runs[0].of(view) {
+			use = append(use, runs[0])
+			at += int(runs[0].last - number + 1)
+			continue
+		}
+		if uncounted = append(uncounted, number); len(uncounted) > maxUncounted {
+			return nil, rollup.ErrCounting
+		}
 		at++
 	}
-	return s.sumTail(view.Tail, &q, yield)
+	for _, r := range use {
+		if q.From > r.to || q.To <= r.from {
+			continue
+		}
+		file, err := s.opts.FS.OpenRead(filepath.Join(s.dir, r.name()))
+		if err != nil {
+			return nil, fmt.Errorf("rollups: %w", err)
+		}
+		if err = r.sum(file, q, yield); err != nil {
+			s.bad.Store(r, true)
+		}
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return uncounted, nil
 }
 
 // count yields the cells of a segment's records from an offset on; without a query all of them.
@@ -215,23 +261,30 @@ func (s *Store) count(data []byte, from int, q *rollup.Query, yield func(rollup.
 
 // tail is what the journal's open tail counts, as far as it was read.
 type tail struct {
-	lock  sync.Mutex
-	data  []byte // its array tells one tail from another
-	cells map[rollup.Key]rollup.Cell
+	lock   sync.Mutex
+	number uint64 // of the segment that the tail becomes
+	data   []byte // its array tells one tail from another
+	cells  map[rollup.Key]rollup.Cell
 }
 
 // sumTail reads on in the tail from where the last query stopped: it costs nothing when no one
-// asks.
-func (s *Store) sumTail(data []byte, q *rollup.Query, yield func(rollup.Cell)) error {
+// asks. A query that saw less of the same tail gets what was counted; one that saw the tail before
+// counts that itself.
+func (s *Store) sumTail(view *journal.PartView, q *rollup.Query, yield func(rollup.Cell)) error {
+	data, number := view.Tail, view.First+uint64(len(view.Segments))
 	if len(data) == 0 {
 		return nil
 	}
 	t := &s.tails[q.Part]
 	t.lock.Lock()
-	defer t.lock.Unlock()
-	if len(t.data) == 0 || &t.data[0] != &data[0] || len(data) < len(t.data) {
-		t.data, t.cells = nil, map[rollup.Key]rollup.Cell{}
+	if len(t.data) == 0 || &t.data[0] != &data[0] {
+		if number < t.number {
+			t.lock.Unlock()
+			return s.count(data, 0, q, yield)
+		}
+		t.number, t.data, t.cells = number, nil, map[rollup.Key]rollup.Cell{}
 	}
+	defer t.lock.Unlock()
 	if len(data) > len(t.data) {
 		var fresh rollup.Tally
 		if err := s.count(data, len(t.data), nil, fresh.Add); err != nil {

@@ -74,11 +74,15 @@ type Counter func(r journal.Record, add func(Cell))
 type Query struct {
 	Part     journal.Part
 	Owner    uint64
+	Item     uint32 // where HasItem is set; otherwise all
+	HasItem  bool
 	From, To int32
 }
 
 // Has reports whether a key is asked for.
-func (q *Query) Has(k Key) bool { return k.Owner == q.Owner && q.From <= k.Hour && k.Hour < q.To }
+func (q *Query) Has(k Key) bool {
+	return k.Owner == q.Owner && (!q.HasItem || k.Item == q.Item) && q.From <= k.Hour && k.Hour < q.To
+}
 
 // Source adds a journal up.
 type Source interface {

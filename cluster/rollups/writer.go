@@ -1,0 +1,168 @@
+package rollups
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+
+	"tollgate/engine/rollup"
+	"tollgate/wal"
+)
+
+// writer writes a run. The first error stays, until end returns it.
+type writer struct {
+	*run
+	file   wal.File
+	files  wal.FS
+	folder string
+	tmp    string
+	offset uint64 // of the next block
+	at     int64  // end of what is written
+	block  []byte
+	start  rollup.Key
+	last   rollup.Cell // of the block
+	open   rollup.Cell // what merge collects
+	opened bool
+	err    error
+
+	blockBytes   int
+	countVersion uint32
+}
+
+// merge adds a cell whose key may come again.
+func (w *writer) merge(c *rollup.Cell) {
+	if w.opened && w.open.Key == c.Key {
+		w.open.Add(c.Events, c.Units)
+		return
+	}
+	w.flush()
+	w.open, w.opened = *c, true
+}
+
+func (w *writer) flush() {
+	if w.opened && !w.open.Empty() {
+		w.add(&w.open)
+	}
+	w.opened = false
+}
+
+// add appends a cell; keys ascend.
+func (w *writer) add(c *rollup.Cell) {
+	if len(w.block) == 0 {
+		w.start, w.last = c.Key, rollup.Cell{}
+	}
+	w.block = rollup.AppendCell(w.block, &w.last, c)
+	w.last = *c
+	w.cells++
+	w.from, w.to = min(w.from, c.Hour), max(w.to, c.Hour)
+	if len(w.block) >= w.blockBytes {
+		w.cut()
+	}
+}
+
+func (w *writer) cut() {
+	if len(w.block) == 0 {
+		return
+	}
+	w.dir = append(w.dir, line{
+		Key: w.start, offset: w.offset, length: uint32(len(w.block)),
+		sum: crc32.Checksum(w.block, castagnoli),
+	})
+	w.offset += uint64(len(w.block))
+	w.write(w.block)
+	w.block = w.block[:0]
+}
+
+func (w *writer) write(data []byte) {
+	if w.err == nil {
+		_, w.err = w.file.WriteAt(data, w.at)
+		w.at += int64(len(data))
+	}
+}
+
+// end writes what stands behind the blocks and gives the file its name. A crash may leave less than
+// that on the disk: checksums tell, and it is made again.
+func (w *writer) end() (*run, error) {
+	w.flush()
+	w.cut()
+	var directory []byte
+	for i := range w.dir {
+		l := &w.dir[i]
+		directory = binary.LittleEndian.AppendUint64(directory, l.Owner)
+		directory = binary.LittleEndian.AppendUint32(directory, l.Item)
+		directory = binary.LittleEndian.AppendUint32(directory, uint32(l.Hour))
+		directory = binary.LittleEndian.AppendUint64(directory, l.offset)
+		directory = binary.LittleEndian.AppendUint32(directory, l.length)
+		directory = binary.LittleEndian.AppendUint32(directory, l.sum)
+	}
+	w.write(directory)
+	w.write(w.footer(directory, w.countVersion))
+	if w.err != nil {
+		return nil, errors.Join(fmt.Errorf("rollups: %w", w.err), w.remove())
+	}
+	if err := w.file.Close(); err != nil {
+		return nil, fmt.Errorf("rollups: %w", err)
+	}
+	if err := w.files.Rename(w.tmp, filepath.Join(w.folder, w.name())); err != nil {
+		return nil, fmt.Errorf("rollups: %w", err)
+	}
+	return readRun(w.files, w.folder, w.name(), w.countVersion)
+}
+
+func (w *writer) remove() error {
+	return errors.Join(w.file.Close(), w.files.Remove(w.tmp))
+}
+
+// merging is a merge that is under way.
+type merging struct {
+	*writer
+	from    []*run
+	cursors []cursor
+}
+
+func (m *merging) close() (err error) {
+	for i := range m.cursors {
+		err = errors.Join(err, m.cursors[i].file.Close())
+	}
+	return err
+}
+
+// least is the cursor at the least key; nil when none is left. With an error it
+// returns the run that cannot be read.
+func (m *merging) least() (least *cursor, bad *run, err error) {
+	for i := range m.cursors {
+		c := &m.cursors[i]
+		if err := c.fill(); err != nil {
+			return nil, c.run, err
+		}
+		if c.next < len(c.cells) &&
+			(least == nil || c.cells[c.next].Compare(least.cells[least.next].Key) < 0) {
+			least = c
+		}
+	}
+	return least, nil, nil
+}
+
+// cursor reads a run in order, a block at a time.
+type cursor struct {
+	run   *run
+	file  wal.File
+	at    int
+	cells []rollup.Cell
+	next  int
+}
+
+// fill has a cell at next, or none are left.
+func (c *cursor) fill() error {
+	for c.next == len(c.cells) && c.at < len(c.run.dir) {
+		c.cells, c.next = c.cells[:0], 0
+		err := c.run.block(c.file, c.at, func(cell rollup.Cell) { c.cells = append(c.cells, cell) })
+		if err != nil {
+			return err
+		}
+		c.at++
+	}
+	return nil
+}
