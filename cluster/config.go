@@ -48,6 +48,8 @@ type Shard struct {
 	KeyOf keyfiles.KeyOf
 	// Count says what a journal record adds to the counts by hour; nil for a machine without any.
 	Count rollup.Counter
+	// CountVersion changes when Count counts anything else than before.
+	CountVersion uint32
 }
 
 // SkipEntry names an entry that this node must not apply: the operator's way past an entry that

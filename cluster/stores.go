@@ -292,7 +292,7 @@ func (s *stores) openRollups(shard Shard, from Segments, on *disk) *rollups.Stor
 	}
 	s.rollups = rollups.Open(filepath.Join(s.dir, "rollups"), rollups.Options{
 		FS: s.files, Journal: shard.Machine.Journal(), Read: from.Read, Count: shard.Count,
-		Room: on.room,
+		CountVersion: shard.CountVersion, Room: on.room,
 	})
 	return s.rollups
 }

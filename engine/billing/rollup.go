@@ -16,6 +16,10 @@ import (
 	"tollgate/engine/wire"
 )
 
+// CountVersion names what CountRecord counts. Whoever changes that counts it up: nodes then count
+// their journals again.
+const CountVersion = 1
+
 // CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and
 // its environment, and checks by reason, for their environment. Items are numbers of features, 0
 // for names that no feature has, and reasons.
@@ -241,14 +245,14 @@ func (s *series) add(c rollup.Cell) {
 func (q *UsageQuery) sum(src rollup.Source, part journal.Part) (*series, error) {
 	s := &series{q: q, sums: map[uint32]map[int64]*rollup.Cell{}}
 	asked := rollup.Query{
-		Part: part, Owner: rollup.Environment(q.Env),
+		Part: part, Owner: rollup.Environment(q.Env), Item: q.Feature, HasItem: q.HasFeature,
 		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
 	}
 	if q.Customer != 0 {
 		asked.Owner = uint64(q.Customer)
 	}
 	err := src.Sum(asked, func(c rollup.Cell) {
-		if (!q.HasFeature || c.Item == q.Feature) && s.size <= MaxUsagePoints {
+		if s.size <= MaxUsagePoints {
 			s.add(c)
 		}
 	})
