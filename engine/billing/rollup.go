@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"tollgate/engine/billing/internal/accounts"
@@ -192,12 +193,15 @@ type UsageReport struct {
 //
 //schema:answer admin UsageTotals
 type Totals struct {
-	By      By              `json:"by" rule:"oneof=hour|day|month"`
-	From    int64           `json:"from" as:"time"`
-	To      int64           `json:"to" as:"time"`
-	Series  []UsageSeries   `json:"series" with:"billingview.WriteUsageSeries"`
-	Checks  []ChecksSeries  `json:"checks"`
-	Revenue []RevenueSeries `json:"revenue"`
+	By     By             `json:"by" rule:"oneof=hour|day|month"`
+	From   int64          `json:"from" as:"time"`
+	To     int64          `json:"to" as:"time"`
+	Series []UsageSeries  `json:"series" with:"billingview.WriteUsageSeries"`
+	Checks []ChecksSeries `json:"checks"`
+	// ChecksFrom is where the counts of checks begin if that is within the range; its end while
+	// they are being made.
+	ChecksFrom int64           `json:"checksFrom,omitzero" as:"time"`
+	Revenue    []RevenueSeries `json:"revenue"`
 	// Suspended is how many subscriptions are suspended now.
 	Suspended int64 `json:"suspendedSubscriptions"`
 }
@@ -417,19 +421,42 @@ func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 }
 
 // UsageTotals answers a query that was widened about an environment: usage, checks and revenue.
+// Checks that are still being counted hold up no others.
 func (m *journalReader) UsageTotals(src rollup.Source, q *UsageQuery) (t Totals, err error) {
 	t.By, t.From, t.To = q.By, q.From, q.To
 	if t.Series, err = m.Usage(src, q); err != nil {
 		return t, err
 	}
-	if t.Checks, err = m.Checks(src, q); err != nil {
+	switch t.Checks, err = m.Checks(src, q); {
+	case errors.Is(err, rollup.ErrCounting):
+		t.Checks, t.ChecksFrom = []ChecksSeries{}, q.To
+	case err != nil:
 		return t, err
+	default:
+		if kept := m.checksKept(q.Env); kept > q.From {
+			t.ChecksFrom = min(kept, q.To)
+		}
 	}
 	t.Revenue = m.Revenue(q)
 	if e := m.state.Load().Environment(q.Env); e != nil {
 		t.Suspended = e.Suspended.Load()
 	}
 	return t, nil
+}
+
+// checksKept is the instant on an environment's clock from which on the journal has all its checks.
+// The clock only ever gains on log time, so checks that were dropped are earlier on it.
+func (m *journalReader) checksKept(env uint32) int64 {
+	view := m.Journal().View()[journal.PartAudit]
+	e := m.state.Load().Environment(env)
+	if e == nil || view.First == 1 {
+		return math.MinInt64
+	}
+	oldest, ok := view.OldestAt()
+	if !ok {
+		oldest = m.Stamp()
+	}
+	return e.Now(oldest)
 }
 
 // FeatureNumber finds a feature by its key; 0 when there is none.

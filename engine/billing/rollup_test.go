@@ -313,6 +313,73 @@ func requireRevenue(
 	}
 }
 
+// Checks that are too old or still being counted are told from none at all.
+func TestChecksFrom(t *testing.T) {
+	const day = 24 * rollup.HourMS
+	m, l := opened()
+	src := &enginetest.Source{Journal: m.Journal()}
+	begin := l.Stamp
+	at := func(days int64) {
+		l.Stamp = begin + days*day
+		l.DoPayload(engine.KindTick, nil)
+		src.Keep(&l.Applied)
+	}
+	check := func(sequence uint64) {
+		var b billing.AuditBlock
+		b.Reset(1, 1, sequence)
+		b.Add(&billing.AuditCheck{
+			Env: enginetest.Sandbox, CustomerRow: 1, FeatureNumber: 1, Reason: 1, At: l.Stamp,
+		})
+		done := l.DoPayload(billing.KindRecordAudits, b.Encode(nil))
+		require.Equal(t, engine.OutcomeDone, done.Outcome)
+		src.Keep(&l.Applied)
+	}
+	q := billing.UsageQuery{
+		Env: enginetest.Sandbox, By: billing.ByDay, From: begin - day, To: begin + 99*day,
+	}
+	counted := func(src rollup.Source) (checks, from int64) {
+		totals, err := m.UsageTotals(src, &q)
+		require.NoError(t, err)
+		for _, c := range totals.Checks {
+			checks += c.Checks
+		}
+		return checks, totals.ChecksFrom
+	}
+	check(1)
+	at(20)
+	check(2)
+	checks, from := counted(src)
+	require.Equal(t, int64(2), checks)
+	require.Zero(t, from, "all are counted")
+	checks, from = counted(counting{src})
+	require.Zero(t, checks)
+	require.Equal(t, q.To, from, "none is counted yet")
+	at(21)
+	at(30)
+	checks, from = counted(src)
+	require.Equal(t, int64(1), checks)
+	require.Equal(t, begin+20*day, from, "the first is too old")
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindAdvanceClock, &billing.AdvanceClock{
+		Env: enginetest.Sandbox, To: l.Stamp + 5*day,
+	}).Outcome)
+	_, from = counted(src)
+	require.Equal(t, begin+25*day, from, "on the environment's clock")
+	at(60)
+	checks, from = counted(src)
+	require.Zero(t, checks)
+	require.Equal(t, begin+65*day, from)
+}
+
+// counting is a source whose audit part is still being counted.
+type counting struct{ rollup.Source }
+
+func (c counting) Sum(q rollup.Query, yield func(rollup.Cell)) error {
+	if q.Part == journal.PartAudit {
+		return rollup.ErrCounting
+	}
+	return c.Source.Sum(q, yield)
+}
+
 // many is a journal that counted so many items.
 type many int
 

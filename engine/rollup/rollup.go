@@ -12,8 +12,8 @@ import (
 	"tollgate/engine/journal"
 )
 
-// ErrCounting means that a node still counts what its journal has: ask again.
-var ErrCounting = errors.New("rollup: the journal is still being counted here")
+// ErrCounting means that a node has not counted all that its journal has: ask again.
+var ErrCounting = errors.New("rollup: the usage index is still being built here")
 
 // HourMS is an hour in milliseconds.
 const HourMS = 3_600_000

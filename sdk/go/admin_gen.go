@@ -91,12 +91,14 @@ type RevenueSeries struct {
 
 // UsageTotals is what an environment's customers used in a range, how its checks came out, and what its invoices come to.
 type UsageTotals struct {
-	By      string          `json:"by"`
-	From    time.Time       `json:"from"`
-	To      time.Time       `json:"to"`
-	Series  []UsageSeries   `json:"series"`
-	Checks  []ChecksSeries  `json:"checks"`
-	Revenue []RevenueSeries `json:"revenue"`
+	By     string         `json:"by"`
+	From   time.Time      `json:"from"`
+	To     time.Time      `json:"to"`
+	Series []UsageSeries  `json:"series"`
+	Checks []ChecksSeries `json:"checks"`
+	// ChecksFrom is where the counts of checks begin if that is within the range; its end while they are being made.
+	ChecksFrom time.Time       `json:"checksFrom,omitzero"`
+	Revenue    []RevenueSeries `json:"revenue"`
 	// SuspendedSubscriptions is how many subscriptions are suspended now.
 	SuspendedSubscriptions int `json:"suspendedSubscriptions"`
 }

@@ -119,6 +119,7 @@ func writeUsageTotals(data *server.JSON, v *billing.Totals) {
 		writeChecksSeries(data, &v.Checks[i])
 	}
 	data.Close(']')
+	data.Time("checksFrom", v.ChecksFrom)
 	data.Array("revenue")
 	for i := range v.Revenue {
 		writeRevenueSeries(data, &v.Revenue[i])
