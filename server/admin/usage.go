@@ -22,7 +22,7 @@ func (a *invoices) showUsage(x *server.Exchange) *server.Fault {
 			return fault
 		}
 		if a.counts == nil {
-			return server.FaultConsistency.With("This node keeps no journal.")
+			return faultJournal.With("This node keeps no journal. Ask another node.")
 		}
 		var t billing.Totals
 		var err error

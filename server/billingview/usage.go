@@ -2,8 +2,8 @@ package billingview
 
 import (
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tollgate/engine"
@@ -14,12 +14,13 @@ import (
 )
 
 var faultCounting = server.NewFault(503, "still_counting",
-	"This node is still counting what its journal has").With(
-	"Nothing was changed. Repeat the request later, or ask another node.").Retry(10)
+	"This node is still building its usage index").With(
+	"Repeat the request later, or ask another node. If this lasts, the node's log says why: its " +
+		"disk may be full.").Retry(10)
 
 // UsageParams are the parameters of a question about usage.
 func UsageParams() []server.Param {
-	most := strconv.Itoa(billing.MaxBuckets)
+	most := grouped(billing.MaxBuckets)
 	return []server.Param{
 		server.InQuery("customer", server.TextSchema(1, 128),
 			"externalClientCustomerId; all customers together when absent"),
@@ -69,11 +70,14 @@ func UsageQuery(
 	switch err := q.Widen(); err {
 	case nil:
 	case billing.ErrUsageEmpty:
+		if !hasTo {
+			return q, server.FieldFault("from", server.FieldConflict,
+				"must be before the environment's time, "+string(server.AppendTime(nil, now)))
+		}
 		return q, server.FieldFault("from", server.FieldConflict, "must be before to")
 	default:
-		return q, server.FieldFault("from", server.FieldOutOfRange,
-			"and to have more than "+strconv.Itoa(billing.MaxBuckets)+" buckets between them; ask for "+
-				"less time, or by a longer bucket")
+		return q, refused("from", "The range has more than "+grouped(billing.MaxBuckets)+
+			" buckets; shorten it or use a longer `by`")
 	}
 	if id := text("customer"); id != "" {
 		if q.Customer = m.CustomerRow(env, []byte(id)); q.Customer == 0 {
@@ -96,8 +100,18 @@ func UsageFault(err error) *server.Fault {
 	case errors.Is(err, rollup.ErrCounting):
 		return faultCounting
 	case errors.Is(err, billing.ErrUsageTooLarge):
-		return server.FieldFault("feature", server.FieldOutOfRange, "has to be given, or less time: the "+
-			"answer would have more than "+strconv.Itoa(billing.MaxUsagePoints)+" points")
+		return refused("feature", "The answer would have more than "+grouped(billing.MaxUsagePoints)+
+			" points. Name a feature or shorten the range")
 	}
 	return nil
 }
+
+// refused says what is wrong with a question as a whole, at the field that mends it.
+func refused(field, what string) *server.Fault {
+	return server.FieldsFault([]server.FieldError{{
+		Field: field, Code: server.FieldOutOfRange, Message: what,
+	}})
+}
+
+// grouped writes a number of four to six digits with a comma.
+func grouped(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }

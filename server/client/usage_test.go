@@ -51,8 +51,8 @@ func TestUsageRefusals(t *testing.T) {
 		"from=yesterday": {400, "validation_failed", "from must be an RFC 3339 time"},
 		"from=2026-01-02T00:00:00Z&to=2026-01-02T00:00:00Z": {400, "validation_failed", "before to"},
 		"from=2026-01-02T00:00:00Z&to=2025-01-02T00:00:00Z": {400, "validation_failed", "before to"},
-		"by=hour&from=1970-01-01T00:00:00Z":                 {400, "validation_failed", "1000 buckets"},
-		"from=1000-01-01T00:00:00Z&to=9999-01-01T00:00:00Z": {400, "validation_failed", "1000 buckets"},
+		"by=hour&from=1970-01-01T00:00:00Z":                 {400, "validation_failed", "1,000 buckets; shorten it"},
+		"from=1000-01-01T00:00:00Z&to=9999-01-01T00:00:00Z": {400, "validation_failed", "1,000 buckets; shorten it"},
 		"customer=nobody":                    {404, "customer_not_found", ""},
 		"customer=%00":                       {404, "customer_not_found", ""},
 		"feature=nothing":                    {404, "feature_not_found", ""},
@@ -64,6 +64,9 @@ func TestUsageRefusals(t *testing.T) {
 			require.Contains(t, a.fault()["detail"], want.detail, query)
 		}
 	}
+
+	ahead := n.call("GET", "usage?from=2999-01-01T00:00:00Z", "").is(400, "validation_failed")
+	require.Contains(t, ahead.fault()["detail"], "from must be before the environment's time, 20")
 
 	// A customer key sees its customer, and has to name it.
 	key := n.customerKey("acme")

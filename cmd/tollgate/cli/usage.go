@@ -21,7 +21,8 @@ type usageFlags struct {
 // Help says what is shown.
 func (c *usageFlags) Help() string {
 	return "Without a time it shows 48 hours, 30 days or 12 months, up to the environment's clock. " +
-		"Of an environment it also shows how checks came out, and revenue."
+		"Of an environment it also shows how checks came out, and revenue; what is due, " +
+		"past due and suspended is as of now."
 }
 
 type usageTotals api.UsageTotals
@@ -39,6 +40,9 @@ func (v *usageTotals) print(out io.Writer) error {
 			row(p.Start, either(s.FeatureKey, "(no feature)"), p.Events, p.UsageUnits)
 		}
 	}
+	if !v.ChecksFrom.IsZero() {
+		row(v.ChecksFrom, "checks are counted from here", 0, "")
+	}
 	for _, c := range v.Checks {
 		for _, p := range c.Points {
 			row(p.Start, "check: "+c.Reason, p.Checks, "")
@@ -50,5 +54,15 @@ func (v *usageTotals) print(out io.Writer) error {
 			row(p.Start, "collected, "+r.Currency, 0, p.Collected)
 		}
 	}
+	now := func(what string, count int, amount json.Number) {
+		if count > 0 {
+			t.Row("now", what, strconv.Itoa(count), string(amount))
+		}
+	}
+	for _, r := range v.Revenue {
+		now("due, "+r.Currency, r.DueInvoices, r.Due)
+		now("past due, "+r.Currency, r.PastDueInvoices, r.PastDue)
+	}
+	now("suspended subscriptions", v.SuspendedSubscriptions, "")
 	return t.End()
 }
