@@ -288,6 +288,14 @@ func TestWatchGoesOnUntilItIsInterrupted(t *testing.T) {
 	require.NotContains(t, out.String(), "\x1b", "this is not a terminal")
 	_, code := alone("cluster", "status", "--watch", "--every", "1ms")
 	require.Equal(t, 1, code)
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		w.Write([]byte(`{"success":false,"error":{"message":"No such key"}}`))
+	}))
+	defer refusing.Close()
+	_, code = alone("cluster", "status", "--watch", "--ops", refusing.Listener.Addr().String(),
+		"--admin-key", "wrong")
+	require.Equal(t, 1, code)
 }
 
 func TestConnectionRefusedIsSaidAtOnce(t *testing.T) {
@@ -306,7 +314,8 @@ func TestConnectionRefusedIsSaidAtOnce(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	for err, code := range map[error]int{
 		errors.New("refused"): 1, cluster.ErrOtherFolder: 3,
-		cli.ErrDiffers: 5, cli.ErrCatalogDiffers: 5, local.ErrWarns: 6, cli.ErrDown: 6, local.ErrFails: 7,
+		cli.ErrDiffers: 5, cli.ErrCatalogDiffers: 5, cli.ErrDenied: 5, local.ErrWarns: 6,
+		cli.ErrDown: 6, local.ErrFails: 7,
 	} {
 		require.Equal(t, code, exitCode(fmt.Errorf("in context: %w", err)), err)
 	}

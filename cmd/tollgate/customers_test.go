@@ -63,6 +63,9 @@ func TestACustomersFirstDay(t *testing.T) {
 	require.Contains(t, out, "The limit of this feature is reached")
 	refused(1, "409", send...)
 	s.holds(check(), "Decision", "denied")
+	refused(5, "denied", "check", "globex", "output-tokens", "--exit-code")
+	refused(5, "denied", "check", "globex", "output-tokens", "--exit-code", "--json")
+	done("check", "globex", "input-tokens", "--exit-code")
 	var sent struct {
 		Key string `json:"eventIdempotencyKey"`
 	}

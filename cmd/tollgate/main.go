@@ -67,7 +67,7 @@ type operateCommands struct {
 }
 
 // Exit codes: two things that a command compared differ, such as an invoice and what the journal
-// makes of it; something needs attention; something is wrong.
+// makes of it, or a check is denied; something needs attention; something is wrong.
 const (
 	exitDiffers = 5
 	exitWarns   = 6
@@ -115,7 +115,7 @@ func run(args []string, out io.Writer) (code int) {
 		return 2
 	}
 	if len(args) > 0 && args[0] == reference.CompleteWord {
-		if reference.Complete(out, parser.Model, args[1:]) != nil {
+		if reference.Complete(out, parser.Model, args[1:], cli.ContextNames) != nil {
 			return 1
 		}
 		return 0
@@ -151,7 +151,8 @@ func exitCode(err error) int {
 	case cluster.RefusesFolder(err), errors.Is(err, spool.ErrForeign),
 		errors.As(err, new(daemon.LoggedError)) && (cluster.NoRoom(err) || cluster.Unusable(err)):
 		return cluster.ExitFatal
-	case errors.Is(err, cli.ErrDiffers), errors.Is(err, cli.ErrCatalogDiffers):
+	case errors.Is(err, cli.ErrDiffers), errors.Is(err, cli.ErrCatalogDiffers),
+		errors.Is(err, cli.ErrDenied):
 		return exitDiffers
 	case errors.Is(err, local.ErrWarns), errors.Is(err, cli.ErrDown):
 		return exitWarns

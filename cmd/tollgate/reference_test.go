@@ -37,6 +37,9 @@ func TestCompletion(t *testing.T) {
 		}
 		return strings.Join(found, " ")
 	}
+	contextsOf(t)
+	_, set := alone("context", "set", "prod", "--ops", "10.0.0.1:9080")
+	require.Zero(t, set)
 	for line, want := range map[string]string{
 		"cat":                              "catalog",
 		"help custom":                      "customers",
@@ -48,6 +51,9 @@ func TestCompletion(t *testing.T) {
 		"customers list --env =":           "sandbox live",
 		"customers list --account env --l": "--limit",
 		"payments set s":                   "sandbox stripe",
+		"context use ":                     "prod dev",
+		"customers list --context p":       "prod",
+		"ready --context=d":                "--context=dev",
 		"catalog diff ":                    "",
 		"customers show acme ":             "",
 		"nonsense ":                        "",
@@ -76,5 +82,10 @@ func TestBashAsksTheProgram(t *testing.T) {
 		script, code := alone("completion", shell)
 		require.Zero(t, code)
 		require.Contains(t, script, " __complete ")
+		if _, err := exec.LookPath(shell); err == nil {
+			require.NoError(t, os.WriteFile(file, []byte(script), 0o600))
+			out, err := exec.Command(shell, "-n", file).CombinedOutput()
+			require.NoError(t, err, string(out))
+		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // AdminFlags say which cluster to operate, itself or by a context.
 type AdminFlags struct {
 	ClusterFlags `embed:""`
-	Context      string `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list. Default: the one in use."`
+	Context      string `names:"context" env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list. Default: the one in use."`
 }
 
 // ClusterFlags say which cluster to operate. What is not given comes from dev.json in Data.

@@ -8,7 +8,7 @@ type BillCommands struct {
 	Origins       originsCommand                `cmd:"" group:"bill" help:"List and set the web origins that may use customer keys."`
 	Customers     customersCommand              `cmd:"" group:"bill" help:"List, show and create customers, archive one, or erase its personal data."`
 	Subscribe     SubscribeCommand              `cmd:"" call:"POST /subscriptions" group:"bill" help:"Subscribe a customer to a plan: subscriptions create."`
-	Check         call[checkFlags, decision]    `cmd:"" call:"POST /entitlements" group:"bill" help:"Say whether a customer may use a feature, and why not."`
+	Check         CheckCommand                  `cmd:"" call:"POST /entitlements" group:"bill" help:"Say whether a customer may use a feature, and why not."`
 	Events        eventsCommand                 `cmd:"" group:"bill" help:"Follow a customer's usage events, send one, list names of events that nothing bills."`
 	Subscriptions subscriptionsCommand          `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
 	Pools         poolsCommand                  `cmd:"" group:"bill" help:"Manage customers' pools of credits."`

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+
+	"github.com/alecthomas/kong"
 )
 
 type checkFlags struct {
@@ -11,6 +15,34 @@ type checkFlags struct {
 	Customer string     `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
 	Feature  string     `arg:"" json:"featureKey" help:"The feature's key."`
 	Units    trackUnits `arg:"" optional:"" json:"track,omitempty" help:"Also say whether so many units would fit, and what they would cost."`
+	ExitCode bool       `help:"End with exit code 5 when it is denied."`
+
+	denied bool
+}
+
+func (c *checkFlags) send(
+	ctx context.Context, method, path string, body, v any,
+) (json.RawMessage, error) {
+	data, err := c.inClient.send(ctx, method, path, body, v)
+	c.denied = err == nil && !v.(*decision).Allowed
+	return data, err
+}
+
+// CheckCommand asks for a decision.
+type CheckCommand struct {
+	call[checkFlags, decision]
+}
+
+// ErrDenied ends check --exit-code.
+var ErrDenied = errors.New("denied")
+
+// Run asks and prints.
+func (c *CheckCommand) Run(ctx context.Context, out io.Writer, k *kong.Context) error {
+	err := c.call.Run(ctx, out, k)
+	if err == nil && c.Flags.ExitCode && c.Flags.denied {
+		return ErrDenied
+	}
+	return err
 }
 
 // Help says what a check leaves behind.

@@ -47,7 +47,7 @@ type inClient struct {
 	OutputFlags `embed:""`
 	Environment string `context:"env" name:"env" default:"" enum:",sandbox,live" help:"sandbox or live: which key of dev.json to use, and what another key must be of."`
 	CA          string `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the nodes' certificates, PEM. Default: of the context, or the machine's."`
-	Context     string `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list. Default: the one in use."`
+	Context     string `names:"context" env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Go to the cluster of this context: tollgate context list. Default: the one in use."`
 	Data        string `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 }
 

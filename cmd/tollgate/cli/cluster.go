@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"tollgate/cluster"
+	api "tollgate/sdk/go"
 )
 
 // ClusterCommand shows a cluster and changes its members.
@@ -50,13 +50,18 @@ func (c *clusterStatusCommand) Run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("--every must be at least %s", minWatch)
 	}
 	for {
-		page := &bytes.Buffer{}
+		page := &page{on: out}
 		err := c.show(ctx, page)
 		if ctx.Err() != nil {
 			return nil
 		}
+		if api.IsStatus(err, 401) || api.IsStatus(err, 403) {
+			return err // another try changes nothing
+		}
 		if file, is := out.(*os.File); is && term.IsTerminal(int(file.Fd())) {
-			page = bytes.NewBufferString("\x1b[H\x1b[2J" + page.String())
+			if _, err := io.WriteString(out, "\x1b[H\x1b[2J"); err != nil {
+				return fmt.Errorf("print: %w", err)
+			}
 		}
 		if err != nil {
 			fmt.Fprintln(page, err)

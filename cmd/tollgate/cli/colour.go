@@ -11,9 +11,18 @@ import (
 
 // Colours reports whether a text may have colours: on a terminal, unless NO_COLOR is set.
 func Colours(out io.Writer) bool {
+	if p, is := out.(*page); is {
+		out = p.on
+	}
 	file, is := out.(*os.File)
 	return is && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" &&
 		term.IsTerminal(int(file.Fd()))
+}
+
+// page collects what is to be shown at once.
+type page struct {
+	bytes.Buffer
+	on io.Writer
 }
 
 // The colours of a terminal. A word is never told by its colour alone.

@@ -127,6 +127,15 @@ func (c *contexts) find(name string) (target, error) {
 	return t, nil
 }
 
+// ContextNames are the names that --context takes.
+func ContextNames() []string {
+	all, err := loadContexts()
+	if err != nil {
+		return nil // completion says nothing of errors
+	}
+	return append(slices.Sorted(maps.Keys(all.Named)), developed)
+}
+
 // FromContext gives a flag with a tag context, where the command line does not, the value of the
 // context that is named or in use. One that the command line names also beats the environment, and
 // so does --data, which names a dev.json.
@@ -261,7 +270,7 @@ func (c *contextListCommand) Run(out io.Writer) error {
 }
 
 type contextUseCommand struct {
-	Name string `arg:"" help:"The context; dev is that of tollgate dev."`
+	Name string `arg:"" names:"context" help:"The context; dev is that of tollgate dev."`
 }
 
 // Run chooses a context.
@@ -378,7 +387,7 @@ func askSecret(ctx context.Context, in *bufio.Reader, what string) (string, erro
 }
 
 type contextRemoveCommand struct {
-	Name string `arg:"" help:"The context."`
+	Name string `arg:"" names:"context" help:"The context."`
 }
 
 // Run deletes a context.

@@ -16,7 +16,7 @@ import (
 // ReadyCommand asks nodes whether they are ready.
 type ReadyCommand struct {
 	Ops     []string      `context:"ops" env:"TOLLGATE_OPS" placeholder:"HOST:PORT" help:"Operations listener of a node, https://HOST:PORT for TLS; repeatable. Default: of the context, or every node in dev.json, else 127.0.0.1:9080."`
-	Context string        `env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Ask the nodes of this context: tollgate context list. Default: the one in use."`
+	Context string        `names:"context" env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Ask the nodes of this context: tollgate context list. Default: the one in use."`
 	Data    string        `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 	CA      string        `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the node's certificate, PEM. Default: of the context, or the machine's."`
 	Wait    time.Duration `default:"0s" help:"Ask until it is ready, this long at the most; 0 asks once."`

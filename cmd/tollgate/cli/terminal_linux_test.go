@@ -64,6 +64,7 @@ func TestColoursAreForTerminals(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "xterm")
 	require.True(t, Colours(screen))
+	require.True(t, Colours(&page{on: screen}))
 	t.Setenv("TERM", "dumb")
 	require.False(t, Colours(screen))
 	t.Setenv("TERM", "xterm")

@@ -23,8 +23,11 @@ func Completion(shell string) (string, error) {
 }
 
 // Complete writes what the last of the words may become: each on a line, with a tab and what it is.
-// It writes nothing where that is a file, or unknown. words are those after the program's name.
-func Complete(w io.Writer, app *kong.Application, words []string) error {
+// It writes nothing where that is a file, or unknown. words are those after the program's name;
+// contexts are what a value with a tag names:"context" may be.
+func Complete(
+	w io.Writer, app *kong.Application, words []string, contexts func() []string,
+) error {
 	last := ""
 	if len(words) > 0 {
 		last, words = words[len(words)-1], words[:len(words)-1]
@@ -55,12 +58,24 @@ func Complete(w io.Writer, app *kong.Application, words []string) error {
 			out.line("%s\t%s", text, help)
 		}
 	}
+	// offerAll offers the values that a flag or an argument may have, where they are a few.
+	offerAll := func(value *kong.Value, front string) {
+		all := value.EnumSlice()
+		if value.Tag.Get("names") == "context" {
+			all = contexts()
+		}
+		for _, text := range all {
+			if text != "" {
+				offer(front+text, "")
+			}
+		}
+	}
 	name, _, whole := strings.Cut(last, "=")
 	switch flag := flagNamed(node, name); {
 	case value != nil:
-		offerAll(value, "", offer)
+		offerAll(value, "")
 	case whole && flag != nil:
-		offerAll(flag.Value, name+"=", offer)
+		offerAll(flag.Value, name+"=")
 	case strings.HasPrefix(last, "-"):
 		for _, level := range node.AllFlags(true) {
 			for _, flag := range level {
@@ -68,7 +83,7 @@ func Complete(w io.Writer, app *kong.Application, words []string) error {
 			}
 		}
 	case arguments < len(node.Positional):
-		offerAll(node.Positional[arguments], "", offer)
+		offerAll(node.Positional[arguments], "")
 	case arguments == 0:
 		for _, child := range node.Children {
 			if !child.Hidden {
@@ -77,15 +92,6 @@ func Complete(w io.Writer, app *kong.Application, words []string) error {
 		}
 	}
 	return out.err
-}
-
-// offerAll offers the values that a flag or an argument may have, where they are a few.
-func offerAll(value *kong.Value, front string, offer func(text, help string)) {
-	for _, text := range value.EnumSlice() {
-		if text != "" {
-			offer(front+text, "")
-		}
-	}
 }
 
 func childNamed(node *kong.Node, name string) *kong.Node {
