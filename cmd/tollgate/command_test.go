@@ -397,8 +397,10 @@ func TestAClockThatSettlesSlowlyIsWaitedFor(t *testing.T) {
 	s := newShell(t)
 	s.NoTicks.Store(true)
 	done := make(chan int, 1)
+	said := ""
 	go func() {
-		_, code := s.run("clock", "advance", "40d")
+		out, code := s.run("clock", "advance", "40d")
+		said = out
 		done <- code
 	}()
 	require.Eventually(t, func() bool {
@@ -406,6 +408,7 @@ func TestAClockThatSettlesSlowlyIsWaitedFor(t *testing.T) {
 	}, 5*time.Second, 10*time.Millisecond)
 	s.Tick()
 	require.Zero(t, <-done)
+	require.Contains(t, said, "No invoice or suspension was counted.")
 	for _, bad := range []string{"yesterday", "2001-01-01T00:00:00Z", "0d", "3000d"} {
 		_, code := s.run("clock", "advance", bad)
 		require.Equal(t, 1, code, bad)
