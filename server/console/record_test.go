@@ -121,6 +121,7 @@ func TestEveryWriteIsRecorded(t *testing.T) {
 	// Rows that change no data, or are a program's own request.
 	r.seen["POST /console/sign-out"], r.seen["POST /console/backup"] = true, true
 	r.seen["POST /api/v1/client/entitlements"] = true
+	r.seen["POST /api/v1/client/entitlements/batch"] = true
 	// The cluster keeps its members, and then notes the change: TestMembersAreChangedAndRecorded.
 	for _, path := range []string{"", "/{member}/promote", "/{member}/lead"} {
 		r.seen["POST /api/v1/admin/cluster/members"+path] = true

@@ -40,7 +40,7 @@ func TestADownMemberIsSaidToBe(t *testing.T) {
 	require.ErrorIs(t, err, cli.ErrDown)
 	require.Regexp(t, `^`+gone.settings.Node+` is down: last seen \S+Z, \d+s ago\.\n`+
 		`2 of 3 voters answer: one more loss stops writes\. `, out)
-	require.Regexp(t, `(?m)^`+gone.settings.Node+` +down +127\S+ +127\S+ +127\S+ +– +– +\? `, out)
+	require.Regexp(t, `(?m)^`+gone.settings.Node+` +down +127\S+ +127\S+ +127\S+ +– +– +\?$`, out)
 	out, err = status(true)
 	require.ErrorIs(t, err, cli.ErrDown)
 	var answer struct{ Data cluster.Status }
