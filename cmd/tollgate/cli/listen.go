@@ -114,14 +114,14 @@ func (c *ListenCommand) follow(
 	}
 }
 
-// take prints a message, or sends it on and prints what came of it.
+// take prints a message, or sends it on and prints what came of it, also where ctx ends meanwhile.
 func (c *ListenCommand) take(
 	ctx context.Context, out io.Writer, d *api.WebhookDelivery, secret string,
 ) error {
 	if c.To == "" {
 		return Say(out, "%s", d.Payload)
 	}
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, "POST", c.To, bytes.NewReader(d.Payload))
 	if err != nil {
