@@ -35,7 +35,7 @@ func TestOverviewAndUsage(t *testing.T) {
 	require.Equal(t, "start (UTC),calls,(matches no feature)\n"+today[:7]+",8,1\n", csv.body)
 
 	for query, want := range map[string]string{
-		"by=hour&from=1970-01-01":       "1000 buckets",
+		"by=hour&from=1970-01-01":       "1,000 buckets",
 		"from=yesterday":                "RFC 3339",
 		"from=2026-02-02&to=2026-01-01": "before to",
 		"by=week":                       "hour, day or month",
