@@ -89,8 +89,8 @@ func (a *clocks) settle(
 		}
 		break
 	}
-	return server.NewFault(503, "clock_settling", "The clock was advanced, and what falls due by "+
-		"then is still happening").With("Do not repeat the request. GET the clock until settled is " +
+	return server.NewFault(503, "clock_settling", "The clock was advanced, and renewals "+
+		"due by then are still running").With("Do not repeat the request. GET the clock until settled is " +
 		"true.").Retry(1)
 }
 
