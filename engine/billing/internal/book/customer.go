@@ -111,11 +111,12 @@ const cachedCustomers = 1 << 13
 func (s *Book) HoldNamed(
 	env uint32, external []byte, fetched bool,
 ) (row uint32, lock *sync.RWMutex) {
+	hash := s.ExternalHash(env, external)
 	if !fetched && s.Customers.Len() > cachedCustomers {
 		var lines [neededLines]prefetch.Address
-		prefetch.Lines(s.appendNeeded(lines[:0], s.ExternalHash(env, external)))
+		prefetch.Lines(s.appendNeeded(lines[:0], hash))
 	}
-	if row = s.CustomerNamed(env, external); row == 0 {
+	if row = s.customerUnder(hash, env, external); row == 0 {
 		return 0, nil
 	}
 	lock = &s.Stripe(row).RWMutex
@@ -166,7 +167,12 @@ func (s *Book) longID(c *Customer) string {
 // CustomerNamed finds a customer by the caller's identifier; 0 when there is none. It takes no
 // lock: what it compares never changes.
 func (s *Book) CustomerNamed(env uint32, external []byte) uint32 {
-	return s.CustomerByExternal.Find(s.ExternalHash(env, external), func(row uint32) bool {
+	return s.customerUnder(s.ExternalHash(env, external), env, external)
+}
+
+// customerUnder is CustomerNamed where the hash of the identifier is known.
+func (s *Book) customerUnder(hash uint64, env uint32, external []byte) uint32 {
+	return s.CustomerByExternal.Find(hash, func(row uint32) bool {
 		return s.isNamed(row, env, external)
 	})
 }
