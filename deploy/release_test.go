@@ -15,7 +15,7 @@ import (
 )
 
 // TestAReleaseIsReproducible: it is made here, and again in a clone elsewhere with an empty cache.
-// Each bill of materials has every module of the program beside it. PLATFORMS bounds it.
+// Each bill of materials lists every module of its program. PLATFORMS bounds it.
 func TestAReleaseIsReproducible(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	run(t, "", "git", "clone", "-q", "..", clone)

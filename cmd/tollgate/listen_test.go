@@ -17,7 +17,7 @@ import (
 	api "tollgate/sdk/go"
 )
 
-// until runs a command beside the test; stop interrupts it and returns what it printed.
+// until runs a command concurrently with the test; stop interrupts it and returns what it printed.
 func (s *shell) until(run func() (string, int)) (stop func() string) {
 	type result struct {
 		out  string

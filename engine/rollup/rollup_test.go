@@ -60,7 +60,9 @@ func TestTallyAndBlock(t *testing.T) {
 		require.NoError(t, rollup.ReadBlock(block, func(c rollup.Cell) { read = append(read, c) }))
 		require.True(t, slices.Equal(want, read))
 		for n := range block {
-			_ = rollup.ReadBlock(block[:n], func(rollup.Cell) {}) // no panic
+			if err := rollup.ReadBlock(block[:n], func(rollup.Cell) {}); err != nil {
+				require.ErrorIs(t, err, rollup.ErrBlock)
+			}
 		}
 	})
 }
@@ -75,9 +77,12 @@ func FuzzBlock(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 2, 4})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		last, seen := rollup.Key{}, false
-		_ = rollup.ReadBlock(data, func(c rollup.Cell) {
+		err := rollup.ReadBlock(data, func(c rollup.Cell) {
 			require.True(t, !seen || last.Compare(c.Key) < 0)
 			last, seen = c.Key, true
 		})
+		if err != nil {
+			require.ErrorIs(t, err, rollup.ErrBlock)
+		}
 	})
 }

@@ -31,7 +31,7 @@ func (n *nodeTools) backupRoutes() []server.Route {
 	backup := row("GET", Prefix+"/backup", "makeBackup",
 		"A backup of the whole cluster, made by this node while it serves, as one stream", n.backup,
 		server.Asks(server.InQuery("stale", server.EnumSchema("true", "false"),
-			"true takes what this node has and asks nobody: for a cluster without a quorum"),
+			"true backs up this node's own state without asking a leader: for a cluster without a quorum"),
 			server.InQuery("mibPerSecond", server.IntSchema(1, maxPace), "the pace; 64 when absent")))
 	backup.Responses = []server.Response{{
 		Status: 200, About: "The backup; cut off when it could not be finished, and then refused " +

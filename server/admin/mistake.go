@@ -104,8 +104,8 @@ func (w *walk) unread(place string) bool {
 	})
 }
 
-// placeOf is the line and the column of a place as problems name it, plans[0].features[1].key; of
-// the innermost that there is where there is no such place. Both count from 1, columns in
+// placeOf returns the line and column of a place that a problem names, such as
+// plans[0].features[1].key, or of its innermost parent that exists. Both count from 1, columns in
 // characters.
 func (w *walk) placeOf(body []byte, place string) (line, column int) {
 	t := w.root

@@ -20,7 +20,7 @@ func TestUsageTotals(t *testing.T) {
 		n.send("GET", client.Prefix+"/entitlements/ada/"+feature, "", key, "").is(200, "")
 	}
 	var d map[string]any
-	require.Eventually(t, func() bool { // audits are recorded beside the answer
+	require.Eventually(t, func() bool { // audit events are recorded after the answer
 		d = n.call("GET", sandbox+"usage", "").is(200, "").data()
 		return len(d["checks"].([]any)) == 2
 	}, 5*time.Second, 10*time.Millisecond)

@@ -30,8 +30,8 @@ type ListenCommand struct {
 
 // Help says how messages come here.
 func (c *ListenCommand) Help() string {
-	return "For the time of the command the environment has an endpoint whose messages nobody else " +
-		"receives. The command reads them by the admin API, signs them as the cluster would, and sends " +
+	return "While the command runs, the environment has a webhook endpoint that only it reads. " +
+		"It reads messages through the admin API, signs them as the cluster would, and sends " +
 		"each once to a program on this machine, so nothing here needs a public address. Ctrl-C removes " +
 		"the endpoint."
 }

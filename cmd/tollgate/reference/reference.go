@@ -15,7 +15,7 @@ import (
 var Exits = [][2]string{
 	{"0", "done"},
 	{"1", "failed or refused; nothing was changed unless the message says so"},
-	{"2", "there is no such command or flag"},
+	{"2", "unknown command or flag"},
 	{"3, 4", "serve: the node ended itself; 3 needs an operator, after 4 a restart goes on well"},
 	{"5", "two things differ: invoice verify, invoice explain, catalog diff --exit-code"},
 	{"6", "it works, and less than it should: doctor, cluster status"},
