@@ -30,7 +30,7 @@ func (c *checkFlags) send(
 
 // CheckCommand asks for a decision.
 type CheckCommand struct {
-	call[checkFlags, decision]
+	Call call[checkFlags, decision] `embed:""`
 }
 
 // ErrDenied ends check --exit-code.
@@ -38,15 +38,15 @@ var ErrDenied = errors.New("denied")
 
 // Run asks and prints.
 func (c *CheckCommand) Run(ctx context.Context, out io.Writer, k *kong.Context) error {
-	err := c.call.Run(ctx, out, k)
-	if err == nil && c.Flags.ExitCode && c.Flags.denied {
+	err := c.Call.Run(ctx, out, k)
+	if flags := &c.Call.Flags; err == nil && flags.ExitCode && flags.denied {
 		return ErrDenied
 	}
 	return err
 }
 
 // Help says what a check leaves behind.
-func (c *checkFlags) Help() string {
+func (c *CheckCommand) Help() string {
 	return "It is the decision that your program gets from the client API: nothing is counted, and " +
 		"the check is kept as an audit event."
 }

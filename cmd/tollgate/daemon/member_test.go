@@ -2,11 +2,11 @@ package daemon
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/cluster"
@@ -32,16 +32,15 @@ func TestADownMemberIsSaidToBe(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 	gone := n.all[2]
 	require.NoError(t, gone.cluster.Close())
-	require.Eventually(t, func() bool {
-		_, err := status(false)
-		return errors.Is(err, cli.ErrDown)
+	// On a busy machine another voter may not have answered of late for a moment.
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		out, err := status(false)
+		require.ErrorIs(t, err, cli.ErrDown)
+		require.Regexp(t, `^`+gone.settings.Node+` is down: last seen \S+Z, \d+s ago\.\n`+
+			`2 of 3 voters answer: one more loss stops writes\. `, out)
+		require.Regexp(t, `(?m)^`+gone.settings.Node+` +down +127\S+ +127\S+ +127\S+ +– +– +\?( +[0-9a-f]{16})?$`, out)
 	}, patience, 50*time.Millisecond)
-	out, err := status(false)
-	require.ErrorIs(t, err, cli.ErrDown)
-	require.Regexp(t, `^`+gone.settings.Node+` is down: last seen \S+Z, \d+s ago\.\n`+
-		`2 of 3 voters answer: one more loss stops writes\. `, out)
-	require.Regexp(t, `(?m)^`+gone.settings.Node+` +down +127\S+ +127\S+ +127\S+ +– +– +\?$`, out)
-	out, err = status(true)
+	out, err := status(true)
 	require.ErrorIs(t, err, cli.ErrDown)
 	var answer struct{ Data cluster.Status }
 	require.NoError(t, json.Unmarshal([]byte(out), &answer))
