@@ -37,6 +37,18 @@ func (c *caller) purchased(id, status string) (a answer) {
 	return a
 }
 
+// polled is purchased once the page has been polled. A pass that meets a page while something else
+// is done about its purchase leaves it to the next, so the clock goes on.
+func (s *shop) polled(c *caller, id, status string) answer {
+	s.t.Helper()
+	s.Later(pollAfter)
+	require.Eventually(s.t, func() bool {
+		s.Later(pollEvery)
+		return c.call("GET", "/v1/purchases/"+id, "").is(200, "").at("purchase", "status") == status
+	}, 30*time.Second, 200*time.Millisecond, "%s", status)
+	return c.purchased(id, status)
+}
+
 // approved asks for runs, has the operator approve them and returns the purchase and its page.
 func (c *caller) approved(runs string) (id, page string) {
 	c.t.Helper()
@@ -277,8 +289,7 @@ func TestPagesAtStripe(t *testing.T) {
 	c.purchased(id, "checkout")
 	session, _ = s.stripe.Session(id)
 	s.stripe.Pay(session)
-	s.Later(pollAfter + pollEvery)
-	c.purchased(id, "succeeded")
+	s.polled(c, id, "succeeded")
 
 	c.keyed("/v1/purchases", "ask-again", `{"runs":1}`).is(402, "payment_required")
 	late := c.call("GET", "/v1/purchases?limit=1", "").at("purchases").([]any)[0].(map[string]any)["id"].(string)
@@ -543,8 +554,7 @@ func TestAnInterruptedCancellation(t *testing.T) {
 		"closed and cancelled are one entry")
 
 	id = interrupted()
-	s.Later(pollAfter + pollEvery)
-	c.purchased(id, "cancelled")
+	s.polled(c, id, "cancelled")
 
 	// A build before this one noted the closed page alone.
 	id, _ = c.approved("1")
