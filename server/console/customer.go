@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
@@ -89,11 +90,8 @@ func showCustomers(v *visit) {
 		NextCursor string         `json:"nextCursor"`
 	}
 	list := need[customers](v, v.admin, call)
-	type unmatched struct {
-		Names []api.UnmatchedName `json:"names"`
-	}
 	if data.Sought == "" && v.query("cursor") == "" {
-		data.Unmatched = need[unmatched](v, v.admin, v.adminCall("listUnmatchedNames")).Names
+		data.Unmatched = v.unmatched()
 	}
 	data.Customers, data.Holds = list.Customers, v.holdings()
 	data.Pager = v.pages(v.base(), list.NextCursor, keep)
@@ -123,16 +121,27 @@ type customerData struct {
 	Customer      api.Customer
 	Subscriptions []api.Subscription
 	More          int // subscriptions that are not listed
+	Running       int // subscriptions that have not ended
 	Entitlements  []entitlement
+	Denied        int // features whose next use is denied
 	Plans         []api.Plan
 	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
+	Upcoming      []invoice
+	Owed          []money
+	LatePayment   *invoice // the oldest that is past due
 	AllInvoices   string
+	Usage         *page.Chart
+	UsageURL      string
+	Events        []shownEvent
 	Fields        url.Values
 }
 
 // maxShown bounds the lists of a customer's page; longer ones have pages of their own.
 const maxShown = 20
+
+// shownEvents is how many events a customer's page shows.
+const shownEvents = 8
 
 // showCustomer is all about one customer.
 func showCustomer(v *visit) {
@@ -142,7 +151,7 @@ func showCustomer(v *visit) {
 	}
 	data := customerData{
 		Environment: v.base(), Manage: v.manage, Sandbox: v.environment == "sandbox",
-		Fields: v.fields, Details: api.Details(api.SubscriptionDetails{}),
+		Fields: v.fields, Details: api.Details(api.SubscriptionDetails{}), Usage: &page.Chart{},
 	}
 	data.Customer = need[api.Customer](v, v.client, call("getCustomer"))
 	data.Base = v.customerURL(id)
@@ -152,14 +161,93 @@ func showCustomer(v *visit) {
 	})
 	data.Entitlements = need[[]entitlement](v, v.client, call("listEntitlements"))
 	data.Plans = need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"})
-	data.Invoices = v.invoices(id)
+	invoices := v.invoices(id)
+	data.Events = v.newestEvents(id, shownEvents)
+	if v.fails() {
+		return
+	}
+	for _, s := range subscriptions {
+		if s.Status() != "ended" {
+			data.Running++
+		}
+	}
+	for _, e := range data.Entitlements {
+		if !e.IsAllowed {
+			data.Denied++
+		}
+	}
+	data.account(invoices)
 	data.Subscriptions = newest(subscriptions)
 	data.More = len(subscriptions) - len(data.Subscriptions)
 	if len(data.Invoices) > maxShown {
 		data.Invoices, data.AllInvoices = data.Invoices[:maxShown], data.Base+"/invoices"
 	}
+	data.chart(v, id)
 	p := v.environmentPage("customer", "Customers", nameOf(&data.Customer), "", data)
 	v.show(v.below(p, "Customers", v.base()))
+}
+
+// account sorts a customer's invoices, which are newest first: what is issued, what comes next, and
+// what is owed.
+func (d *customerData) account(invoices []invoice) {
+	for i := range invoices {
+		v := &invoices[i]
+		if v.Number == "" {
+			d.Upcoming = append(d.Upcoming, *v)
+			continue
+		}
+		d.Invoices = append(d.Invoices, *v)
+		if v.Open() {
+			d.Owed = owed(d.Owed, v)
+		}
+		if v.Status == "PAST_DUE" {
+			d.LatePayment = v
+		}
+	}
+}
+
+// chart draws what the customer used in the last 30 days. Where this node is still counting, the
+// page is shown without it.
+func (d *customerData) chart(v *visit, id string) {
+	call := v.adminCall("showUsage")
+	call.Query = url.Values{"customer": {id}}
+	d.UsageURL = v.base() + "/usage?" + call.Query.Encode()
+	totals, fault := dataOf[api.UsageTotals](v, v.admin(call))
+	if fault == nil {
+		d.Usage = usageChart(&totals)
+	}
+}
+
+// UsageCSV is where the chart's numbers are.
+func (d customerData) UsageCSV() string {
+	return d.Environment + "/usage.csv?" + url.Values{
+		"customer": {d.Customer.ExternalClientCustomerID},
+	}.Encode()
+}
+
+// money is an amount of a currency.
+type money struct {
+	Amount   decimal.Decimal
+	Currency string
+	Late     bool // part of it is past due
+}
+
+// owed adds an invoice to sums by currency. An amount beyond what can be added leaves them.
+func owed(sums []money, v *invoice) []money {
+	amount, err := decimal.Parse(string(v.Amount))
+	if err != nil {
+		return sums
+	}
+	for i := range sums {
+		if sums[i].Currency == v.Currency {
+			if sum, ok := sums[i].Amount.Add(amount); ok {
+				sums[i].Amount = sum
+				sums[i].Late = sums[i].Late || v.Status == "PAST_DUE"
+			}
+			return sums
+		}
+	}
+	return append(sums, money{amount, v.Currency, v.Status == "PAST_DUE"})
 }
 
 // newest are the last of a list that is oldest first, turned round, as many as a page shows.
@@ -170,11 +258,10 @@ func newest[T any](list []T) (shown []T) {
 	return shown
 }
 
-// below puts a page under another one: it has that one's crumbs, and no tabs.
+// below puts a page under another one: it has that one's crumbs.
 func (v *visit) below(p page.View, text, path string) page.View {
 	p.Crumbs = append(p.Crumbs[:2:2],
 		page.Link{Text: v.environment, URL: v.base()}, page.Link{Text: text, URL: path})
-	p.Tabs = nil
 	return p
 }
 

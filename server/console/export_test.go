@@ -3,6 +3,8 @@ package console
 import (
 	"crypto/sha256"
 	"strings"
+
+	api "tollgate/sdk/go"
 )
 
 // RowOf is a row of the pages, as tests go through them.
@@ -32,3 +34,9 @@ func (s *Console) Sample() { s.pulse.sample() }
 
 // HashOf is what the log knows of a token.
 func HashOf(token string) [32]byte { return sha256.Sum256([]byte(token)) }
+
+// SentenceOf is what the page of changes says of a change, and whether its action is known.
+func SentenceOf(c *api.AdminChange) (text string, known bool) {
+	_, known = sentences[c.Action]
+	return sentence(c), known
+}

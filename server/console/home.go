@@ -104,7 +104,7 @@ func changedFields(c api.AdminChange) (fields []changedField) {
 type changedField struct{ Name, Before, After string }
 
 type changesData struct {
-	Changes []api.AdminChange
+	Changes []shownChange
 	Pager   pager
 }
 
@@ -115,11 +115,12 @@ func showChanges(v *visit) {
 		NextCursor string            `json:"nextCursor"`
 	}
 	list := need[changes](v, v.admin, v.paged(server.Call{Operation: "listChanges"}, "50"))
+	data := changesData{Pager: v.pages(Root+"/changes", list.NextCursor, nil)}
+	for _, c := range list.Changes {
+		data.Changes = append(data.Changes, v.shownChange(c))
+	}
 	v.show(page.View{
-		Page: "changes", Title: "Changes",
+		Page: "changes", Title: "Changes", Data: data,
 		Lead: "Changes by operators through the pages, the command line and the API, newest first.",
-		Data: changesData{
-			Changes: list.Changes, Pager: v.pages(Root+"/changes", list.NextCursor, nil),
-		},
 	})
 }

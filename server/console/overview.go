@@ -175,9 +175,6 @@ func showOverview(v *visit) {
 	months := v.adminCall("showUsage")
 	months.Query = url.Values{"by": {"month"}}
 	year := need[api.UsageTotals](v, v.admin, months)
-	type unmatched struct {
-		Names []api.UnmatchedName `json:"names"`
-	}
 	type customers struct {
 		Customers []api.Customer `json:"customers"`
 	}
@@ -185,7 +182,7 @@ func showOverview(v *visit) {
 	newest.Query = url.Values{"limit": {"5"}}
 	data := overviewData{
 		Base: v.base(), Chart: usageChart(&days), Suspended: days.SuspendedSubscriptions,
-		Unmatched: need[unmatched](v, v.admin, v.adminCall("listUnmatchedNames")).Names,
+		Unmatched: v.unmatched(),
 		Customers: need[customers](v, v.admin, newest).Customers,
 	}
 	for _, e := range need[[]api.WebhookEndpoint](v, v.admin, v.adminCall("listWebhookEndpoints")) {

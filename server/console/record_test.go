@@ -14,8 +14,10 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/client"
+	"tollgate/server/console"
 )
 
 // recorded is a row of the record of changes.
@@ -137,6 +139,10 @@ func TestEveryWriteIsRecorded(t *testing.T) {
 		if row.Method != "GET" {
 			check(row.Method+" "+filled(row.Path, r.names), row.Name)
 		}
+	}
+	for _, c := range r.changes(t, 1000) {
+		_, known := console.SentenceOf(&api.AdminChange{Action: c.Action})
+		require.True(t, known || c.Workspace != "", "%s has no sentence", c.Action)
 	}
 	for _, table := range []*server.Table{n.admin, n.programs} {
 		for _, route := range table.Routes() {

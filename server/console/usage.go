@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"html/template"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -64,12 +66,82 @@ func recordUsage(v *visit) {
 	v.customerForm(reply, "usage")
 }
 
+// shownEvent is an event as pages list it.
+type shownEvent struct {
+	api.Event
+	// Unmatched reports whether its name is that of no feature, so that it is not billed.
+	Unmatched bool
+}
+
+// What is the feature of an event, or the name that it came with.
+func (e shownEvent) What() string { return cmp.Or(e.FeatureKey, e.EventName) }
+
+// unmatched are the names of this environment's events that match no feature.
+func (v *visit) unmatched() (names []api.UnmatchedName) {
+	type list struct {
+		Names []api.UnmatchedName `json:"names"`
+	}
+	return need[list](v, v.admin, v.adminCall("listUnmatchedNames")).Names
+}
+
+// shown tells which of some events match no feature.
+func (v *visit) shown(list []api.Event) (events []shownEvent) {
+	names := map[string]bool{}
+	for _, n := range v.unmatched() {
+		names[n.Name] = true
+	}
+	for _, e := range list {
+		s := shownEvent{Event: e}
+		s.Unmatched = e.Kind == "usage" && (e.FeatureKey == "" || names[e.FeatureKey])
+		events = append(events, s)
+	}
+	return events
+}
+
+// eventList is a page of events.
+type eventList struct {
+	Events     []api.Event `json:"events"`
+	NextCursor string      `json:"nextCursor"`
+}
+
+// windows are how far back newest looks for events, one after the other: the API lists the oldest
+// first.
+var windows = []time.Duration{time.Minute, time.Hour, day, 31 * day, 366 * day}
+
+const (
+	day = 24 * time.Hour
+	// fullPage is how many events are read of a window at most.
+	fullPage = "1000"
+)
+
+// newestEvents are a customer's newest events, at most so many.
+func (v *visit) newestEvents(customer string, most int) []shownEvent {
+	now := time.UnixMilli(v.console.config.Machine.EnvironmentNow(
+		v.env, v.console.config.Now().UnixMilli()))
+	var found []api.Event
+	for _, window := range windows {
+		list := need[eventList](v, v.client, server.Call{
+			Operation: "listCustomerEvents", Path: []string{customer}, Query: url.Values{
+				"limit": {fullPage}, "from": {written(now.Add(-window))},
+			},
+		})
+		if list.NextCursor != "" && len(found) > 0 { // the newest are not in this page
+			break
+		}
+		if found = list.Events; len(found) >= most || v.fault != nil {
+			break
+		}
+	}
+	slices.Reverse(found)
+	return v.shown(found[:min(most, len(found))])
+}
+
 type eventsData struct {
 	Base, Kind string
 	Customer   string
 	// Now is for the example of a first event.
 	Now    string
-	Events []api.Event
+	Events []shownEvent
 	Pager  pager
 }
 
@@ -89,12 +161,8 @@ func showEvents(v *visit) {
 		call.Query.Set("kind", data.Kind)
 		keep.Set("kind", data.Kind)
 	}
-	type events struct {
-		Events     []api.Event `json:"events"`
-		NextCursor string      `json:"nextCursor"`
-	}
-	list := need[events](v, v.client, v.paged(call, "50"))
-	data.Events = list.Events
+	list := need[eventList](v, v.client, v.paged(call, "50"))
+	data.Events = v.shown(list.Events)
 	data.Pager = v.pages(data.Base+"/events", list.NextCursor, keep)
 	p := v.environmentPage("events", "Customers", "Usage events",
 		"Events recorded for "+id+", and the answers to its checks.", data)

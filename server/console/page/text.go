@@ -15,7 +15,7 @@ import (
 
 // functions are the templates' functions in addition to Go's own.
 var functions = template.FuncMap{
-	"amount": Amount, "money": Money, "bytes": Bytes, "dict": dict, "mint": MintOnce, "segment": url.PathEscape,
+	"amount": Amount, "money": Money, "bytes": Bytes, "date": date, "dict": dict, "mint": MintOnce, "segment": url.PathEscape,
 	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": Words,
 }
 
@@ -98,6 +98,17 @@ func MintOnce() string {
 // instant writes a time, or an RFC 3339 text, for people and for machines. Other text is left
 // unchanged; the zero time is empty.
 func instant(value any) template.HTML {
+	return timeAs(value, func(at time.Time) string {
+		return at.Format(time.DateOnly) + ` <span class="clock">` + at.Format(time.TimeOnly) + `</span>`
+	})
+}
+
+// date is instant without the time of day, which its title has.
+func date(value any) template.HTML {
+	return timeAs(value, func(at time.Time) string { return at.Format("2 Jan 2006") })
+}
+
+func timeAs(value any, layout func(time.Time) string) template.HTML {
 	at, is := value.(time.Time)
 	if text := fmt.Sprint(value); !is {
 		var err error
@@ -109,9 +120,8 @@ func instant(value any) template.HTML {
 		return ""
 	}
 	at = at.UTC()
-	return template.HTML(`<time datetime="` + at.Format(time.RFC3339Nano) + `">` +
-		at.Format("2006-01-02") + ` <span class="clock">` + at.Format("15:04:05") +
-		`</span></time>`)
+	return template.HTML(`<time datetime="` + at.Format(time.RFC3339Nano) + `" title="` +
+		at.Format("2006-01-02 15:04:05 UTC") + `">` + layout(at) + `</time>`)
 }
 
 // short is the head of a long id, for a table; its title has the whole.
