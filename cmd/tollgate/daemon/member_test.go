@@ -38,7 +38,8 @@ func TestADownMemberIsSaidToBe(t *testing.T) {
 		require.ErrorIs(t, err, cli.ErrDown)
 		require.Regexp(t, `^`+gone.settings.Node+` is down: last seen \S+Z, \d+s ago\.\n`+
 			`2 of 3 voters answer: one more loss stops writes\. `, out)
-		require.Regexp(t, `(?m)^`+gone.settings.Node+` +down +127\S+ +127\S+ +127\S+ +– +– +\?( +[0-9a-f]{16})?$`, out)
+		require.Regexp(t, `(?m)^`+gone.settings.Node+
+			` +down +127\S+ +127\S+ +127\S+ +– +– +\?( +[0-9a-f]{16})?$`, out)
 	}, patience, 50*time.Millisecond)
 	out, err := status(true)
 	require.ErrorIs(t, err, cli.ErrDown)
