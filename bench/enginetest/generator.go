@@ -14,35 +14,55 @@ import (
 // BillingEntries draws a history of the billing group: entries of a few records each, over few
 // names, so that records meet. Much of it is refused; all of it is well-formed.
 func BillingEntries(t *rapid.T) [][]byte {
-	g := &generator{t: t, stamp: Epoch, shadow: newShadow()}
-	entries := [][]byte{g.opening()}
-	g.shadow.apply(entries[0])
+	g := newGenerator(t)
 	for range rapid.IntRange(0, 20).Draw(t, "entries") {
-		entry := engine.AppendHeader(nil, 0)
-		for range rapid.IntRange(0, 5).Draw(t, "records") {
-			entry = engine.AppendRecord(entry, g.record())
-		}
-		g.stamp += rapid.SampledFrom([]int64{0, 1, 1000, 3_600_000, 86_400_000, 40 * 86_400_000}).
-			Draw(t, "later")
-		engine.SetStamp(entry, g.stamp)
-		entries = append(entries, entry)
-		g.shadow.apply(entry)
+		records := drawn(t, 5, g.record)
+		g.stamp += sample[int64](t, "later", 0, 1, 1000, 3_600_000, 86_400_000, 40*86_400_000)
+		g.add(records)
 	}
-	return entries
+	return g.entries
 }
 
 type generator struct {
-	t      *rapid.T
-	stamp  int64
-	shadow *shadow
-	keys   []string // of usage events
+	t       *rapid.T
+	stamp   int64
+	entries [][]byte // of the billing group, so far
+	shadow  *shadow  // of a machine that has applied them
+	keys    []string // of usage events
+}
+
+// newGenerator begins a history of the billing group.
+func newGenerator(t *rapid.T) *generator {
+	g := &generator{t: t, stamp: Epoch, shadow: newShadow()}
+	g.add(g.opening())
+	return g
+}
+
+// add appends an entry to the history.
+func (g *generator) add(records []engine.Record) {
+	entry := entryOf(0, g.stamp, records...)
+	g.entries = append(g.entries, entry)
+	g.shadow.apply(entry)
+}
+
+// drawn calls draw for up to that many records.
+func drawn(t *rapid.T, most int, draw func() engine.Record) (records []engine.Record) {
+	for range rapid.IntRange(0, most).Draw(t, "records") {
+		records = append(records, draw())
+	}
+	return records
+}
+
+// sample draws one of some values.
+func sample[V any](t *rapid.T, label string, of ...V) V {
+	return rapid.SampledFrom(of).Draw(t, label)
 }
 
 // now is the time in the sandbox, whose clock histories move.
 func (g *generator) now() int64 { return g.shadow.m.EnvironmentNow(Sandbox, g.stamp) }
 
 func (g *generator) pick(label string, of ...string) string {
-	return rapid.SampledFrom(of).Draw(g.t, label)
+	return sample(g.t, label, of...)
 }
 
 func (g *generator) customerName() string {
@@ -51,7 +71,7 @@ func (g *generator) customerName() string {
 }
 
 func (g *generator) env() uint32 {
-	return rapid.SampledFrom([]uint32{1, 1, 1, 1, 1, 1, 1, 1, 2, 9}).Draw(g.t, "env")
+	return sample[uint32](g.t, "env", 1, 1, 1, 1, 1, 1, 1, 1, 2, 9)
 }
 
 func record(kind engine.Kind, c wire.Fielder) engine.Record {
@@ -59,9 +79,8 @@ func record(kind engine.Kind, c wire.Fielder) engine.Record {
 }
 
 // opening makes an account whose sandbox has something to sell.
-func (g *generator) opening() []byte {
-	entry := engine.AppendHeader(nil, 0)
-	for _, r := range []engine.Record{
+func (g *generator) opening() []engine.Record {
+	return []engine.Record{
 		record(billing.KindCreateAccount, &billing.CreateAccount{ID: ID("demo"), Name: "demo"}),
 		record(billing.KindApplyCatalog, ApplyCatalog(Sandbox, TokenPlan())),
 		record(billing.KindApplyCatalog, ApplyCatalog(Sandbox, PrepaidPlan())),
@@ -69,15 +88,8 @@ func (g *generator) opening() []byte {
 			Env: Sandbox, ID: hookID("one"), URL: "https://a.example", Secret: []byte{1},
 		}),
 		g.customer("ada"), g.subscription("ada"), subscribePrepaid(),
-		{
-			Kind:    engine.KindSetVersion,
-			Payload: engine.AppendSetVersion(nil, rapid.Uint32Range(0, 1).Draw(g.t, "version")),
-		},
-	} {
-		entry = engine.AppendRecord(entry, r)
+		agreed(rapid.Uint32Range(0, 1).Draw(g.t, "version")),
 	}
-	engine.SetStamp(entry, g.stamp)
-	return entry
 }
 
 func (g *generator) record() engine.Record {
@@ -123,10 +135,8 @@ func (g *generator) usage() engine.Record {
 		EventName: []byte(g.pick("event", "requests", "prompt", "output-tokens", "seats", "x",
 			"images", "videos", "images")),
 		FeatureKey: []byte(g.pick("feature", "", "", "", "", "input-tokens", "unknown")),
-		Units: rapid.SampledFrom([]decimal.Decimal{
-			decimal.FromInt(1), decimal.FromInt(0), decimal.FromInt(4000),
-			decimal.MustParse("0.000000000001"), decimal.Largest(),
-		}).Draw(g.t, "units"),
+		Units: sample(g.t, "units", decimal.FromInt(1), decimal.FromInt(0), decimal.FromInt(4000),
+			decimal.MustParse("0.000000000001"), decimal.Largest()),
 		OccurredAt: g.now() + rapid.OneOf(rapid.Int64Range(-9*86_400_000, 400_000),
 			rapid.Int64Range(-86_400_000, 1000), rapid.Int64Range(-1000, 1000)).Draw(g.t, "occurred"),
 	}

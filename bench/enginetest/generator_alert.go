@@ -45,9 +45,9 @@ func (g *workspaceGenerator) alert() engine.Record {
 
 // told is what is said of a delivery on its way.
 func (g *workspaceGenerator) told() engine.Record {
-	number := uint32(rapid.SampledFrom([]int{1, 1, 2, 9}).Draw(g.t, "alert"))
+	number := sample[uint32](g.t, "alert", 1, 1, 2, 9)
 	made := uint64(rapid.IntRange(1, 6).Draw(g.t, "made"))
-	attempt := uint32(rapid.SampledFrom([]int{1, 1, 2}).Draw(g.t, "attempt"))
+	attempt := sample[uint32](g.t, "attempt", 1, 1, 2)
 	if g.flag("begun") {
 		return begun(number, made, attempt, g.pick("sender", "n1", "n2"))
 	}
@@ -64,7 +64,7 @@ func (g *workspaceGenerator) noted(alert uint32, number uint64, attempt uint32) 
 	return record(workspace.KindNoteAlert, &workspace.NoteAlert{
 		Alert: alert, Number: number, Attempt: attempt, Answer: 500, Reason: "it answered 500",
 		Result: workspace.AlertResult(rapid.IntRange(1, 5).Draw(g.t, "result")),
-		WaitMS: rapid.SampledFrom([]int64{0, 5000}).Draw(g.t, "wait"),
+		WaitMS: sample[int64](g.t, "wait", 0, 5000),
 	})
 }
 

@@ -47,30 +47,21 @@ func subscribePrepaid() engine.Record {
 
 // CreditEntries draws a history that is about little else than credits.
 func CreditEntries(t *rapid.T) [][]byte {
-	g := &generator{t: t, stamp: Epoch, shadow: newShadow()}
-	entries := [][]byte{g.opening()}
-	g.shadow.apply(entries[0])
+	g := newGenerator(t)
 	for range rapid.IntRange(0, 40).Draw(t, "entries") {
-		entry := engine.AppendHeader(nil, 0)
-		for range rapid.IntRange(0, 4).Draw(t, "records") {
-			made := rapid.SampledFrom([]func() engine.Record{
-				g.credits, g.credits, g.credits, g.creditUsage, g.creditUsage, g.correction,
-			}).Draw(t, "about")
-			entry = engine.AppendRecord(entry, made())
-		}
-		g.stamp += rapid.SampledFrom([]int64{0, 1000, 86_400_000, 3 * 86_400_000}).Draw(t, "later")
-		engine.SetStamp(entry, g.stamp)
-		entries = append(entries, entry)
-		g.shadow.apply(entry)
+		records := drawn(t, 4, func() engine.Record {
+			return sample(t, "about", g.credits, g.credits, g.credits, g.creditUsage, g.creditUsage,
+				g.correction)()
+		})
+		g.stamp += sample[int64](t, "later", 0, 1000, 86_400_000, 3*86_400_000)
+		g.add(records)
 	}
-	return entries
+	return g.entries
 }
 
 func (g *generator) amount() decimal.Decimal {
-	return rapid.SampledFrom([]decimal.Decimal{
-		decimal.FromInt(1), decimal.FromInt(10), decimal.FromInt(70), decimal.FromInt(0),
-		decimal.MustParse("0.333333333333"), decimal.Largest(),
-	}).Draw(g.t, "amount")
+	return sample(g.t, "amount", decimal.FromInt(1), decimal.FromInt(10), decimal.FromInt(70),
+		decimal.FromInt(0), decimal.MustParse("0.333333333333"), decimal.Largest())
 }
 
 func (g *generator) creditUsage() engine.Record {
@@ -97,9 +88,8 @@ func (g *generator) credits() engine.Record {
 			Env: g.env(), ID: id, Pool: pool, Amount: g.amount(), Actor: actor,
 			Type:     g.pick("type", "", "PURCHASED", "PLAN_INCLUDED", "GIFT"),
 			Priority: rapid.Int64Range(-1, 1).Draw(g.t, "priority"),
-			ExpiresAt: rapid.SampledFrom([]int64{
-				0, g.stamp - 1, g.stamp + 1, g.stamp + 86_400_000, g.stamp + 5*86_400_000,
-			}).Draw(g.t, "expires"),
+			ExpiresAt: sample[int64](g.t, "expires", 0, g.stamp-1, g.stamp+1, g.stamp+86_400_000,
+				g.stamp+5*86_400_000),
 		})
 	case 5:
 		return record(billing.KindDeductCredits, &billing.DeductCredits{

@@ -1,8 +1,6 @@
 package enginetest
 
 import (
-	"pgregory.net/rapid"
-
 	"tollgate/engine"
 	"tollgate/engine/workspace"
 )
@@ -10,7 +8,7 @@ import (
 // person draws a command about who signs in: few persons, agents and sessions, so that they meet.
 func (g *workspaceGenerator) person() engine.Record {
 	token := secret("session " + g.pick("session", "1", "2", "3", "4"))
-	row := rapid.SampledFrom([]uint32{1, 1, 2, 2, 3, 4, 9}).Draw(g.t, "person")
+	row := sample[uint32](g.t, "person", 1, 1, 2, 2, 3, 4, 9)
 	switch g.pick("person's", "sign in", "sign in", "sign in", "end", "use", "choose", "open", "link",
 		"act", "act", "act") {
 	case "end":
@@ -31,9 +29,8 @@ func (g *workspaceGenerator) person() engine.Record {
 	case "link":
 		return record(workspace.KindAnswerLink, &workspace.AnswerLink{
 			Person: row, ID: g.linkID(), Workspace: g.row(),
-			Answer: rapid.SampledFrom([]workspace.LinkStatus{
-				workspace.LinkApproved, workspace.LinkDeclined, workspace.LinkRemoved,
-			}).Draw(g.t, "answer"),
+			Answer: sample(g.t, "answer", workspace.LinkApproved, workspace.LinkDeclined,
+				workspace.LinkRemoved),
 		})
 	case "act":
 		return g.actedBy(row)
@@ -44,7 +41,7 @@ func (g *workspaceGenerator) person() engine.Record {
 // linkID is that of a link, as far as histories make any: they are derived, so most are of none.
 func (g *workspaceGenerator) linkID() [16]byte {
 	return workspace.LinkID(ID("person "+g.pick("agent", "3", "4")),
-		rapid.SampledFrom([]uint32{1, 2}).Draw(g.t, "owner"), g.stamp)
+		sample[uint32](g.t, "owner", 1, 2), g.stamp)
 }
 
 func (g *workspaceGenerator) signIn(token [32]byte) engine.Record {

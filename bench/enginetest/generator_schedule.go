@@ -1,8 +1,6 @@
 package enginetest
 
 import (
-	"pgregory.net/rapid"
-
 	"tollgate/engine"
 	"tollgate/engine/workspace"
 )
@@ -22,7 +20,7 @@ func (g *workspaceGenerator) schedule() engine.Record {
 	row, flow := g.row(), g.pick("flow", "one", "two")
 	c := &workspace.ScheduleFlow{
 		Workspace: row, Flow: ID("flow " + flow),
-		EveryHours: rapid.SampledFrom([]uint32{0, 1, 1, 1, 2, 24, 168, 169}).Draw(g.t, "hours"),
+		EveryHours: sample[uint32](g.t, "hours", 0, 1, 1, 1, 2, 24, 168, 169),
 	}
 	if g.flag("saves") {
 		saved := g.document()
@@ -56,7 +54,7 @@ func (g *workspaceGenerator) access() engine.Record {
 // regular is a flow whose next run begins by itself an hour later, and ends by itself: of the
 // entries behind it.
 func (g *workspaceGenerator) regular() []engine.Record {
-	row := rapid.SampledFrom([]uint32{1, 1, 2}).Draw(g.t, "of")
+	row := sample[uint32](g.t, "of", 1, 1, 2)
 	flow := map[uint32]string{1: "one", 2: "two"}[row]
 	g.pauses = []int64{0, 3_600_000, 130_000, 700_000}
 	return []engine.Record{

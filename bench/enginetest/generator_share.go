@@ -13,9 +13,7 @@ import (
 // dozens of customers are years behind when their commands come. What is deferred comes again in
 // the next entry, as the cluster would propose it.
 func DeferringEntries(t *rapid.T) [][]byte {
-	g := &generator{t: t, stamp: Epoch, shadow: newShadow()}
-	entries := [][]byte{g.opening()}
-	g.shadow.apply(entries[0])
+	g := newGenerator(t)
 	n := rapid.IntRange(30, 50).Draw(t, "customers")
 	var records []engine.Record
 	for i := range n {
@@ -23,13 +21,7 @@ func DeferringEntries(t *rapid.T) [][]byte {
 	}
 	propose := func(records []engine.Record) {
 		for again := 0; len(records) > 0 && again < 4; again++ {
-			entry := engine.AppendHeader(nil, 0)
-			for _, r := range records {
-				entry = engine.AppendRecord(entry, r)
-			}
-			engine.SetStamp(entry, g.stamp)
-			entries = append(entries, entry)
-			g.shadow.apply(entry)
+			g.add(records)
 			var left []engine.Record
 			for i, r := range g.shadow.out.Results {
 				if r.Outcome == engine.OutcomeDeferred {
@@ -48,7 +40,7 @@ func DeferringEntries(t *rapid.T) [][]byte {
 		}
 		propose(records)
 	}
-	return entries
+	return g.entries
 }
 
 func crowdName(i int) string { return fmt.Sprint("one of many, ", i) }

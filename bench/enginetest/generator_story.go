@@ -34,9 +34,8 @@ func (g *workspaceGenerator) carried(row uint32) []engine.Record {
 		flow = "two"
 	}
 	return g.carriedTo(row, flow, g.runOf(row, "run"),
-		rapid.SampledFrom([]workspace.RunOutcome{
-			workspace.OutcomePassed, workspace.OutcomeBlocked, workspace.OutcomeInconclusive,
-		}).Draw(g.t, "outcome"))
+		sample(g.t, "outcome", workspace.OutcomePassed, workspace.OutcomeBlocked,
+			workspace.OutcomeInconclusive))
 }
 
 // carriedTo is a run that comes to an outcome.
@@ -77,10 +76,8 @@ func (g *workspaceGenerator) ordered() []engine.Record {
 	return append(records,
 		record(workspace.KindNotePayment, &workspace.NotePayment{
 			ID: id, Payment: "pi_1", Card: g.pick("card", "", "card"),
-			Result: rapid.SampledFrom([]workspace.PaymentResult{
-				workspace.PaymentPaid, workspace.PaymentPaid, workspace.PaymentDeclined,
-				workspace.PaymentDeclined, workspace.PaymentFailed,
-			}).Draw(g.t, "result"),
+			Result: sample(g.t, "result", workspace.PaymentPaid, workspace.PaymentPaid,
+				workspace.PaymentDeclined, workspace.PaymentDeclined, workspace.PaymentFailed),
 		}),
 		record(workspace.KindNoteSurplus, &workspace.NoteSurplus{ID: id, Payment: "pi_2"}),
 		record(workspace.KindNoteRefund, &workspace.NoteRefund{

@@ -14,18 +14,11 @@ import (
 // over few names, so that records meet. Much of it is refused; all of it is well-formed.
 func WorkspaceEntries(t *rapid.T) [][]byte {
 	g := &workspaceGenerator{generator: generator{t: t, stamp: Epoch}}
-	entries := [][]byte{g.opening()}
+	entries := [][]byte{entryOf(1, g.stamp, g.opening()...)}
 	for range rapid.IntRange(0, 30).Draw(t, "entries") {
-		entry := engine.AppendHeader(nil, 1)
-		for range rapid.IntRange(0, 8).Draw(t, "records") {
-			entry = engine.AppendRecord(entry, g.record())
-		}
-		for _, r := range g.story() {
-			entry = engine.AppendRecord(entry, r)
-		}
+		records := append(drawn(t, 8, g.record), g.story()...)
 		g.stamp += g.later()
-		engine.SetStamp(entry, g.stamp)
-		entries = append(entries, entry)
+		entries = append(entries, entryOf(1, g.stamp, records...))
 	}
 	return entries
 }
@@ -45,15 +38,13 @@ func (g *workspaceGenerator) later() int64 {
 		g.pauses = g.pauses[1:]
 		return next
 	}
-	return rapid.SampledFrom([]int64{0, 1, 1000, 60_000, 3_600_000, 86_400_000, 20 * 86_400_000}).
-		Draw(g.t, "later")
+	return sample[int64](g.t, "later", 0, 1, 1000, 60_000, 3_600_000, 86_400_000, 20*86_400_000)
 }
 
 // opening makes two workspaces, one of them claimed, each with a flow that can run. In half of the
 // histories both have bought runs, and one has started one; in half runs cost credits, and in half
 // none is free.
-func (g *workspaceGenerator) opening() []byte {
-	entry := engine.AppendHeader(nil, 1)
+func (g *workspaceGenerator) opening() []engine.Record {
 	records := []engine.Record{
 		g.policy(),
 		signUp("a"), signUp("b"),
@@ -73,11 +64,7 @@ func (g *workspaceGenerator) opening() []byte {
 		records = append(records, g.bought(2)...)
 		records = append(records, g.carried(1)...)
 	}
-	for _, r := range records {
-		entry = engine.AppendRecord(entry, r)
-	}
-	engine.SetStamp(entry, g.stamp)
-	return entry
+	return records
 }
 
 // policy draws the settings: workspaces without an owner are kept forever, or for some time, which
@@ -86,11 +73,11 @@ func (g *workspaceGenerator) policy() engine.Record {
 	const day = 86_400_000
 	policy := workspace.DefaultPolicy()
 	policy.QueueLimit, policy.SignupsPerHour = 3, 4
-	policy.FreeRunsPerMonth = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "free"))
+	policy.FreeRunsPerMonth = sample[uint32](g.t, "free", 0, 2)
 	kept := rapid.SampledFrom([][2]int64{{}, {}, {14, 1}, {14, 1}, {20, 30}, {8, 0}, {1, 2}}).
 		Draw(g.t, "kept days")
 	policy.UnclaimedMS, policy.EmptyMS = kept[0]*day, kept[1]*day
-	g.credits = uint32(rapid.SampledFrom([]int{0, 2}).Draw(g.t, "credits"))
+	g.credits = sample[uint32](g.t, "credits", 0, 2)
 	policy.CreditsRun, policy.CreditsInspection = g.credits, g.credits
 	return record(workspace.KindSetPolicy, &policy)
 }
@@ -110,7 +97,7 @@ func signUp(name string) engine.Record {
 }
 
 func (g *workspaceGenerator) row() uint32 {
-	return rapid.SampledFrom([]uint32{1, 1, 1, 2, 2, 3, 9}).Draw(g.t, "workspace")
+	return sample[uint32](g.t, "workspace", 1, 1, 1, 2, 2, 3, 9)
 }
 
 // runOf is one of a workspace's runs of a kind; servers mint no id for two workspaces.
@@ -129,7 +116,7 @@ func (g *workspaceGenerator) id(kind string) [16]byte {
 func (g *workspaceGenerator) flowID() [16]byte { return ID("flow " + g.pick("flow", "one", "two")) }
 
 func (g *workspaceGenerator) token() uint32 {
-	return uint32(rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(g.t, "token"))
+	return sample[uint32](g.t, "token", 1, 1, 1, 2)
 }
 
 func (g *workspaceGenerator) flag(name string) bool { return rapid.Bool().Draw(g.t, name) }
@@ -169,9 +156,9 @@ func (g *workspaceGenerator) start() engine.Record {
 	row := g.row()
 	return record(workspace.KindStartRun, &workspace.StartRun{
 		Workspace: row, Flow: g.flowID(), ID: g.runOf(row, "run"), Key: g.id("request"),
-		FlowVersion: uint32(rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(g.t, "version")),
+		FlowVersion: sample[uint32](g.t, "version", 1, 1, 1, 2, 3),
 		Cents:       500,
-		Credits:     rapid.SampledFrom([]uint32{g.credits, g.credits, 0, 2}).Draw(g.t, "quoted"),
+		Credits:     sample(g.t, "quoted", g.credits, g.credits, 0, 2),
 		Agent:       "clever exec 1",
 	})
 }
@@ -183,14 +170,13 @@ func (g *workspaceGenerator) work() engine.Record {
 func (g *workspaceGenerator) finish() engine.Record {
 	c := &workspace.FinishRun{
 		Run: g.runOf(g.row(), "run"), Token: g.token(), Status: workspace.RunCompleted,
-		Outcome: rapid.SampledFrom([]workspace.RunOutcome{
-			workspace.OutcomePassed, workspace.OutcomeBlocked, workspace.OutcomeInconclusive,
-		}).Draw(g.t, "outcome"),
+		Outcome: sample(g.t, "outcome", workspace.OutcomePassed, workspace.OutcomeBlocked,
+			workspace.OutcomeInconclusive),
 		Code: g.pick("code", "captcha", "email"), Step: g.pick("step", "signup", "login"),
 		Calls:  []workspace.Call{{Case: "plain", Status: 200}},
 		Reason: g.pick("reason", "", "the page asks for a code that was sent by e-mail"),
 	}
-	for range rapid.SampledFrom([]int{0, 1, 7}).Draw(g.t, "events") {
+	for range sample(g.t, "events", 0, 1, 7) {
 		c.Events = append(c.Events, workspace.RunEvent{
 			At: g.stamp + rapid.Int64Range(-9, 90_000).Draw(g.t, "at"),
 			Text: g.pick("text", "opened the product's page", "GET /docs → 200", "signed up as ") +
@@ -263,10 +249,8 @@ func (g *workspaceGenerator) payment() engine.Record {
 	return record(workspace.KindNotePayment, &workspace.NotePayment{
 		ID: g.id("purchase"), Card: g.pick("card", "", "card"),
 		Payment: g.pick("by", "pi_1", "pi_1", "pi_2"),
-		Result: rapid.SampledFrom([]workspace.PaymentResult{
-			workspace.PaymentPaid, workspace.PaymentPaid, workspace.PaymentDeclined,
-			workspace.PaymentFailed,
-		}).Draw(g.t, "result"),
+		Result: sample(g.t, "result", workspace.PaymentPaid, workspace.PaymentPaid,
+			workspace.PaymentDeclined, workspace.PaymentFailed),
 	})
 }
 
@@ -317,9 +301,8 @@ func (g *workspaceGenerator) inspect() engine.Record {
 	}
 	return record(workspace.KindSaveInspection, &workspace.SaveInspection{
 		Workspace: row, ID: id, Key: g.id("request"), Host: g.pick("host", "a.example", "b.example"),
-		Kind: rapid.SampledFrom([]workspace.RunKind{
-			workspace.RunInspection, workspace.RunInspection, workspace.RunAssessment,
-		}).Draw(g.t, "kind"),
+		Kind: sample(g.t, "kind", workspace.RunInspection, workspace.RunInspection,
+			workspace.RunAssessment),
 		Findings: []workspace.Finding{{Field: "api", Verdict: g.pick("verdict", "yes", "no", "unknown")}},
 		BeganAt:  g.stamp - 1000, Size: uint32(rapid.IntRange(1, 3).Draw(g.t, "size")), Part: []byte{1},
 	})
@@ -337,8 +320,8 @@ func (g *workspaceGenerator) setting() engine.Record {
 	}
 	return record(workspace.KindSetBilling, &workspace.SetBilling{
 		Workspace: g.row(), HasPaused: g.flag("pauses"), Paused: g.flag("paused"),
-		HasCap: g.flag("caps"), CapCents: uint32(rapid.SampledFrom([]int{0, 3000, 20_000}).
-			Draw(g.t, "cap")), Person: g.flag("person"),
+		HasCap: g.flag("caps"), CapCents: sample[uint32](g.t, "cap", 0, 3000, 20_000),
+		Person: g.flag("person"),
 	})
 }
 

@@ -30,11 +30,15 @@ func NewLog(m engine.Machine, stamp int64) *Log {
 
 // Entry builds an entry of records at the present stamp.
 func (l *Log) Entry(records ...engine.Record) []byte {
-	e := engine.AppendHeader(nil, l.Shard)
+	return entryOf(l.Shard, l.Stamp, records...)
+}
+
+func entryOf(shard uint16, stamp int64, records ...engine.Record) []byte {
+	e := engine.AppendHeader(nil, shard)
 	for _, r := range records {
 		e = engine.AppendRecord(e, r)
 	}
-	engine.SetStamp(e, l.Stamp)
+	engine.SetStamp(e, stamp)
 	return e
 }
 

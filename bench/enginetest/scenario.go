@@ -14,6 +14,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
 )
 
 // RunBilling plays one scenario file against a fresh billing machine: text commands, and exactly
@@ -53,18 +54,18 @@ var words = map[string]func(*scenario, *line) string{
 	"revoke":       (*scenario).revoke,
 	"authenticate": (*scenario).authenticate,
 	"catalog":      (*scenario).catalog,
-	"plans":        (*scenario).plans,
-	"features":     (*scenario).features,
+	"plans":        listing("none", (*scenario).plans),
+	"features":     listing("none", (*scenario).features),
 	"customer":     (*scenario).customer,
 	"subscribe":    (*scenario).subscribe,
-	"show":         (*scenario).show,
+	"show":         ofCustomer((*scenario).show),
 	"event":        (*scenario).event,
-	"check":        (*scenario).check,
+	"check":        listing("", (*scenario).check),
 	"audit":        (*scenario).audit,
-	"events":       (*scenario).events,
-	"invoices":     (*scenario).invoices,
-	"invoice-list": (*scenario).invoiceList,
-	"usage-lines":  (*scenario).usageLines,
+	"events":       ofCustomer((*scenario).events),
+	"invoices":     ofCustomer((*scenario).invoices),
+	"invoice-list": ofCustomer((*scenario).invoiceList),
+	"usage-lines":  ofCustomer((*scenario).usageLines),
 	"pay":          (*scenario).pay,
 	"stats":        (*scenario).stats,
 
@@ -75,10 +76,10 @@ var words = map[string]func(*scenario, *line) string{
 	"unfreeze":      onCredits(creditLines.unfreeze),
 	"archive-pool":  onCredits(creditLines.archivePool),
 	"reverse":       onCredits(creditLines.reverse),
-	"pools":         onCredits(creditLines.pools),
+	"pools":         onCredits(ofCustomer(creditLines.pools)),
 	"grants":        onCredits(creditLines.grants),
 	"transactions":  onCredits(creditLines.transactions),
-	"verify-pools":  onCredits(creditLines.proof),
+	"verify-pools":  onCredits(ofCustomer(creditLines.proof)),
 	"subscription":  (*scenario).subscription,
 	"cancel":        (*scenario).cancel,
 	"revert":        (*scenario).revert,
@@ -92,39 +93,39 @@ var words = map[string]func(*scenario, *line) string{
 	"void":          (*scenario).void,
 	"amend":         (*scenario).amend,
 	"upcoming":      (*scenario).upcoming,
-	"pending":       (*scenario).pendingInvoices,
-	"verify":        (*scenario).verify,
-	"pay-number":    (*scenario).payNumber,
+	"pending":       ofCustomer((*scenario).pendingInvoices),
+	"verify":        ofCustomer((*scenario).verify),
+	"pay-number":    ofInvoice((*scenario).payNumber),
 	"pay-pending":   (*scenario).payPending,
-	"void-invoice":  (*scenario).voidInvoice,
+	"void-invoice":  ofInvoice((*scenario).voidInvoice),
 	"provider":      (*scenario).provider,
-	"checkout":      (*scenario).checkout,
+	"checkout":      ofInvoice((*scenario).checkout),
 
 	"profile":          onPlatform(platformLines.profile),
 	"person":           onPlatform(platformLines.person),
 	"archive":          onPlatform(platformLines.archive),
 	"erase":            onPlatform(platformLines.erase),
 	"customer-key":     onPlatform(platformLines.customerKey),
-	"keys":             onPlatform(platformLines.keys),
+	"keys":             onPlatform(listing("none", platformLines.keys)),
 	"set-origins":      onPlatform(platformLines.setOrigins),
 	"origins":          onPlatform(platformLines.origins),
 	"once":             onPlatform(platformLines.once),
 	"payment-provider": onPlatform(platformLines.paymentProvider),
 	"open-checkout":    onPlatform(platformLines.openCheckout),
 	"note-checkout":    onPlatform(platformLines.noteCheckout),
-	"checkouts":        onPlatform(platformLines.checkouts),
+	"checkouts":        onPlatform(listing("none", platformLines.checkouts)),
 	"paid":             onPlatform(platformLines.paid),
-	"payments":         onPlatform(platformLines.payments),
-	"record":           onPlatform(platformLines.record),
+	"payments":         onPlatform(listing("none", platformLines.payments)),
+	"record":           onPlatform(listing("none", platformLines.record)),
 
 	"hook":     onWebhooks(webhookLines.hook),
 	"hook-set": onWebhooks(webhookLines.hookSet),
 	"unhook":   onWebhooks(webhookLines.unhook),
-	"hooks":    onWebhooks(webhookLines.hooks),
+	"hooks":    onWebhooks(listing("none", webhookLines.hooks)),
 	"messages": onWebhooks(webhookLines.messages),
 	"deliver":  onWebhooks(webhookLines.deliver),
 	"resend":   onWebhooks(webhookLines.resend),
-	"payment":  onWebhooks(webhookLines.payment),
+	"payment":  ofInvoice((*scenario).payment),
 }
 
 // scenario is a machine that a text drives.
@@ -148,6 +149,56 @@ type line struct {
 	t    *testing.T
 	d    *datadriven.TestData
 	used int
+}
+
+// printer is a command that prints a list.
+type printer struct {
+	*line
+	strings.Builder
+}
+
+// listing is the function of a command that prints a list; otherwise stands for an empty one.
+func listing[S any](otherwise string, f func(S, *printer)) func(S, *line) string {
+	return func(s S, l *line) string {
+		p := &printer{line: l}
+		f(s, p)
+		return either(p.String(), otherwise)
+	}
+}
+
+// customerLine is a command that prints something about the customer that its first word names.
+type customerLine struct {
+	printer
+	env      uint32
+	customer billing.CustomerView
+}
+
+// ofCustomer is the function of such a command.
+func ofCustomer[S interface {
+	about(l *line) (*customerLine, bool)
+}](f func(S, *customerLine)) func(S, *line) string {
+	return func(s S, l *line) string {
+		p, ok := s.about(l)
+		if !ok {
+			return "unknown"
+		}
+		f(s, p)
+		return either(p.String(), "none")
+	}
+}
+
+func (s *scenario) about(l *line) (*customerLine, bool) {
+	p := &customerLine{printer: printer{line: l}, env: s.environment(l)}
+	var ok bool
+	p.customer, ok = s.m.Customer(p.env, l.word(0))
+	return p, ok
+}
+
+// must ends the test at an error.
+func (l *line) must(err error) {
+	if err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
 }
 
 // word returns the n-th argument without a value.
@@ -175,7 +226,7 @@ func (l *line) has(flag string) bool {
 	return false
 }
 
-// value returns key=value; what it is not there, otherwise.
+// value returns key=value, or otherwise when it is not there.
 func (l *line) value(key, otherwise string) string {
 	a, ok := l.d.Arg(key)
 	if !ok || len(a.Vals) == 0 {
@@ -205,6 +256,25 @@ func (l *line) decimal(key, otherwise string) decimal.Decimal {
 	return d
 }
 
+// optional returns key=decimal, and whether it is there.
+func (l *line) optional(key string) (d decimal.Decimal, ok bool) {
+	if ok = l.d.HasArg(key); ok {
+		d = l.decimal(key, "")
+	}
+	return d, ok
+}
+
+// span returns key=duration in milliseconds; 0 when it is not there.
+func (l *line) span(key string) int64 { return l.duration(l.value(key, "0s")) }
+
+// instantOr returns key=instant, or otherwise when it is not there.
+func (l *line) instantOr(key string, now, otherwise int64) int64 {
+	if text := l.value(key, ""); text != "" {
+		return l.instant(text, now)
+	}
+	return otherwise
+}
+
 // id returns a minted id by its kind and name; zero when the key is not there.
 func (l *line) id(key, kind string) [16]byte {
 	name := l.value(key, "")
@@ -224,9 +294,7 @@ func (l *line) duration(text string) int64 {
 		return n * 24 * int64(time.Hour/time.Millisecond)
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		l.d.Fatalf(l.t, "%v", err)
-	}
+	l.must(err)
 	return d.Milliseconds()
 }
 
@@ -240,9 +308,7 @@ func (l *line) instant(text string, now int64) int64 {
 		return now + d
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		l.d.Fatalf(l.t, "%v", err)
-	}
+	l.must(err)
 	return at.UnixMilli()
 }
 
@@ -277,29 +343,31 @@ func (s *scenario) environment(l *line) uint32 {
 	return env
 }
 
-// do applies a command and prints its outcome.
+// outcome prints the outcome of a command that was applied.
 func (s *scenario) outcome(r engine.Result) string {
 	s.src.Keep(&s.log.Applied)
 	return r.Outcome.String()
 }
 
+// do applies a command and prints its outcome.
+func (s *scenario) do(kind engine.Kind, c wire.Fielder) string {
+	return s.doPayload(kind, wire.Encode(nil, c))
+}
+
+func (s *scenario) doPayload(kind engine.Kind, payload []byte) string {
+	return s.outcome(s.log.DoPayload(kind, payload))
+}
+
 func (s *scenario) now(l *line) string {
 	s.log.Stamp = l.instant(l.word(0), s.log.Stamp)
-	s.log.DoPayload(engine.KindTick, nil)
-	s.src.Keep(&s.log.Applied)
+	s.doPayload(engine.KindTick, nil)
 	return show(s.log.Stamp)
 }
 
 func (s *scenario) limits(l *line) string {
-	c := &billing.SetLimits{MaxKeys: uint64(l.number("max-keys", 0))}
-	if text := l.value("retention", ""); text != "" {
-		c.KeyRetentionMS = l.duration(text)
-	}
-	if text := l.value("window", ""); text != "" {
-		c.WindowMS = l.duration(text)
-	}
-	if text := l.value("audits", ""); text != "" {
-		c.AuditRetentionMS = l.duration(text)
+	c := &billing.SetLimits{
+		MaxKeys: uint64(l.number("max-keys", 0)), KeyRetentionMS: l.span("retention"),
+		WindowMS: l.span("window"), AuditRetentionMS: l.span("audits"),
 	}
 	for name, to := range map[string]*uint64{
 		"customers": &c.AccountCustomers, "keys": &c.AccountKeys, "catalog": &c.AccountCatalog,
@@ -308,7 +376,7 @@ func (s *scenario) limits(l *line) string {
 		*to = uint64(l.number(name, 0))
 	}
 	bounded := c.AccountCustomers+c.AccountKeys+c.AccountCatalog+c.AccountEndpoints > 0
-	answer := s.outcome(s.log.Do(billing.KindSetLimits, c))
+	answer := s.do(billing.KindSetLimits, c)
 	got := s.m.Limits()
 	if bounded {
 		return fmt.Sprintf("%s\n%+v", answer, got.Bounds())
@@ -321,9 +389,9 @@ func (s *scenario) limits(l *line) string {
 
 func (s *scenario) account(l *line) string {
 	name := l.word(0)
-	return s.outcome(s.log.Do(billing.KindCreateAccount, &billing.CreateAccount{
+	return s.do(billing.KindCreateAccount, &billing.CreateAccount{
 		ID: ID(l.value("id", "account "+name)), Name: name,
-	}))
+	})
 }
 
 func secret(text string) [32]byte { return sha256.Sum256([]byte(text)) }
@@ -331,16 +399,14 @@ func secret(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 func (s *scenario) key(l *line) string {
 	text := l.word(0)
 	scopes := map[string]billing.Scope{"full": billing.ScopeFull, "read": billing.ScopeRead}
-	return s.outcome(s.log.Do(billing.KindCreateKey, &billing.CreateKey{
+	return s.do(billing.KindCreateKey, &billing.CreateKey{
 		Env: s.environment(l), ID: ID(l.value("id", text)), Hash: secret(text),
 		Scope: scopes[l.value("scope", "full")], Label: l.value("label", ""),
-	}))
+	})
 }
 
 func (s *scenario) revoke(l *line) string {
-	return s.outcome(s.log.Do(billing.KindRevokeKey, &billing.RevokeKey{
-		Env: s.environment(l), ID: ID(l.word(0)),
-	}))
+	return s.do(billing.KindRevokeKey, &billing.RevokeKey{Env: s.environment(l), ID: ID(l.word(0))})
 }
 
 func (s *scenario) authenticate(l *line) string {

@@ -24,19 +24,19 @@ func (s alertLines) setAlerts(l *line) string {
 	}
 	c.HasEmail = c.Email != "" || l.has("no-email")
 	c.HasURL = c.URL != "" || l.has("no-url")
-	return s.outcome(s.do(workspace.KindSetAlerts, c))
+	return s.do(workspace.KindSetAlerts, c)
 }
 
 func (s alertLines) rotateSecret(l *line) string {
-	return s.outcome(s.do(workspace.KindRotateAlertSecret, &workspace.RotateAlertSecret{
+	return s.do(workspace.KindRotateAlertSecret, &workspace.RotateAlertSecret{
 		Workspace: s.row(l.word(0)), Flow: s.flowID(l), Secret: []byte(l.value("secret", "")),
-	}))
+	})
 }
 
 func (s alertLines) testAlert(l *line) string {
-	return s.outcome(s.do(workspace.KindSendTestAlert, &workspace.SendTestAlert{
+	return s.do(workspace.KindSendTestAlert, &workspace.SendTestAlert{
 		Workspace: s.row(l.word(0)), Flow: s.flowID(l),
-	}))
+	})
 }
 
 // alerts prints a flow's watch, settings and deliveries, newest first.
@@ -102,11 +102,11 @@ func (s *workspaceScenario) oldest(l *line) (number uint64, attempt uint32) {
 // beginAlert reads `begin-alert WORKSPACE CHANNEL [sender=] [attempt=]`.
 func (s alertLines) beginAlert(l *line) string {
 	number, attempt := s.oldest(l)
-	return s.outcome(s.do(workspace.KindBeginAlert, &workspace.BeginAlert{
+	return s.do(workspace.KindBeginAlert, &workspace.BeginAlert{
 		Alert: uint32(l.number("alert", 1)), Number: number,
 		Sender:  ID("sender " + l.value("sender", "n1")),
 		Attempt: uint32(l.number("attempt", int64(attempt+1))),
-	}))
+	})
 }
 
 var alertResults = map[string]workspace.AlertResult{
@@ -121,10 +121,7 @@ func (s alertLines) noteAlert(l *line) string {
 		Alert: uint32(l.number("alert", 1)), Number: number,
 		Attempt: uint32(l.number("attempt", int64(attempt))),
 		Result:  alertResults[l.word(2)], Answer: uint32(l.number("answer", 0)),
-		Reason: l.value("reason", ""),
+		Reason: l.value("reason", ""), WaitMS: l.span("wait"),
 	}
-	if wait := l.value("wait", ""); wait != "" {
-		c.WaitMS = l.duration(wait)
-	}
-	return s.outcome(s.do(workspace.KindNoteAlert, c))
+	return s.do(workspace.KindNoteAlert, c)
 }

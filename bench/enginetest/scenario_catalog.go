@@ -6,7 +6,6 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	"tollgate/engine/wire"
 )
 
 // catalog applies the document in the lines below it:
@@ -28,9 +27,7 @@ func (s *scenario) catalog(l *line) string {
 	c.Prune = prune
 	result := s.log.Do(billing.KindApplyCatalog, c)
 	var r billing.CatalogReply
-	if err := wire.Decode(result.Value, &r); err != nil {
-		l.d.Fatalf(l.t, "%v", err)
-	}
+	l.decode(result.Value, &r)
 	return s.outcome(result) + "\n" + reply(r)
 }
 
@@ -62,11 +59,8 @@ func parseCatalog(l *line) (doc billing.CatalogDocument) {
 			doc.Features = append(doc.Features, f)
 		case "plan":
 			p := billing.PlanDocument{
-				Key: quoted(words[1]), Name: w.text("name"), Currency: w.text("currency"),
+				Key: quoted(words[1]), Name: w.text("name"), Currency: either(w.text("currency"), "USD"),
 				BillingTiming: w.text("timing"), Status: w.text("status"), IntervalMonths: 1,
-			}
-			if p.Currency == "" {
-				p.Currency = "USD"
 			}
 			p.PriceAmount, _ = w.decimal("price")
 			if months, ok := w.decimal("months"); ok {
@@ -179,21 +173,19 @@ func (f fields) allUsed() {
 	}
 }
 
-func (s *scenario) plans(l *line) string {
-	var b strings.Builder
-	for _, p := range s.m.Plans(s.environment(l)) {
-		fmt.Fprintf(&b, "%s version=%d price=%s %s months=%d %s\n", p.Key, p.Version,
+func (s *scenario) plans(l *printer) {
+	for _, p := range s.m.Plans(s.environment(l.line)) {
+		fmt.Fprintf(l, "%s version=%d price=%s %s months=%d %s\n", p.Key, p.Version,
 			p.PriceAmount, p.Currency, p.IntervalMonths, p.BillingTiming)
 		for _, f := range p.Features {
 			limit := "unlimited"
 			if f.Pricing.HasMax {
 				limit = f.Pricing.LimitMode + " limit " + f.Pricing.MaxUsage.String()
 			}
-			fmt.Fprintf(&b, "  %s %s %s %s %s\n", f.Key, f.PricingType,
+			fmt.Fprintf(l, "  %s %s %s %s %s\n", f.Key, f.PricingType,
 				either(f.Pricing.Model, "-"), f.Pricing.ResetMode, limit)
 		}
 	}
-	return either(b.String(), "none")
 }
 
 func either(text, otherwise string) string {
@@ -203,20 +195,18 @@ func either(text, otherwise string) string {
 	return text
 }
 
-func (s *scenario) features(l *line) string {
-	var b strings.Builder
-	for _, f := range s.m.Features(s.environment(l)) {
-		fmt.Fprintf(&b, "%s", f.Key)
+func (s *scenario) features(l *printer) {
+	for _, f := range s.m.Features(s.environment(l.line)) {
+		fmt.Fprintf(l, "%s", f.Key)
 		if len(f.Labels) > 0 {
-			fmt.Fprintf(&b, " labels=%s", strings.Join(f.Labels, ","))
+			fmt.Fprintf(l, " labels=%s", strings.Join(f.Labels, ","))
 		}
 		if f.HasCost {
-			fmt.Fprintf(&b, " cost=%s", f.CostPerUnit)
+			fmt.Fprintf(l, " cost=%s", f.CostPerUnit)
 		}
 		if f.Archived {
-			b.WriteString(" archived")
+			l.WriteString(" archived")
 		}
-		b.WriteString("\n")
+		l.WriteString("\n")
 	}
-	return either(b.String(), "none")
 }

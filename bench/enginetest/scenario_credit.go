@@ -6,7 +6,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 )
 
 // allocation reads a line of a plan that grants credits.
@@ -43,10 +42,8 @@ func (s creditLines) pool(l *line) string {
 		RolloverPolicy: l.value("rollover", ""), Priority: l.number("priority", 0),
 		HardLimit: l.has("hard"),
 	}
-	if l.d.HasArg("cap") {
-		c.RolloverCap, c.HasCap = l.decimal("cap", ""), true
-	}
-	return s.outcome(s.log.Do(billing.KindCreatePool, c))
+	c.RolloverCap, c.HasCap = l.optional("cap")
+	return s.do(billing.KindCreatePool, c)
 }
 
 // poolID is the id of the pool that a line names: by what it is called when a command made it, or
@@ -75,9 +72,7 @@ func (s *scenario) booked(l *line, r engine.Result) string {
 		return answer
 	}
 	var reply billing.TransactionReply
-	if err := wire.Decode(r.Value, &reply); err != nil {
-		l.d.Fatalf(l.t, "%v", err)
-	}
+	l.decode(r.Value, &reply)
 	return answer + "\n" + movement(&reply.Transaction)
 }
 
@@ -88,9 +83,7 @@ func (s creditLines) grant(l *line) string {
 		Env: env, ID: l.idOr("id", fmt.Sprint("grant ", s.mint())), Pool: s.poolID(l, env),
 		Type: l.value("type", ""), Amount: l.decimal("amount", ""),
 		Priority: l.number("priority", 0), Note: l.value("note", ""),
-	}
-	if text := l.value("expires", ""); text != "" {
-		c.ExpiresAt = l.instant(text, s.log.Stamp)
+		ExpiresAt: l.instantOr("expires", s.log.Stamp, 0),
 	}
 	return s.booked(l, s.log.Do(billing.KindGrantCredits, c))
 }
@@ -115,45 +108,33 @@ func (s creditLines) reverse(l *line) string {
 
 func (s creditLines) freeze(l *line) string {
 	env := s.environment(l)
-	return s.outcome(s.log.Do(billing.KindFreezePool, &billing.FreezePool{
-		Env: env, ID: s.poolID(l, env),
-	}))
+	return s.do(billing.KindFreezePool, &billing.FreezePool{Env: env, ID: s.poolID(l, env)})
 }
 
 func (s creditLines) unfreeze(l *line) string {
 	env := s.environment(l)
-	return s.outcome(s.log.Do(billing.KindUnfreezePool, &billing.UnfreezePool{
-		Env: env, ID: s.poolID(l, env),
-	}))
+	return s.do(billing.KindUnfreezePool, &billing.UnfreezePool{Env: env, ID: s.poolID(l, env)})
 }
 
 func (s creditLines) archivePool(l *line) string {
 	env := s.environment(l)
-	return s.outcome(s.log.Do(billing.KindArchivePool, &billing.ArchivePool{
-		Env: env, ID: s.poolID(l, env),
-	}))
+	return s.do(billing.KindArchivePool, &billing.ArchivePool{Env: env, ID: s.poolID(l, env)})
 }
 
 // pools lists a customer's pools with their totals.
-func (s creditLines) pools(l *line) string {
-	c, ok := s.m.Customer(s.environment(l), l.word(0))
-	if !ok {
-		return "unknown"
-	}
-	var b strings.Builder
-	for _, p := range s.m.Pools(c.Row) {
-		fmt.Fprintf(&b, "%s %s balance=%s granted=%s consumed=%s expired=%s reversed=%s %s",
+func (s creditLines) pools(l *customerLine) {
+	for _, p := range s.m.Pools(l.customer.Row) {
+		fmt.Fprintf(l, "%s %s balance=%s granted=%s consumed=%s expired=%s reversed=%s %s",
 			p.Name, p.Status, p.Balance, p.TotalGranted, p.TotalConsumed, p.TotalExpired,
 			p.TotalReversed, p.RolloverPolicy)
 		if p.HasCap {
-			fmt.Fprintf(&b, " cap=%s", p.RolloverCap)
+			fmt.Fprintf(l, " cap=%s", p.RolloverCap)
 		}
 		if p.HardLimit {
-			b.WriteString(" hard")
+			l.WriteString(" hard")
 		}
-		b.WriteString("\n")
+		l.WriteString("\n")
 	}
-	return either(b.String(), "none")
 }
 
 // grants lists a pool's live grants in burn order.
@@ -182,9 +163,7 @@ func (s creditLines) transactions(l *line) string {
 	q := billing.TransactionQuery{Env: env, Pool: id, Limit: int(l.number("limit", 100))}
 	for number := 1; ; number++ {
 		page, ok, err := s.m.Transactions(s.src, q)
-		if err != nil {
-			l.d.Fatalf(l.t, "%v", err)
-		}
+		l.must(err)
 		if !ok {
 			return "unknown"
 		}
@@ -200,21 +179,12 @@ func (s creditLines) transactions(l *line) string {
 }
 
 // proof compares a customer's pools with the journal: verify-pools CUSTOMER.
-func (s creditLines) proof(l *line) string {
-	env := s.environment(l)
-	c, ok := s.m.Customer(env, l.word(0))
-	if !ok {
-		return "unknown"
-	}
-	proofs, err := s.m.VerifyPools(s.src, env, c.Row)
-	if err != nil {
-		l.d.Fatalf(l.t, "%v", err)
-	}
-	var b strings.Builder
+func (s creditLines) proof(l *customerLine) {
+	proofs, err := s.m.VerifyPools(s.src, l.env, l.customer.Row)
+	l.must(err)
 	for i := range proofs {
-		fmt.Fprintf(&b, "%s: %s\n", proofs[i].Name, either(proofs[i].Problem, "proved"))
+		fmt.Fprintf(l, "%s: %s\n", proofs[i].Name, either(proofs[i].Problem, "proved"))
 	}
-	return either(b.String(), "none")
 }
 
 // movement prints one transaction.

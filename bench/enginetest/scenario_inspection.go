@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"tollgate/engine"
 	"tollgate/engine/workspace"
 )
 
@@ -17,18 +16,13 @@ func (s *workspaceScenario) inspect(l *line) string {
 		Workspace: s.row(name), ID: ID("run " + l.word(1)), Kind: workspace.RunInspection,
 		Body: ID("body " + l.value("body", "")), Host: l.value("host", "acme.example"),
 		BeganAt: s.log.Stamp - 2000, Size: uint32(l.number("size", int64(len(part)))), Part: part,
-	}
-	if key := l.value("key", ""); key != "" {
-		c.Key = ID("request " + name + " " + key)
+		Key: l.id("key", "request "+name+" "), Flow: l.id("flow", "flow "),
 	}
 	if verdict := l.value("auth", ""); verdict != "" {
 		c.Findings = append(c.Findings, workspace.Finding{
 			Field: "authentication.requirement", Verdict: verdict, Rule: "auth_" + verdict,
 			Quote: "about " + verdict,
 		})
-	}
-	if l.value("flow", "") != "" {
-		c.Flow = s.flowID(l)
 	}
 	if l.has("assess") {
 		c.Kind = workspace.RunAssessment
@@ -40,20 +34,14 @@ func (s *workspaceScenario) inspect(l *line) string {
 			})
 		}
 	}
-	r := s.do(workspace.KindSaveInspection, c)
-	if r.Outcome != engine.OutcomeDone {
-		return s.outcome(r)
-	}
-	var made workspace.RunReply
-	mustDecode(r.Value, &made)
-	return fmt.Sprintf("done same-id=%t repeated=%t", made.ID == c.ID, made.Repeated)
+	return s.made(s.log.Do(workspace.KindSaveInspection, c), c.ID)
 }
 
 // part reads `part RUN TEXT from=`.
 func (s *workspaceScenario) part(l *line) string {
-	return s.outcome(s.do(workspace.KindAddInspectionPart, &workspace.AddInspectionPart{
+	return s.do(workspace.KindAddInspectionPart, &workspace.AddInspectionPart{
 		Run: ID("run " + l.word(0)), From: uint32(l.number("from", 0)), Part: []byte(l.word(1)),
-	}))
+	})
 }
 
 // inspection reads `inspection WORKSPACE RUN`.

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"tollgate/engine"
@@ -15,9 +16,9 @@ func (s *scenario) cancel(l *line) string {
 	if l.has("now") {
 		mode = billing.CancelImmediate
 	}
-	return s.outcome(s.log.Do(billing.KindCancelSubscription, &billing.CancelSubscription{
+	return s.do(billing.KindCancelSubscription, &billing.CancelSubscription{
 		Env: s.environment(l), ID: ID(l.word(0)), Mode: mode,
-	}))
+	})
 }
 
 func (s *scenario) revert(l *line) string {
@@ -37,16 +38,16 @@ func (s *scenario) upgrade(l *line) string   { return s.change(l, billing.Change
 func (s *scenario) downgrade(l *line) string { return s.change(l, billing.ChangeDowngrade) }
 
 func (s *scenario) change(l *line, kind billing.ChangeType) string {
-	return s.outcome(s.log.Do(billing.KindChangePlan, &billing.ChangePlan{
+	return s.do(billing.KindChangePlan, &billing.ChangePlan{
 		Env: s.environment(l), ID: ID(l.word(0)), Plan: l.word(1), Type: kind,
 		ChangeID: ID(l.value("id", fmt.Sprint("change ", s.mint()))),
-	}))
+	})
 }
 
 func (s *scenario) cancelChange(l *line) string {
-	return s.outcome(s.log.Do(billing.KindCancelPlanChange, &billing.CancelPlanChange{
+	return s.do(billing.KindCancelPlanChange, &billing.CancelPlanChange{
 		Env: s.environment(l), ID: ID(l.word(0)),
-	}))
+	})
 }
 
 var changeStatuses = map[billing.ChangeStatus]string{
@@ -112,9 +113,9 @@ func (s *scenario) settle(*line) string {
 // clock moves the sandbox's clock: clock TIME.
 func (s *scenario) clock(l *line) string {
 	env := s.environment(l)
-	answer := s.outcome(s.log.Do(billing.KindAdvanceClock, &billing.AdvanceClock{
+	answer := s.do(billing.KindAdvanceClock, &billing.AdvanceClock{
 		Env: env, To: l.instant(l.word(0), s.m.EnvironmentNow(env, s.log.Stamp)),
-	}))
+	})
 	settled := s.m.ClockSettled(env)
 	s.settle(l)
 	return fmt.Sprintf("%s at %s settled=%t", answer,
@@ -130,7 +131,7 @@ func (s *scenario) terms(l *line) string {
 		Env: env, KeepDays: days < 0, Days: uint32(max(days, 0)),
 		SetSettle: settle >= 0, SettleMinutes: uint32(max(settle, 0)),
 	}
-	answer := s.outcome(s.log.Do(billing.KindSetPaymentTerms, c))
+	answer := s.do(billing.KindSetPaymentTerms, c)
 	stands, minutes := s.m.PaymentTerms(env)
 	if minutes == 0 && !c.SetSettle {
 		return fmt.Sprintf("%s: %d days", answer, stands)
@@ -145,10 +146,10 @@ func (s *scenario) void(l *line) string {
 		return answer
 	}
 	env := s.environment(l)
-	return s.outcome(s.log.Do(billing.KindVoidUsage, &billing.VoidUsage{
+	return s.do(billing.KindVoidUsage, &billing.VoidUsage{
 		Env: env, Key: billing.UsageKey(env, []byte(l.word(0))), Original: ref,
 		Reason: l.value("reason", ""),
-	}))
+	})
 }
 
 func (s *scenario) amend(l *line) string {
@@ -157,19 +158,17 @@ func (s *scenario) amend(l *line) string {
 		return answer
 	}
 	env := s.environment(l)
-	return s.outcome(s.log.Do(billing.KindAmendUsage, &billing.AmendUsage{
+	return s.do(billing.KindAmendUsage, &billing.AmendUsage{
 		Env: env, Key: billing.UsageKey(env, []byte(l.word(0))), Original: ref,
 		Units: l.decimal("units", "1"), ID: ID(fmt.Sprint("amendment ", s.mint())),
-	}))
+	})
 }
 
 func (s *scenario) find(l *line) (ref billing.UsageRef, answer string) {
 	env := s.environment(l)
 	ref, found, err := s.m.FindUsage(s.src, s.src, env, billing.UsageKey(env, []byte(l.word(0))))
 	l.used--
-	if err != nil {
-		l.d.Fatalf(l.t, "%v", err)
-	}
+	l.must(err)
 	if !found {
 		l.used++
 		return ref, "not found"
@@ -190,23 +189,16 @@ func (s *scenario) upcoming(l *line) string {
 }
 
 // pendingInvoices previews all PENDING invoices of a customer.
-func (s *scenario) pendingInvoices(l *line) string {
-	env := s.environment(l)
-	c, ok := s.m.Customer(env, l.word(0))
-	if !ok {
-		return "unknown"
-	}
-	var b strings.Builder
-	for _, v := range s.m.PendingInvoices(env, c.Row) {
-		fmt.Fprintf(&b, "%s to %s due %s: %s %s\n", show(v.PeriodStart)[:10],
+func (s *scenario) pendingInvoices(l *customerLine) {
+	for _, v := range s.m.PendingInvoices(l.env, l.customer.Row) {
+		fmt.Fprintf(l, "%s to %s due %s: %s %s\n", show(v.PeriodStart)[:10],
 			show(v.PeriodEnd)[:10], show(v.DueDate), v.Amount, v.Currency)
-		lines(&b, &v)
+		lines(l, &v)
 	}
-	return either(b.String(), "none")
 }
 
 // lines prints an invoice's lines; the period where it is not the invoice's own.
-func lines(b *strings.Builder, v *billing.InvoiceView) {
+func lines(b io.Writer, v *billing.InvoiceView) {
 	for i := range v.Items {
 		item := &v.Items[i]
 		fmt.Fprintf(b, "  %s: %s × %s = %s", item.Description, item.Quantity, item.UnitPrice,
@@ -214,57 +206,49 @@ func lines(b *strings.Builder, v *billing.InvoiceView) {
 		if item.PeriodStart != v.PeriodStart || item.PeriodEnd != v.PeriodEnd {
 			fmt.Fprintf(b, " (%s to %s)", show(item.PeriodStart)[:10], show(item.PeriodEnd)[:10])
 		}
-		b.WriteString("\n")
+		fmt.Fprintln(b)
 	}
 }
 
 // verify explains all invoices of a customer and says which differ.
-func (s *scenario) verify(l *line) string {
-	env := s.environment(l)
-	c, ok := s.m.Customer(env, l.word(0))
-	if !ok {
-		return "unknown"
-	}
-	v, err := s.m.VerifyInvoices(s.src, env, []uint32{c.Row})
-	if err != nil {
-		l.d.Fatalf(l.t, "%v", err)
-	}
-	var b strings.Builder
+func (s *scenario) verify(l *customerLine) {
+	v, err := s.m.VerifyInvoices(s.src, l.env, []uint32{l.customer.Row})
+	l.must(err)
 	for _, d := range v.Differences {
-		fmt.Fprintf(&b, "%d: %s\n", d.Number, d.Problem)
+		fmt.Fprintf(l, "%d: %s\n", d.Number, d.Problem)
 	}
-	for _, stored := range s.m.Invoices(env, c.Row) {
+	for _, stored := range s.m.Invoices(l.env, l.customer.Row) {
 		if stored.Number == 0 {
 			continue
 		}
-		x, _, err := s.m.Explain(s.src, env, stored.ID)
-		if err != nil {
-			l.d.Fatalf(l.t, "%v", err)
-		}
-		fmt.Fprintf(&b, "%d equal=%t counted=%v\n", stored.Number, x.Equal, x.Counted)
+		x, _, err := s.m.Explain(s.src, l.env, stored.ID)
+		l.must(err)
+		fmt.Fprintf(l, "%d equal=%t counted=%v\n", stored.Number, x.Equal, x.Counted)
 	}
-	return either(b.String(), "none")
+}
+
+// ofInvoice is the function of a command about an invoice that it names by CUSTOMER NUMBER.
+func ofInvoice(
+	f func(s *scenario, l *line, env uint32, id [16]byte) string,
+) func(*scenario, *line) string {
+	return func(s *scenario, l *line) string {
+		number := l.word(1)
+		if c, ok := s.about(l); ok {
+			if id, ok := s.numbered(c.env, c.customer.Row, number); ok {
+				return f(s, l, c.env, id)
+			}
+		}
+		return "unknown"
+	}
 }
 
 // payNumber pays an invoice by its number: pay-number CUSTOMER NUMBER; void-invoice likewise.
-func (s *scenario) payNumber(l *line) string {
-	id, ok := s.numbered(l)
-	if !ok {
-		return "unknown"
-	}
-	return s.outcome(s.log.Do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
-		Env: s.environment(l), ID: id,
-	}))
+func (s *scenario) payNumber(_ *line, env uint32, id [16]byte) string {
+	return s.do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{Env: env, ID: id})
 }
 
-func (s *scenario) voidInvoice(l *line) string {
-	id, ok := s.numbered(l)
-	if !ok {
-		return "unknown"
-	}
-	return s.outcome(s.log.Do(billing.KindVoidInvoice, &billing.VoidInvoice{
-		Env: s.environment(l), ID: id,
-	}))
+func (s *scenario) voidInvoice(_ *line, env uint32, id [16]byte) string {
+	return s.do(billing.KindVoidInvoice, &billing.VoidInvoice{Env: env, ID: id})
 }
 
 // payPending pays the PENDING invoice of a subscription.
@@ -274,22 +258,5 @@ func (s *scenario) payPending(l *line) string {
 	if !ok {
 		return "none"
 	}
-	return s.outcome(s.log.Do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
-		Env: env, ID: v.ID,
-	}))
-}
-
-func (s *scenario) numbered(l *line) (id [16]byte, ok bool) {
-	env := s.environment(l)
-	customer, number := l.word(0), l.word(1)
-	c, ok := s.m.Customer(env, customer)
-	if !ok {
-		return id, false
-	}
-	for _, v := range s.m.Invoices(env, c.Row) {
-		if fmt.Sprint(v.Number) == number {
-			return v.ID, true
-		}
-	}
-	return id, false
+	return s.payNumber(l, env, v.ID)
 }

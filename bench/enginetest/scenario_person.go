@@ -2,15 +2,11 @@ package enginetest
 
 import (
 	"fmt"
-	"strings"
 
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	"tollgate/engine/workspace"
 )
-
-// personRow is the person of a name, by the session of any of theirs that has not ended.
-func (s *workspaceScenario) personRow(name string) uint32 { return s.persons[name] }
 
 // personLines are the commands about people.
 type personLines struct{ *workspaceScenario }
@@ -34,7 +30,7 @@ func (s personLines) signIn(l *line) string {
 	if l.has("operations") {
 		c.Surface = workspace.SurfaceOperations
 	}
-	r := s.do(workspace.KindSignIn, c)
+	r := s.log.Do(workspace.KindSignIn, c)
 	if r.Outcome != engine.OutcomeDone {
 		return s.outcome(r)
 	}
@@ -68,56 +64,52 @@ func (s personLines) session(l *line) string {
 }
 
 func (s personLines) endSession(l *line) string {
-	return s.outcome(s.do(workspace.KindEndSession, &workspace.EndSession{
+	return s.do(workspace.KindEndSession, &workspace.EndSession{
 		Session: secret("session " + l.word(0)), All: l.has("all"),
-	}))
+	})
 }
 
 func (s personLines) useSession(l *line) string {
-	return s.outcome(s.do(workspace.KindNoteSession, &workspace.NoteSession{
+	return s.do(workspace.KindNoteSession, &workspace.NoteSession{
 		Session: secret("session " + l.word(0)),
-	}))
+	})
 }
 
 // choose reads `choose SESSION WORKSPACE`.
 func (s personLines) choose(l *line) string {
-	return s.outcome(s.do(workspace.KindChooseWorkspace, &workspace.ChooseWorkspace{
+	return s.do(workspace.KindChooseWorkspace, &workspace.ChooseWorkspace{
 		Session: secret("session " + l.word(0)), ID: ID("workspace " + l.word(1)),
-	}))
+	})
 }
 
 // open reads `open PERSON WORKSPACE`.
 func (s personLines) open(l *line) string {
-	return s.outcome(s.do(workspace.KindOpenWorkspace, &workspace.OpenWorkspace{
-		Person: s.personRow(l.word(0)), ID: ID("workspace " + l.word(1)), Label: l.word(1),
-	}))
+	return s.do(workspace.KindOpenWorkspace, &workspace.OpenWorkspace{
+		Person: s.persons[l.word(0)], ID: ID("workspace " + l.word(1)), Label: l.word(1),
+	})
 }
 
 // owned lists a person's workspaces.
-func (s personLines) owned(l *line) string {
-	views, _ := s.m.Owned(s.personRow(l.word(0)), workspace.Page{Limit: 100})
-	var b strings.Builder
+func (s personLines) owned(l *printer) {
+	views, _ := s.m.Owned(s.persons[l.word(0)], workspace.Page{Limit: 100})
 	for _, v := range views {
-		fmt.Fprintln(&b, v.Label)
+		fmt.Fprintln(l, v.Label)
 	}
-	return b.String()
 }
 
 // links lists the agents that a person was asked about.
-func (s personLines) links(l *line) string {
-	views, _ := s.m.Links(s.personRow(l.word(0)), workspace.Page{Limit: 100})
-	v, _ := s.m.Person(s.personRow(l.word(0)))
-	var b strings.Builder
+func (s personLines) links(l *printer) {
+	views, _ := s.m.Links(s.persons[l.word(0)], workspace.Page{Limit: 100})
+	v, _ := s.m.Person(s.persons[l.word(0)])
 	for _, v := range views {
-		fmt.Fprintf(&b, "%s %s\n", v.Agent.Subject, v.Status)
+		fmt.Fprintf(l, "%s %s\n", v.Agent.Subject, v.Status)
 	}
-	fmt.Fprintf(&b, "waiting %d\n", v.Waiting)
-	return b.String()
+	fmt.Fprintf(l, "waiting %d\n", v.Waiting)
 }
 
 // answer reads `answer PERSON AGENT approve|decline|remove [workspace=]`.
 func (s personLines) answer(l *line) string {
-	c := &workspace.AnswerLink{Person: s.personRow(l.word(0))}
+	c := &workspace.AnswerLink{Person: s.persons[l.word(0)]}
 	c.Answer = map[string]workspace.LinkStatus{
 		"approve": workspace.LinkApproved, "decline": workspace.LinkDeclined,
 		"remove": workspace.LinkRemoved,
@@ -131,13 +123,13 @@ func (s personLines) answer(l *line) string {
 	if name := l.value("workspace", ""); name != "" {
 		c.Workspace = s.row(name)
 	}
-	return s.outcome(s.do(workspace.KindAnswerLink, c))
+	return s.do(workspace.KindAnswerLink, c)
 }
 
 // act reads `act PERSON WORKSPACE claim [code=] | approve PURCHASE | deny PURCHASE |
 // cancel PURCHASE [as=key] | unpause | rotate KEY | grant`.
 func (s personLines) act(l *line) string {
-	person, row := s.personRow(l.word(0)), s.row(l.word(1))
+	person, row := s.persons[l.word(0)], s.row(l.word(1))
 	purchase := func() [16]byte { return ID("purchase " + l.word(3)) }
 	var kind engine.Kind
 	var inner wire.Fielder
@@ -169,23 +161,21 @@ func (s personLines) act(l *line) string {
 			Workspace: row, ID: ID("grant"), Amount: 1,
 		}
 	}
-	s.made++
-	return s.outcome(s.do(workspace.KindAct, &workspace.Act{
-		Workspace: row, ID: ID(fmt.Sprint("act ", s.made)), Actor: "owner", Person: person, Kind: kind,
-		Payload: wire.Encode(nil, inner),
-	}))
+	s.workspaceScenario.acts++
+	return s.do(workspace.KindAct, &workspace.Act{
+		Workspace: row, ID: ID(fmt.Sprint("act ", s.workspaceScenario.acts)), Actor: "owner",
+		Person: person, Kind: kind, Payload: wire.Encode(nil, inner),
+	})
 }
 
 // acts lists what was done for a workspace's owner.
-func (s personLines) acts(l *line) string {
+func (s personLines) acts(l *printer) {
 	views, _ := s.m.Acts(s.row(l.word(0)), workspace.Page{Limit: 100})
-	var b strings.Builder
 	for _, v := range views {
-		fmt.Fprintf(&b, "%s by %s %q", v.Action, v.Actor, v.Email)
+		fmt.Fprintf(l, "%s by %s %q", v.Action, v.Actor, v.Email)
 		for _, c := range v.Changes {
-			fmt.Fprintf(&b, " %s %q→%q", c.Name, c.Before, c.After)
+			fmt.Fprintf(l, " %s %q→%q", c.Name, c.Before, c.After)
 		}
-		b.WriteByte('\n')
+		l.WriteByte('\n')
 	}
-	return b.String()
 }

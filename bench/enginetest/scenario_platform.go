@@ -39,7 +39,7 @@ func (s platformLines) profile(l *line) string {
 		}
 	}
 	c.ExternalID = l.word(0)
-	return s.outcome(s.log.Do(billing.KindUpdateCustomer, c))
+	return s.do(billing.KindUpdateCustomer, c)
 }
 
 // person prints a customer's profile.
@@ -67,40 +67,38 @@ func (s platformLines) person(l *line) string {
 }
 
 func (s platformLines) archive(l *line) string {
-	return s.outcome(s.log.Do(billing.KindArchiveCustomer, &billing.ArchiveCustomer{
+	return s.do(billing.KindArchiveCustomer, &billing.ArchiveCustomer{
 		Env: s.environment(l), Actor: l.value("actor", ""), ExternalID: l.word(0),
-	}))
+	})
 }
 
 func (s platformLines) erase(l *line) string {
-	return s.outcome(s.log.Do(billing.KindEraseCustomer, &billing.EraseCustomer{
+	return s.do(billing.KindEraseCustomer, &billing.EraseCustomer{
 		Env: s.environment(l), Actor: l.value("actor", "ops"), ExternalID: l.word(0),
-	}))
+	})
 }
 
 // customerKey makes a key for one customer: customer-key TEXT CUSTOMER [id=].
 func (s platformLines) customerKey(l *line) string {
 	text, customer := l.word(0), l.word(1)
-	return s.outcome(s.log.Do(billing.KindCreateKey, &billing.CreateKey{
+	return s.do(billing.KindCreateKey, &billing.CreateKey{
 		Env: s.environment(l), ID: ID(l.value("id", text)), Hash: secret(text),
 		Scope: billing.ScopeCustomer, Customer: customer, Hint: text, Actor: "ops",
-	}))
+	})
 }
 
 // keys lists an environment's keys.
-func (s platformLines) keys(l *line) string {
-	var b strings.Builder
-	for _, v := range s.m.Keys(s.environment(l)) {
-		fmt.Fprintf(&b, "%s %s", either(v.Hint, "-"), v.Scope)
+func (s platformLines) keys(l *printer) {
+	for _, v := range s.m.Keys(s.environment(l.line)) {
+		fmt.Fprintf(l, "%s %s", either(v.Hint, "-"), v.Scope)
 		if v.Customer != "" {
-			fmt.Fprintf(&b, " of %s", v.Customer)
+			fmt.Fprintf(l, " of %s", v.Customer)
 		}
 		if v.RevokedAt != 0 {
-			fmt.Fprintf(&b, " revoked %s", show(v.RevokedAt))
+			fmt.Fprintf(l, " revoked %s", show(v.RevokedAt))
 		}
-		b.WriteString("\n")
+		l.WriteString("\n")
 	}
-	return either(b.String(), "none")
 }
 
 // setOrigins lists the origins of an environment: set-origins [ORIGIN…].
@@ -109,7 +107,7 @@ func (s platformLines) setOrigins(l *line) string {
 	for n := 0; ; n++ {
 		origin := l.word(n)
 		if origin == "" {
-			return s.outcome(s.log.Do(billing.KindSetOrigins, c))
+			return s.do(billing.KindSetOrigins, c)
 		}
 		c.Origins = append(c.Origins, origin)
 	}
@@ -186,37 +184,35 @@ func (s platformLines) paymentProvider(l *line) string {
 		return fmt.Sprintf("%s url=%q secrets=%t revision=%d", p.Provider, p.BaseURL,
 			len(p.SecretKey) > 0, p.Revision)
 	}
-	return s.outcome(s.log.Do(billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+	return s.do(billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
 		Env: env, Provider: name, BaseURL: l.value("url", ""),
 		SecretKey: []byte(l.value("secret", "")), Actor: "ops",
-	}))
+	})
 }
 
 // openCheckout notes that a hosted page is made for a subscription's initial invoice: open-checkout
 // SUBSCRIPTION [id=].
 func (s platformLines) openCheckout(l *line) string {
 	name := l.word(0)
-	return s.outcome(s.log.Do(billing.KindOpenCheckout, &billing.OpenCheckout{
+	return s.do(billing.KindOpenCheckout, &billing.OpenCheckout{
 		Env: s.environment(l), ID: ID("checkout " + l.value("id", name)),
 		InvoiceID: ID("invoice " + name),
-	}))
+	})
 }
 
 // noteCheckout keeps the provider's id of a checkout, or closes it: note-checkout ID [named=]
 // [closed].
 func (s platformLines) noteCheckout(l *line) string {
-	return s.outcome(s.log.Do(billing.KindNoteCheckout, &billing.NoteCheckout{
+	return s.do(billing.KindNoteCheckout, &billing.NoteCheckout{
 		ProviderID: l.value("named", ""), Closed: l.has("closed"), ID: ID("checkout " + l.word(0)),
-	}))
+	})
 }
 
 // checkouts lists what would be polled: checkouts PROVIDER.
-func (s platformLines) checkouts(l *line) string {
-	var b strings.Builder
+func (s platformLines) checkouts(l *printer) {
 	for _, c := range s.m.OpenCheckouts(l.word(0), 0, s.log.Stamp) {
-		fmt.Fprintf(&b, "%s asked %s\n", c.ProviderID, show(c.RequestedAt))
+		fmt.Fprintf(l, "%s asked %s\n", c.ProviderID, show(c.RequestedAt))
 	}
-	return either(b.String(), "none")
 }
 
 // paid is what a provider reports: paid EVENT SUBSCRIPTION amount= [currency=] [checkout=]
@@ -242,34 +238,28 @@ func (s platformLines) paid(l *line) string {
 }
 
 // payments lists what providers reported of a subscription's initial invoice.
-func (s platformLines) payments(l *line) string {
-	var b strings.Builder
-	for _, p := range s.m.Payments(s.environment(l), ID("invoice "+l.word(0))) {
-		fmt.Fprintf(&b, "%s %s %s %s %s %s\n", show(p.At), p.EventID, either(p.CheckoutID, "-"),
+func (s platformLines) payments(l *printer) {
+	for _, p := range s.m.Payments(s.environment(l.line), ID("invoice "+l.word(0))) {
+		fmt.Fprintf(l, "%s %s %s %s %s %s\n", show(p.At), p.EventID, either(p.CheckoutID, "-"),
 			p.Amount, either(p.Currency, "-"), p.Result)
 		if p.Other != "" {
-			fmt.Fprintf(&b, "  %s\n", p.Other)
+			fmt.Fprintf(l, "  %s\n", p.Other)
 		}
 	}
-	return either(b.String(), "none")
 }
 
 // record prints the record of admin changes, newest first: record [limit=].
-func (s platformLines) record(l *line) string {
-	var b strings.Builder
+func (s platformLines) record(l *printer) {
 	changes, err := s.m.Changes(s.src, 0, int(l.number("limit", 10)))
-	if err != nil {
-		l.d.Fatalf(l.t, "%v", err)
-	}
+	l.must(err)
 	for _, v := range changes {
-		fmt.Fprintf(&b, "%d %s %s %s", v.Number, show(v.At), v.Actor, v.Action)
+		fmt.Fprintf(l, "%d %s %s %s", v.Number, show(v.At), v.Actor, v.Action)
 		if v.Account != "" {
-			fmt.Fprintf(&b, " %s", v.Account)
+			fmt.Fprintf(l, " %s", v.Account)
 		}
-		b.WriteString("\n")
+		l.WriteString("\n")
 		for _, f := range v.Values {
-			fmt.Fprintf(&b, "  %s: %q → %q\n", f.Name, f.Before, f.After)
+			fmt.Fprintf(l, "  %s: %q → %q\n", f.Name, f.Before, f.After)
 		}
 	}
-	return either(b.String(), "none")
 }

@@ -16,26 +16,28 @@ func (s *workspaceScenario) start(l *line) string {
 		Body:        ID("body " + l.value("body", "")),
 		FlowVersion: uint32(l.number("version", 1)), Cents: uint32(l.number("cents", int64(p.RunCents))),
 		Credits: uint32(l.number("credits", int64(p.CreditsRun))), Agent: "clever exec 1",
-	}
-	if key := l.value("key", ""); key != "" {
-		c.Key = ID("request " + name + " " + key)
+		Key: l.id("key", "request "+name+" "),
 	}
 	if l.has("no-agent") {
 		c.Agent = ""
 	}
-	r := s.do(workspace.KindStartRun, c)
+	return s.made(s.log.Do(workspace.KindStartRun, c), c.ID)
+}
+
+// made prints the reply of a command that makes a run, which would have this id.
+func (s *workspaceScenario) made(r engine.Result, id [16]byte) string {
 	if r.Outcome != engine.OutcomeDone {
 		return s.outcome(r)
 	}
 	var made workspace.RunReply
 	mustDecode(r.Value, &made)
-	return fmt.Sprintf("done same-id=%t repeated=%t", made.ID == c.ID, made.Repeated)
+	return fmt.Sprintf("done same-id=%t repeated=%t", made.ID == id, made.Repeated)
 }
 
 func (s *workspaceScenario) request(l *line) string {
-	return s.outcome(s.do(workspace.KindRequestRun, &workspace.RequestRun{
+	return s.do(workspace.KindRequestRun, &workspace.RequestRun{
 		Workspace: s.row(l.word(0)), Flow: s.flowID(l), ID: ID("run " + l.word(1)),
-	}))
+	})
 }
 
 func (s *workspaceScenario) cancel(l *line) string {
@@ -45,18 +47,18 @@ func (s *workspaceScenario) cancel(l *line) string {
 	if l.has("request") {
 		c.Kind = workspace.RunRequest
 	}
-	return s.outcome(s.do(workspace.KindCancelRun, c))
+	return s.do(workspace.KindCancelRun, c)
 }
 
 func (s *workspaceScenario) resume(l *line) string {
-	return s.outcome(s.do(workspace.KindResumeRun, &workspace.ResumeRun{
+	return s.do(workspace.KindResumeRun, &workspace.ResumeRun{
 		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)), Agent: l.value("agent", "clever exec 1"),
 		Answer: []byte(l.value("answer", "")),
-	}))
+	})
 }
 
 func (s *workspaceScenario) work(l *line) string {
-	r := s.do(workspace.KindClaimRun, &workspace.ClaimRun{
+	r := s.log.Do(workspace.KindClaimRun, &workspace.ClaimRun{
 		Worker: l.word(0), LeaseMS: l.duration(l.value("lease", "60s")),
 	})
 	if r.Outcome != engine.OutcomeDone {
@@ -81,33 +83,34 @@ func (s *workspaceScenario) heartbeat(l *line) string {
 	if text := l.value("event", ""); text != "" {
 		c.Events = []workspace.RunEvent{{At: s.log.Stamp, Text: text}}
 	}
-	return s.outcome(s.do(workspace.KindExtendLease, c))
+	return s.do(workspace.KindExtendLease, c)
 }
 
 // await reads `await RUN [token=] [question=] [steps=] [tokens=]`.
 func (s *workspaceScenario) await(l *line) string {
-	return s.outcome(s.do(workspace.KindAwaitPerson, &workspace.AwaitPerson{
+	return s.do(workspace.KindAwaitPerson, &workspace.AwaitPerson{
 		Run: ID("run " + l.word(0)), Token: uint32(l.number("token", 1)),
 		Question: l.value("question", "What is the code?"), Checkpoint: []byte("page 2"),
 		Steps: uint32(l.number("steps", 0)), Tokens: uint32(l.number("tokens", 0)),
-	}))
+	})
 }
 
 // finish reads `finish RUN passed|blocked|inconclusive [failed] [token=] [step=] [code=]`.
 func (s *workspaceScenario) finish(l *line) string {
-	outcomes := map[string]workspace.RunOutcome{
-		"passed": workspace.OutcomePassed, "blocked": workspace.OutcomeBlocked,
-		"inconclusive": workspace.OutcomeInconclusive,
-	}
 	c := &workspace.FinishRun{
-		Run: ID("run " + l.word(0)), Outcome: outcomes[l.word(1)], Status: workspace.RunCompleted,
+		Run: ID("run " + l.word(0)), Outcome: runOutcomes[l.word(1)], Status: workspace.RunCompleted,
 		Token: uint32(l.number("token", 1)), Step: l.value("step", ""), Code: l.value("code", ""),
 		Calls: []workspace.Call{{Case: "plain", Status: 200, Matched: true}},
 	}
 	if l.has("failed") {
 		c.Status = workspace.RunFailed
 	}
-	return s.outcome(s.do(workspace.KindFinishRun, c))
+	return s.do(workspace.KindFinishRun, c)
+}
+
+var runOutcomes = map[string]workspace.RunOutcome{
+	"passed": workspace.OutcomePassed, "blocked": workspace.OutcomeBlocked,
+	"inconclusive": workspace.OutcomeInconclusive,
 }
 
 var (
@@ -142,14 +145,9 @@ func (s *workspaceScenario) purchase(l *line) string {
 		Workspace: s.row(name), ID: ID("purchase " + purchase),
 		Runs: uint32(l.number("runs", 1)), Body: ID("body " + l.value("body", "")),
 		Link: secret("link " + purchase), Ask: l.has("ask"), AgentSession: l.has("agent"),
+		Key: l.id("key", "request "+name+" "), Flow: l.id("flow", "flow "),
 	}
-	if key := l.value("key", ""); key != "" {
-		c.Key = ID("request " + name + " " + key)
-	}
-	if name := l.value("flow", ""); name != "" {
-		c.Flow = ID("flow " + name)
-	}
-	r := s.do(workspace.KindRequestPurchase, c)
+	r := s.log.Do(workspace.KindRequestPurchase, c)
 	if r.Outcome != engine.OutcomeDone {
 		return s.outcome(r)
 	}
@@ -160,29 +158,27 @@ func (s *workspaceScenario) purchase(l *line) string {
 }
 
 func (s *workspaceScenario) approve(l *line) string {
-	return s.outcome(s.do(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
+	return s.do(workspace.KindApprovePurchase, &workspace.ApprovePurchase{
 		ID: ID("purchase " + l.word(0)), Owner: l.value("owner", "ada"),
-	}))
+	})
 }
 
 func (s *workspaceScenario) deny(l *line) string {
-	return s.outcome(s.do(workspace.KindDenyPurchase, &workspace.DenyPurchase{
-		ID: ID("purchase " + l.word(0)),
-	}))
+	return s.do(workspace.KindDenyPurchase, &workspace.DenyPurchase{ID: ID("purchase " + l.word(0))})
 }
 
 func (s *workspaceScenario) cancelPurchase(l *line) string {
-	return s.outcome(s.do(workspace.KindCancelPurchase, &workspace.CancelPurchase{
+	return s.do(workspace.KindCancelPurchase, &workspace.CancelPurchase{
 		Workspace: s.row(l.word(0)), ID: ID("purchase " + l.word(1)), Person: l.has("person"),
-	}))
+	})
 }
 
 func (s *workspaceScenario) link(l *line) string {
 	name := l.value("link", "")
-	answer := s.outcome(s.do(workspace.KindRenewLink, &workspace.RenewLink{
+	answer := s.do(workspace.KindRenewLink, &workspace.RenewLink{
 		Workspace: s.row(l.word(0)), ID: ID("purchase " + l.word(1)), Link: secret("link " + name),
 		Person: l.has("person"),
-	}))
+	})
 	_, works := s.m.PurchaseByLink(secret("link " + name))
 	return fmt.Sprintf("%s works=%t", answer, works)
 }
@@ -192,10 +188,10 @@ func (s *workspaceScenario) payment(l *line) string {
 		"paid": workspace.PaymentPaid, "declined": workspace.PaymentDeclined,
 		"failed": workspace.PaymentFailed,
 	}
-	return s.outcome(s.do(workspace.KindNotePayment, &workspace.NotePayment{
+	return s.do(workspace.KindNotePayment, &workspace.NotePayment{
 		ID: ID("purchase " + l.word(0)), Result: results[l.word(1)], Card: l.value("card", ""),
 		Payment: l.value("payment", "pi_"+l.word(0)),
-	}))
+	})
 }
 
 // page reads `page PURCHASE [closed]`.
@@ -204,7 +200,7 @@ func (s *workspaceScenario) page(l *line) string {
 	if !c.Closed {
 		c.Checkout, c.URL = "cs_"+l.word(0), "https://pay.example/cs_"+l.word(0)
 	}
-	return s.outcome(s.do(workspace.KindNoteCheckout, c))
+	return s.do(workspace.KindNoteCheckout, c)
 }
 
 // refund reads `refund PURCHASE [payment=] [refused=]`.
@@ -216,56 +212,48 @@ func (s *workspaceScenario) refund(l *line) string {
 	if c.Refused == "" {
 		c.Refund = "re_" + l.word(0) + c.Payment
 	}
-	return s.outcome(s.do(workspace.KindNoteRefund, c))
+	return s.do(workspace.KindNoteRefund, c)
 }
 
 // surplus reads `surplus PURCHASE PAYMENT`.
 func (s *workspaceScenario) surplus(l *line) string {
-	return s.outcome(s.do(workspace.KindNoteSurplus, &workspace.NoteSurplus{
+	return s.do(workspace.KindNoteSurplus, &workspace.NoteSurplus{
 		ID: ID("purchase " + l.word(0)), Payment: l.word(1),
-	}))
+	})
 }
 
 // retry reads `retry PURCHASE`: its provider is asked again for what it refused to send back.
 func (s *workspaceScenario) retry(l *line) string {
-	return s.outcome(s.do(workspace.KindRetryRefund, &workspace.RetryRefund{
-		ID: ID("purchase " + l.word(0)),
-	}))
+	return s.do(workspace.KindRetryRefund, &workspace.RetryRefund{ID: ID("purchase " + l.word(0))})
 }
 
 // returns lists what a workspace's payers have paid in vain, or too often.
-func (s *workspaceScenario) returns(l *line) string {
+func (s *workspaceScenario) returns(l *printer) {
 	views, _ := s.m.Purchases(s.row(l.word(0)), workspace.Page{Limit: 100})
-	var b strings.Builder
 	for _, v := range views {
 		for _, r := range v.Returns {
-			fmt.Fprintf(&b, "%s %s refund=%q back=%t refused=%q\n", v.Status, r.Payment, r.Refund,
+			fmt.Fprintf(l, "%s %s refund=%q back=%t refused=%q\n", v.Status, r.Payment, r.Refund,
 				r.At != 0, r.Refused)
 		}
 	}
-	return b.String()
 }
 
 // paymentTasks lists what payment providers are to be asked.
-func (s *workspaceScenario) paymentTasks(*line) string {
-	var b strings.Builder
+func (s *workspaceScenario) paymentTasks(l *printer) {
 	for kind, name := range [...]string{"", "charge", "page", "poll", "close", "refund", "end"} {
 		for _, v := range s.m.PaymentTasks(workspace.PaymentTask(kind), 0, 100) {
-			fmt.Fprintf(&b, "%s %s %d cents page=%q paid-by=%q\n", name, v.Status, v.Cents, v.Checkout,
+			fmt.Fprintf(l, "%s %s %d cents page=%q paid-by=%q\n", name, v.Status, v.Cents, v.Checkout,
 				v.Payment)
 		}
 	}
-	return b.String()
 }
 
-func (s *workspaceScenario) purchases(l *line) string {
+func (s *workspaceScenario) purchases(l *printer) {
 	views, _ := s.m.Purchases(s.row(l.word(0)), workspace.Page{Limit: 100})
-	var b strings.Builder
 	for _, v := range views {
-		fmt.Fprintf(&b, "%s runs=%d cents=%d reason=%q refund=%t\n", v.Status, v.Runs, v.Cents,
+		fmt.Fprintf(l, "%s runs=%d cents=%d reason=%q refund=%t\n", v.Status, v.Runs, v.Cents,
 			v.Reason, v.Refund)
 	}
-	return b.String()
 }
 
 func (s *workspaceScenario) billing(l *line) string {
@@ -276,14 +264,14 @@ func (s *workspaceScenario) billing(l *line) string {
 	if limit := l.number("cap", -1); limit >= 0 {
 		c.HasCap, c.CapCents = true, uint32(limit)
 	}
-	return s.outcome(s.do(workspace.KindSetBilling, c))
+	return s.do(workspace.KindSetBilling, c)
 }
 
 func (s *workspaceScenario) grant(l *line) string {
-	return s.outcome(s.do(workspace.KindGrantCredits, &workspace.GrantCredits{
+	return s.do(workspace.KindGrantCredits, &workspace.GrantCredits{
 		Workspace: s.row(l.word(0)), ID: ID("grant " + l.value("id", "one")),
 		Amount: uint64(l.number("amount", 0)), Note: "a gift",
-	}))
+	})
 }
 
 func (s *workspaceScenario) account(l *line) string {
@@ -305,13 +293,11 @@ func (s *workspaceScenario) account(l *line) string {
 	return b.String()
 }
 
-func (s *workspaceScenario) issues(l *line) string {
+func (s *workspaceScenario) issues(l *printer) {
 	views, _ := s.m.Issues(s.row(l.word(0)), workspace.Page{Limit: 100})
-	var b strings.Builder
 	for _, v := range views {
-		fmt.Fprintf(&b, "%s %s/%s seen=%d note=%q\n", v.Status, v.Step, v.Code, v.Seen, v.Note)
+		fmt.Fprintf(l, "%s %s/%s seen=%d note=%q\n", v.Status, v.Step, v.Code, v.Seen, v.Note)
 	}
-	return b.String()
 }
 
 // ready marks the newest issue.
@@ -322,20 +308,18 @@ func (s *workspaceScenario) ready(l *line) string {
 	if len(views) > 0 {
 		c.ID = views[0].ID
 	}
-	return s.outcome(s.do(workspace.KindMarkIssueReady, c))
+	return s.do(workspace.KindMarkIssueReady, c)
 }
 
-func (s *workspaceScenario) notifications(l *line) string {
+func (s *workspaceScenario) notifications(l *printer) {
 	views, _ := s.m.Notifications(s.row(l.word(0)), workspace.Page{Limit: 100})
-	var b strings.Builder
 	for _, v := range views {
-		fmt.Fprintf(&b, "%s read=%t", v.Kind, v.ReadAt != 0)
+		fmt.Fprintf(l, "%s read=%t", v.Kind, v.ReadAt != 0)
 		if v.Skip != workspace.SkipNot {
-			fmt.Fprintf(&b, " reason=%s", v.Skip)
+			fmt.Fprintf(l, " reason=%s", v.Skip)
 		}
-		b.WriteString("\n")
+		l.WriteString("\n")
 	}
-	return b.String()
 }
 
 // read reads the newest notification.
@@ -345,17 +329,17 @@ func (s *workspaceScenario) read(l *line) string {
 	if views, _ := s.m.Notifications(row, workspace.Page{Limit: 1}); len(views) > 0 {
 		c.ID = views[0].ID
 	}
-	return s.outcome(s.do(workspace.KindReadNotification, c))
+	return s.do(workspace.KindReadNotification, c)
 }
 
 func (s *workspaceScenario) local(l *line) string {
-	return s.outcome(s.do(workspace.KindStartLocalRun, &workspace.StartLocalRun{
+	return s.do(workspace.KindStartLocalRun, &workspace.StartLocalRun{
 		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)),
-	}))
+	})
 }
 
 func (s *workspaceScenario) finishLocal(l *line) string {
-	return s.outcome(s.do(workspace.KindFinishLocalRun, &workspace.FinishLocalRun{
+	return s.do(workspace.KindFinishLocalRun, &workspace.FinishLocalRun{
 		Workspace: s.row(l.word(0)), ID: ID("run " + l.word(1)), Outcome: workspace.OutcomePassed,
-	}))
+	})
 }

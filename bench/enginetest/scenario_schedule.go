@@ -12,14 +12,14 @@ func (s *workspaceScenario) agents(l *line) string {
 	for i := 0; l.word(i) != ""; i++ {
 		c.Agents = append(c.Agents, l.word(i)+" exec 1")
 	}
-	return s.outcome(s.do(workspace.KindSetAgents, c))
+	return s.do(workspace.KindSetAgents, c)
 }
 
 // schedule reads `schedule WORKSPACE [flow=] hours=`.
 func (s *workspaceScenario) schedule(l *line) string {
-	return s.outcome(s.do(workspace.KindScheduleFlow, &workspace.ScheduleFlow{
+	return s.do(workspace.KindScheduleFlow, &workspace.ScheduleFlow{
 		Workspace: s.row(l.word(0)), Flow: s.flowID(l), EveryHours: uint32(l.number("hours", 0)),
-	}))
+	})
 }
 
 // scheduled prints when a flow's runs begin by themselves, and the newest of them.
@@ -61,11 +61,8 @@ func (s *workspaceScenario) newestRun(row uint32) (id [16]byte) {
 
 // finishScheduled reads `finish-scheduled WORKSPACE OUTCOME`: of the newest that a schedule began.
 func (s *workspaceScenario) finishScheduled(l *line) string {
-	outcome := map[string]workspace.RunOutcome{
-		"passed": workspace.OutcomePassed, "blocked": workspace.OutcomeBlocked,
-		"inconclusive": workspace.OutcomeInconclusive,
-	}[l.word(1)]
-	return s.outcome(s.do(workspace.KindFinishRun, &workspace.FinishRun{
-		Run: s.newestRun(s.row(l.word(0))), Token: 1, Status: workspace.RunCompleted, Outcome: outcome,
-	}))
+	return s.do(workspace.KindFinishRun, &workspace.FinishRun{
+		Run: s.newestRun(s.row(l.word(0))), Token: 1, Status: workspace.RunCompleted,
+		Outcome: runOutcomes[l.word(1)],
+	})
 }

@@ -24,10 +24,10 @@ func (s webhookLines) hook(l *line) string {
 	if !ok {
 		return "no such event"
 	}
-	return s.outcome(s.log.Do(billing.KindCreateWebhookEndpoint, &billing.CreateWebhookEndpoint{
+	return s.do(billing.KindCreateWebhookEndpoint, &billing.CreateWebhookEndpoint{
 		Env: s.environment(l), ID: hookID(name), Events: events, Secret: []byte{1},
 		URL: l.value("url", "https://hooks.example/"+name),
-	}))
+	})
 }
 
 func webhookEvents(l *line) (billing.WebhookEvents, bool) {
@@ -52,27 +52,25 @@ func (s webhookLines) hookSet(l *line) string {
 		c.Events, _ = webhookEvents(l)
 	}
 	c.ID = hookID(l.word(0))
-	return s.outcome(s.log.Do(billing.KindUpdateWebhookEndpoint, c))
+	return s.do(billing.KindUpdateWebhookEndpoint, c)
 }
 
 func (s webhookLines) unhook(l *line) string {
-	return s.outcome(s.log.Do(billing.KindDeleteWebhookEndpoint, &billing.DeleteWebhookEndpoint{
+	return s.do(billing.KindDeleteWebhookEndpoint, &billing.DeleteWebhookEndpoint{
 		Env: s.environment(l), ID: hookID(l.word(0)),
-	}))
+	})
 }
 
 // hooks lists an environment's endpoints.
-func (s webhookLines) hooks(l *line) string {
-	var b strings.Builder
-	for _, v := range s.m.WebhookEndpoints(s.environment(l)) {
-		fmt.Fprintf(&b, "%s %s pending=%d delivered=%d failed=%d skipped=%d", v.URL,
+func (s webhookLines) hooks(l *printer) {
+	for _, v := range s.m.WebhookEndpoints(s.environment(l.line)) {
+		fmt.Fprintf(l, "%s %s pending=%d delivered=%d failed=%d skipped=%d", v.URL,
 			either(v.Off.String(), "on"), v.Pending, v.Delivered, v.Failed, v.Skipped)
 		if v.FailingSince != 0 {
-			fmt.Fprintf(&b, " failing since %s", show(v.FailingSince))
+			fmt.Fprintf(l, " failing since %s", show(v.FailingSince))
 		}
-		b.WriteString("\n")
+		l.WriteString("\n")
 	}
-	return either(b.String(), "none")
 }
 
 // messages lists an endpoint's deliveries, oldest first.
@@ -130,10 +128,7 @@ func (s webhookLines) deliver(l *line) string {
 			outcome = o
 		}
 	}
-	wait := int64(0)
-	if text := l.value("wait", ""); text != "" {
-		wait = l.duration(text)
-	}
+	wait := l.span("wait")
 	due := s.m.DueWebhooks(s.log.Stamp, 1000, func([16]byte) int { return 1000 },
 		func(uint64) bool { return false })
 	slices.SortFunc(due, func(a, b billing.DueDelivery) int {
@@ -146,10 +141,10 @@ func (s webhookLines) deliver(l *line) string {
 		if outcome == billing.AttemptDelivered {
 			status = 204
 		}
-		r := s.outcome(s.log.Do(billing.KindRecordDelivery, &billing.RecordDelivery{
+		r := s.do(billing.KindRecordDelivery, &billing.RecordDelivery{
 			Env: d.Env, Endpoint: d.Endpoint.ID, Row: d.Delivery.Row, Sequence: d.Delivery.Sequence,
 			Attempt: d.Delivery.Attempts + 1, Outcome: outcome, Status: status, RetryMS: wait,
-		}))
+		})
 		fmt.Fprintf(&b, "%s %s %s\n", d.Endpoint.URL, told(&d.Delivery.Message), r)
 	}
 	return either(b.String(), "nothing is due")
@@ -167,17 +162,13 @@ func (s webhookLines) resend(l *line) string {
 		v := &views[len(views)-n]
 		c.Row, c.Sequence = v.Row, v.Sequence
 	}
-	return s.outcome(s.log.Do(billing.KindResendWebhook, c))
+	return s.do(billing.KindResendWebhook, c)
 }
 
 // payment reports a payment of an invoice: payment CUSTOMER NUMBER event= amount=.
-func (s webhookLines) payment(l *line) string {
-	id, ok := s.numbered(l)
-	if !ok {
-		return "unknown"
-	}
-	return s.outcome(s.log.Do(billing.KindRecordPayment, &billing.RecordPayment{
-		Env: s.environment(l), Provider: "sandbox", EventID: l.value("event", "e"), InvoiceID: id,
+func (s *scenario) payment(l *line, env uint32, id [16]byte) string {
+	return s.do(billing.KindRecordPayment, &billing.RecordPayment{
+		Env: env, Provider: "sandbox", EventID: l.value("event", "e"), InvoiceID: id,
 		Amount: l.decimal("amount", "0"), Currency: "USD",
-	}))
+	})
 }

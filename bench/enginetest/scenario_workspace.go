@@ -31,7 +31,7 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"archive":          (*workspaceScenario).archive,
 	"confirm":          (*workspaceScenario).confirm,
 	"preflight":        (*workspaceScenario).preflight,
-	"flows":            (*workspaceScenario).flows,
+	"flows":            listing("", (*workspaceScenario).flows),
 	"start":            (*workspaceScenario).start,
 	"request":          (*workspaceScenario).request,
 	"cancel":           (*workspaceScenario).cancel,
@@ -51,15 +51,15 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"refund":           (*workspaceScenario).refund,
 	"surplus":          (*workspaceScenario).surplus,
 	"retry":            (*workspaceScenario).retry,
-	"returns":          (*workspaceScenario).returns,
-	"errands":          (*workspaceScenario).paymentTasks,
-	"purchases":        (*workspaceScenario).purchases,
+	"returns":          listing("", (*workspaceScenario).returns),
+	"errands":          listing("", (*workspaceScenario).paymentTasks),
+	"purchases":        listing("", (*workspaceScenario).purchases),
 	"billing":          (*workspaceScenario).billing,
 	"grant":            (*workspaceScenario).grant,
 	"account":          (*workspaceScenario).account,
-	"issues":           (*workspaceScenario).issues,
+	"issues":           listing("", (*workspaceScenario).issues),
 	"ready":            (*workspaceScenario).ready,
-	"notifications":    (*workspaceScenario).notifications,
+	"notifications":    listing("", (*workspaceScenario).notifications),
 	"read":             (*workspaceScenario).read,
 	"alerts":           onAlerts(alertLines.alerts),
 	"set-alerts":       onAlerts(alertLines.setAlerts),
@@ -79,11 +79,11 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"use-session":      onPersons(personLines.useSession),
 	"choose":           onPersons(personLines.choose),
 	"open":             onPersons(personLines.open),
-	"owned":            onPersons(personLines.owned),
-	"links":            onPersons(personLines.links),
+	"owned":            onPersons(listing("", personLines.owned)),
+	"links":            onPersons(listing("", personLines.links)),
 	"answer":           onPersons(personLines.answer),
 	"act":              onPersons(personLines.act),
-	"acts":             onPersons(personLines.acts),
+	"acts":             onPersons(listing("", personLines.acts)),
 	"agents":           (*workspaceScenario).agents,
 	"schedule":         (*workspaceScenario).schedule,
 	"scheduled":        (*workspaceScenario).scheduled,
@@ -94,13 +94,14 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 type workspaceScenario struct {
 	m   *workspace.Machine
 	log *Log
-	// persons are the rows of who has signed in; made counts acts.
+	// persons are the rows of who has signed in; acts counts them.
 	persons map[string]uint32
-	made    int
+	acts    int
 }
 
-func (s *workspaceScenario) do(kind engine.Kind, c wire.Fielder) engine.Result {
-	return s.log.Do(kind, c)
+// do applies a command and prints its outcome.
+func (s *workspaceScenario) do(kind engine.Kind, c wire.Fielder) string {
+	return s.outcome(s.log.Do(kind, c))
 }
 
 // row is the workspace of a name.
@@ -155,7 +156,7 @@ func (s *workspaceScenario) policy(l *line) string {
 	} {
 		*field = uint32(l.number(name, int64(*field)))
 	}
-	return s.outcome(s.do(workspace.KindSetPolicy, &p))
+	return s.do(workspace.KindSetPolicy, &p)
 }
 
 func (s *workspaceScenario) signup(l *line) string {
@@ -168,11 +169,11 @@ func (s *workspaceScenario) signup(l *line) string {
 			scopes |= scope
 		}
 	}
-	return s.outcome(s.do(workspace.KindSignUp, &workspace.SignUp{
+	return s.do(workspace.KindSignUp, &workspace.SignUp{
 		ID: ID("workspace " + name), KeyID: ID("key " + name), KeyHash: secret("key " + name),
 		ClaimHash: secret("code " + name), Scopes: scopes, Label: name,
 		Source: ID("source " + l.value("source", "one")),
-	}))
+	})
 }
 
 func (s *workspaceScenario) authenticate(l *line) string {
@@ -185,16 +186,16 @@ func (s *workspaceScenario) authenticate(l *line) string {
 
 func (s *workspaceScenario) revoke(l *line) string {
 	name := l.word(0)
-	return s.outcome(s.do(workspace.KindRevokeKey, &workspace.RevokeKey{
+	return s.do(workspace.KindRevokeKey, &workspace.RevokeKey{
 		Workspace: s.row(name), ID: ID("key " + l.value("key", name)),
-	}))
+	})
 }
 
 func (s *workspaceScenario) rotate(l *line) string {
 	name, next := l.word(0), l.value("key", "")
-	return s.outcome(s.do(workspace.KindRotateKeys, &workspace.RotateKeys{
+	return s.do(workspace.KindRotateKeys, &workspace.RotateKeys{
 		Workspace: s.row(name), KeyID: ID("key " + next), KeyHash: secret("key " + next),
-	}))
+	})
 }
 
 func (s *workspaceScenario) claim(l *line) string {
@@ -204,7 +205,7 @@ func (s *workspaceScenario) claim(l *line) string {
 	} else {
 		c.ID = ID("workspace " + l.word(0))
 	}
-	return s.outcome(s.do(workspace.KindClaimWorkspace, c))
+	return s.do(workspace.KindClaimWorkspace, c)
 }
 
 // flow reads `flow WORKSPACE [flow=] [replace] [name=] [url=] [credential] [unverified]
@@ -230,21 +231,21 @@ func (s *workspaceScenario) flow(l *line) string {
 	if l.has("test-account") {
 		c.Document.Access = "test_account"
 	}
-	return s.outcome(s.do(workspace.KindSaveFlow, c))
+	return s.do(workspace.KindSaveFlow, c)
 }
 
 func (s *workspaceScenario) flowID(l *line) [16]byte { return ID("flow " + l.value("flow", "one")) }
 
 func (s *workspaceScenario) archive(l *line) string {
-	return s.outcome(s.do(workspace.KindArchiveFlow, &workspace.ArchiveFlow{
+	return s.do(workspace.KindArchiveFlow, &workspace.ArchiveFlow{
 		Workspace: s.row(l.word(0)), ID: s.flowID(l),
-	}))
+	})
 }
 
 func (s *workspaceScenario) confirm(l *line) string {
-	return s.outcome(s.do(workspace.KindConfirmSignup, &workspace.ConfirmSignup{
+	return s.do(workspace.KindConfirmSignup, &workspace.ConfirmSignup{
 		Workspace: s.row(l.word(0)), ID: s.flowID(l),
-	}))
+	})
 }
 
 var called = map[string]workspace.Called{
@@ -253,22 +254,20 @@ var called = map[string]workspace.Called{
 }
 
 func (s *workspaceScenario) preflight(l *line) string {
-	return s.outcome(s.do(workspace.KindNotePreflight, &workspace.NotePreflight{
+	return s.do(workspace.KindNotePreflight, &workspace.NotePreflight{
 		Workspace: s.row(l.word(0)), ID: s.flowID(l), Version: uint32(l.number("version", 1)),
 		NoKey: called[l.value("none", "refused")], WrongKey: called[l.value("wrong", "refused")],
 		AlreadyTrue: l.has("true-already"),
-	}))
+	})
 }
 
-func (s *workspaceScenario) flows(l *line) string {
+func (s *workspaceScenario) flows(l *printer) {
 	views, more := s.m.Flows(s.row(l.word(0)), workspace.Page{Limit: int(l.number("limit", 100))})
-	var b strings.Builder
 	for _, v := range views {
-		fmt.Fprintf(&b, "%s v%d watch=%s unready=%q busy=%t confirmed=%t\n", v.URL, v.Version,
+		fmt.Fprintf(l, "%s v%d watch=%s unready=%q busy=%t confirmed=%t\n", v.URL, v.Version,
 			v.Watch, v.Unready, v.Open != [16]byte{}, v.SignupConfirmed)
 	}
 	if more {
-		b.WriteString("more\n")
+		l.WriteString("more\n")
 	}
-	return b.String()
 }

@@ -77,16 +77,8 @@ func (s *Source) List(q journal.Query) ([]journal.Item, error) {
 		})
 		return nil
 	}
-	for _, segment := range s.Sealed {
-		if s.Journal.Dropped(segment.SegmentInfo) {
-			continue
-		}
-		if err := journal.Scan(segment.Data, collect); err != nil {
-			return nil, err
-		}
-	}
 	for _, part := range journal.Parts() {
-		if err := journal.Scan(s.Journal.Tail(part), collect); err != nil {
+		if err := s.scan(part, collect); err != nil {
 			return nil, err
 		}
 	}
@@ -94,28 +86,32 @@ func (s *Source) List(q journal.Query) ([]journal.Item, error) {
 	return items[:min(len(items), q.Limit)], nil
 }
 
-// Walk yields everybody's records.
+// scan yields the records of a part that were not dropped.
+func (s *Source) scan(part journal.Part, yield func(journal.Record) error) error {
+	for _, segment := range s.Sealed {
+		if segment.Part != part || s.Journal.Dropped(segment.SegmentInfo) {
+			continue
+		}
+		if err := journal.Scan(segment.Data, yield); err != nil {
+			return err
+		}
+	}
+	return journal.Scan(s.Journal.Tail(part), yield)
+}
+
+// Walk yields the usage records of all owners from an index on.
 func (s *Source) Walk(_ []uint32, from uint64, yield func(journal.Record) error) error {
-	later := func(r journal.Record) error {
+	return s.scan(journal.PartUsage, func(r journal.Record) error {
 		if r.Index < from {
 			return nil
 		}
 		return yield(r)
-	}
-	for _, segment := range s.Sealed {
-		if segment.Part != journal.PartUsage {
-			continue
-		}
-		if err := journal.Scan(segment.Data, later); err != nil {
-			return err
-		}
-	}
-	return journal.Scan(s.Journal.Tail(journal.PartUsage), later)
+	})
 }
 
-// Sum adds all of the journal up.
+// Sum adds up the whole journal.
 func (s *Source) Sum(q rollup.Query, yield func(rollup.Cell)) error {
-	count := func(r journal.Record) error {
+	return s.scan(q.Part, func(r journal.Record) error {
 		if r.Kind.Part() != q.Part {
 			return nil
 		}
@@ -125,14 +121,5 @@ func (s *Source) Sum(q rollup.Query, yield func(rollup.Cell)) error {
 			}
 		})
 		return nil
-	}
-	for _, segment := range s.Sealed {
-		if segment.Part != q.Part || s.Journal.Dropped(segment.SegmentInfo) {
-			continue
-		}
-		if err := journal.Scan(segment.Data, count); err != nil {
-			return err
-		}
-	}
-	return journal.Scan(s.Journal.Tail(q.Part), count)
+	})
 }
