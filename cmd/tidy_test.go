@@ -392,7 +392,8 @@ var (
 var designed = []string{
 	"engine", "engine/billing", "engine/billing/internal/accounts", "engine/billing/internal/auditor",
 	"engine/billing/internal/book", "engine/billing/internal/catalogs",
-	"engine/billing/internal/credits", "engine/billing/internal/lifecycle", "engine/billing/internal/outbox", "engine/decimal",
+	"engine/billing/internal/credits", "engine/billing/internal/holds", "engine/billing/internal/lifecycle",
+	"engine/billing/internal/outbox", "engine/decimal",
 	"engine/price", "engine/workspace", "wal", "cluster", "server", "server/billinglog",
 	"server/billingview", "server/console", "server/console/manual", "server/console/page", "server/inspect",
 	"server/inspect/fill", "bench", "bench/load", "bench/torture", "cmd/generate", "cmd/tollgate",

@@ -709,6 +709,7 @@ func (v *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 43, &v.Submissions)
 	wire.Uint(w, 64, &v.Changes)
 	w.Message(48, &v.Outbox)
+	wire.List(w, 81, &v.Holds)
 	wire.Uint(w, 80, &v.Version)
 }
 

@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/idempotency"
@@ -52,6 +53,8 @@ type snapshotHeader struct {
 	Submissions uint64             `wire:"43"`
 	Changes     uint64             `wire:"64"`
 	Outbox      outbox.OutboxLists `wire:"48"`
+	// Holds is empty as long as there was no reservation.
+	Holds []holds.Lists `wire:"81"`
 	// Version is the cluster version that was agreed on.
 	Version uint32 `wire:"80"`
 }
@@ -77,6 +80,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 			RequestsFrom: s.requests.From, RequestsTo: s.requests.To,
 			Checkouts: s.checkouts.count, Submissions: s.submissions.To, Changes: s.Changes,
 			Outbox: s.outbox.OutboxLists, Version: s.Log.Version(),
+			Holds: s.holds.Saved(),
 		},
 		accounts: s.Accounts.All(),
 		pages:    s.Store.Begin(),
@@ -237,6 +241,9 @@ func (m *Machine) restoreHead(in *machine.BlockReader, s *state) error {
 	s.Limits.Store(&limits)
 	s.requests.From, s.requests.To = h.RequestsFrom, h.RequestsTo
 	s.outbox.OutboxLists = h.Outbox
+	for _, lists := range h.Holds {
+		s.holds.Lists = lists
+	}
 	s.checkouts.count, s.submissions.To = h.Checkouts, h.Submissions
 	s.submissions.From = h.Submissions - min(h.Submissions, MaxSubmissions)
 	s.Floor, s.sources, s.Lists = h.Floor, h.Sources, h.Lists

@@ -24,7 +24,7 @@ func (s *state) consistent() error {
 	for _, check := range [...]func() error{
 		s.customersConsistent, s.subscriptionsConsistent, s.invoicesConsistent,
 		s.ownedConsistent, s.listsConsistent, s.textsDecode, s.requestsConsistent,
-		s.outboxConsistent, s.creditsConsistent, s.duesConsistent,
+		s.outboxConsistent, s.creditsConsistent, s.holds.Consistent, s.duesConsistent,
 	} {
 		if err := check(); err != nil {
 			return err

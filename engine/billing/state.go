@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
@@ -30,6 +31,7 @@ type state struct {
 
 	checkouts checkouts
 	payments  payments
+	holds     holds.Holds
 	outbox    outbox.Outbox
 	sources   auditSources
 	// auditDue is when audit blocks expire next, in log time; 0: there are none.
@@ -46,6 +48,7 @@ func newState() *state {
 	s.requests.open(s)
 	s.submissions = openSubmissions(s)
 	s.openPayments()
+	s.holds.Open(&s.Book)
 	s.outbox.Open(s.Store)
 	s.correctionDraws = page.NewTable(s.Store, accounts.TableCorrectionDraws, rows.TextCodec)
 	s.corrections = page.NewTable(s.Store, accounts.TableCorrections, correctionCodec)
@@ -87,4 +90,5 @@ func (s *state) reindex() {
 	}
 	s.TallyInvoices()
 	s.ReindexCredits()
+	s.holds.Reindex()
 }

@@ -57,10 +57,11 @@ type Environment struct {
 	Wanted atomic.Uint32
 	// Suspended counts its subscriptions that are suspended. Not state: see Book.Standing.
 	Suspended atomic.Int64
-	// Dues are its subscriptions by what falls due next, poolDues its pools by what expires next,
-	// due the earliest instant of both, for queries; all on the environment's clock.
-	Dues, PoolDues rows.Dues
-	Due            atomic.Int64
+	// Dues are its subscriptions by what falls due next, PoolDues its pools by what expires next,
+	// HoldDues its open reservations by their expiry, Due the earliest instant of all, for queries;
+	// all on the environment's clock.
+	Dues, PoolDues, HoldDues rows.Dues
+	Due                      atomic.Int64
 }
 
 // Now is the one place where an environment's clock is made of log time.

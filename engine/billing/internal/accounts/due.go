@@ -12,8 +12,8 @@ type schedule struct {
 	// live and sandbox are the environments by the instant at which something of them falls due.
 	// Live ones come first: a sandbox whose clock was moved by years must not delay them.
 	live, sandbox rows.Dues
-	// Where each environment, subscription and pool stands in its heap.
-	environments, subscriptions, Pools rows.Chunks[uint32]
+	// Where each environment, subscription, pool and reservation stands in its heap.
+	environments, subscriptions, Pools, holds rows.Chunks[uint32]
 	// Next is the earliest instant of all in log time, for NextDue; 0 when there is none.
 	Next atomic.Int64
 }
@@ -24,9 +24,15 @@ func (s *Directory) Reschedule(e *Environment, row uint32, at int64) {
 	s.Requeue(e)
 }
 
+// RescheduleHold notes when a reservation expires.
+func (s *Directory) RescheduleHold(e *Environment, row uint32, at int64) {
+	e.HoldDues.Set(&s.Schedule.holds, row, at)
+	s.Requeue(e)
+}
+
 // Requeue notes an environment's next instant, after one of its rows or its clock was moved.
 func (s *Directory) Requeue(e *Environment) {
-	at := min(e.Dues.First().At, e.PoolDues.First().At)
+	at := min(e.Dues.First().At, e.PoolDues.First().At, e.HoldDues.First().At)
 	e.Due.Store(at)
 	if at != rows.Never {
 		at -= e.Offset.Load()

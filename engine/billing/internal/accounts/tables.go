@@ -43,4 +43,8 @@ const (
 	TableTraces      = 68
 	TableChunks      = 69
 	TableArchives    = 70 // 62 were archives of two chains
+
+	TableHolds     = 80
+	TableHoldItems = 81
+	TableHoldTexts = 82
 )

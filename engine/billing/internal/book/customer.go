@@ -19,16 +19,18 @@ type Customer struct {
 	Env uint32
 	// Rows of the customer's subscriptions and invoices, both linked from the oldest.
 	FirstSubscription uint32
+	// Held is set while the customer has open reservations; no state.
+	Held bool
 	// external is the caller's identifier where it fits. Where externalLen is 0 it does not:
 	// external begins with its row in longIDs (little endian), 0 of the empty identifier.
 	ExternalLen                                 uint8
 	External                                    [39]byte
 	ID                                          [16]byte
-	CreatedAt, ModifiedAt                       int64
+	Archived                                    bool // a copy of what the profile says; no state
 	LastSubscription, FirstInvoice, LastInvoice uint32
 	Subscriptions                               uint32
 	FirstBalance                                uint32 // its balances, one for each currency
-	Archived                                    bool   // a copy of what the profile says; no state
+	CreatedAt, ModifiedAt                       int64
 }
 
 func (c *Customer) fits() bool { return int(c.ExternalLen) <= len(c.External) }

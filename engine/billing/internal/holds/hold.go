@@ -1,0 +1,101 @@
+// Package holds has reservations: units of features that are held for a customer until they are
+// settled or released, or expire. It decides nothing about limits, prices or credits, and records
+// no usage. See DESIGN.md.
+package holds
+
+import (
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+)
+
+// State is what became of a reservation.
+//
+//schema:enum state_
+type State uint8
+
+const (
+	// Open holds what is granted and not settled.
+	Open State = 1 // open
+	// Settled was settled for good.
+	Settled State = 2 // settled
+	// Released was given up by its caller.
+	Released State = 3 // released
+	// Expired ended at its instant; what was held was free again.
+	Expired State = 4 // expired
+	// Billed ended at its instant, and what was held became usage.
+	Billed State = 5 // billed
+)
+
+// MaxItems is how many features one reservation may hold.
+const MaxItems = 8
+
+// Hold is a reservation. Its texts are the text of the same row.
+//
+//schema:row
+type Hold struct {
+	ID [16]byte
+	// Key is a hash of the environment and the caller's reservationKey, Body one of the request.
+	Key  [16]byte
+	Body uint64
+	// Customer is the customer's row, FirstItem the row of the first item.
+	Customer, FirstItem uint32
+	// Newer and Older link all of the customer's that are kept, by creation.
+	Newer, Older uint32
+	// Next and Previous link the customer's open ones, by the instant of expiry. Of one that is
+	// closed Next is the one that was closed after it; of a free row, the next free one.
+	Next, Previous uint32
+	// CreatedAt and ExpiresAt are on the environment's clock.
+	CreatedAt, ExpiresAt int64
+	// ClosedAt is the log time at which it was closed; 0 while it is open.
+	ClosedAt int64
+	// Events counts the usage events that were recorded for it.
+	Events uint32
+	State  State // 0: the row is free
+	// RefuseOverrun refuses to settle what goes beyond the hold and does not fit; else it is
+	// recorded. SettleOnExpiry bills what is held when the reservation expires; else it is released.
+	RefuseOverrun, SettleOnExpiry bool
+}
+
+// Item is what a reservation holds of one feature.
+//
+//schema:row
+type Item struct {
+	// Subscription and Feature are where the units are held.
+	Subscription, Feature uint32
+	// Next is the reservation's next item; of a free row, the next free one.
+	Next uint32
+	// Pool is the name of the pools of which Credits are held; 0: of none.
+	Pool    catalogs.PoolName
+	Credits decimal.Decimal
+	// Granted is the hold in all, Settled how much of it is usage, and what was settled beyond.
+	Granted, Settled decimal.Decimal
+	// Cost is the provider's cost that the caller expects, where HasCost is set.
+	Cost    decimal.Decimal
+	HasCost bool
+}
+
+// Held is how many units of an open reservation the item still holds.
+func (i *Item) Held() decimal.Decimal { return sums.Remaining(i.Granted, i.Settled) }
+
+// Words is the cold part of a reservation.
+type Words struct {
+	Key string `wire:"1"`
+	// Meta is the caller's JSON object.
+	Meta []byte `wire:"2"`
+	// Answer is what the reservation was answered with.
+	Answer []byte `wire:"3"`
+	// Overruns are the units of each item that went beyond the hold and did not fit; empty: none.
+	Overruns []Overrun `wire:"4"`
+	// Event is the idempotency key that settled it for good, where the caller named one; Recorded
+	// reports whether that event was there before, and nothing was recorded.
+	Event    string `wire:"5"`
+	Recorded bool   `wire:"6"`
+	// Late reports whether it was settled after it had expired.
+	Late bool `wire:"7"`
+}
+
+// Overrun is what an item recorded beyond its hold although it did not fit.
+type Overrun struct {
+	Units decimal.Decimal `wire:"1"`
+}

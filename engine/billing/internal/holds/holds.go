@@ -1,0 +1,255 @@
+package holds
+
+import (
+	"sync"
+
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+	"tollgate/engine/machine"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+)
+
+// Holds has the reservations of all customers. Apply writes it; whoever else reads holds the
+// customer's lock.
+type Holds struct {
+	book *book.Book
+
+	Rows  *page.Table[Hold]
+	Items *page.Table[Item]
+	Texts *page.Table[rows.Text] // row = hold row: Words
+	Lists
+
+	// Mu guards the ids of rows, which are used again: lookups by id and by key.
+	Mu   sync.RWMutex
+	byID *page.Index
+	// byKey is for Apply alone.
+	byKey *page.Index
+
+	// What follows is not state. Rows of holders are not used again, those of totals are.
+	holders    *page.Table[holder]
+	byCustomer *page.Index
+	totals     *page.Table[total]
+	freeTotal  uint32
+}
+
+// Lists are heads of lists of rows.
+type Lists struct {
+	FreeHold uint32 `wire:"1"`
+	FreeItem uint32 `wire:"2"`
+	// FirstClosed is the one that was closed first, of those that are kept.
+	FirstClosed uint32 `wire:"3"`
+	LastClosed  uint32 `wire:"4"`
+	// Kept counts the reservations that are kept, open and closed.
+	Kept uint32 `wire:"5"`
+}
+
+// Saved are the lists for a snapshot; empty where there was never a reservation.
+func (h *Holds) Saved() []Lists {
+	if h.Lists == (Lists{}) {
+		return nil
+	}
+	return []Lists{h.Lists}
+}
+
+// holder is what is known of a customer who has, or had, a reservation.
+type holder struct {
+	customer          uint32 // never changes
+	first, last, open uint32 // the open ones, by the instant of expiry, and how many
+	newest            uint32 // of all that are kept
+	totals            uint32 // what the open ones hold
+}
+
+// total is what a customer's open reservations hold of a feature of a subscription, or of the
+// credits of pools of one name.
+type total struct {
+	subscription, feature uint32
+	pool                  catalogs.PoolName
+	held                  decimal.Decimal
+	items, next           uint32
+}
+
+// subject is of what a total is.
+type subject struct {
+	subscription, feature uint32
+	pool                  catalogs.PoolName
+}
+
+func (t *total) of() subject { return subject{t.subscription, t.feature, t.pool} }
+
+// Open makes the tables.
+func (h *Holds) Open(b *book.Book) {
+	h.book = b
+	h.Rows = page.NewTable(b.Store, accounts.TableHolds, HoldCodec)
+	h.Items = page.NewTable(b.Store, accounts.TableHoldItems, ItemCodec)
+	h.Texts = page.NewTable(b.Store, accounts.TableHoldTexts, rows.TextCodec)
+	h.byID, h.byKey, h.byCustomer = page.NewIndex(), page.NewIndex(), page.NewIndex()
+	h.holders = page.NewTable(page.NewStore(), 0, page.Codec[holder]{})
+	h.totals = page.NewTable(page.NewStore(), 0, page.Codec[total]{})
+}
+
+// Bytes is the memory of all reservations, without the bytes of texts.
+func (h *Holds) Bytes() uint64 {
+	return h.Rows.Bytes() + h.Items.Bytes() + h.Texts.Bytes() + h.byID.Bytes() + h.byKey.Bytes() +
+		h.holders.Bytes() + h.totals.Bytes() + h.byCustomer.Bytes()
+}
+
+func rowHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
+
+// holderOf finds what is known of a customer; 0 where it never had a reservation.
+func (h *Holds) holderOf(customer uint32) uint32 {
+	return h.byCustomer.Find(rowHash(customer), func(row uint32) bool {
+		return h.holders.Read(row).customer == customer
+	})
+}
+
+// Find finds a reservation of an environment by its id, and whose it is; 0 where there is none. The
+// row may be another's once its customer's lock is taken: read it with At.
+func (h *Holds) Find(env uint32, id *[16]byte) (row, customer uint32) {
+	h.Mu.RLock()
+	defer h.Mu.RUnlock()
+	row = h.byID.Find(h.book.IDHash(id), func(row uint32) bool { return h.Rows.Read(row).ID == *id })
+	if row == 0 {
+		return 0, 0
+	}
+	customer = h.Rows.Read(row).Customer
+	if h.book.Customers.Read(customer).Env != env {
+		return 0, 0
+	}
+	return row, customer
+}
+
+// At reads a reservation that Find has found; false where it has left since. The customer's lock is
+// held.
+func (h *Holds) At(row uint32, id *[16]byte) (v Hold, ok bool) {
+	v = *h.Rows.Read(row)
+	return v, v.ID == *id && v.State != 0
+}
+
+// Keyed finds a reservation by its key; 0 where there is none. For Apply.
+func (h *Holds) Keyed(key *[16]byte) uint32 {
+	return h.byKey.Find(h.book.IDHash(key), func(row uint32) bool {
+		return h.Rows.Read(row).Key == *key
+	})
+}
+
+// ItemsOf appends a reservation's items to list. The customer's lock is held.
+func (h *Holds) ItemsOf(v *Hold, list []Item) []Item {
+	for row := v.FirstItem; row != 0; {
+		i := h.Items.Read(row)
+		list, row = append(list, *i), i.Next
+	}
+	return list
+}
+
+// WordsOf reads a reservation's texts. The customer's lock is held.
+func (h *Holds) WordsOf(row uint32) (w Words) {
+	rows.DecodeText(h.Texts.Read(row).Data, &w)
+	return w
+}
+
+// SetWords replaces a reservation's texts. For Apply, under the customer's lock.
+func (h *Holds) SetWords(row uint32, w *Words) {
+	h.Texts.Write(row).Data = string(wire.Encode(nil, w))
+}
+
+// OpenOf is how many open reservations a customer has.
+func (h *Holds) OpenOf(customer uint32) uint32 {
+	if row := h.holderOf(customer); row != 0 {
+		return h.holders.Read(row).open
+	}
+	return 0
+}
+
+// NextOf is the customer's open reservation that expires next; at never where there is none.
+func (h *Holds) NextOf(customer uint32) rows.Due {
+	if row := h.holderOf(customer); row != 0 {
+		if first := h.holders.Read(row).first; first != 0 {
+			return rows.Due{At: h.Rows.Read(first).ExpiresAt, Row: first}
+		}
+	}
+	return rows.Due{At: rows.Never}
+}
+
+// Units is what a customer's reservations hold of a feature of a subscription at an instant. The
+// customer's lock is held.
+func (h *Holds) Units(customer, subscription, feature uint32, now int64) decimal.Decimal {
+	return h.held(customer, subject{subscription: subscription, feature: feature}, now)
+}
+
+// Credits is what a customer's reservations hold of the credits of pools of a name at an instant.
+// The customer's lock is held.
+func (h *Holds) Credits(customer uint32, pool catalogs.PoolName, now int64) decimal.Decimal {
+	return h.held(customer, subject{pool: pool}, now)
+}
+
+// held is what a customer's reservations hold of a subject: the total, less what those hold whose
+// instant has come and that expire into nothing.
+func (h *Holds) held(customer uint32, of subject, now int64) (sum decimal.Decimal) {
+	at := h.holderOf(customer)
+	if at == 0 {
+		return sum
+	}
+	k := h.holders.Read(at)
+	for row := k.totals; row != 0; {
+		t := h.totals.Read(row)
+		if t.of() == of {
+			sum = t.held
+			break
+		}
+		row = t.next
+	}
+	if sum.IsZero() {
+		return sum
+	}
+	for row := k.first; row != 0; {
+		v := h.Rows.Read(row)
+		if v.ExpiresAt > now {
+			break
+		}
+		for item := v.FirstItem; item != 0 && !v.SettleOnExpiry; {
+			i := h.Items.Read(item)
+			for _, part := range i.parts() {
+				if part.of == of {
+					sum = sums.Difference(sum, part.held)
+				}
+			}
+			item = i.Next
+		}
+		row = v.Next
+	}
+	return sum
+}
+
+// part is what an item adds to a total.
+type part struct {
+	of   subject
+	held decimal.Decimal
+}
+
+// parts are what an open reservation's item adds to totals.
+func (i *Item) parts() [2]part {
+	return [2]part{
+		{subject{subscription: i.Subscription, feature: i.Feature}, i.Held()},
+		{subject{pool: i.Pool}, i.Credits},
+	}
+}
+
+// Listed visits a customer's reservations, the newest first, from one on, or from the newest where
+// from is 0, until visit says no more. The customer's lock is held.
+func (h *Holds) Listed(customer, from uint32, visit func(row uint32, v *Hold) bool) {
+	if at := h.holderOf(customer); from == 0 && at != 0 {
+		from = h.holders.Read(at).newest
+	}
+	for row := from; row != 0; {
+		v := h.Rows.Read(row)
+		if !visit(row, v) {
+			return
+		}
+		row = v.Older
+	}
+}

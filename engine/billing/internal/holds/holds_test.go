@@ -1,0 +1,316 @@
+package holds
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+)
+
+const (
+	customers = 3
+	features  = 3
+)
+
+// ledger is a book with customers, their reservations, and a turn over both.
+type ledger struct {
+	book  *book.Book
+	holds *Holds
+	turn  book.Keeper
+}
+
+func newLedger() *ledger {
+	l := &ledger{book: &book.Book{}, holds: &Holds{}}
+	l.book.Open()
+	l.holds.Open(l.book)
+	l.book.AddAccount(&accounts.Account{Name: "acme"})
+	c := catalogs.NewCatalog()
+	for n := uint32(1); n <= features; n++ {
+		c.Features = append(c.Features, &catalogs.Feature{Number: n})
+	}
+	l.book.Environment(1).Catalog.Store(c)
+	for n := uint32(1); n <= customers; n++ {
+		_, v := l.book.Customers.Append()
+		v.Env = 1
+		l.book.Subscriptions.Append(&book.Subscription{
+			UsualSubscription: book.UsualSubscription{Customer: n},
+		})
+	}
+	l.turn = book.Keeper{Tx: accounts.Tx{S: &l.book.Directory}, S: l.book}
+	return l
+}
+
+// restored is the ledger as a snapshot has it.
+func (l *ledger) restored(t require.TestingT) *ledger {
+	var b bytes.Buffer
+	_, err := l.book.Store.Begin().WriteTo(&b)
+	require.NoError(t, err)
+	next := newLedger()
+	require.NoError(t, next.book.Store.Restore(&b))
+	next.holds.Lists = l.holds.Lists
+	next.book.Environment(1).Catalog.Store(l.book.Environment(1).Catalog.Load())
+	require.NoError(t, next.holds.Consistent())
+	next.holds.Reindex()
+	next.turn.Stamp = l.turn.Stamp
+	return next
+}
+
+func number(n uint64) (id [16]byte) {
+	binary.BigEndian.PutUint64(id[8:], n)
+	return id
+}
+
+// modelled is a reservation as the model knows it.
+type modelled struct {
+	row   uint32
+	hold  Hold
+	items []Item
+	words Words
+}
+
+// units and credits are what the model's open reservations of a customer hold at an instant.
+func units(all []modelled, customer, feature uint32, now int64) (sum decimal.Decimal) {
+	for _, m := range all {
+		if m.counts(customer, now) {
+			for i := range m.items {
+				if m.items[i].Feature == feature {
+					sum = sums.Of(sum, m.items[i].Held())
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func creditsOf(
+	all []modelled, customer uint32, pool catalogs.PoolName, now int64,
+) (sum decimal.Decimal) {
+	for _, m := range all {
+		if m.counts(customer, now) {
+			for i := range m.items {
+				if m.items[i].Pool == pool {
+					sum = sums.Of(sum, m.items[i].Credits)
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func (m *modelled) counts(customer uint32, now int64) bool {
+	return m.hold.Customer == customer && m.hold.State == Open &&
+		(m.hold.ExpiresAt > now || m.hold.SettleOnExpiry)
+}
+
+// TestHeldIsTheSumOfOpenReservations draws histories of reservations, and compares everything that
+// can be asked with a list of them; every now and then a snapshot takes the place of the state.
+func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLedger()
+		var all []modelled
+		serial := uint64(0)
+		amount := func(name string) decimal.Decimal {
+			return decimal.FromInt(rapid.Int64Range(0, 50).Draw(t, name))
+		}
+		pick := func() *modelled {
+			if len(all) == 0 {
+				return nil
+			}
+			return &all[rapid.IntRange(0, len(all)-1).Draw(t, "which")]
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				serial++
+				m := modelled{hold: Hold{
+					ID: number(serial), Key: number(serial + 1000), State: Open,
+					Customer:       rapid.Uint32Range(1, customers).Draw(t, "customer"),
+					ExpiresAt:      rapid.Int64Range(1, 100).Draw(t, "expires"),
+					SettleOnExpiry: rapid.Bool().Draw(t, "bills"), CreatedAt: int64(serial),
+				}, words: Words{Key: "k"}}
+				n := rapid.Uint32Range(1, features).Draw(t, "items")
+				for f := uint32(1); f <= n; f++ {
+					i := Item{Subscription: m.hold.Customer, Feature: f, Granted: amount("granted")}
+					if rapid.Bool().Draw(t, "credited") {
+						i.Pool, i.Credits = catalogs.PoolName(f), amount("credits")
+					}
+					m.items = append(m.items, i)
+				}
+				m.row = l.holds.Add(&l.turn, &m.hold, append([]Item(nil), m.items...), &m.words)
+				all = append(all, m)
+			},
+			"update": func(t *rapid.T) {
+				m := pick()
+				if m == nil {
+					return
+				}
+				if m.hold.State == Open {
+					m.hold.ExpiresAt = rapid.Int64Range(1, 100).Draw(t, "expires")
+					m.hold.State = rapid.SampledFrom(
+						[]State{Open, Open, Settled, Released, Expired, Billed}).Draw(t, "state")
+				}
+				m.hold.Events++
+				for i := range m.items {
+					m.items[i].Settled = sums.Of(m.items[i].Settled, amount("settled"))
+					if m.hold.State == Open && m.items[i].Pool != 0 {
+						m.items[i].Credits = amount("credits")
+					}
+				}
+				l.holds.Update(&l.turn, m.row, &m.hold, m.items)
+			},
+			"forget": func(*rapid.T) {
+				l.turn.Stamp++
+				l.holds.Forget(&l.turn, l.turn.Stamp-3)
+				kept := all[:0]
+				for _, m := range all {
+					if v, ok := l.holds.At(m.row, &m.hold.ID); ok {
+						kept = append(kept, m)
+						require.True(t, v.State == Open || v.State == m.hold.State)
+					} else {
+						require.NotEqual(t, Open, m.hold.State)
+					}
+				}
+				all = kept
+			},
+			"snapshot": func(t *rapid.T) { l = l.restored(t) },
+			"": func(t *rapid.T) {
+				l.turn.Stamp++
+				require.NoError(t, l.holds.Consistent())
+				require.EqualValues(t, len(all), l.holds.Kept)
+				l.compare(t, all)
+			},
+		})
+	})
+}
+
+// compare compares what is asked of reservations with the model.
+func (l *ledger) compare(t *rapid.T, all []modelled) {
+	now := rapid.Int64Range(0, 100).Draw(t, "now")
+	for customer := uint32(1); customer <= customers; customer++ {
+		next, open := rows.Due{At: rows.Never}, uint32(0)
+		var listed, wanted []uint32
+		for i := len(all) - 1; i >= 0; i-- {
+			m := &all[i]
+			if m.hold.Customer != customer {
+				continue
+			}
+			wanted = append(wanted, m.row)
+			if m.hold.State == Open {
+				open++
+				if d := (rows.Due{At: m.hold.ExpiresAt, Row: m.row}); d.At < next.At ||
+					d.At == next.At && d.Row < next.Row {
+					next = d
+				}
+			}
+		}
+		l.holds.Listed(customer, 0, func(row uint32, _ *Hold) bool {
+			listed = append(listed, row)
+			return true
+		})
+		require.Equal(t, wanted, listed)
+		require.Equal(t, next, l.holds.NextOf(customer))
+		require.Equal(t, open, l.holds.OpenOf(customer))
+		require.Equal(t, open > 0, l.book.Customers.Read(customer).Held)
+		for n := uint32(1); n <= features; n++ {
+			require.Equal(t, units(all, customer, n, now),
+				l.holds.Units(customer, customer, n, now))
+			require.Equal(t, creditsOf(all, customer, catalogs.PoolName(n), now),
+				l.holds.Credits(customer, catalogs.PoolName(n), now))
+		}
+	}
+	first := rows.Due{At: rows.Never}
+	for i := range all {
+		m := &all[i]
+		row, customer := l.holds.Find(1, &m.hold.ID)
+		require.Equal(t, m.row, row)
+		require.Equal(t, m.hold.Customer, customer)
+		require.Equal(t, m.row, l.holds.Keyed(&m.hold.Key))
+		v, ok := l.holds.At(row, &m.hold.ID)
+		require.True(t, ok)
+		require.Len(t, l.holds.ItemsOf(&v, nil), len(m.items))
+		if d := (rows.Due{At: m.hold.ExpiresAt, Row: row}); m.hold.State == Open &&
+			(d.At < first.At || d.At == first.At && d.Row < first.Row) {
+			first = d
+		}
+	}
+	require.Equal(t, first, l.book.Environment(1).HoldDues.First())
+}
+
+func TestOthersReservationsAreNotFound(t *testing.T) {
+	l := newLedger()
+	v := Hold{ID: number(1), Key: number(2), Customer: 1, State: Open, ExpiresAt: 5}
+	l.holds.Add(&l.turn, &v, []Item{{Subscription: 1, Feature: 1}}, &Words{})
+	row, _ := l.holds.Find(2, &v.ID)
+	require.Zero(t, row, "it is another environment's")
+	other := number(9)
+	row, _ = l.holds.Find(1, &other)
+	require.Zero(t, row)
+	require.Zero(t, l.holds.Keyed(&other))
+	require.Equal(t, rows.Never, int(l.holds.NextOf(2).At))
+}
+
+// TestRowsAreSmall: a hold and an item take no more than 96 bytes each.
+func TestRowsAreSmall(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(Hold{}), uintptr(96))
+	require.LessOrEqual(t, unsafe.Sizeof(Item{}), uintptr(96))
+}
+
+// TestDamageIsFound: a state that no log could have led to is refused at restore.
+func TestDamageIsFound(t *testing.T) {
+	for name, damage := range map[string]func(h *Holds){
+		"no customer":       func(h *Holds) { h.Rows.Write(1).Customer = 9 },
+		"no state":          func(h *Holds) { h.Rows.Write(1).State = 9 },
+		"open and closed":   func(h *Holds) { h.Rows.Write(1).ClosedAt = 3 },
+		"no item":           func(h *Holds) { h.Rows.Write(1).FirstItem = 0 },
+		"another's item":    func(h *Holds) { h.Rows.Write(1).FirstItem = 2 },
+		"item of a circle":  func(h *Holds) { h.Items.Write(1).Next = 1 },
+		"item nowhere":      func(h *Holds) { h.Items.Write(1).Next = 77 },
+		"no subscription":   func(h *Holds) { h.Items.Write(1).Subscription = 8 },
+		"not its own":       func(h *Holds) { h.Items.Write(1).Subscription = 2 },
+		"no feature":        func(h *Holds) { h.Items.Write(1).Feature = 8 },
+		"credits of none":   func(h *Holds) { h.Items.Write(1).Credits = decimal.FromInt(1) },
+		"below zero":        func(h *Holds) { h.Items.Write(1).Settled = decimal.FromInt(-1) },
+		"wrong count":       func(h *Holds) { h.Kept++ },
+		"older nowhere":     func(h *Holds) { h.Rows.Write(2).Older = 3 },
+		"two newest":        func(h *Holds) { h.Rows.Write(2).Older, h.Rows.Write(1).Newer = 0, 0 },
+		"next nowhere":      func(h *Holds) { h.Rows.Write(1).Next = 44 },
+		"next is earlier":   func(h *Holds) { h.Rows.Write(1).ExpiresAt = 50 },
+		"previous of none":  func(h *Holds) { h.Rows.Write(1).Previous = 2 },
+		"closed, not last":  func(h *Holds) { h.LastClosed = 1 },
+		"closed is open":    func(h *Holds) { h.FirstClosed, h.LastClosed = 1, 1 },
+		"free is used":      func(h *Holds) { h.FreeHold = 1 },
+		"free item is used": func(h *Holds) { h.FreeItem = 1 },
+		"texts":             func(h *Holds) { h.Texts.Append() },
+		"a text":            func(h *Holds) { h.Texts.Write(1).Data = "\xff" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			for n := uint64(1); n <= 3; n++ {
+				v := Hold{
+					ID: number(n), Key: number(n), Customer: 1, State: Open, ExpiresAt: int64(10 * n),
+				}
+				if n == 3 {
+					v.Customer = 2
+				}
+				row := l.holds.Add(&l.turn, &v,
+					[]Item{{Subscription: v.Customer, Feature: 1}}, &Words{Key: "k"})
+				if l.turn.Stamp = int64(n); n == 3 {
+					v.State = Settled
+					l.holds.Update(&l.turn, row, &v, l.holds.ItemsOf(l.holds.Rows.Read(row), nil))
+				}
+			}
+			require.NoError(t, l.holds.Consistent())
+			damage(l.holds)
+			require.ErrorIs(t, l.holds.Consistent(), rows.ErrSnapshot)
+		})
+	}
+}

@@ -1,0 +1,294 @@
+package holds
+
+import (
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+)
+
+// Add adds an open reservation with its items, and returns its row.
+func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words) (row uint32) {
+	lock := h.book.WriteLock(v.Customer)
+	defer lock.Unlock()
+	h.Mu.Lock()
+	row = h.takeHold()
+	*h.Rows.Write(row) = *v
+	h.byID.Insert(h.book.IDHash(&v.ID), row)
+	h.Mu.Unlock()
+	h.byKey.Insert(h.book.IDHash(&v.Key), row)
+	h.SetWords(row, w)
+	h.Kept++
+
+	last := uint32(0)
+	for i := range items {
+		at := h.takeItem()
+		items[i].Next = 0
+		*h.Items.Write(at) = items[i]
+		if last == 0 {
+			h.Rows.Write(row).FirstItem = at
+		} else {
+			h.Items.Write(last).Next = at
+		}
+		last = at
+	}
+	k := h.holder(v.Customer)
+	if h.Rows.Write(row).Older = k.newest; k.newest != 0 {
+		h.Rows.Write(k.newest).Newer = row
+	}
+	k.newest = row
+	h.open(k, row)
+	for i := range items {
+		h.count(k, &items[i], 1)
+	}
+	h.reschedule(row)
+	h.fold(t, row, items)
+	return row
+}
+
+// Update replaces what may change of a reservation and of its items: number and subjects stay. A
+// state other than Open closes it, at the entry's log time.
+func (h *Holds) Update(t *book.Keeper, row uint32, next *Hold, items []Item) {
+	lock := h.book.WriteLock(next.Customer)
+	defer lock.Unlock()
+	v := h.Rows.Write(row)
+	k := h.holder(v.Customer)
+	if v.State == Open {
+		h.close(k, row)
+		for at := v.FirstItem; at != 0; at = h.Items.Read(at).Next {
+			h.count(k, h.Items.Read(at), -1)
+		}
+		if next.State != Open {
+			h.end(t, row)
+		}
+	}
+	v.State, v.ExpiresAt, v.Events = next.State, next.ExpiresAt, next.Events
+	at := v.FirstItem
+	for i := range items {
+		stored := h.Items.Write(at)
+		stored.Granted, stored.Settled = items[i].Granted, items[i].Settled
+		if stored.Credits = items[i].Credits; v.State != Open {
+			stored.Credits = decimal.Decimal{}
+		}
+		if v.State == Open {
+			h.count(k, stored, 1)
+		}
+		at = stored.Next
+	}
+	if v.State == Open {
+		h.open(k, row)
+	}
+	h.reschedule(row)
+	h.fold(t, row, items)
+}
+
+// forgotten is how many closed reservations Forget drops at most.
+const forgotten = 4
+
+// Forget drops closed reservations that were closed before a log time: some of them, more than one
+// command adds.
+func (h *Holds) Forget(t *book.Keeper, before int64) {
+	for range forgotten {
+		row := h.FirstClosed
+		if row == 0 || h.Rows.Read(row).ClosedAt >= before {
+			return
+		}
+		h.forget(row)
+		t.Fold(uint64(row))
+	}
+}
+
+func (h *Holds) forget(row uint32) {
+	v := *h.Rows.Read(row)
+	lock := h.book.WriteLock(v.Customer)
+	defer lock.Unlock()
+	if h.FirstClosed = v.Next; v.Next == 0 {
+		h.LastClosed = 0
+	}
+	if v.Older != 0 {
+		h.Rows.Write(v.Older).Newer = v.Newer
+	}
+	if v.Newer != 0 {
+		h.Rows.Write(v.Newer).Older = v.Older
+	} else {
+		h.holder(v.Customer).newest = v.Older
+	}
+	for at := v.FirstItem; at != 0; {
+		i := h.Items.Write(at)
+		next := i.Next
+		*i = Item{Next: h.FreeItem}
+		h.FreeItem, at = at, next
+	}
+	h.byKey.Remove(h.book.IDHash(&v.Key), row)
+	h.Texts.Write(row).Data = ""
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	h.byID.Remove(h.book.IDHash(&v.ID), row)
+	*h.Rows.Write(row) = Hold{Next: h.FreeHold}
+	h.FreeHold = row
+	h.Kept--
+}
+
+func (h *Holds) takeHold() (row uint32) {
+	if row = h.FreeHold; row != 0 {
+		h.FreeHold = h.Rows.Read(row).Next
+		return row
+	}
+	row, _ = h.Rows.Append()
+	h.Texts.Append()
+	return row
+}
+
+func (h *Holds) takeItem() (row uint32) {
+	if row = h.FreeItem; row != 0 {
+		h.FreeItem = h.Items.Read(row).Next
+		return row
+	}
+	row, _ = h.Items.Append()
+	return row
+}
+
+// holder finds or makes what is known of a customer. The customer's lock is held.
+func (h *Holds) holder(customer uint32) *holder {
+	if row := h.holderOf(customer); row != 0 {
+		return h.holders.Write(row)
+	}
+	row, k := h.holders.Append()
+	k.customer = customer
+	h.byCustomer.Insert(rowHash(customer), row)
+	return k
+}
+
+// open links an open reservation in, in the order in which the environment lets them expire: by
+// (instant, row). Most have the same time to live, so it comes last or nearly so.
+func (h *Holds) open(k *holder, row uint32) {
+	v := h.Rows.Write(row)
+	before := k.last
+	for before != 0 && later(h.Rows.Read(before).ExpiresAt, before, v.ExpiresAt, row) {
+		before = h.Rows.Read(before).Previous
+	}
+	next := k.first
+	if before != 0 {
+		next = h.Rows.Read(before).Next
+		h.Rows.Write(before).Next = row
+	} else {
+		k.first = row
+	}
+	if next != 0 {
+		h.Rows.Write(next).Previous = row
+	} else {
+		k.last = row
+	}
+	v.Previous, v.Next = before, next
+	k.open++
+	h.mark(k)
+}
+
+// later reports whether a reservation expires after another one.
+func later(at int64, row uint32, other int64, otherRow uint32) bool {
+	return at > other || at == other && row > otherRow
+}
+
+// close takes an open reservation out of the customer's list.
+func (h *Holds) close(k *holder, row uint32) {
+	v := h.Rows.Write(row)
+	if v.Previous != 0 {
+		h.Rows.Write(v.Previous).Next = v.Next
+	} else {
+		k.first = v.Next
+	}
+	if v.Next != 0 {
+		h.Rows.Write(v.Next).Previous = v.Previous
+	} else {
+		k.last = v.Previous
+	}
+	v.Previous, v.Next = 0, 0
+	k.open--
+	h.mark(k)
+}
+
+// mark says in the customer's record whether it has open reservations.
+func (h *Holds) mark(k *holder) {
+	if held := k.open > 0; h.book.Customers.Read(k.customer).Held != held {
+		h.book.Customers.Write(k.customer).Held = held
+	}
+}
+
+// end puts a reservation behind those that were closed before it.
+func (h *Holds) end(t *book.Keeper, row uint32) {
+	h.Rows.Write(row).ClosedAt = t.Stamp
+	if h.LastClosed != 0 {
+		h.Rows.Write(h.LastClosed).Next = row
+	} else {
+		h.FirstClosed = row
+	}
+	h.LastClosed = row
+}
+
+// reschedule notes when a reservation expires.
+func (h *Holds) reschedule(row uint32) {
+	v, at := h.Rows.Read(row), int64(rows.Never)
+	if v.State == Open {
+		at = v.ExpiresAt
+	}
+	h.book.RescheduleHold(h.book.Environment(h.book.Customers.Read(v.Customer).Env), row, at)
+}
+
+// count adds an item of an open reservation to the customer's totals, or with -1 takes it off.
+func (h *Holds) count(k *holder, i *Item, by int64) {
+	for _, p := range i.parts() {
+		if p.held.IsZero() {
+			continue
+		}
+		if by < 0 {
+			p.held = p.held.Neg()
+		}
+		h.add(k, p, by)
+	}
+}
+
+func (h *Holds) add(k *holder, p part, by int64) {
+	previous := uint32(0)
+	for row := k.totals; row != 0; {
+		t := h.totals.Write(row)
+		if t.of() != p.of {
+			previous, row = row, t.next
+			continue
+		}
+		t.held = sums.Of(t.held, p.held)
+		if t.items = uint32(int64(t.items) + by); t.items > 0 {
+			return
+		}
+		if previous == 0 {
+			k.totals = t.next
+		} else {
+			h.totals.Write(previous).next = t.next
+		}
+		*t = total{next: h.freeTotal}
+		h.freeTotal = row
+		return
+	}
+	row := h.freeTotal
+	if row != 0 {
+		h.freeTotal = h.totals.Read(row).next
+	} else {
+		row, _ = h.totals.Append()
+	}
+	*h.totals.Write(row) = total{
+		subscription: p.of.subscription, feature: p.of.feature, pool: p.of.pool,
+		held: p.held, items: 1, next: k.totals,
+	}
+	k.totals = row
+}
+
+// fold mixes what became of a reservation into the rolling hash.
+func (h *Holds) fold(t *book.Keeper, row uint32, items []Item) {
+	v := h.Rows.Read(row)
+	t.Fold(uint64(row)<<8 | uint64(v.State))
+	t.Fold(uint64(v.ExpiresAt))
+	for i := range items {
+		t.FoldDecimal(items[i].Granted)
+		t.FoldDecimal(items[i].Settled)
+		t.FoldDecimal(items[i].Credits)
+	}
+}
