@@ -178,29 +178,21 @@ func metrics(ctx context.Context, node string, names ...string) (map[string]floa
 }
 
 // Leader asks the nodes, until one answers, for the name of the one that leads the billing group.
-func (a Admin) Leader(ctx context.Context) (string, error) {
-	var all []error
-	for _, node := range a.Nodes {
-		name, _, err := a.leader(ctx, node)
-		if err == nil && name != "" {
-			return name, nil
-		}
-		all = append(all, err)
-	}
-	return "", errors.Join(append(all, errors.New("no node knows who leads"))...)
+func (a Admin) Leader(ctx context.Context) (name string, err error) {
+	name, _, err = a.reign(ctx)
+	return name, err
 }
 
-// term asks the nodes, until one answers, for the term of the billing group.
-func (a Admin) term(ctx context.Context) (uint64, error) {
-	var all []error
+// reign asks the nodes, until one answers, who leads the billing group, and since which term.
+func (a Admin) reign(ctx context.Context) (name string, term uint64, err error) {
+	all := []error{errors.New("no node knows who leads")}
 	for _, node := range a.Nodes {
-		name, term, err := a.leader(ctx, node)
-		if err == nil && name != "" {
-			return term, nil
+		if name, term, err = a.leader(ctx, node); err == nil && name != "" {
+			return name, term, nil
 		}
 		all = append(all, err)
 	}
-	return 0, errors.Join(append(all, errors.New("no node knows who leads"))...)
+	return "", 0, errors.Join(all...)
 }
 
 // leader is who leads the billing group, and since which term, as a node says.

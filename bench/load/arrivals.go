@@ -22,7 +22,7 @@ const maxWaiting = 1 << 16
 func newArrivals() *arrivals {
 	return &arrivals{
 		due:  make(chan time.Time, maxWaiting),
-		late: hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2),
+		late: newHistogram(),
 	}
 }
 
@@ -87,7 +87,7 @@ func timeline(workers []*worker, elapsed time.Duration) []Moment {
 		for _, s := range w.samples {
 			at := min(int(time.Duration(s.at)*time.Microsecond/width), n-1)
 			if parts[at] == nil {
-				parts[at] = hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
+				parts[at] = newHistogram()
 			}
 			// No latency exceeds what the histogram takes: record made it so.
 			if err := parts[at].RecordValue(int64(s.latency)); err != nil {

@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -129,10 +128,4 @@ func (r *Run) judge(report *Report, before, after witness, verified error) error
 		return nil
 	}
 	return &Refusal{reasons, wrong == 0}
-}
-
-// Refused reports whether an error is a Refusal.
-func Refused(err error) bool {
-	var refusal *Refusal
-	return errors.As(err, &refusal)
 }

@@ -61,7 +61,7 @@ func TestRunWithErrorsIsRefused(t *testing.T) {
 	}), func(*load.Config) {})
 	require.ErrorContains(t, err, "refused to report")
 	require.ErrorContains(t, err, "1 × event: 500 {}")
-	require.True(t, load.Refused(err))
+	require.ErrorAs(t, err, new(*load.Refusal))
 }
 
 func TestRunOfAProcessThatEndsIsRefused(t *testing.T) {

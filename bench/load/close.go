@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"text/tabwriter"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -206,7 +204,7 @@ func (c *closing) pacer(i int) *pacer {
 	}}
 	p.Run = c.Run
 	for phase := range p.notes {
-		p.notes[phase] = hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
+		p.notes[phase] = newHistogram()
 	}
 	return p
 }
@@ -246,17 +244,13 @@ func (p *pacer) loop(stop *atomic.Bool) {
 
 // pace adds up what the pacers of one kind noted in a phase.
 func pace(pacers []*pacer, phase int, checks bool) Pace {
-	all := hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
+	all := newHistogram()
 	for _, p := range pacers {
 		if p.checks == checks {
 			all.Merge(p.notes[phase])
 		}
 	}
-	p := Pace{Requests: uint64(all.TotalCount()), Latency: map[string]time.Duration{}}
-	for _, q := range percentiles {
-		p.Latency[fmt.Sprintf("p%g", q)] = time.Duration(all.ValueAtQuantile(q)) * time.Microsecond
-	}
-	return p
+	return Pace{Requests: uint64(all.TotalCount()), Latency: byPercentile(all)}
 }
 
 // verifyInvoices reads the invoices of some customers: each has the initial one and one for the
@@ -267,11 +261,6 @@ func (c *closing) verifyInvoices(ctx context.Context) (read int, err error) {
 	var invoices, wrong atomic.Int64
 	err = c.each(ctx, sample, func(conn *connection, i int) error {
 		n := i * (c.Customers / max(sample, 1))
-		status, body, err := conn.do(c.request("GET",
-			"/api/v1/client/billing/invoices/"+c.customer(n), nil))
-		if err != nil {
-			return err
-		}
 		var answer struct {
 			Data []struct {
 				Type  string `json:"type"`
@@ -281,8 +270,9 @@ func (c *closing) verifyInvoices(ctx context.Context) (read int, err error) {
 				} `json:"items"`
 			} `json:"data"`
 		}
-		if err = json.Unmarshal(body, &answer); err != nil || status != 200 {
-			return errors.Join(fmt.Errorf("invoices: %d %.300s", status, body), err)
+		path := "/api/v1/client/billing/invoices/" + c.customer(n)
+		if err := c.get(conn, path, &answer); err != nil {
+			return err
 		}
 		regular, quantity := 0, uint32(0)
 		for _, invoice := range answer.Data {
@@ -312,43 +302,28 @@ func (c *closing) verifyInvoices(ctx context.Context) (read int, err error) {
 
 // Print writes the report as a table.
 func (r CloseReport) Print(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	var failed error
-	row := func(name, format string, args ...any) {
-		if _, err := fmt.Fprintf(table, name+"\t"+format+"\n", args...); err != nil {
-			failed = err
-		}
-	}
-	row("scenario", "%s of %d subscriptions, %d requests a second over %d connections",
+	table := newSheet(out)
+	table.row("scenario\t%s of %d subscriptions, %d requests a second over %d connections",
 		r.Scenario, r.Customers, r.Rate, r.Connections)
 	for _, p := range []struct {
 		name string
 		*Phase
 	}{{"before", &r.Before}, {"closing", &r.Closing}} {
-		row(p.name, "%s", p.Elapsed.Round(time.Millisecond))
+		table.row(p.name+"\t%s", p.Elapsed.Round(time.Millisecond))
 		for _, kind := range []struct {
 			name string
 			Pace
 		}{{"checks", p.Checks}, {"events", p.Events}} {
 			l := kind.Latency
-			row("  "+kind.name, "%d, p50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
+			table.row("  "+kind.name+"\t%d, p50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
 				kind.Requests, l["p50"], l["p90"], l["p99"], l["p99.9"], l["p100"])
 		}
 		for _, node := range slices.Sorted(maps.Keys(p.MaxEntry)) {
-			row("  longest entry", "%s on %s", p.MaxEntry[node].Round(time.Microsecond), node)
+			table.row("  longest entry\t%s on %s", p.MaxEntry[node].Round(time.Microsecond), node)
 		}
 	}
-	row("invoices", "%d of %d customers, as acknowledged", r.Invoices, r.InvoiceCustomers)
-	row("refused", "%d", r.Refused)
-	for i, message := range slices.Sorted(maps.Keys(r.Errors)) {
-		if i == 10 {
-			row("error", "… and %d more kinds", len(r.Errors)-i)
-			break
-		}
-		row("error", "%d × %s", r.Errors[message], message)
-	}
-	if err := errors.Join(failed, table.Flush()); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
+	table.row("invoices\t%d of %d customers, as acknowledged", r.Invoices, r.InvoiceCustomers)
+	table.row("refused\t%d", r.Refused)
+	table.mistakes(r.Errors)
+	return table.end()
 }

@@ -26,7 +26,7 @@ type Contest struct {
 	// Tools also runs each system's own tools, once.
 	Tools bool
 	// Progress is told what begins.
-	Progress func(string)
+	Progress Progress
 }
 
 // Comparison is what came of a Contest.
@@ -90,7 +90,7 @@ func (c *Contest) Compare(ctx context.Context) (Comparison, error) {
 		for turn := range c.Systems {
 			// Tollgate begins the first round: the others repeat its answers.
 			at := (round + turn) % len(c.Systems)
-			c.say("round %d of %d: %s", round+1, c.Rounds, c.Systems[at].Name())
+			c.Progress.say("round %d of %d: %s", round+1, c.Rounds, c.Systems[at].Name())
 			got, turnErr := c.quietTurn(ctx, c.Systems[at], &answers)
 			if turnErr != nil {
 				return comparison, fmt.Errorf("round %d of %s: %w", round+1, c.Systems[at].Name(), turnErr)
@@ -114,12 +114,6 @@ func (c *Contest) Compare(ctx context.Context) (Comparison, error) {
 	return comparison, ctx.Err()
 }
 
-func (c *Contest) say(format string, args ...any) {
-	if c.Progress != nil {
-		c.Progress(fmt.Sprintf(format, args...))
-	}
-}
-
 // quietTurn is turn, repeated where others disturbed it or held up the generator.
 func (c *Contest) quietTurn(ctx context.Context, s System, answers *Answers) ([]Report, error) {
 	for again := 0; ; again++ {
@@ -138,7 +132,7 @@ func (c *Contest) quietTurn(ctx context.Context, s System, answers *Answers) ([]
 		if what == "" || again >= c.Again {
 			return got, err
 		}
-		c.say("%s was disturbed, and is measured again: %s", s.Name(), what)
+		c.Progress.say("%s was disturbed, and is measured again: %s", s.Name(), what)
 	}
 }
 
@@ -202,7 +196,7 @@ func (c *Contest) tools(ctx context.Context, answers Answers) (results []ToolRes
 		}
 		for _, load := range c.Loads {
 			for _, tool := range native.Tools(load.Scenario) {
-				c.say("%s", tool.Name)
+				c.Progress.say("%s", tool.Name)
 				result := ToolResult{System: s.Name(), Tool: tool.Name, Scenario: load.Scenario}
 				if err := result.measure(ctx, s, answers, tool); err != nil {
 					result.Failed = err.Error()

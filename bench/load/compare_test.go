@@ -181,7 +181,7 @@ func TestComparisonIsRefusedAsAWhole(t *testing.T) {
 		&ledgerSystem{name: "b", journal: &journal, lose: 2}).Compare(context.Background())
 	require.ErrorContains(t, err, "round 1 of b")
 	require.ErrorContains(t, err, "not what was acknowledged")
-	require.True(t, load.Refused(err))
+	require.ErrorAs(t, err, new(*load.Refusal))
 	require.Empty(t, comparison.Results)
 	require.Equal(t, "stop b", journal[len(journal)-1], "it is stopped all the same")
 }

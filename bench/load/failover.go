@@ -58,61 +58,37 @@ type failing struct {
 
 // Failover carries out ScenarioFailover: as many kills as Config says, each a while after the last
 // process served again. A unit that is lost or counts twice refuses the run.
-func (r *Run) Failover(ctx context.Context) (FailoverReport, error) {
+func (r *Run) Failover(ctx context.Context) (report FailoverReport, err error) {
 	r.Processes = nil // they change: what each used says nothing
-	report := FailoverReport{Report: Report{Config: r.Config, Name: r.name}}
 	if r.Faults == nil {
 		return report, errors.New("failover needs a cluster that the harness started (--start)")
 	}
-	begin := time.Now()
-	if err := r.createCustomers(ctx); err != nil {
-		return report, fmt.Errorf("create customers: %w", err)
-	}
-	report.Setup = time.Since(begin)
-	f := &failing{Run: r, first: make(chan time.Time, 1)}
-	r.persistent = f
-	workers, err := r.load(ctx, &report.Report, func(ctx context.Context, begin time.Time) error {
-		return f.kills(ctx, begin, &report)
+	r.persistent = &failing{Run: r, first: make(chan time.Time, 1)}
+	report.Report, _, err = r.carryOut(ctx, func(ctx context.Context, begin time.Time) error {
+		report.Kills, err = r.persistent.kills(ctx, begin)
+		return err
 	})
-	if err != nil {
-		return report, err
+	for _, k := range report.Kills {
+		report.Faults = append(report.Faults, Fault{k.At, k.Name + " killed"})
 	}
-	r.collect(workers, &report.Report)
-	// Each process is young, and has made durable what it counts since it began.
-	after, err := r.settled(ctx, witness{})
-	if err != nil {
-		return report, err
-	}
-	begin = time.Now()
-	var verified error
-	report.Verified, verified = r.verify(ctx)
-	report.Verification = time.Since(begin)
-	r.problems(&report.Report)
-	return report, r.judge(&report.Report, witness{}, after, verified)
+	return report, err
 }
 
 // kills ends the leader again and again.
-func (f *failing) kills(ctx context.Context, begin time.Time, report *FailoverReport) error {
+func (f *failing) kills(ctx context.Context, begin time.Time) (all []Kill, err error) {
 	for n := range f.Kills {
 		pause(ctx, f.Duration)
 		k, err := f.kill(ctx)
 		if err != nil {
-			return fmt.Errorf("kill %d of %d: %w", n+1, f.Kills, err)
+			return all, fmt.Errorf("kill %d of %d: %w", n+1, f.Kills, err)
 		}
 		k.At -= time.Duration(begin.UnixNano())
-		report.Kills = append(report.Kills, k)
-		report.Faults = append(report.Faults, Fault{k.At, k.Name + " killed"})
-		f.say("%d of %d: %s killed, %s without an acknowledgement, served again after %s",
+		all = append(all, k)
+		f.Progress.say("%d of %d: %s killed, %s without an acknowledgement, served again after %s",
 			n+1, f.Kills, k.Name, k.Gap.Round(time.Millisecond), k.Restart.Round(time.Millisecond))
 	}
 	pause(ctx, f.Duration)
-	return ctx.Err()
-}
-
-func (r *Run) say(format string, args ...any) {
-	if r.Progress != nil {
-		r.Progress(fmt.Sprintf(format, args...))
-	}
+	return all, ctx.Err()
 }
 
 // kill ends the leader once, and starts it again when another one has acknowledged something. At is
@@ -202,11 +178,7 @@ func (r FailoverReport) Print(out io.Writer) error {
 	for _, k := range r.Kills {
 		gaps = append(gaps, k.Gap)
 	}
-	_, err := fmt.Fprintf(out, "leader killed %d times; until the next acknowledgement: median %s, "+
+	return printf(out, "leader killed %d times; until the next acknowledgement: median %s, "+
 		"longest %s; lost %d, doubled %d\n", len(r.Kills), median(gaps).Round(time.Millisecond),
 		slices.Max(gaps).Round(time.Millisecond), r.Verified.Lost, r.Verified.Doubled)
-	if err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
 }

@@ -162,7 +162,7 @@ func TestFailoverMeasuresTheGap(t *testing.T) {
 func TestFailoverThatLosesIsRefused(t *testing.T) {
 	report, err := failover(newMortal(t, func(m *mortal) { m.forget = true }))
 	require.ErrorContains(t, err, "not what was acknowledged")
-	require.True(t, load.Refused(err))
+	require.ErrorAs(t, err, new(*load.Refusal))
 	require.GreaterOrEqual(t, report.Verified.Lost, uint64(2), "the first may have had nothing yet")
 
 	report, err = failover(newMortal(t, func(m *mortal) { m.double = 1 }))

@@ -22,8 +22,6 @@ type Flood struct {
 	// Events and Checks are how many single events and checks the quiet account, which Measure
 	// creates, sends each second.
 	Events, Checks int
-	// Progress is told what happens.
-	Progress func(string) `json:"-"`
 }
 
 // FloodReport is what came of Flood.
@@ -88,7 +86,7 @@ func (f *Flood) Measure(ctx context.Context) (report FloodReport, err error) {
 			return report, fmt.Errorf("create customers: %w", err)
 		}
 	}
-	before, err := f.Batches.Admin.term(ctx)
+	_, before, err := f.Batches.Admin.reign(ctx)
 	if err != nil {
 		return report, err
 	}
@@ -120,7 +118,7 @@ func (f *Flood) Measure(ctx context.Context) (report FloodReport, err error) {
 			report.Limited += n
 		}
 	}
-	after, err := f.Batches.Admin.term(ctx)
+	_, after, err := f.Batches.Admin.reign(ctx)
 	if err != nil {
 		return report, err
 	}

@@ -92,8 +92,8 @@ func (r *Run) loads(ctx context.Context, customers, events int) (reports []Repor
 		if err != nil {
 			return nil, fmt.Errorf("%s, %d customers: %w", c.Scenario, customers, err)
 		}
-		r.say("%s, %d customers, %d events before: %.0f a second, %.2f µs each", c.Scenario, customers,
-			events, report.UnitRate, 1e6*report.Cost())
+		r.Progress.say("%s, %d customers, %d events before: %.0f a second, %.2f µs each",
+			c.Scenario, customers, events, report.UnitRate, 1e6*report.Cost())
 		reports = append(reports, report)
 	}
 	return reports, nil
@@ -129,11 +129,7 @@ func (r ScaleReport) Print(out io.Writer) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(out, "processor time with many customers by that with few: %s\n", r.text())
-	if err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
+	return printf(out, "processor time with many customers by that with few: %s\n", r.text())
 }
 
 // MemoryReport is what came of ScenarioMemory: bytes, means of the nodes.
@@ -263,13 +259,9 @@ func (r *Run) collectGarbage(ctx context.Context, node string) error {
 
 // Print writes the report.
 func (r MemoryReport) Print(out io.Writer) error {
-	_, err := fmt.Fprintf(out, "scenario  %s on %s: %d customers, %d events, means of %d nodes\n"+
+	return printf(out, "scenario  %s on %s: %d customers, %d events, means of %d nodes\n"+
 		"memory    %.0f bytes a customer with a subscription, %.1f bytes an event\n"+
 		"journal   %.0f bytes an event\n%scounted   %d, acknowledged %d\n", r.Scenario, r.System,
 		r.Customers, r.Events, len(r.Admin.Nodes), r.Customer, r.Event, r.Journal, r.Keys,
 		r.Verified.Counted, r.Verified.Acknowledged)
-	if err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
 }

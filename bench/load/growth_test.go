@@ -50,7 +50,7 @@ func TestMemoryOfCustomersAndEvents(t *testing.T) {
 
 	_, err = of(grown(t, func(m *mortal) { m.lose = 50 }), scenario, (*load.Run).Footprint)
 	require.ErrorContains(t, err, "not what was acknowledged")
-	require.True(t, load.Refused(err))
+	require.ErrorAs(t, err, new(*load.Refusal))
 	uncollected := grown(t, func(*mortal) {})
 	uncollected.profiles = http.StatusForbidden
 	_, err = of(uncollected, scenario, (*load.Run).Footprint)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	api "tollgate/sdk/go"
@@ -29,7 +28,7 @@ type Hosted struct {
 	// ending. 0 is five seconds.
 	Calm time.Duration
 	// Progress is told what happens.
-	Progress func(string) `json:"-"`
+	Progress Progress `json:"-"`
 
 	tenants []tenant
 }
@@ -92,7 +91,7 @@ func (h *Hosted) Measure(ctx context.Context) (report RunsReport, err error) {
 		return report, fmt.Errorf("prepare runs: %w", err)
 	}
 	report.Runs = h.Runs
-	before, err := h.side(ctx)
+	before, err := sideOf(ctx, h.Checks, h.Events)
 	if err != nil {
 		return report, err
 	}
@@ -101,45 +100,29 @@ func (h *Hosted) Measure(ctx context.Context) (report RunsReport, err error) {
 		if err != nil {
 			return report, err
 		}
-		after, err := h.side(ctx)
+		after, err := sideOf(ctx, h.Checks, h.Events)
 		if err != nil {
 			return report, err
 		}
+		without := mean(before, after)
 		round := RunsRound{
-			Checks: (before.checks + after.checks) / 2, ChecksBeside: beside.checks,
-			Event: (before.event + after.event) / 2, EventBeside: beside.event,
+			Checks: without.Checks, ChecksBeside: beside.Checks,
+			Event: without.P99, EventBeside: beside.P99,
 		}
 		report.Rounds, before = append(report.Rounds, round), after
-		h.say("round %d: %.0f checks/s, %.0f beside runs; event p99 %s, %s", n+1, round.Checks,
+		h.Progress.say("round %d: %.0f checks/s, %.0f beside runs; event p99 %s, %s", n+1, round.Checks,
 			round.ChecksBeside, round.Event, round.EventBeside)
 	}
 	report.sum()
 	return report, nil
 }
 
-func (h *Hosted) say(format string, args ...any) {
-	if h.Progress != nil {
-		h.Progress(fmt.Sprintf(format, args...))
-	}
-}
-
-// side is what is measured at a time: checks a second, and p99 of single events.
-type side struct {
-	checks float64
-	event  time.Duration
-}
-
-func (h *Hosted) side(ctx context.Context) (side, error) {
-	s, err := sideOf(ctx, h.Checks, h.Events)
-	return side{checks: s.Checks, event: s.P99}, err
-}
-
 // beside measures while runs go on, all of them from its begin to its end.
-func (h *Hosted) beside(ctx context.Context) (s side, err error) {
+func (h *Hosted) beside(ctx context.Context) (s PagesSide, err error) {
 	if err = h.startAll(ctx); err != nil {
 		return s, err
 	}
-	if s, err = h.side(ctx); err != nil {
+	if s, err = sideOf(ctx, h.Checks, h.Events); err != nil {
 		return s, err
 	}
 	going, err := h.going(ctx)
@@ -155,16 +138,10 @@ func (h *Hosted) beside(ctx context.Context) (s side, err error) {
 
 // sum fills in the medians of the rounds' ratios.
 func (r *RunsReport) sum() {
-	median := func(of func(RunsRound) float64) float64 {
-		all := make([]float64, 0, len(r.Rounds))
-		for _, round := range r.Rounds {
-			all = append(all, of(round))
-		}
-		slices.Sort(all)
-		return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
-	}
-	r.Checks = median(func(o RunsRound) float64 { return o.ChecksBeside / o.Checks })
-	r.Event = median(func(o RunsRound) float64 { return float64(o.EventBeside) / float64(o.Event) })
+	r.Checks = middle(r.Rounds, func(o RunsRound) float64 { return o.ChecksBeside / o.Checks })
+	r.Event = middle(r.Rounds, func(o RunsRound) float64 {
+		return float64(o.EventBeside) / float64(o.Event)
+	})
 }
 
 // prepare makes workspaces with owners, and their flows.

@@ -99,7 +99,7 @@ func TestRunsThatEndAreFound(t *testing.T) {
 	l.ends.Store(true)
 	_, err := besideRuns(t, l)
 	require.ErrorContains(t, err, "1 of 7 runs ended")
-	require.True(t, load.Refused(err))
+	require.ErrorAs(t, err, new(*load.Refusal))
 }
 
 func TestTargetsBesideRuns(t *testing.T) {

@@ -120,6 +120,11 @@ func (c Comparison) plots() (all []plot) {
 	return all
 }
 
+// under are the results of a load.
+func (c Comparison) under(load string) []Result {
+	return slices.DeleteFunc(slices.Clone(c.Results), func(r Result) bool { return r.load() != load })
+}
+
 func (c Comparison) percentiles(load string) plot {
 	p := plot{
 		title: load + ": latency by percentile", x: "percentile", y: "milliseconds", logY: true,
@@ -127,10 +132,7 @@ func (c Comparison) percentiles(load string) plot {
 	for _, q := range percentiles[:len(percentiles)-1] {
 		p.ticks = append(p.ticks, tickMark{nines(q), fmt.Sprintf("%g", q)})
 	}
-	for _, r := range c.Results {
-		if r.load() != load {
-			continue
-		}
+	for _, r := range c.under(load) {
 		l := line{name: r.System}
 		for _, q := range percentiles[:len(percentiles)-1] {
 			l.points = append(l.points, point{nines(q), milliseconds(r.Latency[fmt.Sprintf("p%g", q)])})
@@ -149,9 +151,9 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 func (c Comparison) processors(load string) plot {
 	p := plot{title: load + ": processor time of a unit, by process", x: "µs", bars: true}
 	parts := map[string]int{}
-	for _, r := range c.Results {
+	for _, r := range c.under(load) {
 		last := r.last()
-		if r.load() != load || last.UnitRate == 0 {
+		if last.UnitRate == 0 {
 			continue
 		}
 		row := float64(len(p.ticks))
@@ -182,10 +184,7 @@ func (c Comparison) overTime(load string) []plot {
 		title: load + ": p99 over the time of the last round", x: "seconds", y: "milliseconds",
 		logY: true,
 	}
-	for _, r := range c.Results {
-		if r.load() != load {
-			continue
-		}
+	for _, r := range c.under(load) {
 		closed := r.last()
 		open := closed
 		if closed.Open != nil {

@@ -32,7 +32,7 @@ type Pages struct {
 	// with the people, between two without.
 	Idle time.Duration
 	// Progress is told what happens.
-	Progress func(string) `json:"-"`
+	Progress Progress `json:"-"`
 }
 
 // PagesReport is what came of Pages.
@@ -100,18 +100,29 @@ func (p *Pages) Measure(ctx context.Context) (report PagesReport, err error) {
 		if err != nil {
 			return report, err
 		}
-		round := PagesRound{Beside: beside, Seen: seen, Without: PagesSide{
-			Checks: (before.Checks + after.Checks) / 2, Events: (before.Events + after.Events) / 2,
-			P99: (before.P99 + after.P99) / 2,
-		}}
+		round := PagesRound{Beside: beside, Seen: seen, Without: mean(before, after)}
 		report.Rounds, before = append(report.Rounds, round), after
-		if p.Progress != nil {
-			p.Progress(fmt.Sprintf("round %d: %+v beside %d browsers, %+v without", n+1, beside,
-				p.Browsers, round.Without))
-		}
+		p.Progress.say("round %d: %+v beside %d browsers, %+v without", n+1, beside, p.Browsers,
+			round.Without)
 	}
 	report.sum()
 	return report, nil
+}
+
+func mean(a, b PagesSide) PagesSide {
+	return PagesSide{
+		Checks: (a.Checks + b.Checks) / 2, Events: (a.Events + b.Events) / 2, P99: (a.P99 + b.P99) / 2,
+	}
+}
+
+// middle is the median of what the rounds have, the mean of the middle two of an even number.
+func middle[R any](rounds []R, of func(R) float64) float64 {
+	all := make([]float64, 0, len(rounds))
+	for _, round := range rounds {
+		all = append(all, of(round))
+	}
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
 // sideOf measures checks and then events.
@@ -281,19 +292,12 @@ func (b *viewer) watch(
 
 // sum fills in the medians of the rounds' ratios.
 func (r *PagesReport) sum() {
-	median := func(of func(PagesRound) float64) float64 {
-		all := make([]float64, 0, len(r.Rounds))
-		for _, round := range r.Rounds {
-			all = append(all, of(round))
-		}
-		slices.Sort(all)
-		return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	ratio := func(of func(PagesSide) float64) float64 {
+		return middle(r.Rounds, func(o PagesRound) float64 { return of(o.Beside) / of(o.Without) })
 	}
-	r.Checks = median(func(o PagesRound) float64 { return o.Beside.Checks / o.Without.Checks })
-	r.Events = median(func(o PagesRound) float64 { return o.Beside.Events / o.Without.Events })
-	r.P99 = median(func(o PagesRound) float64 {
-		return float64(o.Beside.P99) / float64(o.Without.P99)
-	})
+	r.Checks = ratio(func(s PagesSide) float64 { return s.Checks })
+	r.Events = ratio(func(s PagesSide) float64 { return s.Events })
+	r.P99 = ratio(func(s PagesSide) float64 { return float64(s.P99) })
 }
 
 // goalBrowsers is how many people look at a time, of whom it is asked what they cost.

@@ -106,7 +106,7 @@ func TestPagesThatAreNotShown(t *testing.T) {
 	g.broken.Store(true)
 	_, err := besidePages(t, g)
 	require.ErrorContains(t, err, "not shown its page")
-	require.True(t, load.Refused(err))
+	require.ErrorAs(t, err, new(*load.Refusal))
 }
 
 func TestTargetsBesidePages(t *testing.T) {

@@ -91,21 +91,38 @@ func (p plot) scales() (x, y scale) {
 	return x, y
 }
 
-// svg draws the plot. All that is not a number is escaped.
+// canvas is a drawing under way. All that is not a number is escaped.
+type canvas struct{ strings.Builder }
+
+// canvas begins a drawing of some height, with the title that far from the left.
+func (p plot) canvas(height, left int) *canvas {
+	c, title := &canvas{}, html.HTMLEscapeString(p.title)
+	c.draw(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
+		plotWidth, height, title)
+	c.draw(`<text class="title" x="%d" y="20">%s</text>`, left, title)
+	return c
+}
+
+func (c *canvas) draw(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
+
+func (c *canvas) text(at, down float64, anchor, s string) {
+	c.draw(`<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, at, down, anchor,
+		html.HTMLEscapeString(s))
+}
+
+func (c *canvas) svg() html.HTML {
+	c.WriteString("</svg>")
+	return html.HTML(c.String())
+}
+
+// svg draws the plot.
 func (p plot) svg() html.HTML {
 	if p.bars {
 		return p.barSVG()
 	}
-	var b strings.Builder
+	c := p.canvas(plotHeight, plotLeft)
+	draw, text := c.draw, c.text
 	x, y := p.scales()
-	draw := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	text := func(at, down float64, anchor, s string) {
-		draw(`<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, at, down, anchor,
-			html.HTMLEscapeString(s))
-	}
-	draw(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
-		plotWidth, plotHeight, html.HTMLEscapeString(p.title))
-	draw(`<text class="title" x="%d" y="20">%s</text>`, plotLeft, html.HTMLEscapeString(p.title))
 	for _, v := range y.steps() {
 		at := y.place(v)
 		draw(`<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x.from, x.to, at, at)
@@ -142,8 +159,7 @@ func (p plot) svg() html.HTML {
 		draw(`<line %s x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, style, x.to+12, x.to+36, down, down)
 		text(x.to+42, down+4, "start", l.name)
 	}
-	b.WriteString("</svg>")
-	return html.HTML(b.String())
+	return c.svg()
 }
 
 // short is a number for an axis.
@@ -189,18 +205,10 @@ func (p plot) barSVG() html.HTML {
 	for _, sum := range sums {
 		x.high = max(x.high, sum)
 	}
-	var b strings.Builder
-	draw := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	text := func(at float64, down int, anchor, s string) {
-		draw(`<text x="%.1f" y="%d" text-anchor="%s">%s</text>`, at, down, anchor,
-			html.HTMLEscapeString(s))
-	}
-	height := plotTop + rowHeight*max(len(p.ticks), len(p.lines))
-	draw(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">`,
-		plotWidth, height, html.HTMLEscapeString(p.title))
-	draw(`<text class="title" x="0" y="20">%s</text>`, html.HTMLEscapeString(p.title))
+	c := p.canvas(plotTop+rowHeight*max(len(p.ticks), len(p.lines)), 0)
+	draw, text := c.draw, c.text
 	for i, t := range p.ticks {
-		down := plotTop + rowHeight*i + barHeight/2 + 4
+		down := float64(plotTop + rowHeight*i + barHeight/2 + 4)
 		text(barLeft-8, down, "end", t.text)
 		text(x.place(sums[i])+6, down, "start", fmt.Sprintf("%.1f %s", sums[i], p.x))
 	}
@@ -215,8 +223,7 @@ func (p plot) barSVG() html.HTML {
 				from, plotTop+rowHeight*row, to-from, barHeight, colour, html.HTMLEscapeString(l.name), q.x)
 		}
 		draw(`<rect x="%d" y="%d" width="14" height="12" fill="%s"/>`, plotWidth-plotRight, down, colour)
-		text(plotWidth-plotRight+20, down+11, "start", l.name)
+		text(plotWidth-plotRight+20, float64(down+11), "start", l.name)
 	}
-	b.WriteString("</svg>")
-	return html.HTML(b.String())
+	return c.svg()
 }

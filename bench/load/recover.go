@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 )
 
@@ -63,7 +62,7 @@ func (r *Run) Recover(ctx context.Context) (RecoverReport, error) {
 			return report, fmt.Errorf("%s: %w", p.Name, err)
 		}
 		report.Restarts = append(report.Restarts, restart)
-		r.say("%s served again after %s", p.Name, restart.Took.Round(time.Millisecond))
+		r.Progress.say("%s served again after %s", p.Name, restart.Took.Round(time.Millisecond))
 	}
 	begin = time.Now()
 	var err error
@@ -115,23 +114,14 @@ func kill(ctx context.Context, p Process) error {
 
 // Print writes the report as a table.
 func (r RecoverReport) Print(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	var failed error
-	row := func(format string, args ...any) {
-		if _, err := fmt.Fprintf(table, format+"\n", args...); err != nil {
-			failed = err
-		}
-	}
-	row("scenario\t%s on %s: %d customers, %d events, setup %s", r.Scenario, r.System, r.Customers,
-		r.Events, r.Setup.Round(time.Second))
+	table := newSheet(out)
+	table.row("scenario\t%s on %s: %d customers, %d events, setup %s", r.Scenario, r.System,
+		r.Customers, r.Events, r.Setup.Round(time.Second))
 	for _, one := range r.Restarts {
-		row("%s\tserved again after %s; snapshot to entry %d (read in %s), log to %d (%d MiB)", one.Name,
-			one.Took.Round(time.Millisecond), one.SnapshotEntry, one.Restored.Round(time.Millisecond),
-			one.LastEntry, one.LogBytes>>20)
+		table.row("%s\tserved again after %s; snapshot to entry %d (read in %s), log to %d (%d MiB)",
+			one.Name, one.Took.Round(time.Millisecond), one.SnapshotEntry,
+			one.Restored.Round(time.Millisecond), one.LastEntry, one.LogBytes>>20)
 	}
-	row("counted\t%d, acknowledged %d", r.Verified.Counted, r.Verified.Acknowledged)
-	if err := errors.Join(failed, table.Flush()); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
+	table.row("counted\t%d, acknowledged %d", r.Verified.Counted, r.Verified.Acknowledged)
+	return table.end()
 }

@@ -89,7 +89,7 @@ func TestRecoverMeasuresEachRestart(t *testing.T) {
 	n = &node{mortal: newMortal(t, func(m *mortal) { m.lose = 100 }), metrics: metrics}
 	_, err = of(n, scenario, (*load.Run).Recover)
 	require.ErrorContains(t, err, "not what was acknowledged")
-	require.True(t, load.Refused(err))
+	require.ErrorAs(t, err, new(*load.Refusal))
 }
 
 // TestRatesBesideSnapshots: a node that writes snapshots in a part of the time has two rates; one

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -53,11 +51,25 @@ type Fault struct {
 	What string
 }
 
+// newHistogram is of microseconds, up to a minute.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
+}
+
+// byPercentile is a histogram's durations, by percentile.
+func byPercentile(h *hdrhistogram.Histogram) map[string]time.Duration {
+	latency := map[string]time.Duration{}
+	for _, p := range percentiles {
+		latency[fmt.Sprintf("p%g", p)] = time.Duration(h.ValueAtQuantile(p)) * time.Microsecond
+	}
+	return latency
+}
+
 var percentiles = []float64{50, 75, 90, 95, 99, 99.5, 99.9, 99.99, 100}
 
 // collect adds up what the workers noted.
 func (r *Run) collect(workers []*worker, report *Report) {
-	all := hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
+	all := newHistogram()
 	for _, w := range workers {
 		all.Merge(w.latency)
 		report.Requests += w.requests
@@ -66,11 +78,7 @@ func (r *Run) collect(workers []*worker, report *Report) {
 	seconds := report.Elapsed.Seconds()
 	report.RequestRate = float64(report.Requests) / seconds
 	report.UnitRate = float64(report.Units) / seconds
-	report.Latency = map[string]time.Duration{}
-	for _, p := range percentiles {
-		report.Latency[fmt.Sprintf("p%g", p)] =
-			time.Duration(all.ValueAtQuantile(p)) * time.Microsecond
-	}
+	report.Latency = byPercentile(all)
 	report.Timeline = timeline(workers, report.Elapsed)
 }
 
@@ -84,66 +92,51 @@ func (r *Run) problems(report *Report) {
 
 // Print writes the report as a table.
 func (r Report) Print(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	var failed error
-	row := func(name, format string, args ...any) {
-		if _, err := fmt.Fprintf(table, name+"\t"+format+"\n", args...); err != nil {
-			failed = err
-		}
-	}
+	table := newSheet(out)
 	what := "events"
 	if !r.Scenario.writes() {
 		what = "checks"
 	}
-	row("scenario", "%s on %s, %d connections to %d nodes, %d customers at random",
+	table.row("scenario\t%s on %s, %d connections to %d nodes, %d customers at random",
 		r.Scenario, r.System, r.Connections, len(r.Nodes), r.Customers)
 	if r.Scenario.batches() {
-		row("batch", "%d events a request", r.Batch)
+		table.row("batch\t%d events a request", r.Batch)
 	}
 	if r.Rate > 0 {
-		row("due", "%d requests a second; made known late by %s at most (p99)", r.Rate, r.Late)
+		table.row("due\t%d requests a second; made known late by %s at most (p99)", r.Rate, r.Late)
 	}
-	row(what, "%.0f a second (%d in %s)", r.UnitRate, r.Units, r.Elapsed.Round(time.Millisecond))
-	row("requests", "%.0f a second", r.RequestRate)
-	row("latency", "p50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
+	table.row(what+"\t%.0f a second (%d in %s)", r.UnitRate, r.Units,
+		r.Elapsed.Round(time.Millisecond))
+	table.row("requests\t%.0f a second", r.RequestRate)
+	table.row("latency\tp50 %s  p90 %s  p99 %s  p99.9 %s  max %s",
 		r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["p99.9"], r.Latency["p100"])
 	if len(r.Used) > 0 {
-		row("cost", "%.2f µs of the system's processors each, %s bytes written", 1e6*r.Cost(),
+		table.row("cost\t%.2f µs of the system's processors each, %s bytes written", 1e6*r.Cost(),
 			r.WrittenEach())
 	}
-	row("generator", "%.2f cores, %.0f %% of what was used", r.GeneratorCores, 100*r.GeneratorShare())
-	row("machine", "%.2f foreign cores, %.1f %% steal%s", r.Machine.Foreign, 100*r.Machine.Steal,
+	table.row("generator\t%.2f cores, %.0f %% of what was used", r.GeneratorCores,
+		100*r.GeneratorShare())
+	table.row("machine\t%.2f foreign cores, %.1f %% steal%s", r.Machine.Foreign, 100*r.Machine.Steal,
 		marked(r.Machine, ": DISTURBED"))
 	if len(r.Admin.Nodes) > 0 {
-		row("meanwhile", "%d snapshots, %d elections; longest entry %s", r.Snapshots, r.Elections,
+		table.row("meanwhile\t%d snapshots, %d elections; longest entry %s", r.Snapshots, r.Elections,
 			r.MaxEntry.Round(time.Microsecond))
 	}
 	for _, p := range r.Used {
-		row(p.Name, "%.2f cores, %d MiB, %d MiB written", p.Cores, p.Resident>>20, p.Written>>20)
+		table.row("%s\t%.2f cores, %d MiB, %d MiB written", p.Name, p.Cores, p.Resident>>20,
+			p.Written>>20)
 	}
 	v := r.Verified
 	if !r.Blank {
-		row("counted", "%d, acknowledged %d, fate unknown %d", v.Counted, v.Acknowledged, v.Unknown)
+		table.row("counted\t%d, acknowledged %d, fate unknown %d", v.Counted, v.Acknowledged, v.Unknown)
 	}
 	if !r.Blank && !r.Unaudited {
-		row("audit", "%d events for %d checks (of %d customers)",
+		table.row("audit\t%d events for %d checks (of %d customers)",
 			v.AuditEvents, v.Checks, v.AuditCustomers)
 	}
-	row("refused", "%d", r.Refused)
-	for i, message := range slices.Sorted(maps.Keys(r.Errors)) {
-		if i == 10 {
-			row("error", "… and %d more kinds", len(r.Errors)-i)
-			break
-		}
-		row("error", "%d × %s", r.Errors[message], message)
-	}
-	if err := table.Flush(); err != nil {
-		failed = err
-	}
-	if failed != nil {
-		return fmt.Errorf("print: %w", failed)
-	}
-	return nil
+	table.row("refused\t%d", r.Refused)
+	table.mistakes(r.Errors)
+	return table.end()
 }
 
 // marked is a mark, where a measurement was disturbed.

@@ -103,7 +103,16 @@ type Run struct {
 	firstKey                      int           // number of the first worker, in its keys
 	errors                        messages
 	// Progress is told what happens in a run that takes long.
-	Progress func(string) `json:"-"`
+	Progress Progress `json:"-"`
+}
+
+// Progress is told what happens; nil: not told.
+type Progress func(string)
+
+func (p Progress) say(format string, args ...any) {
+	if p != nil {
+		p(fmt.Sprintf(format, args...))
+	}
 }
 
 // maxEvents bounds Config.Events.
@@ -201,6 +210,9 @@ func (r *Run) carryOut(ctx context.Context, during func(ctx context.Context, beg
 	if err != nil {
 		return report, nil, err
 	}
+	if r.persistent != nil {
+		before.syncs = nil // processes count their fsyncs since they began, which they do anew
+	}
 	workers, err := r.load(ctx, &report, during)
 	if err != nil {
 		return report, nil, err
@@ -258,7 +270,7 @@ func (r *Run) load(ctx context.Context, report *Report,
 		w := &worker{
 			Run: r, connection: newConnection(r.Nodes[i%len(r.Nodes)]),
 			random:  rand.New(rand.NewPCG(r.Seed, uint64(i))),
-			latency: hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2), begun: &begun,
+			latency: newHistogram(), begun: &begun,
 		}
 		workers[i] = w
 		group.Go(func() { w.loop(r.firstKey+i, open, &stop) })

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -173,11 +172,7 @@ func (r SnapshotReport) Print(out io.Writer) error {
 	if err := r.Report.Print(out); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%d snapshots, for %s in all: %.0f events a second beside them, %.0f "+
+	return printf(out, "%d snapshots, for %s in all: %.0f events a second beside them, %.0f "+
 		"without, ratio %.2f; longest entry %s\n", r.Snapshots, r.Beside.Round(time.Millisecond),
 		r.RateBeside, r.RateWithout, r.Ratio, r.MaxEntry.Round(time.Microsecond))
-	if err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
 }

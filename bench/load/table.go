@@ -1,23 +1,61 @@
 package load
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"text/tabwriter"
 	"time"
 )
 
-// Print writes the environment.
-func (e Environment) Print(out io.Writer) error {
-	_, err := fmt.Fprintf(out, "%s, %d cores (%s), %d GiB, Linux %s, %s, commit %.12s\n"+
-		"load before %s, fsync %s (slowest of %d: %s)\n\n",
-		e.At.Format(time.RFC3339), e.Cores, e.CPU, e.MemoryBytes>>30, e.Kernel, e.Go, e.Commit,
-		e.LoadBefore, e.Sync.Round(time.Microsecond), syncTries, e.SlowestSync.Round(time.Microsecond))
-	if err != nil {
+// sheet prints rows of cells, with a tab between two, in columns.
+type sheet struct {
+	columns *tabwriter.Writer
+	failed  error
+}
+
+func newSheet(out io.Writer) *sheet {
+	return &sheet{columns: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+}
+
+func (s *sheet) row(format string, args ...any) {
+	s.failed = cmp.Or(s.failed, printf(s.columns, format+"\n", args...))
+}
+
+// mistakes prints how often each error happened, of ten kinds.
+func (s *sheet) mistakes(count map[string]uint64) {
+	for i, message := range slices.Sorted(maps.Keys(count)) {
+		if i == 10 {
+			s.row("error\t… and %d more kinds", len(count)-i)
+			break
+		}
+		s.row("error\t%d × %s", count[message], message)
+	}
+}
+
+// end prints what was held back to align it.
+func (s *sheet) end() error {
+	if err := s.columns.Flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return s.failed
+}
+
+func printf(out io.Writer, format string, args ...any) error {
+	if _, err := fmt.Fprintf(out, format, args...); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil
+}
+
+// Print writes the environment.
+func (e Environment) Print(out io.Writer) error {
+	return printf(out, "%s, %d cores (%s), %d GiB, Linux %s, %s, commit %.12s\n"+
+		"load before %s, fsync %s (slowest of %d: %s)\n\n",
+		e.At.Format(time.RFC3339), e.Cores, e.CPU, e.MemoryBytes>>30, e.Kernel, e.Go, e.Commit,
+		e.LoadBefore, e.Sync.Round(time.Microsecond), syncTries, e.SlowestSync.Round(time.Microsecond))
 }
 
 // Print writes the comparison as a table.
@@ -29,17 +67,11 @@ func (c Comparison) Print(out io.Writer) error {
 }
 
 func (c Comparison) printResults(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	var failed error
-	print := func(format string, args ...any) {
-		if _, err := fmt.Fprintf(table, format+"\n", args...); err != nil {
-			failed = err
-		}
-	}
-	print("scenario\tsystem\tserver µs\ta second\tslowest–fastest\tgenerator\tp50\tp99\tp99.9\t" +
+	table := newSheet(out)
+	table.row("scenario\tsystem\tserver µs\ta second\tslowest–fastest\tgenerator\tp50\tp99\tp99.9\t" +
 		"bytes written\tsnapshots\tMiB\tserver µs\trate\tp99\t")
 	for _, r := range c.Results {
-		print("%s\t%s\t%.2f\t%.0f\t%.0f–%.0f\t%.0f %%\t%s\t%s\t%s\t%s\t%d\t%d\t"+
+		table.row("%s\t%s\t%.2f\t%.0f\t%.0f–%.0f\t%.0f %%\t%s\t%s\t%s\t%s\t%d\t%d\t"+
 			"%.2f ×\t%.2f ×\t%.2f ×\t%s", r.load(), r.System, 1e6*r.Cost, r.Rate, r.Slowest, r.Fastest,
 			100*r.Generator, r.Latency["p50"], r.p99(), r.Latency["p99.9"],
 			r.last().WrittenEach(), r.Snapshots, r.resident()>>20, r.CostRatio, r.Ratio, r.LatencyRatio,
@@ -47,17 +79,13 @@ func (c Comparison) printResults(out io.Writer) error {
 	}
 	for _, t := range c.Tools {
 		if t.Failed != "" {
-			print("%s\t%s\tfailed: %s", t.Scenario, t.Tool, t.Failed)
+			table.row("%s\t%s\tfailed: %s", t.Scenario, t.Tool, t.Failed)
 			continue
 		}
-		print("%s\t%s: %s\t%.2f\t%.0f%s", t.Scenario, t.System, t.Tool, 1e6*t.Cost, t.Rate,
+		table.row("%s\t%s: %s\t%.2f\t%.0f%s", t.Scenario, t.System, t.Tool, 1e6*t.Cost, t.Rate,
 			marked(t.Machine, "\tDISTURBED"))
 	}
-	failed = errors.Join(failed, table.Flush())
-	if failed != nil {
-		return fmt.Errorf("print: %w", failed)
-	}
-	return nil
+	return table.end()
 }
 
 // load names what was put on: the scenario, and the rate of an open loop.

@@ -2,10 +2,8 @@ package load
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 )
 
@@ -304,21 +302,16 @@ func (f *Figures) Print(out io.Writer) error {
 	if err := f.Environment.Print(out); err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	_, failed := fmt.Fprintln(table, "what\ttarget\tverdict\tmeasured")
+	table := newSheet(out)
+	table.row("what\ttarget\tverdict\tmeasured")
 	for _, row := range f.Rows() {
-		_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", row.What, row.Target, row.Stands(), row.Measured)
-		failed = errors.Join(failed, err)
+		table.row("%s\t%s\t%s\t%s", row.What, row.Target, row.Stands(), row.Measured)
 	}
-	failed = errors.Join(failed, table.Flush())
+	failed := table.end()
 	for _, c := range f.comparisons() {
-		_, err := fmt.Fprintln(out)
-		failed = errors.Join(failed, err, c.printResults(out))
+		failed = errors.Join(failed, printf(out, "\n"), c.printResults(out))
 	}
-	if failed != nil {
-		return fmt.Errorf("print: %w", failed)
-	}
-	return nil
+	return failed
 }
 
 // comparedMachine is the worst of a comparison's rounds: what others do while systems start and

@@ -78,13 +78,20 @@ func (r *Run) verify(ctx context.Context) (Verification, error) {
 	return v, r.verifyAudit(ctx, &v)
 }
 
-func (r *Run) used(c *connection, n int) (uint64, error) {
-	status, body, err := c.do(r.request("GET",
-		"/api/v1/client/entitlements/"+r.customer(n)+"/"+r.Feature, nil))
+// get reads an answer.
+func (r *Run) get(c *connection, path string, into any) error {
+	status, body, err := c.do(r.request("GET", path, nil))
 	if err != nil {
-		return 0, err
+		return err
 	}
-	r.checks[n].Add(1)
+	if err = json.Unmarshal(body, into); err != nil || status != 200 {
+		return errors.Join(fmt.Errorf("GET %s: %d %.300s", path, status, body), err)
+	}
+	return nil
+}
+
+// used asks for a customer's counter, which is a check.
+func (r *Run) used(c *connection, n int) (uint64, error) {
 	var answer struct {
 		Data struct {
 			Usage struct {
@@ -92,9 +99,11 @@ func (r *Run) used(c *connection, n int) (uint64, error) {
 			} `json:"usage"`
 		} `json:"data"`
 	}
-	if err = json.Unmarshal(body, &answer); err != nil || status != 200 {
-		return 0, errors.Join(fmt.Errorf("check: %d %.300s", status, body), err)
+	path := "/api/v1/client/entitlements/" + r.customer(n) + "/" + r.Feature
+	if err := r.get(c, path, &answer); err != nil {
+		return 0, err
 	}
+	r.checks[n].Add(1)
 	used, err := strconv.ParseUint(answer.Data.Usage.Used.String(), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("check: used %q: %w", answer.Data.Usage.Used, err)
@@ -146,18 +155,14 @@ func (r *Run) auditEvents(c *connection, n int) (uint64, error) {
 		if cursor != "" {
 			path += "&cursor=" + url.QueryEscape(cursor)
 		}
-		status, body, err := c.do(r.request("GET", path, nil))
-		if err != nil {
-			return 0, err
-		}
 		var answer struct {
 			Data struct {
 				Events     []struct{} `json:"events"`
 				NextCursor string     `json:"nextCursor"`
 			} `json:"data"`
 		}
-		if err = json.Unmarshal(body, &answer); err != nil || status != 200 {
-			return 0, errors.Join(fmt.Errorf("GET %s: %d %.300s", path, status, body), err)
+		if err := r.get(c, path, &answer); err != nil {
+			return 0, err
 		}
 		total += uint64(len(answer.Data.Events))
 		if cursor = answer.Data.NextCursor; cursor == "" {

@@ -43,7 +43,7 @@ func openEtcd(servers []string) (Store, error) {
 		MaxCallSendMsgSize: maxEtcdRequest, MaxCallRecvMsgSize: maxEtcdRequest,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("etcd: %w", err)
+		return nil, err
 	}
 	return &etcdStore{client: client, servers: servers, known: map[string]counter{}}, nil
 }
@@ -52,7 +52,7 @@ func openEtcd(servers []string) (Store, error) {
 func (s *etcdStore) Create(ctx context.Context, customer string) error {
 	answer, err := s.client.Put(ctx, "c/"+customer, "0")
 	if err != nil {
-		return fmt.Errorf("etcd: %w", err)
+		return err
 	}
 	s.remember(customer, counter{0, answer.Header.Revision})
 	return nil
@@ -91,7 +91,7 @@ func (s *etcdStore) Add(ctx context.Context, events []Event, fresh []bool) error
 			return err
 		}
 	}
-	return fmt.Errorf("etcd: %d transactions met others", etcdTries)
+	return fmt.Errorf("%d transactions met others", etcdTries)
 }
 
 // Spend implements Store. Counts only grow: one that was read at its limit is there for good, and
@@ -112,7 +112,7 @@ func (s *etcdStore) Spend(ctx context.Context, e Event, limit int64) (Outcome, e
 			return OutcomeRepeated, nil
 		}
 	}
-	return 0, fmt.Errorf("etcd: %d transactions met others", etcdTries)
+	return 0, fmt.Errorf("%d transactions met others", etcdTries)
 }
 
 // try sends one transaction of the events that are fresh so far. When it was refused, what it read
@@ -144,7 +144,7 @@ func (s *etcdStore) try(ctx context.Context, events []Event, fresh []bool) (done
 	}
 	answer, err := s.client.Txn(ctx).If(when...).Then(then...).Else(otherwise...).Commit()
 	if err != nil {
-		return false, fmt.Errorf("etcd: %w", err)
+		return false, err
 	}
 	if answer.Succeeded {
 		for customer, units := range sums {
@@ -163,7 +163,7 @@ func (s *etcdStore) try(ctx context.Context, events []Event, fresh []bool) (done
 		for _, pair := range response.GetResponseRange().Kvs {
 			units, err := strconv.ParseInt(string(pair.Value), 10, 64)
 			if err != nil {
-				return false, fmt.Errorf("etcd: %w", err)
+				return false, err
 			}
 			s.remember(strings.TrimPrefix(string(pair.Key), "c/"), counter{units, pair.ModRevision})
 		}
@@ -175,16 +175,13 @@ func (s *etcdStore) try(ctx context.Context, events []Event, fresh []bool) (done
 func (s *etcdStore) Read(ctx context.Context, customer string) (int64, error) {
 	answer, err := s.client.Get(ctx, "c/"+customer)
 	if err != nil {
-		return 0, fmt.Errorf("etcd: %w", err)
+		return 0, err
 	}
 	if len(answer.Kvs) != 1 {
-		return 0, fmt.Errorf("etcd: no customer %q", customer)
+		return 0, fmt.Errorf("no customer %q", customer)
 	}
 	count, err := strconv.ParseInt(string(answer.Kvs[0].Value), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("etcd: %w", err)
-	}
-	return count, nil
+	return count, err
 }
 
 // Syncs implements Store, from each server's metrics.
@@ -193,7 +190,7 @@ func (s *etcdStore) Syncs(ctx context.Context) (map[string]uint64, error) {
 	for _, server := range s.servers {
 		count, err := etcdSyncs(ctx, server)
 		if err != nil {
-			return nil, fmt.Errorf("etcd: %w", err)
+			return nil, err
 		}
 		syncs["etcd at "+server] = count
 	}
@@ -222,10 +219,7 @@ func etcdSyncs(ctx context.Context, server string) (count uint64, err error) {
 
 // Close implements Store.
 func (s *etcdStore) Close() error {
-	if err := s.client.Close(); err != nil {
-		return fmt.Errorf("etcd: %w", err)
-	}
-	return nil
+	return s.client.Close()
 }
 
 const (

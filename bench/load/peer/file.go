@@ -35,7 +35,7 @@ type group struct {
 func openFile(folder string) (Store, error) {
 	file, err := os.OpenFile(filepath.Join(folder, "log"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("append: %w", err)
+		return nil, err
 	}
 	s := &fileStore{
 		file: file, counts: map[string]int64{}, wake: make(chan struct{}, 1),
@@ -97,7 +97,7 @@ func (s *fileStore) Add(ctx context.Context, events []Event, fresh []bool) error
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return fmt.Errorf("append: %w", ctx.Err())
+		return ctx.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *fileStore) Add(ctx context.Context, events []Event, fresh []bool) error
 
 // Spend implements Store.
 func (s *fileStore) Spend(context.Context, Event, int64) (Outcome, error) {
-	return 0, fmt.Errorf("append: %w", ErrNoLimits)
+	return 0, ErrNoLimits
 }
 
 // Read implements Store.
@@ -127,8 +127,5 @@ func (s *fileStore) Syncs(context.Context) (map[string]uint64, error) {
 func (s *fileStore) Close() error {
 	close(s.closed)
 	<-s.ended
-	if err := s.file.Close(); err != nil {
-		return fmt.Errorf("append: %w", err)
-	}
-	return nil
+	return s.file.Close()
 }

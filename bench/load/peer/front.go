@@ -90,10 +90,10 @@ func Serve(in io.Reader, out io.Writer) (err error) {
 	if front.Store != "bare" {
 		store, openErr := front.open()
 		if openErr != nil {
-			return fmt.Errorf("front: %w", openErr)
+			return fmt.Errorf("front: %s: %w", front.Store, openErr)
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
-		handler = newHandler(store, front.Answers).handle
+		handler = newHandler(&front, store).handle
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -174,6 +174,7 @@ func (f *Front) blank(path []byte) *load.Answer {
 
 // handler answers requests from a store.
 type handler struct {
+	name            string // of the store
 	store           Store
 	answers         load.Answers
 	check, simulate [][]byte // the answers to a check, cut where the count stands
@@ -182,10 +183,10 @@ type handler struct {
 
 var usedField = []byte(`"used":`)
 
-func newHandler(store Store, answers load.Answers) *handler {
+func newHandler(f *Front, store Store) *handler {
 	return &handler{
-		store: store, answers: answers,
-		check: aroundCounts(answers.Check.Body), simulate: aroundCounts(answers.Simulate.Body),
+		name: f.Store, store: store, answers: f.Answers,
+		check: aroundCounts(f.Answers.Check.Body), simulate: aroundCounts(f.Answers.Simulate.Body),
 	}
 }
 
@@ -240,7 +241,8 @@ func (h *handler) handle(request *fasthttp.RequestCtx) {
 		answer(request, 404, []byte(`{"success":false}`))
 	}
 	if err != nil {
-		answer(request, 500, fmt.Appendf(nil, `{"success":false,"error":{"message":%q}}`, err.Error()))
+		answer(request, 500, fmt.Appendf(nil, `{"success":false,"error":{"message":%q}}`,
+			fmt.Sprintf("%s: %v", h.name, err)))
 	}
 }
 

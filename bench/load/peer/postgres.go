@@ -69,14 +69,14 @@ func openPostgres(address string) (Store, error) {
 	config, err := pgxpool.ParseConfig("postgres://" + postgresUser + "@" + address +
 		"/postgres?sslmode=disable")
 	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	config.MaxConns, config.MinConns = poolSize, poolSize
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	for {
 		_, err = pool.Exec(ctx, schema)
@@ -88,26 +88,15 @@ func openPostgres(address string) (Store, error) {
 	}
 	if err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	return &postgresStore{pool}, nil
 }
 
 // Create implements Store.
 func (s *postgresStore) Create(ctx context.Context, customer string) error {
-	return s.one(ctx, `INSERT INTO counters VALUES ($1, 0)`, customer)
-}
-
-// one carries out a statement that changes one row.
-func (s *postgresStore) one(ctx context.Context, statement string, args ...any) error {
-	tag, err := s.pool.Exec(ctx, statement, args...)
-	if err == nil && tag.RowsAffected() != 1 {
-		err = fmt.Errorf("%d rows changed", tag.RowsAffected())
-	}
-	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
-	}
-	return nil
+	_, err := s.pool.Exec(ctx, `INSERT INTO counters VALUES ($1, 0)`, customer)
+	return err
 }
 
 // Add implements Store.
@@ -117,7 +106,7 @@ func (s *postgresStore) Add(ctx context.Context, events []Event, fresh []bool) e
 	}
 	tag, err := s.pool.Exec(ctx, addOne, events[0].Key, events[0].Customer, events[0].Units)
 	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return err
 	}
 	fresh[0] = tag.RowsAffected() == 1
 	return nil
@@ -126,10 +115,8 @@ func (s *postgresStore) Add(ctx context.Context, events []Event, fresh []bool) e
 // Spend implements Store.
 func (s *postgresStore) Spend(ctx context.Context, e Event, limit int64) (o Outcome, err error) {
 	row := s.pool.QueryRow(ctx, spendOne, e.Key, e.Customer, e.Units, limit)
-	if err = row.Scan(&o); err != nil {
-		return 0, fmt.Errorf("postgres: %w", err)
-	}
-	return o, nil
+	err = row.Scan(&o)
+	return o, err
 }
 
 // Codes of PostgreSQL's errors.
@@ -160,7 +147,7 @@ func (s *postgresStore) addMany(ctx context.Context, events []Event, fresh []boo
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return err
 	}
 	left := make(map[string]bool, len(counted))
 	for _, key := range counted {
@@ -176,10 +163,8 @@ func (s *postgresStore) addMany(ctx context.Context, events []Event, fresh []boo
 // Read implements Store.
 func (s *postgresStore) Read(ctx context.Context, customer string) (count int64, err error) {
 	row := s.pool.QueryRow(ctx, `SELECT units FROM counters WHERE customer = $1`, customer)
-	if err = row.Scan(&count); err != nil {
-		return 0, fmt.Errorf("postgres: %w", err)
-	}
-	return count, nil
+	err = row.Scan(&count)
+	return count, err
 }
 
 // Syncs implements Store: how much of the log is durable, after seeing that the settings hold. Its
@@ -190,10 +175,10 @@ func (s *postgresStore) Syncs(ctx context.Context) (map[string]uint64, error) {
 	row := s.pool.QueryRow(ctx, `SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint,
 		current_setting('fsync'), current_setting('synchronous_commit')`)
 	if err := row.Scan(&durable, &fsync, &commit); err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	if fsync != "on" || commit != "on" {
-		return nil, fmt.Errorf("postgres: fsync is %s, synchronous_commit %s", fsync, commit)
+		return nil, fmt.Errorf("fsync is %s, synchronous_commit %s", fsync, commit)
 	}
 	return map[string]uint64{"postgres (bytes of its log)": uint64(durable)}, nil
 }
@@ -226,7 +211,7 @@ var postgresSettings = []string{
 func postgresProgram(name string) (string, error) {
 	folders, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
-		return "", fmt.Errorf("postgres: %w", err)
+		return "", err
 	}
 	slices.Reverse(folders)
 	return find(name, folders...)
@@ -262,7 +247,7 @@ func servePostgres(ctx context.Context, s *system) error {
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return err
 	}
 	args := []string{"-D", data, "-h", host, "-p", port, "-k", s.folder}
 	for _, setting := range postgresSettings {
@@ -292,11 +277,11 @@ func notRoot(folder string) (func() *syscall.SysProcAttr, error) {
 	var ids [2]uint64
 	for i, text := range []string{account.Uid, account.Gid} {
 		if ids[i], err = strconv.ParseUint(text, 10, 32); err != nil {
-			return nil, fmt.Errorf("postgres: %w", err)
+			return nil, err
 		}
 	}
 	if err = os.Chown(folder, int(ids[0]), int(ids[1])); err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	return func() *syscall.SysProcAttr {
 		return &syscall.SysProcAttr{
@@ -321,7 +306,7 @@ func (s *system) postgresTool(ctx context.Context, name string, args ...string) 
 	}
 	host, port, err := net.SplitHostPort(s.front.Servers[0])
 	if err != nil {
-		return "", fmt.Errorf("postgres: %w", err)
+		return "", err
 	}
 	return output(ctx, program, append([]string{
 		"-h", host, "-p", port, "-U", postgresUser,

@@ -66,7 +66,7 @@ func openRedis(address string, depth int) (Store, error) {
 		DisableRetry: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
+		return nil, err
 	}
 	return &redisStore{
 		client: client, script: rueidis.NewLuaScript(claim), depth: depth,
@@ -78,10 +78,7 @@ func openRedis(address string, depth int) (Store, error) {
 // Create implements Store.
 func (s *redisStore) Create(ctx context.Context, customer string) error {
 	err := s.client.Do(ctx, s.client.B().Set().Key("c:"+customer).Value("0").Build()).Error()
-	if err != nil {
-		return fmt.Errorf("redis: %w", err)
-	}
-	return nil
+	return err
 }
 
 // Add implements Store: one call of the script for each event, as many in a pipeline as depth says,
@@ -105,7 +102,7 @@ func (s *redisStore) addAll(ctx context.Context, events []Event, fresh []bool) e
 		err = fmt.Errorf("%d answers to %d events", len(counted), len(events))
 	}
 	if err != nil {
-		return fmt.Errorf("redis: %w", err)
+		return err
 	}
 	for i, n := range counted {
 		fresh[i] = n == 1
@@ -127,7 +124,7 @@ func (s *redisStore) addEach(ctx context.Context, events []Event, fresh []bool, 
 		for i, result := range s.results(ctx, calls) {
 			counted, err := result.AsInt64()
 			if err != nil {
-				return fmt.Errorf("redis: %w", err)
+				return err
 			}
 			fresh[from+i] = counted == 1
 		}
@@ -148,7 +145,7 @@ func (s *redisStore) Spend(ctx context.Context, e Event, limit int64) (Outcome, 
 		strconv.FormatInt(e.Units, 10), s.life, strconv.FormatInt(limit, 10),
 	}).AsInt64()
 	if err != nil {
-		return 0, fmt.Errorf("redis: %w", err)
+		return 0, err
 	}
 	return Outcome(outcome), nil
 }
@@ -156,10 +153,7 @@ func (s *redisStore) Spend(ctx context.Context, e Event, limit int64) (Outcome, 
 // Read implements Store.
 func (s *redisStore) Read(ctx context.Context, customer string) (int64, error) {
 	count, err := s.client.Do(ctx, s.client.B().Get().Key("c:"+customer).Build()).AsInt64()
-	if err != nil {
-		return 0, fmt.Errorf("redis: %w", err)
-	}
-	return count, nil
+	return count, err
 }
 
 // Syncs implements Store. Redis does not count its fsyncs; with appendfsync always, each of its
@@ -168,19 +162,19 @@ func (s *redisStore) Read(ctx context.Context, customer string) (int64, error) {
 func (s *redisStore) Syncs(ctx context.Context) (map[string]uint64, error) {
 	mode, err := s.client.Do(ctx, s.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap()
 	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
+		return nil, err
 	}
 	if mode["appendfsync"] != "always" {
-		return nil, fmt.Errorf("redis: appendfsync is %q", mode["appendfsync"])
+		return nil, fmt.Errorf("appendfsync is %q", mode["appendfsync"])
 	}
 	info, err := s.client.Do(ctx, s.client.B().Info().Section("persistence").Build()).ToString()
 	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
+		return nil, err
 	}
 	_, rest, found := strings.Cut(info, "aof_current_size:")
 	size, err := strconv.ParseUint(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), 10, 64)
 	if err != nil || !found {
-		return nil, errors.Join(errors.New("redis: no length of its file"), err)
+		return nil, errors.Join(errors.New("no length of its file"), err)
 	}
 	return map[string]uint64{"redis (bytes of its file)": size}, nil
 }
@@ -203,7 +197,7 @@ func serveRedis(ctx context.Context, s *system) error {
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("redis: %w", err)
+		return err
 	}
 	s.front.Servers = []string{address}
 	args := []string{
@@ -259,11 +253,11 @@ func (s *system) prepareRedis(ctx context.Context, script string) error {
 		InitAddress: s.front.Servers, DisableCache: true,
 	})
 	if err != nil {
-		return fmt.Errorf("redis: %w", err)
+		return err
 	}
 	defer client.Close()
 	if err = client.Do(ctx, client.B().ScriptLoad().Script(script).Build()).Error(); err != nil {
-		return fmt.Errorf("redis: %w", err)
+		return err
 	}
 	sets := make(rueidis.Commands, 0, 10_000)
 	for i := range cap(sets) { // as redis-benchmark writes numbers
@@ -271,7 +265,7 @@ func (s *system) prepareRedis(ctx context.Context, script string) error {
 	}
 	for _, result := range client.DoMulti(ctx, sets...) {
 		if err = result.Error(); err != nil {
-			return fmt.Errorf("redis: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -285,7 +279,7 @@ func (s *system) redisBenchmark(ctx context.Context, depth, requests int, comman
 	}
 	_, port, err := net.SplitHostPort(s.front.Servers[0])
 	if err != nil {
-		return 0, 0, fmt.Errorf("redis: %w", err)
+		return 0, 0, err
 	}
 	keys := "10000"
 	if command[0] != "GET" {

@@ -51,7 +51,7 @@ const openShare = 0.7
 func (c *compareCommand) compare(ctx context.Context) (none load.Comparison, err error) {
 	contest := load.Contest{
 		Rounds: c.Rounds, Open: openShare, Again: c.Again, Tools: c.Tools,
-		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
+		Progress: progress,
 	}
 	if c.Rounds < 1 || c.Rounds > 1000 {
 		return none, fmt.Errorf("%d rounds: want 1 to 1000", c.Rounds)
@@ -179,7 +179,7 @@ func (c *runCommand) measure(ctx context.Context, config load.Config) error {
 	if err != nil {
 		return err
 	}
-	run.Progress = func(what string) { fmt.Fprintln(os.Stderr, what) }
+	run.Progress = progress
 	var report interface{ Print(out io.Writer) error }
 	switch config.Scenario {
 	case load.ScenarioClose:

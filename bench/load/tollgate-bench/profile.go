@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -44,14 +43,14 @@ func (c *profileCommand) measure(ctx context.Context, scenario load.Scenario,
 	if err != nil {
 		return report, err
 	}
-	config := c.config(scenario)
-	if config.Target, err = cluster.Start(ctx, load.Answers{}); err != nil {
-		return report, err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	run, err := load.New(config)
-	if err != nil {
-		return report, err
-	}
-	return run.Profile(ctx)
+	err = cluster.during(ctx, func(target load.Target) error {
+		config := c.config(scenario)
+		config.Target = target
+		run, err := load.New(config)
+		if err == nil {
+			report, err = run.Profile(ctx)
+		}
+		return err
+	})
+	return report, err
 }

@@ -86,6 +86,16 @@ func (t *tollgate) Start(ctx context.Context, _ load.Answers) (target load.Targe
 	return target, nil
 }
 
+// during runs the cluster for as long as do takes.
+func (t *tollgate) during(ctx context.Context, do func(load.Target) error) (err error) {
+	target, err := t.Start(ctx, load.Answers{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Stop()) }()
+	return do(target)
+}
+
 // target is how the cluster is reached, with the processes that run now.
 func (t *tollgate) target(ctx context.Context) (load.Target, error) {
 	target, err := connect(ctx, t.data, t.via)

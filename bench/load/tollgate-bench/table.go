@@ -156,21 +156,29 @@ func alone[R any](ctx context.Context, c *tableCommand, config load.Config, logM
 	do func(*load.Run, context.Context) (R, error),
 ) (report *R, err error) {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all", logMiB: logMiB}
-	if config.Target, err = cluster.Start(ctx, load.Answers{}); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	run, err := load.New(config)
-	if err != nil {
-		return nil, err
-	}
-	run.Progress = func(what string) { fmt.Fprintln(os.Stderr, what) }
-	figures, err := do(run, ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &figures, nil
+	err = cluster.during(ctx, func(target load.Target) error {
+		config.Target = target
+		run, err := load.New(config)
+		if err != nil {
+			return err
+		}
+		run.Progress = progress
+		figures, err := do(run, ctx)
+		return keep(&report, figures, err)
+	})
+	return report, err
 }
+
+// keep notes what was measured without an error.
+func keep[R any](to **R, report R, err error) error {
+	if err == nil {
+		*to = &report
+	}
+	return err
+}
+
+// progress is what measurements say while they go on.
+func progress(what string) { fmt.Fprintln(os.Stderr, what) }
 
 func (c *tableCommand) failover(ctx context.Context, f *load.Figures) (err error) {
 	config := c.config(load.ScenarioFailover)
@@ -237,24 +245,17 @@ func (c *tableCommand) large50M(ctx context.Context, f *load.Figures) (err error
 }
 
 // runs measures checks and single events beside hosted runs, whose agent waits.
-func (c *tableCommand) runs(ctx context.Context, f *load.Figures) (err error) {
+func (c *tableCommand) runs(ctx context.Context, f *load.Figures) error {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all", workers: c.Runs}
-	target, err := cluster.Start(ctx, load.Answers{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	h := load.Hosted{
-		Checks: c.config(load.ScenarioCheck), Events: c.config(load.ScenarioIngest),
-		Agent: waitingAgent, Runs: c.Runs, Rounds: c.Rounds,
-		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
-	}
-	h.Checks.Target, h.Events.Target = target, target
-	report, err := h.Measure(ctx)
-	if err == nil {
-		f.Runs = &report
-	}
-	return err
+	return cluster.during(ctx, func(target load.Target) error {
+		h := load.Hosted{
+			Checks: c.config(load.ScenarioCheck), Events: c.config(load.ScenarioIngest),
+			Agent: waitingAgent, Runs: c.Runs, Rounds: c.Rounds, Progress: progress,
+		}
+		h.Checks.Target, h.Events.Target = target, target
+		report, err := h.Measure(ctx)
+		return keep(&f.Runs, report, err)
+	})
 }
 
 // The flood of the target, and the account beside it.
@@ -277,50 +278,38 @@ func (floodCommand) Run(ctx context.Context) error {
 }
 
 // flood measures an account beside one that floods the cluster.
-func (c *tableCommand) flood(ctx context.Context, f *load.Figures) (err error) {
-	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
-	target, err := cluster.Start(ctx, load.Answers{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	flood := load.Flood{
-		Batches: c.config(load.ScenarioBatch), Events: floodEvents, Checks: floodChecks,
-	}
-	flood.Batches.Target = target
+func (c *tableCommand) flood(ctx context.Context, f *load.Figures) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	flood.Command = []string{program, floodArgument}
+	flood := load.Flood{
+		Batches: c.config(load.ScenarioBatch), Events: floodEvents, Checks: floodChecks,
+		Command: []string{program, floodArgument},
+	}
 	flood.Batches.Connections = cmp.Or(c.Connections, floodConnections)
 	flood.Batches.Batch, flood.Batches.Customers = floodBatch, min(c.Customers, 1000)
-	report, err := flood.Measure(ctx)
-	if err == nil {
-		f.Flood = &report
-	}
-	return err
+	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
+	return cluster.during(ctx, func(target load.Target) error {
+		flood.Batches.Target = target
+		report, err := flood.Measure(ctx)
+		return keep(&f.Flood, report, err)
+	})
 }
 
 // pages measures checks and single events while people look at live pages.
-func (c *tableCommand) pages(ctx context.Context, f *load.Figures) (err error) {
+func (c *tableCommand) pages(ctx context.Context, f *load.Figures) error {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
-	target, err := cluster.Start(ctx, load.Answers{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	p := load.Pages{
-		Checks: c.config(load.ScenarioCheck), Events: c.config(load.ScenarioIngest),
-		Browsers: c.Browsers, Customer: demoCustomer, Rounds: c.Rounds, Idle: c.least(0) * 3 / 4,
-		Progress: func(what string) { fmt.Fprintln(os.Stderr, what) },
-	}
-	p.Checks.Target, p.Events.Target = target, target
-	report, err := p.Measure(ctx)
-	if err == nil {
-		f.Pages = &report
-	}
-	return err
+	return cluster.during(ctx, func(target load.Target) error {
+		p := load.Pages{
+			Checks: c.config(load.ScenarioCheck), Events: c.config(load.ScenarioIngest),
+			Browsers: c.Browsers, Customer: demoCustomer, Rounds: c.Rounds, Idle: c.least(0) * 3 / 4,
+			Progress: progress,
+		}
+		p.Checks.Target, p.Events.Target = target, target
+		report, err := p.Measure(ctx)
+		return keep(&f.Pages, report, err)
+	})
 }
 
 // demoCustomer is the one that `tollgate dev` makes.
