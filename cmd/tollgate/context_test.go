@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -131,6 +133,7 @@ func TestWhichClusterACommandGoesTo(t *testing.T) {
 		{"TOLLGATE_OPS=S TOLLGATE_ADMIN_KEY=k", "prod", "keys list", atStaging, "k" + sandbox},
 		{"TOLLGATE_OPS=S TOLLGATE_ADMIN_KEY=k", "", "keys list --context prod", atProd, "prods" + live},
 		{"TOLLGATE_ADMIN_KEY=k", "", "keys list --context prod", atProd, "prods" + live},
+		{"TOLLGATE_ADMIN_KEY=k", "prod", "keys list", atProd, "prods" + live},
 		{"TOLLGATE_ADMIN_KEY=k", "", "keys list --context keyless", atProd, "k" + sandbox},
 		{"TOLLGATE_OPS=S TOLLGATE_ADMIN_KEY=k", "prod", "keys list --data .tollgate", atLocal, "devs" + sandbox},
 		{"TOLLGATE_OPS=S TOLLGATE_ADMIN_KEY=k", "prod", "keys list --context dev", atLocal, "devs" + sandbox},
@@ -215,6 +218,25 @@ func TestContextsAreReadWhereTheyCount(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr(), `unknown context "prod"`)
 	require.Len(t, *asked, 2)
+}
+
+// TestContextsAreSetAtOnce: none that was set is lost.
+func TestContextsAreSetAtOnce(t *testing.T) {
+	file := contextsOf(t)
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	require.NoError(t, os.WriteFile(file, []byte(`{"contexts":null}`), 0o600))
+	var all sync.WaitGroup
+	codes := make([]int, 8)
+	for i := range codes {
+		all.Go(func() {
+			_, codes[i] = alone("context", "set", fmt.Sprintf("c%d", i), "--account", "acme")
+		})
+	}
+	all.Wait()
+	require.Equal(t, make([]int, 8), codes)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, 8, strings.Count(string(text), "acme"))
 }
 
 // TestAContextIsSetWhole: with keys from a pipe and the authority's file.

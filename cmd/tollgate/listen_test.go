@@ -56,18 +56,26 @@ func TestListenTakesWebhooksHere(t *testing.T) {
 		return s.run("listen", mine.URL, "--event", "subscription.created")
 	})
 	require.Eventually(t, func() bool {
-		return strings.Contains(stderr(), "signed with ")
+		return strings.Contains(stderr(), "Press Ctrl-C")
 	}, 5*time.Second, 10*time.Millisecond)
 	s.client("POST", "subscriptions", map[string]any{
 		"planId": "llm-team", "customerReferenceId": "ada",
 	}, nil)
 	got := <-came
+	s.client("POST", "customers", map[string]any{
+		"externalClientCustomerId": "bob", "firstName": "Bob", "lastName": "Moog", "email": "bob@example.com",
+	}, nil)
+	s.client("POST", "subscriptions", map[string]any{
+		"planId": "llm-team", "customerReferenceId": "bob",
+	}, nil)
+	<-came                        // read with the first one in the list
+	<-time.After(2 * time.Second) // a round or more
 	out := stop()
 	done()
 	require.Contains(t, out, "subscription.created")
 	require.Contains(t, out, "200 OK")
-	_, secret, _ := strings.Cut(stderr(), "signed with ")
-	secret, _, _ = strings.Cut(secret, ". ")
+	_, secret, _ := strings.Cut(stderr(), "Signing secret: ")
+	secret, _, _ = strings.Cut(secret, "\n")
 	hook, err := standardwebhooks.NewWebhook(secret)
 	require.NoError(t, err)
 	require.NoError(t, hook.Verify(got.body, got.header))

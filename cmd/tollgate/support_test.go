@@ -3,16 +3,19 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"tollgate/cmd/tollgate/config"
+	"tollgate/cmd/tollgate/local"
 )
 
 // TestASupportBundleHoldsNoSecret: of configurations, also where a log quotes it, and no key.
@@ -31,8 +34,11 @@ func TestASupportBundleHoldsNoSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("node.yaml", text, 0o600))
 	require.NoError(t, os.WriteFile("broken.yaml", []byte("secretsKey: [broken-secret-5"), 0o600))
+	misspelt := "secretKeys:\n  - misspelt-secret-6\n"
+	require.NoError(t, os.WriteFile("misspelt.yaml", []byte(misspelt), 0o600))
 	require.NoError(t, os.WriteFile("node.log", []byte("first\n"+strings.Repeat("x", 5<<20)+
 		"\nlevel=WARN msg=\"hook-secret-3 was refused\" key=sk_live_abcDEF123 Authorization: Bearer xyz789\n"+
+		"broken-secret-5 and misspelt-secret-6 were refused\n"+
 		"the last line\n"), 0o600))
 
 	odd := config.Default() // quoted, and cut by the end of a log
@@ -47,9 +53,10 @@ func TestASupportBundleHoldsNoSecret(t *testing.T) {
 	require.NoError(t, os.WriteFile("cut.log", []byte(cut), 0o600))
 
 	out, code := s.run("support", "b.tar.gz", "--config", "odd.yaml", "--log", "cut.log",
-		"--config", "node.yaml", "--config", "broken.yaml", "--log", "node.log", "--log", "missing.log")
+		"--config", "node.yaml", "--config", "broken.yaml", "--config", "misspelt.yaml",
+		"--log", "node.log", "--log", "missing.log")
 	require.Zero(t, code, out)
-	require.Contains(t, out, "Wrote b.tar.gz; could not be collected: ")
+	require.Contains(t, out, "Wrote b.tar.gz. Not everything could be collected: see problems.txt (")
 	info, err := os.Stat("b.tar.gz")
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -60,7 +67,7 @@ func TestASupportBundleHoldsNoSecret(t *testing.T) {
 	}
 	for _, secret := range []string{
 		settings.AdminKeyHash, settings.SecretsKey, "client-secret-1", "rk_live_2", "hook-secret-3",
-		"agent-secret-4", `w\\x`, "efefef", "broken-secret-5", "sk_live_abcDEF123", "xyz789", s.args[3],
+		"agent-secret-4", `w\\x`, "efefef", "broken-secret-5", "misspelt-secret-6", "sk_live_abcDEF123", "xyz789", s.args[3],
 	} {
 		require.False(t, strings.Contains(whole, secret), secret)
 	}
@@ -83,6 +90,24 @@ func TestASupportBundleHoldsNoSecret(t *testing.T) {
 	require.Contains(t, bundleOf(t, "none.tar.gz")["problems.txt"], "dev.json does not exist")
 	_, code = alone("support", filepath.Join("no", "folder", "b.tar.gz"))
 	require.Equal(t, 1, code)
+}
+
+// TestASupportBundleIsInterrupted: while it waits for a log that does not end.
+func TestASupportBundleIsInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	defer out.Close()
+	old := os.Stdin
+	os.Stdin = in
+	defer func() { os.Stdin = old }()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	c := local.SupportCommand{Log: []string{"-"}, File: "b.tar.gz"}
+	c.Data = t.TempDir()
+	require.ErrorIs(t, c.Run(ctx, io.Discard), context.DeadlineExceeded)
+	require.NoFileExists(t, "b.tar.gz")
 }
 
 func bundleOf(t *testing.T, name string) map[string]string {

@@ -95,21 +95,35 @@ func loadContexts() (c contexts, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &c)
 	}
+	if c.Named == nil {
+		c.Named = map[string]target{}
+	}
 	if err != nil {
 		return c, fmt.Errorf("contexts: %s: %w", file, err)
 	}
 	return c, nil
 }
 
-func (c *contexts) save() error {
+// changeContexts reads the file and writes what change makes of it, one command at a time. Where
+// change fails nothing is written.
+func changeContexts(change func(*contexts) error) (err error) {
 	file, err := contextsFile()
 	if err != nil {
 		return err
 	}
-	if err = os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	unlock, err := devdata.Lock(file+".lock", true)
+	if err != nil {
 		return fmt.Errorf("contexts: %w", err)
 	}
-	text, err := json.MarshalIndent(c, "", "  ")
+	defer func() { err = errors.Join(err, unlock()) }()
+	all, err := loadContexts()
+	if err != nil {
+		return err
+	}
+	if err = change(&all); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return fmt.Errorf("contexts: %w", err)
 	}
@@ -125,6 +139,14 @@ func (c *contexts) find(name string) (target, error) {
 			strings.Join(append(known, developed), ", "))
 	}
 	return t, nil
+}
+
+// has refuses a change of a context that there is not.
+func (c *contexts) has(name string) error {
+	if _, err := c.find(name); err != nil {
+		return fmt.Errorf("%w; nothing was changed", err)
+	}
+	return nil
 }
 
 // ContextNames are the names that --context takes.
@@ -179,7 +201,8 @@ func FromContext(k *kong.Context, parent *kong.Path, flag *kong.Flag) (any, erro
 		return nil, ContextError{fmt.Errorf("context %s has no --%s: tollgate context set %[1]s "+
 			"--%[2]s …", name, key)}
 	}
-	if value == "" || !named && inEnv(flag) {
+	secret := key == "admin-key" || key == "key" // it goes to the context's own addresses alone
+	if value == "" || !named && !secret && inEnv(flag) {
 		return nil, nil
 	}
 	return value, nil
@@ -275,18 +298,15 @@ type contextUseCommand struct {
 
 // Run chooses a context.
 func (c *contextUseCommand) Run(out io.Writer) error {
-	all, err := loadContexts()
-	if err != nil {
-		return err
-	}
-	all.Current = ""
-	if c.Name != developed {
-		if _, err = all.find(c.Name); err != nil {
-			return fmt.Errorf("%w; nothing was changed", err)
+	err := changeContexts(func(all *contexts) error {
+		all.Current = ""
+		if c.Name == developed {
+			return nil
 		}
 		all.Current = c.Name
-	}
-	if err = all.save(); err != nil {
+		return all.has(c.Name)
+	})
+	if err != nil {
 		return err
 	}
 	return Say(out, "Commands go to %s.", c.Name)
@@ -308,43 +328,43 @@ func (c *contextSetCommand) Run(ctx context.Context, out io.Writer) error {
 	if c.Name == developed || strings.ContainsAny(c.Name, " \t\n") || c.Name == "" {
 		return fmt.Errorf("%q cannot be a context's name; nothing was changed", c.Name)
 	}
-	all, err := loadContexts()
+	in := bufio.NewReader(os.Stdin)
+	for _, secret := range []struct {
+		given *string
+		asks  string
+	}{{c.AdminKey, "Admin key"}, {c.Key, "API key"}} {
+		if secret.given == nil || *secret.given != "-" {
+			continue
+		}
+		var err error
+		if *secret.given, err = askSecret(ctx, in, secret.asks); err != nil {
+			return fmt.Errorf("%w; nothing was changed", err)
+		}
+	}
+	current := false
+	err := changeContexts(func(all *contexts) error {
+		t := all.Named[c.Name]
+		if c.Ops != nil {
+			t.Ops = c.Ops
+		}
+		if c.URL != nil {
+			t.URL = c.URL
+		}
+		t.CA = cmp.Or(c.CA, t.CA)
+		for to, given := range map[*string]*string{
+			&t.AdminKey: c.AdminKey, &t.Key: c.Key, &t.Account: c.Account, &t.Environment: c.Environment,
+		} {
+			if given != nil {
+				*to = *given
+			}
+		}
+		all.Named[c.Name], current = t, c.Name == all.Current
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	t := all.Named[c.Name]
-	if c.Ops != nil {
-		t.Ops = c.Ops
-	}
-	if c.URL != nil {
-		t.URL = c.URL
-	}
-	t.CA = cmp.Or(c.CA, t.CA)
-	in := bufio.NewReader(os.Stdin)
-	for _, change := range []struct {
-		to   *string
-		from *string
-		asks string
-	}{
-		{&t.AdminKey, c.AdminKey, "Admin key"},
-		{&t.Key, c.Key, "API key"},
-		{&t.Account, c.Account, ""},
-		{&t.Environment, c.Environment, ""},
-	} {
-		if change.from == nil {
-			continue
-		}
-		if *change.to = *change.from; *change.to == "-" && change.asks != "" {
-			if *change.to, err = askSecret(ctx, in, change.asks); err != nil {
-				return fmt.Errorf("%w; nothing was changed", err)
-			}
-		}
-	}
-	all.Named[c.Name] = t
-	if err = all.save(); err != nil {
-		return err
-	}
-	if c.Name == all.Current {
+	if current {
 		return Say(out, "Context %s is set; commands go to it.", c.Name)
 	}
 	return Say(out, "Context %s is set. To use it: tollgate context use %[1]s, or --context %[1]s.",
@@ -392,20 +412,20 @@ type contextRemoveCommand struct {
 
 // Run deletes a context.
 func (c *contextRemoveCommand) Run(out io.Writer) error {
-	all, err := loadContexts()
+	current := ""
+	err := changeContexts(func(all *contexts) error {
+		if err := all.has(c.Name); err != nil {
+			return err
+		}
+		delete(all.Named, c.Name)
+		if all.Current == c.Name {
+			all.Current = ""
+		}
+		current = all.Current
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if _, err = all.find(c.Name); err != nil {
-		return fmt.Errorf("%w; nothing was changed", err)
-	}
-	delete(all.Named, c.Name)
-	if all.Current == c.Name {
-		all.Current = ""
-	}
-	if err = all.save(); err != nil {
-		return err
-	}
-	return Say(out, "Context %s is removed; commands go to %s.", c.Name,
-		either(all.Current, developed))
+	return Say(out, "Context %s is removed; commands go to %s.", c.Name, either(current, developed))
 }

@@ -33,7 +33,7 @@ func (c *ListenCommand) Help() string {
 	return "While the command runs, the environment has a webhook endpoint that only it reads. " +
 		"It reads messages through the admin API, signs them as the cluster would, and sends " +
 		"each once to a program on this machine, so nothing here needs a public address. Ctrl-C removes " +
-		"the endpoint."
+		"the endpoint. The cluster cannot reach it: it is listed as failing, and disabled after 5 days."
 }
 
 const (
@@ -62,8 +62,8 @@ func (c *ListenCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	endpoint := c.path() + "/webhook-endpoints/" + url.PathEscape(made.ID)
-	fmt.Fprintf(os.Stderr, "Taking webhooks of %s/%s, signed with %s. Ctrl-C ends it.\n", c.Account,
-		c.Environment, made.Secret)
+	fmt.Fprintf(os.Stderr, "Receiving webhooks of %s/%s. Signing secret: %s\nPress Ctrl-C to stop.\n",
+		c.Account, c.Environment, made.Secret)
 	err = c.follow(ctx, admin, out, endpoint, made.Secret)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminPatience)
 	defer cancel()
@@ -87,18 +87,14 @@ func (c *ListenCommand) follow(
 	ctx context.Context, admin *api.Client, out io.Writer, endpoint, secret string,
 ) error {
 	for seen := map[string]bool{}; ; {
-		var page deliveries
-		_, err := send(ctx, admin, "GET", endpoint+"/deliveries?limit="+listenPage, nil, &page)
+		fresh, listed, err := unseen(ctx, admin, endpoint+"/deliveries", seen)
 		if err != nil {
 			return err
 		}
-		for _, d := range slices.Backward(page.Deliveries) {
-			if seen[d.ID] {
-				continue
-			}
-			seen[d.ID] = true
+		seen = listed
+		for _, id := range slices.Backward(fresh) {
 			var whole api.WebhookDelivery
-			_, err = send(ctx, admin, "GET", endpoint+"/deliveries/"+url.PathEscape(d.ID), nil, &whole)
+			_, err = send(ctx, admin, "GET", endpoint+"/deliveries/"+url.PathEscape(id), nil, &whole)
 			if err != nil {
 				return err
 			}
@@ -110,6 +106,33 @@ func (c *ListenCommand) follow(
 		case <-ctx.Done():
 			return nil
 		case <-time.After(listenPause):
+		}
+	}
+}
+
+// unseen lists messages, newest first, back to one that has been seen. listed is what was read
+// meanwhile, seen or not.
+func unseen(ctx context.Context, admin *api.Client, path string, seen map[string]bool) (
+	fresh []string, listed map[string]bool, err error,
+) {
+	listed = map[string]bool{}
+	for cursor, known := "", false; ; {
+		var page deliveries
+		query := url.Values{"limit": {listenPage}}
+		if cursor != "" {
+			query.Set("cursor", cursor)
+		}
+		if _, err = send(ctx, admin, "GET", path+"?"+query.Encode(), nil, &page); err != nil {
+			return nil, nil, err
+		}
+		for _, d := range page.Deliveries {
+			if known = known || seen[d.ID]; !known {
+				fresh = append(fresh, d.ID)
+			}
+			listed[d.ID] = true
+		}
+		if cursor = page.NextCursor; known || cursor == "" {
+			return fresh, listed, nil
 		}
 	}
 }

@@ -12,14 +12,15 @@ import (
 
 type eventsTailCommand struct {
 	ofCustomer `embed:""`
-	Kind       string        `enum:",usage,audit,void,amend" default:"" help:"usage, audit (checks), void or amend; all when absent."`
+	Kind       string        `enum:",usage,audit" default:"" help:"usage or audit (checks); all when absent."`
 	Since      time.Duration `default:"1m" help:"Begin with events of so long ago, by the environment's clock."`
 }
 
 // Help says what is followed.
 func (c *eventsTailCommand) Help() string {
-	return "Events are printed as they are recorded, until it is interrupted; with --json each is a " +
-		"line. One that occurred more than two minutes before the newest may be missed."
+	return "Prints events as they are recorded, until interrupted. With --json, prints one JSON " +
+		"object per line. Events that occurred more than two minutes before the newest may be " +
+		"missed. So may voids and amendments, which are listed at the time of the event they correct."
 }
 
 const (
@@ -35,25 +36,26 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer client.Close()
-	var now clock
-	if _, err = send(ctx, client, "GET", c.root()+"/clock", nil, &now); err != nil {
-		return err
-	}
-	from, seen := now.Now.Add(-c.Since), map[string]time.Time{}
-	for {
+	var from time.Time
+	for seen := map[string]time.Time{}; ; {
+		var now clock
+		if _, err = send(ctx, client, "GET", c.root()+"/clock", nil, &now); err != nil {
+			return unlessEnded(ctx, err)
+		}
+		if from.IsZero() {
+			from = now.Now.Add(-c.Since)
+		}
 		newest := from
 		query := url.Values{"from": {from.UTC().Format(time.RFC3339Nano)}}
 		if c.Kind != "" {
 			query.Set("kind", c.Kind)
 		}
 		for e, err := range client.Events(ctx, c.Customer, query) {
-			if ctx.Err() != nil {
-				return nil
+			if err != nil || ctx.Err() != nil {
+				return unlessEnded(ctx, err)
 			}
-			if err != nil {
-				return err
-			}
-			if e.OccurredAt.After(newest) {
+			// An event may be ahead of the clock; those that follow it need not be.
+			if e.OccurredAt.After(newest) && !e.OccurredAt.After(now.Now) {
 				newest = e.OccurredAt
 			}
 			if _, known := seen[e.ID]; known {
@@ -78,6 +80,14 @@ func (c *eventsTailCommand) Run(ctx context.Context, out io.Writer) error {
 		case <-time.After(tailPause):
 		}
 	}
+}
+
+// unlessEnded is err, or nothing where ctx has ended.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 func (c *eventsTailCommand) print(out io.Writer, e *api.Event) error {

@@ -35,13 +35,16 @@ func (v *usageTotals) print(out io.Writer) error {
 	row := func(at time.Time, what string, count int, amount json.Number) {
 		t.Row(at.UTC().Format(layout), what, strconv.Itoa(count), string(amount))
 	}
+	uncounted := func(at time.Time, what string, amount json.Number) {
+		t.Row(at.UTC().Format(layout), what, "", string(amount))
+	}
 	for _, s := range v.Series {
 		for _, p := range s.Points {
 			row(p.Start, either(s.FeatureKey, "(no feature)"), p.Events, p.UsageUnits)
 		}
 	}
 	if !v.ChecksFrom.IsZero() {
-		row(v.ChecksFrom, "checks are counted from here", 0, "")
+		uncounted(v.ChecksFrom, "checks are counted from here", "")
 	}
 	for _, c := range v.Checks {
 		for _, p := range c.Points {
@@ -51,7 +54,7 @@ func (v *usageTotals) print(out io.Writer) error {
 	for _, r := range v.Revenue {
 		for _, p := range r.Points {
 			row(p.Start, "billed, "+r.Currency, p.Invoices, p.Billed)
-			row(p.Start, "collected, "+r.Currency, 0, p.Collected)
+			uncounted(p.Start, "collected, "+r.Currency, p.Collected)
 		}
 	}
 	now := func(what string, count int, amount json.Number) {

@@ -30,7 +30,7 @@ func TestUsageShowsWhatIsDueNow(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"TIME WHAT COUNT AMOUNT",
-		"2026-05-01 checks are counted from here 0",
+		"2026-05-01 checks are counted from here",
 		"2026-05-01 check: allowed 9",
 		"now due, USD 2 12.5",
 		"now past due, USD 1 3",

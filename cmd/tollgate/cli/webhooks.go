@@ -133,6 +133,7 @@ type webhooksDeliveries struct {
 
 type deliveries struct {
 	Deliveries []api.WebhookDelivery `json:"deliveries"`
+	NextCursor string                `json:"nextCursor"`
 }
 
 func (l *deliveries) print(out io.Writer) error {

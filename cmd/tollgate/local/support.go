@@ -17,6 +17,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
 
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/config"
@@ -61,6 +64,9 @@ func (c *SupportCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	c.dev()
 	configs := b.configs(c.Config)
+	if c.AdminKey != "" {
+		b.secrets = append(b.secrets, c.AdminKey)
+	}
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists already; nothing was changed: name another file", name)
@@ -71,14 +77,18 @@ func (c *SupportCommand) Run(ctx context.Context, out io.Writer) error {
 	zipped := gzip.NewWriter(file)
 	b.archive = tar.NewWriter(zipped)
 	err = b.fill(ctx, c, configs)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err = errors.Join(err, b.archive.Close(), zipped.Close(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
-	if len(b.problems) > 0 {
-		name += fmt.Sprintf("; could not be collected: %d (problems.txt)", len(b.problems))
+	missing := ""
+	if n := len(b.problems); n > 0 {
+		missing = fmt.Sprintf("Not everything could be collected: see problems.txt (%d). ", n)
 	}
-	return cli.Say(out, "Wrote %s. It holds no secrets of configurations; read it before you send it.",
-		name)
+	return cli.Say(out, "Wrote %s. %sSecrets of configurations were removed. Review the bundle "+
+		"before you send it.", name, missing)
 }
 
 // dev takes the files of tollgate dev where none are named.
@@ -103,8 +113,9 @@ func (b *bundle) configs(files []string) (texts [][]byte) {
 	for _, file := range files {
 		settings, err := config.Load(file)
 		if err != nil {
-			// The error may quote a secret.
+			// The error may quote a secret, and any value may be one.
 			b.problem(file, errors.New("it cannot be read as a configuration"))
+			b.secrets = append(b.secrets, values(file)...)
 			continue
 		}
 		b.secrets = append(b.secrets, settings.TakeSecrets()...)
@@ -117,6 +128,30 @@ func (b *bundle) configs(files []string) (texts [][]byte) {
 	return texts
 }
 
+// shortestSecret is how long a value has to be, in bytes, to be left out of the bundle where its
+// file is not a configuration.
+const shortestSecret = 8
+
+// values are the values of a YAML file, or its words where it is none.
+func values(file string) (all []string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	var root yaml.Node
+	if yaml.Unmarshal(text, &root) != nil {
+		all = strings.FieldsFunc(string(text), func(r rune) bool {
+			return unicode.IsSpace(r) || strings.ContainsRune("\"'[]{},", r)
+		})
+	}
+	for nodes := []*yaml.Node{&root}; len(nodes) > 0; {
+		n := nodes[0]
+		nodes = append(nodes[1:], n.Content...)
+		all = append(all, n.Value)
+	}
+	return slices.DeleteFunc(all, func(value string) bool { return len(value) < shortestSecret })
+}
+
 func (b *bundle) problem(what string, err error) {
 	b.problems = append(b.problems, what+": "+err.Error())
 }
@@ -127,7 +162,7 @@ func (b *bundle) fill(ctx context.Context, c *SupportCommand, configs [][]byte) 
 		b.add(fmt.Sprintf("config-%d.yaml", i+1), text)
 	}
 	for i, name := range c.Log {
-		text, err := logEnd(name)
+		text, err := logEnd(ctx, name)
 		if err != nil {
 			b.problem(name, err)
 			continue
@@ -190,23 +225,37 @@ func askOnce(ctx context.Context, c *DoctorCommand, address, path string) ([]byt
 }
 
 // logEnd is the end of a log.
-func logEnd(name string) ([]byte, error) {
-	src, cut := os.Stdin, false
+func logEnd(ctx context.Context, name string) (text []byte, err error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("log: %w", err)
 		}
 		defer file.Close()
+		before := int64(0)
 		if info, err := file.Stat(); err == nil && info.Size() > maxLog {
-			if _, err = file.Seek(-maxLog, io.SeekEnd); err != nil {
+			if before, err = file.Seek(-maxLog, io.SeekEnd); err != nil {
 				return nil, fmt.Errorf("log: %w", err)
 			}
-			cut = true
 		}
-		src = file
+		return lastOf(file, before > 0)
 	}
-	var text []byte
+	done := make(chan struct{})
+	go func() { // reading goes on until the process ends
+		defer close(done)
+		text, err = lastOf(os.Stdin, false)
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("log: %w", ctx.Err())
+	case <-done:
+		return text, err
+	}
+}
+
+// lastOf reads src to its end and returns whole lines of the last that it had; cut says that
+// something before it was left out.
+func lastOf(src io.Reader, cut bool) (text []byte, err error) {
 	for part := make([]byte, 64<<10); ; {
 		n, err := src.Read(part)
 		if text = append(text, part[:n]...); len(text) > 2*maxLog {
