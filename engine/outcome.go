@@ -172,6 +172,23 @@ const (
 	// OutcomeWebhookDisabled: the endpoint is disabled and receives nothing.
 	OutcomeWebhookDisabled Outcome = 132 // webhook_disabled
 
+	// OutcomeBudgetUnknown: there is no such budget, or it is not the customer's nor below it.
+	OutcomeBudgetUnknown Outcome = 133 // budget_unknown
+	// OutcomeBudgetExceeded: a limit of the budget, or of one above it, refuses; the reply names it.
+	OutcomeBudgetExceeded Outcome = 134 // budget_exceeded
+	// OutcomeBudgetFrozen and OutcomeBudgetArchived: the budget, or one above it, takes no usage;
+	// the reply names it.
+	OutcomeBudgetFrozen   Outcome = 135 // budget_frozen
+	OutcomeBudgetArchived Outcome = 136 // budget_archived
+	// OutcomeBudgetInvalid: a value of a command about budgets is out of its bounds.
+	OutcomeBudgetInvalid Outcome = 137 // budget_invalid
+	// OutcomeBudgetLimit: the limit of levels, or the environment's of budgets or time zones, is
+	// reached.
+	OutcomeBudgetLimit Outcome = 138 // budget_limit
+	// OutcomeBudgetConflict: the customer has another budget, the budget has another parent, or it
+	// would come below itself.
+	OutcomeBudgetConflict Outcome = 139 // budget_conflict
+
 	// OutcomeRecordUnknown: the workspace has no such record; those of others are never visible.
 	OutcomeRecordUnknown Outcome = 160 // record_unknown
 	// OutcomeSignupOff and OutcomeSignupLimited: no workspace was made.

@@ -62,6 +62,21 @@ var faults = [256]*Fault{
 	engine.OutcomeCatalogInvalid: refused(400, "catalog_invalid", "The catalog document is invalid"),
 	engine.OutcomeIDsContradict: NewFault(400, "ids_contradict", "The ids in the request contradict each other").With(
 		"Nothing was recorded. Name each thing once."),
+	engine.OutcomeBudgetUnknown: NewFault(404, "budget_not_found", "Budget not found").With(
+		"Nothing was changed. A request names the customer's own budget, or one below it."),
+	engine.OutcomeBudgetExceeded: NewFault(402, "budget_exceeded", "A budget does not allow it").With(
+		"Nothing was recorded, and its key may be used again."),
+	engine.OutcomeBudgetFrozen: NewFault(402, "budget_frozen", "The budget, or one above it, is frozen").With(
+		"Nothing was recorded, and its key may be used again."),
+	engine.OutcomeBudgetArchived: refused(400, "budget_archived", "The budget, or one above it, is archived"),
+	engine.OutcomeBudgetInvalid:  refused(400, "budget_invalid", "A value of the budget is out of its bounds"),
+	engine.OutcomeBudgetLimit: NewFault(400, "budget_limit",
+		"The limit of levels, budgets or time zones is reached").With(
+		"Nothing was changed. A tree has at most 8 levels, an environment 10,000 budgets, archived ones " +
+			"included, and 100 time zones."),
+	engine.OutcomeBudgetConflict: NewFault(409, "budget_conflict", "The budget contradicts another one").With(
+		"Nothing was changed. A customer has one budget of its own; an existing budget gets another " +
+			"parent by a move, and never comes below itself."),
 	engine.OutcomeOverflow: refused(400, "overflow", "The result lies outside of the range of exact numbers (10^24)"),
 	engine.OutcomeInvoiceClosed: NewFault(400, "invoice_closed", "The invoice does not take usage events any more").With(
 		"Nothing was recorded. Only a PENDING invoice does."),

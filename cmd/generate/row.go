@@ -25,6 +25,7 @@ var rowCalls = map[string]struct{ append, read string }{
 	"int64":  {"rows.AppendI64(dst, %s)", "r.I64()"},
 
 	"decimal.Decimal": {"rows.AppendDecimal(dst, %s)", "r.Decimal()"},
+	"decimal.Exact":   {"rows.AppendExact(dst, %s)", "r.Exact()"},
 }
 
 // rows writes, for each struct with a line //schema:row, the codec of its bytes in a snapshot: its
@@ -90,7 +91,7 @@ func (m *module) cells(t *typ, prefix string) (all []cell) {
 	}
 	for _, f := range s.Fields.List {
 		c := cell{basic: text(f.Type)}
-		if c.basic != "decimal.Decimal" {
+		if _, known := rowCalls[c.basic]; !known {
 			c.of = m.find(t, c.basic)
 		}
 		if c.of != nil {

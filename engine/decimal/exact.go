@@ -95,6 +95,17 @@ func (x Exact) InRange() bool {
 // exactLimit is 10²⁴.
 var exactLimit = Largest().Exact()
 
+// Words returns the four words of x as a two's complement, the least first, for codecs; ExactOf is
+// their inverse.
+func (x Exact) Words() (words [4]uint64) {
+	return [4]uint64{x.bits.w0, x.bits.w1, x.bits.w2, x.bits.w3}
+}
+
+// ExactOf returns the amount that has these words.
+func ExactOf(words [4]uint64) Exact {
+	return Exact{uint256{w3: words[3], w2: words[2], w1: words[1], w0: words[0]}}
+}
+
 // half holds half a unit of each number of places: 5 × 10^(23 − places).
 var half = func() (table [Scale + 1]uint256) {
 	for places := range table {

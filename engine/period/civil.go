@@ -101,3 +101,12 @@ func Month(instant int64) Period {
 	p.End, _ = c.later(1)
 	return p
 }
+
+// Year is the year (UTC) that an instant is in, from the year 0 on.
+func Year(instant int64) Period {
+	c := civilOf(instant)
+	c.month, c.day, c.timeMS = 1, 1, 0
+	p := Period{Start: c.instant()}
+	p.End, _ = c.later(12)
+	return p
+}

@@ -47,4 +47,13 @@ const (
 	TableHolds     = 80
 	TableHoldItems = 81
 	TableHoldTexts = 82
+
+	TableBudgets       = 88
+	TableBudgetKeys    = 89
+	TableBudgetNames   = 90
+	TableBudgetLimits  = 91
+	TableBudgetWindows = 92
+	TableBudgetZones   = 93
+	TableBudgetTallies = 94
+	TableBudgetHeld    = 95
 )

@@ -58,6 +58,15 @@ func (r *Reader) Decimal() decimal.Decimal {
 	return decimal.FromBits(r.I64(), low)
 }
 
+// Exact takes 32 bytes.
+func (r *Reader) Exact() decimal.Exact {
+	var words [4]uint64
+	for i := range words {
+		words[i] = r.U64()
+	}
+	return decimal.ExactOf(words)
+}
+
 // AppendU16 appends 2 bytes.
 func AppendU16(dst []byte, v uint16) []byte { return binary.LittleEndian.AppendUint16(dst, v) }
 
@@ -73,4 +82,12 @@ func AppendI64(dst []byte, v int64) []byte {
 func AppendDecimal(dst []byte, d decimal.Decimal) []byte {
 	high, low := d.Bits()
 	return AppendI64(binary.LittleEndian.AppendUint64(dst, low), high)
+}
+
+// AppendExact appends 32 bytes.
+func AppendExact(dst []byte, x decimal.Exact) []byte {
+	for _, word := range x.Words() {
+		dst = binary.LittleEndian.AppendUint64(dst, word)
+	}
+	return dst
 }

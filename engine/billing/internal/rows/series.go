@@ -32,6 +32,14 @@ func (s *Series[T]) Remove(gone func(T) bool) {
 	s.list.Store(&next)
 }
 
+// Replace puts v in the place of element number n, counted from 1. Readers keep the array that they
+// have.
+func (s *Series[T]) Replace(n uint32, v T) {
+	next := slices.Clone(s.All())
+	next[n-1] = v
+	s.list.Store(&next)
+}
+
 // At returns element number n, counted from 1; false when there is none.
 func (s *Series[T]) At(n uint32) (v T, ok bool) {
 	list := s.All()

@@ -1,0 +1,381 @@
+package budgets
+
+import (
+	"encoding/binary"
+
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/decimal"
+)
+
+// Refusal is the limit that refuses a charge, or the node, where that is frozen or archived.
+type Refusal struct {
+	Budget string  `wire:"1"` // the node's key
+	Of     Measure `wire:"2"`
+	// Feature is the key of the feature whose usage the limit counts; empty: of all.
+	Feature  string          `wire:"3"`
+	Currency string          `wire:"4"` // of a price
+	Window   Window          `wire:"5"`
+	Used     decimal.Decimal `wire:"6"`
+	Held     decimal.Decimal `wire:"7"`
+	Limit    decimal.Decimal `wire:"8"`
+	Start    int64           `wire:"9"`
+	End      int64           `wire:"10"`
+	// Index is the log entry that refused.
+	Index uint64 `wire:"11"`
+
+	// Number is that of the feature, Row the limit's.
+	Number, Row uint32
+}
+
+// For says whom a charge is for: the node that the request names, the customer, and the node that
+// the request's API key is bound to.
+type For struct {
+	Env, Customer uint32
+	Named         []byte
+	KeyNode       uint32
+}
+
+// Choose is the node that a request counts at: the one that it names, else the lower one of the
+// customer's and the API key's; 0: no budget applies. It must be at or below both of these, and
+// where there are none, none can be named: false. It allocates nothing.
+func (f *Forest) Choose(w For) (node uint32, ok bool) {
+	if !f.Any(w.Env) {
+		return 0, len(w.Named) == 0 && w.KeyNode == 0
+	}
+	node = f.Own(w.Customer)
+	if w.KeyNode != 0 {
+		switch {
+		case w.KeyNode > f.nodes.Len() || f.nodes.Read(w.KeyNode).Env != w.Env:
+			return 0, false
+		case node == 0 || f.below(w.KeyNode, node):
+			node = w.KeyNode
+		case !f.below(node, w.KeyNode):
+			return 0, false
+		}
+	}
+	if len(w.Named) == 0 {
+		return node, true
+	}
+	named := f.Named(w.Env, w.Named)
+	return named, named != 0 && node != 0 && f.below(named, node)
+}
+
+// below reports whether a node is another one, or below it.
+func (f *Forest) below(node, other uint32) bool {
+	for ; node != 0; node = f.nodes.Read(node).Parent {
+		if node == other {
+			return true
+		}
+	}
+	return false
+}
+
+// Plan decides whether charges may count at a node, together: the first that refuses, from the node
+// up to its root. It changes nothing, and allocates nothing. A charge of nothing is refused only by
+// a node that is frozen or archived.
+func (f *Forest) Plan(node uint32, charges []Charge, now int64) (r Refusal, o engine.Outcome) {
+	return f.plan(node, charges, now, false)
+}
+
+// Foresee is Plan for checks: a hard limit that is reached refuses a charge of nothing, too.
+func (f *Forest) Foresee(node uint32, charges []Charge, now int64) (r Refusal, o engine.Outcome) {
+	return f.plan(node, charges, now, true)
+}
+
+func (f *Forest) plan(node uint32, charges []Charge, now int64, full bool) (
+	r Refusal, o engine.Outcome,
+) {
+	for at := node; at != 0; {
+		n := f.nodes.Read(at)
+		switch {
+		case n.Archived:
+			return Refusal{Budget: f.Key(at)}, engine.OutcomeBudgetArchived
+		case n.Frozen:
+			return Refusal{Budget: f.Key(at)}, engine.OutcomeBudgetFrozen
+		}
+		for row := n.FirstLimit; row != 0; {
+			l := f.limits.Read(row)
+			if o = l.admits(charges, now, full); o != engine.OutcomeDone {
+				return f.refusal(row, now), o
+			}
+			row = l.Next
+		}
+		at = n.Parent
+	}
+	return r, engine.OutcomeDone
+}
+
+// admits reports whether charges fit a limit.
+func (l *Limit) admits(charges []Charge, now int64, full bool) engine.Outcome {
+	sum, asked, ok := decimal.Exact{}, false, true
+	for i := range charges {
+		if amount, takes := l.takes(&charges[i]); takes {
+			if sum, ok = sum.Add(amount); !ok {
+				return engine.OutcomeOverflow
+			}
+			asked = true
+		}
+	}
+	if !asked {
+		return engine.OutcomeDone
+	}
+	total, ok := l.used(now).Add(l.Held)
+	if !ok {
+		return engine.OutcomeOverflow
+	}
+	limit := l.Max.Exact()
+	if full && !l.Soft && total.Cmp(limit) >= 0 {
+		return engine.OutcomeBudgetExceeded
+	}
+	if total, ok = total.Add(sum); !ok || !total.InRange() {
+		return engine.OutcomeOverflow
+	}
+	if !l.Soft && sum.Sign() > 0 && total.Cmp(limit) > 0 {
+		return engine.OutcomeBudgetExceeded
+	}
+	return engine.OutcomeDone
+}
+
+// refusal describes a limit as of an instant.
+func (f *Forest) refusal(row uint32, now int64) Refusal {
+	l := f.limits.Read(row)
+	r := Refusal{
+		Budget: f.Key(l.Node), Of: l.Of, Window: l.Window, Limit: l.Max, Number: l.Feature, Row: row,
+		Used: rounded(l.used(now)), Held: rounded(l.Held), Start: l.Start, End: l.End,
+	}
+	if l.Of == MeasurePrice {
+		r.Currency = currencyText(l.Currency)
+	}
+	return r
+}
+
+// rounded is an amount as answers have it, with 12 decimals.
+func rounded(x decimal.Exact) decimal.Decimal {
+	d, ok := x.Round(decimal.Scale)
+	if !ok {
+		return decimal.Largest()
+	}
+	return d
+}
+
+// Counted is what an event counted, for its journal record: so much in each of its limits, in the
+// windows of At.
+type Counted struct {
+	Feature  uint32          `wire:"1"`
+	Currency string          `wire:"2"`
+	Units    decimal.Decimal `wire:"3"`
+	Cost     decimal.Decimal `wire:"4"`
+	Price    [32]byte        `wire:"5"`
+	At       int64           `wire:"6"`
+	// Limits has the row and the number Born of each, as uvarints.
+	Limits []byte `wire:"7"`
+}
+
+// Charge is the charge that was counted.
+func (k *Counted) Charge() (c Charge) {
+	c = Charge{Feature: k.Feature, Units: k.Units, Cost: k.Cost, Price: exactOf(&k.Price)}
+	copy(c.Currency[:], k.Currency)
+	return c
+}
+
+// set replaces the charge.
+func (k *Counted) set(c *Charge) {
+	k.Feature, k.Units, k.Cost, k.Price = c.Feature, c.Units, c.Cost, bytesOf(c.Price)
+	k.Currency = ""
+	if c.Currency != [3]byte{} {
+		k.Currency = currencyText(c.Currency)
+	}
+}
+
+func exactOf(b *[32]byte) decimal.Exact {
+	var words [4]uint64
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return decimal.ExactOf(words)
+}
+
+func bytesOf(x decimal.Exact) (b [32]byte) {
+	for i, word := range x.Words() {
+		binary.LittleEndian.PutUint64(b[8*i:], word)
+	}
+	return b
+}
+
+// Crossing is a threshold that a charge has reached.
+type Crossing struct {
+	Refusal // the limit, as it is now
+	Name    string
+	Percent uint8
+	Soft    bool
+}
+
+// Charge counts a charge at a node and each above it, at an instant, whatever limits say: Plan has
+// asked them. It describes in k what counted where; k keeps its memory.
+func (f *Forest) Charge(t *accounts.Tx, node uint32, c *Charge, now int64, k *Counted) (
+	crossed []Crossing,
+) {
+	k.set(c)
+	k.At, k.Limits = now, k.Limits[:0]
+	lock := f.Lock(f.nodes.Read(node).Env)
+	lock.Lock()
+	defer lock.Unlock()
+	for at := node; at != 0; {
+		n := f.nodes.Read(at)
+		for row := n.FirstLimit; row != 0; row = f.limits.Read(row).Next {
+			amount, takes := f.limits.Read(row).takes(c)
+			if !takes {
+				continue
+			}
+			l := f.roll(row, now)
+			l.Used, _ = l.Used.Add(amount)
+			l.Touched = true
+			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
+			if percent := l.reached(); percent > l.Told {
+				l.Told = percent
+				crossed = append(crossed, Crossing{
+					Refusal: f.refusal(row, now), Name: f.names.Read(at).Data,
+					Percent: percent, Soft: l.Soft,
+				})
+			}
+			k.Limits = binary.AppendUvarint(k.Limits, uint64(row))
+			k.Limits = binary.AppendUvarint(k.Limits, l.Born)
+			l.fold(t, row)
+		}
+		at = n.Parent
+	}
+	return crossed
+}
+
+// over reports whether a hard limit's used and so much more are beyond it.
+func (l *Limit) over(more decimal.Exact) bool {
+	total, ok := l.Used.Add(more)
+	return !l.Soft && (!ok || total.Cmp(l.Max.Exact()) > 0)
+}
+
+// fold mixes what a limit has counted into the hash.
+func (l *Limit) fold(t *accounts.Tx, row uint32) {
+	used, held := l.Used.Words(), l.Held.Words()
+	t.Fold(uint64(row)<<32 ^ used[0] ^ used[1]<<1)
+	t.Fold(uint64(l.Start) ^ held[0] ^ held[1]<<1)
+	t.Spend(1)
+}
+
+// reached is the highest threshold that the limit's use has come to; 0: none.
+func (l *Limit) reached() (percent uint8) {
+	if l.Used.Sign() <= 0 {
+		return 0
+	}
+	for _, threshold := range l.Thresholds {
+		if threshold == 0 || l.Used.Cmp(decimal.Product(l.Max, percents(threshold))) < 0 {
+			break
+		}
+		percent = threshold
+	}
+	return percent
+}
+
+// percents is n %.
+func percents(n uint8) decimal.Decimal { return decimal.FromBits(0, uint64(n)*1e10) }
+
+// each visits the limits in which an event counted and that are still there, with the windows: the
+// present one of the limit where closed is nil.
+func (f *Forest) each(k *Counted, visit func(row uint32, l *Limit, closed uint32)) {
+	for rest := k.Limits; len(rest) > 0; {
+		number, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return
+		}
+		born, m := binary.Uvarint(rest[n:])
+		if m <= 0 {
+			return
+		}
+		rest = rest[n+m:]
+		row := uint32(number)
+		if row == 0 || row > f.limits.Len() || f.limits.Read(row).Born != born || born == 0 {
+			continue
+		}
+		l := f.limits.Read(row)
+		if l.Start <= k.At && k.At < l.End {
+			visit(row, l, 0)
+			continue
+		}
+		for at := l.FirstClosed; at != 0; at = f.windows.Read(at).Next {
+			if w := f.windows.Read(at); w.Start <= k.At && k.At < w.End {
+				visit(row, l, at)
+				break
+			}
+		}
+	}
+}
+
+// PlanCorrection decides whether an event that was counted may count so much more; less it always
+// may. It changes nothing.
+func (f *Forest) PlanCorrection(k *Counted, change *Charge, now int64) (
+	r Refusal, o engine.Outcome,
+) {
+	o = engine.OutcomeDone
+	f.each(k, func(row uint32, l *Limit, closed uint32) {
+		amount, takes := l.takes(change)
+		if !takes || o != engine.OutcomeDone {
+			return
+		}
+		total, max := l.Used, l.Max
+		ok := true
+		if closed != 0 {
+			total = f.windows.Read(closed).Used
+		} else {
+			total, ok = total.Add(l.Held)
+		}
+		if ok {
+			total, ok = total.Add(amount)
+		}
+		switch {
+		case !ok || !total.InRange():
+			o = engine.OutcomeOverflow
+		case !l.Soft && amount.Sign() > 0 && total.Cmp(max.Exact()) > 0:
+			o = engine.OutcomeBudgetExceeded
+			r = f.refusal(row, now)
+		}
+	})
+	return r, o
+}
+
+// Correct counts a change of an event that was counted, in the windows that counted it, as far as
+// they are kept. k becomes what the event counts then.
+func (f *Forest) Correct(t *accounts.Tx, env uint32, k *Counted, change *Charge) {
+	lock := f.Lock(env)
+	lock.Lock()
+	defer lock.Unlock()
+	f.each(k, func(row uint32, l *Limit, closed uint32) {
+		amount, takes := l.takes(change)
+		if !takes || amount.Sign() == 0 {
+			return
+		}
+		l = f.limits.Write(row)
+		if closed != 0 {
+			w := f.windows.Write(closed)
+			w.Used, _ = w.Used.Add(amount)
+			words := w.Used.Words()
+			t.Fold(uint64(closed)<<32 ^ words[0] ^ words[1]<<1)
+			return
+		}
+		l.Used, _ = l.Used.Add(amount)
+		l.fold(t, row)
+	})
+	sum := k.Charge()
+	sum.add(change)
+	k.set(&sum)
+}
+
+// currencyText is a currency without an allocation, for those that are usual.
+func currencyText(c [3]byte) string {
+	switch c {
+	case [3]byte{'U', 'S', 'D'}:
+		return "USD"
+	case [3]byte{'E', 'U', 'R'}:
+		return "EUR"
+	}
+	return string(c[:])
+}

@@ -1,0 +1,175 @@
+// Package budgets has the budgets of environments: trees of nodes with limits that usage counts
+// against, at each level above it. It knows no price and no customer's record.
+package budgets
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/machine"
+	"tollgate/engine/page"
+	"tollgate/engine/wire"
+	"tollgate/engine/zone"
+)
+
+// Forest is the budgets of all environments. Apply is its only writer; readers, and Apply where it
+// writes, hold the environment's Lock, which comes after a customer's.
+type Forest struct {
+	nodes   *page.Table[Node]
+	keys    *page.Table[rows.Text] // row = node row: the caller's key
+	names   *page.Table[rows.Text] // row = node row
+	limits  *page.Table[Limit]
+	windows *page.Table[Closed]
+	zones   *page.Table[rows.Text] // zoneText
+	tallies *page.Table[Tally]
+	items   *page.Table[Item] // row = the row of a hold's item
+	Lists
+
+	// What follows is rebuilt at restore.
+	seed       maphash.Seed
+	byKey      *page.Index
+	byCustomer *page.Index
+	// of are the nodes and zones of environments, by number.
+	of rows.Series[*environment]
+	// decoded are the zones, by their rows.
+	decoded []*zone.Zone
+	locks   [locks]lock
+}
+
+// Lists are heads of lists of free rows, and how many limits there have been.
+type Lists struct {
+	FreeLimit, FreeWindow, FreeTally uint32
+	Born                             uint64
+}
+
+// environment is what an environment has of the forest; its lock guards it.
+type environment struct {
+	nodes []uint32 // in order
+	zones []uint32
+}
+
+const locks = 64
+
+// lock is one lock, alone on its cache lines.
+type lock struct {
+	sync.RWMutex
+	_ [128 - 24]byte
+}
+
+// Open makes the tables.
+func (f *Forest) Open(store *page.Store) {
+	f.seed = maphash.MakeSeed()
+	f.byKey, f.byCustomer = page.NewIndex(), page.NewIndex()
+	f.nodes = page.NewTable(store, accounts.TableBudgets, NodeCodec)
+	f.keys = page.NewTable(store, accounts.TableBudgetKeys, rows.TextCodec)
+	f.names = page.NewTable(store, accounts.TableBudgetNames, rows.TextCodec)
+	f.limits = page.NewTable(store, accounts.TableBudgetLimits, LimitCodec)
+	f.windows = page.NewTable(store, accounts.TableBudgetWindows, ClosedCodec)
+	f.zones = page.NewTable(store, accounts.TableBudgetZones, rows.TextCodec)
+	f.tallies = page.NewTable(store, accounts.TableBudgetTallies, TallyCodec)
+	f.items = page.NewTable(store, accounts.TableBudgetHeld, ItemCodec)
+}
+
+// Lock guards the budgets of an environment.
+func (f *Forest) Lock(env uint32) *sync.RWMutex { return &f.locks[env%locks].RWMutex }
+
+// Any reports whether an environment has a budget. Any goroutine may ask, without a lock.
+func (f *Forest) Any(env uint32) bool { return f.in(env) != nil }
+
+// in is what an environment has of the forest; nil: nothing.
+func (f *Forest) in(env uint32) *environment {
+	e, _ := f.of.At(env)
+	return e
+}
+
+// have is in, which it makes where there is nothing.
+func (f *Forest) have(env uint32) *environment {
+	for uint32(len(f.of.All())) < env {
+		f.of.Append(nil)
+	}
+	if e := f.in(env); e != nil {
+		return e
+	}
+	e := new(environment)
+	f.of.Replace(env, e)
+	return e
+}
+
+// zoneText is a zone in the state.
+type zoneText struct {
+	Env  uint32    `wire:"1"`
+	Zone zone.Zone `wire:"2"`
+}
+
+func (f *Forest) keyHash(env uint32, key []byte) uint64 {
+	return machine.Fold(maphash.Bytes(f.seed, key), uint64(env))
+}
+
+func customerHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
+
+// Named finds a node by the caller's key; 0 when there is none. It allocates nothing.
+func (f *Forest) Named(env uint32, key []byte) uint32 {
+	return f.byKey.Find(f.keyHash(env, key), func(row uint32) bool {
+		return f.nodes.Read(row).Env == env && f.keys.Read(row).Data == string(key)
+	})
+}
+
+// Own is the node of a customer; 0 when it has none. It allocates nothing.
+func (f *Forest) Own(customer uint32) uint32 {
+	return f.byCustomer.Find(customerHash(customer), func(row uint32) bool {
+		return f.nodes.Read(row).Customer == customer
+	})
+}
+
+// Key is the caller's key of a node.
+func (f *Forest) Key(row uint32) string { return f.keys.Read(row).Data }
+
+// zone is the zone of a row; nil is UTC.
+func (f *Forest) zone(row uint32) *zone.Zone {
+	if row == 0 {
+		return nil
+	}
+	return f.decoded[row-1]
+}
+
+// Reindex rebuilds what is not state, after a restore that Check has found good.
+func (f *Forest) Reindex() {
+	f.decoded = nil
+	for _, text := range f.zones.All() {
+		var z zoneText
+		rows.DecodeText(text.Data, &z)
+		f.decoded = append(f.decoded, &z.Zone)
+		e := f.have(z.Env)
+		e.zones = append(e.zones, uint32(len(f.decoded)))
+	}
+	for row, n := range f.nodes.All() {
+		e := f.have(n.Env)
+		e.nodes = append(e.nodes, row)
+		f.byKey.Insert(f.keyHash(n.Env, []byte(f.Key(row))), row)
+		if n.Customer != 0 {
+			f.byCustomer.Insert(customerHash(n.Customer), row)
+		}
+	}
+}
+
+// setZone keeps a zone of an environment, and returns its row; 0 where there is no room.
+func (f *Forest) setZone(env uint32, z *zone.Zone) uint32 {
+	e := f.have(env)
+	data := string(wire.Encode(nil, &zoneText{env, *z}))
+	for _, row := range e.zones {
+		if f.zone(row).Name == z.Name {
+			if f.zones.Read(row).Data != data {
+				f.zones.Write(row).Data = data
+				f.decoded[row-1] = z
+			}
+			return row
+		}
+	}
+	row, text := f.zones.Append()
+	text.Data = data
+	f.decoded = append(f.decoded, z)
+	e.zones = append(e.zones, row)
+	return row
+}

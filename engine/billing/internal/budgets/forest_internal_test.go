@@ -1,0 +1,518 @@
+package budgets
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/decimal"
+	"tollgate/engine/page"
+	"tollgate/engine/zone"
+)
+
+const day = accounts.DayMS
+
+// model is a forest kept naively: what limits have used and hold is added up from all events and
+// holds that there have been.
+type model struct {
+	*rapid.T
+	f     Forest
+	tx    accounts.Tx
+	now   int64
+	nodes map[string]*modelNode
+	keys  []string
+	event []*modelEvent
+	holds []modelHold
+	most  map[uint64]decimal.Exact // of hard limits, what they may have used and hold
+}
+
+type modelNode struct {
+	parent           string
+	limits           []modelLimit
+	frozen, archived bool
+}
+
+type modelLimit struct {
+	LimitDocument
+	born uint64
+}
+
+type modelEvent struct {
+	counted Counted
+	in      map[uint64]decimal.Exact // by Born
+}
+
+type modelHold struct {
+	item uint32
+	node string
+	c    Charge
+}
+
+func newModel(t *rapid.T) *model {
+	m := &model{
+		T: t, now: 20_000 * day, nodes: map[string]*modelNode{}, most: map[uint64]decimal.Exact{},
+	}
+	m.f.Open(page.NewStore())
+	m.tx.Entry = new(accounts.Entry)
+	return m
+}
+
+func (m *model) path(key string) (path []string) {
+	for ; key != ""; key = m.nodes[key].parent {
+		path = append(path, key)
+	}
+	return path
+}
+
+func (m *model) archived(key string) bool { return m.nodes[key].archived }
+
+// first is the row of a node's first limit.
+func (m *model) first(key string) uint32 {
+	return m.f.nodes.Read(m.f.Named(1, []byte(key))).FirstLimit
+}
+
+func (m *model) one(what string) string {
+	if len(m.keys) == 0 {
+		m.Skip()
+	}
+	return rapid.SampledFrom(m.keys).Draw(m.T, what)
+}
+
+func featureNumber(key string) uint32 {
+	if key == "" {
+		return 0
+	}
+	return uint32(key[0]-'a') + 1
+}
+
+func (m *model) drawLimits() (limits []LimitDocument) {
+	seen := map[limitKey]bool{}
+	for range rapid.IntRange(0, 3).Draw(m.T, "limits") {
+		d := LimitDocument{
+			Of:      rapid.SampledFrom([]Measure{MeasureUnits, MeasurePrice, MeasureCost}).Draw(m.T, "of"),
+			Feature: rapid.SampledFrom([]string{"", "a", "b"}).Draw(m.T, "feature"),
+			Limit:   decimal.FromInt(rapid.Int64Range(0, 60).Draw(m.T, "limit")),
+			Window: rapid.SampledFrom([]Window{
+				WindowHour, WindowDay, WindowWeek, WindowLifetime,
+			}).Draw(m.T, "window"),
+			Soft: rapid.Bool().Draw(m.T, "soft"), Thresholds: []byte{50, 100},
+		}
+		if d.Of == MeasureUnits && d.Feature == "" {
+			d.Feature = "a"
+		}
+		if d.Of == MeasurePrice {
+			d.Currency = rapid.SampledFrom([]string{"", "EUR"}).Draw(m.T, "currency")
+		}
+		key := limitKey{Of: d.Of, Window: d.Window, Feature: featureNumber(d.Feature)}
+		if d.Of == MeasurePrice {
+			copy(key.Currency[:], d.currency())
+		}
+		if !seen[key] {
+			seen[key] = true
+			limits = append(limits, d)
+		}
+	}
+	return limits
+}
+
+// Put makes or replaces a node.
+func (m *model) Put(*rapid.T) {
+	key := rapid.SampledFrom([]string{"n1", "n2", "n3", "n4", "n5", "n6"}).Draw(m.T, "key")
+	c := &PutBudget{Env: 1, Key: key, Name: key, Limits: m.drawLimits()}
+	old := m.nodes[key]
+	if old == nil && len(m.keys) > 0 && rapid.Bool().Draw(m.T, "below") {
+		c.Parent = m.one("parent")
+	}
+	o := m.f.Put(&m.tx, c, Known{Feature: featureNumber, Now: m.now})
+	switch {
+	case old != nil && old.archived:
+		require.Equal(m, engine.OutcomeBudgetArchived, o)
+		return
+	case old == nil && slices.ContainsFunc(m.path(c.Parent), m.archived):
+		require.Equal(m, engine.OutcomeBudgetArchived, o)
+		return
+	}
+	require.Equal(m, engine.OutcomeDone, o)
+	if old == nil {
+		m.nodes[key] = &modelNode{parent: c.Parent}
+		m.keys = append(m.keys, key)
+	}
+	was := m.nodes[key].limits
+	m.nodes[key].limits = nil
+	row := m.first(key)
+	for _, d := range c.Limits {
+		l := m.f.limits.Read(row)
+		stays := slices.IndexFunc(was, func(x modelLimit) bool {
+			return x.Of == d.Of && x.Feature == d.Feature && x.Window == d.Window &&
+				x.currency() == d.currency()
+		})
+		if stays >= 0 {
+			require.Equal(m, was[stays].born, l.Born, "it goes on counting")
+		} else {
+			require.Equal(m, decimal.Exact{}, l.Used, "it begins anew")
+		}
+		m.nodes[key].limits = append(m.nodes[key].limits, modelLimit{d, l.Born})
+		m.most[l.Born] = maxExact(l.Max.Exact(), m.total(l, key))
+		row = l.Next
+	}
+	require.Zero(m, row)
+}
+
+func maxExact(a, b decimal.Exact) decimal.Exact {
+	if a.Cmp(b) < 0 {
+		return b
+	}
+	return a
+}
+
+// total is what a limit has used in its present window, and what it holds.
+func (m *model) total(l *Limit, key string) decimal.Exact {
+	sum, _ := m.used(l, l.Start, l.End).Add(m.held(l, key))
+	return sum
+}
+
+func (m *model) used(l *Limit, start, end int64) (sum decimal.Exact) {
+	for _, e := range m.event {
+		if e.counted.At >= start && e.counted.At < end {
+			sum, _ = sum.Add(e.in[l.Born])
+		}
+	}
+	return sum
+}
+
+func (m *model) held(l *Limit, key string) (sum decimal.Exact) {
+	for _, h := range m.holds {
+		if amount, takes := l.takes(&h.c); takes && slices.Contains(m.path(h.node), key) {
+			sum, _ = sum.Add(amount)
+		}
+	}
+	return sum
+}
+
+func (m *model) Move(*rapid.T) {
+	key, parent := m.one("key"), ""
+	if rapid.Bool().Draw(m.T, "under another") {
+		parent = m.one("parent")
+	}
+	n := m.nodes[key]
+	before, o := m.f.Move(&m.tx, &MoveBudget{Env: 1, Key: key, Parent: parent}, m.now)
+	require.Equal(m, n.parent, before)
+	switch {
+	case n.parent == parent:
+		require.Equal(m, engine.OutcomeDone, o)
+	case slices.Contains(m.path(parent), key):
+		require.Equal(m, engine.OutcomeBudgetConflict, o)
+	case slices.ContainsFunc(append(m.path(key), m.path(parent)...), m.archived):
+		require.Equal(m, engine.OutcomeBudgetArchived, o)
+	case o == engine.OutcomeDone:
+		n.parent = parent
+	default:
+		require.Equal(m, engine.OutcomeBudgetExceeded, o, "what is held does not fit there")
+	}
+}
+
+func (m *model) Set(*rapid.T) {
+	key := m.one("key")
+	frozen, archived := rapid.Bool().Draw(m.T, "frozen"), rapid.IntRange(0, 9).Draw(m.T, "archive") == 0
+	_, after, o := m.f.Set(&m.tx, 1, key, m.now, func(n *Node) {
+		n.Frozen, n.Archived = frozen, n.Archived || archived
+	})
+	n := m.nodes[key]
+	if n.archived {
+		require.Equal(m, "ARCHIVED", after)
+		return
+	}
+	require.Equal(m, engine.OutcomeDone, o)
+	n.frozen, n.archived = frozen && !archived, archived
+}
+
+func (m *model) drawCharge() Charge {
+	c := Charge{
+		Feature: rapid.Uint32Range(0, 2).Draw(m.T, "feature"),
+		Units:   decimal.FromInt(rapid.Int64Range(0, 20).Draw(m.T, "units")),
+		Cost:    decimal.FromInt(rapid.Int64Range(0, 20).Draw(m.T, "cost")),
+		Price:   decimal.FromInt(rapid.Int64Range(-3, 20).Draw(m.T, "price")).Exact(),
+	}
+	copy(c.Currency[:], rapid.SampledFrom([]string{"USD", "EUR"}).Draw(m.T, "currency"))
+	return c
+}
+
+// plan says what Plan must.
+func (m *model) plan(key string, c *Charge) engine.Outcome {
+	for _, at := range m.path(key) {
+		switch {
+		case m.nodes[at].archived:
+			return engine.OutcomeBudgetArchived
+		case m.nodes[at].frozen:
+			return engine.OutcomeBudgetFrozen
+		}
+		for row := m.first(at); row != 0; row = m.f.limits.Read(row).Next {
+			l := *m.f.limits.Read(row)
+			l.Start, l.End = l.Window.Around(m.now, nil)
+			amount, takes := l.takes(c)
+			total, _ := m.total(&l, at).Add(amount)
+			if takes && !l.Soft && amount.Sign() > 0 && total.Cmp(l.Max.Exact()) > 0 {
+				return engine.OutcomeBudgetExceeded
+			}
+		}
+	}
+	return engine.OutcomeDone
+}
+
+func (m *model) Event(*rapid.T) {
+	key, c := m.one("node"), m.drawCharge()
+	node := m.f.Named(1, []byte(key))
+	refusal, o := m.f.Plan(node, []Charge{c}, m.now)
+	require.Equal(m, m.plan(key, &c), o)
+	if o != engine.OutcomeDone {
+		require.NotEmpty(m, refusal.Budget)
+		if o != engine.OutcomeBudgetExceeded || rapid.IntRange(0, 4).Draw(m.T, "settle") > 0 {
+			return
+		}
+	}
+	e := &modelEvent{in: map[uint64]decimal.Exact{}}
+	crossed := m.f.Charge(&m.tx, node, &c, m.now, &e.counted)
+	require.Equal(m, c, e.counted.Charge())
+	m.event = append(m.event, e)
+	for _, at := range m.path(key) {
+		for row := m.first(at); row != 0; row = m.f.limits.Read(row).Next {
+			l := m.f.limits.Read(row)
+			if amount, takes := l.takes(&c); takes {
+				e.in[l.Born] = amount
+				m.most[l.Born] = maxExact(m.most[l.Born], m.total(l, at))
+				told := slices.ContainsFunc(crossed, func(x Crossing) bool { return x.Row == row })
+				require.LessOrEqual(m, l.reached(), l.Told)
+				require.True(m, !told || l.Told > 0)
+			}
+		}
+	}
+}
+
+// Correct voids an event, or counts it otherwise.
+func (m *model) Correct(*rapid.T) {
+	if len(m.event) == 0 {
+		m.Skip()
+	}
+	e := rapid.SampledFrom(m.event).Draw(m.T, "event")
+	change := e.counted.Charge().Neg()
+	if more := m.drawCharge(); rapid.Bool().Draw(m.T, "amend") {
+		change.Units, change.Cost, change.Price = more.Units, more.Cost, more.Price
+	}
+	if _, o := m.f.PlanCorrection(&e.counted, &change, m.now); o != engine.OutcomeDone {
+		require.Equal(m, engine.OutcomeBudgetExceeded, o)
+		return
+	}
+	kept := map[uint64]bool{}
+	m.f.each(&e.counted, func(_ uint32, l *Limit, _ uint32) { kept[l.Born] = true })
+	for row, l := range m.f.limits.All() {
+		if amount, takes := l.takes(&change); takes && kept[l.Born] {
+			e.in[l.Born], _ = e.in[l.Born].Add(amount)
+		}
+		_ = row
+	}
+	m.f.Correct(&m.tx, 1, &e.counted, &change)
+	for row, l := range m.f.limits.All() {
+		if l.Born != 0 {
+			m.most[l.Born] = maxExact(m.most[l.Born], m.total(l, m.f.Key(l.Node)))
+		}
+		_ = row
+	}
+}
+
+func (m *model) Hold(*rapid.T) {
+	key, c := m.one("node"), m.drawCharge()
+	c.Price = maxExact(c.Price, decimal.Exact{})
+	node := m.f.Named(1, []byte(key))
+	if _, o := m.f.Plan(node, []Charge{c}, m.now); o != engine.OutcomeDone {
+		require.Equal(m, m.plan(key, &c), o)
+		return
+	}
+	item := uint32(len(m.holds)) + 1
+	m.f.Hold(&m.tx, item, node, &c)
+	m.holds = append(m.holds, modelHold{item, key, c})
+}
+
+func (m *model) Release(*rapid.T) {
+	if len(m.holds) == 0 {
+		m.Skip()
+	}
+	h := &m.holds[rapid.IntRange(0, len(m.holds)-1).Draw(m.T, "hold")]
+	m.f.Release(&m.tx, h.item)
+	h.c = Charge{}
+}
+
+func (m *model) Wait(*rapid.T) {
+	m.now += rapid.SampledFrom([]int64{1, day / 48, day, 9 * day}).Draw(m.T, "wait")
+}
+
+// Check compares everything, also after a restore.
+func (m *model) check() {
+	outside := &Outside{
+		Customer:    func(uint32) (uint32, bool) { return 1, true },
+		Environment: func(env uint32) bool { return env == 1 },
+		Feature:     func(_, number uint32) bool { return number <= 2 },
+	}
+	require.NoError(m, m.f.Check(outside))
+	for _, key := range m.keys {
+		require.Len(m, m.path(key), m.f.level(m.f.Named(1, []byte(key))))
+		for row := m.first(key); row != 0; row = m.f.limits.Read(row).Next {
+			l := m.f.limits.Read(row)
+			require.Equal(m, m.used(l, l.Start, l.End), l.Used, "%s %s", key, l.Window)
+			require.Equal(m, m.held(l, key), l.Held)
+			for at := l.FirstClosed; at != 0; at = m.f.windows.Read(at).Next {
+				w := m.f.windows.Read(at)
+				require.Equal(m, m.used(l, w.Start, w.End), w.Used)
+			}
+			if !l.Soft && m.now < l.End {
+				total, _ := l.Used.Add(l.Held)
+				require.LessOrEqual(m, total.Cmp(m.most[l.Born]), 0, "used + held is within the limit")
+			}
+		}
+	}
+}
+
+func TestForestIsWhatEventsAndHoldsAddUpTo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"put": m.Put, "move": m.Move, "set": m.Set, "event": m.Event, "correct": m.Correct,
+			"hold": m.Hold, "release": m.Release, "wait": m.Wait,
+			"": func(*rapid.T) { m.check() },
+		})
+	})
+}
+
+func put(t *testing.T, f *Forest, c *PutBudget, customer uint32) engine.Outcome {
+	t.Helper()
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	if c.Name == "" {
+		c.Name = c.Key
+	}
+	return f.Put(&tx, c, Known{Customer: customer, Feature: featureNumber, Now: day})
+}
+
+func TestBoundsOfTrees(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	parent := ""
+	for level := range MaxLevels {
+		key := fmt.Sprint("level ", level+1)
+		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 2, Key: key, Parent: parent}, 0))
+		parent = key
+	}
+	require.Equal(t, engine.OutcomeBudgetLimit, put(t, &f, &PutBudget{Env: 2, Key: "9", Parent: parent}, 0))
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 2, Key: "top"}, 0))
+	_, o := f.Move(&tx, &MoveBudget{Env: 2, Key: "level 1", Parent: "top"}, day)
+	require.Equal(t, engine.OutcomeBudgetLimit, o)
+	_, o = f.Move(&tx, &MoveBudget{Env: 2, Key: "level 2", Parent: "top"}, day)
+	require.Equal(t, engine.OutcomeDone, o)
+	require.Equal(t, engine.OutcomeBudgetUnknown,
+		put(t, &f, &PutBudget{Env: 1, Key: "x", Parent: "top"}, 0), "another environment's")
+	require.Equal(t, engine.OutcomeBudgetConflict,
+		put(t, &f, &PutBudget{Env: 2, Key: "level 2", Parent: "level 1"}, 0))
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 2, Key: "level 2"}, 7))
+	require.Equal(t, engine.OutcomeBudgetConflict, put(t, &f, &PutBudget{Env: 2, Key: "top"}, 7))
+
+	unknown := zone.Zone{Name: "Moon/Tycho"}
+	limit := LimitDocument{
+		Of: MeasureCost, Limit: decimal.FromInt(1), Window: WindowDay, TimeZone: "Moon/Tycho",
+	}
+	for _, bad := range []PutBudget{
+		{Key: ""},
+		{Key: "a\n"},
+		{Key: "a", Limits: make([]LimitDocument, MaxLimits+1)},
+		{Key: "a", Limits: []LimitDocument{{}}},
+		{Key: "a", Limits: []LimitDocument{limit}},
+		{Key: "a", Limits: []LimitDocument{limit, limit}, Zones: []zone.Zone{unknown}},
+		{Key: "a", Limits: []LimitDocument{{Of: MeasureUnits, Window: WindowDay}}},
+		{Key: "a", Limits: []LimitDocument{{Of: MeasureCost, Window: WindowDay, Currency: "EUR"}}},
+		{Key: "a", Limits: []LimitDocument{{Of: MeasurePrice, Window: WindowDay, Currency: "XXX"}}},
+		{Key: "a", Limits: []LimitDocument{{Of: MeasurePrice, Window: WindowDay, Thresholds: []byte{50, 50}}}},
+		{Key: "a", Limits: []LimitDocument{{Of: MeasurePrice, Window: WindowDay, Thresholds: []byte{101}}}},
+		{Key: "a", Limits: []LimitDocument{{Of: MeasurePrice, Window: WindowDay, Limit: decimal.FromInt(-1)}}},
+	} {
+		bad.Env = 2
+		require.Equal(t, engine.OutcomeBudgetInvalid, put(t, &f, &bad, 0), "%+v", bad)
+	}
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{
+		Env: 2, Key: "a", Limits: []LimitDocument{limit}, Zones: []zone.Zone{unknown},
+	}, 0))
+}
+
+func TestWhoseBudgetApplies(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	for _, c := range []struct {
+		key, parent string
+		customer    uint32
+	}{{"org", "", 0}, {"acme", "org", 1}, {"acme:search", "acme", 0}, {"globex", "org", 2}} {
+		require.Equal(t, engine.OutcomeDone,
+			put(t, &f, &PutBudget{Env: 1, Key: c.key, Parent: c.parent}, c.customer))
+	}
+	for _, c := range []struct {
+		customer     uint32
+		named, bound string
+		want         string
+	}{
+		{1, "", "", "acme"},
+		{1, "acme", "", "acme"},
+		{1, "acme:search", "", "acme:search"},
+		{1, "org", "", "refused"},
+		{1, "globex", "", "refused"},
+		{1, "acme:serach", "", "refused"},
+		{3, "", "", ""},
+		{3, "acme", "", "refused"},
+		{1, "", "acme:search", "acme:search"},
+		{1, "acme", "acme:search", "refused"},
+		{1, "", "org", "acme"},
+		{3, "", "org", "org"},
+		{3, "globex", "org", "globex"},
+		{2, "", "acme", "refused"},
+	} {
+		node, ok := f.Choose(For{
+			Env: 1, Customer: c.customer, Named: []byte(c.named), KeyNode: f.Named(1, []byte(c.bound)),
+		})
+		got := "refused"
+		if ok {
+			if got = ""; node != 0 {
+				got = f.Key(node)
+			}
+		}
+		require.Equal(t, c.want, got, "%+v", c)
+	}
+	_, ok := f.Choose(For{Env: 2, Customer: 1, Named: []byte("acme")})
+	require.False(t, ok, "another environment's")
+}
+
+func TestWindowsOfThePastAreKept(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: "a", Limits: []LimitDocument{
+		{Of: MeasureCost, Limit: decimal.FromInt(1000), Window: WindowDay},
+	}}, 0))
+	node := f.Named(1, []byte("a"))
+	events := make([]Counted, 30)
+	for i := range events {
+		c := Charge{Cost: decimal.FromInt(int64(i) + 1)}
+		f.Charge(&tx, node, &c, int64(i+10)*day, &events[i])
+	}
+	l := f.limits.Read(f.nodes.Read(node).FirstLimit)
+	require.EqualValues(t, MaxWindows, l.Count)
+	require.EqualValues(t, MaxWindows, f.windows.Len(), "rows are used again")
+	require.Equal(t, decimal.FromInt(30).Exact(), l.Used)
+	for i := range events {
+		back := events[i].Charge().Neg()
+		f.Correct(&tx, 1, &events[i], &back)
+	}
+	require.Equal(t, decimal.Exact{}, l.Used)
+	for _, w := range f.windows.All() {
+		require.Equal(t, decimal.Exact{}, w.Used)
+	}
+}

@@ -1,0 +1,119 @@
+package budgets
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/decimal"
+)
+
+// Hold makes an item of a hold hold a charge at a node, whatever limits say: Plan has asked them.
+// What it held before is given back first.
+func (f *Forest) Hold(t *accounts.Tx, item, node uint32, c *Charge) {
+	f.Release(t, item)
+	if node == 0 || (*c == Charge{Feature: c.Feature, Currency: c.Currency}) {
+		return
+	}
+	lock := f.Lock(f.nodes.Read(node).Env)
+	lock.Lock()
+	defer lock.Unlock()
+	for f.items.Len() < item {
+		f.items.Append()
+	}
+	*f.items.Write(item) = Item{Charge: *c, Node: node}
+	f.tally(node, c)
+	f.addHeld(t, node, *c)
+}
+
+// Release ends what an item of a hold holds, if it does.
+func (f *Forest) Release(t *accounts.Tx, item uint32) {
+	if item > f.items.Len() {
+		return
+	}
+	held := *f.items.Read(item)
+	if held.Node == 0 {
+		return
+	}
+	lock := f.Lock(f.nodes.Read(held.Node).Env)
+	lock.Lock()
+	defer lock.Unlock()
+	*f.items.Write(item) = Item{}
+	back := held.Neg()
+	f.tally(held.Node, &back)
+	f.addHeld(t, held.Node, back)
+}
+
+// HeldBy is what an item of a hold holds, and the node at which; 0: nothing.
+func (f *Forest) HeldBy(item uint32) (node uint32, c Charge) {
+	if item == 0 || item > f.items.Len() {
+		return 0, c
+	}
+	held := f.items.Read(item)
+	return held.Node, held.Charge
+}
+
+// tally adds a charge to what is held at a node. A tally of nothing has no row.
+func (f *Forest) tally(node uint32, c *Charge) {
+	before, row := uint32(0), f.nodes.Read(node).FirstHeld
+	for row != 0 {
+		if y := f.tallies.Read(row); y.Feature == c.Feature && y.Currency == c.Currency {
+			break
+		}
+		before, row = row, f.tallies.Read(row).Next
+	}
+	if row == 0 {
+		if row = f.FreeTally; row != 0 {
+			f.FreeTally = f.tallies.Read(row).Next
+		} else {
+			row, _ = f.tallies.Append()
+		}
+		*f.tallies.Write(row) = Tally{
+			Charge: Charge{Feature: c.Feature, Currency: c.Currency},
+			Node:   node, Next: f.nodes.Read(node).FirstHeld,
+		}
+		f.nodes.Write(node).FirstHeld, before = row, 0
+	}
+	y := f.tallies.Write(row)
+	y.add(c)
+	if y.Charge != (Charge{Feature: c.Feature, Currency: c.Currency}) {
+		return
+	}
+	if before == 0 {
+		f.nodes.Write(node).FirstHeld = y.Next
+	} else {
+		f.tallies.Write(before).Next = y.Next
+	}
+	*y = Tally{Next: f.FreeTally}
+	f.FreeTally = row
+}
+
+// planHeld decides whether what is held below a node that moves may be held at another.
+func (f *Forest) planHeld(node uint32, held []Charge, now int64) (r Refusal, o engine.Outcome) {
+	if len(held) == 0 {
+		return r, engine.OutcomeDone
+	}
+	for ; node != 0; node = f.nodes.Read(node).Parent {
+		for row := f.nodes.Read(node).FirstLimit; row != 0; {
+			l := f.limits.Read(row)
+			if o = l.admits(held, now, false); o != engine.OutcomeDone {
+				return f.refusal(row, now), o
+			}
+			row = l.Next
+		}
+	}
+	return r, engine.OutcomeDone
+}
+
+// addHeld adds a charge to what the limits of a node and of those above it hold.
+func (f *Forest) addHeld(t *accounts.Tx, node uint32, c Charge) {
+	for ; node != 0; node = f.nodes.Read(node).Parent {
+		for row := f.nodes.Read(node).FirstLimit; row != 0; {
+			amount, takes := f.limits.Read(row).takes(&c)
+			if takes && amount != (decimal.Exact{}) {
+				l := f.limits.Write(row)
+				l.Held, _ = l.Held.Add(amount)
+				l.fold(t, row)
+			}
+			row = f.limits.Read(row).Next
+		}
+	}
+}

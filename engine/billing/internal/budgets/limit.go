@@ -1,0 +1,118 @@
+package budgets
+
+import (
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
+	"tollgate/engine/zone"
+)
+
+// LimitDocument is a limit as PutBudget has it.
+type LimitDocument struct {
+	Of Measure `wire:"1"`
+	// Feature is the key of the feature whose usage counts; empty: of all. Units are of one.
+	Feature string `wire:"2"`
+	// Currency is that of a price; empty: USD.
+	Currency string          `wire:"3"`
+	Limit    decimal.Decimal `wire:"4"`
+	Window   Window          `wire:"5"`
+	// TimeZone is that of the window; empty: UTC.
+	TimeZone string `wire:"6"`
+	// Soft limits refuse nothing.
+	Soft bool `wire:"7"`
+	// Thresholds are percents of the limit, ascending.
+	Thresholds []byte `wire:"8"`
+}
+
+// UTC is the zone that needs no changes.
+const UTC = "UTC"
+
+// zoned reports whether the limit's window goes by a zone that the log has to bring.
+func (d *LimitDocument) zoned() bool {
+	return d.TimeZone != "" && d.TimeZone != UTC && d.Window != WindowLifetime
+}
+
+func (d *LimitDocument) valid() bool {
+	if d.Of < MeasureUnits || d.Of > MeasureCost || d.Window < WindowHour ||
+		d.Window > WindowLifetime || d.Limit.Sign() < 0 || !d.Limit.InRange() ||
+		d.Of == MeasureUnits && d.Feature == "" || d.Of != MeasurePrice && d.Currency != "" ||
+		len(d.Thresholds) > MaxThresholds ||
+		d.TimeZone != "" && !rows.Plain(d.TimeZone, 1, zone.MaxName) {
+		return false
+	}
+	before := byte(0)
+	for _, percent := range d.Thresholds {
+		if percent <= before || percent > 100 {
+			return false
+		}
+		before = percent
+	}
+	_, known := decimal.MinorUnits(d.currency())
+	return known
+}
+
+func (d *LimitDocument) currency() string {
+	return catalogs.Either(d.Currency, catalogs.DefaultCurrency)
+}
+
+// roll begins the window that an instant is in, and keeps the one before.
+func (f *Forest) roll(row uint32, now int64) *Limit {
+	l := f.limits.Write(row)
+	if now < l.End {
+		return l
+	}
+	if l.Touched {
+		f.closeWindow(row, l)
+	}
+	l.Start, l.End = l.Window.Around(now, f.zone(l.Zone))
+	l.Used, l.Told, l.Touched, l.Overrun = decimal.Exact{}, 0, false, false
+	return l
+}
+
+// closeWindow keeps the window of a limit behind those that were closed before; the oldest goes
+// where there are as many as are kept.
+func (f *Forest) closeWindow(limit uint32, l *Limit) {
+	var row uint32
+	if l.Count >= MaxWindows {
+		row = l.FirstClosed
+		l.FirstClosed = f.windows.Read(row).Next
+	} else {
+		l.Count++
+		if row = f.FreeWindow; row != 0 {
+			f.FreeWindow = f.windows.Read(row).Next
+		} else {
+			row, _ = f.windows.Append()
+		}
+	}
+	*f.windows.Write(row) = Closed{
+		Start: l.Start, End: l.End, Used: l.Used, Max: l.Max, Limit: limit, Overrun: l.Overrun,
+	}
+	if l.FirstClosed == 0 {
+		l.FirstClosed = row
+	} else {
+		f.windows.Write(l.LastClosed).Next = row
+	}
+	l.LastClosed = row
+}
+
+// takeLimit returns a free row for a limit.
+func (f *Forest) takeLimit() (row uint32) {
+	if row = f.FreeLimit; row != 0 {
+		f.FreeLimit = f.limits.Read(row).Next
+		return row
+	}
+	row, _ = f.limits.Append()
+	return row
+}
+
+// dropLimit frees a limit with its closed windows.
+func (f *Forest) dropLimit(row uint32) {
+	l := f.limits.Write(row)
+	for at := l.FirstClosed; at != 0; {
+		next := f.windows.Read(at).Next
+		*f.windows.Write(at) = Closed{Next: f.FreeWindow}
+		f.FreeWindow, at = at, next
+	}
+	*l = Limit{Next: f.FreeLimit}
+	f.FreeLimit = row
+}

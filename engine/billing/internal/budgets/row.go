@@ -1,0 +1,157 @@
+package budgets
+
+import "tollgate/engine/decimal"
+
+// Bounds of budgets.
+const (
+	// MaxLevels is how many nodes lie between a root and a leaf, both included.
+	MaxLevels = 8
+	// MaxLimits is how many limits a node has.
+	MaxLimits = 8
+	// MaxThresholds is how many thresholds a limit has.
+	MaxThresholds = 8
+	// MaxWindows is how many closed windows of a limit are kept: those that counted anything.
+	MaxWindows = 24
+	// MaxNodes is how many nodes an environment has, archived ones included.
+	MaxNodes = 10_000
+	// MaxZones is how many time zones the limits of an environment may have named.
+	MaxZones = 100
+)
+
+// Measure is what a limit counts. Numbers are never reused.
+//
+//schema:enum
+type Measure uint8
+
+const (
+	// MeasureUnits counts units of one feature.
+	MeasureUnits Measure = 1 // units
+	// MeasurePrice counts what usage adds to bills in one currency.
+	MeasurePrice Measure = 2 // price
+	// MeasureCost counts what the providers of usage take.
+	MeasureCost Measure = 3 // cost
+)
+
+// Node is a budget. Its environment and its key never change, and it is never removed.
+//
+//schema:row
+type Node struct {
+	CreatedAt, ModifiedAt                        int64
+	Env, Parent, Customer, FirstLimit, FirstHeld uint32
+	// Children counts the nodes right below it, archived ones included.
+	Children         uint32
+	Frozen, Archived bool
+}
+
+// Status is what a budget's answers call its state.
+func (n *Node) Status() string {
+	switch {
+	case n.Archived:
+		return "ARCHIVED"
+	case n.Frozen:
+		return "FROZEN"
+	}
+	return "ACTIVE"
+}
+
+// Limit is a limit of a node, with what its present window has used.
+//
+//schema:row
+type Limit struct {
+	limitKey
+	Max decimal.Decimal
+	// Used is what counted in [Start, End), Held what is held whatever the window.
+	Used, Held decimal.Exact
+	Start, End int64
+	// Born numbers the limits that there have been: events name by it what they counted in, since
+	// rows are used again. 0: the row is free.
+	Born                           uint64
+	Node, Next                     uint32
+	FirstClosed, LastClosed, Count uint32
+	Thresholds                     [MaxThresholds]byte
+	// Told is the highest threshold that was told in the window.
+	Told uint8
+	Soft bool
+	// Touched reports whether the window counted anything, Overrun whether it counted anything
+	// beyond a hard limit.
+	Touched, Overrun bool
+}
+
+// limitKey is what makes a limit another one: while it stays, the limit goes on counting.
+type limitKey struct {
+	Feature, Zone uint32
+	Currency      [3]byte
+	Of            Measure
+	Window        Window
+}
+
+// Closed is a window of a limit that is over.
+//
+//schema:row
+type Closed struct {
+	Start, End  int64
+	Used        decimal.Exact
+	Max         decimal.Decimal
+	Limit, Next uint32
+	Overrun     bool
+}
+
+// Charge is what usage, or a hold, counts. A price that is not known is 0.
+type Charge struct {
+	Feature     uint32
+	Currency    [3]byte
+	Units, Cost decimal.Decimal
+	Price       decimal.Exact
+}
+
+// takes is how much of a charge a limit counts; false: nothing, and it is not asked.
+func (l *limitKey) takes(c *Charge) (amount decimal.Exact, takes bool) {
+	if l.Feature != 0 && l.Feature != c.Feature {
+		return amount, false
+	}
+	switch l.Of {
+	case MeasureUnits:
+		return c.Units.Exact(), true
+	case MeasurePrice:
+		return c.Price, l.Currency == c.Currency
+	}
+	return c.Cost.Exact(), true
+}
+
+// used is what counts at an instant: nothing once the window is over.
+func (l *Limit) used(now int64) decimal.Exact {
+	if now >= l.End {
+		return decimal.Exact{}
+	}
+	return l.Used
+}
+
+// Neg is the charge that takes c back.
+func (c Charge) Neg() Charge {
+	c.Units, c.Cost, c.Price = c.Units.Neg(), c.Cost.Neg(), c.Price.Neg()
+	return c
+}
+
+// add adds another charge of the same feature and currency.
+func (c *Charge) add(other *Charge) {
+	c.Units, _ = c.Units.Add(other.Units)
+	c.Cost, _ = c.Cost.Add(other.Cost)
+	c.Price, _ = c.Price.Add(other.Price)
+}
+
+// Tally is the sum of what is held at one node of one feature in one currency. What limits hold
+// follows from it wherever the node is.
+//
+//schema:row
+type Tally struct {
+	Charge
+	Node, Next uint32
+}
+
+// Item is what an item of a hold holds; node 0: nothing. Its row is the item's.
+//
+//schema:row
+type Item struct {
+	Charge
+	Node uint32
+}
