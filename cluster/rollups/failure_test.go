@@ -2,6 +2,8 @@ package rollups
 
 import (
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,6 +80,95 @@ func TestFilesThatCannotBeReadStay(t *testing.T) {
 		h.settle(t)
 		h.requireCounted(t, q[journal.PartUsage])
 	}
+}
+
+// A query or a merge that a disk fails leaves the files that it reads.
+func TestFilesThatCannotBeReadNowStay(t *testing.T) {
+	faults := map[faultfs.Kind]error{faultfs.KindOpen: syscall.EMFILE, faultfs.KindRead: syscall.EIO}
+	t.Run("query", func(t *testing.T) {
+		for kind, fault := range faults {
+			h, disk, q := onDisk(200)
+			h.settle(t)
+			disk.Inject(func(op faultfs.Op) error {
+				if op.Kind == kind {
+					return fault
+				}
+				return nil
+			})
+			require.ErrorIs(t, h.Sum(q[journal.PartUsage], func(rollup.Cell) {}), fault)
+			disk.Inject(nil)
+			did, err := h.Step(hurried())
+			require.NoError(t, err)
+			require.False(t, did, "all files are good")
+			h.requireCounted(t, q[journal.PartUsage])
+		}
+	})
+	t.Run("merge", func(t *testing.T) {
+		for kind, fault := range faults {
+			h, disk, q := onDisk(200)
+			disk.Inject(func(op faultfs.Op) error {
+				// A file of one segment is read and not the directory of the one just written.
+				if op.Kind == kind && h.merging != nil && strings.HasSuffix(op.Name, suffix) {
+					return fault
+				}
+				return nil
+			})
+			require.ErrorIs(t, h.exhaust(), fault)
+			disk.Inject(nil)
+			h.reads.Store(0)
+			h.settle(t)
+			require.Zero(t, h.reads.Load(), "all files were good")
+			h.requireCounted(t, q[journal.PartUsage])
+		}
+	})
+}
+
+// A file that is gone while the store is open is made again.
+func TestFilesThatAreGoneAreMadeAgain(t *testing.T) {
+	t.Run("query", func(t *testing.T) {
+		h, disk, q := onDisk(200)
+		h.settle(t)
+		usage := q[journal.PartUsage]
+		require.NoError(t, disk.Remove(filepath.Join(h.dir, h.runs[journal.PartUsage][0].name())))
+		require.ErrorIs(t, h.Sum(usage, func(rollup.Cell) {}), fs.ErrNotExist)
+		h.settle(t)
+		h.requireCounted(t, usage)
+	})
+	t.Run("merge", func(t *testing.T) {
+		h, disk, q := onDisk(0)
+		for i := int64(0); len(h.journal.View()[journal.PartUsage].Segments) < fanIn-1; i++ {
+			h.record(journal.KindUsage, 1, 1, 1, i)
+		}
+		h.settle(t)
+		require.NoError(t, disk.Remove(filepath.Join(h.dir, h.runs[journal.PartUsage][3].name())))
+		for i := int64(0); len(h.journal.View()[journal.PartUsage].Segments) < fanIn; i++ {
+			h.record(journal.KindUsage, 1, 1, 1, i)
+		}
+		require.ErrorIs(t, h.exhaust(), fs.ErrNotExist)
+		h.settle(t)
+		require.Len(t, h.runs[journal.PartUsage], 1)
+		usage := q[journal.PartUsage]
+		usage.To = 1000
+		h.requireCounted(t, usage)
+	})
+}
+
+// A file with a block that is none, though its checksum is right, is made again.
+func TestFilesWithMalformedBlocksAreMadeAgain(t *testing.T) {
+	h, _, q := onDisk(20)
+	_, err := h.Step(hurried()) // looks for files
+	require.NoError(t, err)
+	usage, view := q[journal.PartUsage], h.journal.View()[journal.PartUsage]
+	w, err := h.newWriter("next", journal.PartUsage, 1, 1, &view, 1)
+	require.NoError(t, err)
+	w.add(&rollup.Cell{Key: rollup.Key{Owner: usage.Owner}})
+	w.block = w.block[:1]
+	made, err := w.end()
+	require.NoError(t, err)
+	require.NoError(t, h.replace(made, nil))
+	require.ErrorIs(t, h.Sum(usage, func(rollup.Cell) {}), rollup.ErrBlock)
+	h.settle(t)
+	h.requireCounted(t, usage)
 }
 
 // A start that cannot remove a file loses none that it keeps.

@@ -56,10 +56,10 @@ func rest(ctx context.Context, began time.Time) {
 	}
 }
 
-// sweep removes runs that are damaged, that have segments which the journal has dropped, and those
-// of another history. What is not in the manifest yet, since an older snapshot was restored, stays:
-// the log brings the same again. A file that cannot be removed is taken in and removed at the next
-// start.
+// sweep removes runs that are damaged or gone, that have segments which the journal has dropped,
+// and those of another history. What is not in the manifest yet, since an older snapshot was
+// restored, stays: the log brings the same again. A file that cannot be removed is taken in and
+// removed at the next start.
 func (s *Store) sweep(part journal.Part, view *journal.PartView) (did bool, err error) {
 	useless := func(r *run) bool {
 		_, bad := s.bad.Load(r)
@@ -165,9 +165,9 @@ func (s *Store) beginMerge(from []*run, view *journal.PartView) error {
 	}
 	s.merging = &merging{writer: w, from: from}
 	for _, r := range from {
-		file, err := s.opts.FS.OpenRead(filepath.Join(s.dir, r.name()))
+		file, err := s.open(r)
 		if err != nil {
-			return errors.Join(fmt.Errorf("rollups: %w", err), s.giveUp())
+			return errors.Join(err, s.giveUp())
 		}
 		s.merging.cursors = append(s.merging.cursors, cursor{run: r, file: file})
 	}
@@ -181,9 +181,9 @@ func (s *Store) mergeOn(m *merging, view *journal.PartView) (did bool, err error
 		return true, s.giveUp()
 	}
 	for begin := m.offset; m.offset-begin < s.piece; {
-		least, bad, err := m.least()
+		least, unread, err := m.least()
 		if err != nil {
-			s.bad.Store(bad, true)
+			s.failed(unread, err)
 			return false, errors.Join(err, s.giveUp())
 		}
 		if least == nil {

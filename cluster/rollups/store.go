@@ -56,7 +56,7 @@ type Store struct {
 	// change is held for reading while runs are read, and for writing while they change.
 	change sync.RWMutex
 	runs   [2][]*run // by part, in the order of their segments; they do not overlap
-	bad    sync.Map  // *run: found damaged by a query
+	bad    sync.Map  // *run: found damaged or gone by a reader
 	tails  [2]tail
 
 	// For Step alone:
@@ -227,18 +227,36 @@ func (s *Store) sumRuns(
 		if q.From > r.to || q.To <= r.from {
 			continue
 		}
-		file, err := s.opts.FS.OpenRead(filepath.Join(s.dir, r.name()))
+		file, err := s.open(r)
 		if err != nil {
-			return nil, fmt.Errorf("rollups: %w", err)
+			return nil, err
 		}
-		if err = r.sum(file, q, yield); err != nil {
-			s.bad.Store(r, true)
-		}
+		err = r.sum(file, q, yield)
+		s.failed(r, err)
 		if err = errors.Join(err, file.Close()); err != nil {
 			return nil, err
 		}
 	}
 	return uncounted, nil
+}
+
+func (s *Store) open(r *run) (wal.File, error) {
+	file, err := s.opts.FS.OpenRead(filepath.Join(s.dir, r.name()))
+	if err != nil {
+		s.failed(r, err)
+		return nil, fmt.Errorf("rollups: %w", err)
+	}
+	return file, nil
+}
+
+// failed marks a run bad, so that Step makes it again, where an error says that its file is damaged
+// or gone. Any other says only that it cannot be read now.
+func (s *Store) failed(r *run, err error) {
+	for _, bad := range [...]error{ErrDamaged, rollup.ErrBlock, fs.ErrNotExist} {
+		if errors.Is(err, bad) {
+			s.bad.Store(r, true)
+		}
+	}
 }
 
 // count yields the cells of a segment's records from an offset on; without a query all of them.

@@ -131,7 +131,7 @@ func (m *merging) close() (err error) {
 
 // least is the cursor at the least key; nil when none is left. With an error it
 // returns the run that cannot be read.
-func (m *merging) least() (least *cursor, bad *run, err error) {
+func (m *merging) least() (least *cursor, unread *run, err error) {
 	for i := range m.cursors {
 		c := &m.cursors[i]
 		if err := c.fill(); err != nil {
