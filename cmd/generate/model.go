@@ -300,6 +300,9 @@ func (m *module) fields(t *typ) (all []field) {
 				m.fail("%s.%s: %w", t.pack.path, t.name, err)
 			}
 			tagged = v.Tag != schema.Tag{}
+			if v.Since > 0 && v.Wire == 0 {
+				m.fail("%s.%s: since of a field without a number", t.pack.path, t.name)
+			}
 		}
 		switch {
 		case len(f.Names) == 0 && v.class == isStruct && v.Name != "":

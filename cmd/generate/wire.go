@@ -30,8 +30,7 @@ func (o *output) codecs() {
 		if (own || details) && t.directive("part") == nil {
 			o.use("engine/wire")
 			o.codec(t, fields)
-			later := func(f field) bool { return f.own && f.Since > 0 }
-			if details || slices.ContainsFunc(fields, later) {
+			if o.later(t, nil) {
 				o.since(t, fields)
 			}
 			if t.directive("quick") != nil {
@@ -127,29 +126,57 @@ func (o *output) quick(t *typ, fields []field) {
 	o.line("return at == len(q)\n}\n")
 }
 
+// later reports whether a field of a struct, or one within a field, came with a cluster version;
+// within are the structs that it is in. Such a struct has Since.
+func (m *module) later(t *typ, within []*typ) bool {
+	if slices.Contains(within, t) {
+		return false
+	}
+	within = append(within, t)
+	return slices.ContainsFunc(m.fields(t), func(f field) bool {
+		return f.Since > 0 || f.Wire > 0 && m.laterIn(f, within)
+	})
+}
+
+// laterIn reports whether what is nested in a field has Since.
+func (m *module) laterIn(f field, within []*typ) bool {
+	return (f.class == isStruct || f.class == isList) && f.of != nil && m.later(f.of, within)
+}
+
 // since writes what returns the first cluster version that knows all the fields which are set.
 func (o *output) since(t *typ, fields []field) {
 	o.line("// Since returns the first cluster version that knows all the fields which are set.")
 	o.line("func (v *%s) Since() (version uint32) {", t.name)
 	for _, f := range fields {
-		if f.Since == 0 {
-			continue
+		if f.Since > 0 {
+			o.line("if %s {\nversion = max(version, %d)\n}", o.isSet(t, f), f.Since)
 		}
-		set := "v." + f.name
-		switch f.class {
-		case isBool:
-		case isUint, isInt:
-			set += " != 0"
-		case isString:
-			set += ` != ""`
-		case isBytes, isList, isStrings:
-			set = "len(" + set + ") > 0"
-		case isDecimal:
-			set = "!" + set + ".IsZero()"
+		switch {
+		case !o.laterIn(f, nil):
+		case f.class == isList:
+			o.line("for i := range v.%[1]s {\nversion = max(version, v.%[1]s[i].Since())\n}", f.name)
 		default:
-			o.fail("%s.%s: %s cannot have since", t.pack.path, t.name, f.name)
+			o.line("version = max(version, v.%s.Since())", f.name)
 		}
-		o.line("if %s {\nversion = max(version, %d)\n}", set, f.Since)
 	}
 	o.line("return version\n}\n")
+}
+
+// isSet is the condition that a field has a value.
+func (o *output) isSet(t *typ, f field) string {
+	set := "v." + f.name
+	switch f.class {
+	case isBool:
+		return set
+	case isUint, isInt:
+		return set + " != 0"
+	case isString:
+		return set + ` != ""`
+	case isBytes, isList, isStrings:
+		return "len(" + set + ") > 0"
+	case isDecimal:
+		return "!" + set + ".IsZero()"
+	}
+	o.fail("%s.%s: %s cannot have since", t.pack.path, t.name, f.name)
+	return ""
 }

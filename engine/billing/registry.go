@@ -4,7 +4,6 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/machine"
-	"tollgate/engine/wire"
 )
 
 // Kinds of the billing group's commands. Numbers are never reused.
@@ -142,23 +141,17 @@ func (c command) described() command {
 	return c
 }
 
-func (c command) since(version func(payload []byte) uint32) command {
-	c.Since = version
-	return c
-}
-
 // registry states each command once.
 var registry = [...]command{
-	engine.KindTick:    {Command: machine.Tick[*Machine]((*turn).Tick)},
-	KindRecordAudits:   opened("RecordAudits", decodeAudits).always(),
-	KindRecordUsage:    opened("RecordUsage", openUsage).described().growing(),
-	KindCreateAccount:  of((*CreateAccount).apply).growing().once().recorded(),
-	KindCreateKey:      of((*CreateKey).apply).growing().once().recorded(),
-	KindRevokeKey:      of((*RevokeKey).apply).recorded(),
-	KindApplyCatalog:   of((*ApplyCatalog).apply).growing().submitted().recorded(),
-	KindCreateCustomer: of((*CreateCustomer).apply).growing().once(),
-	KindCreateSubscription: of((*CreateSubscription).apply).growing().once().
-		since(sinceOfSubscription),
+	engine.KindTick:        {Command: machine.Tick[*Machine]((*turn).Tick)},
+	KindRecordAudits:       opened("RecordAudits", decodeAudits).always(),
+	KindRecordUsage:        opened("RecordUsage", openUsage).described().growing(),
+	KindCreateAccount:      of((*CreateAccount).apply).growing().once().recorded(),
+	KindCreateKey:          of((*CreateKey).apply).growing().once().recorded(),
+	KindRevokeKey:          of((*RevokeKey).apply).recorded(),
+	KindApplyCatalog:       of((*ApplyCatalog).apply).growing().submitted().recorded(),
+	KindCreateCustomer:     of((*CreateCustomer).apply).growing().once(),
+	KindCreateSubscription: of((*CreateSubscription).apply).growing().once(),
 	KindMarkInvoicePaid:    of((*MarkInvoicePaid).apply).once(),
 	KindSetLimits:          of((*SetLimits).apply).submitted(),
 	KindCreatePool:         of((*CreatePool).apply).growing().once().recorded(),
@@ -215,14 +208,6 @@ func (m *Machine) Since(r engine.Record) uint32 { return table.Since(r) }
 
 // Grows reports whether a record makes the state grow, also where another command carries it.
 func Grows(r engine.Record) bool { return table.Grows(r) }
-
-func sinceOfSubscription(payload []byte) uint32 {
-	var c CreateSubscription
-	if wire.Decode(payload, &c) != nil {
-		return 0
-	}
-	return c.Since()
-}
 
 // turn is one record's turn in Apply: the state it may change, and the entry it belongs to.
 type turn struct {

@@ -550,11 +550,6 @@ func (v *Submit) Fields(w *wire.Codec) {
 func (v *SubscriptionDetails) Fields(w *wire.Codec) {
 }
 
-// Since returns the first cluster version that knows all the fields which are set.
-func (v *SubscriptionDetails) Since() (version uint32) {
-	return version
-}
-
 // Fields implements wire.Fielder.
 func (v *TransactionCursor) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Before)

@@ -67,6 +67,25 @@ func Of[M, T, C any, P Payload[C]](apply func(P, T) engine.Outcome) Command[M, T
 			b := &bound[T, C, P]{apply: apply}
 			return b, wire.Decode(payload, P(&b.command))
 		},
+		Since: sinceOf[C, P](),
+	}
+}
+
+// later is a command of which fields came with a cluster version.
+type later interface{ Since() uint32 }
+
+// sinceOf is from which cluster version on a command may be proposed, by the fields that are set;
+// nil where all of them were there from the beginning.
+func sinceOf[C any, P Payload[C]]() func(payload []byte) uint32 {
+	if _, ok := any(P(new(C))).(later); !ok {
+		return nil
+	}
+	return func(payload []byte) uint32 {
+		var c C
+		if wire.Decode(payload, P(&c)) != nil {
+			return 0
+		}
+		return any(P(&c)).(later).Since()
 	}
 }
 
