@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -100,7 +101,10 @@ func generatedMetering(t *testing.T) metering {
 	}
 	file, err := os.Create(m.file)
 	require.NoError(t, err)
-	require.NoError(t, errors.Join(trace.Write(file, m.rows), file.Close()))
+	for _, row := range m.rows {
+		fmt.Fprintf(file, "%s,%d,%d\n", row.Time, row.Context, row.Generated)
+	}
+	require.NoError(t, file.Close())
 	sums := make([][replay.EventsPerRow]uint64, m.customers)
 	for i, row := range m.rows {
 		sum := &sums[i%m.customers]

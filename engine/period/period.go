@@ -62,9 +62,6 @@ func (c Cycle) valid() bool {
 		c.Anchor >= 0 && c.Anchor <= lastInstant
 }
 
-// Contains reports whether an instant lies in [Start, End).
-func (p Period) Contains(instant int64) bool { return instant >= p.Start && instant < p.End }
-
 // RemainingRatio returns what part of the period is left at an instant: remaining ÷ total, in
 // milliseconds, at 8 decimals, half up. It is 1 at and before the start, 0 at and after the end.
 // ok is false for a period that does not end after it starts.

@@ -18,7 +18,7 @@ var (
 	ErrModel = errors.New("price: invalid model")
 )
 
-// Model defines how usage is priced. Its kind decides which fields apply; Validate refuses the
+// Model defines how usage is priced. Its kind decides which fields apply; Problems names the
 // others.
 type Model struct {
 	Kind            Kind

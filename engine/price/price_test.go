@@ -46,7 +46,7 @@ func anyModel(t *rapid.T) *price.Model {
 			m.Tiers[i].FlatFee = anyAmount().Draw(t, "flatFee")
 		}
 	}
-	require.NoError(t, price.Validate(m))
+	require.Empty(t, price.Problems(m))
 	return m
 }
 
@@ -224,7 +224,7 @@ func TestRangeIsAnErrorAndNeverWraps(t *testing.T) {
 		"package":  {Kind: price.KindPackage, PackageSize: must("0.5"), PricePerPackage: must("1")},
 		"packages": {Kind: price.KindPackage, PackageSize: must("1"), PricePerPackage: must("2")},
 	} {
-		require.NoError(t, price.Validate(m))
+		require.Empty(t, price.Problems(m))
 		_, err := price.Rate(m, huge)
 		require.ErrorIs(t, err, price.ErrRange, name)
 		_, err = price.Line(m, huge, 2)

@@ -15,26 +15,9 @@ type Problem struct {
 	Text  string // must be …
 }
 
-// Error returns place and text.
-func (p *Problem) Error() string {
-	if p.Place == "" {
-		return p.Text
-	}
-	return p.Place + ": " + p.Text
-}
-
-// Validate returns nil, or the first *Problem of a model: an unknown kind, a negative price or
-// number of units, tiers that do not ascend or do not end with an infinite one, a package without a
-// size, or a field that the kind does not read: a price that is never charged is a mistake in the
-// catalog.
-func Validate(m *Model) error {
-	if found := Problems(m); len(found) > 0 {
-		return &found[0]
-	}
-	return nil
-}
-
-// Problems are all reasons for which Validate refuses a model.
+// Problems are all that is wrong with a model: an unknown kind, a negative price or number of units,
+// tiers that do not ascend or do not end with an infinite one, a package without a size, or a field
+// that the kind does not read: a price that is never charged is a mistake in the catalog.
 func Problems(m *Model) []Problem {
 	if !m.Kind.known() {
 		return []Problem{{"model", "must be a known pricing model"}}

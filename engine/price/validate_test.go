@@ -1,7 +1,6 @@
 package price_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,7 +45,7 @@ func TestKindOf(t *testing.T) {
 	require.Empty(t, pricingType+model)
 }
 
-func TestValidateNamesThePlace(t *testing.T) {
+func TestProblemsNameThePlace(t *testing.T) {
 	tier := func(upTo string) price.Tier { return price.Tier{UpTo: must(upTo)} }
 	last := price.Tier{Infinite: true}
 	tiered := func(tiers ...price.Tier) *price.Model {
@@ -89,15 +88,12 @@ func TestValidateNamesThePlace(t *testing.T) {
 		"tiers[0].flatFee": {tiered(price.Tier{Infinite: true, FlatFee: must("-1")})},
 	} {
 		for _, m := range models {
-			err := price.Validate(m)
-			var problem *price.Problem
-			require.True(t, errors.As(err, &problem), "%s: %v", place, m)
-			require.Equal(t, place, problem.Place)
-			require.Equal(t, place+": "+problem.Text, err.Error())
-			require.Contains(t, problem.Text, "must")
+			problems := price.Problems(m)
+			require.NotEmpty(t, problems, "%s: %v", place, m)
+			require.Equal(t, place, problems[0].Place)
+			require.Contains(t, problems[0].Text, "must")
 		}
 	}
 	included := &price.Model{Kind: price.KindIncluded, IncludedUnits: must("9")}
-	require.NoError(t, price.Validate(included))
-	require.Equal(t, "must", (&price.Problem{Text: "must"}).Error())
+	require.Empty(t, price.Problems(included))
 }

@@ -64,7 +64,7 @@ type Config struct {
 	Proposer server.Proposer
 	Reader   server.Reader
 	Cluster  Cluster
-	// KeyHash is the SHA-256 of the admin key; see HashKey.
+	// KeyHash is the SHA-256 of the admin key.
 	KeyHash [32]byte
 	// Metrics is served at /metrics; made by NewMetrics.
 	Metrics *Metrics
@@ -106,9 +106,6 @@ type Config struct {
 	SettleTimeout time.Duration
 	Log           *slog.Logger
 }
-
-// HashKey is what a configuration holds of an admin key.
-func HashKey(key string) [32]byte { return sha256.Sum256([]byte(key)) }
 
 // API answers the operations listener. Safe for concurrent use.
 type API struct {

@@ -474,7 +474,7 @@ func TestCardDataIsNowhere(t *testing.T) {
 	for _, secret := range []string{pan, url.QueryEscape(pan), digits, code} {
 		require.NotContains(t, kept, secret)
 	}
-	for _, route := range n.api.Routes() {
+	for _, route := range n.api.Table().Routes() {
 		require.NotRegexp(t, "(?i)card|cvc|cvv|pan|expir", route.Path)
 	}
 }

@@ -166,9 +166,6 @@ func (a *API) Table() *server.Table { return a.table }
 // Handler answers requests; everything outside Prefix is a 404 in the workspace API's shape.
 func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
 
-// Routes are the rows of the route table, for metrics.
-func (a *API) Routes() []*server.Route { return a.table.Routes() }
-
 // AuditStats says how the audit recorder is doing, for metrics.
 func (a *API) AuditStats() AuditStats { return a.audits.stats() }
 

@@ -241,7 +241,7 @@ func TestScopes(t *testing.T) {
 	require.NoError(t, err)
 	admin, err := server.MintKey(server.KeyPrefixAdmin)
 	require.NoError(t, err)
-	for _, route := range n.api.Routes() {
+	for _, route := range n.api.Table().Routes() {
 		path := strings.NewReplacer("{subscriptionId}", uuidUnknown, "{invoiceId}", uuidUnknown,
 			"{", "", "}", "").Replace(route.Path)
 		body := ""

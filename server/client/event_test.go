@@ -323,7 +323,7 @@ func TestPublishedDocumentNamesEveryRoute(t *testing.T) {
 	n := start(t)
 	a := n.send("GET", "openapi.json", "", "", nil)
 	paths := a.body["paths"].(map[string]any)
-	for _, route := range n.api.Routes() {
+	for _, route := range n.api.Table().Routes() {
 		item := paths[route.Path].(map[string]any)
 		operation := item[strings.ToLower(route.Method)].(map[string]any)
 		require.Equal(t, route.Operation, operation["operationId"])

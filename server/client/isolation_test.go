@@ -184,7 +184,7 @@ func TestNoKeyReachesAnothersRecords(t *testing.T) {
 	keyOfRival, rivals := n.rival()
 	customer := n.customerKey("acme")
 	tried := 0
-	for _, route := range n.api.Routes() {
+	for _, route := range n.api.Table().Routes() {
 		if open[route.Operation] != "" {
 			require.Equal(t, server.AccessOpen, route.Access, route.Operation)
 			continue

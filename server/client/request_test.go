@@ -99,7 +99,7 @@ func TestUnknownQueryParametersAreNamed(t *testing.T) {
 	n := start(t)
 	subscription := n.customer("acme")
 	routes := 0
-	for _, r := range n.api.Routes() {
+	for _, r := range n.api.Table().Routes() {
 		if !strings.HasPrefix(r.Path, client.Prefix) {
 			continue
 		}
@@ -138,7 +138,7 @@ func TestHEADAnswersAsGET(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		return response
 	}
-	for _, r := range n.api.Routes() {
+	for _, r := range n.api.Table().Routes() {
 		if !strings.HasPrefix(r.Path, client.Prefix) {
 			continue
 		}

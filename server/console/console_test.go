@@ -3,6 +3,7 @@ package console_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"html"
 	"io"
@@ -110,7 +111,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: cluster{}, Metrics: metrics, Events: n,
 		Counts: n,
 
-		KeyHash: admin.HashKey(n.key), SealKey: [32]byte{1}, Outbox: hooks,
+		KeyHash: sha256.Sum256([]byte(n.key)), SealKey: [32]byte{1}, Outbox: hooks,
 		Vitals: func() any { return map[string]any{"node": "n1", "build": "v1"} },
 		Backup: func(_ context.Context, w io.Writer, _ bool, _ int) error {
 			if n.busy.Load() {

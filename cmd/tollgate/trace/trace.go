@@ -79,20 +79,3 @@ func parse(line string) (Row, error) {
 	}
 	return row, nil
 }
-
-// Write writes rows in the format that Read reads.
-func Write(dst io.Writer, rows []Row) error {
-	out := bufio.NewWriter(dst)
-	if _, err := out.WriteString(header + "\n"); err != nil {
-		return fmt.Errorf("trace: write: %w", err)
-	}
-	for _, row := range rows {
-		if _, err := fmt.Fprintf(out, "%s,%d,%d\n", row.Time, row.Context, row.Generated); err != nil {
-			return fmt.Errorf("trace: write: %w", err)
-		}
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("trace: write: %w", err)
-	}
-	return nil
-}
