@@ -24,9 +24,9 @@ type Act struct {
 	Payload []byte      `wire:"7"`
 	// Person is the owner who has signed in; 0 for an operator.
 	Person uint32 `wire:"8"`
-	// inner is the command that Payload holds, row what is said of it.
+	// inner is the command that Payload holds, deed the same as what is done.
 	inner machine.Op[*turn]
-	row   action
+	deed  deed
 }
 
 // visitor is the person who acts. The workspace is that person's, or has no owner.
@@ -35,98 +35,86 @@ type visitor struct {
 	owns, free bool
 }
 
-// acting is what is said of a command that Act carries.
-type acting[C any] struct {
-	name string
+// deed is a command that Act carries.
+type deed interface {
 	// about returns the workspace that the command is for, 0 where its purchase says so, and the
 	// purchase or flow that it is about; zero is none.
-	about func(c *C) (workspace uint32, subject [16]byte)
-	// within, where it is set, says in place of about whether the command is about the Act's
-	// workspace.
-	within func(c *C, x *money, a *Act) bool
-	// may reports whether a person may do this; nil is that the workspace must be theirs.
-	may func(c *C, p visitor) bool
-	// personal reports whether an operator may not.
-	personal bool
-	// note is what the record of the act says in addition to its changes.
-	note func(c *C) string
+	about() (workspace uint32, subject [16]byte)
 }
 
-// operators is the may of what no person does.
-func operators[C any](*C, visitor) bool { return false }
+// A deed may also have these methods.
+type (
+	// placed says in place of about whether the deed is about the Act's workspace.
+	placed interface{ within(x *money, a *Act) bool }
+	// judged reports whether a person may do it; without it the workspace must be theirs.
+	judged interface{ may(p visitor) bool }
+	// noted is what the record of the act says in addition to its changes.
+	noted interface{ note() string }
+)
 
-// action is an acting, whatever command it is of.
-type action interface {
-	called() string
-	subjectOf(a *Act) [16]byte
-	isWithin(x *money, a *Act) bool
-	permits(a *Act, p visitor) bool
-	isPersonal() bool
-	noteOf(a *Act) string
+func (c *RotateKeys) about() (uint32, [16]byte)        { return c.Workspace, [16]byte{} }
+func (c *ClaimWorkspace) about() (uint32, [16]byte)    { return 0, [16]byte{} }
+func (c *ConfirmSignup) about() (uint32, [16]byte)     { return c.Workspace, c.ID }
+func (c *ApprovePurchase) about() (uint32, [16]byte)   { return 0, c.ID }
+func (c *DenyPurchase) about() (uint32, [16]byte)      { return 0, c.ID }
+func (c *CancelPurchase) about() (uint32, [16]byte)    { return c.Workspace, c.ID }
+func (c *SetBilling) about() (uint32, [16]byte)        { return c.Workspace, [16]byte{} }
+func (c *GrantCredits) about() (uint32, [16]byte)      { return c.Workspace, [16]byte{} }
+func (c *RetryRefund) about() (uint32, [16]byte)       { return 0, c.ID }
+func (c *RemoveWorkspace) about() (uint32, [16]byte)   { return c.Workspace, [16]byte{} }
+func (c *SetAlerts) about() (uint32, [16]byte)         { return c.Workspace, c.Flow }
+func (c *RotateAlertSecret) about() (uint32, [16]byte) { return c.Workspace, c.Flow }
+func (c *SendTestAlert) about() (uint32, [16]byte)     { return c.Workspace, c.Flow }
+func (c *ScheduleFlow) about() (uint32, [16]byte)      { return c.Workspace, c.Flow }
+func (c *SetTestAccess) about() (uint32, [16]byte)     { return c.Workspace, [16]byte{} }
+func (c *RemoveTestAccess) about() (uint32, [16]byte)  { return c.Workspace, [16]byte{} }
+
+func (c *ClaimWorkspace) within(x *money, a *Act) bool {
+	return a.Person == 0 && c.Code == [32]byte{} && x.workspaces.find(c.ID) == a.Workspace ||
+		a.Person != 0 && x.claimRow(&c.Code) == a.Workspace
 }
 
-// act is the row of a command that Act carries.
-func act[O, C any, P machine.Payload[C]](owner func(*state) *O,
-	apply func(P, *O, *machine.Turn) engine.Outcome, how acting[C],
-) command {
-	c := of(owner, apply)
-	c.act = how
-	return c
-}
+func (c *ClaimWorkspace) may(p visitor) bool  { return p.free && c.Person == p.person }
+func (c *ApprovePurchase) may(p visitor) bool { return (p.owns || p.free) && c.Person == p.person }
+func (c *DenyPurchase) may(p visitor) bool    { return p.owns || p.free }
+func (c *CancelPurchase) may(p visitor) bool  { return p.owns && c.Person }
 
-func (r acting[C]) command(a *Act) *C { return machine.Inner(a.inner).(*C) }
+func (c *GrantCredits) note() string     { return c.Note }
+func (c *SetTestAccess) note() string    { return c.Host }
+func (c *RemoveTestAccess) note() string { return c.Host }
 
-func (r acting[C]) called() string   { return r.name }
-func (r acting[C]) isPersonal() bool { return r.personal }
-
-func (r acting[C]) subjectOf(a *Act) (subject [16]byte) {
-	if r.about != nil {
-		_, subject = r.about(r.command(a))
+func (c *Act) isWithin(x *money) bool {
+	if of, ok := c.deed.(placed); ok {
+		return of.within(x, c)
 	}
-	return subject
+	workspace, subject := c.deed.about()
+	return workspace == c.Workspace || workspace == 0 && x.purchases.of(c.Workspace, subject) != 0
 }
 
-func (r acting[C]) isWithin(x *money, a *Act) bool {
-	if r.within != nil {
-		return r.within(r.command(a), x, a)
+func (c *Act) permits(p visitor) bool {
+	if of, ok := c.deed.(judged); ok {
+		return of.may(p)
 	}
-	workspace, subject := r.about(r.command(a))
-	return workspace == a.Workspace || workspace == 0 && x.purchases.of(a.Workspace, subject) != 0
+	return p.owns && !registry[c.Kind].operatorsOnly
 }
 
-func (r acting[C]) permits(a *Act, p visitor) bool {
-	if r.may == nil {
-		return p.owns
-	}
-	return r.may(r.command(a), p)
-}
-
-func (r acting[C]) noteOf(a *Act) string {
-	if r.note == nil {
-		return ""
-	}
-	return r.note(r.command(a))
-}
-
-// actionOf finds what is said of a kind that Act carries; nil of another.
-func actionOf(kind engine.Kind) action {
-	if int(kind) >= len(registry) {
-		return nil
-	}
-	return registry[kind].act
-}
+// isAct reports whether Act carries a kind.
+func isAct(kind engine.Kind) bool { return int(kind) < len(registry) && registry[kind].act != "" }
 
 func openAct(m *Machine, payload []byte) (machine.Op[*turn], error) {
 	c := new(Act)
 	if err := wire.Decode(payload, c); err != nil {
 		return nil, err
 	}
-	if c.row = actionOf(c.Kind); c.row == nil {
+	if !isAct(c.Kind) {
 		return nil, fmt.Errorf("%w: kind %d is not an act", wire.ErrField, c.Kind)
 	}
-	var err error
-	c.inner, err = registry[c.Kind].Open(m, c.Payload)
-	return c, err
+	inner, err := registry[c.Kind].Open(m, c.Payload)
+	if err != nil {
+		return nil, err
+	}
+	c.inner, c.deed = inner, machine.Inner(inner).(deed)
+	return c, nil
 }
 
 func carriedByAct(payload []byte) (inner engine.Record, ok bool) {
@@ -138,7 +126,7 @@ func carriedByAct(payload []byte) (inner engine.Record, ok bool) {
 // allowed reports whether the person or operator may do this.
 func (c *Act) allowed(x *state, t *machine.Turn) engine.Outcome {
 	if c.Person == 0 {
-		if c.row.isPersonal() {
+		if registry[c.Kind].ownersOnly {
 			return engine.OutcomePersonRequired
 		}
 		return engine.OutcomeDone
@@ -151,7 +139,7 @@ func (c *Act) allowed(x *state, t *machine.Turn) engine.Outcome {
 		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxActsPerDay})
 		return engine.OutcomeActLimit
 	}
-	if !c.row.permits(c, visitor{
+	if !c.permits(visitor{
 		person: c.Person, owns: x.ownedBy(c.Workspace, c.Person),
 		free: x.workspaces.Read(c.Workspace).ClaimedAt == 0,
 	}) {
@@ -163,7 +151,7 @@ func (c *Act) allowed(x *state, t *machine.Turn) engine.Outcome {
 // Apply implements machine.Op.
 func (c *Act) Apply(turn *turn) engine.Outcome {
 	x, t := turn.state, &turn.Turn
-	if _, ok := x.workspace(c.Workspace); !ok || !c.row.isWithin(&x.money, c) {
+	if _, ok := x.workspace(c.Workspace); !ok || !c.isWithin(&x.money) {
 		return engine.OutcomeRecordUnknown
 	}
 	if refused := c.allowed(x, t); refused != engine.OutcomeDone {
@@ -175,10 +163,10 @@ func (c *Act) Apply(turn *turn) engine.Outcome {
 	if c.Key != ([16]byte{}) && x.requests.Full() {
 		return engine.OutcomeKeysFull
 	}
-	if set, ok := machine.Inner(c.inner).(*SetAlerts); ok && c.Person != 0 {
+	if set, ok := c.deed.(*SetAlerts); ok && c.Person != 0 {
 		set.unvouched = x.emailBy[Address(set.Email)] != c.Person
 	}
-	subject := c.row.subjectOf(c)
+	_, subject := c.deed.about()
 	before := x.values(c.Workspace, subject)
 	if outcome := c.inner.Apply(turn); outcome != engine.OutcomeDone {
 		return outcome
@@ -194,9 +182,12 @@ func (c *Act) Apply(turn *turn) engine.Outcome {
 	row, next := x.actRows.Append()
 	*next = actRow{
 		actFacts: actFacts{
-			ID: c.ID, At: t.Stamp, Actor: c.Actor, Subject: subject, Note: c.row.noteOf(c),
+			ID: c.ID, At: t.Stamp, Actor: c.Actor, Subject: subject,
 		},
 		Workspace: c.Workspace, Before: w.Acts, Kind: c.Kind, Person: c.Person,
+	}
+	if of, ok := c.deed.(noted); ok {
+		next.Note = of.note()
 	}
 	for i := range before {
 		if before[i].After != after[i].After {

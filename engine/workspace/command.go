@@ -5,11 +5,13 @@ import (
 	"tollgate/engine/machine"
 )
 
-// command is a row of the table: see machine.Command. act is what is said of a command that Act
-// carries; nil of the others.
+// command is a row of the table: see machine.Command.
 type command struct {
 	machine.Command[*Machine, *turn]
-	act action
+	// act is the name of a command that Act carries; empty for the others.
+	act string
+	// ownersOnly and operatorsOnly report who alone may do it.
+	ownersOnly, operatorsOnly bool
 }
 
 // of is the row of a command that an owner applies.
@@ -33,6 +35,27 @@ func ofFlows(s *state) *flowStore { return &s.flowStore }
 func ofRuns(s *state) *runner { return &s.runner }
 
 func ofPeople(s *state) *people { return &s.people }
+
+// act is the row of a command that Act carries.
+func act[O, C any, P interface {
+	machine.Payload[C]
+	deed
+}](owner func(*state) *O, apply func(P, *O, *machine.Turn) engine.Outcome, name string) command {
+	c := of(owner, apply)
+	c.act = name
+	return c
+}
+
+// personal states that no operator may do it, operators that no owner may.
+func (c command) personal() command {
+	c.ownersOnly = true
+	return c
+}
+
+func (c command) operators() command {
+	c.operatorsOnly = true
+	return c
+}
 
 func (c command) growing() command { return c.growingBy(func([]byte) bool { return true }) }
 

@@ -213,7 +213,7 @@ func (x *state) actView(row uint32) ActView {
 	a := x.actRows.Read(row)
 	by, _ := x.person(a.Person)
 	v := ActView{
-		actFacts: a.actFacts, Action: registry[a.Kind].act.called(), Person: by.ID, Email: by.Email,
+		actFacts: a.actFacts, Action: registry[a.Kind].act, Person: by.ID, Email: by.Email,
 	}
 	v.Changes = slices.Clone(v.Changes)
 	return v

@@ -235,7 +235,7 @@ func (x *state) consistentLists(bad func(string) error) error {
 		}
 	}
 	for row, a := range x.actRows.All() {
-		if actionOf(a.Kind) == nil || a.Before >= row || !x.owned(a.Workspace) ||
+		if !isAct(a.Kind) || a.Before >= row || !x.owned(a.Workspace) ||
 			a.Person > x.persons.Len() {
 			return bad("an act")
 		}
