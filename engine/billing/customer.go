@@ -117,9 +117,9 @@ func (m *customerReader) Customers(env, after uint32, limit int) (rows []uint32)
 	return rows
 }
 
-// CustomersLike lists an environment's customers whose rows come before one and that like finds (nil
-// finds all), newest first, at most limit of them, and looks at no more than scan rows. next is what
-// to ask for the next page with; 0 when there is none.
+// CustomersLike lists an environment's customers whose rows come before one and that like finds
+// (nil finds all), newest first, at most limit of them, and looks at no more than scan rows. next
+// is what to ask for the next page with; 0 when there is none.
 func (m *customerReader) CustomersLike(
 	env, before uint32, limit, scan int, like func(*CustomerView) bool,
 ) (list []CustomerView, next uint32) {

@@ -15,9 +15,9 @@ type Problem struct {
 	Text  string // must be …
 }
 
-// Problems are all that is wrong with a model: an unknown kind, a negative price or number of units,
-// tiers that do not ascend or do not end with an infinite one, a package without a size, or a field
-// that the kind does not read: a price that is never charged is a mistake in the catalog.
+// Problems are all that is wrong with a model: an unknown kind, a negative price or number of
+// units, tiers that do not ascend or do not end with an infinite one, a package without a size, or
+// a field that the kind does not read: a price that is never charged is a mistake in the catalog.
 func Problems(m *Model) []Problem {
 	if !m.Kind.known() {
 		return []Problem{{"model", "must be a known pricing model"}}

@@ -121,11 +121,12 @@ var registry = [...]command{
 	KindBeginAlert:        of(ofNotices, (*BeginAlert).apply),
 	KindNoteAlert:         of(ofNotices, (*NoteAlert).apply),
 	KindSetAgents:         of(ofRuns, (*SetAgents).apply),
-	KindScheduleFlow:      act(ofRuns, (*ScheduleFlow).apply, "schedule_flow").growingBy(growsBySchedule),
-	KindSetTestAccess:     act(ofFlows, (*SetTestAccess).apply, "set_test_access").growing(),
-	KindRemoveTestAccess:  act(ofFlows, (*RemoveTestAccess).apply, "remove_test_access"),
-	KindAskAddress:        of(ofNotices, (*AskAddress).apply),
-	KindConfirmAddress:    of(ofNotices, (*ConfirmAddress).apply),
+	KindScheduleFlow: act(ofRuns, (*ScheduleFlow).apply, "schedule_flow").
+		growingBy(growsBySchedule),
+	KindSetTestAccess:    act(ofFlows, (*SetTestAccess).apply, "set_test_access").growing(),
+	KindRemoveTestAccess: act(ofFlows, (*RemoveTestAccess).apply, "remove_test_access"),
+	KindAskAddress:       of(ofNotices, (*AskAddress).apply),
+	KindConfirmAddress:   of(ofNotices, (*ConfirmAddress).apply),
 }
 
 // table is the registry with Act and with what every machine knows.
