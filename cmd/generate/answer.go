@@ -159,6 +159,9 @@ func (o *output) write(f field) string {
 		}
 		return call("Text", v)
 	case isBool:
+		if f.ptr {
+			v = "*" + v
+		}
 		return call("Bool", v)
 	case isUint:
 		return call("Uint", "uint64("+v+")")

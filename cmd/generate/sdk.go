@@ -129,6 +129,9 @@ func (o *output) kind(f field) string {
 	case isStrings:
 		return "[]string"
 	case isBool:
+		if f.ptr {
+			return "*bool"
+		}
 		return "bool"
 	case isUint, isInt:
 		return "int"

@@ -945,6 +945,24 @@ func (v By) String() string {
 	return strconv.Itoa(int(v))
 }
 
+var eventKindNames = []string{
+	1: "usage",
+	2: "audit",
+	3: "void",
+	4: "amend",
+}
+
+// Names returns the API's names of the values, by number.
+func (EventKind) Names() []string { return eventKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v EventKind) String() string {
+	if int(v) < len(eventKindNames) && (v == 0 || eventKindNames[v] != "") {
+		return eventKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var reasonNames = []string{
 	1: "allowed",
 	2: "customer_unknown",

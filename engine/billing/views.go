@@ -180,37 +180,42 @@ type Decision struct {
 func (d *Decision) Allowed() bool { return d.Reason == ReasonAllowed }
 
 // EventKind is the kind of a listed event.
+//
+//schema:enum
 type EventKind uint8
 
 const (
-	EventUsage EventKind = 1
-	EventAudit EventKind = 2
-	EventVoid  EventKind = 3
-	EventAmend EventKind = 4
+	EventUsage EventKind = 1 // usage
+	EventAudit EventKind = 2 // audit
+	EventVoid  EventKind = 3 // void
+	EventAmend EventKind = 4 // amend
 )
 
 // EventView is one event as the journal keeps it.
 type EventView struct {
 	Index          uint64 // log index, with Position the event's identity
 	Position       uint32
-	Ordinal        uint32 // place within an audit block
-	Kind           EventKind
-	Key            string // the caller's idempotency key
-	EventName      string
-	FeatureKey     string
-	Units          decimal.Decimal
+	Ordinal        uint32          // place within an audit block
+	Kind           EventKind       `json:"kind"`
+	Key            string          `json:"eventIdempotencyKey,omitzero" rule:"min=1,max=255"`
+	EventName      string          `json:"eventName,omitzero" rule:"min=1,max=128"`
+	FeatureKey     string          `json:"featureKey,omitzero" rule:"min=1,max=128"`
+	Units          decimal.Decimal `json:"usageUnits"`
 	HasCost        bool
-	Cost           decimal.Decimal
+	Cost           decimal.Decimal `json:"costAmount" if:"HasCost"`
 	CostChange     decimal.Decimal // of a void or an amendment: how much more the event costs
-	OccurredAt     int64
-	RecordedAt     int64
-	SubscriptionID [16]byte
-	FlowID         string
-	Meta           []byte
-	Reason         Reason // of an audit event
+	OccurredAt     int64           `json:"occurredAt" as:"time"`
+	RecordedAt     int64           `json:"recordedAt" as:"time"`
+	SubscriptionID [16]byte        `json:"subscriptionId,omitzero"`
+	FlowID         string          `json:"flowId,omitzero" rule:"max=128"`
+	Meta           []byte          `json:"meta,omitzero" as:"object"`
+	VoidedAt       int64           `json:"voidedAt,omitzero" as:"time"` // of a usage event
 	// Credits is what a usage event burnt, where HasCredits is set.
 	HasCredits bool
-	Credits    decimal.Decimal
-	ReasonText string // of a void or an amendment
-	VoidedAt   int64  // of a usage event
+	Credits    decimal.Decimal `json:"creditsUsed" if:"Burnt()"`
+	Reason     Reason          // of an audit event
+	ReasonText string          // of a void or an amendment
 }
+
+// Burnt reports whether it is a usage event that burnt credits.
+func (v *EventView) Burnt() bool { return v.Kind == EventUsage && v.HasCredits }

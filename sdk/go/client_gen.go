@@ -176,5 +176,25 @@ type Customer struct {
 	CreditPools   []CreditPool   `json:"creditPools"`
 }
 
+// Event is a usage event or a check of a customer, as the journal keeps it.
+type Event struct {
+	ID                  string          `json:"id"`
+	Kind                string          `json:"kind"`
+	EventIdempotencyKey string          `json:"eventIdempotencyKey,omitzero"`
+	EventName           string          `json:"eventName,omitzero"`
+	FeatureKey          string          `json:"featureKey,omitzero"`
+	UsageUnits          json.Number     `json:"usageUnits"`
+	CostAmount          json.Number     `json:"costAmount,omitzero"`
+	OccurredAt          time.Time       `json:"occurredAt"`
+	RecordedAt          time.Time       `json:"recordedAt"`
+	SubscriptionID      string          `json:"subscriptionId,omitzero"`
+	FlowID              string          `json:"flowId,omitzero"`
+	Meta                json.RawMessage `json:"meta,omitzero"`
+	VoidedAt            time.Time       `json:"voidedAt,omitzero"`
+	CreditsUsed         json.Number     `json:"creditsUsed,omitzero"`
+	IsAllowed           *bool           `json:"isAllowed,omitzero"`
+	Reason              string          `json:"reason,omitzero"`
+}
+
 // SubscriptionDetails are optional facts that a request states of a subscription: the engine keeps them, and answers say them.
 type SubscriptionDetails struct{}

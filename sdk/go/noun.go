@@ -74,26 +74,6 @@ type InvoiceItem struct {
 	EventsCounted uint64      `json:"eventsCounted,omitzero"`
 }
 
-// Event is a usage event or a check of a customer, as the journal keeps it.
-type Event struct {
-	ID                  string          `json:"id"`
-	Kind                string          `json:"kind"`
-	EventIdempotencyKey string          `json:"eventIdempotencyKey,omitzero"`
-	EventName           string          `json:"eventName,omitzero"`
-	FeatureKey          string          `json:"featureKey,omitzero"`
-	UsageUnits          json.Number     `json:"usageUnits"`
-	CostAmount          json.Number     `json:"costAmount,omitzero"`
-	OccurredAt          time.Time       `json:"occurredAt"`
-	RecordedAt          time.Time       `json:"recordedAt"`
-	SubscriptionID      string          `json:"subscriptionId,omitzero"`
-	FlowID              string          `json:"flowId,omitzero"`
-	Meta                json.RawMessage `json:"meta,omitzero"`
-	VoidedAt            time.Time       `json:"voidedAt,omitzero"`
-	CreditsUsed         json.Number     `json:"creditsUsed,omitzero"`
-	IsAllowed           *bool           `json:"isAllowed,omitzero"`
-	Reason              string          `json:"reason,omitzero"`
-}
-
 // AdminChange is one change by an operator.
 type AdminChange struct {
 	Number      uint64            `json:"number"`

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,16 +20,6 @@ const (
 	defaultEvents = 100
 	maxEvents     = 1000
 )
-
-var eventKinds = map[string]billing.EventKind{
-	"usage": billing.EventUsage, "audit": billing.EventAudit,
-	"void": billing.EventVoid, "amend": billing.EventAmend,
-}
-
-var eventKindNames = map[billing.EventKind]string{
-	billing.EventUsage: "usage", billing.EventAudit: "audit",
-	billing.EventVoid: "void", billing.EventAmend: "amend",
-}
 
 var faultJournal = server.NewFault(503, "journal_unavailable",
 	"The events cannot be read at the moment").With(
@@ -55,7 +46,9 @@ func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 				"request_id", string(x.RequestID()))
 			return faultJournal
 		}
-		return server.Page(x, "events", events, writeEvent, encodeCursor(next))
+		return server.Page(x, "events", events, func(data *server.JSON, e *billing.EventView) {
+			writeEvent(data, eventOf(e))
+		}, encodeCursor(next))
 	})
 }
 
@@ -65,11 +58,12 @@ func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 	queryInstant(x, f, "to", &q.To)
 	queryLimit(x, f, maxEvents, &q.Limit)
 	if text := query(x.Ctx, "kind"); text != "" {
-		kind, known := eventKinds[text]
-		if !known {
-			f.Problem("kind", form.NotAllowed("usage", "audit", "void", "amend"))
+		names := billing.EventUsage.Names()
+		kind := slices.Index(names, text)
+		if kind < 0 {
+			f.Problem("kind", form.NotAllowed(names[1:]...))
 		}
-		q.Kinds = []billing.EventKind{kind}
+		q.Kinds = []billing.EventKind{billing.EventKind(max(kind, 0))}
 	}
 	if text := query(x.Ctx, "cursor"); text != "" {
 		cursor, ok := decodeCursor(text)
@@ -110,31 +104,22 @@ func queryLimit(x *server.Exchange, f *form.Reader, most int, dst *int) {
 	*dst = int(n)
 }
 
-func writeEvent(data *server.JSON, e *billing.EventView) {
-	data.Open('{')
-	data.Text("id", eventID(e))
-	data.Text("kind", eventKindNames[e.Kind])
-	data.TextIf("eventIdempotencyKey", e.Key)
-	data.TextIf("eventName", e.EventName)
-	data.TextIf("featureKey", e.FeatureKey)
-	data.Decimal("usageUnits", e.Units)
-	decimalIf(data, "costAmount", e.Cost, e.HasCost)
-	data.Time("occurredAt", e.OccurredAt)
-	data.Time("recordedAt", e.RecordedAt)
-	data.UUID("subscriptionId", e.SubscriptionID)
-	data.TextIf("flowId", e.FlowID)
-	data.Raw("meta", e.Meta)
-	data.Time("voidedAt", e.VoidedAt)
-	if e.Kind == billing.EventUsage {
-		decimalIf(data, "creditsUsed", e.Credits, e.HasCredits)
-	}
-	data.TextIf("reason", e.ReasonText)
+// eventAnswer is a usage event or a check of a customer, as the journal keeps it.
+//
+//schema:answer client Event
+type eventAnswer struct {
+	ID string `json:"id" rule:"min=1"`
+	billing.EventView
+	IsAllowed *bool  `json:"isAllowed,omitzero"` // of a check
+	Why       string `json:"reason,omitzero" rule:"min=1"`
+}
+
+func eventOf(e *billing.EventView) *eventAnswer {
+	v := eventAnswer{ID: eventID(e), EventView: *e, Why: e.ReasonText}
 	if e.Kind == billing.EventAudit {
-		text := textOf(e.Reason)
-		data.Bool("isAllowed", e.Reason == billing.ReasonAllowed)
-		data.Text("reason", text.code)
+		v.IsAllowed, v.Why = new(e.Reason == billing.ReasonAllowed), textOf(e.Reason).code
 	}
-	data.Close('}')
+	return &v
 }
 
 // eventID is the event's place in the log: index, position and, within an audit block, ordinal.

@@ -274,3 +274,30 @@ func writeCustomer(data *server.JSON, v *customerAnswer) {
 	data.Close(']')
 	data.Close('}')
 }
+
+func writeEvent(data *server.JSON, v *eventAnswer) {
+	data.Open('{')
+	data.Text("id", v.ID)
+	data.Text("kind", v.Kind.String())
+	data.TextIf("eventIdempotencyKey", v.Key)
+	data.TextIf("eventName", v.EventName)
+	data.TextIf("featureKey", v.FeatureKey)
+	data.Decimal("usageUnits", v.Units)
+	if v.HasCost {
+		data.Decimal("costAmount", v.Cost)
+	}
+	data.Time("occurredAt", v.OccurredAt)
+	data.Time("recordedAt", v.RecordedAt)
+	data.UUID("subscriptionId", v.SubscriptionID)
+	data.TextIf("flowId", v.FlowID)
+	data.Raw("meta", v.Meta)
+	data.Time("voidedAt", v.VoidedAt)
+	if v.Burnt() {
+		data.Decimal("creditsUsed", v.Credits)
+	}
+	if v.IsAllowed != nil {
+		data.Bool("isAllowed", *v.IsAllowed)
+	}
+	data.TextIf("reason", v.Why)
+	data.Close('}')
+}

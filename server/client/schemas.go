@@ -49,7 +49,7 @@ func description() server.Description {
 			"UsageReport": server.AnswerSchema[billing.UsageReport](),
 			"Invoice":     billingview.InvoiceSchema(),
 			"Entitlement": entitlementSchema(),
-			"Event":       eventSchema(),
+			"Event":       server.AnswerSchema[eventAnswer](),
 			"BatchResult": server.Object(
 				server.Must("accepted", server.IntegerSchema),
 				server.Must("duplicates", server.IntegerSchema),
@@ -92,26 +92,5 @@ func entitlementSchema() *server.Schema {
 			server.Must("wouldExceedLimit", server.BoolSchema),
 			server.May("projectedCost", server.NumberSchema),
 		)),
-	)
-}
-
-func eventSchema() *server.Schema {
-	return server.Object(
-		server.Must("id", text(1, 0)),
-		server.Must("kind", server.EnumSchema("usage", "audit", "void", "amend")),
-		server.May("eventIdempotencyKey", text(1, maxKey)),
-		server.May("eventName", text(1, maxName)),
-		server.May("featureKey", text(1, maxID)),
-		server.Must("usageUnits", server.NumberSchema),
-		server.May("costAmount", server.NumberSchema),
-		server.Must("occurredAt", server.TimeSchema),
-		server.Must("recordedAt", server.TimeSchema),
-		server.May("subscriptionId", server.UUIDSchema),
-		server.May("flowId", text(0, maxID)),
-		server.May("meta", server.FreeObject()),
-		server.May("voidedAt", server.TimeSchema),
-		server.May("creditsUsed", server.NumberSchema),
-		server.May("isAllowed", server.BoolSchema),
-		server.May("reason", text(1, 0)),
 	)
 }
