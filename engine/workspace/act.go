@@ -136,7 +136,7 @@ func (c *Act) allowed(x *state, t *machine.Turn) engine.Outcome {
 		return engine.OutcomePersonRequired
 	}
 	if p.Acted >= MaxActsPerDay {
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxActsPerDay})
+		t.Answer(&RetryReply{ResetsAt: DayEnd(t.Stamp), Limit: MaxActsPerDay})
 		return engine.OutcomeActLimit
 	}
 	if !c.permits(visitor{

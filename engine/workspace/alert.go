@@ -136,7 +136,7 @@ func (c *SendTestAlert) apply(x *notices, t *machine.Turn) engine.Outcome {
 	}
 	w, _ := x.workspace(c.Workspace)
 	if w.Ledger.roll(t.Stamp); w.Ledger.AlertTests >= MaxAlertTests {
-		t.Answer(&RetryReply{Limit: MaxAlertTests, ResetsAt: nextDay(t.Stamp)})
+		t.Answer(&RetryReply{Limit: MaxAlertTests, ResetsAt: DayEnd(t.Stamp)})
 		return engine.OutcomeAlertTestLimit
 	}
 	w.Ledger.AlertTests++

@@ -34,7 +34,7 @@ func (c *AskAddress) apply(x *notices, t *machine.Turn) engine.Outcome {
 	}
 	w, _ := x.workspace(c.Workspace)
 	if w.Ledger.roll(t.Stamp); w.Ledger.AddressAsks >= MaxAddressAsks {
-		t.Answer(&RetryReply{Limit: MaxAddressAsks, ResetsAt: nextDay(t.Stamp)})
+		t.Answer(&RetryReply{Limit: MaxAddressAsks, ResetsAt: DayEnd(t.Stamp)})
 		return engine.OutcomeAddressAskLimit
 	}
 	w.Ledger.AddressAsks++

@@ -37,7 +37,7 @@ func (c *ClaimRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 
 	x.dropFinished()
 	x.dropFirst()
-	r, text := x.runs.Write(row), x.runText(row)
+	r, text := x.runs.Write(row), x.runs.Text(row)
 	r.Status, r.Next, r.Token = RunRunning, 0, r.Token+1
 	r.WallEnd = t.Stamp + x.policy.WallMS
 	if text.WallLeft > 0 {
@@ -108,7 +108,7 @@ func (c *AwaitPerson) apply(x *runner, t *machine.Turn) engine.Outcome {
 		})
 		return engine.OutcomeDone
 	}
-	r, text := x.runs.Write(row), x.runText(row)
+	r, text := x.runs.Write(row), x.runs.Text(row)
 	text.Question, text.Checkpoint = c.Question, c.Checkpoint
 	text.WallLeft, text.Steps, text.Tokens = max(1, r.WallEnd-t.Stamp), c.Steps, c.Tokens
 	x.writeRunText(row, &text)
@@ -160,7 +160,7 @@ func (c *ResumeRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 		return engine.OutcomeRunnerBusy
 	}
 	if len(c.Answer) > 0 {
-		text := x.runText(row)
+		text := x.runs.Text(row)
 		text.Answer = c.Answer
 		x.writeRunText(row, &text)
 	}

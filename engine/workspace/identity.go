@@ -41,9 +41,6 @@ const (
 // dayOf numbers UTC days from 1970-01-01, plus 1, so that 0 is none.
 func dayOf(stamp int64) uint32 { return uint32(stamp/dayMS) + 1 }
 
-// nextDay is when the UTC day of an instant ends.
-func nextDay(stamp int64) int64 { return (stamp/dayMS + 1) * dayMS }
-
 // monthOf numbers UTC months from January 1970, plus 1, so that 0 is none.
 func monthOf(stamp int64) uint32 {
 	p, _ := period.Cycle{IntervalMonths: 1}.At(stamp)
@@ -57,9 +54,7 @@ func MonthEnd(stamp int64) int64 {
 }
 
 // DayEnd is when the UTC day of an instant ends, in milliseconds since 1970.
-func DayEnd(stamp int64) int64 { return nextDay(stamp) }
-
-func ptr[T any](v T) *T { return &v }
+func DayEnd(stamp int64) int64 { return (stamp/dayMS + 1) * dayMS }
 
 // cutText shortens a text to at most size bytes, between characters.
 func cutText(text string, size int) string {

@@ -129,7 +129,7 @@ func (x *runner) inspectable(t *machine.Turn, w *workspace, kind RunKind, bytes 
 	l, price := &w.Ledger, uint64(x.inspectionPrice(kind))
 	switch {
 	case l.Inspected >= MaxInspectionsPerDay:
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxInspectionsPerDay})
+		t.Answer(&RetryReply{ResetsAt: DayEnd(t.Stamp), Limit: MaxInspectionsPerDay})
 		return engine.OutcomeRunLimit
 	case price > l.CreditsLeft:
 		t.Answer(&CreditsReply{Required: price, Balance: l.CreditsLeft})

@@ -22,7 +22,7 @@ func (c *StartLocalRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 	}
 	w.Ledger.roll(t.Stamp)
 	if w.Ledger.Local >= x.policy.LocalRunsPerDay {
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: x.policy.LocalRunsPerDay})
+		t.Answer(&RetryReply{ResetsAt: DayEnd(t.Stamp), Limit: x.policy.LocalRunsPerDay})
 		return engine.OutcomeRunLimit
 	}
 	if full := x.another(t, c.Workspace, runRowBytes); full != engine.OutcomeDone {

@@ -51,7 +51,7 @@ func (x *money) choose(t *machine.Turn, w *workspace, agent Agent) (ChargeKind, 
 	case l.RunsLeft > 0:
 		return ChargePaid, engine.OutcomeDone
 	case allowed:
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp)})
+		t.Answer(&RetryReply{ResetsAt: DayEnd(t.Stamp)})
 		return ChargeNone, engine.OutcomeFreeCapacity
 	}
 	return ChargeNone, engine.OutcomePaymentRequired
@@ -203,11 +203,6 @@ func (x *money) finishPurchase(t *machine.Turn, row uint32, status PurchaseStatu
 	p := x.change(t, row, &w, status, 0)
 	x.notify(t, &w, notice{kind: NoticePurchase, purchase: p})
 	*x.workspaces.Write(number) = w
-}
-
-// purchaseDue ends a purchase that was not approved or paid in time.
-func (x *money) purchaseDue(t *machine.Turn, row uint32) {
-	x.finishPurchase(t, row, PurchaseExpired)
 }
 
 // purchaseWrite changes a purchase, and what is left to do about it.

@@ -147,7 +147,7 @@ func (c *CancelPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
 	w := *x.workspaces.Read(c.Workspace)
 	w.Ledger.roll(t.Stamp)
 	if !c.Person && w.Ledger.Cancels >= MaxCancelsPerDay {
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxCancelsPerDay})
+		t.Answer(&RetryReply{ResetsAt: DayEnd(t.Stamp), Limit: MaxCancelsPerDay})
 		return engine.OutcomeCancelLimit
 	}
 

@@ -63,7 +63,7 @@ type RunCharge struct {
 func (x *runner) runView(row uint32) RunView {
 	r := x.runs.Read(row)
 	v := RunView{
-		RunText: x.runText(row), ID: r.ID, FlowVersion: r.FlowVersion,
+		RunText: x.runs.Text(row), ID: r.ID, FlowVersion: r.FlowVersion,
 		Agent: ParseAgent(x.agentName(r.Agent)),
 		Kind:  r.Kind, Status: r.Status, Outcome: r.Outcome, Token: r.Token,
 		RunCharge: RunCharge{r.Charge, r.ChargeState, r.Cents, r.Credits},

@@ -107,7 +107,7 @@ func (c *RequestRun) apply(x *runner, t *machine.Turn) engine.Outcome {
 	}
 	w.Ledger.roll(t.Stamp)
 	if w.Ledger.Requests >= maxRequestsPerDay {
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: maxRequestsPerDay})
+		t.Answer(&RetryReply{ResetsAt: DayEnd(t.Stamp), Limit: maxRequestsPerDay})
 		return engine.OutcomeRunLimit
 	}
 	if full := x.another(t, c.Workspace, runRowBytes); full != engine.OutcomeDone {

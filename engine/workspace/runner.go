@@ -47,7 +47,7 @@ func (x *runner) admits(t *machine.Turn, w *workspace, f *flow, paid engine.Outc
 	case f.Open != 0:
 		return engine.OutcomeFlowBusy
 	case w.Ledger.Started >= x.policy.RunsPerDay:
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: x.policy.RunsPerDay})
+		t.Answer(&RetryReply{ResetsAt: DayEnd(t.Stamp), Limit: x.policy.RunsPerDay})
 		return engine.OutcomeRunLimit
 	case x.room(t, f.Workspace, runRowBytes) != engine.OutcomeDone:
 		return engine.OutcomeWorkspaceFull
@@ -87,8 +87,6 @@ func (x *runner) runOf(id [16]byte) uint32 {
 	}
 	return row
 }
-
-func (x *runner) runText(row uint32) RunText { return x.runs.Text(row) }
 
 // enqueue puts a run behind the others that wait for a worker.
 func (x *runner) enqueue(t *machine.Turn, row uint32) {
@@ -150,7 +148,7 @@ func (x *runner) end(t *machine.Turn, row uint32, e ending) {
 	}
 	x.leave(r)
 	r.Status, r.Outcome, r.FinishedAt, r.Due, r.WallEnd = e.status, e.outcome, t.Stamp, 0, 0
-	text := x.runText(row)
+	text := x.runs.Text(row)
 	text.Code, text.Reason, text.Proof, text.Calls = e.code, e.reason, e.proof, e.calls
 	text.Question, text.Checkpoint, text.Answer = "", nil, nil
 	text.WallLeft, text.Steps, text.Tokens = 0, 0, 0
@@ -200,7 +198,7 @@ func (x *runner) tell(row uint32, step string, events []RunEvent) {
 	if step == "" && len(events) == 0 {
 		return
 	}
-	text := x.runText(row)
+	text := x.runs.Text(row)
 	if step != "" {
 		text.Step = step
 	}

@@ -63,7 +63,7 @@ func (c *SignIn) refused(x *people, t *machine.Turn, row uint32, p *person) engi
 	case x.sessions.Full():
 		return engine.OutcomeSessionsFull
 	case p.SignIns >= MaxSignInsPerDay:
-		t.Answer(&RetryReply{ResetsAt: nextDay(t.Stamp), Limit: MaxSignInsPerDay})
+		t.Answer(&RetryReply{ResetsAt: DayEnd(t.Stamp), Limit: MaxSignInsPerDay})
 		return engine.OutcomeSignInLimit
 	}
 	if !x.needsWorkspace(p) || c.Surface != SurfaceWorkspaces {
@@ -83,7 +83,7 @@ func (c *SignIn) apply(x *people, t *machine.Turn) engine.Outcome {
 	if row != 0 {
 		p = *x.persons.Read(row)
 	}
-	if known := x.sessions.Newest(ptr(sessionKey(&c.Session))); known != 0 {
+	if known := x.sessions.Newest(new(sessionKey(&c.Session))); known != 0 {
 		if row == 0 || x.sessions.Table.Read(known).Person != row {
 			return engine.OutcomeIDsContradict
 		}

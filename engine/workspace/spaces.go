@@ -229,18 +229,9 @@ func (x *spaces) unusedEnd(w *workspace) int64 {
 	return x.usedAt(w) + life
 }
 
-// scheduleUnclaimed notes anew when workspaces without an owner are removed, since the settings say
-// another time now. Where they are kept no more forever, time counts from now. It looks at all
-// workspaces.
-func (x *spaces) scheduleUnclaimed(t *machine.Turn, forEver bool) {
-	if forEver {
-		x.expireFrom = t.Stamp
-	}
-	x.rescheduleUnclaimed()
-}
-
-// rescheduleUnclaimed notes those instants anew after something that may move them back.
-func (x *spaces) rescheduleUnclaimed() {
+// scheduleUnclaimed notes anew when workspaces without an owner are removed, after something that
+// may move that back. It looks at all workspaces.
+func (x *spaces) scheduleUnclaimed() {
 	x.due = slices.DeleteFunc(x.due, func(i dueItem) bool { return i.kind == dueWorkspace })
 	for row, w := range x.workspaces.All() {
 		if at := x.unusedEnd(w); at != 0 {

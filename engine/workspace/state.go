@@ -168,7 +168,7 @@ func (x *state) advance(t *machine.Turn) {
 		case dueRun:
 			x.runDue(t, item.row)
 		case duePurchase:
-			x.purchaseDue(t, item.row)
+			x.finishPurchase(t, item.row, PurchaseExpired) // it was not approved or paid in time
 		case dueSchedule:
 			x.scheduleDue(t, item.row)
 		default:

@@ -47,7 +47,10 @@ func (c *SetPolicy) apply(x *spaces, t *machine.Turn) engine.Outcome {
 	before := x.policy
 	x.policy = *c
 	if before.UnclaimedMS != c.UnclaimedMS || before.EmptyMS != c.EmptyMS {
-		x.scheduleUnclaimed(t, before.UnclaimedMS == 0)
+		if before.UnclaimedMS == 0 { // they were kept forever: time counts from now
+			x.expireFrom = t.Stamp
+		}
+		x.scheduleUnclaimed()
 	}
 	t.Fold(uint64(c.RunCents))
 	return engine.OutcomeDone
