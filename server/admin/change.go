@@ -138,11 +138,7 @@ func writeChange(data *server.JSON, act *Act) {
 	data.Text("action", c.Action)
 	data.TextIf("account", c.Account)
 	data.TextIf("workspace", act.Workspace)
-	for name, kind := range environments {
-		if kind == c.Environment {
-			data.Text("environment", name)
-		}
-	}
+	data.TextIf("environment", c.Environment.String())
 	data.TextIf("subject", c.Subject)
 	for _, side := range [...]struct {
 		name  string

@@ -93,18 +93,11 @@ func (d *Service) now() time.Time {
 
 // Base is the path below which an environment's payment routes are served.
 func Base(account string, kind billing.EnvironmentKind) string {
-	return Prefix + "/" + url.PathEscape(account) + "/" + environmentName(kind)
+	return Prefix + "/" + url.PathEscape(account) + "/" + kind.String()
 }
 
 // Prefix is the path that all payment routes begin with.
 const Prefix = "/payments"
-
-func environmentName(kind billing.EnvironmentKind) string {
-	if kind == billing.EnvironmentLive {
-		return "live"
-	}
-	return "sandbox"
-}
 
 // errNone means that an environment has no provider.
 var errNone = errors.New("payments: no provider is enabled")

@@ -9,11 +9,13 @@ import (
 )
 
 // EnvironmentKind tells the two environments of an account apart. They share nothing.
+//
+//schema:enum
 type EnvironmentKind uint8
 
 const (
-	EnvironmentSandbox EnvironmentKind = 1
-	EnvironmentLive    EnvironmentKind = 2
+	EnvironmentSandbox EnvironmentKind = 1 // sandbox
+	EnvironmentLive    EnvironmentKind = 2 // live
 )
 
 // MaxAccounts is how many accounts one group holds: a snapshot fixes each of their environments.

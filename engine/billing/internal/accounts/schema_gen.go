@@ -78,6 +78,22 @@ func readChangeMark(src []byte, v *changeMark) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+var environmentKindNames = []string{
+	1: "sandbox",
+	2: "live",
+}
+
+// Names returns the API's names of the values, by number.
+func (EnvironmentKind) Names() []string { return environmentKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v EnvironmentKind) String() string {
+	if int(v) < len(environmentKindNames) && (v == 0 || environmentKindNames[v] != "") {
+		return environmentKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var webhookEventNames = []string{
 	1:  "invoice.created",
 	2:  "invoice.due",
