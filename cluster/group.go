@@ -84,13 +84,7 @@ func openGroup(p parts) (*Group, error) {
 // openTransport puts between raft and its transport what this group has to correct.
 func (g *Group) openTransport() {
 	t := newTransport(g.raw, g.lease, g.config.HeartbeatTimeout, g.standsForElection)
-	includes, known, rival := g.includes, g.known, g.stopAtRival
-	t.includes.Store(&includes)
-	t.known.Store(&known)
-	t.rival.Store(&rival)
-	if g.asked != nil {
-		t.settled.Store(&g.asked)
-	}
+	t.includes, t.known, t.rival, t.settled = g.includes, g.known, g.stopAtRival, g.asked
 	t.lead(g.lastLeader.Term, g.lastLeader.Leader)
 	t.applied = g.progress.index.Load
 	g.transport = t
@@ -126,15 +120,14 @@ func (g *Group) openRaft() error {
 	if g.raft, err = g.newRaft(c); err != nil {
 		return fmt.Errorf("cluster: open group %s: %w", g.name, err)
 	}
-	voters := func() []raft.ServerID { return g.voters()[0] }
-	g.transport.voters.Store(&voters)
-	followed := func() following {
-		leader, id := g.raft.LeaderWithID()
-		return following{leader, id, g.raft.LastContact()}
-	}
-	g.transport.followed.Store(&followed)
-	outdone := g.outdone
-	g.transport.bond.outdone.Store(&outdone)
+	g.transport.view.Store(&raftView{
+		voters: func() []raft.ServerID { return g.voters()[0] },
+		followed: func() following {
+			leader, id := g.raft.LeaderWithID()
+			return following{leader, id, g.raft.LastContact()}
+		},
+		outdone: g.outdone,
+	})
 	close(g.running)
 	if g.openSegments != nil {
 		if g.segments, err = g.openSegments(); err != nil {

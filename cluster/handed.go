@@ -84,7 +84,7 @@ type matched struct {
 	mu    sync.Mutex
 	term  uint64
 	peers map[raft.ServerID]uint64
-	news  chan struct{} // closed and replaced at every change
+	news  broadcast
 }
 
 func (m *matched) note(term uint64, peer raft.ServerID, index uint64) {
@@ -98,10 +98,7 @@ func (m *matched) note(term uint64, peer raft.ServerID, index uint64) {
 	}
 	if index > m.peers[peer] {
 		m.peers[peer] = index
-		if m.news != nil {
-			close(m.news)
-			m.news = nil
-		}
+		m.news.send()
 	}
 }
 
@@ -110,11 +107,8 @@ func (m *matched) note(term uint64, peer raft.ServerID, index uint64) {
 func (m *matched) of(term uint64, peer raft.ServerID) (uint64, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.news == nil {
-		m.news = make(chan struct{})
-	}
 	if m.term != term {
-		return 0, m.news
+		return 0, m.news.next()
 	}
-	return m.peers[peer], m.news
+	return m.peers[peer], m.news.next()
 }

@@ -109,11 +109,11 @@ func (t *transport) bind(said []byte) {
 // nothing else); where it names none it refuses no candidate. A leader is bound to itself, though
 // no node sends it anything.
 func (t *transport) released() (from raft.ServerAddress, ok bool) {
-	followed := t.followed.Load()
-	if followed == nil || monotonic() < t.bond.until {
+	view := t.view.Load()
+	if view == nil || monotonic() < t.bond.until {
 		return "", false
 	}
-	f := (*followed)()
+	f := view.followed()
 	return f.leader, f.id != "" && f.id != t.self && time.Since(f.contact) >= t.bond.lasts
 }
 
@@ -149,13 +149,13 @@ func (t *transport) begin() bool {
 
 // watchRefusal reports a candidate that is refused although this node is free to vote.
 func (t *transport) watchRefusal(rpc *raft.RPC) {
-	outdone := t.bond.outdone.Load()
-	if outdone == nil {
+	view := t.view.Load()
+	if view == nil {
 		return
 	}
 	t.intercept(rpc, func(r raft.RPCResponse) raft.RPCResponse {
 		if resp, ok := r.Response.(*raft.RequestPreVoteResponse); ok && !resp.Granted {
-			(*outdone)()
+			view.outdone()
 		}
 		return r
 	})
@@ -167,11 +167,11 @@ func (t *transport) watchRefusal(rpc *raft.RPC) {
 // candidate may be the only one of them that is left. So the candidate's log decides alone, and of
 // whom it needs a majority its own list says (Ongaro, Consensus, 4.1).
 func (t *transport) voterFor(candidate []byte) []byte {
-	known := t.voters.Load()
-	if known == nil {
+	view := t.view.Load()
+	if view == nil {
 		return candidate
 	}
-	voters := (*known)()
+	voters := view.voters()
 	if len(voters) == 0 || slices.Contains(voters, raft.ServerID(candidate)) {
 		return candidate
 	}
@@ -222,8 +222,7 @@ func (t *transport) meetLeader(rpc *raft.RPC) bool {
 // quiet reports whether this node gives no votes yet, since it may have promised, before it was
 // restarted, not to, or since not everybody was asked what else it has promised.
 func (t *transport) quiet() bool {
-	settled := t.settled.Load()
-	return time.Now().Before(t.quietUntil) || settled != nil && !(*settled)()
+	return time.Now().Before(t.quietUntil) || t.settled != nil && !t.settled()
 }
 
 // settleEvery is how often a request that waits looks again.
@@ -232,14 +231,13 @@ const settleEvery = 5 * time.Millisecond
 // awaitSettled holds the first requests of leaders back for as long as the longest promise to a
 // leader lasts, or until the other members had their say on this folder.
 func (t *transport) awaitSettled() {
-	settled := t.settled.Load()
-	if settled == nil || (*settled)() {
+	if t.settled == nil || t.settled() {
 		return
 	}
 	if t.heldUntil.IsZero() {
 		t.heldUntil = time.Now().Add(t.lease.longest)
 	}
-	for time.Now().Before(t.heldUntil) && !(*settled)() {
+	for time.Now().Before(t.heldUntil) && !t.settled() {
 		select {
 		case <-time.After(settleEvery):
 		case <-t.closing:
@@ -258,13 +256,10 @@ var errIncluded = errors.New("cluster: the log holds what that snapshot does")
 // The log is looked at when raft begins to read the snapshot: nothing that came before is still
 // being stored then.
 func (t *transport) guardLog(rpc *raft.RPC, req *raft.InstallSnapshotRequest) {
-	includes := t.includes.Load()
-	if includes == nil || rpc.Reader == nil {
+	if t.includes == nil || rpc.Reader == nil {
 		return
 	}
-	late := &lateReader{src: rpc.Reader, included: func() bool {
-		return (*includes)(req)
-	}}
+	late := &lateReader{src: rpc.Reader, included: func() bool { return t.includes(req) }}
 	rpc.Reader = late
 	t.intercept(rpc, func(r raft.RPCResponse) raft.RPCResponse {
 		if !late.found.Load() {
@@ -310,11 +305,10 @@ func (l *lateReader) Read(p []byte) (int, error) {
 func (t *transport) trim(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	own := *req // in memory, the request is shared with other peers
 	own.LeaderCommitIndex = min(req.LeaderCommitIndex, req.PrevLogEntry+uint64(len(req.Entries)))
-	known := t.known.Load()
-	if known == nil || len(req.Entries) == 0 {
+	if t.known == nil || len(req.Entries) == 0 {
 		return &own
 	}
-	if count, ok := (*known)(req); ok {
+	if count, ok := t.known(req); ok {
 		own.Entries = req.Entries[count:]
 		own.PrevLogEntry, own.PrevLogTerm = 0, 0 // nothing to compare
 		if len(own.Entries) == 0 {

@@ -89,8 +89,7 @@ type lease struct {
 	ackTerm uint64
 	acks    map[raft.ServerID]instant
 	held    bool
-	waiting int
-	news    chan struct{} // closed and replaced whenever quorumAck may have moved
+	news    broadcast // quorumAck may have moved
 }
 
 func newLease(heartbeat time.Duration, self string, onHeld func(bool)) *lease {
@@ -103,7 +102,6 @@ func newLease(heartbeat time.Duration, self string, onHeld func(bool)) *lease {
 		voters:  func() [2][]raft.ServerID { return [2][]raft.ServerID{} },
 		onHeld:  onHeld,
 		acks:    make(map[raft.ServerID]instant),
-		news:    make(chan struct{}),
 	}
 }
 
@@ -157,7 +155,7 @@ func (l *lease) kill(term uint64) {
 		l.term = 0
 	}
 	l.publish()
-	l.signal()
+	l.news.send()
 }
 
 // forgo ends the lease of a term whose leadership is handed over: from here on the others may vote
@@ -225,7 +223,7 @@ func (l *lease) ack(term uint64, peer raft.ServerID, sent instant) {
 	if old, ok := l.acks[peer]; !ok || sent.mono > old.mono {
 		l.acks[peer] = sent
 		l.publish()
-		l.signal()
+		l.news.send()
 	}
 }
 
@@ -295,13 +293,6 @@ func (l *lease) age() (time.Duration, bool) {
 	return time.Duration(t.mono - q), true
 }
 
-func (l *lease) signal() {
-	if l.waiting > 0 {
-		close(l.news)
-		l.news = make(chan struct{})
-	}
-}
-
 // confirm waits until a majority has answered something that was sent after the call began, in
 // one and the same term: then no newer leader had acknowledged anything before that. It reports
 // false when this node does not lead, or at the deadline.
@@ -312,22 +303,12 @@ func (l *lease) confirm(ring func(), deadline <-chan time.Time) bool {
 		l.mu.Unlock()
 		return false
 	}
-	l.waiting++
-	defer func() {
-		l.mu.Lock()
-		l.waiting--
-		l.mu.Unlock()
-	}()
-	for {
-		if l.term != term {
-			l.mu.Unlock()
-			return false
-		}
+	for l.term == term {
 		if l.doubts == 0 && l.quorumAck(l.clock()) >= start {
 			l.mu.Unlock()
 			return true
 		}
-		news := l.news
+		news := l.news.next()
 		l.mu.Unlock()
 		ring()
 		select {
@@ -337,6 +318,8 @@ func (l *lease) confirm(ring func(), deadline <-chan time.Time) bool {
 		}
 		l.mu.Lock()
 	}
+	l.mu.Unlock()
+	return false
 }
 
 // bond is a node's promise to a leader not to vote for any candidate, itself included, until it
@@ -345,9 +328,6 @@ type bond struct {
 	until int64         // monotonic
 	lasts time.Duration // what the newest request asks for
 	asked chan chan bool
-	// outdone, if not nil, is called when this node refuses a candidate, whose log is shorter as a
-	// rule.
-	outdone atomic.Pointer[func()]
 }
 
 func newBond(longest time.Duration) *bond {

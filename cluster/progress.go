@@ -13,10 +13,9 @@ type progress struct {
 	// given is the newest entry that the machine was given since this start.
 	given atomic.Uint64
 
-	mu      sync.Mutex
-	newest  place
-	waiting int
-	news    chan struct{}
+	mu     sync.Mutex
+	newest place
+	news   broadcast
 }
 
 // place is an entry's: its index and its term, 0 where that is not known. Logs that have the same
@@ -47,10 +46,7 @@ func (p *progress) pass(index uint64) {
 
 func (p *progress) set(index uint64) {
 	p.index.Store(index)
-	if p.waiting > 0 && p.news != nil {
-		close(p.news)
-		p.news = nil
-	}
+	p.news.send()
 }
 
 // await waits until index is applied; false when ctx ends first.
@@ -58,30 +54,37 @@ func (p *progress) await(ctx context.Context, late <-chan time.Time, index uint6
 	if p.index.Load() >= index {
 		return true
 	}
-	p.mu.Lock()
-	p.waiting++
-	defer func() {
-		p.waiting--
+	for {
+		p.mu.Lock()
+		reached, news := p.index.Load() >= index, p.news.next()
 		p.mu.Unlock()
-	}()
-	for p.index.Load() < index {
-		if p.news == nil {
-			p.news = make(chan struct{})
+		if reached {
+			return true
 		}
-		news := p.news
-		p.mu.Unlock()
-		ok := true
 		select {
 		case <-news:
 		case <-late:
-			ok = false
+			return false
 		case <-ctx.Done():
-			ok = false
-		}
-		p.mu.Lock()
-		if !ok {
 			return false
 		}
 	}
-	return true
+}
+
+// broadcast wakes all goroutines that wait for the next change. Its owner's lock guards it.
+type broadcast struct{ ch chan struct{} }
+
+// next is closed at the next change.
+func (b *broadcast) next() <-chan struct{} {
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
+	return b.ch
+}
+
+func (b *broadcast) send() {
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
 }

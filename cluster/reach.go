@@ -29,12 +29,10 @@ type reach struct {
 	leading, closed bool
 	era             uint64
 	silent          map[raft.ServerID]bool
-	news            chan struct{} // closed and replaced at every change
+	news            broadcast
 }
 
-func newReach() *reach {
-	return &reach{silent: make(map[raft.ServerID]bool), news: make(chan struct{})}
-}
+func newReach() *reach { return &reach{silent: make(map[raft.ServerID]bool)} }
 
 // begin notes that this node leads.
 func (r *reach) begin() {
@@ -50,7 +48,7 @@ func (r *reach) end() {
 	r.leading = false
 	r.era++
 	clear(r.silent)
-	r.signal()
+	r.news.send()
 }
 
 // close is end for good.
@@ -69,7 +67,7 @@ func (r *reach) note(id raft.ServerID, answered bool) {
 		return
 	}
 	r.silent[id] = !answered
-	r.signal()
+	r.news.send()
 }
 
 // await returns when replication to a node is worth an attempt, and whether it had to wait for
@@ -83,7 +81,7 @@ func (r *reach) await(id raft.ServerID) (waited bool, err error) {
 	timer := time.NewTimer(reachLimit)
 	defer timer.Stop()
 	for era := r.era; r.silent[id]; {
-		news := r.news
+		news := r.news.next()
 		r.mu.Unlock()
 		late := false
 		select {
@@ -97,11 +95,6 @@ func (r *reach) await(id raft.ServerID) (waited bool, err error) {
 		}
 	}
 	return true, nil
-}
-
-func (r *reach) signal() {
-	close(r.news)
-	r.news = make(chan struct{})
 }
 
 // isBeat tells raft's heartbeats from appends, as its own transport does: nothing else comes

@@ -22,7 +22,7 @@ func TestASecondLeaderOfATermStopsANode(t *testing.T) {
 	w, other := pairOf(t, 0, yes)
 	rivals := make(chan [2]raft.ServerID, 8)
 	stop := func(_ uint64, first, second raft.ServerID) { rivals <- [2]raft.ServerID{first, second} }
-	w.rival.Store(&stop)
+	w.rival = stop
 	send := func(req *raft.AppendEntriesRequest) error {
 		return other.AppendEntries("a", "a", req, &raft.AppendEntriesResponse{})
 	}
@@ -76,7 +76,7 @@ func TestNothingIsPromisedBeforeTheOthersWereAsked(t *testing.T) {
 			w, other := pairOf(t, 0, yes)
 			begun := time.Now()
 			settled := func() bool { return answered && time.Since(begun) > testHeartbeat/2 }
-			w.settled.Store(&settled)
+			w.settled = settled
 			vote := &raft.RequestVoteRequest{Term: 9}
 			err := other.RequestVote("a", "a", vote, &raft.RequestVoteResponse{})
 			require.ErrorIs(t, err, errQuiet, name)

@@ -112,21 +112,12 @@ func (r *router) establish(ctx context.Context) {
 
 // barrier waits until everything before it is applied, or ctx ends.
 func (r *router) barrier(ctx context.Context) error {
-	done := make(chan error, 1)
 	future := r.raft.Barrier(r.config.RPCTimeout)
-	go func() { // raft that shuts down may leave it unanswered
-		err := future.Error()
-		if at, ok := future.(raft.IndexFuture); ok && err == nil {
-			r.progress.pass(at.Index()) // raft shows its barriers to no machine
-		}
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
+	err := r.await(ctx, future)
+	if at, ok := future.(raft.IndexFuture); ok && err == nil {
+		r.progress.pass(at.Index()) // raft shows its barriers to no machine
 	}
+	return err
 }
 
 // stepDown ends what rests on leadership, before raft goes on. Entries in flight are raft's to

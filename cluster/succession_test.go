@@ -160,7 +160,7 @@ func TestNobodyStandsAgainstAPromise(t *testing.T) {
 		w, other := pairOf(t, 0, yes)
 		leads := raft.ServerID("c")
 		followed := func() following { return following{"c:1", leads, time.Time{}} }
-		w.followed.Store(&followed)
+		w.view.Store(viewOf(followed))
 		go func() {
 			for {
 				select {
@@ -203,7 +203,7 @@ func TestAVoteIsFreeWhenThePromiseIsOver(t *testing.T) {
 		w, other := pairOf(t, 0, yes)
 		leads, contact := raft.ServerID("c"), time.Time{}
 		followed := func() following { return following{"c:1", leads, contact} }
-		w.followed.Store(&followed)
+		w.view.Store(viewOf(followed))
 		ask := func(call func() error) any {
 			done := make(chan error, 1)
 			go func() { done <- call() }()
@@ -257,4 +257,11 @@ func TestAVoteIsFreeWhenThePromiseIsOver(t *testing.T) {
 		require.False(t, free())
 		require.NoError(t, w.Close())
 	})
+}
+
+// viewOf is a raft that follows a leader.
+func viewOf(followed func() following) *raftView {
+	return &raftView{
+		voters: func() []raft.ServerID { return nil }, followed: followed, outdone: func() {},
+	}
 }

@@ -47,23 +47,21 @@ type transport struct {
 	applied func() uint64
 	// held is the member whose appends do not return yet, and the channel that is closed then.
 	held atomic.Pointer[heldBack]
-	// includes reports whether this node holds all of a snapshot, known how many entries of an
-	// append it has applied, where its log begins behind them; nil: it has no log.
-	includes atomic.Pointer[func(*raft.InstallSnapshotRequest) bool]
-	known    atomic.Pointer[func(*raft.AppendEntriesRequest) (count uint64, ok bool)]
-	// voters are those of this node's own list of members; nil: raft does not run yet.
-	voters atomic.Pointer[func() []raft.ServerID]
-	// followed is the leader that raft takes itself to have; nil as voters is.
-	followed atomic.Pointer[func() following]
-	// settled reports whether the others had their say on this folder; nil: there are none to ask.
-	settled atomic.Pointer[func() bool]
-	// heldUntil is how long appends wait for that; of the goroutine that looks at requests.
+	// includes reports whether this node holds everything that a snapshot does, known how many
+	// entries of an append this node has applied if its log begins after them; nil without a log.
+	includes func(*raft.InstallSnapshotRequest) bool
+	known    func(*raft.AppendEntriesRequest) (count uint64, ok bool)
+	// view is what raft says on this node; nil until raft runs.
+	view atomic.Pointer[raftView]
+	// settled reports whether the other members have checked this folder; nil if there are none.
+	settled func() bool
+	// heldUntil bounds how long appends wait for settled. Only the relay goroutine uses it.
 	heldUntil time.Time
 	// overheard is what the others have promised, by their messages.
 	overheard overheard
 	// leaders has the leader of each term; rival is called with a second one.
 	leaders leaders
-	rival   atomic.Pointer[func(term uint64, first, second raft.ServerID)]
+	rival   func(term uint64, first, second raft.ServerID)
 	// stands reports whether this node may ask for votes.
 	stands func() bool
 
@@ -73,16 +71,22 @@ type transport struct {
 	wg       sync.WaitGroup
 }
 
+// raftView is what the transport asks of the raft that runs on it.
+type raftView struct {
+	voters   func() []raft.ServerID // of this node's own list of members
+	followed func() following
+	outdone  func() // called when this node refuses a candidate, which usually has a shorter log
+}
+
 func newTransport(
 	inner rawTransport, l *lease, quiet time.Duration, stands func() bool,
 ) *transport {
-	t := &transport{
+	return &transport{
 		rawTransport: inner, lease: l, self: l.self, stands: stands,
 		quietUntil: time.Now().Add(quiet), reach: newReach(),
 		bond: newBond(l.longest), binds: appendBond(l.promise),
 		consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
-	return t
 }
 
 // SetHeartbeatHandler does nothing, on purpose: with a handler the network transport treats
@@ -303,8 +307,8 @@ func (t *transport) lead(term uint64, leader raft.ServerID) bool {
 	if !second {
 		return true
 	}
-	if rival := t.rival.Load(); rival != nil {
-		(*rival)(term, first, leader)
+	if t.rival != nil {
+		t.rival(term, first, leader)
 	}
 	return false
 }
