@@ -10,16 +10,6 @@ import (
 // its slot.
 const cachedOverheadBytes = 128
 
-// CacheStats describes a Cache at one moment.
-type CacheStats struct {
-	// Entries is the number of records in memory.
-	Entries int
-	// Bytes is their size, at most the bound.
-	Bytes int64
-	// Hits and Misses count the GetLog calls that memory could and could not answer.
-	Hits, Misses uint64
-}
-
 // Cache keeps the newest records of a log store in memory, bounded in bytes (raft's own LogCache
 // counts records, whose sizes differ by three orders of magnitude). All methods may be called from
 // any goroutine. It retains the records that it is given; as with raft's own cache, callers must
@@ -33,7 +23,7 @@ type Cache struct {
 	head  int
 	count int
 	first uint64
-	stats CacheStats
+	bytes int64 // of these records, at most limit
 }
 
 var (
@@ -44,15 +34,6 @@ var (
 // NewCache puts a cache of at most limitBytes in front of store. With 0 or less it keeps nothing.
 func NewCache(store raft.LogStore, limitBytes int64) *Cache {
 	return &Cache{store: store, limit: limitBytes}
-}
-
-// Stats returns the current figures.
-func (c *Cache) Stats() CacheStats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.stats
-	s.Entries = c.count
-	return s
 }
 
 // IsMonotonic is the store's.
@@ -72,11 +53,9 @@ func (c *Cache) GetLog(index uint64, log *raft.Log) error {
 	c.mu.Lock()
 	if c.count > 0 && index >= c.first && index-c.first < uint64(c.count) {
 		*log = *c.ring[(c.head+int(index-c.first))%len(c.ring)]
-		c.stats.Hits++
 		c.mu.Unlock()
 		return nil
 	}
-	c.stats.Misses++
 	c.mu.Unlock()
 	return c.store.GetLog(index, log)
 }
@@ -116,7 +95,7 @@ func (c *Cache) push(log *raft.Log) {
 		c.clear()
 	}
 	size := cachedBytes(log)
-	for c.count > 0 && c.stats.Bytes+size > c.limit {
+	for c.count > 0 && c.bytes+size > c.limit {
 		c.popFirst()
 	}
 	if size > c.limit {
@@ -130,11 +109,11 @@ func (c *Cache) push(log *raft.Log) {
 	}
 	c.ring[(c.head+c.count)%len(c.ring)] = log
 	c.count++
-	c.stats.Bytes += size
+	c.bytes += size
 }
 
 func (c *Cache) popFirst() {
-	c.stats.Bytes -= cachedBytes(c.ring[c.head])
+	c.bytes -= cachedBytes(c.ring[c.head])
 	c.ring[c.head] = nil
 	c.head = (c.head + 1) % len(c.ring)
 	c.first++
@@ -142,7 +121,7 @@ func (c *Cache) popFirst() {
 }
 
 func (c *Cache) clear() {
-	c.ring, c.head, c.count, c.stats.Bytes = nil, 0, 0, 0
+	c.ring, c.head, c.count, c.bytes = nil, 0, 0, 0
 }
 
 func (c *Cache) grow() {

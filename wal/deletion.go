@@ -84,7 +84,6 @@ func (l *Log) delete(lowest, highest uint64) ([]*segment, error) {
 // deletePrefix makes first the oldest record. Only whole segments leave the disk; the manifest
 // hides the rest.
 func (l *Log) deletePrefix(first uint64) ([]*segment, error) {
-	defer l.busy()()
 	keep := l.holding(first)
 	err := writeManifest(l.options.FS, l.dir, manifest{
 		firstSeq:    l.segments[keep].seq,
@@ -135,7 +134,6 @@ func (l *Log) DropSpares() error {
 
 // deleteAll puts an empty segment behind the others and then, in one step, in their place.
 func (l *Log) deleteAll() ([]*segment, error) {
-	defer l.busy()()
 	seq := l.segments[len(l.segments)-1].seq + 1
 	s, err := createSegment(l.options.FS, l.dir, segmentHeader{seq: seq})
 	if err != nil {
@@ -156,7 +154,6 @@ func (l *Log) deleteAll() ([]*segment, error) {
 // deleteSuffix makes last the newest record. The manifest drops later segments first, then the
 // one that holds last is cut. Its number is used again, so the files go before this returns.
 func (l *Log) deleteSuffix(last uint64) error {
-	defer l.busy()()
 	keep := l.holding(last)
 	s := l.segments[keep]
 	i := int(last - s.firstIndex)

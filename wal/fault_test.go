@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -114,11 +113,10 @@ func TestFullDiskPoisonsAndNothingShifts(t *testing.T) {
 	requireRange(t, l, 1, got)
 }
 
-func TestHangingDiskIsSeenAndReadsGoOn(t *testing.T) {
+func TestReadsGoOnWhileTheDiskHangs(t *testing.T) {
 	disk := faultfs.New()
 	l := open(t, disk, 0)
 	appendEach(t, l, 1, 3)
-	require.Zero(t, l.BusyFor())
 	entered, release := make(chan struct{}), make(chan struct{})
 	disk.Inject(func(op faultfs.Op) error {
 		if op.Kind == faultfs.KindSync {
@@ -130,13 +128,10 @@ func TestHangingDiskIsSeenAndReadsGoOn(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- l.StoreLog(record(4, 7, 10)) }()
 	<-entered
-	require.Eventually(t, func() bool { return l.BusyFor() > time.Millisecond },
-		5*time.Second, time.Millisecond)
 	requireRange(t, l, 1, 3)
 	disk.Inject(nil)
 	close(release)
 	require.NoError(t, <-done)
-	require.Zero(t, l.BusyFor())
 	requireRange(t, l, 1, 4)
 }
 

@@ -45,8 +45,6 @@ type Log struct {
 	fatalOnce sync.Once
 	bytes     atomic.Int64
 	syncs     atomic.Uint64
-	busySince atomic.Int64 // nanoseconds since epoch, 0: no write under way
-	epoch     time.Time
 }
 
 var (
@@ -76,7 +74,7 @@ func Open(dir string, o Options) (*Log, error) {
 		err = errors.Join(err, r.close(), lock.Close())
 		return nil, fmt.Errorf("wal: open %s: %w", dir, err)
 	}
-	l := &Log{options: o, dir: dir, lock: lock, segments: r.segments, epoch: time.Now()}
+	l := &Log{options: o, dir: dir, lock: lock, segments: r.segments}
 	if next := r.nextIndex(); next > r.manifest.firstIndex {
 		l.first, l.last = r.manifest.firstIndex, next-1
 	}
@@ -130,16 +128,6 @@ func (l *Log) Bytes() int64 { return l.bytes.Load() }
 
 // SyncCount returns how many StoreLogs calls this process made durable, one fsync each.
 func (l *Log) SyncCount() uint64 { return l.syncs.Load() }
-
-// BusyFor returns for how long the write or deletion under way has been running, 0 when there is
-// none. A watchdog ends the process when a disk hangs: nothing inside can take an fsync back.
-func (l *Log) BusyFor() time.Duration {
-	since := l.busySince.Load()
-	if since == 0 {
-		return 0
-	}
-	return time.Since(l.epoch) - time.Duration(since)
-}
 
 // Poisoned returns the failure after which nothing is written any more, nil if there was none.
 func (l *Log) Poisoned() error {
@@ -223,7 +211,6 @@ func (l *Log) append(logs []*raft.Log) error {
 	if err != nil {
 		return err
 	}
-	defer l.busy()()
 	started := time.Now()
 	s, err := l.active(size)
 	if err != nil {
@@ -376,12 +363,6 @@ func (l *Log) writable() error {
 		return fmt.Errorf("%w: %w", ErrPoisoned, cause)
 	}
 	return nil
-}
-
-// busy marks the start of disk work for BusyFor; the result marks its end.
-func (l *Log) busy() func() {
-	l.busySince.Store(max(int64(time.Since(l.epoch)), 1))
-	return func() { l.busySince.Store(0) }
 }
 
 // fail poisons the log, if it is not yet, and returns err.
