@@ -18,35 +18,35 @@ import (
 )
 
 var (
-	// ErrBackupRunning means that this node makes a backup already. Nothing was written.
-	ErrBackupRunning = errors.New("cluster: this node makes a backup already")
-	// ErrNotCurrent means that this node could not make sure that it has every acknowledged write:
-	// no leader is known, or a majority does not answer. Nothing was written.
+	// ErrBackupRunning means that this node is already making a backup. Nothing was written.
+	ErrBackupRunning = errors.New("cluster: this node is already making a backup")
+	// ErrNotCurrent means that this node could not confirm that it has every acknowledged write: no
+	// leader is known, or a majority does not answer. Nothing was written.
 	ErrNotCurrent = errors.New(
 		"cluster: this node cannot tell whether it has every acknowledged write")
 )
 
 const (
-	// backupPace is how many bytes of a backup are read and written in a second, unless it is said.
+	// backupPace is the default pace of a backup, in bytes per second.
 	backupPace = 64 << 20
-	// backupBlock is how much is written at a time.
+	// backupBlock is the size of one write.
 	backupBlock = 1 << 20
-	// backupWait bounds how long a node may take to make sure that it is current.
+	// backupWait bounds how long a node may take to confirm that it is current.
 	backupWait = 10 * time.Second
 )
 
-// BackupOptions say how a backup is made; the zero value has the defaults.
+// BackupOptions configure a backup; the zero value has the defaults.
 type BackupOptions struct {
 	// BytesPerSecond is the pace (64 MiB), so that the disk and the processors serve clients first.
 	BytesPerSecond int
-	// Stale takes what this node has, and does not ask whether it has every acknowledged write: the
-	// way to save what there is from a cluster without a majority.
+	// Stale saves what this node has without confirming that it has every acknowledged write. It is
+	// the way to save the data of a cluster without a majority.
 	Stale bool
-	// Program is the build that is named in the backup.
+	// Program is the build that the backup names.
 	Program string
 }
 
-// fixed is a group's state, on disk, on its way into a backup.
+// fixed is a group's state on disk, held until it is in a backup.
 type fixed struct {
 	keeper   *keeper
 	manifest backup.Group
@@ -67,11 +67,10 @@ type saver struct {
 	saving chan struct{} // one token for the backup that is being made
 }
 
-// Backup writes a backup of both groups to w while this node goes on with its work: each
-// group at one log index, which holds every write that was acknowledged before the call (unless
-// BackupOptions.Stale). It takes a snapshot of each group, and copies it and the journal segments
-// that it lists. Its memory does not grow with them. After an error what was written is refused by
-// every reader.
+// Backup writes a backup of both groups to w while this node works on. It has each group at one log
+// index, with every write acknowledged before the call (unless BackupOptions.Stale). Backup takes a
+// snapshot of each group, and copies it and the journal segments that it lists, in constant memory.
+// After an error, every reader refuses what was written.
 func (n *saver) Backup(
 	ctx context.Context, w io.Writer, o BackupOptions,
 ) (*backup.Manifest, error) {
@@ -140,7 +139,7 @@ func writeBackup(w io.Writer, m *backup.Manifest, parts []*fixed) error {
 	return out.Close()
 }
 
-// fix puts a group's present state on disk, and keeps it there.
+// fix writes the group's present state to disk and holds it there.
 func (k *keeper) fix(ctx context.Context, o BackupOptions) (*fixed, error) {
 	if !o.Stale {
 		if _, outcome := k.reader.BeginRead(time.Now().Add(backupWait)); outcome != engine.OutcomeDone {
@@ -200,7 +199,7 @@ func describeGroup(k *keeper, meta *raft.SnapshotMeta, c *content) backup.Group 
 	return m
 }
 
-// pacedWriter passes on so many bytes in a second.
+// pacedWriter limits the bytes per second.
 type pacedWriter struct {
 	ctx   context.Context
 	w     io.Writer
@@ -211,7 +210,7 @@ func newPacedWriter(ctx context.Context, w io.Writer, bytesPerSecond int) *paced
 	return &pacedWriter{ctx, w, rate.NewLimiter(rate.Limit(bytesPerSecond), backupBlock)}
 }
 
-// Write waits for its turn, and writes.
+// Write waits for the limit and writes.
 func (p *pacedWriter) Write(b []byte) (written int, err error) {
 	for len(b) > 0 {
 		piece := b[:min(len(b), backupBlock)]

@@ -20,11 +20,11 @@ type base struct {
 	clocks   *clocks
 	disk     *disk
 	memory   memory
-	// warnings are what raft says of the other nodes.
+	// warnings are raft's warnings about the other nodes.
 	warnings *peerWarnings
 	groups   [2]*Group
 
-	// opened is closed when the groups are open, and with them the list of members.
+	// opened is closed when the groups are open, and so the list of members is known.
 	opened  chan struct{}
 	closing chan struct{}
 	wg      sync.WaitGroup
@@ -56,8 +56,7 @@ func (n *base) isOpen() bool {
 	}
 }
 
-// roster is the present list of members. Before the groups are open it is that of the
-// configuration, with which an empty cluster begins.
+// roster is the present list of members; before the groups are open, that of the configuration.
 func (n *base) roster() []peer {
 	if n.isOpen() {
 		return rosterOf(n.groups[0].servers(), n.groups[1].servers())
@@ -95,11 +94,11 @@ func (n *base) Members() []Member {
 	return list
 }
 
-// Disk is the identity of this node's data folder, 16 hex digits: drawn when the folder was first
-// used, and never the same for two folders.
+// Disk is the identity of this node's data folder: 16 hex digits, drawn when the folder was first
+// used, and different for every folder.
 func (n *base) Disk() string { return n.identity.Disk }
 
-// at finds the member that is reached at an address, as Raft's configuration has it.
+// at finds the member with an address, as Raft's configuration has it.
 func (n *base) at(address string) (peer, bool) {
 	return n.peerWith(func(p peer) bool { return p.Raft == address })
 }
@@ -107,7 +106,7 @@ func (n *base) at(address string) (peer, bool) {
 // waiting reports whether this node belongs to no cluster yet.
 func (n *base) waiting() bool { return n.config.Join && !n.begun.Load() && len(n.roster()) == 0 }
 
-// agreed is the newest version that a group of this node has agreed on.
+// agreed is the newest version that one of the groups has agreed on.
 func (n *base) agreed() (version uint32) {
 	for _, g := range n.groups {
 		agreed, _ := g.machine.Version()
@@ -116,7 +115,7 @@ func (n *base) agreed() (version uint32) {
 	return version
 }
 
-// Now is the time on this node's clock, limited to 10 s from the median of the voters' clocks, as
-// entries are stamped. Reads take it for the present; without the limit, a node whose clock is off
-// would answer as of another day.
+// Now is this node's clock, within 10 s of the median of the voters' clocks, like the stamps of
+// entries. Reads use it as the present; without the limit, a node with a wrong clock would answer
+// as of another day.
 func (n *base) Now() time.Time { return time.UnixMilli(n.clocks.stampMS()) }

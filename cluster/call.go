@@ -13,20 +13,19 @@ import (
 type call struct {
 	records []engine.Record
 	results []engine.Result
-	// left are the records that the next attempt is about; nil means all.
+	// left are the records of the next attempt; nil means all.
 	left []int
-	// open marks records whose fate an earlier attempt left unknown: whatever refuses them later,
-	// they may have been carried out.
+	// open marks records whose fate an earlier attempt left unknown: a later refusal does not prove
+	// that they were not carried out.
 	open []bool
-	// deferred reports whether the last attempt got records as far as an entry that had done its
-	// share: the next one may follow at once.
+	// deferred reports whether an entry had reached its work limit: the next attempt follows at once.
 	deferred bool
 	deadline time.Time
 	timer    *time.Timer
 }
 
-// ticket is what the next attempt puts into a queue. Where no record has been tried before, results
-// go straight to their places.
+// ticket is what the next attempt puts into a queue. On the first attempt, results go straight to
+// their places.
 func (c *call) ticket(pool *ticketPool) *ticket {
 	t := pool.take()
 	t.deadline = c.deadline
@@ -50,10 +49,10 @@ func (c *call) place(i int) int {
 	return c.left[i]
 }
 
-// settle takes one result; true when the record must be tried again. The cluster's own refusal is
-// final for a record that was never proposed, but proves nothing for one whose fate is unknown.
-// OutcomeKeyUnproven proves nothing either: an earlier copy may have used the key, which may have
-// left memory since. Sending the record again would get the same answer.
+// settle takes one result and reports whether the record must be tried again. The cluster's own
+// refusal is final for a record that was never proposed, and proves nothing for one of unknown
+// fate. OutcomeKeyUnproven proves nothing either: an earlier copy may have used the key, which may
+// have left memory since; trying again would get the same answer.
 func (c *call) settle(at int, res engine.Result) bool {
 	switch {
 	case res.Outcome == engine.OutcomeNone:
@@ -105,7 +104,7 @@ func refuse(results []engine.Result, o engine.Outcome, wait time.Duration) {
 	}
 }
 
-// waitingRoom bounds the bytes of calls that wait for a leader, and each flow's part of them.
+// waitingRoom bounds the bytes of calls that wait for a leader, and each flow's share of them.
 type waitingRoom struct {
 	mu    sync.Mutex
 	share *fair.Share

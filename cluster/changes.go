@@ -13,13 +13,12 @@ type changes struct {
 	*base
 	peering     *peering
 	changing    sync.Mutex // one change at a time
-	unconfirmed string     // under changing: whose removal may have been done
+	unconfirmed string     // under changing: a member whose removal may have been done
 }
 
-// Join makes the node at an address a member without a vote, in both groups. It must wait to be
-// joined (Config.Join, an empty folder), or be that member already: then its addresses are changed.
-// HTTP and Ops that are empty are what the node says of itself, or what the list has. Errors wrap
-// ErrMembers.
+// Join makes the node at an address a member of both groups without a vote. The node must wait to
+// be joined (Config.Join, an empty folder). If it is that member already, its addresses are
+// changed. Empty HTTP and Ops come from the node itself, or from the list. Errors wrap ErrMembers.
 func (n *changes) Join(ctx context.Context, m Member) error {
 	if m.ID == "" || len(m.ID) > engine.MaxNodeID {
 		return unchanged("a member needs an id of 1 to %d bytes", engine.MaxNodeID)
@@ -66,15 +65,15 @@ func (n *changes) visit(m Member) (greeting, error) {
 	return from, nil
 }
 
-// Promote gives a member without a vote its vote, in both groups, when it has caught up in both.
+// Promote gives a member its vote in both groups, once it has caught up in both.
 // Errors wrap ErrMembers.
 func (n *changes) Promote(ctx context.Context, id string) error {
 	return n.changeBoth(ctx, change{Kind: changePromote, Member: Member{ID: id}})
 }
 
-// Remove takes a member out of both groups, alive or not. One that leads hands over first. It is
-// refused when what remains would have no majority, and when neither group has it: unless this node
-// has asked for that removal before, and got no answer. Errors wrap ErrMembers.
+// Remove takes a member out of both groups, alive or not; a leader hands over first. It is refused
+// if the rest would have no majority. It is also refused if neither group has the member, unless
+// this node asked for that removal before and got no answer. Errors wrap ErrMembers.
 func (n *changes) Remove(ctx context.Context, id string) error {
 	return n.changeBoth(ctx, change{Kind: changeRemove, Member: Member{ID: id}})
 }
@@ -84,8 +83,8 @@ func (n *changes) Transfer(ctx context.Context, id string) error {
 	return n.changeBoth(ctx, change{Kind: changeTransfer, Member: Member{ID: id}})
 }
 
-// changeBoth asks both groups whether a change can be made, and then makes it. One that was
-// interrupted between the groups is repeated as a whole: what is done already is found done.
+// changeBoth asks both groups whether a change can be made, and then makes it. It is idempotent: a
+// change that was interrupted between the groups is repeated as a whole.
 func (n *changes) changeBoth(ctx context.Context, c change) error {
 	if !n.changing.TryLock() {
 		return unchanged("another change is under way")
@@ -113,7 +112,7 @@ func (n *changes) changeBoth(ctx context.Context, c change) error {
 	return nil
 }
 
-// checkBoth asks both groups whether a change can be made. Whom one of them has, can be removed.
+// checkBoth asks both groups whether a change can be made. A member of either can be removed.
 func (n *changes) checkBoth(ctx context.Context, c change) error {
 	c.Check = true
 	absent := 0

@@ -12,28 +12,27 @@ const (
 	clockLead = 10 * time.Second
 	// clockEvery is how often nodes ask each other for the time.
 	clockEvery = time.Second
-	// clockFresh is how long an answer shows that a clock is known: on a busy machine some are
-	// late.
+	// clockFresh is how long a clock counts as known after an answer: on a busy machine some are late.
 	clockFresh = 30 * time.Second
 	// clockRecent is how long an answer counts for the median. Otherwise a wrong clock whose node is
 	// gone could form a majority with another clock that goes wrong later.
 	clockRecent = 5 * time.Second
-	// clockTrip is how long an answer may take: half of that is how far off it may be.
+	// clockTrip bounds the round trip of an answer, half of which is its error.
 	clockTrip = time.Second
 )
 
-// clocks compares this node's wall clock with the other voters'. What they said is kept against the
-// monotonic clock, so that a step of this node's wall clock moves nothing but itself.
+// clocks compares this node's wall clock with the other voters'. It keeps their answers relative to
+// the monotonic clock, so a step of this node's wall clock affects no other.
 type clocks struct {
 	now func() time.Time
-	// median is the median of the clocks less the monotonic clock, in milliseconds; nil as long as
-	// no other node was heard.
+	// median is the median of the clocks less the monotonic clock, in milliseconds; nil until
+	// another node answers.
 	median atomic.Pointer[int64]
 
 	mu sync.Mutex
 	// quorum is how many clocks, this one included, must be known before this node may lead.
 	quorum int
-	// voters are those whose clocks count; nil: all.
+	// voters are the nodes whose clocks count; nil: all.
 	voters []string
 	peers  map[string]clockSample
 }
@@ -48,7 +47,7 @@ func newClocks(now func() time.Time, voters int) *clocks {
 	return &clocks{now: now, quorum: voters/2 + 1, peers: make(map[string]clockSample)}
 }
 
-// follow takes in who votes now.
+// follow sets the voters.
 func (c *clocks) follow(voters []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +99,7 @@ func (c *clocks) sure() bool {
 	return len(c.recentBases(clockFresh)) >= c.quorum
 }
 
-// heard lists the bases of the clocks that were heard lately, this one's included.
+// recentBases lists the bases of the clocks that answered recently, this node's included.
 func (c *clocks) recentBases(lately time.Duration) []int64 {
 	bases := []int64{c.base()}
 	for id, s := range c.peers {
@@ -140,8 +139,8 @@ func (c *clocks) weigh() {
 	c.median.Store(&median)
 }
 
-// sample is how far a peer's clock is ahead of this node's, in milliseconds, and the round trip at
-// the last answer; false as long as there was none.
+// sample is how far a peer's clock is ahead of this node's, in milliseconds, and the round trip of
+// its last answer; false before the first.
 func (c *clocks) sample(peer string) (aheadMS int64, trip time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 
 // Member is one node of the cluster. The list is the same on every node.
 type Member struct {
-	// ID names the node for good; a disk belongs to one ID.
+	// ID names the node permanently; a disk belongs to one ID.
 	ID string `json:"id"`
 	// Raft is the address, host:port, at which the other nodes reach this one.
 	Raft string `json:"raft"`
@@ -41,19 +41,19 @@ type Member struct {
 type Shard struct {
 	// Machine is the state machine. It must be new: its state comes from snapshot and log.
 	Machine engine.Machine
-	// Indexer says to whom a journal record belongs; nil for a machine without a journal.
+	// Indexer returns the owners of a journal record; nil for a machine without a journal.
 	Indexer journal.Indexer
 	// KeyOf is the idempotency key that a journal record used up; nil for a machine whose keys
 	// never leave memory.
 	KeyOf keyfiles.KeyOf
-	// Count says what a journal record adds to the counts by hour; nil for a machine without any.
+	// Count returns what a journal record adds to the hourly counts; nil for a machine without them.
 	Count rollup.Counter
-	// CountVersion changes when Count counts anything else than before.
+	// CountVersion changes when Count begins to count differently.
 	CountVersion uint32
 }
 
-// SkipEntry names an entry that this node must not apply: the operator's way past an entry that
-// panics. All nodes must be given the same list.
+// SkipEntry names an entry that this node must not apply, so that an operator can get past an entry
+// that panics. All nodes must have the same list.
 type SkipEntry struct {
 	Shard uint16
 	Index uint64
@@ -61,50 +61,50 @@ type SkipEntry struct {
 	CRC uint32
 }
 
-// Config says how a node runs. The zero value of a field means its default.
+// Config configures a node. The zero value of a field means its default.
 type Config struct {
 	// NodeID is this node's Member.ID.
 	NodeID string
-	// Members are the voters with which an empty cluster begins, in the same order on every node,
-	// this one included. A node whose folder is not empty goes by the replicated list instead.
+	// Members are the first voters of a new cluster, this node included, in the same order on every
+	// node. A node whose folder is not empty uses the replicated list instead.
 	Members []Member
-	// Join reports whether this node, when its folder is empty, begins no cluster, and waits until
-	// it is joined to one (see Node.Join). Of Members only its own entry counts then.
+	// Join makes a node with an empty folder wait until it is joined to a cluster (see Node.Join)
+	// instead of founding one. Only its own entry of Members counts then.
 	Join bool
 	// Dir is the folder of this node's data. It is created when absent.
 	Dir string
-	// Cluster is the identity of the cluster, 32 hex digits: what Restore gives a new one, and a
-	// node with an empty folder needs to join it. Nodes of another identity get nothing. Default:
-	// what the folder says, none for a cluster that was never restored.
+	// Cluster is the identity of the cluster, 32 hex digits. Restore gives one to a new cluster, and
+	// a node with an empty folder needs it to join. Nodes with another identity are refused. The
+	// default is the folder's; a cluster that was never restored has none.
 	Cluster string
 	// Listen is the address to listen on, host:port; default the member's own Raft address.
 	Listen string
-	// Dial says at which address this node reaches another, by Member.ID, where that is not the
-	// member's own: through a tunnel, another network, a translated address. TLS still asks for the
+	// Dial maps Member.ID to the address at which this node reaches that member, if it is not the
+	// member's own: a tunnel, another network, a translated address. TLS still verifies the
 	// certificate of the member's own host.
 	Dial map[string]string
-	// TLS, when set, is used on both ends of every connection between nodes: it needs
-	// Certificates, RootCAs and ClientCAs, and both ends are verified.
+	// TLS, when set, secures every connection between nodes. It needs Certificates, RootCAs and
+	// ClientCAs; both ends are verified.
 	TLS *tls.Config
 
 	// Billing and Workspace are the two state machines.
 	Billing, Workspace Shard
 
 	Timeouts
-	// CheckEntries is how many entries are applied between two checks that the replicas' states are
-	// the same (1024); at most engine.HashRingEntries.
+	// CheckEntries is how many entries are applied between two comparisons of the replicas' states
+	// (1024); at most engine.HashRingEntries.
 	CheckEntries uint64
 
 	Limits
 	// Grows reports whether a command makes the state grow; nil: none does.
 	Grows func(shard uint16, r engine.Record) bool
-	// Weight is the part that a flow gets of what is shared out (queues, entries), in proportion to
-	// others; nil: all have 1. Called with locks held: it must return at once.
+	// Weight is a flow's share of queues and entries in proportion to others; nil: all have 1. It is
+	// called with locks held and must return at once.
 	Weight func(shard uint16, f fair.Flow) int
 
 	// Skip lists entries that are not applied.
 	Skip []SkipEntry
-	// Log receives what the node has to say; default slog.Default().
+	// Log receives the node's log messages; default slog.Default().
 	Log *slog.Logger
 	// Events are the callbacks for metrics; default none.
 	Events *Events
@@ -116,10 +116,9 @@ type Config struct {
 	Network Network
 	// FS is where the node's files are; default the operating system's. Tests cut its power.
 	FS wal.FS
-	// logSegment is the size of a log's files in bytes; default the log's own. Tests make it small.
+	// logSegment is the size of a log's files in bytes; default the log's own. Tests reduce it.
 	logSegment int64
-	// live is how many bytes of memory are in use; default what the runtime says. Tests say their
-	// own.
+	// live is how many bytes of memory are in use; default the runtime's figure. Tests replace it.
 	live func() int64
 	// Now is this node's wall clock; default time.Now. Tests let it drift.
 	Now func() time.Time
@@ -127,8 +126,8 @@ type Config struct {
 
 // Timeouts say how long a node waits. The zero value of a field means its default.
 type Timeouts struct {
-	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms), and
-	// what the lease is measured by. It must be the same on every node.
+	// HeartbeatTimeout is how long a follower waits before it stands for election (500 ms); the
+	// length of a lease follows from it. It must be the same on every node.
 	HeartbeatTimeout time.Duration
 	// CommitTimeout is how soon an idle leader sends followers its commit index if none of them
 	// asks (50 ms).
@@ -141,29 +140,29 @@ type Timeouts struct {
 
 // Limits bound what a node takes in and keeps. The zero value of a field means its default.
 type Limits struct {
-	// MemoryBytes is what the process may use; near it, client writes that make the state
+	// MemoryBytes is the memory that the process may use. Near it, client writes that make the state
 	// grow (Grows) are refused. 0 means no limit.
 	MemoryBytes int64
-	// QueueBytes bounds what a node has taken in and not yet answered, per group: on the leader
-	// what waits for entries, on a follower what waits for the leader (64 MiB).
+	// QueueBytes bounds the unanswered proposals of a node, per group: on the leader those that wait
+	// for entries, on a follower those that wait for the leader (64 MiB).
 	QueueBytes int
-	// ForwardBytes bounds what of that a follower has sent to the leader, per group (4 MiB).
+	// ForwardBytes bounds the proposals that a follower has sent to the leader, per group (4 MiB).
 	ForwardBytes int
 	// SnapshotBytes is how much log is written before a snapshot is taken (256 MiB).
 	SnapshotBytes int64
-	// TrailingBytes is how much log is kept behind a snapshot for followers that lag (64 MiB).
+	// TrailingBytes is how much log is kept from before a snapshot for followers that lag (64 MiB).
 	TrailingBytes int64
 	// CacheBytes is how much of the log is kept in memory, per group (32 MiB).
 	CacheBytes int64
-	// DiskLowBytes is the free space below which a node does not lead while another has room, and
-	// client writes are refused where none has (1 GiB).
+	// DiskLowBytes is the free space below which a node does not lead if another has room; if none
+	// has, client writes are refused (1 GiB).
 	DiskLowBytes int64
 }
 
 // ErrConfig means that a Config cannot be used.
 var ErrConfig = errors.New("cluster: bad configuration")
 
-// ErrRestart is wrapped by fatal errors after which a plain restart of the process goes on well.
+// ErrRestart is wrapped by fatal errors that a restart of the process repairs.
 var ErrRestart = errors.New("cluster: restart this process")
 
 // Exit codes of the default Config.Fatal.
@@ -174,7 +173,7 @@ const (
 	ExitRestart = 4
 )
 
-// ExitCode is the code with which a process ends that was stopped by err.
+// ExitCode is the exit code of a process that err stops.
 func ExitCode(err error) int {
 	if errors.Is(err, ErrRestart) {
 		return ExitRestart
@@ -182,29 +181,27 @@ func ExitCode(err error) int {
 	return ExitFatal
 }
 
-// NoRoom reports whether a write failed because the disk, or this user's part of it, is full.
+// NoRoom reports whether a write failed because the disk, or this user's quota, is full.
 func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Unusable reports whether a file or folder is of the wrong kind, or one that this user may not
-// use.
+// Unusable reports whether a file or folder has the wrong type or denies this user access.
 func Unusable(err error) bool {
 	var at *fs.PathError
 	return errors.As(err, &at) && (errors.Is(at, syscall.ENOTDIR) || errors.Is(at, syscall.EISDIR) ||
 		errors.Is(at, syscall.EROFS) || errors.Is(at, fs.ErrPermission))
 }
 
-// Remedied adds to the error with which a process ends what to do about a full disk, or about a
-// file that cannot be used.
+// Remedied adds advice to a fatal error: what to do about a full disk or an unusable file.
 func Remedied(err error) error {
 	if NoRoom(err) {
-		return fmt.Errorf("%w; nothing that was acknowledged is lost: make room on the disk, 2 MiB or "+
-			"more, and start it again", err)
+		return fmt.Errorf("%w; nothing that was acknowledged is lost: free 2 MiB or more on the disk, "+
+			"and start it again", err)
 	}
 	if Unusable(err) {
-		return fmt.Errorf("%w; nothing was changed there: put back what belongs in that place, with "+
-			"this user as its owner, and start it again", err)
+		return fmt.Errorf("%w; nothing was changed there: put back the right file or folder, owned by "+
+			"this user, and start it again", err)
 	}
 	return err
 }
@@ -216,7 +213,7 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
-// wallClock is the clock of a node with its data in a folder. A build for tests steps it.
+// wallClock is the clock of the node with a data folder. A test build steps it.
 var wallClock = func(string) func() time.Time { return time.Now }
 
 // withDefaults returns c with every default filled in, or ErrConfig.
@@ -286,7 +283,7 @@ func (c *Config) checkMembers() error {
 	return nil
 }
 
-// beginners are the voters with which this node would begin a cluster.
+// beginners are the voters with which this node would found a cluster.
 func (c *Config) beginners() []Member {
 	if c.Join {
 		return nil
@@ -334,27 +331,27 @@ func checkIdentity(id string) error {
 	return nil
 }
 
-// Events are optional callbacks for metrics. They are read once, when the node opens; they run on
-// the node's own goroutines and must return at once. A nil callback is not called.
+// Events are optional callbacks for metrics, read once when the node opens. They run on the node's
+// own goroutines and must return at once.
 type Events struct {
-	// OnBatch: an entry of that many records and bytes was handed to Raft.
+	// OnBatch: an entry of that many records and bytes was proposed.
 	OnBatch func(shard uint16, records, bytes int)
-	// OnCommit: an entry came back applied, that long after it was handed to Raft.
+	// OnCommit: an entry was applied, that long after it was proposed.
 	OnCommit func(shard uint16, d time.Duration)
 	// OnStore: the log stored entries durably, fsync included, in that time.
 	OnStore func(shard uint16, bytes int, d time.Duration)
-	// OnSync: the disk took what was written to one file, or the names of a folder, in that time: of
-	// the log, vote, snapshots or segments. Called from many goroutines at a time.
+	// OnSync: one fsync of a file or folder (log, vote, snapshots, segments) took that time. Called
+	// from many goroutines concurrently.
 	OnSync func(shard uint16, d time.Duration)
 	// OnApply: that many entries were applied in that time.
 	OnApply func(shard uint16, entries int, d time.Duration)
-	// OnEntry: one entry was carried out in that time, in which nothing else was applied.
+	// OnEntry: one entry was applied in that time; nothing else was applied meanwhile.
 	OnEntry func(shard uint16, d time.Duration)
 	// OnForward: a frame of that many records and bytes went to the leader.
 	OnForward func(shard uint16, records, bytes int)
 	// OnSnapshot: a snapshot was written, of that size, in that time.
 	OnSnapshot func(shard uint16, bytes int64, d time.Duration)
-	// OnSnapshotFailed: no snapshot could be written. The log stays as long as it is until one is.
+	// OnSnapshotFailed: no snapshot could be written. Until one is, the log is not shortened.
 	OnSnapshotFailed func(shard uint16)
 	// OnRestore: a snapshot was loaded into the state machine in that time.
 	OnRestore func(shard uint16, d time.Duration)

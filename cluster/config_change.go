@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// promoteLag is how many entries a node may be behind and still be given a vote. Entries that
-	// come meanwhile reach it as they reach every other.
+	// promoteLag is how many entries a node may lag and still get a vote.
 	promoteLag = 64
 	// changeQueue is how long a change may wait in raft for the one before it.
 	changeQueue = time.Second
@@ -26,7 +25,7 @@ type membership struct {
 	router     *router
 	handover   *handover
 	tiering    *tiering
-	// changing is one token, for who looks at the configuration to change it, or hands over.
+	// changing is one token: held to read and change the configuration, or to hand over.
 	changing chan struct{}
 }
 
@@ -40,10 +39,10 @@ const (
 	changeTransfer changeKind = "transfer"
 )
 
-// change is what the leader of a group is asked to do: the payload of callChange, as JSON.
+// change is a request to the leader of a group: the payload of callChange, as JSON.
 type change struct {
 	Kind changeKind `json:"kind"`
-	// Check asks whether it could be done, and does nothing.
+	// Check asks whether the change could be made, without making it.
 	Check  bool   `json:"check"`
 	Member Member `json:"member"`
 	Disk   string `json:"disk"`
@@ -56,12 +55,12 @@ type changed struct {
 	// Elsewhere reports whether another node leads, and nothing was done.
 	Elsewhere bool   `json:"elsewhere"`
 	Error     string `json:"error"`
-	// Members are those who are, when the one to be removed is none.
+	// Members are the present members if the one to remove is not among them.
 	Members []string `json:"members,omitempty"`
 }
 
-// readdress writes another address of a server into the configuration at an index, with or without
-// a vote as it has it. The caller holds changing.
+// readdress changes the address of a server in the configuration of an index, and keeps its vote.
+// The caller holds changing.
 func (m *membership) readdress(
 	s raft.Server, to raft.ServerAddress, index uint64,
 ) (raft.IndexFuture, error) {
@@ -72,9 +71,9 @@ func (m *membership) readdress(
 	if s.Suffrage == raft.Voter {
 		add = m.raft.AddVoter
 	}
-	// Raft writes the peer's new address while an append to it may be under way, and reads the peer
-	// when that returns, without its lock. So none returns until raft's main goroutine is done with
-	// the change. It shows that by refusing to bootstrap a cluster, which it answers in its turn.
+	// Raft writes the peer's new address while an append to it may be in flight, and reads the peer
+	// without its lock when that append returns. So no append returns until raft's main goroutine has
+	// finished the change, which its answer to BootstrapCluster proves.
 	release := m.transport.holdBack(s.ID)
 	defer release()
 	changed := add(s.ID, to, index, changeQueue)
@@ -84,20 +83,20 @@ func (m *membership) readdress(
 	return changed, nil
 }
 
-// configChange is a leader about to change its group's configuration, as that is now.
+// configChange is a change that this leader makes to the present configuration.
 type configChange struct {
 	membership *membership
 	route      *route
 	servers    []raft.Server
-	// index is that of the configuration's entry: raft makes no change to another one, as there is
-	// when this node was deposed meanwhile, another leader made a change, and it was elected again.
+	// index is the configuration's log index. Raft refuses the change if the configuration has changed
+	// since, for example under another leader between two terms of this one.
 	index uint64
 }
 
 var errNoConfiguration = errors.New("this node has not applied a configuration yet; try again")
 
-// beginChange looks at the configuration; ErrNotLeader when this node does not lead. The index is
-// read before the servers: if they are newer, raft refuses the change, and it is tried again.
+// beginChange reads the configuration; ErrNotLeader if this node does not lead. It reads the index
+// before the servers: if they are newer, raft refuses the change, and it is tried again.
 func (m *membership) beginChange() (*configChange, error) {
 	r := m.router.route.Load()
 	if !r.ready {
@@ -125,11 +124,11 @@ func (s *configChange) refuse(format string, args ...any) error {
 	return unchanged("group %s: %s", s.membership.name, fmt.Sprintf(format, args...))
 }
 
-// join adds a member without a vote, or changes the addresses of one that is there.
+// join adds a member without a vote, or changes the addresses of a present one.
 func (s *configChange) join(ctx context.Context, c change) error {
 	m := s.membership
 	wanted := peer{Member: c.Member, disk: c.Disk}
-	wanted.since[m.shard] = m.raft.LastIndex() + 1 // past the removal of whom it replaces
+	wanted.since[m.shard] = m.raft.LastIndex() + 1 // past the removal of the one it replaces
 	for _, x := range s.servers {
 		p := peerOf(x, int(m.shard))
 		if p.ID != wanted.ID && p.Raft == wanted.Raft {
@@ -158,7 +157,7 @@ func (s *configChange) join(ctx context.Context, c change) error {
 		m.config.RPCTimeout))
 }
 
-// promote gives a member its vote, when it is known to have caught up.
+// promote gives a member its vote once it has caught up.
 func (s *configChange) promote(ctx context.Context, c change) error {
 	x, member := s.find(c.Member.ID)
 	switch {
@@ -175,14 +174,15 @@ func (s *configChange) promote(ctx context.Context, c change) error {
 	}
 	m := s.membership
 	promoted := m.raft.AddVoter(x.ID, x.Address, s.index, m.config.RPCTimeout)
-	// Raft sends the entry before it counts the new vote, so the node may acknowledge it too early,
-	// and then counts with the entry after it. An idle group would have no such entry.
+	// Raft sends the entry before it counts the new vote, so it may miss the new node's
+	// acknowledgement and count only that of the next entry. In an idle group, the barrier is the next
+	// entry.
 	m.raft.Barrier(m.config.RPCTimeout)
 	return m.decide(ctx, promoted)
 }
 
-// remove takes a member out. This node hands over first, and the next leader does it. That there
-// is not such a member is said to who checks only: else it has been done.
+// remove removes a member. To remove itself, the leader hands over, and the next leader removes it.
+// Only a check reports that the member is unknown: otherwise it has been removed already.
 func (s *configChange) remove(ctx context.Context, c change) error {
 	x, member := s.find(c.Member.ID)
 	switch {
@@ -193,8 +193,8 @@ func (s *configChange) remove(ctx context.Context, c change) error {
 	}
 	rest := slices.DeleteFunc(s.voters(), func(id raft.ServerID) bool { return id == x.ID })
 	if len(rest) == 0 {
-		return s.refuse("%s is the last voter, without which there is no cluster: join and promote "+
-			"another node first; or, to end the cluster, stop it", x.ID)
+		return s.refuse("%s is the last voter: join and promote another node first; or, to end the "+
+			"cluster, stop it", x.ID)
 	}
 	if err := s.quorate(rest); err != nil || c.Check {
 		return err
@@ -209,7 +209,7 @@ func (s *configChange) remove(ctx context.Context, c change) error {
 	return s.takeOut(ctx, x.ID)
 }
 
-// takeOut removes a member from the configuration that was looked at.
+// takeOut removes a member from the configuration.
 func (s *configChange) takeOut(ctx context.Context, id raft.ServerID) error {
 	m := s.membership
 	return m.decide(ctx, m.raft.RemoveServer(id, s.index, m.config.RPCTimeout))
@@ -268,7 +268,7 @@ func (s *configChange) answers(id raft.ServerID) bool {
 		ok && monotonic()-sent.mono < int64(2*m.config.HeartbeatTimeout)
 }
 
-// quorate refuses voters of whom no majority answers: nothing could be written any more.
+// quorate refuses a set of voters without a majority that answers: no write would succeed.
 func (s *configChange) quorate(voters []raft.ServerID) error {
 	alive := 0
 	var silent []raft.ServerID
@@ -286,8 +286,8 @@ func (s *configChange) quorate(voters []raft.ServerID) error {
 	return nil
 }
 
-// caughtUp refuses a node that lacks something. How far its log is, this leader has seen itself;
-// what it has applied, and whether its journal is whole, the node says.
+// caughtUp refuses a node that lags. The leader knows how far its log is; the node reports what it
+// has applied and whether its journal is whole.
 func (s *configChange) caughtUp(ctx context.Context, x raft.Server) error {
 	m := s.membership
 	committed, applied := m.raft.CommitIndex(), m.machine.Applied()
@@ -317,8 +317,8 @@ func (s *configChange) caughtUp(ctx context.Context, x raft.Server) error {
 	return nil
 }
 
-// decide waits for raft's word on a change of the configuration. What it leaves unknown is tried
-// again by the caller, who then finds it done or not.
+// decide waits for raft to make a change. If the result stays unknown, the caller tries again, and
+// finds the change made or not.
 func (m *membership) decide(ctx context.Context, future raft.IndexFuture) error {
 	if err := m.await(ctx, future); err != nil {
 		return fmt.Errorf("%w: group %s: %w", ErrNotLeader, m.name, err)
@@ -340,8 +340,8 @@ func (e *unchangedError) Error() string { return ErrMembers.Error() + ": " + e.w
 
 func (e *unchangedError) Unwrap() []error { return []error{ErrMembers, e.why} }
 
-// WhyUnchanged is what an ErrMembers gives for a reason, for those who say by themselves that the
-// members were not changed; any other error is returned as it is.
+// WhyUnchanged returns the reason in an ErrMembers, for callers that add their own words; it
+// returns any other error as it is.
 func WhyUnchanged(err error) error {
 	if e := (*unchangedError)(nil); errors.As(err, &e) {
 		return e.why
@@ -349,16 +349,16 @@ func WhyUnchanged(err error) error {
 	return err
 }
 
-// noMemberError reports whether a group has no member of that name.
+// noMemberError means that a group has no member of that name.
 type noMemberError struct {
 	id      string
 	members []string
-	// was: it has been one, as far as this node's folder knows.
+	// was: according to this node's folder, it was a member before.
 	was bool
 }
 
-// WasMember reports whether an error is the refusal to remove a node that is no longer a member:
-// the caller who asked for that removal may not have heard of its end.
+// WasMember reports whether an error refuses to remove a former member: the answer to an earlier
+// removal may have been lost.
 func WasMember(err error) bool {
 	var absent *noMemberError
 	return errors.As(err, &absent) && absent.was

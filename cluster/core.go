@@ -55,9 +55,9 @@ type parts struct {
 	machine engine.Machine
 	// openSegments opens the journal's segments, once the journal is restored; nil without one.
 	openSegments func() (Segments, error)
-	// openKeys opens the files of keys that left memory, once the segments are open; nil without.
+	// openKeys opens the files of idempotency keys, once the segments are open; nil without them.
 	openKeys func(Segments) *keyTier
-	// openRollups opens the counts by hour, once the segments are open; nil without.
+	// openRollups opens the hourly counts, once the segments are open; nil without them.
 	openRollups func(Segments) *rollups.Store
 	raw         rawTransport
 	bootstrap   raft.Configuration
@@ -68,14 +68,13 @@ type parts struct {
 	boot        uint64
 	disk        *disk
 	memory      *memory
-	// asked reports whether the other members had their say on this folder; nil: there are none to
-	// ask.
+	// asked reports whether the other members have checked this folder; nil if there are none.
 	asked func() bool
-	// before is how far the group was known here to be committed before this start.
+	// before is the commit index that this node knew before this start.
 	before uint64
-	// lastLeader is the newest leader that was followed here before this start.
+	// lastLeader is the newest leader that this node followed before this start.
 	lastLeader termLeader
-	// lost: this group has stored something before, so that an empty folder has lost it.
+	// lost: this group has stored data before, so an empty folder has lost it.
 	lost bool
 }
 
@@ -86,11 +85,11 @@ type storage struct {
 	snapshots raft.SnapshotStore
 	// logSize is the log on disk in bytes and its fsyncs so far; nil when it is in memory.
 	logSize func() (bytes int64, syncs uint64)
-	// snapshotDamage is what damage was found in snapshots; nil: they are in memory.
+	// snapshotDamage is the damage found in snapshots; nil if they are in memory.
 	snapshotDamage func() error
-	// promised is term and vote as stored.
+	// promised is the stored term and vote.
 	promised *atomic.Pointer[mark]
-	// rebuild is called when raft is caught in the snapshot loop (trap 5), before Fatal.
+	// rebuild is called before Fatal if raft is in the snapshot loop (trap 5).
 	rebuild func() error
 }
 
@@ -126,11 +125,11 @@ func newCore(p parts) *core {
 	return c
 }
 
-// contact is a moment such that this node's memory holds all that was acknowledged before it; nil
-// as long as there was none.
+// contact is a moment: this node's memory holds everything that was acknowledged before it. Nil
+// means that there was none.
 type contact struct{ atomic.Pointer[instant] }
 
-// note takes in such a moment.
+// note records such a moment.
 func (c *contact) note(at instant) {
 	for old := c.Load(); old == nil || old.mono < at.mono; old = c.Load() {
 		if c.CompareAndSwap(old, &at) {
@@ -159,15 +158,15 @@ func (c *core) pause(ctx context.Context, d time.Duration) bool {
 
 var errHalted = errors.New("cluster: this replica has stopped")
 
-// halt stops this replica: it never answers again. The process is to end.
+// halt stops this replica for good and ends the process.
 func (c *core) halt(err error) {
 	if c.halted.CompareAndSwap(nil, &err) {
 		c.config.Fatal(err)
 	}
 }
 
-// end halts this replica and, where the process survives that, as in tests with many nodes, the
-// goroutine of raft's that asked: raft would panic. Before raft runs, it returns.
+// end halts this replica and, if the process survives that (tests run many nodes in one), ends the
+// calling goroutine of raft, which would panic. Before raft runs, it returns.
 func (c *core) end(err error) {
 	c.halt(err)
 	select {
@@ -187,12 +186,12 @@ func (c *core) retune(
 	return change(c.raft.ReloadConfig, c.raft.ReloadableConfig())
 }
 
-// tenths is so many tenths of the heartbeat timeout.
+// tenths is n tenths of the heartbeat timeout.
 func (c *core) tenths(n int) time.Duration {
 	return c.config.HeartbeatTimeout / 10 * time.Duration(n)
 }
 
-// request asks another node something and waits for the answer.
+// request calls another node and waits for the answer.
 func (c *core) request(
 	ctx context.Context, to string, k callKind, payload []byte,
 ) ([]byte, error) {
@@ -261,8 +260,8 @@ func (c *core) newest() place {
 	return place{}
 }
 
-// mark is what this node has promised in the group by now. All of it is on disk: raft changes what
-// is read here when it is.
+// mark is what this node has promised in the group by now. All of it is on disk, since raft changes
+// these values only then.
 func (c *core) mark() mark {
 	m := *c.promised.Load()
 	applied := c.raft.AppliedIndex()

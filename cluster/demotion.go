@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// keysPatience is how long the leader waits for the files of a voter that answers and lacks keys
-	// that could leave memory but for it. Files are made ahead by a quarter of what memory may hold,
-	// so a voter that is not as far has been behind for long, or makes none.
+	// keysPatience is how long the leader waits for a voter whose files lack keys that could leave
+	// memory. Files are made ahead by a quarter of what memory may hold, so such a voter has been
+	// behind for long, or makes no files.
 	keysPatience = time.Minute
-	// keysSaid is after how long it says that it waits.
+	// keysSaid is after how long the leader reports that it waits.
 	keysSaid = 15 * time.Second
 )
 
-// demotion is what the leader knows of voters whose files are behind.
+// demotion is what the leader knows about voters whose files are behind.
 type demotion struct {
 	tiering *tiering
 	late    map[string]lateVoter
 }
 
-// lateVoter is a voter that lacks keys in files which could leave memory but for it, since then.
+// lateVoter is a voter that has held keys in memory since then, because its files lack them.
 type lateVoter struct {
 	since         time.Time
 	said, leftOut bool
 }
 
-// keepDemoting lets keys leave memory while this node leads, when there are more than memory may
-// hold and the voters have them in files.
+// keepDemoting lets keys leave memory while this node leads, if there are more than memory may hold
+// and the voters have them in files.
 func (t *tiering) keepDemoting() {
 	if t.keys == nil {
 		return
@@ -63,11 +63,11 @@ func (t *tiering) keepDemoting() {
 	}
 }
 
-// through is the number before which keys may leave memory, up to goal: a majority of the voters
-// has those in files, and so has everyone who is waited for. said is what those have that answer.
-//
-// One that does not answer is not waited for, nor one that lacks keys already; one that has fewer
-// than another is, during keysPatience. See keyfiles/DESIGN.md, "Who is waited for".
+// through is the number before which keys may leave memory, at most goal: a majority of the voters
+// has those keys in files, and so has every voter that the leader waits for. said is what the
+// voters that answer have. The leader does not wait for a voter that does not answer or lacks keys
+// already; for one with fewer keys than another it waits keysPatience. See keyfiles/DESIGN.md, "Who
+// is waited for".
 func (d *demotion) through(goal uint64, said map[string]uint64, voters int) uint64 {
 	numbers := slices.Sorted(maps.Values(said))
 	goal = min(goal, numbers[len(numbers)-1])
@@ -92,8 +92,8 @@ func (d *demotion) through(goal uint64, said map[string]uint64, voters int) uint
 	return through
 }
 
-// forget the voters that have what left memory. The others stay named, although nothing waits for
-// them: keys leave memory now and then only, and the status is to show them in between.
+// forget drops the voters that have caught up. The others stay listed although nothing waits for
+// them, so that the status shows them between two demotions.
 func (d *demotion) forget(said map[string]uint64) {
 	for id := range d.late {
 		if covered, answered := said[id]; answered && d.tiering.keys.lacks(covered) == 0 {
@@ -103,7 +103,7 @@ func (d *demotion) forget(said map[string]uint64) {
 	d.report(said)
 }
 
-// tell says which voters are behind, once in the log when it lasts, and always in the status.
+// report shows the voters that are behind: always in the status, and once in the log if it lasts.
 func (d *demotion) report(said map[string]uint64) {
 	t := d.tiering
 	var names []string
@@ -126,8 +126,8 @@ func (d *demotion) report(said map[string]uint64) {
 	t.keys.heldUp.Store(&names)
 }
 
-// askCoverage asks the voters up to which number their files have the keys; it returns the answers,
-// this node's included, and how many voters there are.
+// askCoverage asks the voters before which number their files have all keys. It returns the
+// answers, this node's included, and the number of voters.
 func (t *tiering) askCoverage() (said map[string]uint64, voters int) {
 	list := t.electorate.voters()[0]
 	said = map[string]uint64{t.config.NodeID: t.keys.Covered()}

@@ -22,7 +22,7 @@ type disk struct {
 	waiting map[uint64]diskChange
 }
 
-// diskChange is a change that the disk was asked for and has not made yet.
+// diskChange is a change that the disk has not completed yet.
 type diskChange struct {
 	what string
 	at   int64 // monotonic
@@ -55,13 +55,13 @@ func (d *disk) look() error {
 // left is how much may be written without using the reserve.
 func (d *disk) left() uint64 { return uint64(max(0, d.free.Load()-d.need)) }
 
-// room reports whether so many bytes may be written without using the reserve.
+// room reports whether that many bytes may be written without using the reserve.
 func (d *disk) room(bytes uint64) bool {
 	left := d.free.Load() - d.need
 	return left >= 0 && uint64(left) >= bytes
 }
 
-// began notes that a change was asked of the disk; done notes that the disk has answered.
+// began notes the start of a change, and done its end.
 func (d *disk) began(what string) (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

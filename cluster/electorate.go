@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// electorate is what a group knows of its voters.
+// electorate is what a group knows about its voters.
 type electorate struct {
 	*core
 	// committed are the voters of the newest configuration that was applied; nil before the first.
@@ -16,7 +16,7 @@ type electorate struct {
 	voterRoom  voterRoom
 }
 
-// followMembers takes in a configuration that was committed.
+// followMembers records a committed configuration.
 func (e *electorate) followMembers(members raft.Configuration, index uint64) {
 	voters := configVoters(members)
 	e.committed.Store(&voters)
@@ -47,9 +47,8 @@ func configVoters(c raft.Configuration) []raft.ServerID {
 	return ids
 }
 
-// configIndex is the index of the committed configuration: the newest that this node has applied,
-// or that its newest snapshot has. Raft's own GetConfiguration reports
-// none, despite its documentation.
+// configIndex is the index of the committed configuration: the newest that this node has applied or
+// has in a snapshot. Raft's GetConfiguration reports none, despite its documentation.
 func (e *electorate) configIndex() (uint64, error) {
 	index := e.configured.Load()
 	found, err := e.snapshots.List()
@@ -59,7 +58,7 @@ func (e *electorate) configIndex() (uint64, error) {
 	return index, err
 }
 
-// rank is how many voters have their turn before this node; -1 where it has no vote.
+// rank is how many voters have their turn before this node; -1 if it has no vote.
 func (e *electorate) rank() int {
 	_, leader := e.raft.LeaderWithID()
 	self, rank, votes := raft.ServerID(e.config.NodeID), 0, false
@@ -75,23 +74,23 @@ func (e *electorate) rank() int {
 	return rank
 }
 
-// voterRoom is what a leader knows of the voters' disks.
+// voterRoom is what a leader knows about the voters' disks.
 type voterRoom struct {
-	// noSuccessor: its own is nearly full, and no other voter can take leadership.
+	// noSuccessor: the leader's disk is nearly full, and no other voter can take over.
 	noSuccessor atomic.Bool
-	// majorityFull: so many are nearly full that a majority has to store what it takes on one of them.
+	// majorityFull: every majority has a voter whose disk is nearly full.
 	majorityFull atomic.Bool
 	// full are the other voters whose disks are nearly full; nil while this node does not lead.
 	full atomic.Pointer[map[raft.ServerID]bool]
 }
 
-// has is false for a voter that has said that its disk is nearly full.
+// has is false for a voter that reported a nearly full disk.
 func (r *voterRoom) has(id raft.ServerID) bool {
 	full := r.full.Load()
 	return full == nil || !(*full)[id]
 }
 
-// forget is for a node that does not lead any more.
+// forget resets what only a leader knows.
 func (r *voterRoom) forget() {
 	r.majorityFull.Store(false)
 	r.full.Store(nil)

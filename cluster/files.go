@@ -11,8 +11,8 @@ import (
 	"tollgate/wal"
 )
 
-// ErrDamaged means that files of a node cannot be used. Errors that wrap it say which, what was not
-// done, and the way back; damage in the log is wal.ErrDamaged.
+// ErrDamaged means that files of a node cannot be used. Errors that wrap it name the file, what was
+// not done, and the remedy. Damage in the log is wal.ErrDamaged.
 var ErrDamaged = errors.New("cluster: a file that this node needs is damaged or missing")
 
 // watchedFS is a node's file system with a watchdog: if the disk does not complete a change in
@@ -28,10 +28,9 @@ type watchedFS struct {
 type fileNotices struct {
 	// fatal ends the process.
 	fatal func(error)
-	// synced is called with the duration of each fsync; nil: no one listens.
+	// synced, if set, is called with the duration of each fsync.
 	synced func(time.Duration)
-	// began is called when the disk is asked for a change, and the function that it returns when
-	// the change is done; nil: no one listens.
+	// began, if set, is called before each change of the disk, and its result after it.
 	began func(what string) (done func())
 }
 
@@ -55,7 +54,7 @@ func (w *watchedFS) watch(what, name string, operation func() error) error {
 	return operation()
 }
 
-// sync watches a call that returns when the disk has what was written, and measures it.
+// sync watches and measures an fsync.
 func (w *watchedFS) sync(name string, operation func() error) error {
 	start := time.Now()
 	err := w.watch("sync", name, operation)
@@ -134,8 +133,7 @@ func writeSynced(name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// replaceJSON puts a value as JSON into a file of a data folder, durably, in the place of what is
-// there.
+// replaceJSON replaces a file of a data folder by a value as JSON, durably.
 func replaceJSON(dir, file string, v any) error {
 	name := filepath.Join(dir, file)
 	text, err := json.Marshal(v)

@@ -21,7 +21,7 @@ func TestAStartOnAFullDiskSaysWhatToDo(t *testing.T) {
 		require.NoError(t, os.Symlink("/dev/full", devdata.NodeLock(data)))
 	})
 	require.Contains(t, text, "no space left on device")
-	require.Contains(t, text, "make room on the disk, 2 MiB or more, and start it again")
+	require.Contains(t, text, "free 2 MiB or more on the disk, and start it again")
 }
 
 // TestAStartOnAFileOfTheWrongKindSaysWhatToDo, wherever it is in the data folder.
@@ -31,13 +31,13 @@ func TestAStartOnAFileOfTheWrongKindSaysWhatToDo(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Join(data, filepath.Dir(file)), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(data, file), nil, 0o600))
 		})
-		require.Contains(t, text, "put back what belongs in that place", file)
+		require.Contains(t, text, "put back the right file or folder", file)
 	}
 	for _, folder := range []string{"node.json", "billing/vote"} {
 		text := refusedStart(t, func(data string) {
 			require.NoError(t, os.MkdirAll(filepath.Join(data, folder), 0o700))
 		})
-		require.Contains(t, text, "put back what belongs in that place", folder)
+		require.Contains(t, text, "put back the right file or folder", folder)
 	}
 }
 

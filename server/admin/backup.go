@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrBackupRunning means that the node makes a backup already.
+	// ErrBackupRunning means that the node is already making a backup.
 	ErrBackupRunning = errors.New("admin: a backup is being made")
 	// ErrNotCurrent means that the node cannot tell whether it has every acknowledged write.
 	ErrNotCurrent = errors.New("admin: not known to be current")
@@ -72,7 +72,7 @@ func (n *nodeTools) backup(x *server.Exchange) *server.Fault {
 func backupFault(err error) *server.Fault {
 	switch {
 	case errors.Is(err, ErrBackupRunning):
-		return server.NewFault(409, "backup_running", "This node makes a backup already").With(
+		return server.NewFault(409, "backup_running", "This node is already making a backup").With(
 			"Nothing was written. Wait for it, or ask another node.")
 	case errors.Is(err, ErrNotCurrent):
 		return server.FaultConsistency.With("No backup was made: this node cannot tell whether it " +

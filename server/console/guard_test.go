@@ -411,7 +411,7 @@ func TestBackup(t *testing.T) {
 	require.Equal(t, "no-store", p.header.Get("Cache-Control"))
 	n.busy.Store(true)
 	p = b.send("/console/backup", b.fill("/console/cluster", url.Values{})).
-		is(409, "This node makes a backup already")
+		is(409, "This node is already making a backup")
 	require.Empty(t, p.header.Get("Content-Disposition"), "what went wrong is a page, and no file")
 }
 
