@@ -29,7 +29,7 @@ var (
 	// ErrOlderData means that a data folder was written by a build from before the first release.
 	// Nothing was changed.
 	ErrOlderData = errors.New("cluster: the data folder was written by an unreleased build")
-	// ErrHalfRestored means that a restore into the folder did not come to its end.
+	// ErrHalfRestored means that a restore into the folder was not finished.
 	ErrHalfRestored = errors.New("cluster: a restore into this folder was not finished")
 	// ErrOtherCluster means that a data folder belongs to another cluster than the configuration
 	// names.
@@ -53,8 +53,8 @@ func NewIdentity() string {
 	return hex.EncodeToString(id[:])
 }
 
-// openFolder finds out whether this build can use a folder, and which cluster it belongs to: the
-// one that is wanted, where the folder has no past. It changes nothing: a Format of 0 is yet to be
+// openFolder checks whether this build can use a folder, and returns the cluster that it belongs
+// to: the wanted one if the folder has no past. It changes nothing; a Format of 0 is yet to be
 // written.
 func openFolder(dir, wanted string, known uint32) (folder, error) {
 	f, err := readFolder(dir)
@@ -72,10 +72,9 @@ func openFolder(dir, wanted string, known uint32) (folder, error) {
 	return folder{Cluster: wanted}, nil
 }
 
-// LookAtFolder reports whether a data folder has a past, and with an error why no node of that
-// name, of the cluster that is wanted (an identity, or ""), would start in it, or why one that was
-// refused there would be refused again. It changes nothing, and does not look into the groups'
-// files.
+// LookAtFolder reports whether a data folder has a past. The error says why a node of that name and
+// of the wanted cluster (an identity, or "") would not start in it. LookAtFolder changes nothing
+// and does not read the groups' files.
 func LookAtFolder(dir, node, wanted string, join bool) (begun bool, err error) {
 	f, err := readFolder(dir)
 	switch {
@@ -121,7 +120,7 @@ func (f folder) fits(dir, wanted string, known uint32) error {
 	return nil
 }
 
-// readFolder reads what a folder says of itself; a Format of 0 where it says nothing.
+// readFolder reads folder.json; without one, Format is 0.
 func readFolder(dir string) (f folder, err error) {
 	if _, err := os.Stat(filepath.Join(dir, restoringMark)); err == nil {
 		return f, fmt.Errorf("%w: empty %s and restore again", ErrHalfRestored, dir)
@@ -145,8 +144,8 @@ func (f folder) write(dir string) error {
 	return replaceJSON(dir, folderFile, f)
 }
 
-// requireEmpty reports whether a data folder holds nothing of a node. A process's lock, its
-// configuration and its log, and what a file system puts there, are nothing.
+// requireEmpty returns an error if a data folder has data of a node. A process's lock,
+// configuration and log do not count, nor does lost+found.
 func requireEmpty(dir string) error {
 	found, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

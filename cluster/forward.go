@@ -42,7 +42,7 @@ func (p *proposer) submitFrame(b *batch) {
 	}
 }
 
-// landFrame takes the leader's answer, or the word that the connection is gone.
+// landFrame takes the leader's answer, or the loss of the connection.
 func (p *proposer) landFrame(b *batch, reply []byte, err error) {
 	if err != nil {
 		p.remote.finish(b, fateUnknown)
@@ -58,10 +58,9 @@ func (p *proposer) landFrame(b *batch, reply []byte, err error) {
 	p.remote.finish(b, fateDecided)
 }
 
-// admitFrame puts a frame's runs into the leader's queue, if the frame is meant for this term and
-// no newer one of its origin has come; false when not. What the queue refuses of it has its
-// outcome in results. The lock keeps the term from ending meanwhile, and one frame from overtaking
-// another between the question and the queue.
+// admitFrame puts a frame's runs into the leader's queue. It returns false for a frame of another
+// term, or older than its origin's newest. Runs that the queue refuses have their outcome in
+// results. The lock keeps the term from ending, and frames in order, until they are queued.
 func (p *proposer) admitFrame(
 	f *frame, deadline time.Time, results []engine.Result,
 ) (taken []*ticket, admitted bool) {
@@ -98,8 +97,8 @@ func (p *proposer) admitFrame(
 	return taken, true
 }
 
-// serveFrame takes a follower's frame: its records join the next entries. It is called in the order
-// in which frames of one connection arrive, and returns at once.
+// serveFrame takes a follower's frame, whose records join the next entries. It is called in the
+// order of arrival on a connection and returns at once.
 func (p *proposer) serveFrame(payload []byte, reply func([]byte)) {
 	f, err := parseFrame(payload, p.shard)
 	if err != nil {

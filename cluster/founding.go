@@ -13,7 +13,7 @@ import (
 var ErrSecondCluster = errors.New(
 	"cluster: there is a cluster already, and this node would begin a second one")
 
-// foreignError reports whether a node of another cluster answers at an address.
+// foreignError means that a node of another cluster answers at an address.
 type foreignError struct{ address, node, cluster string }
 
 func (e *foreignError) Error() string {
@@ -26,8 +26,8 @@ func (e *foreignError) Error() string {
 
 func (e *foreignError) Is(target error) bool { return target == errForeign }
 
-// RefusesFolder reports whether a node does not start because of what its data folder holds, or
-// lacks: an operator has to act first, and another start finds the same.
+// RefusesFolder reports whether a node does not start because of its data folder: an operator must
+// act, and another start fails the same way.
 func RefusesFolder(err error) bool {
 	for _, refusal := range []error{
 		ErrDamaged, wal.ErrDamaged, ErrOtherFolder, ErrOtherNode, ErrOtherCluster,

@@ -43,7 +43,7 @@ type frame struct {
 	runs           []flowRun
 }
 
-// flowRun is some records in a row that are of one flow.
+// flowRun is a run of records of one flow.
 type flowRun struct {
 	count int
 	flow  fair.Flow
@@ -62,7 +62,7 @@ func appendRuns(dst []byte, parts []part) []byte {
 	return dst
 }
 
-// parseRuns reads the runs of so many records.
+// parseRuns reads the runs of count records.
 func parseRuns(src []byte, count int) (runs []flowRun, err error) {
 	for len(src) > 0 {
 		n, size := binary.Uvarint(src)
@@ -79,14 +79,13 @@ func parseRuns(src []byte, count int) (runs []flowRun, err error) {
 	return runs, nil
 }
 
-// arrivals are the newest frames of each origin in one term of this leader's.
+// arrivals are the newest frames of each origin in this leader's term.
 type arrivals struct {
 	term   uint64
 	newest map[string]arrival
 }
 
-// arrival is what the leader knows of one origin: its process, that process's newest frame, and the
-// processes before it.
+// arrival is one origin: its process, that process's newest frame, and its earlier processes.
 type arrival struct {
 	boot, sequence uint64
 	ended          []uint64
@@ -100,8 +99,8 @@ const (
 )
 
 // take reports whether a frame is newer than every other of its origin, and remembers it. An older
-// one was held up on a connection that its origin has given up since: its records have been sent
-// again, and their callers may have been told that they are refused.
+// one was delayed on a connection that its origin has given up: its records have been sent again,
+// and their callers may have been told that they were refused.
 func (a *arrivals) take(f *frame) bool {
 	if a.newest == nil || a.term != f.term {
 		a.term, a.newest = f.term, make(map[string]arrival)

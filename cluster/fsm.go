@@ -21,15 +21,14 @@ import (
 type replica struct {
 	*core
 	electorate *electorate
-	// waitsFor finds the batch of this node whose entry has these bytes; nil where there is none.
+	// waitsFor finds this node's batch whose entry has these bytes; nil if there is none.
 	waitsFor func(entry []byte) *batch
 
 	segments Segments // nil without a journal; set before restored is closed
-	// rollups is nil where nothing is counted; set like segments.
+	// rollups is nil if nothing is counted; set like segments.
 	rollups  *rollups.Store
 	restored chan struct{}
-	// applying is the entry that the machine was last given: reads may see what it has done
-	// already.
+	// applying is the entry that the machine was last given: reads may see some of its effects.
 	applying   atomic.Uint64
 	content    atomic.Pointer[content]
 	snapshotAt atomic.Int64 // unix milliseconds
@@ -38,7 +37,7 @@ type replica struct {
 // fsm lets raft drive an engine.Machine. Raft calls it from one goroutine.
 type fsm struct {
 	replica *replica
-	scratch engine.Applied // for entries that no call here waits for
+	scratch engine.Applied // for entries that no caller on this node waits for
 
 	restored uint64 // what the last Restore restored to, if nothing was applied since
 	restores int    // how often in a row
@@ -51,8 +50,8 @@ var _ raft.BatchingFSM = (*fsm)(nil)
 // Apply carries out one entry.
 func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 
-// ApplyBatch carries out committed entries. Results go to the batch that waits for them here; raft
-// only learns that there are some.
+// ApplyBatch applies committed entries. Results go to the batch that waits for them on this node;
+// raft only learns that there are some.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	r, answers := f.replica, make([]any, len(logs))
 	if f.stopped || !r.awaitRestored() {
@@ -81,11 +80,11 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	return answers
 }
 
-// apply carries out one entry, or stops this replica: then it never returns an answer.
+// apply applies one entry. If it cannot, it stops this replica, which never answers again.
 func (f *fsm) apply(l *raft.Log) {
 	r := f.replica
 	if r.skips(l) {
-		r.log.Warn("entry skipped on the operator's word", "index", l.Index)
+		r.log.Warn("entry skipped as configured", "index", l.Index)
 		return
 	}
 	own := r.waitsFor(l.Data)
@@ -143,11 +142,11 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	return &fsmSnapshot{f.replica, s, f.replica.describe(s.Segments())}, nil
 }
 
-// restoreLimit is how often in a row raft may install the same snapshot.
+// restoreLimit is how often raft may install the same snapshot in a row.
 const restoreLimit = 3
 
-// Restore replaces the state. Raft that restores the same snapshot over and over, without
-// applying anything in between, is caught in a loop that only a restart ends (trap 5).
+// Restore replaces the state. If raft restores the same snapshot repeatedly and applies nothing in
+// between, it is in a loop that only a restart ends (trap 5).
 func (f *fsm) Restore(src io.ReadCloser) (err error) {
 	r, start := f.replica, time.Now()
 	defer func() {
@@ -183,7 +182,7 @@ func (f *fsm) Restore(src io.ReadCloser) (err error) {
 	return errHalted
 }
 
-// fsmSnapshot is a fixed state on its way to disk.
+// fsmSnapshot is a fixed state that is written to disk.
 type fsmSnapshot struct {
 	replica *replica
 	state   engine.Snapshot
@@ -222,16 +221,16 @@ const (
 	snapshotRest = 2 * time.Millisecond
 )
 
-// paced writes a snapshot and leaves the processors to Apply: it rests between two blocks where
-// entries were applied since it rested last, unless Apply is about to wait for it. After as much
-// log as there is between two snapshots it does not rest any more, so that each ends.
+// paced writes a snapshot and leaves the processors to Apply: it rests between two blocks if
+// entries were applied since the last rest, unless Apply is about to wait for it. After as much log
+// as there is between two snapshots it no longer rests, so that every snapshot ends.
 type paced struct {
 	io.Writer
 	replica *replica
 	pressed func() bool
 	since   time.Time
 	given   uint64 // the newest entry when it rested last
-	enough  int64  // bytes of log from which on it does not rest
+	enough  int64  // bytes of log after which it no longer rests
 }
 
 func (r *replica) pace(to io.Writer, pressed func() bool) *paced {
@@ -262,8 +261,8 @@ func (p *paced) rests() bool {
 // Release ends the snapshot.
 func (s *fsmSnapshot) Release() { s.state.Release() }
 
-// awaitRestored waits until the journal's segments are open, which is after raft has restored the
-// newest snapshot; false when the group closes instead.
+// awaitRestored waits until raft has restored the newest snapshot and the journal's segments are
+// open; false if the group closes first.
 func (r *replica) awaitRestored() bool {
 	select {
 	case <-r.restored:
@@ -285,15 +284,15 @@ func (r *replica) waitDurable(infos []journal.SegmentInfo) error {
 	return r.segments.WaitDurable(r.ctx, infos)
 }
 
-// content is what a snapshot on disk has.
+// content is the content of a snapshot on disk.
 type content struct {
-	id             string // "" for what was restored: the newest one, where nothing is new since
+	id             string // "" for the restored one: the newest snapshot, if there is no newer state
 	applied, hash  uint64
 	stamp          int64
 	listedSegments []journal.SegmentInfo
 }
 
-// describe says what a state has that is being fixed; no entry is applied meanwhile.
+// describe describes the state that is being fixed; no entry is applied meanwhile.
 func (r *replica) describe(segments []journal.SegmentInfo) content {
 	index, hash := r.machine.StateHash()
 	return content{
@@ -301,7 +300,7 @@ func (r *replica) describe(segments []journal.SegmentInfo) content {
 	}
 }
 
-// noteRestored notes what the snapshot has that was just restored.
+// noteRestored records the content of the snapshot that was just restored.
 func (r *replica) noteRestored() {
 	var segments []journal.SegmentInfo
 	if j := r.machine.Journal(); j != nil {
@@ -311,12 +310,12 @@ func (r *replica) noteRestored() {
 	r.content.Store(&c)
 }
 
-// visible is the newest entry that a reader on this node may have seen in part: the one being
-// applied counts, since its records become visible one by one. Later readers elsewhere must see it,
-// too.
+// visible is the newest entry of which a reader on this node may have seen a part. The entry being
+// applied counts, since its records become visible one by one. Later readers on other nodes must
+// see it too.
 func (r *replica) visible() uint64 { return max(r.machine.Applied(), r.applying.Load()) }
 
-// Events is where listings of the machine's journal come from; nil without a journal.
+// Events is the source of listings of the machine's journal; nil without a journal.
 func (r *replica) Events() journal.Source {
 	if r.segments == nil {
 		return nil
@@ -324,7 +323,7 @@ func (r *replica) Events() journal.Source {
 	return r.segments
 }
 
-// Rollups are the counts by hour of the machine's journal; nil without any.
+// Rollups are the hourly counts of the machine's journal; nil without them.
 func (r *replica) Rollups() rollup.Source {
 	if r.rollups == nil {
 		return nil

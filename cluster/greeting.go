@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// greeting is what both ends of a connection say before anything else, after the stream's byte:
-// 2 bytes of length, little endian, and this as JSON.
+// greeting is the first message of both ends of a connection, after the stream's byte: 2 bytes of
+// length, little endian, and this as JSON.
 type greeting struct {
 	// Node and Disk are the speaker's, HTTP and Ops its other listeners.
 	Node string `json:"node"`
@@ -21,38 +21,37 @@ type greeting struct {
 	// WantNode and WantDisk are what the dialling end expects; "" means any.
 	WantNode string `json:"wantNode,omitempty"`
 	WantDisk string `json:"wantDisk,omitempty"`
-	// Since is since when the speaker's folder is a member, as far as it knows, and WantSince since
-	// when WantDisk is one, as the dialling end's list has it. See peer.since.
+	// Since is the log indexes at which the speaker's folder joined, as far as it knows, and WantSince
+	// those of WantDisk in the dialling end's list. See peer.since.
 	Since     [2]uint64 `json:"since"`
 	WantSince [2]uint64 `json:"wantSince"`
-	// Claim is what the speaker's folder has behind it; nil where it has nothing yet.
+	// Claim describes the history of the speaker's folder; nil for an empty folder.
 	Claim *claim `json:"claim,omitempty"`
 	// Waiting reports whether the answering end belongs to no cluster yet and waits to be joined.
 	Waiting bool `json:"waiting,omitempty"`
-	// Cluster is the identity of the answering node's cluster, only given to nodes of other clusters.
+	// Cluster is the identity of the answering node's cluster, set only for nodes of other clusters.
 	Cluster string `json:"cluster,omitempty"`
-	// Refused is why the answering end ends the connection, "" when it does not; Why is for people.
+	// Refused is why the answering end closes the connection, "" if it does not; Why explains it to
+	// people.
 	Refused refusal `json:"refused,omitempty"`
 	Why     string  `json:"why,omitempty"`
 }
 
-// refusal says why a node does not speak with another.
+// refusal is why a node refuses the connection of another.
 type refusal string
 
 const (
 	// refusedFolder: the cluster knows the dialling node by another folder.
 	refusedFolder refusal = "folder"
-	// refusedOutsider: the dialling node is not a member.
+	// refusedNotMember: the dialling node is not a member.
 	refusedNotMember refusal = "outsider"
 	// refusedMistaken: another node was expected here.
 	refusedMistaken refusal = "mistaken"
-	// refusedLater: the answering node's list of members is too old to have the dialling one's
-	// folder.
+	// refusedLater: the answering node's list of members is older than the dialling node's folder.
 	refusedLater refusal = "later"
-	// refusedStranger: the dialling node is of another cluster, or of none yet.
+	// refusedForeign: the dialling node is of another cluster, or of none yet.
 	refusedForeign refusal = "stranger"
-	// refusedPast: the dialling node's folder is an older copy of what it was; Why is what it
-	// lacks.
+	// refusedPast: the dialling node's folder is an older copy; Why is what it lacks.
 	refusedPast refusal = "past"
 )
 
@@ -98,12 +97,12 @@ func takeGreeting(r io.Reader) (greeting, error) {
 	return g, nil
 }
 
-// greeter decides with whom this node speaks.
+// greeter decides which nodes may connect.
 type greeter interface {
-	// introduce is what this node says to whom it dials.
+	// introduce is this node's greeting to an address that it dials.
 	introduce(address string) greeting
-	// answer is what it says to a node that has dialled; with Refused set the connection ends.
+	// answer is the greeting for a node that has dialled; with Refused set the connection ends.
 	answer(stream byte, from greeting) greeting
-	// meet judges what the dialled end has answered.
+	// meet checks the greeting of the dialled end.
 	meet(address string, from greeting) error
 }

@@ -14,8 +14,8 @@ import (
 	"tollgate/engine"
 )
 
-// Group is one Raft group around one state machine. It brings commands into the log from any node
-// (it is a server.Proposer) and says when this node may answer reads (it is a server.Reader). Its
+// Group is one Raft group around one state machine. It is a server.Proposer, which brings commands
+// into the log from any node, and a server.Reader, which knows when this node may answer reads. All
 // methods may be called from any goroutine.
 type Group struct {
 	*core
@@ -81,7 +81,7 @@ func openGroup(p parts) (*Group, error) {
 	return g, nil
 }
 
-// openTransport puts between raft and its transport what this group has to correct.
+// openTransport wraps raft's transport.
 func (g *Group) openTransport() {
 	t := newTransport(g.raw, g.lease, g.config.HeartbeatTimeout, g.standsForElection)
 	t.includes, t.known, t.rival, t.settled = g.includes, g.known, g.stopAtRival, g.asked
@@ -111,7 +111,7 @@ func (g *Group) raftConfig(notify chan<- bool) *raft.Config {
 }
 
 func (g *Group) openRaft() error {
-	notify := make(chan bool) // unbuffered: raft waits until a loss of leadership was taken in
+	notify := make(chan bool) // unbuffered: raft waits until this node has noted a loss of leadership
 	c := g.raftConfig(notify)
 	if err := g.begin(c); err != nil {
 		return fmt.Errorf("cluster: begin group %s: %w", g.name, err)
@@ -171,7 +171,7 @@ func (g *Group) openRaft() error {
 // Machine is the state machine that the group replicates.
 func (g *Group) Machine() engine.Machine { return g.machine }
 
-// Close stops the group: it takes no more calls, lets what is in flight finish for a moment, and
+// Close stops the group: it accepts no more calls, gives those in flight a moment to finish, and
 // stops raft. It is bounded in time.
 func (g *Group) Close() error {
 	g.closed.Do(func() {
@@ -195,7 +195,7 @@ func (g *Group) Close() error {
 	return g.closeErr
 }
 
-// begin gives an empty group its first members, and looks at what one with a past has stored.
+// begin gives an empty group its first members, and checks what any other group has stored.
 func (g *Group) begin(c *raft.Config) error {
 	known, err := raft.HasExistingState(g.store, g.stable, g.snapshots)
 	if err == nil && known {
@@ -207,7 +207,7 @@ func (g *Group) begin(c *raft.Config) error {
 	case known:
 		return g.store.countStored()
 	case g.lost:
-		return fmt.Errorf("%w: the data folder has none of its data, which it had before: nothing was "+
+		return fmt.Errorf("%w: its data is gone from the data folder: nothing was "+
 			"changed; run `tollgate cluster remove %s` on another node, empty the folder, start "+
 			"with `join: true`, and run `tollgate cluster join`", ErrDamaged, g.config.NodeID)
 	case len(g.bootstrap.Servers) == 0:
@@ -218,12 +218,12 @@ func (g *Group) begin(c *raft.Config) error {
 	return raft.BootstrapCluster(c, g.store, g.stable, g.snapshots, g.transport, g.bootstrap)
 }
 
-// begun reports whether what is stored is a past to go on from. A log without a term is an error:
-// the file with this node's vote is gone, and it might vote twice.
+// begun reports whether the group has a past. A log without a term is an error: the file with this
+// node's vote is gone, and it might vote twice.
 //
-// It is false, and takes the term back, where a first start was interrupted between the term and
-// the members: raft would call that a past, and wait forever for members that no node has. Term 1
-// is that of the beginning alone, elections begin at 2; so nothing was promised in it.
+// If a first start was interrupted between the term and the members, begun takes the term back and
+// returns false: raft would wait forever for members that no node has. Nothing was promised in term
+// 1, since elections begin at 2.
 func (g *Group) begun() (bool, error) {
 	term, err := g.stable.GetUint64(termKey)
 	if err != nil {
@@ -244,7 +244,7 @@ func (g *Group) begun() (bool, error) {
 	return false, g.stable.SetUint64(termKey, 0)
 }
 
-// newRaft starts raft, which panics when an entry cannot be read or the term not be written.
+// newRaft starts raft, which panics if it cannot read an entry or write the term.
 func (g *Group) newRaft(c *raft.Config) (r *raft.Raft, err error) {
 	defer func() {
 		if p := recover(); p != nil {

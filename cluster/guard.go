@@ -9,13 +9,13 @@ import (
 // guard stops raft before it loses or contradicts committed entries.
 type guard struct {
 	*core
-	logGaps int // see hasLogGap; of the goroutine that looks at requests
+	logGaps int // see hasLogGap; only the relay goroutine uses it
 }
 
-// includes reports whether this node holds everything that a snapshot does: in its log, or applied
-// and gone from there. A log that has another entry in that place contradicts the snapshot.
+// includes reports whether this node holds everything that a snapshot does, in its log or applied.
+// A log with another entry in that place contradicts the snapshot.
 func (w *guard) includes(req *raft.InstallSnapshotRequest) bool {
-	<-w.running // raft asks, which runs; but its own beginning may not be over here
+	<-w.running // raft calls this, maybe before newRaft has returned
 	index, term := req.LastLogIndex, req.LastLogTerm
 	if index == 0 {
 		return false
@@ -28,9 +28,8 @@ func (w *guard) includes(req *raft.InstallSnapshotRequest) bool {
 	return l.Term == term
 }
 
-// known is how many entries of an append this node has applied; false where raft is to compare the
-// place that the append joins on to, which is in the log, or behind its end. One goroutine calls
-// it.
+// known is how many entries of an append this node has applied. It is false if the append begins
+// within the log or after its end, so that raft can compare. Only one goroutine calls it.
 func (w *guard) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
 	select {
 	case <-w.running:
@@ -62,11 +61,11 @@ func (w *guard) known(req *raft.AppendEntriesRequest) (count uint64, ok bool) {
 	return count, true
 }
 
-// requireOurs ends this replica if its leader has an entry in a place up to which this node has
-// applied the log, of a newer term than the newest entry applied here. Terms never fall along a
-// log, so the leader's log lacks that entry, which is committed: some folder was put back. Without
-// this, a node whose log begins behind the first difference would take the leader's entries for its
-// own, and confirm what it does not store. A deposed leader's entries prove nothing.
+// requireOurs ends this replica if the leader has, at an index that is applied here, an entry of a
+// newer term than the newest entry applied here. Terms never fall along a log, so the leader lacks
+// that committed entry: some folder was put back to an older copy. Otherwise a node whose log
+// begins after the first difference would confirm entries that it does not store. A deposed
+// leader's entries prove nothing.
 func (w *guard) requireOurs(term uint64, theirs place) {
 	ours := w.newest()
 	if theirs.index > ours.index || theirs.term <= ours.term || ours.term == 0 ||
@@ -79,10 +78,10 @@ func (w *guard) requireOurs(term uint64, theirs place) {
 	<-w.closing // nothing is answered
 }
 
-// hasLogGap reports whether raft takes the log for longer than it is: a snapshot was installed over
-// entries of a deposed leader, some of which came after it. The log is then empty, but raft still
-// looks for them and refuses all appends (trap 5). The gap lasts, unlike the moment between the
-// deletion of entries and their replacement.
+// hasLogGap reports whether raft believes in entries that the log does not have: a snapshot was
+// installed over entries of a deposed leader, some of which came after it. The log is then empty,
+// but raft still looks for them and refuses all appends (trap 5). The gap lasts, unlike the moment
+// between the deletion of entries and their replacement.
 func (w *guard) hasLogGap(first, applied uint64) bool {
 	if first > 0 || w.raft.LastIndex() <= applied {
 		w.logGaps = 0
@@ -94,8 +93,7 @@ func (w *guard) hasLogGap(first, applied uint64) bool {
 	return true
 }
 
-// contradict ends this replica, whose log does not go with what it has applied. The next start
-// empties a log that contradicts the snapshot.
+// contradict ends this replica, whose log contradicts its state. The next start empties such a log.
 func (w *guard) contradict(what string) {
 	if err := w.rebuild(); err != nil {
 		w.log.Error("cannot mark the log for removal", "error", err)

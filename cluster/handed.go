@@ -8,18 +8,18 @@ import (
 	"tollgate/engine"
 )
 
-// handed is the newest hand-over that this node has seen in the log of the leader that makes it.
-// Its presence there is proof enough, committed or not: the leader's lease ended first.
+// handed is the newest hand-over in the log of the leader that makes it. It need not be committed,
+// because the leader's lease ended first.
 type handed struct {
 	mu    sync.Mutex
 	over  engine.HandOver
 	index uint64
-	// taken: the request to stand for election that it allows has come.
+	// taken: the one request to stand for election that it allows has arrived.
 	taken bool
 }
 
-// note remembers a hand-over and its place in the log. A term may have several; all but the last
-// have failed.
+// note remembers a hand-over and its log index. A term may have several; all but the last have
+// failed.
 func (h *handed) note(over engine.HandOver, index uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -28,11 +28,11 @@ func (h *handed) note(over engine.HandOver, index uint64) {
 	}
 }
 
-// look takes in what a leader sends: a hand-over of its own term, and that another term has begun.
+// look notes hand-overs in a leader's append, and that a new term has begun.
 func (h *handed) look(req *raft.AppendEntriesRequest) {
 	h.mu.Lock()
 	if req.Term > h.over.Term {
-		h.taken = true // too late for a request that was on its way
+		h.taken = true // too late for a delayed request
 	}
 	h.mu.Unlock()
 	for _, l := range req.Entries {
@@ -60,8 +60,8 @@ func handOverOf(entry []byte) (engine.HandOver, bool) {
 	return engine.HandOver{}, false
 }
 
-// accept reports whether this node may obey a request to stand for election: the log names it, for
-// the term that is under way, and it has not done so yet.
+// accept reports whether this node may obey a request to stand for election: the log names it for
+// the present term, and it has not done so yet.
 func (h *handed) accept(self raft.ServerID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *handed) accept(self raft.ServerID) bool {
 	return true
 }
 
-// allows reports whether a candidate may be given a vote although a leader is known.
+// allows reports whether a candidate may get a vote although a leader is known.
 func (h *handed) allows(term uint64, candidate raft.ServerID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,8 +102,8 @@ func (m *matched) note(term uint64, peer raft.ServerID, index uint64) {
 	}
 }
 
-// of is how far a peer is, 0 when nothing is known in that term, and a channel that is closed when
-// any peer has come further.
+// of is how far a peer's log agrees, 0 if unknown in that term, and a channel that is closed at the
+// next progress of any peer.
 func (m *matched) of(term uint64, peer raft.ServerID) (uint64, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,10 +21,9 @@ var (
 )
 
 const (
-	// handOverLag is how many entries the target may be behind when the leader starts to hold back
-	// writes. A lower limit makes them wait less.
+	// handOverLag is how many entries the target may lag when the leader begins to hold back writes.
 	handOverLag = 64
-	// retireRounds is how often a node that is to stop asks each of the others.
+	// retireRounds is how often a stopping node asks each of the others.
 	retireRounds = 3
 )
 
@@ -59,7 +58,7 @@ func (h *handover) handOver(ctx context.Context, target string) error {
 	return nil
 }
 
-// giveAway does what HandOver says; writes are held back.
+// giveAway hands over while writes are held back.
 func (h *handover) giveAway(ctx context.Context, r *route, to raft.Server) error {
 	h.proposer.awaitFlights(ctx)
 	index, err := h.announce(ctx, r.term, to.ID)
@@ -97,8 +96,8 @@ func (h *handover) giveAway(ctx context.Context, r *route, to raft.Server) error
 	}
 }
 
-// successors are the other voters that have answered within a heartbeat: first those whose disks
-// have room, of these the one whose log is furthest.
+// successors are the other voters that answered within a heartbeat timeout, those with room on
+// their disks first, and then by the length of their logs.
 func (h *handover) successors(term uint64) []raft.Server {
 	var fit []raft.Server
 	votes := h.electorate.voters()
@@ -126,7 +125,7 @@ func (h *handover) successors(term uint64) []raft.Server {
 	return fit
 }
 
-// successor finds the voter that is to lead next.
+// successor finds the next leader.
 func (h *handover) successor(term uint64, target string) (raft.Server, error) {
 	for _, s := range h.successors(term) {
 		if target == "" || string(s.ID) == target {
@@ -140,7 +139,7 @@ func (h *handover) successor(term uint64, target string) (raft.Server, error) {
 	return raft.Server{}, fmt.Errorf("%w: group %s: %s", ErrHandOver, h.name, what)
 }
 
-// awaitMatch waits until a peer's log is as far as wanted.
+// awaitMatch waits until a peer's log has reached an index.
 func (h *handover) awaitMatch(
 	ctx context.Context, r *route, peer raft.ServerID, wanted func() uint64,
 ) error {

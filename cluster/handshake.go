@@ -12,12 +12,12 @@ type handshaker struct {
 	*base
 	infoLock  sync.Mutex
 	peerInfo  map[string]greeting // by id: what a member said when it was last reached
-	since     [2]uint64           // since when this folder is a member, as far as is known
+	since     [2]uint64           // log indexes at which this folder joined, as far as is known
 	ended     sync.Once
 	notMember atomic.Pointer[error] // who says that this node is not a member
 }
 
-// ownInfo is what this node says of itself.
+// ownInfo is this node's greeting.
 func (n *handshaker) ownInfo() greeting {
 	self, _ := n.config.member(n.config.NodeID)
 	g := greeting{
@@ -78,9 +78,9 @@ func (n *handshaker) admit(from greeting) (lacks string, err error) {
 	return lacks, err
 }
 
-// refuse says why this node does not speak with another; nil when it does. Raft's own streams are
-// open to those that this node does not know if they know its folder: then its list is the older
-// one. Who does not know that has a log of its own, and would put it in place of this node's.
+// refuse says why this node refuses another; nil if it does not. An unknown node may use raft's
+// streams if it knows this node's folder: then this node's list is older. Otherwise it has a log of
+// its own, which would replace this node's.
 func (n *handshaker) refuse(stream byte, from greeting) *reason {
 	if from.WantNode != "" && from.WantNode != n.config.NodeID {
 		return &reason{refusedMistaken, fmt.Sprintf("this is node %s, not %s",
@@ -94,7 +94,7 @@ func (n *handshaker) refuse(stream byte, from greeting) *reason {
 	newer := from.WantDisk == n.identity.Disk
 	for _, p := range list {
 		if p.ID == n.config.NodeID && p.disk == "" {
-			newer = true // no leader has noted this folder yet, so that no node can know it
+			newer = true // no leader has noted this folder yet, so no node can know it
 		}
 		if p.ID != from.Node {
 			continue
@@ -114,7 +114,7 @@ func (n *handshaker) refuse(stream byte, from greeting) *reason {
 	return nil
 }
 
-// noteMemberSince notes since when this folder is a member, as another node's list has it.
+// noteMemberSince notes the indexes at which this folder joined, from another node's list.
 func (n *handshaker) noteMemberSince(since [2]uint64) {
 	n.infoLock.Lock()
 	defer n.infoLock.Unlock()
@@ -123,7 +123,7 @@ func (n *handshaker) noteMemberSince(since [2]uint64) {
 	}
 }
 
-// memberSince is since when this folder is a member, as far as is known.
+// memberSince is the indexes at which this folder joined, as far as is known.
 func (n *handshaker) memberSince() [2]uint64 {
 	n.infoLock.Lock()
 	defer n.infoLock.Unlock()
@@ -166,8 +166,7 @@ func (n *handshaker) meet(address string, from greeting) error {
 	return nil
 }
 
-// met is what another member said of itself when this node last reached it; this node's own word
-// for itself.
+// met is a member's greeting when this node last reached it; for this node itself, its own.
 func (n *handshaker) met(id string) (greeting, bool) {
 	if id == n.config.NodeID {
 		return n.ownInfo(), true
@@ -178,7 +177,7 @@ func (n *handshaker) met(id string) (greeting, bool) {
 	return g, ok
 }
 
-// gather notes what the messages of the others have said of their promises.
+// gather notes the promises that messages of other nodes revealed.
 func (n *handshaker) gather() {
 	if !n.isOpen() {
 		return
@@ -190,8 +189,8 @@ func (n *handshaker) gather() {
 	}
 }
 
-// secondCluster is the error of a node that began a cluster, or was about to, while another one
-// lives at one of its members' addresses.
+// secondCluster is the error of a node that founded a cluster, or was about to, although another
+// cluster runs at one of its members' addresses.
 func (n *handshaker) secondCluster(other *foreignError) error {
 	found := "nothing was changed"
 	if n.begun.Load() {
@@ -205,18 +204,16 @@ func (n *handshaker) secondCluster(other *foreignError) error {
 }
 
 // beganSecond reports whether this node's cluster is a second one: the member at that address
-// is of the other cluster, and was never met in this one. A member that was met and is foreign
-// now was restored, while this cluster goes on: that is for an operator to see, and no reason to
-// end.
+// belongs to the other cluster and was never met in this one. A member that was met before and is
+// foreign now was restored; an operator must look, but this node goes on.
 func (n *handshaker) beganSecond(other *foreignError) bool {
 	p, ok := n.at(other.address)
 	return ok && p.disk == "" && n.folder.Cluster == "" && !n.config.Join
 }
 
-// judge takes in what came of reaching another member. One that knows this node by another folder
-// ends the process: it could vote a second time, and has not what it acknowledged. So does one of
-// another cluster that was there before this node's, and one that knows this folder to be an older
-// copy.
+// judge handles the result of connecting to a member. The process ends if the member knows this
+// node by another folder (this one could vote again, and lacks acknowledged entries), if it belongs
+// to an older cluster, or if it knows this folder to be an older copy.
 func (n *handshaker) judge(err error) {
 	foreign, older := (*foreignError)(nil), (*putBackError)(nil)
 	switch {
@@ -235,8 +232,8 @@ func (n *handshaker) judge(err error) {
 	}
 }
 
-// later reports whether a folder became a member after another in at least one group: there the
-// other's removal has been committed.
+// later reports whether a folder joined after another in at least one group, where the other's
+// removal is committed.
 func later(a, b [2]uint64) bool { return a[0] > b[0] || a[1] > b[1] }
 
 type reason struct {
@@ -244,8 +241,8 @@ type reason struct {
 	text string
 }
 
-// behind is about who has replaced a member that is still in this node's list. That it knows this
-// node's folder says that its list comes from the same log, further on. Raft may bring that here.
+// behind is the reason for a node that replaced a member of this node's list. It knows this node's
+// folder, so its list is a newer state of the same log, which raft may bring here.
 func behind(stream byte, from greeting) *reason {
 	if stream != streamLink {
 		return nil

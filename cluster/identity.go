@@ -14,7 +14,7 @@ import (
 // ErrOtherNode means that a data folder belongs to another node than the configuration names.
 var ErrOtherNode = errors.New("cluster: the data folder is that of node")
 
-// identityFile is where a node's folder says whose it is.
+// identityFile names the node that a folder belongs to.
 const identityFile = "node.json"
 
 // diskBytes is the length of a folder's own number.
@@ -26,11 +26,11 @@ const diskBytes = 8
 type identity struct {
 	Node string `json:"node"`
 	Disk string `json:"disk"`
-	// Begun reports whether the groups have stored something: a group without data has lost it.
+	// Begun reports whether the groups have stored data: a group without data has lost it.
 	Begun bool `json:"begun"`
 }
 
-// openIdentity reads the identity of a folder, or draws one, which is not saved yet: fresh.
+// openIdentity reads the identity of a folder, or draws a fresh one without saving it.
 func openIdentity(dir, node string) (i identity, fresh bool, err error) {
 	i, err = readIdentity(dir, node)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -43,8 +43,8 @@ func openIdentity(dir, node string) (i identity, fresh bool, err error) {
 	return identity{Node: node, Disk: hex.EncodeToString(number)}, true, nil
 }
 
-// readIdentity reads the identity of a folder, which must be that node's; fs.ErrNotExist where it
-// has none.
+// readIdentity reads the identity of a folder, which must be that node's; fs.ErrNotExist if it has
+// none.
 func readIdentity(dir, node string) (identity, error) {
 	text, err := os.ReadFile(filepath.Join(dir, identityFile))
 	if err != nil {

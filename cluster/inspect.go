@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// start begins to look at the requests of other nodes.
+// start begins to relay the requests of other nodes.
 func (t *transport) start() { t.wg.Go(t.relay) }
 
 func (t *transport) relay() {
@@ -34,7 +34,7 @@ func (t *transport) relay() {
 	}
 }
 
-// inspect looks at a request of another node; false when it was answered here.
+// inspect checks a request of another node; false if it was answered here.
 func (t *transport) inspect(rpc *raft.RPC) bool {
 	if !t.meetLeader(rpc) {
 		return false
@@ -94,20 +94,18 @@ func (t *transport) inspect(rpc *raft.RPC) bool {
 	return true
 }
 
-// bind takes in that a leader's request has come. No promise is cut short by a later one.
+// bind records the promise of a leader's request. A later request shortens no promise.
 func (t *transport) bind(said []byte) {
 	t.bond.lasts = parseBond(said, t.lease.longest)
 	t.bond.until = max(t.bond.until, monotonic()+int64(t.bond.lasts))
 }
 
-// released reports whether this node is bound no longer to the leader that raft names: it has sent
-// nothing for as long as the promise lasts, and raft has been done with all of it for as long.
-// Whatever this node acknowledges was sent before it came here, so every lease that counts on it
-// is over; who is slow to carry out what came has heard of its leader all the same. Raft goes on
-// naming its leader until a timer of its own ends, and would refuse any candidate before (asked
-// whether it would elect one, it makes an exception for the leader's address, and uses that for
-// nothing else); where it names none it refuses no candidate. A leader is bound to itself, though
-// no node sends it anything.
+// released reports whether this node's promise to the leader that raft names is over: the leader
+// has sent nothing for as long as the promise lasts, and raft has finished all of its requests for
+// as long. Acknowledged requests were sent before they arrived here, so every lease that rests on
+// them is over. Raft names its leader until a timer of its own ends, and refuses candidates until
+// then. (For a pre-vote it makes an exception for the leader's address, which it uses for nothing
+// else.) Without a leader it refuses no candidate. A leader is bound to itself.
 func (t *transport) released() (from raft.ServerAddress, ok bool) {
 	view := t.view.Load()
 	if view == nil || monotonic() < t.bond.until {
@@ -117,7 +115,7 @@ func (t *transport) released() (from raft.ServerAddress, ok bool) {
 	return f.leader, f.id != "" && f.id != t.self && time.Since(f.contact) >= t.bond.lasts
 }
 
-// stand has raft stand for election, if this node is bound no longer to its leader.
+// stand makes raft stand for election if this node's promise to its leader is over.
 func (t *transport) stand() bool {
 	done := make(chan bool, 1)
 	select {
@@ -133,9 +131,9 @@ func (t *transport) stand() bool {
 	}
 }
 
-// begin gives raft a request to stand, as one in a line with those of other nodes: whatever raft
-// has acknowledged before it came when this node had looked at it, and the promise is over. Raft
-// votes for itself first.
+// begin gives raft a request to stand, in line with those of other nodes: this node has inspected
+// every request that raft acknowledged before, and the promise is over. Raft votes for itself
+// first.
 func (t *transport) begin() bool {
 	if _, ok := t.released(); !ok {
 		return false
@@ -161,11 +159,11 @@ func (t *transport) watchRefusal(rpc *raft.RPC) {
 	})
 }
 
-// voterFor is the name under which raft looks at a candidate: a voter's, also where this node's
-// list has the candidate without a vote, or not at all. Raft would refuse it, and uses the name for
-// nothing else. But the list may be the older one: others have committed the promotion, and the
-// candidate may be the only one of them that is left. So the candidate's log decides alone, and of
-// whom it needs a majority its own list says (Ongaro, Consensus, 4.1).
+// voterFor is the name under which raft judges a candidate: a voter's name, even if this node's
+// list has the candidate without a vote or not at all. Raft would refuse such a candidate, and uses
+// the name for nothing else. But this node's list may be the older one: others may have committed
+// the promotion, and the candidate may be the only survivor of them. So only its log decides, and
+// its own list says whose majority it needs (Ongaro, Consensus, 4.1).
 func (t *transport) voterFor(candidate []byte) []byte {
 	view := t.view.Load()
 	if view == nil {
@@ -178,7 +176,7 @@ func (t *transport) voterFor(candidate []byte) []byte {
 	return []byte(voters[0])
 }
 
-// watchTerm suspends the lease while raft looks at a request of a newer term.
+// watchTerm suspends the lease while raft handles a request of a newer term.
 func (t *transport) watchTerm(rpc *raft.RPC, term uint64) {
 	if active := t.lease.active(); active == 0 || term <= active {
 		return
@@ -202,7 +200,7 @@ func responseTerm(r raft.RPCResponse) uint64 {
 	return 0
 }
 
-// meetLeader looks at a leader's request before anything else does. False: it is answered.
+// meetLeader checks a leader's request first; false if it was answered here.
 func (t *transport) meetLeader(rpc *raft.RPC) bool {
 	switch req := rpc.Command.(type) {
 	case *raft.AppendEntriesRequest:
@@ -219,17 +217,17 @@ func (t *transport) meetLeader(rpc *raft.RPC) bool {
 	return true
 }
 
-// quiet reports whether this node gives no votes yet, since it may have promised, before it was
-// restarted, not to, or since not everybody was asked what else it has promised.
+// quiet reports whether this node gives no votes yet: a promise from before its restart may last,
+// or not all members have checked its folder.
 func (t *transport) quiet() bool {
 	return time.Now().Before(t.quietUntil) || t.settled != nil && !t.settled()
 }
 
-// settleEvery is how often a request that waits looks again.
+// settleEvery is how often a waiting request checks again.
 const settleEvery = 5 * time.Millisecond
 
-// awaitSettled holds the first requests of leaders back for as long as the longest promise to a
-// leader lasts, or until the other members had their say on this folder.
+// awaitSettled holds back the first requests of leaders until the other members have checked this
+// folder, at most for the longest promise.
 func (t *transport) awaitSettled() {
 	if t.settled == nil || t.settled() {
 		return
@@ -248,13 +246,11 @@ func (t *transport) awaitSettled() {
 
 var errIncluded = errors.New("cluster: the log holds what that snapshot does")
 
-// guardLog keeps a snapshot from being installed that says nothing new. One that was held up on its
-// way comes after entries behind it were stored and acknowledged: raft would go back to its state
-// and, on a log without gaps, delete all of them. The answer is then the one that raft's paper
-// gives (§7): the snapshot is there, and the entries behind it stay.
-//
-// The log is looked at when raft begins to read the snapshot: nothing that came before is still
-// being stored then.
+// guardLog prevents the installation of a snapshot with nothing new. A delayed snapshot may arrive
+// after later entries were stored and acknowledged: raft would go back to its state and, on a log
+// without gaps, delete them all. As raft's paper says (§7), the snapshot is then accepted, and the
+// entries after it stay. The check happens when raft begins to read the snapshot, when earlier
+// requests are stored.
 func (t *transport) guardLog(rpc *raft.RPC, req *raft.InstallSnapshotRequest) {
 	if t.includes == nil || rpc.Reader == nil {
 		return
@@ -271,7 +267,7 @@ func (t *transport) guardLog(rpc *raft.RPC, req *raft.InstallSnapshotRequest) {
 	})
 }
 
-// lateReader reads a snapshot, or throws it away where the log includes it.
+// lateReader reads a snapshot, or discards it if the log includes it.
 type lateReader struct {
 	src      io.Reader
 	included func() bool
@@ -294,14 +290,13 @@ func (l *lateReader) Read(p []byte) (int, error) {
 	return l.src.Read(p)
 }
 
-// trim takes from an append what this node has applied, where its log begins behind the place that
-// the append joins on to. Raft would refuse that: it has no entry there to compare. The leader
-// would go back, to a snapshot that says nothing new, and on from it to the same place, forever
-// and without a pause. What was applied is committed, and the leader's log has the same.
+// trim removes applied entries from an append that begins before this node's log. Raft has no entry
+// there to compare and would refuse the append; the leader would send a snapshot with nothing new
+// and come back to the same place, forever and without a pause. Applied entries are committed, so
+// the leader's log has the same.
 //
-// Nor does an append say more of what is committed than up to its own last entry: what lies behind
-// that in this node's log was not compared (Ongaro, Consensus, figure 3.1). Raft takes the end of
-// its log for that.
+// trim also limits the commit index to the append's last entry: later entries of this node's log
+// were not compared (Ongaro, Consensus, figure 3.1), but raft would commit them.
 func (t *transport) trim(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	own := *req // in memory, the request is shared with other peers
 	own.LeaderCommitIndex = min(req.LeaderCommitIndex, req.PrevLogEntry+uint64(len(req.Entries)))
