@@ -100,13 +100,13 @@ func (c *clocks) sure() bool {
 }
 
 // recentBases lists the bases of the clocks that answered recently, this node's included.
-func (c *clocks) recentBases(lately time.Duration) []int64 {
+func (c *clocks) recentBases(within time.Duration) []int64 {
 	bases := []int64{c.base()}
 	for id, s := range c.peers {
 		if c.voters != nil && !slices.Contains(c.voters, id) {
 			continue
 		}
-		if monotonic()-s.at < int64(lately) {
+		if monotonic()-s.at < int64(within) {
 			bases = append(bases, s.base)
 		}
 	}

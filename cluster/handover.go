@@ -132,9 +132,9 @@ func (h *handover) successor(term uint64, target string) (raft.Server, error) {
 			return s, nil
 		}
 	}
-	what := "no other voter has answered lately: see `tollgate cluster status`"
+	what := "no other voter has answered recently: see `tollgate cluster status`"
 	if target != "" {
-		what = fmt.Sprintf("%q is this node, or no voter, or has not answered lately", target)
+		what = fmt.Sprintf("%q is this node, is not a voter, or has not answered recently", target)
 	}
 	return raft.Server{}, fmt.Errorf("%w: group %s: %s", ErrHandOver, h.name, what)
 }

@@ -77,7 +77,7 @@ const (
 	maxWarnings = 1024
 )
 
-// noAnswer is what is said of a peer that cannot be reached, in the place of what Raft says of each
+// noAnswer is what is said of a peer that cannot be reached, in place of what Raft says of each
 // kind of message that does not arrive.
 const noAnswer = "a node does not answer"
 

@@ -141,7 +141,7 @@ func (m *membership) change(ctx context.Context, c change) error {
 }
 
 // HandOver gives this node's leadership to another voter: to target, or, when that is empty, to one
-// that has answered lately and whose log is furthest. Writes wait meanwhile; none is refused. It
+// that has answered recently and whose log is furthest. Writes wait meanwhile; none is refused. It
 // returns nil when this node leads no longer. An error wraps ErrNotLeader or ErrHandOver, and
 // nothing has changed, except that this node reads without a lease for the rest of its term.
 //

@@ -257,7 +257,7 @@ func TestALeaderIsRemoved(t *testing.T) {
 		require.NotEqual(t, engine.OutcomeDone, c.propose(old, time.Second, 7)[0])
 		w.end()
 		require.Empty(t, w.refused)
-		require.Less(t, w.longest, 3*testHeartbeat, "they wait for one election at the most")
+		require.Less(t, w.longest, 3*testHeartbeat, "they wait for one election at most")
 		time.Sleep(3 * time.Second)
 		require.Equal(t, engine.OutcomeUnavailable, c.readOutcome(old, time.Second))
 		require.Equal(t, leader, c.leader(old), "it disturbs nobody")

@@ -252,7 +252,7 @@ func (n *Node) dropSpares() {
 }
 
 // Close stops the node: calls that wait are answered, the groups stop, the files are closed. It
-// takes a few seconds at the most.
+// takes a few seconds at most.
 func (n *Node) Close() error {
 	n.once.Do(func() {
 		var errs []error
@@ -291,7 +291,7 @@ func (n *Node) Close() error {
 }
 
 // Retire gives away the leadership of every group that this node leads, before it stops. It tries
-// one voter after the other, a few times at the most, and keeps this node from being elected again.
+// one voter after the other, a few times at most, and keeps this node from being elected again.
 // An error wraps ErrHandOver: the others will elect a leader when this node is gone.
 func (n *Node) Retire(ctx context.Context) error {
 	errs := make([]error, len(n.groups))

@@ -25,8 +25,7 @@ type peering struct {
 	bulk       chan struct{} // one token per segment that is being sent
 	linksLock  sync.Mutex
 	links      map[string]*link
-	// settling is when the groups were open, and asked that the others have had their say on this
-	// folder.
+	// settling is when the groups were open; asked, that the others have answered for this folder.
 	settling time.Time
 	asked    atomic.Bool
 }
@@ -166,8 +165,8 @@ func (n *peering) register(g *Group) {
 const settleWithin = 2 * time.Second
 
 // settled reports whether this node may vote, stand, and acknowledge: each other member has
-// answered, or could not be reached, so that a member that knows this folder to be an older copy
-// had its say.
+// answered, or could not be reached. A member that knows this folder to be an older copy says so in
+// its answer.
 
 func (n *peering) settled() bool {
 	if !n.isOpen() {
@@ -256,7 +255,7 @@ func (n *peering) appendMarks(answer []byte) []byte {
 	return answer
 }
 
-// receiveMarks takes in what a member has promised by now.
+// receiveMarks records what a member has promised so far.
 func (n *peering) receiveMarks(from string, said []byte) {
 	p := n.past.Load()
 	if p == nil || len(said) != 2*startBytes+2*markBytes {

@@ -360,7 +360,7 @@ func (p *proposer) awaitFlights(ctx context.Context) {
 	}
 }
 
-// settleFlights waits for raft's word on each entry, in order.
+// settleFlights waits until raft has answered for each entry, in order.
 func (p *proposer) settleFlights() {
 	defer close(p.settled)
 	for {

@@ -49,7 +49,7 @@ type spell struct {
 	since, seen int64  // monotonic
 }
 
-// judge takes in what was found at a moment and returns what counts. Before a node has been ready
+// judge records the reasons found now and returns those that count. Before a node has been ready
 // for the first time everything counts: it is not to be sent requests too early.
 func (r *readiness) judge(now int64, found []Reason) []Reason {
 	r.mu.Lock()

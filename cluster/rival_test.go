@@ -68,8 +68,8 @@ func TestATermsLeaderIsRemembered(t *testing.T) {
 	})
 }
 
-// A leader's first requests wait until the other members had their say, votes are refused so long,
-// and a member that says nothing holds nothing up for more than a heartbeat timeout.
+// A leader's first requests wait until the other members have answered. Until then it refuses
+// votes, and a member that says nothing holds nothing up for more than a heartbeat timeout.
 func TestNothingIsPromisedBeforeTheOthersWereAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, answered := range map[string]bool{"they answer": true, "one is silent": false} {
@@ -136,7 +136,7 @@ func committedEntriesStay(t *testing.T, option func(string, *Config)) {
 		c.start("a")
 		leader := c.leader()
 		for i := range uint64(30) {
-			c.count(leader, 1000+i) // in the place of what was acknowledged before
+			c.count(leader, 1000+i) // in place of what was acknowledged before
 		}
 		require.False(t, c.ledgers[leader].has(1), "nobody there knows of it")
 		require.Empty(t, c.fatals("a"))

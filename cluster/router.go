@@ -43,7 +43,7 @@ type listener interface {
 	moved()               // the route has changed
 }
 
-// followLeadership takes in raft's word that this node leads or no longer does. Raft waits for it:
+// followLeadership receives from raft that this node leads or no longer does. Raft waits for it:
 // a proposer that outlived its term would stamp entries of a later one from an old clock.
 func (r *router) followLeadership(notify <-chan bool) {
 	reign := newReign(r.ctx)

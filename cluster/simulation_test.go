@@ -115,7 +115,7 @@ func simulate(t *testing.T, seed uint64) {
 			clients.Wait()
 			s.helpers.Wait()
 		})
-		defer end() // also when something is required in vain
+		defer end() // also when a requirement fails
 		for i := range 6 {
 			random := rand.New(rand.NewPCG(seed, uint64(i)+2))
 			clients.Go(func() { s.work(three[i%len(three)], random, stop) })

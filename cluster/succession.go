@@ -23,16 +23,17 @@ const (
 	// firstTurn is when the first voter stands, in tenths of the heartbeat timeout since it heard of
 	// the leader; where that is gone, it is as soon as the promise is over. Leaders of an older build
 	// bind the others for the whole of a heartbeat timeout, since they heard of them, which may be
-	// later by a beat of two tenths at the most.
+	// later by a beat of two tenths at most.
 	firstTurn = 12
 	// nextTurn is how much later each of the others does, in tenths: an election takes less. One
 	// whose log is behind is refused, and its turn goes by.
 	nextTurn = 3
-	// calmAt is when raft's own timer is made to begin anew, so that it does not end amid the turns.
+	// calmAt is when raft's own timer is made to begin anew, so that it does not end between the
+	// turns.
 	calmAt = 8
 )
 
-// elections have this node stand for election when it is its turn.
+// elections make this node stand for election when it is its turn.
 type elections struct {
 	*core
 	electorate *electorate
@@ -43,7 +44,7 @@ type elections struct {
 	news   chan struct{} // of a leader that is gone, or of such a candidate
 }
 
-// look has keepSuccession look at once.
+// look makes keepSuccession look at once.
 func (e *elections) look() {
 	select {
 	case e.news <- struct{}{}:
@@ -51,7 +52,7 @@ func (e *elections) look() {
 	}
 }
 
-// outdone takes in that this node has refused a candidate while it was free to vote.
+// outdone records that this node has refused a candidate while it was free to vote.
 func (e *elections) outdone() {
 	e.outdid.Store(e.raft.CurrentTerm())
 	e.look()
@@ -185,7 +186,7 @@ func (e *elections) nudge() error {
 }
 
 // standsForElection is false while this node's clock is far off, or not yet compared with a
-// majority's, before the others had their say on its folder, after it has halted, and when it is
+// majority's, before the others have answered for its folder, after it has halted, and when it is
 // about to stop.
 func (e *elections) standsForElection() bool {
 	return (e.asked == nil || e.asked()) && !e.retired.Load() && !e.clocks.wrong() &&

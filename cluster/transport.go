@@ -284,7 +284,7 @@ type leaders struct {
 	newest termLeader
 }
 
-// note takes in who leads a term; first is another leader of the same one.
+// note records who leads a term; first is another leader of the same one.
 func (l *leaders) note(term uint64, leader raft.ServerID) (first raft.ServerID, second bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -300,7 +300,7 @@ func (l *leaders) now() termLeader {
 	return l.newest
 }
 
-// lead takes in who leads a term; false when that is the term's second leader: some node has voted
+// lead records who leads a term; false when that is the term's second leader: some node has voted
 // twice, and this one stops before it follows both.
 func (t *transport) lead(term uint64, leader raft.ServerID) bool {
 	first, second := t.leaders.note(term, leader)

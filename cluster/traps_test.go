@@ -86,7 +86,7 @@ func TestVoteThatCannotBeWrittenEndsTheProcess(t *testing.T) {
 			ended <- w.SetUint64(termKey, 2)
 		}()
 		err, returned := <-ended
-		require.Equal(t, !started, returned, "raft's goroutine ends in the place of raft")
+		require.Equal(t, !started, returned, "raft's goroutine ends instead of raft")
 		if returned {
 			require.ErrorIs(t, err, errIO)
 		}

@@ -58,7 +58,7 @@ func (w *watchedLog) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// countStored takes in what is on disk when the process begins: otherwise a node that is restarted
+// countStored counts what is on disk when the process begins: otherwise a node that is restarted
 // often would never take a snapshot, and its log would grow without end.
 func (w *watchedLog) countStored() error {
 	c := w.core

@@ -33,6 +33,16 @@ var refused = []struct {
 	{regexp.MustCompile(`\b[Ww]hoever operates\b`), "the operator"},
 	{regexp.MustCompile(`\b[Nn]obody is signed in\b`), "not signed in"},
 	{regexp.MustCompile(`\bdoes what the package says\b`), "what it does"},
+	{regexp.MustCompile(`\bat the most\b`), "at most"},
+	{regexp.MustCompile(`\bin the place of\b`), "in place of, instead of"},
+	{regexp.MustCompile(`\bfor it is\b`), "because it is"},
+	{regexp.MustCompile(`\bin vain\b`), "without effect"},
+	{regexp.MustCompile(`\bin its turn\b`), "too"},
+	{regexp.MustCompile(`\b(?:had|has|have had) (?:its|their) say\b`), "has answered"},
+	{regexp.MustCompile(`\banswered lately\b`), "answered recently"},
+	{regexp.MustCompile(`\btakes? in (?:what|that|who)\b`), "reads, records, counts"},
+	{regexp.MustCompile(`\braft's word\b`), "what raft answered"},
+	{regexp.MustCompile(`\bamid\b`), "between, during"},
 	{regexp.MustCompile(`\bthrice\b|\bbesides that\b|\bwherefore\b|\bamidst\b`), "a plain word"},
 }
 

@@ -249,7 +249,7 @@ func (x *Exchange) Refuse(fault *Fault) {
 		x.Ctx.Response.Header.SetBytesV("Retry-After", appendRetryAfter(nil, &f))
 	}
 	if show := x.table.config.Show; show != nil && !x.showing {
-		x.showing = true // a page that cannot be shown is refused in its turn
+		x.showing = true // a page that cannot be shown is refused like any other
 		shown := show(x, &f)
 		x.showing = false
 		if shown {

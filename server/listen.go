@@ -28,7 +28,7 @@ type Limits struct {
 }
 
 // DefaultLimits are the limits of the public listener. One address has a quarter of the
-// connections at the most, which is enough for a proxy in front and leaves the others theirs.
+// connections at most, which is enough for a proxy in front and leaves the others theirs.
 func DefaultLimits() Limits {
 	return Limits{
 		Connections: 16_384, PerAddress: 4_096,

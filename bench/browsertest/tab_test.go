@@ -246,7 +246,7 @@ type place struct {
 
 func (p *place) String() string { return p.Fault }
 
-// fill types a text into a field in the place of what stands there.
+// fill types a text into a field instead of what is there.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.click(selector)

@@ -25,7 +25,7 @@ import (
 )
 
 // walk is an operator with machines: folders, whose addresses are loopback addresses of this
-// machine in the place of those that OPERATIONS.md has.
+// machine in place of those that OPERATIONS.md has.
 type walk struct {
 	t *testing.T
 	// root has a folder for each machine, and the operator's own.

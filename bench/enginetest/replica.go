@@ -46,7 +46,7 @@ func StateHash(m engine.Machine) [2]uint64 {
 	return [2]uint64{index, hash}
 }
 
-// WithoutRefused is an entry with another record in the place of each that was refused.
+// WithoutRefused is an entry with another record in place of each that was refused.
 func WithoutRefused(t TB, entry []byte, results []engine.Result, other engine.Record) []byte {
 	h, records, err := engine.ParseEntry(entry)
 	require.NoError(t, err)

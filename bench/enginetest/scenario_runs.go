@@ -227,7 +227,7 @@ func (s *workspaceScenario) retry(l *line) string {
 	return s.do(workspace.KindRetryRefund, &workspace.RetryRefund{ID: ID("purchase " + l.word(0))})
 }
 
-// returns lists what a workspace's payers have paid in vain, or too often.
+// returns lists the payments that bought nothing, or were made more than once.
 func (s *workspaceScenario) returns(l *printer) {
 	views, _ := s.m.Purchases(s.row(l.word(0)), workspace.Page{Limit: 100})
 	for _, v := range views {

@@ -16,7 +16,7 @@ import (
 )
 
 // lodging is a ledger beside which runs go on, of workspaces that must have an owner and five runs
-// at the most.
+// at most.
 type lodging struct {
 	ledger
 	workspaces, flows, running, peak atomic.Int32

@@ -14,7 +14,7 @@ type plot struct {
 	ticks       []tickMark // of the x axis; five in even distances when there are none
 	lines       []line
 	marks       []tickMark // what happened
-	// bars are drawn in the place of lines: a row for each tick, and a part of it for each line that
+	// bars are drawn in place of lines: a row for each tick, and a part of it for each line that
 	// has a point there, as long as its x.
 	bars bool
 }

@@ -37,7 +37,7 @@ func (f *Figures) Recordable() error {
 	return fmt.Errorf("refused to record: %w", errors.Join(all...))
 }
 
-// Record puts what was measured in the place of a document's rows, and leaves its other rows; users
+// Record puts what was measured in place of a document's rows, and leaves its other rows; users
 // leaves out what few people ask about. The error is Recordable's where they cannot be kept.
 func (f *Figures) Record(document []byte, users bool) ([]byte, error) {
 	if err := f.Recordable(); err != nil {

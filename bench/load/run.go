@@ -70,7 +70,7 @@ type Config struct {
 	Memory time.Duration
 	// Warmup is not measured; Duration is.
 	Warmup, Duration time.Duration
-	// Least makes it last until so many requests were answered, a minute more at the most.
+	// Least makes it last until so many requests were answered, a minute more at most.
 	Least int
 	// AuditSample bounds for how many customers the audit events are counted.
 	AuditSample int

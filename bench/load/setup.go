@@ -61,7 +61,7 @@ func (r *Run) create(c *connection, customer, path, body string) error {
 	return fmt.Errorf("POST %s: the cluster cannot serve", path)
 }
 
-// fillBatch is how many events a batch of fill has at the most, fillConnections how many batches
+// fillBatch is how many events a batch of fill has at most, fillConnections how many batches
 // are sent at a time.
 const (
 	fillBatch       = 1000

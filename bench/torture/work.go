@@ -61,7 +61,7 @@ func (l *load) makeCustomers(ctx context.Context) {
 	}
 }
 
-// replace puts a fresh customer in the place of one that is left in peace.
+// replace puts a fresh customer in place of one that is left in peace.
 func (l *load) replace(ctx context.Context, place int, old *customer) {
 	l.replacing.Lock()
 	defer l.replacing.Unlock()

@@ -19,7 +19,7 @@ const partSuffix = ".part"
 var ErrExists = errors.New("backup: there is a file of that name")
 
 // WriteFile makes a file of what write writes. The file has its name only when it is whole and on
-// disk: until then, and after an error or a crash, it is name.part at the most. One that is there
+// disk: until then, and after an error or a crash, it is name.part at most. One that is there
 // is left alone.
 func WriteFile(name string, write func(io.Writer) error) (err error) {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {

@@ -79,7 +79,7 @@ func (s *Store) list() ([]string, error) {
 		return fs.List(s.dir)
 	}
 	names, err := look()
-	if err != nil && fs.Remove(s.dir) == nil { // a file in the place of the directory
+	if err != nil && fs.Remove(s.dir) == nil { // a file in place of the directory
 		names, err = look()
 	}
 	if err != nil {

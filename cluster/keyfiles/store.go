@@ -226,7 +226,7 @@ func (s *Store) show(runs []*run, base uint64) {
 	s.view.Store(v)
 }
 
-// publish puts a file that was written in the place of those that it was made from. Where one of
+// publish puts a file that was written in place of those that it was made from. Where one of
 // them is not shown any more, it is removed again.
 func (s *Store) publish(w *writer, from []*run) (err error) {
 	made := w.run

@@ -13,9 +13,9 @@ import (
 	"tollgate/engine/rollup"
 )
 
-// Step does the next piece of work: it takes in what was left, removes what is of no use, counts a
-// segment, or goes on with a merge of files. It returns false when there was nothing to do. It
-// rests three times as long as it worked, so that it takes a quarter of a core at the most. Work
+// Step does the next piece of work: it reads the files of an earlier process, removes useless ones,
+// counts a segment, or goes on with a merge of files. It returns false when there was nothing to
+// do. It rests three times as long as it worked, so that it takes a quarter of a core at most. Work
 // that fails holds up no other: its error is returned when there is nothing else to do.
 func (s *Store) Step(ctx context.Context) (did bool, err error) {
 	began := time.Now()

@@ -27,7 +27,7 @@ const (
 	maxUncounted = 32
 )
 
-// maxSpan is how many segments a file may hold at the most: the audit part loses its oldest
+// maxSpan is how many segments a file may hold at most: the audit part loses its oldest
 // segments, and a file that had more of them would have to be made again each time.
 var maxSpan = [...]uint64{journal.PartUsage: 1 << 40, journal.PartAudit: fanIn}
 
@@ -68,7 +68,7 @@ type Store struct {
 var _ rollup.Source = (*Store)(nil)
 
 // Open returns a store of the files in dir, which need not be there. It reads nothing: the first
-// Step takes in what an earlier process left.
+// Step reads the files of an earlier process.
 func Open(dir string, o Options) *Store {
 	if o.FS == nil {
 		o.FS = wal.OS()
@@ -163,7 +163,7 @@ func (s *Store) removeFile(name string) error {
 	return nil
 }
 
-// replace shows a run in the place of those that it was made of.
+// replace shows a run in place of those that it was made of.
 func (s *Store) replace(made *run, from []*run) (err error) {
 	s.change.Lock()
 	defer s.change.Unlock()

@@ -149,7 +149,7 @@ func (s *Store) openIndex(info journal.SegmentInfo) (x *sideIndex, err error) {
 	return readIndex(f, info)
 }
 
-// rewriteIndex puts a side index in the place of one that was absent or damaged, and returns it
+// rewriteIndex puts a side index in place of one that was absent or damaged, and returns it
 // without its blocks.
 func (s *Store) rewriteIndex(info journal.SegmentInfo, x *sideIndex) (*sideIndex, error) {
 	if err := s.replace(s.path(keyOf(info), ".idx"), x.encode(info), false); err != nil {

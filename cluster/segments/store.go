@@ -308,7 +308,7 @@ func (s *Store) wake() {
 	s.changed = make(chan struct{})
 }
 
-// replace puts a file in the place of name, atomically.
+// replace puts a file in place of name, atomically.
 func (s *Store) replace(name string, data []byte, sync bool) error {
 	f, err := s.opts.FS.Create(name + ".tmp")
 	if err != nil {

@@ -143,7 +143,7 @@ func appendText(dst, text []byte) []byte {
 func (b *AuditBlock) Len() int { return int(b.count) }
 
 // Bytes is an upper bound of what Encode appends. A block must stay below engine.MaxRecordBytes;
-// one check adds 2.1 KB at the most.
+// one check adds 2.1 KB at most.
 func (b *AuditBlock) Bytes() int { return auditHead + len(b.body) }
 
 // Encode appends the payload.

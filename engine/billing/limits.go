@@ -21,7 +21,7 @@ type SetLimits struct {
 	// it is. What was dropped does not come back when it is raised.
 	AuditRetentionMS int64 `wire:"4"`
 	// MaxKeysInMemory is how many of the keys stay in memory; older ones are in files, of which
-	// memory has 1.5 bytes a key at the most. Where files do not come to it, there may be four
+	// memory has 1.5 bytes a key at most. Where files do not come to it, there may be four
 	// times as many, and no more. 0 leaves it as it is.
 	MaxKeysInMemory uint64 `wire:"5"`
 	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each

@@ -12,7 +12,7 @@ import (
 )
 
 // TestUnmatchedNamesAreRemembered: an event that no feature matches is recorded and never billed;
-// its name is listed, the newest first, until the catalog has it. There are 50 at the most.
+// its name is listed, the newest first, until the catalog has it. There are 50 at most.
 func TestUnmatchedNamesAreRemembered(t *testing.T) {
 	d := newDesk(t)
 	env := uint32(enginetest.Sandbox)

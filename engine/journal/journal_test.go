@@ -26,7 +26,7 @@ func scan(t *testing.T, data []byte) []journal.Record {
 	return list
 }
 
-// end ends an entry that cuts one segment at the most.
+// end ends an entry that cuts one segment at most.
 func end(j *journal.Journal, index uint64) (journal.Segment, bool) {
 	sealed := j.EndEntry(index, nil)
 	if len(sealed) == 0 {

@@ -253,7 +253,7 @@ func (c *checked) part(p Part, first, count, size uint64) (r restoredPart, err e
 		}
 		info := readInfo(p, buf)
 		if info.Number != first+i {
-			return r, fmt.Errorf("%w: segment %d in the place of %d", ErrData, info.Number, first+i)
+			return r, fmt.Errorf("%w: segment %d in place of %d", ErrData, info.Number, first+i)
 		}
 		r.segments = append(r.segments, info)
 	}

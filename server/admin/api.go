@@ -40,9 +40,8 @@ type Cluster interface {
 	// Causes are the names that reasons may have.
 	Causes() []string
 	// Change changes the members, and returns when it is done. Its error says what was refused, and
-	// what to do; it is shown to the operator. It wraps ErrWasMember where somebody is to be
-	// removed who has been until lately: the one who did it may not have heard of it, nor recorded
-	// it.
+	// what to do; it is shown to the operator. It wraps ErrWasMember for the removal of a node that
+	// was a member until recently: the client that removed it may not have received the answer.
 	Change(ctx context.Context, c MemberChange) error
 }
 

@@ -30,7 +30,7 @@ func UsageParams() []server.Param {
 		server.InQuery("from", server.TimeSchema, "earliest occurredAt, moved back to where its bucket "+
 			"begins; when absent 48 hours, 30 days or 12 months before to"),
 		server.InQuery("to", server.TimeSchema, "occurredAt before this, moved on to where its bucket "+
-			"ends; the environment's time when absent. A range has "+most+" buckets at the most"),
+			"ends; the environment's time when absent. A range has "+most+" buckets at most"),
 	}
 }
 

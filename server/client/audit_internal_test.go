@@ -13,7 +13,7 @@ import (
 	"tollgate/server/spool"
 )
 
-// A killed node loses the checks of its last 100 ms at the most: a block, and the one under way
+// A killed node loses the checks of its last 100 ms at most: a block, and the one under way
 // before it. Answers that wait for their block wait a quarter as long.
 func TestBlocksCollectWithinWhatMayBeLost(t *testing.T) {
 	s, err := spool.Open(filepath.Join(t.TempDir(), "spool"), spool.Options{Limit: 1 << 20})

@@ -327,7 +327,7 @@ func object(
 	return f.leave()
 }
 
-// blankable reads an optional string; "" sets a bit of blank, for it is a value and null is none.
+// blankable reads an optional string; "" sets a bit of blank: it is a value, null is not.
 func blankable(name string, most int, bit uint8, blank *uint8, dst *string) func(*handForm) bool {
 	return func(f *handForm) bool {
 		var value []byte

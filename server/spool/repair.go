@@ -127,7 +127,7 @@ func writeFormat(dir string) error {
 	return errors.Join(err, f.Sync(), f.Close(), syncDir(dir))
 }
 
-// replace puts the new folder in the place of the old one.
+// replace puts the new folder in place of the old one.
 func replace(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {

@@ -74,7 +74,7 @@ func (s *etcdStore) last(customer string) counter {
 }
 
 // Add implements Store. Batches are sent one after the other: two at a time touch the same
-// customers, and one of them would be sent in vain.
+// customers, and one of them would have no effect.
 func (s *etcdStore) Add(ctx context.Context, events []Event, fresh []bool) error {
 	if len(events) > 1 {
 		s.batch.Lock()

@@ -1,4 +1,4 @@
-// Package peer runs what people use in the place of Tollgate, each behind the same thin HTTP front
+// Package peer runs what people use in place of Tollgate, each behind the same thin HTTP front
 // that takes Tollgate's requests and answers Tollgate's bytes: a durable, deduplicated count, and a
 // read of it. The front is a process of its own, as a service in front of a database is.
 package peer

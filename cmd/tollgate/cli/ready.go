@@ -19,7 +19,7 @@ type ReadyCommand struct {
 	Context string        `names:"context" env:"TOLLGATE_CONTEXT" placeholder:"NAME" help:"Ask the nodes of this context: tollgate context list. Default: the one in use."`
 	Data    string        `default:".tollgate" help:"Data folder of tollgate dev, whose dev.json says the defaults."`
 	CA      string        `context:"ca" name:"ca" env:"TOLLGATE_CA" type:"existingfile" placeholder:"FILE" help:"Authority of the node's certificate, PEM. Default: of the context, or the machine's."`
-	Wait    time.Duration `default:"0s" help:"Ask until it is ready, this long at the most; 0 asks once."`
+	Wait    time.Duration `default:"0s" help:"Ask until it is ready, this long at most; 0 asks once."`
 }
 
 // Times of asking for readiness: askEvery apart, each bounded by askTimeout, so that a health

@@ -31,7 +31,7 @@ type BackupCommand struct {
 type backupMakeCommand struct {
 	cli.AdminFlags `embed:""`
 	Stale          bool   `help:"Save what this node has, without asking the leader: for a cluster that has lost its quorum."`
-	Rate           int    `default:"64" placeholder:"MIB" help:"How many MiB a second to read and send at the most."`
+	Rate           int    `default:"64" placeholder:"MIB" help:"How many MiB a second to read and send at most."`
 	File           string `arg:"" help:"The file to make, which must not exist; - is standard output."`
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheLongestEntryIsRemembered: a value counts for five seconds at least, ten at the most, and a
+// TestTheLongestEntryIsRemembered: a value counts for five seconds at least, ten at most, and a
 // smaller one after it does not hide it.
 func TestTheLongestEntryIsRemembered(t *testing.T) {
 	var m maximum

@@ -85,7 +85,7 @@ func (t *tool) schema() map[string]any {
 	}
 }
 
-// bytesPerToken is how many bytes of JSON a token is at the most: about 4 of English text, more of
+// bytesPerToken is how many bytes of JSON a token is at most: about 4 of English text, more of
 // what tokenizers know as words.
 const bytesPerToken = 8
 

@@ -122,7 +122,7 @@ const (
 	// behind it, must not be deferred again and again for as long as there is something to sweep,
 	// nor wait long: a tick of this size takes about 1 ms of a processor.
 	TickWork = EntryWork / 4
-	// TickBytes is how much of journal a tick writes at the most, in bytes.
+	// TickBytes is how much of journal a tick writes at most, in bytes.
 	TickBytes = 32 << 10
 )
 

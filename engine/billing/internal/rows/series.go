@@ -32,7 +32,7 @@ func (s *Series[T]) Remove(gone func(T) bool) {
 	s.list.Store(&next)
 }
 
-// Replace puts v in the place of element number n, counted from 1. Readers keep the array that they
+// Replace puts v in place of element number n, counted from 1. Readers keep the array that they
 // have.
 func (s *Series[T]) Replace(n uint32, v T) {
 	next := slices.Clone(s.All())
