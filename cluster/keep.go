@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// timeEvery is how often the leader looks whether something has fallen due.
+	// timeEvery is how often the leader checks whether something has fallen due.
 	timeEvery = 50 * time.Millisecond
 	// maxSettlePause bounds the pause after a tick that took long.
 	maxSettlePause = 100 * time.Millisecond
 )
 
-// comparesStates is false only in a program in which clients have to find what is wrong.
+// comparesStates is false only in a program that tests whether clients find a divergence.
 var comparesStates = true
 
 // keeper does a group's background work: ticks, state checks, snapshots, journal repairs, and
@@ -35,8 +35,8 @@ type keeper struct {
 	membership *membership
 }
 
-// keepTime proposes what the log needs of its own accord while this node leads: a tick when
-// something has fallen due, and the state's hash every so many entries.
+// keepTime proposes ticks and state checks while this node leads: a tick when something has fallen
+// due, and the state's hash every so many entries.
 func (k *keeper) keepTime() {
 	ticker := time.NewTicker(timeEvery)
 	defer ticker.Stop()
@@ -82,9 +82,9 @@ func (k *keeper) due() bool {
 }
 
 const (
-	// snapshotLook is how often the bytes since the last snapshot are looked at.
+	// snapshotLook is how often the bytes since the last snapshot are checked.
 	snapshotLook = time.Second
-	// snapshotTries is how often a snapshot is looked for that newer ones did not push out.
+	// snapshotTries is how often to look for a snapshot again after a newer one replaced it.
 	snapshotTries = 3
 	// minTrailing is the least number of entries that stay behind a snapshot.
 	minTrailing = 16
@@ -94,7 +94,7 @@ const (
 // entries, which say nothing about size.
 func (k *keeper) keepSnapshots() {
 	for k.pause(k.ctx, snapshotLook) {
-		// What is not applied yet, after a restart above all, is in no snapshot that is taken now.
+		// A snapshot taken now lacks what is not applied yet, as after a restart.
 		pending := k.store.sizeOf(k.raft.AppliedIndex(), k.raft.LastIndex())
 		if k.store.sinceSnapshot.Load()-pending < k.snapshotBytes() && !k.lostSnapshot() {
 			continue
@@ -108,8 +108,8 @@ func (k *keeper) keepSnapshots() {
 	}
 }
 
-// lostSnapshot reports whether a snapshot on disk is damaged: another takes its place, before a
-// follower or the next start needs it.
+// lostSnapshot reports whether a snapshot on disk is damaged: it is replaced before a follower or
+// the next start needs it.
 func (k *keeper) lostSnapshot() bool {
 	return k.snapshotDamage != nil && k.snapshotDamage() != nil
 }
@@ -163,11 +163,11 @@ func (k *keeper) takeSnapshot() error {
 	return nil
 }
 
-// changeBetween is in raft's error for a change of members that was committed after a snapshot had
+// changeBetween is part of raft's error when a change of members was committed after a snapshot had
 // begun; raft has no error value for it.
 const changeBetween = "wait until the configuration entry"
 
-// snapshot has raft take one, and again if members changed meanwhile.
+// snapshot makes raft take one, and tries again if members changed meanwhile.
 func (k *keeper) snapshot() error {
 	for try := 1; ; try++ {
 		applied := k.progress.index.Load()
@@ -179,7 +179,7 @@ func (k *keeper) snapshot() error {
 	}
 }
 
-// segmentsLook is how often missing and dropped journal segments are looked for.
+// segmentsLook is how often to look for missing and dropped journal segments.
 const segmentsLook = time.Second
 
 // keepSegments deletes the files of journal segments that were dropped, and fetches those that this

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// keysLook is how often a node looks whether keys are to be put into files, and the leader
-	// whether some are to leave memory.
+	// keysLook is how often a node checks whether to write keys into files, and the leader whether
+	// keys should leave memory.
 	keysLook = time.Second
-	// keysRetry is how long it waits after an error, which it says each time, and keysRetryMost after
-	// several in a row: each wait is twice as long as the one before it.
+	// keysRetry is how long it waits after an error, which it logs each time. Each wait is twice as
+	// long as the one before it, up to keysRetryMost.
 	keysRetry    = 10 * time.Second
 	maxKeysRetry = 80 * time.Second
 )
@@ -31,7 +31,7 @@ type tiering struct {
 	keys       *keyTier // nil where no key leaves memory; set before the replica is restored
 }
 
-// KeyFinder looks for idempotency keys that have left memory; nil where none ever does.
+// KeyFinder looks up idempotency keys that have left memory; nil if keys never leave it.
 func (t *tiering) KeyFinder() idempotency.Finder {
 	if t.keys == nil {
 		return nil
@@ -39,8 +39,8 @@ func (t *tiering) KeyFinder() idempotency.Finder {
 	return t.keys
 }
 
-// keepKeys brings keys into files before they leave memory, and removes those that were dropped.
-// At the same time, so that a large one holds up no new file, it merges and repairs them.
+// keepKeys writes keys into files before they leave memory, and removes those that were dropped.
+// It merges and repairs files at the same time, so that a large merge does not delay a new file.
 func (t *tiering) keepKeys() {
 	if t.keys == nil {
 		return
@@ -57,7 +57,7 @@ func (t *tiering) keepKeys() {
 	})
 }
 
-// keepDoing does pieces of work as long as there are some, and looks for more later.
+// keepDoing works while there is something to do, and then checks again at intervals.
 func (t *tiering) keepDoing(failed string, piece func() (did bool, err error)) {
 	retry := keysRetry
 	var problem *string // its own: another loop's stays
@@ -89,8 +89,7 @@ type progressReport struct {
 	room             uint64 // bytes that may be written before client writes are refused there
 }
 
-// parseProgress reads an answer to callProgress; false for one that does not say how far the
-// node is.
+// parseProgress reads an answer to callProgress; false if the answer is empty or malformed.
 func parseProgress(reply []byte) (p progressReport, ok bool) {
 	for _, to := range []*uint64{&p.applied, &p.missing, &p.covered, &p.room} {
 		n, size := binary.Uvarint(reply)
@@ -102,8 +101,8 @@ func parseProgress(reply []byte) (p progressReport, ok bool) {
 	return p, true
 }
 
-// askProgress asks nodes at the same time how far they are, and returns the answers that came
-// within a time.
+// askProgress asks nodes concurrently how far they are, and returns the answers that came within a
+// time.
 func (c *core) askProgress(
 	within time.Duration, ids []raft.ServerID,
 ) map[raft.ServerID]progressReport {
@@ -150,7 +149,7 @@ func (t *tiering) progressNow() []byte {
 	return binary.AppendUvarint(reply, t.disk.left())
 }
 
-// keepRollups counts what the journal has sealed. Nothing rests on it: what fails is said, and
+// keepRollups counts the journal's sealed segments. Nothing depends on it: a failure is logged, and
 // tried again.
 func (t *tiering) keepRollups() {
 	counts := t.replica.rollups
@@ -169,8 +168,8 @@ func (t *tiering) keepRollups() {
 }
 
 const (
-	// rollupsLook is how often a node looks whether there is something to be counted, rollupsRetry
-	// how long it waits after an error.
+	// rollupsLook is how often a node checks for segments to count, rollupsRetry how long it waits
+	// after an error.
 	rollupsLook  = time.Second
 	rollupsRetry = 10 * time.Second
 )

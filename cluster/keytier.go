@@ -11,12 +11,12 @@ import (
 // demoter is a machine whose oldest idempotency keys may leave memory; *billing.Machine is one.
 type demoter interface {
 	engine.Machine
-	// KeySpan says which keys are kept, and which of them are in memory.
+	// KeySpan returns which keys are kept, and which of them are in memory.
 	KeySpan() idempotency.Span
 	// KeysWanted is the number before which keys should be in files.
 	KeysWanted() uint64
-	// KeysToDemote is the number before which keys are to leave memory; 0 while none are. Demotion is
-	// the command that lets them.
+	// KeysToDemote is the number before which keys should leave memory; 0 while none should. Demotion
+	// is the command that removes them.
 	KeysToDemote() uint64
 	Demotion(through uint64) engine.Record
 }
@@ -25,17 +25,17 @@ type demoter interface {
 type keyTier struct {
 	*keyfiles.Store
 	machine demoter
-	// failures counts what Step could not do; heldUp are the voters that the leader last found to be
-	// behind with their files.
+	// failures counts the errors of Step; heldUp are the voters whose files the leader last found to
+	// be behind.
 	failures atomic.Uint64
 	problem  atomic.Pointer[string] // of the last try; nil where it did not fail
 	heldUp   atomic.Pointer[[]string]
 }
 
-// behind is how many keys have left memory that files of this node do not have yet.
+// behind is how many keys have left memory and are not in this node's files yet.
 func (k *keyTier) behind() uint64 { return k.lacks(k.Covered()) }
 
-// lacks is how many keys have left memory that files do not have which have those before covered.
+// lacks is how many keys have left memory and are not in files that have those before covered.
 func (k *keyTier) lacks(covered uint64) uint64 {
 	span := k.machine.KeySpan()
 	if span.OnDisk() == 0 || covered >= span.Memory {

@@ -54,7 +54,7 @@ type grant struct {
 }
 
 // promiseTenths is for how many tenths of the heartbeat timeout a request of this build's leaders
-// binds who takes it. A leader sends two to four of them in that time, and so keeps its lease; a
+// binds its receiver. A leader sends two to four of them in that time, and so keeps its lease; a
 // voter stands no sooner than a dead leader is known to be dead (succession.go), or silent for
 // longer than that.
 const promiseTenths = 4
@@ -69,21 +69,21 @@ type lease struct {
 	// promise is for how long a follower votes for no other node after a request of this leader.
 	// window is 0.9 of that.
 	promise, window time.Duration
-	// longest is what a request asks for that does not say: that of an older build. It is a heartbeat
-	// timeout, and no request asks for more.
+	// longest is the promise that a request of an older build asks for, which names none: a heartbeat
+	// timeout. No request asks for more.
 	longest time.Duration
 	self    raft.ServerID
 	// voters are the voters of the latest and of the committed configuration.
 	voters func() [2][]raft.ServerID
 	onHeld func(bool)
-	// slept is what tests add to the time that a machine slept.
+	// slept is added to the time that the machine slept; tests set it.
 	slept atomic.Int64
 
 	published atomic.Pointer[grant]
 
 	mu      sync.Mutex
 	term    uint64 // the term whose reads are allowed: leader, and its barrier is applied
-	dead    uint64 // no lease in this term or an earlier one, ever
+	dead    uint64 // no lease in this term or an earlier one again
 	bare    uint64 // the term in which leadership is being handed over: no lease, see forgo
 	doubts  int    // requests of a newer term that raft is looking at
 	ackTerm uint64
@@ -209,7 +209,7 @@ func (l *lease) settle(newest uint64) {
 	l.publish()
 }
 
-// ack notes that a peer answered an append of this term that was sent at that moment.
+// ack records that a peer answered an append of this term that was sent at that moment.
 func (l *lease) ack(term uint64, peer raft.ServerID, sent instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,7 +227,8 @@ func (l *lease) ack(term uint64, peer raft.ServerID, sent instant) {
 	}
 }
 
-// refresh publishes anew; for a group of one voter, whose only acknowledgement is its own.
+// refresh publishes the lease again, for a group of one voter, whose only acknowledgement is its
+// own.
 func (l *lease) refresh() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,7 +255,7 @@ func (l *lease) publish() {
 // never is a moment before every other.
 const never = math.MinInt64 / 2
 
-// quorumAck is the newest moment such that a majority, this node included, answered something
+// quorumAck is the newest moment after which a majority, this node included, answered a request
 // that was sent then or later. The caller holds the lock.
 func (l *lease) quorumAck(t instant) int64 {
 	quorum := int64(math.MaxInt64)
@@ -294,8 +295,8 @@ func (l *lease) age() (time.Duration, bool) {
 }
 
 // confirm waits until a majority has answered something that was sent after the call began, in
-// one and the same term: then no newer leader had acknowledged anything before that. It reports
-// false when this node does not lead, or at the deadline.
+// one and the same term: then no newer leader had acknowledged anything before that. It returns
+// false if this node does not lead, or at the deadline.
 func (l *lease) confirm(ring func(), deadline <-chan time.Time) bool {
 	l.mu.Lock()
 	term, start := l.term, l.clock().mono
@@ -349,7 +350,7 @@ func appendBond(promise time.Duration) []byte {
 	return binary.AppendUvarint([]byte{bondMark}, uint64(promise))
 }
 
-// parseBond is the promise that a request asks for; longest where it does not say.
+// parseBond is the promise that a request asks for; longest if it names none.
 func parseBond(said []byte, longest time.Duration) time.Duration {
 	if len(said) < 2 || said[0] != bondMark {
 		return longest

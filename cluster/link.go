@@ -85,10 +85,10 @@ type wire struct {
 	timeout time.Duration // of one write
 	ended   chan struct{}
 	once    sync.Once
-	hungUp  atomic.Bool // the other end has ended it
+	hungUp  atomic.Bool // the other end has closed it
 }
 
-// note takes in why a connection cannot be used any more.
+// note records why a connection cannot be used any more.
 func (w *wire) note(err error) {
 	if !late(err) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errMessage) {
 		w.hungUp.Store(true)
@@ -140,7 +140,7 @@ func (w *wire) write() error {
 	}
 }
 
-// end closes the connection; the first caller's word counts.
+// end closes the connection; the first caller's error is kept.
 func (w *wire) end(log *slog.Logger) {
 	w.once.Do(func() {
 		close(w.ended)
@@ -161,13 +161,13 @@ type link struct {
 	failed func(error)
 	// back is called when the peer answers again.
 	back func(peer string)
-	// promised is called with what the peer has promised by now, encoded by peering.appendMarks.
+	// promised is called with what the peer has promised so far, encoded by peering.appendMarks.
 	promised func(peer string, said []byte)
 	// hungUp is called when the peer is gone: it closed a connection and accepts no new one, so its
 	// process has ended, or something in between behaves the same. gone is true while this lasts.
 	hungUp func()
 	gone   atomic.Bool
-	// tried reports whether connecting was tried, with whatever outcome.
+	// tried reports whether a connection was tried, successfully or not.
 	tried   atomic.Bool
 	closing chan struct{}
 	once    sync.Once
@@ -178,7 +178,7 @@ type link struct {
 	next    uint64
 	pending map[uint64]func([]byte, error)
 	heard   int64 // monotonic: the last answer to a clock call, 0 as long as there was none
-	silent  bool  // it was found to be silent, and has not answered since
+	silent  bool  // it did not answer in time, and has not answered since
 	trouble error // why the last attempt to connect failed
 }
 
@@ -189,7 +189,7 @@ const (
 )
 
 func (l *link) run() {
-	hungUp := false // the peer has ended the connection before
+	hungUp := false // the peer has closed a connection before
 	for {
 		conn, err := l.port.dial(l.peer.Raft, streamLink, l.timeout)
 		l.note(err)
@@ -199,7 +199,7 @@ func (l *link) run() {
 			begun := time.Now()
 			hungUp = l.serve(conn)
 			if hungUp && time.Since(begun) >= redialEvery {
-				continue // is it there?
+				continue // tests whether it accepts a connection
 			}
 		case hungUp && !late(err) && !refuses(err):
 			l.gone.Store(true)
@@ -230,7 +230,7 @@ func (l *link) note(err error) {
 	l.tried.Store(true)
 }
 
-// problem is why the peer is not reached, for people; "" when it is, or is merely away.
+// problem is why the peer cannot be reached, in words; "" if it can, or does not answer at all.
 func (l *link) problem() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,12 +240,12 @@ func (l *link) problem() string {
 	return ""
 }
 
-// refuses reports whether a peer was reached, and one of both does not speak with the other.
+// refuses reports whether a peer was reached and one end rejects the other.
 func refuses(err error) bool {
 	return errors.Is(err, errMistaken) || errors.Is(err, errNotMember) || errors.Is(err, errForeign)
 }
 
-// late reports whether an error is one of time: it says nothing of the other end.
+// late reports whether an error is a timeout, which proves nothing about the other end.
 func late(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) && network.Timeout()
@@ -311,7 +311,7 @@ func (l *link) read(w *wire) {
 	}
 }
 
-// keepClock asks for the time, which also shows that the peer is there.
+// keepClock asks for the time, which also shows that the peer is alive.
 func (l *link) keepClock(w *wire) {
 	for {
 		asked := time.Now()
@@ -376,13 +376,13 @@ func (l *link) call(
 	delete(l.pending, id)
 	l.mu.Unlock()
 	if !mine {
-		return nil // the connection ended meanwhile, and reply was told
+		return nil // the connection ended meanwhile, and reply was called
 	}
 	return errLinkDown
 }
 
-// Close ends the link. A node that stops may meet a peer that has left just now: both close it, and
-// wait for its end.
+// Close ends the link. It may be called twice at once, when a node stops just as the peer leaves:
+// both calls wait for its end.
 func (l *link) Close() {
 	l.once.Do(func() { close(l.closing) })
 	l.mu.Lock()
@@ -416,7 +416,7 @@ func serveLink(conn net.Conn, timeout time.Duration, log *slog.Logger, serve cal
 		}
 		serve(m.kind, m.shard, m.payload, func(payload []byte) {
 			if !w.send(message{m.kind | answerBit, m.shard, m.id, payload}) {
-				w.end(log) // an answer that cannot be given ends the connection: its fate is unknown
+				w.end(log) // an answer that cannot be sent ends the connection: the caller sees an unknown fate
 			}
 		})
 	}

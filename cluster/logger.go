@@ -15,8 +15,8 @@ import (
 // raftLogger sends Raft's log messages to slog. Raft logs every lost heartbeat as an error; here it
 // is a warning, because another node's failure is not a fault of this one. It logs nothing once
 // quiet is closed, since a node that stops ends its connections. It names peers by their ids and
-// repeats a warning about a peer at most once a minute; all messages that a peer does not answer
-// count as one warning.
+// repeats a warning about a peer at most once a minute; unanswered messages of all kinds count as
+// one warning.
 func raftLogger(log *slog.Logger, quiet <-chan struct{}, about *peerWarnings) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{
 		Name: "raft", Level: hclog.Off, Output: io.Discard,
@@ -77,8 +77,8 @@ const (
 	maxWarnings = 1024
 )
 
-// noAnswer is what is said of a peer that cannot be reached, in place of what Raft says of each
-// kind of message that does not arrive.
+// noAnswer is logged for a peer that cannot be reached, instead of Raft's message for each kind of
+// request that fails.
 const noAnswer = "a node does not answer"
 
 var unanswered = map[string]bool{
@@ -98,14 +98,14 @@ type peerWarnings struct {
 
 type warning struct{ text, peer string }
 
-// warned is when a warning was last written, and how often it was not since.
+// warned is when a warning was last written, and how often it was suppressed since.
 type warned struct {
 	at   time.Time
 	held int
 }
 
-// rename calls a peer "peer" and by its name, whatever raft calls it, and returns the name; ""
-// where the message is not about a peer.
+// rename replaces raft's various keys for a peer by "peer", its address by its name, and returns
+// the name; "" if the message is not about a peer.
 func (p *peerWarnings) rename(args []any) (peer string) {
 	for i := 0; i+1 < len(args); i += 2 {
 		switch args[i] {
@@ -128,7 +128,7 @@ func (p *peerWarnings) rename(args []any) (peer string) {
 	return peer
 }
 
-// named is the name of the peer at an address, and else the address without what else it carries.
+// named is the name of the peer at an address; if unknown, the bare address.
 func (p *peerWarnings) named(at raft.ServerAddress) string {
 	if p != nil && p.name != nil {
 		if name := p.name(at); name != "" {

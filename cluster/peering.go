@@ -32,7 +32,8 @@ type peering struct {
 
 var _ peers = (*peering)(nil)
 
-// takeIn follows the list of members: links are opened and closed, who has left is shown out.
+// takeIn follows the list of members: it opens and closes links, and ends the connections of former
+// members.
 func (n *peering) takeIn() {
 	list := n.roster()
 	var voters []string
@@ -100,7 +101,7 @@ func (n *peering) allLinks() []*link {
 	return list
 }
 
-// followMembers keeps what rests on the list of members up to date.
+// followMembers updates what depends on the list of members.
 func (n *peering) followMembers() {
 	for n.Billing().pause(n.Billing().ctx, routeEvery) {
 		n.takeIn()
@@ -114,7 +115,7 @@ func (n *peering) followMembers() {
 	}
 }
 
-// noteBeginning writes down that this folder has a past, as soon as it has one.
+// noteBeginning records that this folder has a past, as soon as it has one.
 func (n *peering) noteBeginning() error {
 	for _, g := range n.groups {
 		if n.begun.Load() || len(g.servers().Servers) == 0 {
@@ -148,7 +149,7 @@ func (n *peering) register(g *Group) {
 			return // an operator's change: later
 		}
 		p.disk, p.HTTP, p.Ops = met.Disk, met.HTTP, met.Ops
-		// No caller waits for it: the next look finds it done, or tries again.
+		// No caller waits for it: the next round finds it done, or tries again.
 		here, err := g.beginChange()
 		if err == nil {
 			_, err = g.readdress(s, p.address(g.shard), here.index)
@@ -185,7 +186,7 @@ func (n *peering) settled() bool {
 	return true
 }
 
-// settleIn takes in the members, now that the groups know them.
+// settleIn connects to the members, now that the groups know them.
 func (n *peering) settleIn() error {
 	n.settling = time.Now()
 	close(n.opened)
@@ -208,7 +209,7 @@ func (n *peering) acceptLinks() {
 	}
 }
 
-// serve is a callee.
+// serve answers a call of another node.
 func (n *peering) serve(k callKind, shard uint16, payload []byte, answer func([]byte)) {
 	if k == callClock {
 		ms := uint64(n.config.Now().UnixMilli())
@@ -366,8 +367,8 @@ func (n *peering) askMembers() error {
 // fetchTimeout bounds the fetch of one segment of 8 MiB.
 const fetchTimeout = 30 * time.Second
 
-// fetch gets a journal segment from the first other node that has it, over a connection of its
-// own, so that nothing waits behind it. The error is segments.ErrDropped when one has dropped it:
+// fetch gets a journal segment from the first other node that has it, over a separate connection,
+// so that nothing waits behind it. The error is segments.ErrDropped when one has dropped it:
 // it has applied more of the log than this node, whose own manifest is about to lose the segment.
 func (n *peering) fetch(
 	ctx context.Context, shard uint16, info journal.SegmentInfo,

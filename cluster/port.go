@@ -43,7 +43,7 @@ var (
 		"cluster: that node is of another cluster, or of the time before a restore")
 )
 
-// foreignEvery is how many connections of foreign nodes make one line of the log: they come back.
+// foreignEvery is how many connections of foreign nodes are logged as one line: such nodes retry.
 const foreignEvery = 1000
 
 // port is the one listening address of a node: it tells connections apart by their first byte,
@@ -59,7 +59,7 @@ type port struct {
 	greeter  greeter
 	detours  map[string]string // by a member's id: the address that is dialled in place of its own
 	streams  map[byte]chan net.Conn
-	greeting chan struct{} // one token per connection that has not said what it is
+	greeting chan struct{} // one token per connection whose first byte has not arrived
 	closing  chan struct{}
 	wg       sync.WaitGroup
 	// foreign counts the connections of other clusters' nodes.
@@ -122,7 +122,7 @@ func (p *port) accept() {
 	}
 }
 
-// greet does the handshake, reads the first byte and hands the connection to whom it belongs.
+// greet does the handshake, reads the first byte and hands the connection to its handler.
 func (p *port) greet(conn *portConn) {
 	defer func() { <-p.greeting }()
 	if err := conn.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
@@ -161,8 +161,8 @@ func (p *port) greet(conn *portConn) {
 	}
 }
 
-// readGreeting reads what a connection says first: the cluster's identity, where it has one, and
-// what it carries. A node of another cluster, or of the time before a restore, gets nothing: its
+// readGreeting reads the start of a connection: the cluster's identity, if it has one, and what the
+// connection carries. A node of another cluster, or of the time before a restore, gets nothing: its
 // log may be longer than this cluster's, and would replace it.
 func (p *port) readGreeting(conn net.Conn) (stream byte, err error) {
 	said := make([]byte, 0, identityBytes)
@@ -226,7 +226,7 @@ func (p *port) admit(conn *portConn, stream byte) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// expel ends the connections of those who have dialled and are not welcome any more.
+// expel closes incoming connections of nodes that are not admitted any more.
 func (p *port) expel(unwelcome func(stream byte, from greeting) bool) {
 	p.mu.Lock()
 	var gone []*portConn
@@ -261,14 +261,14 @@ func (p *port) serverTLS() *tls.Config {
 	return t
 }
 
-// dial connects to the node with a member's address, directly or by its detour, and says what the
+// dial connects to the node with a member's address, directly or by its detour, and sends what the
 // connection carries.
 func (p *port) dial(address string, stream byte, timeout time.Duration) (net.Conn, error) {
 	conn, _, err := p.visit(address, stream, timeout)
 	return conn, err
 }
 
-// visit is dial; it also returns what the other end has said of itself.
+// visit is dial; it also returns the other end's greeting.
 func (p *port) visit(
 	address string, stream byte, timeout time.Duration,
 ) (net.Conn, greeting, error) {
@@ -378,7 +378,7 @@ func (p *port) Close() error {
 type portConn struct {
 	net.Conn
 	port *port
-	// from is who has dialled, and what for; nil where this node has. The port's lock guards them.
+	// from is the node that dialled, and what for; nil if this node did. The port's lock guards them.
 	from   *greeting
 	stream byte
 	once   sync.Once
@@ -399,7 +399,7 @@ func (c *portConn) Close() error {
 		conn := c.Conn
 		c.port.mu.Unlock()
 		if t, ok := conn.(*tls.Conn); ok {
-			conn = t.NetConn() // a polite goodbye would wait for a peer that may be gone
+			conn = t.NetConn() // TLS's close_notify would wait for a peer that may be gone
 		}
 		c.err = conn.Close()
 	})

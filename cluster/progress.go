@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// progress is how far the log is applied, and who waits for more.
+// progress is how far the log is applied; goroutines can wait for it.
 type progress struct {
 	index atomic.Uint64
-	// given is the newest entry that the machine was given since this start.
+	// given is the newest entry passed to the machine since this start.
 	given atomic.Uint64
 
 	mu     sync.Mutex
@@ -18,11 +18,11 @@ type progress struct {
 	news   broadcast
 }
 
-// place is an entry's: its index and its term, 0 where that is not known. Logs that have the same
-// entry in a place are the same up to there.
+// place is an entry's index and term; the term is 0 if unknown. Logs that have the same entry in a
+// place are the same up to it.
 type place struct{ index, term uint64 }
 
-// advance notes that everything up to an entry of that term is applied.
+// advance records that everything up to an entry of that term is applied.
 func (p *progress) advance(index, term uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,14 +30,14 @@ func (p *progress) advance(index, term uint64) {
 	p.set(index)
 }
 
-// at is the newest entry applied that the machine was shown.
+// at is the newest entry that the machine has applied.
 func (p *progress) at() place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.newest
 }
 
-// pass is advance for an entry that is nothing to apply, and that later ones may have overtaken.
+// pass is advance for an entry with nothing to apply, which later ones may have overtaken.
 func (p *progress) pass(index uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ type proposer struct {
 	remote  *queue // frames for the leader, while another does
 	stamp   int64  // of the newest entry submitted; guarded by local's lock
 	flights chan flight
-	settled chan struct{} // closed when flights is not read any more
+	settled chan struct{} // closed when flights is no longer read
 	tickets ticketPool
 	waiting waitingRoom // for calls that wait for a leader
 
@@ -43,8 +43,7 @@ const (
 	// eagerFrames is two, so that one frame is in the leader's open batch while another is in the
 	// entry before it.
 	eagerFrames = 2
-	// frameApart is how much of a flow may wait on a follower until it travels in frames of its
-	// own.
+	// frameApart is how much of a flow may wait on a follower before it is sent in separate frames.
 	frameApart = 32 << 10
 )
 
@@ -59,7 +58,7 @@ func newProposer(c *core, e *electorate, r *router) *proposer {
 		eager: eagerEntries, depth: depthEntries,
 	}, engine.AppendHeader(nil, c.shard), p.submitEntry)
 	frame := p.frameHeader()
-	p.remote = newQueue(queueLimits{ // what fits an entry fits a frame
+	p.remote = newQueue(queueLimits{ // a record that fits an entry fits a frame
 		batchBytes: engine.MaxEntryBytes - engine.HeaderSize + len(frame), bytes: c.config.QueueBytes,
 		eager: eagerFrames, depth: c.config.ForwardBytes / engine.MaxEntryBytes, apart: frameApart,
 	}, frame, p.submitFrame)
@@ -70,7 +69,7 @@ func newProposer(c *core, e *electorate, r *router) *proposer {
 	return p
 }
 
-// lead takes records for entries, whose stamps go on from the newest that is applied.
+// lead starts accepting records for entries; their stamps continue from the newest one applied.
 func (p *proposer) lead() {
 	p.resetStamp()
 	p.remote.stop()
@@ -81,7 +80,7 @@ func (p *proposer) lead() {
 // resign leaves entries in flight to raft, which answers them.
 func (p *proposer) resign() { p.local.stop() }
 
-// follow takes records for frames to another leader.
+// follow starts accepting records for frames to another leader.
 func (p *proposer) follow(leader string) {
 	p.remote.stop()
 	p.remote.abandon()
@@ -93,7 +92,7 @@ func (p *proposer) follow(leader string) {
 // closeWait bounds how long Close waits for entries in flight.
 const closeWait = 2 * time.Second
 
-// drain takes no more calls and lets what is in flight finish for a moment.
+// drain refuses new calls and waits a moment for those in flight.
 func (p *proposer) drain() {
 	p.local.stop()
 	p.remote.stop()
@@ -108,9 +107,9 @@ func (p *proposer) drain() {
 	}
 }
 
-// full reports whether this leader takes no client writes: the disks of too many voters are nearly
-// full, or its own is, and no other voter can take leadership. Until it has looked, writes
-// go on, into the reserve.
+// full reports whether this leader refuses client writes: the disks of too many voters are nearly
+// full, or its own is and no other voter can take leadership. Until it has checked, writes
+// continue, into the reserve.
 func (p *proposer) full() bool {
 	r := &p.electorate.voterRoom
 	return r.majorityFull.Load() || p.disk.low.Load() && r.noSuccessor.Load()
@@ -125,13 +124,13 @@ func (p *proposer) proposeOwn(r engine.Record) bool {
 	return result[0].Outcome == engine.OutcomeDone
 }
 
-// refuses reports whether a record is not to be proposed, since it would make the state grow.
+// refuses reports whether a record must not be proposed because it would make the state grow.
 func (p *proposer) refuses(r engine.Record) bool {
 	return p.memory.low.Load() && p.config.Grows != nil && p.config.Grows(p.shard, r)
 }
 
-// growth splits a frame's runs, while memory is low, so that each holds only records that make the
-// state grow, or none. grows says which do.
+// growth splits a frame's runs while memory is low, so that each holds only records that make the
+// state grow, or only others. grows reports which do.
 func (p *proposer) growth(f *frame) (runs []flowRun, grows []bool) {
 	if !p.memory.low.Load() || p.config.Grows == nil {
 		return f.runs, nil
@@ -195,7 +194,7 @@ func (p *proposer) propose(
 	}
 }
 
-// admit answers what can be refused at once; false when nothing is left to do.
+// admit refuses what can be refused at once; false if nothing is left to do.
 func (c *call) admit(p *proposer, internal bool) bool {
 	refused := 0
 	agreed, known := p.machine.Version()
@@ -258,8 +257,8 @@ func (p *proposer) attempt(c *call, r *route, internal bool) bool {
 	return len(again) > 0
 }
 
-// await waits until a ticket's records have their results, or until the deadline: what has not left
-// by then is taken back.
+// await waits until a ticket's records have their results, or until the deadline, when it withdraws
+// those not sent yet.
 func (c *call) await(p *proposer, q *queue, t *ticket) {
 	select {
 	case <-t.done:
@@ -276,7 +275,7 @@ func (p *proposer) awaitRetry(c *call, r *route) bool {
 	if r.leader != "" {
 		moment = time.After(retryEvery)
 	}
-	if c.open == nil { // others were admitted once, and a queue's bound counted them
+	if c.open == nil { // the others were admitted before, and a queue's bound counted them
 		flow, size := c.records[0].Flow, c.leftBytes()
 		if !p.waiting.enter(flow, p.local.weightOf(flow), size) {
 			return false
@@ -300,7 +299,7 @@ type flight struct {
 	future raft.ApplyFuture
 }
 
-// resetStamp makes stamps go on from the newest that is applied.
+// resetStamp makes stamps continue from the newest one applied.
 func (p *proposer) resetStamp() {
 	p.local.mu.Lock()
 	defer p.local.mu.Unlock()
@@ -335,10 +334,10 @@ func (p *proposer) handIn(r engine.Record) raft.ApplyFuture {
 	return p.raft.ApplyLog(raft.Log{Data: entry}, p.config.RPCTimeout)
 }
 
-// holdBack takes no more writes; callers wait.
+// holdBack stops accepting writes; callers wait.
 func (p *proposer) holdBack() { p.local.stop() }
 
-// goOn takes writes again, if the term is still this node's.
+// goOn accepts writes again, if this node still leads the term.
 func (p *proposer) goOn(r *route) {
 	if p.router.hold(r.term) {
 		p.local.start()
@@ -349,7 +348,7 @@ func (p *proposer) goOn(r *route) {
 // handOverDrain bounds how long entries in flight may take while leadership is handed over.
 const handOverDrain = time.Second
 
-// awaitFlights waits a moment for the entries in flight: what they wait for is then known here.
+// awaitFlights waits a moment for the entries in flight, so that their results are known here.
 func (p *proposer) awaitFlights(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, handOverDrain)
 	defer cancel()
@@ -383,7 +382,7 @@ var decided = func(f flight) error { return f.future.Error() }
 func (p *proposer) land(b *batch, err error) {
 	fate := fateOf(err)
 	if fate == fateDecided && (b.index == 0 || !b.complete()) {
-		fate = fateUnknown // applied by a replica that stopped, or on the operator's skip list
+		fate = fateUnknown // the replica stopped, or the entry is on the operator's skip list
 	}
 	if f := p.config.Events.OnCommit; f != nil && fate == fateDecided {
 		f(p.shard, time.Since(b.submittedAt))
