@@ -10,8 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// mark is what a node has promised in one group. No promise is ever taken back, not even by
-// a crash.
+// mark is what a node has promised in one group. Promises survive a crash.
 type mark struct {
 	Term uint64 `json:"term,omitempty"`
 	// Vote identifies the candidate that it voted for in that term; 0: none.
@@ -24,9 +23,9 @@ type mark struct {
 	Committed uint64 `json:"committed,omitempty"`
 }
 
-// missingIn says what of a mark a folder lacks that is said to hold another; "" when nothing. A log
-// may become shorter: a new leader takes back what was not committed. But no committed entry goes,
-// and none of the present term's leader, which itself never takes one back.
+// missingIn says what a folder lacks of a mark, given the mark that it claims to hold; "" if
+// nothing. A log may become shorter: a new leader overwrites entries that were not committed. But
+// committed entries stay, and so do those of the present term's leader, which overwrites none.
 func (m mark) missingIn(said mark) string {
 	switch {
 	case said.Term < m.Term:
@@ -110,7 +109,7 @@ func (p *overheard) note(node raft.ServerID, m mark) {
 	p.of[node] = p.of[node].and(m)
 }
 
-// take returns what was noted since it was called last.
+// take returns what was recorded since the last call.
 func (p *overheard) take() map[raft.ServerID]mark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,8 +118,8 @@ func (p *overheard) take() map[raft.ServerID]mark {
 	return taken
 }
 
-// noteAppend notes what is known of both ends of an append that carries entries. Of the end that
-// answers, committed is what this leader knows to be.
+// noteAppend records what is known of both ends of an append that carries entries. committed is
+// what this leader knows to be committed at the answering end.
 func (p *overheard) noteAppend(
 	node raft.ServerID, req *raft.AppendEntriesRequest, committed uint64,
 ) {

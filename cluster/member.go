@@ -85,7 +85,7 @@ func (m *membership) askChange(ctx context.Context, leader string, c change) (ch
 // changeWithin bounds a change that was asked for without a limit.
 const changeWithin = 30 * time.Second
 
-// serveChange carries out what another node has asked for.
+// serveChange carries out a change for another node.
 func (m *membership) serveChange(payload []byte) []byte {
 	var c change
 	answer := changed{Error: "malformed change"}
@@ -115,7 +115,7 @@ func (m *membership) serveChange(payload []byte) []byte {
 	return text
 }
 
-// change makes a change, or says why not; ErrNotLeader when another node is to be asked.
+// change makes a change, or returns why not; ErrNotLeader if another node must be asked.
 func (m *membership) change(ctx context.Context, c change) error {
 	select {
 	case m.changing <- struct{}{}:
@@ -145,8 +145,8 @@ func (m *membership) change(ctx context.Context, c change) error {
 // returns nil when this node leads no longer. An error wraps ErrNotLeader or ErrHandOver, and
 // nothing has changed, except that this node reads without a lease for the rest of its term.
 //
-// No member changes meanwhile: the target would stand without an entry that the others have, and
-// no node would lead until the next election.
+// Members do not change meanwhile: the target would stand without an entry that the others have,
+// and the group would have no leader until the next election.
 func (m *membership) HandOver(ctx context.Context, target string) error {
 	select {
 	case m.changing <- struct{}{}:

@@ -34,13 +34,14 @@ const (
 	pastName = "past"
 	// startBytes is the length of a start's number.
 	startBytes = 8
-	// maxStarts is how many of its own starts a folder keeps.
+	// maxStarts is how many of its starts a folder keeps.
 	maxStarts = 64
-	// maxKnown is how many other members a folder keeps the past of.
+	// maxKnown is of how many other members a folder keeps the past.
 	maxKnown = 32
-	// maxDeparted is how many former members a folder keeps the name of.
+	// maxDeparted is how many names of former members a folder keeps.
 	maxDeparted = 256
-	// pastEvery is how soon what was heard of others is on disk; a newer term is at once.
+	// pastEvery is how often news of other members is written to disk; a newer term is written at
+	// once.
 	pastEvery = time.Second
 )
 
@@ -50,16 +51,16 @@ var pastTwin = twinKind{
 	what: "starts and promises", magic: "TGPAST\x00\x01", copyBytes: 32 << 10,
 }
 
-// starts are the newest starts of a folder: random numbers, the newest last.
+// starts are the newest starts of a folder, each a random number, the newest last.
 type starts struct {
-	// Count is how many there were in all.
+	// Count is how many there have been.
 	Count uint64   `json:"count"`
 	IDs   []string `json:"ids"`
 }
 
 func (s *starts) newest() string { return s.IDs[len(s.IDs)-1] }
 
-// add draws one more.
+// add draws the number of another start.
 func (s *starts) add() {
 	var id [startBytes]byte
 	rand.Read(id[:]) // never fails
@@ -68,7 +69,7 @@ func (s *starts) add() {
 	s.IDs = s.IDs[max(0, len(s.IDs)-maxStarts):]
 }
 
-// at is the start of a number, counted from 1; false when it is older than those that are kept.
+// at returns the nth start, counted from 1; false if it is older than those kept.
 func (s *starts) at(number uint64) (id string, kept bool) {
 	behind := s.Count - number
 	if number > s.Count || behind >= uint64(len(s.IDs)) {
@@ -87,7 +88,7 @@ type claim struct {
 // memberPast is what a node knows of another member, and of itself: its newest start, and what it
 // has promised since.
 type memberPast struct {
-	// Disk is the identity of the folder: one that is replaced has a past of its own.
+	// Disk is the identity of the folder: its replacement begins a new past.
 	Disk  string  `json:"disk"`
 	Count uint64  `json:"count"`
 	Start string  `json:"start"`
@@ -96,8 +97,8 @@ type memberPast struct {
 	Leaders [2]termLeader `json:"leaders,omitzero"`
 }
 
-// judge says what a folder lacks of what is known of it; "" when it lacks nothing. The marks are
-// only looked at when the start is a newer one: those of one process only grow.
+// judge says what a folder lacks of what is known of it; "" if nothing. It compares marks only when
+// the start is a newer one: those of one process only grow.
 func judge(k memberPast, said claim) (lacks string) {
 	switch id, kept := said.Starts.at(k.Count); {
 	case k.Count > said.Starts.Count:
@@ -120,8 +121,8 @@ func judge(k memberPast, said claim) (lacks string) {
 // pastContent is what the file holds.
 type pastContent struct {
 	Starts starts `json:"starts"`
-	// Refused is why this folder was refused, for good: a later start would else be taken once
-	// those who know are away.
+	// Refused is why this folder was refused. It stays refused: otherwise a later start would be
+	// accepted while the members that know better are down.
 	Refused string                `json:"refused,omitempty"`
 	Known   map[string]memberPast `json:"known"` // by the name of the member
 	// Members were the members at the last write. Departed are former ones, the newest last: a
@@ -130,18 +131,18 @@ type pastContent struct {
 	Departed []string `json:"departed,omitempty"`
 }
 
-// past keeps a node's own starts, and what the other members have promised. What it says was noted
-// is on disk.
+// past keeps a node's own starts, and what the other members have promised. What it
+// reports as recorded is on disk.
 type past struct {
 	node, disk, dir string
-	raft            string // the node's address, for the words of a refusal
+	raft            string // the node's address, for the text of a refusal
 	claimed         claim
 	fatal           func(error)
-	// members says who is a member; nil: not known yet.
+	// members returns the members; nil: not known yet.
 	members func() []string
-	// gather brings in what the others' messages say.
+	// gather returns what the others' messages revealed.
 	gather func()
-	// own is what this node has promised itself; nil as long as its groups do not run.
+	// own is what this node has promised; nil until its groups run.
 	own func() ([2]mark, [2]termLeader)
 
 	mu      sync.Mutex
@@ -149,15 +150,15 @@ type past struct {
 	dirty   bool
 	urgent  chan struct{}
 
-	// file lets one write in at a time; before mu. A channel, since a write may take time: a test's
-	// virtual time passes while others wait for a channel, and not while they wait for a mutex.
+	// file allows one write at a time; it is taken before mu. It is a channel because a write may take
+	// time: a test's virtual time passes while others wait for a channel, but not for a mutex.
 	file   chan struct{}
 	twin   *twin
 	failed error
 }
 
-// openPast opens a folder's file, or makes it, and begins one more start, which is on disk when it
-// returns. A folder that was refused before is refused again.
+// openPast opens or creates a folder's file and adds a start, which is on disk when it returns. A
+// folder that was refused before is refused again.
 func openPast(
 	fsys wal.FS, dir string, self Member, disk string, opened [2]mark, log *slog.Logger,
 ) (*past, error) {
@@ -216,7 +217,7 @@ func lookAtPast(dir string) error {
 	return errors.Join((&past{dir: dir}).read(content, [2]mark{}), t.close())
 }
 
-// read takes in the content of the file, and says why no node starts on it.
+// read reads the file, and returns why no node may start on the folder.
 func (p *past) read(content []byte, opened [2]mark) error {
 	if err := json.Unmarshal(content, &p.content); err != nil || len(p.content.Starts.IDs) == 0 {
 		return fmt.Errorf("%w: %s cannot be read; %s", ErrDamaged, filepath.Join(p.dir, pastName),
@@ -231,7 +232,7 @@ func (p *past) read(content []byte, opened [2]mark) error {
 	}
 	for i, name := range groupNames {
 		if opened[i] == (mark{}) {
-			continue // all of it is gone, which Group.begin says
+			continue // all of it is gone, which Group.begin reports
 		}
 		if lacks := self.Marks[i].missingIn(opened[i]); lacks != "" {
 			return fmt.Errorf("%w: %s", ErrPutBack, p.putBack("in group "+name+" "+lacks,
@@ -241,7 +242,7 @@ func (p *past) read(content []byte, opened [2]mark) error {
 	return nil
 }
 
-// putBack are the words of a refusal, with the way out of it.
+// putBack is the text of a refusal, with what the operator can do.
 func (p *past) putBack(lacks, who string) string {
 	return fmt.Sprintf("%s lacks %s, says %s; nothing was changed; put back the folder that the node "+
 		"ran with last; if that is lost, or refused too, run `tollgate cluster remove %s` on another "+
@@ -249,8 +250,8 @@ func (p *past) putBack(lacks, who string) string {
 		"run `tollgate cluster join %[4]s --raft %s`", p.dir, lacks, who, p.node, p.raft)
 }
 
-// admit judges what another member claims, and notes it, durably. Why it is refused is returned; an
-// error reports whether the disk did not take the note.
+// admit judges what another member claims, and records it durably. It returns why the claim is
+// refused; an error means that the disk failed.
 func (p *past) admit(node, disk string, said claim) (lacks string, err error) {
 	if len(said.Starts.IDs) == 0 {
 		return "", nil // a folder that has not begun
@@ -281,7 +282,7 @@ func (p *past) admit(node, disk string, said claim) (lacks string, err error) {
 	return "", p.save()
 }
 
-// receive notes what a member says that it has promised by now, in the start that it names.
+// receive records what a member has promised so far, in the start that it names.
 func (p *past) receive(node, start string, said [2]mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,7 +307,7 @@ func (p *past) receive(node, start string, said [2]mark) {
 	}
 }
 
-// learn notes what a member is known to have promised in a group, whatever its start.
+// learn records what a member is known to have promised in a group, in any start.
 func (p *past) learn(node string, group int, m mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -330,7 +331,7 @@ func (p *past) before(group uint16) (committed uint64, leader termLeader) {
 	return self.Marks[group].Committed, self.Leaders[group]
 }
 
-// keep writes what was heard, until closing is closed.
+// keep writes what was received, until closing is closed.
 func (p *past) keep(closing <-chan struct{}) {
 	tick := time.NewTicker(pastEvery)
 	defer tick.Stop()
@@ -350,7 +351,7 @@ func (p *past) keep(closing <-chan struct{}) {
 	}
 }
 
-// noteOwn notes what this node has promised itself, and forgets who is no longer a member.
+// noteOwn records what this node has promised, and forgets former members.
 func (p *past) noteOwn() {
 	own, leaders := p.own()
 	members := p.members()
@@ -384,7 +385,7 @@ func (p *past) noteOwn() {
 	})
 }
 
-// wasMember reports whether a node is noted as a member, or as a former one.
+// wasMember reports whether a node is recorded as a member or former member.
 func (p *past) wasMember(node string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -417,7 +418,7 @@ func (p *past) save() error {
 	return p.failed
 }
 
-// refuse notes that this folder was refused, and returns the error with which the process ends.
+// refuse records that this folder was refused, and returns the error with which the process ends.
 func (p *past) refuse(lacks, who string) error {
 	why := p.putBack(lacks, who)
 	p.mu.Lock()

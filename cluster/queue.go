@@ -39,18 +39,18 @@ func fateOf(err error) fate {
 	}
 }
 
-// batch is what travels together: an entry on the leader, a frame on a follower. It is put together
-// when it leaves.
+// batch is what is sent together: an entry on the leader, a frame on a follower. It is assembled
+// when it is sent.
 type batch struct {
 	// data is the header and the encoded records.
 	data    []byte
 	records int
-	// parts are what calls have in it, in order.
+	// parts are the calls' shares of it, in order.
 	parts []part
 	// deadline is the latest of the callers'; the batch is not proposed after it.
 	deadline    time.Time
 	submittedAt time.Time
-	// apart reports whether all of it is of one flow, which has a backlog.
+	// apart reports whether all of it belongs to one flow, which has a backlog.
 	apart bool
 	flow  fair.Flow
 
@@ -60,39 +60,39 @@ type batch struct {
 	applied engine.Applied
 }
 
-// part is what one ticket has in one batch: count records, from its first on.
+// part is one ticket's share of a batch: count records, from its first on.
 type part struct {
 	ticket       *ticket
 	first, count int
 	bytes        int
 }
 
-// ticket is what one call, or one run of a frame, has in a queue. Its records leave in order, in
-// one batch or several, between those of other flows.
+// ticket is one call's, or one run of a frame's, place in a queue. Its records are sent in order,
+// in one batch or several, between those of other flows.
 type ticket struct {
 	flow     fair.Flow
 	deadline time.Time
-	// records are encoded when they leave, or data holds them encoded already, of these sizes.
+	// records are encoded when they are sent, or data holds them already encoded, with these sizes.
 	records []engine.Record
 	data    []byte
 	sizes   []int
-	// count is how many they are, bytes how many bytes.
+	// count is the number of records, bytes their total size.
 	count, bytes int
 
-	// The queue's lock guards these until done has a token.
+	// The queue's lock guards the following until done has a token.
 
-	// results has a place for each record: OutcomeNone until it leaves, OutcomeUnknown from then
-	// until its fate is known.
+	// results has one element per record: OutcomeNone until it is sent, then OutcomeUnknown until
+	// its fate is known.
 	results []engine.Result
-	next    int // the first record that has not left
-	waiting int // bytes of those that have not
+	next    int // the first record not sent yet
+	waiting int // bytes of the records not sent yet
 	open    int // records whose fate is not known
-	// gone reports whether no call waits any more: results may be another's.
+	// gone reports whether no call waits any more: results may be reused.
 	gone bool
 	done chan struct{} // has a token once no record's fate is open
 }
 
-// ticketPool keeps tickets for the next calls.
+// ticketPool recycles tickets.
 type ticketPool struct{ sync.Pool }
 
 func (p *ticketPool) take() *ticket {
@@ -102,13 +102,13 @@ func (p *ticketPool) take() *ticket {
 	return &ticket{done: make(chan struct{}, 1)}
 }
 
-// release gives a ticket back whose token was taken, or which no queue took.
+// release recycles a ticket whose token was received, or which no queue accepted.
 func (p *ticketPool) release(t *ticket) {
 	*t = ticket{done: t.done}
 	p.Put(t)
 }
 
-// measure counts a ticket's records, before a queue takes it.
+// measure counts a ticket's records, before a queue accepts it.
 func (t *ticket) measure() {
 	t.count, t.bytes = len(t.records), 0
 	if t.sizes != nil {
@@ -127,15 +127,15 @@ func (t *ticket) size(i int) int {
 	return engine.RecordSize(t.records[i])
 }
 
-// queue collects records into batches. A batch leaves when nothing is in flight, or when a full one
-// waits and fewer than depth batches are in flight. So records never wait for company, and batches
-// grow with the load. A batch is filled when it leaves, from each flow in turn, so that no flow
-// waits behind another's records.
+// queue collects records into batches. A batch is sent when nothing is in flight, or when a full
+// one waits and fewer than depth batches are in flight. So no record waits for a batch to fill, and
+// batches grow with the load. A batch is filled when it is sent, from each flow in turn, so that no
+// flow waits behind another's records.
 type queue struct {
 	limits queueLimits
 	// header begins each batch.
 	header []byte
-	// submit sends a batch on its way, without blocking; it is called with the lock held, in order.
+	// submit sends a batch, without blocking; it is called with the lock held, in order.
 	// finish must be called later, from another goroutine.
 	submit func(*batch)
 	// weight is a flow's; nil: all have 1.
@@ -156,8 +156,8 @@ type queueLimits struct {
 	bytes      int // of all batches that are not finished
 	eager      int // batches in flight while there is no full one waiting
 	depth      int // batches in flight at most
-	// apart is how many bytes of a flow may wait until it travels in batches of its own, whose
-	// answer no other call waits for; 0: all flows travel together.
+	// apart is how many bytes of a flow may wait before it is sent in separate batches, whose
+	// answers no other call waits for; 0: flows always share batches.
 	apart int
 }
 
@@ -168,14 +168,14 @@ func newQueue(limits queueLimits, header []byte, submit func(*batch)) *queue {
 	}
 }
 
-// start begins to take records.
+// start makes the queue accept records.
 func (q *queue) start() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.taking = true
 }
 
-// stop takes no more records and gives back what was not submitted: definitely not proposed.
+// stop accepts no more records and returns those not submitted: definitely not proposed.
 func (q *queue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -195,14 +195,14 @@ func signal(ready []*ticket) {
 	}
 }
 
-// drain removes all that waits from its lanes.
+// drain removes all waiting records from the lanes.
 func (q *queue) drain(end func(*ticket)) {
 	q.lanes.Drain(end)
 	q.apart.lanes.Drain(end)
 	q.apart.clear()
 }
 
-// drop gives up what of a ticket has not left.
+// drop gives up a ticket's records that were not sent yet.
 func (q *queue) drop(t *ticket) {
 	q.share.Give(t.flow, t.waiting)
 	q.left(t, t.waiting)
@@ -210,7 +210,7 @@ func (q *queue) drop(t *ticket) {
 	t.next, t.records, t.data, t.sizes = t.count, nil, nil, nil
 }
 
-// left notes that bytes of a ticket wait no longer.
+// left records that bytes of a ticket wait no longer.
 func (q *queue) left(t *ticket, bytes int) {
 	t.waiting -= bytes
 	if q.apart.left(t.flow, bytes) {
@@ -219,9 +219,9 @@ func (q *queue) left(t *ticket, bytes int) {
 	q.waiting -= bytes
 }
 
-// add takes a ticket in. What it did not take is a definite refusal: OutcomeNone when the queue
-// takes nothing, OutcomeShareFull when the flow holds as much as it may, OutcomeOverloaded when
-// the queue is full. wait says when there may be room.
+// add accepts a ticket or refuses it definitely: OutcomeNone when the queue accepts nothing,
+// OutcomeShareFull when the flow has used its share, OutcomeOverloaded when the queue is full. wait
+// is how long until there may be room.
 func (q *queue) add(t *ticket) (took engine.Outcome, wait time.Duration) {
 	t.measure()
 	q.mu.Lock()
@@ -255,7 +255,7 @@ func (q *queue) weightOf(f fair.Flow) int {
 	return q.weight(f)
 }
 
-// pump submits what may leave. The caller holds the lock.
+// pump submits what can be sent. The caller holds the lock.
 func (q *queue) pump() {
 	full := q.full()
 	for {
@@ -274,8 +274,8 @@ func (q *queue) pump() {
 // full is how many bytes of records a batch takes.
 func (q *queue) full() int { return q.limits.batchBytes - len(q.header) }
 
-// fill puts a batch together of at most so many bytes. What is late is given up: the call that
-// waited for it has gone.
+// fill assembles a batch of at most so many bytes. It drops records past their deadline: no call
+// waits for them any more.
 func (q *queue) fill(bytes int, from func(int, fair.Cut[*ticket])) *batch {
 	size := min(len(q.header)+bytes, q.limits.batchBytes)
 	b := &batch{data: append(make([]byte, 0, size), q.header...), submittedAt: time.Now()}
@@ -291,13 +291,13 @@ func (q *queue) fill(bytes int, from func(int, fair.Cut[*ticket])) *batch {
 	return b
 }
 
-// cut moves into b what fits of a ticket.
+// cut moves into b the records of a ticket that fit.
 func (q *queue) cut(b *batch, t *ticket, room int) (took int, done bool) {
 	first := t.next
 	for t.next < t.count {
 		size := t.size(t.next)
 		if took+size > room && (size <= q.full() || b.records+took > 0) {
-			break // a record larger than a batch travels in one of its own
+			break // a record larger than a batch is sent alone
 		}
 		if t.sizes != nil {
 			b.data = append(b.data, t.data[:size]...)
@@ -320,7 +320,7 @@ func (q *queue) cut(b *batch, t *ticket, room int) (took int, done bool) {
 	return took, t.next == t.count
 }
 
-// send submits a batch, unless all that was to be in it is gone.
+// send submits a batch, unless it is empty because all its records were dropped.
 func (q *queue) send(b *batch) bool {
 	if b.records == 0 {
 		return false
@@ -399,8 +399,8 @@ func (q *queue) owner(data []byte) *batch {
 	return nil
 }
 
-// withdraw takes back what of a ticket has not left, and has no one write to its results any more:
-// a record that has left is of unknown fate there. The ticket must not be used again.
+// withdraw removes a ticket's records that were not sent, and stops writes to its results: the fate
+// of a record that was sent stays unknown there. The ticket must not be used again.
 func (q *queue) withdraw(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -410,7 +410,7 @@ func (q *queue) withdraw(t *ticket) {
 	}
 }
 
-// load is what the queue holds at this moment.
+// load is what the queue holds now.
 func (q *queue) load() (bytes, inFlight int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -433,7 +433,7 @@ const (
 func (p *pace) note(bytes int) {
 	p.landed += bytes
 	if p.landed < 1<<16 && p.rate > 0 {
-		return // not worth a look at the clock
+		return // not worth reading the clock
 	}
 	switch span := time.Since(p.since); {
 	case p.since.IsZero() || span > 10*paceSpan:

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// reachLimit is how long reach keeps raft waiting for a node that does not answer. Each wait that
-// ends by it counts as one failure for raft, so that its own pause stays below half a second for
+// reachLimit is how long reach makes raft wait for a node that does not answer. Each such wait
+// counts as one failure for raft, so that its own pause stays below half a second for
 // the first hour of an absence.
 const reachLimit = 10 * time.Minute
 
@@ -18,11 +18,11 @@ var (
 	errOutdated  = errors.New("cluster: that node is back, and is told again how far the log is")
 )
 
-// reach remembers which nodes left replication without an answer, and lets no more of it go there
-// before they have answered a heartbeat. Raft pauses before an attempt, twice as long after each
+// reach remembers which nodes did not answer replication, and holds further requests to them until
+// they have answered a heartbeat. Raft pauses before an attempt, twice as long after each
 // that failed, up to ten seconds, and nothing wakes it: a node that was away for a quarter of a
 // minute would be left waiting when it is back. Heartbeats are tried every quarter of a second at
-// least, by a goroutine of their own.
+// least, by a separate goroutine.
 type reach struct {
 	mu sync.Mutex
 	// leading: raft replicates; era counts the reigns that ended.
@@ -34,14 +34,14 @@ type reach struct {
 
 func newReach() *reach { return &reach{silent: make(map[raft.ServerID]bool)} }
 
-// begin notes that this node leads.
+// begin records that this node leads.
 func (r *reach) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leading = !r.closed
 }
 
-// end notes that this node no longer leads. Waiting calls get an error.
+// end records that this node no longer leads. Waiting calls get an error.
 func (r *reach) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,7 @@ func (r *reach) end() {
 	r.news.send()
 }
 
-// close is end for good.
+// close is end, permanently.
 func (r *reach) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -59,7 +59,7 @@ func (r *reach) close() {
 	r.end()
 }
 
-// note takes in whether a node answered.
+// note records whether a node answered.
 func (r *reach) note(id raft.ServerID, answered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,8 +97,8 @@ func (r *reach) await(id raft.ServerID) (waited bool, err error) {
 	return true, nil
 }
 
-// isBeat tells raft's heartbeats from appends, as its own transport does: nothing else comes
-// without a place in the log.
+// isBeat distinguishes raft's heartbeats from appends, as its own transport does: only heartbeats
+// name no place in the log.
 func isBeat(req *raft.AppendEntriesRequest) bool {
 	return req.PrevLogEntry == 0 && req.PrevLogTerm == 0 && len(req.Entries) == 0 &&
 		req.LeaderCommitIndex == 0

@@ -12,7 +12,7 @@ import (
 	"tollgate/engine"
 )
 
-// reader says when this node's memory may answer reads.
+// reader decides when this node's memory may answer reads.
 type reader struct {
 	*core
 	router  *router
@@ -44,7 +44,7 @@ func (r *reader) BeginRead(deadline time.Time) (engine.ReadTicket, engine.Outcom
 	return r.beginSlowRead(deadline)
 }
 
-// ReadStands says, after the value was copied out, that the ticket was valid throughout.
+// ReadStands reports, after the value was copied out, whether the ticket was valid throughout.
 func (r *reader) ReadStands(t engine.ReadTicket) bool {
 	return !t.Leader || r.lease.stands(t.Term)
 }
@@ -57,7 +57,7 @@ func (r *reader) beginSlowRead(deadline time.Time) (engine.ReadTicket, engine.Ou
 		moment := retryEvery
 		switch {
 		case current.ready:
-			// Confirmed by a majority after the call began: that stands for good.
+			// Confirmed by a majority after the call began: nothing can invalidate it.
 			if r.lease.confirm(r.wake, timer.C) {
 				return engine.ReadTicket{Term: current.term}, engine.OutcomeDone
 			}
@@ -98,8 +98,8 @@ func (r *reader) wake() {
 	}
 }
 
-// answerWakeups has raft send heartbeats when a reader waits for them. That is all VerifyLeader is
-// used for: its own answer counts acknowledgements of requests that were sent before it was asked.
+// answerWakeups makes raft send heartbeats when a reader waits for them. VerifyLeader is used only
+// for that: its own answer counts acknowledgements of requests that were sent before the call.
 func (r *reader) answerWakeups() {
 	for {
 		select {
@@ -131,8 +131,8 @@ func (r *reader) readIndex(current *route, late <-chan time.Time) bool {
 	return applied
 }
 
-// readIndex coalesces questions to the leader: one is under way, later callers join the next, for
-// the one under way may have been answered before they began.
+// readIndex coalesces questions to the leader: one is under way, and later callers join the next,
+// because the one under way may have been answered before they began.
 type readIndex struct {
 	mu           sync.Mutex
 	asking, next *round
@@ -201,7 +201,7 @@ func (r *reader) askIndex(current *route, q *round) {
 		r.index.answer(q, index, err == nil && n > 0)
 	})
 	if err != nil {
-		go r.index.answer(q, 0, false) // not from here: answering asks again
+		go r.index.answer(q, 0, false) // in a goroutine: answer may ask again
 	}
 }
 
@@ -248,26 +248,26 @@ func (r *reader) Staleness() time.Duration {
 	return r.silence()
 }
 
-// silence is Staleness of a node that has not come to where a leader was since it began: its state
-// is as old as its newest entry, whose stamp may be ahead of its time. Where none is applied yet,
-// it is as old as can be: the others may have gone on for years. Of this node's clock and of the
-// others' the later one counts: a node that has just begun may have heard a single other one, and
-// that may be wrong. The clock is read once, as for stampMS.
+// silence is the Staleness of a node that has not caught up with a leader since it started: its
+// state is as old as its newest entry, whose stamp may be ahead of the clock. If no entry is
+// applied yet, the staleness is unbounded: the others may have continued for years. The later of
+// this node's clock and the others' counts: a node that has just started may know a single other
+// clock, which may be wrong. The clock is read once, as for stampMS.
 func (r *reader) silence() time.Duration {
 	now, t := r.clocks.now().UnixMilli(), r.lease.clock()
 	now -= min(0, r.clocks.aheadAt(now))
 	sinceEntry := time.Duration(now-r.machine.Stamp())*time.Millisecond + clockLead
-	// The others' clocks are kept against the monotonic one, which stands still in a sleep.
+	// The others' clocks are kept relative to the monotonic one, which stops during sleep.
 	slept := time.Duration(max(0, t.drift-r.opened.drift))
 	return max(sinceEntry+slept, r.opened.until(t))
 }
 
-// freshEvery is how often a follower finds out how far the leader is.
+// freshEvery is how often a follower asks how far the leader is.
 const freshEvery = 100 * time.Millisecond
 
-// keepFresh regularly asks the leader for its applied index and notes when this node has applied as
-// much. Appends alone would not do: one may have been in transit for long, and storing entries is
-// not applying them.
+// keepFresh regularly asks the leader for its applied index and records when this node has applied
+// as much. Appends alone do not prove it: one may have been in transit for long, and storing
+// entries is not applying them.
 func (r *reader) keepFresh() {
 	for r.pause(r.ctx, freshEvery) {
 		current := r.router.route.Load()
@@ -306,8 +306,8 @@ func (r *reader) indexAnswer(index, term uint64) []byte {
 	return binary.AppendUvarint(answer, term)
 }
 
-// receiveHint takes the hint behind a read index, where this node is not as far. One that cannot be
-// read is left out: nothing rests on it.
+// receiveHint reads the hint behind a read index, if this node is not as far. It ignores a
+// malformed one: hints are an optimization.
 func (r *reader) receiveHint(index uint64, rest []byte) {
 	var numbers [3]uint64
 	for i := range numbers {
@@ -328,14 +328,14 @@ func (r *reader) receiveHint(index uint64, rest []byte) {
 }
 
 const (
-	// hintEvery is how soon this node looks again for an entry that the leader has named.
+	// hintEvery is how soon this node checks again for an entry that the leader has named.
 	hintEvery = time.Millisecond
-	// hintTries bounds that: by then appends say it.
+	// hintTries bounds the checks: by then an append has said it.
 	hintTries = 100
 )
 
-// followHints brings this node to where the leader's answers say that it may be, without waiting
-// for the next append: an idle leader sends one every CommitTimeout.
+// followHints commits what the leader's answers say is committed, without waiting for the next
+// append: an idle leader sends one every CommitTimeout.
 func (r *reader) followHints() {
 	for {
 		select {
@@ -362,8 +362,8 @@ func (r *reader) followHints() {
 }
 
 // applyHint tells raft that an entry is committed, as an empty append of the leader would: raft
-// compares the place, and so all before it. An entry that a leader has applied is committed for
-// good, however late the hint arrives; raft refuses hints of an earlier term.
+// compares the place, and so all before it. An entry that a leader has applied stays
+// committed, however late the hint arrives; raft refuses hints of an earlier term.
 func (r *reader) applyHint(committed place, term uint64) {
 	var entry raft.Log
 	address, leader := r.raft.LeaderWithID()
@@ -400,7 +400,7 @@ const (
 	maxAsked = 32
 )
 
-// asker has the leader answer questions of a node that applies entries so late that the leader
+// asker forwards questions to the leader on a node that applies entries so late that the leader
 // answers sooner.
 type asker struct {
 	*core
@@ -410,7 +410,7 @@ type asker struct {
 	waiting atomic.Int32 // questions that the leader has not answered yet
 }
 
-// noteWait takes in how long this node had to wait until it had applied what its leader had.
+// noteWait records how long this node took to apply what its leader had applied.
 func (a *asker) noteWait(waited time.Duration) {
 	if waited >= slowApply {
 		a.until.Store(monotonic() + int64(behindFor))
@@ -423,9 +423,9 @@ func (a *asker) Behind() bool {
 	return until != 0 && monotonic() < until
 }
 
-// Ask has the leader answer a question for the state machine, from a memory that holds every write
-// acknowledged before the call. It reports false on a leader, and where no answer came: then the
-// caller reads this node's memory after BeginRead. The question may be reused once Ask returns.
+// Ask makes the leader answer a question for the state machine, from a memory that holds every
+// write acknowledged before the call. It reports false on a leader, and where no answer came: then
+// the caller reads this node's memory after BeginRead. The question may be reused once Ask returns.
 func (a *asker) Ask(deadline time.Time, question []byte) ([]byte, bool) {
 	leader := a.router.route.Load().leader
 	if leader == "" || leader == a.config.NodeID {
@@ -457,8 +457,8 @@ func (a *asker) Ask(deadline time.Time, question []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// serve answers a follower's question; empty where this node does not hold the lease, or its
-// machine answers none.
+// serve answers a follower's question; empty if this node does not hold the lease, or its machine
+// answers no questions.
 func (a *asker) serve(question []byte) []byte {
 	answerer, ok := a.machine.(engine.Answerer)
 	if !ok {

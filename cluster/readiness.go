@@ -11,7 +11,7 @@ import (
 const (
 	// readyStaleness is how far behind a follower may be and still be ready.
 	readyStaleness = 2 * time.Second
-	// readyEvery is how often a node looks whether it is ready, in addition to when it is asked.
+	// readyEvery is how often a node checks its readiness, in addition to requests for it.
 	readyEvery = 250 * time.Millisecond
 	// diskSilence is how long the disk may take for a change: a tenth of a second is long, and
 	// StoreTimeout ends the process.
@@ -36,14 +36,14 @@ var patience = map[Cause]struct{ after, calm time.Duration }{
 	CauseDiskSilent: {calm: 5 * time.Second},
 }
 
-// readiness remembers how long each cause has gone on. It knows no clock: tests give it theirs.
+// readiness remembers how long each cause has lasted. It reads no clock: callers pass the time.
 type readiness struct {
 	mu     sync.Mutex
-	served bool // there was a moment without any cause
+	served bool // it was ready once
 	spells []spell
 }
 
-// spell is the time during which a cause went on, without a gap as long as its calm.
+// spell is the time during which a cause lasted, without a gap as long as its calm.
 type spell struct {
 	reason      Reason // as it was last seen
 	since, seen int64  // monotonic
@@ -90,7 +90,7 @@ func (r *readiness) judge(now int64, found []Reason) []Reason {
 	return counts
 }
 
-// health says how this node is.
+// health reports this node's condition.
 type health struct {
 	*base
 	handshaker *handshaker
@@ -132,8 +132,8 @@ func (n *health) reasons() []Reason {
 // NotReady is why this node should not be sent requests; nil when it may.
 func (n *health) NotReady() []Reason { return n.readiness.judge(monotonic(), n.reasons()) }
 
-// watchReadiness notes how long reasons go on, also when it is not asked, and logs when the node
-// begins or ceases to be ready.
+// watchReadiness records how long reasons last, also between requests, and logs when the node
+// becomes ready or stops being ready.
 func (n *health) watchReadiness() {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
@@ -157,7 +157,7 @@ func (n *health) watchReadiness() {
 	}
 }
 
-// standing says why this node is not a member, or not for long; no cause when it is one.
+// standing reports why this node is not a member, or will soon not be one; no cause if it is one.
 func (n *health) standing() (Cause, string) {
 	if n.Billing().retired.Load() {
 		return CauseStopping, "about to stop"

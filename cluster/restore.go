@@ -21,8 +21,8 @@ var ErrNotEmpty = errors.New("cluster: a backup is restored into an empty folder
 
 // Restore makes the data folder of one node of a new cluster from a backup: Config.Members are its
 // voters, Config.Cluster its identity, which must be new, and the same on each of them. Every
-// member is restored from the same backup; then they are started. The machines of c are filled on
-// the way and must not be used for a node. Nothing is started and no other node is asked.
+// member is restored from the same backup; then they are started. It fills the machines
+// of c, which must not be used for a node. It starts nothing and contacts no other node.
 //
 // The folder must be empty. Until all of the backup was read, checked, and is on disk, a node
 // refuses to start there; after an error it must be emptied.
@@ -145,7 +145,7 @@ func restoreSegments(dir string, shard Shard, from *backup.Reader, count int) (e
 	fetch := func(_ context.Context, info journal.SegmentInfo) ([]byte, error) {
 		data, err := nextSegment(from, info)
 		if err != nil {
-			stop() // what follows it cannot be right either
+			stop() // what follows cannot be right either
 		}
 		return data, err
 	}

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// roomLook is how often a leader looks whether its disk has room.
+	// roomLook is how often a leader checks whether its disk has room.
 	roomLook = 100 * time.Millisecond
 	// roomWait bounds the question for the room of others, and then the hand-over.
 	roomWait = 2 * time.Second
-	// roomRetry is how long a leader without room waits before it looks for another again.
+	// roomRetry is how long a leader without room waits before it looks for a successor again.
 	roomRetry = 5 * time.Second
 	// roomEnough is what a voter needs to be handed leadership, above its reserve: with less it
-	// would hand it on in a moment.
+	// would soon hand it on.
 	roomEnough = 16 << 20
 )
 

@@ -26,11 +26,11 @@ type peer struct {
 	// since is, per group, the log index at which this folder was joined; 0 for those of the
 	// beginning. Of two folders of one name the later one has replaced the other.
 	since [2]uint64
-	// in and voter say, per group, whether the configuration has it, and with a vote.
+	// in and voter report, per group, whether the configuration has the member, and with a vote.
 	in, voter [2]bool
 }
 
-// address is what a group's configuration says of it.
+// address is the member's address in a group's configuration.
 func (p *peer) address(group uint16) raft.ServerAddress {
 	if p.disk == "" {
 		return raft.ServerAddress(p.Raft)
@@ -79,8 +79,8 @@ func rosterOf(groups ...raft.Configuration) []peer {
 	return list
 }
 
-// describe fills in what the configuration does not say of members of the beginning: their HTTP
-// and operations addresses, as this node's own configuration has them.
+// describe fills in what the configuration lacks for the first members: their HTTP and operations
+// addresses, from this node's own configuration.
 func (c *Config) describe(m Member) Member {
 	if told, ok := c.member(m.ID); ok && m.HTTP == "" && m.Ops == "" {
 		m.HTTP, m.Ops = told.HTTP, told.Ops

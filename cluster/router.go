@@ -18,7 +18,7 @@ type route struct {
 	changed chan struct{} // closed when this route is no longer the newest
 }
 
-// router knows who leads, and with that where proposals and reads go.
+// router knows the leader, and so where proposals and reads go.
 type router struct {
 	*core
 	electorate *electorate
@@ -102,7 +102,7 @@ func (r *router) establish(ctx context.Context) {
 	if ctx.Err() != nil || !r.led.Load() || r.raft.CurrentTerm() != term {
 		return
 	}
-	// What was the latest before the barrier is committed now, unless Apply saw a newer one.
+	// The latest configuration before the barrier is committed now, unless Apply saw a newer one.
 	r.electorate.committed.CompareAndSwap(known, &before)
 	r.lease.begin(term)
 	r.listener.lead()
@@ -120,8 +120,8 @@ func (r *router) barrier(ctx context.Context) error {
 	return err
 }
 
-// stepDown ends what rests on leadership, before raft goes on. Entries in flight are raft's to
-// answer.
+// stepDown ends what depends on leadership, before raft continues. Raft answers the entries in
+// flight.
 func (r *router) stepDown() {
 	r.routeLock.Lock()
 	defer r.routeLock.Unlock()
@@ -162,7 +162,7 @@ func (r *router) seek() {
 	defer r.routeLock.Unlock()
 	current := r.route.Load()
 	if r.led.Load() || leader == r.config.NodeID {
-		return // establish and stepDown keep that one
+		return // establish and stepDown maintain that route
 	}
 	if current.leader == leader && (leader == "" || current.term == term) {
 		return
@@ -190,7 +190,8 @@ func (r *router) setClosedRoute() {
 	r.setRoute(&route{})
 }
 
-// hold keeps a term that this node leads from ending until release; false when it does not lead it.
+// hold prevents a term that this node leads from ending before release; false if it does not lead
+// it.
 func (r *router) hold(term uint64) bool {
 	r.routeLock.Lock()
 	if current := r.route.Load(); current.ready && current.term == term {

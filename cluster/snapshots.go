@@ -38,8 +38,8 @@ const (
 )
 
 // snapshotStore keeps raft's snapshots of one group, one file each. A file counts once it has its
-// name, which it is given when all of it is on disk. A damaged one is never handed out, not even in
-// part: Open reads all of it first.
+// name, which it gets when all of it is on disk. Damaged state is never returned, not even in part:
+// Open reads all of it first.
 //
 //	magic; blocks of [length u32][CRC-32C u32][state], the checksum begun with the one before; meta
 //	as JSON; [its length u32][its CRC-32C u32][where it begins u64]["TGSNAPOK"]
@@ -50,7 +50,7 @@ type snapshotStore struct {
 
 	mu      sync.Mutex
 	next    uint64           // number of the next file
-	damaged map[string]error // what was found to be damaged, by id
+	damaged map[string]error // the damage found, by id
 }
 
 var _ raft.SnapshotStore = (*snapshotStore)(nil)
@@ -141,7 +141,7 @@ func (s *snapshotStore) damage(id string) error {
 	return s.damaged[id]
 }
 
-// blame notes that a snapshot is not to be used.
+// blame records that a snapshot is damaged.
 func (s *snapshotStore) blame(id string, err error) {
 	s.log.Error("a snapshot is damaged and will not be used", "file", s.path(id), "error", err)
 	s.mu.Lock()
@@ -149,7 +149,7 @@ func (s *snapshotStore) blame(id string, err error) {
 	s.damaged[id] = err
 }
 
-// anyDamage is what was found out about damaged snapshots that are still there; nil if none are.
+// anyDamage is the damage found in snapshots that still exist; nil if none.
 func (s *snapshotStore) anyDamage() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +189,8 @@ func (s *snapshotStore) Create(
 	return w, nil
 }
 
-// Open checks all of a snapshot and returns its state. The error is ErrDamaged when it cannot be
-// used; then it is not listed any more.
+// Open checks all of a snapshot and returns its state. If it is damaged, the error is ErrDamaged
+// and the snapshot is no longer listed.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	meta, err := s.check(id)
 	if errors.Is(err, ErrDamaged) {
@@ -221,7 +221,7 @@ func (s *snapshotStore) check(id string) (*raft.SnapshotMeta, error) {
 	return meta, errors.Join(err, r.Close())
 }
 
-// meta reads what a snapshot says of itself, at its end.
+// meta reads a snapshot's metadata, at its end.
 func (s *snapshotStore) meta(id string) (_ *raft.SnapshotMeta, err error) {
 	f, err := s.files.OpenRead(s.path(id))
 	if err != nil {
@@ -294,7 +294,7 @@ type snapshotSink struct {
 	meta  raft.SnapshotMeta
 	file  wal.File
 
-	block    []byte // head, and what is not written yet
+	block    []byte // head, and state not written yet
 	chain    uint32 // checksum of the block before
 	offset   int64
 	unsynced int64
@@ -304,10 +304,10 @@ type snapshotSink struct {
 
 func (w *snapshotSink) temporary() string { return w.store.path(w.meta.ID) + ".tmp" }
 
-// ID names the snapshot.
+// ID returns the snapshot's name.
 func (w *snapshotSink) ID() string { return w.meta.ID }
 
-// put writes bytes behind what was written.
+// put appends bytes to the file.
 func (w *snapshotSink) put(b []byte) error {
 	if _, err := w.file.WriteAt(b, w.offset); err != nil {
 		return fmt.Errorf("cluster: write a snapshot: %w", err)
@@ -320,7 +320,7 @@ func (w *snapshotSink) put(b []byte) error {
 	return w.file.SyncData()
 }
 
-// Write takes more of the state.
+// Write adds state.
 func (w *snapshotSink) Write(p []byte) (int, error) {
 	for written := 0; ; {
 		n := min(len(p)-written, blockHead+snapshotBlock-len(w.block))
@@ -334,7 +334,7 @@ func (w *snapshotSink) Write(p []byte) (int, error) {
 	}
 }
 
-// flush writes the block that was begun.
+// flush writes the block.
 func (w *snapshotSink) flush() error {
 	state := w.block[blockHead:]
 	if len(state) == 0 {
@@ -349,8 +349,8 @@ func (w *snapshotSink) flush() error {
 	return err
 }
 
-// Close makes the snapshot durable. Raft calls it after Persist has: the second call answers what
-// the first one did.
+// Close makes the snapshot durable. Persist calls it, and then raft: the second call returns the
+// first one's error.
 func (w *snapshotSink) Close() error {
 	w.once.Do(func() {
 		err := w.finish()
@@ -407,19 +407,19 @@ func (w *snapshotSink) drop() error {
 	return errors.Join(closed, err)
 }
 
-// snapshotReader reads the state of a snapshot, block by block; nothing of a block is handed out
-// before its checksum was right.
+// snapshotReader reads the state of a snapshot, block by block. It verifies a block's checksum
+// before it returns any of it.
 type snapshotReader struct {
 	file   wal.File
 	name   string
 	offset int64
 	rest   int64 // of the state
 	chain  uint32
-	block  []byte // of the block, what was not handed out
+	block  []byte // the rest of the block
 	buffer []byte
 }
 
-// Read hands out more of the state.
+// Read implements io.Reader.
 func (r *snapshotReader) Read(p []byte) (int, error) {
 	if len(r.block) == 0 {
 		if r.rest == 0 {

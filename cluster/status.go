@@ -11,7 +11,7 @@ type Status struct {
 	NodeID string `json:"nodeId"`
 	// Ready reports whether this node may be sent requests: there is no reason against it.
 	Ready bool `json:"ready"`
-	// Reasons say why it is not ready, in the order of Causes; see patience for how they are
+	// Reasons are why it is not ready, in the order of Causes; see patience for how they are
 	// damped.
 	Reasons []Reason `json:"reasons"`
 	// Groups are billing and workspace, in this order.
@@ -22,7 +22,7 @@ type Status struct {
 	// below the reserve: as the leader this node hands over, or refuses writes.
 	DiskFreeBytes int64 `json:"diskFreeBytes"`
 	DiskLow       bool  `json:"diskLow"`
-	// DiskReserveBytes is the free space that is to stay.
+	// DiskReserveBytes is the free space that must remain.
 	DiskReserveBytes int64 `json:"diskReserveBytes"`
 	// MemoryLiveBytes is the memory that is in use after a collection, 0 where there is no limit;
 	// MemoryLow reports whether writes that would make the state grow are refused.
@@ -42,7 +42,7 @@ const (
 	RoleDown     = "down"
 )
 
-// role is a member's, from what else its status says.
+// role derives a member's role from the rest of its status.
 func (m *MemberStatus) role() string {
 	switch {
 	case !m.Reachable:
@@ -65,7 +65,7 @@ func (s *Status) Down() (members []MemberStatus) {
 	return members
 }
 
-// Voters are how many members vote, and how many of these answer.
+// Voters returns how many members vote, and how many of these answer.
 func (s *Status) Voters() (all, answer int) {
 	for _, m := range s.Members {
 		if m.Voter {
@@ -155,7 +155,7 @@ type GroupStatus struct {
 	SnapshotAt time.Time `json:"snapshotAt"`
 }
 
-// QueueStatus is what waits in a group on one node.
+// QueueStatus is the work that waits in a group on one node.
 type QueueStatus struct {
 	// QueueBytes is what the leader's queue holds; ForwardBytes what was sent to the leader and
 	// not answered; InFlight the number of entries handed to Raft and not yet applied. WaitingBytes

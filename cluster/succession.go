@@ -8,28 +8,26 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// When a leader falls silent, its successor is to stand as soon as the others may vote, and no
-// other node then. Raft alone looks at a moment that it draws, up to two timeouts after the last
-// contact; its voters refuse any candidate before they have looked themselves, and a candidate who
-// was refused waits for another timeout: a failed leader cost 1.1 s as a rule and 1.8 s at times.
-// So the voters have turns, in the order of their names, and a vote is free when the promise to the
-// leader is over (transport.released).
+// When a leader falls silent, one successor should stand as soon as the others may vote. Raft alone
+// checks at a random moment, up to two timeouts after the last contact; its voters refuse any
+// candidate before they have checked themselves, and a refused candidate waits for another timeout:
+// a failed leader cost 1.1 s as a rule and 1.8 s at times. So the voters have turns, in the order
+// of their names, and a vote is free when the promise to the leader is over (transport.released).
 //
 // A leader whose process has ended is noticed sooner: its connection is closed, and a new one is
-// refused. This does not prove that it has ended, for a proxy or a firewall may do the same. So it
+// refused. This does not prove that it has ended: a proxy or a firewall may do the same. So it
 // shortens no promise, only the wait after it: a voter whose promise is over asks the others
 // whether they would elect it, and stands if a majority would.
 const (
 	// firstTurn is when the first voter stands, in tenths of the heartbeat timeout since it heard of
-	// the leader; where that is gone, it is as soon as the promise is over. Leaders of an older build
+	// the leader; if that is gone, as soon as the promise is over. Leaders of an older build
 	// bind the others for the whole of a heartbeat timeout, since they heard of them, which may be
 	// later by a beat of two tenths at most.
 	firstTurn = 12
 	// nextTurn is how much later each of the others does, in tenths: an election takes less. One
 	// whose log is behind is refused, and its turn goes by.
 	nextTurn = 3
-	// calmAt is when raft's own timer is made to begin anew, so that it does not end between the
-	// turns.
+	// calmAt is when raft's own timer is restarted, so that it does not expire between turns.
 	calmAt = 8
 )
 
@@ -62,10 +60,10 @@ func (e *elections) outdone() {
 type succession struct {
 	term  uint64
 	since time.Time // of the newest change of term or role
-	calm  bool      // raft's own timer was begun anew in this silence
+	calm  bool      // raft's own timer was restarted in this silence
 }
 
-// keepSuccession has this node stand for election when it is its turn.
+// keepSuccession makes this node stand for election when it is its turn.
 func (e *elections) keepSuccession() {
 	s := succession{since: time.Now()}
 	timer := time.NewTimer(e.tenths(calmAt))
@@ -114,7 +112,7 @@ func (e *elections) succeed(s *succession) (again time.Duration) {
 	return e.tenths(1)
 }
 
-// replaceLostLeader has this node stand, when it is its turn, in place of a leader that is gone.
+// replaceLostLeader makes this node stand, when it is its turn, if the leader is gone.
 func (e *elections) replaceLostLeader(silence, turn time.Duration) (again time.Duration) {
 	if silence < turn {
 		return turn - silence
@@ -171,8 +169,8 @@ func (e *elections) wouldWin() bool {
 	return votes > voters/2
 }
 
-// nudge has raft look now whether its leader has been silent for the heartbeat timeout, and stand
-// if so; else its timer begins anew. A timeout that becomes shorter is what makes raft look.
+// nudge makes raft check now whether its leader has been silent for the heartbeat timeout, and
+// stand if so; otherwise its timer restarts. Shortening the timeout is what makes raft check.
 func (e *elections) nudge() error {
 	return e.retune(func(set func(raft.ReloadableConfig) error, c raft.ReloadableConfig) error {
 		longer := c

@@ -17,7 +17,7 @@ var (
 	errClock    = errors.New("cluster: no votes for a clock that is far off, or not compared yet")
 )
 
-// rawTransport is what a transport of raft's must offer: NetworkTransport and InmemTransport do.
+// rawTransport is the raft transport that is wrapped: NetworkTransport and InmemTransport are.
 type rawTransport interface {
 	raft.Transport
 	raft.WithPreVote
@@ -29,15 +29,15 @@ type rawTransport interface {
 type transport struct {
 	rawTransport
 	lease *lease
-	// quietUntil: until then this node gives no vote, for it may have promised a leader, before
-	// it was restarted, not to.
+	// quietUntil: until then this node gives no vote, because it may have promised a leader not to
+	// before it was restarted.
 	quietUntil time.Time
 	// bond is this node's promise to a leader.
 	bond *bond
-	// binds is what this leader's requests say of the promise that they ask for.
+	// binds is the promise that this leader's requests ask for, encoded.
 	binds []byte
 	reach *reach
-	// handed is the newest hand-over that was seen in the log; matched is how far the others' logs
+	// handed is the newest hand-over seen in the log; matched is how far the others' logs
 	// are known to agree with this leader's.
 	handed  handed
 	matched matched
@@ -45,19 +45,19 @@ type transport struct {
 	// applied is how far this node has applied its log; it announces no higher commit index. Nil: it
 	// applies nothing.
 	applied func() uint64
-	// held is the member whose appends do not return yet, and the channel that is closed then.
+	// held is the member whose appends are held back, and the channel that is closed at release.
 	held atomic.Pointer[heldBack]
 	// includes reports whether this node holds everything that a snapshot does, known how many
 	// entries of an append this node has applied if its log begins after them; nil without a log.
 	includes func(*raft.InstallSnapshotRequest) bool
 	known    func(*raft.AppendEntriesRequest) (count uint64, ok bool)
-	// view is what raft says on this node; nil until raft runs.
+	// view reads raft's state on this node; nil until raft runs.
 	view atomic.Pointer[raftView]
 	// settled reports whether the other members have checked this folder; nil if there are none.
 	settled func() bool
 	// heldUntil bounds how long appends wait for settled. Only the relay goroutine uses it.
 	heldUntil time.Time
-	// overheard is what the others have promised, by their messages.
+	// overheard collects what the others' messages reveal of their promises.
 	overheard overheard
 	// leaders has the leader of each term; rival is called with a second one.
 	leaders leaders
@@ -102,7 +102,7 @@ func (t *transport) AppendEntriesPipeline(
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// AppendEntries notes for the lease when the request was sent. A node that left the one before
+// AppendEntries records for the lease when the request was sent. A node that left the one before
 // unanswered gets the next when it has answered a heartbeat, see reach. The request that waited is
 // not that: its commit index is as old as the wait, and a follower that gets it would take itself
 // for up to date. Raft makes a new one.
@@ -142,9 +142,8 @@ func (t *transport) AppendEntries(
 	return nil
 }
 
-// outgoing is a request that says what it binds its receiver for, and commits no more than what
-// this leader has applied. So no node applies an entry, and shows it to readers, before the leader
-// has: its own readers need not look.
+// outgoing is a request that asks for a promise, and commits no more than this leader has applied.
+// So no node applies an entry, and shows it to readers, before the leader has.
 func (t *transport) outgoing(req *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	own := *req // raft sends its heartbeats' again
 	*bondOf(&own) = t.binds
@@ -160,7 +159,8 @@ type heldBack struct {
 	release chan struct{}
 }
 
-// holdBack lets no append to a member return before release is called. One member at a time.
+// holdBack makes appends to a member return only after release is called. It holds one member at a
+// time.
 func (t *transport) holdBack(id raft.ServerID) (release func()) {
 	h := &heldBack{id, make(chan struct{})}
 	t.held.Store(h)
@@ -250,7 +250,7 @@ func (t *transport) Close() error {
 
 func header() raft.RPCHeader { return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax} }
 
-// intercept lets f see raft's answer before the other node does, and put another in its place.
+// intercept passes raft's answer to f before it is sent; f may replace it.
 func (t *transport) intercept(rpc *raft.RPC, f func(raft.RPCResponse) raft.RPCResponse) {
 	to, answer := rpc.RespChan, make(chan raft.RPCResponse, 1)
 	rpc.RespChan = answer
@@ -268,8 +268,8 @@ func (t *transport) intercept(rpc *raft.RPC, f func(raft.RPCResponse) raft.RPCRe
 }
 
 // ErrContradiction means that the cluster contradicts what this node knows to be promised: some
-// node's folder was put back to an older copy, and those who could tell were away. Acknowledged
-// records are in some folders, and not in others: an operator has to choose.
+// node's folder was replaced by an older copy while the members that could tell were down.
+// Acknowledged records are in some folders and not in others: an operator has to choose.
 var ErrContradiction = errors.New("cluster: the cluster contradicts itself")
 
 // termLeader is a term and its leader.
@@ -313,8 +313,8 @@ func (t *transport) lead(term uint64, leader raft.ServerID) bool {
 	return false
 }
 
-// following is the leader that raft takes itself to have, none where id is empty, and when raft was
-// done with what that sent last.
+// following is the leader that raft follows, none if id is empty, and when raft finished its last
+// request.
 type following struct {
 	leader  raft.ServerAddress
 	id      raft.ServerID

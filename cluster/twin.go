@@ -12,7 +12,7 @@ import (
 )
 
 // twin is a small file that holds its content twice, in two places that no crash tears at once.
-// Whatever becomes of one copy, torn or rotten, the other one is whole. A copy is
+// If one copy is torn or damaged, the other one is whole. A copy is
 //
 //	magic     8 bytes
 //	checksum  4 bytes  CRC-32C of what follows
@@ -93,8 +93,8 @@ type twinCopy struct {
 	content  []byte
 }
 
-// read reads both copies, and says what is bad about each and which is the newer good one, -1 for
-// none.
+// read reads both copies. It returns what is wrong with each, and which is the newer good one, -1
+// for none.
 func (k twinKind) read(f wal.File) (copies [2]twinCopy, bad [2]error, best int) {
 	best = -1
 	for i := range copies {
@@ -125,7 +125,7 @@ func (t *twin) rewrite(content []byte) error {
 	return t.write(content, 1-t.newest, t.newest)
 }
 
-// replace puts content into the older copy, which is the newer one then.
+// replace puts content into the older copy, which becomes the newer one.
 func (t *twin) replace(content []byte) error {
 	t.sequence++
 	if err := t.write(content, 1-t.newest); err != nil {

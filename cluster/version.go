@@ -2,19 +2,19 @@ package cluster
 
 import "time"
 
-// versionEvery is how often a node looks whether all members know more than a group has agreed on,
-// and whether what was agreed on is noted in its data folder.
+// versionEvery is how often a node checks whether all members know a newer version than a group has
+// agreed on, and whether its data folder records the agreed one.
 const versionEvery = 200 * time.Millisecond
 
-// versions has the groups agree on what all members know.
+// versions makes the groups agree on the version that all members know.
 type versions struct {
 	*base
 	handshaker *handshaker
 	peering    *peering
 }
 
-// knows is the newest version that a member knows, as it said when the connection to it began;
-// false when there is none now: its next build may be another.
+// knows is the newest version that a member knows, from the greeting of the connection to it; false
+// without a connection: its next build may be another.
 func (n *versions) knows(p peer) (version uint32, ok bool) {
 	if p.ID != n.config.NodeID {
 		if l := n.peering.linkTo(p.ID); l == nil || !l.reachable() {
@@ -40,8 +40,8 @@ func (n *versions) common() uint32 {
 	return common
 }
 
-// keepVersion proposes, where this node leads, what all members know. What a new version allows is
-// proposed only when that is applied; so no member meets what it does not know.
+// keepVersion proposes, while this node leads, the version that all members know. What a version
+// allows is proposed only once that is applied, so no member receives what it does not know.
 func (n *versions) keepVersion() {
 	for n.Billing().pause(n.Billing().ctx, versionEvery) {
 		for _, g := range n.groups {
@@ -66,6 +66,6 @@ func (n *versions) noteVersion() error {
 	if err := seen.write(n.config.Dir); err != nil {
 		return err
 	}
-	n.folder.Version = agreed // the rest does not change, and others read it
+	n.folder.Version = agreed // the other fields never change, and are read concurrently
 	return nil
 }

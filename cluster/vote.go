@@ -19,7 +19,7 @@ import (
 	"tollgate/wal"
 )
 
-// errNoValue is what raft takes for "never stored": it compares the text.
+// errNoValue means "never stored" to raft, which compares the text.
 var errNoValue = errors.New("not found")
 
 const (
@@ -90,7 +90,7 @@ func openVote(fsys wal.FS, dir string, log *slog.Logger) (*voteFile, error) {
 	return v, nil
 }
 
-// storedVote is what the files of a folder say.
+// storedVote is the content of a folder's files.
 type storedVote struct {
 	twin     *twin // nil: `vote` is missing or bad
 	sequence uint64
@@ -99,8 +99,8 @@ type storedVote struct {
 	bad      []error
 }
 
-// readVote reads both files, changes nothing, and returns the newest good content. A file that is
-// missing one is as good as damaged: an earlier build made no `vote.bolt`.
+// readVote reads both files, changes nothing, and returns the newest good content. A missing
+// file counts as damaged: an earlier build made no `vote.bolt`.
 func readVote(fsys wal.FS, dir string) (found storedVote, err error) {
 	t, content, copies, err := voteTwin.open(fsys, filepath.Join(dir, voteName))
 	missing := errors.Is(err, errNoTwin)
@@ -151,7 +151,7 @@ func readCopy(fsys wal.FS, dir string) ([]byte, error) {
 	return record, nil
 }
 
-// makeCopy makes `vote.bolt` anew, so that bbolt maps no file that another process left.
+// makeCopy recreates `vote.bolt`, so that bbolt maps no file of another process.
 func makeCopy(fsys wal.FS, dir string, record []byte) (b *voteCopy, err error) {
 	watch := func(_, _ string, operation func() error) error { return operation() }
 	if w, ok := fsys.(*watchedFS); ok {
@@ -181,7 +181,7 @@ func ofSystem(fsys wal.FS) bool {
 	return fsys == wal.OS()
 }
 
-// record is what `vote.bolt` has of a content.
+// record encodes a content for `vote.bolt`.
 func (t *twin) record(content []byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, t.sequence), content...)
 }
@@ -190,7 +190,7 @@ func (t *twin) record(content []byte) []byte {
 func storedTerm(fsys wal.FS, dir string) (term uint64, err error) {
 	found, err := readVote(fsys, dir)
 	if errors.Is(err, ErrDamaged) {
-		return 0, nil // openVote says so
+		return 0, nil // openVote reports it
 	}
 	if err != nil || found.none {
 		return 0, err
@@ -203,8 +203,8 @@ func storedTerm(fsys wal.FS, dir string) (term uint64, err error) {
 	return term, err
 }
 
-// Set stores a value durably. After the first failure it stores nothing any more: what is on disk
-// is unknown then.
+// Set stores a value durably. After a failure it stores nothing more: what is on disk is then
+// unknown.
 func (v *voteFile) Set(key, value []byte) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -239,7 +239,7 @@ func (v *voteFile) writeBoth(content []byte) error {
 	return errors.Join(err, <-beside)
 }
 
-// promised is what the values say of term and vote; the caller holds the lock.
+// promised decodes term and vote from the values; the caller holds the lock.
 func (v *voteFile) promised() *mark {
 	number := func(key []byte) uint64 {
 		if b := v.values[string(key)]; len(b) == 8 {
@@ -291,7 +291,7 @@ func (v *voteFile) Close() error {
 	return err
 }
 
-// encode lays the values out.
+// encode encodes the values.
 func (v *voteFile) encode() (content []byte) {
 	le := binary.LittleEndian
 	for _, key := range slices.Sorted(maps.Keys(v.values)) {
@@ -302,7 +302,7 @@ func (v *voteFile) encode() (content []byte) {
 	return content
 }
 
-// parseVote reads what encode has laid out; the copy's checksum says that it is that.
+// parseVote decodes what encode encoded; the copy's checksum was verified before.
 func parseVote(content []byte) map[string][]byte {
 	le, values := binary.LittleEndian, make(map[string][]byte)
 	for rest := content; len(rest) > 0; {

@@ -15,8 +15,8 @@ import (
 type watchedLog struct {
 	raft.LogStore
 	core *core
-	// sinceSnapshot is what was stored since the last snapshot; entries and bytes are totals, of
-	// which meanEntry is made.
+	// sinceSnapshot is what was stored since the last snapshot; entries and bytes are totals, from
+	// which meanEntry is computed.
 	sinceSnapshot, bytes, entries atomic.Int64
 }
 
@@ -91,8 +91,8 @@ func (w *watchedLog) countStored() error {
 	return nil
 }
 
-// GetLog reads an entry. Raft panics, or goes on without a word, when one cannot be read; this ends
-// the process with the reason first.
+// GetLog reads an entry. If it cannot be read, raft would panic or continue silently; this ends the
+// process first, with the reason.
 func (w *watchedLog) GetLog(index uint64, l *raft.Log) error {
 	err := w.LogStore.GetLog(index, l)
 	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
@@ -101,9 +101,9 @@ func (w *watchedLog) GetLog(index uint64, l *raft.Log) error {
 	return err
 }
 
-// DeleteRange deletes entries; a log that cannot is damaged, and ends the process. So does a leader
-// that has other entries than those that are committed here: what was acknowledged is about to be
-// lost, since some node forgot a promise, and this folder is where it still is.
+// DeleteRange deletes entries; a log that cannot is damaged, and ends the process. So does a
+// leader whose entries differ from those committed here: acknowledged records are about to be lost,
+// because some node forgot a promise, and this folder still has them.
 func (w *watchedLog) DeleteRange(low, high uint64) error {
 	first, err := w.FirstIndex()
 	if err != nil {
