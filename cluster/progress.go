@@ -30,7 +30,7 @@ func (p *progress) advance(index, term uint64) {
 	p.set(index)
 }
 
-// at is the newest entry that the machine has applied.
+// at is the newest entry that the machine was given and has applied.
 func (p *progress) at() place {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -250,7 +250,7 @@ func (r *reader) Staleness() time.Duration {
 
 // silence is the Staleness of a node that has not caught up with a leader since it started: its
 // state is as old as its newest entry, whose stamp may be ahead of the clock. If no entry is
-// applied yet, the staleness is unbounded: the others may have continued for years. The later of
+// applied yet, that is decades: the others may have continued for years. The later of
 // this node's clock and the others' counts: a node that has just started may know a single other
 // clock, which may be wrong. The clock is read once, as for stampMS.
 func (r *reader) silence() time.Duration {

@@ -157,7 +157,7 @@ func (n *health) watchReadiness() {
 	}
 }
 
-// standing reports why this node is not a member, or will soon not be one; no cause if it is one.
+// standing returns the cause if this node is not a member, or is about to stop.
 func (n *health) standing() (Cause, string) {
 	if n.Billing().retired.Load() {
 		return CauseStopping, "about to stop"

@@ -18,7 +18,7 @@ const FormatVersion = 1
 
 var (
 	// ErrDamaged means that bytes are not a whole backup: cut off, changed, in another order, or
-	// followed by more. Nothing of such a file may be used.
+	// followed by more. No part of such a file may be used.
 	ErrDamaged = errors.New("backup: damaged")
 	// ErrVersion means that a backup was written by a build that is newer than this one.
 	ErrVersion = errors.New("backup: written by a newer version")
@@ -97,7 +97,7 @@ func (m *Manifest) Bytes() int64 {
 // Time is when the backup was made.
 func (m *Manifest) Time() time.Time { return time.UnixMilli(m.MadeAt).UTC() }
 
-// Bounds of what a manifest may say: 64 groups, and of each a state and segments of 1 TiB.
+// Bounds of a manifest: 64 groups, each with a state and segments of 1 TiB.
 const (
 	maxGroups  = 64
 	maxPart    = 1 << 40

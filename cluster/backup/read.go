@@ -62,7 +62,7 @@ func NewReader(src io.Reader) (*Reader, error) {
 // Manifest is what the backup says that it has.
 func (r *Reader) Manifest() *Manifest { return r.manifest }
 
-// Next returns the next state or segment; what was not read of the one before is read and checked.
+// Next returns the next state or segment; it reads and checks the rest of the one before.
 // At the end of a whole backup it is io.EOF, and otherwise ErrDamaged.
 func (r *Reader) Next() (Item, error) {
 	if r.item != nil {

@@ -15,7 +15,7 @@ import (
 func (s *Store) FindKey(key [16]byte) (v idempotency.Verdict, err error) {
 	prefix := binary.BigEndian.Uint64(key[:])
 	for found := (search{key: key, prefix: prefix}); ; {
-		// A file that may not be read any more is not in the view that has come since.
+		// A file that was closed is not in the newer view.
 		if now := s.view.Load(); s.look(now, &found) {
 			s.probes.Add(1)
 			if found.hits > 0 {
@@ -36,7 +36,7 @@ type search struct {
 	hits, reads uint64
 }
 
-// look searches the files of a view; false when one of them has gone meanwhile.
+// look searches the files of a view; false if one of them was closed meanwhile.
 func (s *Store) look(v *view, f *search) bool {
 	f.verdict = idempotency.Verdict{Through: v.covered}
 	for end := len(v.runs); end > 0; end -= asked {
@@ -52,7 +52,7 @@ func (s *Store) look(v *view, f *search) bool {
 	return true
 }
 
-// read looks into one file; gone reports whether it may not be read any more.
+// read searches one file; gone reports whether it was closed.
 func (f *search) read(r *run) (done, gone bool) {
 	if !r.acquire() {
 		return false, true

@@ -23,7 +23,7 @@ const (
 	// loadTries is how often a file that cannot be read is tried before it is given up: an error
 	// of the disk may pass, and what is given up takes long to be made again.
 	loadTries = 3
-	// asideSuffix is the end of the name of what is in the way and cannot be removed, such as a
+	// asideSuffix ends the new name of an obstacle that cannot be removed, such as a
 	// directory.
 	asideSuffix = ".aside"
 	// loadPages is how many entries of a directory are read at a time.
@@ -68,7 +68,7 @@ func (s *Store) load() (did bool, err error) {
 	return true, nil
 }
 
-// list names what is in the directory, which it makes: oldest segments first, and of those that
+// list lists the directory, which it creates if needed: oldest segments first, and of those that
 // begin alike the longest, which was merged from the others.
 func (s *Store) list() ([]string, error) {
 	fs := s.opts.FS
@@ -137,7 +137,7 @@ func (s *Store) discard(name string) error {
 	return nil
 }
 
-// openRun opens a file and reads what is kept in memory of it.
+// openRun opens a file and reads the parts that are kept in memory.
 func openRun(fs wal.FS, path string) (_ *run, err error) {
 	f, err := fs.OpenRead(path)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	hurryFiles = 32
 )
 
-// pace holds up what may take its time, so that others get the disk; nil holds up nothing.
+// pace slows background work, so that others get the disk; nil does not.
 type pace struct {
 	ctx   context.Context
 	hurry func() bool

@@ -10,8 +10,8 @@ import (
 	"tollgate/engine/journal"
 )
 
-// repairLooks is how often a page that cannot be read is looked at before its records are taken
-// from the journal: an error of the disk may pass.
+// repairLooks is how often to read an unreadable page before its records are taken from the
+// journal: a disk error may be temporary.
 const repairLooks = 3
 
 // repair looks at the suspect page of a file. Where it is good by now, nothing is to be done; where

@@ -64,7 +64,7 @@ type run struct {
 	looks int
 }
 
-// acquire keeps the file open until release; false when it may not be read any more.
+// acquire keeps the file open until release; false if it was closed.
 func (r *run) acquire() bool {
 	for n := r.readers.Load(); n > 0; n = r.readers.Load() {
 		if r.readers.CompareAndSwap(n, n+1) {
@@ -82,7 +82,7 @@ func (r *run) release() error {
 	return r.file.Close()
 }
 
-// suspects notes a page that is to be looked at again: see Store.Rewrite.
+// suspects records a page for Store.Rewrite to read again.
 func (r *run) suspects(page uint64) { r.suspect.CompareAndSwap(0, page+1) }
 
 // memory is what the run takes in memory, in bytes.

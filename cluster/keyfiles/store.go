@@ -83,7 +83,7 @@ type Store struct {
 // files for good, and read them after acquire.
 type view struct {
 	runs    []*run // oldest first; they do not overlap
-	base    uint64 // oldest key that is kept, as Step was told
+	base    uint64 // oldest key that is kept, from Step
 	covered uint64 // all keys from base up to here are in runs
 }
 
@@ -127,7 +127,7 @@ func foreign(r *run, list []journal.SegmentInfo) bool {
 	return last.Hash != r.hash || last.EventsThrough != r.through || from != r.from
 }
 
-// Close closes the files; who still reads one finishes. Step and Rewrite are not called any more.
+// Close closes the files; reads in progress finish. Step and Rewrite must not be called any more.
 func (s *Store) Close() (err error) {
 	s.change.Lock()
 	defer s.change.Unlock()

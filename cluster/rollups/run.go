@@ -38,8 +38,7 @@ type line struct {
 	length, sum uint32
 }
 
-// run is a file of the cells of consecutive segments. It never changes, and is opened by who reads
-// it.
+// run is a file of the cells of consecutive segments. It never changes; its reader opens it.
 type run struct {
 	part        journal.Part
 	first, last uint64 // segments

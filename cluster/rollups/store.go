@@ -163,7 +163,7 @@ func (s *Store) removeFile(name string) error {
 	return nil
 }
 
-// replace shows a run in place of those that it was made of.
+// replace publishes a run in place of those that it was merged from.
 func (s *Store) replace(made *run, from []*run) (err error) {
 	s.change.Lock()
 	defer s.change.Unlock()

@@ -31,7 +31,7 @@ type writer struct {
 	countVersion uint32
 }
 
-// merge adds a cell whose key may come again.
+// merge adds a cell whose key may repeat.
 func (w *writer) merge(c *rollup.Cell) {
 	if w.opened && w.open.Key == c.Key {
 		w.open.Add(c.Events, c.Units)
@@ -82,8 +82,8 @@ func (w *writer) write(data []byte) {
 	}
 }
 
-// end writes what stands behind the blocks and gives the file its name. A crash may leave less than
-// that on the disk: checksums tell, and it is made again.
+// end writes the part behind the blocks and gives the file its name. After a crash the file may be
+// incomplete: its checksums fail then, and it is made again.
 func (w *writer) end() (*run, error) {
 	w.flush()
 	w.cut()

@@ -55,7 +55,7 @@ func (c *indexCache) touch(seg *segment, size int64) (gone []*segment) {
 	return gone
 }
 
-// forget drops what is held of a segment that no longer exists.
+// forget drops the cached data of a segment that no longer exists.
 func (c *indexCache) forget(seg *segment) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -159,7 +159,7 @@ func (s *Store) rewriteIndex(info journal.SegmentInfo, x *sideIndex) (*sideIndex
 }
 
 // storeIndex writes the side index of a segment that has just become a file, or was one before:
-// then an index that is there as well is taken, as it would be by a listing.
+// then an index that exists is used as well, as it would be by a listing.
 func (s *Store) storeIndex(seg *segment, data []byte, there bool) error {
 	seg.indexing.Lock()
 	defer seg.indexing.Unlock()

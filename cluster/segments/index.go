@@ -16,7 +16,7 @@ const (
 	indexMagic   = "TGSI"
 	indexVersion = 2
 	headerBytes  = 76
-	// blockEntries is how many entries a block has: what is read to find one.
+	// blockEntries is how many entries a block has: a lookup reads one block.
 	blockEntries = 128
 	dirBytes     = 44 // bytes of a block's line in the directory
 	// markEvents is how many usage events there are from one mark to the next.

@@ -16,7 +16,7 @@ type ranked struct {
 
 // order sorts entries that are in the order of their records, in which collect makes them: by
 // owner, then by time, and what is equal in both stays as it is, which is compare's order. It is a
-// radix sort over as many bits as the values differ in, of numbers that stand together: segments
+// radix sort over as many bits as the values differ in, of numbers that are adjacent: segments
 // are full all the time under load, and comparing 70,000 entries of 40 bytes took a fifth of what a
 // follower did.
 func order(entries []entry) []entry {

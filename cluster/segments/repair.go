@@ -46,7 +46,7 @@ func (s *Store) repairOne(ctx context.Context, info journal.SegmentInfo, fetch F
 	return nil
 }
 
-// scrub is the goroutine that reads every file now and then, since a disk may lose what it had.
+// scrub is the goroutine that reads every file from time to time: disks lose data silently.
 func (s *Store) scrub() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -65,7 +65,7 @@ func (s *Store) scrub() {
 	}
 }
 
-// scrubOne reads one file, and waits as long as the pace asks for; false when the store closes.
+// scrubOne reads one file, and then pauses for the pace; false when the store closes.
 func (s *Store) scrubOne(info journal.SegmentInfo) bool {
 	if s.journal.Dropped(info) {
 		return true
@@ -73,7 +73,7 @@ func (s *Store) scrubOne(info journal.SegmentInfo) bool {
 	seg := s.lookup(info)
 	seg.lock.Lock()
 	if seg.state == stored || seg.state == unchecked {
-		// What is found is kept in the segment's state and told to Options.Damaged.
+		// Damage is kept in the segment's state and reported to Options.Damaged.
 		if _, err := s.loadLocked(seg); err != nil && !errors.Is(err, ErrDropped) {
 			seg.state = damaged
 		}

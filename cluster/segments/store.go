@@ -46,10 +46,10 @@ type Options struct {
 	// Open. ScrubBytesPerSecond is their pace (default 64 MiB).
 	ScrubEvery          time.Duration
 	ScrubBytesPerSecond int64
-	// Fatal is told of an error that the process must not survive: a write or an fsync that failed.
+	// Fatal is called with an error that must end the process: a write or an fsync that failed.
 	// Default: panic.
 	Fatal func(error)
-	// Damaged, when set, is told of each file that was found damaged.
+	// Damaged, if set, is called for each file found damaged.
 	Damaged func(journal.SegmentInfo, error)
 }
 
@@ -106,7 +106,7 @@ type key struct {
 
 func keyOf(info journal.SegmentInfo) key { return key{info.Part, info.Number} }
 
-// segment is what is known of one segment's file.
+// segment is the state of one segment's file.
 type segment struct {
 	info journal.SegmentInfo
 	// indexing is held while the side index is made.
@@ -174,7 +174,7 @@ func (s *Store) path(k key, suffix string) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%s-%010d%s", k.part, k.number, suffix))
 }
 
-// lookup returns what is known of a segment, after a look at the disk when nothing is.
+// lookup returns a segment's state, reading it from disk when it is not known yet.
 func (s *Store) lookup(info journal.SegmentInfo) *segment {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -230,7 +230,7 @@ func (seg *segment) hold(data []byte) {
 	}
 }
 
-// write is the goroutine that writes what was Put.
+// write is the goroutine that writes the segments that were Put.
 func (s *Store) write() {
 	for {
 		select {
@@ -260,7 +260,7 @@ func (s *Store) writeQueued(seg *segment) {
 	}
 }
 
-// fail ends the store for good: after a failed fsync it is not known what is on disk.
+// fail ends the store: after a failed fsync it is not known what is on disk.
 func (s *Store) fail(err error) {
 	err = fmt.Errorf("segments: %w", err)
 	s.end(err)
@@ -300,7 +300,7 @@ func (s *Store) store(seg *segment, data []byte) error {
 	return nil
 }
 
-// wake lets WaitDurable look again.
+// wake makes WaitDurable check again.
 func (s *Store) wake() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -470,7 +470,7 @@ func (s *Store) Missing() []journal.SegmentInfo {
 }
 
 // Read returns the bytes of a segment that the manifest lists, checked, for a peer. They must not
-// be changed. It is ErrDropped when the journal no longer has it: the peer's log will say so, too.
+// be changed. It is ErrDropped when the journal no longer has it: the peer's log will drop it, too.
 func (s *Store) Read(part journal.Part, number uint64) ([]byte, error) {
 	if !slices.Contains(journal.Parts(), part) {
 		return nil, fmt.Errorf("%w: there is no part %d", ErrMissing, part)

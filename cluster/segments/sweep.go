@@ -34,8 +34,9 @@ func (s *Store) clean() error {
 	return s.opts.FS.SyncDir(s.dir)
 }
 
-// Sweep deletes the files of segments that the journal has dropped since the last call, wakes who
-// waits for one of them, and forgets what was known of them. It costs nothing when there are none.
+// Sweep deletes the files of segments that the journal has dropped since the last call, wakes
+// the goroutines that wait for one of them, and forgets their states. It costs nothing when there
+// are none.
 // Nothing of it must last: what a crash brings back is deleted at Open, and what a replay of the
 // log writes again is dropped again. After an error the next call goes on.
 func (s *Store) Sweep() error {
@@ -91,7 +92,7 @@ func (s *Store) Copy(info journal.SegmentInfo) ([]byte, error) {
 	return data, err
 }
 
-// forget drops what is known of dropped segments.
+// forget drops the states of dropped segments.
 func (s *Store) forget(first uint64) {
 	var gone []*segment
 	s.lock.Lock()
