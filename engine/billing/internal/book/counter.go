@@ -1,8 +1,6 @@
 package book
 
 import (
-	"math"
-
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/sums"
@@ -31,24 +29,21 @@ func (n *Counter) Reading(f *catalogs.PlanFeature) decimal.Decimal {
 
 func (n *Counter) fits() bool { return n.Used.InRange() && n.Next.InRange() }
 
-// counters are the counters of all subscriptions. Usage of the next period is rare, so a row is
-// what is used of the present one; where there is more, the whole counter is a part.
+// counters are the counters of all subscriptions. Usage of the next period is rare, and so are
+// numbers that are long: a row is what is used of the present period, in 8 bytes, and any other
+// counter is a part.
 type counters struct {
 	Rows  *page.Table[CounterRow]
 	Whole *page.Parts[Counter]
 }
 
-// CounterRow is what is used, or, where that is not a number in range, says which part it is.
-type CounterRow struct{ used decimal.Decimal }
-
-// PartMark is the upper half of what stands in a row whose counter is a part: no number in range
-// has it.
-const PartMark = math.MaxInt64
+// CounterRow is what is used, or, where that is no Short, says which part it is.
+type CounterRow struct{ used decimal.Short }
 
 // part is the number of the row's part; 0 where the row has all there is.
 func (r *CounterRow) part() uint32 {
-	if high, low := r.used.Bits(); high == PartMark {
-		return uint32(low)
+	if r.used&decimal.NoShort == decimal.NoShort {
+		return uint32(r.used >> 32)
 	}
 	return 0
 }
@@ -78,17 +73,17 @@ func (c *counters) of(r *CounterRow) Counter {
 	if part := r.part(); part != 0 {
 		return *c.Whole.Read(part)
 	}
-	return Counter{Used: r.used}
+	return Counter{Used: r.used.Decimal()}
 }
 
 func (c *counters) put(r *CounterRow, n *Counter) {
 	part := r.part()
-	if n.Next.IsZero() {
+	if used, ok := n.Used.Short(); ok && n.Next.IsZero() {
 		c.Whole.Drop(part)
-		r.used = n.Used
+		r.used = used
 		return
 	}
-	r.used = decimal.FromBits(PartMark, uint64(c.Whole.Put(part, *n)))
+	r.used = decimal.Short(c.Whole.Put(part, *n))<<32 | decimal.NoShort
 }
 
 // Len is the number of counters.
@@ -106,11 +101,11 @@ func (c *counters) Reading(row uint32, f *catalogs.PlanFeature) decimal.Decimal 
 	if part := r.part(); part != 0 {
 		return c.Whole.Read(part).Reading(f)
 	}
-	return r.used
+	return r.used.Decimal()
 }
 
 // Near is the memory that Read begins with, to be read ahead of it.
-func (c *counters) Near(row uint32) *decimal.Decimal { return &c.Rows.Read(row).used }
+func (c *counters) Near(row uint32) *decimal.Short { return &c.Rows.Read(row).used }
 
 // Write stores a counter. For Apply, under the customer's lock.
 func (c *counters) Write(row uint32, n *Counter) { c.put(c.Rows.Write(row), n) }
