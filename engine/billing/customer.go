@@ -47,7 +47,7 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 	now := e.Now(t.Stamp)
 	e.Account.Held.Customers.Add(1)
 	row, r := t.Customers.Append()
-	*r = book.Customer{ID: c.ID, Env: c.Env, CreatedAt: now, ModifiedAt: now}
+	r.UsualCustomer = book.UsualCustomer{ID: c.ID, Env: c.Env, CreatedAt: now}
 	p := book.Profile{
 		FirstName: c.FirstName, LastName: c.LastName,
 		Email: c.Email, PhoneNumber: c.PhoneNumber, Address: c.Address,
@@ -79,7 +79,7 @@ func (s *state) customerView(row uint32) CustomerView {
 			Email: p.Email, PhoneNumber: p.PhoneNumber,
 			HasPhoneNumber: p.PhoneNumber != "" || p.Blank&CustomerPhoneNumber != 0,
 			HasAddress:     p.Address != "" || p.Blank&CustomerAddress != 0,
-			CreatedAt:      c.CreatedAt, ModifiedAt: c.ModifiedAt,
+			CreatedAt:      c.CreatedAt, ModifiedAt: s.Customers.RestOf(c).ModifiedAt,
 		},
 		Address: p.Address, ArchivedAt: p.ArchivedAt, ErasedAt: p.ErasedAt,
 	}

@@ -176,14 +176,16 @@ func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 	data := string(wire.Encode(nil, p))
 	lock := t.WriteLock(row)
 	t.Profiles.Write(row).Data = data
-	c := t.Customers.Write(row)
-	c.ModifiedAt, c.Archived = now, p.ArchivedAt != 0
+	t.Customers.Write(row).Archived = p.ArchivedAt != 0
+	rest := t.Customers.Rest(row)
+	rest.ModifiedAt = now
+	t.Customers.SetRest(row, rest)
 	lock.Unlock()
 	t.Fold(uint64(row))
 }
 
 // named reports whether a customer's identifier can be found.
-func (s *state) named(c *book.Customer) bool {
+func (s *state) named(c *book.CustomerRow) bool {
 	if c.ExternalLen > 0 {
 		return true
 	}

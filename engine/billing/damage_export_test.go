@@ -23,17 +23,21 @@ func Damages() map[string]func(m *Machine) {
 	return map[string]func(m *Machine){
 		"customer 1 leads nowhere": with(func(s *state) { s.Customers.Write(1).Env = 99 }),
 		"the subscriptions of customer 1 do not end": with(func(s *state) {
-			s.Customers.Write(1).Subscriptions++
+			rest := s.Customers.Rest(1)
+			rest.Subscriptions++
+			s.Customers.SetRest(1, rest)
 		}),
 		"customer 2 has subscription 1 of another": with(func(s *state) {
-			c := s.Customers.Write(2)
-			c.FirstSubscription, c.LastSubscription = 1, 1
+			s.Customers.Write(2).FirstSubscription = 1
+			rest := s.Customers.Rest(2)
+			rest.LastSubscription = 1
+			s.Customers.SetRest(2, rest)
 		}),
 		"the invoices of customer 1 do not end": with(func(s *state) {
 			s.Customers.Write(1).LastInvoice = 1
 		}),
 		"the balances of customer 1": with(func(s *state) {
-			b := s.Customers.Read(1).FirstBalance
+			b := s.Customers.Rest(1).FirstBalance
 			s.Balances.Write(b).Next = b
 		}),
 		"customer 1 has no profile":     with(func(s *state) { s.Profiles.Write(1).Data = "\xff" }),
@@ -71,7 +75,7 @@ func Damages() map[string]func(m *Machine) {
 				b.FirstUnpaid = s.Invoices.Read(b.FirstUnpaid).NextUnpaid
 			})
 		}),
-		"invoice 1 has no lines": with(func(s *state) { s.Items.Write(1).Data = "\xff" }),
+		"invoice 1 has no lines": with(func(s *state) { s.Items.Put(1, []byte("\xff")) }),
 		"the lines of invoice 1 add up to": invoiced(1,
 			func(v *book.Invoice) { v.Amount = sums.Of(v.Amount, one) }),
 		"the plan changes of subscription 1 do not end": subscribed(func(b *book.Subscription) { b.LastChange = 1 }),

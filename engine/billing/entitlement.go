@@ -135,7 +135,7 @@ func (s *state) decide(c *catalogs.Catalog, d *Decision, now int64) (p book.Plac
 }
 
 // uncarried is why a customer may not use a feature that none of its subscriptions carries.
-func (s *state) uncarried(customer *book.Customer) Reason {
+func (s *state) uncarried(customer *book.CustomerRow) Reason {
 	reason := ReasonNoSubscription
 	for row := customer.FirstSubscription; row != 0; {
 		b := s.Subscriptions.Whole(row)

@@ -95,11 +95,12 @@ func Golden() map[string][]byte {
 		}
 		return id
 	}
-	c := book.Customer{
-		Env: 3, FirstSubscription: 4, LastSubscription: 5, FirstInvoice: 6, LastInvoice: 7,
-		Subscriptions: 2, ExternalLen: 3, ID: id(0x10), CreatedAt: 1769871600000,
-		ModifiedAt: 1769871600001, FirstBalance: 9,
-	}
+	c := book.Customer{UsualCustomer: book.UsualCustomer{
+		Env: 3, FirstSubscription: 4, FirstInvoice: 6, LastInvoice: 7, ExternalLen: 3, ID: id(0x10),
+		CreatedAt: 1769871600000,
+	}, CustomerRest: book.CustomerRest{
+		ModifiedAt: 1769871600001, LastSubscription: 5, Subscriptions: 2, FirstBalance: 9,
+	}}
 	copy(c.External[:], "ada")
 	b := book.Subscription{UsualSubscription: book.UsualSubscription{
 		Customer: 1, Next: 2, Version: 3, FirstCounter: 4,

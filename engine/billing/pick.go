@@ -48,7 +48,7 @@ const always = rows.Never
 // that has not happened yet: see foresee. late says that usage which occurred at an instant may
 // belong to a closed span or to a subscription that has ended: see pickThen.
 func (s *state) pick(
-	c *catalogs.Catalog, customer *book.Customer, feature uint32, now, occurredAt int64,
+	c *catalogs.Catalog, customer *book.CustomerRow, feature uint32, now, occurredAt int64,
 ) (
 	p book.Place, stale, late bool,
 ) {
@@ -169,7 +169,7 @@ func (s *state) closedAt(b *book.Subscription, occurredAt int64) (at *book.Span)
 
 // foresee is pick, and the reasons before the limit, for a customer of whom something is due that
 // has not happened yet. It allocates, for the moments until the sweep comes by.
-func (s *state) foresee(customer *book.Customer, d *Decision, now int64) (
+func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 	p book.Place, used decimal.Decimal,
 ) {
 	reason := ReasonNoSubscription

@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"unsafe"
@@ -20,29 +19,9 @@ import (
 
 func TestRowsAreSmall(t *testing.T) {
 	require.EqualValues(t, 8, unsafe.Sizeof(book.CounterRow{}))
+	require.EqualValues(t, 88, unsafe.Sizeof(book.CustomerRow{}))
 	require.EqualValues(t, 96, unsafe.Sizeof(book.SubscriptionRow{}))
-	require.EqualValues(t, 80, unsafe.Sizeof(book.InvoiceRow{}))
-}
-
-func TestEqualTextsShareTheirBytes(t *testing.T) {
-	s := rows.NewSharedTexts()
-	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
-	first := s.Of([]byte("a line"))
-	require.True(t, same(first, s.Of([]byte("a line"))))
-	var restored rows.Text
-	rest, err := s.Codec().Read(rows.TextCodec.Append(nil, &rows.Text{Data: "a line"}), &restored)
-	require.NoError(t, err)
-	require.Empty(t, rest)
-	require.True(t, same(first, restored.Data))
-
-	long := make([]byte, rows.SharedBytes+1)
-	require.False(t, same(s.Of(long), s.Of(long)), "what is long is not kept")
-	for i := range 3 * rows.SharedPlaces { // more than there are places
-		want := fmt.Sprint(i)
-		require.Equal(t, want, s.Of([]byte(want)))
-	}
-	_, err = s.Codec().Read([]byte{9, 0, 0, 0, 1}, &restored)
-	require.ErrorIs(t, err, rows.ErrRecord)
+	require.EqualValues(t, 72, unsafe.Sizeof(book.InvoiceRow{}))
 }
 
 func TestADueIsItselfWhenUnpacked(t *testing.T) {
@@ -119,8 +98,9 @@ func drawnInvoice(t *rapid.T) book.Invoice {
 		Subscription: 4, Version: rapid.Uint32Range(1, 70_000).Draw(t, "version"),
 		PeriodStart: start, PeriodEnd: start + rapid.Int64Range(28, 366).Draw(t, "days")*accounts.DayMS,
 		Next: 5, NextUnpaid: 6, Amount: drawnDecimal(t, "amount"), Kind: book.InvoiceRegular,
-		Status: book.InvoiceDue, PaidAt: odd(t, "paid"),
+		Status: book.InvoiceStatus(rapid.IntRange(0, 2).Draw(t, "status")), PaidAt: odd(t, "paid"),
 	}
+	v.PeriodEnd += odd(t, "end")
 	v.CreatedAt = v.PeriodStart + odd(t, "after the start")
 	if rapid.Bool().Draw(t, "in arrears") {
 		v.CreatedAt = v.PeriodEnd + rapid.Int64Range(0, 100_000).Draw(t, "waited")*book.MinuteMS
@@ -153,6 +133,7 @@ func TestAnInvoiceLikeMostNeedsNoPart(t *testing.T) {
 			v := book.Invoice{
 				Number: 9, PeriodStart: start, PeriodEnd: start + 31*accounts.DayMS, Version: 3,
 				Amount: decimal.MustParse("1234.56"), CreatedAt: start + settleMinutes*book.MinuteMS,
+				Status: book.InvoiceDue,
 			}
 			if !inAdvance {
 				v.CreatedAt = v.PeriodEnd + settleMinutes*book.MinuteMS
@@ -165,6 +146,46 @@ func TestAnInvoiceLikeMostNeedsNoPart(t *testing.T) {
 			require.Equal(t, v, n.Read(row))
 		}
 	}
+}
+
+func TestCustomersAreWhatWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := book.OpenCustomers(page.NewStore())
+		var want [3]book.Customer
+		for i := range want {
+			want[i].ID, want[i].CreatedAt, want[i].ModifiedAt = [16]byte{byte(i + 1)}, 5, 5
+			row, r := s.Append()
+			require.EqualValues(t, i+1, row)
+			r.UsualCustomer = want[i].UsualCustomer
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "writes") {
+			i := rapid.IntRange(0, 2).Draw(t, "customer")
+			row, c := uint32(i+1), &want[i]
+			if rapid.Bool().Draw(t, "first subscription") {
+				c.FirstSubscription = rapid.Uint32().Draw(t, "subscription")
+				s.Write(row).FirstSubscription = c.FirstSubscription
+			}
+			c.CustomerRest = c.Usual()
+			c.ModifiedAt += odd(t, "modified")
+			c.FirstBalance, c.Subscriptions = uint32(odd(t, "balance")), c.Subscriptions+uint32(odd(t, "more"))
+			s.SetRest(row, c.CustomerRest)
+			for i := range want {
+				require.Equal(t, want[i], s.Whole(uint32(i+1)))
+			}
+		}
+	})
+}
+
+func TestACustomerWithOneSubscriptionNeedsNoPart(t *testing.T) {
+	s := book.OpenCustomers(page.NewStore())
+	row, c := s.Append()
+	c.CreatedAt = 7
+	require.Equal(t, book.CustomerRest{ModifiedAt: 7}, s.Rest(row))
+	c.FirstSubscription = 9
+	s.SetRest(row, book.CustomerRest{ModifiedAt: 7, LastSubscription: 9, Subscriptions: 1})
+	require.Zero(t, s.Rests.Bytes())
+	s.SetRest(row, book.CustomerRest{ModifiedAt: 8, LastSubscription: 9, Subscriptions: 1})
+	require.Positive(t, s.Rests.Bytes())
 }
 
 func TestSubscriptionsAreWhatWasWritten(t *testing.T) {

@@ -56,12 +56,13 @@ func (s *state) customersConsistent() error {
 		return damaged("tables of different length")
 	}
 	for row, c := range s.Customers.All() {
+		rest := s.Customers.RestOf(c)
 		if s.Environment(c.Env) == nil || !s.named(c) ||
-			(c.FirstSubscription == 0) != (c.LastSubscription == 0) ||
+			(c.FirstSubscription == 0) != (rest.LastSubscription == 0) ||
 			(c.FirstInvoice == 0) != (c.LastInvoice == 0) ||
-			max(c.FirstSubscription, c.LastSubscription) > subscriptions ||
+			max(c.FirstSubscription, rest.LastSubscription) > subscriptions ||
 			max(c.FirstInvoice, c.LastInvoice) > s.Invoices.Len() ||
-			c.FirstBalance > s.Balances.Len() {
+			rest.FirstBalance > s.Balances.Len() {
 			return damaged("customer %d leads nowhere", row)
 		}
 	}
@@ -139,6 +140,7 @@ func (s *state) ownedConsistent() error {
 	balances := make(visited, s.Balances.Len()+1)
 	subscriptions, invoices := uint32(0), uint32(0)
 	for row, c := range s.Customers.All() {
+		rest := s.Customers.RestOf(c)
 		last, count := uint32(0), uint32(0)
 		for at := c.FirstSubscription; at != 0; at = s.Subscriptions.Read(at).Next {
 			if s.Subscriptions.Read(at).Customer != row {
@@ -146,7 +148,7 @@ func (s *state) ownedConsistent() error {
 			}
 			last, count = at, count+1
 		}
-		if last != c.LastSubscription || count != uint32(c.Subscriptions) {
+		if last != rest.LastSubscription || count != rest.Subscriptions {
 			return damaged("the subscriptions of customer %d do not end", row)
 		}
 		subscriptions += count
@@ -161,7 +163,7 @@ func (s *state) ownedConsistent() error {
 		if last != c.LastInvoice {
 			return damaged("the invoices of customer %d do not end", row)
 		}
-		for at := c.FirstBalance; at != 0; at = s.Balances.Read(at).Next {
+		for at := rest.FirstBalance; at != 0; at = s.Balances.Read(at).Next {
 			if !balances.meet(at) || s.Balances.Read(at).Customer != row {
 				return damaged("the balances of customer %d", row)
 			}
@@ -307,7 +309,7 @@ func linesDecode(s *state) error {
 	}
 	for row := uint32(1); row <= s.Items.Len(); row++ {
 		var lines book.InvoiceLines
-		if !decodes(s.Items.Read(row).Data, &lines) {
+		if wire.Decode(s.Items.Get(row), &lines) != nil {
 			return damaged("invoice %d has no lines", row)
 		}
 		var total decimal.Decimal

@@ -87,7 +87,7 @@ func subscribable(
 	if p.Document.Status != catalogs.PlanActive {
 		return nil, engine.OutcomePlanInactive
 	}
-	if s.Customers.Read(customer).Subscriptions >= MaxSubscriptions {
+	if s.Customers.Rest(customer).Subscriptions >= MaxSubscriptions {
 		return nil, engine.OutcomeSubscriptionLimit
 	}
 	return p.Newest(), engine.OutcomeDone
@@ -117,14 +117,15 @@ func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceI
 	b.Due = b.PeriodEnd // until its initial invoice is there, for queries
 	b.FirstCounter = lifecycle.AppendRows(t.Counters.Rows, len(version.Features))
 	row := t.Subscriptions.Append(b)
-	c := t.Customers.Write(b.Customer)
+	c, rest := t.Customers.Write(b.Customer), t.Customers.Rest(b.Customer)
 	if c.FirstSubscription == 0 {
 		c.FirstSubscription = row
 	} else {
-		t.Subscriptions.Link(c.LastSubscription, row)
+		t.Subscriptions.Link(rest.LastSubscription, row)
 	}
-	c.LastSubscription = row
-	c.Subscriptions++
+	rest.LastSubscription = row
+	rest.Subscriptions++
+	t.Customers.SetRest(b.Customer, rest)
 	t.Hint(b.Customer)
 	t.CreditsAtPeriodStart(row, b.PeriodStart)
 	lock.Unlock()

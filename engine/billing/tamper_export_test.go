@@ -64,7 +64,7 @@ func lines(row uint32, change func(*book.InvoiceLines)) func(*Machine) {
 		s := m.state.Load()
 		l := book.InvoiceLines{Items: s.InvoiceItems(row, new(s.Invoices.Read(row)))}
 		change(&l)
-		s.Items.Write(row).Data = string(wire.Encode(nil, &l))
+		s.Items.Put(row, wire.Encode(nil, &l))
 	}
 }
 
@@ -128,8 +128,7 @@ var StoredFaults = []Fault{
 		v := s.Invoices.Read(lastInvoice)
 		v.ID[3]++
 		row := s.Invoices.Append(&v)
-		_, cold := s.Items.Append()
-		cold.Data = s.Items.Read(lastInvoice).Data
+		s.Items.Append(s.Items.Get(lastInvoice))
 		s.Invoices.Link(lastInvoice, row)
 	}},
 	{"credit carried", "credit in USD is", func(m *Machine) {
@@ -165,6 +164,6 @@ var StoredFaults = []Fault{
 		lines(usageInvoice, func(l *book.InvoiceLines) { l.Items = append(l.Items, l.Items[0]) }),
 	},
 	{"lines without sense", "do not decode", func(m *Machine) {
-		m.state.Load().Items.Write(usageInvoice).Data = "\xff\xff"
+		m.state.Load().Items.Put(usageInvoice, []byte("\xff\xff"))
 	}},
 }

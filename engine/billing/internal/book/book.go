@@ -12,14 +12,13 @@ import (
 type Book struct {
 	accounts.Directory
 
-	Customers     *page.Table[Customer]
+	Customers     Customers
 	Profiles      *page.Table[rows.Text] // row = customer row
 	LongIDs       *page.Table[rows.Text] // identifiers that do not fit a customer's record
 	Subscriptions Subscriptions
 	Counters      counters
 	Invoices      Invoices
-	Items         *page.Table[rows.Text] // row = invoice row
-	Lines         rows.SharedTexts       // of items; no state
+	Items         *rows.SharedTexts // row = invoice row
 	Spans         *page.Table[Span]
 	Meters        *page.Table[Meter]
 	Bases         *page.Table[Base]
@@ -52,17 +51,16 @@ type Lists struct {
 // Open makes a book without customers.
 func (s *Book) Open() {
 	s.Directory.Open()
-	s.Lines = rows.NewSharedTexts()
 	s.CustomerByExternal = page.NewNotingIndex()
 	s.CustomerByID, s.SubscriptionByID = page.NewIndex(), page.NewIndex()
 	s.InvoiceByID = page.NewIndex()
-	s.Customers = page.NewTable(s.Store, accounts.TableCustomers, CustomerCodec)
+	s.Customers = OpenCustomers(s.Store)
 	s.Profiles = page.NewTable(s.Store, accounts.TableProfiles, rows.TextCodec)
 	s.LongIDs = page.NewTable(s.Store, accounts.TableLongIDs, rows.TextCodec)
 	s.Subscriptions = OpenSubscriptions(s.Store)
 	s.Counters = OpenCounters(s.Store)
 	s.Invoices = OpenInvoices(s.Store)
-	s.Items = page.NewTable(s.Store, accounts.TableItems, s.Lines.Codec())
+	s.Items = rows.OpenSharedTexts(s.Store, accounts.TableItems)
 	s.Spans = page.NewTable(s.Store, accounts.TableSpans, SpanCodec)
 	s.Meters = page.NewTable(s.Store, accounts.TableMeters, MeterCodec)
 	s.Bases = page.NewTable(s.Store, accounts.TableBases, BaseCodec)

@@ -65,6 +65,7 @@ func OpenCounters(s *page.Store) counters {
 			return rest, err
 		},
 		Apart: func(r *CounterRow) bool { return r.part() != 0 },
+		Rows:  32, // as many as when they took 16 bytes: a snapshot beside writes is cut by pages
 	})
 	return c
 }

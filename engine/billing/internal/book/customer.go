@@ -9,32 +9,6 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Customer is the hot record of a customer: what a check needs, in its first bytes, so that short
-// identifiers cost one cache line. id, env and external never change, so that the indexes may
-// compare them without the customer's lock.
-//
-//schema:row ID CreatedAt ModifiedAt Env FirstSubscription LastSubscription FirstInvoice LastInvoice
-//schema:row Subscriptions FirstBalance ExternalLen External
-type Customer struct {
-	Env uint32
-	// Rows of the customer's subscriptions and invoices, both linked from the oldest.
-	FirstSubscription uint32
-	// Held is set while the customer has open reservations; no state.
-	Held bool
-	// external is the caller's identifier where it fits. Where externalLen is 0 it does not:
-	// external begins with its row in longIDs (little endian), 0 of the empty identifier.
-	ExternalLen                                 uint8
-	External                                    [39]byte
-	ID                                          [16]byte
-	Archived                                    bool // a copy of what the profile says; no state
-	LastSubscription, FirstInvoice, LastInvoice uint32
-	Subscriptions                               uint32
-	FirstBalance                                uint32 // its balances, one for each currency
-	CreatedAt, ModifiedAt                       int64
-}
-
-func (c *Customer) fits() bool { return int(c.ExternalLen) <= len(c.External) }
-
 // Hint notes in the index of customers where a customer's oldest subscription and its first counter
 // are. So a check loads all three while it waits for the customer, and not one after the other:
 // with many customers each is a cache miss. Whatever changes the two calls it. Nothing but Ahead
@@ -46,7 +20,7 @@ func (s *Book) Hint(customer uint32) {
 }
 
 // hint is a customer's note; 0 where it has no subscription.
-func (s *Book) hint(c *Customer) uint64 {
+func (s *Book) hint(c *CustomerRow) uint64 {
 	if c.FirstSubscription == 0 {
 		return 0
 	}
@@ -151,14 +125,14 @@ func (s *Book) Profile(row uint32) (p Profile) {
 }
 
 // ExternalID returns the caller's identifier of a customer. It takes no lock: it never changes.
-func (s *Book) ExternalID(c *Customer) []byte {
+func (s *Book) ExternalID(c *CustomerRow) []byte {
 	if c.ExternalLen > 0 {
 		return c.External[:c.ExternalLen]
 	}
 	return []byte(s.longID(c))
 }
 
-func (s *Book) longID(c *Customer) string {
+func (s *Book) longID(c *CustomerRow) string {
 	row := binary.LittleEndian.Uint32(c.External[:])
 	if row == 0 {
 		return ""
@@ -218,7 +192,7 @@ type Balance struct {
 
 // balanceOf finds a customer's balance in a currency; 0 when there is none.
 func (s *Book) balanceOf(customer uint32, currency string) (row uint32) {
-	row = s.Customers.Read(customer).FirstBalance
+	row = s.Customers.Rest(customer).FirstBalance
 	for row != 0 {
 		b := s.Balances.Read(row)
 		if string(b.Currency[:len(currency)]) == currency {
@@ -244,12 +218,13 @@ func (t *Keeper) SetCredit(customer uint32, currency string, amount decimal.Deci
 		if amount.IsZero() {
 			return
 		}
-		c := t.S.Customers.Write(customer)
+		rest := t.S.Customers.Rest(customer)
 		var b *Balance
 		row, b = t.S.Balances.Append()
-		*b = Balance{Customer: customer, Next: c.FirstBalance}
+		*b = Balance{Customer: customer, Next: rest.FirstBalance}
 		copy(b.Currency[:], currency)
-		c.FirstBalance = row
+		rest.FirstBalance = row
+		t.S.Customers.SetRest(customer, rest)
 	}
 	t.S.Balances.Write(row).Amount = amount
 	t.FoldDecimal(amount)

@@ -35,7 +35,7 @@ func (s *Book) InvoiceItems(row uint32, v *Invoice) []InvoiceItem {
 // StoredItems decodes the lines of an invoice, which may be damaged.
 func (s *Book) StoredItems(row uint32, v *Invoice) ([]InvoiceItem, error) {
 	var lines InvoiceLines
-	if err := wire.Decode([]byte(s.Items.Read(row).Data), &lines); err != nil {
+	if err := wire.Decode(s.Items.Get(row), &lines); err != nil {
 		return nil, err
 	}
 	for i := range lines.Items {

@@ -37,17 +37,27 @@ type invoiceIdentity struct {
 }
 
 type invoiceTerms struct {
-	periodStart, periodEnd, paidAt int64
-	amount                         int64 // × 10¹²
-	next, nextUnpaid, number       uint32
-	whole                          uint32 // the part that has all but next; 0: none
-	version                        uint16
+	periodStart, paidAt int64
+	amount              int64 // × 10¹²
+	next, nextUnpaid    uint32
+	// number is the invoice's, or, where status is 0, that of the part that has all but next.
+	number  uint32
+	version uint16
 	// issued is how many minutes after the period's start the invoice was issued, or, from afterEnd
 	// on, after its end.
 	issued             uint16
+	periodDays         uint16
 	dueDays, graceDays uint8
 	kind               InvoiceType
 	status             InvoiceStatus
+}
+
+// part is the number of the row's part; 0 where the row has all there is.
+func (r *invoiceTerms) part() uint32 {
+	if r.status == 0 {
+		return r.number
+	}
+	return 0
 }
 
 // afterEnd is more minutes than any invoice waits for late usage.
@@ -60,11 +70,12 @@ const MinuteMS = 60_000
 func packed(v *Invoice) InvoiceRow {
 	_, low := v.Amount.Bits()
 	r := InvoiceRow{invoiceIdentity{v.ID, v.Customer, v.Subscription}, invoiceTerms{
-		periodStart: v.PeriodStart, periodEnd: v.PeriodEnd, paidAt: v.PaidAt, amount: int64(low),
+		periodStart: v.PeriodStart, paidAt: v.PaidAt, amount: int64(low),
 		next: v.Next, nextUnpaid: v.NextUnpaid, number: uint32(v.Number), version: uint16(v.Version),
-		issued:    uint16((v.CreatedAt - v.PeriodStart) / MinuteMS),
-		dueDays:   uint8((v.DueAt - v.CreatedAt) / accounts.DayMS),
-		graceDays: uint8((v.GraceEnd - v.DueAt) / accounts.DayMS), kind: v.Kind, status: v.Status,
+		issued:     uint16((v.CreatedAt - v.PeriodStart) / MinuteMS),
+		periodDays: uint16((v.PeriodEnd - v.PeriodStart) / accounts.DayMS),
+		dueDays:    uint8((v.DueAt - v.CreatedAt) / accounts.DayMS),
+		graceDays:  uint8((v.GraceEnd - v.DueAt) / accounts.DayMS), kind: v.Kind, status: v.Status,
 	}}
 	if v.CreatedAt >= v.PeriodEnd {
 		r.issued = afterEnd | uint16((v.CreatedAt-v.PeriodEnd)/MinuteMS)
@@ -74,14 +85,15 @@ func packed(v *Invoice) InvoiceRow {
 
 // unpacked is the invoice that a row describes without a part.
 func (r *InvoiceRow) unpacked() Invoice {
+	periodEnd := r.periodStart + int64(r.periodDays)*accounts.DayMS
 	at := r.periodStart + int64(r.issued)*MinuteMS
 	if r.issued >= afterEnd {
-		at = r.periodEnd + int64(r.issued-afterEnd)*MinuteMS
+		at = periodEnd + int64(r.issued-afterEnd)*MinuteMS
 	}
 	due := at + int64(r.dueDays)*accounts.DayMS
 	return Invoice{
 		ID: r.id, Number: uint64(r.number), CreatedAt: at, DueAt: due, PaidAt: r.paidAt,
-		PeriodStart: r.periodStart, PeriodEnd: r.periodEnd,
+		PeriodStart: r.periodStart, PeriodEnd: periodEnd,
 		Amount: decimal.FromBits(r.amount>>63, uint64(r.amount)), Customer: r.customer,
 		Subscription: r.subscription, Version: uint32(r.version), Next: r.next,
 		Kind: r.kind, Status: r.status, NextUnpaid: r.nextUnpaid,
@@ -111,26 +123,27 @@ func OpenInvoices(s *page.Store) Invoices {
 			}
 			return rest, err
 		},
-		Apart: func(r *InvoiceRow) bool { return r.whole != 0 },
+		Apart: func(r *InvoiceRow) bool { return r.part() != 0 },
 	})
 	return n
 }
 
 func (n *Invoices) of(r *InvoiceRow) Invoice {
-	if r.whole == 0 {
+	part := r.part()
+	if part == 0 {
 		return r.unpacked()
 	}
-	v := *n.Whole.Read(r.whole)
+	v := *n.Whole.Read(part)
 	v.Next = r.next
 	return v
 }
 
 func (n *Invoices) put(r *InvoiceRow, v *Invoice) {
 	p := packed(v)
-	if p.unpacked() == *v {
-		n.Whole.Drop(r.whole)
+	if p.unpacked() == *v && p.status != 0 {
+		n.Whole.Drop(r.part())
 	} else {
-		p.whole = n.Whole.Put(r.whole, *v)
+		p.number, p.status = n.Whole.Put(r.part(), *v), 0
 	}
 	if r.invoiceIdentity != p.invoiceIdentity { // else it may be read meanwhile
 		r.invoiceIdentity = p.invoiceIdentity

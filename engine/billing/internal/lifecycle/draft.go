@@ -262,8 +262,7 @@ func (t *Runner) append(e *accounts.Environment, d *Draft) (row uint32) {
 			item.PeriodStart, item.PeriodEnd = 0, 0
 		}
 	}
-	_, cold := t.S.Items.Append()
-	cold.Data = t.S.Lines.Of(wire.Encode(nil, &lines))
+	t.S.Items.Append(wire.Encode(nil, &lines))
 	c := t.S.Customers.Write(d.Customer)
 	if c.FirstInvoice == 0 {
 		c.FirstInvoice = row

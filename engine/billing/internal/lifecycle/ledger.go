@@ -257,7 +257,7 @@ func (t *Runner) advance(row uint32, now int64) bool {
 // things are due: they share what the customer has to its credit, and invoices are numbered as they
 // come. False is as with advance.
 func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
-	t.Spend(int(t.S.Customers.Read(customer).Subscriptions) / 8) // the command walks them once more
+	t.Spend(int(t.S.Customers.Rest(customer).Subscriptions) / 8) // the command walks them once more
 	for {
 		first, second := t.S.dueOfCustomer(customer)
 		if first.At > now {

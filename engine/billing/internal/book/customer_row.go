@@ -1,0 +1,123 @@
+package book
+
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/page"
+)
+
+// Customer is all of a customer but its profile.
+//
+//schema:row ID CreatedAt ModifiedAt Env FirstSubscription LastSubscription FirstInvoice LastInvoice
+//schema:row Subscriptions FirstBalance ExternalLen External
+type Customer struct {
+	UsualCustomer
+	CustomerRest
+}
+
+// UsualCustomer is what a row has of a customer: what a check needs is in its first bytes, so that
+// short identifiers cost one cache line. id, env and external never change, so that the indexes may
+// compare them without the customer's lock.
+type UsualCustomer struct {
+	Env uint32
+	// FirstSubscription is where the list of the customer's subscriptions begins, from the oldest.
+	FirstSubscription uint32
+	// Held is set while the customer has open reservations; no state.
+	Held bool
+	// external is the caller's identifier where it fits. Where externalLen is 0 it does not:
+	// external begins with its row in longIDs (little endian), 0 of the empty identifier.
+	ExternalLen uint8
+	External    [39]byte
+	ID          [16]byte
+	Archived    bool // a copy of what the profile says; no state
+	// Ends of the list of the customer's invoices, from the oldest.
+	FirstInvoice, LastInvoice uint32
+	// rest is, in a row, the number of the part that is its rest, 0 where that is the usual one.
+	rest      uint32
+	CreatedAt int64
+}
+
+// CustomerRest is what is mostly as usual says.
+type CustomerRest struct {
+	ModifiedAt       int64
+	LastSubscription uint32
+	Subscriptions    uint32
+	FirstBalance     uint32 // its balances, one for each currency
+}
+
+// Usual is the rest of a customer that was never modified, has one subscription at most and nothing
+// to its credit.
+func (c *UsualCustomer) Usual() CustomerRest {
+	r := CustomerRest{ModifiedAt: c.CreatedAt, LastSubscription: c.FirstSubscription}
+	if c.FirstSubscription != 0 {
+		r.Subscriptions = 1
+	}
+	return r
+}
+
+func (c *UsualCustomer) fits() bool { return int(c.ExternalLen) <= len(c.External) }
+
+// CustomerRow is a customer in memory.
+type CustomerRow struct{ UsualCustomer }
+
+// Customers are all customers.
+type Customers struct {
+	*page.Table[CustomerRow]
+	Rests *page.Parts[CustomerRest]
+}
+
+// OpenCustomers makes the tables.
+func OpenCustomers(s *page.Store) Customers {
+	t := Customers{Rests: page.NewParts[CustomerRest]()}
+	t.Table = page.NewTable(s, accounts.TableCustomers, page.Codec[CustomerRow]{
+		Append: func(dst []byte, r *CustomerRow) []byte {
+			whole := t.of(r)
+			return appendCustomer(dst, &whole)
+		},
+		Read: func(src []byte, r *CustomerRow) ([]byte, error) {
+			var whole Customer
+			rest, err := readCustomer(src, &whole)
+			if err == nil {
+				r.UsualCustomer = whole.UsualCustomer
+				t.put(r, whole.CustomerRest)
+			}
+			return rest, err
+		},
+		Apart: func(r *CustomerRow) bool { return r.rest != 0 },
+	})
+	return t
+}
+
+func (t *Customers) of(r *CustomerRow) Customer {
+	v := Customer{r.UsualCustomer, t.RestOf(r)}
+	v.rest = 0
+	return v
+}
+
+// RestOf returns what a row has not. Readers hold the customer's lock.
+func (t *Customers) RestOf(r *CustomerRow) CustomerRest {
+	if r.rest != 0 {
+		return *t.Rests.Read(r.rest)
+	}
+	return r.Usual()
+}
+
+// Rest is RestOf a customer.
+func (t *Customers) Rest(row uint32) CustomerRest { return t.RestOf(t.Read(row)) }
+
+// Whole returns all of a customer.
+func (t *Customers) Whole(row uint32) Customer { return t.of(t.Read(row)) }
+
+// SetRest stores what a row has not, after what the row has. For Apply, under the customer's lock.
+func (t *Customers) SetRest(row uint32, v CustomerRest) { t.put(t.Write(row), v) }
+
+func (t *Customers) put(r *CustomerRow, v CustomerRest) {
+	rest := r.rest
+	if r.rest = 0; v == r.Usual() {
+		t.Rests.Drop(rest)
+		return
+	}
+	r.rest = t.Rests.Put(rest, v)
+}
+
+// Bytes is the memory of all customers, without their profiles.
+func (t *Customers) Bytes() uint64 { return t.Table.Bytes() + t.Rests.Bytes() }
