@@ -5,12 +5,12 @@ import "math/bits"
 // Short is a Decimal in 8 bytes, for memory that is mostly such numbers: 62 bits of value × 10¹²,
 // of value × 10⁶ or of the whole value, whichever of these is the first that is exact. So there is
 // one Short of a Decimal, and the zero value is 0. The lowest two bits say which; where both are
-// set it is no Short, and callers may keep something else there.
+// set it is not a Short, and callers may keep something else there.
 type Short int64
 
 const (
 	shortBits = 2
-	// NoShort are the lowest bits of what is no Short.
+	// NoShort are the lowest bits of what is not a Short.
 	NoShort = 1<<shortBits - 1
 	// million is 10⁻⁶, as value × 10¹².
 	million = 1_000_000

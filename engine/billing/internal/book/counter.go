@@ -37,7 +37,7 @@ type counters struct {
 	Whole *page.Parts[Counter]
 }
 
-// CounterRow is what is used, or, where that is no Short, says which part it is.
+// CounterRow is what is used, or, where that is not a Short, says which part it is.
 type CounterRow struct{ used decimal.Short }
 
 // part is the number of the row's part; 0 where the row has all there is.

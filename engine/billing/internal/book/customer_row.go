@@ -54,7 +54,7 @@ func (c *UsualCustomer) Usual() CustomerRest {
 	return r
 }
 
-func (c *UsualCustomer) fits() bool { return int(c.ExternalLen) <= len(c.External) }
+func (c *Customer) fits() bool { return int(c.ExternalLen) <= len(c.External) }
 
 // CustomerRow is a customer in memory.
 type CustomerRow struct{ UsualCustomer }
