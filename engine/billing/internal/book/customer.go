@@ -41,7 +41,7 @@ const (
 	// still in the processor's second cache when their turn comes.
 	Prefetched = 64
 	// neededLines is how many lines appendNeeded appends at most.
-	neededLines = 3
+	neededLines = 5
 )
 
 // Prefetch fetches what checks or events of customers need. The hashes, at most Prefetched, are
@@ -55,21 +55,32 @@ func (s *Book) Prefetch(hashes []uint64) {
 	prefetch.Lines(lines)
 	lines = room[:0]
 	for _, hash := range hashes {
-		lines = s.appendNeeded(lines, hash)
+		lines = s.appendNeeded(lines, hash, true)
 	}
 	prefetch.Lines(lines)
 }
 
 // appendNeeded appends where a customer's row, its oldest subscription and that one's first counter
-// lie.
-func (s *Book) appendNeeded(lines []prefetch.Address, hash uint64) []prefetch.Address {
+// lie. ends says that both lines are wanted of a row that begins in one and ends in the next: among
+// many it pays, a lone check's loads overlap by themselves.
+func (s *Book) appendNeeded(
+	lines []prefetch.Address, hash uint64, ends bool,
+) []prefetch.Address {
 	row, hint := s.CustomerByExternal.Likely(hash)
 	if row == 0 {
 		return lines
 	}
-	lines = append(lines, prefetch.Of(s.Customers.Read(row)))
+	c := s.Customers.Read(row)
+	lines = append(lines, prefetch.Of(c))
+	if ends {
+		lines = append(lines, prefetch.Of(&c.External[len(c.External)-1]))
+	}
 	if subscription := uint32(hint >> 32); subscription != 0 {
-		lines = append(lines, prefetch.Of(s.Subscriptions.Read(subscription)))
+		b := s.Subscriptions.Read(subscription)
+		lines = append(lines, prefetch.Of(b))
+		if ends {
+			lines = append(lines, prefetch.Of(&b.FirstUnpaid))
+		}
 	}
 	if counter := uint32(hint); counter != 0 { // a plan may have no feature
 		lines = append(lines, prefetch.Of(s.Counters.Near(counter)))
@@ -90,7 +101,7 @@ func (s *Book) HoldNamed(
 	hash := s.ExternalHash(env, external)
 	if !fetched && s.Customers.Len() > cachedCustomers {
 		var lines [neededLines]prefetch.Address
-		prefetch.Lines(s.appendNeeded(lines[:0], hash))
+		prefetch.Lines(s.appendNeeded(lines[:0], hash, false))
 	}
 	if row = s.customerUnder(hash, env, external); row == 0 {
 		return 0, nil
