@@ -1,0 +1,2 @@
+// Package limits has prototypes that do the least any design must do, as benchmarks. See DESIGN.md.
+package limits
