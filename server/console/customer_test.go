@@ -39,7 +39,7 @@ func TestCustomerPage(t *testing.T) {
 		require.Greater(t, found, last, units)
 		last = found
 	}
-	b.get(at+"/usage.csv?customer=anna").is(200, "start (UTC),calls")
+	b.get(at+"/usage.csv?customer=anna").is(200, "start,feature,units,events")
 
 	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 0, 20).Format(time.RFC3339)))
 	p = b.get(anna).is(200, "Some of it is past due", "The subscription is suspended",

@@ -1,12 +1,18 @@
 package console
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
@@ -29,8 +35,7 @@ type series struct {
 
 func (s *series) set(start time.Time, amount json.Number) {
 	if i, known := s.at[start.UnixMilli()]; known {
-		s.Values[i], _ = strconv.ParseFloat(string(amount), 64) // only drawn; Texts is exact
-		s.Texts[i] = string(amount)
+		s.Values[i], s.Texts[i] = drawnAs(amount), string(amount)
 	}
 }
 
@@ -58,22 +63,64 @@ func buckets(by string, from, to time.Time) (labels []string, with func(name str
 	}
 }
 
-// usageChart draws what was used.
+// usageChart draws what was used: the features used most, and what all others add up to.
 func usageChart(t *api.UsageTotals) *page.Chart {
 	c := &page.Chart{Title: "Usage by feature", Unit: "units"}
 	labels, with := buckets(t.By, t.From, t.To)
 	c.Labels = labels
-	for _, u := range t.Series {
-		s := with(u.FeatureKey)
-		if u.FeatureKey == "" {
-			s.Name = "(matches no feature)"
-		}
+	largest, others := mostUsed(t.Series, page.MaxSeries)
+	for _, u := range largest {
+		s := with(featureName(&u))
 		for _, p := range u.Points {
 			s.set(p.Start, p.UsageUnits)
 		}
 		c.Series = append(c.Series, s.Series)
 	}
+	if len(others) == 0 {
+		return c
+	}
+	rest, sums := with("all others"), map[int64]decimal.Decimal{}
+	for _, u := range others {
+		for _, p := range u.Points {
+			units, err := decimal.Parse(string(p.UsageUnits))
+			sum, fits := sums[p.Start.UnixMilli()].Add(units)
+			if err != nil || !fits {
+				continue // no count of units comes near the largest number
+			}
+			sums[p.Start.UnixMilli()] = sum
+		}
+	}
+	for at, sum := range sums {
+		rest.set(time.UnixMilli(at), json.Number(sum.String()))
+	}
+	c.Series = append(c.Series, rest.Series)
 	return c
+}
+
+// mostUsed puts the series with the most units in front, so many that one more has room for the
+// others.
+func mostUsed(all []api.UsageSeries, room int) (largest, others []api.UsageSeries) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b api.UsageSeries) int {
+		return cmp.Compare(drawnAs(b.UsageUnits), drawnAs(a.UsageUnits))
+	})
+	if len(all) > room {
+		return all[:room-1], all[room-1:]
+	}
+	return all, nil
+}
+
+// drawnAs is a number as a picture shows it.
+func drawnAs(n json.Number) float64 {
+	v, err := n.Float64()
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+func featureName(u *api.UsageSeries) string {
+	return cmp.Or(u.FeatureKey, "(matches no feature)")
 }
 
 // exploreData is what the usage explorer shows.
@@ -84,7 +131,12 @@ type exploreData struct {
 	Chart                           *page.Chart
 	Totals                          []api.UsageSeries
 	CSV                             string
+	// More is how many features Totals leaves out.
+	More int
 }
+
+// maxTotals is how many features the explorer lists.
+const maxTotals = 100
 
 // usageCall asks for what the page's address names. Days are whole ones: to is the last.
 func (v *visit) usageCall() (server.Call, url.Values) {
@@ -121,35 +173,56 @@ func exploreUsage(v *visit) {
 		v.problem(fault)
 	} else {
 		data.By = totals.By
-		data.Chart, data.Totals = usageChart(&totals), totals.Series
+		var others []api.UsageSeries
+		data.Chart = usageChart(&totals)
+		data.Totals, others = mostUsed(totals.Series, maxTotals)
+		data.More = len(others)
 		data.CSV = data.Base + ".csv?" + keep.Encode()
 	}
 	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
 }
 
-// downloadUsage is the same figures as CSV.
+// downloadUsage is all features' figures as CSV, a line for each bucket in which one was used.
 func downloadUsage(v *visit) {
 	call, _ := v.usageCall()
 	totals := need[api.UsageTotals](v, v.admin, call)
 	if v.fails() {
 		return
 	}
-	chart := usageChart(&totals)
-	text, err := chart.CSV()
-	if err != nil {
+	rows := [][]string{{"start", "feature", "units", "events"}}
+	for _, u := range totals.Series {
+		for _, p := range u.Points {
+			rows = append(rows, []string{
+				p.Start.UTC().Format(time.RFC3339), cell(u.FeatureKey), string(p.UsageUnits),
+				strconv.Itoa(p.Events),
+			})
+		}
+	}
+	var text bytes.Buffer
+	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
 		v.x.Refuse(server.FaultInternal)
 		return
 	}
 	v.x.Ctx.Response.Header.Set("Content-Disposition", `attachment; filename="usage.csv"`)
-	v.x.Bare(200, "text/csv; charset=utf-8", text)
+	v.x.Bare(200, "text/csv; charset=utf-8", text.Bytes())
+}
+
+// cell is a text that a spreadsheet does not take for a formula.
+func cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
 }
 
 // overviewData is what an environment's first page shows.
 type overviewData struct {
-	Base          string
-	EventsToday   int
-	Events        page.Plot
-	Denied        int
+	Base        string
+	EventsToday int
+	Events      page.Plot
+	Denied      int
+	// DeniedSince says since when checks are counted; "" where that is the whole range.
+	DeniedSince   string
 	DeniedBy      []api.ChecksSeries
 	Checks        page.Plot
 	Revenue       []shownRevenue
@@ -160,6 +233,8 @@ type overviewData struct {
 	Suspended     int
 	Customers     []api.Customer
 	NothingIsLate bool
+	// Uncounted says why the figures of usage are missing, and Unbilled why those of revenue are.
+	Uncounted, Unbilled string
 }
 
 // shownRevenue is the month's, and how it compares with the month before.
@@ -169,20 +244,17 @@ type shownRevenue struct {
 	Change        string
 }
 
-// showOverview is the page …/overview.
+// showOverview is the page …/overview. It is shown also while usage or revenue cannot be.
 func showOverview(v *visit) {
-	days := need[api.UsageTotals](v, v.admin, v.adminCall("showUsage"))
 	months := v.adminCall("showUsage")
 	months.Query = url.Values{"by": {"month"}}
-	year := need[api.UsageTotals](v, v.admin, months)
 	type customers struct {
 		Customers []api.Customer `json:"customers"`
 	}
 	newest := v.adminCall("listCustomers")
 	newest.Query = url.Values{"limit": {"5"}}
 	data := overviewData{
-		Base: v.base(), Chart: usageChart(&days), Suspended: days.SuspendedSubscriptions,
-		Unmatched: v.unmatched(),
+		Base: v.base(), Chart: &page.Chart{}, Unmatched: v.unmatched(),
 		Customers: need[customers](v, v.admin, newest).Customers,
 	}
 	for _, e := range need[[]api.WebhookEndpoint](v, v.admin, v.adminCall("listWebhookEndpoints")) {
@@ -190,37 +262,67 @@ func showOverview(v *visit) {
 			data.Failing = append(data.Failing, e)
 		}
 	}
-	labels, with := buckets(days.By, days.From, days.To)
+	days, fault := dataOf[api.UsageTotals](v, v.admin(v.adminCall("showUsage")))
+	if fault == nil {
+		data.use(&days)
+	} else {
+		data.Uncounted = fault.Detail
+	}
+	year, fault := dataOf[api.UsageTotals](v, v.admin(months))
+	if fault == nil {
+		data.earn(&year)
+	} else {
+		data.Unbilled = fault.Detail
+	}
+	data.NothingIsLate = data.Unbilled == "" &&
+		len(data.Unmatched)+len(data.Failing)+data.PastDue+data.Suspended == 0
+	v.show(v.environmentPage("overview", "Overview", "Overview", "", data))
+}
+
+// use takes the figures of the last 30 days.
+func (d *overviewData) use(t *api.UsageTotals) {
+	d.Chart = usageChart(t)
+	labels, with := buckets(t.By, t.From, t.To)
 	events, denied := with(""), with("")
-	for _, s := range days.Series {
+	for _, s := range t.Series {
 		for _, p := range s.Points {
 			if i, known := events.at[p.Start.UnixMilli()]; known {
 				events.Values[i] += float64(p.Events)
 				if i == len(labels)-1 {
-					data.EventsToday += p.Events
+					d.EventsToday += p.Events
 				}
 			}
 		}
 	}
-	for _, c := range days.Checks {
+	for _, c := range t.Checks {
 		if c.Reason == billing.ReasonAllowed.String() {
 			continue
 		}
-		data.Denied, data.DeniedBy = data.Denied+c.Checks, append(data.DeniedBy, c)
+		d.Denied, d.DeniedBy = d.Denied+c.Checks, append(d.DeniedBy, c)
 		for _, p := range c.Points {
 			if i, known := denied.at[p.Start.UnixMilli()]; known {
 				denied.Values[i] += float64(p.Checks)
 			}
 		}
 	}
-	data.Events = page.Plot{Title: "Events of each of the last 30 days", Points: events.Values}
-	data.Checks = page.Plot{Title: "Denied checks of each of the last 30 days", Points: denied.Values}
-	for _, r := range year.Revenue {
-		data.PastDue += r.PastDueInvoices
-		data.Revenue = append(data.Revenue, revenueOf(r, year.To))
+	switch {
+	case t.ChecksFrom.IsZero():
+	case t.ChecksFrom.Before(t.To):
+		d.DeniedSince = "Counted since " + t.ChecksFrom.UTC().Format(time.DateOnly) + "."
+	default:
+		d.DeniedSince = "Checks are still being counted."
 	}
-	data.NothingIsLate = len(data.Unmatched)+len(data.Failing)+data.PastDue+data.Suspended == 0
-	v.show(v.environmentPage("overview", "Overview", "Overview", "", data))
+	d.Events = page.Plot{Title: "Events of each of the last 30 days", Points: events.Values}
+	d.Checks = page.Plot{Title: "Denied checks of each of the last 30 days", Points: denied.Values}
+}
+
+// earn takes the figures of the last 12 months.
+func (d *overviewData) earn(t *api.UsageTotals) {
+	d.Suspended = t.SuspendedSubscriptions
+	for _, r := range t.Revenue {
+		d.PastDue += r.PastDueInvoices
+		d.Revenue = append(d.Revenue, revenueOf(r, t.To))
+	}
 }
 
 // revenueOf compares the newest month, which ends at an instant, with the one before.

@@ -32,7 +32,8 @@ func TestOverviewAndUsage(t *testing.T) {
 	today := time.Now().UTC().Format(time.DateOnly)
 	b.get(at+"/usage?from="+today+"&to="+today).is(200, today+", calls: 8", `value="`+today+`"`)
 	csv := b.get(at + "/usage.csv?by=month&from=" + today).is(200)
-	require.Equal(t, "start (UTC),calls,(matches no feature)\n"+today[:7]+",8,1\n", csv.body)
+	require.Equal(t, "start,feature,units,events\n"+today[:7]+"-01T00:00:00Z,calls,8,1\n"+
+		today[:7]+"-01T00:00:00Z,,1,1\n", csv.body)
 
 	for query, want := range map[string]string{
 		"by=hour&from=1970-01-01":       "1,000 buckets",

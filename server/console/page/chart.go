@@ -1,8 +1,6 @@
 package page
 
 import (
-	"bytes"
-	"encoding/csv"
 	"html/template"
 	"math"
 	"strings"
@@ -15,6 +13,7 @@ type Chart struct {
 	Title, Unit string
 	// Labels name the buckets, oldest first.
 	Labels []string
+	// Series are MaxSeries at most.
 	Series []Series
 }
 
@@ -30,8 +29,8 @@ const (
 	maxMarks = 360
 	// maxColumns is how many buckets are drawn; of more, neighbours are added up.
 	maxColumns = 240
-	// maxSeries is how many series have a colour of their own; the rest are added up.
-	maxSeries = 6
+	// MaxSeries is how many series have a colour of their own.
+	MaxSeries = 6
 	// maxTableRows is how many buckets a page's table has, the newest.
 	maxTableRows = 100
 )
@@ -47,18 +46,10 @@ func (c *Chart) Top() float64 {
 	return (&Plot{Points: sums, Most: 1}).Top()
 }
 
-// drawn is the chart with no more series and buckets than are drawn.
+// drawn is the chart with no more buckets than are drawn.
 func (c *Chart) drawn() Chart {
 	d := *c
-	if len(c.Series) > maxSeries {
-		rest := Series{Name: "all others", Values: make([]float64, len(c.Labels))}
-		for _, s := range c.Series[maxSeries-1:] {
-			for i, v := range s.Values {
-				rest.Values[i] += v
-			}
-		}
-		d.Series = append(c.Series[:maxSeries-1:maxSeries-1], rest)
-	}
+	d.Series = c.Series[:min(len(c.Series), MaxSeries)]
 	width := (len(c.Labels) + maxColumns - 1) / maxColumns
 	if width < 2 {
 		return d
@@ -194,22 +185,4 @@ func (c *Chart) Rows() (rows [][]string) {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// CSV writes all numbers: a row for each bucket, a column for each series.
-func (c *Chart) CSV() ([]byte, error) {
-	rows := [][]string{{"start (UTC)"}}
-	for _, s := range c.Series {
-		rows[0] = append(rows[0], s.Name)
-	}
-	for i, label := range c.Labels {
-		row := []string{label}
-		for _, s := range c.Series {
-			row = append(row, s.Texts[i])
-		}
-		rows = append(rows, row)
-	}
-	var b bytes.Buffer
-	err := csv.NewWriter(&b).WriteAll(rows)
-	return b.Bytes(), err
 }

@@ -1,0 +1,111 @@
+package console
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/billing"
+	api "tollgate/sdk/go"
+)
+
+// TestAChartHasTheFeaturesUsedMost: and the exact sum of the others.
+func TestAChartHasTheFeaturesUsedMost(t *testing.T) {
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	totals := &api.UsageTotals{By: "day", From: day, To: day.AddDate(0, 0, 2)}
+	for i := range 10 {
+		units := json.Number(strconv.Itoa(i) + ".25")
+		totals.Series = append(totals.Series, api.UsageSeries{
+			FeatureKey: "f" + strconv.Itoa(i), UsageUnits: units,
+			Points: []api.UsagePoint{{Start: day.AddDate(0, 0, 1), UsageUnits: units}},
+		})
+	}
+	c := usageChart(totals)
+	var names []string
+	for _, s := range c.Series {
+		names = append(names, s.Name)
+	}
+	require.Equal(t, []string{"f9", "f8", "f7", "f6", "f5", "all others"}, names)
+	require.Equal(t, []string{"0", "9.25"}, c.Series[0].Texts)
+	require.Equal(t, []string{"0", "11.25"}, c.Series[5].Texts)
+	require.Equal(t, []float64{0, 11.25}, c.Series[5].Values)
+	totals.Series = totals.Series[:6]
+	require.Len(t, usageChart(totals).Series, 6)
+}
+
+// TestTheOverviewsFigures: of the newest day, of denied checks alone, and of months.
+func TestTheOverviewsFigures(t *testing.T) {
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	of := func(events ...int) (all []api.UsagePoint) {
+		for i, n := range events {
+			all = append(all, api.UsagePoint{Start: day.AddDate(0, 0, i), Events: n})
+		}
+		return all
+	}
+	checks := func(reason string, n int) api.ChecksSeries {
+		return api.ChecksSeries{
+			Reason: reason, Checks: n, Points: []api.ChecksPoint{{Start: day, Checks: n}},
+		}
+	}
+	var d overviewData
+	days := &api.UsageTotals{
+		By: "day", From: day, To: day.AddDate(0, 0, 2), ChecksFrom: day.Add(time.Hour),
+		Series: []api.UsageSeries{{Points: of(1, 2)}, {Points: of(10, 20)}},
+		Checks: []api.ChecksSeries{
+			checks(billing.ReasonAllowed.String(), 100), checks("customer_suspended", 3), checks("x", 4),
+		},
+	}
+	d.use(days)
+	require.Equal(t, []float64{11, 22}, d.Events.Points)
+	require.Equal(t, 22, d.EventsToday)
+	require.Equal(t, 7, d.Denied)
+	require.Equal(t, []float64{7, 0}, d.Checks.Points)
+	require.Equal(t, "Counted since 2026-03-01.", d.DeniedSince)
+	days.ChecksFrom = days.To
+	d.use(days)
+	require.Equal(t, "Checks are still being counted.", d.DeniedSince)
+
+	billed := func(amounts map[time.Month]json.Number) (all []api.RevenuePoint) {
+		for month, amount := range amounts {
+			year := 2026
+			if month == time.December {
+				year--
+			}
+			all = append(all, api.RevenuePoint{
+				Start: time.Date(year, month, 1, 0, 0, 0, 0, time.UTC), Billed: amount,
+			})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		end                   time.Month
+		billed                map[time.Month]json.Number
+		month, before, change string
+	}{
+		{time.February, map[time.Month]json.Number{1: "30", 12: "20"}, "30", "20", "+50 %"},
+		{time.March, map[time.Month]json.Number{1: "20", 2: "15"}, "15", "20", "-25 %"},
+		{time.March, map[time.Month]json.Number{2: "15"}, "15", "0", ""},
+		{time.March, nil, "0", "0", ""},
+	} {
+		end := time.Date(2026, c.end, 1, 0, 0, 0, 0, time.UTC)
+		s := revenueOf(api.RevenueSeries{Points: billed(c.billed)}, end)
+		require.Equal(t, []string{c.month, c.before, c.change},
+			[]string{string(s.Month), string(s.Before), s.Change})
+	}
+	d.earn(&api.UsageTotals{SuspendedSubscriptions: 2, Revenue: []api.RevenueSeries{
+		{Currency: "EUR", PastDueInvoices: 1}, {Currency: "USD", PastDueInvoices: 3},
+	}})
+	require.Equal(t, []int{2, 4, 2}, []int{d.Suspended, d.PastDue, len(d.Revenue)})
+}
+
+// TestCellsAreNoFormulas: not in a spreadsheet.
+func TestCellsAreNoFormulas(t *testing.T) {
+	for text, want := range map[string]string{
+		"calls": "calls", "": "", "=1+1": "'=1+1", "@x": "'@x", "-1": "'-1", "+1": "'+1", "\tx": "'\tx",
+	} {
+		require.Equal(t, want, cell(text))
+	}
+}
