@@ -52,7 +52,7 @@ func (m *Mail) validate(ops string, complain complainer) {
 	if m.Username != "" && m.Security == "none" {
 		complain("mail: a password is not sent in plaintext: want security tls or starttls")
 	}
-	if host, _, err := net.SplitHostPort(ops); m.Folder != "" && (err != nil || !loopback(host)) {
+	if host, _, err := net.SplitHostPort(ops); m.Folder != "" && (err != nil || !Loopback(host)) {
 		complain("mail.folder: ops is %s: mails that are kept are shown there to whoever reaches it, "+
 			"so it is for loopback alone; configure mail.host", ops)
 	}

@@ -134,21 +134,21 @@ func (c *Config) validateSignIn(complain complainer) {
 		}
 	}
 	if u, err := url.Parse(c.BaseURL()); s.Persons.Issuer != "" &&
-		(err != nil || u.Scheme != "https" && !loopback(u.Hostname())) {
+		(err != nil || u.Scheme != "https" && !Loopback(u.Hostname())) {
 		complain("signIn: the public address is %s: sessions do not go in plaintext; set publicURL to "+
 			"https://host, with httpTLS or a proxy that ends TLS", c.BaseURL())
 	}
 	c.validateOpsURL(complain)
 	if s.Development {
 		for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops} {
-			if host, _, err := net.SplitHostPort(address); err != nil || !loopback(host) {
+			if host, _, err := net.SplitHostPort(address); err != nil || !Loopback(host) {
 				complain("signIn.development: %s is %s: its identity provider lets anybody be anybody, so "+
 					"it is for loopback alone; configure signIn.persons with a real issuer",
 					name, address)
 			}
 		}
 		for name, text := range map[string]string{"publicURL": c.PublicURL, "signIn.opsURL": s.OpsURL} {
-			if u, err := url.Parse(text); err != nil || text != "" && !loopback(u.Hostname()) {
+			if u, err := url.Parse(text); err != nil || text != "" && !Loopback(u.Hostname()) {
 				complain("signIn.development: %s is %s: want none, or one of loopback", name, text)
 			}
 		}
@@ -170,14 +170,14 @@ func (c *Config) validateOpsURL(complain complainer) {
 	case u.Hostname() == "" || err == nil && addr.IsUnspecified():
 		complain("signIn.opsURL: want https://host, where operators' browsers reach this node or a "+
 			"proxy in front: %s is not an address for a browser", c.Ops)
-	case u.Scheme != "https" && !loopback(u.Hostname()):
+	case u.Scheme != "https" && !Loopback(u.Hostname()):
 		complain("signIn.opsURL: %s: want https: operators' sessions must not cross the network in "+
 			"plaintext; set opsTLS, or the address of a proxy that ends TLS", c.OpsBase())
 	}
 }
 
-// loopback reports whether a host is this machine alone.
-func loopback(host string) bool {
+// Loopback reports whether a host is this machine alone.
+func Loopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }

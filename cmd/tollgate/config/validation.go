@@ -152,7 +152,7 @@ func (c *Config) elsewhere() string {
 	for _, m := range c.Members {
 		addresses = append(addresses, m.Raft)
 	}
-	if at := slices.IndexFunc(addresses, func(a string) bool { return !onThisMachine(a) }); at >= 0 {
+	if at := slices.IndexFunc(addresses, func(a string) bool { return !OnThisMachine(a) }); at >= 0 {
 		return addresses[at]
 	}
 	return ""
@@ -170,13 +170,10 @@ func (c *Config) validateLease(complain complainer) {
 	}
 }
 
-func onThisMachine(address string) bool {
+// OnThisMachine reports whether an address with a port is reached from this machine only.
+func OnThisMachine(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return true // complained about elsewhere
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
+	return err != nil || Loopback(host) // the first is complained about elsewhere
 }
 
 func (c *Config) validateLimits(complain complainer) {

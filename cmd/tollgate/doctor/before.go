@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -101,15 +100,15 @@ func (c *chart) advice(s *config.Config) {
 			`printf %s "$TOLLGATE_ADMIN_KEY" | sha256sum`)
 	}
 	for setting, clear := range map[string]bool{
-		"http": s.HTTPTLS == (config.Certificate{}) && !local(s.HTTP),
-		"ops":  s.OpsTLS == (config.Certificate{}) && !local(s.Ops),
+		"http": s.HTTPTLS == (config.Certificate{}) && !config.OnThisMachine(s.HTTP),
+		"ops":  s.OpsTLS == (config.Certificate{}) && !config.OnThisMachine(s.Ops),
 	} {
 		if clear {
 			c.warn(checkConfiguration, setting+" is served in the clear, keys included, beyond this "+
 				"machine", "set "+setting+"TLS, or let a proxy on this machine end TLS")
 		}
 	}
-	if s.SecretsKey == "" && !local(s.Raft) {
+	if s.SecretsKey == "" && !config.OnThisMachine(s.Raft) {
 		c.warn(checkConfiguration, "secretsKey is empty: what is sealed becomes unreadable with another "+
 			"admin key", "set it on every node, to the same 64 hex digits (openssl rand -hex 32)")
 	}
@@ -137,7 +136,7 @@ func (c *chart) reach(s *config.Config, m config.Member) {
 	_, said, err2 := net.SplitHostPort(m.Raft)
 	switch {
 	case err != nil || err2 != nil: // complained about already
-	case local(s.Raft) && !local(m.Raft):
+	case config.OnThisMachine(s.Raft) && !config.OnThisMachine(m.Raft):
 		c.fail(checkConfiguration, fmt.Sprintf("raft listens at %s, which other machines do not reach; "+
 			"members says %s", s.Raft, m.Raft), "listen at an address that they reach")
 	case listens != said:
@@ -155,16 +154,6 @@ func (c *chart) backupFolder(folder, data string) {
 	if err := unix.Access(folder, unix.W_OK); err != nil {
 		c.fail("backups", fmt.Sprintf("%s: %s", folder, err), "mount or make the folder, for this user")
 	}
-}
-
-// local reports whether an address is reached from this machine only.
-func local(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return true // complained about already
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // names looks up the hosts by which other nodes are known.
