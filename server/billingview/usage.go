@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -50,19 +49,8 @@ func UsageQuery(
 			f.Problem("by", form.NotAllowed(names[1:]...))
 		}
 	}
-	instant := func(name string, dst *int64) (given bool) {
-		value := text(name)
-		if value == "" {
-			return false
-		}
-		// In a query a bare '+' is a space, and offsets are written with it.
-		ms, ok := server.ParseInstant([]byte(strings.ReplaceAll(value, " ", "+")))
-		if *dst = ms; !ok {
-			f.Problem(name, form.NotTime)
-		}
-		return true
-	}
-	hasFrom, hasTo := instant("from", &q.From), instant("to", &q.To)
+	hasFrom := f.QueryInstant("from", text("from"), &q.From)
+	hasTo := f.QueryInstant("to", text("to"), &q.To)
 	if fault = f.Fault(); fault != nil {
 		return q, fault
 	}

@@ -78,6 +78,19 @@ func (a *base) readDeadline() time.Time { return time.Now().Add(a.readTimeout) }
 
 func (a *base) nowMS() int64 { return a.now().UnixMilli() }
 
+// ofCustomer answers about a customer; see read.
+func (a *base) ofCustomer(
+	x *server.Exchange, id string, answer func(*billing.CustomerView) *server.Fault,
+) *server.Fault {
+	return a.read(x, func() *server.Fault {
+		customer, found := a.machine.Customer(principal(x).Env, id)
+		if !found {
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
+		}
+		return answer(&customer)
+	})
+}
+
 // once proposes a command in the caller's environment; see billinglog.Once.
 func (a *base) once(x *server.Exchange, kind engine.Kind, c wire.Fielder) (
 	engine.Result, billing.OnceReply, *server.Fault,

@@ -117,12 +117,8 @@ func query(ctx *fasthttp.RequestCtx, name string) string {
 }
 
 func (a *customers) getCustomer(x *server.Exchange, id string) *server.Fault {
-	return a.read(x, func() *server.Fault {
-		customer, found := a.machine.Customer(principal(x).Env, id)
-		if !found {
-			return server.FaultOf(engine.OutcomeCustomerUnknown)
-		}
-		return server.One(x, 200, answerOf(a.machine, &customer), writeCustomer)
+	return a.ofCustomer(x, id, func(customer *billing.CustomerView) *server.Fault {
+		return server.One(x, 200, answerOf(a.machine, customer), writeCustomer)
 	})
 }
 

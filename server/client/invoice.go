@@ -58,8 +58,8 @@ func invoiceQuery(x *server.Exchange, f *form.Reader) (q billing.InvoiceQuery) {
 			f.Problem("status", form.NotAllowed("PENDING", "DUE", "PAST_DUE", "PAID", "VOID"))
 		}
 	}
-	queryInstant(x, f, "from", &q.From)
-	queryInstant(x, f, "to", &q.To)
+	f.QueryInstant("from", query(x.Ctx, "from"), &q.From)
+	f.QueryInstant("to", query(x.Ctx, "to"), &q.To)
 	q.HasTo = query(x.Ctx, "to") != ""
 	queryLimit(x, f, maxInvoices, &q.Limit)
 	if text := query(x.Ctx, "cursor"); text != "" {
@@ -83,11 +83,7 @@ func (a *invoices) listInvoices(x *server.Exchange, id string) *server.Fault {
 	if fault := f.Fault(); fault != nil {
 		return fault
 	}
-	return a.read(x, func() *server.Fault {
-		customer, found := a.machine.Customer(principal(x).Env, id)
-		if !found {
-			return server.FaultOf(engine.OutcomeCustomerUnknown)
-		}
+	return a.ofCustomer(x, id, func(customer *billing.CustomerView) *server.Fault {
 		q.CustomerRow = customer.Row
 		page, found := a.machine.ListInvoices(&q)
 		if !found {
@@ -112,10 +108,7 @@ func (a *invoices) getInvoice(x *server.Exchange, customer string) *server.Fault
 	if fault != nil {
 		return fault
 	}
-	return a.read(x, func() *server.Fault {
-		if _, found := a.machine.Customer(principal(x).Env, customer); !found {
-			return server.FaultOf(engine.OutcomeCustomerUnknown)
-		}
+	return a.ofCustomer(x, customer, func(*billing.CustomerView) *server.Fault {
 		invoice, found := a.machine.Invoice(principal(x).Env, id)
 		if !found || invoice.Customer != customer {
 			return server.FaultOf(engine.OutcomeInvoiceUnknown)

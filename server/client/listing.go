@@ -6,9 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
-	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/journal"
 	"tollgate/server"
@@ -31,11 +29,7 @@ func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 	if fault := f.Fault(); fault != nil {
 		return fault
 	}
-	return a.read(x, func() *server.Fault {
-		customer, found := a.machine.Customer(principal(x).Env, id)
-		if !found {
-			return server.FaultOf(engine.OutcomeCustomerUnknown)
-		}
+	return a.ofCustomer(x, id, func(customer *billing.CustomerView) *server.Fault {
 		if a.events == nil {
 			return faultJournal
 		}
@@ -54,8 +48,8 @@ func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 
 func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 	q = billing.EventQuery{From: math.MinInt64, To: math.MaxInt64, Limit: defaultEvents}
-	queryInstant(x, f, "from", &q.From)
-	queryInstant(x, f, "to", &q.To)
+	f.QueryInstant("from", query(x.Ctx, "from"), &q.From)
+	f.QueryInstant("to", query(x.Ctx, "to"), &q.To)
 	queryLimit(x, f, maxEvents, &q.Limit)
 	if text := query(x.Ctx, "kind"); text != "" {
 		names := billing.EventUsage.Names()
@@ -73,21 +67,6 @@ func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 		q.After = cursor
 	}
 	return q
-}
-
-// queryInstant reads a query parameter that is an RFC 3339 time.
-func queryInstant(x *server.Exchange, f *form.Reader, name string, dst *int64) {
-	text := query(x.Ctx, name)
-	if text == "" {
-		return
-	}
-	// In a query a bare '+' is a space, and offsets are written with it.
-	ms, ok := server.ParseInstant([]byte(strings.ReplaceAll(text, " ", "+")))
-	if !ok {
-		f.Problem(name, form.NotTime)
-		return
-	}
-	*dst = ms
 }
 
 // queryLimit reads the size of a page.

@@ -71,11 +71,7 @@ func (a *customers) listSubscriptions(x *server.Exchange, id string) *server.Fau
 	if status != "" && status != "all" && status != "active" {
 		return form.NotAllowed("all", "active").Fault("status")
 	}
-	return a.read(x, func() *server.Fault {
-		customer, found := a.machine.Customer(principal(x).Env, id)
-		if !found {
-			return server.FaultOf(engine.OutcomeCustomerUnknown)
-		}
+	return a.ofCustomer(x, id, func(customer *billing.CustomerView) *server.Fault {
 		all := a.machine.Subscriptions(customer.Row)
 		if status != "all" {
 			all = slices.DeleteFunc(all, func(s billing.SubscriptionView) bool { return !s.IsActive })

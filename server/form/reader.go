@@ -373,6 +373,22 @@ func (r *Reader) Instant(bit uint, dst *int64) bool {
 	return true
 }
 
+// QueryInstant reads a parameter of a query that is an RFC 3339 time, and reports whether it is
+// given.
+func (r *Reader) QueryInstant(name, text string, dst *int64) (given bool) {
+	if text == "" {
+		return false
+	}
+	// In a query a bare '+' is a space, and offsets are written with it.
+	ms, ok := server.ParseInstant([]byte(strings.ReplaceAll(text, " ", "+")))
+	if !ok {
+		r.Problem(name, NotTime)
+		return true
+	}
+	*dst = ms
+	return true
+}
+
 // Object reads a free-form object, compact. The bytes are the reader's until the next Begin.
 func (r *Reader) Object(bit uint, dst *[]byte) bool {
 	if !r.expect(bit, scan.KindObject, "an object") {
