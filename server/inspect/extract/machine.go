@@ -30,9 +30,8 @@ func (r *reader) machines() {
 	r.agentCard()
 	r.oauth()
 	r.mcp()
-	all, roots := r.objects(collect.RoleAPICatalog)
-	for i, o := range all {
-		if set := roots[i].Of("linkset"); len(set.List()) > 0 {
+	for o, root := range r.objects(collect.RoleAPICatalog) {
+		if set := root.Of("linkset"); len(set.List()) > 0 {
 			r.f.Indexes = append(r.f.Indexes, o.ID)
 			r.f.APITexts = add(r.f.APITexts, o.ID, set.Quote(o.Text, maxQuote))
 		}
@@ -85,11 +84,10 @@ func short(list []string) []string {
 }
 
 func (r *reader) agentCard() {
-	all, roots := r.objects(collect.RoleAgentCard)
-	for i, o := range all {
-		name := roots[i].Of("name")
-		skills := roots[i].Of("skills")
-		if name.AsText() == "" || skills == nil && roots[i].Of("capabilities") == nil {
+	for o, root := range r.objects(collect.RoleAgentCard) {
+		name := root.Of("name")
+		skills := root.Of("skills")
+		if name.AsText() == "" || skills == nil && root.Of("capabilities") == nil {
 			continue
 		}
 		card := document.AgentFile{Name: tree.Cut(name.AsText(), maxValue), Skills: []string{}}
@@ -119,9 +117,8 @@ func (r *reader) oauth() {
 		{collect.RoleOAuthServer, "token_endpoint", "oauth2"},
 		{collect.RoleOpenID, "token_endpoint", "openIdConnect"},
 	} {
-		all, roots := r.objects(kind.role)
-		for i, o := range all {
-			if n := roots[i].Of(kind.must); n.AsText() != "" {
+		for o, root := range r.objects(kind.role) {
+			if n := root.Of(kind.must); n.AsText() != "" {
 				declare(o, n, kind.role, kind.method)
 			}
 		}
@@ -163,10 +160,9 @@ var mcpKeys = []string{
 }
 
 func (r *reader) mcp() {
-	all, roots := r.objects(collect.RoleMCP)
-	for i, o := range all {
+	for o, root := range r.objects(collect.RoleMCP) {
 		for _, key := range mcpKeys {
-			n := roots[i].Of(key)
+			n := root.Of(key)
 			if n.AsText() != "" || (n.Is(tree.Map) || n.Is(tree.List)) && len(n.Items) > 0 {
 				r.f.MCPCards = add(r.f.MCPCards, o.ID, n.Quote(o.Text, maxQuote))
 				r.f.Indexes = append(r.f.Indexes, o.ID)
@@ -174,11 +170,10 @@ func (r *reader) mcp() {
 			}
 		}
 	}
-	all, roots = r.objects(collect.RoleAICatalog)
-	for i, o := range all {
+	for o, root := range r.objects(collect.RoleAICatalog) {
 		entries := 0
-		for j := range roots[i].Items {
-			for _, entry := range roots[i].Items[j].List() {
+		for j := range root.Items {
+			for _, entry := range root.Items[j].List() {
 				if entry.Is(tree.Map) && len(entry.Items) > 0 {
 					entries++
 				}

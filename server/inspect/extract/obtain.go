@@ -88,30 +88,26 @@ var metadata = []string{
 
 // agentAuth finds the agent_auth blocks of OAuth's metadata by which agents register.
 func (r *reader) agentAuth() {
-	for _, role := range metadata {
-		all, roots := r.objects(role)
-		for i, o := range all {
-			a, is := signup.AgentAuthOf(roots[i])
-			address := resolved(o.URL, a.URL)
-			if !is || address == "" {
-				continue
-			}
-			w := r.asked(&fill.Request{Method: http.MethodPost, URL: address}, nil)
-			if a.Identities != nil {
-				w.stops = signup.Identity
-			}
-			r.note(o.ID, a.Block.Quote(o.Text, maxQuote), w)
+	for o, root := range r.objects(metadata...) {
+		a, is := signup.AgentAuthOf(root)
+		address := resolved(o.URL, a.URL)
+		if !is || address == "" {
+			continue
 		}
+		w := r.asked(&fill.Request{Method: http.MethodPost, URL: address}, nil)
+		if a.Identities != nil {
+			w.stops = signup.Identity
+		}
+		r.note(o.ID, a.Block.Quote(o.Text, maxQuote), w)
 	}
 }
 
 // provisioning finds the provisioning blocks of pricing.json, by which a request begins a plan.
 func (r *reader) provisioning() {
-	all, roots := r.objects(collect.RolePricingJSON)
-	for i, o := range all {
-		for _, p := range signup.Provisions(roots[i]) {
+	for o, root := range r.objects(collect.RolePricingJSON) {
+		for _, p := range signup.Provisions(root) {
 			if address := resolved(o.URL, p.URL); address != "" {
-				w := r.asked(r.filler.Provision(roots[i], &p, address))
+				w := r.asked(r.filler.Provision(root, &p, address))
 				r.note(o.ID, p.Block.Quote(o.Text, maxQuote), w)
 			}
 		}
@@ -142,25 +138,20 @@ func (r *reader) workflows() {
 
 // shown finds the requests of texts that sign somebody up.
 func (r *reader) shown() {
-	for _, role := range spoken {
-		for _, o := range r.spoken(role) {
-			if r.over(o) {
-				continue
+	for o := range r.spoken() {
+		written, text := o.Text, o.Text
+		if o.IsHTML() {
+			written = strings.Join(r.page(o).Runs, "\n")
+			text = html.UnescapeString(written)
+		}
+		lines := strings.Split(written, "\n")
+		for _, request := range signup.Requests(text) {
+			quote := request.Quote
+			if !strings.Contains(o.Text, quote) { // marked up: the line on which it begins
+				quote = lines[min(strings.Count(text[:request.At], "\n"), len(lines)-1)]
 			}
-			written, text := o.Text, o.Text
-			if o.IsHTML() {
-				written = strings.Join(r.page(o).Runs, "\n")
-				text = html.UnescapeString(written)
-			}
-			lines := strings.Split(written, "\n")
-			for _, request := range signup.Requests(text) {
-				quote := request.Quote
-				if !strings.Contains(o.Text, quote) { // marked up: the line on which it begins
-					quote = lines[min(strings.Count(text[:request.At], "\n"), len(lines)-1)]
-				}
-				if address := request.SignsUp(o.URL); address != "" {
-					r.note(o.ID, quote, r.asked(r.filler.Shows(request, address)))
-				}
+			if address := request.SignsUp(o.URL); address != "" {
+				r.note(o.ID, quote, r.asked(r.filler.Shows(request, address)))
 			}
 		}
 	}
@@ -190,26 +181,23 @@ func (r *reader) browserOnly() {
 		}
 	}
 	var evidence []document.Evidence
-	for _, role := range metadata[1:] {
-		all, roots := r.objects(role)
-		for i, o := range all {
-			shown := roots[i].Of("authorization_endpoint")
-			if shown.AsText() == "" && roots[i].Of("token_endpoint").AsText() == "" {
-				continue
-			}
-			if grants := roots[i].Of("grant_types_supported"); grants.Is(tree.List) {
-				if slices.ContainsFunc(grants.List(), func(n tree.Node) bool {
-					return !slices.Contains(browserGrants, n.AsText())
-				}) {
-					return
-				}
-				shown = grants
-			}
-			if shown == nil {
-				shown = roots[i].Of("token_endpoint")
-			}
-			evidence = add(evidence, o.ID, shown.Quote(o.Text, maxQuote))
+	for o, root := range r.objects(metadata[1:]...) {
+		shown := root.Of("authorization_endpoint")
+		if shown.AsText() == "" && root.Of("token_endpoint").AsText() == "" {
+			continue
 		}
+		if grants := root.Of("grant_types_supported"); grants.Is(tree.List) {
+			if slices.ContainsFunc(grants.List(), func(n tree.Node) bool {
+				return !slices.Contains(browserGrants, n.AsText())
+			}) {
+				return
+			}
+			shown = grants
+		}
+		if shown == nil {
+			shown = root.Of("token_endpoint")
+		}
+		evidence = add(evidence, o.ID, shown.Quote(o.Text, maxQuote))
 	}
 	if len(evidence) == 0 {
 		evidence = r.browserSchemes()

@@ -147,11 +147,10 @@ func walk(n *tree.Node, depth int, do func(*tree.Node)) {
 
 // pricingFile reads pricing.json: a list of plans, by one name or another.
 func (r *reader) pricingFile() {
-	all, roots := r.objects(collect.RolePricingJSON)
-	for i, o := range all {
+	for o, root := range r.objects(collect.RolePricingJSON) {
 		items := 0
 		for _, name := range []string{"plans", "tiers", "offers", "products", "prices"} {
-			for _, item := range roots[i].Of(name).List() {
+			for _, item := range root.Of(name).List() {
 				items++
 				r.plan(o.ID, o.Text, &item)
 			}

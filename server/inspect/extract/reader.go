@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -90,17 +91,21 @@ func (r *reader) plain(role string) []*collect.Observation {
 	return all
 }
 
-// objects are the answers of a role that are JSON objects, whatever their media type says.
-func (r *reader) objects(role string) (all []*collect.Observation, roots []*tree.Node) {
-	for _, o := range r.counts(role) {
-		if r.over(o) {
-			continue
-		}
-		if root, err := tree.ParseJSON(o.Text); err == nil && root.Is(tree.Map) {
-			all, roots = append(all, o), append(roots, root)
+// objects are the answers of roles that are JSON objects, whatever their media type says.
+func (r *reader) objects(roles ...string) iter.Seq2[*collect.Observation, *tree.Node] {
+	return func(yield func(*collect.Observation, *tree.Node) bool) {
+		for _, role := range roles {
+			for _, o := range r.counts(role) {
+				if r.over(o) {
+					continue
+				}
+				root, err := tree.ParseJSON(o.Text)
+				if err == nil && root.Is(tree.Map) && !yield(o, root) {
+					return
+				}
+			}
 		}
 	}
-	return all, roots
 }
 
 // over reports whether there is no time left to read an answer.

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"iter"
 	"regexp"
 	"slices"
 
@@ -81,20 +82,15 @@ var (
 func (r *reader) texts() {
 	mentions := map[string][]document.Evidence{}
 	stops := map[string][]document.Evidence{}
-	for _, role := range spoken {
-		for _, o := range r.spoken(role) {
-			if r.over(o) {
-				continue
-			}
-			r.f.Spoken = append(r.f.Spoken, o.ID)
-			if r.page(o).Unread {
-				r.unread++
-			}
-			for _, run := range r.page(o).Runs {
-				note(mentions, terms, o.ID, run)
-				note(stops, frictions, o.ID, run)
-				r.run(o.ID, run)
-			}
+	for o := range r.spoken() {
+		r.f.Spoken = append(r.f.Spoken, o.ID)
+		if r.page(o).Unread {
+			r.unread++
+		}
+		for _, run := range r.page(o).Runs {
+			note(mentions, terms, o.ID, run)
+			note(stops, frictions, o.ID, run)
+			r.run(o.ID, run)
 		}
 	}
 	for _, t := range terms {
@@ -109,12 +105,21 @@ func (r *reader) texts() {
 	}
 }
 
-// spoken are the answers of a role that people read.
-func (r *reader) spoken(role string) []*collect.Observation {
-	if slices.Contains(atOnce, role) {
-		return r.plain(role)
+// spoken are the answers that people read.
+func (r *reader) spoken() iter.Seq[*collect.Observation] {
+	return func(yield func(*collect.Observation) bool) {
+		for _, role := range spoken {
+			all := r.counts(role)
+			if slices.Contains(atOnce, role) {
+				all = r.plain(role)
+			}
+			for _, o := range all {
+				if !r.over(o) && !yield(o) {
+					return
+				}
+			}
+		}
 	}
-	return r.counts(role)
 }
 
 // around is the piece of a run about a match: what can be quoted.
