@@ -217,10 +217,8 @@ func (b *browser) unreached(failed string) error {
 }
 
 // errOtherHost is a stop where the run's proxy, and not the product, has refused a page.
-var errOtherHost = &stop{
-	"acquire_credential", "other_host",
-	"The page leads to a host that is none of the task's, or to where no agent goes.",
-}
+var errOtherHost = acquiring("other_host",
+	"The page leads to a host that is none of the task's, or to where no agent goes.")
 
 // settle waits until a page that was something before is something else, and stays so while nothing
 // is loaded; or until it is clear that it stays as it was. A page need not be left for that: many

@@ -46,6 +46,9 @@ func event(format string, args ...any) {
 // stop is why a run goes no further: step, rule and what was seen.
 type stop struct{ step, rule, reason string }
 
+// acquiring is a stop on the way to a key.
+func acquiring(rule, reason string) *stop { return &stop{"acquire_credential", rule, reason} }
+
 // ownLimits are rules that say something of this agent, not of the product: a run that one of them
 // ends is not reported as blocked.
 var ownLimits = []string{
@@ -101,10 +104,8 @@ func (t *task) run(ctx context.Context) error {
 	}
 	got, err := t.signUp(b)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = &stop{
-			"acquire_credential", "time_budget",
-			fmt.Sprintf("The run has taken the %.0f seconds that it may.", maxTime.Seconds()),
-		}
+		err = acquiring("time_budget",
+			fmt.Sprintf("The run has taken the %.0f seconds that it may.", maxTime.Seconds()))
 	}
 	err = cmp.Or(err, b.close())
 	why := (*stop)(nil)

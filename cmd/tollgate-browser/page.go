@@ -188,9 +188,8 @@ func (b *browser) press(f *form) (*seen, error) {
 }
 
 // errChanged is a stop where a page is not any more what was read.
-var errChanged = &stop{
-	"acquire_credential", "page_changed", "The form is not there any more: the page has changed it.",
-}
+var errChanged = acquiring("page_changed",
+	"The form is not there any more: the page has changed it.")
 
 // wanted is the rule of a field that only somebody else can fill: by its type, its name, what a
 // browser would complete it with, and its label.

@@ -71,10 +71,8 @@ func (t *task) signUp(b *browser) (*obtained, error) {
 			return got, nil
 		}
 	}
-	return nil, cmp.Or(err, error(&stop{
-		"acquire_credential", "page_budget",
-		fmt.Sprintf("The run has seen the %d pages that it may.", maxPages),
-	}))
+	return nil, cmp.Or(err, error(acquiring("page_budget",
+		fmt.Sprintf("The run has seen the %d pages that it may.", maxPages))))
 }
 
 // step does what a page leads to: it ends the run, or gives the page that follows.
@@ -96,10 +94,8 @@ func (w *walk) step(page *seen) (*obtained, *seen, error) {
 	if i >= 0 {
 		f := &page.Forms[i]
 		if w.sent[f.key()] {
-			return nil, nil, &stop{
-				"acquire_credential", "signup_refused",
-				"The form is shown again after it was sent. " + says(page, status, w.b.traffic.said()),
-			}
+			return nil, nil, acquiring("signup_refused",
+				"The form is shown again after it was sent. "+says(page, status, w.b.traffic.said()))
 		}
 		w.sent[f.key()], w.begun = true, true
 		next, err := w.send(f)
@@ -128,7 +124,7 @@ func (w *walk) waitFor(page *seen, status int) (*obtained, *seen, error) {
 	if w.begun {
 		rule, what = "no_credential_in_answer", "It was sent, and the page that follows shows no key. "
 	}
-	return nil, nil, &stop{"acquire_credential", rule, what + says(page, status, w.b.traffic.said())}
+	return nil, nil, acquiring(rule, what+says(page, status, w.b.traffic.said()))
 }
 
 // next is a link that leads to signing up, on the hosts of the task.
@@ -183,15 +179,15 @@ func (w *walk) blockedBy(page *seen, status int) error {
 	said := says(page, status, w.b.traffic.said())
 	switch {
 	case page.Captcha:
-		return &stop{"acquire_credential", "captcha", "The product wants a CAPTCHA solved. " + said}
+		return acquiring("captcha", "The product wants a CAPTCHA solved. "+said)
 	case status == 402:
-		return &stop{"acquire_credential", "payment_required", said}
+		return acquiring("payment_required", said)
 	case status == 429:
-		return &stop{"acquire_credential", "rate_limited", said}
+		return acquiring("rate_limited", said)
 	case status >= 500:
-		return &stop{"acquire_credential", "product_error", said}
+		return acquiring("product_error", said)
 	case status >= 400:
-		return &stop{"acquire_credential", "signup_refused", said}
+		return acquiring("signup_refused", said)
 	}
 	return nil
 }
@@ -199,8 +195,8 @@ func (w *walk) blockedBy(page *seen, status int) error {
 // ask leaves the page with the field that a code belongs in.
 func (w *walk) ask(f *form, page *seen) (*obtained, error) {
 	if w.Type == "resume" {
-		return nil, &stop{"acquire_credential", "email_code", "The product asks for the code again. " +
-			says(page, w.b.traffic.status(), w.b.traffic.said())}
+		return nil, acquiring("email_code", "The product asks for the code again. "+
+			says(page, w.b.traffic.status(), w.b.traffic.said()))
 	}
 	d := &f.Fields[f.code()]
 	cookies, err := w.b.cookies(page.URL)
@@ -212,10 +208,8 @@ func (w *walk) ask(f *form, page *seen) (*obtained, error) {
 		return nil, err
 	}
 	if len(left) > maxCheckpoint {
-		return nil, &stop{
-			"acquire_credential", "checkpoint_too_large",
-			"What the run would go on from is too large to be kept.",
-		}
+		return nil, acquiring("checkpoint_too_large",
+			"What the run would go on from is too large to be kept.")
 	}
 	return &obtained{
 		question: fmt.Sprintf("The product has sent a code by e-mail to %s. Which one? (%q)",
@@ -232,14 +226,10 @@ func (w *walk) goOn() (*seen, error) {
 	u, malformed := url.Parse(p.URL)
 	switch {
 	case errors.Join(err, malformed) != nil || !slices.Contains(w.Hosts, u.Host):
-		return nil, &stop{
-			"acquire_credential", "checkpoint_foreign", "The checkpoint is none of this agent's.",
-		}
+		return nil, acquiring("checkpoint_foreign", "The checkpoint is none of this agent's.")
 	case answer == "":
-		return nil, &stop{
-			"acquire_credential", "email_code",
-			"The product wants a code from an e-mail, and nobody has told it.",
-		}
+		return nil, acquiring("email_code",
+			"The product wants a code from an e-mail, and nobody has told it.")
 	}
 	event("opens %s again", pathOf(p.URL))
 	if err = w.b.keep(p.URL, p.Cookies); err != nil {
@@ -261,8 +251,8 @@ func (w *walk) goOn() (*seen, error) {
 			return w.b.press(f)
 		}
 	}
-	return nil, &stop{"acquire_credential", "email_code", "The product does not ask for the code " +
-		"any more where it did. " + says(page, w.b.traffic.status(), w.b.traffic.said())}
+	return nil, acquiring("email_code", "The product does not ask for the code "+
+		"any more where it did. "+says(page, w.b.traffic.status(), w.b.traffic.said()))
 }
 
 // send fills a form with who signs up, and sends it.
@@ -273,18 +263,15 @@ func (w *walk) send(f *form) (*seen, error) {
 		d := &f.Fields[i]
 		rule := d.wanted()
 		if rule != "" && (d.Required || rule == "password_wanted" && d.Visible) {
-			return nil, &stop{
-				"acquire_credential", rule,
-				fmt.Sprintf("The form wants %q, which this agent does not have.",
-					cmp.Or(d.Label, d.Name)),
-			}
+			return nil, acquiring(rule,
+				fmt.Sprintf("The form wants %q, which this agent does not have.", cmp.Or(d.Label, d.Name)))
 		}
 		// A field that nobody sees is there to catch who fills everything.
 		if !d.Required && (d.Type != "email" || !d.Visible) {
 			continue
 		}
 		if d.Type == "file" {
-			return nil, &stop{"acquire_credential", "body_not_fillable", "The form wants a file."}
+			return nil, acquiring("body_not_fillable", "The form wants a file.")
 		}
 		if d.Type == "radio" && chosen[d.Name] {
 			continue
