@@ -60,7 +60,7 @@ type Exchange struct {
 type Caller interface {
 	// Reset forgets who it was.
 	Reset()
-	// Flow is whose requests these are; 0 is nobody's.
+	// Flow is whose requests these are; 0 is none.
 	Flow() fair.Flow
 }
 
@@ -84,7 +84,7 @@ func (x *Exchange) Called() bool { return x.calls }
 // MaxActor bounds a name in the record of changes, in bytes.
 const MaxActor = 512
 
-// AdminKey is the name in the record of changes of whoever holds the admin key.
+// AdminKey is the name in the record of changes of a caller with the admin key.
 const AdminKey = "admin-key"
 
 // By is who is recorded for what the request changes: the operator in whose name another part of

@@ -13,8 +13,8 @@ type Notes[K comparable] struct {
 	noted map[K]bool
 }
 
-// Begin lets note run beside the caller, unless one of the same thing does, or too many do. note
-// ends by itself, within the time that a command has.
+// Begin lets note run concurrently with the caller, unless one of the same thing does, or too many
+// do. note ends by itself, within the time that a command has.
 func (n *Notes[K]) Begin(of K, note func()) {
 	if !n.begin(of) {
 		return

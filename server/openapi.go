@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Description is what an OpenAPI document says besides its routes.
+// Description is what an OpenAPI document says in addition to its routes.
 type Description struct {
 	Title, Version, About string
 	// Servers are where the API is reached; none is the address that the document was read from.

@@ -89,7 +89,7 @@ type Response struct {
 	// Data is the schema of data; nil when there is none. Of a Bare response it is the whole body.
 	Data *Schema
 	Bare bool
-	// Paged reports whether nextCursor may stand beside data.
+	// Paged reports whether the answer may have nextCursor next to data.
 	Paged bool
 	// Media is the answer's media type; empty is application/json.
 	Media string

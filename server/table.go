@@ -27,7 +27,7 @@ type Table struct {
 	failures rate.Sometimes
 }
 
-// TableConfig is what a table needs besides its routes.
+// TableConfig is what a table needs in addition to its routes.
 type TableConfig struct {
 	// Authenticate proves who is asking, which it notes in x.Caller, and that the route is allowed
 	// to them; nil when so. It is not called for AccessOpen.

@@ -53,7 +53,7 @@ func findBrowser() (string, error) {
 	return "", errNoBrowser
 }
 
-// switches are Chromium's, beside those that chromedp sets: everything goes to the proxy or
+// switches are Chromium's, in addition to those that chromedp sets: everything goes to the proxy or
 // nowhere. Chromium leaves loopback out of a proxy by itself, looks names up that a page only
 // mentions, and speaks with peers (WebRTC) and with QUIC beside it.
 func switches(proxy *url.URL) []chromedp.ExecAllocatorOption {

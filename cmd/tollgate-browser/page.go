@@ -172,7 +172,7 @@ func (b *browser) press(f *form) (*seen, error) {
 		X     float64 `json:"x"`
 		Y     float64 `json:"y"`
 	}
-	// Where the page is left at once, there is nobody to answer; what follows is seen all the same.
+	// Where the page is left at once, there is nothing to answer; what follows is seen all the same.
 	found, err := inside[place](b, script)
 	if err == nil && !found.Done {
 		return nil, errChanged

@@ -266,7 +266,7 @@ func (w *walk) send(f *form) (*seen, error) {
 			return nil, acquiring(rule,
 				fmt.Sprintf("The form wants %q, which this agent does not have.", cmp.Or(d.Label, d.Name)))
 		}
-		// A field that nobody sees is there to catch who fills everything.
+		// An invisible field is there to catch programs that fill everything.
 		if !d.Required && (d.Type != "email" || !d.Visible) {
 			continue
 		}

@@ -66,7 +66,7 @@ type purchase struct {
 	// FlowVersion is the version of Flow that its owner is shown, and confirms.
 	FlowVersion uint32 `wire:"22"`
 	asked
-	// Surplus are payments besides Payment, all to be sent back, in the order in which they came.
+	// Surplus are payments other than Payment, all to be sent back, in the order in which they came.
 	Surplus []Return `wire:"26"`
 }
 

@@ -119,7 +119,7 @@ func (x *tables) document(row uint32) (d FlowDocument) {
 }
 
 // neverWhole reports whether a run is an inspection's, or an assessment's, that has failed: it was
-// given back, and whoever sends the request again means another one.
+// given back, and who sends the request again means another one.
 func (x *tables) neverWhole(row uint32) bool {
 	r := x.runs.Read(row)
 	return x.inspectionBy[row] != 0 && r.Status.Final() && r.Status != RunCompleted

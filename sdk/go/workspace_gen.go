@@ -364,6 +364,6 @@ type Tenant struct {
 type Tenants struct {
 	Workspaces []TenantOfList `json:"workspaces"`
 	NextCursor string         `json:"nextCursor,omitzero"`
-	// Held is what those that nobody has claimed hold together.
+	// Held is what unclaimed workspaces hold together.
 	Held *Strangers `json:"held,omitzero"`
 }

@@ -97,7 +97,7 @@ type holding struct {
 	used, limit uint64
 }
 
-// holdings are the kinds of records of which an account may hold so many.
+// holdings are the kinds of records that an account may hold a limited number of.
 func holdings(use, bounds billing.Bounds) [4]holding {
 	return [...]holding{
 		{"customers", use.Customers, bounds.Customers},
@@ -171,7 +171,7 @@ var faultKeyLost = server.NewFault(409, "key_not_shown",
 	"Revoke the key, and make one with a new Idempotency-Key.")
 
 // makeKey makes the key that a command is about, and carries it out. Without an Idempotency-Key the
-// key is random, and nobody can have it again. With one it is derived from its id and the node's
+// key is random, and it cannot be shown again. With one it is derived from its id and the node's
 // own secret, so that a repeated request shows the key of the first: the state holds its hash only.
 func (a *accounts) makeKey(
 	x *server.Exchange, prefix string, c *billing.CreateKey,

@@ -38,7 +38,7 @@ func (n *nodeTools) healthy(x *server.Exchange) {
 }
 
 // ready is GET /readyz: this node serves; if not, why. ?exclude= names causes that are not to
-// count, with commas between them, for whoever would rather have an answer all the same.
+// count, with commas between them, for callers who want an answer all the same.
 func (n *nodeTools) ready(x *server.Exchange) {
 	var excluded []string
 	if text := string(x.Ctx.QueryArgs().Peek("exclude")); text != "" {

@@ -14,7 +14,7 @@ import (
 	"tollgate/server"
 )
 
-// mistake is something wrong with a document of which everything is to be told at once.
+// mistake is something wrong with a document. All that is wrong is reported at once.
 type mistake struct {
 	line, column int
 	is           server.FieldError

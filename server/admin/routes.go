@@ -65,7 +65,7 @@ func (a *API) routes() []server.Route {
 	}
 }
 
-// row makes a route for whoever holds the admin key.
+// row makes a route for holders of the admin key.
 func row(method, path, operation, summary string, handle func(*server.Exchange) *server.Fault,
 	more ...func(*server.Route),
 ) server.Route {

@@ -41,7 +41,7 @@ func byHand(answered bool) []server.Property {
 	}
 }
 
-// description is what the OpenAPI document says besides the routes.
+// description is what the OpenAPI document says in addition to the routes.
 func description() server.Description {
 	return server.Description{
 		Title: "Tollgate Admin API", Version: "1.0.0",

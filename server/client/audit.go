@@ -56,7 +56,7 @@ type AuditStats struct {
 // block is a billing.AuditBlock on its way.
 type block struct {
 	billing.AuditBlock
-	// verdict is nil while nobody waits for one.
+	// verdict is nil while no request waits for one.
 	verdict *verdict
 }
 
@@ -82,7 +82,7 @@ type recorder struct {
 	shares   *fair.Share // of the open block, in bytes
 	spare    *block
 	sequence uint64
-	room     chan struct{} // closed at the next swap; nil while nobody waits
+	room     chan struct{} // closed at the next swap; nil while no request waits
 	stopped  bool
 
 	full      atomic.Bool

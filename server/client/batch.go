@@ -154,7 +154,7 @@ func (in *ingest) keep(fault *server.Fault) {
 	}
 }
 
-// flooding refuses a batch of which nothing was taken because the account has too much under way.
+// flooding refuses a batch when all of it was refused because the account has too much under way.
 func (in *ingest) flooding() *server.Fault {
 	for i := range in.results {
 		if in.results[i].Outcome != engine.OutcomeShareFull {

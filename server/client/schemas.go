@@ -6,7 +6,7 @@ import (
 	"tollgate/server/billingview"
 )
 
-// description is what the OpenAPI document says besides the routes.
+// description is what the OpenAPI document says in addition to the routes.
 func description() server.Description {
 	return server.Description{
 		Title: "Client Billing API", Version: "1.0.0",

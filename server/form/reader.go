@@ -203,7 +203,7 @@ func (r *Reader) Need(bit uint, name string) {
 	}
 }
 
-// Null passes a null and reports it, for a field of which null is a value.
+// Null passes a null and reports it, for a field that may be null.
 func (r *Reader) Null(bit uint) bool {
 	if r.Scanner.Peek() != scan.KindNull || !r.once(bit) {
 		return false

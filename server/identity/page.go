@@ -73,7 +73,7 @@ var (
 		"page again.")
 )
 
-// fail answers a fault: as a page to a browser, as JSON to anybody else.
+// fail answers a fault: as a page to a browser, as JSON to other clients.
 func (s *Service) fail(x *server.Exchange, f *server.Fault) {
 	x.Refuse(f)
 	if !bytes.Contains(x.Ctx.Request.Header.Peek("Accept"), []byte("text/html")) {

@@ -158,8 +158,8 @@ func (f *Flows) sealAccess(of *state.Principal, host string, stored *storedAcces
 // TestCredentials are what runs sign in with at a host.
 type TestCredentials struct{ Username, Password, Note string }
 
-// SetTestAccess stores test credentials for whoever decides. The same form again stores nothing
-// anew: of what it holds no hash is kept, since a password may be guessed by one.
+// SetTestAccess stores test credentials for the person who decides. The same form again stores
+// nothing anew: of what it holds no hash is kept, since a password may be guessed by one.
 func (f *Flows) SetTestAccess(d *Decision, text string, made *TestCredentials) *server.Fault {
 	host, ok := hostNamed(text)
 	if !ok || !plain(made.Username, 1, maxUsername) ||

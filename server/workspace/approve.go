@@ -71,7 +71,7 @@ func (p *Purchases) answerApproval(x *server.Exchange, v *state.PurchaseView) *s
 }
 
 // decideApproval is POST /approve/{token}. The link is not a key: of a workspace that somebody
-// owns, they alone decide; one that nobody has claimed becomes theirs who approves.
+// owns, they alone decide; an unclaimed one becomes the approver's.
 func (p *Purchases) decideApproval(x *server.Exchange) *server.Fault {
 	secretLink(x)
 	if !p.fresh() {

@@ -24,7 +24,7 @@ func (b *base) authenticate(x *server.Exchange) *server.Fault {
 	}
 	hash := sha256.Sum256(key)
 	principal, known := b.machine.Authenticate(hash)
-	if stale, _ := server.Consistency(x); known && !stale { // a stale read waits for nobody
+	if stale, _ := server.Consistency(x); known && !stale { // a stale read does not wait
 		b.noteUse(&principal)
 	}
 	if !known || x.Route.Method != "GET" {
@@ -113,7 +113,7 @@ func (b *base) gone(hash [32]byte, unknown *server.Fault) *server.Fault {
 	return unknown
 }
 
-// noteUse keeps a workspace that nobody has claimed from counting as unused. It is one entry in an
+// noteUse keeps an unclaimed workspace from counting as unused. It is one entry in an
 // hour, and the request does not wait for it; where that fails a later one does it.
 func (b *base) noteUse(p *state.Principal) {
 	if p.NoteFrom == 0 || b.now() < p.NoteFrom {

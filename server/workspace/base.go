@@ -22,7 +22,7 @@ type base struct {
 	contact   string
 	agents    []Agent
 	check     func(url string, port uint16) error // nil takes all addresses that are well-formed
-	signIn    *identity.Service                   // nil where nobody can sign in
+	signIn    *identity.Service                   // nil where signing in is off
 	clock     func() time.Time
 	log       *slog.Logger
 

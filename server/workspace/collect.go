@@ -166,7 +166,7 @@ func (t *Till) closePage(ctx context.Context, v *state.PurchaseView) (paid bool,
 	var no *payment.Error
 	switch age := t.now() - v.CreatedAt; {
 	case errors.As(err, &no) && no.Class == payment.ClassNotFound && age > pageGoneMS:
-		// Another provider's page, from before the settings changed: nobody can pay it any more.
+		// Another provider's page, from before the settings changed: it cannot be paid any more.
 	case err != nil:
 		return false, err
 	case status.State == payment.StatePaid:
@@ -178,7 +178,7 @@ func (t *Till) closePage(ctx context.Context, v *state.PurchaseView) (paid bool,
 }
 
 // charge charges the saved card. A charge of unknown fate is looked for between failures, and when
-// the provider may have forgotten its key, it is only looked for: nobody pays twice.
+// the provider may have forgotten its key, it is only looked for, so that it is not paid twice.
 func (t *Till) charge(ctx context.Context, v *state.PurchaseView, failures int) error {
 	old := t.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
 	r := payment.ChargeRequest{

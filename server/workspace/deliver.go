@@ -103,7 +103,7 @@ func (s *alertSender) deliver(ctx context.Context, d *state.DueAlert) {
 		s.note(ctx, note)
 		return
 	}
-	// From here on nobody else sends it, whatever becomes of this node.
+	// From here on no other node sends it, whatever becomes of this one.
 	begun := s.propose(0, state.KindBeginAlert, &state.BeginAlert{
 		Alert: d.Alert, Number: d.Number, Sender: s.process, Attempt: note.Attempt,
 	})

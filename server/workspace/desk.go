@@ -99,7 +99,7 @@ func describe(v *state.PurchaseView) string {
 }
 
 // openCheckout makes the payment page of an approved purchase. Again it is the same page. A page
-// that was not noted is given to nobody.
+// that was not noted is not given out.
 func (t *Till) openCheckout(ctx context.Context, v *state.PurchaseView) error {
 	if v.Status != state.PurchaseCheckout || v.URL != "" {
 		return nil

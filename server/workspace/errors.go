@@ -9,7 +9,7 @@ import (
 	"tollgate/server"
 )
 
-// operationErrors are the codes that an operation answers beside those that all of its kind do: see
+// operationErrors are the codes that an operation answers in addition to those of all its kind: see
 // codesOf.
 var operationErrors = map[string]string{
 	"signUp":         "signup_unavailable signup_rate_limited workspace_busy outcome_unknown",

@@ -197,7 +197,7 @@ func inspected(kind state.RunKind) bool {
 	return kind == state.RunInspection || kind == state.RunAssessment
 }
 
-// writeInspected writes what a run came to beside the run: its document, and of an inspection what
+// writeInspected writes what a run came to next to the run: its document, and of an inspection what
 // is another verdict than the time before. Null as long as there is none.
 func (s *Runs) writeInspected(x *server.Exchange, j *server.JSON, run *state.RunView) {
 	v, k, ok := s.document(tenant(x).Workspace, run.ID)

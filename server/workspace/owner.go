@@ -104,8 +104,8 @@ func (b *base) heard(o engine.Outcome) *server.Fault {
 	return no(code)
 }
 
-// Ask carries out a row of the API for whoever decides, in the workspace that it is about, as the
-// person's own session may: with an Idempotency-Key made of the form's key.
+// Ask carries out a row of the API for the person who decides, in the workspace that it is about,
+// as the person's own session may: with an Idempotency-Key made of the form's key.
 func (a *API) Ask(d *Decision, c server.Call) server.Reply {
 	c.Caller = a.caller(d)
 	if d.Once != "" {

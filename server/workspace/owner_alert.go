@@ -163,7 +163,7 @@ func askingText(label, flow, link string) string {
 	}, "\n")
 }
 
-// ConfirmAddress is the yes of whoever has opened the link.
+// ConfirmAddress is the yes of the person who has opened the link.
 func (a *Alerts) ConfirmAddress(flow [16]byte, token string) *server.Fault {
 	return a.Order(server.AnonymousFlow, state.KindConfirmAddress, &state.ConfirmAddress{
 		Flow: flow, Link: sha256.Sum256([]byte(token)),

@@ -6,7 +6,7 @@ import "sync"
 // for: each holds a place among the requests that metering is served from, and a product may take
 // as long as it likes.
 type slotLimits struct {
-	// all are for all of them, strangers of these for all workspaces that nobody has claimed, one for
+	// all are for all of them, strangers of these for all unclaimed workspaces, one for
 	// each workspace.
 	all, strangers, one int
 }

@@ -142,7 +142,7 @@ func no(code string) *server.Fault {
 // does not ask forever.
 const operatorRetry = 3600
 
-// limitRetry is Retry-After of a limit of which nothing else is known, in seconds.
+// limitRetry is Retry-After of a limit that says nothing else, in seconds.
 const limitRetry = 60
 
 // badField is a refusal that names its field.

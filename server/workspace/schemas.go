@@ -7,7 +7,7 @@ import (
 
 var text = server.TextSchema(1, 0)
 
-// description is what the published document says besides the routes.
+// description is what the published document says in addition to the routes.
 func description() server.Description {
 	return server.Description{
 		Title: "Agent-Task Workspace API", Version: "1.0.0", OpenAPI: "3.1.0",

@@ -61,7 +61,7 @@ func scrubberOf(secrets ...string) (s scrubber) {
 }
 
 // within is what a secret looks like in an encoding of so many bits a character, wherever it begins
-// in what was encoded: the characters that do not depend on what stands beside it.
+// in what was encoded: the characters that do not depend on its neighbours.
 func within(secret string, bits int, encode func([]byte) string) (forms []string) {
 	for before := range 5 { // the places of 8 and of 5 or 6 bits meet again after 5 or 3 bytes
 		raw := append(make([]byte, before, before+len(secret)), secret...)
@@ -200,7 +200,7 @@ var valued = regexp.MustCompile(`(?i)\b(authorization|cookie)\\*["']?\s*[=:][^\n
 	`(=|:|%3d|%3a)\s*(\\*"[^"]*"?|'[^']*'?|[^\s&,;"'}]+)|` +
 	`\bbearer\s+\S{6,}|\bbasic\s+[a-z0-9+/]*[0-9+/=][a-z0-9+/=]*`)
 
-// apart is a word of which each character stands alone.
+// apart is a word whose characters are written apart.
 var apart = regexp.MustCompile(`\b(?:[\w+=~/.-][\s,]+){7,}[\w+=~/.-]\b`)
 
 // unspelled is such a word as it was before somebody spelled it.

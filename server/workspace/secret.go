@@ -57,7 +57,7 @@ func holdsSecret(value any) bool {
 	return false
 }
 
-// secretText reports whether a text holds a secret, also one of which each character stands alone.
+// secretText reports whether a text holds a secret, also one whose characters are written apart.
 func secretText(text string) bool {
 	return secretWords(text) || slices.ContainsFunc(apart.FindAllString(text, -1),
 		func(spelled string) bool { return secretWords(unspelled(spelled)) })

@@ -228,8 +228,8 @@ func (m *Members) RotateKeys(d *Decision) (string, *server.Fault) {
 	return key, nil
 }
 
-// Claim gives the workspace of a claim code to whoever decides, and lets their session work there.
-// A code works once: the same form again is told of what it did.
+// Claim gives the workspace of a claim code to the person who decides, and lets their session work
+// there. A code works once: the same form again is told of what it did.
 func (m *Members) Claim(d *Decision, code string) *server.Fault {
 	hash := sha256.Sum256([]byte(code))
 	number := m.machine.ClaimRow(hash)
@@ -252,7 +252,7 @@ func (m *Members) Claim(d *Decision, code string) *server.Fault {
 	return m.choose(d, number)
 }
 
-// choose lets the session of whoever decides work in a workspace.
+// choose lets the session of the person who decides work in a workspace.
 func (b *base) choose(d *Decision, number uint32) *server.Fault {
 	account, _ := b.machine.Account(number, b.now())
 	return b.Order(d.flow(), state.KindChooseWorkspace, &state.ChooseWorkspace{

@@ -115,7 +115,7 @@ func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
 type tenantsAnswer struct {
 	Workspaces []state.TenantView `json:"workspaces"`
 	Next       string             `json:"nextCursor,omitzero" rule:"min=1"`
-	// Held is what those that nobody has claimed hold together.
+	// Held is what unclaimed workspaces hold together.
 	Held *state.StrangersView `json:"held,omitzero"`
 }
 

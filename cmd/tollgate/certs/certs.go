@@ -89,8 +89,8 @@ func createAuthority(folder string) (*Authority, error) {
 	return &Authority{parsed, key}, nil
 }
 
-// Issue makes a certificate for a node, good for the given host names and addresses besides the
-// node's own name, for two years, and writes it and its key into folder.
+// Issue makes a certificate for a node, good for the given host names and addresses in addition to
+// the node's own name, for two years, and writes it and its key into folder.
 func (a *Authority) Issue(folder, node string, hosts []string) error {
 	now := time.Now()
 	return a.IssueFor(folder, node, hosts, Validity{

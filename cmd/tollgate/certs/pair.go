@@ -38,7 +38,7 @@ func (p *Pair) Leaf() (leaf *x509.Certificate, refused error) {
 const WatchEvery = 2 * time.Second
 
 // OpenPair reads both files. Unlike later versions, the first may have expired: a node with an old
-// certificate is to start, and say so to whoever asks it.
+// certificate is to start, and say so when it is asked.
 func OpenPair(certificate, key string, log *slog.Logger) (*Pair, error) {
 	p := &Pair{certificate: certificate, key: key, log: log}
 	texts, err := p.read()

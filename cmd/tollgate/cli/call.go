@@ -30,7 +30,7 @@ type call[F, A any] struct {
 	Flags F `embed:""`
 }
 
-// none is an answer of which nothing is read.
+// none is an answer that is not read.
 type none struct{}
 
 // Help is what F says of the command.

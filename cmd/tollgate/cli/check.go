@@ -62,7 +62,7 @@ func (n number) Validate() error {
 	return nil
 }
 
-// trackUnits are units of which a check says what they would do.
+// trackUnits are units whose effect a check reports.
 type trackUnits string
 
 // Validate refuses a text that is not a number.

@@ -86,7 +86,7 @@ type workspacesList struct {
 	Cursor      string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
-// tenants is a page of workspaces. Held is there where they are those that nobody has claimed.
+// tenants is a page of workspaces. Held is there where they are the unclaimed ones.
 type tenants struct{ api.Tenants }
 
 func (p *tenants) print(out io.Writer) error {
@@ -101,7 +101,7 @@ func (p *tenants) print(out io.Writer) error {
 	return older(out, t, p.NextCursor)
 }
 
-// printUnclaimed prints workspaces that nobody has claimed, so that many of one network are seen.
+// printUnclaimed prints unclaimed workspaces, so that many of one network are seen.
 func (p *tenants) printUnclaimed(out io.Writer) error {
 	t := NewTable(out, "WORKSPACE", "LABEL", "NETWORK", "BYTES", "MADE", "USED", "ENDS")
 	for _, w := range p.Workspaces {

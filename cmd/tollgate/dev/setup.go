@@ -275,7 +275,7 @@ func applyDemoCatalog(ctx context.Context, admin *api.Client, environment string
 
 // createDemoCustomer makes the customer of the printed curl lines, with a subscription.
 func createDemoCustomer(ctx context.Context, client *api.Client) error {
-	var subscriptions []struct{} // suspended ones too: nobody pays the demo's invoices
+	var subscriptions []struct{} // suspended ones too: the demo's invoices are not paid
 	const path = "/api/v1/client/customers"
 	_, err := client.Call(ctx, "GET", path+"/"+demoCustomer+"/subscriptions?status=all", nil,
 		&subscriptions)

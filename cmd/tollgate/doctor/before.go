@@ -21,8 +21,8 @@ import (
 	"tollgate/cmd/tollgate/devdata"
 )
 
-// OwnFiles are the open files that a node may need besides those of its clients: logs, snapshots,
-// segments, other nodes, and the OpsConnections of its operations listener.
+// OwnFiles are the open files that a node may need in addition to those of its clients: logs,
+// snapshots, segments, other nodes, and the OpsConnections of its operations listener.
 const (
 	OpsConnections = 1024
 	OwnFiles       = 1024 + OpsConnections
@@ -209,8 +209,8 @@ func (c *chart) pairs(s *config.Config, now time.Time) {
 // narrow leaves a file to its owner, and to the group by which the node's user may read it.
 const narrow = "chmod g-w,o-rwx "
 
-// othersMay reports whether a file can be read by anybody, or written by others than its owner. Its
-// group may read it: it is root's, and the node runs as a user of its own.
+// othersMay reports whether a file can be read by everyone, or written by others than its owner.
+// Its group may read it: it is root's, and the node runs as a user of its own.
 func othersMay(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().Perm()&0o027 != 0

@@ -152,8 +152,8 @@ func (c *chart) clock(w Witness) {
 	}
 }
 
-// progress compares what a node has applied with what anybody has, and its states with those of the
-// others.
+// progress compares what a node has applied with what any node has, and its states with those of
+// the others.
 func (c *chart) progress(s *cluster.Status, all []Witness) {
 	for i, g := range s.Groups {
 		check := "progress of " + g.Name

@@ -276,7 +276,7 @@ func lastOf(src io.Reader, cut bool) (text []byte, err error) {
 	}
 }
 
-// keyLike finds what looks like a key, whoever it belongs to.
+// keyLike finds what looks like a key, of whatever product.
 var keyLike = regexp.MustCompile(
 	`\b(?:[scr]k_(?:live|test|admin)|tg_(?:ws|clm|ses)|whsec|dev_mailbox)_[A-Za-z0-9+/=_-]+` +
 		`|(?i:bearer) +[^\s"]+`)

@@ -241,7 +241,7 @@ func (t *tour) signUp(ctx context.Context) error {
 }
 
 // executor is the name of the agent that is to do it: a program of the operator's where there is
-// one, else the first that does anything, which is the built-in one where nobody chose otherwise.
+// one, else the first that does anything, which is the built-in one where no other was chosen.
 func (t *tour) executor(ctx context.Context) (string, error) {
 	a, err := t.call(ctx, 200, request{method: "GET", path: "/v1/execution"})
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"tollgate/server/inspect/signup"
 )
 
-// Identity is who signs up in a run: the same for the same run, and nobody else's.
+// Identity is who signs up in a run: the same for the same run, and no other run's.
 type Identity struct {
 	// Name is letters, digits and dashes. Mail is an e-mail address: the first that the task names,
-	// else one that nobody receives mail at.
+	// else one without a mailbox.
 	Name, Mail string
 }
 

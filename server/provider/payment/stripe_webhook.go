@@ -47,7 +47,7 @@ func (s *stripe) ParseWebhook(
 	if !matched {
 		return Event{}, ErrSignature
 	}
-	// Only after the signature: before it the timestamp is anybody's word.
+	// Only after the signature: before it, anyone may have written the timestamp.
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
 		return Event{}, ErrTimestamp

@@ -1,5 +1,5 @@
 // Package runner is what carries out hosted runs: agents behind one interface. An agent never says
-// that a run passed; whoever started it verifies afterwards.
+// that a run passed; the caller verifies afterwards.
 package runner
 
 import (

@@ -129,7 +129,7 @@ func maxDigits(raw []byte, values [][2]int) [2]int {
 	return slices.MaxFunc(values, func(a, b [2]int) int { return digits(a) - digits(b) })
 }
 
-// redrawValue draws one value of a JSON document anew; a value of which there is no other stays.
+// redrawValue draws one value of a JSON document anew. A value stays where there is no other.
 func redrawValue(document []byte, at [2]int) {
 	was := string(document[at[0]:at[1]])
 	for range drawTries {

@@ -21,7 +21,7 @@ const (
 	suffixBytes = 7
 	// fewBytes is how many characters the second wrong key has of its own.
 	fewBytes = 4
-	// longSecret is how many letters and digits a secret has of which some may stay.
+	// longSecret is from how many letters and digits on some of a secret may stay.
 	longSecret = 16
 	// keptBytes is the most that stays at the beginning of a long secret: makers begin keys with
 	// letters of their own (AKIA, AIza), or with the time.
@@ -185,7 +185,7 @@ func secretOf(key string) secret {
 	return s
 }
 
-// redrawAll returns a text of which every letter and digit is drawn anew.
+// redrawAll returns a text with every letter and digit drawn anew.
 func redrawAll(text string) (string, error) {
 	s := secret{text, 0, len(text)}
 	return s.redraw(s.all())

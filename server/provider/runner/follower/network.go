@@ -72,7 +72,7 @@ func (n *network) Do(ctx context.Context, r *fetch.Request) (*fetch.Response, er
 	case errors.As(err, &refusal) && answered(refusal.Rule):
 		n.heard = true
 		n.moved += fetch.MaxBody
-	case refusal == nil || !refusal.Local(): // what was not sent waited for nobody
+	case refusal == nil || !refusal.Local(): // what was not sent took no time
 		n.silent++
 	}
 	return answer, err

@@ -45,7 +45,7 @@ const (
 )
 
 // What this agent may use. A run that one of these ends was not stopped by the product: it is not
-// reported as blocked, and nobody pays for it.
+// reported as blocked, and it is not charged.
 const (
 	ruleTime     = "time_budget"
 	ruleBytes    = "byte_budget"
