@@ -3,7 +3,7 @@ package server
 import "github.com/valyala/fasthttp"
 
 // defaultPolicy is the Content-Security-Policy of whatever a browser may be shown and that has none
-// of its own: it loads nothing, sends no form, and stands in no frame.
+// of its own: it loads nothing, sends no form, and is in no frame.
 var defaultPolicy = []byte("default-src 'none'; base-uri 'none'; form-action 'none'; " +
 	"frame-ancestors 'none'")
 

@@ -16,7 +16,7 @@ const (
 	// answer always has what no omitzero or if leaves out.
 	answer usage = iota
 	request
-	// document is a request that an operator writes, whose numbers may stand in strings.
+	// document is a request that an operator writes, whose numbers may be strings.
 	document
 )
 

@@ -144,7 +144,7 @@ func (x *runner) inspectable(t *machine.Turn, w *workspace, kind RunKind, bytes 
 // a part succeeds and changes nothing.
 type AddInspectionPart struct {
 	Run [16]byte `wire:"1"`
-	// From is how many bytes of the document stand before Part.
+	// From is how many bytes of the document come before Part.
 	From uint32 `wire:"2"`
 	Part []byte `wire:"3"`
 }

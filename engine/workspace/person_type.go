@@ -101,7 +101,7 @@ type link struct {
 	AnsweredAt    int64      `wire:"9"`
 }
 
-// LinkStatus is where an agent stands with the person whom its issuer names as its owner.
+// LinkStatus is how an agent is linked to the person whom its issuer names as its owner.
 //
 //schema:enum
 type LinkStatus uint8

@@ -62,7 +62,7 @@ type SessionView struct {
 	EndsAt, NoteFrom int64
 	// Principal is the workspace that it works in; its Workspace is 0 where there is none.
 	Principal Principal
-	// Link is where an agent stands with its owner.
+	// Link is how an agent is linked to its owner.
 	Link LinkStatus
 }
 

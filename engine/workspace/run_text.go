@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/pack"
 )
 
-// words are what runs say anyway: they stand before every text that is packed. It is a matter of
+// words are what runs say anyway: they come before every text that is packed. It is a matter of
 // memory alone, so another build may have other words.
 var words = pack.NewWords(
 	"The agent asked for a person more often than a run may.Nobody helped in time." +

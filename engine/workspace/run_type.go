@@ -136,7 +136,7 @@ const (
 //
 //schema:answer workspace Finding
 type Finding struct {
-	// Field is where it stands in the document, Verdict and Rule are what it says.
+	// Field is where it is in the document, Verdict and Rule are what it says.
 	Field   string `wire:"1"`
 	Verdict string `wire:"2" json:"verdict" rule:"min=1"`
 	Rule    string `wire:"3" json:"rule" rule:"min=1"`

@@ -1,4 +1,4 @@
-// Package ascii judges texts that stand in headers, logs and addresses.
+// Package ascii judges texts in headers, logs and addresses.
 package ascii
 
 import "strings"

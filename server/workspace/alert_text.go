@@ -51,7 +51,7 @@ func reportedAs(o state.RunOutcome) string {
 // maxSaid is how much of a text that somebody else wrote a mail repeats, in characters.
 const maxSaid = 300
 
-// said makes what a product, an agent or a stranger wrote fit to stand in a mail of ours: one line,
+// said makes what a product, an agent or a stranger wrote fit for a mail of ours: one line,
 // not too long, nothing that turns the line's direction or is not seen, and no address that a mail
 // program makes a link of.
 func said(text string) string {
@@ -89,7 +89,7 @@ func parted(text string) string {
 	return out.String()
 }
 
-// alertWords is what a mail says, each text as it may stand there.
+// alertWords is what a mail says, each text as it may be there.
 type alertWords struct {
 	Title, Lead, Flow, Workspace, Result, Step, Code, Why, Run string
 	// URL is the run's page, Settings the page where its owner sets alerts, where there are pages.

@@ -13,7 +13,7 @@ import (
 	"tollgate/server/provider/verify"
 )
 
-// scrubbed stands where a key was.
+// scrubbed replaces a key.
 const scrubbed = "[key]"
 
 // shortestKey is the shortest key that is scrubbed in all its encodings, in bytes: shorter ones
@@ -129,7 +129,7 @@ func joinedOf(text string) (joined string, places []int) {
 	return string(kept), places
 }
 
-// eachOf calls do for wherever a word stands in a text.
+// eachOf calls do for each place of a word in a text.
 func eachOf(text, word string, do func(at, end int)) {
 	for at := 0; ; at += len(word) {
 		next := strings.Index(text[at:], word)

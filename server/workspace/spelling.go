@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// sign is one way to read a text at a place: the bytes from at to end stand for a character, as it
+// sign is one way to read a text at a place: the bytes from at to end are a character, as it
 // is or escaped as in addresses, JSON, programs or HTML.
 type sign struct {
 	at, end int32

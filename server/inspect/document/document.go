@@ -89,13 +89,13 @@ type Observation struct {
 	Failure       *string `json:"failure" about:"why there is no body to read; null where there is one"`
 }
 
-// Evidence is where a fact stands.
+// Evidence is where a fact is.
 type Evidence struct {
 	Obs   string `json:"obs" about:"id of the observation"`
 	Quote string `json:"quote" about:"bytes of its body, or one of its header lines, as they are"`
 }
 
-// Fact is a value that was read, with where it stands.
+// Fact is a value that was read, with where it is.
 type Fact[T any] struct {
 	Value    T          `json:"value" about:"what was read"`
 	Method   string     `json:"method" about:"how the value came about" enum:"extracted"`

@@ -154,7 +154,7 @@ func (e *evaluator) looked(roles ...string) bool {
 	return e.f.Home.Read && e.f.Home.Letters >= words
 }
 
-// absent is the verdict on what nothing speaks of; roles are where it would stand.
+// absent is the verdict on what nothing speaks of; roles are where it would be.
 func (e *evaluator) absent(name, what string, roles ...string) document.Evaluation {
 	if e.looked(roles...) {
 		return say(document.No, name+"_absent",
@@ -336,7 +336,7 @@ func (e *evaluator) declared(v document.Evaluation) document.Evaluation {
 	return v
 }
 
-// pricing are the roles of answers in which prices stand.
+// pricing are the roles of answers that have prices.
 var pricing = []string{collect.RolePricing, collect.RolePricingJSON}
 
 func (e *evaluator) cost() document.Evaluation {

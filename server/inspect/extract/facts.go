@@ -1,5 +1,5 @@
 // Package extract reads facts out of what was collected. It is a pure function: the same collection
-// gives the same facts, and each of them says where it stands. What they mean is for package
+// gives the same facts, and each of them says where it is. What they mean is for package
 // evaluate to say.
 package extract
 
@@ -48,9 +48,9 @@ type Facts struct {
 type Access struct {
 	Methods  []*document.Fact[document.AuthMethod]
 	Mentions []document.AuthMention
-	// Setup is where it stands how a credential is obtained.
+	// Setup are texts that say how a credential is obtained.
 	Setup []document.Evidence
-	// SelfService is where it stands that a request without a credential makes one.
+	// SelfService are texts that say that a request without a credential makes one.
 	SelfService []document.Evidence
 	// Elsewhere reports whether all of these go to another host than the one that was asked for.
 	Elsewhere bool

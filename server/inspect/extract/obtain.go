@@ -225,7 +225,7 @@ func (r *reader) browserSchemes() (evidence []document.Evidence) {
 	return evidence
 }
 
-// resolved is an address as a document writes it, relative to where the document stands; empty
+// resolved is an address as a document writes it, relative to where the document is; empty
 // where it is none.
 func resolved(at, href string) string {
 	base, err := url.Parse(at)

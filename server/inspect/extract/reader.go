@@ -134,7 +134,7 @@ func quoted(obs, quote string) (document.Evidence, bool) {
 }
 
 // quotes are the beginning of a piece of a page and, where it is longer than a quote may be, its
-// end: a number may stand behind long tags.
+// end: a number may follow long tags.
 func quotes(obs, piece string) []document.Evidence {
 	list := add(nil, obs, piece)
 	if len(piece) > maxQuote {

@@ -128,7 +128,7 @@ func around(run string, at []int) string {
 	return run[from:to]
 }
 
-// near is where that piece stands.
+// near is where that piece is.
 func near(run string, at []int) (from, to int) {
 	from, to = max(at[0]-60, 0), min(at[1]+60, len(run))
 	for from > 0 && run[from]&0xc0 == 0x80 {

@@ -137,7 +137,7 @@ func inside(outer, name string) string {
 
 func escaped(text string) string { return url.QueryEscape(text) }
 
-// usable reports whether a text may stand in a header.
+// usable reports whether a text may be in a header.
 func usable(text string) bool {
 	return ascii.Printable(text)
 }

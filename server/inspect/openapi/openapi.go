@@ -26,7 +26,7 @@ const (
 // ErrNotOpenAPI: the text is a document, but none of these.
 var ErrNotOpenAPI = errors.New("openapi: neither OpenAPI 3 nor Swagger 2")
 
-// Text is a value and where it stands.
+// Text is a value and where it is.
 type Text struct{ Value, Quote string }
 
 // Scheme is a declared way to authenticate.
@@ -36,7 +36,7 @@ type Scheme struct {
 	Scheme, In, Field string
 	// Flows are oauth2's.
 	Flows []string
-	// About is its description; Quote is where it stands.
+	// About is its description; Quote is where it is.
 	About, Quote string
 }
 
@@ -48,7 +48,7 @@ type Operation struct {
 	ID, Summary Text
 	Tags        []Text
 	Security    Security
-	// Quote is where it stands.
+	// Quote is where it is.
 	Quote string
 	// Given is how many parameters must be given, Success the first status of success that it
 	// declares: 200 where it declares none.
@@ -170,7 +170,7 @@ func omitted(path []string) bool {
 // shape are the members of a parameter that say what it looks like.
 var shape = map[string]bool{"schema": true, "content": true, "example": true, "examples": true}
 
-// said is a text and where it stands.
+// said is a text and where it is.
 func (w *walker) said(n *tree.Node) Text {
 	value := strings.TrimSpace(tree.Cut(n.AsScalar(), maxText))
 	if value == "" {

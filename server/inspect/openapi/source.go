@@ -35,7 +35,7 @@ type Body struct {
 // the document, or in a circle.
 func (s *Source) Resolve(n *tree.Node) *tree.Node { return s.w.resolve(n) }
 
-// Quote is where a node stands, at most 240 bytes of it.
+// Quote is a node as it is written, at most 240 bytes of it.
 func (s *Source) Quote(n *tree.Node) string { return n.Quote(s.w.text, maxQuote) }
 
 // Node is the operation as the document has it, and its path's item; nil where it cannot be read.

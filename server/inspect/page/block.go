@@ -19,10 +19,10 @@ type Block struct {
 	parts []part
 }
 
-// part is a piece of a block: where it begins in its text, and where it stands in the page.
+// part is a piece of a block: where it begins in its text, and where it is in the page.
 type part struct{ at, from, to int32 }
 
-// Quote is the piece of the page in which from..to of the text stands, as it is.
+// Quote is the piece of the page that has from..to of the text, as it is written.
 func (b *Block) Quote(from, to int) string {
 	begin, end := -1, -1
 	for i, p := range b.parts {
@@ -73,7 +73,7 @@ func (b *blocks) end() {
 	b.parts = nil
 }
 
-// put adds a piece of text that stands at from..to of the page.
+// put adds a piece of text that is at from..to of the page.
 func (b *blocks) put(text string, from, to int) {
 	if len(text) > b.left || b.partsLeft == 0 {
 		b.left, b.p.Unread = 0, true
@@ -93,7 +93,7 @@ func (b *blocks) put(text string, from, to int) {
 	b.text.WriteString(text)
 }
 
-// space adds a space that stands at from..to of the page, where there is none yet.
+// space adds a space at from..to of the page, where there is none yet.
 func (b *blocks) space(from, to int) {
 	if text := b.text.String(); text != "" && text[len(text)-1] != ' ' {
 		b.put(" ", from, to)

@@ -26,7 +26,7 @@ const (
 	MaxWords = 256 << 10
 )
 
-// Found is a value and where it stands.
+// Found is a value and where it is.
 type Found struct{ Value, Quote string }
 
 // Link is where a page leads.
@@ -60,7 +60,7 @@ type Page struct {
 	kept int
 }
 
-// blank is what may stand before the first word of a text.
+// blank is what may come before the first word of a text.
 const blank = " \t\r\n\ufeff"
 
 // tagged is a text with a tag of HTML, or with a comment. Names that texts put between angle
@@ -160,7 +160,7 @@ func (r *reader) breakAt(tag string) {
 	}
 }
 
-// words takes a piece of text that stands at a place of the page.
+// words takes a piece of text that is at a place of the page.
 func (r *reader) words(raw string, at int) {
 	plain := strings.TrimSpace(raw)
 	switch {

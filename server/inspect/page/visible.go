@@ -84,7 +84,7 @@ func (e *elements) styles(css string) bool {
 // lost reports whether it is not known what is open here.
 func (e *elements) lost() bool { return e.beyond > 0 || e.steps > maxSteps }
 
-// shown reports whether a browser shows text that stands here, as far as the page itself says.
+// shown reports whether a browser shows text here, as far as the page itself says.
 func (e *elements) shown() bool { return e.hiding == 0 && !e.lost() }
 
 // begin takes a start tag.

@@ -26,7 +26,7 @@ var keyHeader = regexp.MustCompile(`(?im)^\s*(authorization|x-api-key|cookie):`)
 // Shown is a request as a text shows it.
 type Shown struct {
 	Method, URL, Body string
-	// Quote is where it stands in the text, At where that begins.
+	// Quote is where it is in the text, At where that begins.
 	Quote string
 	At    int
 	// Keyed reports whether it carries a credential, Form whether its body is a form's.

@@ -1,4 +1,4 @@
-// Package tree reads JSON and YAML into one bounded tree that knows where each value stands in its
+// Package tree reads JSON and YAML into one bounded tree that knows where each value is in its
 // text, so that a fact can quote it. It is tolerant: names that occur twice, text that is not
 // UTF-8, aliases and merge keys are taken; what is too large or malformed is an error, not a part.
 package tree
@@ -43,7 +43,7 @@ const (
 // Node is a value. The nodes of a tree are shared where YAML shares them: do not change them.
 type Node struct {
 	Kind Kind
-	// from and to are where it stands in the text, its key included.
+	// from and to are where it is in the text, its key included.
 	from, to int32
 	// Value is a scalar's text: true, 12, what stood between the quotes.
 	Value string
@@ -162,7 +162,7 @@ func (n *Node) Follow(reference string) *Node {
 	return n
 }
 
-// Quote is where the value stands, as it is, at most most bytes of it.
+// Quote is the value as it is written, at most most bytes of it.
 func (n *Node) Quote(text string, most int) string {
 	if n == nil || int(n.to) > len(text) || n.from >= n.to {
 		return ""

@@ -8,7 +8,7 @@ import (
 
 type yamlReader struct {
 	text string
-	// lines are what stands on each line.
+	// lines are the lines of the text.
 	lines []place
 	left  int
 	// made are the anchors that were read; one that is being read is nil.

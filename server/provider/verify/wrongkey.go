@@ -219,8 +219,8 @@ func (s secret) within(from, to int) (at []int) {
 	return at
 }
 
-// few returns a few positions of a secret's last long part: an id stands before the secret proper.
-// They begin at three quarters of it, where no maker is known to put fixed text: OpenAI's stands in
+// few returns a few positions of a secret's last long part: an id comes before the secret proper.
+// They begin at three quarters of it, where no maker is known to put fixed text: OpenAI's is in
 // the middle, others' at an end.
 func (s secret) few() []int {
 	parts, longest := s.parts(), 0

@@ -120,7 +120,7 @@ func (p *published) operationOf(m *paper, n *tree.Node) (*api, *openapi.Operatio
 	return nil, nil
 }
 
-// sourceAddress is where a named source stands; empty where it is not named, or unknown.
+// sourceAddress is where a named source is; empty where it is not named, or unknown.
 func sourceAddress(m *paper, name string) string {
 	for i := range m.root.Of("sourceDescriptions").List() {
 		n := &m.root.Of("sourceDescriptions").Items[i]

@@ -47,7 +47,7 @@ type paper struct {
 	root      *tree.Node
 }
 
-// api is a description and where it stands.
+// api is a description and where it is.
 type api struct {
 	url string
 	*openapi.Source
@@ -237,7 +237,7 @@ func (p *published) trial(web *network) trial {
 	return trial{t.URL, head(t.Evidence[0].Quote, maxQuote)}
 }
 
-// resolved is an address as a document writes it, relative to where the document stands.
+// resolved is an address as a document writes it, relative to where the document is.
 func resolved(at, href string) string {
 	base, err := url.Parse(at)
 	if err != nil || href == "" {

@@ -16,7 +16,7 @@ import (
 type way struct {
 	// kind is agent_auth, pricing, arazzo, openapi or code_block; at the document that names it.
 	kind, at string
-	// quote is where it stands there.
+	// quote is what is said of it there.
 	quote string
 	// first is the request that it begins with; nil where why says that it cannot be gone.
 	first *fill.Request
