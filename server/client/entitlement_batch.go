@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/scan"
@@ -140,25 +139,18 @@ func faultAt(index int, fault *server.Fault) *server.Fault {
 // time. A node that lags waits for the log: asking the leader for each decision would take longer.
 func (a *API) decideBatch(b *checkBatch, stale bool, deadline time.Time) bool {
 	b.decisions = append(b.decisions[:0], make([]billing.Decision, len(b.queries))...)
-	for {
-		var ticket engine.ReadTicket
-		if !stale {
-			var outcome engine.Outcome
-			if ticket, outcome = a.reader.BeginRead(deadline); outcome != engine.OutcomeDone {
-				return false
-			}
-		}
+	check := func() *server.Fault {
 		now := a.machine.Clock(a.nowMS())
 		for i := range b.queries {
 			b.queries[i].Now = now
 		}
 		a.machine.CheckTogether(b.queries, b.decisions)
-		if stale || a.reader.ReadStands(ticket) {
-			break
-		}
-		if !time.Now().Before(deadline) {
-			return false
-		}
+		return nil
+	}
+	if stale {
+		check()
+	} else if _, ok := server.ReadFresh(a.reader, deadline, check); !ok {
+		return false
 	}
 	for i, c := range b.items {
 		c.decision = b.decisions[i]
