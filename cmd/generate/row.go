@@ -29,8 +29,9 @@ var rowCalls = map[string]struct{ append, read string }{
 }
 
 // rows writes, for each struct with a line //schema:row, the codec of its bytes in a snapshot: its
-// fields in order of declaration, or those that the lines name, in their order. Fields of type bool
-// that follow each other share a byte. A hand-written method fits judges what was read.
+// fields in order of declaration, or in that in which the lines name each of them; -Name leaves one
+// out. Fields of type bool that follow each other share a byte. A hand-written method fits judges
+// what was read.
 func (o *output) rows() {
 	for _, t := range o.pack.sorted() {
 		if t.directive("row") == nil {
@@ -70,14 +71,28 @@ func (t *typ) rowOrder() (names []string) {
 	return names
 }
 
+// ordered returns the cells in the order that the lines name, which is all of them once.
 func (o *output) ordered(t *typ, cells []cell, order []string) (sorted []cell) {
+	named := map[string]bool{}
 	for _, name := range order {
+		name, left := strings.CutPrefix(name, "-")
 		at := slices.IndexFunc(cells, func(c cell) bool { return c.name == name })
-		if at < 0 {
+		switch {
+		case at < 0:
 			o.fail("%s.%s: the row has no field %s", t.pack.path, t.name, name)
 			return nil
+		case named[name]:
+			o.fail("%s.%s: the row has %s twice", t.pack.path, t.name, name)
+		case !left:
+			sorted = append(sorted, cells[at])
 		}
-		sorted = append(sorted, cells[at])
+		named[name] = true
+	}
+	for _, c := range cells {
+		if !named[c.name] {
+			o.fail("%s.%s: %[3]s is not named: say where in the row it stands, or -%[3]s", t.pack.path,
+				t.name, c.name)
+		}
 	}
 	return sorted
 }
@@ -96,14 +111,18 @@ func (m *module) cells(t *typ, prefix string) (all []cell) {
 		}
 		if c.of != nil {
 			if _, nested := c.of.expr.(*ast.StructType); nested {
-				within := prefix
-				if len(f.Names) > 0 {
-					within += f.Names[0].Name + "."
+				for _, name := range f.Names {
+					all = append(all, m.cells(c.of, prefix+name.Name+".")...)
 				}
-				all = append(all, m.cells(c.of, within)...)
+				if len(f.Names) == 0 {
+					all = append(all, m.cells(c.of, prefix)...)
+				}
 				continue
 			}
 			c.basic = text(c.of.expr)
+		}
+		if len(f.Names) == 0 {
+			m.fail("%s.%s: a row embeds %s, which is not a struct", t.pack.path, t.name, text(f.Type))
 		}
 		for _, name := range f.Names {
 			c.name = prefix + name.Name
@@ -138,7 +157,7 @@ func (o *output) appendCell(cells []cell) {
 		o.line("dst = "+call.append, c.basic+"(v."+c.name+")")
 	case known:
 		o.line("dst = "+call.append, "v."+c.name)
-	case strings.HasSuffix(c.basic, "]byte"):
+	case strings.HasSuffix(c.basic, "]byte") && c.basic != "[]byte":
 		o.line("dst = append(dst, v.%s[:]...)", c.name)
 	default:
 		o.fail("%s: cannot write %s as a field of a row", o.pack.path, c.name)

@@ -8,7 +8,7 @@ import (
 // Customer is all of a customer but its profile.
 //
 //schema:row ID CreatedAt ModifiedAt Env FirstSubscription LastSubscription FirstInvoice LastInvoice
-//schema:row Subscriptions FirstBalance ExternalLen External
+//schema:row Subscriptions FirstBalance ExternalLen External -Archived -Held -rest
 type Customer struct {
 	UsualCustomer
 	CustomerRest

@@ -10,7 +10,7 @@ import (
 //schema:row ID CreatedAt Anchor PeriodStart PeriodEnd SuspendedAt EndedAt Due CancelledAt AdjustAt
 //schema:row SpanStart IssueAt Customer Next Version BaseVersion FirstCounter FirstBase FirstSpan
 //schema:row FirstUnpaid FirstChange LastChange Pending Period Span FirstSequence Months Adjustments
-//schema:row Counters Room GraceDays CancelMode
+//schema:row Counters Room GraceDays CancelMode -Rest
 type Subscription struct {
 	UsualSubscription
 	SubscriptionRest
