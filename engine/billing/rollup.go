@@ -388,34 +388,30 @@ type RevenuePoint struct {
 // Revenue answers a query that was widened, from the invoices: a series for each currency.
 func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 	list := []RevenueSeries{}
-	var billed, collected, due, pastDue rollup.Cell // of the last series
-	for _, h := range m.state.Load().RevenueOf(q.Env) {
-		if n := len(list); n == 0 || list[n-1].Currency != h.Currency {
-			billed, collected, due, pastDue = rollup.Cell{}, rollup.Cell{}, rollup.Cell{}, rollup.Cell{}
-			list = append(list, RevenueSeries{Currency: h.Currency, Points: []RevenuePoint{}})
+	for _, sums := range m.state.Load().RevenueOf(q.Env, q.From, q.To) {
+		s := RevenueSeries{
+			Currency: sums.Currency, Points: []RevenuePoint{},
+			Due: bounded(sums.Due.Sum), DueInvoices: sums.Due.Invoices,
+			PastDue: bounded(sums.PastDue.Sum), PastDueInvoices: sums.PastDue.Invoices,
 		}
-		s := &list[len(list)-1]
-		add := func(sum *rollup.Cell, a book.Amount, to *decimal.Decimal) {
-			sum.Add(a.Invoices, a.Sum)
-			*to = bounded(sum.Units)
+		var billed, collected rollup.Cell
+		for _, h := range sums.Hours {
+			if h.Billed == (book.Amount{}) && h.Collected == (book.Amount{}) {
+				continue
+			}
+			billed.Add(h.Billed.Invoices, h.Billed.Sum)
+			collected.Add(h.Collected.Invoices, h.Collected.Sum)
+			begin := q.By.Begin(int64(h.Hour) * rollup.HourMS)
+			if n := len(s.Points); n == 0 || s.Points[n-1].Start != begin {
+				s.Points = append(s.Points, RevenuePoint{Start: begin})
+			}
+			p := &s.Points[len(s.Points)-1]
+			p.Invoices += h.Billed.Invoices
+			p.Billed, _ = p.Billed.Add(h.Billed.Sum)
+			p.Collected, _ = p.Collected.Add(h.Collected.Sum)
 		}
-		add(&due, h.Due, &s.Due)
-		add(&pastDue, h.PastDue, &s.PastDue)
-		s.DueInvoices, s.PastDueInvoices = due.Events, pastDue.Events
-		at := int64(h.Hour) * rollup.HourMS
-		if at < q.From || at >= q.To || h.Billed == (book.Amount{}) && h.Collected == (book.Amount{}) {
-			continue
-		}
-		add(&billed, h.Billed, &s.Billed)
-		add(&collected, h.Collected, &s.Collected)
-		begin := q.By.Begin(at)
-		if n := len(s.Points); n == 0 || s.Points[n-1].Start != begin {
-			s.Points = append(s.Points, RevenuePoint{Start: begin})
-		}
-		p := &s.Points[len(s.Points)-1]
-		p.Invoices += h.Billed.Invoices
-		p.Billed, _ = p.Billed.Add(h.Billed.Sum)
-		p.Collected, _ = p.Collected.Add(h.Collected.Sum)
+		s.Billed, s.Collected = bounded(billed.Units), bounded(collected.Units)
+		list = append(list, s)
 	}
 	return list
 }

@@ -3,6 +3,8 @@ package book
 import (
 	"cmp"
 	"slices"
+	"sort"
+	"strings"
 	"sync"
 
 	"tollgate/engine/decimal"
@@ -10,74 +12,114 @@ import (
 )
 
 // Revenue is what all invoices of each environment come to by hour. It is not state: it follows
-// from the invoices, is kept as they are written, and counted again at a restore. A cell, some 80
-// bytes, exists where an invoice was issued or paid: there are at most two for each invoice.
+// from the invoices, is kept as they are written, and counted again at a restore. An hour, 56 bytes,
+// is there where an invoice was issued or paid: there are at most two for each invoice.
 type Revenue struct {
-	lock  sync.RWMutex
-	hours map[revenueKey]map[int32]*revenueHour
+	lock sync.RWMutex
+	sums map[uint32][]*RevenueSums // by environment, in the order of currencies
 }
 
-// revenueKey names the invoices that are added up.
-type revenueKey struct {
-	env      uint32
-	currency string
+// RevenueSums are what an environment's invoices in one currency come to. Due and PastDue are
+// unpaid now, whenever they were issued.
+type RevenueSums struct {
+	Currency     string
+	Due, PastDue Amount
+	Hours        []RevenueHour // in order
 }
 
-type revenueHour struct{ billed, collected, due, pastDue rollup.Cell }
-
-// RevenueHour is what an environment's invoices in one currency came to in one hour.
+// RevenueHour is what came in one hour.
 type RevenueHour struct {
-	Currency string
-	Hour     int32 // since 1970 UTC
-	// Billed are invoices issued in that hour, but for void ones; Due and PastDue are those of them
-	// that are unpaid now. Collected are invoices paid in that hour.
-	Billed, Collected, Due, PastDue Amount
+	Hour int32 // since 1970 UTC
+	// Billed are invoices issued in that hour, but for void ones, Collected those paid in it.
+	Billed, Collected Amount
 }
 
 // Amount is a number of invoices and their sum.
 type Amount struct {
 	Invoices int64
-	Sum      decimal.Decimal
+	Sum      decimal.Decimal // modulo 2¹²⁸, as rollup.Cell adds
+}
+
+func (a *Amount) add(invoices int64, sum decimal.Decimal) {
+	c := rollup.Cell{Events: a.Invoices, Units: a.Sum}
+	c.Add(invoices, sum)
+	*a = Amount{c.Events, c.Units}
+}
+
+// in returns the sums of a currency, which it makes. The lock is held.
+func (r *Revenue) in(env uint32, currency string) *RevenueSums {
+	list := r.sums[env]
+	at, found := slices.BinarySearchFunc(list, currency, func(s *RevenueSums, currency string) int {
+		return strings.Compare(s.Currency, currency)
+	})
+	if !found {
+		if r.sums == nil {
+			r.sums = map[uint32][]*RevenueSums{}
+		}
+		list = slices.Insert(list, at, &RevenueSums{Currency: currency})
+		r.sums[env] = list
+	}
+	return list[at]
+}
+
+// hour returns the hour of an instant, which it makes: nearly always at the end, since invoices are
+// issued and paid as time goes by.
+func (s *RevenueSums) hour(at int64) *RevenueHour {
+	hour := rollup.HourOf(at)
+	i, found := slices.BinarySearchFunc(s.Hours, hour, func(h RevenueHour, hour int32) int {
+		return cmp.Compare(h.Hour, hour)
+	})
+	if !found {
+		s.Hours = slices.Insert(s.Hours, i, RevenueHour{Hour: hour})
+	}
+	return &s.Hours[i]
+}
+
+// tally adds an invoice, or with −1 takes it away.
+func (r *Revenue) tally(env uint32, currency string, v *Invoice, sign int64) {
+	amount := v.Amount
+	if sign < 0 {
+		amount = amount.Neg()
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	s := r.in(env, currency)
+	if v.Status == InvoiceVoid {
+		return
+	}
+	s.hour(v.CreatedAt).Billed.add(sign, amount)
+	switch v.Status {
+	case InvoiceDue:
+		s.Due.add(sign, amount)
+	case InvoicePastDue:
+		s.PastDue.add(sign, amount)
+	case InvoicePaid:
+		s.hour(v.PaidAt).Collected.add(sign, amount)
+	}
+}
+
+// of copies an environment's sums, with the hours that begin within [from, to).
+func (r *Revenue) of(env uint32, from, to int64) []RevenueSums {
+	r.lock.RLock()
+	defer r.lock.RUnlock()
+	list := make([]RevenueSums, 0, len(r.sums[env]))
+	for _, s := range r.sums[env] {
+		first := func(at int64) int {
+			return sort.Search(len(s.Hours), func(i int) bool {
+				return int64(s.Hours[i].Hour)*rollup.HourMS >= at
+			})
+		}
+		c := *s
+		c.Hours = slices.Clone(s.Hours[first(from):max(first(from), first(to))])
+		list = append(list, c)
+	}
+	return list
 }
 
 // tallyInvoice adds an invoice to its environment's revenue, or with −1 takes it away.
 func (s *Book) tallyInvoice(v *Invoice, sign int64) {
 	env := s.Customers.Read(v.Customer).Env
-	key := revenueKey{env, s.Environment(env).Catalog.Load().Version(v.Version).Currency}
-	amount := v.Amount
-	if sign < 0 {
-		amount = amount.Neg()
-	}
-	s.Revenue.lock.Lock()
-	defer s.Revenue.lock.Unlock()
-	if s.Revenue.hours == nil {
-		s.Revenue.hours = map[revenueKey]map[int32]*revenueHour{}
-	}
-	hours := s.Revenue.hours[key]
-	if hours == nil {
-		hours = map[int32]*revenueHour{}
-		s.Revenue.hours[key] = hours
-	}
-	in := func(at int64) *revenueHour {
-		hour := rollup.HourOf(at)
-		if hours[hour] == nil {
-			hours[hour] = &revenueHour{}
-		}
-		return hours[hour]
-	}
-	issued := in(v.CreatedAt)
-	if v.Status == InvoiceVoid {
-		return
-	}
-	issued.billed.Add(sign, amount)
-	switch v.Status {
-	case InvoiceDue:
-		issued.due.Add(sign, amount)
-	case InvoicePastDue:
-		issued.pastDue.Add(sign, amount)
-	case InvoicePaid:
-		in(v.PaidAt).collected.Add(sign, amount)
-	}
+	s.Revenue.tally(env, s.Environment(env).Catalog.Load().Version(v.Version).Currency, v, sign)
 }
 
 // AppendInvoice adds an invoice. For Apply, under the customer's lock, as is RewriteInvoice.
@@ -110,24 +152,8 @@ func (s *Book) Standing(b *Subscription, sign int64) {
 	}
 }
 
-// RevenueOf lists the hours of an environment in which invoices were issued or paid, by currency.
-func (s *Book) RevenueOf(env uint32) (list []RevenueHour) {
-	amount := func(c *rollup.Cell) Amount { return Amount{c.Events, c.Units} }
-	s.Revenue.lock.RLock()
-	defer s.Revenue.lock.RUnlock()
-	for key, hours := range s.Revenue.hours { // any order: they are sorted
-		if key.env != env {
-			continue
-		}
-		for hour, h := range hours { // any order: they are sorted
-			list = append(list, RevenueHour{
-				key.currency, hour, amount(&h.billed), amount(&h.collected), amount(&h.due),
-				amount(&h.pastDue),
-			})
-		}
-	}
-	slices.SortFunc(list, func(a, b RevenueHour) int {
-		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Hour, b.Hour))
-	})
-	return list
+// RevenueOf lists what the invoices of an environment come to, by currency, with the hours that
+// begin within [from, to).
+func (s *Book) RevenueOf(env uint32, from, to int64) []RevenueSums {
+	return s.Revenue.of(env, from, to)
 }
