@@ -352,7 +352,11 @@ func TestALaggingNodeAsksItsLeader(t *testing.T) {
 		require.Equal(t, reads+1, n.Reads.Load())
 		n.Mute.Store(false)
 	}
-	asks := n.Asks.Load()
+	asks, reads := n.Asks.Load(), n.Reads.Load()
+	n.call("POST", "entitlements/batch", `[{"customerReferenceId":"acme","featureKey":"tokens"}]`).
+		is(200, "")
+	require.Equal(t, asks, n.Asks.Load(), "a batch waits for the log")
+	require.Equal(t, reads+1, n.Reads.Load())
 	stale := map[string]string{"X-Read-Consistency": "stale"}
 	n.send("GET", "entitlements/acme/tokens", "", n.sandbox, stale).is(200, "")
 	require.Equal(t, asks, n.Asks.Load(), "a stale read is of the node's own memory")
@@ -361,27 +365,43 @@ func TestALaggingNodeAsksItsLeader(t *testing.T) {
 func TestReadConsistency(t *testing.T) {
 	n := start(t)
 	n.customer("acme")
-	stale := map[string]string{"X-Read-Consistency": "stale"}
-	paths := []string{
+	const one = `{"customerReferenceId":"acme","featureKey":"tokens"}`
+	consistency := func(word string) map[string]string {
+		return map[string]string{"X-Read-Consistency": word}
+	}
+	reads := []func(headers map[string]string) answer{
+		func(h map[string]string) answer { return n.send("POST", "entitlements", one, n.sandbox, h) },
+		func(h map[string]string) answer {
+			return n.send("POST", "entitlements/batch", "["+one+","+one+"]", n.sandbox, h)
+		},
+	}
+	for _, path := range []string{
 		"plans", "customers/acme", "customers/acme/subscriptions", "billing/invoices/acme",
 		"customers/acme/events", "entitlements/acme/tokens",
+	} {
+		reads = append(reads, func(h map[string]string) answer {
+			return n.send("GET", path, "", n.sandbox, h)
+		})
 	}
 	n.Stale.Store(3_000_000_001)
-	for _, path := range paths {
-		a := n.send("GET", path, "", n.sandbox, stale).is(200, "")
+	for _, read := range reads {
+		asked := n.Reads.Load()
+		a := read(consistency("stale")).is(200, "")
 		require.Equal(t, "3001", a.header.Get("X-Staleness-Ms"))
-		require.Empty(t, n.call("GET", path, "").is(200, "").header.Get("X-Staleness-Ms"))
-		n.send("GET", path, "", n.sandbox, map[string]string{"X-Read-Consistency": "strict"}).
-			is(400, "validation_failed")
+		require.Equal(t, asked, n.Reads.Load(), "no leader is asked")
+		require.Empty(t, read(nil).is(200, "").header.Get("X-Staleness-Ms"))
+		require.Equal(t, asked+1, n.Reads.Load(), "the leader is asked once")
+		read(consistency("strict")).is(400, "validation_failed")
 		n.Fickle.Store(3) // tickets that end before the value is copied out are not answers
-		n.call("GET", path, "").is(200, "")
+		read(nil).is(200, "")
 		require.Zero(t, n.Fickle.Load(), "each ticket was asked again")
+		require.Equal(t, asked+5, n.Reads.Load())
 	}
 	n.NoLeader.Store(true)
 	n.Refuse(engine.OutcomeUnavailable)
-	for _, path := range paths {
-		n.call("GET", path, "").is(503, "unavailable")
-		n.send("GET", path, "", n.sandbox, stale).is(200, "")
+	for _, read := range reads {
+		read(nil).is(503, "unavailable")
+		read(consistency("stale")).is(200, "")
 	}
 	n.call("POST", "events", event("k", "")).is(503, "unavailable")
 }
