@@ -44,9 +44,9 @@ func (b *checkBatch) release() {
 	checkBatches.Put(b)
 }
 
-// evaluateBatch is POST /entitlements/batch. Each decision sees what was acknowledged before the
-// batch began; they are made one after the other, so an event may fall between two. One request
-// that is wrong refuses the batch.
+// evaluateBatch is POST /entitlements/batch. Each decision sees every event acknowledged before the
+// batch began. Decisions are made one by one, so a later decision may see an event that an earlier
+// one did not. One request that is wrong refuses the batch.
 func (a *API) evaluateBatch(x *server.Exchange) *server.Fault {
 	b := checkBatches.Get().(*checkBatch)
 	defer b.release()
@@ -105,7 +105,7 @@ func (b *checkBatch) read(env uint32, body []byte) *server.Fault {
 		s.Peek()
 		start := s.Pos()
 		if !s.Skip() {
-			return faultCheckBatch
+			return faultAt(len(b.items), server.FaultJSON.With(s.Err().Error()))
 		}
 		c := checkings.Get().(*checking)
 		b.items = append(b.items, c)
@@ -117,7 +117,7 @@ func (b *checkBatch) read(env uint32, body []byte) *server.Fault {
 		b.queries = append(b.queries, c.query)
 	}
 	if !s.End() {
-		return faultCheckBatch
+		return server.FaultJSON.With(s.Err().Error())
 	}
 	return nil
 }
@@ -129,7 +129,11 @@ func faultAt(index int, fault *server.Fault) *server.Fault {
 	at.Detail = "Item " + item + ": " + fault.Detail
 	at.Fields = make([]server.FieldError, len(fault.Fields))
 	for i, f := range fault.Fields {
-		f.Field = item + "." + f.Field
+		if f.Field == "body" {
+			f.Field = item
+		} else {
+			f.Field = item + "." + f.Field
+		}
 		at.Fields[i] = f
 	}
 	return &at

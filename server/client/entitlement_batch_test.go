@@ -68,6 +68,13 @@ func TestBatchesOfChecksThatAreRefused(t *testing.T) {
 	a := n.call("POST", "entitlements/batch", "["+one+`,{"customerReferenceId":"acme"}]`)
 	require.Contains(t, string(a.raw), `"field":"[1].featureKey"`)
 	require.Contains(t, string(a.raw), "Item [1]: ")
+	a = n.call("POST", "entitlements/batch", "["+one+`,{"featureKey":"a","featureKey":"b"}]`).
+		is(400, "malformed_json")
+	require.Equal(t, "Item [1]: byte 71: a name that the object has already", a.fault()["detail"])
+	a = n.call("POST", "entitlements/batch", "["+one+",[]]").is(400, "validation_failed")
+	require.Contains(t, string(a.raw), `"field":"[1]"`)
+	a = n.call("POST", "entitlements/batch", "["+one+" "+one+"]").is(400, "malformed_json")
+	require.Equal(t, "byte 54: unexpected character", a.fault()["detail"])
 	require.Len(t, n.call("POST", "entitlements/batch",
 		"["+strings.Repeat(one+",", 999)+one+"]").is(200, "").data(), 1000)
 
