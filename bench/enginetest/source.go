@@ -110,16 +110,17 @@ func (s *Source) Walk(_ []uint32, from uint64, yield func(journal.Record) error)
 }
 
 // Sum adds up the whole journal.
-func (s *Source) Sum(q rollup.Query, yield func(rollup.Cell)) error {
+func (s *Source) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
 	return s.scan(q.Part, func(r journal.Record) error {
 		if r.Kind.Part() != q.Part {
 			return nil
 		}
+		var err error
 		billing.CountRecord(r, func(c rollup.Cell) {
-			if q.Has(c.Key) {
-				yield(c)
+			if err == nil && q.Has(c.Key) {
+				err = yield(c)
 			}
 		})
-		return nil
+		return err
 	})
 }

@@ -218,7 +218,7 @@ func (c *Cluster) Walk(owners []uint32, from uint64, yield func(journal.Record) 
 func (c *Cluster) Event(number uint64) (journal.Record, error) { return c.source().Event(number) }
 
 // Sum adds up the open tail of the journal.
-func (c *Cluster) Sum(q rollup.Query, yield func(rollup.Cell)) error {
+func (c *Cluster) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
 	return c.source().Sum(q, yield)
 }
 

@@ -72,7 +72,10 @@ func BenchmarkYear(b *testing.B) {
 			b.ReportMetric(float64(cells), "cells")
 			for b.Loop() {
 				n := 0
-				require.NoError(b, h.Sum(rollup.Query{Owner: owner, To: hours}, func(rollup.Cell) { n++ }))
+				require.NoError(b, h.Sum(rollup.Query{Owner: owner, To: hours}, func(rollup.Cell) error {
+					n++
+					return nil
+				}))
 				b.ReportMetric(float64(n), "cells/query")
 			}
 		})

@@ -95,7 +95,7 @@ func TestFilesThatCannotBeReadNowStay(t *testing.T) {
 				}
 				return nil
 			})
-			require.ErrorIs(t, h.Sum(q[journal.PartUsage], func(rollup.Cell) {}), fault)
+			require.ErrorIs(t, h.Sum(q[journal.PartUsage], func(rollup.Cell) error { return nil }), fault)
 			disk.Inject(nil)
 			did, err := h.Step(hurried())
 			require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestFilesThatAreGoneAreMadeAgain(t *testing.T) {
 		h.settle(t)
 		usage := q[journal.PartUsage]
 		require.NoError(t, disk.Remove(filepath.Join(h.dir, h.runs[journal.PartUsage][0].name())))
-		require.ErrorIs(t, h.Sum(usage, func(rollup.Cell) {}), fs.ErrNotExist)
+		require.ErrorIs(t, h.Sum(usage, func(rollup.Cell) error { return nil }), fs.ErrNotExist)
 		h.settle(t)
 		h.requireCounted(t, usage)
 	})
@@ -166,7 +166,7 @@ func TestFilesWithMalformedBlocksAreMadeAgain(t *testing.T) {
 	made, err := w.end()
 	require.NoError(t, err)
 	require.NoError(t, h.replace(made, nil))
-	require.ErrorIs(t, h.Sum(usage, func(rollup.Cell) {}), rollup.ErrBlock)
+	require.ErrorIs(t, h.Sum(usage, func(rollup.Cell) error { return nil }), rollup.ErrBlock)
 	h.settle(t)
 	h.requireCounted(t, usage)
 }
@@ -251,7 +251,7 @@ func TestTailIsCountedOnce(t *testing.T) {
 	h.record(journal.KindUsage, 1, 1, 1, 1)
 	require.Len(t, sumOf(t, h, usage), 1)
 	require.Equal(t, int64(2), h.counted.Load())
-	require.NoError(t, h.sumTail(&before, &usage, func(rollup.Cell) {}))
+	require.NoError(t, h.sumTail(&before, &usage, func(rollup.Cell) error { return nil }))
 	require.Len(t, sumOf(t, h, usage), 1)
 	require.Equal(t, int64(2), h.counted.Load(), "the same tail")
 	for len(h.journal.View()[journal.PartUsage].Segments) == 0 {
@@ -262,7 +262,10 @@ func TestTailIsCountedOnce(t *testing.T) {
 	want := sumOf(t, h, usage)
 	h.counted.Store(0)
 	events := int64(0)
-	require.NoError(t, h.sumTail(&before, &usage, func(c rollup.Cell) { events += c.Events }))
+	require.NoError(t, h.sumTail(&before, &usage, func(c rollup.Cell) error {
+		events += c.Events
+		return nil
+	}))
 	require.Equal(t, int64(1), events)
 	require.Equal(t, int64(1), h.counted.Load())
 	require.Equal(t, want, sumOf(t, h, usage))

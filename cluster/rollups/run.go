@@ -165,7 +165,7 @@ func (r *run) footer(directory []byte, countVersion uint32) []byte {
 }
 
 // sum yields the cells that are asked for.
-func (r *run) sum(file wal.File, q *rollup.Query, yield func(rollup.Cell)) error {
+func (r *run) sum(file wal.File, q *rollup.Query, yield func(rollup.Cell) error) error {
 	// The block before the first one that begins with the owner may end with it.
 	at := sort.Search(len(r.dir), func(i int) bool {
 		return r.dir[i].Compare(rollup.Key{Owner: q.Owner, Hour: math.MinInt32}) > 0
@@ -174,10 +174,11 @@ func (r *run) sum(file wal.File, q *rollup.Query, yield func(rollup.Cell)) error
 		if !r.mayHave(at, q) {
 			continue
 		}
-		err := r.block(file, at, func(c rollup.Cell) {
-			if q.Has(c.Key) {
-				yield(c)
+		err := r.block(file, at, func(c rollup.Cell) error {
+			if !q.Has(c.Key) {
+				return nil
 			}
+			return yield(c)
 		})
 		if err != nil {
 			return err
@@ -207,7 +208,7 @@ func (r *run) mayHave(at int, q *rollup.Query) bool {
 }
 
 // block yields the cells of a block.
-func (r *run) block(file wal.File, at int, yield func(rollup.Cell)) error {
+func (r *run) block(file wal.File, at int, yield func(rollup.Cell) error) error {
 	l := &r.dir[at]
 	data := make([]byte, l.length)
 	if err := readAt(file, data, int64(l.offset)); err != nil {

@@ -104,7 +104,7 @@ func (s *Store) build(part journal.Part, view *journal.PartView) (did bool, err 
 		return false, fmt.Errorf("rollups: %w", err)
 	}
 	var tally rollup.Tally
-	if err := s.count(data, 0, nil, tally.Add); err != nil {
+	if err := s.count(data, 0, tally.Add); err != nil {
 		return false, fmt.Errorf("rollups: %w", err)
 	}
 	w, err := s.newWriter("next", part, next, next, view, uint64(len(data)))

@@ -182,7 +182,7 @@ func (s *Store) replace(made *run, from []*run) (err error) {
 
 // Sum implements rollup.Source: from the files, from segments that have none yet, and from the
 // tail.
-func (s *Store) Sum(q rollup.Query, yield func(rollup.Cell)) error {
+func (s *Store) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
 	view := s.opts.Journal.View()[q.Part]
 	uncounted, err := s.sumRuns(&view, &q, yield)
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Store) Sum(q rollup.Query, yield func(rollup.Cell)) error {
 		if err != nil {
 			return err
 		}
-		if err := s.count(data, 0, &q, yield); err != nil {
+		if err := s.sumRecords(data, &q, yield); err != nil {
 			return err
 		}
 	}
@@ -202,7 +202,7 @@ func (s *Store) Sum(q rollup.Query, yield func(rollup.Cell)) error {
 
 // sumRuns adds the files up and returns the numbers of the segments that have none.
 func (s *Store) sumRuns(
-	view *journal.PartView, q *rollup.Query, yield func(rollup.Cell),
+	view *journal.PartView, q *rollup.Query, yield func(rollup.Cell) error,
 ) (uncounted []uint64, err error) {
 	s.change.RLock()
 	defer s.change.RUnlock()
@@ -259,21 +259,28 @@ func (s *Store) failed(r *run, err error) {
 	}
 }
 
-// count yields the cells of a segment's records from an offset on; without a query all of them.
-func (s *Store) count(data []byte, from int, q *rollup.Query, yield func(rollup.Cell)) error {
-	add := yield
-	if q != nil {
-		add = func(c rollup.Cell) {
-			if q.Has(c.Key) {
-				yield(c)
-			}
+// count adds all cells of a segment's records from an offset on.
+func (s *Store) count(data []byte, from int, add func(rollup.Cell)) error {
+	return journal.ScanFrom(data, from, func(r journal.Record, _ int) error {
+		s.opts.Count(r, add)
+		return nil
+	})
+}
+
+// sumRecords yields the cells of a segment's records that are asked for.
+func (s *Store) sumRecords(
+	data []byte, q *rollup.Query, yield func(rollup.Cell) error,
+) (err error) {
+	add := func(c rollup.Cell) {
+		if err == nil && q.Has(c.Key) {
+			err = yield(c)
 		}
 	}
-	return journal.ScanFrom(data, from, func(r journal.Record, _ int) error {
-		if q == nil || q.Owner >= rollup.Environment(0) || uint64(r.Owner) == q.Owner {
+	return journal.Scan(data, func(r journal.Record) error {
+		if q.Owner >= rollup.Environment(0) || uint64(r.Owner) == q.Owner {
 			s.opts.Count(r, add)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -288,7 +295,9 @@ type tail struct {
 // sumTail reads on in the tail from where the last query stopped: it costs nothing when no one
 // asks. A query that saw less of the same tail gets what was counted; one that saw the tail before
 // counts that itself.
-func (s *Store) sumTail(view *journal.PartView, q *rollup.Query, yield func(rollup.Cell)) error {
+func (s *Store) sumTail(
+	view *journal.PartView, q *rollup.Query, yield func(rollup.Cell) error,
+) error {
 	data, number := view.Tail, view.First+uint64(len(view.Segments))
 	if len(data) == 0 {
 		return nil
@@ -298,14 +307,14 @@ func (s *Store) sumTail(view *journal.PartView, q *rollup.Query, yield func(roll
 	if len(t.data) == 0 || &t.data[0] != &data[0] {
 		if number < t.number {
 			t.lock.Unlock()
-			return s.count(data, 0, q, yield)
+			return s.sumRecords(data, q, yield)
 		}
 		t.number, t.data, t.cells = number, nil, map[rollup.Key]rollup.Cell{}
 	}
 	defer t.lock.Unlock()
 	if len(data) > len(t.data) {
 		var fresh rollup.Tally
-		if err := s.count(data, len(t.data), nil, fresh.Add); err != nil {
+		if err := s.count(data, len(t.data), fresh.Add); err != nil {
 			return err
 		}
 		for _, c := range fresh.Cells() {
@@ -318,7 +327,9 @@ func (s *Store) sumTail(view *journal.PartView, q *rollup.Query, yield func(roll
 	}
 	for key, c := range t.cells {
 		if q.Has(key) {
-			yield(c)
+			if err := yield(c); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

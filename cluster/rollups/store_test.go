@@ -103,12 +103,13 @@ func (h *history) exhaust() error {
 
 func sumOf(t require.TestingT, s rollup.Source, q rollup.Query) map[rollup.Key]rollup.Cell {
 	sums := map[rollup.Key]rollup.Cell{}
-	require.NoError(t, s.Sum(q, func(c rollup.Cell) {
+	require.NoError(t, s.Sum(q, func(c rollup.Cell) error {
 		require.True(t, q.Has(c.Key))
 		sum := sums[c.Key]
 		sum.Key = c.Key
 		sum.Add(c.Events, c.Units)
 		sums[c.Key] = sum
+		return nil
 	}))
 	return sums
 }
@@ -197,7 +198,7 @@ func TestFilesAreMerged(t *testing.T) {
 	}
 	segments := len(h.journal.View()[journal.PartUsage].Segments)
 	require.Greater(t, segments, 300)
-	err := h.Sum(rollup.Query{To: 1}, func(rollup.Cell) {})
+	err := h.Sum(rollup.Query{To: 1}, func(rollup.Cell) error { return nil })
 	require.ErrorIs(t, err, rollup.ErrCounting, "not one segment is counted yet")
 	h.settle(t)
 	names, err := os.ReadDir(h.dir)
@@ -244,7 +245,7 @@ func TestDamageIsFoundAndRepaired(t *testing.T) {
 				_, err := h.Step(context.Background()) // takes the file in
 				require.NoError(t, err)
 				all := rollup.Query{Owner: 0, To: 1000}
-				require.ErrorIs(t, h.Sum(all, func(rollup.Cell) {}), ErrDamaged)
+				require.ErrorIs(t, h.Sum(all, func(rollup.Cell) error { return nil }), ErrDamaged)
 			}
 			h.settle(t)
 			h.reads.Store(0)
@@ -290,6 +291,35 @@ func TestDiskReserve(t *testing.T) {
 	require.Equal(t, h.plain(t, q), sumOf(t, h, q))
 }
 
+// A query that has enough ends, wherever cells come from, and says nothing about the files.
+func TestAQueryEnds(t *testing.T) {
+	h, enough := openHistory(t.TempDir()), errors.New("enough")
+	q := rollup.Query{Owner: rollup.Environment(1), To: 1000}
+	ends := func() {
+		t.Helper()
+		cells := 0
+		require.ErrorIs(t, h.Sum(q, func(rollup.Cell) error {
+			cells++
+			return enough
+		}), enough)
+		require.Equal(t, 1, cells)
+	}
+	h.record(journal.KindUsage, 1, 1, 1, 0)
+	h.record(journal.KindUsage, 1, 1, 1, 1)
+	ends() // in the tail
+	for i := range int64(20) {
+		h.record(journal.KindUsage, 1, 1, 1, i)
+	}
+	h.counted.Store(0)
+	ends() // in a segment without a file
+	require.Equal(t, int64(1), h.counted.Load())
+	h.settle(t)
+	ends() // in a file
+	did, err := h.Step(hurried())
+	require.NoError(t, err)
+	require.False(t, did)
+}
+
 // Queries run beside counting and merging, and see all of what was there when they began.
 func TestSumBesideStep(t *testing.T) {
 	h := openHistory(t.TempDir())
@@ -313,7 +343,10 @@ func TestSumBesideStep(t *testing.T) {
 	q := rollup.Query{Owner: rollup.Environment(1), To: 3000}
 	for {
 		events := int64(0)
-		err := h.Sum(q, func(c rollup.Cell) { events += c.Events })
+		err := h.Sum(q, func(c rollup.Cell) error {
+			events += c.Events
+			return nil
+		})
 		if err == nil {
 			require.Equal(t, int64(1000), events)
 		} else {

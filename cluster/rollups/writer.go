@@ -158,7 +158,10 @@ type cursor struct {
 func (c *cursor) fill() error {
 	for c.next == len(c.cells) && c.at < len(c.run.dir) {
 		c.cells, c.next = c.cells[:0], 0
-		err := c.run.block(c.file, c.at, func(cell rollup.Cell) { c.cells = append(c.cells, cell) })
+		err := c.run.block(c.file, c.at, func(cell rollup.Cell) error {
+			c.cells = append(c.cells, cell)
+			return nil
+		})
 		if err != nil {
 			return err
 		}

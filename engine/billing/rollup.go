@@ -233,7 +233,7 @@ type series struct {
 	size int
 }
 
-func (s *series) add(c rollup.Cell) {
+func (s *series) add(c rollup.Cell) error {
 	buckets := s.sums[c.Item]
 	if buckets == nil {
 		buckets = map[int64]*rollup.Cell{}
@@ -241,9 +241,13 @@ func (s *series) add(c rollup.Cell) {
 	}
 	at := s.q.By.Begin(int64(c.Hour) * rollup.HourMS)
 	if buckets[at] == nil {
-		buckets[at], s.size = &rollup.Cell{Key: c.Key}, s.size+1
+		if s.size++; s.size > MaxUsagePoints {
+			return ErrUsageTooLarge
+		}
+		buckets[at] = &rollup.Cell{Key: c.Key}
 	}
 	buckets[at].Add(c.Events, c.Units)
+	return nil
 }
 
 func (q *UsageQuery) sum(src rollup.Source, part journal.Part) (*series, error) {
@@ -255,16 +259,12 @@ func (q *UsageQuery) sum(src rollup.Source, part journal.Part) (*series, error) 
 	if q.Customer != 0 {
 		asked.Owner = uint64(q.Customer)
 	}
-	err := src.Sum(asked, func(c rollup.Cell) {
-		if s.size <= MaxUsagePoints {
-			s.add(c)
-		}
-	})
+	err := src.Sum(asked, s.add)
 	switch {
+	case errors.Is(err, ErrUsageTooLarge):
+		return nil, ErrUsageTooLarge
 	case err != nil:
 		return nil, fmt.Errorf("billing: add up the journal: %w", err)
-	case s.size > MaxUsagePoints:
-		return nil, ErrUsageTooLarge
 	}
 	return s, nil
 }

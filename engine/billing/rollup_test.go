@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"fmt"
 	"maps"
 	"strconv"
 	"testing"
@@ -204,10 +205,14 @@ func TestUsageRangesAreBounded(t *testing.T) {
 	require.NoError(t, q.Widen())
 	require.Equal(t, at("2026-01-01T00:00:00Z"), q.From)
 	require.Equal(t, at("2026-03-01T00:00:00Z"), q.To)
-	src := many(billing.MaxUsagePoints + 1)
+	src := &many{cells: billing.MaxUsagePoints}
 	q = billing.UsageQuery{By: billing.ByHour, To: 1 << 60}
 	_, err := billing.New(billing.Config{}).Usage(src, &q)
-	require.ErrorIs(t, err, billing.ErrUsageTooLarge)
+	require.NoError(t, err)
+	src.cells *= 10
+	_, err = billing.New(billing.Config{}).Usage(src, &q)
+	require.Equal(t, billing.ErrUsageTooLarge, err)
+	require.Equal(t, billing.MaxUsagePoints, src.yielded, "it reads no further")
 }
 
 // TestRevenueIsRecounted: in any history, revenue and suspensions, which are kept as invoices are
@@ -373,7 +378,7 @@ func TestChecksFrom(t *testing.T) {
 // counting is a source whose audit part is still being counted.
 type counting struct{ rollup.Source }
 
-func (c counting) Sum(q rollup.Query, yield func(rollup.Cell)) error {
+func (c counting) Sum(q rollup.Query, yield func(rollup.Cell) error) error {
 	if q.Part == journal.PartAudit {
 		return rollup.ErrCounting
 	}
@@ -381,11 +386,16 @@ func (c counting) Sum(q rollup.Query, yield func(rollup.Cell)) error {
 }
 
 // many is a journal that counted so many items.
-type many int
+type many struct {
+	cells, yielded int
+}
 
-func (n many) Sum(_ rollup.Query, yield func(rollup.Cell)) error {
-	for i := range int(n) {
-		yield(rollup.Cell{Key: rollup.Key{Item: uint32(i)}, Events: 1})
+func (n *many) Sum(_ rollup.Query, yield func(rollup.Cell) error) error {
+	for n.yielded = range n.cells {
+		err := yield(rollup.Cell{Key: rollup.Key{Item: uint32(n.yielded)}, Events: 1})
+		if err != nil {
+			return fmt.Errorf("of the source: %w", err)
+		}
 	}
 	return nil
 }

@@ -51,8 +51,8 @@ func wholeUnits(high int64, low uint64) (units uint64, ok bool) {
 	return units, true
 }
 
-// ReadBlock yields the cells of a block, which ascend.
-func ReadBlock(block []byte, yield func(Cell)) error {
+// ReadBlock yields the cells of a block, which ascend. An error of yield ends it, and is returned.
+func ReadBlock(block []byte, yield func(Cell) error) error {
 	var c Cell
 	for first := true; len(block) > 0; first = false {
 		owner, a := binary.Uvarint(block)
@@ -90,7 +90,9 @@ func ReadBlock(block []byte, yield func(Cell)) error {
 			block = block[16:]
 		}
 		c = next
-		yield(c)
+		if err := yield(c); err != nil {
+			return err
+		}
 	}
 	return nil
 }

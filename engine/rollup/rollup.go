@@ -87,8 +87,8 @@ func (q *Query) Has(k Key) bool {
 // Source adds a journal up.
 type Source interface {
 	// Sum yields cells that add up to what all records of the journal count, in any order and any
-	// number of each key.
-	Sum(q Query, yield func(Cell)) error
+	// number of each key. An error of yield ends it, and is returned.
+	Sum(q Query, yield func(Cell) error) error
 }
 
 // Tally collects cells. The zero value is empty.

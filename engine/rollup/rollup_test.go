@@ -57,10 +57,13 @@ func TestTallyAndBlock(t *testing.T) {
 			last = cells[i]
 		}
 		var read []rollup.Cell
-		require.NoError(t, rollup.ReadBlock(block, func(c rollup.Cell) { read = append(read, c) }))
+		require.NoError(t, rollup.ReadBlock(block, func(c rollup.Cell) error {
+			read = append(read, c)
+			return nil
+		}))
 		require.True(t, slices.Equal(want, read))
 		for n := range block {
-			if err := rollup.ReadBlock(block[:n], func(rollup.Cell) {}); err != nil {
+			if err := rollup.ReadBlock(block[:n], func(rollup.Cell) error { return nil }); err != nil {
 				require.ErrorIs(t, err, rollup.ErrBlock)
 			}
 		}
@@ -77,9 +80,10 @@ func FuzzBlock(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 2, 4})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		last, seen := rollup.Key{}, false
-		err := rollup.ReadBlock(data, func(c rollup.Cell) {
+		err := rollup.ReadBlock(data, func(c rollup.Cell) error {
 			require.True(t, !seen || last.Compare(c.Key) < 0)
 			last, seen = c.Key, true
+			return nil
 		})
 		if err != nil {
 			require.ErrorIs(t, err, rollup.ErrBlock)
