@@ -238,9 +238,16 @@ func TestRevenueIsRecounted(t *testing.T) {
 				continue // a listing shows what the state will have after a tick
 			}
 			var invoices []billing.InvoiceView
+			suspended := int64(0)
 			for _, row := range m.Customers(env, 0, 1000) {
 				invoices = append(invoices, m.Invoices(env, row)...)
+				for _, v := range m.Subscriptions(row) {
+					if v.SuspendedAt != 0 && v.EndedAt == 0 {
+						suspended++
+					}
+				}
 			}
+			require.Equal(t, suspended, totals.Suspended)
 			requireRevenue(t, invoices, &q, revenue)
 			for _, v := range invoices[:min(len(invoices), 3)] { // by hour, and an hour alone
 				for _, at := range []int64{v.CreatedAt, v.PaidAt} {
