@@ -27,3 +27,18 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 		require.Contains(t, files, path, "nothing generates %s: run `go generate ./...`", path)
 	}
 }
+
+// TestFilesOfOthersStay: a file that is generated no more is removed, one with another header is not.
+func TestFilesOfOthersStay(t *testing.T) {
+	folder := t.TempDir()
+	for _, part := range append([]string{sdk, "vendor/y"}, folders...) {
+		require.NoError(t, os.MkdirAll(filepath.Join(folder, part), 0o755))
+	}
+	ours := filepath.Join(folder, "engine", "schema"+suffix)
+	theirs := filepath.Join(folder, "vendor", "y", "other"+suffix)
+	require.NoError(t, os.WriteFile(ours, []byte(header+"package engine\n"), 0o644))
+	require.NoError(t, os.WriteFile(theirs, []byte("package y\n"), 0o644))
+	require.NoError(t, write(folder))
+	require.NoFileExists(t, ours)
+	require.FileExists(t, theirs)
+}

@@ -93,10 +93,15 @@ func generated(root string) (paths []string, err error) {
 		if err == nil && entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != root {
 			return filepath.SkipDir
 		}
-		if err == nil && strings.HasSuffix(path, suffix) {
-			relative, outside := filepath.Rel(root, path)
-			paths, err = append(paths, filepath.ToSlash(relative)), outside
+		if err != nil || !strings.HasSuffix(path, suffix) {
+			return err
 		}
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.HasPrefix(text, []byte(header)) {
+			return err // not ours
+		}
+		relative, err := filepath.Rel(root, path)
+		paths = append(paths, filepath.ToSlash(relative))
 		return err
 	})
 	return paths, err
