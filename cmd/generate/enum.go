@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// unnamed is the comment of a constant of an enum that the API does not know.
+const unnamed = "-"
+
 // names returns the names of the values of a type with a line //schema:enum, by number. The comment
 // after a constant is its name: CancelImmediate CancelMode = 1 // IMMEDIATE. A word behind
 // schema:enum stands before the number of a value without a name.
@@ -14,7 +17,8 @@ func (t *typ) names() (names []string) {
 		return nil
 	}
 	for _, spec := range t.pack.constants {
-		if text(spec.Type) != t.name || len(spec.Values) != 1 || spec.Comment == nil {
+		name := strings.TrimSpace(spec.Comment.Text())
+		if text(spec.Type) != t.name || len(spec.Values) != 1 || name == "" || name == unnamed {
 			continue
 		}
 		n, err := strconv.Atoi(text(spec.Values[0]))
@@ -22,9 +26,34 @@ func (t *typ) names() (names []string) {
 			continue
 		}
 		names = append(names, make([]string, max(0, n+1-len(names)))...)
-		names[n] = strings.TrimSpace(spec.Comment.Text())
+		names[n] = name
 	}
 	return names
+}
+
+// checkNames refuses a constant of an enum that names would pass over, and a number or a name that
+// two have. 0 may be without a name, and one with the comment - is so on purpose.
+func (o *output) checkNames(t *typ) {
+	seen := map[string]bool{}
+	for _, spec := range t.pack.constants {
+		comment := strings.TrimSpace(spec.Comment.Text())
+		if text(spec.Type) != t.name || comment == unnamed {
+			continue
+		}
+		number := ""
+		if len(spec.Names) == 1 && len(spec.Values) == 1 {
+			number = text(spec.Values[0])
+		}
+		if number == "0" && comment == "" {
+			continue
+		}
+		_, err := strconv.Atoi(number)
+		if err != nil || comment == "" || seen[number] || seen[comment] {
+			o.fail("%s.%s: %s needs a number and, as comment, a name of its own, or // %s", t.pack.path,
+				t.name, spec.Names[0].Name, unnamed)
+		}
+		seen[number], seen[comment] = true, true
+	}
 }
 
 // enums writes the methods Names and String of each enum.
@@ -34,6 +63,7 @@ func (o *output) enums() {
 		if names == nil {
 			continue
 		}
+		o.checkNames(t)
 		o.imports["strconv"] = ""
 		list := strings.ToLower(t.name[:1]) + t.name[1:] + "Names"
 		o.line("var %s = []string{", list)
