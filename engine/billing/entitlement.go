@@ -252,9 +252,9 @@ const (
 	ReasonCustomerUnknown Reason = 2 // customer_unknown
 	ReasonFeatureUnknown  Reason = 3 // feature_unknown
 	ReasonNoSubscription  Reason = 4 // no_subscription
-	ReasonSuspended       Reason = 5 // suspended
-	ReasonNotInPlan       Reason = 6 // not_in_plan
+	ReasonSuspended       Reason = 5 // subscription_suspended
+	ReasonNotInPlan       Reason = 6 // feature_not_in_plan
 	ReasonCreditsEmpty    Reason = 7 // credits_empty
 	ReasonLimitReached    Reason = 8 // limit_reached
-	ReasonWouldExceed     Reason = 9 // would_exceed
+	ReasonWouldExceed     Reason = 9 // would_exceed_limit
 )

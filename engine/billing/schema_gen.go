@@ -968,11 +968,11 @@ var reasonNames = []string{
 	2: "customer_unknown",
 	3: "feature_unknown",
 	4: "no_subscription",
-	5: "suspended",
-	6: "not_in_plan",
+	5: "subscription_suspended",
+	6: "feature_not_in_plan",
 	7: "credits_empty",
 	8: "limit_reached",
-	9: "would_exceed",
+	9: "would_exceed_limit",
 }
 
 // Names returns the API's names of the values, by number.
