@@ -80,7 +80,7 @@ type auditSource struct {
 }
 
 // auditSources remembers which blocks have been applied: per origin and boot the newest sequence.
-// A node may propose what an earlier process left in its spool beside its own blocks.
+// A node may propose an earlier process's blocks from its spool together with its own.
 type auditSources []auditSource
 
 // fresh reports whether a block has not been applied yet.

@@ -183,7 +183,7 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	row := k.original.Subscription
 	if row == 0 || row > t.Subscriptions.Len() ||
 		t.Subscriptions.Read(row).Customer != k.owner {
-		return engine.OutcomeDone // nobody counted it
+		return engine.OutcomeDone // it was counted nowhere
 	}
 	l, ok := t.Advanced(row, k.now)
 	if !ok {

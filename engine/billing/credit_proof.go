@@ -45,7 +45,7 @@ func unitsOf(d decimal.Decimal) *big.Int {
 }
 
 // VerifyPools works out again the totals of a customer's pools, oldest first, from the journal:
-// usage events, their corrections, and what was booked beside them; never from grants. It waits for
+// usage events, their corrections, and the bookings made with them; never from grants. It waits for
 // the entry that is being applied, if there is one.
 func (m *journalReader) VerifyPools(
 	src journal.Source, env, customerRow uint32,

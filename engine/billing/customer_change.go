@@ -69,10 +69,10 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// ArchiveCustomer takes a customer out of use for good: it takes no change and no subscription any
-// more, and its own keys end; what it has stays readable, and its identifier stays taken. One with
-// a subscription that is not cancelled is OutcomeCustomerSubscribed; an archived one is the same
-// success again.
+// ArchiveCustomer takes a customer out of use permanently: it takes no change and no subscription
+// any more, and its own keys end; what it has stays readable, and its identifier stays taken. One
+// with a subscription that is not cancelled is OutcomeCustomerSubscribed; an archived one is the
+// same success again.
 type ArchiveCustomer struct {
 	Env        uint32 `wire:"1"`
 	ExternalID string `wire:"2"`

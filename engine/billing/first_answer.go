@@ -18,13 +18,13 @@ const (
 )
 
 // KeepAnswer keeps what a request that Once carried out is answered with, before the answer leaves:
-// the first one that is kept is the answer, whoever made it. Answers that never change need none.
+// the first one kept is the answer, from any node. Answers that never change need none.
 // An answer about a customer is forgotten when the customer is erased. The reply is a OnceReply.
 type KeepAnswer struct {
 	Env uint32 `wire:"1"`
 	// Key is the Once's.
 	Key [16]byte `wire:"2"`
-	// Customer is the row of whom the answer is about; 0 for nobody.
+	// Customer is the row of the customer that the answer is about; 0 for none.
 	Customer uint32 `wire:"3"`
 	Status   uint32 `wire:"4"`
 	Answer   []byte `wire:"5"`

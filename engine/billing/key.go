@@ -63,8 +63,8 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// RevokeKey ends an API key for good. Revoking a revoked key is the same success again, as long as
-// it is listed.
+// RevokeKey ends an API key permanently. Revoking a revoked key is the same success again, as long
+// as it is listed.
 type RevokeKey struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`

@@ -51,7 +51,7 @@ var (
 	ErrMarginOverflow = errors.New("billing: a margin leaves the range of exact numbers")
 )
 
-// marginKey is what rows are told apart by.
+// marginKey identifies a row.
 type marginKey struct{ key, currency string }
 
 // margin is a query being answered.

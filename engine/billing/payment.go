@@ -151,8 +151,8 @@ func (c *NoteCheckout) apply(t *turn) engine.Outcome {
 // RecordPayment records what a payment provider reports as paid. A checkout is paid once, whatever
 // reports it and however often: a repetition is the same success again. A payment of an invoice
 // that is due makes it PAID when the amount is the invoice's; of one that is PAID already, void or
-// of another amount it is kept and told by invoice.overpaid, and changes nothing else. The reply is
-// an encoded PaymentReply.
+// of another amount it is kept and announced by invoice.overpaid, and changes nothing else. The
+// reply is an encoded PaymentReply.
 type RecordPayment struct {
 	Env        uint32          `wire:"1"`
 	Provider   string          `wire:"2"`

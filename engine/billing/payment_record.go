@@ -98,7 +98,7 @@ type Payment struct {
 // Pays reports whether it has an amount: a report that is not a payment may have none.
 func (p *Payment) Pays() bool { return p.Currency != "" }
 
-// payments are kept for good, as invoices are.
+// payments are kept forever, as invoices are.
 type payments struct {
 	mu        sync.RWMutex
 	table     *page.Table[rows.Text]

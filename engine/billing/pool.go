@@ -106,7 +106,7 @@ func (c *UnfreezePool) apply(t *turn) engine.Outcome {
 	return t.setPool(c.Env, c.ID, c.Actor, func(p *credits.Pool) { p.Frozen = false })
 }
 
-// ArchivePool ends a pool for good: what it holds stays where it is, and nothing moves any more.
+// ArchivePool ends a pool permanently: its credits stay in it, and it has no more transactions.
 // Again is the same success.
 type ArchivePool struct {
 	Env   uint32   `wire:"1"`

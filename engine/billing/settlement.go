@@ -71,7 +71,7 @@ func (t *turn) unpaid(
 	return nil, 0, engine.OutcomeInvoicePaid
 }
 
-// VoidInvoice makes an unpaid invoice VOID, for good: its usage is not billed again, nor does a
+// VoidInvoice makes an unpaid invoice VOID, permanently: its usage is not billed again, nor does a
 // later correction of that usage give anything back, credit that it had used is the customer's
 // again, and credit that it carried to the next invoice is taken back.
 // Where later invoices have used that up, it is OutcomeCreditUsed: they are to be voided first. Of

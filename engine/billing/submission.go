@@ -16,7 +16,7 @@ import (
 // are submitted say how something is to be, and cannot. A repetition is the same success again,
 // without a reply.
 type Submit struct {
-	ID      [16]byte    `wire:"1"` // of the request, minted by whoever proposes it
+	ID      [16]byte    `wire:"1"` // of the request, made by its proposer
 	Kind    engine.Kind `wire:"2"`
 	Payload []byte      `wire:"3"`
 

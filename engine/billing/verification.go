@@ -222,7 +222,7 @@ func (s *state) differing(f *credits.Fact, items []book.InvoiceItem) string {
 
 // differLines compares an invoice's lines, byte for byte, and says what is otherwise.
 func differLines(d *differences, stored, made []book.InvoiceItem) {
-	if len(stored) != len(made) { // which one is missing nobody knows
+	if len(stored) != len(made) { // which one is missing is unknown
 		differ(d, "the number of lines", len(stored), len(made))
 		return
 	}

@@ -90,7 +90,7 @@ type CustomerCore struct {
 	LastName    string   `json:"lastName" rule:"max=128"`
 	Email       string   `json:"email" rule:"max=254"`
 	PhoneNumber string   `json:"phoneNumber" rule:"max=64" if:"HasPhoneNumber"`
-	// HasPhoneNumber and HasAddress tell a value that is empty from none.
+	// HasPhoneNumber and HasAddress distinguish an empty value from none.
 	HasPhoneNumber, HasAddress bool
 	CreatedAt                  int64 `json:"createdAt" as:"time"`
 	ModifiedAt                 int64 `json:"modifiedAt" as:"time"`

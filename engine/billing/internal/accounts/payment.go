@@ -29,7 +29,7 @@ type PaymentSettings struct {
 	BaseURL       string `wire:"2"`
 	SecretKey     []byte `wire:"3"`
 	WebhookSecret []byte `wire:"4"`
-	// Revision counts the changes: whoever keeps something made of the settings compares it, and
+	// Revision counts the changes: a cache of something made of the settings compares it, and
 	// checkouts name those that they were made with.
 	Revision uint32 `wire:"5"`
 	// ReplacedAt is when others took their place, in log time; 0 of those in force.

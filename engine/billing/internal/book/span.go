@@ -108,7 +108,7 @@ func (m *Meter) Unbilled() decimal.Decimal {
 	return sums.Difference(sums.Difference(m.Quantity, m.Covered), m.Invoiced)
 }
 
-// Absorb takes off what a correction changes of units that nobody pays for, and says how many that
+// Absorb takes off what a correction changes of unpaid units, and returns how many that
 // is: those have no line.
 func (m *Meter) Absorb() decimal.Decimal {
 	change := m.Unbilled()

@@ -147,7 +147,7 @@ func ChunkAt(src journal.Source, customer uint32, c ChunkPlace) (*archiveFact, e
 	before := journal.Cursor{
 		At: c.At, Index: c.Index, Position: c.Position, Ordinal: c.Ordinal - 1,
 	}
-	if c.Ordinal == 0 { // the record stands behind those of the entry's commands, of which it has one
+	if c.Ordinal == 0 { // the record follows those of the entry's commands, at least one
 		before.Position, before.Ordinal = c.Position-1, math.MaxUint32
 	}
 	items, err := src.List(journal.Query{

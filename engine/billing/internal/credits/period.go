@@ -75,7 +75,7 @@ func poolCalled(s *Vault, customer uint32, name string) uint32 {
 
 // Allocatable reports whether a customer has room for what a plan version allocates: for the pools
 // that it makes, and for the amounts. subscribable and ChangeTo ask, for commands and previews.
-// At a period's end nobody can be refused: allocate notes what it could not grant then.
+// A period's end cannot be refused: allocate records what it could not grant.
 func Allocatable(s *Vault, customer uint32, v *catalogs.PlanVersion) engine.Outcome {
 	made := 0
 	for i := range v.Allocations {

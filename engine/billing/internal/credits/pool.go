@@ -41,7 +41,7 @@ type Pool struct {
 	Priority                       int32
 	Policy                         credit.Policy
 	Hard, HasCap, Frozen, Archived bool
-	// depleted is what webhooks have told: set while a hard limit leaves nothing to take.
+	// depleted is what webhooks last reported: set while a hard limit leaves nothing to take.
 	depleted bool
 }
 

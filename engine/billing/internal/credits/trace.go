@@ -42,8 +42,8 @@ type Trace struct {
 }
 
 // Chunk says where a chunk of a pool's transactions is, and which of them are reversed: its lowest
-// bit is that of its first transaction. It stays for good, two thirds of a byte for a transaction,
-// so that nothing is reversed twice, and lists tell what is reversed.
+// bit is that of its first transaction. It stays forever, two thirds of a byte for a transaction,
+// so that nothing is reversed twice, and lists show what is reversed.
 //
 //schema:row
 type Chunk struct {

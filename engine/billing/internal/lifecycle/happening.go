@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/billing/internal/outbox"
 )
 
-// happening is something that a ledger has to tell once it is committed.
+// happening is an event that a ledger reports once it is committed.
 type happening struct {
 	event accounts.WebhookEvent
 	at    int64
@@ -39,7 +39,7 @@ func (l *Ledger) TellInvoice(w accounts.WebhookEvent, at int64, v *HeldInvoice) 
 	}
 }
 
-// tellAll queues what a ledger has to tell, now that it is committed.
+// tellAll queues the messages of a ledger, now that it is committed.
 func (t *Runner) tellAll(l *Ledger) {
 	for i := range l.happened {
 		h := &l.happened[i]

@@ -56,7 +56,7 @@ type Ledger struct {
 	Facts    []credits.Fact
 	Credit   decimal.Decimal // of the customer, in the subscription's currency
 	credited []creditStep
-	// happened is what webhooks have to tell of it.
+	// happened is what webhooks must report of it.
 	happened []happening
 	// held are the sequences of plan versions that were left which a step or a command has asked for.
 	held []*heldSequence
@@ -269,7 +269,7 @@ func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
 	}
 }
 
-// dueOfCustomer are the two subscriptions of a customer of which something falls due next; at never
+// dueOfCustomer are the two of a customer's subscriptions with the earliest due instants; at never
 // where there is none.
 func (s *Projector) dueOfCustomer(customer uint32) (first, second rows.Due) {
 	first, second = rows.Due{At: rows.Never}, rows.Due{At: rows.Never}
@@ -326,7 +326,7 @@ func (s *Projector) LedgerAt(row uint32, now int64) *Ledger {
 	return l
 }
 
-// LedgersOf opens the ledgers of a customer's subscriptions of which something is due by an
+// LedgersOf opens the ledgers of a customer's subscriptions that have something due by an
 // instant, and brings them there together. credit is what the customer has then, where that
 // changed.
 func (s *Projector) LedgersOf(

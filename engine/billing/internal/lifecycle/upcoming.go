@@ -63,7 +63,7 @@ func (s *Projector) foretell(l *Ledger, first int) book.InvoiceView {
 	return view
 }
 
-// PendingWith finds the subscription of which an id is that of a PENDING invoice; 0 when there is
+// PendingWith finds the subscription whose PENDING invoice has an id; 0 when there is
 // none.
 func (s *Projector) PendingWith(env uint32, id *[16]byte) uint32 {
 	return s.Pending.Find(s.IDHash(id), func(row uint32) bool {

@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/billing/internal/rows"
 )
 
-// WebhookOverlapMS is how long a secret that was replaced goes on signing beside its successor.
+// WebhookOverlapMS is how long a replaced secret continues to sign together with its successor.
 const WebhookOverlapMS = accounts.DayMS
 
 // ValidEndpoint reports whether an endpoint's address, words and events are within their bounds.

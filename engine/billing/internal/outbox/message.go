@@ -52,7 +52,7 @@ func (s WebhookEvents) String() string { return strings.Join(s.Names(), " ") }
 // wants reports whether an event is meant.
 func (s WebhookEvents) wants(w accounts.WebhookEvent) bool { return s == 0 || s&(1<<w) != 0 }
 
-// WebhookMessage is what an endpoint is told of one event: the facts as they were then. It holds no
+// WebhookMessage tells an endpoint of one event: the facts as they were then. It holds no
 // personal data. Times are milliseconds on the environment's clock.
 type WebhookMessage struct {
 	Type           accounts.WebhookEvent `wire:"1"`

@@ -37,7 +37,7 @@ const (
 )
 
 // Outbox holds the webhook endpoints, the messages that wait for them, and the log of those that
-// were delivered or given up. Apply writes it; whoever else reads it holds mu.
+// were delivered or given up. Apply writes it; other readers hold mu.
 type Outbox struct {
 	Mu         sync.RWMutex
 	Endpoints  *page.Table[WebhookEndpoint]
