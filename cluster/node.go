@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -17,6 +18,11 @@ import (
 	"tollgate/cluster/rollups"
 	"tollgate/wal"
 )
+
+// Operations is the operators' handbook, in Markdown: each of its chapters is a page of every node.
+//
+//go:embed OPERATIONS.md
+var Operations string
 
 // Node is one member of a cluster: two Raft groups, one listening port, one folder.
 type Node struct {

@@ -3,7 +3,7 @@ package docs
 
 import "embed"
 
-// Files are the documents, in Markdown: README.md is the first page.
+// Files are the documents, in Markdown, and their pictures: README.md is the first page.
 //
-//go:embed *.md concepts guides
+//go:embed *.md concepts guides pictures
 var Files embed.FS

@@ -4,36 +4,31 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valyala/fasthttp"
 
+	"tollgate/bench/servertest"
+	"tollgate/cluster"
 	"tollgate/docs"
 	"tollgate/server/console/manual"
 )
 
-// get asks for a path; status 0 is what the manual leaves to others.
-func get(t *testing.T, m *manual.Manual, path string) (status int, body string) {
-	t.Helper()
-	var ctx fasthttp.RequestCtx
-	ctx.Request.SetRequestURI(path)
-	left := false
-	m.Handler(func(*fasthttp.RequestCtx) { left = true })(&ctx)
-	if left {
-		return 0, ""
-	}
-	return ctx.Response.StatusCode(), string(ctx.Response.Body())
-}
-
-var link = regexp.MustCompile(`href="(/docs[^"#]*)(#[^"]*)?"`)
-
-// TestEveryDocumentIsAPage, and every link between them leads to one.
+// TestEveryDocumentIsAPage, and every link between them leads to one; each chapter of the
+// operators' handbook is a page, too.
 func TestEveryDocumentIsAPage(t *testing.T) {
 	m, err := manual.New(docs.Files, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
+	chapters, err := manual.Handbook(cluster.Operations)
+	require.NoError(t, err)
+	references := []manual.Page{}
+	for _, name := range []string{"client", "workspace"} { // what each API tests by itself
+		pages, err := manual.Reference([]byte(`{}`), manual.ReferenceRoot+name, "/openapi.json")
+		require.NoError(t, err)
+		references = append(references, pages...)
+	}
+	get := servertest.Documents(t, m, append(references, chapters...))
 	count := 0
 	require.NoError(t, fs.WalkDir(docs.Files, ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || path.Ext(name) != ".md" {
@@ -44,26 +39,27 @@ func TestEveryDocumentIsAPage(t *testing.T) {
 		if name == "README.md" {
 			page = "/docs"
 		}
-		status, body := get(t, m, page)
-		require.Equal(t, 200, status, page)
-		require.Equal(t, 1, strings.Count(body, "<h1>"), page)
+		body := servertest.RequireLinked(t, get, page)
 		require.NotContains(t, body, ".md\"", page)
-		for _, found := range link.FindAllStringSubmatch(body, -1) {
-			status, target := get(t, m, found[1])
-			require.Equal(t, 200, status, "%s links to %s", page, found[1])
-			if found[2] != "" {
-				require.Contains(t, target, `id="`+found[2][1:]+`"`, "%s links to %s", page, found[0])
-			}
-		}
 		return nil
 	}))
 	require.Greater(t, count, 15)
-	_, body := get(t, m, "/docs/quickstart")
+	_, body := get("/docs/quickstart")
 	require.Contains(t, body, "<pre><code class=\"language-sh\">")
-	_, body = get(t, m, "/docs/concepts/plans")
+	_, body = get("/docs/concepts/plans")
 	require.Contains(t, body, "<table>")
 	for _, other := range []string{"/docs/", "/docs/nothing", "/docs/quickstart.md", "/documents"} {
-		status, _ := get(t, m, other)
+		status, _ := get(other)
 		require.Zero(t, status, other)
 	}
+
+	require.Greater(t, len(chapters), 15)
+	for i := range chapters {
+		body = servertest.RequireLinked(t, get, chapters[i].Path)
+		require.NotContains(t, body, "<!--", chapters[i].Path)
+	}
+	body = servertest.RequireLinked(t, get, manual.HandbookRoot+"/alerts")
+	require.Contains(t, body, `<h2 id="tollgatenoleader">TollgateNoLeader</h2>`)
+	_, body = get(manual.HandbookRoot + "/bootstrap")
+	require.Contains(t, body, "# printf %s", "a comment in a block of code stays")
 }

@@ -20,7 +20,14 @@ type Description struct {
 	OpenAPI string
 	// Fault is the schema of refusals; the client API's when nil.
 	Fault *Schema
+	// Tags are the parts of the API, in their order.
+	Tags []Tag
+	// Key is the variable that holds the key in requests that are shown.
+	Key string
 }
+
+// ServerAbout says what the address "/" of a document stands for.
+const ServerAbout = "Where this document was read: a node, or what balances them."
 
 // OpenAPI generates the document (OpenAPI 3.0.3) of the routes that the router uses.
 func OpenAPI(routes []Route, about Description) ([]byte, error) {
@@ -38,7 +45,11 @@ func OpenAPI(routes []Route, about Description) ([]byte, error) {
 	servers := make([]any, len(about.Servers))
 	for i, url := range about.Servers {
 		servers[i] = map[string]any{"url": url}
+		if url == "/" {
+			servers[i] = map[string]any{"url": url, "description": ServerAbout}
+		}
 	}
+	draw := newIllustrator(routes)
 	paths := map[string]any{}
 	for i := range routes {
 		r := &routes[i]
@@ -47,7 +58,7 @@ func OpenAPI(routes []Route, about Description) ([]byte, error) {
 			item = map[string]any{}
 			paths[r.Path] = item
 		}
-		item[strings.ToLower(r.Method)] = r.operation()
+		item[strings.ToLower(r.Method)] = r.operation(draw, about.Key)
 	}
 	document := map[string]any{
 		"openapi": about.OpenAPI,
@@ -64,11 +75,25 @@ func OpenAPI(routes []Route, about Description) ([]byte, error) {
 			},
 		},
 	}
+	if len(draw.shared) > 0 {
+		document["components"].(map[string]any)["examples"] = draw.shared
+	}
+	if len(about.Tags) > 0 {
+		document["tags"] = tagsOf(about.Tags)
+	}
 	text, err := json.Marshal(document, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("server: OpenAPI document: %w", err)
 	}
 	return text, nil
+}
+
+func tagsOf(tags []Tag) []any {
+	all := make([]any, len(tags))
+	for i, tag := range tags {
+		all[i] = map[string]any{"name": tag.Name, "description": tag.About}
+	}
+	return all
 }
 
 var faultSchema = Object(
@@ -82,8 +107,11 @@ var faultSchema = Object(
 	)),
 )
 
-func (r *Route) operation() map[string]any {
+func (r *Route) operation(draw *illustrator, key string) map[string]any {
 	o := map[string]any{"operationId": r.Operation, "summary": r.Summary}
+	if r.About != "" {
+		o["description"], o["tags"] = r.About, []any{r.Tag}
+	}
 	parameters := []any{}
 	for _, p := range r.Params {
 		parameters = append(parameters, map[string]any{
@@ -92,6 +120,7 @@ func (r *Route) operation() map[string]any {
 		})
 	}
 	if len(parameters) > 0 {
+		r.illustrateParameters(parameters)
 		o["parameters"] = parameters
 	}
 	// Said for every operation: what is left out declares nothing, least of all that it is open.
@@ -111,9 +140,20 @@ func (r *Route) operation() map[string]any {
 		if len(r.Media) == 0 {
 			content["application/json"] = map[string]any{"schema": r.Body.document()}
 		}
+		r.illustrateBody(content)
 		o["requestBody"] = map[string]any{"required": !r.BodyOptional, "content": content}
 	}
-	o["responses"] = r.responses()
+	answers := r.responses()
+	draw.answers(r, answers)
+	o["responses"] = answers
+	if e := r.success(); e != nil {
+		if r.Access == AccessOpen {
+			key = ""
+		}
+		o["x-codeSamples"] = []any{map[string]any{
+			"lang": "Shell", "label": "curl", "source": e.curl(key),
+		}}
+	}
 	return o
 }
 

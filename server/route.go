@@ -35,7 +35,10 @@ type Route struct {
 	// Operation is the operationId, and the label in metrics.
 	Operation string
 	Summary   string
-	Access    Access
+	// About explains the operation, in Markdown; Tag is the part of the API that it belongs to.
+	About, Tag string
+	Examples   []Example
+	Access     Access
 	// Scopes are what AccessScope asks for: any of these bits, which the API gives their meaning.
 	Scopes uint32
 	// Agents reports whether the session of an agent may call it: those that do not say so need a
@@ -93,6 +96,8 @@ type Response struct {
 	Paged bool
 	// Media is the answer's media type; empty is application/json.
 	Media string
+	// Codes are those of the refusals of this status.
+	Codes []string
 }
 
 // Bodiless makes the rows that describe no body refuse one that says something; check judges a body

@@ -146,8 +146,11 @@ func New(c Config) (*API, error) {
 		a.hooks.deliveryRoutes(), a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
 		a.customers.customerRoutes(), a.catalogs.previewRoutes())
 	server.DescribePaths(routes, pathParams)
-	described := slices.Concat(routes, c.More)
-	if a.document, err = server.OpenAPI(described, description()); err != nil {
+	about := description()
+	if about.Tags, err = server.Illustrate(routes, guideText, examples); err != nil {
+		return nil, err
+	}
+	if a.document, err = server.OpenAPI(slices.Concat(routes, c.More), about); err != nil {
 		return nil, err
 	}
 	server.Bodiless(routes, fieldless)
@@ -206,3 +209,6 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	}
 	return nil
 }
+
+// Document is the OpenAPI document of the API.
+func (a *API) Document() []byte { return a.document }

@@ -51,6 +51,7 @@ func (n *node) validate(request *http.Request, a answer) {
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	require.NoError(n.t, openapi3filter.ValidateResponse(context.Background(), input), a.raw)
+	servertest.NoteExample(n.t, route.Operation.OperationID, request, a.status, []byte(a.raw))
 }
 
 func TestEveryOperationIsDescribed(t *testing.T) {

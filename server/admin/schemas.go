@@ -44,7 +44,7 @@ func byHand(answered bool) []server.Property {
 // description is what the OpenAPI document says in addition to the routes.
 func description() server.Description {
 	return server.Description{
-		Title: "Tollgate Admin API", Version: "1.0.0",
+		Title: "Tollgate Admin API", Version: "1.0.0", Key: "TOLLGATE_ADMIN_KEY",
 		About: "What operators do: accounts, keys, catalogs, credits, invoices, payment settings, " +
 			"the sandbox's clock. It needs the admin key, and every change is remembered. " +
 			server.CompressionAbout,

@@ -120,8 +120,12 @@ func New(c Config) (*API, error) {
 		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
 		a.invoices.paymentRoutes(), a.customers.clockRoutes(), a.usageRoutes())
 	server.DescribePaths(routes, pathParams)
+	about := description()
 	var err error
-	if a.document, err = server.OpenAPI(routes, description()); err != nil {
+	if about.Tags, err = server.Illustrate(routes, guideText, examples); err != nil {
+		return nil, err
+	}
+	if a.document, err = server.OpenAPI(routes, about); err != nil {
 		return nil, err
 	}
 	server.Bodiless(routes, fieldless)
@@ -171,3 +175,6 @@ func (a *API) AuditStats() AuditStats { return a.audits.stats() }
 
 // Close records what was checked, into the log or the spool, and stops. Requests must have ended.
 func (a *API) Close() error { return a.audits.Close() }
+
+// Document is the OpenAPI document of the API.
+func (a *API) Document() []byte { return a.document }

@@ -30,6 +30,8 @@ type node struct {
 	addr   string
 	http   *http.Client
 	router routers.Router
+	// document is the published OpenAPI document.
+	document servertest.Document
 
 	sandbox, live, read string // keys
 	env                 uint32
@@ -147,7 +149,7 @@ func (n *node) describe() {
 	require.Equal(n.t, 200, a.status)
 	document := servertest.LoadDocument(n.t, a.raw)
 	require.Equal(n.t, "1.0.0", document.Info.Version)
-	n.router = document.Router
+	n.router, n.document = document.Router, document
 }
 
 // answer is an HTTP answer.
@@ -222,6 +224,7 @@ func (n *node) validate(request *http.Request, a answer) {
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	require.NoError(n.t, openapi3filter.ValidateResponse(context.Background(), input), string(a.raw))
+	servertest.NoteExample(n.t, route.Operation.OperationID, request, a.status, a.raw)
 }
 
 // is checks the status, and of an error its code and the shape of the envelope.

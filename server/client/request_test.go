@@ -185,7 +185,9 @@ func TestTheCallersRequestIDIsTakenOver(t *testing.T) {
 func TestTheDocumentDescribesCloudEvents(t *testing.T) {
 	n := start(t)
 	a := n.send("GET", client.Prefix+"/openapi.json", "", "", nil)
-	require.Equal(t, []any{map[string]any{"url": "/"}}, a.body["servers"])
+	require.Equal(t, []any{
+		map[string]any{"url": "/", "description": server.ServerAbout},
+	}, a.body["servers"])
 	document, err := openapi3.NewLoader().LoadFromData(a.raw)
 	require.NoError(t, err)
 	content := document.Paths.Find(client.Prefix + "/events").Post.RequestBody.Value.Content

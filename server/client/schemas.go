@@ -9,7 +9,7 @@ import (
 // description is what the OpenAPI document says in addition to the routes.
 func description() server.Description {
 	return server.Description{
-		Title: "Client Billing API", Version: "1.0.0",
+		Title: "Client Billing API", Version: "1.0.0", Key: "KEY",
 		About: "Product access, usage metering and invoicing. Errors have success false and an error " +
 			"with message, code and, where it helps, detail; fields that are null are left out. " +
 			server.CompressionAbout,

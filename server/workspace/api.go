@@ -105,7 +105,12 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	routes := a.routes()
-	if a.document, err = server.OpenAPI(routes, description()); err != nil {
+	about := description()
+	if about.Tags, err = server.Illustrate(routes, guideText, examples, peopleExamples,
+		refusalExamples); err != nil {
+		return nil, err
+	}
+	if a.document, err = server.OpenAPI(routes, about); err != nil {
 		return nil, err
 	}
 	a.listing = a.listRoutes(routes)
@@ -174,3 +179,6 @@ func (a *API) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 
 // Routes are the rows of the route table, for tests and metrics.
 func (a *API) Routes() []*server.Route { return a.table.Routes() }
+
+// Document is the OpenAPI document of the API.
+func (a *API) Document() []byte { return a.document }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	state "tollgate/engine/workspace"
 )
 
@@ -147,6 +148,7 @@ func TestEveryEndpoint(t *testing.T) {
 		}
 		return text
 	}
+	recorded := servertest.RecordExamples(t)
 	for _, e := range endpoints {
 		a := c.send(e.method, fill(e.path), fill(e.body), c.key,
 			map[string]string{"Idempotency-Key": "endpoint-1"})
@@ -163,6 +165,7 @@ func TestEveryEndpoint(t *testing.T) {
 		}
 	}
 	c.call("GET", "/v1/account", "").is(401, "invalid_key")
+	recorded.Compare("examples/operations.json")
 }
 
 // shows requires a field to be there, however deep; the name of a list's first item is 0.

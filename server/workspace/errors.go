@@ -12,6 +12,8 @@ import (
 // operationErrors are the codes that an operation answers in addition to those of all its kind: see
 // codesOf.
 var operationErrors = map[string]string{
+	"signIn":         "authentication_not_configured",
+	"signInPerson":   "authentication_not_configured",
 	"signUp":         "signup_unavailable signup_rate_limited workspace_busy outcome_unknown",
 	"showApproval":   "workspace_busy",
 	"createFlow":     flowErrors,
@@ -19,7 +21,7 @@ var operationErrors = map[string]string{
 	"archiveFlow":    "flow_busy",
 	"getQuote":       "runner_busy",
 	"confirmSignup":  "invalid_flow_options quote_changed",
-	"changeAlerts":   "alerts_claim_required alerts_off invalid_url",
+	"changeAlerts":   "alerts_claim_required alerts_off invalid_url hosting_not_configured",
 	"testAlert":      "alerts_claim_required alerts_off alert_test_limit",
 	"inspectProduct": inspectionErrors,
 	"evaluateTask":   inspectionErrors,
@@ -87,7 +89,8 @@ func codesOf(r *server.Route) []string {
 
 // describeErrors states the errors of a route: each status with its codes, and what each means.
 func describeErrors(r *server.Route) {
-	if r.Access == server.AccessOpen && r.Method == http.MethodGet && !strings.Contains(r.Path, "{") {
+	if r.Access == server.AccessOpen && r.Method == http.MethodGet &&
+		!strings.Contains(r.Path, "{") && operationErrors[r.Operation] == "" {
 		return // a document of ours
 	}
 	byStatus := map[int][]string{}
@@ -105,6 +108,7 @@ func describeErrors(r *server.Route) {
 		}
 		r.Responses = append(r.Responses, server.Response{
 			Status: status, About: about.String(), Data: faultOf(status, codes), Bare: true,
+			Codes: codes,
 		})
 	}
 	slices.SortStableFunc(r.Responses, func(a, b server.Response) int { return a.Status - b.Status })

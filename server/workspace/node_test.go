@@ -263,6 +263,9 @@ func (n *node) validate(request *http.Request, a answer) {
 		router = n.operators
 	}
 	route, params, err := router.FindRoute(request)
+	if err == nil {
+		servertest.NoteExample(n.t, route.Operation.OperationID, request, a.status, a.raw)
+	}
 	if err != nil || a.header.Get("Content-Type") != "application/json" {
 		return // not in the document, or no plain JSON
 	}

@@ -27,6 +27,9 @@ func (o *Operator) Routes() []server.Route {
 	server.DescribePaths(routes, map[string]server.Param{
 		"id": named, "purchase": named, "flow": named,
 	})
+	if _, err := server.Illustrate(routes, operatorGuide, operatorExamples); err != nil {
+		panic(err) // a mistake in the program's own files
+	}
 	return routes
 }
 

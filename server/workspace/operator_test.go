@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
@@ -134,6 +135,7 @@ var toolActs = map[string][]string{
 func TestEveryToolIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, w := startShop(t), watch(t)
+	recorded := servertest.RecordExamples(t)
 	unused := map[string]server.Route{}
 	for _, r := range s.api.Operator.Routes() {
 		if r.Method != "GET" {
@@ -178,6 +180,10 @@ func TestEveryToolIsRecorded(t *testing.T) {
 	use(w.caller, "testFlowAlert", "", "{flow}", w.flow)
 	use(s.signUp(""), "removeWorkspace", "")
 	require.Empty(t, unused)
+	for _, path := range []string{"", "/" + c.workspace, "/" + c.workspace + "/acts"} {
+		require.Equal(t, 200, s.send("GET", operatorTools+path, "", "", nil).status)
+	}
+	recorded.CompareOf("examples/operators.json", operatorTools)
 }
 
 // TestAnActCountsOnce: with an Idempotency-Key, whoever sends it again; the key is of the path and

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/servertest"
 	"tollgate/engine"
 	state "tollgate/engine/workspace"
 )
@@ -38,6 +39,7 @@ const documented = `
 // TestEveryRefusal provokes every (status, code) pair of the document, and no other.
 func TestEveryRefusal(t *testing.T) {
 	t.Parallel()
+	recorded := servertest.RecordRefusals(t)
 	seen := map[string]bool{}
 	is := func(a answer, status int, code string) answer {
 		t.Helper()
@@ -53,6 +55,7 @@ func TestEveryRefusal(t *testing.T) {
 	refuseSessions(t, is)
 	refuseSchedules(t, is)
 	refuseAccess(t, is)
+	recorded.Compare("examples/refusals.json")
 	known := map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(documented)) {
 		status, codes, _ := strings.Cut(strings.TrimSpace(line), " ")

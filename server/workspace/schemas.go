@@ -10,7 +10,7 @@ var text = server.TextSchema(1, 0)
 // description is what the published document says in addition to the routes.
 func description() server.Description {
 	return server.Description{
-		Title: "Agent-Task Workspace API", Version: "1.0.0", OpenAPI: "3.1.0",
+		Title: "Agent-Task Workspace API", Version: "1.0.0", OpenAPI: "3.1.0", Key: "KEY",
 		About: "Checks whether an agent can complete a task in a product. POST /v1/signup gives a key; " +
 			"errors carry a stable code in error. " + server.CompressionAbout,
 		Schemas: map[string]*server.Schema{

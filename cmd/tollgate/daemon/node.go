@@ -20,7 +20,6 @@ import (
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/doctor"
 	"tollgate/cmd/tollgate/measure"
-	"tollgate/docs"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/fair"
@@ -30,7 +29,6 @@ import (
 	"tollgate/server/admin"
 	"tollgate/server/client"
 	"tollgate/server/console"
-	"tollgate/server/console/manual"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 )
@@ -276,13 +274,11 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
-	documents, err := manual.New(docs.Files, n.gate, n.log)
+	public, ops, err := n.documents(operations)
 	if err != nil {
 		return err
 	}
-	n.public, err = n.listenFor(
-		doctor.UseHTTP, documents.Handler(n.publicHandler()), n.clientLimits(),
-	)
+	n.public, err = n.listenFor(doctor.UseHTTP, public(n.publicHandler()), n.clientLimits())
 	if err != nil {
 		return err
 	}
@@ -290,7 +286,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return err
 	}
 	n.ops, err = n.listenFor(
-		doctor.UseOps, documents.Handler(n.console.Handler(operations.Handler())), n.opsLimits(),
+		doctor.UseOps, ops(n.console.Handler(operations.Handler())), n.opsLimits(),
 	)
 	return err
 }

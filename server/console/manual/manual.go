@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -34,7 +35,12 @@ const first = "README.md"
 var templates embed.FS
 
 // Manual is the documents, rendered. Safe for concurrent use.
-type Manual struct{ table *server.Table }
+type Manual struct {
+	site   *page.Site
+	routes []server.Route
+	gate   *server.Gate
+	log    *slog.Logger
+}
 
 // document is a page: its title, and its text without it.
 type document struct {
@@ -48,49 +54,91 @@ func New(files fs.FS, gate *server.Gate, log *slog.Logger) (*Manual, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manual: %w", err)
 	}
-	site, err := page.New(page.Config{Brand: "Documentation", Root: Root, Templates: own, Log: log})
+	m := &Manual{gate: gate, log: log}
+	m.site, err = page.New(page.Config{
+		Brand: "Documentation", Root: Root, Templates: own, Log: log,
+	})
 	if err != nil {
 		return nil, err
 	}
-	routes := site.Assets()
+	m.routes = m.site.Assets()
 	err = fs.WalkDir(files, ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil || path.Ext(name) != ".md" {
+		if err != nil {
 			return err
+		}
+		if path.Ext(name) == ".svg" {
+			return m.picture(files, name)
+		}
+		if path.Ext(name) != ".md" {
+			return nil
 		}
 		d, err := render(files, name)
 		if err != nil {
 			return fmt.Errorf("manual: %s: %w", name, err)
 		}
-		view := page.View{Page: "document", Title: d.title, Data: d.body}
+		p := Page{Path: address(name), Title: d.title, template: "document", data: d.body}
 		if name != first {
-			view.Crumbs = []page.Link{{Text: "Documentation", URL: Root}, {Text: d.title}}
+			p.crumbs = []page.Link{top, {Text: d.title}}
 		}
-		routes = append(routes, server.Route{
-			Method: "GET", Path: address(name), Operation: "document " + name, Access: server.AccessOpen,
-			Handle: func(x *server.Exchange) {
-				own := view
-				site.Show(x, 200, &own)
-			},
-		})
+		m.routes = append(m.routes, m.route(p))
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	m := &Manual{}
-	m.table, err = server.NewTable(routes, server.TableConfig{Head: true, Gate: gate, Log: log})
 	return m, err
 }
 
-// Handler answers the pages, and leaves every other path to next.
-func (m *Manual) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		if bytes.HasPrefix(ctx.Request.Header.RequestURI(), []byte(Root)) && m.table.Knows(ctx) {
-			m.table.Serve(ctx)
-			return
-		}
-		next(ctx)
+// picture adds a picture to the routes. It may be kept for a while: another release has another one.
+func (m *Manual) picture(files fs.FS, name string) error {
+	body, err := fs.ReadFile(files, name)
+	if err != nil {
+		return fmt.Errorf("manual: %w", err)
 	}
+	m.routes = append(m.routes, server.Route{
+		Method: "GET", Path: Root + "/" + name, Operation: "picture " + name,
+		Access: server.AccessOpen, Handle: func(x *server.Exchange) {
+			m.site.Guard(x)
+			x.Caching("public, max-age=3600")
+			x.Bare(200, "image/svg+xml", body)
+		},
+	})
+	return nil
+}
+
+// top leads to the first page.
+var top = page.Link{Text: "Documentation", URL: Root}
+
+func (m *Manual) route(p Page) server.Route {
+	view := page.View{Page: p.template, Title: p.Title, Crumbs: p.crumbs, Data: p.data}
+	return server.Route{
+		Method: "GET", Path: p.Path, Operation: "document " + p.Path, Access: server.AccessOpen,
+		Handle: func(x *server.Exchange) {
+			own := view
+			m.site.Show(x, 200, &own)
+		},
+	}
+}
+
+// Over answers the documents and further pages, and leaves every other path to the handler that it
+// is given.
+func (m *Manual) Over(
+	pages []Page,
+) (func(next fasthttp.RequestHandler) fasthttp.RequestHandler, error) {
+	routes := slices.Clone(m.routes)
+	for _, p := range pages {
+		routes = append(routes, m.route(p))
+	}
+	table, err := server.NewTable(routes, server.TableConfig{Head: true, Gate: m.gate, Log: m.log})
+	if err != nil {
+		return nil, err
+	}
+	return func(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+		return func(ctx *fasthttp.RequestCtx) {
+			if bytes.HasPrefix(ctx.Request.Header.RequestURI(), []byte(Root)) && table.Knows(ctx) {
+				table.Serve(ctx)
+				return
+			}
+			next(ctx)
+		}
+	}, nil
 }
 
 // address is where a document is shown.
@@ -117,44 +165,108 @@ func render(files fs.FS, name string) (d document, err error) {
 	if d.title, found = strings.CutPrefix(title, "# "); !found {
 		return d, errors.New("it does not begin with a title")
 	}
-	tree := markdown.Parser().Parse(text.NewReader([]byte(body)))
+	d.body, err = converted(body, func(link *ast.Link) error { return resolve(files, name, link) },
+		func(picture *ast.Image) error { return show(files, name, picture) })
+	return d, err
+}
+
+// converted is a text as HTML, in which resolve changes the links, and show the pictures.
+func converted(
+	source string, resolve func(*ast.Link) error, show func(*ast.Image) error,
+) (template.HTML, error) {
+	tree := markdown.Parser().Parse(text.NewReader([]byte(source)))
 	var links []*ast.Link
-	err = ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if link, ok := n.(*ast.Link); ok && entering {
-			links = append(links, link)
+	var pictures []*ast.Image
+	var comments []ast.Node
+	err := ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.Link:
+			if entering {
+				links = append(links, n)
+			}
+		case *ast.Image:
+			if entering {
+				pictures = append(pictures, n)
+			}
+		case *ast.HTMLBlock:
+			if entering {
+				comments = append(comments, n)
+			}
 		}
 		return ast.WalkContinue, nil
 	})
+	for _, comment := range comments {
+		comment.Parent().RemoveChild(comment.Parent(), comment)
+	}
 	for _, link := range links {
 		if err == nil {
-			err = resolve(files, name, link)
+			err = resolve(link)
+		}
+	}
+	for _, picture := range pictures {
+		if err == nil {
+			err = show(picture)
 		}
 	}
 	if err != nil {
-		return d, err
+		return "", err
 	}
 	var out bytes.Buffer
-	err = markdown.Renderer().Render(&out, []byte(body), tree)
+	err = markdown.Renderer().Render(&out, []byte(source), tree)
 	// Pictures in characters do not wrap, and are scrolled: by the keyboard, too.
 	html := strings.ReplaceAll(out.String(), "<pre><code>", `<pre tabindex="0"><code>`)
-	d.body = template.HTML(html) // of our own, and raw HTML is left out
-	return d, err
+	return template.HTML(html), err // of our own, and raw HTML is left out
+}
+
+// show turns the address of a picture among the files into that of the node.
+func show(files fs.FS, name string, picture *ast.Image) error {
+	target := path.Join(path.Dir(name), string(picture.Destination))
+	if strings.HasPrefix(target, "../") || path.Ext(target) != ".svg" {
+		return hide(picture)
+	}
+	if _, err := fs.Stat(files, target); err != nil {
+		return fmt.Errorf("its picture %s: %w", target, err)
+	}
+	picture.Destination = []byte(Root + "/" + target)
+	return nil
+}
+
+// hide takes out a picture that a node does not have.
+func hide(picture *ast.Image) error {
+	picture.Parent().RemoveChild(picture.Parent(), picture)
+	return nil
+}
+
+// local is the node of `make run`, at which a reader of the files finds the pages that are in none.
+const local = "http://127.0.0.1:8080"
+
+// unlink makes a link its text.
+func unlink(link *ast.Link) error {
+	for child := link.FirstChild(); child != nil; child = link.FirstChild() {
+		link.Parent().InsertBefore(link.Parent(), link, child)
+	}
+	link.Parent().RemoveChild(link.Parent(), link)
+	return nil
 }
 
 // resolve turns a link between documents into one between their pages. A link to a file elsewhere
 // becomes its text.
 func resolve(files fs.FS, name string, link *ast.Link) error {
+	if own, found := strings.CutPrefix(string(link.Destination), local+Root); found {
+		link.Destination = []byte(Root + own) // a page that is in no file
+		return nil
+	}
 	target, fragment, _ := strings.Cut(string(link.Destination), "#")
 	if target == "" || strings.Contains(target, ":") {
 		return nil
 	}
 	target = path.Join(path.Dir(name), target)
-	if strings.HasPrefix(target, "../") {
-		for child := link.FirstChild(); child != nil; child = link.FirstChild() {
-			link.Parent().InsertBefore(link.Parent(), link, child)
-		}
-		link.Parent().RemoveChild(link.Parent(), link)
+	if target == handbook {
+		link.Destination = []byte(HandbookRoot)
 		return nil
+	}
+	if strings.HasPrefix(target, "../") {
+		return unlink(link)
 	}
 	if _, err := fs.Stat(files, target); err != nil {
 		return fmt.Errorf("its link to %s: %w", target, err)

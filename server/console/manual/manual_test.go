@@ -33,7 +33,9 @@ func TestDocumentsThatCannotBeShown(t *testing.T) {
 	require.NoError(t, err)
 	var ctx fasthttp.RequestCtx
 	ctx.Request.SetRequestURI("/docs")
-	m.Handler(nil)(&ctx)
+	over, err := m.Over(nil)
+	require.NoError(t, err)
+	over(nil)(&ctx)
 	body := string(ctx.Response.Body())
 	require.NotContains(t, body, "alert(1)")
 	require.Contains(t, body, `code <a href="/docs/b#c">b</a>`)

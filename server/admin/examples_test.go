@@ -1,0 +1,115 @@
+package admin_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/servertest"
+)
+
+// TestExamples asks each operation once, is refused in each way that a reader should know, and
+// compares both with the examples of the published document.
+func TestExamples(t *testing.T) {
+	n := start(t)
+	document := n.describe()
+	n.saves(func(_ context.Context, w io.Writer, _ bool, _ int) error {
+		_, err := w.Write([]byte{0xff, 0xfe})
+		return err
+	})
+	recorded := servertest.RecordExamples(t)
+	key := n.furnish()
+	made := func(path, body string) string {
+		return n.call("POST", path, body).is(201, "").data()["id"].(string)
+	}
+	hook := hooksPath + "/" + made(hooksPath, `{"url":"http://`+n.stripe.Addr().String()+
+		`/hook","events":["invoice.created","invoice.paid"],"description":"books"}`)
+	spare := sandbox + "keys/" + made(sandbox+"keys", `{"scope":"read","label":"reports"}`)
+	pool := sandbox + "pools/" + made(sandbox+"customers/ada/pools", `{"name":"Tokens","hardLimit":true}`)
+	grant := made(pool+"/grants", `{"amount":250,"note":"welcome"}`)
+	subscribed := n.send("POST", "/api/v1/client/subscriptions",
+		`{"planId":"team","customerReferenceId":"ada"}`, key, "application/json").is(201, "").data()
+	invoice := sandbox + "invoices/" + subscribed["invoice"].(map[string]any)["id"].(string)
+	n.use(key, "request-1", `,"usageUnits":1200`).is(201, "")
+	deliveries := n.call("GET", hook+"/deliveries", "").is(200, "").data()["deliveries"].([]any)
+	require.NotEmpty(t, deliveries)
+	message := hook + "/deliveries/" + deliveries[0].(map[string]any)["id"].(string)
+	const wrongCatalog = `{"features":[{"key":"tokens","name":"Tokens"}],"plans":[{"key":"team",` +
+		`"name":"Team","priceAmount":20,"currency":"EUR","intervalMonths":1}]}`
+	later := n.clock().AddDate(0, 0, 32).Format(time.RFC3339)
+	ask := func(method, path, body string) (int, []byte) {
+		a := n.call(method, path, body)
+		return a.status, []byte(a.raw)
+	}
+	servertest.Play(t, []servertest.Exchange{
+		{"POST", "accounts", `{"name":"demo"}`, 409, "account_exists"},
+		{"GET", "accounts", "", 200, ""},
+		{"GET", "accounts/demo", "", 200, ""},
+		{"GET", sandbox + "keys", "", 200, ""},
+		{"DELETE", spare, "", 200, ""},
+		{"PUT", sandbox + "catalog", wrongCatalog, 400, "currency_fixed"},
+		{"GET", sandbox + "catalog", "", 200, ""},
+		{"GET", sandbox + "preview?customer=ada&plan=team", "", 200, ""},
+		{"GET", sandbox + "customers?limit=10", "", 200, ""},
+		{"GET", sandbox + "unmatched-events", "", 200, ""},
+		{"GET", sandbox + "usage?by=day", "", 200, ""},
+		{"GET", sandbox + "margin?by=customer&from=2026-01-01T00:00:00Z&to=2036-01-01T00:00:00Z", "", 200, ""},
+		{"PUT", sandbox + "origins", `{"origins":["https://shop.example"]}`, 200, ""},
+		{"GET", sandbox + "origins", "", 200, ""},
+		{"PUT", sandbox + "payment-terms", `{"paymentTermDays":14}`, 200, ""},
+		{"GET", sandbox + "payment-terms", "", 200, ""},
+		{"PUT", sandbox + "payment-provider", `{"provider":"sandbox"}`, 200, ""},
+		{"GET", sandbox + "payment-provider", "", 200, ""},
+		{"GET", sandbox + "customers/ada/pools", "", 200, ""},
+		{"GET", pool, "", 200, ""},
+		{"GET", pool + "/grants", "", 200, ""},
+		{"POST", pool + "/deductions", `{"amount":50,"note":"correction"}`, 201, ""},
+		{"POST", pool + "/deductions", `{"amount":9999}`, 402, "credits_empty"},
+		{"GET", pool + "/transactions?limit=10", "", 200, ""},
+		{"POST", sandbox + "transactions/" + grant + "/reverse", "", 201, ""},
+		{"POST", sandbox + "transactions/" + grant + "/reverse", `{}`, 400, "transaction_final"},
+		{"POST", pool + "/freeze", "", 200, ""},
+		{"POST", pool + "/unfreeze", "", 200, ""},
+		{"POST", pool + "/archive", "", 200, ""},
+		{"GET", sandbox + "invoices?customer=ada", "", 200, ""},
+		{"GET", invoice, "", 200, ""},
+		{"GET", invoice + "/explain", "", 200, ""},
+		{"GET", sandbox + "invoices/verify?limit=100", "", 200, ""},
+		{"GET", invoice + "/payments", "", 200, ""},
+		{"POST", invoice + "/void", "", 200, ""},
+		{"GET", hooksPath, "", 200, ""},
+		{"GET", hook, "", 200, ""},
+		{"PATCH", hook, `{"description":"ledger"}`, 200, ""},
+		{"POST", hook + "/rotate-secret", "", 200, ""},
+		{"GET", message, "", 200, ""},
+		{"POST", message + "/resend", "", 200, ""},
+		{"GET", sandbox + "clock", "", 200, ""},
+		{"POST", sandbox + "clock", `{"advanceTo":"` + later + `"}`, 200, ""},
+		{"POST", "accounts/demo/environments/live/clock", `{"advanceTo":"` + later + `"}`, 400, "clock_live"},
+		{"GET", "cluster", "", 200, ""},
+		{"GET", "node", "", 200, ""},
+		{"POST", "cluster/members", `{"id":"node4","raft":"10.0.0.4:7080","http":"10.0.0.4:8080",` +
+			`"ops":"10.0.0.4:9080"}`, 200, ""},
+		{"POST", "cluster/members/node4/promote", "", 409, "members_unchanged"},
+		{"POST", "cluster/members/node4/lead", "", 200, ""},
+		{"DELETE", "cluster/members/node4", "", 200, ""},
+		{"GET", "backup", "", 200, ""},
+		{"GET", "audit?limit=2", "", 200, ""},
+		{"GET", "openapi.json", "", 200, ""},
+		{"DELETE", hook, "", 200, ""},
+		{"DELETE", sandbox + "customers/ada?erase=true", "", 200, ""},
+	}, ask)
+	n.members.caught = true
+	n.call("POST", "cluster/members/node4/promote", "").is(200, "")
+	keys := map[string]string{servertest.ReadKey: key, servertest.FullKey: n.key}
+	recorded.Refuse(document, func(method, path, body, key string) {
+		n.send(method, path, body, keys[key], "application/json")
+	})
+	recorded.Compare("examples/operations.json")
+	servertest.RequireIllustrated(t, document)
+	text := []byte(n.call("GET", "openapi.json", "").raw)
+	servertest.RequireReference(t, servertest.LoadDocument(t, text), text)
+}

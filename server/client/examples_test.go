@@ -1,0 +1,149 @@
+package client_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/servertest"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/server/client"
+	"tollgate/server/payments"
+	"tollgate/server/provider/fetch"
+)
+
+// TestExamples asks each operation once, is refused in each way that a reader should know, and
+// compares both with the examples of the published document.
+func TestExamples(t *testing.T) {
+	begin := time.Date(2026, 1, 15, 9, 30, 0, 0, time.UTC)
+	var till *payments.Service
+	n := start(t, func(c *client.Config) {
+		c.Now = func() time.Time { return begin }
+		c.Proposer.(*servertest.Cluster).Stamp.Store(begin.UnixMilli())
+		guarded, err := fetch.New(fetch.Config{})
+		require.NoError(t, err)
+		t.Cleanup(guarded.Close)
+		c.Payments, err = payments.New(payments.Config{
+			Machine: c.Machine, Proposer: c.Proposer, Reader: c.Reader, Fetch: guarded,
+			PublicURL: "https://tollgate.example", SealKey: [32]byte{1},
+		})
+		require.NoError(t, err)
+		till = c.Payments
+	})
+	provider, err := till.Prepare(payments.Place{
+		Account: "demo", Kind: billing.EnvironmentSandbox, Env: n.env,
+	}, payments.Settings{Provider: billing.ProviderSandbox})
+	require.NoError(t, err)
+	n.Do(t, billing.KindSetPaymentProvider, &provider)
+	n.secondPlan()
+	recorded := servertest.RecordExamples(t)
+	n.call("POST", "customers", `{"externalClientCustomerId":"acme","firstName":"Ada",`+
+		`"lastName":"Lovelace","email":"ada@acme.example"}`).is(201, "")
+	made := n.send("POST", "subscriptions", `{"customerReferenceId":"acme","planId":"team"}`, n.sandbox,
+		map[string]string{"Idempotency-Key": "signup-4711"}).is(201, "")
+	subscription, invoice := made.data("subscription", "id").(string), made.data("invoice", "id").(string)
+	n.Do(t, billing.KindCreatePool, &billing.CreatePool{
+		Env: n.env, ID: [16]byte{7}, Customer: "acme", Name: "Tokens", Denomination: "tokens",
+		Currency: "USD",
+	})
+	n.Do(t, billing.KindGrantCredits, &billing.GrantCredits{
+		Env: n.env, ID: [16]byte{8}, Pool: [16]byte{7}, Amount: decimal.FromInt(250),
+	})
+	at := begin.Format(time.RFC3339)
+	event := func(key, feature, units string) string {
+		return `{"eventIdempotencyKey":"` + key + `","eventName":"` + feature +
+			`","customerReferenceId":"acme","usageUnits":` + units + `,"occurredAt":"` + at + `"}`
+	}
+	change := `{"changeToPlanId":"scale","changeType":"DOWNGRADE"}`
+	servertest.Play(t, []servertest.Exchange{
+		{"POST", "customers", `{"externalClientCustomerId":"acme","firstName":"Ada","lastName":"Lovelace",` +
+			`"email":"ada@acme.example"}`, 409, "customer_exists"},
+		{"PATCH", "customers/acme", `{"phoneNumber":"+44 20 7946 0000"}`, 200, ""},
+		{"POST", "subscriptions", `{"customerReferenceId":"acme","planId":"nothing"}`, 404, "plan_not_found"},
+		{"POST", "subscriptions", `{"customerReferenceId":"acme","planId":"draft"}`, 400, "plan_inactive"},
+		{"POST", "subscriptions", `{"customerReferenceId":"nobody","planId":"team"}`, 404, "customer_not_found"},
+		{"GET", "plans", "", 200, ""},
+		{"GET", "clock", "", 200, ""},
+		{"GET", "entitlements/acme/tokens", "", 200, ""},
+		{"POST", "entitlements", `{"customerReferenceId":"acme","featureKey":"tokens",` +
+			`"track":{"eventName":"tokens","usageUnits":12}}`, 200, ""},
+		{"POST", "entitlements/batch", `[{"customerReferenceId":"acme","featureKey":"tokens"},` +
+			`{"customerReferenceId":"acme","featureKey":"other"}]`, 200, ""},
+		{"GET", "entitlements/acme", "", 200, ""},
+		{"POST", "events", event("request-1", "tokens", "4"), 201, ""},
+		{"POST", "events", event("request-1", "tokens", "4"), 409, "duplicate_key"},
+		{"POST", "events", event("request-2", "tokens", "8"), 200, ""},
+		{"POST", "events", event("request-3", "calls", "4"), 402, "limit_exceeded"},
+		{
+			"POST", "events", strings.Replace(event("request-4", "tokens", "1"), "acme", "nobody", 1),
+			404, "customer_not_found",
+		},
+		{
+			"POST", "events", strings.Replace(event("request-5", "tokens", "1"), "2026", "2025", 1),
+			400, "occurred_too_early",
+		},
+		{
+			"POST", "events", strings.Replace(event("request-6", "tokens", "1"), "2026", "2027", 1),
+			400, "occurred_too_late",
+		},
+		{"POST", "events/batch", "[" + event("request-7", "tokens", "1") + "," +
+			event("request-1", "tokens", "4") + "]", 200, ""},
+		{"POST", "events/request-2/amend", `{"usageUnits":3}`, 200, ""},
+		{"POST", "events/request-7/void", `{}`, 200, ""},
+		{"POST", "events/nothing/amend", `{"usageUnits":3}`, 404, "usage_not_found"},
+		{"POST", "events/nothing/void", `{}`, 404, "usage_not_found"},
+		{"POST", "events/request-7/amend", `{"usageUnits":2}`, 400, "usage_voided"},
+		{"GET", "customers/acme/events?kind=usage&limit=2", "", 200, ""},
+		{"GET", "usage?customer=acme&by=day", "", 200, ""},
+		{"GET", "customers/acme", "", 200, ""},
+		{"GET", "customers/acme/subscriptions?status=all", "", 200, ""},
+		{"GET", "subscriptions/" + subscription, "", 200, ""},
+		{"GET", "subscriptions/" + subscription + "/upcoming-invoice", "", 200, ""},
+		{"POST", "subscriptions/" + subscription + "/plan-change", change, 200, ""},
+		{"GET", "subscriptions/" + subscription + "/plan-changes", "", 200, ""},
+		{"DELETE", "subscriptions/" + subscription + "/plan-change/scheduled", "", 200, ""},
+		{"DELETE", "subscriptions/" + subscription + "/plan-change/scheduled", "", 400, "no_change_pending"},
+		{
+			"POST", "subscriptions/" + subscription + "/plan-change",
+			`{"changeToPlanId":"team","changeType":"UPGRADE"}`, 400, "plan_unchanged",
+		},
+		{
+			"POST", "subscriptions/" + subscription + "/plan-change",
+			`{"changeToPlanId":"euro","changeType":"UPGRADE"}`, 400, "currency_differs",
+		},
+		{
+			"POST", "subscriptions/" + subscription + "/plan-change",
+			`{"changeToPlanId":"nothing","changeType":"UPGRADE"}`, 404, "plan_not_found",
+		},
+		{"POST", "subscriptions/cancellation/" + subscription + "?cancelMode=END_OF_PERIOD", "", 200, ""},
+		{"DELETE", "subscriptions/cancellation/" + subscription + "/scheduled", "", 200, ""},
+		{"DELETE", "subscriptions/cancellation/" + subscription + "/scheduled", "", 400, "nothing_to_revert"},
+		{"GET", "billing/invoices/acme", "", 200, ""},
+		{"GET", "billing/invoices/acme/" + invoice, "", 200, ""},
+		{"POST", "billing/invoices/" + invoice + "/payprovider/checkout", "", 200, ""},
+		{"POST", "billing/invoices/" + invoice + "/mark-paid", "", 200, ""},
+		{"DELETE", "customers/acme", "", 400, "customer_subscribed"},
+		{"POST", "subscriptions/cancellation/" + subscription + "?cancelMode=IMMEDIATE", "", 200, ""},
+		{
+			"POST", "subscriptions/" + subscription + "/plan-change",
+			`{"changeToPlanId":"scale","changeType":"UPGRADE"}`, 400, "subscription_ended",
+		},
+		{"DELETE", "customers/acme", "", 200, ""},
+		{"PATCH", "customers/acme", `{"firstName":"Grace"}`, 400, "customer_archived"},
+		{"POST", "subscriptions", `{"customerReferenceId":"acme","planId":"team"}`, 400, "customer_archived"},
+		{"GET", "openapi.json", "", 200, ""},
+	}, func(method, path, body string) (int, []byte) {
+		a := n.call(method, path, body)
+		return a.status, a.raw
+	})
+	keys := map[string]string{servertest.ReadKey: n.read, servertest.FullKey: n.sandbox}
+	recorded.Refuse(n.document.T, func(method, path, body, key string) {
+		n.send(method, path, body, keys[key], nil)
+	})
+	recorded.Compare("examples/operations.json")
+	servertest.RequireIllustrated(t, n.document.T)
+	servertest.RequireReference(t, n.document, n.api.Document())
+}

@@ -1,0 +1,67 @@
+package manual
+
+import (
+	"regexp"
+	"strings"
+
+	"tollgate/server/console/page"
+)
+
+// HandbookRoot is where the first page of the operators' handbook is; its chapters are below it.
+const HandbookRoot = Root + "/operate"
+
+// handbook is its file, as documents link to it.
+const handbook = "../cluster/OPERATIONS.md"
+
+// Handbook makes the pages of the operators' handbook: one for each chapter ("## "), and one with
+// its beginning and what the chapters are.
+func Handbook(text string) ([]Page, error) {
+	title, text, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+	chapters := strings.Split(raised(text), "\n# ")
+	body, err := converted(chapters[0], unlink, hide)
+	if err != nil {
+		return nil, err
+	}
+	contents := make([]page.Link, 0, len(chapters)-1)
+	pages := make([]Page, 1, len(chapters))
+	for _, chapter := range chapters[1:] {
+		name, rest, _ := strings.Cut(chapter, "\n")
+		body, err := converted(rest, unlink, hide)
+		if err != nil {
+			return nil, err
+		}
+		p := Page{
+			Path: HandbookRoot + "/" + slug(name), Title: name, template: "document", data: body,
+			crumbs: []page.Link{top, {Text: title, URL: HandbookRoot}, {Text: name}},
+		}
+		pages = append(pages, p)
+		contents = append(contents, page.Link{Text: name, URL: p.Path})
+	}
+	pages[0] = Page{
+		Path: HandbookRoot, Title: title, template: "handbook",
+		crumbs: []page.Link{top, {Text: title}},
+		data:   map[string]any{"About": body, "Chapters": contents},
+	}
+	return pages, nil
+}
+
+// raised is a text whose headings are one level higher; what is in blocks of code stays.
+func raised(text string) string {
+	lines, code := strings.Split(text, "\n"), false
+	for i, line := range lines {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if !code && strings.HasPrefix(line, "##") {
+			lines[i] = line[1:]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+var unfit = regexp.MustCompile(`[^a-z0-9]+`)
+
+// slug is a name as it stands in addresses.
+func slug(name string) string {
+	return strings.Trim(unfit.ReplaceAllString(strings.ToLower(name), "-"), "-")
+}
