@@ -87,9 +87,12 @@ type panel struct {
 	Panels []panel `json:"panels"`
 }
 
-func readDashboard(t *testing.T) (d dashboard) {
+// dashboards are the files, with the number of panels that each has at least.
+var dashboards = map[string]int{"tollgate": 30, "business": 10}
+
+func readDashboard(t *testing.T, name string) (d dashboard) {
 	t.Helper()
-	text, err := os.ReadFile("grafana/tollgate.json")
+	text, err := os.ReadFile("grafana/" + name + ".json")
 	require.NoError(t, err)
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -113,10 +116,17 @@ func (d dashboard) filledIn(t *testing.T, text string) string {
 	})
 }
 
-// queries are what the dashboard asks Prometheus.
+// queries are what the dashboards ask Prometheus.
 func queries(t *testing.T) (all []string) {
 	t.Helper()
-	d := readDashboard(t)
+	for name := range dashboards {
+		all = append(all, readDashboard(t, name).queries(t)...)
+	}
+	return all
+}
+
+func (d dashboard) queries(t *testing.T) (all []string) {
+	t.Helper()
 	for _, p := range d.Panels {
 		for _, target := range p.Targets {
 			all = append(all, d.filledIn(t, target.Expr))
@@ -131,16 +141,26 @@ func queries(t *testing.T) (all []string) {
 	return all
 }
 
-// The dashboard is what Grafana loads: panels with an id and a place of their own, of a kind that
+// Each dashboard is what Grafana loads: panels with an id and a place of their own, of a kind that
 // it has, each with queries that it can name.
-func TestDashboardLoads(t *testing.T) {
-	d := readDashboard(t)
-	require.NotEmpty(t, d.UID)
+func TestDashboardsLoad(t *testing.T) {
+	uids := map[string]bool{}
+	for name, least := range dashboards {
+		d := readDashboard(t, name)
+		require.NotEmpty(t, d.UID)
+		require.False(t, uids[d.UID], "two dashboards with one UID replace each other")
+		uids[d.UID] = true
+		d.loads(t, least)
+	}
+}
+
+func (d dashboard) loads(t *testing.T, least int) {
+	t.Helper()
 	require.Equal(t, 41, d.SchemaVersion)
 	ids := map[int]bool{}
 	type place struct{ x, y int }
 	taken := map[place]string{}
-	require.Greater(t, len(d.Panels), 30)
+	require.Greater(t, len(d.Panels), least)
 	for _, p := range d.Panels {
 		require.Positive(t, p.ID, p.Title)
 		require.False(t, ids[p.ID], "%s has the id of another", p.Title)

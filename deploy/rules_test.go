@@ -2,7 +2,9 @@ package deploy_test
 
 import (
 	"context"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -54,12 +56,32 @@ func TestAlertsAreExplained(t *testing.T) {
 	for _, r := range rules(t) {
 		require.Contains(t, explained, r.Alert)
 		require.Greater(t, len(explained[r.Alert]), 100, r.Alert)
-		require.Equal(t, "cluster/OPERATIONS.md#"+strings.ToLower(r.Alert), r.Annotations["runbook_url"])
+		require.Equal(t, "{{ $externalLabels.tollgate }}"+alertsPage+"#"+strings.ToLower(r.Alert),
+			r.Annotations["runbook_url"])
 		require.NotEmpty(t, r.Annotations["summary"], r.Alert)
 		require.True(t, severities[r.Labels["severity"]], r.Alert)
 		delete(explained, r.Alert)
 	}
 	require.Empty(t, explained)
+}
+
+// alertsPage is where every node explains the alerts.
+const alertsPage = "/docs/operate/alerts"
+
+// TestRunbooksOpen: the link of each alert leads to its section on a live node.
+func TestRunbooksOpen(t *testing.T) {
+	tr := running(t)
+	answer, err := http.Get("http://" + tr.address["node1"] + ":8080" + alertsPage)
+	require.NoError(t, err)
+	page, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	for _, r := range rules(t) {
+		_, anchor, found := strings.Cut(r.Annotations["runbook_url"], alertsPage+"#")
+		require.True(t, found, r.Alert)
+		require.Contains(t, string(page), ` id="`+anchor+`"`, r.Alert)
+	}
 }
 
 // sample is one value at a time, in milliseconds.
