@@ -204,6 +204,45 @@ func (m *accountReader) PaymentTerms(env uint32) (days, settleMinutes uint32) {
 	return p.Days, p.SettleMinutes
 }
 
+// SetSeller states who issues an environment's invoices: their documents say it from then on. What
+// stands already is the same success again.
+type SetSeller struct {
+	Env    uint32          `wire:"1"`
+	Seller accounts.Seller `wire:"2"`
+	Actor  string          `wire:"3"`
+}
+
+func (c *SetSeller) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	if !c.Seller.Bounded() {
+		return engine.OutcomeTooLarge
+	}
+	before := e.StatedSeller()
+	if before == c.Seller {
+		return engine.OutcomeDone
+	}
+	after := c.Seller
+	e.Seller.Store(&after)
+	t.NoteChange(c.Env, c.Actor, "seller.set", "",
+		accounts.Changed("name", before.Name, after.Name),
+		accounts.Changed("address", before.Address, after.Address),
+		accounts.Changed("email", before.Email, after.Email),
+		accounts.Changed("taxId", before.TaxID, after.TaxID))
+	return engine.OutcomeDone
+}
+
+// Seller is who issues an environment's invoices; all empty where nobody said.
+func (m *accountReader) Seller(env uint32) accounts.Seller {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return accounts.Seller{}
+	}
+	return e.StatedSeller()
+}
+
 // Unmatched lists the names of usage events that no feature has, the one seen last first. A name
 // that the catalog has now is left out.
 func (m *accountReader) Unmatched(env uint32) []accounts.UnmatchedName {

@@ -31,7 +31,7 @@ var grow, keep = []engine.Kind{
 	billing.KindCancelPlanChange, billing.KindVoidInvoice, billing.KindVoidUsage,
 	billing.KindAmendUsage, billing.KindUpdateWebhookEndpoint, billing.KindDeleteWebhookEndpoint,
 	billing.KindRotateWebhookSecret, billing.KindRecordDelivery, billing.KindResendWebhook,
-	billing.KindNoteMembership, billing.KindDemoteKeys,
+	billing.KindNoteMembership, billing.KindDemoteKeys, billing.KindSetSeller,
 }
 
 // TestWhatGrowsIsKnown: every kind of the registry either makes the state grow or does not, in

@@ -168,6 +168,42 @@ func (m *customerReader) Invoices(env, customerRow uint32) []book.InvoiceView {
 	return page.List
 }
 
+// InvoicesBefore lists an environment's stored invoices whose rows come before one, newest first,
+// of one status or, with 0, of all: at most limit of them, and it looks at no more than scan rows.
+// next is what to ask for the next page with; 0 when there is none. What is PENDING, or was issued
+// a moment ago, is not in it.
+func (m *customerReader) InvoicesBefore(
+	env, before uint32, status book.InvoiceStatus, limit, scan int,
+) (list []book.InvoiceView, next uint32) {
+	s := m.state.Load()
+	row := uint32(min(uint64(before), uint64(s.Invoices.Len())+1))
+	for ; row > 1 && scan > 0 && len(list) < limit; scan-- {
+		row--
+		if owner := s.Invoices.Owner(row); s.Customers.Read(owner).Env == env {
+			if view, ok := storedInvoice(s, row, owner, status); ok {
+				list = append(list, view)
+			}
+		}
+	}
+	if row > 1 {
+		next = row
+	}
+	return list, next
+}
+
+// storedInvoice reads an invoice of a status; 0 is every status.
+func storedInvoice(s *state, row, owner uint32, status book.InvoiceStatus) (
+	view book.InvoiceView, ok bool,
+) {
+	lock := s.ReadLock(owner)
+	defer lock.RUnlock()
+	v := s.Invoices.Read(row)
+	if status != 0 && v.Status != status {
+		return view, false
+	}
+	return s.InvoiceView(&v, s.InvoiceItems(row, &v)), true
+}
+
 // Upcoming previews the PENDING invoice of a subscription that is issued next, with the id that it
 // keeps. False: there is no such subscription, or it has ended and nothing waits.
 func (m *customerReader) Upcoming(env uint32, subscriptionID [16]byte) (book.InvoiceView, bool) {

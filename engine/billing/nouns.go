@@ -9,8 +9,9 @@ import (
 // What users of the machine name of the packages below.
 //
 //schema:nouns accounts AccountView Bounds ChangeView EnvironmentKind FieldChange Limits
-//schema:nouns accounts PaymentSettings Scope UnmatchedName CheckoutPatienceMS EnvironmentLive
-//schema:nouns accounts EnvironmentSandbox MaxAPIKeys MaxListedKeys MaxOrigins MaxPaymentTermDays
+//schema:nouns accounts PaymentSettings Scope Seller UnmatchedName CheckoutPatienceMS
+//schema:nouns accounts EnvironmentLive EnvironmentSandbox MaxAPIKeys MaxListedKeys MaxOrigins
+//schema:nouns accounts MaxPaymentTermDays
 //schema:nouns accounts MaxSettleMinutes MaxUnmatched MaxWebhookEndpoints ProviderNone
 //schema:nouns accounts ProviderSandbox ProviderStripe RequestRetentionMS ScopeCustomer ScopeFull
 //schema:nouns accounts ScopeRead WebhookCreditsDepleted WebhookInvoiceOverpaid WebhookInvoicePaid

@@ -41,6 +41,11 @@ func goldenPlatform() map[string]wire.Fielder {
 		"command-144-set-settle-minutes": &billing.SetPaymentTerms{
 			Env: 1, Actor: "admin", KeepDays: true, SetSettle: true, SettleMinutes: 90,
 		},
+		"command-224-set-seller": &billing.SetSeller{
+			Env: 1, Actor: "admin", Seller: billing.Seller{
+				Name: "Demo Ltd", Address: "1 Main St, Oslo", Email: "pay@demo.example", TaxID: "NO 1",
+			},
+		},
 		"command-156-submit": &billing.Submit{
 			ID: id("attempt"), Kind: billing.KindRevertCancellation,
 			Payload: wire.Encode(nil, &billing.RevertCancellation{Env: 1, ID: id("s")}),

@@ -63,6 +63,8 @@ const (
 
 	KindDemoteKeys        engine.Kind = 191
 	KindRecordProbedUsage engine.Kind = 192
+
+	KindSetSeller engine.Kind = 224
 )
 
 // op is a decoded command.
@@ -192,6 +194,7 @@ var registry = [...]command{
 	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),
 	KindAdminister:            carrier("Administer", openAdminister, administerCarries),
 	KindKeepAnswer:            of((*KeepAnswer).apply).growing().recorded(),
+	KindSetSeller:             of((*SetSeller).apply).submitted().recorded(),
 }
 
 // table is the registry with what every machine knows.

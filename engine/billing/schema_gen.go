@@ -540,6 +540,13 @@ func (v *SetPaymentTerms) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *SetSeller) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.Message(2, &v.Seller)
+	w.String(3, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
 func (v *Submit) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
 	wire.Uint(w, 2, &v.Kind)
@@ -659,6 +666,7 @@ func (v *environmentRecord) Fields(w *wire.Codec) {
 	w.Strings(40, &v.Origins)
 	w.Message(41, &v.Payment)
 	w.Message(42, &v.Terms)
+	wire.List(w, 43, &v.Seller)
 	wire.List(w, 56, &v.Unmatched)
 }
 
@@ -884,6 +892,7 @@ type (
 	Limits                   = accounts.Limits
 	PaymentSettings          = accounts.PaymentSettings
 	Scope                    = accounts.Scope
+	Seller                   = accounts.Seller
 	UnmatchedName            = accounts.UnmatchedName
 	CancelMode               = book.CancelMode
 	ChangeStatus             = book.ChangeStatus

@@ -91,6 +91,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 		sn.environments = append(sn.environments, environmentFixed{
 			catalog: e.Catalog.Load(), keys: e.Keys.All(), origins: e.ListedOrigins(),
 			payment: e.PaymentSettings(), terms: e.PaymentTerms(),
+			seller: e.StatedSeller(),
 			offset: e.Offset.Load(), invoices: e.Invoices, unmatched: e.UnmatchedNames(),
 		})
 	}
@@ -116,6 +117,7 @@ type environmentFixed struct {
 	origins  []string
 	payment  accounts.PaymentSettings
 	terms    accounts.PaymentTerms
+	seller   accounts.Seller
 	offset   int64
 	invoices uint64
 

@@ -28,6 +28,7 @@ type environmentRecord struct {
 	Origins  []string                 `wire:"40"`
 	Payment  accounts.PaymentSettings `wire:"41"`
 	Terms    accounts.PaymentTerms    `wire:"42"`
+	Seller   []accounts.Seller        `wire:"43"` // none or one: a snapshot without is as before
 
 	Unmatched []accounts.UnmatchedName `wire:"56"`
 }
@@ -49,6 +50,9 @@ type keyRecord struct {
 func (e *environmentFixed) record(index uint64) environmentRecord {
 	r := environmentRecord{
 		Offset: e.offset, Invoices: e.invoices, Origins: e.origins, Unmatched: e.unmatched,
+	}
+	if e.seller != (accounts.Seller{}) {
+		r.Seller = []accounts.Seller{e.seller}
 	}
 	if e.payment.Revision > 0 {
 		r.Payment = e.payment
@@ -108,6 +112,9 @@ func (s *state) restoreEnvironment(e *accounts.Environment, r *environmentRecord
 	}
 	if r.Terms.Set {
 		e.Terms.Store(&r.Terms)
+	}
+	if len(r.Seller) > 0 {
+		e.Seller.Store(&r.Seller[0])
 	}
 	if len(r.Origins) > 0 {
 		e.Origins.Store(&r.Origins)

@@ -120,6 +120,10 @@ func TestWhatOthersDidStands(t *testing.T) {
 			{billing.KindSetOrigins, &billing.SetOrigins{Env: env, Origins: []string{"https://a.example"}}},
 			{billing.KindSetOrigins, &billing.SetOrigins{Env: env}},
 		},
+		"seller": {
+			{billing.KindSetSeller, &billing.SetSeller{Env: env, Seller: billing.Seller{Name: "A"}}},
+			{billing.KindSetSeller, &billing.SetSeller{Env: env}},
+		},
 		"provider": {
 			{billing.KindSetPaymentProvider, &billing.SetPaymentProvider{Env: env, Provider: "sandbox"}},
 			{billing.KindSetPaymentProvider, &billing.SetPaymentProvider{Env: env, Provider: "none"}},

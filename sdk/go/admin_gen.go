@@ -236,6 +236,14 @@ type PaymentProvider struct {
 	Previous    []TrustedProvider `json:"previous"`
 }
 
+// Seller is who issues an environment's invoices.
+type Seller struct {
+	Name    string `json:"name,omitzero"`
+	Address string `json:"address,omitzero"`
+	Email   string `json:"email,omitzero"`
+	TaxID   string `json:"taxId,omitzero"`
+}
+
 // PaymentTerms is when invoices are issued and fall due.
 type PaymentTerms struct {
 	PaymentTermDays int `json:"paymentTermDays"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 
 	"tollgate/engine"
@@ -23,6 +24,11 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			"The invoices of one customer, oldest first; the pending ones last", a.listInvoices,
 			server.Asks(must(server.InQuery("customer", text(1, maxID), "externalClientCustomerId"))),
 			answers(server.ArrayOf(server.RefTo("Invoice")))),
+		row("GET", invoices+"/search", "searchInvoices",
+			"The environment's issued invoices, newest first", a.searchInvoices,
+			server.Asks(server.InQuery("status", server.EnumSchema(issuedStatuses...),
+				"all when absent")),
+			pages("invoices", "Invoice", maxCustomers, "100", 10)),
 		row("GET", invoices+"/{invoice}", "showInvoice",
 			"An invoice with its lines and what their events cost", of(a.showInvoice),
 			answers(server.RefTo("Invoice"))),
@@ -75,6 +81,31 @@ func (a *invoices) listInvoices(x *server.Exchange) *server.Fault {
 		}
 		return server.List(x, append(a.machine.Invoices(env, view.Row),
 			a.machine.PendingInvoices(env, view.Row)...), writeInvoice)
+	})
+}
+
+// issuedStatuses are those of invoices that were issued.
+var issuedStatuses = billing.InvoiceStatus(0).Names()[2:]
+
+// searchInvoices is GET …/invoices/search. A page may be short, or empty, and still have a next
+// one: see scannedCustomers.
+func (a *invoices) searchInvoices(x *server.Exchange) *server.Fault {
+	var w walk
+	limit, cursor := pageOf(x, &w, defaultCustomers, maxCustomers)
+	var status billing.InvoiceStatus
+	if name := string(x.Ctx.QueryArgs().Peek("status")); name != "" {
+		if !slices.Contains(issuedStatuses, name) {
+			w.problem("status", server.FieldNotAllowed, "must be DUE, PAST_DUE, PAID or VOID")
+		}
+		status, _ = billing.InvoiceStatusNamed(name)
+	}
+	if fault := w.fault(); fault != nil {
+		return fault
+	}
+	before := uint32(min(cmp.Or(cursor, math.MaxUint32), math.MaxUint32))
+	return a.environment(x, func(env uint32) *server.Fault {
+		found, next := a.machine.InvoicesBefore(env, before, status, limit, scannedCustomers)
+		return server.Page(x, "invoices", found, writeInvoice, cursorAt(uint64(next)))
 	})
 }
 

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,4 +147,59 @@ func TestUsageIsCorrectedAndBilledAsCorrected(t *testing.T) {
 	require.Equal(t, 409, n.use(key, "k1", "").status)
 	a = n.call("GET", sandbox+"invoices/verify", "").is(200, "")
 	require.Empty(t, a.data()["differences"])
+}
+
+// TestSearchInvoices: an environment's invoices, newest first, by status and page by page.
+func TestSearchInvoices(t *testing.T) {
+	n := start(t)
+	key := n.furnish()
+	for range 3 {
+		n.subscribe(key)
+	}
+	numbers := func(query string) (all []any) {
+		t.Helper()
+		for path := sandbox + "invoices/search?" + query; ; {
+			page := n.call("GET", path, "").is(200, "").data()
+			for _, v := range page["invoices"].([]any) {
+				all = append(all, v.(map[string]any)["number"])
+			}
+			next, more := page["nextCursor"].(string)
+			if !more {
+				return all
+			}
+			path = sandbox + "invoices/search?" + query + "&cursor=" + next
+		}
+	}
+	require.Equal(t, []any{3.0, 2.0, 1.0}, numbers("limit=1000"))
+	require.Equal(t, []any{3.0, 2.0, 1.0}, numbers("limit=1"))
+	n.advance(8).is(200, "")
+	require.Equal(t, []any{3.0, 2.0, 1.0}, numbers("status=PAST_DUE"))
+	require.Empty(t, numbers("status=PAID"))
+	for _, bad := range []string{"status=PENDING", "status=late", "limit=0", "cursor=x", "limit=1001"} {
+		n.call("GET", sandbox+"invoices/search?"+bad, "").is(400, "validation_failed")
+	}
+	n.call("GET", "accounts/demo/environments/live/invoices/search", "").is(200, "")
+	n.call("GET", "accounts/nobody/environments/live/invoices/search", "").is(404, "account_not_found")
+}
+
+// TestSeller: what is stated is answered, replaced whole, and recorded.
+func TestSeller(t *testing.T) {
+	n := start(t)
+	n.furnish()
+	const path = sandbox + "seller"
+	require.Empty(t, n.call("GET", path, "").is(200, "").data())
+	n.call("PUT", path, `{"name":"Łukasz Žižek, 東京","address":"1 Main St, Oslo","taxId":"NO 1"}`).
+		is(200, "")
+	require.Equal(t, map[string]any{
+		"name": "Łukasz Žižek, 東京", "address": "1 Main St, Oslo", "taxId": "NO 1",
+	}, n.call("GET", path, "").is(200, "").data())
+	n.call("PUT", path, `{"name":"Demo Ltd"}`).is(200, "")
+	require.Equal(t, map[string]any{"name": "Demo Ltd"}, n.call("GET", path, "").is(200, "").data())
+	for _, bad := range []string{
+		`{"name":1}`, `{"name":"` + strings.Repeat("x", 129) + `"}`, `{"logo":"x"}`, `{"name":"a\nb"}`,
+	} {
+		n.call("PUT", path, bad).is(400, "validation_failed")
+	}
+	require.Contains(t, n.call("GET", "audit", "").raw, "seller.set")
+	require.Empty(t, n.call("GET", "accounts/demo/environments/live/seller", "").is(200, "").data())
 }

@@ -117,7 +117,42 @@ func (a *accounts) termsRoutes() []server.Route {
 		row("GET", environment+"/payment-terms", "showPaymentTerms", "How many minutes after their "+
 			"period's end invoices are issued, and how many days after that they fall due",
 			a.within(a.getTerms), answers(server.AnswerSchema[termsAnswer]())),
+		row("PUT", environment+"/seller", "setSeller", "State who issues the invoices: name, address, "+
+			"e-mail and tax number, which invoices show; what is left out is empty", a.putSeller,
+			server.Takes(server.AnswerSchema[sellerAnswer]()), nothing("Set")),
+		row("GET", environment+"/seller", "showSeller", "Who issues the invoices",
+			a.within(a.getSeller), answers(server.AnswerSchema[sellerAnswer]())),
 	}
+}
+
+// sellerAnswer is who issues an environment's invoices.
+//
+//schema:answer admin Seller
+type sellerAnswer struct {
+	Name    string `json:"name,omitzero" rule:"max=128"`
+	Address string `json:"address,omitzero" rule:"max=500"`
+	Email   string `json:"email,omitzero" rule:"max=254"`
+	TaxID   string `json:"taxId,omitzero" rule:"max=64"`
+}
+
+func (a *accounts) putSeller(x *server.Exchange) *server.Fault {
+	var s billing.Seller
+	var w walk
+	fault := body(x, &w, map[string]reader{
+		"name": w.plain(&s.Name, 0, 128), "address": w.plain(&s.Address, 0, 500),
+		"email": w.plain(&s.Email, 0, 254), "taxId": w.plain(&s.TaxID, 0, 64),
+	})
+	if fault != nil {
+		return fault
+	}
+	return a.carryOut(x, billing.KindSetSeller, func(env uint32) wire.Fielder {
+		return &billing.SetSeller{Env: env, Seller: s, Actor: x.By()}
+	})
+}
+
+func (a *accounts) getSeller(x *server.Exchange, env uint32) *server.Fault {
+	s := a.machine.Seller(env)
+	return server.One(x, 200, &sellerAnswer{s.Name, s.Address, s.Email, s.TaxID}, writeSeller)
 }
 
 func (a *accounts) putTerms(x *server.Exchange) *server.Fault {

@@ -360,6 +360,15 @@ func writePaymentProvider(data *server.JSON, v *providerAnswer) {
 	data.Close('}')
 }
 
+func writeSeller(data *server.JSON, v *sellerAnswer) {
+	data.Open('{')
+	data.TextIf("name", v.Name)
+	data.TextIf("address", v.Address)
+	data.TextIf("email", v.Email)
+	data.TextIf("taxId", v.TaxID)
+	data.Close('}')
+}
+
 func writePaymentTerms(data *server.JSON, v *termsAnswer) {
 	data.Open('{')
 	data.Uint("paymentTermDays", uint64(v.Days))

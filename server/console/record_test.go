@@ -210,6 +210,7 @@ func (r *recorder) adminIsRecorded() {
 	call("applyCatalog", `{"features":[{"key":"extra","name":"Extra"}]}`)
 	call("setOrigins", `{"origins":["https://shop.example"]}`)
 	call("setPaymentTerms", `{"paymentTermDays":9}`)
+	call("setSeller", `{"name":"Demo Ltd"}`)
 	call("setPaymentProvider", `{"provider":"sandbox"}`)
 	call("advanceClock", `{"advanceTo":"`+r.now().Add(48*time.Hour).UTC().Format(time.RFC3339)+`"}`)
 	pool := call("createPool", `{"name":"second"}`, "anna")["id"].(string)

@@ -35,6 +35,7 @@ var sentences = map[string]string{
 	"payment-terms.set":                  "set the payment terms",
 	"pool.changed":                       "set a credit pool to {status}",
 	"pool.created":                       "created the credit pool {name} for {customer}",
+	"seller.set":                         "set who issues the invoices",
 	"subscription.cancellation-reverted": "reverted a cancellation",
 	"subscription.cancelled":             "cancelled a subscription",
 	"subscription.created":               "subscribed {customer} to {plan}",

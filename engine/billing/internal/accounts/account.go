@@ -49,6 +49,8 @@ type Environment struct {
 	Unmatched atomic.Pointer[[]*UnmatchedTally]
 	// Terms is replaced whole by SetPaymentTerms; nil is the default.
 	Terms atomic.Pointer[PaymentTerms]
+	// Seller is replaced whole by SetSeller; nil is none.
+	Seller atomic.Pointer[Seller]
 	// Keys are the environment's API keys, oldest first.
 	Keys rows.Series[*APIKey]
 	// Invoices is the number of invoices issued so far. Only Apply reads and writes it.

@@ -53,6 +53,14 @@ func (v *PaymentTerms) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *Seller) Fields(w *wire.Codec) {
+	w.String(1, &v.Name)
+	w.String(2, &v.Address)
+	w.String(3, &v.Email)
+	w.String(4, &v.TaxID)
+}
+
+// Fields implements wire.Fielder.
 func (v *UnmatchedName) Fields(w *wire.Codec) {
 	w.String(1, &v.Name)
 	wire.Uint(w, 2, &v.Events)

@@ -33,3 +33,31 @@ func (e *Environment) DueOf(issued int64) int64 {
 
 // SettleMS is how long after its period's end an invoice is issued.
 func (e *Environment) SettleMS() int64 { return int64(e.PaymentTerms().SettleMinutes) * 60_000 }
+
+// Most of what a seller states, in bytes.
+const (
+	MaxSellerText    = 512
+	MaxSellerAddress = 2000
+)
+
+// Seller is who issues an environment's invoices, as their documents state it.
+type Seller struct {
+	Name    string `wire:"1" json:"name,omitzero"`
+	Address string `wire:"2" json:"address,omitzero"`
+	Email   string `wire:"3" json:"email,omitzero"`
+	TaxID   string `wire:"4" json:"taxId,omitzero"`
+}
+
+// Bounded reports whether it is no longer than a seller may be.
+func (s *Seller) Bounded() bool {
+	return len(s.Name) <= MaxSellerText && len(s.Address) <= MaxSellerAddress &&
+		len(s.Email) <= MaxSellerText && len(s.TaxID) <= MaxSellerText
+}
+
+// StatedSeller is that of SetSeller.
+func (e *Environment) StatedSeller() Seller {
+	if s := e.Seller.Load(); s != nil {
+		return *s
+	}
+	return Seller{}
+}
