@@ -62,7 +62,7 @@ func TestBillingOperator(t *testing.T) {
 
 	b.follow("switch to live")
 	b.page("live-customers-none")
-	b.follow("Keys")
+	b.follow("Developers")
 	b.page("live-keys-none")
 	b.follow("Webhooks")
 	b.page("live-webhooks-none")
@@ -103,7 +103,7 @@ func (b *browser) applyCatalog() {
 // makeKey makes a key, which is shown once.
 func (b *browser) makeKey() string {
 	b.t.Helper()
-	b.follow("Keys")
+	b.follow("Developers")
 	b.page("keys-none")
 	b.fill("#label", "checkout server")
 	b.press("#create-key button")
@@ -181,6 +181,8 @@ func (b *browser) fillPool() {
 func (b *browser) nextMonth() {
 	b.t.Helper()
 	b.follow("harbor")
+	b.follow("Settings")
+	b.page("settings")
 	b.follow("Test clock")
 	b.page("clock")
 	b.refusedClock()
@@ -224,12 +226,15 @@ func (b *browser) payInvoice() {
 	b.reads("main .status", "paid")
 	require.Zero(b.t, b.count("#mark-paid"))
 	b.page("invoice-paid")
+	b.follow("Invoices")
+	b.page("invoices")
 }
 
 // hearOfIt adds an endpoint for webhooks, and follows a delivery that nobody takes.
 func (b *browser) hearOfIt() {
 	b.t.Helper()
 	b.follow("harbor")
+	b.follow("Developers")
 	b.follow("Webhooks")
 	b.fill("#url", "http://127.0.0.1:9/hooks")
 	b.fill("#about", "the books")

@@ -175,7 +175,9 @@ func TestSearchInvoices(t *testing.T) {
 	n.advance(8).is(200, "")
 	require.Equal(t, []any{3.0, 2.0, 1.0}, numbers("status=PAST_DUE"))
 	require.Empty(t, numbers("status=PAID"))
-	for _, bad := range []string{"status=PENDING", "status=late", "limit=0", "cursor=x", "limit=1001"} {
+	for _, bad := range []string{
+		"status=PENDING", "status=late", "limit=0", "cursor=x", "limit=1001",
+	} {
 		n.call("GET", sandbox+"invoices/search?"+bad, "").is(400, "validation_failed")
 	}
 	n.call("GET", "accounts/demo/environments/live/invoices/search", "").is(200, "")

@@ -28,19 +28,29 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 		other = "live"
 	}
 	p.Crumbs = append(p.Crumbs, page.Link{Text: "switch to " + other, URL: base + other})
+	within := tab
+	switch tab {
+	case "Keys", "Webhooks":
+		within = "Developers"
+		p.Within = []page.Link{
+			{Text: "Keys", URL: v.base() + "/keys"}, {Text: "Webhooks", URL: v.base() + "/webhooks"},
+		}
+	case "Settings", "Test clock":
+		within, p.Within = "Settings", v.settingsTabs()
+	}
+	for i := range p.Within {
+		p.Within[i].Here = p.Within[i].Text == tab || i == 0 && tab == within
+	}
 	for _, link := range []page.Link{
 		{Text: "Overview", URL: v.base() + "/overview"},
 		{Text: "Customers", URL: v.base()},
 		{Text: "Usage", URL: v.base() + "/usage"},
+		{Text: "Invoices", URL: v.base() + "/invoices"},
 		{Text: "Catalog", URL: v.base() + "/catalog"},
-		{Text: "Keys", URL: v.base() + "/keys"},
-		{Text: "Webhooks", URL: v.base() + "/webhooks"},
-		{Text: "Test clock", URL: v.base() + "/clock"},
+		{Text: "Developers", URL: v.base() + "/keys"},
+		{Text: "Settings", URL: v.base() + "/settings"},
 	} {
-		if link.Text == "Test clock" && v.environment != "sandbox" {
-			continue
-		}
-		link.Here = link.Text == tab
+		link.Here = link.Text == within
 		p.Tabs = append(p.Tabs, link)
 	}
 	return p

@@ -115,7 +115,7 @@ func (s *Console) rows() [][]row {
 	return [][]row{
 		s.homeRows(), s.overviewRows(), s.keyRows(), s.catalogRows(),
 		s.customerRows(), s.invoiceRows(), s.poolRows(),
-		s.webhookRows(), s.clockRows(), s.clusterRows(), s.workspaceRows(),
+		s.webhookRows(), s.clockRows(), s.settingsRows(), s.clusterRows(), s.workspaceRows(),
 	}
 }
 

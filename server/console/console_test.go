@@ -419,7 +419,7 @@ func TestWhatPagesSay(t *testing.T) {
 	b.send(hooks, b.fill(hooks, fields("url", "https://shop.example/a"))).
 		is(200, "0 delivered, 0 failed, 0 waiting")
 	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
-	p = b.get(invoice).is(200, `class="n internal">Cost`, `class="internal"><a class="button`,
+	p = b.get(invoice).is(200, `class="n internal">Cost`, `class="card internal"`,
 		`class="actions internal"`, "20.00 USD", "Total")
 	safe(t, p)
 }

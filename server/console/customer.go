@@ -37,8 +37,6 @@ type customersData struct {
 	Sought    string
 	Unmatched []api.UnmatchedName
 	Pager     pager
-	// Holds is the account's usage of its limits, in both environments together.
-	Holds []holding
 	// Fields are what the form to create one was left with.
 	Fields url.Values
 }
@@ -93,7 +91,7 @@ func showCustomers(v *visit) {
 	if data.Sought == "" && v.query("cursor") == "" {
 		data.Unmatched = v.unmatched()
 	}
-	data.Customers, data.Holds = list.Customers, v.holdings()
+	data.Customers = list.Customers
 	data.Pager = v.pages(v.base(), list.NextCursor, keep)
 	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/engine"
 	"tollgate/server"
 	"tollgate/server/console/page"
+	"tollgate/server/document"
 )
 
 const invoicePath = "/accounts/{account}/{environment}/invoices/{invoice}"
@@ -14,6 +16,8 @@ const invoicePath = "/accounts/{account}/{environment}/invoices/{invoice}"
 func (s *Console) invoiceRows() []row {
 	return []row{
 		look(customerPath+"/invoices", "invoices", showInvoices),
+		look("/accounts/{account}/{environment}/invoices", "all invoices", showAllInvoices),
+		live(look(invoicePath+"/pdf", "invoice pdf", downloadInvoice)),
 		look(invoicePath, "invoice", func(v *visit) { showInvoice(v, false) }),
 		look(invoicePath+"/explain", "explain invoice", func(v *visit) { showInvoice(v, true) }),
 		asked(form(invoicePath+"/paid", "mark invoice paid", func(v *visit) {
@@ -65,7 +69,10 @@ func (v *visit) invoiceForm(reply server.Reply, what string) {
 }
 
 type invoiceItem struct {
+	Kind        string     `json:"kind"`
 	Description string     `json:"description"`
+	PeriodStart string     `json:"periodStart"`
+	PeriodEnd   string     `json:"periodEnd"`
 	Quantity    number     `json:"quantity"`
 	UnitPrice   number     `json:"unitPrice"`
 	Tiers       []struct{} `json:"tiers"`
@@ -137,6 +144,7 @@ type invoiceData struct {
 	Base, CustomerURL string
 	Manage            bool
 	Invoice           invoice
+	Bill              *document.Invoice
 	Explanation       *explanation
 }
 
@@ -153,6 +161,90 @@ func showInvoice(v *visit, explained bool) {
 	}
 	data.Invoice = shown
 	data.CustomerURL = v.customerURL(shown.Customer)
-	p := v.environmentPage("invoice", "Customers", shown.Title(), "", data)
-	v.show(v.below(p, shown.Customer, data.CustomerURL))
+	if v.fails() {
+		return
+	}
+	data.Bill = v.bill(&shown)
+	p := v.environmentPage("invoice", "Invoices", shown.Title(), "", data)
+	v.show(v.below(p, "Invoices", v.base()+"/invoices"))
+}
+
+// allInvoices is the list of an environment's invoices.
+type allInvoices struct {
+	Environment, Base string
+	Chips             []page.Link
+	Customer          string
+	Invoices          []invoice
+	Pager             pager
+}
+
+// invoiceChips are the filters of the list of invoices.
+var invoiceChips = []struct{ name, status string }{
+	{"All", ""}, {"Past due", "PAST_DUE"}, {"Due", "DUE"}, {"Paid", "PAID"}, {"Void", "VOID"},
+}
+
+// showAllInvoices lists the environment's invoices, or a customer's, of one state or of all.
+func showAllInvoices(v *visit) {
+	data := allInvoices{
+		Environment: v.base(), Base: v.base() + "/invoices",
+		Customer: strings.TrimSpace(v.query("customer")),
+	}
+	status := v.query("status")
+	for _, chip := range invoiceChips {
+		keep := url.Values{}
+		for name, value := range map[string]string{"status": chip.status, "customer": data.Customer} {
+			if value != "" {
+				keep.Set(name, value)
+			}
+		}
+		at := data.Base
+		if len(keep) > 0 {
+			at += "?" + keep.Encode()
+		}
+		data.Chips = append(data.Chips, page.Link{
+			Text: chip.name, URL: at, Here: chip.status == status,
+		})
+	}
+	keep := url.Values{}
+	if status != "" {
+		keep.Set("status", status)
+	}
+	if data.Customer != "" {
+		keep.Set("customer", data.Customer)
+		data.list(v, status, keep)
+	} else {
+		call := v.paged(v.adminCall("searchInvoices"), "50")
+		if status != "" {
+			call.Query.Set("status", status)
+		}
+		type found struct {
+			Invoices   []invoice `json:"invoices"`
+			NextCursor string    `json:"nextCursor"`
+		}
+		list := need[found](v, v.admin, call)
+		data.Invoices = list.Invoices
+		data.Pager = v.pages(data.Base, list.NextCursor, keep)
+	}
+	v.show(v.environmentPage("all-invoices", "Invoices", "Invoices", "", data))
+}
+
+// list are the invoices of one customer. A customer who is not there has none.
+func (d *allInvoices) list(v *visit, status string, keep url.Values) {
+	call := v.adminCall("listInvoices")
+	call.Query = url.Values{"customer": {d.Customer}}
+	list, fault := dataOf[[]invoice](v, v.admin(call))
+	if fault != nil {
+		if fault.Code != server.FaultOf(engine.OutcomeCustomerUnknown).Code {
+			v.problem(fault)
+		}
+		return
+	}
+	slices.Reverse(list)
+	list = slices.DeleteFunc(list, func(i invoice) bool {
+		return i.Number == "" || status != "" && i.Status != status
+	})
+	d.Invoices, d.Pager = pageOf(v, d.Base, list)
+	if d.Pager.Next != "" {
+		d.Pager.Next += "&" + keep.Encode()
+	}
 }

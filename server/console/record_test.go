@@ -194,6 +194,9 @@ func (r *recorder) pagesAreRecorded() {
 	r.ask(r.programs, "createSubscription", `{"planId":"team","customerReferenceId":"hooked"}`)
 	r.form(hook, hook+"/resend", "message", r.sentMessage(r.names["{endpoint}"]))
 	r.form(hook, hook+"/delete")
+	r.form(at+"/settings", at+"/settings/seller", "name", "Demo Ltd", "address", "1 Main St, Oslo")
+	r.form(at+"/settings", at+"/settings/terms", "paymentTermDays", "8", "settleMinutes", "0")
+	r.form(at+"/settings", at+"/settings/origins", "origins", "https://a.example")
 	r.form(at+"/clock", at+"/clock", "to", r.now().Add(24*time.Hour).Format(time.RFC3339))
 }
 

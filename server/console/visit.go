@@ -237,6 +237,9 @@ var done = map[string]page.Notice{
 	"webhook":   {Title: "The endpoint was removed"},
 	"resent":    {Title: "The message will be sent once more"},
 	"clock":     {Title: "The clock was advanced"},
+	"seller":    {Title: "The seller was saved", Detail: "Invoices show it from now on."},
+	"terms":     {Title: "The payment terms were saved"},
+	"origins":   {Title: "The allowed origins were saved"},
 }
 
 // happened is what the form before this page did, from a fixed list.

@@ -57,8 +57,9 @@ type View struct {
 	Title string
 	// Lead is a sentence below the title.
 	Lead string
-	// Nav are the site's sections, Crumbs the page's position, Tabs its siblings.
-	Nav, Crumbs, Tabs []Link
+	// Nav are the site's sections, Tabs those of what is shown, Crumbs the page's position, Within
+	// its siblings within the tab.
+	Nav, Tabs, Crumbs, Within []Link
 	// Who is signed in; empty shows no way out. SignOut is where the way out leads.
 	Who, SignOut string
 	// Token proves that a form was written for this session; see the template "once".

@@ -1,0 +1,100 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestInvoiceDocument: it has a number, seller and customer with their addresses, lines with period
+// and quantity, the sums and what is paid; the same as a file.
+func TestInvoiceDocument(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	const anna = at + "/customers/anna"
+	r := &recorder{browser: b, names: map[string]string{}}
+	r.ask(n.programs, "updateCustomer", `{"firstName":"Łukasz","lastName":"Žižek, 東京",`+
+		`"address":"Ulica 1, Kraków"}`, "anna")
+	invoice := at + "/invoices/" + r.newestInvoice()
+	b.get(invoice).is(200, "<strong>demo</strong>", "Łukasz Žižek, 東京", "<br>Kraków")
+	b.submit(at+"/settings", at+"/settings/seller", fields("name", "Demo Ltd", "address",
+		"1 Main St, 0150 Oslo", "email", "pay@demo.example", "taxId", "NO 1")).
+		is(200, "The seller was saved", `value="Demo Ltd"`)
+	p := b.get(invoice).is(200, "<strong>Demo Ltd</strong>", "<br>0150 Oslo", "Tax number NO 1",
+		"<dt>Invoice number</dt><dd>1</dd>", "<dt>Subtotal</dt><dd>20.00 USD</dd>",
+		"<dt>Paid</dt><dd>0.00 USD</dd>", "<dt>To pay</dt><dd>20.00 USD</dd>")
+	safe(t, p)
+	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "3"))
+	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 1, 1).Format(time.RFC3339)))
+	second := at + "/invoices/" + r.newestInvoice()
+	p = b.get(second).is(200, "<dt>Invoice number</dt><dd>2</dd>", `data-label="Quantity">3<`,
+		`data-label="Unit price">0.5<`, `data-label="Amount">1.50<`, "<dt>Total</dt><dd>21.50 USD</dd>")
+	from := n.now().UTC().Format("2 Jan 2006") + " – "
+	require.Equal(t, 2, strings.Count(p.body, from), "the line of usage, and the invoice")
+	b.submit(second, second+"/paid", fields("note", ""))
+	b.get(second).is(200, `class="stamp PAID">PAID<`, "<dt>Paid</dt><dd>21.50 USD</dd>",
+		"<dt>To pay</dt><dd>0.00 USD</dd>")
+	b.get(invoice).is(200, `class="stamp PAST DUE">PAST DUE<`)
+
+	for _, path := range []string{invoice, second} {
+		file := b.get(path + "/pdf").is(200)
+		require.Equal(t, "application/pdf", file.header.Get("Content-Type"))
+		require.Contains(t, file.header.Get("Content-Disposition"), "demo-invoice-")
+		require.True(t, strings.HasPrefix(file.body, "%PDF-"))
+		require.Equal(t, file.body, b.get(path+"/pdf").body)
+	}
+	b.get(at + "/invoices/01a21803-0000-7000-8000-000000000000/pdf").is(404)
+}
+
+// TestAllInvoices: the environment's invoices by state and by customer.
+func TestAllInvoices(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	b.submit(at, at+"/customers", fields("id", "bob", "first", "Bob", "last", "B",
+		"email", "b@b.example"))
+	bob := at + "/customers/bob"
+	b.submit(bob, bob+"/subscriptions", fields("plan", "team"))
+	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 0, 8).Format(time.RFC3339)))
+	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
+	b.submit(invoice, invoice+"/paid", fields("note", ""))
+	rows := func(query string) int {
+		p := b.get(at + "/invoices" + query).is(200)
+		safe(t, p)
+		return strings.Count(p.body, `<th scope="row">`)
+	}
+	require.Equal(t, 2, rows(""))
+	require.Equal(t, 1, rows("?status=PAST_DUE"))
+	require.Equal(t, 1, rows("?status=PAID"))
+	require.Zero(t, rows("?status=VOID"))
+	require.Equal(t, 1, rows("?customer=bob"))
+	require.Zero(t, rows("?customer=bob&status=PAID"))
+	require.Zero(t, rows("?customer=nobody"))
+	b.get(at+"/invoices?status=PAST_DUE").is(200, "Invoice 2", "past due", bob)
+	b.get(at + "/invoices?status=none").is(400)
+	b.get(at+"/overview").is(200, at+"/invoices?status=PAST_DUE")
+}
+
+// TestSettings: forms are refused with their values, and what is saved is shown.
+func TestSettings(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox/settings"
+	safe(t, b.get(at).is(200, `value="7"`, "invoices are marked as paid by hand", "Test clock"))
+	b.submit(at, at+"/terms", fields("paymentTermDays", "30", "settleMinutes", "60")).
+		is(200, "The payment terms were saved", `value="30"`)
+	p := b.send(at+"/terms", b.fill(at, fields("paymentTermDays", "400", "settleMinutes", "5")))
+	p.is(400, `value="400"`, `id="days-wrong"`, "from 0 to 365")
+	safe(t, p)
+	b.submit(at, at+"/origins", fields("origins", "https://a.example\n https://b.example")).
+		is(200, "The allowed origins were saved", "https://b.example")
+	b.send(at+"/origins", b.fill(at, fields("origins", "nonsense"))).
+		is(400, "nonsense", "must be an origin")
+	require.NotContains(t, b.get("/console/accounts/demo/live/settings").is(200).body, "Test clock")
+}
