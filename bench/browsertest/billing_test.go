@@ -61,6 +61,8 @@ func TestBillingOperator(t *testing.T) {
 	b.hearOfIt()
 
 	b.follow("switch to live")
+	b.page("live-overview")
+	b.follow("Customers")
 	b.page("live-customers-none")
 	b.follow("Developers")
 	b.page("live-keys-none")

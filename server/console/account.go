@@ -43,7 +43,7 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 	}
 	for _, link := range []page.Link{
 		{Text: "Overview", URL: v.base() + "/overview"},
-		{Text: "Customers", URL: v.base()},
+		{Text: "Customers", URL: v.customersURL()},
 		{Text: "Usage", URL: v.base() + "/usage"},
 		{Text: "Invoices", URL: v.base() + "/invoices"},
 		{Text: "Catalog", URL: v.base() + "/catalog"},

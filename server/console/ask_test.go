@@ -132,7 +132,7 @@ func TestARefusedFormKeepsItsValues(t *testing.T) {
 	b := n.signedIn()
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"
-	p := b.send(at+"/customers", b.fill(at, fields(
+	p := b.send(at+"/customers", b.fill(at+"/customers", fields(
 		"id", "bob", "first", "Bob", "last", "Berg", "email", "nobody")))
 	p.is(400, `value="bob"`, `value="Bob"`, `value="nobody"`, "The form has a mistake",
 		`aria-invalid="true" aria-describedby="email-wrong" autofocus`, "Must be an e-mail address")

@@ -52,8 +52,9 @@ func BenchmarkPages(b *testing.B) {
 	n.customers(n.environment(), 1_000_000)
 	const at = "/console/accounts/demo/sandbox"
 	paths := map[string]string{
-		"customers/middle": at + "?cursor=500000", "customers/find": at + "?find=c777777",
-		"customers/elsewhere": "/console/accounts/demo/live",
+		"customers/middle":    at + "/customers?cursor=500000",
+		"customers/find":      at + "/customers?find=c777777",
+		"customers/elsewhere": "/console/accounts/demo/live/customers",
 	}
 	workspace := p.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
 	for _, r := range n.pages.Rows() {

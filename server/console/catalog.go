@@ -25,6 +25,7 @@ func (s *Console) catalogRows() []row {
 type catalogData struct {
 	Base     string
 	Manage   bool
+	Plans    []shownPlan
 	Document string
 	Prune    bool
 	// Changed is what applying would change, of a document that was looked at.
@@ -54,6 +55,7 @@ plans:
 // showCatalog is the catalog as a document, or the one that the operator is writing.
 func showCatalog(v *visit, looked *catalogData) {
 	document := need[jsontext.Value](v, v.admin, v.adminCall("showCatalog"))
+	plans := need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"})
 	if v.fails() {
 		return
 	}
@@ -61,7 +63,7 @@ func showCatalog(v *visit, looked *catalogData) {
 	if looked != nil {
 		data = *looked
 	}
-	data.Base, data.Manage = v.base()+"/catalog", v.manage
+	data.Base, data.Manage, data.Plans = v.base()+"/catalog", v.manage, plansInWords(plans)
 	data.Empty = bytes.Equal(document, []byte(`{"features":[],"plans":[]}`))
 	if data.Document == "" {
 		data.Document = firstCatalog
@@ -73,9 +75,7 @@ func showCatalog(v *visit, looked *catalogData) {
 			data.Document = string(document)
 		}
 	}
-	v.show(v.environmentPage("catalog", "Catalog", "Catalog",
-		"Features and plans, as one document in YAML or JSON. Entries that it does not name stay unchanged.",
-		data))
+	v.show(v.environmentPage("catalog", "Catalog", "Catalog", "", data))
 }
 
 // applyCatalog previews or applies a document.

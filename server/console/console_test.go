@@ -314,7 +314,7 @@ func (b *browser) furnish() {
 	b.submit("/console", "/console/accounts", fields("name", "demo"))
 	const at = "/console/accounts/demo/sandbox"
 	b.submit(at+"/catalog", at+"/catalog", fields("document", catalog, "action", "apply"))
-	b.submit(at, at+"/customers", fields("id", "anna", "first", "Anna", "last", "Berg",
+	b.submit(at+"/customers", at+"/customers", fields("id", "anna", "first", "Anna", "last", "Berg",
 		"email", "anna@example.com"))
 	b.submit(at+"/customers/anna", at+"/customers/anna/subscriptions", fields("plan", "team"))
 }
@@ -346,13 +346,13 @@ func TestBillingWalk(t *testing.T) {
 		fields("document", "plans:\n  - {key: x}", "action", "apply")))
 	wrong.is(400, `role="alert"`, "key: x") // the document is kept
 
-	b.get(at).is(200, "No customer yet")
-	b.submit(at, at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
+	b.get(at+"/customers").is(200, "No customer yet")
+	b.submit(at+"/customers", at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
 		"email", "anna@example.com")).is(200, "The customer was created", "Anna Berg")
 	const anna = at + "/customers/anna%2F1"
-	b.get(at+"?find=nobody").is(200, "No customer matches", "nobody")
-	b.get(at+"?find=BERG").is(200, "Anna Berg")
-	require.Equal(t, anna, b.get(at+"?find=anna%2F1").is(303).to)
+	b.get(at+"/customers?find=nobody").is(200, "No customer matches", "nobody")
+	b.get(at+"/customers?find=BERG").is(200, "Anna Berg")
+	require.Equal(t, anna, b.get(at+"/customers?find=anna%2F1").is(303).to)
 	b.submit(anna, anna+"/subscriptions", fields("plan", "team")).
 		is(200, "The subscription was created", "Invoice 1", "active")
 	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "8")).
@@ -406,14 +406,14 @@ func TestWhatPagesSay(t *testing.T) {
 	b := n.signedIn()
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"
-	b.get(at).is(200, `class="top sandbox"`, "SANDBOX <time")
-	b.get("/console/accounts/demo/live").is(200, `class="top live"`, ">LIVE<")
+	b.get(at+"/customers").is(200, `class="top sandbox"`, "SANDBOX <time")
+	b.get("/console/accounts/demo/live/customers").is(200, `class="top live"`, ">LIVE<")
 	anna := at + "/customers/anna"
 	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "11"))
 	b.get(anna).is(200, "blocked", "The usage limit of this feature is reached.")
-	require.NotContains(t, b.get(at).body, `id="unmatched"`)
+	require.NotContains(t, b.get(at+"/customers").body, `id="unmatched"`)
 	b.submit(anna, anna+"/usage", fields("feature", "sea.miles", "units", "2"))
-	p := b.get(at).is(200, `id="unmatched"`, "sea.miles")
+	p := b.get(at+"/customers").is(200, `id="unmatched"`, "sea.miles")
 	safe(t, p)
 	hooks := at + "/webhooks"
 	b.send(hooks, b.fill(hooks, fields("url", "https://shop.example/a"))).

@@ -18,7 +18,10 @@ func (s *Console) customerRows() []row {
 		within(reachAccount, "GET", "/accounts/{account}", "account", func(v *visit) {
 			s.site.Redirect(v.x, Root+"/accounts/"+url.PathEscape(v.account)+"/live")
 		}),
-		look(list, "customers", showCustomers),
+		look(list, "environment", func(v *visit) {
+			s.site.Redirect(v.x, v.base()+"/overview")
+		}),
+		look(list+"/customers", "customers", showCustomers),
 		form(list+"/customers", "create customer", createCustomer),
 		look(customerPath, "customer", showCustomer),
 		live(look(customerPath+"/live", "customer live", showUsage)),
@@ -92,7 +95,7 @@ func showCustomers(v *visit) {
 		data.Unmatched = v.unmatched()
 	}
 	data.Customers = list.Customers
-	data.Pager = v.pages(v.base(), list.NextCursor, keep)
+	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
 	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))
 }
 
@@ -106,7 +109,7 @@ func createCustomer(v *visit) {
 	})
 	next := v.customerURL(id)
 	if id == "" { // it was given one, which the list shows first
-		next = v.base()
+		next = v.customersURL()
 	}
 	v.finish(reply.Fault, func() { showCustomers(v) }, next, "customer")
 }
@@ -182,7 +185,7 @@ func showCustomer(v *visit) {
 	}
 	data.chart(v, id)
 	p := v.environmentPage("customer", "Customers", nameOf(&data.Customer), "", data)
-	v.show(v.below(p, "Customers", v.base()))
+	v.show(v.below(p, "Customers", v.customersURL()))
 }
 
 // account sorts a customer's invoices, which are newest first: what is issued, what comes next, and
@@ -247,6 +250,9 @@ func owed(sums []money, v *invoice) []money {
 	}
 	return append(sums, money{amount, v.Currency, v.Status == "PAST_DUE"})
 }
+
+// customersURL is the path of this environment's list of customers.
+func (v *visit) customersURL() string { return v.base() + "/customers" }
 
 // newest are the last of a list that is oldest first, turned round, as many as a page shows.
 func newest[T any](list []T) (shown []T) {

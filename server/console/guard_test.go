@@ -98,8 +98,8 @@ func (b *browser) hostileSandbox() map[string]string {
 		"    intervalMonths: 1\n    features: [{key: calls, pricingType: usage_based, " +
 		"pricing: {pricePerUnit: 0.5, maxUsage: 10}}]\n"
 	b.submit(at+"/catalog", at+"/catalog", fields("document", document, "action", "apply"))
-	b.submit(at, at+"/customers", fields("id", hostile, "first", hostile, "last", "javascript:alert(1)",
-		"email", "x@x.example"))
+	b.submit(at+"/customers", at+"/customers", fields("id", hostile, "first", hostile,
+		"last", "javascript:alert(1)", "email", "x@x.example"))
 	customer := at + "/customers/" + url.PathEscape(hostile)
 	b.submit(customer, customer+"/subscriptions", fields("plan", "team"))
 	b.submit(customer, customer+"/usage", fields("feature", "calls", "units", "3"))
@@ -373,7 +373,9 @@ func TestWithoutALeader(t *testing.T) {
 	b := n.signedIn()
 	b.furnish()
 	n.NoLeader.Store(true)
-	for _, path := range []string{"", "/keys", "/catalog", "/clock", "/customers/anna", "/webhooks"} {
+	for _, path := range []string{
+		"/customers", "/keys", "/catalog", "/clock", "/customers/anna", "/webhooks",
+	} {
 		b.get("/console/accounts/demo/sandbox"+path).is(503, "majority", "Load the page again")
 	}
 	p := b.get("/console/cluster").is(200, "n1 is not ready", "nobody leads", "unreachable",
@@ -434,17 +436,17 @@ func TestLists(t *testing.T) {
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"
 	n.customers(n.environment(), 120)
-	first := b.get(at)
+	first := b.get(at + "/customers")
 	require.Equal(t, 50, strings.Count(first.body, `<th scope="row">`))
 	require.Contains(t, first.body, "c119")
 	b.get(at+"/settings").is(200, "Customers: 121 of 10000000") // what the account holds
-	next := strings.ReplaceAll(b.firstLink(at, `[^"]*cursor=[^"]*`), "&amp;", "&")
+	next := strings.ReplaceAll(b.firstLink(at+"/customers", `[^"]*cursor=[^"]*`), "&amp;", "&")
 	second := b.get(next).is(200, "c69", `id="first-page"`)
 	require.Equal(t, 50, strings.Count(second.body, `<th scope="row">`))
 	last := b.get(strings.ReplaceAll(b.firstLink(next, `[^"]*cursor=[^"]*`), "&amp;", "&"))
 	last.is(200, "c0<", "Anna Berg")
 	require.NotContains(t, last.body, `id="next-page"`)
-	b.get(at + "?cursor=x").is(400)
+	b.get(at + "/customers?cursor=x").is(400)
 	for i := range 60 {
 		b.submit("/console", "/console/accounts", fields("name", fmt.Sprintf("more-%02d", i)))
 	}

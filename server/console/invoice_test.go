@@ -56,7 +56,7 @@ func TestAllInvoices(t *testing.T) {
 	b := n.signedIn()
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox"
-	b.submit(at, at+"/customers", fields("id", "bob", "first", "Bob", "last", "B",
+	b.submit(at+"/customers", at+"/customers", fields("id", "bob", "first", "Bob", "last", "B",
 		"email", "b@b.example"))
 	bob := at + "/customers/bob"
 	b.submit(bob, bob+"/subscriptions", fields("plan", "team"))

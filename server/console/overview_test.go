@@ -18,7 +18,7 @@ func TestOverviewAndUsage(t *testing.T) {
 	b.get(at+"/usage").is(200, "No usage in this range")
 
 	b.submit(at+"/catalog", at+"/catalog", fields("document", catalog, "action", "apply"))
-	b.submit(at, at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
+	b.submit(at+"/customers", at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
 		"email", "anna@example.com"))
 	const anna = at + "/customers/anna%2F1"
 	b.submit(anna, anna+"/subscriptions", fields("plan", "team"))

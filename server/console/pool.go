@@ -95,7 +95,7 @@ func showPool(v *visit) {
 	data.Pager = v.pages(data.Base, list.NextCursor, nil)
 	p := v.environmentPage("pool", "Customers", shown.Name,
 		"A pool of credits, and every transaction that moved it.", data)
-	v.show(v.below(p, "Customers", v.base()))
+	v.show(v.below(p, "Customers", v.customersURL()))
 }
 
 func createPool(v *visit) {

@@ -159,7 +159,8 @@ func (r *recorder) pagesAreRecorded() {
 	r.form("/console", "/console/accounts", "name", "demo")
 	r.form(at+"/catalog", at+"/catalog", "document", catalog+strings.ReplaceAll(
 		catalog[strings.Index(catalog, "  - key: team"):], "team", "large"), "action", "apply")
-	r.form(at, at+"/customers", "id", "anna", "first", "Anna", "last", "B", "email", "a@b.example")
+	r.form(at+"/customers", at+"/customers", "id", "anna", "first", "Anna", "last", "B",
+		"email", "a@b.example")
 	r.names["{customer}"] = "anna"
 	anna := at + "/customers/anna"
 	r.form(anna, anna+"/subscriptions", "plan", "team")
