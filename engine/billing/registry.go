@@ -2,7 +2,6 @@ package billing
 
 import (
 	"tollgate/engine"
-	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/machine"
 )
 
@@ -211,10 +210,3 @@ func (m *Machine) Since(r engine.Record) uint32 { return table.Since(r) }
 
 // Grows reports whether a record makes the state grow, also where another command carries it.
 func Grows(r engine.Record) bool { return table.Grows(r) }
-
-// turn is one record's turn in Apply: the state it may change, and the entry it belongs to.
-type turn struct {
-	lifecycle.Runner
-	*state
-	m *Machine
-}

@@ -40,6 +40,13 @@ type state struct {
 	usageEvents, auditEvents atomic.Uint64
 }
 
+// turn is one record's turn in Apply: the state it may change, and the entry it belongs to.
+type turn struct {
+	lifecycle.Runner
+	*state
+	m *Machine
+}
+
 // newState returns the state before the first entry.
 func newState() *state {
 	s := &state{correctionByKey: page.NewIndex()}
