@@ -138,6 +138,27 @@ const (
 	OutcomeInvoicePaid Outcome = 115 // invoice_paid
 	// OutcomeCheckoutUnknown: there is no such checkout, or it is forgotten.
 	OutcomeCheckoutUnknown Outcome = 116 // checkout_unknown
+
+	// OutcomeReservationUnknown: there is no such reservation, or it is forgotten.
+	OutcomeReservationUnknown Outcome = 118 // reservation_unknown
+	// OutcomeReservationKeyReused: the reservationKey belongs to another request.
+	OutcomeReservationKeyReused Outcome = 119 // reservation_key_reused
+	// OutcomeReservationShort: a limit or a pool does not have what was asked for; the reply names it.
+	OutcomeReservationShort Outcome = 120 // reservation_short
+	// OutcomeReservationClosed: the reservation is not open; the reply has its state.
+	OutcomeReservationClosed Outcome = 121 // reservation_closed
+	// OutcomeHoldLimit: the customer or the environment has as many open reservations as it may.
+	OutcomeHoldLimit Outcome = 122 // hold_limit
+	// OutcomeNotEntitled: no subscription gives the customer the feature; the reply says why.
+	OutcomeNotEntitled Outcome = 123 // not_entitled
+	// OutcomeReservationBilled: the reservation was billed when it expired, and the command must
+	// bring the journal record of that event.
+	OutcomeReservationBilled Outcome = 124 // reservation_billed
+	// OutcomeSettledMore: more is settled already than the running total says.
+	OutcomeSettledMore Outcome = 125 // settled_more
+	// OutcomeReservationInvalid: a value of a command about reservations is out of its bounds.
+	OutcomeReservationInvalid Outcome = 126 // reservation_invalid
+
 	// OutcomeSubscriptionEnded: the subscription is cancelled.
 	OutcomeSubscriptionEnded Outcome = 73 // subscription_ended
 	// OutcomeNothingToRevert: no cancellation is scheduled, or it has taken effect.

@@ -159,7 +159,26 @@ var faults = [256]*Fault{
 	engine.OutcomeWebhookLimit:   refused(400, "webhook_limit", "The limit of endpoints or waiting messages is reached"),
 	engine.OutcomeUpgrading: NewFault(503, "upgrading", "Not every node knows this command yet").With(
 		"Nothing was changed. Repeat it once all nodes run the same version.").Retry(5),
-	engine.OutcomeWorkspaceClaimed: refused(409, "workspace_claimed", "A workspace that has an owner is not removed"),
+	engine.OutcomeReservationUnknown: refused(404, "reservation_not_found", "Reservation not found"),
+	engine.OutcomeReservationKeyReused: NewFault(409, "reservation_key_reused",
+		"This reservationKey belongs to another request").With(
+		"Nothing was changed. Another reservation needs a key of its own."),
+	engine.OutcomeReservationShort: NewFault(402, "reservation_short", "There is not enough left").With(
+		"Nothing was changed, and nothing more is held."),
+	engine.OutcomeReservationClosed: NewFault(409, "reservation_closed", "The reservation is not open any more").With(
+		"Nothing was changed."),
+	engine.OutcomeHoldLimit: NewFault(429, "reservation_limit", "As many reservations are open as may be").With(
+		"Nothing was changed. Settle or release some, or wait until they expire.").Retry(1),
+	engine.OutcomeNotEntitled: NewFault(402, "not_entitled", "The customer may not use the feature").With(
+		"Nothing is held."),
+	engine.OutcomeReservationBilled: NewFault(503, "reservation_billed",
+		"The journal of this node could not tell what the expired reservation was billed as").With(
+		"Nothing was changed. Repeat the request; it is safe.").Retry(1),
+	engine.OutcomeSettledMore: NewFault(400, "settled_more", "More than this total is settled already").With(
+		"Nothing was changed. usageUnits is the running total of the reservation: it never falls. Amend " +
+			"an event to take something back."),
+	engine.OutcomeReservationInvalid: refused(400, "reservation_invalid", "A value is out of its bounds"),
+	engine.OutcomeWorkspaceClaimed:   refused(409, "workspace_claimed", "A workspace that has an owner is not removed"),
 	engine.OutcomeWebhookDisabled: NewFault(400, "webhook_endpoint_disabled", "The webhook endpoint is disabled").With(
 		"Nothing was changed. Enable it before."),
 }

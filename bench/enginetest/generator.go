@@ -100,6 +100,7 @@ func (g *generator) record() engine.Record {
 		g.catalog, g.account, g.key, g.revoke, g.pay, g.limits, g.platform, g.platform,
 		g.credits, g.credits, g.credits, g.webhook, g.webhook, g.webhook,
 		g.lifecycle, g.lifecycle, g.lifecycle, g.settlement, g.correction, g.correction, g.correction,
+		g.reservation, g.reservation, g.reservation,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()

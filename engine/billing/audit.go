@@ -35,7 +35,7 @@ func (c *RecordAudits) Apply(t *turn) engine.Outcome {
 	t.sources.note(auditSource{b.origin, b.boot, b.sequence, t.Index})
 	t.auditEvents.Store(t.auditEvents.Load() + b.count)
 	t.m.journal.Append(journal.Record{
-		Kind: journal.KindAudit, Index: t.Index, Position: t.Position,
+		Kind: journal.KindAudit, Index: t.Index, Position: t.Entry.Place(t.Position),
 		At: t.Stamp, Payload: t.Payload,
 	})
 	t.Fold(b.sequence)

@@ -137,6 +137,8 @@ type correcting struct {
 	// where in it the change counts.
 	ledger *lifecycle.Ledger
 	lifecycle.Spot
+	// forced is set where a reservation held the units that are added.
+	forced bool
 	// at is where credits burn for it; change is what becomes of them, was and newly what the event
 	// has burnt before and after.
 	at         book.Place
@@ -196,12 +198,26 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	case lifecycle.Gone:
 		return engine.OutcomeUsageFinal
 	}
+	at.Forced = k.forced
 	outcome := l.Add(at, k.original.Feature, delta, k.now)
 	if outcome.Refused() {
 		return outcome
 	}
+	if at.Closed == nil && t.Customers.Read(k.owner).Held && !k.forced {
+		if outcome = k.beside(t, l, delta); outcome.Refused() {
+			return outcome
+		}
+	}
 	k.ledger, k.Spot = l, at
 	return engine.OutcomeDone
+}
+
+// beside compares the counter with what reservations hold of it.
+func (k *correcting) beside(t *turn, l *lifecycle.Ledger, delta decimal.Decimal) engine.Outcome {
+	at := l.PlaceOf(lifecycle.Spot{}, k.original.Feature)
+	u := usage{held: t.Held.Units(k.owner, l.Row, k.original.Feature, k.now)}
+	n := &l.Counters[at.Counter-l.Sub.FirstCounter]
+	return u.compare(at.Feature, decimal.Max(n.Reading(at.Feature), n.Next), delta)
 }
 
 // counted is where the event counted when it was recorded.
@@ -240,7 +256,7 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	entry.Counted, entry.Span = k.ledger != nil, k.Span
 	entry.Covered, entry.Draws = sums.Difference(k.newly.Paid, k.was.Paid), draws
 	t.m.journal.Append(journal.Record{
-		Kind: kind, Index: t.Index, Position: t.Position, Owner: k.owner,
+		Kind: kind, Index: t.Index, Position: t.Entry.Place(t.Position), Owner: k.owner,
 		At: k.usage.OccurredAt, Payload: wire.Encode(nil, &entry),
 	})
 }
@@ -360,6 +376,8 @@ func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 		return engine.OutcomeDone
 	}
 	k.at = k.ledger.PlaceOf(k.Spot, k.original.Feature)
+	_, was.Kept = t.heldBeside(k.owner, k.at, k.now)
+	was.Forced = k.forced
 	r, outcome := t.PlanCorrection(k.owner, k.at, was, units, k.now)
 	if outcome.Refused() {
 		return outcome

@@ -40,7 +40,7 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 		return engine.OutcomePoolArchived
 	case p.Frozen:
 		return engine.OutcomePoolFrozen
-	case p.Hard && t.BalanceAt(p, now).Less(c.Amount):
+	case p.Hard && t.free(row, now).Less(c.Amount):
 		return engine.OutcomeCreditsEmpty
 	case t.DeductionsFull(row):
 		return engine.OutcomeDeductionLimit
@@ -65,6 +65,22 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 		accounts.Given("transaction", rows.UUIDText(c.ID)),
 		accounts.Given("amount", c.Amount.String()), accounts.Given("note", c.Note))
 	return engine.OutcomeDone
+}
+
+// free is what a pool with a hard limit has beyond what reservations hold of it: they hold what the
+// others of its name have first.
+func (t *turn) free(row uint32, now int64) decimal.Decimal {
+	p := t.Pools.Read(row)
+	balance := t.BalanceAt(p, now)
+	if !t.Customers.Read(p.Customer).Held {
+		return balance
+	}
+	u := t.PurseOf(p.Customer, p.Name, now)
+	u.Keep(t.Held.Credits(p.Customer, p.Name, now))
+	if all, endless := u.Free(); !endless {
+		return decimal.Min(balance, all)
+	}
+	return balance
 }
 
 // ReverseTransaction takes back what is left of a grant, or gives back a deduction. A reversal of

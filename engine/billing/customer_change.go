@@ -260,6 +260,10 @@ func (s *state) entitlements(
 		if at.Credited() {
 			u = s.Purse(l.Sub.Customer, at, now)
 		}
+		if s.Customers.Read(l.Sub.Customer).Held {
+			d.Held = s.Held.Units(l.Sub.Customer, l.Row, f.Feature, now)
+			u.Keep(s.Held.Credits(l.Sub.Customer, f.Credits.Pool, now))
+		}
 		d.judge(&CheckQuery{}, at, l.Counters[i].Reading(f), &u)
 		views = append(views, EntitlementView{
 			ID: entitlementID(l.Sub.ID, feature.ID), SubscriptionID: l.Sub.ID,

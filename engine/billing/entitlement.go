@@ -75,6 +75,10 @@ func (*customerReader) check(s *state, q *CheckQuery, d *Decision, fetched bool)
 		if p.Credited() {
 			u = s.Purse(d.CustomerRow, p, now)
 		}
+		if p.Found() && s.Customers.Read(d.CustomerRow).Held {
+			d.Held = s.Held.Units(d.CustomerRow, p.Subscription, d.FeatureNumber, now)
+			u.Keep(s.Held.Credits(d.CustomerRow, p.Feature.Credits.Pool, now))
+		}
 		lock.RUnlock()
 	} else {
 		d.FeatureNumber = e.Catalog.Load().FeatureByKey[string(q.Feature)]
@@ -154,11 +158,14 @@ func (s *state) uncarried(customer *book.CustomerRow) Reason {
 func (d *Decision) measure(q *CheckQuery, p book.Place, used decimal.Decimal) {
 	d.HasUsage = p.Found()
 	d.Used = used
-	full := false
+	full, taken := false, used
+	if !d.Held.IsZero() {
+		taken = sums.Of(used, d.Held)
+	}
 	if p.Found() && p.Feature.HasMax {
 		d.HasLimit, d.HardLimit, d.Limit = true, p.Feature.Hard, p.Feature.Max
-		d.Remaining = sums.Remaining(p.Feature.Max, used)
-		full = p.Feature.Full(used)
+		d.Remaining = sums.Remaining(p.Feature.Max, taken)
+		full = p.Feature.Full(taken)
 	}
 	if q.Track {
 		d.simulate(q, p, used)
@@ -185,8 +192,12 @@ func (d *Decision) simulate(q *CheckQuery, p book.Place, used decimal.Decimal) {
 	}
 	d.Projected = projected
 	if d.HasLimit {
-		d.WouldExceed = !ok || d.Limit.Less(projected)
-		d.ProjectedRemaining = sums.Remaining(d.Limit, projected)
+		taken := projected
+		if !d.Held.IsZero() {
+			taken = sums.Of(projected, d.Held)
+		}
+		d.WouldExceed = !ok || d.Limit.Less(taken)
+		d.ProjectedRemaining = sums.Remaining(d.Limit, taken)
 	}
 	if p.Found() && p.Feature.Priced && ok {
 		cost, err := price.Cost(&p.Feature.Model, used, projected)

@@ -36,6 +36,9 @@ type usageEntry struct {
 	// period after that, which is Period.
 	Span  uint32 `wire:"9"`
 	Ahead bool   `wire:"10"`
+	// Reservation is what the event settled, Overrun the units that went beyond it and did not fit.
+	Reservation [16]byte        `wire:"20"`
+	Overrun     decimal.Decimal `wire:"21"`
 }
 
 // IndexRecord is the journal.Indexer of the billing journal.

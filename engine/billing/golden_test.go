@@ -44,6 +44,38 @@ func goldens() map[string][]byte {
 		"command-23-create-subscription": &billing.CreateSubscription{
 			Env: 1, ID: id("s"), InvoiceID: id("i"), Customer: "ada", Plan: "pro", GraceDays: 7,
 		},
+		"command-200-reserve": &billing.Reserve{
+			Env: 1, ID: id("r"), Key: [16]byte{1, 2}, KeyText: "call-1", Body: 7, Customer: "ada",
+			Items: []billing.ReserveItem{
+				{FeatureKey: "calls", Units: decimal.FromInt(75)},
+				{
+					FeatureID: id("f"), Units: decimal.FromInt(2), HasCost: true,
+					Cost: decimal.MustParse("0.02"),
+				},
+			},
+			TTLMS: 600_000, RefuseOverrun: true, SettleOnExpiry: true, Meta: []byte(`{"a":1}`),
+		},
+		"command-200-reserve-part": &billing.Reserve{
+			Env: 1, ID: id("r"), Key: [16]byte{1, 2}, KeyText: "call-2", CustomerID: id("c"),
+			Items: []billing.ReserveItem{{FeatureKey: "calls", Units: decimal.FromInt(75)}},
+			TTLMS: 1000, Partial: true, DryRun: true,
+		},
+		"command-201-settle-reservation": &billing.SettleReservation{
+			Env: 1, ID: id("r"), Partial: true, EventKey: "event-1", Key: [16]byte{3},
+			Items: []billing.SettleItem{{
+				FeatureKey: "calls", FeatureID: id("f"), Units: decimal.FromInt(70), HasCost: true,
+				Cost: decimal.FromInt(1),
+			}},
+			OccurredAt: enginetest.Epoch, Meta: []byte(`{}`), Through: 9, Found: true, Number: 4,
+			Originals: []billing.UsageRef{{Index: 5, Position: 1, Owner: 2, Hash: 3, Event: 4}},
+		},
+		"command-202-extend-reservation": &billing.ExtendReservation{
+			Env: 1, ID: id("r"), Units: decimal.FromInt(100), TTLMS: 60_000,
+		},
+		"command-203-release-reservation": &billing.ReleaseReservation{Env: 1, ID: id("r")},
+		"command-25-set-limits-with-holds": &billing.SetLimits{
+			CustomerHolds: 10, EnvironmentHolds: 1000, HoldMS: 3_600_000,
+		},
 		"command-180-note-membership": &billing.NoteMembership{
 			Actor: "admin-key", Action: "member.joined", Node: "node4", Raft: "10.0.0.4:7080",
 			HTTP: "10.0.0.4:8080", Ops: "10.0.0.4:9080",

@@ -20,6 +20,7 @@ var grow, keep = []engine.Kind{
 	billing.KindCreateSubscription, billing.KindChangePlan, billing.KindCreatePool,
 	billing.KindGrantCredits, billing.KindDeductCredits, billing.KindOpenCheckout,
 	billing.KindKeepAnswer, billing.KindAdvanceClock, billing.KindCreateWebhookEndpoint,
+	billing.KindReserve,
 }, []engine.Kind{
 	engine.KindTick, engine.KindCheckState, engine.KindHandOver, engine.KindSetVersion,
 	billing.KindRecordAudits, billing.KindRevokeKey, billing.KindMarkInvoicePaid,
@@ -29,6 +30,7 @@ var grow, keep = []engine.Kind{
 	billing.KindSetPaymentProvider, billing.KindNoteCheckout, billing.KindRecordPayment,
 	billing.KindCancelSubscription, billing.KindSetPaymentTerms, billing.KindRevertCancellation,
 	billing.KindCancelPlanChange, billing.KindVoidInvoice, billing.KindVoidUsage,
+	billing.KindSettleReservation, billing.KindExtendReservation, billing.KindReleaseReservation,
 	billing.KindAmendUsage, billing.KindUpdateWebhookEndpoint, billing.KindDeleteWebhookEndpoint,
 	billing.KindRotateWebhookSecret, billing.KindRecordDelivery, billing.KindResendWebhook,
 	billing.KindNoteMembership, billing.KindDemoteKeys, billing.KindSetSeller,

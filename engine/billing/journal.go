@@ -16,7 +16,7 @@ func (m *Machine) journalChanges(t *turn, position uint32) {
 	}
 	m.scratch.payload = wire.Encode(m.scratch.payload[:0], r)
 	m.journal.Append(journal.Record{
-		Kind: journal.KindChange, Index: t.Index, Position: position, At: t.Stamp,
+		Kind: journal.KindChange, Index: t.Index, Position: t.Entry.Place(position), At: t.Stamp,
 		Payload: m.scratch.payload,
 	})
 	clear(r.Changes)
@@ -51,6 +51,22 @@ func (t *turn) recordLimits(before, after *accounts.Limits) {
 		}
 	}
 	number := func(v int64) string { return strconv.FormatInt(v, 10) }
+	ownWas, allWas := before.Holds()
+	ownIs, allIs := after.Holds()
+	for _, v := range [...]struct {
+		name    string
+		was, is uint64
+	}{
+		{"reservationsPerCustomer", ownWas, ownIs},
+		{"reservationsPerEnvironment", allWas, allIs},
+		{"reservationMs", uint64(before.LongestHold()), uint64(after.LongestHold())},
+	} {
+		if v.was != v.is {
+			values = append(values, accounts.FieldChange{
+				Name: v.name, Before: strconv.FormatUint(v.was, 10), After: strconv.FormatUint(v.is, 10),
+			})
+		}
+	}
 	t.Note(accounts.Change{
 		Actor: "configuration", Action: "limits.set",
 		Values: append([]accounts.FieldChange{
@@ -98,7 +114,7 @@ func (m *Machine) journalFacts(index uint64, position uint32) {
 	}
 	m.scratch.payload = wire.Encode(m.scratch.payload[:0], r)
 	m.journal.Append(journal.Record{
-		Kind: journal.KindBilling, Index: index, Position: position,
+		Kind: journal.KindBilling, Index: index, Position: m.scratch.entry.Place(position),
 		At: r.Facts[0].At, Payload: m.scratch.payload,
 	})
 	clear(r.Facts)

@@ -30,6 +30,12 @@ type SetLimits struct {
 	AccountKeys      uint64 `wire:"7"`
 	AccountCatalog   uint64 `wire:"8"`
 	AccountEndpoints uint64 `wire:"9"`
+	// CustomerHolds and EnvironmentHolds are how many open reservations a customer and an
+	// environment may have, HoldMS how long one may live in all, in milliseconds. 0 leaves one as it
+	// is. What is open beyond stays.
+	CustomerHolds    uint64 `wire:"10"`
+	EnvironmentHolds uint64 `wire:"11"`
+	HoldMS           int64  `wire:"12"`
 }
 
 func (c *SetLimits) apply(t *turn) engine.Outcome {
@@ -69,6 +75,15 @@ func (c *SetLimits) Over(next accounts.Limits) accounts.Limits {
 	})
 	next.AccountCustomers, next.AccountKeys = wanted.Customers, wanted.Keys
 	next.AccountCatalog, next.AccountEndpoints = wanted.Catalog, wanted.Endpoints
+	if c.CustomerHolds > 0 {
+		next.CustomerHolds = min(c.CustomerHolds, accounts.MaxCustomerHolds)
+	}
+	if c.EnvironmentHolds > 0 {
+		next.EnvironmentHolds = min(c.EnvironmentHolds, accounts.MaxEnvironmentHolds)
+	}
+	if c.HoldMS > 0 {
+		next.HoldMS = min(c.HoldMS, accounts.MaxHoldMS)
+	}
 	return next
 }
 

@@ -56,7 +56,7 @@ type scratch struct {
 const keptUsages = 8192
 
 func (s *scratch) reset() {
-	s.entry.Work = 0
+	s.entry.Reset()
 	if cap(s.usages) > keptUsages {
 		s.usages = nil
 	}
@@ -85,6 +85,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	defer m.applying.Unlock()
 	m.scratch.entry.Records = len(records)
 	t := m.turn(begun, s)
+	t.Holds = &t
 	retention := s.Limits.Load().KeyRetentionMS
 	s.Floor = max(s.Floor, t.Stamp-retention)
 	s.keys.Expire(t.Stamp)

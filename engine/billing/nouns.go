@@ -27,6 +27,8 @@ import (
 //schema:nouns catalogs CreditsDocument FeatureDocument PlanDocument PlanFeatureDocument
 //schema:nouns catalogs PricingDocument TierDocument MaxPoolRows MaxPools MaxTransactions
 //schema:nouns credits LeftTransaction TransactionReply TransactionView MaxTraces ReversalMS
+//schema:nouns holds ReservationState ReservationOpen ReservationSettled ReservationReleased
+//schema:nouns holds ReservationExpired ReservationBilled
 //schema:nouns outbox Attempt AttemptOutcome WebhookEndpointView WebhookEvents WebhookMessage
 //schema:nouns outbox ToldInvoice ToldPayment ToldSubscription ToldPool ToldLimit AttemptBlocked
 //schema:nouns outbox AttemptDelivered AttemptExpired AttemptGone AttemptRetry MaxFinishedDeliveries

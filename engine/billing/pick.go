@@ -60,6 +60,10 @@ func (s *state) pick(
 		at, carries := book.PlaceIn(
 			c, feature, book.Place{Subscription: row, Counter: b.FirstCounter}, b.Version)
 		full := carries && at.Feature.Full(s.Counters.Reading(at.Counter, at.Feature))
+		if customer.Held && carries && !full {
+			full = at.Feature.FullBeside(s.Counters.Reading(at.Counter, at.Feature),
+				s.Held.Units(b.Customer, row, feature, now))
+		}
 		if b.Due <= now {
 			return book.Place{}, true, false
 		}
@@ -188,10 +192,13 @@ func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 		}
 		f := &l.Version().Features[slot]
 		ledgers[row] = l
+		held := decimal.Decimal{}
+		if customer.Held {
+			held = s.Held.Units(d.CustomerRow, row, d.FeatureNumber, now)
+		}
 		h.offer(book.Place{
 			Subscription: row, Counter: l.Sub.FirstCounter + slot, Feature: f,
-		}, l.Sub.Life(),
-			f.Full(l.Counters[slot].Reading(f)))
+		}, l.Sub.Life(), f.FullBeside(l.Counters[slot].Reading(f), held))
 	}
 	if p = h.best(); !p.Found() {
 		d.Reason = reason

@@ -63,6 +63,11 @@ const (
 	KindDemoteKeys        engine.Kind = 191
 	KindRecordProbedUsage engine.Kind = 192
 
+	KindReserve            engine.Kind = 200
+	KindSettleReservation  engine.Kind = 201
+	KindExtendReservation  engine.Kind = 202
+	KindReleaseReservation engine.Kind = 203
+
 	KindSetSeller engine.Kind = 224
 )
 
@@ -192,6 +197,10 @@ var registry = [...]command{
 	KindDemoteKeys:            of((*DemoteKeys).apply),
 	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),
 	KindAdminister:            carrier("Administer", openAdminister, administerCarries),
+	KindReserve:               of((*Reserve).apply).growing(),
+	KindSettleReservation:     of((*SettleReservation).apply),
+	KindExtendReservation:     of((*ExtendReservation).apply).submitted(),
+	KindReleaseReservation:    of((*ReleaseReservation).apply),
 	KindKeepAnswer:            of((*KeepAnswer).apply).growing().recorded(),
 	KindSetSeller:             of((*SetSeller).apply).submitted().recorded(),
 }

@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/page"
@@ -196,6 +197,7 @@ func (v *Decision) Fields(w *wire.Codec) {
 	wire.Uint(w, 15, &v.CustomerRow)
 	wire.Uint(w, 16, &v.FeatureNumber)
 	w.Int(17, &v.EnvironmentTime)
+	w.Decimal(18, &v.Held)
 }
 
 // Fields implements wire.Fielder.
@@ -225,6 +227,14 @@ func (v *EraseCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.String(2, &v.ExternalID)
 	w.String(3, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
+func (v *ExtendReservation) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+	w.Decimal(3, &v.Units)
+	w.Int(4, &v.TTLMS)
 }
 
 // Fields implements wire.Fielder.
@@ -451,12 +461,81 @@ func (v *RecordUsage) quick(src []byte) bool {
 }
 
 // Fields implements wire.Fielder.
+func (v *ReleaseReservation) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+}
+
+// Fields implements wire.Fielder.
 func (v *ResendWebhook) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.Endpoint)
 	wire.Uint(w, 3, &v.Row)
 	wire.Uint(w, 4, &v.Sequence)
 	w.String(5, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
+func (v *ReservationItemView) Fields(w *wire.Codec) {
+	w.String(1, &v.FeatureKey)
+	w.ID(2, &v.SubscriptionID)
+	w.Decimal(3, &v.Granted)
+	w.Decimal(4, &v.Settled)
+	w.Decimal(5, &v.Held)
+	w.Decimal(6, &v.Overrun)
+	w.Bool(7, &v.HasCost)
+	w.Decimal(8, &v.Cost)
+	w.String(9, &v.Rule)
+	w.Bool(10, &v.HasLimit)
+	w.Decimal(11, &v.Limit)
+	w.Decimal(12, &v.Remaining)
+}
+
+// Fields implements wire.Fielder.
+func (v *ReservationView) Fields(w *wire.Codec) {
+	w.ID(1, &v.ID)
+	w.String(2, &v.Key)
+	w.String(3, &v.Customer)
+	wire.Uint(w, 4, &v.State)
+	w.Bool(5, &v.DryRun)
+	w.Int(6, &v.CreatedAt)
+	w.Int(7, &v.ExpiresAt)
+	w.Int(8, &v.RemainingSeconds)
+	wire.List(w, 9, &v.Items)
+	w.Bool(10, &v.RefuseOverrun)
+	w.Bool(11, &v.SettleOnExpiry)
+	w.String(12, &v.Event)
+	w.Bool(13, &v.Recorded)
+	w.Bool(14, &v.Late)
+	w.Blob(15, &v.Meta)
+	wire.Uint(w, 16, &v.LogIndex)
+}
+
+// Fields implements wire.Fielder.
+func (v *Reserve) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+	w.ID(3, &v.Key)
+	w.String(4, &v.KeyText)
+	wire.Uint(w, 5, &v.Body)
+	w.String(6, &v.Customer)
+	w.ID(7, &v.CustomerID)
+	wire.List(w, 8, &v.Items)
+	w.Int(9, &v.TTLMS)
+	w.Bool(10, &v.Partial)
+	w.Bool(11, &v.RefuseOverrun)
+	w.Bool(12, &v.SettleOnExpiry)
+	w.Bool(13, &v.DryRun)
+	w.Blob(14, &v.Meta)
+}
+
+// Fields implements wire.Fielder.
+func (v *ReserveItem) Fields(w *wire.Codec) {
+	w.String(1, &v.FeatureKey)
+	w.ID(2, &v.FeatureID)
+	w.Decimal(3, &v.Units)
+	w.Decimal(4, &v.Cost)
+	w.Bool(5, &v.HasCost)
 }
 
 // Fields implements wire.Fielder.
@@ -509,6 +588,9 @@ func (v *SetLimits) Fields(w *wire.Codec) {
 	wire.Uint(w, 7, &v.AccountKeys)
 	wire.Uint(w, 8, &v.AccountCatalog)
 	wire.Uint(w, 9, &v.AccountEndpoints)
+	wire.Uint(w, 10, &v.CustomerHolds)
+	wire.Uint(w, 11, &v.EnvironmentHolds)
+	w.Int(12, &v.HoldMS)
 }
 
 // Fields implements wire.Fielder.
@@ -544,6 +626,44 @@ func (v *SetSeller) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.Message(2, &v.Seller)
 	w.String(3, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
+func (v *SettleItem) Fields(w *wire.Codec) {
+	w.String(1, &v.FeatureKey)
+	w.ID(2, &v.FeatureID)
+	w.Decimal(3, &v.Units)
+	w.Decimal(4, &v.Cost)
+	w.Bool(5, &v.HasCost)
+}
+
+// Fields implements wire.Fielder.
+func (v *SettleReservation) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+	wire.List(w, 3, &v.Items)
+	w.Bool(4, &v.Partial)
+	w.String(5, &v.EventKey)
+	w.ID(6, &v.Key)
+	w.Int(7, &v.OccurredAt)
+	w.Blob(8, &v.Meta)
+	wire.Uint(w, 9, &v.Through)
+	w.Bool(10, &v.Found)
+	wire.Uint(w, 11, &v.Number)
+	wire.List(w, 12, &v.Originals)
+}
+
+// Fields implements wire.Fielder.
+func (v *Shortage) Fields(w *wire.Codec) {
+	w.String(1, &v.Level)
+	w.String(2, &v.FeatureKey)
+	w.Decimal(3, &v.Asked)
+	w.Decimal(4, &v.Used)
+	w.Decimal(5, &v.Held)
+	w.Decimal(6, &v.Limit)
+	wire.Uint(w, 7, &v.LogIndex)
+	wire.Uint(w, 8, &v.Reason)
+	w.String(9, &v.State)
 }
 
 // Fields implements wire.Fielder.
@@ -738,6 +858,8 @@ func (v *usageEntry) tail(w *wire.Codec) {
 	w.Decimal(34, &v.Covered)
 	wire.Uint(w, 9, &v.Span)
 	w.Bool(10, &v.Ahead)
+	w.ID(20, &v.Reservation)
+	w.Decimal(21, &v.Overrun)
 }
 
 // correctionCodec states the bytes of a row in a snapshot.
@@ -864,6 +986,11 @@ const (
 	MaxTransactions            = catalogs.MaxTransactions
 	MaxTraces                  = credits.MaxTraces
 	ReversalMS                 = credits.ReversalMS
+	ReservationOpen            = holds.ReservationOpen
+	ReservationSettled         = holds.ReservationSettled
+	ReservationReleased        = holds.ReservationReleased
+	ReservationExpired         = holds.ReservationExpired
+	ReservationBilled          = holds.ReservationBilled
 	AttemptBlocked             = outbox.AttemptBlocked
 	AttemptDelivered           = outbox.AttemptDelivered
 	AttemptExpired             = outbox.AttemptExpired
@@ -916,6 +1043,7 @@ type (
 	LeftTransaction          = credits.LeftTransaction
 	TransactionReply         = credits.TransactionReply
 	TransactionView          = credits.TransactionView
+	ReservationState         = holds.ReservationState
 	Attempt                  = outbox.Attempt
 	AttemptOutcome           = outbox.AttemptOutcome
 	WebhookEndpointView      = outbox.WebhookEndpointView

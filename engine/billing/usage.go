@@ -58,6 +58,9 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 		return engine.OutcomeCustomerArchived
 	}
 	u := usage{customer: customer, feature: at.number, place: at.Place, recordedAt: now}
+	if t.Customers.Read(customer).Held {
+		u.held, u.kept = t.heldBeside(customer, at.Place, now)
+	}
 	if outcome = u.price(c, catalog.Feature(at.number)); outcome != engine.OutcomeDone {
 		return outcome
 	}
@@ -65,7 +68,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	if u.place.Credited() {
-		u.burning, outcome = t.PlanBurn(customer, u.place, c.Units, now)
+		u.burning, outcome = t.PlanBurn(u.place, u.need(c.Units), now)
 		if outcome.Refused() {
 			return outcome
 		}
@@ -288,6 +291,18 @@ type usage struct {
 	spot    lifecycle.Spot
 	outcome engine.Outcome
 	burning credits.Burning
+	// held and kept are the units and credits that reservations hold beside it.
+	held, kept decimal.Decimal
+	// settling is the reservation of which the event settles something; nil: of none. forced is set
+	// where that held the units, so that nothing refuses them, overrun what did not fit beyond that.
+	settling settler
+	forced   bool
+	overrun  decimal.Decimal
+}
+
+// need is what the event asks of credits.
+func (u *usage) need(units decimal.Decimal) *credits.Need {
+	return &credits.Need{Customer: u.customer, Units: units, Kept: u.kept, Forced: u.forced}
 }
 
 // price computes the provider's cost where the event does not state it.
@@ -332,8 +347,40 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 			return engine.OutcomeOverflow
 		}
 	}
-	u.outcome = f.Compare(total, c.Units)
+	u.outcome = u.compare(f, total, c.Units)
 	return u.outcome
+}
+
+// compare is how a total with the event's units compares with the limit: that refuses what together
+// with what is held goes beyond it, and is reached by what is used.
+func (u *usage) compare(
+	f *catalogs.PlanFeature, total, units decimal.Decimal,
+) engine.Outcome {
+	if u.forced {
+		units = decimal.Decimal{}
+	}
+	return f.CompareBeside(total, u.held, units)
+}
+
+// settler is told that a usage event which settles something of a reservation was counted.
+type settler interface {
+	reservation() [16]byte
+	// took is called under the customer's lock. It does not get the usage, which stays on the stack.
+	took(t *turn, draws []credits.Draw)
+}
+
+// heldBeside is what a customer's reservations hold of the feature of a place, and of its credits.
+func (t *turn) heldBeside(
+	customer uint32, at book.Place, now int64,
+) (units, kept decimal.Decimal) {
+	if at.Feature == nil || !t.Customers.Read(customer).Held {
+		return units, kept
+	}
+	units = t.Held.Units(customer, at.Subscription, at.Feature.Feature, now)
+	if at.Credited() {
+		kept = t.Held.Credits(customer, at.Feature.Credits.Pool, now)
+	}
+	return units, kept
 }
 
 // countLate counts an event that occurred before the present span, or in a subscription that has
@@ -347,6 +394,7 @@ func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 		u.outcome = engine.OutcomeUnpriced
 		return u.outcome
 	}
+	at.Forced = u.forced
 	u.late, u.spot, u.span, u.ahead = l, at, at.Span, at.Ahead
 	u.outcome = l.Add(at, u.feature, c.Units, u.recordedAt)
 	return u.outcome
@@ -374,6 +422,9 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 			t.Burn(u.place, &u.burning, u.recordedAt)
 			t.Cover(u.place.Counter, u.burning.Covered, u.ahead)
 		}
+		if u.settling != nil {
+			u.settling.took(t, u.burning.Draws)
+		}
 		lock.Unlock()
 		high, low := u.counted.Used.Bits()
 		t.Fold(uint64(high) ^ low)
@@ -383,12 +434,17 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 			t.TellReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
 		}
 	}
+	if u.settling != nil && (u.late != nil || u.place.Feature == nil) {
+		lock := t.WriteLock(u.customer)
+		u.settling.took(t, u.burning.Draws)
+		lock.Unlock()
+	}
 	t.keys.Add(c.Key, c.hash, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
 	}, t.Stamp, uint32(accounts.FlowOf(c.Env)))
 	t.usageEvents.Store(t.usageEvents.Load() + 1)
 	t.m.journal.Append(journal.Record{
-		Kind: journal.KindUsage, Index: t.Index, Position: t.Position,
+		Kind: journal.KindUsage, Index: t.Index, Position: t.Entry.Place(t.Position),
 		Owner: u.customer, At: c.OccurredAt, Payload: t.usagePayload(u),
 	})
 }
@@ -400,7 +456,10 @@ func (t *turn) usagePayload(u *usage) []byte {
 		Subscription: u.place.Subscription, Feature: u.feature, Outcome: u.outcome,
 		RecordedAt: u.recordedAt, HasCost: u.hasCost, Cost: u.cost, Record: t.Payload,
 		Covered: u.burning.Covered,
-		Span:    u.span, Ahead: u.ahead,
+		Span:    u.span, Ahead: u.ahead, Overrun: u.overrun,
+	}
+	if u.settling != nil {
+		e.Reservation = u.settling.reservation()
 	}
 	if u.place.Subscription != 0 {
 		e.Period = t.Subscriptions.Read(u.place.Subscription).Period

@@ -174,6 +174,8 @@ type Decision struct {
 	FeatureNumber uint32 `wire:"16"`
 	// EnvironmentTime is Now on the environment's clock.
 	EnvironmentTime int64 `wire:"17"`
+	// Held is what open reservations hold; Remaining and the decision leave it out.
+	Held decimal.Decimal `wire:"18"`
 }
 
 // Allowed reports whether the customer may use the feature.

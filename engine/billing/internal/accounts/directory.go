@@ -108,6 +108,23 @@ type Entry struct {
 	Changes ChangeRecords
 	// Work is what the entry has done so far: see EntryWork.
 	Work int
+	// next is the first place in the journal that no record of the entry has, shift is by how many
+	// records more than one for each command it has so far: see Place.
+	next, shift uint32
+}
+
+// Reset begins another entry.
+func (e *Entry) Reset() { e.Work, e.next, e.shift = 0, 0, 0 }
+
+// Place is the place within the entry of the next journal record of the command at a position: that
+// position, as long as no command makes more than one record.
+func (e *Entry) Place(position uint32) (place uint32) {
+	if place = position + e.shift; place < e.next {
+		place = e.next
+		e.shift = place - position
+	}
+	e.next = place + 1
+	return place
 }
 
 // Work is counted, so that no entry keeps Apply for long whatever it holds: a unit is about one

@@ -1,6 +1,10 @@
 package accounts
 
-import "tollgate/engine/idempotency"
+import (
+	"cmp"
+
+	"tollgate/engine/idempotency"
+)
 
 // DayMS is one day in milliseconds.
 const DayMS = 24 * 60 * 60 * 1000
@@ -28,7 +32,31 @@ type Limits struct {
 	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each
 	// account; 0 is the default.
 	AccountCustomers, AccountKeys, AccountCatalog, AccountEndpoints uint64
+	// CustomerHolds and EnvironmentHolds are how many open reservations a customer and an
+	// environment may have, HoldMS how long one may live in all, whatever extends it; 0 is the
+	// default of each.
+	CustomerHolds, EnvironmentHolds uint64
+	HoldMS                          int64
 }
+
+// Bounds of reservations.
+const (
+	defaultCustomerHolds    = 1_000
+	defaultEnvironmentHolds = 200_000
+	MaxCustomerHolds        = 100_000
+	MaxEnvironmentHolds     = 4_000_000
+	// MaxHoldMS is the longest that the setting lets a reservation live in all: 7 days.
+	MaxHoldMS = 7 * DayMS
+)
+
+// Holds is how many open reservations a customer and an environment may have.
+func (l *Limits) Holds() (customer, environment uint64) {
+	return cmp.Or(l.CustomerHolds, defaultCustomerHolds),
+		cmp.Or(l.EnvironmentHolds, defaultEnvironmentHolds)
+}
+
+// LongestHold is how long a reservation may live in all: 24 hours where the settings say nothing.
+func (l *Limits) LongestHold() int64 { return cmp.Or(l.HoldMS, DayMS) }
 
 // memoryShare is how many times as many keys as are to stay in memory may be there, while their
 // files are behind.

@@ -4,7 +4,9 @@ package book
 
 import (
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 )
 
@@ -35,6 +37,16 @@ type Book struct {
 	InvoiceByID        *page.Index
 
 	Revenue Revenue
+
+	// Held knows what customers' open reservations hold. Those without any have Customer.Held unset.
+	Held Holder
+}
+
+// Holder knows what a customer's open reservations hold at an instant: units of a feature of a
+// subscription, and credits of pools of a name. The customer's lock is held.
+type Holder interface {
+	Units(customer, subscription, feature uint32, now int64) decimal.Decimal
+	Credits(customer uint32, pool catalogs.PoolName, now int64) decimal.Decimal
 }
 
 // Lists are heads of lists of rows.

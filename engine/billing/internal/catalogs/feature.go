@@ -2,6 +2,7 @@ package catalogs
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/price"
 )
@@ -15,6 +16,20 @@ func (f *PlanFeature) Compare(total, units decimal.Decimal) engine.Outcome {
 		return engine.OutcomeLimitReached
 	}
 	return engine.OutcomeDone
+}
+
+// CompareBeside is Compare where reservations hold units beside the total: a hard limit refuses
+// what goes beyond it with them, and is reached without.
+func (f *PlanFeature) CompareBeside(total, held, units decimal.Decimal) engine.Outcome {
+	if !held.IsZero() && f.Compare(sums.Of(total, held), units) == engine.OutcomeHardLimit {
+		return engine.OutcomeHardLimit
+	}
+	return f.Compare(total, units)
+}
+
+// FullBeside is Full where reservations hold units beside what is used.
+func (f *PlanFeature) FullBeside(used, held decimal.Decimal) bool {
+	return f.Full(sums.Of(used, held))
 }
 
 // Billable reports whether a quantity has a price within the range of numbers.

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 )
@@ -62,22 +63,33 @@ func (s *Vault) Draw(row uint32, amount decimal.Decimal, now int64, to *[]Draw) 
 	return credit.Burn(s.burning(s.Pools.Read(row)), amount, now, pay)
 }
 
+// Need is usage that burns credits.
+type Need struct {
+	Customer uint32
+	Units    decimal.Decimal
+	// Kept are credits that reservations hold: pools with a hard limit keep them.
+	Kept decimal.Decimal
+	// Forced usage is not refused: what neither credits nor a price pay is paid by nobody.
+	Forced bool
+}
+
 // PlanBurn decides how usage at a place burns credits. It changes nothing. CreditsEmpty: neither
 // credits nor a price pay for it. The draws are good until the next event.
 func (t *Burner) PlanBurn(
-	customer uint32, at book.Place, units decimal.Decimal, now int64,
+	at book.Place, n *Need, now int64,
 ) (b Burning, outcome engine.Outcome) {
-	if !at.Credited() || units.Sign() <= 0 {
+	if !at.Credited() || n.Units.Sign() <= 0 {
 		return b, engine.OutcomeDone
 	}
 	c := &at.Feature.Credits
-	need, ok := credit.Need(units, c.Weight)
+	need, ok := credit.Need(n.Units, c.Weight)
 	if !ok {
 		return b, engine.OutcomeOverflow
 	}
 	var room [catalogs.MaxPools]uint32
 	draws, rest, soft := t.Moves.draws[:0], need, uint32(0)
-	for _, row := range t.S.poolsOf(customer, c.Pool, room[:0]) {
+	var left decimal.Decimal // of what pools have, where some is kept
+	for _, row := range t.S.poolsOf(n.Customer, c.Pool, room[:0]) {
 		p := t.S.Pools.Read(row)
 		t.Spend(int(p.Grants) / 8)
 		if p.Frozen { // what no other pool pays has a price, or is refused
@@ -87,19 +99,40 @@ func (t *Burner) PlanBurn(
 			return b, engine.OutcomeOverflow
 		}
 		rest = t.S.Draw(row, rest, now, &draws)
+		if !n.Kept.IsZero() {
+			left = sums.Of(left, t.S.BalanceAt(p, now))
+		}
 		if !p.Hard && soft == 0 {
 			soft = row
 		}
+	}
+	if n.Kept.Sign() > 0 && soft == 0 {
+		var back decimal.Decimal
+		draws, back = keep(draws, n.Kept, sums.Difference(left, credit.Less(need, rest)))
+		rest = sums.Of(rest, back)
 	}
 	if rest.Sign() > 0 && soft != 0 {
 		draws = append(draws, Draw{Pool: soft, Amount: rest})
 		rest = decimal.Decimal{}
 	}
 	t.Moves.draws = draws
-	if rest.Sign() > 0 && !c.Fallback {
+	if rest.Sign() > 0 && !c.Fallback && !n.Forced {
 		return b, engine.OutcomeCreditsEmpty
 	}
-	return Burning{draws, credit.Covered(units, rest, c.Weight)}, engine.OutcomeDone
+	return Burning{draws, credit.Covered(n.Units, rest, c.Weight)}, engine.OutcomeDone
+}
+
+// keep takes back of draws, from the last one on, until as much is left as is kept.
+func keep(draws []Draw, kept, left decimal.Decimal) (fewer []Draw, back decimal.Decimal) {
+	for short := sums.Remaining(kept, left); short.Sign() > 0 && len(draws) > 0; {
+		d := &draws[len(draws)-1]
+		paid := decimal.Min(d.Amount, short)
+		short, back = credit.Less(short, paid), sums.Of(back, paid)
+		if d.Amount = credit.Less(d.Amount, paid); d.Amount.IsZero() {
+			draws = draws[:len(draws)-1]
+		}
+	}
+	return draws, back
 }
 
 // Burn carries out what PlanBurn decided at the same instant. The customer's lock is held.
@@ -296,8 +329,15 @@ type Purse struct {
 
 // Purse must be called under the customer's lock.
 func (s *Vault) Purse(customer uint32, at book.Place, now int64) (u Purse) {
+	u = s.PurseOf(customer, at.Feature.Credits.Pool, now)
+	u.Covered, _ = s.Covered(at.Counter)
+	return u
+}
+
+// PurseOf is the purse of a customer's pools of a name, for no feature.
+func (s *Vault) PurseOf(customer uint32, name catalogs.PoolName, now int64) (u Purse) {
 	var room [catalogs.MaxPools]uint32
-	for _, row := range s.poolsOf(customer, at.Feature.Credits.Pool, room[:0]) {
+	for _, row := range s.poolsOf(customer, name, room[:0]) {
 		p := s.Pools.Read(row)
 		if p.Frozen {
 			continue
@@ -311,9 +351,14 @@ func (s *Vault) Purse(customer uint32, at book.Place, now int64) (u Purse) {
 			u.balance = sum
 		}
 	}
-	u.Covered, _ = s.Covered(at.Counter)
 	return u
 }
+
+// Keep leaves credits in the purse that reservations hold.
+func (u *Purse) Keep(held decimal.Decimal) { u.balance = sums.Remaining(u.balance, held) }
+
+// Free is what the purse has; endless: whatever is asked of it.
+func (u *Purse) Free() (balance decimal.Decimal, endless bool) { return u.balance, u.endless }
 
 // Coverable is how many of the units the purse pays.
 func (u *Purse) Coverable(units decimal.Decimal, c *catalogs.FeatureCredits) decimal.Decimal {

@@ -199,6 +199,9 @@ type Burnt struct {
 	Units decimal.Decimal
 	Draws []Draw
 	Paid  decimal.Decimal
+	// Kept and Forced are Need's, for units that are added.
+	Kept   decimal.Decimal
+	Forced bool
 }
 
 // Recredit is what the correction of an event does to credits: what goes back, what is burnt on
@@ -220,7 +223,9 @@ func (t *Burner) PlanCorrection(
 		r.back, r.Now.Draws, r.Now.Paid = was.trim(at, units)
 		return r, engine.OutcomeDone
 	}
-	r.add, outcome = t.PlanBurn(customer, at, credit.Less(units, was.Units), now)
+	r.add, outcome = t.PlanBurn(at, &Need{
+		Customer: customer, Units: credit.Less(units, was.Units), Kept: was.Kept, Forced: was.Forced,
+	}, now)
 	if outcome.Refused() {
 		return Recredit{}, outcome
 	}

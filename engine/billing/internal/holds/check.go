@@ -21,7 +21,7 @@ func (h *Holds) Consistent() error {
 			continue
 		}
 		kept++
-		if v.State != Open {
+		if v.State != ReservationOpen {
 			closed++
 		}
 		if !h.fits(row, v) || !h.owned(v, items) {
@@ -46,7 +46,8 @@ func (h *Holds) within(at ...uint32) bool {
 
 // fits reports whether a reservation's values are possible, and its links lead back to it.
 func (h *Holds) fits(row uint32, v *Hold) bool {
-	if v.State > Billed || (v.State == Open) != (v.ClosedAt == 0) || v.Customer == 0 ||
+	if v.State > ReservationBilled || (v.State == ReservationOpen) != (v.ClosedAt == 0) ||
+		v.Customer == 0 ||
 		v.Customer > h.book.Customers.Len() ||
 		!h.within(v.Newer, v.Older, v.Next, v.Previous) {
 		return false
@@ -73,7 +74,7 @@ func (h *Holds) owned(v *Hold, items []bool) bool {
 		if i.Subscription == 0 || i.Subscription > h.book.Subscriptions.Len() ||
 			h.book.Subscriptions.Read(i.Subscription).Customer != v.Customer ||
 			catalog.Feature(i.Feature) == nil || i.Granted.Sign() < 0 || i.Settled.Sign() < 0 ||
-			i.Credits.Sign() < 0 || !i.Credits.IsZero() && (i.Pool == 0 || v.State != Open) {
+			i.Credits.Sign() < 0 || !i.Credits.IsZero() && (i.Pool == 0 || v.State != ReservationOpen) {
 			return false
 		}
 		items[at], at = true, i.Next
@@ -89,7 +90,7 @@ func (h *Holds) endsMeet(closed uint32) bool {
 			return false
 		}
 		v := h.Rows.Read(row)
-		if v.State == Open || last != 0 && h.Rows.Read(last).ClosedAt > v.ClosedAt {
+		if v.State == ReservationOpen || last != 0 && h.Rows.Read(last).ClosedAt > v.ClosedAt {
 			return false
 		}
 		last, row = row, v.Next
@@ -138,15 +139,15 @@ func (h *Holds) listed(kept uint32) error {
 				kept--
 			}
 		}
-		if v.State == Open && v.Next != 0 {
+		if v.State == ReservationOpen && v.Next != 0 {
 			o := h.Rows.Read(v.Next)
-			if o.State != Open || o.Customer != v.Customer || o.Previous != row ||
+			if o.State != ReservationOpen || o.Customer != v.Customer || o.Previous != row ||
 				!later(o.ExpiresAt, v.Next, v.ExpiresAt, row) {
 				return fmt.Errorf("%w: reservation %d leads to one of others", rows.ErrSnapshot, row)
 			}
 		}
-		if v.State == Open && v.Previous != 0 && h.Rows.Read(v.Previous).Next != row ||
-			v.State != Open && v.Previous != 0 {
+		if v.State == ReservationOpen && v.Previous != 0 && h.Rows.Read(v.Previous).Next != row ||
+			v.State != ReservationOpen && v.Previous != 0 {
 			return fmt.Errorf("%w: reservation %d does not follow another", rows.ErrSnapshot, row)
 		}
 	}
@@ -168,7 +169,7 @@ func (h *Holds) Reindex() {
 		if v.Newer == 0 {
 			k.newest = row
 		}
-		if v.State != Open {
+		if v.State != ReservationOpen {
 			continue
 		}
 		if v.Previous == 0 {

@@ -9,22 +9,22 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// State is what became of a reservation.
+// ReservationState is what became of a reservation.
 //
 //schema:enum state_
-type State uint8
+type ReservationState uint8
 
 const (
-	// Open holds what is granted and not settled.
-	Open State = 1 // open
-	// Settled was settled for good.
-	Settled State = 2 // settled
-	// Released was given up by its caller.
-	Released State = 3 // released
-	// Expired ended at its instant; what was held was free again.
-	Expired State = 4 // expired
-	// Billed ended at its instant, and what was held became usage.
-	Billed State = 5 // billed
+	// ReservationOpen holds what is granted and not settled.
+	ReservationOpen ReservationState = 1 // open
+	// ReservationSettled was settled for good.
+	ReservationSettled ReservationState = 2 // settled
+	// ReservationReleased was given up by its caller.
+	ReservationReleased ReservationState = 3 // released
+	// ReservationExpired ended at its instant; what was held was free again.
+	ReservationExpired ReservationState = 4 // expired
+	// ReservationBilled ended at its instant, and what was held became usage.
+	ReservationBilled ReservationState = 5 // billed
 )
 
 // MaxItems is how many features one reservation may hold.
@@ -51,7 +51,7 @@ type Hold struct {
 	ClosedAt int64
 	// Events counts the usage events that were recorded for it.
 	Events uint32
-	State  State // 0: the row is free
+	State  ReservationState // 0: the row is free
 	// RefuseOverrun refuses to settle what goes beyond the hold and does not fit; else it is
 	// recorded. SettleOnExpiry bills what is held when the reservation expires; else it is released.
 	RefuseOverrun, SettleOnExpiry bool

@@ -83,7 +83,7 @@ func (t *total) of() subject { return subject{t.subscription, t.feature, t.pool}
 
 // Open makes the tables.
 func (h *Holds) Open(b *book.Book) {
-	h.book = b
+	h.book, b.Held = b, h
 	h.Rows = page.NewTable(b.Store, accounts.TableHolds, HoldCodec)
 	h.Items = page.NewTable(b.Store, accounts.TableHoldItems, ItemCodec)
 	h.Texts = page.NewTable(b.Store, accounts.TableHoldTexts, rows.TextCodec)

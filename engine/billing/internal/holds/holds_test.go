@@ -108,7 +108,7 @@ func creditsOf(
 }
 
 func (m *modelled) counts(customer uint32, now int64) bool {
-	return m.hold.Customer == customer && m.hold.State == Open &&
+	return m.hold.Customer == customer && m.hold.State == ReservationOpen &&
 		(m.hold.ExpiresAt > now || m.hold.SettleOnExpiry)
 }
 
@@ -132,7 +132,7 @@ func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
 			"add": func(t *rapid.T) {
 				serial++
 				m := modelled{hold: Hold{
-					ID: number(serial), Key: number(serial + 1000), State: Open,
+					ID: number(serial), Key: number(serial + 1000), State: ReservationOpen,
 					Customer:       rapid.Uint32Range(1, customers).Draw(t, "customer"),
 					ExpiresAt:      rapid.Int64Range(1, 100).Draw(t, "expires"),
 					SettleOnExpiry: rapid.Bool().Draw(t, "bills"), CreatedAt: int64(serial),
@@ -153,15 +153,18 @@ func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
 				if m == nil {
 					return
 				}
-				if m.hold.State == Open {
+				if m.hold.State == ReservationOpen {
 					m.hold.ExpiresAt = rapid.Int64Range(1, 100).Draw(t, "expires")
 					m.hold.State = rapid.SampledFrom(
-						[]State{Open, Open, Settled, Released, Expired, Billed}).Draw(t, "state")
+						[]ReservationState{
+							ReservationOpen, ReservationOpen, ReservationSettled, ReservationReleased,
+							ReservationExpired, ReservationBilled,
+						}).Draw(t, "state")
 				}
 				m.hold.Events++
 				for i := range m.items {
 					m.items[i].Settled = sums.Of(m.items[i].Settled, amount("settled"))
-					if m.hold.State == Open && m.items[i].Pool != 0 {
+					if m.hold.State == ReservationOpen && m.items[i].Pool != 0 {
 						m.items[i].Credits = amount("credits")
 					}
 				}
@@ -174,9 +177,9 @@ func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
 				for _, m := range all {
 					if v, ok := l.holds.At(m.row, &m.hold.ID); ok {
 						kept = append(kept, m)
-						require.True(t, v.State == Open || v.State == m.hold.State)
+						require.True(t, v.State == ReservationOpen || v.State == m.hold.State)
 					} else {
-						require.NotEqual(t, Open, m.hold.State)
+						require.NotEqual(t, ReservationOpen, m.hold.State)
 					}
 				}
 				all = kept
@@ -204,7 +207,7 @@ func (l *ledger) compare(t *rapid.T, all []modelled) {
 				continue
 			}
 			wanted = append(wanted, m.row)
-			if m.hold.State == Open {
+			if m.hold.State == ReservationOpen {
 				open++
 				if d := (rows.Due{At: m.hold.ExpiresAt, Row: m.row}); d.At < next.At ||
 					d.At == next.At && d.Row < next.Row {
@@ -237,7 +240,7 @@ func (l *ledger) compare(t *rapid.T, all []modelled) {
 		v, ok := l.holds.At(row, &m.hold.ID)
 		require.True(t, ok)
 		require.Len(t, l.holds.ItemsOf(&v, nil), len(m.items))
-		if d := (rows.Due{At: m.hold.ExpiresAt, Row: row}); m.hold.State == Open &&
+		if d := (rows.Due{At: m.hold.ExpiresAt, Row: row}); m.hold.State == ReservationOpen &&
 			(d.At < first.At || d.At == first.At && d.Row < first.Row) {
 			first = d
 		}
@@ -247,7 +250,7 @@ func (l *ledger) compare(t *rapid.T, all []modelled) {
 
 func TestOthersReservationsAreNotFound(t *testing.T) {
 	l := newLedger()
-	v := Hold{ID: number(1), Key: number(2), Customer: 1, State: Open, ExpiresAt: 5}
+	v := Hold{ID: number(1), Key: number(2), Customer: 1, State: ReservationOpen, ExpiresAt: 5}
 	l.holds.Add(&l.turn, &v, []Item{{Subscription: 1, Feature: 1}}, &Words{})
 	row, _ := l.holds.Find(2, &v.ID)
 	require.Zero(t, row, "it is another environment's")
@@ -296,7 +299,7 @@ func TestDamageIsFound(t *testing.T) {
 			l := newLedger()
 			for n := uint64(1); n <= 3; n++ {
 				v := Hold{
-					ID: number(n), Key: number(n), Customer: 1, State: Open, ExpiresAt: int64(10 * n),
+					ID: number(n), Key: number(n), Customer: 1, State: ReservationOpen, ExpiresAt: int64(10 * n),
 				}
 				if n == 3 {
 					v.Customer = 2
@@ -304,7 +307,7 @@ func TestDamageIsFound(t *testing.T) {
 				row := l.holds.Add(&l.turn, &v,
 					[]Item{{Subscription: v.Customer, Feature: 1}}, &Words{Key: "k"})
 				if l.turn.Stamp = int64(n); n == 3 {
-					v.State = Settled
+					v.State = ReservationSettled
 					l.holds.Update(&l.turn, row, &v, l.holds.ItemsOf(l.holds.Rows.Read(row), nil))
 				}
 			}

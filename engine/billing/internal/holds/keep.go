@@ -51,14 +51,19 @@ func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words) (row uint32
 func (h *Holds) Update(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	lock := h.book.WriteLock(next.Customer)
 	defer lock.Unlock()
+	h.Put(t, row, next, items)
+}
+
+// Put is Update where the customer's lock is held.
+func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	v := h.Rows.Write(row)
 	k := h.holder(v.Customer)
-	if v.State == Open {
+	if v.State == ReservationOpen {
 		h.close(k, row)
 		for at := v.FirstItem; at != 0; at = h.Items.Read(at).Next {
 			h.count(k, h.Items.Read(at), -1)
 		}
-		if next.State != Open {
+		if next.State != ReservationOpen {
 			h.end(t, row)
 		}
 	}
@@ -67,15 +72,16 @@ func (h *Holds) Update(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	for i := range items {
 		stored := h.Items.Write(at)
 		stored.Granted, stored.Settled = items[i].Granted, items[i].Settled
-		if stored.Credits = items[i].Credits; v.State != Open {
+		stored.Pool = items[i].Pool
+		if stored.Credits = items[i].Credits; v.State != ReservationOpen {
 			stored.Credits = decimal.Decimal{}
 		}
-		if v.State == Open {
+		if v.State == ReservationOpen {
 			h.count(k, stored, 1)
 		}
 		at = stored.Next
 	}
-	if v.State == Open {
+	if v.State == ReservationOpen {
 		h.open(k, row)
 	}
 	h.reschedule(row)
@@ -228,7 +234,7 @@ func (h *Holds) end(t *book.Keeper, row uint32) {
 // reschedule notes when a reservation expires.
 func (h *Holds) reschedule(row uint32) {
 	v, at := h.Rows.Read(row), int64(rows.Never)
-	if v.State == Open {
+	if v.State == ReservationOpen {
 		at = v.ExpiresAt
 	}
 	h.book.RescheduleHold(h.book.Environment(h.book.Customers.Read(v.Customer).Env), row, at)

@@ -73,7 +73,7 @@ func readHold(src []byte, v *Hold) ([]byte, error) {
 	v.ExpiresAt = r.I64()
 	v.ClosedAt = r.I64()
 	v.Events = r.U32()
-	v.State = State(r.U8())
+	v.State = ReservationState(r.U8())
 	flags := r.U8()
 	v.RefuseOverrun = flags&1 != 0
 	v.SettleOnExpiry = flags&2 != 0
@@ -110,7 +110,7 @@ func readItem(src []byte, v *Item) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
-var stateNames = []string{
+var reservationStateNames = []string{
 	1: "open",
 	2: "settled",
 	3: "released",
@@ -119,12 +119,12 @@ var stateNames = []string{
 }
 
 // Names returns the API's names of the values, by number.
-func (State) Names() []string { return stateNames }
+func (ReservationState) Names() []string { return reservationStateNames }
 
 // String returns the value's name in the API, its number where it has none, "" for 0.
-func (v State) String() string {
-	if int(v) < len(stateNames) && (v == 0 || stateNames[v] != "") {
-		return stateNames[v]
+func (v ReservationState) String() string {
+	if int(v) < len(reservationStateNames) && (v == 0 || reservationStateNames[v] != "") {
+		return reservationStateNames[v]
 	}
 	return "state_" + strconv.Itoa(int(v))
 }

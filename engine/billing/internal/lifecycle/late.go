@@ -15,6 +15,18 @@ type Spot struct {
 	Span   uint32
 	Ahead  bool
 	Closed *book.HeldSpan // nil: the present span
+	// Forced units were held before: no limit refuses them.
+	Forced bool
+}
+
+// compare is how a total with units that are added compares with a limit.
+func (at *Spot) compare(
+	f *catalogs.PlanFeature, total, units decimal.Decimal,
+) engine.Outcome {
+	if at.Forced {
+		units = decimal.Decimal{}
+	}
+	return f.Compare(total, units)
 }
 
 // SpotAt finds the span in which usage that occurred at an instant counts: before the subscription
@@ -55,7 +67,7 @@ func (l *Ledger) PlaceOf(at Spot, feature uint32) book.Place {
 // period that it belongs to. Units that are added past a hard limit are refused.
 func (l *Ledger) Add(at Spot, feature uint32, units decimal.Decimal, now int64) engine.Outcome {
 	if at.Closed != nil {
-		return l.addLate(at.Closed, feature, units, now)
+		return l.addLate(&at, feature, units, now)
 	}
 	slot, _ := l.Version().Slot(feature)
 	n, f := l.Counters[slot], &l.Version().Features[slot]
@@ -73,7 +85,7 @@ func (l *Ledger) Add(at Spot, feature uint32, units decimal.Decimal, now int64) 
 			return engine.OutcomeOverflow
 		}
 	}
-	outcome := f.Compare(total, units)
+	outcome := at.compare(f, total, units)
 	if !outcome.Refused() {
 		l.Counters[slot] = n
 	}
@@ -82,8 +94,9 @@ func (l *Ledger) Add(at Spot, feature uint32, units decimal.Decimal, now int64) 
 
 // addLate is add where a closed span has the units.
 func (l *Ledger) addLate(
-	p *book.HeldSpan, feature uint32, units decimal.Decimal, now int64,
+	at *Spot, feature uint32, units decimal.Decimal, now int64,
 ) engine.Outcome {
+	p := at.Closed
 	own, _ := l.Catalog.Version(p.Version).Slot(feature)
 	f := &l.Catalog.Version(p.Version).Features[own]
 	m := p.MeterAt(own)
@@ -92,7 +105,7 @@ func (l *Ledger) addLate(
 		return engine.OutcomeOverflow
 	}
 	total, limit := l.Compared(p, feature)
-	outcome := limit.Compare(sums.Of(total, units), units)
+	outcome := at.compare(limit, sums.Of(total, units), units)
 	if outcome.Refused() {
 		return outcome
 	}

@@ -32,6 +32,16 @@ func (p *Projector) Open() {
 type Runner struct {
 	credits.Burner
 	S *Projector
+	// Holds lets reservations expire in turn with what is due of subscriptions.
+	Holds Expirer
+}
+
+// Expirer knows the open reservations.
+type Expirer interface {
+	// NextHold is the customer's that expires next; at never where there is none.
+	NextHold(customer uint32) rows.Due
+	// ExpireHold lets one expire at its instant, by which its customer's subscriptions are.
+	ExpireHold(row uint32)
 }
 
 // Ledger is one subscription on its way to an instant: copies of its records, which steps change,
@@ -253,11 +263,27 @@ func (t *Runner) advance(row uint32, now int64) bool {
 	return l.Sub.Due > now
 }
 
-// AdvanceCustomer brings all subscriptions of a customer to an instant, in the order in which
-// things are due: they share what the customer has to its credit, and invoices are numbered as they
-// come. False is as with advance.
+// AdvanceCustomer brings all subscriptions of a customer to an instant, and lets its reservations
+// expire, in the order in which things are due. False is as with advance.
 func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
 	t.Spend(int(t.S.Customers.Rest(customer).Subscriptions) / 8) // the command walks them once more
+	for t.S.Customers.Read(customer).Held {
+		hold := t.Holds.NextHold(customer)
+		if hold.At > now {
+			break
+		}
+		if !t.advanceSubscriptions(customer, hold.At) || t.Spent() {
+			return false
+		}
+		t.Holds.ExpireHold(hold.Row)
+	}
+	return t.advanceSubscriptions(customer, now)
+}
+
+// advanceSubscriptions brings all subscriptions of a customer to an instant, in the order in which
+// things are due: they share what the customer has to its credit, and invoices are numbered as they
+// come. False is as with advance.
+func (t *Runner) advanceSubscriptions(customer uint32, now int64) bool {
 	for {
 		first, second := t.S.dueOfCustomer(customer)
 		if first.At > now {

@@ -25,10 +25,15 @@ func (t *Runner) Tick() engine.Outcome {
 // happen lets happen what is due first in an environment, up to where it is another's turn.
 func (t *Runner) happen(e *accounts.Environment, now int64) {
 	first, second := e.Dues.Two()
-	// Of one instant credits expire last: what a period's end rolls over is decided first.
-	if pool := e.PoolDues.First(); first.At <= pool.At {
-		t.advance(first.Row, min(now, first.Until(second)))
-	} else {
+	// Of one instant reservations expire behind what is due of subscriptions, and credits last: what
+	// a period's end rolls over is decided first.
+	pool, hold := e.PoolDues.First(), e.HoldDues.First()
+	switch {
+	case first.At <= min(pool.At, hold.At):
+		t.advance(first.Row, min(now, first.Until(second), hold.At))
+	case hold.At <= pool.At:
+		t.Holds.ExpireHold(hold.Row)
+	default:
 		t.expireAt(pool.Row, now)
 	}
 }

@@ -1,0 +1,363 @@
+package billing
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+)
+
+// MaxReservationItems is how many features one reservation may hold.
+const MaxReservationItems = holds.MaxItems
+
+// MaxReservationMS is the longest time to live that a request may ask for: 24 hours.
+const MaxReservationMS = accounts.DayMS
+
+// Reserve holds units of features for a customer until they are settled or released, or expire: of
+// all items or of none. A reservation with this Key and Body is the same answer again, another Body
+// is OutcomeReservationKeyReused. The reply is a ReservationView; of a refusal, a Shortage.
+type Reserve struct {
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
+	// Key is ReservationKey of the environment and KeyText, Body a hash of what the request says.
+	Key     [16]byte `wire:"3"`
+	KeyText string   `wire:"4"`
+	Body    uint64   `wire:"5"`
+	// Customer is the caller's id. Exactly one of it and CustomerID is set.
+	Customer   string        `wire:"6"`
+	CustomerID [16]byte      `wire:"7"`
+	Items      []ReserveItem `wire:"8"`
+	// TTLMS is how long it lives, in milliseconds of the environment's clock.
+	TTLMS int64 `wire:"9"`
+	// Partial grants what there is of a single item, where that is not enough.
+	Partial bool `wire:"10"`
+	// RefuseOverrun and SettleOnExpiry are as in holds.Hold.
+	RefuseOverrun  bool `wire:"11"`
+	SettleOnExpiry bool `wire:"12"`
+	// DryRun answers the same, and holds nothing.
+	DryRun bool   `wire:"13"`
+	Meta   []byte `wire:"14"`
+}
+
+// ReserveItem is a feature of a reservation, by id or by key.
+type ReserveItem struct {
+	FeatureKey string          `wire:"1"`
+	FeatureID  [16]byte        `wire:"2"`
+	Units      decimal.Decimal `wire:"3"`
+	Cost       decimal.Decimal `wire:"4"`
+	HasCost    bool            `wire:"5"`
+}
+
+// ReservationKey is a reservation's key as the log carries it. Its scope is the environment.
+func ReservationKey(env uint32, key []byte) [16]byte {
+	b := binary.LittleEndian.AppendUint32([]byte("reservation"), env)
+	sum := sha256.Sum256(append(b, key...))
+	return [16]byte(sum[:16])
+}
+
+// Shortage says what a reservation lacks: the first level that refuses it, by the order of items.
+//
+//schema:answer client Shortage server
+type Shortage struct {
+	// Level is limit or pool, or customer or environment where that has as many open reservations as
+	// it may; empty where no subscription gives the customer the feature: Reason.
+	Level      string          `wire:"1" json:"level"`
+	FeatureKey string          `wire:"2" json:"featureKey"`
+	Asked      decimal.Decimal `wire:"3" json:"requestedUnits"`
+	Used       decimal.Decimal `wire:"4" json:"used"`
+	Held       decimal.Decimal `wire:"5" json:"held"`
+	// Limit is that of the feature, or what the pools have that is not held.
+	Limit    decimal.Decimal `wire:"6" json:"limit"`
+	LogIndex uint64          `wire:"7" json:"logIndex"`
+	Reason   Reason          `wire:"8"`
+	// State is that of a reservation that is closed, as text.
+	State string `wire:"9"`
+}
+
+func (c *Reserve) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	if row := t.holds.Keyed(&c.Key); row != 0 {
+		if t.holds.Rows.Read(row).Body != c.Body {
+			return engine.OutcomeReservationKeyReused
+		}
+		t.Reply = t.holds.WordsOf(row).Answer
+		return engine.OutcomeDone
+	}
+	if !c.valid() {
+		return engine.OutcomeReservationInvalid
+	}
+	customer := t.CustomerNamed(c.Env, []byte(c.Customer))
+	if c.CustomerID != ([16]byte{}) {
+		customer = t.CustomerIn(c.Env, &c.CustomerID)
+	}
+	if customer == 0 {
+		return engine.OutcomeCustomerUnknown
+	}
+	now := e.Now(t.Stamp)
+	if !t.AdvanceCustomer(customer, now) {
+		return engine.OutcomeDeferred
+	}
+	if t.Customers.Read(customer).Archived {
+		return engine.OutcomeCustomerArchived
+	}
+	if outcome := t.holdRoom(e, customer); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	a := allotment{customer: customer, now: now, catalog: e.Catalog.Load(), partial: c.Partial}
+	for i := range c.Items {
+		if outcome := a.take(t, &c.Items[i]); outcome != engine.OutcomeDone {
+			return outcome
+		}
+	}
+	return c.add(t, e, &a)
+}
+
+// valid repeats what servers check of a request.
+func (c *Reserve) valid() bool {
+	if len(c.Items) == 0 || len(c.Items) > holds.MaxItems || c.Partial && len(c.Items) > 1 ||
+		c.TTLMS < 1000 || c.TTLMS > MaxReservationMS ||
+		(c.Customer == "") == (c.CustomerID == [16]byte{}) {
+		return false
+	}
+	for i := range c.Items {
+		v := &c.Items[i]
+		if v.Units.Sign() <= 0 || !v.Units.InRange() || v.Cost.Sign() < 0 || !v.Cost.InRange() {
+			return false
+		}
+	}
+	return true
+}
+
+// holdRoom reports whether a customer may have one more open reservation.
+func (t *turn) holdRoom(e *accounts.Environment, customer uint32) engine.Outcome {
+	limits := t.Limits.Load()
+	own, all := limits.Holds()
+	switch {
+	case uint64(t.holds.OpenOf(customer)) >= own:
+		t.Answer(&Shortage{
+			Level: "customer", Limit: decimal.FromInt(int64(own)), LogIndex: t.Index,
+		})
+		return engine.OutcomeHoldLimit
+	case uint64(e.HoldDues.Heap.N) >= all:
+		t.Answer(&Shortage{
+			Level: "environment", Limit: decimal.FromInt(int64(all)), LogIndex: t.Index,
+		})
+		return engine.OutcomeHoldLimit
+	case t.holds.Kept >= maxKeptHolds:
+		return engine.OutcomeKeysFull
+	}
+	return engine.OutcomeDone
+}
+
+// maxKeptHolds is how many reservations a group keeps, with those that are closed.
+const maxKeptHolds = 16 << 20
+
+// add carries the reservation out, or with DryRun only says so.
+func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Outcome {
+	v := holds.Hold{
+		ID: c.ID, Key: c.Key, Body: c.Body, Customer: a.customer, State: holds.ReservationOpen,
+		CreatedAt: a.now, ExpiresAt: a.now + min(c.TTLMS, t.Limits.Load().LongestHold()),
+		RefuseOverrun: c.RefuseOverrun, SettleOnExpiry: c.SettleOnExpiry,
+	}
+	view := t.reservationView(&v, a.items)
+	view.LogIndex, view.Key = t.Index, c.KeyText
+	for i := range view.Items {
+		view.Items[i].described(&a.rooms[i])
+	}
+	if c.DryRun {
+		view.ID, view.DryRun = [16]byte{}, true
+		t.Answer(view)
+		return engine.OutcomeDone
+	}
+	t.Answer(view)
+	t.Spend(2 * len(a.items))
+	retention := t.Limits.Load().KeyRetentionMS
+	t.holds.Forget(&t.Keeper, t.Stamp-retention)
+	t.holds.Add(&t.Keeper, &v, a.items, &holds.Words{Key: c.KeyText, Meta: c.Meta, Answer: t.Reply})
+	return engine.OutcomeDone
+}
+
+// allotment is what a reservation gets, item by item.
+type allotment struct {
+	customer uint32
+	now      int64
+	catalog  *catalogs.Catalog
+	partial  bool
+	items    []holds.Item
+	rooms    []room // as long as items
+	key      string
+}
+
+// room is what there is of a feature for one more reservation.
+type room struct {
+	used, held, limit decimal.Decimal
+	limited           bool
+	// left is what the limit leaves, where limited is set; free what the pools do not hold for others.
+	left, free decimal.Decimal
+	rule       string // what decided
+}
+
+// take adds an item, or says in the turn's reply what it lacks.
+func (a *allotment) take(t *turn, c *ReserveItem) engine.Outcome {
+	number, outcome := a.feature(c)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	at, reason := a.place(t, number)
+	if reason != 0 {
+		t.Answer(&Shortage{
+			FeatureKey: a.key, Asked: c.Units, Reason: reason, LogIndex: t.Index,
+		})
+		return engine.OutcomeNotEntitled
+	}
+	r := t.roomFor(a.customer, at, a.now)
+	granted := c.Units
+	if r.limited && r.left.Less(granted) {
+		granted, r.rule = r.left, ruleLimit
+	}
+	i := holds.Item{
+		Subscription: at.Subscription, Feature: number, Cost: c.Cost, HasCost: c.HasCost,
+	}
+	if at.Credited() {
+		if outcome = a.credit(t, at, &i, &r, &granted); outcome != engine.OutcomeDone {
+			return outcome
+		}
+	}
+	if granted.Less(c.Units) && (!a.partial || granted.Sign() <= 0) {
+		r.short(t, a.key, c.Units)
+		return engine.OutcomeReservationShort
+	}
+	if total, ok := sums.Of(r.used, r.held).Add(granted); !ok || !at.Feature.Billable(total) {
+		return engine.OutcomeOverflow
+	}
+	i.Granted = granted
+	a.items, a.rooms = append(a.items, i), append(a.rooms, r)
+	return engine.OutcomeDone
+}
+
+// short answers with what is not enough.
+func (r *room) short(t *turn, key string, asked decimal.Decimal) {
+	s := Shortage{
+		Level: r.rule, FeatureKey: key, Asked: asked, Used: r.used, Held: r.held, Limit: r.limit,
+		LogIndex: t.Index,
+	}
+	if r.rule == rulePool {
+		s.Used, s.Held, s.Limit = decimal.Decimal{}, decimal.Decimal{}, r.free
+	}
+	t.Answer(&s)
+}
+
+// feature resolves an item's feature, which no item before it has.
+func (a *allotment) feature(c *ReserveItem) (number uint32, outcome engine.Outcome) {
+	if number = featureOf(a.catalog, c.FeatureID, c.FeatureKey); number == 0 {
+		return 0, engine.OutcomeFeatureUnknown
+	}
+	for i := range a.items {
+		if a.items[i].Feature == number {
+			return 0, engine.OutcomeIDsContradict
+		}
+	}
+	a.key = a.catalog.Feature(number).Document.Key
+	return number, engine.OutcomeDone
+}
+
+// featureOf finds a feature by its id, else by its key; 0 where there is none.
+func featureOf(c *catalogs.Catalog, id [16]byte, key string) uint32 {
+	if id != ([16]byte{}) {
+		return c.FeatureByID[id]
+	}
+	return c.FeatureByKey[key]
+}
+
+// place chooses the subscription as a check does; reason is why there is none that gives access.
+func (a *allotment) place(t *turn, feature uint32) (at book.Place, reason Reason) {
+	customer := t.Customers.Read(a.customer)
+	at, _, _ = t.pick(a.catalog, customer, feature, a.now, always)
+	if !at.Found() {
+		return at, t.uncarried(customer)
+	}
+	if b := t.Subscriptions.Read(at.Subscription); b.Rest != 0 &&
+		t.Subscriptions.Rest(at.Subscription).SuspendedAt != 0 {
+		return at, ReasonSuspended
+	}
+	return at, 0
+}
+
+// roomFor is what there is of a feature at a place, now and in the period after.
+func (t *turn) roomFor(customer uint32, at book.Place, now int64) (r room) {
+	n := t.Counters.Read(at.Counter)
+	r.used = decimal.Max(n.Reading(at.Feature), n.Next)
+	r.held, _ = t.heldBeside(customer, at, now)
+	if at.Feature.HasMax {
+		r.limited, r.limit = true, at.Feature.Max
+		r.left = sums.Remaining(r.limit, sums.Of(r.used, r.held))
+	}
+	return r
+}
+
+// credit holds credits for an item; granted may become less.
+func (a *allotment) credit(
+	t *turn, at book.Place, i *holds.Item, r *room, granted *decimal.Decimal,
+) engine.Outcome {
+	c := &at.Feature.Credits
+	u := t.freeCredits(a.customer, at, a.now)
+	for j := range a.items {
+		if a.items[j].Pool == c.Pool {
+			u.Keep(a.items[j].Credits)
+		}
+	}
+	free, endless := u.Free()
+	coverable := u.Coverable(*granted, c)
+	if !c.Fallback && coverable.Less(*granted) {
+		*granted, r.rule, r.free = coverable, rulePool, free
+	}
+	need, ok := credit.Need(*granted, c.Weight)
+	if !ok {
+		return engine.OutcomeOverflow
+	}
+	if !endless {
+		need = decimal.Min(need, free)
+	}
+	i.Pool, i.Credits = c.Pool, need
+	return engine.OutcomeDone
+}
+
+// freeCredits are a customer's credits for a feature that no reservation holds.
+func (t *turn) freeCredits(customer uint32, at book.Place, now int64) credits.Purse {
+	u := t.PurseOf(customer, at.Feature.Credits.Pool, now)
+	_, kept := t.heldBeside(customer, at, now)
+	u.Keep(kept)
+	return u
+}
+
+// described adds what decided about an item.
+func (i *ReservationItemView) described(r *room) {
+	if i.Rule = r.rule; i.Rule == "" {
+		i.Rule = ruleNone
+		if r.limited {
+			i.Rule = ruleLimit
+		}
+	}
+	if r.limited {
+		i.HasLimit, i.Limit = true, r.limit
+		i.Remaining = sums.Remaining(r.left, i.Granted)
+	}
+}
+
+// Words of a reservation's rule.
+const (
+	ruleLimit = "limit"
+	rulePool  = "pool"
+	ruleNone  = "none"
+)

@@ -1,0 +1,129 @@
+package billing
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+)
+
+// ExtendReservation makes an open reservation hold more, or live longer. It never makes one less.
+// The reply is a ReservationView; of a refusal, a Shortage.
+type ExtendReservation struct {
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
+	// Units is the hold that is wanted in all, of a reservation of one feature; 0 leaves it.
+	Units decimal.Decimal `wire:"3"`
+	// TTLMS is how long it lives from now on, in milliseconds; 0 leaves it.
+	TTLMS int64 `wire:"4"`
+}
+
+func (c *ExtendReservation) apply(t *turn) engine.Outcome {
+	h, outcome := t.openReservation(c.Env, &c.ID)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	switch {
+	case c.Units.Sign() < 0 || !c.Units.InRange() || c.TTLMS < 0 || c.TTLMS > MaxReservationMS ||
+		len(h.items) > 1 && !c.Units.IsZero():
+		return engine.OutcomeReservationInvalid
+	case h.hold.State != holds.ReservationOpen:
+		return h.closed(t)
+	}
+	if h.items[0].Granted.Less(c.Units) {
+		if outcome = h.grow(t, c.Units); outcome != engine.OutcomeDone {
+			return outcome
+		}
+	}
+	if c.TTLMS > 0 {
+		last := h.hold.CreatedAt + t.Limits.Load().LongestHold()
+		h.hold.ExpiresAt = max(h.hold.ExpiresAt, min(h.now+c.TTLMS, last))
+	}
+	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	h.answer(t)
+	return engine.OutcomeDone
+}
+
+// grow makes the only item hold so many units in all.
+func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
+	i := &h.items[0]
+	more := credit.Less(units, i.Granted)
+	key := h.catalog.Feature(i.Feature).Document.Key
+	at := t.within(h.catalog, i.Subscription, i.Feature, h.now)
+	b := t.Subscriptions.Whole(i.Subscription)
+	if at.Feature == nil || !b.Active() {
+		reason := ReasonNotInPlan
+		if b.SuspendedAt != 0 {
+			reason = ReasonSuspended
+		}
+		t.Answer(&Shortage{FeatureKey: key, Asked: more, Reason: reason, LogIndex: t.Index})
+		return engine.OutcomeNotEntitled
+	}
+	a := allotment{customer: h.hold.Customer, now: h.now, catalog: h.catalog, key: key}
+	r := t.roomFor(a.customer, at, h.now)
+	if r.limited && r.left.Less(more) {
+		r.rule = ruleLimit
+		r.short(t, key, more)
+		return engine.OutcomeReservationShort
+	}
+	if at.Credited() {
+		var added holds.Item
+		granted := more
+		if outcome := a.credit(t, at, &added, &r, &granted); outcome != engine.OutcomeDone {
+			return outcome
+		}
+		if granted.Less(more) {
+			r.short(t, key, more)
+			return engine.OutcomeReservationShort
+		}
+		i.Pool, i.Credits = added.Pool, sums.Of(i.Credits, added.Credits)
+	}
+	if total, ok := sums.Of(r.used, r.held).Add(more); !ok || !at.Feature.Billable(total) {
+		return engine.OutcomeOverflow
+	}
+	i.Granted = units
+	return engine.OutcomeDone
+}
+
+// ReleaseReservation gives up what an open reservation holds. Of one that was released or expired
+// it is the same success again. The reply is a ReservationView.
+type ReleaseReservation struct {
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
+}
+
+func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
+	h, outcome := t.openReservation(c.Env, &c.ID)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	switch h.hold.State {
+	case holds.ReservationOpen:
+		h.hold.State = holds.ReservationReleased
+		t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	case holds.ReservationSettled, holds.ReservationBilled:
+		return h.closed(t)
+	}
+	h.answer(t)
+	return engine.OutcomeDone
+}
+
+// NextHold implements lifecycle.Expirer.
+func (t *turn) NextHold(customer uint32) rows.Due { return t.holds.NextOf(customer) }
+
+// ExpireHold implements lifecycle.Expirer: what a reservation holds is free, or where it says so,
+// usage of that instant.
+func (t *turn) ExpireHold(row uint32) {
+	h := t.reservationAt(row)
+	h.now = h.hold.ExpiresAt
+	t.Spend(2 + len(h.items))
+	payload := t.Payload
+	h.hold.State = holds.ReservationExpired
+	if h.hold.SettleOnExpiry {
+		h.bill(t)
+	}
+	t.Payload = payload
+	t.holds.Update(&t.Keeper, row, &h.hold, h.items)
+}

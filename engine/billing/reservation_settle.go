@@ -1,0 +1,542 @@
+package billing
+
+import (
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+	"tollgate/engine/idempotency"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
+)
+
+// SettleReservation takes a hold away and records what of it was used, in one entry. Units are
+// running totals of the reservation, so a repeated or reordered one never counts twice. Up to what
+// is held it is not refused. The reply is a ReservationView; of a refusal, a Shortage.
+type SettleReservation struct {
+	Env   uint32       `wire:"1"`
+	ID    [16]byte     `wire:"2"`
+	Items []SettleItem `wire:"3"`
+	// Partial leaves the reservation open, for what is still to come.
+	Partial bool `wire:"4"`
+	// EventKey is the idempotency key of the usage event; empty: one is made. Key is its UsageKey.
+	// Where it is used up already, nothing is recorded, and the hold goes.
+	EventKey string   `wire:"5"`
+	Key      [16]byte `wire:"6"`
+	// OccurredAt is when it was used; 0: now.
+	OccurredAt int64  `wire:"7"`
+	Meta       []byte `wire:"8"`
+	// Through, Found and Number are what files say of Key: see idempotency.Verdict.
+	Through uint64 `wire:"9"`
+	Found   bool   `wire:"10"`
+	Number  uint64 `wire:"11"`
+	// Originals are the events by which the expired reservation was billed, to be amended.
+	Originals []UsageRef `wire:"12"`
+}
+
+// SettleItem is how much was used of a feature in all. Of a reservation of one feature neither id
+// nor key need be set.
+type SettleItem struct {
+	FeatureKey string          `wire:"1"`
+	FeatureID  [16]byte        `wire:"2"`
+	Units      decimal.Decimal `wire:"3"`
+	// Cost is what this part costs the provider; without HasCost the feature says it.
+	Cost    decimal.Decimal `wire:"4"`
+	HasCost bool            `wire:"5"`
+}
+
+// part is what a settlement adds to one item.
+type part struct {
+	item  int
+	delta decimal.Decimal
+	usage *usage
+	given *SettleItem
+}
+
+func (c *SettleReservation) apply(t *turn) engine.Outcome {
+	h, outcome := t.openReservation(c.Env, &c.ID)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	h.words = t.holds.WordsOf(h.row)
+	totals, outcome := c.totals(h)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	if h.hold.State != holds.ReservationOpen {
+		done := true
+		for i := range h.items {
+			done = done && !h.items[i].Settled.Less(totals[i])
+		}
+		switch {
+		case h.hold.State == holds.ReservationReleased, h.hold.State == holds.ReservationSettled && !done:
+			return h.closed(t)
+		case h.hold.State == holds.ReservationSettled:
+			h.answer(t)
+			return engine.OutcomeDone
+		case h.hold.State == holds.ReservationBilled:
+			return c.amend(t, h, totals)
+		}
+	}
+	return c.settle(t, h, totals)
+}
+
+// totals are what each item is to be settled at. One that a partial settlement is behind, or that
+// none names, stays.
+func (c *SettleReservation) totals(h *settling) (totals []decimal.Decimal, o engine.Outcome) {
+	for i := range h.items {
+		totals = append(totals, h.items[i].Settled)
+	}
+	if len(c.Items) == 0 || len(c.Items) > len(h.items) {
+		return nil, engine.OutcomeReservationInvalid
+	}
+	named := make([]bool, len(totals))
+	for j := range c.Items {
+		i := c.item(h, j)
+		if i < 0 {
+			return nil, engine.OutcomeFeatureUnknown
+		}
+		v := &c.Items[j]
+		if named[i] || v.Units.Sign() < 0 || !v.Units.InRange() || v.Cost.Sign() < 0 ||
+			!v.Cost.InRange() {
+			return nil, engine.OutcomeReservationInvalid
+		}
+		named[i] = true
+		if h.hold.State == holds.ReservationBilled || totals[i].Less(v.Units) {
+			totals[i] = v.Units
+		} else if h.hold.State == holds.ReservationOpen && !c.Partial && v.Units.Less(totals[i]) {
+			return nil, engine.OutcomeSettledMore
+		}
+	}
+	return totals, engine.OutcomeDone
+}
+
+// item is the place of the item that the command's j-th names; −1 where there is none.
+func (c *SettleReservation) item(h *settling, j int) int {
+	v := &c.Items[j]
+	if v.FeatureKey == "" && v.FeatureID == ([16]byte{}) {
+		if len(h.items) == 1 {
+			return 0
+		}
+		return -1
+	}
+	number := featureOf(h.catalog, v.FeatureID, v.FeatureKey)
+	return slices.IndexFunc(h.items, func(i holds.Item) bool { return i.Feature == number })
+}
+
+// settle records what the totals add, and closes the reservation unless more is to come.
+func (c *SettleReservation) settle(
+	t *turn, h *settling, totals []decimal.Decimal,
+) engine.Outcome {
+	parts := c.parts(h, totals)
+	if len(parts) > 0 {
+		if outcome := c.recorded(t, h); outcome != engine.OutcomeNone {
+			return outcome
+		}
+	} else if c.Partial {
+		h.answer(t)
+		return engine.OutcomeDone
+	}
+	occurredAt := c.OccurredAt
+	if occurredAt == 0 {
+		occurredAt = h.now
+	}
+	probe := RecordUsage{OccurredAt: occurredAt}
+	if outcome := probe.timely(t, h.env, h.now); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	if len(parts) > 0 &&
+		t.Limits.Load().Full(t.keys.Span(), t.keys.Held(uint32(accounts.FlowOf(c.Env)))) {
+		return engine.OutcomeKeysFull
+	}
+	was := h.hold.State
+	for i := range parts {
+		if outcome := parts[i].plan(t, h, occurredAt); outcome != engine.OutcomeDone {
+			return outcome
+		}
+	}
+	if h.to = holds.ReservationSettled; c.Partial {
+		h.to = was
+	}
+	if c.EventKey != "" && !c.Partial {
+		h.words.Event, h.rewritten = c.EventKey, true
+	}
+	if was == holds.ReservationExpired && len(parts) > 0 {
+		h.words.Late, h.rewritten = true, true
+	}
+	h.left = len(parts)
+	for i := range parts {
+		if outcome := parts[i].carryOut(t, h, c, occurredAt); outcome != engine.OutcomeDone {
+			return outcome // of a single item: nothing has changed
+		}
+	}
+	if len(parts) == 0 {
+		h.hold.State = h.to
+		t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	}
+	if h.rewritten {
+		lock := t.WriteLock(h.hold.Customer)
+		t.holds.SetWords(h.row, &h.words)
+		lock.Unlock()
+	}
+	h.answer(t)
+	return engine.OutcomeDone
+}
+
+// recorded looks for an event under the command's key. Where there is one the hold goes, and that
+// is the answer.
+func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
+	if c.EventKey == "" {
+		return engine.OutcomeNone
+	}
+	probe := RecordUsage{Key: c.Key, Fingerprint: 1 << fingerprintBits, verdict: idempotency.Verdict{
+		Through: c.Through, Found: c.Found, Number: c.Number,
+	}}
+	switch outcome := probe.used(t); {
+	case outcome == engine.OutcomeNone || outcome == engine.OutcomeKeyUnproven:
+		return outcome
+	case c.Partial:
+		return engine.OutcomeDuplicate
+	}
+	h.hold.State = holds.ReservationSettled
+	h.words.Event, h.words.Recorded = c.EventKey, true
+	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	lock := t.WriteLock(h.hold.Customer)
+	t.holds.SetWords(h.row, &h.words)
+	lock.Unlock()
+	h.answer(t)
+	return engine.OutcomeDone
+}
+
+// parts are the items to which the totals add something.
+func (c *SettleReservation) parts(h *settling, totals []decimal.Decimal) (parts []part) {
+	for i := range h.items {
+		if delta := sums.Difference(totals[i], h.items[i].Settled); delta.Sign() > 0 {
+			p := part{item: i, delta: delta}
+			for j := range c.Items {
+				if c.item(h, j) == i {
+					p.given = &c.Items[j]
+				}
+			}
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// plan decides what becomes of a part that goes beyond what is held. It changes nothing.
+func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
+	i := &h.items[p.item]
+	p.usage = &usage{
+		customer: h.hold.Customer, feature: i.Feature, recordedAt: h.now, settling: h,
+	}
+	u := p.usage
+	own, kept := decimal.Decimal{}, decimal.Decimal{}
+	if h.hold.State == holds.ReservationOpen {
+		u.place = t.within(h.catalog, i.Subscription, i.Feature, occurredAt)
+		own, kept = i.Held(), i.Credits
+	} else { // expired: an ordinary event
+		c := RecordUsage{Env: h.env.Number, OccurredAt: occurredAt}
+		at, _ := c.place(t, h.catalog, usageTarget{u.customer, i.Feature, h.now})
+		if u.place = at.Place; t.archived(u.customer, u.place) {
+			return engine.OutcomeCustomerArchived
+		}
+	}
+	held, credited := t.heldBeside(u.customer, u.place, h.now)
+	u.kept = credit.Less(credited, decimal.Min(credited, kept))
+	if u.place.Subscription == i.Subscription {
+		held = credit.Less(held, decimal.Min(held, own))
+	}
+	u.held, u.forced = held, true
+	if !own.Less(p.delta) {
+		return engine.OutcomeDone
+	}
+	return p.overrun(t, h, occurredAt, own)
+}
+
+// overrun decides about what goes beyond the hold: what fits counts as any event.
+func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engine.Outcome {
+	u := p.usage
+	fits, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: at})
+	if outcome.Refused() {
+		return outcome
+	}
+	fits = decimal.Max(fits, decimal.Min(own, p.delta))
+	if u.overrun = credit.Less(p.delta, fits); u.overrun.IsZero() {
+		return engine.OutcomeDone
+	}
+	if h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
+		key := h.catalog.Feature(u.feature).Document.Key
+		s := Shortage{
+			Level: ruleLimit, FeatureKey: key, Asked: p.delta, Held: u.held, LogIndex: t.Index,
+		}
+		if f := u.place.Feature; f != nil && u.place.Counter != 0 {
+			s.Used, s.Limit = t.Counters.Reading(u.place.Counter, f), f.Max
+		}
+		t.Answer(&s)
+		return engine.OutcomeReservationShort
+	}
+	return engine.OutcomeDone
+}
+
+// fitting is how many of an event's units an ordinary event could count.
+func (u *usage) fitting(t *turn, c *RecordUsage) (fits decimal.Decimal, o engine.Outcome) {
+	f := u.place.Feature
+	if f == nil {
+		return c.Units, engine.OutcomeDone
+	}
+	fits = c.Units
+	trial := *u
+	trial.forced = false
+	switch outcome := trial.count(t, c); {
+	case outcome == engine.OutcomeHardLimit:
+		total, limit := trial.compared(t)
+		fits = decimal.Min(fits, sums.Remaining(limit, sums.Of(total, u.held)))
+	case outcome.Refused():
+		return fits, outcome
+	}
+	if u.place.Credited() && !f.Credits.Fallback {
+		purse := t.PurseOf(u.customer, f.Credits.Pool, u.recordedAt)
+		purse.Keep(u.kept)
+		fits = decimal.Min(fits, purse.Coverable(fits, &f.Credits))
+	}
+	return fits, engine.OutcomeDone
+}
+
+// compared is what the limit compares before the event, and that limit.
+func (u *usage) compared(t *turn) (total, limit decimal.Decimal) {
+	f := u.place.Feature
+	if u.late != nil && u.spot.Closed != nil {
+		total, f = u.late.Compared(u.spot.Closed, u.feature)
+		return total, f.Max
+	}
+	n := t.Counters.Read(u.place.Counter)
+	if u.ahead && !f.Accumulate {
+		return n.Next, f.Max
+	}
+	return n.Reading(f), f.Max
+}
+
+// carryOut records a part as a usage event. With the last one the reservation gets its new state.
+func (p *part) carryOut(
+	t *turn, h *settling, c *SettleReservation, occurredAt int64,
+) engine.Outcome {
+	i, u := &h.items[p.item], p.usage
+	e := RecordUsage{
+		Env: h.env.Number, Attempt: uint32(t.Index) | 1, Units: p.delta, OccurredAt: occurredAt,
+		FeatureKey: []byte(h.catalog.Feature(i.Feature).Document.Key),
+	}
+	if c != nil {
+		e.Meta = c.Meta
+	}
+	if p.given != nil {
+		e.Cost, e.HasCost = p.given.Cost, p.given.HasCost
+	}
+	if h.hold.State == holds.ReservationOpen || u.place.Subscription == i.Subscription {
+		e.SubscriptionID = t.Subscriptions.Read(i.Subscription).ID
+	}
+	e.EventName = e.FeatureKey
+	e.Customer = t.ExternalID(t.Customers.Read(h.hold.Customer))
+	h.name(t, &e, c)
+	t.Payload = e.Seal(nil)
+	if outcome := u.price(&e, h.catalog.Feature(i.Feature)); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	if outcome := u.count(t, &e); outcome.Refused() {
+		return outcome
+	}
+	if u.place.Credited() {
+		var outcome engine.Outcome
+		if u.burning, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now); outcome.Refused() {
+			return outcome
+		}
+	}
+	h.at, h.total = p.item, sums.Of(i.Settled, p.delta)
+	if !u.overrun.IsZero() {
+		for len(h.words.Overruns) < len(h.items) {
+			h.words.Overruns = append(h.words.Overruns, holds.Overrun{})
+		}
+		o := &h.words.Overruns[p.item]
+		o.Units, h.rewritten = sums.Of(o.Units, u.overrun), true
+	}
+	h.left--
+	t.record(&e, u)
+	t.Spend(4)
+	return engine.OutcomeDone
+}
+
+// name gives the event its key: the caller's for the first one, else one of the reservation's own.
+func (h *settling) name(t *turn, e *RecordUsage, c *SettleReservation) {
+	if c != nil && c.EventKey != "" && !h.named {
+		h.named = true
+		e.KeyText, e.Key = []byte(c.EventKey), c.Key
+		e.hash = t.keys.Hash(e.Key)
+		return
+	}
+	for n := h.hold.Events + 1; ; n++ {
+		e.KeyText = holdEventKey(&h.hold, n)
+		e.Key = UsageKey(e.Env, e.KeyText)
+		e.hash = t.keys.Hash(e.Key)
+		if _, found := t.keys.Find(e.Key, e.hash); !found {
+			h.hold.Events = n - 1
+			return
+		}
+	}
+}
+
+// reservation implements settler.
+func (h *settling) reservation() [16]byte { return h.hold.ID }
+
+// took notes that the event was counted. The customer's lock is held.
+func (h *settling) took(t *turn, draws []credits.Draw) {
+	i := &h.items[h.at]
+	i.Settled = h.total
+	i.Credits = sums.Remaining(i.Credits, credits.Drawn(draws))
+	h.hold.Events++
+	if h.left == 0 {
+		h.hold.State = h.to
+	}
+	t.holds.Put(&t.Keeper, h.row, &h.hold, h.items)
+}
+
+// bill makes usage of what an expired reservation holds.
+func (h *settling) bill(t *turn) {
+	h.hold.State, h.to = holds.ReservationOpen, holds.ReservationBilled
+	h.words = t.holds.WordsOf(h.row)
+	var parts []part
+	for i := range h.items {
+		if held := h.items[i].Held(); held.Sign() > 0 {
+			given := SettleItem{Cost: h.items[i].Cost, HasCost: h.items[i].HasCost}
+			parts = append(parts, part{item: i, delta: held, given: &given})
+		}
+	}
+	h.left = len(parts)
+	for i := range parts {
+		if parts[i].plan(t, h, h.now) != engine.OutcomeDone ||
+			parts[i].carryOut(t, h, nil, h.now) != engine.OutcomeDone {
+			h.left--
+		}
+	}
+	if h.hold.State = holds.ReservationBilled; len(parts) == 0 {
+		h.hold.State = holds.ReservationExpired
+	}
+}
+
+// amend gives the events of a reservation that was billed when it expired the real units.
+func (c *SettleReservation) amend(
+	t *turn, h *settling, totals []decimal.Decimal,
+) engine.Outcome {
+	changed := false
+	for i := range h.items {
+		changed = changed || totals[i] != h.items[i].Settled
+	}
+	if changed {
+		if outcome := c.correct(t, h, totals); outcome != engine.OutcomeDone {
+			return outcome
+		}
+	}
+	if !c.Partial {
+		h.hold.State = holds.ReservationSettled
+	}
+	h.words.Late = true
+	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	lock := t.WriteLock(h.hold.Customer)
+	t.holds.SetWords(h.row, &h.words)
+	lock.Unlock()
+	h.answer(t)
+	return engine.OutcomeDone
+}
+
+// correct amends each event whose item is settled at another total. An event of a reservation of
+// several items is known by its feature.
+func (c *SettleReservation) correct(
+	t *turn, h *settling, totals []decimal.Decimal,
+) engine.Outcome {
+	amended := make([]*correcting, len(h.items))
+	for j := range c.Originals {
+		ref := &c.Originals[j]
+		key := originalKey(ref)
+		k, outcome := t.openCorrection(c.Env, &key, ref)
+		if outcome != engine.OutcomeDone {
+			return outcome
+		}
+		i := slices.IndexFunc(h.items, func(i holds.Item) bool {
+			return i.Feature == k.original.Feature
+		})
+		if i < 0 || k.original.Reservation != h.hold.ID || amended[i] != nil {
+			return engine.OutcomeReservationBilled
+		}
+		amended[i] = k
+	}
+	for i, k := range amended {
+		switch delta := sums.Difference(totals[i], h.items[i].Settled); {
+		case delta.IsZero():
+			amended[i] = nil
+		case k == nil:
+			return engine.OutcomeReservationBilled
+		case k.voidedAt != 0:
+			return engine.OutcomeUsageVoided
+		case sums.Of(k.units, delta).Sign() < 0:
+			return engine.OutcomeSettledMore
+		}
+	}
+	for _, try := range [...]bool{true, false} {
+		for i, k := range amended {
+			if k == nil {
+				continue
+			}
+			k.forced = !try || !h.hold.RefuseOverrun
+			delta := sums.Difference(totals[i], h.items[i].Settled)
+			if outcome := h.amendEvent(t, k, delta, try); outcome != engine.OutcomeDone {
+				return outcome
+			}
+		}
+	}
+	for i := range h.items {
+		h.items[i].Settled = totals[i]
+	}
+	return engine.OutcomeDone
+}
+
+// originalKey is the idempotency key of an event that the command brings.
+func originalKey(ref *UsageRef) [16]byte {
+	var u usageEntry
+	var e RecordUsage
+	if wire.Decode(ref.Payload, &u) != nil || wire.Decode(u.Record, &e) != nil {
+		return [16]byte{}
+	}
+	return e.Key
+}
+
+// amendEvent changes an event by so many units; a try changes nothing.
+func (h *settling) amendEvent(
+	t *turn, k *correcting, delta decimal.Decimal, try bool,
+) engine.Outcome {
+	units := sums.Of(k.units, delta)
+	made := correctionEntry{Delta: delta, Units: units, Original: k.original}
+	if _, ok := t.costChange(journal.KindAmend, &made, &k.usage); !ok {
+		return engine.OutcomeOverflow
+	}
+	outcome := k.place(t, delta)
+	if outcome == engine.OutcomeDone {
+		outcome = k.recredit(t, units)
+	}
+	switch {
+	case outcome == engine.OutcomeHardLimit || outcome == engine.OutcomeCreditsEmpty:
+		t.Answer(&Shortage{
+			Level: ruleLimit, FeatureKey: h.catalog.Feature(k.original.Feature).Document.Key,
+			Asked: delta, LogIndex: t.Index,
+		})
+		return engine.OutcomeReservationShort
+	case outcome != engine.OutcomeDone || try:
+		return outcome
+	}
+	k.units = units
+	t.correct(k, journal.KindAmend, made)
+	return engine.OutcomeDone
+}

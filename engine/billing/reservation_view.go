@@ -1,0 +1,283 @@
+package billing
+
+import (
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
+)
+
+// ReservationView is a reservation. What commands answer has no Meta, and only the first answer has
+// the Key.
+//
+//schema:answer client Reservation
+type ReservationView struct {
+	// ID is absent where nothing is held: of a dryRun.
+	ID       [16]byte               `wire:"1" json:"id,omitzero"`
+	Key      string                 `wire:"2" json:"reservationKey,omitzero" rule:"min=1,max=255"`
+	Customer string                 `wire:"3" json:"customerReferenceId" rule:"min=1,max=128"`
+	State    holds.ReservationState `wire:"4" json:"state" as:"text"`
+	DryRun   bool                   `wire:"5" json:"dryRun,omitzero"`
+	// CreatedAt and ExpiresAt are on the environment's clock.
+	CreatedAt int64 `wire:"6" json:"createdAt" as:"time"`
+	ExpiresAt int64 `wire:"7" json:"expiresAt" as:"time"`
+	// RemainingSeconds is how long it still lives, 0 where it is closed.
+	RemainingSeconds int64                 `wire:"8" json:"remainingSeconds"`
+	Items            []ReservationItemView `wire:"9" json:"items" ref:"ReservationItem"`
+	// RefuseOverrun and SettleOnExpiry are overrun and onExpiry of the request.
+	RefuseOverrun  bool `wire:"10" json:"refusesOverrun"`
+	SettleOnExpiry bool `wire:"11" json:"settlesOnExpiry"`
+	// Event is the key of the usage event that settled it, where the caller named one, Recorded
+	// whether that event was there before, so that nothing was recorded.
+	Event    string `wire:"12" json:"eventIdempotencyKey,omitzero" rule:"max=255"`
+	Recorded bool   `wire:"13" json:"recordedBefore,omitzero"`
+	// Late reports whether it was settled after it had expired.
+	Late     bool   `wire:"14" json:"afterExpiry,omitzero"`
+	Meta     []byte `wire:"15" json:"meta,omitzero" as:"object"`
+	LogIndex uint64 `wire:"16" json:"logIndex"`
+}
+
+// ReservationItemView is what a reservation holds of one feature.
+//
+//schema:answer client ReservationItem
+type ReservationItemView struct {
+	FeatureKey     string   `wire:"1" json:"featureKey" rule:"min=1,max=128"`
+	SubscriptionID [16]byte `wire:"2" json:"subscriptionId"`
+	// Granted is the hold in all, Settled what of it, and beyond it, is usage, Held what is left.
+	Granted decimal.Decimal `wire:"3" json:"grantedUnits"`
+	Settled decimal.Decimal `wire:"4" json:"settledUnits"`
+	Held    decimal.Decimal `wire:"5" json:"heldUnits"`
+	// Overrun is what was recorded beyond the hold although it did not fit.
+	Overrun decimal.Decimal `wire:"6" json:"overrunUnits" if:"Overran()"`
+	HasCost bool            `wire:"7"`
+	Cost    decimal.Decimal `wire:"8" json:"costAmount" if:"HasCost"`
+	// Rule is what decided: limit, pool, or none; it stands in the answer to the request alone, as
+	// do Limit and Remaining, where the feature has a limit: what is left beside this reservation.
+	Rule      string          `wire:"9" json:"rule,omitzero" rule:"oneof=limit|pool|none"`
+	HasLimit  bool            `wire:"10"`
+	Limit     decimal.Decimal `wire:"11" json:"limit" if:"HasLimit"`
+	Remaining decimal.Decimal `wire:"12" json:"remaining" if:"HasLimit"`
+}
+
+// Overran reports whether more was recorded than was held and fit.
+func (i *ReservationItemView) Overran() bool { return !i.Overrun.IsZero() }
+
+// reservationView describes a reservation as a command leaves it.
+func (t *turn) reservationView(v *holds.Hold, items []holds.Item) *ReservationView {
+	view := viewReservation(t.state, v, items, t.Environment(
+		t.Customers.Read(v.Customer).Env).Now(t.Stamp))
+	return &view
+}
+
+// viewReservation describes a reservation at an instant. One whose instant has come has expired,
+// whether or not a tick has come. The customer's lock is held.
+func viewReservation(s *state, v *holds.Hold, items []holds.Item, now int64) ReservationView {
+	customer := s.Customers.Read(v.Customer)
+	catalog := s.Environment(customer.Env).Catalog.Load()
+	view := ReservationView{
+		ID: v.ID, Customer: string(s.ExternalID(customer)), State: v.State,
+		CreatedAt: v.CreatedAt, ExpiresAt: v.ExpiresAt, RefuseOverrun: v.RefuseOverrun,
+		SettleOnExpiry: v.SettleOnExpiry, Items: make([]ReservationItemView, len(items)),
+	}
+	if view.State == holds.ReservationOpen && v.ExpiresAt <= now && !v.SettleOnExpiry {
+		view.State = holds.ReservationExpired
+	}
+	if view.State == holds.ReservationOpen {
+		view.RemainingSeconds = max(0, (v.ExpiresAt-now)/1000)
+	}
+	for j := range items {
+		i, to := &items[j], &view.Items[j]
+		*to = ReservationItemView{
+			FeatureKey:     catalog.Feature(i.Feature).Document.Key,
+			SubscriptionID: s.Subscriptions.Read(i.Subscription).ID,
+			Granted:        i.Granted, Settled: i.Settled, HasCost: i.HasCost, Cost: i.Cost,
+		}
+		if view.State == holds.ReservationOpen {
+			to.Held = i.Held()
+		}
+	}
+	return view
+}
+
+// told adds what the texts say.
+func (v *ReservationView) told(w *holds.Words) {
+	v.Event, v.Recorded, v.Late = w.Event, w.Recorded, w.Late
+	for i := range w.Overruns {
+		v.Items[i].Overrun = w.Overruns[i].Units
+	}
+}
+
+// Reservation is a reservation of an environment at a log time; false where there is none.
+func (m *customerReader) Reservation(env uint32, id [16]byte, now int64) (ReservationView, bool) {
+	s := m.state.Load()
+	row, customer := s.holds.Find(env, &id)
+	if row == 0 {
+		return ReservationView{}, false
+	}
+	lock := s.ReadLock(customer)
+	defer lock.RUnlock()
+	v, ok := s.holds.At(row, &id)
+	if !ok {
+		return ReservationView{}, false
+	}
+	return m.wholeReservation(s, row, &v, now), true
+}
+
+// wholeReservation describes a reservation with its texts. The customer's lock is held.
+func (*customerReader) wholeReservation(
+	s *state, row uint32, v *holds.Hold, now int64,
+) ReservationView {
+	e := s.Environment(s.Customers.Read(v.Customer).Env)
+	view := viewReservation(s, v, s.holds.ItemsOf(v, nil), e.Now(now))
+	words := s.holds.WordsOf(row)
+	view.Key, view.Meta, view.LogIndex = words.Key, words.Meta, s.Log.Applied()
+	view.told(&words)
+	return view
+}
+
+// ReservationQuery asks for a customer's reservations, the newest first.
+type ReservationQuery struct {
+	Env      uint32
+	Customer string
+	// States are those that are wanted, one bit for each; 0: all.
+	States uint8
+	// After is the last reservation of the page before; zero: from the newest on.
+	After [16]byte
+	Limit int
+	Now   int64 // log time
+}
+
+// reservationsWalked bounds how many reservations one page looks at.
+const reservationsWalked = 1000
+
+// Reservations is a page of a customer's reservations. next is where the following page goes on;
+// zero: there is none. found is false where there is no such customer, kept where After has left.
+func (m *customerReader) Reservations(q *ReservationQuery) (
+	list []ReservationView, next [16]byte, found, kept bool,
+) {
+	s := m.state.Load()
+	customer := s.CustomerNamed(q.Env, []byte(q.Customer))
+	if customer == 0 {
+		return nil, next, false, true
+	}
+	from := uint32(0)
+	if q.After != ([16]byte{}) {
+		row, owner := s.holds.Find(q.Env, &q.After)
+		if from = row; row == 0 || owner != customer {
+			return nil, next, true, false
+		}
+	}
+	lock := s.ReadLock(customer)
+	defer lock.RUnlock()
+	if from != 0 {
+		v, ok := s.holds.At(from, &q.After)
+		if !ok {
+			return nil, next, true, false
+		}
+		if from = v.Older; from == 0 {
+			return nil, next, true, true
+		}
+	}
+	walked := 0
+	var last [16]byte
+	s.holds.Listed(customer, from, func(row uint32, v *holds.Hold) bool {
+		if walked == reservationsWalked || len(list) == q.Limit {
+			next = last
+			return false
+		}
+		walked++
+		last = v.ID
+		view := m.wholeReservation(s, row, v, q.Now)
+		if q.States == 0 || q.States&(1<<view.State) != 0 {
+			list = append(list, view)
+		}
+		return true
+	})
+	return list, next, true, true
+}
+
+// ReservationEventKeys are the keys under which the events of a reservation that was billed when it
+// expired were recorded.
+func (m *customerReader) ReservationEventKeys(env uint32, id [16]byte) (keys [][16]byte) {
+	s := m.state.Load()
+	row, customer := s.holds.Find(env, &id)
+	if row == 0 {
+		return nil
+	}
+	lock := s.ReadLock(customer)
+	defer lock.RUnlock()
+	v, ok := s.holds.At(row, &id)
+	if !ok || v.State != holds.ReservationBilled {
+		return nil
+	}
+	for n := v.Events; n > 0 && len(keys) < len(s.holds.ItemsOf(&v, nil)); n-- {
+		keys = append(keys, UsageKey(env, holdEventKey(&v, n)))
+	}
+	return keys
+}
+
+// holdEventKey is the idempotency key of the n-th event that settles a reservation.
+func holdEventKey(v *holds.Hold, n uint32) []byte {
+	return []byte("reservation:" + rows.UUIDText(v.ID) + ":" + strconv.Itoa(int(n)))
+}
+
+// settling is a reservation in the hands of a command.
+type settling struct {
+	row     uint32
+	hold    holds.Hold
+	items   []holds.Item
+	env     *accounts.Environment
+	catalog *catalogs.Catalog
+	now     int64
+	// at is the item whose event is on its way, total what it is settled at then; to is the state
+	// with the last event, which is the left-th from now on.
+	at    int
+	total decimal.Decimal
+	to    holds.ReservationState
+	left  int
+	// named reports whether an event has the command's own key; rewritten whether words changed.
+	named, rewritten bool
+	words            holds.Words
+}
+
+// reservationAt opens a reservation by its row.
+func (t *turn) reservationAt(row uint32) *settling {
+	h := &settling{row: row, hold: *t.holds.Rows.Read(row)}
+	h.items = t.holds.ItemsOf(&h.hold, make([]holds.Item, 0, 1))
+	h.env = t.Environment(t.Customers.Read(h.hold.Customer).Env)
+	h.catalog, h.now = h.env.Catalog.Load(), h.env.Now(t.Stamp)
+	return h
+}
+
+// openReservation opens a reservation that a command names, after what was due of its customer.
+func (t *turn) openReservation(env uint32, id *[16]byte) (*settling, engine.Outcome) {
+	e := t.Environment(env)
+	if e == nil {
+		return nil, engine.OutcomeAccountUnknown
+	}
+	row, customer := t.holds.Find(env, id)
+	if row == 0 {
+		return nil, engine.OutcomeReservationUnknown
+	}
+	if !t.AdvanceCustomer(customer, e.Now(t.Stamp)) {
+		return nil, engine.OutcomeDeferred
+	}
+	return t.reservationAt(row), engine.OutcomeDone
+}
+
+// closed refuses what an open reservation alone can do.
+func (h *settling) closed(t *turn) engine.Outcome {
+	t.Answer(&Shortage{State: h.hold.State.String(), LogIndex: t.Index})
+	return engine.OutcomeReservationClosed
+}
+
+func (h *settling) answer(t *turn) {
+	view := t.reservationView(&h.hold, h.items)
+	view.LogIndex = t.Index
+	view.told(&h.words)
+	t.Answer(view)
+}
