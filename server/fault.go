@@ -18,7 +18,7 @@ type Fault struct {
 	RetryAfter int
 	// Fields are the fields that a validation error is about.
 	Fields []FieldError
-	// More adds members in the workspace API's shape; nil adds none.
+	// More adds members to the error; nil adds none.
 	More func(*JSON)
 }
 
@@ -39,6 +39,13 @@ func (f *Fault) Saying(message string) *Fault {
 	saying := *f
 	saying.Message = message
 	return &saying
+}
+
+// Adding returns the fault with members that more writes.
+func (f *Fault) Adding(more func(*JSON)) *Fault {
+	adding := *f
+	adding.More = more
+	return &adding
 }
 
 // Retry returns the fault with when to come again, in seconds.
@@ -123,6 +130,9 @@ func AppendFault(dst []byte, shape Shape, f *Fault, requestID []byte) []byte {
 	j.Text("code", f.Code)
 	j.Bytes("requestId", requestID)
 	appendFields(&j, f.Fields)
+	if f.More != nil {
+		f.More(&j)
+	}
 	j.Close('}')
 	j.Close('}')
 	return j

@@ -96,6 +96,13 @@ func tagsOf(tags []Tag) []any {
 	return all
 }
 
+// shortageSchema is what a reservation lacks.
+var shortageSchema = Object(
+	Must("level", TextSchema(0, 0)), Must("featureKey", TextSchema(0, 0)),
+	Must("requestedUnits", NumberSchema), Must("used", NumberSchema), Must("held", NumberSchema),
+	Must("limit", NumberSchema), Must("logIndex", IntegerSchema),
+)
+
 var faultSchema = Object(
 	Must("success", &Schema{Type: "boolean"}),
 	Must("error", Object(
@@ -104,6 +111,7 @@ var faultSchema = Object(
 		Must("code", TextSchema(1, 0)),
 		Must("requestId", TextSchema(1, maxRequestID)),
 		May("fields", ArrayOf(fieldErrorSchema())),
+		May("shortage", shortageSchema),
 	)),
 )
 

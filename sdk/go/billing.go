@@ -144,6 +144,70 @@ func (c *Client) AmendEvent(ctx context.Context, key string, r EventAmendment) e
 	return err
 }
 
+// Reserve holds units for a customer, once for its ReservationKey. A DryRun holds nothing.
+func (c *Client) Reserve(ctx context.Context, r ReservationRequest) (v Reservation, err error) {
+	answer, err := c.Call(ctx, "POST", prefix+"/reservations", r, nil)
+	if err == nil {
+		err = answer.Data(&v)
+	}
+	return v, err
+}
+
+// Reservation returns a reservation in any state.
+func (c *Client) Reservation(ctx context.Context, id string) (v Reservation, err error) {
+	return v, c.get(ctx, "/reservations/"+url.PathEscape(id), &v)
+}
+
+// Reservations goes through a customer's reservations, the newest first, of one state, or of all
+// where it is empty.
+func (c *Client) Reservations(
+	ctx context.Context, customer, state string,
+) iter.Seq2[Reservation, error] {
+	filter := url.Values{"customerReferenceId": {customer}, "limit": {"100"}}
+	if state != "" {
+		filter.Set("state", state)
+	}
+	return pages(ctx, c, "/reservations", filter, func(a Answer) ([]Reservation, string, error) {
+		var page struct {
+			Reservations []Reservation `json:"reservations"`
+			NextCursor   string        `json:"nextCursor"`
+		}
+		err := a.Data(&page)
+		return page.Reservations, page.NextCursor, err
+	})
+}
+
+// SettleReservation records what was used of a reservation in all, and unless Final is false, gives
+// up the rest. A repetition counts nothing twice.
+func (c *Client) SettleReservation(
+	ctx context.Context, id string, r ReservationSettlement,
+) (Reservation, error) {
+	return c.reservation(ctx, id, "settle", r)
+}
+
+// ExtendReservation makes a reservation hold more, or live longer.
+func (c *Client) ExtendReservation(
+	ctx context.Context, id string, r ReservationExtension,
+) (Reservation, error) {
+	return c.reservation(ctx, id, "extend", r)
+}
+
+// ReleaseReservation gives up what a reservation holds.
+func (c *Client) ReleaseReservation(ctx context.Context, id string) (Reservation, error) {
+	return c.reservation(ctx, id, "release", nil)
+}
+
+func (c *Client) reservation(
+	ctx context.Context, id, act string, r any,
+) (v Reservation, err error) {
+	at := prefix + "/reservations/" + url.PathEscape(id) + "/" + act
+	answer, err := c.Call(ctx, "POST", at, r, nil)
+	if err == nil {
+		err = answer.Data(&v)
+	}
+	return v, err
+}
+
 // pageSize is how many records are asked for at a time.
 const pageSize = 200
 

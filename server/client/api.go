@@ -118,7 +118,8 @@ func New(c Config) (*API, error) {
 	a := newAPI(&c)
 	routes := slices.Concat(a.routes(), a.customers.customerRoutes(),
 		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
-		a.invoices.paymentRoutes(), a.customers.clockRoutes(), a.usageRoutes())
+		a.invoices.paymentRoutes(), a.customers.clockRoutes(), a.usageRoutes(),
+		a.reservationRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()
 	var err error

@@ -287,6 +287,7 @@ func (c *checking) answer(data *server.JSON) {
 		data.Decimal("used", d.Used)
 		decimalIf(data, "limit", d.Limit, d.HasLimit)
 		decimalIf(data, "remaining", d.Remaining, d.HasLimit)
+		decimalIf(data, "held", d.Held, !d.Held.IsZero())
 		data.Close('}')
 	}
 	if c.query.Track {

@@ -92,6 +92,17 @@ var matrix = map[string][]attempt{
 	"voidEvent":        {{method: "POST", path: "events/{event}/void", body: "{}"}},
 	"amendEvent":       {{method: "POST", path: "events/{event}/amend", body: `{"usageUnits":1}`}},
 
+	"reserve": {{
+		method: "POST", path: "reservations",
+		body: `{"reservationKey":"{fresh}","customerReferenceId":"{customer}","featureKey":"tokens",` +
+			`"usageUnits":1}`,
+	}},
+	"listReservations":   {{method: "GET", path: "reservations?customerReferenceId={customer}"}},
+	"getReservation":     {{method: "GET", path: "reservations/{reservation}"}},
+	"settleReservation":  {{method: "POST", path: "reservations/{reservation}/settle", body: `{"usageUnits":1}`}},
+	"extendReservation":  {{method: "POST", path: "reservations/{reservation}/extend", body: `{"usageUnits":1}`}},
+	"releaseReservation": {{method: "POST", path: "reservations/{reservation}/release"}},
+
 	"getUsage":             {{method: "GET", path: "usage?customer={customer}"}},
 	"getClock":             {{method: "GET", path: "clock", own: true, status: 200}},
 	"getCustomerInvoice":   {{method: "GET", path: "billing/invoices/{customer}/{invoice}"}},
@@ -136,8 +147,11 @@ func (n *node) rival() (key string, r record) {
 	made := send("subscriptions", `{"planId":"rival-plan","customerReferenceId":"rival-customer"}`)
 	send("events", strings.NewReplacer("{fresh}", "rival-event", "{customer}", "rival-customer",
 		"{now}", now()).Replace(ofEvents))
+	held := send("reservations", `{"reservationKey":"rival-hold","featureKey":"tokens","usageUnits":1,`+
+		`"customerReferenceId":"rival-customer"}`)
 	return key, record{
-		"customer": "rival-customer", "subscription": made.data("subscription", "id").(string),
+		"reservation": held.data("id").(string),
+		"customer":    "rival-customer", "subscription": made.data("subscription", "id").(string),
 		"invoice": made.data("invoice", "id").(string), "event": "rival-event", "plan": "rival-plan",
 	}
 }
@@ -145,7 +159,8 @@ func (n *node) rival() (key string, r record) {
 // nobody names what does not exist anywhere.
 func nobody() record {
 	return record{
-		"customer": "nobodys-record", "subscription": uuid.Must(uuid.NewV4()).String(),
+		"reservation": uuid.Must(uuid.NewV4()).String(),
+		"customer":    "nobodys-record", "subscription": uuid.Must(uuid.NewV4()).String(),
 		"invoice": uuid.Must(uuid.NewV4()).String(), "event": "nobodys-event", "plan": "nobodys-plan",
 	}
 }

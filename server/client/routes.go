@@ -103,6 +103,7 @@ var pathParams = map[string]server.Param{
 	"eventIdempotencyKey":      {Schema: text(1, maxKey), About: "the key that it was recorded under"},
 	"subscriptionId":           {Schema: server.UUIDSchema},
 	"invoiceId":                {Schema: server.UUIDSchema},
+	"reservationId":            {Schema: server.UUIDSchema},
 }
 
 // reads states the header by which a read may be stale.

@@ -8,7 +8,7 @@ import (
 
 // description is what the OpenAPI document says in addition to the routes.
 func description() server.Description {
-	return server.Description{
+	d := server.Description{
 		Title: "Client Billing API", Version: "1.0.0", Key: "KEY",
 		About: "Product access, usage metering and invoicing. Errors have success false and an error " +
 			"with message, code and, where it helps, detail; fields that are null are left out. " +
@@ -63,6 +63,8 @@ func description() server.Description {
 			),
 		},
 	}
+	reservationSchemas(d.Schemas)
+	return d
 }
 
 func entitlementSchema() *server.Schema {
@@ -84,6 +86,7 @@ func entitlementSchema() *server.Schema {
 			server.Must("used", server.NumberSchema),
 			server.May("limit", server.NumberSchema),
 			server.May("remaining", server.NumberSchema),
+			server.May("held", server.NumberSchema),
 		)),
 		server.May("simulation", server.Object(
 			server.Must("requestedUsage", server.NumberSchema),

@@ -290,6 +290,51 @@ func (r *Reader) UUID(bit uint, dst *[16]byte) bool {
 	return true
 }
 
+// Bool reads true or false.
+func (r *Reader) Bool(bit uint, dst *bool) bool {
+	is := r.Scanner.Peek()
+	if is != scan.KindTrue {
+		is = scan.KindFalse
+	}
+	if !r.expect(bit, is, "a boolean") {
+		return false
+	}
+	_, ok := r.Scanner.Literal()
+	*dst = is == scan.KindTrue
+	return ok
+}
+
+// Each reads the objects of an array of at most most, each by read, which goes through its fields.
+func (r *Reader) Each(bit uint, name string, most int, read func()) {
+	if !r.expect(bit, scan.KindArray, "an array") || !r.Scanner.Array() {
+		return
+	}
+	outer, n := r.fields, 0
+	tooMany := false
+	for first := true; r.Scanner.Item(first); first = false {
+		at := name + "[" + strconv.Itoa(n) + "]"
+		switch is := r.Scanner.Peek(); {
+		case n == most:
+			tooMany = true
+			r.Scanner.Skip()
+			continue
+		case is != scan.KindObject:
+			r.Problem(at, WrongType("an object", is))
+			r.Scanner.Skip()
+		case r.Scanner.Object():
+			r.within, r.fields, r.first = append(r.within, at), state{}, true
+			read()
+			r.within = r.within[:len(r.within)-1]
+		}
+		n++
+	}
+	if r.fields, r.first = outer, false; tooMany {
+		r.Problem(name, Mistake{
+			server.FieldOutOfRange, "must have at most " + strconv.Itoa(most) + " items",
+		})
+	}
+}
+
 // Number reads an exact number.
 func (r *Reader) Number(bit uint, dst *decimal.Decimal) bool {
 	if !r.expect(bit, scan.KindNumber, "a number") {

@@ -1,0 +1,525 @@
+package client
+
+import (
+	"encoding/hex"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+	"tollgate/server"
+	"tollgate/server/form"
+)
+
+// reservationRoutes are the rows about units that are held before they are used.
+func (a *API) reservationRoutes() []server.Route {
+	const one = "/reservations/{reservationId}"
+	gives := func(status int, about string) func(*server.Route) {
+		return server.Gives(status, about, server.RefTo("Reservation"))
+	}
+	states := server.EnumSchema("open", "settled", "released", "expired", "billed")
+	return []server.Route{
+		row("POST", "/reservations", "reserve",
+			"Hold units of one to eight features: all or none, once per reservationKey",
+			server.AccessFull, a.reserve, server.Takes(server.RefTo("ReservationRequest")),
+			gives(201, "Held; the same key and body again: the first answer"),
+			gives(200, "What a dryRun would have held")),
+		row("GET", "/reservations", "listReservations", "A customer's reservations, newest first",
+			server.AccessRead, a.listReservations, reads,
+			server.Asks(
+				server.InQuery("customerReferenceId", text(1, maxID), "whose; required"),
+				server.InQuery("state", states, "all when absent"),
+				server.InQuery("limit", server.IntSchema(1, maxReservations), "100 when absent"),
+				server.InQuery("cursor", text(1, 64), "nextCursor of the page before")),
+			answers(server.Object(
+				server.Must("reservations", server.ArrayOf(server.RefTo("Reservation"))),
+				server.May("nextCursor", text(1, 64))))),
+		row("GET", one, "getReservation", "A reservation in any state", server.AccessRead,
+			byID(a.getReservation), reads, answers(server.RefTo("Reservation"))),
+		row("POST", one+"/settle", "settleReservation",
+			"Record what was used, and unless final is false, give up the rest", server.AccessFull,
+			byID(a.settleReservation), server.Takes(server.RefTo("ReservationSettlement")),
+			gives(200, "Settled, or it was before")),
+		row("POST", one+"/extend", "extendReservation", "Hold more, or for longer",
+			server.AccessFull, byID(a.extendReservation),
+			server.Takes(server.RefTo("ReservationExtension")), gives(200, "Extended")),
+		row("POST", one+"/release", "releaseReservation", "Give up what is held", server.AccessFull,
+			byID(a.releaseReservation), gives(200, "Released, or it was before")),
+	}
+}
+
+const (
+	// maxReservations is the largest page, which is also the usual one.
+	maxReservations = 100
+	// maxSettleKey leaves room in an event's key for those of further items.
+	maxSettleKey = maxKey
+	maxTTL       = billing.MaxReservationMS / 1000
+	defaultTTL   = 600
+)
+
+// reservationSchemas describe the requests that are read by hand.
+func reservationSchemas(to map[string]*server.Schema) {
+	item := []server.Property{
+		server.May("featureKey", text(1, maxID)), server.May("featureId", server.UUIDSchema),
+		server.May("usageUnits", server.NumberSchema), server.May("costAmount", server.NumberSchema),
+	}
+	items := server.May("items", server.ArrayOf(server.Object(item...)))
+	to["ReservationRequest"] = server.Object(append([]server.Property{
+		server.Must("reservationKey", text(1, maxKey)),
+		server.May("customerReferenceId", text(1, maxID)),
+		server.May("customerId", server.UUIDSchema), items,
+		server.May("ttlSeconds", server.IntSchema(1, maxTTL)),
+		server.May("onShortage", server.EnumSchema("refuse", "partial")),
+		server.May("overrun", server.EnumSchema("record", "refuse")),
+		server.May("onExpiry", server.EnumSchema("release", "settle")),
+		server.May("dryRun", server.BoolSchema), server.May("meta", server.FreeObject()),
+	}, item...)...)
+	to["ReservationSettlement"] = server.Object(append([]server.Property{
+		items, server.May("final", server.BoolSchema),
+		server.May("eventIdempotencyKey", text(1, maxSettleKey)),
+		server.May("occurredAt", server.TimeSchema), server.May("meta", server.FreeObject()),
+	}, item...)...)
+	to["ReservationExtension"] = server.Object(
+		server.May("usageUnits", server.NumberSchema),
+		server.May("ttlSeconds", server.IntSchema(1, maxTTL)))
+	to["ReservationItem"] = server.AnswerSchema[billing.ReservationItemView]()
+	to["Reservation"] = server.AnswerSchema[billing.ReservationView]()
+}
+
+// Fields of a reservation's requests, by the bit that says one was seen.
+const (
+	fieldReservationKey = iota
+	fieldReservationCustomer
+	fieldReservationCustomerID
+	fieldItems
+	fieldTTL
+	fieldShortage
+	fieldOverrun
+	fieldExpiry
+	fieldDryRun
+	fieldReservationMeta
+	fieldItemKey
+	fieldItemID
+	fieldItemUnits
+	fieldItemCost
+	fieldFinal
+	fieldEventKey
+	fieldEventTime
+)
+
+// askedItem is an item of a request.
+type askedItem struct {
+	key     string
+	id      [16]byte
+	units   decimal.Decimal
+	cost    decimal.Decimal
+	hasCost bool
+}
+
+// field reads a field of an item; false where it is none.
+func (i *askedItem) field(f *form.Reader) bool {
+	switch string(f.Name) {
+	case "featureKey":
+		f.Text(fieldItemKey, &i.key, 1, maxID)
+	case "featureId":
+		f.UUID(fieldItemID, &i.id)
+	case "usageUnits":
+		f.Number(fieldItemUnits, &i.units)
+	case "costAmount":
+		i.hasCost = f.Number(fieldItemCost, &i.cost)
+	default:
+		return false
+	}
+	return true
+}
+
+// check judges an item; named says that it must name its feature, positive that it must not be 0.
+func (i *askedItem) check(f *form.Reader, named, positive bool) {
+	f.Need(fieldItemUnits, "usageUnits")
+	switch {
+	case named && !f.Given(fieldItemKey) && !f.Given(fieldItemID):
+		f.Need(fieldItemKey, "featureKey")
+	case f.Right(fieldItemUnits) && positive && i.units.Sign() <= 0:
+		f.Problem("usageUnits", form.NotPositive)
+	}
+	f.NotNegative("usageUnits", i.units)
+	f.NotNegative("costAmount", i.cost)
+}
+
+// asked are the items of a request: those of items, or the one whose fields stand at the top.
+type asked struct {
+	top  askedItem
+	list []askedItem
+}
+
+// read reads items.
+func (a *asked) read(f *form.Reader, named, positive bool) {
+	f.Each(fieldItems, "items", billing.MaxReservationItems, func() {
+		var i askedItem
+		for f.Next() {
+			if !i.field(f) {
+				f.Unknown()
+			}
+		}
+		i.check(f, named, positive)
+		a.list = append(a.list, i)
+	})
+}
+
+// all are the items; it notes what is wrong about them together.
+func (a *asked) all(f *form.Reader, named, positive bool) []askedItem {
+	atTop := f.Given(fieldItemKey) || f.Given(fieldItemID) || f.Given(fieldItemUnits) ||
+		f.Given(fieldItemCost)
+	switch {
+	case f.Given(fieldItems) && atTop:
+		f.Note(server.FieldError{
+			Field: "items", Code: server.FieldConflict,
+			Message: "items and the fields of a single item are not taken together",
+		})
+	case f.Given(fieldItems):
+		if f.Right(fieldItems) && len(a.list) == 0 {
+			f.Problem("items", form.Empty)
+		}
+		return a.list
+	default:
+		a.top.check(f, named, positive)
+	}
+	return []askedItem{a.top}
+}
+
+var (
+	shortages = []string{"refuse", "partial"}
+	overruns  = []string{"record", "refuse"}
+	expiries  = []string{"release", "settle"}
+)
+
+func readReservation(f *form.Reader, c *billing.Reserve) {
+	var items asked
+	var shortage, overrun, expiry uint8
+	var seconds uint64
+	for f.Next() {
+		switch string(f.Name) {
+		case "reservationKey":
+			f.Text(fieldReservationKey, &c.KeyText, 1, maxKey)
+		case "customerReferenceId":
+			f.Text(fieldReservationCustomer, &c.Customer, 1, maxID)
+		case "customerId":
+			f.UUID(fieldReservationCustomerID, &c.CustomerID)
+		case "items":
+			items.read(f, true, true)
+		case "ttlSeconds":
+			form.Uint(f, fieldTTL, &seconds, 1, maxTTL)
+		case "onShortage":
+			form.Enum(f, fieldShortage, &shortage, shortages)
+		case "overrun":
+			form.Enum(f, fieldOverrun, &overrun, overruns)
+		case "onExpiry":
+			form.Enum(f, fieldExpiry, &expiry, expiries)
+		case "dryRun":
+			f.Bool(fieldDryRun, &c.DryRun)
+		case "meta":
+			var meta []byte
+			f.Object(fieldReservationMeta, &meta)
+			c.Meta = append([]byte(nil), meta...)
+		default:
+			if !items.top.field(f) {
+				f.Unknown()
+			}
+		}
+	}
+	f.Need(fieldReservationKey, "reservationKey")
+	if f.Given(fieldReservationCustomer) == f.Given(fieldReservationCustomerID) {
+		code := server.FieldRequired
+		if f.Given(fieldReservationCustomer) {
+			code = server.FieldConflict
+		}
+		f.Note(server.FieldError{
+			Field: "customerReferenceId", Code: code,
+			Message: "exactly one of customerReferenceId and customerId is required",
+		})
+	}
+	for _, i := range items.all(f, true, true) {
+		c.Items = append(c.Items, billing.ReserveItem{
+			FeatureKey: i.key, FeatureID: i.id, Units: i.units, Cost: i.cost, HasCost: i.hasCost,
+		})
+	}
+	if c.Partial = shortage == 1; c.Partial && len(c.Items) > 1 {
+		f.Note(server.FieldError{
+			Field: "onShortage", Code: server.FieldConflict,
+			Message: "onShortage partial is for one item alone",
+		})
+	}
+	if c.TTLMS = int64(seconds) * 1000; seconds == 0 {
+		c.TTLMS = defaultTTL * 1000
+	}
+	c.RefuseOverrun, c.SettleOnExpiry = overrun == 1, expiry == 1
+}
+
+// reserve is POST /reservations.
+func (a *API) reserve(x *server.Exchange) *server.Fault {
+	c := billing.Reserve{Env: principal(x).Env}
+	if fault := form.Read(x.Body, &c, readReservation); fault != nil {
+		return fault
+	}
+	c.Body = xxhash.Sum64(wire.Encode(nil, &c))
+	c.ID, c.Key = newID(), billing.ReservationKey(c.Env, []byte(c.KeyText))
+	status := 201
+	if c.DryRun {
+		status = 200
+	}
+	return a.answerReservation(x, status, a.propose(x, billing.KindReserve, wire.Encode(nil, &c)))
+}
+
+// answerReservation answers with what a command made of a reservation, or why it did not.
+func (a *API) answerReservation(x *server.Exchange, status int, r engine.Result) *server.Fault {
+	if r.Outcome != engine.OutcomeDone {
+		return reservationFault(a.refusal(principal(x).Env, r), r)
+	}
+	var v billing.ReservationView
+	if wire.Decode(r.Value, &v) != nil {
+		return server.FaultInternal
+	}
+	return server.One(x, status, &v, writeReservation)
+}
+
+// reservationFault adds to a fault what the command says of its reason.
+func reservationFault(fault *server.Fault, r engine.Result) *server.Fault {
+	var s billing.Shortage
+	if len(r.Value) == 0 || wire.Decode(r.Value, &s) != nil {
+		return fault
+	}
+	lacks := func(j *server.JSON) {
+		j.Name("shortage")
+		writeShortage(j, &s)
+	}
+	index := " Log index " + strconv.FormatUint(s.LogIndex, 10) + "."
+	switch r.Outcome {
+	case engine.OutcomeReservationShort:
+		detail := s.Level + " of " + s.FeatureKey + ": used " + s.Used.String() + ", held " +
+			s.Held.String() + ", limit " + s.Limit.String() + "; asked for " + s.Asked.String() + "."
+		return fault.With(fault.Detail + " " + detail + index).Adding(lacks)
+	case engine.OutcomeNotEntitled:
+		why := reasonTexts[s.Reason]
+		return fault.With(why.description + " " + fault.Detail + index).Adding(lacks)
+	case engine.OutcomeReservationClosed:
+		return fault.With("It is " + s.State + ". " + fault.Detail + index)
+	case engine.OutcomeHoldLimit:
+		return fault.With("The " + s.Level + " has " + s.Limit.String() + ". " + fault.Detail + index)
+	}
+	return fault
+}
+
+func (a *API) getReservation(x *server.Exchange, id [16]byte) *server.Fault {
+	return a.read(x, func() *server.Fault {
+		v, found := a.machine.Reservation(principal(x).Env, id, a.machine.Clock(a.nowMS()))
+		if !found {
+			return server.FaultOf(engine.OutcomeReservationUnknown)
+		}
+		return server.One(x, 200, &v, writeReservation)
+	})
+}
+
+var faultReservationCursor = form.Mistake{
+	Code: server.FieldFormat, Text: "must be the nextCursor of a page of reservations that are kept",
+}
+
+func (a *API) listReservations(x *server.Exchange) *server.Fault {
+	var f form.Reader
+	q := billing.ReservationQuery{
+		Env: principal(x).Env, Customer: query(x.Ctx, "customerReferenceId"), Limit: maxReservations,
+	}
+	if q.Customer == "" {
+		f.Problem("customerReferenceId", form.Required)
+	}
+	queryLimit(x, &f, maxReservations, &q.Limit)
+	names := []string{"open", "settled", "released", "expired", "billed"}
+	if state := query(x.Ctx, "state"); state != "" {
+		for n, name := range names {
+			if name == state {
+				q.States = 2 << n
+			}
+		}
+		if q.States == 0 {
+			f.Problem("state", form.NotAllowed(names...))
+		}
+	}
+	if cursor := query(x.Ctx, "cursor"); cursor != "" {
+		id, err := hex.DecodeString(cursor)
+		if err != nil || len(id) != len(q.After) {
+			f.Problem("cursor", faultReservationCursor)
+		} else {
+			q.After = [16]byte(id)
+		}
+	}
+	if fault := f.Fault(); fault != nil {
+		return fault
+	}
+	return a.read(x, func() *server.Fault {
+		q.Now = a.machine.Clock(a.nowMS())
+		list, next, found, kept := a.machine.Reservations(&q)
+		switch {
+		case !found:
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
+		case !kept:
+			return faultReservationCursor.Fault("cursor")
+		}
+		cursor := ""
+		if next != ([16]byte{}) {
+			cursor = hex.EncodeToString(next[:])
+		}
+		return server.Page(x, "reservations", list, writeReservation, cursor)
+	})
+}
+
+// settlement is a settlement as its request has it.
+type settlement struct {
+	command billing.SettleReservation
+	final   bool
+}
+
+func readSettlement(f *form.Reader, s *settlement) {
+	var items asked
+	c := &s.command
+	for f.Next() {
+		switch string(f.Name) {
+		case "items":
+			items.read(f, true, false)
+		case "final":
+			f.Bool(fieldFinal, &s.final)
+		case "eventIdempotencyKey":
+			f.Text(fieldEventKey, &c.EventKey, 1, maxSettleKey)
+		case "occurredAt":
+			f.Instant(fieldEventTime, &c.OccurredAt)
+		case "meta":
+			var meta []byte
+			f.Object(fieldReservationMeta, &meta)
+			c.Meta = append([]byte(nil), meta...)
+		default:
+			if !items.top.field(f) {
+				f.Unknown()
+			}
+		}
+	}
+	for _, i := range items.all(f, false, false) {
+		c.Items = append(c.Items, billing.SettleItem{
+			FeatureKey: i.key, FeatureID: i.id, Units: i.units, Cost: i.cost, HasCost: i.hasCost,
+		})
+	}
+	c.Partial = f.Right(fieldFinal) && !s.final
+}
+
+// settleTries bounds how often a settlement is proposed with what this node has to look up for it.
+const settleTries = 3
+
+// settleReservation is POST /reservations/{reservationId}/settle.
+func (a *API) settleReservation(x *server.Exchange, id [16]byte) *server.Fault {
+	var s settlement
+	if fault := form.Read(x.Body, &s, readSettlement); fault != nil {
+		return fault
+	}
+	c := &s.command
+	c.Env, c.ID = principal(x).Env, id
+	if c.EventKey != "" {
+		c.Key = billing.UsageKey(c.Env, []byte(c.EventKey))
+	}
+	var r engine.Result
+	for range settleTries {
+		if fault := a.probeKey(x, c); fault != nil {
+			return fault
+		}
+		r = a.propose(x, billing.KindSettleReservation, wire.Encode(nil, c))
+		switch r.Outcome {
+		case engine.OutcomeKeyUnproven:
+			continue
+		case engine.OutcomeReservationBilled:
+			if fault := a.billedAs(x, c); fault != nil {
+				return fault
+			}
+			continue
+		}
+		break
+	}
+	return a.answerReservation(x, 200, r)
+}
+
+// probeKey looks for the settlement's event key among those that have left memory.
+func (a *API) probeKey(x *server.Exchange, c *billing.SettleReservation) *server.Fault {
+	if c.EventKey == "" || a.keys == nil || a.machine.KeySpan().OnDisk() == 0 {
+		return nil
+	}
+	v, err := a.keys.FindKey(c.Key)
+	if err != nil {
+		a.log.Error("an idempotency key cannot be looked up", "error", err,
+			"request_id", string(x.RequestID()))
+		return server.FaultOf(engine.OutcomeKeyUnproven)
+	}
+	c.Through, c.Found, c.Number = v.Through, v.Found, v.Number
+	return nil
+}
+
+// billedAs finds the events by which an expired reservation was billed, for a settlement that
+// amends them.
+func (a *API) billedAs(x *server.Exchange, c *billing.SettleReservation) *server.Fault {
+	if a.events == nil {
+		return faultJournal
+	}
+	return a.read(x, func() *server.Fault {
+		c.Originals = nil
+		for _, key := range a.machine.ReservationEventKeys(c.Env, c.ID) {
+			original, found, err := a.machine.FindUsage(a.events, a.keys, c.Env, key)
+			if err != nil {
+				a.log.Error("a usage event cannot be looked up", "error", err,
+					"request_id", string(x.RequestID()))
+				return faultJournal
+			}
+			if found {
+				c.Originals = append(c.Originals, original)
+			}
+		}
+		return nil
+	})
+}
+
+func readExtension(f *form.Reader, c *billing.ExtendReservation) {
+	var seconds uint64
+	for f.Next() {
+		switch string(f.Name) {
+		case "usageUnits":
+			f.Number(fieldItemUnits, &c.Units)
+		case "ttlSeconds":
+			form.Uint(f, fieldTTL, &seconds, 1, maxTTL)
+		default:
+			f.Unknown()
+		}
+	}
+	if f.Right(fieldItemUnits) && c.Units.Sign() <= 0 {
+		f.Problem("usageUnits", form.NotPositive)
+	}
+	if !f.Given(fieldItemUnits) && !f.Given(fieldTTL) {
+		f.Note(server.FieldError{
+			Field: "usageUnits", Code: server.FieldRequired,
+			Message: "usageUnits or ttlSeconds is required",
+		})
+	}
+	c.TTLMS = int64(seconds) * 1000
+}
+
+// extendReservation is POST /reservations/{reservationId}/extend.
+func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
+	c := billing.ExtendReservation{Env: principal(x).Env, ID: id}
+	if fault := form.Read(x.Body, &c, readExtension); fault != nil {
+		return fault
+	}
+	return a.answerReservation(x, 200,
+		a.propose(x, billing.KindExtendReservation, wire.Encode(nil, &c)))
+}
+
+// releaseReservation is POST /reservations/{reservationId}/release.
+func (a *API) releaseReservation(x *server.Exchange, id [16]byte) *server.Fault {
+	c := billing.ReleaseReservation{Env: principal(x).Env, ID: id}
+	return a.answerReservation(x, 200,
+		a.propose(x, billing.KindReleaseReservation, wire.Encode(nil, &c)))
+}

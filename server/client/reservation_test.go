@@ -1,0 +1,243 @@
+package client_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/billing"
+	tollgate "tollgate/sdk/go"
+)
+
+// hold is the body of a reservation of calls, of which there are 3.
+func hold(key, more string) string {
+	return `{"reservationKey":"` + key + `","customerReferenceId":"acme"` + more + `}`
+}
+
+const calls = `,"featureKey":"calls","usageUnits":`
+
+// TestAReservationIsSettled: reserve, look, settle in parts, and see the usage events.
+func TestAReservationIsSettled(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	a := n.call("POST", "reservations", hold("r", calls+`2,"meta":{"a":1}`)).is(201, "")
+	id := a.data("id").(string)
+	require.Equal(t, "open", a.data("state"))
+	require.Equal(t, 600.0, a.data("remainingSeconds"))
+	item := a.data("items").([]any)[0].(map[string]any)
+	require.Equal(t, []any{2.0, 0.0, 2.0, "limit", 3.0, 1.0}, []any{
+		item["grantedUnits"], item["settledUnits"], item["heldUnits"], item["rule"], item["limit"],
+		item["remaining"],
+	})
+	check := n.call("GET", "entitlements/acme/calls", "").is(200, "")
+	require.Equal(t, map[string]any{"used": 0.0, "limit": 3.0, "remaining": 1.0, "held": 2.0},
+		check.data("usage"))
+
+	again := n.call("POST", "reservations", hold("r", `,"meta":{"a":1}`+calls+`2.0`)).is(201, "")
+	require.Equal(t, a.data(), again.data())
+	n.call("POST", "reservations", hold("r", calls+`1`)).is(409, "reservation_key_reused")
+	short := n.call("POST", "reservations", hold("r2", calls+`2`)).is(402, "reservation_short")
+	shortage := short.body["error"].(map[string]any)["shortage"].(map[string]any)
+	require.NotZero(t, shortage["logIndex"])
+	delete(shortage, "logIndex")
+	require.Equal(t, map[string]any{
+		"level": "limit", "featureKey": "calls", "requestedUnits": 2.0, "used": 0.0, "held": 2.0,
+		"limit": 3.0,
+	}, shortage)
+
+	at := "reservations/" + id
+	part := n.call("POST", at+"/settle", `{"usageUnits":1,"final":false}`).is(200, "")
+	require.Equal(t, "open", part.data("state"))
+	n.call("POST", at+"/extend", `{"usageUnits":3,"ttlSeconds":60}`).is(200, "")
+	n.call("POST", at+"/extend", `{"usageUnits":4}`).is(402, "reservation_short")
+	done := n.call("POST", at+"/settle", `{"usageUnits":2.5,"eventIdempotencyKey":"mine","costAmount":0.1}`)
+	require.Equal(t, "settled", done.is(200, "").data("state"))
+	n.call("POST", at+"/settle", `{"usageUnits":2.5}`).is(200, "")
+	n.call("POST", at+"/settle", `{"usageUnits":2.6}`).is(409, "reservation_closed")
+	n.call("POST", at+"/release", "").is(409, "reservation_closed")
+	n.call("POST", at+"/extend", `{"ttlSeconds":9}`).is(409, "reservation_closed")
+	whole := n.call("GET", at, "").is(200, "")
+	require.Equal(t, []any{"r", "mine", map[string]any{"a": 1.0}}, []any{
+		whole.data("reservationKey"), whole.data("eventIdempotencyKey"), whole.data("meta"),
+	})
+	events := n.call("GET", "customers/acme/events?kind=usage", "").data("events").([]any)
+	require.Len(t, events, 2)
+	require.Equal(t, "reservation:"+id+":1", events[0].(map[string]any)["eventIdempotencyKey"])
+	require.Equal(t, 0.1, events[1].(map[string]any)["costAmount"])
+	n.call("POST", "events/reservation:"+id+":1/void", "").is(200, "")
+}
+
+// TestExactlySixOfTwentyReservations asks for them at the same time.
+func TestExactlySixOfTwentyReservations(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	granted := make(chan bool, 20)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			a := n.call("POST", "reservations", hold(fmt.Sprint("r", i), calls+`0.45`))
+			require.Contains(t, []int{201, 402}, a.status)
+			granted <- a.status == 201
+		})
+	}
+	all.Wait()
+	close(granted)
+	held := 0
+	for ok := range granted {
+		if ok {
+			held++
+		}
+	}
+	require.Equal(t, 6, held)
+	n.call("GET", "entitlements/acme/calls", "").is(200, "")
+	a := n.call("GET", "reservations?customerReferenceId=acme&limit=4&state=open", "").is(200, "")
+	require.Len(t, a.data("reservations"), 4)
+	a = n.call("GET", "reservations?customerReferenceId=acme&limit=4&cursor="+
+		a.data("nextCursor").(string), "").is(200, "")
+	require.Len(t, a.data("reservations"), 2)
+	require.Nil(t, a.data().(map[string]any)["nextCursor"])
+}
+
+// TestSettleAndReleaseAtOnce: exactly one of them wins; the other is told.
+func TestSettleAndReleaseAtOnce(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	for i := range 10 {
+		at := "reservations/" + n.call("POST", "reservations", hold(fmt.Sprint("r", i), calls+`0.1`)).
+			is(201, "").data("id").(string)
+		var settled, released answer
+		var both sync.WaitGroup
+		both.Go(func() { settled = n.call("POST", at+"/settle", `{"usageUnits":0.1}`) })
+		both.Go(func() { released = n.call("POST", at+"/release", "") })
+		both.Wait()
+		state := n.call("GET", at, "").is(200, "").data("state")
+		if settled.status == 200 {
+			require.Equal(t, "settled", state)
+			released.is(409, "reservation_closed")
+			continue
+		}
+		settled.is(409, "reservation_closed")
+		released.is(200, "")
+		require.Equal(t, "released", state)
+	}
+}
+
+// TestALateSettlementAmends: what expired was billed, and the real number takes its place.
+func TestALateSettlementAmends(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	at := "reservations/" + n.call("POST", "reservations",
+		hold("r", calls+`3,"ttlSeconds":1,"onExpiry":"settle"`)).is(201, "").data("id").(string)
+	n.Do(t, billing.KindAdvanceClock, &billing.AdvanceClock{
+		Env: n.env, To: time.Now().UnixMilli() + 60_000,
+	})
+	require.Equal(t, "billed", n.call("GET", at, "").is(200, "").data("state"))
+	for range 2 {
+		a := n.call("POST", at+"/settle", `{"usageUnits":1}`).is(200, "")
+		require.Equal(t, []any{"settled", true}, []any{a.data("state"), a.data("afterExpiry")})
+		require.Equal(t, 1.0, n.call("GET", "entitlements/acme/calls", "").data("usage", "used"))
+	}
+}
+
+func TestWhatReservationsRefuse(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	id := n.call("POST", "reservations", hold("r", calls+`1`)).is(201, "").data("id").(string)
+	const unknown = "reservations/01890000-0000-7000-8000-000000000000"
+	nine := strings.Repeat(`{"featureKey":"calls","usageUnits":1},`, 9)
+	for _, row := range []struct {
+		path, body string
+		status     int
+		code, text string
+	}{
+		{"reservations", hold("x", calls+`0`), 400, "validation_failed", "greater than 0"},
+		{"reservations", hold("x", calls+`-1`), 400, "validation_failed", "greater than 0"},
+		{"reservations", hold("x", calls+`"1"`), 400, "validation_failed", "must be a number"},
+		{"reservations", hold("x", ``), 400, "validation_failed", "usageUnits is required"},
+		{"reservations", hold("x", `,"usageUnits":1`), 400, "validation_failed", "featureKey is required"},
+		{"reservations", hold("x", `,"items":[]`), 400, "validation_failed", "items must not be empty"},
+		{"reservations", hold("x", `,"items":[1]`), 400, "validation_failed", "items[0] must be an object"},
+		{"reservations", hold("x", `,"items":{}`), 400, "validation_failed", "must be an array"},
+		{"reservations", hold("x", `,"items":[`+nine[:len(nine)-1]+`]`), 400, "validation_failed", "at most 8"},
+		{"reservations", hold("x", calls+`1,"items":[{"featureKey":"a","usageUnits":1}]`), 400, "validation_failed", "not taken together"},
+		{"reservations", hold("x", `,"items":[{"featureKey":"calls"}]`), 400, "validation_failed", "items[0].usageUnits is required"},
+		{"reservations", hold("x", `,"items":[{"featureKey":"calls","usageUnits":1,"x":1}]`), 400, "validation_failed", `"x"`},
+		{"reservations", hold("x", `,"items":[{"featureKey":"calls","usageUnits":1},{"featureKey":"calls","usageUnits":1}]`), 400, "ids_contradict", ""},
+		{"reservations", hold("x", calls+`1,"ttlSeconds":0`), 400, "validation_failed", "from 1 to 86400"},
+		{"reservations", hold("x", calls+`1,"ttlSeconds":86401`), 400, "validation_failed", "from 1 to 86400"},
+		{"reservations", hold("x", calls+`1,"overrun":"x"`), 400, "validation_failed", "record or refuse"},
+		{"reservations", hold("x", calls+`1,"dryRun":1`), 400, "validation_failed", "a boolean"},
+		{"reservations", hold("x", calls+`1,"budget":"b"`), 400, "validation_failed", `"budget"`},
+		{"reservations", hold("x", `,"onShortage":"partial","items":[{"featureKey":"calls","usageUnits":1},{"featureKey":"seats","usageUnits":1}]`), 400, "validation_failed", "one item alone"},
+		{"reservations", `{"reservationKey":"x"` + calls + `1}`, 400, "validation_failed", "exactly one"},
+		{"reservations", `{"customerReferenceId":"acme"` + calls + `1}`, 400, "validation_failed", "reservationKey is required"},
+		{"reservations", strings.Replace(hold("x", calls+`1`), "acme", "nobody", 1), 404, "customer_not_found", ""},
+		{"reservations", hold("x", `,"featureKey":"none","usageUnits":1`), 404, "feature_not_found", ""},
+		{"reservations", hold("x", `,"featureKey":"other","usageUnits":1`), 402, "not_entitled", "None of the customer's plans"},
+		{"reservations/" + id + "/settle", `{}`, 400, "validation_failed", "usageUnits is required"},
+		{"reservations/" + id + "/settle", `{"usageUnits":-1}`, 400, "validation_failed", "negative"},
+		{"reservations/" + id + "/settle", `{"usageUnits":1,"final":"no"}`, 400, "validation_failed", "a boolean"},
+		{"reservations/" + id + "/settle", `{"usageUnits":1,"occurredAt":"2000-01-01T00:00:00Z"}`, 400, "occurred_too_early", ""},
+		{"reservations/" + id + "/settle", `{"usageUnits":1,"featureKey":"seats"}`, 404, "feature_not_found", ""},
+		{"reservations/" + id + "/extend", `{}`, 400, "validation_failed", "usageUnits or ttlSeconds"},
+		{"reservations/" + id + "/extend", `{"usageUnits":0}`, 400, "validation_failed", "greater than 0"},
+		{"reservations/x/settle", `{"usageUnits":1}`, 400, "validation_failed", "UUID"},
+		{unknown + "/settle", `{"usageUnits":1}`, 404, "reservation_not_found", ""},
+		{unknown + "/extend", `{"usageUnits":1}`, 404, "reservation_not_found", ""},
+		{unknown + "/release", ``, 404, "reservation_not_found", ""},
+	} {
+		a := n.call("POST", row.path, row.body).is(row.status, row.code)
+		require.Contains(t, strings.ReplaceAll(string(a.raw), `\"`, `"`), row.text, row.body)
+	}
+	require.Equal(t, 404, n.call("GET", unknown, "").status)
+	n.call("GET", "reservations", "").is(400, "validation_failed")
+	n.call("GET", "reservations?customerReferenceId=acme&cursor=zz", "").is(400, "validation_failed")
+	n.call("GET", "reservations?customerReferenceId=acme&state=odd", "").is(400, "validation_failed")
+	n.call("GET", "reservations?customerReferenceId=nobody", "").is(404, "customer_not_found")
+	n.Do(t, billing.KindSetLimits, &billing.SetLimits{CustomerHolds: 1})
+	a := n.call("POST", "reservations", hold("y", calls+`1`)).is(429, "reservation_limit")
+	require.NotEmpty(t, a.header.Get("Retry-After"))
+	require.Contains(t, string(a.raw), "The customer has 1.")
+}
+
+func TestSDKReserves(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	c, ctx := sdk(t, n.addr, n.sandbox), t.Context()
+	r := tollgate.ReservationRequest{
+		ReservationKey: "r1", CustomerReferenceID: "acme",
+		ReservedItem: tollgate.ReservedItem{FeatureKey: "calls", UsageUnits: "1"},
+	}
+	held, err := c.Reserve(ctx, r)
+	require.NoError(t, err)
+	require.Equal(t, "open", held.State)
+	again, err := c.Reserve(ctx, r)
+	require.NoError(t, err)
+	require.Equal(t, held, again)
+	_, err = c.ExtendReservation(ctx, held.ID, tollgate.ReservationExtension{TTLSeconds: 900})
+	require.NoError(t, err)
+	settled, err := c.SettleReservation(ctx, held.ID, tollgate.ReservationSettlement{
+		ReservedItem: tollgate.ReservedItem{UsageUnits: "1"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "settled", settled.State)
+	r.ReservationKey = "r2"
+	second, err := c.Reserve(ctx, r)
+	require.NoError(t, err)
+	released, err := c.ReleaseReservation(ctx, second.ID)
+	require.NoError(t, err)
+	require.Equal(t, "released", released.State)
+	var states []string
+	for v, err := range c.Reservations(ctx, "acme", "") {
+		require.NoError(t, err)
+		states = append(states, v.State)
+	}
+	require.Equal(t, []string{"released", "settled"}, states)
+	one, err := c.Reservation(ctx, held.ID)
+	require.NoError(t, err)
+	require.Equal(t, "r1", one.ReservationKey)
+}
