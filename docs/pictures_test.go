@@ -20,8 +20,9 @@ var (
 	colour = regexp.MustCompile(`(fill|stroke):#([0-9a-f]{3,6})`)
 )
 
-// TestPicturesAreLegible: of 8 KB at most, with a title and a description, and in both colour schemes
-// with enough contrast between text and what is behind it, and between lines and the ground.
+// TestPicturesAreLegible: of 8 KB at most, with a title and a description, and in both colour
+// schemes with enough contrast between text and what is behind it, and between lines and the
+// ground.
 func TestPicturesAreLegible(t *testing.T) {
 	names, err := fs.Glob(docs.Files, "pictures/*.svg")
 	require.NoError(t, err)

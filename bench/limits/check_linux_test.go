@@ -22,8 +22,8 @@ type customer struct {
 	_            [32]byte
 }
 
-// checks is a state of customers, found by a table of slots that are half full: 32 bits of a hash, and
-// the row.
+// checks is a state of customers, found by a table of slots that are half full: 32 bits of a hash,
+// and the row.
 type checks struct {
 	seed      maphash.Seed
 	slots     []uint64

@@ -114,8 +114,8 @@ func (g *group) commit(b []byte) {
 	<-done
 }
 
-// lead commits what waits, one frame at a time, until stop is closed; of the two acknowledgements of
-// a frame it waits for one, as a majority does, and for those of frames before that.
+// lead commits what waits, one frame at a time, until stop is closed; of the two acknowledgements
+// of a frame it waits for one, as a majority does, and for those of frames before that.
 func (g *group) lead(b *testing.B, stop chan struct{}) (frames int) {
 	var frame []byte
 	outstanding := 0
@@ -149,8 +149,8 @@ func (g *group) lead(b *testing.B, stop chan struct{}) (frames int) {
 	}
 }
 
-// BenchmarkDurableFloor has clients that each wait for an event, or for a batch of a thousand, of 180
-// bytes.
+// BenchmarkDurableFloor has clients that each wait for an event, or for a batch of a thousand, of
+// 180 bytes.
 func BenchmarkDurableFloor(b *testing.B) {
 	const eventBytes = 180
 	for _, row := range []struct {

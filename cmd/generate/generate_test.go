@@ -28,7 +28,8 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	}
 }
 
-// TestFilesOfOthersStay: a file that is generated no more is removed, one with another header is not.
+// TestFilesOfOthersStay: a file that is no longer generated is removed, one with another header is
+// not.
 func TestFilesOfOthersStay(t *testing.T) {
 	folder := t.TempDir()
 	for _, part := range append([]string{sdk, "vendor/y"}, folders...) {

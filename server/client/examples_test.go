@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,15 @@ func TestExamples(t *testing.T) {
 		return `{"eventIdempotencyKey":"` + key + `","eventName":"` + feature +
 			`","customerReferenceId":"acme","usageUnits":` + units + `,"occurredAt":"` + at + `"}`
 	}
+	hold := func(key, units string) string {
+		return `{"reservationKey":"` + key + `","customerReferenceId":"acme","featureKey":"calls",` +
+			`"usageUnits":` + units + `,"ttlSeconds":900}`
+	}
+	held := make([]string, 2)
+	for i := range held {
+		held[i] = n.call("POST", "reservations", hold("answer-"+strconv.Itoa(i+1), "1")).is(201, "").
+			data("id").(string)
+	}
 	change := `{"changeToPlanId":"scale","changeType":"DOWNGRADE"}`
 	servertest.Play(t, []servertest.Exchange{
 		{"POST", "customers", `{"externalClientCustomerId":"acme","firstName":"Ada","lastName":"Lovelace",` +
@@ -96,6 +106,13 @@ func TestExamples(t *testing.T) {
 		{"POST", "events/nothing/amend", `{"usageUnits":3}`, 404, "usage_not_found"},
 		{"POST", "events/nothing/void", `{}`, 404, "usage_not_found"},
 		{"POST", "events/request-7/amend", `{"usageUnits":2}`, 400, "usage_voided"},
+		{"POST", "reservations", hold("answer-3", "2"), 402, "reservation_short"},
+		{"POST", "reservations", hold("answer-1", "2"), 409, "reservation_key_reused"},
+		{"GET", "reservations?customerReferenceId=acme&state=open", "", 200, ""},
+		{"POST", "reservations/" + held[0] + "/extend", `{"usageUnits":2,"ttlSeconds":1800}`, 200, ""},
+		{"POST", "reservations/" + held[0] + "/settle", `{"usageUnits":1.5}`, 200, ""},
+		{"POST", "reservations/" + held[1] + "/release", "", 200, ""},
+		{"GET", "reservations/" + held[0], "", 200, ""},
 		{"GET", "customers/acme/events?kind=usage&limit=2", "", 200, ""},
 		{"GET", "usage?customer=acme&by=day", "", 200, ""},
 		{"GET", "customers/acme", "", 200, ""},

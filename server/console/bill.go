@@ -50,7 +50,7 @@ func (i invoiceItem) Price() string {
 	return page.Amount(i.UnitPrice)
 }
 
-// credited reports whether the line takes or carries credit, and is no charge.
+// credited reports whether the line takes or carries credit instead of charging.
 func (i invoiceItem) credited() bool {
 	return i.Kind == "carried_credit" || i.Kind == "credit_carried_over"
 }

@@ -27,8 +27,6 @@ const TimeLayout = "2006-01-02 15:04:05"
 // MaxRows bounds a trace, so that a wrong file cannot take all memory.
 const MaxRows = 50_000_000
 
-const header = "TIMESTAMP,ContextTokens,GeneratedTokens"
-
 // ErrFormat means that a file is not a trace.
 var ErrFormat = errors.New("trace: not a trace of LLM requests")
 

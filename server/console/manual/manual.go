@@ -86,7 +86,7 @@ func New(files fs.FS, gate *server.Gate, log *slog.Logger) (*Manual, error) {
 	return m, err
 }
 
-// picture adds a picture to the routes. It may be kept for a while: another release has another one.
+// picture adds a picture to the routes. It may be kept for a while: another release has another.
 func (m *Manual) picture(files fs.FS, name string) error {
 	body, err := fs.ReadFile(files, name)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // Revenue is what all invoices of each environment come to by hour. It is not state: it follows
-// from the invoices, is kept as they are written, and counted again at a restore. An hour, 56 bytes,
-// is there where an invoice was issued or paid: there are at most two for each invoice.
+// from the invoices, is kept as they are written, and counted again at a restore. An hour has 56
+// bytes and is there where an invoice was issued or paid: there are at most two for each invoice.
 type Revenue struct {
 	lock sync.RWMutex
 	sums map[uint32][]*RevenueSums // by environment, in the order of currencies

@@ -11,8 +11,9 @@ import (
 	"tollgate/engine/rollup"
 )
 
-// TestRevenueOfARange: in whatever order invoices are issued, paid, voided and taken away, an answer
-// has the sums of all that are unpaid, and the hours that were asked for, in order, and no more.
+// TestRevenueOfARange: in whatever order invoices are issued, paid, voided and taken away, an
+// answer has the sums of all that are unpaid, and the hours that were asked for, in order, and no
+// more.
 func TestRevenueOfARange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r Revenue
