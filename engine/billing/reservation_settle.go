@@ -160,6 +160,11 @@ func (c *SettleReservation) settle(
 			return outcome
 		}
 	}
+	for i := range parts[:max(len(parts)-1, 0)] { // all or nothing: a single one refuses by itself
+		if outcome := parts[i+1].try(t, h, occurredAt); outcome.Refused() {
+			return outcome
+		}
+	}
 	if h.to = holds.ReservationSettled; c.Partial {
 		h.to = was
 	}
@@ -172,7 +177,7 @@ func (c *SettleReservation) settle(
 	h.left = len(parts)
 	for i := range parts {
 		if outcome := parts[i].carryOut(t, h, c, occurredAt); outcome != engine.OutcomeDone {
-			return outcome // of a single item: nothing has changed
+			return outcome // of the first item: nothing has changed
 		}
 	}
 	if len(parts) == 0 {
@@ -320,6 +325,23 @@ func (u *usage) compared(t *turn) (total, limit decimal.Decimal) {
 		return n.Next, f.Max
 	}
 	return n.Reading(f), f.Max
+}
+
+// try is what could still refuse to carry a part out: numbers that are too large. It changes nothing.
+func (p *part) try(t *turn, h *settling, occurredAt int64) engine.Outcome {
+	u := *p.usage
+	e := RecordUsage{Units: p.delta, OccurredAt: occurredAt}
+	if p.given != nil {
+		e.Cost, e.HasCost = p.given.Cost, p.given.HasCost
+	}
+	outcome := u.price(&e, h.catalog.Feature(u.feature))
+	if outcome == engine.OutcomeDone {
+		outcome = u.count(t, &e)
+	}
+	if !outcome.Refused() && u.place.Credited() {
+		_, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now)
+	}
+	return outcome
 }
 
 // carryOut records a part as a usage event. With the last one the reservation gets its new state.

@@ -27,7 +27,9 @@ func newHeldSandbox(t *testing.T) *heldSandbox {
 	s := &heldSandbox{enginetest.NewLog(m, enginetest.Epoch), t, m}
 	doc := enginetest.PrepaidPlan()
 	doc.Features = append(doc.Features, billing.FeatureDocument{Key: "calls"},
-		billing.FeatureDocument{Key: "seats"})
+		billing.FeatureDocument{
+			Key: "seats", HasCost: true, CostPerUnit: decimal.MustParse("1000000000000"),
+		})
 	p := &doc.Plans[0]
 	p.Features = append(p.Features, billing.PlanFeatureDocument{
 		Key: "calls", PricingType: "usage_based", Pricing: billing.PricingDocument{
@@ -189,6 +191,28 @@ func TestItemsAreGrantedAllOrNothing(t *testing.T) {
 	require.Equal(t, billing.ReservationSettled, v.State)
 	s.used("calls", 4, 0)
 	s.used("seats", 590, 0)
+}
+
+// TestASettlementThatOverflowsRecordsNothing: not even of the items before the one that does.
+func TestASettlementThatOverflowsRecordsNothing(t *testing.T) {
+	s := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "calls", 5)
+	c.Items = append(c.Items, billing.ReserveItem{FeatureKey: "seats", Units: decimal.FromInt(5)})
+	s.view(s.Do(billing.KindReserve, c))
+	settle := func(seats string) engine.Result {
+		return s.settle("r", 3, func(c *billing.SettleReservation) {
+			c.Items[0].FeatureKey = "calls"
+			c.Items = append(c.Items, billing.SettleItem{
+				FeatureKey: "seats", Units: decimal.MustParse(seats),
+			})
+		})
+	}
+	require.Equal(t, engine.OutcomeOverflow.String(), settle("900000000000000").Outcome.String())
+	s.used("calls", 0, 5)
+	s.used("seats", 0, 5)
+	s.view(settle("4"))
+	s.used("calls", 3, 0)
+	s.used("seats", 4, 0)
 }
 
 // TestRunningTotalsNeverCountTwice: parts are totals, so a repeated or reordered one adds nothing.
