@@ -562,7 +562,7 @@ func TestAGroupThatLostItsDataIsRefused(t *testing.T) {
 		c.stop(lost)
 		require.NoError(t, os.RemoveAll(filepath.Join(c.dir, lost, "workspace")))
 		_, err := Open(c.config(lost))
-		require.ErrorContains(t, err, "none of its data")
+		require.ErrorContains(t, err, "its data is gone")
 	})
 }
 

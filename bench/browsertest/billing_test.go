@@ -154,6 +154,7 @@ func (b *browser) meter(c *cluster, key string) {
 		})
 	}
 	b.reads("#usage", "2,040")
+	b.open(b.where()) // the chart and the latest events are of when the page was loaded
 	b.page("customer")
 	b.press("#events")
 	b.page("events")

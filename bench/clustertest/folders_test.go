@@ -132,7 +132,7 @@ func TestARefusedFolderEndsWithThree(t *testing.T) {
 		},
 		"half lost": func(folder string) string {
 			require.NoError(t, os.RemoveAll(filepath.Join(folder, "workspace")))
-			return "none of its data"
+			return "its data is gone"
 		},
 		"a log with a hole": func(folder string) string {
 			logs, err := filepath.Glob(filepath.Join(folder, "billing", "log", "*.seg"))

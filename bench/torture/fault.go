@@ -40,6 +40,8 @@ var faults = []fault{
 type injector struct {
 	*load
 	liar liar
+	// struck is set once a leader has been a victim.
+	struck bool
 }
 
 // makeFaults troubles the cluster until ctx ends: every kind once in random order, then again. The
@@ -73,10 +75,11 @@ func between(random *rand.Rand, least, most int) time.Duration {
 	return time.Duration(least+random.IntN(most-least)) * time.Millisecond
 }
 
-// victim is the leader two times out of three, otherwise any node.
+// victim is the leader the first time, and two times out of three, otherwise any node.
 func (inj *injector) victim(random *rand.Rand) *process {
 	any := inj.fleet.nodes[random.IntN(fleetSize)]
-	if leader := inj.fleet.leading(); leader != nil && random.IntN(3) > 0 {
+	if leader := inj.fleet.leading(); leader != nil && (random.IntN(3) > 0 || !inj.struck) {
+		inj.struck = true
 		return leader
 	}
 	return any
