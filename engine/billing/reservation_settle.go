@@ -327,7 +327,8 @@ func (u *usage) compared(t *turn) (total, limit decimal.Decimal) {
 	return n.Reading(f), f.Max
 }
 
-// try is what could still refuse to carry a part out: numbers that are too large. It changes nothing.
+// try is what could still refuse to carry a part out: numbers that are too large. It changes
+// nothing.
 func (p *part) try(t *turn, h *settling, occurredAt int64) engine.Outcome {
 	u := *p.usage
 	e := RecordUsage{Units: p.delta, OccurredAt: occurredAt}
