@@ -234,7 +234,7 @@ func (c *SetSeller) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// Seller is who issues an environment's invoices; all empty where nobody said.
+// Seller is who issues an environment's invoices; empty until one is set.
 func (m *accountReader) Seller(env uint32) accounts.Seller {
 	e := m.state.Load().Environment(env)
 	if e == nil {

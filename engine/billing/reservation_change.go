@@ -1,12 +1,16 @@
 package billing
 
 import (
+	"slices"
+
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
+	"tollgate/engine/wire"
 )
 
 // ExtendReservation makes an open reservation hold more, or live longer. It never makes one less.
@@ -126,4 +130,118 @@ func (t *turn) ExpireHold(row uint32) {
 	}
 	t.Payload = payload
 	t.holds.Update(&t.Keeper, row, &h.hold, h.items)
+}
+
+// amend gives the events of a reservation that was billed when it expired the real units.
+func (c *SettleReservation) amend(
+	t *turn, h *settling, totals []decimal.Decimal,
+) engine.Outcome {
+	changed := false
+	for i := range h.items {
+		changed = changed || totals[i] != h.items[i].Settled
+	}
+	if changed {
+		if outcome := c.correct(t, h, totals); outcome != engine.OutcomeDone {
+			return outcome
+		}
+	}
+	if !c.Partial {
+		h.hold.State = holds.ReservationSettled
+	}
+	h.words.Late = true
+	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	lock := t.WriteLock(h.hold.Customer)
+	t.holds.SetWords(h.row, &h.words)
+	lock.Unlock()
+	h.answer(t)
+	return engine.OutcomeDone
+}
+
+// correct amends each event whose item is settled at another total. An event of a reservation of
+// several items is known by its feature.
+func (c *SettleReservation) correct(
+	t *turn, h *settling, totals []decimal.Decimal,
+) engine.Outcome {
+	amended := make([]*correcting, len(h.items))
+	for j := range c.Originals {
+		ref := &c.Originals[j]
+		key := originalKey(ref)
+		k, outcome := t.openCorrection(c.Env, &key, ref)
+		if outcome != engine.OutcomeDone {
+			return outcome
+		}
+		i := slices.IndexFunc(h.items, func(i holds.Item) bool {
+			return i.Feature == k.original.Feature
+		})
+		if i < 0 || k.original.Reservation != h.hold.ID || amended[i] != nil {
+			return engine.OutcomeReservationBilled
+		}
+		amended[i] = k
+	}
+	for i, k := range amended {
+		switch delta := sums.Difference(totals[i], h.items[i].Settled); {
+		case delta.IsZero():
+			amended[i] = nil
+		case k == nil:
+			return engine.OutcomeReservationBilled
+		case k.voidedAt != 0:
+			return engine.OutcomeUsageVoided
+		case sums.Of(k.units, delta).Sign() < 0:
+			return engine.OutcomeSettledMore
+		}
+	}
+	for _, try := range [...]bool{true, false} {
+		for i, k := range amended {
+			if k == nil {
+				continue
+			}
+			k.forced = !try || !h.hold.RefuseOverrun
+			delta := sums.Difference(totals[i], h.items[i].Settled)
+			if outcome := h.amendEvent(t, k, delta, try); outcome != engine.OutcomeDone {
+				return outcome
+			}
+		}
+	}
+	for i := range h.items {
+		h.items[i].Settled = totals[i]
+	}
+	return engine.OutcomeDone
+}
+
+// originalKey is the idempotency key of an event that the command brings.
+func originalKey(ref *UsageRef) [16]byte {
+	var u usageEntry
+	var e RecordUsage
+	if wire.Decode(ref.Payload, &u) != nil || wire.Decode(u.Record, &e) != nil {
+		return [16]byte{}
+	}
+	return e.Key
+}
+
+// amendEvent changes an event by so many units; a try changes nothing.
+func (h *settling) amendEvent(
+	t *turn, k *correcting, delta decimal.Decimal, try bool,
+) engine.Outcome {
+	units := sums.Of(k.units, delta)
+	made := correctionEntry{Delta: delta, Units: units, Original: k.original}
+	if _, ok := t.costChange(journal.KindAmend, &made, &k.usage); !ok {
+		return engine.OutcomeOverflow
+	}
+	outcome := k.place(t, delta)
+	if outcome == engine.OutcomeDone {
+		outcome = k.recredit(t, units)
+	}
+	switch {
+	case outcome == engine.OutcomeHardLimit || outcome == engine.OutcomeCreditsEmpty:
+		t.Answer(&Shortage{
+			Level: ruleLimit, FeatureKey: h.catalog.Feature(k.original.Feature).Document.Key,
+			Asked: delta, LogIndex: t.Index,
+		})
+		return engine.OutcomeReservationShort
+	case outcome != engine.OutcomeDone || try:
+		return outcome
+	}
+	k.units = units
+	t.correct(k, journal.KindAmend, made)
+	return engine.OutcomeDone
 }

@@ -92,8 +92,8 @@ func (s *heldSandbox) used(feature string, used, held int64) {
 	require.Equal(s.t, fmt.Sprint(used, " ", held), d.Used.String()+" "+d.Held.String())
 }
 
-// TestSixOfTwentyReservationsFit: of 500 units 20 reservations of 75 get exactly 6, whatever is
-// asked for beside them, and again after a restore.
+// TestSixOfTwentyReservationsFit: 500 units have room for exactly 6 of 20 reservations of 75, also
+// after a restore.
 func TestSixOfTwentyReservationsFit(t *testing.T) {
 	s := newHeldSandbox(t)
 	granted := 0

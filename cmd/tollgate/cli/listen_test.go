@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnseenMessagesAreReadPageByPage: back to one that is known, or to the first.
+// TestUnseenMessagesAreReadPageByPage checks that pages are read until a known message, or the end.
 func TestUnseenMessagesAreReadPageByPage(t *testing.T) {
 	newest, asked := 5, 0 // messages are 1 to newest, two to a page
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,7 @@ func (f *PlanFeature) Compare(total, units decimal.Decimal) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// CompareBeside is Compare where reservations hold units beside the total: a hard limit refuses
+// CompareBeside is Compare for a customer whose reservations hold units: a hard limit refuses
 // what goes beyond it with them, and is reached without.
 func (f *PlanFeature) CompareBeside(total, held, units decimal.Decimal) engine.Outcome {
 	if !held.IsZero() && f.Compare(sums.Of(total, held), units) == engine.OutcomeHardLimit {

@@ -69,7 +69,7 @@ type Need struct {
 	Units    decimal.Decimal
 	// Kept are credits that reservations hold: pools with a hard limit keep them.
 	Kept decimal.Decimal
-	// Forced usage is not refused: what neither credits nor a price pay is paid by nobody.
+	// Forced usage is not refused: what neither credits nor a price cover stays unpaid.
 	Forced bool
 }
 
