@@ -11,12 +11,12 @@ import (
 	"tollgate/engine/fair"
 )
 
-// CreateAccount makes an account with its two environments. An account of that name that was made
-// with the same ID is the same success again; another is OutcomeAccountExists.
+// CreateAccount makes an account with its two environments. Repeating it with the same ID is the
+// same success; an account of that name with another ID is OutcomeAccountExists.
 type CreateAccount struct {
 	ID   [16]byte `wire:"1"`
 	Name string   `wire:"2"` // 1–64 of a-z, 0-9, '-', beginning with a letter or digit
-	// Actor is who asked for it, for the record of admin changes.
+	// Actor requested the account; the record of admin changes names it.
 	Actor string `wire:"3"`
 }
 
@@ -73,9 +73,9 @@ func (m *accountReader) Environment(
 	return 0, false
 }
 
-// AccountOf is the name of the account whose flow it is; empty of any other.
+// AccountOf returns the name of the account that owns the flow, or "" for another flow.
 func (m *accountReader) AccountOf(f fair.Flow) string {
-	if f >= 1<<31 { // of those who have no account
+	if f >= 1<<31 { // without an account
 		return ""
 	}
 	e := m.state.Load().Environment(2 * uint32(f))
@@ -86,7 +86,7 @@ func (m *accountReader) AccountOf(f fair.Flow) string {
 }
 
 // SetOrigins replaces the list of origins (scheme://host[:port]) whose pages may use the customer
-// keys of an environment. The list that is there already is the same success again.
+// keys of an environment. Setting the present list again is the same success.
 type SetOrigins struct {
 	Env     uint32   `wire:"1"`
 	Origins []string `wire:"2"`
@@ -113,7 +113,7 @@ func (c *SetOrigins) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// Origins are the origins that an environment lists.
+// Origins returns the origins that an environment lists.
 func (m *accountReader) Origins(env uint32) []string {
 	e := m.state.Load().Environment(env)
 	if e == nil {
@@ -122,8 +122,8 @@ func (m *accountReader) Origins(env uint32) []string {
 	return e.ListedOrigins()
 }
 
-// OriginListed reports whether any environment lists an origin: what a browser asks before it sends
-// a key cannot name an environment.
+// OriginListed reports whether any environment lists an origin. Browsers ask before they send a
+// key, so they cannot name an environment.
 func (m *accountReader) OriginListed(origin string) bool {
 	for _, e := range m.state.Load().Environments.All() {
 		if slices.Contains(e.ListedOrigins(), origin) {
@@ -145,15 +145,15 @@ func (m *accountReader) Use(account string) (use, bounds accounts.Bounds, ok boo
 	return s.Use(a), s.Limits.Load().Bounds(), true
 }
 
-// SetPaymentTerms says how long after their issue invoices fall due, and how long after their
-// period's end they are issued: those of which neither has happened yet. The terms that stand
-// already are the same success again.
+// SetPaymentTerms sets how long after their issue invoices fall due, and how long after their
+// period's end they are issued. It applies to invoices that are not issued yet. Setting the present
+// terms again is the same success.
 type SetPaymentTerms struct {
 	Env   uint32 `wire:"1"`
 	Days  uint32 `wire:"2"` // 0–365
 	Actor string `wire:"3"`
-	// KeepDays leaves the days as they are; SetSettle reports whether SettleMinutes, 0–10,080, is
-	// meant.
+	// KeepDays leaves the days unchanged; SetSettle reports whether SettleMinutes, 0–10,080, is
+	// set.
 	KeepDays      bool   `wire:"4"`
 	SetSettle     bool   `wire:"5"`
 	SettleMinutes uint32 `wire:"6"`
@@ -178,7 +178,7 @@ func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
 	if before == after {
 		return engine.OutcomeDone
 	}
-	// What should have happened under the terms of before does so first.
+	// Whatever fell due under the old terms happens first.
 	if !t.Sweep(e) {
 		return engine.OutcomeDeferred
 	}
@@ -193,8 +193,8 @@ func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// PaymentTerms says how many days after its issue an environment's invoice falls due, and how many
-// minutes after its period's end it is issued.
+// PaymentTerms returns how many days after its issue an environment's invoice falls due, and how
+// many minutes after its period's end it is issued.
 func (m *accountReader) PaymentTerms(env uint32) (days, settleMinutes uint32) {
 	e := m.state.Load().Environment(env)
 	if e == nil {
@@ -204,8 +204,8 @@ func (m *accountReader) PaymentTerms(env uint32) (days, settleMinutes uint32) {
 	return p.Days, p.SettleMinutes
 }
 
-// SetSeller states who issues an environment's invoices: their documents say it from then on. What
-// stands already is the same success again.
+// SetSeller sets who issues an environment's invoices; documents show it from then on. Setting the
+// present seller again is the same success.
 type SetSeller struct {
 	Env    uint32          `wire:"1"`
 	Seller accounts.Seller `wire:"2"`
@@ -234,7 +234,7 @@ func (c *SetSeller) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// Seller is who issues an environment's invoices; empty until one is set.
+// Seller returns who issues an environment's invoices; empty until one is set.
 func (m *accountReader) Seller(env uint32) accounts.Seller {
 	e := m.state.Load().Environment(env)
 	if e == nil {
@@ -243,8 +243,8 @@ func (m *accountReader) Seller(env uint32) accounts.Seller {
 	return e.StatedSeller()
 }
 
-// Unmatched lists the names of usage events that no feature has, the one seen last first. A name
-// that the catalog has now is left out.
+// Unmatched lists the names of usage events that matched no feature, newest first. It omits names
+// that the catalog has now.
 func (m *accountReader) Unmatched(env uint32) []accounts.UnmatchedName {
 	e := m.state.Load().Environment(env)
 	if e == nil {

@@ -14,9 +14,8 @@ import (
 // MaxActor bounds the name of the actor of a command, in bytes.
 const MaxActor = 512
 
-// Administer carries a command that an operator gives, and adds what it changed to the record of
-// changes: who, when, before, after. A command that changes nothing, because it was refused or was
-// carried out before, adds nothing.
+// Administer carries a command that an operator gives, and records what it changed: who, when,
+// before, after. A command that is refused or repeated changes nothing and leaves no record.
 type Administer struct {
 	Actor   string      `wire:"1"`
 	Kind    engine.Kind `wire:"2"`
@@ -26,20 +25,20 @@ type Administer struct {
 	whole op // what Payload holds: inner, or the Once or Submit around it
 }
 
-// describer is a command whose effect the record of changes can describe. Programs give it, too,
-// and then it leaves no record.
+// describer is a command whose effect the record of changes can describe. Given by a program, it
+// leaves no record.
 type describer interface {
-	// describe says what the command is about and, in After, the values that it may change as they
-	// are now. It changes nothing that apply would not change first.
+	// describe returns what the command is about and, in After, the present values of what it may
+	// change. It changes only what apply would change first.
 	describe(t *turn) accounts.Change
 }
 
-// ErrUnrecorded means that a command would leave no record of the operator who gives it.
+// ErrUnrecorded means that a command by an operator would leave no record.
 var ErrUnrecorded = errors.New("billing: the record of changes cannot describe this command")
 
-// Administered makes the record of a command that an operator gives, from the record that a program
-// would propose. Every command that the record of changes does not cover is ErrUnrecorded, so that
-// a new one cannot be forgotten.
+// Administered turns the record that a program would propose into that of an operator's command. It
+// returns ErrUnrecorded for a command that the record of changes does not cover, so that a new one
+// cannot be forgotten.
 func (m *Machine) Administered(actor string, r engine.Record) (engine.Record, error) {
 	kind := r.Kind
 	if kind == KindOnce || kind == KindSubmit {
@@ -117,10 +116,10 @@ func (c *Administer) Apply(t *turn) engine.Outcome {
 	return outcome
 }
 
-// private begins a value of describe that is compared and never recorded: personal data.
+// private begins a value of describe that is compared but never recorded: personal data.
 const private = "\x00"
 
-// compared joins the values of before and after by their names; what did not change is left out.
+// compared pairs the values of before and after by name and omits those that did not change.
 func compared(before, after []accounts.FieldChange) (changed []accounts.FieldChange) {
 	for _, f := range after {
 		for _, b := range before {
@@ -139,7 +138,7 @@ func compared(before, after []accounts.FieldChange) (changed []accounts.FieldCha
 	return changed
 }
 
-// masked stands for a private value: "" where there is none.
+// masked stands for a private value; "" if there is none.
 func masked(value, word string) string {
 	if len(value) <= len(private) {
 		return ""
@@ -147,16 +146,16 @@ func masked(value, word string) string {
 	return word
 }
 
-// maxMemberText bounds what NoteMembership takes of one text, in bytes.
+// maxMemberText bounds each text of NoteMembership, in bytes.
 const maxMemberText = 512
 
-// NoteMembership remembers, for the record of admin changes, that the nodes of the cluster have
-// changed. The change itself is the cluster's, and has happened.
+// NoteMembership adds a change of the cluster's nodes to the record of admin changes. The cluster
+// has made the change already.
 type NoteMembership struct {
 	Actor string `wire:"1"`
 	// Action is member.joined, member.promoted, member.removed or leadership.transferred.
 	Action string `wire:"2"`
-	// Node is the member; Raft, HTTP and Ops are its addresses, of one that was joined.
+	// Node is the member. Raft, HTTP and Ops are the addresses of a member that joined.
 	Node string `wire:"3"`
 	Raft string `wire:"4"`
 	HTTP string `wire:"5"`

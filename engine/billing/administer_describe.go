@@ -8,9 +8,9 @@ import (
 	"tollgate/engine/billing/internal/rows"
 )
 
-// What follows describes, for the record of changes, what the commands change that programs and
-// operators both give. Personal data is never in it: of a name or an address it says only that it
-// was set or changed.
+// This file describes, for the record of changes, the effects of commands that both programs and
+// operators give. It never includes personal data: of a name or an address it says only that it was
+// set or changed.
 
 func (c *CreateCustomer) describe(t *turn) accounts.Change {
 	d := accounts.Change{Env: c.Env, Action: "customer.created", Subject: rows.UUIDText(c.ID)}
@@ -56,7 +56,7 @@ func (c *CreateSubscription) describe(t *turn) accounts.Change {
 	return d
 }
 
-// describeSubscription is what commands change of a subscription that there is.
+// describeSubscription returns what commands change of an existing subscription.
 func (t *turn) describeSubscription(env uint32, id *[16]byte, action string) accounts.Change {
 	d := accounts.Change{Env: env, Action: action, Subject: rows.UUIDText(*id)}
 	l, _, _ := t.Current(env, id)
@@ -127,7 +127,7 @@ func (c *RecordUsage) describe(t *turn) accounts.Change {
 	return d
 }
 
-// describeUsage is what corrections change of an event.
+// describeUsage returns what corrections change of an event.
 func (t *turn) describeUsage(
 	env uint32, key *[16]byte, of *UsageRef, action string,
 ) accounts.Change {

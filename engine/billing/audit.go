@@ -7,8 +7,8 @@ import (
 	"tollgate/engine/journal"
 )
 
-// RecordAudits is the command that stores a block of answered entitlement checks. Its payload is
-// what AuditBlock.Encode made; the journal keeps it as it is.
+// RecordAudits stores a block of answered entitlement checks. Its payload comes from
+// AuditBlock.Encode; the journal keeps it unchanged.
 type RecordAudits struct {
 	block auditReader
 }
@@ -42,9 +42,9 @@ func (c *RecordAudits) Apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// expireAudits ends audit blocks whose time is over, before an entry adds any. Their age is that of
-// their record in the log: clocks of nodes and environments have no part in it, and an event that
-// waited in a node's spool is kept its full time.
+// expireAudits drops expired audit blocks before an entry adds any. Their age counts from their
+// record in the log, whatever the clocks of nodes and environments say, so an event that waited in
+// a node's spool is kept its full time.
 func (m *Machine) expireAudits(t *turn, out *engine.Applied) {
 	dropped := 0
 	out.Sealed, dropped = m.journal.Expire(t.Stamp, t.Limits.Load().AuditRetentionMS, out.Sealed)
@@ -62,12 +62,12 @@ func (m *Machine) endJournal(t *turn, out *engine.Applied) {
 	m.noteAuditDue(t.state)
 }
 
-// noteAuditDue publishes when expireAudits has something to do next.
+// noteAuditDue publishes when expireAudits is needed next.
 func (m *Machine) noteAuditDue(s *state) {
 	s.auditDue.Store(m.journal.ExpiresAt(s.Limits.Load().AuditRetentionMS))
 }
 
-// maxAuditSources bounds how many processes' last blocks are remembered.
+// maxAuditSources bounds how many processes have their last block remembered.
 const maxAuditSources = 256
 
 // auditSource is the newest block of one process of one node.
@@ -75,12 +75,13 @@ type auditSource struct {
 	origin   uint64 `wire:"1"`
 	boot     uint64 `wire:"2"`
 	sequence uint64 `wire:"3"`
-	// index is the log entry that brought the block; the source that was silent longest gives way.
+	// index is the log entry that brought the block. The source that has been silent longest gives
+	// way.
 	index uint64 `wire:"4"`
 }
 
-// auditSources remembers which blocks have been applied: per origin and boot the newest sequence.
-// A node may propose an earlier process's blocks from its spool together with its own.
+// auditSources remembers which blocks have been applied: the newest sequence per origin and boot. A
+// node may propose an earlier process's blocks from its spool together with its own.
 type auditSources []auditSource
 
 // fresh reports whether a block has not been applied yet.

@@ -40,7 +40,7 @@ const (
 // errAudits means that bytes are not an audit block.
 var errAudits = errors.New("billing: malformed audit block")
 
-// auditClass is what checks have in common.
+// auditClass is what several checks share.
 type auditClass struct {
 	env, feature  uint32
 	reason, flags uint8
@@ -49,10 +49,10 @@ type auditClass struct {
 // AuditCheck is one answered check. Byte slices are copied by Add.
 type AuditCheck struct {
 	Env uint32
-	// CustomerRow names the customer; where it is unknown (0), CustomerText does.
+	// CustomerRow names the customer; if it is 0 (unknown), CustomerText does.
 	CustomerRow  uint32
 	CustomerText []byte
-	// FeatureNumber names the feature; where it is unknown (0), FeatureText does.
+	// FeatureNumber names the feature; if it is 0 (unknown), FeatureText does.
 	FeatureNumber uint32
 	FeatureText   []byte
 	Reason        Reason
@@ -72,9 +72,9 @@ type AuditBlock struct {
 	body                   []byte
 }
 
-// Reset empties the block and names it: origin is the node's number, boot grows with every start
-// of its process, sequence with every block of one boot, from 1. A block is applied once, however
-// often it is proposed; one that comes after a later one of the same boot is not applied.
+// Reset empties the block and names it: origin is the node's number, boot grows with each start of
+// its process, sequence counts the blocks of one boot from 1. A block is applied once, however
+// often it is proposed. One that arrives after a later one of the same boot is not applied.
 func (b *AuditBlock) Reset(origin, boot, sequence uint64) {
 	b.origin, b.boot, b.sequence = origin, boot, sequence
 	b.count, b.firstAt, b.lastAt = 0, 0, 0
@@ -142,8 +142,8 @@ func appendText(dst, text []byte) []byte {
 // Len is the number of checks in the block.
 func (b *AuditBlock) Len() int { return int(b.count) }
 
-// Bytes is an upper bound of what Encode appends. A block must stay below engine.MaxRecordBytes;
-// one check adds 2.1 KB at most.
+// Bytes returns an upper bound of the bytes that Encode appends. A block must stay below
+// engine.MaxRecordBytes; a check adds at most 2.1 KB.
 func (b *AuditBlock) Bytes() int { return auditHead + len(b.body) }
 
 // Encode appends the payload.
@@ -157,8 +157,8 @@ func (b *AuditBlock) Encode(dst []byte) []byte {
 	return append(dst, b.body...)
 }
 
-// auditReader walks the checks of a block: next, then check, until next is false; then err says
-// whether the block was well-formed.
+// auditReader walks the checks of a block: call next, then use check, until next returns false.
+// Then err reports whether the block was well-formed.
 type auditReader struct {
 	origin, boot, sequence uint64
 	count                  uint64
@@ -181,7 +181,8 @@ func openAudits(payload []byte) (r auditReader, err error) {
 	r.rest = payload[1:]
 	r.origin, r.boot, r.sequence = r.uvarint(), r.uvarint(), r.uvarint()
 	r.count, r.firstAt = r.uvarint(), r.varint()
-	// A check takes three bytes at least, so no count makes anyone reserve more than there is.
+	// A check takes at least three bytes, so no count reserves more memory than the payload
+	// justifies.
 	if r.err == nil && r.count > uint64(len(r.rest))/3 {
 		r.err = errAudits
 	}
@@ -189,7 +190,7 @@ func openAudits(payload []byte) (r auditReader, err error) {
 	return r, r.err
 }
 
-// next reads the next check; false at the end or when the block is malformed.
+// next reads the next check. It returns false at the end or if the block is malformed.
 func (r *auditReader) next() bool {
 	if r.err != nil {
 		return false
@@ -224,7 +225,7 @@ func (r *auditReader) next() bool {
 	return r.err == nil
 }
 
-// class reads a class's number, and its definition where it is a new one.
+// class reads a class's number, and the definition of a new class.
 func (r *auditReader) class() auditClass {
 	if r.classes == nil {
 		r.classes = r.room[:0]

@@ -8,8 +8,8 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// CancelSubscription ends a subscription: now, with what is unbilled on a last invoice and nothing
-// refunded, or at the period's end.
+// CancelSubscription ends a subscription now, with unbilled usage on a last invoice and no refund,
+// or at the period's end.
 type CancelSubscription struct {
 	Env  uint32          `wire:"1"`
 	ID   [16]byte        `wire:"2"`
@@ -33,8 +33,8 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// RevertCancellation takes a scheduled cancellation back before its period has ended. Of a
-// suspended subscription it is OutcomeRevertSuspended, and the reply is an encoded RevertReply.
+// RevertCancellation reverts a scheduled cancellation before the period's end. For a suspended
+// subscription it returns OutcomeRevertSuspended with an encoded RevertReply.
 type RevertCancellation struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
@@ -61,8 +61,8 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// RevertReply is the invoice to pay before a suspended subscription's cancellation is reverted: its
-// oldest one that is past due. The payment makes the subscription active.
+// RevertReply is the invoice to pay before a suspended subscription's cancellation can be reverted:
+// the oldest one past due. Its payment makes the subscription active.
 type RevertReply struct {
 	Invoice  [16]byte        `wire:"1"`
 	Number   uint64          `wire:"2"`
@@ -70,7 +70,7 @@ type RevertReply struct {
 	Currency string          `wire:"4"`
 }
 
-// unpaidReply names the first of a subscription's overdue invoices.
+// unpaidReply names a subscription's first overdue invoice.
 func unpaidReply(l *lifecycle.Ledger) (r RevertReply) {
 	for i := range l.Unpaid {
 		if v := &l.Unpaid[i]; v.Status == book.InvoicePastDue {

@@ -6,15 +6,15 @@ import (
 	"tollgate/engine/wire"
 )
 
-// ApplyCatalog makes an environment's catalog say what Document says: all or nothing. What the
-// document does not name stays, unless Prune is set, which archives it. The reply (Result.Value)
-// is an encoded CatalogReply.
+// ApplyCatalog replaces an environment's catalog with Document, completely or not at all. What the
+// document does not name stays, unless Prune archives it. The reply (Result.Value) is an encoded
+// CatalogReply.
 type ApplyCatalog struct {
 	Env      uint32                   `wire:"1"`
 	Document catalogs.CatalogDocument `wire:"2"`
 	Prune    bool                     `wire:"3"`
-	// FeatureIDs and PlanIDs are minted for the document's features and plans, in its order; those
-	// that exist keep the ids they have.
+	// FeatureIDs and PlanIDs are minted for the document's features and plans, in its order;
+	// existing ones keep their ids.
 	FeatureIDs []byte `wire:"4"`
 	PlanIDs    []byte `wire:"5"` // 16 bytes each, concatenated
 	Actor      string `wire:"6"`
@@ -25,14 +25,14 @@ func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if !t.Sweep(e) { // what is due takes the versions and names that were the newest then
+	if !t.Sweep(e) { // what is due uses the versions and names that were newest then
 		return engine.OutcomeDeferred
 	}
 	t.Spend(e.Catalog.Load().Weight())
 	r := catalogs.Revise(e.Catalog.Load(), &c.Document, catalogs.Revision{
 		Prune: c.Prune, Minted: true, FeatureIDs: c.FeatureIDs, PlanIDs: c.PlanIDs,
 	})
-	// All of a catalog may be archived: the reply is not to grow its way there.
+	// The document may archive the whole catalog, so the reply is allocated once.
 	t.Reply = wire.Encode(make([]byte, 0, 64*len(r.Reply.Changes)), &r.Reply)
 	if r.Outcome != engine.OutcomeDone {
 		return r.Outcome
@@ -79,8 +79,8 @@ func (m *accountReader) Features(env uint32) []FeatureView {
 	return views
 }
 
-// Catalog returns an environment's catalog as a document: features that are not archived, and all
-// plans in their newest versions, with defaults filled in. Applying it changes nothing.
+// Catalog returns an environment's catalog as a document with defaults filled in: features that are
+// not archived, and all plans in their newest versions. Applying it changes nothing.
 func (m *accountReader) Catalog(env uint32) catalogs.CatalogDocument {
 	var doc catalogs.CatalogDocument
 	e := m.state.Load().Environment(env)
@@ -99,7 +99,7 @@ func (m *accountReader) Catalog(env uint32) catalogs.CatalogDocument {
 	return doc
 }
 
-// DiffCatalog says what ApplyCatalog would change, or why it would refuse.
+// DiffCatalog returns what ApplyCatalog would change, or why it would refuse.
 func (m *accountReader) DiffCatalog(
 	env uint32, doc *catalogs.CatalogDocument, prune bool,
 ) catalogs.CatalogReply {
@@ -112,8 +112,8 @@ func (m *accountReader) DiffCatalog(
 	return catalogs.Revise(e.Catalog.Load(), doc, catalogs.Revision{Prune: prune}).Reply
 }
 
-// JudgeCatalog says what a document would make of an environment without a catalog, or all that is
-// wrong with it.
+// JudgeCatalog returns what a document would create in an environment without a catalog, or
+// everything that is wrong with it.
 func JudgeCatalog(doc *catalogs.CatalogDocument) catalogs.CatalogReply {
 	return catalogs.Revise(catalogs.NewCatalog(), doc, catalogs.Revision{}).Reply
 }

@@ -10,18 +10,18 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// Bounds of what the record of a catalog change says.
+// Bounds of the record of a catalog change.
 const (
-	// maxCatalogChanges is how many features and plans it names.
+	// maxCatalogChanges bounds the features and plans that it names.
 	maxCatalogChanges = 100
-	// maxCatalogFields is how many of their fields it has, before and after.
+	// maxCatalogFields bounds their fields, before and after.
 	maxCatalogFields = 100
-	// maxCatalogLooks is how many fields and features of plans are compared for it.
+	// maxCatalogLooks bounds the fields and features of plans that are compared.
 	maxCatalogLooks = 1000
 )
 
-// recordCatalog remembers what a catalog document changed: first every feature and plan, then what
-// their fields were and became.
+// recordCatalog records the changes of a catalog document: first the features and plans, then their
+// fields before and after.
 func (t *turn) recordCatalog(
 	c *ApplyCatalog, r *catalogs.CatalogReply, before, after *catalogs.Catalog,
 ) {
@@ -68,14 +68,14 @@ type catalogDifference struct {
 	before, after   *catalogs.Catalog
 	summary, fields []accounts.FieldChange
 	looks           int
-	cut             bool // something is left out
+	cut             bool // something is omitted
 }
 
 func (d *catalogDifference) full() bool {
 	return d.looks >= maxCatalogLooks || len(d.fields) >= maxCatalogFields
 }
 
-// field takes one field in, if it changed.
+// field adds one field if it changed.
 func (d *catalogDifference) field(name, before, after string) {
 	d.looks++
 	switch {
@@ -87,7 +87,7 @@ func (d *catalogDifference) field(name, before, after string) {
 	}
 }
 
-// one compares a feature or a plan. What did not exist before has empty fields.
+// one compares a feature or a plan. A new one had empty fields before.
 func (d *catalogDifference) one(c *catalogs.CatalogChange) {
 	place := c.Kind + " " + c.Key + " "
 	if c.Kind == "feature" {
@@ -119,7 +119,7 @@ func (d *catalogDifference) feature(place string, before, after uint32) {
 	}
 }
 
-// given is the text of a number that may be absent.
+// given formats a number that may be absent.
 func given(has bool, v decimal.Decimal) string {
 	if !has {
 		return ""
@@ -148,7 +148,8 @@ func (d *catalogDifference) plan(place string, a, b *catalogs.PlanDocument) {
 		allocationsText(a.CreditAllocations), allocationsText(b.CreditAllocations))
 }
 
-// planFeatures compares the pricing of a plan's features: those it has, then those it had.
+// planFeatures compares the pricing of a plan's features: first the present ones, then those
+// removed.
 func (d *catalogDifference) planFeatures(
 	place string, before, after []catalogs.PlanFeatureDocument,
 ) {
@@ -180,8 +181,8 @@ func (d *catalogDifference) planFeatures(
 	}
 }
 
-// pricingText is the pricing of a feature as compact JSON, in the order of the keys; what is empty
-// or 0 is left out. What is longer than a change keeps of a value is cut by note.
+// pricingText formats the pricing of a feature as compact JSON in the order of the keys, without
+// empty values and zeros. note cuts values that are too long.
 func pricingText(f *catalogs.PlanFeatureDocument) string {
 	p := &f.Pricing
 	fields := map[string]any{"pricingType": f.PricingType}
@@ -189,7 +190,7 @@ func pricingText(f *catalogs.PlanFeatureDocument) string {
 		"model": p.Model, "unitLabel": p.UnitLabel, "resetMode": p.ResetMode,
 		"limitMode": p.LimitMode, "creditPool": p.Credits.Pool,
 	}
-	for name, v := range texts { // any order: each goes into its own place
+	for name, v := range texts { // any order: each has its own place
 		if v != "" {
 			fields[name] = v
 		}
@@ -199,7 +200,7 @@ func pricingText(f *catalogs.PlanFeatureDocument) string {
 		"packageSize": p.PackageSize, "pricePerPackage": p.PricePerPackage,
 		"creditWeight": p.Credits.Weight,
 	}
-	for name, v := range numbers { // any order: as above
+	for name, v := range numbers { // any order: each has its own place
 		if !v.IsZero() {
 			fields[name] = v
 		}
@@ -220,7 +221,7 @@ func pricingText(f *catalogs.PlanFeatureDocument) string {
 	return compactJSON(fields)
 }
 
-// allocationsText are the credits that a plan grants as compact JSON; empty when there are none.
+// allocationsText formats the credits that a plan grants as compact JSON; empty if there are none.
 func allocationsText(all []catalogs.CreditAllocationDocument) string {
 	if len(all) == 0 {
 		return ""
@@ -240,7 +241,7 @@ func allocationsText(all []catalogs.CreditAllocationDocument) string {
 	return compactJSON(list)
 }
 
-// compactJSON encodes maps, lists, texts and decimals, which is never refused.
+// compactJSON encodes maps, lists, texts and decimals, which cannot fail.
 func compactJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"tollgate/engine/period"
 )
 
-// maxAdvanceMS is how far one AdvanceClock may go: five years.
+// maxAdvanceMS bounds one AdvanceClock: five years.
 const maxAdvanceMS = (5*365 + 2) * accounts.DayMS
 
-// AdvanceClock moves a sandbox's clock forward. What is due by then happens, each at its own
-// instant; ticks work it off, and ClockSettled says when it is done.
+// AdvanceClock moves a sandbox's clock forward. Everything due by then happens, each at its own
+// instant. Ticks do the work, and ClockSettled reports when it is done.
 type AdvanceClock struct {
 	Env uint32 `wire:"1"`
 	To  int64  `wire:"2"` // on the environment's clock, in milliseconds
@@ -45,17 +45,16 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 // maxInstant is the last instant that a clock may be set to: the year 9000.
 const maxInstant = 221_845_392_000_000
 
-// ClockSettled reports whether everything that is due by an environment's clock has happened.
+// ClockSettled reports whether everything due by an environment's clock has happened.
 func (m *accountReader) ClockSettled(env uint32) bool {
 	s := m.state.Load()
 	e := s.Environment(env)
 	return e == nil || e.Due.Load() > e.Now(s.Log.Stamp())
 }
 
-// ClockSettledTo reports whether an environment's clock has reached an instant, and everything that
-// was due by then has happened. Unlike ClockSettled it answers on any node: one that has not
-// applied the advance yet says no. And since a clock runs on, it does not wait for what has fallen
-// due meanwhile.
+// ClockSettledTo reports whether an environment's clock has reached an instant and everything due
+// by then has happened. It differs from ClockSettled in two ways: a node that has not applied the
+// advance yet answers no, and it does not wait for what fell due after the instant.
 func (m *accountReader) ClockSettledTo(env uint32, to int64) bool {
 	s := m.state.Load()
 	e := s.Environment(env)
@@ -68,12 +67,12 @@ type FellDue struct {
 	Suspended, Ended uint32 // subscriptions
 }
 
-// maxFellDue is how many customers FellDue looks at.
+// maxFellDue bounds the customers that FellDue examines.
 const maxFellDue = 20_000
 
 // FellDue counts an environment's changes after one instant of its clock, up to another, that are
-// still in force: an invoice that was paid since is not past due. It counts nothing if the
-// environment has very many customers.
+// still in force: an invoice that was paid since is not past due. It counts nothing in an
+// environment with more than maxFellDue customers.
 func (m *customerReader) FellDue(env uint32, from, to int64) (all FellDue) {
 	s, left := m.state.Load(), maxFellDue
 	within := func(at int64) bool { return at > from && at <= to }
@@ -107,9 +106,9 @@ func (m *customerReader) FellDue(env uint32, from, to int64) (all FellDue) {
 	return all
 }
 
-// UsageWindow says what the clock of an environment reads when the node's clock reads nowMS, and
-// between which instants, both included, a usage event's occurredAt may be then. Where the window
-// was widened a moment ago, keys of before may be gone, and what is older is refused all the same.
+// UsageWindow returns the reading of an environment's clock when the node's clock reads nowMS, and
+// the first and last instant that a usage event's occurredAt may then have. Right after the window
+// was widened, keys from before may be gone, so older events are still refused.
 func (m *accountReader) UsageWindow(env uint32, nowMS int64) (now, earliest, latest int64) {
 	now = m.EnvironmentNow(env, nowMS)
 	return now, now - m.state.Load().Limits.Load().WindowMS, now + aheadMS

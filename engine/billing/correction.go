@@ -19,8 +19,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// UsageRef is a recorded usage event as the journal has it. FindUsage makes it before a correction
-// is proposed, since no command reads the journal; the correction carries it through the log.
+// UsageRef is a recorded usage event as the journal has it. No command reads the journal, so
+// FindUsage makes it before a correction is proposed, and the correction carries it through the
+// log.
 type UsageRef struct {
 	Index    uint64 `wire:"1"`
 	Position uint32 `wire:"2"`
@@ -31,8 +32,7 @@ type UsageRef struct {
 	Event uint64 `wire:"6"`
 }
 
-// VoidUsage takes a usage event back. Its key stays used. Of a voided event it is the same success
-// again.
+// VoidUsage voids a usage event. Its key stays used. Voiding it again is the same success.
 //
 //schema:request client EventVoid
 type VoidUsage struct {
@@ -62,8 +62,8 @@ func (c *VoidUsage) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// AmendUsage gives a usage event another quantity. ID names the request: the newest one of an event
-// counts once.
+// AmendUsage changes the quantity of a usage event. ID names the request: of the requests for an
+// event, the newest counts, once.
 //
 //schema:request client EventAmendment
 type AmendUsage struct {
@@ -108,7 +108,7 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// correction is what became of a corrected event, kept as long as its key may be.
+// correction is the present state of a corrected event, kept as long as its key may be.
 //
 //schema:row
 type correction struct {
@@ -117,13 +117,13 @@ type correction struct {
 	covered      decimal.Decimal // units that credits pay; correctionDraws has the credits
 	voidedAt     int64
 	stamp        int64 // log time of the first correction
-	// event is the log index of the event: its key may be used again once it is forgotten, and what
-	// was corrected then is not this event.
+	// event is the log index of the event. After its key is forgotten it may be used again, and
+	// this correction does not apply to the new event.
 	event uint64
 	next  uint32
 }
 
-// correcting is a correction on its way into the state.
+// correcting is a correction that is being applied.
 type correcting struct {
 	correction
 	stored   bool
@@ -133,20 +133,20 @@ type correcting struct {
 	env      *accounts.Environment
 	original usageEntry
 	usage    RecordUsage
-	// ledger is the subscription that counted the event; nil where none did. span and ahead say
-	// where in it the change counts.
+	// ledger is the subscription that counted the event; nil if none did. span and ahead tell where
+	// in it the change counts.
 	ledger *lifecycle.Ledger
 	lifecycle.Spot
-	// forced is set where a reservation held the units that are added.
+	// forced is set if a reservation held the added units.
 	forced bool
-	// at is where credits burn for it; change is what becomes of them, was and newly what the event
-	// has burnt before and after.
+	// at is where its credits burn and change what happens to them; was and newly are what the
+	// event has burnt before and after.
 	at         book.Place
 	change     credits.Recredit
 	was, newly credits.Burnt
 }
 
-// openCorrection reads the original, and what corrections made of it so far.
+// openCorrection reads the original and its corrections so far.
 func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	k *correcting, outcome engine.Outcome,
 ) {
@@ -180,12 +180,12 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	return k, engine.OutcomeDone
 }
 
-// place finds where the event counts now, and adds the change there in a ledger.
+// place finds where the event counts now and adds the change there in a ledger.
 func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	row := k.original.Subscription
 	if row == 0 || row > t.Subscriptions.Len() ||
 		t.Subscriptions.Read(row).Customer != k.owner {
-		return engine.OutcomeDone // it was counted nowhere
+		return engine.OutcomeDone // nothing counted it
 	}
 	l, ok := t.Advanced(row, k.now)
 	if !ok {
@@ -212,7 +212,7 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// beside compares the counter with what reservations hold of it.
+// beside compares the counter plus held units with the limit.
 func (k *correcting) beside(t *turn, l *lifecycle.Ledger, delta decimal.Decimal) engine.Outcome {
 	at := l.PlaceOf(lifecycle.Spot{}, k.original.Feature)
 	u := usage{held: t.Held.Units(k.owner, l.Row, k.original.Feature, k.now)}
@@ -220,7 +220,7 @@ func (k *correcting) beside(t *turn, l *lifecycle.Ledger, delta decimal.Decimal)
 	return u.compare(at.Feature, decimal.Max(n.Reading(at.Feature), n.Next), delta)
 }
 
-// counted is where the event counted when it was recorded.
+// counted returns where the event counted when it was recorded.
 func (u *usageEntry) counted() lifecycle.Counted {
 	if u.Outcome != engine.OutcomeDone && u.Outcome != engine.OutcomeLimitReached {
 		return lifecycle.Counted{}
@@ -228,7 +228,7 @@ func (u *usageEntry) counted() lifecycle.Counted {
 	return lifecycle.Counted{Feature: u.Feature, Span: u.Span, Period: u.Period, Ahead: u.Ahead}
 }
 
-// correct carries the correction out: the counter, what is known of the key, the journal.
+// correct applies the correction to the counter, the key's record and the journal.
 func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) {
 	if k.ledger != nil {
 		t.Commit(k.ledger)
@@ -272,10 +272,10 @@ func (t *turn) takeCorrection() (row uint32) {
 	return row
 }
 
-// correctionsDropped is how many expired corrections one correction drops.
+// correctionsDropped bounds the expired corrections that one correction drops.
 const correctionsDropped = 4
 
-// expireCorrections forgets corrections of keys that were dropped: they were recorded before their
+// expireCorrections drops corrections whose keys were dropped: their events are older than their
 // first correction.
 func (t *turn) expireCorrections() {
 	for range correctionsDropped {
@@ -305,26 +305,27 @@ func (s *state) correctionWith(key *[16]byte) uint32 {
 type correctionEntry struct {
 	Reason     string          `wire:"1"`
 	Delta      decimal.Decimal `wire:"2"`
-	Units      decimal.Decimal `wire:"3"` // the change, and what an amendment made of it
+	Units      decimal.Decimal `wire:"3"` // the change, and an amendment's new quantity
 	RecordedAt int64           `wire:"4"`
-	// Counted reports whether the change counted: in Span, or where Ahead is set in the period
-	// after.
+	// Counted reports whether the change counted: in Span, or, if Ahead is set, in the period after
+	// it.
 	Counted  bool       `wire:"5"`
 	Ahead    bool       `wire:"6"`
 	Span     uint32     `wire:"7"`
 	Original usageEntry `wire:"8"`
-	// Covered is by how many more units credits pay, Draws are the credits burnt now (a DrawList).
+	// Covered is the change of the units that credits pay, Draws the credits burnt now (a
+	// DrawList).
 	Covered decimal.Decimal `wire:"9"`
 	Draws   []byte          `wire:"10"`
 }
 
-// FindUsage finds a recorded usage event by its key, in the journal; it does not find one whose key
-// was dropped, which is older than what can be corrected. The node must have applied what its
-// caller could have seen. It waits for the entry that is being applied, if there is one. keys looks
-// for those that have left memory; it may be nil where none has.
+// FindUsage finds a recorded usage event in the journal by its key. An event whose key was dropped
+// is too old to be corrected, and it is not found. The node must have applied everything that its
+// caller could have seen. FindUsage waits for the entry that is being applied. keys looks up keys
+// that have left memory, and may be nil if none has.
 //
-// Each recorded event adds one key and one KindUsage record, so the events after it are as many as
-// the keys after its own: that is its number in the journal, and no index by key is needed.
+// Each recorded event adds one key and one KindUsage record. So as many events follow it as keys
+// follow its own, which gives its number in the journal without an index by key.
 func (m *journalReader) FindUsage(
 	src journal.Source, keys idempotency.Finder, env uint32, key [16]byte,
 ) (ref UsageRef, found bool, err error) {
@@ -352,7 +353,7 @@ func (m *journalReader) FindUsage(
 	return ref, c.Env == env, nil
 }
 
-// drawsOf are the credits that an event has burnt as of its newest correction.
+// drawsOf returns the credits that an event has burnt, as of its newest correction.
 func (t *turn) drawsOf(k *correcting) (was credits.Burnt) {
 	was = credits.Burnt{Units: k.units, Paid: k.original.Covered}
 	data := string(k.original.Draws)
@@ -366,8 +367,7 @@ func (t *turn) drawsOf(k *correcting) (was credits.Burnt) {
 	return was
 }
 
-// recredit decides what a correction does to the event's credits, before the correction changes
-// anything.
+// recredit plans the change of the event's credits, before the correction changes anything.
 func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 	was := t.drawsOf(k)
 	k.was, k.newly = was, was
@@ -387,14 +387,15 @@ func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// recredited carries out what recredit decided.
+// recredited carries out the plan of recredit.
 func (t *turn) recredited(k *correcting) {
 	lock := t.WriteLock(k.owner)
 	t.CorrectCredits(k.at, &k.change, k.now)
 	lock.Unlock()
 }
 
-// ownDraws reports whether encoded draws are well-formed, and of pools and grants of a customer.
+// ownDraws reports whether encoded draws are well-formed and belong to pools and grants of a
+// customer.
 func (t *turn) ownDraws(customer uint32, encoded []byte) bool {
 	var list credits.DrawList
 	if wire.Decode(encoded, &list) != nil {

@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// correctedCost is costChange of a journal record, whose original it decodes.
+// correctedCost is costChange for a journal record; it decodes the original.
 func (s *state) correctedCost(
 	kind journal.Kind, k *correctionEntry,
 ) (change decimal.Decimal, err error) {
@@ -22,10 +22,10 @@ func (s *state) correctedCost(
 	return change, nil
 }
 
-// costChange is by how much a correction changes the provider's cost of an event. A void takes all
-// of it back. An amendment changes a cost that was computed, at the cost per unit of the event's
-// own moment; one that the caller has stated it leaves alone. False: the cost leaves the range of
-// exact numbers.
+// costChange returns how much a correction changes the provider's cost of an event. A void removes
+// all of it. An amendment changes a computed cost, at the cost per unit of the event's time, and
+// keeps a cost that the caller stated. It returns false if the cost leaves the range of exact
+// numbers.
 func (s *state) costChange(
 	kind journal.Kind, k *correctionEntry, c *RecordUsage,
 ) (change decimal.Decimal, ok bool) {
@@ -50,7 +50,7 @@ func (s *state) costChange(
 	return now.Sub(was)
 }
 
-// costOf is what an event costs with so many units.
+// costOf returns the cost of an event with a number of units.
 func costOf(u *usageEntry, c *RecordUsage, unit, units decimal.Decimal) (decimal.Decimal, bool) {
 	if c.HasCost || units == c.Units {
 		return u.Cost, true
@@ -58,9 +58,9 @@ func costOf(u *usageEntry, c *RecordUsage, unit, units decimal.Decimal) (decimal
 	return unit.Mul(units)
 }
 
-// unitCost is the cost per unit that an event's cost was computed with: to the nearest number with
-// 12 decimals, which is the exact one unless the event has less than a unit. Of an event without
-// units it is the feature's present one.
+// unitCost returns the cost per unit of an event's computed cost, rounded to 12 decimals. It is
+// exact unless the event has less than one unit. For an event without units it is the feature's
+// present cost.
 func (s *state) unitCost(u *usageEntry, c *RecordUsage) decimal.Decimal {
 	if c.HasCost {
 		return decimal.Decimal{}

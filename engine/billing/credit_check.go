@@ -7,8 +7,8 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// creditsConsistent checks, after a restore, that the rows of credits lead to rows that exist, that
-// lists end, that texts decode, and that each pool's totals are what its grants hold.
+// creditsConsistent checks, after a restore, that rows of credits refer to existing rows, that
+// lists end, that texts decode, and that each pool's totals match its grants.
 func (s *state) creditsConsistent() error {
 	pools, grants, transactions := s.Pools.Len(), s.Grants.Len(), s.Transactions.Len()
 	if s.PoolTexts.Len() != pools || s.Archives.Len() != pools ||
@@ -62,7 +62,7 @@ func (s *state) creditsConsistent() error {
 	return s.poolsConsistent()
 }
 
-// creditListsEnd checks that the lists of each pool are its own, and as long as it says.
+// creditListsEnd checks that each pool's lists are its own and have the stated length.
 func (s *state) creditListsEnd() error {
 	for row, p := range s.Pools.All() {
 		n := uint32(0)
@@ -79,8 +79,8 @@ func (s *state) creditListsEnd() error {
 	return nil
 }
 
-// transactionsLinked reports whether a pool's lists of transactions are its own, as long as it
-// says, and in their order: the newest, traces of those that have left, free rows.
+// transactionsLinked reports whether a pool's lists of transactions are its own, have the stated
+// length and are in order: newest transactions, traces, free rows.
 func (s *state) transactionsLinked(pool uint32) bool {
 	p, a := s.Pools.Read(pool), s.Archives.Read(pool)
 	counted := func(first, most uint32, member func(x *credits.Transaction) bool) (n, last uint32) {
@@ -103,8 +103,8 @@ func (s *state) transactionsLinked(pool uint32) bool {
 		spare <= s.Transactions.Len() && s.tracesLinked(pool)
 }
 
-// tracesLinked reports whether a pool's traces are its own, as many as it says, the oldest first,
-// and each in a chunk that is there.
+// tracesLinked reports whether a pool's traces are its own, of the stated number, oldest first,
+// each in an existing chunk.
 func (s *state) tracesLinked(pool uint32) bool {
 	a := s.Archives.Read(pool)
 	n, last, sequence := uint32(0), uint32(0), uint32(0)
@@ -120,8 +120,8 @@ func (s *state) tracesLinked(pool uint32) bool {
 	return n == a.Traces && last == a.LastTrace
 }
 
-// chunksConsistent checks that the chunks of each pool are all there, each once, and indexes them:
-// the lists of traces need that.
+// chunksConsistent checks that each pool has each of its chunks once, and indexes them for the
+// lists of traces.
 func (s *state) chunksConsistent() error {
 	chunks := make([]uint32, s.Pools.Len()+1)
 	for row, c := range s.Chunks.All() {
@@ -140,8 +140,8 @@ func (s *state) chunksConsistent() error {
 	return nil
 }
 
-// poolsConsistent checks that the totals of each pool, its live grants and what expires next fit
-// together. Lists were found to end.
+// poolsConsistent checks that each pool's totals, its live grants and its next expiry agree. The
+// lists are known to end.
 func (s *state) poolsConsistent() error {
 	for row, p := range s.Pools.All() {
 		var held, zero decimal.Decimal

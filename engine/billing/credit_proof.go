@@ -13,9 +13,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// PoolProof compares a pool with the journal. Problem is empty if both agree: each
-// of its totals is the sum of the journal's records, what usage took is the sum of the events'
-// draws, and none of its transactions is missing.
+// PoolProof compares a pool with the journal. Problem is empty if they agree: each total is the sum
+// of the journal's records, consumption is the sum of the events' draws, and no transaction is
+// missing.
 type PoolProof struct {
 	ID      [16]byte
 	Name    string
@@ -25,13 +25,13 @@ type PoolProof struct {
 // poolSums are what a pool's totals should be, and its transactions.
 type poolSums struct {
 	granted, consumed, expired, reversed exact
-	// usage is what events have drawn, booked what CONSUMPTION transactions say of it.
+	// usage is the sum of the events' draws, booked that of CONSUMPTION transactions.
 	usage, booked exact
 	transactions  uint32
 }
 
-// exact is a sum without a bound: what was taken and came back may add up beyond the range of
-// numbers. It counts in the smallest unit of a decimal.
+// exact is an unbounded sum in the smallest unit of a decimal: amounts that were taken and returned
+// may add up beyond the range of numbers.
 type exact struct{ n big.Int }
 
 func (x *exact) add(d decimal.Decimal) { x.n.Add(&x.n, unitsOf(d)) }
@@ -44,9 +44,9 @@ func unitsOf(d decimal.Decimal) *big.Int {
 	return n.Add(n, new(big.Int).SetUint64(low))
 }
 
-// VerifyPools works out again the totals of a customer's pools, oldest first, from the journal:
-// usage events, their corrections, and the bookings made with them; never from grants. It waits for
-// the entry that is being applied, if there is one.
+// VerifyPools computes the totals of a customer's pools, oldest first, from the journal: usage
+// events, their corrections and the bookings made with them, never grants. It waits for the entry
+// that is being applied.
 func (m *journalReader) VerifyPools(
 	src journal.Source, env, customerRow uint32,
 ) (proofs []PoolProof, err error) {
@@ -79,7 +79,7 @@ func (m *journalReader) VerifyPools(
 	return proofs, nil
 }
 
-// storedPool is a pool as it is in memory: its totals, and what its transactions there add up to.
+// storedPool is a pool in memory: its totals, and the sums of its transactions there.
 type storedPool struct {
 	id       [16]byte
 	name     string
@@ -90,7 +90,7 @@ type storedPool struct {
 	poolSums
 }
 
-// storedPools copies a customer's pools as they are after an entry.
+// storedPools copies a customer's pools between two entries.
 func (m *journalReader) storedPools(env, customer uint32) (stored []storedPool, applied uint64) {
 	m.applying.RLock()
 	defer m.applying.RUnlock()
@@ -123,7 +123,7 @@ func (p *poolSums) count(kind credits.TransactionKind, amount decimal.Decimal) {
 	}
 }
 
-// compare says where a pool differs from what the journal makes of it.
+// compare reports where a pool differs from the journal's sums.
 func (p *storedPool) compare(want *poolSums) string {
 	names := [...]string{"granted", "consumed", "expired", "reversed"}
 	made := [...]*exact{&want.granted, &want.consumed, &want.expired, &want.reversed}
@@ -143,20 +143,20 @@ func (p *storedPool) compare(want *poolSums) string {
 	return ""
 }
 
-// poolRecount adds up what the journal says of a customer's pools, by their rows. corrected are the
-// draws that corrections have left their events.
+// poolRecount sums the journal's records of a customer's pools, by their rows. corrected are the
+// draws that events have left after corrections.
 type poolRecount struct {
 	pools     map[uint32]*poolSums
 	corrected map[eventName][]credits.Draw
 }
 
-// eventName tells events apart forever: a key may be used again once it is forgotten.
+// eventName tells events apart forever: a forgotten key may be used again.
 type eventName struct {
 	key        [16]byte
 	recordedAt int64
 }
 
-// take takes in one record. Those of one event come in log order.
+// take adds one record. Records of one event come in log order.
 func (r *poolRecount) take(item journal.Item) error {
 	var err error
 	switch item.Kind {
@@ -190,9 +190,9 @@ func (r *poolRecount) take(item journal.Item) error {
 	return nil
 }
 
-// draw counts what an event has drawn, or with a name what its correction drew on top of what it
-// had before: original, or what an earlier correction has left it. What a correction gives back is
-// a transaction of its own.
+// draw counts what an event has drawn. With a name it counts what its correction drew in addition
+// to original or to the result of an earlier correction. What a correction returns is a transaction
+// of its own.
 func (r *poolRecount) draw(now, original []byte, event *eventName) error {
 	var list, was credits.DrawList
 	if err := wire.Decode(now, &list); err != nil {
@@ -216,7 +216,7 @@ func (r *poolRecount) draw(now, original []byte, event *eventName) error {
 	return nil
 }
 
-// drawnFrom is the sum of draws from one pool.
+// drawnFrom sums the draws from one pool.
 func drawnFrom(pool uint32, draws []credits.Draw) (amount decimal.Decimal) {
 	for i := range draws {
 		if draws[i].Pool == pool {
@@ -256,7 +256,7 @@ func (r *poolRecount) fact(f *credits.Fact) {
 	}
 }
 
-// entriesAtOnce is how many records are read at a time.
+// entriesAtOnce bounds how many records are read at a time.
 const entriesAtOnce = 1000
 
 // eachRecord reads a customer's records of some kinds, in the order of a listing.

@@ -9,9 +9,9 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// DeductCredits takes credits out of a pool, in burn order: all of them, or none. A transaction of
-// this ID is the same success again; once that has left memory, OutcomeTransactionLeft. The reply
-// (Result.Value) is an encoded TransactionReply.
+// DeductCredits takes credits out of a pool, in burn order, completely or not at all. Repeating
+// this ID is the same success; after the transaction has left memory it is OutcomeTransactionLeft.
+// The reply (Result.Value) is an encoded TransactionReply.
 type DeductCredits struct {
 	Env    uint32          `wire:"1"`
 	ID     [16]byte        `wire:"2"`
@@ -67,8 +67,8 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// free is what a pool with a hard limit has beyond what reservations hold of it: they hold what the
-// others of its name have first.
+// free returns what a pool with a hard limit has beyond its reserved credits. Other pools of the
+// same name are reserved first.
 func (t *turn) free(row uint32, now int64) decimal.Decimal {
 	p := t.Pools.Read(row)
 	balance := t.BalanceAt(p, now)
@@ -83,9 +83,9 @@ func (t *turn) free(row uint32, now int64) decimal.Decimal {
 	return balance
 }
 
-// ReverseTransaction takes back what is left of a grant, or gives back a deduction. A reversal of
-// this ID is the same success again. Of a deduction that has left memory it carries the journal's
-// record (LeftTransaction); without that, or where the reversal itself has left memory, it is
+// ReverseTransaction reverses what is left of a grant, or returns a deduction. Repeating this ID is
+// the same success. For a deduction that has left memory it carries the journal's record
+// (LeftTransaction). Without the record, or if the reversal itself has left memory, it is
 // OutcomeTransactionLeft. The reply (Result.Value) is an encoded TransactionReply.
 type ReverseTransaction struct {
 	Env         uint32   `wire:"1"`
@@ -123,7 +123,7 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	if !t.AdvanceCustomer(p.Customer, now) {
 		return engine.OutcomeDeferred
 	}
-	x = c.reversible(t) // what was due may have let it leave memory
+	x = c.reversible(t) // events that fell due may have moved it out of memory
 	if x.Pool == 0 {
 		return engine.OutcomeTransactionUnknown
 	}
@@ -159,8 +159,8 @@ func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// reversible finds what the command reverses. A grant whose transaction has left memory is found by
-// its own row, which never does. A pool of 0: there is nothing to reverse.
+// reversible finds what the command reverses. It finds a grant whose transaction has left memory by
+// the grant's own row, which stays. Pool 0 means that there is nothing to reverse.
 func (c *ReverseTransaction) reversible(t *turn) (x credits.Reversible) {
 	if row := t.TransactionWith(&c.Transaction); row != 0 {
 		return credits.Reversible{ArchivedTransaction: t.HeldTransaction(row), Row: row}
@@ -182,7 +182,7 @@ func (c *ReverseTransaction) reversible(t *turn) (x credits.Reversible) {
 	return x
 }
 
-// reverse books the reversal of a transaction that can be reversed.
+// reverse books the reversal.
 func (c *ReverseTransaction) reverse(t *turn, x *credits.Reversible, now int64) uint32 {
 	switch {
 	case x.Row != 0:

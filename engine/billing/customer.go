@@ -8,20 +8,20 @@ import (
 	"tollgate/engine/wire"
 )
 
-// CreateCustomer adds a customer. A customer with this ExternalID and another ID is
-// OutcomeCustomerExists; with the same ID it is the same success again (a re-sent command).
+// CreateCustomer adds a customer. An existing customer with this ExternalID and the same ID is the
+// same success (a re-sent command); with another ID it is OutcomeCustomerExists.
 type CreateCustomer struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
-	// ExternalID is the caller's own identifier; the server mints a UUID when the caller gave none.
+	// ExternalID is the caller's own identifier, or a UUID that the server minted.
 	ExternalID  string `wire:"3" json:"externalClientCustomerId" rule:"min=1,max=128"`
 	FirstName   string `wire:"4" json:"firstName" rule:"required,min=1,max=128"`
 	LastName    string `wire:"5" json:"lastName" rule:"required,min=1,max=128"`
 	Email       string `wire:"6" json:"email" rule:"required,email,min=3,max=254"`
 	PhoneNumber string `wire:"7" json:"phoneNumber" rule:"max=64" bit:"CustomerPhoneNumber"`
 	Address     string `wire:"8" json:"address" rule:"max=500" bit:"CustomerAddress"`
-	// Blank are the bits, of CustomerPhoneNumber and CustomerAddress, that were given as "": that
-	// is a value, and not the same as none.
+	// Blank are the bits of CustomerPhoneNumber and CustomerAddress that were given as "", which is
+	// a value and differs from none.
 	Blank uint8 `wire:"9" bits:"empty"`
 }
 
@@ -68,7 +68,7 @@ func (c *CreateCustomer) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// customerView must be called under the customer's lock.
+// customerView requires the customer's lock.
 func (s *state) customerView(row uint32) CustomerView {
 	c := s.Customers.Read(row)
 	p := s.Profile(row)
@@ -106,7 +106,7 @@ func (s *state) customer(row uint32) (CustomerView, bool) {
 	return s.customerView(row), true
 }
 
-// Customers lists the rows of an environment's customers that come after one, at most limit.
+// Customers lists at most limit rows of an environment's customers that come after one.
 func (m *customerReader) Customers(env, after uint32, limit int) (rows []uint32) {
 	s := m.state.Load()
 	for row := uint64(after) + 1; row <= uint64(s.Customers.Len()) && len(rows) < limit; row++ {
@@ -117,9 +117,9 @@ func (m *customerReader) Customers(env, after uint32, limit int) (rows []uint32)
 	return rows
 }
 
-// CustomersLike lists an environment's customers whose rows come before one and that like finds
-// (nil finds all), newest first, at most limit of them, and looks at no more than scan rows. next
-// is what to ask for the next page with; 0 when there is none.
+// CustomersLike lists an environment's customers with rows before one that match like (nil matches
+// all), newest first. It lists at most limit customers and examines at most scan rows. next
+// continues the list; 0 ends it.
 func (m *customerReader) CustomersLike(
 	env, before uint32, limit, scan int, like func(*CustomerView) bool,
 ) (list []CustomerView, next uint32) {

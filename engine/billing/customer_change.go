@@ -21,9 +21,9 @@ const (
 	CustomerAddress
 )
 
-// UpdateCustomer changes fields of a customer's profile: those that Set names. An empty phone
-// number or address is none, unless Blank says that it was given so. A customer that is
-// archived or erased is OutcomeCustomerArchived.
+// UpdateCustomer changes the fields of a customer's profile that Set names. An empty phone number
+// or address means none, unless Blank marks it as given. For an archived or erased customer it is
+// OutcomeCustomerArchived.
 //
 //schema:request client CustomerChange patch
 type UpdateCustomer struct {
@@ -69,14 +69,14 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// ArchiveCustomer takes a customer out of use permanently: it takes no change and no subscription
-// any more, and its own keys end; what it has stays readable, and its identifier stays taken. One
-// with a subscription that is not cancelled is OutcomeCustomerSubscribed; an archived one is the
-// same success again.
+// ArchiveCustomer takes a customer out of use permanently. It takes no more changes or
+// subscriptions, and its own keys end. It stays readable, and its identifier stays taken. A
+// customer with a subscription that is not cancelled is OutcomeCustomerSubscribed; an archived one
+// is the same success.
 type ArchiveCustomer struct {
 	Env        uint32 `wire:"1"`
 	ExternalID string `wire:"2"`
-	// Actor is set when an operator asked for it.
+	// Actor is the operator who requested it, if one did.
 	Actor string `wire:"3"`
 }
 
@@ -112,16 +112,16 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// Placeholders for an erased customer's data. The address is one that can never exist (RFC 2606).
+// Placeholders for an erased customer's data. The address can never exist (RFC 2606).
 const (
 	ErasedName  = "erased"
 	ErasedEmail = "erased@erased.invalid"
 )
 
-// EraseCustomer replaces a customer's name, e-mail, phone number and address for good, here and in
-// every later snapshot. Subscriptions, numbers and identifiers stay. Nothing else in the state
-// holds a copy of them. As an archived one it takes nothing new, and its own keys end. An erased
-// customer is the same success again.
+// EraseCustomer replaces a customer's name, e-mail, phone number and address permanently, here and
+// in every later snapshot. Nothing else in the state holds a copy. Subscriptions, numbers and
+// identifiers stay. Like an archived customer it takes nothing new, and its own keys end. Repeating
+// it is the same success.
 type EraseCustomer struct {
 	Env        uint32 `wire:"1"`
 	ExternalID string `wire:"2"`
@@ -163,7 +163,8 @@ func (t *turn) customer(env uint32, externalID string) (
 	return e, row, engine.OutcomeDone
 }
 
-// revokedKeys is how the record of changes says it; empty where there were none.
+// revokedKeys formats the number of revoked keys for the record of changes; empty if there were
+// none.
 func revokedKeys(count uint64) string {
 	if count == 0 {
 		return ""
@@ -184,7 +185,7 @@ func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 	t.Fold(uint64(row))
 }
 
-// named reports whether a customer's identifier can be found.
+// named reports whether the index finds a customer.
 func (s *state) named(c *book.CustomerRow) bool {
 	if c.ExternalLen > 0 {
 		return true
@@ -193,7 +194,7 @@ func (s *state) named(c *book.CustomerRow) bool {
 	return r.U32() <= s.LongIDs.Len()
 }
 
-// keysBelong reports whether every key of a customer has one.
+// keysBelong reports whether every customer key has a customer.
 func (s *state) keysBelong() bool {
 	for _, slot := range s.APIKeys.All() {
 		k := slot.Key.Load()
@@ -205,8 +206,8 @@ func (s *state) keysBelong() bool {
 	return true
 }
 
-// CustomerRow finds a customer by the caller's own identifier; 0 when there is none. It takes no
-// lock and allocates nothing.
+// CustomerRow finds a customer by the caller's own identifier; 0 if there is none. It takes no lock
+// and allocates nothing.
 func (m *customerReader) CustomerRow(env uint32, externalID []byte) uint32 {
 	return m.state.Load().CustomerNamed(env, externalID)
 }
@@ -220,7 +221,7 @@ type EntitlementView struct {
 }
 
 // Entitlements lists the features of each of a customer's subscriptions that are not cancelled,
-// with the usage that counts there; now is the log time of the question. false: no such customer.
+// with their usage. now is the log time of the question. It returns false for an unknown customer.
 func (m *customerReader) Entitlements(
 	env uint32, externalID string, now int64,
 ) ([]EntitlementView, bool) {
@@ -244,7 +245,7 @@ func (m *customerReader) Entitlements(
 	return views, true
 }
 
-// entitlements appends those of the ledger's subscription. The customer's lock is held.
+// entitlements appends those of the ledger's subscription. It requires the customer's lock.
 func (s *state) entitlements(
 	views []EntitlementView, l *lifecycle.Ledger, now int64,
 ) []EntitlementView {

@@ -11,12 +11,12 @@ import (
 	"tollgate/engine/wire"
 )
 
-// ErrKeysUncovered means that the files of this node do not have all keys that have left memory.
+// ErrKeysUncovered means that this node's files lack keys that have left memory.
 var ErrKeysUncovered = errors.New("billing: the key files of this node are behind")
 
-// DemoteKeys lets the idempotency keys before the number Through leave memory. From then on a usage
-// event is recorded only with what files say of its key: see ProbeUsage. It is proposed when a
-// majority of the voters has them in its files.
+// DemoteKeys removes the idempotency keys before number Through from memory. From then on a usage
+// event needs the verdict of files about its key: see ProbeUsage. It is proposed when a majority of
+// the voters has these keys in files.
 type DemoteKeys struct {
 	Through uint64 `wire:"1"`
 }
@@ -27,19 +27,19 @@ func (c *DemoteKeys) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// KeySpan says which idempotency keys are kept, and which of them are in memory.
+// KeySpan reports which idempotency keys are kept, and which of them are in memory.
 func (m *Machine) KeySpan() idempotency.Span { return m.state.Load().keys.Span() }
 
-// KeysWanted is up to which number files should have the keys: half of those that memory may hold
-// are to be ready to leave it.
+// KeysWanted returns the number up to which files should have the keys. Half of the keys in memory
+// should be ready to leave it.
 func (m *Machine) KeysWanted() uint64 {
 	s := m.state.Load()
 	span, keep := s.keys.Span(), s.Limits.Load().MemoryKeys()/2
 	return max(span.Memory, max(span.Next, keep)-keep)
 }
 
-// KeysToDemote is the number before which keys are to leave memory, where files have them: 0 while
-// there are no more than it may hold. A quarter of the room is made at a time.
+// KeysToDemote returns the number before which keys should leave memory, as far as files have them;
+// 0 while memory has room. One step frees a quarter of the room.
 func (m *Machine) KeysToDemote() uint64 {
 	s := m.state.Load()
 	span, room := s.keys.Span(), s.Limits.Load().MemoryKeys()
@@ -49,14 +49,14 @@ func (m *Machine) KeysToDemote() uint64 {
 	return span.Next - (room - room/4)
 }
 
-// Demotion is the command that lets the keys before a number leave memory.
+// Demotion returns the command that removes the keys before a number from memory.
 func (m *Machine) Demotion(through uint64) engine.Record {
 	payload := wire.Encode(nil, &DemoteKeys{through})
 	return engine.Record{Kind: KindDemoteKeys, Payload: payload}
 }
 
-// JournalKey is the key that a journal's record used up, and what is kept of it; false for a record
-// that is not a usage event.
+// JournalKey returns the key of a journal record and what its slot keeps; false for a record that
+// is not a usage event.
 func JournalKey(r journal.Record) (e idempotency.Entry, ok bool, err error) {
 	if r.Kind != journal.KindUsage {
 		return e, false, nil
@@ -71,8 +71,8 @@ func JournalKey(r journal.Record) (e idempotency.Entry, ok bool, err error) {
 	}}, true, nil
 }
 
-// probedUsage is a RecordUsage and whether the files have its key. The verdict is not part of the
-// record, so that the journal's records do not change.
+// probedUsage is a RecordUsage with the files' verdict about its key. The verdict is not part of
+// the record, so the journal's records stay the same.
 type probedUsage struct {
 	Through uint64 `wire:"1"`
 	After   uint64 `wire:"2"` // the number found, and one; 0: none
@@ -81,8 +81,8 @@ type probedUsage struct {
 	Record  []byte `wire:"5"`
 }
 
-// AppendProbedUsage appends the payload of a KindRecordProbedUsage record: what Seal made, and what
-// files say of its key.
+// AppendProbedUsage appends the payload of a KindRecordProbedUsage record: the bytes of Seal, and
+// the files' verdict about its key.
 func AppendProbedUsage(dst, record []byte, v *idempotency.Verdict) []byte {
 	c := probedUsage{Through: v.Through, Record: record}
 	if v.Found {
@@ -94,7 +94,7 @@ func AppendProbedUsage(dst, record []byte, v *idempotency.Verdict) []byte {
 	return w.Encoded()
 }
 
-// SealedKey is the idempotency key of what Seal made.
+// SealedKey returns the idempotency key in the bytes of Seal.
 func SealedKey(record []byte) [16]byte {
 	var c RecordUsage
 	d := wire.NewDecoder(record)
@@ -126,7 +126,7 @@ func openProbedUsage(m *Machine, payload []byte) (op, error) {
 	return u, nil
 }
 
-// numberOf is the number, from 0, of the record of a key that is kept.
+// numberOf returns the number, from 0, of a kept key's record.
 func (m *journalReader) numberOf(
 	keys idempotency.Finder, key [16]byte,
 ) (n uint64, ok bool, err error) {
@@ -157,8 +157,8 @@ func (m *journalReader) numberOf(
 // kept reports whether an event's key is kept.
 func (r *UsageRef) kept(t *turn) bool { return r.Event != 0 && t.keys.Kept(r.Event-1) }
 
-// forgettable reports whether the key of a corrected event was dropped. Its event was recorded
-// before its first correction: so it is gone when no key is kept from before that.
+// forgettable reports whether the key of a corrected event was dropped. The event is older than its
+// first correction, so its key is gone when no key from before that is kept.
 func (c *correction) forgettable(t *turn) bool {
 	return c.stamp < t.keys.Oldest()
 }

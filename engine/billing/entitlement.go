@@ -10,8 +10,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Answer implements engine.Answerer: it answers an encoded CheckQuery by an encoded Decision. The
-// query's Now is the clock of the node that asks.
+// Answer implements engine.Answerer: it answers an encoded CheckQuery with an encoded Decision. The
+// query's Now is the clock of the asking node.
 func (m *customerReader) Answer(question []byte) []byte {
 	var q CheckQuery
 	if wire.Decode(question, &q) != nil {
@@ -23,15 +23,15 @@ func (m *customerReader) Answer(question []byte) []byte {
 	return wire.Encode(make([]byte, 0, 128), &d)
 }
 
-// Check decides whether a customer may use a feature. It fills d, and allocates nothing. The log
-// entries up to d.LogIndex are in the decision.
+// Check decides whether a customer may use a feature. It fills d and allocates nothing. The
+// decision includes the log entries up to d.LogIndex.
 func (m *customerReader) Check(q *CheckQuery, d *Decision) {
 	s := m.state.Load()
 	m.check(s, q, d, false)
 }
 
-// CheckTogether decides checks as Check does, one by one in their order, and fetches the memory for
-// several at once: among many customers each takes two thirds of the time. ds is as long as qs.
+// CheckTogether decides checks in order, as Check does, and prefetches memory for several at once:
+// with many customers each takes two thirds of the time. ds is as long as qs.
 func (m *customerReader) CheckTogether(qs []CheckQuery, ds []Decision) {
 	s := m.state.Load()
 	for len(qs) > 0 {
@@ -48,7 +48,7 @@ func (m *customerReader) CheckTogether(qs []CheckQuery, ds []Decision) {
 	}
 }
 
-// check is Check; fetched says that the memory it needs is on its way.
+// check is Check; fetched tells that its memory was prefetched.
 func (*customerReader) check(s *state, q *CheckQuery, d *Decision, fetched bool) {
 	*d = Decision{LogIndex: s.Log.Applied()}
 	e := s.Environment(q.Env)
@@ -63,7 +63,7 @@ func (*customerReader) check(s *state, q *CheckQuery, d *Decision, fetched bool)
 	var u credits.Purse
 	row, lock := s.HoldNamed(q.Env, q.Customer, fetched)
 	if d.CustomerRow = row; row != 0 {
-		// The catalog is read under the lock: it is at least as new as the subscriptions.
+		// The catalog is loaded under the lock, so it is at least as new as the subscriptions.
 		c := e.Catalog.Load()
 		d.FeatureNumber = c.FeatureByKey[string(q.Feature)]
 		var stale bool
@@ -89,7 +89,7 @@ func (*customerReader) check(s *state, q *CheckQuery, d *Decision, fetched bool)
 }
 
 // judge decides what the reasons before the credits and the limit leave open. u is the purse of a
-// place that is credited.
+// place with credits.
 func (d *Decision) judge(q *CheckQuery, p book.Place, used decimal.Decimal, u *credits.Purse) {
 	var asked decimal.Decimal
 	if q.Track {
@@ -104,7 +104,7 @@ func (d *Decision) judge(q *CheckQuery, p book.Place, used decimal.Decimal, u *c
 	}
 }
 
-// chargeUncovered leaves out of the projected cost what credits pay.
+// chargeUncovered reduces the projected cost by what credits pay.
 func (d *Decision) chargeUncovered(q *CheckQuery, p book.Place, u *credits.Purse) {
 	billed := sums.Remaining(d.Used, u.Covered)
 	next, ok := billed.Add(sums.Remaining(q.Units, u.Coverable(q.Units, &p.Feature.Credits)))
@@ -116,8 +116,8 @@ func (d *Decision) chargeUncovered(q *CheckQuery, p book.Place, u *credits.Purse
 	d.ProjectedCost, d.HasCost = cost, err == nil
 }
 
-// decide finds where the feature's usage counts, and the reasons that come before its limit. The
-// customer's lock is held. stale is pick's.
+// decide finds where the feature's usage counts and checks the reasons before its limit. It
+// requires the customer's lock. stale is pick's.
 func (s *state) decide(
 	c *catalogs.Catalog, customer *book.CustomerRow, d *Decision, now int64,
 ) (p book.Place, stale bool) {
@@ -140,7 +140,7 @@ func (s *state) decide(
 	return book.Place{}, false
 }
 
-// uncarried is why a customer may not use a feature that none of its subscriptions carries.
+// uncarried returns why a customer may not use a feature that none of its subscriptions has.
 func (s *state) uncarried(customer *book.CustomerRow) Reason {
 	reason := ReasonNoSubscription
 	for row := customer.FirstSubscription; row != 0; {
@@ -156,7 +156,7 @@ func (s *state) uncarried(customer *book.CustomerRow) Reason {
 	return reason
 }
 
-// measure fills in usage, limit and simulation, and decides what is left to decide.
+// measure fills in usage, limit and simulation, and makes the remaining decision.
 func (d *Decision) measure(q *CheckQuery, p book.Place, used decimal.Decimal) {
 	d.HasUsage = p.Found()
 	d.Used = used
@@ -185,8 +185,8 @@ func (d *Decision) measure(q *CheckQuery, p book.Place, used decimal.Decimal) {
 	}
 }
 
-// simulate fills in what usage and cost would become. A sum beyond the range of numbers counts as
-// the largest number, and exceeds every limit.
+// simulate fills in the usage and cost after the simulated units. A sum beyond the range of numbers
+// counts as the largest number and exceeds every limit.
 func (d *Decision) simulate(q *CheckQuery, p book.Place, used decimal.Decimal) {
 	projected, ok := used.Add(q.Units)
 	if !ok {
@@ -218,8 +218,8 @@ func entitlementID(subscription, feature [16]byte) (id [16]byte) {
 	return id
 }
 
-// entitledFeature is the feature of a plan version that an entitlement id of a subscription names;
-// 0 when it names none.
+// entitledFeature returns the feature of a plan version that an entitlement id of a subscription
+// names; 0 if there is none.
 func entitledFeature(
 	c *catalogs.Catalog, v *catalogs.PlanVersion, subscription [16]byte, id *[16]byte,
 ) uint32 {
@@ -232,8 +232,8 @@ func entitledFeature(
 	return 0
 }
 
-// entitled finds a customer's subscription, even a cancelled one, and a feature within it, by
-// entitlement id; also one that its plan had in a span to which usage may still belong.
+// entitled finds a customer's subscription, even a cancelled one, and a feature within it by
+// entitlement id. It also finds a feature that the plan had in a span that may still receive usage.
 func (s *state) entitled(
 	c *catalogs.Catalog, customer uint32, id *[16]byte,
 ) (subscription, feature uint32) {
@@ -253,9 +253,8 @@ func (s *state) entitled(
 	return 0, 0
 }
 
-// Reason is why an entitlement decision came out as it did; the numbers travel in audit events and
-// are never reused. The order is the order in which reasons are looked for: the first that applies
-// is the decision.
+// Reason is the result of an entitlement decision. The numbers are part of audit events and are
+// never reused. Reasons are checked in this order, and the first that applies is the decision.
 //
 //schema:enum reason_
 type Reason uint8

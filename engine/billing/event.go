@@ -13,14 +13,14 @@ import (
 	"tollgate/engine/wire"
 )
 
-// usageEntry is the payload of a KindUsage record: what the state machine made of a RecordUsage,
-// and the command itself.
+// usageEntry is the payload of a KindUsage record: the RecordUsage itself and its effects.
 //
 //schema:declared
 //schema:split head tail 33
 type usageEntry struct {
-	// Subscription, Feature and Period name where the event counted: the subscription's row, the
-	// feature's number, the period's number. 0 where it is unpriced (Period: 0 is the first).
+	// Subscription, Feature and Period tell where the event counted: the subscription's row, the
+	// feature's number, the period's number. They are 0 if it is unpriced (Period 0 is also the
+	// first period).
 	Subscription uint32          `wire:"1"`
 	Feature      uint32          `wire:"2"`
 	Period       uint32          `wire:"3"`
@@ -32,11 +32,11 @@ type usageEntry struct {
 	// Draws are the credits that the event burnt (a DrawList), Covered the units that they paid.
 	Draws   []byte          `wire:"33"`
 	Covered decimal.Decimal `wire:"34"`
-	// Span is the subscription's span in which it counted; Ahead reports whether it counted for the
-	// period after that, which is Period.
+	// Span is the span of the subscription that counted it; Ahead reports whether it counted for
+	// Period, the period after that span.
 	Span  uint32 `wire:"9"`
 	Ahead bool   `wire:"10"`
-	// Reservation is what the event settled, Overrun the units that went beyond it and did not fit.
+	// Reservation is what the event settled, Overrun the units beyond it that did not fit.
 	Reservation [16]byte        `wire:"20"`
 	Overrun     decimal.Decimal `wire:"21"`
 }
@@ -47,7 +47,7 @@ func IndexRecord(r journal.Record, add func(owner uint32, at int64, ordinal uint
 	case journal.KindAudit:
 		block, err := openAudits(r.Payload)
 		if err != nil {
-			return // Apply refused what does not decode; another version's record is not ours
+			return // Apply refuses what does not decode, and records of another version are not ours
 		}
 		for ordinal := uint32(0); block.next(); ordinal++ {
 			if block.check.CustomerRow != 0 {
@@ -80,9 +80,9 @@ type EventQuery struct {
 	Customer uint32 // row
 	// From and To bound occurredAt, From ≤ occurredAt < To, in milliseconds.
 	From, To int64
-	// Kinds are the kinds that are wanted; empty means all.
+	// Kinds selects kinds; empty selects all.
 	Kinds []EventKind
-	// After, when its Index is not 0, is where the page before ended.
+	// After, if its Index is not 0, is the end of the page before.
 	After journal.Cursor
 	Limit int // 1–1000
 }
@@ -90,8 +90,8 @@ type EventQuery struct {
 // maxEventPage bounds a page of events.
 const maxEventPage = 1000
 
-// Events lists a page of a customer's events, oldest first. next is where the following page
-// begins; its Index is 0 when there is none. Any goroutine.
+// Events lists a page of a customer's events, oldest first. next begins the following page; its
+// Index is 0 at the end. Any goroutine may call it.
 func (m *journalReader) Events(
 	src journal.Source, q EventQuery,
 ) (events []EventView, next journal.Cursor, err error) {
@@ -128,13 +128,13 @@ func (m *journalReader) Events(
 	return events, next, s.voided(src, q.Customer, events)
 }
 
-// eventKinds are the kinds that are listed as events.
+// eventKinds are the kinds that Events lists.
 var eventKinds = []journal.Kind{
 	journal.KindUsage, journal.KindAudit, journal.KindVoid, journal.KindAmend,
 }
 
-// voided notes in a page of events which of them were voided: a void is listed at the time of the
-// event that it takes back.
+// voided marks the voided events of a page: a void is listed at the time of the event that it
+// voids.
 func (s *state) voided(src journal.Source, customer uint32, events []EventView) error {
 	byKey := map[string]*EventView{}
 	q := journal.Query{
@@ -187,7 +187,7 @@ func (s *state) event(item journal.Item) (EventView, error) {
 		rows.ErrEvent, item.Index, item.Position, item.Kind)
 }
 
-// correctionEvent is a void or an amendment: the event that it corrects, with what it made of it.
+// correctionEvent is a void or an amendment: the corrected event and the result.
 func (s *state) correctionEvent(item journal.Item) (EventView, error) {
 	var k correctionEntry
 	if err := wire.Decode(item.Payload, &k); err != nil {

@@ -8,23 +8,23 @@ import (
 	"tollgate/engine/page"
 )
 
-// Bounds of the answers that are kept, in bytes: of all, of one environment, of one answer. An
-// answer beyond any of them is not kept: a repeat of its request still changes nothing, and is
-// answered from the present state. So a few environments cannot lock out the others.
+// Bounds of kept answers, in bytes: of all, of one environment, of one answer. An answer beyond any
+// of them is not kept. Its repeated request still changes nothing, and gets the present state. So a
+// few environments cannot lock out the others.
 const (
 	MaxAnswers            = 128 << 20
 	MaxEnvironmentAnswers = 32 << 20
 	MaxAnswer             = 64 << 10
 )
 
-// KeepAnswer keeps what a request that Once carried out is answered with, before the answer leaves:
-// the first one kept is the answer, from any node. Answers that never change need none.
-// An answer about a customer is forgotten when the customer is erased. The reply is a OnceReply.
+// KeepAnswer keeps the answer to a request that Once carried out, before the answer leaves. The
+// first answer kept is the answer, from any node. Answers that never change need none. Erasing a
+// customer drops the answers about it. The reply is a OnceReply.
 type KeepAnswer struct {
 	Env uint32 `wire:"1"`
 	// Key is the Once's.
 	Key [16]byte `wire:"2"`
-	// Customer is the row of the customer that the answer is about; 0 for none.
+	// Customer is the row of the customer that the answer is about; 0 if there is none.
 	Customer uint32 `wire:"3"`
 	Status   uint32 `wire:"4"`
 	Answer   []byte `wire:"5"`
@@ -48,10 +48,10 @@ func (c *KeepAnswer) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// answerHead is the size of an answer's header: its status, and whom it is about.
+// answerHead is the size of an answer's header: its status and customer.
 const answerHead = 4 + 4
 
-// kept is what is kept of a request, by row, as it is stored; nil where nothing is.
+// kept returns the stored answer of a request by row; nil if there is none.
 func (q *requests) kept(row uint32) []byte {
 	if row > 0 && row <= q.answers.Len() {
 		return q.answers.Read(row).Bytes
@@ -59,7 +59,7 @@ func (q *requests) kept(row uint32) []byte {
 	return nil
 }
 
-// answer is what is kept under a key; status 0 where nothing is.
+// answer returns the answer that is kept under a key; status 0 if there is none.
 func (q *requests) answer(key *[16]byte) (status uint32, text []byte) {
 	if kept := q.kept(q.Newest(key)); len(kept) >= answerHead {
 		return binary.LittleEndian.Uint32(kept), kept[answerHead:]
@@ -83,7 +83,7 @@ func (q *requests) keepAnswer(row uint32, c *KeepAnswer) {
 	q.count(q.Table.Read(row).env, len(kept)+len(c.Answer))
 }
 
-// count adds to what answers hold; size may be negative.
+// count adds to the size of all answers; size may be negative.
 func (q *requests) count(env uint32, size int) {
 	q.bytes += uint64(size)
 	if q.envs[env] += uint64(size); q.envs[env] == 0 {
@@ -99,7 +99,7 @@ func (q *requests) forgetAnswer(row uint32) {
 	}
 }
 
-// forgetCustomer drops the answers about a customer: they may have its personal data.
+// forgetCustomer drops the answers about a customer, which may have its personal data.
 func (q *requests) forgetCustomer(customer uint32) {
 	for n := q.From; n < q.To; n++ {
 		if kept := q.kept(q.Row(n)); len(kept) >= answerHead &&

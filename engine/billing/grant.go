@@ -10,8 +10,8 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// GrantCredits adds credits to a pool. ID names the grant and its transaction; the same command is
-// the same success again, forever. The reply (Result.Value) is an encoded TransactionReply.
+// GrantCredits adds credits to a pool. ID names the grant and its transaction; repeating the
+// command is the same success, forever. The reply (Result.Value) is an encoded TransactionReply.
 type GrantCredits struct {
 	Env       uint32          `wire:"1"`
 	ID        [16]byte        `wire:"2"`
@@ -69,8 +69,9 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// repeated answers a grant whose transaction has left memory, from the grant's own row: with all
-// but the balance of then. None: nothing was granted by this ID, or the transaction answers.
+// repeated answers a grant whose transaction has left memory from the grant's own row, which lacks
+// only the balance of that time. It returns OutcomeNone if this ID granted nothing, or if the
+// transaction answers.
 func (c *GrantCredits) repeated(t *turn) engine.Outcome {
 	row := t.GrantWith(&c.ID)
 	if row == 0 {

@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/billing/internal/book"
 )
 
-// Invoice finds an invoice by its UUID, the PENDING one of a subscription too.
+// Invoice finds an invoice by its UUID, including a subscription's PENDING one.
 func (m *customerReader) Invoice(env uint32, id [16]byte) (book.InvoiceView, bool) {
 	s := m.state.Load()
 	row := s.InvoiceIn(env, &id)
@@ -23,7 +23,7 @@ func (m *customerReader) Invoice(env uint32, id [16]byte) (book.InvoiceView, boo
 	return book.InvoiceView{}, false
 }
 
-// InvoiceStatusNamed finds a status by its name; false when there is none of that name.
+// InvoiceStatusNamed finds a status by its name.
 func InvoiceStatusNamed(name string) (book.InvoiceStatus, bool) {
 	at := slices.Index(book.InvoiceStatus(0).Names(), name)
 	return book.InvoiceStatus(max(at, 0)), at > 0
@@ -42,18 +42,18 @@ type InvoiceQuery struct {
 	Pending bool
 	// After is the last invoice of the page before; the zero id begins at the oldest.
 	After [16]byte
-	// Limit is the most invoices of a page; 0 has no limit.
+	// Limit bounds the invoices of a page; 0 is no limit.
 	Limit int
 }
 
-// InvoicePage is a page of invoices. The next page begins After the last one, where there is More.
+// InvoicePage is a page of invoices. If More is set, the next page begins After the last one.
 type InvoicePage struct {
 	List []book.InvoiceView
 	More bool
 }
 
-// ListInvoices lists a customer's invoices. False: After is not an invoice of this customer. An
-// invoice that was issued a moment ago, and has no number yet, says 0.
+// ListInvoices lists a customer's invoices. It returns false if After is not an invoice of this
+// customer. An invoice that was just issued and has no number yet has number 0.
 func (m *customerReader) ListInvoices(q *InvoiceQuery) (page InvoicePage, ok bool) {
 	s := m.state.Load()
 	l := invoiceListing{state: s, q: q, page: InvoicePage{List: []book.InvoiceView{}}}
@@ -70,16 +70,16 @@ func (m *customerReader) ListInvoices(q *InvoiceQuery) (page InvoicePage, ok boo
 	return l.page, l.found
 }
 
-// invoiceListing is a listing of invoices on its way.
+// invoiceListing is a listing in progress.
 type invoiceListing struct {
 	*state
 	q    *InvoiceQuery
 	page InvoicePage
-	// found reports whether After was seen: what follows it is listed.
+	// found reports whether After was seen: invoices behind it are listed.
 	found bool
 }
 
-// walk lists what is stored, then what was issued and is not stored yet, then what is PENDING.
+// walk lists stored invoices, then those issued but not stored yet, then PENDING ones.
 func (l *invoiceListing) walk() {
 	now := l.Environment(l.q.Env).Now(l.Log.Stamp())
 	changed := map[uint32]book.InvoiceView{}
@@ -93,7 +93,7 @@ func (l *invoiceListing) walk() {
 			l.take(view)
 			continue
 		}
-		// Lines are decoded only of those that are listed.
+		// Only listed invoices have their lines decoded.
 		if v := l.Invoices.Read(row); l.selects(v.Status, v.CreatedAt) {
 			l.take(l.InvoiceView(&v, l.InvoiceItems(row, &v)))
 		}
@@ -109,7 +109,7 @@ func (l *invoiceListing) walk() {
 	}
 }
 
-// first is the row of the first stored invoice of the page; 0 where the page begins behind them.
+// first returns the row of the first stored invoice of the page; 0 if the page begins behind them.
 func (l *invoiceListing) first() uint32 {
 	c := l.Customers.Read(l.q.CustomerRow)
 	if l.found {
@@ -137,7 +137,7 @@ func (l *invoiceListing) walkPending(now int64) {
 	}
 }
 
-// selects reports whether an invoice of this status and instant of issue is asked for.
+// selects reports whether the query selects an invoice with this status and instant of issue.
 func (l *invoiceListing) selects(status book.InvoiceStatus, createdAt int64) bool {
 	q := l.q
 	if q.Status != 0 && q.Status != status {
@@ -149,7 +149,7 @@ func (l *invoiceListing) selects(status book.InvoiceStatus, createdAt int64) boo
 	return createdAt >= q.From && (!q.HasTo || createdAt < q.To)
 }
 
-// take adds an invoice to the page where it belongs there.
+// take adds an invoice to the page if it belongs there.
 func (l *invoiceListing) take(view book.InvoiceView) {
 	switch {
 	case !l.found:
@@ -168,10 +168,10 @@ func (m *customerReader) Invoices(env, customerRow uint32) []book.InvoiceView {
 	return page.List
 }
 
-// InvoicesBefore lists an environment's stored invoices whose rows come before one, newest first,
-// of one status or, with 0, of all: at most limit of them, and it looks at no more than scan rows.
-// next is what to ask for the next page with; 0 when there is none. What is PENDING, or was issued
-// a moment ago, is not in it.
+// InvoicesBefore lists an environment's stored invoices with rows before one, newest first, of one
+// status or, with 0, of all. It lists at most limit invoices and examines at most scan rows. next
+// continues the list; 0 ends it. PENDING invoices, and those issued but not stored yet, are left
+// out.
 func (m *customerReader) InvoicesBefore(
 	env, before uint32, status book.InvoiceStatus, limit, scan int,
 ) (list []book.InvoiceView, next uint32) {
@@ -205,7 +205,8 @@ func storedInvoice(s *state, row, owner uint32, status book.InvoiceStatus) (
 }
 
 // Upcoming previews the PENDING invoice of a subscription that is issued next, with the id that it
-// keeps. False: there is no such subscription, or it has ended and nothing waits.
+// keeps. It returns false if there is no such subscription, or if it has ended and no invoice
+// waits.
 func (m *customerReader) Upcoming(env uint32, subscriptionID [16]byte) (book.InvoiceView, bool) {
 	views := m.pendingOf(env, &subscriptionID)
 	if len(views) == 0 {
@@ -258,7 +259,7 @@ func (m *customerReader) pendingInvoice(env uint32, id *[16]byte) (book.InvoiceV
 			return view, true
 		}
 	}
-	// It was issued a moment ago, and is not stored yet.
+	// It was just issued and is not stored yet.
 	for _, issued := range m.Invoices(env, b.Customer) {
 		if issued.ID == *id {
 			return issued, true

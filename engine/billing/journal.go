@@ -8,7 +8,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// journalChanges appends an entry's changes, as one record behind the others.
+// journalChanges appends an entry's changes as one record behind the others.
 func (m *Machine) journalChanges(t *turn, position uint32) {
 	r := &m.scratch.entry.Changes
 	if len(r.Changes) == 0 {
@@ -23,7 +23,7 @@ func (m *Machine) journalChanges(t *turn, position uint32) {
 	r.Changes = r.Changes[:0]
 }
 
-// recordLimits remembers a change of the settings; the node's configuration asked for it.
+// recordLimits records a change of the settings that a node's configuration requested.
 func (t *turn) recordLimits(before, after *accounts.Limits) {
 	if *before == *after {
 		return
@@ -81,8 +81,9 @@ func (t *turn) recordLimits(before, after *accounts.Limits) {
 	})
 }
 
-// Changes lists admin changes, newest first, with numbers below before (0: all): at most limit, and
-// no more once they are some megabytes. The last one of a page has number 1, or more follow.
+// Changes lists admin changes with numbers below before (0: all), newest first. It lists at most
+// limit, and stops after some megabytes. If the last one of a page does not have number 1, more
+// follow.
 func (m *journalReader) Changes(
 	src journal.Source, before uint64, limit int,
 ) ([]accounts.ChangeView, error) {
@@ -106,7 +107,7 @@ func (m *journalReader) Changes(
 	return views, nil
 }
 
-// journalFacts appends what an entry noted, as one record behind those of its commands.
+// journalFacts appends an entry's facts as one record behind those of its commands.
 func (m *Machine) journalFacts(index uint64, position uint32) {
 	r := &m.scratch.moves.Facts
 	if len(r.Facts) == 0 {

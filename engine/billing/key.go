@@ -6,8 +6,8 @@ import (
 	"tollgate/engine/billing/internal/rows"
 )
 
-// CreateKey adds an API key to an environment. Only the key's hash is known here. A key of the same
-// ID and hash is the same success again.
+// CreateKey adds an API key to an environment. It has only the key's hash. Repeating the ID and
+// hash is the same success.
 type CreateKey struct {
 	Env   uint32         `wire:"1"`
 	ID    [16]byte       `wire:"2"`
@@ -15,9 +15,9 @@ type CreateKey struct {
 	Scope accounts.Scope `wire:"4"`
 	Label string         `wire:"5"` // ≤ 80 characters
 	Hint  string         `wire:"6"` // the key's prefix and first characters, for listings
-	// Actor is who asked for it, for the record of admin changes.
+	// Actor requested the key; the record of admin changes names it.
 	Actor string `wire:"7"`
-	// Customer is the ExternalID of the customer that a key of ScopeCustomer belongs to.
+	// Customer is the ExternalID of the customer who owns a key of ScopeCustomer.
 	Customer string `wire:"8"`
 }
 
@@ -63,8 +63,7 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// RevokeKey ends an API key permanently. Revoking a revoked key is the same success again, as long
-// as it is listed.
+// RevokeKey ends an API key permanently. Revoking it again is the same success while it is listed.
 type RevokeKey struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`
@@ -90,8 +89,8 @@ func (c *RevokeKey) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// revokeKeysOf ends the keys that belong to a customer, and says how many there were. There is no
-// record of each: what was done to the customer is one.
+// revokeKeysOf ends a customer's keys and returns how many there were. They have no records of
+// their own: the change to the customer is one.
 func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
 	for _, k := range t.Environment(t.Customers.Read(customer).Env).Keys.All() {
 		if k.Customer == customer && k.Revoked.Load() == nil {
@@ -103,7 +102,7 @@ func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
 	return count
 }
 
-// Authenticate finds whom the API key with this SHA-256 speaks for; false when there is no such
+// Authenticate returns the principal of the API key with this SHA-256; false if there is no such
 // key or it was revoked. It takes no lock and allocates nothing.
 func (m *accountReader) Authenticate(hash [32]byte) (Principal, bool) {
 	s := m.state.Load()
@@ -118,8 +117,8 @@ func (m *accountReader) Authenticate(hash [32]byte) (Principal, bool) {
 	}, true
 }
 
-// Keys lists an environment's API keys, oldest first: those in use, and of the revoked ones those
-// that have a place, at most MaxListedKeys.
+// Keys lists an environment's API keys, oldest first: all in use, and revoked ones up to
+// MaxListedKeys in all.
 func (m *accountReader) Keys(env uint32) []KeyView {
 	s := m.state.Load()
 	e := s.Environment(env)

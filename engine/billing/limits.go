@@ -6,33 +6,33 @@ import (
 )
 
 // SetLimits changes the settings that decide results, for the whole group. They are log entries
-// because a replica that read them from its own configuration would diverge.
+// because replicas that read them from their own configurations would diverge.
 type SetLimits struct {
 	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event's occurredAt
-	// may be, both in milliseconds of log time. A window beyond the retention is cut to it. 0 (or
-	// less) leaves a value as it is.
+	// may be, both in milliseconds of log time. A window beyond the retention is cut to it. 0 or
+	// less keeps a value.
 	KeyRetentionMS int64 `wire:"1"`
 	WindowMS       int64 `wire:"2"`
-	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. 0 leaves
-	// it as it is.
+	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. 0 keeps
+	// the value.
 	MaxKeys uint64 `wire:"3"`
 	// AuditRetentionMS is how long audit events are kept, in milliseconds of log time from their
-	// recording; they go in whole journal segments, at most a 30th later. 0 (or less) leaves it as
-	// it is. What was dropped does not come back when it is raised.
+	// recording. They are dropped in whole journal segments, at most a 30th later. 0 or less keeps
+	// the value. Raising it does not bring back what was dropped.
 	AuditRetentionMS int64 `wire:"4"`
-	// MaxKeysInMemory is how many of the keys stay in memory; older ones are in files, of which
-	// memory has 1.5 bytes a key at most. Where files do not come to it, there may be four
-	// times as many, and no more. 0 leaves it as it is.
+	// MaxKeysInMemory is how many of the keys stay in memory. Older ones are in files, which take
+	// at most 1.5 bytes of memory a key. While files are behind, memory may hold four times as
+	// many. 0 keeps the value.
 	MaxKeysInMemory uint64 `wire:"5"`
 	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each
-	// account. 0 leaves one as it is. What an account holds beyond stays.
+	// account. 0 keeps a value. An account keeps what it holds beyond them.
 	AccountCustomers uint64 `wire:"6"`
 	AccountKeys      uint64 `wire:"7"`
 	AccountCatalog   uint64 `wire:"8"`
 	AccountEndpoints uint64 `wire:"9"`
 	// CustomerHolds and EnvironmentHolds are how many open reservations a customer and an
-	// environment may have, HoldMS how long one may live in all, in milliseconds. 0 leaves one as it
-	// is. What is open beyond stays.
+	// environment may have, HoldMS how long one may live, in milliseconds. 0 keeps a value. Open
+	// reservations beyond them stay.
 	CustomerHolds    uint64 `wire:"10"`
 	EnvironmentHolds uint64 `wire:"11"`
 	HoldMS           int64  `wire:"12"`
@@ -46,8 +46,8 @@ func (c *SetLimits) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// Over is what the settings become when the command is carried out: what it leaves out stays, what
-// it asks too much of is bounded. Where that changes nothing there is nothing to propose.
+// Over returns the settings after the command: omitted values stay, values out of range are
+// bounded. If they equal the present ones, there is nothing to propose.
 func (c *SetLimits) Over(next accounts.Limits) accounts.Limits {
 	if c.KeyRetentionMS > 0 {
 		next.KeyRetentionMS = min(c.KeyRetentionMS, accounts.MaxRetentionMS)

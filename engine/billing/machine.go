@@ -14,15 +14,15 @@ import (
 type Config struct {
 	// Shard is the number of the group; entries of another are refused.
 	Shard uint16
-	// Together calls functions at the same time, waits for all, and returns the first one's error
-	// there is. Restore is faster with it. Nil: one after the other.
+	// Together runs functions concurrently, waits for all, and returns an error of one of them, if
+	// any. It makes Restore faster. Nil runs them one after the other.
 	Together func(parts ...func() error) error
-	// credits are smaller in tests alone.
+	// credits is smaller in tests only.
 	credits credits.CreditBounds
 }
 
 // Machine is the billing state machine; it implements engine.Machine. Apply, Snapshot and Restore
-// are for one goroutine at a time; all else, above all queries, may run concurrently.
+// are for one goroutine at a time; everything else, above all queries, may run concurrently.
 type Machine struct {
 	journalReader
 	kernel  machine.Kernel[*Machine, *turn]
@@ -42,7 +42,7 @@ func New(c Config) *Machine {
 	return m
 }
 
-// scratch is memory that Apply uses again for every entry.
+// scratch is memory that Apply reuses for every entry.
 type scratch struct {
 	entry   accounts.Entry
 	moves   credits.Moves
@@ -51,8 +51,8 @@ type scratch struct {
 	payload []byte
 }
 
-// keptUsages is how many decoded usage events are kept as memory for the next entry; more than
-// fit an entry of any but the smallest events.
+// keptUsages bounds the decoded usage events whose memory is kept for the next entry; only an entry
+// of the smallest events has more.
 const keptUsages = 8192
 
 func (s *scratch) reset() {
@@ -63,7 +63,7 @@ func (s *scratch) reset() {
 	s.usages = s.usages[:0]
 }
 
-// event returns a zeroed record, which is good until the next entry.
+// event returns a zeroed record, which is valid until the next entry.
 func (s *scratch) event() *RecordUsage {
 	if len(s.usages) == cap(s.usages) {
 		s.usages = make([]RecordUsage, 0, max(256, 2*cap(s.usages)))
@@ -72,7 +72,7 @@ func (s *scratch) event() *RecordUsage {
 	return &s.usages[len(s.usages)-1]
 }
 
-// Apply carries out one entry.
+// Apply applies one entry.
 func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	out.Reset()
 	s := m.state.Load()
@@ -115,7 +115,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	return nil
 }
 
-// turn is a turn over a state, for the layers each with what it knows of it.
+// turn returns a turn over a state, with the state of each layer.
 func (m *Machine) turn(begun machine.Turn, s *state) (t turn) {
 	t.Turn, t.state, t.m = begun, s, m
 	t.Tx.S, t.Keeper.S, t.Teller.S, t.Burner.S, t.Runner.S =
@@ -125,7 +125,7 @@ func (m *Machine) turn(begun machine.Turn, s *state) (t turn) {
 	return t
 }
 
-// NextDue is the instant, in log time, at which the next thing falls due; 0 when nothing will.
+// NextDue returns the next due instant, in log time; 0 if there is none.
 func (m *Machine) NextDue() int64 {
 	s := m.state.Load()
 	next, audits := s.Schedule.Next.Load(), s.auditDue.Load()
@@ -135,10 +135,10 @@ func (m *Machine) NextDue() int64 {
 	return next
 }
 
-// Journal is the record of usage and audit events.
+// Journal returns the journal of usage and audit events.
 func (m *core) Journal() *journal.Journal { return m.journal }
 
-// EnvironmentNow is Clock on the environment's own clock, which may run ahead of log time.
+// EnvironmentNow returns Clock on the environment's own clock, which may be ahead of log time.
 func (m *core) EnvironmentNow(env uint32, nowMS int64) int64 {
 	now := m.Clock(nowMS)
 	if e := m.state.Load().Environment(env); e != nil {

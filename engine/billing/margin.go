@@ -10,29 +10,29 @@ import (
 	"tollgate/engine/journal"
 )
 
-// MarginBy says what a margin is broken down by.
+// MarginBy is the breakdown of a margin.
 type MarginBy uint8
 
 const (
 	MarginByCustomer MarginBy = 1 // the caller's own identifier
-	MarginByFeature  MarginBy = 2 // the feature's key; base prices are the row without one
-	// MarginByPlan is by the key of the plan that was in force: of an invoice's line where the time
-	// begins that it is for, of usage when it occurred.
+	MarginByFeature  MarginBy = 2 // the feature's key; base prices are the row without a key
+	// MarginByPlan uses the key of the plan in force: for an invoice's line, when its time begins;
+	// for usage, when it occurred.
 	MarginByPlan MarginBy = 3
 )
 
-// MarginQuery asks for revenue and cost of [From, To): invoices by the instant of their issue,
-// usage events by occurredAt, both in milliseconds on the environment's clock.
+// MarginQuery asks for revenue and cost of [From, To): invoices by their issue, usage events by
+// occurredAt, both in milliseconds on the environment's clock.
 type MarginQuery struct {
 	Env      uint32
 	From, To int64
 	By       MarginBy
-	// MaxEvents bounds how many usage events and corrections are read.
+	// MaxEvents bounds the usage events and corrections that are read.
 	MaxEvents int
 }
 
-// MarginRow is one row: revenue and cost of a key in a currency. Margin is their difference.
-// Currency is that of the subscription's plan; empty for events that no subscription was found for.
+// MarginRow is the revenue and cost of a key in a currency. Margin is their difference. Currency is
+// that of the subscription's plan; empty for events without a subscription.
 //
 //schema:answer admin MarginRow
 type MarginRow struct {
@@ -45,7 +45,7 @@ type MarginRow struct {
 }
 
 var (
-	// ErrMarginTooLarge means that the range holds more events than MaxEvents.
+	// ErrMarginTooLarge means that the range has more events than MaxEvents.
 	ErrMarginTooLarge = errors.New("billing: too many usage events for one margin query")
 	// ErrMarginOverflow means that a sum leaves the range of exact numbers.
 	ErrMarginOverflow = errors.New("billing: a margin leaves the range of exact numbers")
@@ -54,7 +54,7 @@ var (
 // marginKey identifies a row.
 type marginKey struct{ key, currency string }
 
-// margin is a query being answered.
+// margin is a query in progress.
 type margin struct {
 	q      MarginQuery
 	rows   []*MarginRow
@@ -81,10 +81,9 @@ func (g *margin) add(dst *decimal.Decimal, amount decimal.Decimal) {
 	*dst = sum
 }
 
-// Margin answers a query from the stored invoices and from the journal: costs are those that were
-// stored with each usage event, as voids and amendments have changed them. Rows are in the order of
-// key and currency. It reads every customer of the environment, and is for reports, not for
-// requests of customers.
+// Margin answers a query from the stored invoices and the journal. Costs are those stored with each
+// usage event, plus corrections. Rows are in the order of key and currency. It reads every customer
+// of the environment, so it is for reports, not for requests of customers.
 func (m *journalReader) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error) {
 	s := m.state.Load()
 	g := &margin{q: q, byKey: map[marginKey]*MarginRow{}}
@@ -110,7 +109,7 @@ func (m *journalReader) Margin(src journal.Source, q MarginQuery) ([]MarginRow, 
 	return rows, nil
 }
 
-// customer adds what one customer brought and cost.
+// customer adds one customer's revenue and cost.
 func (g *margin) customer(m *journalReader, src journal.Source, row uint32) {
 	subscriptions, customer := m.plansInForce(row)
 	key := func(feature, plan string) string {
@@ -140,20 +139,20 @@ func (g *margin) customer(m *journalReader, src journal.Source, row uint32) {
 	})
 }
 
-// plansInForce says which plans a subscription was on.
+// plansInForce are the plans of a subscription over time.
 type plansInForce struct {
-	currency string // of all of them: a plan of another one is refused
-	first    string // the key of the first
+	currency string // of all of them: a change to a plan with another is refused
+	first    string // of the first
 	changes  []planTaken
 }
 
-// planTaken is the key of a plan and when it came into force.
+// planTaken is the key of a plan and when it took effect.
 type planTaken struct {
 	at  int64
 	key string
 }
 
-// at is the plan at an instant; before the subscription's start the first one.
+// at returns the plan at an instant; before the subscription's start the first one.
 func (p *plansInForce) at(instant int64) string {
 	key := p.first
 	for _, c := range p.changes {
@@ -164,7 +163,7 @@ func (p *plansInForce) at(instant int64) string {
 	return key
 }
 
-// ofLine is the plan that a line bills: one for unused time that which was left at its start.
+// ofLine returns the plan that a line bills: for unused time, the plan that was left at its start.
 func (p *plansInForce) ofLine(item *book.InvoiceItem) string {
 	if item.Kind == book.LineUnused {
 		return p.at(item.PeriodStart - 1)
@@ -172,8 +171,8 @@ func (p *plansInForce) ofLine(item *book.InvoiceItem) string {
 	return p.at(item.PeriodStart)
 }
 
-// plansInForce says which plans each subscription of a customer was on, by the subscription's id,
-// as far as it has come; and the caller's own identifier of the customer.
+// plansInForce returns the plans of each of a customer's subscriptions so far, by the
+// subscription's id, and the caller's own identifier of the customer.
 func (m *journalReader) plansInForce(customer uint32) (map[[16]byte]*plansInForce, string) {
 	s := m.state.Load()
 	lock := s.ReadLock(customer)
@@ -205,12 +204,12 @@ func (m *journalReader) plansInForce(customer uint32) (map[[16]byte]*plansInForc
 // marginPage is how many events are read at a time.
 const marginPage = 1000
 
-// marginKinds are the events that cost something. A correction is listed at the time of the event
-// that it corrects, so a range holds both or neither.
+// marginKinds are the events that cost something. A correction is listed at the time of its event,
+// so a range has both or neither.
 var marginKinds = []EventKind{EventUsage, EventVoid, EventAmend}
 
-// costs adds the cost of each usage event of a customer, as corrected, to the row that it belongs
-// to. An event that was voided costs nothing and is not counted.
+// costs adds the cost of each of a customer's usage events, as corrected, to its row. A voided
+// event costs nothing and is not counted.
 func (g *margin) costs(
 	m *journalReader, src journal.Source, row uint32, place func(*EventView) *MarginRow,
 ) {

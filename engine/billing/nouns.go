@@ -6,7 +6,7 @@ import (
 	"tollgate/engine/fair"
 )
 
-// What users of the machine name of the packages below.
+// Types of the packages below that users of the machine need.
 //
 //schema:nouns accounts AccountView Bounds ChangeView EnvironmentKind FieldChange Limits
 //schema:nouns accounts PaymentSettings Scope Seller UnmatchedName CheckoutPatienceMS
@@ -36,13 +36,13 @@ import (
 //schema:nouns outbox WebhookOffGone WebhookOn WebhookOverlapMS WebhookRetentionMS WebhookURL
 //schema:nouns rows ErrEvent ErrSnapshot ErrSnapshotRunning
 
-// FlowOf is whose work an environment's is: its account's. 0 means no account.
+// FlowOf returns the flow of an environment's work: its account. 0 means no account.
 func FlowOf(env uint32) fair.Flow { return accounts.FlowOf(env) }
 
 // WebhookEventNames are the names of all events, in the order of their numbers.
 func WebhookEventNames() []string { return outbox.WebhookEventNames() }
 
-// WebhookEventsOf is the set of events of these names; false when there is no such event.
+// WebhookEventsOf returns the set of events with these names; false if one is unknown.
 func WebhookEventsOf(names []string) (set WebhookEvents, ok bool) {
 	return outbox.WebhookEventsOf(names)
 }

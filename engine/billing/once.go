@@ -10,9 +10,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Answers that are kept at a time: by one group, and of one environment, the operators' own (number
-// 0) included. Beyond it new keys are refused with OutcomeKeysFull until older ones have expired:
-// forgetting an answer before its time would carry a request out twice.
+// Bounds of the kept answers: of one group, and of one environment, where the operators' own counts
+// as environment 0. Beyond them new keys are refused with OutcomeKeysFull until older ones have
+// expired: dropping an answer early would carry a request out twice.
 const (
 	MaxRequests                   = 500_000
 	MaxEnvironmentRequests        = 100_000
@@ -20,10 +20,10 @@ const (
 )
 
 // Once carries out another command unless a request with this key was carried out before. Env is
-// whose room the answer takes, 0 of what belongs to no environment. Key and Body are hashes: of
-// environment and Idempotency-Key, and of all else in the request. Only a command that was carried
-// out uses up the key, and a checkout of an invoice that is paid, which is a success without a
-// page. The reply is an encoded OnceReply.
+// the environment whose room the answer takes; 0 for none. Key hashes environment and
+// Idempotency-Key, Body the rest of the request. Only a command that was carried out uses up the
+// key; a checkout of a PAID invoice counts, a success without a page. The reply is an encoded
+// OnceReply.
 type Once struct {
 	Env     uint32      `wire:"1"`
 	Key     [16]byte    `wire:"2"`
@@ -34,7 +34,7 @@ type Once struct {
 	inner op
 }
 
-// onceable is a command that Once may carry: receipt are the ids by which its answer is given
+// onceable is a command that Once may carry. receipt returns the ids from which its answer is given
 // again.
 type onceable interface {
 	receipt() (first, second [16]byte)
@@ -85,17 +85,17 @@ func onceCarries(payload []byte) (engine.Record, bool) {
 	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
 }
 
-// OnceReply says which ids the first request made.
+// OnceReply has the ids that the first request made.
 type OnceReply struct {
-	// Repeated reports whether an earlier request was carried out, and this one was not.
+	// Repeated reports whether an earlier request was carried out instead of this one.
 	Repeated bool `wire:"1"`
-	// First is zero where an invoice was paid, and no checkout opened.
+	// First is zero if an invoice was paid and no checkout opened.
 	First  [16]byte `wire:"2"`
 	Second [16]byte `wire:"3"`
-	// Status and Answer are what KeepAnswer kept; 0 where nothing is kept.
+	// Status and Answer are the answer that KeepAnswer kept; 0 if there is none.
 	Status uint32 `wire:"4"`
 	Answer []byte `wire:"5"`
-	// Reply is the command's own, where it has one and was carried out now.
+	// Reply is the command's own, if it has one and was carried out now.
 	Reply []byte `wire:"6"`
 }
 
@@ -129,7 +129,7 @@ func (c *Once) Apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// request is a request that was carried out, and what its answer is given again from.
+// request is a request that was carried out, with the ids for its answer.
 //
 //schema:row
 type request struct {
@@ -139,14 +139,14 @@ type request struct {
 	env           uint32
 }
 
-// requests are a ring of them. Only Apply uses it.
+// requests is a ring of them. Only Apply uses it.
 type requests struct {
 	machine.Ring[request]
-	// answers has the answer to the request of the same row, where one is kept; see KeepAnswer.
+	// answers has the kept answer to the request of the same row; see KeepAnswer.
 	answers *page.Table[page.Blob]
-	bytes   uint64            // no state: of all answers
-	envs    map[uint32]uint64 // no state: of an environment's answers
-	byEnv   map[uint32]uint64 // no state: how many are there of an environment
+	bytes   uint64            // all answers; not state
+	envs    map[uint32]uint64 // an environment's answers; not state
+	byEnv   map[uint32]uint64 // how many an environment has; not state
 }
 
 func (q *requests) open(s *state) {
@@ -166,8 +166,7 @@ func (q *requests) open(s *state) {
 }
 
 // full reports whether an environment has no room for another answer. The last third of the room is
-// for those that keep little: there each has an equal share, so that some cannot lock out the
-// others.
+// divided equally among the environments that keep little, so that some cannot lock out the others.
 func (q *requests) full(env uint32) bool {
 	all, own := q.To-q.From, q.byEnv[env]
 	return all >= MaxRequests || own >= MaxEnvironmentRequests ||

@@ -15,22 +15,22 @@ import (
 	"tollgate/engine/wire"
 )
 
-// ErrReplaced means that a snapshot was restored while invoices were verified: nothing can be said
-// of either state. Repeat it.
+// ErrReplaced means that a snapshot was restored while invoices were verified, so the result would
+// describe neither state. Repeat it.
 var ErrReplaced = errors.New("billing: the state was replaced while invoices were verified")
 
-// pass reads the journal once, in the order of the log, and counts the usage of some customers
-// again. It holds one entry and the recounts, and no record longer than its entry.
+// pass reads the journal once, in the order of the log, and recounts the usage of some customers.
+// It holds one entry and the recounts, and no record beyond its entry.
 type pass struct {
 	s        *state
 	env      *accounts.Environment
 	rows     []uint32 // ascending
 	accounts map[uint32]*auditor.Auditor
-	// index is the entry that is being read; usage and facts are what it has for the customers.
+	// index is the entry that is being read; usage and facts are its records for the customers.
 	index uint64
 	usage []auditor.Usage
 	facts []credits.Fact
-	// records is how many records of usage were counted.
+	// records counts the usage records.
 	records uint64
 	// wanted is the one invoice whose explanation is kept, if any.
 	wanted    *[16]byte
@@ -46,7 +46,7 @@ func newPass(s *state, env uint32, rows []uint32) *pass {
 	return p
 }
 
-// read reads on from where the pass is.
+// read continues from the pass's place.
 func (p *pass) read(src journal.Source) error {
 	if err := src.Walk(p.rows, p.index+1, p.take); err != nil {
 		return fmt.Errorf("billing: read what invoices rest on: %w", err)
@@ -55,8 +55,8 @@ func (p *pass) read(src journal.Source) error {
 	return nil
 }
 
-// settled reads what has come since, and then calls compare while no entry is applied: the journal
-// and the state are those of one entry then.
+// settled reads new entries and then calls compare while no entry is applied: then journal and
+// state agree.
 func (m *journalReader) settled(p *pass, src journal.Source, compare func() error) error {
 	m.applying.RLock()
 	defer m.applying.RUnlock()
@@ -69,7 +69,7 @@ func (m *journalReader) settled(p *pass, src journal.Source, compare func() erro
 	return compare()
 }
 
-// take takes a record in, of whomever it is.
+// take adds a record of any customer.
 func (p *pass) take(r journal.Record) error {
 	if r.Index != p.index {
 		p.flush()
@@ -101,16 +101,16 @@ func (p *pass) takeFacts(r journal.Record) error {
 	}
 	for i := range record.Facts {
 		f := &record.Facts[i]
-		if f.Kind < credits.FactCredits && p.accounts[f.Customer] != nil { // of pools see VerifyPools
+		if f.Kind < credits.FactCredits && p.accounts[f.Customer] != nil { // pools: VerifyPools
 			p.facts = append(p.facts, *f)
 		}
 	}
 	return nil
 }
 
-// flush carries an entry's records out in the order in which they happened: by command, and a
-// command's facts before its usage, since a command that records usage asks for no invoice: those
-// among its facts fell due before it. The journal has an entry's facts behind its usage, ascending.
+// flush processes an entry's records in the order in which they happened: by command, with a
+// command's facts before its usage. A command that records usage issues no invoice, so its facts
+// fell due before it. The journal has an entry's facts behind its usage, in ascending order.
 func (p *pass) flush() {
 	catalog := p.env.Catalog.Load()
 	facts := p.facts
@@ -129,7 +129,7 @@ func (p *pass) flush() {
 	p.usage, p.facts = p.usage[:0], p.facts[:0]
 }
 
-// happen takes a fact in, and compares the invoice that it is with the stored one.
+// happen adds a fact, and compares its invoice, if it is one, with the stored one.
 func (p *pass) happen(c *catalogs.Catalog, f *credits.Fact) {
 	a := p.accounts[f.Customer]
 	x := a.Take(c, f)
@@ -164,7 +164,7 @@ func countedEvent(payload []byte) (u auditor.Usage, counts bool, err error) {
 	}
 	var c RecordUsage
 	err = wire.Decode(e.Record, &c)
-	// Unpriced usage was counted by no subscription.
+	// No subscription counted unpriced usage.
 	return auditor.Usage{
 		Subscription: e.Subscription, Feature: e.Feature, Span: e.Span, Ahead: e.Ahead,
 		Units: c.Units, Covered: e.Covered, Cost: e.Cost,

@@ -12,9 +12,9 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// SetPaymentProvider replaces an environment's payment settings. The secrets are sealed by the
-// server before they enter the log: the state never holds them in the clear. The sandbox provider
-// moves no money, and is refused in live with OutcomeProviderRefused.
+// SetPaymentProvider replaces an environment's payment settings. The server seals the secrets
+// before they enter the log, so the state never holds them in plaintext. The sandbox provider moves
+// no money, and is refused in live with OutcomeProviderRefused.
 type SetPaymentProvider struct {
 	Env           uint32 `wire:"1"`
 	Provider      string `wire:"2"`
@@ -22,8 +22,8 @@ type SetPaymentProvider struct {
 	SecretKey     []byte `wire:"4"`
 	WebhookSecret []byte `wire:"5"` // sealed
 	Actor         string `wire:"6"`
-	// ForgetPrevious drops what the settings replace, and all that was replaced before, at once: a
-	// secret of theirs became known to somebody.
+	// ForgetPrevious also drops the replaced settings, and earlier ones, at once: use it when a
+	// secret leaked.
 	ForgetPrevious bool `wire:"7"`
 }
 
@@ -41,7 +41,7 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 		bytes.Equal(before.SecretKey, c.SecretKey) &&
 		bytes.Equal(before.WebhookSecret, c.WebhookSecret)
 	if same && !(c.ForgetPrevious && len(before.Previous) > 0) {
-		return engine.OutcomeDone // sent again: sealed anew, the same secrets would differ
+		return engine.OutcomeDone // sent again: the same secrets, sealed anew, would differ
 	}
 
 	next := before
@@ -74,7 +74,7 @@ func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// PaymentSettings returns an environment's payment provider; none when none was set.
+// PaymentSettings returns an environment's payment settings; empty if none were set.
 func (m *accountReader) PaymentSettings(env uint32) accounts.PaymentSettings {
 	e := m.state.Load().Environment(env)
 	if e == nil {
@@ -83,9 +83,9 @@ func (m *accountReader) PaymentSettings(env uint32) accounts.PaymentSettings {
 	return e.PaymentSettings()
 }
 
-// OpenCheckout notes that a hosted page is about to be made for an invoice. The provider is asked
-// afterwards, with the checkout's id and time, so that asking again is the same request. A checkout
-// of this ID is the same success again.
+// OpenCheckout announces a hosted page for an invoice. The provider is asked afterwards, with the
+// checkout's id and time, so that asking again is the same request. Repeating the ID is the same
+// success.
 type OpenCheckout struct {
 	Env       uint32   `wire:"1"`
 	ID        [16]byte `wire:"2"`
@@ -118,14 +118,14 @@ func (c *OpenCheckout) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// NoteCheckout keeps what the provider calls a checkout, or that it is closed and need not be
+// NoteCheckout stores the provider's name of a checkout, or that it is closed and need not be
 // polled any more.
 type NoteCheckout struct {
 	ID         [16]byte `wire:"1"`
 	ProviderID string   `wire:"2"` // ≤ 255 bytes; empty leaves it as it is
 	Closed     bool     `wire:"3"`
-	// Provider and Revision are those of the settings that ProviderID was made with, where they are
-	// others than the checkout was opened with; zero leaves them.
+	// Provider and Revision are those of the settings that made ProviderID, if they differ from
+	// those that opened the checkout; zero keeps them.
 	Provider string `wire:"4"`
 	Revision uint32 `wire:"5"`
 }
@@ -148,11 +148,11 @@ func (c *NoteCheckout) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// RecordPayment records what a payment provider reports as paid. A checkout is paid once, whatever
-// reports it and however often: a repetition is the same success again. A payment of an invoice
-// that is due makes it PAID when the amount is the invoice's; of one that is PAID already, void or
-// of another amount it is kept and announced by invoice.overpaid, and changes nothing else. The
-// reply is an encoded PaymentReply.
+// RecordPayment records a payment that a provider reports. A checkout is paid once, however it is
+// reported and however often: a repetition is the same success. A payment of an unpaid invoice
+// makes it PAID if the amount matches. A payment of an invoice that is PAID already, void or of
+// another amount is kept and announced by invoice.overpaid, and changes nothing else. The reply is
+// an encoded PaymentReply.
 type RecordPayment struct {
 	Env        uint32          `wire:"1"`
 	Provider   string          `wire:"2"`
@@ -161,16 +161,16 @@ type RecordPayment struct {
 	InvoiceID  [16]byte        `wire:"5"`
 	Amount     decimal.Decimal `wire:"6"`
 	Currency   string          `wire:"7"`
-	// Other is what the provider calls it where it reports something else than a payment: a
-	// decline, a refund, a dispute; ≤ 64 bytes. It is kept for people to read, and changes nothing.
+	// Other is the provider's name for a report that is not a payment: a decline, a refund, a
+	// dispute; ≤ 64 bytes. It is kept for people to read, and changes nothing.
 	Other string `wire:"8"`
 }
 
-// MaxReports is how many reports that are not payments are kept of one invoice; later ones are the
-// same success, and forgotten.
+// MaxReports bounds the kept reports of an invoice that are not payments; later ones are the same
+// success, and dropped.
 const MaxReports = 100
 
-// PaymentReply says what RecordPayment did.
+// PaymentReply is the effect of RecordPayment.
 type PaymentReply struct {
 	Repeated bool               `wire:"1"`
 	Result   book.PaymentResult `wire:"2"`
@@ -213,7 +213,7 @@ func (c *RecordPayment) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// pay applies the payment to its invoice where it fits; 0 is for later: see advance.
+// pay applies the payment to its invoice if it fits; 0 defers it: see advance.
 func (c *RecordPayment) pay(t *turn, e *accounts.Environment) book.PaymentResult {
 	l, at, outcome := t.unpaid(c.Env, &c.InvoiceID)
 	switch outcome {
@@ -234,8 +234,8 @@ func (c *RecordPayment) pay(t *turn, e *accounts.Environment) book.PaymentResult
 	return book.PaymentApplied
 }
 
-// keys are the hashes under which a payment is known: its event's, and its checkout's, where it has
-// one. A report that is not a payment is known by its event alone: its checkout may be paid yet.
+// keys returns the hashes that identify a payment: its event's, and its checkout's, if it has one.
+// A report that is not a payment has only its event's, because its checkout may still be paid.
 func (c *RecordPayment) keys() [][16]byte {
 	keys := [][16]byte{paymentKey(c.Env, "event", c.Provider, c.EventID)}
 	if c.CheckoutID != "" && c.Other == "" {
@@ -253,8 +253,8 @@ func paymentKey(env uint32, parts ...string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// queueOverpaid adds a message about a payment that does not fit its invoice, so somebody has to
-// return or book it: result says why. A PENDING invoice is shown as it would be issued.
+// queueOverpaid adds a message about a payment that does not fit its invoice, so that its owner
+// returns or books it: result is the reason. A PENDING invoice is shown as it would be issued.
 func (t *turn) queueOverpaid(e *accounts.Environment, c *RecordPayment, result book.PaymentResult) {
 	if !e.Wants(accounts.WebhookInvoiceOverpaid) {
 		return

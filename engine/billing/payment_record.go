@@ -12,7 +12,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Checkout is one hosted page that was asked for.
+// Checkout is one requested hosted page.
 type Checkout struct {
 	ID          [16]byte `wire:"1"`
 	Env         uint32   `wire:"2"`
@@ -21,15 +21,15 @@ type Checkout struct {
 	Provider    string   `wire:"5"`
 	ProviderID  string   `wire:"6"` // empty until the provider has answered
 	Closed      bool     `wire:"7"`
-	// Revision is that of the PaymentSettings which it was made with.
+	// Revision is that of the PaymentSettings that made it.
 	Revision uint32 `wire:"8"`
 }
 
-// MaxCheckouts is how many checkouts one group remembers; a new one takes the place of the oldest,
-// which then is not polled any more. Its webhook is understood all the same.
+// MaxCheckouts bounds the checkouts that one group remembers. A new one replaces the oldest, which
+// is no longer polled; its webhook is still understood.
 const MaxCheckouts = 100_000
 
-// checkouts are a ring: checkout n, counted from 0, is row 1 + n mod MaxCheckouts.
+// checkouts is a ring: checkout n, counted from 0, is row 1 + n mod MaxCheckouts.
 type checkouts struct {
 	mu    sync.RWMutex
 	table *page.Table[rows.Text]
@@ -37,7 +37,7 @@ type checkouts struct {
 	byID  map[[16]byte]uint32 // no state
 }
 
-// find returns a checkout's row; 0 when there is none.
+// find returns a checkout's row; 0 if there is none.
 func (q *checkouts) find(id [16]byte) uint32 {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -98,7 +98,7 @@ type Payment struct {
 // Pays reports whether it has an amount: a report that is not a payment may have none.
 func (p *Payment) Pays() bool { return p.Currency != "" }
 
-// payments are kept forever, as invoices are.
+// payments are kept forever, like invoices.
 type payments struct {
 	mu        sync.RWMutex
 	table     *page.Table[rows.Text]
@@ -125,7 +125,7 @@ func (q *payments) keep(keys [][16]byte, p *Payment) {
 	}
 }
 
-// reports is how many records of an invoice are not payments.
+// reports counts the records of an invoice that are not payments.
 func (q *payments) reports(invoiceID *[16]byte) (n int) {
 	for _, row := range q.byInvoice[*invoiceID] {
 		if p := q.read(row); p.Result == book.PaymentIgnored {
@@ -144,7 +144,7 @@ func (s *state) openPayments() {
 	s.payments.byInvoice = map[[16]byte][]uint32{}
 }
 
-// paymentsConsistent says, after a restore, that each record decodes.
+// paymentsConsistent checks, after a restore, that each record decodes.
 func (s *state) paymentsConsistent() bool {
 	for row := uint32(1); row <= s.checkouts.table.Len(); row++ {
 		if wire.Decode([]byte(s.checkouts.table.Read(row).Data), new(Checkout)) != nil {
@@ -187,17 +187,16 @@ func (m *accountReader) Checkout(env uint32, id [16]byte) (Checkout, bool) {
 	return c, c.Env == env && c.ID == id
 }
 
-// OpenCheckouts goes through the checkouts of one provider that are not closed, which the provider
-// has named, and which were asked for after from and until to (log time), oldest first. Each comes
-// with its number: checkouts are numbered from 0 in the order of the log. What is opened meanwhile
-// may be left out.
+// OpenCheckouts lists the open checkouts of one provider that the provider has named and that were
+// requested after from and until to (log time), oldest first. Each comes with its number: checkouts
+// are numbered from 0 in the order of the log. It may omit checkouts that open meanwhile.
 func (m *accountReader) OpenCheckouts(provider string, from, to int64) iter.Seq2[uint64, Checkout] {
 	q := &m.state.Load().checkouts
 	return func(yield func(uint64, Checkout) bool) {
 		q.mu.RLock()
 		count, length := q.count, uint64(q.table.Len())
 		q.mu.RUnlock()
-		// A checkout that is opened meanwhile is in its row before it is counted.
+		// A checkout that opens meanwhile is in its row before it is counted.
 		for n := count - min(count, length); n < count; n++ {
 			c := q.read(uint32(n%MaxCheckouts) + 1)
 			if c.Provider != provider || c.Closed || c.ProviderID == "" ||

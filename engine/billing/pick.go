@@ -8,15 +8,14 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// choice goes through a customer's subscriptions that carry a feature, oldest first, and keeps the
-// one that usage of it is for: active ones before suspended ones before ended ones, the first whose
-// usage is below its limit, else the first. It is the one rule by which checks, simulations and
-// usage events choose.
+// choice examines a customer's subscriptions with a feature, oldest first, and keeps the one for
+// its usage: active before suspended before ended ones; among those, the first with usage below its
+// limit, else the first. Checks, simulations and usage events all choose by this rule.
 type choice struct {
-	open, full [3]book.Place // by standing in life
+	open, full [3]book.Place // by standing
 }
 
-// offer takes a subscription's place in, with whether its limit is reached.
+// offer adds a subscription's place, and whether its limit is reached.
 func (h *choice) offer(at book.Place, life int, full bool) {
 	if list := &h.open; full {
 		list = &h.full
@@ -28,7 +27,7 @@ func (h *choice) offer(at book.Place, life int, full bool) {
 	}
 }
 
-// best is the place that is chosen; found is false where none was offered.
+// best returns the chosen place; found is false if none was offered.
 func (h *choice) best() book.Place {
 	for _, list := range [...]*[3]book.Place{&h.open, &h.full} {
 		for _, at := range list {
@@ -44,9 +43,9 @@ func (h *choice) best() book.Place {
 const always = rows.Never
 
 // pick chooses where usage of a feature counts among the customer's subscriptions that are not
-// cancelled. Readers hold the customer's locs. stale says that something of a subscription is due
-// that has not happened yet: see foresee. late says that usage which occurred at an instant may
-// belong to a closed span or to a subscription that has ended: see pickThen.
+// cancelled. Readers hold the customer's lock. stale reports that something of a subscription is
+// due and has not happened yet: see foresee. late reports that usage which occurred at an instant
+// may belong to a closed span or to an ended subscription: see pickThen.
 func (s *state) pick(
 	c *catalogs.Catalog, customer *book.CustomerRow, feature uint32, now, occurredAt int64,
 ) (
@@ -94,12 +93,12 @@ func (s *state) pick(
 	if !p.Found() {
 		p = suspendedFull
 	}
-	return p, false, ended // one that has ended since may have room: those above have none
+	return p, false, ended // an ended one may have room: those above have none
 }
 
-// pickThen chooses for usage that may be late: among the subscriptions that carried the feature
-// when it occurred, ended ones too, by the plan version of then and the limit that it compares.
-// Only where there is none, those that began afterwards have it in their first period.
+// pickThen chooses for usage that may be late: among the subscriptions that had the feature when it
+// occurred, ended ones included, by the plan version of that time and its limit. Only if there is
+// none, it chooses a later subscription, in its first period.
 func (t *turn) pickThen(c *catalogs.Catalog, u *usageTarget, occurredAt int64) book.Place {
 	var then, since choice
 	for row := t.Customers.Read(u.customer).FirstSubscription; row != 0; {
@@ -123,7 +122,7 @@ func (t *turn) pickThen(c *catalogs.Catalog, u *usageTarget, occurredAt int64) b
 	return since.best()
 }
 
-// fullThen reports whether the limit is reached against which usage at an instant counts.
+// fullThen reports whether the limit for usage at an instant is reached.
 func (t *turn) fullThen(at *book.Place, closed bool, occurredAt int64) bool {
 	if !closed {
 		return at.Feature.Full(t.Counters.Reading(at.Counter, at.Feature))
@@ -135,9 +134,9 @@ func (t *turn) fullThen(at *book.Place, closed bool, occurredAt int64) bool {
 	return f.Full(total)
 }
 
-// placeThen finds a feature in the span of a subscription in which usage that occurred at an
-// instant counts; closed reports whether the span is. The place has a counter where the present
-// plan version carries the feature, too.
+// placeThen finds a feature in the span of a subscription for usage that occurred at an instant;
+// closed reports whether the span is closed. The place has a counter if the present plan version
+// has the feature, too.
 func (s *state) placeThen(
 	c *catalogs.Catalog, row uint32, b *book.Subscription, feature uint32, occurredAt int64,
 ) (p book.Place, closed bool) {
@@ -155,8 +154,8 @@ func (s *state) placeThen(
 	}, true
 }
 
-// closedAt is the closed span in which usage that occurred at an instant counts: before the
-// subscription in its first one, after its end in its last one; nil: it counts in the present span.
+// closedAt returns the closed span for usage that occurred at an instant: the first one before the
+// subscription began, the last one after it ended; nil if it counts in the present span.
 func (s *state) closedAt(b *book.Subscription, occurredAt int64) (at *book.Span) {
 	if b.EndedAt == 0 && occurredAt >= b.SpanStart {
 		return nil
@@ -171,8 +170,8 @@ func (s *state) closedAt(b *book.Subscription, occurredAt int64) (at *book.Span)
 	return at
 }
 
-// foresee is pick, and the reasons before the limit, for a customer of whom something is due that
-// has not happened yet. It allocates, for the moments until the sweep comes by.
+// foresee is pick, with the reasons before the limit, for a customer with something due that has
+// not happened yet. It allocates, but only until the sweep arrives.
 func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 	p book.Place, used decimal.Decimal,
 ) {

@@ -7,9 +7,9 @@ import (
 	"tollgate/engine/billing/internal/lifecycle"
 )
 
-// ChangePlan moves a subscription to the newest version of a plan: an upgrade now, with what is
-// left of the period prorated, a downgrade at the period's end. A change of this ChangeID is the
-// same success again (a re-sent command).
+// ChangePlan moves a subscription to the newest version of a plan: an upgrade now, with the rest of
+// the period prorated, a downgrade at the period's end. Repeating the ChangeID is the same success
+// (a re-sent command).
 //
 //schema:request client PlanChangeRequest
 type ChangePlan struct {
@@ -39,7 +39,7 @@ func (c *ChangePlan) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// CancelPlanChange takes a pending downgrade back.
+// CancelPlanChange cancels a pending downgrade.
 type CancelPlanChange struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"` // of the subscription
@@ -94,7 +94,7 @@ func planChangeView(l *lifecycle.Ledger, c *book.PlanChange) PlanChangeView {
 	}
 }
 
-// PlanChanges lists a subscription's plan changes, oldest first; false when there is no such
+// PlanChanges lists a subscription's plan changes, oldest first; false if there is no such
 // subscription.
 func (m *customerReader) PlanChanges(env uint32, id [16]byte) ([]PlanChangeView, bool) {
 	s := m.state.Load()

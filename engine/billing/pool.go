@@ -10,18 +10,18 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// CreatePool gives a customer a pool of credits. A pool of this ID is the same success again.
+// CreatePool gives a customer a pool of credits. Repeating the ID is the same success.
 type CreatePool struct {
 	Env      uint32   `wire:"1"`
 	ID       [16]byte `wire:"2"`
 	Customer string   `wire:"3"` // the customer's ExternalID
-	// Name is what features and allocations name pools by.
+	// Name is the name that features and allocations use.
 	Name         string `wire:"4" json:"name" rule:"required,min=1,max=128"`
 	Denomination string `wire:"5" json:"denomination" rule:"min=1,max=64"` // empty: "credits"
 	Currency     string `wire:"6" json:"currency" rule:"min=3,max=3"`      // ISO 4217; empty: USD
 	// HardLimit keeps the balance from going below zero.
 	HardLimit bool `wire:"7" json:"hardLimit"`
-	// RolloverPolicy is also NONE when it is empty.
+	// RolloverPolicy is NONE if empty.
 	RolloverPolicy string          `wire:"8" json:"rolloverPolicy" rule:"oneof=NONE|FULL|CAPPED"`
 	HasCap         bool            `wire:"9"`
 	RolloverCap    decimal.Decimal `wire:"10" json:"rolloverCap"`
@@ -84,7 +84,7 @@ func (c *CreatePool) valid(policy credit.Policy) bool {
 		len(c.Metadata) <= catalogs.MaxMetadataBytes
 }
 
-// FreezePool makes a pool refuse to pay; it goes on taking grants. Again is the same success.
+// FreezePool stops a pool from paying; it still takes grants. Repeating it is the same success.
 type FreezePool struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`
@@ -95,7 +95,7 @@ func (c *FreezePool) apply(t *turn) engine.Outcome {
 	return t.setPool(c.Env, c.ID, c.Actor, func(p *credits.Pool) { p.Frozen = true })
 }
 
-// UnfreezePool ends FreezePool. Again is the same success.
+// UnfreezePool ends FreezePool. Repeating it is the same success.
 type UnfreezePool struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`
@@ -106,8 +106,8 @@ func (c *UnfreezePool) apply(t *turn) engine.Outcome {
 	return t.setPool(c.Env, c.ID, c.Actor, func(p *credits.Pool) { p.Frozen = false })
 }
 
-// ArchivePool ends a pool permanently: its credits stay in it, and it has no more transactions.
-// Again is the same success.
+// ArchivePool ends a pool permanently: it keeps its credits and has no more transactions. Repeating
+// it is the same success.
 type ArchivePool struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`

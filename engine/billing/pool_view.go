@@ -9,9 +9,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// LeftTransaction finds a deduction or a reversal by its UUID. What has left memory is read from
-// the journal. False: there is none, or it is older than what can be reversed. It waits for the
-// entry that is being applied, if there is one.
+// LeftTransaction finds a deduction or a reversal by its UUID, in memory or in the journal. It
+// returns false if there is none, or if it is too old to be reversed. It waits for the entry that
+// is being applied.
 func (m *journalReader) LeftTransaction(
 	src journal.Source, env uint32, id [16]byte,
 ) (x credits.LeftTransaction, found bool, err error) {
@@ -41,7 +41,7 @@ func (m *journalReader) LeftTransaction(
 	return x, true, nil
 }
 
-// leftTransaction is what memory has of a transaction: all of it, or where in the journal it is.
+// leftTransaction is the transaction in memory, or its place in the journal.
 func (m *journalReader) leftTransaction(
 	id *[16]byte,
 ) (held credits.ArchivedTransaction, customer uint32, place credits.ChunkPlace) {
@@ -96,14 +96,14 @@ type GrantView struct {
 	Amount    decimal.Decimal `json:"amount"`
 	Remaining decimal.Decimal `json:"remaining"`
 	Priority  int64           `json:"priority"`
-	// SubscriptionID is zero where no plan granted it.
+	// SubscriptionID is zero if no plan granted it.
 	SubscriptionID [16]byte `json:"subscriptionId,omitzero"`
 	CreatedAt      int64    `json:"createdAt" as:"time"`
-	// ExpiresAt is 0 where it never expires.
+	// ExpiresAt is 0 if it never expires.
 	ExpiresAt int64 `json:"expiresAt,omitzero" as:"time"`
 }
 
-// poolView must be called under the customer's lock.
+// poolView requires the customer's lock.
 func (s *state) poolView(row uint32) PoolView {
 	p := s.Pools.Read(row)
 	c := s.Customers.Read(p.Customer)

@@ -6,8 +6,8 @@ import (
 	"tollgate/engine/billing/internal/lifecycle"
 )
 
-// PreviewSubscription is the invoice that would come with a subscription of a customer to a plan,
-// as things are at a log time. Nothing is changed. The outcome is that of the command.
+// PreviewSubscription returns the initial invoice of a customer's subscription to a plan, as things
+// are at a log time. It changes nothing. The outcome is that of the command.
 func (m *customerReader) PreviewSubscription(
 	env uint32, customer, plan string, now int64,
 ) (view book.InvoiceView, outcome engine.Outcome) {
@@ -42,7 +42,7 @@ func (m *customerReader) PreviewSubscription(
 	return s.draftView(l, &l.Drafts[0]), engine.OutcomeDone
 }
 
-// PreviewCancellation are the invoices that a cancellation would issue at once.
+// PreviewCancellation returns the invoices that a cancellation would issue at once.
 func (m *customerReader) PreviewCancellation(
 	env uint32, id [16]byte, mode book.CancelMode, now int64,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
@@ -55,7 +55,7 @@ func (m *customerReader) PreviewCancellation(
 	})
 }
 
-// PreviewPlanChange are the invoices that a plan change would issue at once.
+// PreviewPlanChange returns the invoices that a plan change would issue at once.
 func (m *customerReader) PreviewPlanChange(
 	env uint32, id [16]byte, plan string, kind book.ChangeType, now int64,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
@@ -68,8 +68,8 @@ func (m *customerReader) PreviewPlanChange(
 	})
 }
 
-// preview lets change do to a copy of a subscription what a command would do, and returns the
-// invoices that come of that alone.
+// preview applies change to a copy of a subscription, as a command would, and returns the invoices
+// that result from it alone.
 func (m *customerReader) preview(
 	env uint32, id [16]byte, now int64, change func(l *lifecycle.Ledger, now int64) engine.Outcome,
 ) (views []book.InvoiceView, outcome engine.Outcome) {
@@ -93,7 +93,7 @@ func (m *customerReader) preview(
 	return views, engine.OutcomeDone
 }
 
-// draftView is an invoice that was never issued: it has no number, and its id means nothing.
+// draftView shows an invoice that was never issued: it has no number, and its id means nothing.
 func (s *state) draftView(l *lifecycle.Ledger, d *lifecycle.Draft) book.InvoiceView {
 	for i := range d.Items {
 		if d.Items[i].PeriodEnd == 0 {

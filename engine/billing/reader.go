@@ -8,15 +8,15 @@ import (
 	"tollgate/engine/machine"
 )
 
-// core is what queries read. A reader for each kind of query embeds the one below it, so that a
-// query sees those below it and nothing that Apply alone uses.
+// core is what queries read. Each kind of query has a reader, which embeds the one below it. So a
+// query sees what is below it, and nothing that only Apply uses.
 type core struct {
 	machine.Asked
-	// state is replaced whole by Restore.
+	// Restore replaces state whole.
 	state   atomic.Pointer[state]
 	journal *journal.Journal
-	// applying is held by Apply and by Restore where it replaces what it read, for those queries
-	// that must see keys and journal of one instant.
+	// applying is held by Apply, and by Restore while it replaces the state, for queries that need
+	// keys and journal of one instant.
 	applying sync.RWMutex
 }
 

@@ -77,17 +77,17 @@ type op = machine.Op[*turn]
 // command is a row of the table: see machine.Command.
 type command struct {
 	machine.Command[*Machine, *turn]
-	// record is how a command that an operator gives gets into the record of changes.
+	// record tells how an operator's command gets into the record of changes.
 	record recording
 }
 
-// recording is how a command gets into the record of changes.
+// recording is a way into the record of changes.
 type recording uint8
 
 const (
-	recordedNever  recording = iota // so that no operator gives it
-	recordedByself                  // it names its actor, and adds to the record by itself
-	recordedAround                  // Administer, which carries it, describes its effect
+	recordedNever  recording = iota // no operator gives it
+	recordedByself                  // it names its actor and records itself
+	recordedAround                  // Administer carries it and describes its effect
 )
 
 func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) command {
@@ -98,7 +98,7 @@ func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) comman
 	return c
 }
 
-// opened is the row of a command that has its own way to decode.
+// opened is the row of a command that decodes itself.
 func opened(name string, open func(m *Machine, payload []byte) (op, error)) command {
 	return command{Command: machine.Command[*Machine, *turn]{Name: name, Open: open}}
 }
@@ -112,9 +112,9 @@ func carrier(name string, open func(m *Machine, payload []byte) (op, error),
 	return c
 }
 
-// growing is the row of a command that makes the state grow for good, or for as long as keys are
-// kept. What ends, frees, corrects, replaces or pays something does not. TestWhatGrowsIsKnown
-// places every kind.
+// growing is the row of a command that makes the state grow, permanently or while keys are kept.
+// Commands that end, free, correct, replace or pay something do not. TestWhatGrowsIsKnown places
+// every kind.
 func (c command) growing() command {
 	c.Grows = func([]byte) bool { return true }
 	return c
@@ -126,7 +126,7 @@ func (c command) once() command {
 	return c
 }
 
-// submitted is the row of a command that does not recognise its repetition: see Submit.
+// submitted is the row of a command that does not recognize its repetition: see Submit.
 func (c command) submitted() command {
 	c.Submitted = true
 	return c
@@ -205,7 +205,7 @@ var registry = [...]command{
 	KindSetSeller:             of((*SetSeller).apply).submitted().recorded(),
 }
 
-// table is the registry with what every machine knows.
+// table is the registry with the rows of every machine.
 var table = func() machine.Table[*Machine, *turn] {
 	t := make(machine.Table[*Machine, *turn], len(registry))
 	for kind := range registry {
@@ -214,8 +214,9 @@ var table = func() machine.Table[*Machine, *turn] {
 	return machine.Builtin(t)
 }()
 
-// Since is from which cluster version on a record may be proposed.
+// Since returns the first cluster version in which a record may be proposed.
 func (m *Machine) Since(r engine.Record) uint32 { return table.Since(r) }
 
-// Grows reports whether a record makes the state grow, also where another command carries it.
+// Grows reports whether a record makes the state grow, directly or through the command that it
+// carries.
 func Grows(r engine.Record) bool { return table.Grows(r) }

@@ -17,13 +17,13 @@ import (
 	"tollgate/engine/wire"
 )
 
-// CountVersion names what CountRecord counts. Whoever changes that counts it up: nodes then count
-// their journals again.
+// CountVersion names what CountRecord counts. Raise it when that changes: nodes then count their
+// journals again.
 const CountVersion = 1
 
 // CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and
-// its environment, and checks by reason, for their environment. Items are numbers of features, 0
-// for names that no feature has, and reasons.
+// its environment, and checks by reason, for their environment. Items are reasons, or numbers of
+// features with 0 for unmatched names.
 func CountRecord(r journal.Record, add func(rollup.Cell)) {
 	switch r.Kind {
 	case journal.KindUsage:
@@ -46,7 +46,7 @@ func CountRecord(r journal.Record, add func(rollup.Cell)) {
 	case journal.KindAudit:
 		block, err := openAudits(r.Payload)
 		if err != nil {
-			return // Apply refused what does not decode; another version's record is not ours
+			return // Apply refuses what does not decode, and records of another version are not ours
 		}
 		for block.next() {
 			add(rollup.Cell{Key: rollup.Key{
@@ -57,7 +57,7 @@ func CountRecord(r journal.Record, add func(rollup.Cell)) {
 	}
 }
 
-// decodeCounted decodes what is counted of a usage event, without an allocation.
+// decodeCounted decodes the counted fields of a usage event, without an allocation.
 func decodeCounted(payload []byte, u *usageEntry, c *RecordUsage) bool {
 	w := wire.NewDecoder(payload)
 	if u.head(&w); len(u.Record) == 0 {
@@ -79,7 +79,7 @@ func countUsage(r journal.Record, u *usageEntry, env uint32, c rollup.Cell, add 
 	add(c)
 }
 
-// By is the length of the buckets that counts are asked for in; they begin at UTC.
+// By is the length of the buckets of a count; they begin at UTC.
 //
 //schema:enum
 type By uint8
@@ -90,7 +90,7 @@ const (
 	ByMonth By = 3 // month
 )
 
-// Begin is the beginning of the bucket that an instant is in, in milliseconds since 1970 UTC.
+// Begin returns the beginning of an instant's bucket, in milliseconds since 1970 UTC.
 func (b By) Begin(at int64) int64 {
 	switch b {
 	case ByMonth:
@@ -101,7 +101,7 @@ func (b By) Begin(at int64) int64 {
 	return int64(rollup.HourOf(at)) * rollup.HourMS
 }
 
-// Next is the beginning of the bucket behind the one that begins at an instant.
+// Next returns the beginning of the bucket after the one that begins at an instant.
 func (b By) Next(begin int64) int64 {
 	switch b {
 	case ByMonth:
@@ -113,8 +113,7 @@ func (b By) Next(begin int64) int64 {
 }
 
 const (
-	// MaxBuckets is how many buckets one question may span, and MaxUsagePoints how many points an
-	// answer may have.
+	// MaxBuckets bounds the buckets of one query, MaxUsagePoints the points of an answer.
 	MaxBuckets     = 1_000
 	MaxUsagePoints = 20_000
 )
@@ -127,20 +126,20 @@ var (
 	ErrUsageTooLarge = errors.New("billing: an answer about usage has too many points")
 )
 
-// UsageQuery asks for usage, or with Checks for entitlement checks, in the buckets that meet
+// UsageQuery asks for usage, or with Checks for entitlement checks, in the buckets that overlap
 // [From, To), on the environment's clock.
 type UsageQuery struct {
 	Env uint32
-	// Customer is a row; 0: all of the environment.
+	// Customer is a row; 0: the whole environment.
 	Customer uint32
-	// Feature is a number, where HasFeature is set; 0 stands for names that no feature has.
+	// Feature is a number, if HasFeature is set; 0 is unmatched names.
 	Feature    uint32
 	HasFeature bool
 	By         By
 	From, To   int64
 }
 
-// Widen moves From and To to where buckets begin.
+// Widen moves From and To to the bounds of buckets.
 func (q *UsageQuery) Widen() error {
 	if q.From >= q.To {
 		return ErrUsageEmpty
@@ -158,11 +157,10 @@ func (q *UsageQuery) Widen() error {
 	return nil
 }
 
-// buckets is how many buckets a range has that does not say where it begins: two days of hours, 30
-// days, a year of months.
+// buckets is the default length of a range: two days of hours, 30 days, a year of months.
 var buckets = [...]int{ByHour: 48, ByDay: 30, ByMonth: 12}
 
-// Complete fills in what a question leaves out: days, up to now.
+// Complete fills in the defaults of a query: days, up to now.
 func (q *UsageQuery) Complete(now int64, hasFrom, hasTo bool) {
 	if q.By == 0 {
 		q.By = ByDay
@@ -198,15 +196,15 @@ type Totals struct {
 	To     int64          `json:"to" as:"time"`
 	Series []UsageSeries  `json:"series" with:"billingview.WriteUsageSeries"`
 	Checks []ChecksSeries `json:"checks"`
-	// ChecksFrom is where the counts of checks begin if that is within the range; its end while
-	// they are being made.
+	// ChecksFrom is where the counts of checks begin, if within the range; the range's end while
+	// they are being computed.
 	ChecksFrom int64           `json:"checksFrom,omitzero" as:"time"`
 	Revenue    []RevenueSeries `json:"revenue"`
 	// Suspended is how many subscriptions are suspended now.
 	Suspended int64 `json:"suspendedSubscriptions"`
 }
 
-// UsagePoint is the usage of a bucket. One without usage is left out.
+// UsagePoint is the usage of a bucket. Buckets without usage are omitted.
 //
 //schema:answer billingview UsagePoint
 type UsagePoint struct {
@@ -219,7 +217,7 @@ type UsagePoint struct {
 //
 //schema:answer billingview UsageSeries
 type UsageSeries struct {
-	// FeatureKey is empty for events whose name was that of no feature.
+	// FeatureKey is empty for unmatched names.
 	FeatureKey string          `json:"featureKey"`
 	Events     int64           `json:"events"`
 	Units      decimal.Decimal `json:"usageUnits"`
@@ -269,7 +267,7 @@ func (q *UsageQuery) sum(src rollup.Source, part journal.Part) (*series, error) 
 	return s, nil
 }
 
-// of is an item's points in order, and their sum.
+// of returns an item's points in order, and their sum.
 func (s *series) of(item uint32) (u UsageSeries) {
 	var all rollup.Cell
 	u.Points = make([]UsagePoint, 0, len(s.sums[item]))
@@ -284,7 +282,7 @@ func (s *series) of(item uint32) (u UsageSeries) {
 	return u
 }
 
-// bounded is a sum that is within the range of exact numbers.
+// bounded returns a sum within the range of exact numbers.
 func bounded(d decimal.Decimal) decimal.Decimal {
 	if !d.InRange() {
 		return decimal.Largest()
@@ -292,8 +290,8 @@ func bounded(d decimal.Decimal) decimal.Decimal {
 	return d
 }
 
-// Usage answers a query that was widened, from the usage part of the journal: a series for each
-// feature that was used, in the order of the catalog, unmatched names last.
+// Usage answers a widened query from the usage part of the journal: a series for each feature with
+// usage, in the order of the catalog, unmatched names last.
 func (m *journalReader) Usage(src rollup.Source, q *UsageQuery) ([]UsageSeries, error) {
 	s, err := q.sum(src, journal.PartUsage)
 	if err != nil {
@@ -338,7 +336,7 @@ type ChecksPoint struct {
 }
 
 // Checks counts the entitlement checks of an environment by reason, from the audit part of the
-// journal: what it has, which is 30 days of log time by default.
+// journal, which has 30 days of log time by default.
 func (m *journalReader) Checks(src rollup.Source, q *UsageQuery) ([]ChecksSeries, error) {
 	s, err := q.sum(src, journal.PartAudit)
 	if err != nil {
@@ -375,7 +373,7 @@ type RevenueSeries struct {
 	Points          []RevenuePoint  `json:"points"`
 }
 
-// RevenuePoint is what came in a bucket. One without any is left out.
+// RevenuePoint is the revenue of a bucket. Empty buckets are omitted.
 //
 //schema:answer admin RevenuePoint
 type RevenuePoint struct {
@@ -385,7 +383,7 @@ type RevenuePoint struct {
 	Collected decimal.Decimal `json:"collected"`
 }
 
-// Revenue answers a query that was widened, from the invoices: a series for each currency.
+// Revenue answers a widened query from the invoices: a series for each currency.
 func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 	list := []RevenueSeries{}
 	for _, sums := range m.state.Load().RevenueOf(q.Env, q.From, q.To) {
@@ -416,8 +414,8 @@ func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 	return list
 }
 
-// UsageTotals answers a query that was widened about an environment: usage, checks and revenue.
-// Checks that are still being counted hold up no others.
+// UsageTotals answers a widened query about an environment: usage, checks and revenue. It does not
+// wait for checks that are still being counted.
 func (m *journalReader) UsageTotals(src rollup.Source, q *UsageQuery) (t Totals, err error) {
 	t.By, t.From, t.To = q.By, q.From, q.To
 	if t.Series, err = m.Usage(src, q); err != nil {
@@ -440,8 +438,8 @@ func (m *journalReader) UsageTotals(src rollup.Source, q *UsageQuery) (t Totals,
 	return t, nil
 }
 
-// checksKept is the instant on an environment's clock from which on the journal has all its checks.
-// The clock only ever gains on log time, so checks that were dropped are earlier on it.
+// checksKept returns the instant on an environment's clock from which the journal has all its
+// checks. That clock never falls behind log time, so dropped checks are earlier on it.
 func (m *journalReader) checksKept(env uint32) int64 {
 	view := m.Journal().View()[journal.PartAudit]
 	e := m.state.Load().Environment(env)
@@ -455,7 +453,7 @@ func (m *journalReader) checksKept(env uint32) int64 {
 	return e.Now(oldest)
 }
 
-// FeatureNumber finds a feature by its key; 0 when there is none.
+// FeatureNumber finds a feature by its key; 0 if there is none.
 func (m *accountReader) FeatureNumber(env uint32, key string) uint32 {
 	if e := m.state.Load().Environment(env); e != nil {
 		return e.Catalog.Load().FeatureByKey[key]
@@ -463,7 +461,7 @@ func (m *accountReader) FeatureNumber(env uint32, key string) uint32 {
 	return 0
 }
 
-// CatalogFeatures are the keys of an environment's features, in the order of the catalog.
+// CatalogFeatures returns the keys of an environment's features, in the order of the catalog.
 func (m *accountReader) CatalogFeatures(env uint32) (keys []string) {
 	if e := m.state.Load().Environment(env); e != nil {
 		for _, f := range e.Catalog.Load().Features {

@@ -10,8 +10,8 @@ import (
 	"tollgate/engine/billing/internal/sums"
 )
 
-// MarkInvoicePaid makes an invoice PAID and its subscription active. Of a PAID invoice it changes
-// nothing and is the same success again.
+// MarkInvoicePaid makes an invoice PAID and its subscription active. For a PAID invoice it changes
+// nothing and is the same success.
 type MarkInvoicePaid struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
@@ -30,8 +30,8 @@ func (c *MarkInvoicePaid) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// unpaid opens the ledger of an unpaid invoice, brought to now, and says where in it the invoice
-// is.
+// unpaid opens the ledger of an unpaid invoice, brought to now, and returns the invoice's place in
+// it.
 func (t *turn) unpaid(
 	env uint32, id *[16]byte,
 ) (l *lifecycle.Ledger, at int, outcome engine.Outcome) {
@@ -44,7 +44,7 @@ func (t *turn) unpaid(
 	if row != 0 {
 		subscription = t.Invoices.Read(row).Subscription
 	} else if subscription = t.PendingWith(env, id); subscription == 0 {
-		// It may be issued, and listed, but not be stored yet.
+		// It may be issued and listed, but not stored yet.
 		if !t.Sweep(e) {
 			return nil, 0, engine.OutcomeDeferred
 		}
@@ -71,11 +71,10 @@ func (t *turn) unpaid(
 	return nil, 0, engine.OutcomeInvoicePaid
 }
 
-// VoidInvoice makes an unpaid invoice VOID, permanently: its usage is not billed again, nor does a
-// later correction of that usage give anything back, credit that it had used is the customer's
-// again, and credit that it carried to the next invoice is taken back.
-// Where later invoices have used that up, it is OutcomeCreditUsed: they are to be voided first. Of
-// a VOID invoice it is the same success again.
+// VoidInvoice makes an unpaid invoice VOID, permanently: its usage is not billed again, and a later
+// correction of that usage refunds nothing. Credit that it used returns to the customer, and credit
+// that it carried forward is withdrawn. If later invoices have used that credit, it is
+// OutcomeCreditUsed: void those first. For a VOID invoice it is the same success.
 type VoidInvoice struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`

@@ -48,18 +48,18 @@ type snapshotHeader struct {
 	// RequestsFrom and RequestsTo number the kept requests: see requests.
 	RequestsFrom uint64 `wire:"40"`
 	RequestsTo   uint64 `wire:"41"`
-	// Checkouts, Submissions and Changes (by an admin) count those that there have been.
+	// Checkouts, Submissions and Changes (admin changes) count all there have been.
 	Checkouts   uint64             `wire:"42"`
 	Submissions uint64             `wire:"43"`
 	Changes     uint64             `wire:"64"`
 	Outbox      outbox.OutboxLists `wire:"48"`
-	// Holds is empty as long as there was no reservation.
+	// Holds is empty until there was a reservation.
 	Holds []holds.Lists `wire:"81"`
-	// Version is the cluster version that was agreed on.
+	// Version is the cluster version agreed on.
 	Version uint32 `wire:"80"`
 }
 
-// Snapshot fixes the present state. Its cost does not grow with customers, events or keys.
+// Snapshot freezes the present state. Its cost does not grow with customers, events or keys.
 func (m *Machine) Snapshot() (engine.Snapshot, error) {
 	if !m.kernel.Hold() {
 		return nil, rows.ErrSnapshotRunning
@@ -98,7 +98,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 	return sn, nil
 }
 
-// snapshot is a fixed state. What it refers to never changes, or is guarded by its package.
+// snapshot is a frozen state. What it refers to never changes, or its package guards it.
 type snapshot struct {
 	machine      *Machine
 	header       snapshotHeader
@@ -110,7 +110,7 @@ type snapshot struct {
 	released     bool
 }
 
-// environmentFixed is an environment as it was when the snapshot began.
+// environmentFixed is an environment at the beginning of the snapshot.
 type environmentFixed struct {
 	catalog  *catalogs.Catalog
 	keys     []*accounts.APIKey
@@ -124,10 +124,10 @@ type environmentFixed struct {
 	unmatched []accounts.UnmatchedName
 }
 
-// Index is the last entry that the snapshot contains.
+// Index returns the last entry in the snapshot.
 func (sn *snapshot) Index() uint64 { return sn.header.Index }
 
-// Segments lists the journal segments that the snapshot refers to.
+// Segments lists the journal segments of the snapshot.
 func (sn *snapshot) Segments() []journal.SegmentInfo { return sn.journal.Segments() }
 
 // Pressed reports whether Apply will soon wait for WriteTo.
@@ -165,8 +165,8 @@ func (sn *snapshot) WriteTo(dst io.Writer) (int64, error) {
 	return out.N, nil
 }
 
-// Restore replaces the whole state. Concurrent queries see the old one or the new one.
-// After an error the machine is as it was.
+// Restore replaces the whole state. Concurrent queries see the old one or the new one. After an
+// error the machine is unchanged.
 func (m *Machine) Restore(src io.Reader) error {
 	if m.kernel.Snapshotting.Load() {
 		return rows.ErrSnapshotRunning
@@ -203,9 +203,9 @@ func (m *Machine) Restore(src io.Reader) error {
 	return nil
 }
 
-// together does what a restore has to do after the pages. The keys need the rest of the stream and
-// nothing of the tables; checks and indexes need the tables and nothing of the stream; the longest
-// check needs no other.
+// together completes a restore after the pages. The keys need the rest of the stream and no tables;
+// checks and indexes need the tables and nothing of the stream; the longest check needs nothing
+// else.
 func (m *Machine) together(parts ...func() error) error {
 	if m.config.Together != nil {
 		return m.config.Together(parts...)

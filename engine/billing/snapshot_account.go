@@ -28,7 +28,7 @@ type environmentRecord struct {
 	Origins  []string                 `wire:"40"`
 	Payment  accounts.PaymentSettings `wire:"41"`
 	Terms    accounts.PaymentTerms    `wire:"42"`
-	Seller   []accounts.Seller        `wire:"43"` // none or one: a snapshot without is as before
+	Seller   []accounts.Seller        `wire:"43"` // none or one: a snapshot without is unchanged
 
 	Unmatched []accounts.UnmatchedName `wire:"56"`
 }
@@ -46,7 +46,7 @@ type keyRecord struct {
 	Customer     uint32         `wire:"9"`
 }
 
-// record encodes the environment as it was after the entry at index.
+// record encodes the environment as of the entry at index.
 func (e *environmentFixed) record(index uint64) environmentRecord {
 	r := environmentRecord{
 		Offset: e.offset, Invoices: e.invoices, Origins: e.origins, Unmatched: e.unmatched,
@@ -138,7 +138,7 @@ func (s *state) restoreEnvironment(e *accounts.Environment, r *environmentRecord
 	return nil
 }
 
-// restoreCatalog rebuilds a catalog with the numbers that it had.
+// restoreCatalog rebuilds a catalog with its original numbers.
 func restoreCatalog(r *environmentRecord) (*catalogs.Catalog, error) {
 	c := catalogs.NewCatalog()
 	for i := range r.Features {

@@ -14,12 +14,11 @@ import (
 	"tollgate/engine/wire"
 )
 
-// consistent checks a state that was restored, before anything is built on it: rows lead to rows
-// that exist, lists end where and with whom their owners say, texts decode, what is due is what the
-// records say, numbers of invoices have no gap. Checksums find damage; this finds a state that no
-// log could have led to, of a build that was broken or a snapshot that someone made. Queries may
-// then trust what they read, and never run off a table or around in a circle. linesDecode checks
-// the rest.
+// consistent checks a restored state before anything uses it: rows refer to existing rows, lists
+// end where and with whom their owners say, texts decode, due instants match the records, numbers
+// of invoices have no gap. Checksums find damage; this finds a state that no log could have
+// produced, from a broken build or a forged snapshot. Queries may then trust what they read, and
+// never run off a table or around in a circle. linesDecode checks the rest.
 func (s *state) consistent() error {
 	for _, check := range [...]func() error{
 		s.customersConsistent, s.subscriptionsConsistent, s.invoicesConsistent,
@@ -33,7 +32,7 @@ func (s *state) consistent() error {
 	return nil
 }
 
-// damaged is the error of a state that does not fit together.
+// damaged returns the error for an inconsistent state.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", rows.ErrSnapshot, fmt.Errorf(format, args...))
 }
@@ -41,7 +40,7 @@ func damaged(format string, args ...any) error {
 // visited marks the rows of a table that a walk has visited.
 type visited []bool
 
-// meet notes a row; false when the table has none such, or it was met before.
+// meet marks a row; false if the table has no such row, or it was visited before.
 func (v visited) meet(row uint32) bool {
 	if row == 0 || uint64(row) >= uint64(len(v)) || v[row] {
 		return false
@@ -107,7 +106,8 @@ func (s *state) catalogOf(customer uint32) *catalogs.Catalog {
 	return s.Environment(s.Customers.Read(customer).Env).Catalog.Load()
 }
 
-// invoicesConsistent: rows are in the order of their numbers, which have no gap in an environment.
+// invoicesConsistent checks that rows are in the order of their numbers, without a gap in an
+// environment.
 func (s *state) invoicesConsistent() error {
 	numbers := map[uint32]uint64{}
 	for row := uint32(1); row <= s.Invoices.Len(); row++ {
@@ -135,7 +135,7 @@ func (s *state) invoicesConsistent() error {
 	return nil
 }
 
-// ownedConsistent walks what belongs to each customer and to each subscription.
+// ownedConsistent walks the records of each customer and of each subscription.
 func (s *state) ownedConsistent() error {
 	balances := make(visited, s.Balances.Len()+1)
 	subscriptions, invoices := uint32(0), uint32(0)
@@ -265,7 +265,7 @@ func (s *state) planChangesConsistent(row uint32, changes visited) error {
 	return nil
 }
 
-// listsConsistent walks the corrections, by age and those whose rows are free.
+// listsConsistent walks the corrections by age, and their free rows.
 func (s *state) listsConsistent() error {
 	met, last := make(visited, s.corrections.Len()+1), uint32(0)
 	for at := s.FirstCorrection; at != 0; at = s.corrections.Read(at).next {
@@ -287,7 +287,7 @@ func (s *state) listsConsistent() error {
 
 func decodes(data string, v wire.Fielder) bool { return wire.Decode([]byte(data), v) == nil }
 
-// textsDecode decodes what queries will decode: there it would be too late to refuse it.
+// textsDecode decodes what queries will decode: a query could not refuse it.
 func (s *state) textsDecode() error {
 	for row := uint32(1); row <= s.Profiles.Len(); row++ {
 		if !decodes(s.Profiles.Read(row).Data, new(book.Profile)) {
@@ -302,7 +302,8 @@ func (s *state) textsDecode() error {
 	return nil
 }
 
-// linesDecode decodes the lines of invoices and adds them up. Nothing else of a restore needs them.
+// linesDecode decodes the lines of invoices and adds them up. No other part of a restore needs
+// them.
 func linesDecode(s *state) error {
 	if s.Items.Len() != s.Invoices.Len() {
 		return damaged("tables of different length")
@@ -338,8 +339,8 @@ func (s *state) requestsConsistent() error {
 	return nil
 }
 
-// duesConsistent checks that each subscription is due when something of it is: one that is due too
-// late would not be billed, one too early would be suspended.
+// duesConsistent checks each subscription's due instant: too late, it would not be billed; too
+// early, it would be suspended.
 func (s *state) duesConsistent() error {
 	for row := uint32(1); row <= s.Subscriptions.Len(); row++ {
 		b := s.Subscriptions.Whole(row)

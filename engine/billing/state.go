@@ -13,8 +13,8 @@ import (
 	"tollgate/engine/page"
 )
 
-// state is everything that a snapshot holds, and the indexes that are rebuilt from it. Apply is its
-// only writer. Queries read concurrently: what grows with customers under the stripe lock of the
+// state is everything in a snapshot, and the indexes that are rebuilt from it. Apply is its only
+// writer. Queries read concurrently: what grows with customers under the stripe lock of the
 // customer's row, the rest through atomic pointers to values that never change.
 type state struct {
 	lifecycle.Projector
@@ -24,9 +24,9 @@ type state struct {
 	correctionByKey *page.Index
 
 	keys *idempotency.Keys
-	// requests are the answers kept for Idempotency-Key.
+	// requests are the answers kept for Idempotency-Keys.
 	requests requests
-	// submissions are those of commands that do not recognise a repetition.
+	// submissions are those of commands that do not recognize their repetition.
 	submissions machine.Ring[submission]
 
 	checkouts checkouts
@@ -40,7 +40,7 @@ type state struct {
 	usageEvents, auditEvents atomic.Uint64
 }
 
-// turn is one record's turn in Apply: the state it may change, and the entry it belongs to.
+// turn is one record's turn in Apply: the state that it may change, and its entry.
 type turn struct {
 	lifecycle.Runner
 	*state

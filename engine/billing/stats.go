@@ -21,8 +21,8 @@ type Stats struct {
 type JournalStats struct {
 	Part            string
 	Segments, Bytes uint64
-	// OldestAt is the time of its first record, in milliseconds since 1970 UTC; of audit blocks the
-	// log time of their recording. 0: there is none.
+	// OldestAt is the time of its first record, in milliseconds since 1970 UTC; for audit blocks,
+	// the log time of their recording. 0: there is none.
 	OldestAt int64
 }
 
@@ -50,8 +50,7 @@ func (m *journalReader) journalStats() (list []JournalStats, tails uint64) {
 	return list, tails
 }
 
-// Stats returns the present counts. Texts (profiles, invoice lines) are counted without their
-// bytes.
+// Stats returns the present counts. The bytes of texts (profiles, invoice lines) are not included.
 func (m *Machine) Stats() Stats {
 	s := m.state.Load()
 	parts, tails := m.journalStats()

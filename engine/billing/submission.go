@@ -11,10 +11,9 @@ import (
 )
 
 // Submit carries out another command once, however often the record reaches the log: a proposer
-// whose answer was lost sends it again, and what others changed in between must stand. Commands
-// that mint ids, carry keys or end in a final state recognise themselves; those of the table that
-// are submitted say how something is to be, and cannot. A repetition is the same success again,
-// without a reply.
+// that lost its answer sends it again, and must not undo what others changed meanwhile. Commands
+// that mint ids, carry keys or end in a final state recognize their repetition. Submitted commands
+// of the table state a result, and cannot. A repetition is the same success, without a reply.
 type Submit struct {
 	ID      [16]byte    `wire:"1"` // of the request, made by its proposer
 	Kind    engine.Kind `wire:"2"`
@@ -23,8 +22,8 @@ type Submit struct {
 	inner op
 }
 
-// Repeatable makes the record of a command that is safe to send again, whatever happens in between:
-// the command's own, or a Submit around it, which mint names.
+// Repeatable makes a record of a command that may be sent again at any time: the command itself, or
+// a Submit around it, which mint names.
 func (m *Machine) Repeatable(kind engine.Kind, payload []byte, mint func() [16]byte) engine.Record {
 	if row := table.Find(kind); row == nil || !row.Submitted {
 		return engine.Record{Kind: kind, Payload: payload}
@@ -68,9 +67,8 @@ func (c *Submit) Apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// MaxSubmissions is how many one group remembers; a new one takes the place of the oldest. A
-// proposer gives up after seconds, and by then no frame and no entry of its own can come any
-// more.
+// MaxSubmissions bounds the submissions that one group remembers; a new one replaces the oldest. A
+// proposer gives up after seconds, and by then none of its frames or entries can arrive any more.
 const MaxSubmissions = 65_536
 
 // submission is one that was carried out.
@@ -78,7 +76,7 @@ const MaxSubmissions = 65_536
 //schema:row
 type submission struct{ id [16]byte }
 
-// openSubmissions makes the ring of submissions; it keeps as many as there is room for.
+// openSubmissions makes the ring of submissions, which keeps as many as fit.
 func openSubmissions(s *state) machine.Ring[submission] {
 	return machine.Ring[submission]{
 		Table: page.NewTable(s.Store, accounts.TableSubmissions, submissionCodec), Max: MaxSubmissions,

@@ -11,14 +11,14 @@ import (
 	"tollgate/engine/wire"
 )
 
-// MaxSubscriptions is how many subscriptions one customer may have: each check walks them.
+// MaxSubscriptions bounds the subscriptions of one customer: each check walks them.
 const MaxSubscriptions = 128
 
-// maxGraceDays is the longest grace of a subscription.
+// maxGraceDays bounds the grace period of a subscription.
 const maxGraceDays = 365
 
 // CreateSubscription subscribes a customer to the newest version of a plan and issues the initial
-// invoice. A subscription of this ID is the same success again (a re-sent command).
+// invoice. Repeating the ID is the same success (a re-sent command).
 //
 //schema:request client SubscriptionRequest
 type CreateSubscription struct {
@@ -72,8 +72,8 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// subscribable is the version of a plan that a customer may subscribe to, for the command and its
-// preview. Nil: outcome says why there is none.
+// subscribable returns the version of a plan to which a customer may subscribe, for the command and
+// its preview. If it returns nil, outcome tells why.
 func subscribable(
 	s *state, customer uint32, e *accounts.Environment, plan string,
 ) (*catalogs.PlanVersion, engine.Outcome) {
@@ -93,8 +93,8 @@ func subscribable(
 	return p.Newest(), engine.OutcomeDone
 }
 
-// begun is a subscription that begins now, once what was due of the customer's others has happened;
-// refused where its first period is beyond time, or its credits do not fit.
+// begun returns a subscription that begins now, after everything due of the customer's others has
+// happened. It refuses a first period beyond the last instant, and credits without room.
 func begun(
 	s *state, customer uint32, version *catalogs.PlanVersion, now int64,
 ) (b book.Subscription, outcome engine.Outcome) {
@@ -114,7 +114,7 @@ func begun(
 func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceID [16]byte) {
 	version := e.Catalog.Load().Version(b.Version)
 	lock := t.WriteLock(b.Customer)
-	b.Due = b.PeriodEnd // until its initial invoice is there, for queries
+	b.Due = b.PeriodEnd // for queries, until its initial invoice exists
 	b.FirstCounter = lifecycle.AppendRows(t.Counters.Rows, len(version.Features))
 	row := t.Subscriptions.Append(b)
 	c, rest := t.Customers.Write(b.Customer), t.Customers.Rest(b.Customer)
@@ -141,7 +141,7 @@ func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceI
 	t.Commit(l)
 }
 
-// details is what a subscription's request said of it that the engine only keeps.
+// details are the facts in a subscription's request that the engine only keeps.
 func (s *state) details(row uint32) (d SubscriptionDetails) {
 	if data := s.Subscriptions.Details(row); data != "" {
 		if err := wire.Decode([]byte(data), &d); err != nil {
@@ -151,7 +151,7 @@ func (s *state) details(row uint32) (d SubscriptionDetails) {
 	return d
 }
 
-// subscriptionView must be called under the customer's lock.
+// subscriptionView requires the customer's lock.
 func (s *state) subscriptionView(row uint32, customer CustomerView) SubscriptionView {
 	env := s.Environment(s.Customers.Read(customer.Row).Env)
 	l := s.LedgerAt(row, env.Now(s.Log.Stamp()))

@@ -9,16 +9,17 @@ import (
 	"tollgate/engine/journal"
 )
 
-// TransactionCursor is where a page of a pool's transactions begins: the zero one at the newest.
+// TransactionCursor is the beginning of a page of a pool's transactions; the zero value is the
+// newest.
 type TransactionCursor struct {
-	// Before is the sequence of the last transaction of the page before.
+	// Before is the sequence of the last transaction of the previous page.
 	Before uint32 `wire:"1"`
-	// Rows says where to read on, once a page has come to what is in the journal.
+	// Rows is where to continue after a page has reached the journal.
 	Rows chainCursor `wire:"2"`
 }
 
-// chainCursor is a place among a pool's chunks. Reached says that all that is in memory was listed,
-// and the journal is to be read from At on, and not from its newest chunk.
+// chainCursor is a place among a pool's chunks. Reached reports that everything in memory was
+// listed: the journal is read from At on, not from its newest chunk.
 type chainCursor struct {
 	Reached bool               `wire:"1"`
 	At      credits.ChunkPlace `wire:"2"`
@@ -33,16 +34,16 @@ type TransactionQuery struct {
 }
 
 // TransactionPage is a page of a pool's transactions, newest first. Next is the cursor of the
-// following one, where there is More.
+// following page, if More.
 type TransactionPage struct {
 	List []credits.TransactionView
 	Next TransactionCursor
 	More bool
 }
 
-// Transactions lists a page of a pool's transactions, all that ever were, newest first. False:
-// there is no such pool. What has left memory is read from the journal. It waits for the entry that
-// is being applied, if there is one.
+// Transactions lists a page of all of a pool's transactions, newest first, and reads those that
+// have left memory from the journal. It returns false if there is no such pool. It waits for the
+// entry that is being applied.
 func (m *journalReader) Transactions(
 	src journal.Source, q TransactionQuery,
 ) (page TransactionPage, found bool, err error) {
@@ -77,7 +78,7 @@ func (m *journalReader) Transactions(
 }
 
 // transactionList walks a pool's transactions from the newest to the oldest: those that were in
-// memory when it began, the oldest first, and the chunks of the journal.
+// memory at the start, oldest first, and the chunks of the journal.
 type transactionList struct {
 	state    *state
 	customer uint32
@@ -85,7 +86,8 @@ type transactionList struct {
 	rows     chainReader
 }
 
-// transactionList begins a walk. Between two entries what is not in memory is in the journal.
+// transactionList begins a walk. Between two entries each transaction is in memory or in the
+// journal.
 func (m *journalReader) transactionList(
 	src journal.Source, q *TransactionQuery,
 ) (l *transactionList, found bool) {
@@ -107,8 +109,8 @@ func (m *journalReader) transactionList(
 	return l, true
 }
 
-// newest copies what a page of a linked list of rows can need: the newest before a sequence (0:
-// all), one more than a page has.
+// newest copies what a page needs of a linked list of rows: the newest before a sequence (0: all),
+// one more than a page has.
 func (s *state) newest(first, before uint32, limit int) (list []credits.ArchivedTransaction) {
 	var rows []uint32
 	for at := first; at != 0; {
@@ -126,7 +128,7 @@ func (s *state) newest(first, before uint32, limit int) (list []credits.Archived
 	return list
 }
 
-// next is the newest transaction that was not taken; nil when there is none.
+// next returns the newest transaction not taken yet; nil if there is none.
 func (l *transactionList) next() (*credits.ArchivedTransaction, error) {
 	if n := len(l.recent); n > 0 {
 		return &l.recent[n-1], nil
@@ -134,7 +136,7 @@ func (l *transactionList) next() (*credits.ArchivedTransaction, error) {
 	return l.rows.next()
 }
 
-// take takes what next has returned.
+// take takes the result of next.
 func (l *transactionList) take() {
 	if n := len(l.recent); n > 0 {
 		l.recent = l.recent[:n-1]
@@ -143,7 +145,7 @@ func (l *transactionList) take() {
 	l.rows.take()
 }
 
-// cursor is where the walk goes on after a transaction.
+// cursor returns where the walk continues after a transaction.
 func (l *transactionList) cursor(after uint32) TransactionCursor {
 	c := TransactionCursor{Before: after}
 	if len(l.recent) == 0 {
@@ -158,7 +160,7 @@ type chainReader struct {
 	customer, pool uint32
 	before         uint32 // transactions from this sequence on are left out; 0: none
 	at, older      credits.ChunkPlace
-	rows           []credits.ArchivedTransaction // of the chunk at at, those that were not taken
+	rows           []credits.ArchivedTransaction // of the chunk at at, not taken yet
 }
 
 func (c *chainReader) begin(from chainCursor, newest credits.ChunkPlace) {
@@ -193,7 +195,7 @@ func (c *chainReader) next() (*credits.ArchivedTransaction, error) {
 
 func (c *chainReader) take() { c.rows = c.rows[:len(c.rows)-1] }
 
-// place is the chunk that has what comes next.
+// place returns the chunk of the next transaction.
 func (c *chainReader) place() credits.ChunkPlace {
 	if len(c.rows) > 0 {
 		return c.at

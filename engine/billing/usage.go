@@ -13,7 +13,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// aheadMS is how far ahead of its environment's clock an event may have occurred: 5 minutes.
+// aheadMS is how far ahead of its environment's clock an event may occur: 5 minutes.
 const aheadMS = 5 * 60 * 1000
 
 // Apply implements machine.Op.
@@ -81,8 +81,8 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	return u.outcome
 }
 
-// used decides by the key: OutcomeNone says that it was not used, in memory or on disk. Where the
-// verdict leaves out keys that have left memory since, it is to be made again.
+// used decides by the key. OutcomeNone means that it is unused, in memory and on disk. A verdict
+// that omits keys that have left memory since must be made again.
 func (c *RecordUsage) used(t *turn) engine.Outcome {
 	if c.hash == 0 {
 		c.hash = t.keys.Hash(c.Key)
@@ -103,7 +103,7 @@ func (c *RecordUsage) used(t *turn) engine.Outcome {
 	return engine.OutcomeNone
 }
 
-// repeated is the outcome of a key that was used before.
+// repeated returns the outcome of a used key.
 func (c *RecordUsage) repeated(slot idempotency.Slot) engine.Outcome {
 	switch {
 	case slot.Attempt == c.Attempt && c.Attempt != 0:
@@ -114,8 +114,8 @@ func (c *RecordUsage) repeated(slot idempotency.Slot) engine.Outcome {
 	return engine.OutcomeKeyReused
 }
 
-// timely checks occurredAt: no more than 5 minutes ahead, and not so old that its key might have
-// been dropped already.
+// timely checks occurredAt: at most 5 minutes ahead, and not so old that its key may have been
+// dropped.
 func (c *RecordUsage) timely(t *turn, e *accounts.Environment, now int64) engine.Outcome {
 	if c.OccurredAt > now+aheadMS {
 		return engine.OutcomeOccurredTooLate
@@ -126,7 +126,7 @@ func (c *RecordUsage) timely(t *turn, e *accounts.Environment, now int64) engine
 	return engine.OutcomeDone
 }
 
-// customer finds the row of the customer that the event names.
+// customer finds the row of the event's customer.
 func (c *RecordUsage) customer(t *turn) (row uint32, outcome engine.Outcome) {
 	if c.CustomerID != ([16]byte{}) && len(c.Customer) > 0 {
 		return 0, engine.OutcomeIDsContradict
@@ -147,8 +147,8 @@ func (c *RecordUsage) customerRow(s *state) uint32 {
 	return s.CustomerNamed(c.Env, c.Customer)
 }
 
-// feature resolves the feature: by id, else by key, else by the event's name. A key that is
-// unknown is not replaced by the name: number 0, recorded and unpriced.
+// feature resolves the feature by id, else by key, else by the event's name. An unknown key does
+// not fall back to the name: number 0, recorded and unpriced.
 func (c *RecordUsage) feature(catalog *catalogs.Catalog) (number uint32, outcome engine.Outcome) {
 	switch {
 	case c.FeatureID != ([16]byte{}):
@@ -163,7 +163,7 @@ func (c *RecordUsage) feature(catalog *catalogs.Catalog) (number uint32, outcome
 	return number, engine.OutcomeDone
 }
 
-// name is what the event calls its feature.
+// name returns the event's name of its feature.
 func (c *RecordUsage) name() []byte {
 	if len(c.FeatureKey) > 0 {
 		return c.FeatureKey
@@ -183,8 +183,8 @@ type targeted struct {
 	number uint32
 }
 
-// place finds where the event counts: where its ids say, or by pick. What it names must exist and
-// belong to the customer, and belong together.
+// place finds where the event counts: by its ids, else by pick. What it names must exist, belong to
+// the customer, and belong together.
 func (c *RecordUsage) place(
 	t *turn, catalog *catalogs.Catalog, u usageTarget,
 ) (at targeted, outcome engine.Outcome) {
@@ -239,7 +239,7 @@ func (c *RecordUsage) place(
 	return at, engine.OutcomeDone
 }
 
-// invoiceSubscription is the subscription of the invoice that the event names, if it names one: the
+// invoiceSubscription returns the subscription of the event's invoice, if it names one: the
 // customer's, issued or PENDING.
 func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
 	row uint32, outcome engine.Outcome,
@@ -254,8 +254,8 @@ func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
 	return row, engine.OutcomeDone
 }
 
-// within finds a feature in the one subscription that an event names. Where that did not carry it
-// when the event occurred, only the subscription is known: recorded, unpriced.
+// within finds a feature in the one subscription that an event names. If that did not have it when
+// the event occurred, only the subscription is known: recorded, unpriced.
 func (s *state) within(c *catalogs.Catalog, row, feature uint32, occurredAt int64) book.Place {
 	b := s.Subscriptions.Whole(row)
 	if p, _ := s.placeThen(c, row, &b, feature, occurredAt); p.Found() {
@@ -264,48 +264,48 @@ func (s *state) within(c *catalogs.Catalog, row, feature uint32, occurredAt int6
 	return book.Place{Subscription: row}
 }
 
-// archived reports whether usage at a place is of a customer who takes none any more: all
-// subscriptions of an archived one have ended.
+// archived reports whether a place's customer is archived and takes no usage: all its subscriptions
+// have ended.
 func (t *turn) archived(customer uint32, at book.Place) bool {
 	if at.Found() && t.Subscriptions.Read(at.Subscription).Rest == 0 {
-		return false // a usual subscription goes on
+		return false // a usual subscription has not ended
 	}
 	return t.Customers.Read(customer).Archived
 }
 
-// usage is a usage event on its way into the state.
+// usage is a usage event that is being applied.
 type usage struct {
 	customer, feature uint32
 	place             book.Place
 	recordedAt        int64
 	hasCost           bool
 	cost              decimal.Decimal
-	// counted is what the counter becomes; ahead reports whether the event belongs to the next
+	// counted is the counter's new value; ahead reports whether the event belongs to the next
 	// period.
 	counted book.Counter
 	ahead   bool
-	// span is where the event counts; late is the ledger that has counted it where that is a span
-	// which is closed.
+	// span is where the event counts; late is the ledger that counted it, if that span is closed.
 	span    uint32
 	late    *lifecycle.Ledger
 	spot    lifecycle.Spot
 	outcome engine.Outcome
 	burning credits.Burning
-	// held and kept are the units and credits that reservations hold beside it.
+	// held and kept are the units and credits in reservations.
 	held, kept decimal.Decimal
-	// settling is the reservation of which the event settles something; nil: of none. forced is set
-	// where that held the units, so that nothing refuses them, overrun what did not fit beyond that.
+	// settling is the reservation that the event settles, in part or whole; nil: none. forced is
+	// set if it reserved the units, so that nothing refuses them; overrun is what did not fit
+	// beyond that.
 	settling settler
 	forced   bool
 	overrun  decimal.Decimal
 }
 
-// need is what the event asks of credits.
+// need returns what the event needs of credits.
 func (u *usage) need(units decimal.Decimal) *credits.Need {
 	return &credits.Need{Customer: u.customer, Units: units, Kept: u.kept, Forced: u.forced}
 }
 
-// price computes the provider's cost where the event does not state it.
+// price computes the provider's cost if the event does not state it.
 func (u *usage) price(c *RecordUsage, f *catalogs.Feature) engine.Outcome {
 	switch {
 	case c.HasCost:
@@ -320,7 +320,7 @@ func (u *usage) price(c *RecordUsage, f *catalogs.Feature) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// count decides what the counter becomes, and how that compares with the limit.
+// count computes the counter's new value and compares it with the limit.
 func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 	if u.place.Feature == nil {
 		u.outcome = engine.OutcomeUnpriced
@@ -351,8 +351,8 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 	return u.outcome
 }
 
-// compare is how a total with the event's units compares with the limit: that refuses what together
-// with what is held goes beyond it, and is reached by what is used.
+// compare compares a total, which includes the event's units, with the limit: used and held units
+// together must not exceed it, and used units reach it.
 func (u *usage) compare(
 	f *catalogs.PlanFeature, total, units decimal.Decimal,
 ) engine.Outcome {
@@ -362,14 +362,15 @@ func (u *usage) compare(
 	return f.CompareBeside(total, u.held, units)
 }
 
-// settler is told that a usage event which settles something of a reservation was counted.
+// settler learns that a usage event which settles a reservation was counted.
 type settler interface {
 	reservation() [16]byte
-	// took is called under the customer's lock. It does not get the usage, which stays on the stack.
+	// took is called under the customer's lock. It does not get the usage, which stays on the
+	// stack.
 	took(t *turn, draws []credits.Draw)
 }
 
-// heldBeside is what a customer's reservations hold of the feature of a place, and of its credits.
+// heldBeside returns what a customer's reservations hold of a place's feature and of its credits.
 func (t *turn) heldBeside(
 	customer uint32, at book.Place, now int64,
 ) (units, kept decimal.Decimal) {
@@ -383,8 +384,7 @@ func (t *turn) heldBeside(
 	return units, kept
 }
 
-// countLate counts an event that occurred before the present span, or in a subscription that has
-// ended.
+// countLate counts an event that occurred before the present span, or in an ended subscription.
 func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 	l := t.OpenLedger(u.place.Subscription)
 	t.Spend(2 * l.Weight())
@@ -400,7 +400,7 @@ func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 	return u.outcome
 }
 
-// record carries the event out: counter, key, journal.
+// record writes the event: counter, key, journal.
 func (t *turn) record(c *RecordUsage, u *usage) {
 	switch {
 	case u.late != nil:

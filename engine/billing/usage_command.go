@@ -14,8 +14,8 @@ import (
 )
 
 // RecordUsage records one usage event, exactly once per Key. Byte slices alias the request or the
-// entry, so that the hot path copies nothing. Key, Attempt and Fingerprint come first: what
-// follows them is the body that Fingerprint covers.
+// entry, so the hot path copies nothing. Key, Attempt and Fingerprint come first; the fields after
+// them are the body, which Fingerprint covers.
 //
 //schema:described client EventRequest
 //schema:split head body 5
@@ -25,10 +25,10 @@ type RecordUsage struct {
 	// Key is the first 128 bits of SHA-256 over (environment number, idempotency key): UsageKey.
 	Key [16]byte `wire:"2"`
 	// Attempt tells a re-sent record (same tag: the first outcome again) from a repeated request
-	// (another tag: OutcomeDuplicate). Never 0.
+	// (another tag: OutcomeDuplicate). It is never 0.
 	Attempt uint32 `wire:"3"`
 	// Fingerprint is 24 bits of a hash of the body: another body under the same key is
-	// OutcomeKeyReused. Set by Seal.
+	// OutcomeKeyReused. Seal sets it.
 	Fingerprint uint32 `wire:"4"`
 	// KeyText is the idempotency key itself.
 	KeyText []byte `wire:"5" json:"eventIdempotencyKey" rule:"min=1,max=255"`
@@ -38,10 +38,10 @@ type RecordUsage struct {
 	EventName  []byte   `wire:"8" json:"eventName" rule:"required,min=1,max=128"`
 	FeatureKey []byte   `wire:"9" json:"featureKey" rule:"min=1,max=128"`
 	FeatureID  [16]byte `wire:"10" json:"featureId"`
-	// Units is what is counted, 1 where a request has none.
+	// Units is the counted quantity, 1 if a request has none.
 	Units      decimal.Decimal `wire:"11" json:"usageUnits" rule:"min=0"`
 	OccurredAt int64           `wire:"12" json:"occurredAt" rule:"required" as:"time"`
-	// Cost is what the event costs. Without HasCost the feature says it.
+	// Cost is the event's cost. Without HasCost the feature has it.
 	Cost           decimal.Decimal `wire:"13" json:"costAmount" rule:"min=0"`
 	HasCost        bool            `wire:"14"`
 	SubscriptionID [16]byte        `wire:"15" json:"subscriptionId"`
@@ -51,16 +51,16 @@ type RecordUsage struct {
 	// Meta is a JSON object of up to 8 KiB.
 	Meta []byte `wire:"19" json:"meta" as:"object"`
 
-	// row is the customer's row, and hash where the index has the key, where prefetch has found
-	// them; 0 where it has not.
+	// row is the customer's row and hash the key's hash in the index, if prefetch found them; else
+	// 0.
 	row  uint32
 	hash uint64
-	// verdict is what files say of Key, and payload the record without it, where there is one.
+	// verdict is what files report about Key, and payload the record without it, if there is one.
 	verdict idempotency.Verdict
 	payload []byte
 }
 
-// UsageKey is the idempotency key of a usage event as the log carries it: its scope is the
+// UsageKey returns the idempotency key of a usage event as the log carries it: its scope is the
 // environment, and 128 bits of a cryptographic hash do not collide.
 func UsageKey(env uint32, key []byte) [16]byte {
 	var room [4 + 255*4]byte
@@ -69,13 +69,13 @@ func UsageKey(env uint32, key []byte) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// fingerprintBits is how much of the body's hash a key's slot keeps.
+// fingerprintBits is how many bits of the body's hash a key's slot keeps.
 const fingerprintBits = 24
 
-// Seal sets Fingerprint from the body, and appends the record's encoding to dst. It allocates
-// nothing where dst has room.
+// Seal sets Fingerprint from the body and appends the record's encoding to dst. It allocates
+// nothing if dst has room.
 func (c *RecordUsage) Seal(dst []byte) []byte {
-	// The body is encoded first, where it will be but for the head, whose length depends on it.
+	// The body is encoded first, in place except for the head, whose length depends on it.
 	start := len(dst)
 	w := wire.NewEncoder(dst)
 	c.body(&w)
@@ -89,7 +89,7 @@ func (c *RecordUsage) Seal(dst []byte) []byte {
 	return dst
 }
 
-// rotate moves what stands from n on to the front. What moves fits the room of a head.
+// rotate moves the bytes from n on to the front. What it moves fits the room of a head.
 func rotate(b []byte, n int) {
 	var room [64]byte
 	head := append(room[:0], b[n:]...)
@@ -111,10 +111,10 @@ func openUsage(m *Machine, payload []byte) (op, error) {
 // prefetched is how many usage events are prefetched together.
 const prefetched = book.Prefetched
 
-// prefetch fetches the memory that the next usage events of an entry will need, before the first
-// one is applied. With many customers nearly every access misses the processor's caches; here the
-// misses do not depend on each other and overlap, in apply each would wait for the one before. It
-// changes nothing but rows: a customer that is found stays where it is.
+// prefetch prefetches the memory of an entry's next usage events before the first is applied. With
+// many customers nearly every access misses the processor's caches. Here the misses are independent
+// and overlap; in apply each would wait for the one before. It changes only row fields: a customer
+// never moves.
 func (s *state) prefetch(usages []RecordUsage) {
 	var keys [prefetched]prefetch.Address
 	var names [prefetched]uint64

@@ -17,37 +17,35 @@ import (
 	"tollgate/engine/journal"
 )
 
-// Difference is an invoice, or what a customer has to its credit, that is stored otherwise than the
-// journal's records make it.
+// Difference is a stored invoice, or a customer's stored credit, that differs from the journal's.
 type Difference struct {
 	CustomerRow uint32
 	Customer    string   // the caller's own identifier
-	InvoiceID   [16]byte // zero where it is about no invoice
+	InvoiceID   [16]byte // zero if it is about no invoice
 	Number      uint64   // of the invoice
 	Problem     string
 }
 
-// Verification is what VerifyInvoices found.
+// Verification is the result of VerifyInvoices.
 type Verification struct {
 	Customers, Invoices uint64
-	// Records is how many usage events and corrections were counted again.
+	// Records counts the usage events and corrections.
 	Records uint64
-	// Different is how many differences there are; of them MaxDifferences are listed.
+	// Different counts the differences; MaxDifferences of them are listed.
 	Different   uint64
 	Differences []Difference
 }
 
-// MaxDifferences is how many differences a verification lists.
+// MaxDifferences bounds the listed differences.
 const MaxDifferences = 1000
 
 // comparedAtOnce is how many customers are compared while no entry is applied.
 const comparedAtOnce = 500
 
-// VerifyInvoices works all invoices of some customers out again, in one pass over the journal, and
-// compares: each stored invoice with the one that the journal makes, each that the journal makes
-// with the stored one, and what the customers have to their credit. Apply waits only while the
-// last of it is compared, some hundred customers at a time. A PENDING invoice, and one that was
-// issued a moment ago and has no number yet, are not looked at.
+// VerifyInvoices computes all invoices of some customers again, in one pass over the journal. It
+// compares each stored invoice with the computed one, each computed one with the stored one, and
+// the customers' credit. Apply waits only while the end is compared, some hundred customers at a
+// time. It skips PENDING invoices, and those just issued that have no number yet.
 func (m *journalReader) VerifyInvoices(
 	src journal.Source, env uint32, rows []uint32,
 ) (Verification, error) {
@@ -82,7 +80,7 @@ func (v *Verification) note(d Difference) {
 	}
 }
 
-// compare looks at what the state has of a customer, and at what it lacks.
+// compare looks for what the state has of a customer, and for what it lacks.
 func (p *pass) compare(v *Verification, row uint32) {
 	a, c := p.accounts[row], p.s.Customers.Read(row)
 	about := Difference{CustomerRow: row, Customer: string(p.s.ExternalID(c))}
@@ -121,7 +119,7 @@ func (p *pass) compare(v *Verification, row uint32) {
 	}
 }
 
-// creditProblem compares what a customer has to its credit, currency by currency.
+// creditProblem compares a customer's credit, currency by currency.
 func (p *pass) creditProblem(a *auditor.Auditor, customer uint32) string {
 	currencies := slices.Collect(maps.Keys(a.Credit))
 	for at := p.s.Customers.Rest(customer).FirstBalance; at != 0; at = p.s.Balances.Read(at).Next {
@@ -136,8 +134,8 @@ func (p *pass) creditProblem(a *auditor.Auditor, customer uint32) string {
 	return d.String()
 }
 
-// compareStatus compares what may change of a stored invoice. It is called while no entry is
-// applied.
+// compareStatus compares the fields of a stored invoice that may change. It is called while no
+// entry is applied.
 func (p *pass) compareStatus(made *auditor.Invoice, row uint32) {
 	made.Listed = true
 	if made.Problem != "" {
@@ -163,14 +161,14 @@ func (p *pass) compareStatus(made *auditor.Invoice, row uint32) {
 	made.Problem = d.String()
 }
 
-// differences says field by field what is stored and what the journal makes; instants are in
+// differences lists, field by field, the stored value and the journal's; instants are in
 // milliseconds since 1970 UTC.
 type differences []string
 
-// listedFields bounds what is said of one invoice.
+// listedFields bounds the fields listed for one invoice.
 const listedFields = 8
 
-// String joins them; empty where there is none.
+// String joins them; empty if there are none.
 func (d differences) String() string { return strings.Join(d, "; ") }
 
 func differ[T comparable](d *differences, field string, stored, made T) {
@@ -179,8 +177,8 @@ func differ[T comparable](d *differences, field string, stored, made T) {
 	}
 }
 
-// differing compares an invoice that the journal has made with the stored one, in all that never
-// changes; empty where nothing differs.
+// differing compares an invoice of the journal with the stored one in all fields that never change;
+// empty if they agree.
 func (s *state) differing(f *credits.Fact, items []book.InvoiceItem) string {
 	lock := s.ReadLock(f.Customer)
 	defer lock.RUnlock()
@@ -220,9 +218,9 @@ func (s *state) differing(f *credits.Fact, items []book.InvoiceItem) string {
 	return d.String()
 }
 
-// differLines compares an invoice's lines, byte for byte, and says what is otherwise.
+// differLines compares an invoice's lines, byte for byte.
 func differLines(d *differences, stored, made []book.InvoiceItem) {
-	if len(stored) != len(made) { // which one is missing is unknown
+	if len(stored) != len(made) { // it is unknown which one is missing
 		differ(d, "the number of lines", len(stored), len(made))
 		return
 	}
@@ -248,22 +246,23 @@ func differLines(d *differences, stored, made []book.InvoiceItem) {
 	}
 }
 
-// ErrExplain means that an invoice cannot be worked out from the journal: records are missing.
+// ErrExplain means that an invoice cannot be computed from the journal: records are missing.
 var ErrExplain = errors.New("billing: the journal does not explain the invoice")
 
-// Explanation is an invoice as stored, and as computed from the journal's records alone.
+// Explanation is an invoice as stored, and as computed from the journal alone.
 type Explanation struct {
 	Invoice book.InvoiceView
 	auditor.Lines
-	// Equal reports whether nothing differs, of the lines no byte. Problem says what does.
+	// Equal reports whether both agree in every byte of the lines. Problem describes the
+	// difference.
 	Equal   bool
 	Problem string
 }
 
-// Explain works an invoice out again from journal records: usage events, voids, amendments, and the
-// facts of spans and invoices; never from counters or stored lines. False: there is no such invoice
-// (a PENDING one has nothing to explain yet). It reads the customer's records once, and holds none
-// of them.
+// Explain computes an invoice again from journal records: usage events, voids, amendments, and
+// facts of spans and invoices; never from counters or stored lines. It returns false for an unknown
+// invoice (a PENDING one has nothing to explain yet). It reads the customer's records once, and
+// holds none of them.
 func (m *journalReader) Explain(
 	src journal.Source, env uint32, id [16]byte,
 ) (Explanation, bool, error) {

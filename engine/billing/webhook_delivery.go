@@ -11,14 +11,14 @@ import (
 	"tollgate/engine/wire"
 )
 
-// RecordDelivery notes one attempt to deliver a message: the Attempt-th, from 1. Another than the
-// next one, or of a message that is not the first of its customer's, was recorded before, and
-// changes nothing. RetryMS is the wait before the next attempt; 0 gives the message up.
+// RecordDelivery records one attempt to deliver a message: number Attempt, from 1. It changes
+// nothing if that is not the next attempt, or if the message is not the first of its customer's:
+// then it was recorded before. RetryMS is the wait before the next attempt; 0 gives the message up.
 type RecordDelivery struct {
 	Env      uint32                `wire:"1"`
 	Endpoint [16]byte              `wire:"2"`
-	Row      uint32                `wire:"3"` // where the delivery is
-	Sequence uint64                `wire:"4"` // which one it is
+	Row      uint32                `wire:"3"` // the delivery's row
+	Sequence uint64                `wire:"4"` // the delivery's number
 	Attempt  uint32                `wire:"5"`
 	Outcome  outbox.AttemptOutcome `wire:"6"`
 	Status   uint32                `wire:"7"` // HTTP; 0: no answer
@@ -72,7 +72,7 @@ func (c *RecordDelivery) attempted(o *outbox.Outbox, stamp int64) {
 	o.Messages.Write(c.Row).Data = string(wire.Encode(nil, &words))
 }
 
-// settle decides what becomes of the delivery and of its endpoint.
+// settle decides the next state of the delivery and of its endpoint.
 func (c *RecordDelivery) settle(t *turn, o *outbox.Outbox, row uint32) {
 	ep := o.Endpoints.Write(row)
 	if c.Outcome == outbox.AttemptExpired {
@@ -102,8 +102,8 @@ func (c *RecordDelivery) settle(t *turn, o *outbox.Outbox, row uint32) {
 	o.Queues[row].Heads.Set(&o.Places, c.Row, d.NextAt)
 }
 
-// ResendWebhook sends a message once more that was delivered or given up: it waits behind what
-// waits for its customer. One that waits already is tried at once.
+// ResendWebhook sends a delivered or failed message again, behind its customer's waiting messages.
+// A waiting message is tried at once.
 type ResendWebhook struct {
 	Env      uint32   `wire:"1"`
 	Endpoint [16]byte `wire:"2"`
@@ -131,7 +131,7 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 		return engine.OutcomeWebhookLimit
 	}
 	if waits && was.Round == 0 && was.NextAt <= t.Stamp {
-		return engine.OutcomeDone // it waits for nothing but its turn
+		return engine.OutcomeDone // it waits only for its turn
 	}
 
 	o.Mu.Lock()

@@ -10,8 +10,7 @@ import (
 	"tollgate/engine/billing/internal/rows"
 )
 
-// CreateWebhookEndpoint adds an endpoint to an environment. One of this ID is the same success
-// again.
+// CreateWebhookEndpoint adds an endpoint to an environment. Repeating the ID is the same success.
 type CreateWebhookEndpoint struct {
 	Env    uint32               `wire:"1"`
 	ID     [16]byte             `wire:"2"`
@@ -59,8 +58,8 @@ func (c *CreateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// UpdateWebhookEndpoint changes what Set names of an endpoint. Enabling one that was disabled sends
-// it what waits for it; while it is disabled nothing is added.
+// UpdateWebhookEndpoint changes the fields of an endpoint that Set names. A disabled endpoint gets
+// no new messages; enabling it sends the waiting ones.
 type UpdateWebhookEndpoint struct {
 	Env     uint32               `wire:"1"`
 	ID      [16]byte             `wire:"2"`
@@ -117,8 +116,8 @@ func (c *UpdateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// DeleteWebhookEndpoint removes an endpoint with everything that waits for it, and its log. One
-// that is not there is the same success again.
+// DeleteWebhookEndpoint removes an endpoint with its waiting messages and its log. Deleting a
+// missing one is the same success.
 type DeleteWebhookEndpoint struct {
 	Env   uint32   `wire:"1"`
 	ID    [16]byte `wire:"2"`
@@ -149,8 +148,8 @@ func (c *DeleteWebhookEndpoint) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// RotateWebhookSecret gives an endpoint another secret; the one before signs for 24 hours more. The
-// same sealed secret is the same success again.
+// RotateWebhookSecret gives an endpoint another secret; the old one signs for 24 more hours.
+// Repeating the sealed secret is the same success.
 type RotateWebhookSecret struct {
 	Env    uint32   `wire:"1"`
 	ID     [16]byte `wire:"2"`

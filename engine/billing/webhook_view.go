@@ -13,7 +13,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// endpointNamed finds an environment and an endpoint of it; nil and 0 when there is none.
+// endpointNamed finds an environment and an endpoint of it; nil and 0 if there is none.
 func (t *turn) endpointNamed(env uint32, id *[16]byte) (e *accounts.Environment, row uint32) {
 	if e = t.Environment(env); e != nil {
 		row = t.outbox.EndpointIn(e, id)
@@ -30,7 +30,7 @@ func (s *state) reindexOutbox() {
 			continue // free
 		}
 		e.Hooks = append(e.Hooks, row)
-		// Messages that were asked for once more wait behind younger ones.
+		// Resent messages wait behind younger ones.
 		var waiting []uint32
 		for at := ep.First; at != 0; at = o.Deliveries.Read(at).Next {
 			if o.Deliveries.Read(at).State == outbox.DeliveryPending {
@@ -49,7 +49,7 @@ func (s *state) reindexOutbox() {
 	}
 }
 
-// outboxConsistent checks, after a restore, that rows lead to rows that exist, that lists end, and
+// outboxConsistent checks, after a restore, that rows refer to existing rows, that lists end, and
 // that texts decode.
 func (s *state) outboxConsistent() error {
 	o := &s.outbox
@@ -84,13 +84,13 @@ func (s *state) outboxConsistent() error {
 	return o.ListsEnd(s.Customers.Len())
 }
 
-// messagePrefix is what names of messages begin with.
+// messagePrefix begins the names of messages.
 const messagePrefix = "msg_"
 
-// MessageName is a message's name on the wire and in the admin API.
+// MessageName formats a message's name on the wire and in the admin API.
 func MessageName(id [16]byte) string { return messagePrefix + hex.EncodeToString(id[:]) }
 
-// ParseMessageName reads what MessageName wrote.
+// ParseMessageName parses MessageName's result.
 func ParseMessageName(name string) (id [16]byte, ok bool) {
 	digits, ok := strings.CutPrefix(name, messagePrefix)
 	if !ok || len(digits) != 2*len(id) || strings.ToLower(digits) != digits {
@@ -110,11 +110,11 @@ type DeliveryView struct {
 	Message outbox.WebhookMessage
 	// Status is pending, delivered or failed.
 	Status string
-	// Attempts is how many were made, Round how many since it was last asked for; Log has the newest.
+	// Attempts counts all attempts, Round those since the last resend; Log has the newest.
 	Attempts, Round uint32
 	Log             []outbox.Attempt
-	// QueuedAt is when it was made, or asked for once more; NextAt when it may be tried again,
-	// while it is pending. Log time.
+	// QueuedAt is when it was made or resent; NextAt when it may be tried again, while it is
+	// pending. Log time.
 	CreatedAt, QueuedAt, NextAt, FinishedAt int64
 }
 
@@ -123,7 +123,7 @@ var deliveryStates = [...]string{
 	outbox.DeliveryFailed: "failed",
 }
 
-// deliveryView must be called under the lock.
+// deliveryView requires the lock.
 func deliveryView(o *outbox.Outbox, row uint32) DeliveryView {
 	d := o.Deliveries.Read(row)
 	var words outbox.DeliveryText
@@ -145,16 +145,16 @@ type DeliveryQuery struct {
 	Endpoint [16]byte
 	// Status is pending, delivered or failed; empty: all.
 	Status string
-	// Before is the sequence of the last delivery of the page before; 0: from the newest on.
+	// Before is the sequence of the last delivery of the previous page; 0 begins at the newest.
 	Before uint64
 	Limit  int
 }
 
-// walkedDeliveries bounds how many deliveries one page looks at.
+// walkedDeliveries bounds the deliveries that one page examines.
 const walkedDeliveries = 20_000
 
-// WebhookDeliveries lists a page of an endpoint's deliveries, newest first. next is what Before is
-// for the following page; 0: there is none. A page may be shorter than its limit and have a next.
+// WebhookDeliveries lists a page of an endpoint's deliveries, newest first. next is the Before of
+// the following page; 0 ends the list. A page may be shorter than its limit and have a next.
 func (m *accountReader) WebhookDeliveries(
 	q *DeliveryQuery,
 ) (page []DeliveryView, next uint64, ok bool) {
@@ -210,16 +210,16 @@ func (m *accountReader) WebhookDelivery(env uint32, endpoint, id [16]byte) (Deli
 	return DeliveryView{}, false
 }
 
-// DueDelivery is a message that may be sent now, and where to.
+// DueDelivery is a message that may be sent now, and its endpoint.
 type DueDelivery struct {
 	Env      uint32
 	Endpoint outbox.WebhookEndpointView
 	Delivery DeliveryView
 }
 
-// DueWebhooks lists what may be sent at a log time: the first message of each customer whose next
-// attempt is due, of endpoints that are on. room says how many an endpoint may get, busy which
-// deliveries are left out. In all there are at most limit.
+// DueWebhooks lists at most limit messages that may be sent at a log time: the first message of
+// each customer whose next attempt is due, of enabled endpoints. room returns how many an endpoint
+// may get, busy which deliveries to skip.
 func (m *accountReader) DueWebhooks(
 	now int64, limit int, room func(endpoint [16]byte) int, busy func(sequence uint64) bool,
 ) (due []DueDelivery) {
@@ -227,7 +227,7 @@ func (m *accountReader) DueWebhooks(
 	o := &s.outbox
 	o.Mu.RLock()
 	defer o.Mu.RUnlock()
-	// any order: where there is not room for all, each has its turn.
+	// any order: if there is not room for all, each gets its turn.
 	for row, q := range o.Queues {
 		ep := o.Endpoints.Read(row)
 		if ep.Off != outbox.WebhookOn || q.Heads.First().At > now {
@@ -251,7 +251,7 @@ func (m *accountReader) DueWebhooks(
 // OutboxStats counts what the outbox holds.
 type OutboxStats struct {
 	Endpoints, Disabled, Pending, Finished uint64
-	// Skipped messages were never queued, since the endpoints that exist were made.
+	// Skipped messages were never queued, since the creation of the present endpoints.
 	Skipped uint64
 }
 

@@ -27,10 +27,10 @@ type Grant struct {
 	Amount    json.Number `json:"amount"`
 	Remaining json.Number `json:"remaining"`
 	Priority  int         `json:"priority"`
-	// SubscriptionID is zero where no plan granted it.
+	// SubscriptionID is zero if no plan granted it.
 	SubscriptionID string    `json:"subscriptionId,omitzero"`
 	CreatedAt      time.Time `json:"createdAt"`
-	// ExpiresAt is 0 where it never expires.
+	// ExpiresAt is 0 if it never expires.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 }
 
@@ -46,7 +46,7 @@ type Key struct {
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
 }
 
-// MarginRow is one row: revenue and cost of a key in a currency.
+// MarginRow is the revenue and cost of a key in a currency.
 type MarginRow struct {
 	Key      string      `json:"key"`
 	Currency string      `json:"currency,omitzero"`
@@ -69,7 +69,7 @@ type Payment struct {
 	Type string `json:"type,omitzero"`
 }
 
-// RevenuePoint is what came in a bucket.
+// RevenuePoint is the revenue of a bucket.
 type RevenuePoint struct {
 	Start     time.Time   `json:"start"`
 	Invoices  int         `json:"invoices"`
@@ -96,7 +96,7 @@ type UsageTotals struct {
 	To     time.Time      `json:"to"`
 	Series []UsageSeries  `json:"series"`
 	Checks []ChecksSeries `json:"checks"`
-	// ChecksFrom is where the counts of checks begin if that is within the range; its end while they are being made.
+	// ChecksFrom is where the counts of checks begin, if within the range; the range's end while they are being computed.
 	ChecksFrom time.Time       `json:"checksFrom,omitzero"`
 	Revenue    []RevenueSeries `json:"revenue"`
 	// SuspendedSubscriptions is how many subscriptions are suspended now.
@@ -110,12 +110,12 @@ type Account struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// UnmatchedName is what is known of such a name.
+// UnmatchedName is a name of usage events that no feature had.
 type UnmatchedName struct {
 	Name    string    `json:"name"`
 	Events  int       `json:"events"`
 	FirstAt time.Time `json:"firstAt"`
-	// LastAt is when they were last recorded, on the environment's clock.
+	// LastAt is when the last one was recorded, on the environment's clock.
 	LastAt time.Time `json:"lastAt"`
 }
 
@@ -132,11 +132,11 @@ type PoolTransaction struct {
 	PoolID   string `json:"poolId"`
 	Sequence int    `json:"sequence"`
 	Kind     string `json:"kind"`
-	// GrantType is the grant's, where there is one.
+	// GrantType is the grant's, if there is one.
 	GrantType string      `json:"grantType,omitzero"`
 	Amount    json.Number `json:"amount"`
 	Balance   json.Number `json:"balance,omitzero"`
-	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is concerned; Of is what a reversal reverses.
+	// GrantID, SubscriptionID and FeatureKey are set if the movement concerns one; Of is the transaction that a reversal reverses.
 	GrantID        string    `json:"grantId,omitzero"`
 	SubscriptionID string    `json:"subscriptionId,omitzero"`
 	FeatureKey     string    `json:"featureKey,omitzero"`
@@ -199,7 +199,7 @@ type WebhookEndpoint struct {
 	Delivered int `json:"delivered"`
 	Failed    int `json:"failed"`
 	Skipped   int `json:"skipped"`
-	// FailingSince is when the first attempt failed after which none succeeded.
+	// FailingSince is when the first attempt failed since the last success.
 	FailingSince time.Time `json:"failingSince,omitzero"`
 	// LastAttemptAt is when the newest attempt was made.
 	LastAttemptAt time.Time `json:"lastAttemptAt,omitzero"`

@@ -46,17 +46,17 @@ type UsageReport struct {
 
 // UsageSeries is the usage of a feature in a range.
 type UsageSeries struct {
-	// FeatureKey is empty for events whose name was that of no feature.
+	// FeatureKey is empty for unmatched names.
 	FeatureKey string       `json:"featureKey"`
 	Events     int          `json:"events"`
 	UsageUnits json.Number  `json:"usageUnits"`
 	Points     []UsagePoint `json:"points"`
 }
 
-// CreditAllocation is credits that a plan grants in every period.
+// CreditAllocation is credits that a plan grants in every period, and the pool that is made for them if the customer has none of this name.
 type CreditAllocation struct {
 	Pool string `json:"pool"`
-	// Denomination is what is counted; default: credits.
+	// Denomination is the unit that is counted; default: credits.
 	Denomination string `json:"denomination"`
 	// Currency is the plan's by default.
 	Currency string      `json:"currency"`

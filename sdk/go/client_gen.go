@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// EventAmendment gives a usage event another quantity.
+// EventAmendment changes the quantity of a usage event.
 type EventAmendment struct {
 	UsageUnits json.Number `json:"usageUnits"`
 	Reason     string      `json:"reason,omitzero"`
 }
 
-// PlanChangeRequest moves a subscription to the newest version of a plan: an upgrade now, with what is left of the period prorated, a downgrade at the period's end.
+// PlanChangeRequest moves a subscription to the newest version of a plan: an upgrade now, with the rest of the period prorated, a downgrade at the period's end.
 type PlanChangeRequest struct {
 	// ChangeToPlanID is the plan's id (text form) or key.
 	ChangeToPlanID string `json:"changeToPlanId"`
@@ -30,7 +30,7 @@ type SubscriptionRequest struct {
 	SubscriptionDetails
 }
 
-// CustomerChange changes fields of a customer's profile: those that Set names.
+// CustomerChange changes the fields of a customer's profile that Set names.
 type CustomerChange struct {
 	FirstName   Change[string] `json:"firstName,omitzero"`
 	LastName    Change[string] `json:"lastName,omitzero"`
@@ -39,14 +39,14 @@ type CustomerChange struct {
 	Address     Change[string] `json:"address,omitzero"`
 }
 
-// EventVoid takes a usage event back.
+// EventVoid voids a usage event.
 type EventVoid struct {
 	Reason string `json:"reason,omitzero"`
 }
 
 // CustomerRequest is the body of POST /customers.
 type CustomerRequest struct {
-	// ExternalClientCustomerID is the caller's own identifier; the server mints a UUID when the caller gave none.
+	// ExternalClientCustomerID is the caller's own identifier, or a UUID that the server minted.
 	ExternalClientCustomerID string `json:"externalClientCustomerId,omitzero"`
 	FirstName                string `json:"firstName"`
 	LastName                 string `json:"lastName"`
@@ -67,10 +67,10 @@ type EventRequest struct {
 	EventName           string `json:"eventName"`
 	FeatureKey          string `json:"featureKey,omitzero"`
 	FeatureID           string `json:"featureId,omitzero"`
-	// UsageUnits is what is counted, 1 where a request has none.
+	// UsageUnits is the counted quantity, 1 if a request has none.
 	UsageUnits json.Number `json:"usageUnits,omitzero"`
 	OccurredAt time.Time   `json:"occurredAt"`
-	// CostAmount is what the event costs.
+	// CostAmount is the event's cost.
 	CostAmount     json.Number `json:"costAmount,omitzero"`
 	SubscriptionID string      `json:"subscriptionId,omitzero"`
 	EntitlementID  string      `json:"entitlementId,omitzero"`

@@ -18,10 +18,10 @@ const (
 	EnvironmentLive    EnvironmentKind = 2 // live
 )
 
-// MaxAccounts is how many accounts one group holds: a snapshot fixes each of their environments.
+// MaxAccounts bounds the accounts of one group: a snapshot fixes each of their environments.
 const MaxAccounts = 10_000
 
-// Account never changes once it is made, but for what it holds.
+// Account never changes, except for what it holds.
 type Account struct {
 	ID        [16]byte
 	Name      string
@@ -59,16 +59,16 @@ type Environment struct {
 	// is what those that are on want to hear, one bit for each event.
 	Hooks  []uint32
 	Wanted atomic.Uint32
-	// Suspended counts its subscriptions that are suspended. Not state: see Book.Standing.
+	// Suspended counts its suspended subscriptions. It is not state: see Book.Standing.
 	Suspended atomic.Int64
 	// Dues are its subscriptions by what falls due next, PoolDues its pools by what expires next,
-	// HoldDues its open reservations by their expiry, Due the earliest instant of all, for queries;
-	// all on the environment's clock.
+	// HoldDues its open reservations by expiry; Due is the earliest instant of all, for queries.
+	// All are on the environment's clock.
 	Dues, PoolDues, HoldDues rows.Dues
 	Due                      atomic.Int64
 }
 
-// Now is the one place where an environment's clock is made of log time.
+// Now converts log time to the environment's clock. Nothing else does.
 func (e *Environment) Now(logTime int64) int64 { return logTime + e.Offset.Load() }
 
 // AddAccount appends an account and its environments, here and at restore.
@@ -87,7 +87,7 @@ func (s *Directory) AddAccount(a *Account) {
 	s.namesMu.Unlock()
 }
 
-// AccountNumber finds an account by its name, else by its id; 0 where there is none.
+// AccountNumber finds an account by its name, else by its id; 0 if there is none.
 func (s *Directory) AccountNumber(name string) uint32 {
 	s.namesMu.RLock()
 	defer s.namesMu.RUnlock()
@@ -100,13 +100,13 @@ func (s *Directory) AccountNumber(name string) uint32 {
 	return 0
 }
 
-// AccountNamed finds an account by its name or its id. So no account is created whose name is
-// another one's id.
+// AccountNamed finds an account by its name or its id. So no account gets another one's id as its
+// name.
 func (s *Directory) AccountNamed(name string) (*Account, bool) {
 	return s.Accounts.At(s.AccountNumber(name))
 }
 
-// Environment finds an environment by number; nil when there is none.
+// Environment finds an environment by number; nil if there is none.
 func (s *Directory) Environment(number uint32) *Environment {
 	e, _ := s.Environments.At(number)
 	return e
@@ -117,10 +117,10 @@ func (a *Account) View() AccountView {
 	return AccountView{ID: a.ID, Name: a.Name, CreatedAt: a.CreatedAt}
 }
 
-// FlowOf is whose work an environment's is: its account's. 0 means no account.
+// FlowOf returns the flow of an environment's work: its account. 0 means no account.
 func FlowOf(env uint32) fair.Flow { return fair.Flow((env + 1) / 2) }
 
-// MaxOrigins is how many origins an environment lists.
+// MaxOrigins bounds the origins of an environment.
 const MaxOrigins = 50
 
 // ListedOrigins are those of SetOrigins.
@@ -131,7 +131,7 @@ func (e *Environment) ListedOrigins() []string {
 	return nil
 }
 
-// FeatureKey is the key of a feature by number; empty when there is none.
+// FeatureKey returns the key of a feature by number; empty if there is none.
 func (s *Directory) FeatureKey(env, number uint32) string {
 	if e := s.Environment(env); e != nil {
 		if f := e.Catalog.Load().Feature(number); f != nil {

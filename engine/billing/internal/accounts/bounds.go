@@ -7,27 +7,27 @@ import (
 	"tollgate/engine/billing/internal/catalogs"
 )
 
-// Bounds are how many records of a kind one account may hold, in both environments together: all of
-// them are in the memory of every node. 0 stands for the default.
+// Bounds limit the records of each kind that one account may hold, in both environments together:
+// every node has all of them in memory. 0 is the default.
 type Bounds struct {
-	// Customers counts all that were created, archived ones included. Keys are those in use.
-	// Catalog counts features, plans and their versions. Endpoints are those of webhooks.
+	// Customers counts all customers, archived ones included, Keys those in use, Catalog features,
+	// plans and their versions, Endpoints those of webhooks.
 	Customers, Keys, Catalog, Endpoints uint64
 }
 
-// DefaultBounds are in force where SetLimits names no others.
+// DefaultBounds apply unless SetLimits names others.
 var DefaultBounds = Bounds{
 	Customers: 10_000_000, Keys: 2 * MaxAPIKeys, Catalog: 100_000, Endpoints: 2 * MaxWebhookEndpoints,
 }
 
-// Bounds are those in force.
+// Bounds returns the bounds in force.
 func (l *Limits) Bounds() Bounds {
 	b := Bounds{l.AccountCustomers, l.AccountKeys, l.AccountCatalog, l.AccountEndpoints}
 	b.Or(&DefaultBounds)
 	return b
 }
 
-// Or fills in what is 0.
+// Or replaces zeros by defaults.
 func (b *Bounds) Or(other *Bounds) {
 	for _, v := range [...]struct {
 		to   *uint64
@@ -47,8 +47,7 @@ func (b *Bounds) Or(other *Bounds) {
 // held counts an account's customers; only Apply writes it.
 type held struct{ Customers atomic.Uint64 }
 
-// Use is what an account holds. Where another goroutine than Apply's asks, it holds the outbox's
-// lock.
+// Use is what an account holds. Callers outside Apply hold the outbox's lock.
 func (s *Directory) Use(a *Account) (b Bounds) {
 	b.Customers = a.Held.Customers.Load()
 	for _, e := range [...]*Environment{s.Environment(a.number), s.Environment(a.number + 1)} {
@@ -77,8 +76,8 @@ func (t *Tx) TakesKey(e *Environment) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// TakesCatalog reports whether the account of an environment may have a catalog there. One that is
-// no larger than the present one always may.
+// TakesCatalog reports whether an environment's account may have this catalog there. A catalog no
+// larger than the present one always may.
 func (t *Tx) TakesCatalog(e *Environment, next *catalogs.Catalog) engine.Outcome {
 	now := e.Catalog.Load().Size()
 	if next.Size() <= now {
@@ -101,7 +100,7 @@ func (t *Tx) TakesEndpoint(e *Environment) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// both adds up a number of an environment and of its account's other one.
+// both adds the numbers of an environment and of its account's other one.
 func (s *Directory) both(e *Environment, of func(*Environment) uint64) uint64 {
 	return of(s.Environment(e.Account.number)) + of(s.Environment(e.Account.number+1))
 }

@@ -11,10 +11,10 @@ import (
 	"tollgate/engine/wire"
 )
 
-// maxChange bounds what a change keeps of one value, in bytes.
+// maxChange bounds the bytes of one recorded value.
 const maxChange = 1024
 
-// FieldChange says what one value was and what it became. Secrets and personal data never are.
+// FieldChange is one value before and after. It never has secrets or personal data.
 type FieldChange struct {
 	Name   string `wire:"1"`
 	Before string `wire:"2"`
@@ -23,7 +23,7 @@ type FieldChange struct {
 
 // Change is the record of one admin change.
 type Change struct {
-	Env     uint32        `wire:"1"` // 0: of no environment
+	Env     uint32        `wire:"1"` // 0: no environment
 	At      int64         `wire:"2"` // log time
 	Actor   string        `wire:"3"`
 	Action  string        `wire:"4"`
@@ -33,14 +33,14 @@ type Change struct {
 
 // ChangeRecords is the payload of a journal.KindChange record: the admin changes of an entry.
 type ChangeRecords struct {
-	First   uint64   `wire:"1"` // the number of the first one; they are counted from 1, in log order
+	First   uint64   `wire:"1"` // the number of the first one; they count from 1, in log order
 	Changes []Change `wire:"2"`
 }
 
-// ChangesPerMark is how many changes there are between two that can be found at once.
+// ChangesPerMark is the number of changes from one mark to the next.
 const ChangesPerMark = 64
 
-// changeMark is where in the journal a change stands: number 1, 65, 129 …, by the mark's row.
+// changeMark is the place in the journal of change number 1, 65, 129 …, by the mark's row.
 //
 //schema:row
 type changeMark struct {
@@ -54,14 +54,14 @@ func (t *Tx) NoteChange(env uint32, actor, action, subject string, values ...Fie
 	t.Note(Change{Env: env, Actor: actor, Action: action, Subject: subject, Values: values})
 }
 
-// Given is a value that a change gives to a field that had none.
+// Given returns the change of a field that had no value before.
 func Given(name, value string) FieldChange { return FieldChange{Name: name, After: value} }
 
-// Changed is a field that a change gives another value.
+// Changed returns the change of a field's value.
 func Changed(name, before, after string) FieldChange { return FieldChange{name, before, after} }
 
-// Note remembers an admin change at the turn's stamp, forever: in the journal. What did not change
-// is left out.
+// Note records an admin change at the turn's stamp in the journal, forever. It omits values that
+// did not change.
 func (t *Tx) Note(c Change) {
 	c.At = t.Stamp
 	kept := c.Values[:0]
@@ -87,7 +87,7 @@ func (t *Tx) Note(c Change) {
 	t.Fold(t.S.Changes)
 }
 
-// shortened cuts a long value at a character, and says by how much.
+// shortened cuts a long value at a character and counts the rest.
 func shortened(text string) string {
 	if len(text) <= maxChange {
 		return text
@@ -103,7 +103,7 @@ func shortened(text string) string {
 type ChangeView struct {
 	Number          uint64 // from 1, in log order
 	At              int64  // log time
-	Account         string // empty when the change belongs to none
+	Account         string // empty if the change belongs to none
 	Environment     EnvironmentKind
 	Actor           string
 	Action, Subject string
@@ -112,13 +112,13 @@ type ChangeView struct {
 	Size int // bytes of its values
 }
 
-// ErrChanges means that the journal does not have the admin changes that the state counts.
+// ErrChanges means that the journal lacks admin changes that the state counts.
 var ErrChanges = errors.New("billing: admin changes are missing from the journal")
 
-// MaxChangeBytes is about how much a page of changes may hold.
+// MaxChangeBytes bounds a page of changes, roughly.
 const MaxChangeBytes = 4 << 20
 
-// ChangesTo reads the changes from the mark before one up to it, oldest first.
+// ChangesTo reads the changes from the previous mark up to this one, oldest first.
 func (s *Directory) ChangesTo(src journal.Source, last uint64) (views []ChangeView, err error) {
 	row := uint32((last-1)/ChangesPerMark) + 1
 	first := uint64(row-1)*ChangesPerMark + 1
@@ -137,7 +137,7 @@ func (s *Directory) ChangesTo(src journal.Source, last uint64) (views []ChangeVi
 		return nil, fmt.Errorf("billing: list admin changes from %d on: %w", first, err)
 	}
 	var block ChangeRecords
-	read := uint64(0) // the entry that block is of
+	read := uint64(0) // the block's entry
 	for _, item := range items {
 		if item.Index != read {
 			block, read = ChangeRecords{}, item.Index

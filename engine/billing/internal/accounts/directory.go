@@ -13,14 +13,14 @@ import (
 	"tollgate/engine/page"
 )
 
-// Directory is who there is: accounts with their environments, catalogs and API keys, what falls
-// due in them, and the locks over their customers.
+// Directory has accounts with their environments, catalogs and API keys, what falls due in them,
+// and the locks of their customers.
 type Directory struct {
 	Log machine.Log
 
 	Limits atomic.Pointer[Limits]
-	// Floor is the log time before which idempotency keys may have been dropped: an event that
-	// occurred earlier is refused whatever the settings say now.
+	// Floor is the log time before which idempotency keys may have been dropped: an earlier event
+	// is refused, whatever the settings say now.
 	Floor int64
 
 	Accounts     rows.Series[*Account]
@@ -33,23 +33,23 @@ type Directory struct {
 
 	Store       *page.Store
 	changesMu   sync.RWMutex
-	ChangeMarks *page.Table[changeMark] // where in the journal admin changes stand
+	ChangeMarks *page.Table[changeMark] // places of admin changes in the journal
 	// Changes is how many admin changes there have been, ChangesShown how many of them the journal
-	// shows; only Apply and Restore touch the former.
+	// shows. Only Apply and Restore touch Changes.
 	Changes      uint64
 	ChangesShown atomic.Uint64
 
-	// seed is that of the indexes, which are not state: the process draws it.
+	// seed is that of the indexes. It is not state: each process draws its own.
 	seed maphash.Seed
 
-	// Schedule is for Apply alone, but for what NextDue reads, and no state: it is rebuilt at
-	// restore.
+	// Schedule is for Apply alone, except for NextDue's field. It is not state: restore rebuilds
+	// it.
 	Schedule schedule
 
 	stripes [stripes]stripe
 }
 
-// Open makes a directory without accounts, and the store that all tables are in.
+// Open makes a directory without accounts, and the store of all tables.
 func (s *Directory) Open() {
 	s.names, s.accountIDs = map[string]uint32{}, map[[16]byte]uint32{}
 	s.APIKeyByHash = page.NewIndex()
@@ -60,7 +60,7 @@ func (s *Directory) Open() {
 	s.ChangeMarks = page.NewTable(s.Store, tableChangeMarks, changeMarkCodec)
 }
 
-// stripes is the number of locks over customers; a power of two.
+// stripes is the number of locks of customers; a power of two.
 const stripes = 1024
 
 // stripe is one lock, alone on its cache lines.
@@ -86,38 +86,38 @@ func (s *Directory) WriteLock(customer uint32) *stripe {
 	return lock
 }
 
-// IDHash is where an index has an id.
+// IDHash returns an id's hash in an index.
 func (s *Directory) IDHash(id *[16]byte) uint64 { return maphash.Bytes(s.seed, id[:]) }
 
-// ExternalHash is where an index has a customer by the caller's identifier.
+// ExternalHash returns the hash of a customer's external id in an index.
 func (s *Directory) ExternalHash(env uint32, external []byte) uint64 {
 	return machine.Fold(maphash.Bytes(s.seed, external), uint64(env))
 }
 
-// Tx is one record's turn in Apply, as far as it notes admin changes and counts work.
+// Tx is one record's turn in Apply, for recording admin changes and counting work.
 type Tx struct {
 	machine.Turn
 	S     *Directory
 	Entry *Entry
 }
 
-// Entry is what the records of one entry have in common. Its memory is used again for the next.
+// Entry is what the records of one entry share. Its memory is reused for the next.
 type Entry struct {
 	// Records is how many the entry has.
 	Records int
 	Changes ChangeRecords
-	// Work is what the entry has done so far: see EntryWork.
+	// Work is the entry's work so far: see EntryWork.
 	Work int
-	// next is the first place in the journal that no record of the entry has, shift is by how many
-	// records more than one for each command it has so far: see Place.
+	// next is the first place in the journal after the entry's records. shift is how many more
+	// records than commands it has so far: see Place.
 	next, shift uint32
 }
 
 // Reset begins another entry.
 func (e *Entry) Reset() { e.Work, e.next, e.shift = 0, 0, 0 }
 
-// Place is the place within the entry of the next journal record of the command at a position: that
-// position, as long as no command makes more than one record.
+// Place returns the place, within the entry, of the next journal record of the command at a
+// position. It is that position until a command makes more than one record.
 func (e *Entry) Place(position uint32) (place uint32) {
 	if place = position + e.shift; place < e.next {
 		place = e.next
@@ -127,27 +127,27 @@ func (e *Entry) Place(position uint32) (place uint32) {
 	return place
 }
 
-// Work is counted, so that no entry keeps Apply for long whatever it holds: a unit is about one
+// Work is counted, so that no entry keeps Apply for long, whatever it holds. A unit is about one
 // record that is read, changed or encoded, some 0.3 µs. It is a function of the log alone, as time
-// would not be. What an entry may not do any more is left for the next one: ticks go on by
-// themselves, a command is OutcomeDeferred and proposed again.
+// would not be. What exceeds an entry's work is left to the next one: ticks continue by themselves,
+// and a command is OutcomeDeferred and proposed again.
 const (
-	// EntryWork is what one entry may do before the rest is deferred. What began is ended: an entry
-	// takes as much more as its largest single step.
+	// EntryWork is how much one entry may do before the rest is deferred. A step that began is
+	// completed, so an entry exceeds it by at most its largest step.
 	EntryWork = 4096
-	// TickWork is how much of that a tick takes: a usage event that travels in the same entry,
-	// behind it, must not be deferred again and again for as long as there is something to sweep,
-	// nor wait long: a tick of this size takes about 1 ms of a processor.
+	// TickWork is a tick's part of that. A usage event behind it in the same entry must not be
+	// deferred again and again during a long sweep, nor wait long: a tick of this size takes about
+	// 1 ms of processor time.
 	TickWork = EntryWork / 4
-	// TickBytes is how much of journal a tick writes at most, in bytes.
+	// TickBytes bounds the journal bytes of a tick.
 	TickBytes = 32 << 10
 )
 
-// Spend counts work that was done, or is about to be done whole.
+// Spend counts work that was done, or will be completed.
 func (t *Tx) Spend(units int) { t.Entry.Work += units }
 
-// Left is what the entry may still do; it may be below zero.
+// Left returns the entry's remaining work; it may be below zero.
 func (t *Tx) Left() int { return EntryWork - t.Entry.Work }
 
-// Spent reports whether the entry has done its share.
+// Spent reports whether the entry has no work left.
 func (t *Tx) Spent() bool { return t.Left() <= 0 }

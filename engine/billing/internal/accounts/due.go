@@ -6,31 +6,31 @@ import (
 	"tollgate/engine/billing/internal/rows"
 )
 
-// schedule is what falls due in a group. Of each environment one instant counts, in log time: the
-// environments are heaps themselves, so that it does not matter how many there are.
+// schedule has what falls due in a group. Each environment counts with one instant, in log time.
+// The environments are heaps themselves, so their number does not matter.
 type schedule struct {
-	// live and sandbox are the environments by the instant at which something of them falls due.
-	// Live ones come first: a sandbox whose clock was moved by years must not delay them.
+	// live and sandbox have the environments by their next due instant. Live ones come first: a
+	// sandbox whose clock moved by years must not delay them.
 	live, sandbox rows.Dues
-	// Where each environment, subscription, pool and reservation stands in its heap.
+	// Places of environments, subscriptions, pools and reservations in their heaps.
 	environments, subscriptions, Pools, holds rows.Chunks[uint32]
-	// Next is the earliest instant of all in log time, for NextDue; 0 when there is none.
+	// Next is the earliest instant of all in log time, for NextDue; 0 if there is none.
 	Next atomic.Int64
 }
 
-// Reschedule notes a subscription's next instant.
+// Reschedule sets a subscription's next instant.
 func (s *Directory) Reschedule(e *Environment, row uint32, at int64) {
 	e.Dues.Set(&s.Schedule.subscriptions, row, at)
 	s.Requeue(e)
 }
 
-// RescheduleHold notes when a reservation expires.
+// RescheduleHold sets the instant when a reservation expires.
 func (s *Directory) RescheduleHold(e *Environment, row uint32, at int64) {
 	e.HoldDues.Set(&s.Schedule.holds, row, at)
 	s.Requeue(e)
 }
 
-// Requeue notes an environment's next instant, after one of its rows or its clock was moved.
+// Requeue updates an environment's next instant after one of its rows or its clock moved.
 func (s *Directory) Requeue(e *Environment) {
 	at := min(e.Dues.First().At, e.PoolDues.First().At, e.HoldDues.First().At)
 	e.Due.Store(at)
@@ -49,8 +49,8 @@ func (s *Directory) Requeue(e *Environment) {
 	s.Schedule.Next.Store(next)
 }
 
-// DueBy returns the environment in which something is due at a log time: a live one where there is
-// one, then the earliest; nil when nothing is due.
+// DueBy returns an environment with something due at a log time: live ones first, then the
+// earliest; nil if nothing is due.
 func (s *Directory) DueBy(stamp int64) *Environment {
 	for _, q := range [...]*rows.Dues{&s.Schedule.live, &s.Schedule.sandbox} {
 		if first := q.First(); first.At <= stamp {

@@ -32,37 +32,36 @@ func (s Scope) String() string {
 
 // Bounds of an environment's API keys.
 const (
-	// MaxAPIKeys is how many may be in use at a time.
+	// MaxAPIKeys bounds the keys in use.
 	MaxAPIKeys = 1000
-	// MaxListedKeys is how many are held, revoked ones included. Where there are as many, a new one
-	// takes the place of the one that was revoked first.
+	// MaxListedKeys bounds all keys, revoked ones included. When it is reached, a new key replaces
+	// the one that was revoked first.
 	MaxListedKeys = 2 * MaxAPIKeys
 )
 
-// APIKey changes once at most: when it is revoked.
+// APIKey changes at most once: when it is revoked.
 type APIKey struct {
 	ID          [16]byte
 	Hash        [32]byte
 	Env         uint32
 	Scope       Scope
-	Customer    uint32 // row, of ScopeCustomer
+	Customer    uint32 // customer's row, for ScopeCustomer
 	Label, Hint string
 	CreatedAt   int64
 	Revoked     atomic.Pointer[Revocation]
 }
 
-// Revocation says when a key was revoked, and by which log entry: a snapshot leaves out what came
-// after it began.
+// Revocation is when a key was revoked, and by which log entry: a snapshot omits later ones.
 type Revocation struct {
 	At    int64
 	Index uint64
 }
 
-// keySlot is the place of a key among all; the number of a place is what the index has.
+// keySlot is the place of a key among all; the index has its number.
 type keySlot struct{ Key atomic.Pointer[APIKey] }
 
-// AddKey appends a key, here and at restore. In an environment that holds as many as one may it
-// takes the place of the one that was revoked first: where fewer are in use there is one.
+// AddKey appends a key, also at restore. In a full environment it replaces the key that was revoked
+// first; there is one, because fewer may be in use.
 func (s *Directory) AddKey(k *APIKey) {
 	e := s.Environment(k.Env)
 	number := uint32(0)
@@ -79,7 +78,7 @@ func (s *Directory) AddKey(k *APIKey) {
 	e.Keys.Append(k)
 }
 
-// APIKey finds a key by its SHA-256; nil when there is none.
+// APIKey finds a key by its SHA-256; nil if there is none.
 func (s *Directory) APIKey(hash *[32]byte) (found *APIKey) {
 	all := s.APIKeys.All()
 	s.APIKeyByHash.Find(KeyHash(hash), func(number uint32) bool {
@@ -96,7 +95,7 @@ func (s *Directory) APIKey(hash *[32]byte) (found *APIKey) {
 	return found
 }
 
-// keyNumber is the number of the place of a key that there is. Only Apply may ask.
+// keyNumber returns the number of an existing key's place. Only Apply may call it.
 func (s *Directory) keyNumber(hash *[32]byte) uint32 {
 	all := s.APIKeys.All()
 	return s.APIKeyByHash.Find(KeyHash(hash), func(number uint32) bool {
@@ -104,10 +103,10 @@ func (s *Directory) keyNumber(hash *[32]byte) uint32 {
 	})
 }
 
-// KeyHash needs no seed: the bytes are those of a SHA-256.
+// KeyHash needs no seed: the bytes are a SHA-256.
 func KeyHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:]) }
 
-// KeysInUse counts the keys that were not revoked.
+// KeysInUse counts the keys that are not revoked.
 func (e *Environment) KeysInUse() (n int) {
 	for _, k := range e.Keys.All() {
 		if k.Revoked.Load() == nil {
@@ -117,8 +116,8 @@ func (e *Environment) KeysInUse() (n int) {
 	return n
 }
 
-// firstRevoked is the key that was revoked before all others, of several in one entry the oldest;
-// nil when none was.
+// firstRevoked returns the key that was revoked first (the oldest of several in one entry); nil if
+// none was.
 func (e *Environment) firstRevoked() (first *APIKey) {
 	for _, k := range e.Keys.All() {
 		r := k.Revoked.Load()
@@ -129,7 +128,7 @@ func (e *Environment) firstRevoked() (first *APIKey) {
 	return first
 }
 
-// APIKey finds a key by its id; nil when there is none.
+// APIKey finds a key by its id; nil if there is none.
 func (e *Environment) APIKey(id [16]byte) *APIKey {
 	for _, k := range e.Keys.All() {
 		if k.ID == id {

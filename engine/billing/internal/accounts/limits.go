@@ -18,12 +18,12 @@ const (
 	MaxKeys = 4_000_000_000
 )
 
-// Limits are the settings that decide results, as SetLimits left them.
+// Limits are the settings that decide results, set by SetLimits.
 type Limits struct {
 	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event may be.
 	KeyRetentionMS, WindowMS int64
 	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. The last
-	// eighth is for accounts that hold fewer than are free.
+	// eighth is reserved for accounts that hold fewer than are free.
 	MaxKeys uint64
 	// AuditRetentionMS is how long audit events are kept.
 	AuditRetentionMS int64
@@ -33,8 +33,8 @@ type Limits struct {
 	// account; 0 is the default.
 	AccountCustomers, AccountKeys, AccountCatalog, AccountEndpoints uint64
 	// CustomerHolds and EnvironmentHolds are how many open reservations a customer and an
-	// environment may have, HoldMS how long one may live in all, whatever extends it; 0 is the
-	// default of each.
+	// environment may have, HoldMS how long one may live, extensions included; 0 is the default of
+	// each.
 	CustomerHolds, EnvironmentHolds uint64
 	HoldMS                          int64
 }
@@ -45,25 +45,24 @@ const (
 	defaultEnvironmentHolds = 200_000
 	MaxCustomerHolds        = 100_000
 	MaxEnvironmentHolds     = 4_000_000
-	// MaxHoldMS is the longest that the setting lets a reservation live in all: 7 days.
+	// MaxHoldMS bounds the setting HoldMS: 7 days.
 	MaxHoldMS = 7 * DayMS
 )
 
-// Holds is how many open reservations a customer and an environment may have.
+// Holds returns how many open reservations a customer and an environment may have.
 func (l *Limits) Holds() (customer, environment uint64) {
 	return cmp.Or(l.CustomerHolds, defaultCustomerHolds),
 		cmp.Or(l.EnvironmentHolds, defaultEnvironmentHolds)
 }
 
-// LongestHold is how long a reservation may live in all: 24 hours where the settings say nothing.
+// LongestHold returns how long a reservation may live: 24 hours by default.
 func (l *Limits) LongestHold() int64 { return cmp.Or(l.HoldMS, DayMS) }
 
-// memoryShare is how many times as many keys as are to stay in memory may be there, while their
-// files are behind.
+// memoryShare is how many times MemoryKeys memory may hold while files are behind.
 const memoryShare = 4
 
-// MostKeysInMemory is how many keys may be in memory while their files are behind; beyond that no
-// event is recorded.
+// MostKeysInMemory is how many keys may be in memory while files are behind; beyond it no event is
+// recorded.
 func (l *Limits) MostKeysInMemory() uint64 {
 	if l.MaxKeysInMemory == 0 {
 		return l.MaxKeys
@@ -71,18 +70,18 @@ func (l *Limits) MostKeysInMemory() uint64 {
 	return min(l.MaxKeys, memoryShare*l.MaxKeysInMemory)
 }
 
-// keyReserve is the part of the room for keys that is for accounts with few of them: an eighth.
+// keyReserve is the part of the room that is reserved for accounts with few keys: an eighth.
 const keyReserve = 8
 
-// Full reports whether an account that has kept held keys may keep no other. In the reserve that is
-// whoever holds as much as is free, so that no account can lock out the others.
+// Full reports whether an account with held keys may keep no other. In the reserve this is any
+// account that holds at least as much as is free, so no account can lock out the others.
 func (l *Limits) Full(s idempotency.Span, held uint64) bool {
 	free := l.MaxKeys - min(l.MaxKeys, s.Next-s.Base)
 	return free == 0 || free < l.MaxKeys/keyReserve && held >= free ||
 		l.MaxKeysInMemory > 0 && s.InMemory()/memoryShare >= l.MaxKeysInMemory
 }
 
-// MemoryKeys is how many keys stay in memory.
+// MemoryKeys returns how many keys stay in memory.
 func (l *Limits) MemoryKeys() uint64 {
 	if l.MaxKeysInMemory == 0 {
 		return 32 << 20
@@ -90,8 +89,8 @@ func (l *Limits) MemoryKeys() uint64 {
 	return l.MaxKeysInMemory
 }
 
-// DefaultLimits are in force until the first SetLimits: 7 days, 64 Mi keys (some 2.4 GB), and 30
-// days for audit events.
+// DefaultLimits apply until the first SetLimits: 7 days, 64 Mi keys (some 2.4 GB), and 30 days for
+// audit events.
 func DefaultLimits() Limits {
 	return Limits{
 		KeyRetentionMS: 7 * DayMS, WindowMS: 7 * DayMS, MaxKeys: 64 << 20,

@@ -17,7 +17,7 @@ const (
 	TableCovers           = 37
 	TableCorrectionDraws  = 38
 
-	TableLongIDs     = 40 // 41 was the record of admin changes, which the journal has
+	TableLongIDs     = 40 // 41 was the record of admin changes, now in the journal
 	TableRequests    = 42
 	TableCheckouts   = 43
 	TablePayments    = 44
@@ -27,7 +27,7 @@ const (
 	TablePlanChanges = 11
 	TableCorrections = 12
 	TableSequences   = 13
-	TableMeters      = 14 // 8 were meters that held where their tiers began
+	TableMeters      = 14 // 8 were meters with the beginning of their tiers
 	TableDetails     = 15 // of subscriptions
 
 	TableWebhookEndpoints = 48

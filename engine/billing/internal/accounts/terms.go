@@ -1,21 +1,21 @@
 package accounts
 
 const (
-	// DefaultPaymentTermDays is how long after its issue an invoice falls due, unless the
-	// environment says otherwise; MaxPaymentTermDays is the most that it may say.
+	// DefaultPaymentTermDays is how long after its issue an invoice falls due by default;
+	// MaxPaymentTermDays bounds the setting.
 	DefaultPaymentTermDays = 7
 	MaxPaymentTermDays     = 365
-	// MaxSettleMinutes is how long at most the invoice of a period waits for late usage: 7 days,
-	// less than any period lasts.
+	// MaxSettleMinutes bounds how long a period's invoice waits for late usage: 7 days, which is
+	// shorter than any period.
 	MaxSettleMinutes = 7 * 24 * 60
 )
 
-// PaymentTerms are an environment's. Each invoice keeps the due date that they gave it.
-// Numbers 2 and 3 were the terms before these, and are not given again.
+// PaymentTerms are an environment's. Each invoice keeps the due date that they gave it. Numbers 2
+// and 3 were the terms before these, and are not reused.
 type PaymentTerms struct {
 	Days          uint32 `wire:"1"`
 	SettleMinutes uint32 `wire:"5"`
-	Set           bool   `wire:"4"` // they were set once: 0 days are not the standard
+	Set           bool   `wire:"4"` // they were set once, so 0 days differ from the default
 }
 
 // PaymentTerms are those of SetPaymentTerms.
@@ -26,15 +26,15 @@ func (e *Environment) PaymentTerms() PaymentTerms {
 	return PaymentTerms{Days: DefaultPaymentTermDays}
 }
 
-// DueOf is when an invoice falls due that is issued at an instant.
+// DueOf returns when an invoice issued at an instant falls due.
 func (e *Environment) DueOf(issued int64) int64 {
 	return issued + int64(e.PaymentTerms().Days)*DayMS
 }
 
-// SettleMS is how long after its period's end an invoice is issued.
+// SettleMS returns how long after its period's end an invoice is issued.
 func (e *Environment) SettleMS() int64 { return int64(e.PaymentTerms().SettleMinutes) * 60_000 }
 
-// Most of what a seller states, in bytes.
+// Bounds of what a seller states, in bytes.
 const (
 	MaxSellerText    = 512
 	MaxSellerAddress = 2000
@@ -48,7 +48,7 @@ type Seller struct {
 	TaxID   string `wire:"4" json:"taxId,omitzero"`
 }
 
-// Bounded reports whether it is no longer than a seller may be.
+// Bounded reports whether no field is too long.
 func (s *Seller) Bounded() bool {
 	return len(s.Name) <= MaxSellerText && len(s.Address) <= MaxSellerAddress &&
 		len(s.Email) <= MaxSellerText && len(s.TaxID) <= MaxSellerText

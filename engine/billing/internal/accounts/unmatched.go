@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// MaxUnmatched is how many names of usage events without a feature an environment remembers: the
-// ones that were seen last.
+// MaxUnmatched bounds the names of usage events without a feature that an environment remembers,
+// newest first.
 const MaxUnmatched = 50
 
-// UnmatchedTally is a name that usage events had, and that no feature of the catalog had then: they
-// were recorded, and they are not billed. Name and First never change.
+// UnmatchedTally counts usage events with a name that no feature had then: they are recorded and
+// not billed. Name and First never change.
 type UnmatchedTally struct {
 	Name  string
 	First int64 // on the environment's clock
@@ -18,18 +18,18 @@ type UnmatchedTally struct {
 	Last  atomic.Int64
 }
 
-// UnmatchedName is what is known of such a name.
+// UnmatchedName is a name of usage events that no feature had.
 //
 //schema:answer admin UnmatchedName
 type UnmatchedName struct {
 	Name    string `wire:"1" json:"name" rule:"min=1,max=128"`
 	Events  uint64 `wire:"2" json:"events"`
 	FirstAt int64  `wire:"3" json:"firstAt" as:"time"`
-	// LastAt is when they were last recorded, on the environment's clock.
+	// LastAt is when the last one was recorded, on the environment's clock.
 	LastAt int64 `wire:"4" json:"lastAt" as:"time"`
 }
 
-// UnmatchedNames copies what is remembered, in the order in which the names came.
+// UnmatchedNames copies the names in the order in which they came.
 func (e *Environment) UnmatchedNames() (list []UnmatchedName) {
 	known := e.Unmatched.Load()
 	if known == nil {
@@ -41,7 +41,7 @@ func (e *Environment) UnmatchedNames() (list []UnmatchedName) {
 	return list
 }
 
-// RestoreUnmatched puts back what a snapshot has of UnmatchedNames.
+// RestoreUnmatched restores a snapshot's UnmatchedNames.
 func (e *Environment) RestoreUnmatched(list []UnmatchedName) {
 	if len(list) == 0 {
 		return
@@ -55,7 +55,7 @@ func (e *Environment) RestoreUnmatched(list []UnmatchedName) {
 	e.Unmatched.Store(&known)
 }
 
-// NoteUnmatched counts an event whose name is that of no feature.
+// NoteUnmatched counts an event with a name that no feature has.
 func (t *Tx) NoteUnmatched(e *Environment, name []byte, now int64) {
 	var known []*UnmatchedTally
 	if p := e.Unmatched.Load(); p != nil {

@@ -2,14 +2,14 @@ package accounts
 
 // Bounds of webhook endpoints.
 const (
-	// MaxWebhookEndpoints is how many endpoints one environment has.
+	// MaxWebhookEndpoints bounds the endpoints of one environment.
 	MaxWebhookEndpoints = 16
 	MaxWebhookURL       = 2048 // bytes
 	MaxWebhookAbout     = 500  // characters
 	MaxSealedSecret     = 512  // bytes
 )
 
-// WebhookEvent is what a webhook message tells. Numbers are never reused.
+// WebhookEvent is the type of a webhook message. Numbers are never reused.
 //
 //schema:enum
 type WebhookEvent uint8
@@ -21,18 +21,18 @@ const (
 	WebhookInvoicePaid    WebhookEvent = 3 // invoice.paid
 	WebhookInvoicePastDue WebhookEvent = 4 // invoice.past_due
 	WebhookInvoiceVoided  WebhookEvent = 5 // invoice.voided
-	// WebhookInvoiceOverpaid: a provider reported a payment that did not fit its invoice: it was
-	// PAID already, takes no payment, or is of another amount or currency. Somebody has the money.
+	// WebhookInvoiceOverpaid: a provider reported a payment that did not fit its invoice, which was
+	// PAID already, takes no payment, or has another amount or currency. The provider has the
+	// money.
 	WebhookInvoiceOverpaid WebhookEvent = 6 // invoice.overpaid
 
 	WebhookSubscriptionCreated WebhookEvent = 7 // subscription.created
-	// WebhookSubscriptionActivated: what was suspended gives access again.
+	// WebhookSubscriptionActivated: a suspended subscription gives access again.
 	WebhookSubscriptionActivated WebhookEvent = 8 // subscription.activated
 	WebhookSubscriptionSuspended WebhookEvent = 9 // subscription.suspended
-	// WebhookSubscriptionCancelled: it has ended. A cancellation that is only scheduled is a
-	// change.
+	// WebhookSubscriptionCancelled: it has ended. Scheduling a cancellation is a change.
 	WebhookSubscriptionCancelled WebhookEvent = 10 // subscription.cancelled
-	// WebhookSubscriptionChanged: its plan changed, or what is scheduled for it.
+	// WebhookSubscriptionChanged: its plan, or its scheduled change, changed.
 	WebhookSubscriptionChanged WebhookEvent = 11 // subscription.changed
 
 	// WebhookCreditsDepleted: a pool with a hard limit has nothing left.
@@ -41,5 +41,5 @@ const (
 	WebhookLimitReached WebhookEvent = 13 // usage.limit_reached
 )
 
-// Wants reports whether any endpoint of the environment wants to hear of an event.
+// Wants reports whether any endpoint of the environment subscribes to an event.
 func (e *Environment) Wants(w WebhookEvent) bool { return e.Wanted.Load()&(1<<w) != 0 }

@@ -1,5 +1,5 @@
-// Package auditor works out from a customer's journal records what its invoices must be, without
-// any of the code that issues them.
+// Package auditor computes from a customer's journal records what its invoices must be, without the
+// code that issues them.
 package auditor
 
 import (
@@ -16,49 +16,48 @@ type Usage struct {
 	Position, Customer, Subscription, Feature, Span uint32
 	// Ahead reports whether it counted for the period after Span.
 	Ahead bool
-	// Units, those of them that credits paid, and what they cost. Corrections state changes.
+	// Units, the part of them that credits paid, and their cost. Corrections state changes.
 	Units, Covered, Cost decimal.Decimal
 }
 
-// Lines are the lines of an invoice as the journal makes them.
+// Lines are the lines of an invoice computed from the journal.
 type Lines struct {
 	Recomputed []book.InvoiceItem
-	// Counted is how many events and corrections each line counts, and no line before it; 0 for a
-	// price.
+	// Counted is how many events and corrections each line counts that no line before it did; 0 for
+	// a price.
 	Counted []uint64
-	// Costs are what those events cost: as it was stored with them, and as the corrections among
-	// them have changed it.
+	// Costs are what those events cost: as stored with them, plus their corrections.
 	Costs []decimal.Decimal
-	// FirstIndex and LastIndex bound the log entries of those.
+	// FirstIndex and LastIndex bound the log entries of those events.
 	FirstIndex, LastIndex uint64
 }
 
-// Invoice is what the journal says of an invoice apart from its lines.
+// Invoice is the journal's record of an invoice without its lines.
 type Invoice struct {
 	ID            [16]byte
 	Number        uint64
 	DueAt, PaidAt int64
 	Void          bool
-	// Problem says how the stored invoice differs, where it does; Listed that it is among the
-	// customer's. Both are the caller's to set.
+	// Problem tells how the stored invoice differs, if it does; Listed reports whether it is among
+	// the customer's. The caller sets both.
 	Problem string
 	Listed  bool
 
 	currency string
-	// carried is what it added to the customer's credit, below zero what it used of it. Once it is
-	// void it has done neither.
+	// carried is what it added to the customer's credit, or, below zero, used. A void invoice did
+	// neither.
 	carried decimal.Decimal
-	// usage is what its lines have priced, for as long as it can become VOID.
+	// usage is what its lines have priced, while it can still become VOID.
 	usage []part
 }
 
-// Auditor holds what each of a customer's subscriptions has counted in the spans to which something
-// may still belong, and a little of each invoice; no record.
+// Auditor holds what each of a customer's subscriptions has counted in the spans that can still
+// change, and a little of each invoice; no record.
 type Auditor struct {
-	// Credit is what the customer has to its credit, by currency.
+	// Credit is the customer's credit, by currency.
 	Credit map[string]decimal.Decimal
 	Issued []Invoice // oldest first
-	// Broken says which record could not be read, where one could not.
+	// Broken names the record that could not be read, if any.
 	Broken string
 
 	subscriptions map[uint32]*subscription
@@ -73,7 +72,7 @@ func New() *Auditor {
 	}
 }
 
-// Spans is how many closed spans it holds.
+// Spans returns how many closed spans it holds.
 func (a *Auditor) Spans() (count int) {
 	for _, s := range a.subscriptions { // any order: a sum
 		count += len(s.closed)
@@ -81,7 +80,7 @@ func (a *Auditor) Spans() (count int) {
 	return count
 }
 
-// Invoice finds an invoice that the journal has made.
+// Invoice finds an invoice of the journal.
 func (a *Auditor) Invoice(id [16]byte) *Invoice {
 	i, known := a.byID[id]
 	if !known {
@@ -102,12 +101,12 @@ func (a *Auditor) subscription(row uint32) *subscription {
 	return s
 }
 
-// Count takes in usage. Records are taken in log order, Take's facts among them.
+// Count adds usage. Records come in log order, together with Take's facts.
 func (a *Auditor) Count(c *catalogs.Catalog, u *Usage) {
 	a.subscription(u.Subscription).count(c, u)
 }
 
-// Take takes in a fact. It returns the lines of the invoice that it is, nil if it is none.
+// Take adds a fact. For an invoice it returns the lines, else nil.
 func (a *Auditor) Take(c *catalogs.Catalog, f *credits.Fact) (x *Lines) {
 	s := a.subscription(f.Subscription)
 	switch f.Kind {
@@ -135,7 +134,7 @@ func (a *Auditor) Take(c *catalogs.Catalog, f *credits.Fact) (x *Lines) {
 	return x
 }
 
-// issue makes the lines of an invoice from its fact and what was counted.
+// issue makes the lines of an invoice from its fact and the counted usage.
 func (a *Auditor) issue(c *catalogs.Catalog, s *subscription, f *credits.InvoiceFact) *Lines {
 	x, v := &Lines{}, Invoice{ID: f.ID, Number: f.Number, DueAt: f.DueAt}
 	if f.Usage {
@@ -176,8 +175,8 @@ func (x *Lines) add(p *priced) {
 	x.LastIndex = max(x.LastIndex, p.last)
 }
 
-// balance adds the line that keeps the total from going below zero, or that uses up credit; change
-// is what the line adds to the credit.
+// balance adds the line that raises a negative total to zero, or that uses up credit; change is the
+// line's effect on the credit.
 func (x *Lines) balance(credit decimal.Decimal) (change decimal.Decimal) {
 	var total decimal.Decimal
 	for i := range x.Recomputed {
@@ -196,8 +195,8 @@ func (x *Lines) balance(credit decimal.Decimal) (change decimal.Decimal) {
 	return line.Amount
 }
 
-// charge is the line of a part of a plan version's price: price × ratio, rounded once; what is
-// given back is below zero.
+// charge makes the line of a part of a plan version's price: price × ratio, rounded once, and below
+// zero if it is returned.
 func charge(c *catalogs.Catalog, f *credits.ChargeFact) book.InvoiceItem {
 	v := c.Version(f.Version)
 	line := book.InvoiceItem{

@@ -11,7 +11,7 @@ import (
 	"tollgate/engine/price"
 )
 
-// subscription is what the records say of a subscription so far.
+// subscription sums the records of a subscription so far.
 type subscription struct {
 	span uint32 // the number of the present one
 	// used is what features have counted in the present span, ahead what they have counted for the
@@ -29,23 +29,22 @@ type place struct{ version, slot uint32 }
 type span struct {
 	number, version uint32
 	start, end      int64
-	// billed reports whether an invoice has its usage: what comes later is late.
+	// billed reports whether an invoice has its usage: later usage is late.
 	billed bool
 	meters map[uint32]*meter
 }
 
-// meter is what a feature counted in a span, and what invoices have of it.
+// meter is what a feature counted in a span, and the part of it on invoices.
 type meter struct {
-	// units were counted, covered is the part of them that credits paid.
+	// units were counted; covered is the part of them that credits paid.
 	units, covered decimal.Decimal
-	// billed is the part of the rest that lines have priced, void the part of billed that only VOID
-	// invoices have: no one pays it. Below zero, void is what a VOID invoice would have given back.
+	// billed is the part of the rest that lines have priced, void the part of billed on VOID
+	// invoices, which is not paid. Below zero, void is what a VOID invoice would have refunded.
 	billed, void decimal.Decimal
-	evidence     // that no line counts yet
+	evidence     // in no line so far
 }
 
-// evidence is how many records there are behind a quantity, what they cost, and between which log
-// entries they are.
+// evidence is the number of records behind a quantity, their cost, and the range of log entries.
 type evidence struct {
 	events      uint64
 	cost        decimal.Decimal
@@ -67,7 +66,7 @@ type part struct {
 	units decimal.Decimal
 }
 
-// priced is a line of usage, with what it rests on.
+// priced is a line of usage with its evidence.
 type priced struct {
 	line book.InvoiceItem
 	part
@@ -79,12 +78,12 @@ func (m *meter) count(u *Usage) {
 	m.merge(evidence{1, u.Cost, u.Index, u.Index})
 }
 
-// open is what no line has priced yet; below zero where lines have priced too much.
+// open returns what no line has priced; below zero if lines have priced too much.
 func (m *meter) open() decimal.Decimal {
 	return sums.Difference(sums.Difference(m.units, m.covered), m.billed)
 }
 
-// meterOf returns a feature's meter, and makes it where there is none.
+// meterOf returns a feature's meter, and makes a missing one.
 func meterOf(meters map[uint32]*meter, feature uint32) *meter {
 	m := meters[feature]
 	if m == nil {
@@ -111,9 +110,9 @@ func (s *subscription) count(c *catalogs.Catalog, u *Usage) {
 	}
 }
 
-// close closes the present span. Features that the next plan version lacks, and all where the
-// subscription ends, keep in it what was counted ahead of it. What was counted ahead is the next
-// span's where a period ends with this one.
+// close closes the present span. Units counted ahead stay in it for features that the next plan
+// version lacks, and for all features if the subscription ends. Otherwise they belong to the next
+// span if a period ends with this one.
 func (s *subscription) close(c *catalogs.Catalog, f *credits.SpanFact) {
 	p := span{
 		number: f.Number, version: f.Version, start: f.Start, end: f.End, meters: map[uint32]*meter{},
@@ -145,8 +144,8 @@ func (s *subscription) close(c *catalogs.Catalog, f *credits.SpanFact) {
 	s.closed = append(s.closed, p)
 }
 
-// drop forgets the spans before one to which nothing can belong any more, once lines have priced
-// all that they counted.
+// drop drops the spans before one once lines have priced all their units: nothing can belong to
+// them any more.
 func (s *subscription) drop(oldest uint32) {
 	n := 0
 	for n < len(s.closed) && s.closed[n].number < oldest && s.closed[n].settled() {
@@ -164,8 +163,8 @@ func (p *span) settled() bool {
 	return p.billed
 }
 
-// bill prices what closed spans have counted and no line has priced: first the spans that were
-// never billed, then what came late for the others.
+// bill prices the unpriced units of closed spans: first of spans that were never billed, then late
+// units of the others.
 func (s *subscription) bill(c *catalogs.Catalog) (all []priced) {
 	s.settleVoid(c)
 	for _, late := range [...]bool{false, true} {
@@ -185,8 +184,8 @@ func (s *subscription) bill(c *catalogs.Catalog) (all []priced) {
 	return all
 }
 
-// settleVoid takes corrections of units that only VOID invoices have out of what lines price:
-// no one paid those units, so nothing is given back for them, nor charged again.
+// settleVoid excludes corrections of units that are only on VOID invoices: those units are not
+// paid, so lines neither refund them nor charge them again.
 func (s *subscription) settleVoid(c *catalogs.Catalog) {
 	for i := range s.closed {
 		p := &s.closed[i]
@@ -210,7 +209,7 @@ func (s *subscription) settleVoid(c *catalogs.Catalog) {
 }
 
 // price adds the line of a feature of a span, if there is anything to price. Its tiers begin where
-// the lines before it ended: those of the span, or of the plan version where usage accumulates.
+// earlier lines ended: those of the span, or, if usage accumulates, those of the plan version.
 func (s *subscription) price(all []priced, c *catalogs.Catalog, p *span, slot uint32) []priced {
 	v := c.Version(p.version)
 	f := &v.Features[slot]
@@ -242,6 +241,6 @@ func (s *subscription) price(all []priced, c *catalogs.Catalog, p *span, slot ui
 		line.UnitPrice, line.HasUnitPrice = f.Model.PricePerUnit, true
 	}
 	all = append(all, priced{line, part{m, units}, m.evidence})
-	m.evidence = evidence{} // a late line counts what comes after this one
+	m.evidence = evidence{} // a late line counts what follows this one
 	return all
 }

@@ -1,5 +1,5 @@
 // Package book has the records of customers, subscriptions, counters, spans and invoices, with
-// their indexes. It decides nothing: what is due and what a line says are questions for lifecycle.
+// their indexes. It decides nothing: lifecycle knows what is due and what a line says.
 package book
 
 import (
@@ -10,13 +10,13 @@ import (
 	"tollgate/engine/page"
 )
 
-// Book has the customers with their subscriptions, what those have used, and their invoices.
+// Book has the customers with their subscriptions, counters and invoices.
 type Book struct {
 	accounts.Directory
 
 	Customers     Customers
 	Profiles      *page.Table[rows.Text] // row = customer row
-	LongIDs       *page.Table[rows.Text] // identifiers that do not fit a customer's record
+	LongIDs       *page.Table[rows.Text] // identifiers that are too long for a customer's record
 	Subscriptions Subscriptions
 	Counters      counters
 	Invoices      Invoices
@@ -28,7 +28,7 @@ type Book struct {
 	Balances      *page.Table[Balance]
 	PlanChanges   *page.Table[PlanChange]
 
-	// Lists are rows that are free, and the corrections by age.
+	// Lists are free rows, and the corrections by age.
 	Lists
 
 	CustomerByExternal *page.Index
@@ -38,12 +38,13 @@ type Book struct {
 
 	Revenue Revenue
 
-	// Held knows what customers' open reservations hold. Those without any have Customer.Held unset.
+	// Held reports what customers' open reservations hold. Customers without any have Customer.Held
+	// unset.
 	Held Holder
 }
 
-// Holder knows what a customer's open reservations hold at an instant: units of a feature of a
-// subscription, and credits of pools of a name. The customer's lock is held.
+// Holder returns what a customer's open reservations hold at an instant: units of a feature of a
+// subscription, and credits of pools of a name. Callers hold the customer's lock.
 type Holder interface {
 	Units(customer, subscription, feature uint32, now int64) decimal.Decimal
 	Credits(customer uint32, pool catalogs.PoolName, now int64) decimal.Decimal
@@ -81,7 +82,7 @@ func (s *Book) Open() {
 	s.PlanChanges = page.NewTable(s.Store, accounts.TablePlanChanges, PlanChangeCodec)
 }
 
-// Keeper is a turn that writes the book.
+// Keeper is the part of a turn that writes the book.
 type Keeper struct {
 	accounts.Tx
 	S *Book

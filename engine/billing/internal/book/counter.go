@@ -8,18 +8,17 @@ import (
 	"tollgate/engine/page"
 )
 
-// Counter counts one feature's usage within a subscription. It is what checks read and what the
-// invoice bills.
+// Counter counts one feature's usage within a subscription. Checks read it and invoices bill it.
 //
 //schema:row
 type Counter struct {
-	// Used belongs to the current period (since the beginning where usage accumulates), next to
-	// the period after it: events that occurred past the period's end.
+	// Used belongs to the current period (to all time if usage accumulates), Next to the period
+	// after it: events that occurred after the period's end.
 	Used, Next decimal.Decimal
 }
 
-// Reading is what limits compare: of a feature that accumulates all units, those ahead of the
-// period's end too.
+// Reading returns what limits compare: for an accumulating feature all units, including those after
+// the period's end.
 func (n *Counter) Reading(f *catalogs.PlanFeature) decimal.Decimal {
 	if f.Accumulate {
 		return sums.Of(n.Used, n.Next)
@@ -29,18 +28,17 @@ func (n *Counter) Reading(f *catalogs.PlanFeature) decimal.Decimal {
 
 func (n *Counter) fits() bool { return n.Used.InRange() && n.Next.InRange() }
 
-// counters are the counters of all subscriptions. Usage of the next period is rare, and so are
-// numbers that are long: a row is what is used of the present period, in 8 bytes, and any other
-// counter is a part.
+// counters are the counters of all subscriptions. Usage of the next period and long numbers are
+// rare. So a row is the usage of the present period, in 8 bytes, and any other counter is a part.
 type counters struct {
 	Rows  *page.Table[CounterRow]
 	Whole *page.Parts[Counter]
 }
 
-// CounterRow is what is used, or, where that is not a Short, says which part it is.
+// CounterRow is the usage, or, if it is not a Short, the number of its part.
 type CounterRow struct{ used decimal.Short }
 
-// part is the number of the row's part; 0 where the row has all there is.
+// part returns the number of the row's part; 0 if there is none.
 func (r *CounterRow) part() uint32 {
 	if r.used&decimal.NoShort == decimal.NoShort {
 		return uint32(r.used >> 32)
@@ -65,7 +63,7 @@ func OpenCounters(s *page.Store) counters {
 			return rest, err
 		},
 		Apart: func(r *CounterRow) bool { return r.part() != 0 },
-		Rows:  32, // as many as when they took 16 bytes: a snapshot beside writes is cut by pages
+		Rows:  32, // as many as with 16-byte rows: snapshots copy pages
 	})
 	return c
 }
@@ -90,13 +88,13 @@ func (c *counters) put(r *CounterRow, n *Counter) {
 // Len is the number of counters.
 func (c *counters) Len() uint32 { return c.Rows.Len() }
 
-// Bytes is the memory of all counters.
+// Bytes returns the memory of all counters.
 func (c *counters) Bytes() uint64 { return c.Rows.Bytes() + c.Whole.Bytes() }
 
 // Read returns a counter. Readers hold the customer's lock.
 func (c *counters) Read(row uint32) Counter { return c.of(c.Rows.Read(row)) }
 
-// Reading is what limits compare of a feature's counter.
+// Reading returns what limits compare of a feature's counter.
 func (c *counters) Reading(row uint32, f *catalogs.PlanFeature) decimal.Decimal {
 	r := c.Rows.Read(row)
 	if part := r.part(); part != 0 {
@@ -105,7 +103,7 @@ func (c *counters) Reading(row uint32, f *catalogs.PlanFeature) decimal.Decimal 
 	return r.used.Decimal()
 }
 
-// Near is the memory that Read begins with, to be read ahead of it.
+// Near returns the memory that Read begins with, for prefetching.
 func (c *counters) Near(row uint32) *decimal.Short { return &c.Rows.Read(row).used }
 
 // Write stores a counter. For Apply, under the customer's lock.

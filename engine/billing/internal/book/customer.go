@@ -9,17 +9,16 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Hint notes in the index of customers where a customer's oldest subscription and its first counter
-// are. So a check loads all three while it waits for the customer, and not one after the other:
-// with many customers each is a cache miss. Whatever changes the two calls it. Nothing but Ahead
-// goes by the note.
+// Hint notes a customer's oldest subscription and its first counter in the index of customers. So a
+// check loads all three at once and not one after the other: with many customers each is a cache
+// miss. Every change of the two calls Hint. Only Ahead relies on the note.
 func (s *Book) Hint(customer uint32) {
 	c := s.Customers.Read(customer)
 	hash := s.ExternalHash(c.Env, s.ExternalID(c))
 	s.CustomerByExternal.Note(hash, customer, s.hint(c))
 }
 
-// hint is a customer's note; 0 where it has no subscription.
+// hint returns a customer's note; 0 if it has no subscription.
 func (s *Book) hint(c *CustomerRow) uint64 {
 	if c.FirstSubscription == 0 {
 		return 0
@@ -28,7 +27,7 @@ func (s *Book) hint(c *CustomerRow) uint64 {
 	return uint64(c.FirstSubscription)<<32 | uint64(counter)
 }
 
-// IndexCustomer puts a customer into the index of identifiers.
+// IndexCustomer adds a customer to the index of identifiers.
 func (s *Book) IndexCustomer(row uint32) {
 	c := s.Customers.Read(row)
 	hash := s.ExternalHash(c.Env, s.ExternalID(c))
@@ -37,15 +36,15 @@ func (s *Book) IndexCustomer(row uint32) {
 }
 
 const (
-	// Prefetched is how many customers are prefetched together: few enough that what was fetched is
-	// still in the processor's second cache when their turn comes.
+	// Prefetched is how many customers are prefetched together: few enough to be still in the
+	// processor's second cache when they are read.
 	Prefetched = 64
-	// neededLines is how many lines appendNeeded appends at most.
+	// neededLines bounds how many lines appendNeeded appends.
 	neededLines = 5
 )
 
-// Prefetch fetches what checks or events of customers need. The hashes, at most Prefetched, are
-// those of their identifiers. Nothing is read there, so no lock is needed.
+// Prefetch prefetches the memory that checks or events of customers need. The hashes, at most
+// Prefetched, are those of their identifiers. It reads nothing and needs no lock.
 func (s *Book) Prefetch(hashes []uint64) {
 	var room [neededLines * Prefetched]prefetch.Address
 	lines := room[:0]
@@ -60,9 +59,9 @@ func (s *Book) Prefetch(hashes []uint64) {
 	prefetch.Lines(lines)
 }
 
-// appendNeeded appends where a customer's row, its oldest subscription and that one's first counter
-// lie. ends says that both lines are wanted of a row that begins in one and ends in the next: among
-// many it pays, a lone check's loads overlap by themselves.
+// appendNeeded appends the addresses of a customer's row, its oldest subscription and that one's
+// first counter. ends asks for both cache lines of a row that crosses lines: this pays among many
+// customers, while the loads of a single check overlap anyway.
 func (s *Book) appendNeeded(
 	lines []prefetch.Address, hash uint64, ends bool,
 ) []prefetch.Address {
@@ -88,13 +87,13 @@ func (s *Book) appendNeeded(
 	return lines
 }
 
-// cachedCustomers is the number of customers up to which the processor's caches hold what a check
-// needs. Prefetching costs more than it saves there.
+// cachedCustomers is the number of customers whose data fits the processor's caches. Below it
+// prefetching costs more than it saves.
 const cachedCustomers = 1 << 13
 
-// HoldNamed finds a customer by the caller's identifier, and takes its lock for reading; 0 and nil
-// when there is none. Among many customers it prefetches what a check needs, unless fetched says
-// that Prefetch has.
+// HoldNamed finds a customer by the caller's identifier and takes its lock for reading; 0 and nil
+// if there is none. Among many customers it prefetches what a check needs, unless fetched tells
+// that Prefetch did.
 func (s *Book) HoldNamed(
 	env uint32, external []byte, fetched bool,
 ) (row uint32, lock *sync.RWMutex) {
@@ -111,7 +110,7 @@ func (s *Book) HoldNamed(
 	return row, lock
 }
 
-// Profile is the cold part of a customer. Number 1 was an identifier and is not given again.
+// Profile is the cold part of a customer. Number 1 was an identifier and is not reused.
 type Profile struct {
 	FirstName   string `wire:"2"`
 	LastName    string `wire:"3"`
@@ -135,7 +134,8 @@ func (s *Book) Profile(row uint32) (p Profile) {
 	return p
 }
 
-// ExternalID returns the caller's identifier of a customer. It takes no lock: it never changes.
+// ExternalID returns the caller's identifier of a customer. It takes no lock, because it never
+// changes.
 func (s *Book) ExternalID(c *CustomerRow) []byte {
 	if c.ExternalLen > 0 {
 		return c.External[:c.ExternalLen]
@@ -151,13 +151,13 @@ func (s *Book) longID(c *CustomerRow) string {
 	return s.LongIDs.Read(row).Data
 }
 
-// CustomerNamed finds a customer by the caller's identifier; 0 when there is none. It takes no
-// lock: what it compares never changes.
+// CustomerNamed finds a customer by the caller's identifier; 0 if there is none. It takes no lock:
+// what it compares never changes.
 func (s *Book) CustomerNamed(env uint32, external []byte) uint32 {
 	return s.customerUnder(s.ExternalHash(env, external), env, external)
 }
 
-// customerUnder is CustomerNamed where the hash of the identifier is known.
+// customerUnder is CustomerNamed with a known hash of the identifier.
 func (s *Book) customerUnder(hash uint64, env uint32, external []byte) uint32 {
 	return s.CustomerByExternal.Find(hash, func(row uint32) bool {
 		return s.isNamed(row, env, external)
@@ -175,14 +175,14 @@ func (s *Book) isNamed(row, env uint32, external []byte) bool {
 	return s.longID(c) == string(external)
 }
 
-// CustomerWith finds a customer by its UUID in any environment; 0 when there is none.
+// CustomerWith finds a customer by its UUID in any environment; 0 if there is none.
 func (s *Book) CustomerWith(id *[16]byte) uint32 {
 	return s.CustomerByID.Find(s.IDHash(id), func(row uint32) bool {
 		return s.Customers.Read(row).ID == *id
 	})
 }
 
-// CustomerIn finds a customer of one environment by its UUID; 0 when there is none.
+// CustomerIn finds a customer of one environment by its UUID; 0 if there is none.
 func (s *Book) CustomerIn(env uint32, id *[16]byte) uint32 {
 	row := s.CustomerWith(id)
 	if row != 0 && s.Customers.Read(row).Env != env {
@@ -191,8 +191,8 @@ func (s *Book) CustomerIn(env uint32, id *[16]byte) uint32 {
 	return row
 }
 
-// Balance is what a customer has to its credit in one currency: totals below zero that were
-// carried forward. The customer's next invoices in that currency use it up.
+// Balance is a customer's credit in one currency: negative totals that were carried forward. The
+// customer's next invoices in that currency use it up.
 //
 //schema:row
 type Balance struct {
@@ -201,7 +201,7 @@ type Balance struct {
 	Customer, Next uint32
 }
 
-// balanceOf finds a customer's balance in a currency; 0 when there is none.
+// balanceOf finds a customer's balance in a currency; 0 if there is none.
 func (s *Book) balanceOf(customer uint32, currency string) (row uint32) {
 	row = s.Customers.Rest(customer).FirstBalance
 	for row != 0 {
@@ -214,7 +214,7 @@ func (s *Book) balanceOf(customer uint32, currency string) (row uint32) {
 	return 0
 }
 
-// Credit returns what the customer has to its credit in a currency.
+// Credit returns the customer's credit in a currency.
 func (s *Book) Credit(customer uint32, currency string) decimal.Decimal {
 	if row := s.balanceOf(customer, currency); row != 0 {
 		return s.Balances.Read(row).Amount
@@ -222,7 +222,7 @@ func (s *Book) Credit(customer uint32, currency string) decimal.Decimal {
 	return decimal.Decimal{}
 }
 
-// SetCredit sets a customer's balance. The customer's lock is held.
+// SetCredit sets a customer's balance. Callers hold the customer's lock.
 func (t *Keeper) SetCredit(customer uint32, currency string, amount decimal.Decimal) {
 	row := t.S.balanceOf(customer, currency)
 	if row == 0 {

@@ -5,7 +5,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// Customer is all of a customer but its profile.
+// Customer is a whole customer without its profile.
 //
 //schema:row ID CreatedAt ModifiedAt Env FirstSubscription LastSubscription FirstInvoice LastInvoice
 //schema:row Subscriptions FirstBalance ExternalLen External -Archived -Held -rest
@@ -14,38 +14,38 @@ type Customer struct {
 	CustomerRest
 }
 
-// UsualCustomer is what a row has of a customer: what a check needs is in its first bytes, so that
-// short identifiers cost one cache line. id, env and external never change, so that the indexes may
-// compare them without the customer's lock.
+// UsualCustomer is a customer's row. Its first bytes have what a check needs, so that short
+// identifiers cost one cache line. id, env and external never change, so the indexes compare them
+// without the customer's lock.
 type UsualCustomer struct {
 	Env uint32
-	// FirstSubscription is where the list of the customer's subscriptions begins, from the oldest.
+	// FirstSubscription begins the list of the customer's subscriptions, oldest first.
 	FirstSubscription uint32
-	// Held is set while the customer has open reservations; no state.
+	// Held is set while the customer has open reservations. It is not state.
 	Held bool
-	// external is the caller's identifier where it fits. Where externalLen is 0 it does not:
-	// external begins with its row in longIDs (little endian), 0 of the empty identifier.
+	// external is the caller's identifier if it fits. Otherwise externalLen is 0 and external
+	// begins with the identifier's row in longIDs (little endian); 0 is the empty identifier.
 	ExternalLen uint8
 	External    [39]byte
 	ID          [16]byte
-	Archived    bool // a copy of what the profile says; no state
-	// Ends of the list of the customer's invoices, from the oldest.
+	Archived    bool // a copy from the profile; not state
+	// Ends of the list of the customer's invoices, oldest first.
 	FirstInvoice, LastInvoice uint32
-	// rest is, in a row, the number of the part that is its rest, 0 where that is the usual one.
+	// rest is, in a row, the number of the part with its rest; 0 for the usual one.
 	rest      uint32
 	CreatedAt int64
 }
 
-// CustomerRest is what is mostly as usual says.
+// CustomerRest has the fields that usual gives for most customers.
 type CustomerRest struct {
 	ModifiedAt       int64
 	LastSubscription uint32
 	Subscriptions    uint32
-	FirstBalance     uint32 // its balances, one for each currency
+	FirstBalance     uint32 // its balances, one per currency
 }
 
-// Usual is the rest of a customer that was never modified, has one subscription at most and nothing
-// to its credit.
+// Usual returns the rest of a customer that was never modified and has at most one subscription and
+// no credit.
 func (c *UsualCustomer) Usual() CustomerRest {
 	r := CustomerRest{ModifiedAt: c.CreatedAt, LastSubscription: c.FirstSubscription}
 	if c.FirstSubscription != 0 {
@@ -93,7 +93,7 @@ func (t *Customers) of(r *CustomerRow) Customer {
 	return v
 }
 
-// RestOf returns what a row has not. Readers hold the customer's lock.
+// RestOf returns the fields that a row lacks. Readers hold the customer's lock.
 func (t *Customers) RestOf(r *CustomerRow) CustomerRest {
 	if r.rest != 0 {
 		return *t.Rests.Read(r.rest)
@@ -104,10 +104,10 @@ func (t *Customers) RestOf(r *CustomerRow) CustomerRest {
 // Rest is RestOf a customer.
 func (t *Customers) Rest(row uint32) CustomerRest { return t.RestOf(t.Read(row)) }
 
-// Whole returns all of a customer.
+// Whole returns a whole customer.
 func (t *Customers) Whole(row uint32) Customer { return t.of(t.Read(row)) }
 
-// SetRest stores what a row has not, after what the row has. For Apply, under the customer's lock.
+// SetRest stores the fields that a row lacks, after the row. For Apply, under the customer's lock.
 func (t *Customers) SetRest(row uint32, v CustomerRest) { t.put(t.Write(row), v) }
 
 func (t *Customers) put(r *CustomerRow, v CustomerRest) {
@@ -119,5 +119,5 @@ func (t *Customers) put(r *CustomerRow, v CustomerRest) {
 	r.rest = t.Rests.Put(rest, v)
 }
 
-// Bytes is the memory of all customers, without their profiles.
+// Bytes returns the memory of all customers, without their profiles.
 func (t *Customers) Bytes() uint64 { return t.Table.Bytes() + t.Rests.Bytes() }

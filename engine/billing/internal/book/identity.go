@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// DerivedID is the UUID (version 8) of what the state machine makes by itself: the first bytes of
-// SHA-256 over a record's id, a label and a number. So it is known before the thing exists, and
-// the PENDING invoice has the id that it keeps.
+// DerivedID returns the UUID (version 8) of something that the state machine makes by itself: the
+// first bytes of SHA-256 over a record's id, a label and a number. So the id is known before the
+// thing exists, and an invoice keeps the id that it had while PENDING.
 func DerivedID(of [16]byte, label string, number uint32) (id [16]byte) {
 	var room [64]byte
 	b := append(room[:0], of[:]...)

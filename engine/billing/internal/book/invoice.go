@@ -7,14 +7,14 @@ type InvoiceLines struct {
 	Items []InvoiceItem `wire:"1"`
 }
 
-// InvoiceWith finds an invoice by its UUID in any environment; 0 when there is none.
+// InvoiceWith finds an invoice by its UUID in any environment; 0 if there is none.
 func (s *Book) InvoiceWith(id *[16]byte) uint32 {
 	return s.InvoiceByID.Find(s.IDHash(id), func(row uint32) bool {
 		return s.Invoices.ID(row) == *id
 	})
 }
 
-// InvoiceIn finds an invoice of one environment; 0 when there is none.
+// InvoiceIn finds an invoice of one environment; 0 if there is none.
 func (s *Book) InvoiceIn(env uint32, id *[16]byte) uint32 {
 	row := s.InvoiceWith(id)
 	if row != 0 && s.Customers.Read(s.Invoices.Owner(row)).Env != env {
@@ -46,7 +46,7 @@ func (s *Book) StoredItems(row uint32, v *Invoice) ([]InvoiceItem, error) {
 	return lines.Items, nil
 }
 
-// InvoiceView must be called under the customer's lock.
+// InvoiceView requires the customer's lock.
 func (s *Book) InvoiceView(v *Invoice, items []InvoiceItem) InvoiceView {
 	c := s.Customers.Read(v.Customer)
 	e := s.Environment(c.Env)

@@ -5,7 +5,7 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// LineKind says what an invoice line is for. Numbers are never reused.
+// LineKind is the subject of an invoice line. Numbers are never reused.
 //
 //schema:enum
 type LineKind uint8
@@ -13,23 +13,23 @@ type LineKind uint8
 const (
 	// LineBase is a plan's base price, or a part of it.
 	LineBase LineKind = 1 // base
-	// LineUsage is what a feature counted in a period, or in the part of it before a plan change.
+	// LineUsage is a feature's usage in a period, or in the part of it before a plan change.
 	LineUsage LineKind = 2 // usage
-	// LineLate is usage that came, or was corrected, after its period was invoiced.
+	// LineLate is usage that arrived, or was corrected, after its period was invoiced.
 	LineLate LineKind = 3 // late_usage
-	// LineUnused gives back what is left of the old plan's price, LineRemaining charges the new
-	// plan's for it.
+	// LineUnused returns the rest of the old plan's price, LineRemaining charges the new plan's
+	// price for it.
 	LineUnused    LineKind = 4 // proration_credit
 	LineRemaining LineKind = 5 // proration_charge
-	// LineCarried lifts a total below zero to zero; LineCredit takes it off the next invoice.
+	// LineCarried raises a negative total to zero; LineCredit deducts it from the next invoice.
 	LineCarried LineKind = 6 // credit_carried_over
 	LineCredit  LineKind = 7 // carried_credit
 )
 
-// OfUsage reports whether a line bills what a feature counted in a span.
+// OfUsage reports whether a line bills a feature's usage in a span.
 func (k LineKind) OfUsage() bool { return k == LineUsage || k == LineLate }
 
-// Open reports whether the invoice waits to be paid.
+// Open reports whether the invoice is unpaid.
 func (v InvoiceStatus) Open() bool { return v == InvoiceDue || v == InvoicePastDue }
 
 // InvoiceStatus is the state of an invoice.
@@ -45,7 +45,7 @@ const (
 	InvoiceVoid    InvoiceStatus = 5 // VOID
 )
 
-// InvoiceType says why an invoice exists.
+// InvoiceType is the reason for an invoice.
 type InvoiceType uint8
 
 const (
@@ -69,7 +69,7 @@ type InvoiceView struct {
 	Items                      []InvoiceItem
 }
 
-// InvoiceItem is one line of an invoice. A stored line leaves out a period that is the invoice's.
+// InvoiceItem is one line of an invoice. A stored line omits a period that equals the invoice's.
 type InvoiceItem struct {
 	Kind         LineKind                `wire:"10"`
 	Description  string                  `wire:"1"`

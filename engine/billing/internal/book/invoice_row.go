@@ -17,14 +17,14 @@ type Invoice struct {
 	PeriodStart, PeriodEnd                int64
 	Amount                                decimal.Decimal
 	Customer, Subscription, Version, Next uint32 // next: the customer's next younger invoice
-	NextUnpaid                            uint32 // the subscription's next younger unpaid one
-	GraceEnd                              int64  // when, unpaid, it suspends the subscription
+	NextUnpaid                            uint32 // the subscription's next younger unpaid invoice
+	GraceEnd                              int64  // when it suspends the subscription, if unpaid
 	Kind                                  InvoiceType
 	Status                                InvoiceStatus
 }
 
-// InvoiceRow is an invoice in memory: in few bytes where it is like nearly all of them, issued some
-// minutes after a period's start or end, due and in grace for some days. Any other is a part.
+// InvoiceRow is an invoice in memory. It takes few bytes if the invoice is like nearly all: issued
+// some minutes after a period's start or end, due and in grace for some days. Any other is a part.
 type InvoiceRow struct {
 	invoiceIdentity
 	invoiceTerms
@@ -40,11 +40,12 @@ type invoiceTerms struct {
 	periodStart, paidAt int64
 	amount              int64 // × 10¹²
 	next, nextUnpaid    uint32
-	// number is the invoice's, or, where status is 0, that of the part that has all but next.
+	// number is the invoice's. If status is 0, it is that of the part, which has everything but
+	// next.
 	number  uint32
 	version uint16
-	// issued is how many minutes after the period's start the invoice was issued, or, from afterEnd
-	// on, after its end.
+	// issued is how many minutes after the period's start the invoice was issued; from afterEnd on,
+	// after its end.
 	issued             uint16
 	periodDays         uint16
 	dueDays, graceDays uint8
@@ -52,7 +53,7 @@ type invoiceTerms struct {
 	status             InvoiceStatus
 }
 
-// part is the number of the row's part; 0 where the row has all there is.
+// part returns the number of the row's part; 0 if there is none.
 func (r *invoiceTerms) part() uint32 {
 	if r.status == 0 {
 		return r.number
@@ -66,7 +67,8 @@ const afterEnd = 1 << 15
 // MinuteMS is a minute in milliseconds.
 const MinuteMS = 60_000
 
-// packed is the row of an invoice, but for what does not fit: it differs from it when unpacked.
+// packed returns the row of an invoice. If the invoice does not fit, the unpacked row differs from
+// it.
 func packed(v *Invoice) InvoiceRow {
 	_, low := v.Amount.Bits()
 	r := InvoiceRow{invoiceIdentity{v.ID, v.Customer, v.Subscription}, invoiceTerms{
@@ -83,7 +85,7 @@ func packed(v *Invoice) InvoiceRow {
 	return r
 }
 
-// unpacked is the invoice that a row describes without a part.
+// unpacked returns the invoice of a row without a part.
 func (r *InvoiceRow) unpacked() Invoice {
 	periodEnd := r.periodStart + int64(r.periodDays)*accounts.DayMS
 	at := r.periodStart + int64(r.issued)*MinuteMS
@@ -145,7 +147,7 @@ func (n *Invoices) put(r *InvoiceRow, v *Invoice) {
 	} else {
 		p.number, p.status = n.Whole.Put(r.part(), *v), 0
 	}
-	if r.invoiceIdentity != p.invoiceIdentity { // else it may be read meanwhile
+	if r.invoiceIdentity != p.invoiceIdentity { // otherwise a reader may see it meanwhile
 		r.invoiceIdentity = p.invoiceIdentity
 	}
 	r.invoiceTerms = p.invoiceTerms
@@ -154,19 +156,19 @@ func (n *Invoices) put(r *InvoiceRow, v *Invoice) {
 // Len is the number of invoices.
 func (n *Invoices) Len() uint32 { return n.rows.Len() }
 
-// Bytes is the memory of all invoices, without their lines.
+// Bytes returns the memory of all invoices, without their lines.
 func (n *Invoices) Bytes() uint64 { return n.rows.Bytes() + n.Whole.Bytes() }
 
-// ID is an invoice's id, which never changes. It takes no lock.
+// ID returns an invoice's id, which never changes. It takes no lock.
 func (n *Invoices) ID(row uint32) [16]byte { return n.rows.Read(row).id }
 
-// Owner is the row of an invoice's customer, which never changes. It takes no lock.
+// Owner returns the row of an invoice's customer, which never changes. It takes no lock.
 func (n *Invoices) Owner(row uint32) uint32 { return n.rows.Read(row).customer }
 
 // Read returns an invoice. Readers hold the customer's lock.
 func (n *Invoices) Read(row uint32) Invoice { return n.of(n.rows.Read(row)) }
 
-// Append adds an invoice. For Apply, under the customer's lock, as are Write and Link.
+// Append adds an invoice. Append, Write and Link are for Apply, under the customer's lock.
 func (n *Invoices) Append(v *Invoice) (row uint32) {
 	row, r := n.rows.Append()
 	n.put(r, v)
@@ -176,5 +178,5 @@ func (n *Invoices) Append(v *Invoice) (row uint32) {
 // Write stores an invoice.
 func (n *Invoices) Write(row uint32, v *Invoice) { n.put(n.rows.Write(row), v) }
 
-// Link says which invoice of the customer comes after one.
+// Link sets the customer's next invoice after one.
 func (n *Invoices) Link(row, next uint32) { n.rows.Write(row).next = next }

@@ -1,6 +1,6 @@
 package book
 
-// PaymentResult says what a payment did.
+// PaymentResult is the effect of a payment.
 //
 //schema:enum
 type PaymentResult uint8
@@ -11,10 +11,10 @@ const (
 	PaymentApplied PaymentResult = 1 // applied
 	// PaymentOver: the invoice was PAID already.
 	PaymentOver PaymentResult = 2 // overpaid
-	// PaymentMismatch: amount or currency are not the invoice's.
+	// PaymentMismatch: amount or currency differ from the invoice's.
 	PaymentMismatch PaymentResult = 3 // mismatch
 	// PaymentUnexpected: the invoice takes no payment: void or pending.
 	PaymentUnexpected PaymentResult = 4 // unexpected
-	// PaymentIgnored: what was reported is not a payment.
+	// PaymentIgnored: the report is not a payment.
 	PaymentIgnored PaymentResult = 5 // ignored
 )

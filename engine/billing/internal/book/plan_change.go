@@ -1,6 +1,6 @@
 package book
 
-// ChangeType is what the caller calls a plan change; prices are not compared.
+// ChangeType is the caller's name for a plan change; prices are not compared.
 //
 //schema:enum
 type ChangeType uint8
@@ -23,7 +23,7 @@ const (
 )
 
 // PlanChange is the record of a plan change. A pending one names the version that was newest when
-// it was asked for; it takes the one that is newest when it takes effect.
+// it was requested, and takes effect with the version that is newest then.
 //
 //schema:row
 type PlanChange struct {

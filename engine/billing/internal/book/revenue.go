@@ -11,26 +11,26 @@ import (
 	"tollgate/engine/rollup"
 )
 
-// Revenue is what all invoices of each environment come to by hour. It is not state: it follows
-// from the invoices, is kept as they are written, and counted again at a restore. An hour has 56
-// bytes and is there where an invoice was issued or paid: there are at most two for each invoice.
+// Revenue sums the invoices of each environment by hour. It is not state: it follows from the
+// invoices, is updated when they are written, and recounted at restore. An hour takes 56 bytes and
+// exists only if an invoice was issued or paid in it, so each invoice has at most two.
 type Revenue struct {
 	lock sync.RWMutex
 	sums map[uint32][]*RevenueSums // by environment, in the order of currencies
 }
 
-// RevenueSums are what an environment's invoices in one currency come to. Due and PastDue are
-// unpaid now, whenever they were issued.
+// RevenueSums are the sums of an environment's invoices in one currency. Due and PastDue are unpaid
+// now, whenever they were issued.
 type RevenueSums struct {
 	Currency     string
 	Due, PastDue Amount
 	Hours        []RevenueHour // in order
 }
 
-// RevenueHour is what came in one hour.
+// RevenueHour is the revenue of one hour.
 type RevenueHour struct {
 	Hour int32 // since 1970 UTC
-	// Billed are invoices issued in that hour, but for void ones, Collected those paid in it.
+	// Billed are invoices issued in that hour, without void ones; Collected are those paid in it.
 	Billed, Collected Amount
 }
 
@@ -46,7 +46,7 @@ func (a *Amount) add(invoices int64, sum decimal.Decimal) {
 	*a = Amount{c.Events, c.Units}
 }
 
-// in returns the sums of a currency, which it makes. The lock is held.
+// in returns the sums of a currency, and makes missing ones. Callers hold the lock.
 func (r *Revenue) in(env uint32, currency string) *RevenueSums {
 	list := r.sums[env]
 	at, found := slices.BinarySearchFunc(list, currency, func(s *RevenueSums, currency string) int {
@@ -62,8 +62,8 @@ func (r *Revenue) in(env uint32, currency string) *RevenueSums {
 	return list[at]
 }
 
-// hour returns the hour of an instant, which it makes: nearly always at the end, since invoices are
-// issued and paid as time goes by.
+// hour returns the hour of an instant, and makes a missing one: nearly always at the end, because
+// invoices are issued and paid in the order of time.
 func (s *RevenueSums) hour(at int64) *RevenueHour {
 	hour := rollup.HourOf(at)
 	i, found := slices.BinarySearchFunc(s.Hours, hour, func(h RevenueHour, hour int32) int {
@@ -75,7 +75,7 @@ func (s *RevenueSums) hour(at int64) *RevenueHour {
 	return &s.Hours[i]
 }
 
-// tally adds an invoice, or with −1 takes it away.
+// tally adds an invoice, or with −1 removes it.
 func (r *Revenue) tally(env uint32, currency string, v *Invoice, sign int64) {
 	amount := v.Amount
 	if sign < 0 {
@@ -116,13 +116,14 @@ func (r *Revenue) of(env uint32, from, to int64) []RevenueSums {
 	return list
 }
 
-// tallyInvoice adds an invoice to its environment's revenue, or with −1 takes it away.
+// tallyInvoice adds an invoice to its environment's revenue, or with −1 removes it.
 func (s *Book) tallyInvoice(v *Invoice, sign int64) {
 	env := s.Customers.Read(v.Customer).Env
 	s.Revenue.tally(env, s.Environment(env).Catalog.Load().Version(v.Version).Currency, v, sign)
 }
 
-// AppendInvoice adds an invoice. For Apply, under the customer's lock, as is RewriteInvoice.
+// AppendInvoice adds an invoice. AppendInvoice and RewriteInvoice are for Apply, under the
+// customer's lock.
 func (s *Book) AppendInvoice(v *Invoice) (row uint32) {
 	s.tallyInvoice(v, 1)
 	return s.Invoices.Append(v)
@@ -145,15 +146,15 @@ func (s *Book) TallyInvoices() {
 	}
 }
 
-// Standing counts a subscription where it is suspended, or with −1 takes it away.
+// Standing counts a suspended subscription, or with −1 removes it.
 func (s *Book) Standing(b *Subscription, sign int64) {
 	if b.SuspendedAt != 0 && b.EndedAt == 0 {
 		s.Environment(s.Customers.Read(b.Customer).Env).Suspended.Add(sign)
 	}
 }
 
-// RevenueOf lists what the invoices of an environment come to, by currency, with the hours that
-// begin within [from, to).
+// RevenueOf lists the revenue of an environment by currency, with the hours that begin within
+// [from, to).
 func (s *Book) RevenueOf(env uint32, from, to int64) []RevenueSums {
 	return s.Revenue.of(env, from, to)
 }

@@ -10,39 +10,38 @@ import (
 )
 
 // Span is a closed stretch of a subscription under one plan version: a period, or a part of one
-// that a plan change cut. Spans are numbered from 0 and follow each other without gaps. They are
-// kept until no accepted event or correction can belong to them any more; then the row is used
-// again.
+// that a plan change cut. Spans are numbered from 0 and follow each other without gaps. A span is
+// kept until no accepted event or correction can belong to it; then its row is reused.
 //
 //schema:row
 type Span struct {
 	Start, End                                          int64 // [start, end)
 	Number, Period, Version, Customer, FirstMeter, Next uint32
-	// Billed reports whether an invoice has the span's usage: what comes later is late.
+	// Billed reports whether an invoice has the span's usage: later usage is late.
 	Billed bool
 }
 
-// Meter is what a feature of a closed span counted. Features that counted nothing have none.
+// Meter is a feature's usage in a closed span. Features without usage have none.
 //
 //schema:row
 type Meter struct {
-	// Quantity is what was counted, covered the part of it that credits have paid, invoiced the
-	// part of the rest that invoices have.
+	// Quantity is the usage, Covered the part of it that credits have paid, Invoiced the part of
+	// the rest on invoices.
 	Quantity, Covered, Invoiced decimal.Decimal
-	// Forgiven is the part of Invoiced that only VOID invoices have. It is not paid, so a correction
-	// refunds nothing for it. Below zero, it is what a VOID invoice would have refunded.
+	// Forgiven is the part of Invoiced that is only on VOID invoices. It is not paid, so a
+	// correction refunds nothing for it. Below zero, it is what a VOID invoice would have refunded.
 	Forgiven decimal.Decimal
 	Next     uint32
 	Slot     uint32 // the feature's place in the plan version
 }
 
-// Base is where a counter's current span began, kept only where that is not 0: usage that
-// accumulates, and usage that a plan change cut.
+// Base is where a counter's current span began: for usage that accumulates, and usage that a plan
+// change cut. Without a Base it began at 0.
 //
 //schema:row
 type Base struct {
-	// Rated is how many units lines have priced of an accumulating feature under the present plan
-	// version, opened the reading up to which spans are closed.
+	// Rated is how many units of an accumulating feature lines have priced under the present plan
+	// version, Opened the reading up to which spans are closed.
 	Rated, Opened decimal.Decimal
 }
 
@@ -60,7 +59,7 @@ type heldMeter struct {
 	row uint32
 }
 
-// MeterAt returns the meter of a slot, and makes it where there is none.
+// MeterAt returns the meter of a slot, and makes a missing one.
 func (p *HeldSpan) MeterAt(slot uint32) *Meter {
 	at, has := p.MeterOf(slot)
 	if !has {
@@ -71,14 +70,15 @@ func (p *HeldSpan) MeterAt(slot uint32) *Meter {
 	return &p.Meters[at].Meter
 }
 
-// MeterOf is where the meter of a slot is among those of the span, or would be: they are in order.
+// MeterOf returns the place of a slot's meter among those of the span, or where it would be: they
+// are in order.
 func (p *HeldSpan) MeterOf(slot uint32) (at int, has bool) {
 	return slices.BinarySearchFunc(p.Meters, slot, func(m heldMeter, slot uint32) int {
 		return cmp.Compare(m.Slot, slot)
 	})
 }
 
-// Settled reports whether invoices have all that the span counted.
+// Settled reports whether all usage of the span is on invoices.
 func (p *HeldSpan) Settled() bool {
 	for i := range p.Meters {
 		if !p.Meters[i].Unbilled().IsZero() {
@@ -103,13 +103,13 @@ func (s *Book) HeldSpans(first uint32) (spans []HeldSpan) {
 	return spans
 }
 
-// Unbilled is what no invoice has yet; below zero where an invoice has too much.
+// Unbilled returns what is on no invoice yet; below zero if invoices have too much.
 func (m *Meter) Unbilled() decimal.Decimal {
 	return sums.Difference(sums.Difference(m.Quantity, m.Covered), m.Invoiced)
 }
 
-// Absorb takes off what a correction changes of unpaid units, and returns how many that
-// is: those have no line.
+// Absorb reduces a corrected quantity by its unpaid units, which have no line, and returns their
+// number.
 func (m *Meter) Absorb() decimal.Decimal {
 	change := m.Unbilled()
 	if change.Sign()*m.Forgiven.Sign() >= 0 {
@@ -122,8 +122,8 @@ func (m *Meter) Absorb() decimal.Decimal {
 	return change
 }
 
-// Forgive notes the units of an invoice that is VOID from now on in the spans that they are of.
-// Spans to which nothing can belong any more need no note.
+// Forgive notes the units of a newly VOID invoice in their spans. Spans that were dropped need no
+// note.
 func Forgive(c *catalogs.Catalog, spans []HeldSpan, items []InvoiceItem) {
 	for i := range items {
 		if item := &items[i]; item.Kind.OfUsage() {
@@ -135,9 +135,9 @@ func Forgive(c *catalogs.Catalog, spans []HeldSpan, items []InvoiceItem) {
 	}
 }
 
-// spanOf is the span that a line of usage is of, and the feature's place in its version. Plan
-// changes of one millisecond leave spans with the same bounds: the line is of the first that has as
-// many units on invoices, else of the first that has counted any.
+// spanOf returns the span of a line of usage and the feature's slot in its version. Plan changes
+// within one millisecond leave spans with the same bounds: then it is the first with enough units
+// on invoices, else the first with any usage.
 func spanOf(
 	c *catalogs.Catalog, spans []HeldSpan, item *InvoiceItem,
 ) (found *HeldSpan, place uint32) {
@@ -165,12 +165,12 @@ func spanOf(
 	return found, place
 }
 
-// empty reports whether a meter has counted nothing that stands, nor is anything on invoices.
+// empty reports whether a meter has no usage left and nothing on invoices.
 func (m *Meter) empty() bool {
 	return m.Quantity.IsZero() && m.Invoiced.IsZero() && m.Forgiven.IsZero()
 }
 
-// Store writes a span with its meters. The customer's lock is held.
+// Store writes a span with its meters. Callers hold the customer's lock.
 func (t *Keeper) Store(p *HeldSpan) {
 	for i := len(p.Meters) - 1; i >= 0; i-- {
 		m := &p.Meters[i]
@@ -209,7 +209,7 @@ func (t *Keeper) TakeSpan() (row uint32) {
 	return row
 }
 
-// Free gives the rows of a span back. The customer's lock is held.
+// Free frees the rows of a span. Callers hold the customer's lock.
 func (t *Keeper) Free(p *HeldSpan) {
 	for i := range p.Meters {
 		*t.S.Meters.Write(p.Meters[i].row) = Meter{Next: t.S.FreeMeter}

@@ -1,6 +1,6 @@
 package book
 
-// CancelMode says when a cancellation takes effect; 0: none was asked for.
+// CancelMode tells when a cancellation takes effect; 0: none is scheduled.
 //
 //schema:enum
 type CancelMode uint8
@@ -10,7 +10,7 @@ const (
 	CancelAtPeriodEnd CancelMode = 2 // END_OF_PERIOD
 )
 
-// Subscribed counts a subscription in or out of its plan.
+// Subscribed adds a subscription to its plan's count, or removes it.
 func (s *Book) Subscribed(b *Subscription, by int64) {
 	if b.EndedAt != 0 {
 		return
@@ -19,14 +19,14 @@ func (s *Book) Subscribed(b *Subscription, by int64) {
 	c.Plans[c.Version(b.Version).Plan-1].Subscribers.Add(by)
 }
 
-// PendingID is the id of the invoice that accrues for the current period. It keeps it.
+// PendingID returns the id of the invoice for the current period, which keeps it when it is issued.
 func PendingID(b *Subscription) [16]byte { return DerivedID(b.ID, LabelRegular, b.Period) }
 
-// waitingID is the id of the invoice that waits for late usage of the period before.
+// waitingID returns the id of the invoice that waits for late usage of the period before.
 func waitingID(b *Subscription) [16]byte { return DerivedID(b.ID, LabelRegular, b.Period-1) }
 
-// Accruing are the ids of a subscription's PENDING invoices, oldest first: of the period that ended
-// last until it is issued, and of the current one.
+// Accruing returns the ids of a subscription's PENDING invoices, oldest first: of the last ended
+// period until it is issued, and of the current one.
 func (b *Subscription) Accruing() (ids [][16]byte) {
 	if b.IssueAt != 0 {
 		ids = append(ids, waitingID(b))

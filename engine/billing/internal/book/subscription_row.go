@@ -5,7 +5,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// Subscription is all of a subscription. id, customer and createdAt never change.
+// Subscription is a whole subscription. id, customer and createdAt never change.
 //
 //schema:row ID CreatedAt Anchor PeriodStart PeriodEnd SuspendedAt EndedAt Due CancelledAt AdjustAt
 //schema:row SpanStart IssueAt Customer Next Version BaseVersion FirstCounter FirstBase FirstSpan
@@ -16,13 +16,13 @@ type Subscription struct {
 	SubscriptionRest
 }
 
-// UsualSubscription is what a row has of a subscription; what a check needs comes first.
+// UsualSubscription is a subscription's row; what a check needs comes first.
 type UsualSubscription struct {
 	Customer     uint32
 	Next         uint32 // the customer's next younger subscription
 	Version      uint32 // number of the plan version in the environment's catalog
 	FirstCounter uint32 // its counters are rows from here on, in the version's order
-	// Rest is, in a row, the number of the part that is its rest, 0 where that is the usual one.
+	// Rest is, in a row, the number of the part with its rest; 0 for the usual one.
 	Rest   uint32
 	Period uint32 // number of the current period, from 0
 	Due    int64  // when something of it falls due next, on the environment's clock
@@ -30,7 +30,7 @@ type UsualSubscription struct {
 
 	PeriodStart, PeriodEnd int64
 	CreatedAt              int64
-	// IssueAt is when the invoice of the period that ended last is issued; 0: it is.
+	// IssueAt is when the invoice of the last ended period is issued; 0: it is issued.
 	IssueAt   int64
 	Counters  uint16
 	GraceDays uint16
@@ -40,19 +40,19 @@ type UsualSubscription struct {
 	FirstSpan, FirstUnpaid uint32
 }
 
-// SubscriptionRest is what is mostly as usual says.
+// SubscriptionRest has the fields that usual gives for most subscriptions.
 type SubscriptionRest struct {
-	SuspendedAt, EndedAt int64 // 0: it is not
+	SuspendedAt, EndedAt int64 // 0: it has not ended
 	Anchor               int64 // the instant from which all periods are computed
-	// CancelledAt is when cancellation was asked for, adjustAt when late usage of an ended
-	// subscription will be billed; 0: it is not.
+	// CancelledAt is when cancellation was requested, AdjustAt when late usage of an ended
+	// subscription will be billed; 0: never.
 	CancelledAt, AdjustAt int64
 	// SpanStart is where the present span begins: the period's start, or a plan change within it.
 	SpanStart int64
 	Span      uint32 // numbers the spans from 0
-	// FirstSequence is the row of the sequences of plan versions that it has left; 0: none.
+	// FirstSequence is the row of the sequences of left plan versions; 0: none.
 	FirstSequence uint32
-	// BaseVersion is the plan version at the period's start, whose price a period in arrears bills.
+	// BaseVersion is the plan version at the period's start: a period in arrears bills its price.
 	BaseVersion uint32
 	// Rows: counters' bases (0: none), plan changes.
 	FirstBase, FirstChange, LastChange, Pending uint32
@@ -61,7 +61,7 @@ type SubscriptionRest struct {
 	CancelMode                                  CancelMode
 }
 
-// Usual is the rest of a subscription that goes on and whose plan was never changed.
+// Usual returns the rest of a subscription that has not ended and never changed its plan.
 func (b *UsualSubscription) Usual() SubscriptionRest {
 	return SubscriptionRest{
 		Anchor: b.CreatedAt, SpanStart: b.PeriodStart, Span: b.Period, BaseVersion: b.Version,
@@ -131,12 +131,12 @@ func (b *Subscriptions) put(r *SubscriptionRow, v *Subscription) {
 // Len is the number of subscriptions.
 func (b *Subscriptions) Len() uint32 { return b.rows.Len() }
 
-// Bytes is the memory of all subscriptions.
+// Bytes returns the memory of all subscriptions.
 func (b *Subscriptions) Bytes() uint64 {
 	return b.rows.Bytes() + b.Rests.Bytes() + b.details.Bytes()
 }
 
-// Details returns the encoded SubscriptionDetails of a subscription; empty where it has none.
+// Details returns the encoded SubscriptionDetails of a subscription; empty if it has none.
 func (b *Subscriptions) Details(row uint32) string { return b.details.Get(row) }
 
 // SetDetails sets the encoded SubscriptionDetails of a subscription.
@@ -150,13 +150,13 @@ func (b *Subscriptions) CheckDetails(check func(data string) error) error {
 // Read returns a subscription's row. Readers hold the customer's lock.
 func (b *Subscriptions) Read(row uint32) *SubscriptionRow { return b.rows.Read(row) }
 
-// Rest returns what a row has not.
+// Rest returns the fields that a row lacks.
 func (b *Subscriptions) Rest(row uint32) SubscriptionRest { return b.restOf(b.rows.Read(row)) }
 
-// Whole returns all of a subscription.
+// Whole returns a whole subscription.
 func (b *Subscriptions) Whole(row uint32) Subscription { return b.of(b.rows.Read(row)) }
 
-// Append adds a subscription. For Apply, under the customer's lock, as are Write and Link.
+// Append adds a subscription. Append, Write and Link are for Apply, under the customer's lock.
 func (b *Subscriptions) Append(v *Subscription) (row uint32) {
 	row, r := b.rows.Append()
 	b.put(r, v)
@@ -166,17 +166,17 @@ func (b *Subscriptions) Append(v *Subscription) (row uint32) {
 // Write stores a subscription.
 func (b *Subscriptions) Write(row uint32, v *Subscription) { b.put(b.rows.Write(row), v) }
 
-// Link says which subscription of the customer comes after one.
+// Link sets the customer's next subscription after one.
 func (b *Subscriptions) Link(row, next uint32) { b.rows.Write(row).Next = next }
 
-// Standings in life of a subscription, in the order in which they are chosen.
+// Standings of a subscription, in the order in which usage chooses them.
 const (
 	LifeActive    = 0
 	LifeSuspended = 1
 	LifeEnded     = 2
 )
 
-// Life is the subscription's standing.
+// Life returns the subscription's standing.
 func (r *SubscriptionRest) Life() int {
 	switch {
 	case r.EndedAt != 0:
@@ -187,14 +187,14 @@ func (r *SubscriptionRest) Life() int {
 	return LifeActive
 }
 
-// SubscriptionWith finds a subscription by its UUID in any environment; 0 when there is none.
+// SubscriptionWith finds a subscription by its UUID in any environment; 0 if there is none.
 func (s *Book) SubscriptionWith(id *[16]byte) uint32 {
 	return s.SubscriptionByID.Find(s.IDHash(id), func(row uint32) bool {
 		return s.Subscriptions.Read(row).ID == *id
 	})
 }
 
-// SubscriptionIn finds a subscription of one environment; 0 when there is none.
+// SubscriptionIn finds a subscription of one environment; 0 if there is none.
 func (s *Book) SubscriptionIn(env uint32, id *[16]byte) uint32 {
 	row := s.SubscriptionWith(id)
 	if row == 0 || s.Customers.Read(s.Subscriptions.Read(row).Customer).Env != env {

@@ -1,5 +1,6 @@
-// Package catalogs has what an environment offers: features, plans with their versions, and how a
-// document becomes the next catalog. A catalog never changes. It knows no account and no customer.
+// Package catalogs has what an environment sells: features, plans with their versions, and how a
+// document becomes the next catalog. A catalog never changes. The package knows neither accounts
+// nor customers.
 package catalogs
 
 import "tollgate/engine/billing/internal/rows"
@@ -9,9 +10,10 @@ func (c *Catalog) Size() uint64 {
 	return uint64(len(c.Features) + len(c.Plans) + len(c.Versions))
 }
 
-// Catalog is what an environment sells. It never changes: ApplyCatalog publishes a new one that
-// shares what stayed. Features, plans and versions are numbered from 1 in the order in which they
-// came, and none is ever removed: subscriptions and journal records name them by number.
+// Catalog is what an environment sells. It never changes: ApplyCatalog publishes a new one, which
+// shares the unchanged parts. Features, plans and versions are numbered from 1 in the order in
+// which they came and are never removed, because subscriptions and journal records name them by
+// number.
 type Catalog struct {
 	Features []*Feature
 	Plans    []*Plan
@@ -35,8 +37,8 @@ func NewCatalog() *Catalog {
 	}
 }
 
-// clone copies the catalog's lists, but not what they hold. Maps are shared: a revision that adds a
-// feature or a plan owns them first, so that one that changes a price need not copy them.
+// clone copies the catalog's lists, but not their elements. Maps are shared: a revision copies one
+// before it adds a feature or a plan, so that changing a price copies none.
 func (c *Catalog) clone() *Catalog {
 	next := *c
 	next.Features = append([]*Feature(nil), c.Features...)
@@ -45,11 +47,11 @@ func (c *Catalog) clone() *Catalog {
 	return &next
 }
 
-// Weight is how many units of work it is to revise the catalog.
+// Weight returns the units of work for revising the catalog.
 func (c *Catalog) Weight() int { return 4 + (len(c.Features)+len(c.Plans))/2 + len(c.Versions)/8 }
 
-// Label rebuilds featureByLabel: the labels of archived features go on working, but give way to
-// those of live ones.
+// Label rebuilds featureByLabel. Labels of archived features keep working until a live feature
+// takes them.
 func (c *Catalog) Label() {
 	c.featureByLabel = map[string]uint32{}
 	for _, archived := range [...]bool{true, false} {
@@ -64,7 +66,7 @@ func (c *Catalog) Label() {
 	}
 }
 
-// Feature returns feature number n; nil when there is none.
+// Feature returns feature number n; nil if there is none.
 func (c *Catalog) Feature(n uint32) *Feature {
 	if n == 0 || uint64(n) > uint64(len(c.Features)) {
 		return nil
@@ -72,8 +74,8 @@ func (c *Catalog) Feature(n uint32) *Feature {
 	return c.Features[n-1]
 }
 
-// Version returns plan version number n, which a subscription names: it is always there. The newest
-// one has a branch of its own: the processor guesses it, and goes on while it waits for n.
+// Version returns plan version number n, which a subscription names, so it exists. The newest
+// version has its own branch, so that the processor predicts it and continues while it waits for n.
 func (c *Catalog) Version(n uint32) *PlanVersion {
 	if newest := len(c.Versions); n == uint32(newest) {
 		return c.Versions[newest-1]
@@ -81,12 +83,13 @@ func (c *Catalog) Version(n uint32) *PlanVersion {
 	return c.Versions[n-1]
 }
 
-// PlanKey is the key of the plan that a version belongs to.
+// PlanKey returns the key of a version's plan.
 func (c *Catalog) PlanKey(version uint32) string {
 	return c.Plans[c.Version(version).Plan-1].Document.Key
 }
 
-// FeatureNamed resolves an eventName: a feature's key, else one of its labels; 0 when neither.
+// FeatureNamed resolves an eventName to a feature with this key, else this label; 0 if there is
+// none.
 func (c *Catalog) FeatureNamed(name []byte) uint32 {
 	if n, ok := c.FeatureByKey[string(name)]; ok {
 		return n
@@ -94,7 +97,7 @@ func (c *Catalog) FeatureNamed(name []byte) uint32 {
 	return c.featureByLabel[string(name)]
 }
 
-// PlanNamed finds a plan by its id in text form, else by its key; nil when there is none.
+// PlanNamed finds a plan by its id in text form, else by its key; nil if there is none.
 func (c *Catalog) PlanNamed(name string) *Plan {
 	number, ok := uint32(0), false
 	if id, isID := rows.ParseUUID(name); isID {
@@ -109,7 +112,7 @@ func (c *Catalog) PlanNamed(name string) *Plan {
 	return c.Plans[number-1]
 }
 
-// PlanDocument is a plan in its newest version.
+// PlanDocument returns a plan in its newest version.
 func (c *Catalog) PlanDocument(p *Plan) PlanDocument {
 	d := c.VersionDocument(p.Newest())
 	d.Key, d.Name, d.Description = p.Document.Key, p.Document.Name, p.Document.Description
@@ -133,7 +136,7 @@ type FeatureRecord struct {
 	Archived bool            `wire:"3"`
 }
 
-// HasVersion reports whether a plan version has that number.
+// HasVersion reports whether plan version n exists.
 func (c *Catalog) HasVersion(n uint32) bool {
 	return n != 0 && uint64(n) <= uint64(len(c.Versions))
 }

@@ -10,13 +10,13 @@ import (
 
 // Bounds of credits.
 const (
-	// MaxPools is how many pools a customer may have that are not archived.
+	// MaxPools bounds a customer's pools that are not archived.
 	MaxPools = 32
-	// MaxPoolRows is how many there may be with the archived ones: usage walks them.
+	// MaxPoolRows bounds them with the archived ones: usage walks them.
 	MaxPoolRows = 4 * MaxPools
-	// MaxGrants is how many live grants of a pool commands may make; those of plans come on top.
+	// MaxGrants bounds the live grants of a pool that commands make; plans may add more.
 	MaxGrants = 100
-	// MaxTransactions is how many of its newest transactions a pool has in memory at least, and the
+	// MaxTransactions is how many of its newest transactions a pool keeps in memory, and the
 	// largest page of them.
 	MaxTransactions = 1000
 
@@ -30,11 +30,11 @@ const (
 	DefaultCurrency     = "USD"
 )
 
-// PoolName is how a pool's name stands in rows and plan versions: 64 bits of its SHA-256. 0 is no
+// PoolName is the form of a pool's name in rows and plan versions: 64 bits of its SHA-256. 0 is no
 // name.
 type PoolName uint64
 
-// PoolNamed is the name of a pool as rows have it.
+// PoolNamed returns a pool's name as rows have it.
 func PoolNamed(name string) PoolName {
 	if name == "" {
 		return 0
@@ -43,8 +43,8 @@ func PoolNamed(name string) PoolName {
 	return PoolName(binary.LittleEndian.Uint64(sum[:]) | 1)
 }
 
-// CreditID derives the UUID (version 8) of a record that no command brings an id for: the n-th of
-// its sort within what of names.
+// CreditID derives the UUID (version 8) of a record for which no command has an id: the n-th of its
+// kind within of.
 func CreditID(sort string, of [16]byte, n uint64) (id [16]byte) {
 	b := append([]byte(sort), of[:]...)
 	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(b, n))
@@ -54,11 +54,11 @@ func CreditID(sort string, of [16]byte, n uint64) (id [16]byte) {
 	return id
 }
 
-// FeatureCredits is how a feature within a plan version burns credits.
+// FeatureCredits says how a feature of a plan version burns credits.
 type FeatureCredits struct {
 	Pool   PoolName // 0: it burns none
 	Weight decimal.Decimal
-	// Fallback reports whether usage costs money where credits do not cover it.
+	// Fallback reports whether usage costs money if credits do not cover it.
 	Fallback bool
 }
 

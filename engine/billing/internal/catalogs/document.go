@@ -45,13 +45,13 @@ type PlanDocument struct {
 	CreditAllocations []CreditAllocationDocument `wire:"11" json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
 }
 
-// CreditAllocationDocument is credits that a plan grants in every period. It says how the pool is
-// made that they are granted to, where the customer has none of this name.
+// CreditAllocationDocument is credits that a plan grants in every period, and the pool that is made
+// for them if the customer has none of this name.
 //
 //schema:answer billingview CreditAllocation
 type CreditAllocationDocument struct {
 	Pool string `wire:"1" json:"pool" rule:"required,min=1,max=128"`
-	// Denomination is what is counted; default: credits.
+	// Denomination is the unit that is counted; default: credits.
 	Denomination string `wire:"2" json:"denomination" rule:"min=1,max=64"`
 	// Currency is the plan's by default.
 	Currency string          `wire:"3" json:"currency" rule:"min=3,max=3"`
@@ -78,11 +78,11 @@ type PlanFeatureDocument struct {
 	Pricing PricingDocument `wire:"3" json:"pricing" with:"billingview.WritePricing"`
 }
 
-// PricingDocument says how a feature is priced and limited within a plan.
+// PricingDocument is the price and limit of a feature within a plan.
 //
 //schema:answer billingview Pricing server
 type PricingDocument struct {
-	// Model is, within usage_based, per_unit (default), volume or package.
+	// Model is per_unit (default), volume or package, within usage_based.
 	Model           string          `wire:"1" json:"model,omitzero" rule:"oneof=per_unit|volume|package"`
 	PricePerUnit    decimal.Decimal `wire:"2" json:"pricePerUnit"`
 	UnitLabel       string          `wire:"3" json:"unitLabel"`
@@ -100,7 +100,7 @@ type PricingDocument struct {
 // Packs reports whether units are sold in packages.
 func (p *PricingDocument) Packs() bool { return p.PackageSize.Sign() > 0 }
 
-// CreditsDocument reports whether usage of a feature burns credits before it costs money.
+// CreditsDocument makes usage of a feature burn credits before it costs money.
 //
 //schema:part
 type CreditsDocument struct {
@@ -115,15 +115,15 @@ type TierDocument struct {
 	Infinite     bool            `wire:"1"`
 	UpTo         decimal.Decimal `wire:"2" json:"upTo" rule:"required"` // inclusive
 	PricePerUnit decimal.Decimal `wire:"3" json:"pricePerUnit"`
-	FlatFee      decimal.Decimal `wire:"4" json:"flatFee"` // once, if the tier holds any units
+	FlatFee      decimal.Decimal `wire:"4" json:"flatFee"` // once, if the tier has any units
 }
 
 // CatalogReply lists what ApplyCatalog changed, or would change.
 type CatalogReply struct {
 	Changes []CatalogChange `wire:"1"`
-	// Problem says why the document was refused, naming the place; empty when it was not.
+	// Problem is why the document was refused, naming the place; empty if it was not.
 	Problem string `wire:"2"`
-	// Outcome is that of the refusal; a dry run has no other.
+	// Outcome is the refusal's; a dry run has no other.
 	Outcome engine.Outcome `wire:"3"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/price"
 )
 
-// Compare says what a total means for the limit: past a hard limit nothing may be added.
+// Compare compares a total with the limit: nothing may be added beyond a hard limit.
 func (f *PlanFeature) Compare(total, units decimal.Decimal) engine.Outcome {
 	switch {
 	case f.HasMax && f.Hard && f.Max.Less(total) && units.Sign() > 0:
@@ -18,8 +18,8 @@ func (f *PlanFeature) Compare(total, units decimal.Decimal) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// CompareBeside is Compare for a customer whose reservations hold units: a hard limit refuses
-// what goes beyond it with them, and is reached without.
+// CompareBeside is Compare for a customer with reserved units: a hard limit refuses what exceeds it
+// together with them, and is reached without them.
 func (f *PlanFeature) CompareBeside(total, held, units decimal.Decimal) engine.Outcome {
 	if !held.IsZero() && f.Compare(sums.Of(total, held), units) == engine.OutcomeHardLimit {
 		return engine.OutcomeHardLimit
@@ -27,12 +27,12 @@ func (f *PlanFeature) CompareBeside(total, held, units decimal.Decimal) engine.O
 	return f.Compare(total, units)
 }
 
-// FullBeside is Full where reservations hold units beside what is used.
+// FullBeside is Full with units that reservations hold.
 func (f *PlanFeature) FullBeside(used, held decimal.Decimal) bool {
 	return f.Full(sums.Of(used, held))
 }
 
-// Billable reports whether a quantity has a price within the range of numbers.
+// Billable reports whether the price of a quantity is within the range of numbers.
 func (f *PlanFeature) Billable(quantity decimal.Decimal) bool {
 	if !f.safe.Less(quantity) {
 		return true

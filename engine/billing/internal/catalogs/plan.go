@@ -10,7 +10,7 @@ import (
 	"tollgate/engine/price"
 )
 
-// VersionName names a plan's version for people.
+// VersionName formats a plan's version for people.
 func (c *Catalog) VersionName(version uint32) string {
 	return c.PlanKey(version) + " version " + strconv.Itoa(int(c.Version(version).Version))
 }
@@ -27,24 +27,24 @@ const (
 
 // Plan is one plan of a catalog. Name, description, status and metadata belong to the plan; price,
 // currency, interval, timing and features to its versions, and subscribers keep theirs. A plan is
-// replaced under the same number, except for subscribers, which all its copies share.
+// replaced under the same number, except for the subscribers, which all its copies share.
 type Plan struct {
 	Number uint32
 	ID     [16]byte
-	// Document holds what belongs to the plan; the rest of it is zero.
+	// Document has the plan's own fields; its other fields are zero.
 	Document PlanDocument
 	Versions []*PlanVersion // oldest first
-	// Subscribers counts the subscriptions of any version that are not cancelled.
+	// Subscribers counts the subscriptions of all versions that are not cancelled.
 	Subscribers *atomic.Int64
 }
 
-// Newest is the version that new subscriptions get.
+// Newest returns the version for new subscriptions.
 func (p *Plan) Newest() *PlanVersion { return p.Versions[len(p.Versions)-1] }
 
 // PlanVersion is one version of a plan. It never changes.
 type PlanVersion struct {
-	// Number counts the versions of all plans of the environment from 1, version those of this
-	// plan, plan is the plan's number.
+	// Number counts the versions of all plans of the environment from 1, Version those of this
+	// plan; Plan is the plan's number.
 	Number, Version, Plan uint32
 
 	Price    decimal.Decimal
@@ -66,16 +66,16 @@ type PlanFeature struct {
 	Model       price.Model
 	// Priced reports whether usage costs anything at all.
 	Priced bool
-	// HasMax, max and hard are the limit; accumulate reports whether usage is not reset at period
+	// HasMax, Max and Hard are the limit; Accumulate reports whether usage is not reset at period
 	// ends.
 	HasMax, Hard, Accumulate bool
 	Max                      decimal.Decimal
 	Credits                  FeatureCredits
-	// safe is a quantity up to which the price is known to be in range.
+	// safe is a quantity up to which the price is known to be within range.
 	safe decimal.Decimal
 }
 
-// featureSlot leads from a feature's number to its place in PlanVersion.features.
+// featureSlot maps a feature's number to its place in PlanVersion.Features.
 type featureSlot struct{ feature, slot uint32 }
 
 // Slot finds a feature within the version.
@@ -95,7 +95,7 @@ func (v *PlanVersion) Slot(feature uint32) (slot uint32, ok bool) {
 	return 0, false
 }
 
-// newVersion makes a version of a normalised document. The document was validated.
+// newVersion makes a version of a normalised and validated document.
 func (c *Catalog) newVersion(p *Plan, d *PlanDocument) *PlanVersion {
 	v := &PlanVersion{
 		Number: uint32(len(c.Versions)) + 1, Version: uint32(len(p.Versions)) + 1, Plan: p.Number,
@@ -140,10 +140,10 @@ type VersionRecord struct {
 	Document PlanDocument `wire:"2"`
 }
 
-// Title is what invoice lines call the plan.
+// Title returns the plan's name on invoice lines.
 func (p *Plan) Title() string { return Either(p.Document.Name, p.Document.Key) }
 
-// Words of pricing, as documents write them.
+// Words of pricing in documents.
 const (
 	pricingIncluded   = "included"
 	pricingUsageBased = "usage_based"
@@ -186,7 +186,7 @@ func newPlanFeature(number uint32, d *PlanFeatureDocument) PlanFeature {
 	return f
 }
 
-// priceModel makes the pricing model that a document describes; false when it names none.
+// priceModel makes the pricing model of a document; false if it names none.
 func priceModel(d *PlanFeatureDocument) (m price.Model, ok bool) {
 	kind, ok := price.KindOf(d.PricingType, d.Pricing.Model)
 	m = price.Model{

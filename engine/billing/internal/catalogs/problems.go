@@ -25,8 +25,8 @@ const (
 	maxProblems              = 20
 )
 
-// problems validates a normalised document against the catalog that it would change, and names the
-// place of everything that is wrong with it; empty when nothing is.
+// problems validates a normalised document against the catalog that it would change. It names the
+// place of every mistake; empty if there is none.
 func (c *Catalog) problems(doc *CatalogDocument, r Revision) string {
 	p := &problems{c: c, features: map[string]bool{}, labels: map[string]string{}}
 	p.document(doc, r)
@@ -36,12 +36,12 @@ func (c *Catalog) problems(doc *CatalogDocument, r Revision) string {
 	return strings.Join(p.found, "; ")
 }
 
-// problems collects what is wrong with a document.
+// problems collects the mistakes of a document.
 type problems struct {
 	c       *Catalog
 	found   []string
 	omitted int
-	// features are the keys that the document defines, labels their labels with the feature's key.
+	// features are the keys that the document defines; labels map its labels to the feature's key.
 	features map[string]bool
 	labels   map[string]string
 }
@@ -107,8 +107,7 @@ func (p *problems) feature(place string, d *FeatureDocument) {
 	}
 }
 
-// takenLabels refuses labels that another feature answers to already: an eventName must lead to
-// one feature.
+// takenLabels refuses labels of other features: an eventName must name one feature.
 func (p *problems) takenLabels(doc *CatalogDocument) {
 	for i := range doc.Features {
 		d := &doc.Features[i]

@@ -30,21 +30,20 @@ const (
 // Revision says how a document is applied to a catalog.
 type Revision struct {
 	Prune bool
-	// Minted reports whether ids for new features and plans come with it; a mere comparison has
-	// none.
+	// Minted reports whether it has ids for new features and plans; a comparison has none.
 	Minted              bool
 	FeatureIDs, PlanIDs []byte
 }
 
-// revised is what comes of a document: the next catalog, or why there is none.
+// revised is the result of a document: the next catalog, or why there is none.
 type revised struct {
 	Next    *Catalog
 	Reply   CatalogReply
 	Outcome engine.Outcome
 }
 
-// Revise makes the catalog that follows c when doc is applied to it. It is a pure function, which
-// ApplyCatalog and DiffCatalog share; c and doc stay as they are.
+// Revise makes the catalog that follows c when doc is applied to it. It is a pure function, shared
+// by ApplyCatalog and DiffCatalog; it changes neither c nor doc.
 func Revise(c *Catalog, doc *CatalogDocument, r Revision) revised {
 	doc = normalise(doc)
 	if problem := c.problems(doc, r); problem != "" {
@@ -75,7 +74,7 @@ func refuse(outcome engine.Outcome, problem string) revised {
 	return revised{Reply: CatalogReply{Problem: problem, Outcome: outcome}, Outcome: outcome}
 }
 
-// overfull says which bound the catalog exceeds.
+// overfull names the bound that the catalog exceeds.
 func (c *Catalog) overfull() string {
 	switch {
 	case len(c.Features) > MaxFeatures:
@@ -88,13 +87,13 @@ func (c *Catalog) overfull() string {
 	return ""
 }
 
-// reviser is a revision under way.
+// reviser is a revision in progress.
 type reviser struct {
 	Revision
 	next    *Catalog
 	changes []CatalogChange
 	named   map[string]bool // features that the document's plans use
-	// The next catalog's maps are the last one's until there is something to add to them.
+	// The next catalog shares the maps until one changes.
 	ownsFeatures, ownsPlans bool
 	relabel                 bool // a feature was added, changed or archived
 }
@@ -136,7 +135,7 @@ func (w *reviser) feature(i int, d *FeatureDocument) {
 	w.changed("feature", d.Key, actionUpdated)
 }
 
-// plan applies one plan of the document; the problem is a currency that cannot change.
+// plan applies one plan of the document; the problem is a change of its currency.
 func (w *reviser) plan(i int, d *PlanDocument) (problem string) {
 	c := w.next
 	for j := range d.Features {
@@ -191,7 +190,8 @@ func (c *Catalog) addVersion(p *Plan, d *PlanDocument) {
 	c.Versions = append(c.Versions, v)
 }
 
-// archive ends what the document does not name. A feature that one of its plans uses is named.
+// archive archives what the document does not name. A feature that one of its plans uses counts as
+// named.
 func (w *reviser) archive(doc *CatalogDocument) {
 	features, plans := map[string]bool{}, map[string]bool{}
 	for i := range doc.Features {
@@ -220,7 +220,7 @@ func (w *reviser) archive(doc *CatalogDocument) {
 	}
 }
 
-// split tells what belongs to the plan from what belongs to its version.
+// split separates the plan's fields from its version's.
 func split(d *PlanDocument) (own, versioned PlanDocument) {
 	own = PlanDocument{
 		Key: d.Key, Name: d.Name, Description: d.Description, Status: d.Status,

@@ -12,7 +12,7 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// Draw is what one grant paid, or with grant 0, what the pool paid beyond its grants.
+// Draw is what one grant paid, or, with grant 0, what the pool paid beyond its grants.
 type Draw struct {
 	Pool   uint32          `wire:"1"`
 	Grant  uint32          `wire:"2"`
@@ -24,14 +24,14 @@ type DrawList struct {
 	Draws []Draw `wire:"1"`
 }
 
-// Burning is what usage does to credits: which grants pay, and how many of the units they pay. The
-// rest of the units has the feature's price.
+// Burning is how usage burns credits: which grants pay, and for how many units. The other units
+// have the feature's price.
 type Burning struct {
 	Draws   []Draw
 	Covered decimal.Decimal
 }
 
-// Drawn is the sum of draws.
+// Drawn returns the sum of draws.
 func Drawn(draws []Draw) (sum decimal.Decimal) {
 	for i := range draws {
 		sum = More(sum, draws[i].Amount)
@@ -55,7 +55,8 @@ func (s *Vault) poolsOf(customer uint32, name catalogs.PoolName, found []uint32)
 	return found
 }
 
-// Draw collects what a pool's grants pay of an amount, and returns the rest. It changes nothing.
+// Draw collects the draws of a pool's grants for an amount, and returns the rest. It changes
+// nothing.
 func (s *Vault) Draw(row uint32, amount decimal.Decimal, now int64, to *[]Draw) decimal.Decimal {
 	pay := func(grant uint32, paid decimal.Decimal) {
 		*to = append(*to, Draw{row, grant, paid})
@@ -73,8 +74,8 @@ type Need struct {
 	Forced bool
 }
 
-// PlanBurn decides how usage at a place burns credits. It changes nothing. CreditsEmpty: neither
-// credits nor a price pay for it. The draws are good until the next event.
+// PlanBurn plans how usage at a place burns credits. It changes nothing. It returns CreditsEmpty if
+// neither credits nor a price pay for it. The draws are valid until the next event.
 func (t *Burner) PlanBurn(
 	at book.Place, n *Need, now int64,
 ) (b Burning, outcome engine.Outcome) {
@@ -88,11 +89,11 @@ func (t *Burner) PlanBurn(
 	}
 	var room [catalogs.MaxPools]uint32
 	draws, rest, soft := t.Moves.draws[:0], need, uint32(0)
-	var left decimal.Decimal // of what pools have, where some is kept
+	var left decimal.Decimal // of the pools with reserved credits
 	for _, row := range t.S.poolsOf(n.Customer, c.Pool, room[:0]) {
 		p := t.S.Pools.Read(row)
 		t.Spend(int(p.Grants) / 8)
-		if p.Frozen { // what no other pool pays has a price, or is refused
+		if p.Frozen { // what no other pool pays has a price or is refused
 			continue
 		}
 		if _, ok := p.Consumed.Add(need); !ok {
@@ -122,7 +123,7 @@ func (t *Burner) PlanBurn(
 	return Burning{draws, credit.Covered(n.Units, rest, c.Weight)}, engine.OutcomeDone
 }
 
-// keep takes back of draws, from the last one on, until as much is left as is kept.
+// keep cuts draws, from the last one on, until the reserved credits are left.
 func keep(draws []Draw, kept, left decimal.Decimal) (fewer []Draw, back decimal.Decimal) {
 	for short := sums.Remaining(kept, left); short.Sign() > 0 && len(draws) > 0; {
 		d := &draws[len(draws)-1]
@@ -135,7 +136,7 @@ func keep(draws []Draw, kept, left decimal.Decimal) (fewer []Draw, back decimal.
 	return draws, back
 }
 
-// Burn carries out what PlanBurn decided at the same instant. The customer's lock is held.
+// Burn carries out PlanBurn's plan at the same instant. Callers hold the customer's lock.
 func (t *Burner) Burn(at book.Place, b *Burning, now int64) {
 	t.Take(b.Draws, now)
 	for first := 0; first < len(b.Draws); {
@@ -149,7 +150,7 @@ func (t *Burner) Burn(at book.Place, b *Burning, now int64) {
 	}
 }
 
-// Take lets grants pay. The customer's lock is held.
+// Take makes grants pay. Callers hold the customer's lock.
 func (t *Burner) Take(draws []Draw, now int64) {
 	for i := range draws {
 		d := &draws[i]
@@ -167,9 +168,9 @@ func (t *Burner) Take(draws []Draw, now int64) {
 	}
 }
 
-// GiveBack undoes take: credits return to the grants that paid; an overdraft is paid first. A pool
-// that is archived keeps what it has. It returns what came to grants that are over: for lose, once
-// the return is booked. The customer's lock is held.
+// GiveBack undoes Take: credits return to the grants that paid, after the overdraft is paid. An
+// archived pool keeps what it has. GiveBack returns the draws of expired or reversed grants, for
+// Lose once the return is booked. Callers hold the customer's lock.
 func (t *Burner) GiveBack(draws []Draw, now int64) (lost []Draw) {
 	for i := range draws {
 		d := &draws[i]
@@ -198,8 +199,7 @@ func (t *Burner) GiveBack(draws []Draw, now int64) (lost []Draw) {
 	return lost
 }
 
-// Lose lets credits that came back to grants which are over go where those have gone: they expire,
-// or are reversed, at once.
+// Lose books credits that returned to expired or reversed grants as expired or reversed.
 func (t *Burner) Lose(lost []Draw, now int64) {
 	for i := range lost {
 		d := &lost[i]
@@ -218,8 +218,8 @@ func (t *Burner) Lose(lost []Draw, now int64) {
 	}
 }
 
-// returnTo puts credits back into the grant that paid them. Where none did (an overdraft, which
-// later grants have paid meanwhile), they become a grant of their own.
+// returnTo returns credits to the grant that paid them. If none did (an overdraft that later grants
+// have paid), they become a grant of their own.
 func (t *Burner) returnTo(d *Draw, left decimal.Decimal, now int64) {
 	row := d.Grant
 	if row == 0 {
@@ -237,13 +237,13 @@ func (t *Burner) returnTo(d *Draw, left decimal.Decimal, now int64) {
 	t.link(row)
 }
 
-// bookUsage books what usage took from a pool: one transaction per feature, subscription and day.
+// bookUsage books a pool's usage: one transaction per feature, subscription and day.
 func (t *Burner) bookUsage(at book.Place, pool uint32, amount decimal.Decimal, now int64) {
 	x := Transaction{
 		Pool: pool, Kind: TransactionConsumption, Amount: amount, CreatedAt: now,
 		Subscription: at.Subscription, Feature: at.Feature.Feature,
 	}
-	if at.Counter == 0 { // late, and the plan has lost the feature since
+	if at.Counter == 0 { // late, and the plan has dropped the feature since
 		t.Book(&x, TransactionText{})
 		return
 	}
@@ -266,8 +266,8 @@ func (t *Burner) bookUsage(at book.Place, pool uint32, amount decimal.Decimal, n
 	c.Transaction = t.Book(&x, TransactionText{})
 }
 
-// Cover says how much of a counter credits have paid: of used and of next, and in which transaction
-// the newest of it stands. Only counters of features that burn credits have one.
+// Cover is how much of a counter credits have paid, of used and of next, and the newest transaction
+// of it. Only counters of features that burn credits have one.
 //
 //schema:row
 type Cover struct {
@@ -275,14 +275,14 @@ type Cover struct {
 	Used, Next           decimal.Decimal
 }
 
-// coverWith finds a counter's cover; 0 when it has none.
+// coverWith finds a counter's cover; 0 if it has none.
 func (s *Vault) coverWith(counter uint32) uint32 {
 	return s.coverByCounter.Find(rowHash(counter), func(row uint32) bool {
 		return s.Covers.Read(row).Counter == counter
 	})
 }
 
-// coverOf finds or makes a counter's cover. The customer's lock is held.
+// coverOf finds or makes a counter's cover. Callers hold the customer's lock.
 func (t *Burner) coverOf(counter uint32) uint32 {
 	row := t.S.coverWith(counter)
 	if row == 0 {
@@ -294,8 +294,8 @@ func (t *Burner) coverOf(counter uint32) uint32 {
 	return row
 }
 
-// Cover counts units of a counter as paid by credits: of its used, or where ahead is set, of its
-// next. Units < 0 uncount. The customer's lock is held.
+// Cover counts units of a counter's used, or, if ahead is set, of its next, as paid by credits.
+// Units below 0 uncount. Callers hold the customer's lock.
 func (t *Burner) Cover(counter uint32, units decimal.Decimal, ahead bool) {
 	if units.IsZero() {
 		return
@@ -310,8 +310,8 @@ func (t *Burner) Cover(counter uint32, units decimal.Decimal, ahead bool) {
 	t.Fold(uint64(counter)<<32 ^ uint64(high) ^ low)
 }
 
-// Covered is how many units of a counter's used and next credits have paid: what is billed is the
-// counter less these.
+// Covered returns how many units of a counter's used and next credits have paid. Invoices bill the
+// rest.
 func (s *Vault) Covered(counter uint32) (used, next decimal.Decimal) {
 	if row := s.coverWith(counter); row != 0 {
 		c := s.Covers.Read(row)
@@ -320,21 +320,21 @@ func (s *Vault) Covered(counter uint32) (used, next decimal.Decimal) {
 	return decimal.Decimal{}, decimal.Decimal{}
 }
 
-// Purse is what a check needs to know of a customer's credits for a feature.
+// Purse is what a check needs of a customer's credits for a feature.
 type Purse struct {
 	balance decimal.Decimal // of pools that pay now
 	endless bool            // a pool pays without a limit
 	Covered decimal.Decimal // units of the counter's used that credits have paid
 }
 
-// Purse must be called under the customer's lock.
+// Purse requires the customer's lock.
 func (s *Vault) Purse(customer uint32, at book.Place, now int64) (u Purse) {
 	u = s.PurseOf(customer, at.Feature.Credits.Pool, now)
 	u.Covered, _ = s.Covered(at.Counter)
 	return u
 }
 
-// PurseOf is the purse of a customer's pools of a name, for no feature.
+// PurseOf returns the purse of a customer's pools of a name, for no feature.
 func (s *Vault) PurseOf(customer uint32, name catalogs.PoolName, now int64) (u Purse) {
 	var room [catalogs.MaxPools]uint32
 	for _, row := range s.poolsOf(customer, name, room[:0]) {
@@ -354,13 +354,13 @@ func (s *Vault) PurseOf(customer uint32, name catalogs.PoolName, now int64) (u P
 	return u
 }
 
-// Keep leaves credits in the purse that reservations hold.
+// Keep reserves credits of the purse.
 func (u *Purse) Keep(held decimal.Decimal) { u.balance = sums.Remaining(u.balance, held) }
 
-// Free is what the purse has; endless: whatever is asked of it.
+// Free returns the credits in the purse; endless if it pays any amount.
 func (u *Purse) Free() (balance decimal.Decimal, endless bool) { return u.balance, u.endless }
 
-// Coverable is how many of the units the purse pays.
+// Coverable returns how many of the units the purse pays.
 func (u *Purse) Coverable(units decimal.Decimal, c *catalogs.FeatureCredits) decimal.Decimal {
 	if u.endless {
 		return units
@@ -372,8 +372,7 @@ func (u *Purse) Coverable(units decimal.Decimal, c *catalogs.FeatureCredits) dec
 	return credit.Covered(units, credit.Less(need, decimal.Min(need, u.balance)), c.Weight)
 }
 
-// Empty reports whether neither credits nor a price pay for units; of 0 units, for nothing in
-// particular.
+// Empty reports whether neither credits nor a price pay for units; for 0 units, for any.
 func (u *Purse) Empty(units decimal.Decimal, c *catalogs.FeatureCredits) bool {
 	if c.Fallback || u.endless {
 		return false

@@ -6,9 +6,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// FactRecord is the payload of a journal.KindBilling record: what an entry did that invoices rest
-// on, besides usage. With the usage records, and the plan versions of the catalog, it is all that
-// an invoice can be worked out from again.
+// FactRecord is the payload of a journal.KindBilling record: an entry's effects, besides usage,
+// that invoices depend on. With the usage records and the catalog's plan versions, invoices can be
+// computed again from them.
 type FactRecord struct {
 	Facts []Fact `wire:"1"`
 	// Size is about how many bytes it will have.
@@ -22,18 +22,17 @@ const (
 	FactNothing = 3
 	FactVoided  = 4
 	FactPaid    = 5
-	// From here on facts are of pools. FactCredits is a movement of credits, FactArchive
+	// Facts from here on are about pools. FactCredits is a movement of credits, FactArchive
 	// transactions that have left memory.
 	FactCredits = 16
 	FactArchive = 17
 )
 
-// Fact is a span that closed, an invoice that was issued, paid or voided, or one that would have
-// had no line and was not issued: what comes afterwards is late all the same; or something of a
-// pool of credits.
+// Fact is a span that closed, an invoice that was issued, paid or voided, or an invoice without
+// lines that was not issued (later usage is still late), or something about a pool of credits.
 type Fact struct {
 	Kind uint8
-	// Position is the record of the entry before which it happened: what is due happens first.
+	// Position is the record of the entry before which it happened: due events happen first.
 	Position               uint32
 	At                     int64
 	Customer, Subscription uint32 // rows
@@ -41,7 +40,7 @@ type Fact struct {
 	Invoice                InvoiceFact
 	Credits                creditFact
 	Archive                archiveFact
-	// Oldest is the oldest span of the subscription to which something may still belong.
+	// Oldest is the oldest span of the subscription that can still receive usage.
 	Oldest uint32
 }
 
@@ -55,7 +54,7 @@ func (f *Fact) Fields(w *wire.Codec) {
 	switch f.Kind {
 	case FactSpan:
 		w.Message(6, &f.Span)
-	case FactInvoice, FactVoided, FactPaid: // of the latter two the ID
+	case FactInvoice, FactVoided, FactPaid: // the ID of the latter two
 		w.Message(7, &f.Invoice)
 	case FactCredits:
 		w.Message(8, &f.Credits)
@@ -77,19 +76,19 @@ type SpanFact struct {
 	NextVersion uint32 `wire:"8"`
 }
 
-// InvoiceFact is what an invoice consists of besides counted usage.
+// InvoiceFact is an invoice without the counted usage.
 type InvoiceFact struct {
 	ID          [16]byte         `wire:"1"`
 	Type        book.InvoiceType `wire:"2"`
 	Version     uint32           `wire:"3"`
 	PeriodStart int64            `wire:"4"`
 	PeriodEnd   int64            `wire:"5"`
-	// Usage reports whether it bills all usage of closed spans that was not billed before.
+	// Usage reports whether it bills all unbilled usage of closed spans.
 	Usage   bool         `wire:"6"`
 	Charges []ChargeFact `wire:"7"`
 	// Titles are the descriptions of its lines, since names may change.
-	Titles []string `wire:"9"` // 8 was the customer's credit, which follows from the records before
-	// Number and DueAt come from what the environment has issued and is set to.
+	Titles []string `wire:"9"` // 8 was the customer's credit, which follows from earlier records
+	// Number and DueAt follow from the environment's earlier invoices and settings.
 	Number uint64 `wire:"10"`
 	DueAt  int64  `wire:"11"`
 }
@@ -103,7 +102,7 @@ type ChargeFact struct {
 	End     int64           `wire:"5"`
 }
 
-// KeepFact keeps a fact for the entry's record, and returns where it will stand.
+// KeepFact adds a fact to the entry's record, and returns its place.
 func (t *Burner) KeepFact(f *Fact) ChunkPlace {
 	f.Position = t.Position
 	r := &t.Moves.Facts

@@ -12,7 +12,7 @@ import (
 
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// GrantType says where a grant comes from. The numbers are part of snapshots and are never reused.
+// GrantType is the origin of a grant. The numbers are part of snapshots and are never reused.
 //
 //schema:enum
 type GrantType uint8
@@ -26,7 +26,7 @@ const (
 	GrantRefund       GrantType = 6 // REFUND
 )
 
-// GrantTypeOf reads a type's word; an empty one is MANUAL.
+// GrantTypeOf parses a type; "" is MANUAL.
 func GrantTypeOf(word string) (g GrantType, ok bool) {
 	if word == "" {
 		return GrantManual, true
@@ -35,13 +35,13 @@ func GrantTypeOf(word string) (g GrantType, ok bool) {
 	return GrantType(max(i, 0)), i > 0
 }
 
-// NoteSum is how a row that lasts tells one note from another.
+// NoteSum returns a hash by which a permanent row tells notes apart.
 func NoteSum(note string) uint32 { return crc32.Checksum([]byte(note), Castagnoli) }
 
-// Grant is the record of a grant. It stays when it is used up, because a corrected event gives its
-// credits back, and because its command may be repeated; only live grants, those that hold
-// something, are linked from their pool. ID, CreatedAt, ExpiresAt, Priority, pool and amount never
-// change, nor do sequence and note (its NoteSum), which are of its transaction.
+// Grant is the record of a grant. It stays when it is used up, because a corrected event returns
+// credits to it and its command may be repeated. The pool links only live grants, which have
+// credits left. ID, CreatedAt, ExpiresAt, Priority, pool and amount never change, nor do the
+// transaction's sequence and note (as a NoteSum).
 //
 //schema:row ID Remaining Amount CreatedAt ExpiresAt Priority Pool Next Subscription Sequence Note
 //schema:row Kind End Linked Returned Rolled
@@ -50,19 +50,20 @@ type Grant struct {
 	Amount decimal.Decimal
 	// Next is the next live grant in burn order; linked reports whether this one is live.
 	Pool, Next   uint32
-	Subscription uint32 // whose plan granted it; 0: none
+	Subscription uint32 // subscription whose plan granted it; 0: none
 	Sequence     uint32
 	Note         uint32
 	Kind         GrantType
 	End          grantEnd
 	Linked       bool
-	// Returned reports whether returnTo made it: no transaction booked it, so none can be reversed.
+	// Returned reports whether returnTo made it: no transaction booked it, so it cannot be
+	// reversed.
 	Returned bool
-	// Rolled reports whether it was PLAN_INCLUDED before it was ROLLOVER.
+	// Rolled reports whether it was PLAN_INCLUDED before it became ROLLOVER.
 	Rolled bool
 }
 
-// grantEnd says where credits go that come back to a grant.
+// grantEnd is the destination of credits that return to a grant.
 type grantEnd uint8
 
 const (
@@ -71,10 +72,10 @@ const (
 	GrantReversed grantEnd = 2 // they are reversed at once
 )
 
-// fromPlan reports whether the grant came with a plan, in this period or an earlier one.
+// fromPlan reports whether a plan granted it, in this period or an earlier one.
 func (g *Grant) fromPlan() bool { return g.Kind == GrantPlanIncluded || g.Kind == GrantRollover }
 
-// Booked is the type as which it was granted.
+// Booked returns the type with which it was booked.
 func (g *Grant) Booked() GrantType {
 	if g.Rolled {
 		return GrantPlanIncluded
@@ -82,7 +83,7 @@ func (g *Grant) Booked() GrantType {
 	return g.Kind
 }
 
-// GrantsOf walks a pool's live grants in burn order. The walk may unlink the grant that it is at.
+// GrantsOf walks a pool's live grants in burn order. The walk may unlink the present grant.
 func (s *Vault) GrantsOf(p *Pool) iter.Seq2[uint32, *Grant] {
 	return func(yield func(uint32, *Grant) bool) {
 		for row := p.FirstGrant; row != 0; {
@@ -96,7 +97,7 @@ func (s *Vault) GrantsOf(p *Pool) iter.Seq2[uint32, *Grant] {
 	}
 }
 
-// burning walks what credit.Burn looks at.
+// burning walks the fields that credit.Burn needs.
 func (s *Vault) burning(p *Pool) iter.Seq2[uint32, *credit.Grant] {
 	return func(yield func(uint32, *credit.Grant) bool) {
 		for row, g := range s.GrantsOf(p) {
@@ -107,8 +108,8 @@ func (s *Vault) burning(p *Pool) iter.Seq2[uint32, *credit.Grant] {
 	}
 }
 
-// Grant adds a grant to its pool and books it. It pays the pool's overdraft first. What expires by
-// then has expired, granted has room for it, and the customer's lock is held.
+// Grant adds a grant to its pool and books it. It first pays the pool's overdraft. Due expiries
+// must have happened, granted must have room, and callers hold the customer's lock.
 func (t *Burner) Grant(g *Grant, note string) (booked uint32) {
 	row, r := t.S.Grants.Append()
 	*r = *g
@@ -125,14 +126,14 @@ func (t *Burner) Grant(g *Grant, note string) (booked uint32) {
 	}, TransactionText{Note: note})
 }
 
-// GrantWith finds a grant by its UUID, which is that of its transaction; 0 when there is none.
+// GrantWith finds a grant by its UUID, which is that of its transaction; 0 if there is none.
 func (s *Vault) GrantWith(id *[16]byte) uint32 {
 	return s.grantByID.Find(s.IDHash(id), func(row uint32) bool {
 		return s.Grants.Read(row).ID == *id
 	})
 }
 
-// link puts a grant that holds something among its pool's live ones.
+// link adds a grant with credits to its pool's live ones.
 func (t *Burner) link(row uint32) {
 	g := t.S.Grants.Write(row)
 	if g.Linked || g.Remaining.Sign() <= 0 {
@@ -160,7 +161,7 @@ func (t *Burner) link(row uint32) {
 	}
 }
 
-// Prune unlinks the grants of a pool that hold nothing any more.
+// Prune unlinks a pool's empty grants.
 func (t *Burner) Prune(row uint32) {
 	p := t.S.Pools.Write(row)
 	before, next := uint32(0), int64(0)

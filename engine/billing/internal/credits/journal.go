@@ -10,15 +10,15 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Transactions leave memory for the journal, the oldest first and all kinds alike, so that a pool's
-// list is complete whatever its age. A chunk of them holds the same sequence numbers in every pool:
-// 1 to 64, 65 to 128, and so on. What memory keeps of them is in credit_trace.go.
+// Transactions leave memory for the journal, oldest first and of all kinds, so that a pool's list
+// is complete. A chunk holds the same sequence numbers in every pool: 1 to 64, 65 to 128, and so
+// on. credit_trace.go has what memory keeps of them.
 
-// EvictedAtOnce is how many transactions leave a pool's memory together: a chunk.
+// EvictedAtOnce is the size of a chunk: transactions that leave a pool's memory together.
 const EvictedAtOnce = 64
 
-// creditFact is a movement of a pool's credits that no usage event has in its record: all kinds but
-// CONSUMPTION. With the events' draws it is all that a pool's totals consist of.
+// creditFact is a movement of a pool's credits that is in no usage event's record: all kinds but
+// CONSUMPTION. A pool's totals are the sum of these and the events' draws.
 type creditFact struct {
 	Pool   uint32          `wire:"1"`
 	Grant  uint32          `wire:"2"` // rows
@@ -26,16 +26,16 @@ type creditFact struct {
 	Amount decimal.Decimal `wire:"4"`
 }
 
-// archiveFact is a chunk of a pool's transactions that have left memory, in their sequence, all
-// final but for their reversal. Previous is the pool's chunk before it; its Index is 0 in the first
-// one.
+// archiveFact is a chunk of a pool's transactions that have left memory, by sequence. Only a
+// reversal can still change them. Previous is the pool's chunk before it; its Index is 0 in the
+// first one.
 type archiveFact struct {
 	Pool     uint32                `wire:"1"`
 	Rows     []ArchivedTransaction `wire:"2"`
 	Previous ChunkPlace            `wire:"3"`
 }
 
-// ArchivedTransaction is a transaction with its text, outside of memory's rows.
+// ArchivedTransaction is a transaction with its text, outside memory's rows.
 type ArchivedTransaction struct {
 	Transaction
 	TransactionText
@@ -60,7 +60,7 @@ func (a *ArchivedTransaction) Fields(w *wire.Codec) {
 	wire.List(w, 15, &a.Draws)
 }
 
-// ChunkPlace is where in the journal a chunk is. Index 0: nowhere.
+// ChunkPlace is the place of a chunk in the journal. Index 0: none.
 type ChunkPlace struct {
 	At       int64  `wire:"1"`
 	Index    uint64 `wire:"2"`
@@ -68,8 +68,8 @@ type ChunkPlace struct {
 	Ordinal  uint32 `wire:"4"`
 }
 
-// Archive says what is left in memory of a pool's transactions that are not among its newest: the
-// traces, linked from the oldest, and rows to use again. rows is where the newest chunk is.
+// Archive has what memory keeps of a pool's older transactions: the traces, linked from the oldest,
+// free rows, and the place of the newest chunk.
 //
 //schema:row
 type Archive struct {
@@ -80,7 +80,7 @@ type Archive struct {
 // noteMovement writes a booked transaction to the journal, for VerifyPools.
 func (t *Burner) noteMovement(x *Transaction) {
 	if x.Kind == TransactionConsumption {
-		return // events have it in their records
+		return // the events' records have it
 	}
 	t.KeepFact(&Fact{
 		Kind: FactCredits, At: x.CreatedAt, Customer: t.S.Pools.Read(x.Pool).Customer,
@@ -88,8 +88,8 @@ func (t *Burner) noteMovement(x *Transaction) {
 	})
 }
 
-// transactionRow is a row for a pool's next transaction. When there are enough of them, the oldest
-// leave memory. The customer's lock is held.
+// transactionRow returns a row for a pool's next transaction. If there are enough, it evicts the
+// oldest. Callers hold the customer's lock.
 func (t *Burner) transactionRow(pool uint32) (row uint32) {
 	if t.S.Pools.Read(pool).Transactions >= t.Bounds.newest()+EvictedAtOnce {
 		t.evict(pool)
@@ -104,7 +104,7 @@ func (t *Burner) transactionRow(pool uint32) (row uint32) {
 	return row
 }
 
-// evict takes a chunk of a pool's oldest transactions out of memory, and notes where it is.
+// evict moves a chunk of a pool's oldest transactions out of memory and notes its place.
 func (t *Burner) evict(pool uint32) {
 	t.Spend(EvictedAtOnce)
 	p, a := t.S.Pools.Write(pool), t.S.Archives.Write(pool)
@@ -147,7 +147,7 @@ func ChunkAt(src journal.Source, customer uint32, c ChunkPlace) (*archiveFact, e
 	before := journal.Cursor{
 		At: c.At, Index: c.Index, Position: c.Position, Ordinal: c.Ordinal - 1,
 	}
-	if c.Ordinal == 0 { // the record follows those of the entry's commands, at least one
+	if c.Ordinal == 0 { // the record follows at least one of a command
 		before.Position, before.Ordinal = c.Position-1, math.MaxUint32
 	}
 	items, err := src.List(journal.Query{

@@ -13,10 +13,10 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// What follows is called by the lifecycle of subscriptions, at instants of the environment's clock,
+// The lifecycle of subscriptions calls these functions, at instants of the environment's clock,
 // with the customer's lock held.
 
-// CreditsAtPeriodStart grants what the subscription's plan version allocates to a period.
+// CreditsAtPeriodStart grants the allocations of the subscription's plan version for a period.
 func (t *Burner) CreditsAtPeriodStart(subscription uint32, at int64) {
 	v := t.VersionOf(subscription)
 	for i := range v.Allocations {
@@ -24,8 +24,8 @@ func (t *Burner) CreditsAtPeriodStart(subscription uint32, at int64) {
 	}
 }
 
-// CreditsAtUpgrade grants, pool by pool, what the subscription's plan version allocates more than
-// the one it came from.
+// CreditsAtUpgrade grants, pool by pool, what the subscription's plan version allocates in addition
+// to the version before.
 func (t *Burner) CreditsAtUpgrade(subscription uint32, from *catalogs.PlanVersion, at int64) {
 	v := t.VersionOf(subscription)
 	for i := range v.Allocations {
@@ -42,7 +42,7 @@ func (t *Burner) CreditsAtUpgrade(subscription uint32, from *catalogs.PlanVersio
 	}
 }
 
-// CreditsAtPeriodEnd lets the pools that the subscription's plan version allocates to roll over.
+// CreditsAtPeriodEnd rolls over the pools of the subscription's plan version.
 func (t *Burner) CreditsAtPeriodEnd(subscription uint32, at int64) {
 	v := t.VersionOf(subscription)
 	customer := t.S.Subscriptions.Read(subscription).Customer
@@ -55,14 +55,14 @@ func (t *Burner) CreditsAtPeriodEnd(subscription uint32, at int64) {
 	}
 }
 
-// VersionOf is the plan version of a subscription.
+// VersionOf returns the plan version of a subscription.
 func (t *Burner) VersionOf(subscription uint32) *catalogs.PlanVersion {
 	b := t.S.Subscriptions.Read(subscription)
 	return t.S.Environment(t.S.Customers.Read(b.Customer).Env).Catalog.Load().Version(b.Version)
 }
 
-// poolCalled is the oldest of the customer's pools of a name that are not archived: the one that
-// plans grant to; 0 when there is none.
+// poolCalled returns the oldest of the customer's pools of a name that are not archived, to which
+// plans grant; 0 if there is none.
 func poolCalled(s *Vault, customer uint32, name string) uint32 {
 	key := catalogs.PoolNamed(name)
 	for row := s.FirstPool(customer); row != 0; row = s.Pools.Read(row).Next {
@@ -73,9 +73,9 @@ func poolCalled(s *Vault, customer uint32, name string) uint32 {
 	return 0
 }
 
-// Allocatable reports whether a customer has room for what a plan version allocates: for the pools
-// that it makes, and for the amounts. subscribable and ChangeTo ask, for commands and previews.
-// A period's end cannot be refused: allocate records what it could not grant.
+// Allocatable reports whether a customer has room for the allocations of a plan version: their
+// pools and amounts. Commands and previews ask, in subscribable and ChangeTo. A period's end cannot
+// be refused: allocate records what it could not grant.
 func Allocatable(s *Vault, customer uint32, v *catalogs.PlanVersion) engine.Outcome {
 	made := 0
 	for i := range v.Allocations {
@@ -92,8 +92,7 @@ func Allocatable(s *Vault, customer uint32, v *catalogs.PlanVersion) engine.Outc
 	return engine.OutcomeDone
 }
 
-// notGranted notes that a plan's credits could not be granted, and why, among the changes that
-// operators read.
+// notGranted records among the admin changes that a plan's credits could not be granted, and why.
 func (t *Burner) notGranted(
 	b *book.Subscription, a *catalogs.CreditAllocationDocument, why string,
 ) {
@@ -103,9 +102,9 @@ func (t *Burner) notGranted(
 		accounts.Given("reason", why))
 }
 
-// allocate grants an amount to the pool of an allocation, which it makes where there is none. Where
-// the customer has as many pools as one may have, or the pool is full to the range of numbers, it
-// grants nothing and notes it.
+// allocate grants an amount to the pool of an allocation, and makes a missing pool. If the customer
+// has no room for a pool, or the pool's totals reach the range of numbers, it grants nothing and
+// records that.
 func (t *Burner) allocate(
 	subscription uint32, a *catalogs.CreditAllocationDocument, amount decimal.Decimal, at int64,
 ) {
@@ -134,7 +133,7 @@ func (t *Burner) allocate(
 	t.FoldPool(row)
 }
 
-// allocatedPool makes the pool that an allocation describes.
+// allocatedPool makes the pool of an allocation.
 func (t *Burner) allocatedPool(
 	b *book.Subscription, a *catalogs.CreditAllocationDocument, at int64,
 ) uint32 {
@@ -149,9 +148,9 @@ func (t *Burner) allocatedPool(
 	}, &PoolText{Name: a.Pool, Denomination: a.Denomination, Currency: a.Currency})
 }
 
-// rollOver ends a subscription's period in a pool: the policy says how much stays of what the plan
-// gave. What other subscriptions granted has periods of its own, and what was bought, given or
-// refunded lives until its own expiry. What would burn last is cut first.
+// rollOver ends a subscription's period in a pool: the policy decides how much of the plan's grants
+// stays. Grants of other subscriptions have their own periods, and bought, given or refunded
+// credits last until they expire. It cuts first what would burn last.
 func (t *Burner) rollOver(row, subscription uint32, at int64) {
 	p := t.S.Pools.Read(row)
 	var balance decimal.Decimal
@@ -194,27 +193,27 @@ func (t *Burner) rollOver(row, subscription uint32, at int64) {
 	}
 }
 
-// Burnt is what an event did to credits, as its journal record says.
+// Burnt is an event's effect on credits, from its journal record.
 type Burnt struct {
 	Units decimal.Decimal
 	Draws []Draw
 	Paid  decimal.Decimal
-	// Kept and Forced are Need's, for units that are added.
+	// Kept and Forced are Need's, for added units.
 	Kept   decimal.Decimal
 	Forced bool
 }
 
-// Recredit is what the correction of an event does to credits: what goes back, what is burnt on
-// top, and what the event has burnt then.
+// Recredit is the effect of a correction on an event's credits: what returns, what is burnt in
+// addition, and the event's draws afterwards.
 type Recredit struct {
 	back []Draw
 	add  Burning
 	Now  Burnt
 }
 
-// PlanCorrection decides what becomes of an event's credits when its units do; 0 units void it. It
-// changes nothing. place is where the event counted. Units that credits did not pay go first, then
-// what was drawn last.
+// PlanCorrection plans the effect of new units on an event's credits; 0 units void it. It changes
+// nothing. place is where the event counted. Units that credits did not pay go first, then the
+// newest draws.
 func (t *Burner) PlanCorrection(
 	customer uint32, at book.Place, was Burnt, units decimal.Decimal, now int64,
 ) (r Recredit, outcome engine.Outcome) {
@@ -234,7 +233,7 @@ func (t *Burner) PlanCorrection(
 	return r, engine.OutcomeDone
 }
 
-// trim splits an event's draws when fewer units are left: what goes back, and what stays.
+// trim splits an event's draws for fewer units: what returns, and what stays.
 func (was *Burnt) trim(
 	at book.Place, units decimal.Decimal,
 ) (back, stay []Draw, covered decimal.Decimal) {
@@ -263,8 +262,8 @@ func (was *Burnt) trim(
 	return back, stay, covered
 }
 
-// CorrectCredits carries out what PlanCorrection decided. The event's part of the counter's cover
-// is the caller's to change: by r.now.covered less what was covered before.
+// CorrectCredits carries out PlanCorrection's plan. The caller changes the event's part of the
+// counter's cover: by r.now.covered less what was covered before.
 func (t *Burner) CorrectCredits(at book.Place, r *Recredit, now int64) {
 	lost := t.GiveBack(r.back, now)
 	done := map[uint32]bool{}

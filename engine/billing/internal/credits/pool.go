@@ -9,7 +9,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// ReschedulePool notes when the first of a pool's live grants expires.
+// ReschedulePool sets when the first of a pool's live grants expires.
 func (s *Vault) ReschedulePool(row uint32) {
 	p, at := s.Pools.Read(row), int64(rows.Never)
 	if !p.Archived && p.NextExpiry != 0 {
@@ -21,34 +21,33 @@ func (s *Vault) ReschedulePool(row uint32) {
 }
 
 // Pool is the record of a pool of credits; its texts are the text of the same row. id, customer and
-// name never change. Of its totals balance is what is left; it equals what the live grants hold
-// less the overdraft.
+// name never change. Balance is the sum of the live grants less the overdraft.
 //
 //schema:row
 type Pool struct {
 	ID             [16]byte
 	Name           catalogs.PoolName
 	Customer, Next uint32 // Next: the customer's next younger pool
-	// FirstGrant leads to the live grants, in burn order; Grants counts them.
+	// FirstGrant begins the list of live grants in burn order; Grants counts them.
 	FirstGrant, Grants uint32
 	// The newest transactions are linked from the oldest; Sequence numbers all from 1.
 	FirstTransaction, LastTransaction, Transactions, Sequence uint32
 	CreatedAt, ModifiedAt                                     int64
-	// NextExpiry is when the first of the live grants expires; 0: none does.
+	// NextExpiry is when the first of the live grants expires; 0: never.
 	NextExpiry int64
 	Totals
 	RolloverCap                    decimal.Decimal
 	Priority                       int32
 	Policy                         credit.Policy
 	Hard, HasCap, Frozen, Archived bool
-	// depleted is what webhooks last reported: set while a hard limit leaves nothing to take.
+	// depleted is what webhooks last reported: set while a hard limit leaves no credits.
 	depleted bool
 }
 
 // Totals are what a pool has moved so far.
 type Totals struct {
 	Granted, Consumed, Expired, Reversed decimal.Decimal
-	// Overdraft is what was consumed beyond all grants; the next grants pay it back.
+	// Overdraft is consumption beyond all grants; later grants pay it.
 	Overdraft decimal.Decimal
 }
 
@@ -61,20 +60,19 @@ type PoolText struct {
 }
 
 // Balance is granted − consumed − expired − reversed. Each total is within the range of numbers,
-// and so is the balance: consumed is bounded when it grows, expired and reversed are parts of
+// and so is the balance: consumed is checked when it grows, expired and reversed are parts of
 // granted.
 func (p *Pool) Balance() decimal.Decimal {
 	b := credit.Less(p.Granted, p.Consumed)
 	return credit.Less(credit.Less(b, p.Expired), p.Reversed)
 }
 
-// BalanceAt is the balance at an instant: what expires by then is not counted any more, whether or
-// not it has been booked.
+// BalanceAt returns the balance at an instant, without what expires by then, booked or not.
 func (s *Vault) BalanceAt(p *Pool, now int64) decimal.Decimal {
 	return credit.Less(p.Balance(), s.Expiring(p, now))
 }
 
-// Expiring is what the pool's live grants lose by an instant.
+// Expiring returns what the pool's live grants lose by an instant.
 func (s *Vault) Expiring(p *Pool, now int64) (sum decimal.Decimal) {
 	if p.NextExpiry == 0 || now < p.NextExpiry {
 		return sum
@@ -87,7 +85,7 @@ func (s *Vault) Expiring(p *Pool, now int64) (sum decimal.Decimal) {
 	return sum
 }
 
-// More is a + b for amounts whose sum is known to be within the range of numbers.
+// More returns a + b for amounts whose sum is known to be within the range of numbers.
 func More(a, b decimal.Decimal) decimal.Decimal { return credit.Less(a, b.Neg()) }
 
 // Statuses of a pool.
@@ -98,7 +96,7 @@ const (
 	poolArchived = "ARCHIVED"
 )
 
-// Status is the pool's, at a balance.
+// Status returns the pool's status at a balance.
 func (p *Pool) Status(balance decimal.Decimal) string {
 	switch {
 	case p.Archived:
@@ -111,7 +109,7 @@ func (p *Pool) Status(balance decimal.Decimal) string {
 	return poolActive
 }
 
-// AddPool adds a pool to its customer. The customer's lock is held.
+// AddPool adds a pool to its customer. Callers hold the customer's lock.
 func (t *Burner) AddPool(p *Pool, words *PoolText) (row uint32) {
 	row, r := t.S.Pools.Append()
 	*r = *p
@@ -134,14 +132,14 @@ func (t *Burner) AddPool(p *Pool, words *PoolText) (row uint32) {
 // rowHash spreads rows over an index.
 func rowHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
 
-// FirstPool is the customer's oldest pool; 0 when there is none.
+// FirstPool returns the customer's oldest pool; 0 if there is none.
 func (s *Vault) FirstPool(customer uint32) uint32 {
 	return s.poolByCustomer.Find(rowHash(customer), func(row uint32) bool {
 		return s.Pools.Read(row).Customer == customer
 	})
 }
 
-// PoolRoom is how many pools a customer may still get.
+// PoolRoom returns how many pools a customer may still get.
 func (s *Vault) PoolRoom(customer uint32) int {
 	open, all := 0, 0
 	for row := s.FirstPool(customer); row != 0; row = s.Pools.Read(row).Next {
@@ -153,12 +151,12 @@ func (s *Vault) PoolRoom(customer uint32) int {
 	return min(catalogs.MaxPools-open, catalogs.MaxPoolRows-all)
 }
 
-// PoolWith finds a pool by its UUID in any environment; 0 when there is none.
+// PoolWith finds a pool by its UUID in any environment; 0 if there is none.
 func (s *Vault) PoolWith(id *[16]byte) uint32 {
 	return s.poolByID.Find(s.IDHash(id), func(row uint32) bool { return s.Pools.Read(row).ID == *id })
 }
 
-// PoolIn finds a pool of one environment; 0 when there is none.
+// PoolIn finds a pool of one environment; 0 if there is none.
 func (s *Vault) PoolIn(env uint32, id *[16]byte) uint32 {
 	row := s.PoolWith(id)
 	if row != 0 && s.Customers.Read(s.Pools.Read(row).Customer).Env != env {
@@ -177,8 +175,8 @@ func (t *Burner) FoldPool(row uint32) {
 	t.Fold(uint64(high) ^ low ^ uint64(rows.Flags(p.Frozen, p.Archived)))
 }
 
-// ReindexCredits rebuilds what is found by pools, transactions and counters, after a restore; the
-// check has indexed the chunks.
+// ReindexCredits rebuilds the indexes of pools, transactions and covers after a restore; the check
+// has indexed the chunks.
 func (s *Vault) ReindexCredits() {
 	for row, p := range s.Pools.All() {
 		s.poolByID.Insert(s.IDHash(&p.ID), row)
@@ -187,7 +185,7 @@ func (s *Vault) ReindexCredits() {
 		}
 	}
 	for row := uint32(1); row <= s.Transactions.Len(); row++ {
-		if x := s.Transactions.Read(row); x.Kind != 0 { // else the row is free
+		if x := s.Transactions.Read(row); x.Kind != 0 { // otherwise the row is free
 			s.transactionByID.Insert(s.IDHash(&x.ID), row)
 		}
 	}
@@ -209,7 +207,7 @@ func (s *Vault) ReindexCredits() {
 	}
 }
 
-// CreditBytes is the memory of credits, without the bytes of texts.
+// CreditBytes returns the memory of credits, without the bytes of texts.
 func (s *Vault) CreditBytes() uint64 {
 	return s.Pools.Bytes() + s.PoolTexts.Bytes() + s.Grants.Bytes() + s.Transactions.Bytes() +
 		s.TransactionTexts.Bytes() + s.Covers.Bytes() + s.poolByID.Bytes() +

@@ -11,28 +11,28 @@ import (
 	"tollgate/engine/wire"
 )
 
-// A deduction can be reversed, and a repeated request must find what it made, after the transaction
-// has left memory. What memory keeps then is its trace: enough to find it, and to tell whether what
-// a proposer has read in its journal is what this machine wrote there.
+// A deduction can be reversed, and a repeated request must find its transaction, after the
+// transaction has left memory. Memory then keeps its trace: enough to find it, and to check that
+// the record which a proposer read from its journal is the one that was written.
 
 const (
-	// MaxTraces is how many traces of a pool are kept: 80 MB. Beyond it the oldest go once they are
-	// as old as a request that is repeated under its Idempotency-Key may be. As long as they are
-	// not, DeductCredits is OutcomeDeductionLimit.
+	// MaxTraces bounds the traces of a pool: 80 MB. Beyond it the oldest are dropped, once they are
+	// older than a request with an Idempotency-Key may be repeated. Until then, DeductCredits is
+	// OutcomeDeductionLimit.
 	MaxTraces = 2_000_000
 	// ReversalMS is how long a deduction can be reversed after it has left memory, in log time.
 	ReversalMS = 30 * accounts.DayMS
 )
 
-// CreditBounds are bounds of each pool; 0 stands for MaxTransactions, MaxTraces.
+// CreditBounds are bounds of each pool; 0 is MaxTransactions or MaxTraces.
 type CreditBounds struct{ MaxNewest, MostTraces uint32 }
 
 func (b CreditBounds) newest() uint32 { return cmp.Or(b.MaxNewest, catalogs.MaxTransactions) }
 
 func (b CreditBounds) traces() uint32 { return cmp.Or(b.MostTraces, MaxTraces) }
 
-// Trace is what memory keeps of a deduction or a reversal that has left it. sum is a checksum of
-// the ArchivedTransaction in the journal; next is the pool's next younger trace, or of a free row
+// Trace is what memory keeps of a deduction or a reversal that has left it. Sum is a checksum of
+// the ArchivedTransaction in the journal. Next is the pool's next younger trace, or, of a free row,
 // the next free one.
 //
 //schema:row
@@ -41,9 +41,9 @@ type Trace struct {
 	Pool, Sequence, Next, Sum uint32
 }
 
-// Chunk says where a chunk of a pool's transactions is, and which of them are reversed: its lowest
-// bit is that of its first transaction. It stays forever, two thirds of a byte for a transaction,
-// so that nothing is reversed twice, and lists show what is reversed.
+// Chunk is the place of a chunk of a pool's transactions, and which of them are reversed: the
+// lowest bit is the first transaction's. It stays forever, two thirds of a byte per transaction, so
+// that nothing is reversed twice and lists show reversals.
 //
 //schema:row
 type Chunk struct {
@@ -61,7 +61,7 @@ func ChunkHash(pool, number uint32) uint64 {
 	return machine.Fold(0, uint64(pool)<<32|uint64(number))
 }
 
-// ChunkOf finds the chunk that has a pool's transaction; 0 where that is in memory.
+// ChunkOf finds the chunk with a pool's transaction; 0 if the transaction is in memory.
 func (s *Vault) ChunkOf(pool, sequence uint32) uint32 {
 	number := chunkNumber(sequence)
 	return s.ChunkByPool.Find(ChunkHash(pool, number), func(row uint32) bool {
@@ -77,15 +77,15 @@ func (t *Burner) addChunk(c *Chunk) {
 	t.Fold(uint64(row) ^ c.Reversed)
 }
 
-// ReversedSince reports whether a transaction was reversed, though the journal's record of it may
-// say otherwise.
+// ReversedSince reports whether a transaction was reversed after its record was written to the
+// journal.
 func (s *Vault) ReversedSince(x *Transaction) bool {
 	row := s.ChunkOf(x.Pool, x.Sequence)
 	return x.Reversed || row != 0 && s.Chunks.Read(row).Reversed&chunkBit(x.Sequence) != 0
 }
 
-// SetReversed notes that a transaction that has left memory is reversed. The customer's lock is
-// held.
+// SetReversed marks a transaction that has left memory as reversed. Callers hold the customer's
+// lock.
 func (t *Burner) SetReversed(x *Transaction) {
 	row := t.S.ChunkOf(x.Pool, x.Sequence)
 	c := t.S.Chunks.Write(row)
@@ -93,15 +93,15 @@ func (t *Burner) SetReversed(x *Transaction) {
 	t.Fold(uint64(row) ^ c.Reversed)
 }
 
-// TraceWith finds the trace of a transaction by its UUID; 0 when there is none. Rows of traces are
-// used again, so only Apply may ask, or who holds its lock.
+// TraceWith finds the trace of a transaction by its UUID; 0 if there is none. Rows of traces are
+// reused, so only Apply, or a holder of its lock, may call it.
 func (s *Vault) TraceWith(id *[16]byte) uint32 {
 	return s.traceByID.Find(s.IDHash(id), func(row uint32) bool {
 		return s.Traces.Read(row).ID == *id
 	})
 }
 
-// trace keeps the trace of a transaction that leaves memory, where it has to be found by its id.
+// trace keeps the trace of a transaction that leaves memory, if requests may look for its id.
 func (t *Burner) trace(held *ArchivedTransaction) {
 	if held.Kind != TransactionDeduction && held.Kind != TransactionReversal {
 		return
@@ -126,12 +126,12 @@ func (t *Burner) trace(held *ArchivedTransaction) {
 	a.Traces++
 }
 
-// archivedSum tells what the journal has of a transaction from anything else.
+// archivedSum is the checksum of a transaction in the journal.
 func archivedSum(held *ArchivedTransaction) uint32 {
 	return crc32.Checksum(wire.Encode(nil, held), Castagnoli)
 }
 
-// dropTraces forgets traces of a pool that are old enough: at most two chunks of them at a time.
+// dropTraces drops traces of a pool that are old enough: at most two chunks at a time.
 func (t *Burner) dropTraces(pool uint32) {
 	a := t.S.Archives.Write(pool)
 	for range 2 * EvictedAtOnce {
@@ -152,21 +152,21 @@ func (t *Burner) dropTraces(pool uint32) {
 	}
 }
 
-// traceAge is how long ago, in log time, a transaction has left memory.
+// traceAge returns how long ago, in log time, a transaction left memory.
 func (t *Burner) traceAge(row uint32) int64 {
 	x := t.S.Traces.Read(row)
 	return t.Stamp - t.S.Chunks.Read(t.S.ChunkOf(x.Pool, x.Sequence)).Place.At
 }
 
-// DeductionsFull reports whether a pool keeps as many traces as it may, and that a repeated request
-// may still ask for the oldest of them.
+// DeductionsFull reports whether a pool keeps the maximum of traces and a repeated request may ask
+// for the oldest.
 func (t *Burner) DeductionsFull(pool uint32) bool {
 	a := t.S.Archives.Read(pool)
 	return a.Traces >= t.Bounds.traces() && t.traceAge(a.FirstTrace) < accounts.RequestRetentionMS
 }
 
-// LeftReply is the outcome of a repeated command whose transaction has left memory: the proposer
-// reads it with LeftTransaction.
+// LeftReply returns the outcome of a repeated command whose transaction has left memory: the
+// proposer reads it with LeftTransaction.
 func (t *Burner) LeftReply(env uint32, row uint32) engine.Outcome {
 	if t.S.Customers.Read(t.S.Pools.Read(t.S.Traces.Read(row).Pool).Customer).Env != env {
 		return engine.OutcomeIDsContradict
@@ -174,15 +174,14 @@ func (t *Burner) LeftReply(env uint32, row uint32) engine.Outcome {
 	return engine.OutcomeTransactionLeft
 }
 
-// LeftTransaction is a transaction that OutcomeTransactionLeft speaks of. Record is what a
-// ReverseTransaction of it carries.
+// LeftTransaction is the transaction of an OutcomeTransactionLeft. A ReverseTransaction of it
+// carries Record.
 type LeftTransaction struct {
 	TransactionView
 	Record []byte
 }
 
-// Brought is a transaction that a command has brought from the journal, if that is what its trace
-// says.
+// Brought decodes the transaction that a command carries from the journal, if it matches its trace.
 func (t *Burner) Brought(row uint32, record []byte) (held ArchivedTransaction, ok bool) {
 	x := t.S.Traces.Read(row)
 	if len(record) == 0 || wire.Decode(record, &held) != nil {

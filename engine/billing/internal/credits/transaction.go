@@ -8,8 +8,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// TransactionKind says what moved a pool's balance. The numbers are part of snapshots and are never
-// reused.
+// TransactionKind is the cause of a movement of a pool's balance. The numbers are part of snapshots
+// and are never reused.
 //
 //schema:enum
 type TransactionKind uint8
@@ -28,8 +28,7 @@ const (
 )
 
 // Transaction is the record of one movement; its note is the text of the same row. The oldest of a
-// pool leave memory (evict): their rows are used again, for the same pool, and have no kind until
-// then.
+// pool leave memory (evict): the same pool reuses their rows, which have no kind until then.
 //
 //schema:row
 type Transaction struct {
@@ -43,13 +42,14 @@ type Transaction struct {
 	Reversed             bool
 }
 
-// TransactionText is the cold part of a transaction: draws say which grants a deduction took.
+// TransactionText is the cold part of a transaction: Draws are the grants that a deduction took
+// from.
 type TransactionText struct {
 	Note  string `wire:"1"`
 	Draws []Draw `wire:"2"`
 }
 
-// Book adds a transaction to its pool, whose totals it follows. The customer's lock is held.
+// Book adds a transaction to its pool, whose totals it follows. Callers hold the customer's lock.
 func (t *Burner) Book(x *Transaction, words TransactionText) (row uint32) {
 	p := t.S.Pools.Write(x.Pool)
 	p.Sequence++
@@ -74,22 +74,22 @@ func (t *Burner) Book(x *Transaction, words TransactionText) (row uint32) {
 	return row
 }
 
-// TransactionWith finds a transaction by its UUID; 0 when there is none. Rows of transactions are
-// used again, so only Apply may ask, or who holds its lock.
+// TransactionWith finds a transaction by its UUID; 0 if there is none. Rows of transactions are
+// reused, so only Apply, or a holder of its lock, may call it.
 func (s *Vault) TransactionWith(id *[16]byte) uint32 {
 	return s.transactionByID.Find(s.IDHash(id), func(row uint32) bool {
 		return s.Transactions.Read(row).ID == *id
 	})
 }
 
-// PoolCommand is what commands that move credits have in common.
+// PoolCommand is what commands that move credits share.
 type PoolCommand struct {
 	Env      uint32
 	ID, Pool [16]byte
 	Kind     TransactionKind
 }
 
-// PoolFor finds the pool of a command. Row 0: outcome says why there is nothing left to do.
+// PoolFor finds the pool of a command. For row 0, outcome tells why there is nothing left to do.
 func (t *Burner) PoolFor(
 	c PoolCommand,
 ) (e *accounts.Environment, row uint32, outcome engine.Outcome) {
@@ -122,15 +122,15 @@ func (t *Burner) Replied(row uint32) {
 	t.Answer(&TransactionReply{t.S.TransactionView(new(t.S.HeldTransaction(row)))})
 }
 
-// Reversible is a transaction that may be reversed: in memory, in row, or as the command has
-// brought it from the journal. missing says that the command has not.
+// Reversible is a transaction that may be reversed: in memory, in row, or carried by the command
+// from the journal. missing reports that the command lacks it.
 type Reversible struct {
 	ArchivedTransaction
 	Row     uint32
 	Missing bool
 }
 
-// sameDay reports whether two instants lie on one UTC day.
+// sameDay reports whether two instants are on one UTC day.
 func sameDay(a, b int64) bool { return floorDay(a) == floorDay(b) }
 
 func floorDay(at int64) int64 {
@@ -149,12 +149,12 @@ type TransactionView struct {
 	PoolID   [16]byte `wire:"2" json:"poolId"`
 	Sequence uint32   `wire:"3" json:"sequence"` // within the pool, from 1, without gaps
 	Kind     string   `wire:"4" json:"kind" rule:"oneof=GRANT|CONSUMPTION|DEDUCTION|EXPIRATION|ROLLOVER|REVERSAL|RETURN"`
-	// GrantType is the grant's, where there is one.
+	// GrantType is the grant's, if there is one.
 	GrantType string          `wire:"5" json:"grantType,omitzero" rule:"oneof=PLAN_INCLUDED|PURCHASED|PROMOTIONAL|ROLLOVER|MANUAL|REFUND"`
 	Amount    decimal.Decimal `wire:"6" json:"amount"`                      // above 0
 	Balance   decimal.Decimal `wire:"7" json:"balance" if:"BalanceKnown()"` // of the pool after it
-	// GrantID, SubscriptionID and FeatureKey are set where one grant, a subscription, a feature is
-	// concerned; Of is what a reversal reverses.
+	// GrantID, SubscriptionID and FeatureKey are set if the movement concerns one; Of is the
+	// transaction that a reversal reverses.
 	GrantID        [16]byte `wire:"8" json:"grantId,omitzero"`
 	SubscriptionID [16]byte `wire:"9" json:"subscriptionId,omitzero"`
 	FeatureKey     string   `wire:"11" json:"featureKey,omitzero" rule:"min=1,max=128"`
@@ -164,8 +164,8 @@ type TransactionView struct {
 	CreatedAt      int64    `wire:"14" json:"createdAt" as:"time"`
 	UpdatedAt      int64    `wire:"15" json:"updatedAt" as:"time"`
 	ExpiresAt      int64    `wire:"16" json:"expiresAt,omitzero" as:"time"`
-	// BalanceUnknown reports whether Balance is not known any more: in the answer to a grant that
-	// is repeated once its transaction has left memory.
+	// BalanceUnknown reports whether Balance is no longer known: in the answer to a repeated grant
+	// whose transaction has left memory.
 	BalanceUnknown bool `wire:"17"`
 }
 
@@ -191,8 +191,8 @@ func (s *Vault) TransactionView(held *ArchivedTransaction) TransactionView {
 		g := s.Grants.Read(x.Grant)
 		view.GrantID, view.GrantType, view.ExpiresAt = g.ID, g.Kind.String(), g.ExpiresAt
 		if x.Kind == TransactionGrant {
-			view.Reversed = g.End == GrantReversed // also once the transaction has left memory
-			view.GrantType = g.Booked().String()   // what it was then
+			view.Reversed = g.End == GrantReversed // also after the transaction has left memory
+			view.GrantType = g.Booked().String()   // its value at that time
 		}
 	}
 	if x.Subscription != 0 {

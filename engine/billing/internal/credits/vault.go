@@ -1,6 +1,5 @@
-// Package credits has customers' pools of credits: grants, burning, transactions, what of them
-// leaves memory for the journal, and the facts that an entry writes there. It knows no command and
-// no ledger.
+// Package credits has customers' pools of credits: grants, burning, transactions, their archive in
+// the journal, and the facts that an entry writes there. It knows neither commands nor ledgers.
 package credits
 
 import (
@@ -11,7 +10,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// Vault has the customers' pools of credits, with what was granted to them and booked.
+// Vault has the customers' pools of credits with their grants and transactions.
 type Vault struct {
 	book.Book
 
@@ -47,7 +46,7 @@ func (s *Vault) Open() {
 	s.Covers = page.NewTable(s.Store, accounts.TableCovers, CoverCodec)
 }
 
-// Burner is a turn that moves credits, and keeps facts of what it does for the journal.
+// Burner is the part of a turn that moves credits and collects the facts for the journal.
 type Burner struct {
 	outbox.Teller
 	S      *Vault
@@ -55,23 +54,23 @@ type Burner struct {
 	Bounds CreditBounds
 }
 
-// Moves are what an entry has to say of credits, in memory that is used again for the next.
+// Moves are an entry's facts about credits, in memory that is reused for the next.
 type Moves struct {
 	draws []Draw
 	Facts FactRecord
-	// moved are the pools whose credits the present command has moved.
+	// moved are the pools whose credits the present command moved.
 	moved []uint32
 }
 
-// moved notes that a pool's credits have moved, for TellDepleted.
+// moved notes that a pool's credits moved, for TellDepleted.
 func (t *Burner) moved(pool uint32) {
 	if moved := t.Moves.moved; len(moved) == 0 || moved[len(moved)-1] != pool {
 		t.Moves.moved = append(moved, pool)
 	}
 }
 
-// TellDepleted queues a message for each pool that this command has emptied. A pool that is filled
-// again by the same command, as at a period's end, was never empty.
+// TellDepleted queues a message for each pool that this command has emptied. A pool that the same
+// command refills, as at a period's end, does not count.
 func (t *Burner) TellDepleted() {
 	for _, row := range t.Moves.moved {
 		p := t.S.Pools.Read(row)

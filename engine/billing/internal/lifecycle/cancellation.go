@@ -12,7 +12,7 @@ import (
 	"tollgate/engine/period"
 )
 
-// Cancel does to the ledger what a cancellation does.
+// Cancel applies a cancellation to the ledger.
 func (l *Ledger) Cancel(mode book.CancelMode, now int64) {
 	if l.Sub.Pending != 0 {
 		l.DropChange(book.ChangeCancelled)
@@ -28,7 +28,7 @@ func (l *Ledger) Cancel(mode book.CancelMode, now int64) {
 	l.Sub.Due = l.NextDue()
 }
 
-// cancelNow ends the subscription within its period. What is unbilled is its usage, and in arrears
+// cancelNow ends the subscription within its period. It bills the unbilled usage, and in arrears
 // the base price.
 func (l *Ledger) cancelNow(now int64) {
 	l.issueWaiting(now)
@@ -45,9 +45,10 @@ func (l *Ledger) cancelNow(now int64) {
 	l.issue(d)
 }
 
-// unbilledBase is what of the base price an end within the period leaves to bill: in arrears the
-// part for the time that has passed. Once an upgrade within the period has given back the rest of
-// the old price, and charged the new one's, it is the whole, as at the period's end.
+// unbilledBase returns the part of the base price to bill when the period ends early: in arrears
+// the part for the time that has passed. After an upgrade within the period, which returned the
+// rest of the old price and charged the rest of the new one, it is the whole price, as at the
+// period's end.
 func (l *Ledger) unbilledBase(now int64) (c credits.ChargeFact, due bool) {
 	b := &l.Sub
 	if l.Version().Timing != catalogs.TimingInArrears {
@@ -58,7 +59,7 @@ func (l *Ledger) unbilledBase(now int64) (c credits.ChargeFact, due bool) {
 		Start: b.PeriodStart, End: b.PeriodEnd,
 	}
 	if n := len(l.Spans); n > 0 && l.Spans[n-1].Period == b.Period {
-		return c, true // only an upgrade closes a span of a period that goes on
+		return c, true // only an upgrade closes a span within a period
 	}
 	whole := period.Period{Start: b.PeriodStart, End: b.PeriodEnd}
 	left, _ := whole.RemainingRatio(now) // a period is never empty

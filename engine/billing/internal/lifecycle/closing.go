@@ -15,7 +15,7 @@ import (
 )
 
 // endPeriod closes the current period at its end: the next period begins, or the subscription ends
-// where its cancellation was scheduled. The invoice is issued once settleMinutes have passed.
+// if its cancellation was scheduled. The invoice is issued settleMinutes later.
 func (l *Ledger) endPeriod(at int64) {
 	ends := l.Sub.CancelMode == book.CancelAtPeriodEnd
 	changes := l.Sub.Pending != 0
@@ -38,7 +38,7 @@ func (l *Ledger) endPeriod(at int64) {
 	}
 }
 
-// regular begins the invoice of the period that ended last.
+// regular begins the invoice of the last ended period.
 func (l *Ledger) regular(at int64) *Draft {
 	last := len(l.Spans) - 1
 	first := last
@@ -53,8 +53,8 @@ func (l *Ledger) regular(at int64) *Draft {
 	return d
 }
 
-// issuePeriod issues the one REGULAR invoice of the period that ended last: its usage, then the
-// base price, in arrears its own, in advance that of the period which has begun.
+// issuePeriod issues the one REGULAR invoice of the last ended period: its usage, then a base
+// price: its own in arrears, that of the next period in advance.
 func (l *Ledger) issuePeriod(at int64) {
 	l.Sub.IssueAt = 0
 	d := l.regular(at)
@@ -77,8 +77,8 @@ func (l *Ledger) issuePeriod(at int64) {
 	l.issue(d)
 }
 
-// issueWaiting issues the invoice that waits for late usage, before another one bills usage: what
-// comes later is late for the next. So spans are billed in the order in which they closed.
+// issueWaiting issues the invoice that waits for late usage before another one bills usage; later
+// usage is late for the next. So spans are billed in the order in which they closed.
 func (l *Ledger) issueWaiting(now int64) {
 	if l.Sub.IssueAt != 0 {
 		l.issuePeriod(now)
@@ -89,7 +89,7 @@ func (l *Ledger) issueWaiting(now int64) {
 func (l *Ledger) nextPeriod(at int64) {
 	cycle := period.Cycle{Anchor: l.Sub.Anchor, IntervalMonths: l.Version().Interval}
 	p, ok := cycle.After(l.Sub.Months)
-	if !ok { // the year 9999: the last period lasts
+	if !ok { // the year 9999: the last period does not end
 		l.Sub.PeriodStart, l.Sub.PeriodEnd = at, rows.Never
 		return
 	}
@@ -104,16 +104,16 @@ func (l *Ledger) end(at int64) {
 	l.Tell(accounts.WebhookSubscriptionCancelled, at)
 }
 
-// cut says how a span closes.
+// cut describes how a span closes.
 type cut struct {
-	// period reports whether the billing period closes with it, ends that the subscription does.
+	// period reports whether the billing period closes with it, ends whether the subscription does.
 	period, ends bool
 	// version is the plan version of the span that follows.
 	version uint32
 }
 
-// closeSpan closes the current span: what its counters hold moves into meters, and the counters
-// begin the next one, under the plan version that follows.
+// closeSpan closes the current span: the usage of its counters moves into meters, and the counters
+// begin the next span, under the next plan version.
 func (l *Ledger) closeSpan(at int64, c cut) {
 	b := &l.Sub
 	p := book.HeldSpan{Span: book.Span{
@@ -124,7 +124,7 @@ func (l *Ledger) closeSpan(at int64, c cut) {
 	for i := range old.Features {
 		f, n := &old.Features[i], &l.Counters[i]
 		if _, goesOn := next.Slot(f.Feature); c.ends || !goesOn {
-			// What was ahead of an end that came first has no other place.
+			// Units counted ahead of an early end have no other place.
 			n.Used, n.Next = sums.Of(n.Used, n.Next), decimal.Decimal{}
 			o := &l.covers[i]
 			o.Used, o.Next = sums.Of(o.Used, o.Next), decimal.Decimal{}
@@ -165,7 +165,7 @@ func (l *Ledger) carryCounters(old, next *catalogs.PlanVersion, c cut) {
 		}
 		switch {
 		case !carried && !c.period && !c.ends && !f.Accumulate:
-			// The period goes on, and with it what its limit holds over.
+			// The period continues, and so does the usage that its limit compares.
 			n.Used = l.counted(l.Sub.Period, f.Feature)
 			o.Opened = n.Used
 		case !carried:

@@ -7,7 +7,7 @@ import (
 	"tollgate/engine/page"
 )
 
-// keepFacts keeps the facts of a ledger that was committed for the entry's record.
+// keepFacts adds the facts of a committed ledger to the entry's record.
 func (t *Runner) keepFacts(l *Ledger) {
 	oldest, drafts := l.Sub.Span, l.Drafts
 	if len(l.Spans) > 0 {
@@ -24,7 +24,7 @@ func (t *Runner) keepFacts(l *Ledger) {
 	}
 }
 
-// Commit stores what became of a ledger.
+// Commit stores a ledger.
 func (t *Runner) Commit(l *Ledger) {
 	reached := t.reached(l)
 	lock := t.S.WriteLock(l.Sub.Customer)
@@ -76,7 +76,7 @@ func (t *Runner) Commit(l *Ledger) {
 	t.Fold(uint64(l.Sub.Version)<<32 ^ uint64(l.Sub.Period))
 }
 
-// commitCounters stores the counters; the customer's lock is held.
+// commitCounters stores the counters. Callers hold the customer's lock.
 func (t *Runner) commitCounters(l *Ledger) {
 	l.Sub.Counters = uint16(len(l.Counters))
 	if l.Sub.Counters > l.Sub.Room {
@@ -100,7 +100,7 @@ func (t *Runner) commitCounters(l *Ledger) {
 	}
 }
 
-// commitCover stores what of a counter credits have paid; the customer's lock is held.
+// commitCover stores how much of a counter credits have paid. Callers hold the customer's lock.
 func (t *Runner) commitCover(l *Ledger, i int) {
 	counter := l.Sub.FirstCounter + uint32(i)
 	used, next := t.S.Covered(counter)
@@ -120,8 +120,8 @@ func AppendRows[T any](table *page.Table[T], n int) (first uint32) {
 	return first
 }
 
-// commitSpans stores the closed spans, and gives back the rows of those to which nothing can belong
-// any more; the newest stays. The customer's lock is held.
+// commitSpans stores the closed spans and frees those to which nothing can belong any more; the
+// newest stays. Callers hold the customer's lock.
 func (t *Runner) commitSpans(l *Ledger) {
 	floor := l.Env.Now(t.S.Floor)
 	for len(l.Spans) > 1 && l.Spans[0].End <= floor && l.Spans[0].Settled() {
@@ -145,8 +145,8 @@ func (t *Runner) commitSpans(l *Ledger) {
 	l.Sub.FirstSpan = next
 }
 
-// commitInvoices numbers and stores the drafts, and what changed of unpaid invoices. The customer's
-// lock is held.
+// commitInvoices numbers and stores the drafts and the changed unpaid invoices. Callers hold the
+// customer's lock.
 func (t *Runner) commitInvoices(l *Ledger) {
 	for i := range l.Drafts {
 		d := &l.Drafts[i]
@@ -164,7 +164,7 @@ func (t *Runner) commitInvoices(l *Ledger) {
 	}
 }
 
-// rewrite stores what may change of an invoice, and returns its row.
+// rewrite stores the fields of an invoice that may change, and returns its row.
 func (t *Runner) rewrite(l *Ledger, v *HeldInvoice) (row uint32) {
 	if row = v.Row; row == 0 {
 		row = l.Drafts[v.at].row

@@ -2,8 +2,8 @@ package lifecycle
 
 import "tollgate/engine/billing/internal/book"
 
-// Counted is where an event counted when it was recorded: feature 0 is nowhere. It counted in span,
-// or if it was ahead of that span's end, for the period after that.
+// Counted is where an event counted when it was recorded; feature 0 is nowhere. It counted in Span,
+// or, if Ahead, for the period after that span.
 type Counted struct {
 	Feature, Span, Period uint32
 	Ahead                 bool
@@ -15,11 +15,11 @@ type standing uint8
 const (
 	counts  standing = 1
 	Nowhere standing = 2 // no plan that it came under has the feature
-	Gone    standing = 3 // what it counted in is not kept any more
+	Gone    standing = 3 // its span was dropped
 )
 
-// SpotOf finds where a recorded event counts now: in the span that it was recorded in, or if it was
-// ahead of its period's end, where it has gone since.
+// SpotOf finds where a recorded event counts now: in the span that recorded it, or, if it was ahead
+// of its period's end, where it moved since.
 func (l *Ledger) SpotOf(u Counted) (at Spot, s standing) {
 	if u.Feature == 0 {
 		return at, Nowhere
@@ -38,7 +38,7 @@ func (l *Ledger) SpotOf(u Counted) (at Spot, s standing) {
 	return at, Gone
 }
 
-// within is a spot in a closed span, if its plan has the feature.
+// within returns a spot in a closed span if its plan has the feature.
 func (l *Ledger) within(p *book.HeldSpan, feature uint32) (at Spot, s standing) {
 	if _, ok := l.Catalog.Version(p.Version).Slot(feature); !ok {
 		return at, Nowhere
@@ -47,8 +47,8 @@ func (l *Ledger) within(p *book.HeldSpan, feature uint32) (at Spot, s standing) 
 }
 
 // aheadOf finds where an event counts that was ahead of its period's end when it was recorded. It
-// went from span to span as closeSpan has it: on to the next period, or where the plan lost the
-// feature by then, or the subscription ended, into the span that closed then.
+// moved from span to span as closeSpan does: on to the next period, or, when the plan dropped the
+// feature or the subscription ended, into the span that closed then.
 func (l *Ledger) aheadOf(u Counted) (at Spot, s standing) {
 	if len(l.Spans) > 0 && l.Spans[0].Number > u.Span+1 {
 		return at, Gone

@@ -19,7 +19,7 @@ type Draft struct {
 	row   uint32 // once it is stored
 	// baseVersion is the plan version whose price the period bears in arrears.
 	baseVersion uint32
-	// always reports whether the invoice is issued even without a line.
+	// always reports whether the invoice is issued even without lines.
 	always bool
 }
 
@@ -47,7 +47,7 @@ var chargeSuffix = map[book.LineKind]string{
 	book.LineRemaining: " (remaining time)",
 }
 
-// chargeItem works out the line of a part of a price: price × ratio, rounded once.
+// chargeItem makes the line of a part of a price: price × ratio, rounded once.
 func chargeItem(c *catalogs.Catalog, f *credits.ChargeFact) book.InvoiceItem {
 	v := c.Version(f.Version)
 	unit := v.Price
@@ -64,7 +64,7 @@ func chargeItem(c *catalogs.Catalog, f *credits.ChargeFact) book.InvoiceItem {
 	}
 }
 
-// billUsage adds lines for what closed spans hold and no invoice has.
+// billUsage adds lines for the unbilled usage of closed spans.
 func (l *Ledger) billUsage(d *Draft) {
 	d.fact.Usage = true
 	for _, u := range usageLines(l.Catalog, l.Spans, l.rated) {
@@ -77,15 +77,15 @@ func (l *Ledger) billUsage(d *Draft) {
 	}
 }
 
-// usageLine is a line with the feature and span that it is about.
+// usageLine is a line with its feature and span.
 type usageLine struct {
 	Feature, Span uint32
 	Item          book.InvoiceItem
 }
 
-// usageLines makes the lines of what spans hold beyond what invoices have, and notes it as
-// invoiced: first the spans that were never billed, then what came late for the others. rated is
-// where the tiers of the next line of an accumulating feature begin; each of its lines moves it.
+// usageLines makes the lines of the unbilled usage of spans and marks it as invoiced: first spans
+// that were never billed, then late usage of the others. rated is where the tiers of an
+// accumulating feature's next line begin; each of its lines moves it.
 func usageLines(
 	c *catalogs.Catalog, spans []book.HeldSpan, rated func(version, slot uint32) *decimal.Decimal,
 ) (lines []usageLine) {
@@ -120,8 +120,8 @@ func usageLines(
 	return lines
 }
 
-// absorbForgiven takes corrected units that only VOID invoices had out of what is rated, before any
-// line prices more: the lines of an accumulating feature end where its counter is.
+// absorbForgiven removes corrected units that were only on VOID invoices from rated, before any
+// line prices more. So the lines of an accumulating feature end at its counter.
 func absorbForgiven(
 	c *catalogs.Catalog, spans []book.HeldSpan, rated func(version, slot uint32) *decimal.Decimal,
 ) {
@@ -142,8 +142,8 @@ func absorbForgiven(
 	}
 }
 
-// appendUsage adds the line of one meter, whose tiers begin at rated, and notes it as invoiced.
-// What costs nothing by its kind has no line.
+// appendUsage adds the line of one meter, with tiers from rated on, and marks its units as
+// invoiced. A feature that is free has no line.
 func appendUsage(
 	lines []usageLine, c *catalogs.Catalog, p *book.HeldSpan, m *book.Meter, kind book.LineKind,
 	rated *decimal.Decimal,
@@ -169,14 +169,14 @@ func appendUsage(
 	return append(lines, usageLine{f.Feature, p.Number, item})
 }
 
-// Descriptions of the lines that carry a total below zero to the next invoice.
+// Descriptions of the lines that carry a negative total to the next invoice.
 const (
 	carriedText = "Credit carried to the next invoice"
 	creditText  = "Credit carried from an earlier invoice"
 )
 
-// balanceItems ends an invoice's lines so that they add up to 0 or more: what would go below is
-// carried forward, and what was carried before is used up.
+// balanceItems ends an invoice's lines so that the total is at least 0: it carries a negative total
+// forward, and uses up earlier credit.
 func balanceItems(items []book.InvoiceItem, credit decimal.Decimal) (
 	all []book.InvoiceItem, amount, left decimal.Decimal,
 ) {
@@ -202,8 +202,8 @@ func balanceItems(items []book.InvoiceItem, credit decimal.Decimal) (
 	return items, amount, credit
 }
 
-// Carried is what an invoice's lines have added to the customer's credit; below zero what they have
-// used of it.
+// Carried returns what an invoice's lines have added to the customer's credit; below zero what they
+// have used.
 func Carried(items []book.InvoiceItem) (amount decimal.Decimal) {
 	for i := range items {
 		if k := items[i].Kind; k == book.LineCarried || k == book.LineCredit {
@@ -213,7 +213,7 @@ func Carried(items []book.InvoiceItem) (amount decimal.Decimal) {
 	return amount
 }
 
-// issue adds a draft to what the ledger brought forth; one without lines only where it must be.
+// issue adds a draft to the ledger; without lines only if it must be issued.
 func (l *Ledger) issue(d *Draft) {
 	if len(d.Items) == 0 && !d.always {
 		l.Facts = append(l.Facts, credits.Fact{Kind: credits.FactNothing, At: d.CreatedAt})
@@ -237,7 +237,7 @@ func (l *Ledger) issue(d *Draft) {
 	l.TellInvoice(accounts.WebhookInvoiceDue, d.CreatedAt, issued)
 }
 
-// adjust bills late usage of a subscription that has ended, at the end of the day it came.
+// adjust bills late usage of an ended subscription at the end of the day on which it arrived.
 func (l *Ledger) adjust(at int64) {
 	l.Sub.AdjustAt = 0
 	d := l.draft(
@@ -250,7 +250,7 @@ func (l *Ledger) adjust(at int64) {
 	l.issue(d)
 }
 
-// append numbers a draft, stores it and adds it to its customer. The customer's lock is held.
+// append numbers a draft, stores it and adds it to its customer. Callers hold the customer's lock.
 func (t *Runner) append(e *accounts.Environment, d *Draft) (row uint32) {
 	e.Invoices++
 	d.Number = e.Invoices
@@ -275,7 +275,7 @@ func (t *Runner) append(e *accounts.Environment, d *Draft) (row uint32) {
 	return row
 }
 
-// Foreseen are the invoices of a ledger that were issued or changed since they were stored.
+// Foreseen returns the invoices that the ledger issued or changed.
 func (s *Projector) Foreseen(
 	l *Ledger, changed map[uint32]book.InvoiceView,
 ) (issued []book.InvoiceView) {
@@ -297,8 +297,7 @@ func (s *Projector) Foreseen(
 	return issued
 }
 
-// Initial issues the invoice that comes with a new subscription: the base price when it is billed
-// in advance, nothing when in arrears.
+// Initial issues the invoice of a new subscription: the base price in advance, nothing in arrears.
 func (l *Ledger) Initial(id [16]byte) {
 	d := l.draft(book.InvoiceInitial, id, l.Sub.CreatedAt)
 	if l.Version().Timing == catalogs.TimingInAdvance {

@@ -11,14 +11,14 @@ import (
 type happening struct {
 	event accounts.WebhookEvent
 	at    int64
-	// b is the subscription as it was then, scheduled its pending plan change (zero: none).
+	// b is the subscription at that time, scheduled its pending plan change (zero: none).
 	b         book.Subscription
 	scheduled book.PlanChange
-	// invoice is the invoice as it was then, where the event is about one.
+	// invoice is the invoice at that time, if the event is about one.
 	invoice *HeldInvoice
 }
 
-// Tell notes what happened to the subscription.
+// Tell notes an event of the subscription.
 func (l *Ledger) Tell(w accounts.WebhookEvent, at int64) {
 	if !l.Env.Wants(w) {
 		return
@@ -32,14 +32,14 @@ func (l *Ledger) Tell(w accounts.WebhookEvent, at int64) {
 	l.happened = append(l.happened, h)
 }
 
-// TellInvoice notes what happened to an invoice.
+// TellInvoice notes an event of an invoice.
 func (l *Ledger) TellInvoice(w accounts.WebhookEvent, at int64, v *HeldInvoice) {
 	if l.Env.Wants(w) {
 		l.happened = append(l.happened, happening{event: w, at: at, b: l.Sub, invoice: new(*v)})
 	}
 }
 
-// tellAll queues the messages of a ledger, now that it is committed.
+// tellAll queues the messages of a committed ledger.
 func (t *Runner) tellAll(l *Ledger) {
 	for i := range l.happened {
 		h := &l.happened[i]
@@ -58,7 +58,7 @@ func (t *Runner) tellAll(l *Ledger) {
 	l.happened = nil
 }
 
-// describe fills in what is said of a subscription.
+// describe fills in a subscription's part of a message.
 func (h *happening) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
 	version := c.Version(h.b.Version)
 	plan := c.Plans[version.Plan-1]
@@ -72,8 +72,8 @@ func (h *happening) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
 	}
 }
 
-// reached are the features whose limit a ledger's usage has reached since it was stored. It must be
-// asked before the ledger is committed.
+// reached returns messages for the features whose limit the ledger's usage has reached. Call it
+// before the ledger is committed.
 func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
 	if !l.Env.Wants(accounts.WebhookLimitReached) || l.Sub.EndedAt != 0 {
 		return nil
@@ -90,7 +90,7 @@ func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
 		if carried && goesOn && int(slot) < int(l.was.Counters) &&
 			before.Features[slot].Full(
 				t.S.Counters.Reading(l.was.FirstCounter+slot, &before.Features[slot])) {
-			continue // it was before
+			continue // it had been reached before
 		}
 		told = append(told, outbox.LimitMessage(&l.Sub.UsualSubscription, l.Catalog, f, used))
 	}

@@ -10,16 +10,16 @@ import (
 )
 
 // Spot is where usage counts within a subscription: in its present span, ahead in the period after
-// that, or in a closed span.
+// it, or in a closed span.
 type Spot struct {
 	Span   uint32
 	Ahead  bool
 	Closed *book.HeldSpan // nil: the present span
-	// Forced units were held before: no limit refuses them.
+	// Forced units were reserved, so no limit refuses them.
 	Forced bool
 }
 
-// compare is how a total with units that are added compares with a limit.
+// compare compares a total, which includes the added units, with the limit.
 func (at *Spot) compare(
 	f *catalogs.PlanFeature, total, units decimal.Decimal,
 ) engine.Outcome {
@@ -29,9 +29,9 @@ func (at *Spot) compare(
 	return f.Compare(total, units)
 }
 
-// SpotAt finds the span in which usage that occurred at an instant counts: before the subscription
-// in its first one, after its end in its last one. False: the plan of then did not have the
-// feature.
+// SpotAt finds the span for usage that occurred at an instant: the first one before the
+// subscription began, the last one after it ended. It returns false if the plan of that time did
+// not have the feature.
 func (l *Ledger) SpotAt(occurredAt int64, feature uint32) (at Spot, found bool) {
 	if l.Sub.EndedAt == 0 && (occurredAt >= l.Sub.SpanStart || len(l.Spans) == 0) {
 		_, carried := l.Version().Slot(feature)
@@ -48,7 +48,7 @@ func (l *Ledger) SpotAt(occurredAt int64, feature uint32) (at Spot, found bool) 
 	return at, false
 }
 
-// PlaceOf is where credits burn for usage at a spot: by the plan version of the spot.
+// PlaceOf returns the place where credits burn for usage at a spot: in the spot's plan version.
 func (l *Ledger) PlaceOf(at Spot, feature uint32) book.Place {
 	p, _ := book.PlaceIn(
 		l.Catalog, feature, book.Place{Subscription: l.Row, Counter: l.Sub.FirstCounter}, l.Sub.Version,
@@ -63,8 +63,8 @@ func (l *Ledger) PlaceOf(at Spot, feature uint32) book.Place {
 	return p
 }
 
-// Add adds units, or takes them off, at a spot, and says how that compares with the limit of the
-// period that it belongs to. Units that are added past a hard limit are refused.
+// Add adds units at a spot, or subtracts them, and compares the result with the limit of the spot's
+// period. It refuses units beyond a hard limit.
 func (l *Ledger) Add(at Spot, feature uint32, units decimal.Decimal, now int64) engine.Outcome {
 	if at.Closed != nil {
 		return l.addLate(&at, feature, units, now)
@@ -92,7 +92,7 @@ func (l *Ledger) Add(at Spot, feature uint32, units decimal.Decimal, now int64) 
 	return outcome
 }
 
-// addLate is add where a closed span has the units.
+// addLate is Add for a closed span.
 func (l *Ledger) addLate(
 	at *Spot, feature uint32, units decimal.Decimal, now int64,
 ) engine.Outcome {
@@ -128,9 +128,9 @@ func (l *Ledger) addLate(
 	return outcome
 }
 
-// Compared is the limit against which usage of a closed span counts, and what it compares: within
-// the present period the present counter, else what its own period counted, or where the feature
-// accumulates, the whole sequence of the span's plan version.
+// Compared returns the limit for usage of a closed span and the units that it compares: the present
+// counter within the present period, else those of its own period, or, if the feature accumulates,
+// the whole sequence of the span's plan version.
 func (l *Ledger) Compared(
 	p *book.HeldSpan, feature uint32,
 ) (total decimal.Decimal, f *catalogs.PlanFeature) {
@@ -149,13 +149,13 @@ func (l *Ledger) Compared(
 	return l.counted(p.Period, feature), f
 }
 
-// Cover notes that credits have paid units that count at a spot.
+// Cover notes that credits have paid units at a spot.
 func (l *Ledger) Cover(at Spot, feature uint32, units decimal.Decimal) {
 	if units.IsZero() {
 		return
 	}
 	if at.Closed != nil {
-		// A Spot is made for a feature that its span's version carries, so there is a slot.
+		// A Spot exists only for a feature of its span's version, so there is a slot.
 		slot, _ := l.Catalog.Version(at.Closed.Version).Slot(feature)
 		m := at.Closed.MeterAt(slot)
 		m.Covered, at.Closed.Dirty = sums.Of(m.Covered, units), true
@@ -169,7 +169,7 @@ func (l *Ledger) Cover(at Spot, feature uint32, units decimal.Decimal) {
 	}
 }
 
-// counted is what a feature counted in all closed spans of a period.
+// counted sums a feature's units in all closed spans of a period.
 func (l *Ledger) counted(period, feature uint32) (total decimal.Decimal) {
 	for i := range l.Spans {
 		p := &l.Spans[i]

@@ -1,6 +1,6 @@
-// Package lifecycle brings subscriptions to an instant, step by step, and stores what came of it:
-// periods that end, invoices, late usage, plan changes, cancellations. Queries look at the same
-// copy and let it go. It knows no command.
+// Package lifecycle brings subscriptions to an instant, step by step, and stores the result: ended
+// periods, invoices, late usage, plan changes, cancellations. Queries use the same copy and drop
+// it. The package knows no commands.
 package lifecycle
 
 import (
@@ -28,36 +28,36 @@ func (p *Projector) Open() {
 	p.Pending = page.NewIndex()
 }
 
-// Runner is a turn that lets happen what is due of subscriptions, and stores what came of it.
+// Runner is the part of a turn that carries out what is due, and stores the result.
 type Runner struct {
 	credits.Burner
 	S *Projector
-	// Holds lets reservations expire in turn with what is due of subscriptions.
+	// Holds makes reservations expire in order with the subscriptions' due events.
 	Holds Expirer
 }
 
 // Expirer knows the open reservations.
 type Expirer interface {
-	// NextHold is the customer's that expires next; at never where there is none.
+	// NextHold returns the customer's reservation that expires next, with Never if there is none.
 	NextHold(customer uint32) rows.Due
-	// ExpireHold lets one expire at its instant, by which its customer's subscriptions are.
+	// ExpireHold expires one at its instant. Its customer's subscriptions have been brought there.
 	ExpireHold(row uint32)
 }
 
 // Ledger is one subscription on its way to an instant: copies of its records, which steps change,
-// and what the steps brought forth. Commands commit it; queries look at it and let it go. So what
-// is due has happened for both, whether or not a tick has come.
+// and the results of the steps. Commands commit it; queries read and drop it. So both see what was
+// due, with or without a tick.
 type Ledger struct {
 	*Projector
 	Env     *accounts.Environment
 	Catalog *catalogs.Catalog
 	Row     uint32
 	Sub     book.Subscription
-	was     book.Subscription // as it is stored
+	was     book.Subscription // as stored
 
 	Counters []book.Counter
 	bases    []book.Base    // as long as counters
-	covers   []book.Counter // what of each counter credits have paid, as long as counters
+	covers   []book.Counter // the part of each counter that credits have paid, as long as counters
 	Spans    []book.HeldSpan
 	Unpaid   []HeldInvoice    // oldest first
 	changes  []heldPlanChange // those that changed, and the pending one
@@ -66,18 +66,18 @@ type Ledger struct {
 	Facts    []credits.Fact
 	Credit   decimal.Decimal // of the customer, in the subscription's currency
 	credited []creditStep
-	// happened is what webhooks must report of it.
+	// happened are the events for webhooks.
 	happened []happening
-	// held are the sequences of plan versions that were left which a step or a command has asked for.
+	// held are the sequences of left plan versions that a step or a command has used.
 	held []*heldSequence
-	// heldAt has them by what they are of, stored the rows of all that the subscription has, once
-	// one was asked for.
+	// heldAt finds them by key. stored are the rows of all the subscription's sequences, once one
+	// was used.
 	heldAt map[book.SequenceKey]*heldSequence
 	stored map[book.SequenceKey]uint32
 }
 
-// creditStep is what a ledger's step means for the customer's credits: a period of a plan version
-// that ends or starts, else an upgrade from another version.
+// creditStep is a step's effect on the customer's credits: a period of a plan version ends or
+// starts, or an upgrade from another version.
 type creditStep struct {
 	start, end bool
 	version    uint32
@@ -85,7 +85,7 @@ type creditStep struct {
 	at         int64
 }
 
-// HeldInvoice is an unpaid invoice in a ledger; due and status may change.
+// HeldInvoice is an unpaid invoice in a ledger; due date and status may change.
 type HeldInvoice struct {
 	Row uint32 // 0: a draft, whose place in drafts is at
 	at  int
@@ -129,10 +129,10 @@ func (s *Projector) OpenLedger(row uint32) *Ledger {
 	return l
 }
 
-// Version is the plan version that the subscription is on.
+// Version returns the subscription's plan version.
 func (l *Ledger) Version() *catalogs.PlanVersion { return l.Catalog.Version(l.Sub.Version) }
 
-// NextDue is the earliest instant at which something of the subscription falls due.
+// NextDue returns the earliest instant at which something of the subscription falls due.
 func (l *Ledger) NextDue() int64 {
 	at := int64(rows.Never)
 	if l.Sub.EndedAt == 0 {
@@ -154,8 +154,8 @@ func (l *Ledger) NextDue() int64 {
 	return at
 }
 
-// Run lets everything happen that is due by an instant, in order, each at its own instant; no step
-// begins when so many units of work are done, but the first. It returns how many were.
+// Run carries out everything due by an instant, each step at its own instant and in order. After
+// the first step, it begins none once the given units of work are done. It returns the units done.
 func (l *Ledger) Run(now int64, most int) (units int) {
 	for first := true; l.Sub.Due <= now && (first || units < most); first = false {
 		drafts, told, span := len(l.Drafts), len(l.happened), l.Sub.Span
@@ -173,7 +173,7 @@ func (l *Ledger) Run(now int64, most int) (units int) {
 	return units
 }
 
-// Weight is how many units of work it is to open or commit the ledger, and to close its span.
+// Weight returns the units of work for opening or committing the ledger and closing its span.
 func (l *Ledger) Weight() (units int) {
 	units = 4 + len(l.Counters) + len(l.Unpaid)/4
 	for i := range l.Spans {
@@ -182,7 +182,7 @@ func (l *Ledger) Weight() (units int) {
 	return units + (len(l.Spans)+len(l.stored)+len(l.held))/4
 }
 
-// weight is how many units of work it is to encode the draft.
+// weight returns the units of work for encoding the draft.
 func (d *Draft) weight() (units int) {
 	units = 4
 	for i := range d.Items {
@@ -191,9 +191,9 @@ func (d *Draft) weight() (units int) {
 	return units
 }
 
-// step lets the one thing happen that is due: of several at one instant, invoices fall due first,
-// then the period ends, then the invoice of one that ended is issued, then late usage is billed,
-// then a grace ends.
+// step carries out the one step that is due. Of several at one instant, first invoices fall due,
+// then the period ends, then the invoice of an ended period is issued, then late usage is billed,
+// then a grace period ends.
 func (l *Ledger) step(at int64) {
 	for i := range l.Unpaid {
 		if v := &l.Unpaid[i]; v.Status == book.InvoiceDue && v.DueAt == at {
@@ -214,7 +214,7 @@ func (l *Ledger) step(at int64) {
 	}
 }
 
-// fallDue makes an unpaid invoice PAST_DUE, or PAID when it amounts to nothing.
+// fallDue makes an unpaid invoice PAST_DUE, or PAID if its amount is 0.
 func (l *Ledger) fallDue(i int) {
 	v := &l.Unpaid[i]
 	if !v.Amount.IsZero() {
@@ -225,7 +225,7 @@ func (l *Ledger) fallDue(i int) {
 	l.settle(i, v.DueAt)
 }
 
-// settle makes an unpaid invoice PAID. What is no longer unpaid is written by commit like the rest.
+// settle makes an unpaid invoice PAID. Commit writes it like the unpaid ones.
 func (l *Ledger) settle(i int, at int64) {
 	l.Unpaid[i].Status, l.Unpaid[i].PaidAt = book.InvoicePaid, at
 	l.Facts = append(l.Facts, credits.Fact{
@@ -235,7 +235,7 @@ func (l *Ledger) settle(i int, at int64) {
 	l.Close(i)
 }
 
-// Close takes an invoice out of the unpaid ones.
+// Close removes an invoice from the unpaid ones.
 func (l *Ledger) Close(i int) {
 	v := l.Unpaid[i]
 	l.Unpaid = append(l.Unpaid[:i:i], l.Unpaid[i+1:]...)
@@ -243,12 +243,12 @@ func (l *Ledger) Close(i int) {
 	l.finished = append(l.finished, v)
 }
 
-// Everything is as much work as there is.
+// Everything is more work than any run needs.
 const Everything = math.MaxInt
 
-// advance brings a subscription to an instant of its environment's clock. Every command that
-// touches a subscription comes through here first. False: there is more due than this entry may
-// do, and the command is to be deferred; what has happened stays, so that each entry gets further.
+// advance brings a subscription to an instant of its environment's clock. Every command on a
+// subscription first calls it. It returns false if more is due than this entry may do: then the
+// command is deferred. The steps done stay, so each entry makes progress.
 func (t *Runner) advance(row uint32, now int64) bool {
 	if t.S.Subscriptions.Read(row).Due > now {
 		return true
@@ -263,8 +263,8 @@ func (t *Runner) advance(row uint32, now int64) bool {
 	return l.Sub.Due > now
 }
 
-// AdvanceCustomer brings all subscriptions of a customer to an instant, and lets its reservations
-// expire, in the order in which things are due. False is as with advance.
+// AdvanceCustomer brings all subscriptions of a customer to an instant and expires its
+// reservations, in the order of their due instants. It returns false as advance does.
 func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
 	t.Spend(int(t.S.Customers.Rest(customer).Subscriptions) / 8) // the command walks them once more
 	for t.S.Customers.Read(customer).Held {
@@ -280,9 +280,9 @@ func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
 	return t.advanceSubscriptions(customer, now)
 }
 
-// advanceSubscriptions brings all subscriptions of a customer to an instant, in the order in which
-// things are due: they share what the customer has to its credit, and invoices are numbered as they
-// come. False is as with advance.
+// advanceSubscriptions brings all subscriptions of a customer to an instant, in the order of their
+// due instants, because they share its credit and invoices are numbered in order. It returns false
+// as advance does.
 func (t *Runner) advanceSubscriptions(customer uint32, now int64) bool {
 	for {
 		first, second := t.S.dueOfCustomer(customer)
@@ -295,8 +295,8 @@ func (t *Runner) advanceSubscriptions(customer uint32, now int64) bool {
 	}
 }
 
-// dueOfCustomer are the two of a customer's subscriptions with the earliest due instants; at never
-// where there is none.
+// dueOfCustomer returns the two of a customer's subscriptions with the earliest due instants; Never
+// if there is none.
 func (s *Projector) dueOfCustomer(customer uint32) (first, second rows.Due) {
 	first, second = rows.Due{At: rows.Never}, rows.Due{At: rows.Never}
 	for row := s.Customers.Read(customer).FirstSubscription; row != 0; {
@@ -312,8 +312,8 @@ func (s *Projector) dueOfCustomer(customer uint32) (first, second rows.Due) {
 	return first, second
 }
 
-// Advanced opens the ledger of a subscription that is brought to an instant first, with the
-// customer's others, for a command to work on; false is as with advance.
+// Advanced first brings a subscription to an instant, with the customer's others, and opens its
+// ledger for a command. It returns false as advance does.
 func (t *Runner) Advanced(row uint32, now int64) (l *Ledger, ok bool) {
 	if !t.AdvanceCustomer(t.S.Subscriptions.Read(row).Customer, now) {
 		return nil, false
@@ -324,7 +324,7 @@ func (t *Runner) Advanced(row uint32, now int64) (l *Ledger, ok bool) {
 }
 
 // Current opens the ledger of a subscription that a command names, brought to now on its
-// environment's clock, for the command to work on. Nil: outcome says why there is nothing to do.
+// environment's clock. If it returns nil, outcome tells why there is nothing to do.
 func (t *Runner) Current(
 	env uint32, id *[16]byte,
 ) (l *Ledger, now int64, outcome engine.Outcome) {
@@ -344,17 +344,16 @@ func (t *Runner) Current(
 	return l, now, engine.OutcomeDone
 }
 
-// LedgerAt opens a ledger and brings it to an instant. What the customer has to its credit there
-// may depend on other subscriptions: LedgerAmong looks at those, too.
+// LedgerAt opens a ledger and brings it to an instant. The customer's credit there may depend on
+// other subscriptions: LedgerAmong includes them.
 func (s *Projector) LedgerAt(row uint32, now int64) *Ledger {
 	l := s.OpenLedger(row)
 	l.Run(now, Everything)
 	return l
 }
 
-// LedgersOf opens the ledgers of a customer's subscriptions that have something due by an
-// instant, and brings them there together. credit is what the customer has then, where that
-// changed.
+// LedgersOf opens the ledgers of a customer's subscriptions that have something due by an instant,
+// and brings them there together. credit is the customer's credit then, where it changed.
 func (s *Projector) LedgersOf(
 	customer uint32, now int64,
 ) (ledgers []*Ledger, credit map[string]decimal.Decimal) {

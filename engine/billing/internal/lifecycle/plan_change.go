@@ -10,8 +10,8 @@ import (
 	"tollgate/engine/period"
 )
 
-// ChangeTo is the version of a plan that the subscription may change to now, for the command and
-// its preview. Nil: outcome says why there is none.
+// ChangeTo returns the version of a plan to which the subscription may change now, for the command
+// and its preview. If it returns nil, outcome tells why.
 func (l *Ledger) ChangeTo(
 	plan string, kind book.ChangeType, now int64,
 ) (*catalogs.PlanVersion, engine.Outcome) {

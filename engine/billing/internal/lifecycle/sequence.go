@@ -15,7 +15,7 @@ type heldSequence struct {
 	row uint32 // 0: not stored yet
 }
 
-// left is the sequence of a feature under a plan version that the subscription has left.
+// left returns the sequence of a feature under a plan version that the subscription has left.
 func (l *Ledger) left(version, feature uint32) *book.Sequence {
 	key := book.SequenceKey{Version: version, Feature: feature}
 	if q := l.heldAt[key]; q != nil {
@@ -38,7 +38,7 @@ func (l *Ledger) left(version, feature uint32) *book.Sequence {
 	return &q.Sequence
 }
 
-// rated is where the tiers of the next line of an accumulating feature begin. Lines move it.
+// rated returns where the tiers of an accumulating feature's next line begin. Lines move it.
 func (l *Ledger) rated(version, slot uint32) *decimal.Decimal {
 	if version == l.Sub.Version {
 		return &l.bases[slot].Rated
@@ -46,7 +46,7 @@ func (l *Ledger) rated(version, slot uint32) *decimal.Decimal {
 	return &l.left(version, l.Catalog.Version(version).Features[slot].Feature).Rated
 }
 
-// leave keeps the sequences of the plan version that the subscription leaves.
+// leave stores the sequences of the plan version that the subscription leaves.
 func (l *Ledger) leave(old *catalogs.PlanVersion) {
 	for i := range old.Features {
 		if f := &old.Features[i]; f.Accumulate {
@@ -56,18 +56,18 @@ func (l *Ledger) leave(old *catalogs.PlanVersion) {
 	}
 }
 
-// enter goes on with the sequence that an accumulating feature has of the plan version which the
-// subscription returns to: its counter n goes on where it was left.
+// enter continues the sequence of an accumulating feature under the plan version to which the
+// subscription returns: its counter n continues where it was left.
 func (l *Ledger) enter(version, feature uint32, n *book.Counter, o *book.Base) {
 	q := l.left(version, feature)
-	own := sums.Difference(n.Used, o.Opened) // what was ahead of the period that ended
+	own := sums.Difference(n.Used, o.Opened) // units counted ahead of the ended period
 	o.Rated, o.Opened = q.Rated, q.Counted
 	n.Used = sums.Of(q.Counted, own)
 	q.Rated, q.Counted = decimal.Decimal{}, decimal.Decimal{}
 }
 
-// leftVersions are the plan versions that the subscription has left, in order; one that it has
-// returned to and left again is there again.
+// leftVersions returns the plan versions that the subscription has left, in order; a version that
+// it left twice appears twice.
 func (l *Ledger) leftVersions() (versions []uint32) {
 	for row := l.Sub.FirstChange; row != 0; {
 		c := *l.Projector.PlanChanges.Read(row)
@@ -89,9 +89,9 @@ func (l *Ledger) leftVersions() (versions []uint32) {
 	return versions
 }
 
-// holders are the counters that hold what a closed span counts of a feature: the present one, and
-// those of left versions in which the feature accumulates. A counter goes on from span to span, and
-// from version to version, as carryCounters has it.
+// holders returns the counters that include a closed span's units of a feature: the present one,
+// and those of left versions in which the feature accumulates. A counter continues from span to
+// span and from version to version, as carryCounters does.
 func (l *Ledger) holders(p *book.HeldSpan, feature uint32) (present bool, left []uint32) {
 	later := l.Spans[l.indexOf(p)+1:]
 	path := make([]*book.Span, 0, len(later)+2)
@@ -107,7 +107,7 @@ func (l *Ledger) holders(p *book.HeldSpan, feature uint32) (present bool, left [
 			changes++
 		}
 	}
-	at := len(been) - changes // the change that the next one of path is
+	at := len(been) - changes // the change after the next one of path
 	kept := true
 	for i, next := range path[1:] {
 		old := path[i]
@@ -140,14 +140,14 @@ func (l *Ledger) holders(p *book.HeldSpan, feature uint32) (present bool, left [
 	return kept && has && (f.Accumulate || l.Sub.EndedAt == 0), left
 }
 
-// indexOf is where a closed span of the ledger stands.
+// indexOf returns the index of a closed span in the ledger.
 func (l *Ledger) indexOf(p *book.HeldSpan) int {
 	return slices.IndexFunc(
 		l.Spans, func(other book.HeldSpan) bool { return other.Number == p.Number },
 	)
 }
 
-// featureIn is a feature within a plan version.
+// featureIn returns a feature within a plan version.
 func (l *Ledger) featureIn(version, feature uint32) (f *catalogs.PlanFeature, ok bool) {
 	v := l.Catalog.Version(version)
 	slot, ok := v.Slot(feature)
@@ -157,8 +157,7 @@ func (l *Ledger) featureIn(version, feature uint32) (f *catalogs.PlanFeature, ok
 	return &v.Features[slot], true
 }
 
-// commitSequences stores the sequences of the plan versions that the subscription has left. The
-// customer's lock is held.
+// commitSequences stores the sequences of left plan versions. Callers hold the customer's lock.
 func (t *Runner) commitSequences(l *Ledger) {
 	t.Spend((len(l.stored) + len(l.held)) / 4)
 	for _, q := range l.held {

@@ -5,8 +5,8 @@ import (
 	"tollgate/engine/billing/internal/book"
 )
 
-// Pay makes an unpaid invoice PAID and the subscription active; its other invoices that are past
-// due get a fresh grace. What has ended stays ended.
+// Pay makes an unpaid invoice PAID and the subscription active; its other invoices past due get a
+// new grace period. An ended subscription stays ended.
 func (l *Ledger) Pay(i int, now int64) {
 	l.settle(i, now)
 	l.resume(now)
@@ -25,7 +25,7 @@ func (l *Ledger) resume(now int64) {
 	}
 }
 
-// activate ends a suspension, where there is one.
+// activate ends a suspension, if there is one.
 func (l *Ledger) activate(now int64) {
 	if l.Sub.SuspendedAt != 0 {
 		l.Sub.SuspendedAt = 0
@@ -33,7 +33,7 @@ func (l *Ledger) activate(now int64) {
 	}
 }
 
-// Unblock makes a suspended subscription active when no invoice holds it back any more.
+// Unblock makes a suspended subscription active if no invoice holds it back.
 func (l *Ledger) Unblock(now int64) {
 	if l.Sub.SuspendedAt == 0 || l.Sub.EndedAt != 0 {
 		return

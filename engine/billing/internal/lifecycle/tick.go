@@ -5,12 +5,10 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 )
 
-// Tick carries no news but the entry's stamp: what is due by then happens, as much of it as one
-// entry may do.
+// Tick carries out what is due by the entry's stamp, as much as one entry may do.
 //
-// What does not fit the entry is done by the next tick, which NextDue asks for; and every command
-// brings the subscriptions that it touches up to its stamp by itself, so it does not matter how far
-// the sweep has come.
+// The next tick, which NextDue asks for, does the rest. Every command brings its subscriptions to
+// its stamp by itself, so no command depends on how far the sweep has come.
 func (t *Runner) Tick() engine.Outcome {
 	for t.Entry.Work < accounts.TickWork && t.Moves.Facts.Size < accounts.TickBytes {
 		e := t.S.DueBy(t.Stamp)
@@ -22,11 +20,11 @@ func (t *Runner) Tick() engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// happen lets happen what is due first in an environment, up to where it is another's turn.
+// happen carries out what is due first in an environment, up to the instant of the second.
 func (t *Runner) happen(e *accounts.Environment, now int64) {
 	first, second := e.Dues.Two()
-	// Of one instant reservations expire behind what is due of subscriptions, and credits last: what
-	// a period's end rolls over is decided first.
+	// At one instant, subscriptions come first, then reservations expire, then credits: a period's
+	// end decides first what rolls over.
 	pool, hold := e.PoolDues.First(), e.HoldDues.First()
 	switch {
 	case first.At <= min(pool.At, hold.At):
@@ -38,8 +36,8 @@ func (t *Runner) happen(e *accounts.Environment, now int64) {
 	}
 }
 
-// Sweep lets everything happen that is due in an environment. False: there is more due than this
-// entry may do, and the command is to be deferred.
+// Sweep carries out everything due in an environment. It returns false if more is due than this
+// entry may do: then the command is deferred.
 func (t *Runner) Sweep(e *accounts.Environment) bool {
 	for now := e.Now(t.Stamp); e.Due.Load() <= now; t.happen(e, now) {
 		if t.Spent() {
@@ -49,7 +47,7 @@ func (t *Runner) Sweep(e *accounts.Environment) bool {
 	return true
 }
 
-// expireAt books what a pool's grants lose by an instant of the environment's clock.
+// expireAt expires a pool's grants at an instant of the environment's clock.
 func (t *Runner) expireAt(pool uint32, now int64) {
 	p := t.S.Pools.Read(pool)
 	lock := t.S.WriteLock(p.Customer)

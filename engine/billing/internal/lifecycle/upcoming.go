@@ -5,14 +5,14 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// IndexPending lets PENDING invoices be found by id.
+// IndexPending adds the PENDING invoices to the index of ids.
 func (s *Projector) IndexPending(row uint32, b *book.Subscription) {
 	for _, id := range b.Accruing() {
 		s.Pending.Insert(s.IDHash(&id), row)
 	}
 }
 
-// reindexPending does it anew where a ledger changed them.
+// reindexPending updates it after a ledger changed them.
 func (s *Projector) reindexPending(l *Ledger) {
 	was, is := &l.was, &l.Sub
 	if was.Period == is.Period && was.EndedAt == is.EndedAt && was.IssueAt == is.IssueAt {
@@ -24,9 +24,9 @@ func (s *Projector) reindexPending(l *Ledger) {
 	s.IndexPending(l.Row, is)
 }
 
-// Upcoming are the invoices that a subscription's periods would be billed by, as things are now, in
-// the order in which they will be issued: that of the period which ended last, while it waits for
-// late usage, and that of the current period. The ledger goes on to there.
+// Upcoming returns the invoices for a subscription's periods as things are now, in the order in
+// which they will be issued: that of the last ended period while it waits for late usage, and that
+// of the current period. It moves the ledger there.
 func (s *Projector) Upcoming(l *Ledger) (views []book.InvoiceView) {
 	if l.Sub.IssueAt != 0 {
 		views = append(views, s.foretell(l, len(l.Drafts)))
@@ -39,8 +39,8 @@ func (s *Projector) Upcoming(l *Ledger) (views []book.InvoiceView) {
 	return views
 }
 
-// foretell is the invoice of the period that ended last: the first of the drafts from there on,
-// once it is issued. One without a line would not be.
+// foretell returns the invoice of the last ended period: the first of the drafts from there on,
+// once it is issued. An invoice without lines would not be.
 func (s *Projector) foretell(l *Ledger, first int) book.InvoiceView {
 	at := l.Sub.IssueAt
 	if at == 0 {
@@ -63,8 +63,7 @@ func (s *Projector) foretell(l *Ledger, first int) book.InvoiceView {
 	return view
 }
 
-// PendingWith finds the subscription whose PENDING invoice has an id; 0 when there is
-// none.
+// PendingWith finds the subscription of a PENDING invoice by its id; 0 if there is none.
 func (s *Projector) PendingWith(env uint32, id *[16]byte) uint32 {
 	return s.Pending.Find(s.IDHash(id), func(row uint32) bool {
 		customer := s.Subscriptions.Read(row).Customer
@@ -76,7 +75,7 @@ func (s *Projector) PendingWith(env uint32, id *[16]byte) uint32 {
 }
 
 // InvoicedWith finds the subscription of an invoice, issued in any environment or PENDING in this
-// one; 0 when there is none.
+// one; 0 if there is none.
 func (s *Projector) InvoicedWith(env uint32, id *[16]byte) uint32 {
 	if invoice := s.InvoiceWith(id); invoice != 0 {
 		return s.Invoices.Read(invoice).Subscription

@@ -4,7 +4,7 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 )
 
-// deliveryState is what became of a delivery. Numbers are never reused; 0 is a free row.
+// deliveryState is the state of a delivery. Numbers are never reused; 0 is a free row.
 type deliveryState uint8
 
 const (
@@ -13,21 +13,21 @@ const (
 	DeliveryFailed    deliveryState = 3
 )
 
-// AttemptOutcome says what came of one attempt. Numbers are never reused.
+// AttemptOutcome is the result of one attempt. Numbers are never reused.
 //
 //schema:enum
 type AttemptOutcome uint8
 
 const (
-	// AttemptDelivered: the endpoint has taken the message.
+	// AttemptDelivered: the endpoint accepted the message.
 	AttemptDelivered AttemptOutcome = 1 // delivered
-	// AttemptRetry: not yet; the message may be sent again.
+	// AttemptRetry: it did not; the message may be sent again.
 	AttemptRetry AttemptOutcome = 2 // retry
-	// AttemptGone: the endpoint is gone, and is disabled. The message waits.
+	// AttemptGone: the endpoint is gone, and gets disabled. The message waits.
 	AttemptGone AttemptOutcome = 3 // gone
-	// AttemptBlocked: our own guard did not let it out. The message may be sent again.
+	// AttemptBlocked: our own guard blocked it. The message may be sent again.
 	AttemptBlocked AttemptOutcome = 4 // blocked
-	// AttemptExpired: none was made, the message is too old.
+	// AttemptExpired: no attempt was made because the message is too old.
 	AttemptExpired AttemptOutcome = 5 // expired
 )
 
@@ -38,13 +38,13 @@ const (
 	MaxRetryMS       = 2 * accounts.DayMS
 )
 
-// Holds reports whether a row is the delivery of that number, of an endpoint.
+// Holds reports whether a row is the delivery of that number to an endpoint.
 func (o *Outbox) Holds(endpoint, row uint32, sequence uint64) bool {
 	if row == 0 || row > o.Deliveries.Len() {
 		return false
 	}
 	d := o.Deliveries.Read(row)
-	// A row that is free may still say what it was, of an endpoint that no longer exists.
+	// A free row may still have a delivery of a deleted endpoint.
 	return d.Endpoint == endpoint && d.Sequence == sequence && d.State != 0 &&
 		sequence > o.Endpoints.Read(endpoint).Born
 }
@@ -55,14 +55,14 @@ func (o *Outbox) Holds(endpoint, row uint32, sequence uint64) bool {
 //schema:row
 type Delivery struct {
 	ID                 [16]byte // of the message: the same for all endpoints
-	Sequence           uint64   // among all deliveries, in order of their making
-	Turn               uint64   // orders what waits: the sequence, or a later number when sent again
+	Sequence           uint64   // among all deliveries, in the order in which they were made
+	Turn               uint64   // orders the waiting: the sequence, or a later one after a resend
 	CreatedAt          int64
-	QueuedAt           int64 // created, or asked for once more
+	QueuedAt           int64 // created, or resent
 	NextAt             int64 // when the next attempt may be made
 	FinishedAt         int64
 	Endpoint, Customer uint32
-	Previous, Next     uint32 // of the endpoint's, by sequence; next: of the free ones, too
+	Previous, Next     uint32 // in the endpoint's list, by sequence; next also links free rows
 	NextFinished       uint32 // of the endpoint's log
 	Attempts, Round    uint32 // in all, and since it was queued
 	Event              accounts.WebhookEvent

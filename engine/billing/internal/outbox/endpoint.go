@@ -10,7 +10,8 @@ import (
 // WebhookOverlapMS is how long a replaced secret continues to sign together with its successor.
 const WebhookOverlapMS = accounts.DayMS
 
-// ValidEndpoint reports whether an endpoint's address, words and events are within their bounds.
+// ValidEndpoint reports whether an endpoint's address, description and events are within their
+// bounds.
 func ValidEndpoint(url, about string, events WebhookEvents) bool {
 	return url != "" && len(url) <= accounts.MaxWebhookURL && utf8.ValidString(url) &&
 		rows.Plain(about, 0, accounts.MaxWebhookAbout) && events&^allWebhookEvents == 0
@@ -34,30 +35,30 @@ func (ep *WebhookEndpoint) Enable(on bool, stamp int64) {
 	}
 }
 
-// WebhookOff says why an endpoint is disabled. Numbers are never reused.
+// WebhookOff is why an endpoint is disabled. Numbers are never reused.
 //
 //schema:enum
 type WebhookOff uint8
 
 const (
-	// WebhookOn: it is not.
+	// WebhookOn: it is enabled.
 	WebhookOn WebhookOff = 0
-	// WebhookOffByOwner: somebody disabled it.
+	// WebhookOffByOwner: its owner disabled it.
 	WebhookOffByOwner WebhookOff = 1 // disabled
 	// WebhookOffGone: it answered 410.
 	WebhookOffGone WebhookOff = 2 // gone
-	// WebhookOffFailing: for WebhookPatienceMS no attempt succeeded.
+	// WebhookOffFailing: no attempt succeeded for WebhookPatienceMS.
 	WebhookOffFailing WebhookOff = 3 // failing
 )
 
-// WebhookEndpoint is the record of an endpoint; its texts are the text of the same row. env 0: the
+// WebhookEndpoint is the record of an endpoint; its texts are the text of the same row. Env 0: the
 // row is free.
 //
 //schema:row
 type WebhookEndpoint struct {
 	ID                                                      [16]byte
 	CreatedAt, ModifiedAt, DisabledAt, FailingSince, SentAt int64
-	// Born is the sequence of the newest delivery when it was made.
+	// Born is the sequence of the newest delivery at the endpoint's creation.
 	Delivered, Failed, Skipped, Born                        uint64
 	Env, First, Last, FirstFinished, LastFinished, NextFree uint32
 	Pending, Finished                                       uint32
@@ -74,10 +75,10 @@ type EndpointText struct {
 	PreviousUntil int64  `wire:"5"` // log time
 }
 
-// Listen works out what an environment's endpoints want to hear, all together.
+// Listen updates the events that an environment's endpoints want, all together.
 func (t *Teller) Listen(e *accounts.Environment) { e.Wanted.Store(uint32(t.Outbox.WantedBy(e))) }
 
-// WantedBy is what the endpoints of an environment that are on want to hear.
+// WantedBy returns the events that an environment's enabled endpoints want.
 func (o *Outbox) WantedBy(e *accounts.Environment) (set WebhookEvents) {
 	for _, row := range e.Hooks {
 		ep := o.Endpoints.Read(row)
@@ -103,12 +104,12 @@ type WebhookEndpointView struct {
 	// Secret and Previous are sealed; Previous signs until PreviousUntil, in log time.
 	Secret, Previous []byte
 	PreviousUntil    int64 `json:"previousSecretUntil,omitzero" as:"time"`
-	// Pending messages wait. Skipped ones were never queued: the queue was full.
+	// Pending messages wait. Skipped ones were never queued, because the queue was full.
 	Pending   uint32 `json:"pending"`
 	Delivered uint64 `json:"delivered"`
 	Failed    uint64 `json:"failed"`
 	Skipped   uint64 `json:"skipped"`
-	// FailingSince is when the first attempt failed after which none succeeded. Log time; 0: never.
+	// FailingSince is when the first attempt failed since the last success. Log time; 0: never.
 	FailingSince int64 `json:"failingSince,omitzero" as:"time"`
 	// SentAt is when the newest attempt was made. Log time; 0: never.
 	SentAt     int64 `json:"lastAttemptAt,omitzero" as:"time"`
@@ -116,7 +117,7 @@ type WebhookEndpointView struct {
 	ModifiedAt int64 `json:"modifiedAt" as:"time"`
 }
 
-// EndpointView must be called under the lock.
+// EndpointView requires the lock.
 func (o *Outbox) EndpointView(row uint32) WebhookEndpointView {
 	ep, words := o.Endpoints.Read(row), o.Text(row)
 	return WebhookEndpointView{

@@ -23,7 +23,7 @@ type WebhookEvents uint32
 // allWebhookEvents is every event that there is.
 const allWebhookEvents = WebhookEvents(2<<accounts.WebhookLimitReached - 2)
 
-// WebhookEventsOf makes the set of names; false when one is none.
+// WebhookEventsOf makes the set of names; false if one is unknown.
 func WebhookEventsOf(names []string) (set WebhookEvents, ok bool) {
 	for _, name := range names {
 		i := slices.Index(webhookNames, name)
@@ -35,7 +35,7 @@ func WebhookEventsOf(names []string) (set WebhookEvents, ok bool) {
 	return set, true
 }
 
-// Names lists the events of the set; none when it asks for all.
+// Names lists the events of the set; none if it asks for all.
 func (s WebhookEvents) Names() []string {
 	names := []string{}
 	for i, name := range webhookNames {
@@ -46,14 +46,14 @@ func (s WebhookEvents) Names() []string {
 	return names
 }
 
-// String is the names of the set's events.
+// String formats the names of the set's events.
 func (s WebhookEvents) String() string { return strings.Join(s.Names(), " ") }
 
-// wants reports whether an event is meant.
+// wants reports whether the set has an event.
 func (s WebhookEvents) wants(w accounts.WebhookEvent) bool { return s == 0 || s&(1<<w) != 0 }
 
-// WebhookMessage tells an endpoint of one event: the facts as they were then. It holds no
-// personal data. Times are milliseconds on the environment's clock.
+// WebhookMessage tells an endpoint about one event: the facts at that time. It holds no personal
+// data. Times are milliseconds on the environment's clock.
 type WebhookMessage struct {
 	Type           accounts.WebhookEvent `wire:"1"`
 	At             int64                 `wire:"2"` // on the environment's clock
@@ -72,7 +72,7 @@ type WebhookMessage struct {
 	ToldLimit
 }
 
-// ToldInvoice is what a message says of an invoice.
+// ToldInvoice is a message's part about an invoice.
 //
 //schema:part
 type ToldInvoice struct {
@@ -86,7 +86,7 @@ type ToldInvoice struct {
 	PaidAt      int64              `wire:"18"`
 }
 
-// ToldPayment is what a message says of a payment that did not fit its invoice.
+// ToldPayment is a message's part about a payment that did not fit its invoice.
 //
 //schema:part
 type ToldPayment struct {
@@ -97,8 +97,8 @@ type ToldPayment struct {
 	PaidResult    book.PaymentResult `wire:"25"`
 }
 
-// ToldSubscription is what a message says of a subscription. ScheduledPlan and ScheduledAt are of a
-// pending plan change.
+// ToldSubscription is a message's part about a subscription. ScheduledPlan and ScheduledAt describe
+// a pending plan change.
 //
 //schema:part
 type ToldSubscription struct {
@@ -114,7 +114,7 @@ type ToldSubscription struct {
 	ScheduledAt   int64           `wire:"39"`
 }
 
-// ToldPool is what a message says of a pool of credits.
+// ToldPool is a message's part about a pool of credits.
 //
 //schema:part
 type ToldPool struct {
@@ -123,7 +123,7 @@ type ToldPool struct {
 	Balance  decimal.Decimal `wire:"42"`
 }
 
-// ToldLimit is what a message says of a feature whose limit is reached.
+// ToldLimit is a message's part about a feature whose limit is reached.
 //
 //schema:part
 type ToldLimit struct {
@@ -133,8 +133,8 @@ type ToldLimit struct {
 	HardLimit  bool            `wire:"53"`
 }
 
-// messageID names the n-th message of a record of the log: the same on every replica, and in every
-// attempt to deliver it.
+// messageID names the n-th message of a record of the log: the same on every replica and in every
+// delivery attempt.
 func messageID(index uint64, position, n uint32) (id [16]byte) {
 	b := binary.LittleEndian.AppendUint64([]byte("webhook message"), index)
 	b = binary.LittleEndian.AppendUint32(b, position)

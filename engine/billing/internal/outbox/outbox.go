@@ -1,5 +1,5 @@
 // Package outbox has webhook endpoints, and the messages that wait for them or were delivered. It
-// knows no command.
+// knows no commands.
 package outbox
 
 import (
@@ -15,29 +15,29 @@ import (
 
 // Bounds of the outbox.
 const (
-	// MaxPendingDeliveries is how many messages wait for one endpoint; a further one is skipped,
-	// and counted. Closing a period for 100,000 subscriptions whose invoices nobody has paid makes
-	// four for each.
+	// MaxPendingDeliveries bounds the messages that wait for one endpoint; further ones are skipped
+	// and counted. A period's end of 100,000 subscriptions with unpaid invoices makes four messages
+	// each.
 	MaxPendingDeliveries = 500_000
-	// MaxPending is how many messages wait in a group. An endpoint takes no more than what is left
-	// of it, so however many endpoints are dead, there is room for the others.
+	// MaxPending bounds the messages that wait in a group. An endpoint takes at most what is left
+	// of it, so dead endpoints leave room for the others.
 	MaxPending = 2_000_000
-	// MaxFinishedDeliveries is how many of an endpoint's finished deliveries its log keeps; fewer,
-	// but minFinished, when a group's logs together come near MaxFinished.
+	// MaxFinishedDeliveries is how many finished deliveries an endpoint's log keeps; fewer, but at
+	// least minFinished, when all logs of a group come near MaxFinished.
 	MaxFinishedDeliveries = 10_000
-	// MaxFinished is how many finished deliveries the logs of a group keep, but for minFinished of
+	// MaxFinished bounds the finished deliveries in all logs of a group, except for minFinished of
 	// each endpoint.
 	MaxFinished = 1_000_000
 	minFinished = 100
-	// WebhookRetentionMS is how long, in log time, a message is worth delivering and its delivery
-	// is kept in the log: 7 days.
+	// WebhookRetentionMS is how long, in log time, a message may be delivered and its delivery is
+	// kept in the log: 7 days.
 	WebhookRetentionMS = 7 * accounts.DayMS
 	// WebhookPatienceMS is how long an endpoint may fail without a success before it is disabled.
 	WebhookPatienceMS = 5 * accounts.DayMS
 )
 
-// Outbox holds the webhook endpoints, the messages that wait for them, and the log of those that
-// were delivered or given up. Apply writes it; other readers hold mu.
+// Outbox has the webhook endpoints, the messages that wait for them, and the log of those that were
+// delivered or given up. Apply writes it; other readers hold Mu.
 type Outbox struct {
 	Mu         sync.RWMutex
 	Endpoints  *page.Table[WebhookEndpoint]
@@ -46,8 +46,8 @@ type Outbox struct {
 	Messages   *page.Table[rows.Text] // row = delivery row: DeliveryText
 	OutboxLists
 
-	// Queues are of endpoints for which something waits; places are where deliveries stand in
-	// their queue's heap. No state: rebuilt at restore.
+	// Queues has the endpoints with waiting messages, places the deliveries' places in their
+	// queue's heap. They are not state: restore rebuilds them.
 	Queues map[uint32]*endpointQueue
 	Places rows.Chunks[uint32]
 }
@@ -61,7 +61,7 @@ type OutboxLists struct {
 	FreeDelivery uint32 `wire:"4"`
 }
 
-// endpointQueue orders what waits for one endpoint. Messages about one customer wait for each
+// endpointQueue orders the messages for one endpoint. Messages about one customer wait for each
 // other: only the first of a chain is in the heap.
 type endpointQueue struct {
 	Heads  rows.Dues           // by the log time of their next attempt
@@ -77,7 +77,7 @@ func (o *Outbox) Open(store *page.Store) {
 	o.Queues = map[uint32]*endpointQueue{}
 }
 
-// UnknownEndpoint says which of the two it is that endpointNamed has not found.
+// UnknownEndpoint returns the refusal for an endpoint that endpointNamed did not find.
 func UnknownEndpoint(e *accounts.Environment) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
@@ -85,7 +85,7 @@ func UnknownEndpoint(e *accounts.Environment) engine.Outcome {
 	return engine.OutcomeWebhookUnknown
 }
 
-// EndpointIn finds an endpoint of an environment; 0 when there is none.
+// EndpointIn finds an endpoint of an environment; 0 if there is none.
 func (o *Outbox) EndpointIn(e *accounts.Environment, id *[16]byte) uint32 {
 	for _, row := range e.Hooks {
 		if o.Endpoints.Read(row).ID == *id {
@@ -95,7 +95,7 @@ func (o *Outbox) EndpointIn(e *accounts.Environment, id *[16]byte) uint32 {
 	return 0
 }
 
-// Text is an endpoint's cold part.
+// Text returns an endpoint's cold part.
 func (o *Outbox) Text(row uint32) (words EndpointText) {
 	rows.DecodeText(o.Texts.Read(row).Data, &words)
 	return words
@@ -117,7 +117,7 @@ func (o *Outbox) TakeEndpoint() (row uint32) {
 	return row
 }
 
-// DropEndpoint frees an endpoint and, all at once, its deliveries.
+// DropEndpoint frees an endpoint and all its deliveries.
 func (o *Outbox) DropEndpoint(row uint32) {
 	ep := o.Endpoints.Read(row)
 	if ep.First != 0 {
@@ -137,7 +137,7 @@ func (o *Outbox) DropEndpoint(row uint32) {
 	o.FreeEndpoint = row
 }
 
-// Enqueue adds a message to what waits for an endpoint; a full queue skips it.
+// Enqueue queues a message for an endpoint; a full queue skips it.
 func (o *Outbox) Enqueue(row uint32, d *Delivery, encoded []byte) {
 	ep := o.Endpoints.Write(row)
 	if o.Full(ep) {
@@ -175,7 +175,7 @@ func (o *Outbox) takeDelivery() (row uint32) {
 	return row
 }
 
-// Chain puts a pending delivery behind what waits for the same endpoint and customer.
+// Chain adds a pending delivery behind those of the same endpoint and customer.
 func (o *Outbox) Chain(row uint32) {
 	d := o.Deliveries.Read(row)
 	q := o.Queues[d.Endpoint]
@@ -190,7 +190,7 @@ func (o *Outbox) Chain(row uint32) {
 	}
 }
 
-// unchain takes the first of a chain out, and lets the next one come forward.
+// unchain removes the first of a chain and queues the next one.
 func (o *Outbox) unchain(row uint32) {
 	d := o.Deliveries.Read(row)
 	q := o.Queues[d.Endpoint]
@@ -213,10 +213,11 @@ func (o *Outbox) Leads(row uint32) bool {
 	return q != nil && len(q.chains[d.Customer]) > 0 && q.chains[d.Customer][0] == row
 }
 
-// hurried bounds how many messages hurry touches.
+// hurried bounds the messages that Hurry moves.
 const hurried = 2_000
 
-// Hurry lets what waits for an endpoint be tried at once, unless it is too much for one command.
+// Hurry makes the messages that wait for an endpoint due at once, unless there are too many for one
+// command.
 func (o *Outbox) Hurry(row uint32, stamp int64) {
 	q := o.Queues[row]
 	if q == nil || q.Heads.Heap.N > hurried {
@@ -234,7 +235,7 @@ func (o *Outbox) Hurry(row uint32, stamp int64) {
 	}
 }
 
-// finishedAtOnce is how many old entries of an endpoint's log one that is new drops.
+// finishedAtOnce is how many old entries of an endpoint's log a new one drops.
 const finishedAtOnce = 4
 
 // Finish ends a pending delivery and keeps it in its endpoint's log.
@@ -271,14 +272,14 @@ func (o *Outbox) Finish(row uint32, state deliveryState, stamp int64) {
 	}
 }
 
-// logged is how many finished deliveries an endpoint's log keeps now.
+// logged returns how many finished deliveries an endpoint's log keeps now.
 func (o *Outbox) logged() uint32 {
 	left := uint32(MaxFinished) - min(MaxFinished, o.Finished)
 	return min(MaxFinishedDeliveries, max(minFinished, left))
 }
 
-// forget takes the first of an endpoint's finished deliveries out of its log. One that waits again,
-// because it was asked for once more, is listed again when it is done.
+// forget removes the first of an endpoint's finished deliveries from its log. One that waits again
+// after a resend is listed again when it finishes.
 func (o *Outbox) forget(ep *WebhookEndpoint, row uint32) {
 	d := o.Deliveries.Write(row)
 	if ep.FirstFinished = d.NextFinished; ep.FirstFinished == 0 {
@@ -305,8 +306,8 @@ func (o *Outbox) forget(ep *WebhookEndpoint, row uint32) {
 	o.FreeDelivery = row
 }
 
-// ListsEnd checks that each endpoint's lists hold what it says, that lists of free rows end, and
-// that no delivery is in two of them.
+// ListsEnd checks that each endpoint's lists have the stated length, that lists of free rows end,
+// and that no delivery is in two of them.
 func (o *Outbox) ListsEnd(customers uint32) error {
 	seen := make([]bool, o.Deliveries.Len()+1)
 	visit := func(at uint32) bool {

@@ -8,7 +8,7 @@ import (
 	"tollgate/engine/wire"
 )
 
-// Teller is a turn that queues messages for webhook endpoints.
+// Teller is the part of a turn that queues messages for webhook endpoints.
 type Teller struct {
 	book.Keeper
 	S      *book.Book
@@ -44,7 +44,7 @@ func (t *Teller) Tell(e *accounts.Environment, customer uint32, m *WebhookMessag
 	}
 }
 
-// OfInvoice fills in what is said of an invoice.
+// OfInvoice fills in an invoice's part of a message.
 func (m *WebhookMessage) OfInvoice(v *book.Invoice, currency string) {
 	m.InvoiceID, m.Number, m.InvoiceType, m.Status = v.ID, v.Number, v.Kind, v.Status
 	m.Amount, m.Currency = v.Amount, currency
@@ -52,7 +52,7 @@ func (m *WebhookMessage) OfInvoice(v *book.Invoice, currency string) {
 	m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd
 }
 
-// LimitMessage says that a feature's usage has reached its limit.
+// LimitMessage makes the message that a feature's usage has reached its limit.
 func LimitMessage(
 	b *book.UsualSubscription, c *catalogs.Catalog, f *catalogs.PlanFeature, used decimal.Decimal,
 ) WebhookMessage {
@@ -65,8 +65,8 @@ func LimitMessage(
 	}
 }
 
-// TellReached queues a message when usage at a place is what has reached its feature's limit:
-// before is what the counter held, used what it holds now.
+// TellReached queues a message if usage at a place has just reached its feature's limit: before is
+// the counter's reading before it, used its reading now.
 func (t *Teller) TellReached(place book.Place, before, used decimal.Decimal, at int64) {
 	b := t.S.Subscriptions.Read(place.Subscription)
 	e := t.S.Environment(t.S.Customers.Read(b.Customer).Env)

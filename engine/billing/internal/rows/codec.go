@@ -1,6 +1,6 @@
-// Package rows has what tables of pointer-free rows are made of: the bytes of a row in a snapshot,
-// texts, lists that are read without a lock, and heaps of rows by their next instant. It knows no
-// noun of billing.
+// Package rows has the building blocks of tables of pointer-free rows: the bytes of a row in a
+// snapshot, texts, lists that are read without a lock, and heaps of rows by their next instant. It
+// knows no noun of billing.
 package rows
 
 import (
@@ -13,13 +13,13 @@ import (
 // ErrRecord means that a snapshot's record is cut short.
 var ErrRecord = errors.New("billing: truncated record in a snapshot")
 
-// Reader takes fields from the front of a record.
+// Reader reads fields from the front of a record.
 type Reader struct {
 	Rest []byte
 	Err  error
 }
 
-// Take takes n bytes; where there are fewer, Err says so and the bytes are zero.
+// Take reads n bytes. If there are fewer, it sets Err and returns zeros.
 func (r *Reader) Take(n int) []byte {
 	if len(r.Rest) < n {
 		r.Err = ErrRecord
@@ -31,34 +31,34 @@ func (r *Reader) Take(n int) []byte {
 	return b
 }
 
-// U8 takes a byte.
+// U8 reads a byte.
 func (r *Reader) U8() uint8 { return r.Take(1)[0] }
 
-// U16 takes 2 bytes.
+// U16 reads 2 bytes.
 func (r *Reader) U16() uint16 { return binary.LittleEndian.Uint16(r.Take(2)) }
 
-// U32 takes 4 bytes.
+// U32 reads 4 bytes.
 func (r *Reader) U32() uint32 { return binary.LittleEndian.Uint32(r.Take(4)) }
 
-// U64 takes 8 bytes.
+// U64 reads 8 bytes.
 func (r *Reader) U64() uint64 { return binary.LittleEndian.Uint64(r.Take(8)) }
 
-// I64 takes 8 bytes.
+// I64 reads 8 bytes.
 func (r *Reader) I64() int64 { return int64(r.U64()) }
 
-// ID takes 16 bytes.
+// ID reads 16 bytes.
 func (r *Reader) ID() (id [16]byte) {
 	copy(id[:], r.Take(16))
 	return id
 }
 
-// Decimal takes 16 bytes.
+// Decimal reads 16 bytes.
 func (r *Reader) Decimal() decimal.Decimal {
 	low := r.U64()
 	return decimal.FromBits(r.I64(), low)
 }
 
-// Exact takes 32 bytes.
+// Exact reads 32 bytes.
 func (r *Reader) Exact() decimal.Exact {
 	var words [4]uint64
 	for i := range words {

@@ -2,13 +2,13 @@ package rows
 
 import "math"
 
-// Never is the due instant of what nothing falls due for any more.
+// Never is the due instant of a row with nothing due.
 const Never = math.MaxInt64
 
-// Dues are rows by the instant at which something of them falls due: a binary heap by (instant,
-// row), so that it pops in one order on every replica, whatever its layout. Only Apply and Restore
-// touch it. It is not state: each record keeps its own instant. Its memory grows by a chunk at a
-// time: a slice of a million rows that doubles would stop Apply for as long as it takes to copy.
+// Dues are rows by their next due instant: a binary heap by (instant, row), so that every replica
+// pops it in one order, whatever its layout. Only Apply and Restore touch it. It is not state: each
+// record has its own instant. Its memory grows by chunks: doubling a slice of a million rows would
+// stop Apply while it is copied.
 type Dues struct{ Heap Chunks[PackedDue] }
 
 // Due is a row and its next instant.
@@ -17,24 +17,24 @@ type Due struct {
 	Row uint32
 }
 
-// PackedDue is a due without the four bytes that would fill up its instant's word.
+// PackedDue is a Due without padding.
 type PackedDue struct {
 	high     int32
 	low, Row uint32
 }
 
-// Packed is d as a heap holds it.
+// Packed returns d as a heap holds it.
 func (d Due) Packed() PackedDue { return PackedDue{int32(d.At >> 32), uint32(d.At), d.Row} }
 
-// Due is d as it was.
+// Due unpacks d.
 func (d PackedDue) Due() Due { return Due{int64(d.high)<<32 | int64(d.low), d.Row} }
 
-// At is what stands at a place of the heap.
+// At returns the due at a place of the heap.
 func (q *Dues) At(i int) Due { return q.Heap.At(i).Due() }
 
 func (d Due) before(o Due) bool { return d.At < o.At || d.At == o.At && d.Row < o.Row }
 
-// Until is the last instant whose events come before those of another row, whose turn is after d's.
+// Until returns the last instant whose events come before those of another row that follows d.
 func (d Due) Until(o Due) int64 {
 	if o.Row < d.Row {
 		return o.At - 1
@@ -42,7 +42,7 @@ func (d Due) Until(o Due) int64 {
 	return o.At
 }
 
-// First is the earliest of all; its instant is never when there is none.
+// First returns the earliest due; its instant is Never if there is none.
 func (q *Dues) First() Due {
 	if q.Heap.N == 0 {
 		return Due{At: Never}
@@ -50,8 +50,7 @@ func (q *Dues) First() Due {
 	return q.At(0)
 }
 
-// Two are the row whose turn is first, and the one whose turn is after it; at never where there is
-// none.
+// Two returns the earliest due and the one after it; Never if there is none.
 func (q *Dues) Two() (first, second Due) {
 	first, second = q.First(), Due{At: Never}
 	for i := 1; i <= min(2, q.Heap.N-1); i++ {
@@ -62,8 +61,8 @@ func (q *Dues) Two() (first, second Due) {
 	return first, second
 }
 
-// Set moves a row to an instant; never takes it out. places is where each row stands in its heap,
-// counted from 1.
+// Set moves a row to an instant; Never removes it. places has each row's place in its heap, counted
+// from 1.
 func (q *Dues) Set(places *Chunks[uint32], row uint32, at int64) {
 	for places.N <= int(row) {
 		places.push(0)
@@ -127,7 +126,7 @@ func (q *Dues) put(places *Chunks[uint32], i int, d Due) {
 	*places.At(int(d.Row)) = uint32(i) + 1
 }
 
-// Chunks is a list that grows without moving more than a chunk of what it holds.
+// Chunks is a list that grows without moving more than a chunk of its elements.
 type Chunks[T any] struct {
 	list [][]T
 	N    int
@@ -136,7 +135,7 @@ type Chunks[T any] struct {
 // chunkRows is how many elements a chunk has; a power of two.
 const chunkRows = 4096
 
-// At is element i, counted from 0.
+// At returns element i, counted from 0.
 func (c *Chunks[T]) At(i int) *T { return &c.list[i/chunkRows][i%chunkRows] }
 
 // push appends v. The first chunk grows like any slice, so that a short list stays small.
@@ -162,9 +161,9 @@ func (c *Chunks[T]) pop() T {
 	return *c.At(c.N)
 }
 
-// Soonest visits what is due at an instant, the soonest first, until visit says no more.
+// Soonest visits the dues up to an instant, earliest first, until visit returns false.
 func (q *Dues) Soonest(now int64, visit func(row uint32) bool) {
-	var front Dues // of places in the heap, by their instants
+	var front Dues // places in the heap, by their instants
 	var places Chunks[uint32]
 	push := func(i int) {
 		if i < q.Heap.N && q.At(i).At <= now {

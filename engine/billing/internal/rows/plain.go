@@ -7,14 +7,14 @@ import (
 	"tollgate/engine/wire"
 )
 
-// DecodeText decodes what this machine has encoded.
+// DecodeText decodes bytes that this machine has encoded.
 func DecodeText(data string, v wire.Fielder) {
 	if err := wire.Decode([]byte(data), v); err != nil {
 		panic("billing: a text in memory does not decode: " + err.Error())
 	}
 }
 
-// Plain reports whether a text has so many characters, none of them a control character.
+// Plain reports whether a text has least to most characters and no control characters.
 func Plain(text string, least, most int) bool {
 	n := utf8.RuneCountInString(text)
 	if n < least || n > most || !utf8.ValidString(text) {

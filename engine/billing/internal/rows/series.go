@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Series is a list with one writer and any number of readers, who take no lock: what a reader sees
-// never changes.
+// Series is a list with one writer and any number of readers, which take no lock: what a reader
+// sees never changes.
 type Series[T any] struct{ list atomic.Pointer[[]T] }
 
-// All returns what has been appended so far. Callers must not change it.
+// All returns the elements appended so far. Callers must not change them.
 func (s *Series[T]) All() []T {
 	if p := s.list.Load(); p != nil {
 		return *p
@@ -17,30 +17,29 @@ func (s *Series[T]) All() []T {
 	return nil
 }
 
-// Append adds v, and returns its number, counted from 1. Readers of a shorter prefix share the
-// array, but never look behind their own length.
+// Append adds v and returns its number, counted from 1. Readers of a shorter prefix share the
+// array, but never read beyond their own length.
 func (s *Series[T]) Append(v T) uint32 {
 	next := append(s.All(), v)
 	s.list.Store(&next)
 	return uint32(len(next))
 }
 
-// Remove takes out the elements that gone names: those behind them get other numbers. Readers keep
-// the array that they have.
+// Remove removes the elements that gone selects; the later ones get other numbers. Readers keep
+// their array.
 func (s *Series[T]) Remove(gone func(T) bool) {
 	next := slices.DeleteFunc(slices.Clone(s.All()), gone)
 	s.list.Store(&next)
 }
 
-// Replace puts v in place of element number n, counted from 1. Readers keep the array that they
-// have.
+// Replace replaces element number n, counted from 1, by v. Readers keep their array.
 func (s *Series[T]) Replace(n uint32, v T) {
 	next := slices.Clone(s.All())
 	next[n-1] = v
 	s.list.Store(&next)
 }
 
-// At returns element number n, counted from 1; false when there is none.
+// At returns element number n, counted from 1; false if there is none.
 func (s *Series[T]) At(n uint32) (v T, ok bool) {
 	list := s.All()
 	if n == 0 || uint64(n) > uint64(len(list)) {

@@ -6,17 +6,17 @@ import (
 	"tollgate/engine/page"
 )
 
-// SharedTexts are texts that never change. Texts that are equal share their bytes where the first
-// one is known still: the lines of a plan's invoices are the same for very many customers. A row is
-// a place in an archive, so they cost the garbage collector nothing.
+// SharedTexts are texts that never change. Equal texts share their bytes while the first one is
+// known: the lines of a plan's invoices are the same for very many customers. A row is a place in
+// an archive, so texts cost the garbage collector nothing.
 type SharedTexts struct {
 	rows    *page.Table[sharedText]
 	archive *page.Archive
-	rest    *page.Parts[Text] // texts that came when the archive was full
+	rest    *page.Parts[Text] // texts that arrived when the archive was full
 	put     func(data []byte) (place uint32)
 
-	// known has the newest of the texts that fall on each of its places. Nothing of the state depends
-	// on it. For Apply and Restore.
+	// known has the newest text for each of its places. The state does not depend on it. For Apply
+	// and Restore.
 	known []sharedText
 	seed  maphash.Seed
 }
@@ -26,12 +26,12 @@ type sharedText uint32
 
 const (
 	inRest = 1 << 31
-	// SharedPlaces and SharedBytes bound what is known: 1,024 texts of 512 bytes.
+	// SharedPlaces and SharedBytes bound the known texts: 1,024 of 512 bytes.
 	SharedPlaces = 1024
 	SharedBytes  = 512
 )
 
-// OpenSharedTexts adds a table of texts to s. In the snapshot they are as TextCodec has them.
+// OpenSharedTexts adds a table of texts to s. A snapshot has them as TextCodec does.
 func OpenSharedTexts(s *page.Store, table uint16) *SharedTexts {
 	t := &SharedTexts{
 		archive: page.NewArchive(), rest: page.NewParts[Text](),
@@ -55,7 +55,7 @@ func OpenSharedTexts(s *page.Store, table uint16) *SharedTexts {
 // Len is the number of texts.
 func (t *SharedTexts) Len() uint32 { return t.rows.Len() }
 
-// Bytes is the memory of all texts but those that came when the archive was full.
+// Bytes returns the memory of all texts but those that arrived when the archive was full.
 func (t *SharedTexts) Bytes() uint64 { return t.rows.Bytes() + t.archive.Bytes() + t.rest.Bytes() }
 
 // Get returns the text of a row, which the caller must not change.
@@ -68,7 +68,7 @@ func (t *SharedTexts) Append(data []byte) (row uint32) {
 	return row
 }
 
-// Put replaces a text, whose bytes stay in memory. For tests, which damage states.
+// Put replaces a text; its old bytes stay in memory. For tests that damage states.
 func (t *SharedTexts) Put(row uint32, data []byte) { *t.rows.Write(row) = t.place(data) }
 
 func (t *SharedTexts) of(at sharedText) []byte {
@@ -78,7 +78,7 @@ func (t *SharedTexts) of(at sharedText) []byte {
 	return t.archive.Read(uint32(at))
 }
 
-// place returns where a text is, after it was put there if it is not known.
+// place returns the place of a text, which it adds if it is not known.
 func (t *SharedTexts) place(data []byte) sharedText {
 	if len(data) > SharedBytes {
 		return t.fresh(data)

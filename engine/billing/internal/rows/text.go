@@ -21,7 +21,7 @@ func appendText[T string | []byte](dst []byte, data T) []byte {
 	return append(AppendU32(dst, uint32(len(data))), data...)
 }
 
-// readText takes a text's bytes, which are src's own, from the front of src.
+// readText reads a text's bytes, which alias src, from the front of src.
 func readText(src []byte) (data, rest []byte, err error) {
 	r := Reader{Rest: src}
 	n := r.U32()

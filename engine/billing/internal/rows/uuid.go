@@ -2,7 +2,7 @@ package rows
 
 import "encoding/hex"
 
-// ParseUUID reads a UUID's text form, 8-4-4-4-12 hexadecimal digits in either case.
+// ParseUUID parses a UUID's text form, 8-4-4-4-12 hexadecimal digits in either case.
 func ParseUUID(text string) (id [16]byte, ok bool) {
 	if len(text) != 36 {
 		return id, false
@@ -37,7 +37,7 @@ func hexDigit(b byte) (v byte, ok bool) {
 	return 0, false
 }
 
-// UUIDText is the text form of a UUID.
+// UUIDText formats a UUID.
 func UUIDText(id [16]byte) string {
 	h := hex.EncodeToString(id[:])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]

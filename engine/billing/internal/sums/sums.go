@@ -3,7 +3,7 @@ package sums
 
 import "tollgate/engine/decimal"
 
-// Of is a + b, and saturates: amounts that reach the end of the range were refused before.
+// Of returns a + b and saturates: amounts near the end of the range were refused before.
 func Of(a, b decimal.Decimal) decimal.Decimal {
 	if s, ok := a.Add(b); ok {
 		return s
@@ -14,10 +14,10 @@ func Of(a, b decimal.Decimal) decimal.Decimal {
 	return decimal.Largest()
 }
 
-// Difference is a − b within the range of numbers.
+// Difference returns a − b within the range of numbers.
 func Difference(a, b decimal.Decimal) decimal.Decimal { return Of(a, b.Neg()) }
 
-// Remaining is max(0, limit − used).
+// Remaining returns max(0, limit − used).
 func Remaining(limit, used decimal.Decimal) decimal.Decimal {
 	left, ok := limit.Sub(used)
 	if !ok || left.Sign() < 0 {
