@@ -333,6 +333,7 @@ func (f *fleet) leaderChanges() int {
 
 // awaitReady waits until every node serves.
 func (f *fleet) awaitReady(ctx context.Context) error {
+	told := time.Now()
 	for {
 		ready, why := 0, ""
 		for _, p := range f.nodes {
@@ -348,6 +349,10 @@ func (f *fleet) awaitReady(ctx context.Context) error {
 		}
 		if ready == len(f.nodes) {
 			return nil
+		}
+		if time.Since(told) > 10*time.Second { // so that a run that ends well shows it, too
+			told = time.Now()
+			f.report.Say("not every node is ready: %s", why)
 		}
 		if !pause(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("torture: not every node is ready: %s", why)
