@@ -92,6 +92,10 @@ func (n *handshaker) refuse(stream byte, from greeting) *reason {
 	}
 	list := n.roster()
 	newer := from.WantDisk == n.identity.Disk
+	if stream != streamLink && !newer && n.waiting() {
+		return &reason{refusedMistaken, fmt.Sprintf("node %s waits to be joined, and takes the log "+
+			"only of a leader that knows its folder", n.config.NodeID)}
+	}
 	for _, p := range list {
 		if p.ID == n.config.NodeID && p.disk == "" {
 			newer = true // no leader has noted this folder yet, so no node can know it

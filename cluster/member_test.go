@@ -68,7 +68,9 @@ func (c *nodes) transfer(through, to string) {
 // join brings a new node in through another, up to its vote.
 func (c *nodes) join(id, through string) {
 	c.t.Helper()
-	c.start(id)
+	if c.node[id] == nil {
+		c.start(id)
+	}
 	require.NoError(c.t, c.node[through].Join(c.within(10*time.Second), memberOf(id)))
 	var err error
 	c.eventually("it has its vote", func() bool {
@@ -179,6 +181,54 @@ func TestADeadNodeIsReplaced(t *testing.T) {
 		c.count(dead, 2)
 		c.start(leader)
 		c.leader()
+	})
+}
+
+// Raft makes one last attempt to send a removed member what it lacks. An empty folder may wait at
+// its address by then. With a snapshot it would be refused as one with a past, and never joined.
+func TestWhatARemovedMemberLackedDoesNotReachANewFolder(t *testing.T) {
+	tune := func(_ string, c *Config) { c.TrailingBytes = 1 }
+	inCluster(t, tune, func(c *nodes) {
+		c.known()
+		leader := c.leader()
+		dead := c.others(leader)[0]
+		c.kill(dead)
+		c.wipe(dead)
+		for i := range uint64(minTrailing + 10) {
+			c.count(leader, i+1)
+		}
+		require.NoError(t, c.billing(leader).TakeSnapshot())
+		c.remove(leader, dead)
+		c.joins[dead] = true
+		c.start(dead)
+		time.Sleep(10 * time.Second)
+		require.True(t, c.node[dead].waiting(), "nothing comes before it is joined")
+		c.join(dead, leader)
+		c.converge()
+	})
+}
+
+// Each end by itself keeps the log away from a folder that is not meant: a leader names the one
+// that Raft's address has, and a node that waits to be joined insists on being named.
+func TestALogIsSentToTheFolderThatWasJoined(t *testing.T) {
+	inCluster(t, nil, func(c *nodes) {
+		c.known()
+		c.start("d")
+		a, b, d := c.node["a"], c.node["b"], c.node["d"]
+		dial := func(disk string) error {
+			conn, err := a.port.dial(addressOf("b")+"?disk="+disk, streamRaftBilling, time.Second)
+			if err == nil {
+				require.NoError(t, conn.Close())
+			}
+			return err
+		}
+		require.NoError(t, dial(b.Disk()))
+		require.ErrorIs(t, dial("0123"), errMistaken)
+		from := a.ownInfo()
+		require.Nil(t, d.refuse(streamLink, from), "it is asked to join")
+		require.Equal(t, refusedMistaken, d.refuse(streamRaftBilling, from).code)
+		from.WantDisk = d.Disk()
+		require.Nil(t, d.refuse(streamRaftBilling, from))
 	})
 }
 

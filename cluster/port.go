@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -273,8 +272,11 @@ func (p *port) visit(
 	address string, stream byte, timeout time.Duration,
 ) (net.Conn, greeting, error) {
 	timeout = min(timeout, dialTimeout)
-	address, _, _ = strings.Cut(address, "?")
+	address, disk := split(address)
 	own := p.greeter.introduce(address)
+	if disk != "" {
+		own.WantDisk = disk // of a member that was removed since, the list has none
+	}
 	target := address
 	if detour, ok := p.detours[own.WantNode]; ok {
 		target = detour

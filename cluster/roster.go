@@ -55,6 +55,13 @@ func peerOf(s raft.Server, group int) peer {
 	return p
 }
 
+// split takes apart what Raft takes for an address: host:port, and the identity of the folder, if
+// it is known.
+func split(address string) (plain, disk string) {
+	p := peerOf(raft.Server{Address: raft.ServerAddress(address)}, 0)
+	return p.Raft, p.disk
+}
+
 // rosterOf joins the configurations of both groups into one list, by id.
 func rosterOf(groups ...raft.Configuration) []peer {
 	var list []peer
