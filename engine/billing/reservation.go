@@ -80,6 +80,8 @@ type Shortage struct {
 	Reason   Reason          `wire:"8"`
 	// State is that of a reservation that is closed, as text.
 	State string `wire:"9"`
+	// Stays is set where the reservation stays open, and is billed when it expires.
+	Stays bool `wire:"10"`
 }
 
 func (c *Reserve) apply(t *turn) engine.Outcome {
@@ -111,7 +113,7 @@ func (c *Reserve) apply(t *turn) engine.Outcome {
 	if t.Customers.Read(customer).Archived {
 		return engine.OutcomeCustomerArchived
 	}
-	if outcome := t.holdRoom(e, customer); outcome != engine.OutcomeDone {
+	if outcome := t.holdRoom(e, customer, now); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	a := allotment{customer: customer, now: now, catalog: e.Catalog.Load(), partial: c.Partial}
@@ -140,9 +142,13 @@ func (c *Reserve) valid() bool {
 }
 
 // holdRoom reports whether a customer may have one more open reservation.
-func (t *turn) holdRoom(e *accounts.Environment, customer uint32) engine.Outcome {
+func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) engine.Outcome {
 	limits := t.Limits.Load()
+	t.holds.Forget(&t.Keeper, t.Stamp-limits.KeyRetentionMS)
 	own, all := limits.Holds()
+	if uint64(e.HoldDues.Heap.N) >= all && e.HoldDues.First().At <= now && !t.Sweep(e) {
+		return engine.OutcomeDeferred // what has expired takes no room
+	}
 	switch {
 	case uint64(t.holds.OpenOf(customer)) >= own:
 		t.Answer(&Shortage{
@@ -182,8 +188,6 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 	}
 	t.Answer(view)
 	t.Spend(2 * len(a.items))
-	retention := t.Limits.Load().KeyRetentionMS
-	t.holds.Forget(&t.Keeper, t.Stamp-retention)
 	t.holds.Add(&t.Keeper, &v, a.items, &holds.Words{Key: c.KeyText, Meta: c.Meta, Answer: t.Reply})
 	return engine.OutcomeDone
 }

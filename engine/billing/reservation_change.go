@@ -7,7 +7,6 @@ import (
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
-	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/wire"
@@ -53,7 +52,7 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 // grow makes the only item hold so many units in all.
 func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
 	i := &h.items[0]
-	more := credit.Less(units, i.Granted)
+	more := sums.Remaining(units, decimal.Max(i.Granted, i.Settled))
 	key := h.catalog.Feature(i.Feature).Document.Key
 	at := t.within(h.catalog, i.Subscription, i.Feature, h.now)
 	b := t.Subscriptions.Whole(i.Subscription)
@@ -74,6 +73,9 @@ func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
 	}
 	if at.Credited() {
 		var added holds.Item
+		if i.Pool != at.Feature.Credits.Pool { // a plan change: the new pool holds all of it
+			more, i.Credits = sums.Remaining(units, i.Settled), decimal.Decimal{}
+		}
 		granted := more
 		if outcome := a.credit(t, at, &added, &r, &granted); outcome != engine.OutcomeDone {
 			return outcome
@@ -132,16 +134,24 @@ func (t *turn) ExpireHold(row uint32) {
 	t.holds.Update(&t.Keeper, row, &h.hold, h.items)
 }
 
-// amend gives the events of a reservation that was billed when it expired the real units.
+// amend gives the events of a reservation that was billed when it expired the real units; none
+// where an event under the command's key has them.
 func (c *SettleReservation) amend(
 	t *turn, h *settling, totals []decimal.Decimal,
 ) engine.Outcome {
-	changed := false
+	outcome := c.used(t)
+	if outcome == engine.OutcomeKeyUnproven || outcome == engine.OutcomeDuplicate && c.Partial {
+		return outcome
+	}
+	changed := outcome == engine.OutcomeDuplicate
 	for i := range h.items {
 		changed = changed || totals[i] != h.items[i].Settled
 	}
+	if outcome == engine.OutcomeDuplicate {
+		totals, h.words.Event, h.words.Recorded = nil, c.EventKey, true
+	}
 	if changed {
-		if outcome := c.correct(t, h, totals); outcome != engine.OutcomeDone {
+		if outcome = c.correct(t, h, totals); outcome != engine.OutcomeDone {
 			return outcome
 		}
 	}
@@ -157,8 +167,9 @@ func (c *SettleReservation) amend(
 	return engine.OutcomeDone
 }
 
-// correct amends each event whose item is settled at another total. An event of a reservation of
-// several items is known by its feature.
+// correct amends each event whose item is settled at another total; without totals it takes back
+// all of them. An event of a reservation of several items is known by its feature, and was billed
+// if it is the newest of that.
 func (c *SettleReservation) correct(
 	t *turn, h *settling, totals []decimal.Decimal,
 ) engine.Outcome {
@@ -173,15 +184,27 @@ func (c *SettleReservation) correct(
 		i := slices.IndexFunc(h.items, func(i holds.Item) bool {
 			return i.Feature == k.original.Feature
 		})
-		if i < 0 || k.original.Reservation != h.hold.ID || amended[i] != nil {
+		if i < 0 || k.original.Reservation != h.hold.ID {
 			return engine.OutcomeReservationBilled
 		}
-		amended[i] = k
+		if amended[i] == nil {
+			amended[i] = k
+		}
+	}
+	if totals == nil {
+		for i := range h.items {
+			totals = append(totals, h.items[i].Settled)
+			if k := amended[i]; k != nil {
+				totals[i] = sums.Difference(totals[i], k.units)
+			}
+		}
 	}
 	for i, k := range amended {
 		switch delta := sums.Difference(totals[i], h.items[i].Settled); {
 		case delta.IsZero():
 			amended[i] = nil
+		case k == nil && len(c.Originals) > 0:
+			return h.closed(t) // that item was settled before, and not billed
 		case k == nil:
 			return engine.OutcomeReservationBilled
 		case k.voidedAt != 0:

@@ -61,7 +61,6 @@ func (c *SettleReservation) apply(t *turn) engine.Outcome {
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
-	h.words = t.holds.WordsOf(h.row)
 	totals, outcome := c.totals(h)
 	if outcome != engine.OutcomeDone {
 		return outcome
@@ -72,16 +71,22 @@ func (c *SettleReservation) apply(t *turn) engine.Outcome {
 			done = done && !h.items[i].Settled.Less(totals[i])
 		}
 		switch {
-		case h.hold.State == holds.ReservationReleased, h.hold.State == holds.ReservationSettled && !done:
-			return h.closed(t)
-		case h.hold.State == holds.ReservationSettled:
+		case h.hold.State == holds.ReservationSettled && (done || c.answered(h)):
 			h.answer(t)
 			return engine.OutcomeDone
+		case h.hold.State == holds.ReservationReleased, h.hold.State == holds.ReservationSettled:
+			return h.closed(t)
 		case h.hold.State == holds.ReservationBilled:
 			return c.amend(t, h, totals)
 		}
 	}
 	return c.settle(t, h, totals)
+}
+
+// answered reports whether the reservation was settled by the event that the command names, which
+// was there before.
+func (c *SettleReservation) answered(h *settling) bool {
+	return h.words.Recorded && c.EventKey == h.words.Event
 }
 
 // totals are what each item is to be settled at. One that a partial settlement is behind, or that
@@ -132,6 +137,7 @@ func (c *SettleReservation) settle(
 	t *turn, h *settling, totals []decimal.Decimal,
 ) engine.Outcome {
 	parts := c.parts(h, totals)
+	h.parts, h.partial = parts, c.Partial
 	if len(parts) > 0 {
 		if outcome := c.recorded(t, h); outcome != engine.OutcomeNone {
 			return outcome
@@ -155,6 +161,10 @@ func (c *SettleReservation) settle(
 	was := h.hold.State
 	for i := range parts {
 		if outcome := parts[i].plan(t, h, occurredAt); outcome != engine.OutcomeDone {
+			if outcome == engine.OutcomeReservationShort && was == holds.ReservationOpen {
+				h.hold.SettleOnExpiry = true // the cost has arisen
+				t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+			}
 			return outcome
 		}
 	}
@@ -166,7 +176,7 @@ func (c *SettleReservation) settle(
 	if h.to = holds.ReservationSettled; c.Partial {
 		h.to = was
 	}
-	if c.EventKey != "" && !c.Partial {
+	if c.EventKey != "" && !c.Partial && len(parts) > 0 {
 		h.words.Event, h.rewritten = c.EventKey, true
 	}
 	if was == holds.ReservationExpired && len(parts) > 0 {
@@ -191,20 +201,27 @@ func (c *SettleReservation) settle(
 	return engine.OutcomeDone
 }
 
-// recorded looks for an event under the command's key. Where there is one the hold goes, and that
-// is the answer.
-func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
+// used looks for an event under the command's key: None where there is none, Unproven where files
+// are to be asked, Duplicate where there is one.
+func (c *SettleReservation) used(t *turn) engine.Outcome {
 	if c.EventKey == "" {
 		return engine.OutcomeNone
 	}
 	probe := RecordUsage{Key: c.Key, Fingerprint: 1 << fingerprintBits, verdict: idempotency.Verdict{
 		Through: c.Through, Found: c.Found, Number: c.Number,
 	}}
-	switch outcome := probe.used(t); {
-	case outcome == engine.OutcomeNone || outcome == engine.OutcomeKeyUnproven:
+	switch outcome := probe.used(t); outcome {
+	case engine.OutcomeNone, engine.OutcomeKeyUnproven:
 		return outcome
-	case c.Partial:
-		return engine.OutcomeDuplicate
+	}
+	return engine.OutcomeDuplicate
+}
+
+// recorded looks for an event under the command's key. Where there is one the hold goes, and that
+// is the answer.
+func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
+	if outcome := c.used(t); outcome != engine.OutcomeDuplicate || c.Partial {
+		return outcome
 	}
 	h.hold.State = holds.ReservationSettled
 	h.words.Event, h.words.Recorded = c.EventKey, true
@@ -239,10 +256,10 @@ func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 		customer: h.hold.Customer, feature: i.Feature, recordedAt: h.now, settling: h,
 	}
 	u := p.usage
-	own, kept := decimal.Decimal{}, decimal.Decimal{}
+	own := decimal.Decimal{}
 	if h.hold.State == holds.ReservationOpen {
 		u.place = t.within(h.catalog, i.Subscription, i.Feature, occurredAt)
-		own, kept = i.Held(), i.Credits
+		own = i.Held()
 	} else { // expired: an ordinary event
 		c := RecordUsage{Env: h.env.Number, OccurredAt: occurredAt}
 		at, _ := c.place(t, h.catalog, usageTarget{u.customer, i.Feature, h.now})
@@ -250,8 +267,14 @@ func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 			return engine.OutcomeCustomerArchived
 		}
 	}
-	held, credited := t.heldBeside(u.customer, u.place, h.now)
-	u.kept = credit.Less(credited, decimal.Min(credited, kept))
+	held, _ := t.heldBeside(u.customer, u.place, h.now)
+	u.kept = p.keeps(t, h)
+	for j := range h.parts { // what parts before it are to burn is gone then
+		if h.parts[j].item == p.item {
+			break
+		}
+		u.kept = sums.Of(u.kept, h.parts[j].burns(h, u))
+	}
 	if u.place.Subscription == i.Subscription {
 		held = credit.Less(held, decimal.Min(held, own))
 	}
@@ -262,10 +285,46 @@ func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 	return p.overrun(t, h, occurredAt, own)
 }
 
+// keeps is how many credits stay held beside the part: what other reservations hold, and this one
+// for parts behind it, or where it stays open, for all others.
+func (p *part) keeps(t *turn, h *settling) decimal.Decimal {
+	u := p.usage
+	if !u.place.Credited() {
+		return decimal.Decimal{}
+	}
+	_, kept := t.heldBeside(u.customer, u.place, h.now)
+	for j := range h.items {
+		if h.items[j].Pool == u.place.Feature.Credits.Pool && (j == p.item || !h.waits(p, j)) {
+			kept = sums.Remaining(kept, h.items[j].Credits)
+		}
+	}
+	return kept
+}
+
+// waits reports whether an item holds its credits while a part is carried out.
+func (h *settling) waits(p *part, item int) bool {
+	return h.partial || item > p.item &&
+		slices.ContainsFunc(h.parts, func(q part) bool { return q.item == item })
+}
+
+// burns is how many credits of a usage's pool the part needs beyond those that stay held for it.
+func (p *part) burns(h *settling, u *usage) decimal.Decimal {
+	at := p.usage.place
+	if !at.Credited() || !u.place.Credited() ||
+		at.Feature.Credits.Pool != u.place.Feature.Credits.Pool {
+		return decimal.Decimal{}
+	}
+	need, _ := credit.Need(p.delta, at.Feature.Credits.Weight)
+	if h.partial {
+		return sums.Remaining(need, h.items[p.item].Credits)
+	}
+	return need
+}
+
 // overrun decides about what goes beyond the hold: what fits counts as any event.
 func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engine.Outcome {
 	u := p.usage
-	fits, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: at})
+	fits, level, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: at})
 	if outcome.Refused() {
 		return outcome
 	}
@@ -276,9 +335,15 @@ func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engi
 	if h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
 		key := h.catalog.Feature(u.feature).Document.Key
 		s := Shortage{
-			Level: ruleLimit, FeatureKey: key, Asked: p.delta, Held: u.held, LogIndex: t.Index,
+			Level: level, FeatureKey: key, Asked: p.delta, Held: u.held, LogIndex: t.Index,
+			Stays: h.hold.State == holds.ReservationOpen,
 		}
-		if f := u.place.Feature; f != nil && u.place.Counter != 0 {
+		if level == rulePool {
+			purse := t.PurseOf(u.customer, u.place.Feature.Credits.Pool, h.now)
+			purse.Keep(u.kept)
+			s.Held = decimal.Decimal{}
+			s.Limit, _ = purse.Free()
+		} else if f := u.place.Feature; f != nil && u.place.Counter != 0 {
 			s.Used, s.Limit = t.Counters.Reading(u.place.Counter, f), f.Max
 		}
 		t.Answer(&s)
@@ -287,11 +352,13 @@ func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engi
 	return engine.OutcomeDone
 }
 
-// fitting is how many of an event's units an ordinary event could count.
-func (u *usage) fitting(t *turn, c *RecordUsage) (fits decimal.Decimal, o engine.Outcome) {
+// fitting is how many of an event's units an ordinary event could count, and what decides that.
+func (u *usage) fitting(
+	t *turn, c *RecordUsage,
+) (fits decimal.Decimal, level string, o engine.Outcome) {
 	f := u.place.Feature
 	if f == nil {
-		return c.Units, engine.OutcomeDone
+		return c.Units, "", engine.OutcomeDone
 	}
 	fits = c.Units
 	trial := *u
@@ -299,16 +366,21 @@ func (u *usage) fitting(t *turn, c *RecordUsage) (fits decimal.Decimal, o engine
 	switch outcome := trial.count(t, c); {
 	case outcome == engine.OutcomeHardLimit:
 		total, limit := trial.compared(t)
-		fits = decimal.Min(fits, sums.Remaining(limit, sums.Of(total, u.held)))
+		if trial.spot.Closed == nil {
+			total = sums.Of(total, u.held)
+		}
+		fits, level = decimal.Min(fits, sums.Remaining(limit, total)), ruleLimit
 	case outcome.Refused():
-		return fits, outcome
+		return fits, "", outcome
 	}
 	if u.place.Credited() && !f.Credits.Fallback {
 		purse := t.PurseOf(u.customer, f.Credits.Pool, u.recordedAt)
 		purse.Keep(u.kept)
-		fits = decimal.Min(fits, purse.Coverable(fits, &f.Credits))
+		if paid := purse.Coverable(fits, &f.Credits); paid.Less(fits) {
+			fits, level = paid, rulePool
+		}
 	}
-	return fits, engine.OutcomeDone
+	return fits, level, engine.OutcomeDone
 }
 
 // compared is what the limit compares before the event, and that limit.
@@ -348,6 +420,7 @@ func (p *part) carryOut(
 	t *turn, h *settling, c *SettleReservation, occurredAt int64,
 ) engine.Outcome {
 	i, u := &h.items[p.item], p.usage
+	u.kept = p.keeps(t, h) // parts before it have burnt theirs
 	e := RecordUsage{
 		Env: h.env.Number, Attempt: uint32(t.Index) | 1, Units: p.delta, OccurredAt: occurredAt,
 		FeatureKey: []byte(h.catalog.Feature(i.Feature).Document.Key),
@@ -436,7 +509,7 @@ func (h *settling) bill(t *turn) {
 			parts = append(parts, part{item: i, delta: held, given: &given})
 		}
 	}
-	h.left = len(parts)
+	h.left, h.parts = len(parts), parts
 	for i := range parts {
 		if parts[i].plan(t, h, h.now) != engine.OutcomeDone ||
 			parts[i].carryOut(t, h, nil, h.now) != engine.OutcomeDone {

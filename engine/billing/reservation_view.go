@@ -11,8 +11,7 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// ReservationView is a reservation. What commands answer has no Meta, and only the first answer has
-// the Key.
+// ReservationView is a reservation. What commands answer has no Meta.
 //
 //schema:answer client Reservation
 type ReservationView struct {
@@ -105,7 +104,7 @@ func viewReservation(s *state, v *holds.Hold, items []holds.Item, now int64) Res
 
 // told adds what the texts say.
 func (v *ReservationView) told(w *holds.Words) {
-	v.Event, v.Recorded, v.Late = w.Event, w.Recorded, w.Late
+	v.Key, v.Event, v.Recorded, v.Late = w.Key, w.Event, w.Recorded, w.Late
 	for i := range w.Overruns {
 		v.Items[i].Overrun = w.Overruns[i].Units
 	}
@@ -134,7 +133,7 @@ func (*customerReader) wholeReservation(
 	e := s.Environment(s.Customers.Read(v.Customer).Env)
 	view := viewReservation(s, v, s.holds.ItemsOf(v, nil), e.Now(now))
 	words := s.holds.WordsOf(row)
-	view.Key, view.Meta, view.LogIndex = words.Key, words.Meta, s.Log.Applied()
+	view.Meta, view.LogIndex = words.Meta, s.Log.Applied()
 	view.told(&words)
 	return view
 }
@@ -242,6 +241,9 @@ type settling struct {
 	// named reports whether an event has the command's own key; rewritten whether words changed.
 	named, rewritten bool
 	words            holds.Words
+	// parts are what a settlement adds; partial is set where the reservation stays open.
+	parts   []part
+	partial bool
 }
 
 // reservationAt opens a reservation by its row.
@@ -266,7 +268,9 @@ func (t *turn) openReservation(env uint32, id *[16]byte) (*settling, engine.Outc
 	if !t.AdvanceCustomer(customer, e.Now(t.Stamp)) {
 		return nil, engine.OutcomeDeferred
 	}
-	return t.reservationAt(row), engine.OutcomeDone
+	h := t.reservationAt(row)
+	h.words = t.holds.WordsOf(row)
+	return h, engine.OutcomeDone
 }
 
 // closed refuses what an open reservation alone can do.

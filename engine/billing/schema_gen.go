@@ -664,6 +664,7 @@ func (v *Shortage) Fields(w *wire.Codec) {
 	wire.Uint(w, 7, &v.LogIndex)
 	wire.Uint(w, 8, &v.Reason)
 	w.String(9, &v.State)
+	w.Bool(10, &v.Stays)
 }
 
 // Fields implements wire.Fielder.

@@ -139,13 +139,14 @@ func (i *askedItem) field(f *form.Reader) bool {
 // check judges an item; named says that it must name its feature, positive that it must not be 0.
 func (i *askedItem) check(f *form.Reader, named, positive bool) {
 	f.Need(fieldItemUnits, "usageUnits")
-	switch {
-	case named && !f.Given(fieldItemKey) && !f.Given(fieldItemID):
+	if named && !f.Given(fieldItemKey) && !f.Given(fieldItemID) {
 		f.Need(fieldItemKey, "featureKey")
-	case f.Right(fieldItemUnits) && positive && i.units.Sign() <= 0:
+	}
+	if !positive {
+		f.NotNegative("usageUnits", i.units)
+	} else if f.Right(fieldItemUnits) && i.units.Sign() <= 0 {
 		f.Problem("usageUnits", form.NotPositive)
 	}
-	f.NotNegative("usageUnits", i.units)
 	f.NotNegative("costAmount", i.cost)
 }
 
@@ -300,6 +301,9 @@ func reservationFault(fault *server.Fault, r engine.Result) *server.Fault {
 	case engine.OutcomeReservationShort:
 		detail := s.Level + " of " + s.FeatureKey + ": used " + s.Used.String() + ", held " +
 			s.Held.String() + ", limit " + s.Limit.String() + "; asked for " + s.Asked.String() + "."
+		if s.Stays {
+			detail += " The reservation stays open; what it holds is billed when it expires."
+		}
 		return fault.With(fault.Detail + " " + detail + index).Adding(lacks)
 	case engine.OutcomeNotEntitled:
 		why := reasonTexts[s.Reason]

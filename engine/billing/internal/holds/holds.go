@@ -24,7 +24,8 @@ type Holds struct {
 	Texts *page.Table[rows.Text] // row = hold row: Words
 	Lists
 
-	// Mu guards the ids of rows, which are used again: lookups by id and by key.
+	// Mu guards the ids of rows, which are used again: lookups by id and by key; and Next of those
+	// that are closed, which other customers' may be.
 	Mu   sync.RWMutex
 	byID *page.Index
 	// byKey is for Apply alone.
@@ -126,6 +127,8 @@ func (h *Holds) Find(env uint32, id *[16]byte) (row, customer uint32) {
 // At reads a reservation that Find has found; false where it has left since. The customer's lock is
 // held.
 func (h *Holds) At(row uint32, id *[16]byte) (v Hold, ok bool) {
+	h.Mu.RLock()
+	defer h.Mu.RUnlock()
 	v = *h.Rows.Read(row)
 	return v, v.ID == *id && v.State != 0
 }

@@ -68,6 +68,7 @@ func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 		}
 	}
 	v.State, v.ExpiresAt, v.Events = next.State, next.ExpiresAt, next.Events
+	v.SettleOnExpiry = next.SettleOnExpiry
 	at := v.FirstItem
 	for i := range items {
 		stored := h.Items.Write(at)
@@ -224,7 +225,9 @@ func (h *Holds) mark(k *holder) {
 func (h *Holds) end(t *book.Keeper, row uint32) {
 	h.Rows.Write(row).ClosedAt = t.Stamp
 	if h.LastClosed != 0 {
+		h.Mu.Lock()
 		h.Rows.Write(h.LastClosed).Next = row
+		h.Mu.Unlock()
 	} else {
 		h.FirstClosed = row
 	}

@@ -1,0 +1,226 @@
+package billing_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// bothItems are images and videos of a reservation.
+func bothItems(images, videos int64) []billing.ReserveItem {
+	return []billing.ReserveItem{
+		{FeatureKey: "images", Units: decimal.FromInt(images)},
+		{FeatureKey: "videos", Units: decimal.FromInt(videos)},
+	}
+}
+
+func settlesBoth(images, videos int64) func(*billing.SettleReservation) {
+	return func(c *billing.SettleReservation) {
+		c.Items = nil
+		for _, i := range bothItems(images, videos) {
+			c.Items = append(c.Items, billing.SettleItem{FeatureKey: i.FeatureKey, Units: i.Units})
+		}
+	}
+}
+
+// balance is what the customer's pool has.
+func (s *heldSandbox) balance() string {
+	return s.m.Pools(1)[0].Balance.String()
+}
+
+// TestItemsOfOnePoolBurnWhatTheyHold: 3 credits an image, half a one a video, 100 in all. What the
+// one holds is not kept from the other once the reservation goes.
+func TestItemsOfOnePoolBurnWhatTheyHold(t *testing.T) {
+	for _, settles := range []bool{true, false} {
+		s := newHeldSandbox(t)
+		c := enginetest.Reservation("r", "ada", "images", 1)
+		c.Items, c.SettleOnExpiry = bothItems(20, 80), true // 60 and 40
+		s.view(s.Do(billing.KindReserve, c))
+		require.Equal(t, "100", s.balance())
+		if settles {
+			s.view(s.settle("r", 0, settlesBoth(20, 80)))
+		} else {
+			s.Stamp += 600_000
+			_, err := s.Apply(engine.Record{Kind: engine.KindTick})
+			require.NoError(t, err)
+		}
+		require.Equal(t, "0", s.balance())
+	}
+}
+
+// TestWhatOneItemLeavesTheOtherMayUse: of a reservation that goes; one that stays keeps it.
+func TestWhatOneItemLeavesTheOtherMayUse(t *testing.T) {
+	s := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "images", 1)
+	c.Items, c.RefuseOverrun = bothItems(20, 80), true
+	s.view(s.Do(billing.KindReserve, c))
+	part := func(c *billing.SettleReservation) { c.Partial = true }
+	r := s.settle("r", 0, settlesBoth(10, 81), part) // 30 and 40.5
+	require.Equal(t, engine.OutcomeReservationShort.String(), r.Outcome.String())
+	var lack billing.Shortage
+	require.NoError(t, wire.Decode(r.Value, &lack))
+	require.Equal(t, "pool videos 81 of 40", fmt.Sprint(
+		lack.Level, " ", lack.FeatureKey, " ", lack.Asked, " of ", lack.Limit))
+	require.Equal(t, engine.OutcomeReservationShort.String(),
+		s.settle("r", 0, settlesBoth(10, 141)).Outcome.String())
+	require.Equal(t, "100", s.balance())
+	s.view(s.settle("r", 0, settlesBoth(10, 140)))
+	require.Equal(t, "0", s.balance())
+}
+
+// TestASettlementByAnEventThatIsThereMayBeRepeated: with the same answer.
+func TestASettlementByAnEventThatIsThereMayBeRepeated(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.reserve("r", "calls", 75)
+	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 60))
+	for range 2 {
+		v := s.view(s.settle("r", 60, func(c *billing.SettleReservation) { c.EventKey = "mine" }))
+		require.True(t, v.Recorded)
+		require.Equal(t, "r", v.Key)
+		s.used("calls", 60, 0)
+	}
+	require.Equal(t, engine.OutcomeReservationClosed, s.settle("r", 60).Outcome)
+}
+
+// TestAnEventUnderTheKeyTakesTheBilledOnesPlace: the client recorded it by itself, and the
+// reservation was billed when it expired.
+func TestAnEventUnderTheKeyTakesTheBilledOnesPlace(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))
+	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 33))
+	s.used("calls", 113, 0)
+	settle := func() engine.Result {
+		return s.settle("r", 33, s.originals("r"), func(c *billing.SettleReservation) { c.EventKey = "mine" })
+	}
+	for range 2 {
+		require.True(t, s.view(settle()).Recorded)
+		s.used("calls", 33, 0)
+	}
+}
+
+// expireBilled makes a reservation that becomes usage when it expires.
+func (s *heldSandbox) expireBilled(c *billing.Reserve, before ...func()) {
+	c.SettleOnExpiry = true
+	s.view(s.Do(billing.KindReserve, c))
+	for _, f := range before {
+		f()
+	}
+	s.Stamp += 600_000
+	_, err := s.Apply(engine.Record{Kind: engine.KindTick})
+	require.NoError(s.t, err)
+}
+
+// originals brings the events by which a reservation was billed, as servers do.
+func (s *heldSandbox) originals(key string) func(*billing.SettleReservation) {
+	src := &enginetest.Source{Journal: s.m.Journal()}
+	return func(c *billing.SettleReservation) {
+		for _, key := range s.m.ReservationEventKeys(c.Env, enginetest.ID("reservation "+key)) {
+			ref, found, err := s.m.FindUsage(src, nil, c.Env, key)
+			require.NoError(s.t, err)
+			require.True(s.t, found)
+			c.Originals = append(c.Originals, ref)
+		}
+	}
+}
+
+// TestALateSettlementFindsTheBilledEvents: though parts were settled before by events of their own.
+func TestALateSettlementFindsTheBilledEvents(t *testing.T) {
+	s := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "images", 1)
+	c.Items = bothItems(10, 80)
+	s.expireBilled(c, func() {
+		for _, videos := range []int64{0, 5, 8} {
+			s.view(s.settle("r", 0, settlesBoth(10, videos), func(c *billing.SettleReservation) {
+				c.Partial = true
+			}))
+		}
+	})
+	s.used("videos", 80, 0)
+	require.Equal(t, engine.OutcomeReservationClosed.String(),
+		s.settle("r", 0, settlesBoth(11, 60), s.originals("r")).Outcome.String())
+	s.used("videos", 80, 0)
+	s.view(s.settle("r", 0, settlesBoth(10, 60), s.originals("r")))
+	s.used("videos", 60, 0)
+	s.used("images", 10, 0)
+	require.Equal(t, "40", s.balance())
+}
+
+// TestARefusedOverrunIsBilledAtExpiry: the cost has arisen, as much of it as is held.
+func TestARefusedOverrunIsBilledAtExpiry(t *testing.T) {
+	s := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "calls", 450)
+	c.RefuseOverrun = true
+	s.view(s.Do(billing.KindReserve, c))
+	r := s.settle("r", 501)
+	require.Equal(t, engine.OutcomeReservationShort, r.Outcome)
+	var lack billing.Shortage
+	require.NoError(t, wire.Decode(r.Value, &lack))
+	require.Equal(t, billing.Shortage{
+		Level: "limit", FeatureKey: "calls", Asked: decimal.FromInt(501), Limit: decimal.FromInt(500),
+		LogIndex: s.Index, Stays: true,
+	}, lack)
+	s.m = restored(t, enginetest.Snapshot(t, s.m))
+	s.Machine = s.m
+	s.Stamp += 600_000
+	_, err := s.Apply(engine.Record{Kind: engine.KindTick})
+	require.NoError(t, err)
+	s.used("calls", 450, 0)
+}
+
+// TestExtendingAsksForWhatIsMissing: not for what was settled beyond the hold.
+func TestExtendingAsksForWhatIsMissing(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.reserve("r", "calls", 100)
+	s.settle("r", 480, func(c *billing.SettleReservation) { c.Partial = true })
+	extend := func(units int64) engine.Result {
+		return s.Do(billing.KindExtendReservation, &billing.ExtendReservation{
+			Env: enginetest.Sandbox, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(units),
+		})
+	}
+	require.Equal(t, "r", s.view(extend(470)).Key)
+	s.used("calls", 480, 0)
+	s.view(extend(500))
+	s.used("calls", 480, 20)
+	require.Equal(t, engine.OutcomeReservationShort, extend(501).Outcome)
+}
+
+// TestWhatHasExpiredTakesNoRoom: though no tick has come, of another customer's reservations too.
+func TestWhatHasExpiredTakesNoRoom(t *testing.T) {
+	s := newHeldSandbox(t)
+	enginetest.NewCustomer(s.Log, "bob", "prepaid")
+	s.Do(billing.KindSetLimits, &billing.SetLimits{EnvironmentHolds: 1})
+	s.view(s.Do(billing.KindReserve, enginetest.Reservation("b", "bob", "calls", 1)))
+	require.Equal(t, engine.OutcomeHoldLimit, s.reserve("r", "calls", 1).Outcome)
+	s.Stamp += 600_000
+	s.view(s.reserve("r", "calls", 1))
+}
+
+// TestAClosedReservationIsReadWhileOthersClose: it leads to the one that is closed after it, which
+// is another customer's.
+func TestAClosedReservationIsReadWhileOthersClose(t *testing.T) {
+	s := newHeldSandbox(t)
+	enginetest.NewCustomer(s.Log, "bob", "prepaid")
+	s.view(s.reserve("r0", "calls", 1))
+	for i := range 50 {
+		s.view(s.Do(billing.KindReserve, enginetest.Reservation(fmt.Sprint("b", i), "bob", "calls", 1)))
+	}
+	s.view(s.release("r0"))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 1000 {
+			s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation r0"), s.Stamp)
+		}
+	}()
+	for i := range 50 {
+		s.view(s.release(fmt.Sprint("b", i)))
+	}
+	<-done
+}
