@@ -101,6 +101,7 @@ func (g *generator) record() engine.Record {
 		g.credits, g.credits, g.credits, g.webhook, g.webhook, g.webhook,
 		g.lifecycle, g.lifecycle, g.lifecycle, g.settlement, g.correction, g.correction, g.correction,
 		g.reservation, g.reservation, g.reservation,
+		g.budget, g.budget,
 		func() engine.Record { return engine.Record{Kind: engine.KindTick} },
 	}
 	return rapid.SampledFrom(makers).Draw(g.t, "command")()
@@ -142,6 +143,8 @@ func (g *generator) usage() engine.Record {
 			rapid.Int64Range(-86_400_000, 1000), rapid.Int64Range(-1000, 1000)).Draw(g.t, "occurred"),
 	}
 	g.keys = append(g.keys, string(key))
+	c.Budget = []byte(g.pick("at", "", "", "", "", "", "", "", "b1", "b2", "nothing"))
+	c.KeyBudget = sample[uint32](g.t, "bound to", 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 99)
 	if rapid.IntRange(0, 9).Draw(g.t, "explicit") == 0 {
 		c.SubscriptionID = ID("subscription " + g.pick("subscription", "a", "b", "c", "d"))
 	}

@@ -118,6 +118,15 @@ var words = map[string]func(*scenario, *line) string{
 	"payments":         onPlatform(listing("none", platformLines.payments)),
 	"record":           onPlatform(listing("none", platformLines.record)),
 
+	"budget":          onBudgets(budgetLines.budget),
+	"move-budget":     onBudgets(budgetLines.move),
+	"freeze-budget":   onBudgets(budgetLines.freeze),
+	"unfreeze-budget": onBudgets(budgetLines.unfreeze),
+	"archive-budget":  onBudgets(budgetLines.archive),
+	"bind":            onBudgets(budgetLines.bind),
+	"budgets":         onBudgets(listing("none", budgetLines.budgets)),
+	"windows":         onBudgets(listing("none", budgetLines.windows)),
+
 	"hook":     onWebhooks(webhookLines.hook),
 	"hook-set": onWebhooks(webhookLines.hookSet),
 	"unhook":   onWebhooks(webhookLines.unhook),
@@ -346,6 +355,13 @@ func (s *scenario) environment(l *line) uint32 {
 // outcome prints the outcome of a command that was applied.
 func (s *scenario) outcome(r engine.Result) string {
 	s.src.Keep(&s.log.Applied)
+	switch r.Outcome {
+	case engine.OutcomeBudgetExceeded, engine.OutcomeBudgetFrozen, engine.OutcomeBudgetArchived:
+		var refused billing.Refusal
+		if len(r.Value) > 0 && wire.Decode(r.Value, &refused) == nil {
+			return r.Outcome.String() + " " + refusedText(&refused)
+		}
+	}
 	return r.Outcome.String()
 }
 

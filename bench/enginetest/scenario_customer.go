@@ -58,7 +58,8 @@ func (s *scenario) event(l *line) string {
 		Units:          l.decimal("units", "1"),
 		OccurredAt:     s.m.EnvironmentNow(env, s.log.Stamp),
 		SubscriptionID: l.id("subscription", ""), InvoiceID: l.id("invoice", "invoice "),
-		FlowID: []byte(l.value("flow", "")),
+		FlowID: []byte(l.value("flow", "")), Budget: []byte(l.value("budget", "")),
+		KeyBudget: s.boundTo(l),
 	}
 	c.OccurredAt = l.instantOr("at", c.OccurredAt, c.OccurredAt)
 	if name := l.value("feature-id", ""); name != "" {
@@ -94,12 +95,16 @@ func EntitlementID(subscription, feature [16]byte) (id [16]byte) {
 func (s *scenario) check(l *printer) {
 	q := &billing.CheckQuery{
 		Env: s.environment(l.line), Customer: []byte(l.word(0)), Feature: []byte(l.word(1)),
-		Now: s.m.Clock(s.log.Stamp),
+		Now: s.m.Clock(s.log.Stamp), Budget: []byte(l.value("budget", "")),
+		KeyBudget: s.boundTo(l.line),
 	}
 	q.Units, q.Track = l.optional("track")
 	var d billing.Decision
 	s.m.Check(q, &d)
 	fmt.Fprintf(l, "allowed=%t %s\n", d.Allowed(), d.Reason)
+	if d.Refused.Budget != "" {
+		l.WriteString(refusedText(&d.Refused) + "\n")
+	}
 	if d.HasUsage {
 		fmt.Fprintf(l, "used=%s", d.Used)
 		if d.HasLimit {

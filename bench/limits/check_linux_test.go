@@ -70,7 +70,7 @@ func (c *checks) row(hash uint64) uint32 {
 
 // decide is a check of a feature with one subscription.
 func (c *checks) decide(hash uint64, name, feature []byte, now int64, d *billing.Decision) {
-	*d = billing.Decision{LogIndex: 7, EnvironmentTime: now}
+	d.Ruling = billing.Ruling{LogIndex: 7, EnvironmentTime: now}
 	row := c.row(hash)
 	v := &c.customers[row]
 	if v.env != 1 || string(v.external[:v.length]) != string(name) {

@@ -9,6 +9,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
@@ -57,6 +58,9 @@ func (c *VoidUsage) apply(t *turn) engine.Outcome {
 	if outcome = k.recredit(t, decimal.Decimal{}); outcome != engine.OutcomeDone {
 		return outcome
 	}
+	if outcome = k.uncharge(t, true, delta, decimal.Decimal{}); outcome != engine.OutcomeDone {
+		return outcome
+	}
 	k.voidedAt, k.units = k.now, decimal.Decimal{}
 	t.correct(k, journal.KindVoid, correctionEntry{Reason: c.Reason, Delta: delta})
 	return engine.OutcomeDone
@@ -94,13 +98,17 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 	made := correctionEntry{
 		Reason: c.Reason, Delta: delta, Units: c.Units, Original: k.original,
 	}
-	if _, ok = t.costChange(journal.KindAmend, &made, &k.usage); !ok {
+	cost, ok := t.costChange(journal.KindAmend, &made, &k.usage)
+	if !ok {
 		return engine.OutcomeOverflow
 	}
 	if outcome = k.place(t, delta); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	if outcome = k.recredit(t, c.Units); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	if outcome = k.uncharge(t, false, delta, cost); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	k.units, k.request = c.Units, c.ID
@@ -144,6 +152,8 @@ type correcting struct {
 	at         book.Place
 	change     credits.Recredit
 	was, newly credits.Burnt
+	// budget is what becomes of what it has counted in budgets; nil: it has counted in none.
+	budget *charging.Correction
 }
 
 // openCorrection reads the original and its corrections so far.
@@ -228,6 +238,24 @@ func (u *usageEntry) counted() lifecycle.Counted {
 	return lifecycle.Counted{Feature: u.Feature, Span: u.Span, Period: u.Period, Ahead: u.Ahead}
 }
 
+// uncharge decides what becomes of what the event has counted in budgets. It changes nothing.
+func (k *correcting) uncharge(
+	t *turn, void bool, delta, cost decimal.Decimal,
+) (outcome engine.Outcome) {
+	counted := k.original.Budget
+	if k.stored {
+		var list credits.DrawList
+		rows.DecodeText(t.correctionDraws.Read(k.row).Data, &list)
+		counted = list.Budget
+	}
+	k.budget, outcome = t.budgets.PlanCorrection(&t.Runner, &charging.Correcting{
+		Env: k.env.Number, Counted: counted, Now: k.now, Void: void, Units: delta, Cost: cost,
+		Paid: sums.Difference(k.newly.Paid, k.was.Paid), Late: k.ledger, Spot: k.Spot,
+		Feature: k.original.Feature, Forced: k.forced,
+	})
+	return outcome
+}
+
 // correct applies the correction to the counter, the key's record and the journal.
 func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) {
 	if k.ledger != nil {
@@ -248,8 +276,12 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	}
 	k.covered = k.newly.Paid
 	*t.corrections.Write(k.row) = k.correction
-	draws := wire.Encode(nil, &credits.DrawList{Draws: k.newly.Draws})
-	t.correctionDraws.Write(k.row).Data = string(draws)
+	list := credits.DrawList{Draws: k.newly.Draws}
+	draws := wire.Encode(nil, &list)
+	if k.budget != nil {
+		list.Budget = t.budgets.Correct(&t.Runner, k.budget)
+	}
+	t.correctionDraws.Write(k.row).Data = string(wire.Encode(nil, &list))
 	t.expireCorrections()
 	t.FoldDecimal(k.units)
 	entry.RecordedAt, entry.Original, entry.Ahead = k.now, k.original, k.Ahead

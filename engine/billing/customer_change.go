@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
@@ -252,7 +253,7 @@ func (s *state) entitlements(
 	for i := range l.Version().Features {
 		f := &l.Version().Features[i]
 		feature := l.Catalog.Feature(f.Feature)
-		d := Decision{SubscriptionID: l.Sub.ID, FeatureNumber: f.Feature}
+		d := Decision{Ruling: Ruling{SubscriptionID: l.Sub.ID, FeatureNumber: f.Feature}}
 		if l.Sub.SuspendedAt != 0 {
 			d.Reason = ReasonSuspended
 		}
@@ -266,6 +267,14 @@ func (s *state) entitlements(
 			u.Keep(s.Held.Credits(l.Sub.Customer, f.Credits.Pool, now))
 		}
 		d.judge(&CheckQuery{}, at, l.Counters[i].Reading(f), &u)
+		if s.Customers.Read(l.Sub.Customer).Budgeted && d.Reason == ReasonAllowed {
+			d.EnvironmentTime = now
+			w := charging.Usage{
+				For:     charging.For{Env: l.Env.Number, Customer: l.Sub.Customer},
+				Feature: f.Feature, Place: at,
+			}
+			d.judgeBudget(s, w.For, new(s.budgets.Foresee(&w, &u)))
+		}
 		views = append(views, EntitlementView{
 			ID: entitlementID(l.Sub.ID, feature.ID), SubscriptionID: l.Sub.ID,
 			FeatureKey: feature.Document.Key, Decision: d,

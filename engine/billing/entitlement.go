@@ -1,8 +1,13 @@
 package billing
 
 import (
+	"sync"
+
+	"tollgate/engine"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
@@ -50,7 +55,10 @@ func (m *customerReader) CheckTogether(qs []CheckQuery, ds []Decision) {
 
 // check is Check; fetched tells that its memory was prefetched.
 func (*customerReader) check(s *state, q *CheckQuery, d *Decision, fetched bool) {
-	*d = Decision{LogIndex: s.Log.Applied()}
+	if d.Reason >= ReasonBudgetUnknown {
+		d.Refused = budgets.Refusal{}
+	}
+	d.Ruling = Ruling{LogIndex: s.Log.Applied()}
 	e := s.Environment(q.Env)
 	if e == nil {
 		d.Reason = ReasonCustomerUnknown
@@ -80,6 +88,10 @@ func (*customerReader) check(s *state, q *CheckQuery, d *Decision, fetched bool)
 			d.Held = s.Held.Units(d.CustomerRow, p.Subscription, d.FeatureNumber, now)
 			u.Keep(s.Held.Credits(d.CustomerRow, p.Feature.Credits.Pool, now))
 		}
+		if customer.Budgeted || len(q.Budget) > 0 || q.KeyBudget != 0 {
+			d.judgeBudgeted(s, q, p, used, &u, lock)
+			return
+		}
 		lock.RUnlock()
 	} else {
 		d.FeatureNumber = e.Catalog.Load().FeatureByKey[string(q.Feature)]
@@ -102,6 +114,46 @@ func (d *Decision) judge(q *CheckQuery, p book.Place, used decimal.Decimal, u *c
 	if p.Credited() && d.HasCost {
 		d.chargeUncovered(q, p, u)
 	}
+}
+
+// judgeBudgeted is judge of a customer to whom budgets may apply. Its lock is held, and given back.
+func (d *Decision) judgeBudgeted(
+	s *state, q *CheckQuery, p book.Place, used decimal.Decimal, u *credits.Purse, lock *sync.RWMutex,
+) {
+	w := charging.Usage{
+		For: charging.For{
+			Env: q.Env, Customer: d.CustomerRow, Named: q.Budget, KeyNode: q.KeyBudget,
+		},
+		Feature: d.FeatureNumber, Place: p, Now: d.EnvironmentTime,
+	}
+	if q.Track {
+		w.Units = q.Units
+	}
+	charge := s.budgets.Foresee(&w, u)
+	lock.RUnlock()
+	if d.judge(q, p, used, u); d.Reason == ReasonAllowed {
+		d.judgeBudget(s, w.For, &charge)
+	}
+}
+
+// judgeBudget decides what only budgets can still deny.
+func (d *Decision) judgeBudget(s *state, w charging.For, charge *budgets.Charge) {
+	refused, o := s.budgets.Judge(w, charge, d.EnvironmentTime)
+	switch o {
+	case engine.OutcomeDone:
+		return
+	case engine.OutcomeBudgetUnknown:
+		d.Reason = ReasonBudgetUnknown
+		return
+	case engine.OutcomeBudgetArchived:
+		d.Reason = ReasonBudgetArchived
+	case engine.OutcomeBudgetFrozen:
+		d.Reason = ReasonBudgetFrozen
+	default:
+		d.Reason = ReasonBudgetExceeded
+	}
+	d.Refused = refused
+	d.Refused.Index = d.LogIndex
 }
 
 // chargeUncovered reduces the projected cost by what credits pay.
@@ -269,4 +321,9 @@ const (
 	ReasonCreditsEmpty    Reason = 7 // credits_empty
 	ReasonLimitReached    Reason = 8 // limit_reached
 	ReasonWouldExceed     Reason = 9 // would_exceed_limit
+
+	ReasonBudgetUnknown  Reason = 10 // budget_unknown
+	ReasonBudgetArchived Reason = 11 // budget_archived
+	ReasonBudgetFrozen   Reason = 12 // budget_frozen
+	ReasonBudgetExceeded Reason = 13 // budget_exceeded
 )

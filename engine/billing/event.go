@@ -32,6 +32,8 @@ type usageEntry struct {
 	// Draws are the credits that the event burnt (a DrawList), Covered the units that they paid.
 	Draws   []byte          `wire:"33"`
 	Covered decimal.Decimal `wire:"34"`
+	// Budget is what it counted in limits of budgets (a budgets.Counted); empty: in none.
+	Budget []byte `wire:"35"`
 	// Span is the span of the subscription that counted it; Ahead reports whether it counted for
 	// Period, the period after that span.
 	Span  uint32 `wire:"9"`

@@ -123,6 +123,14 @@ func goldens() map[string][]byte {
 	for name, c := range goldenCredits() {
 		all[name] = wire.Encode(nil, c)
 	}
+	for name, c := range goldenBudgets() {
+		all[name] = wire.Encode(nil, c)
+	}
+	all["command-17-record-usage-with-budget"] = (&billing.RecordUsage{
+		Env: 1, Key: billing.UsageKey(1, []byte("key-1")), Attempt: 1, KeyText: []byte("key-1"),
+		Customer: []byte("ada"), EventName: []byte("tokens"), Units: decimal.FromInt(1),
+		OccurredAt: 1769871600000, Budget: []byte("team:search"), KeyBudget: 70000,
+	}).Seal(nil)
 	all["text-delivery"] = billing.GoldenDeliveryText(*goldenMessage())
 	all["text-webhook-endpoint"] = billing.GoldenEndpointText()
 	all["command-1-tick"] = nil

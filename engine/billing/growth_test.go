@@ -21,6 +21,7 @@ var grow, keep = []engine.Kind{
 	billing.KindGrantCredits, billing.KindDeductCredits, billing.KindOpenCheckout,
 	billing.KindKeepAnswer, billing.KindAdvanceClock, billing.KindCreateWebhookEndpoint,
 	billing.KindReserve,
+	billing.KindPutBudget,
 }, []engine.Kind{
 	engine.KindTick, engine.KindCheckState, engine.KindHandOver, engine.KindSetVersion,
 	billing.KindRecordAudits, billing.KindRevokeKey, billing.KindMarkInvoicePaid,
@@ -33,7 +34,8 @@ var grow, keep = []engine.Kind{
 	billing.KindSettleReservation, billing.KindExtendReservation, billing.KindReleaseReservation,
 	billing.KindAmendUsage, billing.KindUpdateWebhookEndpoint, billing.KindDeleteWebhookEndpoint,
 	billing.KindRotateWebhookSecret, billing.KindRecordDelivery, billing.KindResendWebhook,
-	billing.KindNoteMembership, billing.KindDemoteKeys, billing.KindSetSeller,
+	billing.KindNoteMembership, billing.KindDemoteKeys, billing.KindSetSeller, billing.KindMoveBudget,
+	billing.KindArchiveBudget, billing.KindFreezeBudget, billing.KindBindKey,
 }
 
 // TestWhatGrowsIsKnown: every kind of the registry either makes the state grow or does not, in

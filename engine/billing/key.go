@@ -113,7 +113,7 @@ func (m *accountReader) Authenticate(hash [32]byte) (Principal, bool) {
 	e := s.Environment(k.Env)
 	return Principal{
 		Account: e.Account.Name, Env: k.Env, Environment: e.Kind, Scope: k.Scope, KeyID: k.ID,
-		CustomerRow: k.Customer,
+		CustomerRow: k.Customer, Budget: k.Budget,
 	}, true
 }
 
@@ -131,6 +131,9 @@ func (m *accountReader) Keys(env uint32) []KeyView {
 		views[i] = KeyView{
 			ID: k.ID, Hash: k.Hash, Scope: k.Scope, Label: k.Label, Hint: k.Hint,
 			CreatedAt: k.CreatedAt,
+		}
+		if k.Budget != 0 {
+			views[i].Budget = s.budgets.Forest.Key(k.Budget)
 		}
 		if k.Customer != 0 {
 			views[i].Customer = string(s.ExternalID(s.Customers.Read(k.Customer)))

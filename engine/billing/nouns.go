@@ -15,7 +15,8 @@ import (
 //schema:nouns accounts MaxSettleMinutes MaxUnmatched MaxWebhookEndpoints ProviderNone
 //schema:nouns accounts ProviderSandbox ProviderStripe RequestRetentionMS ScopeCustomer ScopeFull
 //schema:nouns accounts ScopeRead WebhookCreditsDepleted WebhookInvoiceOverpaid WebhookInvoicePaid
-//schema:nouns accounts WebhookLimitReached WebhookSubscriptionCreated DefaultBounds ErrChanges
+//schema:nouns accounts WebhookBudgetThreshold WebhookLimitReached WebhookSubscriptionCreated
+//schema:nouns accounts DefaultBounds ErrChanges
 //schema:nouns book CancelMode ChangeStatus ChangeType InvoiceItem InvoiceStatus InvoiceType
 //schema:nouns book InvoiceView LineKind PaymentResult CancelAtPeriodEnd CancelImmediate
 //schema:nouns book ChangeCancelled ChangeCompleted ChangeDowngrade ChangeFailed ChangePending
@@ -23,6 +24,9 @@ import (
 //schema:nouns book InvoicePaid InvoicePastDue InvoicePending InvoiceRegular InvoiceVoid LineBase
 //schema:nouns book LineCarried LineCredit LineLate LineRemaining LineUnused LineUsage
 //schema:nouns book PaymentApplied PaymentIgnored PaymentMismatch PaymentOver PaymentUnexpected
+//schema:nouns budgets ArchiveBudget FreezeBudget LimitDocument MoveBudget PutBudget Measure
+//schema:nouns budgets MeasureCost MeasurePrice MeasureUnits Refusal Window WindowDay WindowHour
+//schema:nouns budgets WindowLifetime WindowMonth WindowWeek WindowYear
 //schema:nouns catalogs CatalogChange CatalogDocument CatalogReply CreditAllocationDocument
 //schema:nouns catalogs CreditsDocument FeatureDocument PlanDocument PlanFeatureDocument
 //schema:nouns catalogs PricingDocument TierDocument MaxPoolRows MaxPools MaxTransactions

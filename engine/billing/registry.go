@@ -2,6 +2,8 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/charging"
+	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/machine"
 )
 
@@ -60,6 +62,12 @@ const (
 
 	KindNoteMembership engine.Kind = 180
 
+	KindPutBudget     engine.Kind = 208
+	KindMoveBudget    engine.Kind = 209
+	KindArchiveBudget engine.Kind = 210
+	KindFreezeBudget  engine.Kind = 211
+	KindBindKey       engine.Kind = 212
+
 	KindDemoteKeys        engine.Kind = 191
 	KindRecordProbedUsage engine.Kind = 192
 
@@ -96,6 +104,13 @@ func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) comman
 		c.record = recordedAround
 	}
 	return c
+}
+
+// ofBudgets is the row of a command about budgets.
+func ofBudgets[C any, P machine.Payload[C]](
+	apply func(*charging.Budgets, *lifecycle.Runner, P) engine.Outcome,
+) command {
+	return of(func(c P, t *turn) engine.Outcome { return apply(&t.budgets, &t.Runner, c) })
 }
 
 // opened is the row of a command that decodes itself.
@@ -194,6 +209,11 @@ var registry = [...]command{
 	KindResendWebhook:         of((*ResendWebhook).apply).submitted().recorded(),
 	KindSubmit:                carrier("Submit", openSubmit, submitCarries),
 	KindNoteMembership:        of((*NoteMembership).apply).recorded(),
+	KindPutBudget:             ofBudgets((*charging.Budgets).Put).growing().submitted().recorded(),
+	KindMoveBudget:            ofBudgets((*charging.Budgets).Move).submitted().recorded(),
+	KindArchiveBudget:         ofBudgets((*charging.Budgets).Archive).recorded(),
+	KindFreezeBudget:          ofBudgets((*charging.Budgets).Freeze).submitted().recorded(),
+	KindBindKey:               of((*BindKey).apply).submitted().recorded(),
 	KindDemoteKeys:            of((*DemoteKeys).apply),
 	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),
 	KindAdminister:            carrier("Administer", openAdminister, administerCarries),

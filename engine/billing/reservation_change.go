@@ -116,6 +116,9 @@ func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
+// Holder implements lifecycle.Expirer.
+func (t *turn) Holder(row uint32) uint32 { return t.holds.Rows.Read(row).Customer }
+
 // NextHold implements lifecycle.Expirer.
 func (t *turn) NextHold(customer uint32) rows.Due { return t.holds.NextOf(customer) }
 
@@ -247,12 +250,16 @@ func (h *settling) amendEvent(
 ) engine.Outcome {
 	units := sums.Of(k.units, delta)
 	made := correctionEntry{Delta: delta, Units: units, Original: k.original}
-	if _, ok := t.costChange(journal.KindAmend, &made, &k.usage); !ok {
+	cost, ok := t.costChange(journal.KindAmend, &made, &k.usage)
+	if !ok {
 		return engine.OutcomeOverflow
 	}
 	outcome := k.place(t, delta)
 	if outcome == engine.OutcomeDone {
 		outcome = k.recredit(t, units)
+	}
+	if outcome == engine.OutcomeDone {
+		outcome = k.uncharge(t, false, delta, cost)
 	}
 	switch {
 	case outcome == engine.OutcomeHardLimit || outcome == engine.OutcomeCreditsEmpty:

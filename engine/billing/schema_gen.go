@@ -7,6 +7,7 @@ import (
 
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
@@ -65,6 +66,14 @@ func (v *ArchivePool) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *BindKey) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+	w.String(3, &v.Budget)
+	w.String(4, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
 func (v *CancelPlanChange) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
@@ -94,6 +103,8 @@ func (v *CheckQuery) Fields(w *wire.Codec) {
 	w.Int(4, &v.Now)
 	w.Bool(5, &v.Track)
 	w.Decimal(6, &v.Units)
+	w.Blob(20, &v.Budget)
+	wire.Uint(w, 21, &v.KeyBudget)
 }
 
 // Fields implements wire.Fielder.
@@ -198,6 +209,17 @@ func (v *Decision) Fields(w *wire.Codec) {
 	wire.Uint(w, 16, &v.FeatureNumber)
 	w.Int(17, &v.EnvironmentTime)
 	w.Decimal(18, &v.Held)
+	w.String(40, &v.Refused.Budget)
+	wire.Uint(w, 41, &v.Refused.Of)
+	w.String(42, &v.Refused.Feature)
+	w.String(43, &v.Refused.Currency)
+	wire.Uint(w, 44, &v.Refused.Window)
+	w.Decimal(45, &v.Refused.Used)
+	w.Decimal(46, &v.Refused.Held)
+	w.Decimal(47, &v.Refused.Limit)
+	w.Int(48, &v.Refused.Start)
+	w.Int(49, &v.Refused.End)
+	wire.Uint(w, 50, &v.Refused.Index)
 }
 
 // Fields implements wire.Fielder.
@@ -392,6 +414,8 @@ func (v *RecordUsage) body(w *wire.Codec) {
 	w.ID(17, &v.InvoiceID)
 	w.Blob(18, &v.FlowID)
 	w.Blob(19, &v.Meta)
+	w.Blob(20, &v.Budget)
+	wire.Uint(w, 21, &v.KeyBudget)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -456,6 +480,13 @@ func (v *RecordUsage) quick(src []byte) bool {
 	}
 	if q.IsHigh(at, 0x9a, 0x1) {
 		v.Meta, at = q.Blob(at + 2)
+	}
+	if q.IsHigh(at, 0xa2, 0x1) {
+		v.Budget, at = q.Blob(at + 2)
+	}
+	if q.IsHigh(at, 0xa8, 0x1) {
+		n, next := q.Uint(at+2, 1<<32-1)
+		v.KeyBudget, at = uint32(n), next
 	}
 	return at == len(q)
 }
@@ -802,6 +833,7 @@ func (v *keyRecord) Fields(w *wire.Codec) {
 	w.Int(7, &v.RevokedAt)
 	wire.Uint(w, 8, &v.RevokedIndex)
 	wire.Uint(w, 9, &v.Customer)
+	wire.Uint(w, 10, &v.Budget)
 }
 
 // Fields implements wire.Fielder.
@@ -835,6 +867,10 @@ func (v *snapshotHeader) Fields(w *wire.Codec) {
 	w.Message(48, &v.Outbox)
 	wire.List(w, 81, &v.Holds)
 	wire.Uint(w, 80, &v.Version)
+	wire.Uint(w, 82, &v.Budgets.FreeLimit)
+	wire.Uint(w, 83, &v.Budgets.FreeWindow)
+	wire.Uint(w, 84, &v.Budgets.FreeTally)
+	wire.Uint(w, 85, &v.Budgets.Born)
 }
 
 // Fields implements wire.Fielder.
@@ -857,6 +893,7 @@ func (v *usageEntry) head(w *wire.Codec) {
 func (v *usageEntry) tail(w *wire.Codec) {
 	w.Blob(33, &v.Draws)
 	w.Decimal(34, &v.Covered)
+	w.Blob(35, &v.Budget)
 	wire.Uint(w, 9, &v.Span)
 	w.Bool(10, &v.Ahead)
 	w.ID(20, &v.Reservation)
@@ -951,6 +988,7 @@ const (
 	WebhookCreditsDepleted     = accounts.WebhookCreditsDepleted
 	WebhookInvoiceOverpaid     = accounts.WebhookInvoiceOverpaid
 	WebhookInvoicePaid         = accounts.WebhookInvoicePaid
+	WebhookBudgetThreshold     = accounts.WebhookBudgetThreshold
 	WebhookLimitReached        = accounts.WebhookLimitReached
 	WebhookSubscriptionCreated = accounts.WebhookSubscriptionCreated
 	CancelAtPeriodEnd          = book.CancelAtPeriodEnd
@@ -982,6 +1020,15 @@ const (
 	PaymentMismatch            = book.PaymentMismatch
 	PaymentOver                = book.PaymentOver
 	PaymentUnexpected          = book.PaymentUnexpected
+	MeasureCost                = budgets.MeasureCost
+	MeasurePrice               = budgets.MeasurePrice
+	MeasureUnits               = budgets.MeasureUnits
+	WindowDay                  = budgets.WindowDay
+	WindowHour                 = budgets.WindowHour
+	WindowLifetime             = budgets.WindowLifetime
+	WindowMonth                = budgets.WindowMonth
+	WindowWeek                 = budgets.WindowWeek
+	WindowYear                 = budgets.WindowYear
 	MaxPoolRows                = catalogs.MaxPoolRows
 	MaxPools                   = catalogs.MaxPools
 	MaxTransactions            = catalogs.MaxTransactions
@@ -1031,6 +1078,14 @@ type (
 	InvoiceView              = book.InvoiceView
 	LineKind                 = book.LineKind
 	PaymentResult            = book.PaymentResult
+	ArchiveBudget            = budgets.ArchiveBudget
+	FreezeBudget             = budgets.FreezeBudget
+	LimitDocument            = budgets.LimitDocument
+	MoveBudget               = budgets.MoveBudget
+	PutBudget                = budgets.PutBudget
+	Measure                  = budgets.Measure
+	Refusal                  = budgets.Refusal
+	Window                   = budgets.Window
 	CatalogChange            = catalogs.CatalogChange
 	CatalogDocument          = catalogs.CatalogDocument
 	CatalogReply             = catalogs.CatalogReply
@@ -1102,15 +1157,19 @@ func (v EventKind) String() string {
 }
 
 var reasonNames = []string{
-	1: "allowed",
-	2: "customer_unknown",
-	3: "feature_unknown",
-	4: "no_subscription",
-	5: "subscription_suspended",
-	6: "feature_not_in_plan",
-	7: "credits_empty",
-	8: "limit_reached",
-	9: "would_exceed_limit",
+	1:  "allowed",
+	2:  "customer_unknown",
+	3:  "feature_unknown",
+	4:  "no_subscription",
+	5:  "subscription_suspended",
+	6:  "feature_not_in_plan",
+	7:  "credits_empty",
+	8:  "limit_reached",
+	9:  "would_exceed_limit",
+	10: "budget_unknown",
+	11: "budget_archived",
+	12: "budget_frozen",
+	13: "budget_exceeded",
 }
 
 // Names returns the API's names of the values, by number.

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/outbox"
@@ -57,6 +58,8 @@ type snapshotHeader struct {
 	Holds []holds.Lists `wire:"81"`
 	// Version is the cluster version agreed on.
 	Version uint32 `wire:"80"`
+
+	Budgets budgets.Lists `wire:",inline"`
 }
 
 // Snapshot freezes the present state. Its cost does not grow with customers, events or keys.
@@ -79,7 +82,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 
 			RequestsFrom: s.requests.From, RequestsTo: s.requests.To,
 			Checkouts: s.checkouts.count, Submissions: s.submissions.To, Changes: s.Changes,
-			Outbox: s.outbox.OutboxLists, Version: s.Log.Version(),
+			Outbox: s.outbox.OutboxLists, Version: s.Log.Version(), Budgets: s.budgets.Forest.Lists,
 			Holds: s.holds.Saved(),
 		},
 		accounts: s.Accounts.All(),
@@ -242,7 +245,7 @@ func (m *Machine) restoreHead(in *machine.BlockReader, s *state) error {
 	}
 	s.Limits.Store(&limits)
 	s.requests.From, s.requests.To = h.RequestsFrom, h.RequestsTo
-	s.outbox.OutboxLists = h.Outbox
+	s.outbox.OutboxLists, s.budgets.Forest.Lists = h.Outbox, h.Budgets
 	for _, lists := range h.Holds {
 		s.holds.Lists = lists
 	}

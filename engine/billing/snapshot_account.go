@@ -44,6 +44,7 @@ type keyRecord struct {
 	RevokedAt    int64          `wire:"7"`
 	RevokedIndex uint64         `wire:"8"`
 	Customer     uint32         `wire:"9"`
+	Budget       uint32         `wire:"10"`
 }
 
 // record encodes the environment as of the entry at index.
@@ -63,7 +64,7 @@ func (e *environmentFixed) record(index uint64) environmentRecord {
 	for _, k := range e.keys {
 		key := keyRecord{
 			ID: k.ID, Hash: k.Hash, Scope: k.Scope, Label: k.Label, Hint: k.Hint,
-			CreatedAt: k.CreatedAt, Customer: k.Customer,
+			CreatedAt: k.CreatedAt, Customer: k.Customer, Budget: k.Budget,
 		}
 		if revoked := k.Revoked.Load(); revoked != nil && revoked.Index <= index {
 			key.RevokedAt, key.RevokedIndex = revoked.At, revoked.Index
@@ -124,6 +125,7 @@ func (s *state) restoreEnvironment(e *accounts.Environment, r *environmentRecord
 		key := &accounts.APIKey{
 			ID: k.ID, Hash: k.Hash, Env: e.Number, Scope: k.Scope,
 			Label: k.Label, Hint: k.Hint, CreatedAt: k.CreatedAt, Customer: k.Customer,
+			Budget: k.Budget,
 		}
 		if k.RevokedIndex != 0 {
 			key.Revoked.Store(&accounts.Revocation{At: k.RevokedAt, Index: k.RevokedIndex})

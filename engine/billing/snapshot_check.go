@@ -24,6 +24,7 @@ func (s *state) consistent() error {
 		s.customersConsistent, s.subscriptionsConsistent, s.invoicesConsistent,
 		s.ownedConsistent, s.listsConsistent, s.textsDecode, s.requestsConsistent,
 		s.outboxConsistent, s.creditsConsistent, s.holds.Consistent, s.duesConsistent,
+		s.budgets.Check,
 	} {
 		if err := check(); err != nil {
 			return err

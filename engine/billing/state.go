@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/outbox"
@@ -33,6 +34,7 @@ type state struct {
 	payments  payments
 	holds     holds.Holds
 	outbox    outbox.Outbox
+	budgets   charging.Budgets
 	sources   auditSources
 	// auditDue is when audit blocks expire next, in log time; 0: there are none.
 	auditDue atomic.Int64
@@ -57,6 +59,7 @@ func newState() *state {
 	s.openPayments()
 	s.holds.Open(&s.Book)
 	s.outbox.Open(s.Store)
+	s.budgets.Open(&s.Projector)
 	s.correctionDraws = page.NewTable(s.Store, accounts.TableCorrectionDraws, rows.TextCodec)
 	s.corrections = page.NewTable(s.Store, accounts.TableCorrections, correctionCodec)
 	return s
@@ -81,6 +84,7 @@ func (s *state) reindex() {
 	s.submissions.Reindex()
 	s.reindexPayments()
 	s.reindexOutbox()
+	s.budgets.Reindex()
 	for row := uint32(1); row <= s.Subscriptions.Len(); row++ {
 		b := s.Subscriptions.Whole(row)
 		s.SubscriptionByID.Insert(s.IDHash(&b.ID), row)

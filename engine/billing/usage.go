@@ -5,6 +5,7 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/decimal"
@@ -70,6 +71,11 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if u.place.Credited() {
 		u.burning, outcome = t.PlanBurn(u.place, u.need(c.Units), now)
 		if outcome.Refused() {
+			return outcome
+		}
+	}
+	if t.Customers.Read(customer).Budgeted || len(c.Budget) > 0 || c.KeyBudget != 0 {
+		if outcome = u.charge(t, c); outcome != engine.OutcomeDone {
 			return outcome
 		}
 	}
@@ -298,6 +304,20 @@ type usage struct {
 	settling settler
 	forced   bool
 	overrun  decimal.Decimal
+	// charged is what it counts in budgets; nil: in none.
+	charged *charging.Charge
+}
+
+// charge finds what the event counts in budgets, and asks their limits.
+func (u *usage) charge(t *turn, c *RecordUsage) (outcome engine.Outcome) {
+	u.charged, outcome = t.budgets.Plan(&t.Runner, &charging.Usage{
+		For: charging.For{
+			Env: c.Env, Customer: u.customer, Named: c.Budget, KeyNode: c.KeyBudget,
+		},
+		Feature: u.feature, Place: u.place, Ahead: u.ahead, Late: u.late, Spot: u.spot,
+		Units: c.Units, Covered: u.burning.Covered, Cost: u.cost, Now: u.recordedAt,
+	})
+	return outcome
 }
 
 // need returns what the event needs of credits.
@@ -439,6 +459,9 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		u.settling.took(t, u.burning.Draws)
 		lock.Unlock()
 	}
+	if u.charged != nil {
+		t.budgets.Count(&t.Runner, u.customer, u.charged, u.recordedAt)
+	}
 	t.keys.Add(c.Key, c.hash, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
 	}, t.Stamp, uint32(accounts.FlowOf(c.Env)))
@@ -466,6 +489,9 @@ func (t *turn) usagePayload(u *usage) []byte {
 		if u.ahead {
 			e.Period++
 		}
+	}
+	if u.charged != nil {
+		e.Budget = u.charged.Record
 	}
 	if len(u.burning.Draws) > 0 {
 		e.Draws = wire.Encode(nil, &credits.DrawList{Draws: u.burning.Draws})

@@ -51,6 +51,11 @@ type RecordUsage struct {
 	// Meta is a JSON object of up to 8 KiB.
 	Meta []byte `wire:"19" json:"meta" as:"object"`
 
+	// Budget is the key of the budget that it counts at; empty: the customer's own. KeyBudget is the
+	// node that the request's API key is bound to; 0: none.
+	Budget    []byte `wire:"20"`
+	KeyBudget uint32 `wire:"21"`
+
 	// row is the customer's row and hash the key's hash in the index, if prefetch found them; else
 	// 0.
 	row  uint32

@@ -3,6 +3,7 @@ package billing
 import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/decimal"
 )
@@ -19,6 +20,8 @@ type Principal struct {
 	KeyID       [16]byte
 	// CustomerRow is whom a key of ScopeCustomer belongs to; 0 of any other.
 	CustomerRow uint32
+	// Budget is the node of budgets that the key is bound to; 0: none.
+	Budget uint32
 }
 
 // KeyView is one API key, without the key.
@@ -31,9 +34,11 @@ type KeyView struct {
 	Label string         `json:"label" rule:"max=80"`
 	Hint  string         `json:"hint" rule:"min=1"`
 	// Customer is whose the key is, of ScopeCustomer.
-	Customer  string `json:"customer,omitzero" rule:"min=1,max=128"`
-	CreatedAt int64  `json:"createdAt" as:"time"`
-	RevokedAt int64  `json:"revokedAt,omitzero" as:"time"`
+	Customer string `json:"customer,omitzero" rule:"min=1,max=128"`
+	// Budget is the key of the budget that it is bound to.
+	Budget    string
+	CreatedAt int64 `json:"createdAt" as:"time"`
+	RevokedAt int64 `json:"revokedAt,omitzero" as:"time"`
 }
 
 // FeatureView is one feature of the catalog.
@@ -146,10 +151,22 @@ type CheckQuery struct {
 	// Track asks whether Units more would be allowed.
 	Track bool            `wire:"5"`
 	Units decimal.Decimal `wire:"6"`
+	// Budget and KeyBudget are those of RecordUsage.
+	Budget    []byte `wire:"20"`
+	KeyBudget uint32 `wire:"21"`
 }
 
 // Decision answers a CheckQuery. It is filled in place, so that a check allocates nothing.
 type Decision struct {
+	Ruling
+	// Refused is the limit of a budget that denies it; set for reasons of budgets alone.
+	Refused budgets.Refusal `wire:",inline"`
+}
+
+// Ruling is what every decision has.
+//
+//schema:part
+type Ruling struct {
 	Reason         Reason   `wire:"1"`
 	SubscriptionID [16]byte `wire:"2"`
 	// HasUsage reports whether a subscription carries the feature: Used stands then; Limit and

@@ -27,6 +27,21 @@ func WriteWebhook(data *server.JSON, m *billing.WebhookMessage) {
 		data.Bool("hardLimit", m.HardLimit)
 		data.Time("currentPeriodStart", m.PeriodStart)
 		data.Time("currentPeriodEnd", m.PeriodEnd)
+	case billing.WebhookBudgetThreshold:
+		data.Text("budget", m.BudgetKey)
+		data.Text("name", m.BudgetName)
+		data.Text("customerReferenceId", m.Customer)
+		data.Text("of", m.LimitOf)
+		data.TextIf("featureKey", m.FeatureKey)
+		data.TextIf("currency", m.LimitIn)
+		data.Text("window", m.Window)
+		data.Time("windowStart", m.PeriodStart)
+		data.Time("windowEnd", m.PeriodEnd)
+		data.Decimal("used", m.Used)
+		data.Decimal("held", m.Held)
+		data.Decimal("limit", m.Limit)
+		data.Bool("hardLimit", m.HardLimit)
+		data.Uint("percent", uint64(m.Percent))
 	default:
 		if m.InvoiceID != ([16]byte{}) {
 			writeWebhookInvoice(data, m)

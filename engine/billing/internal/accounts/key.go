@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync/atomic"
 )
 
@@ -39,7 +40,8 @@ const (
 	MaxListedKeys = 2 * MaxAPIKeys
 )
 
-// APIKey changes at most once: when it is revoked.
+// APIKey changes at most once: when it is revoked. Binding it to another budget makes another
+// APIKey.
 type APIKey struct {
 	ID          [16]byte
 	Hash        [32]byte
@@ -48,7 +50,9 @@ type APIKey struct {
 	Customer    uint32 // customer's row, for ScopeCustomer
 	Label, Hint string
 	CreatedAt   int64
-	Revoked     atomic.Pointer[Revocation]
+	// Budget is the node of budgets that its requests count at, or below; 0: it is bound to none.
+	Budget  uint32
+	Revoked atomic.Pointer[Revocation]
 }
 
 // Revocation is when a key was revoked, and by which log entry: a snapshot omits later ones.
@@ -76,6 +80,20 @@ func (s *Directory) AddKey(k *APIKey) {
 	slot.Key.Store(k)
 	s.APIKeyByHash.Insert(KeyHash(&k.Hash), number)
 	e.Keys.Append(k)
+}
+
+// BindKey puts in a key's place one that is bound to a budget. A running snapshot has the one of
+// before.
+func (s *Directory) BindKey(k *APIKey, budget uint32) {
+	bound := &APIKey{
+		ID: k.ID, Hash: k.Hash, Env: k.Env, Scope: k.Scope, Customer: k.Customer, Label: k.Label,
+		Hint: k.Hint, CreatedAt: k.CreatedAt, Budget: budget,
+	}
+	bound.Revoked.Store(k.Revoked.Load())
+	slot, _ := s.APIKeys.At(s.keyNumber(&k.Hash))
+	slot.Key.Store(bound)
+	e := s.Environment(k.Env)
+	e.Keys.Replace(uint32(slices.Index(e.Keys.All(), k))+1, bound)
 }
 
 // APIKey finds a key by its SHA-256; nil if there is none.

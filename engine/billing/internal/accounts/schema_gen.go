@@ -116,6 +116,7 @@ var webhookEventNames = []string{
 	11: "subscription.changed",
 	12: "credits.depleted",
 	13: "usage.limit_reached",
+	14: "budget.threshold_reached",
 }
 
 // Names returns the API's names of the values, by number.

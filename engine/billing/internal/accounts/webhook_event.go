@@ -39,6 +39,8 @@ const (
 	WebhookCreditsDepleted WebhookEvent = 12 // credits.depleted
 	// WebhookLimitReached: the usage of a feature has reached its limit.
 	WebhookLimitReached WebhookEvent = 13 // usage.limit_reached
+	// WebhookBudgetThreshold: a limit of a budget has come to one of its thresholds.
+	WebhookBudgetThreshold WebhookEvent = 14 // budget.threshold_reached
 )
 
 // Wants reports whether any endpoint of the environment subscribes to an event.

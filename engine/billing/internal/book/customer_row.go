@@ -8,7 +8,7 @@ import (
 // Customer is a whole customer without its profile.
 //
 //schema:row ID CreatedAt ModifiedAt Env FirstSubscription LastSubscription FirstInvoice LastInvoice
-//schema:row Subscriptions FirstBalance ExternalLen External -Archived -Held -rest
+//schema:row Subscriptions FirstBalance ExternalLen External -Archived -Held -Budgeted -rest
 type Customer struct {
 	UsualCustomer
 	CustomerRest
@@ -21,8 +21,9 @@ type UsualCustomer struct {
 	Env uint32
 	// FirstSubscription begins the list of the customer's subscriptions, oldest first.
 	FirstSubscription uint32
-	// Held is set while the customer has open reservations. It is not state.
-	Held bool
+	// Held is set while the customer has open reservations, Budgeted while it has a budget of its
+	// own. They are not state.
+	Held, Budgeted bool
 	// external is the caller's identifier if it fits. Otherwise externalLen is 0 and external
 	// begins with the identifier's row in longIDs (little endian); 0 is the empty identifier.
 	ExternalLen uint8

@@ -10,19 +10,19 @@ import (
 
 // Refusal is the limit that refuses a charge, or the node, where that is frozen or archived.
 type Refusal struct {
-	Budget string  `wire:"1"` // the node's key
-	Of     Measure `wire:"2"`
+	Budget string  `wire:"40"` // the node's key
+	Of     Measure `wire:"41"`
 	// Feature is the key of the feature whose usage the limit counts; empty: of all.
-	Feature  string          `wire:"3"`
-	Currency string          `wire:"4"` // of a price
-	Window   Window          `wire:"5"`
-	Used     decimal.Decimal `wire:"6"`
-	Held     decimal.Decimal `wire:"7"`
-	Limit    decimal.Decimal `wire:"8"`
-	Start    int64           `wire:"9"`
-	End      int64           `wire:"10"`
+	Feature  string          `wire:"42"`
+	Currency string          `wire:"43"` // of a price
+	Window   Window          `wire:"44"`
+	Used     decimal.Decimal `wire:"45"`
+	Held     decimal.Decimal `wire:"46"`
+	Limit    decimal.Decimal `wire:"47"`
+	Start    int64           `wire:"48"`
+	End      int64           `wire:"49"`
 	// Index is the log entry that refused.
-	Index uint64 `wire:"11"`
+	Index uint64 `wire:"50"`
 
 	// Number is that of the feature, Row the limit's.
 	Number, Row uint32

@@ -40,8 +40,10 @@ type Forest struct {
 
 // Lists are heads of lists of free rows, and how many limits there have been.
 type Lists struct {
-	FreeLimit, FreeWindow, FreeTally uint32
-	Born                             uint64
+	FreeLimit  uint32 `wire:"82"`
+	FreeWindow uint32 `wire:"83"`
+	FreeTally  uint32 `wire:"84"`
+	Born       uint64 `wire:"85"`
 }
 
 // environment is what an environment has of the forest; its lock guards it.
@@ -134,8 +136,9 @@ func (f *Forest) zone(row uint32) *zone.Zone {
 	return f.decoded[row-1]
 }
 
-// Reindex rebuilds what is not state, after a restore that Check has found good.
-func (f *Forest) Reindex() {
+// Reindex rebuilds what is not state, after a restore that Check has found good. It names each
+// customer that has a budget of its own.
+func (f *Forest) Reindex(owns func(customer uint32)) {
 	f.decoded = nil
 	for _, text := range f.zones.All() {
 		var z zoneText
@@ -150,6 +153,7 @@ func (f *Forest) Reindex() {
 		f.byKey.Insert(f.keyHash(n.Env, []byte(f.Key(row))), row)
 		if n.Customer != 0 {
 			f.byCustomer.Insert(customerHash(n.Customer), row)
+			owns(n.Customer)
 		}
 	}
 }
@@ -172,4 +176,9 @@ func (f *Forest) setZone(env uint32, z *zone.Zone) uint32 {
 	f.decoded = append(f.decoded, z)
 	e.zones = append(e.zones, row)
 	return row
+}
+
+// Has reports whether an environment has a node, or there is none to have: 0.
+func (f *Forest) Has(env, row uint32) bool {
+	return row == 0 || row <= f.nodes.Len() && f.nodes.Read(row).Env == env
 }

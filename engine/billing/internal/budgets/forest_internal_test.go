@@ -128,7 +128,7 @@ func (m *model) Put(*rapid.T) {
 	if old == nil && len(m.keys) > 0 && rapid.Bool().Draw(m.T, "below") {
 		c.Parent = m.one("parent")
 	}
-	o := m.f.Put(&m.tx, c, Known{Feature: featureNumber, Now: m.now})
+	_, o := m.f.Put(&m.tx, c, Known{Feature: featureNumber, Now: m.now})
 	switch {
 	case old != nil && old.archived:
 		require.Equal(m, engine.OutcomeBudgetArchived, o)
@@ -393,7 +393,8 @@ func put(t *testing.T, f *Forest, c *PutBudget, customer uint32) engine.Outcome 
 	if c.Name == "" {
 		c.Name = c.Key
 	}
-	return f.Put(&tx, c, Known{Customer: customer, Feature: featureNumber, Now: day})
+	_, o := f.Put(&tx, c, Known{Customer: customer, Feature: featureNumber, Now: day})
+	return o
 }
 
 func TestBoundsOfTrees(t *testing.T) {

@@ -38,11 +38,11 @@ type Known struct {
 	Now      int64
 }
 
-// Put carries out a PutBudget.
-func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) engine.Outcome {
+// Put carries out a PutBudget. before is the customer whose own budget it was; 0: none's.
+func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o engine.Outcome) {
 	p, o := f.planPut(c, w)
 	if o != engine.OutcomeDone {
-		return o
+		return 0, o
 	}
 
 	lock := f.Lock(c.Env)
@@ -61,9 +61,9 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) engine.Outcome {
 	}
 	n := f.nodes.Write(p.row)
 	n.ModifiedAt = w.Now
-	if n.Customer != w.Customer {
-		if n.Customer != 0 {
-			f.byCustomer.Remove(customerHash(n.Customer), p.row)
+	if before = n.Customer; before != w.Customer {
+		if before != 0 {
+			f.byCustomer.Remove(customerHash(before), p.row)
 		}
 		n.Customer = w.Customer
 		if n.Customer != 0 {
@@ -74,7 +74,7 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) engine.Outcome {
 	f.replaceLimits(c, p)
 	t.Fold(uint64(p.row)<<32 ^ uint64(n.Customer))
 	t.Spend(4 + 2*len(c.Limits))
-	return engine.OutcomeDone
+	return before, engine.OutcomeDone
 }
 
 // putting is a PutBudget that was found good.

@@ -49,6 +49,14 @@ func (v *LimitDocument) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *Lists) Fields(w *wire.Codec) {
+	wire.Uint(w, 82, &v.FreeLimit)
+	wire.Uint(w, 83, &v.FreeWindow)
+	wire.Uint(w, 84, &v.FreeTally)
+	wire.Uint(w, 85, &v.Born)
+}
+
+// Fields implements wire.Fielder.
 func (v *MoveBudget) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.String(2, &v.Key)
@@ -70,17 +78,17 @@ func (v *PutBudget) Fields(w *wire.Codec) {
 
 // Fields implements wire.Fielder.
 func (v *Refusal) Fields(w *wire.Codec) {
-	w.String(1, &v.Budget)
-	wire.Uint(w, 2, &v.Of)
-	w.String(3, &v.Feature)
-	w.String(4, &v.Currency)
-	wire.Uint(w, 5, &v.Window)
-	w.Decimal(6, &v.Used)
-	w.Decimal(7, &v.Held)
-	w.Decimal(8, &v.Limit)
-	w.Int(9, &v.Start)
-	w.Int(10, &v.End)
-	wire.Uint(w, 11, &v.Index)
+	w.String(40, &v.Budget)
+	wire.Uint(w, 41, &v.Of)
+	w.String(42, &v.Feature)
+	w.String(43, &v.Currency)
+	wire.Uint(w, 44, &v.Window)
+	w.Decimal(45, &v.Used)
+	w.Decimal(46, &v.Held)
+	w.Decimal(47, &v.Limit)
+	w.Int(48, &v.Start)
+	w.Int(49, &v.End)
+	wire.Uint(w, 50, &v.Index)
 }
 
 // Fields implements wire.Fielder.

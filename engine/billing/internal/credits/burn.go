@@ -22,6 +22,8 @@ type Draw struct {
 // DrawList is the draws of an event in its journal record.
 type DrawList struct {
 	Draws []Draw `wire:"1"`
+	// Budget is, of a corrected event, what it counts in limits of budgets (a budgets.Counted).
+	Budget []byte `wire:"2"`
 }
 
 // Burning is how usage burns credits: which grants pay, and for how many units. The other units

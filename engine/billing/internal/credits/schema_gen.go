@@ -39,6 +39,7 @@ func (v *Draw) Fields(w *wire.Codec) {
 // Fields implements wire.Fielder.
 func (v *DrawList) Fields(w *wire.Codec) {
 	wire.List(w, 1, &v.Draws)
+	w.Blob(2, &v.Budget)
 }
 
 // Fields implements wire.Fielder.

@@ -38,6 +38,8 @@ type Runner struct {
 
 // Expirer knows the open reservations.
 type Expirer interface {
+	// Holder is the customer of one.
+	Holder(row uint32) (customer uint32)
 	// NextHold returns the customer's reservation that expires next, with Never if there is none.
 	NextHold(customer uint32) rows.Due
 	// ExpireHold expires one at its instant. Its customer's subscriptions have been brought there.

@@ -83,6 +83,13 @@ func (v *WebhookMessage) Fields(w *wire.Codec) {
 	w.Decimal(51, &v.Used)
 	w.Decimal(52, &v.Limit)
 	w.Bool(53, &v.HardLimit)
+	w.String(60, &v.BudgetKey)
+	w.String(61, &v.BudgetName)
+	w.String(62, &v.LimitOf)
+	w.String(63, &v.Window)
+	w.String(64, &v.LimitIn)
+	w.Decimal(65, &v.Held)
+	wire.Uint(w, 66, &v.Percent)
 }
 
 // DeliveryCodec states the bytes of a row in a snapshot.

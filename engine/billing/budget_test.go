@@ -1,0 +1,143 @@
+package billing_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// budgeted is a machine whose customer ada has a budget of five levels.
+func budgeted(t testing.TB, limit int64) (*enginetest.Log, *billing.Machine) {
+	m := billing.New(billing.Config{})
+	l := enginetest.NewLog(m, enginetest.Epoch)
+	do := func(kind engine.Kind, c wire.Fielder) {
+		t.Helper()
+		require.Equal(t, engine.OutcomeDone, l.DoPayload(kind, wire.Encode(nil, c)).Outcome)
+	}
+	do(billing.KindCreateAccount, &billing.CreateAccount{ID: enginetest.ID("a"), Name: "a"})
+	do(billing.KindApplyCatalog, enginetest.ApplyCatalog(1, enginetest.TokenPlan()))
+	do(billing.KindCreateCustomer, &billing.CreateCustomer{
+		Env: 1, ID: enginetest.ID("ada"), ExternalID: "ada", FirstName: "Ada", LastName: "Lovelace",
+		Email: "ada@example.com",
+	})
+	do(billing.KindCreateSubscription, &billing.CreateSubscription{
+		Env: 1, ID: enginetest.ID("s"), InvoiceID: enginetest.ID("i"), Customer: "ada",
+		Plan: "llm-team",
+	})
+	parent := ""
+	for level := range 5 {
+		c := &billing.PutBudget{
+			Env: 1, Key: fmt.Sprint("level ", level), Name: "n", Parent: parent,
+			Limits: []billing.LimitDocument{{
+				Of: billing.MeasureUnits, Feature: "requests", Limit: decimal.FromInt(limit),
+				Window: billing.WindowDay,
+			}},
+		}
+		if parent = c.Key; level == 4 {
+			c.Customer = "ada"
+		}
+		do(billing.KindPutBudget, c)
+	}
+	return l, m
+}
+
+// request is an event of one request of ada.
+func request(l *enginetest.Log, key string) []byte {
+	return (&billing.RecordUsage{
+		Env: 1, Key: billing.UsageKey(1, []byte(key)), KeyText: []byte(key), Attempt: 1,
+		Customer: []byte("ada"), EventName: []byte("requests"), Units: decimal.FromInt(1),
+		OccurredAt: l.Stamp,
+	}).Seal(nil)
+}
+
+// TestABudgetIsCountedOnce: of the events of one entry exactly as many fit as the budget has, the
+// refusal says which limit of which log entry, and a refused key may be used again.
+func TestABudgetIsCountedOnce(t *testing.T) {
+	l, m := budgeted(t, 100)
+	passed := 0
+	for i := range 150 {
+		r := l.DoPayload(billing.KindRecordUsage, request(l, fmt.Sprint("key ", i)))
+		if r.Outcome == engine.OutcomeDone {
+			passed++
+			continue
+		}
+		require.Equal(t, engine.OutcomeBudgetExceeded, r.Outcome)
+		var refused billing.Refusal
+		require.NoError(t, wire.Decode(r.Value, &refused))
+		require.Equal(t, "level 4", refused.Budget, "the nearest one")
+		require.Equal(t, "requests", refused.Feature)
+		require.Equal(t, decimal.FromInt(100), refused.Used)
+		require.Equal(t, m.Applied(), refused.Index)
+	}
+	require.Equal(t, 100, passed)
+	l.Stamp += 86_400_000
+	require.Equal(t, engine.OutcomeDone,
+		l.DoPayload(billing.KindRecordUsage, request(l, "key 149")).Outcome, "another day")
+}
+
+func TestACheckWithABudgetAllocatesNothing(t *testing.T) {
+	l, m := budgeted(t, 100)
+	q := billing.CheckQuery{
+		Env: 1, Customer: []byte("ada"), Feature: []byte("requests"), Now: l.Stamp, Track: true,
+		Units: decimal.FromInt(101),
+	}
+	var d billing.Decision
+	require.Zero(t, testing.AllocsPerRun(100, func() { m.Check(&q, &d) }))
+	require.Equal(t, billing.ReasonBudgetExceeded, d.Reason)
+	require.Equal(t, "level 4", d.Refused.Budget)
+	q.Units = decimal.FromInt(100)
+	require.Zero(t, testing.AllocsPerRun(100, func() { m.Check(&q, &d) }))
+	require.True(t, d.Allowed())
+}
+
+// TestABindingAfterASnapshotIsNotInIt: a binding that came after a snapshot began is not in it.
+func TestABindingAfterASnapshotIsNotInIt(t *testing.T) {
+	l, m := budgeted(t, 100)
+	do := func(kind engine.Kind, c wire.Fielder) {
+		require.Equal(t, engine.OutcomeDone, l.DoPayload(kind, wire.Encode(nil, c)).Outcome)
+	}
+	do(billing.KindCreateKey, &billing.CreateKey{
+		Env: 1, ID: enginetest.ID("k"), Hash: [32]byte{1}, Scope: billing.ScopeFull,
+	})
+	before := enginetest.Snapshot(t, m)
+	sn, err := m.Snapshot()
+	require.NoError(t, err)
+	do(billing.KindBindKey, &billing.BindKey{Env: 1, ID: enginetest.ID("k"), Budget: "level 2"})
+	var late bytes.Buffer
+	_, err = sn.WriteTo(&late)
+	require.NoError(t, err)
+	sn.Release()
+	require.Equal(t, before, late.Bytes())
+	p, ok := m.Authenticate([32]byte{1})
+	require.True(t, ok)
+	require.NotZero(t, p.Budget)
+	again := restored(t, enginetest.Snapshot(t, m))
+	same, _ := again.Authenticate([32]byte{1})
+	require.Equal(t, p, same)
+	require.Equal(t, "level 2", again.Keys(1)[0].Budget)
+}
+
+func BenchmarkCheckWithBudget(b *testing.B) {
+	l, m := budgeted(b, 1e9)
+	for _, units := range []int64{0, 1} {
+		q := billing.CheckQuery{
+			Env: 1, Customer: []byte("ada"), Feature: []byte("requests"), Now: l.Stamp,
+			Track: units > 0, Units: decimal.FromInt(units),
+		}
+		b.Run(fmt.Sprint("units=", units), func(b *testing.B) {
+			b.ReportAllocs()
+			var d billing.Decision
+			for b.Loop() {
+				m.Check(&q, &d)
+			}
+		})
+	}
+}

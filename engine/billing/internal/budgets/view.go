@@ -1,0 +1,244 @@
+package budgets
+
+import (
+	"strconv"
+	"strings"
+
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
+)
+
+// Names says what the forest refers to by number.
+type Names struct {
+	Feature, Customer func(number uint32) string
+}
+
+// Description is a node in words, for the record of changes.
+type Description struct{ Name, Parent, Customer, Limits string }
+
+// Describe describes a node; the zero Description where there is none.
+func (f *Forest) Describe(env uint32, key string, names Names) (d Description) {
+	row := f.Named(env, []byte(key))
+	if row == 0 {
+		return d
+	}
+	n := f.nodes.Read(row)
+	d.Name = f.names.Read(row).Data
+	if n.Parent != 0 {
+		d.Parent = f.Key(n.Parent)
+	}
+	if n.Customer != 0 {
+		d.Customer = names.Customer(n.Customer)
+	}
+	var limits []string
+	for at := n.FirstLimit; at != 0; at = f.limits.Read(at).Next {
+		limits = append(limits, f.limits.Read(at).words(f, names))
+	}
+	d.Limits = strings.Join(limits, "; ")
+	return d
+}
+
+// words are a limit's: "price of tokens 40 USD a day (Europe/Berlin), soft, told at 50 %, 90 %".
+func (l *Limit) words(f *Forest, names Names) string {
+	var b strings.Builder
+	b.WriteString(l.Of.String())
+	if l.Feature != 0 {
+		b.WriteString(" of " + names.Feature(l.Feature))
+	}
+	b.WriteString(" " + l.Max.String())
+	if l.Of == MeasurePrice {
+		b.WriteString(" " + currencyText(l.Currency))
+	}
+	b.WriteString(" a " + l.Window.String())
+	if l.Zone != 0 {
+		b.WriteString(" (" + f.zone(l.Zone).Name + ")")
+	}
+	if l.Soft {
+		b.WriteString(", soft")
+	}
+	for i, percent := range l.percents() {
+		if i == 0 {
+			b.WriteString(", told at ")
+		} else {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(int(percent)) + " %")
+	}
+	return b.String()
+}
+
+// percents are the limit's thresholds.
+func (l *Limit) percents() (percents []uint8) {
+	for _, percent := range l.Thresholds {
+		if percent != 0 {
+			percents = append(percents, percent)
+		}
+	}
+	return percents
+}
+
+// LimitView is a limit with what its present window has used.
+type LimitView struct {
+	Of         Measure
+	FeatureKey string
+	Currency   string // of a price
+	Limit      decimal.Decimal
+	Window     Window
+	TimeZone   string
+	Soft       bool
+	Thresholds []uint8
+	// Used and Held are rounded to 12 decimals; Remaining is what is left, never below zero.
+	Used, Held, Remaining decimal.Decimal
+	// Start and End bound the window, at the instant of the query; End is 0 where it never ends.
+	Start, End int64
+	Overrun    bool
+}
+
+// View is a node.
+type View struct {
+	Key, Name, Parent, Customer string
+	Status                      string // ACTIVE, FROZEN, ARCHIVED
+	Children                    uint32
+	Limits                      []LimitView
+	CreatedAt, ModifiedAt       int64
+	// Binding is the hard limit of this node or of one above it that has the smallest part left;
+	// BindingBudget is the key of its node, empty where there is no hard limit.
+	Binding       LimitView
+	BindingBudget string
+}
+
+// View describes a node as of an instant; false where there is none. The lock is held.
+func (f *Forest) View(env uint32, key []byte, now int64, names Names) (v View, ok bool) {
+	row := f.Named(env, key)
+	if row == 0 {
+		return v, false
+	}
+	return f.view(row, now, names), true
+}
+
+func (f *Forest) view(row uint32, now int64, names Names) (v View) {
+	n := f.nodes.Read(row)
+	v = View{
+		Key: f.Key(row), Name: f.names.Read(row).Data, Status: n.Status(), Children: n.Children,
+		CreatedAt: n.CreatedAt, ModifiedAt: n.ModifiedAt,
+	}
+	if n.Parent != 0 {
+		v.Parent = f.Key(n.Parent)
+	}
+	if n.Customer != 0 {
+		v.Customer = names.Customer(n.Customer)
+	}
+	for at := n.FirstLimit; at != 0; at = f.limits.Read(at).Next {
+		v.Limits = append(v.Limits, f.limitView(at, now, names))
+	}
+	for up := row; up != 0; up = f.nodes.Read(up).Parent {
+		for at := f.nodes.Read(up).FirstLimit; at != 0; at = f.limits.Read(at).Next {
+			l := f.limitView(at, now, names)
+			if !l.Soft && (v.BindingBudget == "" || l.tighter(&v.Binding)) {
+				v.Binding, v.BindingBudget = l, f.Key(up)
+			}
+		}
+	}
+	return v
+}
+
+// tighter reports whether a limit has a smaller part left than another.
+func (l *LimitView) tighter(other *LimitView) bool {
+	own := decimal.Product(l.Remaining, other.Limit)
+	return own.Cmp(decimal.Product(other.Remaining, l.Limit)) < 0
+}
+
+func (f *Forest) limitView(row uint32, now int64, names Names) LimitView {
+	l := f.limits.Read(row)
+	v := LimitView{
+		Of: l.Of, Limit: l.Max, Window: l.Window, TimeZone: UTC, Soft: l.Soft,
+		Thresholds: l.percents(), Used: rounded(l.used(now)), Held: rounded(l.Held),
+		Start: l.Start, End: l.End, Overrun: l.Overrun && now < l.End,
+	}
+	if now >= l.End {
+		v.Start, v.End = l.Window.Around(now, f.zone(l.Zone))
+	}
+	if v.End == rows.Never {
+		v.End = 0
+	}
+	if l.Zone != 0 {
+		v.TimeZone = f.zone(l.Zone).Name
+	}
+	if l.Feature != 0 {
+		v.FeatureKey = names.Feature(l.Feature)
+	}
+	if l.Of == MeasurePrice {
+		v.Currency = currencyText(l.Currency)
+	}
+	left, ok := l.Max.Exact().Sub(l.used(now))
+	if ok {
+		left, ok = left.Sub(l.Held)
+	}
+	if ok && left.Sign() > 0 {
+		v.Remaining = rounded(left)
+	}
+	return v
+}
+
+// List lists the nodes right below a parent, or the roots where that is empty, in the order in
+// which they were made; after is the key with which the page before ended, next that of this one
+// where there are more. False: there is no such parent. The lock is held.
+func (f *Forest) List(
+	env uint32, parent, after string, limit int, now int64, names Names,
+) (views []View, next string, ok bool) {
+	above := uint32(0)
+	if parent != "" {
+		if above = f.Named(env, []byte(parent)); above == 0 {
+			return nil, "", false
+		}
+	}
+	e := f.in(env)
+	if e == nil {
+		return nil, "", true
+	}
+	last := f.Named(env, []byte(after))
+	for _, row := range e.nodes {
+		if row <= last || f.nodes.Read(row).Parent != above {
+			continue
+		}
+		if len(views) == limit {
+			return views, views[limit-1].Key, true
+		}
+		views = append(views, f.view(row, now, names))
+	}
+	return views, "", true
+}
+
+// WindowView is a window of a limit that is over.
+type WindowView struct {
+	Start, End  int64
+	Used, Limit decimal.Decimal
+	Overrun     bool
+}
+
+// Windows lists, for each limit of a node in order, the closed windows that are kept, newest first.
+// False: there is no such node. The lock is held.
+func (f *Forest) Windows(env uint32, key []byte, now int64) (windows [][]WindowView, ok bool) {
+	row := f.Named(env, key)
+	if row == 0 {
+		return nil, false
+	}
+	for at := f.nodes.Read(row).FirstLimit; at != 0; {
+		l := f.limits.Read(at)
+		closed := []WindowView{}
+		for w := l.FirstClosed; w != 0; {
+			c := f.windows.Read(w)
+			closed = append(closed, WindowView{c.Start, c.End, rounded(c.Used), c.Max, c.Overrun})
+			w = c.Next
+		}
+		if now >= l.End && l.Touched { // closed, but nothing has counted since
+			closed = append(closed, WindowView{l.Start, l.End, rounded(l.Used), l.Max, l.Overrun})
+		}
+		for i, j := 0, len(closed)-1; i < j; i, j = i+1, j-1 {
+			closed[i], closed[j] = closed[j], closed[i]
+		}
+		windows = append(windows, closed[:min(len(closed), MaxWindows)])
+		at = l.Next
+	}
+	return windows, true
+}

@@ -1,0 +1,53 @@
+package charging
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/budgets"
+	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/lifecycle"
+	"tollgate/engine/billing/internal/sums"
+)
+
+// Foresee is what usage would count: of a place, or of none. The customer's lock is held. Purse is
+// what there is of the place's credits, where it is credited.
+func (b *Budgets) Foresee(u *Usage, purse *credits.Purse) (c budgets.Charge) {
+	c.Feature = u.Feature
+	if !u.Place.Found() {
+		return c
+	}
+	b.setCurrency(&c, u.Env, b.of.Subscriptions.Read(u.Place.Subscription).Version)
+	if u.Units.IsZero() {
+		return c
+	}
+	c.Units = u.Units
+	if f := b.of.Environment(u.Env).Catalog.Load().Feature(c.Feature); f.Document.HasCost {
+		c.Cost, _ = u.Units.Mul(f.Document.CostPerUnit)
+	}
+	units := u.Units
+	if u.Place.Credited() {
+		units = sums.Remaining(units, purse.Coverable(units, &u.Place.Feature.Credits))
+	}
+	c.Price, _ = lifecycle.Added(u.Place.Feature, b.of.Billed(u.Place, false), units)
+	return c
+}
+
+// Judge decides whether budgets admit a charge. It allocates nothing.
+func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64) (
+	refused budgets.Refusal, o engine.Outcome,
+) {
+	node, ok := b.Forest.Choose(w)
+	switch {
+	case !ok:
+		return refused, engine.OutcomeBudgetUnknown
+	case node == 0:
+		return refused, engine.OutcomeDone
+	}
+	lock := b.Forest.Lock(w.Env)
+	lock.RLock()
+	refused, o = b.Forest.Foresee(node, []budgets.Charge{*c}, now)
+	lock.RUnlock()
+	if o != engine.OutcomeDone {
+		refused.Feature = b.of.FeatureKey(w.Env, refused.Number)
+	}
+	return refused, o
+}

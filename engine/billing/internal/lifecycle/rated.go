@@ -1,0 +1,111 @@
+package lifecycle
+
+import (
+	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+	"tollgate/engine/price"
+)
+
+// Billed returns how many units of a place's feature the bill has, or will have, in the sequence
+// that the next ones continue: their price begins there. Units that credits have paid are not among
+// them. ahead is the period after the present one. The customer's lock is held.
+func (s *Projector) Billed(at book.Place, ahead bool) decimal.Decimal {
+	n := s.Counters.Read(at.Counter)
+	if at.Credited() {
+		used, next := s.Covered(at.Counter)
+		n.Used, n.Next = sums.Difference(n.Used, used), sums.Difference(n.Next, next)
+	}
+	var base book.Base
+	if first := s.Subscriptions.Rest(at.Subscription).FirstBase; first != 0 {
+		b := s.Subscriptions.Read(at.Subscription)
+		base = *s.Bases.Read(first + at.Counter - b.FirstCounter)
+	}
+	n.Used = sums.Difference(n.Used, base.Opened)
+	switch {
+	case at.Feature.Accumulate:
+		b := s.Subscriptions.Read(at.Subscription)
+		sum := sums.Of(sums.Of(base.Rated, n.Used), n.Next)
+		for row := b.FirstSpan; row != 0; row = s.Spans.Read(row).Next {
+			p := s.Spans.Read(row)
+			if p.Version != b.Version {
+				continue
+			}
+			for m := p.FirstMeter; m != 0; m = s.Meters.Read(m).Next {
+				if s.Meters.Read(m).Slot == at.Counter-b.FirstCounter {
+					sum = sums.Of(sum, s.Meters.Read(m).Unbilled())
+				}
+			}
+		}
+		return sum
+	case ahead:
+		return n.Next
+	}
+	return n.Used
+}
+
+// Billed is the same of a spot in the ledger, and the feature by whose price it is.
+func (l *Ledger) Billed(at Spot, feature uint32) (units decimal.Decimal, f *catalogs.PlanFeature) {
+	version := l.Sub.Version
+	if at.Closed != nil {
+		version = at.Closed.Version
+	}
+	slot, _ := l.Catalog.Version(version).Slot(feature)
+	f = &l.Catalog.Version(version).Features[slot]
+	switch {
+	case f.Accumulate:
+		units = *l.rated(version, slot)
+		for i := range l.Spans {
+			p := &l.Spans[i]
+			if m, has := p.MeterOf(slot); has && p.Version == version {
+				units = sums.Of(units, p.Meters[m].Unbilled())
+			}
+		}
+		if version == l.Sub.Version {
+			units = sums.Of(units, sums.Of(l.present(slot), l.ahead(slot)))
+		}
+	case at.Closed != nil:
+		if m, has := at.Closed.MeterOf(slot); has {
+			units = sums.Difference(at.Closed.Meters[m].Quantity, at.Closed.Meters[m].Covered)
+		}
+	case at.Ahead:
+		units = l.ahead(slot)
+	default:
+		units = l.present(slot)
+	}
+	return units, f
+}
+
+// present is what a counter has counted in the present span and credits have not paid, ahead what
+// it has for the period after.
+func (l *Ledger) present(slot uint32) decimal.Decimal {
+	used := sums.Difference(l.Counters[slot].Used, l.bases[slot].Opened)
+	return sums.Difference(used, l.covers[slot].Used)
+}
+
+func (l *Ledger) ahead(slot uint32) decimal.Decimal {
+	return sums.Difference(l.Counters[slot].Next, l.covers[slot].Next)
+}
+
+// Added is what units behind those that are billed add to the bill, unrounded; below zero, what
+// they take off it. False: it is beyond the range of numbers.
+func Added(f *catalogs.PlanFeature, billed, units decimal.Decimal) (decimal.Exact, bool) {
+	if !f.Priced || units.IsZero() {
+		return decimal.Exact{}, true
+	}
+	none := decimal.Decimal{}
+	after, ok := billed.Add(units)
+	if !ok {
+		return decimal.Exact{}, false
+	}
+	to, err := price.Rate(&f.Model, decimal.Max(after, none))
+	if err != nil {
+		return decimal.Exact{}, false
+	}
+	from, err := price.Rate(&f.Model, decimal.Max(billed, none))
+	if err != nil {
+		return decimal.Exact{}, false
+	}
+	return to.Sub(from)
+}
