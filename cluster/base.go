@@ -78,7 +78,7 @@ func (n *base) peerWith(is func(p peer) bool) (peer, bool) {
 	return peer{}, false
 }
 
-// nameOf is the id of the member that raft knows at an address, "" where there is none.
+// nameOf is the id of the member that raft knows at an address, "" if there is none.
 func (n *base) nameOf(at raft.ServerAddress) string {
 	address, _, _ := strings.Cut(string(at), "?")
 	p, _ := n.at(address)

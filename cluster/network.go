@@ -56,7 +56,7 @@ func (m *Member) checkAddresses() error {
 	return nil
 }
 
-// completedBy is the member with the other's HTTP and Ops where it has none.
+// completedBy is the member with the other's HTTP and Ops if it has none.
 func (m Member) completedBy(other Member) Member {
 	m.HTTP, m.Ops = cmp.Or(m.HTTP, other.HTTP), cmp.Or(m.Ops, other.Ops)
 	return m

@@ -53,7 +53,7 @@ type port struct {
 	listener net.Listener
 	tls      *tls.Config
 	node     string
-	identity []byte // of the cluster; empty where it has none
+	identity []byte // of the cluster; empty if it has none
 	log      *slog.Logger
 	greeter  greeter
 	detours  map[string]string // by a member's id: the address that is dialled in place of its own

@@ -25,8 +25,8 @@ type stores struct {
 	vote      *voteFile
 	snapshots *snapshotStore
 	segments  *segments.Store // nil without a journal, and until it is restored
-	keys      *keyfiles.Store // nil where no key leaves memory
-	rollups   *rollups.Store  // nil where nothing is counted
+	keys      *keyfiles.Store // nil if no key leaves memory
+	rollups   *rollups.Store  // nil if nothing is counted
 	dir       string
 }
 
@@ -48,15 +48,15 @@ func openStores(c *Config, dir string, notices fileNotices) (*stores, error) {
 	return st, nil
 }
 
-// open opens the log first: it has the lock. That makes a log where there is none, so it is missed
-// before.
+// open opens the log first, because the log has the lock. Opening creates a missing log, so
+// checkLogIsThere comes before.
 func (s *stores) open(c *Config, fatal func(error)) (err error) {
 	if err := s.checkLogIsThere(); err != nil {
 		return err
 	}
 	options := wal.Options{
 		FS: s.files, Logger: c.Log, OnFatal: fatal, SegmentBytes: c.logSegment,
-		SpareBytes: c.SnapshotBytes, // what a snapshot frees is written over until the next one
+		SpareBytes: c.SnapshotBytes, // files that a snapshot frees are reused until the next one
 	}
 	for end := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
 		s.log, err = wal.Open(filepath.Join(s.dir, "log"), options)
@@ -91,9 +91,9 @@ func (s *stores) hasLog() (bool, error) {
 	return slices.Contains(names, "MANIFEST"), nil
 }
 
-// checkLogIsThere returns an error if the log is missing although this node had one: whoever took
-// part in an election had, since it holds the first members. It changes nothing, so that the next
-// start finds the same.
+// checkLogIsThere returns an error if the log is missing although this node had one: a node that
+// took part in an election had, because the log holds the first members. It changes nothing, so the
+// next start returns the same error.
 func (s *stores) checkLogIsThere() error {
 	known, err := s.hasLog()
 	if err != nil || known {
@@ -107,7 +107,7 @@ func (s *stores) checkLogIsThere() error {
 	return err
 }
 
-// checkLog compares log and vote: no log has entries of a later term than its node has seen.
+// checkLog compares log and vote: a log has no entries of a later term than its node has seen.
 func (s *stores) checkLog() error {
 	term, err := s.vote.GetUint64(termKey)
 	if err != nil && !errors.Is(err, errNoValue) {
@@ -129,8 +129,7 @@ func (s *stores) checkLog() error {
 	return nil
 }
 
-// openSegments opens the files of a journal that is restored already, so that all of them are
-// checked from the start.
+// openSegments opens the files of a restored journal and checks all of them from the start.
 func (s *stores) openSegments(shard Shard, fatal func(error)) (Segments, error) {
 	dir := filepath.Join(s.dir, "segments")
 	store, err := segments.Open(dir, shard.Machine.Journal(), shard.Indexer,
@@ -142,9 +141,9 @@ func (s *stores) openSegments(shard Shard, fatal func(error)) (Segments, error) 
 	return store, nil
 }
 
-// align makes log and newest snapshot fit before raft starts on both, and empties the log when the
-// process before this one asked for it. A snapshot that is damaged is passed over for the one
-// before it, if the log reaches back to that one.
+// align makes log and newest snapshot agree before raft starts on both, and empties the log if the
+// previous process asked for it. It skips a damaged snapshot if the log reaches back to the one
+// before.
 func (s *stores) align(log *slog.Logger) error {
 	newest, err := s.newestSnapshot()
 	if err != nil {
@@ -168,7 +167,7 @@ func (s *stores) align(log *slog.Logger) error {
 	return s.log.AlignTo(newest.Index)
 }
 
-// newestSnapshot is the newest intact snapshot; the zero value if there is none.
+// newestSnapshot returns the newest intact snapshot; the zero value if there is none.
 func (s *stores) newestSnapshot() (raft.SnapshotMeta, error) {
 	for {
 		found, err := s.snapshots.List()
@@ -186,8 +185,8 @@ func (s *stores) newestSnapshot() (raft.SnapshotMeta, error) {
 	}
 }
 
-// rebuild empties the log if the mark is there and the entry at the newest snapshot's index is of
-// another term: then it and everything behind it was never committed, and nothing counts on it.
+// rebuild empties the log if the mark exists and the entry at the newest snapshot's index has
+// another term: then it and everything after it was never committed, and nothing depends on it.
 func (s *stores) rebuild(newest raft.SnapshotMeta, log *slog.Logger) error {
 	mark := filepath.Join(s.dir, rebuildMark)
 	names, err := s.files.List(s.dir)
@@ -246,7 +245,7 @@ func (s *stores) Close() error {
 	return errors.Join(errs...)
 }
 
-// opened is what a group's files hold before raft runs on them.
+// opened returns the vote and the end of the log as the files have them, before raft runs on them.
 func (s *stores) opened() (mark, error) {
 	m := *s.vote.published.Load()
 	newest, err := s.newestSnapshot()
@@ -266,13 +265,13 @@ func (s *stores) opened() (mark, error) {
 		m.LastTerm, m.Last = l.Term, last
 	}
 	if m.Last == 0 && m.Term <= firstTerm {
-		m.Term = 0 // a beginning that was interrupted, which begun takes back
+		m.Term = 0 // an interrupted beginning, which begun undoes
 	}
 	return m, nil
 }
 
-// openKeys has the files of the keys of a machine whose journal is open; nil where a shard keeps
-// none. They are read later, while the rest of the node starts.
+// openKeys opens the key files of a machine with an open journal; nil if a shard keeps none. They
+// are read later, while the rest of the node starts.
 func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 	machine, ok := shard.Machine.(demoter)
 	if !ok || shard.KeyOf == nil {
@@ -285,7 +284,7 @@ func (s *stores) openKeys(shard Shard, from Segments, on *disk) *keyTier {
 	return &keyTier{Store: s.keys, machine: machine}
 }
 
-// openRollups has the counts by hour of a journal that is open; nil where a shard has none.
+// openRollups opens the hourly counts of an open journal; nil if a shard has none.
 func (s *stores) openRollups(shard Shard, from Segments, on *disk) *rollups.Store {
 	if shard.Count == nil {
 		return nil

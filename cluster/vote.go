@@ -186,7 +186,7 @@ func (t *twin) record(content []byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, t.sequence), content...)
 }
 
-// storedTerm is the term in a group's files, which it does not change; 0 where there is none.
+// storedTerm is the term in a group's files, which it does not change; 0 if there is none.
 func storedTerm(fsys wal.FS, dir string) (term uint64, err error) {
 	found, err := readVote(fsys, dir)
 	if errors.Is(err, ErrDamaged) {

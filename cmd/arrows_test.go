@@ -160,7 +160,7 @@ func (g *arrows) returns() (count int) {
 }
 
 // knot is how many files the largest circle has: each of them uses each other, by whatever way; 0
-// where there is none.
+// if there is none.
 func (g *arrows) knot() (largest int) {
 	reached := make([][]bool, len(g.files))
 	for a := range g.files {

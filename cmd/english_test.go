@@ -43,6 +43,11 @@ var refused = []struct {
 	{regexp.MustCompile(`\btakes? in (?:what|that|who)\b`), "reads, records, counts"},
 	{regexp.MustCompile(`\braft's word\b`), "what raft answered"},
 	{regexp.MustCompile(`\bamid\b`), "between, during"},
+	{regexp.MustCompile(`\bworks? out again\b`), "computes again"},
+	{regexp.MustCompile(`\blets? happen\b`), "carries out"},
+	{regexp.MustCompile(`\bcomes? to pass\b`), "happens, takes effect"},
+	{regexp.MustCompile(`\bbrought forth\b`), "made"},
+	{regexp.MustCompile(`\bleads? to rows that exist\b`), "refers to existing rows"},
 	{regexp.MustCompile(`\bthrice\b|\bbesides that\b|\bwherefore\b|\bamidst\b`), "a plain word"},
 }
 

@@ -88,7 +88,7 @@ func newIllustrator(routes []Route) *illustrator {
 	return l
 }
 
-// success is the first example that was not refused; nil where there is none.
+// success is the first example that was not refused; nil if there is none.
 func (r *Route) success() *Example {
 	for i := range r.Examples {
 		if r.Examples[i].Code == "" {

@@ -39,7 +39,7 @@ func Asks(params ...Param) func(*Route) {
 	return func(r *Route) { r.Params = append(r.Params, params...) }
 }
 
-// Gives states an answer; data is nil where it has none.
+// Gives states an answer; data is nil if it has none.
 func Gives(status int, about string, data *Schema) func(*Route) {
 	return func(r *Route) {
 		r.Responses = append(r.Responses, Response{Status: status, About: about, Data: data})

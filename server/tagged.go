@@ -83,7 +83,7 @@ func (s *Schema) addTagged(of reflect.Type, as usage) {
 	}
 }
 
-// object returns the schema of the object within s that has this name; s where it has none.
+// object returns the schema of the object within s that has this name; s if it has none.
 func (s *Schema) object(name string, required bool) *Schema {
 	if name == "" {
 		return s

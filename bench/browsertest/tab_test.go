@@ -308,7 +308,7 @@ func (b *tab) path() string {
 	return u.Path
 }
 
-// text is what an element shows; empty where there is none.
+// text is what an element shows; empty if there is none.
 func (b *tab) text(selector string) string {
 	return evaluate[string](b, `document.querySelector(`+quote(selector)+`)?.innerText ?? ""`)
 }

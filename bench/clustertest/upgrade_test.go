@@ -24,7 +24,7 @@ import (
 // a layout, that does not wait for a version makes this test fail.
 const previous = ""
 
-// buildPrevious builds the program as it was at that commit, or, where there is none, or no
+// buildPrevious builds the program as it was at that commit, or, if there is none, or no
 // history, as in an archive or a shallow clone, this source with a version less. The binary of a
 // commit is kept in bin/, where `make clean` finds it.
 func buildPrevious(t *testing.T) (binary string) {

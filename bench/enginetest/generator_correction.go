@@ -46,7 +46,7 @@ func (g *generator) settlement() engine.Record {
 	return record(billing.KindVoidInvoice, &billing.VoidInvoice{Env: g.env(), ID: id})
 }
 
-// correction voids or amends an event that an earlier entry recorded; a tick where there is none.
+// correction voids or amends an event that an earlier entry recorded; a tick if there is none.
 func (g *generator) correction() engine.Record {
 	if len(g.keys) == 0 {
 		return engine.Record{Kind: engine.KindTick}

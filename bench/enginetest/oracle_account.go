@@ -166,7 +166,7 @@ func (c *OracleCustomer) issue(v *OracleInvoice) {
 	c.Invoices = append(c.Invoices, v)
 }
 
-// Advance lets happen what is due by an instant.
+// Advance carries out what is due by an instant.
 func (c *OracleCustomer) Advance(now int64) {
 	for {
 		var next *OracleSubscription

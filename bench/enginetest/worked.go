@@ -51,7 +51,7 @@ type Biller interface {
 	// Begin makes an account that sells doc, and at an instant of its sandbox a customer that
 	// subscribes to the document's first plan. Usage may come 100 days late.
 	Begin(doc billing.CatalogDocument, at time.Time)
-	// Advance moves the sandbox's clock on, and lets happen what is due.
+	// Advance moves the sandbox's clock on, and carries out what is due.
 	Advance(to time.Time)
 	// Use records units of the feature "usage" that occurred at an instant.
 	Use(units string, at time.Time)
@@ -59,7 +59,7 @@ type Biller interface {
 	// Invoices are the customer's, oldest first; Period is its subscription's.
 	Invoices() []WorkedInvoice
 	Period() (start, end time.Time)
-	// Grant makes the pool "pool" where there is none, and grants credits to it; never where expires
+	// Grant makes the pool "pool" if there is none, and grants credits to it; never where expires
 	// is zero. Remaining is what the grant of a name still holds; Pool is the pool of any name.
 	Grant(name, amount string, priority int64, expires time.Time)
 	Remaining(name string) decimal.Decimal

@@ -120,7 +120,7 @@ func stat(proc, id string) [][]byte {
 	return bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 }
 
-// ticks reads one number of a line of /proc; 0 where there is none.
+// ticks reads one number of a line of /proc; 0 if there is none.
 func ticks(fields [][]byte, at int) uint64 {
 	if at >= len(fields) {
 		return 0

@@ -30,7 +30,7 @@ type Restart struct {
 	// SnapshotEntry is the last entry of the log in its newest snapshot, LastEntry the last one that
 	// it had: those between them it had to apply. LogBytes is the log on its disk.
 	SnapshotEntry, LastEntry, LogBytes uint64
-	// Restored is how long reading the snapshot took, of Took; 0 where there was none.
+	// Restored is how long reading the snapshot took, of Took; 0 if there was none.
 	Restored time.Duration
 }
 

@@ -55,7 +55,7 @@ func (f *Figures) Doubts() []Doubt {
 	}
 }
 
-// ofComparisons are sentences about the comparisons; empty where there was none.
+// ofComparisons are sentences about the comparisons; empty if there was none.
 func (f *Figures) ofComparisons() (share, written, snapshots string) {
 	var shares, bytes []string
 	count := 0

@@ -75,7 +75,7 @@ type Answers struct {
 	Check, Simulate, Event, Duplicate, Limit, Batch Answer
 }
 
-// DefaultAnswers are answers of a cluster, for where none is measured in the same run.
+// DefaultAnswers are answers of a cluster, for if none is measured in the same run.
 func DefaultAnswers() Answers {
 	return Answers{
 		Check: Answer{200, []byte(`{"success":true,"data":{"referenceCustomerId":"b0000000-0000001",` +

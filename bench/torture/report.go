@@ -77,7 +77,7 @@ func (r *report) violate(by check, format string, args ...any) {
 // maxViolations is how many are kept.
 const maxViolations = 10
 
-// brokenPromises is nil where none is known.
+// brokenPromises is nil if none is known.
 func (r *report) brokenPromises() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -215,7 +215,7 @@ func (d *field) wanted() string {
 
 func (d *field) isCode() bool { return d.Visible && d.wanted() == "email_code" }
 
-// code is the place of a form's field for a code; -1 where it has none.
+// code is the place of a form's field for a code; -1 if it has none.
 func (f *form) code() int {
 	return slices.IndexFunc(f.Fields, func(d field) bool { return d.isCode() })
 }

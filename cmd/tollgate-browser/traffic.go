@@ -17,7 +17,7 @@ type traffic struct {
 	open, sends map[network.RequestID]bool
 	last        time.Time
 	// page is the status of the page, called of the last request that a script of it has sent
-	// something by; 0 where there was none since begin.
+	// something by; 0 if there was none since begin.
 	page, called int
 	// byProxy reports whether the page is the proxy's refusal.
 	byProxy bool

@@ -98,7 +98,7 @@ func TestPeriodEndsRollOver(t *testing.T) {
 	require.NoError(t, billing.CheckCredits(m))
 }
 
-// TestUpgradeGrantsTheDifference of allocations, and nothing where there is none.
+// TestUpgradeGrantsTheDifference of allocations, and nothing if there is none.
 func TestUpgradeGrantsTheDifference(t *testing.T) {
 	for amount, balance := range map[int64]string{100: "100", 250: "250", 40: "100"} {
 		m, l := prepaid(t)

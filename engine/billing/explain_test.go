@@ -63,7 +63,7 @@ func (k *books) amend(key string, units int64) {
 	require.Equal(k.t, engine.OutcomeDone, r.Outcome)
 }
 
-// to moves the log to an instant, and lets happen what is due.
+// to moves the log to an instant, and carries out what is due.
 func (k *books) to(at int64) {
 	k.l.Stamp = at
 	k.l.DoPayload(engine.KindTick, nil)

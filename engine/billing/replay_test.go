@@ -54,7 +54,7 @@ func TestReplayEqualsSnapshotAndRest(t *testing.T) {
 
 // TestRefusedCommandsChangeNothing: a history whose refused records are replaced by what changes
 // nothing leads to the same state, but for the rolling hash that the snapshot's header holds. A
-// tick comes before what may be refused, since a refused command may let happen what is due.
+// tick comes before what may be refused, since a refused command may carry out what is due.
 func TestRefusedCommandsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, twin := billing.New(billing.Config{}), billing.New(billing.Config{})

@@ -55,7 +55,7 @@ func (x *Sparse) Put(row uint32, data []byte) {
 	*r = sparseRow{row, string(data)}
 }
 
-// Get returns the bytes of a row; "" where it has none. Any goroutine that knows the row.
+// Get returns the bytes of a row; "" if it has none. Any goroutine that knows the row.
 func (x *Sparse) Get(row uint32) string {
 	n := int(x.table.Len())
 	at := sort.Search(n, func(i int) bool { return x.table.Read(uint32(i)+1).row >= row })

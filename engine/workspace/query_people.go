@@ -60,7 +60,7 @@ type SessionView struct {
 	// EndsAt is when it ends unless it is used before; NoteFrom from when on its next use is to be
 	// noted.
 	EndsAt, NoteFrom int64
-	// Principal is the workspace that it works in; its Workspace is 0 where there is none.
+	// Principal is the workspace that it works in; its Workspace is 0 if there is none.
 	Principal Principal
 	// Link is how an agent is linked to its owner.
 	Link LinkStatus

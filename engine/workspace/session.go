@@ -44,7 +44,7 @@ type SignInReply struct {
 	Person uint32   `wire:"1"` // the row
 	ID     [16]byte `wire:"2"`
 	Agent  bool     `wire:"3"`
-	// Link is how an agent is linked to its owner; LinkNone where it has none.
+	// Link is how an agent is linked to its owner; LinkNone if it has none.
 	Link LinkStatus `wire:"4"`
 }
 

@@ -99,7 +99,7 @@ const metadata = `{"resource":"{base}","agent_auth":{"register_uri":"{base}keys"
 "anonymous":{"credential_types_supported":["api_key"]}}}
 `
 
-// publish answers a document of a variant; false where it has none of that name.
+// publish answers a document of a variant; false if it has none of that name.
 func (p *product) publish(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false

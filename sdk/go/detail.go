@@ -12,7 +12,7 @@ import (
 type Detail struct {
 	// Name is the field's name in JSON, Label its name for people, Help a sentence about it.
 	Name, Label, Help string
-	// Value is its value as text; "" where it has none.
+	// Value is its value as text; "" if it has none.
 	Value string
 	// Max is the most characters of a text, or the largest number; 0 means no limit.
 	Max int

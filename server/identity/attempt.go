@@ -55,7 +55,7 @@ func (s *Service) keep(ctx *fasthttp.RequestCtx, a *attempt) error {
 	return nil
 }
 
-// kept is the attempt that the browser has; nil where it has none, or it is too old.
+// kept is the attempt that the browser has; nil if it has none, or it is too old.
 func (s *Service) kept(ctx *fasthttp.RequestCtx) *attempt {
 	sealed, err := base64.RawURLEncoding.DecodeString(s.cookie(ctx, attemptCookie))
 	if err != nil {

@@ -57,7 +57,7 @@ type description struct {
 	at    time.Time
 }
 
-// newProvider makes a provider; nil where none is configured.
+// newProvider makes a provider; nil if none is configured.
 func newProvider(c *Config, issuer Issuer, redirect string, scopes []string) *provider {
 	if issuer.URL == "" {
 		return nil

@@ -247,7 +247,7 @@ func TestFloodsAreUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var page atomic.Value // the home page; a flood like the rest where there is none
+			var page atomic.Value // the home page; a flood like the rest if there is none
 			pages := http.NewServeMux()
 			pages.Handle("/", flood.handler)
 			pages.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {

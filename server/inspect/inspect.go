@@ -60,7 +60,7 @@ type Result struct {
 	Document *document.Document
 	// Suggestion is a call that a saved test can be verified by, or why there is none.
 	Suggestion suggest.Suggestion
-	// Journey is how far an agent would come with the task; nil where there was none.
+	// Journey is how far an agent would come with the task; nil if there was none.
 	Journey *journey.Journey
 }
 

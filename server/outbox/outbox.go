@@ -80,7 +80,7 @@ func New(c Config) (*Outbox, error) {
 	}, nil
 }
 
-// flight is a delivery that is due or being sent. The result is nil where there is none.
+// flight is a delivery that is due or being sent. The result is nil if there is none.
 type flight struct {
 	*billing.DueDelivery
 	result *webhook.Result

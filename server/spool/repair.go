@@ -234,7 +234,7 @@ func (w *walk) file(name string, data []byte, last bool) error {
 	return nil
 }
 
-// record reads the record at the beginning of data; n is 0 where there is none.
+// record reads the record at the beginning of data; n is 0 if there is none.
 func (w *walk) record(data []byte) (index uint64, record []byte, n int) {
 	size, n := binary.Uvarint(data)
 	if n <= 0 || size < frameBytes || size > uint64(len(data)-n) {

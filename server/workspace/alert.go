@@ -84,7 +84,7 @@ func (a *Alerts) forOwner(
 }
 
 // alertSettings reads what is to be set: on, and where to; null and an empty text are nowhere.
-// shown is the secret that webhooks are signed with from now on where there is none yet.
+// shown is the secret that webhooks are signed with from now on if there is none yet.
 func (a *Alerts) alertSettings(b *body, workspace uint32, flow [16]byte) (
 	c *state.SetAlerts, shown string, err error,
 ) {

@@ -236,7 +236,7 @@ func (s *Runs) suggestTest(x *server.Exchange, id [16]byte) *server.Fault {
 }
 
 // Document is the document of a run of a workspace that is completed, as JSON, with what it was
-// compared with; false where there is none.
+// compared with; false if there is none.
 func (s *Runs) Document(workspace uint32, run [16]byte) (v state.InspectionView, document []byte,
 	ok bool,
 ) {

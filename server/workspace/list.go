@@ -73,7 +73,7 @@ func textOrNull(j *server.JSON, name, value string) {
 	j.Text(name, value)
 }
 
-// timeOrNull writes an instant, or null where there is none.
+// timeOrNull writes an instant, or null if there is none.
 func timeOrNull(j *server.JSON, name string, ms int64) {
 	if ms == 0 {
 		null(j, name)
@@ -82,7 +82,7 @@ func timeOrNull(j *server.JSON, name string, ms int64) {
 	j.Time(name, ms)
 }
 
-// idOrNull writes an id, or null where there is none.
+// idOrNull writes an id, or null if there is none.
 func idOrNull(j *server.JSON, name, mark string, id [16]byte) {
 	if id == ([16]byte{}) {
 		null(j, name)

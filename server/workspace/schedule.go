@@ -18,7 +18,7 @@ type wantedSchedule struct {
 }
 
 // schedule reads when a flow's runs are to begin by themselves: its owner decides that. Null takes
-// away what is there, and is nothing where there is none.
+// away what is there, and is nothing if there is none.
 func (b *body) schedule(x *server.Exchange, scheduled bool) (w wantedSchedule) {
 	switch {
 	case b.taken("schedule"):

@@ -51,7 +51,7 @@ type Alerts struct {
 	vault   *vault.Vault    // seals what webhooks are signed with
 	mail    mail.Sender     // nil where no mail is sent
 	hooks   *webhook.Sender // nil where no webhook is sent
-	console string          // where the owner's pages are; empty where there are none
+	console string          // where the owner's pages are; empty if there are none
 }
 
 // Members are who may work in workspaces: agents that sign up, people, and their keys, sessions and

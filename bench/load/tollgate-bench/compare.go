@@ -243,7 +243,7 @@ const recoveredEvents = 1_000_000
 // maxCalm bounds the time between two kills of failover.
 const maxCalm = 2 * time.Second
 
-// Plans where none is said: the second has a hard limit of defaultFeature.
+// Plans if none is said: the second has a hard limit of defaultFeature.
 const (
 	defaultPlan = "llm-team"
 	limitedPlan = "starter"

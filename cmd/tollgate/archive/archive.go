@@ -71,7 +71,7 @@ func begunAt(name, suffix string) (time.Time, bool) {
 	return begun, ours && ends && err == nil
 }
 
-// Due is when the next backup is due: at once where there is none. One of the future, from a clock
+// Due is when the next backup is due: at once if there is none. One of the future, from a clock
 // that was set back since, does not count.
 func (p *Plan) Due(list []Backup, now time.Time) time.Time {
 	past := slices.IndexFunc(list, func(b Backup) bool { return !b.Begun.After(now) })

@@ -44,7 +44,7 @@ type Authority struct {
 }
 
 // OpenAuthority loads the authority of a folder, and makes one (the key readable by its owner
-// alone) where there is none.
+// alone) if there is none.
 func OpenAuthority(folder string) (*Authority, error) {
 	certificate, key := filepath.Join(folder, AuthorityFile), filepath.Join(folder, authorityKeyFile)
 	pair, err := tls.LoadX509KeyPair(certificate, key)

@@ -145,7 +145,7 @@ var sizeUnits = [...]string{"KiB", "MiB", "GiB", "TiB"}
 // instant is a time without milliseconds that are zero.
 func instant(text string) string { return strings.Replace(text, ".000Z", "Z", 1) }
 
-// moment is an instant as instant writes it; empty where there is none.
+// moment is an instant as instant writes it; empty if there is none.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -153,7 +153,7 @@ func moment(t time.Time) string {
 	return instant(t.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// either is text, or another text where there is none.
+// either is text, or another text if there is none.
 func either(text, other string) string {
 	if text == "" {
 		return other

@@ -49,7 +49,7 @@ func (n *node) openSignIn(surface workspace.Surface) (*identity.Service, error) 
 	return identity.New(c)
 }
 
-// openOperators makes the operators' way in by name; nil where none is configured.
+// openOperators makes the operators' way in by name; nil if none is configured.
 func (n *node) openOperators() (*console.SignedIn, error) {
 	service, err := n.openSignIn(workspace.SurfaceOperations)
 	if service == nil {

@@ -73,7 +73,7 @@ func (c *identityFlags) believe(node *config.Config) {
 // devOperator is who may use the operators' pages of a cluster for development.
 const devOperator = "operator@localhost.test"
 
-// serveIdentity serves the identity provider; nil where none is.
+// serveIdentity serves the identity provider; nil if none is.
 func (c *identityFlags) serveIdentity(
 	keys devdata.Keys, nodes []config.Config,
 ) (*localSite, error) {

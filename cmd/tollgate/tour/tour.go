@@ -56,7 +56,7 @@ type tour struct {
 // answer is an answer's body.
 type answer map[string]any
 
-// at is a value within the body, by names; nil where there is none.
+// at is a value within the body, by names; nil if there is none.
 func (a answer) at(names ...string) any {
 	var value any = map[string]any(a)
 	for _, name := range names {

@@ -117,7 +117,7 @@ func (c *Collection) Readable() bool {
 	})
 }
 
-// Robots is the answer of the home page's host to a request for its robots.txt; nil where none was
+// Robots is the answer of the home page's host to a request for its robots.txt; nil if none was
 // made.
 func (c *Collection) Robots() *Observation { return c.robotsOf(c.host) }
 
@@ -167,7 +167,7 @@ func (c *Collection) Holds(obs, quote string) bool {
 }
 
 // Find is the answer to what was looked for: the last observation of a role that is not a redirect,
-// of those the first that can be read; nil where there is none.
+// of those the first that can be read; nil if there is none.
 func (c *Collection) Find(role string) (last *Observation) {
 	for o := range c.answers(role) {
 		if last = o; o.OK() {

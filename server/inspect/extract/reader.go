@@ -155,7 +155,7 @@ func add(list []document.Evidence, obs, quote string) []document.Evidence {
 	return list
 }
 
-// fact is a text that was read; nil where there is none.
+// fact is a text that was read; nil if there is none.
 func fact(value, obs, quote string) *document.Fact[string] {
 	value = tree.Cut(strings.Join(strings.Fields(value), " "), maxValue)
 	e, ok := quoted(obs, quote)

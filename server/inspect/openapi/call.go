@@ -151,7 +151,7 @@ func swaggerServer(n *tree.Node) string {
 }
 
 // Address is where an operation is called, by the server that its document names, relative to where
-// the document was read; empty where it has none.
+// the document was read; empty if it has none.
 func (o *Operation) Address(readAt string) string {
 	at, err := url.Parse(readAt)
 	if err != nil || o.long || strings.ContainsAny(o.Server, "{}") {

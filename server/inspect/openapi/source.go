@@ -49,7 +49,7 @@ func (s *Source) Node(o *Operation) (operation, item *tree.Node) {
 	return nil, item
 }
 
-// Named finds an operation by its operationId; nil where there is none.
+// Named finds an operation by its operationId; nil if there is none.
 func (s *Source) Named(id string) *Operation {
 	for i := range s.Operations {
 		if s.Operations[i].ID.Value == id {

@@ -93,7 +93,7 @@ func (b *blocks) put(text string, from, to int) {
 	b.text.WriteString(text)
 }
 
-// space adds a space at from..to of the page, where there is none yet.
+// space adds a space at from..to of the page, if there is none yet.
 func (b *blocks) space(from, to int) {
 	if text := b.text.String(); text != "" && text[len(text)-1] != ' ' {
 		b.put(" ", from, to)

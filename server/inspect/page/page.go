@@ -72,7 +72,7 @@ var tagged = regexp.MustCompile(`(?i)<!doctype\b|<!--|<\?xml\b|</?(a|abbr|articl
 	`noscript|ol|p|picture|pre|script|section|select|small|span|strong|style|svg|table|tbody|td|` +
 	`template|textarea|tfoot|th|thead|title|tr|u|ul|video)[\s/>]`)
 
-// IsHTML reports whether an answer is an HTML page. Its media type decides; where it has none, what
+// IsHTML reports whether an answer is an HTML page. Its media type decides; if it has none, what
 // browsers take it for. Under any other type it is one where it begins as only pages do. text/html
 // that has no tag of HTML, or begins as Markdown does, is the text that it is: many servers call
 // everything that.

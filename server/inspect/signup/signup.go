@@ -176,7 +176,7 @@ func Operations(s *openapi.Source) (all []Operation) {
 
 // Leads reports whether the answer of an operation leads to a key. The operations
 // last are those that finish what another has begun. The rule is that of a code that somebody is
-// sent on the way; empty where there is none.
+// sent on the way; empty if there is none.
 func (o *Operation) Leads(s *openapi.Source, last []*openapi.Operation) (rule string, makes bool) {
 	described := len(o.given) > 0
 	if o.Promises || !described && keyWords.MatchString(o.Path) {
@@ -247,7 +247,7 @@ func Lacks(s *openapi.Source, o *openapi.Operation, known func(name string) bool
 	return code, given || mailed
 }
 
-// bodyOf is the schema of an operation's body; nil where there is none.
+// bodyOf is the schema of an operation's body; nil if there is none.
 func bodyOf(s *openapi.Source, o *openapi.Operation) *tree.Node {
 	body, _ := s.Body(o)
 	return body.Schema

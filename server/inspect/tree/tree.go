@@ -92,7 +92,7 @@ func ParseWithout(text string, omit func(path []string) bool) (*Node, error) {
 // ParseJSON reads a JSON document.
 func ParseJSON(text string) (*Node, error) { return parseJSON(text, nil) }
 
-// Of is the value of a name in a map; nil where there is none. Of two with one name it is the last.
+// Of is the value of a name in a map; nil if there is none. Of two with one name it is the last.
 // A nil node has nothing.
 func (n *Node) Of(name string) *Node {
 	if n == nil || n.Kind != Map {
@@ -112,7 +112,7 @@ func (n *Node) Of(name string) *Node {
 	return nil
 }
 
-// TextOf is the text of a name in a map; empty where there is none or it is not text.
+// TextOf is the text of a name in a map; empty if there is none or it is not text.
 func (n *Node) TextOf(name string) string { return n.Of(name).AsText() }
 
 // AsText is the value of a text; empty where it is none.

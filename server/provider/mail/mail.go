@@ -1,4 +1,4 @@
-// Package mail sends mails: by any SMTP server, or into a folder where none is to be sent. Each
+// Package mail sends mails: by any SMTP server, or into a folder if none is to be sent. Each
 // attempt has a Result with a class, since a mail that may have arrived must not be sent again. See
 // DESIGN.md.
 package mail

@@ -146,7 +146,7 @@ func (s *stripe) Checkout(ctx context.Context, id string) (Status, error) {
 	return status, nil
 }
 
-// post sends a form; key is the Idempotency-Key, empty where none is needed.
+// post sends a form; key is the Idempotency-Key, empty if none is needed.
 func (s *stripe) post(ctx context.Context, path, key string, form url.Values, v any) error {
 	r := &fetch.Request{
 		Method: http.MethodPost, URL: s.config.BaseURL + path,

@@ -38,7 +38,7 @@ type Endpoint struct {
 	URL     string
 	Dialect Dialect
 	Model   string
-	// Key is sent with each request and in nothing else; empty where none is needed.
+	// Key is sent with each request and in nothing else; empty if none is needed.
 	Key string
 	// Client is the guarded client by which it is reached.
 	Client *fetch.Client

@@ -20,7 +20,7 @@ type Task struct {
 	// Hosts are the hosts, with their ports where they have one, that the task is about: the
 	// agent's requests go there and nowhere else.
 	Hosts []string
-	// Account is what the agent signs in with, in place of signing up; nil where it has none.
+	// Account is what the agent signs in with, in place of signing up; nil if it has none.
 	Account *Account
 	// Checkpoint is what the agent goes on from; nil at the first start.
 	Checkpoint []byte

@@ -22,7 +22,7 @@ type Check struct {
 	Status int
 	// Contains is what the right answer contains; empty is anything.
 	Contains string
-	// Credential is how the key is sent: bearer, token or x-api-key; empty where there is none.
+	// Credential is how the key is sent: bearer, token or x-api-key; empty if there is none.
 	Credential string
 	// RunID replaces {run_id} in Contains.
 	RunID string
