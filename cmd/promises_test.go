@@ -107,3 +107,46 @@ func TestLinksOfDocumentsLeadToFiles(t *testing.T) {
 	require.Greater(t, found, 40, "the documents link to each other")
 	report(t, "what a document links to exists", offenders)
 }
+
+// TestTheREADMESaysWhereThingsAreDecided: each function of its table is declared in the file that
+// the table links to.
+func TestTheREADMESaysWhereThingsAreDecided(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "\n## Where is it decided?\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	files := map[string]source{}
+	for _, s := range sources(t) {
+		files[s.path] = s
+	}
+	var offenders []string
+	found := 0
+	for _, row := range placed.FindAllStringSubmatch(table, -1) {
+		declared := map[string]bool{}
+		for _, d := range files[row[2]].file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				declared[d.Name.Name] = true
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					switch s := s.(type) {
+					case *ast.TypeSpec:
+						declared[s.Name.Name] = true
+					case *ast.ValueSpec:
+						declared[s.Names[0].Name] = true
+					}
+				}
+			}
+		}
+		for _, name := range word.FindAllString(row[1], -1) {
+			if found++; !declared[name] {
+				offenders = append(offenders, name+" is not in "+row[2])
+			}
+		}
+	}
+	require.Greater(t, found, 12)
+	report(t, "the README leads to functions that exist", offenders)
+}
+
+// placed finds the functions that the README's table places in a file.
+var placed = regexp.MustCompile("((?:`\\w+`(?:, )?)+) in \\[[^]]+\\]\\(([\\w/]+\\.go)\\)")

@@ -37,9 +37,9 @@ func (f *Figures) Recordable() error {
 	return fmt.Errorf("refused to record: %w", errors.Join(all...))
 }
 
-// Record puts what was measured in place of a document's rows, and leaves its other rows; users
-// leaves out what few people ask about. The error is Recordable's where they cannot be kept.
-func (f *Figures) Record(document []byte, users bool) ([]byte, error) {
+// Record replaces a document's rows by what was measured, and keeps rows that were not. It returns
+// Recordable's error if the figures cannot be kept.
+func (f *Figures) Record(document []byte) ([]byte, error) {
 	if err := f.Recordable(); err != nil {
 		return nil, err
 	}
@@ -59,10 +59,7 @@ func (f *Figures) Record(document []byte, users bool) ([]byte, error) {
 	out.WriteString(recordBegin + recordHead)
 	for _, row := range f.Rows() {
 		line, was := known[row.What]
-		switch {
-		case users && !row.Users:
-			continue
-		case row.Verdict != VerdictUnknown || !was:
+		if row.Verdict != VerdictUnknown || !was {
 			line = row.line(f.Environment)
 		}
 		out.WriteString(line)

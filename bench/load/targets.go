@@ -67,8 +67,6 @@ type Row struct {
 	Proof string
 	// Disturbed says what disturbed the measurement; such a row is not kept.
 	Disturbed string
-	// Users reports whether it is one of the few that people ask about first.
-	Users bool
 }
 
 // Stands is the verdict with what belongs to it.
@@ -89,7 +87,6 @@ type goal struct {
 	part, what, target string
 	measure            func(f *Figures) (text string, stands Verdict)
 	proof              string
-	users              bool
 }
 
 // Sizes at which the goals of restarts count.
@@ -106,11 +103,11 @@ const manyKeys = "1000000-50M-keys"
 
 var goals = []goal{
 	{
-		part: "check", what: "check on the leader / bare fasthttp: rate · server CPU", users: true,
+		part: "check", what: "check on the leader / bare fasthttp: rate · server CPU",
 		target: "≥ 0.85 · 0.70, p99 ≤ 2 ×", measure: checkOfBare,
 	},
 	{
-		part: "check", what: "check on the leader / HTTP and Redis GET: rate · server CPU", users: true,
+		part: "check", what: "check on the leader / HTTP and Redis GET: rate · server CPU",
 		target: "≥ 1.3", measure: against(ScenarioCheck, 1.3, 0, "redis", "redis-io"),
 	},
 	{
@@ -118,7 +115,7 @@ var goals = []goal{
 		measure: byTools(ScenarioCheck, "redis"),
 	},
 	{
-		part: "ingest", what: "event / HTTP and Redis, fsync always: rate · server CPU", users: true,
+		part: "ingest", what: "event / HTTP and Redis, fsync always: rate · server CPU",
 		target: "≥ 1.1 · 1.0", measure: against(ScenarioIngest, 1.1, 1.0, "redis", "redis-io"),
 	},
 	{
@@ -126,11 +123,11 @@ var goals = []goal{
 		target: "≥ 0.50 · 0.35", measure: eventOfBare,
 	},
 	{
-		part: "ingest", what: "event / HTTP and PostgreSQL: rate · server CPU", users: true,
+		part: "ingest", what: "event / HTTP and PostgreSQL: rate · server CPU",
 		target: "≥ 3", measure: against(ScenarioIngest, 3, 0, "postgres"),
 	},
 	{
-		part: "ingest", what: "event / HTTP and etcd: rate · server CPU", users: true,
+		part: "ingest", what: "event / HTTP and etcd: rate · server CPU",
 		target: "≥ 5", measure: against(ScenarioIngest, 5, 0, "etcd"),
 	},
 	{
@@ -142,11 +139,11 @@ var goals = []goal{
 		measure: byTools(ScenarioIngest, "postgres"),
 	},
 	{
-		part: "batch", what: "batches of 1,000, durable on three nodes", users: true,
+		part: "batch", what: "batches of 1,000, durable on three nodes",
 		target: "≥ 400,000/s, p99 ≤ 100 ms", measure: batches,
 	},
 	{
-		part: "batch", what: "batches / HTTP and Redis at its best: rate · server CPU", users: true,
+		part: "batch", what: "batches / HTTP and Redis at its best: rate · server CPU",
 		target: "≥ 1.5",
 		measure: against(ScenarioBatch, 1.5, 0, "redis", "redis-io", "redis-16", "redis-100",
 			"redis-1000"),
@@ -160,7 +157,7 @@ var goals = []goal{
 		target: "–", measure: overNetwork,
 	},
 	{
-		part: "scale", what: "cost of an event, few → 1M customers, HTTP", users: true,
+		part: "scale", what: "cost of an event, few → 1M customers, HTTP",
 		target: "≤ 1.25 ×", measure: scaleOverHTTP,
 	},
 	{
@@ -169,19 +166,19 @@ var goals = []goal{
 	},
 	{
 		part: "snapshots", what: "ingest beside snapshots / without", target: "≥ 0.85, entry ≤ 20 ms",
-		measure: besideSnapshots, users: true,
+		measure: besideSnapshots,
 	},
 	{
-		part: "failover", what: "leader killed, 20 times: first acknowledgement", users: true,
+		part: "failover", what: "leader killed, 20 times: first acknowledgement",
 		target: "≤ 700 ms each, lost 0, doubled 0", measure: failovers,
 	},
 	{
-		part: "recover", what: "restart, 10M events of log", target: "≤ 8 s", users: true,
+		part: "recover", what: "restart, 10M events of log", target: "≤ 8 s",
 		measure: restart(func(f *Figures) *RecoverReport { return f.FromLog }, 8*time.Second, 0,
 			goalLogEvents),
 	},
 	{
-		part: "recover", what: "restart, snapshot of 1M customers, 10M keys", users: true,
+		part: "recover", what: "restart, snapshot of 1M customers, 10M keys",
 		target: "≤ 7 s",
 		measure: restart(func(f *Figures) *RecoverReport { return f.FromSnapshots }, 7*time.Second,
 			goalCustomers, goalSnapshotEvents),
@@ -195,7 +192,7 @@ var goals = []goal{
 		measure: eventsBesideRuns,
 	},
 	{
-		part: "flood", what: "100 events/s beside another account's flood", users: true,
+		part: "flood", what: "100 events/s beside another account's flood",
 		target: "≥ 99 %, p99 ≤ 500 ms, no election", measure: eventsBesideFlood,
 	},
 	{
@@ -207,7 +204,7 @@ var goals = []goal{
 		measure: livePages,
 	},
 	{
-		part: "engine", what: "check in the engine, 1M customers: alone · together", users: true,
+		part: "engine", what: "check in the engine, 1M customers: alone · together",
 		target: "≤ 500 · 300 ns, 0 allocations", measure: checkInEngine,
 	},
 	{
@@ -250,7 +247,6 @@ func (f *Figures) Rows() []Row {
 	for _, g := range goals {
 		row := Row{
 			Part: g.part, What: g.what, Target: g.target, Measured: "–", Verdict: VerdictUnknown,
-			Users: g.users,
 		}
 		if text, stands := g.measure(f); text != "" {
 			row.Measured, row.Verdict = text, stands
