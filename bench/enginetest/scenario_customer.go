@@ -110,6 +110,9 @@ func (s *scenario) check(l *printer) {
 		if d.HasLimit {
 			fmt.Fprintf(l, " limit=%s remaining=%s", d.Limit, d.Remaining)
 		}
+		if !d.Held.IsZero() {
+			fmt.Fprintf(l, " held=%s", d.Held)
+		}
 		l.WriteString("\n")
 	}
 	if q.Track {

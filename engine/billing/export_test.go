@@ -7,11 +7,13 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
+	"tollgate/engine/wire"
 )
 
 // changeSubscription changes a subscription in memory.
@@ -129,6 +131,9 @@ func Golden() map[string][]byte {
 		"snapshot-cover":        credits.CoverCodec.Append(nil, goldenCover()),
 		"snapshot-request":      requestCodec.Append(nil, &q),
 		"snapshot-delivery":     outbox.DeliveryCodec.Append(nil, goldenDelivery()),
+		"snapshot-hold":         holds.HoldCodec.Append(nil, goldenHold()),
+		"snapshot-hold-item":    holds.ItemCodec.Append(nil, goldenHoldItem()),
+		"snapshot-hold-words":   goldenHoldWords(),
 
 		"snapshot-webhook-endpoint": outbox.WebhookEndpointCodec.Append(nil, goldenEndpoint()),
 		"snapshot-customer":         book.CustomerCodec.Append(nil, &c),
@@ -179,6 +184,14 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		"snapshot-chunk":        func() error { return recode(data, &again, credits.ChunkCodec) },
 		"snapshot-cover":        func() error { return recode(data, &again, credits.CoverCodec) },
 		"snapshot-delivery":     func() error { return recode(data, &again, outbox.DeliveryCodec) },
+		"snapshot-hold":         func() error { return recode(data, &again, holds.HoldCodec) },
+		"snapshot-hold-item":    func() error { return recode(data, &again, holds.ItemCodec) },
+		"snapshot-hold-words": func() error {
+			var w holds.Words
+			err := wire.Decode(data, &w)
+			again = wire.Encode(nil, &w)
+			return err
+		},
 		"snapshot-webhook-endpoint": func() error {
 			return recode(data, &again, outbox.WebhookEndpointCodec)
 		},

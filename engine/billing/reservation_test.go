@@ -375,29 +375,86 @@ func TestOpenReservationsAreBounded(t *testing.T) {
 	require.Equal(t, int64(200), v.RemainingSeconds, "the setting bounds it in all")
 }
 
-// TestManyHoldsExpireInBoundedEntries: what expires in one instant is spread over entries.
+// TestManyHoldsExpireInBoundedEntries: what expires in one instant is spread over entries, none of
+// which is longer than any other; half of it becomes usage.
 func TestManyHoldsExpireInBoundedEntries(t *testing.T) {
 	s := newHeldSandbox(t)
 	s.Keep = false
-	const customers, each = 20, 500
+	const customers = 20
 	for i := range customers {
 		name := fmt.Sprint("c", i)
 		enginetest.NewCustomer(s.Log, name, "prepaid")
-		for j := range each {
-			require.Equal(t, engine.OutcomeDone, s.Do(billing.KindReserve,
-				enginetest.Reservation(fmt.Sprint(name, j), name, "calls", 1)).Outcome)
+		s.Do(billing.KindSetLimits, &billing.SetLimits{CustomerHolds: expiringHolds})
+		for j := range expiringHolds / customers {
+			c := enginetest.Reservation(fmt.Sprint(name, "-", j), name, "calls", 1)
+			c.Items[0].Units = decimal.MustParse("0.01")
+			c.SettleOnExpiry = j%2 == 0
+			require.Equal(t, engine.OutcomeDone, s.Do(billing.KindReserve, c).Outcome)
 		}
 	}
 	s.Stamp += 600_000
-	entries := 0
-	for s.m.NextDue() <= s.Stamp {
-		_, err := s.Apply(engine.Record{Kind: engine.KindTick})
-		require.NoError(t, err)
-		entries++
-	}
-	require.Greater(t, entries, customers*each/2000)
-	require.Equal(t, engine.OutcomeDone, s.Do(billing.KindReserve,
-		enginetest.Reservation("last", "c0", "calls", 500)).Outcome)
+	require.Greater(t, settled(t, s.Log, oneStep), expiringHolds/2000)
+	require.Equal(t, uint64(expiringHolds/2), s.m.Stats().UsageEvents)
+	c := enginetest.Reservation("last", "c0", "calls", 1)
+	c.Partial, c.Items[0].Units = true, decimal.FromInt(500)
+	v := s.view(s.Do(billing.KindReserve, c))
+	used := float64(expiringHolds/customers/2) / 100
+	require.Equal(t, fmt.Sprint(500-used), v.Items[0].Granted.String())
+}
+
+// TestHeldCreditsStayInThePool draws histories of reservations and events of one pool: its balance
+// is never below what open reservations hold of it, as long as no grant goes away.
+func TestHeldCreditsStayInThePool(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newHeldSandbox(&testing.T{})
+		units := func() int64 { return rapid.Int64Range(0, 90).Draw(t, "units") }
+		for n := range rapid.IntRange(1, 40).Draw(t, "commands") {
+			name := fmt.Sprint("r", rapid.IntRange(0, 5).Draw(t, "reservation"))
+			switch rapid.IntRange(0, 7).Draw(t, "command") {
+			case 0, 1:
+				c := enginetest.Reservation(name, "ada", "videos", 1+units())
+				if rapid.Bool().Draw(t, "two") {
+					c.Items = append(c.Items, bothItems(1+units()/4, 0)[:1]...)
+				} else {
+					c.Partial = rapid.Bool().Draw(t, "partial")
+				}
+				c.SettleOnExpiry = rapid.Bool().Draw(t, "bills")
+				c.RefuseOverrun = rapid.Bool().Draw(t, "refuses")
+				s.Do(billing.KindReserve, c)
+			case 2, 3, 4:
+				s.settle(name, units(), func(c *billing.SettleReservation) {
+					c.Items[0].FeatureKey = "videos"
+					c.Partial = rapid.Bool().Draw(t, "part")
+					if rapid.Bool().Draw(t, "two") {
+						c.Items = append(c.Items, billing.SettleItem{
+							FeatureKey: "images", Units: decimal.FromInt(units() / 4),
+						})
+					}
+				})
+			case 5:
+				s.release(name)
+			case 6:
+				s.event(fmt.Sprint("e", n), rapid.SampledFrom([]string{"videos", "images"}).
+					Draw(t, "feature"), units())
+			default:
+				s.Stamp += rapid.Int64Range(1, 700_000).Draw(t, "later")
+				_, err := s.Apply(engine.Record{Kind: engine.KindTick})
+				require.NoError(t, err)
+			}
+			list, _, _, _ := s.m.Reservations(&billing.ReservationQuery{
+				Env: enginetest.Sandbox, Customer: "ada", Limit: 100, Now: s.Stamp,
+			})
+			held := decimal.Decimal{} // half a credit a video; images have a price, too
+			for _, v := range list {
+				if v.Items[0].FeatureKey == "videos" {
+					half, _ := v.Items[0].Held.Mul(decimal.MustParse("0.5"))
+					held, _ = held.Add(half)
+				}
+			}
+			balance := s.m.Pools(1)[0].Balance
+			require.False(t, balance.Less(held), "%s held of %s", held, balance)
+		}
+	})
 }
 
 // TestUsedAndHeldStayWithinTheLimit draws histories of reservations and events of one customer: at
