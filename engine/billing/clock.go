@@ -76,7 +76,7 @@ const maxFellDue = 20_000
 func (m *customerReader) FellDue(env uint32, from, to int64) (all FellDue) {
 	s, left := m.state.Load(), maxFellDue
 	within := func(at int64) bool { return at > from && at <= to }
-	for row := uint32(1); row <= s.Customers.Len(); row++ {
+	for row := uint32(1); row <= s.whole.customers.Load(); row++ {
 		if s.Customers.Read(row).Env != env {
 			continue
 		}

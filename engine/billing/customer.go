@@ -106,10 +106,45 @@ func (s *state) customer(row uint32) (CustomerView, bool) {
 	return s.customerView(row), true
 }
 
+// CustomerNames are what people find a customer by.
+type CustomerNames struct{ ExternalID, FirstName, LastName, Email string }
+
+// CustomerNames reads a row; false where it is of another environment, or none.
+func (m *customerReader) CustomerNames(env, row uint32) (n CustomerNames, ok bool) {
+	s := m.state.Load()
+	if row == 0 || row > s.whole.customers.Load() {
+		return n, false
+	}
+	c := s.Customers.Read(row)
+	if c.Env != env {
+		return n, false
+	}
+	lock := s.ReadLock(row)
+	defer lock.RUnlock()
+	p := s.Profile(row)
+	return CustomerNames{string(s.ExternalID(c)), p.FirstName, p.LastName, p.Email}, true
+}
+
+// CustomerRows lists an environment's rows among the scan rows behind one; through is the last that
+// was looked at, and more says that there are others.
+func (m *customerReader) CustomerRows(env, after uint32, scan int) (
+	rows []uint32, through uint32, more bool,
+) {
+	s := m.state.Load()
+	last := s.whole.customers.Load()
+	through = uint32(min(uint64(after)+uint64(scan), uint64(max(after, last))))
+	for row := uint64(after) + 1; row <= uint64(min(through, last)); row++ {
+		if row := uint32(row); s.Customers.Read(row).Env == env {
+			rows = append(rows, row)
+		}
+	}
+	return rows, through, through < last
+}
+
 // Customers lists at most limit rows of an environment's customers that come after one.
 func (m *customerReader) Customers(env, after uint32, limit int) (rows []uint32) {
 	s := m.state.Load()
-	for row := uint64(after) + 1; row <= uint64(s.Customers.Len()) && len(rows) < limit; row++ {
+	for row := uint64(after) + 1; row <= uint64(s.whole.customers.Load()) && len(rows) < limit; row++ {
 		if row := uint32(row); s.Customers.Read(row).Env == env {
 			rows = append(rows, row)
 		}
@@ -124,7 +159,7 @@ func (m *customerReader) CustomersLike(
 	env, before uint32, limit, scan int, like func(*CustomerView) bool,
 ) (list []CustomerView, next uint32) {
 	s := m.state.Load()
-	row := uint32(min(uint64(before), uint64(s.Customers.Len())+1))
+	row := uint32(min(uint64(before), uint64(s.whole.customers.Load())+1))
 	for ; row > 1 && scan > 0 && len(list) < limit; scan-- {
 		row--
 		if s.Customers.Read(row).Env == env {

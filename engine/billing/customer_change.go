@@ -2,6 +2,7 @@ package billing
 
 import (
 	"strconv"
+	"sync"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -176,6 +177,7 @@ func revokedKeys(count uint64) string {
 // setProfile replaces a customer's profile.
 func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 	data := string(wire.Encode(nil, p))
+	t.profiles.note(row) // before it is changed: a reader of the new text knows of the change
 	lock := t.WriteLock(row)
 	t.Profiles.Write(row).Data = data
 	t.Customers.Write(row).Archived = p.ArchivedAt != 0
@@ -184,6 +186,48 @@ func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 	t.Customers.SetRest(row, rest)
 	lock.Unlock()
 	t.Fold(uint64(row))
+}
+
+// notedProfiles is how many changes of profiles are remembered.
+const notedProfiles = 4096
+
+// profileNotes are the customers whose profiles changed last, for those who keep an index of
+// profiles beside the state. It is not in a snapshot: a restore is a new state.
+type profileNotes struct {
+	mu   sync.Mutex
+	rows [notedProfiles]uint32
+	n    uint64
+}
+
+func (p *profileNotes) note(row uint32) {
+	p.mu.Lock()
+	p.rows[p.n%notedProfiles] = row
+	p.n++
+	p.mu.Unlock()
+}
+
+// ProfileMark is a place in the order in which profiles change.
+type ProfileMark struct {
+	state *state
+	n     uint64
+}
+
+// ProfilesSince lists the customers' rows whose profiles have changed since a mark, and marks what
+// it has listed. It is not ok where that is not known: begin anew with all customers. Customers
+// that were added are not listed.
+func (m *customerReader) ProfilesSince(mark ProfileMark) (rows []uint32, now ProfileMark, ok bool) {
+	s := m.state.Load()
+	p := &s.profiles
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now = ProfileMark{s, p.n}
+	if mark.state != s || p.n-mark.n > notedProfiles {
+		return nil, now, false
+	}
+	for n := mark.n; n < p.n; n++ {
+		rows = append(rows, p.rows[n%notedProfiles])
+	}
+	return rows, now, true
 }
 
 // named reports whether the index finds a customer.

@@ -176,7 +176,7 @@ func (m *customerReader) InvoicesBefore(
 	env, before uint32, status book.InvoiceStatus, limit, scan int,
 ) (list []book.InvoiceView, next uint32) {
 	s := m.state.Load()
-	row := uint32(min(uint64(before), uint64(s.Invoices.Len())+1))
+	row := uint32(min(uint64(before), uint64(s.whole.invoices.Load())+1))
 	for ; row > 1 && scan > 0 && len(list) < limit; scan-- {
 		row--
 		if owner := s.Invoices.Owner(row); s.Customers.Read(owner).Env == env {
@@ -189,6 +189,45 @@ func (m *customerReader) InvoicesBefore(
 		next = row
 	}
 	return list, next
+}
+
+// InvoiceNumber is the number of a stored invoice, and its row.
+type InvoiceNumber struct {
+	Row    uint32
+	Number uint64
+}
+
+// InvoiceNumbers lists those of an environment's stored invoices among the scan rows behind one:
+// numbers rise with rows. through is the last row that was looked at, and more says that there are
+// others.
+func (m *customerReader) InvoiceNumbers(env, after uint32, scan int) (
+	list []InvoiceNumber, through uint32, more bool,
+) {
+	s := m.state.Load()
+	last := s.whole.invoices.Load()
+	through = uint32(min(uint64(after)+uint64(scan), uint64(max(after, last))))
+	for row := uint64(after) + 1; row <= uint64(min(through, last)); row++ {
+		row := uint32(row)
+		if owner := s.Invoices.Owner(row); s.Customers.Read(owner).Env == env {
+			lock := s.ReadLock(owner)
+			list = append(list, InvoiceNumber{row, s.Invoices.Read(row).Number})
+			lock.RUnlock()
+		}
+	}
+	return list, through, through < last
+}
+
+// InvoiceAt reads the stored invoice of a row; false where it is of another environment, or none.
+func (m *customerReader) InvoiceAt(env, row uint32) (view book.InvoiceView, ok bool) {
+	s := m.state.Load()
+	if row == 0 || row > s.whole.invoices.Load() {
+		return view, false
+	}
+	owner := s.Invoices.Owner(row)
+	if s.Customers.Read(owner).Env != env {
+		return view, false
+	}
+	return storedInvoice(s, row, owner, 0)
 }
 
 // storedInvoice reads an invoice of a status; 0 is every status.

@@ -135,6 +135,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	m.journalChanges(&t, uint32(len(records))+1)
 	m.endJournal(&t, out)
 	s.ChangesShown.Store(s.Changes)
+	s.whole.show(s)
 	m.kernel.Close(&t.Turn, s.Store.HashNext)
 	return nil
 }

@@ -87,7 +87,7 @@ func (g *margin) add(dst *decimal.Decimal, amount decimal.Decimal) {
 func (m *journalReader) Margin(src journal.Source, q MarginQuery) ([]MarginRow, error) {
 	s := m.state.Load()
 	g := &margin{q: q, byKey: map[marginKey]*MarginRow{}}
-	for row := uint32(1); row <= s.Customers.Len() && g.err == nil; row++ {
+	for row := uint32(1); row <= s.whole.customers.Load() && g.err == nil; row++ {
 		if s.Customers.Read(row).Env == q.Env {
 			g.customer(m, src, row)
 		}

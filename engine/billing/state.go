@@ -40,6 +40,19 @@ type state struct {
 	auditDue atomic.Int64
 
 	usageEvents, auditEvents atomic.Uint64
+
+	profiles profileNotes
+	whole    wholeRows
+}
+
+// wholeRows are how many customers and invoices are whole: queries that walk them go no further,
+// since Apply may be writing the next ones.
+type wholeRows struct{ customers, invoices atomic.Uint32 }
+
+// show lets queries walk all rows that there are. For Apply, after its records.
+func (w *wholeRows) show(s *state) {
+	w.customers.Store(s.Customers.Len())
+	w.invoices.Store(s.Invoices.Len())
 }
 
 // turn is one record's turn in Apply: the state that it may change, and its entry.
@@ -102,4 +115,5 @@ func (s *state) reindex() {
 	s.TallyInvoices()
 	s.ReindexCredits()
 	s.holds.Reindex()
+	s.whole.show(s)
 }
