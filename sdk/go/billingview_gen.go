@@ -70,3 +70,21 @@ type CreditAllocation struct {
 	// HardLimit keeps the balance from going below zero.
 	HardLimit bool `json:"hardLimit"`
 }
+
+// SearchAnswer is what a search found, the best first.
+type SearchAnswer struct {
+	Results []SearchResult `json:"results"`
+	// Complete is false where not all was looked at: this node is still making its index, or cannot hold all of it, or cannot read its journal.
+	Complete bool `json:"complete"`
+}
+
+// SearchResult is one record that was found.
+type SearchResult struct {
+	Kind string `json:"kind"`
+	// ID is what the record is asked for by.
+	ID     string `json:"id"`
+	Title  string `json:"title"`
+	Detail string `json:"detail,omitzero"`
+	// CustomerReferenceID is whose record it is.
+	CustomerReferenceID string `json:"customerReferenceId,omitzero"`
+}

@@ -24,6 +24,7 @@ import (
 	"tollgate/server/client"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
+	"tollgate/server/search"
 	"tollgate/server/vault"
 )
 
@@ -71,6 +72,8 @@ type Config struct {
 	Audits func() client.AuditStats
 	// Events lists usage events, for margins; nil answers 503 there.
 	Events journal.Source
+	// Search finds records; made when nil.
+	Search *search.Searcher
 	// Counts adds usage up; nil answers 503 there.
 	Counts rollup.Source
 	// SealKey is the node's key for secrets, the same on every node: API keys that are made with an
@@ -122,6 +125,7 @@ type API struct {
 	providers providers
 	hooks     hooks
 	clocks    clocks
+	finders   finders
 	nodeTools nodeTools
 }
 
@@ -144,7 +148,8 @@ func New(c Config) (*API, error) {
 		a.invoices.invoiceRoutes(), a.clocks.clockRoutes(), a.credits.poolRoutes(),
 		a.credits.creditRoutes(), a.accounts.termsRoutes(), a.hooks.webhookRoutes(),
 		a.hooks.deliveryRoutes(), a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
-		a.customers.customerRoutes(), a.catalogs.previewRoutes())
+		a.customers.customerRoutes(), a.catalogs.previewRoutes(),
+		a.finders.searchRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()
 	if about.Tags, err = server.Illustrate(routes, guideText, examples); err != nil {
@@ -175,6 +180,9 @@ func newAPI(c *Config) (*API, error) {
 		return nil, err
 	}
 	b := newBase(c)
+	if c.Search == nil {
+		c.Search = search.New(search.Config{Machine: c.Machine, Events: c.Events})
+	}
 	return &API{
 		base: b, keyHash: c.KeyHash,
 		accounts:  accounts{b, keys, c.Acts},
@@ -185,6 +193,7 @@ func newAPI(c *Config) (*API, error) {
 		providers: providers{b, c.Payments},
 		hooks:     hooks{b, c.Outbox},
 		clocks:    clocks{b, c.SettleTimeout},
+		finders:   finders{b, c.Search},
 		nodeTools: nodeTools{b, c.Cluster, c.Metrics.handler(), c.Vitals, c.Backup},
 	}, nil
 }

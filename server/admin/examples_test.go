@@ -55,6 +55,7 @@ func TestExamples(t *testing.T) {
 		{"GET", sandbox + "preview?customer=ada&plan=team", "", 200, ""},
 		{"GET", sandbox + "customers?limit=10", "", 200, ""},
 		{"GET", sandbox + "unmatched-events", "", 200, ""},
+		{"GET", sandbox + "search?q=ada", "", 200, ""},
 		{"GET", sandbox + "usage?by=day", "", 200, ""},
 		{"GET", sandbox + "margin?by=customer&from=2026-01-01T00:00:00Z&to=2036-01-01T00:00:00Z", "", 200, ""},
 		{"PUT", sandbox + "origins", `{"origins":["https://shop.example"]}`, 200, ""},

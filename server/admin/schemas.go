@@ -4,6 +4,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
+	"tollgate/server/search"
 )
 
 // maxID is the length of a caller's own identifiers in characters.
@@ -58,6 +59,7 @@ func description() server.Description {
 			"Explanation":     explanationSchema(),
 			"Grant":           server.AnswerSchema[billing.GrantView](),
 			"Invoice":         billingview.InvoiceSchema(server.May("costAmount", server.NumberSchema)),
+			"SearchAnswer":    server.AnswerSchema[search.Found](),
 			"UsageTotals":     server.AnswerSchema[billing.Totals](),
 			"MarginRow":       server.AnswerSchema[billing.MarginRow](),
 			"Payment":         server.AnswerSchema[billing.Payment](),

@@ -5,6 +5,7 @@ package billingview
 import (
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/search"
 )
 
 // WriteCreditPool writes an answer, as both APIs have it.
@@ -120,5 +121,28 @@ func WritePricing(data *server.JSON, v *billing.PricingDocument) {
 		data.Decimal("weight", v.Credits.Weight)
 		data.Close('}')
 	}
+	data.Close('}')
+}
+
+// WriteSearchAnswer writes an answer, as both APIs have it.
+func WriteSearchAnswer(data *server.JSON, v *search.Found) {
+	data.Open('{')
+	data.Array("results")
+	for i := range v.Results {
+		WriteSearchResult(data, &v.Results[i])
+	}
+	data.Close(']')
+	data.Bool("complete", v.Complete)
+	data.Close('}')
+}
+
+// WriteSearchResult writes an answer, as both APIs have it.
+func WriteSearchResult(data *server.JSON, v *search.Result) {
+	data.Open('{')
+	data.Text("kind", v.Kind)
+	data.Text("id", v.ID)
+	data.Text("title", v.Title)
+	data.TextIf("detail", v.Detail)
+	data.TextIf("customerReferenceId", v.Customer)
 	data.Close('}')
 }

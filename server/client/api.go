@@ -21,6 +21,7 @@ import (
 	"tollgate/engine/rollup"
 	"tollgate/server"
 	"tollgate/server/payments"
+	"tollgate/server/search"
 )
 
 // Prefix is the path that all routes begin with.
@@ -45,6 +46,8 @@ type Config struct {
 	Events journal.Source
 	// Counts adds usage up; nil answers 503 there.
 	Counts rollup.Source
+	// Search finds records; made when nil.
+	Search *search.Searcher
 	// Keys looks for idempotency keys that have left memory; nil where none ever does.
 	Keys idempotency.Finder
 	// Now is the node's clock; time.Now when nil.
@@ -100,6 +103,7 @@ type API struct {
 	events      journal.Source     // nil answers 503
 	counts      rollup.Source      // nil answers 503
 	keys        idempotency.Finder // nil where no key ever leaves memory
+	searcher    *search.Searcher
 	table       *server.Table
 	limits      *server.RateLimiter
 	document    []byte
@@ -119,7 +123,7 @@ func New(c Config) (*API, error) {
 	routes := slices.Concat(a.routes(), a.customers.customerRoutes(),
 		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
 		a.invoices.paymentRoutes(), a.customers.clockRoutes(), a.usageRoutes(),
-		a.reservationRoutes())
+		a.reservationRoutes(), a.searchRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()
 	var err error
@@ -157,7 +161,10 @@ func newAPI(c *Config) *API {
 			writeTimeout: c.WriteTimeout, readTimeout: c.ReadTimeout,
 		},
 		sandboxHost: c.SandboxHost, events: c.Events, counts: c.Counts, keys: c.Keys,
-		limits: server.NewRateLimiter(c.RateLimit, c.Now),
+		limits: server.NewRateLimiter(c.RateLimit, c.Now), searcher: c.Search,
+	}
+	if a.searcher == nil {
+		a.searcher = search.New(search.Config{Machine: c.Machine, Events: c.Events, Keys: c.Keys})
 	}
 	a.customers, a.subscriptions = customers{&a.base}, subscriptions{&a.base}
 	a.invoices = invoices{&a.base, c.Payments}

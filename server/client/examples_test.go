@@ -115,6 +115,7 @@ func TestExamples(t *testing.T) {
 		{"GET", "reservations/" + held[0], "", 200, ""},
 		{"GET", "customers/acme/events?kind=usage&limit=2", "", 200, ""},
 		{"GET", "usage?customer=acme&by=day", "", 200, ""},
+		{"GET", "search?q=love", "", 200, ""},
 		{"GET", "customers/acme", "", 200, ""},
 		{"GET", "customers/acme/subscriptions?status=all", "", 200, ""},
 		{"GET", "subscriptions/" + subscription, "", 200, ""},

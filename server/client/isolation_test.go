@@ -103,6 +103,13 @@ var matrix = map[string][]attempt{
 	"extendReservation":  {{method: "POST", path: "reservations/{reservation}/extend", body: `{"usageUnits":1}`}},
 	"releaseReservation": {{method: "POST", path: "reservations/{reservation}/release"}},
 
+	"search": {
+		{method: "GET", path: "search?q={customer}", status: 200},
+		{method: "GET", path: "search?q={subscription}", status: 200},
+		{method: "GET", path: "search?q={invoice}", status: 200},
+		{method: "GET", path: "search?q={event}", status: 200},
+	},
+
 	"getUsage":             {{method: "GET", path: "usage?customer={customer}"}},
 	"getClock":             {{method: "GET", path: "clock", own: true, status: 200}},
 	"getCustomerInvoice":   {{method: "GET", path: "billing/invoices/{customer}/{invoice}"}},

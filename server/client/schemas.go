@@ -4,6 +4,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
+	"tollgate/server/search"
 )
 
 // description is what the OpenAPI document says in addition to the routes.
@@ -46,10 +47,11 @@ func description() server.Description {
 				server.Must("features", server.ArrayOf(server.AnswerSchema[billing.PlanFeatureView](
 					server.Must("pricing", billingview.PricingSchema())))),
 			),
-			"UsageReport": server.AnswerSchema[billing.UsageReport](),
-			"Invoice":     billingview.InvoiceSchema(),
-			"Entitlement": entitlementSchema(),
-			"Event":       server.AnswerSchema[eventAnswer](),
+			"SearchAnswer": server.AnswerSchema[search.Found](),
+			"UsageReport":  server.AnswerSchema[billing.UsageReport](),
+			"Invoice":      billingview.InvoiceSchema(),
+			"Entitlement":  entitlementSchema(),
+			"Event":        server.AnswerSchema[eventAnswer](),
 			"BatchResult": server.Object(
 				server.Must("accepted", server.IntegerSchema),
 				server.Must("duplicates", server.IntegerSchema),

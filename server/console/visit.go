@@ -200,6 +200,9 @@ func (v *visit) frame(p *page.View) {
 		p.Clock = string(server.AppendTime(nil, v.console.config.Machine.EnvironmentNow(
 			v.env, v.console.config.Now().UnixMilli())))
 	}
+	if v.environment != "" {
+		p.Search = v.base() + "/search"
+	}
 	at := string(v.x.Ctx.Path())
 	section := func(text, path string) {
 		here := strings.HasPrefix(at, path) && path != Root || at == path ||

@@ -31,6 +31,7 @@ import (
 	"tollgate/server/console"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
+	"tollgate/server/search"
 )
 
 // node is one running node: the cluster's part, and the two listeners in front of it.
@@ -228,9 +229,12 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return err
 	}
 	n.payments = service
+	finder := search.New(search.Config{
+		Machine: n.machine, Events: group.Events(), Keys: group.KeyFinder(),
+	})
 	n.client, err = client.New(client.Config{
-		Payments: service,
-		Machine:  n.machine, Proposer: group, Reader: group, Events: group.Events(),
+		Payments: service, Search: finder,
+		Machine: n.machine, Proposer: group, Reader: group, Events: group.Events(),
 		Counts: group.Rollups(),
 		Now:    n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
 		AuditMode:   client.AuditMode(n.settings.Audit),
@@ -248,7 +252,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Acts:    n.tenants.api.Operator.Acts,
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: service, Outbox: n.outbox, Events: group.Events(),
-		Counts:  group.Rollups(),
+		Counts: group.Rollups(), Search: finder,
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
 		Gate: n.opsGate, Vitals: n.vitals,
 	}

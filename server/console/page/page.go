@@ -72,6 +72,9 @@ type View struct {
 	// Place is live or sandbox where the page is of an environment, Clock the sandbox's own time:
 	// the header shows both, so that they are not confused.
 	Place, Clock string
+	// Search is where the header's form looks for what was typed, Sought what it was; without an
+	// address there is no such form.
+	Search, Sought string
 	// Plain leaves the frame out: for signing in.
 	Plain bool
 	// Data is what the page's own template shows.

@@ -1,5 +1,5 @@
 // Every page works without this script. With it, live figures renew themselves, a form is sent once,
-// and a secret is copied by a button.
+// "/" goes to the search, and a secret is copied by a button.
 (() => {
   "use strict";
 
@@ -20,6 +20,16 @@
       delete form.dataset.sent;
       form.removeAttribute("aria-busy");
     }
+  });
+
+  // "/" goes to the search, unless a text is being typed.
+  document.addEventListener("keydown", (event) => {
+    const box = document.getElementById("q");
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !box ||
+      event.target.closest("input, textarea, select, [contenteditable]")) return;
+    event.preventDefault();
+    box.focus();
+    box.select();
   });
 
   for (const button of document.querySelectorAll("button[data-copy]")) {
