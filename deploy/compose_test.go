@@ -55,6 +55,10 @@ const ownFiles = 2048
 func TestComposeNodesFitTheirConfiguration(t *testing.T) {
 	project, image := compose(t), readDockerfile(t)
 	require.Len(t, project.Services, 4)
+	certs := project.Services["certs"]
+	require.Equal(t, types.RestartPolicyNo, certs.Restart, "it ends, and then the nodes start")
+	require.Empty(t, certs.Profiles, "`docker compose up` runs it")
+	require.Empty(t, certs.DependsOn)
 	folders, published := map[string]string{}, map[string]string{}
 	for _, member := range settingsOf(t, "compose/tollgate.yaml", "node1").Members {
 		service := project.Services[member.ID]
@@ -63,6 +67,7 @@ func TestComposeNodesFitTheirConfiguration(t *testing.T) {
 			[]string(service.Command))
 		require.Equal(t, member.ID+":7080", member.Raft)
 
+		require.Equal(t, types.ServiceConditionCompletedSuccessfully, service.DependsOn["certs"].Condition)
 		require.NotNil(t, service.StopGracePeriod, member.ID)
 		require.Greater(t, time.Duration(*service.StopGracePeriod), settings.StopTimeout+5*time.Second)
 		require.GreaterOrEqual(t, service.Ulimits["nofile"].Single, settings.Connections.Total+ownFiles)
@@ -83,8 +88,13 @@ func TestComposeNodesFitTheirConfiguration(t *testing.T) {
 		targets := map[string]bool{}
 		for _, v := range service.Volumes {
 			targets[v.Target] = true
+			require.Equal(t, v.Target != "/data", v.ReadOnly, v.Target)
 			if v.Type == types.VolumeTypeVolume {
 				require.Contains(t, project.Volumes, v.Source)
+			}
+			if v.Target == "/certs" {
+				require.Equal(t, certs.Volumes[0].Source, v.Source)
+			} else if v.Type == types.VolumeTypeVolume {
 				require.Empty(t, folders[v.Source], "two nodes in one folder")
 				folders[v.Source] = member.ID
 				require.Equal(t, settings.Data, v.Target)

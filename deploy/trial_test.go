@@ -101,8 +101,15 @@ func startTrial(t *testing.T) {
 	}
 	tr.rooms["node3"].open = true
 	certs := tr.rooms["certs"]
-	out, err := certs.command(certs.arguments(certs.service.Command)...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	authority := ""
+	for range 2 { // each `docker compose up` runs it again
+		out, err := certs.command(certs.arguments(certs.service.Command)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		text, err := os.ReadFile(filepath.Join(certs.root, "certs", "ca.pem"))
+		require.NoError(t, err)
+		require.Contains(t, []string{"", string(text)}, authority, "the authority stays")
+		authority = string(text)
+	}
 	for name := range tr.address {
 		tr.rooms[name].bring(t, filepath.Join(certs.root, "certs"), "/certs")
 	}
@@ -173,16 +180,11 @@ func (tr *trial) furnish(t *testing.T, service types.ServiceConfig) *room {
 		give(t, target)
 	}
 	for _, v := range service.Volumes {
-		if v.Type != types.VolumeTypeBind || v.Target == "/certs" && service.Name != "certs" {
-			continue // /data is there, and certificates come when they are made
+		if v.Type != types.VolumeTypeBind {
+			continue // a new volume is what the image has at its place
 		}
 		target := filepath.Join(r.root, v.Target)
 		require.NoError(t, os.MkdirAll(filepath.Dir(target), 0o755))
-		if v.Target == "/certs" { // as README.md has it made
-			require.NoError(t, os.Mkdir(target, 0o700))
-			give(t, target)
-			continue
-		}
 		text, err := os.ReadFile(v.Source)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(target, []byte(r.settled(string(text))), 0o644))
