@@ -13,8 +13,8 @@ STATICCHECK := $(TOOL) staticcheck
 GOFUMPT := $(TOOL) gofumpt
 
 # Folders with a go.mod of their own, which the main module does not need: clients of the databases
-# that the bench compares with, and what reads the files of deploy/ as Prometheus and others do.
-NESTED := bench/load deploy
+# that the bench compares with, what reads the files of deploy/ as Prometheus and others do, and Helm.
+NESTED := bench/load deploy deploy/helm
 
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones, and
 # over bench/load without its peers: drivers of other databases take longer to compile than all that is
@@ -164,6 +164,7 @@ unit: ## unit tests
 	go test -timeout 15m $(TESTFLAGS) $(UNITS)
 	go test -C bench/load $(TESTFLAGS) ./...
 	go test -C deploy $(TESTFLAGS) ./...
+	go test -C deploy/helm $(TESTFLAGS) ./...
 
 .PHONY: race race-machines race-others
 race: race-machines race-others ## tests in which goroutines meet, under the race detector
