@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -19,27 +20,47 @@ type pasted struct {
 	block, answer string
 }
 
-// blocks are the blocks of sh of a document, in order.
+// blocks are the blocks of sh of a document, and the indented ones, in order; those below a comment
+// "not run: why" are left out.
 func blocks(text string) (found []pasted) {
-	kind, begun := "", 0
+	const indented = "    "
+	kind, begun, above, about := "", 0, "", ""
 	var body strings.Builder
-	for n, line := range strings.Split(text, "\n") {
-		switch fence, ok := strings.CutPrefix(line, "```"); {
-		case ok && kind == "":
-			kind, begun = fence, n+1
-			body.Reset()
-		case ok && kind == "sh":
+	end := func() {
+		switch {
+		case kind == "json" && len(found) > 0:
+			found[len(found)-1].answer = body.String()
+		case kind != "sh" && kind != indented:
+		case !strings.HasPrefix(about, "<!-- not run: "):
 			found = append(found, pasted{line: begun, block: body.String()})
-			kind = ""
-		case ok:
-			if kind == "json" && len(found) > 0 {
-				found[len(found)-1].answer = body.String()
-			}
-			kind = ""
-		default:
-			body.WriteString(line + "\n")
 		}
+		kind, about = "", ""
+		body.Reset()
 	}
+	for n, line := range strings.Split(text, "\n") {
+		command, in := strings.CutPrefix(line, indented)
+		if kind == indented && !in && line != "" {
+			end()
+		}
+		fence, isFence := strings.CutPrefix(line, "```")
+		switch {
+		case isFence && kind != "":
+			end()
+		case isFence:
+			kind, begun = cmp.Or(fence, "plain"), n+1
+		case kind == indented:
+			body.WriteString(command + "\n")
+		case kind != "":
+			body.WriteString(line + "\n")
+		case in && above == "":
+			kind, begun = indented, n+1
+			body.WriteString(command + "\n")
+		case line != "":
+			about = line
+		}
+		above = line
+	}
+	end()
 	return found
 }
 
@@ -73,6 +94,8 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o700))
 		require.NoError(t, os.Symlink(target, filepath.Join(home, name)))
 	}
+	here := strings.NewReplacer("127.0.0.1:8080", d.Nodes[0].HTTP, "127.0.0.1:8081", d.Nodes[1].HTTP,
+		"--generate 20000", "--generate 200")
 	const mark = "\n---- block ----\n"
 	count := 0
 	paste := func(page string) {
@@ -84,11 +107,10 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 		for i := range all {
 			script.WriteString(all[i].block + "printf '" + strings.ReplaceAll(mark, "\n", `\n`) + "'\n")
 		}
-		command := exec.CommandContext(t.Context(), "bash", "-c",
-			strings.ReplaceAll(script.String(), "127.0.0.1:8080", d.Nodes[0].HTTP))
-		command.Dir = home
+		command := exec.CommandContext(t.Context(), "bash", "-c", here.Replace(script.String()))
+		command.Dir, command.Env = home, append(os.Environ(), "HOME="+home)
 		out, err := command.CombinedOutput()
-		require.NoError(t, err, "%s:\n%s", page, out)
+		require.NoError(t, err, "%s:\n%s", page, out[max(0, len(out)-2000):])
 		printed := strings.Split(string(out), mark)
 		for i := range all {
 			count++
@@ -112,6 +134,8 @@ func TestEveryBlockOfTheDocumentsIsPasted(t *testing.T) {
 			return err
 		}))
 	}
-	paste("../../docs/quickstart.md")
-	require.Greater(t, count, 25, "the test must find the blocks")
+	for _, page := range []string{"docs/quickstart.md", "README.md", "docs/commands.md", "docs/tour.md"} {
+		paste("../../" + page)
+	}
+	require.Greater(t, count, 33, "the test must find the blocks")
 }
