@@ -103,6 +103,15 @@ var shortageSchema = Object(
 	Must("limit", NumberSchema), Must("logIndex", IntegerSchema),
 )
 
+// RefusalSchema is the limit of a budget that refuses something, or a frozen or archived budget.
+var RefusalSchema = Object(
+	Must("budget", TextSchema(1, 128)), May("of", EnumSchema("units", "price", "cost")),
+	May("featureKey", TextSchema(1, 128)), May("currency", TextSchema(3, 3)),
+	May("window", EnumSchema("hour", "day", "week", "month", "year", "lifetime")),
+	May("used", NumberSchema), May("held", NumberSchema), May("limit", NumberSchema),
+	May("windowStart", TimeSchema), May("windowEnd", TimeSchema), Must("logIndex", IntegerSchema),
+)
+
 var faultSchema = Object(
 	Must("success", &Schema{Type: "boolean"}),
 	Must("error", Object(
@@ -112,6 +121,7 @@ var faultSchema = Object(
 		Must("requestId", TextSchema(1, maxRequestID)),
 		May("fields", ArrayOf(fieldErrorSchema())),
 		May("shortage", shortageSchema),
+		May("budget", RefusalSchema),
 	)),
 )
 

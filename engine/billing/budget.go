@@ -3,7 +3,6 @@ package billing
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/rows"
 )
 
@@ -44,7 +43,7 @@ func (c *BindKey) apply(t *turn) engine.Outcome {
 }
 
 // Budget is a node of an environment, as of the present instant; false where there is none.
-func (m *customerReader) Budget(env uint32, key string) (v budgets.View, ok bool) {
+func (m *customerReader) Budget(env uint32, key string) (v BudgetView, ok bool) {
 	s, now, unlock := m.budgets(env)
 	defer unlock()
 	return s.budgets.Forest.View(env, []byte(key), now, s.budgets.Names(env))
@@ -54,7 +53,7 @@ func (m *customerReader) Budget(env uint32, key string) (v budgets.View, ok bool
 // after is where the page before ended, next where this one does if there are more. False: there is
 // no such parent.
 func (m *customerReader) Budgets(env uint32, parent, after string, limit int) (
-	views []budgets.View, next string, ok bool,
+	views []BudgetView, next string, ok bool,
 ) {
 	s, now, unlock := m.budgets(env)
 	defer unlock()
@@ -63,7 +62,7 @@ func (m *customerReader) Budgets(env uint32, parent, after string, limit int) (
 
 // BudgetWindows lists, for each limit of a node in order, the closed windows that are kept, newest
 // first; false where there is no such node.
-func (m *customerReader) BudgetWindows(env uint32, key string) ([][]budgets.WindowView, bool) {
+func (m *customerReader) BudgetWindows(env uint32, key string) ([][]BudgetWindowView, bool) {
 	s, now, unlock := m.budgets(env)
 	defer unlock()
 	return s.budgets.Forest.Windows(env, []byte(key), now)

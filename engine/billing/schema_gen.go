@@ -1020,6 +1020,8 @@ const (
 	PaymentMismatch            = book.PaymentMismatch
 	PaymentOver                = book.PaymentOver
 	PaymentUnexpected          = book.PaymentUnexpected
+	MaxLimits                  = budgets.MaxLimits
+	MaxThresholds              = budgets.MaxThresholds
 	MeasureCost                = budgets.MeasureCost
 	MeasurePrice               = budgets.MeasurePrice
 	MeasureUnits               = budgets.MeasureUnits
@@ -1078,6 +1080,9 @@ type (
 	InvoiceView              = book.InvoiceView
 	LineKind                 = book.LineKind
 	PaymentResult            = book.PaymentResult
+	BudgetView               = budgets.BudgetView
+	BudgetLimitView          = budgets.BudgetLimitView
+	BudgetWindowView         = budgets.BudgetWindowView
 	ArchiveBudget            = budgets.ArchiveBudget
 	FreezeBudget             = budgets.FreezeBudget
 	LimitDocument            = budgets.LimitDocument

@@ -53,7 +53,7 @@ type RecordUsage struct {
 
 	// Budget is the key of the budget that it counts at; empty: the customer's own. KeyBudget is the
 	// node that the request's API key is bound to; 0: none.
-	Budget    []byte `wire:"20"`
+	Budget    []byte `wire:"20" json:"budget" rule:"min=1,max=128"`
 	KeyBudget uint32 `wire:"21"`
 
 	// row is the customer's row and hash the key's hash in the index, if prefetch found them; else

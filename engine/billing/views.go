@@ -36,9 +36,9 @@ type KeyView struct {
 	// Customer is whose the key is, of ScopeCustomer.
 	Customer string `json:"customer,omitzero" rule:"min=1,max=128"`
 	// Budget is the key of the budget that it is bound to.
-	Budget    string
-	CreatedAt int64 `json:"createdAt" as:"time"`
-	RevokedAt int64 `json:"revokedAt,omitzero" as:"time"`
+	Budget    string `json:"budget,omitzero" rule:"min=1,max=128"`
+	CreatedAt int64  `json:"createdAt" as:"time"`
+	RevokedAt int64  `json:"revokedAt,omitzero" as:"time"`
 }
 
 // FeatureView is one feature of the catalog.

@@ -41,7 +41,9 @@ type Key struct {
 	Label string `json:"label"`
 	Hint  string `json:"hint"`
 	// Customer is whose the key is, of ScopeCustomer.
-	Customer  string    `json:"customer,omitzero"`
+	Customer string `json:"customer,omitzero"`
+	// Budget is the key of the budget that it is bound to.
+	Budget    string    `json:"budget,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
 }

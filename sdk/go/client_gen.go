@@ -78,6 +78,8 @@ type EventRequest struct {
 	FlowID         string      `json:"flowId,omitzero"`
 	// Meta is a JSON object of up to 8 KiB.
 	Meta json.RawMessage `json:"meta,omitzero"`
+	// Budget is the key of the budget that it counts at; empty: the customer's own.
+	Budget string `json:"budget,omitzero"`
 }
 
 // NestedCustomer is what answers about other nouns have of a customer.

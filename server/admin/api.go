@@ -147,7 +147,8 @@ func New(c Config) (*API, error) {
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.providers.paymentRoutes(),
 		a.invoices.invoiceRoutes(), a.clocks.clockRoutes(), a.credits.poolRoutes(),
 		a.credits.creditRoutes(), a.accounts.termsRoutes(), a.hooks.webhookRoutes(),
-		a.hooks.deliveryRoutes(), a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
+		a.accounts.budgetRoutes(), a.hooks.deliveryRoutes(),
+		a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
 		a.customers.customerRoutes(), a.catalogs.previewRoutes(),
 		a.finders.searchRoutes())
 	server.DescribePaths(routes, pathParams)

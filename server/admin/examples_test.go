@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/servertest"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 )
 
 // TestExamples asks each operation once, is refused in each way that a reader should know, and
@@ -32,6 +34,12 @@ func TestExamples(t *testing.T) {
 	grant := made(pool+"/grants", `{"amount":250,"note":"welcome"}`)
 	subscribed := n.send("POST", "/api/v1/client/subscriptions",
 		`{"planId":"team","customerReferenceId":"ada"}`, key, "application/json").is(201, "").data()
+	env, _ := n.Machine.Environment("demo", billing.EnvironmentSandbox)
+	n.Do(t, billing.KindPutBudget, &billing.PutBudget{
+		Env: env, Key: "ada", Name: "Ada", Customer: "ada", Limits: []billing.LimitDocument{{
+			Of: billing.MeasurePrice, Limit: decimal.FromInt(40), Window: billing.WindowMonth,
+		}},
+	})
 	invoice := sandbox + "invoices/" + subscribed["invoice"].(map[string]any)["id"].(string)
 	n.use(key, "request-1", `,"usageUnits":1200`).is(201, "")
 	deliveries := n.call("GET", hook+"/deliveries", "").is(200, "").data()["deliveries"].([]any)
@@ -49,6 +57,10 @@ func TestExamples(t *testing.T) {
 		{"GET", "accounts", "", 200, ""},
 		{"GET", "accounts/demo", "", 200, ""},
 		{"GET", sandbox + "keys", "", 200, ""},
+		{"GET", sandbox + "budgets", "", 200, ""},
+		{"GET", sandbox + "budgets/ada", "", 200, ""},
+		{"PUT", spare + "/budget", `{"budget":"ada"}`, 200, ""},
+		{"PUT", spare + "/budget", `{"budget":"nothing"}`, 404, "budget_not_found"},
 		{"DELETE", spare, "", 200, ""},
 		{"PUT", sandbox + "catalog", wrongCatalog, 400, "currency_fixed"},
 		{"GET", sandbox + "catalog", "", 200, ""},

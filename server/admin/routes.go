@@ -93,6 +93,7 @@ func nothing(about string) func(*server.Route) { return server.Gives(200, about,
 // pathParams are the parameters in the paths of this API.
 var pathParams = map[string]server.Param{
 	"account":     {Schema: text(1, 64), About: "the account's name"},
+	"budget":      {Schema: text(1, maxID), About: "the key that its caller gave it"},
 	"customer":    {Schema: text(1, maxID), About: "externalClientCustomerId"},
 	"endpoint":    {Schema: server.UUIDSchema},
 	"environment": {Schema: server.EnumSchema("live", "sandbox")},

@@ -47,6 +47,7 @@ func writeKey(data *server.JSON, v *billing.KeyView) {
 	data.Text("label", v.Label)
 	data.Text("hint", v.Hint)
 	data.TextIf("customer", v.Customer)
+	data.TextIf("budget", v.Budget)
 	data.Time("createdAt", v.CreatedAt)
 	data.Time("revokedAt", v.RevokedAt)
 	data.Close('}')

@@ -50,6 +50,7 @@ func description() server.Description {
 			"the sandbox's clock. It needs the admin key, and every change is remembered. " +
 			server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
+			"Budget":          billingview.BudgetSchema(),
 			"Catalog":         server.AnswerSchema[billing.CatalogDocument](byHand(true)...),
 			"CatalogDocument": server.DocumentSchema[billing.CatalogDocument](byHand(false)...),
 			"Change":          changeSchema(),

@@ -111,6 +111,7 @@ type API struct {
 	customers     customers
 	subscriptions subscriptions
 	invoices      invoices
+	budgets       budgets
 }
 
 // New makes the API and starts its audit recorder; blocks that an earlier process left in the spool
@@ -123,7 +124,7 @@ func New(c Config) (*API, error) {
 	routes := slices.Concat(a.routes(), a.customers.customerRoutes(),
 		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
 		a.invoices.paymentRoutes(), a.customers.clockRoutes(), a.usageRoutes(),
-		a.reservationRoutes(), a.searchRoutes())
+		a.reservationRoutes(), a.searchRoutes(), a.budgets.budgetRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()
 	var err error
@@ -167,6 +168,7 @@ func newAPI(c *Config) *API {
 		a.searcher = search.New(search.Config{Machine: c.Machine, Events: c.Events, Keys: c.Keys})
 	}
 	a.customers, a.subscriptions = customers{&a.base}, subscriptions{&a.base}
+	a.budgets = budgets{&a.base}
 	a.invoices = invoices{&a.base, c.Payments}
 	return a
 }

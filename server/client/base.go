@@ -30,6 +30,9 @@ type customers struct{ *base }
 // subscriptions are the rows about plans and subscriptions.
 type subscriptions struct{ *base }
 
+// budgets are the rows about budgets.
+type budgets struct{ *base }
+
 // invoices are the rows about invoices and how they are paid.
 type invoices struct {
 	*base
@@ -143,7 +146,7 @@ func (a *base) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder
 // refusal is the answer to a usage event that was not recorded. One that is out of time learns the
 // environment's clock: a test clock may be years ahead of the sender's.
 func (a *base) refusal(env uint32, r engine.Result) *server.Fault {
-	fault := server.FaultOfResult(r)
+	fault := budgetFault(server.FaultOfResult(r), r)
 	if o := r.Outcome; o == engine.OutcomeOccurredTooEarly || o == engine.OutcomeOccurredTooLate {
 		now, earliest, latest := a.machine.UsageWindow(env, a.nowMS())
 		at := func(ms int64) string { return string(server.AppendTime(nil, ms)) }

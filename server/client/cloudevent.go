@@ -18,7 +18,7 @@ const (
 // Attributes of a CloudEvent that are not fields of a usage event, by the bit that says one was
 // seen; they follow the fields of a usage event.
 const (
-	attributeVersion = iota + fieldMeta + 1
+	attributeVersion = iota + fieldBudget + 1
 	attributeSource
 	attributeContent
 	attributeSchema
@@ -77,7 +77,7 @@ func (in *ingest) extension() {
 	}
 	switch string(f.Name) {
 	case "", "usageunits", "costamount", "featurekey", "featureid", "customerid", "subscriptionid",
-		"entitlementid", "invoiceid", "flowid", "meta", "eventname", "occurredat",
+		"entitlementid", "invoiceid", "flowid", "meta", "budget", "eventname", "occurredat",
 		"customerreferenceid", "eventidempotencykey":
 		f.Problem(cmp.Or(string(f.Name), "body"), form.Mistake{
 			Code: server.FieldUnknown, Text: "is not an attribute of a CloudEvent; it belongs in data",

@@ -44,6 +44,10 @@ func (a *API) checkEntitlement(x *server.Exchange) *server.Fault {
 	c := checkings.Get().(*checking)
 	defer c.release()
 	c.begin(principal(x).Env, nil)
+	c.query.KeyBudget, c.query.Budget = principal(x).Budget, x.Ctx.QueryArgs().Peek("budget")
+	if wrong, ok := form.CheckText(c.query.Budget, 0, maxID); !ok {
+		c.form.Problem("budget", wrong)
+	}
 	c.query.Customer, c.query.Feature = x.Param(0), x.Param(1)
 	for i, name := range [2]string{"customerReferenceId", "feature-key"} {
 		if wrong, ok := form.CheckText(x.Param(i), 1, maxID); !ok {
@@ -60,6 +64,7 @@ func (a *API) evaluateEntitlement(x *server.Exchange) *server.Fault {
 	c := checkings.Get().(*checking)
 	defer c.release()
 	c.begin(principal(x).Env, x.Body)
+	c.query.KeyBudget = principal(x).Budget
 	c.read()
 	if fault := c.form.Leave(); fault != nil {
 		return fault
@@ -156,6 +161,7 @@ const (
 	fieldEvalFeature
 	fieldEvalTrack
 	fieldEvalContext
+	fieldEvalBudget
 )
 
 func (c *checking) read() {
@@ -173,6 +179,8 @@ func (c *checking) read() {
 			c.readTrack()
 		case "context":
 			c.readContext()
+		case "budget":
+			f.Bytes(fieldEvalBudget, &c.query.Budget, 1, maxID)
 		default:
 			f.Unknown()
 		}
@@ -253,6 +261,20 @@ var reasonTexts = [...]reasonText{
 		"would_exceed_limit", "used + requested > limit",
 		"The requested usage would exceed the usage limit of this feature.",
 	},
+	billing.ReasonBudgetUnknown: {
+		"budget_unknown", "unknown budget",
+		"There is no such budget, or it is not the customer's nor below it.",
+	},
+	billing.ReasonBudgetArchived: {
+		"budget_archived", "budget archived", "The budget, or one above it, is archived.",
+	},
+	billing.ReasonBudgetFrozen: {
+		"budget_frozen", "budget frozen", "The budget, or one above it, is frozen.",
+	},
+	billing.ReasonBudgetExceeded: {
+		"budget_exceeded", "used + held + requested > limit of a budget",
+		"A limit of the budget, or of one above it, does not allow it.",
+	},
 }
 
 func textOf(r billing.Reason) reasonText {
@@ -277,6 +299,10 @@ func (c *checking) answer(data *server.JSON) {
 	decimalIf(data, "limit", d.Limit, d.HasUsage && d.HasLimit)
 	decimalIf(data, "used", d.Used, d.HasUsage)
 	data.Uint("logIndex", d.LogIndex)
+	if d.Refused.Budget != "" {
+		data.Name("budget")
+		writeRefusal(data, &d.Refused)
+	}
 	data.Close('}')
 	data.Close('}')
 	if c.hasFlow {

@@ -55,7 +55,7 @@ func (a *API) evaluateBatch(x *server.Exchange) *server.Fault {
 		fault = a.limits.ItemsLeft(x, principal(x).KeyID)
 	}
 	if fault == nil {
-		fault = b.read(principal(x).Env, x.Body)
+		fault = b.read(principal(x), x.Body)
 	}
 	if fault == nil {
 		fault = x.HoldItems(len(b.items))
@@ -91,7 +91,7 @@ func (a *API) evaluateBatch(x *server.Exchange) *server.Fault {
 }
 
 // read reads all items.
-func (b *checkBatch) read(env uint32, body []byte) *server.Fault {
+func (b *checkBatch) read(p *billing.Principal, body []byte) *server.Fault {
 	s := &b.scanner
 	s.Reset(body)
 	s.Raise(1)
@@ -109,7 +109,8 @@ func (b *checkBatch) read(env uint32, body []byte) *server.Fault {
 		}
 		c := checkings.Get().(*checking)
 		b.items = append(b.items, c)
-		c.begin(env, body[start:s.Pos()])
+		c.begin(p.Env, body[start:s.Pos()])
+		c.query.KeyBudget = p.Budget
 		c.read()
 		if fault := c.form.Leave(); fault != nil {
 			return faultAt(len(b.items)-1, fault)

@@ -21,6 +21,8 @@ type ingest struct {
 	results []engine.Result
 	spans   []int
 	faults  []*server.Fault
+	// budget is the node of budgets that the request's API key is bound to.
+	budget uint32
 }
 
 var ingests = sync.Pool{New: func() any {
@@ -46,7 +48,7 @@ func (a *API) ingestEvent(x *server.Exchange) *server.Fault {
 	in := ingests.Get().(*ingest)
 	defer in.release()
 	in.form.Reset(x.Body)
-	in.cloud = x.Media() == mediaCloudEvent
+	in.cloud, in.budget = x.Media() == mediaCloudEvent, principal(x).Budget
 	key, one := server.SoleHeader(x.Ctx, "X-Idempotency-Key")
 	if !one {
 		return server.RepeatedHeader("X-Idempotency-Key")
@@ -95,6 +97,7 @@ const (
 	fieldCost
 	fieldUnits
 	fieldMeta
+	fieldBudget
 )
 
 // read fills in.record from the object that the form is before. header, when it is not empty,
@@ -102,7 +105,7 @@ const (
 func (in *ingest) read(env uint32, header []byte) {
 	f := &in.form
 	f.Begin()
-	in.record = billing.RecordUsage{Env: env}
+	in.record = billing.RecordUsage{Env: env, KeyBudget: in.budget}
 	if !f.Enter() {
 		return
 	}
@@ -145,6 +148,8 @@ func (in *ingest) field() {
 		f.Number(fieldUnits, &r.Units)
 	case "meta":
 		f.Object(fieldMeta, &r.Meta)
+	case "budget":
+		f.Bytes(fieldBudget, &r.Budget, 1, maxID)
 	case "featureId":
 		f.UUID(fieldFeatureID, &r.FeatureID)
 	case "customerId":

@@ -109,6 +109,21 @@ var matrix = map[string][]attempt{
 		{method: "GET", path: "search?q={invoice}", status: 200},
 		{method: "GET", path: "search?q={event}", status: 200},
 	},
+	"putBudget": {
+		{
+			method: "PUT", path: "budgets/{fresh}", own: true, status: 200,
+			body: `{"name":"N"}`,
+		},
+		{method: "PUT", path: "budgets/mine", body: `{"name":"N","parent":"{budget}"}`},
+		{method: "PUT", path: "budgets/mine", body: `{"name":"N","customerReferenceId":"{customer}"}`},
+	},
+	"getBudget":         {{method: "GET", path: "budgets/{budget}"}},
+	"listBudgets":       {{method: "GET", path: "budgets?parent={budget}"}},
+	"listBudgetWindows": {{method: "GET", path: "budgets/{budget}/windows"}},
+	"moveBudget":        {{method: "POST", path: "budgets/{budget}/move", body: `{}`}},
+	"freezeBudget":      {{method: "POST", path: "budgets/{budget}/freeze"}},
+	"unfreezeBudget":    {{method: "POST", path: "budgets/{budget}/unfreeze"}},
+	"archiveBudget":     {{method: "DELETE", path: "budgets/{budget}"}},
 
 	"getUsage":             {{method: "GET", path: "usage?customer={customer}"}},
 	"getClock":             {{method: "GET", path: "clock", own: true, status: 200}},
@@ -154,12 +169,14 @@ func (n *node) rival() (key string, r record) {
 	made := send("subscriptions", `{"planId":"rival-plan","customerReferenceId":"rival-customer"}`)
 	send("events", strings.NewReplacer("{fresh}", "rival-event", "{customer}", "rival-customer",
 		"{now}", now()).Replace(ofEvents))
+	n.send("PUT", "budgets/rival-budget", `{"name":"Rival"}`, key, nil).is(200, "")
 	held := send("reservations", `{"reservationKey":"rival-hold","featureKey":"tokens","usageUnits":1,`+
 		`"customerReferenceId":"rival-customer"}`)
 	return key, record{
 		"reservation": held.data("id").(string),
 		"customer":    "rival-customer", "subscription": made.data("subscription", "id").(string),
 		"invoice": made.data("invoice", "id").(string), "event": "rival-event", "plan": "rival-plan",
+		"budget": "rival-budget",
 	}
 }
 
@@ -169,6 +186,7 @@ func nobody() record {
 		"reservation": uuid.Must(uuid.NewV4()).String(),
 		"customer":    "nobodys-record", "subscription": uuid.Must(uuid.NewV4()).String(),
 		"invoice": uuid.Must(uuid.NewV4()).String(), "event": "nobodys-event", "plan": "nobodys-plan",
+		"budget": "nobodys-budget",
 	}
 }
 

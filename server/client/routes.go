@@ -43,6 +43,8 @@ func (a *API) routes() []server.Route {
 			answers(server.ArrayOf(server.RefTo("Plan")))),
 		row("GET", "/entitlements/{customerReferenceId}/{feature-key}", "checkEntitlement",
 			"May this customer use this feature?", server.AccessCustomer, a.checkEntitlement, reads,
+			server.Asks(server.InQuery("budget", text(1, maxID),
+				"that the usage would count at; the customer's own when absent")),
 			answers(server.RefTo("Entitlement"))),
 		row("POST", "/entitlements", "evaluateEntitlement",
 			"The same decision, or with track a simulation of usage", server.AccessCustomer,
@@ -104,6 +106,7 @@ var pathParams = map[string]server.Param{
 	"subscriptionId":           {Schema: server.UUIDSchema},
 	"invoiceId":                {Schema: server.UUIDSchema},
 	"reservationId":            {Schema: server.UUIDSchema},
+	"budget":                   {Schema: text(1, maxID), About: "the caller's own key of the budget"},
 }
 
 // reads states the header by which a read may be stale.

@@ -20,6 +20,7 @@ func description() server.Description {
 			"EntitlementRequest": server.Object(
 				server.Must("customerReferenceId", text(1, maxID)),
 				server.Must("featureKey", text(1, maxID)),
+				server.May("budget", text(1, maxID)),
 				server.May("track", server.Object(
 					server.May("eventName", text(0, maxName)),
 					server.May("usageUnits", server.NumberSchema),
@@ -66,6 +67,7 @@ func description() server.Description {
 		},
 	}
 	reservationSchemas(d.Schemas)
+	budgetSchemas(d.Schemas)
 	return d
 }
 
@@ -82,6 +84,7 @@ func entitlementSchema() *server.Schema {
 			server.May("limit", server.NumberSchema),
 			server.May("used", server.NumberSchema),
 			server.Must("logIndex", server.IntegerSchema),
+			server.May("budget", server.RefTo("BudgetRefusal")),
 		)))),
 		server.May("flowId", text(0, maxID)),
 		server.May("usage", server.Object(

@@ -217,6 +217,8 @@ func (r *recorder) adminIsRecorded() {
 	}
 	r.call(r.admin, "createAccount", `{"name":"second"}`)
 	key := call("createKey", `{"scope":"read"}`)["id"].(string)
+	r.ask(r.programs, "putBudget", `{"name":"Keys"}`, "keys")
+	call("bindKey", `{"budget":"keys"}`, key)
 	call("revokeKey", "", key)
 	call("applyCatalog", `{"features":[{"key":"extra","name":"Extra"}]}`)
 	call("setOrigins", `{"origins":["https://shop.example"]}`)
@@ -257,6 +259,11 @@ func (r *recorder) clientIsRecorded() {
 	made := call("createSubscription", `{"planId":"team","customerReferenceId":"bob"}`)
 	s := made["subscription"].(map[string]any)["id"].(string)
 	invoice := made["invoice"].(map[string]any)["id"].(string)
+	call("putBudget", `{"name":"Bob's","customerReferenceId":"bob"}`, "bob")
+	call("putBudget", `{"name":"Above"}`, "above")
+	call("moveBudget", `{"parent":"above"}`, "bob")
+	call("freezeBudget", "", "above")
+	call("unfreezeBudget", "", "above")
 	call("createCheckoutSession", "", invoice)
 	call("markInvoicePaid", "", invoice)
 	call("changeSubscriptionPlan", `{"changeToPlanId":"large","changeType":"DOWNGRADE"}`, s)
@@ -275,6 +282,7 @@ func (r *recorder) clientIsRecorded() {
 	r.ask(r.programs, "createCustomer",
 		`{"externalClientCustomerId":"dora","firstName":"D","lastName":"E","email":"d@e.example"}`)
 	call("archiveCustomer", "", "dora")
+	call("archiveBudget", "", "above")
 }
 
 func (r *recorder) workspacesAreRecorded() {

@@ -310,12 +310,12 @@ func (r *Reader) Each(bit uint, name string, most int, read func()) {
 		return
 	}
 	outer, n := r.fields, 0
-	tooMany := false
+	more := false
 	for first := true; r.Scanner.Item(first); first = false {
 		at := name + "[" + strconv.Itoa(n) + "]"
 		switch is := r.Scanner.Peek(); {
 		case n == most:
-			tooMany = true
+			more = true
 			r.Scanner.Skip()
 			continue
 		case is != scan.KindObject:
@@ -328,10 +328,8 @@ func (r *Reader) Each(bit uint, name string, most int, read func()) {
 		}
 		n++
 	}
-	if r.fields, r.first = outer, false; tooMany {
-		r.Problem(name, Mistake{
-			server.FieldOutOfRange, "must have at most " + strconv.Itoa(most) + " items",
-		})
+	if r.fields, r.first = outer, false; more {
+		r.Problem(name, tooMany(most))
 	}
 }
 

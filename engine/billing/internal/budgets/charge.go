@@ -142,11 +142,12 @@ func (f *Forest) refusal(row uint32, now int64) Refusal {
 	l := f.limits.Read(row)
 	r := Refusal{
 		Budget: f.Key(l.Node), Of: l.Of, Window: l.Window, Limit: l.Max, Number: l.Feature, Row: row,
-		Used: rounded(l.used(now)), Held: rounded(l.Held), Start: l.Start, End: l.End,
+		Used: rounded(l.used(now)), Held: rounded(l.Held),
 	}
 	if l.Of == MeasurePrice {
 		r.Currency = currencyText(l.Currency)
 	}
+	r.Start, r.End = f.bounds(l, now)
 	return r
 }
 

@@ -55,6 +55,17 @@ func (d *LimitDocument) currency() string {
 	return catalogs.Either(d.Currency, catalogs.DefaultCurrency)
 }
 
+// bounds are those of the window that an instant is in; end is 0 where it never ends.
+func (f *Forest) bounds(l *Limit, now int64) (start, end int64) {
+	if start, end = l.Start, l.End; now >= end {
+		start, end = l.Window.Around(now, f.zone(l.Zone))
+	}
+	if end == rows.Never {
+		end = 0
+	}
+	return start, end
+}
+
 // roll begins the window that an instant is in, and keeps the one before.
 func (f *Forest) roll(row uint32, now int64) *Limit {
 	l := f.limits.Write(row)

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 )
 
@@ -77,8 +76,8 @@ func (l *Limit) percents() (percents []uint8) {
 	return percents
 }
 
-// LimitView is a limit with what its present window has used.
-type LimitView struct {
+// BudgetLimitView is a limit with what its present window has used.
+type BudgetLimitView struct {
 	Of         Measure
 	FeatureKey string
 	Currency   string // of a price
@@ -94,21 +93,21 @@ type LimitView struct {
 	Overrun    bool
 }
 
-// View is a node.
-type View struct {
+// BudgetView is a node.
+type BudgetView struct {
 	Key, Name, Parent, Customer string
 	Status                      string // ACTIVE, FROZEN, ARCHIVED
 	Children                    uint32
-	Limits                      []LimitView
+	Limits                      []BudgetLimitView
 	CreatedAt, ModifiedAt       int64
 	// Binding is the hard limit of this node or of one above it that has the smallest part left;
 	// BindingBudget is the key of its node, empty where there is no hard limit.
-	Binding       LimitView
+	Binding       BudgetLimitView
 	BindingBudget string
 }
 
-// View describes a node as of an instant; false where there is none. The lock is held.
-func (f *Forest) View(env uint32, key []byte, now int64, names Names) (v View, ok bool) {
+// BudgetView describes a node as of an instant; false where there is none. The lock is held.
+func (f *Forest) View(env uint32, key []byte, now int64, names Names) (v BudgetView, ok bool) {
 	row := f.Named(env, key)
 	if row == 0 {
 		return v, false
@@ -116,9 +115,9 @@ func (f *Forest) View(env uint32, key []byte, now int64, names Names) (v View, o
 	return f.view(row, now, names), true
 }
 
-func (f *Forest) view(row uint32, now int64, names Names) (v View) {
+func (f *Forest) view(row uint32, now int64, names Names) (v BudgetView) {
 	n := f.nodes.Read(row)
-	v = View{
+	v = BudgetView{
 		Key: f.Key(row), Name: f.names.Read(row).Data, Status: n.Status(), Children: n.Children,
 		CreatedAt: n.CreatedAt, ModifiedAt: n.ModifiedAt,
 	}
@@ -143,24 +142,19 @@ func (f *Forest) view(row uint32, now int64, names Names) (v View) {
 }
 
 // tighter reports whether a limit has a smaller part left than another.
-func (l *LimitView) tighter(other *LimitView) bool {
+func (l *BudgetLimitView) tighter(other *BudgetLimitView) bool {
 	own := decimal.Product(l.Remaining, other.Limit)
 	return own.Cmp(decimal.Product(other.Remaining, l.Limit)) < 0
 }
 
-func (f *Forest) limitView(row uint32, now int64, names Names) LimitView {
+func (f *Forest) limitView(row uint32, now int64, names Names) BudgetLimitView {
 	l := f.limits.Read(row)
-	v := LimitView{
+	v := BudgetLimitView{
 		Of: l.Of, Limit: l.Max, Window: l.Window, TimeZone: UTC, Soft: l.Soft,
 		Thresholds: l.percents(), Used: rounded(l.used(now)), Held: rounded(l.Held),
-		Start: l.Start, End: l.End, Overrun: l.Overrun && now < l.End,
+		Overrun: l.Overrun && now < l.End,
 	}
-	if now >= l.End {
-		v.Start, v.End = l.Window.Around(now, f.zone(l.Zone))
-	}
-	if v.End == rows.Never {
-		v.End = 0
-	}
+	v.Start, v.End = f.bounds(l, now)
 	if l.Zone != 0 {
 		v.TimeZone = f.zone(l.Zone).Name
 	}
@@ -185,7 +179,7 @@ func (f *Forest) limitView(row uint32, now int64, names Names) LimitView {
 // where there are more. False: there is no such parent. The lock is held.
 func (f *Forest) List(
 	env uint32, parent, after string, limit int, now int64, names Names,
-) (views []View, next string, ok bool) {
+) (views []BudgetView, next string, ok bool) {
 	above := uint32(0)
 	if parent != "" {
 		if above = f.Named(env, []byte(parent)); above == 0 {
@@ -209,8 +203,8 @@ func (f *Forest) List(
 	return views, "", true
 }
 
-// WindowView is a window of a limit that is over.
-type WindowView struct {
+// BudgetWindowView is a window of a limit that is over.
+type BudgetWindowView struct {
 	Start, End  int64
 	Used, Limit decimal.Decimal
 	Overrun     bool
@@ -218,21 +212,23 @@ type WindowView struct {
 
 // Windows lists, for each limit of a node in order, the closed windows that are kept, newest first.
 // False: there is no such node. The lock is held.
-func (f *Forest) Windows(env uint32, key []byte, now int64) (windows [][]WindowView, ok bool) {
+func (f *Forest) Windows(env uint32, key []byte, now int64) (
+	windows [][]BudgetWindowView, ok bool,
+) {
 	row := f.Named(env, key)
 	if row == 0 {
 		return nil, false
 	}
 	for at := f.nodes.Read(row).FirstLimit; at != 0; {
 		l := f.limits.Read(at)
-		closed := []WindowView{}
+		closed := []BudgetWindowView{}
 		for w := l.FirstClosed; w != 0; {
 			c := f.windows.Read(w)
-			closed = append(closed, WindowView{c.Start, c.End, rounded(c.Used), c.Max, c.Overrun})
+			closed = append(closed, BudgetWindowView{c.Start, c.End, rounded(c.Used), c.Max, c.Overrun})
 			w = c.Next
 		}
 		if now >= l.End && l.Touched { // closed, but nothing has counted since
-			closed = append(closed, WindowView{l.Start, l.End, rounded(l.Used), l.Max, l.Overrun})
+			closed = append(closed, BudgetWindowView{l.Start, l.End, rounded(l.Used), l.Max, l.Overrun})
 		}
 		for i, j := 0, len(closed)-1; i < j; i, j = i+1, j-1 {
 			closed[i], closed[j] = closed[j], closed[i]

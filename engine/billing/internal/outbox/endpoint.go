@@ -14,7 +14,7 @@ const WebhookOverlapMS = accounts.DayMS
 // bounds.
 func ValidEndpoint(url, about string, events WebhookEvents) bool {
 	return url != "" && len(url) <= accounts.MaxWebhookURL && utf8.ValidString(url) &&
-		rows.Plain(about, 0, accounts.MaxWebhookAbout) && events&^namedWebhookEvents == 0
+		rows.Plain(about, 0, accounts.MaxWebhookAbout) && events&^allWebhookEvents == 0
 }
 
 // Fields of an endpoint that UpdateWebhookEndpoint may set, as bits of Set.

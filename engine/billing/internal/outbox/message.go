@@ -14,15 +14,11 @@ import (
 // WebhookEventNames lists every name that an endpoint may ask for.
 func WebhookEventNames() []string { return slices.Clone(webhookNames[1:]) }
 
-// webhookNames are the names of the events that an endpoint may ask for, by number. No API has
-// budgets yet, so theirs is not among them; an endpoint that asks for all hears of them.
-var webhookNames = accounts.WebhookEvent(0).Names()[:accounts.WebhookLimitReached+1]
+// webhookNames are the names of the events, by number.
+var webhookNames = accounts.WebhookEvent(0).Names()
 
 // WebhookEvents is a set of events, one bit for each; the empty set asks for all.
 type WebhookEvents uint32
-
-// namedWebhookEvents is every event that has a name in webhookNames.
-const namedWebhookEvents = WebhookEvents(2<<accounts.WebhookLimitReached - 2)
 
 // allWebhookEvents is every event that there is.
 const allWebhookEvents = WebhookEvents(2<<accounts.WebhookBudgetThreshold - 2)

@@ -1,0 +1,65 @@
+package admin
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+	"tollgate/server/billingview"
+)
+
+// maxBudgets is the largest page of budgets, which is also the usual one.
+const maxBudgets = 100
+
+// budgetRoutes are the rows about budgets: the client API makes and changes them.
+func (a *accounts) budgetRoutes() []server.Route {
+	return []server.Route{
+		row("PUT", environment+"/keys/{id}/budget", "bindKey",
+			"Make requests with an API key count at a budget, or below it; without one, end that",
+			of(a.bindKey), server.Takes(server.Object(server.May("budget", text(1, maxID)))),
+			nothing("Bound")),
+		row("GET", environment+"/budgets", "listBudgets",
+			"The budgets right below one, or those below none", a.within(a.listBudgets),
+			server.Asks(server.InQuery("parent", text(1, maxID), "the budget above; none when absent")),
+			pages("budgets", "Budget", maxBudgets, "100", maxID)),
+		row("GET", environment+"/budgets/{budget}", "showBudget",
+			"A budget with what its limits have used, hold and have left", a.within(a.showBudget),
+			answers(server.RefTo("Budget"))),
+	}
+}
+
+func (a *accounts) bindKey(x *server.Exchange, id [16]byte) *server.Fault {
+	var w walk
+	var budget string
+	if fault := body(x, &w, map[string]reader{"budget": w.plain(&budget, 1, maxID)}); fault != nil {
+		return fault
+	}
+	if fault := w.fault(); fault != nil {
+		return fault
+	}
+	return a.carryOut(x, billing.KindBindKey, func(env uint32) wire.Fielder {
+		return &billing.BindKey{Env: env, ID: id, Budget: budget, Actor: x.By()}
+	})
+}
+
+func (a *accounts) listBudgets(x *server.Exchange, env uint32) *server.Fault {
+	var w walk
+	limit := pageSize(x, &w, maxBudgets, maxBudgets)
+	if fault := w.fault(); fault != nil {
+		return fault
+	}
+	asked := func(name string) string { return string(x.Ctx.QueryArgs().Peek(name)) }
+	list, next, found := a.machine.Budgets(env, asked("parent"), asked("cursor"), limit)
+	if !found {
+		return server.FaultOf(engine.OutcomeBudgetUnknown)
+	}
+	return server.Page(x, "budgets", list, billingview.WriteBudget, next)
+}
+
+func (a *accounts) showBudget(x *server.Exchange, env uint32) *server.Fault {
+	v, found := a.machine.Budget(env, string(x.Param(2)))
+	if !found {
+		return server.FaultOf(engine.OutcomeBudgetUnknown)
+	}
+	return server.One(x, 200, &v, billingview.WriteBudget)
+}

@@ -1,0 +1,326 @@
+package client
+
+import (
+	"strconv"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+	"tollgate/server/billingview"
+	"tollgate/server/form"
+	"tollgate/server/zone"
+)
+
+// maxBudgets is the largest page of budgets, which is also the usual one.
+const maxBudgets = 100
+
+// budgetRoutes are the rows about budgets.
+func (a budgets) budgetRoutes() []server.Route {
+	const one = "/budgets/{budget}"
+	budget := server.RefTo("Budget")
+	windows := server.ArrayOf(server.ArrayOf(server.Object(
+		server.Must("windowStart", server.TimeSchema), server.May("windowEnd", server.TimeSchema),
+		server.Must("used", server.NumberSchema), server.Must("limit", server.NumberSchema),
+		server.May("overrun", server.BoolSchema))))
+	return []server.Route{
+		row("PUT", one, "putBudget", "Make a budget, or replace its name, customer and limits",
+			server.AccessFull, byName(a.putBudget), server.Takes(server.RefTo("BudgetRequest")),
+			answers(budget)),
+		row("GET", one, "getBudget", "A budget with what its limits have used, hold and have left",
+			server.AccessRead, byName(a.getBudget), reads, answers(budget)),
+		row("GET", "/budgets", "listBudgets", "The budgets right below one, or those below none",
+			server.AccessRead, a.listBudgets, reads,
+			server.Asks(
+				server.InQuery("parent", text(1, maxID), "the budget above; none when absent"),
+				server.InQuery("limit", server.IntSchema(1, maxBudgets), "100 when absent"),
+				server.InQuery("cursor", text(1, maxID), "nextCursor of the page before")),
+			answers(server.Object(server.Must("budgets", server.ArrayOf(budget)),
+				server.May("nextCursor", text(1, maxID))))),
+		row("GET", one+"/windows", "listBudgetWindows",
+			"The past windows of each limit, in the order of limits, newest first", server.AccessRead,
+			byName(a.listWindows), reads, answers(server.Object(server.Must("windows", windows)))),
+		row("POST", one+"/move", "moveBudget", "Put a budget, with all below it, under another one",
+			server.AccessFull, byName(a.moveBudget), server.Takes(server.RefTo("BudgetMove")),
+			answers(budget)),
+		row("POST", one+"/freeze", "freezeBudget",
+			"Take no usage and no reservation at a budget and below it", server.AccessFull,
+			byName(a.freezing(true)), answers(budget)),
+		row("POST", one+"/unfreeze", "unfreezeBudget", "Take usage again", server.AccessFull,
+			byName(a.freezing(false)), answers(budget)),
+		row("DELETE", one, "archiveBudget", "End a budget, and with it all below it, for good",
+			server.AccessFull, byName(a.archiveBudget), answers(budget)),
+	}
+}
+
+// budgetSchemas describe budgets, and what is read by hand.
+func budgetSchemas(to map[string]*server.Schema) {
+	to["Budget"] = billingview.BudgetSchema()
+	to["BudgetRequest"] = server.Object(
+		server.May("parent", text(1, maxID)), server.Must("name", text(1, maxID)),
+		server.May("customerReferenceId", text(1, maxID)),
+		server.May("limits", server.ArrayOf(server.Object(billingview.BudgetLimitProperties()...))))
+	to["BudgetMove"] = server.Object(server.May("parent", text(1, maxID)))
+	to["BudgetRefusal"] = server.RefusalSchema
+}
+
+// Fields of requests about budgets.
+const (
+	fieldBudgetParent = iota
+	fieldBudgetName
+	fieldBudgetCustomer
+	fieldBudgetLimits
+	fieldLimitOf
+	fieldLimitFeature
+	fieldLimitCurrency
+	fieldLimitLimit
+	fieldLimitWindow
+	fieldLimitZone
+	fieldLimitMode
+	fieldLimitThresholds
+)
+
+var (
+	measures = billing.Measure(0).Names()
+	windows  = billing.Window(0).Names()
+	modes    = []string{"hard", "soft"}
+)
+
+func readBudget(f *form.Reader, c *billing.PutBudget) {
+	for f.Next() {
+		switch string(f.Name) {
+		case "parent":
+			f.Text(fieldBudgetParent, &c.Parent, 1, maxID)
+		case "name":
+			f.Text(fieldBudgetName, &c.Name, 1, maxID)
+		case "customerReferenceId":
+			f.Text(fieldBudgetCustomer, &c.Customer, 1, maxID)
+		case "limits":
+			f.Each(fieldBudgetLimits, "limits", billing.MaxLimits, func() {
+				c.Limits = append(c.Limits, readLimit(f))
+			})
+		default:
+			f.Unknown()
+		}
+	}
+	f.Need(fieldBudgetName, "name")
+	loadZones(f, c)
+}
+
+func readLimit(f *form.Reader) (d billing.LimitDocument) {
+	var soft uint8
+	for f.Next() {
+		switch string(f.Name) {
+		case "of":
+			form.Enum(f, fieldLimitOf, &d.Of, measures)
+		case "featureKey":
+			f.Text(fieldLimitFeature, &d.Feature, 1, maxID)
+		case "currency":
+			f.Text(fieldLimitCurrency, &d.Currency, 3, 3)
+		case "limit":
+			f.Number(fieldLimitLimit, &d.Limit)
+		case "window":
+			form.Enum(f, fieldLimitWindow, &d.Window, windows)
+		case "timeZone":
+			f.Text(fieldLimitZone, &d.TimeZone, 1, 64)
+		case "mode":
+			form.Enum(f, fieldLimitMode, &soft, modes)
+		case "thresholds":
+			form.Uints(f, fieldLimitThresholds, "thresholds", &d.Thresholds, billing.MaxThresholds, 1,
+				100)
+		default:
+			f.Unknown()
+		}
+	}
+	d.Soft = soft == 1
+	f.Need(fieldLimitOf, "of")
+	f.Need(fieldLimitLimit, "limit")
+	f.Need(fieldLimitWindow, "window")
+	f.NotNegative("limit", d.Limit)
+	for i := range d.Thresholds[:max(len(d.Thresholds)-1, 0)] {
+		if d.Thresholds[i] >= d.Thresholds[i+1] {
+			f.Problem("thresholds", form.Mistake{Code: server.FieldConflict, Text: "must ascend"})
+		}
+	}
+	units := f.Right(fieldLimitOf) && d.Of == billing.MeasureUnits
+	if units && !f.Given(fieldLimitFeature) {
+		f.Problem("featureKey", form.Mistake{
+			Code: server.FieldRequired, Text: "is required of a limit of units",
+		})
+	}
+	if f.Right(fieldLimitOf) && d.Of != billing.MeasurePrice && f.Given(fieldLimitCurrency) {
+		f.Problem("currency", form.Mistake{
+			Code: server.FieldConflict, Text: "is only for a limit of price",
+		})
+	}
+	return d
+}
+
+// loadZones adds the time zones of limits as this node knows them.
+func loadZones(f *form.Reader, c *billing.PutBudget) {
+	known := map[string]bool{"": true, "UTC": true}
+	for i := range c.Limits {
+		name := c.Limits[i].TimeZone
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		z, err := zone.Load(name)
+		if err != nil {
+			f.Problem("limits["+strconv.Itoa(i)+"].timeZone", form.Mistake{
+				Code: server.FieldNotAllowed,
+				Text: "must be a name of the time zone database, such as Europe/Berlin",
+			})
+			continue
+		}
+		c.Zones = append(c.Zones, *z)
+	}
+}
+
+// change proposes a command about a budget, and answers with the budget as it is then. A key that
+// is bound to a budget may not change any: it would get past its own.
+func (a budgets) change(
+	x *server.Exchange, key string, kind engine.Kind, c wire.Fielder,
+) *server.Fault {
+	if principal(x).Budget != 0 {
+		return server.FaultScope.With("An API key that is bound to a budget may not change budgets.")
+	}
+	if r := a.propose(x, kind, wire.Encode(nil, c)); r.Outcome != engine.OutcomeDone {
+		return budgetFault(server.FaultOf(r.Outcome), r)
+	}
+	return a.getBudget(x, key)
+}
+
+func (a budgets) putBudget(x *server.Exchange, key string) *server.Fault {
+	c := billing.PutBudget{Env: principal(x).Env, Key: key, Actor: x.By()}
+	if fault := form.Read(x.Body, &c, readBudget); fault != nil {
+		return fault
+	}
+	return a.change(x, key, billing.KindPutBudget, &c)
+}
+
+func (a budgets) moveBudget(x *server.Exchange, key string) *server.Fault {
+	c := billing.MoveBudget{Env: principal(x).Env, Key: key, Actor: x.By()}
+	fault := form.Read(x.Body, &c, func(f *form.Reader, c *billing.MoveBudget) {
+		for f.Next() {
+			if string(f.Name) != "parent" {
+				f.Unknown()
+			} else if !f.Null(fieldBudgetParent) {
+				f.Text(fieldBudgetParent, &c.Parent, 1, maxID)
+			}
+		}
+	})
+	if fault != nil {
+		return fault
+	}
+	return a.change(x, key, billing.KindMoveBudget, &c)
+}
+
+func (a budgets) freezing(frozen bool) func(x *server.Exchange, key string) *server.Fault {
+	return func(x *server.Exchange, key string) *server.Fault {
+		return a.change(x, key, billing.KindFreezeBudget, &billing.FreezeBudget{
+			Env: principal(x).Env, Key: key, Frozen: frozen, Actor: x.By(),
+		})
+	}
+}
+
+func (a budgets) archiveBudget(x *server.Exchange, key string) *server.Fault {
+	return a.change(x, key, billing.KindArchiveBudget, &billing.ArchiveBudget{
+		Env: principal(x).Env, Key: key, Actor: x.By(),
+	})
+}
+
+func (a budgets) getBudget(x *server.Exchange, key string) *server.Fault {
+	return a.read(x, func() *server.Fault {
+		v, found := a.machine.Budget(principal(x).Env, key)
+		if !found {
+			return server.FaultOf(engine.OutcomeBudgetUnknown)
+		}
+		return server.One(x, 200, &v, billingview.WriteBudget)
+	})
+}
+
+func (a budgets) listBudgets(x *server.Exchange) *server.Fault {
+	var f form.Reader
+	limit := maxBudgets
+	queryLimit(x, &f, maxBudgets, &limit)
+	if fault := f.Fault(); fault != nil {
+		return fault
+	}
+	return a.read(x, func() *server.Fault {
+		list, next, found := a.machine.Budgets(principal(x).Env, query(x.Ctx, "parent"),
+			query(x.Ctx, "cursor"), limit)
+		if !found {
+			return server.FaultOf(engine.OutcomeBudgetUnknown)
+		}
+		return server.Page(x, "budgets", list, billingview.WriteBudget, next)
+	})
+}
+
+func (a budgets) listWindows(x *server.Exchange, key string) *server.Fault {
+	return a.read(x, func() *server.Fault {
+		limits, found := a.machine.BudgetWindows(principal(x).Env, key)
+		if !found {
+			return server.FaultOf(engine.OutcomeBudgetUnknown)
+		}
+		return x.Object(200, func(data *server.JSON) {
+			data.Array("windows")
+			for i := range limits {
+				data.Open('[')
+				for j := range limits[i] {
+					billingview.WriteBudgetWindow(data, &limits[i][j])
+				}
+				data.Close(']')
+			}
+			data.Close(']')
+		})
+	})
+}
+
+// budgetFault adds to a fault the limit of a budget that refuses, where the command names one.
+func budgetFault(fault *server.Fault, r engine.Result) *server.Fault {
+	switch r.Outcome {
+	case engine.OutcomeBudgetExceeded, engine.OutcomeBudgetFrozen, engine.OutcomeBudgetArchived:
+	default:
+		return fault
+	}
+	var refused billing.Refusal
+	if len(r.Value) == 0 || wire.Decode(r.Value, &refused) != nil || refused.Budget == "" {
+		return fault
+	}
+	detail := refused.Budget
+	if refused.Of != 0 {
+		detail += ", " + refused.Of.String()
+		if refused.Feature != "" {
+			detail += " of " + refused.Feature
+		}
+		detail += ", " + refused.Window.String() + ": " + refused.Used.String() + " used and " +
+			refused.Held.String() + " held of " + refused.Limit.String()
+		if refused.Currency != "" {
+			detail += " " + refused.Currency
+		}
+	}
+	return fault.With(fault.Detail + " " + detail + ". Log index " +
+		strconv.FormatUint(refused.Index, 10) + ".").Adding(func(data *server.JSON) {
+		data.Name("budget")
+		writeRefusal(data, &refused)
+	})
+}
+
+func writeRefusal(data *server.JSON, r *billing.Refusal) {
+	data.Open('{')
+	data.Text("budget", r.Budget)
+	if r.Of != 0 {
+		data.Text("of", r.Of.String())
+		data.TextIf("featureKey", r.Feature)
+		data.TextIf("currency", r.Currency)
+		data.Text("window", r.Window.String())
+		data.Decimal("used", r.Used)
+		data.Decimal("held", r.Held)
+		data.Decimal("limit", r.Limit)
+		data.Time("windowStart", r.Start)
+		data.Time("windowEnd", r.End)
+	}
+	data.Uint("logIndex", r.Index)
+	data.Close('}')
+}

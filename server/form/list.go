@@ -1,0 +1,49 @@
+package form
+
+import (
+	"strconv"
+
+	"tollgate/engine/decimal"
+	"tollgate/server"
+	"tollgate/server/scan"
+)
+
+// Uints reads an array of at most most whole numbers from least to limit.
+func Uints[T ~uint8 | ~uint16 | ~uint32](
+	r *Reader, bit uint, name string, dst *[]T, most int, least, limit uint64,
+) {
+	if !r.expect(bit, scan.KindArray, "an array") || !r.Scanner.Array() {
+		return
+	}
+	n := 0
+	for first := true; r.Scanner.Item(first); first = false {
+		at := name + "[" + strconv.Itoa(n) + "]"
+		is := r.Scanner.Peek()
+		if n++; is != scan.KindNumber || n > most {
+			if is != scan.KindNumber {
+				r.Problem(at, WrongType("a number", is))
+			}
+			r.Scanner.Skip()
+			continue
+		}
+		text, ok := r.Scanner.Number()
+		if !ok {
+			return
+		}
+		value, err := decimal.Parse(text)
+		item, ok := whole(value)
+		if err != nil || !ok || item < least || item > limit {
+			r.Problem(at, Outside(least, limit))
+			continue
+		}
+		*dst = append(*dst, T(item))
+	}
+	if n > most {
+		r.Problem(name, tooMany(most))
+	}
+}
+
+// tooMany is the mistake of an array that is longer than most.
+func tooMany(most int) Mistake {
+	return Mistake{server.FieldOutOfRange, "must have at most " + strconv.Itoa(most) + " items"}
+}
