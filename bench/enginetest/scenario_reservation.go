@@ -31,8 +31,8 @@ func (l *line) features(others ...string) (keys []string, units []decimal.Decima
 	return keys, units
 }
 
-// reserve holds units: reserve KEY CUSTOMER FEATURE=UNITS… [ttl=] [partial] [refuse] [bill] [dry].
-// refuse refuses what goes beyond it, bill makes usage of it when it expires.
+// reserve holds units: reserve KEY CUSTOMER FEATURE=UNITS… [budget=] [ttl=] [partial] [refuse]
+// [bill] [dry]. refuse refuses what goes beyond it, bill makes usage of it when it expires.
 func (s reservationLines) reserve(l *line) string {
 	env, key := s.environment(l), l.word(0)
 	c := &billing.Reserve{
@@ -40,8 +40,9 @@ func (s reservationLines) reserve(l *line) string {
 		Key: billing.ReservationKey(env, []byte(key)), Customer: l.word(1),
 		TTLMS: l.duration(l.value("ttl", "10m")), Partial: l.has("partial"),
 		RefuseOverrun: l.has("refuse"), SettleOnExpiry: l.has("bill"), DryRun: l.has("dry"),
+		Budget: l.value("budget", ""),
 	}
-	features, units := l.features("ttl", "env")
+	features, units := l.features("ttl", "env", "budget")
 	for i := range features {
 		c.Items = append(c.Items, billing.ReserveItem{FeatureKey: features[i], Units: units[i]})
 	}
@@ -93,7 +94,7 @@ func (s reservationLines) release(l *line) string {
 func (s reservationLines) reserved(l *line, r engine.Result) string {
 	answer := s.outcome(r)
 	switch {
-	case r.Value == nil:
+	case r.Value == nil || strings.HasPrefix(r.Outcome.String(), "budget_"): // which says why
 		return answer
 	case r.Outcome == engine.OutcomeDone:
 		var v billing.ReservationView
@@ -115,6 +116,9 @@ func (s reservationLines) reserved(l *line, r engine.Result) string {
 func reservationText(v *billing.ReservationView) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s until %s", v.Key, v.State, show(v.ExpiresAt))
+	if v.Budget != "" {
+		fmt.Fprintf(&b, " budget=%s", v.Budget)
+	}
 	for _, f := range []struct {
 		is   bool
 		text string

@@ -60,6 +60,11 @@ func goldens() map[string][]byte {
 			Items: []billing.ReserveItem{{FeatureKey: "calls", Units: decimal.FromInt(75)}},
 			TTLMS: 1000, Partial: true, DryRun: true,
 		},
+		"command-200-reserve-budget": &billing.Reserve{
+			Env: 1, ID: id("r"), Key: [16]byte{1, 2}, KeyText: "call-3", Customer: "ada",
+			Items: []billing.ReserveItem{{FeatureKey: "calls", Units: decimal.FromInt(75)}},
+			TTLMS: 1000, Budget: "team:search", KeyBudget: 70000,
+		},
 		"command-201-settle-reservation": &billing.SettleReservation{
 			Env: 1, ID: id("r"), Partial: true, EventKey: "event-1", Key: [16]byte{3},
 			Items: []billing.SettleItem{{

@@ -7,7 +7,9 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/sums"
@@ -45,6 +47,10 @@ type Reserve struct {
 	// DryRun answers the same, and holds nothing.
 	DryRun bool   `wire:"13"`
 	Meta   []byte `wire:"14"`
+	// Budget is the key of the budget at which it is held; empty: the customer's own. KeyBudget is
+	// the node that the request's API key is bound to; 0: to none.
+	Budget    string `wire:"15"`
+	KeyBudget uint32 `wire:"16"`
 }
 
 // ReserveItem is a feature of a reservation, by id or by key.
@@ -122,6 +128,9 @@ func (c *Reserve) apply(t *turn) engine.Outcome {
 			return outcome
 		}
 	}
+	if outcome := a.budget(t, c); outcome != engine.OutcomeDone {
+		return outcome
+	}
 	return c.add(t, e, &a)
 }
 
@@ -177,7 +186,12 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 		RefuseOverrun: c.RefuseOverrun, SettleOnExpiry: c.SettleOnExpiry,
 	}
 	view := t.reservationView(&v, a.items)
-	view.LogIndex, view.Key = t.Index, c.KeyText
+	words := holds.Words{Key: c.KeyText, Meta: c.Meta, KeyNode: c.KeyBudget}
+	if a.node != 0 {
+		words.Budget = t.budgets.Forest.Key(a.node)
+	}
+	view.LogIndex = t.Index
+	view.told(&words)
 	for i := range view.Items {
 		view.Items[i].described(&a.rooms[i])
 	}
@@ -188,7 +202,12 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 	}
 	t.Answer(view)
 	t.Spend(2 * len(a.items))
-	t.holds.Add(&t.Keeper, &v, a.items, &holds.Words{Key: c.KeyText, Meta: c.Meta, Answer: t.Reply})
+	words.Answer = t.Reply
+	row := t.holds.Add(&t.Keeper, &v, a.items, &words)
+	for i := range a.charges {
+		item := t.holds.ItemRow(t.holds.Rows.Read(row), i)
+		t.budgets.Forest.Hold(&t.Tx, item, a.node, &a.charges[i])
+	}
 	return engine.OutcomeDone
 }
 
@@ -201,6 +220,65 @@ type allotment struct {
 	items    []holds.Item
 	rooms    []room // as long as items
 	key      string
+	// node is the budget at which it is held; 0: at none. charges are what the items hold there.
+	node    uint32
+	charges []budgets.Charge
+}
+
+// budget finds the budget at which the items are held, and asks its limits.
+func (a *allotment) budget(t *turn, c *Reserve) (outcome engine.Outcome) {
+	if !t.Customers.Read(a.customer).Budgeted && c.Budget == "" && c.KeyBudget == 0 {
+		return engine.OutcomeDone
+	}
+	node, ok := t.budgets.Forest.Choose(charging.For{
+		Env: c.Env, Customer: a.customer, Named: []byte(c.Budget), KeyNode: c.KeyBudget,
+	})
+	switch {
+	case !ok:
+		return engine.OutcomeBudgetUnknown
+	case node == 0:
+		return engine.OutcomeDone
+	}
+	for i := range a.items {
+		charge, ok := t.chargeOf(a.customer, &a.items[i], a.now, a.now+c.TTLMS)
+		if !ok {
+			return engine.OutcomeOverflow
+		}
+		a.charges = append(a.charges, charge)
+	}
+	a.node = node
+	return t.budgets.Ask(&t.Runner, c.Env, node, a.charges, a.now)
+}
+
+// chargeOf is what an item that is held until an instant counts in budgets. False: it is beyond
+// the range of numbers.
+func (t *turn) chargeOf(
+	customer uint32, i *holds.Item, now, until int64,
+) (charge budgets.Charge, ok bool) {
+	env := t.Customers.Read(customer).Env
+	catalog := t.Environment(env).Catalog.Load()
+	u := charging.Usage{
+		For: charging.For{Env: env, Customer: customer}, Feature: i.Feature,
+		Place: t.within(catalog, i.Subscription, i.Feature, now), Units: i.Held(), Cost: i.Cost,
+	}
+	if f := catalog.Feature(i.Feature); !i.HasCost && f.Document.HasCost {
+		if u.Cost, ok = u.Units.Mul(f.Document.CostPerUnit); !ok {
+			return charge, false
+		}
+	} else if i.HasCost && u.Units.Less(i.Granted) { // as much of it as of the units
+		if share, ok := u.Cost.Mul(u.Units); ok {
+			u.Cost, _ = share.FloorDiv(i.Granted)
+		}
+	}
+	if u.Place.Credited() {
+		weight := u.Place.Feature.Credits.Weight
+		need, ok := credit.Need(u.Units, weight)
+		if !ok {
+			return charge, false
+		}
+		u.Covered = credit.Covered(u.Units, sums.Remaining(need, i.Credits), weight)
+	}
+	return t.budgets.Hold(&u, until)
 }
 
 // room is what there is of a feature for one more reservation.

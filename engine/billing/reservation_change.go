@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
@@ -44,7 +45,7 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 		last := h.hold.CreatedAt + t.Limits.Load().LongestHold()
 		h.hold.ExpiresAt = max(h.hold.ExpiresAt, min(h.now+c.TTLMS, last))
 	}
-	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	h.store(t)
 	h.answer(t)
 	return engine.OutcomeDone
 }
@@ -90,7 +91,26 @@ func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
 		return engine.OutcomeOverflow
 	}
 	i.Granted = units
-	return engine.OutcomeDone
+	return h.afford(t)
+}
+
+// afford asks budgets for what the only item holds beyond what they hold of it.
+func (h *settling) afford(t *turn) engine.Outcome {
+	node, was := t.budgets.Forest.HeldBy(h.hold.FirstItem)
+	if node == 0 && h.words.Budget != "" {
+		var ok bool
+		if node, ok = t.budgets.Forest.Choose(h.chargedFor()); !ok {
+			return engine.OutcomeBudgetUnknown
+		}
+	}
+	if h.node = node; node == 0 {
+		return engine.OutcomeDone
+	}
+	charge, ok := t.chargeOf(h.hold.Customer, &h.items[0], h.now, h.hold.ExpiresAt)
+	if !ok {
+		return engine.OutcomeOverflow
+	}
+	return t.budgets.Ask(&t.Runner, h.env.Number, node, []budgets.Charge{charge, was.Neg()}, h.now)
 }
 
 // ReleaseReservation gives up what an open reservation holds. Of one that was released or expired
@@ -108,7 +128,7 @@ func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
 	switch h.hold.State {
 	case holds.ReservationOpen:
 		h.hold.State = holds.ReservationReleased
-		t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+		h.store(t)
 	case holds.ReservationSettled, holds.ReservationBilled:
 		return h.closed(t)
 	}
@@ -134,7 +154,7 @@ func (t *turn) ExpireHold(row uint32) {
 		h.bill(t)
 	}
 	t.Payload = payload
-	t.holds.Update(&t.Keeper, row, &h.hold, h.items)
+	h.store(t)
 }
 
 // amend gives the events of a reservation that was billed when it expired the real units; none
@@ -162,7 +182,7 @@ func (c *SettleReservation) amend(
 		h.hold.State = holds.ReservationSettled
 	}
 	h.words.Late = true
-	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	h.store(t)
 	lock := t.WriteLock(h.hold.Customer)
 	t.holds.SetWords(h.row, &h.words)
 	lock.Unlock()

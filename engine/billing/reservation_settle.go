@@ -161,9 +161,11 @@ func (c *SettleReservation) settle(
 	was := h.hold.State
 	for i := range parts {
 		if outcome := parts[i].plan(t, h, occurredAt); outcome != engine.OutcomeDone {
-			if outcome == engine.OutcomeReservationShort && was == holds.ReservationOpen {
+			short := outcome == engine.OutcomeReservationShort ||
+				outcome == engine.OutcomeBudgetExceeded
+			if short && was == holds.ReservationOpen {
 				h.hold.SettleOnExpiry = true // the cost has arisen
-				t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+				h.store(t)
 			}
 			return outcome
 		}
@@ -190,7 +192,7 @@ func (c *SettleReservation) settle(
 	}
 	if len(parts) == 0 {
 		h.hold.State = h.to
-		t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+		h.store(t)
 	}
 	if h.rewritten {
 		lock := t.WriteLock(h.hold.Customer)
@@ -225,7 +227,7 @@ func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
 	}
 	h.hold.State = holds.ReservationSettled
 	h.words.Event, h.words.Recorded = c.EventKey, true
-	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+	h.store(t)
 	lock := t.WriteLock(h.hold.Customer)
 	t.holds.SetWords(h.row, &h.words)
 	lock.Unlock()
@@ -330,7 +332,11 @@ func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engi
 	}
 	fits = decimal.Max(fits, decimal.Min(own, p.delta))
 	if u.overrun = credit.Less(p.delta, fits); u.overrun.IsZero() {
-		return engine.OutcomeDone
+		if !h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
+			return engine.OutcomeDone
+		}
+		trial := *u
+		return h.affords(t, p, &trial, credit.Less(p.delta, own))
 	}
 	if h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
 		key := h.catalog.Feature(u.feature).Document.Key
@@ -410,7 +416,10 @@ func (p *part) try(t *turn, h *settling, occurredAt int64) engine.Outcome {
 		outcome = u.count(t, &e)
 	}
 	if !outcome.Refused() && u.place.Credited() {
-		_, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now)
+		u.burning, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now)
+	}
+	if !outcome.Refused() {
+		outcome = h.charge(t, p.item, &e, &u)
 	}
 	return outcome
 }
@@ -449,6 +458,9 @@ func (p *part) carryOut(
 		if u.burning, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now); outcome.Refused() {
 			return outcome
 		}
+	}
+	if outcome := h.charge(t, p.item, &e, u); outcome != engine.OutcomeDone {
+		return outcome
 	}
 	h.at, h.total = p.item, sums.Of(i.Settled, p.delta)
 	if !u.overrun.IsZero() {
@@ -495,6 +507,7 @@ func (h *settling) took(t *turn, draws []credits.Draw) {
 	if h.left == 0 {
 		h.hold.State = h.to
 	}
+	h.budget(t)
 	t.holds.Put(&t.Keeper, h.row, &h.hold, h.items)
 }
 

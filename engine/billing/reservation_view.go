@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
@@ -38,6 +39,8 @@ type ReservationView struct {
 	Late     bool   `wire:"14" json:"afterExpiry,omitzero"`
 	Meta     []byte `wire:"15" json:"meta,omitzero" as:"object"`
 	LogIndex uint64 `wire:"16" json:"logIndex"`
+	// Budget is the key of the budget at which it is held.
+	Budget string `wire:"17" json:"budget,omitzero" rule:"max=128"`
 }
 
 // ReservationItemView is what a reservation holds of one feature.
@@ -105,6 +108,7 @@ func viewReservation(s *state, v *holds.Hold, items []holds.Item, now int64) Res
 // told adds what the texts say.
 func (v *ReservationView) told(w *holds.Words) {
 	v.Key, v.Event, v.Recorded, v.Late = w.Key, w.Event, w.Recorded, w.Late
+	v.Budget = w.Budget
 	for i := range w.Overruns {
 		v.Items[i].Overrun = w.Overruns[i].Units
 	}
@@ -244,6 +248,82 @@ type settling struct {
 	// parts are what a settlement adds; partial is set where the reservation stays open.
 	parts   []part
 	partial bool
+	// node is the budget where the only item is to be held, where it is held at none.
+	node uint32
+}
+
+// store replaces the reservation in the state.
+func (h *settling) store(t *turn) {
+	h.budget(t)
+	t.holds.Update(&t.Keeper, h.row, &h.hold, h.items)
+}
+
+// budget replaces what budgets hold for the reservation: nothing where it is closed.
+func (h *settling) budget(t *turn) {
+	row := h.hold.FirstItem
+	for n := range h.items {
+		node, was := t.budgets.Forest.HeldBy(row)
+		if node == 0 {
+			node = h.node
+		}
+		switch {
+		case node == 0:
+		case h.hold.State != holds.ReservationOpen:
+			t.budgets.Forest.Release(&t.Tx, row)
+		case was.Units != h.items[n].Held():
+			charge, ok := t.chargeOf(h.hold.Customer, &h.items[n], h.now, h.hold.ExpiresAt)
+			if !ok {
+				charge = was
+			}
+			t.budgets.Forest.Hold(&t.Tx, row, node, &charge)
+		}
+		row = t.holds.Items.Read(row).Next
+	}
+}
+
+// charge finds what an event that settles an item counts in budgets. Limits are asked where the
+// reservation has expired: it is an ordinary event then.
+func (h *settling) charge(t *turn, item int, c *RecordUsage, u *usage) (outcome engine.Outcome) {
+	node, _ := t.budgets.Forest.HeldBy(t.holds.ItemRow(&h.hold, item))
+	if node == 0 && h.words.Budget == "" && !t.Customers.Read(h.hold.Customer).Budgeted {
+		return engine.OutcomeDone
+	}
+	e := charging.Usage{
+		For: h.chargedFor(), Feature: u.feature, Place: u.place, Ahead: u.ahead, Late: u.late,
+		Spot: u.spot, Units: c.Units, Covered: u.burning.Covered, Cost: u.cost, Now: h.now,
+	}
+	if h.hold.State == holds.ReservationOpen {
+		u.charged, outcome = t.budgets.Settle(node, &e)
+	} else {
+		u.charged, outcome = t.budgets.Plan(&t.Runner, &e)
+	}
+	return outcome
+}
+
+// affords asks budgets for units of an item beyond what they hold of it.
+func (h *settling) affords(
+	t *turn, p *part, u *usage, units decimal.Decimal,
+) (outcome engine.Outcome) {
+	c := RecordUsage{Units: units}
+	if p.given != nil {
+		c.Cost, c.HasCost = p.given.Cost, p.given.HasCost
+	}
+	if outcome = u.price(&c, h.catalog.Feature(u.feature)); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	_, outcome = t.budgets.Plan(&t.Runner, &charging.Usage{
+		For: h.chargedFor(), Feature: u.feature, Place: u.place, Units: units, Cost: u.cost,
+		Now: h.now,
+	})
+	return outcome
+}
+
+// chargedFor says whom the reservation's usage is for.
+func (h *settling) chargedFor() charging.For {
+	return charging.For{
+		Env: h.env.Number, Customer: h.hold.Customer, Named: []byte(h.words.Budget),
+		KeyNode: h.words.KeyNode,
+	}
 }
 
 // reservationAt opens a reservation by its row.

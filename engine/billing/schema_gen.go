@@ -540,6 +540,7 @@ func (v *ReservationView) Fields(w *wire.Codec) {
 	w.Bool(14, &v.Late)
 	w.Blob(15, &v.Meta)
 	wire.Uint(w, 16, &v.LogIndex)
+	w.String(17, &v.Budget)
 }
 
 // Fields implements wire.Fielder.
@@ -558,6 +559,8 @@ func (v *Reserve) Fields(w *wire.Codec) {
 	w.Bool(12, &v.SettleOnExpiry)
 	w.Bool(13, &v.DryRun)
 	w.Blob(14, &v.Meta)
+	w.String(15, &v.Budget)
+	wire.Uint(w, 16, &v.KeyBudget)
 }
 
 // Fields implements wire.Fielder.

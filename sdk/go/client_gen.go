@@ -177,6 +177,8 @@ type Reservation struct {
 	AfterExpiry bool            `json:"afterExpiry,omitzero"`
 	Meta        json.RawMessage `json:"meta,omitzero"`
 	LogIndex    int             `json:"logIndex"`
+	// Budget is the key of the budget at which it is held.
+	Budget string `json:"budget,omitzero"`
 }
 
 // Subscription is one subscription at the instant of the query.

@@ -44,6 +44,7 @@ type ReservationRequest struct {
 	OnShortage string          `json:"onShortage,omitzero"`
 	Overrun    string          `json:"overrun,omitzero"`
 	OnExpiry   string          `json:"onExpiry,omitzero"`
+	Budget     string          `json:"budget,omitzero"`
 	DryRun     bool            `json:"dryRun,omitzero"`
 	Meta       json.RawMessage `json:"meta,omitzero"`
 }

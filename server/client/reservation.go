@@ -75,6 +75,7 @@ func reservationSchemas(to map[string]*server.Schema) {
 		server.May("onShortage", server.EnumSchema("refuse", "partial")),
 		server.May("overrun", server.EnumSchema("record", "refuse")),
 		server.May("onExpiry", server.EnumSchema("release", "settle")),
+		server.May("budget", text(1, maxID)),
 		server.May("dryRun", server.BoolSchema), server.May("meta", server.FreeObject()),
 	}, item...)...)
 	to["ReservationSettlement"] = server.Object(append([]server.Property{
@@ -108,6 +109,7 @@ const (
 	fieldFinal
 	fieldEventKey
 	fieldEventTime
+	fieldReservationBudget
 )
 
 // askedItem is an item of a request.
@@ -219,6 +221,8 @@ func readReservation(f *form.Reader, c *billing.Reserve) {
 			form.Enum(f, fieldOverrun, &overrun, overruns)
 		case "onExpiry":
 			form.Enum(f, fieldExpiry, &expiry, expiries)
+		case "budget":
+			f.Text(fieldReservationBudget, &c.Budget, 1, maxID)
 		case "dryRun":
 			f.Bool(fieldDryRun, &c.DryRun)
 		case "meta":
@@ -267,6 +271,7 @@ func (a *API) reserve(x *server.Exchange) *server.Fault {
 	}
 	c.Body = xxhash.Sum64(wire.Encode(nil, &c))
 	c.ID, c.Key = newID(), billing.ReservationKey(c.Env, []byte(c.KeyText))
+	c.KeyBudget = principal(x).Budget
 	status := 201
 	if c.DryRun {
 		status = 200

@@ -269,6 +269,7 @@ func writeReservation(data *server.JSON, v *billing.ReservationView) {
 	}
 	data.Raw("meta", v.Meta)
 	data.Uint("logIndex", uint64(v.LogIndex))
+	data.TextIf("budget", v.Budget)
 	data.Close('}')
 }
 

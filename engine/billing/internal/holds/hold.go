@@ -93,6 +93,10 @@ type Words struct {
 	Recorded bool   `wire:"6"`
 	// Late reports whether it was settled after it had expired.
 	Late bool `wire:"7"`
+	// Budget is the key of the budget at which it is held; empty: at none. KeyNode is the node
+	// that the API key was bound to.
+	Budget  string `wire:"8"`
+	KeyNode uint32 `wire:"9"`
 }
 
 // Overrun is what an item recorded beyond its hold although it did not fit.

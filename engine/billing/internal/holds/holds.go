@@ -149,6 +149,14 @@ func (h *Holds) ItemsOf(v *Hold, list []Item) []Item {
 	return list
 }
 
+// ItemRow is the row of a reservation's n-th item. For Apply.
+func (h *Holds) ItemRow(v *Hold, n int) (row uint32) {
+	for row = v.FirstItem; n > 0; n-- {
+		row = h.Items.Read(row).Next
+	}
+	return row
+}
+
 // WordsOf reads a reservation's texts. The customer's lock is held.
 func (h *Holds) WordsOf(row uint32) (w Words) {
 	rows.DecodeText(h.Texts.Read(row).Data, &w)

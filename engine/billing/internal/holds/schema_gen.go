@@ -34,6 +34,8 @@ func (v *Words) Fields(w *wire.Codec) {
 	w.String(5, &v.Event)
 	w.Bool(6, &v.Recorded)
 	w.Bool(7, &v.Late)
+	w.String(8, &v.Budget)
+	wire.Uint(w, 9, &v.KeyNode)
 }
 
 // HoldCodec states the bytes of a row in a snapshot.

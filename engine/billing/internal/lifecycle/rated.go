@@ -109,3 +109,13 @@ func Added(f *catalogs.PlanFeature, billed, units decimal.Decimal) (decimal.Exac
 	}
 	return to.Sub(from)
 }
+
+// Dearest is the most that units can add to the bill behind those that are billed, whatever comes
+// between, unrounded. False: it is beyond the range of numbers.
+func Dearest(f *catalogs.PlanFeature, billed, units decimal.Decimal) (decimal.Exact, bool) {
+	if !f.Priced || units.Sign() <= 0 {
+		return decimal.Exact{}, true
+	}
+	most, err := price.Dearest(&f.Model, billed, units)
+	return most, err == nil
+}

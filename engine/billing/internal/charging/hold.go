@@ -1,0 +1,46 @@
+package charging
+
+import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/budgets"
+	"tollgate/engine/billing/internal/lifecycle"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+)
+
+// Hold is what units that are held count, at the dearest price that they can meet: behind what is
+// billed, and where they may outlive the period, from its start on. False: the price is beyond
+// the range of numbers.
+func (b *Budgets) Hold(u *Usage, until int64) (c budgets.Charge, ok bool) {
+	c = budgets.Charge{Feature: u.Feature, Units: u.Units, Cost: u.Cost}
+	f := u.Place.Feature
+	if f == nil {
+		return c, true
+	}
+	from, s := decimal.Decimal{}, b.of.Subscriptions.Read(u.Place.Subscription)
+	b.setCurrency(&c, u.Env, s.Version)
+	if until < s.PeriodEnd {
+		from = b.of.Billed(u.Place, false)
+	}
+	c.Price, ok = lifecycle.Dearest(f, from, sums.Difference(u.Units, u.Covered))
+	return c, ok
+}
+
+// Settle is the charge of usage that was held at a node, or where that is 0, of usage that was held
+// nowhere. Limits are not asked.
+func (b *Budgets) Settle(node uint32, u *Usage) (*Charge, engine.Outcome) {
+	if node == 0 {
+		var ok bool
+		if node, ok = b.Forest.Choose(u.For); !ok {
+			node = b.Forest.Own(u.Customer)
+		}
+	}
+	if node == 0 {
+		return nil, engine.OutcomeDone
+	}
+	c := &b.charge
+	if c.Node = node; !b.value(u, &c.Charge) {
+		return nil, engine.OutcomeOverflow
+	}
+	return c, engine.OutcomeDone
+}
