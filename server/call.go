@@ -9,8 +9,8 @@ import (
 )
 
 // Call is a request that another part of this process makes of a table, without a socket: the same
-// handler reads the same texts, proposes the same command and writes the same answer. Whoever calls
-// has found out before that the caller may.
+// handler reads the same texts, proposes the same command and writes the same answer. The caller
+// has checked that it may.
 type Call struct {
 	Operation string
 	// Path are the parameters of the row's path, in its order, as they are (not percent-encoded).

@@ -7,9 +7,9 @@ import (
 	"tollgate/engine/fair"
 )
 
-// turns let so many requests with large bodies be carried out at a time. Those beyond wait, each
-// flow's in a lane of its own, and the lanes in turn: reading thousands of events keeps a core busy
-// for milliseconds, in which whoever sends one event would wait behind all that came before.
+// turns bounds the requests with large bodies that are carried out at a time. The others wait, each
+// flow's in its own lane, and the lanes take turns. Reading thousands of events keeps a core busy
+// for milliseconds, and a single event would wait behind all that came before.
 type turns struct {
 	mu     sync.Mutex
 	places *fair.Share

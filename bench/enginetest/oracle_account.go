@@ -116,9 +116,9 @@ func (v *OracleInvoice) Status(now int64) billing.InvoiceStatus {
 	return billing.InvoiceDue
 }
 
-// VoidInvoice takes an invoice back: credit that it had used is the customer's again, and what it
-// carried forward is gone. False, and nothing done, when that was used. Its usage is not billed
-// again; and whoever did not pay for it gets nothing back when it turns out not to have been.
+// VoidInvoice makes an invoice void: credit that it used returns to the customer, and what it
+// carried forward is withdrawn. It returns false, and does nothing, if that was used. Its usage is
+// not billed again, and its later correction refunds nothing.
 func (c *OracleCustomer) VoidInvoice(v *OracleInvoice) bool {
 	left := new(big.Rat).Set(c.credit)
 	for _, line := range v.Lines {

@@ -116,7 +116,7 @@ func (n *Namespaces) plugIn(id, address string) error {
 	return err
 }
 
-// Host is where the nodes reach whoever opened the network, without a port.
+// Host is the address at which nodes reach the opener of the network, without a port.
 func (n *Namespaces) Host() string { return subnet + "254" }
 
 // Address is a node's, without a port.

@@ -65,7 +65,7 @@ func Open(nodes map[string]string) (*Net, error) {
 	return n, nil
 }
 
-// Host is where the nodes reach whoever opened the network.
+// Host is the address at which nodes reach the opener of the network.
 func (n *Net) Host() string { return "127.0.0.1" }
 
 // Dial is the value of the setting `dial` of a node: where it reaches each other node.
@@ -79,8 +79,8 @@ func (n *Net) Dial(from string) map[string]string {
 	return addresses
 }
 
-// Hold stops data from one node to another, whoever opened the connection. What is sent waits until
-// the link is mended, as it does in TCP when packets are lost, and arrives late then.
+// Hold stops data from one node to another, in either one's connections. Data waits until the link
+// is mended, as TCP waits after lost packets, and arrives late then.
 func (n *Net) Hold(from, to string) { n.set(n.held, from, to) }
 
 // Refuse breaks the connections that one node has opened to another, and refuses new ones.

@@ -159,7 +159,7 @@ func (f *failing) persist(w *worker, number int) func() (uint64, error) {
 				f.unknown[c].Add(1)
 				return 0, fmt.Errorf("event: no node could tell what became of it in %s", eventPatience)
 			}
-			// Whoever answered so may be cut off, or gone: the next one is asked.
+			// A node that answers so may be cut off, or gone: ask the next one.
 			if err = w.close(); err != nil {
 				return 0, err
 			}

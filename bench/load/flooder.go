@@ -101,7 +101,7 @@ func (f *Flood) start(ctx context.Context) (*flooder, error) {
 	}
 	one := &flooder{orders: json.NewEncoder(orders), answers: json.NewDecoder(answers)}
 	one.stop = func() error {
-		// Whoever waits for a word, or for room for an answer, gets neither.
+		// A flooder that waits for an order, or for room for an answer, gets an error.
 		return errors.Join(orders.Close(), answers.Close(), wait())
 	}
 	if err = one.orders.Encode(floodOrder{f.Batches, f.Batches.Key}); err != nil {

@@ -1,5 +1,5 @@
-// Package ports gives TCP ports to whoever starts nodes on this machine for a test or a
-// measurement. All harnesses take theirs here, so that two that run beside each other share none.
+// Package ports gives TCP ports to tests and measurements that start nodes on this machine. All
+// harnesses take theirs here, so that two at the same time share none.
 package ports
 
 import (

@@ -74,8 +74,8 @@ func (p *process) stepClock(step time.Duration) error {
 	return nil
 }
 
-// watchClock sees that log time is never ahead of what it may be, whoever is asked: what falls due
-// would fall due early.
+// watchClock checks on every node that log time is not too far ahead: what falls due would fall due
+// early.
 func (a *auditor) watchClock(ctx context.Context, random *rand.Rand) error {
 	nodes, err := a.fleet.admins()
 	if err != nil {

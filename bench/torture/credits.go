@@ -121,7 +121,8 @@ func (b *booking) request() api.Request {
 	}
 }
 
-// booked notes an answer: the same booking is the same transaction, whoever answers, how often.
+// booked notes an answer: the same booking is the same transaction, from any node and however
+// often.
 func (l *ledger) booked(b *booking, answer api.Answer) {
 	var made struct {
 		ID     string      `json:"id"`

@@ -72,7 +72,7 @@ func refuse(w http.ResponseWriter, status int, code, about string) {
 	answer(w, status, map[string]string{"error": code, "error_description": about})
 }
 
-// write sends an answer; whoever has gone away does not need it.
+// write sends an answer; a client that has gone does not need it.
 func write(w http.ResponseWriter, status int, body []byte) {
 	w.WriteHeader(status)
 	if _, err := w.Write(body); err != nil {

@@ -66,7 +66,7 @@ func formAction(r *http.Request) template.URL {
 	return template.URL(PersonsPath + "/authorize?" + r.URL.Query().Encode())
 }
 
-// signPerson is the persons' form: whoever is named is believed.
+// signPerson is the persons' form: it believes any name.
 func (p *Provider) signPerson(w http.ResponseWriter, r *http.Request) {
 	asked, wrong := p.read(PersonsPath, r.URL.Query())
 	email := strings.TrimSpace(r.PostFormValue("email"))

@@ -139,8 +139,8 @@ func writeAsking(j *server.JSON, v *state.PurchaseView, flow *state.FlowView) {
 	j.Close('}')
 }
 
-// Approve approves a purchase for whoever decides, whose an unclaimed workspace becomes, and makes
-// its payment page. Where the provider does not answer, the page is made as soon as it does.
+// Approve approves a purchase for the person who decides, gives an unclaimed workspace to them, and
+// makes its payment page. If the provider does not answer, the page is made as soon as it does.
 func (p *Purchases) Approve(d *Decision, id [16]byte) *server.Fault {
 	fault := p.Decide(d, state.KindApprovePurchase, &state.ApprovePurchase{
 		ID: id, Owner: d.Name, Person: d.Person,

@@ -33,7 +33,7 @@ func (n Noun) Text(id [16]byte) string { return idText(string(n), id) }
 // Parse reads what Text wrote, and nothing else.
 func (n Noun) Parse(text string) (id [16]byte, ok bool) { return parseID(string(n), text) }
 
-// Decision is what a person decides on a page of ours. Whoever calls has made sure who they are.
+// Decision is what a person decides on one of our pages. The caller has made sure who they are.
 type Decision struct {
 	// Person is the row of who decides, Name what their workspaces are said to be owned by.
 	Person uint32

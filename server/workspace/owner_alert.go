@@ -103,7 +103,7 @@ func (a *Alerts) SendTestAlert(d *Decision, flow [16]byte) *server.Fault {
 	})
 }
 
-// ConfirmPath is, below the owner's pages, where whoever has an e-mail address is asked whether
+// ConfirmPath is the page, below the owner's, that asks the owner of an e-mail address whether
 // alerts may go there: a flow's id and the link's secret follow.
 const ConfirmPath = "/confirm/"
 

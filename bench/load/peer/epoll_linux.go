@@ -98,7 +98,7 @@ func (l *loop) run() error {
 	runtime.LockOSThread()
 	events := make([]unix.EpollEvent, 512)
 	for {
-		// Whoever is ready already is taken without giving up the processor first.
+		// Take what is ready without giving up the processor first.
 		n, err := unix.EpollWait(l.epoll, events, 0)
 		if n == 0 && err == nil {
 			n, err = unix.EpollWait(l.epoll, events, -1)

@@ -55,8 +55,7 @@ type node struct {
 	watchers sync.WaitGroup
 	backups  *backupMetrics
 	// trusted are the authorities of other nodes' certificates, wantedFiles the open files that the
-	// settings may need, measured what is known of the disk, for whoever asks; began is when it
-	// did.
+	// settings may need, measured what is known of the disk; began is when it was measured.
 	trusted     []*x509.Certificate
 	wantedFiles uint64
 	measured    measured

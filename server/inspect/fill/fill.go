@@ -154,8 +154,8 @@ func (f *Filler) Value(name string, schema *tree.Node, depth int, left *int) (an
 	}
 }
 
-// consents are booleans that say yes to something. Whoever owns the flow has confirmed that an
-// agent may sign up there.
+// consents are booleans that say yes to something. The flow's owner has confirmed that an agent may
+// sign up there.
 var consents = regexp.MustCompile(`terms|tos|consent|accept|agree`)
 
 func unfillable(name, why string) *Stop {

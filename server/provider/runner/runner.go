@@ -75,8 +75,8 @@ type Report struct {
 	Steps, Tokens int
 }
 
-// MaxKey bounds a key that an agent hands over, in bytes; maxKeyBytes is of all that it hands over
-// in one run, maxKeys how often it does. Whoever scrubs what it says looks for each of them.
+// MaxKey bounds a key that an agent hands over, in bytes; maxKeyBytes bounds all keys of one run,
+// maxKeys their number. Scrubbing the agent's output looks for each of them.
 const (
 	MaxKey      = 4 << 10
 	maxKeys     = 16
