@@ -55,7 +55,7 @@ type node struct {
 	watchers sync.WaitGroup
 	backups  *backupMetrics
 	// trusted are the authorities of other nodes' certificates, wantedFiles the open files that the
-	// settings may need, measured what is known of the disk; began is when it was measured.
+	// settings may need, measured what is known of the disk; began is when the process did.
 	trusted     []*x509.Certificate
 	wantedFiles uint64
 	measured    measured
