@@ -32,3 +32,17 @@ func BenchmarkLines(b *testing.B) {
 		prefetch.Lines(lines)
 	}
 }
+
+// TestPopulateChangesNothing: memory of any place and length keeps what it holds.
+func TestPopulateChangesNothing(t *testing.T) {
+	b := make([]byte, 1<<20)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	for _, part := range [][]byte{nil, b[:0], b[1:2], b[100:200], b[4095:8193], b[3:], b} {
+		prefetch.Populate(part)
+	}
+	for i, v := range b {
+		require.EqualValues(t, byte(i), v)
+	}
+}

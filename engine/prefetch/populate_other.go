@@ -1,0 +1,6 @@
+//go:build !linux
+
+package prefetch
+
+// Populate does nothing on this system.
+func Populate([]byte) {}
