@@ -1,5 +1,7 @@
 package idempotency
 
+import "math"
+
 const (
 	// subTables bounds the slots that one growth moves: with ten million keys a sub-table has
 	// 1,200.
@@ -17,6 +19,11 @@ const (
 type index struct {
 	subs  [subTables]subTable
 	total uint64 // slots of all sub-tables
+
+	// missing is the hash that was last looked for in vain, and free the slot where the search
+	// ended: insert begins there, since a key is added right after it was not found.
+	missing uint64
+	free    int
 }
 
 type subTable struct {
@@ -41,9 +48,17 @@ func (x *index) insert(hash uint64, low uint32, gone func(low uint32) bool) {
 	if int(sub.used)+1 > len(sub.slots)*3/4 {
 		x.grow(sub, int(n), gone)
 	}
-	put(sub.slots, slotWith(hash, low))
+	v := slotWith(hash, low)
+	if i := x.free; hash == x.missing && i < len(sub.slots) && sub.slots[i] == 0 {
+		sub.slots[i] = v
+	} else {
+		put(sub.slots, v)
+	}
 	sub.used++
 }
+
+// missed notes where the search for a hash ended.
+func (x *index) missed(hash uint64, free int) { x.missing, x.free = hash, free }
 
 func slotWith(hash uint64, low uint32) uint64 { return uint64(tagOf(hash))<<32 | uint64(low) }
 
@@ -89,6 +104,7 @@ func (x *index) grow(sub *subTable, n int, gone func(low uint32) bool) {
 func (x *index) resize(sub *subTable, size int, gone func(low uint32) bool) {
 	old := sub.slots
 	sub.slots = make([]uint64, size)
+	x.free = math.MaxInt
 	for _, v := range old {
 		if v != 0 && (gone == nil || !gone(uint32(v))) {
 			put(sub.slots, v)

@@ -144,16 +144,18 @@ func (k *Keys) find(key [16]byte, hash uint64) (*record, uint32) {
 	if len(slots) == 0 {
 		return nil, 0
 	}
-	for i := place(tag, len(slots)); slots[i] != 0; {
+	i := place(tag, len(slots))
+	for ; slots[i] != 0; i++ {
 		if uint32(slots[i]>>32) == tag {
 			if r := k.record(uint32(slots[i])); r != nil && r.key == key {
 				return r, uint32(slots[i])
 			}
 		}
-		if i++; i == len(slots) {
-			i = 0
+		if i+1 == len(slots) {
+			i = -1
 		}
 	}
+	k.index.missed(hash, i)
 	return nil, 0
 }
 

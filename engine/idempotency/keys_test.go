@@ -365,6 +365,35 @@ func BenchmarkKeys(b *testing.B) {
 	})
 }
 
+// Add begins where the last search ended. It does not when another key has taken that slot since, or
+// the sub-table has grown.
+func TestAddAfterASearchForAnother(t *testing.T) {
+	k, next := New(1000), uint64(0)
+	for ; next < 20_000; next++ { // each sub-table has slots
+		add(k, key(next), slotOf(next), 0, 0)
+	}
+	var added []uint64
+	for range 20 {
+		searched := next
+		next++
+		_, found := find(k, key(searched))
+		require.False(t, found)
+		near := k.Near(k.Hash(key(searched)))
+		for k.Near(k.Hash(key(next))) != near {
+			next++
+		}
+		added = append(added, searched, next)
+		add(k, key(next), slotOf(next), 0, 0) // where the search ended, or in a larger sub-table
+		add(k, key(searched), slotOf(searched), 0, 0)
+		next++
+	}
+	for _, n := range added {
+		s, found := find(k, key(n))
+		require.True(t, found, n)
+		require.Equal(t, slotOf(n), s)
+	}
+}
+
 func TestNearIsWhereFindBegins(t *testing.T) {
 	k := New(1000)
 	require.Zero(t, *k.Near(k.Hash(key(1))), "nothing is there to read")
