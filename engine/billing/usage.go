@@ -347,11 +347,19 @@ func (u *usage) count(t *turn, c *RecordUsage) engine.Outcome {
 		return u.outcome
 	}
 	f, k := u.place.Feature, t.Keeper.S
-	b, rest := k.Subscriptions.Read(u.place.Subscription), k.Subscriptions.Rest(u.place.Subscription)
-	if rest.EndedAt != 0 || c.OccurredAt < rest.SpanStart && b.FirstSpan != 0 {
+	b := k.Subscriptions.Read(u.place.Subscription)
+	span, spanStart := b.Period, b.PeriodStart
+	if b.Rest != 0 {
+		rest := k.Subscriptions.Rest(u.place.Subscription)
+		span, spanStart = rest.Span, rest.SpanStart
+		if rest.EndedAt != 0 {
+			return u.countLate(t, c)
+		}
+	}
+	if c.OccurredAt < spanStart && b.FirstSpan != 0 {
 		return u.countLate(t, c)
 	}
-	u.counted, u.span = k.Counters.Read(u.place.Counter), rest.Span
+	u.counted, u.span = k.Counters.Read(u.place.Counter), span
 	u.ahead = c.OccurredAt >= b.PeriodEnd
 	sum := &u.counted.Used
 	if u.ahead {
