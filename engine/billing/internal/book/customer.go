@@ -46,6 +46,9 @@ const (
 // Prefetch prefetches the memory that checks or events of customers need. The hashes, at most
 // Prefetched, are those of their identifiers. It reads nothing and needs no lock.
 func (s *Book) Prefetch(hashes []uint64) {
+	if s.Customers.Len() <= cachedCustomers {
+		return
+	}
 	var room [neededLines * Prefetched]prefetch.Address
 	lines := room[:0]
 	for _, hash := range hashes {
@@ -59,9 +62,12 @@ func (s *Book) Prefetch(hashes []uint64) {
 	prefetch.Lines(lines)
 }
 
+// usualID bounds the identifiers whose last byte is prefetched.
+const usualID = 20
+
 // appendNeeded appends the addresses of a customer's row, its oldest subscription and that one's
-// first counter. ends asks for both cache lines of a row that crosses lines: this pays among many
-// customers, while the loads of a single check overlap anyway.
+// first counter. ends asks for both cache lines where the part of a row that checks read crosses
+// lines: this pays among many customers, while the loads of a single check overlap anyway.
 func (s *Book) appendNeeded(
 	lines []prefetch.Address, hash uint64, ends bool,
 ) []prefetch.Address {
@@ -72,13 +78,13 @@ func (s *Book) appendNeeded(
 	c := s.Customers.Read(row)
 	lines = append(lines, prefetch.Of(c))
 	if ends {
-		lines = append(lines, prefetch.Of(&c.External[len(c.External)-1]))
+		lines = append(lines, prefetch.Of(&c.External[usualID]))
 	}
 	if subscription := uint32(hint >> 32); subscription != 0 {
 		b := s.Subscriptions.Read(subscription)
 		lines = append(lines, prefetch.Of(b))
 		if ends {
-			lines = append(lines, prefetch.Of(&b.FirstUnpaid))
+			lines = append(lines, prefetch.Of(&b.PeriodEnd))
 		}
 	}
 	if counter := uint32(hint); counter != 0 { // a plan may have no feature

@@ -21,6 +21,8 @@ type UsualCustomer struct {
 	Env uint32
 	// FirstSubscription begins the list of the customer's subscriptions, oldest first.
 	FirstSubscription uint32
+	// rest is, in a row, the number of the part that is its rest, 0 where that is the usual one.
+	rest uint32
 	// Held is set while the customer has open reservations, Budgeted while it has a budget of its
 	// own. They are not state.
 	Held, Budgeted bool
@@ -32,9 +34,7 @@ type UsualCustomer struct {
 	Archived    bool // a copy from the profile; not state
 	// Ends of the list of the customer's invoices, oldest first.
 	FirstInvoice, LastInvoice uint32
-	// rest is, in a row, the number of the part with its rest; 0 for the usual one.
-	rest      uint32
-	CreatedAt int64
+	CreatedAt                 int64
 }
 
 // CustomerRest has the fields that usual gives for most customers.
@@ -104,6 +104,18 @@ func (t *Customers) RestOf(r *CustomerRow) CustomerRest {
 
 // Rest is RestOf a customer.
 func (t *Customers) Rest(row uint32) CustomerRest { return t.RestOf(t.Read(row)) }
+
+// Subscriptions returns how many subscriptions a customer has had. For most customers it reads no
+// more of the row than a check does.
+func (t *Customers) Subscriptions(row uint32) uint32 {
+	switch r := t.Read(row); {
+	case r.rest != 0:
+		return t.Rests.Read(r.rest).Subscriptions
+	case r.FirstSubscription != 0:
+		return 1
+	}
+	return 0
+}
 
 // Whole returns a whole customer.
 func (t *Customers) Whole(row uint32) Customer { return t.of(t.Read(row)) }

@@ -268,7 +268,7 @@ func (t *Runner) advance(row uint32, now int64) bool {
 // AdvanceCustomer brings all subscriptions of a customer to an instant and expires its
 // reservations, in the order of their due instants. It returns false as advance does.
 func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
-	t.Spend(int(t.S.Customers.Rest(customer).Subscriptions) / 8) // the command walks them once more
+	t.Spend(int(t.S.Customers.Subscriptions(customer)) / 8) // the command walks them once more
 	for t.S.Customers.Read(customer).Held {
 		hold := t.Holds.NextHold(customer)
 		if hold.At > now {
