@@ -365,8 +365,8 @@ func BenchmarkKeys(b *testing.B) {
 	})
 }
 
-// Add begins where the last search ended. It does not when another key has taken that slot since, or
-// the sub-table has grown.
+// Add begins where the last search ended. It does not when another key has taken that slot since,
+// or the sub-table has grown.
 func TestAddAfterASearchForAnother(t *testing.T) {
 	k, next := New(1000), uint64(0)
 	for ; next < 20_000; next++ { // each sub-table has slots
