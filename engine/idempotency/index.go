@@ -20,7 +20,7 @@ type index struct {
 	subs  [subTables]subTable
 	total uint64 // slots of all sub-tables
 
-	// missing is the hash that was last looked for in vain, and free the slot where the search
+	// missing is the hash that the last search did not find, and free the slot where that search
 	// ended: insert begins there, since a key is added right after it was not found.
 	missing uint64
 	free    int
