@@ -78,6 +78,9 @@ func goldens() map[string][]byte {
 			Env: 1, ID: id("r"), Units: decimal.FromInt(100), TTLMS: 60_000,
 		},
 		"command-203-release-reservation": &billing.ReleaseReservation{Env: 1, ID: id("r")},
+		"command-203-release-reservation-operator": &billing.ReleaseReservation{
+			Env: 1, ID: id("r"), Actor: "admin",
+		},
 		"command-25-set-limits-with-holds": &billing.SetLimits{
 			CustomerHolds: 10, EnvironmentHolds: 1000, HoldMS: 3_600_000,
 		},

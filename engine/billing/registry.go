@@ -220,7 +220,7 @@ var registry = [...]command{
 	KindReserve:               of((*Reserve).apply).growing(),
 	KindSettleReservation:     of((*SettleReservation).apply),
 	KindExtendReservation:     of((*ExtendReservation).apply).submitted(),
-	KindReleaseReservation:    of((*ReleaseReservation).apply),
+	KindReleaseReservation:    of((*ReleaseReservation).apply).recorded(),
 	KindKeepAnswer:            of((*KeepAnswer).apply).growing().recorded(),
 	KindSetSeller:             of((*SetSeller).apply).submitted().recorded(),
 }

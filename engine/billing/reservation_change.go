@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/rows"
@@ -118,6 +119,8 @@ func (h *settling) afford(t *turn) engine.Outcome {
 type ReleaseReservation struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
+	// Actor is the operator who gives it; empty: a program does.
+	Actor string `wire:"3"`
 }
 
 func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
@@ -129,6 +132,11 @@ func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
 	case holds.ReservationOpen:
 		h.hold.State = holds.ReservationReleased
 		h.store(t)
+		if c.Actor != "" {
+			t.NoteChange(c.Env, c.Actor, "reservation.released", rows.UUIDText(c.ID),
+				accounts.Changed("state", holds.ReservationOpen.String(), h.hold.State.String()),
+				accounts.Given("reservationKey", h.words.Key))
+		}
 	case holds.ReservationSettled, holds.ReservationBilled:
 		return h.closed(t)
 	}

@@ -14,7 +14,7 @@ import (
 
 // ReservationView is a reservation. What commands answer has no Meta.
 //
-//schema:answer client Reservation
+//schema:answer billingview Reservation
 type ReservationView struct {
 	// ID is absent where nothing is held: of a dryRun.
 	ID       [16]byte               `wire:"1" json:"id,omitzero"`
@@ -45,7 +45,7 @@ type ReservationView struct {
 
 // ReservationItemView is what a reservation holds of one feature.
 //
-//schema:answer client ReservationItem
+//schema:answer billingview ReservationItem
 type ReservationItemView struct {
 	FeatureKey     string   `wire:"1" json:"featureKey" rule:"min=1,max=128"`
 	SubscriptionID [16]byte `wire:"2" json:"subscriptionId"`

@@ -495,6 +495,7 @@ func (v *RecordUsage) quick(src []byte) bool {
 func (v *ReleaseReservation) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
+	w.String(3, &v.Actor)
 }
 
 // Fields implements wire.Fielder.

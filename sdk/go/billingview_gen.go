@@ -29,6 +29,51 @@ type CreditPool struct {
 	ModifiedAt     time.Time       `json:"modifiedAt"`
 }
 
+// ReservationItem is what a reservation holds of one feature.
+type ReservationItem struct {
+	FeatureKey     string `json:"featureKey"`
+	SubscriptionID string `json:"subscriptionId"`
+	// GrantedUnits is the hold in all, Settled what of it, and beyond it, is usage, Held what is left.
+	GrantedUnits json.Number `json:"grantedUnits"`
+	SettledUnits json.Number `json:"settledUnits"`
+	HeldUnits    json.Number `json:"heldUnits"`
+	// OverrunUnits is what was recorded beyond the hold although it did not fit.
+	OverrunUnits json.Number `json:"overrunUnits,omitzero"`
+	CostAmount   json.Number `json:"costAmount,omitzero"`
+	// Rule is what decided: limit, pool, or none; it stands in the answer to the request alone, as do Limit and Remaining, where the feature has a limit: what is left beside this reservation.
+	Rule      string      `json:"rule,omitzero"`
+	Limit     json.Number `json:"limit,omitzero"`
+	Remaining json.Number `json:"remaining,omitzero"`
+}
+
+// Reservation is a reservation.
+type Reservation struct {
+	// ID is absent where nothing is held: of a dryRun.
+	ID                  string `json:"id,omitzero"`
+	ReservationKey      string `json:"reservationKey,omitzero"`
+	CustomerReferenceID string `json:"customerReferenceId"`
+	State               string `json:"state"`
+	DryRun              bool   `json:"dryRun,omitzero"`
+	// CreatedAt and ExpiresAt are on the environment's clock.
+	CreatedAt time.Time `json:"createdAt"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	// RemainingSeconds is how long it still lives, 0 where it is closed.
+	RemainingSeconds int               `json:"remainingSeconds"`
+	Items            []ReservationItem `json:"items"`
+	// RefusesOverrun and SettleOnExpiry are overrun and onExpiry of the request.
+	RefusesOverrun  bool `json:"refusesOverrun"`
+	SettlesOnExpiry bool `json:"settlesOnExpiry"`
+	// EventIdempotencyKey is the key of the usage event that settled it, where the caller named one, Recorded whether that event was there before, so that nothing was recorded.
+	EventIdempotencyKey string `json:"eventIdempotencyKey,omitzero"`
+	RecordedBefore      bool   `json:"recordedBefore,omitzero"`
+	// AfterExpiry reports whether it was settled after it had expired.
+	AfterExpiry bool            `json:"afterExpiry,omitzero"`
+	Meta        json.RawMessage `json:"meta,omitzero"`
+	LogIndex    int             `json:"logIndex"`
+	// Budget is the key of the budget at which it is held.
+	Budget string `json:"budget,omitzero"`
+}
+
 // UsagePoint is the usage of a bucket.
 type UsagePoint struct {
 	Start      time.Time   `json:"start"`

@@ -149,8 +149,8 @@ func New(c Config) (*API, error) {
 		a.credits.creditRoutes(), a.accounts.termsRoutes(), a.hooks.webhookRoutes(),
 		a.accounts.budgetRoutes(), a.hooks.deliveryRoutes(),
 		a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
-		a.customers.customerRoutes(), a.catalogs.previewRoutes(),
-		a.finders.searchRoutes())
+		a.customers.customerRoutes(), a.customers.reservationRoutes(),
+		a.catalogs.previewRoutes(), a.finders.searchRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()
 	if about.Tags, err = server.Illustrate(routes, guideText, examples); err != nil {

@@ -41,6 +41,9 @@ func TestExamples(t *testing.T) {
 		}},
 	})
 	invoice := sandbox + "invoices/" + subscribed["invoice"].(map[string]any)["id"].(string)
+	held := sandbox + "reservations/" + n.send("POST", "/api/v1/client/reservations",
+		`{"reservationKey":"call-1","customerReferenceId":"ada","featureKey":"tokens","usageUnits":500}`,
+		key, "application/json").is(201, "").data()["id"].(string)
 	n.use(key, "request-1", `,"usageUnits":1200`).is(201, "")
 	deliveries := n.call("GET", hook+"/deliveries", "").is(200, "").data()["deliveries"].([]any)
 	require.NotEmpty(t, deliveries)
@@ -68,6 +71,9 @@ func TestExamples(t *testing.T) {
 		{"GET", sandbox + "customers?limit=10", "", 200, ""},
 		{"GET", sandbox + "unmatched-events", "", 200, ""},
 		{"GET", sandbox + "search?q=ada", "", 200, ""},
+		{"GET", sandbox + "customers/ada/reservations?state=open", "", 200, ""},
+		{"GET", held, "", 200, ""},
+		{"POST", held + "/release", "", 200, ""},
 		{"GET", sandbox + "usage?by=day", "", 200, ""},
 		{"GET", sandbox + "margin?by=customer&from=2026-01-01T00:00:00Z&to=2036-01-01T00:00:00Z", "", 200, ""},
 		{"PUT", sandbox + "origins", `{"origins":["https://shop.example"]}`, 200, ""},

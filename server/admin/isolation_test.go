@@ -15,6 +15,7 @@ import (
 
 // bodies are what routes that name a record need to be taken, by operation.
 var bodies = map[string]string{
+	"bindKey":      `{"budget":"team"}`,
 	"grantCredits": `{"amount":1}`, "deductCredits": `{"amount":1}`, "createPool": `{"name":"x"}`,
 	"updateWebhookEndpoint": `{"description":"x"}`,
 }
@@ -80,6 +81,12 @@ func (n *node) everything(key string) map[string]string {
 	ids["transaction"] = id("POST", sandbox+"pools/"+ids["pool"]+"/grants", `{"amount":1}`)
 	ids["invoice"] = n.subscribe(key)["id"].(string)
 	sent := n.call("GET", hooksPath+"/"+ids["endpoint"]+"/deliveries", "").is(200, "").data()
+	held := n.send("POST", "/api/v1/client/reservations", `{"reservationKey":"r","featureKey":"tokens",`+
+		`"usageUnits":1,"customerReferenceId":"ada"}`, key, "application/json").is(201, "").data()
+	ids["reservation"] = held["id"].(string)
+	n.send("PUT", "/api/v1/client/budgets/team", `{"name":"Team","limits":[{"of":"cost","limit":1,`+
+		`"window":"day"}]}`, key, "application/json").is(200, "")
+	ids["budget"] = "team"
 	ids["message"] = sent["deliveries"].([]any)[0].(map[string]any)["id"].(string)
 	return ids
 }

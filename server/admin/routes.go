@@ -102,6 +102,7 @@ var pathParams = map[string]server.Param{
 	"member":      {Schema: text(1, maxMember), About: "the node's name"},
 	"message":     {Schema: text(1, 64), About: "its webhook-id"},
 	"pool":        {Schema: server.UUIDSchema},
+	"reservation": {Schema: server.UUIDSchema},
 	"transaction": {Schema: server.UUIDSchema},
 }
 

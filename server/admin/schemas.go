@@ -66,8 +66,10 @@ func description() server.Description {
 			"Payment":         server.AnswerSchema[billing.Payment](),
 			"PoolRequest": server.DocumentSchema[billing.CreatePool](
 				server.May("priority", server.IntSchema(-maxPriority, maxPriority))),
-			"Transaction":  server.AnswerSchema[billing.TransactionView](),
-			"Verification": verificationSchema(),
+			"Reservation":     server.AnswerSchema[billing.ReservationView](),
+			"ReservationItem": server.AnswerSchema[billing.ReservationItemView](),
+			"Transaction":     server.AnswerSchema[billing.TransactionView](),
+			"Verification":    verificationSchema(),
 			"WebhookDelivery": server.AnswerSchema[deliveryAnswer](
 				server.Must("type", server.EnumSchema(billing.WebhookEventNames()...))),
 			"WebhookEndpoint": server.AnswerSchema[endpointAnswer](),

@@ -34,6 +34,63 @@ func WriteCreditPool(data *server.JSON, v *billing.PoolView) {
 	data.Close('}')
 }
 
+// WriteReservationItem writes an answer, as both APIs have it.
+func WriteReservationItem(data *server.JSON, v *billing.ReservationItemView) {
+	data.Open('{')
+	data.Text("featureKey", v.FeatureKey)
+	data.UUID("subscriptionId", v.SubscriptionID)
+	data.Decimal("grantedUnits", v.Granted)
+	data.Decimal("settledUnits", v.Settled)
+	data.Decimal("heldUnits", v.Held)
+	if v.Overran() {
+		data.Decimal("overrunUnits", v.Overrun)
+	}
+	if v.HasCost {
+		data.Decimal("costAmount", v.Cost)
+	}
+	data.TextIf("rule", v.Rule)
+	if v.HasLimit {
+		data.Decimal("limit", v.Limit)
+	}
+	if v.HasLimit {
+		data.Decimal("remaining", v.Remaining)
+	}
+	data.Close('}')
+}
+
+// WriteReservation writes an answer, as both APIs have it.
+func WriteReservation(data *server.JSON, v *billing.ReservationView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.TextIf("reservationKey", v.Key)
+	data.Text("customerReferenceId", v.Customer)
+	data.Text("state", v.State.String())
+	if v.DryRun {
+		data.Bool("dryRun", v.DryRun)
+	}
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("expiresAt", v.ExpiresAt)
+	data.Int("remainingSeconds", v.RemainingSeconds)
+	data.Array("items")
+	for i := range v.Items {
+		WriteReservationItem(data, &v.Items[i])
+	}
+	data.Close(']')
+	data.Bool("refusesOverrun", v.RefuseOverrun)
+	data.Bool("settlesOnExpiry", v.SettleOnExpiry)
+	data.TextIf("eventIdempotencyKey", v.Event)
+	if v.Recorded {
+		data.Bool("recordedBefore", v.Recorded)
+	}
+	if v.Late {
+		data.Bool("afterExpiry", v.Late)
+	}
+	data.Raw("meta", v.Meta)
+	data.Uint("logIndex", uint64(v.LogIndex))
+	data.TextIf("budget", v.Budget)
+	data.Close('}')
+}
+
 // WriteUsagePoint writes an answer, as both APIs have it.
 func WriteUsagePoint(data *server.JSON, v *billing.UsagePoint) {
 	data.Open('{')

@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -20,7 +21,7 @@ func (a *API) reservationRoutes() []server.Route {
 	gives := func(status int, about string) func(*server.Route) {
 		return server.Gives(status, about, server.RefTo("Reservation"))
 	}
-	states := server.EnumSchema("open", "settled", "released", "expired", "billed")
+	states := server.EnumSchema(billingview.ReservationStates...)
 	return []server.Route{
 		row("POST", "/reservations", "reserve",
 			"Hold units of one to eight features: all or none, once per reservationKey",
@@ -288,7 +289,7 @@ func (a *API) answerReservation(x *server.Exchange, status int, r engine.Result)
 	if wire.Decode(r.Value, &v) != nil {
 		return server.FaultInternal
 	}
-	return server.One(x, status, &v, writeReservation)
+	return server.One(x, status, &v, billingview.WriteReservation)
 }
 
 // reservationFault adds to a fault what the command says of its reason.
@@ -327,7 +328,7 @@ func (a *API) getReservation(x *server.Exchange, id [16]byte) *server.Fault {
 		if !found {
 			return server.FaultOf(engine.OutcomeReservationUnknown)
 		}
-		return server.One(x, 200, &v, writeReservation)
+		return server.One(x, 200, &v, billingview.WriteReservation)
 	})
 }
 
@@ -344,15 +345,10 @@ func (a *API) listReservations(x *server.Exchange) *server.Fault {
 		f.Problem("customerReferenceId", form.Required)
 	}
 	queryLimit(x, &f, maxReservations, &q.Limit)
-	names := []string{"open", "settled", "released", "expired", "billed"}
 	if state := query(x.Ctx, "state"); state != "" {
-		for n, name := range names {
-			if name == state {
-				q.States = 2 << n
-			}
-		}
-		if q.States == 0 {
-			f.Problem("state", form.NotAllowed(names...))
+		var ok bool
+		if q.States, ok = billingview.ReservationState(state); !ok {
+			f.Problem("state", form.NotAllowed(billingview.ReservationStates...))
 		}
 	}
 	if cursor := query(x.Ctx, "cursor"); cursor != "" {
@@ -379,7 +375,7 @@ func (a *API) listReservations(x *server.Exchange) *server.Fault {
 		if next != ([16]byte{}) {
 			cursor = hex.EncodeToString(next[:])
 		}
-		return server.Page(x, "reservations", list, writeReservation, cursor)
+		return server.Page(x, "reservations", list, billingview.WriteReservation, cursor)
 	})
 }
 

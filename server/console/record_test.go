@@ -12,6 +12,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
 	api "tollgate/sdk/go"
@@ -233,6 +234,12 @@ func (r *recorder) adminIsRecorded() {
 	call("unfreezePool", "", pool)
 	call("reverseTransaction", "", granted)
 	call("archivePool", "", pool)
+	held := billing.Reserve{
+		Env: r.environment(), ID: [16]byte{1}, KeyText: "r", Customer: "anna", TTLMS: 600_000,
+		Items: []billing.ReserveItem{{FeatureKey: "calls", Units: decimal.FromInt(1)}},
+	}
+	r.Do(r.t, billing.KindReserve, &held)
+	call("releaseReservation", "", string(server.AppendUUID(nil, held.ID)))
 	r.ask(r.programs, "createSubscription", `{"planId":"large","customerReferenceId":"anna"}`)
 	call("voidInvoice", "", r.newestInvoice())
 	hook := call("createWebhookEndpoint", `{"url":"https://shop.example/a"}`)["id"].(string)

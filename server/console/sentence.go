@@ -39,6 +39,7 @@ var sentences = map[string]string{
 	"payment-terms.set":                  "set the payment terms",
 	"pool.changed":                       "set a credit pool to {status}",
 	"pool.created":                       "created the credit pool {name} for {customer}",
+	"reservation.released":               "released the reservation {reservationKey}",
 	"seller.set":                         "set who issues the invoices",
 	"subscription.cancellation-reverted": "reverted a cancellation",
 	"subscription.cancelled":             "cancelled a subscription",

@@ -180,6 +180,11 @@ type Limits struct {
 	KeysPerAccount      int `yaml:"keysPerAccount"`
 	CatalogPerAccount   int `yaml:"catalogPerAccount"`
 	WebhooksPerAccount  int `yaml:"webhooksPerAccount"`
+	// ReservationsPerCustomer and ReservationsPerEnvironment bound what is open, LongestReservation
+	// how long one may live in all, whatever extends it: 1 s to 7 days.
+	ReservationsPerCustomer    int           `yaml:"reservationsPerCustomer"`
+	ReservationsPerEnvironment int           `yaml:"reservationsPerEnvironment"`
+	LongestReservation         time.Duration `yaml:"longestReservation"`
 }
 
 // Outbound names exceptions for requests that leave the machine.
@@ -234,6 +239,8 @@ func Default() Config {
 			KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour,
 			AuditRetention: 30 * 24 * time.Hour, CustomersPerAccount: 10_000_000,
 			KeysPerAccount: 2_000, CatalogPerAccount: 100_000, WebhooksPerAccount: 32,
+			ReservationsPerCustomer: 1_000, ReservationsPerEnvironment: 200_000,
+			LongestReservation: 24 * time.Hour,
 		},
 		Room: Room{DiskReserve: 1024, Snapshots: Snapshots{LogMiB: 1024, TrailingMiB: 256}},
 		Connections: Connections{

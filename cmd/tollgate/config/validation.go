@@ -195,6 +195,12 @@ func (c *Config) validateLimits(complain complainer) {
 			complain("limits.%sPerAccount: %d: want 1 or more", name, v)
 		}
 	}
+	complain.within("limits.reservationsPerCustomer", c.Limits.ReservationsPerCustomer, 1, 100_000)
+	complain.within("limits.reservationsPerEnvironment", c.Limits.ReservationsPerEnvironment, 1,
+		4_000_000)
+	if d := c.Limits.LongestReservation; d < time.Second || d > 7*24*time.Hour {
+		complain("limits.longestReservation: %s: want 1s to 168h", d)
+	}
 	for name, weight := range c.Weights {
 		complain.within("weights."+name, weight, 1, 1000)
 	}

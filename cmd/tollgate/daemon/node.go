@@ -361,6 +361,9 @@ func (n *node) proposeLimits() {
 		AccountKeys:      uint64(n.settings.Limits.KeysPerAccount),
 		AccountCatalog:   uint64(n.settings.Limits.CatalogPerAccount),
 		AccountEndpoints: uint64(n.settings.Limits.WebhooksPerAccount),
+		CustomerHolds:    uint64(n.settings.Limits.ReservationsPerCustomer),
+		EnvironmentHolds: uint64(n.settings.Limits.ReservationsPerEnvironment),
+		HoldMS:           n.settings.Limits.LongestReservation.Milliseconds(),
 	}
 	// What is wanted may be more than there can be: it is not to be proposed again and again.
 	if now := n.machine.Limits(); wanted.Over(now) == now {

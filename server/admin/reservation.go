@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"encoding/hex"
+	"time"
+
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/wire"
+	"tollgate/server"
+	"tollgate/server/billingview"
+	"tollgate/server/form"
+)
+
+const (
+	maxReservations      = 100
+	maxReservationCursor = 32
+)
+
+// reservationRoutes are the rows about what reservations hold.
+func (a *customers) reservationRoutes() []server.Route {
+	const one = environment + "/reservations/{reservation}"
+	return []server.Route{
+		row("GET", environment+"/customers/{customer}/reservations", "listReservations",
+			"A customer's reservations, newest first, closed ones too", a.listReservations,
+			server.Asks(server.InQuery("state", server.EnumSchema(billingview.ReservationStates...),
+				"all when absent")),
+			pages("reservations", "Reservation", maxReservations, "100", maxReservationCursor)),
+		row("GET", one, "showReservation", "A reservation in any state", a.one(a.showReservation),
+			answers(server.RefTo("Reservation"))),
+		row("POST", one+"/release", "releaseReservation", "Give up what a reservation holds",
+			of(a.releaseReservation), server.Gives(200, "Released, or it was before",
+				server.RefTo("Reservation"))),
+	}
+}
+
+func (a *customers) listReservations(x *server.Exchange) *server.Fault {
+	var w walk
+	q := billing.ReservationQuery{Limit: pageSize(x, &w, maxReservations, maxReservations)}
+	query := x.Ctx.QueryArgs()
+	if state := string(query.Peek("state")); state != "" {
+		var ok bool
+		if q.States, ok = billingview.ReservationState(state); !ok {
+			w.note(form.NotAllowed(billingview.ReservationStates...).Of("state"))
+		}
+	}
+	if cursor := query.Peek("cursor"); len(cursor) > 0 {
+		n, err := hex.Decode(q.After[:], cursor[:min(len(cursor), maxReservationCursor)])
+		if err != nil || n != len(q.After) || len(cursor) > maxReservationCursor {
+			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
+		}
+	}
+	var fault *server.Fault
+	if q.Customer, fault = pathCustomer(x); fault == nil {
+		fault = w.fault()
+	}
+	if fault != nil {
+		return fault
+	}
+	return a.environment(x, func(env uint32) *server.Fault {
+		q.Env, q.Now = env, a.machine.Clock(time.Now().UnixMilli())
+		list, next, found, kept := a.machine.Reservations(&q)
+		switch {
+		case !found:
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
+		case !kept:
+			return server.FieldFault("cursor", server.FieldFormat,
+				"must be nextCursor of a page of reservations that are kept")
+		}
+		cursor := ""
+		if next != ([16]byte{}) {
+			cursor = hex.EncodeToString(next[:])
+		}
+		return server.Page(x, "reservations", list, billingview.WriteReservation, cursor)
+	})
+}
+
+func (a *customers) showReservation(x *server.Exchange, env uint32, id [16]byte) *server.Fault {
+	v, found := a.machine.Reservation(env, id, a.machine.Clock(time.Now().UnixMilli()))
+	if !found {
+		return server.FaultOf(engine.OutcomeReservationUnknown)
+	}
+	return server.One(x, 200, &v, billingview.WriteReservation)
+}
+
+// releaseReservation is POST …/reservations/{reservation}/release.
+func (a *customers) releaseReservation(x *server.Exchange, id [16]byte) *server.Fault {
+	env, fault := a.locate(x)
+	if fault != nil {
+		return fault
+	}
+	c := billing.ReleaseReservation{Env: env, ID: id, Actor: x.By()}
+	r := a.propose(x, billing.KindReleaseReservation, wire.Encode(nil, &c))
+	if r.Outcome != engine.OutcomeDone {
+		return server.FaultOf(r.Outcome)
+	}
+	var v billing.ReservationView
+	if wire.Decode(r.Value, &v) != nil {
+		return server.FaultInternal
+	}
+	return server.One(x, 200, &v, billingview.WriteReservation)
+}
