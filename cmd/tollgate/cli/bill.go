@@ -12,6 +12,7 @@ type BillCommands struct {
 	Events        eventsCommand                 `cmd:"" group:"bill" help:"Follow a customer's usage events, send one, list names of events that nothing bills."`
 	Subscriptions subscriptionsCommand          `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
 	Pools         poolsCommand                  `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
+	Budgets       budgetsCommand                `cmd:"" group:"bill" help:"Bound what customers, teams and agents spend."`
 	Invoice       invoiceCommand                `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`
 	Payments      paymentsCommand               `cmd:"" group:"bill" help:"Choose who collects invoices, and see what was reported."`
 	Webhooks      webhooksCommand               `cmd:"" group:"bill" help:"Manage webhook endpoints, see what was sent, send it again."`
