@@ -15,14 +15,14 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
-// quoteMark begins a fingerprint, which is good until the end of the day after. Behind it are the
-// instant at which it expires, in base 36, and an HMAC-SHA256 over all that was quoted.
+// quoteMark begins a fingerprint, which is valid until the end of the next day. After it come the
+// instant at which it expires, in base 36, and an HMAC-SHA256 of everything quoted.
 const (
 	quoteMark = "q1."
 	quoteLife = 24 * time.Hour
 )
 
-// fingerprint signs what a quote says: the flow's version, price, credits, agent and limits.
+// fingerprint signs a quote: the flow's version, price, credits, agent and limits.
 func (f *Flows) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, expires int64,
 ) string {
 	h := hmac.New(sha256.New, f.quoteKey[:])
@@ -40,7 +40,7 @@ func (f *Flows) fingerprint(v *state.FlowView, agent Agent, p *state.SetPolicy, 
 		base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// wellFormedQuote reads when a fingerprint expires; false when it is none.
+// wellFormedQuote returns when a fingerprint expires; false if it is not well-formed.
 func wellFormedQuote(text string) (expires int64, ok bool) {
 	rest, ok := strings.CutPrefix(text, quoteMark)
 	if !ok {
@@ -52,15 +52,15 @@ func wellFormedQuote(text string) (expires int64, ok bool) {
 	return expires, ok && err == nil && err2 == nil && len(raw) == sha256.Size
 }
 
-// quoted reports whether a fingerprint is of what would be quoted now.
+// quoted reports whether a fingerprint matches the present quote.
 func (f *Flows) quoted(text string, v *state.FlowView, agent Agent, p *state.SetPolicy) bool {
 	expires, ok := wellFormedQuote(text)
 	return ok && f.now() < expires &&
 		hmac.Equal([]byte(text), []byte(f.fingerprint(v, agent, p, expires)))
 }
 
-// getQuote is GET /v1/flows/{flow_id}/quote. The flow's verification is called before, where what
-// it answered last is none, old or unclear.
+// getQuote is GET /v1/flows/{flow_id}/quote. It first calls the flow's verification if its last
+// finding is missing, old or unclear.
 func (f *Flows) getQuote(x *server.Exchange, id [16]byte) *server.Fault {
 	if !f.fresh() {
 		return no("workspace_busy")
