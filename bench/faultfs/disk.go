@@ -287,35 +287,28 @@ func (d *Disk) MkdirAll(dir string) error {
 }
 
 // Create implements wal.FS. Emptying a file that exists is not synced.
-func (d *Disk) Create(name string) (wal.File, error) {
-	if err := d.begin(KindCreate, name, 0); err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	name = filepath.Clean(name)
-	node := d.names[name]
-	if node == nil {
-		node = &inode{}
-		d.names[name] = node
-	} else {
-		node.data = nil
-		node.pending = append(node.pending, change{})
-	}
-	return &file{disk: d, node: node, name: name, boot: d.boots}, nil
-}
+func (d *Disk) Create(name string) (wal.File, error) { return d.open(KindCreate, name) }
 
 // Open implements wal.FS.
-func (d *Disk) Open(name string) (wal.File, error) {
-	if err := d.begin(KindOpen, name, 0); err != nil {
+func (d *Disk) Open(name string) (wal.File, error) { return d.open(KindOpen, name) }
+
+func (d *Disk) open(kind Kind, name string) (wal.File, error) {
+	if err := d.begin(kind, name, 0); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	name = filepath.Clean(name)
 	node := d.names[name]
-	if node == nil {
+	switch {
+	case node == nil && kind == KindOpen:
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	case node == nil:
+		node = &inode{}
+		d.names[name] = node
+	case kind == KindCreate:
+		node.data = nil
+		node.pending = append(node.pending, change{})
 	}
 	return &file{disk: d, node: node, name: name, boot: d.boots}, nil
 }
