@@ -1,0 +1,103 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	api "tollgate/sdk/go"
+)
+
+// Of 100 requests that the plan admits 15 fit six times. 20 clients ask for them at once, of two
+// nodes, while the third, which leads, is killed and comes back; then one is settled and
+// released, at two nodes at once.
+func TestReservationsOutliveTheirLeader(t *testing.T) {
+	d := startCluster(t)
+	first := d.client("node1", d.SandboxKey)
+	call := func(path string, body map[string]any) {
+		_, err := first.Call(t.Context(), "POST", "/api/v1/client/"+path, body, nil)
+		require.NoError(t, err)
+	}
+	call("customers", map[string]any{
+		"externalClientCustomerId": "held", "firstName": "H", "lastName": "E",
+		"email": "h@example.com",
+	})
+	call("subscriptions", map[string]any{"customerReferenceId": "held", "planId": "starter"})
+
+	killed, through := d.leader(), d.followers()
+	var all sync.WaitGroup
+	var mutex sync.Mutex
+	granted, refused := []string{}, 0
+	for i := range 20 {
+		client := d.client(through[i%2], d.SandboxKey)
+		all.Go(func() {
+			r, err := client.Reserve(context.Background(), api.ReservationRequest{
+				ReservationKey: fmt.Sprint("call-", i), CustomerReferenceID: "held",
+				ReservedItem: api.ReservedItem{FeatureKey: "requests", UsageUnits: "15"},
+			})
+			mutex.Lock()
+			defer mutex.Unlock()
+			var said *api.Error
+			switch {
+			case err == nil:
+				granted = append(granted, r.ID)
+			case errors.As(err, &said) && said.Status == 402:
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	d.signal(killed, syscall.SIGKILL)
+	all.Wait()
+	require.Len(t, granted, 6)
+	require.Equal(t, 14, refused)
+	d.leader(killed)
+	d.restart(killed)
+	d.ready(killed)
+	holds := func(used, held, open int) {
+		t.Helper()
+		for _, n := range d.Nodes {
+			client := d.client(n.ID, d.SandboxKey)
+			answer, err := client.Call(t.Context(), "GET",
+				"/api/v1/client/entitlements/held/requests", nil, nil)
+			require.NoError(t, err)
+			var said struct{ Usage struct{ Used, Held int } }
+			require.NoError(t, answer.Data(&said))
+			require.Equal(t, []int{used, held}, []int{said.Usage.Used, said.Usage.Held}, n.ID)
+			count := 0
+			for _, err := range client.Reservations(t.Context(), "held", "open") {
+				require.NoError(t, err)
+				count++
+			}
+			require.Equal(t, open, count, n.ID)
+		}
+	}
+	holds(0, 90, 6)
+
+	other, back := d.client(through[0], d.SandboxKey), d.client(killed, d.SandboxKey)
+	var settled, released error
+	all.Go(func() {
+		_, settled = other.SettleReservation(context.Background(), granted[0],
+			api.ReservationSettlement{ReservedItem: api.ReservedItem{UsageUnits: "10"}})
+	})
+	all.Go(func() {
+		_, released = back.ReleaseReservation(context.Background(), granted[0])
+	})
+	all.Wait()
+	var said *api.Error
+	if settled == nil {
+		require.ErrorAs(t, released, &said)
+		holds(10, 75, 5)
+	} else {
+		require.NoError(t, released)
+		require.ErrorAs(t, settled, &said)
+		holds(0, 75, 5)
+	}
+	require.Equal(t, 409, said.Status)
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"io"
+	"strconv"
+	"time"
+
+	api "tollgate/sdk/go"
+)
+
+type reservationsCommand struct {
+	List    call[reservationsList, reservations]   `cmd:"" call:"GET /reservations" help:"List a customer's reservations, newest first."`
+	Show    call[reservationFlags, reservation]    `cmd:"" call:"GET /reservations/{Reservation}" help:"Show a reservation."`
+	Reserve call[reservationsReserve, reservation] `cmd:"" call:"POST /reservations" help:"Hold units of a feature until they are settled, once for a key."`
+	Settle  call[reservationsSettle, reservation]  `cmd:"" call:"POST /reservations/{Reservation}/settle" help:"Record what was used, and give up the rest."`
+	Extend  call[reservationsExtend, reservation]  `cmd:"" call:"POST /reservations/{Reservation}/extend" help:"Hold more, or for longer."`
+	Release call[reservationFlags, reservation]    `cmd:"" call:"POST /reservations/{Reservation}/release" help:"Give up what is held."`
+}
+
+type reservationsList struct {
+	inClient `embed:""`
+	Customer string `arg:"" query:"customerReferenceId" help:"The customer's externalClientCustomerId."`
+	State    string `query:"state,omitempty" enum:"open,settled,released,expired,billed," default:"" help:"Only those that are open, settled, released, expired or billed."`
+	Cursor   string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
+}
+
+// reservationFlags name one reservation.
+type reservationFlags struct {
+	inClient    `embed:""`
+	Reservation string `arg:"" help:"The reservation's id."`
+}
+
+// exact is a number that a body has as a number.
+type exact string
+
+// Validate refuses a text that is not a number.
+func (n exact) Validate() error { return number(n).Validate() }
+
+// MarshalJSON writes it as it is.
+func (n exact) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+
+type reservationsReserve struct {
+	inClient       `embed:""`
+	Customer       string `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
+	Feature        string `arg:"" json:"featureKey" help:"The feature's key."`
+	Units          exact  `arg:"" json:"usageUnits" help:"How many units."`
+	ReservationKey string `required:"" json:"reservationKey" placeholder:"KEY" help:"The reservation's key: repeated with it, the command holds once."`
+	TTL            int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives, at most a day. Default: 600."`
+	OnShortage     string `json:"onShortage,omitempty" enum:"refuse,partial," default:"" help:"What to do where there is less: refuse (default), or hold what there is with partial."`
+	Overrun        string `json:"overrun,omitempty" enum:"record,refuse," default:"" help:"What a settlement does with units beyond the hold that do not fit: record (default) or refuse."`
+	OnExpiry       string `json:"onExpiry,omitempty" enum:"release,settle," default:"" help:"What becomes of it when it expires: release (default), or usage with settle."`
+	Budget         string `json:"budget,omitempty" placeholder:"KEY" help:"The budget at which it is held. Default: the customer's own."`
+	DryRun         bool   `json:"dryRun,omitempty" help:"Answer the same, and hold nothing."`
+}
+
+type reservationsSettle struct {
+	reservationFlags `embed:""`
+	Units            exact  `arg:"" json:"usageUnits" help:"How many units were used in all."`
+	Feature          string `json:"featureKey,omitempty" help:"The feature's key, of a reservation of several."`
+	Part             open   `json:"final,omitempty" help:"Leave the rest held: more is to come."`
+	EventKey         string `json:"eventIdempotencyKey,omitempty" placeholder:"KEY" help:"The usage event's idempotency key. Default: one of the reservation's own."`
+}
+
+// open is a flag that leaves a reservation open.
+type open bool
+
+// MarshalJSON writes whether it is the last settlement.
+func (o open) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, !bool(o)), nil }
+
+type reservationsExtend struct {
+	reservationFlags `embed:""`
+	Units            exact `json:"usageUnits,omitempty" help:"The hold that is wanted in all."`
+	TTL              int   `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives from now on."`
+}
+
+type reservations struct {
+	List []api.Reservation `json:"reservations"`
+	Next string            `json:"nextCursor"`
+}
+
+func (l *reservations) print(out io.Writer) error {
+	t := NewTable(out, "ID", "KEY", "STATE", "FEATURE", "GRANTED", "SETTLED", "HELD", "EXPIRES")
+	for i := range l.List {
+		r := &l.List[i]
+		for j := range r.Items {
+			item := &r.Items[j]
+			t.Row(r.ID, r.ReservationKey, r.State, item.FeatureKey, quantity(item.GrantedUnits),
+				quantity(item.SettledUnits), quantity(item.HeldUnits), moment(r.ExpiresAt))
+		}
+	}
+	if err := t.End(); err != nil || l.Next == "" {
+		return err
+	}
+	return Say(out, "There are older ones: --cursor %s", l.Next)
+}
+
+type reservation struct{ api.Reservation }
+
+func (r *reservation) print(out io.Writer) error {
+	t := NewTable(out)
+	t.Row("Reservation", either(r.ID, "none: a dry run"))
+	t.Row("Key", r.ReservationKey)
+	t.Row("Customer", r.CustomerReferenceID)
+	if r.Budget != "" {
+		t.Row("Budget", r.Budget)
+	}
+	t.Row("State", r.State)
+	t.Row("Expires", moment(r.ExpiresAt)+", in "+
+		(time.Duration(r.RemainingSeconds)*time.Second).String())
+	for i := range r.Items {
+		item := &r.Items[i]
+		t.Row(item.FeatureKey, "granted "+quantity(item.GrantedUnits)+", settled "+
+			quantity(item.SettledUnits)+", held "+quantity(item.HeldUnits))
+	}
+	return t.End()
+}
