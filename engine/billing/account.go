@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -241,6 +242,102 @@ func (m *accountReader) Seller(env uint32) accounts.Seller {
 		return accounts.Seller{}
 	}
 	return e.StatedSeller()
+}
+
+// SetPortal sets how the pages of an environment's customers look. Setting the look that is there is
+// the same success again.
+type SetPortal struct {
+	Env    uint32          `wire:"1"`
+	Portal accounts.Portal `wire:"2"`
+	Actor  string          `wire:"3"`
+}
+
+func (c *SetPortal) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	if len(c.Portal.Logo) > accounts.MaxPortalLogo {
+		return engine.OutcomeTooLarge
+	}
+	before, after := e.PortalLook(), c.Portal
+	if before.Colour == after.Colour && before.LogoMedia == after.LogoMedia &&
+		bytes.Equal(before.Logo, after.Logo) {
+		return engine.OutcomeDone
+	}
+	after.Logo = bytes.Clone(after.Logo)
+	e.Portal.Store(&after)
+	logo := func(p *accounts.Portal) string {
+		if p.LogoMedia == "" {
+			return ""
+		}
+		return p.LogoMedia + ", " + strconv.Itoa(len(p.Logo)) + " bytes"
+	}
+	t.NoteChange(c.Env, c.Actor, "portal.set", "",
+		accounts.Changed("colour", before.Colour, after.Colour),
+		accounts.Changed("logo", logo(&before), logo(&after)))
+	return engine.OutcomeDone
+}
+
+// PortalLook returns how the pages of an environment's customers look.
+func (m *accountReader) PortalLook(env uint32) accounts.Portal {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return accounts.Portal{}
+	}
+	return e.PortalLook()
+}
+
+// RevokePortalLinks ends all links to the portal that a customer has.
+type RevokePortalLinks struct {
+	Env      uint32 `wire:"1"`
+	Customer string `wire:"2"`
+	Actor    string `wire:"3"`
+}
+
+func (c *RevokePortalLinks) apply(t *turn) engine.Outcome {
+	e, row, outcome := t.customer(c.Env, c.Customer)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	e.EndLinks(row, t.Stamp)
+	t.Fold(uint64(row))
+	t.NoteChange(c.Env, c.Actor, "portal.links-revoked", c.Customer,
+		accounts.Changed("links", "valid", "revoked"))
+	return engine.OutcomeDone
+}
+
+// NotePortalLink records that an operator made a link to the portal. Nothing is kept of a link.
+type NotePortalLink struct {
+	Env      uint32 `wire:"1"`
+	Customer string `wire:"2"`
+	Expires  string `wire:"3"`
+	Actor    string `wire:"4"`
+}
+
+func (c *NotePortalLink) apply(t *turn) engine.Outcome {
+	_, row, outcome := t.customer(c.Env, c.Customer)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	t.Fold(uint64(row))
+	t.NoteChange(c.Env, c.Actor, "portal.link-made", c.Customer,
+		accounts.Given("expires", c.Expires))
+	return engine.OutcomeDone
+}
+
+// PortalLinkStands reports whether a link that was made at a log time for a customer, by a key or
+// by an operator (the zero id), was not ended since: neither by RevokePortalLinks nor with the key.
+func (m *customerReader) PortalLinkStands(env, customer uint32, key [16]byte, madeAt int64) bool {
+	e := m.state.Load().Environment(env)
+	if e == nil || madeAt <= e.LinksEnded(customer) {
+		return false
+	}
+	if key == [16]byte{} {
+		return true
+	}
+	k := e.APIKey(key)
+	return k != nil && k.Revoked.Load() == nil
 }
 
 // Unmatched lists the names of usage events that matched no feature, newest first. It omits names

@@ -35,6 +35,7 @@ var grow, keep = []engine.Kind{
 	billing.KindAmendUsage, billing.KindUpdateWebhookEndpoint, billing.KindDeleteWebhookEndpoint,
 	billing.KindRotateWebhookSecret, billing.KindRecordDelivery, billing.KindResendWebhook,
 	billing.KindNoteMembership, billing.KindDemoteKeys, billing.KindSetSeller, billing.KindMoveBudget,
+	billing.KindSetPortal, billing.KindRevokePortalLinks, billing.KindNotePortalLink,
 	billing.KindArchiveBudget, billing.KindFreezeBudget, billing.KindBindKey,
 }
 

@@ -46,6 +46,17 @@ func goldenPlatform() map[string]wire.Fielder {
 				Name: "Demo Ltd", Address: "1 Main St, Oslo", Email: "pay@demo.example", TaxID: "NO 1",
 			},
 		},
+		"command-225-set-portal": &billing.SetPortal{
+			Env: 1, Actor: "admin", Portal: billing.Portal{
+				Colour: "#17645a", LogoMedia: "image/png", Logo: []byte("\x89PNG"),
+			},
+		},
+		"command-226-revoke-portal-links": &billing.RevokePortalLinks{
+			Env: 1, Customer: "ada", Actor: "admin",
+		},
+		"command-227-note-portal-link": &billing.NotePortalLink{
+			Env: 1, Customer: "ada", Expires: "2026-01-01T00:00:00.000Z", Actor: "admin",
+		},
 		"command-156-submit": &billing.Submit{
 			ID: id("attempt"), Kind: billing.KindRevertCancellation,
 			Payload: wire.Encode(nil, &billing.RevertCancellation{Env: 1, ID: id("s")}),

@@ -76,7 +76,10 @@ const (
 	KindExtendReservation  engine.Kind = 202
 	KindReleaseReservation engine.Kind = 203
 
-	KindSetSeller engine.Kind = 224
+	KindSetSeller         engine.Kind = 224
+	KindSetPortal         engine.Kind = 225
+	KindRevokePortalLinks engine.Kind = 226
+	KindNotePortalLink    engine.Kind = 227
 )
 
 // op is a decoded command.
@@ -223,6 +226,9 @@ var registry = [...]command{
 	KindReleaseReservation:    of((*ReleaseReservation).apply).recorded(),
 	KindKeepAnswer:            of((*KeepAnswer).apply).growing().recorded(),
 	KindSetSeller:             of((*SetSeller).apply).submitted().recorded(),
+	KindSetPortal:             of((*SetPortal).apply).submitted().recorded(),
+	KindRevokePortalLinks:     of((*RevokePortalLinks).apply).submitted().recorded(),
+	KindNotePortalLink:        of((*NotePortalLink).apply).submitted().recorded(),
 }
 
 // table is the registry with the rows of every machine.

@@ -314,6 +314,14 @@ func (v *NoteMembership) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *NotePortalLink) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.String(2, &v.Customer)
+	w.String(3, &v.Expires)
+	w.String(4, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
 func (v *Once) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.Key)
@@ -605,6 +613,13 @@ func (v *RevokeKey) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *RevokePortalLinks) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.String(2, &v.Customer)
+	w.String(3, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
 func (v *RotateWebhookSecret) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
@@ -654,6 +669,13 @@ func (v *SetPaymentTerms) Fields(w *wire.Codec) {
 	w.Bool(4, &v.KeepDays)
 	w.Bool(5, &v.SetSettle)
 	wire.Uint(w, 6, &v.SettleMinutes)
+}
+
+// Fields implements wire.Fielder.
+func (v *SetPortal) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.Message(2, &v.Portal)
+	w.String(3, &v.Actor)
 }
 
 // Fields implements wire.Fielder.
@@ -823,6 +845,8 @@ func (v *environmentRecord) Fields(w *wire.Codec) {
 	w.Message(41, &v.Payment)
 	w.Message(42, &v.Terms)
 	wire.List(w, 43, &v.Seller)
+	wire.List(w, 44, &v.Portal)
+	wire.List(w, 45, &v.LinkEnds)
 	wire.List(w, 56, &v.Unmatched)
 }
 
@@ -972,6 +996,8 @@ func readSubmission(src []byte, v *submission) ([]byte, error) {
 
 // Names of the packages below.
 const (
+	MaxPortalLinkMS            = accounts.MaxPortalLinkMS
+	MaxPortalLogo              = accounts.MaxPortalLogo
 	CheckoutPatienceMS         = accounts.CheckoutPatienceMS
 	EnvironmentLive            = accounts.EnvironmentLive
 	EnvironmentSandbox         = accounts.EnvironmentSandbox
@@ -1072,6 +1098,7 @@ type (
 	FieldChange              = accounts.FieldChange
 	Limits                   = accounts.Limits
 	PaymentSettings          = accounts.PaymentSettings
+	Portal                   = accounts.Portal
 	Scope                    = accounts.Scope
 	Seller                   = accounts.Seller
 	UnmatchedName            = accounts.UnmatchedName

@@ -94,7 +94,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 		sn.environments = append(sn.environments, environmentFixed{
 			catalog: e.Catalog.Load(), keys: e.Keys.All(), origins: e.ListedOrigins(),
 			payment: e.PaymentSettings(), terms: e.PaymentTerms(),
-			seller: e.StatedSeller(),
+			seller: e.StatedSeller(), portal: e.PortalLook(), linkEnds: e.EndedLinks(),
 			offset: e.Offset.Load(), invoices: e.Invoices, unmatched: e.UnmatchedNames(),
 		})
 	}
@@ -121,6 +121,8 @@ type environmentFixed struct {
 	payment  accounts.PaymentSettings
 	terms    accounts.PaymentTerms
 	seller   accounts.Seller
+	portal   accounts.Portal
+	linkEnds []accounts.LinksEnd
 	offset   int64
 	invoices uint64
 

@@ -29,6 +29,8 @@ type environmentRecord struct {
 	Payment  accounts.PaymentSettings `wire:"41"`
 	Terms    accounts.PaymentTerms    `wire:"42"`
 	Seller   []accounts.Seller        `wire:"43"` // none or one: a snapshot without is unchanged
+	Portal   []accounts.Portal        `wire:"44"` // the same
+	LinkEnds []accounts.LinksEnd      `wire:"45"`
 
 	Unmatched []accounts.UnmatchedName `wire:"56"`
 }
@@ -51,6 +53,10 @@ type keyRecord struct {
 func (e *environmentFixed) record(index uint64) environmentRecord {
 	r := environmentRecord{
 		Offset: e.offset, Invoices: e.invoices, Origins: e.origins, Unmatched: e.unmatched,
+		LinkEnds: e.linkEnds,
+	}
+	if e.portal.Colour != "" || e.portal.LogoMedia != "" {
+		r.Portal = []accounts.Portal{e.portal}
 	}
 	if e.seller != (accounts.Seller{}) {
 		r.Seller = []accounts.Seller{e.seller}
@@ -116,6 +122,12 @@ func (s *state) restoreEnvironment(e *accounts.Environment, r *environmentRecord
 	}
 	if len(r.Seller) > 0 {
 		e.Seller.Store(&r.Seller[0])
+	}
+	if len(r.Portal) > 0 {
+		e.Portal.Store(&r.Portal[0])
+	}
+	if len(r.LinkEnds) > 0 {
+		e.LinkEnds.Store(&r.LinkEnds)
 	}
 	if len(r.Origins) > 0 {
 		e.Origins.Store(&r.Origins)

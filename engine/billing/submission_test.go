@@ -124,6 +124,10 @@ func TestWhatOthersDidStands(t *testing.T) {
 			{billing.KindSetSeller, &billing.SetSeller{Env: env, Seller: billing.Seller{Name: "A"}}},
 			{billing.KindSetSeller, &billing.SetSeller{Env: env}},
 		},
+		"portal": {
+			{billing.KindSetPortal, &billing.SetPortal{Env: env, Portal: billing.Portal{Colour: "#000000"}}},
+			{billing.KindSetPortal, &billing.SetPortal{Env: env}},
+		},
 		"provider": {
 			{billing.KindSetPaymentProvider, &billing.SetPaymentProvider{Env: env, Provider: "sandbox"}},
 			{billing.KindSetPaymentProvider, &billing.SetPaymentProvider{Env: env, Provider: "none"}},

@@ -51,6 +51,9 @@ type Environment struct {
 	Terms atomic.Pointer[PaymentTerms]
 	// Seller is replaced whole by SetSeller; nil is none.
 	Seller atomic.Pointer[Seller]
+	// Portal is replaced whole by SetPortal, LinkEnds by RevokePortalLinks; nil is none.
+	Portal   atomic.Pointer[Portal]
+	LinkEnds atomic.Pointer[[]LinksEnd]
 	// Keys are the environment's API keys, oldest first.
 	Keys rows.Series[*APIKey]
 	// Invoices is the number of invoices issued so far. Only Apply reads and writes it.

@@ -34,6 +34,12 @@ func (v *FieldChange) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *LinksEnd) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Customer)
+	w.Int(2, &v.At)
+}
+
+// Fields implements wire.Fielder.
 func (v *PaymentSettings) Fields(w *wire.Codec) {
 	w.String(1, &v.Provider)
 	w.String(2, &v.BaseURL)
@@ -50,6 +56,13 @@ func (v *PaymentTerms) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Days)
 	w.Bool(4, &v.Set)
 	wire.Uint(w, 5, &v.SettleMinutes)
+}
+
+// Fields implements wire.Fielder.
+func (v *Portal) Fields(w *wire.Codec) {
+	w.String(1, &v.Colour)
+	w.String(2, &v.LogoMedia)
+	w.Blob(3, &v.Logo)
 }
 
 // Fields implements wire.Fielder.
