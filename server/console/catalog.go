@@ -9,6 +9,7 @@ import (
 
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
 )
 
@@ -25,7 +26,7 @@ func (s *Console) catalogRows() []row {
 type catalogData struct {
 	Base     string
 	Manage   bool
-	Plans    []shownPlan
+	Plans    []bill.Plan
 	Document string
 	Prune    bool
 	// Changed is what applying would change, of a document that was looked at.
@@ -63,7 +64,7 @@ func showCatalog(v *visit, looked *catalogData) {
 	if looked != nil {
 		data = *looked
 	}
-	data.Base, data.Manage, data.Plans = v.base()+"/catalog", v.manage, plansInWords(plans)
+	data.Base, data.Manage, data.Plans = v.base()+"/catalog", v.manage, bill.InWords(plans)
 	data.Empty = bytes.Equal(document, []byte(`{"features":[],"plans":[]}`))
 	if data.Document == "" {
 		data.Document = firstCatalog

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
 )
 
@@ -184,7 +185,7 @@ func showCustomer(v *visit) {
 		data.Invoices, data.AllInvoices = data.Invoices[:maxShown], data.Base+"/invoices"
 	}
 	data.chart(v, id)
-	p := v.environmentPage("customer", "Customers", nameOf(&data.Customer), "", data)
+	p := v.environmentPage("customer", "Customers", bill.NameOf(&data.Customer), "", data)
 	v.show(v.below(p, "Customers", v.customersURL()))
 }
 
@@ -267,13 +268,6 @@ func (v *visit) below(p page.View, text, path string) page.View {
 	p.Crumbs = append(p.Crumbs[:2:2],
 		page.Link{Text: v.environment, URL: v.base()}, page.Link{Text: text, URL: path})
 	return p
-}
-
-func nameOf(c *api.Customer) string {
-	if name := strings.TrimSpace(c.FirstName + " " + c.LastName); name != "" {
-		return name
-	}
-	return c.ExternalClientCustomerID
 }
 
 // customerForm ends a form of a customer's page.

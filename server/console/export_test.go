@@ -40,8 +40,3 @@ func SentenceOf(c *api.AdminChange) (text string, known bool) {
 	_, known = sentences[c.Action]
 	return sentence(c), known
 }
-
-// PriceInWords is what a feature of a plan costs.
-func PriceInWords(f api.PlanFeature, currency string) string {
-	return strings.Join(pricePhrases(f, currency), "; ")
-}

@@ -7,6 +7,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/server"
+	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
 	"tollgate/server/document"
 )
@@ -68,46 +69,6 @@ func (v *visit) invoiceForm(reply server.Reply, what string) {
 	v.finish(reply.Fault, func() { showInvoice(v, false) }, back, what)
 }
 
-type invoiceItem struct {
-	Kind        string     `json:"kind"`
-	Description string     `json:"description"`
-	PeriodStart string     `json:"periodStart"`
-	PeriodEnd   string     `json:"periodEnd"`
-	Quantity    number     `json:"quantity"`
-	UnitPrice   number     `json:"unitPrice"`
-	Tiers       []struct{} `json:"tiers"`
-	Amount      number     `json:"amount"`
-	Cost        number     `json:"costAmount"`
-	Counted     number     `json:"eventsCounted"`
-}
-
-type invoice struct {
-	ID          string        `json:"id"`
-	Number      number        `json:"number"`
-	Type        string        `json:"type"`
-	Status      string        `json:"status"`
-	Amount      number        `json:"amount"`
-	Currency    string        `json:"currency"`
-	Customer    string        `json:"customerReferenceId"`
-	CreatedAt   string        `json:"createdAt"`
-	DueDate     string        `json:"dueDate"`
-	PaidAt      string        `json:"paidAt"`
-	PeriodStart string        `json:"periodStart"`
-	PeriodEnd   string        `json:"periodEnd"`
-	Items       []invoiceItem `json:"items"`
-}
-
-// Title is how an invoice is called.
-func (i invoice) Title() string {
-	if i.Number == "" {
-		return "Pending invoice"
-	}
-	return "Invoice " + string(i.Number)
-}
-
-// Open reports whether it can be paid, or made void.
-func (i invoice) Open() bool { return i.Status == "DUE" || i.Status == "PAST_DUE" }
-
 // invoices are a customer's, newest first.
 func (v *visit) invoices(customer string) []invoice {
 	call := v.adminCall("listInvoices")
@@ -116,6 +77,12 @@ func (v *visit) invoices(customer string) []invoice {
 	slices.Reverse(list)
 	return list
 }
+
+// invoice and invoiceItem are those of answers.
+type (
+	invoice     = bill.Invoice
+	invoiceItem = bill.Item
+)
 
 type invoicesData struct {
 	Environment string

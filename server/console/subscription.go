@@ -3,21 +3,12 @@ package console
 import (
 	"net/url"
 	"slices"
-	"strconv"
 
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
 )
-
-// perInterval is a plan's price with its interval, in words.
-func perInterval(p *api.Plan) string {
-	if p.IntervalMonths == 1 {
-		return page.Money(p.PriceAmount, p.Currency) + " a month"
-	}
-	return page.Money(p.PriceAmount, p.Currency) + " every " + strconv.Itoa(p.IntervalMonths) +
-		" months"
-}
 
 // details are those that a subscription has.
 func details(all api.SubscriptionDetails) []api.Detail {
@@ -38,7 +29,7 @@ func askSubscribe(v *visit) {
 		for _, p := range plans {
 			if p.Key == key {
 				q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
-				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", perInterval(&p)}}
+				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", bill.PerInterval(&p)}}
 				for _, d := range api.Details(api.SubscriptionDetails{}) {
 					if value := v.fields.Get(d.Name); value != "" {
 						q.Facts = append(q.Facts, fact{d.Label, value})
@@ -94,7 +85,7 @@ func askCancel(v *visit) {
 	q := question{
 		Title: "Cancel the subscription to " + s.Plan.Name + "?", Danger: true, Asked: true,
 		Facts: []fact{
-			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", perInterval(&s.Plan)},
+			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", bill.PerInterval(&s.Plan)},
 		},
 		Back: v.customerURL(string(v.x.Param(2))),
 	}

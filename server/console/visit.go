@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"net/url"
 	"strconv"
@@ -15,17 +14,12 @@ import (
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/client"
+	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
 )
 
-// number is an exact number of an answer, as text: it is shown, never reckoned with.
-type number string
-
-// UnmarshalJSON takes a number's digits as they are.
-func (n *number) UnmarshalJSON(text []byte) error {
-	*n = number(bytes.Trim(text, `"`))
-	return nil
-}
+// number is an exact number of an answer.
+type number = bill.Number
 
 // adminCall calls a row of the admin API below this visit's environment; below names further
 // parameters of its path.

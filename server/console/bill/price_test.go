@@ -1,12 +1,13 @@
-package console_test
+package bill_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	api "tollgate/sdk/go"
-	"tollgate/server/console"
+	"tollgate/server/console/bill"
 )
 
 // TestPricesInWords: each way to price a feature has its words.
@@ -34,16 +35,8 @@ func TestPricesInWords(t *testing.T) {
 		},
 		{"usage_based", `nonsense`, "usage based"},
 	} {
-		require.Equal(t, c.says, console.PriceInWords(api.PlanFeature{
+		require.Equal(t, c.says, strings.Join(bill.PricePhrases(api.PlanFeature{
 			PricingType: c.kind, Pricing: []byte(c.pricing),
-		}, "USD"))
+		}, "USD"), "; "))
 	}
-	n := start(t)
-	b := n.signedIn()
-	b.furnish()
-	const at = "/console/accounts/demo/sandbox"
-	p := b.get(at+"/catalog").is(200, `id="plans"`, "20.00 USD a month", "0.50 USD a unit; limit 10",
-		"Billed in advance", "Preview changes")
-	safe(t, p)
-	require.Equal(t, at+"/overview", b.get(at).is(303).to, "an environment's address is its overview")
 }

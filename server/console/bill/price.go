@@ -1,6 +1,7 @@
-package console
+package bill
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -12,22 +13,22 @@ import (
 // pricing is what a plan says of a feature, as far as it is told in words.
 type pricing struct {
 	Model           string `json:"model"`
-	PricePerUnit    number `json:"pricePerUnit"`
+	PricePerUnit    Number `json:"pricePerUnit"`
 	UnitLabel       string `json:"unitLabel"`
-	MaxUsage        number `json:"maxUsage"`
-	IncludedUnits   number `json:"includedUnits"`
+	MaxUsage        Number `json:"maxUsage"`
+	IncludedUnits   Number `json:"includedUnits"`
 	LimitMode       string `json:"limitMode"`
-	PackageSize     number `json:"packageSize"`
-	PricePerPackage number `json:"pricePerPackage"`
+	PackageSize     Number `json:"packageSize"`
+	PricePerPackage Number `json:"pricePerPackage"`
 	Tiers           []struct {
-		UpTo         number `json:"upTo"`
-		PricePerUnit number `json:"pricePerUnit"`
-		FlatFee      number `json:"flatFee"`
+		UpTo         Number `json:"upTo"`
+		PricePerUnit Number `json:"pricePerUnit"`
+		FlatFee      Number `json:"flatFee"`
 	} `json:"tiers"`
 }
 
-// pricePhrases say in words what a feature of a plan costs, and where its use ends.
-func pricePhrases(f api.PlanFeature, currency string) (phrases []string) {
+// PricePhrases say in words what a feature of a plan costs, and where its use ends.
+func PricePhrases(f api.PlanFeature, currency string) (phrases []string) {
 	var p pricing
 	if json.Unmarshal(f.Pricing, &p) != nil {
 		return []string{page.Words(f.PricingType)}
@@ -36,7 +37,7 @@ func pricePhrases(f api.PlanFeature, currency string) (phrases []string) {
 	if p.UnitLabel != "" {
 		unit = p.UnitLabel
 	}
-	price := func(n number) string { return page.Money(string(n), currency) }
+	price := func(n Number) string { return page.Money(string(n), currency) }
 	if f.PricingType == "included" {
 		phrases = append(phrases, "included")
 	}
@@ -61,7 +62,7 @@ func pricePhrases(f api.PlanFeature, currency string) (phrases []string) {
 	return phrases
 }
 
-func (p *pricing) tiers(price func(number) string, unit string) (phrases []string) {
+func (p *pricing) tiers(price func(Number) string, unit string) (phrases []string) {
 	for i, t := range p.Tiers {
 		text := price(t.PricePerUnit) + " a " + unit
 		switch {
@@ -81,22 +82,32 @@ func (p *pricing) tiers(price func(number) string, unit string) (phrases []strin
 	return phrases
 }
 
-// shownPlan is a plan as the catalog's page tells it.
-type shownPlan struct {
+// Plan is a plan as pages tell it.
+type Plan struct {
 	api.Plan
 	Price    string
-	Features []shownFeature
+	Features []Feature
 }
 
-type shownFeature struct{ Key, Name, Price string }
+// Feature is a feature of a plan, and its price in words.
+type Feature struct{ Key, Name, Price string }
 
-// plansInWords are the plans on sale.
-func plansInWords(plans []api.Plan) (shown []shownPlan) {
+// PerInterval is a plan's price with its interval, in words.
+func PerInterval(p *api.Plan) string {
+	if p.IntervalMonths == 1 {
+		return page.Money(p.PriceAmount, p.Currency) + " a month"
+	}
+	return page.Money(p.PriceAmount, p.Currency) + " every " + strconv.Itoa(p.IntervalMonths) +
+		" months"
+}
+
+// InWords tells plans.
+func InWords(plans []api.Plan) (shown []Plan) {
 	for i := range plans {
-		s := shownPlan{Plan: plans[i], Price: perInterval(&plans[i])}
+		s := Plan{Plan: plans[i], Price: PerInterval(&plans[i])}
 		for _, f := range plans[i].Features {
-			s.Features = append(s.Features, shownFeature{
-				f.Key, f.Name, strings.Join(pricePhrases(f, plans[i].Currency), "; "),
+			s.Features = append(s.Features, Feature{
+				f.Key, f.Name, strings.Join(PricePhrases(f, plans[i].Currency), "; "),
 			})
 		}
 		shown = append(shown, s)
