@@ -142,7 +142,7 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
 	x.began = time.Time{}
 	x.Actor = ""
-	x.protection = protection{defaultPolicy, noStore}
+	x.protection = protection{policy: defaultPolicy, caching: noStore}
 	x.calls, x.fault, x.showing = false, nil, false
 	x.name(ctx.Request.Header.PeekBytes(requestIDHeader))
 }

@@ -170,7 +170,7 @@ func answerBroken(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.Header.SetBytesV("X-Request-Id", id)
 	ctx.Response.SetBody(AppendFault(nil, shape, fault, id))
-	protection{defaultPolicy, noStore}.protect(ctx)
+	protection{policy: defaultPolicy, caching: noStore}.protect(ctx)
 }
 
 // closeAfterAnswer closes the connection once the answer is written, and lets the client read the

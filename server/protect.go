@@ -23,14 +23,20 @@ var (
 // transportPolicy makes browsers come back over TLS alone, for a year.
 const transportPolicy = "max-age=31536000"
 
-// protection is the Content-Security-Policy and the Cache-Control of an answer.
-type protection struct{ policy, caching []byte }
+// protection is the Content-Security-Policy and the Cache-Control of an answer; framed leaves it to
+// the policy which sites may show it in a frame.
+type protection struct {
+	policy, caching []byte
+	framed          bool
+}
 
 // protect sets the headers that keep browsers from misusing an answer, whichever handler wrote it.
 func (p protection) protect(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.SetCanonical(sniffHeader, noSniff)
-	h.SetCanonical(frameHeader, noFrame)
+	if !p.framed {
+		h.SetCanonical(frameHeader, noFrame)
+	}
 	h.SetCanonical(policyHeader, p.policy)
 	h.SetCanonical(cachingHeader, p.caching)
 	if overTLS(ctx) {
@@ -40,6 +46,9 @@ func (p protection) protect(ctx *fasthttp.RequestCtx) {
 
 // Policy gives the answer a Content-Security-Policy of its own.
 func (x *Exchange) Policy(policy string) { x.policy = []byte(policy) }
+
+// Framed gives the answer a policy that names the sites which may show it in a frame.
+func (x *Exchange) Framed(policy string) { x.policy, x.framed = []byte(policy), true }
 
 // Caching gives the answer a Cache-Control of its own: without it, no cache keeps the answer.
 func (x *Exchange) Caching(directives string) { x.caching = []byte(directives) }

@@ -244,8 +244,8 @@ func (m *accountReader) Seller(env uint32) accounts.Seller {
 	return e.StatedSeller()
 }
 
-// SetPortal sets how the pages of an environment's customers look. Setting the look that is there is
-// the same success again.
+// SetPortal sets how the pages of an environment's customers look. Setting the present look is the
+// same success again.
 type SetPortal struct {
 	Env    uint32          `wire:"1"`
 	Portal accounts.Portal `wire:"2"`

@@ -9,7 +9,8 @@ import (
 // Types of the packages below that users of the machine need.
 //
 //schema:nouns accounts AccountView Bounds ChangeView EnvironmentKind FieldChange Limits
-//schema:nouns accounts MaxPortalLinkMS MaxPortalLogo PaymentSettings Portal Scope Seller UnmatchedName CheckoutPatienceMS
+//schema:nouns accounts MaxPortalLinkMS MaxPortalLogo PaymentSettings Portal Scope Seller
+//schema:nouns accounts UnmatchedName CheckoutPatienceMS
 //schema:nouns accounts EnvironmentLive EnvironmentSandbox MaxAPIKeys MaxListedKeys MaxOrigins
 //schema:nouns accounts MaxPaymentTermDays
 //schema:nouns accounts MaxSettleMinutes MaxUnmatched MaxWebhookEndpoints ProviderNone

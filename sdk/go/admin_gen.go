@@ -229,6 +229,14 @@ type Origins struct {
 	Origins []string `json:"origins"`
 }
 
+// Portal is how the pages of an environment's customers look.
+type Portal struct {
+	// AccentColour is #rrggbb.
+	AccentColour string `json:"accentColour,omitzero"`
+	// Logo is base64 of a PNG, JPEG or WebP file of 32 KiB at most.
+	Logo string `json:"logo,omitzero"`
+}
+
 // PaymentProvider is who collects invoices, without secrets.
 type PaymentProvider struct {
 	Provider    string            `json:"provider"`

@@ -116,6 +116,13 @@ type CreditAllocation struct {
 	HardLimit bool `json:"hardLimit"`
 }
 
+// PortalLink is the answer to who made a link.
+type PortalLink struct {
+	// URL is where the customer's pages are until then.
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
 // SearchAnswer is what a search found, the best first.
 type SearchAnswer struct {
 	Results []SearchResult `json:"results"`

@@ -57,6 +57,11 @@ type CustomerRequest struct {
 	CustomerReferenceID string `json:"customerReferenceId,omitzero"`
 }
 
+// PortalLinkRequest asks for a link.
+type PortalLinkRequest struct {
+	ExpiresInMinutes *int `json:"expiresInMinutes,omitzero"`
+}
+
 // EventRequest records one usage event, exactly once per Key.
 type EventRequest struct {
 	// EventIdempotencyKey is the idempotency key itself.

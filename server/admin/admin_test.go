@@ -25,6 +25,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
+	"tollgate/server/link"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
@@ -135,7 +136,10 @@ func startWithin(t *testing.T, write time.Duration) *node {
 // serveAdmin serves the admin API of a node that has this secret.
 func (n *node) serveAdmin(metrics *admin.Metrics, seal [32]byte, write time.Duration) {
 	n.t.Helper()
+	links, err := link.New(seal, "https://tollgate.example")
+	require.NoError(n.t, err)
 	api, err := admin.New(admin.Config{
+		Links:   links,
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: sha256.Sum256([]byte(n.key)), SealKey: seal, Audits: n.api.AuditStats,
 		Payments: n.till, Outbox: n.outbox, Events: n, Counts: n,

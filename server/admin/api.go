@@ -22,6 +22,7 @@ import (
 	"tollgate/engine/rollup"
 	"tollgate/server"
 	"tollgate/server/client"
+	"tollgate/server/link"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/search"
@@ -72,6 +73,8 @@ type Config struct {
 	Audits func() client.AuditStats
 	// Events lists usage events, for margins; nil answers 503 there.
 	Events journal.Source
+	// Links signs links to the customer portal; nil makes none.
+	Links *link.Signer
 	// Search finds records; made when nil.
 	Search *search.Searcher
 	// Counts adds usage up; nil answers 503 there.
@@ -126,6 +129,7 @@ type API struct {
 	hooks     hooks
 	clocks    clocks
 	finders   finders
+	portals   portals
 	nodeTools nodeTools
 }
 
@@ -150,7 +154,8 @@ func New(c Config) (*API, error) {
 		a.accounts.budgetRoutes(), a.hooks.deliveryRoutes(),
 		a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
 		a.customers.customerRoutes(), a.customers.reservationRoutes(),
-		a.catalogs.previewRoutes(), a.finders.searchRoutes())
+		a.catalogs.previewRoutes(), a.finders.searchRoutes(),
+		a.portals.portalRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()
 	if about.Tags, err = server.Illustrate(routes, guideText, examples); err != nil {
@@ -195,6 +200,7 @@ func newAPI(c *Config) (*API, error) {
 		hooks:     hooks{b, c.Outbox},
 		clocks:    clocks{b, c.SettleTimeout},
 		finders:   finders{b, c.Search},
+		portals:   portals{b, c.Links},
 		nodeTools: nodeTools{b, c.Cluster, c.Metrics.handler(), c.Vitals, c.Backup},
 	}, nil
 }

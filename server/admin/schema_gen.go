@@ -347,6 +347,13 @@ func writeOrigins(data *server.JSON, v *originsAnswer) {
 	data.Close('}')
 }
 
+func writePortal(data *server.JSON, v *portalAnswer) {
+	data.Open('{')
+	data.TextIf("accentColour", v.Colour)
+	data.TextIf("logo", v.Logo)
+	data.Close('}')
+}
+
 func writePaymentProvider(data *server.JSON, v *providerAnswer) {
 	data.Open('{')
 	data.Text("provider", v.Provider)

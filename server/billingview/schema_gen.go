@@ -5,6 +5,7 @@ package billingview
 import (
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/link"
 	"tollgate/server/search"
 )
 
@@ -178,6 +179,14 @@ func WritePricing(data *server.JSON, v *billing.PricingDocument) {
 		data.Decimal("weight", v.Credits.Weight)
 		data.Close('}')
 	}
+	data.Close('}')
+}
+
+// WritePortalLink writes an answer, as both APIs have it.
+func WritePortalLink(data *server.JSON, v *link.Made) {
+	data.Open('{')
+	data.Text("url", v.URL)
+	data.Time("expiresAt", v.ExpiresAt)
 	data.Close('}')
 }
 

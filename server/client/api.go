@@ -20,6 +20,7 @@ import (
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
 	"tollgate/server"
+	"tollgate/server/link"
 	"tollgate/server/payments"
 	"tollgate/server/search"
 )
@@ -48,6 +49,8 @@ type Config struct {
 	Counts rollup.Source
 	// Search finds records; made when nil.
 	Search *search.Searcher
+	// Links signs links to the customer portal; nil makes none.
+	Links *link.Signer
 	// Keys looks for idempotency keys that have left memory; nil where none ever does.
 	Keys idempotency.Finder
 	// Now is the node's clock; time.Now when nil.
@@ -104,6 +107,7 @@ type API struct {
 	counts      rollup.Source      // nil answers 503
 	keys        idempotency.Finder // nil where no key ever leaves memory
 	searcher    *search.Searcher
+	links       *link.Signer
 	table       *server.Table
 	limits      *server.RateLimiter
 	document    []byte
@@ -124,7 +128,7 @@ func New(c Config) (*API, error) {
 	routes := slices.Concat(a.routes(), a.customers.customerRoutes(),
 		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
 		a.invoices.paymentRoutes(), a.customers.clockRoutes(), a.usageRoutes(),
-		a.reservationRoutes(), a.searchRoutes(), a.budgets.budgetRoutes())
+		a.reservationRoutes(), a.searchRoutes(), a.portalRoutes(), a.budgets.budgetRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()
 	var err error
@@ -163,6 +167,7 @@ func newAPI(c *Config) *API {
 		},
 		sandboxHost: c.SandboxHost, events: c.Events, counts: c.Counts, keys: c.Keys,
 		limits: server.NewRateLimiter(c.RateLimit, c.Now), searcher: c.Search,
+		links: c.Links,
 	}
 	if a.searcher == nil {
 		a.searcher = search.New(search.Config{Machine: c.Machine, Events: c.Events, Keys: c.Keys})

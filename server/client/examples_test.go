@@ -12,6 +12,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/server/client"
+	"tollgate/server/link"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
 )
@@ -33,6 +34,8 @@ func TestExamples(t *testing.T) {
 		})
 		require.NoError(t, err)
 		till = c.Payments
+		c.Links, err = link.New([32]byte{1}, "https://tollgate.example")
+		require.NoError(t, err)
 	})
 	provider, err := till.Prepare(payments.Place{
 		Account: "demo", Kind: billing.EnvironmentSandbox, Env: n.env,
@@ -132,6 +135,8 @@ func TestExamples(t *testing.T) {
 		{"GET", "customers/acme/events?kind=usage&limit=2", "", 200, ""},
 		{"GET", "usage?customer=acme&by=day", "", 200, ""},
 		{"GET", "search?q=love", "", 200, ""},
+		{"POST", "customers/acme/portal-links", `{"expiresInMinutes":60}`, 201, ""},
+		{"DELETE", "customers/acme/portal-links", "", 200, ""},
 		{"GET", "customers/acme", "", 200, ""},
 		{"GET", "customers/acme/subscriptions?status=all", "", 200, ""},
 		{"GET", "subscriptions/" + subscription, "", 200, ""},

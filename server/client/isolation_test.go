@@ -16,6 +16,7 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/server"
 	"tollgate/server/client"
+	"tollgate/server/link"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
 )
@@ -103,6 +104,8 @@ var matrix = map[string][]attempt{
 	"extendReservation":  {{method: "POST", path: "reservations/{reservation}/extend", body: `{"usageUnits":1}`}},
 	"releaseReservation": {{method: "POST", path: "reservations/{reservation}/release"}},
 
+	"createPortalLink":  {{method: "POST", path: "customers/{customer}/portal-links"}},
+	"revokePortalLinks": {{method: "DELETE", path: "customers/{customer}/portal-links"}},
 	"search": {
 		{method: "GET", path: "search?q={customer}", status: 200},
 		{method: "GET", path: "search?q={subscription}", status: 200},
@@ -217,6 +220,8 @@ func TestNoKeyReachesAnothersRecords(t *testing.T) {
 			Machine: c.Machine, Proposer: c.Proposer, Reader: c.Reader, Fetch: guarded,
 			PublicURL: "http://127.0.0.1", SealKey: sha256.Sum256(nil),
 		})
+		require.NoError(t, err)
+		c.Links, err = link.New([32]byte{1}, "http://127.0.0.1")
 		require.NoError(t, err)
 	})
 	n.customer("acme")

@@ -150,6 +150,18 @@ func readCustomerRequest(f *form.Reader, v *customerRequest) {
 	checkCustomerRequest(f, v)
 }
 
+func readPortalLinkRequest(f *form.Reader, v *portalLinkRequest) {
+	v.ExpiresInMinutes = 60
+	for f.Next() {
+		switch string(f.Name) {
+		case "expiresInMinutes":
+			form.Uint(f, 0, &v.ExpiresInMinutes, 5, 10080)
+		default:
+			f.Unknown()
+		}
+	}
+}
+
 func writeNestedCustomer(data *server.JSON, v *billing.CustomerCore) {
 	data.Open('{')
 	data.UUID("id", v.ID)

@@ -4,6 +4,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
+	"tollgate/server/link"
 	"tollgate/server/search"
 )
 
@@ -48,11 +49,13 @@ func description() server.Description {
 				server.Must("features", server.ArrayOf(server.AnswerSchema[billing.PlanFeatureView](
 					server.Must("pricing", billingview.PricingSchema())))),
 			),
-			"SearchAnswer": server.AnswerSchema[search.Found](),
-			"UsageReport":  server.AnswerSchema[billing.UsageReport](),
-			"Invoice":      billingview.InvoiceSchema(),
-			"Entitlement":  entitlementSchema(),
-			"Event":        server.AnswerSchema[eventAnswer](),
+			"PortalLinkRequest": server.RequestSchema[portalLinkRequest](),
+			"PortalLink":        server.AnswerSchema[link.Made](),
+			"SearchAnswer":      server.AnswerSchema[search.Found](),
+			"UsageReport":       server.AnswerSchema[billing.UsageReport](),
+			"Invoice":           billingview.InvoiceSchema(),
+			"Entitlement":       entitlementSchema(),
+			"Event":             server.AnswerSchema[eventAnswer](),
 			"BatchResult": server.Object(
 				server.Must("accepted", server.IntegerSchema),
 				server.Must("duplicates", server.IntegerSchema),

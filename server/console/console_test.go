@@ -27,6 +27,7 @@ import (
 	"tollgate/server/admin"
 	"tollgate/server/client"
 	"tollgate/server/console"
+	"tollgate/server/link"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
@@ -97,7 +98,10 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 		PublicURL: "http://tollgate.test",
 	})
 	require.NoError(t, err)
+	links, err := link.New([32]byte{1}, "http://tollgate.test")
+	require.NoError(t, err)
 	programs, err := client.New(client.Config{
+		Links:   links,
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, Counts: n,
 		NodeID: 1, SpoolDir: t.TempDir(),
 		Payments: desk,
@@ -109,7 +113,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 	metrics := admin.NewMetrics()
 	operations, err := admin.New(admin.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: cluster{}, Metrics: metrics, Events: n,
-		Counts: n,
+		Counts: n, Links: links,
 
 		KeyHash: sha256.Sum256([]byte(n.key)), SealKey: [32]byte{1}, Outbox: hooks,
 		Vitals: func() any { return map[string]any{"node": "n1", "build": "v1"} },

@@ -31,6 +31,8 @@ func (s *Console) customerRows() []row {
 		asked(form(customerPath+"/cancel", "cancel subscription", cancelSubscription)),
 		form(customerPath+"/usage", "record usage", recordUsage),
 		form(customerPath+"/pools", "create pool", createPool),
+		form(customerPath+"/portal-link", "create portal link", createPortalLink),
+		asked(form(customerPath+"/portal-revoke", "revoke portal links", revokePortalLinks)),
 	}
 }
 

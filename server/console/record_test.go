@@ -206,6 +206,9 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(at+"/settings", at+"/settings/seller", "name", "Demo Ltd", "address", "1 Main St, Oslo")
 	r.form(at+"/settings", at+"/settings/terms", "paymentTermDays", "8", "settleMinutes", "0")
 	r.form(at+"/settings", at+"/settings/origins", "origins", "https://a.example")
+	r.form(at+"/settings", at+"/settings/portal", "colour", "#17645a")
+	r.form(anna, anna+"/portal-link", "minutes", "60")
+	r.form(anna, anna+"/portal-revoke")
 	r.form(at+"/clock", at+"/clock", "to", r.now().Add(24*time.Hour).Format(time.RFC3339))
 }
 
@@ -225,6 +228,9 @@ func (r *recorder) adminIsRecorded() {
 	call("setOrigins", `{"origins":["https://shop.example"]}`)
 	call("setPaymentTerms", `{"paymentTermDays":9}`)
 	call("setSeller", `{"name":"Demo Ltd"}`)
+	call("setPortal", `{"accentColour":"#004080"}`)
+	call("createPortalLink", `{"expiresInMinutes":60}`, "anna")
+	call("revokePortalLinks", "", "anna")
 	call("setPaymentProvider", `{"provider":"sandbox"}`)
 	call("advanceClock", `{"advanceTo":"`+r.now().Add(48*time.Hour).UTC().Format(time.RFC3339)+`"}`)
 	pool := call("createPool", `{"name":"second"}`, "anna")["id"].(string)
@@ -263,6 +269,8 @@ func (r *recorder) clientIsRecorded() {
 	change := r.one("PATCH /api/v1/client/customers/{externalClientCustomerId}", "olga@example.com",
 		func() { r.ask(r.programs, "updateCustomer", `{"email":"new@c.example"}`, "bob") })
 	require.Equal(r.t, map[string]string{"email": "changed"}, change.After, "and not its value")
+	call("createPortalLink", `{}`, "bob")
+	call("revokePortalLinks", "", "bob")
 	made := call("createSubscription", `{"planId":"team","customerReferenceId":"bob"}`)
 	s := made["subscription"].(map[string]any)["id"].(string)
 	invoice := made["invoice"].(map[string]any)["id"].(string)

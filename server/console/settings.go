@@ -20,6 +20,7 @@ func (s *Console) settingsRows() []row {
 	}
 	return []row{
 		look(settingsPath, "settings", showSettings),
+		form(settingsPath+"/portal", "set portal", setPortal),
 		set("seller", func(v *visit) map[string]any {
 			return map[string]any{
 				"name": v.typed("name"), "address": v.typed("address"), "email": v.typed("email"),
@@ -53,6 +54,7 @@ type settingsData struct {
 	Terms    api.PaymentTerms
 	Origins  string
 	Provider api.PaymentProvider
+	Portal   api.Portal
 	Sandbox  bool
 	Holds    []holding
 	Fields   url.Values
@@ -70,6 +72,7 @@ func showSettings(v *visit) {
 	origins := need[api.Origins](v, v.admin, v.adminCall("listOrigins"))
 	data.Origins = strings.Join(origins.Origins, "\n")
 	data.Provider = need[api.PaymentProvider](v, v.admin, v.adminCall("showPaymentProvider"))
+	data.Portal = need[api.Portal](v, v.admin, v.adminCall("showPortal"))
 	if text, typed := v.fields["origins"]; typed {
 		data.Origins = text[0]
 	}

@@ -237,6 +237,8 @@ var done = map[string]page.Notice{
 	"seller":    {Title: "The seller was saved", Detail: "Invoices show it from now on."},
 	"terms":     {Title: "The payment terms were saved"},
 	"origins":   {Title: "The allowed origins were saved"},
+	"links":     {Title: "The portal links were ended"},
+	"portal":    {Title: "The portal was saved"},
 }
 
 // happened is what the form before this page did, from a fixed list.
@@ -286,7 +288,8 @@ func (v *visit) wrong(name, text string) {
 // formNames are the names that fields of the APIs have in forms, where they are others.
 var formNames = map[string]string{
 	"externalClientCustomerId": "id", "firstName": "first", "lastName": "last",
-	"usageUnits": "units", "advanceTo": "to", "capCents": "cents",
+	"usageUnits": "units", "advanceTo": "to", "capCents": "cents", "accentColour": "colour",
+	"expiresInMinutes": "minutes",
 }
 
 // wrongFields finds the form's fields in an API's error: "name problem; name problem".

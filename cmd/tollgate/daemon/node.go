@@ -29,6 +29,7 @@ import (
 	"tollgate/server/admin"
 	"tollgate/server/client"
 	"tollgate/server/console"
+	"tollgate/server/console/portal"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/search"
@@ -44,6 +45,7 @@ type node struct {
 	client   *client.API
 	// console is the operators' pages.
 	console  *console.Console
+	portal   *portal.Portal
 	payments *payments.Service
 	outbox   *outbox.Outbox
 	public   *server.Server
@@ -228,11 +230,15 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return err
 	}
 	n.payments = service
+	secret, links, err := n.openLinks()
+	if err != nil {
+		return err
+	}
 	finder := search.New(search.Config{
 		Machine: n.machine, Events: group.Events(), Keys: group.KeyFinder(),
 	})
 	n.client, err = client.New(client.Config{
-		Payments: service, Search: finder,
+		Payments: service, Search: finder, Links: links,
 		Machine: n.machine, Proposer: group, Reader: group, Events: group.Events(),
 		Counts: group.Rollups(),
 		Now:    n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
@@ -251,7 +257,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Acts:    n.tenants.api.Operator.Acts,
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
 		Payments: service, Outbox: n.outbox, Events: group.Events(),
-		Counts: group.Rollups(), Search: finder,
+		Counts: group.Rollups(), Search: finder, Links: links,
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
 		Gate: n.opsGate, Vitals: n.vitals,
 	}
@@ -260,9 +266,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return fmt.Errorf("adminKeyHash: %w", err)
 	}
 	copy(settings.KeyHash[:], hash)
-	if settings.SealKey, err = n.sealKey(); err != nil {
-		return err
-	}
+	settings.SealKey = secret
 	if settings.Pages, err = n.mailRoutes(); err != nil {
 		return err
 	}
@@ -275,6 +279,9 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	}
 	operations, err := admin.New(settings)
 	if err != nil {
+		return err
+	}
+	if err = n.openPortal(metrics, links); err != nil {
 		return err
 	}
 	public, ops, err := n.documents(operations)

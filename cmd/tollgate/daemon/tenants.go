@@ -212,6 +212,7 @@ func (n *node) publicHandler() fasthttp.RequestHandler {
 	if n.tenants.pages != nil {
 		others = n.tenants.pages.Handler(others)
 	}
+	others = n.portal.Handler(others)
 	return func(ctx *fasthttp.RequestCtx) {
 		if bytes.HasPrefix(ctx.Request.Header.RequestURI(), clientPaths) {
 			billing(ctx)

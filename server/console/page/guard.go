@@ -20,6 +20,9 @@ func policyOf(formTargets []string) string {
 		"; base-uri 'none'; frame-ancestors 'none'"
 }
 
+// Policy is the Content-Security-Policy of pages.
+func (s *Site) Policy() string { return s.policy }
+
 // Guard sets the headers of pages in addition to those of every answer (server.Exchange): the
 // sources that they may load, and the referrer policy.
 func (s *Site) Guard(x *server.Exchange) {

@@ -75,12 +75,21 @@ type View struct {
 	// Search is where the header's form looks for what was typed, Sought what it was; without an
 	// address there is no such form.
 	Search, Sought string
+	// House shows the page in the name of an account instead of Tollgate's: for its customers.
+	House *House
 	// Plain leaves the frame out: for signing in.
 	Plain bool
 	// Data is what the page's own template shows.
 	Data any
 
 	site *Site
+}
+
+// House is in whose name a page is shown.
+type House struct {
+	Name string
+	// Home is where the name leads, Logo a picture, Style a style sheet with colours; empty for none.
+	Home, Logo, Style string
 }
 
 // Wrong describes the problem of a form's field, in words for people.

@@ -1,0 +1,51 @@
+package console
+
+import (
+	api "tollgate/sdk/go"
+	"tollgate/server/console/page"
+)
+
+// createPortalLink shows a link to the customer's own pages, once.
+func createPortalLink(v *visit) {
+	call := v.adminCall("createPortalLink", string(v.x.Param(2)))
+	call.Body = body(map[string]any{"expiresInMinutes": literal(v.fields.Get("minutes"))})
+	made, fault := dataOf[api.PortalLink](v, v.admin(call))
+	if fault != nil {
+		v.problem(fault)
+		showCustomer(v)
+		return
+	}
+	v.fields = nil
+	v.notice = &page.Notice{
+		Tone: page.Done, Title: "The link was made", Secret: made.URL,
+		Detail: "Whoever has it sees this customer's plan, usage and invoices until " +
+			written(made.ExpiresAt) + ". It is not stored.",
+	}
+	showCustomer(v)
+}
+
+// revokePortalLinks ends the links that the customer has.
+func revokePortalLinks(v *visit) {
+	id := string(v.x.Param(2))
+	if !v.sure() {
+		v.ask(question{
+			Title: "End the portal links of " + id + "?", Facts: []fact{{"Customer", id}},
+			Notes: []string{"Every link to the customer's own pages that was made until now ends. Links " +
+				"that are made later are valid."},
+			Button: "End all links", Danger: true, Back: v.customerURL(id),
+		})
+		return
+	}
+	v.customerForm(v.admin(v.adminCall("revokePortalLinks", id)), "links")
+}
+
+// setPortal sets the colour of the customers' pages, and keeps the logo.
+func setPortal(v *visit) {
+	now := need[api.Portal](v, v.admin, v.adminCall("showPortal"))
+	if v.fails() {
+		return
+	}
+	call := v.adminCall("setPortal")
+	call.Body = body(map[string]any{"accentColour": v.typed("colour"), "logo": now.Logo})
+	v.finish(v.admin(call).Fault, func() { showSettings(v) }, v.base()+"/settings", "portal")
+}

@@ -1,0 +1,12 @@
+package portal
+
+// RowOf is a row of the pages, as tests go through them.
+type RowOf struct{ Method, Path string }
+
+// Rows lists all pages and forms, below a link.
+func Rows() (all []RowOf) {
+	for _, r := range rows {
+		all = append(all, RowOf{r.method, r.path})
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+package portal
+
+import (
+	"cmp"
+	"strings"
+
+	api "tollgate/sdk/go"
+	"tollgate/server"
+	"tollgate/server/console/bill"
+	"tollgate/server/console/page"
+	"tollgate/server/document"
+)
+
+// ownInvoice finds the invoice that the path names among the customer's; another's is not found.
+func (v *visit) ownInvoice() (bill.Invoice, bool) {
+	call := v.of("getCustomerInvoice")
+	call.Path = append(call.Path, string(v.x.Param(1)))
+	reply := v.call(call)
+	if reply.Fault != nil && reply.Fault.Status < 500 {
+		reply.Fault = server.FaultNotFound // an id that is none says no more than another's
+	}
+	return dataOf[bill.Invoice](v, reply)
+}
+
+// bill is an invoice as a document, from who states to issue it.
+func (v *visit) bill(i *bill.Invoice) (*document.Invoice, bool) {
+	customer, ok := dataOf[api.Customer](v, v.call(v.of("getCustomer")))
+	if !ok {
+		return nil, false
+	}
+	s := v.portal.config.Machine.Seller(v.link.Env)
+	return i.Document(v.account, &api.Seller{
+		Name: s.Name, Address: s.Address, Email: s.Email, TaxID: s.TaxID,
+	}, &customer), true
+}
+
+type invoiceData struct {
+	Base   string
+	Bill   *document.Invoice
+	CanPay bool
+}
+
+func showInvoice(v *visit) {
+	i, ok := v.ownInvoice()
+	if !ok {
+		return
+	}
+	d, ok := v.bill(&i)
+	if !ok {
+		return
+	}
+	v.show("invoice", i.Title(), invoiceData{
+		Base: v.base + "/invoices/" + i.ID, Bill: d,
+		CanPay: i.Open() && v.portal.config.Machine.PaymentSettings(v.link.Env).Provider != "none",
+	})
+}
+
+func downloadInvoice(v *visit) {
+	i, ok := v.ownInvoice()
+	if !ok {
+		return
+	}
+	d, ok := v.bill(&i)
+	if !ok {
+		return
+	}
+	file, _, err := document.PDF(d)
+	if err != nil {
+		v.portal.config.Log.Error("no PDF of an invoice", "error", err,
+			"request_id", string(v.x.RequestID()))
+		v.x.Refuse(server.FaultInternal)
+		return
+	}
+	v.x.Ctx.Response.Header.Set("Content-Disposition",
+		`attachment; filename="invoice-`+cmp.Or(string(i.Number), "pending")+`.pdf"`)
+	v.portal.site.Guard(v.x)
+	v.x.Bare(200, "application/pdf", file)
+}
+
+type payData struct {
+	Back, URL, Amount, Title string
+}
+
+// pay makes the provider's page for an invoice, and shows the way there. It is a link: a provider's
+// page is of another origin, and refuses to be in a frame.
+func pay(v *visit) {
+	i, ok := v.ownInvoice()
+	if !ok {
+		return
+	}
+	made, ok := dataOf[struct {
+		URL string `json:"url"`
+	}](v, v.call(server.Call{
+		Operation: "createCheckoutSession", Path: []string{i.ID}, OnceKey: page.OnceKey(v.fields),
+	}))
+	if !ok {
+		return
+	}
+	v.show("pay", "Pay "+strings.ToLower(i.Title()[:1])+i.Title()[1:], payData{
+		Back: v.base, URL: made.URL, Amount: page.Money(i.Amount, i.Currency), Title: i.Title(),
+	})
+}

@@ -1,0 +1,118 @@
+package portal
+
+import (
+	"html/template"
+	"slices"
+	"strconv"
+
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	api "tollgate/sdk/go"
+	"tollgate/server"
+	"tollgate/server/console/bill"
+	"tollgate/server/console/page"
+)
+
+// maxInvoices is how many invoices the page lists, the newest.
+const maxInvoices = 36
+
+type overviewData struct {
+	Base          string
+	Customer      api.Customer
+	Subscriptions []shownSubscription
+	Usage         []usage
+	Owed          []money
+	Invoices      []bill.Invoice
+	Older         int
+	CanPay        bool
+}
+
+type shownSubscription struct {
+	api.Subscription
+	Price string
+	// Offers are the plans that it may change to; Cancel reports whether it may be ended.
+	Offers []api.Plan
+	Cancel bool
+}
+
+type money struct {
+	Amount, Currency string
+	sum              decimal.Decimal
+}
+
+type usage struct {
+	FeatureKey string `json:"featureKey"`
+	IsAllowed  bool   `json:"isAllowed"`
+	Why        string `json:"description"`
+	Usage      struct {
+		Used  bill.Number `json:"used"`
+		Limit bill.Number `json:"limit"`
+	} `json:"usage"`
+}
+
+// Meter draws usage against its limit.
+func (u usage) Meter() template.HTML {
+	used, err := strconv.ParseFloat(string(u.Usage.Used), 64)
+	limit, err2 := strconv.ParseFloat(string(u.Usage.Limit), 64)
+	if err != nil || err2 != nil {
+		return ""
+	}
+	return page.Meter(used, limit, u.FeatureKey+": "+page.Amount(u.Usage.Used)+" of "+
+		page.Amount(u.Usage.Limit)+" used")
+}
+
+// showOverview is the first page: what the customer has, uses and owes.
+func showOverview(v *visit) {
+	data := overviewData{
+		Base:   v.base,
+		CanPay: v.portal.config.Machine.PaymentSettings(v.link.Env).Provider != billing.ProviderNone,
+	}
+	var ok bool
+	if data.Customer, ok = dataOf[api.Customer](v, v.call(v.of("getCustomer"))); !ok {
+		return
+	}
+	list, ok := v.subscriptions()
+	if !ok {
+		return
+	}
+	plans, ok := dataOf[[]api.Plan](v, v.call(server.Call{Operation: "listPlans"}))
+	if !ok {
+		return
+	}
+	for _, s := range list {
+		data.Subscriptions = append(data.Subscriptions, shownSubscription{
+			Subscription: s, Price: bill.PerInterval(&s.Plan), Offers: offers(&s, plans),
+			Cancel: allows(&s.Plan).Cancel && s.CancelMode == "",
+		})
+	}
+	if data.Usage, ok = dataOf[[]usage](v, v.call(v.of("listEntitlements"))); !ok {
+		return
+	}
+	all, ok := dataOf[[]bill.Invoice](v, v.call(v.of("listCustomerInvoices")))
+	if !ok {
+		return
+	}
+	slices.Reverse(all)
+	data.owe(all)
+	data.Invoices = all[:min(len(all), maxInvoices)]
+	data.Older = len(all) - len(data.Invoices)
+	v.show("overview", "Your account", data)
+}
+
+// owe adds up what is unpaid, by currency.
+func (d *overviewData) owe(all []bill.Invoice) {
+	for i := range all {
+		amount, err := decimal.Parse(string(all[i].Amount))
+		if !all[i].Open() || err != nil {
+			continue
+		}
+		at := slices.IndexFunc(d.Owed, func(m money) bool { return m.Currency == all[i].Currency })
+		if at < 0 {
+			d.Owed = append(d.Owed, money{Currency: all[i].Currency})
+			at = len(d.Owed) - 1
+		}
+		if sum, ok := d.Owed[at].sum.Add(amount); ok {
+			d.Owed[at].sum, d.Owed[at].Amount = sum, sum.String()
+		}
+	}
+}

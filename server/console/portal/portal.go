@@ -1,0 +1,119 @@
+// Package portal serves an end customer's own pages, which a signed link opens: plan, usage,
+// credits and invoices, in the account's name and colour. See DESIGN.md.
+package portal
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tollgate/engine/billing"
+	"tollgate/server"
+	"tollgate/server/console/page"
+	"tollgate/server/link"
+)
+
+//go:embed template
+var templates embed.FS
+
+// Config is what the pages need from the node.
+type Config struct {
+	// Client is the table of the client API, whose rows the pages call for their customer.
+	Client  *server.Table
+	Machine *billing.Machine
+	Reader  server.Reader
+	Links   *link.Signer
+	// Origin is the public address, http(s)://host without a path.
+	Origin string
+	// Observe is called for every answer, Gate bounds the memory of all requests together; both may
+	// be nil.
+	Observe func(route *server.Route, status int, took time.Duration)
+	Gate    *server.Gate
+	// Now is the node's clock; time.Now when nil.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Portal answers the pages. Safe for concurrent use.
+type Portal struct {
+	config Config
+	site   *page.Site
+	table  *server.Table
+}
+
+// New makes the pages.
+func New(c Config) (*Portal, error) {
+	if c.Client == nil || c.Machine == nil || c.Reader == nil || c.Links == nil {
+		return nil, errors.New("portal: Client, Machine, Reader and Links must be set")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	files, err := fs.Sub(templates, "template")
+	if err != nil {
+		return nil, err
+	}
+	p := &Portal{config: c}
+	if p.site, err = page.New(page.Config{
+		Brand: "Billing", Root: link.Root, Templates: files, Log: c.Log, Origin: c.Origin, OrHost: true,
+	}); err != nil {
+		return nil, err
+	}
+	routes := p.site.Assets()
+	for _, r := range rows {
+		routes = append(routes, server.Route{
+			Method: r.method, Path: link.Root + "/{link}" + r.path, Operation: "portal " + r.name,
+			Access: server.AccessOpen, Media: page.FormMedia, Limit: formLimit,
+			Handle: func(x *server.Exchange) {
+				if v := p.open(x, r.method); v != nil {
+					r.show(v)
+				}
+			},
+		})
+	}
+	p.table, err = server.NewTable(routes, server.TableConfig{
+		Observe: c.Observe, Gate: c.Gate, Log: c.Log, Show: p.showFault,
+	})
+	return p, err
+}
+
+// Handler answers the pages, and leaves every other path to next.
+func (p *Portal) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if strings.HasPrefix(string(ctx.Request.Header.RequestURI()), link.Root+"/") {
+			p.table.Serve(ctx)
+			return
+		}
+		next(ctx)
+	}
+}
+
+// formLimit bounds a form in bytes.
+const formLimit = 8 << 10
+
+// row is one page, or one form's way, below a link.
+type row struct {
+	method, path, name string
+	show               func(v *visit)
+}
+
+var rows = []row{
+	{"GET", "", "overview", showOverview},
+	{"GET", "/look.css", "look", showLook},
+	{"GET", "/logo", "logo", showLogo},
+	{"GET", "/invoices/{invoice}", "invoice", showInvoice},
+	{"GET", "/invoices/{invoice}/pdf", "invoice pdf", downloadInvoice},
+	{"POST", "/invoices/{invoice}/pay", "pay", pay},
+	{"GET", "/subscriptions/{subscription}/change", "change question", askChange},
+	{"POST", "/subscriptions/{subscription}/change", "change plan", changePlan},
+	{"GET", "/subscriptions/{subscription}/cancel", "cancel question", askCancel},
+	{"POST", "/subscriptions/{subscription}/cancel", "cancel plan", cancelPlan},
+	{"POST", "/subscriptions/{subscription}/keep", "keep plan", keepPlan},
+}

@@ -1,0 +1,354 @@
+package portal_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/bench/servertest"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/server"
+	"tollgate/server/client"
+	"tollgate/server/console/portal"
+	"tollgate/server/link"
+	"tollgate/server/payments"
+	"tollgate/server/provider/fetch"
+)
+
+// node is one node's public listener with the portal.
+type node struct {
+	*servertest.Cluster
+	t     testing.TB
+	env   uint32
+	key   string
+	keyID [16]byte
+	base  string
+	links *link.Signer
+	later atomic.Int64
+}
+
+func start(t testing.TB) *node {
+	n := &node{Cluster: servertest.New(), t: t, keyID: [16]byte{9}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	n.base = "http://" + listener.Addr().String()
+	n.Do(t, billing.KindCreateAccount, &billing.CreateAccount{ID: [16]byte{1}, Name: "demo"})
+	n.env, _ = n.Machine.Environment("demo", billing.EnvironmentSandbox)
+	n.key, err = server.MintKey(server.KeyPrefixSandbox)
+	require.NoError(t, err)
+	n.Do(t, billing.KindCreateKey, &billing.CreateKey{
+		Env: n.env, ID: n.keyID, Hash: sha256.Sum256([]byte(n.key)), Scope: billing.ScopeFull,
+	})
+	n.links, err = link.New([32]byte{1}, n.base)
+	require.NoError(t, err)
+	guarded, err := fetch.New(fetch.Config{})
+	require.NoError(t, err)
+	t.Cleanup(guarded.Close)
+	desk, err := payments.New(payments.Config{
+		Machine: n.Machine, Proposer: n, Reader: n, Fetch: guarded, SealKey: [32]byte{1},
+		PublicURL: n.base,
+	})
+	require.NoError(t, err)
+	provider, err := desk.Prepare(payments.Place{
+		Account: "demo", Kind: billing.EnvironmentSandbox, Env: n.env,
+	}, payments.Settings{Provider: billing.ProviderSandbox})
+	require.NoError(t, err)
+	n.Do(t, billing.KindSetPaymentProvider, &provider)
+	api, err := client.New(client.Config{
+		Machine: n.Machine, Proposer: n, Reader: n, Events: n, Counts: n, NodeID: 1,
+		SpoolDir: t.TempDir(), Payments: desk, Links: n.links,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, api.Close()) })
+	pages, err := portal.New(portal.Config{
+		Client: api.Table(), Machine: n.Machine, Reader: n, Links: n.links, Origin: n.base,
+		Now: func() time.Time { return time.Now().Add(time.Duration(n.later.Load())) },
+	})
+	require.NoError(t, err)
+	s := server.Serve(listener, pages.Handler(api.Handler()), server.DefaultLimits())
+	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
+
+	plan := func(key string, price int64, metadata string) billing.PlanDocument {
+		return billing.PlanDocument{
+			Key: key, Name: strings.ToUpper(key), PriceAmount: decimal.FromInt(price), Currency: "USD",
+			IntervalMonths: 1, Metadata: []byte(metadata),
+			Features: []billing.PlanFeatureDocument{{Key: "calls", PricingType: "included"}},
+		}
+	}
+	n.Do(t, billing.KindApplyCatalog, &billing.ApplyCatalog{
+		Env: n.env, FeatureIDs: bytes.Repeat([]byte{7}, 16),
+		PlanIDs: append(append(bytes.Repeat([]byte{2}, 16), bytes.Repeat([]byte{3}, 16)...),
+			bytes.Repeat([]byte{4}, 16)...),
+		Document: billing.CatalogDocument{
+			Features: []billing.FeatureDocument{{Key: "calls", Name: "Calls"}},
+			Plans: []billing.PlanDocument{
+				plan("team", 20, `{"portal":{"change":true,"cancel":true}}`),
+				plan("scale", 50, `{"portal":{"change":true}}`), plan("secret", 1, `{}`),
+			},
+		},
+	})
+	for i, name := range []string{"ada", "ben"} {
+		n.Do(t, billing.KindCreateCustomer, &billing.CreateCustomer{
+			Env: n.env, ID: [16]byte{5, byte(i)}, ExternalID: name, FirstName: "First-" + name,
+			LastName: "Last", Email: name + "@x.example",
+		})
+		n.Do(t, billing.KindCreateSubscription, &billing.CreateSubscription{
+			Env: n.env, ID: [16]byte{6, byte(i)}, InvoiceID: [16]byte{8, byte(i)}, Plan: "team",
+			Customer: name,
+		})
+	}
+	return n
+}
+
+// link is one of a customer's, that an hour is left of.
+func (n *node) link(customer string, key [16]byte) string {
+	v, ok := n.Machine.Customer(n.env, customer)
+	require.True(n.t, ok)
+	return link.Root + "/" + n.links.Text(link.Begin(n.Machine, n.env, v.ID, key, 60))
+}
+
+// changes are the newest rows of the record of changes.
+func (n *node) changes() []billing.ChangeView {
+	list, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()}, 0, 100)
+	require.NoError(n.t, err)
+	return list
+}
+
+// page is what a browser got.
+type page struct {
+	t      testing.TB
+	status int
+	header http.Header
+	body   string
+}
+
+func (p page) is(status int, texts ...string) page {
+	p.t.Helper()
+	require.Equal(p.t, status, p.status, p.body)
+	for _, text := range texts {
+		require.Contains(p.t, p.body, text)
+	}
+	return p
+}
+
+func (n *node) ask(method, path string, header map[string]string, body string) page {
+	n.t.Helper()
+	request, err := http.NewRequest(method, n.base+path, strings.NewReader(body))
+	require.NoError(n.t, err)
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(request)
+	require.NoError(n.t, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(n.t, err)
+	require.NoError(n.t, answer.Body.Close())
+	return page{n.t, answer.StatusCode, answer.Header, string(text)}
+}
+
+func (n *node) get(path string) page { n.t.Helper(); return n.ask("GET", path, nil, "") }
+
+var hidden = regexp.MustCompile(`name="(_token|_once)" value="([^"]+)"`)
+
+// send sends a form with the hidden fields of a page that has one.
+func (n *node) send(on, path string, fields url.Values) page {
+	n.t.Helper()
+	if fields == nil {
+		fields = url.Values{}
+	}
+	for _, m := range hidden.FindAllStringSubmatch(n.get(on).body, -1) {
+		fields.Set(m[1], m[2])
+	}
+	return n.ask("POST", path, map[string]string{
+		"Origin": n.base, "Sec-Fetch-Site": "same-origin",
+		"Content-Type": "application/x-www-form-urlencoded",
+	}, fields.Encode())
+}
+
+const (
+	ofAda, ofBen           = "06000000-0000-0000-0000-000000000000", "06010000-0000-0000-0000-000000000000"
+	invoiceAda, invoiceBen = "08000000-0000-0000-0000-000000000000", "08010000-0000-0000-0000-000000000000"
+)
+
+// TestTheCustomersOwnPages: a customer sees plan, usage and invoices, pays, changes and cancels
+// what the catalog allows, and each change leaves a record that names the portal.
+func TestTheCustomersOwnPages(t *testing.T) {
+	n := start(t)
+	at := n.link("ada", n.keyID)
+	home := n.get(at).is(200, "TEAM", "20.00 USD a month", "Invoice 1", "SCALE, 50.00", "calls", "TEST")
+	require.NotContains(t, home.body, "SECRET")
+	require.NotContains(t, home.body, "ben")
+	require.Equal(t, "DENY", home.header.Get("X-Frame-Options"))
+	require.Contains(t, home.header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
+	n.get(at+"/invoices/"+invoiceAda).is(200, "First-ada Last", "20.00", "Download PDF")
+	require.Equal(t, "%PDF", n.get(at + "/invoices/" + invoiceAda + "/pdf").is(200).body[:4])
+	n.send(at, at+"/invoices/"+invoiceAda+"/pay", nil).is(200, `target="_top"`, n.base+"/payments/")
+
+	ask := at + "/subscriptions/" + ofAda
+	n.get(ask+"/change?plan=scale").is(200, "Change to SCALE?", "Invoice issued now: ", "takes effect now")
+	n.get(ask+"/change?plan=secret").is(403, "cannot be done here")
+	n.send(at, ask+"/change", url.Values{"plan": {"secret"}}).is(403)
+	form := n.get(ask + "/change?plan=scale").is(200)
+	fields := url.Values{"plan": {"scale"}}
+	for _, m := range hidden.FindAllStringSubmatch(form.body, -1) {
+		fields.Set(m[1], m[2])
+	}
+	for range 2 { // the second is the same form
+		n.ask("POST", ask+"/change", map[string]string{
+			"Origin": n.base, "Content-Type": "application/x-www-form-urlencoded",
+		}, fields.Encode()).is(303)
+	}
+	n.get(at).is(200, "SCALE", "50.00 USD a month", "Invoice 3")
+	require.NotContains(t, n.get(at).body, "Invoice 4")
+	n.get(ask+"/change?plan=team").is(200, "Nothing is charged now")
+	n.send(ask+"/change?plan=team", ask+"/change", url.Values{"plan": {"team"}}).is(303)
+	n.get(at).is(200, "Changes to TEAM then")
+	n.get(ask+"/cancel").is(403, "cannot be done here")
+
+	ben := n.link("ben", [16]byte{})
+	cancel := ben + "/subscriptions/" + ofBen + "/cancel"
+	n.get(cancel).is(200, "Cancel TEAM?", "until then is billed")
+	n.send(cancel, cancel, nil).is(303)
+	n.get(ben).is(200, "Keep TEAM", "ends ")
+	n.send(ben, ben+"/subscriptions/"+ofBen+"/keep", nil).is(303)
+	changes := n.changes()
+	for i, actor := range []string{"portal of ben", "portal of ben", "portal of ada"} {
+		require.Equal(t, actor, changes[i].Actor)
+	}
+}
+
+// TestTheLookOfAnAccount: name, colour and logo are the account's, frames those that it lists.
+func TestTheLookOfAnAccount(t *testing.T) {
+	n := start(t)
+	at := n.link("ada", n.keyID)
+	n.Do(t, billing.KindSetSeller, &billing.SetSeller{Env: n.env, Seller: billing.Seller{Name: "Shop & Co"}})
+	n.Do(t, billing.KindSetPortal, &billing.SetPortal{Env: n.env, Portal: billing.Portal{
+		Colour: "#004080", LogoMedia: "image/png", Logo: []byte("\x89PNG"),
+	}})
+	n.Do(t, billing.KindSetOrigins, &billing.SetOrigins{Env: n.env, Origins: []string{"https://shop.example"}})
+	p := n.get(at).is(200, "Shop &amp; Co", at+"/logo", at+"/look.css")
+	require.NotContains(t, p.body, "Tollgate")
+	require.Empty(t, p.header.Get("X-Frame-Options"))
+	require.Contains(t, p.header.Get("Content-Security-Policy"), "frame-ancestors 'self' https://shop.example")
+	require.Equal(t, "\x89PNG", n.get(at+"/logo").is(200).body)
+	require.Contains(t, n.get(at+"/look.css").is(200).body, "#004080")
+	require.Less(t, len(p.body), 100_000)
+}
+
+// TestLinksThatAreNotValid show one page that says what to do, and change nothing.
+func TestLinksThatAreNotValid(t *testing.T) {
+	n := start(t)
+	ada := n.link("ada", n.keyID)
+	other, err := link.New([32]byte{2}, n.base)
+	require.NoError(t, err)
+	v, _ := n.Machine.Customer(n.env, "ada")
+	foreign := link.Root + "/" + other.Text(link.Begin(n.Machine, n.env, v.ID, n.keyID, 60))
+	nobody := link.Root + "/" + n.links.Text(link.Begin(n.Machine, n.env, [16]byte{77}, n.keyID, 60))
+	elsewhere := link.Root + "/" + n.links.Text(link.Begin(n.Machine, n.env+1, v.ID, n.keyID, 60))
+	bare := regexp.MustCompile(`(?s)<main.*</main>`)
+	closed := func(at string) string {
+		t.Helper()
+		for _, path := range []string{
+			"", "/logo", "/look.css", "/invoices/" + invoiceAda, "/invoices/" + invoiceAda + "/pdf",
+			"/subscriptions/" + ofAda + "/change?plan=scale", "/subscriptions/" + ofAda + "/cancel",
+		} {
+			n.get(at+path).is(403, "does not open anything any more")
+		}
+		for _, path := range []string{
+			"/invoices/" + invoiceAda + "/pay", "/subscriptions/" + ofAda + "/change",
+			"/subscriptions/" + ofAda + "/cancel", "/subscriptions/" + ofAda + "/keep",
+		} {
+			n.ask("POST", at+path, map[string]string{
+				"Origin": n.base, "Content-Type": "application/x-www-form-urlencoded",
+			}, "plan=scale").is(403, "does not open anything any more")
+		}
+		return bare.FindString(n.get(at).body)
+	}
+	same := closed(foreign)
+	require.Contains(t, same, "Open your account where you got the link")
+	for _, at := range []string{
+		nobody, elsewhere, ada[:len(ada)-1], ada + "A", ada[:len(ada)-3] + "AAA", link.Root + "/x",
+		strings.Replace(ada, "/portal/A", "/portal/B", 1),
+	} {
+		require.Equal(t, same, closed(at), at)
+	}
+
+	n.get(ada).is(200)
+	n.later.Store(int64(61 * time.Minute))
+	require.Equal(t, same, closed(ada), "expired")
+	n.later.Store(0)
+	n.get(ada).is(200)
+	n.Do(t, billing.KindRevokePortalLinks, &billing.RevokePortalLinks{Env: n.env, Customer: "ada"})
+	require.Equal(t, same, closed(ada), "revoked")
+	ada = n.link("ada", n.keyID)
+	n.get(ada).is(200)
+	ben := n.link("ben", [16]byte{})
+	n.Do(t, billing.KindRevokeKey, &billing.RevokeKey{Env: n.env, ID: n.keyID})
+	require.Equal(t, same, closed(ada), "of a revoked key")
+	n.get(ben).is(200)
+	n.Do(t, billing.KindEraseCustomer, &billing.EraseCustomer{Env: n.env, ExternalID: "ben"})
+	n.get(ben).is(403, "does not open anything any more")
+}
+
+// TestALinkReachesOneCustomer tries every route with a customer's link: as a path on another's
+// records, and as a key of the client API.
+func TestALinkReachesOneCustomer(t *testing.T) {
+	n := start(t)
+	at := n.link("ada", n.keyID)
+	before := n.changes()
+	tried := 0
+	for _, r := range portal.Rows() {
+		path := strings.NewReplacer("{invoice}", invoiceBen, "{subscription}", ofBen).Replace(r.Path)
+		if path == r.Path {
+			continue // about nothing but the link's customer
+		}
+		tried++
+		if r.Method == "GET" {
+			p := n.get(at + path + "?plan=scale")
+			p.is(404)
+			require.NotContains(t, p.body, "ben")
+			continue
+		}
+		n.send(at, at+path, url.Values{"plan": {"scale"}}).is(404)
+	}
+	require.Equal(t, 8, tried)
+	require.Equal(t, before, n.changes(), "nothing was changed")
+
+	token := strings.TrimPrefix(at, link.Root+"/")
+	for _, path := range []string{"customers/ada", "search?q=ada", "plans", "billing/invoices/ada"} {
+		for _, header := range []map[string]string{
+			{"Authorization": "Bearer " + token}, {"X-API-Key": token},
+		} {
+			n.ask("GET", client.Prefix+"/"+path, header, "").is(401)
+		}
+	}
+	// A form of another site, and one without the link's token.
+	pay := at + "/invoices/" + invoiceAda + "/pay"
+	media := map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Origin": "https://evil.example"}
+	n.ask("POST", pay, media, "").is(403, "came from another site")
+	media["Origin"] = n.base
+	n.ask("POST", pay, media, "_token=x").is(403)
+}
+
+// TestANodeWithoutALeader says so, and offers nothing.
+func TestANodeWithoutALeader(t *testing.T) {
+	n := start(t)
+	at := n.link("ada", n.keyID)
+	n.NoLeader.Store(true)
+	p := n.get(at)
+	require.Equal(t, 503, p.status, p.body)
+	require.NotContains(t, p.body, "<form")
+}

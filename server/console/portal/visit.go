@@ -1,0 +1,202 @@
+package portal
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"tollgate/engine/billing"
+	api "tollgate/sdk/go"
+	"tollgate/server"
+	"tollgate/server/client"
+	"tollgate/server/console/page"
+	"tollgate/server/link"
+)
+
+// visit is one request with a link that is valid.
+type visit struct {
+	portal   *Portal
+	x        *server.Exchange
+	link     link.Link
+	customer billing.CustomerView
+	account  string
+	kind     billing.EnvironmentKind
+	// base is the path of the pages that the link opens.
+	base   string
+	fields url.Values
+	notice *page.Notice
+	status int
+}
+
+// readTimeout bounds how long a page waits for this node to be current.
+const readTimeout = 2 * time.Second
+
+// faultClosed answers every link that opens nothing, whatever the reason: it tells nobody more.
+var faultClosed = server.NewFault(403, "link_invalid", "This link does not open anything any more").
+	With("It has expired, or was withdrawn, or is incomplete. Nothing was changed. Open your " +
+		"account where you got the link: it has a new one there. Or ask whoever sends your invoices " +
+		"for one.")
+
+// open finds out whether the request's link is valid; nil when it is answered.
+func (p *Portal) open(x *server.Exchange, method string) *visit {
+	l, err := p.config.Links.Read(x.Param(0))
+	if err != nil {
+		x.Refuse(faultClosed)
+		return nil
+	}
+	// A link that was ended on another node a moment ago is not valid here either.
+	if !server.Fresh(p.config.Reader, time.Now().Add(readTimeout)) {
+		x.Refuse(server.FaultConsistency.With("Nothing was changed. Load the page again in a moment."))
+		return nil
+	}
+	m := p.config.Machine
+	v := &visit{portal: p, x: x, link: l, base: link.Root + "/" + string(x.Param(0))}
+	known := false
+	v.customer, known = m.CustomerByID(l.Env, l.Customer)
+	if !known || v.customer.ArchivedAt != 0 || v.customer.ErasedAt != 0 ||
+		m.Clock(p.config.Now().UnixMilli()) >= l.ExpiresAt() ||
+		!m.PortalLinkStands(l.Env, v.customer.Row, l.Key, l.MadeAt) {
+		x.Refuse(faultClosed)
+		return nil
+	}
+	v.account = m.AccountOf(billing.FlowOf(l.Env))
+	for _, kind := range []billing.EnvironmentKind{
+		billing.EnvironmentLive, billing.EnvironmentSandbox,
+	} {
+		if env, ok := m.Environment(v.account, kind); ok && env == l.Env {
+			v.kind = kind
+		}
+	}
+	if method == "POST" {
+		var fault *server.Fault
+		if v.fields, fault = p.site.Form(x, v.token()); fault != nil {
+			x.Refuse(fault)
+			return nil
+		}
+	}
+	return v
+}
+
+// token is that of the link's forms.
+func (v *visit) token() string { return page.TokenOf(string(v.x.Param(0))) }
+
+// call carries out a row of the client API. What it reads or changes must be the link's customer's:
+// whoever calls has found that out, by own or ownInvoice.
+func (v *visit) call(c server.Call) server.Reply {
+	c.Caller = &client.Caller{
+		Account: v.account, Env: v.link.Env, Environment: v.kind, Scope: billing.ScopeFull,
+	}
+	c.Actor = "portal of " + v.customer.ExternalID
+	return v.portal.config.Client.Call(c)
+}
+
+// dataOf reads the data of a reply; a refusal is answered, and ok is false.
+func dataOf[T any](v *visit, r server.Reply) (data T, ok bool) {
+	fault := r.Fault
+	if fault == nil && (api.Answer{Body: r.Body}).Data(&data) != nil {
+		fault = server.FaultInternal
+	}
+	if fault != nil {
+		v.x.Refuse(fault)
+	}
+	return data, fault == nil
+}
+
+// of is a call about the link's customer.
+func (v *visit) of(operation string) server.Call {
+	return server.Call{Operation: operation, Path: []string{v.customer.ExternalID}}
+}
+
+// subscriptions are the customer's that have not ended.
+func (v *visit) subscriptions() ([]api.Subscription, bool) {
+	return dataOf[[]api.Subscription](v, v.call(v.of("listCustomerSubscriptions")))
+}
+
+// own finds the subscription that the path names among the customer's; another's is not found.
+func (v *visit) own() (s api.Subscription, ok bool) {
+	list, ok := v.subscriptions()
+	if !ok {
+		return s, false
+	}
+	at := slices.IndexFunc(list, func(s api.Subscription) bool {
+		return s.ID == strings.ToLower(string(v.x.Param(1)))
+	})
+	if at < 0 {
+		v.x.Refuse(server.FaultNotFound)
+		return s, false
+	}
+	return list[at], true
+}
+
+// show answers with a page in the account's name.
+func (v *visit) show(name, title string, data any) {
+	m := v.portal.config.Machine
+	look := m.PortalLook(v.link.Env)
+	house := &page.House{Name: v.name(), Home: v.base}
+	if look.Colour != "" {
+		house.Style = v.base + "/look.css?" + url.QueryEscape(look.Colour)
+	}
+	if look.LogoMedia != "" {
+		house.Logo = v.base + "/logo"
+	}
+	p := page.View{
+		Page: name, Title: title, Data: data, House: house, Token: v.token(), Notice: v.notice,
+	}
+	if v.kind == billing.EnvironmentSandbox {
+		p.Place = "sandbox"
+	}
+	if what, known := done[string(v.x.Ctx.QueryArgs().Peek("done"))]; known && p.Notice == nil {
+		p.Notice = &page.Notice{Tone: page.Done, Title: what}
+	}
+	v.portal.site.Show(v.x, cmp.Or(v.status, 200), &p)
+	v.portal.frame(v.x, v.link.Env)
+}
+
+// frame lets the origins that an environment lists show the answer in a frame.
+func (p *Portal) frame(x *server.Exchange, env uint32) {
+	if origins := p.config.Machine.Origins(env); len(origins) > 0 {
+		x.Framed(strings.Replace(p.site.Policy(), "frame-ancestors 'none'",
+			"frame-ancestors 'self' "+strings.Join(origins, " "), 1))
+	}
+}
+
+// done are the words for what a form did.
+var done = map[string]string{
+	"changed": "Your plan was changed", "scheduled": "Your plan will change when this period ends",
+	"cancelled": "Your plan ends with this period", "kept": "Your plan goes on",
+}
+
+// name is the account's for its customers.
+func (v *visit) name() string {
+	return cmp.Or(v.portal.config.Machine.Seller(v.link.Env).Name, v.account)
+}
+
+// finish ends a form.
+func (v *visit) finish(reply server.Reply, what string) {
+	if reply.Fault != nil {
+		v.status = reply.Fault.Status
+		v.notice = &page.Notice{
+			Tone: page.Problem, Title: reply.Fault.Message, Detail: reply.Fault.Detail,
+		}
+		showOverview(v)
+		return
+	}
+	v.portal.site.Redirect(v.x, v.base+"?done="+what)
+}
+
+// showFault shows a refusal as a page. Where the link was ours once, the same frames may show it.
+func (p *Portal) showFault(x *server.Exchange, f *server.Fault) bool {
+	v := &page.View{
+		Page: "closed", Title: f.Message, Plain: true, Data: f.Detail,
+		House: &page.House{Name: "Billing"},
+	}
+	p.site.Show(x, f.Status, v)
+	if x.Route != nil && x.Route.Parameters() > 0 {
+		if l, err := p.config.Links.Read(x.Param(0)); err == nil {
+			p.frame(x, l.Env)
+		}
+	}
+	return true
+}
