@@ -141,3 +141,33 @@ func BenchmarkCheckWithBudget(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkApplyBudgetedUsage is BenchmarkApplyUsage of a thousand customers whose events count at
+// so many levels of budgets, each with a limit of price, and without any.
+func BenchmarkApplyBudgetedUsage(b *testing.B) {
+	for _, levels := range []int{0, 5} {
+		b.Run(fmt.Sprint("levels=", levels), func(b *testing.B) {
+			m, l := populated(1000)
+			put := func(key, parent, customer string) {
+				c := billing.PutBudget{
+					Env: enginetest.Sandbox, Key: key, Name: key, Parent: parent, Customer: customer,
+					Limits: []billing.LimitDocument{{
+						Of: billing.MeasurePrice, Limit: decimal.FromInt(1e12), Window: billing.WindowMonth,
+					}},
+				}
+				r := l.DoPayload(billing.KindPutBudget, wire.Encode(nil, &c))
+				require.Equal(b, engine.OutcomeDone, r.Outcome)
+			}
+			parent := ""
+			for i := 1; i < levels; i++ {
+				key := fmt.Sprint("level ", i)
+				put(key, parent, "")
+				parent = key
+			}
+			for i := 0; levels > 0 && i < 1000; i++ {
+				put(customerName(i), parent, customerName(i))
+			}
+			applyUsage(b, m, l, 1000)
+		})
+	}
+}
