@@ -303,6 +303,13 @@ func (s *OracleSubscription) charge(
 // bill adds the lines of closed spans: whole ones that no invoice has, then what came late for the
 // others.
 func (s *OracleSubscription) bill(v *OracleInvoice) {
+	for _, p := range s.spans {
+		for i := range p.plan.Features {
+			if p.billed {
+				s.forgive(p, &p.plan.Features[i])
+			}
+		}
+	}
 	var invoiced []*oracleSpan
 	for _, p := range s.spans {
 		switch {
@@ -323,27 +330,34 @@ func (s *OracleSubscription) bill(v *OracleInvoice) {
 	}
 }
 
+// forgive takes units of VOID invoices out of what lines have, where a correction took them back:
+// nobody paid for them, so no line gives them back.
+func (s *OracleSubscription) forgive(p *oracleSpan, f *OracleFeature) {
+	units := new(big.Rat).Sub(p.quantity(f.Key), p.invoiced[f.Key])
+	free := new(big.Rat).Neg(p.unpaid[f.Key])
+	if units.Sign()*free.Sign() <= 0 {
+		return
+	}
+	if new(big.Rat).Abs(units).Cmp(new(big.Rat).Abs(free)) < 0 {
+		free.Set(units)
+	}
+	for _, total := range []*big.Rat{p.unpaid[f.Key], p.invoiced[f.Key]} {
+		total.Add(total, free)
+	}
+	if f.Accumulate {
+		s.lined(p.plan, f.Key).Add(s.lined(p.plan, f.Key), free)
+	}
+	if s.Unlisted[f.Key] == nil {
+		s.Unlisted[f.Key] = new(big.Rat)
+	}
+	s.Unlisted[f.Key].Sub(s.Unlisted[f.Key], free)
+}
+
 // line adds the line for what of a span's units no invoice has.
 func (s *OracleSubscription) line(
 	v *OracleInvoice, p *oracleSpan, f *OracleFeature, kind billing.LineKind,
 ) {
 	units := new(big.Rat).Sub(p.quantity(f.Key), p.invoiced[f.Key])
-	if free := new(big.Rat).Neg(p.unpaid[f.Key]); units.Sign()*free.Sign() > 0 {
-		if new(big.Rat).Abs(units).Cmp(new(big.Rat).Abs(free)) < 0 {
-			free.Set(units)
-		}
-		for _, total := range []*big.Rat{p.unpaid[f.Key], p.invoiced[f.Key]} {
-			total.Add(total, free)
-		}
-		if f.Accumulate {
-			s.lined(p.plan, f.Key).Add(s.lined(p.plan, f.Key), free)
-		}
-		units.Sub(units, free)
-		if s.Unlisted[f.Key] == nil {
-			s.Unlisted[f.Key] = new(big.Rat)
-		}
-		s.Unlisted[f.Key].Sub(s.Unlisted[f.Key], free)
-	}
 	if units.Sign() == 0 {
 		return
 	}
