@@ -17,7 +17,7 @@ import (
 var bodies = map[string]string{
 	"bindKey":      `{"budget":"team"}`,
 	"grantCredits": `{"amount":1}`, "deductCredits": `{"amount":1}`, "createPool": `{"name":"x"}`,
-	"updateWebhookEndpoint": `{"description":"x"}`,
+	"updateWebhookEndpoint": `{"description":"x"}`, "createPortalLink": `{"expiresInMinutes":60}`,
 }
 
 var inBraces = regexp.MustCompile(`\{(\w+)\}`)
