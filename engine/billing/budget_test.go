@@ -83,6 +83,53 @@ func TestABudgetIsCountedOnce(t *testing.T) {
 		l.DoPayload(billing.KindRecordUsage, request(l, "key 149")).Outcome, "another day")
 }
 
+// TestAnEventBesideExpiredReservations: what is over no longer counts against an event, and what is
+// billed at its end does not mix with what the event counts.
+func TestAnEventBesideExpiredReservations(t *testing.T) {
+	l, m := budgeted(t, 100)
+	do := func(kind engine.Kind, c wire.Fielder) {
+		t.Helper()
+		require.Equal(t, engine.OutcomeDone, l.DoPayload(kind, wire.Encode(nil, c)).Outcome)
+	}
+	do(billing.KindCreateCustomer, &billing.CreateCustomer{
+		Env: 1, ID: enginetest.ID("bob"), ExternalID: "bob", FirstName: "Bob", LastName: "Bell",
+		Email: "bob@example.com",
+	})
+	do(billing.KindCreateSubscription, &billing.CreateSubscription{
+		Env: 1, ID: enginetest.ID("s2"), InvoiceID: enginetest.ID("i2"), Customer: "bob",
+		Plan: "llm-team",
+	})
+	do(billing.KindPutBudget, &billing.PutBudget{
+		Env: 1, Key: "bob", Name: "Bob", Parent: "level 3", Customer: "bob",
+	})
+	for units, billed := range map[int64]bool{20: true, 60: false} { // any order: of one instant
+		key := fmt.Sprint("hold ", units)
+		do(billing.KindReserve, &billing.Reserve{
+			Env: 1, ID: enginetest.ID(key), Key: billing.ReservationKey(1, []byte(key)), KeyText: key,
+			Customer: "bob", TTLMS: 1000, SettleOnExpiry: billed,
+			Items: []billing.ReserveItem{{FeatureKey: "requests", Units: decimal.FromInt(units)}},
+		})
+	}
+	l.Stamp += 2000
+	e := billing.RecordUsage{
+		Env: 1, Key: billing.UsageKey(1, []byte("k")), KeyText: []byte("k"), Attempt: 1,
+		Customer: []byte("ada"), EventName: []byte("requests"), Units: decimal.FromInt(50),
+		OccurredAt: l.Stamp,
+	}
+	r := l.DoPayload(billing.KindRecordUsage, e.Seal(nil))
+	require.Equal(t, engine.OutcomeDone, r.Outcome, "of 100, 20 are used and none are held")
+	used := func(budget string) (used, held decimal.Decimal) {
+		v, ok := m.Budget(1, budget)
+		require.True(t, ok)
+		return v.Limits[0].Used, v.Limits[0].Held
+	}
+	ada, _ := used("level 4")
+	require.Equal(t, decimal.FromInt(50), ada)
+	all, held := used("level 0")
+	require.Equal(t, decimal.FromInt(70), all)
+	require.Zero(t, held)
+}
+
 func TestACheckWithABudgetAllocatesNothing(t *testing.T) {
 	l, m := budgeted(t, 100)
 	q := billing.CheckQuery{

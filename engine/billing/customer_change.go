@@ -185,6 +185,7 @@ func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 	rest.ModifiedAt = now
 	t.Customers.SetRest(row, rest)
 	lock.Unlock()
+	t.profiles.note(row) // and after: one that read the old text may have taken note of the first
 	t.Fold(uint64(row))
 }
 

@@ -113,7 +113,7 @@ func (c *Reserve) apply(t *turn) engine.Outcome {
 		return engine.OutcomeCustomerUnknown
 	}
 	now := e.Now(t.Stamp)
-	if !t.AdvanceCustomer(customer, now) {
+	if !t.advanceReservations(e, customer, now) {
 		return engine.OutcomeDeferred
 	}
 	if t.Customers.Read(customer).Archived {

@@ -345,12 +345,20 @@ func (t *turn) openReservation(env uint32, id *[16]byte) (*settling, engine.Outc
 	if row == 0 {
 		return nil, engine.OutcomeReservationUnknown
 	}
-	if !t.AdvanceCustomer(customer, e.Now(t.Stamp)) {
+	if !t.advanceReservations(e, customer, e.Now(t.Stamp)) {
 		return nil, engine.OutcomeDeferred
 	}
 	h := t.reservationAt(row)
 	h.words = t.holds.WordsOf(row)
 	return h, engine.OutcomeDone
+}
+
+// advanceReservations is AdvanceCustomer for a command that plans what it changes. If budgets may
+// refuse it, all expired reservations expire first: billing them uses the same memory as the
+// command, and must not come between its plan and its change.
+func (t *turn) advanceReservations(e *accounts.Environment, customer uint32, now int64) bool {
+	return t.AdvanceCustomer(customer, now) &&
+		(!t.budgets.Forest.Any(e.Number) || t.ExpireHolds(e, now))
 }
 
 // closed refuses what an open reservation alone can do.

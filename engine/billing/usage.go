@@ -47,6 +47,10 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if !t.AdvanceCustomer(customer, now) {
 		return engine.OutcomeDeferred
 	}
+	budgeted := t.Customers.Read(customer).Budgeted || len(c.Budget) > 0 || c.KeyBudget != 0
+	if budgeted && !t.ExpireHolds(e, now) {
+		return engine.OutcomeDeferred
+	}
 	feature, outcome := c.feature(catalog)
 	if outcome != engine.OutcomeDone {
 		return outcome
@@ -74,7 +78,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 			return outcome
 		}
 	}
-	if t.Customers.Read(customer).Budgeted || len(c.Budget) > 0 || c.KeyBudget != 0 {
+	if budgeted {
 		if outcome = u.charge(t, c); outcome != engine.OutcomeDone {
 			return outcome
 		}
@@ -468,7 +472,8 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		lock.Unlock()
 	}
 	if u.charged != nil {
-		t.budgets.Count(&t.Runner, u.customer, u.charged, u.recordedAt)
+		// In the windows of now, even if an expired reservation is billed: others may have begun them.
+		t.budgets.Count(&t.Runner, u.customer, u.charged, t.Environment(c.Env).Now(t.Stamp))
 	}
 	t.keys.Add(c.Key, c.hash, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),

@@ -123,40 +123,43 @@ func (k *Keys) SetRetention(ms int64) { k.retention = max(ms, 1) }
 
 // Find returns the slot of a key that is in memory. hash is the key's Hash, as in Near and Add.
 func (k *Keys) Find(key [16]byte, hash uint64) (Slot, bool) {
-	if r, _ := k.find(key, hash); r != nil {
-		return r.slot(), true
+	r, _, end := k.find(key, hash)
+	if r == nil {
+		k.index.missed(hash, end)
+		return Slot{}, false
 	}
-	return Slot{}, false
+	return r.slot(), true
 }
 
-// Age is how many keys were added after this one, which is in memory.
+// Age is how many keys were added after this one, which is in memory. Any goroutine, while no key
+// is added.
 func (k *Keys) Age(key [16]byte) (uint64, bool) {
-	r, low := k.find(key, k.Hash(key))
+	r, low, _ := k.find(key, k.Hash(key))
 	if r == nil {
 		return 0, false
 	}
 	return k.next - 1 - k.memory - uint64(low-uint32(k.memory)), true
 }
 
-// find returns a key's record and the lower 32 bits of its number, or nil.
-func (k *Keys) find(key [16]byte, hash uint64) (*record, uint32) {
+// find returns a key's record and the lower 32 bits of its number, or nil and the slot where the
+// search ended. It writes nothing.
+func (k *Keys) find(key [16]byte, hash uint64) (r *record, low uint32, end int) {
 	slots, tag := k.index.slots(hash), tagOf(hash)
 	if len(slots) == 0 {
-		return nil, 0
+		return nil, 0, 0
 	}
 	i := place(tag, len(slots))
 	for ; slots[i] != 0; i++ {
 		if uint32(slots[i]>>32) == tag {
 			if r := k.record(uint32(slots[i])); r != nil && r.key == key {
-				return r, uint32(slots[i])
+				return r, uint32(slots[i]), i
 			}
 		}
 		if i+1 == len(slots) {
 			i = -1
 		}
 	}
-	k.index.missed(hash, i)
-	return nil, 0
+	return nil, 0, i
 }
 
 // Near is the memory that Find and Add of a key begin with, so that the misses of several keys can

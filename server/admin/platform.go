@@ -90,7 +90,7 @@ func validOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" &&
 		len(text) <= 253+len("https://:65535") && text == u.Scheme+"://"+u.Host &&
-		text == strings.ToLower(text)
+		text == strings.ToLower(text) && !strings.ContainsAny(u.Host, "*;, '\"")
 }
 
 // originsAnswer is the web origins that may use customer keys.

@@ -88,6 +88,10 @@ func pay(v *visit) {
 	if !ok {
 		return
 	}
+	if !i.Open() || v.portal.config.Machine.PaymentSettings(v.link.Env).Provider == "none" {
+		v.x.Refuse(faultNotOffered)
+		return
+	}
 	made, ok := dataOf[struct {
 		URL string `json:"url"`
 	}](v, v.call(server.Call{

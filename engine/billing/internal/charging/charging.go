@@ -57,9 +57,9 @@ type Charge struct {
 	Record []byte
 }
 
-// Plan finds where usage counts, and asks the limits there. It changes nothing, except that
-// reservations that are over expire before they make a limit refuse. Nil: it counts in no budget.
-// A refusal is in the reply. The charge is valid until the next Plan.
+// Plan finds where usage counts, and asks the limits there. It changes nothing: the caller has let
+// reservations expire that are over. Nil: it counts in no budget. A refusal is in the reply. The
+// charge is valid until the next Plan.
 func (b *Budgets) Plan(t *lifecycle.Runner, u *Usage) (*Charge, engine.Outcome) {
 	node, ok := b.Forest.Choose(u.For)
 	switch {
@@ -83,12 +83,6 @@ func (b *Budgets) Ask(
 	t *lifecycle.Runner, env, node uint32, charges []budgets.Charge, now int64,
 ) engine.Outcome {
 	refused, o := b.Forest.Plan(node, charges, now)
-	if o == engine.OutcomeBudgetExceeded && !refused.Held.IsZero() {
-		if !t.ExpireHolds(b.of.Environment(env), now) {
-			return engine.OutcomeDeferred
-		}
-		refused, o = b.Forest.Plan(node, charges, now)
-	}
 	if o != engine.OutcomeDone {
 		b.refuse(t, env, refused)
 	}

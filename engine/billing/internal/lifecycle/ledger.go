@@ -282,6 +282,20 @@ func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
 	return t.advanceSubscriptions(customer, now)
 }
 
+// ExpireHolds lets the reservations of an environment expire that are over by an instant of its
+// clock. False is as with advance.
+func (t *Runner) ExpireHolds(e *accounts.Environment, now int64) bool {
+	for {
+		first := e.HoldDues.First()
+		if first.At > now {
+			return true
+		}
+		if t.Spent() || !t.AdvanceCustomer(t.Holds.Holder(first.Row), now) {
+			return false
+		}
+	}
+}
+
 // advanceSubscriptions brings all subscriptions of a customer to an instant, in the order of their
 // due instants, because they share its credit and invoices are numbered in order. It returns false
 // as advance does.

@@ -47,20 +47,6 @@ func (t *Runner) Sweep(e *accounts.Environment) bool {
 	return true
 }
 
-// ExpireHolds lets the reservations of an environment expire that are over by an instant of its
-// clock. False is as with Sweep.
-func (t *Runner) ExpireHolds(e *accounts.Environment, now int64) bool {
-	for {
-		first := e.HoldDues.First()
-		if first.At > now {
-			return true
-		}
-		if t.Spent() || !t.AdvanceCustomer(t.Holds.Holder(first.Row), now) {
-			return false
-		}
-	}
-}
-
 // expireAt expires a pool's grants at an instant of the environment's clock.
 func (t *Runner) expireAt(pool uint32, now int64) {
 	p := t.S.Pools.Read(pool)
