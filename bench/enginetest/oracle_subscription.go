@@ -330,8 +330,8 @@ func (s *OracleSubscription) bill(v *OracleInvoice) {
 	}
 }
 
-// forgive takes units of VOID invoices out of what lines have, where a correction took them back:
-// nobody paid for them, so no line gives them back.
+// forgive removes the units of VOID invoices that a correction took back from the billed units.
+// They were never paid, so no line credits them.
 func (s *OracleSubscription) forgive(p *oracleSpan, f *OracleFeature) {
 	units := new(big.Rat).Sub(p.quantity(f.Key), p.invoiced[f.Key])
 	free := new(big.Rat).Neg(p.unpaid[f.Key])

@@ -60,8 +60,8 @@ func (m *customerReader) Budgets(env uint32, parent, after string, limit int) (
 	return s.budgets.Forest.List(env, parent, after, limit, now, s.budgets.Names(env))
 }
 
-// BudgetWindows lists, for each limit of a node in order, the closed windows that are kept, newest
-// first; false where there is no such node.
+// BudgetWindows returns the kept closed windows of each limit of a node, newest first. It
+// returns false if the node does not exist.
 func (m *customerReader) BudgetWindows(env uint32, key string) ([][]BudgetWindowView, bool) {
 	s, now, unlock := m.budgets(env)
 	defer unlock()

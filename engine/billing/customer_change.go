@@ -192,8 +192,8 @@ func (t *turn) setProfile(row uint32, p *book.Profile, now int64) {
 // notedProfiles is how many changes of profiles are remembered.
 const notedProfiles = 4096
 
-// profileNotes are the customers whose profiles changed last, for those who keep an index of
-// profiles beside the state. It is not in a snapshot: a restore is a new state.
+// profileNotes records the customers whose profiles changed last, for indexes of profiles outside
+// the state. Snapshots omit it, because a restore makes a new state.
 type profileNotes struct {
 	mu   sync.Mutex
 	rows [notedProfiles]uint32

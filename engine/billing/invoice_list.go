@@ -243,9 +243,8 @@ func storedInvoice(s *state, row, owner uint32, status book.InvoiceStatus) (
 	return s.InvoiceView(&v, s.InvoiceItems(row, &v)), true
 }
 
-// Upcoming previews the PENDING invoice of a subscription that is issued next, with the id that it
-// keeps. It returns false if there is no such subscription, or if it has ended and no invoice
-// waits.
+// Upcoming previews the next invoice of a subscription under its final id. It returns false if the
+// subscription does not exist, or has ended and has no PENDING invoice.
 func (m *customerReader) Upcoming(env uint32, subscriptionID [16]byte) (book.InvoiceView, bool) {
 	views := m.pendingOf(env, &subscriptionID)
 	if len(views) == 0 {

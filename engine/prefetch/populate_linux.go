@@ -10,8 +10,8 @@ import (
 const pageBytes = 4 << 10
 
 // Populate asks the kernel for the pages of memory that is about to be written, all with one call.
-// A page that is first written without it costs a fault, several times as much. It is advice:
-// before Linux 5.14 it does nothing.
+// A page that is first written without it costs a fault, several times as much. Errors,
+// such as those before Linux 5.14, are ignored: each page then costs its fault.
 func Populate(b []byte) {
 	from := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % pageBytes)
 	if n := (len(b) - from) / pageBytes * pageBytes; n > 0 {

@@ -174,9 +174,9 @@ func (f *Forest) limitView(row uint32, now int64, names Names) BudgetLimitView {
 	return v
 }
 
-// List lists the nodes right below a parent, or the roots where that is empty, in the order in
-// which they were made; after is the key with which the page before ended, next that of this one
-// where there are more. False: there is no such parent. The lock is held.
+// List returns the children of a parent, or the roots if parent is empty, in order of creation. The
+// page begins after the key after; next is its last key if more follow. ok is false if the parent
+// does not exist. The caller holds the lock.
 func (f *Forest) List(
 	env uint32, parent, after string, limit int, now int64, names Names,
 ) (views []BudgetView, next string, ok bool) {
@@ -210,8 +210,8 @@ type BudgetWindowView struct {
 	Overrun     bool
 }
 
-// Windows lists, for each limit of a node in order, the closed windows that are kept, newest first.
-// False: there is no such node. The lock is held.
+// Windows returns the kept closed windows of each limit of a node, newest first. ok is false if the
+// node does not exist. The caller holds the lock.
 func (f *Forest) Windows(env uint32, key []byte, now int64) (
 	windows [][]BudgetWindowView, ok bool,
 ) {

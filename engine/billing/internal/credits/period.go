@@ -233,7 +233,8 @@ func (t *Burner) PlanCorrection(
 	return r, engine.OutcomeDone
 }
 
-// trim splits an event's draws for fewer units: what returns, and what stays.
+// trim divides an event's draws, after its units were reduced, into those to return and those to
+// keep.
 func (was *Burnt) trim(
 	at book.Place, units decimal.Decimal,
 ) (back, stay []Draw, covered decimal.Decimal) {
