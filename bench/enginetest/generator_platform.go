@@ -16,10 +16,12 @@ func (g *generator) lifecycle() engine.Record {
 	case "cancel":
 		return record(billing.KindCancelSubscription, &billing.CancelSubscription{
 			Env: env, ID: id, Mode: sample(g.t, "mode", billing.CancelAtPeriodEnd,
-				billing.CancelAtPeriodEnd, billing.CancelImmediate),
+				billing.CancelByCustomer, billing.CancelImmediate),
 		})
 	case "revert":
-		return record(billing.KindRevertCancellation, &billing.RevertCancellation{Env: env, ID: id})
+		return record(billing.KindRevertCancellation, &billing.RevertCancellation{
+			Env: env, ID: id, ByCustomer: rapid.Bool().Draw(g.t, "by customer"),
+		})
 	case "change":
 		return record(billing.KindChangePlan, &billing.ChangePlan{
 			Env: env, ID: id, ChangeID: ID("change " + g.pick("change", "1", "2", "3", "4")),

@@ -10,20 +10,24 @@ import (
 	"tollgate/engine/wire"
 )
 
-// cancel cancels a subscription: cancel SUBSCRIPTION [now].
+// cancel cancels a subscription: cancel SUBSCRIPTION [now|by-customer].
 func (s *scenario) cancel(l *line) string {
 	mode := billing.CancelAtPeriodEnd
-	if l.has("now") {
+	switch {
+	case l.has("now"):
 		mode = billing.CancelImmediate
+	case l.has("by-customer"):
+		mode = billing.CancelByCustomer
 	}
 	return s.do(billing.KindCancelSubscription, &billing.CancelSubscription{
 		Env: s.environment(l), ID: ID(l.word(0)), Mode: mode,
 	})
 }
 
+// revert takes a cancellation back: revert SUBSCRIPTION [by-customer].
 func (s *scenario) revert(l *line) string {
 	r := s.log.Do(billing.KindRevertCancellation, &billing.RevertCancellation{
-		Env: s.environment(l), ID: ID(l.word(0)),
+		Env: s.environment(l), ID: ID(l.word(0)), ByCustomer: l.has("by-customer"),
 	})
 	answer := s.outcome(r)
 	var reply billing.RevertReply
@@ -87,8 +91,12 @@ func (s *scenario) subscription(l *line) string {
 		billing.CancelImmediate: "IMMEDIATE", billing.CancelAtPeriodEnd: "END_OF_PERIOD",
 	}
 	if v.CancelMode != 0 {
-		fmt.Fprintf(&b, "cancel %s asked %s effective %s\n", modes[v.CancelMode],
-			show(v.CancelledAt), show(v.CancelEffectiveAt))
+		by := ""
+		if v.CancelledByCustomer {
+			by = " by the customer"
+		}
+		fmt.Fprintf(&b, "cancel %s asked %s effective %s%s\n", modes[v.CancelMode],
+			show(v.CancelledAt), show(v.CancelEffectiveAt), by)
 	}
 	if v.SuspendedAt != 0 {
 		fmt.Fprintf(&b, "suspended %s\n", show(v.SuspendedAt))

@@ -71,7 +71,7 @@ func (t *turn) describeSubscription(env uint32, id *[16]byte, action string) acc
 		scheduled = l.Catalog.VersionName(p.To)
 	}
 	d.Values = append(d.Values, accounts.Given("state", state),
-		accounts.Given("cancelMode", l.Sub.CancelMode.String()),
+		accounts.Given("cancelMode", l.Sub.CancelMode.Named().String()),
 		accounts.Given("plan", l.Catalog.VersionName(l.Sub.Version)),
 		accounts.Given("scheduledPlan", scheduled))
 	return d

@@ -49,6 +49,21 @@ func (m *customerReader) Budget(env uint32, key string) (v BudgetView, ok bool) 
 	return s.budgets.Forest.View(env, []byte(key), now, s.budgets.Names(env))
 }
 
+// BudgetsOf lists the nodes that are a customer's own: one, or none. False: there is no such
+// customer.
+func (m *customerReader) BudgetsOf(env uint32, customer string) (views []BudgetView, ok bool) {
+	row := m.CustomerRow(env, []byte(customer))
+	if row == 0 {
+		return nil, false
+	}
+	s, now, unlock := m.budgets(env)
+	defer unlock()
+	if v, ok := s.budgets.Forest.OwnView(row, now, s.budgets.Names(env)); ok {
+		views = append(views, v)
+	}
+	return views, true
+}
+
 // Budgets lists the nodes right below a parent, or the roots where that is empty, at most limit.
 // after is where the page before ended, next where this one does if there are more. False: there is
 // no such parent.

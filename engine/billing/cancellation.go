@@ -22,9 +22,16 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	switch {
-	case l.Sub.EndedAt != 0 && c.Mode == book.CancelAtPeriodEnd:
+	case l.Sub.EndedAt != 0 && c.Mode.AtPeriodEnd():
 		return engine.OutcomeSubscriptionEnded
 	case l.Sub.EndedAt != 0, l.Sub.CancelMode != 0 && l.Sub.CancelMode == c.Mode:
+		return engine.OutcomeDone
+	case l.Sub.CancelMode.AtPeriodEnd() && c.Mode.AtPeriodEnd():
+		// The merchant's word counts: a customer does not take over what the merchant cancelled.
+		if c.Mode != book.CancelByCustomer {
+			l.Sub.CancelMode = c.Mode
+			t.Commit(l)
+		}
 		return engine.OutcomeDone
 	}
 
@@ -38,6 +45,8 @@ func (c *CancelSubscription) apply(t *turn) engine.Outcome {
 type RevertCancellation struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
+	// ByCustomer reverts only what the customer cancelled.
+	ByCustomer bool `wire:"3"`
 }
 
 func (c *RevertCancellation) apply(t *turn) engine.Outcome {
@@ -46,7 +55,8 @@ func (c *RevertCancellation) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	switch {
-	case l.Sub.EndedAt != 0 || l.Sub.CancelMode != book.CancelAtPeriodEnd:
+	case l.Sub.EndedAt != 0 || !l.Sub.CancelMode.AtPeriodEnd(),
+		c.ByCustomer && l.Sub.CancelMode != book.CancelByCustomer:
 		return engine.OutcomeNothingToRevert
 	case l.Sub.SuspendedAt != 0:
 		reply := unpaidReply(l)

@@ -19,7 +19,8 @@ import (
 //schema:nouns accounts WebhookBudgetThreshold WebhookLimitReached WebhookSubscriptionCreated
 //schema:nouns accounts DefaultBounds ErrChanges
 //schema:nouns book CancelMode ChangeStatus ChangeType InvoiceItem InvoiceStatus InvoiceType
-//schema:nouns book InvoiceView LineKind PaymentResult CancelAtPeriodEnd CancelImmediate
+//schema:nouns book InvoiceView LineKind PaymentResult CancelAtPeriodEnd CancelByCustomer
+//schema:nouns book CancelImmediate
 //schema:nouns book ChangeCancelled ChangeCompleted ChangeDowngrade ChangeFailed ChangePending
 //schema:nouns book ChangeUpgrade InvoiceAdjustment InvoiceCredit InvoiceDue InvoiceInitial
 //schema:nouns book InvoicePaid InvoicePastDue InvoicePending InvoiceRegular InvoiceVoid LineBase

@@ -35,6 +35,8 @@ type checkouts struct {
 	table *page.Table[rows.Text]
 	count uint64              // how many there have been
 	byID  map[[16]byte]uint32 // no state
+	// latest is the row of each invoice's newest checkout. No state.
+	latest map[[16]byte]uint32
 }
 
 // find returns a checkout's row; 0 if there is none.
@@ -67,13 +69,16 @@ func (q *checkouts) open(c *Checkout) {
 		oldest := q.read(row)
 		q.mu.Lock()
 		delete(q.byID, oldest.ID)
+		if q.latest[oldest.InvoiceID] == row {
+			delete(q.latest, oldest.InvoiceID)
+		}
 		q.mu.Unlock()
 	} else {
 		row, _ = q.table.Append()
 	}
 	q.write(row, c)
 	q.mu.Lock()
-	q.byID[c.ID] = row
+	q.byID[c.ID], q.latest[c.InvoiceID] = row, row
 	q.count++
 	q.mu.Unlock()
 }
@@ -138,7 +143,7 @@ func (q *payments) reports(invoiceID *[16]byte) (n int) {
 // openPayments makes the tables.
 func (s *state) openPayments() {
 	s.checkouts.table = page.NewTable(s.Store, accounts.TableCheckouts, rows.TextCodec)
-	s.checkouts.byID = map[[16]byte]uint32{}
+	s.checkouts.byID, s.checkouts.latest = map[[16]byte]uint32{}, map[[16]byte]uint32{}
 	s.payments.table = page.NewTable(s.Store, accounts.TablePayments, rows.TextCodec)
 	s.payments.byKey = map[[16]byte]uint32{}
 	s.payments.byInvoice = map[[16]byte][]uint32{}
@@ -161,8 +166,11 @@ func (s *state) paymentsConsistent() bool {
 
 // reindexPayments rebuilds the indexes, after a restore.
 func (s *state) reindexPayments() {
-	for row := uint32(1); row <= s.checkouts.table.Len(); row++ {
-		s.checkouts.byID[s.checkouts.read(row).ID] = row
+	count := s.checkouts.count
+	for n := count - uint64(s.checkouts.table.Len()); n < count; n++ {
+		row := uint32(n%MaxCheckouts) + 1
+		c := s.checkouts.read(row)
+		s.checkouts.byID[c.ID], s.checkouts.latest[c.InvoiceID] = row, row
 	}
 	for row := uint32(1); row <= s.payments.table.Len(); row++ {
 		p := s.payments.read(row)
@@ -185,6 +193,19 @@ func (m *accountReader) Checkout(env uint32, id [16]byte) (Checkout, bool) {
 	}
 	c := s.checkouts.read(row)
 	return c, c.Env == env && c.ID == id
+}
+
+// LatestCheckout finds the newest checkout of an invoice.
+func (m *accountReader) LatestCheckout(env uint32, invoice [16]byte) (Checkout, bool) {
+	s := m.state.Load()
+	s.checkouts.mu.RLock()
+	row := s.checkouts.latest[invoice]
+	s.checkouts.mu.RUnlock()
+	if row == 0 {
+		return Checkout{}, false
+	}
+	c := s.checkouts.read(row)
+	return c, c.Env == env && c.InvoiceID == invoice
 }
 
 // OpenCheckouts lists the open checkouts of one provider that the provider has named and that were

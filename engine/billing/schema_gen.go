@@ -595,6 +595,7 @@ func (v *ReverseTransaction) Fields(w *wire.Codec) {
 func (v *RevertCancellation) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
+	w.Bool(3, &v.ByCustomer)
 }
 
 // Fields implements wire.Fielder.
@@ -1022,6 +1023,7 @@ const (
 	WebhookLimitReached        = accounts.WebhookLimitReached
 	WebhookSubscriptionCreated = accounts.WebhookSubscriptionCreated
 	CancelAtPeriodEnd          = book.CancelAtPeriodEnd
+	CancelByCustomer           = book.CancelByCustomer
 	CancelImmediate            = book.CancelImmediate
 	ChangeCancelled            = book.ChangeCancelled
 	ChangeCompleted            = book.ChangeCompleted

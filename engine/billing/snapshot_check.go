@@ -89,7 +89,7 @@ func (s *state) subscriptionsConsistent() error {
 			int(b.Counters) != len(c.Version(b.Version).Features) {
 			return damaged("subscription %d has no plan", row)
 		}
-		if b.CancelMode > book.CancelAtPeriodEnd || b.PeriodEnd <= b.PeriodStart ||
+		if b.CancelMode > book.CancelByCustomer || b.PeriodEnd <= b.PeriodStart ||
 			b.SpanStart < b.PeriodStart ||
 			b.Pending != 0 && b.CancelMode != 0 {
 			return damaged("subscription %d is in no state", row)

@@ -162,7 +162,8 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 		PeriodStart: b.PeriodStart, PeriodEnd: b.PeriodEnd,
 		AnchorDay:   uint32(period.DayOfMonth(b.Anchor)),
 		SuspendedAt: b.SuspendedAt, CancelledAt: b.CancelledAt, EndedAt: b.EndedAt,
-		CancelMode: b.CancelMode, SubscriptionDetails: s.details(row),
+		CancelMode: b.CancelMode.Named(), CancelledByCustomer: b.CancelMode == book.CancelByCustomer,
+		SubscriptionDetails: s.details(row),
 	}
 	view.IntervalMonths = view.Plan.IntervalMonths
 	switch {

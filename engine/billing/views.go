@@ -134,6 +134,8 @@ type SubscriptionView struct {
 	CancelEffectiveAt int64           `json:"cancelEffectiveAt,omitzero" as:"time"`
 	CancelledAt       int64           `json:"cancelledAt,omitzero" as:"time"`
 	EndedAt           int64
+	// CancelledByCustomer reports whether the customer has cancelled it, and so may revert that.
+	CancelledByCustomer bool
 	// ScheduledChange is the pending plan change; nil when there is none.
 	ScheduledChange *PlanChangeView `json:"scheduledChange,omitzero" ref:"ScheduledChange"`
 	AnchorDay       uint32          `json:"billingAnchorDay" rule:"min=1,max=31"`

@@ -109,7 +109,9 @@ type Config struct {
 	// SettleTimeout is how long an advanced clock may take to let everything happen that is due by
 	// then before the answer is that it goes on (60 s when 0).
 	SettleTimeout time.Duration
-	Log           *slog.Logger
+	// Now is the cluster's clock; time.Now when nil.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // API answers the operations listener. Safe for concurrent use.
@@ -144,6 +146,9 @@ func New(c Config) (*API, error) {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 2*time.Second)
 	c.SettleTimeout = cmp.Or(c.SettleTimeout, settlePatience)
 	c.Log = cmp.Or(c.Log, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	a, err := newAPI(&c)
 	if err != nil {
 		return nil, err

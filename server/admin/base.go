@@ -24,6 +24,7 @@ type base struct {
 	reader   server.Reader
 	events   journal.Source // lists usage events; nil where this node cannot
 	counts   rollup.Source  // nil where this node keeps no journal
+	now      func() time.Time
 	log      *slog.Logger
 
 	writeTimeout, readTimeout time.Duration
@@ -32,7 +33,7 @@ type base struct {
 func newBase(c *Config) *base {
 	return &base{
 		machine: c.Machine, proposer: c.Proposer, reader: c.Reader, events: c.Events, counts: c.Counts,
-		log:          c.Log,
+		now: c.Now, log: c.Log,
 		writeTimeout: c.WriteTimeout, readTimeout: c.ReadTimeout,
 	}
 }
@@ -46,6 +47,9 @@ func (b *base) read(answer func() *server.Fault) *server.Fault {
 	}
 	return fault
 }
+
+// nowMS is the cluster's clock, in milliseconds since 1970 UTC.
+func (b *base) nowMS() int64 { return b.now().UnixMilli() }
 
 // done proposes a command, and returns what keeps it from being carried out.
 func (b *base) done(x *server.Exchange, kind engine.Kind, c wire.Fielder) *server.Fault {

@@ -20,7 +20,8 @@ func (a *accounts) budgetRoutes() []server.Route {
 			nothing("Bound")),
 		row("GET", environment+"/budgets", "listBudgets",
 			"The budgets right below one, or those below none", a.within(a.listBudgets),
-			server.Asks(server.InQuery("parent", text(1, maxID), "the budget above; none when absent")),
+			server.Asks(server.InQuery("parent", text(1, maxID), "the budget above; none when absent"),
+				server.InQuery("customer", text(1, maxID), "the one that is this customer's own, alone")),
 			pages("budgets", "Budget", maxBudgets, "100", maxID)),
 		row("GET", environment+"/budgets/{budget}", "showBudget",
 			"A budget with what its limits have used, hold and have left", a.within(a.showBudget),
@@ -49,6 +50,13 @@ func (a *accounts) listBudgets(x *server.Exchange, env uint32) *server.Fault {
 		return fault
 	}
 	asked := func(name string) string { return string(x.Ctx.QueryArgs().Peek(name)) }
+	if customer := asked("customer"); customer != "" {
+		own, found := a.machine.BudgetsOf(env, customer)
+		if !found {
+			return server.FaultOf(engine.OutcomeCustomerUnknown)
+		}
+		return server.Page(x, "budgets", own, billingview.WriteBudget, "")
+	}
 	list, next, found := a.machine.Budgets(env, asked("parent"), asked("cursor"), limit)
 	if !found {
 		return server.FaultOf(engine.OutcomeBudgetUnknown)

@@ -44,7 +44,7 @@ func (a *clocks) advanceClock(x *server.Exchange) *server.Fault {
 	if fault == nil {
 		c.Env, fault = a.locate(x)
 	}
-	from := a.machine.EnvironmentNow(c.Env, time.Now().UnixMilli())
+	from := a.machine.EnvironmentNow(c.Env, a.nowMS())
 	if fault == nil {
 		fault = a.done(x, billing.KindAdvanceClock, &c)
 	}
@@ -113,6 +113,6 @@ type clockAnswer struct {
 }
 
 func (a *clocks) answerClock(x *server.Exchange, env uint32, c clockAnswer) *server.Fault {
-	c.Now = a.machine.EnvironmentNow(env, time.Now().UnixMilli())
+	c.Now = a.machine.EnvironmentNow(env, a.nowMS())
 	return server.One(x, 200, &c, writeClock)
 }

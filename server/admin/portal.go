@@ -124,7 +124,8 @@ func (a *portals) createLink(x *server.Exchange) *server.Fault {
 		case v.ArchivedAt != 0 || v.ErasedAt != 0:
 			return server.FaultOf(engine.OutcomeCustomerArchived)
 		}
-		made = a.links.Make(link.Begin(a.machine, env, v.ID, [16]byte{}, uint16(minutes)))
+		made = a.links.Make(link.Link{Env: env, Customer: v.ID, Minutes: uint16(minutes)}.Begin(
+			a.machine, a.now()))
 		return nil
 	})
 	if fault == nil {

@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"time"
-
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
@@ -47,7 +45,7 @@ func (a *catalogs) preview(x *server.Exchange) *server.Fault {
 		return server.FieldFault("customer", server.FieldConflict, "and plan go together; or "+
 			"subscription, plan and changeType; or subscription and cancelMode")
 	}
-	now := a.machine.Clock(time.Now().UnixMilli())
+	now := a.machine.Clock(a.nowMS())
 	return a.environment(x, func(env uint32) *server.Fault {
 		var views []billing.InvoiceView
 		var outcome engine.Outcome

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"encoding/hex"
-	"time"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -58,7 +57,7 @@ func (a *customers) listReservations(x *server.Exchange) *server.Fault {
 		return fault
 	}
 	return a.environment(x, func(env uint32) *server.Fault {
-		q.Env, q.Now = env, a.machine.Clock(time.Now().UnixMilli())
+		q.Env, q.Now = env, a.machine.Clock(a.nowMS())
 		list, next, found, kept := a.machine.Reservations(&q)
 		switch {
 		case !found:
@@ -76,7 +75,7 @@ func (a *customers) listReservations(x *server.Exchange) *server.Fault {
 }
 
 func (a *customers) showReservation(x *server.Exchange, env uint32, id [16]byte) *server.Fault {
-	v, found := a.machine.Reservation(env, id, a.machine.Clock(time.Now().UnixMilli()))
+	v, found := a.machine.Reservation(env, id, a.machine.Clock(a.nowMS()))
 	if !found {
 		return server.FaultOf(engine.OutcomeReservationUnknown)
 	}

@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"time"
-
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
@@ -16,7 +14,7 @@ func (a *invoices) showUsage(x *server.Exchange) *server.Fault {
 		return fault
 	}
 	return a.read(func() *server.Fault {
-		now := a.machine.EnvironmentNow(env, time.Now().UnixMilli())
+		now := a.machine.EnvironmentNow(env, a.nowMS())
 		q, fault := billingview.UsageQuery(x, a.machine, env, now)
 		if fault != nil {
 			return fault

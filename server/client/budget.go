@@ -33,6 +33,8 @@ func (a budgets) budgetRoutes() []server.Route {
 			server.AccessRead, a.listBudgets, reads,
 			server.Asks(
 				server.InQuery("parent", text(1, maxID), "the budget above; none when absent"),
+				server.InQuery("customerReferenceId", text(1, maxID),
+					"the one that is this customer's own, alone"),
 				server.InQuery("limit", server.IntSchema(1, maxBudgets), "100 when absent"),
 				server.InQuery("cursor", text(1, maxID), "nextCursor of the page before")),
 			answers(server.Object(server.Must("budgets", server.ArrayOf(budget)),
@@ -248,6 +250,13 @@ func (a budgets) listBudgets(x *server.Exchange) *server.Fault {
 		return fault
 	}
 	return a.read(x, func() *server.Fault {
+		if customer := query(x.Ctx, "customerReferenceId"); customer != "" {
+			own, found := a.machine.BudgetsOf(principal(x).Env, customer)
+			if !found {
+				return server.FaultOf(engine.OutcomeCustomerUnknown)
+			}
+			return server.Page(x, "budgets", own, billingview.WriteBudget, "")
+		}
 		list, next, found := a.machine.Budgets(principal(x).Env, query(x.Ctx, "parent"),
 			query(x.Ctx, "cursor"), limit)
 		if !found {

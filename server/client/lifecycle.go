@@ -49,13 +49,20 @@ func (a *subscriptions) cancelSubscription(x *server.Exchange, id [16]byte) *ser
 	if !known {
 		return form.NotAllowed("IMMEDIATE", "END_OF_PERIOD").Fault("cancelMode")
 	}
+	p := principal(x)
+	if p.Scope == billing.ScopeCustomer && mode == billing.CancelAtPeriodEnd {
+		mode = billing.CancelByCustomer
+	}
 	return a.carryOutOnce(x, billing.KindCancelSubscription, &billing.CancelSubscription{
-		Env: principal(x).Env, ID: id, Mode: mode,
+		Env: p.Env, ID: id, Mode: mode,
 	})
 }
 
 func (a *subscriptions) revertCancellation(x *server.Exchange, id [16]byte) *server.Fault {
-	command := billing.RevertCancellation{Env: principal(x).Env, ID: id}
+	p := principal(x)
+	command := billing.RevertCancellation{
+		Env: p.Env, ID: id, ByCustomer: p.Scope == billing.ScopeCustomer,
+	}
 	result := a.propose(x, billing.KindRevertCancellation, wire.Encode(nil, &command))
 	switch result.Outcome {
 	case engine.OutcomeDone:

@@ -49,7 +49,9 @@ func (a *API) createPortalLink(x *server.Exchange, id string) *server.Fault {
 		if v.ArchivedAt != 0 || v.ErasedAt != 0 {
 			return server.FaultOf(engine.OutcomeCustomerArchived)
 		}
-		made = a.links.Make(link.Begin(a.machine, p.Env, v.ID, p.KeyID, uint16(c.ExpiresInMinutes)))
+		made = a.links.Make(link.Link{
+			Env: p.Env, Customer: v.ID, Key: p.KeyID, Minutes: uint16(c.ExpiresInMinutes),
+		}.Begin(a.machine, a.now()))
 		return nil
 	})
 	if fault == nil && by != "" { // a program's own links leave no row

@@ -415,7 +415,7 @@ func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
 
 // releaseReservation is POST /reservations/{reservationId}/release.
 func (a *API) releaseReservation(x *server.Exchange, id [16]byte) *server.Fault {
-	c := billing.ReleaseReservation{Env: principal(x).Env, ID: id}
+	c := billing.ReleaseReservation{Env: principal(x).Env, ID: id, Actor: x.By()}
 	return a.answerReservation(x, 200,
 		a.propose(x, billing.KindReleaseReservation, wire.Encode(nil, &c)))
 }

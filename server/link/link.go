@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 
 	"tollgate/engine/billing"
@@ -41,7 +42,8 @@ type Link struct {
 	Customer [16]byte
 	// Key made it; the zero id stands for an operator.
 	Key [16]byte
-	// MadeAt is in log time, in milliseconds since 1970 UTC.
+	// MadeAt is in log time, in milliseconds since 1970 UTC. It is valid for so many Minutes from
+	// then on.
 	MadeAt  int64
 	Minutes uint16
 }
@@ -114,11 +116,17 @@ func (s *Signer) Read(text []byte) (l Link, err error) {
 	return l, nil
 }
 
-// Begin is a link for a customer that begins now, in log time.
-func Begin(m *billing.Machine, env uint32, customer, key [16]byte, minutes uint16) Link {
-	return Link{
-		Env: env, Customer: customer, Key: key, Minutes: minutes,
-		// One millisecond behind all that this node knows to have ended.
-		MadeAt: m.Clock(time.Now().UnixMilli()) + 1,
+// Begin is the link as it is made now, by the cluster's clock, for its Minutes. Its date is one
+// millisecond behind all that this node has applied, and not what a clock says: whatever is
+// revoked from then on ends it, even if this node's clock is fast. Its Minutes become those from
+// that date on.
+func (l Link) Begin(m *billing.Machine, now time.Time) Link {
+	start := m.Clock(now.UnixMilli())
+	ends := start + int64(l.Minutes)*minuteMS
+	l.MadeAt = max(m.Stamp()+1, ends-math.MaxUint16*minuteMS)
+	l.Minutes = uint16((ends - l.MadeAt + minuteMS - 1) / minuteMS)
+	if l.ExpiresAt() > start+billing.MaxPortalLinkMS {
+		l.Minutes--
 	}
+	return l
 }

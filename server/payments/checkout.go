@@ -64,6 +64,22 @@ func (d *Service) Checkout(ctx context.Context, at Place, id [16]byte) (string, 
 	return made.URL, nil
 }
 
+// reopenLeft is how long a page that is given out again can still be paid.
+const reopenLeft = time.Hour
+
+// Reopen returns the address of the newest page of an invoice, where it can still be paid, else an
+// empty one: it is for those who cannot repeat a request under its key, and would have a new page
+// made each time.
+func (d *Service) Reopen(ctx context.Context, at Place, invoice [16]byte) (string, *server.Fault) {
+	noted, ok := d.machine.LatestCheckout(at.Env, invoice)
+	if !ok || noted.Closed || noted.ProviderID == "" ||
+		noted.Revision != d.machine.PaymentSettings(at.Env).Revision ||
+		d.now().Sub(time.UnixMilli(noted.RequestedAt)) > payment.CheckoutLife-reopenLeft {
+		return "", nil
+	}
+	return d.Checkout(ctx, at, noted.ID)
+}
+
 // nameAttempts is how often the name of a page is proposed, and namePause the first pause between,
 // which doubles.
 const (

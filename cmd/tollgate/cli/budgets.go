@@ -24,6 +24,7 @@ type budgetsCommand struct {
 type budgetsList struct {
 	inClient `embed:""`
 	Parent   string `query:"parent,omitempty" help:"The budget above. Default: none."`
+	Customer string `query:"customerReferenceId,omitempty" help:"Only the customer's own budget: its externalClientCustomerId."`
 	Cursor   string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 

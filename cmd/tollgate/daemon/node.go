@@ -259,7 +259,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Payments: service, Outbox: n.outbox, Events: group.Events(),
 		Counts: group.Rollups(), Search: finder, Links: links,
 		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
-		Gate: n.opsGate, Vitals: n.vitals,
+		Gate: n.opsGate, Vitals: n.vitals, Now: n.cluster.Now,
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)
 	if err != nil {

@@ -18,7 +18,9 @@ func (n *node) openLinks() (secret [32]byte, links *link.Signer, err error) {
 func (n *node) openPortal(metrics *admin.Metrics, links *link.Signer) (err error) {
 	n.portal, err = portal.New(portal.Config{
 		Client: n.client.Table(), Machine: n.machine, Reader: n.cluster.Billing(), Links: links,
-		Origin: n.settings.BaseURL(), Observe: metrics.Observer("portal"), Gate: n.gate, Log: n.log,
+		Payments: n.payments,
+		Origin:   n.settings.BaseURL(), Observe: metrics.Observer("portal"), Gate: n.gate,
+		Now: n.cluster.Now, Log: n.log,
 	})
 	return err
 }

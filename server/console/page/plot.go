@@ -14,13 +14,19 @@ import (
 // Meter draws the used part of a limit as a bar, with the limit marked where it is exceeded. title
 // describes it in words. A limit of 0 or less draws nothing.
 func Meter(used, limit float64, title string) template.HTML {
-	if !(limit > 0) || math.IsInf(limit, 0) || math.IsNaN(used) {
+	return HeldMeter(used, 0, limit, title)
+}
+
+// HeldMeter is Meter with what is held of the limit, too, behind what is used.
+func HeldMeter(used, held, limit float64, title string) template.HTML {
+	if !(limit > 0) || math.IsInf(limit, 0) || math.IsNaN(used) || math.IsNaN(held) {
 		return ""
 	}
-	used = math.Max(used, 0)
-	whole := math.Max(used, limit)
+	used, held = math.Max(used, 0), math.Max(held, 0)
+	taken := used + held
+	whole := math.Max(taken, limit)
 	state := "low"
-	switch share := used / limit; {
+	switch share := taken / limit; {
 	case share >= 1:
 		state = "full"
 	case share >= 0.8:
@@ -32,7 +38,11 @@ func Meter(used, limit float64, title string) template.HTML {
 		template.HTMLEscapeString(title) + `</title>` +
 		`<rect class="track" width="100" height="8"/><rect class="bar" height="8" width="` +
 		coordinate(100*used/whole) + `"/>`)
-	if used > limit {
+	if held > 0 {
+		b.WriteString(`<rect class="held" height="8" x="` + coordinate(100*used/whole) + `" width="` +
+			coordinate(100*held/whole) + `"/>`)
+	}
+	if taken > limit {
 		at := coordinate(100 * limit / whole)
 		b.WriteString(`<line class="mark" y1="0" y2="8" x1="` + at + `" x2="` + at + `"/>`)
 	}

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"cmp"
+	"context"
 	"strings"
 
 	api "tollgate/sdk/go"
@@ -9,6 +10,7 @@ import (
 	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
 	"tollgate/server/document"
+	"tollgate/server/payments"
 )
 
 // ownInvoice finds the invoice that the path names among the customer's; another's is not found.
@@ -92,15 +94,33 @@ func pay(v *visit) {
 		v.x.Refuse(faultNotOffered)
 		return
 	}
-	made, ok := dataOf[struct {
-		URL string `json:"url"`
-	}](v, v.call(server.Call{
-		Operation: "createCheckoutSession", Path: []string{i.ID}, OnceKey: page.OnceKey(v.fields),
-	}))
+	url, ok := v.checkout(i.ID)
 	if !ok {
 		return
 	}
 	v.show("pay", "Pay "+strings.ToLower(i.Title()[:1])+i.Title()[1:], payData{
-		Back: v.base, URL: made.URL, Amount: page.Money(i.Amount, i.Currency), Title: i.Title(),
+		Back: v.base, URL: url, Amount: page.Money(i.Amount, i.Currency), Title: i.Title(),
 	})
+}
+
+// checkout is the address of the provider's page for an invoice: the open one, or a new one.
+func (v *visit) checkout(invoice string) (url string, ok bool) {
+	id, _ := server.ParseUUID(invoice)
+	if desk := v.portal.config.Payments; desk != nil {
+		at := payments.Place{Account: v.account, Kind: v.kind, Env: v.link.Env}
+		url, fault := desk.Reopen(context.Background(), at, id)
+		if fault != nil {
+			v.x.Refuse(fault)
+			return "", false
+		}
+		if url != "" {
+			return url, true
+		}
+	}
+	made, ok := dataOf[struct {
+		URL string `json:"url"`
+	}](v, v.call(server.Call{
+		Operation: "createCheckoutSession", Path: []string{invoice}, OnceKey: v.once(),
+	}))
+	return made.URL, ok
 }

@@ -11,6 +11,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
+	"tollgate/server/console/spend"
 )
 
 // maxInvoices is how many invoices the page lists, the newest.
@@ -21,6 +22,8 @@ type overviewData struct {
 	Customer      api.Customer
 	Subscriptions []shownSubscription
 	Usage         []usage
+	Holds         spend.Holds
+	Budgets       []shownBudget
 	Owed          []money
 	Invoices      []bill.Invoice
 	Older         int
@@ -30,9 +33,10 @@ type overviewData struct {
 type shownSubscription struct {
 	api.Subscription
 	Price string
-	// Offers are the plans that it may change to; Cancel reports whether it may be ended.
-	Offers []api.Plan
-	Cancel bool
+	// Offers are the plans that it may change to; Cancel reports whether it may be ended, Keep
+	// whether that may be taken back.
+	Offers       []api.Plan
+	Cancel, Keep bool
 }
 
 type money struct {
@@ -82,10 +86,16 @@ func showOverview(v *visit) {
 	for _, s := range list {
 		data.Subscriptions = append(data.Subscriptions, shownSubscription{
 			Subscription: s, Price: bill.PerInterval(&s.Plan), Offers: offers(&s, plans),
-			Cancel: allows(&s.Plan).Cancel && s.CancelMode == "",
+			Cancel: allows(&s.Plan).Cancel && s.CancelMode == "", Keep: v.mayKeep(&s),
 		})
 	}
 	if data.Usage, ok = dataOf[[]usage](v, v.call(v.of("listEntitlements"))); !ok {
+		return
+	}
+	if data.Holds, ok = v.holds(list); !ok {
+		return
+	}
+	if data.Budgets, ok = v.budgets(); !ok {
 		return
 	}
 	all, ok := dataOf[[]bill.Invoice](v, v.call(v.of("listCustomerInvoices")))

@@ -12,14 +12,15 @@ import (
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/bill"
-	"tollgate/server/console/page"
 )
 
 // allowed is what a plan's metadata lets its customers do themselves: portal: {change: true} that
-// they may change to it, cancel: true that they may end it. Without it they may do neither.
+// they may change to it, cancel: true that they may end it, release: true that they may give up
+// what reservations hold under it. Without it they may do none of this.
 type allowed struct {
-	Change bool `json:"change"`
-	Cancel bool `json:"cancel"`
+	Change  bool `json:"change"`
+	Cancel  bool `json:"cancel"`
+	Release bool `json:"release"`
 }
 
 func allows(p *api.Plan) allowed {
@@ -160,7 +161,7 @@ func changePlan(v *visit) {
 		name, what = "DOWNGRADE", "scheduled"
 	}
 	v.finish(v.call(server.Call{
-		Operation: "changeSubscriptionPlan", Path: []string{s.ID}, OnceKey: page.OnceKey(v.fields),
+		Operation: "changeSubscriptionPlan", Path: []string{s.ID}, OnceKey: v.once(),
 		Body: []byte(`{"changeToPlanId":` + strconv.Quote(to.ID) + `,"changeType":"` + name + `"}`),
 	}), what)
 }
@@ -182,7 +183,7 @@ func askCancel(v *visit) {
 	})
 }
 
-// endable is the subscription of the path, which its customer may cancel, and take that back.
+// endable is the subscription of the path, which its customer may cancel.
 func (v *visit) endable() (s api.Subscription, ok bool) {
 	if s, ok = v.own(); ok && !allows(&s.Plan).Cancel {
 		v.x.Refuse(faultNotOffered)
@@ -197,14 +198,26 @@ func cancelPlan(v *visit) {
 		return
 	}
 	v.finish(v.call(server.Call{
-		Operation: "cancelSubscription", Path: []string{s.ID}, OnceKey: page.OnceKey(v.fields),
+		Operation: "cancelSubscription", Path: []string{s.ID}, OnceKey: v.once(),
 		Query: url.Values{"cancelMode": {"END_OF_PERIOD"}},
 	}), "cancelled")
 }
 
+// mayKeep reports whether the customer may take a cancellation back: their own, of a plan that lets
+// them cancel.
+func (v *visit) mayKeep(s *api.Subscription) bool {
+	id, _ := server.ParseUUID(s.ID)
+	shown, known := v.portal.config.Machine.Subscription(v.link.Env, id)
+	return known && shown.CancelledByCustomer && allows(&s.Plan).Cancel
+}
+
 func keepPlan(v *visit) {
-	s, ok := v.endable()
+	s, ok := v.own()
 	if !ok {
+		return
+	}
+	if !v.mayKeep(&s) {
+		v.x.Refuse(faultNotOffered)
 		return
 	}
 	v.finish(v.call(server.Call{

@@ -17,6 +17,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/console/page"
 	"tollgate/server/link"
+	"tollgate/server/payments"
 )
 
 //go:embed template
@@ -29,13 +30,15 @@ type Config struct {
 	Machine *billing.Machine
 	Reader  server.Reader
 	Links   *link.Signer
+	// Payments gives out again the page of an invoice that is open; nil where there are none.
+	Payments *payments.Service
 	// Origin is the public address, http(s)://host without a path.
 	Origin string
 	// Observe is called for every answer, Gate bounds the memory of all requests together; both may
 	// be nil.
 	Observe func(route *server.Route, status int, took time.Duration)
 	Gate    *server.Gate
-	// Now is the node's clock; time.Now when nil.
+	// Now is the cluster's clock; time.Now when nil.
 	Now func() time.Time
 	Log *slog.Logger
 }
@@ -45,6 +48,7 @@ type Portal struct {
 	config Config
 	site   *page.Site
 	table  *server.Table
+	limits *server.RateLimiter
 }
 
 // New makes the pages.
@@ -60,7 +64,9 @@ func New(c Config) (*Portal, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Portal{config: c}
+	p := &Portal{config: c, limits: server.NewRateLimiter(
+		server.RateLimit{Requests: perMinute, Window: time.Minute}, nil,
+	)}
 	if p.site, err = page.New(page.Config{
 		Brand: "Billing", Root: link.Root, Templates: files, Log: c.Log, Origin: c.Origin, OrHost: true,
 	}); err != nil {
@@ -95,6 +101,9 @@ func (p *Portal) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
+// perMinute is how many requests a node takes for one customer, whichever links they have.
+const perMinute = 120
+
 // formLimit bounds a form in bytes.
 const formLimit = 8 << 10
 
@@ -116,4 +125,6 @@ var rows = []row{
 	{"GET", "/subscriptions/{subscription}/cancel", "cancel question", askCancel},
 	{"POST", "/subscriptions/{subscription}/cancel", "cancel plan", cancelPlan},
 	{"POST", "/subscriptions/{subscription}/keep", "keep plan", keepPlan},
+	{"GET", "/reservations/{reservation}/release", "release question", askRelease},
+	{"POST", "/reservations/{reservation}/release", "release", releaseHold},
 }

@@ -69,13 +69,13 @@ func start(t testing.TB) *node {
 	n.Do(t, billing.KindSetPaymentProvider, &provider)
 	api, err := client.New(client.Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, Counts: n, NodeID: 1,
-		SpoolDir: t.TempDir(), Payments: desk, Links: n.links,
+		SpoolDir: t.TempDir(), Payments: desk, Links: n.links, Now: n.now,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, api.Close()) })
 	pages, err := portal.New(portal.Config{
-		Client: api.Table(), Machine: n.Machine, Reader: n, Links: n.links, Origin: n.base,
-		Now: func() time.Time { return time.Now().Add(time.Duration(n.later.Load())) },
+		Client: api.Table(), Machine: n.Machine, Reader: n, Links: n.links, Payments: desk,
+		Origin: n.base, Now: n.now,
 	})
 	require.NoError(t, err)
 	s := server.Serve(listener, pages.Handler(api.Handler()), server.DefaultLimits())
@@ -95,7 +95,7 @@ func start(t testing.TB) *node {
 		Document: billing.CatalogDocument{
 			Features: []billing.FeatureDocument{{Key: "calls", Name: "Calls"}},
 			Plans: []billing.PlanDocument{
-				plan("team", 20, `{"portal":{"change":true,"cancel":true}}`),
+				plan("team", 20, `{"portal":{"change":true,"cancel":true,"release":true}}`),
 				plan("scale", 50, `{"portal":{"change":true}}`), plan("secret", 1, `{}`),
 			},
 		},
@@ -113,11 +113,20 @@ func start(t testing.TB) *node {
 	return n
 }
 
+// now is the node's clock.
+func (n *node) now() time.Time { return time.Now().Add(time.Duration(n.later.Load())) }
+
 // link is one of a customer's, that an hour is left of.
 func (n *node) link(customer string, key [16]byte) string {
 	v, ok := n.Machine.Customer(n.env, customer)
 	require.True(n.t, ok)
-	return link.Root + "/" + n.links.Text(link.Begin(n.Machine, n.env, v.ID, key, 60))
+	return n.linkOf(n.links, link.Link{Env: n.env, Customer: v.ID, Key: key})
+}
+
+// linkOf is a link, for an hour from now on.
+func (n *node) linkOf(signer *link.Signer, l link.Link) string {
+	l.Minutes = 60
+	return link.Root + "/" + signer.Text(l.Begin(n.Machine, n.now()))
 }
 
 // changes are the newest rows of the record of changes.
@@ -255,9 +264,9 @@ func TestLinksThatAreNotValid(t *testing.T) {
 	other, err := link.New([32]byte{2}, n.base)
 	require.NoError(t, err)
 	v, _ := n.Machine.Customer(n.env, "ada")
-	foreign := link.Root + "/" + other.Text(link.Begin(n.Machine, n.env, v.ID, n.keyID, 60))
-	nobody := link.Root + "/" + n.links.Text(link.Begin(n.Machine, n.env, [16]byte{77}, n.keyID, 60))
-	elsewhere := link.Root + "/" + n.links.Text(link.Begin(n.Machine, n.env+1, v.ID, n.keyID, 60))
+	foreign := n.linkOf(other, link.Link{Env: n.env, Customer: v.ID, Key: n.keyID})
+	nobody := n.linkOf(n.links, link.Link{Env: n.env, Customer: [16]byte{77}, Key: n.keyID})
+	elsewhere := n.linkOf(n.links, link.Link{Env: n.env + 1, Customer: v.ID, Key: n.keyID})
 	bare := regexp.MustCompile(`(?s)<main.*</main>`)
 	closed := func(at string) string {
 		t.Helper()
@@ -308,10 +317,12 @@ func TestLinksThatAreNotValid(t *testing.T) {
 func TestALinkReachesOneCustomer(t *testing.T) {
 	n := start(t)
 	at := n.link("ada", n.keyID)
+	held := n.reserve("ben")
 	before := n.changes()
 	tried := 0
 	for _, r := range portal.Rows() {
-		path := strings.NewReplacer("{invoice}", invoiceBen, "{subscription}", ofBen).Replace(r.Path)
+		path := strings.NewReplacer("{invoice}", invoiceBen, "{subscription}", ofBen,
+			"{reservation}", held).Replace(r.Path)
 		if path == r.Path {
 			continue // about nothing but the link's customer
 		}
@@ -324,7 +335,7 @@ func TestALinkReachesOneCustomer(t *testing.T) {
 		}
 		n.send(at, at+path, url.Values{"plan": {"scale"}}).is(404)
 	}
-	require.Equal(t, 8, tried)
+	require.Equal(t, 10, tried)
 	require.Equal(t, before, n.changes(), "nothing was changed")
 
 	token := strings.TrimPrefix(at, link.Root+"/")

@@ -2,6 +2,8 @@ package portal
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,11 +41,19 @@ var faultClosed = server.NewFault(403, "link_invalid", "This link does not open 
 		"account where you got the link: it has a new one there. Or ask whoever sends your invoices " +
 		"for one.")
 
+// faultBusy answers a customer who asks too often.
+var faultBusy = server.NewFault(429, "rate_limited", "Too many requests").
+	With("Nothing was changed. Wait a minute, then load the page again.")
+
 // open finds out whether the request's link is valid; nil when it is answered.
 func (p *Portal) open(x *server.Exchange, method string) *visit {
 	l, err := p.config.Links.Read(x.Param(0))
 	if err != nil {
 		x.Refuse(faultClosed)
+		return nil
+	}
+	if full := p.limits.Take(x, l.Customer); full != nil {
+		x.Refuse(faultBusy.Retry(full.RetryAfter))
 		return nil
 	}
 	// A link that was ended on another node a moment ago is not valid here either.
@@ -82,11 +92,23 @@ func (p *Portal) open(x *server.Exchange, method string) *visit {
 // token is that of the link's forms.
 func (v *visit) token() string { return page.TokenOf(string(v.x.Param(0))) }
 
-// call carries out a row of the client API. What it reads or changes must be the link's customer's:
-// whoever calls has found that out, by own or ownInvoice.
+// once is the Idempotency-Key of the form, among the customer's own: it meets no key of the API's
+// callers or of another customer.
+func (v *visit) once() string {
+	given := page.OnceKey(v.fields)
+	if given == "" {
+		return ""
+	}
+	sum := sha256.Sum256(append(v.link.Customer[:], given...))
+	return "portal-" + hex.EncodeToString(sum[:16])
+}
+
+// call carries out a row of the client API, as the customer. What it reads or changes must be the
+// link's customer's: whoever calls has found that out, by own, ownInvoice or ownHold.
 func (v *visit) call(c server.Call) server.Reply {
 	c.Caller = &client.Caller{
-		Account: v.account, Env: v.link.Env, Environment: v.kind, Scope: billing.ScopeFull,
+		Account: v.account, Env: v.link.Env, Environment: v.kind, Scope: billing.ScopeCustomer,
+		CustomerRow: v.customer.Row,
 	}
 	c.Actor = "portal of " + v.customer.ExternalID
 	return v.portal.config.Client.Call(c)
@@ -166,6 +188,7 @@ func (p *Portal) frame(x *server.Exchange, env uint32) {
 var done = map[string]string{
 	"changed": "Your plan was changed", "scheduled": "Your plan will change when this period ends",
 	"cancelled": "Your plan ends with this period", "kept": "Your plan goes on",
+	"released": "The reservation was released",
 }
 
 // name is the account's for its customers.

@@ -8,7 +8,20 @@ type CancelMode uint8
 const (
 	CancelImmediate   CancelMode = 1 // IMMEDIATE
 	CancelAtPeriodEnd CancelMode = 2 // END_OF_PERIOD
+	// CancelByCustomer is CancelAtPeriodEnd, asked for by the customer, who may revert it.
+	CancelByCustomer CancelMode = 3 // -
 )
+
+// Named returns the mode that the API has a name for.
+func (m CancelMode) Named() CancelMode {
+	if m == CancelByCustomer {
+		return CancelAtPeriodEnd
+	}
+	return m
+}
+
+// AtPeriodEnd reports whether the subscription goes on until its period ends.
+func (m CancelMode) AtPeriodEnd() bool { return m.Named() == CancelAtPeriodEnd }
 
 // Subscribed adds a subscription to its plan's count, or removes it.
 func (s *Book) Subscribed(b *Subscription, by int64) {

@@ -115,6 +115,16 @@ func (f *Forest) View(env uint32, key []byte, now int64, names Names) (v BudgetV
 	return f.view(row, now, names), true
 }
 
+// OwnView describes a customer's own node as of an instant; false where there is none. The caller
+// holds the lock.
+func (f *Forest) OwnView(customer uint32, now int64, names Names) (v BudgetView, ok bool) {
+	row := f.Own(customer)
+	if row == 0 {
+		return v, false
+	}
+	return f.view(row, now, names), true
+}
+
 func (f *Forest) view(row uint32, now int64, names Names) (v BudgetView) {
 	n := f.nodes.Read(row)
 	v = BudgetView{

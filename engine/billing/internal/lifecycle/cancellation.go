@@ -18,8 +18,8 @@ func (l *Ledger) Cancel(mode book.CancelMode, now int64) {
 		l.DropChange(book.ChangeCancelled)
 	}
 	l.Sub.CancelledAt = cmp.Or(l.Sub.CancelledAt, now)
-	l.Sub.CancelMode = book.CancelAtPeriodEnd
-	if mode != book.CancelAtPeriodEnd {
+	l.Sub.CancelMode = mode
+	if !mode.AtPeriodEnd() {
 		l.Sub.CancelMode = book.CancelImmediate
 		l.cancelNow(now)
 	} else {

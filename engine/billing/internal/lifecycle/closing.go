@@ -17,7 +17,7 @@ import (
 // endPeriod closes the current period at its end: the next period begins, or the subscription ends
 // if its cancellation was scheduled. The invoice is issued settleMinutes later.
 func (l *Ledger) endPeriod(at int64) {
-	ends := l.Sub.CancelMode == book.CancelAtPeriodEnd
+	ends := l.Sub.CancelMode.AtPeriodEnd()
 	changes := l.Sub.Pending != 0
 	next := l.dueChange(at)
 	l.credited = append(l.credited, creditStep{end: true, version: l.Sub.Version, at: at})

@@ -64,7 +64,7 @@ func (h *happening) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
 	plan := c.Plans[version.Plan-1]
 	m.PlanID, m.PlanKey, m.PlanVersion = plan.ID, plan.Document.Key, version.Version
 	m.Active, m.SuspendedAt = h.b.Active(), h.b.SuspendedAt
-	m.CancelMode, m.CancelledAt, m.EndedAt = h.b.CancelMode, h.b.CancelledAt, h.b.EndedAt
+	m.CancelMode, m.CancelledAt, m.EndedAt = h.b.CancelMode.Named(), h.b.CancelledAt, h.b.EndedAt
 	m.CreatedAt, m.PeriodStart, m.PeriodEnd = h.b.CreatedAt, h.b.PeriodStart, h.b.PeriodEnd
 	if h.scheduled.To != 0 {
 		m.ScheduledPlan = c.PlanKey(h.scheduled.To)

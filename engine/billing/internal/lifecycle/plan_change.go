@@ -29,7 +29,7 @@ func (l *Ledger) ChangeTo(
 		return nil, engine.OutcomePlanUnchanged
 	case to.Currency != l.Version().Currency:
 		return nil, engine.OutcomeCurrencyDiffers
-	case kind == book.ChangeDowngrade && l.Sub.CancelMode == book.CancelAtPeriodEnd:
+	case kind == book.ChangeDowngrade && l.Sub.CancelMode.AtPeriodEnd():
 		return nil, engine.OutcomeCancellationScheduled
 	case kind == book.ChangeDowngrade:
 		return to, engine.OutcomeDone

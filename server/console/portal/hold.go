@@ -1,0 +1,120 @@
+package portal
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	api "tollgate/sdk/go"
+	"tollgate/server"
+	"tollgate/server/console/spend"
+)
+
+// maxHolds is how many open reservations the page lists, the newest.
+const maxHolds = 20
+
+// shownBudget is the customer's own budget.
+type shownBudget struct {
+	api.Budget
+	Limits []spend.Limit
+}
+
+// holds are the customer's open reservations, with the subscriptions that they may have them of.
+func (v *visit) holds(subscriptions []api.Subscription) (h spend.Holds, ok bool) {
+	list, ok := dataOf[struct {
+		Reservations []api.Reservation `json:"reservations"`
+		NextCursor   string            `json:"nextCursor"`
+	}](v, v.call(server.Call{Operation: "listReservations", Query: url.Values{
+		"customerReferenceId": {v.customer.ExternalID}, "state": {"open"},
+		"limit": {strconv.Itoa(maxHolds)},
+	}}))
+	if !ok {
+		return h, false
+	}
+	h.More = list.NextCursor != ""
+	for i := range list.Reservations {
+		hold := spend.Hold{Reservation: list.Reservations[i]}
+		if releasable(&list.Reservations[i], subscriptions) {
+			hold.Release = v.base + "/reservations/" + hold.ID + "/release"
+			h.Release = true
+		}
+		h.Holds = append(h.Holds, hold)
+	}
+	return h, true
+}
+
+// budgets are the customer's own: one, or none.
+func (v *visit) budgets() (shown []shownBudget, ok bool) {
+	list, ok := dataOf[struct {
+		Budgets []api.Budget `json:"budgets"`
+	}](v, v.call(server.Call{Operation: "listBudgets", Query: url.Values{
+		"customerReferenceId": {v.customer.ExternalID},
+	}}))
+	for i := range list.Budgets {
+		if b := &list.Budgets[i]; b.Status != "ARCHIVED" && len(b.Limits) > 0 {
+			shown = append(shown, shownBudget{*b, spend.LimitsOf(b)})
+		}
+	}
+	return shown, ok
+}
+
+// releasable reports whether the plans of all that a reservation holds let its customer give it up.
+// It is not offered without that: what a call uses after its release cannot be settled.
+func releasable(r *api.Reservation, subscriptions []api.Subscription) bool {
+	return !slices.ContainsFunc(r.Items, func(item api.ReservationItem) bool {
+		return !slices.ContainsFunc(subscriptions, func(s api.Subscription) bool {
+			return s.ID == item.SubscriptionID && allows(&s.Plan).Release
+		})
+	})
+}
+
+// ownHold finds the reservation that the path names among the customer's, which they may release;
+// another's is not found. One that they have released already is it, too.
+func (v *visit) ownHold() (r api.Reservation, ok bool) {
+	reply := v.call(server.Call{
+		Operation: "getReservation", Path: []string{string(v.x.Param(1))},
+	})
+	if reply.Fault != nil && reply.Fault.Status < 500 {
+		reply.Fault = server.FaultNotFound
+	}
+	if r, ok = dataOf[api.Reservation](v, reply); !ok {
+		return r, false
+	}
+	if r.CustomerReferenceID != v.customer.ExternalID {
+		v.x.Refuse(server.FaultNotFound)
+		return r, false
+	}
+	list, ok := v.subscriptions()
+	if !ok {
+		return r, false
+	}
+	if !releasable(&r, list) || r.State != "open" && r.State != "released" {
+		v.x.Refuse(faultNotOffered)
+		return r, false
+	}
+	return r, true
+}
+
+func askRelease(v *visit) {
+	r, ok := v.ownHold()
+	if !ok {
+		return
+	}
+	q := question{
+		Note:   "What it holds is free at once. Do this only for a call that has ended.",
+		Button: "Release it", Danger: true, Back: v.base,
+		Action: v.base + "/reservations/" + r.ID + "/release",
+	}
+	for _, f := range spend.Facts(&r) {
+		q.Facts = append(q.Facts, fact{f[0], f[1]})
+	}
+	v.show("confirm", "Release this reservation?", q)
+}
+
+func releaseHold(v *visit) {
+	r, ok := v.ownHold()
+	if !ok {
+		return
+	}
+	v.finish(v.call(server.Call{Operation: "releaseReservation", Path: []string{r.ID}}), "released")
+}
