@@ -1,9 +1,12 @@
 package billing
 
 import (
+	"slices"
+
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/lifecycle"
+	"tollgate/engine/decimal"
 )
 
 // PreviewSubscription returns the initial invoice of a customer's subscription to a plan, as things
@@ -105,5 +108,76 @@ func (s *state) draftView(l *lifecycle.Ledger, d *lifecycle.Draft) book.InvoiceV
 		Customer: string(s.ExternalID(s.Customers.Read(d.Customer))), Amount: d.Amount,
 		Currency: l.Catalog.Version(d.Version).Currency, CreatedAt: d.CreatedAt, DueDate: d.DueAt,
 		PeriodStart: d.PeriodStart, PeriodEnd: d.PeriodEnd, Items: d.Items,
+	}
+}
+
+// ClockPreview is what happens when a sandbox's clock moves to an instant, as things are now.
+type ClockPreview struct {
+	// Invoices are those that are issued, Amounts what they come to, by currency.
+	Invoices int
+	Amounts  []CurrencyAmount
+	// Suspended and Ended count subscriptions that are so then, and are not now.
+	Suspended, Ended int
+	// Whole reports whether all customers were looked at.
+	Whole bool
+}
+
+// CurrencyAmount is an amount of a currency.
+type CurrencyAmount struct {
+	Currency string
+	Amount   decimal.Decimal
+}
+
+// Bounds of what PreviewClock looks at.
+const (
+	previewedCustomers = 100_000 // of all environments
+	previewedInvoices  = 10_000
+)
+
+// PreviewClock says what moving the clock of an environment to an instant does. It changes nothing.
+func (m *customerReader) PreviewClock(env uint32, to int64) (p ClockPreview) {
+	s := m.state.Load()
+	newest := uint32(s.whole.customers.Load())
+	for row := newest; row > 0; row-- {
+		if newest-row >= previewedCustomers || p.Invoices >= previewedInvoices {
+			return p
+		}
+		if s.Customers.Read(row).Env == env {
+			p.add(s, row, to)
+		}
+	}
+	p.Whole = true
+	return p
+}
+
+// add counts what happens to a customer's subscriptions.
+func (p *ClockPreview) add(s *state, customer uint32, to int64) {
+	lock := s.ReadLock(customer)
+	defer lock.RUnlock()
+	ledgers, _ := s.LedgersOf(customer, to)
+	for _, l := range ledgers {
+		now := s.Subscriptions.Rest(l.Row)
+		if l.Sub.SuspendedAt != 0 && now.SuspendedAt == 0 {
+			p.Suspended++
+		}
+		if l.Sub.EndedAt != 0 && now.EndedAt == 0 {
+			p.Ended++
+		}
+		for i := range l.Drafts {
+			p.Invoices++
+			p.bill(l.Catalog.Version(l.Drafts[i].Version).Currency, l.Drafts[i].Amount)
+		}
+	}
+}
+
+// bill adds an amount to those of its currency. One beyond what can be added leaves them.
+func (p *ClockPreview) bill(currency string, amount decimal.Decimal) {
+	at := slices.IndexFunc(p.Amounts, func(a CurrencyAmount) bool { return a.Currency == currency })
+	if at < 0 {
+		p.Amounts = append(p.Amounts, CurrencyAmount{Currency: currency})
+		at = len(p.Amounts) - 1
+	}
+	if sum, ok := p.Amounts[at].Amount.Add(amount); ok {
+		p.Amounts[at].Amount = sum
 	}
 }

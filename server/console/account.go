@@ -37,6 +37,11 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 		}
 	case "Settings", "Test clock":
 		within, p.Within = "Settings", v.settingsTabs()
+	case "Usage", "Budgets":
+		within = "Usage"
+		p.Within = []page.Link{
+			{Text: "Usage", URL: v.base() + "/usage"}, {Text: "Budgets", URL: v.base() + "/budgets"},
+		}
 	}
 	for i := range p.Within {
 		p.Within[i].Here = p.Within[i].Text == tab || i == 0 && tab == within

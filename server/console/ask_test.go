@@ -65,6 +65,16 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	twice(anna, anna+"/cancel", fields("subscription", id(1), "mode", "END_OF_PERIOD"),
 		"No invoice is issued now", "Ends")
 	before := count()[1]
+	b.submit(at+"/catalog", at+"/catalog", fields("document", strings.NewReplacer(
+		"key: team", "key: large", "name: Team", "name: Large", "priceAmount: 20", "priceAmount: 50",
+	).Replace(catalog), "action", "apply"))
+	change := fields("subscription", id(0), "plan", "large", "type", "DOWNGRADE")
+	twice(anna, anna+"/change", change, "Change to Large?", "Takes effect", "No invoice is issued now").
+		is(200, "The change of plan was recorded")
+	change.Set("type", "UPGRADE")
+	twice(anna, anna+"/change", change, "Change to Large?", "50.00 USD a month", "Invoice issued now: 3")
+	require.Equal(t, before+1, count()[1])
+	before++
 	twice(anna, anna+"/cancel", fields("subscription", id(0), "mode", "IMMEDIATE"),
 		"Invoice issued now: 3.00 USD", "nothing is refunded")
 	require.Equal(t, before+1, count()[1])
@@ -77,7 +87,13 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 		"Balance afterwards", "100").is(200, "welcome")
 	twice(pool, pool+"/deductCredits", fields("amount", "30"), "70").is(200, "70")
 	to := n.now().AddDate(0, 0, 3).UTC().Format(time.RFC3339)
-	twice(at+"/clock", at+"/clock", fields("to", to), "Afterwards", "cannot be moved back")
+	twice(at+"/clock", at+"/clock", fields("to", to), "Afterwards", "cannot be moved back",
+		"Invoices issued</dt><dd>0<")
+	to = n.now().AddDate(0, 1, 6).UTC().Format(time.RFC3339)
+	due := count()[1]
+	twice(at+"/clock", at+"/clock", fields("to", to), "Invoices issued</dt><dd>1<",
+		"They come to</dt><dd>20.00 USD", "Subscriptions ended</dt><dd>1<")
+	require.Equal(t, due+1, count()[1])
 	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", "checkout server"))
 	key := string(server.AppendUUID(nil, n.Machine.Keys(n.environment())[0].ID))
 	twice(at+"/keys", at+"/keys/"+key+"/revoke", url.Values{}, "checkout server", "for good")

@@ -7,6 +7,7 @@ import (
 
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/page"
 )
 
 const clockPath = "/accounts/{account}/{environment}/clock"
@@ -62,11 +63,34 @@ func askClock(v *visit, to string) {
 	}
 	v.ask(question{
 		Title: "Advance the test clock?", Button: "Advance the clock",
-		Facts: []fact{{"Now", now}, {"Afterwards", to}},
+		Facts: append([]fact{{"Now", now}, {"Afterwards", to}}, v.clockFacts(then)...),
 		Notes: []string{"Renewals, invoices, suspensions and expiries that are due by then happen, in " +
 			"their order. The clock cannot be moved back."},
 		Back: v.base() + "/clock",
 	})
+}
+
+// clockFacts are what the engine says that moving the clock does.
+func (v *visit) clockFacts(to time.Time) (facts []fact) {
+	p := v.console.config.Machine.PreviewClock(v.env, to.UnixMilli())
+	least := ""
+	if !p.Whole {
+		least = "at least "
+	}
+	count := func(n int) string { return least + page.Amount(n) }
+	facts = append(facts, fact{"Invoices issued", count(p.Invoices)})
+	for _, a := range p.Amounts {
+		facts = append(facts, fact{"They come to", least + page.Money(a.Amount.String(), a.Currency)})
+	}
+	for _, what := range []struct {
+		name string
+		n    int
+	}{{"Subscriptions suspended", p.Suspended}, {"Subscriptions ended", p.Ended}} {
+		if what.n > 0 {
+			facts = append(facts, fact{what.name, count(what.n)})
+		}
+	}
+	return facts
 }
 
 // advanceClock moves the clock. Work that falls due by then may take longer than a request may: the

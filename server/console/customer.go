@@ -9,6 +9,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
+	"tollgate/server/console/spend"
 )
 
 const customerPath = "/accounts/{account}/{environment}/customers/{customer}"
@@ -29,6 +30,7 @@ func (s *Console) customerRows() []row {
 		look(customerPath+"/events", "events", showEvents),
 		asked(form(customerPath+"/subscriptions", "subscribe", subscribe)),
 		asked(form(customerPath+"/cancel", "cancel subscription", cancelSubscription)),
+		asked(form(customerPath+"/change", "change plan", changePlan)),
 		form(customerPath+"/usage", "record usage", recordUsage),
 		form(customerPath+"/pools", "create pool", createPool),
 		form(customerPath+"/portal-link", "create portal link", createPortalLink),
@@ -137,6 +139,8 @@ type customerData struct {
 	AllInvoices   string
 	Usage         *page.Chart
 	UsageURL      string
+	Holds         spend.Holds
+	Own           []*budgetNode // budgets of their own
 	Events        []shownEvent
 	Fields        url.Values
 }
@@ -187,6 +191,8 @@ func showCustomer(v *visit) {
 		data.Invoices, data.AllInvoices = data.Invoices[:maxShown], data.Base+"/invoices"
 	}
 	data.chart(v, id)
+	data.Holds = v.holds(id)
+	data.Own = v.ownBudgets(id)
 	p := v.environmentPage("customer", "Customers", bill.NameOf(&data.Customer), "", data)
 	v.show(v.below(p, "Customers", v.customersURL()))
 }

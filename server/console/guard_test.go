@@ -107,6 +107,10 @@ func (b *browser) hostileSandbox() map[string]string {
 	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", hostile))
 	b.submit(at+"/webhooks", at+"/webhooks", fields("url", "https://shop.example/"+
 		url.QueryEscape(hostile), "description", hostile))
+	(&recorder{browser: b}).ask(b.programs, "putBudget", `{"name":`+strconv.Quote(hostile)+
+		`,"customerReferenceId":`+strconv.Quote(hostile)+`,"limits":[{"of":"units",`+
+		`"featureKey":"calls","limit":4,"window":"day"}]}`, hostile)
+	b.reserve(hostile, `"><b>`)
 	pool := b.firstLink(customer, at+`/pools/[0-9a-f-]+`)
 	b.submit(pool, pool+"/grantCredits", fields("amount", "5", "note", hostile))
 	invoice := b.firstLink(customer+"/invoices", at+`/invoices/[0-9a-f-]+`)
@@ -114,7 +118,7 @@ func (b *browser) hostileSandbox() map[string]string {
 		"{customer}": url.PathEscape(hostile), "{pool}": strings.TrimPrefix(pool, at+"/pools/"),
 		"{invoice}":  strings.TrimPrefix(invoice, at+"/invoices/"),
 		"{endpoint}": b.firstLink(at+"/webhooks", at+`/webhooks/[0-9a-f-]+`)[len(at+"/webhooks/"):],
-		"{account}":  "demo", "{environment}": "sandbox",
+		"{account}":  "demo", "{environment}": "sandbox", "{budget}": url.PathEscape(hostile),
 		"{id}": "00000000-0000-4000-8000-000000000000",
 	}
 }

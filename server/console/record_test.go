@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -61,6 +62,17 @@ func (r *recorder) one(route, actor string, do func()) recorded {
 	require.NotEmpty(r.t, newest.Action, route)
 	require.Positive(r.t, len(newest.Before)+len(newest.After), "%s: before and after", route)
 	return newest
+}
+
+// reserve holds a call for a customer, and returns the reservation's id.
+func (n *node) reserve(customer, key string) string {
+	n.t.Helper()
+	id := [16]byte([]byte(fmt.Sprintf("%-16s", key)))
+	n.Do(n.t, billing.KindReserve, &billing.Reserve{
+		Env: n.environment(), ID: id, Key: id, KeyText: key, Customer: customer, TTLMS: 600_000,
+		Items: []billing.ReserveItem{{FeatureKey: "calls", Units: decimal.FromInt(1)}},
+	})
+	return string(server.AppendUUID(nil, id))
 }
 
 // form sends a form of a page.
@@ -128,7 +140,6 @@ func TestEveryWriteIsRecorded(t *testing.T) {
 	const reservations = "POST /api/v1/client/reservations"
 	for _, path := range []string{
 		"", "/{reservationId}/settle", "/{reservationId}/extend",
-		"/{reservationId}/release",
 	} {
 		r.seen[reservations+path] = true // no page makes them yet
 	}
@@ -187,7 +198,17 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(pool, pool+"/deductCredits", "amount", "2")
 	r.form(pool, pool+"/freezePool")
 	r.form(pool, pool+"/unfreezePool")
+	r.ask(r.programs, "putBudget", `{"name":"Above"}`, "org")
+	r.ask(r.programs, "putBudget", `{"name":"Team"}`, "team")
+	r.names["{budget}"], r.names["{reservation}"] = "team", r.reserve("anna", "page")
+	team := at + "/budgets/team"
+	r.form(team, team+"/freeze")
+	r.form(team, team+"/unfreeze")
+	r.form(team, team+"/move", "parent", "org")
+	r.form(team, team+"/archive")
+	r.form(anna, at+"/reservations/{reservation}/release")
 	id := string(server.AppendUUID(nil, r.Machine.Subscriptions(r.row("anna"))[1].ID))
+	r.form(anna, anna+"/change", "subscription", id, "plan", "team", "type", "DOWNGRADE")
 	r.form(anna, anna+"/cancel", "subscription", id, "mode", "IMMEDIATE")
 	r.form(at+"/keys", at+"/keys", "scope", "full", "label", "ci")
 	r.names["{id}"] = string(server.AppendUUID(nil, r.Machine.Keys(r.environment())[0].ID))
@@ -240,12 +261,7 @@ func (r *recorder) adminIsRecorded() {
 	call("unfreezePool", "", pool)
 	call("reverseTransaction", "", granted)
 	call("archivePool", "", pool)
-	held := billing.Reserve{
-		Env: r.environment(), ID: [16]byte{1}, KeyText: "r", Customer: "anna", TTLMS: 600_000,
-		Items: []billing.ReserveItem{{FeatureKey: "calls", Units: decimal.FromInt(1)}},
-	}
-	r.Do(r.t, billing.KindReserve, &held)
-	call("releaseReservation", "", string(server.AppendUUID(nil, held.ID)))
+	call("releaseReservation", "", r.reserve("anna", "operator"))
 	r.ask(r.programs, "createSubscription", `{"planId":"large","customerReferenceId":"anna"}`)
 	call("voidInvoice", "", r.newestInvoice())
 	hook := call("createWebhookEndpoint", `{"url":"https://shop.example/a"}`)["id"].(string)
@@ -274,6 +290,7 @@ func (r *recorder) clientIsRecorded() {
 	made := call("createSubscription", `{"planId":"team","customerReferenceId":"bob"}`)
 	s := made["subscription"].(map[string]any)["id"].(string)
 	invoice := made["invoice"].(map[string]any)["id"].(string)
+	call("releaseReservation", "", r.reserve("bob", "client"))
 	call("putBudget", `{"name":"Bob's","customerReferenceId":"bob"}`, "bob")
 	call("putBudget", `{"name":"Above"}`, "above")
 	call("moveBudget", `{"parent":"above"}`, "bob")

@@ -119,3 +119,56 @@ func cancelSubscription(v *visit) {
 		OnceKey: page.OnceKey(v.fields), Query: url.Values{"cancelMode": {v.fields.Get("mode")}},
 	}), "cancel")
 }
+
+// askChange shows what a change of plan costs, and when it takes effect.
+func askChange(v *visit) {
+	id, key, kind := v.fields.Get("subscription"), v.fields.Get("plan"), v.fields.Get("type")
+	reply := v.client(server.Call{Operation: "getSubscription", Path: []string{id}})
+	s, fault := dataOf[api.Subscription](v, reply)
+	to := api.Plan{Name: key}
+	for _, p := range need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"}) {
+		if p.Key == key {
+			to = p
+		}
+	}
+	q := question{
+		Title: "Change to " + to.Name + "?", Asked: true, Button: "Change to " + to.Name,
+		Facts: []fact{
+			{"Customer", string(v.x.Param(2))},
+			{"Now", s.Plan.Name + ", " + bill.PerInterval(&s.Plan)},
+			{"Then", to.Name + ", " + bill.PerInterval(&to)},
+		},
+		Back: v.customerURL(string(v.x.Param(2))),
+	}
+	if fault == nil {
+		q.Invoices, fault = v.preview(url.Values{
+			"subscription": {id}, "plan": {key}, "changeType": {kind},
+		})
+	}
+	if fault != nil {
+		v.problem(fault)
+		showCustomer(v)
+		return
+	}
+	if kind == "UPGRADE" {
+		q.Notes = []string{"It takes effect at once. What is left of the price paid for this period is " +
+			"credited, and counters follow the new plan."}
+	} else {
+		q.Facts = append(q.Facts, fact{"Takes effect", written(s.CurrentPeriodEnd)})
+		q.Notes = []string{"The present plan stays until its period ends."}
+	}
+	v.ask(q)
+}
+
+func changePlan(v *visit) {
+	if !v.sure() {
+		askChange(v)
+		return
+	}
+	v.customerForm(v.client(server.Call{
+		Operation: "changeSubscriptionPlan", Path: []string{v.fields.Get("subscription")},
+		OnceKey: page.OnceKey(v.fields), Body: body(map[string]any{
+			"changeToPlanId": v.fields.Get("plan"), "changeType": v.fields.Get("type"),
+		}),
+	}), "plan")
+}

@@ -225,6 +225,7 @@ var done = map[string]page.Notice{
 	"customer":  {Title: "The customer was created", Detail: "Next: subscribe them to a plan."},
 	"subscribe": {Title: "The subscription was created", Detail: "Its first invoice is below."},
 	"cancel":    {Title: "The cancellation was recorded"},
+	"plan":      {Title: "The change of plan was recorded"},
 	"usage":     {Title: "The usage was recorded"},
 	"paid":      {Title: "The invoice was marked as paid"},
 	"void":      {Title: "The invoice is void"},
@@ -239,6 +240,11 @@ var done = map[string]page.Notice{
 	"origins":   {Title: "The allowed origins were saved"},
 	"links":     {Title: "The portal links were ended"},
 	"portal":    {Title: "The portal was saved"},
+	"frozen":    {Title: "The budget was frozen", Detail: "Nothing is taken at it or below it."},
+	"unfrozen":  {Title: "The budget was unfrozen"},
+	"archived":  {Title: "The budget was archived"},
+	"moved":     {Title: "The budget was moved"},
+	"released":  {Title: "The reservation was released"},
 }
 
 // happened is what the form before this page did, from a fixed list.
