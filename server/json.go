@@ -83,6 +83,19 @@ func (j *JSON) Uint(name string, value uint64) {
 	*j = strconv.AppendUint(*j, value, 10)
 }
 
+// Uints writes a named array of small numbers, unless it is empty.
+func (j *JSON) Uints(name string, values []byte) {
+	if len(values) == 0 {
+		return
+	}
+	j.Array(name)
+	for _, value := range values {
+		j.comma()
+		*j = strconv.AppendUint(*j, uint64(value), 10)
+	}
+	j.Close(']')
+}
+
 // Int writes a named whole number that may be negative.
 func (j *JSON) Int(name string, value int64) {
 	j.Name(name)

@@ -116,6 +116,8 @@ func schemaOf(of reflect.Type, tag *schema.Tag, as usage) *Schema {
 		return TimeSchema
 	case tag.As == "object":
 		return FreeObject()
+	case tag.As == "list":
+		return ArrayOf(IntSchema(tag.Min, tag.Max))
 	case tag.As == "flag":
 		return BoolSchema
 	}

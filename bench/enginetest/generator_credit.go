@@ -96,6 +96,11 @@ func (g *generator) credits() engine.Record {
 			Env: g.env(), ID: id, Pool: pool, Amount: g.amount(), Actor: actor,
 		})
 	case 6:
+		if rapid.Bool().Draw(g.t, "low") {
+			return record(billing.KindSetLowBalance, &billing.SetLowBalance{
+				Env: g.env(), ID: pool, LowBalance: g.amount(), Actor: actor,
+			})
+		}
 		return record(billing.KindFreezePool, &billing.FreezePool{Env: Sandbox, ID: pool})
 	case 7:
 		return record(billing.KindUnfreezePool, &billing.UnfreezePool{Env: Sandbox, ID: pool})

@@ -73,6 +73,7 @@ var words = map[string]func(*scenario, *line) string{
 	"grant":        onCredits(creditLines.grant),
 	"deduct":       onCredits(creditLines.deduct),
 	"freeze":       onCredits(creditLines.freeze),
+	"low":          onCredits(creditLines.low),
 	"unfreeze":     onCredits(creditLines.unfreeze),
 	"archive-pool": onCredits(creditLines.archivePool),
 	"reverse":      onCredits(creditLines.reverse),

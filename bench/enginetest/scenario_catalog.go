@@ -143,6 +143,9 @@ func (f fields) pricing() billing.PricingDocument {
 	d.Credits.Weight, _ = f.decimal("weight")
 	d.MaxUsage, d.HasMax = f.decimal("max")
 	d.IncludedUnits, _ = f.decimal("included")
+	if at := f.text("at"); at != "" {
+		d.Thresholds = thresholds(at)
+	}
 	d.PackageSize, _ = f.decimal("size")
 	d.PricePerPackage, _ = f.decimal("package-price")
 	if tiers := f.text("tiers"); tiers != "" {
@@ -151,6 +154,14 @@ func (f fields) pricing() billing.PricingDocument {
 		}
 	}
 	return d
+}
+
+// thresholds reads percents that commas separate.
+func thresholds(text string) (percents []byte) {
+	for _, word := range strings.Split(text, ",") {
+		percents = append(percents, byte(whole(decimal.MustParse(word))))
+	}
+	return percents
 }
 
 func (f fields) tier(text string) (t billing.TierDocument) {

@@ -15,6 +15,7 @@ func (f fields) allocation(pool string) billing.CreditAllocationDocument {
 		HardLimit: f.text("hard") != "",
 	}
 	d.Amount, _ = f.decimal("amount")
+	d.LowBalance, _ = f.decimal("low")
 	d.RolloverCap, d.HasCap = f.decimal("cap")
 	if n, ok := f.decimal("priority"); ok {
 		d.Priority = whole(n)
@@ -43,6 +44,7 @@ func (s creditLines) pool(l *line) string {
 		HardLimit: l.has("hard"),
 	}
 	c.RolloverCap, c.HasCap = l.optional("cap")
+	c.LowBalance, _ = l.optional("low")
 	return s.do(billing.KindCreatePool, c)
 }
 
@@ -109,6 +111,14 @@ func (s creditLines) reverse(l *line) string {
 func (s creditLines) freeze(l *line) string {
 	env := s.environment(l)
 	return s.do(billing.KindFreezePool, &billing.FreezePool{Env: env, ID: s.poolID(l, env)})
+}
+
+// low sets the balance at which a pool is low: low POOL amount=….
+func (s creditLines) low(l *line) string {
+	env := s.environment(l)
+	return s.do(billing.KindSetLowBalance, &billing.SetLowBalance{
+		Env: env, ID: s.poolID(l, env), LowBalance: l.decimal("amount", ""),
+	})
 }
 
 func (s creditLines) unfreeze(l *line) string {

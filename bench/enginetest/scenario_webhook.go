@@ -108,6 +108,9 @@ func told(m *billing.WebhookMessage) string {
 		text += fmt.Sprintf(" %s balance=%s", m.PoolName, m.Balance)
 	case m.FeatureKey != "":
 		text += fmt.Sprintf(" %s %s of %s hard=%t", m.FeatureKey, m.Used, m.Limit, m.HardLimit)
+		if m.Type == billing.WebhookUsageThreshold {
+			text += fmt.Sprintf(" at %d%%", m.Percent)
+		}
 	default:
 		text += fmt.Sprintf(" %s active=%t", m.PlanKey, m.Active)
 		if m.CancelMode != 0 {

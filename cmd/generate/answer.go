@@ -89,8 +89,8 @@ func (o *output) shown(f field) string {
 func (o *output) value(f field) {
 	line := o.write(f)
 	// The call leaves out what is zero.
-	leaves := f.As == "time" || f.As == "object" && f.With == "" || f.class == isString ||
-		f.of.names() != nil || f.class == isID && f.ID == "" || f.As == "text"
+	leaves := f.As == "time" || f.As == "list" || f.As == "object" && f.With == "" ||
+		f.class == isString || f.of.names() != nil || f.class == isID && f.ID == "" || f.As == "text"
 	null := f.Null && !leaves && f.ID == ""
 	switch {
 	case f.Whole:
@@ -137,6 +137,8 @@ func (o *output) write(f field) string {
 		return call("Time", v)
 	case f.As == "object":
 		return call("Raw", v)
+	case f.As == "list":
+		return call("Uints", v)
 	case f.As == "flag":
 		return call("Bool", "true")
 	case f.String:

@@ -119,6 +119,8 @@ func (o *output) kind(f field) string {
 		return "time.Time"
 	case f.As == "flag":
 		return "bool"
+	case f.As == "list":
+		return "[]int"
 	case f.As == "object":
 		o.imports["encoding/json"] = ""
 		return "json.RawMessage"

@@ -208,6 +208,9 @@ func pricingText(f *catalogs.PlanFeatureDocument) string {
 	if p.HasMax {
 		fields["maxUsage"] = p.MaxUsage
 	}
+	if len(p.Thresholds) > 0 {
+		fields["thresholds"] = percents(p.Thresholds)
+	}
 	if len(p.Tiers) > 0 {
 		tiers := make([]map[string]any, len(p.Tiers))
 		for i, t := range p.Tiers {
@@ -219,6 +222,14 @@ func pricingText(f *catalogs.PlanFeatureDocument) string {
 		fields["tiers"] = tiers
 	}
 	return compactJSON(fields)
+}
+
+// percents are thresholds as JSON has them: bytes would be base64.
+func percents(thresholds []byte) (all []int) {
+	for _, percent := range thresholds {
+		all = append(all, int(percent))
+	}
+	return all
 }
 
 // allocationsText formats the credits that a plan grants as compact JSON; empty if there are none.
@@ -236,6 +247,9 @@ func allocationsText(all []catalogs.CreditAllocationDocument) string {
 		}
 		if a.HasCap {
 			list[i]["rolloverCap"] = a.RolloverCap
+		}
+		if a.Watched() {
+			list[i]["lowBalance"] = a.LowBalance
 		}
 	}
 	return compactJSON(list)

@@ -35,6 +35,9 @@ func goldenCredits() map[string]wire.Fielder {
 			Env: 1, ID: id("d"), Pool: id("p"), Amount: decimal.MustParse("2.5"), Note: "fee",
 			Actor: "admin",
 		},
+		"command-228-set-low-balance": &billing.SetLowBalance{
+			Env: 1, ID: id("p"), LowBalance: decimal.FromInt(25), Actor: "admin",
+		},
 		"command-67-freeze-pool":   &billing.FreezePool{Env: 1, ID: id("p"), Actor: "admin"},
 		"command-68-unfreeze-pool": &billing.UnfreezePool{Env: 1, ID: id("p"), Actor: "admin"},
 		"command-69-archive-pool":  &billing.ArchivePool{Env: 1, ID: id("p"), Actor: "admin"},

@@ -37,6 +37,7 @@ var grow, keep = []engine.Kind{
 	billing.KindNoteMembership, billing.KindDemoteKeys, billing.KindSetSeller, billing.KindMoveBudget,
 	billing.KindSetPortal, billing.KindRevokePortalLinks, billing.KindNotePortalLink,
 	billing.KindArchiveBudget, billing.KindFreezeBudget, billing.KindBindKey,
+	billing.KindSetLowBalance,
 }
 
 // TestWhatGrowsIsKnown: every kind of the registry either makes the state grow or does not, in

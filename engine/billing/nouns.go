@@ -17,6 +17,7 @@ import (
 //schema:nouns accounts ProviderSandbox ProviderStripe RequestRetentionMS ScopeCustomer ScopeFull
 //schema:nouns accounts ScopeRead WebhookCreditsDepleted WebhookInvoiceOverpaid WebhookInvoicePaid
 //schema:nouns accounts WebhookBudgetThreshold WebhookLimitReached WebhookSubscriptionCreated
+//schema:nouns accounts WebhookCreditsLow WebhookUsageThreshold
 //schema:nouns accounts DefaultBounds ErrChanges
 //schema:nouns book CancelMode ChangeStatus ChangeType InvoiceItem InvoiceStatus InvoiceType
 //schema:nouns book InvoiceView LineKind PaymentResult CancelAtPeriodEnd CancelByCustomer

@@ -29,6 +29,8 @@ type CreatePool struct {
 	// Metadata has at most 8 KiB.
 	Metadata []byte `wire:"12" json:"metadata" as:"object"`
 	Actor    string `wire:"13"`
+	// LowBalance is the balance at which the pool is told to be low; 0: none.
+	LowBalance decimal.Decimal `wire:"14" json:"lowBalance" rule:"min=0"`
 }
 
 func (c *CreatePool) apply(t *turn) engine.Outcome {
@@ -66,6 +68,7 @@ func (c *CreatePool) apply(t *turn) engine.Outcome {
 	}, &credits.PoolText{
 		Name: c.Name, Denomination: catalogs.Either(c.Denomination, catalogs.DefaultDenomination),
 		Currency: catalogs.Either(c.Currency, catalogs.DefaultCurrency), Metadata: c.Metadata,
+		LowBalance: c.LowBalance,
 	})
 	lock.Unlock()
 	t.FoldPool(row)
@@ -79,9 +82,54 @@ func (c *CreatePool) valid(policy credit.Policy) bool {
 	return known && rows.Plain(c.Name, 1, catalogs.MaxNameCharacters) &&
 		rows.Plain(c.Denomination, 0, catalogs.MaxDenominationCharacters) &&
 		c.HasCap == (policy == credit.PolicyCapped) &&
-		c.RolloverCap.Sign() >= 0 && c.RolloverCap.InRange() &&
+		c.RolloverCap.Sign() >= 0 && c.RolloverCap.InRange() && validLowBalance(c.LowBalance) &&
 		-catalogs.MaxCreditPriority <= c.Priority && c.Priority <= catalogs.MaxCreditPriority &&
 		len(c.Metadata) <= catalogs.MaxMetadataBytes
+}
+
+func validLowBalance(low decimal.Decimal) bool { return low.Sign() >= 0 && low.InRange() }
+
+// SetLowBalance changes the balance at which a pool is told to be low. A pool that is low already
+// is told when it has been above and comes down again.
+type SetLowBalance struct {
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
+	// LowBalance is 0 for none.
+	LowBalance decimal.Decimal `wire:"3" json:"lowBalance" rule:"required,min=0"`
+	Actor      string          `wire:"4"`
+}
+
+func (c *SetLowBalance) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.PoolIn(c.Env, &c.ID)
+	switch {
+	case row == 0:
+		return engine.OutcomePoolUnknown
+	case t.Pools.Read(row).Archived:
+		return engine.OutcomePoolArchived
+	case !validLowBalance(c.LowBalance):
+		return engine.OutcomeCreditsInvalid
+	}
+	now, customer := e.Now(t.Stamp), t.Pools.Read(row).Customer
+	if !t.AdvanceCustomer(customer, now) {
+		return engine.OutcomeDeferred
+	}
+
+	was := t.PoolWords(row).LowBalance
+	lock := t.WriteLock(customer)
+	t.Expire(row, now)
+	if was != c.LowBalance {
+		t.SetLowBalance(row, c.LowBalance)
+		t.Pools.Write(row).ModifiedAt = now
+	}
+	lock.Unlock()
+	t.FoldPool(row)
+	t.NoteChange(c.Env, c.Actor, "pool.low-balance-set", rows.UUIDText(c.ID),
+		accounts.Changed("lowBalance", was.String(), c.LowBalance.String()))
+	return engine.OutcomeDone
 }
 
 // FreezePool stops a pool from paying; it still takes grants. Repeating it is the same success.

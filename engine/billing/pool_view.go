@@ -85,7 +85,11 @@ type PoolView struct {
 	Metadata       []byte          `json:"metadata,omitzero" as:"object"`
 	CreatedAt      int64           `json:"createdAt" as:"time"`
 	ModifiedAt     int64           `json:"modifiedAt" as:"time"`
+	LowBalance     decimal.Decimal `json:"lowBalance" if:"Watched()" in:"after=priority"`
 }
+
+// Watched reports whether the pool has a balance at which it is low.
+func (v *PoolView) Watched() bool { return !v.LowBalance.IsZero() }
 
 // GrantView is one live grant.
 //
@@ -120,6 +124,7 @@ func (s *state) poolView(row uint32) PoolView {
 		HardLimit: p.Hard, HasCap: p.HasCap, RolloverPolicy: p.Policy.String(),
 		Priority: int64(p.Priority), Metadata: bytes.Clone(words.Metadata),
 		CreatedAt: p.CreatedAt, ModifiedAt: p.ModifiedAt, Balance: p.Balance(),
+		LowBalance: words.LowBalance,
 	}
 	if !p.Archived {
 		expiring := s.Expiring(p, now)

@@ -80,6 +80,7 @@ const (
 	KindSetPortal         engine.Kind = 225
 	KindRevokePortalLinks engine.Kind = 226
 	KindNotePortalLink    engine.Kind = 227
+	KindSetLowBalance     engine.Kind = 228
 )
 
 // op is a decoded command.
@@ -183,6 +184,7 @@ var registry = [...]command{
 	KindDeductCredits:      of((*DeductCredits).apply).growing().once().recorded(),
 	KindFreezePool:         of((*FreezePool).apply).submitted().recorded(),
 	KindUnfreezePool:       of((*UnfreezePool).apply).submitted().recorded(),
+	KindSetLowBalance:      of((*SetLowBalance).apply).submitted().recorded(),
 	KindArchivePool:        of((*ArchivePool).apply).recorded(),
 	KindReverseTransaction: of((*ReverseTransaction).apply).once().recorded(),
 	KindUpdateCustomer:     of((*UpdateCustomer).apply).submitted(),

@@ -166,6 +166,7 @@ func (v *CreatePool) Fields(w *wire.Codec) {
 	w.Int(11, &v.Priority)
 	w.Blob(12, &v.Metadata)
 	w.String(13, &v.Actor)
+	w.Decimal(14, &v.LowBalance)
 }
 
 // Fields implements wire.Fielder.
@@ -645,6 +646,14 @@ func (v *SetLimits) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *SetLowBalance) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+	w.Decimal(3, &v.LowBalance)
+	w.String(4, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
 func (v *SetOrigins) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.Strings(2, &v.Origins)
@@ -1022,6 +1031,8 @@ const (
 	WebhookBudgetThreshold     = accounts.WebhookBudgetThreshold
 	WebhookLimitReached        = accounts.WebhookLimitReached
 	WebhookSubscriptionCreated = accounts.WebhookSubscriptionCreated
+	WebhookCreditsLow          = accounts.WebhookCreditsLow
+	WebhookUsageThreshold      = accounts.WebhookUsageThreshold
 	CancelAtPeriodEnd          = book.CancelAtPeriodEnd
 	CancelByCustomer           = book.CancelByCustomer
 	CancelImmediate            = book.CancelImmediate

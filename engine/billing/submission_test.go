@@ -142,6 +142,12 @@ func TestWhatOthersDidStands(t *testing.T) {
 			{billing.KindFreezePool, &billing.FreezePool{Env: env, ID: enginetest.ID("p")}},
 			{billing.KindUnfreezePool, &billing.UnfreezePool{Env: env, ID: enginetest.ID("p")}},
 		},
+		"low balance": {
+			{billing.KindSetLowBalance, &billing.SetLowBalance{
+				Env: env, ID: enginetest.ID("p"), LowBalance: decimal.FromInt(3),
+			}},
+			{billing.KindSetLowBalance, &billing.SetLowBalance{Env: env, ID: enginetest.ID("p")}},
+		},
 		"amendment": {
 			{billing.KindAmendUsage, amendment(3, "a")}, {billing.KindAmendUsage, amendment(4, "b")},
 		},

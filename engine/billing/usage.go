@@ -462,7 +462,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		t.Fold(uint64(high) ^ low)
 		high, low = u.counted.Next.Bits()
 		t.Fold(uint64(u.place.Counter)<<32 ^ uint64(high) ^ low)
-		if u.outcome == engine.OutcomeLimitReached {
+		if u.outcome == engine.OutcomeLimitReached || u.place.Feature.Watched {
 			t.TellReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
 		}
 	}

@@ -262,7 +262,7 @@ func TestEndpointsAreBounded(t *testing.T) {
 	bad := d.hook()
 	bad.URL = ""
 	d.is(engine.OutcomeWebhookInvalid, billing.KindCreateWebhookEndpoint, bad)
-	bad.URL, bad.Events = "https://a.example", 1<<15
+	bad.URL, bad.Events = "https://a.example", 1<<31
 	d.is(engine.OutcomeWebhookInvalid, billing.KindCreateWebhookEndpoint, bad)
 }
 

@@ -25,6 +25,7 @@ import (
 //	  ,oneof=A|B     a text that is one of these
 //	as:"time"        an int64 that is milliseconds since 1970 UTC; answers leave out 0
 //	as:"object"      bytes that are a compact JSON object
+//	as:"list"        bytes that are small numbers: an array; answers leave out an empty one
 //	as:"text"        an enum whose values the schema lists as oneof does, or not at all
 //	as:"flag"        a number of which an answer says only that it is not zero
 //	in:"whole"       an answer leaves out the object around it when it is zero, or its if is not so

@@ -23,6 +23,7 @@ type CreditPool struct {
 	RolloverPolicy string          `json:"rolloverPolicy"`
 	RolloverCap    json.Number     `json:"rolloverCap,omitzero"`
 	Priority       int             `json:"priority"`
+	LowBalance     json.Number     `json:"lowBalance,omitzero"`
 	CustomerID     string          `json:"customerId"`
 	Metadata       json.RawMessage `json:"metadata,omitzero"`
 	CreatedAt      time.Time       `json:"createdAt"`
@@ -114,6 +115,8 @@ type CreditAllocation struct {
 	RolloverCap      json.Number `json:"rolloverCap,omitzero"`
 	// HardLimit keeps the balance from going below zero.
 	HardLimit bool `json:"hardLimit"`
+	// LowBalance is the balance at which the pool is told to be low; 0: none.
+	LowBalance json.Number `json:"lowBalance,omitzero"`
 }
 
 // PortalLink is the answer to who made a link.

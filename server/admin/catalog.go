@@ -39,6 +39,7 @@ func (w *walk) fields(of reflect.Value) map[string]reader {
 	switch d := of.Addr().Interface().(type) {
 	case *billing.PricingDocument:
 		all["credits"] = readCredits(w, &d.Credits)
+		all["thresholds"] = w.percents(&d.Thresholds)
 	case *billing.TierDocument:
 		all["upTo"] = func(t *tree, place string) {
 			if d.Infinite = t.kind == scan.KindString && t.text == "inf"; !d.Infinite {

@@ -97,6 +97,8 @@ func TestExamples(t *testing.T) {
 		{"GET", pool + "/transactions?limit=10", "", 200, ""},
 		{"POST", sandbox + "transactions/" + grant + "/reverse", "", 201, ""},
 		{"POST", sandbox + "transactions/" + grant + "/reverse", `{}`, 400, "transaction_final"},
+		{"PUT", pool + "/low-balance", `{"lowBalance":100}`, 200, ""},
+		{"PUT", pool + "/low-balance", `{"lowBalance":-1}`, 400, "validation_failed"},
 		{"POST", pool + "/freeze", "", 200, ""},
 		{"POST", pool + "/unfreeze", "", 200, ""},
 		{"POST", pool + "/archive", "", 200, ""},

@@ -17,6 +17,7 @@ import (
 var bodies = map[string]string{
 	"bindKey":      `{"budget":"team"}`,
 	"grantCredits": `{"amount":1}`, "deductCredits": `{"amount":1}`, "createPool": `{"name":"x"}`,
+	"setLowBalance":         `{"lowBalance":1}`,
 	"updateWebhookEndpoint": `{"description":"x"}`, "createPortalLink": `{"expiresInMinutes":60}`,
 }
 

@@ -37,6 +37,9 @@ func (a *credits) poolRoutes() []server.Route {
 			a.listPools, answers(server.ArrayOf(server.RefTo("CreditPool")))),
 		row("GET", environment+"/pools/{pool}", "showPool", "A pool of credits", a.one(a.showPool),
 			answers(server.RefTo("CreditPool"))),
+		row("PUT", environment+"/pools/{pool}/low-balance", "setLowBalance",
+			"Set the balance at which a pool is told to be low", of(a.setLowBalance),
+			server.Takes(server.RefTo("LowBalanceRequest")), nothing("Set, or it was before")),
 		change("freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
 			func(env uint32, id [16]byte, by string) wire.Fielder {
 				return &billing.FreezePool{Env: env, ID: id, Actor: by}
@@ -99,7 +102,7 @@ func asRequested(c *billing.CreatePool, v *billing.PoolView) bool {
 		v.Denomination == cmp.Or(c.Denomination, v.Denomination) &&
 		v.Currency == cmp.Or(c.Currency, v.Currency) &&
 		v.RolloverPolicy == cmp.Or(c.RolloverPolicy, "NONE") && v.HasCap == c.HasCap &&
-		v.RolloverCap == c.RolloverCap && v.Priority == c.Priority &&
+		v.RolloverCap == c.RolloverCap && v.Priority == c.Priority && v.LowBalance == c.LowBalance &&
 		string(v.Metadata) == string(c.Metadata)
 }
 
@@ -113,6 +116,7 @@ func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 		"rolloverPolicy": w.word(&c.RolloverPolicy, "NONE", "FULL", "CAPPED"),
 		"priority":       w.integer(&c.Priority, maxPriority),
 		"metadata":       w.metadata(&c.Metadata),
+		"lowBalance":     w.amount(&c.LowBalance),
 		"rolloverCap": func(t *tree, place string) {
 			c.HasCap = true
 			w.amount(&c.RolloverCap)(t, place)
@@ -124,6 +128,19 @@ func readPool(x *server.Exchange, c *billing.CreatePool) *server.Fault {
 		fault = w.fault()
 	}
 	return fault
+}
+
+func (a *credits) setLowBalance(x *server.Exchange, id [16]byte) *server.Fault {
+	c := billing.SetLowBalance{ID: id, Actor: x.By()}
+	var w walk
+	fault := body(x, &w, map[string]reader{"lowBalance": w.amount(&c.LowBalance)}, "lowBalance")
+	if fault != nil {
+		return fault
+	}
+	return a.carryOut(x, billing.KindSetLowBalance, func(env uint32) wire.Fielder {
+		c.Env = env
+		return &c
+	})
 }
 
 func (a *credits) listPools(x *server.Exchange) *server.Fault {

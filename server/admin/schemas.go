@@ -66,10 +66,11 @@ func description() server.Description {
 			"Payment":         server.AnswerSchema[billing.Payment](),
 			"PoolRequest": server.DocumentSchema[billing.CreatePool](
 				server.May("priority", server.IntSchema(-maxPriority, maxPriority))),
-			"Reservation":     server.AnswerSchema[billing.ReservationView](),
-			"ReservationItem": server.AnswerSchema[billing.ReservationItemView](),
-			"Transaction":     server.AnswerSchema[billing.TransactionView](),
-			"Verification":    verificationSchema(),
+			"LowBalanceRequest": server.DocumentSchema[billing.SetLowBalance](),
+			"Reservation":       server.AnswerSchema[billing.ReservationView](),
+			"ReservationItem":   server.AnswerSchema[billing.ReservationItemView](),
+			"Transaction":       server.AnswerSchema[billing.TransactionView](),
+			"Verification":      verificationSchema(),
 			"WebhookDelivery": server.AnswerSchema[deliveryAnswer](
 				server.Must("type", server.EnumSchema(billing.WebhookEventNames()...))),
 			"WebhookEndpoint": server.AnswerSchema[endpointAnswer](),

@@ -60,6 +60,18 @@ func (w *walk) whole(dst *uint32) reader {
 	}
 }
 
+// percents reads an array of whole numbers of 1 to 100.
+func (w *walk) percents(dst *[]byte) reader {
+	return w.array(func(t *tree, place string) {
+		value, ok := t.integer()
+		if !ok || value < 1 || value > 100 {
+			w.problem(place, server.FieldOutOfRange, "must be a whole number from 1 to 100")
+			return
+		}
+		*dst = append(*dst, byte(value))
+	})
+}
+
 // plain reads a string of least to most characters, none of them a control character.
 func (w *walk) plain(dst *string, least, most int) reader {
 	return func(t *tree, place string) {

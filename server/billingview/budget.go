@@ -1,8 +1,6 @@
 package billingview
 
 import (
-	"strconv"
-
 	"tollgate/engine/billing"
 	"tollgate/server"
 )
@@ -46,16 +44,7 @@ func writeBudgetLimit(data *server.JSON, l *billing.BudgetLimitView) {
 		mode = "soft"
 	}
 	data.Text("mode", mode)
-	if len(l.Thresholds) > 0 {
-		list := []byte{'['}
-		for i, percent := range l.Thresholds {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = strconv.AppendUint(list, uint64(percent), 10)
-		}
-		data.Raw("thresholds", append(list, ']'))
-	}
+	data.Uints("thresholds", l.Thresholds)
 	data.Decimal("used", l.Used)
 	data.Decimal("held", l.Held)
 	data.Decimal("remaining", l.Remaining)

@@ -28,6 +28,9 @@ func WriteCreditPool(data *server.JSON, v *billing.PoolView) {
 		data.Decimal("rolloverCap", v.RolloverCap)
 	}
 	data.Int("priority", v.Priority)
+	if v.Watched() {
+		data.Decimal("lowBalance", v.LowBalance)
+	}
 	data.UUID("customerId", v.CustomerID)
 	data.Raw("metadata", v.Metadata)
 	data.Time("createdAt", v.CreatedAt)
@@ -145,6 +148,9 @@ func WriteCreditAllocation(data *server.JSON, v *billing.CreditAllocationDocumen
 		data.Decimal("rolloverCap", v.RolloverCap)
 	}
 	data.Bool("hardLimit", v.HardLimit)
+	if v.Watched() {
+		data.Decimal("lowBalance", v.LowBalance)
+	}
 	data.Close('}')
 }
 
@@ -173,6 +179,7 @@ func WritePricing(data *server.JSON, v *billing.PricingDocument) {
 	if v.Packs() {
 		data.Decimal("pricePerPackage", v.PricePerPackage)
 	}
+	data.Uints("thresholds", v.Thresholds)
 	if v.Credits.Pool != "" {
 		data.Object("credits")
 		data.Text("pool", v.Credits.Pool)

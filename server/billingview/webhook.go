@@ -13,12 +13,15 @@ func WriteWebhook(data *server.JSON, m *billing.WebhookMessage) {
 	data.Time("timestamp", m.At)
 	data.Object("data")
 	switch m.Type {
-	case billing.WebhookCreditsDepleted:
+	case billing.WebhookCreditsDepleted, billing.WebhookCreditsLow:
 		data.UUID("poolId", m.PoolID)
 		data.Text("name", m.PoolName)
 		data.Text("customerReferenceId", m.Customer)
 		data.Decimal("balance", m.Balance)
-	case billing.WebhookLimitReached:
+		if m.Type == billing.WebhookCreditsLow {
+			data.Decimal("lowBalance", m.LowBalance)
+		}
+	case billing.WebhookLimitReached, billing.WebhookUsageThreshold:
 		data.Text("featureKey", m.FeatureKey)
 		data.UUID("subscriptionId", m.SubscriptionID)
 		data.Text("customerReferenceId", m.Customer)
@@ -27,6 +30,9 @@ func WriteWebhook(data *server.JSON, m *billing.WebhookMessage) {
 		data.Bool("hardLimit", m.HardLimit)
 		data.Time("currentPeriodStart", m.PeriodStart)
 		data.Time("currentPeriodEnd", m.PeriodEnd)
+		if m.Type == billing.WebhookUsageThreshold {
+			data.Uint("percent", uint64(m.Percent))
+		}
 	case billing.WebhookBudgetThreshold:
 		data.Text("budget", m.BudgetKey)
 		data.Text("name", m.BudgetName)

@@ -257,6 +257,7 @@ func (r *recorder) adminIsRecorded() {
 	pool := call("createPool", `{"name":"second"}`, "anna")["id"].(string)
 	granted := call("grantCredits", `{"amount":5}`, pool)["id"].(string)
 	call("deductCredits", `{"amount":1}`, pool)
+	call("setLowBalance", `{"lowBalance":3}`, pool)
 	call("freezePool", "", pool)
 	call("unfreezePool", "", pool)
 	call("reverseTransaction", "", granted)

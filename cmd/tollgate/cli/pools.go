@@ -16,6 +16,7 @@ type poolsCommand struct {
 	Grants       call[poolOutput, grants]              `cmd:"" call:"GET pools/{Pool}/grants" help:"List grants with something left, in the order in which they burn."`
 	Transactions call[poolsTransactions, transactions] `cmd:"" call:"GET pools/{Pool}/transactions" help:"List what moved a pool's credits, newest first."`
 	Reverse      call[poolsReverse, transaction]       `cmd:"" call:"POST transactions/{Transaction}/reverse" help:"Take a grant or a deduction back, once."`
+	LowBalance   call[poolsLowBalance, none]           `cmd:"" call:"PUT pools/{Pool}/low-balance" says:"Pool {Pool} is low at {Amount}." help:"Set the balance at which the webhook credits.low is sent; 0: none."`
 	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still taken."`
 	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Take deductions and usage again."`
 	Archive      call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/archive" says:"Pool {Pool} is archived." help:"Take a pool out of use, for good."`
@@ -67,6 +68,7 @@ type poolsCreate struct {
 	Rollover       string `json:"rolloverPolicy,omitempty" enum:"NONE,FULL,CAPPED," default:"" help:"What stays at a period's end: NONE, FULL or CAPPED."`
 	RolloverCap    string `json:"rolloverCap,omitempty" help:"Maximum carried over, with --rollover=CAPPED."`
 	Priority       int64  `json:"priority" help:"Of several pools, the one with the lower number burns first."`
+	LowBalance     string `json:"lowBalance,omitempty" help:"Balance at which the webhook credits.low is sent. Default: none."`
 }
 
 // poolFlags name one pool.
@@ -112,6 +114,11 @@ type poolsDeduct struct {
 	poolOutput `embed:""`
 	Amount     string `arg:"" json:"amount" help:"How many credits."`
 	Note       string `json:"note" help:"Why."`
+}
+
+type poolsLowBalance struct {
+	poolFlags `embed:""`
+	Amount    string `arg:"" json:"lowBalance" help:"The balance at which the pool is low; 0 sets none."`
 }
 
 type grants []api.Grant

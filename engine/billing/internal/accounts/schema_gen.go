@@ -130,6 +130,8 @@ var webhookEventNames = []string{
 	12: "credits.depleted",
 	13: "usage.limit_reached",
 	14: "budget.threshold_reached",
+	15: "usage.threshold_reached",
+	16: "credits.low",
 }
 
 // Names returns the API's names of the values, by number.

@@ -41,6 +41,10 @@ const (
 	WebhookLimitReached WebhookEvent = 13 // usage.limit_reached
 	// WebhookBudgetThreshold: a limit of a budget has come to one of its thresholds.
 	WebhookBudgetThreshold WebhookEvent = 14 // budget.threshold_reached
+	// WebhookUsageThreshold: the usage of a feature has come to a threshold of its limit.
+	WebhookUsageThreshold WebhookEvent = 15 // usage.threshold_reached
+	// WebhookCreditsLow: a pool has come down to the balance at which it is low.
+	WebhookCreditsLow WebhookEvent = 16 // credits.low
 )
 
 // Wants reports whether any endpoint of the environment subscribes to an event.

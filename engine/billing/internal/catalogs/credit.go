@@ -128,6 +128,7 @@ func (p *problems) allocations(place string, d *PlanDocument) {
 		if _, known := credit.PolicyOf(a.RolloverPolicy); !known {
 			p.add(at+".rolloverPolicy", "%q is none of NONE, FULL, CAPPED", a.RolloverPolicy)
 		}
+		p.amount(at+".lowBalance", a.LowBalance)
 		p.amount(at+".rolloverCap", a.RolloverCap)
 		if capped := a.RolloverPolicy == credit.PolicyCapped.String(); capped != a.HasCap {
 			p.add(at+".rolloverCap", "belongs to the rolloverPolicy CAPPED, and only to it")

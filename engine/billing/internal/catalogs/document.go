@@ -65,7 +65,12 @@ type CreditAllocationDocument struct {
 	RolloverCap      decimal.Decimal `wire:"9" json:"rolloverCap" if:"HasCap"` // maximum carried over
 	// HardLimit keeps the balance from going below zero.
 	HardLimit bool `wire:"10" json:"hardLimit"`
+	// LowBalance is the balance at which the pool is told to be low; 0: none.
+	LowBalance decimal.Decimal `wire:"11" json:"lowBalance" if:"Watched()"`
 }
+
+// Watched reports whether it has a balance at which it is low.
+func (a *CreditAllocationDocument) Watched() bool { return !a.LowBalance.IsZero() }
 
 // PlanFeatureDocument links a feature to a plan.
 //
@@ -94,7 +99,10 @@ type PricingDocument struct {
 	Tiers           []TierDocument  `wire:"9" json:"tiers,omitzero" with:"WriteTier"`
 	PackageSize     decimal.Decimal `wire:"10" json:"packageSize" if:"Packs()"`
 	PricePerPackage decimal.Decimal `wire:"11" json:"pricePerPackage" if:"Packs()"`
-	Credits         CreditsDocument `wire:",inline"`
+	// Thresholds are percents of maxUsage at which usage is told, ascending.
+	Thresholds []byte `wire:"14" json:"thresholds,omitzero" rule:"min=1,max=100" as:"list"`
+
+	Credits CreditsDocument `wire:",inline"`
 }
 
 // Packs reports whether units are sold in packages.

@@ -1,6 +1,7 @@
 package catalogs
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -70,11 +71,20 @@ type PlanFeature struct {
 	Priced bool
 	// HasMax, Max and Hard are the limit; Accumulate reports whether usage is not reset at period
 	// ends.
-	HasMax, Hard, Accumulate bool
-	Max                      decimal.Decimal
-	Credits                  FeatureCredits
+	// Watched is set if it has Thresholds.
+	HasMax, Hard, Accumulate, Watched bool
+	Max                               decimal.Decimal
+	Credits                           FeatureCredits
+	// thresholds are those of the limit at which usage is told, ascending.
+	thresholds []threshold
 	// safe is a quantity up to which the price is known to be within range.
 	safe decimal.Decimal
+}
+
+// threshold is a percent of a limit.
+type threshold struct {
+	percent uint8
+	at      decimal.Exact
 }
 
 // featureSlot maps a feature's number to its place in PlanVersion.Features.
@@ -167,6 +177,7 @@ func (d PricingDocument) normalised(pricingType string) PricingDocument {
 	d.ResetMode = Either(d.ResetMode, resetModeReset)
 	d.LimitMode = Either(d.LimitMode, limitModeSoft)
 	d.Tiers = append([]TierDocument(nil), d.Tiers...)
+	d.Thresholds = bytes.Clone(d.Thresholds)
 	if d.Credits.Pool != "" && d.Credits.Weight.IsZero() {
 		d.Credits.Weight = decimal.FromInt(1)
 	}
@@ -185,6 +196,12 @@ func newPlanFeature(number uint32, d *PlanFeatureDocument) PlanFeature {
 	f.Priced = f.Model.Kind != price.KindIncluded
 	f.Credits = newFeatureCredits(&f, &d.Pricing.Credits)
 	f.safe = safeQuantity(&f.Model)
+	for _, percent := range d.Pricing.Thresholds {
+		f.thresholds = append(f.thresholds, threshold{
+			percent, decimal.Product(f.Max, decimal.FromBits(0, uint64(percent)*1e10)),
+		})
+	}
+	f.Watched = len(f.thresholds) > 0
 	return f
 }
 
@@ -205,6 +222,17 @@ func priceModel(d *PlanFeatureDocument) (m price.Model, ok bool) {
 // Full reports whether the usage has reached the limit.
 func (f *PlanFeature) Full(used decimal.Decimal) bool {
 	return f.HasMax && !used.Less(f.Max)
+}
+
+// Reached returns the highest threshold that the usage has reached, in percent; 0 if none.
+func (f *PlanFeature) Reached(used decimal.Decimal) (percent uint8) {
+	for i := range f.thresholds {
+		if used.Exact().Cmp(f.thresholds[i].at) < 0 {
+			break
+		}
+		percent = f.thresholds[i].percent
+	}
+	return percent
 }
 
 // Compare compares a total with the limit: nothing may be added beyond a hard limit.

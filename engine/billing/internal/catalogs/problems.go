@@ -20,6 +20,7 @@ const (
 	maxDocumentFeatures      = 1000
 	maxDocumentPlans         = 1000
 	maxPlanFeatures          = 500
+	maxThresholds            = 8
 	maxIntervalMonths        = 120
 	MaxMetadataBytes         = 8 << 10
 	maxProblems              = 20
@@ -175,6 +176,7 @@ func (p *problems) pricing(place string, f *PlanFeatureDocument) {
 	if d.LimitMode == limitModeHard && !d.HasMax {
 		p.add(at+".limitMode", "hard needs a maxUsage")
 	}
+	p.thresholds(at+".thresholds", d)
 	p.credits(at+".credits", &d.Credits)
 	types := [...]string{pricingIncluded, pricingUsageBased, pricingGraduated}
 	if !p.word(place+".pricingType", f.PricingType, types[:]...) {
@@ -187,6 +189,24 @@ func (p *problems) pricing(place string, f *PlanFeatureDocument) {
 	}
 	for _, problem := range price.Problems(&m) {
 		p.add(at+"."+problem.Place, "%s", problem.Text)
+	}
+}
+
+// thresholds checks the percents of a limit: ascending, and only where there is one.
+func (p *problems) thresholds(place string, d *PricingDocument) {
+	switch {
+	case len(d.Thresholds) > maxThresholds:
+		p.add(place, "at most %d", maxThresholds)
+	case len(d.Thresholds) > 0 && d.MaxUsage.Sign() <= 0:
+		p.add(place, "need a maxUsage above 0")
+	}
+	before := byte(0)
+	for i, percent := range d.Thresholds {
+		if percent <= before || percent > 100 {
+			p.add(fmt.Sprintf("%s[%d]", place, i), "must be 1 to 100 percent, ascending")
+			return
+		}
+		before = percent
 	}
 }
 

@@ -38,6 +38,7 @@ func (v *CreditAllocationDocument) Fields(w *wire.Codec) {
 	w.Bool(8, &v.HasCap)
 	w.Decimal(9, &v.RolloverCap)
 	w.Bool(10, &v.HardLimit)
+	w.Decimal(11, &v.LowBalance)
 }
 
 // Fields implements wire.Fielder.
@@ -101,6 +102,7 @@ func (v *PricingDocument) Fields(w *wire.Codec) {
 	w.Decimal(11, &v.PricePerPackage)
 	w.String(12, &v.Credits.Pool)
 	w.Decimal(13, &v.Credits.Weight)
+	w.Blob(14, &v.Thresholds)
 }
 
 // Fields implements wire.Fielder.

@@ -145,7 +145,9 @@ func (t *Burner) allocatedPool(
 		ID: catalogs.CreditID("pool", b.ID, uint64(t.S.Pools.Len())+1), Customer: b.Customer,
 		Name: catalogs.PoolNamed(a.Pool), CreatedAt: at, ModifiedAt: at, Priority: int32(a.Priority),
 		Policy: policy, Hard: a.HardLimit, HasCap: a.HasCap, RolloverCap: a.RolloverCap,
-	}, &PoolText{Name: a.Pool, Denomination: a.Denomination, Currency: a.Currency})
+	}, &PoolText{
+		Name: a.Pool, Denomination: a.Denomination, Currency: a.Currency, LowBalance: a.LowBalance,
+	})
 }
 
 // rollOver ends a subscription's period in a pool: the policy decides how much of the plan's grants

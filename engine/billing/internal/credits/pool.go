@@ -40,8 +40,9 @@ type Pool struct {
 	Priority                       int32
 	Policy                         credit.Policy
 	Hard, HasCap, Frozen, Archived bool
-	// depleted is what webhooks last reported: set while a hard limit leaves no credits.
-	depleted bool
+	// depleted is what webhooks last reported: set while a hard limit leaves no credits. low is the
+	// same of the balance at which a pool is low, and watched whether it has one.
+	depleted, watched, low bool
 }
 
 // Totals are what a pool has moved so far.
@@ -57,6 +58,8 @@ type PoolText struct {
 	Denomination string `wire:"2"`
 	Currency     string `wire:"3"`
 	Metadata     []byte `wire:"4"`
+	// LowBalance is the balance at which the pool is low; 0: none.
+	LowBalance decimal.Decimal `wire:"5"`
 }
 
 // Balance is granted − consumed − expired − reversed. Each total is within the range of numbers,
@@ -88,6 +91,30 @@ func (s *Vault) Expiring(p *Pool, now int64) (sum decimal.Decimal) {
 // More returns a + b for amounts whose sum is known to be within the range of numbers.
 func More(a, b decimal.Decimal) decimal.Decimal { return credit.Less(a, b.Neg()) }
 
+// watch sets the balance at which the pool is low; 0: none. A pool that is low then is not told.
+func (p *Pool) watch(low decimal.Decimal) {
+	p.watched = low.Sign() > 0
+	p.low = p.isLow(low)
+}
+
+func (p *Pool) isLow(low decimal.Decimal) bool {
+	return p.watched && !p.Archived && !low.Less(p.Balance())
+}
+
+// SetLowBalance changes the balance at which a pool is low. Callers hold the customer's lock.
+func (t *Burner) SetLowBalance(row uint32, low decimal.Decimal) {
+	words := t.S.PoolWords(row)
+	words.LowBalance = low
+	t.S.PoolTexts.Write(row).Data = string(wire.Encode(nil, &words))
+	t.S.Pools.Write(row).watch(low)
+}
+
+// PoolWords are a pool's texts. Readers hold the customer's lock.
+func (s *Vault) PoolWords(row uint32) (words PoolText) {
+	rows.DecodeText(s.PoolTexts.Read(row).Data, &words)
+	return words
+}
+
 // Statuses of a pool.
 const (
 	poolActive   = "ACTIVE"
@@ -113,6 +140,7 @@ func (p *Pool) Status(balance decimal.Decimal) string {
 func (t *Burner) AddPool(p *Pool, words *PoolText) (row uint32) {
 	row, r := t.S.Pools.Append()
 	*r = *p
+	r.watch(words.LowBalance)
 	_, cold := t.S.PoolTexts.Append()
 	cold.Data = string(wire.Encode(nil, words))
 	t.S.Archives.Append()

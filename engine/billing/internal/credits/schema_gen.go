@@ -67,6 +67,7 @@ func (v *PoolText) Fields(w *wire.Codec) {
 	w.String(2, &v.Denomination)
 	w.String(3, &v.Currency)
 	w.Blob(4, &v.Metadata)
+	w.Decimal(5, &v.LowBalance)
 }
 
 // Fields implements wire.Fielder.
@@ -270,7 +271,7 @@ func appendPool(dst []byte, v *Pool) []byte {
 	dst = rows.AppendDecimal(dst, v.RolloverCap)
 	dst = rows.AppendU32(dst, uint32(v.Priority))
 	dst = append(dst, uint8(v.Policy))
-	dst = append(dst, rows.Flags(v.Hard, v.HasCap, v.Frozen, v.Archived, v.depleted))
+	dst = append(dst, rows.Flags(v.Hard, v.HasCap, v.Frozen, v.Archived, v.depleted, v.watched, v.low))
 	return dst
 }
 
@@ -303,6 +304,8 @@ func readPool(src []byte, v *Pool) ([]byte, error) {
 	v.Frozen = flags&4 != 0
 	v.Archived = flags&8 != 0
 	v.depleted = flags&16 != 0
+	v.watched = flags&32 != 0
+	v.low = flags&64 != 0
 	return r.Rest, r.Err
 }
 

@@ -62,35 +62,48 @@ type Moves struct {
 	moved []uint32
 }
 
-// moved notes that a pool's credits moved, for TellDepleted.
+// moved notes that a pool's credits moved, for TellPools.
 func (t *Burner) moved(pool uint32) {
 	if moved := t.Moves.moved; len(moved) == 0 || moved[len(moved)-1] != pool {
 		t.Moves.moved = append(moved, pool)
 	}
 }
 
-// TellDepleted queues a message for each pool that this command has emptied. A pool that the same
-// command refills, as at a period's end, does not count.
-func (t *Burner) TellDepleted() {
+// TellPools queues messages about the pools that this command has emptied, or brought down to the
+// balance at which they are low. A pool that the same command refills, as at a period's end, does
+// not count.
+func (t *Burner) TellPools() {
 	for _, row := range t.Moves.moved {
 		p := t.S.Pools.Read(row)
 		empty := p.Hard && !p.Archived && p.Balance().Sign() <= 0
-		if empty == p.depleted {
+		if !p.watched && empty == p.depleted {
 			continue
 		}
+		words := t.S.PoolWords(row)
+		low, was := p.isLow(words.LowBalance), *p
 		lock := t.S.WriteLock(p.Customer)
-		t.S.Pools.Write(row).depleted = empty
+		p = t.S.Pools.Write(row)
+		p.depleted, p.low = empty, low
 		lock.Unlock()
-		e := t.S.Environment(t.S.Customers.Read(p.Customer).Env)
-		if !empty || !e.Wants(accounts.WebhookCreditsDepleted) {
-			continue
+		if low && !was.low {
+			t.tellPool(row, accounts.WebhookCreditsLow, &words)
 		}
-		var words PoolText
-		rows.DecodeText(t.S.PoolTexts.Read(row).Data, &words)
-		t.Tell(e, p.Customer, &outbox.WebhookMessage{
-			Type: accounts.WebhookCreditsDepleted, At: e.Now(t.Stamp),
-			ToldPool: outbox.ToldPool{PoolID: p.ID, PoolName: words.Name, Balance: p.Balance()},
-		})
+		if empty && !was.depleted {
+			t.tellPool(row, accounts.WebhookCreditsDepleted, &words)
+		}
 	}
 	t.Moves.moved = t.Moves.moved[:0]
+}
+
+func (t *Burner) tellPool(row uint32, w accounts.WebhookEvent, words *PoolText) {
+	p := t.S.Pools.Read(row)
+	e := t.S.Environment(t.S.Customers.Read(p.Customer).Env)
+	m := outbox.WebhookMessage{
+		Type: w, At: e.Now(t.Stamp),
+		ToldPool: outbox.ToldPool{PoolID: p.ID, PoolName: words.Name, Balance: p.Balance()},
+	}
+	if w == accounts.WebhookCreditsLow {
+		m.LowBalance = words.LowBalance
+	}
+	t.Tell(e, p.Customer, &m)
 }

@@ -72,27 +72,31 @@ func (h *happening) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
 	}
 }
 
-// reached returns messages for the features whose limit the ledger's usage has reached. Call it
-// before the ledger is committed.
+// reached returns messages for the features whose limit, or a threshold of it, the ledger's usage
+// has reached. Call it before the ledger is committed.
 func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
-	if !l.Env.Wants(accounts.WebhookLimitReached) || l.Sub.EndedAt != 0 {
+	if !outbox.WantsLimits(l.Env) || l.Sub.EndedAt != 0 {
 		return nil
 	}
 	before, now := l.Catalog.Version(l.was.Version), l.Version()
 	for i := range now.Features {
 		f := &now.Features[i]
 		used := l.Counters[i].Reading(f)
-		if !f.Full(used) {
+		reading := outbox.ReadingOf(f, used)
+		if !reading.Beyond(outbox.Reading{}) {
 			continue
 		}
+		var was outbox.Reading
 		slot, carried := before.Slot(f.Feature)
 		goesOn := l.was.Period == l.Sub.Period || f.Accumulate
-		if carried && goesOn && int(slot) < int(l.was.Counters) &&
-			before.Features[slot].Full(
-				t.S.Counters.Reading(l.was.FirstCounter+slot, &before.Features[slot])) {
-			continue // it had been reached before
+		if carried && goesOn && int(slot) < int(l.was.Counters) {
+			old := &before.Features[slot]
+			was = outbox.ReadingOf(old, t.S.Counters.Reading(l.was.FirstCounter+slot, old))
 		}
-		told = append(told, outbox.LimitMessage(&l.Sub.UsualSubscription, l.Catalog, f, used))
+		if reading.Beyond(was) {
+			told = append(told,
+				outbox.LimitMessages(&l.Sub.UsualSubscription, l.Catalog, f, used, was)...)
+		}
 	}
 	return told
 }

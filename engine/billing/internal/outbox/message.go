@@ -21,7 +21,7 @@ var webhookNames = accounts.WebhookEvent(0).Names()
 type WebhookEvents uint32
 
 // allWebhookEvents is every event that there is.
-const allWebhookEvents = WebhookEvents(2<<accounts.WebhookBudgetThreshold - 2)
+const allWebhookEvents = WebhookEvents(2<<accounts.WebhookCreditsLow - 2)
 
 // WebhookEventsOf makes the set of names; false if one is unknown.
 func WebhookEventsOf(names []string) (set WebhookEvents, ok bool) {
@@ -122,9 +122,11 @@ type ToldPool struct {
 	PoolID   [16]byte        `wire:"40"`
 	PoolName string          `wire:"41"`
 	Balance  decimal.Decimal `wire:"42"`
+	// LowBalance is the balance at which it is low.
+	LowBalance decimal.Decimal `wire:"43"`
 }
 
-// ToldLimit is a message's part about a feature whose limit is reached.
+// ToldLimit is a message's part about a feature whose limit, or a threshold of it, is reached.
 //
 //schema:part
 type ToldLimit struct {
@@ -141,7 +143,7 @@ type ToldLimit struct {
 type ToldBudget struct {
 	BudgetKey  string `wire:"60"`
 	BudgetName string `wire:"61"`
-	// LimitOf and Window are words of the limit, Percent is the threshold.
+	// LimitOf and Window are words of the limit, Percent is the threshold, as it is of a plan's limit.
 	LimitOf string          `wire:"62"`
 	Window  string          `wire:"63"`
 	LimitIn string          `wire:"64"` // the currency of a price

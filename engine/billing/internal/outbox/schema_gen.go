@@ -79,6 +79,7 @@ func (v *WebhookMessage) Fields(w *wire.Codec) {
 	w.ID(40, &v.PoolID)
 	w.String(41, &v.PoolName)
 	w.Decimal(42, &v.Balance)
+	w.Decimal(43, &v.LowBalance)
 	w.String(50, &v.FeatureKey)
 	w.Decimal(51, &v.Used)
 	w.Decimal(52, &v.Limit)

@@ -52,27 +52,64 @@ func (m *WebhookMessage) OfInvoice(v *book.Invoice, currency string) {
 	m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd
 }
 
-// LimitMessage makes the message that a feature's usage has reached its limit.
-func LimitMessage(
+// Reading is what a limit said of usage.
+type Reading struct {
+	full    bool
+	percent uint8
+}
+
+// ReadingOf compares usage with a feature's limit and its thresholds.
+func ReadingOf(f *catalogs.PlanFeature, used decimal.Decimal) Reading {
+	return Reading{f.Full(used), f.Reached(used)}
+}
+
+// Beyond reports whether usage has reached more than before.
+func (r Reading) Beyond(before Reading) bool {
+	return r.full && !before.full || r.percent > before.percent
+}
+
+// LimitMessages makes the messages about what a feature's usage has reached since a reading: the
+// limit, and the highest of its thresholds.
+func LimitMessages(
 	b *book.UsualSubscription, c *catalogs.Catalog, f *catalogs.PlanFeature, used decimal.Decimal,
-) WebhookMessage {
-	return WebhookMessage{
-		Type: accounts.WebhookLimitReached, SubscriptionID: b.ID,
-		PeriodStart: b.PeriodStart, PeriodEnd: b.PeriodEnd,
+	before Reading,
+) (told []WebhookMessage) {
+	now := ReadingOf(f, used)
+	m := WebhookMessage{
+		SubscriptionID: b.ID, PeriodStart: b.PeriodStart, PeriodEnd: b.PeriodEnd,
 		ToldLimit: ToldLimit{
 			FeatureKey: c.Feature(f.Feature).Document.Key, Used: used, Limit: f.Max, HardLimit: f.Hard,
 		},
 	}
+	if now.percent > before.percent {
+		m.Type, m.Percent = accounts.WebhookUsageThreshold, now.percent
+		told = append(told, m)
+	}
+	if now.full && !before.full {
+		m.Type, m.Percent = accounts.WebhookLimitReached, 0
+		told = append(told, m)
+	}
+	return told
 }
 
-// TellReached queues a message if usage at a place has just reached its feature's limit: before is
-// the counter's reading before it, used its reading now.
+// WantsLimits reports whether any endpoint asks for what LimitMessages makes.
+func WantsLimits(e *accounts.Environment) bool {
+	return e.Wants(accounts.WebhookLimitReached) || e.Wants(accounts.WebhookUsageThreshold)
+}
+
+// TellReached queues messages if usage at a place has just reached its feature's limit, or a
+// threshold of it: before is the counter's reading before it, used its reading now.
 func (t *Teller) TellReached(place book.Place, before, used decimal.Decimal, at int64) {
 	b := t.S.Subscriptions.Read(place.Subscription)
 	e := t.S.Environment(t.S.Customers.Read(b.Customer).Env)
-	if f := place.Feature; e.Wants(accounts.WebhookLimitReached) && !f.Full(before) && f.Full(used) {
-		m := LimitMessage(&b.UsualSubscription, e.Catalog.Load(), f, used)
-		m.At = at
-		t.Tell(e, b.Customer, &m)
+	f := place.Feature
+	was := ReadingOf(f, before)
+	if !WantsLimits(e) || !ReadingOf(f, used).Beyond(was) {
+		return
+	}
+	told := LimitMessages(&b.UsualSubscription, e.Catalog.Load(), f, used, was)
+	for i := range told {
+		told[i].At = at
+		t.Tell(e, b.Customer, &told[i])
 	}
 }
