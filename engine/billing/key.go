@@ -144,3 +144,39 @@ func (m *accountReader) Keys(env uint32) []KeyView {
 	}
 	return views
 }
+
+// BindKey makes requests with an API key count at a budget, or below it.
+type BindKey struct {
+	Env    uint32   `wire:"1"`
+	ID     [16]byte `wire:"2"`
+	Budget string   `wire:"3"` // its key; empty: the key is bound to none
+	Actor  string   `wire:"4"`
+}
+
+func (c *BindKey) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	k := e.APIKey(c.ID)
+	if k == nil || k.Revoked.Load() != nil {
+		return engine.OutcomeKeyUnknown
+	}
+	node, before := uint32(0), ""
+	if c.Budget != "" {
+		if node = t.budgets.Forest.Named(c.Env, []byte(c.Budget)); node == 0 {
+			return engine.OutcomeBudgetUnknown
+		}
+	}
+	if k.Budget == node {
+		return engine.OutcomeDone
+	}
+	if k.Budget != 0 {
+		before = t.budgets.Forest.Key(k.Budget)
+	}
+	t.BindKey(k, node)
+	t.Fold(accounts.KeyHash(&k.Hash) ^ uint64(node))
+	t.NoteChange(c.Env, c.Actor, "key.bound", rows.UUIDText(c.ID),
+		accounts.Changed("budget", before, c.Budget))
+	return engine.OutcomeDone
+}

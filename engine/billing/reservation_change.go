@@ -165,6 +165,29 @@ func (t *turn) ExpireHold(row uint32) {
 	h.store(t)
 }
 
+// bill makes usage of what an expired reservation holds.
+func (h *settling) bill(t *turn) {
+	h.hold.State, h.to = holds.ReservationOpen, holds.ReservationBilled
+	h.words = t.holds.WordsOf(h.row)
+	var parts []part
+	for i := range h.items {
+		if held := h.items[i].Held(); held.Sign() > 0 {
+			given := SettleItem{Cost: h.items[i].Cost, HasCost: h.items[i].HasCost}
+			parts = append(parts, part{item: i, delta: held, given: &given})
+		}
+	}
+	h.left, h.parts = len(parts), parts
+	for i := range parts {
+		if parts[i].plan(t, h, h.now) != engine.OutcomeDone ||
+			parts[i].carryOut(t, h, nil, h.now) != engine.OutcomeDone {
+			h.left--
+		}
+	}
+	if h.hold.State = holds.ReservationBilled; len(parts) == 0 {
+		h.hold.State = holds.ReservationExpired
+	}
+}
+
 // amend gives the events of a reservation that was billed when it expired the real units; none
 // where an event under the command's key has them.
 func (c *SettleReservation) amend(

@@ -1,0 +1,244 @@
+package billing
+
+import (
+	"slices"
+
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/credit"
+	"tollgate/engine/decimal"
+)
+
+// part is what a settlement adds to one item.
+type part struct {
+	item  int
+	delta decimal.Decimal
+	usage *usage
+	given *SettleItem
+}
+
+// plan decides what becomes of a part that goes beyond what is held. It changes nothing.
+func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
+	i := &h.items[p.item]
+	p.usage = &usage{
+		customer: h.hold.Customer, feature: i.Feature, recordedAt: h.now, settling: h,
+	}
+	u := p.usage
+	own := decimal.Decimal{}
+	if h.hold.State == holds.ReservationOpen {
+		u.place = t.within(h.catalog, i.Subscription, i.Feature, occurredAt)
+		own = i.Held()
+	} else { // expired: an ordinary event
+		c := RecordUsage{Env: h.env.Number, OccurredAt: occurredAt}
+		at, _ := c.place(t, h.catalog, usageTarget{u.customer, i.Feature, h.now})
+		if u.place = at.Place; t.archived(u.customer, u.place) {
+			return engine.OutcomeCustomerArchived
+		}
+	}
+	held, _ := t.heldBeside(u.customer, u.place, h.now)
+	u.kept = p.keeps(t, h)
+	for j := range h.parts { // what parts before it are to burn is gone then
+		if h.parts[j].item == p.item {
+			break
+		}
+		u.kept = sums.Of(u.kept, h.parts[j].burns(h, u))
+	}
+	if u.place.Subscription == i.Subscription {
+		held = credit.Less(held, decimal.Min(held, own))
+	}
+	u.held, u.forced = held, true
+	if !own.Less(p.delta) {
+		return engine.OutcomeDone
+	}
+	return p.overrun(t, h, occurredAt, own)
+}
+
+// keeps is how many credits stay held beside the part: what other reservations hold, and this one
+// for parts behind it, or where it stays open, for all others.
+func (p *part) keeps(t *turn, h *settling) decimal.Decimal {
+	u := p.usage
+	if !u.place.Credited() {
+		return decimal.Decimal{}
+	}
+	_, kept := t.heldBeside(u.customer, u.place, h.now)
+	for j := range h.items {
+		if h.items[j].Pool == u.place.Feature.Credits.Pool && (j == p.item || !h.waits(p, j)) {
+			kept = sums.Remaining(kept, h.items[j].Credits)
+		}
+	}
+	return kept
+}
+
+// waits reports whether an item holds its credits while a part is carried out.
+func (h *settling) waits(p *part, item int) bool {
+	return h.partial || item > p.item &&
+		slices.ContainsFunc(h.parts, func(q part) bool { return q.item == item })
+}
+
+// burns is how many credits of a usage's pool the part needs beyond those that stay held for it.
+func (p *part) burns(h *settling, u *usage) decimal.Decimal {
+	at := p.usage.place
+	if !at.Credited() || !u.place.Credited() ||
+		at.Feature.Credits.Pool != u.place.Feature.Credits.Pool {
+		return decimal.Decimal{}
+	}
+	need, _ := credit.Need(p.delta, at.Feature.Credits.Weight)
+	if h.partial {
+		return sums.Remaining(need, h.items[p.item].Credits)
+	}
+	return need
+}
+
+// overrun decides about what goes beyond the hold: what fits counts as any event.
+func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engine.Outcome {
+	u := p.usage
+	fits, level, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: at})
+	if outcome.Refused() {
+		return outcome
+	}
+	fits = decimal.Max(fits, decimal.Min(own, p.delta))
+	if u.overrun = credit.Less(p.delta, fits); u.overrun.IsZero() {
+		if !h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
+			return engine.OutcomeDone
+		}
+		trial := *u
+		return h.affords(t, p, &trial, credit.Less(p.delta, own))
+	}
+	if h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
+		key := h.catalog.Feature(u.feature).Document.Key
+		s := Shortage{
+			Level: level, FeatureKey: key, Asked: p.delta, Held: u.held, LogIndex: t.Index,
+			Stays: h.hold.State == holds.ReservationOpen,
+		}
+		if level == rulePool {
+			purse := t.PurseOf(u.customer, u.place.Feature.Credits.Pool, h.now)
+			purse.Keep(u.kept)
+			s.Held = decimal.Decimal{}
+			s.Limit, _ = purse.Free()
+		} else if f := u.place.Feature; f != nil && u.place.Counter != 0 {
+			s.Used, s.Limit = t.Counters.Reading(u.place.Counter, f), f.Max
+		}
+		t.Answer(&s)
+		return engine.OutcomeReservationShort
+	}
+	return engine.OutcomeDone
+}
+
+// fitting is how many of an event's units an ordinary event could count, and what decides that.
+func (u *usage) fitting(
+	t *turn, c *RecordUsage,
+) (fits decimal.Decimal, level string, o engine.Outcome) {
+	f := u.place.Feature
+	if f == nil {
+		return c.Units, "", engine.OutcomeDone
+	}
+	fits = c.Units
+	trial := *u
+	trial.forced = false
+	switch outcome := trial.count(t, c); {
+	case outcome == engine.OutcomeHardLimit:
+		total, limit := trial.compared(t)
+		if trial.spot.Closed == nil {
+			total = sums.Of(total, u.held)
+		}
+		fits, level = decimal.Min(fits, sums.Remaining(limit, total)), ruleLimit
+	case outcome.Refused():
+		return fits, "", outcome
+	}
+	if u.place.Credited() && !f.Credits.Fallback {
+		purse := t.PurseOf(u.customer, f.Credits.Pool, u.recordedAt)
+		purse.Keep(u.kept)
+		if paid := purse.Coverable(fits, &f.Credits); paid.Less(fits) {
+			fits, level = paid, rulePool
+		}
+	}
+	return fits, level, engine.OutcomeDone
+}
+
+// compared is what the limit compares before the event, and that limit.
+func (u *usage) compared(t *turn) (total, limit decimal.Decimal) {
+	f := u.place.Feature
+	if u.late != nil && u.spot.Closed != nil {
+		total, f = u.late.Compared(u.spot.Closed, u.feature)
+		return total, f.Max
+	}
+	n := t.Counters.Read(u.place.Counter)
+	if u.ahead && !f.Accumulate {
+		return n.Next, f.Max
+	}
+	return n.Reading(f), f.Max
+}
+
+// try is what could still refuse to carry a part out: numbers that are too large. It changes
+// nothing.
+func (p *part) try(t *turn, h *settling, occurredAt int64) engine.Outcome {
+	u := *p.usage
+	e := RecordUsage{Units: p.delta, OccurredAt: occurredAt}
+	if p.given != nil {
+		e.Cost, e.HasCost = p.given.Cost, p.given.HasCost
+	}
+	outcome := u.price(&e, h.catalog.Feature(u.feature))
+	if outcome == engine.OutcomeDone {
+		outcome = u.count(t, &e)
+	}
+	if !outcome.Refused() && u.place.Credited() {
+		u.burning, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now)
+	}
+	if !outcome.Refused() {
+		outcome = h.charge(t, p.item, &e, &u)
+	}
+	return outcome
+}
+
+// carryOut records a part as a usage event. With the last one the reservation gets its new state.
+func (p *part) carryOut(
+	t *turn, h *settling, c *SettleReservation, occurredAt int64,
+) engine.Outcome {
+	i, u := &h.items[p.item], p.usage
+	u.kept = p.keeps(t, h) // parts before it have burnt theirs
+	e := RecordUsage{
+		Env: h.env.Number, Attempt: uint32(t.Index) | 1, Units: p.delta, OccurredAt: occurredAt,
+		FeatureKey: []byte(h.catalog.Feature(i.Feature).Document.Key),
+	}
+	if c != nil {
+		e.Meta = c.Meta
+	}
+	if p.given != nil {
+		e.Cost, e.HasCost = p.given.Cost, p.given.HasCost
+	}
+	if h.hold.State == holds.ReservationOpen || u.place.Subscription == i.Subscription {
+		e.SubscriptionID = t.Subscriptions.Read(i.Subscription).ID
+	}
+	e.EventName = e.FeatureKey
+	e.Customer = t.ExternalID(t.Customers.Read(h.hold.Customer))
+	h.name(t, &e, c)
+	t.Payload = e.Seal(nil)
+	if outcome := u.price(&e, h.catalog.Feature(i.Feature)); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	if outcome := u.count(t, &e); outcome.Refused() {
+		return outcome
+	}
+	if u.place.Credited() {
+		var outcome engine.Outcome
+		if u.burning, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now); outcome.Refused() {
+			return outcome
+		}
+	}
+	if outcome := h.charge(t, p.item, &e, u); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	h.at, h.total = p.item, sums.Of(i.Settled, p.delta)
+	if !u.overrun.IsZero() {
+		for len(h.words.Overruns) < len(h.items) {
+			h.words.Overruns = append(h.words.Overruns, holds.Overrun{})
+		}
+		o := &h.words.Overruns[p.item]
+		o.Units, h.rewritten = sums.Of(o.Units, u.overrun), true
+	}
+	h.left--
+	t.record(&e, u)
+	t.Spend(4)
+	return engine.OutcomeDone
+}
