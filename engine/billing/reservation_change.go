@@ -97,21 +97,15 @@ func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
 
 // afford asks budgets for what the only item holds beyond what they hold of it.
 func (h *settling) afford(t *turn) engine.Outcome {
-	node, was := t.budgets.Forest.HeldBy(h.hold.FirstItem)
-	if node == 0 && h.words.Budget != "" {
-		var ok bool
-		if node, ok = t.budgets.Forest.Choose(h.chargedFor()); !ok {
-			return engine.OutcomeBudgetUnknown
-		}
-	}
-	if h.node = node; node == 0 {
+	if h.node = h.heldAt(t); h.node == 0 {
 		return engine.OutcomeDone
 	}
+	_, was := t.budgets.Forest.HeldBy(h.hold.FirstItem)
 	charge, ok := t.chargeOf(h.hold.Customer, &h.items[0], h.now, h.hold.ExpiresAt)
 	if !ok {
 		return engine.OutcomeOverflow
 	}
-	return t.budgets.Ask(&t.Runner, h.env.Number, node, []budgets.Charge{charge, was.Neg()}, h.now)
+	return t.budgets.Ask(&t.Runner, h.env.Number, h.node, []budgets.Charge{charge, was.Neg()}, h.now)
 }
 
 // ReleaseReservation gives up what an open reservation holds. Of one that was released or expired

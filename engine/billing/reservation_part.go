@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/budgets"
+	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
@@ -16,6 +18,69 @@ type part struct {
 	delta decimal.Decimal
 	usage *usage
 	given *SettleItem
+	// beyond reports whether it is more than the item holds.
+	beyond bool
+}
+
+// plan decides about all parts together. It changes nothing, and nothing that it admits is refused
+// when it is carried out.
+func (h *settling) plan(t *turn, occurredAt int64) engine.Outcome {
+	// Budgets are asked for all of what an expired reservation settles, and for what goes beyond an
+	// open one that refuses overruns.
+	asks := h.hold.State != holds.ReservationOpen
+	for i := range h.parts {
+		if outcome := h.parts[i].plan(t, h, occurredAt); outcome != engine.OutcomeDone {
+			return outcome
+		}
+		asks = asks || h.hold.RefuseOverrun && h.parts[i].beyond
+	}
+	if !asks && len(h.parts) < 2 { // a single one refuses by itself
+		return engine.OutcomeDone
+	}
+	var charges []budgets.Charge
+	node := uint32(0)
+	for i := range h.parts {
+		charged, outcome := h.parts[i].try(t, h, occurredAt)
+		switch {
+		case outcome.Refused():
+			return outcome
+		case charged != nil:
+			node, charges = charged.Node, append(charges, charged.Charge)
+		}
+	}
+	if !asks || node == 0 {
+		return engine.OutcomeDone
+	}
+	if h.hold.State == holds.ReservationOpen {
+		charges = append(charges, h.givesBack(t)...)
+	}
+	return t.budgets.Ask(&t.Runner, h.env.Number, node, charges, h.now)
+}
+
+// givesBack is what budgets do not hold any more once the parts are settled.
+func (h *settling) givesBack(t *turn) (charges []budgets.Charge) {
+	row := h.hold.FirstItem
+	for n := range h.items {
+		node, held := t.budgets.Forest.HeldBy(row)
+		row = t.holds.Items.Read(row).Next
+		left := h.items[n]
+		for j := range h.parts {
+			if h.parts[j].item == n {
+				left.Settled = sums.Of(left.Settled, h.parts[j].delta)
+			}
+		}
+		if node == 0 || h.partial && left.Settled == h.items[n].Settled {
+			continue
+		}
+		charges = append(charges, held.Neg())
+		if !h.partial || left.Held().IsZero() {
+			continue
+		}
+		if stays, ok := t.chargeOf(h.hold.Customer, &left, h.now, h.hold.ExpiresAt); ok {
+			charges = append(charges, stays)
+		}
+	}
+	return charges
 }
 
 // plan decides what becomes of a part that goes beyond what is held. It changes nothing.
@@ -48,7 +113,7 @@ func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 		held = credit.Less(held, decimal.Min(held, own))
 	}
 	u.held, u.forced = held, true
-	if !own.Less(p.delta) {
+	if p.beyond = own.Less(p.delta); !p.beyond {
 		return engine.OutcomeDone
 	}
 	return p.overrun(t, h, occurredAt, own)
@@ -99,11 +164,7 @@ func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engi
 	}
 	fits = decimal.Max(fits, decimal.Min(own, p.delta))
 	if u.overrun = credit.Less(p.delta, fits); u.overrun.IsZero() {
-		if !h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
-			return engine.OutcomeDone
-		}
-		trial := *u
-		return h.affords(t, p, &trial, credit.Less(p.delta, own))
+		return engine.OutcomeDone
 	}
 	if h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
 		key := h.catalog.Feature(u.feature).Document.Key
@@ -171,14 +232,16 @@ func (u *usage) compared(t *turn) (total, limit decimal.Decimal) {
 }
 
 // try is what could still refuse to carry a part out: numbers that are too large. It changes
-// nothing.
-func (p *part) try(t *turn, h *settling, occurredAt int64) engine.Outcome {
+// nothing. charged is what the part counts in budgets, valid until the next try; nil: nothing.
+func (p *part) try(t *turn, h *settling, occurredAt int64) (
+	charged *charging.Charge, outcome engine.Outcome,
+) {
 	u := *p.usage
 	e := RecordUsage{Units: p.delta, OccurredAt: occurredAt}
 	if p.given != nil {
 		e.Cost, e.HasCost = p.given.Cost, p.given.HasCost
 	}
-	outcome := u.price(&e, h.catalog.Feature(u.feature))
+	outcome = u.price(&e, h.catalog.Feature(u.feature))
 	if outcome == engine.OutcomeDone {
 		outcome = u.count(t, &e)
 	}
@@ -186,9 +249,9 @@ func (p *part) try(t *turn, h *settling, occurredAt int64) engine.Outcome {
 		u.burning, outcome = t.PlanBurn(u.place, u.need(e.Units), h.now)
 	}
 	if !outcome.Refused() {
-		outcome = h.charge(t, p.item, &e, &u)
+		outcome = h.charge(t, &e, &u)
 	}
-	return outcome
+	return u.charged, outcome
 }
 
 // carryOut records a part as a usage event. With the last one the reservation gets its new state.
@@ -226,7 +289,7 @@ func (p *part) carryOut(
 			return outcome
 		}
 	}
-	if outcome := h.charge(t, p.item, &e, u); outcome != engine.OutcomeDone {
+	if outcome := h.charge(t, &e, u); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	h.at, h.total = p.item, sums.Of(i.Settled, p.delta)

@@ -150,21 +150,12 @@ func (c *SettleReservation) settle(
 		return engine.OutcomeKeysFull
 	}
 	was := h.hold.State
-	for i := range parts {
-		if outcome := parts[i].plan(t, h, occurredAt); outcome != engine.OutcomeDone {
-			short := outcome == engine.OutcomeReservationShort ||
-				outcome == engine.OutcomeBudgetExceeded
-			if short && was == holds.ReservationOpen {
-				h.hold.SettleOnExpiry = true // the cost has arisen
-				h.store(t)
-			}
-			return outcome
+	if outcome := h.plan(t, occurredAt); outcome != engine.OutcomeDone {
+		if was == holds.ReservationOpen && tooMuch(outcome) {
+			h.hold.SettleOnExpiry = true // the cost has arisen
+			h.store(t)
 		}
-	}
-	for i := range parts[:max(len(parts)-1, 0)] { // all or nothing: a single one refuses by itself
-		if outcome := parts[i+1].try(t, h, occurredAt); outcome.Refused() {
-			return outcome
-		}
+		return outcome
 	}
 	if h.to = holds.ReservationSettled; c.Partial {
 		h.to = was
@@ -192,6 +183,16 @@ func (c *SettleReservation) settle(
 	}
 	h.answer(t)
 	return engine.OutcomeDone
+}
+
+// tooMuch reports whether an outcome says that there is no room for what goes beyond a hold.
+func tooMuch(o engine.Outcome) bool {
+	switch o {
+	case engine.OutcomeReservationShort, engine.OutcomeBudgetExceeded, engine.OutcomeBudgetFrozen,
+		engine.OutcomeBudgetArchived:
+		return true
+	}
+	return false
 }
 
 // used looks for an event under the command's key: None where there is none, Unproven where files

@@ -281,49 +281,27 @@ func (h *settling) budget(t *turn) {
 	}
 }
 
-// charge finds what an event that settles an item counts in budgets. Limits are asked where the
-// reservation has expired: it is an ordinary event then.
-func (h *settling) charge(t *turn, item int, c *RecordUsage, u *usage) (outcome engine.Outcome) {
-	node, _ := t.budgets.Forest.HeldBy(t.holds.ItemRow(&h.hold, item))
-	if node == 0 && h.words.Budget == "" && !t.Customers.Read(h.hold.Customer).Budgeted {
+// heldAt is the budget at which the reservation is held, or was until it closed; 0: at none.
+func (h *settling) heldAt(t *turn) uint32 {
+	if h.words.Budget == "" {
+		return 0
+	}
+	return t.budgets.Forest.Named(h.env.Number, []byte(h.words.Budget))
+}
+
+// charge finds what an event that settles an item counts in budgets: where the reservation is held,
+// or was, wherever the customer's own budget is since. Limits are not asked.
+func (h *settling) charge(t *turn, c *RecordUsage, u *usage) (outcome engine.Outcome) {
+	node := h.heldAt(t)
+	if node == 0 && !t.Customers.Read(h.hold.Customer).Budgeted {
 		return engine.OutcomeDone
 	}
-	e := charging.Usage{
-		For: h.chargedFor(), Feature: u.feature, Place: u.place, Ahead: u.ahead, Late: u.late,
-		Spot: u.spot, Units: c.Units, Covered: u.burning.Covered, Cost: u.cost, Now: h.now,
-	}
-	if h.hold.State == holds.ReservationOpen {
-		u.charged, outcome = t.budgets.Settle(node, &e)
-	} else {
-		u.charged, outcome = t.budgets.Plan(&t.Runner, &e)
-	}
-	return outcome
-}
-
-// affords asks budgets for units of an item beyond what they hold of it.
-func (h *settling) affords(
-	t *turn, p *part, u *usage, units decimal.Decimal,
-) (outcome engine.Outcome) {
-	c := RecordUsage{Units: units}
-	if p.given != nil {
-		c.Cost, c.HasCost = p.given.Cost, p.given.HasCost
-	}
-	if outcome = u.price(&c, h.catalog.Feature(u.feature)); outcome != engine.OutcomeDone {
-		return outcome
-	}
-	_, outcome = t.budgets.Plan(&t.Runner, &charging.Usage{
-		For: h.chargedFor(), Feature: u.feature, Place: u.place, Units: units, Cost: u.cost,
-		Now: h.now,
+	u.charged, outcome = t.budgets.Settle(node, &charging.Usage{
+		For: charging.For{Env: h.env.Number, Customer: h.hold.Customer}, Feature: u.feature,
+		Place: u.place, Ahead: u.ahead, Late: u.late, Spot: u.spot, Units: c.Units,
+		Covered: u.burning.Covered, Cost: u.cost, Now: h.now,
 	})
 	return outcome
-}
-
-// chargedFor says whom the reservation's usage is for.
-func (h *settling) chargedFor() charging.For {
-	return charging.For{
-		Env: h.env.Number, Customer: h.hold.Customer, Named: []byte(h.words.Budget),
-		KeyNode: h.words.KeyNode,
-	}
 }
 
 // reservationAt opens a reservation by its row.

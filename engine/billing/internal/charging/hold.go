@@ -30,10 +30,7 @@ func (b *Budgets) Hold(u *Usage, until int64) (c budgets.Charge, ok bool) {
 // nowhere. Limits are not asked.
 func (b *Budgets) Settle(node uint32, u *Usage) (*Charge, engine.Outcome) {
 	if node == 0 {
-		var ok bool
-		if node, ok = b.Forest.Choose(u.For); !ok {
-			node = b.Forest.Own(u.Customer)
-		}
+		node = b.Forest.Own(u.Customer)
 	}
 	if node == 0 {
 		return nil, engine.OutcomeDone

@@ -1,0 +1,278 @@
+package billing_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// budgetSandbox is a held sandbox whose plan has two more features of 1 USD a unit, without a limit,
+// and one that costs 1 USD up to 10 units and 0.1 behind them. Ada has a budget, below "all".
+type budgetSandbox struct{ *heldSandbox }
+
+func newBudgetSandbox(t *testing.T, limits ...billing.LimitDocument) *budgetSandbox {
+	m := billing.New(billing.Config{})
+	s := &budgetSandbox{&heldSandbox{enginetest.NewLog(m, enginetest.Epoch), t, m}}
+	doc := enginetest.PrepaidPlan()
+	for _, key := range []string{"words", "lines", "falling"} {
+		doc.Features = append(doc.Features, billing.FeatureDocument{Key: key})
+		f := billing.PlanFeatureDocument{Key: key, PricingType: "usage_based"}
+		f.Pricing.PricePerUnit = decimal.FromInt(1)
+		if key == "falling" {
+			f.PricingType, f.Pricing.PricePerUnit = "graduated", decimal.Decimal{}
+			f.Pricing.Tiers = []billing.TierDocument{
+				{UpTo: decimal.FromInt(10), PricePerUnit: decimal.FromInt(1)},
+				{Infinite: true, PricePerUnit: decimal.MustParse("0.1")},
+			}
+		}
+		doc.Plans[0].Features = append(doc.Plans[0].Features, f)
+	}
+	enginetest.NewAccount(s.Log, doc)
+	enginetest.NewCustomer(s.Log, "ada", "prepaid")
+	s.put("all", "", "", limits...)
+	s.put("ada", "all", "ada")
+	return s
+}
+
+func inUSD(limit string) billing.LimitDocument {
+	return billing.LimitDocument{
+		Of: billing.MeasurePrice, Limit: decimal.MustParse(limit), Window: billing.WindowLifetime,
+	}
+}
+
+func ofCost(limit string) billing.LimitDocument {
+	return billing.LimitDocument{
+		Of: billing.MeasureCost, Limit: decimal.MustParse(limit), Window: billing.WindowLifetime,
+	}
+}
+
+func (s *budgetSandbox) put(key, parent, customer string, limits ...billing.LimitDocument) {
+	s.t.Helper()
+	s.done(billing.KindPutBudget, &billing.PutBudget{
+		Env: enginetest.Sandbox, Key: key, Name: key, Parent: parent, Customer: customer, Limits: limits,
+	})
+}
+
+func (s *budgetSandbox) done(kind engine.Kind, c wire.Fielder) {
+	s.t.Helper()
+	require.Equal(s.t, engine.OutcomeDone.String(), s.Do(kind, c).Outcome.String())
+}
+
+// counts checks what the first limit of a budget has used and holds.
+func (s *budgetSandbox) counts(budget, used, held string) {
+	s.t.Helper()
+	v, ok := s.m.Budget(enginetest.Sandbox, budget)
+	require.True(s.t, ok)
+	require.Equal(s.t, used+" used, "+held+" held",
+		fmt.Sprint(v.Limits[0].Used, " used, ", v.Limits[0].Held, " held"))
+}
+
+func (s *budgetSandbox) refuses(want engine.Outcome, r engine.Result) {
+	s.t.Helper()
+	require.Equal(s.t, want.String(), r.Outcome.String())
+}
+
+// both are items of words and lines.
+func both(words, lines int64) []billing.ReserveItem {
+	return []billing.ReserveItem{
+		{FeatureKey: "words", Units: decimal.FromInt(words)},
+		{FeatureKey: "lines", Units: decimal.FromInt(lines)},
+	}
+}
+
+func (s *budgetSandbox) reserveBoth(key string, words, lines int64, more ...func(*billing.Reserve)) {
+	s.t.Helper()
+	c := enginetest.Reservation(key, "ada", "words", 1)
+	c.Items = both(words, lines)
+	for _, f := range more {
+		f(c)
+	}
+	s.view(s.Do(billing.KindReserve, c))
+}
+
+func (s *budgetSandbox) settleBoth(key string, words, lines int64) engine.Result {
+	return s.settle(key, 0, func(c *billing.SettleReservation) {
+		c.Items = nil
+		for _, i := range both(words, lines) {
+			c.Items = append(c.Items, billing.SettleItem{FeatureKey: i.FeatureKey, Units: i.Units})
+		}
+	})
+}
+
+func refusesOverruns(c *billing.Reserve) { c.RefuseOverrun = true }
+
+// TestALateSettlementIsAskedAsAWhole: each of two items fits a budget, both do not: none is recorded.
+func TestALateSettlementIsAskedAsAWhole(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("10"))
+	s.reserveBoth("r", 4, 4)
+	s.counts("all", "0", "8")
+	s.Stamp += 600_000
+	require.Equal(t, engine.OutcomeDone, s.event("e", "words", 5))
+	s.refuses(engine.OutcomeBudgetExceeded, s.settleBoth("r", 4, 4))
+	s.counts("all", "5", "0")
+	s.used("words", 5, 0)
+	s.used("lines", 0, 0)
+	v, _ := s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation r"), s.Stamp)
+	require.Equal(t, billing.ReservationExpired, v.State)
+	require.True(t, s.view(s.settleBoth("r", 2, 3)).Late)
+	s.counts("all", "10", "0")
+}
+
+// TestARefusedOverrunIsAskedAsAWhole: each of two items fits a budget, both do not; what the
+// reservation holds beside them is not counted a second time.
+func TestARefusedOverrunIsAskedAsAWhole(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("10"))
+	s.reserveBoth("r", 2, 2, refusesOverruns)
+	require.Equal(t, engine.OutcomeDone, s.event("e", "words", 4))
+	s.refuses(engine.OutcomeBudgetExceeded, s.settleBoth("r", 4, 4))
+	s.refuses(engine.OutcomeBudgetExceeded, s.settleBoth("r", 3, 4))
+	s.counts("all", "4", "4")
+	s.view(s.settleBoth("r", 1, 5))
+	s.counts("all", "10", "0")
+}
+
+// TestAPartBeyondItsHoldIsAskedBesideTheRest: what stays held of the other item counts.
+func TestAPartBeyondItsHoldIsAskedBesideTheRest(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("10"))
+	s.reserveBoth("r", 2, 6, refusesOverruns)
+	part := func(units int64) engine.Result {
+		return s.settle("r", units, func(c *billing.SettleReservation) {
+			c.Items[0].FeatureKey, c.Partial = "words", true
+		})
+	}
+	s.refuses(engine.OutcomeBudgetExceeded, part(5))
+	s.view(part(4))
+	s.counts("all", "4", "6")
+}
+
+// TestAnOverrunAsksForWhatCreditsLeave: and for the cost beyond the one that is held.
+func TestAnOverrunAsksForWhatCreditsLeave(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("0.01"), ofCost("10"))
+	c := enginetest.Reservation("r", "ada", "images", 20) // 60 of 100 credits, and 0.02 USD without
+	c.RefuseOverrun, c.Items[0].Cost, c.Items[0].HasCost = true, decimal.FromInt(8), true
+	s.view(s.Do(billing.KindReserve, c))
+	s.counts("all", "0", "0")
+	settle := func(cost int64) engine.Result {
+		return s.settle("r", 25, func(c *billing.SettleReservation) {
+			c.Items[0].Cost, c.Items[0].HasCost = decimal.FromInt(cost), true
+		})
+	}
+	s.refuses(engine.OutcomeBudgetExceeded, settle(11))
+	s.view(settle(10))
+	s.counts("all", "0", "0")
+}
+
+// TestARefusedOverrunAtAFrozenBudgetIsBilled: as at one that is full.
+func TestARefusedOverrunAtAFrozenBudgetIsBilled(t *testing.T) {
+	for _, archives := range []bool{false, true} {
+		s := newBudgetSandbox(t, inUSD("10"))
+		c := enginetest.Reservation("r", "ada", "words", 4)
+		c.RefuseOverrun = true
+		s.view(s.Do(billing.KindReserve, c))
+		want := engine.OutcomeBudgetFrozen
+		if archives {
+			want = engine.OutcomeBudgetArchived
+			s.done(billing.KindArchiveBudget, &billing.ArchiveBudget{Env: 1, Key: "all"})
+		} else {
+			s.done(billing.KindFreezeBudget, &billing.FreezeBudget{Env: 1, Key: "all", Frozen: true})
+		}
+		s.refuses(want, s.settle("r", 5))
+		s.Stamp += 600_000
+		s.DoPayload(engine.KindTick, nil)
+		s.counts("all", "4", "0")
+		s.used("words", 4, 0)
+	}
+}
+
+// TestALateSettlementCountsWhereItWasHeld: although the customer has got another budget since.
+func TestALateSettlementCountsWhereItWasHeld(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("10"))
+	s.view(s.reserve("r", "words", 4))
+	s.put("other", "", "", inUSD("10"))
+	s.put("ada", "all", "")
+	s.put("new", "other", "ada")
+	s.Stamp += 600_000
+	s.view(s.settle("r", 3))
+	s.counts("all", "3", "0")
+	s.counts("other", "0", "0")
+}
+
+// TestExpiryBillsTheRestOfTheCost: not that of the part which was settled before.
+func TestExpiryBillsTheRestOfTheCost(t *testing.T) {
+	s := newBudgetSandbox(t, ofCost("100"))
+	c := enginetest.Reservation("r", "ada", "words", 4)
+	c.SettleOnExpiry, c.Items[0].Cost, c.Items[0].HasCost = true, decimal.FromInt(8), true
+	s.view(s.Do(billing.KindReserve, c))
+	s.view(s.settle("r", 2, func(c *billing.SettleReservation) {
+		c.Partial, c.Items[0].Cost, c.Items[0].HasCost = true, decimal.FromInt(3), true
+	}))
+	s.counts("all", "3", "4")
+	s.Stamp += 600_000
+	s.DoPayload(engine.KindTick, nil)
+	s.counts("all", "7", "0")
+}
+
+// TestTheCostFollowsWhatIsGranted: less of it where less is granted, more where it is extended.
+func TestTheCostFollowsWhatIsGranted(t *testing.T) {
+	s := newBudgetSandbox(t, ofCost("50"))
+	c := enginetest.Reservation("r", "ada", "videos", 400) // 100 credits are 200 videos
+	c.Partial, c.Items[0].Cost, c.Items[0].HasCost = true, decimal.FromInt(80), true
+	v := s.view(s.Do(billing.KindReserve, c))
+	require.Equal(t, "200 40", fmt.Sprint(v.Items[0].Granted, " ", v.Items[0].Cost))
+	s.counts("all", "0", "40")
+	s.view(s.settle("r", 200))
+
+	c = enginetest.Reservation("r2", "ada", "words", 2)
+	c.Items[0].Cost, c.Items[0].HasCost = decimal.FromInt(20), true
+	s.view(s.Do(billing.KindReserve, c))
+	extend := func(units int64) engine.Result {
+		return s.Do(billing.KindExtendReservation, &billing.ExtendReservation{
+			Env: 1, ID: c.ID, Units: decimal.FromInt(units),
+		})
+	}
+	s.refuses(engine.OutcomeBudgetExceeded, extend(6))
+	s.view(extend(5))
+	s.m = restored(t, enginetest.Snapshot(t, s.m))
+	s.Machine = s.m
+	s.counts("all", "0", "50")
+	v, _ = s.m.Reservation(1, c.ID, s.Stamp)
+	require.Equal(t, "50", v.Items[0].Cost.String())
+}
+
+// TestExtendingPastThePeriodAsksForItsPrices: units that are cheap behind what is billed are dear at
+// the start of the next period.
+func TestExtendingPastThePeriodAsksForItsPrices(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("14.5"))
+	sub, ok := s.m.Subscription(1, enginetest.ID("subscription ada prepaid"))
+	require.True(t, ok)
+	s.done(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: 1, ID: enginetest.ID("invoice ada prepaid"),
+	})
+	s.Stamp = sub.PeriodEnd - 3_600_000
+	require.Equal(t, engine.OutcomeDone, s.event("e", "falling", 10))
+	s.view(s.reserve("r", "falling", 4))
+	s.counts("all", "10", "0.4")
+	extend := func(units, seconds int64) engine.Result {
+		return s.Do(billing.KindExtendReservation, &billing.ExtendReservation{
+			Env: 1, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(units), TTLMS: seconds * 1000,
+		})
+	}
+	s.view(extend(0, 1200))
+	s.counts("all", "10", "0.4")
+	s.refuses(engine.OutcomeBudgetExceeded, extend(5, 7200))
+	s.counts("all", "10", "0.4")
+	s.view(extend(0, 7200))
+	s.counts("all", "10", "4")
+	for range 2 { // again is nothing more
+		require.Equal(t, s.Stamp+7_200_000, s.view(extend(0, 7200)).ExpiresAt)
+		s.counts("all", "10", "4")
+	}
+	s.refuses(engine.OutcomeBudgetExceeded, extend(5, 0))
+}
