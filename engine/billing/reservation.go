@@ -259,15 +259,12 @@ func (t *turn) chargeOf(
 	catalog := t.Environment(env).Catalog.Load()
 	u := charging.Usage{
 		For: charging.For{Env: env, Customer: customer}, Feature: i.Feature,
-		Place: t.within(catalog, i.Subscription, i.Feature, now), Units: i.Held(), Cost: i.Cost,
+		Place: t.within(catalog, i.Subscription, i.Feature, now), Units: i.Held(),
+		Cost: i.CostOf(i.Held()),
 	}
 	if f := catalog.Feature(i.Feature); !i.HasCost && f.Document.HasCost {
 		if u.Cost, ok = u.Units.Mul(f.Document.CostPerUnit); !ok {
 			return charge, false
-		}
-	} else if i.HasCost && u.Units.Less(i.Granted) { // as much of it as of the units
-		if share, ok := u.Cost.Mul(u.Units); ok {
-			u.Cost, _ = share.FloorDiv(i.Granted)
 		}
 	}
 	if u.Place.Credited() {
@@ -323,6 +320,8 @@ func (a *allotment) take(t *turn, c *ReserveItem) engine.Outcome {
 	if total, ok := sums.Of(r.used, r.held).Add(granted); !ok || !at.Feature.Billable(total) {
 		return engine.OutcomeOverflow
 	}
+	i.Granted = c.Units
+	i.Cost = i.CostOf(granted)
 	i.Granted = granted
 	a.items, a.rooms = append(a.items, i), append(a.rooms, r)
 	return engine.OutcomeDone

@@ -91,6 +91,16 @@ func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
 	if total, ok := sums.Of(r.used, r.held).Add(more); !ok || !at.Feature.Billable(total) {
 		return engine.OutcomeOverflow
 	}
+	if i.HasCost {
+		cost, ok := i.Cost.Mul(units)
+		if ok {
+			cost, ok = cost.FloorDiv(i.Granted)
+		}
+		if !ok {
+			return engine.OutcomeOverflow
+		}
+		i.Cost = cost
+	}
 	i.Granted = units
 	return h.afford(t)
 }
@@ -166,7 +176,7 @@ func (h *settling) bill(t *turn) {
 	var parts []part
 	for i := range h.items {
 		if held := h.items[i].Held(); held.Sign() > 0 {
-			given := SettleItem{Cost: h.items[i].Cost, HasCost: h.items[i].HasCost}
+			given := SettleItem{Cost: h.items[i].CostOf(held), HasCost: h.items[i].HasCost}
 			parts = append(parts, part{item: i, delta: held, given: &given})
 		}
 	}

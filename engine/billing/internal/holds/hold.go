@@ -75,6 +75,17 @@ type Item struct {
 	HasCost bool
 }
 
+// CostOf is how much of the expected cost falls to some of the granted units.
+func (i *Item) CostOf(units decimal.Decimal) decimal.Decimal {
+	if units.Less(i.Granted) {
+		if share, ok := i.Cost.Mul(units); ok {
+			share, _ = share.FloorDiv(i.Granted)
+			return share
+		}
+	}
+	return i.Cost
+}
+
 // Held is how many units of an open reservation the item still holds.
 func (i *Item) Held() decimal.Decimal { return sums.Remaining(i.Granted, i.Settled) }
 

@@ -73,7 +73,7 @@ func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	for i := range items {
 		stored := h.Items.Write(at)
 		stored.Granted, stored.Settled = items[i].Granted, items[i].Settled
-		stored.Pool = items[i].Pool
+		stored.Pool, stored.Cost = items[i].Pool, items[i].Cost
 		if stored.Credits = items[i].Credits; v.State != ReservationOpen {
 			stored.Credits = decimal.Decimal{}
 		}
