@@ -175,6 +175,11 @@ func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) eng
 	return engine.OutcomeDone
 }
 
+// expires is the instant at which it ends.
+func (c *Reserve) expires(t *turn, now int64) int64 {
+	return now + min(c.TTLMS, t.Limits.Load().LongestHold())
+}
+
 // maxKeptHolds is how many reservations a group keeps, with those that are closed.
 const maxKeptHolds = 16 << 20
 
@@ -182,7 +187,7 @@ const maxKeptHolds = 16 << 20
 func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Outcome {
 	v := holds.Hold{
 		ID: c.ID, Key: c.Key, Body: c.Body, Customer: a.customer, State: holds.ReservationOpen,
-		CreatedAt: a.now, ExpiresAt: a.now + min(c.TTLMS, t.Limits.Load().LongestHold()),
+		CreatedAt: a.now, ExpiresAt: c.expires(t, a.now),
 		RefuseOverrun: c.RefuseOverrun, SettleOnExpiry: c.SettleOnExpiry,
 	}
 	view := t.reservationView(&v, a.items)
@@ -240,7 +245,7 @@ func (a *allotment) budget(t *turn, c *Reserve) (outcome engine.Outcome) {
 		return engine.OutcomeDone
 	}
 	for i := range a.items {
-		charge, ok := t.chargeOf(a.customer, &a.items[i], a.now, a.now+c.TTLMS)
+		charge, ok := t.chargeOf(a.customer, &a.items[i], a.now, c.expires(t, a.now))
 		if !ok {
 			return engine.OutcomeOverflow
 		}

@@ -37,14 +37,22 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 	case h.hold.State != holds.ReservationOpen:
 		return h.closed(t)
 	}
+	before := h.hold.ExpiresAt
+	if c.TTLMS > 0 {
+		last := h.hold.CreatedAt + t.Limits.Load().LongestHold()
+		h.hold.ExpiresAt = max(before, min(h.now+c.TTLMS, last))
+	}
+	h.rehold = h.hold.ExpiresAt != before
 	if h.items[0].Granted.Less(c.Units) {
 		if outcome = h.grow(t, c.Units); outcome != engine.OutcomeDone {
 			return outcome
 		}
+		h.rehold = true
 	}
-	if c.TTLMS > 0 {
-		last := h.hold.CreatedAt + t.Limits.Load().LongestHold()
-		h.hold.ExpiresAt = max(h.hold.ExpiresAt, min(h.now+c.TTLMS, last))
+	if h.rehold {
+		if outcome = h.afford(t); outcome != engine.OutcomeDone {
+			return outcome
+		}
 	}
 	h.store(t)
 	h.answer(t)
@@ -102,20 +110,31 @@ func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
 		i.Cost = cost
 	}
 	i.Granted = units
-	return h.afford(t)
+	return engine.OutcomeDone
 }
 
-// afford asks budgets for what the only item holds beyond what they hold of it.
+// afford asks budgets for what the items hold now beyond what budgets hold of them. A hold that
+// only lives longer, at the same price, is not asked for: it is no new one.
 func (h *settling) afford(t *turn) engine.Outcome {
 	if h.node = h.heldAt(t); h.node == 0 {
 		return engine.OutcomeDone
 	}
-	_, was := t.budgets.Forest.HeldBy(h.hold.FirstItem)
-	charge, ok := t.chargeOf(h.hold.Customer, &h.items[0], h.now, h.hold.ExpiresAt)
-	if !ok {
-		return engine.OutcomeOverflow
+	var charges []budgets.Charge
+	more, row := false, h.hold.FirstItem
+	for n := range h.items {
+		_, was := t.budgets.Forest.HeldBy(row)
+		row = t.holds.Items.Read(row).Next
+		charge, ok := t.chargeOf(h.hold.Customer, &h.items[n], h.now, h.hold.ExpiresAt)
+		if !ok {
+			return engine.OutcomeOverflow
+		}
+		charges = append(charges, charge, was.Neg())
+		more = more || charge.Exceeds(&was)
 	}
-	return t.budgets.Ask(&t.Runner, h.env.Number, h.node, []budgets.Charge{charge, was.Neg()}, h.now)
+	if !more {
+		return engine.OutcomeDone
+	}
+	return t.budgets.Ask(&t.Runner, h.env.Number, h.node, charges, h.now)
 }
 
 // ReleaseReservation gives up what an open reservation holds. Of one that was released or expired

@@ -248,8 +248,10 @@ type settling struct {
 	// parts are what a settlement adds; partial is set where the reservation stays open.
 	parts   []part
 	partial bool
-	// node is the budget where the only item is to be held, where it is held at none.
-	node uint32
+	// node is the budget where items are to be held that are held at none. rehold is set where
+	// all are to be held anew: what they count may have changed.
+	node   uint32
+	rehold bool
 }
 
 // store replaces the reservation in the state.
@@ -270,7 +272,7 @@ func (h *settling) budget(t *turn) {
 		case node == 0:
 		case h.hold.State != holds.ReservationOpen:
 			t.budgets.Forest.Release(&t.Tx, row)
-		case was.Units != h.items[n].Held():
+		case h.rehold || was.Units != h.items[n].Held():
 			charge, ok := t.chargeOf(h.hold.Customer, &h.items[n], h.now, h.hold.ExpiresAt)
 			if !ok {
 				charge = was

@@ -132,6 +132,12 @@ func (c Charge) Neg() Charge {
 	return c
 }
 
+// Exceeds reports whether a limit may take more of the charge than of another one.
+func (c *Charge) Exceeds(other *Charge) bool {
+	return other.Units.Less(c.Units) || other.Cost.Less(c.Cost) ||
+		c.Currency != other.Currency && c.Price.Sign() > 0 || c.Price.Cmp(other.Price) > 0
+}
+
 // add adds another charge of the same feature and currency.
 func (c *Charge) add(other *Charge) {
 	c.Units, _ = c.Units.Add(other.Units)
