@@ -216,9 +216,13 @@ func (h *settling) bill(t *turn) {
 func (c *SettleReservation) amend(
 	t *turn, h *settling, totals []decimal.Decimal,
 ) engine.Outcome {
-	outcome := c.used(t)
+	outcome := c.used(t, h)
 	if outcome == engine.OutcomeKeyUnproven || outcome == engine.OutcomeDuplicate && c.Partial {
 		return outcome
+	}
+	takes := outcome == engine.OutcomeNone && c.EventKey != "" && !h.words.Own(&c.Key)
+	if takes && len(h.words.Taken) >= 16*holds.MaxTaken {
+		return engine.OutcomeKeysFull
 	}
 	changed := outcome == engine.OutcomeDuplicate
 	for i := range h.items {
@@ -238,6 +242,10 @@ func (c *SettleReservation) amend(
 	h.words.Late = true
 	h.store(t)
 	lock := t.WriteLock(h.hold.Customer)
+	if takes { // no event under it is recorded any more: what was billed counts for it
+		h.words.Event = c.EventKey
+		t.holds.Take(&t.Keeper, h.row, &h.words, &c.Key)
+	}
 	t.holds.SetWords(h.row, &h.words)
 	lock.Unlock()
 	h.answer(t)

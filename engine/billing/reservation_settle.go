@@ -195,10 +195,11 @@ func tooMuch(o engine.Outcome) bool {
 	return false
 }
 
-// used looks for an event under the command's key: None where there is none, Unproven where files
-// are to be asked, Duplicate where there is one.
-func (c *SettleReservation) used(t *turn) engine.Outcome {
-	if c.EventKey == "" {
+// used looks for an event under the command's key: None where there is none, or one that an earlier
+// part of the same reservation named; Unproven where files are to be asked; Duplicate where there
+// is one.
+func (c *SettleReservation) used(t *turn, h *settling) engine.Outcome {
+	if c.EventKey == "" || h.words.Own(&c.Key) {
 		return engine.OutcomeNone
 	}
 	probe := RecordUsage{Key: c.Key, Fingerprint: 1 << fingerprintBits, verdict: idempotency.Verdict{
@@ -214,7 +215,7 @@ func (c *SettleReservation) used(t *turn) engine.Outcome {
 // recorded looks for an event under the command's key. Where there is one the hold goes, and that
 // is the answer.
 func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
-	if outcome := c.used(t); outcome != engine.OutcomeDuplicate || c.Partial {
+	if outcome := c.used(t, h); outcome != engine.OutcomeDuplicate || c.Partial {
 		return outcome
 	}
 	h.hold.State = holds.ReservationSettled
@@ -245,8 +246,12 @@ func (c *SettleReservation) parts(h *settling, totals []decimal.Decimal) (parts 
 
 // name gives the event its key: the caller's for the first one, else one of the reservation's own.
 func (h *settling) name(t *turn, e *RecordUsage, c *SettleReservation) {
-	if c != nil && c.EventKey != "" && !h.named {
+	if c != nil && c.EventKey != "" && !h.named && !h.words.Own(&c.Key) {
 		h.named = true
+		if c.Partial {
+			h.words.AddPart(&c.Key)
+			h.rewritten = true
+		}
 		e.KeyText, e.Key = []byte(c.EventKey), c.Key
 		e.hash = t.keys.Hash(e.Key)
 		return

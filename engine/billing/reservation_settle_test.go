@@ -105,6 +105,72 @@ func TestAnEventUnderTheKeyTakesTheBilledOnesPlace(t *testing.T) {
 	}
 }
 
+// TestALateSettlementTakesItsKey: the billed event counts for it, so that none is recorded under the
+// key beside it, also after a restore, as long as keys are kept.
+func TestALateSettlementTakesItsKey(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))
+	settle := func(units int64, key string, partial bool) engine.Result {
+		return s.settle("r", units, s.originals("r"), func(c *billing.SettleReservation) {
+			c.EventKey, c.Partial = key, partial
+		})
+	}
+	s.view(settle(40, "first", true))
+	s.view(settle(36, "first", true))
+	v := s.view(settle(33, "mine", false))
+	require.Equal(t, "mine", v.Event)
+	require.False(t, v.Recorded)
+	s.view(settle(33, "mine", false))
+	s.used("calls", 33, 0)
+	s.m = restored(t, enginetest.Snapshot(t, s.m))
+	s.Machine = s.m
+	for _, key := range []string{"first", "mine"} {
+		require.Equal(t, engine.OutcomeKeyReused, s.event(key, "calls", 33))
+	}
+	s.view(s.reserve("r2", "calls", 10))
+	require.True(t, s.view(s.settle("r2", 5, func(c *billing.SettleReservation) {
+		c.EventKey = "mine"
+	})).Recorded, "another reservation's event is the answer")
+	s.used("calls", 33, 0)
+
+	s.Stamp += 90 * 86_400_000
+	for i := range 3 { // commands forget what is old
+		s.event(fmt.Sprint("e", i), "calls", 1)
+		s.reserve(fmt.Sprint("new", i), "calls", 1)
+	}
+	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 1))
+}
+
+// TestPartsMayShareAnEventKey: it names the first of them, and all are billed.
+func TestPartsMayShareAnEventKey(t *testing.T) {
+	for _, bills := range []bool{false, true} {
+		s := newHeldSandbox(t)
+		c := enginetest.Reservation("r", "ada", "calls", 80)
+		c.SettleOnExpiry = true
+		s.view(s.Do(billing.KindReserve, c))
+		settle := func(units int64, partial bool) engine.Result {
+			return s.settle("r", units, s.originals("r"), func(c *billing.SettleReservation) {
+				c.EventKey, c.Partial = "mine", partial
+			})
+		}
+		s.view(settle(20, true))
+		s.view(settle(30, true))
+		s.used("calls", 30, 50)
+		s.m = restored(t, enginetest.Snapshot(t, s.m))
+		s.Machine = s.m
+		if bills {
+			s.Stamp += 600_000
+			s.DoPayload(engine.KindTick, nil)
+			s.used("calls", 80, 0)
+		}
+		for range 2 {
+			require.False(t, s.view(settle(60, false)).Recorded)
+			s.used("calls", 60, 0)
+		}
+		require.Equal(t, engine.OutcomeKeyReused, s.event("mine", "calls", 60))
+	}
+}
+
 // expireBilled makes a reservation that becomes usage when it expires.
 func (s *heldSandbox) expireBilled(c *billing.Reserve, before ...func()) {
 	c.SettleOnExpiry = true

@@ -100,6 +100,9 @@ func (c *RecordUsage) used(t *turn) engine.Outcome {
 	if slot, found := t.keys.Find(c.Key, c.hash); found {
 		return c.repeated(slot)
 	}
+	if t.holds.Took(&c.Key) {
+		return engine.OutcomeKeyReused
+	}
 	span := t.keys.Span()
 	v := &c.verdict
 	switch {

@@ -59,7 +59,8 @@ func (h *Holds) fits(row uint32, v *Hold) bool {
 	}
 	var w Words
 	return (v.Newer == 0 || h.Rows.Read(v.Newer).Older == row) &&
-		wire.Decode([]byte(h.Texts.Read(row).Data), &w) == nil
+		wire.Decode([]byte(h.Texts.Read(row).Data), &w) == nil &&
+		len(w.Parts)%16 == 0 && len(w.Taken)%16 == 0 && v.TookKeys == (len(w.Taken) > 0)
 }
 
 // owned marks a reservation's items; false where one is another's, too, or does not fit.
@@ -165,6 +166,9 @@ func (h *Holds) Reindex() {
 		}
 		h.byID.Insert(h.book.IDHash(&v.ID), row)
 		h.byKey.Insert(h.book.IDHash(&v.Key), row)
+		if v.TookKeys {
+			h.indexTaken(row, true)
+		}
 		k := h.holder(v.Customer)
 		if v.Newer == 0 {
 			k.newest = row

@@ -4,6 +4,8 @@
 package holds
 
 import (
+	"bytes"
+
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
@@ -55,6 +57,8 @@ type Hold struct {
 	// RefuseOverrun refuses to settle what goes beyond the hold and does not fit; else it is
 	// recorded. SettleOnExpiry bills what is held when the reservation expires; else it is released.
 	RefuseOverrun, SettleOnExpiry bool
+	// TookKeys reports whether Words has Taken.
+	TookKeys bool
 }
 
 // Item is what a reservation holds of one feature.
@@ -108,6 +112,35 @@ type Words struct {
 	// that the API key was bound to.
 	Budget  string `wire:"8"`
 	KeyNode uint32 `wire:"9"`
+	// Parts are the event keys under which partial settlements were recorded, the newest ones; Taken
+	// those that settlements named of what expiry had billed: an event under none of them is recorded
+	// any more. Both have 16 bytes a key.
+	Parts []byte `wire:"10"`
+	Taken []byte `wire:"11"`
+}
+
+// MaxParts is how many of Parts are kept, MaxTaken how many of Taken there may be.
+const (
+	MaxParts = 32
+	MaxTaken = 64
+)
+
+// Own reports whether an event key is one of the reservation's own.
+func (w *Words) Own(key *[16]byte) bool { return hasKey(w.Parts, key) || hasKey(w.Taken, key) }
+
+func hasKey(keys []byte, key *[16]byte) bool {
+	for ; len(keys) >= len(key); keys = keys[len(key):] {
+		if bytes.Equal(keys[:len(key)], key[:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// AddPart notes the event key of a partial settlement.
+func (w *Words) AddPart(key *[16]byte) {
+	w.Parts = append(w.Parts, key[:]...)
+	w.Parts = w.Parts[max(0, len(w.Parts)-MaxParts*len(key)):]
 }
 
 // Overrun is what an item recorded beyond its hold although it did not fit.

@@ -28,8 +28,8 @@ type Holds struct {
 	// that are closed, which other customers' may be.
 	Mu   sync.RWMutex
 	byID *page.Index
-	// byKey is for Apply alone.
-	byKey *page.Index
+	// byKey and byEvent are for Apply alone. byEvent has the rows of Taken keys.
+	byKey, byEvent *page.Index
 
 	// What follows is not state. Rows of holders are not used again, those of totals are.
 	holders    *page.Table[holder]
@@ -89,6 +89,7 @@ func (h *Holds) Open(b *book.Book) {
 	h.Items = page.NewTable(b.Store, accounts.TableHoldItems, ItemCodec)
 	h.Texts = page.NewTable(b.Store, accounts.TableHoldTexts, rows.TextCodec)
 	h.byID, h.byKey, h.byCustomer = page.NewIndex(), page.NewIndex(), page.NewIndex()
+	h.byEvent = page.NewIndex()
 	h.holders = page.NewTable(page.NewStore(), 0, page.Codec[holder]{})
 	h.totals = page.NewTable(page.NewStore(), 0, page.Codec[total]{})
 }
@@ -96,6 +97,7 @@ func (h *Holds) Open(b *book.Book) {
 // Bytes is the memory of all reservations, without the bytes of texts.
 func (h *Holds) Bytes() uint64 {
 	return h.Rows.Bytes() + h.Items.Bytes() + h.Texts.Bytes() + h.byID.Bytes() + h.byKey.Bytes() +
+		h.byEvent.Bytes() +
 		h.holders.Bytes() + h.totals.Bytes() + h.byCustomer.Bytes()
 }
 
@@ -166,6 +168,14 @@ func (h *Holds) WordsOf(row uint32) (w Words) {
 // SetWords replaces a reservation's texts. For Apply, under the customer's lock.
 func (h *Holds) SetWords(row uint32, w *Words) {
 	h.Texts.Write(row).Data = string(wire.Encode(nil, w))
+}
+
+// Took reports whether a reservation has taken an event key, without an event under it. For Apply.
+func (h *Holds) Took(key *[16]byte) bool {
+	return h.byEvent.Len() > 0 && h.byEvent.Find(h.book.IDHash(key), func(row uint32) bool {
+		w := h.WordsOf(row)
+		return hasKey(w.Taken, key)
+	}) != 0
 }
 
 // OpenOf is how many open reservations a customer has.

@@ -1,6 +1,8 @@
 package holds
 
 import (
+	"encoding/binary"
+
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
@@ -89,6 +91,29 @@ func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	h.fold(t, row, items)
 }
 
+// Take adds an event key to those that a reservation has taken, in its texts. The caller writes
+// them, and holds the customer's lock.
+func (h *Holds) Take(t *book.Keeper, row uint32, w *Words, key *[16]byte) {
+	w.Taken = append(w.Taken, key[:]...)
+	h.Rows.Write(row).TookKeys = true
+	h.byEvent.Insert(h.book.IDHash(key), row)
+	t.Fold(binary.LittleEndian.Uint64(key[:]))
+}
+
+// indexTaken finds, or with add false no longer finds, a reservation by the event keys that it has
+// taken.
+func (h *Holds) indexTaken(row uint32, add bool) {
+	w := h.WordsOf(row)
+	for rest := w.Taken; len(rest) >= 16; rest = rest[16:] {
+		hash := h.book.IDHash((*[16]byte)(rest))
+		if add {
+			h.byEvent.Insert(hash, row)
+		} else {
+			h.byEvent.Remove(hash, row)
+		}
+	}
+}
+
 // forgotten is how many closed reservations Forget drops at most.
 const forgotten = 4
 
@@ -127,6 +152,9 @@ func (h *Holds) forget(row uint32) {
 		h.FreeItem, at = at, next
 	}
 	h.byKey.Remove(h.book.IDHash(&v.Key), row)
+	if v.TookKeys {
+		h.indexTaken(row, false)
+	}
 	h.Texts.Write(row).Data = ""
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

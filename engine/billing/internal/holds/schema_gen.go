@@ -36,6 +36,8 @@ func (v *Words) Fields(w *wire.Codec) {
 	w.Bool(7, &v.Late)
 	w.String(8, &v.Budget)
 	wire.Uint(w, 9, &v.KeyNode)
+	w.Blob(10, &v.Parts)
+	w.Blob(11, &v.Taken)
 }
 
 // HoldCodec states the bytes of a row in a snapshot.
@@ -56,7 +58,7 @@ func appendHold(dst []byte, v *Hold) []byte {
 	dst = rows.AppendI64(dst, v.ClosedAt)
 	dst = rows.AppendU32(dst, v.Events)
 	dst = append(dst, uint8(v.State))
-	dst = append(dst, rows.Flags(v.RefuseOverrun, v.SettleOnExpiry))
+	dst = append(dst, rows.Flags(v.RefuseOverrun, v.SettleOnExpiry, v.TookKeys))
 	return dst
 }
 
@@ -79,6 +81,7 @@ func readHold(src []byte, v *Hold) ([]byte, error) {
 	flags := r.U8()
 	v.RefuseOverrun = flags&1 != 0
 	v.SettleOnExpiry = flags&2 != 0
+	v.TookKeys = flags&4 != 0
 	return r.Rest, r.Err
 }
 
