@@ -178,6 +178,9 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	if !t.AdvanceCustomer(ref.Owner, k.now) { // the pools are as of now, too
 		return nil, engine.OutcomeDeferred
 	}
+	if len(k.original.Budget) > 0 && !t.ExpireHolds(e, k.now) {
+		return nil, engine.OutcomeDeferred
+	}
 	k.row = t.correctionWith(key)
 	k.stored = k.row != 0 && t.corrections.Read(k.row).event == ref.Index
 	if k.stored {

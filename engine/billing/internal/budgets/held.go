@@ -86,12 +86,15 @@ func (f *Forest) tally(node uint32, c *Charge) {
 	f.FreeTally = row
 }
 
-// planHeld decides whether what is held below a node that moves may be held at another.
-func (f *Forest) planHeld(node uint32, held []Charge, now int64) (r Refusal, o engine.Outcome) {
+// planHeld decides whether what is held below a node that moves from one parent to another may be
+// held there. The nodes above both hold it already.
+func (f *Forest) planHeld(from, to uint32, held []Charge, now int64) (
+	r Refusal, o engine.Outcome,
+) {
 	if len(held) == 0 {
 		return r, engine.OutcomeDone
 	}
-	for ; node != 0; node = f.nodes.Read(node).Parent {
+	for node := to; node != 0 && !f.below(from, node); node = f.nodes.Read(node).Parent {
 		for row := f.nodes.Read(node).FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			if o = l.admits(held, now, false); o != engine.OutcomeDone {

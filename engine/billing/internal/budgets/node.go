@@ -59,6 +59,10 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o en
 	if p.row == 0 {
 		p.row = f.addNode(c.Env, c.Key, p.parent, w.Now)
 	}
+	if p.left != 0 {
+		f.byCustomer.Remove(customerHash(w.Customer), p.left)
+		f.nodes.Write(p.left).Customer = 0
+	}
 	n := f.nodes.Write(p.row)
 	n.ModifiedAt = w.Now
 	if before = n.Customer; before != w.Customer {
@@ -71,7 +75,7 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o en
 		}
 	}
 	f.names.Write(p.row).Data = c.Name
-	f.replaceLimits(c, p)
+	f.replaceLimits(t, c, p)
 	t.Fold(uint64(p.row)<<32 ^ uint64(n.Customer))
 	t.Spend(4 + 2*len(c.Limits))
 	return before, engine.OutcomeDone
@@ -80,7 +84,9 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o en
 // putting is a PutBudget that was found good.
 type putting struct {
 	row, parent uint32
-	keys        []limitKey // of the document's limits; their zones are set once they are kept
+	// left is the archived budget that the customer leaves for this one; 0: none.
+	left uint32
+	keys []limitKey // of the document's limits; their zones are set once they are kept
 }
 
 func (f *Forest) planPut(c *PutBudget, w Known) (p putting, o engine.Outcome) {
@@ -105,8 +111,10 @@ func (f *Forest) planPut(c *PutBudget, w Known) (p putting, o engine.Outcome) {
 		return p, o
 	}
 	if w.Customer != 0 {
-		if own := f.Own(w.Customer); own != 0 && own != p.row {
-			return p, engine.OutcomeBudgetConflict
+		if own := f.Own(w.Customer); own != p.row {
+			if p.left = own; own != 0 && f.open(own) == engine.OutcomeDone {
+				return p, engine.OutcomeBudgetConflict
+			}
 		}
 	}
 	return p, f.planLimits(c, w, &p)
@@ -220,7 +228,7 @@ func (f *Forest) addNode(env uint32, key string, parent uint32, now int64) uint3
 
 // replaceLimits gives a node the limits of a document: those that it has go on counting, what it
 // had besides ends.
-func (f *Forest) replaceLimits(c *PutBudget, p putting) {
+func (f *Forest) replaceLimits(t *accounts.Tx, c *PutBudget, p putting) {
 	e := f.have(c.Env)
 	had := map[limitKey]uint32{}
 	for row := f.nodes.Read(p.row).FirstLimit; row != 0; row = f.limits.Read(row).Next {
@@ -240,7 +248,8 @@ func (f *Forest) replaceLimits(c *PutBudget, p putting) {
 		}
 		row = next
 	}
-	last := uint32(0)
+	var held []Charge
+	last, walked := uint32(0), false
 	for i := range c.Limits {
 		d := &c.Limits[i]
 		row := kept[i]
@@ -248,12 +257,17 @@ func (f *Forest) replaceLimits(c *PutBudget, p putting) {
 			row = f.takeLimit()
 			f.Born++
 			*f.limits.Write(row) = Limit{limitKey: p.keys[i], Node: p.row, Born: f.Born}
-			f.limits.Write(row).Held = f.heldBelow(p.row, &p.keys[i])
+			if !walked {
+				held, walked = f.tallied(p.row), true
+				t.Spend(len(e.nodes) / 16)
+			}
+			f.limits.Write(row).Held = p.keys[i].sum(held)
 		}
 		l := f.limits.Write(row)
 		l.Max, l.Soft, l.Next = d.Limit, d.Soft, 0
 		l.Thresholds = [MaxThresholds]byte{}
 		copy(l.Thresholds[:], d.Thresholds)
+		l.Told = min(l.Told, l.reached()) // of a higher limit, what it has not reached is told again
 		if last == 0 {
 			f.nodes.Write(p.row).FirstLimit = row
 		} else {
@@ -305,7 +319,7 @@ func (f *Forest) Move(t *accounts.Tx, c *MoveBudget, now int64) (before string, 
 		return before, engine.OutcomeBudgetLimit
 	}
 	held := f.tallied(row)
-	if _, o = f.planHeld(parent, held, now); o != engine.OutcomeDone {
+	if _, o = f.planHeld(n.Parent, parent, held, now); o != engine.OutcomeDone {
 		return before, o
 	}
 
@@ -359,9 +373,8 @@ func (f *Forest) tallied(row uint32) (held []Charge) {
 	return held
 }
 
-// heldBelow is what of the holds at a node and below a new limit of it takes.
-func (f *Forest) heldBelow(row uint32, k *limitKey) (sum decimal.Exact) {
-	held := f.tallied(row)
+// sum is what a limit takes of charges together.
+func (k *limitKey) sum(held []Charge) (sum decimal.Exact) {
 	for i := range held {
 		if amount, takes := k.takes(&held[i]); takes {
 			sum, _ = sum.Add(amount)

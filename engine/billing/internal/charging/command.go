@@ -75,6 +75,9 @@ func (b *Budgets) Move(t *lifecycle.Runner, c *budgets.MoveBudget) engine.Outcom
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
+	if !t.ExpireHolds(e, e.Now(t.Stamp)) {
+		return engine.OutcomeDeferred
+	}
 	before, o := b.Forest.Move(&t.Tx, c, e.Now(t.Stamp))
 	if o == engine.OutcomeDone && before != c.Parent {
 		t.NoteChange(c.Env, c.Actor, "budget.moved", c.Key,
