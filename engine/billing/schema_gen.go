@@ -909,6 +909,7 @@ func (v *snapshotHeader) Fields(w *wire.Codec) {
 	wire.Uint(w, 83, &v.Budgets.FreeWindow)
 	wire.Uint(w, 84, &v.Budgets.FreeTally)
 	wire.Uint(w, 85, &v.Budgets.Born)
+	wire.Uint(w, 86, &v.Budgets.FreeItem)
 }
 
 // Fields implements wire.Fielder.

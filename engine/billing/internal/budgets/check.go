@@ -137,17 +137,29 @@ func (f *Forest) checkHeld(*Outside) error {
 		currency      [3]byte
 	}
 	sums := map[place]Charge{}
+	items, free := map[uint32]bool{}, 0
 	for row, x := range f.items.All() {
-		if x.Node > f.nodes.Len() {
+		if x.Node > f.nodes.Len() || x.Node != 0 && items[x.Of] {
 			return fmt.Errorf("budgets: item %d leads nowhere", row)
 		}
-		if x.Node != 0 {
+		if x.Node == 0 {
+			free++
+		} else {
+			items[x.Of] = true
 			at := place{x.Node, x.Feature, x.Currency}
 			sum := sums[at]
 			sum.Feature, sum.Currency = x.Feature, x.Currency
 			sum.add(&x.Charge)
 			sums[at] = sum
 		}
+	}
+	for row := f.FreeItem; row != 0; row = f.items.Read(row).Of {
+		if free--; row > f.items.Len() || f.items.Read(row).Node != 0 || free < 0 {
+			break
+		}
+	}
+	if free != 0 {
+		return fmt.Errorf("budgets: the list of free items")
 	}
 	held := map[uint32]decimal.Exact{}
 	met := 0

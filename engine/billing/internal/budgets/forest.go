@@ -24,17 +24,18 @@ type Forest struct {
 	windows *page.Table[Closed]
 	zones   *page.Table[rows.Text] // zoneText
 	tallies *page.Table[Tally]
-	items   *page.Table[Item] // row = the row of a hold's item
+	items   *page.Table[Item]
 	Lists
 
 	// What follows is rebuilt at restore.
 	seed       maphash.Seed
 	byKey      *page.Index
 	byCustomer *page.Index
+	byItem     *page.Index // by the rows of holds' items
 	// of are the nodes and zones of environments, by number.
 	of rows.Series[*environment]
-	// decoded are the zones, by their rows.
-	decoded []*zone.Zone
+	// decoded are the zones, by their rows, which readers of all environments share.
+	decoded rows.Series[*zone.Zone]
 	locks   [locks]lock
 }
 
@@ -44,6 +45,7 @@ type Lists struct {
 	FreeWindow uint32 `wire:"83"`
 	FreeTally  uint32 `wire:"84"`
 	Born       uint64 `wire:"85"`
+	FreeItem   uint32 `wire:"86"`
 }
 
 // environment is what an environment has of the forest; its lock guards it.
@@ -63,7 +65,7 @@ type lock struct {
 // Open makes the tables.
 func (f *Forest) Open(store *page.Store) {
 	f.seed = maphash.MakeSeed()
-	f.byKey, f.byCustomer = page.NewIndex(), page.NewIndex()
+	f.byKey, f.byCustomer, f.byItem = page.NewIndex(), page.NewIndex(), page.NewIndex()
 	f.nodes = page.NewTable(store, accounts.TableBudgets, NodeCodec)
 	f.keys = page.NewTable(store, accounts.TableBudgetKeys, rows.TextCodec)
 	f.names = page.NewTable(store, accounts.TableBudgetNames, rows.TextCodec)
@@ -111,6 +113,8 @@ func (f *Forest) keyHash(env uint32, key []byte) uint64 {
 
 func customerHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
 
+func itemHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
+
 // Named finds a node by the caller's key; 0 when there is none. It allocates nothing.
 func (f *Forest) Named(env uint32, key []byte) uint32 {
 	return f.byKey.Find(f.keyHash(env, key), func(row uint32) bool {
@@ -133,19 +137,18 @@ func (f *Forest) zone(row uint32) *zone.Zone {
 	if row == 0 {
 		return nil
 	}
-	return f.decoded[row-1]
+	z, _ := f.decoded.At(row)
+	return z
 }
 
 // Reindex rebuilds what is not state, after a restore that Check has found good. It names each
 // customer that has a budget of its own.
 func (f *Forest) Reindex(owns func(customer uint32)) {
-	f.decoded = nil
 	for _, text := range f.zones.All() {
 		var z zoneText
 		rows.DecodeText(text.Data, &z)
-		f.decoded = append(f.decoded, &z.Zone)
 		e := f.have(z.Env)
-		e.zones = append(e.zones, uint32(len(f.decoded)))
+		e.zones = append(e.zones, f.decoded.Append(&z.Zone))
 	}
 	for row, n := range f.nodes.All() {
 		e := f.have(n.Env)
@@ -154,6 +157,11 @@ func (f *Forest) Reindex(owns func(customer uint32)) {
 		if n.Customer != 0 {
 			f.byCustomer.Insert(customerHash(n.Customer), row)
 			owns(n.Customer)
+		}
+	}
+	for row, x := range f.items.All() {
+		if x.Node != 0 {
+			f.byItem.Insert(itemHash(x.Of), row)
 		}
 	}
 }
@@ -166,14 +174,14 @@ func (f *Forest) setZone(env uint32, z *zone.Zone) uint32 {
 		if f.zone(row).Name == z.Name {
 			if f.zones.Read(row).Data != data {
 				f.zones.Write(row).Data = data
-				f.decoded[row-1] = z
+				f.decoded.Replace(row, z)
 			}
 			return row
 		}
 	}
 	row, text := f.zones.Append()
 	text.Data = data
-	f.decoded = append(f.decoded, z)
+	f.decoded.Append(z)
 	e.zones = append(e.zones, row)
 	return row
 }

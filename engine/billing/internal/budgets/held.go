@@ -16,27 +16,31 @@ func (f *Forest) Hold(t *accounts.Tx, item, node uint32, c *Charge) {
 	lock := f.Lock(f.nodes.Read(node).Env)
 	lock.Lock()
 	defer lock.Unlock()
-	for f.items.Len() < item {
-		f.items.Append()
+	row := f.FreeItem
+	if row != 0 {
+		f.FreeItem = f.items.Read(row).Of
+	} else {
+		row, _ = f.items.Append()
 	}
-	*f.items.Write(item) = Item{Charge: *c, Node: node}
+	*f.items.Write(row) = Item{Charge: *c, Node: node, Of: item}
+	f.byItem.Insert(itemHash(item), row)
 	f.tally(node, c)
 	f.addHeld(t, node, *c)
 }
 
 // Release ends what an item of a hold holds, if it does.
 func (f *Forest) Release(t *accounts.Tx, item uint32) {
-	if item > f.items.Len() {
+	row := f.itemRow(item)
+	if row == 0 {
 		return
 	}
-	held := *f.items.Read(item)
-	if held.Node == 0 {
-		return
-	}
+	held := *f.items.Read(row)
 	lock := f.Lock(f.nodes.Read(held.Node).Env)
 	lock.Lock()
 	defer lock.Unlock()
-	*f.items.Write(item) = Item{}
+	f.byItem.Remove(itemHash(item), row)
+	*f.items.Write(row) = Item{Of: f.FreeItem}
+	f.FreeItem = row
 	back := held.Neg()
 	f.tally(held.Node, &back)
 	f.addHeld(t, held.Node, back)
@@ -44,11 +48,22 @@ func (f *Forest) Release(t *accounts.Tx, item uint32) {
 
 // HeldBy is what an item of a hold holds, and the node at which; 0: nothing.
 func (f *Forest) HeldBy(item uint32) (node uint32, c Charge) {
-	if item == 0 || item > f.items.Len() {
+	row := f.itemRow(item)
+	if row == 0 {
 		return 0, c
 	}
-	held := f.items.Read(item)
+	held := f.items.Read(row)
 	return held.Node, held.Charge
+}
+
+// itemRow finds what an item of a hold holds; 0: nothing.
+func (f *Forest) itemRow(item uint32) uint32 {
+	if f.byItem.Len() == 0 {
+		return 0
+	}
+	return f.byItem.Find(itemHash(item), func(row uint32) bool {
+		return f.items.Read(row).Of == item
+	})
 }
 
 // tally adds a charge to what is held at a node. A tally of nothing has no row.

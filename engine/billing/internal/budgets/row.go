@@ -154,10 +154,12 @@ type Tally struct {
 	Node, Next uint32
 }
 
-// Item is what an item of a hold holds; node 0: nothing. Its row is the item's.
+// Item is what an item of a hold holds at a node; node 0: the row is free.
 //
 //schema:row
 type Item struct {
 	Charge
 	Node uint32
+	// Of is the row of the hold's item; of a free row, the next free one.
+	Of uint32
 }

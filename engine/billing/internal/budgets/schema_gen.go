@@ -54,6 +54,7 @@ func (v *Lists) Fields(w *wire.Codec) {
 	wire.Uint(w, 83, &v.FreeWindow)
 	wire.Uint(w, 84, &v.FreeTally)
 	wire.Uint(w, 85, &v.Born)
+	wire.Uint(w, 86, &v.FreeItem)
 }
 
 // Fields implements wire.Fielder.
@@ -133,6 +134,7 @@ func appendItem(dst []byte, v *Item) []byte {
 	dst = rows.AppendDecimal(dst, v.Cost)
 	dst = rows.AppendExact(dst, v.Price)
 	dst = rows.AppendU32(dst, v.Node)
+	dst = rows.AppendU32(dst, v.Of)
 	return dst
 }
 
@@ -144,6 +146,7 @@ func readItem(src []byte, v *Item) ([]byte, error) {
 	v.Cost = r.Decimal()
 	v.Price = r.Exact()
 	v.Node = r.U32()
+	v.Of = r.U32()
 	return r.Rest, r.Err
 }
 

@@ -35,18 +35,19 @@ func (b *Budgets) Foresee(u *Usage, purse *credits.Purse) (c budgets.Charge) {
 func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64) (
 	refused budgets.Refusal, o engine.Outcome,
 ) {
+	lock := b.Forest.Lock(w.Env)
+	lock.RLock()
 	node, ok := b.Forest.Choose(w)
+	if ok && node != 0 {
+		refused, o = b.Forest.Foresee(node, []budgets.Charge{*c}, now)
+	}
+	lock.RUnlock()
 	switch {
 	case !ok:
 		return refused, engine.OutcomeBudgetUnknown
 	case node == 0:
 		return refused, engine.OutcomeDone
-	}
-	lock := b.Forest.Lock(w.Env)
-	lock.RLock()
-	refused, o = b.Forest.Foresee(node, []budgets.Charge{*c}, now)
-	lock.RUnlock()
-	if o != engine.OutcomeDone {
+	case o != engine.OutcomeDone:
 		refused.Feature = b.of.FeatureKey(w.Env, refused.Number)
 	}
 	return refused, o
