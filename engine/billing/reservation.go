@@ -252,7 +252,7 @@ func (a *allotment) budget(t *turn, c *Reserve) (outcome engine.Outcome) {
 		a.charges = append(a.charges, charge)
 	}
 	a.node = node
-	return t.budgets.Ask(&t.Runner, c.Env, node, a.charges, a.now)
+	return t.budgets.AskHold(&t.Runner, c.Env, node, a.charges, a.now)
 }
 
 // chargeOf is what an item that is held until an instant counts in budgets. False: it is beyond

@@ -128,13 +128,13 @@ func (h *settling) afford(t *turn) engine.Outcome {
 		if !ok {
 			return engine.OutcomeOverflow
 		}
-		charges = append(charges, charge, was.Neg())
+		charges = append(charges, was.Neg(), charge)
 		more = more || charge.Exceeds(&was)
 	}
 	if !more {
 		return engine.OutcomeDone
 	}
-	return t.budgets.Ask(&t.Runner, h.env.Number, h.node, charges, h.now)
+	return t.budgets.AskHold(&t.Runner, h.env.Number, h.node, charges, h.now)
 }
 
 // ReleaseReservation gives up what an open reservation holds. Of one that was released or expired

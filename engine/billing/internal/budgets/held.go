@@ -101,6 +101,26 @@ func (f *Forest) tally(node uint32, c *Charge) {
 	f.FreeTally = row
 }
 
+// Holdable reports whether a node can hold charges beside what it holds: the sums are in the range
+// of numbers.
+func (f *Forest) Holdable(node uint32, charges []Charge) bool {
+	for i := range charges {
+		sum := Charge{Feature: charges[i].Feature, Currency: charges[i].Currency}
+		same := func(c *Charge) bool { return c.Feature == sum.Feature && c.Currency == sum.Currency }
+		for row := f.nodes.Read(node).FirstHeld; row != 0; row = f.tallies.Read(row).Next {
+			if y := f.tallies.Read(row); same(&y.Charge) {
+				sum = y.Charge
+			}
+		}
+		for j := range charges {
+			if same(&charges[j]) && !sum.add(&charges[j]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // planHeld decides whether what is held below a node that moves from one parent to another may be
 // held there. The nodes above both hold it already.
 func (f *Forest) planHeld(from, to uint32, held []Charge, now int64) (

@@ -138,11 +138,14 @@ func (c *Charge) Exceeds(other *Charge) bool {
 		c.Currency != other.Currency && c.Price.Sign() > 0 || c.Price.Cmp(other.Price) > 0
 }
 
-// add adds another charge of the same feature and currency.
-func (c *Charge) add(other *Charge) {
-	c.Units, _ = c.Units.Add(other.Units)
-	c.Cost, _ = c.Cost.Add(other.Cost)
-	c.Price, _ = c.Price.Add(other.Price)
+// add adds another charge of the same feature and currency. False: a sum leaves the range of
+// numbers, and is meaningless.
+func (c *Charge) add(other *Charge) bool {
+	var ok [3]bool
+	c.Units, ok[0] = c.Units.Add(other.Units)
+	c.Cost, ok[1] = c.Cost.Add(other.Cost)
+	c.Price, ok[2] = c.Price.Add(other.Price)
+	return ok == [3]bool{true, true, true}
 }
 
 // Tally is the sum of what is held at one node of one feature in one currency. What limits hold

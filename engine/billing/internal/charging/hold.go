@@ -26,6 +26,16 @@ func (b *Budgets) Hold(u *Usage, until int64) (c budgets.Charge, ok bool) {
 	return c, ok
 }
 
+// AskHold is Ask of what is to be held at a node. What is given up stands before what is added.
+func (b *Budgets) AskHold(
+	t *lifecycle.Runner, env, node uint32, charges []budgets.Charge, now int64,
+) engine.Outcome {
+	if !b.Forest.Holdable(node, charges) {
+		return engine.OutcomeOverflow
+	}
+	return b.Ask(t, env, node, charges, now)
+}
+
 // Settle is the charge of usage that was held at a node, or where that is 0, of usage that was held
 // nowhere. Limits are not asked.
 func (b *Budgets) Settle(node uint32, u *Usage) (*Charge, engine.Outcome) {
