@@ -3,6 +3,8 @@ package billing_test
 import (
 	"bytes"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -217,4 +219,52 @@ func BenchmarkApplyBudgetedUsage(b *testing.B) {
 			applyUsage(b, m, l, 1000)
 		})
 	}
+}
+
+// TestChecksBesideBudgetsThatChange: checks and queries of one environment run while budgets of it
+// and of another one are moved, bound to customers and given zones. The race detector has nothing
+// to say.
+func TestChecksBesideBudgetsThatChange(t *testing.T) {
+	l, m := budgeted(t, 100)
+	l.Keep = false
+	put := func(env uint32, key, parent, customer, zone string) {
+		c := &billing.PutBudget{
+			Env: env, Key: key, Name: "n", Parent: parent, Customer: customer,
+			Limits: []billing.LimitDocument{{
+				Of: billing.MeasureCost, Limit: decimal.FromInt(9), Window: billing.WindowDay,
+				TimeZone: zone,
+			}},
+		}
+		if zone != "" {
+			c.Zones = append(c.Zones, *enginetest.Zone(zone))
+		}
+		l.DoPayload(billing.KindPutBudget, wire.Encode(nil, c))
+	}
+	put(1, "zoned", "level 0", "", "Europe/Berlin")
+	zones := []string{
+		"Europe/Paris", "Asia/Tokyo", "America/New_York", "Asia/Kathmandu", "Africa/Casablanca",
+	}
+	var stop atomic.Bool
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			var d billing.Decision
+			for !stop.Load() {
+				m.Check(&billing.CheckQuery{
+					Env: 1, Customer: []byte("ada"), Feature: []byte("requests"), Now: l.Stamp,
+					Budget: []byte("level 4"), KeyBudget: 2,
+				}, &d)
+				m.Budget(1, "zoned")
+				m.BudgetWindows(1, "zoned")
+			}
+		})
+	}
+	for i := range 200 {
+		parent := []string{"level 2", "level 3"}[i%2]
+		l.Do(billing.KindMoveBudget, &billing.MoveBudget{Env: 1, Key: "level 4", Parent: parent})
+		put(1, "level 4", "", []string{"", "ada"}[i%2], "")
+		put(2, fmt.Sprint("b", i), "", "", zones[i%len(zones)])
+	}
+	stop.Store(true)
+	readers.Wait()
 }

@@ -276,3 +276,30 @@ func TestExtendingPastThePeriodAsksForItsPrices(t *testing.T) {
 	}
 	s.refuses(engine.OutcomeBudgetExceeded, extend(5, 0))
 }
+
+// TestWhatIsOverBlocksNoCorrectionAndNoMove: although no tick has come, of another customer, too.
+func TestWhatIsOverBlocksNoCorrectionAndNoMove(t *testing.T) {
+	for _, moves := range []bool{false, true} {
+		s := newBudgetSandbox(t, inUSD("10"))
+		enginetest.NewCustomer(s.Log, "bob", "prepaid")
+		s.put("bob", "all", "bob")
+		require.Equal(t, engine.OutcomeDone, s.event("e", "words", 1))
+		s.view(s.Do(billing.KindReserve, enginetest.Reservation("b", "bob", "words", 9)))
+		if moves {
+			s.put("other", "", "", inUSD("5"))
+			s.Stamp += 600_000
+			s.done(billing.KindMoveBudget, &billing.MoveBudget{Env: 1, Key: "bob", Parent: "other"})
+			s.counts("other", "0", "0")
+			continue
+		}
+		s.Stamp += 600_000
+		key := billing.UsageKey(1, []byte("e"))
+		ref, found, err := s.m.FindUsage(&enginetest.Source{Journal: s.m.Journal()}, nil, 1, key)
+		require.NoError(t, err)
+		require.True(t, found)
+		s.done(billing.KindAmendUsage, &billing.AmendUsage{
+			Env: 1, Key: key, Units: decimal.FromInt(10), Original: ref, ID: enginetest.ID("amend"),
+		})
+		s.counts("all", "10", "0")
+	}
+}

@@ -517,3 +517,154 @@ func TestWindowsOfThePastAreKept(t *testing.T) {
 		require.Equal(t, decimal.Exact{}, w.Used)
 	}
 }
+
+// TestMovingCountsWhatIsHeldOnce: the nodes above both parents hold it already.
+func TestMovingCountsWhatIsHeldOnce(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	most := func(limit int64) []LimitDocument {
+		return []LimitDocument{{Of: MeasureCost, Limit: decimal.FromInt(limit), Window: WindowLifetime}}
+	}
+	for _, c := range []*PutBudget{
+		{Key: "org", Limits: most(10)}, {Key: "a", Parent: "org"},
+		{Key: "b", Parent: "org", Limits: most(8)}, {Key: "c", Parent: "org", Limits: most(7)},
+		{Key: "a:x", Parent: "a"},
+	} {
+		c.Env = 1
+		require.Equal(t, engine.OutcomeDone, put(t, &f, c, 0))
+	}
+	held := Charge{Cost: decimal.FromInt(8)}
+	f.Hold(&tx, 1, f.Named(1, []byte("a:x")), &held)
+	move := func(parent string) engine.Outcome {
+		_, o := f.Move(&tx, &MoveBudget{Env: 1, Key: "a:x", Parent: parent}, day)
+		return o
+	}
+	require.Equal(t, engine.OutcomeBudgetExceeded, move("c"))
+	for _, parent := range []string{"b", "org", "", "b"} {
+		require.Equal(t, engine.OutcomeDone, move(parent), parent)
+	}
+	org := f.limits.Read(f.nodes.Read(f.Named(1, []byte("org"))).FirstLimit)
+	require.Equal(t, held.Cost.Exact(), org.Held)
+}
+
+// TestAnArchivedBudgetLetsItsCustomerGo: as one below an archived one does.
+func TestAnArchivedBudgetLetsItsCustomerGo(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	for i, parent := range []string{"", "org"} {
+		customer := uint32(i) + 7
+		if parent != "" {
+			require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: parent}, 0))
+		}
+		old, fresh := fmt.Sprint("old ", i), fmt.Sprint("new ", i)
+		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: old, Parent: parent}, customer))
+		require.Equal(t, engine.OutcomeBudgetConflict, put(t, &f, &PutBudget{Env: 1, Key: fresh}, customer))
+		archived := old
+		if parent != "" {
+			archived = parent
+		}
+		_, _, o := f.Set(&tx, 1, archived, day, func(n *Node) { n.Archived = true })
+		require.Equal(t, engine.OutcomeDone, o)
+		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: fresh}, customer))
+		require.Equal(t, fresh, f.Key(f.Own(customer)))
+		require.Zero(t, f.nodes.Read(f.Named(1, []byte(old))).Customer)
+	}
+}
+
+// TestAHigherLimitTellsItsThresholdsAgain: those that are not reached any more.
+func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	limit := func(most int64) *PutBudget {
+		return &PutBudget{Env: 1, Key: "a", Limits: []LimitDocument{{
+			Of: MeasureCost, Limit: decimal.FromInt(most), Window: WindowLifetime,
+			Thresholds: []byte{50, 100},
+		}}}
+	}
+	charge := func(cost int64) (told []uint8) {
+		c := Charge{Cost: decimal.FromInt(cost)}
+		for _, x := range f.Charge(&tx, f.Named(1, []byte("a")), &c, day, new(Counted)) {
+			told = append(told, x.Percent)
+		}
+		return told
+	}
+	require.Equal(t, engine.OutcomeDone, put(t, &f, limit(100), 0))
+	require.Equal(t, []uint8{50}, charge(60))
+	require.Equal(t, engine.OutcomeDone, put(t, &f, limit(200), 0))
+	require.Empty(t, charge(10))
+	require.Equal(t, []uint8{50}, charge(30))
+	require.Equal(t, engine.OutcomeDone, put(t, &f, limit(100), 0))
+	require.Equal(t, []uint8{100}, charge(0), "a lower one is told by the charge that follows")
+	require.Empty(t, charge(1))
+}
+
+// TestSumsOfWhatIsHeldStayInRange: a node without limits takes no hold beyond it.
+func TestSumsOfWhatIsHeldStayInRange(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: "a"}, 0))
+	node := f.Named(1, []byte("a"))
+	most, one := Charge{Cost: decimal.Largest()}, Charge{Cost: decimal.FromInt(1)}
+	require.False(t, f.Holdable(node, []Charge{most, one}))
+	require.True(t, f.Holdable(node, []Charge{most}))
+	f.Hold(&tx, 1, node, &most)
+	require.False(t, f.Holdable(node, []Charge{one}))
+	require.True(t, f.Holdable(node, []Charge{most.Neg(), one}))
+	require.True(t, f.Holdable(node, []Charge{{Feature: 2, Cost: one.Cost}}))
+}
+
+// TestRowsOfItemsAreTaken: one for each item that holds something, whatever its own row.
+func TestRowsOfItemsAreTaken(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: "a"}, 0))
+	node := f.Named(1, []byte("a"))
+	for n := range uint32(3) {
+		c := Charge{Cost: decimal.FromInt(int64(n) + 1)}
+		f.Hold(&tx, 5_000_000+n, node, &c)
+		at, got := f.HeldBy(5_000_000 + n)
+		require.Equal(t, node, at)
+		require.Equal(t, c, got)
+		if n > 0 {
+			f.Release(&tx, 5_000_000+n)
+		}
+	}
+	require.EqualValues(t, 2, f.items.Len())
+	at, _ := f.HeldBy(5_000_001)
+	require.Zero(t, at)
+	require.NoError(t, f.checkHeld(nil))
+	f.items.Write(2).Of = 2
+	require.Error(t, f.checkHeld(nil), "a circle of free rows")
+	f.items.Write(2).Of, f.items.Write(2).Node = 5_000_000, node
+	require.Error(t, f.checkHeld(nil), "an item that holds twice")
+}
+
+// TestAPutWalksTheNodesOnce: whatever the number of its limits.
+func TestAPutWalksTheNodesOnce(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	for i := range 800 {
+		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: fmt.Sprint(i)}, 0))
+	}
+	work := func(limits int) int {
+		c := PutBudget{Env: 1, Key: fmt.Sprint("with ", limits), Name: "n"}
+		for i := range limits {
+			c.Limits = append(c.Limits, LimitDocument{
+				Of: MeasureCost, Limit: decimal.FromInt(1), Window: WindowHour + Window(i%5),
+				Feature: []string{"", "a"}[i/5],
+			})
+		}
+		tx := accounts.Tx{Entry: new(accounts.Entry)}
+		_, o := f.Put(&tx, &c, Known{Feature: featureNumber, Now: day})
+		require.Equal(t, engine.OutcomeDone, o)
+		return tx.Entry.Work
+	}
+	require.Equal(t, 4, work(0))
+	require.Equal(t, 4+2+50, work(1))
+	require.Equal(t, 4+16+50, work(8))
+}
