@@ -1,9 +1,125 @@
 package billing
 
 import (
+	"fmt"
+	"math"
+
+	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+	"tollgate/engine/journal"
 	"tollgate/engine/wire"
 )
+
+// heldOf is of what something is held: units of a feature, or credits.
+type heldOf struct {
+	customer, subscription, feature uint32
+	pool                            catalogs.PoolName
+}
+
+// HeldAddsUp says where what is held is not the sum of what open reservations hold: of a feature, of
+// credits, or in budgets.
+func HeldAddsUp(m *Machine) error {
+	s := m.state.Load()
+	held := map[heldOf]decimal.Decimal{}
+	for row, v := range s.holds.Rows.All() {
+		words := s.holds.WordsOf(row)
+		for at := v.FirstItem; at != 0; {
+			i := s.holds.Items.Read(at)
+			node, charge := s.budgets.Forest.HeldBy(at)
+			units := heldOf{customer: v.Customer, subscription: i.Subscription, feature: i.Feature}
+			credits := heldOf{customer: v.Customer, pool: i.Pool}
+			open := decimal.Decimal{}
+			if v.State == holds.ReservationOpen {
+				open = i.Held()
+				held[credits] = sums.Of(held[credits], i.Credits)
+			}
+			held[units] = sums.Of(held[units], open)
+			if charge.Units != open && (node != 0 || words.Budget != "") {
+				return fmt.Errorf("reservation %d holds %s in a budget, and %s", row, charge.Units, open)
+			}
+			at = i.Next
+		}
+	}
+	for of, want := range held {
+		got := s.holds.Units(of.customer, of.subscription, of.feature, math.MinInt64)
+		if of.subscription == 0 {
+			got = s.holds.Credits(of.customer, of.pool, math.MinInt64)
+		}
+		if got != want && (of.subscription != 0 || of.pool != 0) {
+			return fmt.Errorf("%+v: %s are held, reservations hold %s", of, got, want)
+		}
+	}
+	return s.budgets.Check()
+}
+
+// HeldCreditsAreThere says which hard pools have less than reservations hold of them.
+func HeldCreditsAreThere(m *Machine) error {
+	s := m.state.Load()
+	for row, v := range s.holds.Rows.All() {
+		for at := v.FirstItem; at != 0; at = s.holds.Items.Read(at).Next {
+			pool := s.holds.Items.Read(at).Pool
+			if pool == 0 {
+				continue
+			}
+			purse := s.PurseOf(v.Customer, pool, s.Environment(s.Customers.Read(v.Customer).Env).Now(
+				s.Log.Stamp()))
+			balance, endless := purse.Free()
+			kept := s.holds.Credits(v.Customer, pool, math.MinInt64)
+			if !endless && balance.Less(kept) {
+				return fmt.Errorf("reservation %d: %s credits are held of %s", row, kept, balance)
+			}
+		}
+	}
+	return nil
+}
+
+// SettledAddsUp says which reservation's events do not add up to what it is settled at.
+func SettledAddsUp(m *Machine, src journal.Source) error {
+	s := m.state.Load()
+	type item struct {
+		reservation [16]byte
+		feature     uint32
+	}
+	recorded := map[item]decimal.Decimal{}
+	err := src.Walk(nil, 1, func(r journal.Record) error {
+		var e usageEntry
+		var units decimal.Decimal
+		switch r.Kind {
+		case journal.KindUsage:
+			var c RecordUsage
+			if err := wire.Decode(r.Payload, &e); err != nil {
+				return err
+			}
+			if err := wire.Decode(e.Record, &c); err != nil {
+				return err
+			}
+			units = c.Units
+		case journal.KindAmend, journal.KindVoid:
+			var k correctionEntry
+			if err := wire.Decode(r.Payload, &k); err != nil {
+				return err
+			}
+			e, units = k.Original, k.Delta
+		}
+		of := item{e.Reservation, e.Feature}
+		recorded[of] = sums.Of(recorded[of], units)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for row, v := range s.holds.Rows.All() {
+		for at := v.FirstItem; at != 0; at = s.holds.Items.Read(at).Next {
+			i := s.holds.Items.Read(at)
+			if got := recorded[item{v.ID, i.Feature}]; got != i.Settled {
+				return fmt.Errorf("reservation %d is settled at %s, its events are %s", row, i.Settled, got)
+			}
+		}
+	}
+	return nil
+}
 
 func goldenHold() *holds.Hold {
 	return &holds.Hold{

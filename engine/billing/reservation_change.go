@@ -254,7 +254,7 @@ func (c *SettleReservation) amend(
 
 // correct amends each event whose item is settled at another total; without totals it takes back
 // all of them. An event of a reservation of several items is known by its feature, and was billed
-// if it is the newest of that.
+// if it was recorded when the reservation expired.
 func (c *SettleReservation) correct(
 	t *turn, h *settling, totals []decimal.Decimal,
 ) engine.Outcome {
@@ -272,8 +272,8 @@ func (c *SettleReservation) correct(
 		if i < 0 || k.original.Reservation != h.hold.ID {
 			return engine.OutcomeReservationBilled
 		}
-		if amended[i] == nil {
-			amended[i] = k
+		if billed := k.original.RecordedAt == h.hold.ExpiresAt; billed && amended[i] == nil {
+			amended[i] = k // another one is a part that was settled before
 		}
 	}
 	if totals == nil {

@@ -218,6 +218,21 @@ func TestALateSettlementFindsTheBilledEvents(t *testing.T) {
 	require.Equal(t, "40", s.balance())
 }
 
+// TestALateSettlementLeavesPartsAsTheyAre: also those that are among the newest events.
+func TestALateSettlementLeavesPartsAsTheyAre(t *testing.T) {
+	s := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "images", 1)
+	c.Items = bothItems(10, 80)
+	s.expireBilled(c, func() {
+		s.view(s.settle("r", 0, settlesBoth(10, 0), func(c *billing.SettleReservation) { c.Partial = true }))
+	})
+	require.Equal(t, engine.OutcomeReservationClosed.String(),
+		s.settle("r", 0, settlesBoth(9, 60), s.originals("r")).Outcome.String())
+	s.view(s.settle("r", 0, settlesBoth(10, 60), s.originals("r")))
+	s.used("images", 10, 0)
+	s.used("videos", 60, 0)
+}
+
 // TestARefusedOverrunIsBilledAtExpiry: the cost has arisen, as much of it as is held.
 func TestARefusedOverrunIsBilledAtExpiry(t *testing.T) {
 	s := newHeldSandbox(t)

@@ -364,11 +364,14 @@ func (f *Forest) Correct(t *accounts.Tx, env uint32, k *Counted, change *Charge)
 		if closed != 0 {
 			w := f.windows.Write(closed)
 			w.Used, _ = w.Used.Add(amount)
+			beyond := !l.Soft && w.Used.Cmp(w.Max.Exact()) > 0
+			w.Overrun = w.Overrun || amount.Sign() > 0 && beyond
 			words := w.Used.Words()
 			t.Fold(uint64(closed)<<32 ^ words[0] ^ words[1]<<1)
 			return
 		}
 		l.Used, _ = l.Used.Add(amount)
+		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		l.fold(t, row)
 	})
 	sum := k.Charge()

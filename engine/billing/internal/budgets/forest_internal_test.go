@@ -668,3 +668,30 @@ func TestAPutWalksTheNodesOnce(t *testing.T) {
 	require.Equal(t, 4+2+50, work(1))
 	require.Equal(t, 4+16+50, work(8))
 }
+
+// TestAForcedCorrectionIsAnOverrun: where it goes beyond a hard limit, of a closed window, too.
+func TestAForcedCorrectionIsAnOverrun(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: "a", Limits: []LimitDocument{
+		{Of: MeasureCost, Limit: decimal.FromInt(10), Window: WindowDay},
+	}}, 0))
+	node := f.Named(1, []byte("a"))
+	c, more := Charge{Cost: decimal.FromInt(8)}, Charge{Cost: decimal.FromInt(3)}
+	var first, second Counted
+	f.Charge(&tx, node, &c, day, &first)
+	f.Charge(&tx, node, &c, 2*day, &second)
+	l := f.limits.Read(f.nodes.Read(node).FirstLimit)
+	less := more.Neg()
+	for _, event := range []*Counted{&first, &second} {
+		f.Correct(&tx, 1, event, &less)
+	}
+	require.False(t, l.Overrun || f.windows.Read(l.FirstClosed).Overrun)
+	for _, event := range []*Counted{&first, &second} {
+		f.Correct(&tx, 1, event, &more)
+		f.Correct(&tx, 1, event, &more)
+	}
+	require.True(t, l.Overrun)
+	require.True(t, f.windows.Read(l.FirstClosed).Overrun)
+}

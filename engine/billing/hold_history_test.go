@@ -1,0 +1,672 @@
+package billing_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// heldHistory is a history of reservations, events and budgets of two customers, with what was
+// counted and is held in each budget kept by adding up what commands were answered.
+type heldHistory struct {
+	*rapid.T
+	m    *billing.Machine
+	l    *enginetest.Log
+	src  *enginetest.Source
+	made int
+	// nodes are the budgets, by key, order their keys.
+	nodes map[string]*heldNode
+	order []string
+	// events are what was counted, by key; holds the reservations, by key.
+	events map[string]*heldEvent
+	holds  map[string]*heldReservation
+	keys   []string // of holds, in order
+	// overrun is what was recorded of calls beyond the limit, by customer.
+	overrun map[string]decimal.Decimal
+}
+
+type heldNode struct {
+	parent, customer string
+	archived, frozen bool
+	limits           []billing.LimitDocument
+	// excused are the limits that were lowered below what counts there, or whose overrun was
+	// recorded.
+	excused []bool
+}
+
+// heldCharge is what an event or a reservation counts of a feature.
+type heldCharge struct {
+	feature            string
+	units, cost, price decimal.Decimal
+}
+
+type heldEvent struct {
+	heldCharge
+	at       int64
+	path     []string       // the budgets in which it counts
+	since    map[string]int // the limits there that have counted it, one bit for each
+	stated   bool           // its cost
+	customer string
+	of       string // the reservation that it settles
+	voided   bool
+}
+
+type heldReservation struct {
+	customer string
+	view     billing.ReservationView
+}
+
+const heldLimit = 60 // calls of a customer
+
+// newHeldHistory makes a plan of words for 2 USD, lines for 1 USD that cost 0.25, calls, which are
+// limited, and images, which take 3 credits of 100.
+func newHeldHistory(t *rapid.T) *heldHistory {
+	m := billing.New(billing.Config{})
+	h := &heldHistory{
+		T: t, m: m, l: enginetest.NewLog(m, enginetest.Epoch), nodes: map[string]*heldNode{},
+		src:    &enginetest.Source{Journal: m.Journal()},
+		events: map[string]*heldEvent{}, holds: map[string]*heldReservation{},
+		overrun: map[string]decimal.Decimal{},
+	}
+	doc := enginetest.PrepaidPlan()
+	doc.Plans[0].Features = doc.Plans[0].Features[1:] // videos
+	for i, key := range []string{"words", "lines", "calls"} {
+		f := billing.FeatureDocument{Key: key}
+		if key == "lines" {
+			f.HasCost, f.CostPerUnit = true, decimal.MustParse("0.25")
+		}
+		doc.Features = append(doc.Features, f)
+		p := billing.PlanFeatureDocument{Key: key, PricingType: "usage_based"}
+		if p.Pricing.PricePerUnit = decimal.FromInt(int64(2 - i)); key == "calls" {
+			p.Pricing.HasMax, p.Pricing.MaxUsage = true, decimal.FromInt(heldLimit)
+			p.Pricing.LimitMode = "hard"
+		}
+		doc.Plans[0].Features = append(doc.Plans[0].Features, p)
+	}
+	enginetest.NewAccount(h.l, doc)
+	for _, name := range heldCustomers {
+		enginetest.NewCustomer(h.l, name, "prepaid")
+	}
+	return h
+}
+
+var (
+	heldCustomers = []string{"ada", "bob"}
+	heldFeatures  = []string{"words", "lines", "calls", "videos"}
+	heldPrices    = map[string]string{"words": "2", "lines": "1", "calls": "0", "videos": "0"}
+)
+
+func (h *heldHistory) do(kind engine.Kind, c wire.Fielder) engine.Result {
+	r := h.l.Do(kind, c)
+	h.src.Keep(&h.l.Applied)
+	return r
+}
+
+func (h *heldHistory) name(kind string) string {
+	h.made++
+	return fmt.Sprint(kind, h.made)
+}
+
+func (h *heldHistory) number(label string, most int64) decimal.Decimal {
+	return decimal.FromInt(rapid.Int64Range(0, most).Draw(h.T, label))
+}
+
+// own is the key of a customer's own budget; empty: it has none.
+func (h *heldHistory) own(customer string) string {
+	for _, key := range h.order {
+		if h.nodes[key].customer == customer {
+			return key
+		}
+	}
+	return ""
+}
+
+func (h *heldHistory) path(key string) (path []string) {
+	for ; key != ""; key = h.nodes[key].parent {
+		path = append(path, key)
+	}
+	return path
+}
+
+func times(a, b decimal.Decimal) decimal.Decimal {
+	product, _ := a.Mul(b)
+	return product
+}
+
+func plus(a, b decimal.Decimal) decimal.Decimal {
+	sum, _ := a.Add(b)
+	return sum
+}
+
+func without(a, b decimal.Decimal) decimal.Decimal { return plus(a, b.Neg()) }
+
+// counts notes an event at a budget; empty: at none.
+func (h *heldHistory) counts(key, budget string, e heldEvent) {
+	e.at, e.path, e.since = h.l.Stamp, h.path(budget), map[string]int{}
+	e.price = times(e.units, decimal.MustParse(heldPrices[e.feature]))
+	for _, at := range e.path {
+		e.since[at] = 1<<len(h.nodes[at].limits) - 1
+	}
+	h.events[key] = &e
+}
+
+// Event records a usage event.
+func (h *heldHistory) Event(*rapid.T) {
+	key := h.name("e")
+	customer := rapid.SampledFrom(heldCustomers).Draw(h.T, "customer")
+	c := enginetest.Usage(h.l, key, customer, rapid.SampledFrom(heldFeatures).Draw(h.T, "feature"), 0)
+	c.Units = h.number("units", 20)
+	e := heldEvent{customer: customer}
+	e.feature, e.units = string(c.EventName), c.Units
+	if e.feature == "lines" {
+		e.cost = times(c.Units, decimal.MustParse("0.25"))
+	}
+	if rapid.Bool().Draw(h.T, "states") {
+		c.Cost, c.HasCost, e.stated = h.number("cost", 9), true, true
+		e.cost = c.Cost
+	}
+	budget := h.budget(customer)
+	c.Budget = []byte(budget)
+	r := h.l.DoPayload(billing.KindRecordUsage, c.Seal(nil))
+	h.src.Keep(&h.l.Applied)
+	if r.Outcome.Refused() {
+		return
+	}
+	if budget == "" {
+		budget = h.own(customer)
+	}
+	h.counts(key, budget, e)
+}
+
+// budget draws one that a request names; mostly none.
+func (h *heldHistory) budget(string) string {
+	if len(h.order) == 0 || rapid.IntRange(0, 2).Draw(h.T, "names") > 0 {
+		return ""
+	}
+	return rapid.SampledFrom(h.order).Draw(h.T, "budget")
+}
+
+// Correct voids or amends an event that settles no reservation.
+func (h *heldHistory) Correct(*rapid.T) {
+	var keys []string
+	for key, e := range h.events {
+		if e.of == "" && !e.voided {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		h.Skip()
+	}
+	slices.Sort(keys)
+	name := rapid.SampledFrom(keys).Draw(h.T, "event")
+	e, key := h.events[name], billing.UsageKey(enginetest.Sandbox, []byte(name))
+	ref, found, err := h.m.FindUsage(h.src, h.src, enginetest.Sandbox, key)
+	require.NoError(h, err)
+	require.True(h, found)
+	units := decimal.Decimal{}
+	if rapid.Bool().Draw(h.T, "void") {
+		r := h.do(billing.KindVoidUsage, &billing.VoidUsage{
+			Env: enginetest.Sandbox, Key: key, Original: ref,
+		})
+		require.Equal(h, engine.OutcomeDone, r.Outcome)
+		e.voided, e.cost = true, decimal.Decimal{}
+	} else {
+		units = h.number("units", 25)
+		r := h.do(billing.KindAmendUsage, &billing.AmendUsage{
+			Env: enginetest.Sandbox, Key: key, Original: ref, Units: units, ID: enginetest.ID(h.name("a")),
+		})
+		if r.Outcome.Refused() {
+			return
+		}
+		if !e.stated && e.feature == "lines" {
+			e.cost = times(units, decimal.MustParse("0.25"))
+		}
+	}
+	e.units, e.price = units, times(units, decimal.MustParse(heldPrices[e.feature]))
+}
+
+// Reserve holds units of one or two features.
+func (h *heldHistory) Reserve(*rapid.T) {
+	key := h.name("r")
+	customer := rapid.SampledFrom(heldCustomers).Draw(h.T, "customer")
+	c := enginetest.Reservation(key, customer, rapid.SampledFrom(heldFeatures).Draw(h.T, "feature"), 1)
+	if rapid.Bool().Draw(h.T, "two") {
+		c.Items = append(c.Items, billing.ReserveItem{
+			FeatureKey: rapid.SampledFrom(heldFeatures).Draw(h.T, "second"),
+		})
+	} else {
+		c.Partial = rapid.Bool().Draw(h.T, "partial")
+	}
+	for i := range c.Items {
+		c.Items[i].Units = plus(decimal.FromInt(1), h.number("units", 20))
+		if rapid.Bool().Draw(h.T, "states") {
+			c.Items[i].Cost, c.Items[i].HasCost = h.number("cost", 9), true
+		}
+	}
+	c.TTLMS = rapid.SampledFrom([]int64{1000, 60_000, 600_000}).Draw(h.T, "ttl")
+	c.Budget, c.DryRun = h.budget(customer), rapid.IntRange(0, 9).Draw(h.T, "dry") == 0
+	c.RefuseOverrun = rapid.Bool().Draw(h.T, "refuses")
+	c.SettleOnExpiry = rapid.Bool().Draw(h.T, "bills")
+	r := h.do(billing.KindReserve, c)
+	if r.Outcome != engine.OutcomeDone || c.DryRun {
+		return
+	}
+	v := h.decoded(r)
+	want := c.Budget
+	if want == "" {
+		want = h.own(customer)
+	}
+	require.Equal(h, want, v.Budget)
+	for _, at := range h.path(v.Budget) {
+		require.False(h, h.nodes[at].archived || h.nodes[at].frozen, "%s holds nothing new", at)
+	}
+	h.holds[key] = &heldReservation{customer, v}
+	h.keys = append(h.keys, key)
+}
+
+func (h *heldHistory) decoded(r engine.Result) (v billing.ReservationView) {
+	require.Equal(h, engine.OutcomeDone.String(), r.Outcome.String())
+	require.NoError(h, wire.Decode(r.Value, &v))
+	return v
+}
+
+// hold draws one of the newest reservations.
+func (h *heldHistory) hold() (string, *heldReservation) {
+	if len(h.keys) == 0 {
+		h.Skip()
+	}
+	newest := h.keys[max(0, len(h.keys)-6):]
+	key := rapid.SampledFrom(newest).Draw(h.T, "reservation")
+	return key, h.holds[key]
+}
+
+// Settle settles a part, or for good: what is billed already is amended.
+func (h *heldHistory) Settle(*rapid.T) {
+	key, held := h.hold()
+	c := &billing.SettleReservation{
+		Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + key),
+		Partial: rapid.Bool().Draw(h.T, "part"),
+	}
+	for i := range held.view.Items {
+		item := &held.view.Items[i]
+		if len(held.view.Items) > 1 && rapid.IntRange(0, 3).Draw(h.T, "leaves") == 0 {
+			continue
+		}
+		s := billing.SettleItem{FeatureKey: item.FeatureKey, Units: h.number("total", 26)}
+		if rapid.IntRange(0, 2).Draw(h.T, "states") == 0 {
+			s.Cost, s.HasCost = h.number("cost", 9), true
+		}
+		c.Items = append(c.Items, s)
+	}
+	if len(c.Items) == 0 {
+		return
+	}
+	if rapid.IntRange(0, 3).Draw(h.T, "names its event") == 0 {
+		c.EventKey = rapid.SampledFrom([]string{"k1", "k2", h.name("k")}).Draw(h.T, "key")
+		c.Key = billing.UsageKey(c.Env, []byte(c.EventKey))
+	}
+	h.refresh() // what is due is billed before
+	billed := held.view.State == billing.ReservationBilled
+	if billed {
+		for _, key := range h.m.ReservationEventKeys(c.Env, c.ID) {
+			ref, found, err := h.m.FindUsage(h.src, h.src, c.Env, key)
+			require.NoError(h, err)
+			if found {
+				c.Originals = append(c.Originals, ref)
+			}
+		}
+	}
+	before := held.view
+	r := h.do(billing.KindSettleReservation, c)
+	if r.Outcome != engine.OutcomeDone {
+		return
+	}
+	held.view = h.decoded(r)
+	for i := range held.view.Items {
+		was, is := &before.Items[i], &held.view.Items[i]
+		delta := without(is.Settled, was.Settled)
+		if delta.IsZero() {
+			continue
+		}
+		if billed {
+			h.amend(key, is.FeatureKey, delta)
+			continue
+		}
+		e := heldEvent{customer: held.customer, of: key, stated: true}
+		e.feature, e.units = is.FeatureKey, delta
+		if e.feature == "lines" {
+			e.cost, e.stated = times(delta, decimal.MustParse("0.25")), false
+		}
+		for _, s := range c.Items {
+			if s.FeatureKey == is.FeatureKey && s.HasCost {
+				e.cost, e.stated = s.Cost, true
+			}
+		}
+		if is.FeatureKey == "calls" {
+			h.overrun[held.customer] = plus(h.overrun[held.customer], without(is.Overrun, was.Overrun))
+		}
+		h.counts(h.name("settled"), h.heldAt(held), e)
+	}
+}
+
+// heldAt is the budget where what a reservation settles counts.
+func (h *heldHistory) heldAt(held *heldReservation) string {
+	if held.view.Budget != "" {
+		return held.view.Budget
+	}
+	return h.own(held.customer)
+}
+
+// amend changes the newest event of a reservation's feature.
+func (h *heldHistory) amend(key, feature string, delta decimal.Decimal) {
+	for n := h.made; n > 0; n-- {
+		e := h.events[fmt.Sprint("billed", n)]
+		if e == nil || e.of != key || e.feature != feature {
+			continue
+		}
+		if e.units = plus(e.units, delta); !e.stated && e.feature == "lines" {
+			e.cost = times(e.units, decimal.MustParse("0.25"))
+		}
+		e.price = times(e.units, decimal.MustParse(heldPrices[feature]))
+		if feature == "calls" && delta.Sign() > 0 {
+			h.overrun[e.customer] = plus(h.overrun[e.customer], delta)
+		}
+		return
+	}
+	h.Fatalf("%s was not billed %s", key, feature)
+}
+
+// Extend makes a reservation hold more, or for longer.
+func (h *heldHistory) Extend(*rapid.T) {
+	key, held := h.hold()
+	c := &billing.ExtendReservation{Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + key)}
+	if len(held.view.Items) == 1 {
+		c.Units = h.number("units", 30)
+	}
+	c.TTLMS = rapid.SampledFrom([]int64{0, 1000, 900_000}).Draw(h.T, "ttl")
+	if r := h.do(billing.KindExtendReservation, c); r.Outcome == engine.OutcomeDone {
+		held.view = h.decoded(r)
+	}
+}
+
+func (h *heldHistory) Release(*rapid.T) {
+	key, held := h.hold()
+	r := h.do(billing.KindReleaseReservation, &billing.ReleaseReservation{
+		Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + key),
+	})
+	if r.Outcome == engine.OutcomeDone {
+		held.view = h.decoded(r)
+	}
+}
+
+// Wait moves the time on.
+func (h *heldHistory) Wait(*rapid.T) {
+	h.l.Stamp += rapid.SampledFrom([]int64{1, 1000, 59_000, 600_000, 3_600_000}).Draw(h.T, "later")
+}
+
+// Put makes a budget, or replaces what it limits, and whose it is.
+func (h *heldHistory) Put(*rapid.T) {
+	c := &billing.PutBudget{
+		Env: enginetest.Sandbox, Key: rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(h.T, "key"),
+		Name: "n", Customer: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(h.T, "owner"),
+	}
+	old := h.nodes[c.Key]
+	if old == nil && len(h.order) > 0 {
+		c.Parent = rapid.SampledFrom(append([]string{""}, h.order...)).Draw(h.T, "parent")
+	}
+	for _, d := range []billing.LimitDocument{
+		{Of: billing.MeasureUnits, Feature: "words", Limit: decimal.FromInt(40)},
+		{Of: billing.MeasureUnits, Feature: "videos", Limit: decimal.FromInt(70)},
+		{Of: billing.MeasurePrice, Limit: decimal.FromInt(60)},
+		{Of: billing.MeasureCost, Limit: decimal.FromInt(30)},
+		{Of: billing.MeasurePrice, Feature: "lines", Limit: decimal.FromInt(25)},
+	} {
+		if rapid.Bool().Draw(h.T, "limits") {
+			d.Window = rapid.SampledFrom([]billing.Window{
+				billing.WindowHour, billing.WindowLifetime,
+			}).Draw(h.T, "window")
+			d.Soft = rapid.IntRange(0, 3).Draw(h.T, "soft") == 0
+			d.Limit = times(d.Limit, decimal.FromInt(rapid.Int64Range(1, 2).Draw(h.T, "times")))
+			c.Limits = append(c.Limits, d)
+		}
+	}
+	if r := h.do(billing.KindPutBudget, c); r.Outcome != engine.OutcomeDone {
+		return
+	}
+	if old == nil {
+		h.nodes[c.Key] = &heldNode{parent: c.Parent}
+		h.order = append(h.order, c.Key)
+	}
+	if left := h.own(c.Customer); c.Customer != "" && left != "" {
+		h.nodes[left].customer = ""
+	}
+	h.replace(c)
+}
+
+// replace gives a node the limits of a document: those that it had go on counting.
+func (h *heldHistory) replace(c *billing.PutBudget) {
+	n := h.nodes[c.Key]
+	n.customer = c.Customer
+	same := func(a, b *billing.LimitDocument) bool {
+		return a.Of == b.Of && a.Feature == b.Feature && a.Window == b.Window
+	}
+	was := n.limits
+	n.limits, n.excused = c.Limits, make([]bool, len(c.Limits))
+	for i := range n.excused {
+		n.excused[i] = true // until what counts there is within it
+	}
+	for _, e := range h.events {
+		if !slices.Contains(e.path, c.Key) {
+			continue
+		}
+		// An event counts in a limit that was there when it was recorded, and ever since.
+		counted := map[int]bool{}
+		for i := range was {
+			if e.since[c.Key]&(1<<i) != 0 {
+				counted[i] = true
+			}
+		}
+		e.since[c.Key] = 0
+		for i := range n.limits {
+			for j := range was {
+				if counted[j] && same(&n.limits[i], &was[j]) {
+					e.since[c.Key] |= 1 << i
+				}
+			}
+		}
+	}
+}
+
+func (h *heldHistory) Move(*rapid.T) {
+	if len(h.order) == 0 {
+		h.Skip()
+	}
+	c := &billing.MoveBudget{Env: enginetest.Sandbox}
+	c.Key = rapid.SampledFrom(h.order).Draw(h.T, "key")
+	c.Parent = rapid.SampledFrom(append([]string{""}, h.order...)).Draw(h.T, "parent")
+	if h.do(billing.KindMoveBudget, c).Outcome == engine.OutcomeDone {
+		h.nodes[c.Key].parent = c.Parent
+	}
+}
+
+// Set freezes, unfreezes, or seldom archives a budget.
+func (h *heldHistory) Set(*rapid.T) {
+	if len(h.order) == 0 {
+		h.Skip()
+	}
+	key := rapid.SampledFrom(h.order).Draw(h.T, "key")
+	n := h.nodes[key]
+	if rapid.IntRange(0, 5).Draw(h.T, "archives") == 0 {
+		r := h.do(billing.KindArchiveBudget, &billing.ArchiveBudget{Env: enginetest.Sandbox, Key: key})
+		require.Equal(h, engine.OutcomeDone, r.Outcome)
+		n.archived = true
+		return
+	}
+	frozen := rapid.IntRange(0, 3).Draw(h.T, "frozen") == 0
+	r := h.do(billing.KindFreezeBudget, &billing.FreezeBudget{
+		Env: enginetest.Sandbox, Key: key, Frozen: frozen,
+	})
+	if r.Outcome == engine.OutcomeDone {
+		n.frozen = frozen
+	}
+}
+
+// Restore goes on with a machine that was restored.
+func (h *heldHistory) Restore(*rapid.T) {
+	m := restored(h, enginetest.Snapshot(h, h.m))
+	require.Equal(h, enginetest.StateHash(h.m), enginetest.StateHash(m))
+	h.m, h.l.Machine, h.src.Journal = m, m, m.Journal()
+}
+
+// refresh lets what is due expire, and notes what was billed.
+func (h *heldHistory) refresh() {
+	for at := h.m.NextDue(); at != 0 && at <= h.l.Stamp; at = h.m.NextDue() {
+		h.l.DoPayload(engine.KindTick, nil)
+		h.src.Keep(&h.l.Applied)
+	}
+	for _, key := range h.keys {
+		held := h.holds[key]
+		if held.view.State != billing.ReservationOpen {
+			continue
+		}
+		v, ok := h.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation "+key), h.l.Stamp)
+		require.True(h, ok)
+		if v.State == billing.ReservationBilled {
+			for i := range held.view.Items {
+				h.bill(key, held, &held.view.Items[i], &v.Items[i])
+			}
+		}
+		held.view = v
+	}
+}
+
+// bill notes what expiry billed of an item.
+func (h *heldHistory) bill(key string, held *heldReservation, was, is *billing.ReservationItemView) {
+	delta := without(is.Settled, was.Settled)
+	if delta.IsZero() {
+		return
+	}
+	require.Equal(h, was.Held, delta, "what was held is billed")
+	e := heldEvent{customer: held.customer, of: key, stated: was.HasCost, heldCharge: h.charge(was)}
+	h.counts(h.name("billed"), h.heldAt(held), e)
+}
+
+// charge is what an item of an open reservation holds.
+func (h *heldHistory) charge(i *billing.ReservationItemView) heldCharge {
+	c := heldCharge{feature: i.FeatureKey, units: i.Held}
+	switch {
+	case i.HasCost && i.Held.Less(i.Granted):
+		c.cost, _ = times(i.Cost, i.Held).FloorDiv(i.Granted)
+	case i.HasCost:
+		c.cost = i.Cost
+	case c.feature == "lines":
+		c.cost = times(c.units, decimal.MustParse("0.25"))
+	}
+	c.price = times(c.units, decimal.MustParse(heldPrices[c.feature]))
+	return c
+}
+
+// takes is what a limit counts of a charge.
+func takes(l *billing.LimitDocument, c *heldCharge) (amount decimal.Decimal) {
+	switch {
+	case l.Feature != "" && l.Feature != c.feature:
+		return amount
+	case l.Of == billing.MeasureUnits:
+		return c.units
+	case l.Of == billing.MeasurePrice:
+		return c.price
+	}
+	return c.cost
+}
+
+// check compares everything at the index that was applied last.
+func (h *heldHistory) check() {
+	h.refresh()
+	require.NoError(h, billing.HeldAddsUp(h.m))
+	require.NoError(h, billing.HeldCreditsAreThere(h.m))
+	require.NoError(h, billing.SettledAddsUp(h.m, h.src))
+	for _, name := range heldCustomers {
+		h.checkCalls(name)
+	}
+	for _, key := range h.order {
+		v, ok := h.m.Budget(enginetest.Sandbox, key)
+		require.True(h, ok)
+		for i := range h.nodes[key].limits {
+			h.checkLimit(key, i, &v.Limits[i])
+		}
+	}
+}
+
+func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) {
+	n := h.nodes[key]
+	l := &n.limits[i]
+	var used, held decimal.Decimal
+	for _, e := range h.events {
+		if slices.Contains(e.path, key) && e.since[key]&(1<<i) != 0 &&
+			e.at >= v.Start && (v.End == 0 || e.at < v.End) {
+			used = plus(used, takes(l, &e.heldCharge))
+		}
+	}
+	for _, x := range h.keys {
+		r := h.holds[x]
+		if r.view.State == billing.ReservationOpen && slices.Contains(h.path(r.view.Budget), key) {
+			for j := range r.view.Items {
+				c := h.charge(&r.view.Items[j])
+				held = plus(held, takes(l, &c))
+			}
+		}
+	}
+	require.Equal(h, fmt.Sprint(used, " ", held), fmt.Sprint(v.Used, " ", v.Held), "%s %s", key, l.Of)
+	if within := !l.Limit.Less(plus(used, held)); within || v.Overrun {
+		n.excused[i] = !within
+	}
+	require.True(h, l.Soft || n.excused[i] || !l.Limit.Less(plus(used, held)),
+		"%s, %s: %s used, %s held of %s", key, l.Of, used, held, l.Limit)
+}
+
+// checkCalls: used and held calls of a customer are within the limit, but for recorded overruns.
+func (h *heldHistory) checkCalls(customer string) {
+	var d billing.Decision
+	h.m.Check(&billing.CheckQuery{
+		Env: enginetest.Sandbox, Customer: []byte(customer), Feature: []byte("calls"), Now: h.l.Stamp,
+	}, &d)
+	held := decimal.Decimal{}
+	for _, r := range h.holds {
+		for i := range r.view.Items {
+			if r.customer == customer && r.view.State == billing.ReservationOpen &&
+				r.view.Items[i].FeatureKey == "calls" {
+				held = plus(held, r.view.Items[i].Held)
+			}
+		}
+	}
+	require.Equal(h, held, d.Held)
+	bound := plus(decimal.FromInt(heldLimit), h.overrun[customer])
+	require.False(h, bound.Less(plus(d.Used, d.Held)), "%s used, %s held", d.Used, d.Held)
+}
+
+// TestHistoriesOfHoldsAndBudgets: at every index of a history of reservations, partial and late
+// settlements, expiry, corrections and budgets that are moved, frozen, archived and given to others,
+// used and held stay within hard limits but for recorded overruns, hard pools have what is held of
+// them, what is held is the sum of the open reservations, a reservation's events add up to what it
+// is settled at, and each limit has used and holds the sum of what lies below it.
+func TestHistoriesOfHoldsAndBudgets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHeldHistory(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"event": h.Event, "event ": h.Event, "correct": h.Correct, "reserve": h.Reserve,
+			"reserve ": h.Reserve, "reserve  ": h.Reserve, "settle": h.Settle, "settle ": h.Settle,
+			"settle  ": h.Settle, "extend": h.Extend, "release": h.Release, "wait": h.Wait,
+			"put": h.Put, "put ": h.Put, "move": h.Move, "set": h.Set, "restore": h.Restore,
+			"": func(*rapid.T) { h.check() },
+		})
+	})
+}
