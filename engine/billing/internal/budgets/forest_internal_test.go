@@ -527,8 +527,10 @@ func TestMovingCountsWhatIsHeldOnce(t *testing.T) {
 		return []LimitDocument{{Of: MeasureCost, Limit: decimal.FromInt(limit), Window: WindowLifetime}}
 	}
 	for _, c := range []*PutBudget{
-		{Key: "org", Limits: most(10)}, {Key: "a", Parent: "org"},
-		{Key: "b", Parent: "org", Limits: most(8)}, {Key: "c", Parent: "org", Limits: most(7)},
+		{Key: "org", Limits: most(10)},
+		{Key: "a", Parent: "org"},
+		{Key: "b", Parent: "org", Limits: most(8)},
+		{Key: "c", Parent: "org", Limits: most(7)},
 		{Key: "a:x", Parent: "a"},
 	} {
 		c.Env = 1
