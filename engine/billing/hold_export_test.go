@@ -18,8 +18,8 @@ type heldOf struct {
 	pool                            catalogs.PoolName
 }
 
-// HeldAddsUp says where what is held is not the sum of what open reservations hold: of a feature, of
-// credits, or in budgets.
+// HeldAddsUp says where what is held is not the sum of what open reservations hold: of a feature,
+// of credits, or in budgets.
 func HeldAddsUp(m *Machine) error {
 	s := m.state.Load()
 	held := map[heldOf]decimal.Decimal{}

@@ -550,7 +550,9 @@ func (h *heldHistory) refresh() {
 }
 
 // bill notes what expiry billed of an item.
-func (h *heldHistory) bill(key string, held *heldReservation, was, is *billing.ReservationItemView) {
+func (h *heldHistory) bill(
+	key string, held *heldReservation, was, is *billing.ReservationItemView,
+) {
 	delta := without(is.Settled, was.Settled)
 	if delta.IsZero() {
 		return
@@ -654,7 +656,7 @@ func (h *heldHistory) checkCalls(customer string) {
 }
 
 // TestHistoriesOfHoldsAndBudgets: at every index of a history of reservations, partial and late
-// settlements, expiry, corrections and budgets that are moved, frozen, archived and given to others,
+// settlements, expiry, corrections and budgets that are moved, frozen, archived, given to others,
 // used and held stay within hard limits but for recorded overruns, hard pools have what is held of
 // them, what is held is the sum of the open reservations, a reservation's events add up to what it
 // is settled at, and each limit has used and holds the sum of what lies below it.

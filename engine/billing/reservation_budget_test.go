@@ -13,8 +13,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// budgetSandbox is a held sandbox whose plan has two more features of 1 USD a unit, without a limit,
-// and one that costs 1 USD up to 10 units and 0.1 behind them. Ada has a budget, below "all".
+// budgetSandbox is a held sandbox whose plan has two more features of 1 USD a unit, without a
+// limit, and one that costs 1 USD up to 10 units and 0.1 behind them. Ada has a budget, below "all".
 type budgetSandbox struct{ *heldSandbox }
 
 func newBudgetSandbox(t *testing.T, limits ...billing.LimitDocument) *budgetSandbox {
@@ -87,7 +87,9 @@ func both(words, lines int64) []billing.ReserveItem {
 	}
 }
 
-func (s *budgetSandbox) reserveBoth(key string, words, lines int64, more ...func(*billing.Reserve)) {
+func (s *budgetSandbox) reserveBoth(
+	key string, words, lines int64, more ...func(*billing.Reserve),
+) {
 	s.t.Helper()
 	c := enginetest.Reservation(key, "ada", "words", 1)
 	c.Items = both(words, lines)
@@ -108,7 +110,8 @@ func (s *budgetSandbox) settleBoth(key string, words, lines int64) engine.Result
 
 func refusesOverruns(c *billing.Reserve) { c.RefuseOverrun = true }
 
-// TestALateSettlementIsAskedAsAWhole: each of two items fits a budget, both do not: none is recorded.
+// TestALateSettlementIsAskedAsAWhole: each of two items fits a budget, both do not: none is
+// recorded.
 func TestALateSettlementIsAskedAsAWhole(t *testing.T) {
 	s := newBudgetSandbox(t, inUSD("10"))
 	s.reserveBoth("r", 4, 4)
@@ -261,7 +264,8 @@ func TestExtendingPastThePeriodAsksForItsPrices(t *testing.T) {
 	s.counts("all", "10", "0.4")
 	extend := func(units, seconds int64) engine.Result {
 		return s.Do(billing.KindExtendReservation, &billing.ExtendReservation{
-			Env: 1, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(units), TTLMS: seconds * 1000,
+			Env: 1, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(units),
+			TTLMS: seconds * 1000,
 		})
 	}
 	s.view(extend(0, 1200))

@@ -105,8 +105,8 @@ func TestAnEventUnderTheKeyTakesTheBilledOnesPlace(t *testing.T) {
 	}
 }
 
-// TestALateSettlementTakesItsKey: the billed event counts for it, so that none is recorded under the
-// key beside it, also after a restore, as long as keys are kept.
+// TestALateSettlementTakesItsKey: the billed event counts for it, so that none is recorded beside
+// it under the key, also after a restore, as long as keys are kept.
 func TestALateSettlementTakesItsKey(t *testing.T) {
 	s := newHeldSandbox(t)
 	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))

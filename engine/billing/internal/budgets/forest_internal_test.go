@@ -561,15 +561,18 @@ func TestAnArchivedBudgetLetsItsCustomerGo(t *testing.T) {
 			require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: parent}, 0))
 		}
 		old, fresh := fmt.Sprint("old ", i), fmt.Sprint("new ", i)
-		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: old, Parent: parent}, customer))
-		require.Equal(t, engine.OutcomeBudgetConflict, put(t, &f, &PutBudget{Env: 1, Key: fresh}, customer))
+		owns := func(key, parent string) engine.Outcome {
+			return put(t, &f, &PutBudget{Env: 1, Key: key, Parent: parent}, customer)
+		}
+		require.Equal(t, engine.OutcomeDone, owns(old, parent))
+		require.Equal(t, engine.OutcomeBudgetConflict, owns(fresh, ""))
 		archived := old
 		if parent != "" {
 			archived = parent
 		}
 		_, _, o := f.Set(&tx, 1, archived, day, func(n *Node) { n.Archived = true })
 		require.Equal(t, engine.OutcomeDone, o)
-		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: fresh}, customer))
+		require.Equal(t, engine.OutcomeDone, owns(fresh, ""))
 		require.Equal(t, fresh, f.Key(f.Own(customer)))
 		require.Zero(t, f.nodes.Read(f.Named(1, []byte(old))).Customer)
 	}
