@@ -249,8 +249,8 @@ func TestTheCostFollowsWhatIsGranted(t *testing.T) {
 	require.Equal(t, "50", v.Items[0].Cost.String())
 }
 
-// TestExtendingPastThePeriodAsksForItsPrices: units that are cheap behind what is billed are dear at
-// the start of the next period.
+// TestExtendingPastThePeriodAsksForItsPrices: units that are cheap behind what is billed are dear
+// at the start of the next period.
 func TestExtendingPastThePeriodAsksForItsPrices(t *testing.T) {
 	s := newBudgetSandbox(t, inUSD("14.5"))
 	sub, ok := s.m.Subscription(1, enginetest.ID("subscription ada prepaid"))

@@ -114,7 +114,7 @@ func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
 }
 
 // afford asks budgets for what the items hold now beyond what budgets hold of them. A hold that
-// only lives longer, at the same price, is not asked for: it is no new one.
+// only lives longer, at the same price, is not asked for.
 func (h *settling) afford(t *turn) engine.Outcome {
 	if h.node = h.heldAt(t); h.node == 0 {
 		return engine.OutcomeDone

@@ -100,7 +100,7 @@ func (c *RecordUsage) used(t *turn) engine.Outcome {
 	if slot, found := t.keys.Find(c.Key, c.hash); found {
 		return c.repeated(slot)
 	}
-	if t.holds.Took(&c.Key) {
+	if t.Held.Took(&c.Key) {
 		return engine.OutcomeKeyReused
 	}
 	span := t.keys.Span()

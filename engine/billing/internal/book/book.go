@@ -44,10 +44,12 @@ type Book struct {
 }
 
 // Holder returns what a customer's open reservations hold at an instant: units of a feature of a
-// subscription, and credits of pools of a name. Callers hold the customer's lock.
+// subscription, and credits of pools of a name. Callers hold the customer's lock. Took reports
+// whether a reservation has taken the key of an event; for Apply.
 type Holder interface {
 	Units(customer, subscription, feature uint32, now int64) decimal.Decimal
 	Credits(customer uint32, pool catalogs.PoolName, now int64) decimal.Decimal
+	Took(key *[16]byte) bool
 }
 
 // Lists are heads of lists of rows.
