@@ -24,14 +24,13 @@ type Forest struct {
 	windows *page.Table[Closed]
 	zones   *page.Table[rows.Text] // zoneText
 	tallies *page.Table[Tally]
-	items   *page.Table[Item]
+	items   heldItems
 	Lists
 
 	// What follows is rebuilt at restore.
 	seed       maphash.Seed
 	byKey      *page.Index
 	byCustomer *page.Index
-	byItem     *page.Index // by the rows of holds' items
 	// of are the nodes and zones of environments, by number.
 	of rows.Series[*environment]
 	// decoded are the zones, by their rows, which readers of all environments share.
@@ -65,7 +64,7 @@ type lock struct {
 // Open makes the tables.
 func (f *Forest) Open(store *page.Store) {
 	f.seed = maphash.MakeSeed()
-	f.byKey, f.byCustomer, f.byItem = page.NewIndex(), page.NewIndex(), page.NewIndex()
+	f.byKey, f.byCustomer = page.NewIndex(), page.NewIndex()
 	f.nodes = page.NewTable(store, accounts.TableBudgets, NodeCodec)
 	f.keys = page.NewTable(store, accounts.TableBudgetKeys, rows.TextCodec)
 	f.names = page.NewTable(store, accounts.TableBudgetNames, rows.TextCodec)
@@ -73,7 +72,9 @@ func (f *Forest) Open(store *page.Store) {
 	f.windows = page.NewTable(store, accounts.TableBudgetWindows, ClosedCodec)
 	f.zones = page.NewTable(store, accounts.TableBudgetZones, rows.TextCodec)
 	f.tallies = page.NewTable(store, accounts.TableBudgetTallies, TallyCodec)
-	f.items = page.NewTable(store, accounts.TableBudgetHeld, ItemCodec)
+	f.items = heldItems{
+		page.NewTable(store, accounts.TableBudgetHeld, ItemCodec), page.NewIndex(),
+	}
 }
 
 // Lock guards the budgets of an environment.
@@ -161,7 +162,7 @@ func (f *Forest) Reindex(owns func(customer uint32)) {
 	}
 	for row, x := range f.items.All() {
 		if x.Node != 0 {
-			f.byItem.Insert(itemHash(x.Of), row)
+			f.items.by.Insert(itemHash(x.Of), row)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/decimal"
+	"tollgate/engine/page"
 )
 
 // Hold makes an item of a hold hold a charge at a node, whatever limits say: Plan has asked them.
@@ -23,14 +24,14 @@ func (f *Forest) Hold(t *accounts.Tx, item, node uint32, c *Charge) {
 		row, _ = f.items.Append()
 	}
 	*f.items.Write(row) = Item{Charge: *c, Node: node, Of: item}
-	f.byItem.Insert(itemHash(item), row)
+	f.items.by.Insert(itemHash(item), row)
 	f.tally(node, c)
 	f.addHeld(t, node, *c)
 }
 
 // Release ends what an item of a hold holds, if it does.
 func (f *Forest) Release(t *accounts.Tx, item uint32) {
-	row := f.itemRow(item)
+	row := f.items.row(item)
 	if row == 0 {
 		return
 	}
@@ -38,7 +39,7 @@ func (f *Forest) Release(t *accounts.Tx, item uint32) {
 	lock := f.Lock(f.nodes.Read(held.Node).Env)
 	lock.Lock()
 	defer lock.Unlock()
-	f.byItem.Remove(itemHash(item), row)
+	f.items.by.Remove(itemHash(item), row)
 	*f.items.Write(row) = Item{Of: f.FreeItem}
 	f.FreeItem = row
 	back := held.Neg()
@@ -48,7 +49,7 @@ func (f *Forest) Release(t *accounts.Tx, item uint32) {
 
 // HeldBy is what an item of a hold holds, and the node at which; 0: nothing.
 func (f *Forest) HeldBy(item uint32) (node uint32, c Charge) {
-	row := f.itemRow(item)
+	row := f.items.row(item)
 	if row == 0 {
 		return 0, c
 	}
@@ -56,14 +57,18 @@ func (f *Forest) HeldBy(item uint32) (node uint32, c Charge) {
 	return held.Node, held.Charge
 }
 
-// itemRow finds what an item of a hold holds; 0: nothing.
-func (f *Forest) itemRow(item uint32) uint32 {
-	if f.byItem.Len() == 0 {
+// heldItems are what holds' items hold, found by the items' own rows.
+type heldItems struct {
+	*page.Table[Item]
+	by *page.Index
+}
+
+// row finds what an item of a hold holds; 0: nothing.
+func (x *heldItems) row(item uint32) uint32 {
+	if x.by.Len() == 0 {
 		return 0
 	}
-	return f.byItem.Find(itemHash(item), func(row uint32) bool {
-		return f.items.Read(row).Of == item
-	})
+	return x.by.Find(itemHash(item), func(row uint32) bool { return x.Read(row).Of == item })
 }
 
 // tally adds a charge to what is held at a node. A tally of nothing has no row.
