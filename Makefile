@@ -187,6 +187,7 @@ fuzz: ## run every fuzz target for FUZZTIME; GUIDED=1: towards new code
 
 .PHONY: processes
 processes: ## tests on real node processes, with kill -9
+	bench/browsertest/axe.sh
 	go test -p 1 -count=1 -timeout 8m $(TESTFLAGS) $(PROCESSES)
 
 # How long `make simulate` draws seeds if SEED is 0.
@@ -201,11 +202,13 @@ simulate: ## whole nodes on disks, a network and a time in memory, from SEED; 0 
 test-browser: ## what people do with the pages, in Chromium (Debian: apt-get install chromium)
 	@command -v chromium > /dev/null || { \
 		echo "there is no Chromium on this machine: apt-get install chromium"; exit 1; }
+	bench/browsertest/axe.sh
 	go test -count=1 -timeout 8m $(TESTFLAGS) ./bench/browsertest
 
 .PHONY: screens
 screens: ## make pictures of all pages in bin/screens, and those of docs/screens again
 	rm -rf bin/screens && mkdir -p bin/screens
+	bench/browsertest/axe.sh
 	go test -count=1 -timeout 15m ./bench/browsertest -args -screens=$(CURDIR)/bin/screens
 	for picture in docs/screens/*.png; do cp bin/screens/$${picture##*/} $$picture; done
 

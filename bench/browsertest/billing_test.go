@@ -25,10 +25,21 @@ plans:
     priceAmount: 20
     currency: USD
     intervalMonths: 1
+    metadata: {portal: {change: true, cancel: true, release: true}}
     features:
       - key: calls
         pricingType: usage_based
         pricing: {pricePerUnit: ` + price + `, includedUnits: 1000, maxUsage: 5000}
+  - key: fleet
+    name: Fleet
+    priceAmount: 90
+    currency: USD
+    intervalMonths: 1
+    metadata: {portal: {change: true}}
+    features:
+      - key: calls
+        pricingType: usage_based
+        pricing: {pricePerUnit: 0.01, includedUnits: 9000, maxUsage: 50000}
 `
 }
 
@@ -41,7 +52,7 @@ var sandboxKey = regexp.MustCompile(`^sk_test_\w{20,}$`)
 // usage comes from a program, by the key that the pages have made.
 func TestBillingOperator(t *testing.T) {
 	c := startCluster(t)
-	b := openBrowser(t, "billing", c.ops("node1", ""), c.Identity)
+	b := openBrowser(t, "billing", c.ops("node1", ""), c.Identity, c.public("node1", ""))
 	b.open(c.ops("node1", "/"))
 	b.press("#provider")
 	b.page("identity-provider")
@@ -55,6 +66,9 @@ func TestBillingOperator(t *testing.T) {
 	key := b.makeKey()
 	b.makeCustomer()
 	b.meter(c, key)
+	b.spend(c, key)
+	b.visitPortal(c)
+	b.seek()
 	b.fillPool()
 	b.nextMonth()
 	b.payInvoice()
@@ -206,7 +220,7 @@ func (b *browser) refusedClock() {
 }
 
 // payInvoice finds the invoice of the month's usage, has it explained from the journal, and marks
-// it paid; its usage is 1,040 calls beyond those included, at the newer price.
+// it paid; its usage is 1,450 calls beyond those included, at the newer price.
 func (b *browser) payInvoice() {
 	b.t.Helper()
 	b.follow("Customers")
@@ -214,7 +228,7 @@ func (b *browser) payInvoice() {
 	b.page("customer-billed")
 	require.GreaterOrEqual(b.t, b.count("#invoices tbody tr"), 2)
 	invoice := evaluate[string](b.tab, `[...document.querySelectorAll("#invoices tbody tr")]
-		.find(r => r.innerText.includes("51.2") || r.innerText.includes("40.8"))?.querySelector("a").innerText ?? ""`)
+		.find(r => r.innerText.includes("63.5") || r.innerText.includes("49.00"))?.querySelector("a").innerText ?? ""`)
 	require.NotEmpty(b.t, invoice, b.text("#invoices"))
 	b.follow(invoice)
 	b.reads("main", "API calls")

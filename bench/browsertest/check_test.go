@@ -73,7 +73,7 @@ func (b *browser) asItIs(each func(window, scheme)) (faults []string) {
 	for _, w := range []window{narrow, wide} {
 		for _, s := range []scheme{dark, light} {
 			b.look(w, s)
-			for _, fault := range ask[[]string](b.tab, "look()") {
+			for _, fault := range append(ask[[]string](b.tab, "look()"), b.axe()...) {
 				faults = append(faults, fmt.Sprintf("%s, %s: %s", w.name, s, fault))
 			}
 			each(w, s)
@@ -87,7 +87,7 @@ func (b *browser) asItIs(each func(window, scheme)) (faults []string) {
 	evaluate[bool](b.tab, fmt.Sprintf(`([...document.querySelectorAll("details")].forEach(
 		(d, i) => { d.open = %s[i] }), true)`, list(open)))
 	b.look(wide, light)
-	return append(faults, b.faults()...)
+	return append(append(faults, b.weight()...), b.faults()...)
 }
 
 // anew is what is wrong with the page when it is loaded again, without scripts, and gone through by
@@ -127,16 +127,18 @@ func (b *tab) byKeyboard() (faults []string) {
 	most := ask[int](b, "gather()")
 	reached := make([]bool, most)
 	// Areas that can be scrolled have the focus, too, and the first field of a form may have had
-	// it.
-	for range 2*most + 10 {
+	// it. A field for a date keeps it for its parts.
+	last := -1
+	for range 2*most + 20 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		at := ask[struct {
 			Stop  int
 			Fault string
 		}](b, "at()")
-		if at.Stop < 0 {
+		if at.Stop < 0 || at.Stop == last {
 			continue
 		}
+		last = at.Stop
 		if reached[at.Stop] {
 			break // once around
 		}

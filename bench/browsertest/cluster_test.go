@@ -180,6 +180,9 @@ func (c *cluster) restart(id string) {
 // ops is an address of a node's operations listener.
 func (c *cluster) ops(id, path string) string { return "http://" + c.node(id).Ops + path }
 
+// public is an address of a node's public listener.
+func (c *cluster) public(id, path string) string { return "http://" + c.node(id).HTTP + path }
+
 // call is a program's request to a listener, with a key; it must be answered with a status. What
 // the answer holds is read into v, unless it is nil.
 func (c *cluster) call(address, key string, status int, r api.Request) []byte {

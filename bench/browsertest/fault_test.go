@@ -15,7 +15,7 @@ const (
 	goodPage = `<!doctype html><html lang="en"><title>A page</title>
 <link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
 <style>body { background: #fff; color: #222 } :focus-visible { outline: 3px solid #06c }</style>
-<h1>A page</h1><p><a href="/">A link</a></p>
+<main><h1>A page</h1><p><a href="/">A link</a></p>
 <details><summary>More</summary><p id="more">There is more.</p></details>
 <form><label>Name <input name="n"></label>
 <label><input type="radio" name="r" checked> one</label>
@@ -43,6 +43,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"by_script": {`<script src="adds.js"></script>`, "with scripts it has"},
 		"no_focus":  {`<style>a:focus-visible { outline: none }</style>`, `a "A link" shows no focus`},
 		"outside":   {`<a href="/" style="position: fixed; left: -99rem">x</a>`, "outside of the window"},
+		"list":      {`<ul><p>no item</p></ul>`, "list (<ul> and <ol>"},
+		"heavy":     {"<!-- " + strings.Repeat("x", maxPage) + " -->", "bytes with its styles"},
 		"kept_out":  {`<div onfocusin="1" inert><a href="/x">x</a></div>`, "is not reached by the keyboard"},
 	}
 	scripts := map[string]string{

@@ -42,6 +42,9 @@ func HeldMeter(used, held, limit float64, title string) template.HTML {
 		b.WriteString(`<rect class="held" height="8" x="` + coordinate(100*used/whole) + `" width="` +
 			coordinate(100*held/whole) + `"/>`)
 	}
+	if at := coordinate(100 * used / whole); held > 0 && used > 0 {
+		b.WriteString(`<line class="mark" y1="0" y2="8" x1="` + at + `" x2="` + at + `"/>`)
+	}
 	if taken > limit {
 		at := coordinate(100 * limit / whole)
 		b.WriteString(`<line class="mark" y1="0" y2="8" x1="` + at + `" x2="` + at + `"/>`)

@@ -1,0 +1,89 @@
+package browsertest
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// axeFile is what axe.sh installs.
+const axeFile = "../../bin/axe-core-4.14.1.js"
+
+var axeSource = sync.OnceValues(func() (string, error) {
+	text, err := os.ReadFile(axeFile)
+	return string(text), err
+})
+
+// axe is what axe-core finds wrong with the page as it is: all its rules but those that it calls
+// experimental.
+func (b *tab) axe() (faults []string) {
+	b.t.Helper()
+	if !evaluate[bool](b, `"axe" in window`) {
+		source, err := axeSource()
+		require.NoError(b.t, err, "there is no axe-core: bench/browsertest/axe.sh installs it")
+		evaluate[bool](b, source+"\ntrue")
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`axe.run(document, {
+		resultTypes: ["violations"],
+	}).then(r => JSON.stringify(r.violations.flatMap(v => v.nodes.map(n =>
+		v.id + " (" + v.help + "): " + n.html.slice(0, 200) + " " + (n.any[0]?.message ?? "")))))`,
+		chromedp.EvalAwaitPromise))
+	require.NoError(b.t, err)
+	require.NoError(b.t, json.Unmarshal([]byte(text), &faults))
+	return faults
+}
+
+// maxPage is how many bytes a page and its style sheets have at most, uncompressed.
+const maxPage = 100 << 10
+
+// slowest is how long the first paint of a page may take; 0 is any time, since a busy machine says
+// nothing of the pages.
+var slowest = flag.Duration("paint", 0, "the longest that the first paint of a page may take")
+
+// load is what was loaded of the page.
+type load struct {
+	Bytes int
+	Paint float64 // ms from the beginning of the navigation; 0: not painted yet
+}
+
+// weight is what is wrong with what a page weighs, and how long it took until it was seen.
+func (b *browser) weight() (faults []string) {
+	b.t.Helper()
+	text := evaluate[string](b.tab, `JSON.stringify({
+		bytes: performance.getEntriesByType("navigation")[0].decodedBodySize +
+			performance.getEntriesByType("resource").filter(r => r.name.endsWith(".css"))
+				.reduce((sum, r) => sum + r.decodedBodySize, 0),
+		paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0,
+	})`)
+	var l load
+	require.NoError(b.t, json.Unmarshal([]byte(text), &l))
+	b.heaviest = max(b.heaviest, l.Bytes)
+	b.paints = append(b.paints, time.Duration(l.Paint*float64(time.Millisecond)))
+	if l.Bytes == 0 || l.Bytes > maxPage {
+		faults = append(faults, fmt.Sprintf("it has %d bytes with its styles", l.Bytes))
+	}
+	if last := b.paints[len(b.paints)-1]; *slowest > 0 && last > *slowest {
+		faults = append(faults, fmt.Sprintf("it is painted after %s", last))
+	}
+	return faults
+}
+
+// weighed tells, when a walk ends, what its pages weighed.
+func (b *browser) weighed() {
+	if len(b.paints) == 0 {
+		return
+	}
+	slices.Sort(b.paints)
+	b.t.Logf("%d pages: the heaviest has %d bytes with its styles, the first paint came after %s (median), "+
+		"%s (most)", len(b.paints), b.heaviest, b.paints[len(b.paints)/2], b.paints[len(b.paints)-1])
+}

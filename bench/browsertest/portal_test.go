@@ -1,0 +1,122 @@
+package browsertest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	api "tollgate/sdk/go"
+)
+
+// spend bounds the customer by a budget, holds units of it, and sees both: the budget is frozen and
+// unfrozen, and what is held is released.
+func (b *browser) spend(c *cluster, key string) {
+	b.t.Helper()
+	program := func(method, path, body string, status int) {
+		b.t.Helper()
+		c.call(c.Nodes[1].HTTP, key, status, api.Request{
+			Method: method, Path: "/api/v1/client/" + path, Body: []byte(body),
+		})
+	}
+	program("PUT", "budgets/company", `{"name":"The company","limits":[
+		{"of":"price","limit":500,"window":"month"}]}`, 200)
+	program("PUT", "budgets/ferries", `{"name":"North Sea Ferries","parent":"company",
+		"customerReferenceId":"north-sea-ferries","limits":[
+		{"of":"units","featureKey":"calls","limit":700,"window":"day","thresholds":[80,100]},
+		{"of":"price","limit":40,"window":"month","mode":"soft"}]}`, 200)
+	program("POST", "events", fmt.Sprintf(`{"eventIdempotencyKey":"budgeted","eventName":"api.call",
+		"customerReferenceId":"north-sea-ferries","usageUnits":410,"occurredAt":%q}`,
+		time.Now().UTC().Format(time.RFC3339)), 201)
+	program("POST", "reservations", `{"reservationKey":"call-91","ttlSeconds":3600,
+		"customerReferenceId":"north-sea-ferries","featureKey":"calls","usageUnits":200}`, 201)
+
+	b.open(b.where())
+	b.reads("#holds", "call-91")
+	b.reads("#own-budgets", "410 + 200 held of 700")
+	b.page("customer-holds")
+	b.follow("Usage")
+	b.page("usage")
+	b.follow("Budgets")
+	b.reads("#running", "North Sea Ferries")
+	b.page("budgets")
+	b.follow("North Sea Ferries")
+	b.page("budget")
+	b.press("#freeze button")
+	b.reads("#confirm", "410 used, 200 held, of 700")
+	b.answer("confirm-freeze")
+	b.press("#confirm-button")
+	b.reads("#notice", "The budget was frozen")
+	b.press("#freeze button")
+	b.press("#confirm-button")
+	b.reads("#notice", "The budget was unfrozen")
+	b.follow("Customers")
+	b.follow("Ada Lund")
+}
+
+// visitPortal does what the customer does with a link: looks at what they use and owe, gives up
+// what is held, asks what another plan costs, goes to pay, and is turned away when the link ends.
+func (b *browser) visitPortal(c *cluster) {
+	b.t.Helper()
+	c.call(c.node("node1").Ops, c.AdminKey, 200, api.Request{
+		Method: "PUT", Path: "/api/v1/admin/accounts/harbor/environments/sandbox/payment-provider",
+		Body: []byte(`{"provider":"sandbox"}`),
+	})
+	customer := b.where()
+	b.press("#portal-link button")
+	link := b.text("#secret")
+	require.Contains(b.t, link, "/portal/")
+	b.answer("portal-link")
+	b.open(link)
+	b.reads("#holds", "call-91")
+	b.reads("#budget", "410 + 200 held of 700")
+	b.page("portal")
+	b.follow("Release…")
+	b.answer("portal-release")
+	b.press("#confirm-button")
+	b.reads("#notice", "The reservation was released")
+	require.Zero(b.t, b.count("#holds"))
+	b.press("#plans button")
+	b.reads("#confirm", "Invoice issued now")
+	b.answer("portal-change")
+	b.follow("Go back, change nothing")
+	b.follow("Invoice 1")
+	b.page("portal-invoice")
+	b.press("#pay button")
+	b.reads("#pay", "20.00 USD")
+	b.answer("portal-pay")
+	b.press("#checkout")
+	b.page("portal-provider")
+	b.open(link)
+	b.press("#plans a.button")
+	b.answer("portal-cancel")
+	b.press("#confirm-button")
+	b.reads("#plans", "Keep Team")
+	b.press(`#plans form[action$="/keep"] button`)
+	b.reads("#notice", "Your plan goes on")
+
+	b.open(customer)
+	b.press("#portal-revoke button")
+	b.answer("confirm-portal-revoke")
+	b.press("#confirm-button")
+	b.reads("#notice", "The portal links were ended")
+	b.refused(403).open(link)
+	b.answer("portal-closed")
+	b.open(customer)
+}
+
+// seek searches, with the key that opens the field.
+func (b *browser) seek() {
+	b.t.Helper()
+	b.fill("#q", "nor")
+	b.goOn(func() { b.do(chromedp.KeyEvent(kb.Enter)) })
+	require.True(b.t, strings.HasSuffix(b.path(), "/customers/north-sea-ferries"), b.where())
+	b.fill("#q", "nobody")
+	b.goOn(func() { b.do(chromedp.KeyEvent(kb.Enter)) })
+	b.page("search-none")
+	b.follow("Customers")
+	b.follow("Ada Lund")
+}
