@@ -19,6 +19,7 @@ var codecCalls = map[class]string{
 //	//schema:declared  in order of declaration, not of the numbers
 //	//schema:split head body 5  two methods more, of the fields before and from number 5 on
 //	//schema:quick     one more that decodes the usual form without a loop
+//	//schema:straight  one more that encodes without a Codec
 //	//schema:details   also where the struct has no field yet
 //
 // A hand-written method bounds is called at the end.
@@ -35,6 +36,9 @@ func (o *output) codecs() {
 			}
 			if t.directive("quick") != nil {
 				o.quick(t, fields)
+			}
+			if t.directive("straight") != nil {
+				o.straight(t, fields)
 			}
 		}
 	}
@@ -124,6 +128,28 @@ func (o *output) quick(t *typ, fields []field) {
 		o.line(read+"\n}", f.name, length)
 	}
 	o.line("return at == len(q)\n}\n")
+}
+
+// straightWrites append a field with the tag %[2]s, where it has a value.
+var straightWrites = map[class]string{
+	isUint: "dst = wire.AppendUint(dst, %[2]s, uint64(v.%[1]s))",
+	isInt:  "dst = wire.AppendInt(dst, %[2]s, v.%[1]s)",
+	isBool: "dst = wire.AppendBool(dst, %[2]s, v.%[1]s)", isBytes: "dst = wire.AppendBlob(dst, %[2]s, v.%[1]s)",
+	isID: "dst = wire.AppendID(dst, %[2]s, &v.%[1]s)", isDecimal: "dst = wire.AppendDecimal(dst, %[2]s, v.%[1]s)",
+}
+
+// straight writes an encoder that keeps the bytes in registers.
+func (o *output) straight(t *typ, fields []field) {
+	o.line("// append appends the fields as Fields encodes them.")
+	o.line("func (v *%s) append(dst []byte) []byte {", t.name)
+	for _, f := range fields {
+		write, known := straightWrites[f.class]
+		if !known {
+			o.fail("%s.%s: %s cannot be encoded straight ahead", t.pack.path, t.name, f.name)
+		}
+		o.line(write, f.name, strconv.Itoa(f.Wire))
+	}
+	o.line("return dst\n}\n")
 }
 
 // later reports whether a field of a struct, or one within a field, came with a cluster version;

@@ -17,6 +17,7 @@ import (
 //
 //schema:declared
 //schema:split head tail 33
+//schema:straight
 type usageEntry struct {
 	// Subscription, Feature and Period tell where the event counted: the subscription's row, the
 	// feature's number, the period's number. They are 0 if it is unpriced (Period 0 is also the

@@ -939,6 +939,26 @@ func (v *usageEntry) tail(w *wire.Codec) {
 	w.Decimal(21, &v.Overrun)
 }
 
+// append appends the fields as Fields encodes them.
+func (v *usageEntry) append(dst []byte) []byte {
+	dst = wire.AppendUint(dst, 1, uint64(v.Subscription))
+	dst = wire.AppendUint(dst, 2, uint64(v.Feature))
+	dst = wire.AppendUint(dst, 3, uint64(v.Period))
+	dst = wire.AppendUint(dst, 4, uint64(v.Outcome))
+	dst = wire.AppendInt(dst, 5, v.RecordedAt)
+	dst = wire.AppendBool(dst, 6, v.HasCost)
+	dst = wire.AppendDecimal(dst, 7, v.Cost)
+	dst = wire.AppendBlob(dst, 8, v.Record)
+	dst = wire.AppendBlob(dst, 33, v.Draws)
+	dst = wire.AppendDecimal(dst, 34, v.Covered)
+	dst = wire.AppendBlob(dst, 35, v.Budget)
+	dst = wire.AppendUint(dst, 9, uint64(v.Span))
+	dst = wire.AppendBool(dst, 10, v.Ahead)
+	dst = wire.AppendID(dst, 20, &v.Reservation)
+	dst = wire.AppendDecimal(dst, 21, v.Overrun)
+	return dst
+}
+
 // correctionCodec states the bytes of a row in a snapshot.
 var correctionCodec = page.Codec[correction]{Append: appendCorrection, Read: readCorrection}
 

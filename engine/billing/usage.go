@@ -512,8 +512,6 @@ func (t *turn) usagePayload(u *usage) []byte {
 	if len(u.burning.Draws) > 0 {
 		e.Draws = wire.Encode(nil, &credits.DrawList{Draws: u.burning.Draws})
 	}
-	w := wire.NewEncoder(t.m.scratch.payload[:0])
-	e.Fields(&w)
-	t.m.scratch.payload = w.Encoded()
+	t.m.scratch.payload = e.append(t.m.scratch.payload[:0])
 	return t.m.scratch.payload
 }

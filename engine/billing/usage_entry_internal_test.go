@@ -1,0 +1,37 @@
+package billing
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/engine"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// TestUsageEntriesEncodeAsTheirFieldsSay holds the encoder of journal records to Fields.
+func TestUsageEntriesEncodeAsTheirFieldsSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sum := func(name string) decimal.Decimal {
+			high := rapid.SampledFrom([]int64{0, 0, -1, 1, 1 << 40, -1 << 50}).Draw(t, name+" high")
+			low := rapid.SampledFrom([]int64{0, 1, -1, 127, 128, -128, -129, 1 << 20, 1 << 62})
+			return decimal.FromBits(high, uint64(low.Draw(t, name)))
+		}
+		number := rapid.SampledFrom([]uint32{0, 1, 127, 128, 16_384, 1<<32 - 1})
+		text := func(name string) []byte {
+			return make([]byte, rapid.SampledFrom([]int{0, 0, 1, 127, 128, 20_000}).Draw(t, name))
+		}
+		e := usageEntry{
+			Subscription: number.Draw(t, "subscription"), Feature: number.Draw(t, "feature"),
+			Period: number.Draw(t, "period"), Outcome: engine.Outcome(rapid.Byte().Draw(t, "outcome")),
+			RecordedAt: rapid.Int64().Draw(t, "at"), HasCost: rapid.Bool().Draw(t, "has cost"),
+			Cost: sum("cost"), Record: text("record"), Draws: text("draws"), Covered: sum("covered"),
+			Budget: text("budget"), Span: number.Draw(t, "span"), Ahead: rapid.Bool().Draw(t, "ahead"),
+			Overrun: sum("overrun"),
+		}
+		e.Reservation[15] = rapid.SampledFrom([]byte{0, 1}).Draw(t, "reservation")
+		require.Equal(t, wire.Encode([]byte("before"), &e), e.append([]byte("before")))
+	})
+}
