@@ -1,6 +1,6 @@
 package idempotency
 
-import "math"
+import "slices"
 
 const (
 	// subTables bounds the slots that one growth moves: with ten million keys a sub-table has
@@ -12,6 +12,9 @@ const (
 // index finds a record's number by the hash of its key: 8-byte slots of 32 bits of the hash and
 // the lower 32 bits of the number, open addressing with linear probing, at most three quarters
 // full. It is not state, and is rebuilt after a restore.
+//
+// A sub-table's slots are in ascending order, empty ones between them: so a search ends at the first
+// that is greater, and growing is one pass that writes in order, without a search for each slot.
 //
 // Slots of records that left memory stay until their sub-table grows. Numbers wrap after 2³²
 // records; a slot that old cannot be left, since a sub-table is rebuilt after as many insertions as
@@ -26,34 +29,38 @@ type index struct {
 	free    int
 }
 
+// subTable has its slots at their places or, where those were taken, behind them with no empty slot
+// between. The last slot is always empty.
 type subTable struct {
-	slots []uint64
-	used  uint32
+	slots  []uint64
+	used   uint32
+	places uint32 // slots behind them take what runs over the end
 }
 
-func (x *index) slots(hash uint64) []uint64 { return x.subs[hash>>(64-subTableBits)].slots }
+func (x *index) sub(hash uint64) *subTable { return &x.subs[hash>>(64-subTableBits)] }
 
 func (x *index) bytes() uint64 { return 8*x.total + subTables*32 }
 
 // tagOf is the part of a hash that a slot keeps, never 0, so that a slot in use is not 0.
 func tagOf(hash uint64) uint32 { return uint32(hash) | 1 }
 
-// place is where probing starts: proportional to the tag, so that growing goes through memory in
-// order.
-func place(tag uint32, slots int) int { return int(uint64(tag) * uint64(slots) >> 32) }
+// place is where probing starts: proportional to the tag, so that slots are in order.
+func (t *subTable) place(tag uint32) int { return int(uint64(tag) * uint64(t.places) >> 32) }
+
+// ends reports whether a search for a tag ends at a slot: it is empty, or greater.
+func ends(slot uint64, tag uint32) bool { return uint32(slot>>32)-1 >= tag }
 
 func (x *index) insert(hash uint64, low uint32, gone func(low uint32) bool) {
-	n := hash >> (64 - subTableBits)
+	n := int(hash >> (64 - subTableBits))
 	sub := &x.subs[n]
-	if int(sub.used)+1 > len(sub.slots)*3/4 {
-		x.grow(sub, int(n), gone)
+	if sub.used+1 > sub.places*3/4 {
+		x.grow(sub, n, gone)
 	}
-	v := slotWith(hash, low)
-	if i := x.free; hash == x.missing && i < len(sub.slots) && sub.slots[i] == 0 {
-		sub.slots[i] = v
-	} else {
-		put(sub.slots, v)
+	i := sub.place(tagOf(hash))
+	if hash == x.missing {
+		i = max(i, x.free)
 	}
+	x.total += sub.put(i, slotWith(hash, low))
 	sub.used++
 }
 
@@ -65,23 +72,33 @@ func slotWith(hash uint64, low uint32) uint64 { return uint64(tagOf(hash))<<32 |
 // fill inserts slots of sub-table n, after a restore: no record has left memory.
 func (x *index) fill(n int, slots []uint64) {
 	sub := &x.subs[n]
-	if used := int(sub.used) + len(slots); used > len(sub.slots)*3/4 {
+	if used := int(sub.used) + len(slots); used > int(sub.places)*3/4 {
 		x.resize(sub, sizeFor(n, used), nil)
 	}
 	for _, v := range slots {
-		put(sub.slots, v)
+		x.total += sub.put(sub.place(uint32(v>>32)), v)
 	}
 	sub.used += uint32(len(slots))
 }
 
-func put(slots []uint64, v uint64) {
-	i := place(uint32(v>>32), len(slots))
-	for slots[i] != 0 {
-		if i++; i == len(slots) {
-			i = 0
-		}
+// put inserts a slot in order, not before i, and returns how many slots more that took.
+func (t *subTable) put(i int, v uint64) (more uint64) {
+	for t.slots[i] != 0 && t.slots[i] < v {
+		i++
+	}
+	last := i
+	for t.slots[last] != 0 {
+		last++
+	}
+	if last == len(t.slots)-1 {
+		t.slots, more = slices.Concat(t.slots, make([]uint64, spill)), spill
+	}
+	slots := t.slots
+	for ; i < last; last-- {
+		slots[last] = slots[last-1]
 	}
 	slots[i] = v
+	return more
 }
 
 // grow makes room in a sub-table and leaves records behind that left memory; a nil gone means that
@@ -100,22 +117,33 @@ func (x *index) grow(sub *subTable, n int, gone func(low uint32) bool) {
 	x.resize(sub, sizeFor(n, live), gone)
 }
 
-// resize moves a sub-table's records to new slots, but for those that are gone.
-func (x *index) resize(sub *subTable, size int, gone func(low uint32) bool) {
-	old := sub.slots
-	sub.slots = make([]uint64, size)
-	x.free = math.MaxInt
+// resize moves a sub-table's records to slots of a number of places, but for those that are gone.
+func (x *index) resize(sub *subTable, places int, gone func(low uint32) bool) {
+	old, slots, next := sub.slots, make([]uint64, places+spill), 0
+	sub.places = uint32(places)
 	for _, v := range old {
-		if v != 0 && (gone == nil || !gone(uint32(v))) {
-			put(sub.slots, v)
+		if gone != nil && v != 0 && gone(uint32(v)) {
+			continue
+		}
+		i := max(next, sub.place(uint32(v>>32)))
+		if i == len(slots)-1 {
+			slots = slices.Concat(slots, make([]uint64, spill))
+		}
+		slots[i] = v
+		if v != 0 {
+			next = i + 1
 		}
 	}
-	x.total += uint64(len(sub.slots)) - uint64(len(old))
+	sub.slots, x.free = slots, 0
+	x.total += uint64(len(slots)) - uint64(len(old))
 }
 
-// sizeFor is the number of slots that sub-table n gets for its keys: 1.6 to 1.85 times as many, by
+// spill is how many slots a sub-table has beyond its places, and gets where they do not do.
+const spill = 4
+
+// sizeFor is the number of slots that sub-table n gets for its keys: 1.6 to 1.8 times as many, by
 // chance, because sub-tables fill alike and would all grow at the same time.
 func sizeFor(n, live int) int {
 	chance := (uint32(n)*0x9e3779b1 ^ uint32(live)*0x85ebca6b) * 0xc2b2ae35 >> 12
-	return live*8/5 + 4 + int(chance)%(live/4+4)
+	return live*8/5 + 2 + int(chance)%(live/5+2)
 }

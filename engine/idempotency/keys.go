@@ -144,19 +144,16 @@ func (k *Keys) Age(key [16]byte) (uint64, bool) {
 // find returns a key's record and the lower 32 bits of its number, or nil and the slot where the
 // search ended. It writes nothing.
 func (k *Keys) find(key [16]byte, hash uint64) (r *record, low uint32, end int) {
-	slots, tag := k.index.slots(hash), tagOf(hash)
-	if len(slots) == 0 {
+	sub, tag := k.index.sub(hash), tagOf(hash)
+	if len(sub.slots) == 0 {
 		return nil, 0, 0
 	}
-	i := place(tag, len(slots))
-	for ; slots[i] != 0; i++ {
-		if uint32(slots[i]>>32) == tag {
-			if r := k.record(uint32(slots[i])); r != nil && r.key == key {
-				return r, uint32(slots[i]), i
+	i := sub.place(tag)
+	for ; !ends(sub.slots[i], tag); i++ {
+		if uint32(sub.slots[i]>>32) == tag {
+			if r := k.record(uint32(sub.slots[i])); r != nil && r.key == key {
+				return r, uint32(sub.slots[i]), i
 			}
-		}
-		if i+1 == len(slots) {
-			i = -1
 		}
 	}
 	return nil, 0, i
@@ -165,11 +162,11 @@ func (k *Keys) find(key [16]byte, hash uint64) (r *record, low uint32, end int) 
 // Near is the memory that Find and Add of a key begin with, so that the misses of several keys can
 // overlap: read it ahead of them. Its content is meaningless to callers.
 func (k *Keys) Near(hash uint64) *uint64 {
-	slots := k.index.slots(hash)
-	if len(slots) == 0 {
+	sub := k.index.sub(hash)
+	if len(sub.slots) == 0 {
 		return &k.index.total
 	}
-	return &slots[place(tagOf(hash), len(slots))]
+	return &sub.slots[sub.place(tagOf(hash))]
 }
 
 // Hash is where the index has a key. It is seeded per process: callers choose their keys, and must

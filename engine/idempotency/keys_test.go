@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -296,6 +299,48 @@ func TestMemoryPerKeyStaysBounded(t *testing.T) {
 		}
 	}
 	require.Less(t, worst, 40.0)
+}
+
+// TestSlotsStayInOrder: whatever tags come in whatever order, also when they run over the end of
+// their sub-table, each is found between its place and the first slot that is empty or greater.
+func TestSlotsStayInOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for name, tag := range map[string]func() uint32{
+		"spread":     rng.Uint32,
+		"at the end": func() uint32 { return math.MaxUint32 - rng.Uint32N(1000) },
+		"at the top": func() uint32 { return rng.Uint32N(1000) },
+		"few":        func() uint32 { return rng.Uint32N(3) << 30 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var x index
+			kept := map[uint64]bool{}
+			gone := func(low uint32) bool { return low%3 == 0 && low < 500 }
+			for low := range uint32(2000) {
+				hash := uint64(7)<<(64-subTableBits) | uint64(tag())
+				before := x.total
+				x.insert(hash, low, gone)
+				kept[slotWith(hash, low)] = true
+				if x.total == before {
+					continue
+				}
+				maps.DeleteFunc(kept, func(v uint64, _ bool) bool {
+					return gone(uint32(v)) && uint32(v) != low
+				})
+			}
+			sub := &x.subs[7]
+			require.Zero(t, sub.slots[len(sub.slots)-1])
+			require.EqualValues(t, len(sub.slots), x.total)
+			require.LessOrEqual(t, x.total, uint64(sub.places+sub.used+2*spill))
+			for v := range kept {
+				i := sub.place(uint32(v >> 32))
+				for ; sub.slots[i] != v; i++ {
+					require.False(t, ends(sub.slots[i], uint32(v>>32)), "%x is not found", v)
+				}
+			}
+			require.True(t, slices.IsSorted(slices.DeleteFunc(slices.Clone(sub.slots),
+				func(v uint64) bool { return v == 0 })))
+		})
+	}
 }
 
 func TestSubTablesGrowOneAfterAnother(t *testing.T) {
