@@ -132,10 +132,12 @@ func (o *output) quick(t *typ, fields []field) {
 
 // straightWrites append a field with the tag %[2]s, where it has a value.
 var straightWrites = map[class]string{
-	isUint: "dst = wire.AppendUint(dst, %[2]s, uint64(v.%[1]s))",
-	isInt:  "dst = wire.AppendInt(dst, %[2]s, v.%[1]s)",
-	isBool: "dst = wire.AppendBool(dst, %[2]s, v.%[1]s)", isBytes: "dst = wire.AppendBlob(dst, %[2]s, v.%[1]s)",
-	isID: "dst = wire.AppendID(dst, %[2]s, &v.%[1]s)", isDecimal: "dst = wire.AppendDecimal(dst, %[2]s, v.%[1]s)",
+	isUint:    "dst = wire.AppendUint(dst, %[2]s, uint64(v.%[1]s))",
+	isInt:     "dst = wire.AppendInt(dst, %[2]s, v.%[1]s)",
+	isBool:    "dst = wire.AppendBool(dst, %[2]s, v.%[1]s)",
+	isBytes:   "dst = wire.AppendBlob(dst, %[2]s, v.%[1]s)",
+	isID:      "dst = wire.AppendID(dst, %[2]s, &v.%[1]s)",
+	isDecimal: "dst = wire.AppendDecimal(dst, %[2]s, v.%[1]s)",
 }
 
 // straight writes an encoder that keeps the bytes in registers.

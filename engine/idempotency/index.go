@@ -13,8 +13,8 @@ const (
 // the lower 32 bits of the number, open addressing with linear probing, at most three quarters
 // full. It is not state, and is rebuilt after a restore.
 //
-// A sub-table's slots are in ascending order, empty ones between them: so a search ends at the first
-// that is greater, and growing is one pass that writes in order, without a search for each slot.
+// A sub-table's slots are in ascending order, empty ones between them: so a search ends at the
+// first that is greater, and growing is one pass that writes in order, without searches.
 //
 // Slots of records that left memory stay until their sub-table grows. Numbers wrap after 2³²
 // records; a slot that old cannot be left, since a sub-table is rebuilt after as many insertions as

@@ -6,9 +6,9 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// The functions below append a field that has a value, as a Codec does, for generated encoders: the
-// bytes travel as a value and not in a struct, so that they stay in registers. Numbers are constants
-// up to 2047, so the length of a tag is known where they are inlined.
+// The functions below append a field that has a value, as a Codec does, for generated encoders:
+// the bytes travel as a value and not in a struct, so that they stay in registers. Numbers are
+// constants up to 2047, so the length of a tag is known where they are inlined.
 
 const (
 	varintTag = 0
