@@ -15,6 +15,8 @@ type OraclePlan struct {
 	Months   int
 	Arrears  bool
 	Features []OracleFeature
+	// InvoiceAbove is the amount of unbilled usage beyond which an interim invoice is made; nil: none.
+	InvoiceAbove *big.Rat
 }
 
 // OracleFeature is a feature within a plan.
@@ -38,6 +40,9 @@ func OracleOf(d *billing.PlanDocument, places int) *OraclePlan {
 	p := &OraclePlan{
 		Key: d.Key, Price: Rat(d.PriceAmount.String()), Places: places,
 		Months: int(d.IntervalMonths), Arrears: d.BillingTiming == "IN_ARREARS",
+	}
+	if d.Interim() {
+		p.InvoiceAbove = Rat(d.InvoiceAbove.String())
 	}
 	for i := range d.Features {
 		f := &d.Features[i]

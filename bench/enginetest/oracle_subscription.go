@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"math/big"
+	"slices"
 
 	"tollgate/engine/billing"
 )
@@ -52,6 +53,8 @@ type oracleSpan struct {
 	start, end     int64
 	events         []*OracleEvent
 	billed         bool
+	// interim is set while an interim invoice bills the open span.
+	interim bool
 	// invoiced is what of a feature's units is on invoices.
 	invoiced map[string]*big.Rat
 	// unpaid is what of invoiced is on VOID invoices, and has not been corrected away since.
@@ -92,10 +95,15 @@ func (c *OracleCustomer) Subscribe(p *OraclePlan, now int64) *OracleSubscription
 }
 
 func (s *OracleSubscription) open(at int64) {
-	s.spans = append(s.spans, &oracleSpan{
+	p := &oracleSpan{
 		number: len(s.spans), period: s.period, plan: s.Plan, start: at,
 		invoiced: map[string]*big.Rat{}, unpaid: map[string]*big.Rat{},
-	})
+	}
+	for i := range p.plan.Features {
+		f := &p.plan.Features[i]
+		p.invoiced[f.Key], p.unpaid[f.Key] = new(big.Rat), new(big.Rat)
+	}
+	s.spans = append(s.spans, p)
 }
 
 func (s *OracleSubscription) last() *oracleSpan { return s.spans[len(s.spans)-1] }
@@ -123,6 +131,7 @@ func (s *OracleSubscription) Use(feature string, units *big.Rat, at, now int64) 
 			return e
 		}
 		s.ahead = append(s.ahead, e)
+		s.above(now)
 		return e
 	}
 	p := s.spanAt(at)
@@ -131,7 +140,46 @@ func (s *OracleSubscription) Use(feature string, units *big.Rat, at, now int64) 
 	}
 	e.put(p)
 	s.touched(e, now)
+	if s.EndedAt == 0 && p == s.last() {
+		s.above(now)
+	}
 	return e
+}
+
+// above issues an interim invoice once the usage of the open span that no invoice has costs more
+// than the plan's InvoiceAbove. Its lines go on where those of the one before ended.
+func (s *OracleSubscription) above(now int64) {
+	if s.Plan.InvoiceAbove == nil || s.EndedAt != 0 {
+		return
+	}
+	p, sum := s.last(), new(big.Rat)
+	for i := range p.plan.Features {
+		f := &p.plan.Features[i]
+		if f.Model.Name == "included" {
+			continue
+		}
+		before := new(big.Rat).Set(p.invoiced[f.Key])
+		if f.Accumulate {
+			before.Set(s.lined(p.plan, f.Key))
+			for _, closed := range s.spans[:p.number] {
+				if closed.plan == p.plan {
+					before.Add(before, closed.quantity(f.Key)).Sub(before, closed.invoiced[f.Key])
+				}
+			}
+		}
+		after := new(big.Rat).Add(before, p.quantity(f.Key))
+		after.Sub(after, p.invoiced[f.Key])
+		sum.Add(sum, f.Model.Rate(after)).Sub(sum, f.Model.Rate(before))
+	}
+	if sum.Cmp(s.Plan.InvoiceAbove) <= 0 {
+		return
+	}
+	s.issueWaiting(now)
+	v := &OracleInvoice{Type: billing.InvoiceInterim, At: now, Start: p.start, End: now}
+	p.end, p.interim = now, true
+	s.bill(v)
+	p.end, p.interim = 0, false
+	s.customer.issue(v)
 }
 
 // spanAt is the span in which something that occurred at an instant counts.
@@ -188,6 +236,9 @@ func (e *OracleEvent) Correct(units *big.Rat, now int64) {
 	if e.span != nil {
 		e.of.touched(e, now)
 	}
+	if e.span != nil || e.of != nil && slices.Contains(e.of.ahead, e) {
+		e.of.above(now)
+	}
 }
 
 // Used is what the limit of a feature reads; known is false where plan changes within the period
@@ -219,10 +270,6 @@ func (s *OracleSubscription) close(at int64, next *OraclePlan, period, ends bool
 		}
 	}
 	s.ahead = ahead
-	for i := range p.plan.Features {
-		f := &p.plan.Features[i]
-		p.invoiced[f.Key], p.unpaid[f.Key] = new(big.Rat), new(big.Rat)
-	}
 	old := s.Plan
 	if period {
 		s.period++
@@ -305,7 +352,7 @@ func (s *OracleSubscription) charge(
 func (s *OracleSubscription) bill(v *OracleInvoice) {
 	for _, p := range s.spans {
 		for i := range p.plan.Features {
-			if p.billed {
+			if p.interim || p != s.last() || s.EndedAt != 0 {
 				s.forgive(p, &p.plan.Features[i])
 			}
 		}
@@ -313,6 +360,10 @@ func (s *OracleSubscription) bill(v *OracleInvoice) {
 	var invoiced []*oracleSpan
 	for _, p := range s.spans {
 		switch {
+		case p.interim:
+			for i := range p.plan.Features {
+				s.line(v, p, &p.plan.Features[i], billing.LineUsage)
+			}
 		case p.end == 0 && s.EndedAt == 0 && p == s.last():
 		case p.billed:
 			invoiced = append(invoiced, p)

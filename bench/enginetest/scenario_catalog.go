@@ -63,6 +63,7 @@ func parseCatalog(l *line) (doc billing.CatalogDocument) {
 				BillingTiming: w.text("timing"), Status: w.text("status"), IntervalMonths: 1,
 			}
 			p.PriceAmount, _ = w.decimal("price")
+			p.InvoiceAbove, _ = w.decimal("above")
 			if months, ok := w.decimal("months"); ok {
 				p.IntervalMonths = uint32(whole(months))
 			}

@@ -140,6 +140,10 @@ func (d *catalogDifference) plan(place string, a, b *catalogs.PlanDocument) {
 	d.field(place+"currency", a.Currency, b.Currency)
 	d.field(place+"interval", interval, number(b.IntervalMonths))
 	d.field(place+"timing", a.BillingTiming, b.BillingTiming)
+	if a.Interim() || b.Interim() {
+		d.field(place+"invoiceAbove",
+			given(a.Interim(), a.InvoiceAbove), given(b.Interim(), b.InvoiceAbove))
+	}
 	d.field(place+"status", a.Status, b.Status)
 	d.field(place+"metadata", string(a.Metadata), string(b.Metadata))
 	d.planFeatures(place+"feature ", a.Features, b.Features)

@@ -264,6 +264,7 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	if k.ledger != nil {
 		t.Commit(k.ledger)
 		t.recredited(k)
+		t.Above(k.ledger.Row)
 	}
 	if k.row == 0 {
 		k.row = t.takeCorrection()

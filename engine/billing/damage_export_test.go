@@ -106,6 +106,10 @@ func Damages() map[string]func(m *Machine) {
 		"transaction 1 has no text": with(func(s *state) {
 			s.TransactionTexts.Write(1).Data = "\xff"
 		}),
+		"interim units 1 lead nowhere": with(func(s *state) {
+			_, n := s.Interims.Append()
+			n.Counter = 999
+		}),
 		"cover 1 leads nowhere":    with(func(s *state) { s.Covers.Write(1).Counter = 999 }),
 		"subscription 1 is due at": subscribed(func(b *book.Subscription) { b.Due++ }),
 	}

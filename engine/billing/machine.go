@@ -128,6 +128,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 		if r.Always || !t.Spent() {
 			outcome = r.Op.Apply(&t)
 		}
+		t.BillAbove()
 		t.TellPools()
 		t.Conclude(outcome, out)
 	}

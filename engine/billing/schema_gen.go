@@ -1062,6 +1062,7 @@ const (
 	ChangeDowngrade            = book.ChangeDowngrade
 	ChangeFailed               = book.ChangeFailed
 	ChangePending              = book.ChangePending
+	InvoiceInterim             = book.InvoiceInterim
 	ChangeUpgrade              = book.ChangeUpgrade
 	InvoiceAdjustment          = book.InvoiceAdjustment
 	InvoiceCredit              = book.InvoiceCredit

@@ -98,7 +98,7 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 	}
 
 	l.Credit = sums.Difference(l.Credit, kept)
-	book.Forgive(l.Catalog, l.Spans, items)
+	l.Forgive(&v.Invoice, items)
 	now := l.Env.Now(t.Stamp)
 	l.Facts = append(l.Facts, credits.Fact{
 		Kind: credits.FactVoided, At: now, Invoice: credits.InvoiceFact{ID: v.ID},

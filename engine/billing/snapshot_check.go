@@ -95,6 +95,12 @@ func (s *state) subscriptionsConsistent() error {
 			return damaged("subscription %d is in no state", row)
 		}
 	}
+	counters := make(visited, s.Counters.Len()+1)
+	for row, n := range s.Interims.All() {
+		if !counters.meet(n.Counter) {
+			return damaged("interim units %d lead nowhere", row)
+		}
+	}
 	if err := s.Subscriptions.CheckDetails(func(data string) error {
 		return wire.Decode([]byte(data), new(SubscriptionDetails))
 	}); err != nil {

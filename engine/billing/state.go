@@ -113,6 +113,7 @@ func (s *state) reindex() {
 		s.InvoiceByID.Insert(s.IDHash(new(s.Invoices.ID(row))), row)
 	}
 	s.TallyInvoices()
+	s.ReindexInterims()
 	s.ReindexCredits()
 	s.holds.Reindex()
 	s.whole.show(s)

@@ -468,6 +468,9 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		if u.outcome == engine.OutcomeLimitReached || u.place.Feature.Watched {
 			t.TellReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
 		}
+		if u.place.Feature.Interim {
+			t.Above(u.place.Subscription)
+		}
 	}
 	if u.settling != nil && (u.late != nil || u.place.Feature == nil) {
 		lock := t.WriteLock(u.customer)

@@ -207,6 +207,9 @@ func writePlan(data *server.JSON, v *billing.PlanDocument) {
 		billingview.WriteCreditAllocation(data, &v.CreditAllocations[i])
 	}
 	data.Close(']')
+	if v.Interim() {
+		data.Decimal("invoiceAbove", v.InvoiceAbove)
+	}
 	data.Close('}')
 }
 

@@ -11,6 +11,7 @@ import (
 var invoiceTypes = map[billing.InvoiceType]string{
 	billing.InvoiceInitial: "IN_ADVANCE_INITIAL", billing.InvoiceRegular: "REGULAR",
 	billing.InvoiceAdjustment: "ADJUSTMENT", billing.InvoiceCredit: "CREDIT",
+	billing.InvoiceInterim: "INTERIM",
 }
 
 // WriteInvoice writes an invoice with its lines, as both APIs have it. costs are what the events of
@@ -71,7 +72,8 @@ func InvoiceSchema(extra ...server.Property) *server.Schema {
 	return server.Object(
 		server.Must("id", server.UUIDSchema),
 		server.May("number", server.IntegerSchema),
-		server.Must("type", server.EnumSchema("REGULAR", "IN_ADVANCE_INITIAL", "ADJUSTMENT", "CREDIT")),
+		server.Must("type", server.EnumSchema("REGULAR", "IN_ADVANCE_INITIAL", "ADJUSTMENT", "CREDIT",
+			"INTERIM")),
 		server.Must("status", server.EnumSchema("PENDING", "DUE", "PAST_DUE", "PAID", "VOID")),
 		server.Must("amount", server.NumberSchema),
 		server.Must("currency", server.TextSchema(3, 3)),

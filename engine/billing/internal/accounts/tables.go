@@ -29,6 +29,7 @@ const (
 	TableSequences   = 13
 	TableMeters      = 14 // 8 were meters with the beginning of their tiers
 	TableDetails     = 15 // of subscriptions
+	TableInterims    = 16
 
 	TableWebhookEndpoints = 48
 	TableWebhookTexts     = 49

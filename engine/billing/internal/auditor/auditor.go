@@ -113,7 +113,7 @@ func (a *Auditor) Take(c *catalogs.Catalog, f *credits.Fact) (x *Lines) {
 	case credits.FactSpan:
 		s.close(c, &f.Span)
 	case credits.FactNothing:
-		s.bill(c)
+		s.bill(c, nil)
 	case credits.FactVoided:
 		if v := a.Invoice(f.Invoice.ID); v != nil {
 			v.Void = true
@@ -138,7 +138,7 @@ func (a *Auditor) Take(c *catalogs.Catalog, f *credits.Fact) (x *Lines) {
 func (a *Auditor) issue(c *catalogs.Catalog, s *subscription, f *credits.InvoiceFact) *Lines {
 	x, v := &Lines{}, Invoice{ID: f.ID, Number: f.Number, DueAt: f.DueAt}
 	if f.Usage {
-		for _, p := range s.bill(c) {
+		for _, p := range s.bill(c, s.presentOf(f)) {
 			x.add(&p)
 			v.usage = append(v.usage, p.part)
 		}

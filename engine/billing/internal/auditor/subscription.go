@@ -163,13 +163,30 @@ func (p *span) settled() bool {
 	return p.billed
 }
 
-// bill prices the unpriced units of closed spans: first of spans that were never billed, then late
-// units of the others.
-func (s *subscription) bill(c *catalogs.Catalog) (all []priced) {
-	s.settleVoid(c)
+// presentOf is the present span, as an interim invoice bounds it; nil of another invoice. What
+// lines price of its meters stays there when it closes.
+func (s *subscription) presentOf(f *credits.InvoiceFact) *span {
+	if !f.Interim {
+		return nil
+	}
+	return &span{
+		number: s.span, version: f.Version, start: f.PeriodStart, end: f.PeriodEnd, meters: s.used,
+	}
+}
+
+// bill prices the unpriced units of closed spans, and of the present one if an interim invoice
+// bills it: first of spans that were never billed, then late units of the others.
+func (s *subscription) bill(c *catalogs.Catalog, present *span) (all []priced) {
+	spans := make([]*span, 0, len(s.closed)+1)
+	for i := range s.closed {
+		spans = append(spans, &s.closed[i])
+	}
+	if present != nil {
+		spans = append(spans, present)
+	}
+	s.settleVoid(c, spans)
 	for _, late := range [...]bool{false, true} {
-		for i := range s.closed {
-			p := &s.closed[i]
+		for _, p := range spans {
 			if p.billed != late {
 				continue
 			}
@@ -186,9 +203,8 @@ func (s *subscription) bill(c *catalogs.Catalog) (all []priced) {
 
 // settleVoid excludes corrections of units that are only on VOID invoices: those units are not
 // paid, so lines neither refund them nor charge them again.
-func (s *subscription) settleVoid(c *catalogs.Catalog) {
-	for i := range s.closed {
-		p := &s.closed[i]
+func (s *subscription) settleVoid(c *catalogs.Catalog, spans []*span) {
+	for _, p := range spans {
 		v := c.Version(p.version)
 		for slot := range v.Features {
 			m := p.meters[v.Features[slot].Feature]

@@ -24,6 +24,7 @@ type Book struct {
 	Spans         *page.Table[Span]
 	Meters        *page.Table[Meter]
 	Bases         *page.Table[Base]
+	Interims      *page.Table[Interim]
 	Sequences     *page.Table[Sequence]
 	Balances      *page.Table[Balance]
 	PlanChanges   *page.Table[PlanChange]
@@ -35,6 +36,7 @@ type Book struct {
 	CustomerByID       *page.Index
 	SubscriptionByID   *page.Index
 	InvoiceByID        *page.Index
+	interimByCounter   *page.Index
 
 	Revenue Revenue
 
@@ -68,7 +70,7 @@ func (s *Book) Open() {
 	s.Directory.Open()
 	s.CustomerByExternal = page.NewNotingIndex()
 	s.CustomerByID, s.SubscriptionByID = page.NewIndex(), page.NewIndex()
-	s.InvoiceByID = page.NewIndex()
+	s.InvoiceByID, s.interimByCounter = page.NewIndex(), page.NewIndex()
 	s.Customers = OpenCustomers(s.Store)
 	s.Profiles = page.NewTable(s.Store, accounts.TableProfiles, rows.TextCodec)
 	s.LongIDs = page.NewTable(s.Store, accounts.TableLongIDs, rows.TextCodec)
@@ -79,6 +81,7 @@ func (s *Book) Open() {
 	s.Spans = page.NewTable(s.Store, accounts.TableSpans, SpanCodec)
 	s.Meters = page.NewTable(s.Store, accounts.TableMeters, MeterCodec)
 	s.Bases = page.NewTable(s.Store, accounts.TableBases, BaseCodec)
+	s.Interims = page.NewTable(s.Store, accounts.TableInterims, InterimCodec)
 	s.Sequences = page.NewTable(s.Store, accounts.TableSequences, SequenceCodec)
 	s.Balances = page.NewTable(s.Store, accounts.TableBalances, BalanceCodec)
 	s.PlanChanges = page.NewTable(s.Store, accounts.TablePlanChanges, PlanChangeCodec)

@@ -23,4 +23,5 @@ func DerivedID(of [16]byte, label string, number uint32) (id [16]byte) {
 const (
 	LabelRegular    = "regular invoice"
 	LabelAdjustment = "adjustment invoice"
+	LabelInterim    = "interim invoice"
 )

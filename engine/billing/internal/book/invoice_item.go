@@ -53,6 +53,7 @@ const (
 	InvoiceRegular    InvoiceType = 2
 	InvoiceAdjustment InvoiceType = 3
 	InvoiceCredit     InvoiceType = 4
+	InvoiceInterim    InvoiceType = 5
 )
 
 // InvoiceView is one invoice.

@@ -145,6 +145,24 @@ func readCustomer(src []byte, v *Customer) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// InterimCodec states the bytes of a row in a snapshot.
+var InterimCodec = page.Codec[Interim]{Append: appendInterim, Read: readInterim}
+
+func appendInterim(dst []byte, v *Interim) []byte {
+	dst = rows.AppendU32(dst, v.Counter)
+	dst = rows.AppendDecimal(dst, v.Invoiced)
+	dst = rows.AppendDecimal(dst, v.Forgiven)
+	return dst
+}
+
+func readInterim(src []byte, v *Interim) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Counter = r.U32()
+	v.Invoiced = r.Decimal()
+	v.Forgiven = r.Decimal()
+	return r.Rest, r.Err
+}
+
 // InvoiceCodec states the bytes of a row in a snapshot.
 var InvoiceCodec = page.Codec[Invoice]{Append: appendInvoice, Read: readInvoice}
 

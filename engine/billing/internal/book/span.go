@@ -123,11 +123,12 @@ func (m *Meter) Absorb() decimal.Decimal {
 }
 
 // Forgive notes the units of a newly VOID invoice in their spans. Spans that were dropped need no
-// note.
-func Forgive(c *catalogs.Catalog, spans []HeldSpan, items []InvoiceItem) {
+// note. interim is the plan version of an interim invoice, whose lines of usage end within their
+// span; 0: it is none.
+func Forgive(c *catalogs.Catalog, spans []HeldSpan, items []InvoiceItem, interim uint32) {
 	for i := range items {
 		if item := &items[i]; item.Kind.OfUsage() {
-			if p, slot := spanOf(c, spans, item); p != nil {
+			if p, slot := spanOf(c, spans, item, interim); p != nil {
 				m := p.MeterAt(slot)
 				m.Forgiven, p.Dirty = sums.Of(m.Forgiven, item.Quantity), true
 			}
@@ -139,13 +140,15 @@ func Forgive(c *catalogs.Catalog, spans []HeldSpan, items []InvoiceItem) {
 // within one millisecond leave spans with the same bounds: then it is the first with enough units
 // on invoices, else the first with any usage.
 func spanOf(
-	c *catalogs.Catalog, spans []HeldSpan, item *InvoiceItem,
+	c *catalogs.Catalog, spans []HeldSpan, item *InvoiceItem, interim uint32,
 ) (found *HeldSpan, place uint32) {
 	feature, best := c.FeatureNamed([]byte(item.FeatureKey)), -1
 	for i := range spans {
 		p := &spans[i]
 		slot, ok := c.Version(p.Version).Slot(feature)
-		if !ok || p.Start != item.PeriodStart || p.End != item.PeriodEnd {
+		within := p.End == item.PeriodEnd ||
+			p.End > item.PeriodEnd && p.Version == interim && item.Kind == LineUsage
+		if !ok || p.Start != item.PeriodStart || !within {
 			continue
 		}
 		fits := 0

@@ -43,7 +43,13 @@ type PlanDocument struct {
 	Metadata          []byte                     `wire:"9" json:"metadata,omitzero" as:"object"`
 	Features          []PlanFeatureDocument      `wire:"10" json:"features"`
 	CreditAllocations []CreditAllocationDocument `wire:"11" json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
+	// InvoiceAbove is the price of unbilled usage beyond which an interim invoice is made at once; 0:
+	// none.
+	InvoiceAbove decimal.Decimal `wire:"12" json:"invoiceAbove" if:"Interim()"`
 }
+
+// Interim reports whether the plan has invoiceAbove.
+func (d *PlanDocument) Interim() bool { return !d.InvoiceAbove.IsZero() }
 
 // CreditAllocationDocument is credits that a plan grants in every period, and the pool that is made
 // for them if the customer has none of this name.

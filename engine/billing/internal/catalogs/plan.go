@@ -57,6 +57,8 @@ type PlanVersion struct {
 	Timing   string
 	Features []PlanFeature // in the document's order; a subscription has one counter for each
 	slots    []featureSlot // the same, sorted by feature
+	// InvoiceAbove is the amount of unbilled usage beyond which an interim invoice is made; 0: none.
+	InvoiceAbove decimal.Decimal
 	// Allocations are what the plan grants in every period.
 	Allocations []CreditAllocationDocument
 }
@@ -71,10 +73,11 @@ type PlanFeature struct {
 	Priced bool
 	// HasMax, Max and Hard are the limit; Accumulate reports whether usage is not reset at period
 	// ends.
-	// Watched is set if it has Thresholds.
-	HasMax, Hard, Accumulate, Watched bool
-	Max                               decimal.Decimal
-	Credits                           FeatureCredits
+	// Watched is set if it has Thresholds, Interim if its plan has InvoiceAbove.
+	HasMax, Hard, Accumulate, Watched, Interim bool
+
+	Max     decimal.Decimal
+	Credits FeatureCredits
 	// thresholds are those of the limit at which usage is told, ascending.
 	thresholds []threshold
 	// safe is a quantity up to which the price is known to be within range.
@@ -113,10 +116,12 @@ func (c *Catalog) newVersion(p *Plan, d *PlanDocument) *PlanVersion {
 		Number: uint32(len(c.Versions)) + 1, Version: uint32(len(p.Versions)) + 1, Plan: p.Number,
 		Price: d.PriceAmount, Currency: d.Currency,
 		Interval: d.IntervalMonths, Timing: d.BillingTiming, Allocations: d.CreditAllocations,
+		InvoiceAbove: d.InvoiceAbove,
 	}
 	v.Places, _ = decimal.MinorUnits(d.Currency)
 	for i := range d.Features {
 		f := newPlanFeature(c.FeatureByKey[d.Features[i].Key], &d.Features[i])
+		f.Interim = !d.InvoiceAbove.IsZero()
 		v.Features = append(v.Features, f)
 		v.slots = append(v.slots, featureSlot{f.Feature, uint32(i)})
 	}
@@ -129,6 +134,7 @@ func (c *Catalog) VersionDocument(v *PlanVersion) PlanDocument {
 	d := PlanDocument{
 		PriceAmount: v.Price, Currency: v.Currency,
 		IntervalMonths: v.Interval, BillingTiming: v.Timing, CreditAllocations: v.Allocations,
+		InvoiceAbove: v.InvoiceAbove,
 	}
 	for i := range v.Features {
 		f := &v.Features[i]

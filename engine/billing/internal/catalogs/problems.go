@@ -136,6 +136,7 @@ func (p *problems) plan(place string, d *PlanDocument) {
 	p.text(place+".name", d.Name, 0, MaxNameCharacters)
 	p.text(place+".description", d.Description, 0, maxDescriptionCharacters)
 	p.amount(place+".priceAmount", d.PriceAmount)
+	p.amount(place+".invoiceAbove", d.InvoiceAbove)
 	if _, known := decimal.MinorUnits(d.Currency); !known {
 		p.add(place+".currency", "%q is not an ISO 4217 code", d.Currency)
 	}

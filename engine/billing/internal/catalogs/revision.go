@@ -229,7 +229,7 @@ func split(d *PlanDocument) (own, versioned PlanDocument) {
 	versioned = PlanDocument{
 		PriceAmount: d.PriceAmount, Currency: d.Currency, IntervalMonths: d.IntervalMonths,
 		BillingTiming: d.BillingTiming, Features: d.Features,
-		CreditAllocations: d.CreditAllocations,
+		CreditAllocations: d.CreditAllocations, InvoiceAbove: d.InvoiceAbove,
 	}
 	return own, versioned
 }

@@ -71,6 +71,7 @@ func (v *PlanDocument) Fields(w *wire.Codec) {
 	w.Blob(9, &v.Metadata)
 	wire.List(w, 10, &v.Features)
 	wire.List(w, 11, &v.CreditAllocations)
+	w.Decimal(12, &v.InvoiceAbove)
 }
 
 // Fields implements wire.Fielder.

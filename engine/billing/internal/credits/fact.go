@@ -91,6 +91,9 @@ type InvoiceFact struct {
 	// Number and DueAt follow from the environment's earlier invoices and settings.
 	Number uint64 `wire:"10"`
 	DueAt  int64  `wire:"11"`
+	// Interim reports whether it bills the usage of the present span, too, which PeriodStart and
+	// PeriodEnd bound.
+	Interim bool `wire:"12"`
 }
 
 // ChargeFact is a part of a plan version's price.
@@ -104,7 +107,7 @@ type ChargeFact struct {
 
 // KeepFact adds a fact to the entry's record, and returns its place.
 func (t *Burner) KeepFact(f *Fact) ChunkPlace {
-	f.Position = t.Position
+	f.Position = max(t.Position, t.Moves.After)
 	r := &t.Moves.Facts
 	r.Facts = append(r.Facts, *f)
 	r.Size += 60 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles) +

@@ -59,6 +59,7 @@ func (v *InvoiceFact) Fields(w *wire.Codec) {
 	w.Strings(9, &v.Titles)
 	wire.Uint(w, 10, &v.Number)
 	w.Int(11, &v.DueAt)
+	w.Bool(12, &v.Interim)
 }
 
 // Fields implements wire.Fielder.

@@ -58,6 +58,10 @@ type Burner struct {
 type Moves struct {
 	draws []Draw
 	Facts FactRecord
+	// Above are the subscriptions for which the present command may issue an interim invoice. After is
+	// the place of facts that follow the command's own journal records; 0: they precede them.
+	Above []uint32
+	After uint32
 	// moved are the pools whose credits the present command moved.
 	moved []uint32
 }

@@ -129,10 +129,7 @@ func (l *Ledger) closeSpan(at int64, c cut) {
 			o := &l.covers[i]
 			o.Used, o.Next = sums.Of(o.Used, o.Next), decimal.Decimal{}
 		}
-		if quantity := sums.Difference(n.Used, l.bases[i].Opened); !quantity.IsZero() {
-			m := p.MeterAt(uint32(i))
-			m.Quantity, m.Covered = quantity, l.covers[i].Used
-		}
+		presentMeter(l, &p, i)
 	}
 	l.Facts = append(l.Facts, credits.Fact{Kind: credits.FactSpan, At: at, Span: credits.SpanFact{
 		Number: p.Number, Period: p.Period, Version: p.Version, Start: p.Start, End: p.End,
@@ -190,5 +187,8 @@ func (l *Ledger) carryCounters(old, next *catalogs.PlanVersion, c cut) {
 		}
 		counters[i], bases[i], covers[i] = n, o, paid
 	}
-	l.Counters, l.bases, l.covers = counters, bases, covers
+	l.Counters, l.bases, l.covers, l.interims = counters, bases, covers, nil
+	if !next.InvoiceAbove.IsZero() {
+		l.interims = make([]book.InterimUnits, len(counters))
+	}
 }

@@ -29,6 +29,7 @@ func (t *Runner) Commit(l *Ledger) {
 	reached := t.reached(l)
 	lock := t.S.WriteLock(l.Sub.Customer)
 	t.commitCounters(l)
+	t.commitInterims(l)
 	t.commitSequences(l)
 	t.commitSpans(l)
 	t.commitInvoices(l)

@@ -72,6 +72,8 @@ type Ledger struct {
 	happened []happening
 	// held are the sequences of left plan versions that a step or a command has used.
 	held []*heldSequence
+	// interims are what interim invoices have of each counter; nil: the plan has no invoiceAbove.
+	interims []book.InterimUnits
 	// heldAt finds them by key. stored are the rows of all the subscription's sequences, once one
 	// was used.
 	heldAt map[book.SequenceKey]*heldSequence
@@ -116,6 +118,12 @@ func (s *Projector) OpenLedger(row uint32) *Ledger {
 		}
 		if b.FirstBase != 0 {
 			l.bases[i] = *s.Bases.Read(b.FirstBase + uint32(i))
+		}
+	}
+	if !l.Version().InvoiceAbove.IsZero() {
+		l.interims = make([]book.InterimUnits, n)
+		for i := range l.interims {
+			l.interims[i] = s.InterimOf(b.FirstCounter + uint32(i))
 		}
 	}
 	l.Spans = s.HeldSpans(b.FirstSpan)
@@ -280,6 +288,16 @@ func (t *Runner) AdvanceCustomer(customer uint32, now int64) bool {
 		t.Holds.ExpireHold(hold.Row)
 	}
 	return t.advanceSubscriptions(customer, now)
+}
+
+// Above notes that usage of a subscription whose plan has invoiceAbove was counted or corrected.
+func (t *Runner) Above(subscription uint32) {
+	for _, row := range t.Moves.Above {
+		if row == subscription {
+			return
+		}
+	}
+	t.Moves.Above = append(t.Moves.Above, subscription)
 }
 
 // ExpireHolds lets the reservations of an environment expire that are over by an instant of its

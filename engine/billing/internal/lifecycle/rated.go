@@ -27,6 +27,7 @@ func (s *Projector) Billed(at book.Place, ahead bool) decimal.Decimal {
 	case at.Feature.Accumulate:
 		b := s.Subscriptions.Read(at.Subscription)
 		sum := sums.Of(sums.Of(base.Rated, n.Used), n.Next)
+		sum = sums.Difference(sum, s.InterimOf(at.Counter).Invoiced)
 		for row := b.FirstSpan; row != 0; row = s.Spans.Read(row).Next {
 			p := s.Spans.Read(row)
 			if p.Version != b.Version {
@@ -64,6 +65,9 @@ func (l *Ledger) Billed(at Spot, feature uint32) (units decimal.Decimal, f *cata
 		}
 		if version == l.Sub.Version {
 			units = sums.Of(units, sums.Of(l.present(slot), l.ahead(slot)))
+			if l.interims != nil { // lines have rated them
+				units = sums.Difference(units, l.interims[slot].Invoiced)
+			}
 		}
 	case at.Closed != nil:
 		if m, has := at.Closed.MeterOf(slot); has {
