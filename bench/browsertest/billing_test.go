@@ -108,6 +108,11 @@ func (b *browser) applyCatalog() {
 	b.press("#apply")
 	b.reads("#notice", "The catalog was applied")
 	b.page("catalog")
+	b.unfold("Calculate a price")
+	b.fill(`[name="units.calls"]`, "2450")
+	b.press("details[open] form button")
+	b.reads("#price", "49.00 USD")
+	b.page("catalog-price")
 
 	b.paste("#document", catalogOf("0.03"))
 	b.press("#catalog-form button[value=look]")

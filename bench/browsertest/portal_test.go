@@ -53,6 +53,8 @@ func (b *browser) spend(c *cluster, key string) {
 	b.press("#freeze button")
 	b.press("#confirm-button")
 	b.reads("#notice", "The budget was unfrozen")
+	b.follow("Margin")
+	b.page("margin")
 	b.follow("Customers")
 	b.follow("Ada Lund")
 }

@@ -26,6 +26,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
+	"tollgate/server/link"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/provider/fetch"
@@ -81,8 +82,10 @@ func newShell(t *testing.T) *shell {
 		Leads: func() (uint64, bool) { return 1, true },
 	})
 	require.NoError(t, err)
+	links, err := link.New([32]byte{1}, "https://tollgate.example")
+	require.NoError(t, err)
 	operations, err := admin.New(admin.Config{
-		Outbox: hooks, More: workspaceTools(t, s.workspaces).Operator.Routes(),
+		Links: links, Outbox: hooks, More: workspaceTools(t, s.workspaces).Operator.Routes(),
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,
 		Metrics: admin.NewMetrics(), KeyHash: sha256.Sum256([]byte(key)), SealKey: [32]byte{1},
 		SettleTimeout: time.Nanosecond,

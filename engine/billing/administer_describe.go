@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/rows"
 )
 
@@ -102,6 +103,10 @@ func (c *MarkInvoicePaid) describe(t *turn) accounts.Change {
 		status = t.Invoices.Read(row).Status.String()
 	}
 	d.Values = append(d.Values, accounts.Given("status", status))
+	paid := status == book.InvoicePaid.String()
+	if paid && rows.Plain(c.Note, 1, maxPaidNote) {
+		d.Values = append(d.Values, accounts.Given("note", c.Note))
+	}
 	return d
 }
 

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/decimal"
+	"tollgate/engine/price"
 )
 
 // PreviewSubscription returns the initial invoice of a customer's subscription to a plan, as things
@@ -180,4 +181,60 @@ func (p *ClockPreview) bill(currency string, amount decimal.Decimal) {
 	if sum, ok := p.Amounts[at].Amount.Add(amount); ok {
 		p.Amounts[at].Amount = sum
 	}
+}
+
+// PricePreview is what a period of a plan costs with some usage.
+type PricePreview struct {
+	Currency string
+	Months   uint32 // the length of the period
+	Base     decimal.Decimal
+	Lines    []PricedUsage
+	Total    decimal.Decimal
+}
+
+// PricedUsage is what units of a feature cost.
+type PricedUsage struct {
+	Feature       string
+	Units, Amount decimal.Decimal
+}
+
+// PreviewPrice says what a period of a plan's newest version costs with so many units of features,
+// line by line as invoices have them, before credits.
+func (m *accountReader) PreviewPrice(
+	env uint32, plan string, units map[string]decimal.Decimal,
+) (p PricePreview, outcome engine.Outcome) {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return p, engine.OutcomeAccountUnknown
+	}
+	catalog := e.Catalog.Load()
+	named := catalog.PlanNamed(plan)
+	if named == nil {
+		return p, engine.OutcomePlanUnknown
+	}
+	v := named.Newest()
+	p = PricePreview{Currency: v.Currency, Months: v.Interval, Base: v.Price, Total: v.Price}
+	for i := range v.Features {
+		used := PricedUsage{Feature: catalog.Feature(v.Features[i].Feature).Document.Key}
+		used.Units = units[used.Feature]
+		var err error
+		used.Amount, err = price.Line(&v.Features[i].Model, used.Units, v.Places)
+		sum, ok := p.Total.Add(used.Amount)
+		if err != nil || !ok {
+			return p, engine.OutcomeOverflow
+		}
+		p.Lines, p.Total = append(p.Lines, used), sum
+	}
+	return p, engine.OutcomeDone
+}
+
+// Subscribers returns how many subscriptions to each plan have not ended, by the plan's key.
+func (m *accountReader) Subscribers(env uint32) map[string]int64 {
+	counts := map[string]int64{}
+	if e := m.state.Load().Environment(env); e != nil {
+		for _, plan := range e.Catalog.Load().Plans {
+			counts[plan.Document.Key] = plan.Subscribers.Load()
+		}
+	}
+	return counts
 }

@@ -293,6 +293,7 @@ func (v *KeepAnswer) Fields(w *wire.Codec) {
 func (v *MarkInvoicePaid) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
+	w.String(3, &v.Note)
 }
 
 // Fields implements wire.Fielder.

@@ -10,11 +10,16 @@ import (
 	"tollgate/engine/billing/internal/sums"
 )
 
+// maxPaidNote is the length of the note on a payment, in characters.
+const maxPaidNote = 200
+
 // MarkInvoicePaid makes an invoice PAID and its subscription active. For a PAID invoice it changes
 // nothing and is the same success.
 type MarkInvoicePaid struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
+	// Note says how it was paid. The record of changes keeps it, if it is plain text.
+	Note string `wire:"3"`
 }
 
 func (c *MarkInvoicePaid) apply(t *turn) engine.Outcome {

@@ -38,7 +38,9 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			server.AccessCustomer, byName(a.getInvoice), reads, answers(server.RefTo("Invoice"))),
 		row("POST", "/billing/invoices/{invoiceId}/mark-paid", "markInvoicePaid",
 			"Record that an invoice was paid", server.AccessFull, byID(a.markInvoicePaid),
-			server.Asks(server.RequestKey), server.Gives(200, "Paid", nil)),
+			server.Asks(server.RequestKey),
+			server.MayTake(server.Object(server.May("note", text(1, maxPaidNote)))),
+			server.Gives(200, "Paid", nil)),
 	}
 }
 
@@ -121,10 +123,26 @@ func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
 	billingview.WriteInvoice(data, v, nil)
 }
 
+// maxPaidNote is the length of the note on a payment, in characters.
+const maxPaidNote = 200
+
 func (a *invoices) markInvoicePaid(x *server.Exchange, id [16]byte) *server.Fault {
-	return a.carryOutOnce(x, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
-		Env: principal(x).Env, ID: id,
-	})
+	c := billing.MarkInvoicePaid{Env: principal(x).Env, ID: id}
+	if len(x.Body) > 0 {
+		fault := form.Read(x.Body, &c, func(f *form.Reader, c *billing.MarkInvoicePaid) {
+			for f.Next() {
+				if string(f.Name) == "note" {
+					f.Text(0, &c.Note, 1, maxPaidNote)
+				} else {
+					f.Unknown()
+				}
+			}
+		})
+		if fault != nil {
+			return fault
+		}
+	}
+	return a.carryOutOnce(x, billing.KindMarkInvoicePaid, &c)
 }
 
 // paymentRoutes are the rows about collecting invoices.

@@ -37,10 +37,12 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 		}
 	case "Settings", "Test clock":
 		within, p.Within = "Settings", v.settingsTabs()
-	case "Usage", "Budgets":
+	case "Usage", "Budgets", "Margin":
 		within = "Usage"
 		p.Within = []page.Link{
-			{Text: "Usage", URL: v.base() + "/usage"}, {Text: "Budgets", URL: v.base() + "/budgets"},
+			{Text: "Usage", URL: v.base() + "/usage"},
+			{Text: "Budgets", URL: v.base() + "/budgets"},
+			{Text: "Margin", URL: v.base() + "/margin"},
 		}
 	}
 	for i := range p.Within {

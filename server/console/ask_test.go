@@ -54,7 +54,9 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 		"20.00 USD a month", "Invoice issued now: 20.00 USD", "already has an active subscription")
 	require.Equal(t, [2]int{2, 2}, count())
 	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
-	twice(invoice, invoice+"/paid", url.Values{}, "as paid?", "20.00 USD", "cannot").is(200, "paid")
+	twice(invoice, invoice+"/paid", fields("note", "by bank transfer"), "as paid?", "20.00 USD",
+		"cannot", "by bank transfer").is(200, "paid")
+	b.get("/console/changes").is(200, "marked an invoice as paid", "by bank transfer")
 	twice(anna, anna+"/subscriptions", fields("plan", "team"))
 	invoice = at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
 	twice(invoice, invoice+"/void", url.Values{}, "Void invoice 3?", "never paid").is(200, "void")

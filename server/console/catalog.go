@@ -3,10 +3,14 @@ package console
 import (
 	"bytes"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/bill"
@@ -34,6 +38,52 @@ type catalogData struct {
 	Changed []api.CatalogChange
 	Empty   bool
 	Example string
+	// Subscribers counts those of each plan. Priced is what the usage that was typed in costs.
+	Subscribers map[string]int64
+	Priced      *pricedPlan
+}
+
+// pricedPlan is what a period of a plan costs with some usage.
+type pricedPlan struct {
+	Key, Name string
+	billing.PricePreview
+	// Typed is what each feature's field has.
+	Typed map[string]string
+}
+
+// unitsField is how the names of the calculator's fields begin.
+const unitsField = "units."
+
+// price calculates what the page's address asks for; nil where it asks for nothing.
+func (v *visit) price(plans []api.Plan) *pricedPlan {
+	at := slices.IndexFunc(plans, func(p api.Plan) bool { return p.Key == v.query("plan") })
+	if at < 0 {
+		return nil
+	}
+	p := &pricedPlan{Key: plans[at].Key, Name: plans[at].Name, Typed: map[string]string{}}
+	units := map[string]decimal.Decimal{}
+	for _, f := range plans[at].Features {
+		text := strings.ReplaceAll(strings.TrimSpace(v.query(unitsField+f.Key)), ",", "")
+		p.Typed[f.Key] = text
+		if text == "" {
+			continue
+		}
+		n, err := decimal.Parse(text)
+		if err != nil || n.Sign() < 0 {
+			v.wrong(unitsField+f.Key, "Enter a number of units, such as 1200")
+			continue
+		}
+		units[f.Key] = n
+	}
+	if v.wrongs != nil {
+		return p
+	}
+	var outcome engine.Outcome
+	p.PricePreview, outcome = v.console.config.Machine.PreviewPrice(v.env, p.Key, units)
+	if outcome != engine.OutcomeDone {
+		v.problem(server.FaultOf(outcome))
+	}
+	return p
 }
 
 // firstCatalog is a whole, small catalog to begin with.
@@ -65,6 +115,8 @@ func showCatalog(v *visit, looked *catalogData) {
 		data = *looked
 	}
 	data.Base, data.Manage, data.Plans = v.base()+"/catalog", v.manage, bill.InWords(plans)
+	data.Subscribers = v.console.config.Machine.Subscribers(v.env)
+	data.Priced = v.price(plans)
 	data.Empty = bytes.Equal(document, []byte(`{"features":[],"plans":[]}`))
 	if data.Document == "" {
 		data.Document = firstCatalog

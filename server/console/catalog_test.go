@@ -17,3 +17,19 @@ func TestTheCatalogInWords(t *testing.T) {
 	safe(t, p)
 	require.Equal(t, at+"/overview", b.get(at).is(303).to, "an environment's address is its overview")
 }
+
+// TestThePriceCalculator says what a period costs with some usage, as its invoice will have it.
+func TestThePriceCalculator(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox/catalog"
+	b.get(at).is(200, "1 subscriber<", "Calculate a price")
+	p := b.get(at+"?plan=team&units.calls=1,250").is(200, "What Team costs with this usage", "1,250",
+		"625.00 USD", "645.00 USD", `value="1250"`, "details open")
+	safe(t, p)
+	b.get(at+"?plan=team").is(200, "<strong>20.00 USD")
+	b.get(at+"?plan=team&units.calls=many").is(400, "Enter a number of units", `aria-invalid="true"`)
+	b.get(at + "?plan=team&units.calls=-1").is(400)
+	require.NotContains(t, b.get(at+"?plan=none").is(200).body, "costs with this usage")
+}

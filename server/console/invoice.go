@@ -22,19 +22,28 @@ func (s *Console) invoiceRows() []row {
 		look(invoicePath, "invoice", func(v *visit) { showInvoice(v, false) }),
 		look(invoicePath+"/explain", "explain invoice", func(v *visit) { showInvoice(v, true) }),
 		asked(form(invoicePath+"/paid", "mark invoice paid", func(v *visit) {
+			note := v.typed("note")
 			if !v.sure() {
+				var facts []fact
+				if note != "" {
+					facts = []fact{{"Note", note}}
+				}
 				askInvoice(v, "Mark", " as paid?", question{
-					Button: "Mark as paid", Notes: []string{
+					Facts: facts, Button: "Mark as paid", Notes: []string{
 						"Do this only for money that has arrived outside of the payment provider. It cannot " +
 							"be undone. A subscription that this invoice has suspended becomes active.",
 					},
 				})
 				return
 			}
-			v.invoiceForm(v.client(server.Call{
+			call := server.Call{
 				Operation: "markInvoicePaid", Path: []string{string(v.x.Param(2))},
 				OnceKey: page.OnceKey(v.fields),
-			}), "paid")
+			}
+			if note != "" {
+				call.Body = body(map[string]any{"note": note})
+			}
+			v.invoiceForm(v.client(call), "paid")
 		})),
 		asked(form(invoicePath+"/void", "void invoice", func(v *visit) {
 			if !v.sure() {
@@ -55,11 +64,11 @@ func askInvoice(v *visit, before, after string, q question) {
 	id := string(v.x.Param(2))
 	shown := need[invoice](v, v.admin, v.adminCall("showInvoice", id))
 	q.Title = before + " " + strings.ToLower(shown.Title()[:1]) + shown.Title()[1:] + after
-	q.Facts = []fact{
+	q.Facts = append([]fact{
 		{"Amount", page.Money(shown.Amount, shown.Currency)},
 		{"Customer", shown.Customer},
 		{"State", page.Words(shown.Status)},
-	}
+	}, q.Facts...)
 	q.Back = v.base() + "/invoices/" + url.PathEscape(id)
 	v.ask(q)
 }

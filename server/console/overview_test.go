@@ -47,3 +47,18 @@ func TestOverviewAndUsage(t *testing.T) {
 	b.get(at+"/usage?customer=%3Cscript%3E").is(404, "Customer not found", "&lt;script&gt;")
 	b.get(at+"/usage?feature=nothing").is(404, "Feature not found")
 }
+
+// TestTheMargin is the page of what was earned and what it cost.
+func TestTheMargin(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox/margin"
+	for _, by := range []string{"customer", "feature", "plan"} {
+		safe(t, b.get(at+"?by="+by).is(200, "20.00 USD", "100 %"))
+	}
+	b.get(at).is(200, `href="/console/accounts/demo/sandbox/customers/anna"`)
+	b.get(at+"?from=2020-01-01&to=2020-01-02").is(200, "No revenue and no cost")
+	b.get(at+"?from=yesterday").is(400, "RFC 3339")
+	b.get(at + "?by=moon").is(400)
+}

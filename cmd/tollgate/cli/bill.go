@@ -12,6 +12,7 @@ type BillCommands struct {
 	Events        eventsCommand                 `cmd:"" group:"bill" help:"Follow a customer's usage events, send one, list names of events that nothing bills."`
 	Subscriptions subscriptionsCommand          `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
 	Reservations  reservationsCommand           `cmd:"" group:"bill" help:"Hold usage before it arises, settle it, release it."`
+	Portal        portalCommand                 `cmd:"" group:"bill" help:"Make and end links to customers' own pages, and set how these look."`
 	Pools         poolsCommand                  `cmd:"" group:"bill" help:"Manage customers' pools of credits."`
 	Budgets       budgetsCommand                `cmd:"" group:"bill" help:"Bound what customers, teams and agents spend."`
 	Invoice       invoiceCommand                `cmd:"" group:"bill" aliases:"invoices" help:"Show, explain, verify and void invoices."`

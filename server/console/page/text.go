@@ -58,6 +58,11 @@ func Money(number any, currency string) string {
 	return text + " " + currency
 }
 
+// Percent writes a share of 1 in percents: 87.5 %.
+func Percent(share float64) string {
+	return Amount(strings.TrimSuffix(coordinate(100*share), ".0")) + " %"
+}
+
 // Bytes writes a size in the unit that suits it.
 func Bytes(size any) (string, error) {
 	var n float64
