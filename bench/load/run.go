@@ -85,10 +85,15 @@ type Config struct {
 	MaxLate time.Duration
 }
 
+// occurredLayout is the form of an event's instant.
+const occurredLayout = "2006-01-02T15:04:05.000Z"
+
 // Run is one measurement.
 type Run struct {
 	Config
-	name       string // begins the names of everything that this run creates
+	name string // begins the names of everything that this run creates
+	// occurredAt is when events occurred: after their customers were created. Those of before
+	// would be looked for among closed periods.
 	occurredAt string
 	measuring  atomic.Bool
 	// Per customer: units that the cluster acknowledged, units whose fate is unknown, and checks.
@@ -164,7 +169,7 @@ func New(c Config) (*Run, error) {
 		claimed:      claimed,
 		Config:       c,
 		name:         "b" + strconv.FormatInt(now.UnixMilli(), 36),
-		occurredAt:   now.Format("2006-01-02T15:04:05Z"),
+		occurredAt:   now.Format(occurredLayout),
 		acknowledged: make([]atomic.Uint32, c.Customers),
 		unknown:      make([]atomic.Uint32, c.Customers),
 		checks:       make([]atomic.Uint32, c.Customers),

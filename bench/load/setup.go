@@ -15,7 +15,7 @@ const graceDays = 365
 
 // createCustomers makes the run's customers, each with one subscription.
 func (r *Run) createCustomers(ctx context.Context) error {
-	return r.each(ctx, r.Customers, func(c *connection, n int) error {
+	err := r.each(ctx, r.Customers, func(c *connection, n int) error {
 		name := r.customer(n)
 		err := r.create(c, name, "/api/v1/client/customers", fmt.Sprintf(
 			`{"externalClientCustomerId":%q,"firstName":"Load","lastName":"Test",`+
@@ -26,6 +26,8 @@ func (r *Run) createCustomers(ctx context.Context) error {
 		return r.create(c, name, "/api/v1/client/subscriptions", fmt.Sprintf(
 			`{"planId":%q,"customerReferenceId":%q,"gracePeriod":%d}`, r.Plan, name, graceDays))
 	})
+	r.occurredAt = time.Now().UTC().Format(occurredLayout)
+	return err
 }
 
 // createTries bounds how often a creation is repeated while the cluster cannot serve.
