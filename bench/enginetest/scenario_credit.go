@@ -121,6 +121,52 @@ func (s creditLines) low(l *line) string {
 	})
 }
 
+// topUp makes a pool buy credits: top-up POOL below= amount= price= cap= [cooldown=SECONDS].
+func (s creditLines) topUp(l *line) string {
+	env := s.environment(l)
+	return s.do(billing.KindSetTopUp, &billing.SetTopUp{
+		Env: env, ID: s.poolID(l, env), Below: l.decimal("below", ""),
+		Amount: l.decimal("amount", ""), Price: l.decimal("price", ""),
+		MonthlyCap: l.decimal("cap", ""), CooldownMS: 1000 * l.number("cooldown", 3600),
+		Method: "card", ExpiresAfterDays: uint32(l.number("expires", 0)),
+	})
+}
+
+func (s creditLines) stopTopUp(l *line) string {
+	env := s.environment(l)
+	return s.do(billing.KindStopTopUp, &billing.StopTopUp{Env: env, ID: s.poolID(l, env)})
+}
+
+// topUpResult reports the payment of a pool's first purchase, or of its n-th: top-up-result POOL
+// paid|failed [n=…].
+func (s creditLines) topUpResult(l *line) string {
+	env := s.environment(l)
+	pool := s.poolID(l, env)
+	c := &billing.RecordTopUp{
+		Env: env, Pool: pool, Paid: l.word(1) == "paid", Payment: "pay", Code: "card_declined",
+		ID: billing.TopUpID(pool, uint32(l.number("n", 1))),
+	}
+	return s.do(billing.KindRecordTopUp, c)
+}
+
+// topUps shows a pool's rule.
+func (s creditLines) topUps(l *line) string {
+	env := s.environment(l)
+	v, ok := s.m.TopUp(env, s.poolID(l, env))
+	if !ok {
+		return "none"
+	}
+	text := fmt.Sprintf("%s below=%s buys %s for %s %s, %s of %s spent, pending=%t", v.State, v.Below,
+		v.Amount, v.Price, v.Currency, v.Spent, v.MonthlyCap, v.Pending)
+	if v.WaitsUntil != 0 {
+		text += " waits until " + show(v.WaitsUntil)
+	}
+	if v.Failure != "" {
+		text += " failed: " + v.Failure
+	}
+	return text
+}
+
 func (s creditLines) unfreeze(l *line) string {
 	env := s.environment(l)
 	return s.do(billing.KindUnfreezePool, &billing.UnfreezePool{Env: env, ID: s.poolID(l, env)})

@@ -106,6 +106,9 @@ func told(m *billing.WebhookMessage) string {
 		}
 	case m.PoolName != "":
 		text += fmt.Sprintf(" %s balance=%s", m.PoolName, m.Balance)
+		if m.Credits.Sign() != 0 {
+			text += fmt.Sprintf(" %s for %s %s %s", m.Credits, m.Amount, m.Currency, m.Code)
+		}
 	case m.FeatureKey != "":
 		text += fmt.Sprintf(" %s %s of %s hard=%t", m.FeatureKey, m.Used, m.Limit, m.HardLimit)
 		if m.Type == billing.WebhookUsageThreshold {

@@ -53,6 +53,9 @@ func (s *state) creditsConsistent() error {
 			return damaged("cover %d leads nowhere", row)
 		}
 	}
+	if row := s.CheckTopUps(); row != 0 {
+		return damaged("top-up %d leads nowhere", row)
+	}
 	if err := s.chunksConsistent(); err != nil {
 		return err
 	}

@@ -38,6 +38,15 @@ func goldenCredits() map[string]wire.Fielder {
 		"command-228-set-low-balance": &billing.SetLowBalance{
 			Env: 1, ID: id("p"), LowBalance: decimal.FromInt(25), Actor: "admin",
 		},
+		"command-229-set-top-up": &billing.SetTopUp{
+			Env: 1, ID: id("p"), Below: decimal.FromInt(20), Amount: decimal.FromInt(500),
+			Price: decimal.MustParse("9.9"), Currency: "EUR", MonthlyCap: decimal.FromInt(50),
+			CooldownMS: 3_600_000, Method: "cus_1/pm_2", ExpiresAfterDays: 90, Actor: "admin",
+		},
+		"command-230-stop-top-up": &billing.StopTopUp{Env: 1, ID: id("p"), Actor: "admin"},
+		"command-231-record-top-up": &billing.RecordTopUp{
+			Env: 1, Pool: id("p"), ID: id("t"), Paid: true, Payment: "pi_1", Code: "card_declined",
+		},
 		"command-67-freeze-pool":   &billing.FreezePool{Env: 1, ID: id("p"), Actor: "admin"},
 		"command-68-unfreeze-pool": &billing.UnfreezePool{Env: 1, ID: id("p"), Actor: "admin"},
 		"command-69-archive-pool":  &billing.ArchivePool{Env: 1, ID: id("p"), Actor: "admin"},

@@ -20,7 +20,7 @@ var grow, keep = []engine.Kind{
 	billing.KindCreateSubscription, billing.KindChangePlan, billing.KindCreatePool,
 	billing.KindGrantCredits, billing.KindDeductCredits, billing.KindOpenCheckout,
 	billing.KindKeepAnswer, billing.KindAdvanceClock, billing.KindCreateWebhookEndpoint,
-	billing.KindReserve,
+	billing.KindReserve, billing.KindSetTopUp,
 	billing.KindPutBudget,
 }, []engine.Kind{
 	engine.KindTick, engine.KindCheckState, engine.KindHandOver, engine.KindSetVersion,
@@ -37,7 +37,7 @@ var grow, keep = []engine.Kind{
 	billing.KindNoteMembership, billing.KindDemoteKeys, billing.KindSetSeller, billing.KindMoveBudget,
 	billing.KindSetPortal, billing.KindRevokePortalLinks, billing.KindNotePortalLink,
 	billing.KindArchiveBudget, billing.KindFreezeBudget, billing.KindBindKey,
-	billing.KindSetLowBalance,
+	billing.KindSetLowBalance, billing.KindStopTopUp, billing.KindRecordTopUp,
 }
 
 // TestWhatGrowsIsKnown: every kind of the registry either makes the state grow or does not, in

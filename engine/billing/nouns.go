@@ -17,7 +17,7 @@ import (
 //schema:nouns accounts ProviderSandbox ProviderStripe RequestRetentionMS ScopeCustomer ScopeFull
 //schema:nouns accounts ScopeRead WebhookCreditsDepleted WebhookInvoiceOverpaid WebhookInvoicePaid
 //schema:nouns accounts WebhookBudgetThreshold WebhookLimitReached WebhookSubscriptionCreated
-//schema:nouns accounts WebhookCreditsLow WebhookUsageThreshold
+//schema:nouns accounts WebhookCreditsLow WebhookUsageThreshold WebhookToppedUp WebhookTopUpFailed
 //schema:nouns accounts DefaultBounds ErrChanges
 //schema:nouns book CancelMode ChangeStatus ChangeType InvoiceItem InvoiceStatus InvoiceType
 //schema:nouns book InvoiceView LineKind PaymentResult CancelAtPeriodEnd CancelByCustomer
@@ -35,6 +35,7 @@ import (
 //schema:nouns catalogs CatalogChange CatalogDocument CatalogReply CreditAllocationDocument
 //schema:nouns catalogs CreditsDocument FeatureDocument PlanDocument PlanFeatureDocument
 //schema:nouns catalogs PricingDocument TierDocument MaxPoolRows MaxPools MaxTransactions
+//schema:nouns credits AskedTopUp TopUpState TopUpView TopUpFailed TopUpOff TopUpOn
 //schema:nouns credits LeftTransaction TransactionReply TransactionView MaxTraces ReversalMS
 //schema:nouns holds ReservationState ReservationOpen ReservationSettled ReservationReleased
 //schema:nouns holds ReservationExpired ReservationBilled

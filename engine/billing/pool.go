@@ -100,17 +100,11 @@ type SetLowBalance struct {
 }
 
 func (c *SetLowBalance) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
+	e, row, outcome := t.openPool(c.Env, &c.ID)
+	if outcome != engine.OutcomeDone {
+		return outcome
 	}
-	row := t.PoolIn(c.Env, &c.ID)
-	switch {
-	case row == 0:
-		return engine.OutcomePoolUnknown
-	case t.Pools.Read(row).Archived:
-		return engine.OutcomePoolArchived
-	case !validLowBalance(c.LowBalance):
+	if !validLowBalance(c.LowBalance) {
 		return engine.OutcomeCreditsInvalid
 	}
 	now, customer := e.Now(t.Stamp), t.Pools.Read(row).Customer
@@ -203,10 +197,161 @@ func (t *turn) setPool(
 		t.ReschedulePool(row)
 	}
 	lock.Unlock()
+	t.TopUpPool(row, now)
 	t.FoldPool(row)
 	if changed {
 		t.NoteChange(env, actor, "pool.changed", rows.UUIDText(id),
 			accounts.Changed("status", before.Status(before.Balance()), p.Status(p.Balance())))
+	}
+	return engine.OutcomeDone
+}
+
+// Bounds of top-ups.
+const (
+	MinTopUpCooldownMS = 60_000
+	MaxTopUpCooldownMS = 31 * accounts.DayMS
+	MaxTopUpDays       = 3650
+	MaxPaymentMethod   = 255 // bytes
+	maxTopUpCode       = 255
+)
+
+// SetTopUp makes a pool buy Amount credits for Price whenever its balance is below Below, at most
+// for MonthlyCap in a UTC month, one at a time, with CooldownMS between. It turns top-ups on that a
+// failed payment turned off. What was bought in this month counts on.
+type SetTopUp struct {
+	Env        uint32          `wire:"1"`
+	ID         [16]byte        `wire:"2"` // of the pool
+	Below      decimal.Decimal `wire:"3" json:"below" rule:"required"`
+	Amount     decimal.Decimal `wire:"4" json:"amount" rule:"required"`
+	Price      decimal.Decimal `wire:"5" json:"price" rule:"required"`
+	Currency   string          `wire:"6" json:"currency" rule:"min=3,max=3"` // empty: USD
+	MonthlyCap decimal.Decimal `wire:"7" json:"monthlyCap" rule:"required"`
+	CooldownMS int64           `wire:"8"`
+	// Method is the provider's name of a saved card.
+	Method string `wire:"9" json:"paymentMethod" rule:"required,min=1,max=255"`
+	// ExpiresAfterDays is how long bought credits live; 0: for good.
+	ExpiresAfterDays uint32 `wire:"10" json:"expiresAfterDays" rule:"max=3650"`
+	Actor            string `wire:"11"`
+}
+
+func (c *SetTopUp) apply(t *turn) engine.Outcome {
+	e, row, outcome := t.openPool(c.Env, &c.ID)
+	if outcome != engine.OutcomeDone {
+		return outcome
+	}
+	currency := catalogs.Either(c.Currency, catalogs.DefaultCurrency)
+	if !c.valid(currency) {
+		return engine.OutcomeCreditsInvalid
+	}
+	if e.PaymentSettings().Provider == accounts.ProviderNone {
+		return engine.OutcomeNoProvider
+	}
+	now, p := e.Now(t.Stamp), t.Pools.Read(row)
+	if t.Customers.Read(p.Customer).Archived {
+		return engine.OutcomeCustomerArchived
+	}
+	if !t.AdvanceCustomer(p.Customer, now) {
+		return engine.OutcomeDeferred
+	}
+
+	t.SetTopUp(row, &credits.TopUp{
+		Below: c.Below, Amount: c.Amount, Price: c.Price, Cap: c.MonthlyCap, CooldownMS: c.CooldownMS,
+		ExpiryDays: c.ExpiresAfterDays,
+	}, currency, c.Method)
+	t.NoteChange(c.Env, c.Actor, "top-up.set", rows.UUIDText(c.ID),
+		accounts.Given("below", c.Below.String()), accounts.Given("amount", c.Amount.String()),
+		accounts.Given("price", c.Price.String()+" "+currency),
+		accounts.Given("monthlyCap", c.MonthlyCap.String()))
+	t.TopUpPool(row, now)
+	return engine.OutcomeDone
+}
+
+func (c *SetTopUp) valid(currency string) bool {
+	places, known := decimal.MinorUnits(currency)
+	for _, d := range [...]decimal.Decimal{c.Below, c.Amount, c.Price, c.MonthlyCap} {
+		if d.Sign() <= 0 || !d.InRange() {
+			return false
+		}
+	}
+	return known && c.Price == c.Price.Round(places) && !c.MonthlyCap.Less(c.Price) &&
+		c.CooldownMS >= MinTopUpCooldownMS && c.CooldownMS <= MaxTopUpCooldownMS &&
+		c.ExpiresAfterDays <= MaxTopUpDays && rows.Plain(c.Method, 1, MaxPaymentMethod)
+}
+
+// openPool finds a pool that is not archived.
+func (t *turn) openPool(env uint32, id *[16]byte) (
+	e *accounts.Environment, row uint32, outcome engine.Outcome,
+) {
+	if e = t.Environment(env); e == nil {
+		return nil, 0, engine.OutcomeAccountUnknown
+	}
+	if row = t.PoolIn(env, id); row == 0 {
+		return nil, 0, engine.OutcomePoolUnknown
+	}
+	if t.Pools.Read(row).Archived {
+		return nil, 0, engine.OutcomePoolArchived
+	}
+	return e, row, engine.OutcomeDone
+}
+
+// StopTopUp turns a pool's top-ups off; a purchase that is on its way goes on. Repeating it is the
+// same success.
+type StopTopUp struct {
+	Env   uint32   `wire:"1"`
+	ID    [16]byte `wire:"2"`
+	Actor string   `wire:"3"`
+}
+
+func (c *StopTopUp) apply(t *turn) engine.Outcome {
+	if t.Environment(c.Env) == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.PoolIn(c.Env, &c.ID)
+	if row == 0 {
+		return engine.OutcomePoolUnknown
+	}
+	if was := t.StopTopUp(row); was != credits.TopUpOff {
+		t.NoteChange(c.Env, c.Actor, "top-up.stopped", rows.UUIDText(c.ID),
+			accounts.Changed("state", was.String(), credits.TopUpOff.String()))
+	}
+	return engine.OutcomeDone
+}
+
+// RecordTopUp states what became of a purchase: it was paid, and its credits come with this
+// command, or its payment failed, which turns top-ups off. A purchase that is not on its way any
+// more has been reported before: the same success, and nothing changes.
+type RecordTopUp struct {
+	Env     uint32   `wire:"1"`
+	Pool    [16]byte `wire:"2"`
+	ID      [16]byte `wire:"3"`
+	Paid    bool     `wire:"4"`
+	Payment string   `wire:"5"` // the provider's name of it, ≤ 255 bytes
+	Code    string   `wire:"6"` // the provider's word for a failure, ≤ 255 bytes
+}
+
+func (c *RecordTopUp) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.PoolIn(c.Env, &c.Pool)
+	if row == 0 {
+		return engine.OutcomePoolUnknown
+	}
+	if len(c.Payment) > maxTopUpCode || len(c.Code) > maxTopUpCode {
+		return engine.OutcomeCreditsInvalid
+	}
+	if !t.TopUpPending(row, &c.ID) {
+		return engine.OutcomeDone
+	}
+	now := e.Now(t.Stamp)
+	if !t.AdvanceCustomer(t.Pools.Read(row).Customer, now) {
+		return engine.OutcomeDeferred
+	}
+	if c.Paid {
+		t.TopUpPaid(row, c.Payment, now)
+	} else {
+		t.TopUpUnpaid(row, catalogs.Either(c.Code, "failed"))
 	}
 	return engine.OutcomeDone
 }

@@ -193,3 +193,21 @@ func (s *state) grantView(g *credits.Grant) GrantView {
 	}
 	return view
 }
+
+// TopUp returns how a pool is topped up; false if it never was told to be.
+func (m *customerReader) TopUp(env uint32, pool [16]byte) (credits.TopUpView, bool) {
+	s := m.state.Load()
+	row := s.PoolIn(env, &pool)
+	if row == 0 {
+		return credits.TopUpView{}, false
+	}
+	lock := s.ReadLock(s.Pools.Read(row).Customer)
+	defer lock.RUnlock()
+	return s.TopUpView(row, s.Environment(env).Now(s.Log.Stamp()))
+}
+
+// AskedTopUps lists the purchases of credits that are to be paid.
+func (m *customerReader) AskedTopUps() []credits.AskedTopUp { return m.state.Load().AskedTopUps() }
+
+// TopUpID is the id of a pool's n-th automatic purchase, from 1, and of its grant.
+func TopUpID(pool [16]byte, n uint32) [16]byte { return credits.TopUpID(pool, n) }

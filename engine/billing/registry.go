@@ -81,6 +81,9 @@ const (
 	KindRevokePortalLinks engine.Kind = 226
 	KindNotePortalLink    engine.Kind = 227
 	KindSetLowBalance     engine.Kind = 228
+	KindSetTopUp          engine.Kind = 229
+	KindStopTopUp         engine.Kind = 230
+	KindRecordTopUp       engine.Kind = 231
 )
 
 // op is a decoded command.
@@ -185,6 +188,9 @@ var registry = [...]command{
 	KindFreezePool:         of((*FreezePool).apply).submitted().recorded(),
 	KindUnfreezePool:       of((*UnfreezePool).apply).submitted().recorded(),
 	KindSetLowBalance:      of((*SetLowBalance).apply).submitted().recorded(),
+	KindSetTopUp:           of((*SetTopUp).apply).growing().submitted().recorded(),
+	KindStopTopUp:          of((*StopTopUp).apply).submitted().recorded(),
+	KindRecordTopUp:        of((*RecordTopUp).apply),
 	KindArchivePool:        of((*ArchivePool).apply).recorded(),
 	KindReverseTransaction: of((*ReverseTransaction).apply).once().recorded(),
 	KindUpdateCustomer:     of((*UpdateCustomer).apply).submitted(),

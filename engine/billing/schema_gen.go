@@ -396,6 +396,16 @@ func (v *RecordPayment) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *RecordTopUp) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.Pool)
+	w.ID(3, &v.ID)
+	w.Bool(4, &v.Paid)
+	w.String(5, &v.Payment)
+	w.String(6, &v.Code)
+}
+
+// Fields implements wire.Fielder.
 func (v *RecordUsage) Fields(w *wire.Codec) {
 	v.head(w)
 	v.body(w)
@@ -697,6 +707,21 @@ func (v *SetSeller) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *SetTopUp) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+	w.Decimal(3, &v.Below)
+	w.Decimal(4, &v.Amount)
+	w.Decimal(5, &v.Price)
+	w.String(6, &v.Currency)
+	w.Decimal(7, &v.MonthlyCap)
+	w.Int(8, &v.CooldownMS)
+	w.String(9, &v.Method)
+	wire.Uint(w, 10, &v.ExpiresAfterDays)
+	w.String(11, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
 func (v *SettleItem) Fields(w *wire.Codec) {
 	w.String(1, &v.FeatureKey)
 	w.ID(2, &v.FeatureID)
@@ -733,6 +758,13 @@ func (v *Shortage) Fields(w *wire.Codec) {
 	wire.Uint(w, 8, &v.Reason)
 	w.String(9, &v.State)
 	w.Bool(10, &v.Stays)
+}
+
+// Fields implements wire.Fielder.
+func (v *StopTopUp) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+	w.String(3, &v.Actor)
 }
 
 // Fields implements wire.Fielder.
@@ -1055,6 +1087,8 @@ const (
 	WebhookSubscriptionCreated = accounts.WebhookSubscriptionCreated
 	WebhookCreditsLow          = accounts.WebhookCreditsLow
 	WebhookUsageThreshold      = accounts.WebhookUsageThreshold
+	WebhookToppedUp            = accounts.WebhookToppedUp
+	WebhookTopUpFailed         = accounts.WebhookTopUpFailed
 	CancelAtPeriodEnd          = book.CancelAtPeriodEnd
 	CancelByCustomer           = book.CancelByCustomer
 	CancelImmediate            = book.CancelImmediate
@@ -1100,6 +1134,9 @@ const (
 	MaxPoolRows                = catalogs.MaxPoolRows
 	MaxPools                   = catalogs.MaxPools
 	MaxTransactions            = catalogs.MaxTransactions
+	TopUpFailed                = credits.TopUpFailed
+	TopUpOff                   = credits.TopUpOff
+	TopUpOn                    = credits.TopUpOn
 	MaxTraces                  = credits.MaxTraces
 	ReversalMS                 = credits.ReversalMS
 	ReservationOpen            = holds.ReservationOpen
@@ -1168,6 +1205,9 @@ type (
 	PlanFeatureDocument      = catalogs.PlanFeatureDocument
 	PricingDocument          = catalogs.PricingDocument
 	TierDocument             = catalogs.TierDocument
+	AskedTopUp               = credits.AskedTopUp
+	TopUpState               = credits.TopUpState
+	TopUpView                = credits.TopUpView
 	LeftTransaction          = credits.LeftTransaction
 	TransactionReply         = credits.TransactionReply
 	TransactionView          = credits.TransactionView

@@ -148,6 +148,13 @@ func TestWhatOthersDidStands(t *testing.T) {
 			}},
 			{billing.KindSetLowBalance, &billing.SetLowBalance{Env: env, ID: enginetest.ID("p")}},
 		},
+		"top-up": {
+			{billing.KindSetTopUp, &billing.SetTopUp{
+				Env: env, ID: enginetest.ID("p"), Below: decimal.FromInt(1), Amount: decimal.FromInt(1),
+				Price: decimal.FromInt(1), MonthlyCap: decimal.FromInt(1), CooldownMS: 60_000, Method: "card",
+			}},
+			{billing.KindStopTopUp, &billing.StopTopUp{Env: env, ID: enginetest.ID("p")}},
+		},
 		"amendment": {
 			{billing.KindAmendUsage, amendment(3, "a")}, {billing.KindAmendUsage, amendment(4, "b")},
 		},

@@ -99,6 +99,13 @@ func TestExamples(t *testing.T) {
 		{"POST", sandbox + "transactions/" + grant + "/reverse", `{}`, 400, "transaction_final"},
 		{"PUT", pool + "/low-balance", `{"lowBalance":100}`, 200, ""},
 		{"PUT", pool + "/low-balance", `{"lowBalance":-1}`, 400, "validation_failed"},
+		{"GET", pool + "/top-up", "", 404, "top_up_not_found"},
+		{"PUT", pool + "/top-up", `{"below":100,"amount":1000,"price":10,"currency":"USD","monthlyCap":50,` +
+			`"cooldownSeconds":3600,"paymentMethod":"cus_4711/pm_0815"}`, 200, ""},
+		{"PUT", pool + "/top-up", `{"below":100,"amount":1000,"price":10,"monthlyCap":5,` +
+			`"paymentMethod":"cus_4711/pm_0815"}`, 400, "validation_failed"},
+		{"GET", pool + "/top-up", "", 200, ""},
+		{"DELETE", pool + "/top-up", "", 200, ""},
 		{"POST", pool + "/freeze", "", 200, ""},
 		{"POST", pool + "/unfreeze", "", 200, ""},
 		{"POST", pool + "/archive", "", 200, ""},

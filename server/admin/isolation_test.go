@@ -18,6 +18,7 @@ var bodies = map[string]string{
 	"bindKey":      `{"budget":"team"}`,
 	"grantCredits": `{"amount":1}`, "deductCredits": `{"amount":1}`, "createPool": `{"name":"x"}`,
 	"setLowBalance":         `{"lowBalance":1}`,
+	"setTopUp":              `{"below":1,"amount":1,"price":1,"monthlyCap":1,"paymentMethod":"x"}`,
 	"updateWebhookEndpoint": `{"description":"x"}`, "createPortalLink": `{"expiresInMinutes":60}`,
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billingview"
@@ -40,6 +41,11 @@ func (a *credits) poolRoutes() []server.Route {
 		row("PUT", environment+"/pools/{pool}/low-balance", "setLowBalance",
 			"Set the balance at which a pool is told to be low", of(a.setLowBalance),
 			server.Takes(server.RefTo("LowBalanceRequest")), nothing("Set, or it was before")),
+		row("PUT", environment+"/pools/{pool}/top-up", "setTopUp",
+			"Buy credits whenever a pool's balance is low, within a monthly cap", of(a.setTopUp),
+			server.Takes(server.RefTo("TopUpRequest")), nothing("Set")),
+		row("GET", environment+"/pools/{pool}/top-up", "showTopUp", "How a pool is topped up",
+			a.one(a.showTopUp), answers(server.RefTo("TopUp"))),
 		change("freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
 			func(env uint32, id [16]byte, by string) wire.Fielder {
 				return &billing.FreezePool{Env: env, ID: id, Actor: by}
@@ -48,6 +54,12 @@ func (a *credits) poolRoutes() []server.Route {
 			func(env uint32, id [16]byte, by string) wire.Fielder {
 				return &billing.UnfreezePool{Env: env, ID: id, Actor: by}
 			}),
+		row("DELETE", environment+"/pools/{pool}/top-up", "stopTopUp", "Stop topping a pool up",
+			of(func(x *server.Exchange, id [16]byte) *server.Fault {
+				return a.carryOut(x, billing.KindStopTopUp, func(env uint32) wire.Fielder {
+					return &billing.StopTopUp{Env: env, ID: id, Actor: x.By()}
+				})
+			}), nothing("Stopped, or it was before")),
 		change("archive", "Take a pool out of use, for good", billing.KindArchivePool,
 			func(env uint32, id [16]byte, by string) wire.Fielder {
 				return &billing.ArchivePool{Env: env, ID: id, Actor: by}
@@ -141,6 +153,62 @@ func (a *credits) setLowBalance(x *server.Exchange, id [16]byte) *server.Fault {
 		c.Env = env
 		return &c
 	})
+}
+
+// topUpCooldown is how many seconds lie between two purchases, unless the request says so.
+const topUpCooldown = 3600
+
+func (a *credits) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
+	c := billing.SetTopUp{ID: id, Actor: x.By()}
+	var w walk
+	cooldown := int64(topUpCooldown)
+	fault := body(x, &w, map[string]reader{
+		"below": w.positive(&c.Below), "amount": w.positive(&c.Amount), "price": w.positive(&c.Price),
+		"currency": w.currency(&c.Currency), "monthlyCap": w.positive(&c.MonthlyCap),
+		"cooldownSeconds":  w.integer(&cooldown, billing.MaxTopUpCooldownMS/1000),
+		"paymentMethod":    w.plain(&c.Method, 1, billing.MaxPaymentMethod),
+		"expiresAfterDays": w.whole(&c.ExpiresAfterDays),
+	}, "below", "amount", "price", "monthlyCap", "paymentMethod")
+	if fault != nil {
+		return fault
+	}
+	currency := cmp.Or(c.Currency, "USD")
+	places, _ := decimal.MinorUnits(currency)
+	switch {
+	case c.Price != c.Price.Round(places):
+		w.problem("price", server.FieldOutOfRange, "must be whole minor units of %s", currency)
+	case c.MonthlyCap.Less(c.Price):
+		w.problem("monthlyCap", server.FieldConflict, "must be the price or more")
+	}
+	if cooldown < billing.MinTopUpCooldownMS/1000 {
+		w.problem("cooldownSeconds", server.FieldOutOfRange, "must be %d to %d",
+			billing.MinTopUpCooldownMS/1000, int64(billing.MaxTopUpCooldownMS/1000))
+	}
+	if c.ExpiresAfterDays > billing.MaxTopUpDays {
+		w.problem("expiresAfterDays", server.FieldOutOfRange, "must be at most %d", billing.MaxTopUpDays)
+	}
+	if fault = w.fault(); fault != nil {
+		return fault
+	}
+	c.CooldownMS = cooldown * 1000
+	return a.carryOut(x, billing.KindSetTopUp, func(env uint32) wire.Fielder {
+		c.Env = env
+		return &c
+	})
+}
+
+var faultNoTopUp = server.NewFault(404, "top_up_not_found", "The pool is not topped up").
+	With("Nothing buys credits for it.")
+
+func (a *credits) showTopUp(x *server.Exchange, env uint32, id [16]byte) *server.Fault {
+	if _, found := a.machine.Pool(env, id); !found {
+		return server.FaultOf(engine.OutcomePoolUnknown)
+	}
+	v, found := a.machine.TopUp(env, id)
+	if !found {
+		return faultNoTopUp
+	}
+	return server.One(x, 200, &v, writeTopUp)
 }
 
 func (a *credits) listPools(x *server.Exchange) *server.Fault {

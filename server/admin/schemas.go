@@ -67,10 +67,14 @@ func description() server.Description {
 			"PoolRequest": server.DocumentSchema[billing.CreatePool](
 				server.May("priority", server.IntSchema(-maxPriority, maxPriority))),
 			"LowBalanceRequest": server.DocumentSchema[billing.SetLowBalance](),
-			"Reservation":       server.AnswerSchema[billing.ReservationView](),
-			"ReservationItem":   server.AnswerSchema[billing.ReservationItemView](),
-			"Transaction":       server.AnswerSchema[billing.TransactionView](),
-			"Verification":      verificationSchema(),
+			"TopUp":             server.AnswerSchema[billing.TopUpView](),
+			"TopUpRequest": server.DocumentSchema[billing.SetTopUp](
+				server.May("cooldownSeconds", server.IntSchema(billing.MinTopUpCooldownMS/1000,
+					int(billing.MaxTopUpCooldownMS/1000)))),
+			"Reservation":     server.AnswerSchema[billing.ReservationView](),
+			"ReservationItem": server.AnswerSchema[billing.ReservationItemView](),
+			"Transaction":     server.AnswerSchema[billing.TransactionView](),
+			"Verification":    verificationSchema(),
 			"WebhookDelivery": server.AnswerSchema[deliveryAnswer](
 				server.Must("type", server.EnumSchema(billing.WebhookEventNames()...))),
 			"WebhookEndpoint": server.AnswerSchema[endpointAnswer](),

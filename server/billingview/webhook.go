@@ -21,6 +21,16 @@ func WriteWebhook(data *server.JSON, m *billing.WebhookMessage) {
 		if m.Type == billing.WebhookCreditsLow {
 			data.Decimal("lowBalance", m.LowBalance)
 		}
+	case billing.WebhookToppedUp, billing.WebhookTopUpFailed:
+		data.UUID("poolId", m.PoolID)
+		data.Text("name", m.PoolName)
+		data.Text("customerReferenceId", m.Customer)
+		data.Decimal("balance", m.Balance)
+		data.Decimal("credits", m.Credits)
+		data.Decimal("price", m.Amount)
+		data.Text("currency", m.Currency)
+		data.TextIf("paymentId", m.PaymentID)
+		data.TextIf("reason", m.Code)
 	case billing.WebhookLimitReached, billing.WebhookUsageThreshold:
 		data.Text("featureKey", m.FeatureKey)
 		data.UUID("subscriptionId", m.SubscriptionID)

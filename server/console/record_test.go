@@ -257,6 +257,8 @@ func (r *recorder) adminIsRecorded() {
 	pool := call("createPool", `{"name":"second"}`, "anna")["id"].(string)
 	granted := call("grantCredits", `{"amount":5}`, pool)["id"].(string)
 	call("deductCredits", `{"amount":1}`, pool)
+	call("setTopUp", `{"below":1,"amount":10,"price":2,"monthlyCap":4,"paymentMethod":"x"}`, pool)
+	call("stopTopUp", "", pool)
 	call("setLowBalance", `{"lowBalance":3}`, pool)
 	call("freezePool", "", pool)
 	call("unfreezePool", "", pool)

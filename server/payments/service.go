@@ -141,7 +141,7 @@ func (d *Service) providerOf(at Place, s *billing.PaymentSettings) (payment.Prov
 	if err != nil {
 		return nil, err
 	}
-	made, err := d.build(at, s, key)
+	made, err := d.build(at, s, key, "")
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +155,9 @@ func (d *Service) providerOf(at Place, s *billing.PaymentSettings) (payment.Prov
 	return made, nil
 }
 
+// build makes the provider of settings. tag marks its payments, if they are not of invoices.
 func (d *Service) build(
-	at Place, s *billing.PaymentSettings, key string,
+	at Place, s *billing.PaymentSettings, key, tag string,
 ) (payment.Provider, error) {
 	if s.Provider == billing.ProviderSandbox {
 		return payment.NewSandbox(payment.SandboxConfig{
@@ -178,6 +179,7 @@ func (d *Service) build(
 	return payment.NewStripe(d.config.Fetch, payment.StripeConfig{
 		BaseURL: s.BaseURL, SecretKey: payment.Secret(key),
 		WebhookSecret: payment.Secret(webhookSecret), Live: at.Kind == billing.EnvironmentLive,
+		Tag: tag,
 	})
 }
 

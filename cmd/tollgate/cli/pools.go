@@ -17,6 +17,9 @@ type poolsCommand struct {
 	Transactions call[poolsTransactions, transactions] `cmd:"" call:"GET pools/{Pool}/transactions" help:"List what moved a pool's credits, newest first."`
 	Reverse      call[poolsReverse, transaction]       `cmd:"" call:"POST transactions/{Transaction}/reverse" help:"Take a grant or a deduction back, once."`
 	LowBalance   call[poolsLowBalance, none]           `cmd:"" call:"PUT pools/{Pool}/low-balance" says:"Pool {Pool} is low at {Amount}." help:"Set the balance at which the webhook credits.low is sent; 0: none."`
+	TopUp        call[poolsTopUp, none]                `cmd:"" call:"PUT pools/{Pool}/top-up" says:"Pool {Pool} is topped up below {Below}." help:"Buy credits whenever the balance is low, within a monthly cap."`
+	ShowTopUp    call[poolOutput, topUp]               `cmd:"" call:"GET pools/{Pool}/top-up" help:"Show how a pool is topped up, and what has come of it."`
+	StopTopUp    call[poolFlags, none]                 `cmd:"" call:"DELETE pools/{Pool}/top-up" says:"Pool {Pool} is topped up no more." help:"Stop topping a pool up."`
 	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still taken."`
 	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Take deductions and usage again."`
 	Archive      call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/archive" says:"Pool {Pool} is archived." help:"Take a pool out of use, for good."`
@@ -119,6 +122,29 @@ type poolsDeduct struct {
 type poolsLowBalance struct {
 	poolFlags `embed:""`
 	Amount    string `arg:"" json:"lowBalance" help:"The balance at which the pool is low; 0 sets none."`
+}
+
+type poolsTopUp struct {
+	poolFlags  `embed:""`
+	Below      string `json:"below" required:"" help:"Buy when the balance is below this."`
+	Amount     string `json:"amount" required:"" help:"How many credits to buy."`
+	Price      string `json:"price" required:"" help:"What they cost."`
+	Currency   string `json:"currency,omitempty" help:"ISO 4217 code of the price. Default: USD."`
+	MonthlyCap string `json:"monthlyCap" required:"" help:"What the purchases of a UTC month may come to."`
+	Cooldown   int64  `json:"cooldownSeconds" default:"3600" help:"Seconds between two purchases."`
+	Method     string `json:"paymentMethod" required:"" help:"The saved card: at Stripe cus_…/pm_…."`
+	Expires    int64  `json:"expiresAfterDays,omitempty" help:"Days after which bought credits expire. Default: never."`
+}
+
+type topUp struct{ api.TopUp }
+
+func (u *topUp) print(out io.Writer) error {
+	t := NewTable(out, "STATE", "BELOW", "AMOUNT", "PRICE", "SPENT", "CAP", "PENDING", "WAITS UNTIL",
+		"FAILURE")
+	t.Row(u.State, quantity(u.Below), quantity(u.Amount), quantity(u.Price)+" "+u.Currency,
+		quantity(u.SpentThisMonth), quantity(u.MonthlyCap), strconv.FormatBool(u.Pending),
+		moment(u.WaitsUntil), u.Failure)
+	return t.End()
 }
 
 type grants []api.Grant

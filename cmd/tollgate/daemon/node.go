@@ -132,6 +132,7 @@ func (n *node) lead() {
 	for _, run := range []func(context.Context){
 		n.outbox.Run, n.tenants.workers.Run,
 		func(ctx context.Context) { n.payments.Run(ctx, n.cluster.Billing().Leads) },
+		func(ctx context.Context) { n.payments.RunTopUps(ctx, n.cluster.Billing().Leads) },
 		func(ctx context.Context) { api.Till.CollectPayments(ctx, leads) },
 		func(ctx context.Context) { api.Alerts.DeliverAlerts(ctx, leads) },
 		func(ctx context.Context) { api.Flows.KeepSchedules(ctx, leads) },

@@ -132,6 +132,8 @@ var webhookEventNames = []string{
 	14: "budget.threshold_reached",
 	15: "usage.threshold_reached",
 	16: "credits.low",
+	17: "credits.topped_up",
+	18: "credits.top_up_failed",
 }
 
 // Names returns the API's names of the values, by number.

@@ -49,6 +49,10 @@ const (
 	TableHoldItems = 81
 	TableHoldTexts = 82
 
+	// 71 and 72 are beside the pools' other tables.
+	TableTopUps     = 71
+	TableTopUpTexts = 72
+
 	TableBudgets       = 88
 	TableBudgetKeys    = 89
 	TableBudgetNames   = 90

@@ -45,6 +45,10 @@ const (
 	WebhookUsageThreshold WebhookEvent = 15 // usage.threshold_reached
 	// WebhookCreditsLow: a pool has come down to the balance at which it is low.
 	WebhookCreditsLow WebhookEvent = 16 // credits.low
+	// WebhookToppedUp: an automatic purchase was paid, and its credits granted.
+	WebhookToppedUp WebhookEvent = 17 // credits.topped_up
+	// WebhookTopUpFailed: the payment of one failed, which turned the top-up off.
+	WebhookTopUpFailed WebhookEvent = 18 // credits.top_up_failed
 )
 
 // Wants reports whether any endpoint of the environment subscribes to an event.

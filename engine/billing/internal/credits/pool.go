@@ -15,6 +15,11 @@ func (s *Vault) ReschedulePool(row uint32) {
 	if !p.Archived && p.NextExpiry != 0 {
 		at = p.NextExpiry
 	}
+	if p.topped && !p.Archived {
+		if retry := s.topUps.rules.Read(s.topUps.of(row)).RetryAt; retry != 0 {
+			at = min(at, retry)
+		}
+	}
 	e := s.Environment(s.Customers.Read(p.Customer).Env)
 	e.PoolDues.Set(&s.Schedule.Pools, row, at)
 	s.Requeue(e)
@@ -43,6 +48,8 @@ type Pool struct {
 	// depleted is what webhooks last reported: set while a hard limit leaves no credits. low is the
 	// same of the balance at which a pool is low, and watched whether it has one.
 	depleted, watched, low bool
+	// topped is set if the pool has a TopUp.
+	topped bool
 }
 
 // Totals are what a pool has moved so far.
@@ -230,6 +237,7 @@ func (s *Vault) ReindexCredits() {
 	for row := uint32(1); row <= s.Covers.Len(); row++ {
 		s.coverByCounter.Insert(rowHash(s.Covers.Read(row).Counter), row)
 	}
+	s.topUps.reindex()
 	for row := uint32(1); row <= s.Pools.Len(); row++ {
 		s.ReschedulePool(row)
 	}

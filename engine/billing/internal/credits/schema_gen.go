@@ -84,6 +84,25 @@ func (v *SpanFact) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *TopUpOrder) Fields(w *wire.Codec) {
+	w.Decimal(1, &v.Credits)
+	w.Decimal(2, &v.Price)
+	w.String(3, &v.Currency)
+	w.String(4, &v.Method)
+	w.String(5, &v.Provider)
+	wire.Uint(w, 6, &v.Revision)
+	w.Int(7, &v.Stamp)
+}
+
+// Fields implements wire.Fielder.
+func (v *TopUpText) Fields(w *wire.Codec) {
+	w.String(1, &v.Currency)
+	w.String(2, &v.Method)
+	w.String(3, &v.Failed)
+	w.Message(4, &v.Asked)
+}
+
+// Fields implements wire.Fielder.
 func (v *TransactionReply) Fields(w *wire.Codec) {
 	w.Message(1, &v.Transaction)
 }
@@ -272,7 +291,7 @@ func appendPool(dst []byte, v *Pool) []byte {
 	dst = rows.AppendDecimal(dst, v.RolloverCap)
 	dst = rows.AppendU32(dst, uint32(v.Priority))
 	dst = append(dst, uint8(v.Policy))
-	dst = append(dst, rows.Flags(v.Hard, v.HasCap, v.Frozen, v.Archived, v.depleted, v.watched, v.low))
+	dst = append(dst, rows.Flags(v.Hard, v.HasCap, v.Frozen, v.Archived, v.depleted, v.watched, v.low, v.topped))
 	return dst
 }
 
@@ -307,6 +326,45 @@ func readPool(src []byte, v *Pool) ([]byte, error) {
 	v.depleted = flags&16 != 0
 	v.watched = flags&32 != 0
 	v.low = flags&64 != 0
+	v.topped = flags&128 != 0
+	return r.Rest, r.Err
+}
+
+// TopUpCodec states the bytes of a row in a snapshot.
+var TopUpCodec = page.Codec[TopUp]{Append: appendTopUp, Read: readTopUp}
+
+func appendTopUp(dst []byte, v *TopUp) []byte {
+	dst = rows.AppendU32(dst, v.Pool)
+	dst = rows.AppendU32(dst, v.Count)
+	dst = rows.AppendDecimal(dst, v.Below)
+	dst = rows.AppendDecimal(dst, v.Amount)
+	dst = rows.AppendDecimal(dst, v.Price)
+	dst = rows.AppendDecimal(dst, v.Cap)
+	dst = rows.AppendI64(dst, v.CooldownMS)
+	dst = rows.AppendI64(dst, v.AskedAt)
+	dst = rows.AppendDecimal(dst, v.Spent)
+	dst = rows.AppendI64(dst, v.RetryAt)
+	dst = rows.AppendU32(dst, v.ExpiryDays)
+	dst = append(dst, uint8(v.State))
+	dst = append(dst, rows.Flags(v.Pending))
+	return dst
+}
+
+func readTopUp(src []byte, v *TopUp) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Pool = r.U32()
+	v.Count = r.U32()
+	v.Below = r.Decimal()
+	v.Amount = r.Decimal()
+	v.Price = r.Decimal()
+	v.Cap = r.Decimal()
+	v.CooldownMS = r.I64()
+	v.AskedAt = r.I64()
+	v.Spent = r.Decimal()
+	v.RetryAt = r.I64()
+	v.ExpiryDays = r.U32()
+	v.State = TopUpState(r.U8())
+	v.Pending = r.U8() != 0
 	return r.Rest, r.Err
 }
 
@@ -388,6 +446,23 @@ func (GrantType) Names() []string { return grantTypeNames }
 func (v GrantType) String() string {
 	if int(v) < len(grantTypeNames) && (v == 0 || grantTypeNames[v] != "") {
 		return grantTypeNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+var topUpStateNames = []string{
+	1: "OFF",
+	2: "ON",
+	3: "FAILED",
+}
+
+// Names returns the API's names of the values, by number.
+func (TopUpState) Names() []string { return topUpStateNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v TopUpState) String() string {
+	if int(v) < len(topUpStateNames) && (v == 0 || topUpStateNames[v] != "") {
+		return topUpStateNames[v]
 	}
 	return strconv.Itoa(int(v))
 }

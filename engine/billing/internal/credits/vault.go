@@ -23,6 +23,7 @@ type Vault struct {
 	Traces           *page.Table[Trace]
 	Chunks           *page.Table[Chunk]
 	Covers           *page.Table[Cover]
+	topUps           topUps
 
 	poolByID, poolByCustomer, transactionByID, coverByCounter *page.Index
 	grantByID                                                 *page.Index // those that were booked
@@ -43,6 +44,7 @@ func (s *Vault) Open() {
 	s.Archives = page.NewTable(s.Store, accounts.TableArchives, ArchiveCodec)
 	s.Traces = page.NewTable(s.Store, accounts.TableTraces, TraceCodec)
 	s.Chunks = page.NewTable(s.Store, accounts.TableChunks, ChunkCodec)
+	s.topUps.open(s.Store)
 	s.Covers = page.NewTable(s.Store, accounts.TableCovers, CoverCodec)
 }
 
@@ -73,13 +75,16 @@ func (t *Burner) moved(pool uint32) {
 	}
 }
 
-// TellPools queues messages about the pools that this command has emptied, or brought down to the
-// balance at which they are low. A pool that the same command refills, as at a period's end, does
-// not count.
+// TellPools tops pools up, and queues messages about those that this command has emptied, or
+// brought down to the balance at which they are low. A pool that the same command refills, as at a
+// period's end, does not count.
 func (t *Burner) TellPools() {
 	for _, row := range t.Moves.moved {
 		p := t.S.Pools.Read(row)
 		empty := p.Hard && !p.Archived && p.Balance().Sign() <= 0
+		if p.topped {
+			t.TopUpPool(row, t.S.Environment(t.S.Customers.Read(p.Customer).Env).Now(t.Stamp))
+		}
 		if !p.watched && empty == p.depleted {
 			continue
 		}

@@ -53,4 +53,5 @@ func (t *Runner) expireAt(pool uint32, now int64) {
 	lock := t.S.WriteLock(p.Customer)
 	t.Spend(2 + int(p.Grants)/4 + 4*t.Expire(pool, now))
 	lock.Unlock()
+	t.TopUpPool(pool, now)
 }

@@ -21,7 +21,7 @@ var webhookNames = accounts.WebhookEvent(0).Names()
 type WebhookEvents uint32
 
 // allWebhookEvents is every event that there is.
-const allWebhookEvents = WebhookEvents(2<<accounts.WebhookCreditsLow - 2)
+const allWebhookEvents = WebhookEvents(2<<accounts.WebhookTopUpFailed - 2)
 
 // WebhookEventsOf makes the set of names; false if one is unknown.
 func WebhookEventsOf(names []string) (set WebhookEvents, ok bool) {
@@ -71,6 +71,7 @@ type WebhookMessage struct {
 	ToldPool
 	ToldLimit
 	ToldBudget
+	ToldTopUp
 }
 
 // ToldInvoice is a message's part about an invoice.
@@ -149,6 +150,17 @@ type ToldBudget struct {
 	LimitIn string          `wire:"64"` // the currency of a price
 	Held    decimal.Decimal `wire:"65"`
 	Percent uint8           `wire:"66"`
+}
+
+// ToldTopUp is what a message says of an automatic purchase of credits, in addition to ToldPool:
+// Amount and Currency are its price.
+//
+//schema:part
+type ToldTopUp struct {
+	Credits decimal.Decimal `wire:"70"`
+	// Code is why it failed, PaymentID the provider's name of the payment.
+	Code      string `wire:"71"`
+	PaymentID string `wire:"72"`
 }
 
 // messageID names the n-th message of a record of the log: the same on every replica and in every

@@ -91,6 +91,9 @@ func (v *WebhookMessage) Fields(w *wire.Codec) {
 	w.String(64, &v.LimitIn)
 	w.Decimal(65, &v.Held)
 	wire.Uint(w, 66, &v.Percent)
+	w.Decimal(70, &v.Credits)
+	w.String(71, &v.Code)
+	w.String(72, &v.PaymentID)
 }
 
 // DeliveryCodec states the bytes of a row in a snapshot.
