@@ -168,7 +168,9 @@ type row struct {
 	asks bool
 	// local is a page about this node alone: it works without a leader.
 	local bool
-	show  func(v *visit)
+	// upload is a form with a file.
+	upload bool
+	show   func(v *visit)
 }
 
 // look is a page of an environment, form a form there; live is asked for by the script.
@@ -200,9 +202,13 @@ const formLimit = 64 << 10
 
 // route makes a row of the table: it refuses callers without permission before anything is read.
 func (s *Console) route(r *row) server.Route {
+	media := page.FormMedia
+	if r.upload {
+		media = page.UploadMedia
+	}
 	return server.Route{
 		Method: r.method, Path: Root + r.path, Operation: "console " + r.name,
-		Access: server.AccessOpen, Media: page.FormMedia, Limit: cmp.Or(r.limit, formLimit),
+		Access: server.AccessOpen, Media: media, Limit: cmp.Or(r.limit, formLimit),
 		Handle: func(x *server.Exchange) {
 			if v := s.enter(x, r); v != nil {
 				r.show(v)

@@ -8,6 +8,7 @@ import (
 	"html"
 	"io"
 	"maps"
+	"mime/multipart"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -204,10 +205,14 @@ func (b *browser) do(method, path string, header map[string]string, fields url.V
 	if fields != nil {
 		text = strings.NewReader(fields.Encode())
 	}
+	media := "application/x-www-form-urlencoded"
+	if fields != nil && strings.HasSuffix(path, "/settings/portal") { // it has a field for a file
+		text, media = uploaded(b.t, fields)
+	}
 	request, err := http.NewRequest(method, b.base+path, text)
 	require.NoError(b.t, err)
 	if fields != nil {
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Content-Type", media)
 	}
 	for name, value := range header {
 		request.Header.Set(name, value)
@@ -220,6 +225,25 @@ func (b *browser) do(method, path string, header map[string]string, fields url.V
 	return shown{
 		b.t, response.StatusCode, response.Header, body.String(), response.Header.Get("Location"),
 	}
+}
+
+// uploaded are fields as a form with a file sends them: logo is the file.
+func uploaded(t testing.TB, fields url.Values) (io.Reader, string) {
+	t.Helper()
+	var text bytes.Buffer
+	form := multipart.NewWriter(&text)
+	for name := range fields {
+		create := form.CreateFormField
+		if name == "logo" {
+			create = func(name string) (io.Writer, error) { return form.CreateFormFile(name, "logo.png") }
+		}
+		part, err := create(name)
+		require.NoError(t, err)
+		_, err = io.WriteString(part, fields.Get(name))
+		require.NoError(t, err)
+	}
+	require.NoError(t, form.Close())
+	return &text, form.FormDataContentType()
 }
 
 func (b *browser) get(path string) shown { b.t.Helper(); return b.do("GET", path, nil, nil) }

@@ -98,3 +98,25 @@ func TestSettings(t *testing.T) {
 		is(400, "nonsense", "must be an origin")
 	require.NotContains(t, b.get("/console/accounts/demo/live/settings").is(200).body, "Test clock")
 }
+
+// TestTheLogo: it is uploaded, stays when the colour is saved alone, and is removed. Files of other
+// kinds are refused.
+func TestTheLogo(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox/settings"
+	const png = "\x89PNG\r\n\x1a\n\x00\xff"
+	b.submit(at, at+"/portal", fields("colour", "#004080", "logo", png)).
+		is(200, "The portal was saved", "your logo", "Remove the logo")
+	require.Equal(t, png, string(n.Machine.PortalLook(n.environment()).Logo))
+	b.submit(at, at+"/portal", fields("colour", "#17645a"))
+	require.Equal(t, png, string(n.Machine.PortalLook(n.environment()).Logo))
+	p := b.send(at+"/portal", b.fill(at, fields("colour", "#17645a", "logo", "<svg>"))).
+		is(400, "PNG, JPEG or WebP", `id="logo-wrong"`)
+	safe(t, p)
+	b.send(at+"/portal", b.fill(at, fields("logo", png+strings.Repeat("x", 33<<10)))).is(400)
+	b.send(at+"/portal", b.fill(at, fields("logo", strings.Repeat("x", 70<<10)))).is(413)
+	b.submit(at, at+"/portal", fields("remove", "yes"))
+	require.Empty(t, n.Machine.PortalLook(n.environment()).Logo)
+}

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"cmp"
+
 	api "tollgate/sdk/go"
 	"tollgate/server/console/page"
 )
@@ -39,13 +41,18 @@ func revokePortalLinks(v *visit) {
 	v.customerForm(v.admin(v.adminCall("revokePortalLinks", id)), "links")
 }
 
-// setPortal sets the colour of the customers' pages, and keeps the logo.
+// setPortal sets colour and logo of the customers' pages. The logo stays unless another file comes,
+// or it is to be removed.
 func setPortal(v *visit) {
 	now := need[api.Portal](v, v.admin, v.adminCall("showPortal"))
 	if v.fails() {
 		return
 	}
+	logo := cmp.Or(v.fields.Get("logo"), now.Logo)
+	if v.fields.Get("remove") == "yes" {
+		logo = ""
+	}
 	call := v.adminCall("setPortal")
-	call.Body = body(map[string]any{"accentColour": v.typed("colour"), "logo": now.Logo})
+	call.Body = body(map[string]any{"accentColour": v.typed("colour"), "logo": logo})
 	v.finish(v.admin(call).Fault, func() { showSettings(v) }, v.base()+"/settings", "portal")
 }

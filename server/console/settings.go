@@ -18,9 +18,10 @@ func (s *Console) settingsRows() []row {
 			v.finish(v.admin(call).Fault, func() { showSettings(v) }, v.base()+"/settings", what)
 		})
 	}
+	portal := form(settingsPath+"/portal", "set portal", setPortal)
+	portal.upload = true
 	return []row{
-		look(settingsPath, "settings", showSettings),
-		form(settingsPath+"/portal", "set portal", setPortal),
+		look(settingsPath, "settings", showSettings), portal,
 		set("seller", func(v *visit) map[string]any {
 			return map[string]any{
 				"name": v.typed("name"), "address": v.typed("address"), "email": v.typed("email"),

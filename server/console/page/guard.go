@@ -1,9 +1,14 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -104,7 +109,7 @@ func (s *Site) Fields(x *server.Exchange) (url.Values, *server.Fault) {
 	if fault := s.SameSite(x); fault != nil {
 		return nil, fault
 	}
-	fields, err := url.ParseQuery(string(x.Body))
+	fields, err := parse(x)
 	bad := err != nil || len(fields) > maxFields
 	for name, values := range fields {
 		bad = bad || len(values) != 1 || !utf8.ValidString(name) || !utf8.ValidString(values[0])
@@ -118,8 +123,37 @@ func (s *Site) Fields(x *server.Exchange) (url.Values, *server.Fault) {
 	return fields, nil
 }
 
+// parse reads a form as browsers send it. Of a file, its content is the field's text, in base64.
+func parse(x *server.Exchange) (url.Values, error) {
+	media, params, err := mime.ParseMediaType(string(x.Ctx.Request.Header.ContentType()))
+	if err != nil || media != UploadMedia[0] {
+		return url.ParseQuery(string(x.Body))
+	}
+	fields := url.Values{}
+	for parts := multipart.NewReader(bytes.NewReader(x.Body), params["boundary"]); ; {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return fields, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		text, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		if part.FileName() != "" {
+			text = base64.StdEncoding.AppendEncode(nil, text)
+		}
+		fields.Add(part.FormName(), string(text))
+	}
+}
+
 // OnceKey is the key that the form was written with: sent twice, it is carried out once.
 func OnceKey(fields url.Values) string { return fields.Get(onceField) }
+
+// UploadMedia are those of a form with a file.
+var UploadMedia = []string{"multipart/form-data"}
 
 // FormMedia are the media types that a route for a form takes.
 var FormMedia = []string{"application/x-www-form-urlencoded"}
