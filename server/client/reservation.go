@@ -305,7 +305,7 @@ func reservationFault(fault *server.Fault, r engine.Result) *server.Fault {
 	index := " Log index " + strconv.FormatUint(s.LogIndex, 10) + "."
 	switch r.Outcome {
 	case engine.OutcomeReservationShort:
-		detail := s.Level + " of " + s.FeatureKey + ": used " + s.Used.String() + ", held " +
+		detail := "The " + s.Level + " of " + s.FeatureKey + ": used " + s.Used.String() + ", held " +
 			s.Held.String() + ", limit " + s.Limit.String() + "; asked for " + s.Asked.String() + "."
 		if s.Stays {
 			detail += " The reservation stays open; what it holds is billed when it expires."
