@@ -45,7 +45,6 @@ func play[S any](t *testing.T, path string, s S, words map[string]func(S, *line)
 	})
 }
 
-// words are the commands of scenarios.
 var words = map[string]func(*scenario, *line) string{
 	"now":          (*scenario).now,
 	"limits":       (*scenario).limits,
@@ -69,28 +68,28 @@ var words = map[string]func(*scenario, *line) string{
 	"pay":          (*scenario).pay,
 	"stats":        (*scenario).stats,
 
-	"pool":          onCredits(creditLines.pool),
-	"grant":         onCredits(creditLines.grant),
-	"deduct":        onCredits(creditLines.deduct),
-	"freeze":        onCredits(creditLines.freeze),
-	"low":           onCredits(creditLines.low),
-	"top-up":        onCredits(creditLines.topUp),
-	"top-ups":       onCredits(creditLines.topUps),
-	"stop-top-up":   onCredits(creditLines.stopTopUp),
-	"top-up-result": onCredits(creditLines.topUpResult),
-	"unfreeze":      onCredits(creditLines.unfreeze),
-	"archive-pool":  onCredits(creditLines.archivePool),
-	"reverse":       onCredits(creditLines.reverse),
-	"pools":         onCredits(ofCustomer(creditLines.pools)),
-	"grants":        onCredits(creditLines.grants),
-	"transactions":  onCredits(creditLines.transactions),
-	"verify-pools":  onCredits(ofCustomer(creditLines.proof)),
+	"pool":          with(creditLines.pool),
+	"grant":         with(creditLines.grant),
+	"deduct":        with(creditLines.deduct),
+	"freeze":        with(creditLines.freeze),
+	"low":           with(creditLines.low),
+	"top-up":        with(creditLines.topUp),
+	"top-ups":       with(creditLines.topUps),
+	"stop-top-up":   with(creditLines.stopTopUp),
+	"top-up-result": with(creditLines.topUpResult),
+	"unfreeze":      with(creditLines.unfreeze),
+	"archive-pool":  with(creditLines.archivePool),
+	"reverse":       with(creditLines.reverse),
+	"pools":         with(ofCustomer(creditLines.pools)),
+	"grants":        with(creditLines.grants),
+	"transactions":  with(creditLines.transactions),
+	"verify-pools":  with(ofCustomer(creditLines.proof)),
 
-	"reserve":     onReservations(reservationLines.reserve),
-	"settle-hold": onReservations(reservationLines.settle),
-	"extend":      onReservations(reservationLines.extend),
-	"release":     onReservations(reservationLines.release),
-	"holds":       onReservations(ofCustomer(reservationLines.holds)),
+	"reserve":     with(reservationLines.reserve),
+	"settle-hold": with(reservationLines.settle),
+	"extend":      with(reservationLines.extend),
+	"release":     with(reservationLines.release),
+	"holds":       with(ofCustomer(reservationLines.holds)),
 
 	"subscription":  (*scenario).subscription,
 	"cancel":        (*scenario).cancel,
@@ -113,40 +112,45 @@ var words = map[string]func(*scenario, *line) string{
 	"provider":      (*scenario).provider,
 	"checkout":      ofInvoice((*scenario).checkout),
 
-	"profile":          onPlatform(platformLines.profile),
-	"person":           onPlatform(platformLines.person),
-	"archive":          onPlatform(platformLines.archive),
-	"erase":            onPlatform(platformLines.erase),
-	"customer-key":     onPlatform(platformLines.customerKey),
-	"keys":             onPlatform(listing("none", platformLines.keys)),
-	"set-origins":      onPlatform(platformLines.setOrigins),
-	"origins":          onPlatform(platformLines.origins),
-	"once":             onPlatform(platformLines.once),
-	"payment-provider": onPlatform(platformLines.paymentProvider),
-	"open-checkout":    onPlatform(platformLines.openCheckout),
-	"note-checkout":    onPlatform(platformLines.noteCheckout),
-	"checkouts":        onPlatform(listing("none", platformLines.checkouts)),
-	"paid":             onPlatform(platformLines.paid),
-	"payments":         onPlatform(listing("none", platformLines.payments)),
-	"record":           onPlatform(listing("none", platformLines.record)),
+	"profile":          with(platformLines.profile),
+	"person":           with(platformLines.person),
+	"archive":          with(platformLines.archive),
+	"erase":            with(platformLines.erase),
+	"customer-key":     with(platformLines.customerKey),
+	"keys":             with(listing("none", platformLines.keys)),
+	"set-origins":      with(platformLines.setOrigins),
+	"origins":          with(platformLines.origins),
+	"once":             with(platformLines.once),
+	"payment-provider": with(platformLines.paymentProvider),
+	"open-checkout":    with(platformLines.openCheckout),
+	"note-checkout":    with(platformLines.noteCheckout),
+	"checkouts":        with(listing("none", platformLines.checkouts)),
+	"paid":             with(platformLines.paid),
+	"payments":         with(listing("none", platformLines.payments)),
+	"record":           with(listing("none", platformLines.record)),
 
-	"budget":          onBudgets(budgetLines.budget),
-	"move-budget":     onBudgets(budgetLines.move),
-	"freeze-budget":   onBudgets(budgetLines.freeze),
-	"unfreeze-budget": onBudgets(budgetLines.unfreeze),
-	"archive-budget":  onBudgets(budgetLines.archive),
-	"bind":            onBudgets(budgetLines.bind),
-	"budgets":         onBudgets(listing("none", budgetLines.budgets)),
-	"windows":         onBudgets(listing("none", budgetLines.windows)),
+	"budget":          with(budgetLines.budget),
+	"move-budget":     with(budgetLines.move),
+	"freeze-budget":   with(budgetLines.freeze),
+	"unfreeze-budget": with(budgetLines.unfreeze),
+	"archive-budget":  with(budgetLines.archive),
+	"bind":            with(budgetLines.bind),
+	"budgets":         with(listing("none", budgetLines.budgets)),
+	"windows":         with(listing("none", budgetLines.windows)),
 
-	"hook":     onWebhooks(webhookLines.hook),
-	"hook-set": onWebhooks(webhookLines.hookSet),
-	"unhook":   onWebhooks(webhookLines.unhook),
-	"hooks":    onWebhooks(listing("none", webhookLines.hooks)),
-	"messages": onWebhooks(webhookLines.messages),
-	"deliver":  onWebhooks(webhookLines.deliver),
-	"resend":   onWebhooks(webhookLines.resend),
+	"hook":     with(webhookLines.hook),
+	"hook-set": with(webhookLines.hookSet),
+	"unhook":   with(webhookLines.unhook),
+	"hooks":    with(listing("none", webhookLines.hooks)),
+	"messages": with(webhookLines.messages),
+	"deliver":  with(webhookLines.deliver),
+	"resend":   with(webhookLines.resend),
 	"payment":  ofInvoice((*scenario).payment),
+}
+
+// with is the function of a command whose type embeds the scenario.
+func with[L ~struct{ *scenario }](f func(L, *line) string) func(*scenario, *line) string {
+	return func(s *scenario, l *line) string { return f(L{s}, l) }
 }
 
 // scenario is a machine that a text drives.
@@ -215,7 +219,6 @@ func (s *scenario) about(l *line) (*customerLine, bool) {
 	return p, ok
 }
 
-// must ends the test at an error.
 func (l *line) must(err error) {
 	if err != nil {
 		l.d.Fatalf(l.t, "%v", err)
@@ -338,6 +341,14 @@ func (l *line) allUsed() {
 	if l.used < len(l.d.CmdArgs) {
 		l.d.Fatalf(l.t, "%d arguments, the command read %d", len(l.d.CmdArgs), l.used)
 	}
+}
+
+// when formats a text where is holds; otherwise it is empty.
+func when(is bool, format string, args ...any) string {
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 func show(ms int64) string {

@@ -10,10 +10,6 @@ import (
 // alertLines are the commands about alerts.
 type alertLines struct{ *workspaceScenario }
 
-func onAlerts(f func(alertLines, *line) string) func(*workspaceScenario, *line) string {
-	return func(s *workspaceScenario, l *line) string { return f(alertLines{s}, l) }
-}
-
 // setAlerts reads `set-alerts WORKSPACE [flow=] [email=] [url=] [on] [off] [no-email] [no-url]
 // [secret=]`.
 func (s alertLines) setAlerts(l *line) string {
@@ -56,18 +52,10 @@ func (s alertLines) alerts(l *line) string {
 
 func (s *workspaceScenario) delivered(d *workspace.DeliveryView) string {
 	text := fmt.Sprintf("%s %s %s attempts=%d", d.Kind, d.Channel, d.Status, d.Attempts)
-	if d.BegunAt != 0 {
-		text += " begun"
-	}
-	if d.NextAt != 0 {
-		text += " next=" + show(d.NextAt)
-	}
-	if d.Answer != 0 {
-		text += fmt.Sprintf(" answer=%d", d.Answer)
-	}
-	if d.Reason != "" {
-		text += fmt.Sprintf(" reason=%q", d.Reason)
-	}
+	text += when(d.BegunAt != 0, " begun")
+	text += when(d.NextAt != 0, " next=%s", show(d.NextAt))
+	text += when(d.Answer != 0, " answer=%d", d.Answer)
+	text += when(d.Reason != "", " reason=%q", d.Reason)
 	return text + fmt.Sprintf(" says=%q %q %q\n", d.Flow, d.Step, d.Code)
 }
 

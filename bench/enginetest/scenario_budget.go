@@ -13,10 +13,6 @@ import (
 // budgetLines are the commands about budgets.
 type budgetLines struct{ *scenario }
 
-func onBudgets(f func(budgetLines, *line) string) func(*scenario, *line) string {
-	return func(s *scenario, l *line) string { return f(budgetLines{s}, l) }
-}
-
 // budget makes or replaces a budget: budget KEY [parent=] [customer=] [name=], its limits below it:
 // units FEATURE|price CURRENCY|cost LIMIT WINDOW [zone=] [feature=] [at=50,90] [soft].
 func (s budgetLines) budget(l *line) string {
@@ -129,12 +125,9 @@ func (s budgetLines) below(l *printer, env uint32, parent, indent string) {
 		for i := range views {
 			v := &views[i]
 			fmt.Fprintf(l, "%s%s %s", indent, v.Key, v.Status)
-			if v.Customer != "" {
-				l.WriteString(" of " + v.Customer)
-			}
-			if v.BindingBudget != "" {
-				fmt.Fprintf(l, ", bound by %s: %s left", v.BindingBudget, v.Binding.Remaining)
-			}
+			l.WriteString(when(v.Customer != "", " of %s", v.Customer))
+			l.WriteString(when(v.BindingBudget != "", ", bound by %s: %s left", v.BindingBudget,
+				v.Binding.Remaining))
 			l.WriteString("\n")
 			for j := range v.Limits {
 				x := &v.Limits[j]
@@ -167,12 +160,8 @@ func refusedText(r *billing.Refusal) string {
 		return r.Budget
 	}
 	text := fmt.Sprintf("%s, %s", r.Budget, r.Of)
-	if r.Feature != "" {
-		text += " of " + r.Feature
-	}
+	text += when(r.Feature != "", " of %s", r.Feature)
 	text += fmt.Sprintf(", %s, %s of %s", r.Window, r.Used, r.Limit)
-	if r.Currency != "" {
-		text += " " + r.Currency
-	}
+	text += when(r.Currency != "", " %s", r.Currency)
 	return text + ", held " + r.Held.String()
 }

@@ -36,9 +36,7 @@ func reply(r billing.CatalogReply) string {
 	for _, c := range r.Changes {
 		fmt.Fprintf(&b, "%s %s %s\n", c.Action, c.Kind, c.Key)
 	}
-	if r.Problem != "" {
-		fmt.Fprintf(&b, "%s\n", strings.ReplaceAll(r.Problem, "; ", "\n"))
-	}
+	b.WriteString(when(r.Problem != "", "%s\n", strings.ReplaceAll(r.Problem, "; ", "\n")))
 	return b.String()
 }
 
@@ -210,15 +208,9 @@ func either(text, otherwise string) string {
 func (s *scenario) features(l *printer) {
 	for _, f := range s.m.Features(s.environment(l.line)) {
 		fmt.Fprintf(l, "%s", f.Key)
-		if len(f.Labels) > 0 {
-			fmt.Fprintf(l, " labels=%s", strings.Join(f.Labels, ","))
-		}
-		if f.HasCost {
-			fmt.Fprintf(l, " cost=%s", f.CostPerUnit)
-		}
-		if f.Archived {
-			l.WriteString(" archived")
-		}
+		l.WriteString(when(len(f.Labels) > 0, " labels=%s", strings.Join(f.Labels, ",")))
+		l.WriteString(when(f.HasCost, " cost=%s", f.CostPerUnit))
+		l.WriteString(when(f.Archived, " archived"))
 		l.WriteString("\n")
 	}
 }

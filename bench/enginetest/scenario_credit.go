@@ -29,10 +29,6 @@ func (f fields) allocation(pool string) billing.CreditAllocationDocument {
 // creditLines are the commands about credit pools.
 type creditLines struct{ *scenario }
 
-func onCredits(f func(creditLines, *line) string) func(*scenario, *line) string {
-	return func(s *scenario, l *line) string { return f(creditLines{s}, l) }
-}
-
 // pool makes a pool: pool CUSTOMER NAME [id=…] [priority=…] [rollover=…] [cap=…] [hard]. It is
 // called CUSTOMER/NAME, or id=.
 func (s creditLines) pool(l *line) string {
@@ -183,12 +179,8 @@ func (s creditLines) pools(l *customerLine) {
 		fmt.Fprintf(l, "%s %s balance=%s granted=%s consumed=%s expired=%s reversed=%s %s",
 			p.Name, p.Status, p.Balance, p.TotalGranted, p.TotalConsumed, p.TotalExpired,
 			p.TotalReversed, p.RolloverPolicy)
-		if p.HasCap {
-			fmt.Fprintf(l, " cap=%s", p.RolloverCap)
-		}
-		if p.HardLimit {
-			l.WriteString(" hard")
-		}
+		l.WriteString(when(p.HasCap, " cap=%s", p.RolloverCap))
+		l.WriteString(when(p.HardLimit, " hard"))
 		l.WriteString("\n")
 	}
 }
@@ -203,9 +195,7 @@ func (s creditLines) grants(l *line) string {
 	var b strings.Builder
 	for _, g := range list {
 		fmt.Fprintf(&b, "%s %s of %s priority=%d", g.Type, g.Remaining, g.Amount, g.Priority)
-		if g.ExpiresAt != 0 {
-			fmt.Fprintf(&b, " until %s", show(g.ExpiresAt))
-		}
+		b.WriteString(when(g.ExpiresAt != 0, " until %s", show(g.ExpiresAt)))
 		b.WriteString("\n")
 	}
 	return either(b.String(), "none")
@@ -243,21 +233,12 @@ func (s creditLines) proof(l *customerLine) {
 	}
 }
 
-// movement prints one transaction.
 func movement(v *billing.TransactionView) string {
 	text := fmt.Sprintf("%d %s %s %s → %s", v.Sequence, show(v.CreatedAt), v.Kind, v.Amount,
 		v.Balance)
-	if v.GrantType != "" {
-		text += " " + v.GrantType
-	}
-	if v.FeatureKey != "" {
-		text += " " + v.FeatureKey
-	}
-	if v.Note != "" {
-		text += " note=" + v.Note
-	}
-	if v.Reversed {
-		text += " reversed"
-	}
+	text += when(v.GrantType != "", " %s", v.GrantType)
+	text += when(v.FeatureKey != "", " %s", v.FeatureKey)
+	text += when(v.Note != "", " note=%s", v.Note)
+	text += when(v.Reversed, " reversed")
 	return text
 }

@@ -102,35 +102,24 @@ func (s *scenario) check(l *printer) {
 	var d billing.Decision
 	s.m.Check(q, &d)
 	fmt.Fprintf(l, "allowed=%t %s\n", d.Allowed(), d.Reason)
-	if d.Refused.Budget != "" {
-		l.WriteString(refusedText(&d.Refused) + "\n")
-	}
+	l.WriteString(when(d.Refused.Budget != "", "%s\n", refusedText(&d.Refused)))
 	if d.HasUsage {
 		fmt.Fprintf(l, "used=%s", d.Used)
-		if d.HasLimit {
-			fmt.Fprintf(l, " limit=%s remaining=%s", d.Limit, d.Remaining)
-		}
-		if !d.Held.IsZero() {
-			fmt.Fprintf(l, " held=%s", d.Held)
-		}
+		l.WriteString(when(d.HasLimit, " limit=%s remaining=%s", d.Limit, d.Remaining))
+		l.WriteString(when(!d.Held.IsZero(), " held=%s", d.Held))
 		l.WriteString("\n")
 	}
 	if q.Track {
 		fmt.Fprintf(l, "projected=%s exceed=%t", d.Projected, d.WouldExceed)
-		if d.HasLimit {
-			fmt.Fprintf(l, " remaining=%s", d.ProjectedRemaining)
-		}
-		if d.HasCost {
-			fmt.Fprintf(l, " cost=%s", d.ProjectedCost)
-		}
+		l.WriteString(when(d.HasLimit, " remaining=%s", d.ProjectedRemaining))
+		l.WriteString(when(d.HasCost, " cost=%s", d.ProjectedCost))
 		l.WriteString("\n")
 	} else {
 		rows, _ := s.m.Entitlements(q.Env, l.word(0), q.Now)
 		for _, row := range rows {
 			same := row.FeatureKey == l.word(1) && row.SubscriptionID == d.SubscriptionID
-			if same && row.Decision.Reason != d.Reason {
-				fmt.Fprintf(l, "listed as %s\n", row.Decision.Reason)
-			}
+			l.WriteString(when(same && row.Decision.Reason != d.Reason, "listed as %s\n",
+				row.Decision.Reason))
 		}
 	}
 }
@@ -188,22 +177,12 @@ func (l *customerLine) event(e *billing.EventView) {
 		kind := map[billing.EventKind]string{billing.EventVoid: "void", billing.EventAmend: "amend"}
 		fmt.Fprintf(l, "%s %s %s feature=%s units=%s", show(e.OccurredAt),
 			either(kind[e.Kind], "usage"), e.Key, either(e.FeatureKey, "-"), e.Units)
-		if e.VoidedAt != 0 {
-			fmt.Fprintf(l, " voided %s", show(e.VoidedAt))
-		}
-		if e.HasCost {
-			fmt.Fprintf(l, " cost=%s", e.Cost)
-		}
-		if e.HasCredits {
-			fmt.Fprintf(l, " credits=%s", e.Credits)
-		}
-		if e.SubscriptionID == ([16]byte{}) {
-			l.WriteString(" unattributed")
-		}
+		l.WriteString(when(e.VoidedAt != 0, " voided %s", show(e.VoidedAt)))
+		l.WriteString(when(e.HasCost, " cost=%s", e.Cost))
+		l.WriteString(when(e.HasCredits, " credits=%s", e.Credits))
+		l.WriteString(when(e.SubscriptionID == ([16]byte{}), " unattributed"))
 	}
-	if e.FlowID != "" {
-		fmt.Fprintf(l, " flow=%s", e.FlowID)
-	}
+	l.WriteString(when(e.FlowID != "", " flow=%s", e.FlowID))
 	l.WriteString("\n")
 }
 
@@ -211,9 +190,7 @@ func (s *scenario) invoices(l *customerLine) {
 	for _, v := range s.m.Invoices(l.env, l.customer.Row) {
 		fmt.Fprintf(l, "%d %s %s %s due %s", v.Number, v.Status, v.Amount, v.Currency,
 			show(v.DueDate))
-		if v.PaidAt != 0 {
-			fmt.Fprintf(l, " paid %s", show(v.PaidAt))
-		}
+		l.WriteString(when(v.PaidAt != 0, " paid %s", show(v.PaidAt)))
 		l.WriteString("\n")
 		lines(l, &v)
 	}

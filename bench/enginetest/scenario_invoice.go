@@ -31,9 +31,7 @@ func (s *scenario) invoiceList(l *customerLine) {
 		q.After = s.after(l.env, customer, text)
 	}
 	page, ok := s.m.ListInvoices(&q)
-	if !ok {
-		l.WriteString("after: no invoice of this customer")
-	}
+	l.WriteString(when(!ok, "after: no invoice of this customer"))
 	for i := range page.List {
 		v := &page.List[i]
 		fmt.Fprintf(l, "%d %s %s", v.Number, v.Status, v.Amount)
@@ -42,12 +40,9 @@ func (s *scenario) invoiceList(l *customerLine) {
 		}
 		l.WriteString("\n")
 	}
-	if page.More {
-		l.WriteString("more\n")
-	}
+	l.WriteString(when(page.More, "more\n"))
 }
 
-// numbered finds an invoice by its number.
 func (s *scenario) numbered(env, customer uint32, number string) (id [16]byte, ok bool) {
 	for _, v := range s.m.Invoices(env, customer) {
 		if fmt.Sprint(v.Number) == number {

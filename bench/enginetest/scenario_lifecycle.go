@@ -98,9 +98,7 @@ func (s *scenario) subscription(l *line) string {
 		fmt.Fprintf(&b, "cancel %s asked %s effective %s%s\n", modes[v.CancelMode],
 			show(v.CancelledAt), show(v.CancelEffectiveAt), by)
 	}
-	if v.SuspendedAt != 0 {
-		fmt.Fprintf(&b, "suspended %s\n", show(v.SuspendedAt))
-	}
+	b.WriteString(when(v.SuspendedAt != 0, "suspended %s\n", show(v.SuspendedAt)))
 	if c := v.ScheduledChange; c != nil {
 		fmt.Fprintf(&b, "scheduled %s to %s at %s\n", changeTypes[c.Type], c.To.Key,
 			show(c.EffectiveAt))

@@ -11,10 +11,6 @@ import (
 // personLines are the commands about people.
 type personLines struct{ *workspaceScenario }
 
-func onPersons(f func(personLines, *line) string) func(*workspaceScenario, *line) string {
-	return func(s *workspaceScenario, l *line) string { return f(personLines{s}, l) }
-}
-
 // signIn reads `sign-in NAME SESSION [email=] [agent] [owner=] [replaces=] [operations]`.
 func (s personLines) signIn(l *line) string {
 	name := l.word(0)
@@ -38,9 +34,7 @@ func (s personLines) signIn(l *line) string {
 	mustDecode(r.Value, &reply)
 	s.persons[name] = reply.Person
 	text := fmt.Sprintf("person %d agent=%t", reply.Person, reply.Agent)
-	if reply.Link != workspace.LinkNone {
-		text += " link=" + reply.Link.String()
-	}
+	text += when(reply.Link != workspace.LinkNone, " link=%s", reply.Link)
 	return text
 }
 
@@ -89,7 +83,6 @@ func (s personLines) open(l *line) string {
 	})
 }
 
-// owned lists a person's workspaces.
 func (s personLines) owned(l *printer) {
 	views, _ := s.m.Owned(s.persons[l.word(0)], workspace.Page{Limit: 100})
 	for _, v := range views {

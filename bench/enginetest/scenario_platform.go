@@ -12,10 +12,6 @@ import (
 // platformLines are the commands around billing: profiles, keys, payments, the record of changes.
 type platformLines struct{ *scenario }
 
-func onPlatform(f func(platformLines, *line) string) func(*scenario, *line) string {
-	return func(s *scenario, l *line) string { return f(platformLines{s}, l) }
-}
-
 // profile changes what it names of a customer: profile CUSTOMER [first=] [last=] [email=] [phone=]
 // [address=] [no-phone] [no-address] [blank-phone] [blank-address].
 func (s platformLines) profile(l *line) string {
@@ -50,18 +46,10 @@ func (s platformLines) person(l *line) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s", v.FirstName, v.LastName, v.Email)
-	if v.HasPhoneNumber {
-		fmt.Fprintf(&b, " phone=%q", v.PhoneNumber)
-	}
-	if v.HasAddress {
-		fmt.Fprintf(&b, " address=%q", v.Address)
-	}
-	if v.ArchivedAt != 0 {
-		fmt.Fprintf(&b, " archived %s", show(v.ArchivedAt))
-	}
-	if v.ErasedAt != 0 {
-		fmt.Fprintf(&b, " erased %s", show(v.ErasedAt))
-	}
+	b.WriteString(when(v.HasPhoneNumber, " phone=%q", v.PhoneNumber))
+	b.WriteString(when(v.HasAddress, " address=%q", v.Address))
+	b.WriteString(when(v.ArchivedAt != 0, " archived %s", show(v.ArchivedAt)))
+	b.WriteString(when(v.ErasedAt != 0, " erased %s", show(v.ErasedAt)))
 	fmt.Fprintf(&b, "\nmodified %s", show(v.ModifiedAt))
 	return b.String()
 }
@@ -87,16 +75,11 @@ func (s platformLines) customerKey(l *line) string {
 	})
 }
 
-// keys lists an environment's keys.
 func (s platformLines) keys(l *printer) {
 	for _, v := range s.m.Keys(s.environment(l.line)) {
 		fmt.Fprintf(l, "%s %s", either(v.Hint, "-"), v.Scope)
-		if v.Customer != "" {
-			fmt.Fprintf(l, " of %s", v.Customer)
-		}
-		if v.RevokedAt != 0 {
-			fmt.Fprintf(l, " revoked %s", show(v.RevokedAt))
-		}
+		l.WriteString(when(v.Customer != "", " of %s", v.Customer))
+		l.WriteString(when(v.RevokedAt != 0, " revoked %s", show(v.RevokedAt)))
 		l.WriteString("\n")
 	}
 }
@@ -162,9 +145,7 @@ func (s platformLines) once(l *line) string {
 	if r.Outcome == engine.OutcomeDone {
 		var reply billing.OnceReply
 		l.decode(r.Value, &reply)
-		if reply.Repeated {
-			answer += " repeated"
-		}
+		answer += when(reply.Repeated, " repeated")
 	}
 	return answer
 }
@@ -230,9 +211,7 @@ func (s platformLines) paid(l *line) string {
 		var reply billing.PaymentReply
 		l.decode(r.Value, &reply)
 		answer += " " + reply.Result.String()
-		if reply.Repeated {
-			answer += " repeated"
-		}
+		answer += when(reply.Repeated, " repeated")
 	}
 	return answer
 }
@@ -242,9 +221,7 @@ func (s platformLines) payments(l *printer) {
 	for _, p := range s.m.Payments(s.environment(l.line), ID("invoice "+l.word(0))) {
 		fmt.Fprintf(l, "%s %s %s %s %s %s\n", show(p.At), p.EventID, either(p.CheckoutID, "-"),
 			p.Amount, either(p.Currency, "-"), p.Result)
-		if p.Other != "" {
-			fmt.Fprintf(l, "  %s\n", p.Other)
-		}
+		l.WriteString(when(p.Other != "", "  %s\n", p.Other))
 	}
 }
 
@@ -254,9 +231,7 @@ func (s platformLines) record(l *printer) {
 	l.must(err)
 	for _, v := range changes {
 		fmt.Fprintf(l, "%d %s %s %s", v.Number, show(v.At), v.Actor, v.Action)
-		if v.Account != "" {
-			fmt.Fprintf(l, " %s", v.Account)
-		}
+		l.WriteString(when(v.Account != "", " %s", v.Account))
 		l.WriteString("\n")
 		for _, f := range v.Values {
 			fmt.Fprintf(l, "  %s: %q → %q\n", f.Name, f.Before, f.After)

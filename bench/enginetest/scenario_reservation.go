@@ -13,10 +13,6 @@ import (
 // reservationLines are the commands about reservations, which are called as their keys.
 type reservationLines struct{ *scenario }
 
-func onReservations(f func(reservationLines, *line) string) func(*scenario, *line) string {
-	return func(s *scenario, l *line) string { return f(reservationLines{s}, l) }
-}
-
 // features are the arguments FEATURE=UNITS of a line: all but those of other names.
 func (l *line) features(others ...string) (keys []string, units []decimal.Decimal) {
 	for _, a := range l.d.CmdArgs {
@@ -116,30 +112,16 @@ func (s reservationLines) reserved(l *line, r engine.Result) string {
 func reservationText(v *billing.ReservationView) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s until %s", v.Key, v.State, show(v.ExpiresAt))
-	if v.Budget != "" {
-		fmt.Fprintf(&b, " budget=%s", v.Budget)
-	}
-	for _, f := range []struct {
-		is   bool
-		text string
-	}{{v.DryRun, " dry"}, {v.Late, " late"}, {v.Recorded, " recorded before"}} {
-		if f.is {
-			b.WriteString(f.text)
-		}
-	}
+	b.WriteString(when(v.Budget != "", " budget=%s", v.Budget))
+	b.WriteString(when(v.DryRun, " dry") + when(v.Late, " late") +
+		when(v.Recorded, " recorded before"))
 	for i := range v.Items {
 		item := &v.Items[i]
 		fmt.Fprintf(&b, "\n  %s granted=%s settled=%s held=%s", item.FeatureKey, item.Granted,
 			item.Settled, item.Held)
-		if item.Overran() {
-			fmt.Fprintf(&b, " overrun=%s", item.Overrun)
-		}
-		if item.Rule != "" {
-			fmt.Fprintf(&b, " rule=%s", item.Rule)
-		}
-		if item.HasLimit {
-			fmt.Fprintf(&b, " remaining=%s", item.Remaining)
-		}
+		b.WriteString(when(item.Overran(), " overrun=%s", item.Overrun))
+		b.WriteString(when(item.Rule != "", " rule=%s", item.Rule))
+		b.WriteString(when(item.HasLimit, " remaining=%s", item.Remaining))
 	}
 	return b.String()
 }

@@ -69,9 +69,7 @@ func (s *workspaceScenario) work(l *line) string {
 	queued, running := s.m.Load()
 	text := fmt.Sprintf("done token=%d lease=%s wall=%s queued=%d running=%d",
 		c.Token, show(c.LeaseEnd), show(c.WallEnd), queued, running)
-	if len(c.Answer) > 0 {
-		text += fmt.Sprintf(" answer=%q", c.Answer)
-	}
+	text += when(len(c.Answer) > 0, " answer=%q", c.Answer)
 	return text
 }
 
@@ -126,12 +124,8 @@ func (s *workspaceScenario) run(l *line) string {
 	text := fmt.Sprintf("%s %s outcome=%q code=%q step=%q charge=%s%s cents=%d credits=%d",
 		v.Kind, v.Status, v.Outcome, v.Code, v.Step, charges[v.Charge], chargeStates[v.ChargeState],
 		v.Cents, v.Credits)
-	if v.Question != "" {
-		text += fmt.Sprintf("\nasks %q, goes on from %q", v.Question, v.Checkpoint)
-	}
-	if v.Steps > 0 {
-		text += fmt.Sprintf("\nhas used %d steps and %d tokens", v.Steps, v.Tokens)
-	}
+	text += when(v.Question != "", "\nasks %q, goes on from %q", v.Question, v.Checkpoint)
+	text += when(v.Steps > 0, "\nhas used %d steps and %d tokens", v.Steps, v.Tokens)
 	for _, e := range v.Events {
 		text += "\n" + show(e.At) + " " + e.Text
 	}
@@ -315,9 +309,7 @@ func (s *workspaceScenario) notifications(l *printer) {
 	views, _ := s.m.Notifications(s.row(l.word(0)), workspace.Page{Limit: 100})
 	for _, v := range views {
 		fmt.Fprintf(l, "%s read=%t", v.Kind, v.ReadAt != 0)
-		if v.Skip != workspace.SkipNot {
-			fmt.Fprintf(l, " reason=%s", v.Skip)
-		}
+		l.WriteString(when(v.Skip != workspace.SkipNot, " reason=%s", v.Skip))
 		l.WriteString("\n")
 	}
 }

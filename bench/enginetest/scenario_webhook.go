@@ -13,10 +13,6 @@ func hookID(name string) [16]byte { return ID("webhook endpoint " + name) }
 // webhookLines are the commands about webhooks.
 type webhookLines struct{ *scenario }
 
-func onWebhooks(f func(webhookLines, *line) string) func(*scenario, *line) string {
-	return func(s *scenario, l *line) string { return f(webhookLines{s}, l) }
-}
-
 // hook makes a webhook endpoint: hook NAME [events=a,b] [url=…].
 func (s webhookLines) hook(l *line) string {
 	name := l.word(0)
@@ -66,9 +62,7 @@ func (s webhookLines) hooks(l *printer) {
 	for _, v := range s.m.WebhookEndpoints(s.environment(l.line)) {
 		fmt.Fprintf(l, "%s %s pending=%d delivered=%d failed=%d skipped=%d", v.URL,
 			either(v.Off.String(), "on"), v.Pending, v.Delivered, v.Failed, v.Skipped)
-		if v.FailingSince != 0 {
-			fmt.Fprintf(l, " failing since %s", show(v.FailingSince))
-		}
+		l.WriteString(when(v.FailingSince != 0, " failing since %s", show(v.FailingSince)))
 		l.WriteString("\n")
 	}
 }
@@ -87,9 +81,7 @@ func (s webhookLines) messages(l *line) string {
 	for i := range views {
 		v := &views[i]
 		fmt.Fprintf(&b, "%s %s %s", show(v.Message.At), told(&v.Message), v.Status)
-		if v.Attempts > 0 {
-			fmt.Fprintf(&b, " attempts=%d", v.Attempts)
-		}
+		b.WriteString(when(v.Attempts > 0, " attempts=%d", v.Attempts))
 		b.WriteString("\n")
 	}
 	return either(b.String(), "none")
@@ -101,9 +93,8 @@ func told(m *billing.WebhookMessage) string {
 	switch {
 	case m.InvoiceID != [16]byte{}:
 		text += fmt.Sprintf(" #%d %s %s %s", m.Number, m.Status, m.Amount, m.Currency)
-		if m.Provider != "" {
-			text += fmt.Sprintf(" by %s %s %s: %s", m.Provider, m.Paid, m.PaidCurrency, m.PaidResult)
-		}
+		text += when(m.Provider != "", " by %s %s %s: %s", m.Provider, m.Paid, m.PaidCurrency,
+			m.PaidResult)
 	case m.PoolName != "":
 		text += fmt.Sprintf(" %s balance=%s", m.PoolName, m.Balance)
 		if m.Credits.Sign() != 0 {
@@ -116,12 +107,8 @@ func told(m *billing.WebhookMessage) string {
 		}
 	default:
 		text += fmt.Sprintf(" %s active=%t", m.PlanKey, m.Active)
-		if m.CancelMode != 0 {
-			text += " cancelled"
-		}
-		if m.ScheduledPlan != "" {
-			text += " then " + m.ScheduledPlan
-		}
+		text += when(m.CancelMode != 0, " cancelled")
+		text += when(m.ScheduledPlan != "", " then %s", m.ScheduledPlan)
 	}
 	return text
 }

@@ -61,33 +61,40 @@ var workspaceWords = map[string]func(*workspaceScenario, *line) string{
 	"ready":            (*workspaceScenario).ready,
 	"notifications":    listing("", (*workspaceScenario).notifications),
 	"read":             (*workspaceScenario).read,
-	"alerts":           onAlerts(alertLines.alerts),
-	"set-alerts":       onAlerts(alertLines.setAlerts),
-	"rotate-secret":    onAlerts(alertLines.rotateSecret),
-	"test-alert":       onAlerts(alertLines.testAlert),
-	"due-alerts":       onAlerts(alertLines.dueAlerts),
-	"begin-alert":      onAlerts(alertLines.beginAlert),
-	"note-alert":       onAlerts(alertLines.noteAlert),
+	"alerts":           withWorkspaces(alertLines.alerts),
+	"set-alerts":       withWorkspaces(alertLines.setAlerts),
+	"rotate-secret":    withWorkspaces(alertLines.rotateSecret),
+	"test-alert":       withWorkspaces(alertLines.testAlert),
+	"due-alerts":       withWorkspaces(alertLines.dueAlerts),
+	"begin-alert":      withWorkspaces(alertLines.beginAlert),
+	"note-alert":       withWorkspaces(alertLines.noteAlert),
 	"local":            (*workspaceScenario).local,
 	"finish-local":     (*workspaceScenario).finishLocal,
 	"inspect":          (*workspaceScenario).inspect,
 	"part":             (*workspaceScenario).part,
 	"inspection":       (*workspaceScenario).inspection,
-	"sign-in":          onPersons(personLines.signIn),
-	"session":          onPersons(personLines.session),
-	"end-session":      onPersons(personLines.endSession),
-	"use-session":      onPersons(personLines.useSession),
-	"choose":           onPersons(personLines.choose),
-	"open":             onPersons(personLines.open),
-	"owned":            onPersons(listing("", personLines.owned)),
-	"links":            onPersons(listing("", personLines.links)),
-	"answer":           onPersons(personLines.answer),
-	"act":              onPersons(personLines.act),
-	"acts":             onPersons(listing("", personLines.acts)),
+	"sign-in":          withWorkspaces(personLines.signIn),
+	"session":          withWorkspaces(personLines.session),
+	"end-session":      withWorkspaces(personLines.endSession),
+	"use-session":      withWorkspaces(personLines.useSession),
+	"choose":           withWorkspaces(personLines.choose),
+	"open":             withWorkspaces(personLines.open),
+	"owned":            withWorkspaces(listing("", personLines.owned)),
+	"links":            withWorkspaces(listing("", personLines.links)),
+	"answer":           withWorkspaces(personLines.answer),
+	"act":              withWorkspaces(personLines.act),
+	"acts":             withWorkspaces(listing("", personLines.acts)),
 	"agents":           (*workspaceScenario).agents,
 	"schedule":         (*workspaceScenario).schedule,
 	"scheduled":        (*workspaceScenario).scheduled,
 	"finish-scheduled": (*workspaceScenario).finishScheduled,
+}
+
+// withWorkspaces is with for a machine of workspaces.
+func withWorkspaces[L ~struct{ *workspaceScenario }](
+	f func(L, *line) string,
+) func(*workspaceScenario, *line) string {
+	return func(s *workspaceScenario, l *line) string { return f(L{s}, l) }
 }
 
 // workspaceScenario is a machine that a text drives. Ids are made of names.
@@ -104,7 +111,6 @@ func (s *workspaceScenario) do(kind engine.Kind, c wire.Fielder) string {
 	return s.outcome(s.log.Do(kind, c))
 }
 
-// row is the workspace of a name.
 func (s *workspaceScenario) row(name string) uint32 {
 	return s.m.WorkspaceRow(ID("workspace " + name))
 }
@@ -267,7 +273,5 @@ func (s *workspaceScenario) flows(l *printer) {
 		fmt.Fprintf(l, "%s v%d watch=%s unready=%q busy=%t confirmed=%t\n", v.URL, v.Version,
 			v.Watch, v.Unready, v.Open != [16]byte{}, v.SignupConfirmed)
 	}
-	if more {
-		l.WriteString("more\n")
-	}
+	l.WriteString(when(more, "more\n"))
 }

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"strings"
@@ -183,12 +184,8 @@ func (c *Worked) document(t *testing.T) billing.CatalogDocument {
 		f.Pricing.Tiers = append(f.Pricing.Tiers, next)
 	}
 	currency, months := c.Currency, c.IntervalMonths
-	if currency == "" {
-		currency = "USD"
-	}
-	if months == 0 {
-		months = 1
-	}
+	currency = cmp.Or(currency, "USD")
+	months = cmp.Or(months, 1)
 	return billing.CatalogDocument{
 		Features: []billing.FeatureDocument{{Key: "usage"}},
 		Plans: []billing.PlanDocument{{
