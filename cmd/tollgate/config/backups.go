@@ -39,14 +39,11 @@ func (b *Backups) Daily() time.Duration {
 }
 
 func (b *Backups) validate(complain complainer) {
-	if b.Every < time.Minute || b.Every > 31*24*time.Hour {
-		complain("backups.every: %s: want 1m to 744h", b.Every)
-	}
-	if b.At != "" && b.Daily() < 0 {
-		complain("backups.at: %q: want a time of day in UTC such as 03:30", b.At)
-	}
-	if b.Keep < 1 || b.Keep > 10_000 || b.KeepFor < 0 {
-		complain("backups.keep, backups.keepFor: want 1 to 10000, and no negative time")
-	}
+	complain.when(b.Every < time.Minute || b.Every > 31*24*time.Hour,
+		"backups.every: %s: want 1m to 744h", b.Every)
+	complain.when(b.At != "" && b.Daily() < 0,
+		"backups.at: %q: want a time of day in UTC such as 03:30", b.At)
+	complain.when(b.Keep < 1 || b.Keep > 10_000 || b.KeepFor < 0,
+		"backups.keep, backups.keepFor: want 1 to 10000, and no negative time")
 	complain.within("backups.mibPerSecond", b.MiBPerSecond, 1, 1<<16)
 }

@@ -42,16 +42,13 @@ const maxMailTimeout = 50 * time.Second
 func (m *Mail) validate(ops string, complain complainer) {
 	complain.oneOf("mail.security", m.Security, "tls", "starttls", "none")
 	complain.within("mail.port", m.Port, 1, 65535)
-	if m.Timeout < time.Second || m.Timeout > maxMailTimeout {
-		complain("mail.timeout: %s: want 1s to %s", m.Timeout, maxMailTimeout)
-	}
+	complain.when(m.Timeout < time.Second || m.Timeout > maxMailTimeout,
+		"mail.timeout: %s: want 1s to %s", m.Timeout, maxMailTimeout)
 	complain.networks("mail.allowNetworks", m.AllowNetworks)
-	if (m.Username == "") != (m.PasswordFile == "") {
-		complain("mail: want both username and passwordFile, or neither")
-	}
-	if m.Username != "" && m.Security == "none" {
-		complain("mail: a password is not sent in plaintext: want security tls or starttls")
-	}
+	complain.when((m.Username == "") != (m.PasswordFile == ""),
+		"mail: want both username and passwordFile, or neither")
+	complain.when(m.Username != "" && m.Security == "none",
+		"mail: a password is not sent in plaintext: want security tls or starttls")
 	if host, _, err := net.SplitHostPort(ops); m.Folder != "" && (err != nil || !Loopback(host)) {
 		complain("mail.folder: ops is %s: mails that are kept are shown there to whoever reaches it, "+
 			"so it is for loopback alone; configure mail.host", ops)
@@ -59,9 +56,8 @@ func (m *Mail) validate(ops string, complain complainer) {
 	if m.Host == "" {
 		return
 	}
-	if m.Folder != "" {
-		complain("mail: want a host or a folder, not both: mails that are kept are not sent")
-	}
+	complain.when(m.Folder != "",
+		"mail: want a host or a folder, not both: mails that are kept are not sent")
 	if _, err := mail.ParseAddress(m.From); err != nil {
 		complain("mail.from: %q: want an address, or a name and an address in <>", m.From)
 	}

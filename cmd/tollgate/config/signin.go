@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"net/url"
@@ -77,10 +78,7 @@ func (s *SignIn) KeySignsIn() bool { return s.AdminKey || !s.OperatorsSignIn() }
 // Allows reports whether an identity is an operator, and returns its rows.
 func (s *SignIn) Allows(issuer, email string) (rows []Operator) {
 	for _, o := range s.Operators {
-		by := o.Issuer
-		if by == "" {
-			by = s.Persons.Issuer
-		}
+		by := cmp.Or(o.Issuer, s.Persons.Issuer)
 		if email != "" && by == issuer &&
 			workspace.Address(o.Email) == workspace.Address(email) {
 			rows = append(rows, o)
@@ -102,9 +100,8 @@ func (i *Issuer) validate(name string, development bool, complain complainer) {
 		u.Scheme != "https" && !(development && u.Scheme == "http") {
 		complain("signIn.%s.issuer: %q: want https://host and a path", name, i.Issuer)
 	}
-	if i.ClientID == "" {
-		complain("signIn.%s.clientId: want the name that the issuer knows this cluster by", name)
-	}
+	complain.when(i.ClientID == "",
+		"signIn.%s.clientId: want the name that the issuer knows this cluster by", name)
 }
 
 // validateSignIn complains about the section signIn.
@@ -112,9 +109,8 @@ func (c *Config) validateSignIn(complain complainer) {
 	s := &c.SignIn
 	s.Persons.validate("persons", s.Development, complain)
 	s.Agents.validate("agents", s.Development, complain)
-	if s.Agents.Issuer != "" && s.Persons.Issuer == "" {
-		complain("signIn.persons: want an issuer of persons too: they own what agents work in")
-	}
+	complain.when(s.Agents.Issuer != "" && s.Persons.Issuer == "",
+		"signIn.persons: want an issuer of persons too: they own what agents work in")
 	for name, text := range map[string]string{"origin": s.Origin, "opsURL": s.OpsURL} {
 		u, err := url.Parse(text)
 		if text != "" && (err != nil || u.Host == "" || u.Path != "" || u.User != nil ||
@@ -129,9 +125,8 @@ func (c *Config) validateSignIn(complain complainer) {
 			complain("signIn.operators[%d]: want an email, on: cluster or account:NAME, and may: view or "+
 				"manage", i)
 		}
-		if s.Persons.Issuer == "" || o.Issuer != "" && o.Issuer != s.Persons.Issuer {
-			complain("signIn.operators[%d]: its issuer signs nobody in: want that of signIn.persons", i)
-		}
+		complain.when(s.Persons.Issuer == "" || o.Issuer != "" && o.Issuer != s.Persons.Issuer,
+			"signIn.operators[%d]: its issuer signs nobody in: want that of signIn.persons", i)
 	}
 	if u, err := url.Parse(c.BaseURL()); s.Persons.Issuer != "" &&
 		(err != nil || u.Scheme != "https" && !Loopback(u.Hostname())) {

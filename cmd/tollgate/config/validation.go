@@ -16,11 +16,16 @@ import (
 // complainer notes what is wrong with a setting.
 type complainer func(format string, args ...any)
 
+// when complains where something is so.
+func (complain complainer) when(is bool, format string, args ...any) {
+	if is {
+		complain(format, args...)
+	}
+}
+
 // within complains about a number that is not from low to high.
 func (complain complainer) within(setting string, n, low, high int) {
-	if n < low || n > high {
-		complain("%s: %d: want %d to %d", setting, n, low, high)
-	}
+	complain.when(n < low || n > high, "%s: %d: want %d to %d", setting, n, low, high)
 }
 
 // oneOf complains about a text that is none of the words.
@@ -40,19 +45,16 @@ func (complain complainer) networks(setting string, texts []string) {
 // validateListeners checks the settings of what clients connect to.
 func (c *Config) validateListeners(complain complainer) {
 	for name, files := range map[string]Certificate{"httpTLS": c.HTTPTLS, "opsTLS": c.OpsTLS} {
-		if (files.Certificate == "") != (files.Key == "") {
-			complain("%s: want certificate and key, or neither", name)
-		}
+		complain.when((files.Certificate == "") != (files.Key == ""),
+			"%s: want certificate and key, or neither", name)
 	}
 	const high = 1_000_000
 	n := c.Connections
-	if n.Total < 1 || n.Total > high || n.PerAddress < 1 || n.PerAddress > n.Total {
-		complain("connections: want total from 1 to %d, and perAddress from 1 to total", high)
-	}
-	if n.Requests < 1 || n.Requests > high || n.BodiesMiB < 8 || n.BodiesMiB > high {
-		complain("connections: want requests from 1 to %d, and bodiesMiB from 8 (the largest body) "+
-			"to %d", high, high)
-	}
+	complain.when(n.Total < 1 || n.Total > high || n.PerAddress < 1 || n.PerAddress > n.Total,
+		"connections: want total from 1 to %d, and perAddress from 1 to total", high)
+	complain.when(n.Requests < 1 || n.Requests > high || n.BodiesMiB < 8 || n.BodiesMiB > high,
+		"connections: want requests from 1 to %d, and bodiesMiB from 8 (the largest body) to %d", high,
+		high)
 }
 
 // validateOutside checks the settings of what is outside of the cluster.
@@ -70,9 +72,8 @@ func (c *Config) validateOutside(complain complainer) {
 		c.RateLimit.Window < time.Second || c.RateLimit.Window > time.Hour {
 		complain("rateLimit: 0 to 1000000000 requests in a window of 1s to 1h")
 	}
-	if c.RateLimit.Items < 0 || c.RateLimit.Bytes < 0 {
-		complain("rateLimit.items, rateLimit.bytes: want 0 or more")
-	}
+	complain.when(c.RateLimit.Items < 0 || c.RateLimit.Bytes < 0,
+		"rateLimit.items, rateLimit.bytes: want 0 or more")
 }
 
 // Validate says everything that is wrong with the settings, one line each.
@@ -88,12 +89,8 @@ func (c *Config) Validate() error {
 	c.validateSignIn(complain)
 	c.Mail.validate(c.Ops, complain)
 	c.Backups.validate(complain)
-	if !nodeName.MatchString(c.Node) {
-		complain("node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
-	}
-	if c.Data == "" {
-		complain("data: want a folder")
-	}
+	complain.when(!nodeName.MatchString(c.Node), "node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
+	complain.when(c.Data == "", "data: want a folder")
 	for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops, "raft": c.Raft} {
 		if err := validAddress(address); err != nil {
 			complain("%s: %w", name, err)
@@ -111,9 +108,8 @@ func (c *Config) Validate() error {
 	complain.oneOf("audit", c.Audit, "async", "committed")
 	c.validateLimits(complain)
 	for i, skip := range c.Skip {
-		if (skip.Group != "billing" && skip.Group != "workspace") || skip.Index == 0 {
-			complain("skip[%d]: want group billing or workspace, and an index", i)
-		}
+		complain.when((skip.Group != "billing" && skip.Group != "workspace") || skip.Index == 0,
+			"skip[%d]: want group billing or workspace, and an index", i)
 	}
 	return errors.Join(wrong...)
 }
@@ -140,9 +136,8 @@ func (c *Config) validateTLS(complain complainer) {
 		}
 		return
 	}
-	if c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "" {
-		complain("tls: want authority, certificate and key, or none of them")
-	}
+	complain.when(c.TLS.Authority == "" || c.TLS.Certificate == "" || c.TLS.Key == "",
+		"tls: want authority, certificate and key, or none of them")
 }
 
 // elsewhere is the first address of a node that other machines reach; empty where all nodes are on
@@ -164,10 +159,9 @@ func (c *Config) elsewhere() string {
 func (c *Config) validateLease(complain complainer) {
 	const minLease, minHere, maxLease = time.Minute, 2 * time.Second, 10 * time.Minute
 	lease := c.Workspaces.Lease
-	if lease < minHere || lease > maxLease || lease < minLease && c.elsewhere() != "" {
-		complain("workspaces.lease: %s: want %s to %s, or %s and more where all nodes are on one machine",
-			lease, minLease, maxLease, minHere)
-	}
+	complain.when(lease < minHere || lease > maxLease || lease < minLease && c.elsewhere() != "",
+		"workspaces.lease: %s: want %s to %s, or %s and more where all nodes are on one machine", lease,
+		minLease, maxLease, minHere)
 }
 
 // OnThisMachine reports whether an address with a port is reached from this machine only.
@@ -178,44 +172,34 @@ func OnThisMachine(address string) bool {
 
 func (c *Config) validateLimits(complain complainer) {
 	const minKept, maxKeys, maxAudit = time.Hour, 90 * 24 * time.Hour, 3660 * 24 * time.Hour
-	if r := c.Limits.KeyRetention; r < minKept || r > maxKeys {
-		complain("limits.keyRetention: %s: want 1h to 2160h", r)
-	}
-	if w := c.Limits.EventWindow; w < minKept || w > c.Limits.KeyRetention {
-		complain("limits.eventWindow: %s: want 1h to limits.keyRetention", w)
-	}
-	if r := c.Limits.AuditRetention; r < minKept || r > maxAudit {
-		complain("limits.auditRetention: %s: want 1h to 87840h", r)
-	}
+	l := &c.Limits
+	complain.when(l.KeyRetention < minKept || l.KeyRetention > maxKeys,
+		"limits.keyRetention: %s: want 1h to 2160h", l.KeyRetention)
+	complain.when(l.EventWindow < minKept || l.EventWindow > l.KeyRetention,
+		"limits.eventWindow: %s: want 1h to limits.keyRetention", l.EventWindow)
+	complain.when(l.AuditRetention < minKept || l.AuditRetention > maxAudit,
+		"limits.auditRetention: %s: want 1h to 87840h", l.AuditRetention)
 	for name, v := range map[string]int{
-		"customers": c.Limits.CustomersPerAccount, "keys": c.Limits.KeysPerAccount,
-		"catalog": c.Limits.CatalogPerAccount, "webhooks": c.Limits.WebhooksPerAccount,
+		"customers": l.CustomersPerAccount, "keys": l.KeysPerAccount,
+		"catalog": l.CatalogPerAccount, "webhooks": l.WebhooksPerAccount,
 	} {
-		if v < 1 {
-			complain("limits.%sPerAccount: %d: want 1 or more", name, v)
-		}
+		complain.when(v < 1, "limits.%sPerAccount: %d: want 1 or more", name, v)
 	}
-	complain.within("limits.reservationsPerCustomer", c.Limits.ReservationsPerCustomer, 1, 100_000)
-	complain.within("limits.reservationsPerEnvironment", c.Limits.ReservationsPerEnvironment, 1,
-		4_000_000)
-	if d := c.Limits.LongestReservation; d < time.Second || d > 7*24*time.Hour {
-		complain("limits.longestReservation: %s: want 1s to 168h", d)
-	}
+	complain.within("limits.reservationsPerCustomer", l.ReservationsPerCustomer, 1, 100_000)
+	complain.within("limits.reservationsPerEnvironment", l.ReservationsPerEnvironment, 1, 4_000_000)
+	complain.when(l.LongestReservation < time.Second || l.LongestReservation > 7*24*time.Hour,
+		"limits.longestReservation: %s: want 1s to 168h", l.LongestReservation)
 	for name, weight := range c.Weights {
 		complain.within("weights."+name, weight, 1, 1000)
 	}
-	if c.Limits.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0 {
-		complain("limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
-	}
-	if c.Snapshots.LogMiB < 1 || c.Snapshots.TrailingMiB < 1 {
-		complain("snapshots.logMiB, snapshots.trailingMiB: want 1 or more")
-	}
-	if c.StopTimeout < time.Second || c.StopTimeout > 10*time.Minute {
-		complain("stopTimeout: %s: want 1s to 10m", c.StopTimeout)
-	}
-	if c.Drain < 0 || c.Drain > c.StopTimeout/2 {
-		complain("drain: %s: want 0s to half of stopTimeout", c.Drain)
-	}
+	complain.when(l.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0,
+		"limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
+	complain.when(c.Snapshots.LogMiB < 1 || c.Snapshots.TrailingMiB < 1,
+		"snapshots.logMiB, snapshots.trailingMiB: want 1 or more")
+	complain.when(c.StopTimeout < time.Second || c.StopTimeout > 10*time.Minute,
+		"stopTimeout: %s: want 1s to 10m", c.StopTimeout)
+	complain.when(c.Drain < 0 || c.Drain > c.StopTimeout/2,
+		"drain: %s: want 0s to half of stopTimeout", c.Drain)
 	complain.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	complain.oneOf("log.format", c.Log.Format, "text", "json")
 }
@@ -223,9 +207,8 @@ func (c *Config) validateLimits(complain complainer) {
 func (c *Config) validateMembers(complain complainer) {
 	ids, rafts := map[string]bool{}, map[string]bool{}
 	for i, m := range c.Members {
-		if !nodeName.MatchString(m.ID) || ids[m.ID] {
-			complain("members[%d].id: %q: want a node's name, each once", i, m.ID)
-		}
+		complain.when(!nodeName.MatchString(m.ID) || ids[m.ID],
+			"members[%d].id: %q: want a node's name, each once", i, m.ID)
 		if err := validAddress(m.Raft); err != nil || rafts[m.Raft] {
 			complain("members[%d].raft: %q: want host:port, each once", i, m.Raft)
 		}
@@ -236,15 +219,11 @@ func (c *Config) validateMembers(complain complainer) {
 			complain("dial.%s: %q: want another node's name, and host:port", id, address)
 		}
 	}
-	if c.Backups.Node != "" && !ids[c.Backups.Node] {
-		complain("backups.node: %q is not a member", c.Backups.Node)
-	}
-	if len(c.Members) > 0 && !ids[c.Node] {
-		complain("members: %q, this node, is not among them", c.Node)
-	}
-	if len(c.Members) > 9 {
-		complain("members: %d: want 9 at most", len(c.Members))
-	}
+	complain.when(c.Backups.Node != "" && !ids[c.Backups.Node], "backups.node: %q is not a member",
+		c.Backups.Node)
+	complain.when(len(c.Members) > 0 && !ids[c.Node], "members: %q, this node, is not among them",
+		c.Node)
+	complain.when(len(c.Members) > 9, "members: %d: want 9 at most", len(c.Members))
 }
 
 func validAddress(address string) error {

@@ -185,13 +185,10 @@ func (w *Workspaces) validate(complain complainer) {
 	complain.within("workspaces.credits.run", w.Credits.Run, 0, maxCredits)
 	switch w.Payments {
 	case PaymentsNone, PaymentsSandbox:
-		if w.Stripe != (Stripe{}) {
-			complain("workspaces.stripe: is for workspaces.payments: stripe")
-		}
+		complain.when(w.Stripe != (Stripe{}), "workspaces.stripe: is for workspaces.payments: stripe")
 	case PaymentsStripe:
-		if w.Stripe.SecretKey == "" || w.Stripe.WebhookSecret == "" {
-			complain("workspaces.stripe: want secretKey and webhookSecret")
-		}
+		complain.when(w.Stripe.SecretKey == "" || w.Stripe.WebhookSecret == "",
+			"workspaces.stripe: want secretKey and webhookSecret")
 	default:
 		complain("workspaces.payments: %q: want none, sandbox or stripe", w.Payments)
 	}
@@ -213,9 +210,8 @@ func (w *Workspaces) validate(complain complainer) {
 		known[m.Name] = true
 	}
 	for _, name := range w.Agents {
-		if !known[name] {
-			complain("workspaces.agents: %q: want http, nop, or the name of a command or a model", name)
-		}
+		complain.when(!known[name],
+			"workspaces.agents: %q: want http, nop, or the name of a command or a model", name)
 	}
 	complain.within("workspaces.workers", w.Workers, 1, 1000)
 }
