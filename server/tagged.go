@@ -27,8 +27,8 @@ func RequestSchema[T any]() *Schema { return taggedSchema[T](request, nil) }
 func DocumentSchema[T any](by ...Property) *Schema { return taggedSchema[T](document, by) }
 
 // AnswerSchema returns the schema of an answer, from the tags of the struct that it is written
-// from. by are the properties that tags do not describe: those that are written by hand. The name
-// of one that is further in is its path.
+// from. by are the properties that tags do not describe: those that are written by hand, or left
+// out, which have no schema. The name of one that is further in is its path.
 func AnswerSchema[T any](by ...Property) *Schema { return taggedSchema[T](answer, by) }
 
 func taggedSchema[T any](as usage, by []Property) *Schema {
@@ -53,7 +53,9 @@ func (s *Schema) put(p Property, after string) {
 	named := func(name string) int {
 		return slices.IndexFunc(s.Properties, func(q Property) bool { return q.Name == name })
 	}
-	if at := named(p.Name); at >= 0 {
+	if at := named(p.Name); at >= 0 && p.Schema == nil {
+		s.Properties = slices.Delete(s.Properties, at, at+1)
+	} else if at >= 0 {
 		s.Properties[at] = p
 	} else if at = named(after); at >= 0 {
 		s.Properties = slices.Insert(s.Properties, at+1, p)

@@ -23,62 +23,41 @@ func (m *Machine) journalChanges(t *turn, position uint32) {
 	r.Changes = r.Changes[:0]
 }
 
+// limitNames are the settings in the record of admin changes, in the order of limitValues. The
+// first alwaysRecorded are there even where they stay.
+var limitNames = [...]string{
+	"keyRetentionMs", "windowMs", "auditRetentionMs", "maxKeys", "maxKeysInMemory",
+	"customersPerAccount", "keysPerAccount", "catalogPerAccount", "webhooksPerAccount",
+	"reservationsPerCustomer", "reservationsPerEnvironment", "reservationMs",
+}
+
+const alwaysRecorded = 4
+
+func limitValues(l *accounts.Limits) [len(limitNames)]uint64 {
+	b := l.Bounds()
+	customer, environment := l.Holds()
+	return [...]uint64{
+		uint64(l.KeyRetentionMS), uint64(l.WindowMS), uint64(l.AuditRetentionMS), l.MaxKeys,
+		l.MemoryKeys(), b.Customers, b.Keys, b.Catalog, b.Endpoints, customer, environment,
+		uint64(l.LongestHold()),
+	}
+}
+
 // recordLimits records a change of the settings that a node's configuration requested.
 func (t *turn) recordLimits(before, after *accounts.Limits) {
 	if *before == *after {
 		return
 	}
-	var values []accounts.FieldChange
-	if was, is := before.MemoryKeys(), after.MemoryKeys(); was != is {
-		values = []accounts.FieldChange{{
-			Name: "maxKeysInMemory", Before: strconv.FormatUint(was, 10), After: strconv.FormatUint(is, 10),
-		}}
-	}
-	was, is := before.Bounds(), after.Bounds()
-	for _, v := range [...]struct {
-		name    string
-		was, is uint64
-	}{
-		{"customersPerAccount", was.Customers, is.Customers},
-		{"keysPerAccount", was.Keys, is.Keys},
-		{"catalogPerAccount", was.Catalog, is.Catalog},
-		{"webhooksPerAccount", was.Endpoints, is.Endpoints},
-	} {
-		if v.was != v.is {
-			values = append(values, accounts.FieldChange{
-				Name: v.name, Before: strconv.FormatUint(v.was, 10), After: strconv.FormatUint(v.is, 10),
+	c := accounts.Change{Actor: "configuration", Action: "limits.set"}
+	was, is := limitValues(before), limitValues(after)
+	for i, name := range limitNames {
+		if i < alwaysRecorded || was[i] != is[i] {
+			c.Values = append(c.Values, accounts.FieldChange{
+				Name: name, Before: strconv.FormatUint(was[i], 10), After: strconv.FormatUint(is[i], 10),
 			})
 		}
 	}
-	number := func(v int64) string { return strconv.FormatInt(v, 10) }
-	ownWas, allWas := before.Holds()
-	ownIs, allIs := after.Holds()
-	for _, v := range [...]struct {
-		name    string
-		was, is uint64
-	}{
-		{"reservationsPerCustomer", ownWas, ownIs},
-		{"reservationsPerEnvironment", allWas, allIs},
-		{"reservationMs", uint64(before.LongestHold()), uint64(after.LongestHold())},
-	} {
-		if v.was != v.is {
-			values = append(values, accounts.FieldChange{
-				Name: v.name, Before: strconv.FormatUint(v.was, 10), After: strconv.FormatUint(v.is, 10),
-			})
-		}
-	}
-	t.Note(accounts.Change{
-		Actor: "configuration", Action: "limits.set",
-		Values: append([]accounts.FieldChange{
-			{Name: "keyRetentionMs", Before: number(before.KeyRetentionMS), After: number(after.KeyRetentionMS)},
-			{Name: "windowMs", Before: number(before.WindowMS), After: number(after.WindowMS)},
-			{
-				Name:   "auditRetentionMs",
-				Before: number(before.AuditRetentionMS), After: number(after.AuditRetentionMS),
-			},
-			{Name: "maxKeys", Before: strconv.FormatUint(before.MaxKeys, 10), After: strconv.FormatUint(after.MaxKeys, 10)},
-		}, values...),
-	})
+	t.Note(c)
 }
 
 // Changes lists admin changes with numbers below before (0: all), newest first. It lists at most

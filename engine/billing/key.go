@@ -52,10 +52,10 @@ func (c *CreateKey) apply(t *turn) engine.Outcome {
 		}
 	}
 
-	t.AddKey(&accounts.APIKey{
-		ID: c.ID, Hash: c.Hash, Env: c.Env, Scope: c.Scope, Customer: customer,
-		Label: c.Label, Hint: c.Hint, CreatedAt: t.Stamp,
-	})
+	t.AddKey(&accounts.APIKey{Env: c.Env, KeyFacts: accounts.KeyFacts{
+		ID: c.ID, Hash: c.Hash, Scope: c.Scope, Customer: customer, Label: c.Label, Hint: c.Hint,
+		CreatedAt: t.Stamp,
+	}})
 	t.Fold(accounts.KeyHash(&c.Hash)) // not its number: a restore numbers keys anew
 	t.NoteChange(c.Env, c.Actor, "key.created", rows.UUIDText(c.ID),
 		accounts.Given("scope", c.Scope.String()), accounts.Given("label", c.Label),

@@ -1,42 +1,19 @@
 package billing
 
 import (
+	"cmp"
+
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/wire"
 )
 
-// SetLimits changes the settings that decide results, for the whole group. They are log entries
-// because replicas that read them from their own configurations would diverge.
-type SetLimits struct {
-	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event's occurredAt
-	// may be, both in milliseconds of log time. A window beyond the retention is cut to it. 0 or
-	// less keeps a value.
-	KeyRetentionMS int64 `wire:"1"`
-	WindowMS       int64 `wire:"2"`
-	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. 0 keeps
-	// the value.
-	MaxKeys uint64 `wire:"3"`
-	// AuditRetentionMS is how long audit events are kept, in milliseconds of log time from their
-	// recording. They are dropped in whole journal segments, at most a 30th later. 0 or less keeps
-	// the value. Raising it does not bring back what was dropped.
-	AuditRetentionMS int64 `wire:"4"`
-	// MaxKeysInMemory is how many of the keys stay in memory. Older ones are in files, which take
-	// at most 1.5 bytes of memory a key. While files are behind, memory may hold four times as
-	// many. 0 keeps the value.
-	MaxKeysInMemory uint64 `wire:"5"`
-	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each
-	// account. 0 keeps a value. An account keeps what it holds beyond them.
-	AccountCustomers uint64 `wire:"6"`
-	AccountKeys      uint64 `wire:"7"`
-	AccountCatalog   uint64 `wire:"8"`
-	AccountEndpoints uint64 `wire:"9"`
-	// CustomerHolds and EnvironmentHolds are how many open reservations a customer and an
-	// environment may have, HoldMS how long one may live, in milliseconds. 0 keeps a value. Open
-	// reservations beyond them stay.
-	CustomerHolds    uint64 `wire:"10"`
-	EnvironmentHolds uint64 `wire:"11"`
-	HoldMS           int64  `wire:"12"`
-}
+// SetLimits changes the settings that decide results, for the whole group; 0 or less keeps a value.
+// They are log entries because replicas that read them from their own configurations would diverge.
+type SetLimits accounts.Limits
+
+// Fields implements wire.Fielder.
+func (c *SetLimits) Fields(w *wire.Codec) { (*accounts.Limits)(c).Fields(w) }
 
 func (c *SetLimits) apply(t *turn) engine.Outcome {
 	next := c.Over(*t.Limits.Load())
@@ -65,16 +42,10 @@ func (c *SetLimits) Over(next accounts.Limits) accounts.Limits {
 		next.MaxKeysInMemory = min(c.MaxKeysInMemory, accounts.MaxKeys)
 	}
 	next.WindowMS = min(next.WindowMS, next.KeyRetentionMS)
-	wanted := accounts.Bounds{
-		Customers: c.AccountCustomers, Keys: c.AccountKeys, Catalog: c.AccountCatalog,
-		Endpoints: c.AccountEndpoints,
-	}
-	wanted.Or(&accounts.Bounds{
-		Customers: next.AccountCustomers, Keys: next.AccountKeys,
-		Catalog: next.AccountCatalog, Endpoints: next.AccountEndpoints,
-	})
-	next.AccountCustomers, next.AccountKeys = wanted.Customers, wanted.Keys
-	next.AccountCatalog, next.AccountEndpoints = wanted.Catalog, wanted.Endpoints
+	next.AccountCustomers = cmp.Or(c.AccountCustomers, next.AccountCustomers)
+	next.AccountKeys = cmp.Or(c.AccountKeys, next.AccountKeys)
+	next.AccountCatalog = cmp.Or(c.AccountCatalog, next.AccountCatalog)
+	next.AccountEndpoints = cmp.Or(c.AccountEndpoints, next.AccountEndpoints)
 	if c.CustomerHolds > 0 {
 		next.CustomerHolds = min(c.CustomerHolds, accounts.MaxCustomerHolds)
 	}

@@ -37,16 +37,9 @@ type environmentRecord struct {
 
 // keyRecord is an API key in a snapshot.
 type keyRecord struct {
-	ID           [16]byte       `wire:"1"`
-	Hash         [32]byte       `wire:"2"`
-	Scope        accounts.Scope `wire:"3"`
-	Label        string         `wire:"4"`
-	Hint         string         `wire:"5"`
-	CreatedAt    int64          `wire:"6"`
-	RevokedAt    int64          `wire:"7"`
-	RevokedIndex uint64         `wire:"8"`
-	Customer     uint32         `wire:"9"`
-	Budget       uint32         `wire:"10"`
+	accounts.KeyFacts
+	RevokedAt    int64  `wire:"7"`
+	RevokedIndex uint64 `wire:"8"`
 }
 
 // record encodes the environment as of the entry at index.
@@ -68,10 +61,7 @@ func (e *environmentFixed) record(index uint64) environmentRecord {
 		r.Terms = e.terms
 	}
 	for _, k := range e.keys {
-		key := keyRecord{
-			ID: k.ID, Hash: k.Hash, Scope: k.Scope, Label: k.Label, Hint: k.Hint,
-			CreatedAt: k.CreatedAt, Customer: k.Customer, Budget: k.Budget,
-		}
+		key := keyRecord{KeyFacts: k.KeyFacts}
 		if revoked := k.Revoked.Load(); revoked != nil && revoked.Index <= index {
 			key.RevokedAt, key.RevokedIndex = revoked.At, revoked.Index
 		}
@@ -134,11 +124,7 @@ func (s *state) restoreEnvironment(e *accounts.Environment, r *environmentRecord
 	}
 	for i := range r.Keys {
 		k := &r.Keys[i]
-		key := &accounts.APIKey{
-			ID: k.ID, Hash: k.Hash, Env: e.Number, Scope: k.Scope,
-			Label: k.Label, Hint: k.Hint, CreatedAt: k.CreatedAt, Customer: k.Customer,
-			Budget: k.Budget,
-		}
+		key := &accounts.APIKey{KeyFacts: k.KeyFacts, Env: e.Number}
 		if k.RevokedIndex != 0 {
 			key.Revoked.Store(&accounts.Revocation{At: k.RevokedAt, Index: k.RevokedIndex})
 		}

@@ -250,13 +250,15 @@ func differLines(d *differences, stored, made []book.InvoiceItem) {
 var ErrExplain = errors.New("billing: the journal does not explain the invoice")
 
 // Explanation is an invoice as stored, and as computed from the journal alone.
+//
+//schema:answer admin Explanation server
 type Explanation struct {
-	Invoice book.InvoiceView
-	auditor.Lines
 	// Equal reports whether both agree in every byte of the lines. Problem describes the
 	// difference.
-	Equal   bool
-	Problem string
+	Equal   bool             `json:"equal"`
+	Problem string           `json:"problem,omitzero" rule:"min=1"`
+	Invoice book.InvoiceView `json:"invoice" ref:"Invoice" with:"billingview.WriteInvoice"`
+	auditor.Lines
 }
 
 // Explain computes an invoice again from journal records: usage events, voids, amendments, and

@@ -112,6 +112,14 @@ type Account struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
+// Seller is who issues an environment's invoices, as their documents state it.
+type Seller struct {
+	Name    string `json:"name,omitzero"`
+	Address string `json:"address,omitzero"`
+	Email   string `json:"email,omitzero"`
+	TaxID   string `json:"taxId,omitzero"`
+}
+
 // UnmatchedName is a name of usage events that no feature had.
 type UnmatchedName struct {
 	Name    string    `json:"name"`
@@ -266,14 +274,6 @@ type PaymentProvider struct {
 	SecretsSet  bool              `json:"secretsSet"`
 	WebhookPath string            `json:"webhookPath"`
 	Previous    []TrustedProvider `json:"previous"`
-}
-
-// Seller is who issues an environment's invoices.
-type Seller struct {
-	Name    string `json:"name,omitzero"`
-	Address string `json:"address,omitzero"`
-	Email   string `json:"email,omitzero"`
-	TaxID   string `json:"taxId,omitzero"`
 }
 
 // PaymentTerms is when invoices are issued and fall due.

@@ -68,9 +68,7 @@ func (w *walk) query(x *server.Exchange, name string, most int) string {
 func (a *invoices) listInvoices(x *server.Exchange) *server.Fault {
 	var w walk
 	customer := w.query(x, "customer", maxID)
-	if customer == "" {
-		w.problem("customer", server.FieldRequired, "is required")
-	}
+	w.when(customer == "", "customer", server.FieldRequired, "is required")
 	if fault := w.fault(); fault != nil {
 		return fault
 	}
@@ -80,7 +78,7 @@ func (a *invoices) listInvoices(x *server.Exchange) *server.Fault {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		return server.List(x, append(a.machine.Invoices(env, view.Row),
-			a.machine.PendingInvoices(env, view.Row)...), writeInvoice)
+			a.machine.PendingInvoices(env, view.Row)...), billingview.WriteInvoice)
 	})
 }
 
@@ -94,9 +92,8 @@ func (a *invoices) searchInvoices(x *server.Exchange) *server.Fault {
 	limit, cursor := pageOf(x, &w, defaultCustomers, maxCustomers)
 	var status billing.InvoiceStatus
 	if name := string(x.Ctx.QueryArgs().Peek("status")); name != "" {
-		if !slices.Contains(issuedStatuses, name) {
-			w.problem("status", server.FieldNotAllowed, "must be DUE, PAST_DUE, PAID or VOID")
-		}
+		w.when(!slices.Contains(issuedStatuses, name), "status", server.FieldNotAllowed,
+			"must be DUE, PAST_DUE, PAID or VOID")
 		status, _ = billing.InvoiceStatusNamed(name)
 	}
 	if fault := w.fault(); fault != nil {
@@ -105,12 +102,8 @@ func (a *invoices) searchInvoices(x *server.Exchange) *server.Fault {
 	before := uint32(min(cmp.Or(cursor, math.MaxUint32), math.MaxUint32))
 	return a.environment(x, func(env uint32) *server.Fault {
 		found, next := a.machine.InvoicesBefore(env, before, status, limit, scannedCustomers)
-		return server.Page(x, "invoices", found, writeInvoice, cursorAt(uint64(next)))
+		return server.Page(x, "invoices", found, billingview.WriteInvoice, cursorAt(uint64(next)))
 	})
-}
-
-func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
-	billingview.WriteInvoice(data, v, nil)
 }
 
 // find finds an invoice in the environment that the path names.
@@ -134,7 +127,6 @@ func (a *invoices) showInvoice(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	var costs []decimal.Decimal
 	if v.Number > 0 && a.events != nil {
 		explained, found, err := a.machine.Explain(a.events, env, v.ID)
 		switch {
@@ -142,11 +134,18 @@ func (a *invoices) showInvoice(x *server.Exchange, id [16]byte) *server.Fault {
 		case err != nil:
 			return a.journalFailed(x, err)
 		case found:
-			v, costs = explained.Invoice, explained.Costs
+			v = explained.Invoice
+			costed(v.Items, explained.Costs)
 		}
 	}
-	billingview.WriteInvoice(x.Begin(), &v, costs)
-	return x.End(200)
+	return server.One(x, 200, &v, billingview.WriteInvoice)
+}
+
+// costed says of an invoice's lines what their events cost.
+func costed(items []billing.InvoiceItem, costs []decimal.Decimal) {
+	for i := range min(len(items), len(costs)) {
+		items[i].Cost, items[i].HasCost = costs[i], true
+	}
 }
 
 func (a *invoices) explainInvoice(x *server.Exchange, id [16]byte) *server.Fault {
@@ -165,29 +164,12 @@ func (a *invoices) explainInvoice(x *server.Exchange, id [16]byte) *server.Fault
 	case !found: // it was issued a moment ago, and has no number yet
 		return faultJournal
 	}
+	costed(explained.Invoice.Items, explained.Costs)
+	costed(explained.Recomputed, explained.Costs)
+	for i := range explained.Recomputed {
+		explained.Recomputed[i].Events, explained.Recomputed[i].HasEvents = explained.Counted[i], true
+	}
 	return server.One(x, 200, &explained, writeExplanation)
-}
-
-func writeExplanation(data *server.JSON, e *billing.Explanation) {
-	data.Open('{')
-	data.Bool("equal", e.Equal)
-	data.TextIf("problem", e.Problem)
-	data.Name("invoice")
-	billingview.WriteInvoice(data, &e.Invoice, e.Costs)
-	data.Array("recomputed")
-	for i := range e.Recomputed {
-		data.Open('{')
-		billingview.WriteInvoiceItem(data, &e.Recomputed[i])
-		data.Decimal("costAmount", e.Costs[i])
-		data.Uint("eventsCounted", e.Counted[i])
-		data.Close('}')
-	}
-	data.Close(']')
-	if e.FirstIndex > 0 {
-		data.Uint("firstLogIndex", e.FirstIndex)
-		data.Uint("lastLogIndex", e.LastIndex)
-	}
-	data.Close('}')
 }
 
 func (a *invoices) voidInvoice(x *server.Exchange, id [16]byte) *server.Fault {
@@ -357,20 +339,6 @@ func pageOf(x *server.Exchange, w *walk, standard, most int) (limit int, cursor 
 		}
 	}
 	return limit, cursor
-}
-
-func explanationSchema() *server.Schema {
-	return server.Object(
-		server.Must("equal", server.BoolSchema),
-		server.May("problem", text(1, 0)),
-		server.Must("invoice", server.RefTo("Invoice")),
-		server.Must("recomputed", server.ArrayOf(billingview.InvoiceItemSchema(
-			server.Must("costAmount", server.NumberSchema),
-			server.Must("eventsCounted", server.IntegerSchema),
-		))),
-		server.May("firstLogIndex", server.IntegerSchema),
-		server.May("lastLogIndex", server.IntegerSchema),
-	)
 }
 
 func verificationSchema() *server.Schema {

@@ -68,9 +68,8 @@ func (a *accounts) putOrigins(x *server.Exchange) *server.Fault {
 	fault := body(x, &w, map[string]reader{"origins": w.array(func(t *tree, place string) {
 		var origin string
 		w.text(&origin)(t, place)
-		if len(w.problems) == 0 && !validOrigin(origin) {
-			w.problem(place, server.FieldFormat, "must be an origin such as https://shop.example, in lower case")
-		}
+		w.when(len(w.problems) == 0 && !validOrigin(origin), place, server.FieldFormat,
+			"must be an origin such as https://shop.example, in lower case")
 		origins = append(origins, origin)
 	})}, "origins")
 	if fault == nil && len(origins) > billing.MaxOrigins {
@@ -119,20 +118,10 @@ func (a *accounts) termsRoutes() []server.Route {
 			a.within(a.getTerms), answers(server.AnswerSchema[termsAnswer]())),
 		row("PUT", environment+"/seller", "setSeller", "State who issues the invoices: name, address, "+
 			"e-mail and tax number, which invoices show; what is left out is empty", a.putSeller,
-			server.Takes(server.AnswerSchema[sellerAnswer]()), nothing("Set")),
+			server.Takes(server.AnswerSchema[billing.Seller]()), nothing("Set")),
 		row("GET", environment+"/seller", "showSeller", "Who issues the invoices",
-			a.within(a.getSeller), answers(server.AnswerSchema[sellerAnswer]())),
+			a.within(a.getSeller), answers(server.AnswerSchema[billing.Seller]())),
 	}
-}
-
-// sellerAnswer is who issues an environment's invoices.
-//
-//schema:answer admin Seller
-type sellerAnswer struct {
-	Name    string `json:"name,omitzero" rule:"max=128"`
-	Address string `json:"address,omitzero" rule:"max=500"`
-	Email   string `json:"email,omitzero" rule:"max=254"`
-	TaxID   string `json:"taxId,omitzero" rule:"max=64"`
 }
 
 func (a *accounts) putSeller(x *server.Exchange) *server.Fault {
@@ -151,8 +140,7 @@ func (a *accounts) putSeller(x *server.Exchange) *server.Fault {
 }
 
 func (a *accounts) getSeller(x *server.Exchange, env uint32) *server.Fault {
-	s := a.machine.Seller(env)
-	return server.One(x, 200, &sellerAnswer{s.Name, s.Address, s.Email, s.TaxID}, writeSeller)
+	return server.One(x, 200, new(a.machine.Seller(env)), writeSeller)
 }
 
 func (a *accounts) putTerms(x *server.Exchange) *server.Fault {
@@ -170,15 +158,12 @@ func (a *accounts) putTerms(x *server.Exchange) *server.Fault {
 		},
 	})
 	if fault == nil {
-		if c.KeepDays && !c.SetSettle {
-			w.problem(daysName, server.FieldRequired, "or %s is required", settleName)
-		}
-		if c.Days > billing.MaxPaymentTermDays {
-			w.problem(daysName, server.FieldOutOfRange, "must be from 0 to %d", billing.MaxPaymentTermDays)
-		}
-		if c.SettleMinutes > billing.MaxSettleMinutes {
-			w.problem(settleName, server.FieldOutOfRange, "must be from 0 to %d", billing.MaxSettleMinutes)
-		}
+		w.when(c.KeepDays && !c.SetSettle, daysName, server.FieldRequired, "or %s is required",
+			settleName)
+		w.when(c.Days > billing.MaxPaymentTermDays, daysName, server.FieldOutOfRange,
+			"must be from 0 to %d", billing.MaxPaymentTermDays)
+		w.when(c.SettleMinutes > billing.MaxSettleMinutes, settleName, server.FieldOutOfRange,
+			"must be from 0 to %d", billing.MaxSettleMinutes)
 		fault = w.fault()
 	}
 	if fault != nil {

@@ -4,6 +4,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // previewRoutes is the row by which a page says what a change will cost before it is made.
@@ -63,6 +64,6 @@ func (a *catalogs) preview(x *server.Exchange) *server.Fault {
 		if outcome != engine.OutcomeDone {
 			return server.FaultOf(outcome)
 		}
-		return server.Page(x, "invoices", views, writeInvoice, "")
+		return server.Page(x, "invoices", views, billingview.WriteInvoice, "")
 	})
 }

@@ -27,6 +27,26 @@ func writeChecksSeries(data *server.JSON, v *billing.ChecksSeries) {
 	data.Close('}')
 }
 
+func writeExplanation(data *server.JSON, v *billing.Explanation) {
+	data.Open('{')
+	data.Bool("equal", v.Equal)
+	data.TextIf("problem", v.Problem)
+	data.Name("invoice")
+	billingview.WriteInvoice(data, &v.Invoice)
+	data.Array("recomputed")
+	for i := range v.Recomputed {
+		billingview.WriteInvoiceItem(data, &v.Recomputed[i])
+	}
+	data.Close(']')
+	if v.FirstIndex != 0 {
+		data.Uint("firstLogIndex", uint64(v.FirstIndex))
+	}
+	if v.LastIndex != 0 {
+		data.Uint("lastLogIndex", uint64(v.LastIndex))
+	}
+	data.Close('}')
+}
+
 func writeGrant(data *server.JSON, v *billing.GrantView) {
 	data.Open('{')
 	data.UUID("id", v.ID)
@@ -135,6 +155,15 @@ func writeAccount(data *server.JSON, v *billing.AccountView) {
 	data.UUID("id", v.ID)
 	data.Text("name", v.Name)
 	data.Time("createdAt", v.CreatedAt)
+	data.Close('}')
+}
+
+func writeSeller(data *server.JSON, v *billing.Seller) {
+	data.Open('{')
+	data.TextIf("name", v.Name)
+	data.TextIf("address", v.Address)
+	data.TextIf("email", v.Email)
+	data.TextIf("taxId", v.TaxID)
 	data.Close('}')
 }
 
@@ -389,15 +418,6 @@ func writePaymentProvider(data *server.JSON, v *providerAnswer) {
 		writeTrustedProvider(data, &v.Previous[i])
 	}
 	data.Close(']')
-	data.Close('}')
-}
-
-func writeSeller(data *server.JSON, v *sellerAnswer) {
-	data.Open('{')
-	data.TextIf("name", v.Name)
-	data.TextIf("address", v.Address)
-	data.TextIf("email", v.Email)
-	data.TextIf("taxId", v.TaxID)
 	data.Close('}')
 }
 

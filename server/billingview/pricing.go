@@ -25,11 +25,6 @@ func PricingSchema() *server.Schema {
 
 // TiersSchema describes a list of what WriteTier writes.
 func TiersSchema() *server.Schema {
-	return server.ArrayOf(server.Object(
-		server.Must("upTo", &server.Schema{
-			OneOf: []*server.Schema{server.NumberSchema, server.EnumSchema("inf")},
-		}),
-		server.Must("pricePerUnit", server.NumberSchema),
-		server.Must("flatFee", server.NumberSchema),
-	))
+	return server.ArrayOf(server.AnswerSchema[billing.TierDocument](server.Must("upTo",
+		&server.Schema{OneOf: []*server.Schema{server.NumberSchema, server.EnumSchema("inf")}})))
 }

@@ -132,6 +132,61 @@ func WriteUsageSeries(data *server.JSON, v *billing.UsageSeries) {
 	data.Close('}')
 }
 
+// WriteInvoiceItem writes an answer, as both APIs have it.
+func WriteInvoiceItem(data *server.JSON, v *billing.InvoiceItem) {
+	data.Open('{')
+	data.Text("kind", v.Kind.String())
+	data.Text("description", v.Description)
+	data.TextIf("featureKey", v.FeatureKey)
+	data.Decimal("quantity", v.Quantity)
+	if v.HasUnitPrice {
+		data.Decimal("unitPrice", v.UnitPrice)
+	}
+	if len(v.Tiers) > 0 {
+		data.Array("tiers")
+		for i := range v.Tiers {
+			WriteTier(data, &v.Tiers[i])
+		}
+		data.Close(']')
+	}
+	data.Time("periodStart", v.PeriodStart)
+	data.Time("periodEnd", v.PeriodEnd)
+	data.Decimal("amount", v.Amount)
+	if v.HasCost {
+		data.Decimal("costAmount", v.Cost)
+	}
+	if v.HasEvents {
+		data.Uint("eventsCounted", uint64(v.Events))
+	}
+	data.Close('}')
+}
+
+// WriteInvoice writes an answer, as both APIs have it.
+func WriteInvoice(data *server.JSON, v *billing.InvoiceView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	if v.Number != 0 {
+		data.Uint("number", uint64(v.Number))
+	}
+	data.Text("type", v.Type.String())
+	data.Text("status", v.Status.String())
+	data.Decimal("amount", v.Amount)
+	data.Text("currency", v.Currency)
+	data.UUID("subscriptionId", v.SubscriptionID)
+	data.Text("customerReferenceId", v.Customer)
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("dueDate", v.DueDate)
+	data.Time("paidAt", v.PaidAt)
+	data.Time("periodStart", v.PeriodStart)
+	data.Time("periodEnd", v.PeriodEnd)
+	data.Array("items")
+	for i := range v.Items {
+		WriteInvoiceItem(data, &v.Items[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
 // WriteCreditAllocation writes an answer, as both APIs have it.
 func WriteCreditAllocation(data *server.JSON, v *billing.CreditAllocationDocument) {
 	data.Open('{')

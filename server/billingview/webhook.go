@@ -72,7 +72,7 @@ func WriteWebhook(data *server.JSON, m *billing.WebhookMessage) {
 func writeWebhookInvoice(data *server.JSON, m *billing.WebhookMessage) {
 	data.UUID("id", m.InvoiceID)
 	data.Uint("number", m.Number)
-	data.Text("type", invoiceTypes[m.InvoiceType])
+	data.Text("type", m.InvoiceType.String())
 	data.Text("status", m.Status.String())
 	data.Decimal("amount", m.Amount)
 	data.Text("currency", m.Currency)

@@ -94,7 +94,7 @@ func (a *invoices) listInvoices(x *server.Exchange, id string) *server.Fault {
 		data := x.Begin()
 		data.Open('[')
 		for i := range page.List {
-			billingview.WriteInvoice(data, &page.List[i], nil)
+			billingview.WriteInvoice(data, &page.List[i])
 		}
 		data.Close(']')
 		if page.More {
@@ -115,12 +115,8 @@ func (a *invoices) getInvoice(x *server.Exchange, customer string) *server.Fault
 		if !found || invoice.Customer != customer {
 			return server.FaultOf(engine.OutcomeInvoiceUnknown)
 		}
-		return server.One(x, 200, &invoice, writeInvoice)
+		return server.One(x, 200, &invoice, billingview.WriteInvoice)
 	})
-}
-
-func writeInvoice(data *server.JSON, v *billing.InvoiceView) {
-	billingview.WriteInvoice(data, v, nil)
 }
 
 // maxPaidNote is the length of the note on a payment, in characters.

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -116,6 +117,6 @@ func (a *subscriptions) upcomingInvoice(x *server.Exchange, id [16]byte) *server
 		if !found {
 			return server.FaultOf(engine.OutcomeSubscriptionUnknown)
 		}
-		return server.One(x, 200, &invoice, writeInvoice)
+		return server.One(x, 200, &invoice, billingview.WriteInvoice)
 	})
 }

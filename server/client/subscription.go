@@ -57,7 +57,7 @@ func (a *subscriptions) answerCreated(x *server.Exchange, c *billing.CreateSubsc
 			writeSubscription(data, &s)
 			if ok {
 				data.Name("invoice")
-				billingview.WriteInvoice(data, &invoice, nil)
+				billingview.WriteInvoice(data, &invoice)
 			}
 			data.Object("metadata")
 			data.Close('}')

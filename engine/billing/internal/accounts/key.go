@@ -40,18 +40,26 @@ const (
 	MaxListedKeys = 2 * MaxAPIKeys
 )
 
+// KeyFacts are an API key in its environment, as snapshots have it.
+//
+//schema:part
+type KeyFacts struct {
+	ID        [16]byte `wire:"1"`
+	Hash      [32]byte `wire:"2"`
+	Scope     Scope    `wire:"3"`
+	Label     string   `wire:"4"`
+	Hint      string   `wire:"5"`
+	CreatedAt int64    `wire:"6"`
+	Customer  uint32   `wire:"9"` // customer's row, for ScopeCustomer
+	// Budget is the node of budgets that its requests count at, or below; 0: it is bound to none.
+	Budget uint32 `wire:"10"`
+}
+
 // APIKey changes at most once: when it is revoked. Binding it to another budget makes another
 // APIKey.
 type APIKey struct {
-	ID          [16]byte
-	Hash        [32]byte
-	Env         uint32
-	Scope       Scope
-	Customer    uint32 // customer's row, for ScopeCustomer
-	Label, Hint string
-	CreatedAt   int64
-	// Budget is the node of budgets that its requests count at, or below; 0: it is bound to none.
-	Budget  uint32
+	KeyFacts
+	Env     uint32
 	Revoked atomic.Pointer[Revocation]
 }
 
@@ -85,10 +93,8 @@ func (s *Directory) AddKey(k *APIKey) {
 // BindKey puts in a key's place one that is bound to a budget. A running snapshot has the one of
 // before.
 func (s *Directory) BindKey(k *APIKey, budget uint32) {
-	bound := &APIKey{
-		ID: k.ID, Hash: k.Hash, Env: k.Env, Scope: k.Scope, Customer: k.Customer, Label: k.Label,
-		Hint: k.Hint, CreatedAt: k.CreatedAt, Budget: budget,
-	}
+	bound := &APIKey{KeyFacts: k.KeyFacts, Env: k.Env}
+	bound.Budget = budget
 	bound.Revoked.Store(k.Revoked.Load())
 	slot, _ := s.APIKeys.At(s.keyNumber(&k.Hash))
 	slot.Key.Store(bound)

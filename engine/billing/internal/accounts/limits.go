@@ -20,23 +20,33 @@ const (
 
 // Limits are the settings that decide results, set by SetLimits.
 type Limits struct {
-	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event may be.
-	KeyRetentionMS, WindowMS int64
+	// KeyRetentionMS is how long idempotency keys are kept, WindowMS how old an event's occurredAt
+	// may be, both in milliseconds of log time. A window beyond the retention is cut to it.
+	KeyRetentionMS int64 `wire:"1"`
+	WindowMS       int64 `wire:"2"`
 	// MaxKeys is the number of idempotency keys that may be kept, in memory and on disk. The last
 	// eighth is reserved for accounts that hold fewer than are free.
-	MaxKeys uint64
-	// AuditRetentionMS is how long audit events are kept.
-	AuditRetentionMS int64
-	// MaxKeysInMemory is how many of the keys stay in memory; 0 is 32 Mi (some 1.2 GB).
-	MaxKeysInMemory uint64
+	MaxKeys uint64 `wire:"3"`
+	// AuditRetentionMS is how long audit events are kept, in milliseconds of log time from their
+	// recording. They are dropped in whole journal segments, at most a 30th later. Raising it does
+	// not bring back what was dropped.
+	AuditRetentionMS int64 `wire:"4"`
+	// MaxKeysInMemory is how many of the keys stay in memory; 0 is 32 Mi (some 1.2 GB). Older ones
+	// are in files, which take at most 1.5 bytes of memory a key. While files are behind, memory may
+	// hold four times as many.
+	MaxKeysInMemory uint64 `wire:"5"`
 	// AccountCustomers, AccountKeys, AccountCatalog and AccountEndpoints are Bounds of each
-	// account; 0 is the default.
-	AccountCustomers, AccountKeys, AccountCatalog, AccountEndpoints uint64
+	// account; 0 is the default. An account keeps what it holds beyond them.
+	AccountCustomers uint64 `wire:"6"`
+	AccountKeys      uint64 `wire:"7"`
+	AccountCatalog   uint64 `wire:"8"`
+	AccountEndpoints uint64 `wire:"9"`
 	// CustomerHolds and EnvironmentHolds are how many open reservations a customer and an
 	// environment may have, HoldMS how long one may live, extensions included; 0 is the default of
-	// each.
-	CustomerHolds, EnvironmentHolds uint64
-	HoldMS                          int64
+	// each. Open reservations beyond them stay.
+	CustomerHolds    uint64 `wire:"10"`
+	EnvironmentHolds uint64 `wire:"11"`
+	HoldMS           int64  `wire:"12"`
 }
 
 // Bounds of reservations.

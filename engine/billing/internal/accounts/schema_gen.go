@@ -34,6 +34,22 @@ func (v *FieldChange) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *Limits) Fields(w *wire.Codec) {
+	w.Int(1, &v.KeyRetentionMS)
+	w.Int(2, &v.WindowMS)
+	wire.Uint(w, 3, &v.MaxKeys)
+	w.Int(4, &v.AuditRetentionMS)
+	wire.Uint(w, 5, &v.MaxKeysInMemory)
+	wire.Uint(w, 6, &v.AccountCustomers)
+	wire.Uint(w, 7, &v.AccountKeys)
+	wire.Uint(w, 8, &v.AccountCatalog)
+	wire.Uint(w, 9, &v.AccountEndpoints)
+	wire.Uint(w, 10, &v.CustomerHolds)
+	wire.Uint(w, 11, &v.EnvironmentHolds)
+	w.Int(12, &v.HoldMS)
+}
+
+// Fields implements wire.Fielder.
 func (v *LinksEnd) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Customer)
 	w.Int(2, &v.At)

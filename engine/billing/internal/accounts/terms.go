@@ -41,11 +41,13 @@ const (
 )
 
 // Seller is who issues an environment's invoices, as their documents state it.
+//
+//schema:answer admin Seller
 type Seller struct {
-	Name    string `wire:"1" json:"name,omitzero"`
-	Address string `wire:"2" json:"address,omitzero"`
-	Email   string `wire:"3" json:"email,omitzero"`
-	TaxID   string `wire:"4" json:"taxId,omitzero"`
+	Name    string `wire:"1" json:"name,omitzero" rule:"max=128"`
+	Address string `wire:"2" json:"address,omitzero" rule:"max=500"`
+	Email   string `wire:"3" json:"email,omitzero" rule:"max=254"`
+	TaxID   string `wire:"4" json:"taxId,omitzero" rule:"max=64"`
 }
 
 // Bounded reports whether no field is too long.

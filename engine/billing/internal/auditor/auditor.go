@@ -22,14 +22,15 @@ type Usage struct {
 
 // Lines are the lines of an invoice computed from the journal.
 type Lines struct {
-	Recomputed []book.InvoiceItem
+	Recomputed []book.InvoiceItem `json:"recomputed" with:"billingview.WriteInvoiceItem"`
 	// Counted is how many events and corrections each line counts that no line before it did; 0 for
 	// a price.
 	Counted []uint64
 	// Costs are what those events cost: as stored with them, plus their corrections.
 	Costs []decimal.Decimal
 	// FirstIndex and LastIndex bound the log entries of those events.
-	FirstIndex, LastIndex uint64
+	FirstIndex uint64 `json:"firstLogIndex,omitzero"`
+	LastIndex  uint64 `json:"lastLogIndex,omitzero"`
 }
 
 // Invoice is the journal's record of an invoice without its lines.

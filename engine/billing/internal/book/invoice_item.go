@@ -46,40 +46,56 @@ const (
 )
 
 // InvoiceType is the reason for an invoice.
+//
+//schema:enum
 type InvoiceType uint8
 
 const (
-	InvoiceInitial    InvoiceType = 1
-	InvoiceRegular    InvoiceType = 2
-	InvoiceAdjustment InvoiceType = 3
-	InvoiceCredit     InvoiceType = 4
-	InvoiceInterim    InvoiceType = 5
+	InvoiceInitial    InvoiceType = 1 // IN_ADVANCE_INITIAL
+	InvoiceRegular    InvoiceType = 2 // REGULAR
+	InvoiceAdjustment InvoiceType = 3 // ADJUSTMENT
+	InvoiceCredit     InvoiceType = 4 // CREDIT
+	InvoiceInterim    InvoiceType = 5 // INTERIM
 )
 
 // InvoiceView is one invoice.
+//
+//schema:answer billingview Invoice server
 type InvoiceView struct {
-	ID, SubscriptionID         [16]byte
-	Number                     uint64 // per environment, from 1, without gaps
-	Type                       InvoiceType
-	Status                     InvoiceStatus
-	Customer                   string
-	Amount                     decimal.Decimal
-	Currency                   string
-	CreatedAt, DueDate, PaidAt int64
-	PeriodStart, PeriodEnd     int64
-	Items                      []InvoiceItem
+	ID             [16]byte        `json:"id"`
+	Number         uint64          `json:"number,omitzero"` // per environment, from 1, without gaps
+	Type           InvoiceType     `json:"type" rule:"oneof=REGULAR|IN_ADVANCE_INITIAL|ADJUSTMENT|CREDIT|INTERIM"`
+	Status         InvoiceStatus   `json:"status"`
+	Amount         decimal.Decimal `json:"amount"`
+	Currency       string          `json:"currency" rule:"min=3,max=3"`
+	SubscriptionID [16]byte        `json:"subscriptionId,omitzero"`
+	Customer       string          `json:"customerReferenceId" rule:"min=1,max=128"`
+	CreatedAt      int64           `json:"createdAt,omitzero" as:"time"`
+	DueDate        int64           `json:"dueDate,omitzero" as:"time"`
+	PaidAt         int64           `json:"paidAt,omitzero" as:"time"`
+	PeriodStart    int64           `json:"periodStart,omitzero" as:"time"`
+	PeriodEnd      int64           `json:"periodEnd,omitzero" as:"time"`
+	Items          []InvoiceItem   `json:"items"`
 }
 
 // InvoiceItem is one line of an invoice. A stored line omits a period that equals the invoice's.
+//
+//schema:answer billingview InvoiceItem server
 type InvoiceItem struct {
-	Kind         LineKind                `wire:"10"`
-	Description  string                  `wire:"1"`
-	FeatureKey   string                  `wire:"2"`
-	Quantity     decimal.Decimal         `wire:"3"`
-	UnitPrice    decimal.Decimal         `wire:"4"`
+	Kind         LineKind                `wire:"10" json:"kind"`
+	Description  string                  `wire:"1" json:"description"`
+	FeatureKey   string                  `wire:"2" json:"featureKey,omitzero" rule:"min=1,max=128"`
+	Quantity     decimal.Decimal         `wire:"3" json:"quantity"`
+	UnitPrice    decimal.Decimal         `wire:"4" json:"unitPrice" if:"HasUnitPrice"`
 	HasUnitPrice bool                    `wire:"5"`
-	Tiers        []catalogs.TierDocument `wire:"6"`
-	PeriodStart  int64                   `wire:"7"`
-	PeriodEnd    int64                   `wire:"8"`
-	Amount       decimal.Decimal         `wire:"9"` // in the currency's minor units, rounded once
+	Tiers        []catalogs.TierDocument `wire:"6" json:"tiers,omitzero" with:"WriteTier"`
+	PeriodStart  int64                   `wire:"7" json:"periodStart,omitzero" as:"time"`
+	PeriodEnd    int64                   `wire:"8" json:"periodEnd,omitzero" as:"time"`
+	// Amount is in the currency's minor units, rounded once.
+	Amount decimal.Decimal `wire:"9" json:"amount"`
+	// Cost and Events are what the line's events cost and how many they are, in the answers that
+	// say so.
+	Cost               decimal.Decimal `json:"costAmount" if:"HasCost"`
+	Events             uint64          `json:"eventsCounted" if:"HasEvents"`
+	HasCost, HasEvents bool
 }

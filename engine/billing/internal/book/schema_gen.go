@@ -458,6 +458,24 @@ func (v InvoiceStatus) String() string {
 	return strconv.Itoa(int(v))
 }
 
+var invoiceTypeNames = []string{
+	1: "IN_ADVANCE_INITIAL",
+	2: "REGULAR",
+	3: "ADJUSTMENT",
+	4: "CREDIT",
+}
+
+// Names returns the API's names of the values, by number.
+func (InvoiceType) Names() []string { return invoiceTypeNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v InvoiceType) String() string {
+	if int(v) < len(invoiceTypeNames) && (v == 0 || invoiceTypeNames[v] != "") {
+		return invoiceTypeNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var lineKindNames = []string{
 	1: "base",
 	2: "usage",
