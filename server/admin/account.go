@@ -127,10 +127,8 @@ func (a *accounts) createKey(x *server.Exchange) *server.Fault {
 		if c.Scope, known = scopes[scope]; !known {
 			w.problem("scope", server.FieldNotAllowed, "must be full, read or customer")
 		}
-		if (c.Scope == billing.ScopeCustomer) != (c.Customer != "") {
-			w.problem("customer", server.FieldConflict,
-				"must name the customer of a key with the scope customer, and of no other")
-		}
+		w.when((c.Scope == billing.ScopeCustomer) != (c.Customer != ""), "customer", server.FieldConflict,
+			"must name the customer of a key with the scope customer, and of no other")
 		if wrong, ok := form.CheckText([]byte(c.Label), 0, maxLabel); !ok {
 			w.problem("label", wrong.Code,
 				"must have at most 80 characters, none of them a control character")

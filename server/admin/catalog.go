@@ -87,9 +87,8 @@ func readCredits(w *walk, c *billing.CreditsDocument) reader {
 		w.object(t, place, map[string]reader{
 			"pool": w.text(&c.Pool), "weight": w.positive(&c.Weight),
 		})
-		if len(w.problems) == before && c.Pool == "" {
-			w.problem(place+".pool", server.FieldRequired, "is required")
-		}
+		w.when(len(w.problems) == before && c.Pool == "", place+".pool", server.FieldRequired,
+			"is required")
 	}
 }
 

@@ -46,9 +46,7 @@ func readChangeCursor(x *server.Exchange, w *walk) (c changeCursor) {
 	if both {
 		act, ok2 = server.WholeNumber(second, 0, math.MaxUint32)
 	}
-	if !ok || !ok2 {
-		w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
-	}
+	w.when(!ok || !ok2, "cursor", server.FieldFormat, "must be nextCursor of the page before")
 	return changeCursor{change, uint32(act)}
 }
 

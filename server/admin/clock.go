@@ -36,9 +36,7 @@ func (a *clocks) advanceClock(x *server.Exchange) *server.Fault {
 	patience := a.settling
 	if text := string(x.Ctx.QueryArgs().Peek("waitSeconds")); fault == nil && text != "" {
 		n, ok := server.WholeNumber(text, 0, maxSettleWait)
-		if !ok {
-			w.problem("waitSeconds", server.FieldOutOfRange, "must be from 0 to %d", maxSettleWait)
-		}
+		w.when(!ok, "waitSeconds", server.FieldOutOfRange, "must be from 0 to %d", maxSettleWait)
 		patience, fault = min(patience, time.Duration(n)*time.Second), w.fault()
 	}
 	if fault == nil {

@@ -221,9 +221,8 @@ func (a *credits) listTransactions(x *server.Exchange, pool [16]byte) *server.Fa
 	q.Limit = pageSize(x, &w, defaultMoves, maxMoves)
 	if text := string(x.Ctx.QueryArgs().Peek("cursor")); text != "" {
 		b, ok := server.Cursor(text)
-		if !ok || len(text) > maxMoveCursor || wire.Decode(b, &q.Cursor) != nil {
-			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
-		}
+		w.when(!ok || len(text) > maxMoveCursor || wire.Decode(b, &q.Cursor) != nil, "cursor",
+			server.FieldFormat, "must be nextCursor of the page before")
 	}
 	if fault := cmp.Or(w.fault(), a.noJournal()); fault != nil {
 		return fault

@@ -51,9 +51,7 @@ func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault
 		// In a query a bare '+' is a space, and offsets are written with it.
 		text := strings.ReplaceAll(string(args.Peek(name)), " ", "+")
 		ms, ok := server.ParseInstant([]byte(text))
-		if !ok {
-			w.problem(name, server.FieldFormat, "must be an RFC 3339 time")
-		}
+		w.when(!ok, name, server.FieldFormat, "must be an RFC 3339 time")
 		*dst = ms
 	}
 	instant("from", &q.From)
@@ -62,8 +60,6 @@ func marginQuery(x *server.Exchange) (q billing.MarginQuery, fault *server.Fault
 	if q.By, known = marginKinds[string(args.Peek("by"))]; !known {
 		w.problem("by", server.FieldNotAllowed, "must be customer, feature or plan")
 	}
-	if len(w.problems) == 0 && q.From >= q.To {
-		w.problem("from", server.FieldConflict, "must be before to")
-	}
+	w.when(len(w.problems) == 0 && q.From >= q.To, "from", server.FieldConflict, "must be before to")
 	return q, w.fault()
 }

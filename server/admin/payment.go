@@ -43,9 +43,8 @@ func (a *providers) putProvider(x *server.Exchange) *server.Fault {
 	for name, value := range map[string]string{
 		"baseUrl": s.BaseURL, "secretKey": s.SecretKey, "webhookSecret": s.WebhookSecret,
 	} {
-		if fault == nil && (len(value) > maxSecret || !utf8.ValidString(value)) {
-			w.problem(name, server.FieldTooLong, "must have at most %d bytes", maxSecret)
-		}
+		w.when(fault == nil && (len(value) > maxSecret || !utf8.ValidString(value)), name,
+			server.FieldTooLong, "must have at most %d bytes", maxSecret)
 	}
 	if fault == nil {
 		fault = w.fault()

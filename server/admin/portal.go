@@ -72,9 +72,8 @@ func (a *portals) putPortal(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	if p.Colour != "" && !colours.MatchString(p.Colour) {
-		w.problem("accentColour", server.FieldFormat, "must be a colour such as #17645a")
-	}
+	w.when(p.Colour != "" && !colours.MatchString(p.Colour), "accentColour", server.FieldFormat,
+		"must be a colour such as #17645a")
 	if logo != "" {
 		var err error
 		p.Logo, err = base64.StdEncoding.DecodeString(logo)

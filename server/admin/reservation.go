@@ -45,9 +45,8 @@ func (a *customers) listReservations(x *server.Exchange) *server.Fault {
 	}
 	if cursor := query.Peek("cursor"); len(cursor) > 0 {
 		n, err := hex.Decode(q.After[:], cursor[:min(len(cursor), maxReservationCursor)])
-		if err != nil || n != len(q.After) || len(cursor) > maxReservationCursor {
-			w.problem("cursor", server.FieldFormat, "must be nextCursor of the page before")
-		}
+		w.when(err != nil || n != len(q.After) || len(cursor) > maxReservationCursor, "cursor",
+			server.FieldFormat, "must be nextCursor of the page before")
 	}
 	var fault *server.Fault
 	if q.Customer, fault = pathCustomer(x); fault == nil {

@@ -174,6 +174,13 @@ func (w *walk) problem(place string, code server.FieldCode, format string, args 
 	})
 }
 
+// when notes a problem where something is so.
+func (w *walk) when(is bool, place string, code server.FieldCode, format string, args ...any) {
+	if is {
+		w.problem(place, code, format, args...)
+	}
+}
+
 func (w *walk) unknown(place string) {
 	w.note(server.UnknownField(strings.TrimPrefix(place, ".")))
 }
@@ -242,10 +249,8 @@ func (w *walk) appendCompact(dst []byte, t *tree, place string) []byte {
 		return server.AppendString(dst, t.text)
 	case scan.KindNumber:
 		value, err := decimal.Parse(t.text)
-		if err != nil {
-			w.problem(place, server.FieldOutOfRange,
-				"must be a number, exact to 12 decimal places and within 10^24")
-		}
+		w.when(err != nil, place, server.FieldOutOfRange,
+			"must be a number, exact to 12 decimal places and within 10^24")
 		return value.AppendTo(dst)
 	case scan.KindArray:
 		dst = append(dst, '[')
@@ -273,9 +278,7 @@ func (w *walk) appendObject(dst []byte, t *tree, place string) []byte {
 		name := t.names[i]
 		if k > 0 {
 			dst = append(dst, ',')
-			if t.names[order[k-1]] == name {
-				w.problem(place+"."+name, server.FieldRepeated, server.MoreThanOnce)
-			}
+			w.when(t.names[order[k-1]] == name, place+"."+name, server.FieldRepeated, server.MoreThanOnce)
 		}
 		dst = append(server.AppendString(dst, name), ':')
 		dst = w.appendCompact(dst, t.items[i], place+"."+name)

@@ -11,7 +11,6 @@ import (
 
 // The readers below read values of a document; what is wrong becomes a problem with its place.
 
-// text reads a string.
 func (w *walk) text(dst *string) reader {
 	return func(t *tree, place string) {
 		if t.kind != scan.KindString {
@@ -48,7 +47,6 @@ func (t *tree) integer() (value int64, ok bool) {
 	return value, err == nil
 }
 
-// whole reads a whole number.
 func (w *walk) whole(dst *uint32) reader {
 	return func(t *tree, place string) {
 		value, err := strconv.ParseUint(t.text, 10, 32)
@@ -84,7 +82,6 @@ func (w *walk) plain(dst *string, least, most int) reader {
 	}
 }
 
-// word reads a string out of a list.
 func (w *walk) word(dst *string, words ...string) reader {
 	return func(t *tree, place string) {
 		if t.kind == scan.KindString {
@@ -111,9 +108,8 @@ func (w *walk) currency(dst *string) reader {
 
 func (w *walk) flag(dst *bool) reader {
 	return func(t *tree, place string) {
-		if t.kind != scan.KindTrue && t.kind != scan.KindFalse {
-			w.problem(place, server.FieldType, "must be true or false")
-		}
+		w.when(t.kind != scan.KindTrue && t.kind != scan.KindFalse, place, server.FieldType,
+			"must be true or false")
 		*dst = t.kind == scan.KindTrue
 	}
 }
@@ -134,9 +130,7 @@ func (w *walk) integer(dst *int64, most int64) reader {
 func (w *walk) amount(dst *decimal.Decimal) reader {
 	return func(t *tree, place string) {
 		w.decimal(dst)(t, place)
-		if dst.Sign() < 0 {
-			w.problem(place, server.FieldOutOfRange, "must not be negative")
-		}
+		w.when(dst.Sign() < 0, place, server.FieldOutOfRange, "must not be negative")
 	}
 }
 
@@ -159,9 +153,8 @@ func (w *walk) positive(dst *decimal.Decimal) reader {
 	return func(t *tree, place string) {
 		before := len(w.problems)
 		w.decimal(dst)(t, place)
-		if len(w.problems) == before && dst.Sign() <= 0 {
-			w.problem(place, server.FieldOutOfRange, "must be greater than 0")
-		}
+		w.when(len(w.problems) == before && dst.Sign() <= 0, place, server.FieldOutOfRange,
+			"must be greater than 0")
 	}
 }
 
@@ -175,10 +168,8 @@ func (w *walk) instant(dst *int64) reader {
 			return
 		}
 		ms, ok := server.ParseInstant([]byte(text))
-		if !ok {
-			w.problem(place, server.FieldFormat,
-				"must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
-		}
+		w.when(!ok, place, server.FieldFormat,
+			"must be an RFC 3339 time such as 2026-01-31T15:00:00.000Z")
 		*dst = ms
 	}
 }

@@ -60,9 +60,8 @@ func (h *hooks) listDeliveries(x *server.Exchange, id [16]byte) *server.Fault {
 	var w walk
 	q := billing.DeliveryQuery{Endpoint: id, Status: string(x.Ctx.QueryArgs().Peek("status"))}
 	q.Limit, q.Before = pageOf(x, &w, defaultDeliveries, maxDeliveries)
-	if q.Status != "" && !slices.Contains(deliveryStatuses, q.Status) {
-		w.problem("status", server.FieldNotAllowed, "must be one of %v", deliveryStatuses)
-	}
+	w.when(q.Status != "" && !slices.Contains(deliveryStatuses, q.Status), "status",
+		server.FieldNotAllowed, "must be one of %v", deliveryStatuses)
 	if fault := w.fault(); fault != nil {
 		return fault
 	}

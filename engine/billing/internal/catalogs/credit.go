@@ -92,9 +92,7 @@ func normalisedAllocations(d *PlanDocument) []CreditAllocationDocument {
 func (p *problems) credits(place string, d *CreditsDocument) {
 	p.text(place+".pool", d.Pool, 0, MaxNameCharacters)
 	p.amount(place+".weight", d.Weight)
-	if d.Pool == "" && !d.Weight.IsZero() {
-		p.add(place+".pool", "is missing")
-	}
+	p.when(d.Pool == "" && !d.Weight.IsZero(), place+".pool", "is missing")
 }
 
 // allocations validates what a plan grants.
@@ -107,31 +105,22 @@ func (p *problems) allocations(place string, d *PlanDocument) {
 	for i := range d.CreditAllocations {
 		a, at := &d.CreditAllocations[i], place+"["+decimal.FromInt(int64(i)).String()+"]"
 		p.text(at+".pool", a.Pool, 1, MaxNameCharacters)
-		if pools[a.Pool] {
-			p.add(at+".pool", "%q stands twice", a.Pool)
-		}
+		p.when(pools[a.Pool], at+".pool", "%q stands twice", a.Pool)
 		pools[a.Pool] = true
 		p.text(at+".denomination", a.Denomination, 1, MaxDenominationCharacters)
-		if _, known := decimal.MinorUnits(a.Currency); !known {
-			p.add(at+".currency", "%q is not an ISO 4217 code", a.Currency)
-		}
+		_, known := decimal.MinorUnits(a.Currency)
+		p.when(!known, at+".currency", "%q is not an ISO 4217 code", a.Currency)
 		p.amount(at+".amount", a.Amount)
-		if a.Amount.IsZero() {
-			p.add(at+".amount", "must not be 0")
-		}
-		if a.Priority < -MaxCreditPriority || a.Priority > MaxCreditPriority {
-			p.add(at+".priority", "must be -%d to %d", MaxCreditPriority, MaxCreditPriority)
-		}
-		if a.ExpiresAfterDays > maxExpiryDays {
-			p.add(at+".expiresAfterDays", "at most %d", maxExpiryDays)
-		}
-		if _, known := credit.PolicyOf(a.RolloverPolicy); !known {
-			p.add(at+".rolloverPolicy", "%q is none of NONE, FULL, CAPPED", a.RolloverPolicy)
-		}
+		p.when(a.Amount.IsZero(), at+".amount", "must not be 0")
+		p.when(a.Priority < -MaxCreditPriority || a.Priority > MaxCreditPriority, at+".priority",
+			"must be -%d to %d", MaxCreditPriority, MaxCreditPriority)
+		p.when(a.ExpiresAfterDays > maxExpiryDays, at+".expiresAfterDays", "at most %d", maxExpiryDays)
+		_, known = credit.PolicyOf(a.RolloverPolicy)
+		p.when(!known, at+".rolloverPolicy", "%q is none of NONE, FULL, CAPPED", a.RolloverPolicy)
 		p.amount(at+".lowBalance", a.LowBalance)
 		p.amount(at+".rolloverCap", a.RolloverCap)
-		if capped := a.RolloverPolicy == credit.PolicyCapped.String(); capped != a.HasCap {
-			p.add(at+".rolloverCap", "belongs to the rolloverPolicy CAPPED, and only to it")
-		}
+		capped := a.RolloverPolicy == credit.PolicyCapped.String()
+		p.when(capped != a.HasCap, at+".rolloverCap",
+			"belongs to the rolloverPolicy CAPPED, and only to it")
 	}
 }

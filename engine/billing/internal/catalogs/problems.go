@@ -2,6 +2,7 @@ package catalogs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -55,6 +56,13 @@ func (p *problems) add(place, format string, args ...any) {
 	p.found = append(p.found, place+": "+fmt.Sprintf(format, args...))
 }
 
+// when adds a mistake where something is so.
+func (p *problems) when(is bool, place, format string, args ...any) {
+	if is {
+		p.add(place, format, args...)
+	}
+}
+
 func (p *problems) document(doc *CatalogDocument, r Revision) {
 	if len(doc.Features) > maxDocumentFeatures {
 		p.add("features", "at most %d in one document", maxDocumentFeatures)
@@ -64,12 +72,10 @@ func (p *problems) document(doc *CatalogDocument, r Revision) {
 		p.add("plans", "at most %d in one document", maxDocumentPlans)
 		return
 	}
-	if r.Minted && len(r.FeatureIDs) != 16*len(doc.Features) {
-		p.add("features", "the command carries no id for each")
-	}
-	if r.Minted && len(r.PlanIDs) != 16*len(doc.Plans) {
-		p.add("plans", "the command carries no id for each")
-	}
+	p.when(r.Minted && len(r.FeatureIDs) != 16*len(doc.Features), "features",
+		"the command carries no id for each")
+	p.when(r.Minted && len(r.PlanIDs) != 16*len(doc.Plans), "plans",
+		"the command carries no id for each")
 	for i := range doc.Features {
 		p.feature(fmt.Sprintf("features[%d]", i), &doc.Features[i])
 	}
@@ -77,9 +83,7 @@ func (p *problems) document(doc *CatalogDocument, r Revision) {
 	keys := map[string]bool{}
 	for i := range doc.Plans {
 		place := fmt.Sprintf("plans[%d]", i)
-		if keys[doc.Plans[i].Key] {
-			p.add(place+".key", "%q stands twice", doc.Plans[i].Key)
-		}
+		p.when(keys[doc.Plans[i].Key], place+".key", "%q stands twice", doc.Plans[i].Key)
 		keys[doc.Plans[i].Key] = true
 		p.plan(place, &doc.Plans[i])
 	}
@@ -89,9 +93,7 @@ func (p *problems) feature(place string, d *FeatureDocument) {
 	p.text(place+".key", d.Key, 1, maxKeyCharacters)
 	p.text(place+".name", d.Name, 0, MaxNameCharacters)
 	p.text(place+".description", d.Description, 0, maxDescriptionCharacters)
-	if p.features[d.Key] {
-		p.add(place+".key", "%q stands twice", d.Key)
-	}
+	p.when(p.features[d.Key], place+".key", "%q stands twice", d.Key)
 	p.features[d.Key] = true
 	p.amount(place+".costPerUnit", d.CostPerUnit)
 	if len(d.Labels) > maxLabels {
@@ -101,9 +103,8 @@ func (p *problems) feature(place string, d *FeatureDocument) {
 	for i, label := range d.Labels {
 		at := fmt.Sprintf("%s.labels[%d]", place, i)
 		p.text(at, label, 1, maxKeyCharacters)
-		if of, taken := p.labels[label]; taken {
-			p.add(at, "%q is a label of feature %q already", label, of)
-		}
+		of, taken := p.labels[label]
+		p.when(taken, at, "%q is a label of feature %q already", label, of)
 		p.labels[label] = d.Key
 	}
 }
@@ -115,9 +116,8 @@ func (p *problems) takenLabels(doc *CatalogDocument) {
 		for j, label := range d.Labels {
 			at := fmt.Sprintf("features[%d].labels[%d]", i, j)
 			_, isKey := p.c.FeatureByKey[label]
-			if (isKey || p.features[label]) && label != d.Key {
-				p.add(at, "%q is the key of another feature", label)
-			}
+			p.when((isKey || p.features[label]) && label != d.Key, at, "%q is the key of another feature",
+				label)
 			f := p.c.Feature(p.c.featureByLabel[label])
 			if f != nil && !f.Archived && !p.features[f.Document.Key] {
 				p.add(at, "%q is a label of feature %q already", label, f.Document.Key)
@@ -137,17 +137,13 @@ func (p *problems) plan(place string, d *PlanDocument) {
 	p.text(place+".description", d.Description, 0, maxDescriptionCharacters)
 	p.amount(place+".priceAmount", d.PriceAmount)
 	p.amount(place+".invoiceAbove", d.InvoiceAbove)
-	if _, known := decimal.MinorUnits(d.Currency); !known {
-		p.add(place+".currency", "%q is not an ISO 4217 code", d.Currency)
-	}
-	if d.IntervalMonths < 1 || d.IntervalMonths > maxIntervalMonths {
-		p.add(place+".intervalMonths", "must be 1 to %d", maxIntervalMonths)
-	}
+	_, known := decimal.MinorUnits(d.Currency)
+	p.when(!known, place+".currency", "%q is not an ISO 4217 code", d.Currency)
+	p.when(d.IntervalMonths < 1 || d.IntervalMonths > maxIntervalMonths, place+".intervalMonths",
+		"must be 1 to %d", maxIntervalMonths)
 	p.word(place+".billingTiming", d.BillingTiming, TimingInAdvance, TimingInArrears)
 	p.word(place+".status", d.Status, PlanActive, planArchived, planDraft)
-	if len(d.Metadata) > MaxMetadataBytes {
-		p.add(place+".metadata", "at most %d bytes", MaxMetadataBytes)
-	}
+	p.when(len(d.Metadata) > MaxMetadataBytes, place+".metadata", "at most %d bytes", MaxMetadataBytes)
 	if len(d.Features) > maxPlanFeatures {
 		p.add(place+".features", "at most %d", maxPlanFeatures)
 		return
@@ -156,12 +152,9 @@ func (p *problems) plan(place string, d *PlanDocument) {
 	for i := range d.Features {
 		at := fmt.Sprintf("%s.features[%d]", place, i)
 		f := &d.Features[i]
-		if _, exists := p.c.FeatureByKey[f.Key]; !exists && !p.features[f.Key] {
-			p.add(at+".key", "there is no feature %q", f.Key)
-		}
-		if keys[f.Key] {
-			p.add(at+".key", "%q stands twice", f.Key)
-		}
+		_, exists := p.c.FeatureByKey[f.Key]
+		p.when(!exists && !p.features[f.Key], at+".key", "there is no feature %q", f.Key)
+		p.when(keys[f.Key], at+".key", "%q stands twice", f.Key)
 		keys[f.Key] = true
 		p.pricing(at, f)
 	}
@@ -174,9 +167,7 @@ func (p *problems) pricing(place string, f *PlanFeatureDocument) {
 	p.word(at+".resetMode", d.ResetMode, resetModeReset, resetModeAccumulate)
 	p.word(at+".limitMode", d.LimitMode, limitModeSoft, limitModeHard)
 	p.amount(at+".maxUsage", d.MaxUsage)
-	if d.LimitMode == limitModeHard && !d.HasMax {
-		p.add(at+".limitMode", "hard needs a maxUsage")
-	}
+	p.when(d.LimitMode == limitModeHard && !d.HasMax, at+".limitMode", "hard needs a maxUsage")
 	p.thresholds(at+".thresholds", d)
 	p.credits(at+".credits", &d.Credits)
 	types := [...]string{pricingIncluded, pricingUsageBased, pricingGraduated}
@@ -228,13 +219,9 @@ func (p *problems) text(place, text string, least, most int) {
 
 // word checks that a value is one of a list.
 func (p *problems) word(place, value string, allowed ...string) bool {
-	for _, a := range allowed {
-		if value == a {
-			return true
-		}
-	}
-	p.add(place, "%q is none of %s", value, strings.Join(allowed, ", "))
-	return false
+	known := slices.Contains(allowed, value)
+	p.when(!known, place, "%q is none of %s", value, strings.Join(allowed, ", "))
+	return known
 }
 
 // amount checks that a number is neither negative nor out of range.
