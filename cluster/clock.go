@@ -47,7 +47,6 @@ func newClocks(now func() time.Time, voters int) *clocks {
 	return &clocks{now: now, quorum: voters/2 + 1, peers: make(map[string]clockSample)}
 }
 
-// follow sets the voters.
 func (c *clocks) follow(voters []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,7 +50,6 @@ type change struct {
 	WithinMS int64 `json:"withinMs"`
 }
 
-// changed is its answer.
 type changed struct {
 	// Elsewhere reports whether another node leads, and nothing was done.
 	Elsewhere bool   `json:"elsewhere"`

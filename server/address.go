@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -49,12 +50,7 @@ func forwarded(text string) (netip.Addr, bool) {
 }
 
 func among(networks []netip.Prefix, at netip.Addr) bool {
-	for _, network := range networks {
-		if network.Contains(at) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(at) })
 }
 
 // Sources are what signups are counted by: hashes of the address (of the /64 of an IPv6 one) and of

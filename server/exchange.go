@@ -218,9 +218,6 @@ func (x *Exchange) Bare(status int, media string, body []byte) *Fault {
 	return x.Status(status)
 }
 
-// Answered reports whether there is an answer: a handler that was asked to go on need not.
-func (x *Exchange) Answered() bool { return x.status != 0 }
-
 // Answer is what a handler has answered; its status is 0 where that is nothing.
 func (x *Exchange) Answer() (status int, body []byte) { return x.status, x.Out }
 

@@ -24,7 +24,6 @@ type late struct {
 	rest   []byte
 }
 
-// chunk is what one read gave.
 type chunk struct {
 	due   time.Time
 	bytes []byte

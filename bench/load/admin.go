@@ -30,7 +30,6 @@ const (
 	settlePatience = 10 * time.Minute
 )
 
-// ask makes one request of a listener.
 func ask(ctx context.Context, node, key string, r api.Request) (api.Answer, error) {
 	client, err := api.New([]string{node}, key, 1)
 	if err != nil {
@@ -70,7 +69,6 @@ func (r *Run) look(ctx context.Context) (now clockNow, err error) {
 	return now, nil
 }
 
-// clock is the sandbox's time.
 func (r *Run) clock(ctx context.Context) (time.Time, error) {
 	now, err := r.look(ctx)
 	return now.Now, err

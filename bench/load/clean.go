@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -22,7 +23,6 @@ func (r *Refusal) Error() string {
 	return "refused to report, no figure of this run counts: " + strings.Join(r.Reasons, "; ")
 }
 
-// refuse is a Refusal for one reason.
 func refuse(format string, args ...any) *Refusal {
 	return &Refusal{Reasons: []string{fmt.Sprintf(format, args...)}}
 }
@@ -108,18 +108,12 @@ func (r *Run) judge(report *Report, before, after witness, verified error) error
 		}
 	}
 	wrong := len(reasons)
-	most := r.MaxGenerator
-	if most == 0 {
-		most = maxGenerator
-	}
+	most := cmp.Or(r.MaxGenerator, maxGenerator)
 	if share := report.GeneratorCores / float64(runtime.NumCPU()); share > most {
 		say("the generator was the limit: it used %.2f of the machine's cores, at most %.2f may be",
 			share, most)
 	}
-	latest := r.MaxLate
-	if latest == 0 {
-		latest = maxLate
-	}
+	latest := cmp.Or(r.MaxLate, maxLate)
 	if report.Late > latest {
 		say("the generator was the limit: its requests were late by %s (p99), at most %s may be",
 			report.Late, latest)

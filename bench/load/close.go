@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,6 @@ const (
 	phases
 )
 
-// closing is a run of ScenarioClose.
 type closing struct {
 	*Run
 	phase atomic.Int32
@@ -147,10 +147,7 @@ func (c *closing) run(ctx context.Context, report *CloseReport, end time.Time) e
 	watched := make(chan struct{})
 	go func() { defer close(watched); c.watch(ctx) }()
 
-	memory := c.Memory
-	if memory == 0 {
-		memory = maxSpan
-	}
+	memory := cmp.Or(c.Memory, maxSpan)
 	pause(ctx, max(c.Warmup, memory)) // what the nodes remember of the setup fades
 	err := c.measure(phaseBefore, &report.Before.Elapsed, func() error {
 		pause(ctx, c.Duration)

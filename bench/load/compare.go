@@ -208,7 +208,6 @@ func (c *Contest) tools(ctx context.Context, answers Answers) (results []ToolRes
 	return results
 }
 
-// measure runs a tool.
 func (r *ToolResult) measure(ctx context.Context, s System, answers Answers, tool Tool,
 ) (err error) {
 	target, err := s.Start(ctx, answers)
@@ -234,7 +233,6 @@ func (r *ToolResult) measure(ctx context.Context, s System, answers Answers, too
 	return nil
 }
 
-// result adds up the rounds.
 func result(system string, load Config, rounds []Report) Result {
 	r := Result{System: system, Scenario: load.Scenario, Offered: load.Rate, Rounds: rounds}
 	r.Latency = map[string]time.Duration{}

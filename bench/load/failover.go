@@ -49,7 +49,6 @@ const (
 	againAfter = 5 * time.Millisecond
 )
 
-// failing is a run of ScenarioFailover.
 type failing struct {
 	*Run
 	gone  atomic.Int64 // when the killed process was seen to be gone; 0 while nobody waits for that

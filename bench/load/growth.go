@@ -108,7 +108,6 @@ func (r *Run) follow(first *Run, n int) {
 	r.acknowledged, r.unknown, r.checks = first.acknowledged, first.unknown, first.checks
 }
 
-// text is one line.
 func (r *ScaleReport) text() string {
 	var ratios, sides []string
 	for _, s := range r.Sizes {

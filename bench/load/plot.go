@@ -115,7 +115,6 @@ func (c *canvas) svg() html.HTML {
 	return html.HTML(c.String())
 }
 
-// svg draws the plot.
 func (p plot) svg() html.HTML {
 	if p.bars {
 		return p.barSVG()

@@ -69,7 +69,6 @@ func (f *Figures) Record(document []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// line is a row of a document.
 func (r Row) line(e Environment) string {
 	on := e.At.Format(time.DateOnly)
 	if r.Verdict == VerdictUnknown {

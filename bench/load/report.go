@@ -56,7 +56,6 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
 }
 
-// byPercentile is a histogram's durations, by percentile.
 func byPercentile(h *hdrhistogram.Histogram) map[string]time.Duration {
 	latency := map[string]time.Duration{}
 	for _, p := range percentiles {
@@ -67,7 +66,6 @@ func byPercentile(h *hdrhistogram.Histogram) map[string]time.Duration {
 
 var percentiles = []float64{50, 75, 90, 95, 99, 99.5, 99.9, 99.99, 100}
 
-// collect adds up what the workers noted.
 func (r *Run) collect(workers []*worker, report *Report) {
 	all := newHistogram()
 	for _, w := range workers {

@@ -328,7 +328,6 @@ func comparedMachine(comparisons []Comparison, part string) (m Machine) {
 	return m
 }
 
-// comparisons are all that were made.
 func (f *Figures) comparisons() []Comparison {
 	if f.Network == nil {
 		return f.Comparisons

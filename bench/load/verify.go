@@ -78,7 +78,6 @@ func (r *Run) verify(ctx context.Context) (Verification, error) {
 	return v, r.verifyAudit(ctx, &v)
 }
 
-// get reads an answer.
 func (r *Run) get(c *connection, path string, into any) error {
 	status, body, err := c.do(r.request("GET", path, nil))
 	if err != nil {

@@ -91,7 +91,6 @@ func (s *Stripe) expire(id string) (int, map[string]any) {
 	return http.StatusOK, session
 }
 
-// metadataOf is the metadata of a form.
 func metadataOf(form url.Values) map[string]any {
 	found := map[string]any{}
 	for name := range form {

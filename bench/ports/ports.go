@@ -59,7 +59,6 @@ func OfTest(t test, count int) int {
 	return b.First
 }
 
-// test is a *testing.T.
 type test interface {
 	Helper()
 	Cleanup(func())

@@ -207,7 +207,6 @@ func (r *run) mayHave(at int, q *rollup.Query) bool {
 	return true
 }
 
-// block yields the cells of a block.
 func (r *run) block(file wal.File, at int, yield func(rollup.Cell) error) error {
 	l := &r.dir[at]
 	data := make([]byte, l.length)

@@ -485,7 +485,6 @@ func (s *Store) Read(part journal.Part, number uint64) ([]byte, error) {
 	return s.load(s.find(&view, view.Segments[number-view.First]))
 }
 
-// find returns a segment of a view.
 func (s *Store) find(view *journal.PartView, info journal.SegmentInfo) *segment {
 	seg := s.lookup(info)
 	if view.Sealed.SegmentInfo == seg.info {

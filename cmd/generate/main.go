@@ -119,7 +119,6 @@ func (m *module) output(p *pack) *output {
 	return &output{module: m, pack: p, imports: map[string]string{}}
 }
 
-// use imports a package of the module.
 func (o *output) use(path string) { o.imports[modulePath+path] = "" }
 
 // qualified returns how the file names something that p declares.
@@ -141,7 +140,6 @@ func (o *output) qualified(p *pack, name string) string {
 	return as + "." + name
 }
 
-// line appends a line.
 func (o *output) line(format string, args ...any) { fmt.Fprintf(&o.body, format+"\n", args...) }
 
 // source is the whole file.

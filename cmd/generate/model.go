@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -44,7 +45,6 @@ func (p *pack) sorted() []*typ {
 	return all
 }
 
-// typ is a declared type.
 type typ struct {
 	pack       *pack
 	name       string
@@ -168,10 +168,7 @@ func (p *pack) declare(file *ast.File) {
 			for _, spec := range d.Specs {
 				switch spec := spec.(type) {
 				case *ast.TypeSpec:
-					doc := spec.Doc
-					if doc == nil {
-						doc = d.Doc
-					}
+					doc := cmp.Or(spec.Doc, d.Doc)
 					t := &typ{
 						pack: p, name: spec.Name.Name, expr: spec.Type, imports: imports,
 						alias: spec.Assign.IsValid(),

@@ -170,7 +170,6 @@ func (b *browser) tell(do func(context.Context, *chromedp.Target) error) {
 	}()
 }
 
-// close ends the browser.
 func (b *browser) close() error {
 	err := chromedp.Cancel(b.ctx)
 	for i := len(b.ends) - 1; i >= 0; i-- {

@@ -143,7 +143,6 @@ func call(function string, arguments ...any) (string, error) {
 	return function + "(..." + string(list) + ")", err
 }
 
-// fill writes a value into a field.
 func (b *browser) fill(f *form, d *field, value string) error {
 	script, err := call(filling, f.At, d.At, d.Name, value)
 	if err != nil {

@@ -82,7 +82,6 @@ func (t *traffic) said() string {
 	return t.dialog
 }
 
-// note takes an event of the network.
 func (t *traffic) note(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

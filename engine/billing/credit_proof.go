@@ -115,7 +115,6 @@ func (m *journalReader) storedPools(env, customer uint32) (stored []storedPool, 
 	return stored, s.Log.Applied()
 }
 
-// count counts a transaction.
 func (p *poolSums) count(kind credits.TransactionKind, amount decimal.Decimal) {
 	p.transactions++
 	if kind == credits.TransactionConsumption {

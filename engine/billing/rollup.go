@@ -162,9 +162,7 @@ var buckets = [...]int{ByHour: 48, ByDay: 30, ByMonth: 12}
 
 // Complete fills in the defaults of a query: days, up to now.
 func (q *UsageQuery) Complete(now int64, hasFrom, hasTo bool) {
-	if q.By == 0 {
-		q.By = ByDay
-	}
+	q.By = cmp.Or(q.By, ByDay)
 	if !hasTo {
 		q.To = now + 1
 	}

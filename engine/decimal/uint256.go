@@ -6,7 +6,6 @@ import "math/bits"
 // because the compiler keeps fields in registers, and arrays not.
 type uint256 struct{ w3, w2, w1, w0 uint64 }
 
-// product returns m × n.
 func product(m, n uint128) (u uint256) {
 	var carry uint64
 	u.w1, u.w0 = bits.Mul64(m.lo, n.lo)

@@ -43,7 +43,6 @@ type issueFacts struct {
 	ClosedAt  int64    `wire:"15" json:"closedAt" rule:"null" as:"time"`
 }
 
-// bytes is what an issue takes.
 func (i *issue) bytes() int {
 	return issueRowBytes + len(i.Step) + len(i.Code) + len(i.Reason) + len(i.Note)
 }

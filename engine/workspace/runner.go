@@ -132,7 +132,6 @@ func (x *runner) leave(r *run) {
 	}
 }
 
-// ending is how a run ends.
 type ending struct {
 	status              RunStatus
 	outcome             RunOutcome

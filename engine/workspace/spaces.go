@@ -182,9 +182,7 @@ func (x *spaces) adopt(t *machine.Turn, row uint32, s *workspace, owner string, 
 	}
 	x.rooms.adopt(row)
 	s.Claim, s.Owner, s.ClaimedAt = [32]byte{}, owner, t.Stamp
-	if person == 0 {
-		person = x.emailBy[Address(owner)]
-	}
+	person = cmp.Or(person, x.emailBy[Address(owner)])
 	if person == 0 {
 		x.promise(row, owner)
 	} else {

@@ -24,7 +24,6 @@ type task struct {
 	Checkpoint                                 []byte // base64 in JSON
 }
 
-// said is what the product answers.
 type said struct {
 	Key, Code, Exchange, Pending, Signup, Confirm, Error string
 	status                                               string

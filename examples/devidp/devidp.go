@@ -78,7 +78,6 @@ type grant struct {
 	until   time.Time
 }
 
-// identity is who has signed in.
 type identity struct {
 	subject, email, name string
 	agent                bool

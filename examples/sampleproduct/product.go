@@ -218,10 +218,8 @@ func (p *product) mailCode() (signup string) {
 	return signup
 }
 
-// handOut answers with a new key.
 func (p *product) handOut(w http.ResponseWriter) { say(w, `{"key":"`+p.newKey()+`"}`) }
 
-// newKey makes a key.
 func (p *product) newKey() string {
 	if p.variant == SignedToken || p.variant == UnsignedToken {
 		return p.newToken(time.Now())

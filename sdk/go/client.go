@@ -263,10 +263,7 @@ func (c *Client) try(ctx context.Context, node string, r Request) (Answer, error
 	}
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	if len(r.Body) > 0 {
-		kind := r.ContentType
-		if kind == "" {
-			kind = "application/json"
-		}
+		kind := cmp.Or(r.ContentType, "application/json")
 		request.Header.Set("Content-Type", kind)
 	}
 	for name, value := range r.Header {

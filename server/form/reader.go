@@ -114,9 +114,7 @@ func (r *Reader) Leave() *server.Fault {
 }
 
 func (r *Reader) refuse(f *server.Fault) {
-	if r.fault == nil {
-		r.fault = f
-	}
+	r.fault = cmp.Or(r.fault, f)
 }
 
 // Next goes to the object's next field; false at its end, or where the text is malformed.

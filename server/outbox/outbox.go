@@ -3,6 +3,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -61,15 +62,11 @@ func New(c Config) (*Outbox, error) {
 	if len(c.Schedule) < 2 {
 		return nil, errors.New("outbox: a schedule has two waits or more")
 	}
-	if c.Look == 0 {
-		c.Look = 100 * time.Millisecond
-	}
+	c.Look = cmp.Or(c.Look, 100*time.Millisecond)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	secrets, err := vault.New(c.SealKey, "tollgate webhook secrets")
 	if err != nil {
 		return nil, err

@@ -63,9 +63,7 @@ func (m *Members) changeIssue(x *server.Exchange, id [16]byte) *server.Fault {
 	}
 	b.used["note"] = true
 	note, _ := b.fields["note"].(string)
-	if !plain(note, 1, maxNote) || !Visible(note) {
-		b.fail(badField("invalid_note", "note"))
-	}
+	b.refuse(!plain(note, 1, maxNote) || !Visible(note), "invalid_note", "note")
 	fault := b.close()
 	if fault == nil {
 		fault = m.do(x, state.KindMarkIssueReady,

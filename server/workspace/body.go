@@ -80,6 +80,13 @@ func (b *body) fail(r *server.Fault) {
 	}
 }
 
+// refuse fails for a field, with a code of its own, where something is so.
+func (b *body) refuse(is bool, code, field string) {
+	if is {
+		b.fail(badField(code, field))
+	}
+}
+
 // wants fails for a field, and says what it must be.
 func (b *body) wants(name, what string) {
 	b.fail(badField("invalid_field", b.within+name).Saying(b.within + name + " must be " + what + "."))
@@ -136,15 +143,10 @@ func Visible(text string) bool {
 // plain reports whether a text has least to most characters and no control characters but line
 // breaks and tabs.
 func plain(text string, least, most int) bool {
-	if n := utf8.RuneCountInString(text); n < least || n > most {
-		return false
-	}
-	for _, r := range text {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {
-			return false
-		}
-	}
-	return true
+	n := utf8.RuneCountInString(text)
+	return n >= least && n <= most && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
+	})
 }
 
 // number reads a whole number within bounds.
@@ -175,9 +177,7 @@ func (b *body) address(a *base, name string, port uint16, own bool) string {
 	if text == "" {
 		return ""
 	}
-	if !a.webAddress(text, port, own) {
-		b.fail(badField("invalid_url", b.within+name))
-	}
+	b.refuse(!a.webAddress(text, port, own), "invalid_url", b.within+name)
 	return text
 }
 

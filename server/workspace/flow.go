@@ -147,7 +147,6 @@ func (f *Flows) optional(b *body, d *state.FlowDocument) {
 	f.verification(b, d)
 }
 
-// verification reads the flow's verification.
 func (f *Flows) verification(b *body, d *state.FlowDocument) {
 	inner := b.inner("verification")
 	if inner == nil {

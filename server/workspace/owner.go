@@ -16,15 +16,14 @@ type Noun string
 
 // The nouns of ids.
 const (
-	NounWorkspace    Noun = markWorkspace
-	NounFlow         Noun = markFlow
-	NounRun          Noun = markRun
-	NounPurchase     Noun = markPurchase
-	NounIssue        Noun = markIssue
-	NounNotification Noun = markNotification
-	NounAct          Noun = markAct
-	NounKey          Noun = "key_"
-	NounLink         Noun = markLink
+	NounWorkspace Noun = markWorkspace
+	NounFlow      Noun = markFlow
+	NounRun       Noun = markRun
+	NounPurchase  Noun = markPurchase
+	NounIssue     Noun = markIssue
+	NounAct       Noun = markAct
+	NounKey       Noun = "key_"
+	NounLink      Noun = markLink
 )
 
 // Text is an id as callers see it.

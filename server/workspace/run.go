@@ -135,9 +135,7 @@ func (s *Runs) requestRun(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	b.noSecrets("")
 	flow, ok := parseID(markFlow, b.text("flowId", 1, 64))
-	if !ok && b.wrong == nil {
-		b.fail(badField("invalid_id", "flowId"))
-	}
+	b.refuse(!ok && b.wrong == nil, "invalid_id", "flowId")
 	url := ""
 	if b.has("url") {
 		url = b.address(s.base, "url", 0, true)

@@ -64,16 +64,9 @@ func secretText(text string) bool {
 }
 
 func secretWords(text string) bool {
-	if assigned.MatchString(text) || knownKey.MatchString(text) ||
-		server.WellFormedKey([]byte(strings.TrimSpace(text))) {
-		return true
-	}
-	for _, word := range tokenLike.FindAllString(text, -1) {
-		if highEntropy(word) {
-			return true
-		}
-	}
-	return false
+	return assigned.MatchString(text) || knownKey.MatchString(text) ||
+		server.WellFormedKey([]byte(strings.TrimSpace(text))) ||
+		slices.ContainsFunc(tokenLike.FindAllString(text, -1), highEntropy)
 }
 
 // highEntropy reports whether a word looks random: digits and letters mixed, and more than 3.8 bits

@@ -86,9 +86,7 @@ func writeSession(j *server.JSON, v *state.SessionView) {
 func (m *Members) chooseWorkspace(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	id, ok := parseID(markWorkspace, b.text("workspace", 1, 64))
-	if !ok {
-		b.fail(badField("invalid_field", "workspace"))
-	}
+	b.refuse(!ok, "invalid_field", "workspace")
 	if refused := b.close(); refused != nil {
 		return refused
 	}
@@ -145,9 +143,7 @@ func (m *Members) answerLink(x *server.Exchange, id [16]byte) *server.Fault {
 	answer, known := map[string]state.LinkStatus{
 		"approve": state.LinkApproved, "decline": state.LinkDeclined, "remove": state.LinkRemoved,
 	}[b.text("answer", 1, 20)]
-	if !known {
-		b.fail(badField("invalid_field", "answer"))
-	}
+	b.refuse(!known, "invalid_field", "answer")
 	c := &state.AnswerLink{
 		Person: tenant(x).Person, ID: id, Answer: answer, Workspace: m.chosen(x, b),
 	}

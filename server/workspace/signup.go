@@ -62,9 +62,7 @@ func (b *body) scopes() state.Scopes {
 		scope, known := state.ParseScope(name)
 		scopes, ok = scopes|scope, ok && known
 	}
-	if !ok || scopes == 0 {
-		b.fail(badField("invalid_field", "scopes"))
-	}
+	b.refuse(!ok || scopes == 0, "invalid_field", "scopes")
 	return scopes
 }
 
@@ -143,9 +141,7 @@ func (m *Members) finishLocal(x *server.Exchange, id [16]byte) *server.Fault {
 		"passed": state.OutcomePassed, "blocked": state.OutcomeBlocked,
 		"inconclusive": state.OutcomeInconclusive,
 	}[b.text("outcome", 1, 20)]
-	if !known {
-		b.fail(badField("invalid_field", "outcome"))
-	}
+	b.refuse(!known, "invalid_field", "outcome")
 	fault := b.close()
 	if fault == nil {
 		fault = m.do(x, state.KindFinishLocalRun,

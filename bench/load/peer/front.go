@@ -117,7 +117,6 @@ func Serve(in io.Reader, out io.Writer) (err error) {
 	return errors.Join(err, stopped, <-served)
 }
 
-// open connects to the store.
 func (f *Front) open() (Store, error) {
 	switch f.Store {
 	case "redis":
@@ -159,7 +158,6 @@ func (f *Front) bare(ctx *fasthttp.RequestCtx) {
 	answer(ctx, a.Status, a.Body)
 }
 
-// blank is the answer to a path.
 func (f *Front) blank(path []byte) *load.Answer {
 	switch {
 	case bytes.Equal(path, simulatePath):

@@ -268,7 +268,6 @@ const (
 // floodArgument makes this program the flood.
 const floodArgument = "flood"
 
-// floodCommand is what the flood runs as.
 type floodCommand struct{}
 
 // Run floods as its input says.

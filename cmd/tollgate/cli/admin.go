@@ -123,7 +123,6 @@ func (f *AdminFlags) read(ctx context.Context, path string, v any) (json.RawMess
 
 func (f *AdminFlags) root() string { return "/api/v1/admin" }
 
-// send is send to the admin API.
 func (f *AdminFlags) send(
 	ctx context.Context, method, path string, body, v any,
 ) (json.RawMessage, error) {

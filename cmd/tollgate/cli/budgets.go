@@ -28,7 +28,6 @@ type budgetsList struct {
 	Cursor   string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
 
-// budgetFlags name one budget.
 type budgetFlags struct {
 	inClient `embed:""`
 	Budget   string `arg:"" help:"The budget's key."`

@@ -125,7 +125,6 @@ func (c *call[F, A]) tagged(key string) (values map[string]any) {
 	return values
 }
 
-// inEnvironment names an environment.
 type inEnvironment struct {
 	AdminFlags       `embed:""`
 	EnvironmentFlags `embed:""`

@@ -73,7 +73,6 @@ func (u trackUnits) MarshalJSON() ([]byte, error) {
 	return []byte(`{"usageUnits":` + string(u) + `}`), nil
 }
 
-// decision is the answer of a check.
 type decision struct {
 	Allowed bool `json:"isAllowed"`
 	Meta    struct {

@@ -53,7 +53,6 @@ type inClient struct {
 
 func (f *inClient) root() string { return "/api/v1/client" }
 
-// client connects to the client API.
 func (f *inClient) client() (*api.Client, error) {
 	client, err := f.Connect(f.Data, f.Environment, f.CA, 1)
 	if err != nil {

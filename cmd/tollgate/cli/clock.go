@@ -18,7 +18,6 @@ type clockCommand struct {
 	Advance clockAdvanceCommand            `cmd:"" help:"Move the sandbox's clock forward: periods end, invoices are issued and fall due."`
 }
 
-// clock is an environment's clock.
 type clock struct{ api.Clock }
 
 func (c *clock) print(out io.Writer) error {

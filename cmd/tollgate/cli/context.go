@@ -60,7 +60,6 @@ func (t *target) values() map[string]string {
 	}
 }
 
-// contexts is the file of contexts.
 type contexts struct {
 	Current string            `json:"current,omitempty"`
 	Named   map[string]target `json:"contexts"`
@@ -130,7 +129,6 @@ func changeContexts(change func(*contexts) error) (err error) {
 	return devdata.WriteFile(file, append(text, '\n'))
 }
 
-// find returns the context of a name.
 func (c *contexts) find(name string) (target, error) {
 	t, found := c.Named[name]
 	if !found {

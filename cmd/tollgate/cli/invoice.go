@@ -40,7 +40,6 @@ func (l invoices) print(out io.Writer) error {
 	return t.End()
 }
 
-// invoiceFlags name one invoice.
 type invoiceFlags struct {
 	inEnvironment `embed:""`
 	ID            string `arg:"" help:"The invoice's id, from invoice list."`

@@ -47,7 +47,6 @@ type pool struct{ api.CreditPool }
 
 func (p *pool) print(out io.Writer) error { return pools{p.CreditPool}.print(out) }
 
-// customerFlags name a customer.
 type customerFlags struct {
 	inEnvironment `embed:""`
 	Customer      string `arg:"" help:"The customer's externalClientCustomerId."`
@@ -74,7 +73,6 @@ type poolsCreate struct {
 	LowBalance     string `json:"lowBalance,omitempty" help:"Balance at which the webhook credits.low is sent. Default: none."`
 }
 
-// poolFlags name one pool.
 type poolFlags struct {
 	inEnvironment `embed:""`
 	Pool          string `arg:"" help:"The pool's id, from pools list."`

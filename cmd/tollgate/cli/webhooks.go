@@ -43,7 +43,6 @@ func (f *inEnvironment) reveal(ctx context.Context, out io.Writer, r api.Request
 	})
 }
 
-// endpointFlags name one endpoint.
 type endpointFlags struct {
 	inEnvironment `embed:""`
 	ID            string `arg:"" help:"The endpoint's id, from webhooks list."`

@@ -71,7 +71,6 @@ func (v *tenant) print(out io.Writer) error {
 	return t.End()
 }
 
-// workspaceFlags name a workspace.
 type workspaceFlags struct {
 	AdminFlags  `embed:""`
 	OutputFlags `embed:""`

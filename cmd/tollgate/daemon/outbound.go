@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -43,10 +44,7 @@ func (n *node) ownPairs() []string {
 	s := &n.settings
 	pairs := []string{s.HTTP, s.Ops, s.Raft}
 	if base, err := url.Parse(s.BaseURL()); err == nil && ownAddress(base.Hostname()) {
-		port := base.Port()
-		if port == "" {
-			port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
-		}
+		port := cmp.Or(base.Port(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
 		pairs = append(pairs, net.JoinHostPort(base.Hostname(), port))
 	}
 	for _, address := range s.Dial {
@@ -93,10 +91,7 @@ func (n *node) clientFor(setting string, patient bool, hosts, networks []string,
 
 // sealKey is the key that secrets are sealed with before they enter the log.
 func (n *node) sealKey() (key [32]byte, err error) {
-	text := n.settings.SecretsKey
-	if text == "" {
-		text = n.settings.AdminKeyHash
-	}
+	text := cmp.Or(n.settings.SecretsKey, n.settings.AdminKeyHash)
 	raw, err := hex.DecodeString(text)
 	if err != nil {
 		return key, fmt.Errorf("secretsKey: %w", err)

@@ -77,7 +77,6 @@ func usedMemory() uint64 {
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
-// certificates are those in use.
 func (n *node) certificates() []doctor.Certificate {
 	s, list := &n.settings, []doctor.Certificate{}
 	for _, shown := range []struct {

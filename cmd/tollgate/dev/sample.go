@@ -31,7 +31,6 @@ type localSite struct {
 	ended  chan error
 }
 
-// serveLocal serves a handler.
 func serveLocal(name string, listener net.Listener, handler http.Handler) *localSite {
 	s := &localSite{
 		name: name,

@@ -62,9 +62,7 @@ func Examine(witnesses []Witness, now time.Time) Report {
 
 // witness judges one node, by its answer and by those of all that answered.
 func (c *chart) witness(w Witness, all []Witness, now time.Time) {
-	if c.node == "" {
-		c.node = w.Address
-	}
+	c.node = cmp.Or(c.node, w.Address)
 	if w.Status == nil {
 		do := cmp.Or(w.Remedy, "see whether it runs, what its log says, and whether "+
 			"its operations listener can be reached from here")

@@ -224,7 +224,6 @@ func askOnce(ctx context.Context, c *DoctorCommand, address, path string) ([]byt
 	return answer.Body, err
 }
 
-// logEnd is the end of a log.
 func logEnd(ctx context.Context, name string) (text []byte, err error) {
 	if name != "-" {
 		file, err := os.Open(name)

@@ -39,7 +39,6 @@ type page struct {
 	commands []command // in the order of the list of commands
 }
 
-// describe reads the model.
 func describe(app *kong.Application) *page {
 	p := &page{app: app}
 	uses := map[string]int{}

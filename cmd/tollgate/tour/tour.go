@@ -53,7 +53,6 @@ type tour struct {
 	flow         string
 }
 
-// answer is an answer's body.
 type answer map[string]any
 
 // at is a value within the body, by names; nil if there is none.
@@ -124,7 +123,6 @@ func (t *tour) print(format string, args ...any) {
 	}
 }
 
-// step begins a step.
 func (t *tour) step(title string) {
 	t.steps++
 	t.print("\n# %d. %s\n", t.steps, title)
@@ -294,7 +292,6 @@ func (t *tour) saveFlow(ctx context.Context) error {
 	return want(t.flow != "", "a flow with an id", a)
 }
 
-// quote reads the flow's quote.
 func (t *tour) quote(ctx context.Context) (answer, error) {
 	return t.call(ctx, 200, request{method: "GET", path: "/v1/flows/" + t.flow + "/quote"})
 }

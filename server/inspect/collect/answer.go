@@ -24,7 +24,6 @@ const (
 // readHeaders are the headers that say something about a product.
 var readHeaders = []string{"Link", "WWW-Authenticate"}
 
-// take reads an answer.
 func (o *Observation) take(answer *fetch.Response) {
 	o.Status = &answer.Status
 	kind := tree.Cut(strings.ToValidUTF8(answer.Header.Get("Content-Type"), "\ufffd"), 200)

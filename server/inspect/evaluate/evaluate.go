@@ -60,7 +60,6 @@ func Evaluate(f *extract.Facts, runID string) *document.Document {
 
 type evaluator struct{ f *extract.Facts }
 
-// say makes an evaluation.
 func say(verdict document.Verdict, rule, reason string, basedOn ...string) document.Evaluation {
 	return document.Evaluation{
 		Verdict: verdict, Rule: rule, Reason: reason, BasedOn: document.Distinct(basedOn),

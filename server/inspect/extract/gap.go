@@ -13,7 +13,6 @@ var unlinked = map[string]bool{
 	collect.RoleControl: true, collect.RoleHome: true, collect.RoleHomeMarkdown: true,
 }
 
-// gaps lists what was to be read and was not.
 func (r *reader) gaps() {
 	for i := range r.c.Observations {
 		o := &r.c.Observations[i]

@@ -53,7 +53,6 @@ func (w *walker) parameters(n *tree.Node, into map[parameter]bool) (all bool) {
 	return true
 }
 
-// call reads how an operation is called.
 func (w *walker) call(o *Operation, n *tree.Node) {
 	all := make(map[parameter]bool, len(w.item.parameters))
 	for name, required := range w.item.parameters {

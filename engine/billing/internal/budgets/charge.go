@@ -283,7 +283,6 @@ func (l *Limit) reached() (percent uint8) {
 	return percent
 }
 
-// percents is n %.
 func percents(n uint8) decimal.Decimal { return decimal.FromBits(0, uint64(n)*1e10) }
 
 // each visits the limits in which an event counted and that are still there, with the windows: the

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -17,13 +18,6 @@ func DecodeText(data string, v wire.Fielder) {
 // Plain reports whether a text has least to most characters and no control characters.
 func Plain(text string, least, most int) bool {
 	n := utf8.RuneCountInString(text)
-	if n < least || n > most || !utf8.ValidString(text) {
-		return false
-	}
-	for _, r := range text {
-		if unicode.IsControl(r) {
-			return false
-		}
-	}
-	return true
+	return n >= least && n <= most && utf8.ValidString(text) &&
+		!strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -50,12 +50,9 @@ func takesPassword(a *api, o *openapi.Operation) bool {
 		return slices.ContainsFunc(fill.NamesOf(a.Resolve(body.Schema).Of("properties")), is) ||
 			slices.ContainsFunc(fill.NamesOf(body.Example), is)
 	}
-	for _, p := range a.Parameters(o) {
-		if p.In == "formData" && is(p.Name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Parameters(o), func(p openapi.Parameter) bool {
+		return p.In == "formData" && is(p.Name)
+	})
 }
 
 // notSignedIn is the stop of a run that has an account and finds nowhere to use it. It does not

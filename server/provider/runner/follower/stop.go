@@ -28,11 +28,9 @@ const (
 // The rules that more than one place stops a run by.
 const (
 	ruleCaptcha   = signup.Captcha
-	rulePhone     = signup.Phone
 	ruleEmailCode = signup.EmailCode
 	rulePassword  = signup.Password
 	rulePayment   = signup.Payment
-	ruleApproval  = signup.Approval
 	ruleIdentity  = signup.Identity
 
 	ruleOtherHost    = "other_host"
