@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // keptMails is how many mails a folder keeps, the newest.
@@ -29,16 +28,6 @@ func OpenFolder(dir string) (*Folder, error) {
 	return &Folder{dir}, nil
 }
 
-// Kept is a mail in a folder.
-type Kept struct {
-	ID      string    `json:"id"`
-	To      string    `json:"to"`
-	Subject string    `json:"subject"`
-	Text    string    `json:"text"`
-	HTML    string    `json:"html"`
-	At      time.Time `json:"at"`
-}
-
 const keptSuffix = ".mail.json"
 
 // Send keeps a mail. The same mail again takes the place of the one before.
@@ -53,9 +42,9 @@ func (f *Folder) Send(_ context.Context, m *Message) Result {
 }
 
 func (f *Folder) write(m *Message) error {
-	data, err := json.MarshalIndent(Kept{
-		ID: m.ID, To: m.To, Subject: oneLine(m.Subject), Text: m.Text, HTML: m.HTML, At: m.At.UTC(),
-	}, "", "  ")
+	kept := *m
+	kept.Subject, kept.At = oneLine(m.Subject), m.At.UTC()
+	data, err := json.MarshalIndent(kept, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -106,18 +95,18 @@ func (f *Folder) trim() error {
 }
 
 // Newest lists the kept mails, newest first, up to a limit.
-func (f *Folder) Newest(most int) ([]Kept, error) {
+func (f *Folder) Newest(most int) ([]Message, error) {
 	names, err := f.names()
 	if err != nil {
 		return nil, err
 	}
-	var kept []Kept
+	var kept []Message
 	for _, name := range names[:min(most, len(names))] {
 		data, err := os.ReadFile(filepath.Join(f.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was trimmed meanwhile
 		}
-		var k Kept
+		var k Message
 		if err == nil {
 			err = json.Unmarshal(data, &k)
 		}

@@ -18,16 +18,17 @@ import (
 type Message struct {
 	// ID names the mail, 1 to 100 of a-z, 0-9, '_' and '-'; it is the same in every attempt, and
 	// so is the Message-ID that is made of it.
-	ID string
+	ID string `json:"id"`
 	// To is an address for which Valid holds.
-	To string
+	To string `json:"to"`
 	// Subject is cut to 150 characters, and its control characters are spaces.
-	Subject string
+	Subject string `json:"subject"`
 	// Text is the content; HTML is the same for readers that show it, empty is none. Its author
 	// escapes it.
-	Text, HTML string
+	Text string `json:"text"`
+	HTML string `json:"html"`
 	// At is its date.
-	At time.Time
+	At time.Time `json:"at"`
 }
 
 // Outcome is the class of an attempt's result.

@@ -84,15 +84,7 @@ func Sweep(folder string) error {
 type message struct {
 	Type string `json:"type"`
 	// Of start and resume.
-	RunID           string `json:"runId,omitzero"`
-	URL             string `json:"url,omitzero"`
-	Task            string `json:"task,omitzero"`
-	SuccessCriteria string `json:"successCriteria,omitzero"`
-	Credential      string `json:"credential,omitzero"`
-	// Of start and resume: the hosts that the task is about.
-	Hosts []string `json:"hosts,omitzero"`
-	// Of start and resume, of a flow with a test account: what the agent signs in with.
-	Account *Account `json:"account,omitzero"`
+	Task
 	// Of resume and need_human, in base64.
 	Checkpoint string `json:"checkpoint,omitzero"`
 	// Of resume: what a person answered.
@@ -272,10 +264,7 @@ func (p *process) end() error {
 
 // converse sends the task and reads messages until the agent's last one.
 func (p *process) converse(t Task, out *bufio.Reader, tell func(Event)) (r Report, err error) {
-	start := message{
-		Type: "start", RunID: t.RunID, URL: t.URL, Task: t.Task, SuccessCriteria: t.SuccessCriteria,
-		Credential: t.Credential, Hosts: t.Hosts, Account: t.Account,
-	}
+	start := message{Type: "start", Task: t}
 	if t.Checkpoint != nil {
 		start.Type, start.Checkpoint = "resume", base64.StdEncoding.EncodeToString(t.Checkpoint)
 		start.Answer = t.Answer

@@ -11,27 +11,28 @@ import (
 
 // Task is what an agent is to do. Its texts come from strangers: they are data, never commands.
 type Task struct {
-	RunID           string
-	URL             string
-	Task            string
-	SuccessCriteria string
+	RunID           string `json:"runId,omitzero"`
+	URL             string `json:"url,omitzero"`
+	Task            string `json:"task,omitzero"`
+	SuccessCriteria string `json:"successCriteria,omitzero"`
 	// Credential is bearer, token or x-api-key where a key is to be obtained; else empty.
-	Credential string
+	Credential string `json:"credential,omitzero"`
 	// Hosts are the hosts, with their ports where they have one, that the task is about: the
 	// agent's requests go there and nowhere else.
-	Hosts []string
+	Hosts []string `json:"hosts,omitzero"`
 	// Account is what the agent signs in with, in place of signing up; nil if it has none.
-	Account *Account
+	Account *Account `json:"account,omitzero"`
 	// Checkpoint is what the agent goes on from; nil at the first start.
-	Checkpoint []byte
+	Checkpoint []byte `json:"-"`
 	// Answer is what a person answered, ≤ 500 characters; in memory only.
-	Answer string
+	Answer string `json:"-"`
 	// Steps and Tokens are what the run has used before it waited for a person: they count against
 	// what an agent may use in one run.
-	Steps, Tokens int
+	Steps  int `json:"-"`
+	Tokens int `json:"-"`
 	// Grace is how long an agent that is cancelled has to end by itself; 0 is 5 s, which is the
 	// most.
-	Grace time.Duration
+	Grace time.Duration `json:"-"`
 }
 
 // Account is an account for tests that the flow's owner has at the product. It is for its host and
