@@ -11,6 +11,7 @@ import (
 // answers have.
 func InvoiceSchema(more ...server.Property) *server.Schema {
 	return server.AnswerSchema[billing.InvoiceView](append([]server.Property{
-		server.May("items.tiers", TiersSchema()), {Name: "items.costAmount"}, {Name: "items.eventsCounted"},
+		server.May("items.tiers", TiersSchema()), {Name: "items.costAmount"},
+		{Name: "items.eventsCounted"},
 	}, more...)...)
 }
