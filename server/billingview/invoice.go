@@ -11,7 +11,8 @@ import (
 // answers have.
 func InvoiceSchema(more ...server.Property) *server.Schema {
 	return server.AnswerSchema[billing.InvoiceView](append([]server.Property{
-		server.May("items.tiers", TiersSchema()), {Name: "items.costAmount"},
+		server.May("items.tiers", TiersSchema()),
+		{Name: "items.costAmount"},
 		{Name: "items.eventsCounted"},
 	}, more...)...)
 }
