@@ -126,8 +126,9 @@ func (s budgetLines) below(l *printer, env uint32, parent, indent string) {
 			v := &views[i]
 			fmt.Fprintf(l, "%s%s %s", indent, v.Key, v.Status)
 			l.WriteString(when(v.Customer != "", " of %s", v.Customer))
-			l.WriteString(when(v.BindingBudget != "", ", bound by %s: %s left", v.BindingBudget,
-				v.Binding.Remaining))
+			if b := v.Binding; b != nil {
+				fmt.Fprintf(l, ", bound by %s: %s left", b.Budget, b.Remaining)
+			}
 			l.WriteString("\n")
 			for j := range v.Limits {
 				x := &v.Limits[j]

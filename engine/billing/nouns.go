@@ -28,8 +28,8 @@ import (
 //schema:nouns book InvoicePaid InvoicePastDue InvoicePending InvoiceRegular InvoiceVoid LineBase
 //schema:nouns book LineCarried LineCredit LineLate LineRemaining LineUnused LineUsage
 //schema:nouns book PaymentApplied PaymentIgnored PaymentMismatch PaymentOver PaymentUnexpected
-//schema:nouns budgets BudgetView BudgetLimitView BudgetWindowView MaxLimits MaxThresholds
-//schema:nouns budgets ArchiveBudget FreezeBudget LimitDocument MoveBudget PutBudget Measure
+//schema:nouns budgets BudgetView BudgetLimitView BudgetWindowView BindingLimitView MaxLimits
+//schema:nouns budgets MaxThresholds ArchiveBudget FreezeBudget LimitDocument MoveBudget PutBudget Measure
 //schema:nouns budgets MeasureCost MeasurePrice MeasureUnits Refusal Window WindowDay WindowHour
 //schema:nouns budgets WindowLifetime WindowMonth WindowWeek WindowYear
 //schema:nouns catalogs CatalogChange CatalogDocument CatalogReply CreditAllocationDocument

@@ -1171,6 +1171,7 @@ type (
 	BudgetView               = budgets.BudgetView
 	BudgetLimitView          = budgets.BudgetLimitView
 	BudgetWindowView         = budgets.BudgetWindowView
+	BindingLimitView         = budgets.BindingLimitView
 	ArchiveBudget            = budgets.ArchiveBudget
 	FreezeBudget             = budgets.FreezeBudget
 	LimitDocument            = budgets.LimitDocument

@@ -50,7 +50,7 @@ func description() server.Description {
 			"the sandbox's clock. It needs the admin key, and every change is remembered. " +
 			server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
-			"Budget":          billingview.BudgetSchema(),
+			"Budget":          server.AnswerSchema[billing.BudgetView](),
 			"Catalog":         server.AnswerSchema[billing.CatalogDocument](byHand(true)...),
 			"CatalogDocument": server.DocumentSchema[billing.CatalogDocument](byHand(false)...),
 			"Change":          changeSchema(),

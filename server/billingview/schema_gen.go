@@ -187,6 +187,87 @@ func WriteInvoice(data *server.JSON, v *billing.InvoiceView) {
 	data.Close('}')
 }
 
+// WriteBindingLimit writes an answer, as both APIs have it.
+func WriteBindingLimit(data *server.JSON, v *billing.BindingLimitView) {
+	data.Open('{')
+	data.Text("budget", v.Budget)
+	data.Text("of", v.Of.String())
+	data.TextIf("featureKey", v.FeatureKey)
+	data.TextIf("currency", v.Currency)
+	data.Decimal("limit", v.Limit)
+	data.Text("window", v.Window.String())
+	data.TextIf("timeZone", v.TimeZone)
+	data.TextIf("mode", v.Mode)
+	data.Uints("thresholds", v.Thresholds)
+	data.Decimal("used", v.Used)
+	data.Decimal("held", v.Held)
+	data.Decimal("remaining", v.Remaining)
+	data.Time("windowStart", v.Start)
+	data.Time("windowEnd", v.End)
+	if v.Overrun {
+		data.Bool("overrun", v.Overrun)
+	}
+	data.Close('}')
+}
+
+// WriteBudgetLimit writes an answer, as both APIs have it.
+func WriteBudgetLimit(data *server.JSON, v *billing.BudgetLimitView) {
+	data.Open('{')
+	data.Text("of", v.Of.String())
+	data.TextIf("featureKey", v.FeatureKey)
+	data.TextIf("currency", v.Currency)
+	data.Decimal("limit", v.Limit)
+	data.Text("window", v.Window.String())
+	data.TextIf("timeZone", v.TimeZone)
+	data.TextIf("mode", v.Mode)
+	data.Uints("thresholds", v.Thresholds)
+	data.Decimal("used", v.Used)
+	data.Decimal("held", v.Held)
+	data.Decimal("remaining", v.Remaining)
+	data.Time("windowStart", v.Start)
+	data.Time("windowEnd", v.End)
+	if v.Overrun {
+		data.Bool("overrun", v.Overrun)
+	}
+	data.Close('}')
+}
+
+// WriteBudget writes an answer, as both APIs have it.
+func WriteBudget(data *server.JSON, v *billing.BudgetView) {
+	data.Open('{')
+	data.Text("budget", v.Key)
+	data.Text("name", v.Name)
+	data.TextIf("parent", v.Parent)
+	data.TextIf("customerReferenceId", v.Customer)
+	data.Text("status", v.Status)
+	data.Uint("children", uint64(v.Children))
+	data.Array("limits")
+	for i := range v.Limits {
+		WriteBudgetLimit(data, &v.Limits[i])
+	}
+	data.Close(']')
+	if v.Binding != nil {
+		data.Name("binding")
+		WriteBindingLimit(data, v.Binding)
+	}
+	data.Time("createdAt", v.CreatedAt)
+	data.Time("modifiedAt", v.ModifiedAt)
+	data.Close('}')
+}
+
+// WriteBudgetWindow writes an answer, as both APIs have it.
+func WriteBudgetWindow(data *server.JSON, v *billing.BudgetWindowView) {
+	data.Open('{')
+	data.Time("windowStart", v.Start)
+	data.Time("windowEnd", v.End)
+	data.Decimal("used", v.Used)
+	data.Decimal("limit", v.Limit)
+	if v.Overrun {
+		data.Bool("overrun", v.Overrun)
+	}
+	data.Close('}')
+}
+
 // WriteCreditAllocation writes an answer, as both APIs have it.
 func WriteCreditAllocation(data *server.JSON, v *billing.CreditAllocationDocument) {
 	data.Open('{')

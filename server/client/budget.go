@@ -19,10 +19,7 @@ const maxBudgets = 100
 func (a budgets) budgetRoutes() []server.Route {
 	const one = "/budgets/{budget}"
 	budget := server.RefTo("Budget")
-	windows := server.ArrayOf(server.ArrayOf(server.Object(
-		server.Must("windowStart", server.TimeSchema), server.May("windowEnd", server.TimeSchema),
-		server.Must("used", server.NumberSchema), server.Must("limit", server.NumberSchema),
-		server.May("overrun", server.BoolSchema))))
+	windows := server.ArrayOf(server.ArrayOf(server.AnswerSchema[billing.BudgetWindowView]()))
 	return []server.Route{
 		row("PUT", one, "putBudget", "Make a budget, or replace its name, customer and limits",
 			server.AccessFull, byName(a.putBudget), server.Takes(server.RefTo("BudgetRequest")),
@@ -57,11 +54,8 @@ func (a budgets) budgetRoutes() []server.Route {
 
 // budgetSchemas describe budgets, and what is read by hand.
 func budgetSchemas(to map[string]*server.Schema) {
-	to["Budget"] = billingview.BudgetSchema()
-	to["BudgetRequest"] = server.Object(
-		server.May("parent", text(1, maxID)), server.Must("name", text(1, maxID)),
-		server.May("customerReferenceId", text(1, maxID)),
-		server.May("limits", server.ArrayOf(server.Object(billingview.BudgetLimitProperties()...))))
+	to["Budget"] = server.AnswerSchema[billing.BudgetView]()
+	to["BudgetRequest"] = server.RequestSchema[billing.PutBudget]()
 	to["BudgetMove"] = server.Object(server.May("parent", text(1, maxID)))
 	to["BudgetRefusal"] = server.RefusalSchema
 }

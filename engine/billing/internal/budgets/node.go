@@ -21,11 +21,11 @@ type PutBudget struct {
 	Env uint32 `wire:"1"`
 	Key string `wire:"2"`
 	// Parent is the key of the budget above; empty: none, or of an existing one, where it is.
-	Parent string `wire:"3"`
-	Name   string `wire:"4"`
+	Parent string `wire:"3" json:"parent" rule:"min=1,max=128"`
+	Name   string `wire:"4" json:"name" rule:"required,min=1,max=128"`
 	// Customer is the ExternalID of the customer whose own budget it is; empty: of none.
-	Customer string          `wire:"5"`
-	Limits   []LimitDocument `wire:"6"`
+	Customer string          `wire:"5" json:"customerReferenceId" rule:"min=1,max=128"`
+	Limits   []LimitDocument `wire:"6" json:"limits"`
 	// Zones are the time zones that limits name, but for UTC.
 	Zones []zone.Zone `wire:"7"`
 	Actor string      `wire:"8"`

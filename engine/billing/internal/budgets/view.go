@@ -1,6 +1,7 @@
 package budgets
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,33 +78,51 @@ func (l *Limit) percents() (percents []uint8) {
 }
 
 // BudgetLimitView is a limit with what its present window has used.
+//
+//schema:answer billingview BudgetLimit server
 type BudgetLimitView struct {
-	Of         Measure
-	FeatureKey string
-	Currency   string // of a price
-	Limit      decimal.Decimal
-	Window     Window
-	TimeZone   string
-	Soft       bool
-	Thresholds []uint8
+	Of         Measure         `json:"of"`
+	FeatureKey string          `json:"featureKey,omitzero" rule:"min=1,max=128"`
+	Currency   string          `json:"currency,omitzero" rule:"min=3,max=3"` // of a price
+	Limit      decimal.Decimal `json:"limit"`
+	Window     Window          `json:"window"`
+	TimeZone   string          `json:"timeZone,omitzero" rule:"min=1,max=64"`
+	Mode       string          `json:"mode,omitzero" rule:"oneof=hard|soft"`
+	Thresholds []byte          `json:"thresholds,omitzero" as:"list" rule:"min=1,max=100"`
 	// Used and Held are rounded to 12 decimals; Remaining is what is left, never below zero.
-	Used, Held, Remaining decimal.Decimal
+	Used      decimal.Decimal `json:"used"`
+	Held      decimal.Decimal `json:"held"`
+	Remaining decimal.Decimal `json:"remaining"`
 	// Start and End bound the window, at the instant of the query; End is 0 where it never ends.
-	Start, End int64
-	Overrun    bool
+	Start   int64 `json:"windowStart,omitzero" as:"time"`
+	End     int64 `json:"windowEnd,omitzero" as:"time"`
+	Overrun bool  `json:"overrun,omitzero"`
+}
+
+// BindingLimitView is a limit of the budget with a key.
+//
+//schema:answer billingview BindingLimit server
+type BindingLimitView struct {
+	Budget string `json:"budget" rule:"min=1,max=128"`
+	BudgetLimitView
 }
 
 // BudgetView is a node.
+//
+//schema:answer billingview Budget server
 type BudgetView struct {
-	Key, Name, Parent, Customer string
-	Status                      string // ACTIVE, FROZEN, ARCHIVED
-	Children                    uint32
-	Limits                      []BudgetLimitView
-	CreatedAt, ModifiedAt       int64
+	Key      string            `json:"budget" rule:"min=1,max=128"`
+	Name     string            `json:"name" rule:"min=1,max=128"`
+	Parent   string            `json:"parent,omitzero" rule:"min=1,max=128"`
+	Customer string            `json:"customerReferenceId,omitzero" rule:"min=1,max=128"`
+	Status   string            `json:"status" rule:"oneof=ACTIVE|FROZEN|ARCHIVED"`
+	Children uint32            `json:"children"`
+	Limits   []BudgetLimitView `json:"limits"`
 	// Binding is the hard limit of this node or of one above it that has the smallest part left;
-	// BindingBudget is the key of its node, empty where there is no hard limit.
-	Binding       BudgetLimitView
-	BindingBudget string
+	// nil where there is no hard limit.
+	Binding    *BindingLimitView `json:"binding,omitzero"`
+	CreatedAt  int64             `json:"createdAt" as:"time"`
+	ModifiedAt int64             `json:"modifiedAt" as:"time"`
 }
 
 // BudgetView describes a node as of an instant; false where there is none. The lock is held.
@@ -143,13 +162,16 @@ func (f *Forest) view(row uint32, now int64, names Names) (v BudgetView) {
 	for up := row; up != 0; up = f.nodes.Read(up).Parent {
 		for at := f.nodes.Read(up).FirstLimit; at != 0; at = f.limits.Read(at).Next {
 			l := f.limitView(at, now, names)
-			if !l.Soft && (v.BindingBudget == "" || l.tighter(&v.Binding)) {
-				v.Binding, v.BindingBudget = l, f.Key(up)
+			if l.Mode == hard && (v.Binding == nil || l.tighter(&v.Binding.BudgetLimitView)) {
+				v.Binding = &BindingLimitView{f.Key(up), l}
 			}
 		}
 	}
 	return v
 }
+
+// hard is the mode of a limit that refuses.
+const hard = "hard"
 
 // tighter reports whether a limit has a smaller part left than another.
 func (l *BudgetLimitView) tighter(other *BudgetLimitView) bool {
@@ -160,9 +182,12 @@ func (l *BudgetLimitView) tighter(other *BudgetLimitView) bool {
 func (f *Forest) limitView(row uint32, now int64, names Names) BudgetLimitView {
 	l := f.limits.Read(row)
 	v := BudgetLimitView{
-		Of: l.Of, Limit: l.Max, Window: l.Window, TimeZone: UTC, Soft: l.Soft,
+		Of: l.Of, Limit: l.Max, Window: l.Window, TimeZone: UTC, Mode: hard,
 		Thresholds: l.percents(), Used: rounded(l.used(now)), Held: rounded(l.Held),
 		Overrun: l.Overrun && now < l.End,
+	}
+	if l.Soft {
+		v.Mode = "soft"
 	}
 	v.Start, v.End = f.bounds(l, now)
 	if l.Zone != 0 {
@@ -214,10 +239,14 @@ func (f *Forest) List(
 }
 
 // BudgetWindowView is a window of a limit that is over.
+//
+//schema:answer billingview BudgetWindow server
 type BudgetWindowView struct {
-	Start, End  int64
-	Used, Limit decimal.Decimal
-	Overrun     bool
+	Start   int64           `json:"windowStart" as:"time"`
+	End     int64           `json:"windowEnd,omitzero" as:"time"`
+	Used    decimal.Decimal `json:"used"`
+	Limit   decimal.Decimal `json:"limit"`
+	Overrun bool            `json:"overrun,omitzero"`
 }
 
 // Windows returns the kept closed windows of each limit of a node, newest first. ok is false if the
@@ -240,9 +269,7 @@ func (f *Forest) Windows(env uint32, key []byte, now int64) (
 		if now >= l.End && l.Touched { // closed, but nothing has counted since
 			closed = append(closed, BudgetWindowView{l.Start, l.End, rounded(l.Used), l.Max, l.Overrun})
 		}
-		for i, j := 0, len(closed)-1; i < j; i, j = i+1, j-1 {
-			closed[i], closed[j] = closed[j], closed[i]
-		}
+		slices.Reverse(closed)
 		windows = append(windows, closed[:min(len(closed), MaxWindows)])
 		at = l.Next
 	}
