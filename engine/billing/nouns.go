@@ -29,9 +29,9 @@ import (
 //schema:nouns book LineCarried LineCredit LineLate LineRemaining LineUnused LineUsage
 //schema:nouns book PaymentApplied PaymentIgnored PaymentMismatch PaymentOver PaymentUnexpected
 //schema:nouns budgets BudgetView BudgetLimitView BudgetWindowView BindingLimitView MaxLimits
-//schema:nouns budgets MaxThresholds ArchiveBudget FreezeBudget LimitDocument MoveBudget PutBudget Measure
-//schema:nouns budgets MeasureCost MeasurePrice MeasureUnits Refusal Window WindowDay WindowHour
-//schema:nouns budgets WindowLifetime WindowMonth WindowWeek WindowYear
+//schema:nouns budgets MaxThresholds ArchiveBudget FreezeBudget LimitDocument MoveBudget PutBudget
+//schema:nouns budgets Measure MeasureCost MeasurePrice MeasureUnits Refusal Window WindowDay
+//schema:nouns budgets WindowHour WindowLifetime WindowMonth WindowWeek WindowYear
 //schema:nouns catalogs CatalogChange CatalogDocument CatalogReply CreditAllocationDocument
 //schema:nouns catalogs CreditsDocument FeatureDocument PlanDocument PlanFeatureDocument
 //schema:nouns catalogs PricingDocument TierDocument MaxPoolRows MaxPools MaxTransactions

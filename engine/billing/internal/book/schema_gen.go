@@ -463,6 +463,7 @@ var invoiceTypeNames = []string{
 	2: "REGULAR",
 	3: "ADJUSTMENT",
 	4: "CREDIT",
+	5: "INTERIM",
 }
 
 // Names returns the API's names of the values, by number.
