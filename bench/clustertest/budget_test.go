@@ -1,0 +1,321 @@
+package clustertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	api "tollgate/sdk/go"
+)
+
+var leaderKills = flag.Int("leader-kills", 2,
+	"how often the leader is killed in TestAThousandAgentsShareABudget")
+
+const (
+	spenders         = 1000
+	spenderCustomers = 50
+	// spenderCents is the price of a unit, shared the limit of all of them together, in cents.
+	spenderCents = 10
+	shared       = 100_00
+)
+
+// spending is a budget of 100.00 that agents of many customers share, at any node of a cluster.
+type spending struct {
+	*development
+	clients  []*api.Client // one for each node
+	holding  [spenders]spenderHold
+	next     atomic.Int64
+	archived atomic.Bool // the archiving of "first" was acknowledged
+
+	mu     sync.Mutex
+	steps  []spent
+	holds  []spenderHold // those that are closed
+	faults []string
+	// refused counts refusals at the budget.
+	refused int
+}
+
+// spenderHold is a reservation of an agent, with what it has settled of it.
+type spenderHold struct {
+	id               string
+	granted, settled int
+}
+
+// spent is what a log entry did to what is settled and held, in cents.
+type spent struct{ index, change int }
+
+// startSpending makes two halves of the budget, "first" and "second", with 25 customers each.
+func startSpending(t *testing.T) *spending {
+	s := &spending{development: startCluster(t)}
+	for _, n := range s.Nodes {
+		s.clients = append(s.clients, s.client(n.ID, s.SandboxKey))
+	}
+	admin, err := api.New([]string{s.Nodes[0].Ops}, s.AdminKey, 1)
+	require.NoError(t, err)
+	defer admin.Close()
+	call := func(c *api.Client, method, path string, body map[string]any) {
+		t.Helper()
+		_, err := c.Call(t.Context(), method, path, body, nil)
+		require.NoError(t, err, path)
+	}
+	call(admin, "PUT", "/api/v1/admin/accounts/"+s.Account+"/environments/sandbox/catalog",
+		map[string]any{
+			"features": []any{map[string]any{"key": "calls", "name": "Calls"}},
+			"plans": []any{map[string]any{
+				"key": "agents", "name": "Agents", "currency": "USD", "intervalMonths": 1,
+				"features": []any{map[string]any{
+					"key": "calls", "pricingType": "usage_based",
+					"pricing": map[string]any{"pricePerUnit": 0.1},
+				}},
+			}},
+		})
+	const client = "/api/v1/client/"
+	call(s.clients[0], "PUT", client+"budgets/all", map[string]any{
+		"name": "all", "limits": []any{map[string]any{
+			"of": "price", "limit": 100, "window": "lifetime",
+		}},
+	})
+	for _, half := range []string{"first", "second"} {
+		call(s.clients[0], "PUT", client+"budgets/"+half, map[string]any{"name": half, "parent": "all"})
+	}
+	for i := range spenderCustomers {
+		name := spenderName(i)
+		call(s.clients[0], "POST", client+"customers", map[string]any{
+			"externalClientCustomerId": name, "firstName": "A", "lastName": "B", "email": "a@example.com",
+		})
+		call(s.clients[0], "POST", client+"subscriptions", map[string]any{
+			"customerReferenceId": name, "planId": "agents",
+		})
+		call(s.clients[0], "PUT", client+"budgets/"+name, map[string]any{
+			"name": name, "parent": []string{"first", "second"}[i%2], "customerReferenceId": name,
+		})
+	}
+	return s
+}
+
+func spenderName(i int) string { return fmt.Sprint("spender", i%spenderCustomers) }
+
+func (s *spending) fault(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, fmt.Sprintf(format, args...))
+}
+
+// ask sends a request to any node until it is answered. once reports whether the first try was.
+func (s *spending) ask(random *rand.Rand, path string, body map[string]any) (
+	answer api.Answer, once bool,
+) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	for tries := 0; ; tries++ {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		answer, err := s.clients[random.IntN(len(s.clients))].Try(ctx, api.Request{
+			Method: "POST", Path: "/api/v1/client/reservations" + path, Body: text,
+		})
+		cancel()
+		if err == nil && answer.Status != 503 && answer.Status != 429 {
+			return answer, tries == 0
+		}
+		time.Sleep(time.Duration(20+random.IntN(80)) * time.Millisecond)
+	}
+}
+
+// did notes what an entry did.
+func (s *spending) did(index, change int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(s.steps, spent{index, change})
+}
+
+// act lets an agent that holds nothing reserve, and one that holds something settle or release it.
+func (s *spending) act(random *rand.Rand, agent int) {
+	h := &s.holding[agent]
+	if h.id == "" {
+		s.reserve(random, agent)
+		return
+	}
+	path, body := "/release", map[string]any{}
+	units := h.settled
+	if random.IntN(4) > 0 {
+		units += random.IntN(h.granted - h.settled + 1)
+		path, body = "/settle", map[string]any{"usageUnits": units, "final": random.IntN(3) > 0}
+	}
+	answer, once := s.ask(random, "/"+h.id+path, body)
+	var v api.Reservation
+	if err := answer.Data(&v); err != nil {
+		s.fault("%s of %s: %v", path, h.id, err)
+		return
+	}
+	h.settled = units
+	if v.State == "open" {
+		return
+	}
+	given := (h.granted - h.settled) * spenderCents
+	if once { // else it may have happened at an earlier index
+		s.did(v.LogIndex, -given)
+	} else {
+		s.did(0, -given)
+	}
+	s.mu.Lock()
+	s.holds = append(s.holds, *h)
+	s.mu.Unlock()
+	*h = spenderHold{}
+}
+
+func (s *spending) reserve(random *rand.Rand, agent int) {
+	units, late := 1+random.IntN(5), s.archived.Load()
+	answer, _ := s.ask(random, "", map[string]any{
+		"reservationKey":      fmt.Sprint("call-", s.next.Add(1)),
+		"customerReferenceId": spenderName(agent), "ttlSeconds": 3600,
+		"featureKey": "calls", "usageUnits": units,
+	})
+	var v api.Reservation
+	err := answer.Data(&v)
+	var said *api.Error
+	switch below := agent%2 == 0; { // of spenderCustomers, which is even
+	case err == nil && late && below:
+		s.fault("a hold below an archived budget, at index %d", v.LogIndex)
+	case err == nil:
+		s.did(v.LogIndex, units*spenderCents)
+		s.holding[agent] = spenderHold{id: v.ID, granted: units}
+		return
+	case errors.As(err, &said) && said.Code == "budget_archived" && below:
+		return
+	case errors.As(err, &said) && said.Code == "budget_exceeded":
+		s.refusal(answer)
+		return
+	default:
+		s.fault("reserve: %v", err)
+	}
+}
+
+// refusal: it names the level and the index.
+func (s *spending) refusal(answer api.Answer) {
+	var said struct {
+		Error struct {
+			Budget struct {
+				Budget   string
+				Limit    json.Number
+				LogIndex int
+			}
+		}
+	}
+	err := json.Unmarshal(answer.Body, &said)
+	if b := said.Error.Budget; err != nil || b.Budget != "all" || b.Limit != "100" || b.LogIndex == 0 {
+		s.fault("a refusal: %s", answer.Body)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused++
+}
+
+// counts is what a node says is used and held, in cents; false where it does not answer.
+func (s *spending) counts(c *api.Client) (used, held int, overrun, ok bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	answer, err := c.Try(ctx, api.Request{Method: "GET", Path: "/api/v1/client/budgets/all"})
+	var v struct {
+		Limits []struct {
+			Used, Held float64
+			Overrun    bool
+		}
+	}
+	if err != nil || answer.Data(&v) != nil || len(v.Limits) != 1 {
+		return 0, 0, false, false
+	}
+	l := v.Limits[0]
+	return int(l.Used*100 + 0.5), int(l.Held*100 + 0.5), l.Overrun, true
+}
+
+// walk adds up what the log's entries did: at no index more than the limit is settled and held.
+func (s *spending) walk() (most int) {
+	steps := slices.Clone(s.steps)
+	slices.SortStableFunc(steps, func(a, b spent) int { return a.index - b.index })
+	sum := 0
+	for i, x := range steps {
+		sum += x.change
+		if i+1 < len(steps) && steps[i+1].index == x.index {
+			continue // an entry may have several commands
+		}
+		if most = max(most, sum); sum > shared {
+			s.fault("%d cents are settled and held at index %d", sum, x.index)
+			break
+		}
+	}
+	return most
+}
+
+// One budget of 100.00, 1,000 agents of 50 customers, three nodes; the leader is killed, and a half
+// of the budget archived. What is settled and held never exceeds the limit at any log index, each
+// refusal names level and index, and once the archiving is acknowledged no new hold lies below it.
+func TestAThousandAgentsShareABudget(t *testing.T) {
+	s := startSpending(t)
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	const workers = 40
+	for w := range workers {
+		random := rand.New(rand.NewPCG(1, uint64(w)))
+		all.Go(func() {
+			for !stop.Load() {
+				s.act(random, w+workers*random.IntN(spenders/workers))
+			}
+		})
+	}
+	all.Go(func() {
+		for n := 0; !stop.Load(); n++ {
+			used, held, overrun, ok := s.counts(s.clients[n%len(s.clients)])
+			if ok && (overrun || used+held > shared) {
+				s.fault("%d used, %d held, overrun %t", used, held, overrun)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	for range *leaderKills {
+		time.Sleep(time.Second)
+		leader := s.leader()
+		s.development.signal(leader, syscall.SIGKILL)
+		s.leader(leader)
+		s.restart(leader)
+		s.ready(leader)
+	}
+	_, err := s.clients[0].Call(t.Context(), "DELETE", "/api/v1/client/budgets/first", nil, nil)
+	require.NoError(t, err)
+	s.archived.Store(true)
+	time.Sleep(2 * time.Second)
+	stop.Store(true)
+	all.Wait()
+
+	used, held := 0, 0
+	for _, h := range s.holds {
+		used += h.settled * spenderCents
+	}
+	for _, h := range s.holding {
+		used += h.settled * spenderCents
+		held += (h.granted - h.settled) * spenderCents
+	}
+	for i, c := range s.clients {
+		require.Eventually(t, func() bool {
+			gotUsed, gotHeld, overrun, ok := s.counts(c)
+			return ok && !overrun && gotUsed == used && gotHeld == held
+		}, patience, statusEvery, "%s: %d used, %d held", s.Nodes[i].ID, used, held)
+	}
+	most := s.walk()
+	t.Logf("%d reservations, %d refusals, at most %d of %d cents settled and held", s.next.Load(),
+		s.refused, most, shared)
+	require.Empty(t, s.faults)
+	require.Positive(t, s.refused)
+	require.Positive(t, used)
+}
