@@ -129,7 +129,7 @@ func (s *spending) ask(random *rand.Rand, path string, body map[string]any) (
 		if err == nil && answer.Status != 503 && answer.Status != 429 {
 			return answer, tries == 0
 		}
-		time.Sleep(time.Duration(20+random.IntN(80)) * time.Millisecond)
+		<-time.After(time.Duration(20+random.IntN(80)) * time.Millisecond)
 	}
 }
 
@@ -240,6 +240,14 @@ func (s *spending) counts(c *api.Client) (used, held int, overrun, ok bool) {
 	return int(l.Used*100 + 0.5), int(l.Held*100 + 0.5), l.Overrun, true
 }
 
+// goesOn waits until agents have asked for many more reservations.
+func (s *spending) goesOn() {
+	s.t.Helper()
+	from := s.next.Load()
+	on := func() bool { return s.next.Load() >= from+spenders }
+	require.Eventually(s.t, on, patience, statusEvery)
+}
+
 // walk adds up what the log's entries did: at no index more than the limit is settled and held.
 func (s *spending) walk() (most int) {
 	steps := slices.Clone(s.steps)
@@ -280,11 +288,11 @@ func TestAThousandAgentsShareABudget(t *testing.T) {
 			if ok && (overrun || used+held > shared) {
 				s.fault("%d used, %d held, overrun %t", used, held, overrun)
 			}
-			time.Sleep(5 * time.Millisecond)
+			<-time.After(5 * time.Millisecond)
 		}
 	})
 	for range *leaderKills {
-		time.Sleep(time.Second)
+		s.goesOn()
 		leader := s.leader()
 		s.development.signal(leader, syscall.SIGKILL)
 		s.leader(leader)
@@ -294,7 +302,7 @@ func TestAThousandAgentsShareABudget(t *testing.T) {
 	_, err := s.clients[0].Call(t.Context(), "DELETE", "/api/v1/client/budgets/first", nil, nil)
 	require.NoError(t, err)
 	s.archived.Store(true)
-	time.Sleep(2 * time.Second)
+	s.goesOn()
 	stop.Store(true)
 	all.Wait()
 
