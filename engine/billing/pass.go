@@ -108,9 +108,8 @@ func (p *pass) takeFacts(r journal.Record) error {
 	return nil
 }
 
-// flush processes an entry's records in the order in which they happened: by command, with a
-// command's facts before its usage. A command that records usage issues no invoice, so its facts
-// fell due before it. The journal has an entry's facts behind its usage, in ascending order.
+// flush processes an entry's records in the order in which they happened: each fact names the usage
+// record that came after it. The journal has an entry's facts behind its usage, in ascending order.
 func (p *pass) flush() {
 	catalog := p.env.Catalog.Load()
 	facts := p.facts

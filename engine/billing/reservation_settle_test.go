@@ -233,6 +233,28 @@ func TestALateSettlementLeavesPartsAsTheyAre(t *testing.T) {
 	s.used("videos", 60, 0)
 }
 
+// TestWhatExpiryBillsIsInTheInvoiceBehindIt: the journal explains it, although one tick makes both.
+func TestWhatExpiryBillsIsInTheInvoiceBehindIt(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.Do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: 1, ID: enginetest.ID("invoice ada prepaid"),
+	})
+	for _, key := range []string{"r1", "r2"} {
+		c := enginetest.Reservation(key, "ada", "calls", 80)
+		c.SettleOnExpiry = true
+		s.view(s.Do(billing.KindReserve, c))
+	}
+	s.Stamp += 40 * 86_400_000
+	for at := s.m.NextDue(); at != 0 && at <= s.Stamp; at = s.m.NextDue() {
+		s.DoPayload(engine.KindTick, nil)
+	}
+	src := &enginetest.Source{Journal: s.m.Journal()}
+	v, err := s.m.VerifyInvoices(src, enginetest.Sandbox, []uint32{1})
+	require.NoError(t, err)
+	require.Empty(t, v.Differences)
+	require.Greater(t, v.Invoices, uint64(1))
+}
+
 // TestARefusedOverrunIsBilledAtExpiry: the cost has arisen, as much of it as is held.
 func TestARefusedOverrunIsBilledAtExpiry(t *testing.T) {
 	s := newHeldSandbox(t)

@@ -130,6 +130,9 @@ func (e *Entry) Place(position uint32) (place uint32) {
 // Next returns the first place behind the entry's journal records so far.
 func (e *Entry) Next() uint32 { return e.next }
 
+// Upcoming returns the place that the next journal record of the command at a position will have.
+func (e *Entry) Upcoming(position uint32) uint32 { return max(position+e.shift, e.next) }
+
 // Work is counted, so that no entry keeps Apply for long, whatever it holds. A unit is about one
 // record that is read, changed or encoded, some 0.3 µs. It is a function of the log alone, as time
 // would not be. What exceeds an entry's work is left to the next one: ticks continue by themselves,

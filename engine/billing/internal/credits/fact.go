@@ -32,7 +32,8 @@ const (
 // lines that was not issued (later usage is still late), or something about a pool of credits.
 type Fact struct {
 	Kind uint8
-	// Position is the record of the entry before which it happened: due events happen first.
+	// Position is the place of the journal record of the entry before which it happened: due events
+	// happen first, and what expires is usage before the end of a period behind it.
 	Position               uint32
 	At                     int64
 	Customer, Subscription uint32 // rows
@@ -107,7 +108,7 @@ type ChargeFact struct {
 
 // KeepFact adds a fact to the entry's record, and returns its place.
 func (t *Burner) KeepFact(f *Fact) ChunkPlace {
-	f.Position = max(t.Position, t.Moves.After)
+	f.Position = max(t.Entry.Upcoming(t.Position), t.Moves.After)
 	r := &t.Moves.Facts
 	r.Facts = append(r.Facts, *f)
 	r.Size += 60 + 48*len(f.Invoice.Charges) + 32*len(f.Invoice.Titles) +
