@@ -10,19 +10,20 @@ type check struct {
 
 // All checks. Those that are not inside look at answers of the APIs and at webhooks only.
 var (
-	byHistories  = check{name: "histories"}
-	byAnswers    = check{name: "answers"}
-	byStaleReads = check{name: "stale reads"}
-	byCounters   = check{name: "counters"}
-	byListings   = check{name: "lists of events"}
-	byCredits    = check{name: "credits"}
-	byDuplicates = check{name: "events sent again"}
-	byInvoices   = check{name: "invoices"}
-	byWebhooks   = check{name: "webhooks"}
-	byLogTimes   = check{name: "log time"}
-	byProofs     = check{name: "invoices recomputed by a node", inside: true}
-	byStates     = check{name: "state hashes", inside: true}
-	byProcesses  = check{name: "processes", inside: true}
+	byHistories    = check{name: "histories"}
+	byAnswers      = check{name: "answers"}
+	byStaleReads   = check{name: "stale reads"}
+	byCounters     = check{name: "counters"}
+	byListings     = check{name: "lists of events"}
+	byCredits      = check{name: "credits"}
+	byReservations = check{name: "reservations"}
+	byDuplicates   = check{name: "events sent again"}
+	byInvoices     = check{name: "invoices"}
+	byWebhooks     = check{name: "webhooks"}
+	byLogTimes     = check{name: "log time"}
+	byProofs       = check{name: "invoices recomputed by a node", inside: true}
+	byStates       = check{name: "state hashes", inside: true}
+	byProcesses    = check{name: "processes", inside: true}
 )
 
 // Violation is a promise that was broken.

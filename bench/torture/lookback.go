@@ -26,6 +26,7 @@ func (l *load) paddedEvent() []byte {
 type auditor struct {
 	*load
 	ledger   *ledger
+	spender  *spender
 	mu       sync.Mutex
 	invoices []string // that there are in the end
 }
@@ -35,7 +36,7 @@ type auditor struct {
 func (a *auditor) lookBack(ctx context.Context) error {
 	a.phase("mended: looking back")
 	a.fleet.inbox.answers.Store(true)
-	if err := a.ledger.settle(ctx); err != nil {
+	if err := errors.Join(a.ledger.settle(ctx), a.spender.settle(ctx)); err != nil {
 		return err
 	}
 	for _, again := range []bool{false, true} {
@@ -60,7 +61,8 @@ func (a *auditor) lookBack(ctx context.Context) error {
 			return err
 		}
 		err = inParallel(a.fleet.nodes, fleetSize, func(i int, p *process) error {
-			return errors.Join(a.inspect(ctx, p.id, a.clients[i]), a.ledger.inspect(ctx, p))
+			return errors.Join(a.inspect(ctx, p.id, a.clients[i]), a.ledger.inspect(ctx, p),
+				a.spender.inspect(ctx, p.id, a.clients[i]))
 		})
 		if err != nil {
 			return err

@@ -33,12 +33,15 @@ type Options struct {
 }
 
 // Least is what a run must have done in ten minutes to prove anything.
-var Least = Summary{Acknowledged: 10_000, FollowerReads: 1_000, LeaderChanges: 5, Amended: 500}
+var Least = Summary{
+	Acknowledged: 10_000, FollowerReads: 1_000, LeaderChanges: 5, Amended: 500, Reserved: 200,
+}
 
 // Summary is what happened.
 type Summary struct {
 	Acknowledged, Duplicates, Limited, Unknown, Refused uint64
 	Voided, Amended                                     uint64 // events taken back, and amended
+	Reserved                                            uint64 // reservations
 	Reads, FollowerReads, StaleReads                    uint64
 	LeaderChanges, SnapshotsInstalled, Starts           int
 	Counters, Faults                                    int
@@ -56,11 +59,11 @@ type Summary struct {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
-		"%d of unknown fate, %d refused, %d taken back, %d amended\n%d linearizable reads, %d of them on followers; "+
+		"%d of unknown fate, %d refused, %d taken back, %d amended, %d reservations\n%d linearizable reads, %d of them on followers; "+
 		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
 		"%d keys left memory, %d histories linearizable, %d not decided, %d violations, in %s",
-		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Amended, s.Reads,
-		s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
+		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Amended,
+		s.Reserved, s.Reads, s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
 		s.SnapshotsInstalled, s.Starts,
 		s.KeysOnDisk, s.Counters, s.Undecided, len(s.Violations), s.Elapsed.Round(time.Second))
 	for _, v := range s.Violations {
@@ -80,6 +83,7 @@ func (s Summary) Enough(length time.Duration) error {
 		{"acknowledged writes", float64(s.Acknowledged), float64(Least.Acknowledged)},
 		{"reads on followers", float64(s.FollowerReads), float64(Least.FollowerReads)},
 		{"amendments", float64(s.Amended), float64(Least.Amended)},
+		{"reservations", float64(s.Reserved), float64(Least.Reserved)},
 		{"leader changes", float64(s.LeaderChanges), float64(Least.LeaderChanges)},
 	} {
 		if want := row.want * share; row.got < want {
@@ -111,6 +115,7 @@ type run struct {
 	*load
 	judge    *judge
 	ledger   *ledger
+	spender  *spender
 	injector *injector
 	auditor  *auditor
 }
@@ -121,10 +126,10 @@ func newRun(o Options) *run {
 	l := &load{
 		report: known, fresh: make(chan *customer, spares), retired: make(chan *customer, 1024),
 	}
-	ledger := &ledger{report: known}
+	ledger, spender := &ledger{report: known}, &spender{load: l}
 	return &run{
-		load: l, judge: &judge{load: l}, ledger: ledger, injector: &injector{load: l},
-		auditor: &auditor{load: l, ledger: ledger},
+		load: l, judge: &judge{load: l}, ledger: ledger, spender: spender,
+		injector: &injector{load: l}, auditor: &auditor{load: l, ledger: ledger, spender: spender},
 	}
 }
 
@@ -175,7 +180,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if _, err = create(ctx, r.any, paddedCustomer, 0); err != nil {
 		return err
 	}
-	if err = r.ledger.open(ctx); err != nil {
+	if err = errors.Join(r.ledger.open(ctx), r.spender.open(ctx)); err != nil {
 		return err
 	}
 	r.occurredAt = time.Now().UTC().Format(time.RFC3339)
@@ -212,6 +217,7 @@ func (r *run) torture(ctx context.Context) error {
 	working.Go(func() {
 		watchedClock = r.auditor.watchClock(busy, rand.New(rand.NewPCG(r.Seed, workers+2)))
 	})
+	working.Go(func() { r.spender.keep(busy, rand.New(rand.NewPCG(r.Seed, workers+3))) })
 	watched, unwatch := context.WithCancel(ctx)
 	for _, p := range r.fleet.everyone() {
 		helpers.Go(func() { r.fleet.follow(watched, p) })
@@ -259,7 +265,7 @@ func (r *run) summary() Summary {
 	s := Summary{
 		Acknowledged: r.acknowledged.Load(), Duplicates: r.duplicates.Load(),
 		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
-		Voided: r.voided.Load(), Amended: r.amended.Load(),
+		Voided: r.voided.Load(), Amended: r.amended.Load(), Reserved: r.reserved.Load(),
 		Reads: r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
 		KeysOnDisk:    r.keysOnDisk.Load(),
 		LeaderChanges: r.fleet.leaderChanges(), Counters: int(r.counters.Load()),
