@@ -65,6 +65,10 @@ func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 	if !ok {
 		return attempt{outcome: billing.AttemptBlocked, reason: "the endpoint was deleted"}, nil, nil
 	}
+	if address, ok := strings.CutPrefix(e.URL, mailScheme); ok {
+		a, result := o.mail(ctx, address, d)
+		return a, result, ctx.Err()
+	}
 	secrets, err := o.secrets(d.Env, &e)
 	if err != nil {
 		return attempt{
@@ -141,6 +145,9 @@ func uuid(id [16]byte) string { return string(server.AppendUUID(nil, id)) }
 // Check reports whether a URL may be an endpoint's, by every rule that needs no network. The error
 // repeats neither path nor query.
 func (o *Outbox) Check(url string) error {
+	if address, ok := strings.CutPrefix(url, mailScheme); ok {
+		return o.checkMail(address)
+	}
 	if err := o.config.Fetch.Check(url); err != nil {
 		return fmt.Errorf("url: %w", err)
 	}

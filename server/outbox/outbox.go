@@ -15,6 +15,7 @@ import (
 	"tollgate/server"
 	"tollgate/server/leader"
 	"tollgate/server/provider/fetch"
+	"tollgate/server/provider/mail"
 	"tollgate/server/provider/webhook"
 	"tollgate/server/vault"
 )
@@ -25,6 +26,8 @@ type Config struct {
 	Proposer server.Proposer
 	// Fetch is the guarded client that reaches endpoints.
 	Fetch *fetch.Client
+	// Mail sends the messages of endpoints that are mail addresses; nil refuses them.
+	Mail mail.Sender
 	// SealKey seals the endpoints' secrets in the log; the same on every node.
 	SealKey [32]byte
 	// Leads reports whether this node leads, with everything of earlier terms applied, and its term.

@@ -227,6 +227,9 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err != nil {
 		return err
 	}
+	if n.tenants.mail, n.tenants.mails, err = n.openMail(); err != nil {
+		return err
+	}
 	if n.outbox, err = n.openOutbox(); err != nil {
 		return err
 	}

@@ -113,6 +113,6 @@ func (n *node) openOutbox() (*outbox.Outbox, error) {
 	group := n.cluster.Billing()
 	return outbox.New(outbox.Config{
 		Machine: n.machine, Proposer: group, Fetch: web, SealKey: key, Log: n.log,
-		Leads: group.Leads,
+		Leads: group.Leads, Mail: n.tenants.mail,
 	})
 }

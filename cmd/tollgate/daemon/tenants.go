@@ -37,6 +37,8 @@ type tenants struct {
 	pages *owner.Pages
 	// mails keeps mails that are not sent; nil where they are.
 	mails *mail.Folder
+	// mail sends mails, those of billing's endpoints too; nil: none are sent.
+	mail mail.Sender
 }
 
 // builtIn are the agents that need no configuration. A change of what http does is a new version:
@@ -67,9 +69,7 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 		Inspector: inspect.New(inspecting, n.cluster.Now),
 		Observe:   metrics.Observer("workspace"), Log: n.log, Gate: n.gate, Now: n.cluster.Now,
 	}
-	if c.Mail, n.tenants.mails, err = n.openMail(); err != nil {
-		return err
-	}
+	c.Mail = n.tenants.mail
 	if c.Hooks, err = n.openHooks(); err != nil {
 		return err
 	}
