@@ -48,6 +48,8 @@ func (g *generator) reservation() engine.Record {
 		c.Partial = rapid.IntRange(0, 3).Draw(g.t, "partial") == 0
 		c.RefuseOverrun = rapid.Bool().Draw(g.t, "refuses")
 		c.SettleOnExpiry = rapid.Bool().Draw(g.t, "bills")
+		c.Budget = g.pick("at", "", "", "", "b1", "b2", "nothing")
+		c.KeyBudget = sample[uint32](g.t, "bound to", 0, 0, 0, 0, 1, 2, 99)
 		c.DryRun = rapid.IntRange(0, 9).Draw(g.t, "dry") == 0
 		return record(billing.KindReserve, c)
 	case 3:

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine"
+	"tollgate/engine/billing"
 )
 
 // TB is what testing.T, testing.B and rapid.T have in common.
@@ -46,6 +47,17 @@ func StateHash(m engine.Machine) [2]uint64 {
 	return [2]uint64{index, hash}
 }
 
+// billedAtExpiry reports whether a record was refused, and may have changed what becomes of its
+// reservation all the same.
+func billedAtExpiry(r engine.Record, result engine.Result) bool {
+	switch result.Outcome {
+	case engine.OutcomeReservationShort, engine.OutcomeBudgetExceeded, engine.OutcomeBudgetFrozen,
+		engine.OutcomeBudgetArchived:
+		return r.Kind == billing.KindSettleReservation
+	}
+	return false
+}
+
 // WithoutRefused is an entry with another record in place of each that was refused.
 func WithoutRefused(t TB, entry []byte, results []engine.Result, other engine.Record) []byte {
 	h, records, err := engine.ParseEntry(entry)
@@ -55,7 +67,7 @@ func WithoutRefused(t TB, entry []byte, results []engine.Result, other engine.Re
 	for _, result := range results {
 		r, ok := records.Next()
 		require.True(t, ok)
-		if result.Outcome.Refused() {
+		if result.Outcome.Refused() && !billedAtExpiry(r, result) {
 			r = other
 		}
 		kept = engine.AppendRecord(kept, r)

@@ -1,0 +1,239 @@
+package billing_test
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+)
+
+// ledgerHold is a reservation of one feature, by the oracle.
+type ledgerHold struct {
+	p                *person
+	key, feature     string
+	of               *enginetest.OracleSubscription
+	subscription     [16]byte
+	granted, settled decimal.Decimal
+	expiresAt        int64
+	bills            bool
+	state            billing.ReservationState
+	billed           *recorded // what expiry billed
+}
+
+// held is what it holds.
+func (v *ledgerHold) held() decimal.Decimal {
+	if v.state != billing.ReservationOpen || v.granted.Less(v.settled) {
+		return decimal.Decimal{}
+	}
+	return plus(v.granted, v.settled.Neg())
+}
+
+// advance brings the oracle to now: each reservation ends at its instant, when the subscriptions
+// are as of then.
+func (h *ledgers) advance() {
+	for {
+		var first *ledgerHold
+		for _, v := range h.holds {
+			if v.state == billing.ReservationOpen && v.expiresAt <= h.now() &&
+				(first == nil || v.expiresAt < first.expiresAt) {
+				first = v
+			}
+		}
+		if first == nil {
+			break
+		}
+		h.tick() // then what it holds becomes usage
+		first.p.oracle.Advance(first.expiresAt)
+		units := first.held()
+		if first.state = billing.ReservationExpired; first.bills && units.Sign() > 0 {
+			first.state = billing.ReservationBilled
+			first.billed = h.settles(first, first.of, units, first.expiresAt)
+		}
+	}
+	for _, p := range h.people {
+		p.oracle.Advance(h.now())
+	}
+}
+
+// settles notes an event of a reservation at a subscription; nil: at none.
+func (h *ledgers) settles(
+	v *ledgerHold, of *enginetest.OracleSubscription, units decimal.Decimal, at int64,
+) *recorded {
+	e := &recorded{stamp: h.l.Stamp, held: true}
+	if of == nil {
+		e.OracleEvent = &enginetest.OracleEvent{Feature: v.feature, Units: rat(units), At: at}
+	} else {
+		e.OracleEvent = of.Use(v.feature, rat(units), at, at)
+	}
+	v.settled = plus(v.settled, units)
+	v.p.events = append(v.p.events, e)
+	return e
+}
+
+// hold reserves, or does something with one of the newest reservations.
+func (h *ledgers) hold(p *person) {
+	h.advance()
+	if len(h.holds) == 0 || rapid.IntRange(0, 2).Draw(h.t, "new") == 0 {
+		h.reserve(p)
+		return
+	}
+	v := h.holds[len(h.holds)-1-rapid.IntRange(0, min(3, len(h.holds)-1)).Draw(h.t, "hold")]
+	id := enginetest.ID("reservation " + v.key)
+	if _, kept := h.m.Reservation(enginetest.Sandbox, id, h.l.Stamp); !kept { // closed long ago
+		require.NotEqual(h.t, billing.ReservationOpen, v.state)
+		return
+	}
+	switch rapid.IntRange(0, 5).Draw(h.t, "with it") {
+	case 0:
+		r := h.l.Do(billing.KindReleaseReservation, &billing.ReleaseReservation{
+			Env: enginetest.Sandbox, ID: id,
+		})
+		switch v.state {
+		case billing.ReservationSettled, billing.ReservationBilled:
+			h.expect(engine.OutcomeReservationClosed, r)
+		default:
+			h.expect(engine.OutcomeDone, r)
+			if v.state == billing.ReservationOpen {
+				v.state = billing.ReservationReleased
+			}
+		}
+	case 1:
+		h.extend(v, id)
+	default:
+		h.settleHold(v, id)
+	}
+}
+
+func (h *ledgers) reserve(p *person) {
+	v := &ledgerHold{
+		p: p, key: h.mint(), feature: rapid.SampledFrom(ledgerFeatures).Draw(h.t, "feature"),
+		bills: h.bills && rapid.Bool().Draw(h.t, "bills"), state: billing.ReservationOpen,
+	}
+	c := enginetest.Reservation(v.key, p.name, v.feature, 1)
+	c.Items[0].Units, c.SettleOnExpiry = plus(h.units(), decimal.FromInt(1)), v.bills
+	c.TTLMS = rapid.SampledFrom([]int64{60_000, 3_600_000, dayMS}).Draw(h.t, "ttl")
+	r := h.l.Do(billing.KindReserve, c)
+	if r.Outcome != engine.OutcomeDone { // no subscription that is active has it
+		h.expect(engine.OutcomeNotEntitled, r)
+		return
+	}
+	view, ok := h.m.Reservation(enginetest.Sandbox, c.ID, h.l.Stamp)
+	require.True(h.t, ok)
+	v.subscription = view.Items[0].SubscriptionID
+	v.of = p.oracle.Subscriptions[slices.Index(p.ids, v.subscription)]
+	require.True(h.t, v.of.Carries(v.feature))
+	v.granted, v.expiresAt = c.Items[0].Units, h.now()+c.TTLMS
+	h.holds = append(h.holds, v)
+}
+
+func (h *ledgers) extend(v *ledgerHold, id [16]byte) {
+	ttl := rapid.SampledFrom([]int64{60_000, dayMS}).Draw(h.t, "ttl")
+	r := h.l.Do(billing.KindExtendReservation, &billing.ExtendReservation{
+		Env: enginetest.Sandbox, ID: id, TTLMS: ttl,
+	})
+	if v.state != billing.ReservationOpen {
+		h.expect(engine.OutcomeReservationClosed, r)
+		return
+	}
+	h.expect(engine.OutcomeDone, r)
+	view, ok := h.m.Reservation(enginetest.Sandbox, id, h.l.Stamp)
+	require.True(h.t, ok)
+	last := view.CreatedAt + dayMS // in all
+	v.expiresAt = max(v.expiresAt, min(h.now()+ttl, last))
+	require.Equal(h.t, v.expiresAt, view.ExpiresAt)
+}
+
+// settleHold settles a part or for good: an ordinary event once it has expired, an amendment of
+// what expiry billed.
+func (h *ledgers) settleHold(v *ledgerHold, id [16]byte) {
+	c := &billing.SettleReservation{
+		Env: enginetest.Sandbox, ID: id, Partial: rapid.Bool().Draw(h.t, "part"),
+		Items: []billing.SettleItem{{Units: h.units()}},
+	}
+	if v.state == billing.ReservationBilled {
+		for _, key := range h.m.ReservationEventKeys(c.Env, id) {
+			ref, found, err := h.m.FindUsage(h.src, h.src, c.Env, key)
+			require.NoError(h.t, err)
+			if found {
+				c.Originals = append(c.Originals, ref)
+			}
+		}
+	}
+	delta := plus(c.Items[0].Units, v.settled.Neg())
+	late := h.chosen(v.p, v.feature, h.now())
+	r := h.l.Do(billing.KindSettleReservation, c)
+	final := func() {
+		if !c.Partial {
+			v.state = billing.ReservationSettled
+		}
+	}
+	switch {
+	case v.state == billing.ReservationReleased,
+		v.state == billing.ReservationSettled && delta.Sign() > 0:
+		h.expect(engine.OutcomeReservationClosed, r)
+	case v.state == billing.ReservationSettled:
+		h.expect(engine.OutcomeDone, r)
+	case v.state == billing.ReservationBilled:
+		h.amendHold(v, r, delta, final)
+	case delta.Sign() < 0 && !c.Partial && v.state == billing.ReservationOpen:
+		h.expect(engine.OutcomeSettledMore, r)
+	default:
+		h.expect(engine.OutcomeDone, r)
+		of := v.of
+		if v.state == billing.ReservationExpired {
+			of = late
+		}
+		if delta.Sign() > 0 {
+			h.settles(v, of, delta, h.now())
+		}
+		final()
+	}
+}
+
+// amendHold notes what became of a settlement of what expiry billed. Too old an event is final.
+func (h *ledgers) amendHold(
+	v *ledgerHold, r engine.Result, delta decimal.Decimal, final func(),
+) {
+	e := v.billed
+	units := new(big.Rat).Add(e.Units, rat(delta))
+	if units.Sign() < 0 {
+		require.True(h.t, r.Outcome.Refused())
+		return
+	}
+	old := h.l.Stamp-e.stamp >= 7*dayMS || h.now()-e.At >= 7*dayMS
+	if old && (r.Outcome == engine.OutcomeUsageFinal ||
+		r.Outcome == engine.OutcomeReservationBilled) {
+		return
+	}
+	h.expect(engine.OutcomeDone, r)
+	if !delta.IsZero() {
+		e.Correct(units, h.now())
+		v.settled = plus(v.settled, delta)
+	}
+	final()
+}
+
+// compareHolds: what checks say is held is the sum of the open reservations, which are settled at
+// what their events add up to.
+func (h *ledgers) compareHolds() {
+	require.NoError(h.t, billing.HeldAddsUp(h.m))
+	require.NoError(h.t, billing.SettledAddsUp(h.m, h.src))
+	for _, v := range h.holds {
+		view, ok := h.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation "+v.key), h.l.Stamp)
+		if !ok { // closed long ago
+			require.NotEqual(h.t, billing.ReservationOpen, v.state)
+			continue
+		}
+		if view.State != billing.ReservationOpen || view.ExpiresAt > h.now() { // else a tick is to come
+			require.Equal(h.t, v.settled, view.Items[0].Settled, v.key)
+			require.Equal(h.t, v.held(), view.Items[0].Held, v.key)
+			require.Equal(h.t, v.state.String(), view.State.String(), v.key)
+		}
+	}
+}
