@@ -122,10 +122,15 @@ func AppendRows[T any](table *page.Table[T], n int) (first uint32) {
 }
 
 // commitSpans stores the closed spans and frees those to which nothing can belong any more; the
-// newest stays. Callers hold the customer's lock.
+// newest stays, and so do those of a period whose invoice is to come, although an interim invoice
+// may have billed them. Callers hold the customer's lock.
 func (t *Runner) commitSpans(l *Ledger) {
-	floor := l.Env.Now(t.S.Floor)
-	for len(l.Spans) > 1 && l.Spans[0].End <= floor && l.Spans[0].Settled() {
+	floor, period := l.Env.Now(t.S.Floor), l.Sub.Period
+	if l.Sub.IssueAt != 0 {
+		period--
+	}
+	for len(l.Spans) > 1 && l.Spans[0].Period < period && l.Spans[0].End <= floor &&
+		l.Spans[0].Settled() {
 		if l.Spans[0].Row != 0 {
 			t.Free(&l.Spans[0])
 		}

@@ -1,0 +1,152 @@
+package billing_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
+)
+
+// interims is a sandbox of ada's, whose plans have invoiceAbove.
+type interims struct {
+	*enginetest.Log
+	t      *testing.T
+	m      *billing.Machine
+	id     [16]byte // of the subscription
+	events int
+}
+
+// interimPlan makes a monthly plan in arrears with features at 1 USD a unit.
+func interimPlan(key string, price int64, features ...string) billing.PlanDocument {
+	p := billing.PlanDocument{
+		Key: key, Currency: "USD", IntervalMonths: 1, BillingTiming: "IN_ARREARS",
+		PriceAmount: decimal.FromInt(price), InvoiceAbove: decimal.FromInt(10),
+	}
+	for _, f := range features {
+		p.Features = append(p.Features, billing.PlanFeatureDocument{
+			Key: f, PricingType: "usage_based",
+			Pricing: billing.PricingDocument{PricePerUnit: decimal.FromInt(1)},
+		})
+	}
+	return p
+}
+
+func newInterims(t *testing.T, plans ...billing.PlanDocument) *interims {
+	m := billing.New(billing.Config{})
+	s := &interims{Log: enginetest.NewLog(m, enginetest.Epoch), t: t, m: m}
+	enginetest.NewAccount(s.Log, billing.CatalogDocument{
+		Features: []billing.FeatureDocument{{Key: "tokens"}, {Key: "seats"}}, Plans: plans,
+	})
+	enginetest.NewCustomer(s.Log, "ada", plans[0].Key)
+	s.id = enginetest.ID("subscription ada " + plans[0].Key)
+	return s
+}
+
+func (s *interims) do(kind engine.Kind, c wire.Fielder) {
+	s.t.Helper()
+	require.Equal(s.t, engine.OutcomeDone.String(), s.Do(kind, c).Outcome.String())
+}
+
+// use records an event, which occurs some milliseconds from now.
+func (s *interims) use(feature string, units, ahead int64) {
+	s.t.Helper()
+	s.events++
+	u := enginetest.Usage(s.Log, fmt.Sprint("e", s.events), "ada", feature, units)
+	u.OccurredAt += ahead
+	r := s.DoPayload(billing.KindRecordUsage, u.Seal(nil))
+	require.Equal(s.t, engine.OutcomeDone.String(), r.Outcome.String())
+}
+
+func (s *interims) upgrade(plan string) {
+	s.t.Helper()
+	s.do(billing.KindChangePlan, &billing.ChangePlan{
+		Env: enginetest.Sandbox, ID: s.id, ChangeID: enginetest.ID(fmt.Sprint("change ", s.Index)),
+		Plan: plan, Type: billing.ChangeUpgrade,
+	})
+}
+
+// at lets everything happen that is due by an instant after the epoch.
+func (s *interims) at(after int64) {
+	s.Stamp = enginetest.Epoch + after
+	for at := s.m.NextDue(); at != 0 && at <= s.Stamp; at = s.m.NextDue() {
+		s.DoPayload(engine.KindTick, nil)
+	}
+}
+
+// invoices are ada's, which the journal explains.
+func (s *interims) invoices() []billing.InvoiceView {
+	s.t.Helper()
+	row := s.m.CustomerRow(enginetest.Sandbox, []byte("ada"))
+	verified(s.t, s.m, &enginetest.Source{Journal: s.m.Journal()}, row)
+	return s.m.Invoices(enginetest.Sandbox, row)
+}
+
+// bases are the base prices of the first period, on its invoice.
+func (s *interims) bases() (amounts []string) {
+	s.t.Helper()
+	all := s.invoices()
+	first := slices.IndexFunc(all, func(v billing.InvoiceView) bool {
+		return v.Type == billing.InvoiceRegular
+	})
+	require.Equal(s.t, int64(enginetest.Epoch), all[first].PeriodStart)
+	for i := range all[first].Items {
+		if item := &all[first].Items[i]; item.Kind == billing.LineBase {
+			amounts = append(amounts, item.Amount.String())
+		}
+	}
+	return amounts
+}
+
+// TestAnInterimInvoiceKeepsThePeriodsSpans: it bills the part before an upgrade, to which nothing
+// can belong any more by the next one. The period's end bills the base price of the version with
+// which the period began, whether its invoice waits or not.
+func TestAnInterimInvoiceKeepsThePeriodsSpans(t *testing.T) {
+	for _, days := range []uint32{0, 7} {
+		t.Run(fmt.Sprint("an invoice waits for ", days, " days"), func(t *testing.T) {
+			for _, second := range []int64{12, 27, 28} {
+				s := newInterims(t, interimPlan("small", 30, "tokens"), interimPlan("middle", 40, "tokens"),
+					interimPlan("large", 60, "tokens"))
+				s.do(billing.KindSetPaymentTerms, &billing.SetPaymentTerms{
+					Env: enginetest.Sandbox, Days: 30, SetSettle: true, SettleMinutes: days * 24 * 60,
+				})
+				s.at(dayMS)
+				s.upgrade("middle")
+				s.at(2 * dayMS)
+				s.upgrade("large")
+				s.at(3 * dayMS)
+				s.use("tokens", 11, 0)
+				s.at(second * dayMS)
+				s.use("tokens", 11, 0)
+				s.at(40 * dayMS)
+				require.Equal(t, []string{"30"}, s.bases(), "the second one after %d days", second)
+			}
+		})
+	}
+}
+
+// TestALimitCountsThePeriodBehindAnInterimInvoice: a feature that a plan change takes away and the
+// next one gives back has its usage of the period.
+func TestALimitCountsThePeriodBehindAnInterimInvoice(t *testing.T) {
+	s := newInterims(t, interimPlan("small", 30, "tokens", "seats"), interimPlan("less", 40, "tokens"),
+		interimPlan("other", 50, "tokens"), interimPlan("large", 60, "tokens", "seats"))
+	s.use("seats", 5, 0)
+	s.at(dayMS)
+	s.upgrade("less")
+	s.at(2 * dayMS)
+	s.upgrade("other")
+	for _, day := range []int64{3, 12} {
+		s.at(day * dayMS)
+		s.use("tokens", 11, 0)
+	}
+	s.upgrade("large")
+	used, carried := billing.UsedOf(s.m, s.id, "seats")
+	require.True(t, carried)
+	require.Equal(t, "5", used.String())
+}
