@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"tollgate/engine/billing"
@@ -30,6 +31,11 @@ type checks struct {
 	customers []customer
 	features  map[string]uint32
 	limits    []decimal.Decimal // by version and feature
+	// locks are readers' and the writer's, by row.
+	locks [512]struct {
+		sync.RWMutex
+		_ [40]byte
+	}
 }
 
 func newChecks(n int) *checks {
@@ -104,6 +110,18 @@ func BenchmarkCheckFloor(b *testing.B) {
 			for i := range b.N {
 				name := names[i%len(names)]
 				c.decide(c.hash(name), name, feature, int64(i), &d)
+			}
+			stop()
+		})
+		b.Run(fmt.Sprintf("%d/alone-locked", n), func(b *testing.B) {
+			stop := perUnit(b, 1)
+			for i := range b.N {
+				name := names[i%len(names)]
+				hash := c.hash(name)
+				lock := &c.locks[c.row(hash)%uint32(len(c.locks))]
+				lock.RLock()
+				c.decide(hash, name, feature, int64(i), &d)
+				lock.RUnlock()
 			}
 			stop()
 		})
