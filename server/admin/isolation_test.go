@@ -81,6 +81,8 @@ func (n *node) everything(key string) map[string]string {
 	ids["id"] = id("POST", sandbox+"keys", `{"scope":"read"}`)
 	ids["pool"] = id("POST", sandbox+"customers/ada/pools", `{"name":"tokens"}`)
 	ids["transaction"] = id("POST", sandbox+"pools/"+ids["pool"]+"/grants", `{"amount":1}`)
+	n.call("PUT", sandbox+"payment-provider", `{"provider":"sandbox"}`).is(200, "")
+	n.call("PUT", sandbox+"pools/"+ids["pool"]+"/top-up", bodies["setTopUp"]).is(200, "")
 	ids["invoice"] = n.subscribe(key)["id"].(string)
 	sent := n.call("GET", hooksPath+"/"+ids["endpoint"]+"/deliveries", "").is(200, "").data()
 	held := n.send("POST", "/api/v1/client/reservations", `{"reservationKey":"r","featureKey":"tokens",`+
