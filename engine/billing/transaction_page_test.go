@@ -326,3 +326,38 @@ func TestPoolsAreProvedByTheJournal(t *testing.T) {
 type withoutSegments struct{ journal.Source }
 
 func (*withoutSegments) List(journal.Query) ([]journal.Item, error) { return nil, nil }
+
+// TestTransactionsLeaveBesideASettlementOfItems: a command that makes several records of the
+// journal moves the entry's record of what left memory, and it is found there.
+func TestTransactionsLeaveBesideASettlementOfItems(t *testing.T) {
+	w := newSmallPoolWork(t, 64, 0)
+	require.Equal(t, engine.OutcomeDone, w.grant("large", 5000))
+	for n := range 40 {
+		name := fmt.Sprint("r", n)
+		reserve := enginetest.Reservation(name, "ada", "images", 1)
+		reserve.Items = bothItems(1, 1)
+		require.Equal(t, engine.OutcomeDone, w.l.Do(billing.KindReserve, reserve).Outcome)
+		settle := billing.SettleReservation{
+			Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + name),
+		}
+		settlesBoth(1, 1)(&settle)
+		records := []engine.Record{{
+			Kind: billing.KindSettleReservation, Payload: wire.Encode(nil, &settle),
+		}}
+		for i := range 30 {
+			records = append(records, engine.Record{
+				Kind: billing.KindDeductCredits, Payload: wire.Encode(nil, &billing.DeductCredits{
+					Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint(name, " ", i)), Pool: w.id,
+					Amount: decimal.MustParse("0.01"),
+				}),
+			})
+		}
+		results, err := w.l.Apply(records...)
+		require.NoError(t, err)
+		for i := range results {
+			require.Equal(t, engine.OutcomeDone.String(), results[i].Outcome.String(), "%d", i)
+		}
+		w.src.Keep(&w.l.Applied)
+	}
+	w.requireWhole(w.list(w.m, 100, func() {}), w.newest())
+}

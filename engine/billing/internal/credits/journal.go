@@ -1,6 +1,7 @@
 package credits
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -142,29 +143,36 @@ func (s *Vault) HeldTransaction(row uint32) ArchivedTransaction {
 	return held
 }
 
-// ChunkAt reads a chunk of a customer's transactions.
+// ChunkAt reads a chunk of a customer's transactions. Its record lies at its place, or behind it in
+// the same entry if a later command made several records.
 func ChunkAt(src journal.Source, customer uint32, c ChunkPlace) (*archiveFact, error) {
-	before := journal.Cursor{
+	after := journal.Cursor{
 		At: c.At, Index: c.Index, Position: c.Position, Ordinal: c.Ordinal - 1,
 	}
 	if c.Ordinal == 0 { // the record follows at least one of a command
-		before.Position, before.Ordinal = c.Position-1, math.MaxUint32
+		after.Position, after.Ordinal = c.Position-1, math.MaxUint32
 	}
-	items, err := src.List(journal.Query{
-		Owner: customer, From: c.At, To: c.At + 1, Kinds: journal.Kinds(journal.KindBilling),
-		After: before, HasAfter: true, Limit: 1,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("billing: transactions of customer %d: %w", customer, err)
-	}
-	if len(items) == 1 && items[0].Index == c.Index && items[0].Ordinal == c.Ordinal {
+	for {
+		items, err := src.List(journal.Query{
+			Owner: customer, From: c.At, To: c.At + 1, Kinds: journal.Kinds(journal.KindBilling),
+			After: after, HasAfter: true, Limit: 1,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("billing: transactions of customer %d: %w", customer, err)
+		}
+		if len(items) == 1 && items[0].Index == c.Index && items[0].Ordinal < c.Ordinal {
+			after = items[0].Cursor()
+			continue
+		}
 		var facts FactRecord
-		err = wire.Decode(items[0].Payload, &facts)
+		if len(items) == 1 && items[0].Index == c.Index && items[0].Ordinal == c.Ordinal {
+			err = wire.Decode(items[0].Payload, &facts)
+		}
 		if err == nil && int(c.Ordinal) < len(facts.Facts) &&
 			facts.Facts[c.Ordinal].Kind == FactArchive {
 			return &facts.Facts[c.Ordinal].Archive, nil
 		}
+		return nil, errors.Join(err, fmt.Errorf("%w: %d.%d has no transactions of customer %d at %d",
+			rows.ErrEvent, c.Index, c.Position, customer, c.Ordinal))
 	}
-	return nil, fmt.Errorf("%w: %d.%d has no transactions of customer %d at %d: %w",
-		rows.ErrEvent, c.Index, c.Position, customer, c.Ordinal, err)
 }
