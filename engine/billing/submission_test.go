@@ -81,6 +81,8 @@ func TestWhatOthersDidStands(t *testing.T) {
 		Env: enginetest.Sandbox, ID: enginetest.ID("p"), Customer: "ada", Name: "pool",
 	})
 	env, s := uint32(enginetest.Sandbox), enginetest.ID("s")
+	provider := &billing.SetPaymentProvider{Env: env, Provider: "sandbox"} // which a top-up needs
+	d.is(engine.OutcomeDone, billing.KindSetPaymentProvider, provider)
 	customer := func(name string) *billing.UpdateCustomer {
 		return &billing.UpdateCustomer{
 			Env: env, ExternalID: "ada", Set: billing.CustomerFirstName, FirstName: name,
@@ -129,8 +131,8 @@ func TestWhatOthersDidStands(t *testing.T) {
 			{billing.KindSetPortal, &billing.SetPortal{Env: env}},
 		},
 		"provider": {
-			{billing.KindSetPaymentProvider, &billing.SetPaymentProvider{Env: env, Provider: "sandbox"}},
 			{billing.KindSetPaymentProvider, &billing.SetPaymentProvider{Env: env, Provider: "none"}},
+			{billing.KindSetPaymentProvider, provider},
 		},
 		"cancellation": {
 			{billing.KindCancelSubscription, &billing.CancelSubscription{
