@@ -114,7 +114,7 @@ func (d *Service) batch() []polledCheckout {
 		if asked && w.until > now.UnixMilli() || len(*side) == pollBatch {
 			continue
 		}
-		if settings := d.askWith(&c); len(settings) > 0 {
+		if settings := d.knowing(c.Env, c.Provider, c.Revision); len(settings) > 0 {
 			*side = append(*side, polledCheckout{c, n, settings})
 		}
 	}
@@ -127,16 +127,19 @@ func (d *Service) batch() []polledCheckout {
 	return batch
 }
 
-// askWith returns the settings that may know a checkout: its own, while they are kept, and those in
-// force where they are of the same provider, for its account may have new keys.
-func (d *Service) askWith(c *billing.Checkout) (with []billing.PaymentSettings) {
-	current := d.machine.PaymentSettings(c.Env)
-	for _, s := range d.settings(c.Env) {
-		if s.Revision == c.Revision {
+// knowing returns the settings that may know what was asked for with a revision of a provider's:
+// its own, while they are kept, and those in force where they are of the same provider, for its
+// account may have new keys.
+func (d *Service) knowing(
+	env uint32, provider string, revision uint32,
+) (with []billing.PaymentSettings) {
+	current := d.machine.PaymentSettings(env)
+	for _, s := range d.settings(env) {
+		if s.Revision == revision {
 			with = append(with, s)
 		}
 	}
-	if current.Provider == c.Provider && current.Revision != c.Revision {
+	if current.Provider == provider && current.Revision != revision {
 		with = append(with, current)
 	}
 	return with

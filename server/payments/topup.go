@@ -64,10 +64,6 @@ func (d *Service) RunTopUps(ctx context.Context, leads func() (term uint64, ok b
 func (d *Service) topUp(ctx context.Context, o *billing.AskedTopUp, failures int) error {
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
-	cards, err := d.cardsOf(o)
-	if err != nil {
-		return err
-	}
 	minor, ok := minor(o.Price, o.Currency)
 	if !ok {
 		return d.toppedUp(o, false, "", "amount_not_exact")
@@ -78,10 +74,10 @@ func (d *Service) topUp(ctx context.Context, o *billing.AskedTopUp, failures int
 		InvoiceID: name, Description: "Top-up of credits", IdempotencyKey: name, Card: o.Method,
 		Amount: payment.Amount{Minor: minor, Currency: o.Currency}, OnlyLook: old || failures%2 == 1,
 	}
-	made, err := cards.Charge(ctx, r)
+	made, err := d.charge(ctx, o, &r)
 	var no *payment.Error
 	switch {
-	case errors.As(err, &no) && (old || !r.OnlyLook) &&
+	case errors.As(err, &no) && !r.OnlyLook && // a refused lookup proves nothing about the charge
 		(no.Class == payment.ClassRefused || no.Class == payment.ClassNotFound):
 		made = payment.Charge{State: payment.StateFailed, Code: no.Code}
 	case err != nil:
@@ -104,24 +100,35 @@ func (d *Service) toppedUp(o *billing.AskedTopUp, paid bool, id, code string) er
 	return nil
 }
 
-// cardsOf makes the provider that a purchase was asked for with. Where its settings were replaced
-// and forgotten, those in force are used if they are of the same provider.
-func (d *Service) cardsOf(o *billing.AskedTopUp) (payment.CardProvider, error) {
+// charge asks the provider with the settings that know the purchase, and where their key is no
+// longer accepted, with the next.
+func (d *Service) charge(
+	ctx context.Context, o *billing.AskedTopUp, r *payment.ChargeRequest,
+) (made payment.Charge, err error) {
 	at, ok := d.PlaceOf(o.Env)
 	if !ok {
-		return nil, errNone
+		return made, errNone
 	}
-	var with *billing.PaymentSettings
-	all := d.settings(o.Env)
-	for i := range all {
-		if all[i].Revision == o.Revision || with == nil && all[i].Provider == o.Provider {
-			with = &all[i]
+	err = errNone
+	for _, with := range d.knowing(o.Env, o.Provider, o.Revision) {
+		var cards payment.CardProvider
+		if cards, err = d.cardsOf(at, &with); err != nil {
+			continue
+		}
+		made, err = cards.Charge(ctx, *r)
+		var no *payment.Error
+		if !errors.As(err, &no) || no.Class != payment.ClassCredentials {
+			break
 		}
 	}
-	if with == nil {
-		return nil, errNone
-	}
-	key, err := d.vault.Open(o.Env, "secretKey", with.SecretKey)
+	return made, err
+}
+
+// cardsOf makes the provider of settings, whose charges are marked as top-ups.
+func (d *Service) cardsOf(
+	at Place, with *billing.PaymentSettings,
+) (payment.CardProvider, error) {
+	key, err := d.vault.Open(at.Env, "secretKey", with.SecretKey)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +138,7 @@ func (d *Service) cardsOf(o *billing.AskedTopUp) (payment.CardProvider, error) {
 	}
 	cards, ok := made.(payment.CardProvider)
 	if !ok {
-		return nil, errors.New("payments: the provider charges no saved cards: " + o.Provider)
+		return nil, errors.New("payments: the provider charges no saved cards: " + with.Provider)
 	}
 	return cards, nil
 }
