@@ -210,6 +210,9 @@ const (
 	// would come below itself.
 	OutcomeBudgetConflict Outcome = 139 // budget_conflict
 
+	// OutcomeTopUpCurrency: this month's purchases of the pool were in another currency.
+	OutcomeTopUpCurrency Outcome = 140 // top_up_currency
+
 	// OutcomeRecordUnknown: the workspace has no such record; those of others are never visible.
 	OutcomeRecordUnknown Outcome = 160 // record_unknown
 	// OutcomeSignupOff and OutcomeSignupLimited: no workspace was made.

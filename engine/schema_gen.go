@@ -99,6 +99,7 @@ var outcomeNames = []string{
 	137: "budget_invalid",
 	138: "budget_limit",
 	139: "budget_conflict",
+	140: "top_up_currency",
 	160: "record_unknown",
 	161: "signup_off",
 	162: "signup_limited",

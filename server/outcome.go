@@ -119,6 +119,9 @@ var faults = [256]*Fault{
 		"Nothing was changed. Grants with something left and deductions can be, once; usage is " +
 			"corrected by voiding its event."),
 	engine.OutcomeCreditsInvalid: refused(400, "credits_invalid", "A value is out of its bounds"),
+	engine.OutcomeTopUpCurrency: NewFault(400, "top_up_currency",
+		"This month's top-ups of the pool were in another currency").With(
+		"Nothing was changed. The monthly cap adds them up: keep the currency until the UTC month is over."),
 	engine.OutcomeCreditUsed: NewFault(400, "credit_used",
 		"Later invoices have used the credit that this one carried forward").With(
 		"Nothing was changed. Void those first; what is paid stays."),

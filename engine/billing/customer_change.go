@@ -121,9 +121,9 @@ const (
 )
 
 // EraseCustomer replaces a customer's name, e-mail, phone number and address permanently, here and
-// in every later snapshot. Nothing else in the state holds a copy. Subscriptions, numbers and
-// identifiers stay. Like an archived customer it takes nothing new, and its own keys end. Repeating
-// it is the same success.
+// in every later snapshot, with the saved cards that top its pools up. Nothing else in the state
+// holds a copy. Subscriptions, numbers and identifiers stay. Like an archived customer it takes
+// nothing new, and its own keys end. Repeating it is the same success.
 type EraseCustomer struct {
 	Env        uint32 `wire:"1"`
 	ExternalID string `wire:"2"`
@@ -146,6 +146,7 @@ func (c *EraseCustomer) apply(t *turn) engine.Outcome {
 		ArchivedAt: p.ArchivedAt, ErasedAt: now,
 	}, now)
 	t.requests.forgetCustomer(row)
+	t.ForgetTopUps(row)
 	revoked := t.revokeKeysOf(row)
 	t.NoteChange(c.Env, c.Actor, "customer.erased", rows.UUIDText(t.Customers.Read(row).ID),
 		accounts.Changed("erased", "false", "true"), accounts.Given("keys", revokedKeys(revoked)))

@@ -217,7 +217,8 @@ const (
 
 // SetTopUp makes a pool buy Amount credits for Price whenever its balance is below Below, at most
 // for MonthlyCap in a UTC month, one at a time, with CooldownMS between. It turns top-ups on that a
-// failed payment turned off. What was bought in this month counts on.
+// failed payment turned off. What was bought in this month counts on, so as long as there is some
+// the currency stays.
 type SetTopUp struct {
 	Env        uint32          `wire:"1"`
 	ID         [16]byte        `wire:"2"` // of the pool
@@ -247,11 +248,14 @@ func (c *SetTopUp) apply(t *turn) engine.Outcome {
 		return engine.OutcomeNoProvider
 	}
 	now, p := e.Now(t.Stamp), t.Pools.Read(row)
-	if t.Customers.Read(p.Customer).Archived {
+	if profile := t.Profile(p.Customer); profile.Gone() {
 		return engine.OutcomeCustomerArchived
 	}
 	if !t.AdvanceCustomer(p.Customer, now) {
 		return engine.OutcomeDeferred
+	}
+	if !t.TopUpTakes(row, currency, now) {
+		return engine.OutcomeTopUpCurrency
 	}
 
 	t.SetTopUp(row, &credits.TopUp{

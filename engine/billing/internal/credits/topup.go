@@ -126,6 +126,18 @@ func (s *topUps) mark(row uint32, pending bool) {
 	}
 }
 
+// end ends the purchase that is on its way, and returns it. The caller holds the customer's lock.
+func (s *topUps) end(row uint32) TopUpOrder {
+	s.rules.Write(row).Pending = false
+	words := s.text(row)
+	order := words.Asked
+	if words.Method == "" {
+		words.forget(false)
+		s.setText(row, &words)
+	}
+	return order
+}
+
 // CheckTopUps returns the first row that belongs to no pool, or is in no state; 0 if all fit.
 func (s *Vault) CheckTopUps() (damaged uint32) {
 	pools := map[uint32]bool{}
@@ -168,8 +180,13 @@ func (u *TopUp) next(now int64) int64 {
 func (t *Burner) wants(p *Pool, u *TopUp) bool {
 	_, fits := p.Granted.Add(u.Amount)
 	return u.State == TopUpOn && !u.Pending && !p.Archived && !p.Frozen && fits &&
-		p.Balance().Less(u.Below) && p.Grants < catalogs.MaxGrants &&
-		!t.S.Customers.Read(p.Customer).Archived
+		p.Balance().Less(u.Below) && p.Grants < catalogs.MaxGrants && !t.gone(p.Customer)
+}
+
+// gone reports whether a customer is archived or erased.
+func (t *Burner) gone(customer uint32) bool {
+	p := t.S.Profile(customer)
+	return p.Gone()
 }
 
 // TopUpPool asks for a purchase if the pool's balance is below what its rule says, and the rule has
@@ -201,20 +218,21 @@ func (t *Burner) ask(pool, row uint32, now int64) {
 	p := t.S.Pools.Read(pool)
 	e := t.S.Environment(t.S.Customers.Read(p.Customer).Env)
 	settings := e.PaymentSettings()
-	if settings.Provider == accounts.ProviderNone {
-		t.topUpFails(pool, row, "no_provider")
-		return
-	}
-	lock := t.S.WriteLock(p.Customer)
-	u := t.S.topUps.rules.Write(row)
-	sum, _ := u.spent(now).Add(u.Price) // next has added them
-	u.Spent, u.AskedAt, u.Pending = sum, now, true
-	u.Count++
-	words := t.S.topUps.text(row)
-	words.Asked = TopUpOrder{
+	u, words := t.S.topUps.rules.Read(row), t.S.topUps.text(row)
+	order := TopUpOrder{
 		Credits: u.Amount, Price: u.Price, Currency: words.Currency, Method: words.Method,
 		Provider: settings.Provider, Revision: settings.Revision, Stamp: t.Stamp,
 	}
+	if settings.Provider == accounts.ProviderNone {
+		t.topUpFails(pool, row, &order, "no_provider")
+		return
+	}
+	lock := t.S.WriteLock(p.Customer)
+	u = t.S.topUps.rules.Write(row)
+	sum, _ := u.spent(now).Add(u.Price) // next has added them
+	u.Spent, u.AskedAt, u.Pending = sum, now, true
+	u.Count++
+	words.Asked = order
 	t.S.topUps.setText(row, &words)
 	lock.Unlock()
 	t.S.topUps.mark(row, true)
@@ -225,8 +243,8 @@ func (t *Burner) ask(pool, row uint32, now int64) {
 		accounts.Given("price", u.Price.String()+" "+words.Currency))
 }
 
-// topUpFails turns a rule off, and says so.
-func (t *Burner) topUpFails(pool, row uint32, code string) {
+// topUpFails turns a rule off, and says so of a purchase.
+func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code string) {
 	p := t.S.Pools.Read(pool)
 	lock := t.S.WriteLock(p.Customer)
 	t.S.topUps.rules.Write(row).State = TopUpFailed
@@ -235,24 +253,33 @@ func (t *Burner) topUpFails(pool, row uint32, code string) {
 	t.S.topUps.setText(row, &words)
 	lock.Unlock()
 	t.Fold(uint64(row))
-	t.tellTopUp(pool, row, accounts.WebhookTopUpFailed, code, "")
+	t.tellTopUp(pool, order, accounts.WebhookTopUpFailed, code, "")
 	t.NoteChange(t.S.Customers.Read(p.Customer).Env, "engine", "top-up.failed", rows.UUIDText(p.ID),
 		accounts.Given("reason", code))
 }
 
-func (t *Burner) tellTopUp(pool, row uint32, w accounts.WebhookEvent, code, payment string) {
+func (t *Burner) tellTopUp(
+	pool uint32, order *TopUpOrder, w accounts.WebhookEvent, code, payment string,
+) {
 	p, words := t.S.Pools.Read(pool), t.S.PoolWords(pool)
-	order := t.S.topUps.text(row)
 	e := t.S.Environment(t.S.Customers.Read(p.Customer).Env)
 	m := outbox.WebhookMessage{
 		Type: w, At: e.Now(t.Stamp),
 		ToldPool: outbox.ToldPool{PoolID: p.ID, PoolName: words.Name, Balance: p.Balance()},
 		ToldTopUp: outbox.ToldTopUp{
-			Credits: order.Asked.Credits, Code: code, PaymentID: payment,
+			Credits: order.Credits, Code: code, PaymentID: payment,
 		},
 	}
-	m.Amount, m.Currency = order.Asked.Price, order.Asked.Currency
+	m.Amount, m.Currency = order.Price, order.Currency
 	t.Tell(e, p.Customer, &m)
+}
+
+// TopUpTakes reports whether a pool's rule may be in a currency: the cap of a month adds up prices
+// of one.
+func (s *Vault) TopUpTakes(pool uint32, currency string, now int64) bool {
+	row := s.topUps.of(pool)
+	return row == 0 || s.topUps.rules.Read(row).spent(now).Sign() == 0 ||
+		s.topUps.text(row).Asked.Currency == currency
 }
 
 // SetTopUp replaces a pool's rule, and turns it on; what its purchases come to stays.
@@ -294,6 +321,32 @@ func (t *Burner) StopTopUp(pool uint32) (was TopUpState) {
 	return was
 }
 
+// ForgetTopUps turns the rules of an erased customer's pools off, and forgets what they charge. A
+// purchase that is on its way keeps its own until it is over.
+func (t *Burner) ForgetTopUps(customer uint32) {
+	for pool := t.S.FirstPool(customer); pool != 0; pool = t.S.Pools.Read(pool).Next {
+		row := t.S.topUps.of(pool)
+		if row == 0 {
+			continue
+		}
+		t.StopTopUp(pool)
+		lock := t.S.WriteLock(customer)
+		words := t.S.topUps.text(row)
+		words.Method = ""
+		words.forget(t.S.topUps.rules.Read(row).Pending)
+		t.S.topUps.setText(row, &words)
+		lock.Unlock()
+	}
+}
+
+// forget drops what the newest purchase charged, if that is over and the customer was erased, which
+// has emptied Method.
+func (w *TopUpText) forget(pending bool) {
+	if w.Method == "" && !pending {
+		w.Asked.Method = ""
+	}
+}
+
 // TopUpID is the id of a pool's n-th purchase, and of its grant.
 func TopUpID(pool [16]byte, n uint32) [16]byte {
 	return catalogs.CreditID("top-up", pool, uint64(n))
@@ -315,11 +368,9 @@ func (s *Vault) TopUpPending(pool uint32, id *[16]byte) bool {
 func (t *Burner) TopUpPaid(pool uint32, payment string, now int64) {
 	row := t.S.topUps.of(pool)
 	p := t.S.Pools.Read(pool)
-	words := t.S.topUps.text(row)
-	order := words.Asked
 	lock := t.S.WriteLock(p.Customer)
-	u := t.S.topUps.rules.Write(row)
-	u.Pending = false
+	order := t.S.topUps.end(row)
+	u := t.S.topUps.rules.Read(row)
 	_, fits := p.Granted.Add(order.Credits)
 	if fits = fits && !p.Archived; fits {
 		t.Expire(pool, now)
@@ -336,10 +387,10 @@ func (t *Burner) TopUpPaid(pool uint32, payment string, now int64) {
 	t.S.topUps.mark(row, false)
 	t.FoldPool(pool)
 	if !fits {
-		t.topUpFails(pool, row, "paid_not_granted")
+		t.topUpFails(pool, row, &order, "paid_not_granted")
 		return
 	}
-	t.tellTopUp(pool, row, accounts.WebhookToppedUp, "", payment)
+	t.tellTopUp(pool, &order, accounts.WebhookToppedUp, "", payment)
 	t.NoteChange(t.S.Customers.Read(p.Customer).Env, "engine", "top-up.paid", rows.UUIDText(p.ID),
 		accounts.Given("credits", order.Credits.String()),
 		accounts.Given("price", order.Price.String()+" "+order.Currency),
@@ -350,13 +401,13 @@ func (t *Burner) TopUpPaid(pool uint32, payment string, now int64) {
 // is turned off.
 func (t *Burner) TopUpUnpaid(pool uint32, code string) {
 	row := t.S.topUps.of(pool)
-	price := t.S.topUps.text(row).Asked.Price
 	lock := t.S.WriteLock(t.S.Pools.Read(pool).Customer)
+	order := t.S.topUps.end(row)
 	u := t.S.topUps.rules.Write(row)
-	u.Pending, u.Spent = false, credit.Less(u.Spent, price)
+	u.Spent = credit.Less(u.Spent, order.Price)
 	lock.Unlock()
 	t.S.topUps.mark(row, false)
-	t.topUpFails(pool, row, code)
+	t.topUpFails(pool, row, &order, code)
 }
 
 // TopUpView is how a pool is topped up, and what has come of it.
