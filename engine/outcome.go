@@ -158,6 +158,9 @@ const (
 	OutcomeSettledMore Outcome = 125 // settled_more
 	// OutcomeReservationInvalid: a value of a command about reservations is out of its bounds.
 	OutcomeReservationInvalid Outcome = 126 // reservation_invalid
+	// OutcomeEventKeyReserved: the event key is one of those under which a reservation's own events
+	// are recorded.
+	OutcomeEventKeyReserved Outcome = 127 // event_key_reserved
 
 	// OutcomeSubscriptionEnded: the subscription is cancelled.
 	OutcomeSubscriptionEnded Outcome = 73 // subscription_ended

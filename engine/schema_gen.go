@@ -87,6 +87,7 @@ var outcomeNames = []string{
 	124: "reservation_billed",
 	125: "settled_more",
 	126: "reservation_invalid",
+	127: "event_key_reserved",
 	128: "webhook_unknown",
 	129: "delivery_unknown",
 	130: "webhook_invalid",

@@ -181,7 +181,11 @@ var faults = [256]*Fault{
 		"Nothing was changed. usageUnits is the running total of the reservation: it never falls. Amend " +
 			"an event to take something back."),
 	engine.OutcomeReservationInvalid: refused(400, "reservation_invalid", "A value is out of its bounds"),
-	engine.OutcomeWorkspaceClaimed:   refused(409, "workspace_claimed", "A workspace that has an owner is not removed"),
+	engine.OutcomeEventKeyReserved: NewFault(400, "event_key_reserved",
+		"This eventIdempotencyKey belongs to a reservation").With(
+		"Nothing was changed. Events that settle a reservation have the keys reservation:ID:1 and so on; " +
+			"any other key is free."),
+	engine.OutcomeWorkspaceClaimed: refused(409, "workspace_claimed", "A workspace that has an owner is not removed"),
 	engine.OutcomeWebhookDisabled: NewFault(400, "webhook_endpoint_disabled", "The webhook endpoint is disabled").With(
 		"Nothing was changed. Enable it before."),
 }

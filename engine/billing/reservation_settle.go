@@ -48,6 +48,9 @@ type SettleItem struct {
 }
 
 func (c *SettleReservation) apply(t *turn) engine.Outcome {
+	if t.namesReservation(c.Env, []byte(c.EventKey)) {
+		return engine.OutcomeEventKeyReserved
+	}
 	h, outcome := t.openReservation(c.Env, &c.ID)
 	if outcome != engine.OutcomeDone {
 		return outcome
@@ -256,15 +259,9 @@ func (h *settling) name(t *turn, e *RecordUsage, c *SettleReservation) {
 		e.hash = t.keys.Hash(e.Key)
 		return
 	}
-	for n := h.hold.Events + 1; ; n++ {
-		e.KeyText = holdEventKey(&h.hold, n)
-		e.Key = UsageKey(e.Env, e.KeyText)
-		e.hash = t.keys.Hash(e.Key)
-		if _, found := t.keys.Find(e.Key, e.hash); !found {
-			h.hold.Events = n - 1
-			return
-		}
-	}
+	e.KeyText = holdEventKey(&h.hold, h.hold.Events+1)
+	e.Key = UsageKey(e.Env, e.KeyText)
+	e.hash = t.keys.Hash(e.Key)
 }
 
 // reservation implements settler.

@@ -9,6 +9,7 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 )
@@ -139,6 +140,41 @@ func TestALateSettlementTakesItsKey(t *testing.T) {
 		s.reserve(fmt.Sprint("new", i), "calls", 1)
 	}
 	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 1))
+}
+
+// TestAReservationsKeysAreItsOwn: no event and no settlement takes a key under which the events of a
+// reservation are recorded. Keys that only look alike are free.
+func TestAReservationsKeysAreItsOwn(t *testing.T) {
+	s := newHeldSandbox(t)
+	v := s.view(s.reserve("r", "calls", 80))
+	s.view(s.reserve("other", "calls", 10))
+	own := func(n int) string { return fmt.Sprintf("reservation:%s:%d", rows.UUIDText(v.ID), n) }
+	for range 2 {
+		for n := range 4 {
+			require.Equal(t, engine.OutcomeEventKeyReserved, s.event(own(n), "calls", 1))
+			for _, key := range []string{"r", "other"} {
+				for _, partial := range []bool{true, false} {
+					require.Equal(t, engine.OutcomeEventKeyReserved,
+						s.settle(key, 5, func(c *billing.SettleReservation) {
+							c.EventKey, c.Partial = own(n), partial
+						}).Outcome)
+				}
+			}
+		}
+		s.m = restored(t, enginetest.Snapshot(t, s.m))
+		s.Machine = s.m
+	}
+	s.used("calls", 0, 90)
+	for _, key := range []string{
+		"reservation:42", "reservation:" + rows.UUIDText([16]byte{1}) + ":1", own(1)[:48], "r" + own(1),
+	} {
+		require.Equal(t, engine.OutcomeDone, s.event(key, "calls", 1), key)
+	}
+	s.view(s.settle("r", 5, func(c *billing.SettleReservation) { c.Partial = true }))
+	require.Equal(t, engine.OutcomeKeyReused, s.event(own(1), "calls", 1))
+	s.view(s.settle("r", 9))
+	require.Equal(t, engine.OutcomeEventKeyReserved, s.event(own(3), "calls", 1))
+	s.used("calls", 13, 10)
 }
 
 // TestPartsMayShareAnEventKey: it names the first of them, and all are billed.

@@ -22,6 +22,9 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if outcome := c.used(t); outcome != engine.OutcomeNone {
 		return outcome
 	}
+	if t.namesReservation(c.Env, c.KeyText) {
+		return engine.OutcomeEventKeyReserved
+	}
 	if c.payload != nil {
 		t.Payload = c.payload
 	}

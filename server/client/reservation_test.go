@@ -50,6 +50,10 @@ func TestAReservationIsSettled(t *testing.T) {
 	}, shortage)
 
 	at := "reservations/" + id
+	own := "reservation:" + id + ":1"
+	n.call("POST", at+"/settle", `{"usageUnits":1,"eventIdempotencyKey":"`+own+`"}`).is(
+		400, "event_key_reserved")
+	n.call("POST", "events", event(own, "")).is(400, "event_key_reserved")
 	part := n.call("POST", at+"/settle", `{"usageUnits":1,"final":false}`).is(200, "")
 	require.Equal(t, []any{"open", "r"}, []any{part.data("state"), part.data("reservationKey")})
 	n.call("POST", at+"/extend", `{"usageUnits":3,"ttlSeconds":60}`).is(200, "")
@@ -66,9 +70,9 @@ func TestAReservationIsSettled(t *testing.T) {
 	})
 	events := n.call("GET", "customers/acme/events?kind=usage", "").data("events").([]any)
 	require.Len(t, events, 2)
-	require.Equal(t, "reservation:"+id+":1", events[0].(map[string]any)["eventIdempotencyKey"])
+	require.Equal(t, own, events[0].(map[string]any)["eventIdempotencyKey"])
 	require.Equal(t, 0.1, events[1].(map[string]any)["costAmount"])
-	n.call("POST", "events/reservation:"+id+":1/void", "").is(200, "")
+	n.call("POST", "events/"+own+"/void", "").is(200, "")
 }
 
 // TestExactlySixOfTwentyReservations asks for them at the same time.
