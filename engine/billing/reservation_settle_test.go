@@ -142,6 +142,34 @@ func TestALateSettlementTakesItsKey(t *testing.T) {
 	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 1))
 }
 
+// TestATakenKeyIsKeptAsLongAsEventKeys: from the late settlement on that took it, not from the
+// expiry.
+func TestATakenKeyIsKeptAsLongAsEventKeys(t *testing.T) {
+	const day = 86_400_000
+	s := newHeldSandbox(t)
+	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))
+	s.Stamp += 6 * day
+	s.view(s.settle("r", 33, s.originals("r"), func(c *billing.SettleReservation) { c.EventKey = "mine" }))
+	forget := func(round string) { // requests for reservations forget what is old
+		for i := range 3 {
+			s.reserve(fmt.Sprint(round, i), "calls", 1)
+			s.release(fmt.Sprint(round, i))
+		}
+	}
+	s.Stamp += 2 * day
+	forget("early ")
+	require.Equal(t, engine.OutcomeKeyReused, s.event("mine", "calls", 33))
+	s.used("calls", 33, 0)
+	s.m = restored(t, enginetest.Snapshot(t, s.m))
+	s.Machine = s.m
+	s.Stamp += 4 * day
+	forget("later ")
+	require.Equal(t, engine.OutcomeKeyReused, s.event("mine", "calls", 33))
+	s.Stamp += 8 * day
+	forget("late ")
+	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 1))
+}
+
 // TestAReservationsKeysAreItsOwn: no event and no settlement takes a key under which the events of a
 // reservation are recorded. Keys that only look alike are free.
 func TestAReservationsKeysAreItsOwn(t *testing.T) {

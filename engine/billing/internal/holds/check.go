@@ -60,7 +60,8 @@ func (h *Holds) fits(row uint32, v *Hold) bool {
 	var w Words
 	return (v.Newer == 0 || h.Rows.Read(v.Newer).Older == row) &&
 		wire.Decode([]byte(h.Texts.Read(row).Data), &w) == nil &&
-		len(w.Parts)%16 == 0 && len(w.Taken)%16 == 0 && v.TookKeys == (len(w.Taken) > 0)
+		len(w.Parts)%16 == 0 && len(w.Taken)%16 == 0 && v.TookKeys == (len(w.Taken) > 0) &&
+		(v.TookKeys || w.TakenAt == 0)
 }
 
 // owned marks a reservation's items; false where one is another's, too, or does not fit.

@@ -117,6 +117,8 @@ type Words struct {
 	// any more. Both have 16 bytes a key.
 	Parts []byte `wire:"10"`
 	Taken []byte `wire:"11"`
+	// TakenAt is the log time at which the newest of Taken was taken.
+	TakenAt int64 `wire:"12"`
 }
 
 // MaxParts is how many of Parts are kept, MaxTaken how many of Taken there may be.

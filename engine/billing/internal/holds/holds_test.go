@@ -76,6 +76,7 @@ type modelled struct {
 	hold  Hold
 	items []Item
 	words Words
+	taken map[[16]byte]int64 // event keys, and when
 }
 
 // units and credits are what the model's open reservations of a customer hold at an instant.
@@ -170,6 +171,21 @@ func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
 				}
 				l.holds.Update(&l.turn, m.row, &m.hold, m.items)
 			},
+			"take": func(*rapid.T) {
+				m := pick()
+				if m == nil || m.hold.State == ReservationOpen {
+					return
+				}
+				serial++
+				key := number(serial)
+				w := l.holds.WordsOf(m.row)
+				l.holds.Take(&l.turn, m.row, &w, &key)
+				l.holds.SetWords(m.row, &w)
+				if m.taken == nil {
+					m.taken = map[[16]byte]int64{}
+				}
+				m.taken[key] = l.turn.Stamp
+			},
 			"forget": func(*rapid.T) {
 				l.turn.Stamp++
 				l.holds.Forget(&l.turn, l.turn.Stamp-3)
@@ -180,6 +196,10 @@ func TestHeldIsTheSumOfOpenReservations(t *testing.T) {
 						require.True(t, v.State == ReservationOpen || v.State == m.hold.State)
 					} else {
 						require.NotEqual(t, ReservationOpen, m.hold.State)
+						for key, at := range m.taken {
+							require.Less(t, at, l.turn.Stamp-3)
+							require.False(t, l.holds.Took(&key))
+						}
 					}
 				}
 				all = kept
@@ -240,6 +260,9 @@ func (l *ledger) compare(t *rapid.T, all []modelled) {
 		v, ok := l.holds.At(row, &m.hold.ID)
 		require.True(t, ok)
 		require.Len(t, l.holds.ItemsOf(&v, nil), len(m.items))
+		for key := range m.taken {
+			require.True(t, l.holds.Took(&key))
+		}
 		if d := (rows.Due{At: m.hold.ExpiresAt, Row: row}); m.hold.State == ReservationOpen &&
 			(d.At < first.At || d.At == first.At && d.Row < first.Row) {
 			first = d

@@ -94,7 +94,7 @@ func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 // Take adds an event key to those that a reservation has taken, in its texts. The caller writes
 // them, and holds the customer's lock.
 func (h *Holds) Take(t *book.Keeper, row uint32, w *Words, key *[16]byte) {
-	w.Taken = append(w.Taken, key[:]...)
+	w.Taken, w.TakenAt = append(w.Taken, key[:]...), t.Stamp
 	h.Rows.Write(row).TookKeys = true
 	h.byEvent.Insert(h.book.IDHash(key), row)
 	t.Fold(binary.LittleEndian.Uint64(key[:]))
@@ -117,25 +117,34 @@ func (h *Holds) indexTaken(row uint32, add bool) {
 // forgotten is how many closed reservations Forget drops at most.
 const forgotten = 4
 
-// Forget drops closed reservations that were closed before a log time: some of them, more than one
-// command adds.
+// Forget drops closed reservations that were closed before a log time, and took no event key since:
+// some of them, more than one command adds.
 func (h *Holds) Forget(t *book.Keeper, before int64) {
 	for range forgotten {
 		row := h.FirstClosed
 		if row == 0 || h.Rows.Read(row).ClosedAt >= before {
 			return
 		}
-		h.forget(row)
+		h.forget(t, row, before)
 		t.Fold(uint64(row))
 	}
 }
 
-func (h *Holds) forget(row uint32) {
+// forget drops the reservation that was closed first. One that has taken an event key since then is
+// closed anew: the key is known as long as those of events.
+func (h *Holds) forget(t *book.Keeper, row uint32, before int64) {
 	v := *h.Rows.Read(row)
 	lock := h.book.WriteLock(v.Customer)
 	defer lock.Unlock()
 	if h.FirstClosed = v.Next; v.Next == 0 {
 		h.LastClosed = 0
+	}
+	if v.TookKeys && h.WordsOf(row).TakenAt >= before {
+		h.Mu.Lock()
+		h.Rows.Write(row).Next = 0
+		h.Mu.Unlock()
+		h.end(t, row)
+		return
 	}
 	if v.Older != 0 {
 		h.Rows.Write(v.Older).Newer = v.Newer

@@ -38,6 +38,7 @@ func (v *Words) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &v.KeyNode)
 	w.Blob(10, &v.Parts)
 	w.Blob(11, &v.Taken)
+	w.Int(12, &v.TakenAt)
 }
 
 // HoldCodec states the bytes of a row in a snapshot.
