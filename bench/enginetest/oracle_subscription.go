@@ -122,33 +122,41 @@ func (s *OracleSubscription) due() int64 {
 	return at
 }
 
-// Use records an event. It counts where it occurred: before the subscription in the first span,
-// past the period's end in the next period, after the subscription's end in the last span.
+// Use records an event, and issues the interim invoice to which it leads.
 func (s *OracleSubscription) Use(feature string, units *big.Rat, at, now int64) *OracleEvent {
-	e := &OracleEvent{Feature: feature, Units: units, At: at, of: s}
-	if s.EndedAt == 0 && at >= s.periodEnd {
-		if s.Plan.feature(feature) == nil {
-			return e
-		}
-		s.ahead = append(s.ahead, e)
-		s.above(now)
-		return e
-	}
-	p := s.spanAt(at)
-	if p.plan.feature(feature) == nil { // the plan of that time did not have it
-		return e
-	}
-	e.put(p)
-	s.touched(e, now)
-	if s.EndedAt == 0 && p == s.last() {
-		s.above(now)
+	e, leads := s.Count(feature, units, at, now)
+	if leads {
+		s.Above(now)
 	}
 	return e
 }
 
-// above issues an interim invoice once the usage of the open span that no invoice has costs more
+// Count records an event. It counts where it occurred: before the subscription in the first span,
+// past the period's end in the next period, after the subscription's end in the last span. leads
+// reports whether Above comes next, at the end of the entry.
+func (s *OracleSubscription) Count(
+	feature string, units *big.Rat, at, now int64,
+) (e *OracleEvent, leads bool) {
+	e = &OracleEvent{Feature: feature, Units: units, At: at, of: s}
+	if s.EndedAt == 0 && at >= s.periodEnd {
+		if s.Plan.feature(feature) == nil {
+			return e, false
+		}
+		s.ahead = append(s.ahead, e)
+		return e, s.Plan.InvoiceAbove != nil
+	}
+	p := s.spanAt(at)
+	if p.plan.feature(feature) == nil { // the plan of that time did not have it
+		return e, false
+	}
+	e.put(p)
+	s.touched(e, now)
+	return e, s.EndedAt == 0 && p == s.last() && s.Plan.InvoiceAbove != nil
+}
+
+// Above issues an interim invoice once the usage of the open span that no invoice has costs more
 // than the plan's InvoiceAbove. Its lines go on where those of the one before ended.
-func (s *OracleSubscription) above(now int64) {
+func (s *OracleSubscription) Above(now int64) {
 	if s.Plan.InvoiceAbove == nil || s.EndedAt != 0 {
 		return
 	}
@@ -237,7 +245,7 @@ func (e *OracleEvent) Correct(units *big.Rat, now int64) {
 		e.of.touched(e, now)
 	}
 	if e.span != nil || e.of != nil && slices.Contains(e.of.ahead, e) {
-		e.of.above(now)
+		e.of.Above(now)
 	}
 }
 

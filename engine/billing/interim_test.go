@@ -150,3 +150,31 @@ func TestALimitCountsThePeriodBehindAnInterimInvoice(t *testing.T) {
 	require.True(t, carried)
 	require.Equal(t, "5", used.String())
 }
+
+// TestAnInterimInvoiceIsOfWhereItsSubscriptionIs: a reservation is billed when it expires, and the
+// tick has no work left to end the period behind it. The period's end bills what was used.
+func TestAnInterimInvoiceIsOfWhereItsSubscriptionIs(t *testing.T) {
+	s := newInterims(t, interimPlan("small", 0, "tokens"))
+	s.at(20 * dayMS)
+	for i := range 100 { // their first invoices fall due between the two
+		enginetest.NewCustomer(s.Log, customerName(i), "small")
+	}
+	s.at(26 * dayMS)
+	c := enginetest.Reservation("r", "ada", "tokens", 15)
+	c.SettleOnExpiry = true
+	s.do(billing.KindReserve, c)
+	s.Stamp = enginetest.Epoch + 29*dayMS
+	s.DoPayload(engine.KindTick, nil)
+	require.LessOrEqual(t, s.m.NextDue(), s.Stamp, "more is due")
+	s.at(29 * dayMS)
+	all := s.invoices()
+	require.Len(t, all, 2)
+	require.Equal(t, billing.InvoiceRegular, all[1].Type)
+	require.Equal(t, int64(enginetest.Epoch+28*dayMS), all[1].CreatedAt)
+	require.Equal(t, "15", all[1].Amount.String())
+
+	s.use("tokens", 11, 0)
+	all = s.invoices()
+	require.Equal(t, billing.InvoiceInterim, all[2].Type)
+	require.Equal(t, "11", all[2].Amount.String())
+}

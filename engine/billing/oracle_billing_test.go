@@ -96,6 +96,7 @@ func (h *ledgers) wait() {
 func (h *ledgers) later() {
 	d := rapid.SampledFrom([]int64{60_000, dayMS, 5 * dayMS, 26 * dayMS, 100 * dayMS}).
 		Draw(h.t, "later")
+	h.ticks = 0
 	if rapid.IntRange(0, 2).Draw(h.t, "clock") == 0 {
 		h.expect(engine.OutcomeDone, h.l.Do(billing.KindAdvanceClock, &billing.AdvanceClock{
 			Env: enginetest.Sandbox, To: h.now() + d,
@@ -112,6 +113,7 @@ func (h *ledgers) later() {
 func (h *ledgers) tick() {
 	for at := h.m.NextDue(); at != 0 && at <= h.l.Stamp; at = h.m.NextDue() {
 		h.l.DoPayload(engine.KindTick, nil)
+		h.ticks++
 	}
 }
 

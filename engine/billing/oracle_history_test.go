@@ -26,10 +26,9 @@ type ledgers struct {
 	plans  map[string]*enginetest.OraclePlan // the newest versions
 	people []*person
 	holds  []*ledgerHold
-	// bills reports whether expiry bills reservations. Plans have no invoiceAbove then: an invoice
-	// that a billed one leads to is of the tick's instant, which the oracle does not know.
-	bills  bool
 	minted int
+	// ticks counts the ticks at the present instant.
+	ticks int
 	// snapshot is one that was taken after the entry before the cut-th.
 	snapshot []byte
 	cut      int
@@ -59,7 +58,6 @@ func newLedgers(t *rapid.T) *ledgers {
 		t: t, m: m, src: &enginetest.Source{Journal: m.Journal()}, places: 2,
 		l: enginetest.NewLog(m, enginetest.Epoch), plans: map[string]*enginetest.OraclePlan{},
 	}
-	h.bills = rapid.Bool().Draw(t, "bills")
 	for _, key := range ledgerFeatures {
 		h.doc.Features = append(h.doc.Features, billing.FeatureDocument{Key: key})
 	}
@@ -105,7 +103,7 @@ func (h *ledgers) drawPlan(key string) billing.PlanDocument {
 		BillingTiming: rapid.SampledFrom([]string{"IN_ADVANCE", "IN_ADVANCE", "IN_ARREARS"}).
 			Draw(h.t, "timing"),
 	}
-	if !h.bills && rapid.IntRange(0, 2).Draw(h.t, "above") == 0 {
+	if rapid.IntRange(0, 2).Draw(h.t, "above") == 0 {
 		p.InvoiceAbove = rapid.SampledFrom([]decimal.Decimal{
 			decimal.MustParse("0.02"), decimal.FromInt(3), decimal.FromInt(1000),
 		}).Draw(h.t, "invoiceAbove")

@@ -35,8 +35,9 @@ func (v *ledgerHold) held() decimal.Decimal {
 }
 
 // advance brings the oracle to now: each reservation ends at its instant, when the subscriptions
-// are as of then.
+// are as of then. Interim invoices to which that leads are of now, behind all that is due by then.
 func (h *ledgers) advance() {
+	var above []*enginetest.OracleSubscription
 	for {
 		var first *ledgerHold
 		for _, v := range h.holds {
@@ -53,27 +54,37 @@ func (h *ledgers) advance() {
 		units := first.held()
 		if first.state = billing.ReservationExpired; first.bills && units.Sign() > 0 {
 			first.state = billing.ReservationBilled
-			first.billed = h.settles(first, first.of, units, first.expiresAt)
+			var leads bool
+			first.billed, leads = h.settles(first, first.of, units, first.expiresAt)
+			if leads && !slices.Contains(above, first.of) {
+				above = append(above, first.of)
+			}
 		}
 	}
 	for _, p := range h.people {
 		p.oracle.Advance(h.now())
 	}
+	if len(above) > 0 && h.ticks > 1 {
+		h.t.Skip("a tick ended between: whether before the end of a period is not known here")
+	}
+	for _, s := range above {
+		s.Above(h.now())
+	}
 }
 
-// settles notes an event of a reservation at a subscription; nil: at none.
+// settles notes an event of a reservation at a subscription; nil: at none. leads is as of Count.
 func (h *ledgers) settles(
 	v *ledgerHold, of *enginetest.OracleSubscription, units decimal.Decimal, at int64,
-) *recorded {
-	e := &recorded{stamp: h.l.Stamp, held: true}
+) (e *recorded, leads bool) {
+	e = &recorded{stamp: h.l.Stamp, held: true}
 	if of == nil {
 		e.OracleEvent = &enginetest.OracleEvent{Feature: v.feature, Units: rat(units), At: at}
 	} else {
-		e.OracleEvent = of.Use(v.feature, rat(units), at, at)
+		e.OracleEvent, leads = of.Count(v.feature, rat(units), at, at)
 	}
 	v.settled = plus(v.settled, units)
 	v.p.events = append(v.p.events, e)
-	return e
+	return e, leads
 }
 
 // hold reserves, or does something with one of the newest reservations.
@@ -113,7 +124,7 @@ func (h *ledgers) hold(p *person) {
 func (h *ledgers) reserve(p *person) {
 	v := &ledgerHold{
 		p: p, key: h.mint(), feature: rapid.SampledFrom(ledgerFeatures).Draw(h.t, "feature"),
-		bills: h.bills && rapid.Bool().Draw(h.t, "bills"), state: billing.ReservationOpen,
+		bills: rapid.Bool().Draw(h.t, "bills"), state: billing.ReservationOpen,
 	}
 	c := enginetest.Reservation(v.key, p.name, v.feature, 1)
 	c.Items[0].Units, c.SettleOnExpiry = plus(h.units(), decimal.FromInt(1)), v.bills
@@ -190,7 +201,9 @@ func (h *ledgers) settleHold(v *ledgerHold, id [16]byte) {
 			of = late
 		}
 		if delta.Sign() > 0 {
-			h.settles(v, of, delta, h.now())
+			if _, leads := h.settles(v, of, delta, h.now()); leads {
+				of.Above(h.now())
+			}
 		}
 		final()
 	}

@@ -8,7 +8,8 @@ import (
 
 // BillAbove issues an interim invoice for each subscription that Above named whose unbilled usage
 // has passed its plan's invoiceAbove. It runs behind the command, whose journal records it follows.
-// Where a command has left no work for the second one, the next usage issues it.
+// Where a command has left no work for the second one, or expiry has billed a reservation and left
+// none to bring the subscription to now, the next usage issues it or the period's end bills it.
 func (t *Runner) BillAbove() {
 	if len(t.Moves.Above) == 0 {
 		return
@@ -29,12 +30,17 @@ func (t *Runner) billAbove(row uint32) {
 		return
 	}
 	t.Spend(1 + len(version.Features))
+	b := t.S.Subscriptions.Read(row)
+	now := t.S.Environment(t.S.Customers.Read(b.Customer).Env).Now(t.Stamp)
+	if b.Due <= now { // the entry had no work left to bring it to now
+		return
+	}
 	if !t.S.beyond(row, version.InvoiceAbove) {
 		return
 	}
 	l := t.S.OpenLedger(row)
 	t.Spend(2 * l.Weight())
-	issueInterim(l, l.Env.Now(t.Stamp))
+	issueInterim(l, now)
 	for i := range l.Drafts {
 		t.Spend(l.Weight() + l.Drafts[i].weight())
 	}
