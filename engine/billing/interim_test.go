@@ -178,3 +178,56 @@ func TestAnInterimInvoiceIsOfWhereItsSubscriptionIs(t *testing.T) {
 	require.Equal(t, billing.InvoiceInterim, all[2].Type)
 	require.Equal(t, "11", all[2].Amount.String())
 }
+
+// TestInterimInvoicesEndAtAHundredUnpaid: so an event's work has a bound. The period's end bills the
+// rest, and the next event once one is paid.
+func TestInterimInvoicesEndAtAHundredUnpaid(t *testing.T) {
+	p := interimPlan("small", 0, "tokens")
+	p.InvoiceAbove = decimal.FromInt(1)
+	s := newInterims(t, p)
+	for range 99 { // and its first invoice
+		s.use("tokens", 2, 0)
+	}
+	require.Len(t, s.invoices(), 100)
+	s.use("tokens", 2, 0)
+	work := s.m.Work()
+	for range 200 {
+		s.use("tokens", 2, 0)
+	}
+	require.Equal(t, work, s.m.Work())
+	all := s.invoices()
+	require.Len(t, all, 100)
+
+	s.do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{Env: enginetest.Sandbox, ID: all[50].ID})
+	s.use("tokens", 2, 0)
+	all = s.invoices()
+	require.Len(t, all, 101)
+	require.Equal(t, billing.InvoiceInterim, all[100].Type)
+	require.Equal(t, "404", all[100].Amount.String())
+
+	s.use("tokens", 3, 0)
+	s.at(28 * dayMS)
+	all = s.invoices()
+	require.Len(t, all, 102)
+	require.Equal(t, billing.InvoiceRegular, all[101].Type)
+	require.Equal(t, "3", all[101].Amount.String())
+}
+
+// TestInvoiceAboveIsAtLeastOneUnit: of the plan's currency.
+func TestInvoiceAboveIsAtLeastOneUnit(t *testing.T) {
+	for amount, problem := range map[string]string{
+		"0": "", "1": "", "1.5": "", "0.99": "plans[0].invoiceAbove: must be 0 or at least 1 USD",
+		"-1": "plans[0].invoiceAbove: must not be negative",
+	} {
+		p := interimPlan("small", 0, "tokens")
+		p.InvoiceAbove = decimal.MustParse(amount)
+		r := enginetest.NewLog(billing.New(billing.Config{}), enginetest.Epoch)
+		r.Do(billing.KindCreateAccount, &billing.CreateAccount{ID: enginetest.ID("demo"), Name: "demo"})
+		result := r.Do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox,
+			billing.CatalogDocument{
+				Features: []billing.FeatureDocument{{Key: "tokens"}}, Plans: []billing.PlanDocument{p},
+			}))
+		require.Equal(t, problem != "", result.Outcome == engine.OutcomeCatalogInvalid, amount)
+		require.Contains(t, string(result.Value), problem, amount)
+	}
+}

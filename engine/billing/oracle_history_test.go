@@ -103,9 +103,9 @@ func (h *ledgers) drawPlan(key string) billing.PlanDocument {
 		BillingTiming: rapid.SampledFrom([]string{"IN_ADVANCE", "IN_ADVANCE", "IN_ARREARS"}).
 			Draw(h.t, "timing"),
 	}
-	if rapid.IntRange(0, 2).Draw(h.t, "above") == 0 {
+	if rapid.Bool().Draw(h.t, "above") {
 		p.InvoiceAbove = rapid.SampledFrom([]decimal.Decimal{
-			decimal.MustParse("0.02"), decimal.FromInt(3), decimal.FromInt(1000),
+			decimal.FromInt(1), decimal.FromInt(3), decimal.FromInt(1000),
 		}).Draw(h.t, "invoiceAbove")
 	}
 	for i, feature := range ledgerFeatures {

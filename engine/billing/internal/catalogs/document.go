@@ -43,8 +43,8 @@ type PlanDocument struct {
 	Metadata          []byte                     `wire:"9" json:"metadata,omitzero" as:"object"`
 	Features          []PlanFeatureDocument      `wire:"10" json:"features"`
 	CreditAllocations []CreditAllocationDocument `wire:"11" json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
-	// InvoiceAbove is the price of unbilled usage beyond which an interim invoice is made at once; 0:
-	// none.
+	// InvoiceAbove is the price of unbilled usage beyond which an interim invoice is made at once, at
+	// least 1; 0: none.
 	InvoiceAbove decimal.Decimal `wire:"12" json:"invoiceAbove" if:"Interim()"`
 }
 

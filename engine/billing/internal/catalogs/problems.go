@@ -137,6 +137,8 @@ func (p *problems) plan(place string, d *PlanDocument) {
 	p.text(place+".description", d.Description, 0, maxDescriptionCharacters)
 	p.amount(place+".priceAmount", d.PriceAmount)
 	p.amount(place+".invoiceAbove", d.InvoiceAbove)
+	p.when(d.InvoiceAbove.Sign() > 0 && d.InvoiceAbove.Less(decimal.FromInt(1)),
+		place+".invoiceAbove", "must be 0 or at least 1 %s", d.Currency)
 	_, known := decimal.MinorUnits(d.Currency)
 	p.when(!known, place+".currency", "%q is not an ISO 4217 code", d.Currency)
 	p.when(d.IntervalMonths < 1 || d.IntervalMonths > maxIntervalMonths, place+".intervalMonths",

@@ -24,6 +24,10 @@ func (t *Runner) BillAbove() {
 	t.Moves.Above, t.Moves.After = t.Moves.Above[:0], 0
 }
 
+// mostUnpaid is how many unpaid invoices a subscription may have at which it has no interim one more:
+// each reads all of them. The period's end bills the usage.
+const mostUnpaid = 100
+
 func (t *Runner) billAbove(row uint32) {
 	version := t.VersionOf(row)
 	if version.InvoiceAbove.IsZero() {
@@ -38,6 +42,11 @@ func (t *Runner) billAbove(row uint32) {
 	if !t.S.beyond(row, version.InvoiceAbove) {
 		return
 	}
+	unpaid := t.S.unpaidOf(row, mostUnpaid)
+	t.Spend(unpaid / 4)
+	if unpaid == mostUnpaid {
+		return
+	}
 	l := t.S.OpenLedger(row)
 	t.Spend(2 * l.Weight())
 	issueInterim(l, now)
@@ -45,6 +54,15 @@ func (t *Runner) billAbove(row uint32) {
 		t.Spend(l.Weight() + l.Drafts[i].weight())
 	}
 	t.Commit(l)
+}
+
+// unpaidOf counts a subscription's unpaid invoices, up to a bound.
+func (s *Projector) unpaidOf(row uint32, most int) (n int) {
+	b := s.Subscriptions.Whole(row)
+	for at := b.FirstUnpaid; at != 0 && n < most; n++ {
+		at = s.Invoices.Read(at).NextUnpaid
+	}
+	return n
 }
 
 // beyond reports whether the unbilled usage of a subscription's present span costs more than an
