@@ -179,8 +179,8 @@ func TestAnInterimInvoiceIsOfWhereItsSubscriptionIs(t *testing.T) {
 	require.Equal(t, "11", all[2].Amount.String())
 }
 
-// TestInterimInvoicesEndAtAHundredUnpaid: so an event's work has a bound. The period's end bills the
-// rest, and the next event once one is paid.
+// TestInterimInvoicesEndAtAHundredUnpaid: so an event's work has a bound. The period's end bills
+// the rest, or the next event once one is paid.
 func TestInterimInvoicesEndAtAHundredUnpaid(t *testing.T) {
 	p := interimPlan("small", 0, "tokens")
 	p.InvoiceAbove = decimal.FromInt(1)
@@ -198,7 +198,9 @@ func TestInterimInvoicesEndAtAHundredUnpaid(t *testing.T) {
 	all := s.invoices()
 	require.Len(t, all, 100)
 
-	s.do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{Env: enginetest.Sandbox, ID: all[50].ID})
+	s.do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: enginetest.Sandbox, ID: all[50].ID,
+	})
 	s.use("tokens", 2, 0)
 	all = s.invoices()
 	require.Len(t, all, 101)
@@ -230,4 +232,27 @@ func TestInvoiceAboveIsAtLeastOneUnit(t *testing.T) {
 		require.Equal(t, problem != "", result.Outcome == engine.OutcomeCatalogInvalid, amount)
 		require.Contains(t, string(result.Value), problem, amount)
 	}
+}
+
+// TestWhatCreditsPayAheadIsNotBilledNow: of a feature that accumulates, they have paid units of the
+// next period. These are no part of what the present one has to bill.
+func TestWhatCreditsPayAheadIsNotBilledNow(t *testing.T) {
+	p := interimPlan("small", 0, "seats")
+	p.Features[0].Pricing.ResetMode, p.Features[0].Pricing.Credits.Pool = "accumulate", "prepaid"
+	s := newInterims(t, p)
+	pool := enginetest.ID("pool")
+	s.do(billing.KindCreatePool, &billing.CreatePool{
+		Env: enginetest.Sandbox, ID: pool, Customer: "ada", Name: "prepaid", HardLimit: true,
+	})
+	s.do(billing.KindGrantCredits, &billing.GrantCredits{
+		Env: enginetest.Sandbox, ID: enginetest.ID("grant"), Pool: pool, Amount: decimal.FromInt(50),
+	})
+	s.at(28*dayMS - 60_000)
+	s.use("seats", 60, 120_000)
+	s.use("seats", 10, 0)
+	require.Len(t, s.invoices(), 1)
+	s.use("seats", 1, 0)
+	all := s.invoices()
+	require.Len(t, all, 2)
+	require.Equal(t, "11", all[1].Amount.String())
 }

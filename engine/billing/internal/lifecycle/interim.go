@@ -24,7 +24,7 @@ func (t *Runner) BillAbove() {
 	t.Moves.Above, t.Moves.After = t.Moves.Above[:0], 0
 }
 
-// mostUnpaid is how many unpaid invoices a subscription may have at which it has no interim one more:
+// mostUnpaid is the number of unpaid invoices with which a subscription has no interim one more:
 // each reads all of them. The period's end bills the usage.
 const mostUnpaid = 100
 
@@ -83,7 +83,7 @@ func (s *Projector) beyond(row uint32, amount decimal.Decimal) bool {
 		at := book.Place{Subscription: row, Counter: b.FirstCounter + uint32(i), Feature: f}
 		to := s.Billed(at, false)
 		if f.Accumulate {
-			to = sums.Difference(to, s.Counters.Read(at.Counter).Next)
+			to = sums.Difference(to, s.uncovered(at).Next)
 		}
 		from := sums.Difference(to, s.unbilled(&b, at))
 		added, ok := Added(f, from, sums.Difference(to, from))
@@ -99,13 +99,9 @@ func (s *Projector) beyond(row uint32, amount decimal.Decimal) bool {
 
 // unbilled is what no invoice has of a place's units in the present span.
 func (s *Projector) unbilled(b *book.Subscription, at book.Place) decimal.Decimal {
-	units := s.Counters.Read(at.Counter).Used
+	units := s.uncovered(at).Used
 	if b.FirstBase != 0 {
 		units = sums.Difference(units, s.Bases.Read(b.FirstBase+at.Counter-b.FirstCounter).Opened)
-	}
-	if at.Credited() {
-		used, _ := s.Covered(at.Counter)
-		units = sums.Difference(units, used)
 	}
 	return sums.Difference(units, s.InterimOf(at.Counter).Invoiced)
 }

@@ -12,11 +12,7 @@ import (
 // that the next ones continue: their price begins there. Units that credits have paid are not among
 // them. ahead is the period after the present one. The customer's lock is held.
 func (s *Projector) Billed(at book.Place, ahead bool) decimal.Decimal {
-	n := s.Counters.Read(at.Counter)
-	if at.Credited() {
-		used, next := s.Covered(at.Counter)
-		n.Used, n.Next = sums.Difference(n.Used, used), sums.Difference(n.Next, next)
-	}
+	n := s.uncovered(at)
 	var base book.Base
 	if first := s.Subscriptions.Rest(at.Subscription).FirstBase; first != 0 {
 		b := s.Subscriptions.Read(at.Subscription)
@@ -44,6 +40,16 @@ func (s *Projector) Billed(at book.Place, ahead bool) decimal.Decimal {
 		return n.Next
 	}
 	return n.Used
+}
+
+// uncovered returns what a place's counter has counted and credits have not paid.
+func (s *Projector) uncovered(at book.Place) book.Counter {
+	n := s.Counters.Read(at.Counter)
+	if at.Credited() {
+		used, next := s.Covered(at.Counter)
+		n.Used, n.Next = sums.Difference(n.Used, used), sums.Difference(n.Next, next)
+	}
+	return n
 }
 
 // Billed is the same of a spot in the ledger, and the feature by whose price it is.
