@@ -25,21 +25,37 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 		return engine.OutcomeAccountUnknown
 	}
 	now := e.Now(t.Stamp)
-	switch {
-	case e.Kind != accounts.EnvironmentSandbox:
-		return engine.OutcomeClockLive
-	case c.To <= now:
-		return engine.OutcomeClockBackwards
-	case c.To-now > maxAdvanceMS || c.To > maxInstant:
-		return engine.OutcomeClockTooFar
+	if outcome := advances(e, now, c.To); outcome.Refused() {
+		return outcome
 	}
-
 	e.Offset.Store(c.To - t.Stamp)
 	t.Requeue(e)
 	t.Fold(uint64(c.To))
 	t.NoteChange(c.Env, c.Actor, "clock.advanced", "",
 		accounts.Changed("clock", period.Format(now), period.Format(c.To)))
 	return engine.OutcomeDone
+}
+
+// advances says whether an environment's clock may move from an instant to another.
+func advances(e *accounts.Environment, now, to int64) engine.Outcome {
+	switch {
+	case e.Kind != accounts.EnvironmentSandbox:
+		return engine.OutcomeClockLive
+	case to <= now:
+		return engine.OutcomeClockBackwards
+	case to-now > maxAdvanceMS || to > maxInstant:
+		return engine.OutcomeClockTooFar
+	}
+	return engine.OutcomeDone
+}
+
+// Advances says what AdvanceClock answers for an instant at a log time.
+func (m *accountReader) Advances(env uint32, to, now int64) engine.Outcome {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	return advances(e, e.Now(now), to)
 }
 
 // maxInstant is the last instant that a clock may be set to: the year 9000.

@@ -119,7 +119,7 @@ type ClockPreview struct {
 	Amounts  []CurrencyAmount
 	// Suspended and Ended count subscriptions that are so then, and are not now.
 	Suspended, Ended int
-	// Whole reports whether all customers were looked at.
+	// Whole reports whether all that happens was looked at.
 	Whole bool
 }
 
@@ -133,21 +133,28 @@ type CurrencyAmount struct {
 const (
 	previewedCustomers = 100_000 // of all environments
 	previewedInvoices  = 10_000
+	// previewedWork bounds the units of work for one customer: commands on it wait meanwhile.
+	previewedWork = 20_000
 )
 
-// PreviewClock says what moving the clock of an environment to an instant does. It changes nothing.
-func (m *customerReader) PreviewClock(env uint32, to int64) (p ClockPreview) {
+// PreviewClock says what moving the clock of an environment to an instant does, at a log time. It
+// changes nothing. Where AdvanceClock refuses the instant, nothing happens.
+func (m *customerReader) PreviewClock(env uint32, to, now int64) (p ClockPreview) {
 	s := m.state.Load()
+	if e := s.Environment(env); e == nil || advances(e, e.Now(now), to).Refused() {
+		return ClockPreview{Whole: true}
+	}
+	p.Whole = true
 	newest := uint32(s.whole.customers.Load())
 	for row := newest; row > 0; row-- {
 		if newest-row >= previewedCustomers || p.Invoices >= previewedInvoices {
+			p.Whole = false
 			return p
 		}
 		if s.Customers.Read(row).Env == env {
 			p.add(s, row, to)
 		}
 	}
-	p.Whole = true
 	return p
 }
 
@@ -155,7 +162,8 @@ func (m *customerReader) PreviewClock(env uint32, to int64) (p ClockPreview) {
 func (p *ClockPreview) add(s *state, customer uint32, to int64) {
 	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
-	ledgers, _ := s.LedgersOf(customer, to)
+	ledgers, _, whole := s.LedgersWithin(customer, to, previewedWork)
+	p.Whole = p.Whole && whole
 	for _, l := range ledgers {
 		now := s.Subscriptions.Rest(l.Row)
 		if l.Sub.SuspendedAt != 0 && now.SuspendedAt == 0 {

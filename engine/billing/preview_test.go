@@ -107,3 +107,36 @@ func TestPreviewsRefuseAsCommandsDo(t *testing.T) {
 	subscribe.Plan = "llm-team"
 	d.is(seen, billing.KindCreateSubscription, subscribe)
 }
+
+// TestAClockPreviewIsBounded: it looks no further than AdvanceClock goes, and does bounded work for
+// each customer.
+func TestAClockPreviewIsBounded(t *testing.T) {
+	d := newDesk(t)
+	const env = enginetest.Sandbox
+	for i := range 40 {
+		c := d.subscribe()
+		c.ID, c.InvoiceID = [16]byte{1, byte(i)}, [16]byte{2, byte(i)}
+		d.is(engine.OutcomeDone, billing.KindCreateSubscription, c)
+		if i == 0 {
+			p := d.m.PreviewClock(env, d.Stamp+5*365*24*3600*1000, d.Stamp)
+			require.True(t, p.Whole)
+			require.GreaterOrEqual(t, p.Invoices, 59, p)
+		}
+	}
+	p := d.m.PreviewClock(env, d.Stamp+5*365*24*3600*1000, d.Stamp)
+	require.False(t, p.Whole)
+	require.NotZero(t, p.Invoices)
+	require.Less(t, p.Invoices, 40*59)
+	for to, outcome := range map[int64]engine.Outcome{
+		253_370_764_800_000:          engine.OutcomeClockTooFar, // the year 9999
+		d.Stamp + 6*365*24*3600*1000: engine.OutcomeClockTooFar,
+		d.Stamp:                      engine.OutcomeClockBackwards,
+		d.Stamp + 40*24*3600*1000:    engine.OutcomeDone,
+	} {
+		require.Equal(t, outcome, d.m.Advances(env, to, d.Stamp))
+		require.Equal(t, outcome != engine.OutcomeDone, d.m.PreviewClock(env, to, d.Stamp).Invoices == 0)
+	}
+	live, _ := d.m.Environment("acme", billing.EnvironmentLive)
+	require.Equal(t, engine.OutcomeClockLive, d.m.Advances(live, d.Stamp+1, d.Stamp))
+	require.Equal(t, engine.OutcomeAccountUnknown, d.m.Advances(99, d.Stamp+1, d.Stamp))
+}

@@ -17,7 +17,9 @@ const sureField = "_sure"
 type question struct {
 	Title string
 	// Facts describe the change, Invoices its immediate cost, as the engine previews it.
-	Facts    []fact
+	Facts []fact
+	// Found are further facts, which take long to find: only the page that shows them asks for them.
+	Found    func() []fact
 	Invoices []invoice
 	// Asked reports whether the engine was asked for invoices: none is an answer, too.
 	Asked bool
@@ -81,6 +83,9 @@ func (v *visit) ask(q question) {
 	if to := action + questionPath + "?" + query.Encode(); !asks && len(to) <= maxQuestion {
 		v.console.site.Redirect(v.x, to)
 		return
+	}
+	if q.Found != nil {
+		q.Facts = append(q.Facts, q.Found()...)
 	}
 	q.Once, q.Action = query.Get(onceQuery), action
 	p := page.View{Page: "confirm", Title: q.Title, Data: q}

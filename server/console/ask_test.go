@@ -117,9 +117,10 @@ func TestAQuestionChangesNothing(t *testing.T) {
 	const at = "/console/accounts/demo/sandbox"
 	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
 	before, _ := n.Machine.StateHash()
+	future := n.now().AddDate(1, 0, 0).UTC().Format(time.RFC3339)
 	for _, to := range []string{
 		invoice + "/paid/confirm?_sure=yes", at + "/customers/anna/subscriptions/confirm?_sure=yes&plan=team",
-		at + "/clock/confirm?_sure=yes&to=2099-01-01T00:00:00Z",
+		at + "/clock/confirm?_sure=yes&to=" + future,
 	} {
 		b.get(to).is(200, `id="confirm-button"`)
 	}
@@ -137,6 +138,10 @@ func TestWhatCannotBeIsSaidBeforeAsking(t *testing.T) {
 	const at = "/console/accounts/demo/sandbox"
 	b.send(at+"/clock", b.fill(at+"/clock", fields("to", "yesterday"))).
 		is(400, `value="yesterday"`, `aria-invalid="true"`, "Enter an instant after")
+	b.send(at+"/clock", b.fill(at+"/clock", fields("to", "9999-12-31T00:00:00Z"))).
+		is(400, `value="9999-12-31T00:00:00Z"`, "at most five years")
+	b.get(at+"/clock/confirm?to=9999-12-31T00:00:00Z").is(400, "at most five years")
+	b.get("/console/accounts/demo/live/clock/confirm?to=2099-01-01T00:00:00Z").is(400)
 	anna := at + "/customers/anna"
 	b.send(anna+"/subscriptions", b.fill(anna, fields("plan", "nothing"))).is(404, "Plan not found")
 	b.send(anna+"/cancel", b.fill(anna, fields("subscription", "x", "mode", "IMMEDIATE"))).

@@ -54,6 +54,9 @@ func showClock(v *visit) {
 // askClock shows from when to when the clock will move. Invalid times are refused at once.
 func askClock(v *visit, to string) {
 	shown := need[api.Clock](v, v.admin, v.adminCall("showClock"))
+	if v.fails() {
+		return
+	}
 	now := written(shown.Now)
 	then, err := time.Parse(time.RFC3339, to)
 	if err != nil || !then.After(shown.Now) {
@@ -61,18 +64,30 @@ func askClock(v *visit, to string) {
 		showClock(v)
 		return
 	}
+	m := v.console.config.Machine
+	if outcome := m.Advances(v.env, then.UnixMilli(), v.stamp()); outcome.Refused() {
+		v.wrong("to", server.FaultOf(outcome).Message)
+		showClock(v)
+		return
+	}
 	v.ask(question{
 		Title: "Advance the test clock?", Button: "Advance the clock",
-		Facts: append([]fact{{"Now", now}, {"Afterwards", to}}, v.clockFacts(then)...),
+		Facts: []fact{{"Now", now}, {"Afterwards", to}},
+		Found: func() []fact { return v.clockFacts(then) },
 		Notes: []string{"Renewals, invoices, suspensions and expiries that are due by then happen, in " +
 			"their order. The clock cannot be moved back."},
 		Back: v.base() + "/clock",
 	})
 }
 
+// stamp is log time now.
+func (v *visit) stamp() int64 {
+	return v.console.config.Machine.Clock(v.console.config.Now().UnixMilli())
+}
+
 // clockFacts are what the engine says that moving the clock does.
 func (v *visit) clockFacts(to time.Time) (facts []fact) {
-	p := v.console.config.Machine.PreviewClock(v.env, to.UnixMilli())
+	p := v.console.config.Machine.PreviewClock(v.env, to.UnixMilli(), v.stamp())
 	least := ""
 	if !p.Whole {
 		least = "at least "

@@ -391,6 +391,15 @@ func (s *Projector) LedgerAt(row uint32, now int64) *Ledger {
 func (s *Projector) LedgersOf(
 	customer uint32, now int64,
 ) (ledgers []*Ledger, credit map[string]decimal.Decimal) {
+	ledgers, credit, _ = s.LedgersWithin(customer, now, Everything)
+	return ledgers, credit
+}
+
+// LedgersWithin is LedgersOf, but begins no step once so many units of work are done; whole reports
+// whether all that is due was carried out.
+func (s *Projector) LedgersWithin(
+	customer uint32, now int64, most int,
+) (ledgers []*Ledger, credit map[string]decimal.Decimal, whole bool) {
 	for row := s.Customers.Read(customer).FirstSubscription; row != 0; {
 		b := s.Subscriptions.Read(row)
 		if b.Due <= now {
@@ -406,14 +415,14 @@ func (s *Projector) LedgersOf(
 				next = l
 			}
 		}
-		if next == nil {
-			return ledgers, credit
+		if next == nil || most <= 0 {
+			return ledgers, credit, next == nil
 		}
 		currency := next.Version().Currency
 		if left, ok := credit[currency]; ok {
 			next.Credit = left
 		}
-		next.Run(next.Sub.Due, Everything)
+		most -= next.Run(next.Sub.Due, most)
 		credit[currency] = next.Credit
 	}
 }
