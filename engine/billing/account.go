@@ -326,6 +326,18 @@ func (c *NotePortalLink) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
+// PortalLinkDate is what a link is dated that is made now for a customer: behind all that this node
+// has applied, and all that ended links of the customer's.
+func (m *customerReader) PortalLinkDate(env uint32, customer [16]byte) int64 {
+	s := m.state.Load()
+	at := s.Log.Stamp() + 1
+	e := s.Environment(env)
+	if e == nil {
+		return at
+	}
+	return max(at, e.LinksEnded(s.CustomerIn(env, &customer))+1)
+}
+
 // PortalLinkStands reports whether a link that was made at a log time for a customer, by a key or
 // by an operator (the zero id), was not ended since: neither by RevokePortalLinks nor with the key.
 func (m *customerReader) PortalLinkStands(env, customer uint32, key [16]byte, madeAt int64) bool {

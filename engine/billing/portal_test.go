@@ -41,7 +41,6 @@ func TestPortalLinksEnd(t *testing.T) {
 			Env: env, Customer: name, Actor: "eve",
 		}).Outcome
 	}
-	l.Stamp++
 	require.Equal(t, engine.OutcomeDone, revoke("ada"))
 	require.Equal(t, engine.OutcomeCustomerUnknown, revoke("nobody"))
 	restored := billing.New(billing.Config{})
@@ -50,7 +49,15 @@ func TestPortalLinksEnd(t *testing.T) {
 	for _, m := range []*billing.Machine{m, restored} {
 		require.False(t, m.PortalLinkStands(env, row("ada"), key, made))
 		require.True(t, m.PortalLinkStands(env, row("ben"), key, made))
-		require.True(t, m.PortalLinkStands(env, row("ada"), key, l.Stamp+1))
+		require.False(t, m.PortalLinkStands(env, row("ada"), key, l.Stamp+1), "made at that stamp")
+	}
+	// Links and ends in turns, all at one stamp.
+	ada, _ := m.Customer(env, "ada")
+	for range 3 {
+		later := m.PortalLinkDate(env, ada.ID)
+		require.True(t, stands("ada", key, later))
+		require.Equal(t, engine.OutcomeDone, revoke("ada"))
+		require.False(t, stands("ada", key, later))
 	}
 	l.Do(billing.KindRevokeKey, &billing.RevokeKey{Env: env, ID: key})
 	require.False(t, stands("ben", key, made))
@@ -75,8 +82,9 @@ func TestEndedPortalLinksAreBounded(t *testing.T) {
 		}
 	}
 	last := m.CustomerRow(env, []byte("c10001"))
-	require.False(t, m.PortalLinkStands(env, last, [16]byte{}, l.Stamp), "all were ended")
-	require.True(t, m.PortalLinkStands(env, last, [16]byte{}, l.Stamp+1))
+	require.False(t, m.PortalLinkStands(env, last, [16]byte{}, l.Stamp+1), "all were ended")
+	require.True(t, m.PortalLinkStands(env, last, [16]byte{},
+		m.PortalLinkDate(env, enginetest.ID("c10001"))))
 	size := len(enginetest.Snapshot(t, m))
 	l.Stamp += billing.MaxPortalLinkMS + 1
 	l.Do(billing.KindRevokePortalLinks, &billing.RevokePortalLinks{Env: env, Customer: "c0"})

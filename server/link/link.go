@@ -118,12 +118,12 @@ func (s *Signer) Read(text []byte) (l Link, err error) {
 
 // Begin is the link as it is made now, by the cluster's clock, for its Minutes. Its date is one
 // millisecond behind all that this node has applied, and not what a clock says: whatever is
-// revoked from then on ends it, even if this node's clock is fast. Its Minutes become those from
+// revoked from then on ends it, even at the same stamp, and even if this node's clock is fast. Its Minutes become those from
 // that date on.
 func (l Link) Begin(m *billing.Machine, now time.Time) Link {
 	start := m.Clock(now.UnixMilli())
 	ends := start + int64(l.Minutes)*minuteMS
-	l.MadeAt = max(m.Stamp()+1, ends-math.MaxUint16*minuteMS)
+	l.MadeAt = max(m.PortalLinkDate(l.Env, l.Customer), ends-math.MaxUint16*minuteMS)
 	l.Minutes = uint16((ends - l.MadeAt + minuteMS - 1) / minuteMS)
 	if l.ExpiresAt() > start+billing.MaxPortalLinkMS {
 		l.Minutes--

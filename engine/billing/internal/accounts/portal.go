@@ -18,8 +18,8 @@ type Portal struct {
 	Logo      []byte `wire:"3"`
 }
 
-// LinksEnd says that the links of a customer, or of all where it is 0, that were made up to an
-// instant of log time are not valid any more.
+// LinksEnd says that the links of a customer, or of all where it is 0, that were made up to the
+// millisecond after an instant of log time are not valid any more.
 type LinksEnd struct {
 	Customer uint32 `wire:"1"`
 	At       int64  `wire:"2"`
@@ -41,24 +41,30 @@ func (e *Environment) EndedLinks() []LinksEnd {
 	return nil
 }
 
-// EndLinks ends the links that a customer has at an instant. Where too many customers' were ended
-// lately, it ends those of all customers: the list stays bounded, and no ended link comes back.
+// EndLinks ends the links that a customer has at an instant, also those that were made after an
+// earlier end of the same instant. Where too many customers' were ended lately, it ends those of all
+// customers: the list stays bounded, and no ended link comes back.
 func (e *Environment) EndLinks(customer uint32, at int64) {
+	at = max(at, e.LinksEnded(customer))
 	list := slices.DeleteFunc(slices.Clone(e.EndedLinks()), func(l LinksEnd) bool {
 		return l.Customer == customer || l.At < at-MaxPortalLinkMS
 	})
 	if len(list) >= maxLinkEnds {
+		for _, l := range list {
+			at = max(at, l.At+1)
+		}
 		list, customer = nil, 0
 	}
 	list = append(list, LinksEnd{customer, at})
 	e.LinkEnds.Store(&list)
 }
 
-// LinksEnded is the instant up to which links of a customer are not valid any more; 0: all are.
+// LinksEnded is the instant up to which links of a customer are not valid any more; 0: all are. A
+// link is dated one millisecond behind all that was applied, so what ended it has an earlier stamp.
 func (e *Environment) LinksEnded(customer uint32) (at int64) {
 	for _, l := range e.EndedLinks() {
 		if l.Customer == customer || l.Customer == 0 {
-			at = max(at, l.At)
+			at = max(at, l.At+1)
 		}
 	}
 	return at
