@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/url"
-	"strconv"
 
 	api "tollgate/sdk/go"
 	"tollgate/server/console/spend"
@@ -16,15 +15,18 @@ func (s *Console) holdRows() []row {
 
 // holds are a customer's open reservations, newest first.
 func (v *visit) holds(customer string) (h spend.Holds) {
-	call := v.adminCall("listReservations", customer)
-	call.Query = url.Values{"state": {"open"}, "limit": {strconv.Itoa(maxShown)}}
 	type list struct {
 		Reservations []api.Reservation `json:"reservations"`
 		NextCursor   string            `json:"nextCursor"`
 	}
-	found := need[list](v, v.admin, call)
-	h.Release, h.More = v.manage, found.NextCursor != ""
-	for _, r := range found.Reservations {
+	found, more, _ := spend.Open(maxShown, func(limit, cursor string) ([]api.Reservation, string, bool) {
+		call := v.adminCall("listReservations", customer)
+		call.Query = spend.OpenQuery(limit, cursor)
+		some := need[list](v, v.admin, call)
+		return some.Reservations, some.NextCursor, v.fault == nil
+	})
+	h.Release, h.Budgets, h.More = v.manage, true, more
+	for _, r := range found {
 		hold := spend.Hold{Reservation: r}
 		if v.manage {
 			hold.Release = v.base() + "/reservations/" + r.ID + "/release" + questionPath

@@ -56,6 +56,84 @@ func TestRequestsAreLimited(t *testing.T) {
 	n.get(ben).is(200)
 }
 
+// TestEndedLinksLockNobodyOut: requests with a link that has ended have a limit of their own.
+func TestEndedLinksLockNobodyOut(t *testing.T) {
+	n := start(t)
+	ended := n.link("ada", n.keyID)
+	n.Do(t, billing.KindRevokePortalLinks, &billing.RevokePortalLinks{Env: n.env, Customer: "ada"})
+	at := n.link("ada", n.keyID)
+	require.Eventually(t, func() bool {
+		return n.get(ended).status == 429
+	}, time.Minute, time.Nanosecond)
+	for range portal.PerMinute / 2 {
+		n.get(at + "/look.css").is(200)
+	}
+}
+
+// TestAPriceThatChangedMeanwhile: a form whose page said something else changes nothing.
+func TestAPriceThatChangedMeanwhile(t *testing.T) {
+	n := start(t)
+	at := n.link("ada", n.keyID)
+	change := at + "/subscriptions/" + ofAda + "/change"
+	n.publish(10)
+	n.get(change+"?plan=scale").is(200, "Nothing is charged now")
+	seen := n.hidden(change + "?plan=scale")
+	seen.Set("plan", "scale")
+	n.publish(50)
+	before := n.changes()
+	n.post(change, seen).is(409, "The price has changed", "Nothing was changed. Look again.")
+	seen.Del("version")
+	n.post(change, seen).is(409)
+	n.publish(60)
+	seen = n.hidden(change + "?plan=scale")
+	seen.Set("plan", "scale")
+	n.publish(70)
+	n.post(change, seen).is(409, "The price has changed")
+	require.Len(t, n.changes(), len(before)+2, "the catalog alone was changed")
+	n.get(at).is(200, "TEAM", "20.00 USD a month")
+}
+
+// TestWhatTheMerchantPays is hidden: limits of cost, and the budgets of reservations.
+func TestWhatTheMerchantPays(t *testing.T) {
+	n := start(t)
+	at := n.link("ada", n.keyID)
+	limits := []billing.LimitDocument{
+		{Of: billing.MeasureCost, Limit: decimal.FromInt(7_321), Window: billing.WindowDay},
+		{
+			Of: billing.MeasureUnits, Feature: "calls", Limit: decimal.FromInt(6),
+			Window: billing.WindowDay,
+		},
+	}
+	put := &billing.PutBudget{
+		Env: n.env, Key: "internal-key", Name: "Ada's calls", Customer: "ada", Limits: limits,
+	}
+	n.Do(t, billing.KindPutBudget, put)
+	n.reserve("ada")
+	p := n.get(at).is(200, "Ada&#39;s calls", "units of calls, each day", "call of ada")
+	for _, hidden := range []string{"cost, each", "7,321", "internal-key", ">Budget</th>"} {
+		require.NotContains(t, p.body, hidden)
+	}
+	put.Limits = limits[:1]
+	n.Do(t, billing.KindPutBudget, put)
+	require.NotContains(t, n.get(at).body, "Ada&#39;s calls")
+}
+
+// TestOldHoldsAreFound behind many that are closed.
+func TestOldHoldsAreFound(t *testing.T) {
+	n := start(t)
+	at := n.link("ada", n.keyID)
+	n.reserve("ada")
+	for i := range 1001 {
+		id := [16]byte{12, byte(i >> 8), byte(i)}
+		n.Do(t, billing.KindReserve, &billing.Reserve{
+			Env: n.env, ID: id, Key: id, KeyText: "late", Customer: "ada", TTLMS: 600_000,
+			Items: []billing.ReserveItem{{FeatureKey: "calls", Units: decimal.FromInt(1)}},
+		})
+		n.Do(t, billing.KindReleaseReservation, &billing.ReleaseReservation{Env: n.env, ID: id})
+	}
+	n.get(at).is(200, "call of ada")
+}
+
 // TestPayingAgainLeadsToTheSamePage: an invoice has one open page, however often it is asked for,
 // and another one once that is closed.
 func TestPayingAgainLeadsToTheSamePage(t *testing.T) {
@@ -80,6 +158,12 @@ func TestPayingAgainLeadsToTheSamePage(t *testing.T) {
 	n.Do(t, billing.KindNoteCheckout, &billing.NoteCheckout{ID: open()[0].ID, Closed: true})
 	require.NotEqual(t, first, pay())
 	require.Len(t, open(), 1)
+
+	form := n.hidden(at)
+	id, _ := server.ParseUUID(invoiceAda)
+	n.Do(t, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{Env: n.env, ID: id})
+	paid := n.post(at+"/invoices/"+invoiceAda+"/pay", form).is(303)
+	n.get(paid.header.Get("Location")).is(200, "The invoice is paid")
 }
 
 // TestFormsHaveKeysOfTheirOwn: a customer's form meets no Idempotency-Key of a program.

@@ -3,7 +3,6 @@ package portal
 import (
 	"net/url"
 	"slices"
-	"strconv"
 
 	api "tollgate/sdk/go"
 	"tollgate/server"
@@ -21,26 +20,25 @@ type shownBudget struct {
 
 // holds are the customer's open reservations, with the subscriptions that they may have them of.
 func (v *visit) holds(subscriptions []api.Subscription) (h spend.Holds, ok bool) {
-	list, ok := dataOf[struct {
-		Reservations []api.Reservation `json:"reservations"`
-		NextCursor   string            `json:"nextCursor"`
-	}](v, v.call(server.Call{Operation: "listReservations", Query: url.Values{
-		"customerReferenceId": {v.customer.ExternalID}, "state": {"open"},
-		"limit": {strconv.Itoa(maxHolds)},
-	}}))
-	if !ok {
-		return h, false
-	}
-	h.More = list.NextCursor != ""
-	for i := range list.Reservations {
-		hold := spend.Hold{Reservation: list.Reservations[i]}
-		if releasable(&list.Reservations[i], subscriptions) {
+	list, more, ok := spend.Open(maxHolds, func(limit, cursor string) ([]api.Reservation, string, bool) {
+		query := spend.OpenQuery(limit, cursor)
+		query.Set("customerReferenceId", v.customer.ExternalID)
+		some, ok := dataOf[struct {
+			Reservations []api.Reservation `json:"reservations"`
+			NextCursor   string            `json:"nextCursor"`
+		}](v, v.call(server.Call{Operation: "listReservations", Query: query}))
+		return some.Reservations, some.NextCursor, ok
+	})
+	h.More = more
+	for i := range list {
+		hold := spend.Hold{Reservation: list[i]}
+		if releasable(&list[i], subscriptions) {
 			hold.Release = v.base + "/reservations/" + hold.ID + "/release"
 			h.Release = true
 		}
 		h.Holds = append(h.Holds, hold)
 	}
-	return h, true
+	return h, ok
 }
 
 // budgets are the customer's own: one, or none.
@@ -51,7 +49,10 @@ func (v *visit) budgets() (shown []shownBudget, ok bool) {
 		"customerReferenceId": {v.customer.ExternalID},
 	}}))
 	for i := range list.Budgets {
-		if b := &list.Budgets[i]; b.Status != "ARCHIVED" && len(b.Limits) > 0 {
+		b := &list.Budgets[i]
+		// What calls cost the merchant is not the customer's to see.
+		b.Limits = slices.DeleteFunc(b.Limits, func(l api.BudgetLimit) bool { return l.Of == "cost" })
+		if b.Status != "ARCHIVED" && len(b.Limits) > 0 {
 			shown = append(shown, shownBudget{*b, spend.LimitsOf(b)})
 		}
 	}

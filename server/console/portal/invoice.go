@@ -90,6 +90,10 @@ func pay(v *visit) {
 	if !ok {
 		return
 	}
+	if i.Status == "PAID" {
+		v.finish(server.Reply{}, "paid")
+		return
+	}
 	if !i.Open() || v.portal.config.Machine.PaymentSettings(v.link.Env).Provider == "none" {
 		v.x.Refuse(faultNotOffered)
 		return

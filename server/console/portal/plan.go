@@ -59,6 +59,14 @@ func changeType(from, to *api.Plan) billing.ChangeType {
 	return billing.ChangeUpgrade
 }
 
+// kindName is a change's type in the API.
+func kindName(kind billing.ChangeType) string {
+	if kind == billing.ChangeDowngrade {
+		return "DOWNGRADE"
+	}
+	return "UPGRADE"
+}
+
 // question is what a form asks before it is carried out.
 type question struct {
 	Facts    []fact
@@ -68,7 +76,11 @@ type question struct {
 	Danger   bool
 	Action   string
 	Plan     string
-	Back     string
+	// Kind and Version are those of the plan and the change that the page shows; the form must
+	// mean the same.
+	Kind    string
+	Version int
+	Back    string
 }
 
 type fact struct{ Name, Value string }
@@ -91,6 +103,10 @@ func (v *visit) wanted(key string) (s api.Subscription, to api.Plan, ok bool) {
 	return s, list[at], true
 }
 
+// faultRepriced answers a form whose page said something else than what would happen.
+var faultRepriced = server.NewFault(409, "price_changed", "The price has changed").With(
+	"Nothing was changed. Look again.")
+
 var faultNotOffered = server.NewFault(403, "not_offered", "This cannot be done here").With(
 	"Nothing was changed. Ask whoever sends your invoices.")
 
@@ -106,7 +122,7 @@ func askChange(v *visit) {
 			{"Then", to.Name + ", " + bill.PerInterval(&to)},
 		},
 		Button: "Change to " + to.Name, Action: v.base + "/subscriptions/" + s.ID + "/change",
-		Plan: to.Key, Back: v.base,
+		Plan: to.Key, Kind: kindName(kind), Version: to.Version, Back: v.base,
 		Note: "The change takes effect now.",
 	}
 	if kind == billing.ChangeDowngrade {
@@ -147,8 +163,12 @@ func changePlan(v *visit) {
 	if !ok {
 		return
 	}
-	if s.Plan.Key == v.fields.Get("plan") { // the same form, sent twice
+	switch key := v.fields.Get("plan"); { // the same form, sent twice
+	case s.Plan.Key == key:
 		v.finish(server.Reply{}, "changed")
+		return
+	case s.ScheduledChange != nil && s.ScheduledChange.ToPlan.Key == key:
+		v.finish(server.Reply{}, "scheduled")
 		return
 	}
 	s, to, ok := v.wanted(v.fields.Get("plan"))
@@ -156,9 +176,14 @@ func changePlan(v *visit) {
 		return
 	}
 	kind, what := changeType(&s.Plan, &to), "changed"
-	name := "UPGRADE"
+	name := kindName(kind)
+	// The plan was published anew since the page said what happens.
+	if name != v.fields.Get("kind") || strconv.Itoa(to.Version) != v.fields.Get("version") {
+		v.finish(server.Reply{Fault: faultRepriced}, "")
+		return
+	}
 	if kind == billing.ChangeDowngrade {
-		name, what = "DOWNGRADE", "scheduled"
+		what = "scheduled"
 	}
 	v.finish(v.call(server.Call{
 		Operation: "changeSubscriptionPlan", Path: []string{s.ID}, OnceKey: v.once(),
@@ -214,6 +239,10 @@ func (v *visit) mayKeep(s *api.Subscription) bool {
 func keepPlan(v *visit) {
 	s, ok := v.own()
 	if !ok {
+		return
+	}
+	if s.CancelMode == "" && allows(&s.Plan).Cancel { // the same form, sent twice
+		v.finish(server.Reply{}, "kept")
 		return
 	}
 	if !v.mayKeep(&s) {

@@ -101,7 +101,8 @@ func (p *Portal) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// perMinute is how many requests a node takes for one customer, whichever links they have.
+// perMinute is how many requests a node takes for one customer, whichever links they have, and by
+// one link, whether or not it has ended.
 const perMinute = 120
 
 // formLimit bounds a form in bytes.

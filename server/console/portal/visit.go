@@ -52,8 +52,9 @@ func (p *Portal) open(x *server.Exchange, method string) *visit {
 		x.Refuse(faultClosed)
 		return nil
 	}
-	if full := p.limits.Take(x, l.Customer); full != nil {
-		x.Refuse(faultBusy.Retry(full.RetryAfter))
+	// Each link has its own limit, also one that has ended: it takes nothing from its customer's.
+	sum := sha256.Sum256(x.Param(0))
+	if !p.takes(x, [16]byte(sum[:16])) {
 		return nil
 	}
 	// A link that was ended on another node a moment ago is not valid here either.
@@ -69,6 +70,9 @@ func (p *Portal) open(x *server.Exchange, method string) *visit {
 		m.Clock(p.config.Now().UnixMilli()) >= l.ExpiresAt() ||
 		!m.PortalLinkStands(l.Env, v.customer.Row, l.Key, l.MadeAt) {
 		x.Refuse(faultClosed)
+		return nil
+	}
+	if !p.takes(x, l.Customer) {
 		return nil
 	}
 	v.account = m.AccountOf(billing.FlowOf(l.Env))
@@ -87,6 +91,15 @@ func (p *Portal) open(x *server.Exchange, method string) *visit {
 		}
 	}
 	return v
+}
+
+// takes counts a request of a link or a customer; false when it is refused.
+func (p *Portal) takes(x *server.Exchange, key [16]byte) bool {
+	full := p.limits.Take(x, key)
+	if full != nil {
+		x.Refuse(faultBusy.Retry(full.RetryAfter))
+	}
+	return full == nil
 }
 
 // token is that of the link's forms.
@@ -188,7 +201,7 @@ func (p *Portal) frame(x *server.Exchange, env uint32) {
 var done = map[string]string{
 	"changed": "Your plan was changed", "scheduled": "Your plan will change when this period ends",
 	"cancelled": "Your plan ends with this period", "kept": "Your plan goes on",
-	"released": "The reservation was released",
+	"released": "The reservation was released", "paid": "The invoice is paid",
 }
 
 // name is the account's for its customers.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"html/template"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -175,16 +176,51 @@ type Hold struct {
 type Holds struct {
 	Holds   []Hold
 	Release bool
-	// More reports whether others are not shown.
+	// Budgets adds the column of the budgets at which they are held, which are the merchant's.
+	Budgets bool
+	// More reports whether others are not shown, or may be there.
 	More bool
+}
+
+// maxPages bounds the pages of a list of reservations that Open looks at: one that has none may be
+// followed by one that has.
+const maxPages = 10
+
+// Open are the newest open reservations of a customer, so many at most. page lists some of them,
+// from a cursor on.
+func Open(
+	most int, page func(limit, cursor string) (list []api.Reservation, next string, ok bool),
+) (all []api.Reservation, more, ok bool) {
+	next := ""
+	for range maxPages {
+		var list []api.Reservation
+		if list, next, ok = page(strconv.Itoa(most-len(all)), next); !ok {
+			return nil, false, false
+		}
+		if all = append(all, list...); next == "" || len(all) >= most {
+			break
+		}
+	}
+	return all, next != "", true
+}
+
+// OpenQuery asks for a page of them.
+func OpenQuery(limit, cursor string) url.Values {
+	query := url.Values{"state": {"open"}, "limit": {limit}}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	return query
 }
 
 // Facts say what a reservation holds.
 func Facts(r *api.Reservation) (facts [][2]string) {
 	for _, item := range r.Items {
-		facts = append(facts, [2]string{
-			"Held of " + item.FeatureKey, page.Amount(item.HeldUnits) + " units",
-		})
+		units := page.Amount(item.HeldUnits) + " units"
+		if units == "1 units" {
+			units = "1 unit"
+		}
+		facts = append(facts, [2]string{"Held of " + item.FeatureKey, units})
 	}
 	return append(facts, [2]string{"Expires", r.ExpiresAt.UTC().Format("2 Jan 2006, 15:04:05 UTC")})
 }
