@@ -233,7 +233,7 @@ func (b *browser) payInvoice() {
 	b.page("customer-billed")
 	require.GreaterOrEqual(b.t, b.count("#invoices tbody tr"), 2)
 	invoice := evaluate[string](b.tab, `[...document.querySelectorAll("#invoices tbody tr")]
-		.find(r => r.innerText.includes("63.5") || r.innerText.includes("49.00"))?.querySelector("a").innerText ?? ""`)
+		.find(r => r.innerText.includes("63.50"))?.querySelector("a").innerText ?? ""`)
 	require.NotEmpty(b.t, invoice, b.text("#invoices"))
 	b.follow(invoice)
 	b.reads("main", "API calls")

@@ -37,7 +37,7 @@ func TestBudgets(t *testing.T) {
 		"3 + 1 held of 5", "nearly full", "80 %", "and 1 more limit", "1.50 USD + 0.50 USD held of 40.00 USD")
 	safe(t, p)
 	anna := at + "/budgets/anna"
-	p = b.get(anna).is(200, "units of calls, each day", "told at 80 %", "3 used, 1 held, of 5",
+	p = b.get(anna).is(200, "units of calls, each day", "alerts at 80 %", "3 used, 1 held, of 5",
 		`href="`+at+`/budgets/org"`, `href="`+at+`/customers/anna"`, "in all", "without an end")
 	safe(t, p)
 	b.get(at+"/budgets/nobody").is(404, "Budget not found")
@@ -46,7 +46,7 @@ func TestBudgets(t *testing.T) {
 	p = b.get(at+"/customers/anna").is(200, "Open reservations", "call-7", `id="own-budgets"`)
 	safe(t, p)
 	release := at + "/reservations/" + held + "/release"
-	b.get(release+"/confirm").is(200, "Release this reservation?", "call-7", "1 units", "not billed")
+	b.get(release+"/confirm").is(200, "Release this reservation?", "call-7", "1 unit<", "not billed")
 	b.submit(at+"/customers/anna", release, url.Values{}).is(200, "The reservation was released")
 	require.NotContains(t, b.get(at+"/customers/anna").body, "Open reservations")
 

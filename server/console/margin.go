@@ -16,7 +16,9 @@ type marginData struct {
 	Base, Environment string
 	By, From, To      string
 	Rows              []shownMargin
-	More              int
+	// Refused reports whether there is no report.
+	Refused bool
+	More    int
 }
 
 type shownMargin struct {
@@ -28,14 +30,14 @@ type shownMargin struct {
 // maxMargins is how many rows the page lists, those with the most revenue.
 const maxMargins = 200
 
-// showMargin is the page …/margin. Without a range it is of the last 30 days.
+// showMargin is the page …/margin. Without a range it is of the last 7 days.
 func showMargin(v *visit) {
 	now := time.UnixMilli(v.console.config.Machine.EnvironmentNow(
 		v.env, v.console.config.Now().UnixMilli())).UTC()
 	data := marginData{
 		Base: v.base() + "/margin", Environment: v.base(),
 		By:   cmp.Or(v.query("by"), "customer"),
-		From: cmp.Or(v.query("from"), now.AddDate(0, 0, -30).Format(time.DateOnly)),
+		From: cmp.Or(v.query("from"), now.AddDate(0, 0, -6).Format(time.DateOnly)),
 		To:   cmp.Or(v.query("to"), now.Format(time.DateOnly)),
 	}
 	call := v.adminCall("showMargin")
@@ -48,6 +50,7 @@ func showMargin(v *visit) {
 	list, fault := dataOf[report](v, v.admin(call))
 	if fault != nil {
 		v.problem(fault)
+		data.Refused = true
 	}
 	slices.SortStableFunc(list.Rows, func(a, b api.MarginRow) int {
 		return cmp.Compare(drawnAs(b.Revenue), drawnAs(a.Revenue))

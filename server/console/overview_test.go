@@ -59,6 +59,10 @@ func TestTheMargin(t *testing.T) {
 	}
 	b.get(at).is(200, `href="/console/accounts/demo/sandbox/customers/anna"`)
 	b.get(at+"?from=2020-01-01&to=2020-01-02").is(200, "No revenue and no cost")
+	for _, wrong := range []string{"?from=yesterday", "?by=moon"} {
+		require.NotContains(t, b.get(at+wrong).is(400).body, "No revenue and no cost")
+	}
 	b.get(at+"?from=yesterday").is(400, "RFC 3339")
-	b.get(at + "?by=moon").is(400)
+	week := n.now().AddDate(0, 0, -6).UTC().Format(time.DateOnly)
+	b.get(at).is(200, `name="from" value="`+week+`"`)
 }

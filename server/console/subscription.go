@@ -152,7 +152,7 @@ func askChange(v *visit) {
 	}
 	if kind == "UPGRADE" {
 		q.Notes = []string{"It takes effect at once. What is left of the price paid for this period is " +
-			"credited, and counters follow the new plan."}
+			"credited, and usage so far counts under the new plan's limits."}
 	} else {
 		q.Facts = append(q.Facts, fact{"Takes effect", written(s.CurrentPeriodEnd)})
 		q.Notes = []string{"The present plan stays until its period ends."}
