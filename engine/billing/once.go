@@ -34,8 +34,8 @@ type Once struct {
 	inner op
 }
 
-// onceable is a command that Once may carry. receipt returns the ids from which its answer is given
-// again.
+// onceable is a command with ids from which its answer is given again; receipt returns them. The
+// answers of others that Once may carry are read from the state.
 type onceable interface {
 	receipt() (first, second [16]byte)
 }
@@ -120,8 +120,8 @@ func (c *Once) Apply(t *turn) engine.Outcome {
 	}
 
 	r := request{key: c.Key, body: c.Body, at: t.Stamp, env: c.Env}
-	if outcome == engine.OutcomeDone {
-		r.first, r.second = machine.Inner(c.inner).(onceable).receipt()
+	if made, ok := machine.Inner(c.inner).(onceable); ok && outcome == engine.OutcomeDone {
+		r.first, r.second = made.receipt()
 	}
 	t.requests.keep(r)
 	t.Answer(&OnceReply{First: r.first, Second: r.second, Reply: t.Reply})

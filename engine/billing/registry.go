@@ -142,7 +142,7 @@ func (c command) growing() command {
 	return c
 }
 
-// once is the row of a command that Once may carry: see onceable.
+// once is the row of a command that Once may carry: see Once.
 func (c command) once() command {
 	c.Once = true
 	return c
@@ -221,9 +221,9 @@ var registry = [...]command{
 	KindSubmit:                carrier("Submit", openSubmit, submitCarries),
 	KindNoteMembership:        of((*NoteMembership).apply).recorded(),
 	KindPutBudget:             ofBudgets((*charging.Budgets).Put).growing().submitted().recorded(),
-	KindMoveBudget:            ofBudgets((*charging.Budgets).Move).submitted().recorded(),
-	KindArchiveBudget:         ofBudgets((*charging.Budgets).Archive).recorded(),
-	KindFreezeBudget:          ofBudgets((*charging.Budgets).Freeze).submitted().recorded(),
+	KindMoveBudget:            ofBudgets((*charging.Budgets).Move).once().submitted().recorded(),
+	KindArchiveBudget:         ofBudgets((*charging.Budgets).Archive).once().recorded(),
+	KindFreezeBudget:          ofBudgets((*charging.Budgets).Freeze).once().submitted().recorded(),
 	KindBindKey:               of((*BindKey).apply).submitted().recorded(),
 	KindDemoteKeys:            of((*DemoteKeys).apply),
 	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),

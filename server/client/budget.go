@@ -40,15 +40,15 @@ func (a budgets) budgetRoutes() []server.Route {
 			"The past windows of each limit, in the order of limits, newest first", server.AccessRead,
 			byName(a.listWindows), reads, answers(server.Object(server.Must("windows", windows)))),
 		row("POST", one+"/move", "moveBudget", "Put a budget, with all below it, under another one",
-			server.AccessFull, byName(a.moveBudget), server.Takes(server.RefTo("BudgetMove")),
-			answers(budget)),
+			server.AccessFull, byName(a.moveBudget), server.Asks(server.RequestKey),
+			server.Takes(server.RefTo("BudgetMove")), answers(budget)),
 		row("POST", one+"/freeze", "freezeBudget",
 			"Take no usage and no reservation at a budget and below it", server.AccessFull,
-			byName(a.freezing(true)), answers(budget)),
+			byName(a.freezing(true)), server.Asks(server.RequestKey), answers(budget)),
 		row("POST", one+"/unfreeze", "unfreezeBudget", "Take usage again", server.AccessFull,
-			byName(a.freezing(false)), answers(budget)),
+			byName(a.freezing(false)), server.Asks(server.RequestKey), answers(budget)),
 		row("DELETE", one, "archiveBudget", "End a budget, and with it all below it, for good",
-			server.AccessFull, byName(a.archiveBudget), answers(budget)),
+			server.AccessFull, byName(a.archiveBudget), server.Asks(server.RequestKey), answers(budget)),
 	}
 }
 
@@ -174,14 +174,21 @@ func loadZones(f *form.Reader, c *billing.PutBudget) {
 }
 
 // change proposes a command about a budget, and answers with the budget as it is then. A key that
-// is bound to a budget may not change any: it would get past its own.
+// is bound to a budget may not change any: it would get past its own. A request to put one is
+// repeatable as it is; others may have an Idempotency-Key.
 func (a budgets) change(
 	x *server.Exchange, key string, kind engine.Kind, c wire.Fielder,
-) *server.Fault {
+) (fault *server.Fault) {
 	if principal(x).Budget != 0 {
 		return server.FaultScope.With("An API key that is bound to a budget may not change budgets.")
 	}
-	if r := a.propose(x, kind, wire.Encode(nil, c)); r.Outcome != engine.OutcomeDone {
+	var r engine.Result
+	if kind == billing.KindPutBudget {
+		r = a.propose(x, kind, wire.Encode(nil, c))
+	} else if r, _, fault = a.once(x, kind, c); fault != nil {
+		return fault
+	}
+	if r.Outcome != engine.OutcomeDone {
 		return budgetFault(server.FaultOf(r.Outcome), r)
 	}
 	return a.getBudget(x, key)

@@ -224,7 +224,7 @@ func (a *budgetAct) carryOut(v *visit) {
 		v.ask(q)
 		return
 	}
-	call := server.Call{Operation: a.operation, Path: []string{key}}
+	call := server.Call{Operation: a.operation, Path: []string{key}, OnceKey: page.OnceKey(v.fields)}
 	if a.operation == "moveBudget" {
 		call.Body = []byte("{}")
 		if parent := v.typed("parent"); parent != "" {

@@ -66,6 +66,13 @@ func TestBudgets(t *testing.T) {
 		is(200, "frozen", "Unfreeze…")
 	b.send(at+"/customers/anna/usage", b.fill(at+"/customers/anna", fields("feature", "calls",
 		"units", "1"))).is(402, "frozen")
+
+	// A form that is sent again after it was undone does nothing.
+	old := b.confirmed(b.asked(anna+"/unfreeze", b.fill(anna, url.Values{})), url.Values{})
+	b.send(anna+"/unfreeze", old).is(303)
+	twice("freeze", url.Values{}, "Freeze Anna?")
+	b.send(anna+"/unfreeze", old).is(303)
+	b.get(anna).is(200, "Unfreeze…")
 	twice("unfreeze", url.Values{}, "Unfreeze Anna?").is(200, "Freeze…")
 	b.send(anna+"/move", b.fill(anna, fields("parent", "nobody"))).
 		is(400, `id="parent-wrong"`, `value="nobody"`)
