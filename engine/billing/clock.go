@@ -36,7 +36,7 @@ func (c *AdvanceClock) apply(t *turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// advances says whether an environment's clock may move from an instant to another.
+// advances reports whether an environment's clock may move from an instant to another.
 func advances(e *accounts.Environment, now, to int64) engine.Outcome {
 	switch {
 	case e.Kind != accounts.EnvironmentSandbox:

@@ -235,7 +235,7 @@ func TestInvoiceAboveIsAtLeastOneUnit(t *testing.T) {
 }
 
 // TestWhatCreditsPayAheadIsNotBilledNow: of a feature that accumulates, they have paid units of the
-// next period. These are no part of what the present one has to bill.
+// next period, which the present one does not bill.
 func TestWhatCreditsPayAheadIsNotBilledNow(t *testing.T) {
 	p := interimPlan("small", 0, "seats")
 	p.Features[0].Pricing.ResetMode, p.Features[0].Pricing.Credits.Pool = "accumulate", "prepaid"

@@ -29,6 +29,8 @@ type ledgers struct {
 	minted int
 	// ticks counts the ticks at the present instant.
 	ticks int
+	// undecided is set once the oracle cannot know what is right: the history ends there.
+	undecided bool
 	// snapshot is one that was taken after the entry before the cut-th.
 	snapshot []byte
 	cut      int

@@ -48,7 +48,7 @@ type SettleItem struct {
 }
 
 func (c *SettleReservation) apply(t *turn) engine.Outcome {
-	if t.namesReservation(c.Env, []byte(c.EventKey)) {
+	if t.Held.Owns(c.Env, []byte(c.EventKey)) {
 		return engine.OutcomeEventKeyReserved
 	}
 	h, outcome := t.openReservation(c.Env, &c.ID)

@@ -170,8 +170,8 @@ func TestATakenKeyIsKeptAsLongAsEventKeys(t *testing.T) {
 	require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 1))
 }
 
-// TestAReservationsKeysAreItsOwn: no event and no settlement takes a key under which the events of a
-// reservation are recorded. Keys that only look alike are free.
+// TestAReservationsKeysAreItsOwn: no event and no settlement takes a key under which the events of
+// a reservation are recorded. Keys that only look alike are free.
 func TestAReservationsKeysAreItsOwn(t *testing.T) {
 	s := newHeldSandbox(t)
 	v := s.view(s.reserve("r", "calls", 80))

@@ -223,27 +223,10 @@ func (m *customerReader) ReservationEventKeys(env uint32, id [16]byte) (keys [][
 	return keys
 }
 
-// holdEventPrefix begins the keys of events that settle a reservation.
-const holdEventPrefix = "reservation:"
-
 // holdEventKey is the idempotency key of the n-th event that settles a reservation. Nobody else has
-// used it: before there is the reservation nobody knows its id, and then namesReservation refuses.
+// used it: before there is the reservation nobody knows its id, and then Owns has it refused.
 func holdEventKey(v *holds.Hold, n uint32) []byte {
-	return []byte(holdEventPrefix + rows.UUIDText(v.ID) + ":" + strconv.Itoa(int(n)))
-}
-
-// namesReservation reports whether an event key is for the own events of a reservation that is kept.
-func (t *turn) namesReservation(env uint32, key []byte) bool {
-	const id = len(holdEventPrefix)
-	if len(key) <= id+36 || string(key[:id]) != holdEventPrefix || key[id+36] != ':' {
-		return false
-	}
-	named, ok := rows.ParseUUID(string(key[id : id+36]))
-	if !ok {
-		return false
-	}
-	row, _ := t.holds.Find(env, &named)
-	return row != 0
+	return []byte(holds.EventPrefix + rows.UUIDText(v.ID) + ":" + strconv.Itoa(int(n)))
 }
 
 // settling is a reservation in the hands of a command.

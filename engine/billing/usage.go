@@ -22,7 +22,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if outcome := c.used(t); outcome != engine.OutcomeNone {
 		return outcome
 	}
-	if t.namesReservation(c.Env, c.KeyText) {
+	if t.Held.Owns(c.Env, c.KeyText) {
 		return engine.OutcomeEventKeyReserved
 	}
 	if c.payload != nil {

@@ -19,7 +19,9 @@ func (v *visit) holds(customer string) (h spend.Holds) {
 		Reservations []api.Reservation `json:"reservations"`
 		NextCursor   string            `json:"nextCursor"`
 	}
-	found, more, _ := spend.Open(maxShown, func(limit, cursor string) ([]api.Reservation, string, bool) {
+	found, more, _ := spend.Open(maxShown, func(
+		limit, cursor string,
+	) ([]api.Reservation, string, bool) {
 		call := v.adminCall("listReservations", customer)
 		call.Query = spend.OpenQuery(limit, cursor)
 		some := need[list](v, v.admin, call)

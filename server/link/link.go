@@ -118,8 +118,8 @@ func (s *Signer) Read(text []byte) (l Link, err error) {
 
 // Begin is the link as it is made now, by the cluster's clock, for its Minutes. Its date is one
 // millisecond behind all that this node has applied, and not what a clock says: whatever is
-// revoked from then on ends it, even at the same stamp, and even if this node's clock is fast. Its Minutes become those from
-// that date on.
+// revoked from then on ends it, even at the same stamp, and even if this node's clock is fast. Its
+// Minutes become those from that date on.
 func (l Link) Begin(m *billing.Machine, now time.Time) Link {
 	start := m.Clock(now.UnixMilli())
 	ends := start + int64(l.Minutes)*minuteMS

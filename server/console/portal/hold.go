@@ -20,7 +20,9 @@ type shownBudget struct {
 
 // holds are the customer's open reservations, with the subscriptions that they may have them of.
 func (v *visit) holds(subscriptions []api.Subscription) (h spend.Holds, ok bool) {
-	list, more, ok := spend.Open(maxHolds, func(limit, cursor string) ([]api.Reservation, string, bool) {
+	list, more, ok := spend.Open(maxHolds, func(
+		limit, cursor string,
+	) ([]api.Reservation, string, bool) {
 		query := spend.OpenQuery(limit, cursor)
 		query.Set("customerReferenceId", v.customer.ExternalID)
 		some, ok := dataOf[struct {

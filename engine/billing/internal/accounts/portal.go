@@ -42,8 +42,8 @@ func (e *Environment) EndedLinks() []LinksEnd {
 }
 
 // EndLinks ends the links that a customer has at an instant, also those that were made after an
-// earlier end of the same instant. Where too many customers' were ended lately, it ends those of all
-// customers: the list stays bounded, and no ended link comes back.
+// earlier end of the same instant. Where too many customers' were ended lately, it ends those of
+// all customers: the list stays bounded, and no ended link comes back.
 func (e *Environment) EndLinks(customer uint32, at int64) {
 	at = max(at, e.LinksEnded(customer))
 	list := slices.DeleteFunc(slices.Clone(e.EndedLinks()), func(l LinksEnd) bool {

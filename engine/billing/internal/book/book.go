@@ -47,11 +47,13 @@ type Book struct {
 
 // Holder returns what a customer's open reservations hold at an instant: units of a feature of a
 // subscription, and credits of pools of a name. Callers hold the customer's lock. Took reports
-// whether a reservation has taken the key of an event; for Apply.
+// whether a reservation has taken the key of an event, Owns whether the key is for a reservation's
+// own events; for Apply.
 type Holder interface {
 	Units(customer, subscription, feature uint32, now int64) decimal.Decimal
 	Credits(customer uint32, pool catalogs.PoolName, now int64) decimal.Decimal
 	Took(key *[16]byte) bool
+	Owns(env uint32, key []byte) bool
 }
 
 // Lists are heads of lists of rows.

@@ -178,6 +178,23 @@ func (h *Holds) Took(key *[16]byte) bool {
 	}) != 0
 }
 
+// EventPrefix begins the keys of events that settle a reservation; its id and a number follow.
+const EventPrefix = "reservation:"
+
+// Owns reports whether an event key is for the own events of a reservation that is kept. For Apply.
+func (h *Holds) Owns(env uint32, key []byte) bool {
+	const id = len(EventPrefix)
+	if len(key) <= id+36 || string(key[:id]) != EventPrefix || key[id+36] != ':' {
+		return false
+	}
+	named, ok := rows.ParseUUID(string(key[id : id+36]))
+	if !ok {
+		return false
+	}
+	row, _ := h.Find(env, &named)
+	return row != 0
+}
+
 // OpenOf is how many open reservations a customer has.
 func (h *Holds) OpenOf(customer uint32) uint32 {
 	if row := h.holderOf(customer); row != 0 {
