@@ -114,7 +114,7 @@ func (b *tab) hear(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
 		u, err := url.Parse(e.Request.URL)
-		// data: asks nobody; Chromium draws the icon of a date's field by it.
+		// A data: URL reaches no host. Chromium draws the icon of a date field from one.
 		if err != nil || u.Scheme != "data" && !b.trusted[u.Scheme+"://"+u.Host] {
 			b.wrong = append(b.wrong, "it asks "+e.Request.URL)
 		}

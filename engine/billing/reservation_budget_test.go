@@ -128,8 +128,8 @@ func TestALateSettlementIsAskedAsAWhole(t *testing.T) {
 	s.counts("all", "10", "0")
 }
 
-// TestARefusedOverrunIsAskedAsAWhole: each of two items fits a budget, both do not; what the
-// reservation holds beside them is not counted a second time.
+// TestARefusedOverrunIsAskedAsAWhole: each of two items fits a budget, but not both together. What
+// the reservation already holds is not counted twice.
 func TestARefusedOverrunIsAskedAsAWhole(t *testing.T) {
 	s := newBudgetSandbox(t, inUSD("10"))
 	s.reserveBoth("r", 2, 2, refusesOverruns)
@@ -141,8 +141,8 @@ func TestARefusedOverrunIsAskedAsAWhole(t *testing.T) {
 	s.counts("all", "10", "0")
 }
 
-// TestAPartBeyondItsHoldIsAskedBesideTheRest: what stays held of the other item counts.
-func TestAPartBeyondItsHoldIsAskedBesideTheRest(t *testing.T) {
+// TestAPartBeyondItsHoldCountsTheOtherItem: what stays held for the other item counts.
+func TestAPartBeyondItsHoldCountsTheOtherItem(t *testing.T) {
 	s := newBudgetSandbox(t, inUSD("10"))
 	s.reserveBoth("r", 2, 6, refusesOverruns)
 	part := func(units int64) engine.Result {

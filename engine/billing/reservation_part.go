@@ -119,8 +119,8 @@ func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 	return p.overrun(t, h, occurredAt, own)
 }
 
-// keeps is how many credits stay held beside the part: what other reservations hold, and this one
-// for parts behind it, or where it stays open, for all others.
+// keeps returns how many credits stay held when the part is settled: those of other reservations,
+// and this one's for its later parts or, if it stays open, for all its other parts.
 func (p *part) keeps(t *turn, h *settling) decimal.Decimal {
 	u := p.usage
 	if !u.place.Credited() {

@@ -223,8 +223,8 @@ func (m *customerReader) ReservationEventKeys(env uint32, id [16]byte) (keys [][
 	return keys
 }
 
-// holdEventKey is the idempotency key of the n-th event that settles a reservation. Nobody else has
-// used it: before there is the reservation nobody knows its id, and then Owns has it refused.
+// holdEventKey returns the idempotency key of the n-th event that settles a reservation. No caller
+// can have used it: the reservation's id is unknown before it exists, and Owns reserves it then.
 func holdEventKey(v *holds.Hold, n uint32) []byte {
 	return []byte(holds.EventPrefix + rows.UUIDText(v.ID) + ":" + strconv.Itoa(int(n)))
 }

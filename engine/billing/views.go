@@ -248,8 +248,8 @@ func (m *customerReader) Budget(env uint32, key string) (v BudgetView, ok bool) 
 	return s.budgets.Forest.View(env, []byte(key), now, s.budgets.Names(env))
 }
 
-// BudgetsOf lists the nodes that are a customer's own: one, or none. False: there is no such
-// customer.
+// BudgetsOf lists the budgets that are a customer's own: one or none. It reports false if the
+// customer does not exist.
 func (m *customerReader) BudgetsOf(env uint32, customer string) (views []BudgetView, ok bool) {
 	row := m.CustomerRow(env, []byte(customer))
 	if row == 0 {

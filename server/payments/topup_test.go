@@ -40,7 +40,10 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hold := a.hold
 	a.mu.Unlock()
 	if r.Method == http.MethodPost && hold != nil {
-		_ = r.ParseForm()
+		if err := r.ParseForm(); err != nil { // while its sender still waits
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		a.held <- struct{}{}
 		<-hold
 	}
@@ -48,7 +51,9 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	status, body := a.answer(r)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		panic(http.ErrAbortHandler) // its sender has given up
+	}
 }
 
 func (a *account) answer(r *http.Request) (int, map[string]any) {

@@ -236,7 +236,7 @@ func TestWhoOperates(t *testing.T) {
 		":9080 is not an address":        func(c *config.Config) { c.SignIn.OpsURL, c.Ops = "", ":9080" },
 		"in plaintext":                   func(c *config.Config) { c.SignIn.OpsURL = "http://ops.example" },
 		"without a path":                 func(c *config.Config) { c.SignIn.OpsURL = "https://ops.example/" },
-		"signs nobody in":                func(c *config.Config) { c.SignIn.Persons = config.Issuer{} },
+		"must be that of signIn.persons": func(c *config.Config) { c.SignIn.Persons = config.Issuer{} },
 		"operators[1]: its issuer": func(c *config.Config) {
 			c.SignIn.Operators = []config.Operator{
 				c.SignIn.Operators[0],

@@ -126,7 +126,7 @@ func (c *Config) validateSignIn(complain complainer) {
 				"manage", i)
 		}
 		complain.when(s.Persons.Issuer == "" || o.Issuer != "" && o.Issuer != s.Persons.Issuer,
-			"signIn.operators[%d]: its issuer signs nobody in: want that of signIn.persons", i)
+			"signIn.operators[%d]: its issuer must be that of signIn.persons", i)
 	}
 	if u, err := url.Parse(c.BaseURL()); s.Persons.Issuer != "" &&
 		(err != nil || u.Scheme != "https" && !Loopback(u.Hostname())) {

@@ -49,7 +49,7 @@ const (
 	TableHoldItems = 81
 	TableHoldTexts = 82
 
-	// 71 and 72 are beside the pools' other tables.
+	// 71 and 72 are listed with the other tables of pools.
 	TableTopUps     = 71
 	TableTopUpTexts = 72
 
