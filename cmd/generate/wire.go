@@ -19,7 +19,7 @@ var codecCalls = map[class]string{
 //	//schema:declared  in order of declaration, not of the numbers
 //	//schema:split head body 5  two methods more, of the fields before and from number 5 on
 //	//schema:quick     one more that decodes the usual form without a loop
-//	//schema:straight  one more that encodes without a Codec
+//	//schema:straight  one more that encodes without a Codec; items of its lists have it, too
 //	//schema:details   also where the struct has no field yet
 //
 // A hand-written method bounds is called at the end.
@@ -105,7 +105,10 @@ func (o *output) quick(t *typ, fields []field) {
 	o.line("// quick decodes the usual form. False: Fields must decode, into a zero value.")
 	o.line("func (v *%s) quick(src []byte) bool {\nq, at := wire.Quick(src), 0", t.name)
 	for _, f := range fields {
-		kind := bytes
+		if f.class == isList && f.of.directive("quick") == nil {
+			continue // Fields decodes it
+		}
+		kind, check := bytes, "if"
 		read, known := quickReads[f.class]
 		switch f.class {
 		case isUint:
@@ -114,16 +117,20 @@ func (o *output) quick(t *typ, fields []field) {
 			read = "n, next := q.Uint(at+%[2]d, 1<<" + size + "-1)\nv.%[1]s, at = uint" + size + "(n), next"
 		case isInt, isBool:
 			kind = varint
+		case isList:
+			check, known = "for", true
+			read = "item, next := q.Blob(at + %[2]d)\nv.%[1]s = append(v.%[1]s, " + f.of.name + "{})\n" +
+				"if !v.%[1]s[len(v.%[1]s)-1].quick(item) {\nreturn false\n}\nat = next"
 		}
 		if !known {
 			o.fail("%s.%s: %s cannot be decoded quickly", t.pack.path, t.name, f.name)
 		}
 		length := 1
 		if tag := f.Wire<<3 | kind; tag < 0x80 {
-			o.line("if q.Is(at, %#x) {", tag)
+			o.line(check+" q.Is(at, %#x) {", tag)
 		} else {
 			length = 2
-			o.line("if q.IsHigh(at, %#x, %#x) {", tag&0x7f|0x80, tag>>7)
+			o.line(check+" q.IsHigh(at, %#x, %#x) {", tag&0x7f|0x80, tag>>7)
 		}
 		o.line(read+"\n}", f.name, length)
 	}
@@ -138,6 +145,9 @@ var straightWrites = map[class]string{
 	isBytes:   "dst = wire.AppendBlob(dst, %[2]s, v.%[1]s)",
 	isID:      "dst = wire.AppendID(dst, %[2]s, &v.%[1]s)",
 	isDecimal: "dst = wire.AppendDecimal(dst, %[2]s, v.%[1]s)",
+	isString:  "dst = wire.AppendText(dst, %[2]s, v.%[1]s)",
+	isList: "for i := range v.%[1]s {\ndst = wire.OpenMessage(dst, %[2]s)\nbegin := len(dst)\n" +
+		"dst = wire.CloseMessage(v.%[1]s[i].append(dst), begin)\n}",
 }
 
 // straight writes an encoder that keeps the bytes in registers.
@@ -146,7 +156,7 @@ func (o *output) straight(t *typ, fields []field) {
 	o.line("func (v *%s) append(dst []byte) []byte {", t.name)
 	for _, f := range fields {
 		write, known := straightWrites[f.class]
-		if !known {
+		if !known || f.class == isList && f.of.directive("straight") == nil {
 			o.fail("%s.%s: %s cannot be encoded straight ahead", t.pack.path, t.name, f.name)
 		}
 		o.line(write, f.name, strconv.Itoa(f.Wire))

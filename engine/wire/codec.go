@@ -78,15 +78,14 @@ func (c *Codec) Close() error {
 	return c.err
 }
 
+// is reports whether field n is next.
+func (c *Codec) is(n protowire.Number) bool {
+	return c.err == nil && len(c.buf) > 0 && (c.size > 0 || c.peek()) && c.number == n
+}
+
 // take consumes the tag of field n if it is next.
 func (c *Codec) take(n protowire.Number, t protowire.Type) bool {
-	if c.err != nil || len(c.buf) == 0 {
-		return false
-	}
-	if c.size == 0 && !c.peek() {
-		return false
-	}
-	if c.number != n {
+	if !c.is(n) {
 		return false
 	}
 	if c.typ != t {
@@ -336,13 +335,7 @@ func (c *Codec) Message(n protowire.Number, v Fielder) (present bool) {
 		c.buf = append(protowire.AppendTag(c.buf, n, protowire.BytesType), 0)
 		begin := len(c.buf)
 		v.Fields(c)
-		// One byte was left for the length; a longer one moves the bytes written after it.
-		size := len(c.buf) - begin
-		if more := protowire.SizeVarint(uint64(size)) - 1; more > 0 {
-			c.buf = append(c.buf, make([]byte, more)...)
-			copy(c.buf[begin+more:], c.buf[begin:begin+size])
-		}
-		protowire.AppendVarint(c.buf[:begin-1], uint64(size))
+		c.buf = CloseMessage(c.buf, begin)
 		return true
 	}
 	if !c.take(n, protowire.BytesType) {
@@ -373,12 +366,12 @@ func List[T any, P interface {
 		}
 		return
 	}
-	for {
+	for c.is(n) {
 		var item T
-		if !c.Message(n, P(&item)) || c.err != nil {
+		*v = append(*v, item)
+		if c.Message(n, P(&(*v)[len(*v)-1])); c.err != nil {
 			return
 		}
-		*v = append(*v, item)
 	}
 }
 

@@ -58,6 +58,36 @@ func AppendBlob(dst []byte, number int, v []byte) []byte {
 	return append(appendLength(dst, number, len(v)), v...)
 }
 
+// AppendText appends text.
+func AppendText(dst []byte, number int, v string) []byte {
+	if v == "" {
+		return dst
+	}
+	return append(appendLength(dst, number, len(v)), v...)
+}
+
+// OpenMessage appends the beginning of a nested struct, CloseMessage its length, once its fields
+// follow from begin on.
+func OpenMessage(dst []byte, number int) []byte {
+	return append(appendTag(dst, number<<3|bytesTag), 0)
+}
+
+// CloseMessage puts the length of what begins at an offset before it: one byte was left for it, a
+// longer one moves what follows.
+func CloseMessage(dst []byte, begin int) []byte {
+	size := len(dst) - begin
+	if size < 0x80 {
+		dst[begin-1] = byte(size)
+		return dst
+	}
+	var head [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(head[:], uint64(size))
+	dst = append(dst, head[:n-1]...) // their values do not matter
+	copy(dst[begin+n-1:], dst[begin:begin+size])
+	copy(dst[begin-1:], head[:n])
+	return dst
+}
+
 // appendLength appends a field's tag and the length of its value.
 func appendLength(dst []byte, number, length int) []byte {
 	return binary.AppendUvarint(appendTag(dst, number<<3|bytesTag), uint64(length))
