@@ -91,8 +91,13 @@ func (t *Turn) Base() *Turn { return t }
 // Fold mixes a value into the rolling hash.
 func (t *Turn) Fold(v uint64) { t.Hash = Fold(t.Hash, v) }
 
+// replyBytes is room for the usual reply.
+const replyBytes = 256
+
 // Answer makes a reply the record's.
-func (t *Turn) Answer(reply wire.Fielder) { t.Reply = wire.Encode(nil, reply) }
+func (t *Turn) Answer(reply wire.Fielder) {
+	t.Reply = wire.Encode(make([]byte, 0, replyBytes), reply)
+}
 
 // Conclude folds a record's outcome and adds its result.
 func (t *Turn) Conclude(o engine.Outcome, out *engine.Applied) {
