@@ -1,12 +1,15 @@
 package billing
 
 import (
+	"bytes"
+
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
+	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
@@ -22,7 +25,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if outcome := c.used(t); outcome != engine.OutcomeNone {
 		return outcome
 	}
-	if t.Held.Owns(c.Env, c.KeyText) {
+	if bytes.HasPrefix(c.KeyText, []byte(holds.EventPrefix)) && t.Held.Owns(c.Env, c.KeyText) {
 		return engine.OutcomeEventKeyReserved
 	}
 	if c.payload != nil {
@@ -103,7 +106,7 @@ func (c *RecordUsage) used(t *turn) engine.Outcome {
 	if slot, found := t.keys.Find(c.Key, c.hash); found {
 		return c.repeated(slot)
 	}
-	if t.Held.Took(&c.Key) {
+	if t.TakenKeys > 0 && t.Held.Took(&c.Key) {
 		return engine.OutcomeKeyReused
 	}
 	span := t.keys.Span()
@@ -452,7 +455,11 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		}
 	case u.place.Feature != nil:
 		k := t.Keeper.S
-		before := k.Counters.Reading(u.place.Counter, u.place.Feature)
+		watched := u.outcome == engine.OutcomeLimitReached || u.place.Feature.Watched
+		var before decimal.Decimal
+		if watched {
+			before = k.Counters.Reading(u.place.Counter, u.place.Feature)
+		}
 		lock := k.Stripe(u.customer)
 		lock.Lock()
 		k.Counters.Write(u.place.Counter, &u.counted)
@@ -468,7 +475,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		t.Fold(uint64(high) ^ low)
 		high, low = u.counted.Next.Bits()
 		t.Fold(uint64(u.place.Counter)<<32 ^ uint64(high) ^ low)
-		if u.outcome == engine.OutcomeLimitReached || u.place.Feature.Watched {
+		if watched {
 			t.TellReached(u.place, before, u.counted.Reading(u.place.Feature), u.recordedAt)
 		}
 		if u.place.Feature.Interim {

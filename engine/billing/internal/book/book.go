@@ -43,6 +43,9 @@ type Book struct {
 	// Held reports what customers' open reservations hold. Customers without any have Customer.Held
 	// unset.
 	Held Holder
+	// TakenKeys is how many event keys reservations have taken, for Apply: most have none, and their
+	// events do not ask.
+	TakenKeys int
 }
 
 // Holder returns what a customer's open reservations hold at an instant: units of a feature of a

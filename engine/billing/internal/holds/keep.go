@@ -97,6 +97,7 @@ func (h *Holds) Take(t *book.Keeper, row uint32, w *Words, key *[16]byte) {
 	w.Taken, w.TakenAt = append(w.Taken, key[:]...), t.Stamp
 	h.Rows.Write(row).TookKeys = true
 	h.byEvent.Insert(h.book.IDHash(key), row)
+	h.book.TakenKeys++
 	t.Fold(binary.LittleEndian.Uint64(key[:]))
 }
 
@@ -108,8 +109,10 @@ func (h *Holds) indexTaken(row uint32, add bool) {
 		hash := h.book.IDHash((*[16]byte)(rest))
 		if add {
 			h.byEvent.Insert(hash, row)
+			h.book.TakenKeys++
 		} else {
 			h.byEvent.Remove(hash, row)
+			h.book.TakenKeys--
 		}
 	}
 }
