@@ -68,11 +68,20 @@ type journalReader struct{ customerReader }
 
 // scratch is memory that Apply reuses for every entry.
 type scratch struct {
-	entry   accounts.Entry
-	moves   credits.Moves
-	usages  []RecordUsage
-	usage   usageEntry
-	payload []byte
+	entry  accounts.Entry
+	moves  credits.Moves
+	usages []RecordUsage
+	// reserves and settlements are those of the entry.
+	reserves    slab[Reserve]
+	settlements slab[SettleReservation]
+	usage       usageEntry
+	payload     []byte
+	// allotment is what the reservation at hand gets, settling the one that is there already, sealed
+	// the event that settles it, view what is answered.
+	allotment allotment
+	settling  settling
+	sealed    []byte
+	view      ReservationView
 }
 
 // keptUsages bounds the decoded usage events whose memory is kept for the next entry; only an entry
@@ -85,6 +94,28 @@ func (s *scratch) reset() {
 		s.usages = nil
 	}
 	s.usages = s.usages[:0]
+	s.reserves.reset()
+	s.settlements.reset()
+}
+
+// slab is memory for the entry's commands of a kind, which the next entry reuses.
+type slab[T any] []T
+
+func (s *slab[T]) reset() {
+	if cap(*s) > keptUsages {
+		*s = nil
+	}
+	*s = (*s)[:0]
+}
+
+// next returns a command as an earlier entry has left it. It is valid until the next entry.
+func (s *slab[T]) next() *T {
+	n := len(*s)
+	if n == cap(*s) {
+		*s, n = make([]T, 0, max(64, 2*n)), 0 // those before stay where they are
+	}
+	*s = (*s)[:n+1]
+	return &(*s)[n]
 }
 
 // event returns a zeroed record, which is valid until the next entry.

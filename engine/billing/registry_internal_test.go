@@ -16,6 +16,7 @@ func TestSinceIsAskedOfAllCommands(t *testing.T) {
 		KindRecordAudits: {}, KindRecordUsage: {&RecordUsage{}},
 		KindRecordProbedUsage: {&probedUsage{}, &RecordUsage{}},
 		KindOnce:              {&Once{}}, KindSubmit: {&Submit{}}, KindAdminister: {&Administer{}},
+		KindReserve: {&Reserve{}}, KindSettleReservation: {&SettleReservation{}},
 	}
 	for kind, row := range registry {
 		if row.Name == "" {

@@ -15,6 +15,7 @@ import (
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
 )
 
 // MaxReservationItems is how many features one reservation may hold.
@@ -26,6 +27,8 @@ const MaxReservationMS = accounts.DayMS
 // Reserve holds units of features for a customer until they are settled or released, or expire: of
 // all items or of none. A reservation with this Key and Body is the same answer again, another Body
 // is OutcomeReservationKeyReused. The reply is a ReservationView; of a refusal, a Shortage.
+//
+//schema:quick
 type Reserve struct {
 	Env uint32   `wire:"1"`
 	ID  [16]byte `wire:"2"`
@@ -54,6 +57,8 @@ type Reserve struct {
 }
 
 // ReserveItem is a feature of a reservation, by id or by key.
+//
+//schema:quick
 type ReserveItem struct {
 	FeatureKey string          `wire:"1"`
 	FeatureID  [16]byte        `wire:"2"`
@@ -90,7 +95,19 @@ type Shortage struct {
 	Stays bool `wire:"10"`
 }
 
-func (c *Reserve) apply(t *turn) engine.Outcome {
+// openReserve decodes a Reserve.
+func openReserve(m *Machine, payload []byte) (op, error) {
+	c := m.scratch.reserves.next()
+	*c = Reserve{Items: c.Items[:0]}
+	if c.quick(payload) {
+		return c, nil
+	}
+	*c = Reserve{}
+	return c, wire.Decode(payload, c)
+}
+
+// Apply implements machine.Op.
+func (c *Reserve) Apply(t *turn) engine.Outcome {
 	e := t.Environment(c.Env)
 	if e == nil {
 		return engine.OutcomeAccountUnknown
@@ -122,7 +139,11 @@ func (c *Reserve) apply(t *turn) engine.Outcome {
 	if outcome := t.holdRoom(e, customer, now); outcome != engine.OutcomeDone {
 		return outcome
 	}
-	a := allotment{customer: customer, now: now, catalog: e.Catalog.Load(), partial: c.Partial}
+	a := &t.m.scratch.allotment
+	*a = allotment{
+		customer: customer, now: now, catalog: e.Catalog.Load(), partial: c.Partial,
+		items: a.items[:0], rooms: a.rooms[:0], charges: a.charges[:0],
+	}
 	for i := range c.Items {
 		if outcome := a.take(t, &c.Items[i]); outcome != engine.OutcomeDone {
 			return outcome
@@ -131,7 +152,7 @@ func (c *Reserve) apply(t *turn) engine.Outcome {
 	if outcome := a.budget(t, c); outcome != engine.OutcomeDone {
 		return outcome
 	}
-	return c.add(t, e, &a)
+	return c.add(t, e, a)
 }
 
 // valid repeats what servers check of a request.
@@ -202,10 +223,10 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 	}
 	if c.DryRun {
 		view.ID, view.DryRun = [16]byte{}, true
-		t.Answer(view)
+		t.answerReservation(view)
 		return engine.OutcomeDone
 	}
-	t.Answer(view)
+	t.answerReservation(view)
 	t.Spend(2 * len(a.items))
 	words.Answer = t.Reply
 	row := t.holds.Add(&t.Keeper, &v, a.items, &words)

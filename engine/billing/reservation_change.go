@@ -191,8 +191,8 @@ func (t *turn) ExpireHold(row uint32) {
 // bill makes usage of what an expired reservation holds.
 func (h *settling) bill(t *turn) {
 	h.hold.State, h.to = holds.ReservationOpen, holds.ReservationBilled
-	h.words = t.holds.WordsOf(h.row)
-	var parts []part
+	h.text = t.holds.ReadWords(h.row, &h.words, h.text)
+	parts := h.parts
 	for i := range h.items {
 		if held := h.items[i].Held(); held.Sign() > 0 {
 			given := SettleItem{Cost: h.items[i].CostOf(held), HasCost: h.items[i].HasCost}

@@ -1,8 +1,6 @@
 package billing
 
 import (
-	"slices"
-
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/charging"
@@ -16,7 +14,7 @@ import (
 type part struct {
 	item  int
 	delta decimal.Decimal
-	usage *usage
+	usage usage
 	given *SettleItem
 	// beyond reports whether it is more than the item holds.
 	beyond bool
@@ -86,10 +84,8 @@ func (h *settling) givesBack(t *turn) (charges []budgets.Charge) {
 // plan decides what becomes of a part that goes beyond what is held. It changes nothing.
 func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 	i := &h.items[p.item]
-	p.usage = &usage{
-		customer: h.hold.Customer, feature: i.Feature, recordedAt: h.now, settling: h,
-	}
-	u := p.usage
+	u := &p.usage
+	u.customer, u.feature, u.recordedAt, u.settling = h.hold.Customer, i.Feature, h.now, h
 	own := decimal.Decimal{}
 	if h.hold.State == holds.ReservationOpen {
 		u.place = t.within(h.catalog, i.Subscription, i.Feature, occurredAt)
@@ -122,7 +118,7 @@ func (p *part) plan(t *turn, h *settling, occurredAt int64) engine.Outcome {
 // keeps returns how many credits stay held when the part is settled: those of other reservations,
 // and this one's for its later parts or, if it stays open, for all its other parts.
 func (p *part) keeps(t *turn, h *settling) decimal.Decimal {
-	u := p.usage
+	u := &p.usage
 	if !u.place.Credited() {
 		return decimal.Decimal{}
 	}
@@ -137,8 +133,11 @@ func (p *part) keeps(t *turn, h *settling) decimal.Decimal {
 
 // waits reports whether an item holds its credits while a part is carried out.
 func (h *settling) waits(p *part, item int) bool {
-	return h.partial || item > p.item &&
-		slices.ContainsFunc(h.parts, func(q part) bool { return q.item == item })
+	waits := h.partial
+	for i := range h.parts {
+		waits = waits || item > p.item && h.parts[i].item == item
+	}
+	return waits
 }
 
 // burns is how many credits of a usage's pool the part needs beyond those that stay held for it.
@@ -157,7 +156,7 @@ func (p *part) burns(h *settling, u *usage) decimal.Decimal {
 
 // overrun decides about what goes beyond the hold: what fits counts as any event.
 func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engine.Outcome {
-	u := p.usage
+	u := &p.usage
 	fits, level, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: at})
 	if outcome.Refused() {
 		return outcome
@@ -236,7 +235,7 @@ func (u *usage) compared(t *turn) (total, limit decimal.Decimal) {
 func (p *part) try(t *turn, h *settling, occurredAt int64) (
 	charged *charging.Charge, outcome engine.Outcome,
 ) {
-	u := *p.usage
+	u := p.usage
 	e := RecordUsage{Units: p.delta, OccurredAt: occurredAt}
 	if p.given != nil {
 		e.Cost, e.HasCost = p.given.Cost, p.given.HasCost
@@ -258,7 +257,7 @@ func (p *part) try(t *turn, h *settling, occurredAt int64) (
 func (p *part) carryOut(
 	t *turn, h *settling, c *SettleReservation, occurredAt int64,
 ) engine.Outcome {
-	i, u := &h.items[p.item], p.usage
+	i, u := &h.items[p.item], &p.usage
 	u.kept = p.keeps(t, h) // parts before it have burnt theirs
 	e := RecordUsage{
 		Env: h.env.Number, Attempt: uint32(t.Index) | 1, Units: p.delta, OccurredAt: occurredAt,
@@ -276,7 +275,8 @@ func (p *part) carryOut(
 	e.EventName = e.FeatureKey
 	e.Customer = t.ExternalID(t.Customers.Read(h.hold.Customer))
 	h.name(t, &e, c)
-	t.Payload = e.Seal(nil)
+	t.m.scratch.sealed = e.Seal(t.m.scratch.sealed[:0])
+	t.Payload = t.m.scratch.sealed
 	if outcome := u.price(&e, h.catalog.Feature(i.Feature)); outcome != engine.OutcomeDone {
 		return outcome
 	}

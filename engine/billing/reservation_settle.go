@@ -10,11 +10,14 @@ import (
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
+	"tollgate/engine/wire"
 )
 
 // SettleReservation takes a hold away and records what of it was used, in one entry. Units are
 // running totals of the reservation, so a repeated or reordered one never counts twice. Up to what
 // is held it is not refused. The reply is a ReservationView; of a refusal, a Shortage.
+//
+//schema:quick
 type SettleReservation struct {
 	Env   uint32       `wire:"1"`
 	ID    [16]byte     `wire:"2"`
@@ -38,6 +41,8 @@ type SettleReservation struct {
 
 // SettleItem is how much was used of a feature in all. Of a reservation of one feature neither id
 // nor key need be set.
+//
+//schema:quick
 type SettleItem struct {
 	FeatureKey string          `wire:"1"`
 	FeatureID  [16]byte        `wire:"2"`
@@ -47,7 +52,19 @@ type SettleItem struct {
 	HasCost bool            `wire:"5"`
 }
 
-func (c *SettleReservation) apply(t *turn) engine.Outcome {
+// openSettlement decodes a SettleReservation.
+func openSettlement(m *Machine, payload []byte) (op, error) {
+	c := m.scratch.settlements.next()
+	*c = SettleReservation{Items: c.Items[:0]}
+	if c.quick(payload) {
+		return c, nil
+	}
+	*c = SettleReservation{}
+	return c, wire.Decode(payload, c)
+}
+
+// Apply implements machine.Op.
+func (c *SettleReservation) Apply(t *turn) engine.Outcome {
 	if t.Held.Owns(c.Env, []byte(c.EventKey)) {
 		return engine.OutcomeEventKeyReserved
 	}
@@ -86,13 +103,15 @@ func (c *SettleReservation) answered(h *settling) bool {
 // totals are what each item is to be settled at. One that a partial settlement is behind, or that
 // none names, stays.
 func (c *SettleReservation) totals(h *settling) (totals []decimal.Decimal, o engine.Outcome) {
+	totals = h.totals
 	for i := range h.items {
 		totals = append(totals, h.items[i].Settled)
 	}
+	h.totals = totals
 	if len(c.Items) == 0 || len(c.Items) > len(h.items) {
 		return nil, engine.OutcomeReservationInvalid
 	}
-	named := make([]bool, len(totals))
+	var named [holds.MaxItems]bool
 	for j := range c.Items {
 		i := c.item(h, j)
 		if i < 0 {
@@ -130,8 +149,9 @@ func (c *SettleReservation) item(h *settling, j int) int {
 func (c *SettleReservation) settle(
 	t *turn, h *settling, totals []decimal.Decimal,
 ) engine.Outcome {
-	parts := c.parts(h, totals)
-	h.parts, h.partial = parts, c.Partial
+	c.parts(h, totals)
+	parts := h.parts
+	h.partial = c.Partial
 	if len(parts) > 0 {
 		if outcome := c.recorded(t, h); outcome != engine.OutcomeNone {
 			return outcome
@@ -231,8 +251,8 @@ func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// parts are the items to which the totals add something.
-func (c *SettleReservation) parts(h *settling, totals []decimal.Decimal) (parts []part) {
+// parts finds the items to which the totals add something.
+func (c *SettleReservation) parts(h *settling, totals []decimal.Decimal) {
 	for i := range h.items {
 		if delta := sums.Difference(totals[i], h.items[i].Settled); delta.Sign() > 0 {
 			p := part{item: i, delta: delta}
@@ -241,10 +261,9 @@ func (c *SettleReservation) parts(h *settling, totals []decimal.Decimal) (parts 
 					p.given = &c.Items[j]
 				}
 			}
-			parts = append(parts, p)
+			h.parts = append(h.parts, p)
 		}
 	}
-	return parts
 }
 
 // name gives the event its key: the caller's for the first one, else one of the reservation's own.
@@ -259,7 +278,8 @@ func (h *settling) name(t *turn, e *RecordUsage, c *SettleReservation) {
 		e.hash = t.keys.Hash(e.Key)
 		return
 	}
-	e.KeyText = holdEventKey(&h.hold, h.hold.Events+1)
+	h.key = appendHoldEventKey(h.key[:0], &h.hold, h.hold.Events+1)
+	e.KeyText = h.key
 	e.Key = UsageKey(e.Env, e.KeyText)
 	e.hash = t.keys.Hash(e.Key)
 }

@@ -15,6 +15,7 @@ import (
 // ReservationView is a reservation. What commands answer has no Meta.
 //
 //schema:answer billingview Reservation
+//schema:straight
 type ReservationView struct {
 	// ID is absent where nothing is held: of a dryRun.
 	ID       [16]byte               `wire:"1" json:"id,omitzero"`
@@ -46,6 +47,7 @@ type ReservationView struct {
 // ReservationItemView is what a reservation holds of one feature.
 //
 //schema:answer billingview ReservationItem
+//schema:straight
 type ReservationItemView struct {
 	FeatureKey     string   `wire:"1" json:"featureKey" rule:"min=1,max=128"`
 	SubscriptionID [16]byte `wire:"2" json:"subscriptionId"`
@@ -68,41 +70,50 @@ type ReservationItemView struct {
 // Overran reports whether more was recorded than was held and fit.
 func (i *ReservationItemView) Overran() bool { return !i.Overrun.IsZero() }
 
-// reservationView describes a reservation as a command leaves it.
+// reservationView describes a reservation as a command leaves it, in memory that the next one
+// reuses.
 func (t *turn) reservationView(v *holds.Hold, items []holds.Item) *ReservationView {
-	view := viewReservation(t.state, v, items, t.Environment(
-		t.Customers.Read(v.Customer).Env).Now(t.Stamp))
-	return &view
+	view := &t.m.scratch.view
+	view.describe(t.state, v, items, t.Environment(t.Customers.Read(v.Customer).Env).Now(t.Stamp))
+	return view
 }
 
-// viewReservation describes a reservation at an instant. One whose instant has come has expired,
-// whether or not a tick has come. The customer's lock is held.
-func viewReservation(s *state, v *holds.Hold, items []holds.Item, now int64) ReservationView {
-	customer := s.Customers.Read(v.Customer)
+// viewBytes is room for the usual answer about a reservation.
+const viewBytes = 256
+
+// answerReservation makes a view the record's reply.
+func (t *turn) answerReservation(view *ReservationView) {
+	t.Reply = view.append(make([]byte, 0, viewBytes))
+}
+
+// describe describes a reservation at an instant. One whose instant has come has expired, whether
+// or not a tick has come. The customer's lock is held.
+func (v *ReservationView) describe(s *state, h *holds.Hold, items []holds.Item, now int64) {
+	customer := s.Customers.Read(h.Customer)
 	catalog := s.Environment(customer.Env).Catalog.Load()
-	view := ReservationView{
-		ID: v.ID, Customer: string(s.ExternalID(customer)), State: v.State,
-		CreatedAt: v.CreatedAt, ExpiresAt: v.ExpiresAt, RefuseOverrun: v.RefuseOverrun,
-		SettleOnExpiry: v.SettleOnExpiry, Items: make([]ReservationItemView, len(items)),
+	*v = ReservationView{
+		ID: h.ID, Customer: string(s.ExternalID(customer)), State: h.State,
+		CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt, RefuseOverrun: h.RefuseOverrun,
+		SettleOnExpiry: h.SettleOnExpiry, Items: v.Items[:0],
 	}
-	if view.State == holds.ReservationOpen && v.ExpiresAt <= now && !v.SettleOnExpiry {
-		view.State = holds.ReservationExpired
+	if v.State == holds.ReservationOpen && h.ExpiresAt <= now && !h.SettleOnExpiry {
+		v.State = holds.ReservationExpired
 	}
-	if view.State == holds.ReservationOpen {
-		view.RemainingSeconds = max(0, (v.ExpiresAt-now)/1000)
+	if v.State == holds.ReservationOpen {
+		v.RemainingSeconds = max(0, (h.ExpiresAt-now)/1000)
 	}
 	for j := range items {
-		i, to := &items[j], &view.Items[j]
-		*to = ReservationItemView{
+		i := &items[j]
+		to := ReservationItemView{
 			FeatureKey:     catalog.Feature(i.Feature).Document.Key,
 			SubscriptionID: s.Subscriptions.Read(i.Subscription).ID,
 			Granted:        i.Granted, Settled: i.Settled, HasCost: i.HasCost, Cost: i.Cost,
 		}
-		if view.State == holds.ReservationOpen {
+		if v.State == holds.ReservationOpen {
 			to.Held = i.Held()
 		}
+		v.Items = append(v.Items, to)
 	}
-	return view
 }
 
 // told adds what the texts say.
@@ -135,7 +146,8 @@ func (*customerReader) wholeReservation(
 	s *state, row uint32, v *holds.Hold, now int64,
 ) ReservationView {
 	e := s.Environment(s.Customers.Read(v.Customer).Env)
-	view := viewReservation(s, v, s.holds.ItemsOf(v, nil), e.Now(now))
+	var view ReservationView
+	view.describe(s, v, s.holds.ItemsOf(v, nil), e.Now(now))
 	words := s.holds.WordsOf(row)
 	view.Meta, view.LogIndex = words.Meta, s.Log.Applied()
 	view.told(&words)
@@ -225,11 +237,14 @@ func (m *customerReader) ReservationEventKeys(env uint32, id [16]byte) (keys [][
 
 // holdEventKey returns the idempotency key of the n-th event that settles a reservation. No caller
 // can have used it: the reservation's id is unknown before it exists, and Owns reserves it then.
-func holdEventKey(v *holds.Hold, n uint32) []byte {
-	return []byte(holds.EventPrefix + rows.UUIDText(v.ID) + ":" + strconv.Itoa(int(n)))
+func holdEventKey(v *holds.Hold, n uint32) []byte { return appendHoldEventKey(nil, v, n) }
+
+func appendHoldEventKey(dst []byte, v *holds.Hold, n uint32) []byte {
+	dst = append(rows.AppendUUID(append(dst, holds.EventPrefix...), &v.ID), ':')
+	return strconv.AppendUint(dst, uint64(n), 10)
 }
 
-// settling is a reservation in the hands of a command.
+// settling is a reservation in the hands of a command. There is one at a time.
 type settling struct {
 	row     uint32
 	hold    holds.Hold
@@ -246,6 +261,10 @@ type settling struct {
 	// named reports whether an event has the command's own key; rewritten whether words changed.
 	named, rewritten bool
 	words            holds.Words
+	// text has the bytes of words, key that of the event on its way.
+	text, key []byte
+	// totals are what a settlement wants each item to be settled at.
+	totals []decimal.Decimal
 	// parts are what a settlement adds; partial is set where the reservation stays open.
 	parts   []part
 	partial bool
@@ -309,8 +328,12 @@ func (h *settling) charge(t *turn, c *RecordUsage, u *usage) (outcome engine.Out
 
 // reservationAt opens a reservation by its row.
 func (t *turn) reservationAt(row uint32) *settling {
-	h := &settling{row: row, hold: *t.holds.Rows.Read(row)}
-	h.items = t.holds.ItemsOf(&h.hold, make([]holds.Item, 0, 1))
+	h := &t.m.scratch.settling
+	*h = settling{
+		row: row, hold: *t.holds.Rows.Read(row), text: h.text, key: h.key, items: h.items[:0],
+		totals: h.totals[:0], parts: h.parts[:0],
+	}
+	h.items = t.holds.ItemsOf(&h.hold, h.items)
 	h.env = t.Environment(t.Customers.Read(h.hold.Customer).Env)
 	h.catalog, h.now = h.env.Catalog.Load(), h.env.Now(t.Stamp)
 	return h
@@ -330,7 +353,7 @@ func (t *turn) openReservation(env uint32, id *[16]byte) (*settling, engine.Outc
 		return nil, engine.OutcomeDeferred
 	}
 	h := t.reservationAt(row)
-	h.words = t.holds.WordsOf(row)
+	h.text = t.holds.ReadWords(row, &h.words, h.text)
 	return h, engine.OutcomeDone
 }
 
@@ -352,5 +375,5 @@ func (h *settling) answer(t *turn) {
 	view := t.reservationView(&h.hold, h.items)
 	view.LogIndex = t.Index
 	view.told(&h.words)
-	t.Answer(view)
+	t.answerReservation(view)
 }

@@ -543,6 +543,23 @@ func (v *ReservationItemView) Fields(w *wire.Codec) {
 	w.Decimal(12, &v.Remaining)
 }
 
+// append appends the fields as Fields encodes them.
+func (v *ReservationItemView) append(dst []byte) []byte {
+	dst = wire.AppendText(dst, 1, v.FeatureKey)
+	dst = wire.AppendID(dst, 2, &v.SubscriptionID)
+	dst = wire.AppendDecimal(dst, 3, v.Granted)
+	dst = wire.AppendDecimal(dst, 4, v.Settled)
+	dst = wire.AppendDecimal(dst, 5, v.Held)
+	dst = wire.AppendDecimal(dst, 6, v.Overrun)
+	dst = wire.AppendBool(dst, 7, v.HasCost)
+	dst = wire.AppendDecimal(dst, 8, v.Cost)
+	dst = wire.AppendText(dst, 9, v.Rule)
+	dst = wire.AppendBool(dst, 10, v.HasLimit)
+	dst = wire.AppendDecimal(dst, 11, v.Limit)
+	dst = wire.AppendDecimal(dst, 12, v.Remaining)
+	return dst
+}
+
 // Fields implements wire.Fielder.
 func (v *ReservationView) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -562,6 +579,32 @@ func (v *ReservationView) Fields(w *wire.Codec) {
 	w.Blob(15, &v.Meta)
 	wire.Uint(w, 16, &v.LogIndex)
 	w.String(17, &v.Budget)
+}
+
+// append appends the fields as Fields encodes them.
+func (v *ReservationView) append(dst []byte) []byte {
+	dst = wire.AppendID(dst, 1, &v.ID)
+	dst = wire.AppendText(dst, 2, v.Key)
+	dst = wire.AppendText(dst, 3, v.Customer)
+	dst = wire.AppendUint(dst, 4, uint64(v.State))
+	dst = wire.AppendBool(dst, 5, v.DryRun)
+	dst = wire.AppendInt(dst, 6, v.CreatedAt)
+	dst = wire.AppendInt(dst, 7, v.ExpiresAt)
+	dst = wire.AppendInt(dst, 8, v.RemainingSeconds)
+	for i := range v.Items {
+		dst = wire.OpenMessage(dst, 9)
+		begin := len(dst)
+		dst = wire.CloseMessage(v.Items[i].append(dst), begin)
+	}
+	dst = wire.AppendBool(dst, 10, v.RefuseOverrun)
+	dst = wire.AppendBool(dst, 11, v.SettleOnExpiry)
+	dst = wire.AppendText(dst, 12, v.Event)
+	dst = wire.AppendBool(dst, 13, v.Recorded)
+	dst = wire.AppendBool(dst, 14, v.Late)
+	dst = wire.AppendBlob(dst, 15, v.Meta)
+	dst = wire.AppendUint(dst, 16, uint64(v.LogIndex))
+	dst = wire.AppendText(dst, 17, v.Budget)
+	return dst
 }
 
 // Fields implements wire.Fielder.
@@ -584,6 +627,71 @@ func (v *Reserve) Fields(w *wire.Codec) {
 	wire.Uint(w, 16, &v.KeyBudget)
 }
 
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *Reserve) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0x8) {
+		n, next := q.Uint(at+1, 1<<32-1)
+		v.Env, at = uint32(n), next
+	}
+	if q.Is(at, 0x12) {
+		at = q.ID(at+1, &v.ID)
+	}
+	if q.Is(at, 0x1a) {
+		at = q.ID(at+1, &v.Key)
+	}
+	if q.Is(at, 0x22) {
+		text, next := q.Blob(at + 1)
+		v.KeyText, at = string(text), next
+	}
+	if q.Is(at, 0x28) {
+		n, next := q.Uint(at+1, 1<<64-1)
+		v.Body, at = uint64(n), next
+	}
+	if q.Is(at, 0x32) {
+		text, next := q.Blob(at + 1)
+		v.Customer, at = string(text), next
+	}
+	if q.Is(at, 0x3a) {
+		at = q.ID(at+1, &v.CustomerID)
+	}
+	for q.Is(at, 0x42) {
+		item, next := q.Blob(at + 1)
+		v.Items = append(v.Items, ReserveItem{})
+		if !v.Items[len(v.Items)-1].quick(item) {
+			return false
+		}
+		at = next
+	}
+	if q.Is(at, 0x48) {
+		v.TTLMS, at = q.Int(at + 1)
+	}
+	if q.Is(at, 0x50) {
+		v.Partial, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x58) {
+		v.RefuseOverrun, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x60) {
+		v.SettleOnExpiry, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x68) {
+		v.DryRun, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x72) {
+		v.Meta, at = q.Blob(at + 1)
+	}
+	if q.Is(at, 0x7a) {
+		text, next := q.Blob(at + 1)
+		v.Budget, at = string(text), next
+	}
+	if q.IsHigh(at, 0x80, 0x1) {
+		n, next := q.Uint(at+2, 1<<32-1)
+		v.KeyBudget, at = uint32(n), next
+	}
+	return at == len(q)
+}
+
 // Fields implements wire.Fielder.
 func (v *ReserveItem) Fields(w *wire.Codec) {
 	w.String(1, &v.FeatureKey)
@@ -591,6 +699,28 @@ func (v *ReserveItem) Fields(w *wire.Codec) {
 	w.Decimal(3, &v.Units)
 	w.Decimal(4, &v.Cost)
 	w.Bool(5, &v.HasCost)
+}
+
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *ReserveItem) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0xa) {
+		text, next := q.Blob(at + 1)
+		v.FeatureKey, at = string(text), next
+	}
+	if q.Is(at, 0x12) {
+		at = q.ID(at+1, &v.FeatureID)
+	}
+	if q.Is(at, 0x1a) {
+		v.Units, at = q.Decimal(at + 1)
+	}
+	if q.Is(at, 0x22) {
+		v.Cost, at = q.Decimal(at + 1)
+	}
+	if q.Is(at, 0x28) {
+		v.HasCost, at = q.Bool(at + 1)
+	}
+	return at == len(q)
 }
 
 // Fields implements wire.Fielder.
@@ -714,6 +844,28 @@ func (v *SettleItem) Fields(w *wire.Codec) {
 	w.Bool(5, &v.HasCost)
 }
 
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *SettleItem) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0xa) {
+		text, next := q.Blob(at + 1)
+		v.FeatureKey, at = string(text), next
+	}
+	if q.Is(at, 0x12) {
+		at = q.ID(at+1, &v.FeatureID)
+	}
+	if q.Is(at, 0x1a) {
+		v.Units, at = q.Decimal(at + 1)
+	}
+	if q.Is(at, 0x22) {
+		v.Cost, at = q.Decimal(at + 1)
+	}
+	if q.Is(at, 0x28) {
+		v.HasCost, at = q.Bool(at + 1)
+	}
+	return at == len(q)
+}
+
 // Fields implements wire.Fielder.
 func (v *SettleReservation) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -728,6 +880,54 @@ func (v *SettleReservation) Fields(w *wire.Codec) {
 	w.Bool(10, &v.Found)
 	wire.Uint(w, 11, &v.Number)
 	wire.List(w, 12, &v.Originals)
+}
+
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *SettleReservation) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0x8) {
+		n, next := q.Uint(at+1, 1<<32-1)
+		v.Env, at = uint32(n), next
+	}
+	if q.Is(at, 0x12) {
+		at = q.ID(at+1, &v.ID)
+	}
+	for q.Is(at, 0x1a) {
+		item, next := q.Blob(at + 1)
+		v.Items = append(v.Items, SettleItem{})
+		if !v.Items[len(v.Items)-1].quick(item) {
+			return false
+		}
+		at = next
+	}
+	if q.Is(at, 0x20) {
+		v.Partial, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x2a) {
+		text, next := q.Blob(at + 1)
+		v.EventKey, at = string(text), next
+	}
+	if q.Is(at, 0x32) {
+		at = q.ID(at+1, &v.Key)
+	}
+	if q.Is(at, 0x38) {
+		v.OccurredAt, at = q.Int(at + 1)
+	}
+	if q.Is(at, 0x42) {
+		v.Meta, at = q.Blob(at + 1)
+	}
+	if q.Is(at, 0x48) {
+		n, next := q.Uint(at+1, 1<<64-1)
+		v.Through, at = uint64(n), next
+	}
+	if q.Is(at, 0x50) {
+		v.Found, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x58) {
+		n, next := q.Uint(at+1, 1<<64-1)
+		v.Number, at = uint64(n), next
+	}
+	return at == len(q)
 }
 
 // Fields implements wire.Fielder.

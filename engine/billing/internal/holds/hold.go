@@ -94,6 +94,9 @@ func (i *Item) CostOf(units decimal.Decimal) decimal.Decimal {
 func (i *Item) Held() decimal.Decimal { return sums.Remaining(i.Granted, i.Settled) }
 
 // Words is the cold part of a reservation.
+//
+//schema:quick
+//schema:straight
 type Words struct {
 	Key string `wire:"1"`
 	// Meta is the caller's JSON object.
@@ -146,6 +149,9 @@ func (w *Words) AddPart(key *[16]byte) {
 }
 
 // Overrun is what an item recorded beyond its hold although it did not fit.
+//
+//schema:quick
+//schema:straight
 type Overrun struct {
 	Units decimal.Decimal `wire:"1"`
 }

@@ -11,7 +11,6 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // Holds has the reservations of all customers. Apply writes it; whoever else reads holds the
@@ -36,6 +35,7 @@ type Holds struct {
 	byCustomer *page.Index
 	totals     *page.Table[total]
 	freeTotal  uint32
+	room       []byte // in which SetWords encodes
 }
 
 // Lists are heads of lists of rows.
@@ -161,18 +161,32 @@ func (h *Holds) ItemRow(v *Hold, n int) (row uint32) {
 
 // WordsOf reads a reservation's texts. The customer's lock is held.
 func (h *Holds) WordsOf(row uint32) (w Words) {
-	rows.DecodeText(h.Texts.Read(row).Data, &w)
+	h.ReadWords(row, &w, nil)
 	return w
+}
+
+// ReadWords is WordsOf into w, which is zero: its bytes are in room, which it returns as long as
+// they need. The customer's lock is held.
+func (h *Holds) ReadWords(row uint32, w *Words, room []byte) []byte {
+	text := h.Texts.Read(row).Data
+	if room = append(room[:0], text...); w.quick(room) {
+		return room
+	}
+	var whole Words
+	rows.DecodeText(text, &whole)
+	*w = whole
+	return room
 }
 
 // SetWords replaces a reservation's texts. For Apply, under the customer's lock.
 func (h *Holds) SetWords(row uint32, w *Words) {
-	h.Texts.Write(row).Data = string(wire.Encode(nil, w))
+	h.room = w.append(h.room[:0])
+	h.Texts.Write(row).Data = string(h.room)
 }
 
 // Took reports whether a reservation has taken an event key, without an event under it. For Apply.
 func (h *Holds) Took(key *[16]byte) bool {
-	return h.byEvent.Len() > 0 && h.byEvent.Find(h.book.IDHash(key), func(row uint32) bool {
+	return h.byEvent.Find(h.book.IDHash(key), func(row uint32) bool {
 		w := h.WordsOf(row)
 		return hasKey(w.Taken, key)
 	}) != 0

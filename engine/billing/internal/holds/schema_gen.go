@@ -25,6 +25,21 @@ func (v *Overrun) Fields(w *wire.Codec) {
 	w.Decimal(1, &v.Units)
 }
 
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *Overrun) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0xa) {
+		v.Units, at = q.Decimal(at + 1)
+	}
+	return at == len(q)
+}
+
+// append appends the fields as Fields encodes them.
+func (v *Overrun) append(dst []byte) []byte {
+	dst = wire.AppendDecimal(dst, 1, v.Units)
+	return dst
+}
+
 // Fields implements wire.Fielder.
 func (v *Words) Fields(w *wire.Codec) {
 	w.String(1, &v.Key)
@@ -39,6 +54,78 @@ func (v *Words) Fields(w *wire.Codec) {
 	w.Blob(10, &v.Parts)
 	w.Blob(11, &v.Taken)
 	w.Int(12, &v.TakenAt)
+}
+
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *Words) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0xa) {
+		text, next := q.Blob(at + 1)
+		v.Key, at = string(text), next
+	}
+	if q.Is(at, 0x12) {
+		v.Meta, at = q.Blob(at + 1)
+	}
+	if q.Is(at, 0x1a) {
+		v.Answer, at = q.Blob(at + 1)
+	}
+	for q.Is(at, 0x22) {
+		item, next := q.Blob(at + 1)
+		v.Overruns = append(v.Overruns, Overrun{})
+		if !v.Overruns[len(v.Overruns)-1].quick(item) {
+			return false
+		}
+		at = next
+	}
+	if q.Is(at, 0x2a) {
+		text, next := q.Blob(at + 1)
+		v.Event, at = string(text), next
+	}
+	if q.Is(at, 0x30) {
+		v.Recorded, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x38) {
+		v.Late, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x42) {
+		text, next := q.Blob(at + 1)
+		v.Budget, at = string(text), next
+	}
+	if q.Is(at, 0x48) {
+		n, next := q.Uint(at+1, 1<<32-1)
+		v.KeyNode, at = uint32(n), next
+	}
+	if q.Is(at, 0x52) {
+		v.Parts, at = q.Blob(at + 1)
+	}
+	if q.Is(at, 0x5a) {
+		v.Taken, at = q.Blob(at + 1)
+	}
+	if q.Is(at, 0x60) {
+		v.TakenAt, at = q.Int(at + 1)
+	}
+	return at == len(q)
+}
+
+// append appends the fields as Fields encodes them.
+func (v *Words) append(dst []byte) []byte {
+	dst = wire.AppendText(dst, 1, v.Key)
+	dst = wire.AppendBlob(dst, 2, v.Meta)
+	dst = wire.AppendBlob(dst, 3, v.Answer)
+	for i := range v.Overruns {
+		dst = wire.OpenMessage(dst, 4)
+		begin := len(dst)
+		dst = wire.CloseMessage(v.Overruns[i].append(dst), begin)
+	}
+	dst = wire.AppendText(dst, 5, v.Event)
+	dst = wire.AppendBool(dst, 6, v.Recorded)
+	dst = wire.AppendBool(dst, 7, v.Late)
+	dst = wire.AppendText(dst, 8, v.Budget)
+	dst = wire.AppendUint(dst, 9, uint64(v.KeyNode))
+	dst = wire.AppendBlob(dst, 10, v.Parts)
+	dst = wire.AppendBlob(dst, 11, v.Taken)
+	dst = wire.AppendInt(dst, 12, v.TakenAt)
+	return dst
 }
 
 // HoldCodec states the bytes of a row in a snapshot.

@@ -39,6 +39,15 @@ func hexDigit(b byte) (v byte, ok bool) {
 
 // UUIDText formats a UUID.
 func UUIDText(id [16]byte) string {
-	h := hex.EncodeToString(id[:])
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+	var room [36]byte
+	return string(AppendUUID(room[:0], &id))
+}
+
+// AppendUUID appends a UUID's text.
+func AppendUUID(dst []byte, id *[16]byte) []byte {
+	dst = append(hex.AppendEncode(dst, id[:4]), '-')
+	dst = append(hex.AppendEncode(dst, id[4:6]), '-')
+	dst = append(hex.AppendEncode(dst, id[6:8]), '-')
+	dst = append(hex.AppendEncode(dst, id[8:10]), '-')
+	return hex.AppendEncode(dst, id[10:])
 }
