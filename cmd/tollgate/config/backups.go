@@ -20,12 +20,6 @@ type Backups struct {
 	MiBPerSecond int `yaml:"mibPerSecond"`
 }
 
-func defaultBackups() Backups {
-	return Backups{
-		Every: 24 * time.Hour, Keep: 7, KeepFor: 30 * 24 * time.Hour, MiBPerSecond: 64,
-	}
-}
-
 // timeOfDay is how At is written.
 const timeOfDay = "15:04"
 

@@ -1,5 +1,5 @@
-// Package config is the one place where the settings of a node are stated: each with its default,
-// its validation and its line in the sample file.
+// Package config is the one place where the settings of a node are stated: each with its
+// validation, and its default in the sample file.
 package config
 
 import (
@@ -19,7 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Sample is a complete configuration file with a comment for each setting. It says the defaults.
+// Sample is a complete configuration file with a comment for each setting. It states the defaults.
 //
 //go:embed sample.yaml
 var Sample string
@@ -225,38 +225,13 @@ type SkipEntry struct {
 	CRC   uint32 `yaml:"crc"`
 }
 
-// Default returns the settings that hold where nothing else is said.
-func Default() Config {
-	return Config{
-		Node: "node1",
-		Data: "tollgate-data",
-		Addresses: Addresses{
-			HTTP: "127.0.0.1:8080", Ops: "127.0.0.1:9080", Raft: "127.0.0.1:7080",
-		},
-		Membership: Membership{Dial: map[string]string{}},
-		Audit:      "async",
-		Limits: Limits{
-			KeyRetention: 7 * 24 * time.Hour, EventWindow: 7 * 24 * time.Hour,
-			AuditRetention: 30 * 24 * time.Hour, CustomersPerAccount: 10_000_000,
-			KeysPerAccount: 2_000, CatalogPerAccount: 100_000, WebhooksPerAccount: 32,
-			ReservationsPerCustomer: 1_000, ReservationsPerEnvironment: 200_000,
-			LongestReservation: 24 * time.Hour,
-		},
-		Room: Room{DiskReserve: 1024, Snapshots: Snapshots{LogMiB: 1024, TrailingMiB: 256}},
-		Connections: Connections{
-			Total: 16_384, PerAddress: 4_096, Requests: 4_096, BodiesMiB: 256,
-		},
-		Backups:    defaultBackups(),
-		Stopping:   Stopping{Drain: 500 * time.Millisecond, StopTimeout: 10 * time.Second},
-		Log:        Log{Level: "info", Format: "text"},
-		Proxies:    []string{},
-		Outbound:   Outbound{AllowNetworks: []string{}, AllowHosts: []string{}},
-		RateLimit:  RateLimit{Window: time.Minute},
-		Weights:    map[string]int{},
-		Workspaces: defaultWorkspaces(),
-		SignIn:     defaultSignIn(),
-		Mail:       defaultMail(),
+// Default returns the settings of Sample, but for its admin key, which nobody has.
+func Default() (c Config) {
+	if err := c.read([]byte(Sample)); err != nil {
+		panic(err) // a test reads it
 	}
+	c.AdminKeyHash = ""
+	return c
 }
 
 // Load reads a configuration file over the defaults. A setting that does not exist is an error.
@@ -275,15 +250,23 @@ func Load(file string) (Config, error) {
 // Parse reads a configuration over the defaults, without validating it.
 func Parse(text []byte) (Config, error) {
 	c := Default()
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+	if err := c.read(text); err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
-	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
-		return Config{}, errors.New("configuration: more than one document")
-	}
 	return c, nil
+}
+
+// read replaces what a document names.
+func (c *Config) read(text []byte) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := decoder.Decode(&struct{}{}); !errors.Is(err, io.EOF) {
+		return errors.New("more than one document")
+	}
+	return nil
 }
 
 // Complete fills in what follows from other settings: a node without members is a cluster of its

@@ -30,12 +30,6 @@ type Mail struct {
 	Folder string `yaml:"folder"`
 }
 
-func defaultMail() Mail {
-	return Mail{
-		Port: 587, Security: "starttls", Timeout: 30 * time.Second, AllowNetworks: []string{},
-	}
-}
-
 // maxMailTimeout leaves the sender of alerts time to note what came of a mail.
 const maxMailTimeout = 50 * time.Second
 

@@ -87,10 +87,6 @@ func (s *SignIn) Allows(issuer, email string) (rows []Operator) {
 	return rows
 }
 
-func defaultSignIn() SignIn {
-	return SignIn{Operators: []Operator{}, AllowNetworks: []string{}}
-}
-
 func (i *Issuer) validate(name string, development bool, complain complainer) {
 	if *i == (Issuer{}) {
 		return

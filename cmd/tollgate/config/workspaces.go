@@ -153,15 +153,6 @@ func validVersion(text string) bool {
 // maxCredits is the highest price in credits.
 const maxCredits = 1_000_000
 
-func defaultWorkspaces() Workspaces {
-	return Workspaces{
-		SignupsPerHour: 10, RunsPerDay: 10, FreeRunsPerDay: 50, Payments: PaymentsNone,
-		UnclaimedDays: 14, EmptyHours: 24,
-		Agents: []string{AgentHTTP}, Commands: []AgentCommand{}, Models: []AgentModel{},
-		Workers: 4, Lease: time.Minute,
-	}
-}
-
 func (w *Workspaces) validate(complain complainer) {
 	const maxCount = 1_000_000_000
 	complain.within("workspaces.signupsPerHour", w.SignupsPerHour, 0, maxCount)
