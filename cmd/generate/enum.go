@@ -86,10 +86,13 @@ func (o *output) enums() {
 }
 
 // answers returns the name of the answer that a type is in the API of a package; "" for none.
-func (t *typ) answers(p *pack) string {
+func (t *typ) answers(p *pack) string { return t.called(p, "answer") }
+
+// called returns the name of a type among those of some kinds of an API; "" is none.
+func (t *typ) called(p *pack, kinds ...string) string {
 	if t != nil {
 		for _, d := range t.directives {
-			if len(d) >= 3 && d[0] == "answer" && "server/"+d[1] == p.path {
+			if len(d) >= 3 && slices.Contains(kinds, d[0]) && "server/"+d[1] == p.path {
 				return d[2]
 			}
 		}

@@ -80,6 +80,7 @@ type field struct {
 	size  int  // bits of an isUint
 	own   bool // not an embedded struct's
 	extra bool // an embedded details struct's
+	from  *typ // the embedded struct that has it
 	of    *typ // the declared type, where it has one; of a list, its items'
 	in    *pack
 	doc   string
@@ -307,7 +308,7 @@ func (m *module) fields(t *typ) (all []field) {
 			all = append(all, v)
 		case len(f.Names) == 0 && v.class == isStruct:
 			for _, inner := range m.fields(v.of) {
-				inner.own = false
+				inner.own, inner.from = false, v.of
 				inner.extra = inner.extra || v.of.directive("details") != nil
 				all = append(all, inner)
 			}

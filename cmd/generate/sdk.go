@@ -15,6 +15,9 @@ const (
 // apis are the APIs whose nouns the client has, each in its own file.
 var apis = []string{"admin", "billingview", "client", "workspace"}
 
+// nouns are the kinds of types that others have as a field or embed.
+var nouns = []string{"answer", "described"}
+
 // clients writes the client's structs of the requests and answers of an API.
 func (m *module) clients(api string) *output {
 	o := m.output(&pack{path: "server/" + api, name: "tollgate"})
@@ -26,9 +29,16 @@ func (m *module) clients(api string) *output {
 			}
 			o.comment(t.doc, t.name, name)
 			o.line("type %s struct {", name)
-			within := ""
+			within, embedded := "", ""
 			for _, f := range o.members(t) {
 				if f.extra {
+					continue
+				}
+				if noun := f.from.called(o.pack, nouns...); noun != "" {
+					if noun != embedded {
+						o.line("%s", noun)
+					}
+					embedded = noun
 					continue
 				}
 				if f.Within != within {
@@ -124,7 +134,7 @@ func (o *output) kind(f field) string {
 	case f.As == "object":
 		o.imports["encoding/json"] = ""
 		return "json.RawMessage"
-	case f.String, f.of.names() != nil, f.As == "text":
+	case f.String, f.of.names() != nil, f.As == "text", f.OneOf != "":
 		return "string"
 	}
 	switch f.class {
@@ -145,7 +155,7 @@ func (o *output) kind(f field) string {
 	case isStruct, isList:
 		kind := f.Ref
 		if kind == "" {
-			kind = f.of.answers(o.pack)
+			kind = f.of.called(o.pack, nouns...)
 		}
 		if kind == "" {
 			kind = strings.TrimSuffix(strings.TrimSuffix(f.of.name, "View"), "Document")

@@ -17,14 +17,21 @@ import (
 	"tollgate/engine/journal"
 )
 
-// Difference is a stored invoice, or a customer's stored credit, that differs from the journal's.
+// Difference is a stored invoice or pool, or a customer's stored credit, that differs from the
+// journal's.
+//
+//schema:answer admin Difference
 type Difference struct {
-	CustomerRow uint32
-	Customer    string   // the caller's own identifier
-	InvoiceID   [16]byte // zero if it is about no invoice
-	Number      uint64   // of the invoice
-	Problem     string
+	CustomerRow uint32   `json:"customerRow"`
+	Customer    string   `json:"customerReferenceId,omitzero" rule:"min=1,max=128"`
+	InvoiceID   [16]byte `json:"invoiceId,omitzero"`
+	Number      uint64   `json:"number" if:"OfInvoice()"`
+	PoolID      [16]byte `json:"poolId,omitzero"`
+	Problem     string   `json:"problem" rule:"min=1"`
 }
+
+// OfInvoice reports whether an invoice differs.
+func (d *Difference) OfInvoice() bool { return d.InvoiceID != [16]byte{} }
 
 // Verification is the result of VerifyInvoices.
 type Verification struct {

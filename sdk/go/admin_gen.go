@@ -20,6 +20,16 @@ type ChecksSeries struct {
 	Points []ChecksPoint `json:"points"`
 }
 
+// Difference is a stored invoice or pool, or a customer's stored credit, that differs from the journal's.
+type Difference struct {
+	CustomerRow         int    `json:"customerRow"`
+	CustomerReferenceID string `json:"customerReferenceId,omitzero"`
+	InvoiceID           string `json:"invoiceId,omitzero"`
+	Number              int    `json:"number,omitzero"`
+	PoolID              string `json:"poolId,omitzero"`
+	Problem             string `json:"problem"`
+}
+
 // Grant is one live grant.
 type Grant struct {
 	ID        string      `json:"id"`
@@ -269,11 +279,11 @@ type Portal struct {
 
 // PaymentProvider is who collects invoices, without secrets.
 type PaymentProvider struct {
-	Provider    string            `json:"provider"`
-	BaseURL     string            `json:"baseUrl,omitzero"`
-	SecretsSet  bool              `json:"secretsSet"`
-	WebhookPath string            `json:"webhookPath"`
-	Previous    []TrustedProvider `json:"previous"`
+	Provider    string `json:"provider"`
+	BaseURL     string `json:"baseUrl,omitzero"`
+	SecretsSet  bool   `json:"secretsSet"`
+	WebhookPath string `json:"webhookPath"`
+	TrustedProviders
 }
 
 // PaymentTerms is when invoices are issued and fall due.

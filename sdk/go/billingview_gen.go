@@ -99,6 +99,91 @@ type UsageSeries struct {
 	Points     []UsagePoint `json:"points"`
 }
 
+// InvoiceItem is one line of an invoice.
+type InvoiceItem struct {
+	Kind        string          `json:"kind"`
+	Description string          `json:"description"`
+	FeatureKey  string          `json:"featureKey,omitzero"`
+	Quantity    json.Number     `json:"quantity"`
+	UnitPrice   json.Number     `json:"unitPrice,omitzero"`
+	Tiers       json.RawMessage `json:"tiers,omitzero"`
+	PeriodStart time.Time       `json:"periodStart,omitzero"`
+	PeriodEnd   time.Time       `json:"periodEnd,omitzero"`
+	// Amount is in the currency's minor units, rounded once.
+	Amount json.Number `json:"amount"`
+	// CostAmount is what the line's events cost, Events how many they are, in the answers that say so.
+	CostAmount    json.Number `json:"costAmount,omitzero"`
+	EventsCounted int         `json:"eventsCounted,omitzero"`
+}
+
+// Invoice is an invoice with its lines.
+type Invoice struct {
+	ID                  string        `json:"id"`
+	Number              int           `json:"number,omitzero"`
+	Type                string        `json:"type"`
+	Status              string        `json:"status"`
+	Amount              json.Number   `json:"amount"`
+	Currency            string        `json:"currency"`
+	SubscriptionID      string        `json:"subscriptionId,omitzero"`
+	CustomerReferenceID string        `json:"customerReferenceId"`
+	CreatedAt           time.Time     `json:"createdAt,omitzero"`
+	DueDate             time.Time     `json:"dueDate,omitzero"`
+	PaidAt              time.Time     `json:"paidAt,omitzero"`
+	PeriodStart         time.Time     `json:"periodStart,omitzero"`
+	PeriodEnd           time.Time     `json:"periodEnd,omitzero"`
+	Items               []InvoiceItem `json:"items"`
+}
+
+// BindingLimit is the hard limit of a budget, or of one above it, that has the smallest part left.
+type BindingLimit struct {
+	Budget string `json:"budget"`
+	BudgetLimit
+}
+
+// BudgetLimit is a limit with what its present window has used.
+type BudgetLimit struct {
+	Of         string      `json:"of"`
+	FeatureKey string      `json:"featureKey,omitzero"`
+	Currency   string      `json:"currency,omitzero"`
+	Limit      json.Number `json:"limit"`
+	Window     string      `json:"window"`
+	TimeZone   string      `json:"timeZone,omitzero"`
+	Mode       string      `json:"mode,omitzero"`
+	Thresholds []int       `json:"thresholds,omitzero"`
+	// Used and Held are rounded to 12 decimals; Remaining is what is left, never below zero.
+	Used      json.Number `json:"used"`
+	Held      json.Number `json:"held"`
+	Remaining json.Number `json:"remaining"`
+	// WindowStart is when the window begins that the query is in; End is 0 where it never ends.
+	WindowStart time.Time `json:"windowStart,omitzero"`
+	WindowEnd   time.Time `json:"windowEnd,omitzero"`
+	Overrun     bool      `json:"overrun,omitzero"`
+}
+
+// Budget is a budget with its limits.
+type Budget struct {
+	Budget              string        `json:"budget"`
+	Name                string        `json:"name"`
+	Parent              string        `json:"parent,omitzero"`
+	CustomerReferenceID string        `json:"customerReferenceId,omitzero"`
+	Status              string        `json:"status"`
+	Children            int           `json:"children"`
+	Limits              []BudgetLimit `json:"limits"`
+	// Binding is the hard limit of this node or of one above it that has the smallest part left; nil where there is no hard limit.
+	Binding    *BindingLimit `json:"binding,omitzero"`
+	CreatedAt  time.Time     `json:"createdAt"`
+	ModifiedAt time.Time     `json:"modifiedAt"`
+}
+
+// BudgetWindow is a window of a limit that is over.
+type BudgetWindow struct {
+	WindowStart time.Time   `json:"windowStart"`
+	WindowEnd   time.Time   `json:"windowEnd,omitzero"`
+	Used        json.Number `json:"used"`
+	Limit       json.Number `json:"limit"`
+	Overrun     bool        `json:"overrun,omitzero"`
+}
+
 // CreditAllocation is credits that a plan grants in every period, and the pool that is made for them if the customer has none of this name.
 type CreditAllocation struct {
 	Pool string `json:"pool"`

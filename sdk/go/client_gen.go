@@ -87,6 +87,33 @@ type EventRequest struct {
 	Budget string `json:"budget,omitzero"`
 }
 
+// BudgetLimitRequest is a limit of a budget: of units of a feature, of price or of cost.
+type BudgetLimitRequest struct {
+	Of string `json:"of"`
+	// FeatureKey is the key of the feature whose usage counts; empty: of all.
+	FeatureKey string `json:"featureKey,omitzero"`
+	// Currency is that of a price; empty: USD.
+	Currency string      `json:"currency,omitzero"`
+	Limit    json.Number `json:"limit"`
+	Window   string      `json:"window"`
+	// TimeZone is that of the window; empty: UTC.
+	TimeZone string `json:"timeZone,omitzero"`
+	// A soft limit refuses nothing.
+	Mode string `json:"mode,omitzero"`
+	// Thresholds are percents of the limit, ascending.
+	Thresholds []int `json:"thresholds,omitzero"`
+}
+
+// BudgetRequest makes a budget, or replaces what an existing one is but for its place in the tree.
+type BudgetRequest struct {
+	// Parent is the key of the budget above; empty: none, or of an existing one, where it is.
+	Parent string `json:"parent,omitzero"`
+	Name   string `json:"name"`
+	// CustomerReferenceID is the ExternalID of the customer whose own budget it is; empty: of none.
+	CustomerReferenceID string               `json:"customerReferenceId,omitzero"`
+	Limits              []BudgetLimitRequest `json:"limits,omitzero"`
+}
+
 // NestedCustomer is what answers about other nouns have of a customer.
 type NestedCustomer struct {
 	ID                       string    `json:"id"`

@@ -66,71 +66,6 @@ type ReservationExtension struct {
 	TTLSeconds int         `json:"ttlSeconds,omitzero"`
 }
 
-// BudgetLimitRequest is a limit of a budget: of units of a feature, of price or of cost.
-type BudgetLimitRequest struct {
-	Of         string      `json:"of"`
-	FeatureKey string      `json:"featureKey,omitzero"`
-	Currency   string      `json:"currency,omitzero"` // of a price; USD when empty
-	Limit      json.Number `json:"limit"`
-	// Window is hour, day, week, month, year or lifetime, TimeZone where it begins: UTC when empty.
-	Window   string `json:"window"`
-	TimeZone string `json:"timeZone,omitzero"`
-	// Mode is hard, which is the default, or soft.
-	Mode string `json:"mode,omitzero"`
-	// Thresholds are percents that are told by webhook, ascending.
-	Thresholds []int `json:"thresholds,omitzero"`
-}
-
-// BudgetRequest is what a budget is to be.
-type BudgetRequest struct {
-	// Parent is the budget above a new one.
-	Parent              string               `json:"parent,omitzero"`
-	Name                string               `json:"name"`
-	CustomerReferenceID string               `json:"customerReferenceId,omitzero"`
-	Limits              []BudgetLimitRequest `json:"limits,omitzero"`
-}
-
-// BudgetLimit is a limit with what its present window has used, and what is held.
-type BudgetLimit struct {
-	BudgetLimitRequest
-	Used        json.Number `json:"used"`
-	Held        json.Number `json:"held"`
-	Remaining   json.Number `json:"remaining"`
-	WindowStart time.Time   `json:"windowStart"`
-	WindowEnd   time.Time   `json:"windowEnd,omitzero"`
-	// Overrun reports whether the window counted anything beyond a hard limit.
-	Overrun bool `json:"overrun,omitzero"`
-}
-
-// BindingLimit is the hard limit of a budget, or of one above it, with the smallest part left.
-type BindingLimit struct {
-	Budget string `json:"budget"`
-	BudgetLimit
-}
-
-// Budget is a budget with its limits.
-type Budget struct {
-	Budget              string        `json:"budget"`
-	Name                string        `json:"name"`
-	Parent              string        `json:"parent,omitzero"`
-	CustomerReferenceID string        `json:"customerReferenceId,omitzero"`
-	Status              string        `json:"status"` // ACTIVE, FROZEN or ARCHIVED
-	Children            int           `json:"children"`
-	Limits              []BudgetLimit `json:"limits"`
-	Binding             *BindingLimit `json:"binding,omitzero"`
-	CreatedAt           time.Time     `json:"createdAt"`
-	ModifiedAt          time.Time     `json:"modifiedAt"`
-}
-
-// BudgetWindow is a window of a limit that is over.
-type BudgetWindow struct {
-	WindowStart time.Time   `json:"windowStart"`
-	WindowEnd   time.Time   `json:"windowEnd"`
-	Used        json.Number `json:"used"`
-	Limit       json.Number `json:"limit"`
-	Overrun     bool        `json:"overrun,omitzero"`
-}
-
 // Created is a new subscription with its first invoice.
 type Created struct {
 	Subscription Subscription `json:"subscription"`
@@ -146,40 +81,6 @@ func (s *Subscription) Status() string {
 		return "suspended"
 	}
 	return "ended"
-}
-
-// Invoice is an invoice with its lines. One that is PENDING has no number yet.
-type Invoice struct {
-	ID                  string        `json:"id"`
-	Number              uint64        `json:"number,omitzero"`
-	Type                string        `json:"type"`
-	Status              string        `json:"status"`
-	Amount              json.Number   `json:"amount"`
-	Currency            string        `json:"currency"`
-	SubscriptionID      string        `json:"subscriptionId,omitzero"`
-	CustomerReferenceID string        `json:"customerReferenceId"`
-	CreatedAt           time.Time     `json:"createdAt,omitzero"`
-	DueDate             time.Time     `json:"dueDate,omitzero"`
-	PaidAt              time.Time     `json:"paidAt,omitzero"`
-	PeriodStart         time.Time     `json:"periodStart,omitzero"`
-	PeriodEnd           time.Time     `json:"periodEnd,omitzero"`
-	Items               []InvoiceItem `json:"items"`
-}
-
-// InvoiceItem is a line of an invoice.
-type InvoiceItem struct {
-	Kind        string          `json:"kind"`
-	Description string          `json:"description"`
-	FeatureKey  string          `json:"featureKey,omitzero"`
-	Quantity    json.Number     `json:"quantity"`
-	UnitPrice   json.Number     `json:"unitPrice,omitzero"`
-	Tiers       json.RawMessage `json:"tiers,omitzero"`
-	PeriodStart time.Time       `json:"periodStart,omitzero"`
-	PeriodEnd   time.Time       `json:"periodEnd,omitzero"`
-	Amount      json.Number     `json:"amount"`
-	// CostAmount and EventsCounted are fields of usage in the admin API.
-	CostAmount    json.Number `json:"costAmount,omitzero"`
-	EventsCounted uint64      `json:"eventsCounted,omitzero"`
 }
 
 // AdminChange is one change by an operator.

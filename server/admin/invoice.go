@@ -276,18 +276,6 @@ func (a *invoices) writeVerification(
 	return nil
 }
 
-func writeDifference(data *server.JSON, d *billing.Difference) {
-	data.Open('{')
-	data.Uint("customerRow", uint64(d.CustomerRow))
-	data.Text("customerReferenceId", d.Customer)
-	if d.InvoiceID != ([16]byte{}) {
-		data.UUID("invoiceId", d.InvoiceID)
-		data.Uint("number", d.Number)
-	}
-	data.Text("problem", d.Problem)
-	data.Close('}')
-}
-
 // writePoolDifferences verifies a customer's pools of credits, and counts them and those that
 // differ.
 func (a *invoices) writePoolDifferences(
@@ -300,11 +288,10 @@ func (a *invoices) writePoolDifferences(
 			continue
 		}
 		different++
-		data.Open('{')
-		data.Uint("customerRow", uint64(row))
-		data.UUID("poolId", p.ID)
-		data.Text("problem", "credit pool "+strconv.Quote(p.Name)+": "+p.Problem)
-		data.Close('}')
+		writeDifference(data, &billing.Difference{
+			CustomerRow: row, PoolID: p.ID,
+			Problem: "credit pool " + strconv.Quote(p.Name) + ": " + p.Problem,
+		})
 	}
 	return uint64(len(proofs)), different, err
 }
@@ -348,14 +335,7 @@ func verificationSchema() *server.Schema {
 		server.Must("pools", server.IntegerSchema),
 		server.Must("records", server.IntegerSchema),
 		server.Must("different", server.IntegerSchema),
-		server.Must("differences", server.ArrayOf(server.Object(
-			server.Must("customerRow", server.IntegerSchema),
-			server.May("customerReferenceId", text(1, maxID)),
-			server.May("invoiceId", server.UUIDSchema),
-			server.May("number", server.IntegerSchema),
-			server.May("poolId", server.UUIDSchema),
-			server.Must("problem", text(1, 0)),
-		))),
+		server.Must("differences", server.ArrayOf(server.AnswerSchema[billing.Difference]())),
 		server.May("nextCursor", text(1, 10)),
 	)
 }

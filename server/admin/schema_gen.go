@@ -27,6 +27,19 @@ func writeChecksSeries(data *server.JSON, v *billing.ChecksSeries) {
 	data.Close('}')
 }
 
+func writeDifference(data *server.JSON, v *billing.Difference) {
+	data.Open('{')
+	data.Uint("customerRow", uint64(v.CustomerRow))
+	data.TextIf("customerReferenceId", v.Customer)
+	data.UUID("invoiceId", v.InvoiceID)
+	if v.OfInvoice() {
+		data.Uint("number", uint64(v.Number))
+	}
+	data.UUID("poolId", v.PoolID)
+	data.Text("problem", v.Problem)
+	data.Close('}')
+}
+
 func writeExplanation(data *server.JSON, v *billing.Explanation) {
 	data.Open('{')
 	data.Bool("equal", v.Equal)

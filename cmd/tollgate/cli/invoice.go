@@ -25,7 +25,7 @@ func invoiceNumber(v *api.Invoice) string {
 	if v.Number == 0 {
 		return "–"
 	}
-	return strconv.FormatUint(v.Number, 10)
+	return strconv.Itoa(v.Number)
 }
 
 type invoices []api.Invoice
@@ -111,7 +111,7 @@ func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 				stored = money(e.Invoice.Items[i].Amount, e.Invoice.Currency)
 			}
 			t.Row(line.Description, quantity(line.Quantity),
-				strconv.FormatUint(line.EventsCounted, 10), money(line.Amount, e.Invoice.Currency), stored)
+				strconv.Itoa(line.EventsCounted), money(line.Amount, e.Invoice.Currency), stored)
 		}
 		if err := t.End(); err != nil {
 			return err

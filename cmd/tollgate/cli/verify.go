@@ -44,12 +44,7 @@ const (
 type difference struct {
 	Account     string `json:"account"`
 	Environment string `json:"environment"`
-	Row         uint64 `json:"customerRow"`
-	Customer    string `json:"customerReferenceId,omitempty"`
-	Invoice     string `json:"invoiceId,omitempty"`
-	Number      uint64 `json:"number,omitempty"`
-	Pool        string `json:"poolId,omitempty"`
-	Problem     string `json:"problem"`
+	api.Difference
 }
 
 // verification is what was verified so far. Of differences, maxDifferences are kept.
@@ -160,8 +155,9 @@ func (c *invoiceVerifyCommand) report(out io.Writer, v *verification) error {
 		t := NewTable(out, "ACCOUNT", "ENVIRONMENT", "CUSTOMER", "NUMBER", "INVOICE OR POOL",
 			"PROBLEM")
 		for _, d := range v.Differences {
-			t.Row(d.Account, d.Environment, either(d.Customer, "row "+strconv.FormatUint(d.Row, 10)),
-				strconv.FormatUint(d.Number, 10), either(d.Invoice, either(d.Pool, "–")), d.Problem)
+			t.Row(d.Account, d.Environment,
+				either(d.CustomerReferenceID, "row "+strconv.Itoa(d.CustomerRow)), strconv.Itoa(d.Number),
+				either(d.InvoiceID, d.PoolID, "–"), d.Problem)
 		}
 		if err := t.End(); err != nil {
 			return err

@@ -58,9 +58,9 @@ const (
 	InvoiceInterim    InvoiceType = 5 // INTERIM
 )
 
-// InvoiceView is one invoice.
+// InvoiceView is an invoice with its lines. One that is PENDING has no number yet.
 //
-//schema:answer billingview Invoice server
+//schema:answer billingview Invoice
 type InvoiceView struct {
 	ID             [16]byte        `json:"id"`
 	Number         uint64          `json:"number,omitzero"` // per environment, from 1, without gaps
@@ -80,7 +80,7 @@ type InvoiceView struct {
 
 // InvoiceItem is one line of an invoice. A stored line omits a period that equals the invoice's.
 //
-//schema:answer billingview InvoiceItem server
+//schema:answer billingview InvoiceItem
 type InvoiceItem struct {
 	Kind         LineKind                `wire:"10" json:"kind"`
 	Description  string                  `wire:"1" json:"description"`
@@ -88,13 +88,12 @@ type InvoiceItem struct {
 	Quantity     decimal.Decimal         `wire:"3" json:"quantity"`
 	UnitPrice    decimal.Decimal         `wire:"4" json:"unitPrice" if:"HasUnitPrice"`
 	HasUnitPrice bool                    `wire:"5"`
-	Tiers        []catalogs.TierDocument `wire:"6" json:"tiers,omitzero" with:"WriteTier"`
+	Tiers        []catalogs.TierDocument `wire:"6" json:"tiers,omitzero" as:"object" with:"WriteTier"`
 	PeriodStart  int64                   `wire:"7" json:"periodStart,omitzero" as:"time"`
 	PeriodEnd    int64                   `wire:"8" json:"periodEnd,omitzero" as:"time"`
 	// Amount is in the currency's minor units, rounded once.
 	Amount decimal.Decimal `wire:"9" json:"amount"`
-	// Cost and Events are what the line's events cost and how many they are, in the answers that
-	// say so.
+	// Cost is what the line's events cost, Events how many they are, in the answers that say so.
 	Cost               decimal.Decimal `json:"costAmount" if:"HasCost"`
 	Events             uint64          `json:"eventsCounted" if:"HasEvents"`
 	HasCost, HasEvents bool

@@ -7,18 +7,20 @@ import (
 	"tollgate/engine/zone"
 )
 
-// LimitDocument is a limit as PutBudget has it.
+// LimitDocument is a limit of a budget: of units of a feature, of price or of cost.
+//
+//schema:described client BudgetLimitRequest
 type LimitDocument struct {
-	Of Measure `wire:"1" json:"of"`
+	Of Measure `wire:"1" json:"of" rule:"required"`
 	// Feature is the key of the feature whose usage counts; empty: of all. Units are of one.
 	Feature string `wire:"2" json:"featureKey,omitzero" rule:"min=1,max=128"`
 	// Currency is that of a price; empty: USD.
 	Currency string          `wire:"3" json:"currency,omitzero" rule:"min=3,max=3"`
-	Limit    decimal.Decimal `wire:"4" json:"limit"`
-	Window   Window          `wire:"5" json:"window"`
+	Limit    decimal.Decimal `wire:"4" json:"limit" rule:"required"`
+	Window   Window          `wire:"5" json:"window" rule:"required"`
 	// TimeZone is that of the window; empty: UTC.
 	TimeZone string `wire:"6" json:"timeZone,omitzero" rule:"min=1,max=64"`
-	// Soft limits refuse nothing.
+	// A soft limit refuses nothing.
 	Soft bool `wire:"7" json:"mode,omitzero" rule:"oneof=hard|soft"`
 	// Thresholds are percents of the limit, ascending.
 	Thresholds []byte `wire:"8" json:"thresholds,omitzero" as:"list" rule:"min=1,max=100"`

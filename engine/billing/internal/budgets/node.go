@@ -17,6 +17,8 @@ const (
 
 // PutBudget makes a budget, or replaces what an existing one is but for its place in the tree. A
 // limit that the one before had, too, goes on counting.
+//
+//schema:described client BudgetRequest
 type PutBudget struct {
 	Env uint32 `wire:"1"`
 	Key string `wire:"2"`

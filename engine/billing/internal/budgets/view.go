@@ -79,7 +79,7 @@ func (l *Limit) percents() (percents []uint8) {
 
 // BudgetLimitView is a limit with what its present window has used.
 //
-//schema:answer billingview BudgetLimit server
+//schema:answer billingview BudgetLimit
 type BudgetLimitView struct {
 	Of         Measure         `json:"of"`
 	FeatureKey string          `json:"featureKey,omitzero" rule:"min=1,max=128"`
@@ -93,23 +93,23 @@ type BudgetLimitView struct {
 	Used      decimal.Decimal `json:"used"`
 	Held      decimal.Decimal `json:"held"`
 	Remaining decimal.Decimal `json:"remaining"`
-	// Start and End bound the window, at the instant of the query; End is 0 where it never ends.
+	// Start is when the window begins that the query is in; End is 0 where it never ends.
 	Start   int64 `json:"windowStart,omitzero" as:"time"`
 	End     int64 `json:"windowEnd,omitzero" as:"time"`
 	Overrun bool  `json:"overrun,omitzero"`
 }
 
-// BindingLimitView is a limit of the budget with a key.
+// BindingLimitView is the hard limit of a budget, or of one above it, that has the smallest part left.
 //
-//schema:answer billingview BindingLimit server
+//schema:answer billingview BindingLimit
 type BindingLimitView struct {
 	Budget string `json:"budget" rule:"min=1,max=128"`
 	BudgetLimitView
 }
 
-// BudgetView is a node.
+// BudgetView is a budget with its limits.
 //
-//schema:answer billingview Budget server
+//schema:answer billingview Budget
 type BudgetView struct {
 	Key      string            `json:"budget" rule:"min=1,max=128"`
 	Name     string            `json:"name" rule:"min=1,max=128"`
@@ -240,7 +240,7 @@ func (f *Forest) List(
 
 // BudgetWindowView is a window of a limit that is over.
 //
-//schema:answer billingview BudgetWindow server
+//schema:answer billingview BudgetWindow
 type BudgetWindowView struct {
 	Start   int64           `json:"windowStart" as:"time"`
 	End     int64           `json:"windowEnd,omitzero" as:"time"`
