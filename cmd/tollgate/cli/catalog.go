@@ -81,17 +81,7 @@ func (c *catalogFlags) put(
 	if err != nil {
 		return 0, err
 	}
-	var query []string
-	if dryRun {
-		query = append(query, "dryRun=true")
-	}
-	if c.Prune {
-		query = append(query, "prune=true")
-	}
-	path := CatalogPath(c.Account, c.Environment)
-	if len(query) > 0 {
-		path += "?" + strings.Join(query, "&")
-	}
+	path := fmt.Sprintf("%s?dryRun=%t&prune=%t", CatalogPath(c.Account, c.Environment), dryRun, c.Prune)
 	kind := "application/yaml"
 	if IsJSON(c.File) {
 		kind = "application/json"

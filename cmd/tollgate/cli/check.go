@@ -62,6 +62,9 @@ func (n number) Validate() error {
 	return nil
 }
 
+// MarshalJSON writes it as it is.
+func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+
 // trackUnits are units whose effect a check reports.
 type trackUnits string
 

@@ -18,7 +18,7 @@ type customersCommand struct {
 	Show    call[ofCustomer, customer] `cmd:"" call:"GET /customers/{Customer}" help:"Show a customer with its subscriptions and credits."`
 	Create  customersCreateCommand     `cmd:"" help:"Create a customer."`
 	Archive call[customerFlags, none]  `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Take a customer out of use; it stays readable."`
-	Erase   customersEraseCommand      `cmd:"" help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
+	Erase   call[eraseFlags, none]     `cmd:"" call:"DELETE customers/{Customer}?erase=true" says:"The personal data of customer {Customer} is erased; numbers stay." help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
 }
 
 type customersListCommand struct {
@@ -137,19 +137,16 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 	})
 }
 
-type customersEraseCommand struct {
+type eraseFlags struct {
 	customerFlags `embed:""`
 	Yes           bool `help:"Required: what is erased cannot be brought back."`
 }
 
-// Run erases a customer's personal data.
-func (c *customersEraseCommand) Run(ctx context.Context, out io.Writer) error {
-	if !c.Yes {
-		return errors.New("erasing cannot be undone: say --yes")
+func (f *eraseFlags) send(
+	ctx context.Context, method, path string, body, v any,
+) (json.RawMessage, error) {
+	if !f.Yes {
+		return nil, errors.New("erasing cannot be undone: say --yes")
 	}
-	err := c.write(ctx, api.Request{Method: "DELETE", Path: c.customerPath() + "?erase=true"}, nil)
-	if err != nil {
-		return err
-	}
-	return Say(out, "The personal data of customer %s is erased; numbers stay.", c.Customer)
+	return f.customerFlags.send(ctx, method, path, body, v)
 }

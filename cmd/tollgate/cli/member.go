@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -15,25 +16,20 @@ const (
 	membersPath = ClusterPath + "/members"
 )
 
-type clusterJoinCommand struct {
+type joinFlags struct {
 	AdminFlags  `embed:""`
 	OutputFlags `embed:""`
-	Node        string `arg:"" help:"The node's name."`
-	Raft        string `required:"" placeholder:"HOST:PORT" help:"Where the other nodes reach it."`
-	MemberHTTP  string `name:"member-http" placeholder:"HOST:PORT" help:"Where clients reach its API. Default: what it says of itself, or what the list has."`
-	MemberOps   string `name:"member-ops" placeholder:"HOST:PORT" help:"Where commands reach it; doctor asks it there. Default: as for --member-http."`
+	Node        string `arg:"" json:"id" help:"The node's name."`
+	Raft        string `required:"" json:"raft" placeholder:"HOST:PORT" help:"Where the other nodes reach it."`
+	MemberHTTP  string `name:"member-http" json:"http" placeholder:"HOST:PORT" help:"Where clients reach its API. Default: what it says of itself, or what the list has."`
+	MemberOps   string `name:"member-ops" json:"ops" placeholder:"HOST:PORT" help:"Where commands reach it; doctor asks it there. Default: as for --member-http."`
 }
 
-// Run joins a node, or moves a member.
-func (c *clusterJoinCommand) Run(ctx context.Context, out io.Writer) error {
-	c.starting = true
-	data, err := c.send(ctx, "POST", membersPath, map[string]string{
-		"id": c.Node, "raft": c.Raft, "http": c.MemberHTTP, "ops": c.MemberOps,
-	}, nil)
-	return c.answer(out, data, err, func() error {
-		return Say(out, "%s is a member of both groups, at %s. Without a vote it gets one with: "+
-			"tollgate cluster promote %s", c.Node, c.Raft, c.Node)
-	})
+func (f *joinFlags) send(
+	ctx context.Context, method, path string, body, v any,
+) (json.RawMessage, error) {
+	f.starting = true
+	return f.AdminFlags.send(ctx, method, path, body, v)
 }
 
 type clusterPromoteCommand struct {

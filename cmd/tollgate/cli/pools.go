@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"net/url"
 	"strconv"
 
 	api "tollgate/sdk/go"
@@ -57,10 +56,6 @@ type customerOutput struct {
 	OutputFlags   `embed:""`
 }
 
-func (f *customerFlags) customerPath() string {
-	return f.path() + "/customers/" + url.PathEscape(f.Customer)
-}
-
 type poolsCreate struct {
 	customerOutput `embed:""`
 	Name           string `json:"name" required:"" help:"The pool's name; plans and features name pools by it."`
@@ -83,23 +78,23 @@ type poolOutput struct {
 	OutputFlags `embed:""`
 }
 
-func printTransactions(out io.Writer, list []api.PoolTransaction) error {
+func printTransactions(out io.Writer, list []api.PoolTransaction, next string) error {
 	t := NewTable(out, "ID", "AT", "KIND", "AMOUNT", "BALANCE", "ABOUT")
 	for i := range list {
 		x := &list[i]
-		about := either(either(x.Note, x.FeatureKey), x.GrantType)
+		about := either(x.Note, x.FeatureKey, x.GrantType)
 		if x.Reversed {
 			about += " (reversed)"
 		}
 		t.Row(x.ID, moment(x.CreatedAt), x.Kind, quantity(x.Amount), quantity(x.Balance), about)
 	}
-	return t.End()
+	return older(out, t, next)
 }
 
 type transaction struct{ api.PoolTransaction }
 
 func (x *transaction) print(out io.Writer) error {
-	return printTransactions(out, []api.PoolTransaction{x.PoolTransaction})
+	return printTransactions(out, []api.PoolTransaction{x.PoolTransaction}, "")
 }
 
 type poolsGrant struct {
@@ -168,10 +163,7 @@ type transactions struct {
 }
 
 func (l *transactions) print(out io.Writer) error {
-	if err := printTransactions(out, l.List); err != nil || l.Next == "" {
-		return err
-	}
-	return Say(out, "There are older ones: --cursor %s", l.Next)
+	return printTransactions(out, l.List, l.Next)
 }
 
 type poolsReverse struct {

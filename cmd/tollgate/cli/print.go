@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -153,10 +154,5 @@ func moment(t time.Time) string {
 	return instant(t.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// either is text, or another text if there is none.
-func either(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
+// either is the first text that is not empty.
+func either(texts ...string) string { return cmp.Or(texts...) }

@@ -30,20 +30,11 @@ type reservationFlags struct {
 	Reservation string `arg:"" help:"The reservation's id."`
 }
 
-// exact is a number that a body has as a number.
-type exact string
-
-// Validate refuses a text that is not a number.
-func (n exact) Validate() error { return number(n).Validate() }
-
-// MarshalJSON writes it as it is.
-func (n exact) MarshalJSON() ([]byte, error) { return []byte(n), nil }
-
 type reservationsReserve struct {
 	inClient       `embed:""`
 	Customer       string `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
 	Feature        string `arg:"" json:"featureKey" help:"The feature's key."`
-	Units          exact  `arg:"" json:"usageUnits" help:"How many units."`
+	Units          number  `arg:"" json:"usageUnits" help:"How many units."`
 	ReservationKey string `required:"" json:"reservationKey" placeholder:"KEY" help:"The reservation's key: repeated with it, the command holds once."`
 	TTL            int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives, at most a day. Default: 600."`
 	OnShortage     string `json:"onShortage,omitempty" enum:"refuse,partial," default:"" help:"What to do where there is less: refuse (default), or hold what there is with partial."`
@@ -55,7 +46,7 @@ type reservationsReserve struct {
 
 type reservationsSettle struct {
 	reservationFlags `embed:""`
-	Units            exact  `arg:"" json:"usageUnits" help:"How many units were used in all."`
+	Units            number  `arg:"" json:"usageUnits" help:"How many units were used in all."`
 	Feature          string `json:"featureKey,omitempty" help:"The feature's key, of a reservation of several."`
 	Part             open   `json:"final,omitempty" help:"Leave the rest held: more is to come."`
 	EventKey         string `json:"eventIdempotencyKey,omitempty" placeholder:"KEY" help:"The usage event's idempotency key. Default: one of the reservation's own."`
@@ -69,7 +60,7 @@ func (o open) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, !bo
 
 type reservationsExtend struct {
 	reservationFlags `embed:""`
-	Units            exact `json:"usageUnits,omitempty" help:"The hold that is wanted in all."`
+	Units            number `json:"usageUnits,omitempty" help:"The hold that is wanted in all."`
 	TTL              int   `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives from now on."`
 }
 
@@ -88,10 +79,7 @@ func (l *reservations) print(out io.Writer) error {
 				quantity(item.SettledUnits), quantity(item.HeldUnits), moment(r.ExpiresAt))
 		}
 	}
-	if err := t.End(); err != nil || l.Next == "" {
-		return err
-	}
-	return Say(out, "There are older ones: --cursor %s", l.Next)
+	return older(out, t, l.Next)
 }
 
 type reservation struct{ api.Reservation }

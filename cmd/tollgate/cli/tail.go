@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/url"
 	"time"
@@ -91,14 +90,9 @@ func unlessEnded(ctx context.Context, err error) error {
 }
 
 func (c *eventsTailCommand) print(out io.Writer, e *api.Event) error {
-	if c.JSON {
-		text, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		return Say(out, "%s", text)
-	}
-	what := either(e.EventIdempotencyKey, e.Reason)
-	return Say(out, "%-24s  %-5s  %-20s  %12s  %s", moment(e.OccurredAt), e.Kind,
-		either(e.FeatureKey, e.EventName), quantity(e.UsageUnits), what)
+	return c.printValue(out, e, func() error {
+		return Say(out, "%-24s  %-5s  %-20s  %12s  %s", moment(e.OccurredAt), e.Kind,
+			either(e.FeatureKey, e.EventName), quantity(e.UsageUnits),
+			either(e.EventIdempotencyKey, e.Reason))
+	})
 }
