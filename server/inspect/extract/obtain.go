@@ -90,7 +90,7 @@ var metadata = []string{
 func (r *reader) agentAuth() {
 	for o, root := range r.objects(metadata...) {
 		a, is := signup.AgentAuthOf(root)
-		address := resolved(o.URL, a.URL)
+		address := Resolved(o.URL, a.URL)
 		if !is || address == "" {
 			continue
 		}
@@ -106,7 +106,7 @@ func (r *reader) agentAuth() {
 func (r *reader) provisioning() {
 	for o, root := range r.objects(collect.RolePricingJSON) {
 		for _, p := range signup.Provisions(root) {
-			if address := resolved(o.URL, p.URL); address != "" {
+			if address := Resolved(o.URL, p.URL); address != "" {
 				w := r.asked(r.filler.Provision(root, &p, address))
 				r.note(o.ID, p.Block.Quote(o.Text, maxQuote), w)
 			}
@@ -225,9 +225,9 @@ func (r *reader) browserSchemes() (evidence []document.Evidence) {
 	return evidence
 }
 
-// resolved is an address as a document writes it, relative to where the document is; empty
+// Resolved is an address as a document writes it, relative to where the document is; empty
 // where it is none.
-func resolved(at, href string) string {
+func Resolved(at, href string) string {
 	base, err := url.Parse(at)
 	if err != nil || href == "" {
 		return ""

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/server/inspect/extract"
 	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/openapi"
 	"tollgate/server/inspect/signup"
@@ -125,7 +126,7 @@ func sourceAddress(m *paper, name string) string {
 	for i := range m.root.Of("sourceDescriptions").List() {
 		n := &m.root.Of("sourceDescriptions").Items[i]
 		if n.TextOf("name") == name {
-			return resolved(m.url, n.TextOf("url"))
+			return extract.Resolved(m.url, n.TextOf("url"))
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@ package follower
 import (
 	"net/http"
 
+	"tollgate/server/inspect/extract"
 	"tollgate/server/inspect/fill"
 	"tollgate/server/inspect/signup"
 	"tollgate/server/inspect/tree"
@@ -14,7 +15,7 @@ func (p *published) agentAuth() (ways []way) {
 	for i := range p.metadata {
 		m := &p.metadata[i]
 		a, is := signup.AgentAuthOf(m.root)
-		address := resolved(m.url, a.URL)
+		address := extract.Resolved(m.url, a.URL)
 		if !is || address == "" {
 			continue
 		}
@@ -36,7 +37,7 @@ func (p *published) agentAuth() (ways []way) {
 		}
 		for j := range p.metadata {
 			if w.tokens == "" {
-				w.tokens = resolved(p.metadata[j].url, p.metadata[j].root.TextOf("token_endpoint"))
+				w.tokens = extract.Resolved(p.metadata[j].url, p.metadata[j].root.TextOf("token_endpoint"))
 			}
 		}
 		w.first = &fill.Request{
@@ -61,7 +62,7 @@ func (p *published) provisioning() (ways []way) {
 }
 
 func (p *published) provision(m *paper, said *signup.Provision) *way {
-	address, block := resolved(m.url, said.URL), said.Block
+	address, block := extract.Resolved(m.url, said.URL), said.Block
 	if address == "" {
 		return nil
 	}

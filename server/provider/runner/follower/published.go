@@ -236,16 +236,3 @@ func (p *published) trial(web *network) trial {
 	}
 	return trial{t.URL, head(t.Evidence[0].Quote, maxQuote)}
 }
-
-// resolved is an address as a document writes it, relative to where the document is.
-func resolved(at, href string) string {
-	base, err := url.Parse(at)
-	if err != nil || href == "" {
-		return ""
-	}
-	to, err := base.Parse(href)
-	if err != nil {
-		return ""
-	}
-	return to.String()
-}
