@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -343,6 +344,14 @@ func (l *line) allUsed() {
 	}
 }
 
+// named is the value of an enum that has a name; zero where none has.
+func named[T interface {
+	~uint8
+	Names() []string
+}](name string) T {
+	return T(max(0, slices.Index(T.Names(0), name)))
+}
+
 // when formats a text where is holds; otherwise it is empty.
 func when(is bool, format string, args ...any) string {
 	if !is {
@@ -365,10 +374,7 @@ func (s *scenario) environment(l *line) uint32 {
 	if !found {
 		account, kind = "acme", text
 	}
-	kinds := map[string]billing.EnvironmentKind{
-		"sandbox": billing.EnvironmentSandbox, "live": billing.EnvironmentLive,
-	}
-	env, ok := s.m.Environment(account, kinds[kind])
+	env, ok := s.m.Environment(account, named[billing.EnvironmentKind](kind))
 	if !ok {
 		return 99
 	}
@@ -437,10 +443,9 @@ func secret(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 
 func (s *scenario) key(l *line) string {
 	text := l.word(0)
-	scopes := map[string]billing.Scope{"full": billing.ScopeFull, "read": billing.ScopeRead}
 	return s.do(billing.KindCreateKey, &billing.CreateKey{
 		Env: s.environment(l), ID: ID(l.value("id", text)), Hash: secret(text),
-		Scope: scopes[l.value("scope", "full")], Label: l.value("label", ""),
+		Scope: named[billing.Scope](l.value("scope", "full")), Label: l.value("label", ""),
 	})
 }
 
@@ -453,13 +458,7 @@ func (s *scenario) authenticate(l *line) string {
 	if !ok {
 		return "unknown"
 	}
-	kinds := map[billing.EnvironmentKind]string{
-		billing.EnvironmentSandbox: "sandbox", billing.EnvironmentLive: "live",
-	}
-	scopes := map[billing.Scope]string{
-		billing.ScopeFull: "full", billing.ScopeRead: "read", billing.ScopeCustomer: "customer",
-	}
-	return fmt.Sprintf("%s/%s scope=%s", p.Account, kinds[p.Environment], scopes[p.Scope])
+	return fmt.Sprintf("%s/%s scope=%s", p.Account, p.Environment, p.Scope)
 }
 
 func (s *scenario) stats(*line) string {

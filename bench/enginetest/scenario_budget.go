@@ -32,14 +32,7 @@ func (s budgetLines) budget(l *line) string {
 }
 
 func budgetLimit(l *line, words []string) (d billing.LimitDocument, z *zone.Zone) {
-	of := map[string]billing.Measure{
-		"units": billing.MeasureUnits, "price": billing.MeasurePrice, "cost": billing.MeasureCost,
-	}
-	windows := map[string]billing.Window{
-		"hour": billing.WindowHour, "day": billing.WindowDay, "week": billing.WindowWeek,
-		"month": billing.WindowMonth, "year": billing.WindowYear, "lifetime": billing.WindowLifetime,
-	}
-	d.Of = of[words[0]]
+	d.Of = named[billing.Measure](words[0])
 	words = words[1:]
 	switch d.Of {
 	case billing.MeasureUnits:
@@ -50,7 +43,7 @@ func budgetLimit(l *line, words []string) (d billing.LimitDocument, z *zone.Zone
 	var err error
 	d.Limit, err = decimal.Parse(words[0])
 	l.must(err)
-	d.Window = windows[words[1]]
+	d.Window = named[billing.Window](words[1])
 	for _, word := range words[2:] {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {

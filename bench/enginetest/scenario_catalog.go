@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -198,12 +199,7 @@ func (s *scenario) plans(l *printer) {
 	}
 }
 
-func either(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
+func either(texts ...string) string { return cmp.Or(texts...) }
 
 func (s *scenario) features(l *printer) {
 	for _, f := range s.m.Features(s.environment(l.line)) {

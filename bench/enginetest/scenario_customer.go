@@ -149,12 +149,8 @@ func (s *scenario) events(l *customerLine) {
 		From: l.instantOr("from", s.log.Stamp, math.MinInt64),
 		To:   l.instantOr("to", s.log.Stamp, math.MaxInt64),
 	}
-	kinds := map[string]billing.EventKind{
-		"usage": billing.EventUsage, "audit": billing.EventAudit, "void": billing.EventVoid,
-		"amend": billing.EventAmend,
-	}
 	if text := l.value("kind", ""); text != "" {
-		q.Kinds = []billing.EventKind{kinds[text]}
+		q.Kinds = []billing.EventKind{named[billing.EventKind](text)}
 	}
 	for page := 1; ; page++ {
 		events, next, err := s.m.Events(s.src, q)
@@ -174,9 +170,8 @@ func (l *customerLine) event(e *billing.EventView) {
 	if e.Kind == billing.EventAudit {
 		fmt.Fprintf(l, "%s audit feature=%s %s", show(e.OccurredAt), e.FeatureKey, e.Reason)
 	} else {
-		kind := map[billing.EventKind]string{billing.EventVoid: "void", billing.EventAmend: "amend"}
 		fmt.Fprintf(l, "%s %s %s feature=%s units=%s", show(e.OccurredAt),
-			either(kind[e.Kind], "usage"), e.Key, either(e.FeatureKey, "-"), e.Units)
+			e.Kind, e.Key, either(e.FeatureKey, "-"), e.Units)
 		l.WriteString(when(e.VoidedAt != 0, " voided %s", show(e.VoidedAt)))
 		l.WriteString(when(e.HasCost, " cost=%s", e.Cost))
 		l.WriteString(when(e.HasCredits, " credits=%s", e.Credits))

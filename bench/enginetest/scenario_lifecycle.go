@@ -54,15 +54,6 @@ func (s *scenario) cancelChange(l *line) string {
 	})
 }
 
-var changeStatuses = map[billing.ChangeStatus]string{
-	billing.ChangePending: "PENDING", billing.ChangeCompleted: "COMPLETED",
-	billing.ChangeCancelled: "CANCELLED", billing.ChangeFailed: "FAILED",
-}
-
-var changeTypes = map[billing.ChangeType]string{
-	billing.ChangeUpgrade: "UPGRADE", billing.ChangeDowngrade: "DOWNGRADE",
-}
-
 // changes lists a subscription's plan changes.
 func (s *scenario) changes(l *line) string {
 	all, ok := s.m.PlanChanges(s.environment(l), ID(l.word(0)))
@@ -72,8 +63,8 @@ func (s *scenario) changes(l *line) string {
 	var b strings.Builder
 	for i := range all {
 		c := &all[i]
-		fmt.Fprintf(&b, "%s %s to %s %s at %s\n", changeTypes[c.Type], c.From.Key, c.To.Key,
-			changeStatuses[c.Status], show(c.EffectiveAt))
+		fmt.Fprintf(&b, "%s %s to %s %s at %s\n", c.Type, c.From.Key, c.To.Key,
+			c.Status, show(c.EffectiveAt))
 	}
 	return either(b.String(), "none")
 }
@@ -87,20 +78,17 @@ func (s *scenario) subscription(l *line) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s active=%t %s to %s\n", v.Plan.Key, v.IsActive, show(v.PeriodStart),
 		show(v.PeriodEnd))
-	modes := map[billing.CancelMode]string{
-		billing.CancelImmediate: "IMMEDIATE", billing.CancelAtPeriodEnd: "END_OF_PERIOD",
-	}
 	if v.CancelMode != 0 {
 		by := ""
 		if v.CancelledByCustomer {
 			by = " by the customer"
 		}
-		fmt.Fprintf(&b, "cancel %s asked %s effective %s%s\n", modes[v.CancelMode],
+		fmt.Fprintf(&b, "cancel %s asked %s effective %s%s\n", v.CancelMode,
 			show(v.CancelledAt), show(v.CancelEffectiveAt), by)
 	}
 	b.WriteString(when(v.SuspendedAt != 0, "suspended %s\n", show(v.SuspendedAt)))
 	if c := v.ScheduledChange; c != nil {
-		fmt.Fprintf(&b, "scheduled %s to %s at %s\n", changeTypes[c.Type], c.To.Key,
+		fmt.Fprintf(&b, "scheduled %s to %s at %s\n", c.Type, c.To.Key,
 			show(c.EffectiveAt))
 	}
 	return b.String()

@@ -96,7 +96,7 @@ func (s *workspaceScenario) await(l *line) string {
 // finish reads `finish RUN passed|blocked|inconclusive [failed] [token=] [step=] [code=]`.
 func (s *workspaceScenario) finish(l *line) string {
 	c := &workspace.FinishRun{
-		Run: ID("run " + l.word(0)), Outcome: runOutcomes[l.word(1)], Status: workspace.RunCompleted,
+		Run: ID("run " + l.word(0)), Outcome: named[workspace.RunOutcome](l.word(1)), Status: workspace.RunCompleted,
 		Token: uint32(l.number("token", 1)), Step: l.value("step", ""), Code: l.value("code", ""),
 		Calls: []workspace.Call{{Case: "plain", Status: 200, Matched: true}},
 	}
@@ -106,23 +106,18 @@ func (s *workspaceScenario) finish(l *line) string {
 	return s.do(workspace.KindFinishRun, c)
 }
 
-var runOutcomes = map[string]workspace.RunOutcome{
-	"passed": workspace.OutcomePassed, "blocked": workspace.OutcomeBlocked,
-	"inconclusive": workspace.OutcomeInconclusive,
+// charge prints what pays for a run, and what became of that.
+func charge(c *workspace.RunCharge) string {
+	return strings.TrimSpace(c.Charge.String() + " " + c.ChargeState.String())
 }
-
-var (
-	charges      = [...]string{"none", "free", "paid"}
-	chargeStates = [...]string{"", " reserved", " committed", " returned"}
-)
 
 func (s *workspaceScenario) run(l *line) string {
 	v, ok := s.m.Run(s.row(l.word(0)), ID("run "+l.word(1)))
 	if !ok {
 		return "unknown"
 	}
-	text := fmt.Sprintf("%s %s outcome=%q code=%q step=%q charge=%s%s cents=%d credits=%d",
-		v.Kind, v.Status, v.Outcome, v.Code, v.Step, charges[v.Charge], chargeStates[v.ChargeState],
+	text := fmt.Sprintf("%s %s outcome=%q code=%q step=%q charge=%s cents=%d credits=%d",
+		v.Kind, v.Status, v.Outcome, v.Code, v.Step, charge(&v.RunCharge),
 		v.Cents, v.Credits)
 	text += when(v.Question != "", "\nasks %q, goes on from %q", v.Question, v.Checkpoint)
 	text += when(v.Steps > 0, "\nhas used %d steps and %d tokens", v.Steps, v.Tokens)

@@ -42,8 +42,8 @@ func (s *workspaceScenario) scheduled(l *line) string {
 		if r.Scheduled == 0 || r.Flow != f.ID {
 			continue
 		}
-		text += fmt.Sprintf("\n%s at %s for %s by %s charge=%s%s", r.Status, show(r.CreatedAt),
-			show(r.Scheduled), r.Agent, charges[r.Charge], chargeStates[r.ChargeState])
+		text += fmt.Sprintf("\n%s at %s for %s by %s charge=%s", r.Status, show(r.CreatedAt),
+			show(r.Scheduled), r.Agent, charge(&r.RunCharge))
 	}
 	return text
 }
@@ -63,6 +63,6 @@ func (s *workspaceScenario) newestRun(row uint32) (id [16]byte) {
 func (s *workspaceScenario) finishScheduled(l *line) string {
 	return s.do(workspace.KindFinishRun, &workspace.FinishRun{
 		Run: s.newestRun(s.row(l.word(0))), Token: 1, Status: workspace.RunCompleted,
-		Outcome: runOutcomes[l.word(1)],
+		Outcome: named[workspace.RunOutcome](l.word(1)),
 	})
 }

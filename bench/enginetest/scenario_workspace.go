@@ -254,15 +254,11 @@ func (s *workspaceScenario) confirm(l *line) string {
 	})
 }
 
-var called = map[string]workspace.Called{
-	"unknown": workspace.CalledUnknown, "refused": workspace.CalledRefused,
-	"accepted": workspace.CalledAccepted, "unclear": workspace.CalledUnclear,
-}
-
 func (s *workspaceScenario) preflight(l *line) string {
 	return s.do(workspace.KindNotePreflight, &workspace.NotePreflight{
 		Workspace: s.row(l.word(0)), ID: s.flowID(l), Version: uint32(l.number("version", 1)),
-		NoKey: called[l.value("none", "refused")], WrongKey: called[l.value("wrong", "refused")],
+		NoKey:       named[workspace.Called](l.value("none", "refused")),
+		WrongKey:    named[workspace.Called](l.value("wrong", "refused")),
 		AlreadyTrue: l.has("true-already"),
 	})
 }

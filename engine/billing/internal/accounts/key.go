@@ -7,29 +7,18 @@ import (
 )
 
 // Scope is what an API key may do.
+//
+//schema:enum
 type Scope uint8
 
 const (
 	// ScopeFull may do everything in its environment.
-	ScopeFull Scope = 1
+	ScopeFull Scope = 1 // full
 	// ScopeRead may GET, and evaluate entitlements.
-	ScopeRead Scope = 2
+	ScopeRead Scope = 2 // read
 	// ScopeCustomer may read what belongs to one customer, and evaluate that customer's entitlements.
-	ScopeCustomer Scope = 3
+	ScopeCustomer Scope = 3 // customer
 )
-
-// String is the scope's name in the admin API.
-func (s Scope) String() string {
-	switch s {
-	case ScopeFull:
-		return "full"
-	case ScopeRead:
-		return "read"
-	case ScopeCustomer:
-		return "customer"
-	}
-	return "none"
-}
 
 // Bounds of an environment's API keys.
 const (

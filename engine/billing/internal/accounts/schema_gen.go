@@ -131,6 +131,23 @@ func (v EnvironmentKind) String() string {
 	return strconv.Itoa(int(v))
 }
 
+var scopeNames = []string{
+	1: "full",
+	2: "read",
+	3: "customer",
+}
+
+// Names returns the API's names of the values, by number.
+func (Scope) Names() []string { return scopeNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v Scope) String() string {
+	if int(v) < len(scopeNames) && (v == 0 || scopeNames[v] != "") {
+		return scopeNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var webhookEventNames = []string{
 	1:  "invoice.created",
 	2:  "invoice.due",
