@@ -291,16 +291,21 @@ func (f *fleet) status(ctx context.Context, p *process) (cluster.Status, error) 
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	var s cluster.Status
-	admin, err := api.New([]string{p.settings.Ops}, f.adminKey, 1)
-	if err != nil {
-		return s, err
-	}
-	defer admin.Close()
-	answer, err := admin.Try(ctx, api.Request{Method: "GET", Path: "/api/v1/admin/cluster"})
+	answer, err := f.try(ctx, p, api.Request{Method: "GET", Path: "/api/v1/admin/cluster"})
 	if err != nil {
 		return s, err
 	}
 	return s, answer.Data(&s)
+}
+
+// try sends one request to a node's admin API, once.
+func (f *fleet) try(ctx context.Context, p *process, r api.Request) (api.Answer, error) {
+	admin, err := api.New([]string{p.settings.Ops}, f.adminKey, 1)
+	if err != nil {
+		return api.Answer{}, err
+	}
+	defer admin.Close()
+	return admin.Try(ctx, r)
 }
 
 // followEvery is how often a node is asked whether it leads.

@@ -29,12 +29,7 @@ func (f *fleet) ask(ctx context.Context, at *process, method, path string, body 
 			return err
 		}
 	}
-	admin, err := api.New([]string{at.settings.Ops}, f.adminKey, 1)
-	if err != nil {
-		return err
-	}
-	defer admin.Close()
-	answer, err := admin.Try(ctx, r)
+	answer, err := f.try(ctx, at, r)
 	if err != nil {
 		return err
 	}

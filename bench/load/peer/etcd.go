@@ -1,11 +1,9 @@
 package peer
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -198,23 +196,16 @@ func (s *etcdStore) Syncs(ctx context.Context) (map[string]uint64, error) {
 }
 
 func etcdSyncs(ctx context.Context, server string) (count uint64, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+server+"/metrics", nil)
+	_, metrics, err := get(ctx, "http://"+server+"/metrics")
 	if err != nil {
 		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(),
-			"etcd_disk_wal_fsync_duration_seconds_count "); ok {
-			return strconv.ParseUint(text, 10, 64)
+	for line := range strings.Lines(string(metrics)) {
+		if text, ok := strings.CutPrefix(line, "etcd_disk_wal_fsync_duration_seconds_count "); ok {
+			return strconv.ParseUint(strings.TrimSpace(text), 10, 64)
 		}
 	}
-	return 0, errors.Join(errors.New("no fsyncs in the metrics"), lines.Err())
+	return 0, errors.New("no fsyncs in the metrics")
 }
 
 // Close implements Store.

@@ -148,22 +148,28 @@ func (s *system) Tools(scenario load.Scenario) []load.Tool {
 func syncs(ctx context.Context, address string) (counts map[string]uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/syncs", nil)
+	status, text, err := get(ctx, "http://"+address+"/syncs")
 	if err != nil {
 		return nil, fmt.Errorf("fsyncs: %w", err)
+	}
+	if err = json.Unmarshal(text, &counts); err != nil || status != 200 {
+		return nil, errors.Join(fmt.Errorf("fsyncs: %d %.300s", status, text), err)
+	}
+	return counts, nil
+}
+
+// get makes one request, and returns its answer.
+func get(ctx context.Context, address string) (status int, text []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("fsyncs: %w", err)
+		return 0, nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return nil, fmt.Errorf("fsyncs: %w", err)
-	}
-	if err = json.Unmarshal(text, &counts); err != nil || response.StatusCode != 200 {
-		return nil, errors.Join(fmt.Errorf("fsyncs: %d %.300s", response.StatusCode, text), err)
-	}
-	return counts, nil
+	text, err = io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	return response.StatusCode, text, errors.Join(err, response.Body.Close())
 }
 
 // run carries out a tool, and returns what it printed.
