@@ -34,7 +34,7 @@ type reservationsReserve struct {
 	inClient       `embed:""`
 	Customer       string `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
 	Feature        string `arg:"" json:"featureKey" help:"The feature's key."`
-	Units          number  `arg:"" json:"usageUnits" help:"How many units."`
+	Units          number `arg:"" json:"usageUnits" help:"How many units."`
 	ReservationKey string `required:"" json:"reservationKey" placeholder:"KEY" help:"The reservation's key: repeated with it, the command holds once."`
 	TTL            int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives, at most a day. Default: 600."`
 	OnShortage     string `json:"onShortage,omitempty" enum:"refuse,partial," default:"" help:"What to do where there is less: refuse (default), or hold what there is with partial."`
@@ -46,7 +46,7 @@ type reservationsReserve struct {
 
 type reservationsSettle struct {
 	reservationFlags `embed:""`
-	Units            number  `arg:"" json:"usageUnits" help:"How many units were used in all."`
+	Units            number `arg:"" json:"usageUnits" help:"How many units were used in all."`
 	Feature          string `json:"featureKey,omitempty" help:"The feature's key, of a reservation of several."`
 	Part             open   `json:"final,omitempty" help:"Leave the rest held: more is to come."`
 	EventKey         string `json:"eventIdempotencyKey,omitempty" placeholder:"KEY" help:"The usage event's idempotency key. Default: one of the reservation's own."`
@@ -61,7 +61,7 @@ func (o open) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, !bo
 type reservationsExtend struct {
 	reservationFlags `embed:""`
 	Units            number `json:"usageUnits,omitempty" help:"The hold that is wanted in all."`
-	TTL              int   `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives from now on."`
+	TTL              int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives from now on."`
 }
 
 type reservations struct {
