@@ -3,6 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -10,10 +14,11 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	api "tollgate/sdk/go"
-	"tollgate/server/provider/webhook"
 )
 
 // ListenCommand takes webhooks to this machine.
@@ -56,14 +61,10 @@ func (c *ListenCommand) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	secret, err := webhook.ParseSecret(made.Secret)
-	if err != nil {
-		return err
-	}
 	endpoint := c.path() + "/webhook-endpoints/" + url.PathEscape(made.ID)
 	fmt.Fprintf(os.Stderr, "Receiving webhooks of %s/%s. Signing secret: %s\nPress Ctrl-C to stop.\n",
 		c.Account, c.Environment, made.Secret)
-	err = c.follow(ctx, admin, out, endpoint, secret)
+	err = c.follow(ctx, admin, out, endpoint, made.Secret)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminPatience)
 	defer cancel()
 	if _, removed := send(last, admin, "DELETE", endpoint, nil, nil); removed != nil {
@@ -83,7 +84,7 @@ func onLoopback(u *url.URL) bool {
 
 // follow hands on what is new for the endpoint, oldest first.
 func (c *ListenCommand) follow(
-	ctx context.Context, admin *api.Client, out io.Writer, endpoint string, secret webhook.Secret,
+	ctx context.Context, admin *api.Client, out io.Writer, endpoint, secret string,
 ) error {
 	for seen := map[string]bool{}; ; {
 		fresh, listed, err := unseen(ctx, admin, endpoint+"/deliveries", seen)
@@ -138,7 +139,7 @@ func unseen(ctx context.Context, admin *api.Client, path string, seen map[string
 
 // take prints a message, or sends it on and prints what came of it, also where ctx ends meanwhile.
 func (c *ListenCommand) take(
-	ctx context.Context, out io.Writer, d *api.WebhookDelivery, secret webhook.Secret,
+	ctx context.Context, out io.Writer, d *api.WebhookDelivery, secret string,
 ) error {
 	if c.To == "" {
 		return Say(out, "%s", d.Payload)
@@ -149,14 +150,11 @@ func (c *ListenCommand) take(
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
-	signed, err := webhook.Sign([]webhook.Secret{secret}, d.ID, time.Now(), d.Payload)
-	if err != nil {
-		return err
-	}
+	at := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(webhook.HeaderID, signed.ID)
-	request.Header.Set(webhook.HeaderTimestamp, signed.Timestamp)
-	request.Header.Set(webhook.HeaderSignature, signed.Signature)
+	request.Header.Set("webhook-id", d.ID)
+	request.Header.Set("webhook-timestamp", at)
+	request.Header.Set("webhook-signature", sign(secret, d.ID+"."+at+".", d.Payload))
 	answer, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
 		return Say(out, "%s  %-24s  %s  %s", moment(d.CreatedAt), d.Type, d.ID, err)
@@ -166,4 +164,17 @@ func (c *ListenCommand) take(
 		came += ", cut off"
 	}
 	return Say(out, "%s  %-24s  %s  %s", moment(d.CreatedAt), d.Type, d.ID, came)
+}
+
+// sign signs a message as Standard Webhooks says: HMAC-SHA256 of id.timestamp.body.
+func sign(secret, front string, body json.RawMessage) string {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		return ""
+	}
+	sum := hmac.New(sha256.New, key)
+	for _, part := range [][]byte{[]byte(front), body} {
+		sum.Write(part)
+	}
+	return "v1," + base64.StdEncoding.EncodeToString(sum.Sum(nil))
 }
