@@ -96,8 +96,9 @@ func (s *workspaceScenario) await(l *line) string {
 // finish reads `finish RUN passed|blocked|inconclusive [failed] [token=] [step=] [code=]`.
 func (s *workspaceScenario) finish(l *line) string {
 	c := &workspace.FinishRun{
-		Run: ID("run " + l.word(0)), Outcome: named[workspace.RunOutcome](l.word(1)), Status: workspace.RunCompleted,
-		Token: uint32(l.number("token", 1)), Step: l.value("step", ""), Code: l.value("code", ""),
+		Run: ID("run " + l.word(0)), Outcome: named[workspace.RunOutcome](l.word(1)),
+		Status: workspace.RunCompleted,
+		Token:  uint32(l.number("token", 1)), Step: l.value("step", ""), Code: l.value("code", ""),
 		Calls: []workspace.Call{{Case: "plain", Status: 200, Matched: true}},
 	}
 	if l.has("failed") {

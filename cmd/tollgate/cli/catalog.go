@@ -81,7 +81,8 @@ func (c *catalogFlags) put(
 	if err != nil {
 		return 0, err
 	}
-	path := fmt.Sprintf("%s?dryRun=%t&prune=%t", CatalogPath(c.Account, c.Environment), dryRun, c.Prune)
+	path := fmt.Sprintf("%s?dryRun=%t&prune=%t", CatalogPath(c.Account, c.Environment), dryRun,
+		c.Prune)
 	kind := "application/yaml"
 	if IsJSON(c.File) {
 		kind = "application/json"

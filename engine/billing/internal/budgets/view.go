@@ -99,7 +99,8 @@ type BudgetLimitView struct {
 	Overrun bool  `json:"overrun,omitzero"`
 }
 
-// BindingLimitView is the hard limit of a budget, or of one above it, that has the smallest part left.
+// BindingLimitView is the hard limit of a budget, or of one above it, that has the smallest part
+// left.
 //
 //schema:answer billingview BindingLimit
 type BindingLimitView struct {
