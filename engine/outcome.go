@@ -215,6 +215,10 @@ const (
 
 	// OutcomeTopUpCurrency: this month's purchases of the pool were in another currency.
 	OutcomeTopUpCurrency Outcome = 140 // top_up_currency
+	// OutcomeTopUpOver: the pool has no such purchase on its way.
+	OutcomeTopUpOver Outcome = 141 // top_up_over
+	// OutcomeTopUpCharging: the provider may still be asked to charge for the purchase.
+	OutcomeTopUpCharging Outcome = 142 // top_up_charging
 
 	// OutcomeRecordUnknown: the workspace has no such record; those of others are never visible.
 	OutcomeRecordUnknown Outcome = 160 // record_unknown

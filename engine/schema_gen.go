@@ -101,6 +101,8 @@ var outcomeNames = []string{
 	138: "budget_limit",
 	139: "budget_conflict",
 	140: "top_up_currency",
+	141: "top_up_over",
+	142: "top_up_charging",
 	160: "record_unknown",
 	161: "signup_off",
 	162: "signup_limited",

@@ -122,6 +122,11 @@ var faults = [256]*Fault{
 	engine.OutcomeTopUpCurrency: NewFault(400, "top_up_currency",
 		"This month's top-ups of the pool were in another currency").With(
 		"Nothing was changed. The monthly cap adds them up: keep the currency until the UTC month is over."),
+	engine.OutcomeTopUpOver: refused(400, "top_up_over", "The pool has no such purchase on its way"),
+	engine.OutcomeTopUpCharging: NewFault(409, "top_up_charging",
+		"The payment provider may still be asked to charge for this purchase").With(
+		"Nothing was changed. It can be ended 24 hours after it was asked for, or once no settings " +
+			"of its provider are left."),
 	engine.OutcomeCreditUsed: NewFault(400, "credit_used",
 		"Later invoices have used the credit that this one carried forward").With(
 		"Nothing was changed. Void those first; what is paid stays."),

@@ -78,6 +78,7 @@ var words = map[string]func(*scenario, *line) string{
 	"top-ups":       with(creditLines.topUps),
 	"stop-top-up":   with(creditLines.stopTopUp),
 	"top-up-result": with(creditLines.topUpResult),
+	"end-top-up":    with(creditLines.endTopUp),
 	"unfreeze":      with(creditLines.unfreeze),
 	"archive-pool":  with(creditLines.archivePool),
 	"reverse":       with(creditLines.reverse),

@@ -145,6 +145,15 @@ func (s creditLines) topUpResult(l *line) string {
 	return s.do(billing.KindRecordTopUp, c)
 }
 
+// endTopUp ends a pool's first purchase, or its n-th, as one that was not paid.
+func (s creditLines) endTopUp(l *line) string {
+	env := s.environment(l)
+	pool := s.poolID(l, env)
+	return s.do(billing.KindEndTopUp, &billing.EndTopUp{
+		Env: env, Pool: pool, ID: billing.TopUpID(pool, uint32(l.number("n", 1))),
+	})
+}
+
 // topUps shows a pool's rule.
 func (s creditLines) topUps(l *line) string {
 	env := s.environment(l)

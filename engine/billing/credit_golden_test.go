@@ -47,6 +47,9 @@ func goldenCredits() map[string]wire.Fielder {
 		"command-231-record-top-up": &billing.RecordTopUp{
 			Env: 1, Pool: id("p"), ID: id("t"), Paid: true, Payment: "pi_1", Code: "card_declined",
 		},
+		"command-232-end-top-up": &billing.EndTopUp{
+			Env: 1, Pool: id("p"), ID: id("t"), Actor: "admin",
+		},
 		"command-67-freeze-pool":   &billing.FreezePool{Env: 1, ID: id("p"), Actor: "admin"},
 		"command-68-unfreeze-pool": &billing.UnfreezePool{Env: 1, ID: id("p"), Actor: "admin"},
 		"command-69-archive-pool":  &billing.ArchivePool{Env: 1, ID: id("p"), Actor: "admin"},

@@ -38,6 +38,7 @@ var grow, keep = []engine.Kind{
 	billing.KindSetPortal, billing.KindRevokePortalLinks, billing.KindNotePortalLink,
 	billing.KindArchiveBudget, billing.KindFreezeBudget, billing.KindBindKey,
 	billing.KindSetLowBalance, billing.KindStopTopUp, billing.KindRecordTopUp,
+	billing.KindEndTopUp,
 }
 
 // TestWhatGrowsIsKnown: every kind of the registry either makes the state grow or does not, in

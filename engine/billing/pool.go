@@ -355,7 +355,39 @@ func (c *RecordTopUp) apply(t *turn) engine.Outcome {
 	if c.Paid {
 		t.TopUpPaid(row, c.Payment, now)
 	} else {
-		t.TopUpUnpaid(row, catalogs.Either(c.Code, "failed"))
+		t.TopUpUnpaid(row, catalogs.Either(c.Code, "failed"), "")
 	}
+	return engine.OutcomeDone
+}
+
+// EndTopUp ends the purchase that is on its way as one that was not paid: an operator has looked at
+// the provider, which gives no answer, or cannot be asked any more. That turns top-ups off. It is
+// refused while the purchase may still be charged for: the payment would come after its end.
+type EndTopUp struct {
+	Env   uint32   `wire:"1"`
+	Pool  [16]byte `wire:"2"`
+	ID    [16]byte `wire:"3"`
+	Actor string   `wire:"4"`
+}
+
+func (c *EndTopUp) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	row := t.PoolIn(c.Env, &c.Pool)
+	if row == 0 {
+		return engine.OutcomePoolUnknown
+	}
+	if !t.TopUpPending(row, &c.ID) {
+		return engine.OutcomeTopUpOver
+	}
+	if t.TopUpCharges(row, t.Stamp) {
+		return engine.OutcomeTopUpCharging
+	}
+	if !t.AdvanceCustomer(t.Pools.Read(row).Customer, e.Now(t.Stamp)) {
+		return engine.OutcomeDeferred
+	}
+	t.TopUpUnpaid(row, "not_paid", c.Actor)
 	return engine.OutcomeDone
 }

@@ -84,6 +84,7 @@ const (
 	KindSetTopUp          engine.Kind = 229
 	KindStopTopUp         engine.Kind = 230
 	KindRecordTopUp       engine.Kind = 231
+	KindEndTopUp          engine.Kind = 232
 )
 
 // op is a decoded command.
@@ -191,6 +192,7 @@ var registry = [...]command{
 	KindSetTopUp:           of((*SetTopUp).apply).growing().submitted().recorded(),
 	KindStopTopUp:          of((*StopTopUp).apply).submitted().recorded(),
 	KindRecordTopUp:        of((*RecordTopUp).apply),
+	KindEndTopUp:           of((*EndTopUp).apply).submitted().recorded(),
 	KindArchivePool:        of((*ArchivePool).apply).recorded(),
 	KindReverseTransaction: of((*ReverseTransaction).apply).once().recorded(),
 	KindUpdateCustomer:     of((*UpdateCustomer).apply).submitted(),

@@ -246,6 +246,14 @@ func (v *DemoteKeys) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *EndTopUp) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.Pool)
+	w.ID(3, &v.ID)
+	w.String(4, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
 func (v *EraseCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.String(2, &v.ExternalID)

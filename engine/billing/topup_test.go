@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
 )
 
 // buyer is a pool that buys credits, to which things happen at random.
@@ -27,6 +29,8 @@ type buyer struct {
 	seen   map[[16]byte]string // the month of each purchase
 	bought decimal.Decimal
 	given  decimal.Decimal
+	// paid and ended count purchases that were granted, and that an operator has ended.
+	paid, ended int
 }
 
 func (b *buyer) view() billing.TopUpView {
@@ -77,18 +81,62 @@ func (b *buyer) report() {
 	}
 	if c.Paid {
 		b.bought, _ = b.bought.Add(on[0].Credits)
+		b.paid++
 		return
 	}
-	month := b.seen[c.ID]
-	b.spent[month], _ = b.spent[month].Sub(on[0].Price)
+	b.unpaid(on[0].Price, c.ID)
+}
+
+// end ends the purchase on its way, or another, as an operator does.
+func (b *buyer) end() {
+	on := b.m.AskedTopUps()
+	c := billing.EndTopUp{
+		Env: enginetest.Sandbox, Pool: b.pool, Actor: "ops",
+		ID: billing.TopUpID(b.pool, rapid.Uint32Range(0, 6).Draw(b.t, "n")),
+	}
+	if len(on) == 1 && rapid.Bool().Draw(b.t, "pending") {
+		c.ID = on[0].ID
+	}
+	want := engine.OutcomeDone
+	if len(on) == 0 || c.ID != on[0].ID {
+		want = engine.OutcomeTopUpOver
+	} else if b.l.Stamp-on[0].Stamp < dayMS {
+		want = engine.OutcomeTopUpCharging
+	}
+	r := submitted(billing.KindEndTopUp, wire.Encode(nil, &c), fmt.Sprint("end ", b.l.Index))
+	for range 2 { // its answer may be lost, and then it is sent again
+		require.Equal(b.t, want, b.l.DoPayload(r.Kind, r.Payload).Outcome)
+	}
+	if want == engine.OutcomeDone {
+		b.unpaid(on[0].Price, c.ID)
+		b.ended++
+	}
+}
+
+// unpaid takes a purchase back from what its month has spent.
+func (b *buyer) unpaid(price decimal.Decimal, id [16]byte) {
+	month := b.seen[id]
+	b.spent[month], _ = b.spent[month].Sub(price)
 	require.Equal(b.t, billing.TopUpFailed, b.view().State, "a failed payment turns it off")
+}
+
+// restore goes on with a machine that is restored from a snapshot of this one.
+func (b *buyer) restore() {
+	again := restored(b.t, enginetest.Snapshot(b.t, b.m))
+	require.Equal(b.t, b.m.AskedTopUps(), again.AskedTopUps())
+	require.Equal(b.t, enginetest.StateHash(b.m), enginetest.StateHash(again))
+	before, told := b.m.TopUp(enginetest.Sandbox, b.pool)
+	after, still := again.TopUp(enginetest.Sandbox, b.pool)
+	require.Equal(b.t, told, still)
+	require.Equal(b.t, before, after)
+	b.m, b.l.Machine = again, again
 }
 
 func (b *buyer) step() {
 	number := func(name string, most int64) decimal.Decimal {
 		return decimal.FromInt(rapid.Int64Range(1, most).Draw(b.t, name))
 	}
-	switch rapid.IntRange(0, 9).Draw(b.t, "step") {
+	switch rapid.IntRange(0, 11).Draw(b.t, "step") {
 	case 0, 1, 2:
 		u := enginetest.Usage(b.l, "use "+time.UnixMilli(int64(b.l.Index)).String(), "ada", "videos", 0)
 		u.Units = number("units", 60)
@@ -112,6 +160,10 @@ func (b *buyer) step() {
 			Env: enginetest.Sandbox, To: b.m.EnvironmentNow(enginetest.Sandbox, b.l.Stamp) +
 				rapid.SampledFrom([]int64{1000, 3_600_000, 20 * dayMS}).Draw(b.t, "clock"),
 		})
+	case 8:
+		b.restore()
+	case 9:
+		b.end()
 	default:
 		b.l.Stamp += rapid.SampledFrom([]int64{1, 60_000, 3_600_000, 9 * dayMS}).Draw(b.t, "later")
 		for at := b.m.NextDue(); at != 0 && at <= b.l.Stamp; at = b.m.NextDue() {
@@ -123,8 +175,17 @@ func (b *buyer) step() {
 }
 
 // TestTopUpsAreBounded: whatever usage, payments, clocks and operators do, a month's purchases stay
-// within the cap, one is on its way at a time, and each payment grants once.
+// within the cap, one is on its way at a time, and each payment grants once, after a restore too.
 func TestTopUpsAreBounded(t *testing.T) {
+	asked, paid, ended := 0, 0, 0
+	defer func() {
+		if t.Failed() {
+			return
+		}
+		require.Positive(t, asked, "purchases of all histories")
+		require.Positive(t, paid, "grants of all histories")
+		require.Positive(t, ended, "purchases that an operator has ended")
+	}()
 	rapid.Check(t, func(t *rapid.T) {
 		m := billing.New(billing.Config{})
 		b := &buyer{
@@ -148,11 +209,11 @@ func TestTopUpsAreBounded(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			b.step()
 		}
-		require.NoError(t, billing.CheckCredits(m))
-		again := restored(t, enginetest.Snapshot(t, m))
-		require.Equal(t, m.AskedTopUps(), again.AskedTopUps())
+		b.restore()
+		require.NoError(t, billing.CheckCredits(b.m))
 		twin := billing.New(billing.Config{})
 		enginetest.Outcomes(t, twin, 1, b.l.Entries)
-		require.Equal(t, enginetest.StateHash(m), enginetest.StateHash(twin))
+		require.Equal(t, enginetest.StateHash(b.m), enginetest.StateHash(twin))
+		asked, paid, ended = asked+len(b.seen), paid+b.paid, ended+b.ended
 	})
 }

@@ -160,8 +160,11 @@ type TopUp struct {
 	PaymentMethod    string      `json:"paymentMethod"`
 	ExpiresAfterDays int         `json:"expiresAfterDays,omitzero"`
 	// Pending reports whether a purchase is on its way.
-	Pending bool      `json:"pending"`
-	AskedAt time.Time `json:"askedAt,omitzero"`
+	Pending bool `json:"pending"`
+	// Purchase is its id: the provider knows it as topup_ID.
+	Purchase string    `json:"purchase,omitzero"`
+	Reason   string    `json:"reason,omitzero"`
+	AskedAt  time.Time `json:"askedAt,omitzero"`
 	// WaitsUntil is when the cool-down or the month is over that a purchase waits for.
 	WaitsUntil time.Time `json:"waitsUntil,omitzero"`
 	// Failure is why the newest payment failed.

@@ -3,14 +3,17 @@ package admin_test
 import (
 	"context"
 	"io"
+	"path"
 	"testing"
 	"time"
 
+	"github.com/gofrs/uuid/v5"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/servertest"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/server"
 )
 
 // TestExamples asks each operation once, is refused in each way that a reader should know, and
@@ -31,6 +34,8 @@ func TestExamples(t *testing.T) {
 		`/hook","events":["invoice.created","invoice.paid"],"description":"books"}`)
 	spare := sandbox + "keys/" + made(sandbox+"keys", `{"scope":"read","label":"reports"}`)
 	pool := sandbox + "pools/" + made(sandbox+"customers/ada/pools", `{"name":"Tokens","hardLimit":true}`)
+	poolID, _ := server.ParseUUID(path.Base(pool))
+	purchase := uuid.UUID(billing.TopUpID(poolID, 1)).String()
 	grant := made(pool+"/grants", `{"amount":250,"note":"welcome"}`)
 	subscribed := n.send("POST", "/api/v1/client/subscriptions",
 		`{"planId":"team","customerReferenceId":"ada"}`, key, "application/json").is(201, "").data()
@@ -105,6 +110,17 @@ func TestExamples(t *testing.T) {
 		{"PUT", pool + "/top-up", `{"below":100,"amount":1000,"price":10,"monthlyCap":5,` +
 			`"paymentMethod":"cus_4711/pm_0815"}`, 400, "validation_failed"},
 		{"GET", pool + "/top-up", "", 200, ""},
+		{
+			"POST", pool + "/top-up/end", `{"purchase":"` + purchase + `","notPaid":false}`, 400,
+			"validation_failed",
+		},
+		{
+			"POST", pool + "/top-up/end", `{"purchase":"` + purchase + `","notPaid":true}`, 409,
+			"top_up_charging",
+		},
+		{"PUT", sandbox + "payment-provider", `{"provider":"none","forgetPrevious":true}`, 200, ""},
+		{"POST", pool + "/top-up/end", `{"purchase":"` + purchase + `","notPaid":true}`, 200, ""},
+		{"POST", pool + "/top-up/end", `{"purchase":"` + purchase + `","notPaid":true}`, 400, "top_up_over"},
 		{"DELETE", pool + "/top-up", "", 200, ""},
 		{"POST", pool + "/freeze", "", 200, ""},
 		{"POST", pool + "/unfreeze", "", 200, ""},

@@ -19,6 +19,7 @@ var bodies = map[string]string{
 	"grantCredits": `{"amount":1}`, "deductCredits": `{"amount":1}`, "createPool": `{"name":"x"}`,
 	"setLowBalance":         `{"lowBalance":1}`,
 	"setTopUp":              `{"below":1,"amount":1,"price":1,"monthlyCap":1,"paymentMethod":"x"}`,
+	"endTopUp":              `{"purchase":"018f6b2c-7d1e-7000-8000-000000000001","notPaid":true}`,
 	"updateWebhookEndpoint": `{"description":"x"}`, "createPortalLink": `{"expiresInMinutes":60}`,
 }
 

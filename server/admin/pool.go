@@ -60,6 +60,11 @@ func (a *credits) poolRoutes() []server.Route {
 					return &billing.StopTopUp{Env: env, ID: id, Actor: x.By()}
 				})
 			}), nothing("Stopped, or it was before")),
+		row("POST", environment+"/pools/{pool}/top-up/end", "endTopUp",
+			"End a purchase that was not paid", of(a.endTopUp),
+			server.Takes(server.Object(
+				server.Must("purchase", server.UUIDSchema), server.Must("notPaid", server.BoolSchema))),
+			nothing("Ended")),
 		change("archive", "Take a pool out of use, for good", billing.KindArchivePool,
 			func(env uint32, id [16]byte, by string) wire.Fielder {
 				return &billing.ArchivePool{Env: env, ID: id, Actor: by}
@@ -192,6 +197,32 @@ func (a *credits) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 	}
 	c.CooldownMS = cooldown * 1000
 	return a.carryOut(x, billing.KindSetTopUp, func(env uint32) wire.Fielder {
+		c.Env = env
+		return &c
+	})
+}
+
+// endTopUp is POST …/top-up/end. It names the purchase that the operator has looked for, since
+// another may be on its way by now.
+func (a *credits) endTopUp(x *server.Exchange, id [16]byte) *server.Fault {
+	c := billing.EndTopUp{Pool: id, Actor: x.By()}
+	var w walk
+	var notPaid bool
+	var purchase string
+	fault := body(x, &w, map[string]reader{
+		"purchase": w.text(&purchase), "notPaid": w.flag(&notPaid),
+	}, "purchase", "notPaid")
+	if fault != nil {
+		return fault
+	}
+	var ok bool
+	c.ID, ok = server.ParseUUID(purchase)
+	w.when(!ok, "purchase", server.FieldFormat, "must be a UUID")
+	w.when(!notPaid, "notPaid", server.FieldNotAllowed, "must be true: look at the provider before")
+	if fault = w.fault(); fault != nil {
+		return fault
+	}
+	return a.carryOut(x, billing.KindEndTopUp, func(env uint32) wire.Fielder {
 		c.Env = env
 		return &c
 	})

@@ -279,6 +279,8 @@ func writeTopUp(data *server.JSON, v *billing.TopUpView) {
 		data.Uint("expiresAfterDays", uint64(v.ExpiresAfter))
 	}
 	data.Bool("pending", v.Pending)
+	data.UUID("purchase", v.Purchase)
+	data.TextIf("reason", v.Reason)
 	data.Time("askedAt", v.AskedAt)
 	data.Time("waitsUntil", v.WaitsUntil)
 	data.TextIf("failure", v.Failure)

@@ -258,6 +258,11 @@ func (r *recorder) adminIsRecorded() {
 	granted := call("grantCredits", `{"amount":5}`, pool)["id"].(string)
 	call("deductCredits", `{"amount":1}`, pool)
 	call("setTopUp", `{"below":1,"amount":10,"price":2,"monthlyCap":4,"paymentMethod":"x"}`, pool)
+	r.ask(r.admin, "deductCredits", `{"amount":3.5}`, below(pool)...) // which asks for a purchase
+	purchase := r.ask(r.admin, "showTopUp", "", below(pool)...)["purchase"].(string)
+	call("setPaymentProvider", `{"provider":"none","forgetPrevious":true}`)
+	call("endTopUp", `{"purchase":"`+purchase+`","notPaid":true}`, pool)
+	call("setPaymentProvider", `{"provider":"sandbox"}`)
 	call("stopTopUp", "", pool)
 	call("setLowBalance", `{"lowBalance":3}`, pool)
 	call("freezePool", "", pool)

@@ -51,6 +51,7 @@ var sentences = map[string]string{
 	"subscription.plan-change-cancelled": "cancelled a plan change",
 	"subscription.plan-changed":          "changed a subscription's plan",
 	"top-up.asked":                       "asked for {credits} credits for {price}",
+	"top-up.ended":                       "ended the purchase {purchase}, which was not paid",
 	"top-up.failed":                      "failed to top a pool up, and stopped: {reason}",
 	"top-up.paid":                        "topped a pool up with {credits} credits for {price}",
 	"top-up.set":                         "set a pool to be topped up below {below}",

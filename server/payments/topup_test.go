@@ -16,6 +16,7 @@ import (
 
 	"tollgate/bench/enginetest"
 	"tollgate/bench/servertest"
+	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/server/provider/fetch"
@@ -237,4 +238,35 @@ func TestTopUpsWithARolledKey(t *testing.T) {
 		require.NoError(t, n.pays(0))
 		require.Equal(t, "20", n.granted())
 	}
+}
+
+// TestTopUpsWithoutSettings: a purchase whose settings are gone says so, and stays on its way until
+// an operator, who has looked at the provider, ends that very purchase.
+func TestTopUpsWithoutSettings(t *testing.T) {
+	n := newTill(t)
+	require.Equal(t, "awaits_provider", n.view().Reason)
+	n.provider("", false)
+	require.Equal(t, "awaits_provider", n.view().Reason, "its settings are kept")
+	n.provider("sk_2", false)
+	end := billing.EndTopUp{
+		Env: enginetest.Sandbox, Pool: n.pool, ID: n.view().Purchase, Actor: "ops",
+	}
+	ended := func() engine.Outcome { return n.d.propose(billing.KindEndTopUp, &end).Outcome }
+	require.Equal(t, engine.OutcomeTopUpCharging, ended(), "this node may charge for it now")
+	n.provider("", true)
+	require.ErrorIs(t, n.pays(0), errNone)
+	v := n.view()
+	require.Equal(t, "settings_gone", v.Reason)
+	require.Equal(t, n.Machine.AskedTopUps()[0].ID, v.Purchase)
+	end.ID = [16]byte{1}
+	require.Equal(t, engine.OutcomeTopUpOver, ended())
+	require.True(t, n.view().Pending)
+	end.ID = v.Purchase
+	require.Equal(t, engine.OutcomeDone, ended())
+	require.Equal(t, engine.OutcomeTopUpOver, ended())
+	v = n.view()
+	require.Equal(t, billing.TopUpFailed, v.State)
+	require.Equal(t, "not_paid", v.Failure)
+	require.Equal(t, "0 false ", fmt.Sprint(v.Spent, " ", v.Pending, " ", v.Reason))
+	require.Equal(t, "0", n.granted())
 }

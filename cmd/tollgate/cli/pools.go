@@ -19,6 +19,7 @@ type poolsCommand struct {
 	TopUp        call[poolsTopUp, none]                `cmd:"" call:"PUT pools/{Pool}/top-up" says:"Pool {Pool} is topped up below {Below}." help:"Buy credits whenever the balance is low, within a monthly cap."`
 	ShowTopUp    call[poolOutput, topUp]               `cmd:"" call:"GET pools/{Pool}/top-up" help:"Show how a pool is topped up, and what has come of it."`
 	StopTopUp    call[poolFlags, none]                 `cmd:"" call:"DELETE pools/{Pool}/top-up" says:"Pool {Pool} is topped up no more." help:"Stop topping a pool up."`
+	EndTopUp     call[poolsEndTopUp, none]             `cmd:"" call:"POST pools/{Pool}/top-up/end" says:"Purchase {Purchase} is over." help:"End a purchase that the provider was never paid for."`
 	Freeze       call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/freeze" says:"Pool {Pool} is frozen." help:"Refuse deductions and usage; grants are still taken."`
 	Unfreeze     call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/unfreeze" says:"Pool {Pool} is no longer frozen." help:"Take deductions and usage again."`
 	Archive      call[poolFlags, none]                 `cmd:"" call:"POST pools/{Pool}/archive" says:"Pool {Pool} is archived." help:"Take a pool out of use, for good."`
@@ -129,13 +130,23 @@ type poolsTopUp struct {
 	Expires    int64  `json:"expiresAfterDays,omitempty" help:"Days after which bought credits expire. Default: never."`
 }
 
+type poolsEndTopUp struct {
+	poolFlags `embed:""`
+	Purchase  string `arg:"" json:"purchase" help:"The purchase's id, from pools show-top-up."`
+	NotPaid   bool   `json:"notPaid" required:"" help:"You have looked at the provider for topup_ID: it was not paid."`
+}
+
 type topUp struct{ api.TopUp }
 
 func (u *topUp) print(out io.Writer) error {
-	t := NewTable(out, "STATE", "BELOW", "AMOUNT", "PRICE", "SPENT", "CAP", "PENDING", "WAITS UNTIL",
-		"FAILURE")
+	t := NewTable(out, "STATE", "BELOW", "AMOUNT", "PRICE", "SPENT", "CAP", "PENDING", "REASON",
+		"WAITS UNTIL", "FAILURE")
+	pending := "no"
+	if u.Pending {
+		pending = u.Purchase
+	}
 	t.Row(u.State, quantity(u.Below), quantity(u.Amount), quantity(u.Price)+" "+u.Currency,
-		quantity(u.SpentThisMonth), quantity(u.MonthlyCap), strconv.FormatBool(u.Pending),
+		quantity(u.SpentThisMonth), quantity(u.MonthlyCap), pending, u.Reason,
 		moment(u.WaitsUntil), u.Failure)
 	return t.End()
 }

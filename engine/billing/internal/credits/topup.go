@@ -224,7 +224,7 @@ func (t *Burner) ask(pool, row uint32, now int64) {
 		Provider: settings.Provider, Revision: settings.Revision, Stamp: t.Stamp,
 	}
 	if settings.Provider == accounts.ProviderNone {
-		t.topUpFails(pool, row, &order, "no_provider")
+		t.topUpFails(pool, row, &order, "no_provider", "")
 		return
 	}
 	lock := t.S.WriteLock(p.Customer)
@@ -243,8 +243,9 @@ func (t *Burner) ask(pool, row uint32, now int64) {
 		accounts.Given("price", u.Price.String()+" "+words.Currency))
 }
 
-// topUpFails turns a rule off, and says so of a purchase.
-func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code string) {
+// topUpFails turns a rule off, and says so of a purchase. actor is the operator who ended it, if
+// one did.
+func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code, actor string) {
 	p := t.S.Pools.Read(pool)
 	lock := t.S.WriteLock(p.Customer)
 	t.S.topUps.rules.Write(row).State = TopUpFailed
@@ -254,8 +255,14 @@ func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code string) {
 	lock.Unlock()
 	t.Fold(uint64(row))
 	t.tellTopUp(pool, order, accounts.WebhookTopUpFailed, code, "")
-	t.NoteChange(t.S.Customers.Read(p.Customer).Env, "engine", "top-up.failed", rows.UUIDText(p.ID),
-		accounts.Given("reason", code))
+	env := t.S.Customers.Read(p.Customer).Env
+	if actor != "" {
+		id := TopUpID(p.ID, t.S.topUps.rules.Read(row).Count)
+		t.NoteChange(env, actor, "top-up.ended", rows.UUIDText(p.ID),
+			accounts.Given("purchase", rows.UUIDText(id)))
+		return
+	}
+	t.NoteChange(env, "engine", "top-up.failed", rows.UUIDText(p.ID), accounts.Given("reason", code))
 }
 
 func (t *Burner) tellTopUp(
@@ -387,7 +394,7 @@ func (t *Burner) TopUpPaid(pool uint32, payment string, now int64) {
 	t.S.topUps.mark(row, false)
 	t.FoldPool(pool)
 	if !fits {
-		t.topUpFails(pool, row, &order, "paid_not_granted")
+		t.topUpFails(pool, row, &order, "paid_not_granted", "")
 		return
 	}
 	t.tellTopUp(pool, &order, accounts.WebhookToppedUp, "", payment)
@@ -398,8 +405,8 @@ func (t *Burner) TopUpPaid(pool uint32, payment string, now int64) {
 }
 
 // TopUpUnpaid ends the purchase on its way, whose payment failed: it counts no more, and the rule
-// is turned off.
-func (t *Burner) TopUpUnpaid(pool uint32, code string) {
+// is turned off. actor is the operator who says so; empty where the provider does.
+func (t *Burner) TopUpUnpaid(pool uint32, code, actor string) {
 	row := t.S.topUps.of(pool)
 	lock := t.S.WriteLock(t.S.Pools.Read(pool).Customer)
 	order := t.S.topUps.end(row)
@@ -407,7 +414,7 @@ func (t *Burner) TopUpUnpaid(pool uint32, code string) {
 	u.Spent = credit.Less(u.Spent, order.Price)
 	lock.Unlock()
 	t.S.topUps.mark(row, false)
-	t.topUpFails(pool, row, &order, code)
+	t.topUpFails(pool, row, &order, code, actor)
 }
 
 // TopUpView is how a pool is topped up, and what has come of it.
@@ -426,8 +433,11 @@ type TopUpView struct {
 	PaymentMethod   string          `json:"paymentMethod"`
 	ExpiresAfter    uint32          `json:"expiresAfterDays,omitzero"`
 	// Pending reports whether a purchase is on its way.
-	Pending bool  `json:"pending"`
-	AskedAt int64 `json:"askedAt,omitzero" as:"time"`
+	Pending bool `json:"pending"`
+	// Purchase is its id: the provider knows it as topup_ID. Reason is why it is pending.
+	Purchase [16]byte `json:"purchase,omitzero"`
+	Reason   string   `json:"reason,omitzero" rule:"oneof=awaits_provider|settings_gone"`
+	AskedAt  int64    `json:"askedAt,omitzero" as:"time"`
 	// WaitsUntil is when the cool-down or the month is over that a purchase waits for.
 	WaitsUntil int64 `json:"waitsUntil,omitzero" as:"time"`
 	// Failure is why the newest payment failed.
@@ -441,12 +451,39 @@ func (s *Vault) TopUpView(pool uint32, now int64) (v TopUpView, found bool) {
 		return v, false
 	}
 	u, words := s.topUps.rules.Read(row), s.topUps.text(row)
-	return TopUpView{
+	v = TopUpView{
 		State: u.State, Below: u.Below, Amount: u.Amount, Price: u.Price, Currency: words.Currency,
 		MonthlyCap: u.Cap, Spent: u.spent(now), CooldownSeconds: u.CooldownMS / 1000,
 		PaymentMethod: words.Method, ExpiresAfter: u.ExpiryDays, Pending: u.Pending,
 		AskedAt: u.AskedAt, WaitsUntil: u.RetryAt, Failure: words.Failed,
-	}, true
+	}
+	if u.Pending {
+		v.Purchase, v.Reason = TopUpID(s.Pools.Read(pool).ID, u.Count), "settings_gone"
+		if s.askable(pool, &words.Asked, s.Log.Stamp()) {
+			v.Reason = "awaits_provider"
+		}
+	}
+	return v, true
+}
+
+// askable reports whether settings are left that the provider can be asked with: those in force of
+// the same provider, or the purchase's own while they are kept.
+func (s *Vault) askable(pool uint32, o *TopUpOrder, now int64) bool {
+	settings := s.Environment(s.Customers.Read(s.Pools.Read(pool).Customer).Env).PaymentSettings()
+	return settings.Provider == o.Provider ||
+		slices.ContainsFunc(settings.Kept(now), func(k accounts.PaymentSettings) bool {
+			return k.Revision == o.Revision
+		})
+}
+
+// topUpChargesMS is how long the leader may charge for a purchase, with an hour to spare for clocks
+// that differ: after 23 hours it only looks for the charge (server/payments).
+const topUpChargesMS = accounts.DayMS
+
+// TopUpCharges reports whether the purchase on its way may still be charged for.
+func (s *Vault) TopUpCharges(pool uint32, now int64) bool {
+	words := s.topUps.text(s.topUps.of(pool))
+	return now-words.Asked.Stamp < topUpChargesMS && s.askable(pool, &words.Asked, now)
 }
 
 // AskedTopUp is a purchase that is to be paid.
