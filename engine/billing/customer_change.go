@@ -282,8 +282,9 @@ func (m *customerReader) Entitlements(
 	defer lock.RUnlock()
 	now = e.Now(now)
 	views := []EntitlementView{}
+	ledgers := s.Ledgers(row, now)
 	for sub := s.Customers.Read(row).FirstSubscription; sub != 0; {
-		l := s.LedgerAt(sub, now)
+		l := ledgers.Of(sub)
 		if l.Sub.EndedAt == 0 {
 			views = s.entitlements(views, l, now)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/lifecycle"
 )
 
 // Invoice finds an invoice by its UUID, including a subscription's PENDING one.
@@ -84,8 +85,8 @@ func (l *invoiceListing) walk() {
 	now := l.Environment(l.q.Env).Now(l.Log.Stamp())
 	changed := map[uint32]book.InvoiceView{}
 	var issued []book.InvoiceView
-	ledgers, _ := l.LedgersOf(l.q.CustomerRow, now)
-	for _, ledger := range ledgers {
+	ledgers := l.Ledgers(l.q.CustomerRow, now)
+	for _, ledger := range ledgers.Due {
 		issued = append(issued, l.Foreseen(ledger, changed)...)
 	}
 	for row := l.first(); row != 0 && !l.page.More; row = l.Invoices.Read(row).Next {
@@ -105,7 +106,7 @@ func (l *invoiceListing) walk() {
 		l.take(issued[i])
 	}
 	if l.q.Pending || l.q.Status == book.InvoicePending {
-		l.walkPending(now)
+		l.walkPending(ledgers)
 	}
 }
 
@@ -127,10 +128,10 @@ func (l *invoiceListing) first() uint32 {
 	return v.Next
 }
 
-func (l *invoiceListing) walkPending(now int64) {
+func (l *invoiceListing) walkPending(ledgers *lifecycle.Ledgers) {
 	row := l.Customers.Read(l.q.CustomerRow).FirstSubscription
 	for ; row != 0 && !l.page.More; row = l.Subscriptions.Read(row).Next {
-		views := l.Upcoming(l.LedgerAmong(row, now))
+		views := l.Upcoming(ledgers.Of(row))
 		for i := 0; i < len(views) && !l.page.More; i++ {
 			l.take(views[i])
 		}
@@ -262,7 +263,7 @@ func (m *customerReader) pendingOf(env uint32, subscriptionID *[16]byte) []book.
 	}
 	lock := s.ReadLock(s.Subscriptions.Read(row).Customer)
 	defer lock.RUnlock()
-	return s.Upcoming(s.LedgerAmong(row, s.Environment(env).Now(s.Log.Stamp())))
+	return s.Upcoming(s.LedgersNow(s.Subscriptions.Read(row).Customer).Of(row))
 }
 
 // PendingInvoices previews the PENDING invoices of a customer's subscriptions, oldest first.
@@ -278,9 +279,9 @@ func (m *customerReader) PendingInvoices(env, customerRow uint32) []book.Invoice
 	if c.Env != env {
 		return views
 	}
-	now := s.Environment(env).Now(s.Log.Stamp())
+	ledgers := s.LedgersNow(customerRow)
 	for row := c.FirstSubscription; row != 0; row = s.Subscriptions.Read(row).Next {
-		views = append(views, s.Upcoming(s.LedgerAmong(row, now))...)
+		views = append(views, s.Upcoming(ledgers.Of(row))...)
 	}
 	return views
 }

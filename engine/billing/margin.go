@@ -178,10 +178,10 @@ func (m *journalReader) plansInForce(customer uint32) (map[[16]byte]*plansInForc
 	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
 	c := s.Customers.Read(customer)
-	e := s.Environment(c.Env)
 	all := map[[16]byte]*plansInForce{{}: {}} // events of no subscription
+	ledgers := s.LedgersNow(customer)
 	for row := c.FirstSubscription; row != 0; {
-		l := s.LedgerAt(row, e.Now(s.Log.Stamp()))
+		l := ledgers.Of(row)
 		v := l.Version()
 		plans := &plansInForce{currency: v.Currency, first: l.Catalog.PlanKey(l.Sub.Version)}
 		for at := l.Sub.FirstChange; at != 0; at = s.PlanChanges.Read(at).Next {

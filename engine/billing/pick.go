@@ -177,9 +177,9 @@ func (s *state) foresee(customer *book.CustomerRow, d *Decision, now int64) (
 ) {
 	reason := ReasonNoSubscription
 	var h choice
-	ledgers := map[uint32]*lifecycle.Ledger{}
+	ledgers, all := map[uint32]*lifecycle.Ledger{}, s.Ledgers(d.CustomerRow, now)
 	for row := customer.FirstSubscription; row != 0; row = s.Subscriptions.Read(row).Next {
-		l := s.LedgerAt(row, now)
+		l := all.Of(row)
 		if l.Sub.Active() {
 			reason = ReasonNotInPlan
 		} else if l.Sub.EndedAt == 0 && reason == ReasonNoSubscription {

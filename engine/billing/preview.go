@@ -38,8 +38,7 @@ func (m *customerReader) PreviewSubscription(
 	b.SubscriptionRest = b.Usual()
 	l := &lifecycle.Ledger{Projector: &s.Projector, Env: e, Catalog: e.Catalog.Load(), Sub: b}
 	l.Credit = s.Credit(row, version.Currency)
-	_, credit := s.LedgersOf(row, now)
-	if left, ok := credit[version.Currency]; ok {
+	if left, ok := s.Ledgers(row, now).Credit[version.Currency]; ok {
 		l.Credit = left
 	}
 	l.Initial([16]byte{})
@@ -85,7 +84,7 @@ func (m *customerReader) preview(
 	lock := s.ReadLock(s.Subscriptions.Read(row).Customer)
 	defer lock.RUnlock()
 	now = s.Environment(env).Now(now)
-	l := s.LedgerAmong(row, now)
+	l := s.LedgerAt(row, now)
 	due := len(l.Drafts)
 	if outcome = change(l, now); outcome != engine.OutcomeDone {
 		return nil, outcome
@@ -162,9 +161,9 @@ func (m *customerReader) PreviewClock(env uint32, to, now int64) (p ClockPreview
 func (p *ClockPreview) add(s *state, customer uint32, to int64) {
 	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
-	ledgers, _, whole := s.LedgersWithin(customer, to, previewedWork)
-	p.Whole = p.Whole && whole
-	for _, l := range ledgers {
+	ledgers := s.LedgersWithin(customer, to, previewedWork)
+	p.Whole = p.Whole && ledgers.Whole
+	for _, l := range ledgers.Due {
 		now := s.Subscriptions.Rest(l.Row)
 		if l.Sub.SuspendedAt != 0 && now.SuspendedAt == 0 {
 			p.Suspended++

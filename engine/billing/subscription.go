@@ -152,9 +152,7 @@ func (s *state) details(row uint32) (d SubscriptionDetails) {
 }
 
 // subscriptionView requires the customer's lock.
-func (s *state) subscriptionView(row uint32, customer CustomerView) SubscriptionView {
-	env := s.Environment(s.Customers.Read(customer.Row).Env)
-	l := s.LedgerAt(row, env.Now(s.Log.Stamp()))
+func (s *state) subscriptionView(l *lifecycle.Ledger, customer CustomerView) SubscriptionView {
 	b := &l.Sub
 	view := SubscriptionView{
 		ID: b.ID, Customer: customer.CustomerCore, Plan: planView(l.Catalog, l.Version()),
@@ -163,7 +161,7 @@ func (s *state) subscriptionView(row uint32, customer CustomerView) Subscription
 		AnchorDay:   uint32(period.DayOfMonth(b.Anchor)),
 		SuspendedAt: b.SuspendedAt, CancelledAt: b.CancelledAt, EndedAt: b.EndedAt,
 		CancelMode: b.CancelMode.Named(), CancelledByCustomer: b.CancelMode == book.CancelByCustomer,
-		SubscriptionDetails: s.details(row),
+		SubscriptionDetails: s.details(l.Row),
 	}
 	view.IntervalMonths = view.Plan.IntervalMonths
 	switch {
@@ -187,10 +185,10 @@ func (m *customerReader) Subscriptions(customerRow uint32) []SubscriptionView {
 	}
 	lock := s.ReadLock(customerRow)
 	defer lock.RUnlock()
-	customer := s.customerView(customerRow)
+	customer, ledgers := s.customerView(customerRow), s.LedgersNow(customerRow)
 	row := s.Customers.Read(customerRow).FirstSubscription
 	for ; row != 0; row = s.Subscriptions.Read(row).Next {
-		views = append(views, s.subscriptionView(row, customer))
+		views = append(views, s.subscriptionView(ledgers.Of(row), customer))
 	}
 	return views
 }
@@ -205,5 +203,5 @@ func (m *customerReader) Subscription(env uint32, id [16]byte) (SubscriptionView
 	customer := s.Subscriptions.Read(row).Customer
 	lock := s.ReadLock(customer)
 	defer lock.RUnlock()
-	return s.subscriptionView(row, s.customerView(customer)), true
+	return s.subscriptionView(s.LedgersNow(customer).Of(row), s.customerView(customer)), true
 }
