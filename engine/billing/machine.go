@@ -146,13 +146,23 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	s.keys.Expire(t.Stamp)
 	s.requests.Forget(t.Stamp - accounts.RequestRetentionMS)
 	m.expireAudits(&t, out)
-	ahead := m.scratch.usages
+	ahead, reserves, settlements := m.scratch.usages, m.scratch.reserves, m.scratch.settlements
 	for i := range records {
 		r := &records[i]
 		if len(ahead) > 0 && r.Op == op(&ahead[0]) {
 			n := min(prefetched, len(ahead))
 			s.prefetch(ahead[:n])
 			ahead = ahead[n:]
+		}
+		if len(reserves) > 0 && r.Op == op(&reserves[0]) {
+			n := min(prefetched, len(reserves))
+			prefetchReserves(s, reserves[:n])
+			reserves = reserves[n:]
+		}
+		if len(settlements) > 0 && r.Op == op(&settlements[0]) {
+			n := min(prefetched, len(settlements))
+			prefetchSettlements(s, settlements[:n])
+			settlements = settlements[n:]
 		}
 		t.Position, t.Payload, t.Reply, t.Told = uint32(i), r.Payload, nil, 0
 		outcome := engine.OutcomeDeferred

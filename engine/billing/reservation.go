@@ -15,6 +15,7 @@ import (
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
+	"tollgate/engine/prefetch"
 	"tollgate/engine/wire"
 )
 
@@ -54,6 +55,8 @@ type Reserve struct {
 	// the node that the request's API key is bound to; 0: to none.
 	Budget    string `wire:"15"`
 	KeyBudget uint32 `wire:"16"`
+
+	row uint32 // the customer's, if it was prefetched
 }
 
 // ReserveItem is a feature of a reservation, by id or by key.
@@ -106,6 +109,41 @@ func openReserve(m *Machine, payload []byte) (op, error) {
 	return c, wire.Decode(payload, c)
 }
 
+// prefetchReserves is prefetch of reservations.
+func prefetchReserves(s *state, list []Reserve) {
+	var names [book.Prefetched]uint64
+	var room [holds.NewLines * book.Prefetched]prefetch.Address
+	lines := room[:0]
+	for i := range list {
+		names[i] = s.ExternalHash(list[i].Env, []byte(list[i].Customer))
+		lines = s.holds.NearNew(lines, &list[i].ID, &list[i].Key)
+	}
+	prefetch.Lines(lines)
+	s.Prefetch(names[:len(list)])
+	lines = room[:0]
+	for i := range list {
+		if list[i].row = list[i].customerRow(s); list[i].row != 0 {
+			lines = s.holds.NearCustomer(lines, list[i].row)
+		}
+	}
+	prefetch.Lines(lines)
+	lines = room[:0]
+	for i := range list {
+		if list[i].row != 0 {
+			lines = s.holds.NearTotals(lines, list[i].row)
+		}
+	}
+	prefetch.Lines(lines)
+}
+
+// customerRow finds the row of the reservation's customer.
+func (c *Reserve) customerRow(s *state) uint32 {
+	if c.CustomerID != ([16]byte{}) {
+		return s.CustomerIn(c.Env, &c.CustomerID)
+	}
+	return s.CustomerNamed(c.Env, []byte(c.Customer))
+}
+
 // Apply implements machine.Op.
 func (c *Reserve) Apply(t *turn) engine.Outcome {
 	e := t.Environment(c.Env)
@@ -122,9 +160,9 @@ func (c *Reserve) Apply(t *turn) engine.Outcome {
 	if !c.valid() {
 		return engine.OutcomeReservationInvalid
 	}
-	customer := t.CustomerNamed(c.Env, []byte(c.Customer))
-	if c.CustomerID != ([16]byte{}) {
-		customer = t.CustomerIn(c.Env, &c.CustomerID)
+	customer := c.row
+	if customer == 0 {
+		customer = c.customerRow(t.state)
 	}
 	if customer == 0 {
 		return engine.OutcomeCustomerUnknown
@@ -446,20 +484,6 @@ func (t *turn) freeCredits(customer uint32, at book.Place, now int64) credits.Pu
 	_, kept := t.heldBeside(customer, at, now)
 	u.Keep(kept)
 	return u
-}
-
-// described adds what decided about an item.
-func (i *ReservationItemView) described(r *room) {
-	if i.Rule = r.rule; i.Rule == "" {
-		i.Rule = ruleNone
-		if r.limited {
-			i.Rule = ruleLimit
-		}
-	}
-	if r.limited {
-		i.HasLimit, i.Limit = true, r.limit
-		i.Remaining = sums.Remaining(r.left, i.Granted)
-	}
 }
 
 // Words of a reservation's rule.

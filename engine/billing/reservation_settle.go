@@ -5,11 +5,13 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
+	"tollgate/engine/prefetch"
 	"tollgate/engine/wire"
 )
 
@@ -37,6 +39,8 @@ type SettleReservation struct {
 	Number  uint64 `wire:"11"`
 	// Originals are the events by which the expired reservation was billed, to be amended.
 	Originals []UsageRef `wire:"12"`
+
+	own own
 }
 
 // SettleItem is how much was used of a feature in all. Of a reservation of one feature neither id
@@ -52,6 +56,14 @@ type SettleItem struct {
 	HasCost bool            `wire:"5"`
 }
 
+// own is the key of the event that settles a reservation next, if no caller names one: made while
+// its memory is prefetched.
+type own struct {
+	row, number uint32 // the reservation's row, and the event's number; 0: no key was made
+	key         [16]byte
+	hash        uint64
+}
+
 // openSettlement decodes a SettleReservation.
 func openSettlement(m *Machine, payload []byte) (op, error) {
 	c := m.scratch.settlements.next()
@@ -61,6 +73,64 @@ func openSettlement(m *Machine, payload []byte) (op, error) {
 	}
 	*c = SettleReservation{}
 	return c, wire.Decode(payload, c)
+}
+
+// prefetchSettlements is prefetch of settlements.
+func prefetchSettlements(s *state, list []SettleReservation) {
+	var room [holds.FoundLines * book.Prefetched]prefetch.Address
+	lines := room[:0]
+	for i := range list {
+		lines = s.holds.NearID(lines, &list[i].ID)
+	}
+	prefetch.Lines(lines)
+	lines = room[:0]
+	for i := range list {
+		list[i].own.row = s.holds.Likely(&list[i].ID)
+		if row := list[i].own.row; row != 0 {
+			lines = s.holds.NearRow(lines, row)
+		}
+	}
+	prefetch.Lines(lines)
+	lines = room[:0]
+	for i := range list {
+		c := &list[i]
+		if c.own.row == 0 {
+			continue
+		}
+		v := s.holds.Rows.Read(c.own.row)
+		if v.State != holds.ReservationOpen || v.ID != c.ID {
+			continue
+		}
+		lines = s.holds.NearItem(lines, v)
+		lines = append(lines, prefetch.Of(s.Customers.Read(v.Customer)))
+		if c.EventKey != "" {
+			lines = append(lines, prefetch.Of(s.keys.Near(s.keys.Hash(c.Key))))
+			continue
+		}
+		var text [64]byte
+		c.own.number = v.Events + 1
+		c.own.key = UsageKey(c.Env, appendHoldEventKey(text[:0], v, c.own.number))
+		c.own.hash = s.keys.Hash(c.own.key)
+		lines = append(lines, prefetch.Of(s.keys.Near(c.own.hash)))
+	}
+	prefetch.Lines(lines)
+	lines = room[:0]
+	for i := range list {
+		if at := s.holds.SubscriptionOf(list[i].own.row); at != 0 {
+			b := s.Subscriptions.Read(at)
+			lines = append(lines, prefetch.Of(b), prefetch.Of(&b.PeriodEnd))
+		}
+	}
+	prefetch.Lines(lines)
+	lines = room[:0]
+	for i := range list {
+		if at := s.holds.SubscriptionOf(list[i].own.row); at != 0 {
+			if first := s.Subscriptions.Read(at).FirstCounter; first != 0 {
+				lines = append(lines, prefetch.Of(s.Counters.Near(first)))
+			}
+		}
+	}
+	prefetch.Lines(lines)
 }
 
 // Apply implements machine.Op.
@@ -280,6 +350,10 @@ func (h *settling) name(t *turn, e *RecordUsage, c *SettleReservation) {
 	}
 	h.key = appendHoldEventKey(h.key[:0], &h.hold, h.hold.Events+1)
 	e.KeyText = h.key
+	if c != nil && c.own.row == h.row && c.own.number == h.hold.Events+1 {
+		e.Key, e.hash = c.own.key, c.own.hash
+		return
+	}
 	e.Key = UsageKey(e.Env, e.KeyText)
 	e.hash = t.keys.Hash(e.Key)
 }

@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 )
 
@@ -65,6 +66,20 @@ type ReservationItemView struct {
 	HasLimit  bool            `wire:"10"`
 	Limit     decimal.Decimal `wire:"11" json:"limit" if:"HasLimit"`
 	Remaining decimal.Decimal `wire:"12" json:"remaining" if:"HasLimit"`
+}
+
+// described adds what decided about an item.
+func (i *ReservationItemView) described(r *room) {
+	if i.Rule = r.rule; i.Rule == "" {
+		i.Rule = ruleNone
+		if r.limited {
+			i.Rule = ruleLimit
+		}
+	}
+	if r.limited {
+		i.HasLimit, i.Limit = true, r.limit
+		i.Remaining = sums.Remaining(r.left, i.Granted)
+	}
 }
 
 // Overran reports whether more was recorded than was held and fit.

@@ -91,6 +91,16 @@ func (x *Index) Likely(hash uint64) (row uint32, note uint64) {
 	return 0, 0
 }
 
+// Guess is the row of Likely, also of an index without notes.
+func (x *Index) Guess(hash uint64) (row uint32) {
+	if array := x.subs[hash>>(64-subTableBits)].slots.Load(); array != nil {
+		if i := x.find(hash, *array, 0); i >= 0 {
+			return uint32((*array)[i].Load())
+		}
+	}
+	return 0
+}
+
 // Note notes something about a row: where the memory is that is needed next, so that it is read
 // while the row is. Readers may see the note of before. For the writer, of an index with notes.
 func (x *Index) Note(hash uint64, row uint32, note uint64) {
