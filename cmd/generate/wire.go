@@ -144,6 +144,7 @@ var straightWrites = map[class]string{
 	isBool:    "dst = wire.AppendBool(dst, %[2]s, v.%[1]s)",
 	isBytes:   "dst = wire.AppendBlob(dst, %[2]s, v.%[1]s)",
 	isID:      "dst = wire.AppendID(dst, %[2]s, &v.%[1]s)",
+	isHash:    "dst = wire.AppendHash(dst, %[2]s, &v.%[1]s)",
 	isDecimal: "dst = wire.AppendDecimal(dst, %[2]s, v.%[1]s)",
 	isString:  "dst = wire.AppendText(dst, %[2]s, v.%[1]s)",
 	isList: "for i := range v.%[1]s {\ndst = wire.OpenMessage(dst, %[2]s)\nbegin := len(dst)\n" +

@@ -101,6 +101,14 @@ func AppendID(dst []byte, number int, v *[16]byte) []byte {
 	return append(appendLength(dst, number, len(v)), v[:]...)
 }
 
+// AppendHash appends 32 bytes that are not all 0.
+func AppendHash(dst []byte, number int, v *[32]byte) []byte {
+	if *v == ([32]byte{}) {
+		return dst
+	}
+	return append(appendLength(dst, number, len(v)), v[:]...)
+}
+
 // AppendDecimal appends a decimal.
 func AppendDecimal(dst []byte, number int, v decimal.Decimal) []byte {
 	if v == (decimal.Decimal{}) {

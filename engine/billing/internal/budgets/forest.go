@@ -36,6 +36,10 @@ type Forest struct {
 	// decoded are the zones, by their rows, which readers of all environments share.
 	decoded rows.Series[*zone.Zone]
 	locks   [locks]lock
+
+	// takings are the limits that take of the charge that Apply is at, visited how many it looked at.
+	takings []taking
+	visited int
 }
 
 // Lists are heads of lists of free rows, and how many limits there have been.

@@ -12,6 +12,7 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
+	"tollgate/engine/wire"
 	"tollgate/engine/zone"
 )
 
@@ -269,6 +270,11 @@ func (m *model) Event(*rapid.T) {
 	node := m.f.Named(1, []byte(key))
 	refusal, o := m.f.Plan(node, []Charge{c}, m.now)
 	require.Equal(m, m.plan(key, &c), o)
+	refused, asked := m.f.Ask(node, &c, m.now)
+	require.Equal(m, o, asked)
+	if require.Equal(m, o == engine.OutcomeDone, refused == nil); refused != nil {
+		require.Equal(m, refusal, *refused)
+	}
 	if o != engine.OutcomeDone {
 		require.NotEmpty(m, refusal.Budget)
 		if o != engine.OutcomeBudgetExceeded || rapid.IntRange(0, 4).Draw(m.T, "settle") > 0 {
@@ -276,7 +282,9 @@ func (m *model) Event(*rapid.T) {
 		}
 	}
 	e := &modelEvent{in: map[uint64]decimal.Exact{}}
-	crossed := m.f.Charge(&m.tx, node, &c, m.now, &e.counted)
+	admitted := o == engine.OutcomeDone && rapid.Bool().Draw(m.T, "as it was asked")
+	crossed := m.f.Charge(&m.tx, node, &c, m.now, &e.counted, admitted)
+	require.Equal(m, wire.Encode(nil, &e.counted), e.counted.Append(nil))
 	require.Equal(m, c, e.counted.Charge())
 	m.event = append(m.event, e)
 	for _, at := range m.path(key) {
@@ -502,7 +510,7 @@ func TestWindowsOfThePastAreKept(t *testing.T) {
 	events := make([]Counted, 30)
 	for i := range events {
 		c := Charge{Cost: decimal.FromInt(int64(i) + 1)}
-		f.Charge(&tx, node, &c, int64(i+10)*day, &events[i])
+		f.Charge(&tx, node, &c, int64(i+10)*day, &events[i], false)
 	}
 	l := f.limits.Read(f.nodes.Read(node).FirstLimit)
 	require.EqualValues(t, MaxWindows, l.Count)
@@ -591,7 +599,7 @@ func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	}
 	charge := func(cost int64) (told []uint8) {
 		c := Charge{Cost: decimal.FromInt(cost)}
-		for _, x := range f.Charge(&tx, f.Named(1, []byte("a")), &c, day, new(Counted)) {
+		for _, x := range f.Charge(&tx, f.Named(1, []byte("a")), &c, day, new(Counted), false) {
 			told = append(told, x.Percent)
 		}
 		return told
@@ -685,8 +693,8 @@ func TestAForcedCorrectionIsAnOverrun(t *testing.T) {
 	node := f.Named(1, []byte("a"))
 	c, more := Charge{Cost: decimal.FromInt(8)}, Charge{Cost: decimal.FromInt(3)}
 	var first, second Counted
-	f.Charge(&tx, node, &c, day, &first)
-	f.Charge(&tx, node, &c, 2*day, &second)
+	f.Charge(&tx, node, &c, day, &first, false)
+	f.Charge(&tx, node, &c, 2*day, &second, false)
 	l := f.limits.Read(f.nodes.Read(node).FirstLimit)
 	less := more.Neg()
 	for _, event := range []*Counted{&first, &second} {

@@ -11,7 +11,6 @@ import (
 	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
-	"tollgate/engine/wire"
 )
 
 // Budgets are the budgets of all environments, with the customers whose usage they count.
@@ -55,6 +54,7 @@ type Charge struct {
 	budgets.Charge
 	// Record is for the event's journal record, once it is counted.
 	Record []byte
+	asked  bool // limits were asked, last of all
 }
 
 // Plan finds where usage counts, and asks the limits there. It changes nothing: the caller has let
@@ -72,10 +72,14 @@ func (b *Budgets) Plan(t *lifecycle.Runner, u *Usage) (*Charge, engine.Outcome) 
 	if c.Node = node; !b.value(u, &c.Charge) {
 		return nil, engine.OutcomeOverflow
 	}
-	if u.Forced {
+	if c.asked = !u.Forced; u.Forced {
 		return c, engine.OutcomeDone
 	}
-	return c, b.Ask(t, u.Env, node, []budgets.Charge{c.Charge}, u.Now)
+	refused, o := b.Forest.Ask(node, &c.Charge, u.Now)
+	if refused != nil {
+		b.refuse(t, u.Env, *refused)
+	}
+	return c, o
 }
 
 // Ask is Plan of charges at a node.
@@ -125,11 +129,11 @@ func (b *Budgets) setCurrency(c *budgets.Charge, env, version uint32) {
 
 // Count counts usage at its node, and tells which thresholds it has reached.
 func (b *Budgets) Count(t *lifecycle.Runner, customer uint32, c *Charge, now int64) {
-	crossed := b.Forest.Charge(&t.Tx, c.Node, &c.Charge, now, &b.counted)
+	crossed := b.Forest.Charge(&t.Tx, c.Node, &c.Charge, now, &b.counted, c.asked)
 	for i := range crossed {
 		b.tell(t, customer, &crossed[i], now)
 	}
-	c.Record = wire.Encode(c.Record[:0], &b.counted)
+	c.Record = b.counted.Append(c.Record[:0])
 }
 
 // tell queues a message about a threshold that was reached.

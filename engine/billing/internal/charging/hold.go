@@ -46,6 +46,7 @@ func (b *Budgets) Settle(node uint32, u *Usage) (*Charge, engine.Outcome) {
 		return nil, engine.OutcomeDone
 	}
 	c := &b.charge
+	c.asked = false
 	if c.Node = node; !b.value(u, &c.Charge) {
 		return nil, engine.OutcomeOverflow
 	}
