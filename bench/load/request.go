@@ -41,7 +41,7 @@ func (t *template) setKey(item int, n uint64) {
 func (r *Run) head(method, path string, bodyLength int) []byte {
 	b := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n",
 		method, path, r.Key)
-	if method == "POST" {
+	if method != "GET" {
 		b = fmt.Appendf(b, "Content-Type: application/json\r\nContent-Length: %d\r\n", bodyLength)
 	}
 	return append(b, "\r\n"...)

@@ -39,7 +39,7 @@ func (s Scenario) batches() bool { return s == ScenarioBatch || s == ScenarioSna
 var scenarios = []Scenario{
 	ScenarioCheck, ScenarioSimulate, ScenarioIngest, ScenarioBatch, ScenarioMixed, ScenarioHot,
 	ScenarioLimit, ScenarioRepeats, ScenarioClose, ScenarioFailover, ScenarioRecover,
-	ScenarioSnapshot, ScenarioScale, ScenarioMemory,
+	ScenarioSnapshot, ScenarioScale, ScenarioMemory, ScenarioPairs,
 }
 
 // Config says what to measure.
@@ -381,6 +381,8 @@ func (w *worker) step(number int) func() (uint64, error) {
 		return w.spend(number)
 	case ScenarioFailover:
 		return w.persistent.persist(w, number)
+	case ScenarioPairs:
+		return w.pairs(number)
 	}
 	return w.events(w.template(number))
 }

@@ -23,8 +23,12 @@ func (r *Run) createCustomers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.create(c, name, "/api/v1/client/subscriptions", fmt.Sprintf(
+		err = r.create(c, name, "/api/v1/client/subscriptions", fmt.Sprintf(
 			`{"planId":%q,"customerReferenceId":%q,"gracePeriod":%d}`, r.Plan, name, graceDays))
+		if err == nil && r.Scenario == ScenarioPairs {
+			err = r.createBudget(c, name)
+		}
+		return err
 	})
 	r.occurredAt = time.Now().UTC().Format(occurredLayout)
 	return err

@@ -21,6 +21,7 @@ type Figures struct {
 	Runs                   *RunsReport
 	Flood                  *FloodReport
 	Pages                  *PagesReport
+	Pairs                  *PairsReport
 	FromLog, FromSnapshots *RecoverReport
 	// Benchmarks are of the engine: value by unit, by name.
 	Benchmarks map[string]map[string]float64
@@ -153,6 +154,14 @@ var goals = []goal{
 		measure: published,
 	},
 	{
+		part: "pairs", what: "reserve and settle, durable on three nodes, on one budget",
+		target: "≥ 10,000/s, p99 ≤ 50 ms with 200 clients", measure: pairsOn(true),
+	},
+	{
+		part: "pairs", what: "reserve and settle, durable on three nodes, on separate budgets",
+		target: "≥ 10,000/s, p99 ≤ 50 ms with 200 clients", measure: pairsOn(false),
+	},
+	{
 		part: "network", what: "events with 1 ms each way between nodes / none: rate · server CPU",
 		target: "–", measure: overNetwork,
 	},
@@ -224,6 +233,18 @@ var goals = []goal{
 	{
 		part: "engine", what: "cost of an event, 1,000 → 1M customers, 50M keys, engine",
 		target: "≤ 1.8 ×", measure: scaleInEngine,
+	},
+	{
+		part: "engine", what: "reserve · settle / an event, Apply, 10,000 customers",
+		target: "≤ 1.3 · 1.3", measure: reservationInEngine,
+	},
+	{
+		part: "engine", what: "event with five levels of budgets / without, Apply",
+		target: "≤ 1.5", measure: budgetInEngine,
+	},
+	{
+		part: "engine", what: "check with five levels of budgets", target: "≤ 800 ns, 0 allocations",
+		measure: checkWithBudget,
 	},
 	{
 		part: "engine", what: "bytes a customer, subscription, 3 counters", target: "≤ 500",

@@ -236,6 +236,12 @@ BenchmarkCheckBeside/snapshot-2	1	2000000 checks	1523 p50-ns	5100 p99-ns
 BenchmarkCustomerMemory-2	1	0 ns/op	622 B/customer
 BenchmarkKeys/hit-10000000-16	1	80 ns/op	38.2 B/key
 BenchmarkFindKey/miss-2	1	190.4 ns/op	1.18 B/key	29.2 disk-B/key	0.03 reads/op
+BenchmarkReservation/event	100	610 ns/op	600 cpu-ns/op
+BenchmarkReservation/reserve	100	700 ns/op	720 cpu-ns/op
+BenchmarkReservation/settle	100	800 ns/op	790 cpu-ns/op
+BenchmarkApplyBudgetedUsage/levels=0	100	500 ns/op	500 cpu-ns/event
+BenchmarkApplyBudgetedUsage/levels=5	100	760 ns/op	750 cpu-ns/event
+BenchmarkCheckWithBudget/units=1	100	420.5 ns/op	0 B/op	1 allocs/op
 PASS
 `))
 	require.NoError(t, err)
@@ -248,6 +254,9 @@ PASS
 		"bytes a key, in files, and the miss":                      "1.18 B/key, 190 ns (35 days at 1,000/s: 3.6 GB): holds",
 		"bytes a key, open generation":                             "38 B/key: holds",
 		"cost of an event, 1,000 → 1M customers, 50M keys, engine": "1.82 × (400 → 730 ns): does not",
+		"reserve · settle / an event, Apply, 10,000 customers":     "1.20 · 1.32 (720 · 790 / 600 ns): does not",
+		"event with five levels of budgets / without, Apply":       "1.50 (750 / 500 ns): holds",
+		"check with five levels of budgets":                        "420 ns, 1 allocations: does not",
 	}, verdicts(f))
 	var text strings.Builder
 	require.NoError(t, f.Print(&text))

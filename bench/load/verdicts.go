@@ -161,6 +161,37 @@ func checkInEngine(f *Figures) (string, Verdict) {
 		verdict(holds && together["ns/op"] <= 300 && together["allocs/op"] == 0)
 }
 
+// reservationInEngine is the processor time of reserving and of settling by that of an event.
+func reservationInEngine(f *Figures) (string, Verdict) {
+	event := f.Benchmarks["BenchmarkReservation/event"]["cpu-ns/op"]
+	reserve := f.Benchmarks["BenchmarkReservation/reserve"]["cpu-ns/op"]
+	settle := f.Benchmarks["BenchmarkReservation/settle"]["cpu-ns/op"]
+	if event == 0 || reserve == 0 || settle == 0 {
+		return "", VerdictUnknown
+	}
+	return fmt.Sprintf("%.2f · %.2f (%.0f · %.0f / %.0f ns)", reserve/event, settle/event, reserve,
+		settle, event), verdict(reserve <= 1.3*event && settle <= 1.3*event)
+}
+
+func budgetInEngine(f *Figures) (string, Verdict) {
+	without := f.Benchmarks["BenchmarkApplyBudgetedUsage/levels=0"]["cpu-ns/event"]
+	with := f.Benchmarks["BenchmarkApplyBudgetedUsage/levels=5"]["cpu-ns/event"]
+	if without == 0 || with == 0 {
+		return "", VerdictUnknown
+	}
+	return fmt.Sprintf("%.2f (%.0f / %.0f ns)", with/without, with, without),
+		verdict(with <= 1.5*without)
+}
+
+func checkWithBudget(f *Figures) (string, Verdict) {
+	all, found := f.Benchmarks["BenchmarkCheckWithBudget/units=1"]
+	if !found {
+		return "", VerdictUnknown
+	}
+	return fmt.Sprintf("%.0f ns, %.0f allocations", all["ns/op"], all["allocs/op"]),
+		verdict(all["ns/op"] <= 800 && all["allocs/op"] == 0)
+}
+
 // checkBesides is the p99 of a check while a machine applies events, and while it is also written
 // into snapshots.
 func checkBesides(f *Figures) (string, Verdict) {

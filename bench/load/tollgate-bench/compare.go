@@ -114,7 +114,7 @@ func (frontCommand) Run() error { return peer.Serve(os.Stdin, os.Stdout) }
 
 // runCommand measures one cluster.
 type runCommand struct {
-	Scenario []load.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, snapshot-under-load, scale, memory; with --start also failover (kills the leader) and recover (kills each node)."`
+	Scenario []load.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm, period-close, snapshot-under-load, scale, memory, reserve-settle; with --start also failover (kills the leader) and recover (kills each node)."`
 	Start    bool            `help:"Start a cluster for the measurement, on ports and in a folder of its own, and stop it."`
 	Tollgate string          `default:"bin/tollgate" help:"The program that --start runs."`
 	Data     string          `default:".tollgate" help:"Data folder whose dev.json names the cluster."`

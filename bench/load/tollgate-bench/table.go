@@ -17,7 +17,7 @@ import (
 
 // tableCommand measures what the targets are about.
 type tableCommand struct {
-	Parts    []string `default:"check,ingest,batch,network,failover,snapshots,scale,runs,flood,pages,recover,engine" enum:"check,ingest,batch,network,failover,snapshots,scale,large,runs,flood,pages,recover,engine" help:"What to measure; the other rows stay empty. large (1M customers, 50M keys over HTTP; half an hour, 14 GiB of memory, 30 of disk) has to be asked for."`
+	Parts    []string `default:"check,ingest,batch,pairs,network,failover,snapshots,scale,runs,flood,pages,recover,engine" enum:"check,ingest,batch,pairs,network,failover,snapshots,scale,large,runs,flood,pages,recover,engine" help:"What to measure; the other rows stay empty. large (1M customers, 50M keys over HTTP; half an hour, 14 GiB of memory, 30 of disk) has to be asked for."`
 	Small    bool     `help:"Everything in little, in less than ten minutes. Its figures cannot be recorded."`
 	Record   []string `type:"existingfile" placeholder:"FILE" help:"Documents whose rows are replaced by what was measured (docs/speed.md). Refused where others disturbed it."`
 	HTML     string   `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
@@ -68,6 +68,7 @@ func (c *tableCommand) Run(ctx context.Context) error {
 			"tollgate", "redis", "redis-io", "bare", "bare-epoll", "postgres", "etcd")},
 		{"batch", c.comparison(load.ScenarioBatch,
 			"tollgate", "redis", "redis-io", "redis-100", "redis-1000")},
+		{"pairs", c.pairs},
 		{"network", c.network},
 		{"failover", c.failover},
 		{"snapshots", c.snapshots},
@@ -139,6 +140,22 @@ func (c *tableCommand) compare(ctx context.Context, s load.Scenario, systems ...
 		Again: c.Again, Tools: !c.Small, loadFlags: c.loadFlags,
 	}
 	return one.compare(ctx)
+}
+
+// pairsClients are how many clients reserve and settle at a time.
+var pairsClients = []int{1, 10, 50, 200}
+
+// pairs measures reservations with their settlements.
+func (c *tableCommand) pairs(ctx context.Context, f *load.Figures) error {
+	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
+	return cluster.during(ctx, func(target load.Target) error {
+		p := load.Pairs{
+			Config: c.config(load.ScenarioPairs), Clients: pairsClients, Progress: progress,
+		}
+		p.Config.Target = target
+		report, err := p.Measure(ctx)
+		return keep(&f.Pairs, report, err)
+	})
 }
 
 // network measures single events with a network between the nodes, and without.
@@ -328,6 +345,7 @@ func (c *tableCommand) recover(ctx context.Context, f *load.Figures) (err error)
 // engineBenchmarks are run one after the other. Checks beside other work need a core for each.
 var engineBenchmarks = [][]string{
 	{"-cpu", "1", "-bench", "^Benchmark(Check|CheckTogether|ApplyUsage|CustomerMemory|Keys|FindKey)$"},
+	{"-cpu", "1", "-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget)$"},
 	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
 }
 
@@ -338,6 +356,10 @@ var smallBenchmarks = [][]string{
 	},
 	{"-cpu", "1", "-benchtime", "200ms", "-bench", "^BenchmarkApplyUsage$/^1000$"},
 	{"-cpu", "1", "-benchtime", "200ms", "-bench", "^Benchmark(CustomerMemory|FindKey)$"},
+	{
+		"-cpu", "1", "-benchtime", "200ms",
+		"-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget)$",
+	},
 	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
 }
 
