@@ -37,6 +37,7 @@ type spending struct {
 	holding  [spenders]spenderHold
 	next     atomic.Int64
 	archived atomic.Bool // the archiving of "first" was acknowledged
+	calm     calm
 
 	mu     sync.Mutex
 	steps  []spent
@@ -122,9 +123,11 @@ func (s *spending) ask(random *rand.Rand, path string, body map[string]any) (
 	}
 	for tries := 0; ; tries++ {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		stretch, begun := s.calm.now(), time.Now()
 		answer, err := s.clients[random.IntN(len(s.clients))].Try(ctx, api.Request{
 			Method: "POST", Path: "/api/v1/client/reservations" + path, Body: text,
 		})
+		s.calm.asked(stretch, time.Since(begun))
 		cancel()
 		if err == nil && answer.Status != 503 && answer.Status != 429 {
 			return answer, tries == 0
@@ -291,8 +294,14 @@ func TestAThousandAgentsShareABudget(t *testing.T) {
 			<-time.After(5 * time.Millisecond)
 		}
 	})
+	nodes := func() (processes []int) {
+		for _, n := range s.Nodes {
+			processes = append(processes, n.PID)
+		}
+		return processes
+	}
 	for range *leaderKills {
-		s.goesOn()
+		s.calm.during(nodes(), s.goesOn)
 		leader := s.leader()
 		s.development.signal(leader, syscall.SIGKILL)
 		s.leader(leader)
@@ -321,8 +330,8 @@ func TestAThousandAgentsShareABudget(t *testing.T) {
 		}, patience, statusEvery, "%s: %d used, %d held", s.Nodes[i].ID, used, held)
 	}
 	most := s.walk()
-	t.Logf("%d reservations, %d refusals, at most %d of %d cents settled and held", s.next.Load(),
-		s.refused, most, shared)
+	t.Logf("%d reservations, %d refusals, at most %d of %d cents settled and held; %s",
+		s.next.Load(), s.refused, most, shared, &s.calm)
 	require.Empty(t, s.faults)
 	require.Positive(t, s.refused)
 	require.Positive(t, used)
