@@ -96,12 +96,8 @@ func (n *node) open() error {
 	if err != nil {
 		return err
 	}
-	if settings.Events, err = measure.Events(metrics.Registry()); err != nil {
-		return err
-	}
-	if n.backups, err = newBackupMetrics(metrics.Registry()); err != nil {
-		return err
-	}
+	settings.Events = measure.Events(metrics.Registry())
+	n.backups = newBackupMetrics(metrics.Registry())
 	if err = measure.Raft(metrics.Registry()); err != nil {
 		return err
 	}
@@ -111,9 +107,7 @@ func (n *node) open() error {
 	if err = n.listen(metrics); err != nil {
 		return err
 	}
-	if err = n.measure(metrics.Registry()); err != nil {
-		return err
-	}
+	n.measure(metrics.Registry())
 	n.watchers.Go(func() { n.agree(n.cluster.Billing(), n.proposeLimits) })
 	n.watchers.Go(func() { n.agree(n.cluster.Workspace(), n.proposePolicy) })
 	n.watchers.Go(n.saveOnSchedule)
@@ -142,24 +136,21 @@ func (n *node) lead() {
 }
 
 // measure shows in /metrics what is only known of a node that runs.
-func (n *node) measure(registry *prometheus.Registry) error {
-	err := errors.Join(
-		measure.Build(registry, Version()),
-		measure.Status(registry, n.cluster.Status),
-		measure.Runs(registry, n.tenants.machine.Load),
-		measure.Strangers(registry, n.tenants.machine.Strangers),
-		measure.Listeners(registry,
-			measure.Listener{
-				Name: "http", Server: n.public, Gate: n.gate, Connections: n.clientLimits().Connections,
-			},
-			measure.Listener{
-				Name: "ops", Server: n.ops, Gate: n.opsGate, Connections: n.opsLimits().Connections,
-			}),
-	)
+func (n *node) measure(registry *prometheus.Registry) {
+	measure.Build(registry, Version())
+	measure.Status(registry, n.cluster.Status)
+	measure.Runs(registry, n.tenants.machine.Load)
+	measure.Strangers(registry, n.tenants.machine.Strangers)
+	measure.Listeners(registry,
+		measure.Listener{
+			Name: "http", Server: n.public, Gate: n.gate, Connections: n.clientLimits().Connections,
+		},
+		measure.Listener{
+			Name: "ops", Server: n.ops, Gate: n.opsGate, Connections: n.opsLimits().Connections,
+		})
 	for use, pair := range n.pairs {
-		err = errors.Join(err, measure.Certificate(registry, use, pair.NotAfter))
+		measure.Certificate(registry, use, pair.NotAfter)
 	}
-	return err
 }
 
 // grows reports whether a command makes its group's state grow.

@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/archive"
@@ -41,14 +41,16 @@ func (m *backupMetrics) fails() {
 	m.failures.Add(1)
 }
 
-func newBackupMetrics(registry *prometheus.Registry) (*backupMetrics, error) {
+func newBackupMetrics(registry *prometheus.Registry) *backupMetrics {
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "tollgate_" + name, Help: help})
+		return promauto.With(registry).NewCounter(
+			prometheus.CounterOpts{Name: "tollgate_" + name, Help: help})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "tollgate_" + name, Help: help})
+		return promauto.With(registry).NewGauge(
+			prometheus.GaugeOpts{Name: "tollgate_" + name, Help: help})
 	}
-	m := &backupMetrics{
+	return &backupMetrics{
 		made:   counter("backups_made_total", "Scheduled backups that were made, and read back."),
 		failed: counter("backups_failed_total", "Scheduled backups that could not be made."),
 		lastSuccess: gauge("backup_last_success_timestamp_seconds",
@@ -56,14 +58,6 @@ func newBackupMetrics(registry *prometheus.Registry) (*backupMetrics, error) {
 		bytes:    gauge("backup_last_bytes", "What the last one that this node made holds."),
 		duration: gauge("backup_last_seconds", "What it took, reading it back included."),
 	}
-	for _, c := range []prometheus.Collector{
-		m.made, m.failed, m.lastSuccess, m.bytes, m.duration,
-	} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
-		}
-	}
-	return m, nil
 }
 
 // saveOnSchedule makes backups when they are due, where this node is the one that does.

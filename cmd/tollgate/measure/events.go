@@ -4,10 +4,10 @@
 package measure
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"tollgate/cluster"
 )
@@ -15,10 +15,10 @@ import (
 // shards are the groups' names by shard number.
 var shards = [...]string{cluster.ShardBilling: "billing", cluster.ShardWorkspace: "workspace"}
 
-// Events measures what the cluster does into a registry. Label values are resolved here, once. An
-// error says which metric was there already.
-func Events(registry *prometheus.Registry) (*cluster.Events, error) {
-	m := clusterMetrics{registry: registry}
+// Events measures what the cluster does into a registry, which must have none of these metrics.
+// Label values are resolved here, once.
+func Events(registry *prometheus.Registry) *cluster.Events {
+	m := clusterMetrics{promauto.With(registry)}
 	batchRecords := m.histogram("batch_records", "Records in an entry.", sizes(1, 14))
 	batchBytes := m.histogram("batch_bytes", "Bytes of an entry.", sizes(64, 13))
 	commit := m.histogram("commit_seconds", "From handing an entry to Raft to its result.", times)
@@ -35,9 +35,6 @@ func Events(registry *prometheus.Registry) (*cluster.Events, error) {
 	restore := m.histogram("restore_seconds", "Loading a snapshot.", times)
 	leaders := m.counter("leader_changes_total", "How often this node learnt of a leader or lost it.")
 	leases := m.counter("lease_changes_total", "How often this node got or lost the read lease.")
-	if m.failed != nil {
-		return nil, fmt.Errorf("metrics: %w", m.failed)
-	}
 	return &cluster.Events{
 		OnBatch: func(shard uint16, records, bytes int) {
 			batchRecords[shard].Observe(float64(records))
@@ -62,7 +59,7 @@ func Events(registry *prometheus.Registry) (*cluster.Events, error) {
 		OnRestore:        func(shard uint16, d time.Duration) { restore[shard].Observe(d.Seconds()) },
 		OnLeader:         func(shard uint16, _ string, _ uint64) { leaders[shard].Inc() },
 		OnLease:          func(shard uint16, _ bool) { leases[shard].Inc() },
-	}, nil
+	}
 }
 
 // fine are buckets from 10 µs to 150 ms: an entry is to take no longer than 10 ms.
@@ -76,41 +73,32 @@ func sizes(first float64, count int) []float64 {
 }
 
 // clusterMetrics makes metrics with one child for each group.
-type clusterMetrics struct {
-	registry *prometheus.Registry
-	failed   error
-}
+type clusterMetrics struct{ promauto.Factory }
 
 func (m *clusterMetrics) histogram(
 	name, help string, buckets []float64,
 ) [len(shards)]prometheus.Observer {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return perGroup(m.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "tollgate_cluster_" + name, Help: help, Buckets: buckets,
-	}, byGroup)
-	return perGroup(m, v, v.WithLabelValues)
+	}, byGroup).WithLabelValues)
 }
 
 func (m *clusterMetrics) counter(name, help string) [len(shards)]prometheus.Counter {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{
+	return perGroup(m.NewCounterVec(prometheus.CounterOpts{
 		Name: "tollgate_cluster_" + name, Help: help,
-	}, byGroup)
-	return perGroup(m, v, v.WithLabelValues)
+	}, byGroup).WithLabelValues)
 }
 
 func (m *clusterMetrics) gauge(name, help string) [len(shards)]prometheus.Gauge {
-	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	return perGroup(m.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "tollgate_cluster_" + name, Help: help,
-	}, byGroup)
-	return perGroup(m, v, v.WithLabelValues)
+	}, byGroup).WithLabelValues)
 }
 
 var byGroup = []string{"group"}
 
-// perGroup registers a metric, and makes its child for each group.
-func perGroup[T any](
-	m *clusterMetrics, v prometheus.Collector, child func(labels ...string) T,
-) (children [len(shards)]T) {
-	m.register(v)
+// perGroup makes the child of a metric for each group.
+func perGroup[T any](child func(labels ...string) T) (children [len(shards)]T) {
 	for shard, group := range shards {
 		children[shard] = child(group)
 	}
@@ -121,17 +109,11 @@ func perGroup[T any](
 func (m *clusterMetrics) longest(name, help string) (children [len(shards)]*maximum) {
 	for shard, group := range shards {
 		c := &maximum{}
-		m.register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		m.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tollgate_cluster_" + name, Help: help,
 			ConstLabels: prometheus.Labels{"group": group},
-		}, func() float64 { return c.value(time.Now()).Seconds() }))
+		}, func() float64 { return c.value(time.Now()).Seconds() })
 		children[shard] = c
 	}
 	return children
-}
-
-func (m *clusterMetrics) register(c prometheus.Collector) {
-	if err := m.registry.Register(c); err != nil {
-		m.failed = err
-	}
 }

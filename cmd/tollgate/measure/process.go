@@ -5,65 +5,64 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"tollgate/engine/workspace"
 	"tollgate/server"
 )
 
 // Build says which program runs.
-func Build(registry *prometheus.Registry, version string) error {
-	return register(registry, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+func Build(registry *prometheus.Registry, version string) {
+	promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tollgate_build_info", Help: "1; the labels say which program runs.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
-	}, func() float64 { return 1 }))
+	}, func() float64 { return 1 })
 }
 
 // Certificate says when the certificate in use expires; for what it is used: peers, http or ops.
-func Certificate(registry *prometheus.Registry, use string, notAfter func() time.Time) error {
-	return register(registry, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+func Certificate(registry *prometheus.Registry, use string, notAfter func() time.Time) {
+	promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "tollgate_certificate_expiry_timestamp_seconds",
 		Help:        "When the certificate in use expires, in Unix seconds.",
 		ConstLabels: prometheus.Labels{"use": use},
-	}, func() float64 { return float64(notAfter().Unix()) }))
+	}, func() float64 { return float64(notAfter().Unix()) })
 }
 
 // Runs says how many hosted runs wait, and how many go on, in the whole cluster.
-func Runs(registry *prometheus.Registry, load func() (queued, running uint32)) error {
-	state := func(name string, value func() uint32) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+func Runs(registry *prometheus.Registry, load func() (queued, running uint32)) {
+	state := func(name string, value func() uint32) {
+		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tollgate_runs", Help: "Hosted runs that wait for a worker, or go on.",
 			ConstLabels: prometheus.Labels{"state": name},
 		}, func() float64 { return float64(value()) })
 	}
-	return register(registry,
-		state("queued", func() uint32 {
-			queued, _ := load()
-			return queued
-		}),
-		state("running", func() uint32 {
-			_, running := load()
-			return running
-		}))
+	state("queued", func() uint32 {
+		queued, _ := load()
+		return queued
+	})
+	state("running", func() uint32 {
+		_, running := load()
+		return running
+	})
 }
 
 // Strangers shows what unclaimed workspaces hold, and what the rows of removed ones take, together
 // with their limits.
-func Strangers(registry *prometheus.Registry, held func() workspace.StrangersView) error {
+func Strangers(registry *prometheus.Registry, held func() workspace.StrangersView) {
 	type view = workspace.StrangersView
-	bytes := func(name, help string, value func(v view) uint64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	bytes := func(name, help string, value func(v view) uint64) {
+		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tollgate_workspaces_" + name, Help: help,
 		}, func() float64 { return float64(value(held())) })
 	}
-	return register(registry,
-		bytes("unclaimed_bytes", "What workspaces hold that nobody has claimed.",
-			func(v view) uint64 { return v.Bytes }),
-		bytes("unclaimed_limit_bytes", "What they may hold; beyond it nobody signs up.",
-			func(v view) uint64 { return v.MaxBytes }),
-		bytes("removed_bytes", "What the rows of removed workspaces take, for good.",
-			func(v view) uint64 { return v.Gone }),
-		bytes("removed_limit_bytes", "What they may take; beyond it nobody signs up.",
-			func(v view) uint64 { return v.MaxGone }))
+	bytes("unclaimed_bytes", "What workspaces hold that nobody has claimed.",
+		func(v view) uint64 { return v.Bytes })
+	bytes("unclaimed_limit_bytes", "What they may hold; beyond it nobody signs up.",
+		func(v view) uint64 { return v.MaxBytes })
+	bytes("removed_bytes", "What the rows of removed workspaces take, for good.",
+		func(v view) uint64 { return v.Gone })
+	bytes("removed_limit_bytes", "What they may take; beyond it nobody signs up.",
+		func(v view) uint64 { return v.MaxGone })
 }
 
 // Listener is one of a node's two listeners with its bounds.
@@ -120,8 +119,8 @@ func onListener(name, help string, value func(*Listener) float64) reading[Listen
 type listenerCollector struct{ listeners []Listener }
 
 // Listeners brings what the listeners hold into a registry.
-func Listeners(registry *prometheus.Registry, listeners ...Listener) error {
-	return register(registry, listenerCollector{listeners})
+func Listeners(registry *prometheus.Registry, listeners ...Listener) {
+	registry.MustRegister(listenerCollector{listeners})
 }
 
 // Describe implements prometheus.Collector.

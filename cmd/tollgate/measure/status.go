@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -205,10 +204,9 @@ var notReady = prometheus.NewDesc("tollgate_not_ready",
 // statusCollector asks for the status at each scrape.
 type statusCollector struct{ status func() cluster.Status }
 
-// Status brings every number of a node's status into a registry. An error says which metric was
-// there already.
-func Status(registry *prometheus.Registry, status func() cluster.Status) error {
-	return register(registry, statusCollector{status})
+// Status brings every number of a node's status into a registry.
+func Status(registry *prometheus.Registry, status func() cluster.Status) {
+	registry.MustRegister(statusCollector{status})
 }
 
 // Describe implements prometheus.Collector.
@@ -248,13 +246,4 @@ func (c statusCollector) Collect(out chan<- prometheus.Metric) {
 			memberReadings[i].send(out, &s.Members[k], s.Members[k].ID)
 		}
 	}
-}
-
-func register(registry *prometheus.Registry, collectors ...prometheus.Collector) error {
-	for _, c := range collectors {
-		if err := registry.Register(c); err != nil {
-			return fmt.Errorf("metrics: %w", err)
-		}
-	}
-	return nil
 }
