@@ -113,7 +113,7 @@ func (o *output) member(f field, request, patch bool) {
 	switch {
 	case patch:
 		kind, option = "Change["+kind+"]", ",omitzero"
-	case request && optional && kind == "int":
+	case request && optional && kind == "int" && f.Min == 0:
 		kind, option = "*int", ",omitzero"
 	case optional:
 		option = ",omitzero"
@@ -196,6 +196,9 @@ func exported(name string) string {
 		words[i] = strings.ToUpper(word[:1]) + word[1:]
 	}
 	name = strings.Join(words, "")
+	if rest, found := strings.CutPrefix(name, "Ttl"); found {
+		name = "TTL" + rest
+	}
 	for _, end := range []string{"Id", "Url"} {
 		if rest, found := strings.CutSuffix(name, end); found {
 			name = rest + strings.ToUpper(end)

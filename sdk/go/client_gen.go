@@ -59,7 +59,7 @@ type CustomerRequest struct {
 
 // PortalLinkRequest asks for a link.
 type PortalLinkRequest struct {
-	ExpiresInMinutes *int `json:"expiresInMinutes,omitzero"`
+	ExpiresInMinutes int `json:"expiresInMinutes,omitzero"`
 }
 
 // EventRequest records one usage event, exactly once per Key.
@@ -112,6 +112,47 @@ type BudgetRequest struct {
 	// CustomerReferenceID is the ExternalID of the customer whose own budget it is; empty: of none.
 	CustomerReferenceID string               `json:"customerReferenceId,omitzero"`
 	Limits              []BudgetLimitRequest `json:"limits,omitzero"`
+}
+
+// ReservationExtension is the hold that is wanted in all, and how long it is to live from now on.
+type ReservationExtension struct {
+	UsageUnits json.Number `json:"usageUnits,omitzero"`
+	TTLSeconds int         `json:"ttlSeconds,omitzero"`
+}
+
+// ReservationRequest asks for a reservation: of Items, or of the one that is embedded.
+type ReservationRequest struct {
+	ReservationKey      string          `json:"reservationKey"`
+	CustomerReferenceID string          `json:"customerReferenceId,omitzero"`
+	CustomerID          string          `json:"customerId,omitzero"`
+	Items               []ReservedItem  `json:"items,omitzero"`
+	TTLSeconds          int             `json:"ttlSeconds,omitzero"`
+	OnShortage          string          `json:"onShortage,omitzero"`
+	Overrun             string          `json:"overrun,omitzero"`
+	OnExpiry            string          `json:"onExpiry,omitzero"`
+	Budget              string          `json:"budget,omitzero"`
+	DryRun              bool            `json:"dryRun,omitzero"`
+	Meta                json.RawMessage `json:"meta,omitzero"`
+	ReservedItem
+}
+
+// ReservationSettlement says what was used of a reservation in all: of Items, or of the only one.
+type ReservationSettlement struct {
+	Items []ReservedItem `json:"items,omitzero"`
+	// Final is false for a part, after which the rest stays held; nil is true.
+	Final               *bool           `json:"final,omitzero"`
+	EventIdempotencyKey string          `json:"eventIdempotencyKey,omitzero"`
+	OccurredAt          time.Time       `json:"occurredAt,omitzero"`
+	Meta                json.RawMessage `json:"meta,omitzero"`
+	ReservedItem
+}
+
+// ReservedItem is a feature of a reservation's request, by key or by id, with the units to hold, or to be settled in all.
+type ReservedItem struct {
+	FeatureKey string      `json:"featureKey,omitzero"`
+	FeatureID  string      `json:"featureId,omitzero"`
+	UsageUnits json.Number `json:"usageUnits,omitzero"`
+	CostAmount json.Number `json:"costAmount,omitzero"`
 }
 
 // NestedCustomer is what answers about other nouns have of a customer.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/hex"
 	"strconv"
 
@@ -55,40 +56,67 @@ func (a *API) reservationRoutes() []server.Route {
 const (
 	// maxReservations is the largest page, which is also the usual one.
 	maxReservations = 100
-	// maxSettleKey leaves room in an event's key for those of further items.
-	maxSettleKey = maxKey
-	maxTTL       = billing.MaxReservationMS / 1000
-	defaultTTL   = 600
+	maxTTL          = billing.MaxReservationMS / 1000
+	defaultTTL      = 600
 )
 
-// reservationSchemas describe the requests that are read by hand.
 func reservationSchemas(to map[string]*server.Schema) {
-	item := []server.Property{
-		server.May("featureKey", text(1, maxID)), server.May("featureId", server.UUIDSchema),
-		server.May("usageUnits", server.NumberSchema), server.May("costAmount", server.NumberSchema),
-	}
-	items := server.May("items", server.ArrayOf(server.Object(item...)))
-	to["ReservationRequest"] = server.Object(append([]server.Property{
-		server.Must("reservationKey", text(1, maxKey)),
-		server.May("customerReferenceId", text(1, maxID)),
-		server.May("customerId", server.UUIDSchema), items,
-		server.May("ttlSeconds", server.IntSchema(1, maxTTL)),
-		server.May("onShortage", server.EnumSchema("refuse", "partial")),
-		server.May("overrun", server.EnumSchema("record", "refuse")),
-		server.May("onExpiry", server.EnumSchema("release", "settle")),
-		server.May("budget", text(1, maxID)),
-		server.May("dryRun", server.BoolSchema), server.May("meta", server.FreeObject()),
-	}, item...)...)
-	to["ReservationSettlement"] = server.Object(append([]server.Property{
-		items, server.May("final", server.BoolSchema),
-		server.May("eventIdempotencyKey", text(1, maxSettleKey)),
-		server.May("occurredAt", server.TimeSchema), server.May("meta", server.FreeObject()),
-	}, item...)...)
-	to["ReservationExtension"] = server.Object(
-		server.May("usageUnits", server.NumberSchema),
-		server.May("ttlSeconds", server.IntSchema(1, maxTTL)))
+	to["ReservationRequest"] = server.RequestSchema[reservationRequest]()
+	to["ReservationSettlement"] = server.RequestSchema[reservationSettlement]()
+	to["ReservationExtension"] = server.RequestSchema[reservationExtension]()
 	to["ReservationItem"] = server.AnswerSchema[billing.ReservationItemView]()
 	to["Reservation"] = server.AnswerSchema[billing.ReservationView]()
+}
+
+// reservedItem is a feature of a reservation's request, by key or by id, with the units to hold, or
+// to be settled in all.
+//
+//schema:described client ReservedItem
+type reservedItem struct {
+	FeatureKey string          `json:"featureKey,omitzero" rule:"min=1,max=128"`
+	FeatureID  [16]byte        `json:"featureId,omitzero"`
+	Units      decimal.Decimal `json:"usageUnits,omitzero"`
+	Cost       decimal.Decimal `json:"costAmount,omitzero"`
+	HasCost    bool
+}
+
+// reservationRequest asks for a reservation: of Items, or of the one that is embedded.
+//
+//schema:described client ReservationRequest
+type reservationRequest struct {
+	Key        string         `json:"reservationKey" rule:"required,min=1,max=255"`
+	Customer   string         `json:"customerReferenceId" rule:"min=1,max=128"`
+	CustomerID [16]byte       `json:"customerId"`
+	Items      []reservedItem `json:"items"`
+	Seconds    uint64         `json:"ttlSeconds" rule:"min=1,max=86400"`
+	OnShortage uint8          `json:"onShortage" rule:"oneof=refuse|partial"`
+	Overrun    uint8          `json:"overrun" rule:"oneof=record|refuse"`
+	OnExpiry   uint8          `json:"onExpiry" rule:"oneof=release|settle"`
+	Budget     string         `json:"budget" rule:"min=1,max=128"`
+	DryRun     bool           `json:"dryRun"`
+	Meta       []byte         `json:"meta" as:"object"`
+	reservedItem
+}
+
+// reservationSettlement says what was used of a reservation in all: of Items, or of the only one.
+//
+//schema:described client ReservationSettlement
+type reservationSettlement struct {
+	Items []reservedItem `json:"items"`
+	// Final is false for a part, after which the rest stays held; nil is true.
+	Final      *bool  `json:"final"`
+	EventKey   string `json:"eventIdempotencyKey" rule:"min=1,max=255"`
+	OccurredAt int64  `json:"occurredAt" as:"time"`
+	Meta       []byte `json:"meta" as:"object"`
+	reservedItem
+}
+
+// reservationExtension is the hold that is wanted in all, and how long it is to live from now on.
+//
+//schema:described client ReservationExtension
+type reservationExtension struct {
+	Units   decimal.Decimal `json:"usageUnits"`
+	Seconds uint64          `json:"ttlSeconds" rule:"min=1,max=86400"`
 }
 
 // Fields of a reservation's requests, by the bit that says one was seen.
@@ -113,26 +141,17 @@ const (
 	fieldReservationBudget
 )
 
-// askedItem is an item of a request.
-type askedItem struct {
-	key     string
-	id      [16]byte
-	units   decimal.Decimal
-	cost    decimal.Decimal
-	hasCost bool
-}
-
 // field reads a field of an item; false where it is none.
-func (i *askedItem) field(f *form.Reader) bool {
+func (i *reservedItem) field(f *form.Reader) bool {
 	switch string(f.Name) {
 	case "featureKey":
-		f.Text(fieldItemKey, &i.key, 1, maxID)
+		f.Text(fieldItemKey, &i.FeatureKey, 1, maxID)
 	case "featureId":
-		f.UUID(fieldItemID, &i.id)
+		f.UUID(fieldItemID, &i.FeatureID)
 	case "usageUnits":
-		f.Number(fieldItemUnits, &i.units)
+		f.Number(fieldItemUnits, &i.Units)
 	case "costAmount":
-		i.hasCost = f.Number(fieldItemCost, &i.cost)
+		i.HasCost = f.Number(fieldItemCost, &i.Cost)
 	default:
 		return false
 	}
@@ -140,41 +159,39 @@ func (i *askedItem) field(f *form.Reader) bool {
 }
 
 // check judges an item; named says that it must name its feature, positive that it must not be 0.
-func (i *askedItem) check(f *form.Reader, named, positive bool) {
+func (i *reservedItem) check(f *form.Reader, named, positive bool) {
 	f.Need(fieldItemUnits, "usageUnits")
 	if named && !f.Given(fieldItemKey) && !f.Given(fieldItemID) {
 		f.Need(fieldItemKey, "featureKey")
 	}
 	if !positive {
-		f.NotNegative("usageUnits", i.units)
-	} else if f.Right(fieldItemUnits) && i.units.Sign() <= 0 {
+		f.NotNegative("usageUnits", i.Units)
+	} else if f.Right(fieldItemUnits) && i.Units.Sign() <= 0 {
 		f.Problem("usageUnits", form.NotPositive)
 	}
-	f.NotNegative("costAmount", i.cost)
+	f.NotNegative("costAmount", i.Cost)
 }
 
-// asked are the items of a request: those of items, or the one whose fields stand at the top.
-type asked struct {
-	top  askedItem
-	list []askedItem
-}
-
-// read reads items.
-func (a *asked) read(f *form.Reader, named, positive bool) {
+// readItems reads the items of a list.
+func readItems(f *form.Reader, named, positive bool) (list []reservedItem) {
 	f.Each(fieldItems, "items", billing.MaxReservationItems, func() {
-		var i askedItem
+		var i reservedItem
 		for f.Next() {
 			if !i.field(f) {
 				f.Unknown()
 			}
 		}
 		i.check(f, named, positive)
-		a.list = append(a.list, i)
+		list = append(list, i)
 	})
+	return list
 }
 
-// all are the items; it notes what is wrong about them together.
-func (a *asked) all(f *form.Reader, named, positive bool) []askedItem {
+// itemsOf are the items of a request: those of its list, or the one whose fields stand at the top.
+// It notes what is wrong about them together.
+func itemsOf(
+	f *form.Reader, list []reservedItem, top *reservedItem, named, positive bool,
+) []reservedItem {
 	atTop := f.Given(fieldItemKey) || f.Given(fieldItemID) || f.Given(fieldItemUnits) ||
 		f.Given(fieldItemCost)
 	switch {
@@ -184,14 +201,14 @@ func (a *asked) all(f *form.Reader, named, positive bool) []askedItem {
 			Message: "items and the fields of a single item are not taken together",
 		})
 	case f.Given(fieldItems):
-		if f.Right(fieldItems) && len(a.list) == 0 {
+		if f.Right(fieldItems) && len(list) == 0 {
 			f.Problem("items", form.Empty)
 		}
-		return a.list
+		return list
 	default:
-		a.top.check(f, named, positive)
+		top.check(f, named, positive)
 	}
-	return []askedItem{a.top}
+	return []reservedItem{*top}
 }
 
 var (
@@ -201,37 +218,33 @@ var (
 )
 
 func readReservation(f *form.Reader, c *billing.Reserve) {
-	var items asked
-	var shortage, overrun, expiry uint8
-	var seconds uint64
+	var r reservationRequest
 	for f.Next() {
 		switch string(f.Name) {
 		case "reservationKey":
-			f.Text(fieldReservationKey, &c.KeyText, 1, maxKey)
+			f.Text(fieldReservationKey, &r.Key, 1, maxKey)
 		case "customerReferenceId":
-			f.Text(fieldReservationCustomer, &c.Customer, 1, maxID)
+			f.Text(fieldReservationCustomer, &r.Customer, 1, maxID)
 		case "customerId":
-			f.UUID(fieldReservationCustomerID, &c.CustomerID)
+			f.UUID(fieldReservationCustomerID, &r.CustomerID)
 		case "items":
-			items.read(f, true, true)
+			r.Items = readItems(f, true, true)
 		case "ttlSeconds":
-			form.Uint(f, fieldTTL, &seconds, 1, maxTTL)
+			form.Uint(f, fieldTTL, &r.Seconds, 1, maxTTL)
 		case "onShortage":
-			form.Enum(f, fieldShortage, &shortage, shortages)
+			form.Enum(f, fieldShortage, &r.OnShortage, shortages)
 		case "overrun":
-			form.Enum(f, fieldOverrun, &overrun, overruns)
+			form.Enum(f, fieldOverrun, &r.Overrun, overruns)
 		case "onExpiry":
-			form.Enum(f, fieldExpiry, &expiry, expiries)
+			form.Enum(f, fieldExpiry, &r.OnExpiry, expiries)
 		case "budget":
-			f.Text(fieldReservationBudget, &c.Budget, 1, maxID)
+			f.Text(fieldReservationBudget, &r.Budget, 1, maxID)
 		case "dryRun":
-			f.Bool(fieldDryRun, &c.DryRun)
+			f.Bool(fieldDryRun, &r.DryRun)
 		case "meta":
-			var meta []byte
-			f.Object(fieldReservationMeta, &meta)
-			c.Meta = append([]byte(nil), meta...)
+			f.Object(fieldReservationMeta, &r.Meta)
 		default:
-			if !items.top.field(f) {
+			if !r.field(f) {
 				f.Unknown()
 			}
 		}
@@ -247,21 +260,19 @@ func readReservation(f *form.Reader, c *billing.Reserve) {
 			Message: "exactly one of customerReferenceId and customerId is required",
 		})
 	}
-	for _, i := range items.all(f, true, true) {
-		c.Items = append(c.Items, billing.ReserveItem{
-			FeatureKey: i.key, FeatureID: i.id, Units: i.units, Cost: i.cost, HasCost: i.hasCost,
-		})
+	c.KeyText, c.Customer, c.CustomerID = r.Key, r.Customer, r.CustomerID
+	c.Budget, c.DryRun, c.Meta = r.Budget, r.DryRun, append([]byte(nil), r.Meta...)
+	for _, i := range itemsOf(f, r.Items, &r.reservedItem, true, true) {
+		c.Items = append(c.Items, billing.ReserveItem(i))
 	}
-	if c.Partial = shortage == 1; c.Partial && len(c.Items) > 1 {
+	if c.Partial = r.OnShortage == 1; c.Partial && len(c.Items) > 1 {
 		f.Note(server.FieldError{
 			Field: "onShortage", Code: server.FieldConflict,
 			Message: "onShortage partial is for one item alone",
 		})
 	}
-	if c.TTLMS = int64(seconds) * 1000; seconds == 0 {
-		c.TTLMS = defaultTTL * 1000
-	}
-	c.RefuseOverrun, c.SettleOnExpiry = overrun == 1, expiry == 1
+	c.TTLMS = int64(cmp.Or(r.Seconds, defaultTTL)) * 1000
+	c.RefuseOverrun, c.SettleOnExpiry = r.Overrun == 1, r.OnExpiry == 1
 }
 
 // reserve is POST /reservations.
@@ -380,18 +391,18 @@ func (a *API) listReservations(x *server.Exchange) *server.Fault {
 }
 
 func readExtension(f *form.Reader, c *billing.ExtendReservation) {
-	var seconds uint64
+	var r reservationExtension
 	for f.Next() {
 		switch string(f.Name) {
 		case "usageUnits":
-			f.Number(fieldItemUnits, &c.Units)
+			f.Number(fieldItemUnits, &r.Units)
 		case "ttlSeconds":
-			form.Uint(f, fieldTTL, &seconds, 1, maxTTL)
+			form.Uint(f, fieldTTL, &r.Seconds, 1, maxTTL)
 		default:
 			f.Unknown()
 		}
 	}
-	if f.Right(fieldItemUnits) && c.Units.Sign() <= 0 {
+	if f.Right(fieldItemUnits) && r.Units.Sign() <= 0 {
 		f.Problem("usageUnits", form.NotPositive)
 	}
 	if !f.Given(fieldItemUnits) && !f.Given(fieldTTL) {
@@ -400,7 +411,7 @@ func readExtension(f *form.Reader, c *billing.ExtendReservation) {
 			Message: "usageUnits or ttlSeconds is required",
 		})
 	}
-	c.TTLMS = int64(seconds) * 1000
+	c.Units, c.TTLMS = r.Units, int64(r.Seconds)*1000
 }
 
 // extendReservation is POST /reservations/{reservationId}/extend.

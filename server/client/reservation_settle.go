@@ -8,41 +8,32 @@ import (
 	"tollgate/server/form"
 )
 
-// settlement is a settlement as its request has it.
-type settlement struct {
-	command billing.SettleReservation
-	final   bool
-}
-
-func readSettlement(f *form.Reader, s *settlement) {
-	var items asked
-	c := &s.command
+func readSettlement(f *form.Reader, c *billing.SettleReservation) {
+	var r reservationSettlement
+	final := true
 	for f.Next() {
 		switch string(f.Name) {
 		case "items":
-			items.read(f, true, false)
+			r.Items = readItems(f, true, false)
 		case "final":
-			f.Bool(fieldFinal, &s.final)
+			f.Bool(fieldFinal, &final)
 		case "eventIdempotencyKey":
-			f.Text(fieldEventKey, &c.EventKey, 1, maxSettleKey)
+			f.Text(fieldEventKey, &r.EventKey, 1, maxKey)
 		case "occurredAt":
-			f.Instant(fieldEventTime, &c.OccurredAt)
+			f.Instant(fieldEventTime, &r.OccurredAt)
 		case "meta":
-			var meta []byte
-			f.Object(fieldReservationMeta, &meta)
-			c.Meta = append([]byte(nil), meta...)
+			f.Object(fieldReservationMeta, &r.Meta)
 		default:
-			if !items.top.field(f) {
+			if !r.field(f) {
 				f.Unknown()
 			}
 		}
 	}
-	for _, i := range items.all(f, false, false) {
-		c.Items = append(c.Items, billing.SettleItem{
-			FeatureKey: i.key, FeatureID: i.id, Units: i.units, Cost: i.cost, HasCost: i.hasCost,
-		})
+	c.EventKey, c.OccurredAt, c.Meta = r.EventKey, r.OccurredAt, append([]byte(nil), r.Meta...)
+	for _, i := range itemsOf(f, r.Items, &r.reservedItem, false, false) {
+		c.Items = append(c.Items, billing.SettleItem(i))
 	}
-	c.Partial = f.Right(fieldFinal) && !s.final
+	c.Partial = !final
 }
 
 // settleTries bounds how often a settlement is proposed with what this node has to look up for it.
@@ -50,12 +41,10 @@ const settleTries = 3
 
 // settleReservation is POST /reservations/{reservationId}/settle.
 func (a *API) settleReservation(x *server.Exchange, id [16]byte) *server.Fault {
-	var s settlement
-	if fault := form.Read(x.Body, &s, readSettlement); fault != nil {
+	c := &billing.SettleReservation{Env: principal(x).Env, ID: id}
+	if fault := form.Read(x.Body, c, readSettlement); fault != nil {
 		return fault
 	}
-	c := &s.command
-	c.Env, c.ID = principal(x).Env, id
 	if c.EventKey != "" {
 		c.Key = billing.UsageKey(c.Env, []byte(c.EventKey))
 	}
