@@ -220,6 +220,10 @@ const (
 	// OutcomeTopUpCharging: the provider may still be asked to charge for the purchase.
 	OutcomeTopUpCharging Outcome = 142 // top_up_charging
 
+	// OutcomeKeyRebound: an API key of the environment was bound to another budget after the request's
+	// key was looked up. The request may be sent again.
+	OutcomeKeyRebound Outcome = 143 // key_rebound
+
 	// OutcomeRecordUnknown: the workspace has no such record; those of others are never visible.
 	OutcomeRecordUnknown Outcome = 160 // record_unknown
 	// OutcomeSignupOff and OutcomeSignupLimited: no workspace was made.

@@ -103,6 +103,7 @@ var outcomeNames = []string{
 	140: "top_up_currency",
 	141: "top_up_over",
 	142: "top_up_charging",
+	143: "key_rebound",
 	160: "record_unknown",
 	161: "signup_off",
 	162: "signup_limited",

@@ -36,6 +36,9 @@ var faults = [256]*Fault{
 		repeatSafely).Retry(60),
 	engine.OutcomeKeyUnproven: NewFault(503, "key_unproven",
 		"This node cannot tell yet whether the idempotency key was used").With(repeatSafely).Retry(1),
+	engine.OutcomeKeyRebound: NewFault(503, "key_rebound",
+		"An API key was bound to another budget while the request was on its way").With(
+		repeatSafely).Retry(1),
 	engine.OutcomeCustomerUnknown:     refused(404, "customer_not_found", "Customer not found"),
 	engine.OutcomeSubscriptionUnknown: refused(404, "subscription_not_found", "Subscription not found"),
 	engine.OutcomePlanUnknown:         refused(404, "plan_not_found", "Plan not found"),

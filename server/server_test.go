@@ -148,7 +148,7 @@ func TestEveryOutcomeHasAnAnswer(t *testing.T) {
 		engine.OutcomeProviderRefused, engine.OutcomeInvoicePaid, engine.OutcomeCheckoutUnknown,
 		engine.OutcomeSubscriptionEnded, engine.OutcomeNothingToRevert, engine.OutcomePlanUnchanged,
 		engine.OutcomeCurrencyDiffers, engine.OutcomeNoChangePending,
-		engine.OutcomeTopUpCurrency, engine.OutcomeTopUpOver, engine.OutcomeTopUpCharging,
+		engine.OutcomeTopUpCurrency, engine.OutcomeTopUpOver, engine.OutcomeTopUpCharging, engine.OutcomeKeyRebound,
 	}
 	codes := map[string]bool{}
 	for _, o := range named {

@@ -128,7 +128,7 @@ func reservationText(v *billing.ReservationView) string {
 
 // holds lists a customer's reservations, newest first.
 func (s reservationLines) holds(l *customerLine) {
-	list, _, _, _ := s.m.Reservations(&billing.ReservationQuery{
+	list, _, _ := s.m.Reservations(&billing.ReservationQuery{
 		Env: l.env, Customer: l.customer.ExternalID, Limit: 100, Now: s.m.Clock(s.log.Stamp),
 	})
 	for i := range list {

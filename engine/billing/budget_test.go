@@ -174,6 +174,72 @@ func TestABindingAfterASnapshotIsNotInIt(t *testing.T) {
 	require.Equal(t, "level 2", again.Keys(1)[0].Budget)
 }
 
+// TestABindingOnTheWay: an API key is bound to another budget between the lookup of the key and the
+// entry of its event or reservation. Neither counts where the key was bound before, or at none; a
+// repeat is recognized, whatever was bound since.
+func TestABindingOnTheWay(t *testing.T) {
+	l, m := budgeted(t, 100)
+	do := func(kind engine.Kind, c wire.Fielder) {
+		require.Equal(t, engine.OutcomeDone, l.DoPayload(kind, wire.Encode(nil, c)).Outcome)
+	}
+	create := func(n byte) {
+		do(billing.KindCreateKey, &billing.CreateKey{
+			Env: 1, ID: enginetest.ID(fmt.Sprint("k", n)), Hash: [32]byte{n}, Scope: billing.ScopeFull,
+		})
+	}
+	bind := func(n byte, budget string) {
+		do(billing.KindBindKey, &billing.BindKey{
+			Env: 1, ID: enginetest.ID(fmt.Sprint("k", n)), Budget: budget,
+		})
+	}
+	lookup := func() billing.Principal {
+		p, ok := m.Authenticate([32]byte{1})
+		require.True(t, ok)
+		return p
+	}
+	tries := func(key string, p billing.Principal) (used, reserved engine.Outcome) {
+		u := enginetest.Usage(l, key, "ada", "requests", 1)
+		u.KeyBudget, u.Bindings = p.Budget, p.Bindings
+		used = l.DoPayload(billing.KindRecordUsage, u.Seal(nil)).Outcome
+		c := enginetest.Reservation(key, "ada", "requests", 1)
+		c.KeyBudget, c.Bindings = p.Budget, p.Bindings
+		return used, l.Do(billing.KindReserve, c).Outcome
+	}
+	create(1)
+	create(2)
+	unbound := lookup()
+	require.NotZero(t, unbound.Bindings)
+	bind(1, "level 2")
+	used, reserved := tries("a", unbound)
+	require.Equal(t, engine.OutcomeKeyRebound, used)
+	require.Equal(t, engine.OutcomeKeyRebound, reserved)
+
+	bound := lookup()
+	used, reserved = tries("a", bound)
+	require.Equal(t, engine.OutcomeDone, used)
+	require.Equal(t, engine.OutcomeDone, reserved)
+	bind(1, "level 3")
+	used, reserved = tries("b", bound)
+	require.Equal(t, engine.OutcomeKeyRebound, used)
+	require.Equal(t, engine.OutcomeKeyRebound, reserved)
+	repeat := bound
+	repeat.Bindings = lookup().Bindings
+	used, reserved = tries("a", repeat)
+	require.Equal(t, engine.OutcomeDone, used)
+	require.Equal(t, engine.OutcomeDone, reserved)
+
+	// The number follows from the keys: it is the same after a restore, and when all is as before.
+	again := restored(t, enginetest.Snapshot(t, m))
+	same, _ := again.Authenticate([32]byte{1})
+	require.Equal(t, lookup(), same)
+	bind(2, "level 2")
+	require.NotEqual(t, same.Bindings, lookup().Bindings)
+	bind(2, "")
+	require.Equal(t, same.Bindings, lookup().Bindings)
+	bind(1, "")
+	require.Equal(t, unbound, lookup())
+}
+
 func BenchmarkCheckWithBudget(b *testing.B) {
 	l, m := budgeted(b, 1e9)
 	for _, units := range []int64{0, 1} {

@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -32,6 +33,9 @@ type heldHistory struct {
 	keys   []string // of holds, in order
 	// overrun is what was recorded of calls beyond the limit, by customer.
 	overrun map[string]decimal.Decimal
+	// overruns reports whether the step settled, billed or amended, which alone may go beyond a hard
+	// limit.
+	overruns bool
 }
 
 type heldNode struct {
@@ -63,12 +67,14 @@ type heldEvent struct {
 type heldReservation struct {
 	customer string
 	view     billing.ReservationView
+	// prices are what the items hold in money, since they were held as they are.
+	prices []decimal.Decimal
 }
 
 const heldLimit = 60 // calls of a customer
 
-// newHeldHistory makes a plan of words for 2 USD, lines for 1 USD that cost 0.25, calls, which are
-// limited, and images, which take 3 credits of 100.
+// newHeldHistory makes a plan of words for 2 USD up to 15, 3 up to 30 and 1 behind that, lines for
+// 1 USD that cost 0.25, calls, which are limited, and images, which take 3 credits of 100.
 func newHeldHistory(t *rapid.T) *heldHistory {
 	m := billing.New(billing.Config{})
 	h := &heldHistory{
@@ -86,7 +92,14 @@ func newHeldHistory(t *rapid.T) *heldHistory {
 		}
 		doc.Features = append(doc.Features, f)
 		p := billing.PlanFeatureDocument{Key: key, PricingType: "usage_based"}
-		if p.Pricing.PricePerUnit = decimal.FromInt(int64(2 - i)); key == "calls" {
+		if p.Pricing.PricePerUnit = decimal.FromInt(int64(2 - i)); key == "words" {
+			p.PricingType, p.Pricing.PricePerUnit = "graduated", decimal.Decimal{}
+			p.Pricing.Tiers = []billing.TierDocument{
+				{UpTo: decimal.FromInt(15), PricePerUnit: decimal.FromInt(2)},
+				{UpTo: decimal.FromInt(30), PricePerUnit: decimal.FromInt(3)},
+				{Infinite: true, PricePerUnit: decimal.FromInt(1)},
+			}
+		} else if key == "calls" {
 			p.Pricing.HasMax, p.Pricing.MaxUsage = true, decimal.FromInt(heldLimit)
 			p.Pricing.LimitMode = "hard"
 		}
@@ -102,8 +115,56 @@ func newHeldHistory(t *rapid.T) *heldHistory {
 var (
 	heldCustomers = []string{"ada", "bob"}
 	heldFeatures  = []string{"words", "lines", "calls", "videos"}
-	heldPrices    = map[string]string{"words": "2", "lines": "1", "calls": "0", "videos": "0"}
 )
+
+// heldRated is what so many units of a feature cost.
+func heldRated(feature string, units decimal.Decimal) decimal.Decimal {
+	switch feature {
+	case "words":
+		second := decimal.Max(without(units, decimal.FromInt(15)), decimal.Decimal{})
+		third := decimal.Max(without(units, decimal.FromInt(30)), decimal.Decimal{})
+		return without(plus(times(units, decimal.FromInt(2)), second), times(third, decimal.FromInt(2)))
+	case "lines":
+		return units
+	}
+	return decimal.Decimal{}
+}
+
+// added is what units add to the bill behind others.
+func added(feature string, behind, units decimal.Decimal) decimal.Decimal {
+	return without(heldRated(feature, plus(behind, units)), heldRated(feature, behind))
+}
+
+// billed is how many units of a feature a customer has used.
+func (h *heldHistory) billed(customer, feature string) (sum decimal.Decimal) {
+	for _, e := range h.events {
+		if e.customer == customer && e.feature == feature {
+			sum = plus(sum, e.units)
+		}
+	}
+	return sum
+}
+
+// dearest is the most that units can cost behind what is billed, whatever comes between: prices
+// change at whole numbers, and not behind 30.
+func (h *heldHistory) dearest(
+	customer, feature string, units decimal.Decimal,
+) (most decimal.Decimal) {
+	for from := h.billed(customer, feature); ; from = plus(from, decimal.FromInt(1)) {
+		most = decimal.Max(most, added(feature, from, units))
+		if !from.Less(decimal.FromInt(30)) {
+			return most
+		}
+	}
+}
+
+// holdsAnew notes at what price an item of a reservation is held from now on.
+func (h *heldHistory) holdsAnew(r *heldReservation, i int) {
+	for len(r.prices) < len(r.view.Items) {
+		r.prices = append(r.prices, decimal.Decimal{})
+	}
+	r.prices[i] = h.dearest(r.customer, r.view.Items[i].FeatureKey, r.view.Items[i].Held)
+}
 
 func (h *heldHistory) do(kind engine.Kind, c wire.Fielder) engine.Result {
 	r := h.l.Do(kind, c)
@@ -152,7 +213,7 @@ func without(a, b decimal.Decimal) decimal.Decimal { return plus(a, b.Neg()) }
 // counts notes an event at a budget; empty: at none.
 func (h *heldHistory) counts(key, budget string, e heldEvent) {
 	e.at, e.path, e.since = h.l.Stamp, h.path(budget), map[string]int{}
-	e.price = times(e.units, decimal.MustParse(heldPrices[e.feature]))
+	e.price = added(e.feature, h.billed(e.customer, e.feature), e.units)
 	for _, at := range e.path {
 		e.since[at] = 1<<len(h.nodes[at].limits) - 1
 	}
@@ -178,6 +239,7 @@ func (h *heldHistory) Event(*rapid.T) {
 	c.Budget = []byte(budget)
 	r := h.l.DoPayload(billing.KindRecordUsage, c.Seal(nil))
 	h.src.Keep(&h.l.Applied)
+	h.note()
 	if r.Outcome.Refused() {
 		return
 	}
@@ -212,26 +274,33 @@ func (h *heldHistory) Correct(*rapid.T) {
 	ref, found, err := h.m.FindUsage(h.src, h.src, enginetest.Sandbox, key)
 	require.NoError(h, err)
 	require.True(h, found)
-	units := decimal.Decimal{}
 	if rapid.Bool().Draw(h.T, "void") {
 		r := h.do(billing.KindVoidUsage, &billing.VoidUsage{
 			Env: enginetest.Sandbox, Key: key, Original: ref,
 		})
 		require.Equal(h, engine.OutcomeDone, r.Outcome)
-		e.voided, e.cost = true, decimal.Decimal{}
+		h.note()
+		e.voided, e.heldCharge = true, heldCharge{feature: e.feature}
 	} else {
-		units = h.number("units", 25)
+		units := h.number("units", 25)
 		r := h.do(billing.KindAmendUsage, &billing.AmendUsage{
 			Env: enginetest.Sandbox, Key: key, Original: ref, Units: units, ID: enginetest.ID(h.name("a")),
 		})
+		h.note()
 		if r.Outcome.Refused() {
 			return
 		}
-		if !e.stated && e.feature == "lines" {
-			e.cost = times(units, decimal.MustParse("0.25"))
-		}
+		h.amends(e, without(units, e.units))
 	}
-	e.units, e.price = units, times(units, decimal.MustParse(heldPrices[e.feature]))
+}
+
+// amends changes an event by so many units. It gives back no more than it has counted.
+func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal) {
+	more := added(e.feature, h.billed(e.customer, e.feature), delta)
+	e.price = plus(e.price, decimal.Max(more, e.price.Neg()))
+	if e.units = plus(e.units, delta); !e.stated && e.feature == "lines" {
+		e.cost = times(e.units, decimal.MustParse("0.25"))
+	}
 }
 
 // Reserve holds units of one or two features.
@@ -257,6 +326,7 @@ func (h *heldHistory) Reserve(*rapid.T) {
 	c.RefuseOverrun = rapid.Bool().Draw(h.T, "refuses")
 	c.SettleOnExpiry = rapid.Bool().Draw(h.T, "bills")
 	r := h.do(billing.KindReserve, c)
+	h.note()
 	if r.Outcome != engine.OutcomeDone || c.DryRun {
 		return
 	}
@@ -269,7 +339,11 @@ func (h *heldHistory) Reserve(*rapid.T) {
 	for _, at := range h.path(v.Budget) {
 		require.False(h, h.nodes[at].archived || h.nodes[at].frozen, "%s holds nothing new", at)
 	}
-	h.holds[key] = &heldReservation{customer, v}
+	held := &heldReservation{customer: customer, view: v}
+	for i := range v.Items {
+		h.holdsAnew(held, i)
+	}
+	h.holds[key] = held
 	h.keys = append(h.keys, key)
 }
 
@@ -330,7 +404,7 @@ func (h *heldHistory) Settle(*rapid.T) {
 	if r.Outcome != engine.OutcomeDone {
 		return
 	}
-	held.view = h.decoded(r)
+	held.view, h.overruns = h.decoded(r), true
 	for i := range held.view.Items {
 		was, is := &before.Items[i], &held.view.Items[i]
 		delta := without(is.Settled, was.Settled)
@@ -355,6 +429,7 @@ func (h *heldHistory) Settle(*rapid.T) {
 			h.overrun[held.customer] = plus(h.overrun[held.customer], without(is.Overrun, was.Overrun))
 		}
 		h.counts(h.name("settled"), h.heldAt(held), e)
+		h.holdsAnew(held, i)
 	}
 }
 
@@ -373,10 +448,7 @@ func (h *heldHistory) amend(key, feature string, delta decimal.Decimal) {
 		if e == nil || e.of != key || e.feature != feature {
 			continue
 		}
-		if e.units = plus(e.units, delta); !e.stated && e.feature == "lines" {
-			e.cost = times(e.units, decimal.MustParse("0.25"))
-		}
-		e.price = times(e.units, decimal.MustParse(heldPrices[feature]))
+		h.amends(e, delta)
 		if feature == "calls" && delta.Sign() > 0 {
 			h.overrun[e.customer] = plus(h.overrun[e.customer], delta)
 		}
@@ -393,8 +465,18 @@ func (h *heldHistory) Extend(*rapid.T) {
 		c.Units = h.number("units", 30)
 	}
 	c.TTLMS = rapid.SampledFrom([]int64{0, 1000, 900_000}).Draw(h.T, "ttl")
-	if r := h.do(billing.KindExtendReservation, c); r.Outcome == engine.OutcomeDone {
-		held.view = h.decoded(r)
+	before := held.view
+	r := h.do(billing.KindExtendReservation, c)
+	h.note()
+	if r.Outcome != engine.OutcomeDone {
+		return
+	}
+	held.view = h.decoded(r)
+	for i := range held.view.Items {
+		if held.view.ExpiresAt != before.ExpiresAt ||
+			held.view.Items[i].Granted != before.Items[i].Granted {
+			h.holdsAnew(held, i)
+		}
 	}
 }
 
@@ -403,6 +485,7 @@ func (h *heldHistory) Release(*rapid.T) {
 	r := h.do(billing.KindReleaseReservation, &billing.ReleaseReservation{
 		Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + key),
 	})
+	h.note()
 	if r.Outcome == engine.OutcomeDone {
 		held.view = h.decoded(r)
 	}
@@ -533,7 +616,16 @@ func (h *heldHistory) refresh() {
 		h.l.DoPayload(engine.KindTick, nil)
 		h.src.Keep(&h.l.Applied)
 	}
-	for _, key := range h.keys {
+	h.note()
+}
+
+// note notes what was billed of reservations that have expired, in the order in which they did.
+func (h *heldHistory) note() {
+	keys := slices.Clone(h.keys)
+	slices.SortStableFunc(keys, func(a, b string) int {
+		return cmp.Compare(h.holds[a].view.ExpiresAt, h.holds[b].view.ExpiresAt)
+	})
+	for _, key := range keys {
 		held := h.holds[key]
 		if held.view.State != billing.ReservationOpen {
 			continue
@@ -558,11 +650,12 @@ func (h *heldHistory) bill(
 		return
 	}
 	require.Equal(h, was.Held, delta, "what was held is billed")
+	h.overruns = true
 	e := heldEvent{customer: held.customer, of: key, stated: was.HasCost, heldCharge: h.charge(was)}
 	h.counts(h.name("billed"), h.heldAt(held), e)
 }
 
-// charge is what an item of an open reservation holds.
+// charge is what an item of an open reservation holds; but for the price.
 func (h *heldHistory) charge(i *billing.ReservationItemView) heldCharge {
 	c := heldCharge{feature: i.FeatureKey, units: i.Held}
 	switch {
@@ -573,7 +666,6 @@ func (h *heldHistory) charge(i *billing.ReservationItemView) heldCharge {
 	case c.feature == "lines":
 		c.cost = times(c.units, decimal.MustParse("0.25"))
 	}
-	c.price = times(c.units, decimal.MustParse(heldPrices[c.feature]))
 	return c
 }
 
@@ -606,6 +698,7 @@ func (h *heldHistory) check() {
 			h.checkLimit(key, i, &v.Limits[i])
 		}
 	}
+	h.overruns = false
 }
 
 func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) {
@@ -623,12 +716,13 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 		if r.view.State == billing.ReservationOpen && slices.Contains(h.path(r.view.Budget), key) {
 			for j := range r.view.Items {
 				c := h.charge(&r.view.Items[j])
+				c.price = r.prices[j]
 				held = plus(held, takes(l, &c))
 			}
 		}
 	}
 	require.Equal(h, fmt.Sprint(used, " ", held), fmt.Sprint(v.Used, " ", v.Held), "%s %s", key, l.Of)
-	if within := !l.Limit.Less(plus(used, held)); within || v.Overrun {
+	if within := !l.Limit.Less(plus(used, held)); within || v.Overrun && h.overruns {
 		n.excused[i] = !within
 	}
 	require.True(h, l.Soft || n.excused[i] || !l.Limit.Less(plus(used, held)),

@@ -106,15 +106,23 @@ func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
 // key or it was revoked. It takes no lock and allocates nothing.
 func (m *accountReader) Authenticate(hash [32]byte) (Principal, bool) {
 	s := m.state.Load()
-	k := s.APIKey(&hash)
-	if k == nil || k.Revoked.Load() != nil {
-		return Principal{}, false
+	for {
+		k := s.APIKey(&hash)
+		if k == nil || k.Revoked.Load() != nil {
+			return Principal{}, false
+		}
+		e := s.Environment(k.Env)
+		p := Principal{
+			Account: e.Account.Name, Env: k.Env, Environment: e.Kind, Scope: k.Scope, KeyID: k.ID,
+			CustomerRow: k.Customer, Budget: k.Budget,
+		}
+		if s.budgets.Forest.Any(k.Env) {
+			if p.Bindings = e.Bindings(); s.APIKey(&hash) != k { // bound in between
+				continue
+			}
+		}
+		return p, true
 	}
-	e := s.Environment(k.Env)
-	return Principal{
-		Account: e.Account.Name, Env: k.Env, Environment: e.Kind, Scope: k.Scope, KeyID: k.ID,
-		CustomerRow: k.Customer, Budget: k.Budget,
-	}, true
 }
 
 // Keys lists an environment's API keys, oldest first: all in use, and revoked ones up to

@@ -31,6 +31,8 @@ type Machine struct {
 	kernel  machine.Kernel[*Machine, *turn]
 	config  Config
 	scratch scratch
+	// overruns is not state: see Stats.
+	overruns atomic.Uint64
 }
 
 var _ engine.Machine = (*Machine)(nil)

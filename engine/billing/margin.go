@@ -42,6 +42,8 @@ type MarginRow struct {
 	Cost     decimal.Decimal `json:"cost"`
 	Margin   decimal.Decimal `json:"margin"`
 	Events   uint64          `json:"events"`
+	// Overruns are those of Events that settled more of a reservation than fitted.
+	Overruns uint64 `json:"overruns,omitzero"`
 }
 
 var (
@@ -232,6 +234,9 @@ func (g *margin) costs(
 			switch e.Kind {
 			case EventUsage:
 				r.Events++
+				if !e.Overrun.IsZero() && e.VoidedAt == 0 {
+					r.Overruns++
+				}
 			case EventVoid:
 				r.Events--
 			}

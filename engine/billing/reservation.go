@@ -55,6 +55,8 @@ type Reserve struct {
 	// the node that the request's API key is bound to; 0: to none.
 	Budget    string `wire:"15"`
 	KeyBudget uint32 `wire:"16"`
+	// Bindings are those of RecordUsage.
+	Bindings uint32 `wire:"17"`
 
 	row uint32 // the customer's, if it was prefetched
 }
@@ -157,8 +159,11 @@ func (c *Reserve) Apply(t *turn) engine.Outcome {
 		t.Reply = t.holds.WordsOf(row).Answer
 		return engine.OutcomeDone
 	}
-	if !c.valid() {
+	switch {
+	case !c.valid():
 		return engine.OutcomeReservationInvalid
+	case c.Bindings != 0 && c.Bindings != e.Bindings():
+		return engine.OutcomeKeyRebound
 	}
 	customer := c.row
 	if customer == 0 {
@@ -270,7 +275,7 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 	row := t.holds.Add(&t.Keeper, &v, a.items, &words)
 	for i := range a.charges {
 		item := t.holds.ItemRow(t.holds.Rows.Read(row), i)
-		t.budgets.Forest.Hold(&t.Tx, item, a.node, &a.charges[i])
+		t.budgets.Forest.Hold(&t.Tx, item, a.node, &a.charges[i], v.Over())
 	}
 	return engine.OutcomeDone
 }
@@ -311,7 +316,69 @@ func (a *allotment) budget(t *turn, c *Reserve) (outcome engine.Outcome) {
 		a.charges = append(a.charges, charge)
 	}
 	a.node = node
-	return t.budgets.AskHold(&t.Runner, c.Env, node, a.charges, a.now)
+	outcome = t.budgets.AskHold(&t.Runner, c.Env, node, a.charges, a.now)
+	if outcome == engine.OutcomeBudgetExceeded && a.partial {
+		return a.partly(t, c)
+	}
+	return outcome
+}
+
+// partialWork bounds the work of finding how many units fit, in units of an entry: a plan of many
+// tiers is granted less than there is, and never more.
+const partialWork = 2048
+
+// partly grants what of the only item fits all levels of its budget, where one of them has refused
+// the whole: whole units, where the request asks for such.
+func (a *allotment) partly(t *turn, c *Reserve) engine.Outcome {
+	s := charging.Fitting{Not: a.items[0].Granted, Step: decimal.FromBits(0, 1)}
+	if asked := c.Items[0].Units; asked == charging.Whole(asked) {
+		s.Step = decimal.FromInt(1)
+	}
+	refused, outcome := t.budgets.Forest.Plan(a.node, a.charges, a.now)
+	if outcome != engine.OutcomeBudgetExceeded {
+		return outcome // it is frozen, archived, or beyond the range of numbers
+	}
+	s.Refused(s.Not, &refused, &a.charges[0])
+	at := t.within(a.catalog, a.items[0].Subscription, a.items[0].Feature, a.now)
+	each := 1
+	if at.Feature != nil {
+		each += len(at.Feature.Model.Tiers) * len(at.Feature.Model.Tiers) / 16
+	}
+	whole, work := a.items[0], 0
+	for try := 0; !s.Over() && work < partialWork; try++ {
+		work += each
+		units := s.Next(try)
+		part := partOf(&whole, &c.Items[0], units, at)
+		charge, ok := t.chargeOf(a.customer, &part, a.now, c.expires(t, a.now))
+		if !ok {
+			return engine.OutcomeOverflow
+		}
+		asks := [...]budgets.Charge{charge}
+		if refused, o := t.budgets.Forest.Plan(a.node, asks[:], a.now); o != engine.OutcomeDone {
+			s.Refused(units, &refused, &charge)
+			continue
+		}
+		s.Fits, outcome = units, engine.OutcomeDone
+		a.items[0], a.charges[0], a.rooms[0].rule = part, charge, ruleBudget
+	}
+	t.Spend(work)
+	return outcome
+}
+
+// partOf is an item that is granted fewer units.
+func partOf(
+	whole *holds.Item, c *ReserveItem, units decimal.Decimal, at book.Place,
+) (part holds.Item) {
+	part = *whole
+	part.Cost, part.Granted = c.Cost, c.Units
+	part.Cost = part.CostOf(units)
+	part.Granted = units
+	if at.Credited() {
+		if need, ok := credit.Need(units, at.Feature.Credits.Weight); ok {
+			part.Credits = decimal.Min(part.Credits, need)
+		}
+	}
+	return part
 }
 
 // chargeOf is what an item that is held until an instant counts in budgets. False: it is beyond
@@ -491,4 +558,6 @@ const (
 	ruleLimit = "limit"
 	rulePool  = "pool"
 	ruleNone  = "none"
+	// ruleBudget: less is granted, so that it fits a budget.
+	ruleBudget = "budget"
 )

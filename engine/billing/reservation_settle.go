@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/sums"
@@ -247,6 +248,9 @@ func (c *SettleReservation) settle(
 		if was == holds.ReservationOpen && tooMuch(outcome) {
 			h.hold.SettleOnExpiry = true // the cost has arisen
 			h.store(t)
+			t.holds.EachItem(&h.hold, func(item uint32) {
+				budgets.Expires(&t.budgets.Forest, item, h.hold.Over())
+			})
 		}
 		return outcome
 	}

@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -270,6 +271,14 @@ func TestSettlingWhatIsHeldIsNeverRefused(t *testing.T) {
 	require.Equal(t, "57", v.Items[0].Settled.String())
 	require.Equal(t, "7", v.Items[0].Overrun.String())
 	s.used("calls", 507, 0)
+	require.EqualValues(t, 1, s.m.Stats().Overruns)
+
+	rows, err := s.m.Margin(&enginetest.Source{Journal: s.m.Journal()}, billing.MarginQuery{
+		Env: enginetest.Sandbox, To: s.Stamp + 1, By: billing.MarginByFeature, MaxEvents: 10,
+	})
+	require.NoError(t, err)
+	at := slices.IndexFunc(rows, func(r billing.MarginRow) bool { return r.Key == "calls" })
+	require.Equal(t, "3 1", fmt.Sprint(rows[at].Events, " ", rows[at].Overruns))
 }
 
 // TestAnExpiredHoldBlocksNobody: from its instant on, without a tick.
@@ -441,7 +450,7 @@ func TestHeldCreditsStayInThePool(t *testing.T) {
 				_, err := s.Apply(engine.Record{Kind: engine.KindTick})
 				require.NoError(t, err)
 			}
-			list, _, _, _ := s.m.Reservations(&billing.ReservationQuery{
+			list, _, _ := s.m.Reservations(&billing.ReservationQuery{
 				Env: enginetest.Sandbox, Customer: "ada", Limit: 100, Now: s.Stamp,
 			})
 			held := decimal.Decimal{} // half a credit a video; images have a price, too
@@ -494,7 +503,7 @@ func TestUsedAndHeldStayWithinTheLimit(t *testing.T) {
 			s.Machine = s.m
 			overrun = decimal.Decimal{}
 			held := decimal.Decimal{}
-			list, _, _, _ := s.m.Reservations(&billing.ReservationQuery{
+			list, _, _ := s.m.Reservations(&billing.ReservationQuery{
 				Env: enginetest.Sandbox, Customer: "ada", Limit: 100, Now: s.Stamp,
 			})
 			for _, v := range list {

@@ -1,10 +1,12 @@
 package billing
 
 import (
+	"encoding/binary"
 	"strconv"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/holds"
@@ -60,9 +62,10 @@ type ReservationItemView struct {
 	Overrun decimal.Decimal `wire:"6" json:"overrunUnits" if:"Overran()"`
 	HasCost bool            `wire:"7"`
 	Cost    decimal.Decimal `wire:"8" json:"costAmount" if:"HasCost"`
-	// Rule is what decided: limit, pool, or none; it stands in the answer to the request alone, as
-	// do Limit and Remaining, where the feature has a limit: what is left beside this reservation.
-	Rule      string          `wire:"9" json:"rule,omitzero" rule:"oneof=limit|pool|none"`
+	// Rule is what decided: limit, pool, budget, or none; it stands in the answer to the request
+	// alone, as do Limit and Remaining, where the feature has a limit: what is left beside this
+	// reservation.
+	Rule      string          `wire:"9" json:"rule,omitzero" rule:"oneof=limit|pool|budget|none"`
 	HasLimit  bool            `wire:"10"`
 	Limit     decimal.Decimal `wire:"11" json:"limit" if:"HasLimit"`
 	Remaining decimal.Decimal `wire:"12" json:"remaining" if:"HasLimit"`
@@ -169,36 +172,49 @@ func (*customerReader) wholeReservation(
 	return view
 }
 
-// ReservationQuery asks for a customer's reservations, the newest first.
+// ReservationQuery asks for the reservations of a customer, the newest first, of those at a budget
+// or below it, or of both.
 type ReservationQuery struct {
 	Env      uint32
-	Customer string
+	Customer string // empty: of all of the budget
+	Budget   string // empty: at any and at none
 	// States are those that are wanted, one bit for each; 0: all.
 	States uint8
-	// After is the last reservation of the page before; zero: from the newest on.
+	// After is where the page before ended; zero: from the newest on.
 	After [16]byte
 	Limit int
 	Now   int64 // log time
 }
 
-// reservationsWalked bounds how many reservations one page looks at.
+// reservationsWalked bounds how many reservations one page of a customer looks at.
 const reservationsWalked = 1000
 
-// Reservations is a page of a customer's reservations. next is where the following page goes on;
-// zero: there is none. found is false where there is no such customer, kept where After has left.
+// Reservations is a page of reservations. next is where the following page goes on; zero: there is
+// none. The outcome says that there is no such customer or budget, or that a customer's reservation
+// After has left.
 func (m *customerReader) Reservations(q *ReservationQuery) (
-	list []ReservationView, next [16]byte, found, kept bool,
+	list []ReservationView, next [16]byte, o engine.Outcome,
 ) {
 	s := m.state.Load()
+	if q.Customer == "" {
+		return m.reservationsAt(s, q)
+	}
 	customer := s.CustomerNamed(q.Env, []byte(q.Customer))
 	if customer == 0 {
-		return nil, next, false, true
+		return nil, next, engine.OutcomeCustomerUnknown
+	}
+	within := func(string) bool { return true }
+	if q.Budget != "" {
+		var ok bool
+		if within, ok = budgets.Below(&s.budgets.Forest, q.Env, q.Budget); !ok {
+			return nil, next, engine.OutcomeBudgetUnknown
+		}
 	}
 	from := uint32(0)
 	if q.After != ([16]byte{}) {
 		row, owner := s.holds.Find(q.Env, &q.After)
 		if from = row; row == 0 || owner != customer {
-			return nil, next, true, false
+			return nil, next, engine.OutcomeReservationUnknown
 		}
 	}
 	lock := s.ReadLock(customer)
@@ -206,10 +222,10 @@ func (m *customerReader) Reservations(q *ReservationQuery) (
 	if from != 0 {
 		v, ok := s.holds.At(from, &q.After)
 		if !ok {
-			return nil, next, true, false
+			return nil, next, engine.OutcomeReservationUnknown
 		}
 		if from = v.Older; from == 0 {
-			return nil, next, true, true
+			return nil, next, engine.OutcomeDone
 		}
 	}
 	walked := 0
@@ -222,12 +238,60 @@ func (m *customerReader) Reservations(q *ReservationQuery) (
 		walked++
 		last = v.ID
 		view := m.wholeReservation(s, row, v, q.Now)
-		if q.States == 0 || q.States&(1<<view.State) != 0 {
+		if q.wants(&view) && within(view.Budget) {
 			list = append(list, view)
 		}
 		return true
 	})
-	return list, next, true, true
+	return list, next, engine.OutcomeDone
+}
+
+// budgetReservationsWalked bounds the work of a page of a budget's reservations: 1 for each row
+// that it passes, reservationStep for one that it looks at. It is some 4 ms.
+const (
+	budgetReservationsWalked = 1_000_000
+	reservationStep          = 64
+)
+
+// reservationsAt is Reservations of all customers at a budget and below it, by their rows, the
+// newest first: a row that is used again comes early.
+func (m *customerReader) reservationsAt(s *state, q *ReservationQuery) (
+	list []ReservationView, next [16]byte, o engine.Outcome,
+) {
+	within, ok := budgets.Below(&s.budgets.Forest, q.Env, q.Budget)
+	if !ok {
+		return nil, next, engine.OutcomeBudgetUnknown
+	}
+	row := s.holds.Rows.Len()
+	if q.After != ([16]byte{}) {
+		row = min(row, binary.BigEndian.Uint32(q.After[12:])-1)
+	}
+	for walked := 0; row > 0; row-- {
+		if walked >= budgetReservationsWalked || len(list) == q.Limit {
+			binary.BigEndian.PutUint32(next[12:], row+1)
+			break
+		}
+		walked++
+		id, customer := s.holds.IDOf(row)
+		if customer == 0 || s.Customers.Read(customer).Env != q.Env {
+			continue
+		}
+		walked += reservationStep
+		lock := s.ReadLock(customer)
+		if v, ok := s.holds.At(row, &id); ok {
+			view := m.wholeReservation(s, row, &v, q.Now)
+			if within(view.Budget) && q.wants(&view) {
+				list = append(list, view)
+			}
+		}
+		lock.RUnlock()
+	}
+	return list, next, engine.OutcomeDone
+}
+
+// wants reports whether a reservation is in a state that is asked for.
+func (q *ReservationQuery) wants(v *ReservationView) bool {
+	return q.States == 0 || q.States&(1<<v.State) != 0
 }
 
 // ReservationEventKeys are the keys under which the events of a reservation that was billed when it
@@ -312,7 +376,7 @@ func (h *settling) budget(t *turn) {
 			if !ok {
 				charge = was
 			}
-			t.budgets.Forest.Hold(&t.Tx, row, node, &charge)
+			t.budgets.Forest.Hold(&t.Tx, row, node, &charge, h.hold.Over())
 		}
 		row = t.holds.Items.Read(row).Next
 	}

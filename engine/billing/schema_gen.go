@@ -444,6 +444,7 @@ func (v *RecordUsage) body(w *wire.Codec) {
 	w.Blob(19, &v.Meta)
 	w.Blob(20, &v.Budget)
 	wire.Uint(w, 21, &v.KeyBudget)
+	wire.Uint(w, 22, &v.Bindings)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -515,6 +516,10 @@ func (v *RecordUsage) quick(src []byte) bool {
 	if q.IsHigh(at, 0xa8, 0x1) {
 		n, next := q.Uint(at+2, 1<<32-1)
 		v.KeyBudget, at = uint32(n), next
+	}
+	if q.IsHigh(at, 0xb0, 0x1) {
+		n, next := q.Uint(at+2, 1<<32-1)
+		v.Bindings, at = uint32(n), next
 	}
 	return at == len(q)
 }
@@ -633,6 +638,7 @@ func (v *Reserve) Fields(w *wire.Codec) {
 	w.Blob(14, &v.Meta)
 	w.String(15, &v.Budget)
 	wire.Uint(w, 16, &v.KeyBudget)
+	wire.Uint(w, 17, &v.Bindings)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -696,6 +702,10 @@ func (v *Reserve) quick(src []byte) bool {
 	if q.IsHigh(at, 0x80, 0x1) {
 		n, next := q.Uint(at+2, 1<<32-1)
 		v.KeyBudget, at = uint32(n), next
+	}
+	if q.IsHigh(at, 0x88, 0x1) {
+		n, next := q.Uint(at+2, 1<<32-1)
+		v.Bindings, at = uint32(n), next
 	}
 	return at == len(q)
 }

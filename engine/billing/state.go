@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/lifecycle"
@@ -116,5 +117,6 @@ func (s *state) reindex() {
 	s.ReindexInterims()
 	s.ReindexCredits()
 	s.holds.Reindex()
+	s.holds.EachOver(func(item uint32, at int64) { budgets.Expires(&s.budgets.Forest, item, at) })
 	s.whole.show(s)
 }

@@ -11,6 +11,9 @@ type Stats struct {
 	KeysOnDisk uint64
 	// UsageEvents and AuditEvents were recorded since the beginning of the log.
 	UsageEvents, AuditEvents uint64
+	// Overruns counts the usage events that this process applied which settled more of a reservation
+	// than fitted.
+	Overruns uint64
 	// Bytes is the memory of each part; the names are fixed.
 	Bytes []PartBytes
 	// Journal describes the parts of the journal, usage first.
@@ -67,6 +70,7 @@ func (m *Machine) Stats() Stats {
 		KeysOnDisk:      s.keys.Span().OnDisk(),
 		UsageEvents:     s.usageEvents.Load(),
 		AuditEvents:     s.auditEvents.Load(),
+		Overruns:        m.overruns.Load(),
 		Bytes: []PartBytes{
 			{"customers", s.Customers.Bytes() + s.Profiles.Bytes()},
 			{"subscriptions", s.Subscriptions.Bytes()},

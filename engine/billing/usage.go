@@ -53,6 +53,9 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if !t.AdvanceCustomer(customer, now) {
 		return engine.OutcomeDeferred
 	}
+	if c.Bindings != 0 && c.Bindings != e.Bindings() {
+		return engine.OutcomeKeyRebound
+	}
 	budgeted := t.Customers.Read(customer).Budgeted || len(c.Budget) > 0 || c.KeyBudget != 0
 	if budgeted && !t.ExpireHolds(e, now) {
 		return engine.OutcomeDeferred
@@ -495,6 +498,9 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
 	}, t.Stamp, uint32(accounts.FlowOf(c.Env)))
 	t.usageEvents.Store(t.usageEvents.Load() + 1)
+	if !u.overrun.IsZero() {
+		t.m.overruns.Add(1)
+	}
 	t.m.journal.Append(journal.Record{
 		Kind: journal.KindUsage, Index: t.Index, Position: t.Entry.Place(t.Position),
 		Owner: u.customer, At: c.OccurredAt, Payload: t.usagePayload(u),

@@ -55,14 +55,20 @@ type RecordUsage struct {
 	// node that the request's API key is bound to; 0: none.
 	Budget    []byte `wire:"20" json:"budget" rule:"min=1,max=128"`
 	KeyBudget uint32 `wire:"21"`
+	// Bindings are those of the Principal; 0: it is not asked. Fingerprint does not cover it.
+	Bindings uint32 `wire:"22"`
 
-	// row is the customer's row and hash the key's hash in the index, if prefetch found them; else
-	// 0.
-	row  uint32
-	hash uint64
+	near
 	// verdict is what files report about Key, and payload the record without it, if there is one.
 	verdict idempotency.Verdict
 	payload []byte
+}
+
+// near is what prefetch found of an event: the customer's row, and the key's hash in the index;
+// else 0.
+type near struct {
+	row  uint32
+	hash uint64
 }
 
 // UsageKey returns the idempotency key of a usage event as the log carries it: its scope is the
@@ -81,11 +87,16 @@ const fingerprintBits = 24
 // nothing if dst has room.
 func (c *RecordUsage) Seal(dst []byte) []byte {
 	// The body is encoded first, in place except for the head, whose length depends on it.
-	start := len(dst)
+	start, bindings := len(dst), c.Bindings
+	c.Bindings = 0
 	w := wire.NewEncoder(dst)
 	c.body(&w)
 	dst = w.Encoded()
 	c.Fingerprint = uint32(xxhash.Sum64(dst[start:]) >> (64 - fingerprintBits))
+	c.Bindings = bindings
+	w = wire.NewEncoder(dst)
+	wire.Uint(&w, 22, &c.Bindings) // the last field
+	dst = w.Encoded()
 	bodyEnd := len(dst)
 	w = wire.NewEncoder(dst)
 	c.head(&w)

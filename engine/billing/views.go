@@ -20,8 +20,10 @@ type Principal struct {
 	KeyID       [16]byte
 	// CustomerRow is whom a key of ScopeCustomer belongs to; 0 of any other.
 	CustomerRow uint32
-	// Budget is the node of budgets that the key is bound to; 0: none.
-	Budget uint32
+	// Budget is the node of budgets that the key is bound to; 0: none. Bindings is the environment's
+	// number of then, which commands bring along: where it is another one when they are applied, a
+	// key may have been bound to another budget. 0: there are no budgets.
+	Budget, Bindings uint32
 }
 
 // KeyView is one API key, without the key.
@@ -225,6 +227,7 @@ type EventView struct {
 	HasCost        bool
 	Cost           decimal.Decimal `json:"costAmount" if:"HasCost"`
 	CostChange     decimal.Decimal // of a void or an amendment: how much more the event costs
+	Overrun        decimal.Decimal // what a usage event settled beyond a reservation, and did not fit
 	OccurredAt     int64           `json:"occurredAt" as:"time"`
 	RecordedAt     int64           `json:"recordedAt" as:"time"`
 	SubscriptionID [16]byte        `json:"subscriptionId,omitzero"`

@@ -66,6 +66,8 @@ type MarginRow struct {
 	Cost     json.Number `json:"cost"`
 	Margin   json.Number `json:"margin"`
 	Events   int         `json:"events"`
+	// Overruns are those of Events that settled more of a reservation than fitted.
+	Overruns int `json:"overruns,omitzero"`
 }
 
 // Payment is one payment that a provider reported.

@@ -241,6 +241,8 @@ func (s *stateCollector) collectState(number number, stats billing.Stats) {
 	}
 	events("usage", stats.UsageEvents)
 	events("audit", stats.AuditEvents)
+	number("reservation_overruns_total", "Usage events, applied since the node started, that settled "+
+		"more of a reservation than it held and than fitted.", float64(stats.Overruns))
 	for _, part := range stats.Bytes {
 		number("state_bytes", "Memory of each part of the state.", float64(part.Bytes),
 			"part", part.Part)

@@ -25,6 +25,13 @@ func (a *customers) reservationRoutes() []server.Route {
 			server.Asks(server.InQuery("state", server.EnumSchema(billingview.ReservationStates...),
 				"all when absent")),
 			pages("reservations", "Reservation", maxReservations, "100", maxReservationCursor)),
+		row("GET", environment+"/reservations", "listBudgetReservations",
+			"The reservations at a budget and below it, newest first, closed ones too",
+			a.listBudgetReservations,
+			server.Asks(server.InQuery("budget", server.TextSchema(1, maxID), "required"),
+				server.InQuery("state", server.EnumSchema(billingview.ReservationStates...),
+					"all when absent")),
+			pages("reservations", "Reservation", maxReservations, "100", maxReservationCursor)),
 		row("GET", one, "showReservation", "A reservation in any state", a.one(a.showReservation),
 			answers(server.RefTo("Reservation"))),
 		row("POST", one+"/release", "releaseReservation", "Give up what a reservation holds",
@@ -33,9 +40,30 @@ func (a *customers) reservationRoutes() []server.Route {
 	}
 }
 
+// listReservations is GET …/customers/{customer}/reservations.
 func (a *customers) listReservations(x *server.Exchange) *server.Fault {
+	customer, fault := pathCustomer(x)
+	if fault != nil {
+		return fault
+	}
+	return a.reservations(x, &billing.ReservationQuery{Customer: customer})
+}
+
+// listBudgetReservations is GET …/reservations.
+func (a *customers) listBudgetReservations(x *server.Exchange) *server.Fault {
+	budget, ok := form.CheckText(x.Ctx.QueryArgs().Peek("budget"), 1, maxID)
+	if !ok {
+		return server.FieldsFault([]server.FieldError{budget.Of("budget")})
+	}
+	return a.reservations(x, &billing.ReservationQuery{
+		Budget: string(x.Ctx.QueryArgs().Peek("budget")),
+	})
+}
+
+// reservations answers with a page of a query.
+func (a *customers) reservations(x *server.Exchange, q *billing.ReservationQuery) *server.Fault {
 	var w walk
-	q := billing.ReservationQuery{Limit: pageSize(x, &w, maxReservations, maxReservations)}
+	q.Limit = pageSize(x, &w, maxReservations, maxReservations)
 	query := x.Ctx.QueryArgs()
 	if state := string(query.Peek("state")); state != "" {
 		var ok bool
@@ -48,22 +76,19 @@ func (a *customers) listReservations(x *server.Exchange) *server.Fault {
 		w.when(err != nil || n != len(q.After) || len(cursor) > maxReservationCursor, "cursor",
 			server.FieldFormat, "must be nextCursor of the page before")
 	}
-	var fault *server.Fault
-	if q.Customer, fault = pathCustomer(x); fault == nil {
-		fault = w.fault()
-	}
-	if fault != nil {
+	if fault := w.fault(); fault != nil {
 		return fault
 	}
 	return a.environment(x, func(env uint32) *server.Fault {
 		q.Env, q.Now = env, a.machine.Clock(a.nowMS())
-		list, next, found, kept := a.machine.Reservations(&q)
-		switch {
-		case !found:
-			return server.FaultOf(engine.OutcomeCustomerUnknown)
-		case !kept:
+		list, next, outcome := a.machine.Reservations(q)
+		switch outcome {
+		case engine.OutcomeDone:
+		case engine.OutcomeReservationUnknown:
 			return server.FieldFault("cursor", server.FieldFormat,
 				"must be nextCursor of a page of reservations that are kept")
+		default:
+			return server.FaultOf(outcome)
 		}
 		cursor := ""
 		if next != ([16]byte{}) {

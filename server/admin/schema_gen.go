@@ -94,6 +94,9 @@ func writeMarginRow(data *server.JSON, v *billing.MarginRow) {
 	data.Decimal("cost", v.Cost)
 	data.Decimal("margin", v.Margin)
 	data.Uint("events", uint64(v.Events))
+	if v.Overruns != 0 {
+		data.Uint("overruns", uint64(v.Overruns))
+	}
 	data.Close('}')
 }
 

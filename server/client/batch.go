@@ -38,7 +38,8 @@ func (a *API) ingestBatch(x *server.Exchange) *server.Fault {
 	}
 	in := ingests.Get().(*ingest)
 	defer in.release()
-	in.cloud, in.budget = x.Media() == mediaCloudEvents, principal(x).Budget
+	in.cloud = x.Media() == mediaCloudEvents
+	in.budget, in.bindings = principal(x).Budget, principal(x).Bindings
 	in.payload, in.spans, in.faults = in.payload[:0], in.spans[:0], in.faults[:0]
 	fault := a.limits.ItemsLeft(x, principal(x).KeyID)
 	if fault == nil {

@@ -22,7 +22,7 @@ type ingest struct {
 	spans   []int
 	faults  []*server.Fault
 	// budget is the node of budgets that the request's API key is bound to.
-	budget uint32
+	budget, bindings uint32
 }
 
 var ingests = sync.Pool{New: func() any {
@@ -105,7 +105,7 @@ const (
 func (in *ingest) read(env uint32, header []byte) {
 	f := &in.form
 	f.Begin()
-	in.record = billing.RecordUsage{Env: env, KeyBudget: in.budget}
+	in.record = billing.RecordUsage{Env: env, KeyBudget: in.budget, Bindings: in.bindings}
 	if !f.Enter() {
 		return
 	}

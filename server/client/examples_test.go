@@ -128,6 +128,8 @@ func TestExamples(t *testing.T) {
 		{"POST", "reservations", hold("answer-3", "2"), 402, "reservation_short"},
 		{"POST", "reservations", hold("answer-1", "2"), 409, "reservation_key_reused"},
 		{"GET", "reservations?customerReferenceId=acme&state=open", "", 200, ""},
+		{"GET", "reservations?budget=acme&state=open", "", 200, ""},
+		{"GET", "reservations?budget=nothing", "", 404, "budget_not_found"},
 		{"POST", "reservations/" + held[0] + "/extend", `{"usageUnits":2,"ttlSeconds":1800}`, 200, ""},
 		{"POST", "reservations/" + held[0] + "/settle", `{"usageUnits":1.5}`, 200, ""},
 		{"POST", "reservations/" + held[1] + "/release", "", 200, ""},

@@ -98,7 +98,10 @@ var matrix = map[string][]attempt{
 		body: `{"reservationKey":"{fresh}","customerReferenceId":"{customer}","featureKey":"tokens",` +
 			`"usageUnits":1}`,
 	}},
-	"listReservations":   {{method: "GET", path: "reservations?customerReferenceId={customer}"}},
+	"listReservations": {
+		{method: "GET", path: "reservations?customerReferenceId={customer}"},
+		{method: "GET", path: "reservations?budget={budget}"},
+	},
 	"getReservation":     {{method: "GET", path: "reservations/{reservation}"}},
 	"settleReservation":  {{method: "POST", path: "reservations/{reservation}/settle", body: `{"usageUnits":1}`}},
 	"extendReservation":  {{method: "POST", path: "reservations/{reservation}/extend", body: `{"usageUnits":1}`}},

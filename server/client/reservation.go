@@ -29,10 +29,12 @@ func (a *API) reservationRoutes() []server.Route {
 			server.AccessFull, a.reserve, server.Takes(server.RefTo("ReservationRequest")),
 			gives(201, "Held; the same key and body again: the first answer"),
 			gives(200, "What a dryRun would have held")),
-		row("GET", "/reservations", "listReservations", "A customer's reservations, newest first",
-			server.AccessRead, a.listReservations, reads,
+		row("GET", "/reservations", "listReservations",
+			"The reservations of a customer, or at a budget, newest first", server.AccessRead,
+			a.listReservations, reads,
 			server.Asks(
-				server.InQuery("customerReferenceId", text(1, maxID), "whose; required"),
+				server.InQuery("customerReferenceId", text(1, maxID), "whose; required without budget"),
+				server.InQuery("budget", text(1, maxID), "those at this budget, or below it"),
 				server.InQuery("state", states, "all when absent"),
 				server.InQuery("limit", server.IntSchema(1, maxReservations), "100 when absent"),
 				server.InQuery("cursor", text(1, 64), "nextCursor of the page before")),
@@ -283,7 +285,7 @@ func (a *API) reserve(x *server.Exchange) *server.Fault {
 	}
 	c.Body = xxhash.Sum64(wire.Encode(nil, &c))
 	c.ID, c.Key = newID(), billing.ReservationKey(c.Env, []byte(c.KeyText))
-	c.KeyBudget = principal(x).Budget
+	c.KeyBudget, c.Bindings = principal(x).Budget, principal(x).Bindings
 	status := 201
 	if c.DryRun {
 		status = 200
@@ -350,9 +352,10 @@ var faultReservationCursor = form.Mistake{
 func (a *API) listReservations(x *server.Exchange) *server.Fault {
 	var f form.Reader
 	q := billing.ReservationQuery{
-		Env: principal(x).Env, Customer: query(x.Ctx, "customerReferenceId"), Limit: maxReservations,
+		Env: principal(x).Env, Customer: query(x.Ctx, "customerReferenceId"),
+		Budget: query(x.Ctx, "budget"), Limit: maxReservations,
 	}
-	if q.Customer == "" {
+	if q.Customer == "" && q.Budget == "" {
 		f.Problem("customerReferenceId", form.Required)
 	}
 	queryLimit(x, &f, maxReservations, &q.Limit)
@@ -375,12 +378,13 @@ func (a *API) listReservations(x *server.Exchange) *server.Fault {
 	}
 	return a.read(x, func() *server.Fault {
 		q.Now = a.machine.Clock(a.nowMS())
-		list, next, found, kept := a.machine.Reservations(&q)
-		switch {
-		case !found:
-			return server.FaultOf(engine.OutcomeCustomerUnknown)
-		case !kept:
+		list, next, outcome := a.machine.Reservations(&q)
+		switch outcome {
+		case engine.OutcomeDone:
+		case engine.OutcomeReservationUnknown:
 			return faultReservationCursor.Fault("cursor")
+		default:
+			return server.FaultOf(outcome)
 		}
 		cursor := ""
 		if next != ([16]byte{}) {

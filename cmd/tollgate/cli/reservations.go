@@ -9,7 +9,7 @@ import (
 )
 
 type reservationsCommand struct {
-	List    call[reservationsList, reservations]   `cmd:"" call:"GET /reservations" help:"List a customer's reservations, newest first."`
+	List    call[reservationsList, reservations]   `cmd:"" call:"GET /reservations" help:"List the reservations of a customer or at a budget, newest first."`
 	Show    call[reservationFlags, reservation]    `cmd:"" call:"GET /reservations/{Reservation}" help:"Show a reservation."`
 	Reserve call[reservationsReserve, reservation] `cmd:"" call:"POST /reservations" help:"Hold units of a feature until they are settled, once for a key."`
 	Settle  call[reservationsSettle, reservation]  `cmd:"" call:"POST /reservations/{Reservation}/settle" help:"Record what was used, and give up the rest."`
@@ -19,7 +19,8 @@ type reservationsCommand struct {
 
 type reservationsList struct {
 	inClient `embed:""`
-	Customer string `arg:"" query:"customerReferenceId" help:"The customer's externalClientCustomerId."`
+	Customer string `arg:"" optional:"" query:"customerReferenceId,omitempty" help:"The customer's externalClientCustomerId. Needed without a budget."`
+	Budget   string `query:"budget,omitempty" help:"Only those at this budget, or below it."`
 	State    string `query:"state,omitempty" enum:"open,settled,released,expired,billed," default:"" help:"Only those that are open, settled, released, expired or billed."`
 	Cursor   string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }

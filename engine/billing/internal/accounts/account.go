@@ -6,6 +6,7 @@ import (
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/fair"
+	"tollgate/engine/machine"
 )
 
 // EnvironmentKind tells the two environments of an account apart. They share nothing.
@@ -56,6 +57,8 @@ type Environment struct {
 	LinkEnds atomic.Pointer[[]LinksEnd]
 	// Keys are the environment's API keys, oldest first.
 	Keys rows.Series[*APIKey]
+	// bindings mixes what the keys are bound to: see Bindings.
+	bindings atomic.Uint64
 	// Invoices is the number of invoices issued so far. Only Apply reads and writes it.
 	Invoices uint64
 	// Hooks are the rows of its webhook endpoints, in order; the outbox's lock guards them. wanted
@@ -73,6 +76,18 @@ type Environment struct {
 
 // Now converts log time to the environment's clock. Nothing else does.
 func (e *Environment) Now(logTime int64) int64 { return logTime + e.Offset.Load() }
+
+// binds adds what a key is bound to to the environment's bindings, or takes it off.
+func (e *Environment) binds(k *APIKey) {
+	if k.Budget != 0 {
+		e.bindings.Store(e.bindings.Load() ^ machine.Fold(KeyHash(&k.Hash), uint64(k.Budget)))
+	}
+}
+
+// Bindings is a number that changes with each key that is bound to another budget; never 0. It
+// follows from the keys. It has 20 bits: they are few bytes in an event, and a number that comes
+// again by chance would have to come within the event's way through the log.
+func (e *Environment) Bindings() uint32 { return uint32(e.bindings.Load()>>44) + 1 }
 
 // AddAccount appends an account and its environments, here and at restore.
 func (s *Directory) AddAccount(a *Account) {

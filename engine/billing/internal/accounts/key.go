@@ -70,6 +70,7 @@ func (s *Directory) AddKey(k *APIKey) {
 		number = s.keyNumber(&gone.Hash)
 		s.APIKeyByHash.Remove(KeyHash(&gone.Hash), number)
 		e.Keys.Remove(func(other *APIKey) bool { return other == gone })
+		e.binds(gone)
 	} else {
 		number = s.APIKeys.Append(new(keySlot))
 	}
@@ -77,6 +78,7 @@ func (s *Directory) AddKey(k *APIKey) {
 	slot.Key.Store(k)
 	s.APIKeyByHash.Insert(KeyHash(&k.Hash), number)
 	e.Keys.Append(k)
+	e.binds(k)
 }
 
 // BindKey puts in a key's place one that is bound to a budget. A running snapshot has the one of
@@ -89,6 +91,8 @@ func (s *Directory) BindKey(k *APIKey, budget uint32) {
 	slot.Key.Store(bound)
 	e := s.Environment(k.Env)
 	e.Keys.Replace(uint32(slices.Index(e.Keys.All(), k))+1, bound)
+	e.binds(k) // behind the slot: whoever reads the new number finds the new key
+	e.binds(bound)
 }
 
 // APIKey finds a key by its SHA-256; nil if there is none.

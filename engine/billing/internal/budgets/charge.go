@@ -78,7 +78,8 @@ func (f *Forest) Plan(node uint32, charges []Charge, now int64) (r Refusal, o en
 	return plan(f, node, charges, now, false)
 }
 
-// Foresee is Plan for checks: a hard limit that is reached refuses a charge of nothing, too.
+// Foresee is Plan for checks: a hard limit that is reached refuses a charge of nothing, too, and
+// holds that are over hold nothing, whether or not a tick has ended them.
 func (f *Forest) Foresee(node uint32, charges []Charge, now int64) (r Refusal, o engine.Outcome) {
 	return plan(f, node, charges, now, true)
 }
@@ -96,8 +97,14 @@ func plan(f *Forest, node uint32, charges []Charge, now int64, full bool) (
 		}
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
-			if o = l.admits(charges, now, full); o != engine.OutcomeDone {
-				return f.refusal(row, now), o
+			held := l.Held
+			o = l.admits(charges, held, now, full)
+			if o != engine.OutcomeDone && full {
+				held, _ = held.Sub(overdue(f, row, now))
+				o = l.admits(charges, held, now, full)
+			}
+			if o != engine.OutcomeDone {
+				return f.refusal(row, held, now), o
 			}
 			row = l.Next
 		}
@@ -106,8 +113,10 @@ func plan(f *Forest, node uint32, charges []Charge, now int64, full bool) (
 	return r, engine.OutcomeDone
 }
 
-// admits reports whether charges fit a limit.
-func (l *Limit) admits(charges []Charge, now int64, full bool) engine.Outcome {
+// admits reports whether charges fit a limit that holds so much.
+func (l *Limit) admits(
+	charges []Charge, held decimal.Exact, now int64, full bool,
+) engine.Outcome {
 	sum, asked, ok := decimal.Exact{}, false, true
 	for i := range charges {
 		if amount, takes := l.takes(&charges[i]); takes {
@@ -120,12 +129,12 @@ func (l *Limit) admits(charges []Charge, now int64, full bool) engine.Outcome {
 	if !asked {
 		return engine.OutcomeDone
 	}
-	return l.admit(sum, now, full)
+	return l.admit(sum, held, now, full)
 }
 
-// admit reports whether a sum fits a limit.
-func (l *Limit) admit(sum decimal.Exact, now int64, full bool) engine.Outcome {
-	total, ok := l.used(now).Add(l.Held)
+// admit reports whether a sum fits a limit that holds so much.
+func (l *Limit) admit(sum, held decimal.Exact, now int64, full bool) engine.Outcome {
+	total, ok := l.used(now).Add(held)
 	if !ok {
 		return engine.OutcomeOverflow
 	}
@@ -164,8 +173,8 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 			l := f.limits.Read(row)
 			f.visited++
 			if amount, takes := l.takes(c); takes {
-				if o = l.admit(amount, now, false); o != engine.OutcomeDone {
-					return refuse(f.refusal(row, now), o)
+				if o = l.admit(amount, l.Held, now, false); o != engine.OutcomeDone {
+					return refuse(f.refusal(row, l.Held, now), o)
 				}
 				f.takings = append(f.takings, taking{row, amount})
 			}
@@ -176,12 +185,12 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 	return nil, engine.OutcomeDone
 }
 
-// refusal describes a limit as of an instant.
-func (f *Forest) refusal(row uint32, now int64) Refusal {
+// refusal describes a limit that holds so much, as of an instant.
+func (f *Forest) refusal(row uint32, held decimal.Exact, now int64) Refusal {
 	l := f.limits.Read(row)
 	r := Refusal{
 		Budget: f.Key(l.Node), Of: l.Of, Window: l.Window, Limit: l.Max, Number: l.Feature, Row: row,
-		Used: rounded(l.used(now)), Held: rounded(l.Held),
+		Used: rounded(l.used(now)), Held: rounded(held),
 	}
 	if l.Of == MeasurePrice {
 		r.Currency = currencyText(l.Currency)
@@ -296,7 +305,7 @@ func (f *Forest) Charge(
 		if percent := l.reached(); percent > l.Told {
 			l.Told = percent
 			crossed = append(crossed, Crossing{
-				Refusal: f.refusal(row, now), Name: f.names.Read(l.Node).Data,
+				Refusal: f.refusal(row, l.Held, now), Name: f.names.Read(l.Node).Data,
 				Percent: percent, Soft: l.Soft,
 			})
 		}
@@ -395,7 +404,7 @@ func (f *Forest) PlanCorrection(k *Counted, change *Charge, now int64) (
 			o = engine.OutcomeOverflow
 		case !l.Soft && amount.Sign() > 0 && total.Cmp(max.Exact()) > 0:
 			o = engine.OutcomeBudgetExceeded
-			r = f.refusal(row, now)
+			r = f.refusal(row, l.Held, now)
 		}
 	})
 	return r, o

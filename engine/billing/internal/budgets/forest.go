@@ -33,6 +33,8 @@ type Forest struct {
 	byCustomer *page.Index
 	// of are the nodes and zones of environments, by number.
 	of rows.Series[*environment]
+	// places are those of held items in their environments' over.
+	places rows.Chunks[uint32]
 	// decoded are the zones, by their rows, which readers of all environments share.
 	decoded rows.Series[*zone.Zone]
 	locks   [locks]lock
@@ -55,6 +57,8 @@ type Lists struct {
 type environment struct {
 	nodes []uint32 // in order
 	zones []uint32
+	// over has the held items whose reservations expire into nothing, by the instant.
+	over rows.Dues
 }
 
 const locks = 64

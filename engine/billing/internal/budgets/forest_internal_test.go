@@ -10,6 +10,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 	"tollgate/engine/wire"
@@ -341,7 +342,7 @@ func (m *model) Hold(*rapid.T) {
 		return
 	}
 	item := uint32(len(m.holds)) + 1
-	m.f.Hold(&m.tx, item, node, &c)
+	m.f.Hold(&m.tx, item, node, &c, rows.Never)
 	m.holds = append(m.holds, modelHold{item, key, c})
 }
 
@@ -545,7 +546,7 @@ func TestMovingCountsWhatIsHeldOnce(t *testing.T) {
 		require.Equal(t, engine.OutcomeDone, put(t, &f, c, 0))
 	}
 	held := Charge{Cost: decimal.FromInt(8)}
-	f.Hold(&tx, 1, f.Named(1, []byte("a:x")), &held)
+	f.Hold(&tx, 1, f.Named(1, []byte("a:x")), &held, rows.Never)
 	move := func(parent string) engine.Outcome {
 		_, o := f.Move(&tx, &MoveBudget{Env: 1, Key: "a:x", Parent: parent}, day)
 		return o
@@ -624,7 +625,7 @@ func TestSumsOfWhatIsHeldStayInRange(t *testing.T) {
 	most, one := Charge{Cost: decimal.Largest()}, Charge{Cost: decimal.FromInt(1)}
 	require.False(t, f.Holdable(node, []Charge{most, one}))
 	require.True(t, f.Holdable(node, []Charge{most}))
-	f.Hold(&tx, 1, node, &most)
+	f.Hold(&tx, 1, node, &most, rows.Never)
 	require.False(t, f.Holdable(node, []Charge{one}))
 	require.True(t, f.Holdable(node, []Charge{most.Neg(), one}))
 	require.True(t, f.Holdable(node, []Charge{{Feature: 2, Cost: one.Cost}}))
@@ -639,7 +640,7 @@ func TestRowsOfItemsAreTaken(t *testing.T) {
 	node := f.Named(1, []byte("a"))
 	for n := range uint32(3) {
 		c := Charge{Cost: decimal.FromInt(int64(n) + 1)}
-		f.Hold(&tx, 5_000_000+n, node, &c)
+		f.Hold(&tx, 5_000_000+n, node, &c, rows.Never)
 		at, got := f.HeldBy(5_000_000 + n)
 		require.Equal(t, node, at)
 		require.Equal(t, c, got)

@@ -132,7 +132,7 @@ func (f *Forest) View(env uint32, key []byte, now int64, names Names) (v BudgetV
 	if row == 0 {
 		return v, false
 	}
-	return f.view(row, now, names), true
+	return f.view(row, now, names, overdueAt(f, env, now)), true
 }
 
 // OwnView describes a customer's own node as of an instant; false where there is none. The caller
@@ -142,10 +142,32 @@ func (f *Forest) OwnView(customer uint32, now int64, names Names) (v BudgetView,
 	if row == 0 {
 		return v, false
 	}
-	return f.view(row, now, names), true
+	return f.view(row, now, names, overdueAt(f, f.nodes.Read(row).Env, now)), true
 }
 
-func (f *Forest) view(row uint32, now int64, names Names) (v BudgetView) {
+// overdueAt is overdue of all limits of an environment, by their rows; nil: of none.
+func overdueAt(f *Forest, env uint32, now int64) (over map[uint32]decimal.Exact) {
+	e := f.in(env)
+	if e == nil || e.over.First().At > now {
+		return nil
+	}
+	over = map[uint32]decimal.Exact{}
+	e.over.By(now, mostOverdue, func(item uint32) {
+		x := f.items.Read(item)
+		for at := x.Node; at != 0; at = f.nodes.Read(at).Parent {
+			for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
+				if amount, takes := f.limits.Read(row).takes(&x.Charge); takes {
+					over[row], _ = over[row].Add(amount)
+				}
+			}
+		}
+	})
+	return over
+}
+
+func (f *Forest) view(
+	row uint32, now int64, names Names, over map[uint32]decimal.Exact,
+) (v BudgetView) {
 	n := f.nodes.Read(row)
 	v = BudgetView{
 		Key: f.Key(row), Name: f.names.Read(row).Data, Status: n.Status(), Children: n.Children,
@@ -158,11 +180,11 @@ func (f *Forest) view(row uint32, now int64, names Names) (v BudgetView) {
 		v.Customer = names.Customer(n.Customer)
 	}
 	for at := n.FirstLimit; at != 0; at = f.limits.Read(at).Next {
-		v.Limits = append(v.Limits, f.limitView(at, now, names))
+		v.Limits = append(v.Limits, f.limitView(at, now, names, over[at]))
 	}
 	for up := row; up != 0; up = f.nodes.Read(up).Parent {
 		for at := f.nodes.Read(up).FirstLimit; at != 0; at = f.limits.Read(at).Next {
-			l := f.limitView(at, now, names)
+			l := f.limitView(at, now, names, over[at])
 			if l.Mode == hard && (v.Binding == nil || l.tighter(&v.Binding.BudgetLimitView)) {
 				v.Binding = &BindingLimitView{f.Key(up), l}
 			}
@@ -180,11 +202,15 @@ func (l *BudgetLimitView) tighter(other *BudgetLimitView) bool {
 	return own.Cmp(decimal.Product(other.Remaining, l.Limit)) < 0
 }
 
-func (f *Forest) limitView(row uint32, now int64, names Names) BudgetLimitView {
+// limitView describes a limit. Of what it holds, over is of holds that are over.
+func (f *Forest) limitView(
+	row uint32, now int64, names Names, over decimal.Exact,
+) BudgetLimitView {
 	l := f.limits.Read(row)
+	held, _ := l.Held.Sub(over)
 	v := BudgetLimitView{
 		Of: l.Of, Limit: l.Max, Window: l.Window, TimeZone: UTC, Mode: hard,
-		Thresholds: l.percents(), Used: rounded(l.used(now)), Held: rounded(l.Held),
+		Thresholds: l.percents(), Used: rounded(l.used(now)), Held: rounded(held),
 		Overrun: l.Overrun && now < l.End,
 	}
 	if l.Soft {
@@ -202,7 +228,7 @@ func (f *Forest) limitView(row uint32, now int64, names Names) BudgetLimitView {
 	}
 	left, ok := l.Max.Exact().Sub(l.used(now))
 	if ok {
-		left, ok = left.Sub(l.Held)
+		left, ok = left.Sub(held)
 	}
 	if ok && left.Sign() > 0 {
 		v.Remaining = rounded(left)
@@ -226,7 +252,7 @@ func (f *Forest) List(
 	if e == nil {
 		return nil, "", true
 	}
-	last := f.Named(env, []byte(after))
+	last, over := f.Named(env, []byte(after)), overdueAt(f, env, now)
 	for _, row := range e.nodes {
 		if row <= last || f.nodes.Read(row).Parent != above {
 			continue
@@ -234,9 +260,30 @@ func (f *Forest) List(
 		if len(views) == limit {
 			return views, views[limit-1].Key, true
 		}
-		views = append(views, f.view(row, now, names))
+		views = append(views, f.view(row, now, names, over))
 	}
 	return views, "", true
+}
+
+// Below returns a function that reports whether a budget, by its key, is one of an environment's or
+// below it; false where there is none of that key. It takes the lock itself.
+func Below(f *Forest, env uint32, key string) (within func(key string) bool, ok bool) {
+	lock := f.Lock(env)
+	lock.RLock()
+	defer lock.RUnlock()
+	node := f.Named(env, []byte(key))
+	known := map[string]bool{"": false}
+	return func(key string) bool {
+		at, has := known[key]
+		if !has {
+			lock.RLock()
+			row := f.Named(env, []byte(key))
+			at = row != 0 && f.below(row, node)
+			lock.RUnlock()
+			known[key] = at
+		}
+		return at
+	}, node != 0
 }
 
 // BudgetWindowView is a window of a limit that is over.

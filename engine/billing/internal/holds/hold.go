@@ -7,6 +7,7 @@ import (
 	"bytes"
 
 	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 )
@@ -59,6 +60,14 @@ type Hold struct {
 	RefuseOverrun, SettleOnExpiry bool
 	// TookKeys reports whether Words has Taken.
 	TookKeys bool
+}
+
+// Over is when an open reservation expires into nothing; Never: into usage.
+func (v *Hold) Over() int64 {
+	if v.SettleOnExpiry {
+		return rows.Never
+	}
+	return v.ExpiresAt
 }
 
 // Item is what a reservation holds of one feature.

@@ -126,6 +126,17 @@ func (h *Holds) Find(env uint32, id *[16]byte) (row, customer uint32) {
 	return row, customer
 }
 
+// IDOf is whose reservation is in a row, and its id; 0 where the row is free. Read it with At.
+func (h *Holds) IDOf(row uint32) (id [16]byte, customer uint32) {
+	h.Mu.RLock()
+	defer h.Mu.RUnlock()
+	v := h.Rows.Read(row)
+	if v.ID == ([16]byte{}) {
+		return id, 0
+	}
+	return v.ID, v.Customer
+}
+
 // At reads a reservation that Find has found; false where it has left since. The customer's lock is
 // held.
 func (h *Holds) At(row uint32, id *[16]byte) (v Hold, ok bool) {
@@ -149,6 +160,22 @@ func (h *Holds) ItemsOf(v *Hold, list []Item) []Item {
 		list, row = append(list, *i), i.Next
 	}
 	return list
+}
+
+// EachItem visits the rows of a reservation's items.
+func (h *Holds) EachItem(v *Hold, visit func(row uint32)) {
+	for row := v.FirstItem; row != 0; row = h.Items.Read(row).Next {
+		visit(row)
+	}
+}
+
+// EachOver visits the items of the open reservations that expire into nothing, with the instant.
+func (h *Holds) EachOver(visit func(item uint32, at int64)) {
+	for _, v := range h.Rows.All() {
+		if at := v.Over(); v.State == ReservationOpen && at != rows.Never {
+			h.EachItem(v, func(item uint32) { visit(item, at) })
+		}
+	}
 }
 
 // ItemRow is the row of a reservation's n-th item. For Apply.

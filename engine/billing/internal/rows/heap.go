@@ -6,9 +6,9 @@ import "math"
 const Never = math.MaxInt64
 
 // Dues are rows by their next due instant: a binary heap by (instant, row), so that every replica
-// pops it in one order, whatever its layout. Only Apply and Restore touch it. It is not state: each
-// record has its own instant. Its memory grows by chunks: doubling a slice of a million rows would
-// stop Apply while it is copied.
+// pops it in one order, whatever its layout. Only Apply and Restore change it. It is not state:
+// each record has its own instant. Its memory grows by chunks: doubling a slice of a million rows
+// would stop Apply while it is copied.
 type Dues struct{ Heap Chunks[PackedDue] }
 
 // Due is a row and its next instant.
@@ -48,6 +48,23 @@ func (q *Dues) First() Due {
 		return Due{At: Never}
 	}
 	return q.At(0)
+}
+
+// By visits rows that are due by an instant, in no order, so many at most. It allocates nothing.
+func (q *Dues) By(now int64, most int, visit func(row uint32)) { q.by(now, 0, most, visit) }
+
+// by visits those from a place of the heap down, and returns how many more there may be.
+func (q *Dues) by(now int64, i, left int, visit func(row uint32)) int {
+	if i >= q.Heap.N || left == 0 {
+		return left
+	}
+	d := q.At(i)
+	if d.At > now {
+		return left
+	}
+	visit(d.Row)
+	left = q.by(now, 2*i+1, left-1, visit)
+	return q.by(now, 2*i+2, left, visit)
 }
 
 // Two returns the earliest due and the one after it; Never if there is none.
