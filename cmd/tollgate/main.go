@@ -129,7 +129,13 @@ func run(args []string, out io.Writer) (code int) {
 		return 1
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "tollgate: %v\nSee tollgate --help.\n", err)
+		see := "--help"
+		if wrong := (*kong.ParseError)(nil); errors.As(err, &wrong) {
+			for node := wrong.Context.Selected(); node != nil && node.Parent != nil; node = node.Parent {
+				see = node.Name + " " + see
+			}
+		}
+		fmt.Fprintf(os.Stderr, "tollgate: %v\nSee tollgate %s.\n", err, see)
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)

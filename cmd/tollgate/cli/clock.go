@@ -29,7 +29,7 @@ func (c *clock) print(out io.Writer) error {
 }
 
 // uncounted is said where an answer has no counts. It has none either where nothing fell due.
-const uncounted = "No invoice or suspension was counted"
+const uncounted = "Nothing that is counted fell due"
 
 // did says what an advance did.
 func (c *clock) did() string {

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/url"
 	"strconv"
+	"time"
 
 	api "tollgate/sdk/go"
 )
@@ -56,13 +58,53 @@ func (v *invoice) print(out io.Writer) error {
 	if err := printHead(out, &v.Invoice); err != nil {
 		return err
 	}
-	t := NewTable(out, "LINE", "FEATURE", "QUANTITY", "UNIT PRICE", "AMOUNT", "COST")
-	for _, item := range v.Items {
-		t.Row(item.Description, either(item.FeatureKey, "–"), quantity(item.Quantity),
-			quantity(item.UnitPrice), money(item.Amount, v.Currency), quantity(item.CostAmount))
+	t := NewTable(out, "LINE", "FEATURE", "PERIOD", "QUANTITY", "UNIT PRICE", "AMOUNT", "COST")
+	for i := range v.Items {
+		item := &v.Items[i]
+		cost := ""
+		if item.CostAmount != "" {
+			cost = money(item.CostAmount, v.Currency)
+		}
+		t.Row(item.Description, either(item.FeatureKey, "–"), period(item), quantity(item.Quantity),
+			quantity(item.UnitPrice), money(item.Amount, v.Currency), cost)
+		for _, tier := range tiers(item) {
+			t.Row("  "+tier[0], "", "", "", tier[1])
+		}
 	}
-	t.Row("", "", "", "", money(v.Amount, v.Currency))
+	t.Row("", "", "", "", "", money(v.Amount, v.Currency))
 	return t.End()
+}
+
+// period says which days a line is for: the last one is not.
+func period(item *api.InvoiceItem) string {
+	if item.PeriodStart.IsZero() {
+		return "–"
+	}
+	return item.PeriodStart.UTC().Format(time.DateOnly) + " – " +
+		item.PeriodEnd.UTC().Format(time.DateOnly)
+}
+
+// tiers are the names and prices of the tiers that make a line's amount.
+func tiers(item *api.InvoiceItem) (list [][2]string) {
+	var all []struct {
+		UpTo         json.RawMessage `json:"upTo"`
+		PricePerUnit json.Number     `json:"pricePerUnit"`
+		FlatFee      json.Number     `json:"flatFee"`
+	}
+	if json.Unmarshal(item.Tiers, &all) != nil {
+		return nil // a line without tiers
+	}
+	for _, tier := range all {
+		name, price := "up to "+quantity(json.Number(tier.UpTo)), quantity(tier.PricePerUnit)
+		if tier.UpTo[0] == '"' { // "inf"
+			name = "beyond"
+		}
+		if tier.FlatFee != "0" {
+			price += " and " + quantity(tier.FlatFee)
+		}
+		list = append(list, [2]string{name, price})
+	}
+	return list
 }
 
 func printHead(out io.Writer, v *api.Invoice) error {
@@ -101,7 +143,7 @@ func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 		if err := printHead(out, &e.Invoice); err != nil {
 			return err
 		}
-		t := NewTable(out, "LINE, RECOMPUTED", "QUANTITY", "EVENTS", "AMOUNT", "STORED")
+		t := NewTable(out, "LINE, RECOMPUTED", "PERIOD", "QUANTITY", "EVENTS", "AMOUNT", "STORED")
 		for i := range max(len(e.Recomputed), len(e.Invoice.Items)) {
 			line, stored := api.InvoiceItem{Description: "–"}, "–"
 			if i < len(e.Recomputed) {
@@ -110,7 +152,7 @@ func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 			if i < len(e.Invoice.Items) {
 				stored = money(e.Invoice.Items[i].Amount, e.Invoice.Currency)
 			}
-			t.Row(line.Description, quantity(line.Quantity),
+			t.Row(line.Description, period(&line), quantity(line.Quantity),
 				strconv.Itoa(line.EventsCounted), money(line.Amount, e.Invoice.Currency), stored)
 		}
 		if err := t.End(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	api "tollgate/sdk/go"
 )
@@ -44,12 +45,26 @@ type ofID struct {
 type subscriptions []api.Subscription
 
 func (l subscriptions) print(out io.Writer) error {
-	t := NewTable(out, "ID", "PLAN", "STATE", "PERIOD BEGINS", "PERIOD ENDS")
+	t := NewTable(out, "ID", "PLAN", "STATE", "PERIOD BEGINS", "PERIOD ENDS", "SCHEDULED")
 	for i := range l {
 		s := &l[i]
-		t.Row(s.ID, s.Plan.Key, s.Status(), moment(s.CurrentPeriodStart), moment(s.CurrentPeriodEnd))
+		t.Row(s.ID, s.Plan.Key, s.Status(), moment(s.CurrentPeriodStart), moment(s.CurrentPeriodEnd),
+			either(scheduled(s), "–"))
 	}
 	return t.End()
+}
+
+// scheduled says how a subscription is about to change; empty: it is not.
+func scheduled(s *api.Subscription) string {
+	switch c := s.ScheduledChange; {
+	case s.Status() == "ended":
+		return ""
+	case !s.CancelEffectiveAt.IsZero():
+		return "ends " + moment(s.CancelEffectiveAt)
+	case c != nil:
+		return strings.ToLower(c.Type) + " to " + c.ToPlan.Key + " " + moment(c.EffectiveAt)
+	}
+	return ""
 }
 
 type subscription struct{ api.Subscription }
@@ -61,6 +76,9 @@ func (s *subscription) print(out io.Writer) error {
 	t.Row("Plan", fmt.Sprintf("%s version %d", s.Plan.Key, s.Plan.Version))
 	t.Row("State", s.Status())
 	t.Row("Period", moment(s.CurrentPeriodStart)+" – "+moment(s.CurrentPeriodEnd))
+	if text := scheduled(&s.Subscription); text != "" {
+		t.Row("Scheduled", text)
+	}
 	t.Row("Grace period", fmt.Sprintf("%d days", s.GracePeriodDays))
 	for _, d := range api.Details(s.SubscriptionDetails) {
 		if d.Value != "" {

@@ -31,12 +31,12 @@ func (v *usageTotals) print(out io.Writer) error {
 	layout := map[string]string{
 		"hour": "2006-01-02 15:04", "day": time.DateOnly, "month": "2006-01",
 	}[v.By]
-	t := NewTable(out, "TIME", "WHAT", "COUNT", "AMOUNT")
+	t := NewTable(out, "TIME", "WHAT", "COUNT", "UNITS OR AMOUNT")
 	row := func(at time.Time, what string, count int, amount json.Number) {
-		t.Row(at.UTC().Format(layout), what, strconv.Itoa(count), string(amount))
+		t.Row(at.UTC().Format(layout), what, strconv.Itoa(count), quantity(amount))
 	}
 	uncounted := func(at time.Time, what string, amount json.Number) {
-		t.Row(at.UTC().Format(layout), what, "", string(amount))
+		t.Row(at.UTC().Format(layout), what, "", quantity(amount))
 	}
 	for _, s := range v.Series {
 		for _, p := range s.Points {
@@ -59,7 +59,7 @@ func (v *usageTotals) print(out io.Writer) error {
 	}
 	now := func(what string, count int, amount json.Number) {
 		if count > 0 {
-			t.Row("now", what, strconv.Itoa(count), string(amount))
+			t.Row("now", what, strconv.Itoa(count), quantity(amount))
 		}
 	}
 	for _, r := range v.Revenue {

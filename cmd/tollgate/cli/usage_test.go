@@ -18,7 +18,7 @@ func TestUsageShowsWhatIsDueNow(t *testing.T) {
 		By: "day", ChecksFrom: day, SuspendedSubscriptions: 4,
 		Checks: []api.ChecksSeries{{Reason: "allowed", Points: []api.ChecksPoint{{Start: day, Checks: 9}}}},
 		Revenue: []api.RevenueSeries{
-			{Currency: "USD", Due: "12.5", DueInvoices: 2, PastDue: "3", PastDueInvoices: 1},
+			{Currency: "USD", Due: "1012.5", DueInvoices: 2, PastDue: "3", PastDueInvoices: 1},
 			{Currency: "EUR"},
 		},
 	}
@@ -29,10 +29,10 @@ func TestUsageShowsWhatIsDueNow(t *testing.T) {
 		lines = append(lines, strings.Join(strings.Fields(line), " "))
 	}
 	require.Equal(t, []string{
-		"TIME WHAT COUNT AMOUNT",
+		"TIME WHAT COUNT UNITS OR AMOUNT",
 		"2026-05-01 checks are counted from here",
 		"2026-05-01 check: allowed 9",
-		"now due, USD 2 12.5",
+		"now due, USD 2 1,012.5",
 		"now past due, USD 1 3",
 		"now suspended subscriptions 4",
 	}, lines)

@@ -22,7 +22,7 @@ type ServeCommand struct {
 
 // NodeFlags say which node it is.
 type NodeFlags struct {
-	Config string   `type:"existingfile" placeholder:"FILE" help:"Configuration file; flags stand above it."`
+	Config string   `type:"existingfile" placeholder:"FILE" help:"Configuration file; flags override it."`
 	Node   string   `placeholder:"ID" help:"The node's name."`
 	Data   string   `placeholder:"DIR" help:"Folder for everything the node keeps."`
 	HTTP   string   `name:"http" placeholder:"HOST:PORT" help:"Where to serve the client API."`

@@ -16,7 +16,7 @@ var Exits = [][2]string{
 	{"0", "done"},
 	{"1", "failed or refused; nothing was changed unless the message says so"},
 	{"2", "unknown command or flag"},
-	{"3, 4", "serve: the node ended itself; 3 needs an operator, after 4 a restart goes on well"},
+	{"3, 4", "serve: the node ended itself; 3 needs an operator; after 4, just restart it"},
 	{"5", "two things differ: invoice verify, invoice explain, catalog diff --exit-code"},
 	{"6", "it works, and less than it should: doctor, cluster status"},
 	{"7", "doctor: something is wrong now"},
