@@ -12,7 +12,7 @@ import (
 // budget makes one of the commands about budgets, over five nodes.
 func (g *generator) budget() engine.Record {
 	env, key := g.env(), g.budgetKey()
-	switch g.pick("budget", "put", "put", "put", "put", "move", "freeze", "archive", "bind") {
+	switch g.pick("budget", "put", "put", "put", "put", "move", "freeze", "archive", "bind", "use") {
 	case "move":
 		return record(billing.KindMoveBudget, &billing.MoveBudget{
 			Env: env, Key: key, Parent: g.pick("parent", "", "b1", "b2", "b3"), Actor: "admin",
@@ -26,6 +26,10 @@ func (g *generator) budget() engine.Record {
 			key = "nothing"
 		}
 		return record(billing.KindArchiveBudget, &billing.ArchiveBudget{Env: env, Key: key})
+	case "use":
+		return record(billing.KindNoteKeyUse, &billing.NoteKeyUse{
+			Env: env, ID: ID(g.pick("key id", "k1", "k2")),
+		})
 	case "bind":
 		return record(billing.KindBindKey, &billing.BindKey{
 			Env: env, ID: ID(g.pick("key id", "k1", "k2")), Budget: g.pick("bound", "", "b1", "b2"),

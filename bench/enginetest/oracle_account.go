@@ -121,6 +121,9 @@ func (v *OracleInvoice) Status(now int64) billing.InvoiceStatus {
 	return billing.InvoiceDue
 }
 
+// Credit is the customer's credit.
+func (c *OracleCustomer) Credit() *big.Rat { return new(big.Rat).Set(c.credit) }
+
 // VoidInvoice makes an invoice void: credit that it used returns to the customer, and what it
 // carried forward is withdrawn. It returns false, and does nothing, if that was used. Its usage is
 // not billed again, and its later correction refunds nothing.

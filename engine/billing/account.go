@@ -3,6 +3,7 @@ package billing
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +56,17 @@ func (m *accountReader) Accounts() []accounts.AccountView {
 		views[i] = a.View()
 	}
 	return views
+}
+
+// AccountNames are the names of all accounts, in the order in which they were created.
+func (m *accountReader) AccountNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, a := range m.state.Load().Accounts.All() {
+			if !yield(a.Name) {
+				return
+			}
+		}
+	}
 }
 
 // Environment finds the number of one of an account's environments; the account is named by its

@@ -29,6 +29,7 @@ func goldenBudgets() map[string]wire.Fielder {
 			}},
 			Actor: "admin",
 		},
+		"command-213-note-key-use": &billing.NoteKeyUse{Env: 1, ID: enginetest.ID("k")},
 		"command-209-move-budget": &billing.MoveBudget{
 			Env: 1, Key: "team:search", Parent: "org", Actor: "admin",
 		},

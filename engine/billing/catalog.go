@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"slices"
+
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/wire"
@@ -63,6 +65,90 @@ func (m *accountReader) Plans(env uint32) []PlanView {
 		}
 	}
 	return views
+}
+
+// PlanVersions lists the versions of a plan, the newest first; false if there is no such plan.
+func (m *accountReader) PlanVersions(env uint32, plan string) (views []PlanVersionView, ok bool) {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return nil, false
+	}
+	p := e.Catalog.Load().PlanNamed(plan)
+	if p == nil {
+		return nil, false
+	}
+	for _, v := range slices.Backward(p.Versions) {
+		views = append(views, PlanVersionView{
+			Version: v.Version, PriceAmount: v.Price, Currency: v.Currency,
+			IntervalMonths: v.Interval, BillingTiming: v.Timing, Subscribers: v.Subscribers.Load(),
+		})
+	}
+	return views, true
+}
+
+// SubscriberQuery asks for a page of a plan's subscriptions that have not ended, of the newest
+// customers first.
+type SubscriberQuery struct {
+	Env  uint32
+	Plan string // its id (text form) or key
+	// Version selects one version; 0 selects every one.
+	Version uint32
+	// Before is where the page before ended. Limit is how many subscriptions end a page, and Scan
+	// bounds the rows of customers that it looks at.
+	Before      uint32
+	Limit, Scan int
+}
+
+// SubscribersOf lists subscriptions to a plan. next is where the next page begins, 0 at the end; ok
+// is false if there is no such plan.
+func (m *customerReader) SubscribersOf(
+	q *SubscriberQuery,
+) (list []SubscriberView, next uint32, ok bool) {
+	s := m.state.Load()
+	e := s.Environment(q.Env)
+	if e == nil {
+		return nil, 0, false
+	}
+	p := e.Catalog.Load().PlanNamed(q.Plan)
+	if p == nil {
+		return nil, 0, false
+	}
+	row, list := min(q.Before, s.whole.customers.Load()+1), []SubscriberView{}
+	for scan := q.Scan; row > 1 && scan > 0 && len(list) < q.Limit; scan-- {
+		row--
+		list = s.subscriptionsTo(list, row, p.Number, q)
+	}
+	if row > 1 {
+		next = row
+	}
+	return list, next, true
+}
+
+// subscriptionsTo appends those of a customer.
+func (s *state) subscriptionsTo(
+	list []SubscriberView, customer, plan uint32, q *SubscriberQuery,
+) []SubscriberView {
+	lock := s.ReadLock(customer)
+	defer lock.RUnlock()
+	c := s.Customers.Read(customer)
+	if c.Env != q.Env {
+		return list
+	}
+	// Read under the lock: a subscription's version is in it, whatever was applied just now.
+	versions := s.Environment(q.Env).Catalog.Load()
+	for row := c.FirstSubscription; row != 0; {
+		b := s.Subscriptions.Whole(row)
+		row = b.Next
+		v := versions.Version(b.Version)
+		if b.EndedAt != 0 || v.Plan != plan || q.Version != 0 && v.Version != q.Version {
+			continue
+		}
+		list = append(list, SubscriberView{
+			SubscriptionID: b.ID, CustomerReferenceID: string(s.ExternalID(c)),
+			Version: v.Version, CreatedAt: b.CreatedAt,
+		})
+	}
+	return list
 }
 
 // Features lists an environment's features, archived ones too, oldest first.

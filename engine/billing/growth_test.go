@@ -37,6 +37,7 @@ var grow, keep = []engine.Kind{
 	billing.KindNoteMembership, billing.KindDemoteKeys, billing.KindSetSeller, billing.KindMoveBudget,
 	billing.KindSetPortal, billing.KindRevokePortalLinks, billing.KindNotePortalLink,
 	billing.KindArchiveBudget, billing.KindFreezeBudget, billing.KindBindKey,
+	billing.KindNoteKeyUse,
 	billing.KindSetLowBalance, billing.KindStopTopUp, billing.KindRecordTopUp,
 	billing.KindEndTopUp,
 }

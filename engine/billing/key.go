@@ -114,7 +114,7 @@ func (m *accountReader) Authenticate(hash [32]byte) (Principal, bool) {
 		e := s.Environment(k.Env)
 		p := Principal{
 			Account: e.Account.Name, Env: k.Env, Environment: e.Kind, Scope: k.Scope, KeyID: k.ID,
-			CustomerRow: k.Customer, Budget: k.Budget,
+			CustomerRow: k.Customer, Budget: k.Budget, UsedAt: k.UsedAt,
 		}
 		if s.budgets.Forest.Any(k.Env) {
 			if p.Bindings = e.Bindings(); s.APIKey(&hash) != k { // bound in between
@@ -138,7 +138,7 @@ func (m *accountReader) Keys(env uint32) []KeyView {
 	for i, k := range all {
 		views[i] = KeyView{
 			ID: k.ID, Hash: k.Hash, Scope: k.Scope, Label: k.Label, Hint: k.Hint,
-			CreatedAt: k.CreatedAt,
+			CreatedAt: k.CreatedAt, UsedAt: k.UsedAt,
 		}
 		if k.Budget != 0 {
 			views[i].Budget = s.budgets.Forest.Key(k.Budget)
@@ -151,6 +151,29 @@ func (m *accountReader) Keys(env uint32) []KeyView {
 		}
 	}
 	return views
+}
+
+// NoteKeyUse keeps that an API key was used, at the instant of its entry. Within half of KeyNotedMS
+// of the use before it changes nothing, so nodes whose clocks differ note a use once.
+type NoteKeyUse struct {
+	Env uint32   `wire:"1"`
+	ID  [16]byte `wire:"2"`
+}
+
+func (c *NoteKeyUse) apply(t *turn) engine.Outcome {
+	e := t.Environment(c.Env)
+	if e == nil {
+		return engine.OutcomeAccountUnknown
+	}
+	k := e.APIKey(c.ID)
+	if k == nil || k.Revoked.Load() != nil {
+		return engine.OutcomeKeyUnknown
+	}
+	if t.Stamp >= k.UsedAt+accounts.KeyNotedMS/2 {
+		t.NoteKeyUse(k, t.Stamp)
+		t.Fold(accounts.KeyHash(&k.Hash) ^ uint64(t.Stamp))
+	}
+	return engine.OutcomeDone
 }
 
 // BindKey makes requests with an API key count at a budget, or below it.

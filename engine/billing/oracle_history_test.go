@@ -448,6 +448,8 @@ func (h *ledgers) settle(p *person) {
 		h.expect(want, r)
 		return
 	}
+	seen, outcome := h.m.PreviewVoid(enginetest.Sandbox, all[i].ID, h.l.Stamp)
+	credit := p.oracle.Credit()
 	r := h.l.Do(billing.KindVoidInvoice, &billing.VoidInvoice{
 		Env: enginetest.Sandbox, ID: all[i].ID,
 	})
@@ -457,4 +459,15 @@ func (h *ledgers) settle(p *person) {
 		want = engine.OutcomeCreditUsed
 	}
 	h.expect(want, r)
+	switch {
+	case outcome == engine.OutcomeInvoiceUnknown: // issued, and not stored yet
+	case status == billing.InvoiceVoid:
+		require.Equal(h.t, engine.OutcomeInvoiceVoid, outcome)
+	default:
+		require.Equal(h.t, want, outcome, "the preview")
+		gained := new(big.Rat).Sub(p.oracle.Credit(), credit)
+		if want == engine.OutcomeDone {
+			require.Zero(h.t, gained.Cmp(rat(seen.Credit)), "the preview of the credit")
+		}
+	}
 }

@@ -3,6 +3,7 @@ package billing_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 )
 
@@ -247,6 +249,100 @@ func TestEveryAdminChangeIsRemembered(t *testing.T) {
 	require.Equal(t, changes[2:4], page)
 	require.Equal(t, []string{"https://" + strings.Repeat("é", 1000)}, restored.Origins(enginetest.Sandbox))
 	require.False(t, restored.OriginListed("https://other.example"))
+}
+
+// TestVersionsCountTheirSubscribers: through new versions, changes of plan and ends, also behind a
+// restore; and those who are counted are listed.
+func TestVersionsCountTheirSubscribers(t *testing.T) {
+	m, l := opened() // ada is on llm-team
+	const plan = "llm-team"
+	for i := range 4 {
+		enginetest.NewCustomer(l, fmt.Sprint("c", i), plan)
+	}
+	doc := m.Catalog(enginetest.Sandbox)
+	for i := range doc.Plans {
+		if doc.Plans[i].Key == plan {
+			doc.Plans[i].PriceAmount = decimal.FromInt(77)
+		}
+	}
+	require.Equal(t, engine.OutcomeDone,
+		l.Do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox, doc)).Outcome)
+	enginetest.NewCustomer(l, "c4", plan)
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindChangePlan, &billing.ChangePlan{
+		Env: enginetest.Sandbox, ID: enginetest.ID("subscription c0 " + plan),
+		ChangeID: enginetest.ID("change"), Plan: plan, Type: billing.ChangeUpgrade,
+	}).Outcome)
+	cancelled := l.Do(billing.KindCancelSubscription, &billing.CancelSubscription{
+		Env: enginetest.Sandbox, ID: enginetest.ID("subscription c1 " + plan),
+		Mode: billing.CancelImmediate,
+	})
+	require.Equal(t, engine.OutcomeDone, cancelled.Outcome)
+
+	for _, m := range []*billing.Machine{m, restored(t, enginetest.Snapshot(t, m))} {
+		versions, ok := m.PlanVersions(enginetest.Sandbox, plan)
+		require.True(t, ok)
+		require.Len(t, versions, 2)
+		require.Equal(t, []int64{2, 3}, []int64{versions[0].Subscribers, versions[1].Subscribers})
+		require.Equal(t, int64(5), m.Subscribers(enginetest.Sandbox)[plan])
+		q := billing.SubscriberQuery{
+			Env: enginetest.Sandbox, Plan: plan, Version: 2, Before: math.MaxUint32, Limit: 1, Scan: 100,
+		}
+		var found []string
+		for {
+			list, next, ok := m.SubscribersOf(&q)
+			require.True(t, ok)
+			for _, s := range list {
+				found = append(found, s.CustomerReferenceID)
+			}
+			if q.Before = next; next == 0 {
+				break
+			}
+		}
+		require.Equal(t, []string{"c4", "c0"}, found)
+		q.Before, q.Scan = math.MaxUint32, 1
+		list, next, _ := m.SubscribersOf(&q)
+		require.Len(t, list, 1)
+		require.NotZero(t, next)
+		q.Plan = "none"
+		_, _, ok = m.SubscribersOf(&q)
+		require.False(t, ok)
+		q.Plan, q.Env = plan, enginetest.Sandbox+1
+		_, _, ok = m.SubscribersOf(&q)
+		require.False(t, ok, "of another environment")
+	}
+}
+
+// TestKeyUsesAreNoted: once in half an hour at most, also behind a budget's binding, a snapshot and
+// a restore; of a revoked key, or another environment's, none.
+func TestKeyUsesAreNoted(t *testing.T) {
+	d := newDesk(t)
+	key := &billing.NoteKeyUse{Env: enginetest.Sandbox, ID: enginetest.ID("k")}
+	hash := [32]byte{7}
+	d.is(engine.OutcomeDone, billing.KindCreateKey, &billing.CreateKey{
+		Env: key.Env, ID: key.ID, Hash: hash, Scope: billing.ScopeRead,
+	})
+	used := func(m *billing.Machine) int64 {
+		p, ok := m.Authenticate(hash)
+		require.True(t, ok)
+		require.Equal(t, p.UsedAt, m.Keys(key.Env)[0].UsedAt)
+		return p.UsedAt
+	}
+	require.Zero(t, used(d.m))
+	d.is(engine.OutcomeDone, billing.KindNoteKeyUse, key)
+	first := used(d.m)
+	require.Equal(t, d.Stamp, first)
+	d.Stamp += billing.KeyNotedMS/2 - 1000
+	d.is(engine.OutcomeDone, billing.KindNoteKeyUse, key)
+	require.Equal(t, first, used(d.m))
+	d.Stamp += billing.KeyNotedMS
+	d.is(engine.OutcomeDone, billing.KindNoteKeyUse, key)
+	require.Equal(t, d.Stamp, used(d.m))
+	d.is(engine.OutcomeKeyUnknown, billing.KindNoteKeyUse, &billing.NoteKeyUse{
+		Env: enginetest.Sandbox + 1, ID: key.ID,
+	})
+	require.Equal(t, used(d.m), used(restored(t, enginetest.Snapshot(t, d.m))))
+	d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{Env: key.Env, ID: key.ID})
+	d.is(engine.OutcomeKeyUnknown, billing.KindNoteKeyUse, key)
 }
 
 // TestRevokedKeysMakeRoom: only keys in use count, so that a key can always be replaced; of the

@@ -71,6 +71,39 @@ func (m *customerReader) PreviewPlanChange(
 	})
 }
 
+// VoidPreview is what voiding an invoice does to money, as things are.
+type VoidPreview struct {
+	// Credit is what the customer's credit gains; below zero what it loses.
+	Credit decimal.Decimal
+	// Resumes reports whether a suspended subscription goes on.
+	Resumes bool
+}
+
+// PreviewVoid says what voiding an invoice would do, at a log time. The outcome is that of the
+// command; that of a VOID invoice is OutcomeInvoiceVoid.
+func (m *customerReader) PreviewVoid(
+	env uint32, id [16]byte, now int64,
+) (p VoidPreview, outcome engine.Outcome) {
+	s := m.state.Load()
+	row := s.InvoiceIn(env, &id)
+	if row == 0 {
+		return p, engine.OutcomeInvoiceUnknown
+	}
+	subscription := s.Invoices.Read(row).Subscription
+	lock := s.ReadLock(s.Subscriptions.Read(subscription).Customer)
+	defer lock.RUnlock()
+	now = s.Environment(env).Now(now)
+	l := s.LedgerAmong(subscription, now)
+	at, outcome := s.unpaidIn(l, &id)
+	if outcome != engine.OutcomeDone {
+		return p, outcome
+	}
+	suspended := l.Sub.SuspendedAt != 0
+	p.Credit, outcome = s.void(l, at, now)
+	p.Resumes = suspended && l.Sub.SuspendedAt == 0
+	return p, outcome
+}
+
 // preview applies change to a copy of a subscription, as a command would, and returns the invoices
 // that result from it alone.
 func (m *customerReader) preview(
@@ -203,6 +236,9 @@ type PricePreview struct {
 type PricedUsage struct {
 	Feature       string
 	Units, Amount decimal.Decimal
+	// Stopped is set where more units were asked for than the hard limit lets through, which is
+	// then Units.
+	Stopped bool
 }
 
 // PreviewPrice says what a period of a plan's newest version costs with so many units of features,
@@ -222,10 +258,14 @@ func (m *accountReader) PreviewPrice(
 	v := named.Newest()
 	p = PricePreview{Currency: v.Currency, Months: v.Interval, Base: v.Price, Total: v.Price}
 	for i := range v.Features {
-		used := PricedUsage{Feature: catalog.Feature(v.Features[i].Feature).Document.Key}
+		f := &v.Features[i]
+		used := PricedUsage{Feature: catalog.Feature(f.Feature).Document.Key}
 		used.Units = units[used.Feature]
+		if f.HasMax && f.Hard && f.Max.Less(used.Units) {
+			used.Units, used.Stopped = f.Max, true
+		}
 		var err error
-		used.Amount, err = price.Line(&v.Features[i].Model, used.Units, v.Places)
+		used.Amount, err = price.Line(&f.Model, used.Units, v.Places)
 		sum, ok := p.Total.Add(used.Amount)
 		if err != nil || !ok {
 			return p, engine.OutcomeOverflow

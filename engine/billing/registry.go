@@ -67,6 +67,7 @@ const (
 	KindArchiveBudget engine.Kind = 210
 	KindFreezeBudget  engine.Kind = 211
 	KindBindKey       engine.Kind = 212
+	KindNoteKeyUse    engine.Kind = 213
 
 	KindDemoteKeys        engine.Kind = 191
 	KindRecordProbedUsage engine.Kind = 192
@@ -227,6 +228,7 @@ var registry = [...]command{
 	KindArchiveBudget:         ofBudgets((*charging.Budgets).Archive).once().recorded(),
 	KindFreezeBudget:          ofBudgets((*charging.Budgets).Freeze).once().submitted().recorded(),
 	KindBindKey:               of((*BindKey).apply).submitted().recorded(),
+	KindNoteKeyUse:            of((*NoteKeyUse).apply),
 	KindDemoteKeys:            of((*DemoteKeys).apply),
 	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),
 	KindAdminister:            carrier("Administer", openAdminister, administerCarries),

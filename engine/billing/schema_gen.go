@@ -314,6 +314,12 @@ func (v *NoteCheckout) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *NoteKeyUse) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.ID)
+}
+
+// Fields implements wire.Fielder.
 func (v *NoteMembership) Fields(w *wire.Codec) {
 	w.String(1, &v.Actor)
 	w.String(2, &v.Action)
@@ -1107,6 +1113,7 @@ func (v *keyRecord) Fields(w *wire.Codec) {
 	wire.Uint(w, 8, &v.RevokedIndex)
 	wire.Uint(w, 9, &v.Customer)
 	wire.Uint(w, 10, &v.Budget)
+	w.Int(11, &v.UsedAt)
 }
 
 // Fields implements wire.Fielder.
@@ -1268,6 +1275,7 @@ const (
 	EnvironmentLive            = accounts.EnvironmentLive
 	EnvironmentSandbox         = accounts.EnvironmentSandbox
 	MaxAPIKeys                 = accounts.MaxAPIKeys
+	KeyNotedMS                 = accounts.KeyNotedMS
 	MaxListedKeys              = accounts.MaxListedKeys
 	MaxOrigins                 = accounts.MaxOrigins
 	MaxPaymentTermDays         = accounts.MaxPaymentTermDays

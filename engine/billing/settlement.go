@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
 )
 
 // maxPaidNote is the length of the note on a payment, in characters.
@@ -62,18 +63,27 @@ func (t *turn) unpaid(
 	if !ok {
 		return nil, 0, engine.OutcomeDeferred
 	}
+	if at, outcome = t.unpaidIn(l, id); outcome != engine.OutcomeDone {
+		return nil, 0, outcome
+	}
+	return l, at, outcome
+}
+
+// unpaidIn finds an unpaid invoice in the ledger of its subscription.
+func (s *state) unpaidIn(l *lifecycle.Ledger, id *[16]byte) (at int, outcome engine.Outcome) {
 	for i := range l.Unpaid {
 		if l.Unpaid[i].ID == *id {
-			return l, i, engine.OutcomeDone
+			return i, engine.OutcomeDone
 		}
 	}
 	if l.Sub.Accrues(id) {
-		return nil, 0, engine.OutcomeInvoicePending
+		return 0, engine.OutcomeInvoicePending
 	}
-	if row != 0 && t.Invoices.Read(row).Status == book.InvoiceVoid {
-		return nil, 0, engine.OutcomeInvoiceVoid
+	row := s.InvoiceIn(l.Env.Number, id)
+	if row != 0 && s.Invoices.Read(row).Status == book.InvoiceVoid {
+		return 0, engine.OutcomeInvoiceVoid
 	}
-	return nil, 0, engine.OutcomeInvoicePaid
+	return 0, engine.OutcomeInvoicePaid
 }
 
 // VoidInvoice makes an unpaid invoice VOID, permanently: its usage is not billed again, and a later
@@ -95,16 +105,29 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 
+	if _, outcome = t.void(l, at, l.Env.Now(t.Stamp)); outcome != engine.OutcomeDone {
+		return outcome
+	}
+	t.Commit(l)
+	t.NoteChange(c.Env, c.Actor, "invoice.voided", rows.UUIDText(c.ID),
+		accounts.Changed("status", "unpaid", "VOID"))
+	return engine.OutcomeDone
+}
+
+// void makes an unpaid invoice of a ledger VOID, and returns what the customer's credit gains by
+// it.
+func (s *state) void(
+	l *lifecycle.Ledger, at int, now int64,
+) (credit decimal.Decimal, outcome engine.Outcome) {
 	v := &l.Unpaid[at]
-	items := t.InvoiceItems(v.Row, &v.Invoice)
+	items := s.InvoiceItems(v.Row, &v.Invoice)
 	kept := lifecycle.Carried(items)
 	if l.Credit.Less(kept) {
-		return engine.OutcomeCreditUsed
+		return credit, engine.OutcomeCreditUsed
 	}
 
 	l.Credit = sums.Difference(l.Credit, kept)
 	l.Forgive(&v.Invoice, items)
-	now := l.Env.Now(t.Stamp)
 	l.Facts = append(l.Facts, credits.Fact{
 		Kind: credits.FactVoided, At: now, Invoice: credits.InvoiceFact{ID: v.ID},
 	})
@@ -113,8 +136,5 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 	l.Close(at)
 	l.Unblock(now)
 	l.Sub.Due = l.NextDue()
-	t.Commit(l)
-	t.NoteChange(c.Env, c.Actor, "invoice.voided", rows.UUIDText(c.ID),
-		accounts.Changed("status", "unpaid", "VOID"))
-	return engine.OutcomeDone
+	return sums.Difference(credit, kept), engine.OutcomeDone
 }

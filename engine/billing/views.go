@@ -24,6 +24,8 @@ type Principal struct {
 	// number of then, which commands bring along: where it is another one when they are applied, a
 	// key may have been bound to another budget. 0: there are no budgets.
 	Budget, Bindings uint32
+	// UsedAt is the key's newest noted use; see NoteKeyUse.
+	UsedAt int64
 }
 
 // KeyView is one API key, without the key.
@@ -40,7 +42,9 @@ type KeyView struct {
 	// Budget is the key of the budget that it is bound to.
 	Budget    string `json:"budget,omitzero" rule:"min=1,max=128"`
 	CreatedAt int64  `json:"createdAt" as:"time"`
-	RevokedAt int64  `json:"revokedAt,omitzero" as:"time"`
+	// UsedAt is its newest noted use: of the uses within an hour, the first is noted.
+	UsedAt    int64 `json:"lastUsedAt,omitzero" as:"time"`
+	RevokedAt int64 `json:"revokedAt,omitzero" as:"time"`
 }
 
 // FeatureView is one feature of the catalog.
@@ -74,6 +78,28 @@ type PlanView struct {
 	Features []PlanFeatureView `json:"features"`
 	// CreditAllocations have their defaults filled in.
 	CreditAllocations []catalogs.CreditAllocationDocument `json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
+}
+
+// PlanVersionView is one version of a plan, with how many subscriptions to it have not ended.
+//
+//schema:answer admin PlanVersion
+type PlanVersionView struct {
+	Version        uint32          `json:"version"`
+	PriceAmount    decimal.Decimal `json:"priceAmount"`
+	Currency       string          `json:"currency" rule:"min=3,max=3"`
+	IntervalMonths uint32          `json:"intervalMonths"`
+	BillingTiming  string          `json:"billingTiming" rule:"oneof=IN_ADVANCE|IN_ARREARS"`
+	Subscribers    int64           `json:"subscribers"`
+}
+
+// SubscriberView is a subscription to a plan that has not ended.
+//
+//schema:answer admin Subscriber
+type SubscriberView struct {
+	SubscriptionID      [16]byte `json:"subscriptionId"`
+	CustomerReferenceID string   `json:"customerReferenceId" rule:"min=1,max=128"`
+	Version             uint32   `json:"version"`
+	CreatedAt           int64    `json:"createdAt" as:"time"`
 }
 
 // PlanFeatureView is a feature of a plan.

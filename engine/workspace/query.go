@@ -116,22 +116,48 @@ func (m *Machine) Tenants(p Page, unclaimed bool) (views []TenantView, more bool
 			w := s.workspaces.Read(row)
 			return w.GoneAt != 0 || unclaimed && w.claimed()
 		},
-		view: func(row uint32) TenantView {
-			w := s.workspaces.Read(row)
-			v := TenantView{
-				ID: w.ID, Label: w.Label, Owner: w.Owner, CreatedAt: w.CreatedAt,
-				RunsLeft: w.Ledger.RunsLeft, Network: w.Network, Bytes: s.rooms.of[row].bytes,
-				EndsAt: s.unusedEnd(w),
-			}
-			if !w.claimed() {
-				v.UsedAt = max(w.CreatedAt, w.UsedAt)
-			}
-			if w.Ledger.Open != 0 {
-				v.Waiting = s.purchases.Read(w.Ledger.Open).ID
-			}
-			return v
-		},
+		view: s.tenantView,
 	})
+}
+
+func (s *state) tenantView(row uint32) TenantView {
+	w := s.workspaces.Read(row)
+	v := TenantView{
+		ID: w.ID, Label: w.Label, Owner: w.Owner, CreatedAt: w.CreatedAt,
+		RunsLeft: w.Ledger.RunsLeft, Network: w.Network, Bytes: s.rooms.of[row].bytes,
+		EndsAt: s.unusedEnd(w),
+	}
+	if !w.claimed() {
+		v.UsedAt = max(w.CreatedAt, w.UsedAt)
+	}
+	if w.Ledger.Open != 0 {
+		v.Waiting = s.purchases.Read(w.Ledger.Open).ID
+	}
+	return v
+}
+
+// TenantWith is the workspace that an id is of, or that has a run, flow, purchase or issue with it;
+// false when there is none.
+func (m *Machine) TenantWith(id [16]byte) (v TenantView, ok bool) {
+	s := m.read()
+	defer s.mu.RUnlock()
+	row := s.workspaces.find(id)
+	if at := s.runOf(id); at != 0 {
+		row = s.runs.Row(at).Workspace
+	}
+	if at := s.flows.find(id); at != 0 {
+		row = s.flows.Read(at).Workspace
+	}
+	if at := s.purchases.find(id); at != 0 {
+		row = s.purchases.Read(at).Workspace
+	}
+	if at := s.issues.find(id); at != 0 {
+		row = s.issues.Read(at).Workspace
+	}
+	if row == 0 || s.workspaces.Read(row).GoneAt != 0 {
+		return v, false
+	}
+	return s.tenantView(row), true
 }
 
 // Keys lists a workspace's keys, revoked ones too, newest first; more reports whether there are

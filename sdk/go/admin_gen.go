@@ -55,7 +55,9 @@ type Key struct {
 	// Budget is the key of the budget that it is bound to.
 	Budget    string    `json:"budget,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
-	RevokedAt time.Time `json:"revokedAt,omitzero"`
+	// LastUsedAt is its newest noted use: of the uses within an hour, the first is noted.
+	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
+	RevokedAt  time.Time `json:"revokedAt,omitzero"`
 }
 
 // MarginRow is the revenue and cost of a key in a currency.
@@ -83,6 +85,16 @@ type Payment struct {
 	Type string `json:"type,omitzero"`
 }
 
+// PlanVersion is one version of a plan, with how many subscriptions to it have not ended.
+type PlanVersion struct {
+	Version        int         `json:"version"`
+	PriceAmount    json.Number `json:"priceAmount"`
+	Currency       string      `json:"currency"`
+	IntervalMonths int         `json:"intervalMonths"`
+	BillingTiming  string      `json:"billingTiming"`
+	Subscribers    int         `json:"subscribers"`
+}
+
 // RevenuePoint is the revenue of a bucket.
 type RevenuePoint struct {
 	Start     time.Time   `json:"start"`
@@ -101,6 +113,14 @@ type RevenueSeries struct {
 	PastDue         json.Number    `json:"pastDue"`
 	PastDueInvoices int            `json:"pastDueInvoices"`
 	Points          []RevenuePoint `json:"points"`
+}
+
+// Subscriber is a subscription to a plan that has not ended.
+type Subscriber struct {
+	SubscriptionID      string    `json:"subscriptionId"`
+	CustomerReferenceID string    `json:"customerReferenceId"`
+	Version             int       `json:"version"`
+	CreatedAt           time.Time `json:"createdAt"`
 }
 
 // UsageTotals is what an environment's customers used in a range, how its checks came out, and what its invoices come to.

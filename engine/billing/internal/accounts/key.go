@@ -29,6 +29,9 @@ const (
 	MaxListedKeys = 2 * MaxAPIKeys
 )
 
+// KeyNotedMS is after how long another use of a key is to be noted.
+const KeyNotedMS = 60 * 60 * 1000
+
 // KeyFacts are an API key in its environment, as snapshots have it.
 //
 //schema:part
@@ -42,10 +45,12 @@ type KeyFacts struct {
 	Customer  uint32   `wire:"9"` // customer's row, for ScopeCustomer
 	// Budget is the node of budgets that its requests count at, or below; 0: it is bound to none.
 	Budget uint32 `wire:"10"`
+	// UsedAt is its newest noted use; 0 is none.
+	UsedAt int64 `wire:"11"`
 }
 
-// APIKey changes at most once: when it is revoked. Binding it to another budget makes another
-// APIKey.
+// APIKey changes at most once: when it is revoked. Binding it to another budget, or noting its use,
+// makes another APIKey.
 type APIKey struct {
 	KeyFacts
 	Env     uint32
@@ -81,18 +86,29 @@ func (s *Directory) AddKey(k *APIKey) {
 	e.binds(k)
 }
 
-// BindKey puts in a key's place one that is bound to a budget. A running snapshot has the one of
-// before.
+// BindKey binds a key to a budget.
 func (s *Directory) BindKey(k *APIKey, budget uint32) {
-	bound := &APIKey{KeyFacts: k.KeyFacts, Env: k.Env}
-	bound.Budget = budget
-	bound.Revoked.Store(k.Revoked.Load())
-	slot, _ := s.APIKeys.At(s.keyNumber(&k.Hash))
-	slot.Key.Store(bound)
+	bound := s.replaceKey(k, func(facts *KeyFacts) { facts.Budget = budget })
 	e := s.Environment(k.Env)
-	e.Keys.Replace(uint32(slices.Index(e.Keys.All(), k))+1, bound)
 	e.binds(k) // behind the slot: whoever reads the new number finds the new key
 	e.binds(bound)
+}
+
+// NoteKeyUse keeps when a key was used.
+func (s *Directory) NoteKeyUse(k *APIKey, at int64) {
+	s.replaceKey(k, func(facts *KeyFacts) { facts.UsedAt = at })
+}
+
+// replaceKey puts in a key's place one that is changed. A running snapshot has the one of before.
+func (s *Directory) replaceKey(k *APIKey, change func(*KeyFacts)) *APIKey {
+	changed := &APIKey{KeyFacts: k.KeyFacts, Env: k.Env}
+	change(&changed.KeyFacts)
+	changed.Revoked.Store(k.Revoked.Load())
+	slot, _ := s.APIKeys.At(s.keyNumber(&k.Hash))
+	slot.Key.Store(changed)
+	e := s.Environment(k.Env)
+	e.Keys.Replace(uint32(slices.Index(e.Keys.All(), k))+1, changed)
+	return changed
 }
 
 // APIKey finds a key by its SHA-256; nil if there is none.

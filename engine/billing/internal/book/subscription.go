@@ -23,13 +23,15 @@ func (m CancelMode) Named() CancelMode {
 // AtPeriodEnd reports whether the subscription goes on until its period ends.
 func (m CancelMode) AtPeriodEnd() bool { return m.Named() == CancelAtPeriodEnd }
 
-// Subscribed adds a subscription to its plan's count, or removes it.
+// Subscribed adds a subscription to the counts of its plan and version, or removes it.
 func (s *Book) Subscribed(b *Subscription, by int64) {
 	if b.EndedAt != 0 {
 		return
 	}
 	c := s.Environment(s.Customers.Read(b.Customer).Env).Catalog.Load()
-	c.Plans[c.Version(b.Version).Plan-1].Subscribers.Add(by)
+	v := c.Version(b.Version)
+	v.Subscribers.Add(by)
+	c.Plans[v.Plan-1].Subscribers.Add(by)
 }
 
 // PendingID returns the id of the invoice for the current period, which keeps it when it is issued.

@@ -44,7 +44,7 @@ type Plan struct {
 // Newest returns the version for new subscriptions.
 func (p *Plan) Newest() *PlanVersion { return p.Versions[len(p.Versions)-1] }
 
-// PlanVersion is one version of a plan. It never changes.
+// PlanVersion is one version of a plan. It never changes, but for its subscribers.
 type PlanVersion struct {
 	// Number counts the versions of all plans of the environment from 1, Version those of this
 	// plan; Plan is the plan's number.
@@ -61,6 +61,8 @@ type PlanVersion struct {
 	InvoiceAbove decimal.Decimal
 	// Allocations are what the plan grants in every period.
 	Allocations []CreditAllocationDocument
+	// Subscribers counts its subscriptions that are not cancelled.
+	Subscribers atomic.Int64
 }
 
 // PlanFeature is a feature within a plan version.
