@@ -22,6 +22,10 @@ func TestThePortalFromTheCommandLine(t *testing.T) {
 	require.NoError(t, os.WriteFile(logo, []byte("\x89PNG\r\n\x1a\n"), 0o600))
 	s.ok("portal", "set", "--colour", "#004080", "--logo", logo)
 	s.holds(s.ok("portal", "show"), "Colour", "#004080", "Logo", "set")
+	s.ok("portal", "set", "--colour", "#004081")
+	s.holds(s.ok("portal", "show"), "Colour", "#004081", "Logo", "set")
+	s.ok("portal", "set", "--colour", "#004082", "--standard")
+	s.holds(s.ok("portal", "show"), "Colour", "#004082", "Logo", "none")
 	_, code = s.run("portal", "set", "--logo", filepath.Join(t.TempDir(), "none.png"))
 	require.NotZero(t, code)
 }

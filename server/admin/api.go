@@ -159,7 +159,7 @@ func New(c Config) (*API, error) {
 		a.accounts.budgetRoutes(), a.hooks.deliveryRoutes(),
 		a.nodeTools.backupRoutes(), a.nodeTools.memberRoutes(),
 		a.customers.customerRoutes(), a.customers.reservationRoutes(),
-		a.catalogs.previewRoutes(), a.finders.searchRoutes(),
+		a.catalogs.previewRoutes(), a.catalogs.planRoutes(), a.finders.searchRoutes(),
 		a.portals.portalRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()

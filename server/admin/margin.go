@@ -9,8 +9,8 @@ import (
 	"tollgate/server"
 )
 
-// marginEvents is how many usage events one report may read.
-const marginEvents = 2_000_000
+// marginEvents is how many usage events and corrections one report may read.
+const marginEvents = 250_000
 
 var marginKinds = map[string]billing.MarginBy{
 	"customer": billing.MarginByCustomer, "feature": billing.MarginByFeature,
@@ -32,7 +32,8 @@ func (a *invoices) margin(x *server.Exchange) *server.Fault {
 	switch {
 	case errors.Is(err, billing.ErrMarginTooLarge):
 		return server.FieldFault("from", server.FieldOutOfRange,
-			"and to span too many usage events; ask for less time")
+			"and to span more than 250,000 usage events, which is what a report reads at most: "+
+				"ask for less time, and add the reports up")
 	case errors.Is(err, billing.ErrMarginOverflow):
 		return server.FaultOf(engine.OutcomeOverflow)
 	case err != nil:

@@ -101,6 +101,7 @@ var pathParams = map[string]server.Param{
 	"invoice":     {Schema: server.UUIDSchema},
 	"member":      {Schema: text(1, maxMember), About: "the node's name"},
 	"message":     {Schema: text(1, 64), About: "its webhook-id"},
+	"plan":        {Schema: text(1, maxID), About: "its key or id"},
 	"pool":        {Schema: server.UUIDSchema},
 	"reservation": {Schema: server.UUIDSchema},
 	"transaction": {Schema: server.UUIDSchema},

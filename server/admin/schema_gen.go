@@ -82,6 +82,7 @@ func writeKey(data *server.JSON, v *billing.KeyView) {
 	data.TextIf("customer", v.Customer)
 	data.TextIf("budget", v.Budget)
 	data.Time("createdAt", v.CreatedAt)
+	data.Time("lastUsedAt", v.UsedAt)
 	data.Time("revokedAt", v.RevokedAt)
 	data.Close('}')
 }
@@ -115,6 +116,17 @@ func writePayment(data *server.JSON, v *billing.Payment) {
 	data.Close('}')
 }
 
+func writePlanVersion(data *server.JSON, v *billing.PlanVersionView) {
+	data.Open('{')
+	data.Uint("version", uint64(v.Version))
+	data.Decimal("priceAmount", v.PriceAmount)
+	data.Text("currency", v.Currency)
+	data.Uint("intervalMonths", uint64(v.IntervalMonths))
+	data.Text("billingTiming", v.BillingTiming)
+	data.Int("subscribers", v.Subscribers)
+	data.Close('}')
+}
+
 func writeRevenuePoint(data *server.JSON, v *billing.RevenuePoint) {
 	data.Open('{')
 	data.Time("start", v.Start)
@@ -138,6 +150,15 @@ func writeRevenueSeries(data *server.JSON, v *billing.RevenueSeries) {
 		writeRevenuePoint(data, &v.Points[i])
 	}
 	data.Close(']')
+	data.Close('}')
+}
+
+func writeSubscriber(data *server.JSON, v *billing.SubscriberView) {
+	data.Open('{')
+	data.UUID("subscriptionId", v.SubscriptionID)
+	data.Text("customerReferenceId", v.CustomerReferenceID)
+	data.Uint("version", uint64(v.Version))
+	data.Time("createdAt", v.CreatedAt)
 	data.Close('}')
 }
 

@@ -67,6 +67,7 @@ func description() server.Description {
 			"UsageTotals":  server.AnswerSchema[billing.Totals](),
 			"MarginRow":    server.AnswerSchema[billing.MarginRow](),
 			"Payment":      server.AnswerSchema[billing.Payment](),
+			"Subscriber":   server.AnswerSchema[billing.SubscriberView](),
 			"PoolRequest": server.DocumentSchema[billing.CreatePool](
 				server.May("priority", server.IntSchema(-maxPriority, maxPriority))),
 			"LowBalanceRequest": server.DocumentSchema[billing.SetLowBalance](),

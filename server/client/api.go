@@ -57,6 +57,8 @@ type Config struct {
 	Now func() time.Time
 	// NodeID is the node's number in the cluster, from 1: the origin of its audit blocks.
 	NodeID uint64
+	// NoteKeys keeps when API keys are used, one entry an hour and key.
+	NoteKeys bool
 	// SpoolDir keeps the audit blocks that could not be proposed, over restarts too.
 	SpoolDir string
 	// SpoolBytes bounds them; 0 is 256 MiB.
@@ -111,6 +113,9 @@ type API struct {
 	table       *server.Table
 	limits      *server.RateLimiter
 	document    []byte
+	// noteKeys is Config's; used are the keys whose use is being noted.
+	noteKeys bool
+	used     server.Notes[[16]byte]
 
 	customers     customers
 	subscriptions subscriptions
@@ -167,7 +172,7 @@ func newAPI(c *Config) *API {
 		},
 		sandboxHost: c.SandboxHost, events: c.Events, counts: c.Counts, keys: c.Keys,
 		limits: server.NewRateLimiter(c.RateLimit, c.Now), searcher: c.Search,
-		links: c.Links,
+		links: c.Links, noteKeys: c.NoteKeys,
 	}
 	if a.searcher == nil {
 		a.searcher = search.New(search.Config{Machine: c.Machine, Events: c.Events, Keys: c.Keys})

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/fair"
+	"tollgate/engine/wire"
 	"tollgate/server"
 )
 
@@ -49,7 +51,27 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	if !a.covered(x) {
 		return server.FaultScope
 	}
-	return a.limits.Take(x, found.KeyID)
+	if fault := a.limits.Take(x, found.KeyID); fault != nil {
+		return fault
+	}
+	if a.noteKeys && a.nowMS() >= found.UsedAt+billing.KeyNotedMS {
+		a.noteUse(found.Env, found.KeyID)
+	}
+	return nil
+}
+
+// noteUse keeps that a key was used. The request does not wait for it; where it fails, a later
+// request does it.
+func (a *API) noteUse(env uint32, key [16]byte) {
+	a.used.Begin(key, func() {
+		payload := wire.Encode(nil, &billing.NoteKeyUse{Env: env, ID: key})
+		records, results := []engine.Record{{Kind: billing.KindNoteKeyUse, Payload: payload}},
+			make([]engine.Result, 1)
+		a.proposer.Propose(a.writeDeadline(), records, results)
+		if o := results[0].Outcome; o != engine.OutcomeDone {
+			a.log.Debug("the use of an API key is not noted", "outcome", o)
+		}
+	})
 }
 
 // covered reports whether the key's scope covers the route. A customer key does so for its own

@@ -71,6 +71,7 @@ var endpoints = []struct {
 		"run.id run.status",
 	},
 	{"GET", "/v1/flows/{flow}/alerts", "", 200, "", "watch.state watch.since deliveries"},
+	{"GET", "/v1/search?q=sign", "", 200, "", "results.0.kind results.0.id results.0.title complete"},
 	{
 		"GET", "/v1/runs", "", 200, "",
 		"runs.0.id runs.0.kind runs.0.status runs.0.outcome next_cursor",

@@ -14,6 +14,7 @@ func (a *API) routes() []server.Route {
 	rows = append(rows, a.moneyRoutes()...)
 	rows = append(append(rows, a.Purchases.approvalRows()...), a.Members.sessionRoutes()...)
 	rows = append(append(rows, a.Flows.accessRoutes()...), a.tenantRoutes()...)
+	rows = append(rows, a.searchRoutes()...)
 	for i := range rows {
 		describeErrors(&rows[i])
 	}

@@ -39,6 +39,7 @@ read       GET   /v1/runs
 read       GET   /v1/runs/{run_id}
 read       GET   /v1/runs/{run_id}/suggested-test
 read       GET   /v1/issues
+read       GET   /v1/search
 read       GET   /v1/notifications
 read       GET   /v1/purchases
 read       GET   /v1/purchases/{id}

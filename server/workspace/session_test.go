@@ -177,7 +177,7 @@ getAccount getExecution listFlows createFlow getFlow changeFlow archiveFlow getQ
 startRun getAlerts listRuns getRun suggestTest resumeRun cancelRun requestRun cancelRunRequest
 startLocalRun finishLocalRun inspectProduct evaluateTask listIssues changeIssue listNotifications
 readNotification buyRuns listPurchases getPurchase renewApprovalLink cancelPurchase pausePurchases
-lowerCap getSession`
+lowerCap getSession search`
 
 // TestWhatAgentsMay: exactly the routes above; anything else needs a person.
 func TestWhatAgentsMay(t *testing.T) {

@@ -83,6 +83,16 @@ func leaf(x *server.Exchange, mark string) (p state.Page, fault *server.Fault) {
 	return p, fault
 }
 
+// anyID reads the id of a workspace, or of a record that one has.
+func anyID(text string) (id [16]byte, ok bool) {
+	for _, mark := range []string{markWorkspace, markRun, markFlow, markPurchase, markIssue} {
+		if id, ok = parseID(mark, text); ok {
+			return id, true
+		}
+	}
+	return id, false
+}
+
 func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
 	p, fault := leaf(x, markWorkspace)
 	if fault != nil {
@@ -95,7 +105,15 @@ func (o *Operator) listTenants(x *server.Exchange) *server.Fault {
 	if unclaimed != "" && unclaimed != "true" && unclaimed != "false" {
 		return server.FieldFault("unclaimed", server.FieldNotAllowed, "must be true or false")
 	}
-	views, more := o.machine.Tenants(p, unclaimed == "true")
+	find := string(x.Ctx.QueryArgs().Peek("find"))
+	views, more := []state.TenantView{}, false
+	if find == "" {
+		views, more = o.machine.Tenants(p, unclaimed == "true")
+	} else if id, ok := anyID(find); ok {
+		if v, known := o.machine.TenantWith(id); known {
+			views = append(views, v)
+		}
+	}
 	made := tenantsAnswer{Workspaces: views}
 	for i := range views {
 		views[i].From = networkText(views[i].Network)

@@ -18,9 +18,48 @@ import (
 
 // CatalogCommand shows and changes the catalog of an environment.
 type CatalogCommand struct {
-	Show  call[inEnvironment, indented] `cmd:"" call:"GET catalog" help:"Print the catalog as a document that, applied, changes nothing."`
-	Apply catalogApplyCommand           `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
-	Diff  catalogDiffCommand            `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`
+	Show        call[inEnvironment, indented]       `cmd:"" call:"GET catalog" help:"Print the catalog as a document that, applied, changes nothing."`
+	Apply       catalogApplyCommand                 `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
+	Versions    call[planOutput, planVersions]      `cmd:"" call:"GET plans/{Plan}/versions" help:"List the versions of a plan, with their subscribers."`
+	Subscribers call[subscribersFlags, subscribers] `cmd:"" call:"GET plans/{Plan}/subscribers" help:"List who is subscribed to a plan."`
+	Diff        catalogDiffCommand                  `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`
+}
+
+type planOutput struct {
+	environmentOutput `embed:""`
+	Plan              string `arg:"" help:"The plan's key."`
+}
+
+type planVersions []api.PlanVersion
+
+func (l planVersions) print(out io.Writer) error {
+	t := NewTable(out, "VERSION", "PRICE", "INTERVAL", "BILLED", "SUBSCRIBERS")
+	for _, v := range l {
+		t.Row(strconv.Itoa(v.Version), string(v.PriceAmount)+" "+v.Currency,
+			strconv.Itoa(v.IntervalMonths)+" months", v.BillingTiming,
+			strconv.FormatInt(int64(v.Subscribers), 10))
+	}
+	return t.End()
+}
+
+type subscribersFlags struct {
+	planOutput `embed:""`
+	Version    int    `query:"version,omitempty" help:"Only those to this version."`
+	Limit      int    `query:"limit" default:"100" help:"How many, 1000 at most."`
+	Cursor     string `query:"cursor,omitempty" help:"Where the page before ended."`
+}
+
+type subscribers struct {
+	Subscribers []api.Subscriber `json:"subscribers"`
+	NextCursor  string           `json:"nextCursor"`
+}
+
+func (l subscribers) print(out io.Writer) error {
+	t := NewTable(out, "CUSTOMER", "VERSION", "SUBSCRIPTION", "SINCE")
+	for _, s := range l.Subscribers {
+		t.Row(s.CustomerReferenceID, strconv.Itoa(s.Version), s.SubscriptionID, moment(s.CreatedAt))
+	}
+	return older(out, t, l.NextCursor)
 }
 
 // indented is a document that is shown with its structure.

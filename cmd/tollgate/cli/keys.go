@@ -49,13 +49,14 @@ type keyFlags struct {
 type keys []api.Key
 
 func (l keys) print(out io.Writer) error {
-	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "CREATED", "REVOKED")
+	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "CREATED", "LAST USED", "REVOKED")
 	for _, k := range l {
 		scope := k.Scope
 		if k.Customer != "" {
 			scope += " " + k.Customer
 		}
-		t.Row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), moment(k.CreatedAt), moment(k.RevokedAt))
+		t.Row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), moment(k.CreatedAt),
+			moment(k.LastUsedAt), moment(k.RevokedAt))
 	}
 	return t.End()
 }

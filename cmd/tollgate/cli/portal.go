@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/base64"
 	"io"
 	"os"
@@ -12,7 +14,7 @@ type portalCommand struct {
 	Link   call[portalLinkFlags, portalLink] `cmd:"" call:"POST customers/{Customer}/portal-links" notes:"Whoever has the link sees the pages of {Customer}. It is not stored, and not shown again." help:"Make a link that opens a customer's own pages, and print it."`
 	Revoke call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}/portal-links" says:"All links of {Customer} have ended." help:"End all links that open a customer's pages."`
 	Show   call[environmentOutput, look]     `cmd:"" call:"GET portal" help:"Show colour and logo of the customers' pages."`
-	Set    call[portalSetFlags, none]        `cmd:"" call:"PUT portal" says:"The customers' pages have this look." help:"Set colour and logo of the customers' pages; what is left out is the standard."`
+	Set    portalSetCommand                  `cmd:"" help:"Set colour and logo of the customers' pages; what is left out stays."`
 }
 
 type portalLinkFlags struct {
@@ -25,10 +27,32 @@ type portalLink struct{ api.PortalLink }
 
 func (l *portalLink) secret() string { return l.URL }
 
-type portalSetFlags struct {
+type portalSetCommand struct {
 	inEnvironment `embed:""`
-	Colour        string  `json:"accentColour,omitempty" placeholder:"#17645a" help:"Colour of links, where they are legible in it."`
-	Logo          picture `json:"logo,omitempty" placeholder:"FILE" help:"A PNG, JPEG or WebP file of 32 KiB at most."`
+	Colour        string  `placeholder:"#17645a" help:"Colour of links, where they are legible in it."`
+	Logo          picture `placeholder:"FILE" help:"A PNG, JPEG or WebP file of 32 KiB at most."`
+	Standard      bool    `help:"Begin with the standard look, so that what is left out is removed."`
+}
+
+// Run sets what is named: the admin API replaces the whole look, so the present one is read before.
+func (c *portalSetCommand) Run(ctx context.Context, out io.Writer) error {
+	admin, err := c.Client()
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	var now api.Portal
+	if !c.Standard {
+		if _, err = admin.Call(ctx, "GET", c.path()+"/portal", nil, &now); err != nil {
+			return err
+		}
+	}
+	now.AccentColour = cmp.Or(c.Colour, now.AccentColour)
+	now.Logo = cmp.Or(string(c.Logo), now.Logo)
+	if _, err = admin.Call(ctx, "PUT", c.path()+"/portal", now, nil); err != nil {
+		return err
+	}
+	return Say(out, "The customers' pages have this look.")
 }
 
 // picture is a file in base64.

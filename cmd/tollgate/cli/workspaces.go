@@ -80,6 +80,7 @@ type workspaceFlags struct {
 type workspacesList struct {
 	AdminFlags  `embed:""`
 	OutputFlags `embed:""`
+	Find        string `query:"find,omitempty" help:"The one with this id, or that has the run, flow, purchase or issue with it."`
 	Unclaimed   bool   `query:"unclaimed,omitempty" help:"Those that nobody has claimed, with where they come from and what they hold."`
 	Limit       int    `query:"limit" default:"100" help:"How many, at most 100."`
 	Cursor      string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`

@@ -235,8 +235,8 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	n.client, err = client.New(client.Config{
 		Payments: service, Search: finder, Links: links,
 		Machine: n.machine, Proposer: group, Reader: group, Events: group.Events(),
-		Counts: group.Rollups(),
-		Now:    n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
+		Counts: group.Rollups(), NoteKeys: true,
+		Now: n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
 		AuditMode:   client.AuditMode(n.settings.Audit),
 		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
 		RateLimit: server.RateLimit(n.settings.RateLimit), Gate: n.gate,
