@@ -3,10 +3,12 @@ package browsertest
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,9 +48,8 @@ func (b *tab) axe() (faults []string) {
 // maxPage is how many bytes a page and its style sheets have at most, uncompressed.
 const maxPage = 100 << 10
 
-// slowest is how long the first paint of a page may take; 0 is any time, since a busy machine says
-// nothing of the pages.
-var slowest = flag.Duration("paint", 0, "the longest that the first paint of a page may take")
+// maxPaint is how long the first paint of a page may take: the median of three loads.
+const maxPaint = 300 * time.Millisecond
 
 // load is what was loaded of the page.
 type load struct {
@@ -63,19 +64,71 @@ func (b *browser) weight() (faults []string) {
 		bytes: performance.getEntriesByType("navigation")[0].decodedBodySize +
 			performance.getEntriesByType("resource").filter(r => r.name.endsWith(".css"))
 				.reduce((sum, r) => sum + r.decodedBodySize, 0),
-		paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0,
+		paint: `+"`+firstPaint+`"+`,
 	})`)
 	var l load
 	require.NoError(b.t, json.Unmarshal([]byte(text), &l))
 	b.heaviest = max(b.heaviest, l.Bytes)
-	b.paints = append(b.paints, time.Duration(l.Paint*float64(time.Millisecond)))
+	b.paints = append(b.paints, l.painted())
 	if l.Bytes == 0 || l.Bytes > maxPage {
 		faults = append(faults, fmt.Sprintf("it has %d bytes with its styles", l.Bytes))
 	}
-	if last := b.paints[len(b.paints)-1]; *slowest > 0 && last > *slowest {
-		faults = append(faults, fmt.Sprintf("it is painted after %s", last))
+	return faults
+}
+
+func (l *load) painted() time.Duration { return time.Duration(l.Paint * float64(time.Millisecond)) }
+
+// slowly is what is wrong with how long a page takes until it is seen. One slow load says nothing:
+// three more are made, and where their median is above, too, three more when the machine is less
+// busy.
+func (b *browser) slowly() (faults []string) {
+	b.t.Helper()
+	median, address := b.paints[len(b.paints)-1], b.where()
+	for try := range maxTries {
+		if median <= maxPaint {
+			return nil
+		}
+		if try > 0 {
+			awaitCalm()
+		}
+		var all []time.Duration
+		for range 3 {
+			b.open(address)
+			var l load
+			require.Eventually(b.t, func() bool {
+				l.Paint = evaluate[float64](b.tab, firstPaint)
+				return l.Paint > 0
+			}, patience, 20*time.Millisecond, "%s is not painted", address)
+			all = append(all, l.painted())
+		}
+		slices.Sort(all)
+		median = all[1]
+	}
+	if median > maxPaint {
+		faults = append(faults, fmt.Sprintf("it is painted after %s, the median of three loads", median))
 	}
 	return faults
+}
+
+const (
+	// maxTries bounds how often three loads are made.
+	maxTries = 6
+	// firstPaint is ms from the beginning of the navigation; 0: not painted yet.
+	firstPaint = `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0`
+)
+
+// awaitCalm waits until no more processes run than there are cores, for 20 seconds at most.
+func awaitCalm() {
+	end := time.Now().Add(20 * time.Second)
+	for ; time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		text, err := os.ReadFile("/proc/loadavg")
+		if fields := strings.Fields(string(text)); err == nil && len(fields) > 3 {
+			running, _, _ := strings.Cut(fields[3], "/")
+			if n, err := strconv.Atoi(running); err == nil && n <= runtime.NumCPU() {
+				return
+			}
+		}
+	}
 }
 
 // weighed tells, when a walk ends, what its pages weighed.

@@ -74,7 +74,8 @@ func TestBillingOperator(t *testing.T) {
 	b.payInvoice()
 	b.hearOfIt()
 
-	b.follow("switch to live")
+	b.click("#switch")
+	b.follow("Live")
 	b.page("live-overview")
 	b.follow("Customers")
 	b.page("live-customers-none")

@@ -57,6 +57,13 @@
 
   const structure = () => {
     const faults = [], ids = new Set();
+    const top = document.querySelector("header.top"), switched = document.querySelector(".switch[open]");
+    if (top && !switched && innerWidth >= 1280 && top.offsetHeight > 70) {
+      faults.push(`the header is ${top.offsetHeight} px high: more than one line`);
+    }
+    for (const nav of document.querySelectorAll("nav.sections, nav.tabs, nav.chips")) {
+      if (nav.querySelectorAll("a").length > 7) faults.push(`${called(nav)} has more than 7 entries`);
+    }
     const titles = [...document.querySelectorAll("h1")].filter(shown).length;
     if (titles !== 1) faults.push(`it has ${titles} h1`);
     if (!document.title || !document.documentElement.lang) faults.push("no title, or no language");

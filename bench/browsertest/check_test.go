@@ -56,6 +56,7 @@ func (b *browser) page(name string) {
 	b.t.Helper()
 	b.answer(name)
 	require.Empty(b.t, b.anew(), "%s (%s)", name, b.where())
+	require.Empty(b.t, b.slowly(), "%s (%s)", name, b.where())
 }
 
 // answer is page for what a form answered: it is not loaded anew.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/examples/sampleproduct"
@@ -246,10 +247,11 @@ func (b *browser) decline(a *agent) {
 	b.answer("approval-denied")
 	require.Equal(b.t, 1000, a.spent())
 	b.follow("To the console")
-	b.follow("Purchases")
+	b.follow("Billing")
 	b.page("purchases")
 	b.press("main table a")
 	b.page("purchase")
+	b.follow("Settings")
 	b.follow("Keys")
 	b.page("keys")
 	b.follow("History")
@@ -356,6 +358,7 @@ func (b *browser) setUp(p *product) {
 	b.page("flow-scheduled")
 	b.press("#edit")
 	b.page("flow-edit")
+	b.follow("Settings")
 	b.follow("Test access")
 	b.page("test-access-none")
 	b.fill("#host", strings.TrimPrefix(p.URL, "http://"))
@@ -370,6 +373,13 @@ func (b *browser) setUp(p *product) {
 // lists are the pages that are left.
 func (b *browser) lists(p *product) {
 	b.t.Helper()
+	b.fill("#q", "api KEY")
+	b.goOn(func() { b.do(chromedp.KeyEvent(kb.Enter)) })
+	b.reads("h1", "Get an API key")
+	b.fill("#q", "nothing is called so")
+	b.goOn(func() { b.do(chromedp.KeyEvent(kb.Enter)) })
+	b.page("search-none")
+	b.follow("Runs")
 	b.follow("Inspections")
 	b.page("inspections-none")
 	b.fill("#url", p.URL+"/")
@@ -377,6 +387,7 @@ func (b *browser) lists(p *product) {
 	b.reads("h1", "Inspection")
 	b.reads("main", "Every fetch, in order")
 	b.page("inspection")
+	b.follow("Runs")
 	b.follow("Inspections")
 	b.page("inspections")
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 
 	"tollgate/engine"
@@ -18,16 +17,6 @@ func sortFields(fields []changedField) {
 // environmentPage is a page within an environment, with its position and its siblings.
 func (v *visit) environmentPage(name, tab, title, lead string, data any) page.View {
 	p := page.View{Page: name, Title: title, Lead: lead, Data: data}
-	p.Crumbs = []page.Link{
-		{Text: "Accounts", URL: Root},
-		{Text: v.account, URL: v.base()},
-		{Text: v.environment},
-	}
-	other, base := "sandbox", Root+"/accounts/"+url.PathEscape(v.account)+"/"
-	if v.environment == "sandbox" {
-		other = "live"
-	}
-	p.Crumbs = append(p.Crumbs, page.Link{Text: "switch to " + other, URL: base + other})
 	within := tab
 	switch tab {
 	case "Keys", "Webhooks":

@@ -88,11 +88,7 @@ func (v *visit) ask(q question) {
 		q.Facts = append(q.Facts, q.Found()...)
 	}
 	q.Once, q.Action = query.Get(onceQuery), action
-	p := page.View{Page: "confirm", Title: q.Title, Data: q}
-	if v.environment != "" {
-		p.Crumbs = v.environmentPage("", "", "", "", nil).Crumbs[:3]
-	}
-	v.show(p)
+	v.show(page.View{Page: "confirm", Title: q.Title, Data: q})
 }
 
 // preview asks the engine what a change would bill at once.

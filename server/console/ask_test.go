@@ -59,7 +59,8 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	b.get("/console/changes").is(200, "marked an invoice as paid", "by bank transfer")
 	twice(anna, anna+"/subscriptions", fields("plan", "team"))
 	invoice = at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
-	twice(invoice, invoice+"/void", url.Values{}, "Void invoice 3?", "never paid").is(200, "void")
+	twice(invoice, invoice+"/void", url.Values{}, "Void invoice 3?", "never paid",
+		"Not collected</dt><dd>20.00 USD").is(200, "void")
 	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "6"))
 	id := func(i int) string {
 		return string(server.AppendUUID(nil, n.Machine.Subscriptions(n.row("anna"))[i].ID))
@@ -74,7 +75,8 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	twice(anna, anna+"/change", change, "Change to Large?", "Takes effect", "No invoice is issued now").
 		is(200, "The change of plan was recorded")
 	change.Set("type", "UPGRADE")
-	twice(anna, anna+"/change", change, "Change to Large?", "50.00 USD a month", "Invoice issued now: 3")
+	twice(anna, anna+"/change", change, "Change to Large?", "50.00 USD a month", "Invoice issued now: 3",
+		"The change to Large that is scheduled for")
 	require.Equal(t, before+1, count()[1])
 	before++
 	twice(anna, anna+"/cancel", fields("subscription", id(0), "mode", "IMMEDIATE"),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,7 +25,10 @@ func (s *Console) catalogRows() []row {
 	const catalog = "/accounts/{account}/{environment}/catalog"
 	apply := form(catalog, "apply catalog", applyCatalog)
 	apply.limit = catalogLimit
-	return []row{look(catalog, "catalog", func(v *visit) { showCatalog(v, nil) }), apply}
+	return []row{
+		look(catalog, "catalog", func(v *visit) { showCatalog(v, nil) }), apply,
+		look(catalog+"/{plan}", "plan", showPlan),
+	}
 }
 
 type catalogData struct {
@@ -84,6 +88,37 @@ func (v *visit) price(plans []api.Plan) *pricedPlan {
 		v.problem(server.FaultOf(outcome))
 	}
 	return p
+}
+
+type planData struct {
+	Base, Environment string
+	Versions          []api.PlanVersion
+	// Version is the one whose subscribers are listed; 0: all are.
+	Version     int
+	Subscribers []api.Subscriber
+	Pager       pager
+}
+
+// showPlan is a plan's versions, with how many are subscribed to each, and who they are.
+func showPlan(v *visit) {
+	key := string(v.x.Param(2))
+	data := planData{
+		Base: v.base() + "/catalog/" + url.PathEscape(key), Environment: v.base(),
+		Versions: need[[]api.PlanVersion](v, v.admin, v.adminCall("listPlanVersions", key)),
+	}
+	call, keep := v.paged(v.adminCall("listSubscribers", key), "50"), url.Values{}
+	if version := v.query("version"); version != "" {
+		call.Query.Set("version", version)
+		keep.Set("version", version)
+		data.Version, _ = strconv.Atoi(version)
+	}
+	list := need[struct {
+		Subscribers []api.Subscriber `json:"subscribers"`
+		NextCursor  string           `json:"nextCursor"`
+	}](v, v.admin, call)
+	data.Subscribers, data.Pager = list.Subscribers, v.pages(data.Base, list.NextCursor, keep)
+	v.show(v.below(v.environmentPage("plan", "Catalog", "Plan "+key, "", data),
+		"Catalog", v.base()+"/catalog"))
 }
 
 // firstCatalog is a whole, small catalog to begin with.

@@ -129,8 +129,9 @@ type customerData struct {
 	More          int // subscriptions that are not listed
 	Running       int // subscriptions that have not ended
 	Entitlements  []entitlement
-	Denied        int // features whose next use is denied
-	Plans         []api.Plan
+	Denied        int          // features whose next use is denied
+	Plans         []api.Plan   // that the forms offer
+	Gone          bool         // archived or erased: nothing new begins
 	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
 	Upcoming      []invoice
@@ -185,6 +186,8 @@ func showCustomer(v *visit) {
 		}
 	}
 	data.account(invoices)
+	data.Plans = offers(data.Plans, subscriptions)
+	data.Gone = !data.Customer.ArchivedAt.IsZero() || !data.Customer.ErasedAt.IsZero()
 	data.Subscriptions = newest(subscriptions)
 	data.More = len(subscriptions) - len(data.Subscriptions)
 	if len(data.Invoices) > maxShown {
@@ -271,10 +274,9 @@ func newest[T any](list []T) (shown []T) {
 	return shown
 }
 
-// below puts a page under another one: it has that one's crumbs.
+// below puts a page under another one: a crumb leads there.
 func (v *visit) below(p page.View, text, path string) page.View {
-	p.Crumbs = append(p.Crumbs[:2:2],
-		page.Link{Text: v.environment, URL: v.base()}, page.Link{Text: text, URL: path})
+	p.Crumbs = []page.Link{{Text: text, URL: path}}
 	return p
 }
 

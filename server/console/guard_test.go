@@ -118,7 +118,7 @@ func (b *browser) hostileSandbox() map[string]string {
 		"{customer}": url.PathEscape(hostile), "{pool}": strings.TrimPrefix(pool, at+"/pools/"),
 		"{invoice}":  strings.TrimPrefix(invoice, at+"/invoices/"),
 		"{endpoint}": b.firstLink(at+"/webhooks", at+`/webhooks/[0-9a-f-]+`)[len(at+"/webhooks/"):],
-		"{account}":  "demo", "{environment}": "sandbox", "{budget}": url.PathEscape(hostile),
+		"{account}":  "demo", "{plan}": "team", "{environment}": "sandbox", "{budget}": url.PathEscape(hostile),
 		"{id}": "00000000-0000-4000-8000-000000000000",
 	}
 }

@@ -47,11 +47,7 @@ func (s *Console) invoiceRows() []row {
 		})),
 		asked(form(invoicePath+"/void", "void invoice", func(v *visit) {
 			if !v.sure() {
-				askInvoice(v, "Void", "?", question{
-					Button: "Void for good", Danger: true, Notes: []string{
-						"A void invoice is never paid, and its usage is not billed again. It cannot be undone.",
-					},
-				})
+				askVoid(v)
 				return
 			}
 			v.invoiceForm(v.admin(v.adminCall("voidInvoice", string(v.x.Param(2)))), "void")
@@ -59,8 +55,45 @@ func (s *Console) invoiceRows() []row {
 	}
 }
 
-// askInvoice asks about one invoice.
-func askInvoice(v *visit, before, after string, q question) {
+// askVoid asks before an invoice is made void, and says what becomes of its money.
+func askVoid(v *visit) {
+	q := question{Button: "Void for good", Danger: true, Notes: []string{
+		"A void invoice is never paid, and its usage is not billed again. It cannot be undone.",
+	}}
+	id, _ := server.ParseUUID(v.x.Param(2))
+	m := v.console.config.Machine
+	shown, outcome := m.PreviewVoid(v.env, id, m.Clock(v.console.config.Now().UnixMilli()))
+	if outcome == engine.OutcomeInvoiceUnknown { // it may be issued, and not stored yet
+		askInvoice(v, "Void", "?", q)
+		return
+	}
+	if outcome != engine.OutcomeDone {
+		v.invoiceForm(server.Reply{Fault: server.FaultOf(outcome)}, "void")
+		return
+	}
+	if shown.Resumes {
+		q.Notes = append(q.Notes, "The subscription that this invoice has suspended becomes active.")
+	}
+	askInvoice(v, "Void", "?", q, func(i *invoice) []fact {
+		facts := []fact{{"Not collected", page.Money(i.Amount, i.Currency)}}
+		switch shown.Credit.Sign() {
+		case 1:
+			facts = append(facts, fact{
+				"Returned to the customer's credit", page.Money(shown.Credit.String(), i.Currency),
+			})
+		case -1:
+			facts = append(facts, fact{
+				"Taken from the customer's credit", page.Money(shown.Credit.Neg().String(), i.Currency),
+			})
+		}
+		return facts
+	})
+}
+
+// askInvoice asks about one invoice; more are further facts about it.
+func askInvoice(
+	v *visit, before, after string, q question, more ...func(*invoice) []fact,
+) {
 	id := string(v.x.Param(2))
 	shown := need[invoice](v, v.admin, v.adminCall("showInvoice", id))
 	q.Title = before + " " + strings.ToLower(shown.Title()[:1]) + shown.Title()[1:] + after
@@ -69,6 +102,9 @@ func askInvoice(v *visit, before, after string, q question) {
 		{"Customer", shown.Customer},
 		{"State", page.Words(shown.Status)},
 	}, q.Facts...)
+	for _, facts := range more {
+		q.Facts = append(q.Facts, facts(&shown)...)
+	}
 	q.Back = v.base() + "/invoices/" + url.PathEscape(id)
 	v.ask(q)
 }

@@ -77,6 +77,31 @@ func subscribe(v *visit) {
 	}), "subscribe")
 }
 
+// drops says that a scheduled change of plan ends without having taken effect.
+func (q *question) drops(c *api.ScheduledChange) {
+	if c != nil {
+		q.Notes = append(q.Notes, "The change to "+c.ToPlan.Name+" that is scheduled for "+
+			c.EffectiveAt.UTC().Format("2 Jan 2006")+" is dropped.")
+	}
+}
+
+// offers are the plans that a form offers to a customer with these subscriptions: in the currency
+// of those that have not ended, where there are some.
+func offers(plans []api.Plan, subscriptions []api.Subscription) []api.Plan {
+	currencies := map[string]bool{}
+	for i := range subscriptions {
+		if subscriptions[i].Status() != "ended" {
+			currencies[subscriptions[i].Plan.Currency] = true
+		}
+	}
+	if len(currencies) == 0 {
+		return plans
+	}
+	return slices.DeleteFunc(slices.Clone(plans), func(p api.Plan) bool {
+		return !currencies[p.Currency]
+	})
+}
+
 // askCancel shows the invoice of a cancellation, and when it takes effect.
 func askCancel(v *visit) {
 	id, mode := v.fields.Get("subscription"), v.fields.Get("mode")
@@ -106,6 +131,7 @@ func askCancel(v *visit) {
 		q.Facts = append(q.Facts, fact{"Ends", written(s.CurrentPeriodEnd)})
 		q.Notes = []string{"Usage until then is billed. The cancellation can be reverted until then."}
 	}
+	q.drops(s.ScheduledChange)
 	v.ask(q)
 }
 
@@ -157,6 +183,7 @@ func askChange(v *visit) {
 		q.Facts = append(q.Facts, fact{"Takes effect", written(s.CurrentPeriodEnd)})
 		q.Notes = []string{"The present plan stays until its period ends."}
 	}
+	q.drops(s.ScheduledChange)
 	v.ask(q)
 }
 

@@ -119,7 +119,7 @@ func (v *visit) query(name string) string { return string(v.x.Ctx.QueryArgs().Pe
 
 // base is the path of this visit's environment.
 func (v *visit) base() string {
-	return Root + "/accounts/" + url.PathEscape(v.account) + "/" + v.environment
+	return environmentURL(v.account, v.environment)
 }
 
 // paged adds the page's own cursor to a call.
@@ -195,7 +195,8 @@ func (v *visit) frame(p *page.View) {
 			v.env, v.console.config.Now().UnixMilli())))
 	}
 	if v.environment != "" {
-		p.Search = v.base() + "/search"
+		p.At, p.Others = v.account, v.others()
+		p.Search, p.Seek = v.base()+"/search", "Customer, invoice, event"
 	}
 	at := string(v.x.Ctx.Path())
 	section := func(text, path string) {

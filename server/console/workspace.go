@@ -39,6 +39,7 @@ func workspaceURL(id string) string { return Root + "/workspaces/" + url.PathEsc
 type workspacesData struct {
 	Workspaces []api.TenantOfList
 	Unclaimed  bool
+	Sought     string
 	Pager      pager
 }
 
@@ -50,8 +51,15 @@ func showWorkspaces(v *visit) {
 		call.Query.Set("unclaimed", "true")
 		keep.Set("unclaimed", "true")
 	}
+	if data.Sought = strings.TrimSpace(v.query("find")); data.Sought != "" {
+		call.Query.Set("find", data.Sought)
+	}
 	list := need[api.Tenants](v, v.admin, v.paged(call, "50"))
 	data.Workspaces = list.Workspaces
+	if data.Sought != "" && len(data.Workspaces) == 1 && v.fault == nil {
+		v.console.site.Redirect(v.x, workspaceURL(data.Workspaces[0].ID))
+		return
+	}
 	data.Pager = v.pages(Root+"/workspaces", list.NextCursor, keep)
 	v.show(page.View{
 		Page: "workspaces", Title: "Workspaces", Data: data,

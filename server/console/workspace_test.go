@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +40,9 @@ func TestWorkspaces(t *testing.T) {
 	list, _ := n.tenants.Machine.Tenants(state.Page{Limit: 1}, false)
 	require.Len(t, list, 1)
 	at := b.firstLink("/console/workspaces", `/console/workspaces/[^"?]+`)
+	id := strings.TrimPrefix(at, "/console/workspaces/")
+	require.Equal(t, at, b.get("/console/workspaces?find="+id).is(303).to)
+	b.get("/console/workspaces?find=run_00000000000000000000000001").is(200, `id="no-match"`)
 	b.submit(at, at+"/claim", fields("owner", "person@example.com")).
 		is(200, "It was changed", "person@example.com", "admin-key")
 	b.submit(at, at+"/credits", fields("amount", "5", "note", hostile)).is(200, "5")

@@ -212,11 +212,14 @@ func TestClaimsAndChoices(t *testing.T) {
 	require.Equal(t, 303, s.sends(owner.Root+"/you/claim", "code", "code other").status,
 		"the same form again")
 	require.Equal(t, 404, s.sends(owner.Root+"/you/claim", "code", "code other", "_once", "x").status)
+	theirs := account
 	account, _ = s.Machine.Account(first, 0)
 	require.Equal(t, 303, choose().status)
 	s.again()
 	require.Equal(t, first, s.who.Workspace)
 	require.Contains(t, s.sees(owner.Root+"/you"), "shown by these pages")
+	require.Contains(t, s.sees(owner.Root), `name="workspace" value="`+api.NounWorkspace.Text(theirs.ID)+`"`,
+		"the switcher")
 }
 
 // TestARefusedFormKeepsItsValues: the values stay in their form; a claim code is not shown again.

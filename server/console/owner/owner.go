@@ -176,6 +176,7 @@ func (p *Pages) rows() []row {
 		get("/test-access", "test access", showAccess),
 		get("/keys", "keys", showKeys),
 		get("/history", "history", showHistory),
+		get("/search", "search", showSearch),
 		{method: "GET", path: "/you", name: "you", anywhere: true, show: showYou},
 		form("/you/workspace", "choose workspace", chooseWorkspace),
 		form("/you/workspaces", "open workspace", openWorkspace),

@@ -107,7 +107,7 @@ func everyPage() []string {
 		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")), "/issues", "/inspections",
 		"/purchases",
 		"/purchases/" + api.NounPurchase.Text(enginetest.ID("purchase")), "/keys",
-		"/history", "/flows/new",
+		"/history", "/flows/new", "/search", "/search?q=nothing",
 		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/edit",
 		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/start",
 		"/flows/" + api.NounFlow.Text(enginetest.ID("flow")) + "/alerts",

@@ -98,27 +98,49 @@ func (p *Pages) showFirst(v *visit) {
 
 func (v *visit) now() int64 { return v.config.Machine.Clock(v.config.Now().UnixMilli()) }
 
-// sections are the pages of the navigation.
-var sections = []page.Link{
-	{Text: "Overview", URL: Root},
-	{Text: "Runs", URL: Root + "/runs"},
-	{Text: "Flows", URL: Root + "/flows"},
-	{Text: "Issues", URL: Root + "/issues"},
-	{Text: "Inspections", URL: Root + "/inspections"},
-	{Text: "Purchases", URL: Root + "/purchases"},
-	{Text: "Test access", URL: Root + "/test-access"},
-	{Text: "Keys", URL: Root + "/keys"},
-	{Text: "History", URL: Root + "/history"},
-	{Text: "You", URL: Root + "/you"},
+// section is an entry of the navigation: its first page is where it leads.
+type section struct {
+	text  string
+	pages []page.Link
+}
+
+// sections are the navigation. One that has several pages shows them within it.
+var sections = []section{
+	{"Overview", []page.Link{{URL: Root}}},
+	{"Runs", []page.Link{
+		{Text: "Runs", URL: Root + "/runs"}, {Text: "Inspections", URL: Root + "/inspections"},
+	}},
+	{"Flows", []page.Link{{URL: Root + "/flows"}}},
+	{"Issues", []page.Link{{URL: Root + "/issues"}}},
+	{"Billing", []page.Link{{URL: Root + "/purchases"}}},
+	{"Settings", []page.Link{
+		{Text: "You", URL: Root + "/you"}, {Text: "Keys", URL: Root + "/keys"},
+		{Text: "Test access", URL: Root + "/test-access"}, {Text: "History", URL: Root + "/history"},
+	}},
+}
+
+// navigate fills the navigation of a page at a path.
+func navigate(p *page.View, at string) {
+	for _, s := range sections {
+		link, within := page.Link{Text: s.text, URL: s.pages[0].URL}, []page.Link(nil)
+		for _, w := range s.pages {
+			w.Here = at == w.URL
+			link.Here = link.Here || w.Here || w.URL != Root && strings.HasPrefix(at, w.URL+"/")
+			within = append(within, w)
+		}
+		if p.Nav = append(p.Nav, link); link.Here && len(within) > 1 {
+			p.Within = within
+		}
+	}
 }
 
 // show answers with a page of this visit.
 func (v *visit) show(p page.View) {
 	p.Token, p.Who, p.SignOut = v.who.Token, v.who.Name, "/logout"
-	at := string(v.x.Ctx.Path())
-	for _, link := range sections {
-		link.Here = at == link.URL || link.URL != Root && strings.HasPrefix(at, link.URL+"/")
-		p.Nav = append(p.Nav, link)
+	navigate(&p, string(v.x.Ctx.Path()))
+	if v.who.Workspace != 0 {
+		p.At, p.Others = v.account.Label, v.others()
+		p.Search, p.Seek = Root+"/search", "Flow, run, purchase"
 	}
 	if p.Notice = v.notice; p.Notice == nil {
 		p.Notice = v.happened()
@@ -127,6 +149,32 @@ func (v *visit) show(p page.View) {
 		p.Fields = v.fields
 	}
 	v.site.Show(v.x, cmp.Or(v.status, 200), &p)
+}
+
+// maxSwitch is how many workspaces the switcher offers, the newest first.
+const maxSwitch = 20
+
+// others are the person's other workspaces; nil where there is none.
+func (v *visit) others() []page.Group {
+	owned, more := v.config.Machine.Owned(v.who.Person, state.Page{Limit: maxSwitch})
+	g := page.Group{Title: "Workspace"}
+	for i := range owned {
+		if owned[i].Row == v.who.Workspace {
+			continue
+		}
+		g.Choices = append(g.Choices, page.Choice{
+			Link: page.Link{Text: owned[i].Label, URL: Root + "/you/workspace"},
+			Post: "workspace", Value: api.NounWorkspace.Text(owned[i].ID),
+		})
+	}
+	if len(g.Choices) == 0 {
+		return nil
+	}
+	if more {
+		all := page.Link{Text: "All workspaces", URL: Root + "/you"}
+		g.Choices = append(g.Choices, page.Choice{Link: all})
+	}
+	return []page.Group{g}
 }
 
 // fail answers with a page: what went wrong, what was not changed and what to do.

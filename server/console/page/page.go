@@ -30,6 +30,19 @@ type Link struct {
 	Here bool
 }
 
+// Group is choices that belong together.
+type Group struct {
+	Title   string
+	Choices []Choice
+}
+
+// Choice is what a page can be of instead: a place to go to, or, where Post is set, a form's button
+// that sends Value in the field of that name.
+type Choice struct {
+	Link
+	Post, Value string
+}
+
 // Tone is how a notice is meant; it is also its style's name.
 type Tone string
 
@@ -72,9 +85,12 @@ type View struct {
 	// Place is live or sandbox where the page is of an environment, Clock the sandbox's own time:
 	// the header shows both, so that they are not confused.
 	Place, Clock string
-	// Search is where the header's form looks for what was typed, Sought what it was; without an
-	// address there is no such form.
-	Search, Sought string
+	// At names what the pages are of, such as an account, and Others lead to what else they can be of.
+	At     string
+	Others []Group
+	// Search is where the header's form looks for what was typed, Sought what it was, Seek what may
+	// be; without an address there is no such form.
+	Search, Sought, Seek string
 	// House shows the page in the name of an account instead of Tollgate's: for its customers.
 	House *House
 	// Plain leaves the frame out: for signing in.

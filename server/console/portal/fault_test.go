@@ -253,4 +253,13 @@ func TestHoldsAndBudgets(t *testing.T) {
 	require.NotContains(t, n.get(ben).is(200, "Reserved").body, "Release…")
 	n.get(release).is(403, "cannot be done here")
 	n.send(ben, release, nil).is(403, "cannot be done here")
+
+	// One that has ended says so, whatever the plan allows.
+	n.Do(t, billing.KindSettleReservation, &billing.SettleReservation{
+		Env: n.env, ID: [16]byte{11, 'b'}, EventKey: "call of ben", Key: [16]byte{12},
+		Items:      []billing.SettleItem{{FeatureKey: "calls", Units: decimal.FromInt(1)}},
+		OccurredAt: time.Now().UnixMilli(),
+	})
+	n.get(release).is(409, "This reservation has ended", "holds nothing any more")
+	n.send(ben, release, nil).is(409, "This reservation has ended")
 }

@@ -71,6 +71,10 @@ func releasable(r *api.Reservation, subscriptions []api.Subscription) bool {
 	})
 }
 
+// faultHoldOver answers about a reservation that has expired or was settled.
+var faultHoldOver = server.NewFault(409, "reservation_over", "This reservation has ended").With(
+	"It has expired, or its call has ended, and holds nothing any more. Nothing was changed.")
+
 // ownHold finds the reservation that the path names among the customer's, which they may release;
 // another's is not found. One that they have released already is it, too.
 func (v *visit) ownHold() (r api.Reservation, ok bool) {
@@ -91,7 +95,11 @@ func (v *visit) ownHold() (r api.Reservation, ok bool) {
 	if !ok {
 		return r, false
 	}
-	if !releasable(&r, list) || r.State != "open" && r.State != "released" {
+	if r.State != "open" && r.State != "released" {
+		v.finish(server.Reply{Fault: faultHoldOver}, "")
+		return r, false
+	}
+	if !releasable(&r, list) {
 		v.x.Refuse(faultNotOffered)
 		return r, false
 	}

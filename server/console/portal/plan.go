@@ -196,14 +196,17 @@ func askCancel(v *visit) {
 	if !ok {
 		return
 	}
+	note := "It goes on until then, and usage until then is billed. Until then you can keep it " +
+		"after all. Nothing is refunded."
+	if s.ScheduledChange != nil {
+		note += " The change to " + s.ScheduledChange.ToPlan.Name + " that is scheduled is dropped."
+	}
 	v.show("confirm", "Cancel "+s.Plan.Name+"?", question{
 		Facts: []fact{
 			{"Plan", s.Plan.Name + ", " + bill.PerInterval(&s.Plan)},
 			{"Ends", s.CurrentPeriodEnd.UTC().Format("2 Jan 2006")},
 		},
-		Note: "It goes on until then, and usage until then is billed. Until then you can keep it after " +
-			"all. Nothing is refunded.",
-		Button: "Cancel at the period's end", Danger: true, Back: v.base,
+		Note: note, Button: "Cancel at the period's end", Danger: true, Back: v.base,
 		Action: v.base + "/subscriptions/" + s.ID + "/cancel",
 	})
 }
