@@ -93,7 +93,7 @@ func (m *customerReader) PreviewVoid(
 	lock := s.ReadLock(s.Subscriptions.Read(subscription).Customer)
 	defer lock.RUnlock()
 	now = s.Environment(env).Now(now)
-	l := s.LedgerAmong(subscription, now)
+	l := s.LedgerAt(subscription, now)
 	at, outcome := s.unpaidIn(l, &id)
 	if outcome != engine.OutcomeDone {
 		return p, outcome
