@@ -64,7 +64,7 @@ func (b *browser) weight() (faults []string) {
 		bytes: performance.getEntriesByType("navigation")[0].decodedBodySize +
 			performance.getEntriesByType("resource").filter(r => r.name.endsWith(".css"))
 				.reduce((sum, r) => sum + r.decodedBodySize, 0),
-		paint: `+"`+firstPaint+`"+`,
+		paint: `+firstPaint+`,
 	})`)
 	var l load
 	require.NoError(b.t, json.Unmarshal([]byte(text), &l))

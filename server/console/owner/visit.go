@@ -114,8 +114,10 @@ var sections = []section{
 	{"Issues", []page.Link{{URL: Root + "/issues"}}},
 	{"Billing", []page.Link{{URL: Root + "/purchases"}}},
 	{"Settings", []page.Link{
-		{Text: "You", URL: Root + "/you"}, {Text: "Keys", URL: Root + "/keys"},
-		{Text: "Test access", URL: Root + "/test-access"}, {Text: "History", URL: Root + "/history"},
+		{Text: "You", URL: Root + "/you"},
+		{Text: "Keys", URL: Root + "/keys"},
+		{Text: "Test access", URL: Root + "/test-access"},
+		{Text: "History", URL: Root + "/history"},
 	}},
 }
 
