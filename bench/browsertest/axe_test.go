@@ -119,8 +119,12 @@ const (
 
 // awaitCalm waits until no more processes run than there are cores, for 20 seconds at most.
 func awaitCalm() {
-	end := time.Now().Add(20 * time.Second)
-	for ; time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	end, tick := time.Now().Add(20*time.Second), time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for at := range tick.C {
+		if at.After(end) {
+			return
+		}
 		text, err := os.ReadFile("/proc/loadavg")
 		if fields := strings.Fields(string(text)); err == nil && len(fields) > 3 {
 			running, _, _ := strings.Cut(fields[3], "/")

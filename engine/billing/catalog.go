@@ -116,7 +116,7 @@ func (m *customerReader) SubscribersOf(
 	row, list := min(q.Before, s.whole.customers.Load()+1), []SubscriberView{}
 	for scan := q.Scan; row > 1 && scan > 0 && len(list) < q.Limit; scan-- {
 		row--
-		list = s.subscriptionsTo(list, row, p.Number, q)
+		list = subscriptionsTo(s, list, row, p.Number, q)
 	}
 	if row > 1 {
 		next = row
@@ -125,8 +125,8 @@ func (m *customerReader) SubscribersOf(
 }
 
 // subscriptionsTo appends those of a customer.
-func (s *state) subscriptionsTo(
-	list []SubscriberView, customer, plan uint32, q *SubscriberQuery,
+func subscriptionsTo(
+	s *state, list []SubscriberView, customer, plan uint32, q *SubscriberQuery,
 ) []SubscriberView {
 	lock := s.ReadLock(customer)
 	defer lock.RUnlock()

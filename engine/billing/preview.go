@@ -94,12 +94,12 @@ func (m *customerReader) PreviewVoid(
 	defer lock.RUnlock()
 	now = s.Environment(env).Now(now)
 	l := s.LedgerAt(subscription, now)
-	at, outcome := s.unpaidIn(l, &id)
+	at, outcome := unpaidIn(s, l, &id)
 	if outcome != engine.OutcomeDone {
 		return p, outcome
 	}
 	suspended := l.Sub.SuspendedAt != 0
-	p.Credit, outcome = s.void(l, at, now)
+	p.Credit, outcome = void(s, l, at, now)
 	p.Resumes = suspended && l.Sub.SuspendedAt == 0
 	return p, outcome
 }

@@ -63,14 +63,16 @@ func (t *turn) unpaid(
 	if !ok {
 		return nil, 0, engine.OutcomeDeferred
 	}
-	if at, outcome = t.unpaidIn(l, id); outcome != engine.OutcomeDone {
+	if at, outcome = unpaidIn(t.state, l, id); outcome != engine.OutcomeDone {
 		return nil, 0, outcome
 	}
 	return l, at, outcome
 }
 
 // unpaidIn finds an unpaid invoice in the ledger of its subscription.
-func (s *state) unpaidIn(l *lifecycle.Ledger, id *[16]byte) (at int, outcome engine.Outcome) {
+func unpaidIn(
+	s *state, l *lifecycle.Ledger, id *[16]byte,
+) (at int, outcome engine.Outcome) {
 	for i := range l.Unpaid {
 		if l.Unpaid[i].ID == *id {
 			return i, engine.OutcomeDone
@@ -105,7 +107,7 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 
-	if _, outcome = t.void(l, at, l.Env.Now(t.Stamp)); outcome != engine.OutcomeDone {
+	if _, outcome = void(t.state, l, at, l.Env.Now(t.Stamp)); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	t.Commit(l)
@@ -116,8 +118,8 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 
 // void makes an unpaid invoice of a ledger VOID, and returns what the customer's credit gains by
 // it.
-func (s *state) void(
-	l *lifecycle.Ledger, at int, now int64,
+func void(
+	s *state, l *lifecycle.Ledger, at int, now int64,
 ) (credit decimal.Decimal, outcome engine.Outcome) {
 	v := &l.Unpaid[at]
 	items := s.InvoiceItems(v.Row, &v.Invoice)
