@@ -245,7 +245,7 @@ var reasonTexts = [...]reasonText{
 		"no_subscription", "no subscription", "The customer has no subscription.",
 	},
 	billing.ReasonSuspended: {
-		"subscription_suspended", "suspended", "The subscription is suspended for lack of payment.",
+		"subscription_suspended", "suspended", "The subscription is suspended: an invoice is unpaid beyond its grace period.",
 	},
 	billing.ReasonNotInPlan: {
 		"feature_not_in_plan", "feature in no plan", "None of the customer's plans has this feature.",
@@ -284,8 +284,26 @@ func textOf(r billing.Reason) reasonText {
 	return reasonText{"denied", "denied", "The feature may not be used."}
 }
 
+// besideHolds is the text of a decision that counts what open reservations hold.
+func besideHolds(d *billing.Decision) reasonText {
+	text := textOf(d.Reason)
+	if d.Held.IsZero() {
+		return text
+	}
+	switch d.Reason {
+	case billing.ReasonLimitReached:
+		text.rule = "used + held >= limit"
+		text.description = "The usage limit of this feature is used up, or held by open reservations."
+	case billing.ReasonWouldExceed:
+		text.rule = "used + held + requested > limit"
+		text.description = "The requested usage, with what open reservations hold, would exceed the usage " +
+			"limit of this feature."
+	}
+	return text
+}
+
 func (c *checking) answer(data *server.JSON) {
-	d, text := &c.decision, textOf(c.decision.Reason)
+	d, text := &c.decision, besideHolds(&c.decision)
 	data.Open('{')
 	data.Bytes("referenceCustomerId", c.query.Customer)
 	data.Bytes("featureKey", c.query.Feature)
@@ -298,6 +316,7 @@ func (c *checking) answer(data *server.JSON) {
 	data.UUID("subscriptionId", d.SubscriptionID)
 	decimalIf(data, "limit", d.Limit, d.HasUsage && d.HasLimit)
 	decimalIf(data, "used", d.Used, d.HasUsage)
+	decimalIf(data, "held", d.Held, d.HasUsage && !d.Held.IsZero())
 	data.Uint("logIndex", d.LogIndex)
 	if d.Refused.Budget != "" {
 		data.Name("budget")

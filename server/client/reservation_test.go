@@ -58,6 +58,10 @@ func TestAReservationIsSettled(t *testing.T) {
 	require.Equal(t, []any{"open", "r"}, []any{part.data("state"), part.data("reservationKey")})
 	n.call("POST", at+"/extend", `{"usageUnits":3,"ttlSeconds":60}`).is(200, "")
 	n.call("POST", at+"/extend", `{"usageUnits":4}`).is(402, "reservation_short")
+	reason := n.call("GET", "entitlements/acme/calls", "").is(200, "").data("meta", "reason").(map[string]any)
+	require.Equal(t, []any{"limit_reached", "used + held >= limit", 1.0, 2.0, 3.0}, []any{
+		reason["code"], reason["rule"], reason["used"], reason["held"], reason["limit"],
+	})
 	done := n.call("POST", at+"/settle", `{"usageUnits":2.5,"eventIdempotencyKey":"mine","costAmount":0.1}`)
 	require.Equal(t, "settled", done.is(200, "").data("state"))
 	n.call("POST", at+"/settle", `{"usageUnits":2.5}`).is(200, "")

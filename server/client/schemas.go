@@ -86,6 +86,7 @@ func entitlementSchema() *server.Schema {
 			server.May("subscriptionId", server.UUIDSchema),
 			server.May("limit", server.NumberSchema),
 			server.May("used", server.NumberSchema),
+			server.May("held", server.NumberSchema),
 			server.Must("logIndex", server.IntegerSchema),
 			server.May("budget", server.RefTo("BudgetRefusal")),
 		)))),
