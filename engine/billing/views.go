@@ -161,7 +161,7 @@ type SubscriptionView struct {
 	CancelMode        book.CancelMode `json:"cancelMode,omitzero"`
 	CancelEffectiveAt int64           `json:"cancelEffectiveAt,omitzero" as:"time"`
 	CancelledAt       int64           `json:"cancelledAt,omitzero" as:"time"`
-	EndedAt           int64
+	EndedAt           int64           `json:"endedAt,omitzero" as:"time"`
 	// CancelledByCustomer reports whether the customer has cancelled it, and so may revert that.
 	CancelledByCustomer bool
 	// ScheduledChange is the pending plan change; nil when there is none.

@@ -224,6 +224,7 @@ type Subscription struct {
 	CancelMode        string    `json:"cancelMode,omitzero"`
 	CancelEffectiveAt time.Time `json:"cancelEffectiveAt,omitzero"`
 	CancelledAt       time.Time `json:"cancelledAt,omitzero"`
+	EndedAt           time.Time `json:"endedAt,omitzero"`
 	// ScheduledChange is the pending plan change; nil when there is none.
 	ScheduledChange  *ScheduledChange `json:"scheduledChange,omitzero"`
 	BillingAnchorDay int              `json:"billingAnchorDay"`

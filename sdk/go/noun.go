@@ -34,7 +34,7 @@ func (s *Subscription) Status() string {
 	switch {
 	case s.IsActive:
 		return "active"
-	case !s.Metadata.SuspendedAt.IsZero():
+	case !s.Metadata.SuspendedAt.IsZero() && s.EndedAt.IsZero():
 		return "suspended"
 	}
 	return "ended"

@@ -816,6 +816,7 @@ func handWriteCancellation(data *server.JSON, s *billing.SubscriptionView) {
 	data.TextIf("cancelMode", cancelModeNames[s.CancelMode])
 	data.Time("cancelEffectiveAt", s.CancelEffectiveAt)
 	data.Time("cancelledAt", s.CancelledAt)
+	data.Time("endedAt", s.EndedAt)
 	if s.ScheduledChange != nil {
 		data.Object("scheduledChange")
 		handWritePlanChange(data, s.ScheduledChange)

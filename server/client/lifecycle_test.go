@@ -40,13 +40,16 @@ func TestCancellationOverHTTP(t *testing.T) {
 	require.Equal(t, "END_OF_PERIOD", a.data("cancelMode"))
 	require.Equal(t, a.data("currentPeriodEnd"), a.data("cancelEffectiveAt"))
 	require.NotEmpty(t, a.data("cancelledAt"))
+	require.Nil(t, a.data("endedAt"))
 	n.call("DELETE", cancel+"/scheduled", "").is(200, "")
 	a = show()
 	for _, name := range []string{"cancelMode", "cancelEffectiveAt", "cancelledAt"} {
 		require.Nil(t, a.data(name), name)
 	}
 	n.call("POST", cancel+"?cancelMode=IMMEDIATE", "").is(200, "")
-	require.Equal(t, false, show().data("isActive"))
+	a = show()
+	require.Equal(t, false, a.data("isActive"))
+	require.Equal(t, a.data("cancelEffectiveAt"), a.data("endedAt"))
 	n.call("POST", cancel+"?cancelMode=IMMEDIATE", "").is(200, "")
 	n.call("POST", cancel+"?cancelMode=END_OF_PERIOD", "").is(400, "subscription_ended")
 	n.call("DELETE", cancel+"/scheduled", "").is(400, "nothing_to_revert")

@@ -258,6 +258,7 @@ func writeSubscription(data *server.JSON, v *billing.SubscriptionView) {
 	data.TextIf("cancelMode", v.CancelMode.String())
 	data.Time("cancelEffectiveAt", v.CancelEffectiveAt)
 	data.Time("cancelledAt", v.CancelledAt)
+	data.Time("endedAt", v.EndedAt)
 	if v.ScheduledChange != nil {
 		data.Name("scheduledChange")
 		writeScheduledChange(data, v.ScheduledChange)
