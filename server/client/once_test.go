@@ -111,3 +111,26 @@ func TestAnEmptyIdempotencyKeyIsRefused(t *testing.T) {
 			is(400, "validation_failed")
 	}
 }
+
+// answersLost is a proposer whose first attempts are carried out, and their answers lost.
+type answersLost struct{ server.Proposer }
+
+func (p answersLost) Propose(by time.Time, records []engine.Record, results []engine.Result) {
+	p.Proposer.Propose(by, records, results)
+	for i := range records {
+		if records[i].Kind == billing.KindExtendReservation {
+			results[i] = engine.Result{Outcome: results[i].Outcome}
+		}
+	}
+}
+
+// TestAnExtensionWhoseAnswerWasLostAnswersWithTheReservation: an attempt after it finds the command
+// carried out, and has no answer of its own.
+func TestAnExtensionWhoseAnswerWasLostAnswersWithTheReservation(t *testing.T) {
+	n := start(t, func(c *client.Config) { c.Proposer = answersLost{c.Proposer} })
+	n.customer("acme")
+	id := n.call("POST", "reservations", hold("r", calls+`1`)).is(201, "").data("id").(string)
+	a := n.call("POST", "reservations/"+id+"/extend", `{"usageUnits":2}`).is(200, "")
+	require.Equal(t, []any{id, "open"}, []any{a.data("id"), a.data("state")})
+	require.Equal(t, 2.0, a.data("items").([]any)[0].(map[string]any)["heldUnits"])
+}

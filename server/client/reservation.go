@@ -424,8 +424,11 @@ func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault := form.Read(x.Body, &c, readExtension); fault != nil {
 		return fault
 	}
-	return a.answerReservation(x, 200,
-		a.propose(x, billing.KindExtendReservation, wire.Encode(nil, &c)))
+	r := a.propose(x, billing.KindExtendReservation, wire.Encode(nil, &c))
+	if r.Outcome == engine.OutcomeDone && len(r.Value) == 0 {
+		return a.getReservation(x, id) // an attempt whose answer was lost has carried it out
+	}
+	return a.answerReservation(x, 200, r)
 }
 
 // releaseReservation is POST /reservations/{reservationId}/release.
