@@ -373,7 +373,7 @@ func (h *settling) budget(t *turn) {
 			t.budgets.Forest.Release(&t.Tx, row)
 		case h.rehold || was.Units != h.items[n].Held():
 			charge, ok := t.chargeOf(h.hold.Customer, &h.items[n], h.now, h.hold.ExpiresAt)
-			if !ok || !t.budgets.Forest.Holdable(node, []budgets.Charge{charge}) {
+			if !ok || !t.budgets.Forest.Holdable(node, []budgets.Charge{was.Neg(), charge}) {
 				charge = was // prices or costs have left the range of numbers since
 			}
 			t.budgets.Forest.Hold(&t.Tx, row, node, &charge, h.hold.Over())

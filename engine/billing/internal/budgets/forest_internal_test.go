@@ -709,3 +709,26 @@ func TestAForcedCorrectionIsAnOverrun(t *testing.T) {
 	require.True(t, l.Overrun)
 	require.True(t, f.windows.Read(l.FirstClosed).Overrun)
 }
+
+// TestWhatIsHeldBelowIsOneSum: however many nodes hold it, a move touches a limit once for each
+// feature and currency.
+func TestWhatIsHeldBelowIsOneSum(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: "top"}, 0))
+	hold := func(n uint32, c Charge) {
+		key := fmt.Sprint(n)
+		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: key, Parent: "top"}, 0))
+		f.Hold(&tx, n, f.Named(1, []byte(key)), &c)
+	}
+	for n := range uint32(50) {
+		hold(n+1, Charge{Feature: 1 + n%2, Units: decimal.FromInt(2)})
+	}
+	top := f.Named(1, []byte("top"))
+	require.Equal(t, []Charge{
+		{Feature: 1, Units: decimal.FromInt(50)}, {Feature: 2, Units: decimal.FromInt(50)},
+	}, f.tallied(top))
+	hold(51, Charge{Feature: 1, Units: decimal.Largest()})
+	require.Len(t, f.tallied(top), 3, "a sum out of range is two")
+}

@@ -362,14 +362,30 @@ func (f *Forest) height(row uint32) (height int) {
 	return height
 }
 
-// tallied is what is held at a node and below, by feature and currency.
+// tallied is what is held at a node and below, one charge for each feature and currency; more only
+// where a sum would leave the range of numbers. So a limit is touched a few times, however many nodes
+// hold.
 func (f *Forest) tallied(row uint32) (held []Charge) {
+	type kind struct {
+		feature  uint32
+		currency [3]byte
+	}
+	latest := make(map[kind]int) // places in held
 	for _, at := range f.in(f.nodes.Read(row).Env).nodes {
 		if f.nodes.Read(at).FirstHeld == 0 || !f.below(at, row) {
 			continue
 		}
 		for tally := f.nodes.Read(at).FirstHeld; tally != 0; tally = f.tallies.Read(tally).Next {
-			held = append(held, f.tallies.Read(tally).Charge)
+			c := f.tallies.Read(tally).Charge
+			of := kind{c.Feature, c.Currency}
+			if i, met := latest[of]; met {
+				if sum := held[i]; sum.add(&c) {
+					held[i] = sum
+					continue
+				}
+			}
+			latest[of] = len(held)
+			held = append(held, c)
 		}
 	}
 	return held
