@@ -28,7 +28,7 @@ func (c *clock) print(out io.Writer) error {
 	return Say(out, "%s", text)
 }
 
-// uncounted is said where an answer has no counts. It has none either where nothing fell due.
+// uncounted is said where an answer has no counts: nothing fell due, or it was too much to count.
 const uncounted = "Nothing that is counted fell due"
 
 // did says what an advance did.
