@@ -233,6 +233,44 @@ func (k *correcting) beside(t *turn, l *lifecycle.Ledger, delta decimal.Decimal)
 	return u.compare(at.Feature, decimal.Max(n.Reading(at.Feature), n.Next), delta)
 }
 
+// fits is how many more units of a recorded event an ordinary event could count, where it counts.
+func (k *correcting) fits(t *turn, units decimal.Decimal) decimal.Decimal {
+	row := k.original.Subscription
+	if units.Sign() <= 0 || row == 0 || row > t.Subscriptions.Len() ||
+		t.Subscriptions.Read(row).Customer != k.owner {
+		return units
+	}
+	l, ok := t.Advanced(row, k.now)
+	if !ok {
+		return units // place defers it
+	}
+	at, stands := l.SpotOf(k.original.counted())
+	if stands == lifecycle.Nowhere || stands == lifecycle.Gone {
+		return units
+	}
+	p := l.PlaceOf(at, k.original.Feature)
+	f, total := p.Feature, decimal.Decimal{}
+	if at.Closed != nil {
+		total, f = l.Compared(at.Closed, k.original.Feature)
+	} else {
+		n := &l.Counters[p.Counter-l.Sub.FirstCounter]
+		if total = n.Reading(f); at.Ahead && !f.Accumulate {
+			total = n.Next
+		}
+		total = sums.Of(total, t.Held.Units(k.owner, row, k.original.Feature, k.now))
+	}
+	if f.HasMax && f.Hard {
+		units = decimal.Min(units, sums.Remaining(f.Max, total))
+	}
+	if p.Credited() && !p.Feature.Credits.Fallback {
+		purse := t.PurseOf(k.owner, p.Feature.Credits.Pool, k.now)
+		_, kept := t.heldBeside(k.owner, p, k.now)
+		purse.Keep(kept)
+		units = decimal.Min(units, purse.Coverable(units, &p.Feature.Credits))
+	}
+	return units
+}
+
 // counted returns where the event counted when it was recorded.
 func (u *usageEntry) counted() lifecycle.Counted {
 	if u.Outcome != engine.OutcomeDone && u.Outcome != engine.OutcomeLimitReached {

@@ -180,6 +180,9 @@ func (h *ledgers) settleHold(v *ledgerHold, id [16]byte) {
 		}
 	}
 	delta := plus(c.Items[0].Units, v.settled.Neg())
+	if v.state == billing.ReservationBilled && c.Partial && delta.Sign() < 0 {
+		delta = decimal.Decimal{} // a part takes nothing back
+	}
 	late := h.chosen(v.p, v.feature, h.now())
 	r := h.l.Do(billing.KindSettleReservation, c)
 	final := func() {

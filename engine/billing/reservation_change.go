@@ -6,6 +6,8 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/budgets"
+	"tollgate/engine/billing/internal/charging"
+	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
@@ -224,7 +226,7 @@ func (c *SettleReservation) amend(
 	if takes && len(h.words.Taken) >= 16*holds.MaxTaken {
 		return engine.OutcomeKeysFull
 	}
-	changed := outcome == engine.OutcomeDuplicate
+	changed := outcome == engine.OutcomeDuplicate || !c.Partial && h.corrected(t)
 	for i := range h.items {
 		changed = changed || totals[i] != h.items[i].Settled
 	}
@@ -252,51 +254,34 @@ func (c *SettleReservation) amend(
 	return engine.OutcomeDone
 }
 
-// correct amends each event whose item is settled at another total; without totals it takes back
-// all of them. An event of a reservation of several items is known by its feature, and was billed
-// if it was recorded when the reservation expired.
+// corrected reports whether an event that settles the reservation was corrected, maybe not by a
+// settlement.
+func (h *settling) corrected(t *turn) bool {
+	for n := h.hold.Events; n > 0 && h.hold.Events-n < uint32(len(h.items)); n-- {
+		key := UsageKey(h.env.Number, holdEventKey(&h.hold, n))
+		if t.correctionWith(&key) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// correct amends each event so that its item, where the command names it, is settled at its total,
+// whatever the event was amended to meanwhile; without totals another event has the units, and
+// these have none.
 func (c *SettleReservation) correct(
 	t *turn, h *settling, totals []decimal.Decimal,
 ) engine.Outcome {
-	amended := make([]*correcting, len(h.items))
-	for j := range c.Originals {
-		ref := &c.Originals[j]
-		key := originalKey(ref)
-		k, outcome := t.openCorrection(c.Env, &key, ref)
-		if outcome != engine.OutcomeDone {
-			return outcome
-		}
-		i := slices.IndexFunc(h.items, func(i holds.Item) bool {
-			return i.Feature == k.original.Feature
-		})
-		if i < 0 || k.original.Reservation != h.hold.ID {
-			return engine.OutcomeReservationBilled
-		}
-		if billed := k.original.RecordedAt == h.hold.ExpiresAt; billed && amended[i] == nil {
-			amended[i] = k // another one is a part that was settled before
-		}
+	if len(c.Originals) == 0 {
+		return engine.OutcomeReservationBilled
 	}
-	if totals == nil {
-		for i := range h.items {
-			totals = append(totals, h.items[i].Settled)
-			if k := amended[i]; k != nil {
-				totals[i] = sums.Difference(totals[i], k.units)
-			}
-		}
+	amended, outcome := c.billed(t, h)
+	if outcome != engine.OutcomeDone {
+		return outcome
 	}
-	for i, k := range amended {
-		switch delta := sums.Difference(totals[i], h.items[i].Settled); {
-		case delta.IsZero():
-			amended[i] = nil
-		case k == nil && len(c.Originals) > 0:
-			return h.closed(t) // that item was settled before, and not billed
-		case k == nil:
-			return engine.OutcomeReservationBilled
-		case k.voidedAt != 0:
-			return engine.OutcomeUsageVoided
-		case sums.Of(k.units, delta).Sign() < 0:
-			return engine.OutcomeSettledMore
-		}
+	targets, settled, outcome := c.targets(t, h, amended, totals)
+	if outcome != engine.OutcomeDone {
+		return outcome
 	}
 	for _, try := range [...]bool{true, false} {
 		for i, k := range amended {
@@ -304,16 +289,159 @@ func (c *SettleReservation) correct(
 				continue
 			}
 			k.forced = !try || !h.hold.RefuseOverrun
-			delta := sums.Difference(totals[i], h.items[i].Settled)
+			delta := sums.Difference(targets[i], k.units)
+			if try {
+				h.overran(i, delta, sums.Remaining(delta, k.fits(t, delta)))
+			}
 			if outcome := h.amendEvent(t, k, delta, try); outcome != engine.OutcomeDone {
+				return outcome
+			}
+		}
+		if try && h.hold.RefuseOverrun {
+			if outcome = h.together(t, amended); outcome != engine.OutcomeDone {
 				return outcome
 			}
 		}
 	}
 	for i := range h.items {
-		h.items[i].Settled = totals[i]
+		h.items[i].Settled = settled[i]
 	}
 	return engine.OutcomeDone
+}
+
+// together decides whether budgets and credits admit amendments together that they admit each by
+// itself.
+func (h *settling) together(t *turn, amended []*correcting) engine.Outcome {
+	var list []*charging.Correction
+	for _, k := range amended {
+		if k == nil {
+			continue
+		}
+		if k.budget != nil {
+			list = append(list, k.budget)
+		}
+		more := decimal.Decimal{}
+		for _, other := range amended {
+			if other != nil && k.sharesPool(other) {
+				more = sums.Of(more, sums.Difference(
+					credits.Drawn(other.newly.Draws), credits.Drawn(other.was.Draws)))
+			}
+		}
+		if more.Sign() <= 0 {
+			continue
+		}
+		purse := t.PurseOf(k.owner, k.at.Feature.Credits.Pool, h.now)
+		_, kept := t.heldBeside(k.owner, k.at, h.now)
+		purse.Keep(kept)
+		if free, endless := purse.Free(); !endless && free.Less(more) {
+			t.Answer(&Shortage{
+				Level: rulePool, FeatureKey: h.catalog.Feature(k.original.Feature).Document.Key,
+				Asked: more, Limit: free, LogIndex: t.Index,
+			})
+			return engine.OutcomeReservationShort
+		}
+	}
+	if len(list) < 2 { // a single one was asked
+		return engine.OutcomeDone
+	}
+	return t.budgets.AskCorrections(&t.Runner, h.env.Number, h.now, list...)
+}
+
+// sharesPool reports whether the credits of one pool pay two corrected events, and nothing else
+// may.
+func (k *correcting) sharesPool(other *correcting) bool {
+	credited := func(k *correcting) bool {
+		return k.ledger != nil && k.at.Credited() && !k.at.Feature.Credits.Fallback
+	}
+	return credited(k) && credited(other) && k.at.Feature.Credits.Pool == other.at.Feature.Credits.Pool
+}
+
+// targets are what events are to count, and what items are settled at then. It takes events that
+// stay as they are out of the list.
+func (c *SettleReservation) targets(
+	t *turn, h *settling, amended []*correcting, totals []decimal.Decimal,
+) (targets, settled [holds.MaxItems]decimal.Decimal, outcome engine.Outcome) {
+	for i, k := range amended {
+		was := h.items[i].Settled
+		if settled[i] = was; totals != nil {
+			settled[i] = totals[i]
+		}
+		if k == nil && settled[i] != was {
+			return targets, settled, h.closed(t) // it was settled before, and not billed
+		}
+		if k == nil || totals != nil && !c.names(h, i) {
+			amended[i] = nil
+			continue
+		}
+		before := sums.Difference(h.items[i].Granted, k.usage.Units) // what parts had settled
+		if totals == nil {
+			settled[i] = before
+		}
+		targets[i] = sums.Difference(settled[i], before)
+		switch {
+		case targets[i].Sign() < 0:
+			return targets, settled, engine.OutcomeSettledMore
+		case targets[i] == k.units, settled[i] == was && k.voidedAt != 0,
+			c.Partial && targets[i].Less(k.units): // a part takes nothing back
+			amended[i] = nil
+		case k.voidedAt != 0:
+			return targets, settled, engine.OutcomeUsageVoided
+		}
+	}
+	return targets, settled, engine.OutcomeDone
+}
+
+// names reports whether the command names an item.
+func (c *SettleReservation) names(h *settling, item int) bool {
+	for j := range c.Items {
+		if c.item(h, j) == item {
+			return true
+		}
+	}
+	return false
+}
+
+// billed opens the events that the command brings, by which the reservation was billed, one for
+// each item; nil: an item has none. An event of a reservation of several items is known by its
+// feature, and was billed if it was recorded when the reservation expired.
+func (c *SettleReservation) billed(t *turn, h *settling) (
+	amended []*correcting, outcome engine.Outcome,
+) {
+	amended = make([]*correcting, len(h.items))
+	for j := range c.Originals {
+		ref := &c.Originals[j]
+		key := originalKey(ref)
+		k, outcome := t.openCorrection(c.Env, &key, ref)
+		if outcome != engine.OutcomeDone {
+			return nil, outcome
+		}
+		i := slices.IndexFunc(h.items, func(i holds.Item) bool {
+			return i.Feature == k.original.Feature
+		})
+		if i < 0 || k.original.Reservation != h.hold.ID {
+			return nil, engine.OutcomeReservationBilled
+		}
+		if billed := k.original.RecordedAt == h.hold.ExpiresAt; billed && amended[i] == nil {
+			amended[i] = k // another one is a part that was settled before
+		}
+	}
+	return amended, engine.OutcomeDone
+}
+
+// overran notes what an item records beyond its limits with so many units more, or takes back with
+// fewer.
+func (h *settling) overran(item int, delta, beyond decimal.Decimal) {
+	if beyond.IsZero() && len(h.words.Overruns) == 0 {
+		return
+	}
+	for len(h.words.Overruns) < len(h.items) {
+		h.words.Overruns = append(h.words.Overruns, holds.Overrun{})
+	}
+	o := &h.words.Overruns[item]
+	if delta.Sign() < 0 {
+		o.Units = sums.Remaining(o.Units, delta.Neg())
+	}
+	o.Units, h.rewritten = sums.Of(o.Units, beyond), true
 }
 
 // originalKey is the idempotency key of an event that the command brings.

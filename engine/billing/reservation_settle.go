@@ -194,7 +194,7 @@ func (c *SettleReservation) totals(h *settling) (totals []decimal.Decimal, o eng
 			return nil, engine.OutcomeReservationInvalid
 		}
 		named[i] = true
-		if h.hold.State == holds.ReservationBilled || totals[i].Less(v.Units) {
+		if h.hold.State == holds.ReservationBilled && !c.Partial || totals[i].Less(v.Units) {
 			totals[i] = v.Units
 		} else if h.hold.State == holds.ReservationOpen && !c.Partial && v.Units.Less(totals[i]) {
 			return nil, engine.OutcomeSettledMore

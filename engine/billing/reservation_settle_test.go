@@ -117,7 +117,9 @@ func TestALateSettlementTakesItsKey(t *testing.T) {
 		})
 	}
 	s.view(settle(40, "first", true))
-	s.view(settle(36, "first", true))
+	s.used("calls", 80, 0)
+	s.view(settle(84, "first", true))
+	s.used("calls", 84, 0)
 	v := s.view(settle(33, "mine", false))
 	require.Equal(t, "mine", v.Event)
 	require.False(t, v.Recorded)

@@ -2,6 +2,7 @@ package budgets
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -378,35 +379,58 @@ func (f *Forest) each(k *Counted, visit func(row uint32, l *Limit, closed uint32
 	}
 }
 
-// PlanCorrection decides whether an event that was counted may count so much more; less it always
-// may. It changes nothing.
-func (f *Forest) PlanCorrection(k *Counted, change *Charge, now int64) (
-	r Refusal, o engine.Outcome,
-) {
+// Corrected is an event that was counted, and what it is to count more.
+type Corrected struct {
+	Counted *Counted
+	Change  *Charge
+}
+
+// PlanCorrections decides whether events that were counted may count so much more, together; less
+// they always may. It changes nothing.
+func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o engine.Outcome) {
+	type sum struct {
+		row, closed uint32
+		amount      decimal.Exact
+	}
+	var sums []sum
 	o = engine.OutcomeDone
-	f.each(k, func(row uint32, l *Limit, closed uint32) {
-		amount, takes := l.takes(change)
-		if !takes || o != engine.OutcomeDone {
-			return
-		}
-		total, max := l.Used, l.Max
-		ok := true
-		if closed != 0 {
-			total = f.windows.Read(closed).Used
+	for i := range events {
+		f.each(events[i].Counted, func(row uint32, l *Limit, closed uint32) {
+			amount, takes := l.takes(events[i].Change)
+			if !takes {
+				return
+			}
+			at := slices.IndexFunc(sums, func(s sum) bool { return s.row == row && s.closed == closed })
+			if at < 0 {
+				sums = append(sums, sum{row, closed, amount})
+				return
+			}
+			var ok bool
+			if sums[at].amount, ok = sums[at].amount.Add(amount); !ok {
+				o = engine.OutcomeOverflow
+			}
+		})
+	}
+	for _, s := range sums {
+		l, ok := f.limits.Read(s.row), true
+		total := l.Used
+		if s.closed != 0 {
+			total = f.windows.Read(s.closed).Used
 		} else {
 			total, ok = total.Add(l.Held)
 		}
 		if ok {
-			total, ok = total.Add(amount)
+			total, ok = total.Add(s.amount)
 		}
 		switch {
+		case o != engine.OutcomeDone:
 		case !ok || !total.InRange():
 			o = engine.OutcomeOverflow
-		case !l.Soft && amount.Sign() > 0 && total.Cmp(max.Exact()) > 0:
+		case !l.Soft && s.amount.Sign() > 0 && total.Cmp(l.Max.Exact()) > 0:
 			o = engine.OutcomeBudgetExceeded
-			r = f.refusal(row, l.Held, now)
+			r = f.refusal(s.row, l.Held, now)
 		}
-	})
+	}
 	return r, o
 }
 

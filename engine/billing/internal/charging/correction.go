@@ -63,11 +63,22 @@ func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correctio
 	if k.Forced {
 		return c, engine.OutcomeDone
 	}
-	refused, o := b.Forest.PlanCorrection(&c.counted, &c.change, k.Now)
-	if o != engine.OutcomeDone {
-		b.refuse(t, k.Env, refused)
+	return c, b.AskCorrections(t, k.Env, k.Now, c)
+}
+
+// AskCorrections decides whether limits admit corrections together. A refusal is in the reply.
+func (b *Budgets) AskCorrections(
+	t *lifecycle.Runner, env uint32, now int64, list ...*Correction,
+) engine.Outcome {
+	var events []budgets.Corrected
+	for _, c := range list {
+		events = append(events, budgets.Corrected{Counted: &c.counted, Change: &c.change})
 	}
-	return c, o
+	refused, o := b.Forest.PlanCorrections(events, now)
+	if o != engine.OutcomeDone {
+		b.refuse(t, env, refused)
+	}
+	return o
 }
 
 // Correct carries a correction out, and returns what the event counts then.

@@ -75,7 +75,8 @@ func (h *Holds) owned(v *Hold, items []bool) bool {
 		i := h.Items.Read(at)
 		if i.Subscription == 0 || i.Subscription > h.book.Subscriptions.Len() ||
 			h.book.Subscriptions.Read(i.Subscription).Customer != v.Customer ||
-			catalog.Feature(i.Feature) == nil || i.Granted.Sign() < 0 || i.Settled.Sign() < 0 ||
+			catalog.Feature(i.Feature) == nil || i.Granted.Sign() < 0 ||
+			i.Settled.Sign() < 0 && v.State == ReservationOpen || // late settlements of once left such
 			i.Credits.Sign() < 0 || !i.Credits.IsZero() && (i.Pool == 0 || v.State != ReservationOpen) {
 			return false
 		}

@@ -46,7 +46,9 @@ func newLedger() *ledger {
 			UsualSubscription: book.UsualSubscription{Customer: n},
 		})
 	}
-	l.turn = book.Keeper{Tx: accounts.Tx{S: &l.book.Directory}, S: l.book}
+	l.turn = book.Keeper{
+		Tx: accounts.Tx{S: &l.book.Directory, Entry: &accounts.Entry{}}, S: l.book,
+	}
 	return l
 }
 

@@ -39,7 +39,7 @@ func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words) (row uint32
 		h.Rows.Write(k.newest).Newer = row
 	}
 	k.newest = row
-	h.open(k, row)
+	h.open(t, k, row)
 	for i := range items {
 		h.count(k, &items[i], 1)
 	}
@@ -85,7 +85,7 @@ func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 		at = stored.Next
 	}
 	if v.State == ReservationOpen {
-		h.open(k, row)
+		h.open(t, k, row)
 	}
 	h.reschedule(row)
 	h.fold(t, row, items)
@@ -206,15 +206,25 @@ func (h *Holds) holder(customer uint32) *holder {
 	return k
 }
 
+// stepsPerUnit is how many reservations open passes for a unit of an entry's work.
+const stepsPerUnit = 4
+
 // open links an open reservation in, in the order in which the environment lets them expire: by
-// (instant, row). Most have the same time to live, so it comes last or nearly so.
-func (h *Holds) open(k *holder, row uint32) {
+// (instant, row). It looks from both ends: most have the same time to live, so it comes last or
+// nearly so, and one that lives for less than all others first.
+func (h *Holds) open(t *book.Keeper, k *holder, row uint32) {
 	v := h.Rows.Write(row)
-	before := k.last
+	before, next, steps := k.last, k.first, 0
 	for before != 0 && later(h.Rows.Read(before).ExpiresAt, before, v.ExpiresAt, row) {
-		before = h.Rows.Read(before).Previous
+		if later(h.Rows.Read(next).ExpiresAt, next, v.ExpiresAt, row) {
+			before = h.Rows.Read(next).Previous
+			break
+		}
+		before, next = h.Rows.Read(before).Previous, h.Rows.Read(next).Next
+		steps += 2
 	}
-	next := k.first
+	t.Spend(steps / stepsPerUnit)
+	next = k.first
 	if before != 0 {
 		next = h.Rows.Read(before).Next
 		h.Rows.Write(before).Next = row

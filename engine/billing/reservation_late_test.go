@@ -1,0 +1,137 @@
+package billing_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/decimal"
+)
+
+// amendOwn amends the n-th event that a reservation has recorded.
+func (s *heldSandbox) amendOwn(key string, n int, units int64) {
+	s.t.Helper()
+	v, found := s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation "+key), s.Stamp)
+	require.True(s.t, found)
+	own := fmt.Sprintf("reservation:%s:%d", rows.UUIDText(v.ID), n)
+	k := billing.UsageKey(enginetest.Sandbox, []byte(own))
+	src := &enginetest.Source{Journal: s.m.Journal()}
+	ref, found, err := s.m.FindUsage(src, nil, enginetest.Sandbox, k)
+	require.NoError(s.t, err)
+	require.True(s.t, found)
+	require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindAmendUsage, &billing.AmendUsage{
+		Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
+		ID: enginetest.ID("amendment " + own),
+	}).Outcome)
+}
+
+// TestALateSettlementIsOfTheTotal: whatever the event that expiry has billed was amended to, the
+// reservation is settled at the total, with the parts that were settled before.
+func TestALateSettlementIsOfTheTotal(t *testing.T) {
+	part := func(c *billing.SettleReservation) { c.Partial = true }
+	for _, amended := range []int64{10, 33, 100} {
+		for _, total := range []int64{33, 80} {
+			s := newHeldSandbox(t)
+			s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80), func() {
+				s.view(s.settle("r", 20, part))
+			})
+			s.amendOwn("r", 2, amended)
+			require.Equal(t, engine.OutcomeReservationBilled, s.settle("r", total).Outcome)
+			v := s.view(s.settle("r", total, s.originals("r")))
+			require.Equal(t, fmt.Sprint(total), v.Items[0].Settled.String())
+			s.used("calls", total, 0)
+		}
+	}
+}
+
+// TestNothingIsTakenBackTwice: where another event has the units, an event that was amended before
+// has none, and what is settled is what parts had. The state can be restored.
+func TestNothingIsTakenBackTwice(t *testing.T) {
+	for _, amended := range []int64{0, 10, 100} {
+		s := newHeldSandbox(t)
+		s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))
+		s.amendOwn("r", 1, amended)
+		require.Equal(t, engine.OutcomeDone, s.event("mine", "calls", 33))
+		mine := func(c *billing.SettleReservation) { c.EventKey = "mine" }
+		require.Equal(t, engine.OutcomeReservationBilled, s.settle("r", 33, mine).Outcome,
+			"the events are to be brought")
+		v := s.view(s.settle("r", 33, s.originals("r"), mine))
+		require.True(t, v.Recorded)
+		require.True(t, v.Items[0].Settled.IsZero())
+		s.used("calls", 33, 0)
+		snapshot := enginetest.Snapshot(t, s.m)
+		require.NoError(t, billing.New(billing.Config{}).Restore(bytes.NewReader(snapshot)))
+	}
+}
+
+// TestAPartTakesNothingBack: of what expiry has billed, a repeated or a late part lowers nothing.
+func TestAPartTakesNothingBack(t *testing.T) {
+	part := func(c *billing.SettleReservation) { c.Partial = true }
+	s := newHeldSandbox(t)
+	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80), func() {
+		s.view(s.settle("r", 20, part))
+	})
+	for _, units := range []int64{20, 60, 40, 80} {
+		s.view(s.settle("r", units, part, s.originals("r")))
+		s.used("calls", 80, 0)
+	}
+	s.view(s.settle("r", 90, part, s.originals("r")))
+	s.used("calls", 90, 0)
+	s.amendOwn("r", 2, 100)
+	s.view(s.settle("r", 95, part, s.originals("r")))
+	s.used("calls", 120, 0)
+	s.view(s.settle("r", 30, s.originals("r")))
+	s.used("calls", 30, 0)
+}
+
+// TestALateOverrunIsMarked: as that of an open reservation is, of a limit of 500.
+func TestALateOverrunIsMarked(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.expireBilled(enginetest.Reservation("r", "ada", "calls", 80))
+	part := func(c *billing.SettleReservation) { c.Partial = true }
+	overrun := func(units int64, more ...func(*billing.SettleReservation)) string {
+		v := s.view(s.settle("r", units, append(more, s.originals("r"))...))
+		return v.Items[0].Overrun.String()
+	}
+	require.Equal(t, "0", overrun(490, part))
+	require.Equal(t, "200", overrun(700, part))
+	require.Equal(t, "250", overrun(750, part))
+	require.Equal(t, "30", overrun(530))
+	s.used("calls", 530, 0)
+}
+
+// TestItemsAreSettledLateAsAWhole: items that budgets or credits admit one by one, and not
+// together, are refused together.
+func TestItemsAreSettledLateAsAWhole(t *testing.T) {
+	refuses := func(c *billing.Reserve) { c.RefuseOverrun, c.SettleOnExpiry = true, true }
+	s := newBudgetSandbox(t, inUSD("40"))
+	s.reserveBoth("r", 10, 10, refuses)
+	s.Stamp += 600_000
+	s.DoPayload(engine.KindTick, nil)
+	settle := func(units int64) engine.Outcome {
+		return s.settle("r", 0, s.originals("r"), func(c *billing.SettleReservation) {
+			c.Items = nil
+			for _, i := range both(units, units) {
+				c.Items = append(c.Items, billing.SettleItem{FeatureKey: i.FeatureKey, Units: i.Units})
+			}
+		}).Outcome
+	}
+	require.Equal(t, engine.OutcomeBudgetExceeded, settle(25))
+	require.Equal(t, engine.OutcomeDone, settle(20))
+
+	h := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "videos", 20)
+	c.Items = bothItems(5, 20)
+	c.RefuseOverrun = true
+	h.expireBilled(c)
+	before := h.balance()
+	require.Equal(t, engine.OutcomeReservationShort,
+		h.settle("r", 0, h.originals("r"), settlesBoth(30, 170)).Outcome)
+	require.Equal(t, before, h.balance())
+}
