@@ -313,7 +313,7 @@ func (c *SettleReservation) correct(
 // itself.
 func (h *settling) together(t *turn, amended []*correcting) engine.Outcome {
 	var list []*charging.Correction
-	for _, k := range amended {
+	for i, k := range amended {
 		if k == nil {
 			continue
 		}
@@ -321,13 +321,13 @@ func (h *settling) together(t *turn, amended []*correcting) engine.Outcome {
 			list = append(list, k.budget)
 		}
 		more := decimal.Decimal{}
-		for _, other := range amended {
+		for _, other := range amended[:i+1] { // those before it burn theirs first
 			if other != nil && k.sharesPool(other) {
 				more = sums.Of(more, sums.Difference(
 					credits.Drawn(other.newly.Draws), credits.Drawn(other.was.Draws)))
 			}
 		}
-		if more.Sign() <= 0 {
+		if more.Sign() <= 0 || k.at.Feature.Credits.Fallback {
 			continue
 		}
 		purse := t.PurseOf(k.owner, k.at.Feature.Credits.Pool, h.now)
@@ -347,13 +347,10 @@ func (h *settling) together(t *turn, amended []*correcting) engine.Outcome {
 	return t.budgets.AskCorrections(&t.Runner, h.env.Number, h.now, list...)
 }
 
-// sharesPool reports whether the credits of one pool pay two corrected events, and nothing else
-// may.
+// sharesPool reports whether the credits of pools of one name pay two corrected events.
 func (k *correcting) sharesPool(other *correcting) bool {
-	credited := func(k *correcting) bool {
-		return k.ledger != nil && k.at.Credited() && !k.at.Feature.Credits.Fallback
-	}
-	return credited(k) && credited(other) && k.at.Feature.Credits.Pool == other.at.Feature.Credits.Pool
+	return k.ledger != nil && k.at.Credited() && other.ledger != nil && other.at.Credited() &&
+		k.at.Feature.Credits.Pool == other.at.Feature.Credits.Pool
 }
 
 // targets are what events are to count, and what items are settled at then. It takes events that
