@@ -24,10 +24,13 @@ type calm struct {
 func (c *calm) asked(stretch int, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if stretch == c.stretch && stretch%2 == 1 {
+	if stretch == c.stretch && c.lasts(stretch) {
 		c.took = append(c.took, took)
 	}
 }
+
+// lasts reports whether a number is that of a stretch.
+func (*calm) lasts(stretch int) bool { return stretch%2 == 1 }
 
 // now is the number of the stretch, or of what is between two.
 func (c *calm) now() int {
