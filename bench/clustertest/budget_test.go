@@ -122,8 +122,8 @@ type pacer struct {
 	rested int
 }
 
-// pause lets an agent think for some milliseconds in a calm stretch, as a thousand of them that make
-// a call each second do; else they ask as often as they can.
+// pause lets an agent think for some milliseconds in a calm stretch, as a thousand of them that
+// make a call each second do; else they ask as often as they can.
 func (r *pacer) pause(c *calm) {
 	stretch := c.now()
 	if c.lasts(stretch) {

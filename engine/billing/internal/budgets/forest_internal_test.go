@@ -312,7 +312,8 @@ func (m *model) Correct(*rapid.T) {
 	if more := m.drawCharge(); rapid.Bool().Draw(m.T, "amend") {
 		change.Units, change.Cost, change.Price = more.Units, more.Cost, more.Price
 	}
-	if _, o := m.f.PlanCorrections([]Corrected{{&e.counted, &change}}, m.now); o != engine.OutcomeDone {
+	events := []Corrected{{&e.counted, &change}}
+	if _, o := m.f.PlanCorrections(events, m.now); o != engine.OutcomeDone {
 		require.Equal(m, engine.OutcomeBudgetExceeded, o)
 		return
 	}
