@@ -211,13 +211,16 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 	case lifecycle.Gone:
 		return engine.OutcomeUsageFinal
 	}
-	at.Forced = k.forced
+	held := t.Customers.Read(k.owner).Held
+	if at.Forced = k.forced; held {
+		at.Held = t.Held.Units(k.owner, l.Row, k.original.Feature, k.now)
+	}
 	outcome := l.Add(at, k.original.Feature, delta, k.now)
 	if outcome.Refused() {
 		return outcome
 	}
-	if at.Closed == nil && t.Customers.Read(k.owner).Held && !k.forced {
-		if outcome = k.beside(t, l, delta); outcome.Refused() {
+	if at.Closed == nil && held && !k.forced {
+		if outcome = k.beside(l, at.Held, delta); outcome.Refused() {
 			return outcome
 		}
 	}
@@ -226,9 +229,9 @@ func (k *correcting) place(t *turn, delta decimal.Decimal) engine.Outcome {
 }
 
 // beside compares the counter plus held units with the limit.
-func (k *correcting) beside(t *turn, l *lifecycle.Ledger, delta decimal.Decimal) engine.Outcome {
+func (k *correcting) beside(l *lifecycle.Ledger, beside, delta decimal.Decimal) engine.Outcome {
 	at := l.PlaceOf(lifecycle.Spot{}, k.original.Feature)
-	u := usage{held: t.Held.Units(k.owner, l.Row, k.original.Feature, k.now)}
+	u := usage{held: beside}
 	n := &l.Counters[at.Counter-l.Sub.FirstCounter]
 	return u.compare(at.Feature, decimal.Max(n.Reading(at.Feature), n.Next), delta)
 }

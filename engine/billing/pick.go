@@ -130,7 +130,7 @@ func (t *turn) fullThen(at *book.Place, closed bool, occurredAt int64) bool {
 	l := t.OpenLedger(at.Subscription)
 	t.Spend(2 * l.Weight())
 	spot, _ := l.SpotAt(occurredAt, at.Feature.Feature)
-	total, f := l.Compared(spot.Closed, at.Feature.Feature)
+	total, f, _ := l.Compared(spot.Closed, at.Feature.Feature)
 	return f.Full(total)
 }
 

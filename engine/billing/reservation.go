@@ -542,6 +542,15 @@ func (a *allotment) credit(
 		need = decimal.Min(need, free)
 	}
 	i.Pool, i.Credits = c.Pool, need
+	held := t.Held.Credits(a.customer, c.Pool, a.now)
+	for j := range a.items {
+		if a.items[j].Pool == c.Pool {
+			held = sums.Of(held, a.items[j].Credits)
+		}
+	}
+	if sum, ok := held.Add(need); !ok || !sum.InRange() { // of endless pools
+		return engine.OutcomeOverflow
+	}
 	return engine.OutcomeDone
 }
 

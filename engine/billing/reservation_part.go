@@ -157,7 +157,8 @@ func (p *part) burns(h *settling, u *usage) decimal.Decimal {
 // overrun decides about what goes beyond the hold: what fits counts as any event.
 func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engine.Outcome {
 	u := &p.usage
-	fits, level, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: at})
+	refuses := h.hold.RefuseOverrun && h.hold.State == holds.ReservationOpen
+	fits, level, outcome := u.fitting(t, &RecordUsage{Units: p.delta, OccurredAt: at}, refuses)
 	if outcome.Refused() {
 		return outcome
 	}
@@ -186,8 +187,9 @@ func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engi
 }
 
 // fitting is how many of an event's units an ordinary event could count, and what decides that.
+// With soft set, soft limits refuse as they refuse reservations.
 func (u *usage) fitting(
-	t *turn, c *RecordUsage,
+	t *turn, c *RecordUsage, soft bool,
 ) (fits decimal.Decimal, level string, o engine.Outcome) {
 	f := u.place.Feature
 	if f == nil {
@@ -197,14 +199,17 @@ func (u *usage) fitting(
 	trial := *u
 	trial.forced = false
 	switch outcome := trial.count(t, c); {
-	case outcome == engine.OutcomeHardLimit:
-		total, limit := trial.compared(t)
-		if trial.spot.Closed == nil {
-			total = sums.Of(total, u.held)
-		}
-		fits, level = decimal.Min(fits, sums.Remaining(limit, total)), ruleLimit
-	case outcome.Refused():
+	case outcome != engine.OutcomeHardLimit && outcome.Refused():
 		return fits, "", outcome
+	case outcome == engine.OutcomeHardLimit || soft:
+		counted := decimal.Decimal{}
+		if !outcome.Refused() {
+			counted = c.Units
+		}
+		total, limit, limited := trial.compared(t, counted)
+		if left := sums.Remaining(limit, total); limited && left.Less(fits) {
+			fits, level = left, ruleLimit
+		}
 	}
 	if u.place.Credited() && !f.Credits.Fallback {
 		purse := t.PurseOf(u.customer, f.Credits.Pool, u.recordedAt)
@@ -216,18 +221,28 @@ func (u *usage) fitting(
 	return fits, level, engine.OutcomeDone
 }
 
-// compared is what the limit compares before the event, and that limit.
-func (u *usage) compared(t *turn) (total, limit decimal.Decimal) {
+// compared is what the limit compares before the event, with what others hold, and that limit;
+// limited is false where there is none. counted are the units that a late event's ledger has
+// already.
+func (u *usage) compared(
+	t *turn, counted decimal.Decimal,
+) (total, limit decimal.Decimal, limited bool) {
 	f := u.place.Feature
+	if f == nil {
+		return total, limit, false
+	}
 	if u.late != nil && u.spot.Closed != nil {
-		total, f = u.late.Compared(u.spot.Closed, u.feature)
-		return total, f.Max
+		var present bool
+		if total, f, present = u.late.Compared(u.spot.Closed, u.feature); present {
+			total = sums.Of(total, u.held)
+		}
+		return sums.Difference(total, counted), f.Max, f.HasMax
 	}
 	n := t.Counters.Read(u.place.Counter)
-	if u.ahead && !f.Accumulate {
-		return n.Next, f.Max
+	if total = n.Reading(f); u.ahead && !f.Accumulate {
+		total = n.Next
 	}
-	return n.Reading(f), f.Max
+	return sums.Of(total, u.held), f.Max, f.HasMax
 }
 
 // try is what could still refuse to carry a part out: numbers that are too large. It changes

@@ -438,7 +438,7 @@ func (u *usage) countLate(t *turn, c *RecordUsage) engine.Outcome {
 		u.outcome = engine.OutcomeUnpriced
 		return u.outcome
 	}
-	at.Forced = u.forced
+	at.Forced, at.Held = u.forced, u.held
 	u.late, u.spot, u.span, u.ahead = l, at, at.Span, at.Ahead
 	u.outcome = l.Add(at, u.feature, c.Units, u.recordedAt)
 	return u.outcome

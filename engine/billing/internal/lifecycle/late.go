@@ -17,6 +17,8 @@ type Spot struct {
 	Closed *book.HeldSpan // nil: the present span
 	// Forced units were reserved, so no limit refuses them.
 	Forced bool
+	// Held units are in reservations: they count beside the present counter.
+	Held decimal.Decimal
 }
 
 // compare compares a total, which includes the added units, with the limit.
@@ -104,15 +106,19 @@ func (l *Ledger) addLate(
 	if !ok || !f.Billable(quantity) {
 		return engine.OutcomeOverflow
 	}
-	total, limit := l.Compared(p, feature)
-	outcome := at.compare(limit, sums.Of(total, units), units)
+	total, limit, present := l.Compared(p, feature)
+	total = sums.Of(total, units)
+	outcome := at.compare(limit, total, units)
+	if present && !at.Forced && !outcome.Refused() {
+		outcome = limit.CompareBeside(total, at.Held, units)
+	}
 	if outcome.Refused() {
 		return outcome
 	}
 
 	m.Quantity, p.Dirty = quantity, true
-	present, left := l.holders(p, feature)
-	if present {
+	carries, left := l.holders(p, feature)
+	if carries {
 		slot, _ := l.Version().Slot(feature)
 		n, o := &l.Counters[slot], &l.bases[slot]
 		n.Used, o.Opened = sums.Of(n.Used, units), sums.Of(o.Opened, units)
@@ -130,23 +136,24 @@ func (l *Ledger) addLate(
 
 // Compared returns the limit for usage of a closed span and the units that it compares: the present
 // counter within the present period, else those of its own period, or, if the feature accumulates,
-// the whole sequence of the span's plan version.
+// the whole sequence of the span's plan version. present reports whether it is the present counter,
+// which reservations hold units of.
 func (l *Ledger) Compared(
 	p *book.HeldSpan, feature uint32,
-) (total decimal.Decimal, f *catalogs.PlanFeature) {
+) (total decimal.Decimal, f *catalogs.PlanFeature, present bool) {
 	own, _ := l.Catalog.Version(p.Version).Slot(feature)
 	f = &l.Catalog.Version(p.Version).Features[own]
 	slot, carried := l.Version().Slot(feature)
 	switch {
 	case f.Accumulate && p.Version == l.Sub.Version:
-		return l.Counters[slot].Reading(f), f
+		return l.Counters[slot].Reading(f), f, l.Sub.EndedAt == 0
 	case f.Accumulate:
-		return l.left(p.Version, feature).Counted, f
+		return l.left(p.Version, feature).Counted, f, false
 	case carried && l.Sub.EndedAt == 0 && p.Period == l.Sub.Period:
 		f = &l.Version().Features[slot]
-		return l.Counters[slot].Reading(f), f
+		return l.Counters[slot].Reading(f), f, true
 	}
-	return l.counted(p.Period, feature), f
+	return l.counted(p.Period, feature), f, false
 }
 
 // Cover notes that credits have paid units at a spot.

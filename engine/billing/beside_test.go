@@ -1,0 +1,126 @@
+package billing_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+)
+
+// late records an event that occurred before.
+func (s *heldSandbox) late(key, feature string, units, at int64) engine.Outcome {
+	c := enginetest.Usage(s.Log, key, "ada", feature, units)
+	c.OccurredAt = at
+	return s.DoPayload(billing.KindRecordUsage, c.Seal(nil)).Outcome
+}
+
+// hardLimit is a price with a hard limit of 500.
+func hardLimit(reset string) billing.PricingDocument {
+	return billing.PricingDocument{
+		PricePerUnit: decimal.FromInt(1), HasMax: true, MaxUsage: decimal.FromInt(500),
+		LimitMode: "hard", ResetMode: reset,
+	}
+}
+
+// passed checks that neither an event of now nor a late one, nor an amendment of a late one, takes
+// what a reservation of 450 holds of a limit of 500.
+func (s *heldSandbox) passed(feature string, early int64) {
+	require.Equal(s.t, engine.OutcomeDone, s.late("e0", feature, 10, early))
+	s.view(s.reserve("r", feature, 450))
+	require.Equal(s.t, engine.OutcomeHardLimit, s.event("e1", feature, 41))
+	require.Equal(s.t, engine.OutcomeHardLimit, s.late("e2", feature, 41, early))
+	src := &enginetest.Source{Journal: s.m.Journal()}
+	key := billing.UsageKey(enginetest.Sandbox, []byte("e0"))
+	ref, found, err := s.m.FindUsage(src, nil, enginetest.Sandbox, key)
+	require.NoError(s.t, err)
+	require.True(s.t, found)
+	amend := func(units int64) engine.Outcome {
+		return s.Do(billing.KindAmendUsage, &billing.AmendUsage{
+			Env: enginetest.Sandbox, Key: key, Original: ref, Units: decimal.FromInt(units),
+			ID: enginetest.ID("amendment"),
+		}).Outcome
+	}
+	require.Equal(s.t, engine.OutcomeHardLimit, amend(51))
+	require.Equal(s.t, engine.OutcomeDone, amend(20))
+	require.False(s.t, s.late("e3", feature, 30, early).Refused())
+	v := s.view(s.settle("r", 450))
+	require.True(s.t, v.Items[0].Overrun.IsZero())
+	s.used(feature, 500, 0)
+}
+
+// TestLateUsageLeavesWhatIsHeld: of the span before an upgrade, and of one before a counter that
+// accumulates went on.
+func TestLateUsageLeavesWhatIsHeld(t *testing.T) {
+	s := newHeldSandbox(t)
+	doc := enginetest.PrepaidPlan()
+	doc.Features = append(doc.Features, billing.FeatureDocument{Key: "calls"})
+	p := &doc.Plans[0]
+	p.Key = "more"
+	p.Features = append(p.Features, billing.PlanFeatureDocument{
+		Key: "calls", PricingType: "usage_based", Pricing: hardLimit(""),
+	})
+	require.Equal(t, engine.OutcomeDone,
+		s.Do(billing.KindApplyCatalog, enginetest.ApplyCatalog(enginetest.Sandbox, doc)).Outcome)
+	early := s.Stamp + 1000
+	s.Stamp += 3_600_000
+	require.Equal(t, engine.OutcomeDone, s.Do(billing.KindChangePlan, &billing.ChangePlan{
+		Env: enginetest.Sandbox, ID: enginetest.ID("subscription ada prepaid"),
+		ChangeID: enginetest.ID("c"), Plan: "more", Type: billing.ChangeUpgrade,
+	}).Outcome)
+	s.Stamp += 3_600_000
+	s.passed("calls", early)
+
+	m := billing.New(billing.Config{})
+	s = &heldSandbox{enginetest.NewLog(m, enginetest.Epoch), t, m}
+	doc = enginetest.PrepaidPlan()
+	doc.Features = append(doc.Features, billing.FeatureDocument{Key: "places"})
+	doc.Plans[0].Features = append(doc.Plans[0].Features, billing.PlanFeatureDocument{
+		Key: "places", PricingType: "usage_based", Pricing: hardLimit("accumulate"),
+	})
+	enginetest.NewAccount(s.Log, doc)
+	enginetest.NewCustomer(s.Log, "ada", "prepaid")
+	s.Do(billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{
+		Env: enginetest.Sandbox, ID: enginetest.ID("invoice ada prepaid"),
+	})
+	s.Stamp += 30 * dayMS
+	for at := s.m.NextDue(); at != 0 && at <= s.Stamp; at = s.m.NextDue() {
+		s.DoPayload(engine.KindTick, nil)
+	}
+	s.passed("places", s.Stamp-3*dayMS)
+}
+
+// TestARefusingSettlementKeepsSoftLimits: what a reservation may not hold of a soft limit, a
+// settlement that refuses overruns may not take; one that records them may.
+func TestARefusingSettlementKeepsSoftLimits(t *testing.T) {
+	s := newHeldSandbox(t) // seats have a soft limit of 100
+	refuses := enginetest.Reservation("r", "ada", "seats", 20)
+	refuses.RefuseOverrun = true
+	s.view(s.Do(billing.KindReserve, refuses))
+	s.view(s.reserve("other", "seats", 30))
+	require.Equal(t, engine.OutcomeReservationShort, s.settle("r", 71).Outcome)
+	s.used("seats", 0, 50)
+	s.view(s.settle("r", 70))
+	require.True(t, s.view(s.settle("other", 31)).Items[0].Overrun.IsZero(), "a soft limit records")
+	s.used("seats", 101, 0)
+}
+
+// TestHeldCreditsStayInRange: of a pool without an end no more is held than numbers reach.
+func TestHeldCreditsStayInRange(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.Do(billing.KindCreatePool, &billing.CreatePool{
+		Env: enginetest.Sandbox, ID: enginetest.ID("soft"), Customer: "ada", Name: "studio",
+	})
+	hold := func(key, feature, units string) engine.Outcome {
+		c := enginetest.Reservation(key, "ada", feature, 1)
+		c.Items[0].Units = decimal.MustParse(units)
+		return s.Do(billing.KindReserve, c).Outcome
+	}
+	require.Equal(t, engine.OutcomeDone, hold("i", "images", "330000000000000000000000"))
+	require.Equal(t, engine.OutcomeOverflow, hold("v", "videos", "900000000000000000000000"))
+	require.Equal(t, engine.OutcomeDone, hold("w", "videos", "2"))
+	require.NoError(t, billing.HeldAddsUp(s.m))
+}
