@@ -1,6 +1,7 @@
 package billing_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,45 @@ func TestARefusingSettlementKeepsSoftLimits(t *testing.T) {
 	s.view(s.settle("r", 70))
 	require.True(t, s.view(s.settle("other", 31)).Items[0].Overrun.IsZero(), "a soft limit records")
 	s.used("seats", 101, 0)
+}
+
+// TestAmendmentsDoNotPassBudgets: what an event has more is asked for at the customer's own budget:
+// of one that counted in none, and where the budget is frozen or archived.
+func TestAmendmentsDoNotPassBudgets(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("40"))
+	amend := func(key string, units int64) engine.Outcome {
+		src := &enginetest.Source{Journal: s.m.Journal()}
+		k := billing.UsageKey(enginetest.Sandbox, []byte(key))
+		ref, found, err := s.m.FindUsage(src, src, enginetest.Sandbox, k)
+		require.NoError(t, err)
+		require.True(t, found)
+		return s.Do(billing.KindAmendUsage, &billing.AmendUsage{
+			Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
+			ID: enginetest.ID(fmt.Sprint("amendment ", key, units, s.Index)),
+		}).Outcome
+	}
+	enginetest.NewCustomer(s.Log, "bob", "prepaid")
+	require.Equal(t, engine.OutcomeDone, s.DoPayload(billing.KindRecordUsage,
+		enginetest.Usage(s.Log, "before", "bob", "words", 1).Seal(nil)).Outcome)
+	s.put("bob", "all", "bob")
+	s.counts("all", "0", "0")
+	require.Equal(t, engine.OutcomeBudgetExceeded, amend("before", 100_000))
+	s.counts("all", "0", "0")
+	require.Equal(t, engine.OutcomeDone, amend("before", 41))
+	s.counts("all", "40", "0")
+	require.Equal(t, engine.OutcomeBudgetExceeded, amend("before", 42))
+	require.Equal(t, engine.OutcomeDone, amend("before", 0))
+	s.counts("all", "0", "0")
+
+	require.Equal(t, engine.OutcomeDone, s.event("e", "words", 5))
+	s.done(billing.KindFreezeBudget, &billing.FreezeBudget{
+		Env: enginetest.Sandbox, Key: "all", Frozen: true,
+	})
+	require.Equal(t, engine.OutcomeBudgetFrozen, amend("e", 6))
+	require.Equal(t, engine.OutcomeDone, amend("e", 4), "less it always may be")
+	s.done(billing.KindArchiveBudget, &billing.ArchiveBudget{Env: enginetest.Sandbox, Key: "all"})
+	require.Equal(t, engine.OutcomeBudgetArchived, amend("e", 6))
+	s.counts("all", "4", "0")
 }
 
 // TestHeldCreditsStayInRange: of a pool without an end no more is held than numbers reach.

@@ -252,14 +252,16 @@ func (k *correcting) fits(t *turn, units decimal.Decimal) decimal.Decimal {
 		return units
 	}
 	p := l.PlaceOf(at, k.original.Feature)
-	f, total := p.Feature, decimal.Decimal{}
+	f, total, present := p.Feature, decimal.Decimal{}, true
 	if at.Closed != nil {
-		total, f = l.Compared(at.Closed, k.original.Feature)
+		total, f, present = l.Compared(at.Closed, k.original.Feature)
 	} else {
 		n := &l.Counters[p.Counter-l.Sub.FirstCounter]
 		if total = n.Reading(f); at.Ahead && !f.Accumulate {
 			total = n.Next
 		}
+	}
+	if present {
 		total = sums.Of(total, t.Held.Units(k.owner, row, k.original.Feature, k.now))
 	}
 	if f.HasMax && f.Hard {
@@ -293,7 +295,8 @@ func (k *correcting) uncharge(
 		counted = list.Budget
 	}
 	k.budget, outcome = t.budgets.PlanCorrection(&t.Runner, &charging.Correcting{
-		Env: k.env.Number, Counted: counted, Now: k.now, Void: void, Units: delta, Cost: cost,
+		Env: k.env.Number, Customer: k.owner, Counted: counted, Now: k.now, Void: void,
+		Units: delta, Cost: cost,
 		Paid: sums.Difference(k.newly.Paid, k.was.Paid), Late: k.ledger, Spot: k.Spot,
 		Feature: k.original.Feature, Forced: k.forced,
 	})

@@ -55,6 +55,8 @@ type heldCharge struct {
 
 type heldEvent struct {
 	heldCharge
+	// counted are the units and the cost of it that budgets count.
+	counted  heldCharge
 	at       int64
 	path     []string       // the budgets in which it counts
 	since    map[string]int // the limits there that have counted it, one bit for each
@@ -217,6 +219,7 @@ func (h *heldHistory) counts(key, budget string, e heldEvent) {
 	for _, at := range e.path {
 		e.since[at] = 1<<len(h.nodes[at].limits) - 1
 	}
+	e.counted = e.heldCharge
 	h.events[key] = &e
 }
 
@@ -281,6 +284,7 @@ func (h *heldHistory) Correct(*rapid.T) {
 		require.Equal(h, engine.OutcomeDone, r.Outcome)
 		h.note()
 		e.voided, e.heldCharge = true, heldCharge{feature: e.feature}
+		e.counted = e.heldCharge
 	} else {
 		units := h.number("units", 25)
 		r := h.do(billing.KindAmendUsage, &billing.AmendUsage{
@@ -296,11 +300,25 @@ func (h *heldHistory) Correct(*rapid.T) {
 
 // amends changes an event by so many units. It gives back no more than it has counted.
 func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal) {
-	more := added(e.feature, h.billed(e.customer, e.feature), delta)
-	e.price = plus(e.price, decimal.Max(more, e.price.Neg()))
+	more, before := added(e.feature, h.billed(e.customer, e.feature), delta), e.cost
 	if e.units = plus(e.units, delta); !e.stated && e.feature == "lines" {
 		e.cost = times(e.units, decimal.MustParse("0.25"))
 	}
+	c, cost := &e.counted, without(e.cost, before)
+	if len(e.path) == 0 { // what it has more counts as usage of now, if the customer has a budget
+		anew := h.own(e.customer)
+		if delta.Sign() <= 0 && cost.Sign() <= 0 || anew == "" || e.of != "" {
+			return
+		}
+		e.at, e.path, *c = h.l.Stamp, h.path(anew), heldCharge{feature: e.feature}
+		for _, at := range e.path {
+			e.since[at] = 1<<len(h.nodes[at].limits) - 1
+		}
+	}
+	zero := decimal.Decimal{}
+	c.price = plus(c.price, decimal.Max(more, c.price.Neg()))
+	c.units = decimal.Max(plus(c.units, delta), zero)
+	c.cost = decimal.Max(plus(c.cost, cost), zero)
 }
 
 // Reserve holds units of one or two features.
@@ -708,7 +726,7 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 	for _, e := range h.events {
 		if slices.Contains(e.path, key) && e.since[key]&(1<<i) != 0 &&
 			e.at >= v.Start && (v.End == 0 || e.at < v.End) {
-			used = plus(used, takes(l, &e.heldCharge))
+			used = plus(used, takes(l, &e.counted))
 		}
 	}
 	for _, x := range h.keys {

@@ -413,6 +413,7 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 	}
 	for _, s := range sums {
 		l, ok := f.limits.Read(s.row), true
+		n := f.nodes.Read(l.Node)
 		total := l.Used
 		if s.closed != 0 {
 			total = f.windows.Read(s.closed).Used
@@ -424,6 +425,10 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 		}
 		switch {
 		case o != engine.OutcomeDone:
+		case s.amount.Sign() > 0 && n.Archived:
+			r, o = Refusal{Budget: f.Key(l.Node)}, engine.OutcomeBudgetArchived
+		case s.amount.Sign() > 0 && n.Frozen:
+			r, o = Refusal{Budget: f.Key(l.Node)}, engine.OutcomeBudgetFrozen
 		case !ok || !total.InRange():
 			o = engine.OutcomeOverflow
 		case !l.Soft && s.amount.Sign() > 0 && total.Cmp(l.Max.Exact()) > 0:

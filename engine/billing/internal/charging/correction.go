@@ -14,13 +14,18 @@ type Correction struct {
 	env     uint32
 	counted budgets.Counted
 	change  budgets.Charge
+	// anew is set where the event has counted in no budget, and counts the change at one.
+	anew *Charge
+	at   Correcting
 }
 
 // Correcting is a correction of an event that was placed: Counted is what the event counts so far.
 type Correcting struct {
-	Env     uint32
-	Counted []byte
-	Now     int64
+	Env uint32
+	// Customer is whose own budget is asked for what an event counts more.
+	Customer uint32
+	Counted  []byte
+	Now      int64
 	// Forced is set where limits are not asked.
 	Forced bool
 	// Void gives back all of it; else Units and Cost are what the event has more, and Paid those of
@@ -36,8 +41,20 @@ type Correcting struct {
 // PlanCorrection decides what a correction changes: all of the event where it is voided, else what
 // units add to the bill or take off it. Nil: the event has counted in no budget.
 func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correction, engine.Outcome) {
+	node := uint32(0)
+	if !k.Void && !k.Forced && (k.Units.Sign() > 0 || k.Cost.Sign() > 0) {
+		node = b.Forest.Own(k.Customer)
+	}
+	if node != 0 { // where a budget is frozen or archived, nothing counts more
+		if o := b.Ask(t, k.Env, node, nil, k.Now); o != engine.OutcomeDone {
+			return nil, o
+		}
+	}
 	if len(k.Counted) == 0 {
-		return nil, engine.OutcomeDone
+		if node == 0 {
+			return nil, engine.OutcomeDone
+		}
+		return b.planAnew(t, k, node)
 	}
 	c := &Correction{env: k.Env}
 	if wire.Decode(k.Counted, &c.counted) != nil {
@@ -47,13 +64,13 @@ func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correctio
 	if c.change = was.Neg(); k.Void {
 		return c, engine.OutcomeDone
 	}
-	c.change.Units, c.change.Cost, c.change.Price = k.Units, k.Cost, decimal.Exact{}
+	// It gives back no more than it has counted: it may have counted in no budget at first.
+	c.change.Units = decimal.Max(k.Units, decimal.Min(was.Units.Neg(), decimal.Decimal{}))
+	c.change.Cost = decimal.Max(k.Cost, decimal.Min(was.Cost.Neg(), decimal.Decimal{}))
+	c.change.Price = decimal.Exact{}
 	if k.Late != nil {
-		units := sums.Difference(k.Units, k.Paid)
-		billed, f := k.Late.Billed(k.Spot, k.Feature)
 		var ok bool
-		c.change.Price, ok = lifecycle.Added(f, sums.Difference(billed, units), units)
-		if !ok {
+		if c.change.Price, ok = k.price(); !ok {
 			return nil, engine.OutcomeOverflow
 		}
 		if least := was.Price.Neg(); least.Sign() <= 0 && c.change.Price.Cmp(least) < 0 {
@@ -81,8 +98,40 @@ func (b *Budgets) AskCorrections(
 	return o
 }
 
+// price is what the units add to the bill, or take off it.
+func (k *Correcting) price() (more decimal.Exact, ok bool) {
+	units := sums.Difference(k.Units, k.Paid)
+	billed, f := k.Late.Billed(k.Spot, k.Feature)
+	return lifecycle.Added(f, sums.Difference(billed, units), units)
+}
+
+// planAnew is PlanCorrection of an event that has counted in no budget: what it has more counts at
+// the customer's own, as usage of now.
+func (b *Budgets) planAnew(
+	t *lifecycle.Runner, k *Correcting, node uint32,
+) (*Correction, engine.Outcome) {
+	c := &Correction{env: k.Env, anew: &Charge{Node: node}, at: *k}
+	c.anew.Feature, c.anew.Units, c.anew.Cost = k.Feature, k.Units, k.Cost
+	if k.Late != nil {
+		version := k.Late.Sub.Version
+		if k.Spot.Closed != nil {
+			version = k.Spot.Closed.Version
+		}
+		b.setCurrency(&c.anew.Charge, k.Env, version)
+		var ok bool
+		if c.anew.Price, ok = k.price(); !ok {
+			return nil, engine.OutcomeOverflow
+		}
+	}
+	return c, b.Ask(t, k.Env, node, []budgets.Charge{c.anew.Charge}, k.Now)
+}
+
 // Correct carries a correction out, and returns what the event counts then.
 func (b *Budgets) Correct(t *lifecycle.Runner, c *Correction) []byte {
+	if c.anew != nil {
+		b.Count(t, c.at.Customer, c.anew, c.at.Now)
+		return c.anew.Record
+	}
 	b.Forest.Correct(&t.Tx, c.env, &c.counted, &c.change)
 	return wire.Encode(nil, &c.counted)
 }
