@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"crypto/sha256"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,6 +99,31 @@ func TestABoundKeyGetsPastNoBudget(t *testing.T) {
 	n.send("PUT", "budgets/agent", `{"name":"Agent"}`, key, nil).is(403, "access_denied")
 	n.send("POST", "budgets/agent/unfreeze", "", key, nil).is(403, "access_denied")
 	n.call("POST", "events", usage("e", "")).is(201, "")
+
+	// Nor does it correct or settle what others count and hold.
+	n.customer("other")
+	n.call("PUT", "budgets/other", `{"name":"Other","customerReferenceId":"other"}`).is(200, "")
+	of := strings.Replace(usage("o", ""), `"acme"`, `"other"`, 1)
+	n.call("POST", "events", of).is(201, "")
+	held := func(key, customer, by string) string {
+		return "reservations/" + n.send("POST", "reservations", `{"reservationKey":"`+key+
+			`","customerReferenceId":"`+customer+`","featureKey":"tokens","usageUnits":1}`, by, nil).
+			is(201, "").data("id").(string)
+	}
+	theirs := held("theirs", "other", n.sandbox)
+	above := held("above", "acme", n.sandbox)
+	for _, path := range []string{"events/o/void", theirs + "/release", above + "/release"} {
+		n.send("POST", path, "", key, nil).is(404, "budget_not_found")
+	}
+	for _, path := range []string{
+		"events/o/amend", theirs + "/settle", theirs + "/extend", above + "/settle",
+	} {
+		n.send("POST", path, `{"usageUnits":2}`, key, nil).is(404, "budget_not_found")
+	}
+	n.send("POST", "events/a/void", "", key, nil).is(200, "")
+	own := held("own", "acme", key)
+	n.send("POST", own+"/settle", `{"usageUnits":1}`, key, nil).is(200, "")
+	n.call("POST", above+"/release", "").is(200, "")
 }
 
 // TestABudgetIsCheckedBeforeItIsMade: each mistake is named, and nothing is made.

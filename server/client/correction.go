@@ -78,6 +78,9 @@ func (a *API) original(
 		if !found {
 			return server.FaultOf(engine.OutcomeUsageUnknown)
 		}
+		if p := principal(x); p.Budget != 0 && !a.machine.KeyServes(p.Env, p.Budget, original.Owner) {
+			return server.FaultOf(engine.OutcomeBudgetUnknown)
+		}
 		*ref = original
 		return nil
 	})
