@@ -2,8 +2,10 @@ package paymenttest
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -56,6 +58,13 @@ func (s *Stripe) Charges() (paid int) {
 		}
 	}
 	return paid
+}
+
+// ChargeKeys are the idempotency keys of the charges that were asked for, in order of their text.
+func (s *Stripe) ChargeKeys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.cards.forms))
 }
 
 // Refunds are the payments that were sent back.

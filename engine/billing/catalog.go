@@ -221,7 +221,7 @@ func planView(c *catalogs.Catalog, v *catalogs.PlanVersion) PlanView {
 		Description: p.Document.Description, PriceAmount: v.Price, Currency: v.Currency,
 		IntervalMonths: v.Interval, BillingTiming: v.Timing, Status: p.Document.Status,
 		Metadata: p.Document.Metadata, Features: make([]PlanFeatureView, len(v.Features)),
-		CreditAllocations: v.Allocations,
+		CreditAllocations: v.Allocations, InvoiceAbove: v.InvoiceAbove,
 	}
 	for i := range v.Features {
 		f := &v.Features[i]

@@ -1398,6 +1398,7 @@ type (
 	BudgetLimitView          = budgets.BudgetLimitView
 	BudgetWindowView         = budgets.BudgetWindowView
 	BindingLimitView         = budgets.BindingLimitView
+	ClosedBudgetView         = budgets.ClosedBudgetView
 	ArchiveBudget            = budgets.ArchiveBudget
 	FreezeBudget             = budgets.FreezeBudget
 	LimitDocument            = budgets.LimitDocument

@@ -78,7 +78,12 @@ type PlanView struct {
 	Features []PlanFeatureView `json:"features"`
 	// CreditAllocations have their defaults filled in.
 	CreditAllocations []catalogs.CreditAllocationDocument `json:"creditAllocations" with:"billingview.WriteCreditAllocation"`
+	// InvoiceAbove is the amount of unbilled usage beyond which an interim invoice is made.
+	InvoiceAbove decimal.Decimal `json:"invoiceAbove" if:"Interim()"`
 }
+
+// Interim reports whether the plan has invoiceAbove.
+func (v *PlanView) Interim() bool { return !v.InvoiceAbove.IsZero() }
 
 // PlanVersionView is one version of a plan, with how many subscriptions to it have not ended.
 //
@@ -301,6 +306,16 @@ func (m *customerReader) Budgets(env uint32, parent, after string, limit int) (
 	s, now, unlock := m.budgets(env)
 	defer unlock()
 	return s.budgets.Forest.List(env, parent, after, limit, now, s.budgets.Names(env))
+}
+
+// BudgetsRunningOut finds the limits of an environment of which so many percent are used or held:
+// the keys of the budgets with the fullest of them, so many limits at most, and how many there are.
+func (m *customerReader) BudgetsRunningOut(env uint32, percent int64, most int) (
+	keys []string, count int,
+) {
+	s, now, unlock := m.budgets(env)
+	defer unlock()
+	return s.budgets.Forest.RunningOut(env, percent, most, now)
 }
 
 // BudgetWindows returns the kept closed windows of each limit of a node, newest first. It

@@ -168,31 +168,6 @@ type CatalogChange struct {
 	Action string `json:"action"`
 }
 
-// TopUp is how a pool is topped up, and what has come of it.
-type TopUp struct {
-	State      string      `json:"state"`
-	Below      json.Number `json:"below"`
-	Amount     json.Number `json:"amount"`
-	Price      json.Number `json:"price"`
-	Currency   string      `json:"currency"`
-	MonthlyCap json.Number `json:"monthlyCap"`
-	// SpentThisMonth is what the purchases of this UTC month come to, the one on its way included.
-	SpentThisMonth   json.Number `json:"spentThisMonth"`
-	CooldownSeconds  int         `json:"cooldownSeconds"`
-	PaymentMethod    string      `json:"paymentMethod"`
-	ExpiresAfterDays int         `json:"expiresAfterDays,omitzero"`
-	// Pending reports whether a purchase is on its way.
-	Pending bool `json:"pending"`
-	// Purchase is its id: the provider knows it as topup_ID.
-	Purchase string    `json:"purchase,omitzero"`
-	Reason   string    `json:"reason,omitzero"`
-	AskedAt  time.Time `json:"askedAt,omitzero"`
-	// WaitsUntil is when the cool-down or the month is over that a purchase waits for.
-	WaitsUntil time.Time `json:"waitsUntil,omitzero"`
-	// Failure is why the newest payment failed.
-	Failure string `json:"failure,omitzero"`
-}
-
 // PoolTransaction is one movement of a pool's credits.
 type PoolTransaction struct {
 	ID       string `json:"id"`

@@ -162,13 +162,15 @@ type BudgetLimit struct {
 
 // Budget is a budget with its limits.
 type Budget struct {
-	Budget              string        `json:"budget"`
-	Name                string        `json:"name"`
-	Parent              string        `json:"parent,omitzero"`
-	CustomerReferenceID string        `json:"customerReferenceId,omitzero"`
-	Status              string        `json:"status"`
-	Children            int           `json:"children"`
-	Limits              []BudgetLimit `json:"limits"`
+	Budget              string `json:"budget"`
+	Name                string `json:"name"`
+	Parent              string `json:"parent,omitzero"`
+	CustomerReferenceID string `json:"customerReferenceId,omitzero"`
+	Status              string `json:"status"`
+	// ClosedBy is the nearest budget above this one that is frozen or archived, and so refuses here, too; nil where none is.
+	ClosedBy *ClosedBudget `json:"closedBy,omitzero"`
+	Children int           `json:"children"`
+	Limits   []BudgetLimit `json:"limits"`
 	// Binding is the hard limit of this node or of one above it that has the smallest part left; nil where there is no hard limit.
 	Binding    *BindingLimit `json:"binding,omitzero"`
 	CreatedAt  time.Time     `json:"createdAt"`
@@ -182,6 +184,12 @@ type BudgetWindow struct {
 	Used        json.Number `json:"used"`
 	Limit       json.Number `json:"limit"`
 	Overrun     bool        `json:"overrun,omitzero"`
+}
+
+// ClosedBudget is a budget that takes nothing, at itself and below it.
+type ClosedBudget struct {
+	Budget string `json:"budget"`
+	Status string `json:"status"`
 }
 
 // CreditAllocation is credits that a plan grants in every period, and the pool that is made for them if the customer has none of this name.
@@ -202,6 +210,31 @@ type CreditAllocation struct {
 	HardLimit bool `json:"hardLimit"`
 	// LowBalance is the balance at which the pool is told to be low; 0: none.
 	LowBalance json.Number `json:"lowBalance,omitzero"`
+}
+
+// TopUp is how a pool is topped up, and what has come of it.
+type TopUp struct {
+	State      string      `json:"state"`
+	Below      json.Number `json:"below"`
+	Amount     json.Number `json:"amount"`
+	Price      json.Number `json:"price"`
+	Currency   string      `json:"currency"`
+	MonthlyCap json.Number `json:"monthlyCap"`
+	// SpentThisMonth is what the purchases of this UTC month come to, the one on its way included.
+	SpentThisMonth   json.Number `json:"spentThisMonth"`
+	CooldownSeconds  int         `json:"cooldownSeconds"`
+	PaymentMethod    string      `json:"paymentMethod"`
+	ExpiresAfterDays int         `json:"expiresAfterDays,omitzero"`
+	// Pending reports whether a purchase is on its way.
+	Pending bool `json:"pending"`
+	// Purchase is its id: the provider knows it as topup_ID.
+	Purchase string    `json:"purchase,omitzero"`
+	Reason   string    `json:"reason,omitzero"`
+	AskedAt  time.Time `json:"askedAt,omitzero"`
+	// WaitsUntil is when the cool-down or the month is over that a purchase waits for.
+	WaitsUntil time.Time `json:"waitsUntil,omitzero"`
+	// Failure is why the newest payment failed.
+	Failure string `json:"failure,omitzero"`
 }
 
 // PortalLink is the answer to who made a link.

@@ -62,6 +62,20 @@ type PortalLinkRequest struct {
 	ExpiresInMinutes int `json:"expiresInMinutes,omitzero"`
 }
 
+// TopUpRequest is the body of PUT /pools/{poolId}/top-up.
+type TopUpRequest struct {
+	Below      json.Number `json:"below"`
+	Amount     json.Number `json:"amount"`
+	Price      json.Number `json:"price"`
+	Currency   string      `json:"currency,omitzero"`
+	MonthlyCap json.Number `json:"monthlyCap"`
+	// PaymentMethod is the provider's name of a saved card.
+	PaymentMethod string `json:"paymentMethod"`
+	// ExpiresAfterDays is how long bought credits live; 0: for good.
+	ExpiresAfterDays *int `json:"expiresAfterDays,omitzero"`
+	CooldownSeconds  int  `json:"cooldownSeconds,omitzero"`
+}
+
 // EventRequest records one usage event, exactly once per Key.
 type EventRequest struct {
 	// EventIdempotencyKey is the idempotency key itself.
@@ -207,6 +221,8 @@ type Plan struct {
 	Features []PlanFeature   `json:"features"`
 	// CreditAllocations have their defaults filled in.
 	CreditAllocations []CreditAllocation `json:"creditAllocations"`
+	// InvoiceAbove is the amount of unbilled usage beyond which an interim invoice is made.
+	InvoiceAbove json.Number `json:"invoiceAbove,omitzero"`
 }
 
 // Subscription is one subscription at the instant of the query.

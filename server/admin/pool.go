@@ -228,18 +228,15 @@ func (a *credits) endTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 	})
 }
 
-var faultNoTopUp = server.NewFault(404, "top_up_not_found", "The pool is not topped up").
-	With("Nothing buys credits for it.")
-
 func (a *credits) showTopUp(x *server.Exchange, env uint32, id [16]byte) *server.Fault {
 	if _, found := a.machine.Pool(env, id); !found {
 		return server.FaultOf(engine.OutcomePoolUnknown)
 	}
 	v, found := a.machine.TopUp(env, id)
 	if !found {
-		return faultNoTopUp
+		return billingview.FaultNoTopUp
 	}
-	return server.One(x, 200, &v, writeTopUp)
+	return server.One(x, 200, &v, billingview.WriteTopUp)
 }
 
 func (a *credits) listPools(x *server.Exchange) *server.Fault {

@@ -288,29 +288,6 @@ func writePlanFeature(data *server.JSON, v *billing.PlanFeatureDocument) {
 	data.Close('}')
 }
 
-func writeTopUp(data *server.JSON, v *billing.TopUpView) {
-	data.Open('{')
-	data.Text("state", v.State.String())
-	data.Decimal("below", v.Below)
-	data.Decimal("amount", v.Amount)
-	data.Decimal("price", v.Price)
-	data.Text("currency", v.Currency)
-	data.Decimal("monthlyCap", v.MonthlyCap)
-	data.Decimal("spentThisMonth", v.Spent)
-	data.Int("cooldownSeconds", v.CooldownSeconds)
-	data.Text("paymentMethod", v.PaymentMethod)
-	if v.ExpiresAfter != 0 {
-		data.Uint("expiresAfterDays", uint64(v.ExpiresAfter))
-	}
-	data.Bool("pending", v.Pending)
-	data.UUID("purchase", v.Purchase)
-	data.TextIf("reason", v.Reason)
-	data.Time("askedAt", v.AskedAt)
-	data.Time("waitsUntil", v.WaitsUntil)
-	data.TextIf("failure", v.Failure)
-	data.Close('}')
-}
-
 func writePoolTransaction(data *server.JSON, v *billing.TransactionView) {
 	data.Open('{')
 	data.UUID("id", v.ID)

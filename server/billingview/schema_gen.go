@@ -240,6 +240,10 @@ func WriteBudget(data *server.JSON, v *billing.BudgetView) {
 	data.TextIf("parent", v.Parent)
 	data.TextIf("customerReferenceId", v.Customer)
 	data.Text("status", v.Status)
+	if v.ClosedBy != nil {
+		data.Name("closedBy")
+		WriteClosedBudget(data, v.ClosedBy)
+	}
 	data.Uint("children", uint64(v.Children))
 	data.Array("limits")
 	for i := range v.Limits {
@@ -265,6 +269,14 @@ func WriteBudgetWindow(data *server.JSON, v *billing.BudgetWindowView) {
 	if v.Overrun {
 		data.Bool("overrun", v.Overrun)
 	}
+	data.Close('}')
+}
+
+// WriteClosedBudget writes an answer, as both APIs have it.
+func WriteClosedBudget(data *server.JSON, v *billing.ClosedBudgetView) {
+	data.Open('{')
+	data.Text("budget", v.Budget)
+	data.Text("status", v.Status)
 	data.Close('}')
 }
 
@@ -322,6 +334,30 @@ func WritePricing(data *server.JSON, v *billing.PricingDocument) {
 		data.Decimal("weight", v.Credits.Weight)
 		data.Close('}')
 	}
+	data.Close('}')
+}
+
+// WriteTopUp writes an answer, as both APIs have it.
+func WriteTopUp(data *server.JSON, v *billing.TopUpView) {
+	data.Open('{')
+	data.Text("state", v.State.String())
+	data.Decimal("below", v.Below)
+	data.Decimal("amount", v.Amount)
+	data.Decimal("price", v.Price)
+	data.Text("currency", v.Currency)
+	data.Decimal("monthlyCap", v.MonthlyCap)
+	data.Decimal("spentThisMonth", v.Spent)
+	data.Int("cooldownSeconds", v.CooldownSeconds)
+	data.Text("paymentMethod", v.PaymentMethod)
+	if v.ExpiresAfter != 0 {
+		data.Uint("expiresAfterDays", uint64(v.ExpiresAfter))
+	}
+	data.Bool("pending", v.Pending)
+	data.UUID("purchase", v.Purchase)
+	data.TextIf("reason", v.Reason)
+	data.Time("askedAt", v.AskedAt)
+	data.Time("waitsUntil", v.WaitsUntil)
+	data.TextIf("failure", v.Failure)
 	data.Close('}')
 }
 

@@ -121,6 +121,7 @@ type API struct {
 	subscriptions subscriptions
 	invoices      invoices
 	budgets       budgets
+	pools         pools
 }
 
 // New makes the API and starts its audit recorder; blocks that an earlier process left in the spool
@@ -133,7 +134,8 @@ func New(c Config) (*API, error) {
 	routes := slices.Concat(a.routes(), a.customers.customerRoutes(),
 		a.subscriptions.lifecycleRoutes(), a.correctionRoutes(), a.invoices.invoiceRoutes(),
 		a.invoices.paymentRoutes(), a.customers.clockRoutes(), a.usageRoutes(),
-		a.reservationRoutes(), a.searchRoutes(), a.portalRoutes(), a.budgets.budgetRoutes())
+		a.reservationRoutes(), a.searchRoutes(), a.portalRoutes(), a.budgets.budgetRoutes(),
+		a.pools.poolRoutes())
 	server.DescribePaths(routes, pathParams)
 	about := description()
 	var err error
@@ -178,7 +180,7 @@ func newAPI(c *Config) *API {
 		a.searcher = search.New(search.Config{Machine: c.Machine, Events: c.Events, Keys: c.Keys})
 	}
 	a.customers, a.subscriptions = customers{&a.base}, subscriptions{&a.base}
-	a.budgets = budgets{&a.base}
+	a.budgets, a.pools = budgets{&a.base}, pools{&a.base}
 	a.invoices = invoices{&a.base, c.Payments}
 	return a
 }

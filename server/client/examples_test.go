@@ -11,6 +11,7 @@ import (
 	"tollgate/bench/servertest"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/server"
 	"tollgate/server/client"
 	"tollgate/server/link"
 	"tollgate/server/payments"
@@ -56,6 +57,7 @@ func TestExamples(t *testing.T) {
 	n.Do(t, billing.KindGrantCredits, &billing.GrantCredits{
 		Env: n.env, ID: [16]byte{8}, Pool: [16]byte{7}, Amount: decimal.FromInt(250),
 	})
+	tokens := "pools/" + string(server.AppendUUID(nil, [16]byte{7})) + "/top-up"
 	at := begin.Format(time.RFC3339)
 	event := func(key, feature, units string) string {
 		return `{"eventIdempotencyKey":"` + key + `","eventName":"` + feature +
@@ -134,6 +136,13 @@ func TestExamples(t *testing.T) {
 		{"POST", "reservations/" + held[0] + "/settle", `{"usageUnits":1.5}`, 200, ""},
 		{"POST", "reservations/" + held[1] + "/release", "", 200, ""},
 		{"GET", "reservations/" + held[0], "", 200, ""},
+		{"GET", tokens, "", 404, "top_up_not_found"},
+		{"PUT", tokens, `{"below":100,"amount":1000,"price":10,"monthlyCap":50,` +
+			`"paymentMethod":"cus_4711/pm_0815"}`, 200, ""},
+		{"PUT", tokens, `{"below":100,"amount":1000,"price":10,"monthlyCap":5,` +
+			`"paymentMethod":"cus_4711/pm_0815"}`, 400, "validation_failed"},
+		{"GET", tokens, "", 200, ""},
+		{"DELETE", tokens, "", 200, ""},
 		{"GET", "customers/acme/events?kind=usage&limit=2", "", 200, ""},
 		{"GET", "usage?customer=acme&by=day", "", 200, ""},
 		{"GET", "search?q=love", "", 200, ""},

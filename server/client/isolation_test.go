@@ -131,6 +131,13 @@ var matrix = map[string][]attempt{
 	"unfreezeBudget":    {{method: "POST", path: "budgets/{budget}/unfreeze"}},
 	"archiveBudget":     {{method: "DELETE", path: "budgets/{budget}"}},
 
+	"setTopUp": {{
+		method: "PUT", path: "pools/{pool}/top-up",
+		body: `{"below":1,"amount":1,"price":1,"monthlyCap":1,"paymentMethod":"x"}`,
+	}},
+	"getTopUp":  {{method: "GET", path: "pools/{pool}/top-up"}},
+	"stopTopUp": {{method: "DELETE", path: "pools/{pool}/top-up"}},
+
 	"getUsage":             {{method: "GET", path: "usage?customer={customer}"}},
 	"getClock":             {{method: "GET", path: "clock", own: true, status: 200}},
 	"getCustomerInvoice":   {{method: "GET", path: "billing/invoices/{customer}/{invoice}"}},
@@ -178,9 +185,20 @@ func (n *node) rival() (key string, r record) {
 	n.send("PUT", "budgets/rival-budget", `{"name":"Rival"}`, key, nil).is(200, "")
 	held := send("reservations", `{"reservationKey":"rival-hold","featureKey":"tokens","usageUnits":1,`+
 		`"customerReferenceId":"rival-customer"}`)
+	pool := [16]byte{0xeb}
+	n.Do(n.t, billing.KindCreatePool, &billing.CreatePool{
+		Env: env, ID: pool, Customer: "rival-customer", Name: "rival-pool",
+	})
+	n.Do(n.t, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: env, Provider: billing.ProviderSandbox,
+	})
+	n.Do(n.t, billing.KindSetTopUp, &billing.SetTopUp{
+		Env: env, ID: pool, Below: decimal.FromInt(1), Amount: decimal.FromInt(1),
+		Price: decimal.FromInt(1), MonthlyCap: decimal.FromInt(1), CooldownMS: 60_000, Method: "rival-card",
+	})
 	return key, record{
-		"reservation": held.data("id").(string),
-		"customer":    "rival-customer", "subscription": made.data("subscription", "id").(string),
+		"reservation": held.data("id").(string), "pool": string(server.AppendUUID(nil, pool)),
+		"customer": "rival-customer", "subscription": made.data("subscription", "id").(string),
 		"invoice": made.data("invoice", "id").(string), "event": "rival-event", "plan": "rival-plan",
 		"budget": "rival-budget",
 	}
@@ -189,8 +207,8 @@ func (n *node) rival() (key string, r record) {
 // nobody names what does not exist anywhere.
 func nobody() record {
 	return record{
-		"reservation": uuid.Must(uuid.NewV4()).String(),
-		"customer":    "nobodys-record", "subscription": uuid.Must(uuid.NewV4()).String(),
+		"reservation": uuid.Must(uuid.NewV4()).String(), "pool": uuid.Must(uuid.NewV4()).String(),
+		"customer": "nobodys-record", "subscription": uuid.Must(uuid.NewV4()).String(),
 		"invoice": uuid.Must(uuid.NewV4()).String(), "event": "nobodys-event", "plan": "nobodys-plan",
 		"budget": "nobodys-budget",
 	}

@@ -106,6 +106,7 @@ var pathParams = map[string]server.Param{
 	"subscriptionId":           {Schema: server.UUIDSchema},
 	"invoiceId":                {Schema: server.UUIDSchema},
 	"reservationId":            {Schema: server.UUIDSchema},
+	"poolId":                   {Schema: server.UUIDSchema, About: "from the customer's creditPools"},
 	"budget":                   {Schema: text(1, maxID), About: "the caller's own key of the budget"},
 }
 

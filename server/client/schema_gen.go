@@ -162,6 +162,38 @@ func readPortalLinkRequest(f *form.Reader, v *portalLinkRequest) {
 	}
 }
 
+func readTopUpRequest(f *form.Reader, v *topUpRequest) {
+	v.CooldownSeconds = 3600
+	for f.Next() {
+		switch string(f.Name) {
+		case "below":
+			f.Number(0, &v.Below)
+		case "amount":
+			f.Number(1, &v.Amount)
+		case "price":
+			f.Number(2, &v.Price)
+		case "currency":
+			f.Text(3, &v.Currency, 3, 3)
+		case "monthlyCap":
+			f.Number(4, &v.MonthlyCap)
+		case "paymentMethod":
+			f.Text(5, &v.Method, 1, 255)
+		case "expiresAfterDays":
+			form.Uint(f, 6, &v.ExpiresAfterDays, 0, 3650)
+		case "cooldownSeconds":
+			form.Uint(f, 7, &v.CooldownSeconds, 60, 2678400)
+		default:
+			f.Unknown()
+		}
+	}
+	f.Need(0, "below")
+	f.Need(1, "amount")
+	f.Need(2, "price")
+	f.Need(4, "monthlyCap")
+	f.Need(5, "paymentMethod")
+	checkTopUpRequest(f, v)
+}
+
 func writeNestedCustomer(data *server.JSON, v *billing.CustomerCore) {
 	data.Open('{')
 	data.UUID("id", v.ID)
@@ -227,6 +259,9 @@ func writePlan(data *server.JSON, v *billing.PlanView) {
 		billingview.WriteCreditAllocation(data, &v.CreditAllocations[i])
 	}
 	data.Close(']')
+	if v.Interim() {
+		data.Decimal("invoiceAbove", v.InvoiceAbove)
+	}
 	data.Close('}')
 }
 

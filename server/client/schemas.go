@@ -36,6 +36,8 @@ func description() server.Description {
 			"PlanChangeRequest": server.RequestSchema[billing.ChangePlan](),
 			"ScheduledChange":   server.AnswerSchema[billing.PlanChangeView](),
 			"CreditPool":        server.AnswerSchema[billing.PoolView](),
+			"TopUp":             server.AnswerSchema[billing.TopUpView](),
+			"TopUpRequest":      server.RequestSchema[topUpRequest](),
 			"ListedEntitlement": listedEntitlementSchema(),
 
 			"EventRequest":   server.RequestSchema[billing.RecordUsage](),

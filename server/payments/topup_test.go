@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -15,10 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
+	"tollgate/bench/paymenttest"
 	"tollgate/bench/servertest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/server"
 	"tollgate/server/provider/fetch"
 )
 
@@ -100,26 +103,38 @@ type till struct {
 }
 
 func newTill(t *testing.T) *till {
-	n := &till{Cluster: servertest.New(), t: t, pool: enginetest.ID("pool")}
-	n.account = &account{
+	a := &account{
 		keys: map[string]bool{"sk_1": true}, byKey: map[string]map[string]any{},
 		held: make(chan struct{}, 1),
 	}
-	stripe := httptest.NewServer(n.account)
+	stripe := httptest.NewServer(a)
 	t.Cleanup(stripe.Close)
-	n.url = stripe.URL
+	n := tillAt(t, stripe.URL)
+	n.account = a
+	return n
+}
+
+// node makes the service of another node.
+func (n *till) node() *Service {
 	guarded, err := fetch.New(fetch.Config{
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		AllowHosts:   []string{strings.TrimPrefix(stripe.URL, "http://")},
+		AllowHosts:   []string{strings.TrimPrefix(n.url, "http://")},
 	})
-	require.NoError(t, err)
-	t.Cleanup(guarded.Close)
-	n.d, err = New(Config{
+	require.NoError(n.t, err)
+	n.t.Cleanup(guarded.Close)
+	d, err := New(Config{
 		Machine: n.Machine, Proposer: n, Reader: n, Fetch: guarded,
 		PublicURL: "http://localhost", SealKey: [32]byte{1},
 		Now: func() time.Time { return time.Now().Add(n.later) },
 	})
-	require.NoError(t, err)
+	require.NoError(n.t, err)
+	return d
+}
+
+// tillAt is a till whose provider is at an address.
+func tillAt(t *testing.T, url string) *till {
+	n := &till{Cluster: servertest.New(), t: t, pool: enginetest.ID("pool"), url: url}
+	n.d = n.node()
 	n.Do(t, billing.KindCreateAccount, &billing.CreateAccount{ID: enginetest.ID("demo"), Name: "demo"})
 	n.Do(t, billing.KindCreateCustomer, &billing.CreateCustomer{
 		Env: enginetest.Sandbox, ID: enginetest.ID("ada"), ExternalID: "ada", FirstName: "Ada",
@@ -269,4 +284,35 @@ func TestTopUpsWithoutSettings(t *testing.T) {
 	require.Equal(t, "not_paid", v.Failure)
 	require.Equal(t, "0 false ", fmt.Sprint(v.Spent, " ", v.Pending, " ", v.Reason))
 	require.Equal(t, "0", n.granted())
+}
+
+// TestATopUpIsChargedOnceAfterAFailover: the request that Stripe gets has a key that derives from
+// the purchase, so that the next leader, which knows nothing of the answer, charges nothing again.
+// The next purchase has a key of its own.
+func TestATopUpIsChargedOnceAfterAFailover(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	stripe := paymenttest.ServeStripe(t, ln, "sk_1")
+	n := tillAt(t, "http://"+ln.Addr().String())
+	key := func(purchase uint32) string {
+		id := billing.TopUpID(n.pool, purchase)
+		return "topup_" + string(server.AppendUUID(nil, id))
+	}
+	stripe.Silent(1)
+	require.Error(t, n.pays(0), "it is charged, and nobody knows")
+	require.Equal(t, []string{key(1)}, stripe.ChargeKeys())
+	n.d = n.node()
+	require.NoError(t, n.pays(0))
+	require.Equal(t, []string{key(1)}, stripe.ChargeKeys())
+	require.Equal(t, 1, stripe.Charges())
+	require.Equal(t, "20", n.granted())
+
+	n.Stamp.Store(n.Machine.Stamp() + 60_000)
+	n.Do(t, billing.KindDeductCredits, &billing.DeductCredits{
+		Env: enginetest.Sandbox, ID: enginetest.ID("use"), Pool: n.pool, Amount: decimal.FromInt(15),
+	})
+	require.NoError(t, n.pays(0))
+	require.ElementsMatch(t, []string{key(1), key(2)}, stripe.ChargeKeys())
+	require.Equal(t, 2, stripe.Charges())
+	require.Equal(t, "40", n.granted())
 }

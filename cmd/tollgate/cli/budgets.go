@@ -120,13 +120,21 @@ func (l *budgets) print(out io.Writer) error {
 		if b.Binding != nil {
 			left, by = amountLeft(&b.Binding.BudgetLimit), b.Binding.Budget
 		}
-		t.Row(b.Budget, b.Name, either(b.CustomerReferenceID, "–"), b.Status,
+		t.Row(b.Budget, b.Name, either(b.CustomerReferenceID, "–"), budgetStatus(b),
 			strconv.Itoa(b.Children), left, by)
 	}
 	if err := t.End(); err != nil || l.Next == "" {
 		return err
 	}
 	return Say(out, "There are more: --cursor %s", l.Next)
+}
+
+// budgetStatus is a budget's own, and which one above it refuses at it, too.
+func budgetStatus(b *api.Budget) string {
+	if b.ClosedBy == nil {
+		return b.Status
+	}
+	return b.Status + ", " + b.ClosedBy.Status + " by " + b.ClosedBy.Budget
 }
 
 func amountLeft(l *api.BudgetLimit) string {
@@ -139,7 +147,7 @@ func (b *budget) print(out io.Writer) error {
 	t := NewTable(out)
 	t.Row("Budget", b.Budget.Budget)
 	t.Row("Name", b.Name)
-	t.Row("Status", b.Status)
+	t.Row("Status", budgetStatus(&b.Budget))
 	t.Row("Below", either(b.Parent, "none"))
 	t.Row("Customer", either(b.CustomerReferenceID, "none"))
 	if b.Binding != nil {

@@ -588,6 +588,51 @@ func TestAnArchivedBudgetLetsItsCustomerGo(t *testing.T) {
 	}
 }
 
+// TestViewsSayWhatIsClosedAbove: a node says which one above it takes nothing, and the fullest
+// limits of all nodes are found, but those of nodes that are archived.
+func TestViewsSayWhatIsClosedAbove(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	parent := ""
+	for i, limit := range []int64{100, 0, 20, 10} {
+		key := string(rune('a' + i))
+		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{
+			Env: 1, Key: key, Parent: parent, Limits: []LimitDocument{
+				{Of: MeasureCost, Limit: decimal.FromInt(limit), Window: WindowDay, Soft: true},
+			},
+		}, 0))
+		parent = key
+	}
+	closed := func(key string) string {
+		v, _ := f.View(1, []byte(key), day, Names{})
+		if v.ClosedBy == nil {
+			return ""
+		}
+		return v.ClosedBy.Budget + " " + v.ClosedBy.Status
+	}
+	require.Empty(t, closed("d"))
+	var counted Counted
+	f.Charge(&tx, f.Named(1, []byte("d")), &Charge{Cost: decimal.FromInt(17)}, day, &counted, false)
+	runs := func(most int) string {
+		keys, count := f.RunningOut(1, 80, most, day)
+		return fmt.Sprint(keys, count)
+	}
+	require.Equal(t, "[d b c] 3", runs(9))
+	require.Equal(t, "[d b] 3", runs(2))
+	set := func(key string, set func(*Node)) { f.Set(&tx, 1, key, day, set) }
+	set("a", func(n *Node) { n.Frozen = true })
+	require.Equal(t, "a FROZEN", closed("d"))
+	require.Empty(t, closed("a"))
+	require.Equal(t, "[d b c] 3", runs(9))
+	set("c", func(n *Node) { n.Archived = true })
+	require.Equal(t, "c ARCHIVED", closed("d"))
+	require.Equal(t, "a FROZEN", closed("c"))
+	require.Equal(t, "[b] 1", runs(9))
+	keys, count := f.RunningOut(2, 80, 9, day)
+	require.Equal(t, "[] 0", fmt.Sprint(keys, count))
+}
+
 // TestAHigherLimitTellsItsThresholdsAgain: those that are not reached any more.
 func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	var f Forest
@@ -721,7 +766,7 @@ func TestWhatIsHeldBelowIsOneSum(t *testing.T) {
 	hold := func(n uint32, c Charge) {
 		key := fmt.Sprint(n)
 		require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: key, Parent: "top"}, 0))
-		f.Hold(&tx, n, f.Named(1, []byte(key)), &c)
+		f.Hold(&tx, n, f.Named(1, []byte(key)), &c, rows.Never)
 	}
 	for n := range uint32(50) {
 		hold(n+1, Charge{Feature: 1 + n%2, Units: decimal.FromInt(2)})

@@ -108,15 +108,26 @@ type BindingLimitView struct {
 	BudgetLimitView
 }
 
+// ClosedBudgetView is a budget that takes nothing, at itself and below it.
+//
+//schema:answer billingview ClosedBudget
+type ClosedBudgetView struct {
+	Budget string `json:"budget" rule:"min=1,max=128"`
+	Status string `json:"status" rule:"oneof=FROZEN|ARCHIVED"`
+}
+
 // BudgetView is a budget with its limits.
 //
 //schema:answer billingview Budget
 type BudgetView struct {
-	Key      string            `json:"budget" rule:"min=1,max=128"`
-	Name     string            `json:"name" rule:"min=1,max=128"`
-	Parent   string            `json:"parent,omitzero" rule:"min=1,max=128"`
-	Customer string            `json:"customerReferenceId,omitzero" rule:"min=1,max=128"`
-	Status   string            `json:"status" rule:"oneof=ACTIVE|FROZEN|ARCHIVED"`
+	Key      string `json:"budget" rule:"min=1,max=128"`
+	Name     string `json:"name" rule:"min=1,max=128"`
+	Parent   string `json:"parent,omitzero" rule:"min=1,max=128"`
+	Customer string `json:"customerReferenceId,omitzero" rule:"min=1,max=128"`
+	Status   string `json:"status" rule:"oneof=ACTIVE|FROZEN|ARCHIVED"`
+	// ClosedBy is the nearest budget above this one that is frozen or archived, and so refuses here,
+	// too; nil where none is.
+	ClosedBy *ClosedBudgetView `json:"closedBy,omitzero"`
 	Children uint32            `json:"children"`
 	Limits   []BudgetLimitView `json:"limits"`
 	// Binding is the hard limit of this node or of one above it that has the smallest part left;
@@ -181,6 +192,11 @@ func (f *Forest) view(
 	}
 	for at := n.FirstLimit; at != 0; at = f.limits.Read(at).Next {
 		v.Limits = append(v.Limits, f.limitView(at, now, names, over[at]))
+	}
+	for up := n.Parent; up != 0 && v.ClosedBy == nil; up = f.nodes.Read(up).Parent {
+		if above := f.nodes.Read(up); above.Frozen || above.Archived {
+			v.ClosedBy = &ClosedBudgetView{Budget: f.Key(up), Status: above.Status()}
+		}
 	}
 	for up := row; up != 0; up = f.nodes.Read(up).Parent {
 		for at := f.nodes.Read(up).FirstLimit; at != 0; at = f.limits.Read(at).Next {

@@ -419,7 +419,7 @@ func (t *Burner) TopUpUnpaid(pool uint32, code, actor string) {
 
 // TopUpView is how a pool is topped up, and what has come of it.
 //
-//schema:answer admin TopUp
+//schema:answer billingview TopUp
 type TopUpView struct {
 	State      TopUpState      `json:"state"`
 	Below      decimal.Decimal `json:"below"`
