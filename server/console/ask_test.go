@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine/billing"
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 )
@@ -90,6 +91,13 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	twice(pool, pool+"/grantCredits", fields("amount", "100", "note", "welcome"),
 		"Balance afterwards", "100").is(200, "welcome")
 	twice(pool, pool+"/deductCredits", fields("amount", "30"), "70").is(200, "70")
+	n.Do(t, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: n.environment(), Provider: billing.ProviderSandbox,
+	})
+	twice(pool, pool+"/top-up", fields("below", "100", "credits", "500", "price", "5", "cap", "20",
+		"card", "card_sandbox_success"), "500 credits for 5.00 USD", "20.00 USD", "made at once").
+		is(200, "5.00 USD of 20.00 USD at most")
+	twice(pool, pool+"/top-up/stop", url.Values{}, "up no more?", "What was bought stays")
 	to := n.now().AddDate(0, 0, 3).UTC().Format(time.RFC3339)
 	twice(at+"/clock", at+"/clock", fields("to", to), "Afterwards", "cannot be moved back",
 		"Invoices issued</dt><dd>0<")

@@ -68,10 +68,10 @@ func (v *visit) node(b *api.Budget) *budgetNode {
 	return n
 }
 
-// forest are the budgets below one, or all where key is empty, level by level. all lists those that
-// were looked at; more reports whether there are others right below that are not among the nodes.
-func (v *visit) forest(key string) (nodes []*budgetNode, all []api.Budget, more bool) {
-	archived := v.query("archived") != ""
+// forest are the budgets below one, or all where key is empty, level by level. more reports whether
+// there are others right below that are not among the nodes.
+func (v *visit) forest(key string) (nodes []*budgetNode, more bool) {
+	archived, looked := v.query("archived") != "", 0
 	var queue []*budgetNode
 	below := func(parent string) (nodes []*budgetNode, more bool) {
 		call := v.adminCall("listBudgets")
@@ -84,12 +84,12 @@ func (v *visit) forest(key string) (nodes []*budgetNode, all []api.Budget, more 
 			switch {
 			case b.Status == "ARCHIVED" && !archived:
 				continue
-			case len(all) == lookedBudgets:
+			case looked == lookedBudgets:
 				return nodes, true
 			}
 			n := v.node(b)
-			queue, all = append(queue, n), append(all, *b)
-			if len(all) > shownBudgets {
+			queue = append(queue, n)
+			if looked++; looked > shownBudgets {
 				more = true
 				continue
 			}
@@ -104,7 +104,7 @@ func (v *visit) forest(key string) (nodes []*budgetNode, all []api.Budget, more 
 			n.Below, n.More = below(n.Budget.Budget)
 		}
 	}
-	return nodes, all, more
+	return nodes, more
 }
 
 type budgetList struct {
@@ -113,11 +113,13 @@ type budgetList struct {
 }
 
 type budgetsData struct {
-	Base     string
-	Roots    []*budgetNode
-	Running  []spend.Running
-	More     bool
-	Archived bool
+	Base    string
+	Roots   []*budgetNode
+	Running []spend.Running
+	// MoreRunning is how many others run out.
+	MoreRunning int
+	More        bool
+	Archived    bool
 }
 
 // URLOf is a budget's page.
@@ -128,12 +130,25 @@ const maxRunning = 10
 
 // showBudgets is the tree of budgets, and what is about to run out.
 func showBudgets(v *visit) {
-	roots, all, more := v.forest("")
-	running := spend.RunsOut(all)
-	v.show(v.environmentPage("budgets", "Budgets", "Budgets", "", budgetsData{
+	roots, more := v.forest("")
+	data := budgetsData{
 		Base: v.base() + "/budgets", Roots: roots, More: more, Archived: v.query("archived") != "",
-		Running: running[:min(len(running), maxRunning)],
-	}))
+	}
+	data.Running, data.MoreRunning = v.runningOut()
+	v.show(v.environmentPage("budgets", "Budgets", "Budgets", "", data))
+}
+
+// runningOut are the limits of the environment that are used up or nearly, the fullest of all, and
+// how many others are.
+func (v *visit) runningOut() (list []spend.Running, more int) {
+	keys, count := v.console.config.Machine.BudgetsRunningOut(v.env, spend.NearlyOut, maxRunning)
+	budgets := make([]api.Budget, len(keys))
+	for i, key := range keys {
+		budgets[i] = need[api.Budget](v, v.admin, v.adminCall("showBudget", key))
+	}
+	list = spend.RunsOut(budgets)
+	list = list[:min(len(list), maxRunning)]
+	return list, max(count-len(list), 0)
 }
 
 type budgetData struct {
@@ -142,6 +157,7 @@ type budgetData struct {
 	Budget          *budgetNode
 	ParentURL       string
 	BoundURL        string
+	ClosedURL       string
 	Past            []*page.Chart
 	Fields          url.Values
 }
@@ -166,7 +182,10 @@ func showBudget(v *visit) {
 	if data.Budget.Bound != nil {
 		data.BoundURL = v.budgetURL(data.Budget.Bound.Budget)
 	}
-	data.Budget.Below, _, data.Budget.More = v.forest(key)
+	if shown.ClosedBy != nil {
+		data.ClosedURL = v.budgetURL(shown.ClosedBy.Budget)
+	}
+	data.Budget.Below, data.Budget.More = v.forest(key)
 	for i, l := range data.Budget.Limits {
 		if i < len(windows.Windows) && len(windows.Windows[i]) > 0 {
 			data.Past = append(data.Past, spend.Past(l, windows.Windows[i]))

@@ -74,6 +74,15 @@ func TestBudgets(t *testing.T) {
 	b.send(anna+"/unfreeze", old).is(303)
 	b.get(anna).is(200, "Unfreeze…")
 	twice("unfreeze", url.Values{}, "Unfreeze Anna?").is(200, "Freeze…")
+
+	// Below a frozen budget nothing is taken either, and the pages say why.
+	r := &recorder{browser: b}
+	r.ask(r.programs, "freezeBudget", "", "org")
+	safe(t, b.get(anna).is(200, "It takes nothing", `href="`+at+`/budgets/org"`))
+	safe(t, b.get(at+"/budgets").is(200, "by org above"))
+	b.get(at+"/customers/anna").is(200, "by org above")
+	r.ask(r.programs, "unfreezeBudget", "", "org")
+	require.NotContains(t, b.get(anna).body, "It takes nothing")
 	b.send(anna+"/move", b.fill(anna, fields("parent", "nobody"))).
 		is(400, `id="parent-wrong"`, `value="nobody"`)
 	twice("move", fields("parent", "other"), "From below", "org", "other").
@@ -110,4 +119,13 @@ func TestAForestOfManyBudgets(t *testing.T) {
 	require.Less(t, len(p.body), 85_000)
 	require.Equal(t, 50, strings.Count(p.body, `<li><p><a href="`+at))
 	safe(t, p)
+
+	// What runs out is found wherever it is, and how much is not listed.
+	for i := range 12 {
+		r.ask(r.programs, "putBudget", fmt.Sprintf(`{"parent":"b%d","name":"Empty %d","limits":[`+
+			`{"of":"price","limit":0,"window":"day"}]}`, 80+i, i), fmt.Sprintf("empty%d", i))
+	}
+	p = b.get(at).is(200, "Used up, or nearly", "and 2 more limits that are 80 % full", "Empty 0")
+	safe(t, p)
+	require.NotContains(t, p.body, "Empty 11")
 }

@@ -114,7 +114,7 @@ func New(c Config) (*Console, error) {
 func (s *Console) rows() [][]row {
 	return [][]row{
 		s.homeRows(), s.overviewRows(), s.keyRows(), s.catalogRows(),
-		s.customerRows(), s.holdRows(), s.budgetRows(), s.invoiceRows(), s.poolRows(),
+		s.customerRows(), s.holdRows(), s.budgetRows(), s.invoiceRows(), s.poolRows(), s.topUpRows(),
 		s.webhookRows(), s.clockRows(), s.settingsRows(), s.clusterRows(), s.workspaceRows(),
 	}
 }

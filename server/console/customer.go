@@ -140,6 +140,7 @@ type customerData struct {
 	AllInvoices   string
 	Usage         *page.Chart
 	UsageURL      string
+	TopUps        map[string]*api.TopUp // by pool
 	Holds         spend.Holds
 	Own           []*budgetNode // budgets of their own
 	Events        []shownEvent
@@ -192,6 +193,12 @@ func showCustomer(v *visit) {
 	data.More = len(subscriptions) - len(data.Subscriptions)
 	if len(data.Invoices) > maxShown {
 		data.Invoices, data.AllInvoices = data.Invoices[:maxShown], data.Base+"/invoices"
+	}
+	data.TopUps = map[string]*api.TopUp{}
+	for _, p := range data.Customer.CreditPools[:min(len(data.Customer.CreditPools), maxShown)] {
+		if t := v.topUp(p.ID); t != nil {
+			data.TopUps[p.ID] = t
+		}
 	}
 	data.chart(v, id)
 	data.Holds = v.holds(id)

@@ -74,6 +74,9 @@ type poolData struct {
 	Base         string
 	Manage       bool
 	Pool         api.CreditPool
+	TopUp        *api.TopUp // nil where it never had one
+	Cooldown     string
+	Charges      bool // there is a payment provider
 	Transactions []api.PoolTransaction
 	Pager        pager
 	Fields       url.Values
@@ -90,7 +93,10 @@ func showPool(v *visit) {
 		v.adminCall("showPool", id), v.adminCall("listTransactions", id))
 	data := poolData{
 		Base: v.base() + "/pools/" + url.PathEscape(id), Manage: v.manage, Pool: shown,
-		Transactions: list.List, Fields: v.fields,
+		Transactions: list.List, Fields: v.fields, Charges: v.charges(),
+	}
+	if data.TopUp = v.topUp(id); data.TopUp != nil {
+		data.Cooldown = seconds(data.TopUp.CooldownSeconds)
 	}
 	data.Pager = v.pages(data.Base, list.NextCursor, nil)
 	p := v.environmentPage("pool", "Customers", shown.Name,

@@ -198,6 +198,11 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(pool, pool+"/deductCredits", "amount", "2")
 	r.form(pool, pool+"/freezePool")
 	r.form(pool, pool+"/unfreezePool")
+	r.ask(r.admin, "setPaymentProvider", `{"provider":"sandbox"}`, "{account}", "{environment}")
+	r.form(pool, pool+"/top-up", "below", "1", "credits", "10", "price", "2", "cap", "4", "card", "x")
+	r.form(pool, pool+"/top-up/stop")
+	r.form(pool, pool+"/low-balance", "lowBalance", "1")
+	r.ask(r.admin, "setPaymentProvider", `{"provider":"none"}`, "{account}", "{environment}")
 	r.ask(r.programs, "putBudget", `{"name":"Above"}`, "org")
 	r.ask(r.programs, "putBudget", `{"name":"Team"}`, "team")
 	r.names["{budget}"], r.names["{reservation}"] = "team", r.reserve("anna", "page")
@@ -323,6 +328,11 @@ func (r *recorder) clientIsRecorded() {
 		`{"externalClientCustomerId":"dora","firstName":"D","lastName":"E","email":"d@e.example"}`)
 	call("archiveCustomer", "", "dora")
 	call("archiveBudget", "", "above")
+	pool := r.ask(r.admin, "createPool", `{"name":"Bob's"}`, "{account}", "{environment}", "bob")
+	r.ask(r.admin, "grantCredits", `{"amount":5}`, "{account}", "{environment}", pool["id"].(string))
+	call("setTopUp", `{"below":1,"amount":10,"price":2,"monthlyCap":4,"paymentMethod":"x"}`,
+		pool["id"].(string))
+	call("stopTopUp", "", pool["id"].(string))
 }
 
 func (r *recorder) workspacesAreRecorded() {

@@ -232,20 +232,25 @@ var done = map[string]page.Notice{
 	"void":      {Title: "The invoice is void"},
 	"pool":      {Title: "The pool was created", Detail: "Next: grant credits to it."},
 	"credits":   {Title: "The credits were booked"},
-	"changed":   {Title: "It was changed"},
-	"webhook":   {Title: "The endpoint was removed"},
-	"resent":    {Title: "The message will be sent once more"},
-	"clock":     {Title: "The clock was advanced"},
-	"seller":    {Title: "The seller was saved", Detail: "Invoices show it from now on."},
-	"terms":     {Title: "The payment terms were saved"},
-	"origins":   {Title: "The allowed origins were saved"},
-	"links":     {Title: "The portal links were ended"},
-	"portal":    {Title: "The portal was saved"},
-	"frozen":    {Title: "The budget was frozen", Detail: "Nothing is taken at it or below it."},
-	"unfrozen":  {Title: "The budget was unfrozen"},
-	"archived":  {Title: "The budget was archived"},
-	"moved":     {Title: "The budget was moved"},
-	"released":  {Title: "The reservation was released"},
+	"top-up":    {Title: "The automatic top-up was set"},
+	"no-top-up": {Title: "The automatic top-up was turned off"},
+	"low-balance": {
+		Title: "The low balance was set", Detail: "The webhook credits.low tells it from now on.",
+	},
+	"changed":  {Title: "It was changed"},
+	"webhook":  {Title: "The endpoint was removed"},
+	"resent":   {Title: "The message will be sent once more"},
+	"clock":    {Title: "The clock was advanced"},
+	"seller":   {Title: "The seller was saved", Detail: "Invoices show it from now on."},
+	"terms":    {Title: "The payment terms were saved"},
+	"origins":  {Title: "The allowed origins were saved"},
+	"links":    {Title: "The portal links were ended"},
+	"portal":   {Title: "The portal was saved"},
+	"frozen":   {Title: "The budget was frozen", Detail: "Nothing is taken at it or below it."},
+	"unfrozen": {Title: "The budget was unfrozen"},
+	"archived": {Title: "The budget was archived"},
+	"moved":    {Title: "The budget was moved"},
+	"released": {Title: "The reservation was released"},
 }
 
 // happened is what the form before this page did, from a fixed list.
@@ -296,14 +301,15 @@ func (v *visit) wrong(name, text string) {
 var formNames = map[string]string{
 	"externalClientCustomerId": "id", "firstName": "first", "lastName": "last",
 	"usageUnits": "units", "advanceTo": "to", "capCents": "cents", "accentColour": "colour",
-	"expiresInMinutes": "minutes",
+	"expiresInMinutes": "minutes", "amount": "credits", "monthlyCap": "cap",
+	"paymentMethod": "card", "cooldownSeconds": "cooldown", "expiresAfterDays": "expires",
 }
 
 // wrongFields finds the form's fields in an API's error: "name problem; name problem".
 func wrongFields(detail string, fields url.Values) (wrongs []page.Wrong) {
 	for _, problem := range strings.Split(detail, "; ") {
 		name, text, _ := strings.Cut(problem, " ")
-		if renamed := formNames[name]; renamed != "" {
+		if renamed := formNames[name]; fields[renamed] != nil {
 			name = renamed
 		}
 		if _, typed := fields[name]; !typed || text == "" {

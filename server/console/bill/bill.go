@@ -56,8 +56,11 @@ type Invoice struct {
 
 // Title is how an invoice is called.
 func (i Invoice) Title() string {
-	if i.Number == "" {
+	switch {
+	case i.Number == "":
 		return "Pending invoice"
+	case i.Type == "INTERIM":
+		return "Interim invoice " + string(i.Number)
 	}
 	return "Invoice " + string(i.Number)
 }

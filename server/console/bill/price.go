@@ -18,6 +18,7 @@ type pricing struct {
 	MaxUsage        Number `json:"maxUsage"`
 	IncludedUnits   Number `json:"includedUnits"`
 	LimitMode       string `json:"limitMode"`
+	Thresholds      []int  `json:"thresholds"`
 	PackageSize     Number `json:"packageSize"`
 	PricePerPackage Number `json:"pricePerPackage"`
 	Tiers           []struct {
@@ -57,6 +58,14 @@ func PricePhrases(f api.PlanFeature, currency string) (phrases []string) {
 		if p.LimitMode == "hard" {
 			limit += ", hard"
 		}
+		for at, percent := range p.Thresholds {
+			if at == 0 {
+				limit += ", told at "
+			} else {
+				limit += ", "
+			}
+			limit += strconv.Itoa(percent) + " %"
+		}
 		phrases = append(phrases, limit)
 	}
 	return phrases
@@ -87,6 +96,8 @@ type Plan struct {
 	api.Plan
 	Price    string
 	Features []Feature
+	// Notes say when it is invoiced before a period ends, and what credits it grants.
+	Notes []string
 }
 
 // Feature is a feature of a plan, and its price in words.
@@ -101,10 +112,27 @@ func PerInterval(p *api.Plan) string {
 		" months"
 }
 
+// notes are what a plan does besides what its features cost.
+func notes(p *api.Plan) (list []string) {
+	if p.InvoiceAbove != "" {
+		list = append(list, "An interim invoice is made when unbilled usage passes "+
+			page.Money(p.InvoiceAbove, p.Currency))
+	}
+	for _, c := range p.CreditAllocations {
+		text := "Grants " + page.Amount(c.Amount) + " " + c.Denomination + " to the pool " + c.Pool +
+			" each period"
+		if c.LowBalance != "" {
+			text += ", which is low at " + page.Amount(c.LowBalance)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
 // InWords tells plans.
 func InWords(plans []api.Plan) (shown []Plan) {
 	for i := range plans {
-		s := Plan{Plan: plans[i], Price: PerInterval(&plans[i])}
+		s := Plan{Plan: plans[i], Price: PerInterval(&plans[i]), Notes: notes(&plans[i])}
 		for _, f := range plans[i].Features {
 			s.Features = append(s.Features, Feature{
 				f.Key, f.Name, strings.Join(PricePhrases(f, plans[i].Currency), "; "),

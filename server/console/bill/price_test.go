@@ -21,6 +21,10 @@ func TestPricesInWords(t *testing.T) {
 		},
 		{"usage_based", `{"pricePerUnit":0,"includedUnits":0,"maxUsage":5}`, "limit 5"},
 		{
+			"usage_based", `{"maxUsage":5,"limitMode":"hard","thresholds":[80,100]}`,
+			"limit 5, hard, told at 80 %, 100 %",
+		},
+		{
 			"graduated", `{"tiers":[{"upTo":100,"pricePerUnit":2},` +
 				`{"upTo":"inf","pricePerUnit":1,"flatFee":5}]}`,
 			"2.00 USD a unit up to 100; 1.00 USD a unit beyond, plus 5.00 USD",
@@ -39,4 +43,30 @@ func TestPricesInWords(t *testing.T) {
 			PricingType: c.kind, Pricing: []byte(c.pricing),
 		}, "USD"), "; "))
 	}
+}
+
+// TestPlansInWords: what a plan does besides its features' prices has its words, too.
+func TestPlansInWords(t *testing.T) {
+	require.Equal(t, []string{
+		"An interim invoice is made when unbilled usage passes 100.00 USD",
+		"Grants 500 tokens to the pool prepaid each period, which is low at 50",
+		"Grants 7 credits to the pool gifts each period",
+	}, bill.InWords([]api.Plan{{
+		Currency: "USD", InvoiceAbove: "100", CreditAllocations: []api.CreditAllocation{
+			{Pool: "prepaid", Denomination: "tokens", Amount: "500", LowBalance: "50"},
+			{Pool: "gifts", Denomination: "credits", Amount: "7"},
+		},
+	}})[0].Notes)
+	require.Empty(t, bill.InWords(make([]api.Plan, 1))[0].Notes)
+}
+
+// TestInterimInvoicesAreCalledSo: in lists, and as documents.
+func TestInterimInvoicesAreCalledSo(t *testing.T) {
+	i := bill.Invoice{Number: "12", Type: "INTERIM", Currency: "USD", Amount: "5"}
+	require.Equal(t, "Interim invoice 12", i.Title())
+	require.Equal(t, "Interim invoice 12", i.Document("demo", new(api.Seller), new(api.Customer)).Title)
+	i.Type = "END_OF_PERIOD"
+	require.Equal(t, "Invoice 12", i.Title())
+	i.Number = ""
+	require.Equal(t, "Pending invoice", i.Title())
 }

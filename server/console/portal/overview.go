@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
 	"tollgate/server/console/spend"
@@ -20,6 +21,7 @@ const maxInvoices = 36
 type overviewData struct {
 	Base          string
 	Customer      api.Customer
+	TopUps        map[string]*api.TopUp // by pool
 	Subscriptions []shownSubscription
 	Usage         []usage
 	Holds         spend.Holds
@@ -75,6 +77,9 @@ func showOverview(v *visit) {
 	if data.Customer, ok = dataOf[api.Customer](v, v.call(v.of("getCustomer"))); !ok {
 		return
 	}
+	if data.TopUps, ok = v.topUps(data.Customer.CreditPools); !ok {
+		return
+	}
 	list, ok := v.subscriptions()
 	if !ok {
 		return
@@ -107,6 +112,28 @@ func showOverview(v *visit) {
 	data.Invoices = all[:min(len(all), maxInvoices)]
 	data.Older = len(all) - len(data.Invoices)
 	v.show("overview", "Your account", data)
+}
+
+// maxTopUps is of how many pools the page says how they are topped up.
+const maxTopUps = 20
+
+// topUps are how pools are topped up, but for those that are not.
+func (v *visit) topUps(pools []api.CreditPool) (all map[string]*api.TopUp, ok bool) {
+	all = map[string]*api.TopUp{}
+	for i := range pools[:min(len(pools), maxTopUps)] {
+		reply := v.call(server.Call{Operation: "getTopUp", Path: []string{pools[i].ID}})
+		if reply.Fault != nil && reply.Fault.Code == billingview.FaultNoTopUp.Code {
+			continue
+		}
+		t, ok := dataOf[api.TopUp](v, reply)
+		if !ok {
+			return nil, false
+		}
+		if t.State != "OFF" || t.Pending {
+			all[pools[i].ID] = &t
+		}
+	}
+	return all, true
 }
 
 // owe adds up what is unpaid, by currency.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	_ "time/tzdata" // for systems that have no database of zones
 
 	api "tollgate/sdk/go"
 	"tollgate/server/console/page"
@@ -96,14 +97,14 @@ func (l Limit) State() string {
 		return "over"
 	case l.Share >= 1:
 		return "full"
-	case l.Share >= nearlyOut:
+	case l.Share*100 >= NearlyOut:
 		return "nearly_full"
 	}
 	return ""
 }
 
-// nearlyOut is the share from which a limit is about to run out.
-const nearlyOut = 0.8
+// NearlyOut is the percent from which a limit is about to run out.
+const NearlyOut = 80
 
 // Running is a limit that runs out, and whose it is.
 type Running struct {
@@ -120,7 +121,7 @@ func RunsOut(budgets []api.Budget) (list []Running) {
 			continue
 		}
 		for _, l := range LimitsOf(b) {
-			if l.Share >= nearlyOut {
+			if l.Share*100 >= NearlyOut {
 				list = append(list, Running{b.Budget, b.Name, l})
 			}
 		}
@@ -136,17 +137,29 @@ func Fullest(limits []Limit) []Limit {
 	return limits
 }
 
-// Past draws the past windows of a limit, which are newest first.
+// Past draws the past windows of a limit, which are newest first, by its own clock.
 func Past(l Limit, windows []api.BudgetWindow) *page.Chart {
 	c := &page.Chart{Title: "Used, " + l.What, Unit: unit(l)}
+	if l.TimeZone != "UTC" && l.TimeZone != "" {
+		c.Title += ", in " + l.TimeZone
+	}
 	s := page.Series{Name: "used"}
 	for _, w := range slices.Backward(windows) {
-		c.Labels = append(c.Labels, w.WindowStart.UTC().Format(layout(l.Window)))
+		c.Labels = append(c.Labels, w.WindowStart.In(l.place()).Format(layout(l.Window)))
 		s.Values = append(s.Values, number(w.Used))
 		s.Texts = append(s.Texts, string(w.Used))
 	}
 	c.Series = []page.Series{s}
 	return c
+}
+
+// place is where the limit's windows begin; UTC where this system knows it no more.
+func (l Limit) place() *time.Location {
+	place, err := time.LoadLocation(l.TimeZone)
+	if err != nil {
+		return time.UTC
+	}
+	return place
 }
 
 func unit(l Limit) string {
