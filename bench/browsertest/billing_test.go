@@ -198,6 +198,40 @@ func (b *browser) fillPool() {
 	b.reads("#notice", "The credits were booked")
 	b.reads("#transactions", "2,500.5")
 	b.page("pool")
+	b.topUp()
+}
+
+// topUp has the pool buy credits by itself, sees the first ones come, and turns it off.
+func (b *browser) topUp() {
+	b.t.Helper()
+	b.unfold("Set it up")
+	for field, value := range map[string]string{
+		"below": "3000", "credits": "1000", "price": "10", "cap": "5", "card": "card_sandbox_success",
+	} {
+		b.fill("#"+field, value)
+	}
+	b.refused(400).press("#set-top-up button")
+	b.reads("#cap-wrong", "Must be the price or more")
+	require.Equal(b.t, "card_sandbox_success", b.value("#card"))
+	b.answer("top-up-refused")
+	b.fill("#cap", "25")
+	b.press("#set-top-up button")
+	b.reads("#confirm", "1,000 credits for 10.00 USD")
+	b.reads("#confirm", "made at once")
+	b.answer("confirm-top-up")
+	b.press("#confirm-button")
+	b.reads("#notice", "The automatic top-up was set")
+	require.Eventually(b.t, func() bool {
+		b.open(b.where())
+		return strings.Contains(b.text("#transactions"), "top-up, 10 USD")
+	}, patience, 100*time.Millisecond, "nothing was bought:\n%s", b.text("main"))
+	b.reads("#top-up", "10.00 USD of 25.00 USD at most")
+	b.page("pool-topped-up")
+	b.press("#stop-top-up button")
+	b.reads("#confirm", "What was bought stays")
+	b.answer("confirm-no-top-up")
+	b.press("#confirm-button")
+	b.reads("#notice", "The automatic top-up was turned off")
 }
 
 // nextMonth moves the sandbox's clock, and waits until all that falls due has happened.
@@ -238,6 +272,7 @@ func (b *browser) payInvoice() {
 	require.NotEmpty(b.t, invoice, b.text("#invoices"))
 	b.follow(invoice)
 	b.reads("main", "API calls")
+	b.reads("main", "2,450") // the call that was settled in parts among them
 	b.page("invoice")
 	b.press("#explain")
 	b.reads("#explanation", "it is the same, to the last unit")

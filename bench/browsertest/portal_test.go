@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -16,11 +17,13 @@ import (
 // unfrozen, and what is held is released.
 func (b *browser) spend(c *cluster, key string) {
 	b.t.Helper()
-	program := func(method, path, body string, status int) {
+	program := func(method, path, body string, status int) map[string]any {
 		b.t.Helper()
-		c.call(c.Nodes[1].HTTP, key, status, api.Request{
+		var answer struct{ Data map[string]any }
+		require.NoError(b.t, json.Unmarshal(c.call(c.Nodes[1].HTTP, key, status, api.Request{
 			Method: method, Path: "/api/v1/client/" + path, Body: []byte(body),
-		})
+		}), &answer))
+		return answer.Data
 	}
 	program("PUT", "budgets/company", `{"name":"The company","limits":[
 		{"of":"price","limit":500,"window":"month"}]}`, 200)
@@ -29,10 +32,11 @@ func (b *browser) spend(c *cluster, key string) {
 		{"of":"units","featureKey":"calls","limit":700,"window":"day","thresholds":[80,100]},
 		{"of":"price","limit":40,"window":"month","mode":"soft"}]}`, 200)
 	program("POST", "events", fmt.Sprintf(`{"eventIdempotencyKey":"budgeted","eventName":"api.call",
-		"customerReferenceId":"north-sea-ferries","usageUnits":410,"occurredAt":%q}`,
+		"customerReferenceId":"north-sea-ferries","usageUnits":382,"occurredAt":%q}`,
 		time.Now().UTC().Format(time.RFC3339)), 201)
 	program("POST", "reservations", `{"reservationKey":"call-91","ttlSeconds":3600,
 		"customerReferenceId":"north-sea-ferries","featureKey":"calls","usageUnits":200}`, 201)
+	b.stream(program)
 
 	b.open(b.where())
 	b.reads("#holds", "call-91")
@@ -57,6 +61,32 @@ func (b *browser) spend(c *cluster, key string) {
 	b.page("margin")
 	b.follow("Customers")
 	b.follow("Ada Lund")
+}
+
+// stream sees a call of 30 units that is settled in three parts: on the customer's page first it is
+// held, then settled in part, and in the end it is events.
+func (b *browser) stream(program func(method, path, body string, status int) map[string]any) {
+	b.t.Helper()
+	held := program("POST", "reservations", `{"reservationKey":"stream-7","ttlSeconds":600,
+		"customerReferenceId":"north-sea-ferries","featureKey":"calls","usageUnits":30}`, 201)
+	settle := "reservations/" + held["id"].(string) + "/settle"
+	b.open(b.where())
+	b.reads("#holds", "stream-7")
+	b.reads("#own-budgets", "382 + 230 held of 700")
+	program("POST", settle, `{"usageUnits":10,"final":false}`, 200)
+	program("POST", settle, `{"usageUnits":25,"final":false}`, 200)
+	program("POST", settle, `{"usageUnits":10,"final":false}`, 200) // late, and counts nothing
+	b.open(b.where())
+	b.reads("#holds", "25")
+	b.reads("#own-budgets", "407 + 205 held of 700")
+	program("POST", settle, `{"usageUnits":28}`, 200)
+	b.open(b.where())
+	require.NotContains(b.t, b.text("#holds"), "stream-7")
+	b.press("#events")
+	for part := range 3 {
+		b.reads("main", fmt.Sprintf("reservation:%s:%d", held["id"], part+1))
+	}
+	b.follow("north-sea-ferries")
 }
 
 // visitPortal does what the customer does with a link: looks at what they use and owe, gives up

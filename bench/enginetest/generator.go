@@ -88,6 +88,9 @@ func (g *generator) opening() []engine.Record {
 			Env: Sandbox, ID: hookID("one"), URL: "https://a.example", Secret: []byte{1},
 		}),
 		g.customer("ada"), g.subscription("ada"), subscribePrepaid(),
+		record(billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+			Env: Sandbox, Provider: "sandbox",
+		}),
 		agreed(rapid.Uint32Range(0, 1).Draw(g.t, "version")),
 	}
 }
@@ -98,7 +101,7 @@ func (g *generator) record() engine.Record {
 		func() engine.Record { return g.customer(g.customerName()) },
 		func() engine.Record { return g.subscription(g.customerName()) },
 		g.catalog, g.account, g.key, g.revoke, g.pay, g.limits, g.platform, g.platform,
-		g.credits, g.credits, g.credits, g.webhook, g.webhook, g.webhook,
+		g.credits, g.credits, g.credits, g.topUp, g.topUp, g.webhook, g.webhook, g.webhook,
 		g.lifecycle, g.lifecycle, g.lifecycle, g.settlement, g.correction, g.correction, g.correction,
 		g.reservation, g.reservation, g.reservation,
 		g.budget, g.budget,
@@ -172,6 +175,9 @@ func (g *generator) catalog() engine.Record {
 	p.PriceAmount = decimal.FromInt(rapid.Int64Range(-1, 3).Draw(g.t, "price"))
 	p.Currency = g.pick("currency", "USD", "USD", "EUR")
 	p.Status = g.pick("status", "", "ARCHIVED")
+	if rapid.Bool().Draw(g.t, "above") {
+		p.InvoiceAbove = sample(g.t, "invoiceAbove", decimal.FromInt(1), decimal.FromInt(1000))
+	}
 	if rapid.Bool().Draw(g.t, "seats") {
 		doc.Features = append(doc.Features, billing.FeatureDocument{Key: "seats"})
 		doc.Plans = append(doc.Plans, billing.PlanDocument{
@@ -180,7 +186,7 @@ func (g *generator) catalog() engine.Record {
 			Features: []billing.PlanFeatureDocument{{
 				Key: "seats", PricingType: "usage_based", Pricing: billing.PricingDocument{
 					PricePerUnit: decimal.FromInt(5), HasMax: true, MaxUsage: decimal.FromInt(3),
-					LimitMode: "hard", ResetMode: "accumulate",
+					LimitMode: "hard", ResetMode: "accumulate", Thresholds: []byte{34, 60, 100},
 				},
 			}},
 		})

@@ -51,7 +51,7 @@ func CreditEntries(t *rapid.T) [][]byte {
 	for range rapid.IntRange(0, 40).Draw(t, "entries") {
 		records := drawn(t, 4, func() engine.Record {
 			return sample(t, "about", g.credits, g.credits, g.credits, g.creditUsage, g.creditUsage,
-				g.correction)()
+				g.correction, g.topUp, g.topUp)()
 		})
 		g.stamp += sample[int64](t, "later", 0, 1000, 86_400_000, 3*86_400_000)
 		g.add(records)

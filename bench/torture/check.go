@@ -17,6 +17,7 @@ var (
 	byListings     = check{name: "lists of events"}
 	byCredits      = check{name: "credits"}
 	byReservations = check{name: "reservations"}
+	byTopUps       = check{name: "top-ups"}
 	byDuplicates   = check{name: "events sent again"}
 	byInvoices     = check{name: "invoices"}
 	byWebhooks     = check{name: "webhooks"}

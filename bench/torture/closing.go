@@ -89,7 +89,8 @@ func (a *auditor) advance(ctx context.Context, admin *api.Client) error {
 	}
 }
 
-// inspectInvoices compares the invoice that closed a customer's first period with its events.
+// inspectInvoices compares the invoice that closed a customer's first period, and the interim ones
+// before it, with its events.
 func (a *auditor) inspectInvoices(ctx context.Context, c *customer) error {
 	var invoices []api.Invoice
 	path := "/api/v1/client/billing/invoices/" + c.name
@@ -101,10 +102,13 @@ func (a *auditor) inspectInvoices(ctx context.Context, c *customer) error {
 		a.mu.Lock()
 		a.invoices = append(a.invoices, invoice.ID)
 		a.mu.Unlock()
-		if invoice.Type != "REGULAR" {
+		switch invoice.Type {
+		case "REGULAR":
+			regular++
+		case "INTERIM":
+		default:
 			continue
 		}
-		regular++
 		for _, item := range invoice.Items {
 			if item.FeatureKey != features[calls].key {
 				continue

@@ -16,6 +16,8 @@ type feature struct {
 	limit int
 	// credits: the limit is what a credit pool pays; reaching it is not said.
 	credits bool
+	// thresholds are the percents of the limit that are told.
+	thresholds []int
 }
 
 // The credits of a pool, and what one unit of tokens costs of them.
@@ -26,7 +28,7 @@ const (
 
 var features = [...]feature{
 	{key: "calls"},
-	{key: "seats", limit: 60},
+	{key: "seats", limit: 60, thresholds: []int{50, 90}},
 	{key: "tokens", limit: poolCredits / tokenWeight, credits: true},
 }
 
@@ -41,8 +43,8 @@ const (
 	paddedCustomer = "padded"
 )
 
-// catalog has one plan with each kind of counter: without a limit, with a hard limit, and paid with
-// credits that must not go below zero.
+// catalog has one plan with each kind of counter: without a limit, with a hard limit whose thresholds
+// are told, and paid with credits that must not go below zero. Calls make interim invoices.
 const catalog = `
 features:
   - {key: calls, name: Calls}
@@ -54,11 +56,12 @@ plans:
     priceAmount: "0"
     currency: USD
     intervalMonths: 1
+    invoiceAbove: "1"
     creditAllocations:
       - {pool: main, amount: 120, hardLimit: true}
     features:
-      - {key: calls, pricingType: usage_based, pricing: {unitLabel: call, pricePerUnit: "0.01"}}
-      - {key: seats, pricingType: included, pricing: {maxUsage: 60, limitMode: hard}}
+      - {key: calls, pricingType: usage_based, pricing: {unitLabel: call, pricePerUnit: "0.05"}}
+      - {key: seats, pricingType: included, pricing: {maxUsage: 60, limitMode: hard, thresholds: [50, 90]}}
       - {key: tokens, pricingType: included, pricing: {credits: {pool: main, weight: 2}}}
 `
 

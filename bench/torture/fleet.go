@@ -73,7 +73,7 @@ func newFleet(r *report) (f *fleet, err error) {
 		return nil, err
 	}
 	f.links = links
-	if f.inbox, err = openInbox(links.Host(), r.violate); err != nil {
+	if f.inbox, err = openInbox(links.Host(), o.Seed, r.violate); err != nil {
 		return nil, errors.Join(err, links.Close())
 	}
 	defer func() {

@@ -49,6 +49,7 @@ func (s *spender) open(ctx context.Context) error {
 	_, err := s.any.Call(ctx, "PUT", heldPath, map[string]any{
 		"name": "held", "customerReferenceId": heldCustomer, "limits": []any{map[string]any{
 			"of": "units", "featureKey": features[calls].key, "limit": heldCalls, "window": "lifetime",
+			"thresholds": []int{10, 50, 100},
 		}},
 	}, nil)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +28,7 @@ type inbox struct {
 	path     string      // of the endpoint, in the admin API
 	answers  atomic.Bool // always
 	violate  func(by check, format string, args ...any)
+	till     *till // takes what is below /v1/
 
 	mu       sync.Mutex
 	verifier *standard.Webhook
@@ -36,13 +39,16 @@ type inbox struct {
 }
 
 // subject is what there is one message about: an invoice that was created, or the subscription of a
-// customer. Of limits it is what there is one about at least.
+// customer, or a threshold of a budget in a window. Of limits and their thresholds, which corrections
+// take usage back below, it is what there is one about at least.
 type subject struct{ event, of string }
 
 const (
 	subscriptionCreated = "subscription.created"
 	invoiceCreated      = "invoice.created"
 	limitReached        = "usage.limit_reached"
+	thresholdReached    = "usage.threshold_reached"
+	budgetThreshold     = "budget.threshold_reached"
 )
 
 // unanswered is of how many messages one gets no answer; bodyLimit bounds a message.
@@ -52,7 +58,9 @@ const (
 )
 
 // openInbox listens where the nodes reach this process.
-func openInbox(host string, violate func(by check, format string, args ...any)) (*inbox, error) {
+func openInbox(
+	host string, seed uint64, violate func(by check, format string, args ...any),
+) (*inbox, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("torture: %w", err)
@@ -61,6 +69,7 @@ func openInbox(host string, violate func(by check, format string, args ...any)) 
 		listener: listener, violate: violate, bodies: make(map[string]string),
 		of: make(map[subject]string), met: make(map[string]bool),
 	}
+	b.till = newTill(&b.answers, violate, seed)
 	b.server = &http.Server{Handler: b, ReadTimeout: recovery, WriteTimeout: recovery}
 	go func() { _ = b.server.Serve(listener) }() // ErrServerClosed: close has closed it
 	return b, nil
@@ -99,6 +108,10 @@ func (b *inbox) open(ctx context.Context, f *fleet) error {
 
 // ServeHTTP takes a message. Its time may be that of a node whose clock is off.
 func (b *inbox) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if strings.HasPrefix(request.URL.Path, "/v1/") {
+		b.till.ServeHTTP(w, request)
+		return
+	}
 	body, err := io.ReadAll(io.LimitReader(request.Body, bodyLimit))
 	if err != nil {
 		return // a node that ends, or stops leading, breaks off
@@ -134,7 +147,11 @@ func (b *inbox) take(id string, body []byte) (fresh bool, err error) {
 	b.bodies[id] = string(body)
 	var m struct {
 		Type string
-		Data struct{ ID, CustomerReferenceID, FeatureKey string }
+		Data struct {
+			ID, CustomerReferenceID, FeatureKey, Budget, WindowStart string
+
+			Percent int
+		}
 	}
 	if err = json.Unmarshal(body, &m); err != nil {
 		return true, err
@@ -150,11 +167,16 @@ func (b *inbox) take(id string, body []byte) (fresh bool, err error) {
 		about.of = customer
 	case limitReached:
 		about.of = customer + " " + m.Data.FeatureKey
+	case thresholdReached:
+		about.of = customer + " " + m.Data.FeatureKey + " " + strconv.Itoa(m.Data.Percent)
+	case budgetThreshold:
+		about.of = m.Data.Budget + " " + strconv.Itoa(m.Data.Percent) + " " + m.Data.WindowStart
 	case invoiceCreated:
 	default:
 		return true, nil
 	}
-	if other := b.of[about]; other != "" && m.Type != limitReached { // it may be reached again
+	if other := b.of[about]; other != "" && m.Type != limitReached &&
+		m.Type != thresholdReached { // those may be reached again
 		err = fmt.Errorf("%s of %s has come as %s", about.event, about.of, other)
 	}
 	b.of[about] = id
@@ -206,6 +228,21 @@ func (a *auditor) inspectMessages(c *customer) {
 		if k.reached && !b.has(limitReached, c.name+" "+k.feature.key) {
 			a.violate(byWebhooks, "no webhook says that %s has reached the limit of %s", c.name,
 				k.feature.key)
+		}
+		a.inspectThresholds(c.name, k)
+	}
+}
+
+// inspectThresholds: what the events of a counter add up to has passed the thresholds below it.
+func (a *auditor) inspectThresholds(customer string, k *counter) {
+	sum := 0
+	for _, u := range k.usages() {
+		sum += u.left()
+	}
+	for _, percent := range k.thresholds {
+		of := customer + " " + k.feature.key + " " + strconv.Itoa(percent)
+		if sum*100 >= percent*k.limit && !a.fleet.inbox.has(thresholdReached, of) {
+			a.violate(byWebhooks, "no webhook says that %s %% of a limit are used: %d", of, sum)
 		}
 	}
 }

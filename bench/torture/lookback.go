@@ -27,6 +27,7 @@ type auditor struct {
 	*load
 	ledger   *ledger
 	spender  *spender
+	buyer    *buyer
 	mu       sync.Mutex
 	invoices []string // that there are in the end
 }
@@ -36,7 +37,7 @@ type auditor struct {
 func (a *auditor) lookBack(ctx context.Context) error {
 	a.phase("mended: looking back")
 	a.fleet.inbox.answers.Store(true)
-	if err := errors.Join(a.ledger.settle(ctx), a.spender.settle(ctx)); err != nil {
+	if err := errors.Join(a.ledger.settle(ctx), a.spender.settle(ctx), a.buyer.settle(ctx)); err != nil {
 		return err
 	}
 	for _, again := range []bool{false, true} {
@@ -62,7 +63,7 @@ func (a *auditor) lookBack(ctx context.Context) error {
 		}
 		err = inParallel(a.fleet.nodes, fleetSize, func(i int, p *process) error {
 			return errors.Join(a.inspect(ctx, p.id, a.clients[i]), a.ledger.inspect(ctx, p),
-				a.spender.inspect(ctx, p.id, a.clients[i]))
+				a.spender.inspect(ctx, p.id, a.clients[i]), a.buyer.inspect(ctx, p))
 		})
 		if err != nil {
 			return err

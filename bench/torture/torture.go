@@ -35,6 +35,7 @@ type Options struct {
 // Least is what a run must have done in ten minutes to prove anything.
 var Least = Summary{
 	Acknowledged: 10_000, FollowerReads: 1_000, LeaderChanges: 5, Amended: 500, Reserved: 200,
+	Bought: 20,
 }
 
 // Summary is what happened.
@@ -42,6 +43,7 @@ type Summary struct {
 	Acknowledged, Duplicates, Limited, Unknown, Refused uint64
 	Voided, Amended                                     uint64 // events taken back, and amended
 	Reserved                                            uint64 // reservations
+	Bought                                              int    // automatic purchases that were paid
 	Reads, FollowerReads, StaleReads                    uint64
 	LeaderChanges, SnapshotsInstalled, Starts           int
 	Counters, Faults                                    int
@@ -59,11 +61,11 @@ type Summary struct {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
-		"%d of unknown fate, %d refused, %d taken back, %d amended, %d reservations\n%d linearizable reads, %d of them on followers; "+
+		"%d of unknown fate, %d refused, %d taken back, %d amended, %d reservations, %d purchases\n%d linearizable reads, %d of them on followers; "+
 		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
 		"%d keys left memory, %d histories linearizable, %d not decided, %d violations, in %s",
 		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Amended,
-		s.Reserved, s.Reads, s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
+		s.Reserved, s.Bought, s.Reads, s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
 		s.SnapshotsInstalled, s.Starts,
 		s.KeysOnDisk, s.Counters, s.Undecided, len(s.Violations), s.Elapsed.Round(time.Second))
 	for _, v := range s.Violations {
@@ -84,6 +86,7 @@ func (s Summary) Enough(length time.Duration) error {
 		{"reads on followers", float64(s.FollowerReads), float64(Least.FollowerReads)},
 		{"amendments", float64(s.Amended), float64(Least.Amended)},
 		{"reservations", float64(s.Reserved), float64(Least.Reserved)},
+		{"automatic purchases", float64(s.Bought), float64(Least.Bought)},
 		{"leader changes", float64(s.LeaderChanges), float64(Least.LeaderChanges)},
 	} {
 		if want := row.want * share; row.got < want {
@@ -116,6 +119,7 @@ type run struct {
 	judge    *judge
 	ledger   *ledger
 	spender  *spender
+	buyer    *buyer
 	injector *injector
 	auditor  *auditor
 }
@@ -126,10 +130,11 @@ func newRun(o Options) *run {
 	l := &load{
 		report: known, fresh: make(chan *customer, spares), retired: make(chan *customer, 1024),
 	}
-	ledger, spender := &ledger{report: known}, &spender{load: l}
+	ledger, spender, buyer := &ledger{report: known}, &spender{load: l}, &buyer{report: known}
 	return &run{
-		load: l, judge: &judge{load: l}, ledger: ledger, spender: spender,
-		injector: &injector{load: l}, auditor: &auditor{load: l, ledger: ledger, spender: spender},
+		load: l, judge: &judge{load: l}, ledger: ledger, spender: spender, buyer: buyer,
+		injector: &injector{load: l},
+		auditor:  &auditor{load: l, ledger: ledger, spender: spender, buyer: buyer},
 	}
 }
 
@@ -145,7 +150,7 @@ func Run(ctx context.Context, o Options) (s Summary, err error) {
 	if r.fleet, err = newFleet(r.report); err != nil {
 		return s, err
 	}
-	r.ledger.fleet = r.fleet
+	r.ledger.fleet, r.buyer.fleet = r.fleet, r.fleet
 	defer func() { err = errors.Join(err, r.fleet.close()) }()
 	if err = r.prepare(ctx); err != nil {
 		return s, errors.Join(err, r.brokenPromises())
@@ -180,7 +185,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if _, err = create(ctx, r.any, paddedCustomer, 0); err != nil {
 		return err
 	}
-	if err = errors.Join(r.ledger.open(ctx), r.spender.open(ctx)); err != nil {
+	if err = errors.Join(r.ledger.open(ctx), r.spender.open(ctx), r.buyer.open(ctx)); err != nil {
 		return err
 	}
 	r.occurredAt = time.Now().UTC().Format(time.RFC3339)
@@ -212,8 +217,9 @@ func (r *run) torture(ctx context.Context) error {
 		working.Go(func() { r.work(busy, i, random) })
 	}
 	random := rand.New(rand.NewPCG(r.Seed, workers+1))
-	var kept, watchedClock error
+	var kept, bought, watchedClock error
 	working.Go(func() { kept = r.ledger.keep(busy, random) })
+	working.Go(func() { bought = r.buyer.keep(busy, rand.New(rand.NewPCG(r.Seed, workers+4))) })
 	working.Go(func() {
 		watchedClock = r.auditor.watchClock(busy, rand.New(rand.NewPCG(r.Seed, workers+2)))
 	})
@@ -233,7 +239,7 @@ func (r *run) torture(ctx context.Context) error {
 	err := r.injector.makeFaults(busy)
 	rest()
 	working.Wait()
-	err = errors.Join(err, kept, watchedClock, r.injector.setClockRight(), r.fleet.heal())
+	err = errors.Join(err, kept, bought, watchedClock, r.injector.setClockRight(), r.fleet.heal())
 	well, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	err = errors.Join(err, r.fleet.awaitReady(well))
@@ -266,7 +272,8 @@ func (r *run) summary() Summary {
 		Acknowledged: r.acknowledged.Load(), Duplicates: r.duplicates.Load(),
 		Limited: r.limited.Load(), Unknown: r.unknown.Load(), Refused: r.refused.Load(),
 		Voided: r.voided.Load(), Amended: r.amended.Load(), Reserved: r.reserved.Load(),
-		Reads: r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
+		Bought: r.buyer.bought(),
+		Reads:  r.reads.Load(), FollowerReads: r.followerReads.Load(), StaleReads: r.staleReads.Load(),
 		KeysOnDisk:    r.keysOnDisk.Load(),
 		LeaderChanges: r.fleet.leaderChanges(), Counters: int(r.counters.Load()),
 		SnapshotsInstalled: r.fleet.count("Installed remote snapshot"),
