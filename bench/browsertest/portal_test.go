@@ -29,7 +29,7 @@ func (b *browser) spend(c *cluster, key string) {
 		{"of":"price","limit":500,"window":"month"}]}`, 200)
 	program("PUT", "budgets/ferries", `{"name":"North Sea Ferries","parent":"company",
 		"customerReferenceId":"north-sea-ferries","limits":[
-		{"of":"units","featureKey":"calls","limit":700,"window":"day","thresholds":[80,100]},
+		{"of":"units","featureKey":"calls","limit":700,"window":"lifetime","thresholds":[80,100]},
 		{"of":"price","limit":40,"window":"month","mode":"soft"}]}`, 200)
 	program("POST", "events", fmt.Sprintf(`{"eventIdempotencyKey":"budgeted","eventName":"api.call",
 		"customerReferenceId":"north-sea-ferries","usageUnits":382,"occurredAt":%q}`,

@@ -170,7 +170,7 @@ func (r *run) sum(file wal.File, q *rollup.Query, yield func(rollup.Cell) error)
 	at := sort.Search(len(r.dir), func(i int) bool {
 		return r.dir[i].Compare(rollup.Key{Owner: q.Owner, Hour: math.MinInt32}) > 0
 	})
-	for at = max(at-1, 0); at < len(r.dir) && r.dir[at].Owner <= q.Owner; at++ {
+	for at = max(at-1, 0); at < len(r.dir) && r.dir[at].Owner <= q.Last(); at++ {
 		if !r.mayHave(at, q) {
 			continue
 		}
@@ -195,7 +195,7 @@ func (r *run) mayHave(at int, q *rollup.Query) bool {
 		return true
 	}
 	next := r.dir[at+1].Key
-	if first.Owner != q.Owner || next.Owner != q.Owner {
+	if first.Owner < q.Owner || first.Owner != next.Owner {
 		return true
 	}
 	if q.HasItem && (first.Item > q.Item || next.Item < q.Item) {

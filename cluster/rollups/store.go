@@ -277,7 +277,8 @@ func (s *Store) sumRecords(
 		}
 	}
 	return journal.Scan(data, func(r journal.Record) error {
-		if q.Owner >= rollup.Environment(0) || uint64(r.Owner) == q.Owner {
+		if q.Last() >= rollup.Environment(0) ||
+			q.Owner <= uint64(r.Owner) && uint64(r.Owner) <= q.Last() {
 			s.opts.Count(r, add)
 		}
 		return err

@@ -175,8 +175,9 @@ func TestSumsAreThoseOfTheJournal(t *testing.T) {
 			q := rollup.Query{
 				Part: rapid.SampledFrom(journal.Parts()).Draw(t, "part"),
 				From: rapid.Int32Range(-5, int32(hour)).Draw(t, "from"), To: int32(hour) + 1,
-				Owner: rapid.SampledFrom([]uint64{0, 3, rollup.Environment(1)}).Draw(t, "owner"),
-				Item:  rapid.Uint32Range(0, 3).Draw(t, "item"), HasItem: rapid.Bool().Draw(t, "has item"),
+				Owner:   rapid.SampledFrom([]uint64{0, 1, 3, rollup.Environment(1)}).Draw(t, "owner"),
+				Through: rapid.SampledFrom([]uint64{0, 0, 3, rollup.Environment(0) - 1}).Draw(t, "through"),
+				Item:    rapid.Uint32Range(0, 3).Draw(t, "item"), HasItem: rapid.Bool().Draw(t, "has item"),
 			}
 			if q.To -= rapid.Int32Range(0, 3).Draw(t, "before"); rapid.Bool().Draw(t, "short") {
 				q.To = q.From + 3

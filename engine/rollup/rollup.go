@@ -70,18 +70,23 @@ func (c *Cell) Empty() bool { return c.Events == 0 && c.Units.IsZero() }
 // depend on the record alone, and may ignore a record that it does not know.
 type Counter func(r journal.Record, add func(Cell))
 
-// Query asks for an owner's cells in the hours From ≤ hour < To.
+// Query asks for an owner's cells in the hours From ≤ hour < To, or for those of all owners from
+// Owner to Through.
 type Query struct {
 	Part     journal.Part
 	Owner    uint64
+	Through  uint64 // 0: Owner alone
 	Item     uint32 // where HasItem is set; otherwise all
 	HasItem  bool
 	From, To int32
 }
 
+// Last is the last owner that is asked for.
+func (q *Query) Last() uint64 { return max(q.Owner, q.Through) }
+
 // Has reports whether a key is asked for.
 func (q *Query) Has(k Key) bool {
-	return k.Owner == q.Owner && (!q.HasItem || k.Item == q.Item) && q.From <= k.Hour && k.Hour < q.To
+	return q.Owner <= k.Owner && k.Owner <= q.Last() && (!q.HasItem || k.Item == q.Item) && q.From <= k.Hour && k.Hour < q.To
 }
 
 // Source adds a journal up.

@@ -20,6 +20,13 @@ type ChecksSeries struct {
 	Points []ChecksPoint `json:"points"`
 }
 
+// CustomerUsage is what a customer has used.
+type CustomerUsage struct {
+	CustomerReferenceID string      `json:"customerReferenceId"`
+	Events              int         `json:"events"`
+	UsageUnits          json.Number `json:"usageUnits"`
+}
+
 // Difference is a stored invoice or pool, or a customer's stored credit, that differs from the journal's.
 type Difference struct {
 	CustomerRow         int    `json:"customerRow"`

@@ -90,6 +90,7 @@ func TestExamples(t *testing.T) {
 		{"POST", sandbox + "customers/ada/portal-links", `{"expiresInMinutes":60}`, 201, ""},
 		{"DELETE", sandbox + "customers/ada/portal-links", "", 200, ""},
 		{"GET", sandbox + "usage?by=day", "", 200, ""},
+		{"GET", sandbox + "usage/customers?feature=tokens", "", 200, ""},
 		{"GET", sandbox + "margin?by=customer&from=2026-01-01T00:00:00Z&to=2036-01-01T00:00:00Z", "", 200, ""},
 		{"PUT", sandbox + "origins", `{"origins":["https://shop.example"]}`, 200, ""},
 		{"GET", sandbox + "origins", "", 200, ""},

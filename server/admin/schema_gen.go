@@ -27,6 +27,14 @@ func writeChecksSeries(data *server.JSON, v *billing.ChecksSeries) {
 	data.Close('}')
 }
 
+func writeCustomerUsage(data *server.JSON, v *billing.CustomerUsage) {
+	data.Open('{')
+	data.Text("customerReferenceId", v.Customer)
+	data.Int("events", v.Events)
+	data.Decimal("usageUnits", v.Units)
+	data.Close('}')
+}
+
 func writeDifference(data *server.JSON, v *billing.Difference) {
 	data.Open('{')
 	data.Uint("customerRow", uint64(v.CustomerRow))

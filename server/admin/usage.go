@@ -40,3 +40,48 @@ func (a *invoices) showUsage(x *server.Exchange) *server.Fault {
 		return server.One(x, 200, &t, writeUsageTotals)
 	})
 }
+
+const (
+	// usageCustomers is how many customers a ranking has, and maxUsageCustomers at most.
+	usageCustomers, maxUsageCustomers = 20, 100
+)
+
+// usageByCustomer is GET …/usage/customers: who used most.
+func (a *invoices) usageByCustomer(x *server.Exchange) *server.Fault {
+	env, fault := a.locate(x)
+	if fault != nil {
+		return fault
+	}
+	var w walk
+	limit := pageSize(x, &w, usageCustomers, maxUsageCustomers)
+	if fault = w.fault(); fault != nil {
+		return fault
+	}
+	return a.read(func() *server.Fault {
+		q, fault := billingview.UsageQuery(x, a.machine, env, a.machine.EnvironmentNow(env, a.nowMS()))
+		if fault != nil {
+			return fault
+		}
+		if a.counts == nil {
+			return faultJournal.With("This node keeps no journal. Ask another node.")
+		}
+		list, others, err := a.machine.UsageByCustomer(a.counts, &q, limit)
+		if err != nil {
+			if fault = billingview.UsageFault(err); fault != nil {
+				return fault
+			}
+			a.log.Error("usage cannot be read", "error", err, "request_id", string(x.RequestID()))
+			return server.FaultInternal
+		}
+		return x.Object(200, func(data *server.JSON) {
+			data.Time("from", q.From)
+			data.Time("to", q.To)
+			data.Array("customers")
+			for i := range list {
+				writeCustomerUsage(data, &list[i])
+			}
+			data.Close(']')
+			data.Uint("others", uint64(others))
+		})
+	})
+}

@@ -42,5 +42,12 @@ func TestUsageTotals(t *testing.T) {
 	require.Len(t, d["series"], 1)
 	require.Empty(t, d["revenue"], "of a customer the usage alone")
 	n.call("GET", sandbox+"usage?customer=nobody", "").is(404, "customer_not_found")
+	d = n.call("GET", sandbox+"usage/customers?by=hour", "").is(200, "").data()
+	require.Equal(t, []any{map[string]any{
+		"customerReferenceId": "ada", "events": 1.0, "usageUnits": 3.0,
+	}}, d["customers"])
+	require.EqualValues(t, 0, d["others"])
+	n.call("GET", sandbox+"usage/customers?feature=nothing", "").is(404, "feature_not_found")
+	n.call("GET", sandbox+"usage/customers?customer=ada", "").is(400, "")
 	n.call("GET", sandbox+"usage?by=second", "").is(400, "validation_failed")
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -129,6 +130,21 @@ func (a *base) carryOut(x *server.Exchange, kind engine.Kind, c wire.Fielder) *s
 		return server.FaultOf(result.Outcome)
 	}
 	return x.Succeed(200)
+}
+
+// named has changes recorded under the name of the API key, where no operator asks: its label, or
+// how it begins.
+func (a *base) named(x *server.Exchange) {
+	if x.Actor != "" {
+		return
+	}
+	p := principal(x)
+	for _, k := range a.machine.Keys(p.Env) {
+		if k.ID == p.KeyID {
+			x.Actor = "API key " + cmp.Or(k.Label, k.Hint)
+			return
+		}
+	}
 }
 
 // carryOutOnce is carryOut for a request that may have an Idempotency-Key.

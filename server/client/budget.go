@@ -195,6 +195,7 @@ func (a budgets) change(
 }
 
 func (a budgets) putBudget(x *server.Exchange, key string) *server.Fault {
+	a.named(x)
 	c := billing.PutBudget{Env: principal(x).Env, Key: key, Actor: x.By()}
 	if fault := form.Read(x.Body, &c, readBudget); fault != nil {
 		return fault
@@ -203,6 +204,7 @@ func (a budgets) putBudget(x *server.Exchange, key string) *server.Fault {
 }
 
 func (a budgets) moveBudget(x *server.Exchange, key string) *server.Fault {
+	a.named(x)
 	c := billing.MoveBudget{Env: principal(x).Env, Key: key, Actor: x.By()}
 	fault := form.Read(x.Body, &c, func(f *form.Reader, c *billing.MoveBudget) {
 		for f.Next() {
@@ -221,6 +223,7 @@ func (a budgets) moveBudget(x *server.Exchange, key string) *server.Fault {
 
 func (a budgets) freezing(frozen bool) func(x *server.Exchange, key string) *server.Fault {
 	return func(x *server.Exchange, key string) *server.Fault {
+		a.named(x)
 		return a.change(x, key, billing.KindFreezeBudget, &billing.FreezeBudget{
 			Env: principal(x).Env, Key: key, Frozen: frozen, Actor: x.By(),
 		})
@@ -228,6 +231,7 @@ func (a budgets) freezing(frozen bool) func(x *server.Exchange, key string) *ser
 }
 
 func (a budgets) archiveBudget(x *server.Exchange, key string) *server.Fault {
+	a.named(x)
 	return a.change(x, key, billing.KindArchiveBudget, &billing.ArchiveBudget{
 		Env: principal(x).Env, Key: key, Actor: x.By(),
 	})

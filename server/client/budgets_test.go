@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
 	"tollgate/engine/billing"
 	tollgate "tollgate/sdk/go"
 	"tollgate/server"
@@ -188,4 +189,24 @@ func TestBudgetsOfThePackage(t *testing.T) {
 	again, err := c.Budget(ctx, "a/b")
 	require.NoError(t, err)
 	require.Equal(t, ended, again)
+}
+
+// TestChangesNameTheirKey: what a program changes with an API key is recorded under its label, or
+// how it begins.
+func TestChangesNameTheirKey(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	n.call("PUT", "budgets/team", `{"name":"Team"}`).is(200, "")
+	n.call("POST", "budgets/team/freeze", "").is(200, "")
+	invoice := n.call("GET", "billing/invoices/acme", "").is(200, "").data().([]any)[0].(map[string]any)
+	n.call("POST", "billing/invoices/"+invoice["id"].(string)+"/mark-paid", "").is(200, "")
+	changes, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()}, 0, 100)
+	require.NoError(t, err)
+	actors := map[string]string{}
+	for _, c := range changes {
+		actors[c.Action] = c.Actor
+	}
+	for _, action := range []string{"budget.created", "budget.changed", "invoice.paid"} {
+		require.Regexp(t, `^API key .`, actors[action], action)
+	}
 }

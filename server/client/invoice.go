@@ -123,6 +123,7 @@ func (a *invoices) getInvoice(x *server.Exchange, customer string) *server.Fault
 const maxPaidNote = 200
 
 func (a *invoices) markInvoicePaid(x *server.Exchange, id [16]byte) *server.Fault {
+	a.named(x)
 	c := billing.MarkInvoicePaid{Env: principal(x).Env, ID: id}
 	if len(x.Body) > 0 {
 		fault := form.Read(x.Body, &c, func(f *form.Reader, c *billing.MarkInvoicePaid) {

@@ -75,6 +75,7 @@ func checkTopUpRequest(f *form.Reader, c *topUpRequest) {
 }
 
 func (a pools) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
+	a.named(x)
 	c := topUpRequest{SetTopUp: billing.SetTopUp{Env: principal(x).Env, ID: id, Actor: x.By()}}
 	if fault := form.Read(x.Body, &c, readTopUpRequest); fault != nil {
 		return fault
@@ -83,6 +84,7 @@ func (a pools) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 }
 
 func (a pools) stopTopUp(x *server.Exchange, id [16]byte) *server.Fault {
+	a.named(x)
 	return a.carryOutOnce(x, billing.KindStopTopUp, &billing.StopTopUp{
 		Env: principal(x).Env, ID: id, Actor: x.By(),
 	})

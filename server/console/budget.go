@@ -255,7 +255,7 @@ func (a *budgetAct) carryOut(v *visit) {
 
 // budgetFacts are what a question about a budget says of it.
 func budgetFacts(b *api.Budget) (facts []fact) {
-	facts = []fact{{"Budget", b.Budget}, {"Right below it", page.Amount(b.Children)}}
+	facts = []fact{{"Budget", b.Budget}, {"Child budgets", page.Amount(b.Children)}}
 	for _, l := range spend.LimitsOf(b) {
 		text := l.Amount(l.Used) + " used"
 		if l.Holds() {

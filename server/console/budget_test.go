@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		fields("feature", "calls", "units", "3"))
 	held := n.reserve("anna", "call-7")
 
-	p := b.get(at+"/budgets").is(200, "The company", "Anna", "of anna", "Another", "1 right below",
+	p := b.get(at+"/budgets").is(200, "The company", "Anna", "of anna", "Another", "1 child budget<",
 		"3 + 1 held of 5", "nearly full", "80 %", "and 1 more limit", "1.50 USD + 0.50 USD held of 40.00 USD")
 	safe(t, p)
 	anna := at + "/budgets/anna"
@@ -62,8 +62,9 @@ func TestBudgets(t *testing.T) {
 		require.Equal(t, changes, again, "the second click did something")
 		return b.get(first.to).is(200)
 	}
-	twice("freeze", url.Values{}, "Freeze Anna?", "3 used, of 5", "402").
+	frozen := twice("freeze", url.Values{}, "Freeze Anna?", "3 used, of 5", "402").
 		is(200, "frozen", "Unfreeze…")
+	require.NotContains(t, frozen.body, `class="status allowed"`, "its limits take nothing")
 	b.send(at+"/customers/anna/usage", b.fill(at+"/customers/anna", fields("feature", "calls",
 		"units", "1"))).is(402, "frozen")
 

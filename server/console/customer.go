@@ -129,9 +129,10 @@ type customerData struct {
 	More          int // subscriptions that are not listed
 	Running       int // subscriptions that have not ended
 	Entitlements  []entitlement
-	Denied        int          // features whose next use is denied
-	Plans         []api.Plan   // that the forms offer
-	Gone          bool         // archived or erased: nothing new begins
+	Features      int
+	Blocked       []entitlement // features whose next use is denied
+	Plans         []api.Plan    // that the forms offer
+	Gone          bool          // archived or erased: nothing new begins
 	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
 	Upcoming      []invoice
@@ -181,11 +182,7 @@ func showCustomer(v *visit) {
 			data.Running++
 		}
 	}
-	for _, e := range data.Entitlements {
-		if !e.IsAllowed {
-			data.Denied++
-		}
-	}
+	data.Blocked, data.Features = blocked(data.Entitlements)
 	data.account(invoices)
 	data.Plans = offers(data.Plans, subscriptions)
 	data.Gone = !data.Customer.ArchivedAt.IsZero() || !data.Customer.ErasedAt.IsZero()
@@ -205,6 +202,23 @@ func showCustomer(v *visit) {
 	data.Own = v.ownBudgets(id)
 	p := v.environmentPage("customer", "Customers", bill.NameOf(&data.Customer), "", data)
 	v.show(v.below(p, "Customers", v.customersURL()))
+}
+
+// blocked are the features whose next use is denied, of so many. A check chooses among subscriptions,
+// so one of a feature that still allows is enough.
+func blocked(list []entitlement) (denied []entitlement, features int) {
+	allowed := map[string]bool{}
+	for _, e := range list {
+		allowed[e.FeatureKey] = allowed[e.FeatureKey] || e.IsAllowed
+	}
+	for _, e := range list {
+		if known, is := allowed[e.FeatureKey]; is && !known {
+			denied = append(denied, e)
+			delete(allowed, e.FeatureKey)
+			features++
+		}
+	}
+	return denied, features + len(allowed)
 }
 
 // account sorts a customer's invoices, which are newest first: what is issued, what comes next, and

@@ -45,7 +45,7 @@ func TestCustomerPage(t *testing.T) {
 	p = b.get(anna).is(200, "Some of it is past due", "The subscription is suspended",
 		`class="status suspended"`)
 	denied := p.body[strings.Index(p.body, `id="denied"`):]
-	require.Regexp(t, `<a href="`+at+`/invoices/[0-9a-f-]{36}">Invoice 1, 20\.00 USD</a> is past due since`,
+	require.Regexp(t, `<a href="`+at+`/invoices/[0-9a-f-]{36}">Invoice 1, 20\.00 USD</a> has been past due since`,
 		denied)
 	safe(t, p)
 }

@@ -31,7 +31,9 @@ func (s *Console) invoiceRows() []row {
 				askInvoice(v, "Mark", " as paid?", question{
 					Facts: facts, Button: "Mark as paid", Notes: []string{
 						"Do this only for money that has arrived outside of the payment provider. It cannot " +
-							"be undone. A subscription that this invoice has suspended becomes active.",
+							"be undone.",
+						"If its subscription is suspended, it becomes active at once, whichever invoice " +
+							"suspended it. Other invoices of it that are past due get a fresh grace from now on.",
 					},
 				})
 				return

@@ -135,6 +135,10 @@ type exploreData struct {
 	CSV                             string
 	// More is how many features Totals leaves out.
 	More int
+	// Customers are those who used most, and Others how many more did; none of one customer.
+	Customers []api.CustomerUsage
+	Others    int
+	yesterday string
 }
 
 // maxTotals is how many features the explorer lists.
@@ -170,6 +174,8 @@ func exploreUsage(v *visit) {
 		By: keep.Get("by"), From: keep.Get("from"), To: keep.Get("to"),
 	}
 	data.Features = v.console.config.Machine.CatalogFeatures(v.env)
+	data.yesterday = time.UnixMilli(v.console.config.Machine.EnvironmentNow(
+		v.env, v.console.config.Now().UnixMilli())).UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 	totals, fault := dataOf[api.UsageTotals](v, v.admin(call))
 	if fault != nil {
 		v.problem(fault)
@@ -180,8 +186,35 @@ func exploreUsage(v *visit) {
 		data.Totals, others = mostUsed(totals.Series, maxTotals)
 		data.More = len(others)
 		data.CSV = data.Base + ".csv?" + keep.Encode()
+		if data.Customer == "" {
+			data.Customers, data.Others = v.mostUsing(call.Query)
+		}
 	}
 	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
+}
+
+// mostUsing are the customers who used most in a range, and how many others used something.
+func (v *visit) mostUsing(query url.Values) (list []api.CustomerUsage, others int) {
+	call := v.adminCall("usageByCustomer")
+	call.Query = query
+	type ranking struct {
+		Customers []api.CustomerUsage `json:"customers"`
+		Others    int                 `json:"others"`
+	}
+	found := need[ranking](v, v.admin, call)
+	return found.Customers, found.Others
+}
+
+// CustomerURL is a customer's page.
+func (d exploreData) CustomerURL(id string) string {
+	return strings.TrimSuffix(d.Base, "/usage") + "/customers/" + url.PathEscape(id)
+}
+
+// Yesterday is the address of yesterday's usage, on the environment's clock.
+func (d exploreData) Yesterday() string {
+	return d.Base + "?" + url.Values{
+		"by": {"hour"}, "from": {d.yesterday}, "to": {d.yesterday}, "feature": {d.Feature},
+	}.Encode()
 }
 
 // downloadUsage is all features' figures as CSV, a line for each bucket in which one was used.

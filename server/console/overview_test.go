@@ -31,6 +31,13 @@ func TestOverviewAndUsage(t *testing.T) {
 	b.get(at+"/usage?feature=calls&customer=anna%2F1&by=hour").is(200, "calls: 8", `<option selected>calls`)
 	today := time.Now().UTC().Format(time.DateOnly)
 	b.get(at+"/usage?from="+today+"&to="+today).is(200, today+", calls: 8", `value="`+today+`"`)
+	// Who used most, within three clicks of the overview: usage, yesterday, the feature.
+	b.get(at+"/usage").is(200, `id="yesterday"`, "Customers who used most, by events",
+		`href="`+anna+`">anna/1</a>`)
+	b.get(at+"/usage?feature=calls").is(200, "Customers who used most of calls, by units", ">8</td>")
+	yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+	p := b.get(at+"/usage?by=hour&from="+yesterday+"&to="+yesterday).is(200, "No usage in this range")
+	require.NotContains(t, p.body, "who used most")
 	csv := b.get(at + "/usage.csv?by=month&from=" + today).is(200)
 	require.Equal(t, "start,feature,units,events\n"+today[:7]+"-01T00:00:00Z,calls,8,1\n"+
 		today[:7]+"-01T00:00:00Z,,1,1\n", csv.body)

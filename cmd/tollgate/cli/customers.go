@@ -9,16 +9,44 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	api "tollgate/sdk/go"
 )
 
 type customersCommand struct {
-	List    customersListCommand       `cmd:"" help:"List customers, the newest first."`
-	Show    call[ofCustomer, customer] `cmd:"" call:"GET /customers/{Customer}" help:"Show a customer with its subscriptions and credits."`
-	Create  customersCreateCommand     `cmd:"" help:"Create a customer."`
-	Archive call[customerFlags, none]  `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Take a customer out of use; it stays readable."`
-	Erase   call[eraseFlags, none]     `cmd:"" call:"DELETE customers/{Customer}?erase=true" says:"The personal data of customer {Customer} is erased; numbers stay." help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
+	List    customersListCommand              `cmd:"" help:"List customers, the newest first."`
+	Show    call[ofCustomer, customer]        `cmd:"" call:"GET /customers/{Customer}" help:"Show a customer with its subscriptions and credits."`
+	Usage   call[customersUsage, rankedUsage] `cmd:"" call:"GET usage/customers" help:"Rank customers by what they used."`
+	Create  customersCreateCommand            `cmd:"" help:"Create a customer."`
+	Archive call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Take a customer out of use; it stays readable."`
+	Erase   call[eraseFlags, none]            `cmd:"" call:"DELETE customers/{Customer}?erase=true" says:"The personal data of customer {Customer} is erased; numbers stay." help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
+}
+
+type customersUsage struct {
+	environmentOutput `embed:""`
+	Feature           string `query:"feature,omitempty" placeholder:"KEY" help:"By the units of this feature; by events of all when absent."`
+	By                string `query:"by" default:"day" enum:"hour,day,month" help:"A range has whole ones of these: hour, day or month."`
+	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339."`
+	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
+	Limit             int    `query:"limit" default:"20" help:"How many, at most 100."`
+}
+
+type rankedUsage struct {
+	From, To  time.Time
+	Customers []api.CustomerUsage
+	Others    int
+}
+
+func (r *rankedUsage) print(out io.Writer) error {
+	t := NewTable(out, "CUSTOMER", "EVENTS", "UNITS")
+	for _, c := range r.Customers {
+		t.Row(c.CustomerReferenceID, strconv.Itoa(c.Events), quantity(c.UsageUnits))
+	}
+	if err := t.End(); err != nil || r.Others == 0 {
+		return err
+	}
+	return Say(out, "and %d more, from %s to %s", r.Others, moment(r.From), moment(r.To))
 }
 
 type customersListCommand struct {

@@ -162,6 +162,15 @@ func (l Limit) place() *time.Location {
 	return place
 }
 
+// Until is the end of the limit's window, by its own clock; empty where it has none.
+func (l Limit) Until() string {
+	if l.WindowEnd.IsZero() {
+		return ""
+	}
+	place := l.place()
+	return l.WindowEnd.In(place).Format("2006-01-02 15:04 ") + place.String()
+}
+
 func unit(l Limit) string {
 	return cmp.Or(l.Currency, map[string]string{"units": "units"}[l.Of], "cost")
 }

@@ -32,3 +32,14 @@ func TestPastWindowsHaveTheirOwnClock(t *testing.T) {
 	require.Equal(t, []string{"2026-07-01"}, got)
 	require.Equal(t, "Used, cost, each day", title)
 }
+
+// TestWindowsEndByTheirOwnClock: and say which.
+func TestWindowsEndByTheirOwnClock(t *testing.T) {
+	var l api.BudgetLimit
+	l.TimeZone = "Europe/Berlin"
+	require.Empty(t, spend.LimitOf(l).Until())
+	l.WindowEnd = time.Date(2027, 3, 7, 23, 0, 0, 0, time.UTC)
+	require.Equal(t, "2027-03-08 00:00 Europe/Berlin", spend.LimitOf(l).Until())
+	l.TimeZone = "UTC"
+	require.Equal(t, "2027-03-07 23:00 UTC", spend.LimitOf(l).Until())
+}
