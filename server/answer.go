@@ -58,14 +58,19 @@ const paidPage = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Payment</title>
 <h1>You may close this page</h1>
-<p>WHAT shows as STATE as soon as the payment provider has confirmed the payment.</p>
+<p>WHAT shows as STATE as soon as the payment provider has confirmed the payment.</p>BACK
 </html>
 `
 
 // PaidPage answers payers who come back from a payment page: what, such as "The invoice", will show
-// as state once it is paid; both are our own words. That somebody opens it confirms nothing.
-func (x *Exchange) PaidPage(what, state string) *Fault {
-	page := strings.NewReplacer("WHAT", what, "STATE", state).Replace(paidPage)
+// as state once it is paid; both are our own words. back is the path of the pages that they came
+// from, empty where that is not known. That somebody opens it confirms nothing.
+func (x *Exchange) PaidPage(what, state, back string) *Fault {
+	if back != "" {
+		back = `
+<p><a href="` + back + `">Back to your account</a></p>`
+	}
+	page := strings.NewReplacer("WHAT", what, "STATE", state, "BACK", back).Replace(paidPage)
 	x.Ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
 	return x.Bare(200, "text/html; charset=utf-8", []byte(page))
 }

@@ -237,7 +237,6 @@ func (b *browser) topUp() {
 // nextMonth moves the sandbox's clock, and waits until all that falls due has happened.
 func (b *browser) nextMonth() {
 	b.t.Helper()
-	b.follow("harbor")
 	b.follow("Settings")
 	b.page("settings")
 	b.follow("Test clock")
@@ -291,7 +290,6 @@ func (b *browser) payInvoice() {
 // hearOfIt adds an endpoint for webhooks, and follows a delivery that nobody takes.
 func (b *browser) hearOfIt() {
 	b.t.Helper()
-	b.follow("harbor")
 	b.follow("Developers")
 	b.follow("Webhooks")
 	b.fill("#url", "http://127.0.0.1:9/hooks")

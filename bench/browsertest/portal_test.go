@@ -119,7 +119,7 @@ func (b *browser) visitPortal(c *cluster) {
 	b.page("portal-invoice")
 	b.press("#pay button")
 	b.reads("#pay", "20.00 USD")
-	b.answer("portal-pay")
+	b.page("portal-pay")
 	b.press("#checkout")
 	b.page("portal-provider")
 	b.open(link)

@@ -433,6 +433,16 @@ func (m *journalReader) FindUsage(
 	return ref, c.Env == env, nil
 }
 
+// OccurredAt is when the event occurred; 0 if its record cannot be read.
+func (r *UsageRef) OccurredAt() int64 {
+	var u usageEntry
+	var c RecordUsage
+	if wire.Decode(r.Payload, &u) != nil || wire.Decode(u.Record, &c) != nil {
+		return 0
+	}
+	return c.OccurredAt
+}
+
 // drawsOf returns the credits that an event has burnt, as of its newest correction.
 func (t *turn) drawsOf(k *correcting) (was credits.Burnt) {
 	was = credits.Burnt{Units: k.units, Paid: k.original.Covered}

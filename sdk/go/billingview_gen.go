@@ -260,4 +260,6 @@ type SearchResult struct {
 	Detail string `json:"detail,omitzero"`
 	// CustomerReferenceID is whose record it is.
 	CustomerReferenceID string `json:"customerReferenceId,omitzero"`
+	// OccurredAt is when an event occurred.
+	OccurredAt time.Time `json:"occurredAt,omitzero"`
 }

@@ -389,5 +389,6 @@ func WriteSearchResult(data *server.JSON, v *search.Result) {
 	data.Text("title", v.Title)
 	data.TextIf("detail", v.Detail)
 	data.TextIf("customerReferenceId", v.Customer)
+	data.Time("occurredAt", v.At)
 	data.Close('}')
 }

@@ -238,6 +238,11 @@ func showAllInvoices(v *visit) {
 		list := need[found](v, v.admin, call)
 		data.Invoices = list.Invoices
 		data.Pager = v.pages(data.Base, list.NextCursor, keep)
+		if status == "PAST_DUE" && data.Pager == (pager{}) { // they are all here: oldest debt first
+			slices.SortStableFunc(data.Invoices, func(a, b invoice) int {
+				return strings.Compare(a.DueDate, b.DueDate)
+			})
+		}
 	}
 	v.show(v.environmentPage("all-invoices", "Invoices", "Invoices", "", data))
 }

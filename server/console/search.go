@@ -46,7 +46,9 @@ func (v *visit) resultURL(r *api.SearchResult) string {
 	case "key":
 		return v.base() + "/keys"
 	case "event":
-		return v.customerURL(r.CustomerReferenceID) + "/events"
+		return v.customerURL(r.CustomerReferenceID) + "/events?" + url.Values{
+			"key": {r.ID}, "at": {written(r.OccurredAt)},
+		}.Encode()
 	}
 	return v.customerURL(r.CustomerReferenceID)
 }

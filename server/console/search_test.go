@@ -1,6 +1,9 @@
 package console_test
 
 import (
+	"html"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,6 +29,28 @@ func TestSearchPage(t *testing.T) {
 	b.get(at+"/search?q=ann").is(200, "Anna Berg", "Bo Al", at+"/customers/demo%2F1", `value="ann"`)
 	require.Equal(t, at+"/customers/anna%2F2", b.get(at+"/search?q=bo").is(303).to)
 	for _, nothing := range []string{"other", "%25", "%3Cscript%3E", strings.Repeat("a", 10_000)} {
-		b.get(at+"/search?q="+nothing).is(200, "Nothing here begins with")
+		b.get(at+"/search?q="+nothing).is(200, "Nothing found for")
 	}
+}
+
+// TestASearchOpensTheEvent that a key names, wherever it is among a customer's.
+func TestASearchOpensTheEvent(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	const anna = at + "/customers/anna"
+	for range 3 {
+		b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "1"))
+	}
+	keys := regexp.MustCompile(`<code>([^<]+)</code>`).FindAllStringSubmatch(b.get(anna+"/events").body, -1)
+	key := html.UnescapeString(keys[len(keys)-1][1])
+	to := b.get(at + "/search?q=" + url.QueryEscape(key)).is(303).to
+	require.Contains(t, to, anna+"/events?")
+	p := b.get(to).is(200, "The event with this key", key)
+	require.Equal(t, 1, strings.Count(p.body, `data-label="Kind"`))
+	safe(t, p)
+	b.get(anna+"/events?key=none&at=2026-01-01T00:00:00Z").is(200, "No event of this customer")
+	b.get(anna+"/events?key="+url.QueryEscape(hostile)).is(200, "No event of this customer")
+	b.get(at+"/nothing-here").is(404, "Page not found")
 }

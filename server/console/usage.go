@@ -139,10 +139,30 @@ func (v *visit) newestEvents(customer string, most int) []shownEvent {
 type eventsData struct {
 	Base, Kind string
 	Customer   string
+	// Key is the event that alone is shown; empty shows all.
+	Key string
 	// Now is for the example of a first event.
 	Now    string
 	Events []shownEvent
 	Pager  pager
+}
+
+// oneEvent shows the event of a key, which occurred at the instant that the page's address names,
+// with its corrections.
+func (v *visit) oneEvent(call *server.Call, data *eventsData) {
+	at, err := time.Parse(time.RFC3339, v.query("at"))
+	if err == nil {
+		call.Query.Set("limit", fullPage)
+		call.Query.Set("from", written(at))
+		call.Query.Set("to", written(at.Add(time.Millisecond)))
+		list := need[eventList](v, v.client, *call)
+		data.Events = v.shown(slices.DeleteFunc(list.Events, func(e api.Event) bool {
+			return e.EventIdempotencyKey != data.Key
+		}))
+	}
+	p := v.environmentPage("events", "Customers", "Usage event",
+		"The event with this key, and its corrections.", *data)
+	v.show(v.below(p, data.Customer, data.Base))
 }
 
 // showEvents lists a customer's usage events, or its checks.
@@ -160,6 +180,10 @@ func showEvents(v *visit) {
 	if data.Kind != "" {
 		call.Query.Set("kind", data.Kind)
 		keep.Set("kind", data.Kind)
+	}
+	if data.Key = v.query("key"); data.Key != "" {
+		v.oneEvent(&call, &data)
+		return
 	}
 	list := need[eventList](v, v.client, v.paged(call, "50"))
 	data.Events = v.shown(list.Events)

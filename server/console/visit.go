@@ -287,6 +287,9 @@ func (v *visit) problem(fault *server.Fault) {
 	}
 }
 
+// pageNotFound is what people are told where no page is.
+const pageNotFound = "Page not found"
+
 const refusedForm = "The form has a mistake"
 
 // wrong shows the problem of a form's field on the page.
@@ -326,6 +329,10 @@ func wrongFields(detail string, fields url.Values) (wrongs []page.Wrong) {
 func noticeOf(fault *server.Fault) *page.Notice {
 	n := &page.Notice{Tone: page.Problem, Title: fault.Message, Detail: fault.Detail}
 	switch fault.Code {
+	case server.FaultNotFound.Code:
+		if fault.Message == server.FaultNotFound.Message {
+			n.Title, n.Detail = pageNotFound, ""
+		}
 	case "unavailable":
 		n.Detail = "This node cannot reach a majority of the cluster now. Load the page again in a " +
 			"moment; the Cluster page shows which nodes answer."

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"regexp"
 
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/link"
 	"tollgate/server/provider/payment"
 )
 
@@ -29,9 +31,22 @@ func (d *Service) Routes() []server.Route {
 	return []server.Route{
 		hook, row("GET", "/sandbox/{token}", "showSandboxPage", d.page), act,
 		server.Row("GET", base+"/return", "showReturnPage", "", server.AccessOpen,
-			func(x *server.Exchange) *server.Fault { return x.PaidPage("The invoice", "paid") }),
+			func(x *server.Exchange) *server.Fault {
+				back := ""
+				if from := x.Ctx.Request.Header.Cookie(PortalCookie); portalLink.Match(from) {
+					back = link.Root + "/" + string(from)
+				}
+				return x.PaidPage("The invoice", "paid", back)
+			}),
 	}
 }
+
+// PortalCookie is how the browser knows which pages of the customer portal a payment began at. Its
+// value is their link, and it is sent to the paths of this package alone.
+const PortalCookie = "tollgate_portal"
+
+// portalLink has the form of a link, and no character that means something in a page.
+var portalLink = regexp.MustCompile(`^[A-Za-z0-9_-]{40,200}$`)
 
 // within is the handler of what is about the environment that a path names.
 func (d *Service) within(

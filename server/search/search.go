@@ -32,6 +32,8 @@ type Result struct {
 	Detail string `json:"detail,omitzero"`
 	// Customer is whose record it is.
 	Customer string `json:"customerReferenceId,omitzero"`
+	// At is when an event occurred.
+	At int64 `json:"occurredAt,omitzero" as:"time"`
 
 	// rank orders results: what was named exactly comes first.
 	rank int
@@ -146,6 +148,7 @@ func (s *Searcher) findEvent(q *Query, found *Found) {
 	owner, _ := s.config.Machine.CustomerNames(q.Env, ref.Owner)
 	found.add(Result{
 		Kind: "event", ID: q.Text, Title: q.Text, Detail: owner.ExternalID, Customer: owner.ExternalID,
+		At: ref.OccurredAt(),
 	})
 }
 

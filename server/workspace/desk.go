@@ -68,7 +68,7 @@ func (t *Till) open() bool { return t.cards != nil }
 func (t *Till) deskRoutes() []server.Route {
 	back := server.Row("GET", ReturnPath+"{purchase}", "showPaymentReturn",
 		"Where payers come back to", server.AccessOpen, func(x *server.Exchange) *server.Fault {
-			return x.PaidPage("The purchase", "succeeded")
+			return x.PaidPage("The purchase", "succeeded", "")
 		})
 	if t.sandbox == nil {
 		hook := row("POST", webhookPath, "receivePurchaseWebhook", "Reports of the payment provider", 0,

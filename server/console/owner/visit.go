@@ -41,6 +41,7 @@ var (
 		"Nothing was changed. An agent has the workspace API: see /llms.txt.")
 	faultBusy = server.NewFault(503, "workspace_busy", "The service cannot be reached just now").With(
 		"Nothing was changed. Load the page again in a moment.").Retry(1)
+	faultNoPage  = server.NewFault(404, "not_found", "Page not found").With("")
 	faultUnknown = server.NewFault(404, "not_found", "There is no such record in this workspace").With(
 		"It may belong to another of your workspaces: choose one on the page You.")
 )
@@ -187,6 +188,9 @@ func (v *visit) fail(f *server.Fault) {
 	next := page.Link{Text: "To the overview", URL: Root}
 	if f.Code == faultSignedOut.Code {
 		next = page.Link{Text: "Sign in", URL: signIn(Root)}
+	}
+	if f.Message == server.FaultNotFound.Message {
+		f = faultNoPage
 	}
 	v.site.Show(v.x, f.Status, &page.View{
 		Page: "problem", Title: "That did not work", Plain: true,

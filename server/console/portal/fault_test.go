@@ -140,7 +140,8 @@ func TestPayingAgainLeadsToTheSamePage(t *testing.T) {
 	n := start(t)
 	at := n.link("ada", n.keyID)
 	pay := func() string {
-		p := n.send(at, at+"/invoices/"+invoiceAda+"/pay", nil).is(200)
+		to := n.send(at, at+"/invoices/"+invoiceAda+"/pay", nil).is(303).header.Get("Location")
+		p := n.get(to).is(200)
 		return regexp.MustCompile(`href="([^"]+)" target="_top"`).FindStringSubmatch(p.body)[1]
 	}
 	open := func() []billing.Checkout {
@@ -150,6 +151,8 @@ func TestPayingAgainLeadsToTheSamePage(t *testing.T) {
 		}
 		return all
 	}
+	none := n.get(at + "/invoices/" + invoiceAda + "/pay").is(303).header.Get("Location")
+	require.Equal(t, at+"/invoices/"+invoiceAda, none, "no page is made by a GET")
 	first := pay()
 	for range 3 {
 		require.Equal(t, first, pay())
@@ -164,6 +167,8 @@ func TestPayingAgainLeadsToTheSamePage(t *testing.T) {
 	n.Do(t, billing.KindMarkInvoicePaid, &billing.MarkInvoicePaid{Env: n.env, ID: id})
 	paid := n.post(at+"/invoices/"+invoiceAda+"/pay", form).is(303)
 	n.get(paid.header.Get("Location")).is(200, "The invoice is paid")
+	paid = n.get(at + "/invoices/" + invoiceAda + "/pay").is(303) // by the back button
+	n.get(paid.header.Get("Location")).is(200, "The invoice is paid", "Nothing to pay")
 }
 
 // TestFormsHaveKeysOfTheirOwn: a customer's form meets no Idempotency-Key of a program.
@@ -177,7 +182,7 @@ func TestFormsHaveKeysOfTheirOwn(t *testing.T) {
 	token.Set("_once", "monthly-run")
 	n.ask("POST", at+"/invoices/"+invoiceAda+"/pay", map[string]string{
 		"Origin": n.base, "Content-Type": "application/x-www-form-urlencoded",
-	}, token.Encode()).is(200)
+	}, token.Encode()).is(303)
 	n.program("POST", "billing/invoices/"+invoiceBen+"/payprovider/checkout", "monthly-run").is(200)
 }
 
@@ -208,14 +213,14 @@ func TestWhatTheMerchantCancelled(t *testing.T) {
 	n.program("POST", "subscriptions/cancellation/"+ofAda, "").is(200)
 	require.NotContains(t, n.get(at).is(200, "ends ").body, "Keep TEAM")
 	n.send(at, of+"/keep", nil).is(403, "cannot be done here")
-	n.send(of+"/cancel", of+"/cancel", nil).is(303)
+	n.send(at, of+"/cancel", nil).is(303)
 	n.send(at, of+"/keep", nil).is(403, "cannot be done here")
 
 	n.program("DELETE", "subscriptions/cancellation/"+ofAda+"/scheduled", "").is(200)
-	n.send(of+"/cancel", of+"/cancel", nil).is(303)
+	n.send(at, of+"/cancel", nil).is(303)
 	n.get(at).is(200, "Keep TEAM")
 	n.send(at, of+"/keep", nil).is(303)
-	n.send(of+"/cancel", of+"/cancel", nil).is(303)
+	n.send(at, of+"/cancel", nil).is(303)
 	n.program("POST", "subscriptions/cancellation/"+ofAda, "").is(200)
 	n.send(at, of+"/keep", nil).is(403, "cannot be done here")
 }

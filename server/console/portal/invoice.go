@@ -5,6 +5,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/valyala/fasthttp"
+
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/bill"
@@ -99,9 +101,49 @@ func pay(v *visit) {
 		return
 	}
 	url, ok := v.checkout(i.ID)
+	switch {
+	case !ok:
+		return
+	case v.portal.config.Payments != nil: // going back sends nothing again
+		v.portal.site.Redirect(v.x, v.base+"/invoices/"+i.ID+"/pay")
+	default:
+		v.payAt(&i, url)
+	}
+}
+
+// showPay is the way to the provider's page that is open. Where there is none, the invoice has the
+// button that makes one.
+func showPay(v *visit) {
+	i, ok := v.ownInvoice()
 	if !ok {
 		return
 	}
+	if i.Status == "PAID" {
+		v.finish(server.Reply{}, "paid")
+		return
+	}
+	url, ok := v.openCheckout(i.ID)
+	switch {
+	case !ok:
+		return
+	case url == "" || !i.Open():
+		v.portal.site.Redirect(v.x, v.base+"/invoices/"+i.ID)
+	default:
+		v.payAt(&i, url)
+	}
+}
+
+// payAt shows the way to the provider's page, and lets the page that payers come back to lead here.
+func (v *visit) payAt(i *bill.Invoice, url string) {
+	var c fasthttp.Cookie
+	c.SetKey(payments.PortalCookie)
+	c.SetValueBytes(v.x.Param(0))
+	c.SetPath(payments.Prefix)
+	c.SetMaxAge(3600)
+	c.SetHTTPOnly(true)
+	c.SetSameSite(fasthttp.CookieSameSiteLaxMode)
+	c.SetSecure(strings.HasPrefix(v.portal.config.Origin, "https:"))
+	v.x.Ctx.Response.Header.SetCookie(&c)
 	v.show("pay", "Pay "+strings.ToLower(i.Title()[:1])+i.Title()[1:], payData{
 		Back: v.base, URL: url, Amount: page.Money(i.Amount, i.Currency), Title: i.Title(),
 	})
@@ -109,17 +151,8 @@ func pay(v *visit) {
 
 // checkout is the address of the provider's page for an invoice: the open one, or a new one.
 func (v *visit) checkout(invoice string) (url string, ok bool) {
-	id, _ := server.ParseUUID(invoice)
-	if desk := v.portal.config.Payments; desk != nil {
-		at := payments.Place{Account: v.account, Kind: v.kind, Env: v.link.Env}
-		url, fault := desk.Reopen(context.Background(), at, id)
-		if fault != nil {
-			v.x.Refuse(fault)
-			return "", false
-		}
-		if url != "" {
-			return url, true
-		}
+	if url, ok = v.openCheckout(invoice); !ok || url != "" {
+		return url, ok
 	}
 	made, ok := dataOf[struct {
 		URL string `json:"url"`
@@ -127,4 +160,20 @@ func (v *visit) checkout(invoice string) (url string, ok bool) {
 		Operation: "createCheckoutSession", Path: []string{invoice}, OnceKey: v.once(),
 	}))
 	return made.URL, ok
+}
+
+// openCheckout is the address of the provider's page for an invoice that is open; empty where none
+// is.
+func (v *visit) openCheckout(invoice string) (url string, ok bool) {
+	desk := v.portal.config.Payments
+	if desk == nil {
+		return "", true
+	}
+	id, _ := server.ParseUUID(invoice)
+	at := payments.Place{Account: v.account, Kind: v.kind, Env: v.link.Env}
+	url, fault := desk.Reopen(context.Background(), at, id)
+	if fault != nil {
+		v.x.Refuse(fault)
+	}
+	return url, fault == nil
 }

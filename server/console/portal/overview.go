@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"html/template"
 	"slices"
 	"strconv"
@@ -30,6 +31,8 @@ type overviewData struct {
 	Invoices      []bill.Invoice
 	Older         int
 	CanPay        bool
+	// Late is the oldest invoice that is past due; nil where none is.
+	Late *bill.Invoice
 }
 
 type shownSubscription struct {
@@ -47,6 +50,8 @@ type money struct {
 }
 
 type usage struct {
+	// Name is what the plan calls the feature.
+	Name       string `json:"-"`
 	FeatureKey string `json:"featureKey"`
 	IsAllowed  bool   `json:"isAllowed"`
 	Why        string `json:"description"`
@@ -63,7 +68,7 @@ func (u usage) Meter() template.HTML {
 	if err != nil || err2 != nil {
 		return ""
 	}
-	return page.Meter(used, limit, u.FeatureKey+": "+page.Amount(u.Usage.Used)+" of "+
+	return page.Meter(used, limit, u.Name+": "+page.Amount(u.Usage.Used)+" of "+
 		page.Amount(u.Usage.Limit)+" used")
 }
 
@@ -88,14 +93,22 @@ func showOverview(v *visit) {
 	if !ok {
 		return
 	}
+	names := map[string]string{}
 	for _, s := range list {
+		for _, f := range s.Plan.Features {
+			names[f.Key] = f.Name
+		}
 		data.Subscriptions = append(data.Subscriptions, shownSubscription{
 			Subscription: s, Price: bill.PerInterval(&s.Plan), Offers: offers(&s, plans),
-			Cancel: allows(&s.Plan).Cancel && s.CancelMode == "", Keep: v.mayKeep(&s),
+			Cancel: allows(&s.Plan).Cancel && s.CancelMode == "" && s.Status() == "active",
+			Keep:   v.mayKeep(&s) && s.Status() == "active",
 		})
 	}
 	if data.Usage, ok = dataOf[[]usage](v, v.call(v.of("listEntitlements"))); !ok {
 		return
+	}
+	for i := range data.Usage {
+		data.Usage[i].Name = cmp.Or(names[data.Usage[i].FeatureKey], data.Usage[i].FeatureKey)
 	}
 	if data.Holds, ok = v.holds(list); !ok {
 		return
@@ -142,6 +155,9 @@ func (d *overviewData) owe(all []bill.Invoice) {
 		amount, err := decimal.Parse(string(all[i].Amount))
 		if !all[i].Open() || err != nil {
 			continue
+		}
+		if all[i].Status == "PAST_DUE" { // they are newest first
+			d.Late = &all[i]
 		}
 		at := slices.IndexFunc(d.Owed, func(m money) bool { return m.Currency == all[i].Currency })
 		if at < 0 {

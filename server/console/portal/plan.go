@@ -35,7 +35,7 @@ func allows(p *api.Plan) allowed {
 
 // offers are the plans that a subscription may change to.
 func offers(s *api.Subscription, plans []api.Plan) (list []api.Plan) {
-	if s.CancelMode != "" || s.ScheduledChange != nil {
+	if s.CancelMode != "" || s.ScheduledChange != nil || s.Status() != "active" {
 		return nil
 	}
 	for i := range plans {
@@ -111,7 +111,12 @@ var faultNotOffered = server.NewFault(403, "not_offered", "This cannot be done h
 	"Nothing was changed. Ask whoever sends your invoices.")
 
 func askChange(v *visit) {
-	s, to, ok := v.wanted(string(v.x.Ctx.QueryArgs().Peek("plan")))
+	key := string(v.x.Ctx.QueryArgs().Peek("plan"))
+	s, ok := v.own()
+	if !ok || v.taken(&s, key) { // going back to a question that was answered
+		return
+	}
+	s, to, ok := v.wanted(key)
 	if !ok {
 		return
 	}
@@ -163,12 +168,7 @@ func changePlan(v *visit) {
 	if !ok {
 		return
 	}
-	switch key := v.fields.Get("plan"); { // the same form, sent twice
-	case s.Plan.Key == key:
-		v.finish(server.Reply{}, "changed")
-		return
-	case s.ScheduledChange != nil && s.ScheduledChange.ToPlan.Key == key:
-		v.finish(server.Reply{}, "scheduled")
+	if v.taken(&s, v.fields.Get("plan")) { // the same form, sent twice
 		return
 	}
 	s, to, ok := v.wanted(v.fields.Get("plan"))
@@ -191,9 +191,26 @@ func changePlan(v *visit) {
 	}), what)
 }
 
+// taken reports whether a change to a plan was made already, and then says so.
+func (v *visit) taken(s *api.Subscription, key string) bool {
+	switch {
+	case s.Plan.Key == key:
+		v.finish(server.Reply{}, "changed")
+	case s.ScheduledChange != nil && s.ScheduledChange.ToPlan.Key == key:
+		v.finish(server.Reply{}, "scheduled")
+	default:
+		return false
+	}
+	return true
+}
+
 func askCancel(v *visit) {
 	s, ok := v.endable()
 	if !ok {
+		return
+	}
+	if s.CancelMode != "" { // going back to a question that was answered
+		v.finish(server.Reply{}, "cancelled")
 		return
 	}
 	note := "It goes on until then, and usage until then is billed. Until then you can keep it " +

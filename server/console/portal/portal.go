@@ -120,6 +120,7 @@ var rows = []row{
 	{"GET", "/logo", "logo", showLogo},
 	{"GET", "/invoices/{invoice}", "invoice", showInvoice},
 	{"GET", "/invoices/{invoice}/pdf", "invoice pdf", downloadInvoice},
+	{"GET", "/invoices/{invoice}/pay", "pay page", showPay},
 	{"POST", "/invoices/{invoice}/pay", "pay", pay},
 	{"GET", "/subscriptions/{subscription}/change", "change question", askChange},
 	{"POST", "/subscriptions/{subscription}/change", "change plan", changePlan},

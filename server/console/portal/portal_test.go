@@ -218,14 +218,26 @@ const (
 func TestTheCustomersOwnPages(t *testing.T) {
 	n := start(t)
 	at := n.link("ada", n.keyID)
-	home := n.get(at).is(200, "TEAM", "20.00 USD a month", "Invoice 1", "SCALE, 50.00", "calls", "TEST")
+	home := n.get(at).is(200, "TEAM", "20.00 USD a month", "Invoice 1", "SCALE, 50.00", "Calls", "TEST")
 	require.NotContains(t, home.body, "SECRET")
 	require.NotContains(t, home.body, "ben")
 	require.Equal(t, "DENY", home.header.Get("X-Frame-Options"))
 	require.Contains(t, home.header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
 	n.get(at+"/invoices/"+invoiceAda).is(200, "First-ada Last", "20.00", "Download PDF")
 	require.Equal(t, "%PDF", n.get(at + "/invoices/" + invoiceAda + "/pdf").is(200).body[:4])
-	n.send(at, at+"/invoices/"+invoiceAda+"/pay", nil).is(200, `target="_top"`, n.base+"/payments/")
+	n.send(at, at+"/invoices/"+invoiceAda+"/pay", nil).is(303)
+	pay := n.get(at+"/invoices/"+invoiceAda+"/pay").is(200, `target="_top"`, n.base+"/payments/",
+		"Only the payment provider sees your card number")
+	cookie := pay.header.Get("Set-Cookie")
+	require.Regexp(t, `^tollgate_portal=[\w-]+; .*path=/payments; HttpOnly`, cookie)
+	returned := func(cookie string) page {
+		return n.ask("GET", "/payments/demo/sandbox/return", map[string]string{"Cookie": cookie}, "").is(200)
+	}
+	from, _, _ := strings.Cut(cookie, ";")
+	require.Contains(t, returned(from).body, `href="`+at+`"`, "payers come back to their pages")
+	for _, other := range []string{"", "tollgate_portal=x", from + `"><script>`} {
+		require.NotContains(t, returned(other).body, "href", other)
+	}
 
 	ask := at + "/subscriptions/" + ofAda
 	n.get(ask+"/change?plan=scale").is(200, "Change to SCALE?", "Invoice issued now: ", "takes effect now")
@@ -241,6 +253,8 @@ func TestTheCustomersOwnPages(t *testing.T) {
 			"Origin": n.base, "Content-Type": "application/x-www-form-urlencoded",
 		}, fields.Encode()).is(303)
 	}
+	back := n.get(ask + "/change?plan=scale").is(303).header.Get("Location")
+	n.get(back).is(200, "Your plan was changed") // going back to a question that was answered
 	n.get(at).is(200, "SCALE", "50.00 USD a month", "Invoice 3")
 	require.NotContains(t, n.get(at).body, "Invoice 4")
 	n.get(ask+"/change?plan=team").is(200, "Nothing is charged now")
@@ -250,7 +264,7 @@ func TestTheCustomersOwnPages(t *testing.T) {
 	question.Del("_once")
 	require.Contains(t, n.post(ask+"/change", question).is(303).header.Get("Location"), "done=scheduled")
 	n.get(at).is(200, "Changes to TEAM then")
-	n.get(ask+"/cancel").is(403, "cannot be done here")
+	n.get(ask+"/cancel").is(403, "cannot be done here", `id="home"`)
 
 	ben := n.link("ben", [16]byte{})
 	cancel := ben + "/subscriptions/" + ofBen + "/cancel"
@@ -264,6 +278,20 @@ func TestTheCustomersOwnPages(t *testing.T) {
 	for i, actor := range []string{"portal of ben", "portal of ben", "portal of ada"} {
 		require.Equal(t, actor, changes[i].Actor)
 	}
+}
+
+// TestASuspendedPlanSaysWhatUnblocksIt: its plan, and the invoice to pay; it is not changed until
+// then.
+func TestASuspendedPlanSaysWhatUnblocksIt(t *testing.T) {
+	n := start(t)
+	at := n.link("ada", n.keyID)
+	n.Do(t, billing.KindAdvanceClock, &billing.AdvanceClock{
+		Env: n.env, To: time.Now().AddDate(0, 0, 20).UnixMilli(),
+	})
+	p := n.get(at).is(200, "TEAM", `id="unblock"`, "Invoice 1</a>, 20.00 USD, which was due on")
+	require.NotContains(t, p.body, "No plan at the moment")
+	require.NotContains(t, p.body, "See what it costs")
+	n.get(at+"/subscriptions/"+ofAda+"/change?plan=scale").is(409, "This plan is suspended")
 }
 
 // TestTheLookOfAnAccount: name, colour and logo are the account's, frames those that it lists.
@@ -301,7 +329,7 @@ func TestLinksThatAreNotValid(t *testing.T) {
 			"", "/logo", "/look.css", "/invoices/" + invoiceAda, "/invoices/" + invoiceAda + "/pdf",
 			"/subscriptions/" + ofAda + "/change?plan=scale", "/subscriptions/" + ofAda + "/cancel",
 		} {
-			n.get(at+path).is(403, "does not open anything any more")
+			n.get(at+path).is(403, "is no longer valid")
 		}
 		for _, path := range []string{
 			"/invoices/" + invoiceAda + "/pay", "/subscriptions/" + ofAda + "/change",
@@ -309,7 +337,7 @@ func TestLinksThatAreNotValid(t *testing.T) {
 		} {
 			n.ask("POST", at+path, map[string]string{
 				"Origin": n.base, "Content-Type": "application/x-www-form-urlencoded",
-			}, "plan=scale").is(403, "does not open anything any more")
+			}, "plan=scale").is(403, "is no longer valid")
 		}
 		return bare.FindString(n.get(at).body)
 	}
@@ -336,7 +364,7 @@ func TestLinksThatAreNotValid(t *testing.T) {
 	require.Equal(t, same, closed(ada), "of a revoked key")
 	n.get(ben).is(200)
 	n.Do(t, billing.KindEraseCustomer, &billing.EraseCustomer{Env: n.env, ExternalID: "ben"})
-	n.get(ben).is(403, "does not open anything any more")
+	n.get(ben).is(403, "is no longer valid")
 }
 
 // TestALinkReachesOneCustomer tries every route with a customer's link: as a path on another's
@@ -362,7 +390,7 @@ func TestALinkReachesOneCustomer(t *testing.T) {
 		}
 		n.send(at, at+path, url.Values{"plan": {"scale"}}).is(404)
 	}
-	require.Equal(t, 10, tried)
+	require.Equal(t, 11, tried)
 	require.Equal(t, before, n.changes(), "nothing was changed")
 
 	token := strings.TrimPrefix(at, link.Root+"/")

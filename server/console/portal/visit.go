@@ -36,7 +36,7 @@ type visit struct {
 const readTimeout = 2 * time.Second
 
 // faultClosed answers every link that opens nothing, whatever the reason: it tells nobody more.
-var faultClosed = server.NewFault(403, "link_invalid", "This link does not open anything any more").
+var faultClosed = server.NewFault(403, "link_invalid", "This link is no longer valid").
 	With("It has expired, or was withdrawn, or is incomplete. Nothing was changed. Open your " +
 		"account where you got the link: it has a new one there. Or ask whoever sends your invoices " +
 		"for one.")
@@ -144,10 +144,17 @@ func (v *visit) of(operation string) server.Call {
 	return server.Call{Operation: operation, Path: []string{v.customer.ExternalID}}
 }
 
-// subscriptions are the customer's that have not ended.
+// subscriptions are the customer's that have not ended; suspended ones are among them.
 func (v *visit) subscriptions() ([]api.Subscription, bool) {
-	return dataOf[[]api.Subscription](v, v.call(v.of("listCustomerSubscriptions")))
+	call := v.of("listCustomerSubscriptions")
+	call.Query = url.Values{"status": {"all"}}
+	list, ok := dataOf[[]api.Subscription](v, v.call(call))
+	return slices.DeleteFunc(list, func(s api.Subscription) bool { return s.Status() == "ended" }), ok
 }
+
+// faultSuspended answers a change of a plan that waits for a payment.
+var faultSuspended = server.NewFault(409, "suspended", "This plan is suspended").With(
+	"Nothing was changed. Pay the invoice that is past due first.")
 
 // own finds the subscription that the path names among the customer's; another's is not found.
 func (v *visit) own() (s api.Subscription, ok bool) {
@@ -160,6 +167,10 @@ func (v *visit) own() (s api.Subscription, ok bool) {
 	})
 	if at < 0 {
 		v.x.Refuse(server.FaultNotFound)
+		return s, false
+	}
+	if list[at].Status() == "suspended" {
+		v.finish(server.Reply{Fault: faultSuspended}, "")
 		return s, false
 	}
 	return list[at], true
@@ -224,15 +235,30 @@ func (v *visit) finish(reply server.Reply, what string) {
 
 // showFault shows a refusal as a page. Where the link was ours once, the same frames may show it.
 func (p *Portal) showFault(x *server.Exchange, f *server.Fault) bool {
-	v := &page.View{
-		Page: "closed", Title: f.Message, Plain: true, Data: f.Detail,
-		House: &page.House{Name: "Billing"},
+	data := closedData{Detail: f.Detail}
+	if f.Status == 404 {
+		f = faultNoPage
+		data.Detail = f.Detail
 	}
-	p.site.Show(x, f.Status, v)
+	var ours *link.Link
 	if x.Route != nil && x.Route.Parameters() > 0 {
 		if l, err := p.config.Links.Read(x.Param(0)); err == nil {
-			p.frame(x, l.Env)
+			if ours = &l; f.Code != faultClosed.Code {
+				data.Home = link.Root + "/" + string(x.Param(0))
+			}
 		}
+	}
+	p.site.Show(x, f.Status, &page.View{
+		Page: "closed", Title: f.Message, Plain: true, Data: data,
+		House: &page.House{Name: "Billing"},
+	})
+	if ours != nil {
+		p.frame(x, ours.Env)
 	}
 	return true
 }
+
+// closedData is why there is no page, and where the way back leads; empty where there is none.
+type closedData struct{ Detail, Home string }
+
+var faultNoPage = server.NewFault(404, "not_found", "Page not found").With("")
