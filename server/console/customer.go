@@ -133,7 +133,7 @@ type customerData struct {
 	Blocked       []entitlement // features whose next use is denied
 	Plans         []api.Plan    // that the forms offer
 	Gone          bool          // archived or erased: nothing new begins
-	Details       []api.Detail // that a subscription may have
+	Details       []api.Detail  // that a subscription may have
 	Invoices      []invoice
 	Upcoming      []invoice
 	Owed          []money
