@@ -99,7 +99,12 @@ func TestABoundKeyGetsPastNoBudget(t *testing.T) {
 	require.Equal(t, "budget_exceeded", check.data("meta", "reason", "code"))
 	n.send("PUT", "budgets/agent", `{"name":"Agent"}`, key, nil).is(403, "access_denied")
 	n.send("POST", "budgets/agent/unfreeze", "", key, nil).is(403, "access_denied")
-	n.call("POST", "events", usage("e", "")).is(201, "")
+	bind := func(budget string) {
+		n.Do(t, billing.KindBindKey, &billing.BindKey{Env: n.env, ID: p.KeyID, Budget: budget})
+	}
+	bind("acme")
+	n.call("POST", "events", usage("e", "")).is(201, "") // as new as its own lookup
+	bind("agent")
 
 	// Nor does it correct or settle what others count and hold.
 	n.customer("other")

@@ -48,7 +48,8 @@ func (a *API) ingestEvent(x *server.Exchange) *server.Fault {
 	in := ingests.Get().(*ingest)
 	defer in.release()
 	in.form.Reset(x.Body)
-	in.cloud, in.budget = x.Media() == mediaCloudEvent, principal(x).Budget
+	in.cloud = x.Media() == mediaCloudEvent
+	in.budget, in.bindings = principal(x).Budget, principal(x).Bindings
 	key, one := server.SoleHeader(x.Ctx, "X-Idempotency-Key")
 	if !one {
 		return server.RepeatedHeader("X-Idempotency-Key")
