@@ -294,6 +294,27 @@ func (q *ReservationQuery) wants(v *ReservationView) bool {
 	return q.States == 0 || q.States&(1<<v.State) != 0
 }
 
+// KeyReaches reports whether an API key that is bound to a budget may change a reservation: one at
+// that budget or below it. Of one that is not known it does.
+func (m *customerReader) KeyReaches(env, node uint32, reservation [16]byte, now int64) bool {
+	v, found := m.Reservation(env, reservation, now)
+	if !found {
+		return true
+	}
+	forest := &m.state.Load().budgets.Forest
+	within, ok := budgets.Below(forest, env, forest.Key(node))
+	return ok && within(v.Budget)
+}
+
+// KeyServes reports whether an API key that is bound to a budget may correct a customer's events:
+// one whose usage it may count.
+func (m *customerReader) KeyServes(env, node, customer uint32) bool {
+	s, _, unlock := m.budgets(env)
+	defer unlock()
+	_, ok := s.budgets.Forest.Choose(budgets.For{Env: env, Customer: customer, KeyNode: node})
+	return ok
+}
+
 // ReservationEventKeys are the keys under which the events of a reservation that was billed when it
 // expired were recorded.
 func (m *customerReader) ReservationEventKeys(env uint32, id [16]byte) (keys [][16]byte) {

@@ -326,27 +326,6 @@ func (m *customerReader) BudgetWindows(env uint32, key string) ([][]BudgetWindow
 	return s.budgets.Forest.Windows(env, []byte(key), now)
 }
 
-// KeyReaches reports whether an API key that is bound to a budget may change a reservation: one at
-// that budget or below it. Of one that is not known it does.
-func (m *customerReader) KeyReaches(env, node uint32, reservation [16]byte, now int64) bool {
-	v, found := m.Reservation(env, reservation, now)
-	if !found {
-		return true
-	}
-	forest := &m.state.Load().budgets.Forest
-	within, ok := budgets.Below(forest, env, forest.Key(node))
-	return ok && within(v.Budget)
-}
-
-// KeyServes reports whether an API key that is bound to a budget may correct a customer's events:
-// one whose usage it may count.
-func (m *customerReader) KeyServes(env, node, customer uint32) bool {
-	s, _, unlock := m.budgets(env)
-	defer unlock()
-	_, ok := s.budgets.Forest.Choose(budgets.For{Env: env, Customer: customer, KeyNode: node})
-	return ok
-}
-
 // budgets locks the budgets of an environment for a query.
 func (m *customerReader) budgets(env uint32) (s *state, now int64, unlock func()) {
 	s = m.state.Load()
