@@ -43,8 +43,9 @@ const (
 	paddedCustomer = "padded"
 )
 
-// catalog has one plan with each kind of counter: without a limit, with a hard limit whose thresholds
-// are told, and paid with credits that must not go below zero. Calls make interim invoices.
+// catalog has one plan with each kind of counter: without a limit, with a hard limit whose
+// thresholds are told, and paid with credits that must not go below zero. Calls make interim
+// invoices.
 const catalog = `
 features:
   - {key: calls, name: Calls}
@@ -61,7 +62,9 @@ plans:
       - {pool: main, amount: 120, hardLimit: true}
     features:
       - {key: calls, pricingType: usage_based, pricing: {unitLabel: call, pricePerUnit: "0.05"}}
-      - {key: seats, pricingType: included, pricing: {maxUsage: 60, limitMode: hard, thresholds: [50, 90]}}
+      - key: seats
+        pricingType: included
+        pricing: {maxUsage: 60, limitMode: hard, thresholds: [50, 90]}
       - {key: tokens, pricingType: included, pricing: {credits: {pool: main, weight: 2}}}
 `
 

@@ -39,8 +39,8 @@ type inbox struct {
 }
 
 // subject is what there is one message about: an invoice that was created, or the subscription of a
-// customer, or a threshold of a budget in a window. Of limits and their thresholds, which corrections
-// take usage back below, it is what there is one about at least.
+// customer, or a threshold of a budget in a window. Of limits and their thresholds, which
+// corrections take usage back below, it is what there is one about at least.
 type subject struct{ event, of string }
 
 const (

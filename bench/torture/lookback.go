@@ -37,7 +37,8 @@ type auditor struct {
 func (a *auditor) lookBack(ctx context.Context) error {
 	a.phase("mended: looking back")
 	a.fleet.inbox.answers.Store(true)
-	if err := errors.Join(a.ledger.settle(ctx), a.spender.settle(ctx), a.buyer.settle(ctx)); err != nil {
+	err := errors.Join(a.ledger.settle(ctx), a.spender.settle(ctx), a.buyer.settle(ctx))
+	if err != nil {
 		return err
 	}
 	for _, again := range []bool{false, true} {

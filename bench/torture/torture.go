@@ -61,11 +61,13 @@ type Summary struct {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	text := fmt.Sprintf("%d acknowledged writes, %d duplicates, %d refused at a limit, "+
-		"%d of unknown fate, %d refused, %d taken back, %d amended, %d reservations, %d purchases\n%d linearizable reads, %d of them on followers; "+
+		"%d of unknown fate, %d refused, %d taken back, %d amended, %d reservations, "+
+		"%d purchases\n%d linearizable reads, %d of them on followers; "+
 		"%d stale reads\n%d faults %v, %d leader changes, %d snapshots installed, %d process starts\n"+
 		"%d keys left memory, %d histories linearizable, %d not decided, %d violations, in %s",
 		s.Acknowledged, s.Duplicates, s.Limited, s.Unknown, s.Refused, s.Voided, s.Amended,
-		s.Reserved, s.Bought, s.Reads, s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
+		s.Reserved, s.Bought,
+		s.Reads, s.FollowerReads, s.StaleReads, s.Faults, s.FaultsByKind, s.LeaderChanges,
 		s.SnapshotsInstalled, s.Starts,
 		s.KeysOnDisk, s.Counters, s.Undecided, len(s.Violations), s.Elapsed.Round(time.Second))
 	for _, v := range s.Violations {

@@ -86,7 +86,8 @@ func (q *Query) Last() uint64 { return max(q.Owner, q.Through) }
 
 // Has reports whether a key is asked for.
 func (q *Query) Has(k Key) bool {
-	return q.Owner <= k.Owner && k.Owner <= q.Last() && (!q.HasItem || k.Item == q.Item) && q.From <= k.Hour && k.Hour < q.To
+	return q.Owner <= k.Owner && k.Owner <= q.Last() &&
+		(!q.HasItem || k.Item == q.Item) && q.From <= k.Hour && k.Hour < q.To
 }
 
 // Source adds a journal up.

@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// SetTopUp makes a pool, which is named by its id, buy credits whenever its balance is low. It turns
-// on what a failed payment has turned off.
+// SetTopUp makes a pool, which is named by its id, buy credits whenever its balance is low. It
+// turns on what a failed payment has turned off.
 func (c *Client) SetTopUp(ctx context.Context, pool string, r TopUpRequest) error {
 	_, err := c.change(ctx, "PUT", topUpPath(pool), r, nil)
 	return err

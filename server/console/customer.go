@@ -204,8 +204,8 @@ func showCustomer(v *visit) {
 	v.show(v.below(p, "Customers", v.customersURL()))
 }
 
-// blocked are the features whose next use is denied, of so many. A check chooses among subscriptions,
-// so one of a feature that still allows is enough.
+// blocked are the features whose next use is denied, of so many. A check chooses among
+// subscriptions, so one of a feature that still allows is enough.
 func blocked(list []entitlement) (denied []entitlement, features int) {
 	allowed := map[string]bool{}
 	for _, e := range list {

@@ -202,7 +202,12 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(pool, pool+"/top-up", "below", "1", "credits", "10", "price", "2", "cap", "4", "card", "x")
 	r.form(pool, pool+"/top-up/stop")
 	r.form(pool, pool+"/low-balance", "lowBalance", "1")
-	r.ask(r.admin, "setPaymentProvider", `{"provider":"none"}`, "{account}", "{environment}")
+	in := []string{"{account}", "{environment}"}
+	r.ask(r.admin, "setTopUp", `{"below":90,"amount":1,"price":1,"monthlyCap":4,"paymentMethod":"x"}`,
+		append(in, r.names["{pool}"])...)
+	purchase := r.ask(r.admin, "showTopUp", "", append(in, r.names["{pool}"])...)["purchase"].(string)
+	r.ask(r.admin, "setPaymentProvider", `{"provider":"none","forgetPrevious":true}`, in...)
+	r.form(pool, pool+"/top-up/end", "purchase", purchase)
 	r.ask(r.programs, "putBudget", `{"name":"Above"}`, "org")
 	r.ask(r.programs, "putBudget", `{"name":"Team"}`, "team")
 	r.names["{budget}"], r.names["{reservation}"] = "team", r.reserve("anna", "page")

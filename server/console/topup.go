@@ -17,6 +17,7 @@ func (s *Console) topUpRows() []row {
 	return []row{
 		asked(form(poolPath+"/top-up", "set top-up", setTopUp)),
 		asked(form(poolPath+"/top-up/stop", "stop top-up", stopTopUp)),
+		asked(form(poolPath+"/top-up/end", "end top-up", endTopUp)),
 		form(poolPath+"/low-balance", "set low balance", setLowBalance),
 	}
 }
@@ -120,8 +121,9 @@ func askTopUp(v *visit, id string) {
 	money := func(name string) string { return page.Money(amounts[name].String(), currency) }
 	credits := page.Amount(amounts["credits"].String()) + " " + pool.Denomination
 	q := question{
-		Title: "Top " + pool.Name + " up automatically?", Button: "Buy " + credits + " whenever it is low",
-		Back: v.base() + "/pools/" + url.PathEscape(id),
+		Title:  "Top " + pool.Name + " up automatically?",
+		Button: "Buy " + credits + " whenever it is low",
+		Back:   v.base() + "/pools/" + url.PathEscape(id),
 		Facts: []fact{
 			{"Buys", credits + " for " + money("price")},
 			{"When the balance is below", page.Amount(amounts["below"].String())},
@@ -172,6 +174,30 @@ func stopTopUp(v *visit) {
 		q.Notes = append(q.Notes, "A purchase is on its way: it goes on, and its credits come.")
 	}
 	v.ask(q)
+}
+
+// endTopUp ends the purchase that the form names as one that was not paid.
+func endTopUp(v *visit) {
+	id, purchase := string(v.x.Param(2)), v.typed("purchase")
+	if v.sure() {
+		reply := v.send("endTopUp", map[string]any{"purchase": purchase, "notPaid": true}, id)
+		v.finish(reply.Fault, func() { showPool(v) }, v.base()+"/pools/"+url.PathEscape(id),
+			"top-up-ended")
+		return
+	}
+	pool := need[api.CreditPool](v, v.admin, v.adminCall("showPool", id))
+	if v.fails() {
+		return
+	}
+	v.ask(question{
+		Title: "Was this purchase of " + pool.Name + " not paid?", Button: "It was not paid: end it",
+		Danger: true, Back: v.base() + "/pools/" + url.PathEscape(id),
+		Facts: []fact{{"At the provider", "topup_" + purchase}},
+		Notes: []string{
+			"Look at the payment provider before. If it was paid, leave it, or grant the credits yourself.",
+			"Ending it turns the automatic top-up off.",
+		},
+	})
 }
 
 // setLowBalance sets the balance at which credits.low is told.

@@ -60,6 +60,10 @@ func TestTopUpsOnPages(t *testing.T) {
 		"10.00 USD of 25.00 USD at most", "2 hours at least", "A purchase, asked for"))
 	require.Len(t, n.Machine.AskedTopUps(), 1)
 	safe(t, b.get(anna).is(200, "below 50, 1,000 for 10.00 USD, on its way"))
+	purchase := fields("purchase", string(server.AppendUUID(nil, billing.TopUpID(id, 1))))
+	over := b.asked(pool+"/top-up/end", b.fill(pool, purchase))
+	safe(t, over.is(200, "not paid?", "topup_"+purchase.Get("purchase"), "Look at the payment provider"))
+	b.send(pool+"/top-up/end", b.confirmed(over, purchase)).is(409, `role="alert"`) // it may be charged
 
 	stop := b.asked(pool+"/top-up/stop", b.fill(pool, url.Values{}))
 	safe(t, stop.is(200, "Top prepaid up no more?", "it goes on, and its credits come"))

@@ -234,6 +234,9 @@ var done = map[string]page.Notice{
 	"credits":   {Title: "The credits were booked"},
 	"top-up":    {Title: "The automatic top-up was set"},
 	"no-top-up": {Title: "The automatic top-up was turned off"},
+	"top-up-ended": {
+		Title: "The purchase was ended", Detail: "Nothing is bought until the top-up is set again.",
+	},
 	"low-balance": {
 		Title: "The low balance was set", Detail: "The webhook credits.low tells it from now on.",
 	},
