@@ -86,7 +86,9 @@ func (t *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // its sender may be gone
+	if _, err := w.Write(text); err != nil {
+		panic(http.ErrAbortHandler) // its sender is gone
+	}
 }
 
 // charge is what a request to charge comes to. A key that has come before charges nothing; another

@@ -13,8 +13,8 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// TestACostOutOfRangeIsNotHeldAnew: a part is settled after the provider's cost has risen so far that
-// what all reservations hold would leave the range of numbers. The state is restored as it is.
+// TestACostOutOfRangeIsNotHeldAnew: a part is settled after the provider's cost has risen so far
+// that what all reservations hold would leave the range of numbers. The state is restored as it is.
 func TestACostOutOfRangeIsNotHeldAnew(t *testing.T) {
 	s := newBudgetSandbox(t)
 	l := ofCost("10")

@@ -11,8 +11,8 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// TestCreditsExpireInTurnWithHolds: a tick that comes late bills an expired hold from the credits of
-// its instant, as a command of the customer does.
+// TestCreditsExpireInTurnWithHolds: a tick that comes late bills an expired hold from the credits
+// of its instant, as a command of the customer does.
 func TestCreditsExpireInTurnWithHolds(t *testing.T) {
 	const hour = 3_600_000
 	balance := func(command bool) string {

@@ -296,8 +296,8 @@ func besideHolds(d *billing.Decision) reasonText {
 		text.description = "The usage limit of this feature is used up, or held by open reservations."
 	case billing.ReasonWouldExceed:
 		text.rule = "used + held + requested > limit"
-		text.description = "The requested usage, with what open reservations hold, would exceed the usage " +
-			"limit of this feature."
+		text.description = "The requested usage, with what open reservations hold, would exceed " +
+			"the usage limit of this feature."
 	}
 	return text
 }

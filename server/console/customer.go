@@ -129,11 +129,10 @@ type customerData struct {
 	More          int // subscriptions that are not listed
 	Running       int // subscriptions that have not ended
 	Entitlements  []entitlement
-	Features      int
-	Blocked       []entitlement // features whose next use is denied
-	Plans         []api.Plan    // that the forms offer
-	Gone          bool          // archived or erased: nothing new begins
-	Details       []api.Detail  // that a subscription may have
+	Blocked       blockedFeatures
+	Plans         []api.Plan   // that the forms offer
+	Gone          bool         // archived or erased: nothing new begins
+	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
 	Upcoming      []invoice
 	Owed          []money
@@ -182,7 +181,7 @@ func showCustomer(v *visit) {
 			data.Running++
 		}
 	}
-	data.Blocked, data.Features = blocked(data.Entitlements)
+	data.Blocked = blocked(data.Entitlements)
 	data.account(invoices)
 	data.Plans = offers(data.Plans, subscriptions)
 	data.Gone = !data.Customer.ArchivedAt.IsZero() || !data.Customer.ErasedAt.IsZero()
@@ -204,21 +203,26 @@ func showCustomer(v *visit) {
 	v.show(v.below(p, "Customers", v.customersURL()))
 }
 
-// blocked are the features whose next use is denied, of so many. A check chooses among
+// blockedFeatures are the features whose next use is denied, of so many. A check chooses among
 // subscriptions, so one of a feature that still allows is enough.
-func blocked(list []entitlement) (denied []entitlement, features int) {
+type blockedFeatures struct {
+	List []entitlement
+	Of   int
+}
+
+func blocked(list []entitlement) (b blockedFeatures) {
 	allowed := map[string]bool{}
 	for _, e := range list {
 		allowed[e.FeatureKey] = allowed[e.FeatureKey] || e.IsAllowed
 	}
+	b.Of = len(allowed)
 	for _, e := range list {
 		if known, is := allowed[e.FeatureKey]; is && !known {
-			denied = append(denied, e)
+			b.List = append(b.List, e)
 			delete(allowed, e.FeatureKey)
-			features++
 		}
 	}
-	return denied, features + len(allowed)
+	return b
 }
 
 // account sorts a customer's invoices, which are newest first: what is issued, what comes next, and

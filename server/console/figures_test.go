@@ -113,10 +113,10 @@ func TestCellsAreNoFormulas(t *testing.T) {
 // TestBlockedFeatures: one that another subscription still allows is not blocked, and each counts
 // once.
 func TestBlockedFeatures(t *testing.T) {
-	at := func(key string, allowed bool) entitlement { return entitlement{FeatureKey: key, IsAllowed: allowed} }
-	denied, features := blocked([]entitlement{
+	at := func(key string, allowed bool) entitlement {
+		return entitlement{FeatureKey: key, IsAllowed: allowed}
+	}
+	require.Equal(t, blockedFeatures{List: []entitlement{at("seats", false)}, Of: 3}, blocked([]entitlement{
 		at("tokens", false), at("calls", true), at("tokens", true), at("seats", false), at("seats", false),
-	})
-	require.Equal(t, []entitlement{at("seats", false)}, denied)
-	require.Equal(t, 3, features)
+	}))
 }

@@ -317,7 +317,7 @@ func (f *Forest) Move(t *accounts.Tx, c *MoveBudget, now int64) (before string, 
 		return before, o
 	}
 	t.Spend(len(f.in(c.Env).nodes) / 16)
-	if f.level(parent)+f.height(row) > MaxLevels {
+	if f.level(parent)+height(f, row) > MaxLevels {
 		return before, engine.OutcomeBudgetLimit
 	}
 	held := f.tallied(row)
@@ -345,7 +345,7 @@ func (f *Forest) Move(t *accounts.Tx, c *MoveBudget, now int64) (before string, 
 }
 
 // height is how many levels there are from a node down, itself included.
-func (f *Forest) height(row uint32) (height int) {
+func height(f *Forest, row uint32) (height int) {
 	if f.nodes.Read(row).Children == 0 {
 		return 1
 	}
@@ -363,8 +363,8 @@ func (f *Forest) height(row uint32) (height int) {
 }
 
 // tallied is what is held at a node and below, one charge for each feature and currency; more only
-// where a sum would leave the range of numbers. So a limit is touched a few times, however many nodes
-// hold.
+// where a sum would leave the range of numbers. So a limit is touched a few times, however many
+// nodes hold.
 func (f *Forest) tallied(row uint32) (held []Charge) {
 	type kind struct {
 		feature  uint32
