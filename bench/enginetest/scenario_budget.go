@@ -114,7 +114,7 @@ func (s budgetLines) budgets(l *printer) {
 
 func (s budgetLines) below(l *printer, env uint32, parent, indent string) {
 	for after := ""; ; {
-		views, next, _ := s.m.Budgets(env, parent, after, 2)
+		views, next, _ := s.m.Budgets(env, parent, after, 2, 0)
 		for i := range views {
 			v := &views[i]
 			fmt.Fprintf(l, "%s%s %s", indent, v.Key, v.Status)
@@ -139,7 +139,7 @@ func (s budgetLines) below(l *printer, env uint32, parent, indent string) {
 
 // windows prints the closed windows of a budget's limits: windows KEY.
 func (s budgetLines) windows(l *printer) {
-	limits, _ := s.m.BudgetWindows(s.environment(l.line), l.word(0))
+	limits, _ := s.m.BudgetWindows(s.environment(l.line), l.word(0), 0)
 	for i, windows := range limits {
 		for _, w := range windows {
 			fmt.Fprintf(l, "%d: used=%s of %s, %s to %s\n", i+1, w.Used, w.Limit, show(w.Start),

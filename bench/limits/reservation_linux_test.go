@@ -14,13 +14,13 @@ import (
 // held is what has to be kept of a reservation of one feature: its id, its key, whose it is, units,
 // times and links; answered is what its repeats are answered with.
 type held struct {
-	id, key, body      [16]byte
-	customer, next     uint32
-	units, settled     uint64
-	created, expires   int64
-	subject, closed    uint64
-	state, outstanding uint64
-	answered           [150]byte
+	id, key, _       [16]byte // the last is of the body
+	customer, _      uint32   // the last is the customer's next reservation
+	units, settled   uint64
+	created, expires int64
+	_, closed        uint64 // the first is the subject
+	state, _         uint64 // the last is what is outstanding
+	answered         [150]byte
 }
 
 // desk keeps reservations, and nothing else.

@@ -135,7 +135,7 @@ func (a *agents) settle(id [16]byte, total decimal.Decimal, partial bool) {
 
 // check holds the budget against 100 at the log index that was applied last.
 func (a *agents) check() {
-	v, ok := a.m.Budget(1, "all")
+	v, ok := a.m.Budget(1, "all", 0)
 	require.True(a.t, ok)
 	sum, ok := v.Limits[0].Used.Add(v.Limits[0].Held)
 	require.True(a.t, ok)
@@ -166,7 +166,7 @@ func (a *agents) audit() {
 	price := decimal.MustParse(callPrice)
 	held, _ = held.Mul(price)
 	used, _ = used.Mul(price)
-	v, _ := a.m.Budget(1, "all")
+	v, _ := a.m.Budget(1, "all", 0)
 	require.Equal(a.t, []string{used.String(), held.String()},
 		[]string{v.Limits[0].Used.String(), v.Limits[0].Held.String()})
 }
@@ -186,7 +186,7 @@ func TestAThousandAgentsShareABudget(t *testing.T) {
 	require.Positive(t, a.refused)
 	require.Equal(t, "100", a.most.String(), "all of it was in use")
 	again := restored(t, enginetest.Snapshot(t, a.m))
-	want, _ := a.m.Budget(1, "all")
-	got, _ := again.Budget(1, "all")
+	want, _ := a.m.Budget(1, "all", 0)
+	got, _ := again.Budget(1, "all", 0)
 	require.Equal(t, want, got)
 }

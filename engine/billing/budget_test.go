@@ -121,7 +121,7 @@ func TestAnEventBesideExpiredReservations(t *testing.T) {
 	r := l.DoPayload(billing.KindRecordUsage, e.Seal(nil))
 	require.Equal(t, engine.OutcomeDone, r.Outcome, "of 100, 20 are used and none are held")
 	used := func(budget string) (used, held decimal.Decimal) {
-		v, ok := m.Budget(1, budget)
+		v, ok := m.Budget(1, budget, 0)
 		require.True(t, ok)
 		return v.Limits[0].Used, v.Limits[0].Held
 	}
@@ -320,8 +320,8 @@ func TestChecksBesideBudgetsThatChange(t *testing.T) {
 					Env: 1, Customer: []byte("ada"), Feature: []byte("requests"), Now: l.Stamp,
 					Budget: []byte("level 4"), KeyBudget: 2,
 				}, &d)
-				m.Budget(1, "zoned")
-				m.BudgetWindows(1, "zoned")
+				m.Budget(1, "zoned", 0)
+				m.BudgetWindows(1, "zoned", 0)
 			}
 		})
 	}
@@ -333,4 +333,23 @@ func TestChecksBesideBudgetsThatChange(t *testing.T) {
 	}
 	stop.Store(true)
 	readers.Wait()
+}
+
+// TestAWindowEndsWithoutAnEntry: what a query shows of a budget is of the reader's instant, as a
+// check is, and of the newest entry's where the reader's clock is behind.
+func TestAWindowEndsWithoutAnEntry(t *testing.T) {
+	l := inUSD("40")
+	l.Window = billing.WindowDay
+	s := newBudgetSandbox(t, l)
+	require.Equal(t, engine.OutcomeDone, s.event("e", "words", 40))
+	const day = 86_400_000
+	for now, used := range map[int64]string{0: "40", s.Stamp: "40", s.Stamp + day: "0"} {
+		v, ok := s.m.Budget(enginetest.Sandbox, "all", now)
+		require.True(t, ok)
+		require.Equal(t, used, v.Limits[0].Used.String(), now)
+		list, _, _ := s.m.Budgets(enginetest.Sandbox, "", "", 10, now)
+		require.Equal(t, used, list[0].Limits[0].Used.String(), now)
+		_, count := s.m.BudgetsRunningOut(enginetest.Sandbox, 80, 10, now)
+		require.Equal(t, used == "40", count == 1, now)
+	}
 }

@@ -710,7 +710,7 @@ func (h *heldHistory) check() {
 		h.checkCalls(name)
 	}
 	for _, key := range h.order {
-		v, ok := h.m.Budget(enginetest.Sandbox, key)
+		v, ok := h.m.Budget(enginetest.Sandbox, key, 0)
 		require.True(h, ok)
 		for i := range h.nodes[key].limits {
 			h.checkLimit(key, i, &v.Limits[i])

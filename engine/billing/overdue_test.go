@@ -40,7 +40,7 @@ func (s overdue) sees(held string, fits int64) {
 	for _, m := range []*billing.Machine{kept, restored(s.t, enginetest.Snapshot(s.t, kept))} {
 		s.m = m
 		s.counts("all", "0", held)
-		list, _, _ := m.Budgets(enginetest.Sandbox, "all", "", 10)
+		list, _, _ := m.Budgets(enginetest.Sandbox, "all", "", 10, 0)
 		require.Len(s.t, list, 2)
 		require.Equal(s.t, held, list[1].Binding.Held.String())
 		require.Equal(s.t, decimal.FromInt(fits).String(), list[1].Binding.Remaining.String())

@@ -68,7 +68,7 @@ func (s *budgetSandbox) done(kind engine.Kind, c wire.Fielder) {
 // counts checks what the first limit of a budget has used and holds.
 func (s *budgetSandbox) counts(budget, used, held string) {
 	s.t.Helper()
-	v, ok := s.m.Budget(enginetest.Sandbox, budget)
+	v, ok := s.m.Budget(enginetest.Sandbox, budget, 0)
 	require.True(s.t, ok)
 	require.Equal(s.t, used+" used, "+held+" held",
 		fmt.Sprint(v.Limits[0].Used, " used, ", v.Limits[0].Held, " held"))

@@ -309,7 +309,7 @@ func (m *customerReader) KeyReaches(env, node uint32, reservation [16]byte, now 
 // KeyServes reports whether an API key that is bound to a budget may correct a customer's events:
 // one whose usage it may count.
 func (m *customerReader) KeyServes(env, node, customer uint32) bool {
-	s, _, unlock := m.budgets(env)
+	s, _, unlock := m.budgets(env, 0)
 	defer unlock()
 	_, ok := s.budgets.Forest.Choose(budgets.For{Env: env, Customer: customer, KeyNode: node})
 	return ok

@@ -275,21 +275,24 @@ type EventView struct {
 // Burnt reports whether it is a usage event that burnt credits.
 func (v *EventView) Burnt() bool { return v.Kind == EventUsage && v.HasCredits }
 
-// Budget is a node of an environment, as of the present instant; false where there is none.
-func (m *customerReader) Budget(env uint32, key string) (v BudgetView, ok bool) {
-	s, now, unlock := m.budgets(env)
+// Budget is a node of an environment, at the instant nowMS of this node's clock or the newest stamp,
+// whichever is later: so a window ends without an entry. False where there is none.
+func (m *customerReader) Budget(env uint32, key string, nowMS int64) (v BudgetView, ok bool) {
+	s, now, unlock := m.budgets(env, nowMS)
 	defer unlock()
 	return s.budgets.Forest.View(env, []byte(key), now, s.budgets.Names(env))
 }
 
-// BudgetsOf lists the budgets that are a customer's own: one or none. It reports false if the
-// customer does not exist.
-func (m *customerReader) BudgetsOf(env uint32, customer string) (views []BudgetView, ok bool) {
+// BudgetsOf lists the budgets that are a customer's own: one or none, at the instant of Budget. It
+// reports false if the customer does not exist.
+func (m *customerReader) BudgetsOf(
+	env uint32, customer string, nowMS int64,
+) (views []BudgetView, ok bool) {
 	row := m.CustomerRow(env, []byte(customer))
 	if row == 0 {
 		return nil, false
 	}
-	s, now, unlock := m.budgets(env)
+	s, now, unlock := m.budgets(env, nowMS)
 	defer unlock()
 	if v, ok := s.budgets.Forest.OwnView(row, now, s.budgets.Names(env)); ok {
 		views = append(views, v)
@@ -297,39 +300,44 @@ func (m *customerReader) BudgetsOf(env uint32, customer string) (views []BudgetV
 	return views, true
 }
 
-// Budgets lists the nodes right below a parent, or the roots where that is empty, at most limit.
-// after is where the page before ended, next where this one does if there are more. False: there is
-// no such parent.
-func (m *customerReader) Budgets(env uint32, parent, after string, limit int) (
+// Budgets lists the nodes right below a parent, or the roots where that is empty, at most limit, at
+// the instant of Budget. after is where the page before ended, next where this one does if there are
+// more. False: there is no such parent.
+func (m *customerReader) Budgets(env uint32, parent, after string, limit int, nowMS int64) (
 	views []BudgetView, next string, ok bool,
 ) {
-	s, now, unlock := m.budgets(env)
+	s, now, unlock := m.budgets(env, nowMS)
 	defer unlock()
 	return s.budgets.Forest.List(env, parent, after, limit, now, s.budgets.Names(env))
 }
 
-// BudgetsRunningOut finds the limits of an environment of which so many percent are used or held:
-// the keys of the budgets with the fullest of them, so many limits at most, and how many there are.
-func (m *customerReader) BudgetsRunningOut(env uint32, percent int64, most int) (
+// BudgetsRunningOut finds the limits of an environment of which so many percent are used or held, at
+// the instant of Budget: the keys of the budgets with the fullest of them, so many limits at most,
+// and how many there are.
+func (m *customerReader) BudgetsRunningOut(env uint32, percent int64, most int, nowMS int64) (
 	keys []string, count int,
 ) {
-	s, now, unlock := m.budgets(env)
+	s, now, unlock := m.budgets(env, nowMS)
 	defer unlock()
 	return s.budgets.Forest.RunningOut(env, percent, most, now)
 }
 
-// BudgetWindows returns the kept closed windows of each limit of a node, newest first. It
-// returns false if the node does not exist.
-func (m *customerReader) BudgetWindows(env uint32, key string) ([][]BudgetWindowView, bool) {
-	s, now, unlock := m.budgets(env)
+// BudgetWindows returns the kept closed windows of each limit of a node, newest first, at the instant
+// of Budget. It returns false if the node does not exist.
+func (m *customerReader) BudgetWindows(
+	env uint32, key string, nowMS int64,
+) ([][]BudgetWindowView, bool) {
+	s, now, unlock := m.budgets(env, nowMS)
 	defer unlock()
 	return s.budgets.Forest.Windows(env, []byte(key), now)
 }
 
 // budgets locks the budgets of an environment for a query.
-func (m *customerReader) budgets(env uint32) (s *state, now int64, unlock func()) {
+func (m *customerReader) budgets(
+	env uint32, nowMS int64,
+) (s *state, now int64, unlock func()) {
 	s = m.state.Load()
-	now = s.Log.Stamp()
+	now = max(s.Log.Stamp(), nowMS)
 	if e := s.Environment(env); e != nil {
 		now = e.Now(now)
 	}

@@ -51,13 +51,13 @@ func (a *accounts) listBudgets(x *server.Exchange, env uint32) *server.Fault {
 	}
 	asked := func(name string) string { return string(x.Ctx.QueryArgs().Peek(name)) }
 	if customer := asked("customer"); customer != "" {
-		own, found := a.machine.BudgetsOf(env, customer)
+		own, found := a.machine.BudgetsOf(env, customer, a.nowMS())
 		if !found {
 			return server.FaultOf(engine.OutcomeCustomerUnknown)
 		}
 		return server.Page(x, "budgets", own, billingview.WriteBudget, "")
 	}
-	list, next, found := a.machine.Budgets(env, asked("parent"), asked("cursor"), limit)
+	list, next, found := a.machine.Budgets(env, asked("parent"), asked("cursor"), limit, a.nowMS())
 	if !found {
 		return server.FaultOf(engine.OutcomeBudgetUnknown)
 	}
@@ -65,7 +65,7 @@ func (a *accounts) listBudgets(x *server.Exchange, env uint32) *server.Fault {
 }
 
 func (a *accounts) showBudget(x *server.Exchange, env uint32) *server.Fault {
-	v, found := a.machine.Budget(env, string(x.Param(2)))
+	v, found := a.machine.Budget(env, string(x.Param(2)), a.nowMS())
 	if !found {
 		return server.FaultOf(engine.OutcomeBudgetUnknown)
 	}

@@ -91,7 +91,7 @@ func (n *node) everything(key string) map[string]string {
 	ids["reservation"] = held["id"].(string)
 	n.send("PUT", "/api/v1/client/budgets/team", `{"name":"Team","limits":[{"of":"cost","limit":1,`+
 		`"window":"day"}]}`, key, "application/json").is(200, "")
-	ids["budget"] = "team"
+	ids["budget"], ids["plan"] = "team", "team"
 	ids["message"] = sent["deliveries"].([]any)[0].(map[string]any)["id"].(string)
 	return ids
 }

@@ -239,7 +239,7 @@ func (a budgets) archiveBudget(x *server.Exchange, key string) *server.Fault {
 
 func (a budgets) getBudget(x *server.Exchange, key string) *server.Fault {
 	return a.read(x, func() *server.Fault {
-		v, found := a.machine.Budget(principal(x).Env, key)
+		v, found := a.machine.Budget(principal(x).Env, key, a.nowMS())
 		if !found {
 			return server.FaultOf(engine.OutcomeBudgetUnknown)
 		}
@@ -256,14 +256,14 @@ func (a budgets) listBudgets(x *server.Exchange) *server.Fault {
 	}
 	return a.read(x, func() *server.Fault {
 		if customer := query(x.Ctx, "customerReferenceId"); customer != "" {
-			own, found := a.machine.BudgetsOf(principal(x).Env, customer)
+			own, found := a.machine.BudgetsOf(principal(x).Env, customer, a.nowMS())
 			if !found {
 				return server.FaultOf(engine.OutcomeCustomerUnknown)
 			}
 			return server.Page(x, "budgets", own, billingview.WriteBudget, "")
 		}
 		list, next, found := a.machine.Budgets(principal(x).Env, query(x.Ctx, "parent"),
-			query(x.Ctx, "cursor"), limit)
+			query(x.Ctx, "cursor"), limit, a.nowMS())
 		if !found {
 			return server.FaultOf(engine.OutcomeBudgetUnknown)
 		}
@@ -273,7 +273,7 @@ func (a budgets) listBudgets(x *server.Exchange) *server.Fault {
 
 func (a budgets) listWindows(x *server.Exchange, key string) *server.Fault {
 	return a.read(x, func() *server.Fault {
-		limits, found := a.machine.BudgetWindows(principal(x).Env, key)
+		limits, found := a.machine.BudgetWindows(principal(x).Env, key, a.nowMS())
 		if !found {
 			return server.FaultOf(engine.OutcomeBudgetUnknown)
 		}

@@ -141,7 +141,8 @@ func showBudgets(v *visit) {
 // runningOut are the limits of the environment that are used up or nearly, the fullest of all, and
 // how many others are.
 func (v *visit) runningOut() (list []spend.Running, more int) {
-	keys, count := v.console.config.Machine.BudgetsRunningOut(v.env, spend.NearlyOut, maxRunning)
+	keys, count := v.console.config.Machine.BudgetsRunningOut(v.env, spend.NearlyOut,
+		maxRunning, v.console.config.Now().UnixMilli())
 	budgets := make([]api.Budget, len(keys))
 	for i, key := range keys {
 		budgets[i] = need[api.Budget](v, v.admin, v.adminCall("showBudget", key))

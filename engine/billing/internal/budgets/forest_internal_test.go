@@ -313,7 +313,15 @@ func (m *model) Correct(*rapid.T) {
 		change.Units, change.Cost, change.Price = more.Units, more.Cost, more.Price
 	}
 	events := []Corrected{{&e.counted, &change}}
-	if _, o := m.f.PlanCorrections(events, m.now); o != engine.OutcomeDone {
+	switch r, o := m.f.PlanCorrections(events, m.now); o {
+	case engine.OutcomeDone:
+	case engine.OutcomeBudgetFrozen:
+		require.True(m, m.nodes[r.Budget].frozen)
+		return
+	case engine.OutcomeBudgetArchived:
+		require.True(m, m.nodes[r.Budget].archived)
+		return
+	default:
 		require.Equal(m, engine.OutcomeBudgetExceeded, o)
 		return
 	}
