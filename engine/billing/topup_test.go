@@ -89,6 +89,9 @@ func (b *buyer) report() {
 
 // end ends the purchase on its way, or another, as an operator does.
 func (b *buyer) end() {
+	if len(b.m.AskedTopUps()) == 1 && rapid.Bool().Draw(b.t, "a day later") {
+		b.l.Stamp += dayMS
+	}
 	on := b.m.AskedTopUps()
 	c := billing.EndTopUp{
 		Env: enginetest.Sandbox, Pool: b.pool, Actor: "ops",
@@ -136,7 +139,7 @@ func (b *buyer) step() {
 	number := func(name string, most int64) decimal.Decimal {
 		return decimal.FromInt(rapid.Int64Range(1, most).Draw(b.t, name))
 	}
-	switch rapid.IntRange(0, 11).Draw(b.t, "step") {
+	switch rapid.IntRange(0, 13).Draw(b.t, "step") {
 	case 0, 1, 2:
 		u := enginetest.Usage(b.l, "use "+time.UnixMilli(int64(b.l.Index)).String(), "ada", "videos", 0)
 		u.Units = number("units", 60)
@@ -162,7 +165,7 @@ func (b *buyer) step() {
 		})
 	case 8:
 		b.restore()
-	case 9:
+	case 9, 10:
 		b.end()
 	default:
 		b.l.Stamp += rapid.SampledFrom([]int64{1, 60_000, 3_600_000, 9 * dayMS}).Draw(b.t, "later")
@@ -206,7 +209,7 @@ func TestTopUpsAreBounded(t *testing.T) {
 		b.l.Do(billing.KindGrantCredits, &billing.GrantCredits{
 			Env: enginetest.Sandbox, ID: enginetest.ID("grant"), Pool: b.pool, Amount: b.given,
 		})
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			b.step()
 		}
 		b.restore()

@@ -275,8 +275,8 @@ type EventView struct {
 // Burnt reports whether it is a usage event that burnt credits.
 func (v *EventView) Burnt() bool { return v.Kind == EventUsage && v.HasCredits }
 
-// Budget is a node of an environment, at the instant nowMS of this node's clock or the newest stamp,
-// whichever is later: so a window ends without an entry. False where there is none.
+// Budget is a node of an environment, at the instant nowMS of this node's clock or the newest
+// stamp, whichever is later: so a window ends without an entry. False where there is none.
 func (m *customerReader) Budget(env uint32, key string, nowMS int64) (v BudgetView, ok bool) {
 	s, now, unlock := m.budgets(env, nowMS)
 	defer unlock()
@@ -301,8 +301,8 @@ func (m *customerReader) BudgetsOf(
 }
 
 // Budgets lists the nodes right below a parent, or the roots where that is empty, at most limit, at
-// the instant of Budget. after is where the page before ended, next where this one does if there are
-// more. False: there is no such parent.
+// the instant of Budget. after is where the page before ended, next where this one does if there
+// are more. False: there is no such parent.
 func (m *customerReader) Budgets(env uint32, parent, after string, limit int, nowMS int64) (
 	views []BudgetView, next string, ok bool,
 ) {
@@ -311,9 +311,9 @@ func (m *customerReader) Budgets(env uint32, parent, after string, limit int, no
 	return s.budgets.Forest.List(env, parent, after, limit, now, s.budgets.Names(env))
 }
 
-// BudgetsRunningOut finds the limits of an environment of which so many percent are used or held, at
-// the instant of Budget: the keys of the budgets with the fullest of them, so many limits at most,
-// and how many there are.
+// BudgetsRunningOut finds the limits of an environment of which so many percent are used or held,
+// at the instant of Budget: the keys of the budgets with the fullest of them, so many limits at
+// most, and how many there are.
 func (m *customerReader) BudgetsRunningOut(env uint32, percent int64, most int, nowMS int64) (
 	keys []string, count int,
 ) {
@@ -322,8 +322,8 @@ func (m *customerReader) BudgetsRunningOut(env uint32, percent int64, most int, 
 	return s.budgets.Forest.RunningOut(env, percent, most, now)
 }
 
-// BudgetWindows returns the kept closed windows of each limit of a node, newest first, at the instant
-// of Budget. It returns false if the node does not exist.
+// BudgetWindows returns the kept closed windows of each limit of a node, newest first, at the
+// instant of Budget. It returns false if the node does not exist.
 func (m *customerReader) BudgetWindows(
 	env uint32, key string, nowMS int64,
 ) ([][]BudgetWindowView, bool) {
