@@ -67,7 +67,7 @@ func (m *accountReader) Plans(env uint32) []PlanView {
 	return views
 }
 
-// PlanVersions lists the versions of a plan, the newest first; false if there is no such plan.
+// PlanVersions lists the versions of a plan, newest first. ok is false if the plan does not exist.
 func (m *accountReader) PlanVersions(env uint32, plan string) (views []PlanVersionView, ok bool) {
 	e := m.state.Load().Environment(env)
 	if e == nil {
@@ -99,8 +99,8 @@ type SubscriberQuery struct {
 	Limit, Scan int
 }
 
-// SubscribersOf lists subscriptions to a plan. next is where the next page begins, 0 at the end; ok
-// is false if there is no such plan.
+// SubscribersOf lists subscriptions to a plan. next is where the next page begins, 0 at the end. ok
+// is false if the plan does not exist.
 func (m *customerReader) SubscribersOf(
 	q *SubscriberQuery,
 ) (list []SubscriberView, next uint32, ok bool) {

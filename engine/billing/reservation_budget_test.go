@@ -141,7 +141,7 @@ func TestARefusedOverrunIsAskedAsAWhole(t *testing.T) {
 	s.counts("all", "10", "0")
 }
 
-// TestAPartBeyondItsHoldCountsTheOtherItem: what stays held for the other item counts.
+// TestAPartBeyondItsHoldCountsTheOtherItem checks that a budget counts what the other item holds.
 func TestAPartBeyondItsHoldCountsTheOtherItem(t *testing.T) {
 	s := newBudgetSandbox(t, inUSD("10"))
 	s.reserveBoth("r", 2, 6, refusesOverruns)

@@ -189,9 +189,9 @@ type ReservationQuery struct {
 // reservationsWalked bounds how many reservations one page of a customer looks at.
 const reservationsWalked = 1000
 
-// Reservations is a page of reservations. next is where the following page goes on; zero: there is
-// none. The outcome says that there is no such customer or budget, or that a customer's reservation
-// After has left.
+// Reservations returns a page of reservations. next is where the following page begins, zero on the
+// last page. The outcome is OutcomeDone, or names what does not exist: the customer, the budget, or
+// the reservation After.
 func (m *customerReader) Reservations(q *ReservationQuery) (
 	list []ReservationView, next [16]byte, o engine.Outcome,
 ) {

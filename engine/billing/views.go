@@ -300,9 +300,9 @@ func (m *customerReader) BudgetsOf(
 	return views, true
 }
 
-// Budgets lists the nodes right below a parent, or the roots where that is empty, at most limit, at
-// the instant of Budget. after is where the page before ended, next where this one does if there
-// are more. False: there is no such parent.
+// Budgets lists at most limit children of a parent, or roots if parent is empty, at the instant of
+// Budget. The page begins after the key after; next is its last key if there are more. ok is false
+// if the parent does not exist.
 func (m *customerReader) Budgets(env uint32, parent, after string, limit int, nowMS int64) (
 	views []BudgetView, next string, ok bool,
 ) {

@@ -225,7 +225,7 @@ type SkipEntry struct {
 	CRC   uint32 `yaml:"crc"`
 }
 
-// Default returns the settings of Sample, but for its admin key, which nobody has.
+// Default returns the settings of Sample without its admin key, which is only an example.
 func Default() (c Config) {
 	if err := c.read([]byte(Sample)); err != nil {
 		panic(err) // a test reads it

@@ -55,13 +55,15 @@ func Strangers(registry *prometheus.Registry, held func() workspace.StrangersVie
 			Name: "tollgate_workspaces_" + name, Help: help,
 		}, func() float64 { return float64(value(held())) })
 	}
-	bytes("unclaimed_bytes", "What workspaces hold that nobody has claimed.",
+	bytes("unclaimed_bytes", "Bytes held by unclaimed workspaces.",
 		func(v view) uint64 { return v.Bytes })
-	bytes("unclaimed_limit_bytes", "What they may hold; beyond it nobody signs up.",
+	bytes("unclaimed_limit_bytes",
+		"Most bytes that unclaimed workspaces may hold. Signups are refused above it.",
 		func(v view) uint64 { return v.MaxBytes })
-	bytes("removed_bytes", "What the rows of removed workspaces take, for good.",
+	bytes("removed_bytes", "Bytes kept permanently for removed workspaces.",
 		func(v view) uint64 { return v.Gone })
-	bytes("removed_limit_bytes", "What they may take; beyond it nobody signs up.",
+	bytes("removed_limit_bytes",
+		"Most bytes that may be kept for removed workspaces. Signups are refused above it.",
 		func(v view) uint64 { return v.MaxGone })
 }
 

@@ -17,7 +17,8 @@ type Spot struct {
 	Closed *book.HeldSpan // nil: the present span
 	// Forced units were reserved, so no limit refuses them.
 	Forced bool
-	// Held units are in reservations: they count beside the present counter.
+	// Held is how many units open reservations hold. Limits compare it together with the present
+	// counter.
 	Held decimal.Decimal
 }
 
