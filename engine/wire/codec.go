@@ -83,9 +83,9 @@ func (c *Codec) is(n protowire.Number) bool {
 	return c.err == nil && len(c.buf) > 0 && (c.size > 0 || c.peek()) && c.number == n
 }
 
-// take consumes the tag of field n if it is next.
+// take consumes the tag of field n if it is next. It asks as is does, which costs a call here.
 func (c *Codec) take(n protowire.Number, t protowire.Type) bool {
-	if !c.is(n) {
+	if c.err != nil || len(c.buf) == 0 || c.size == 0 && !c.peek() || c.number != n {
 		return false
 	}
 	if c.typ != t {
