@@ -164,6 +164,9 @@ func (j *Journal) begin(t *tail, r Record) {
 	t.open.FirstIndex, t.open.MinAt, t.open.MaxAt = r.Index, r.At, r.At
 	t.base = base{index: r.Index, at: r.At}
 	t.buf, t.paged = make([]byte, 0, j.room()), 0
+	if prefetch.Resident(t.buf[:cap(t.buf)]) {
+		t.paged = cap(t.buf) // Go used this memory before
+	}
 	t.buf = appendHeader(t.buf, t.open.Part, t.open.Number, t.base)
 	j.publish(t.open.Part, func(v *partView) {
 		v.buf = t.buf[:cap(t.buf)]

@@ -18,3 +18,18 @@ func Populate(b []byte) {
 		_ = unix.Madvise(b[from:from+n], unix.MADV_POPULATE_WRITE)
 	}
 }
+
+// Resident reports whether the last whole page of b is in memory. All of b is then, where it is a
+// large allocation that nobody has written: Go clears memory that it uses again as a whole, and
+// leaves memory that it got from the kernel as it is, without pages.
+func Resident(b []byte) bool {
+	end := int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))+uintptr(len(b))) % pageBytes
+	if len(b) < end+pageBytes {
+		return false
+	}
+	var state byte
+	page := unsafe.Pointer(&b[len(b)-end-pageBytes])
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE,
+		uintptr(page), pageBytes, uintptr(unsafe.Pointer(&state)))
+	return errno == 0 && state&1 == 1
+}
