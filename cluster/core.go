@@ -80,7 +80,9 @@ type parts struct {
 
 // storage is what a group keeps on disk, or in memory.
 type storage struct {
-	logs      raft.LogStore
+	logs raft.LogStore
+	// header reads an entry without its data; nil if the log is in memory.
+	header    func(index uint64, l *raft.Log) error
 	stable    raft.StableStore
 	snapshots raft.SnapshotStore
 	// logSize is the log on disk in bytes and its fsyncs so far; nil when it is in memory.

@@ -87,6 +87,7 @@ func (g *Group) openTransport() {
 	t.includes, t.known, t.rival, t.settled = g.includes, g.known, g.stopAtRival, g.asked
 	t.lead(g.lastLeader.Term, g.lastLeader.Leader)
 	t.applied = g.progress.index.Load
+	t.scanned = func() { g.store.scanned.Store(true) }
 	g.transport = t
 	t.start()
 }

@@ -64,6 +64,8 @@ type transport struct {
 	rival   func(term uint64, first, second raft.ServerID)
 	// stands reports whether this node may ask for votes.
 	stands func() bool
+	// scanned is called when raft has looked through its log, before it starts.
+	scanned func()
 
 	consumer chan raft.RPC
 	closing  chan struct{}
@@ -82,17 +84,18 @@ func newTransport(
 	inner rawTransport, l *lease, quiet time.Duration, stands func() bool,
 ) *transport {
 	return &transport{
-		rawTransport: inner, lease: l, self: l.self, stands: stands,
+		rawTransport: inner, lease: l, self: l.self, stands: stands, scanned: func() {},
 		quietUntil: time.Now().Add(quiet), reach: newReach(),
 		bond: newBond(l.longest), binds: appendBond(l.promise),
 		consumer: make(chan raft.RPC), closing: make(chan struct{}),
 	}
 }
 
-// SetHeartbeatHandler does nothing, on purpose: with a handler the network transport treats
+// SetHeartbeatHandler sets none, on purpose: with a handler the network transport treats
 // heartbeats on the connection's goroutine, where they can raise the term while raft's main
-// goroutine appends, and replicas come to differ.
-func (t *transport) SetHeartbeatHandler(func(raft.RPC)) {}
+// goroutine appends, and replicas come to differ. Raft calls it after it has looked through its log
+// and before it starts, which is what scanned is for.
+func (t *transport) SetHeartbeatHandler(func(raft.RPC)) { t.scanned() }
 
 // AppendEntriesPipeline is refused: two requests in flight can stop replication to a peer for
 // good after one of them was rejected.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
@@ -135,4 +136,93 @@ func TestEntryThatCannotBeReadEndsTheProcess(t *testing.T) {
 		c.converge()
 		require.True(t, c.ledgers[lagging].has(50))
 	})
+}
+
+// beginning is the log and the transport of a raft that is alone, and what raft does with them.
+type beginning struct {
+	raft.LogStore
+	raft.Transport
+	scanned, started atomic.Bool
+	early, late      atomic.Int64 // reads of entries before and after scanned
+}
+
+func (b *beginning) GetLog(index uint64, l *raft.Log) error {
+	if b.scanned.Load() {
+		b.late.Add(1)
+	} else {
+		b.early.Add(1)
+	}
+	return b.LogStore.GetLog(index, l)
+}
+
+func (b *beginning) StoreLogs(logs []*raft.Log) error {
+	b.started.Store(true)
+	return b.LogStore.StoreLogs(logs)
+}
+
+func (b *beginning) StoreLog(l *raft.Log) error { return b.StoreLogs([]*raft.Log{l}) }
+
+func (b *beginning) SetHeartbeatHandler(func(raft.RPC)) {
+	time.Sleep(time.Second) // a raft that runs by now elects itself, and stores an entry
+	b.scanned.Store(!b.started.Load())
+}
+
+// Trap 15: raft reads every entry of its log to find lists of members, before it starts. Commands
+// come without their data until it sets a handler for heartbeats, so it has to do that when it has
+// looked, and before it does anything else.
+func TestRaftStartsAfterItLookedThroughItsLog(t *testing.T) {
+	store := raft.NewInmemStore()
+	_, inner := raft.NewInmemTransport("a")
+	c := raft.DefaultConfig()
+	c.LocalID, c.Logger = "a", hclog.NewNullLogger()
+	c.HeartbeatTimeout, c.ElectionTimeout = 20*time.Millisecond, 20*time.Millisecond
+	c.LeaderLeaseTimeout = 20 * time.Millisecond
+	members := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}
+	snapshots := raft.NewInmemSnapshotStore()
+	require.NoError(t, raft.BootstrapCluster(c, store, store, snapshots, inner, members))
+	const entries = 100
+	for i := uint64(2); i <= entries; i++ {
+		require.NoError(t, store.StoreLog(&raft.Log{Index: i, Term: 1, Data: []byte("x")}))
+	}
+	applied := new(raft.MockFSM)
+	b := &beginning{LogStore: store, Transport: inner}
+	r, err := raft.NewRaft(c, applied, b, store, snapshots, b)
+	require.NoError(t, err)
+	require.True(t, b.scanned.Load(), "raft started before it set the handler")
+	require.EqualValues(t, 1+entries, b.early.Load(), "the newest entry, and each")
+	require.Eventually(t, func() bool { return len(applied.Logs()) == entries-1 },
+		10*time.Second, time.Millisecond)
+	require.EqualValues(t, entries, b.late.Load(), "what is applied was read after that")
+	require.NoError(t, r.Shutdown().Error())
+}
+
+// What raft looks through is read without its data; what it applies is not.
+func TestALogIsLookedThroughByItsHeaders(t *testing.T) {
+	var headers []uint64
+	types := map[uint64]raft.LogType{1: raft.LogConfiguration, 2: raft.LogCommand}
+	entry := func(index uint64, data []byte) raft.Log {
+		return raft.Log{Index: index, Term: 7, Type: types[index], Data: data}
+	}
+	logs := raft.NewInmemStore()
+	for index := range types {
+		l := entry(index, []byte("data"))
+		require.NoError(t, logs.StoreLog(&l))
+	}
+	w := newWatchedLog(&core{parts: parts{storage: storage{
+		header: func(index uint64, l *raft.Log) error {
+			headers = append(headers, index)
+			*l = entry(index, nil)
+			return nil
+		},
+	}}}, logs)
+	read := func(index uint64) (l raft.Log) {
+		require.NoError(t, w.GetLog(index, &l))
+		return l
+	}
+	require.Equal(t, entry(1, []byte("data")), read(1), "a list of members is read whole")
+	require.Equal(t, entry(2, nil), read(2))
+	require.Equal(t, []uint64{1, 2}, headers)
+	w.scanned.Store(true)
+	require.Equal(t, entry(2, []byte("data")), read(2))
+	require.Len(t, headers, 2)
 }

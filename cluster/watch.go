@@ -18,6 +18,9 @@ type watchedLog struct {
 	// sinceSnapshot is what was stored since the last snapshot; entries and bytes are totals, from
 	// which meanEntry is computed.
 	sinceSnapshot, bytes, entries atomic.Int64
+	// scanned is set when raft has looked through the log for lists of members, which it does
+	// before it starts.
+	scanned atomic.Bool
 }
 
 func newWatchedLog(c *core, logs raft.LogStore) *watchedLog {
@@ -92,8 +95,13 @@ func (w *watchedLog) countStored() error {
 }
 
 // GetLog reads an entry. If it cannot be read, raft would panic or continue silently; this ends the
-// process first, with the reason.
+// process first, with the reason. Until raft starts, a command comes without its data.
 func (w *watchedLog) GetLog(index uint64, l *raft.Log) error {
+	if header := w.core.header; header != nil && !w.scanned.Load() {
+		if err := header(index, l); err == nil && l.Type == raft.LogCommand {
+			return nil
+		}
+	}
 	err := w.LogStore.GetLog(index, l)
 	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
 		w.core.end(fmt.Errorf("cluster: group %s: read entry %d: %w", w.core.name, index, err))

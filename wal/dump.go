@@ -99,7 +99,7 @@ func (d *dump) segment(seq uint64) error {
 	if err != nil {
 		return err
 	}
-	b, err := readAll(f)
+	b, err := readAll(f, nil)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -36,6 +36,9 @@ func TestFirstFailurePoisonsForGood(t *testing.T) {
 		"read": func(l *wal.Log) error {
 			return l.GetLog(3, &raft.Log{})
 		},
+		"read a header": func(l *wal.Log) error {
+			return l.GetHeader(3, &raft.Log{})
+		},
 	}
 	kinds := []faultfs.Kind{
 		faultfs.KindCreate, faultfs.KindRename, faultfs.KindRemove, faultfs.KindSyncDir,

@@ -128,9 +128,22 @@ func decodeFrame(b []byte, salt uint32) (frameHeader, error) {
 	return h, nil
 }
 
+// matches reports, as an error, that this is not the record of that mark and size.
+func (h *frameHeader) matches(m mark, index uint64, size int64) error {
+	if h.crc != m.crc || h.index != index || h.size() != size {
+		return fmt.Errorf("record %d stands where record %d was written", h.index, index)
+	}
+	return nil
+}
+
+// log is the record without Data and Extensions.
+func (h *frameHeader) log() raft.Log {
+	return raft.Log{Index: h.index, Term: h.term, Type: h.kind, AppendedAt: h.appendedAt}
+}
+
 // fill copies what the record says into log. Data and Extensions alias b; an empty one is nil.
 func (h *frameHeader) fill(log *raft.Log, b []byte) {
-	*log = raft.Log{Index: h.index, Term: h.term, Type: h.kind, AppendedAt: h.appendedAt}
+	*log = h.log()
 	dataEnd := frameHeaderBytes + int(h.dataBytes)
 	extEnd := dataEnd + int(h.extBytes)
 	if h.dataBytes > 0 {

@@ -143,6 +143,19 @@ func (l *Log) Poisoned() error {
 //
 // Data and Extensions are the caller's; empty ones come back nil. AppendedAt comes back in UTC.
 func (l *Log) GetLog(index uint64, log *raft.Log) error {
+	return l.read(index, frameBytes(MaxRecordBytes, 0), (*segment).check, log)
+}
+
+// GetHeader is GetLog without Data and Extensions: it reads and checks no more than the record's
+// header, which has a checksum of its own.
+func (l *Log) GetHeader(index uint64, log *raft.Log) error {
+	return l.read(index, frameHeaderBytes, (*segment).checkHeader, log)
+}
+
+// read reads at most limit bytes of a record, which check checks and puts into log.
+func (l *Log) read(index uint64, limit int64,
+	check func(s *segment, b []byte, m mark, index uint64, log *raft.Log) error, log *raft.Log,
+) error {
 	l.state.RLock()
 	if l.closed {
 		l.state.RUnlock()
@@ -153,10 +166,10 @@ func (l *Log) GetLog(index uint64, log *raft.Log) error {
 		return raft.ErrLogNotFound
 	}
 	s := l.segments[l.holding(index)]
-	b, m, err := s.readFrame(index)
+	b, m, err := s.readFrame(index, limit)
 	l.state.RUnlock()
 	if err == nil {
-		if err = s.check(b, m, index, log); err == nil {
+		if err = check(s, b, m, index, log); err == nil {
 			return nil
 		}
 		err = &DamageError{

@@ -100,6 +100,13 @@ func TestEveryFieldComesBack(t *testing.T) {
 			var got raft.Log
 			require.NoError(t, l.GetLog(want.Index, &got))
 			require.Equal(t, *want, got)
+			header := *want
+			header.Data, header.Extensions = nil, nil
+			require.NoError(t, l.GetHeader(want.Index, &got))
+			require.Equal(t, header, got)
+		}
+		for _, index := range []uint64{0, 8} {
+			require.ErrorIs(t, l.GetHeader(index, new(raft.Log)), raft.ErrLogNotFound)
 		}
 	}
 	check(l)

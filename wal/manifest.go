@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
+	"slices"
 )
 
 const (
@@ -70,7 +71,7 @@ func readManifest(fsys FS, dir string) (manifest, error) {
 	if err != nil {
 		return manifest{}, err
 	}
-	b, err := readAll(f)
+	b, err := readAll(f, nil)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return manifest{}, fmt.Errorf("wal: read %s: %w", name, err)
 	}
@@ -101,13 +102,13 @@ func writeManifest(fsys FS, dir string, m manifest) error {
 	return fsys.SyncDir(dir)
 }
 
-// readAll returns the whole content of f.
-func readAll(f File) ([]byte, error) {
+// readAll returns the whole content of f, in buf if that is large enough.
+func readAll(f File, buf []byte) ([]byte, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
 	}
-	b := make([]byte, size)
+	b := slices.Grow(buf[:0], int(size))[:size]
 	n, err := f.ReadAt(b, 0)
 	if n == len(b) {
 		return b, nil

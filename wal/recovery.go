@@ -16,6 +16,7 @@ type recovery struct {
 	manifest manifest
 	segments []*segment
 	cut      *Cut
+	buf      []byte // of the segment that is read, for the next one as well
 }
 
 func (r *recovery) run() error {
@@ -102,7 +103,7 @@ func (r *recovery) load(seq uint64) error {
 	}
 	s := &segment{file: f}
 	r.segments = append(r.segments, s)
-	b, err := readAll(f)
+	b, err := r.readAll(f)
 	if err != nil {
 		return fmt.Errorf("wal: %s: %w", path, err)
 	}
@@ -130,6 +131,13 @@ func (r *recovery) load(seq uint64) error {
 		Index: next, Reason: found.fault.reason,
 	}
 	return r.rewrite(b)
+}
+
+// readAll returns the whole content of f, until the next call.
+func (r *recovery) readAll(f File) (b []byte, err error) {
+	b, err = readAll(f, r.buf)
+	r.buf = b
+	return b, err
 }
 
 // joins says why the newest loaded segment does not continue the one before it, "" if it does.
@@ -174,7 +182,7 @@ func (r *recovery) settle(names []string) error {
 		return err
 	}
 	if r.cut == nil {
-		b, err := readAll(last.file)
+		b, err := r.readAll(last.file)
 		if err != nil {
 			return err
 		}

@@ -210,11 +210,11 @@ func (s *segment) write(b []byte, limit int64) error {
 	return s.file.SyncData()
 }
 
-// readFrame returns the bytes of the record at index.
-func (s *segment) readFrame(index uint64) ([]byte, mark, error) {
+// readFrame returns the bytes of the record at index, the first limit of them at most.
+func (s *segment) readFrame(index uint64, limit int64) ([]byte, mark, error) {
 	i := int(index - s.firstIndex)
 	m := s.marks[i]
-	b := make([]byte, s.endOf(i)-int64(m.offset))
+	b := make([]byte, min(s.endOf(i)-int64(m.offset), limit))
 	n, err := s.file.ReadAt(b, int64(m.offset))
 	if n < len(b) {
 		return nil, m, err
@@ -225,14 +225,25 @@ func (s *segment) readFrame(index uint64) ([]byte, mark, error) {
 // check compares what was read with what was written there, chain included, and fills log.
 func (s *segment) check(b []byte, m mark, index uint64, log *raft.Log) error {
 	h, err := decodeFrame(b, s.salt)
-	switch {
-	case err != nil:
-		return err
-	case h.crc != m.crc || h.index != index || h.size() != int64(len(b)):
-		return fmt.Errorf("record %d stands where record %d was written", h.index, index)
+	if err == nil {
+		err = h.matches(m, index, int64(len(b)))
 	}
-	h.fill(log, b)
-	return nil
+	if err == nil {
+		h.fill(log, b)
+	}
+	return err
+}
+
+// checkHeader is check of a record's header alone.
+func (s *segment) checkHeader(b []byte, m mark, index uint64, log *raft.Log) error {
+	h, err := decodeHeader(b, s.salt)
+	if err == nil {
+		err = h.matches(m, index, h.size())
+	}
+	if err == nil {
+		*log = h.log()
+	}
+	return err
 }
 
 // cut makes end the end of the file, durably. The caller drops the marks behind it.
