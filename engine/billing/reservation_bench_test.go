@@ -75,3 +75,49 @@ func BenchmarkReservation(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBudgetedPairs reserves and settles in entries of 64 of each, as clients do over HTTP: each
+// customer has a budget of its own, with a limit of units. ns/op is for a pair.
+func BenchmarkBudgetedPairs(b *testing.B) {
+	const each = 64
+	units := decimal.FromBits(0, 1) // so that no limit is reached
+	for _, customers := range []int{1, 200} {
+		b.Run(fmt.Sprint("customers=", customers), func(b *testing.B) {
+			m, l := populated(customers)
+			for i := range customers {
+				l.DoPayload(billing.KindPutBudget, wire.Encode(nil, &billing.PutBudget{
+					Env: enginetest.Sandbox, Key: customerName(i), Name: "own", Customer: customerName(i),
+					Limits: []billing.LimitDocument{{
+						Of: billing.MeasureUnits, Feature: "output-tokens", Limit: decimal.FromInt(1e12),
+						Window: billing.WindowMonth,
+					}},
+				}))
+			}
+			var entries [][]byte
+			for n := 0; n < b.N; n += each {
+				var reserves, settles []engine.Record
+				for i := n; i < n+each; i++ {
+					name := fmt.Sprint(customers, "-", i)
+					c := enginetest.Reservation(name, customerName(i%customers), "output-tokens", 1)
+					c.Items[0].Units = units
+					reserves = append(reserves, engine.Record{
+						Kind: billing.KindReserve, Payload: wire.Encode(nil, c),
+					})
+					settles = append(settles, engine.Record{
+						Kind: billing.KindSettleReservation,
+						Payload: wire.Encode(nil, &billing.SettleReservation{
+							Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + name),
+							Items: []billing.SettleItem{{Units: units}},
+						}),
+					})
+				}
+				entries = append(entries, l.Entry(reserves...), l.Entry(settles...))
+			}
+			b.ResetTimer()
+			used := processorTime(b)
+			applyEntries(b, m, l, entries)
+			used = processorTime(b) - used
+			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
