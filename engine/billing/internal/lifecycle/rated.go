@@ -13,15 +13,16 @@ import (
 // them. ahead is the period after the present one. The customer's lock is held.
 func (s *Projector) Billed(at book.Place, ahead bool) decimal.Decimal {
 	n := s.uncovered(at)
+	b := s.Subscriptions.Read(at.Subscription)
 	var base book.Base
-	if first := s.Subscriptions.Rest(at.Subscription).FirstBase; first != 0 {
-		b := s.Subscriptions.Read(at.Subscription)
-		base = *s.Bases.Read(first + at.Counter - b.FirstCounter)
+	if b.Rest != 0 { // a usual subscription has no bases
+		if first := s.Subscriptions.Rest(at.Subscription).FirstBase; first != 0 {
+			base = *s.Bases.Read(first + at.Counter - b.FirstCounter)
+			n.Used = sums.Difference(n.Used, base.Opened)
+		}
 	}
-	n.Used = sums.Difference(n.Used, base.Opened)
 	switch {
 	case at.Feature.Accumulate:
-		b := s.Subscriptions.Read(at.Subscription)
 		sum := sums.Of(sums.Of(base.Rated, n.Used), n.Next)
 		sum = sums.Difference(sum, s.InterimOf(at.Counter).Invoiced)
 		for row := b.FirstSpan; row != 0; row = s.Spans.Read(row).Next {
