@@ -1,5 +1,7 @@
 package decimal
 
+import "math/bits"
+
 // Exact is an unrounded amount: value × 10²⁴, a two's-complement 256-bit integer. It holds the
 // product of any two Decimals, and sums of some 57,000 of the largest ones. A line is summed up
 // as Exact and rounded once, at its end. The zero value is 0; Exacts compare with ==.
@@ -90,6 +92,23 @@ func (x Exact) InRange() bool {
 		return true // nearly always: amounts below 3 × 10¹⁴
 	}
 	return x.Cmp(exactLimit) <= 0 && x.Cmp(exactLimit.Neg()) >= 0
+}
+
+// Within reports whether x + y + z is at most a limit, where that is seen at a glance: none of them
+// is below zero or above some 10¹⁴. False says nothing.
+func Within(limit Decimal, x, y, z *Exact) bool {
+	if x.bits.w3|x.bits.w2|y.bits.w3|y.bits.w2|z.bits.w3|z.bits.w2 != 0 ||
+		(x.bits.w1|y.bits.w1|z.bits.w1)>>62 != 0 || limit.hi < 0 {
+		return false
+	}
+	low, carry := bits.Add64(x.bits.w0, y.bits.w0, 0)
+	high := x.bits.w1 + y.bits.w1 + carry
+	low, carry = bits.Add64(low, z.bits.w0, 0)
+	high += z.bits.w1 + carry // no more than 2⁶⁴ − 1: three are below 2⁶²
+	middle, lowest := bits.Mul64(limit.lo, one)
+	highest, rest := bits.Mul64(uint64(limit.hi), one)
+	middle, carry = bits.Add64(middle, rest, 0)
+	return highest+carry != 0 || high < middle || high == middle && low <= lowest
 }
 
 // exactLimit is 10²⁴.

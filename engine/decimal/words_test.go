@@ -109,3 +109,34 @@ func TestDivisionAtTheEdgesOfWords(t *testing.T) {
 		}
 	})
 }
+
+// TestWithinKnowsWhatItSays: where it says that a sum is within a limit, it is; and it says so of
+// usual amounts.
+func TestWithinKnowsWhatItSays(t *testing.T) {
+	part := rapid.Custom(func(t *rapid.T) Exact {
+		if rapid.Bool().Draw(t, "usual") {
+			return FromInt(rapid.Int64Range(0, 1e9).Draw(t, "units")).Exact()
+		}
+		return Product(anyDecimal().Draw(t, "a"), anyDecimal().Draw(t, "b"))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		x, y, z := part.Draw(t, "x"), part.Draw(t, "y"), part.Draw(t, "z")
+		limit := anyDecimal().Draw(t, "limit")
+		sum, ok := x.Add(y)
+		if ok {
+			sum, ok = sum.Add(z)
+		}
+		if rounded, whole := sum.Round(Scale); ok && whole {
+			limit = rapid.SampledFrom([]Decimal{limit, rounded}).Draw(t, "near")
+		}
+		if Within(limit, &x, &y, &z) {
+			require.True(t, ok && sum.Cmp(limit.Exact()) <= 0)
+		}
+	})
+	one, hundred := FromInt(1).Exact(), FromInt(100).Exact()
+	require.True(t, Within(FromInt(102), &one, &hundred, &one))
+	require.True(t, Within(Largest(), &one, &hundred, &one))
+	require.False(t, Within(FromInt(101), &one, &hundred, &one))
+	minus := one.Neg()
+	require.False(t, Within(FromInt(102), &minus, &hundred, &one), "it is not plain")
+}
