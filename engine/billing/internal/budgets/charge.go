@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/decimal"
+	"tollgate/engine/machine"
 )
 
 // Refusal is the limit that refuses a charge, or the node, where that is frozen or archived.
@@ -152,16 +153,11 @@ func (l *Limit) admit(sum, held decimal.Exact, now int64, full bool) engine.Outc
 	return engine.OutcomeDone
 }
 
-// taking is a limit that takes of a charge.
-type taking struct {
-	row    uint32
-	amount decimal.Exact
-}
-
 // Ask is Plan of one charge, which Charge may count next. A refusal is nil where there is none.
 func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o engine.Outcome) {
 	refuse := func(r Refusal, o engine.Outcome) (*Refusal, engine.Outcome) { return &r, o }
 	f.takings, f.visited = f.takings[:0], 0
+	var room decimal.Exact
 	for at := node; at != 0; {
 		n := f.nodes.Read(at)
 		switch {
@@ -173,11 +169,13 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			f.visited++
-			if amount, takes := l.takes(c); takes {
-				if o = l.admit(amount, l.Held, now, false); o != engine.OutcomeDone {
-					return refuse(f.refusal(row, l.Held, now), o)
+			if amount := l.amount(c, &room); amount != nil {
+				if now >= l.End || !decimal.Within(l.Max, &l.Used, &l.Held, amount) {
+					if o = l.admit(*amount, l.Held, now, false); o != engine.OutcomeDone {
+						return refuse(f.refusal(row, l.Held, now), o)
+					}
 				}
-				f.takings = append(f.takings, taking{row, amount})
+				f.takings = append(f.takings, row)
 			}
 			row = l.Next
 		}
@@ -284,8 +282,8 @@ func (f *Forest) Charge(
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			f.visited++
-			if amount, takes := l.takes(c); takes {
-				f.takings = append(f.takings, taking{row, amount})
+			if _, takes := l.takes(c); takes {
+				f.takings = append(f.takings, row)
 			}
 			row = l.Next
 		}
@@ -295,10 +293,11 @@ func (f *Forest) Charge(
 	k.At, k.Limits = now, k.Limits[:0]
 	lock := f.Lock(f.nodes.Read(node).Env)
 	lock.Lock()
-	for i := range f.takings {
-		row, amount := f.takings[i].row, f.takings[i].amount
+	var room decimal.Exact
+	for _, row := range f.takings {
 		l := f.roll(row, now)
-		l.Used, _ = l.Used.Add(amount)
+		amount := l.amount(c, &room)
+		l.Used, _ = l.Used.Add(*amount)
 		l.Touched = true
 		if !asked {
 			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
@@ -328,8 +327,8 @@ func (l *Limit) over(more decimal.Exact) bool {
 // fold mixes what a limit has counted into the hash.
 func (l *Limit) fold(t *accounts.Tx, row uint32) {
 	used, held := l.Used.Words(), l.Held.Words()
-	t.Fold(uint64(row)<<32 ^ used[0] ^ used[1]<<1)
-	t.Fold(uint64(l.Start) ^ held[0] ^ held[1]<<1)
+	hash := machine.Fold(t.Hash, uint64(row)<<32^used[0]^used[1]<<1)
+	t.Hash = machine.Fold(hash, uint64(l.Start)^held[0]^held[1]<<1)
 }
 
 // reached is the highest threshold that the limit's use has come to; 0: none.

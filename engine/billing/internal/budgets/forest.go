@@ -28,9 +28,10 @@ type Forest struct {
 	Lists
 
 	// What follows is rebuilt at restore.
-	seed       maphash.Seed
-	byKey      *page.Index
-	byCustomer *page.Index
+	seed  maphash.Seed
+	byKey *page.Index
+	// owned leads from customers to their own nodes.
+	owned rows.Links
 	// of are the nodes and zones of environments, by number.
 	of rows.Series[*environment]
 	// places are those of held items in their environments' over.
@@ -40,7 +41,7 @@ type Forest struct {
 	locks   [locks]lock
 
 	// takings are the limits that take of the charge that Apply is at, visited how many it looked at.
-	takings []taking
+	takings []uint32
 	visited int
 }
 
@@ -72,7 +73,7 @@ type lock struct {
 // Open makes the tables.
 func (f *Forest) Open(store *page.Store) {
 	f.seed = maphash.MakeSeed()
-	f.byKey, f.byCustomer = page.NewIndex(), page.NewIndex()
+	f.byKey = page.NewIndex()
 	f.nodes = page.NewTable(store, accounts.TableBudgets, NodeCodec)
 	f.keys = page.NewTable(store, accounts.TableBudgetKeys, rows.TextCodec)
 	f.names = page.NewTable(store, accounts.TableBudgetNames, rows.TextCodec)
@@ -120,8 +121,6 @@ func (f *Forest) keyHash(env uint32, key []byte) uint64 {
 	return machine.Fold(maphash.Bytes(f.seed, key), uint64(env))
 }
 
-func customerHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
-
 func itemHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
 
 // Named finds a node by the caller's key; 0 when there is none. It allocates nothing.
@@ -132,11 +131,7 @@ func (f *Forest) Named(env uint32, key []byte) uint32 {
 }
 
 // Own is the node of a customer; 0 when it has none. It allocates nothing.
-func (f *Forest) Own(customer uint32) uint32 {
-	return f.byCustomer.Find(customerHash(customer), func(row uint32) bool {
-		return f.nodes.Read(row).Customer == customer
-	})
-}
+func (f *Forest) Own(customer uint32) uint32 { return f.owned.At(customer) }
 
 // Key is the caller's key of a node.
 func (f *Forest) Key(row uint32) string { return f.keys.Read(row).Data }
@@ -164,7 +159,7 @@ func (f *Forest) Reindex(owns func(customer uint32)) {
 		e.nodes = append(e.nodes, row)
 		f.byKey.Insert(f.keyHash(n.Env, []byte(f.Key(row))), row)
 		if n.Customer != 0 {
-			f.byCustomer.Insert(customerHash(n.Customer), row)
+			f.owned.Set(n.Customer, row)
 			owns(n.Customer)
 		}
 	}

@@ -62,18 +62,18 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o en
 		p.row = f.addNode(c.Env, c.Key, p.parent, w.Now)
 	}
 	if p.left != 0 {
-		f.byCustomer.Remove(customerHash(w.Customer), p.left)
+		f.owned.Set(w.Customer, 0)
 		f.nodes.Write(p.left).Customer = 0
 	}
 	n := f.nodes.Write(p.row)
 	n.ModifiedAt = w.Now
 	if before = n.Customer; before != w.Customer {
 		if before != 0 {
-			f.byCustomer.Remove(customerHash(before), p.row)
+			f.owned.Set(before, 0)
 		}
 		n.Customer = w.Customer
 		if n.Customer != 0 {
-			f.byCustomer.Insert(customerHash(n.Customer), p.row)
+			f.owned.Set(n.Customer, p.row)
 		}
 	}
 	f.names.Write(p.row).Data = c.Name

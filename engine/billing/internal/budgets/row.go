@@ -118,6 +118,21 @@ func (l *limitKey) takes(c *Charge) (amount decimal.Exact, takes bool) {
 	return c.Cost.Exact(), true
 }
 
+// amount is takes where the amount may stay where it is, or lie in room; nil: nothing.
+func (l *limitKey) amount(c *Charge, room *decimal.Exact) *decimal.Exact {
+	if l.Of == MeasurePrice && l.Feature == 0 {
+		if l.Currency == c.Currency {
+			return &c.Price
+		}
+		return nil
+	}
+	var takes bool
+	if *room, takes = l.takes(c); takes {
+		return room
+	}
+	return nil
+}
+
 // used is what counts at an instant: nothing once the window is over.
 func (l *Limit) used(now int64) decimal.Exact {
 	if now >= l.End {
