@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -20,6 +21,7 @@ var codecCalls = map[class]string{
 //	//schema:split head body 5  two methods more, of the fields before and from number 5 on
 //	//schema:quick     one more that decodes the usual form without a loop
 //	//schema:straight  one more that encodes without a Codec; items of its lists have it, too
+//	//schema:straight parts  the same for each part of a struct that is split
 //	//schema:details   also where the struct has no field yet
 //
 // A hand-written method bounds is called at the end.
@@ -153,8 +155,22 @@ var straightWrites = map[class]string{
 
 // straight writes an encoder that keeps the bytes in registers.
 func (o *output) straight(t *typ, fields []field) {
-	o.line("// append appends the fields as Fields encodes them.")
-	o.line("func (v *%s) append(dst []byte) []byte {", t.name)
+	parts := map[string][]field{"append": fields}
+	if split := t.directive("split"); len(t.directive("straight")) > 1 {
+		at := slices.IndexFunc(fields, func(f field) bool { return strconv.Itoa(f.Wire) == split[3] })
+		parts = map[string][]field{
+			"append" + exported(split[1]): fields[:at], "append" + exported(split[2]): fields[at:],
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		o.line("// %s appends the fields as Fields encodes them.", name)
+		o.line("func (v *%s) %s(dst []byte) []byte {", t.name, name)
+		o.straightly(t, parts[name])
+	}
+}
+
+// straightly writes the rest of such an encoder.
+func (o *output) straightly(t *typ, fields []field) {
 	for _, f := range fields {
 		write, known := straightWrites[f.class]
 		if !known || f.class == isList && f.of.directive("straight") == nil {

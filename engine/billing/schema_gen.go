@@ -530,6 +530,38 @@ func (v *RecordUsage) quick(src []byte) bool {
 	return at == len(q)
 }
 
+// appendBody appends the fields as Fields encodes them.
+func (v *RecordUsage) appendBody(dst []byte) []byte {
+	dst = wire.AppendBlob(dst, 5, v.KeyText)
+	dst = wire.AppendBlob(dst, 6, v.Customer)
+	dst = wire.AppendID(dst, 7, &v.CustomerID)
+	dst = wire.AppendBlob(dst, 8, v.EventName)
+	dst = wire.AppendBlob(dst, 9, v.FeatureKey)
+	dst = wire.AppendID(dst, 10, &v.FeatureID)
+	dst = wire.AppendDecimal(dst, 11, v.Units)
+	dst = wire.AppendInt(dst, 12, v.OccurredAt)
+	dst = wire.AppendDecimal(dst, 13, v.Cost)
+	dst = wire.AppendBool(dst, 14, v.HasCost)
+	dst = wire.AppendID(dst, 15, &v.SubscriptionID)
+	dst = wire.AppendID(dst, 16, &v.EntitlementID)
+	dst = wire.AppendID(dst, 17, &v.InvoiceID)
+	dst = wire.AppendBlob(dst, 18, v.FlowID)
+	dst = wire.AppendBlob(dst, 19, v.Meta)
+	dst = wire.AppendBlob(dst, 20, v.Budget)
+	dst = wire.AppendUint(dst, 21, uint64(v.KeyBudget))
+	dst = wire.AppendUint(dst, 22, uint64(v.Bindings))
+	return dst
+}
+
+// appendHead appends the fields as Fields encodes them.
+func (v *RecordUsage) appendHead(dst []byte) []byte {
+	dst = wire.AppendUint(dst, 1, uint64(v.Env))
+	dst = wire.AppendID(dst, 2, &v.Key)
+	dst = wire.AppendUint(dst, 3, uint64(v.Attempt))
+	dst = wire.AppendUint(dst, 4, uint64(v.Fingerprint))
+	return dst
+}
+
 // Fields implements wire.Fielder.
 func (v *ReleaseReservation) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)

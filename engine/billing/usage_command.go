@@ -20,6 +20,7 @@ import (
 //schema:described client EventRequest
 //schema:split head body 5
 //schema:quick
+//schema:straight parts
 type RecordUsage struct {
 	Env uint32 `wire:"1"`
 	// Key is the first 128 bits of SHA-256 over (environment number, idempotency key): UsageKey.
@@ -89,18 +90,12 @@ func (c *RecordUsage) Seal(dst []byte) []byte {
 	// The body is encoded first, in place except for the head, whose length depends on it.
 	start, bindings := len(dst), c.Bindings
 	c.Bindings = 0
-	w := wire.NewEncoder(dst)
-	c.body(&w)
-	dst = w.Encoded()
+	dst = c.appendBody(dst)
 	c.Fingerprint = uint32(xxhash.Sum64(dst[start:]) >> (64 - fingerprintBits))
 	c.Bindings = bindings
-	w = wire.NewEncoder(dst)
-	wire.Uint(&w, 22, &c.Bindings) // the last field
-	dst = w.Encoded()
+	dst = wire.AppendUint(dst, 22, uint64(c.Bindings)) // the last field
 	bodyEnd := len(dst)
-	w = wire.NewEncoder(dst)
-	c.head(&w)
-	dst = w.Encoded()
+	dst = c.appendHead(dst)
 	rotate(dst[start:], bodyEnd-start)
 	return dst
 }
