@@ -26,8 +26,11 @@ func (s *Directory) Reschedule(e *Environment, row uint32, at int64) {
 
 // RescheduleHold sets the instant when a reservation expires.
 func (s *Directory) RescheduleHold(e *Environment, row uint32, at int64) {
+	before := e.HoldDues.First().At
 	e.HoldDues.Set(&s.Schedule.holds, row, at)
-	s.Requeue(e)
+	if e.HoldDues.First().At != before {
+		s.Requeue(e)
+	}
 }
 
 // Requeue updates an environment's next instant after one of its rows or its clock moved.
