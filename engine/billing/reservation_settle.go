@@ -102,7 +102,7 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 		if v.State != holds.ReservationOpen || v.ID != c.ID {
 			continue
 		}
-		lines = s.holds.NearItem(lines, v)
+		lines = s.holds.NearCustomer(s.holds.NearItem(lines, v), v.Customer)
 		lines = append(lines, prefetch.Of(s.Customers.Read(v.Customer)))
 		if c.EventKey != "" {
 			lines = append(lines, prefetch.Of(s.keys.Near(s.keys.Hash(c.Key))))
@@ -120,6 +120,7 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 		if at := s.holds.SubscriptionOf(list[i].own.row); at != 0 {
 			b := s.Subscriptions.Read(at)
 			lines = append(lines, prefetch.Of(b), prefetch.Of(&b.PeriodEnd))
+			lines = s.holds.NearTotals(lines, s.holds.Rows.Read(list[i].own.row).Customer)
 		}
 	}
 	prefetch.Lines(lines)

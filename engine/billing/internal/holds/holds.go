@@ -9,7 +9,6 @@ import (
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
-	"tollgate/engine/machine"
 	"tollgate/engine/page"
 )
 
@@ -30,11 +29,12 @@ type Holds struct {
 	// byKey and byEvent are for Apply alone. byEvent has the rows of Taken keys.
 	byKey, byEvent *page.Index
 
-	// What follows is not state. Rows of holders are not used again, those of totals are.
-	holders    *page.Table[holder]
-	byCustomer *page.Index
-	totals     *page.Table[total]
-	freeTotal  uint32
+	// What follows is not state. Rows of holders are not used again, those of totals are. holding leads
+	// from customers to their holders.
+	holders   *page.Table[holder]
+	holding   rows.Links
+	totals    *page.Table[total]
+	freeTotal uint32
 	room       []byte // in which SetWords encodes
 }
 
@@ -62,7 +62,10 @@ type holder struct {
 	customer          uint32 // never changes
 	first, last, open uint32 // the open ones, by the instant of expiry, and how many
 	newest            uint32 // of all that are kept
-	totals            uint32 // what the open ones hold
+	// one and totals are what the open ones hold. Most hold of one subject: with it a holder is a
+	// cache line.
+	totals uint32
+	one    total
 }
 
 // total is what a customer's open reservations hold of a feature of a subscription, or of the
@@ -88,8 +91,7 @@ func (h *Holds) Open(b *book.Book) {
 	h.Rows = page.NewTable(b.Store, accounts.TableHolds, HoldCodec)
 	h.Items = page.NewTable(b.Store, accounts.TableHoldItems, ItemCodec)
 	h.Texts = page.NewTable(b.Store, accounts.TableHoldTexts, rows.TextCodec)
-	h.byID, h.byKey, h.byCustomer = page.NewIndex(), page.NewIndex(), page.NewIndex()
-	h.byEvent = page.NewIndex()
+	h.byID, h.byKey, h.byEvent = page.NewIndex(), page.NewIndex(), page.NewIndex()
 	h.holders = page.NewTable(page.NewStore(), 0, page.Codec[holder]{})
 	h.totals = page.NewTable(page.NewStore(), 0, page.Codec[total]{})
 }
@@ -98,17 +100,11 @@ func (h *Holds) Open(b *book.Book) {
 func (h *Holds) Bytes() uint64 {
 	return h.Rows.Bytes() + h.Items.Bytes() + h.Texts.Bytes() + h.byID.Bytes() + h.byKey.Bytes() +
 		h.byEvent.Bytes() +
-		h.holders.Bytes() + h.totals.Bytes() + h.byCustomer.Bytes()
+		h.holders.Bytes() + h.totals.Bytes() + h.holding.Bytes()
 }
-
-func rowHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
 
 // holderOf finds what is known of a customer; 0 where it never had a reservation.
-func (h *Holds) holderOf(customer uint32) uint32 {
-	return h.byCustomer.Find(rowHash(customer), func(row uint32) bool {
-		return h.holders.Read(row).customer == customer
-	})
-}
+func (h *Holds) holderOf(customer uint32) uint32 { return h.holding.At(customer) }
 
 // Find finds a reservation of an environment by its id, and whose it is; 0 where there is none. The
 // row may be another's once its customer's lock is taken: read it with At.
@@ -274,13 +270,15 @@ func (h *Holds) held(customer uint32, of subject, now int64) (sum decimal.Decima
 		return sum
 	}
 	k := h.holders.Read(at)
-	for row := k.totals; row != 0; {
-		t := h.totals.Read(row)
-		if t.of() == of {
-			sum = t.held
-			break
+	if t := &k.one; t.items > 0 && t.of() == of {
+		sum = t.held
+	} else {
+		for row := k.totals; row != 0; row = t.next {
+			if t = h.totals.Read(row); t.of() == of {
+				sum = t.held
+				break
+			}
 		}
-		row = t.next
 	}
 	if sum.IsZero() {
 		return sum

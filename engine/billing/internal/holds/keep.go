@@ -202,7 +202,7 @@ func (h *Holds) holder(customer uint32) *holder {
 	}
 	row, k := h.holders.Append()
 	k.customer = customer
-	h.byCustomer.Insert(rowHash(customer), row)
+	h.holding.Set(customer, row)
 	return k
 }
 
@@ -307,6 +307,12 @@ func (h *Holds) count(k *holder, i *Item, by int64) {
 }
 
 func (h *Holds) add(k *holder, p part, by int64) {
+	if k.one.items > 0 && k.one.of() == p.of {
+		if k.one.held = sums.Of(k.one.held, p.held); !k.one.has(by) {
+			k.one = total{}
+		}
+		return
+	}
 	previous := uint32(0)
 	for row := k.totals; row != 0; {
 		t := h.totals.Write(row)
@@ -314,8 +320,7 @@ func (h *Holds) add(k *holder, p part, by int64) {
 			previous, row = row, t.next
 			continue
 		}
-		t.held = sums.Of(t.held, p.held)
-		if t.items = uint32(int64(t.items) + by); t.items > 0 {
+		if t.held = sums.Of(t.held, p.held); t.has(by) {
 			return
 		}
 		if previous == 0 {
@@ -327,17 +332,28 @@ func (h *Holds) add(k *holder, p part, by int64) {
 		h.freeTotal = row
 		return
 	}
+	added := total{
+		subscription: p.of.subscription, feature: p.of.feature, pool: p.of.pool,
+		held: p.held, items: 1,
+	}
+	if k.one.items == 0 {
+		k.one = added
+		return
+	}
 	row := h.freeTotal
 	if row != 0 {
 		h.freeTotal = h.totals.Read(row).next
 	} else {
 		row, _ = h.totals.Append()
 	}
-	*h.totals.Write(row) = total{
-		subscription: p.of.subscription, feature: p.of.feature, pool: p.of.pool,
-		held: p.held, items: 1, next: k.totals,
-	}
-	k.totals = row
+	added.next, k.totals = k.totals, row
+	*h.totals.Write(row) = added
+}
+
+// has counts an item more, or with -1 less, and reports whether there is one left.
+func (t *total) has(by int64) bool {
+	t.items = uint32(int64(t.items) + by)
+	return t.items > 0
 }
 
 // fold mixes what became of a reservation into the rolling hash.

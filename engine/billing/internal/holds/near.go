@@ -8,7 +8,7 @@ import "tollgate/engine/prefetch"
 // NewLines bounds what NearNew appends, FoundLines what each of the others does and a little more.
 const (
 	NewLines   = 2
-	FoundLines = 4
+	FoundLines = 5
 )
 
 // NearNew appends what Keyed and Add of a reservation begin with.
@@ -19,12 +19,12 @@ func (h *Holds) NearNew(lines []prefetch.Address, id, key *[16]byte) []prefetch.
 
 // NearCustomer appends what leads to a customer's reservations.
 func (h *Holds) NearCustomer(lines []prefetch.Address, customer uint32) []prefetch.Address {
-	return append(lines, prefetch.Of(h.byCustomer.Near(rowHash(customer))))
+	return append(lines, h.holding.Near(customer))
 }
 
 // NearTotals appends what is known of a customer who has, or had, a reservation.
 func (h *Holds) NearTotals(lines []prefetch.Address, customer uint32) []prefetch.Address {
-	row := h.byCustomer.Guess(rowHash(customer))
+	row := h.holderOf(customer)
 	if row == 0 {
 		return lines
 	}
