@@ -35,8 +35,9 @@ func BenchmarkReservation(b *testing.B) {
 		return engine.Record{Kind: billing.KindRecordUsage, Payload: c.Seal(nil)}
 	}
 	reserve := func(n int) engine.Record {
-		return engine.Record{Kind: billing.KindReserve, Payload: wire.Encode(nil,
-			enginetest.Reservation(fmt.Sprint(n), customer(), "output-tokens", 3))}
+		c := enginetest.Reservation(fmt.Sprint(n), customer(), "output-tokens", 3)
+		c.Body = rand.Uint64() // a hash, as servers send it
+		return engine.Record{Kind: billing.KindReserve, Payload: wire.Encode(nil, c)}
 	}
 	settle := func(n int) engine.Record {
 		return engine.Record{Kind: billing.KindSettleReservation, Payload: wire.Encode(nil,
@@ -99,7 +100,7 @@ func BenchmarkBudgetedPairs(b *testing.B) {
 				for i := n; i < n+each; i++ {
 					name := fmt.Sprint(customers, "-", i)
 					c := enginetest.Reservation(name, customerName(i%customers), "output-tokens", 1)
-					c.Items[0].Units = units
+					c.Items[0].Units, c.Body = units, rand.Uint64()
 					reserves = append(reserves, engine.Record{
 						Kind: billing.KindReserve, Payload: wire.Encode(nil, c),
 					})

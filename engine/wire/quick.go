@@ -44,7 +44,7 @@ func (q Quick) eight(at int) uint64 {
 	return binary.LittleEndian.Uint64(room[:])
 }
 
-// Uint reads a varint of up to eight bytes in its shortest form, from 1 to limit.
+// Uint reads a varint in its shortest form, from 1 to limit.
 func (q Quick) Uint(at int, limit uint64) (v uint64, next int) {
 	if uint(at) < uint(len(q)) && q[at] < 0x80 {
 		v = uint64(q[at])
@@ -60,15 +60,24 @@ func (q Quick) long(at int, limit uint64) (v uint64, next int) {
 	}
 	x := q.eight(at)
 	last := ^x & 0x8080808080808080
+	if last == 0 {
+		return q.longest(at, limit)
+	}
 	last &= -last // the upper bit of the last byte
 	length := bits.TrailingZeros64(last)/8 + 1
 	x &= last - 1
-	good := last != 0 && x>>(8*(length-1)) != 0
+	good := x>>(8*(length-1)) != 0
 	// Seven bits of each byte, joined in three steps.
 	x = x&0x007f007f007f007f | x&0x7f007f007f007f00>>1
 	x = x&0x00003fff00003fff | x&0x3fff00003fff0000>>2
 	x = x&0x0fffffff | x&0x0fffffff00000000>>4
 	return x, q.next(good && x <= limit, at+length)
+}
+
+// longest is Uint of more than eight bytes: a hash has nine or ten.
+func (q Quick) longest(at int, limit uint64) (v uint64, next int) {
+	v, n := binary.Uvarint(q[at:])
+	return v, q.next(n > 0 && q[at+n-1] != 0 && v <= limit, at+n)
 }
 
 // Int reads a zigzag varint.
