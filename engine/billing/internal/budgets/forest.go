@@ -81,9 +81,7 @@ func (f *Forest) Open(store *page.Store) {
 	f.windows = page.NewTable(store, accounts.TableBudgetWindows, ClosedCodec)
 	f.zones = page.NewTable(store, accounts.TableBudgetZones, rows.TextCodec)
 	f.tallies = page.NewTable(store, accounts.TableBudgetTallies, TallyCodec)
-	f.items = heldItems{
-		page.NewTable(store, accounts.TableBudgetHeld, ItemCodec), page.NewIndex(),
-	}
+	f.items.Table = page.NewTable(store, accounts.TableBudgetHeld, ItemCodec)
 }
 
 // Lock guards the budgets of an environment.
@@ -120,8 +118,6 @@ type zoneText struct {
 func (f *Forest) keyHash(env uint32, key []byte) uint64 {
 	return machine.Fold(maphash.Bytes(f.seed, key), uint64(env))
 }
-
-func itemHash(row uint32) uint64 { return machine.Fold(0, uint64(row)) }
 
 // Named finds a node by the caller's key; 0 when there is none. It allocates nothing.
 func (f *Forest) Named(env uint32, key []byte) uint32 {
@@ -165,7 +161,7 @@ func (f *Forest) Reindex(owns func(customer uint32)) {
 	}
 	for row, x := range f.items.All() {
 		if x.Node != 0 {
-			f.items.by.Insert(itemHash(x.Of), row)
+			f.items.by.Set(x.Of, row)
 		}
 	}
 }

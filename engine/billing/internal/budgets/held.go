@@ -27,7 +27,7 @@ func (f *Forest) Hold(t *accounts.Tx, item, node uint32, c *Charge, over int64) 
 		row, _ = f.items.Append()
 	}
 	*f.items.Write(row) = Item{Charge: *c, Node: node, Of: item}
-	f.items.by.Insert(itemHash(item), row)
+	f.items.by.Set(item, row)
 	f.in(env).over.Set(&f.places, row, over)
 	f.tally(node, c)
 	f.addHeld(t, node, *c)
@@ -44,7 +44,7 @@ func (f *Forest) Release(t *accounts.Tx, item uint32) {
 	lock := f.Lock(env)
 	lock.Lock()
 	defer lock.Unlock()
-	f.items.by.Remove(itemHash(item), row)
+	f.items.by.Set(item, 0)
 	f.in(env).over.Set(&f.places, row, rows.Never)
 	*f.items.Write(row) = Item{Of: f.FreeItem}
 	f.FreeItem = row
@@ -85,6 +85,14 @@ func overdue(f *Forest, row uint32, now int64) (sum decimal.Exact) {
 	return sum
 }
 
+// HolderOf is the node at which an item of a hold holds something; 0: at none.
+func (f *Forest) HolderOf(item uint32) (node uint32) {
+	if row := f.items.row(item); row != 0 {
+		node = f.items.Read(row).Node
+	}
+	return node
+}
+
 // HeldBy is what an item of a hold holds, and the node at which; 0: nothing.
 func (f *Forest) HeldBy(item uint32) (node uint32, c Charge) {
 	row := f.items.row(item)
@@ -98,16 +106,11 @@ func (f *Forest) HeldBy(item uint32) (node uint32, c Charge) {
 // heldItems are what holds' items hold, found by the items' own rows.
 type heldItems struct {
 	*page.Table[Item]
-	by *page.Index
+	by rows.Links
 }
 
 // row finds what an item of a hold holds; 0: nothing.
-func (x *heldItems) row(item uint32) uint32 {
-	if x.by.Len() == 0 {
-		return 0
-	}
-	return x.by.Find(itemHash(item), func(row uint32) bool { return x.Read(row).Of == item })
-}
+func (x *heldItems) row(item uint32) uint32 { return x.by.At(item) }
 
 // tally adds a charge to what is held at a node. A tally of nothing has no row.
 func (f *Forest) tally(node uint32, c *Charge) {
