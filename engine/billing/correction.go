@@ -61,8 +61,12 @@ func (c *VoidUsage) apply(t *turn) engine.Outcome {
 	if outcome = k.uncharge(t, true, delta, decimal.Decimal{}); outcome != engine.OutcomeDone {
 		return outcome
 	}
+	made := correctionEntry{Reason: c.Reason, Delta: delta, Original: k.original}
+	if _, ok := k.reprice(t.state, journal.KindVoid, &made, nil); !ok {
+		return engine.OutcomeOverflow
+	}
 	k.voidedAt, k.units = k.now, decimal.Decimal{}
-	t.correct(k, journal.KindVoid, correctionEntry{Reason: c.Reason, Delta: delta})
+	t.correct(k, journal.KindVoid, made)
 	return engine.OutcomeDone
 }
 
@@ -98,7 +102,7 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 	made := correctionEntry{
 		Reason: c.Reason, Delta: delta, Units: c.Units, Original: k.original,
 	}
-	cost, ok := t.costChange(journal.KindAmend, &made, &k.usage)
+	cost, ok := k.reprice(t.state, journal.KindAmend, &made, nil)
 	if !ok {
 		return engine.OutcomeOverflow
 	}
@@ -134,7 +138,9 @@ type correction struct {
 // correcting is a correction that is being applied.
 type correcting struct {
 	correction
-	stored   bool
+	stored bool
+	// text is what the corrections so far have left of its credits, budgets and cost.
+	text     credits.DrawList
 	row      uint32
 	owner    uint32
 	now      int64
@@ -185,6 +191,7 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	k.stored = k.row != 0 && t.corrections.Read(k.row).event == ref.Index
 	if k.stored {
 		k.correction = *t.corrections.Read(k.row)
+		rows.DecodeText(t.correctionDraws.Read(k.row).Data, &k.text)
 	} else {
 		k.correction = correction{
 			key: *key, units: k.usage.Units, stamp: t.Stamp, event: ref.Index,
@@ -290,9 +297,7 @@ func (k *correcting) uncharge(
 ) (outcome engine.Outcome) {
 	counted := k.original.Budget
 	if k.stored {
-		var list credits.DrawList
-		rows.DecodeText(t.correctionDraws.Read(k.row).Data, &list)
-		counted = list.Budget
+		counted = k.text.Budget
 	}
 	k.budget, outcome = t.budgets.PlanCorrection(&t.Runner, &charging.Correcting{
 		Env: k.env.Number, Customer: k.owner, Counted: counted, Now: k.now, Void: void,
@@ -329,6 +334,7 @@ func (t *turn) correct(k *correcting, kind journal.Kind, entry correctionEntry) 
 	if k.budget != nil {
 		list.Budget = t.budgets.Correct(&t.Runner, k.budget)
 	}
+	list.Cost, list.HasCost = entry.Cost, entry.HasCost
 	t.correctionDraws.Write(k.row).Data = string(wire.Encode(nil, &list))
 	t.expireCorrections()
 	t.FoldDecimal(k.units)
@@ -397,6 +403,11 @@ type correctionEntry struct {
 	// DrawList).
 	Covered decimal.Decimal `wire:"9"`
 	Draws   []byte          `wire:"10"`
+	// HasCost is set where a settlement has stated what the event costs the provider, now or in a
+	// correction before. Cost is all of it, CostChange the change; else they follow from Original.
+	HasCost    bool            `wire:"11"`
+	Cost       decimal.Decimal `wire:"12"`
+	CostChange decimal.Decimal `wire:"13"`
 }
 
 // FindUsage finds a recorded usage event in the journal by its key. An event whose key was dropped
@@ -446,13 +457,12 @@ func (r *UsageRef) OccurredAt() int64 {
 // drawsOf returns the credits that an event has burnt, as of its newest correction.
 func (t *turn) drawsOf(k *correcting) (was credits.Burnt) {
 	was = credits.Burnt{Units: k.units, Paid: k.original.Covered}
-	data := string(k.original.Draws)
 	if k.stored {
-		was.Paid = t.corrections.Read(k.row).covered
-		data = t.correctionDraws.Read(k.row).Data
+		was.Paid, was.Draws = k.covered, k.text.Draws
+		return was
 	}
 	var list credits.DrawList
-	rows.DecodeText(data, &list)
+	rows.DecodeText(string(k.original.Draws), &list)
 	was.Draws = list.Draws
 	return was
 }

@@ -24,11 +24,14 @@ func (s *state) correctedCost(
 
 // costChange returns how much a correction changes the provider's cost of an event. A void removes
 // all of it. An amendment changes a computed cost, at the cost per unit of the event's time, and
-// keeps a cost that the caller stated. It returns false if the cost leaves the range of exact
-// numbers.
+// keeps a cost that the caller stated. What a settlement has stated is in the entry. It returns
+// false if the cost leaves the range of exact numbers.
 func (s *state) costChange(
 	kind journal.Kind, k *correctionEntry, c *RecordUsage,
 ) (change decimal.Decimal, ok bool) {
+	if k.HasCost {
+		return k.CostChange, true
+	}
 	if !k.Original.HasCost {
 		return change, true
 	}
@@ -48,6 +51,40 @@ func (s *state) costChange(
 		}
 	}
 	return now.Sub(was)
+}
+
+// reprice is costChange of a correction that is being applied, to the cost that a settlement
+// states, if it does: stated. That is in the entry, as it is in those of later corrections.
+func (k *correcting) reprice(
+	s *state, kind journal.Kind, entry *correctionEntry, stated *decimal.Decimal,
+) (change decimal.Decimal, ok bool) {
+	if stated == nil && !k.text.HasCost {
+		return s.costChange(kind, entry, &k.usage)
+	}
+	was, ok := k.cost(s)
+	if !ok {
+		return change, false
+	}
+	switch entry.Cost = was; {
+	case kind == journal.KindVoid:
+		entry.Cost = decimal.Decimal{}
+	case stated != nil:
+		entry.Cost = *stated
+	}
+	entry.HasCost = true
+	entry.CostChange, ok = entry.Cost.Sub(was)
+	return entry.CostChange, ok
+}
+
+// cost returns what an event costs the provider, after its corrections so far.
+func (k *correcting) cost(s *state) (cost decimal.Decimal, ok bool) {
+	switch {
+	case k.text.HasCost:
+		return k.text.Cost, true
+	case !k.original.HasCost || k.voidedAt != 0:
+		return cost, true
+	}
+	return costOf(&k.original, &k.usage, s.unitCost(&k.original, &k.usage), k.units)
 }
 
 // costOf returns the cost of an event with a number of units.

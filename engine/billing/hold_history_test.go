@@ -294,13 +294,17 @@ func (h *heldHistory) Correct(*rapid.T) {
 		if r.Outcome.Refused() {
 			return
 		}
-		h.amends(e, without(units, e.units))
+		h.amends(e, without(units, e.units), nil)
 	}
 }
 
-// amends changes an event by so many units. It gives back no more than it has counted.
-func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal) {
+// amends changes an event by so many units, and to a cost that is stated. It gives back no more
+// than it has counted.
+func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal, stated *decimal.Decimal) {
 	more, before := added(e.feature, h.billed(e.customer, e.feature), delta), e.cost
+	if stated != nil {
+		e.cost, e.stated = *stated, true
+	}
 	if e.units = plus(e.units, delta); !e.stated && e.feature == "lines" {
 		e.cost = times(e.units, decimal.MustParse("0.25"))
 	}
@@ -426,11 +430,11 @@ func (h *heldHistory) Settle(*rapid.T) {
 	for i := range held.view.Items {
 		was, is := &before.Items[i], &held.view.Items[i]
 		delta := without(is.Settled, was.Settled)
-		if delta.IsZero() {
+		if billed {
+			h.amend(key, is, delta, c)
 			continue
 		}
-		if billed {
-			h.amend(key, is.FeatureKey, delta)
+		if delta.IsZero() {
 			continue
 		}
 		e := heldEvent{customer: held.customer, of: key, stated: true}
@@ -459,20 +463,42 @@ func (h *heldHistory) heldAt(held *heldReservation) string {
 	return h.own(held.customer)
 }
 
-// amend changes the newest event of a reservation's feature.
-func (h *heldHistory) amend(key, feature string, delta decimal.Decimal) {
-	for n := h.made; n > 0; n-- {
-		e := h.events[fmt.Sprint("billed", n)]
-		if e == nil || e.of != key || e.feature != feature {
-			continue
+// amend changes the newest event of a reservation's feature, as its late settlement does.
+func (h *heldHistory) amend(
+	key string, is *billing.ReservationItemView, delta decimal.Decimal, c *billing.SettleReservation,
+) {
+	e, stated := h.newest(key, is.FeatureKey), (*decimal.Decimal)(nil)
+	for i := range c.Items {
+		s := &c.Items[i]
+		if s.FeatureKey == is.FeatureKey && s.HasCost && !s.Units.Less(is.Settled) {
+			stated = &s.Cost // of a part that takes back nothing
 		}
-		h.amends(e, delta)
-		if feature == "calls" && delta.Sign() > 0 {
-			h.overrun[e.customer] = plus(h.overrun[e.customer], delta)
+	}
+	if h.holds[key].view.Recorded {
+		stated = nil
+		if e != nil && e.stated {
+			stated = new(decimal.Decimal) // the other event has it
 		}
+	}
+	if delta.IsZero() && (stated == nil || e == nil) {
 		return
 	}
-	h.Fatalf("%s was not billed %s", key, feature)
+	require.NotNil(h, e, "%s was not billed %s", key, is.FeatureKey)
+	h.amends(e, delta, stated)
+	if e.feature == "calls" && delta.Sign() > 0 {
+		h.overrun[e.customer] = plus(h.overrun[e.customer], delta)
+	}
+}
+
+// newest is the event by which a reservation's expiry has billed a feature; nil: there is none.
+func (h *heldHistory) newest(key, feature string) *heldEvent {
+	for n := h.made; n > 0; n-- {
+		e := h.events[fmt.Sprint("billed", n)]
+		if e != nil && e.of == key && e.feature == feature {
+			return e
+		}
+	}
+	return nil
 }
 
 // Extend makes a reservation hold more, or for longer.

@@ -230,6 +230,9 @@ func (c *SettleReservation) amend(
 	for i := range h.items {
 		changed = changed || totals[i] != h.items[i].Settled
 	}
+	for j := range c.Items {
+		changed = changed || c.Items[j].HasCost
+	}
 	if outcome == engine.OutcomeDuplicate {
 		totals, h.words.Event, h.words.Recorded = nil, c.EventKey, true
 	}
@@ -293,7 +296,8 @@ func (c *SettleReservation) correct(
 			if try {
 				h.overran(i, delta, sums.Remaining(delta, k.fits(t, delta)))
 			}
-			if outcome := h.amendEvent(t, k, delta, try); outcome != engine.OutcomeDone {
+			cost := c.states(h, k, i, totals)
+			if outcome := h.amendEvent(t, k, delta, cost, try); outcome != engine.OutcomeDone {
 				return outcome
 			}
 		}
@@ -378,7 +382,8 @@ func (c *SettleReservation) targets(
 		switch {
 		case targets[i].Sign() < 0:
 			return targets, settled, engine.OutcomeSettledMore
-		case targets[i] == k.units, settled[i] == was && k.voidedAt != 0,
+		case targets[i] == k.units && !k.reprices(t, c.states(h, k, i, totals)),
+			settled[i] == was && k.voidedAt != 0,
 			c.Partial && targets[i].Less(k.units): // a part takes nothing back
 			amended[i] = nil
 		case k.voidedAt != 0:
@@ -386,6 +391,33 @@ func (c *SettleReservation) targets(
 		}
 	}
 	return targets, settled, engine.OutcomeDone
+}
+
+// states returns what an event is to cost the provider; nil: what follows from its units. Without
+// totals another event has the cost, too.
+func (c *SettleReservation) states(
+	h *settling, k *correcting, item int, totals []decimal.Decimal,
+) *decimal.Decimal {
+	if totals == nil && (k.usage.HasCost || k.text.HasCost) {
+		return new(decimal.Decimal)
+	}
+	for j := range c.Items {
+		s := &c.Items[j]
+		behind := c.Partial && s.Units.Less(h.items[item].Settled) // it changes nothing
+		if totals != nil && s.HasCost && !behind && c.item(h, j) == item {
+			return &s.Cost
+		}
+	}
+	return nil
+}
+
+// reprices reports whether a cost that is stated is another one than the event has.
+func (k *correcting) reprices(t *turn, stated *decimal.Decimal) bool {
+	if stated == nil || k.voidedAt != 0 {
+		return false
+	}
+	cost, ok := k.cost(t.state)
+	return !ok || cost != *stated
 }
 
 // names reports whether the command names an item.
@@ -451,13 +483,14 @@ func originalKey(ref *UsageRef) [16]byte {
 	return e.Key
 }
 
-// amendEvent changes an event by so many units; a try changes nothing.
+// amendEvent changes an event by so many units, and to the cost that the command states, if it
+// does; a try changes nothing.
 func (h *settling) amendEvent(
-	t *turn, k *correcting, delta decimal.Decimal, try bool,
+	t *turn, k *correcting, delta decimal.Decimal, stated *decimal.Decimal, try bool,
 ) engine.Outcome {
 	units := sums.Of(k.units, delta)
 	made := correctionEntry{Delta: delta, Units: units, Original: k.original}
-	cost, ok := t.costChange(journal.KindAmend, &made, &k.usage)
+	cost, ok := k.reprice(t.state, journal.KindAmend, &made, stated)
 	if !ok {
 		return engine.OutcomeOverflow
 	}

@@ -14,20 +14,36 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// amendOwn amends the n-th event that a reservation has recorded.
-func (s *heldSandbox) amendOwn(key string, n int, units int64) {
+// ownEvent finds the n-th event that a reservation has recorded, and its key.
+func (s *heldSandbox) ownEvent(key string, n int) (ref billing.UsageRef, k [16]byte) {
 	s.t.Helper()
 	v, found := s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation "+key), s.Stamp)
 	require.True(s.t, found)
 	own := fmt.Sprintf("reservation:%s:%d", rows.UUIDText(v.ID), n)
-	k := billing.UsageKey(enginetest.Sandbox, []byte(own))
+	k = billing.UsageKey(enginetest.Sandbox, []byte(own))
 	src := &enginetest.Source{Journal: s.m.Journal()}
 	ref, found, err := s.m.FindUsage(src, nil, enginetest.Sandbox, k)
 	require.NoError(s.t, err)
 	require.True(s.t, found)
+	return ref, k
+}
+
+// amendOwn amends the n-th event that a reservation has recorded.
+func (s *heldSandbox) amendOwn(key string, n int, units int64) {
+	s.t.Helper()
+	ref, k := s.ownEvent(key, n)
 	require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindAmendUsage, &billing.AmendUsage{
 		Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
-		ID: enginetest.ID("amendment " + own),
+		ID: enginetest.ID(fmt.Sprint("amendment ", key, n)),
+	}).Outcome)
+}
+
+// voidOwn voids it.
+func (s *heldSandbox) voidOwn(key string, n int) {
+	s.t.Helper()
+	ref, k := s.ownEvent(key, n)
+	require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindVoidUsage, &billing.VoidUsage{
+		Env: enginetest.Sandbox, Key: k, Original: ref,
 	}).Outcome)
 }
 
@@ -134,4 +150,64 @@ func TestItemsAreSettledLateAsAWhole(t *testing.T) {
 	require.Equal(t, engine.OutcomeReservationShort,
 		h.settle("r", 0, h.originals("r"), settlesBoth(30, 170)).Outcome)
 	require.Equal(t, before, h.balance())
+}
+
+// TestALateSettlementStatesTheCost: what expiry has billed costs the provider what the settlement
+// says, in budgets and in margins, also where the units stay; later amendments keep it, a void
+// takes all of it back, and where another event has the units it has the cost.
+func TestALateSettlementStatesTheCost(t *testing.T) {
+	costs := func(cost string) func(*billing.SettleReservation) {
+		return func(c *billing.SettleReservation) {
+			c.Items[0].Cost, c.Items[0].HasCost = decimal.MustParse(cost), true
+		}
+	}
+	part := func(c *billing.SettleReservation) { c.Partial = true }
+	for _, expected := range []bool{false, true} {
+		s := newBudgetSandbox(t, ofCost("100"))
+		want := func(cost string) {
+			t.Helper()
+			s.counts("all", cost, "0")
+			margin, err := s.m.Margin(&enginetest.Source{Journal: s.m.Journal()}, billing.MarginQuery{
+				Env: enginetest.Sandbox, To: s.Stamp + 1, By: billing.MarginByCustomer, MaxEvents: 100,
+			})
+			require.NoError(t, err)
+			require.Equal(t, cost, margin[0].Cost.String())
+		}
+		billed := func(key string) {
+			t.Helper()
+			c := enginetest.Reservation(key, "ada", "words", 4)
+			c.Items[0].Cost, c.Items[0].HasCost = decimal.FromInt(8), expected
+			s.expireBilled(c)
+		}
+		billed("r")
+		s.view(s.settle("r", 4, part, costs("3"), s.originals("r")))
+		want("3")
+		s.view(s.settle("r", 2, part, costs("50"), s.originals("r"))) // a late part takes nothing back
+		want("3")
+		s.amendOwn("r", 1, 5)
+		want("3")
+		s.view(s.settle("r", 6, costs("2.5"), s.originals("r")))
+		want("2.5")
+		s.view(s.settle("r", 6, costs("7"), s.originals("r"))) // a repeat
+		want("2.5")
+		s.m = restored(t, enginetest.Snapshot(t, s.m))
+		s.Machine = s.m
+		s.voidOwn("r", 1)
+		want("0")
+
+		billed("r2")
+		c := enginetest.Usage(s.Log, "mine", "ada", "words", 4)
+		c.Cost, c.HasCost = decimal.FromInt(9), true
+		require.Equal(t, engine.OutcomeDone, s.DoPayload(billing.KindRecordUsage, c.Seal(nil)).Outcome)
+		s.view(s.settle("r2", 4, costs("9"), s.originals("r2"),
+			func(c *billing.SettleReservation) { c.EventKey = "mine" }))
+		want("9")
+
+		refuses := enginetest.Reservation("r3", "ada", "words", 4)
+		refuses.RefuseOverrun = true
+		s.expireBilled(refuses)
+		s.refuses(engine.OutcomeBudgetExceeded, s.settle("r3", 4, costs("92"), s.originals("r3")))
+		s.view(s.settle("r3", 4, costs("91"), s.originals("r3")))
+		want("100")
+	}
 }

@@ -1115,6 +1115,9 @@ func (v *correctionEntry) Fields(w *wire.Codec) {
 	w.Message(8, &v.Original)
 	w.Decimal(9, &v.Covered)
 	w.Blob(10, &v.Draws)
+	w.Bool(11, &v.HasCost)
+	w.Decimal(12, &v.Cost)
+	w.Decimal(13, &v.CostChange)
 }
 
 // Fields implements wire.Fielder.

@@ -112,7 +112,11 @@ func (b *Budgets) planAnew(
 ) (*Correction, engine.Outcome) {
 	c := &Correction{env: k.Env, anew: &Charge{Node: node}, at: *k}
 	c.anew.Feature, c.anew.Units, c.anew.Cost = k.Feature, k.Units, k.Cost
-	if k.Late != nil {
+	if k.Units.Sign() < 0 { // it costs more, and gives back none of what it has not counted
+		c.anew.Units = decimal.Decimal{}
+	}
+	c.anew.Cost = decimal.Max(c.anew.Cost, decimal.Decimal{})
+	if k.Late != nil && k.Units.Sign() >= 0 {
 		version := k.Late.Sub.Version
 		if k.Spot.Closed != nil {
 			version = k.Spot.Closed.Version

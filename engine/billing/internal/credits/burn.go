@@ -24,6 +24,10 @@ type DrawList struct {
 	Draws []Draw `wire:"1"`
 	// Budget is, of a corrected event, what it counts in limits of budgets (a budgets.Counted).
 	Budget []byte `wire:"2"`
+	// Cost is, of a corrected event, what it costs the provider, where a settlement has stated that:
+	// HasCost.
+	Cost    decimal.Decimal `wire:"3"`
+	HasCost bool            `wire:"4"`
 }
 
 // Burning is how usage burns credits: which grants pay, and for how many units. The other units

@@ -40,6 +40,8 @@ func (v *Draw) Fields(w *wire.Codec) {
 func (v *DrawList) Fields(w *wire.Codec) {
 	wire.List(w, 1, &v.Draws)
 	w.Blob(2, &v.Budget)
+	w.Decimal(3, &v.Cost)
+	w.Bool(4, &v.HasCost)
 }
 
 // Fields implements wire.Fielder.
