@@ -148,6 +148,107 @@ func TestAmendmentsDoNotPassBudgets(t *testing.T) {
 	s.counts("all", "4", "0")
 }
 
+// TestABoundKeyCorrectsWhatItCounts: a key that is bound to a budget corrects events that count
+// there or below it, by whatever request, and what an event has more that counted in no budget is
+// asked for and counted there.
+func TestABoundKeyCorrectsWhatItCounts(t *testing.T) {
+	s := newBudgetSandbox(t)
+	record := func(key, customer string, f func(*billing.RecordUsage)) {
+		t.Helper()
+		c := enginetest.Usage(s.Log, key, customer, "words", 1)
+		f(c)
+		require.Equal(t, engine.OutcomeDone, s.DoPayload(billing.KindRecordUsage, c.Seal(nil)).Outcome)
+	}
+	plain := func(*billing.RecordUsage) {}
+	enginetest.NewCustomer(s.Log, "bob", "prepaid")
+	record("before", "bob", plain)
+	s.put("agent", "ada", "", inUSD("5"))
+	s.put("below", "agent", "")
+	agent := billing.BudgetRow(s.m, enginetest.Sandbox, "agent")
+	c := enginetest.Reservation("r", "ada", "words", 1)
+	c.Budget = "below"
+	s.view(s.Do(billing.KindReserve, c))
+	s.view(s.settle("r", 1))
+	record("above", "ada", plain)
+	record("named", "ada", func(c *billing.RecordUsage) { c.Budget = []byte("below") })
+	record("key", "ada", func(c *billing.RecordUsage) { c.KeyBudget = agent })
+	s.counts("agent", "3", "0")
+
+	bindings := uint32(0)
+	correct := func(key [16]byte, units int64) engine.Outcome {
+		t.Helper()
+		src := &enginetest.Source{Journal: s.m.Journal()}
+		ref, found, err := s.m.FindUsage(src, src, enginetest.Sandbox, key)
+		require.NoError(t, err)
+		require.True(t, found)
+		if units == 0 {
+			return s.Do(billing.KindVoidUsage, &billing.VoidUsage{
+				Env: enginetest.Sandbox, Key: key, Original: ref, KeyBudget: agent, Bindings: bindings,
+			}).Outcome
+		}
+		return s.Do(billing.KindAmendUsage, &billing.AmendUsage{
+			Env: enginetest.Sandbox, Key: key, Original: ref, Units: decimal.FromInt(units),
+			ID: enginetest.ID(fmt.Sprint("amendment ", s.Index)), KeyBudget: agent, Bindings: bindings,
+		}).Outcome
+	}
+	key := func(text string) [16]byte { return billing.UsageKey(enginetest.Sandbox, []byte(text)) }
+	require.Equal(t, engine.OutcomeBudgetUnknown, correct(key("above"), 2))
+	require.Equal(t, engine.OutcomeBudgetUnknown, correct(key("above"), 0))
+	_, own := s.ownEvent("r", 1)
+	for i, k := range [][16]byte{own, key("named"), key("key")} {
+		require.Equal(t, engine.OutcomeBudgetExceeded, correct(k, 7), "%d", i)
+		require.Equal(t, engine.OutcomeDone, correct(k, 2), "%d", i)
+		require.Equal(t, engine.OutcomeDone, correct(k, 0), "%d", i)
+	}
+	s.counts("agent", "0", "0")
+
+	require.Equal(t, engine.OutcomeBudgetExceeded, correct(key("before"), 7))
+	require.Equal(t, engine.OutcomeDone, correct(key("before"), 6))
+	s.counts("agent", "5", "0")
+	require.Equal(t, engine.OutcomeDone, correct(key("before"), 2))
+	s.counts("agent", "1", "0")
+	bindings = 9
+	require.Equal(t, engine.OutcomeKeyRebound, correct(key("before"), 1))
+}
+
+// TestALateSettlementCountsAtTheBudgetOfNow: where what expiry has billed counted in no budget,
+// what a late settlement adds counts at the customer's own, in one question where it refuses
+// overruns.
+func TestALateSettlementCountsAtTheBudgetOfNow(t *testing.T) {
+	for _, refuses := range []bool{false, true} {
+		s := newBudgetSandbox(t)
+		enginetest.NewCustomer(s.Log, "bob", "prepaid")
+		c := enginetest.Reservation("r", "bob", "words", 1)
+		c.Items, c.SettleOnExpiry, c.RefuseOverrun = both(10, 10), true, refuses
+		s.view(s.Do(billing.KindReserve, c))
+		s.Stamp += 600_000
+		s.DoPayload(engine.KindTick, nil)
+		s.put("bob", "all", "bob", inUSD("20"))
+		s.counts("bob", "0", "0")
+		settle := func(words, lines int64, more ...func(*billing.SettleReservation)) engine.Result {
+			return s.settle("r", 0, append(more, s.originals("r"), func(c *billing.SettleReservation) {
+				c.Items = nil
+				for _, i := range both(words, lines) {
+					c.Items = append(c.Items, billing.SettleItem{FeatureKey: i.FeatureKey, Units: i.Units})
+				}
+			})...)
+		}
+		s.view(settle(12, 10, func(c *billing.SettleReservation) { c.Partial = true }))
+		s.counts("bob", "2", "0")
+		if refuses {
+			s.refuses(engine.OutcomeBudgetExceeded, settle(20, 21)) // each fits
+			s.counts("bob", "2", "0")
+			s.view(settle(19, 21))
+			s.counts("bob", "20", "0")
+			continue
+		}
+		s.view(settle(5, 40))
+		s.counts("bob", "30", "0") // and no more is given back than was counted
+		v, _ := s.m.Budget(enginetest.Sandbox, "bob", 0)
+		require.True(t, v.Limits[0].Overrun)
+	}
+}
+
 // TestHeldCreditsStayInRange: of a pool without an end no more is held than numbers reach.
 func TestHeldCreditsStayInRange(t *testing.T) {
 	s := newHeldSandbox(t)

@@ -41,10 +41,16 @@ type VoidUsage struct {
 	Key      [16]byte `wire:"2"`
 	Reason   string   `wire:"3" json:"reason" rule:"max=500"`
 	Original UsageRef `wire:"4"`
+	// KeyBudget and Bindings are those of RecordUsage.
+	KeyBudget uint32 `wire:"5"`
+	Bindings  uint32 `wire:"6"`
 }
 
 func (c *VoidUsage) apply(t *turn) engine.Outcome {
 	k, outcome := t.openCorrection(c.Env, &c.Key, &c.Original)
+	if outcome == engine.OutcomeDone {
+		outcome = k.reached(t, c.KeyBudget, c.Bindings)
+	}
 	switch {
 	case outcome != engine.OutcomeDone:
 		return outcome
@@ -81,10 +87,16 @@ type AmendUsage struct {
 	Reason   string          `wire:"4" json:"reason" rule:"max=500"`
 	Original UsageRef        `wire:"5"`
 	ID       [16]byte        `wire:"6"`
+	// KeyBudget and Bindings are those of RecordUsage.
+	KeyBudget uint32 `wire:"7"`
+	Bindings  uint32 `wire:"8"`
 }
 
 func (c *AmendUsage) apply(t *turn) engine.Outcome {
 	k, outcome := t.openCorrection(c.Env, &c.Key, &c.Original)
+	if outcome == engine.OutcomeDone {
+		outcome = k.reached(t, c.KeyBudget, c.Bindings)
+	}
 	switch {
 	case outcome != engine.OutcomeDone:
 		return outcome
@@ -153,6 +165,8 @@ type correcting struct {
 	lifecycle.Spot
 	// forced is set if a reservation held the added units.
 	forced bool
+	// keyNode is the budget that the request's API key is bound to; 0: none.
+	keyNode uint32
 	// at is where its credits burn and change what happens to them; was and newly are what the
 	// event has burnt before and after.
 	at         book.Place
@@ -184,7 +198,7 @@ func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	if !t.AdvanceCustomer(ref.Owner, k.now) { // the pools are as of now, too
 		return nil, engine.OutcomeDeferred
 	}
-	if len(k.original.Budget) > 0 && !t.ExpireHolds(e, k.now) {
+	if t.budgets.Forest.Any(env) && !t.ExpireHolds(e, k.now) {
 		return nil, engine.OutcomeDeferred
 	}
 	k.row = t.correctionWith(key)
@@ -295,17 +309,53 @@ func (u *usageEntry) counted() lifecycle.Counted {
 func (k *correcting) uncharge(
 	t *turn, void bool, delta, cost decimal.Decimal,
 ) (outcome engine.Outcome) {
-	counted := k.original.Budget
-	if k.stored {
-		counted = k.text.Budget
-	}
+	counted := k.counts()
 	k.budget, outcome = t.budgets.PlanCorrection(&t.Runner, &charging.Correcting{
-		Env: k.env.Number, Customer: k.owner, Counted: counted, Now: k.now, Void: void,
-		Units: delta, Cost: cost,
+		For:     charging.For{Env: k.env.Number, Customer: k.owner, KeyNode: k.keyNode},
+		Counted: counted, Now: k.now, Void: void, Units: delta, Cost: cost,
 		Paid: sums.Difference(k.newly.Paid, k.was.Paid), Late: k.ledger, Spot: k.Spot,
 		Feature: k.original.Feature, Forced: k.forced,
 	})
 	return outcome
+}
+
+// counts is what the event counts in budgets, after its corrections so far.
+func (k *correcting) counts() []byte {
+	if k.stored {
+		return k.text.Budget
+	}
+	return k.original.Budget
+}
+
+// reached refuses an API key that is bound to a budget what counts elsewhere: it may correct events
+// that count at its budget or below it, and those in no budget of customers whose usage it may
+// count.
+func (k *correcting) reached(t *turn, keyNode, bindings uint32) engine.Outcome {
+	if bindings != 0 && bindings != k.env.Bindings() {
+		return engine.OutcomeKeyRebound
+	}
+	if k.keyNode = keyNode; keyNode == 0 {
+		return engine.OutcomeDone
+	}
+	f, w := &t.budgets.Forest, charging.For{Env: k.env.Number, Customer: k.owner, KeyNode: keyNode}
+	counted := k.counts()
+	if len(counted) == 0 {
+		if _, ok := f.Choose(w); !ok {
+			return engine.OutcomeBudgetUnknown
+		}
+		return engine.OutcomeDone
+	}
+	if t.budgets.CountedWithin(counted, keyNode) {
+		return engine.OutcomeDone
+	}
+	w.Named, w.KeyNode = k.usage.Budget, k.usage.KeyBudget
+	if row, _ := t.holds.Find(w.Env, &k.original.Reservation); row != 0 {
+		w.Named, w.KeyNode = []byte(t.holds.WordsOf(row).Budget), 0
+	}
+	if node, ok := f.Choose(w); !ok || !f.Within(node, keyNode) {
+		return engine.OutcomeBudgetUnknown
+	}
+	return engine.OutcomeDone
 }
 
 // correct applies the correction to the counter, the key's record and the journal.

@@ -18,6 +18,11 @@ type heldOf struct {
 	pool                            catalogs.PoolName
 }
 
+// BudgetRow is the row of a budget, as API keys that are bound to it have it.
+func BudgetRow(m *Machine, env uint32, key string) uint32 {
+	return m.state.Load().budgets.Forest.Named(env, []byte(key))
+}
+
 // HeldAddsUp says where what is held is not the sum of what open reservations hold: of a feature,
 // of credits, or in budgets.
 func HeldAddsUp(m *Machine) error {

@@ -311,7 +311,7 @@ func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal, stated *decima
 	c, cost := &e.counted, without(e.cost, before)
 	if len(e.path) == 0 { // what it has more counts as usage of now, if the customer has a budget
 		anew := h.own(e.customer)
-		if delta.Sign() <= 0 && cost.Sign() <= 0 || anew == "" || e.of != "" {
+		if delta.Sign() <= 0 && cost.Sign() <= 0 || anew == "" {
 			return
 		}
 		e.at, e.path, *c = h.l.Stamp, h.path(anew), heldCharge{feature: e.feature}

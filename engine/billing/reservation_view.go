@@ -306,15 +306,6 @@ func (m *customerReader) KeyReaches(env, node uint32, reservation [16]byte, now 
 	return ok && within(v.Budget)
 }
 
-// KeyServes reports whether an API key that is bound to a budget may correct a customer's events:
-// one whose usage it may count.
-func (m *customerReader) KeyServes(env, node, customer uint32) bool {
-	s, _, unlock := m.budgets(env, 0)
-	defer unlock()
-	_, ok := s.budgets.Forest.Choose(budgets.For{Env: env, Customer: customer, KeyNode: node})
-	return ok
-}
-
 // ReservationEventKeys are the keys under which the events of a reservation that was billed when it
 // expired were recorded.
 func (m *customerReader) ReservationEventKeys(env uint32, id [16]byte) (keys [][16]byte) {

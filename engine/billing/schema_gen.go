@@ -39,6 +39,8 @@ func (v *AmendUsage) Fields(w *wire.Codec) {
 	w.String(4, &v.Reason)
 	w.Message(5, &v.Original)
 	w.ID(6, &v.ID)
+	wire.Uint(w, 7, &v.KeyBudget)
+	wire.Uint(w, 8, &v.Bindings)
 }
 
 // Fields implements wire.Fielder.
@@ -1079,6 +1081,8 @@ func (v *VoidUsage) Fields(w *wire.Codec) {
 	w.ID(2, &v.Key)
 	w.String(3, &v.Reason)
 	w.Message(4, &v.Original)
+	wire.Uint(w, 5, &v.KeyBudget)
+	wire.Uint(w, 6, &v.Bindings)
 }
 
 // Fields implements wire.Fielder.

@@ -126,6 +126,10 @@ func TestABoundKeyGetsPastNoBudget(t *testing.T) {
 	} {
 		n.send("POST", path, `{"usageUnits":2}`, key, nil).is(404, "budget_not_found")
 	}
+	n.call("POST", "events", usage("p", "")).is(201, "")
+	n.send("POST", "events/p/amend", `{"usageUnits":2}`, key, nil).is(404, "budget_not_found")
+	full := n.send("POST", "events/a/amend", `{"usageUnits":3}`, key, nil).is(402, "budget_exceeded")
+	require.Equal(t, "agent", full.fault()["budget"].(map[string]any)["budget"])
 	n.send("POST", "events/a/void", "", key, nil).is(200, "")
 	own := held("own", "acme", key)
 	n.send("POST", own+"/settle", `{"usageUnits":1}`, key, nil).is(200, "")

@@ -22,7 +22,8 @@ func (a *API) correctionRoutes() []server.Route {
 }
 
 func (a *API) voidEvent(x *server.Exchange) (fault *server.Fault) {
-	c := billing.VoidUsage{Env: principal(x).Env}
+	p := principal(x)
+	c := billing.VoidUsage{Env: p.Env, KeyBudget: p.Budget, Bindings: p.Bindings}
 	if len(x.Body) > 0 {
 		fault = form.Read(x.Body, &c, readEventVoid)
 	}
@@ -36,7 +37,8 @@ func (a *API) voidEvent(x *server.Exchange) (fault *server.Fault) {
 }
 
 func (a *API) amendEvent(x *server.Exchange) *server.Fault {
-	c := billing.AmendUsage{Env: principal(x).Env, ID: newID()}
+	p := principal(x)
+	c := billing.AmendUsage{Env: p.Env, ID: newID(), KeyBudget: p.Budget, Bindings: p.Bindings}
 	fault := form.Read(x.Body, &c, readEventAmendment)
 	if fault == nil {
 		fault = a.original(x, &c.Key, &c.Original)
@@ -44,14 +46,15 @@ func (a *API) amendEvent(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	switch o := a.propose(x, billing.KindAmendUsage, wire.Encode(nil, &c)).Outcome; o {
+	r := a.propose(x, billing.KindAmendUsage, wire.Encode(nil, &c))
+	switch o := r.Outcome; o {
 	case engine.OutcomeDone:
 		return x.Succeed(200)
 	case engine.OutcomeHardLimit:
 		return server.FaultOf(o).Saying("The amended event would exceed the feature's hard limit").
 			With("Nothing was changed: the event keeps its quantity.")
 	default:
-		return server.FaultOf(o)
+		return budgetFault(server.FaultOf(o), r)
 	}
 }
 
@@ -77,9 +80,6 @@ func (a *API) original(
 		}
 		if !found {
 			return server.FaultOf(engine.OutcomeUsageUnknown)
-		}
-		if p := principal(x); p.Budget != 0 && !a.machine.KeyServes(p.Env, p.Budget, original.Owner) {
-			return server.FaultOf(engine.OutcomeBudgetUnknown)
 		}
 		*ref = original
 		return nil

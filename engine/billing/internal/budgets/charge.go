@@ -50,9 +50,9 @@ func (f *Forest) Choose(w For) (node uint32, ok bool) {
 		switch {
 		case w.KeyNode > f.nodes.Len() || f.nodes.Read(w.KeyNode).Env != w.Env:
 			return 0, false
-		case node == 0 || f.below(w.KeyNode, node):
+		case node == 0 || f.Within(w.KeyNode, node):
 			node = w.KeyNode
-		case !f.below(node, w.KeyNode):
+		case !f.Within(node, w.KeyNode):
 			return 0, false
 		}
 	}
@@ -60,11 +60,11 @@ func (f *Forest) Choose(w For) (node uint32, ok bool) {
 		return node, true
 	}
 	named := f.Named(w.Env, w.Named)
-	return named, named != 0 && node != 0 && f.below(named, node)
+	return named, named != 0 && node != 0 && f.Within(named, node)
 }
 
-// below reports whether a node is another one, or below it.
-func (f *Forest) below(node, other uint32) bool {
+// Within reports whether a node is another one, or below it.
+func (f *Forest) Within(node, other uint32) bool {
 	for ; node != 0; node = f.nodes.Read(node).Parent {
 		if node == other {
 			return true
@@ -378,10 +378,40 @@ func (f *Forest) each(k *Counted, visit func(row uint32, l *Limit, closed uint32
 	}
 }
 
-// Corrected is an event that was counted, and what it is to count more.
+// CountedWithin reports whether one of the limits that have counted an event is of a node, or of
+// one below it.
+func (f *Forest) CountedWithin(k *Counted, node uint32) (within bool) {
+	f.each(k, func(_ uint32, l *Limit, _ uint32) { within = within || f.Within(l.Node, node) })
+	return within
+}
+
+// Corrected is an event that was counted, and what it is to count more. One that has counted in no
+// budget counts that at Node, as usage of now.
 type Corrected struct {
 	Counted *Counted
 	Change  *Charge
+	Node    uint32 // 0: Counted says where
+}
+
+// unopened is the window of now where a limit has not begun it.
+const unopened = ^uint32(0)
+
+// where visits the limits in which a corrected event counts, as each does.
+func (f *Forest) where(
+	e *Corrected, now int64, visit func(row uint32, l *Limit, closed uint32),
+) {
+	if e.Node == 0 {
+		f.each(e.Counted, visit)
+	}
+	for at := e.Node; at != 0; at = f.nodes.Read(at).Parent {
+		for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
+			closed := uint32(0)
+			if now >= f.limits.Read(row).End {
+				closed = unopened
+			}
+			visit(row, f.limits.Read(row), closed)
+		}
+	}
 }
 
 // PlanCorrections decides whether events that were counted may count so much more, together; less
@@ -394,7 +424,7 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 	var sums []sum
 	o = engine.OutcomeDone
 	for i := range events {
-		f.each(events[i].Counted, func(row uint32, l *Limit, closed uint32) {
+		f.where(&events[i], now, func(row uint32, l *Limit, closed uint32) {
 			amount, takes := l.takes(events[i].Change)
 			if !takes {
 				return
@@ -414,10 +444,13 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 		l, ok := f.limits.Read(s.row), true
 		n := f.nodes.Read(l.Node)
 		total := l.Used
-		if s.closed != 0 {
-			total = f.windows.Read(s.closed).Used
-		} else {
+		switch s.closed {
+		case 0:
 			total, ok = total.Add(l.Held)
+		case unopened:
+			total = l.Held
+		default:
+			total = f.windows.Read(s.closed).Used
 		}
 		if ok {
 			total, ok = total.Add(s.amount)

@@ -312,7 +312,7 @@ func (m *model) Correct(*rapid.T) {
 	if more := m.drawCharge(); rapid.Bool().Draw(m.T, "amend") {
 		change.Units, change.Cost, change.Price = more.Units, more.Cost, more.Price
 	}
-	events := []Corrected{{&e.counted, &change}}
+	events := []Corrected{{Counted: &e.counted, Change: &change}}
 	switch r, o := m.f.PlanCorrections(events, m.now); o {
 	case engine.OutcomeDone:
 	case engine.OutcomeBudgetFrozen:

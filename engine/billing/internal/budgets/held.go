@@ -78,7 +78,7 @@ func overdue(f *Forest, row uint32, now int64) (sum decimal.Exact) {
 	l := f.limits.Read(row)
 	f.in(f.nodes.Read(l.Node).Env).over.By(now, mostOverdue, func(item uint32) {
 		x := f.items.Read(item)
-		if amount, takes := l.takes(&x.Charge); takes && f.below(x.Node, l.Node) {
+		if amount, takes := l.takes(&x.Charge); takes && f.Within(x.Node, l.Node) {
 			sum, _ = sum.Add(amount)
 		}
 	})
@@ -175,7 +175,7 @@ func (f *Forest) planHeld(from, to uint32, held []Charge, now int64) (
 	if len(held) == 0 {
 		return r, engine.OutcomeDone
 	}
-	for node := to; node != 0 && !f.below(from, node); node = f.nodes.Read(node).Parent {
+	for node := to; node != 0 && !f.Within(from, node); node = f.nodes.Read(node).Parent {
 		for row := f.nodes.Read(node).FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			if o = l.admits(held, l.Held, now, false); o != engine.OutcomeDone {

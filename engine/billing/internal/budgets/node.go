@@ -307,7 +307,7 @@ func (f *Forest) Move(t *accounts.Tx, c *MoveBudget, now int64) (before string, 
 	if n.Parent == parent {
 		return before, engine.OutcomeDone
 	}
-	if f.below(parent, row) {
+	if f.Within(parent, row) {
 		return before, engine.OutcomeBudgetConflict
 	}
 	if o = f.open(row); o != engine.OutcomeDone {
@@ -372,7 +372,7 @@ func (f *Forest) tallied(row uint32) (held []Charge) {
 	}
 	latest := make(map[kind]int) // places in held
 	for _, at := range f.in(f.nodes.Read(row).Env).nodes {
-		if f.nodes.Read(at).FirstHeld == 0 || !f.below(at, row) {
+		if f.nodes.Read(at).FirstHeld == 0 || !f.Within(at, row) {
 			continue
 		}
 		for tally := f.nodes.Read(at).FirstHeld; tally != 0; tally = f.tallies.Read(tally).Next {

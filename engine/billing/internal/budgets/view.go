@@ -294,7 +294,7 @@ func Below(f *Forest, env uint32, key string) (within func(key string) bool, ok 
 		if !has {
 			lock.RLock()
 			row := f.Named(env, []byte(key))
-			at = row != 0 && f.below(row, node)
+			at = row != 0 && f.Within(row, node)
 			lock.RUnlock()
 			known[key] = at
 		}

@@ -21,11 +21,11 @@ type Correction struct {
 
 // Correcting is a correction of an event that was placed: Counted is what the event counts so far.
 type Correcting struct {
-	Env uint32
-	// Customer is whose own budget is asked for what an event counts more.
-	Customer uint32
-	Counted  []byte
-	Now      int64
+	// For has whose own budget is asked for what an event counts more, or the one below it that the
+	// API key is bound to.
+	For
+	Counted []byte
+	Now     int64
 	// Forced is set where limits are not asked.
 	Forced bool
 	// Void gives back all of it; else Units and Cost are what the event has more, and Paid those of
@@ -41,11 +41,13 @@ type Correcting struct {
 // PlanCorrection decides what a correction changes: all of the event where it is voided, else what
 // units add to the bill or take off it. Nil: the event has counted in no budget.
 func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correction, engine.Outcome) {
-	node := uint32(0)
-	if !k.Void && !k.Forced && (k.Units.Sign() > 0 || k.Cost.Sign() > 0) {
-		node = b.Forest.Own(k.Customer)
+	node, ok := uint32(0), true
+	if !k.Void && (k.Units.Sign() > 0 || k.Cost.Sign() > 0) {
+		if node, ok = b.Forest.Choose(k.For); !ok {
+			return nil, engine.OutcomeBudgetUnknown
+		}
 	}
-	if node != 0 { // where a budget is frozen or archived, nothing counts more
+	if node != 0 && !k.Forced { // where a budget is frozen or archived, nothing counts more
 		if o := b.Ask(t, k.Env, node, nil, k.Now); o != engine.OutcomeDone {
 			return nil, o
 		}
@@ -69,7 +71,6 @@ func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correctio
 	c.change.Cost = decimal.Max(k.Cost, decimal.Min(was.Cost.Neg(), decimal.Decimal{}))
 	c.change.Price = decimal.Exact{}
 	if k.Late != nil {
-		var ok bool
 		if c.change.Price, ok = k.price(); !ok {
 			return nil, engine.OutcomeOverflow
 		}
@@ -83,13 +84,24 @@ func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correctio
 	return c, b.AskCorrections(t, k.Env, k.Now, c)
 }
 
+// CountedWithin reports whether one of the limits that have counted an event is of a node, or of
+// one below it.
+func (b *Budgets) CountedWithin(counted []byte, node uint32) bool {
+	var k budgets.Counted
+	return wire.Decode(counted, &k) == nil && b.Forest.CountedWithin(&k, node)
+}
+
 // AskCorrections decides whether limits admit corrections together. A refusal is in the reply.
 func (b *Budgets) AskCorrections(
 	t *lifecycle.Runner, env uint32, now int64, list ...*Correction,
 ) engine.Outcome {
 	var events []budgets.Corrected
 	for _, c := range list {
-		events = append(events, budgets.Corrected{Counted: &c.counted, Change: &c.change})
+		x := budgets.Corrected{Counted: &c.counted, Change: &c.change}
+		if c.anew != nil {
+			x = budgets.Corrected{Node: c.anew.Node, Change: &c.anew.Charge}
+		}
+		events = append(events, x)
 	}
 	refused, o := b.Forest.PlanCorrections(events, now)
 	if o != engine.OutcomeDone {
@@ -126,6 +138,9 @@ func (b *Budgets) planAnew(
 		if c.anew.Price, ok = k.price(); !ok {
 			return nil, engine.OutcomeOverflow
 		}
+	}
+	if k.Forced {
+		return c, engine.OutcomeDone
 	}
 	return c, b.Ask(t, k.Env, node, []budgets.Charge{c.anew.Charge}, k.Now)
 }
