@@ -62,19 +62,14 @@ func (m *Machine) Administered(actor string, r engine.Record) (engine.Record, er
 	return engine.Record{Kind: KindAdminister, Payload: wire.Encode(nil, &c)}, nil
 }
 
-// openAdminister reads the command and the one that it carries.
-func openAdminister(m *Machine, payload []byte) (op, error) {
-	c := new(Administer)
-	if err := wire.Decode(payload, c); err != nil {
-		return nil, err
-	}
+// open reads the command that it carries.
+func (c *Administer) open(m *Machine) (err error) {
 	row := m.kernel.Table.Find(c.Kind)
 	if row == nil || row.Open == nil || c.Kind == KindAdminister {
-		return nil, fmt.Errorf("a command of kind %d is not carried by Administer", c.Kind)
+		return fmt.Errorf("a command of kind %d is not carried by Administer", c.Kind)
 	}
-	var err error
 	if c.whole, err = row.Open(m, c.Payload); err != nil {
-		return nil, err
+		return err
 	}
 	inner := c.whole
 	switch outer := c.whole.(type) {
@@ -85,15 +80,14 @@ func openAdminister(m *Machine, payload []byte) (op, error) {
 	}
 	var ok bool
 	if c.inner, ok = machine.Inner(inner).(describer); !ok {
-		return nil, fmt.Errorf("what a command of kind %d carries, Administer does not", c.Kind)
+		return fmt.Errorf("what a command of kind %d carries, Administer does not", c.Kind)
 	}
-	return c, nil
+	return nil
 }
 
-func administerCarries(payload []byte) (engine.Record, bool) {
-	var c Administer
-	err := wire.Decode(payload, &c)
-	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
+// Carried is part of machine.Carrier.
+func (c *Administer) Carried() engine.Record {
+	return engine.Record{Kind: c.Kind, Payload: c.Payload}
 }
 
 // Apply implements machine.Op.

@@ -7,7 +7,6 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
-	"tollgate/engine/wire"
 )
 
 // Bounds of the kept answers: of one group, and of one environment, where the operators' own counts
@@ -64,26 +63,18 @@ func (c *ReverseTransaction) receipt() (first, second [16]byte) { return c.ID, s
 
 func (c *CreateWebhookEndpoint) receipt() (first, second [16]byte) { return c.ID, second }
 
-// openOnce reads the command and the one that it carries.
-func openOnce(m *Machine, payload []byte) (op, error) {
-	c := new(Once)
-	if err := wire.Decode(payload, c); err != nil {
-		return nil, err
-	}
+// open reads the command that it carries.
+func (c *Once) open(m *Machine) (err error) {
 	row := m.kernel.Table.Find(c.Kind)
 	if row == nil || !row.Once {
-		return nil, fmt.Errorf("a command of kind %d is not carried by Once", c.Kind)
+		return fmt.Errorf("a command of kind %d is not carried by Once", c.Kind)
 	}
-	var err error
 	c.inner, err = row.Open(m, c.Payload)
-	return c, err
+	return err
 }
 
-func onceCarries(payload []byte) (engine.Record, bool) {
-	var c Once
-	err := wire.Decode(payload, &c)
-	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
-}
+// Carried is part of machine.Carrier.
+func (c *Once) Carried() engine.Record { return engine.Record{Kind: c.Kind, Payload: c.Payload} }
 
 // OnceReply has the ids that the first request made.
 type OnceReply struct {

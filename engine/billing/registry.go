@@ -127,15 +127,6 @@ func opened(name string, open func(m *Machine, payload []byte) (op, error)) comm
 	return command{Command: machine.Command[*Machine, *turn]{Name: name, Open: open}}
 }
 
-// carrier is the row of a command that carries another.
-func carrier(name string, open func(m *Machine, payload []byte) (op, error),
-	carries func(payload []byte) (engine.Record, bool),
-) command {
-	c := opened(name, open)
-	c.Carries = carries
-	return c
-}
-
 // growing is the row of a command that makes the state grow, permanently or while keys are kept.
 // Commands that end, free, correct, replace or pay something do not. TestWhatGrowsIsKnown places
 // every kind.
@@ -199,7 +190,7 @@ var registry = [...]command{
 	KindUpdateCustomer:     of((*UpdateCustomer).apply).submitted(),
 	KindArchiveCustomer:    of((*ArchiveCustomer).apply).recorded(),
 	KindEraseCustomer:      of((*EraseCustomer).apply).recorded(),
-	KindOnce:               carrier("Once", openOnce, onceCarries),
+	KindOnce:               {Command: machine.Carrier[*Machine, *turn]((*Once).open)},
 	KindSetOrigins:         of((*SetOrigins).apply).submitted().recorded(),
 	KindSetPaymentProvider: of((*SetPaymentProvider).apply).submitted().recorded(),
 	KindOpenCheckout:       of((*OpenCheckout).apply).growing().once(),
@@ -221,7 +212,7 @@ var registry = [...]command{
 	KindRotateWebhookSecret:   of((*RotateWebhookSecret).apply).submitted().recorded(),
 	KindRecordDelivery:        of((*RecordDelivery).apply),
 	KindResendWebhook:         of((*ResendWebhook).apply).submitted().recorded(),
-	KindSubmit:                carrier("Submit", openSubmit, submitCarries),
+	KindSubmit:                {Command: machine.Carrier[*Machine, *turn]((*Submit).open)},
 	KindNoteMembership:        of((*NoteMembership).apply).recorded(),
 	KindPutBudget:             ofBudgets((*charging.Budgets).Put).growing().submitted().recorded(),
 	KindMoveBudget:            ofBudgets((*charging.Budgets).Move).once().submitted().recorded(),
@@ -231,7 +222,7 @@ var registry = [...]command{
 	KindNoteKeyUse:            of((*NoteKeyUse).apply),
 	KindDemoteKeys:            of((*DemoteKeys).apply),
 	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),
-	KindAdminister:            carrier("Administer", openAdminister, administerCarries),
+	KindAdminister:            {Command: machine.Carrier[*Machine, *turn]((*Administer).open)},
 	KindReserve:               opened("Reserve", openReserve).growing(),
 	KindSettleReservation:     opened("SettleReservation", openSettlement),
 	KindExtendReservation:     of((*ExtendReservation).apply).submitted(),

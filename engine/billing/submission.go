@@ -32,26 +32,18 @@ func (m *Machine) Repeatable(kind engine.Kind, payload []byte, mint func() [16]b
 	return engine.Record{Kind: KindSubmit, Payload: wire.Encode(nil, &c)}
 }
 
-// openSubmit reads the command and the one that it carries.
-func openSubmit(m *Machine, payload []byte) (op, error) {
-	c := new(Submit)
-	if err := wire.Decode(payload, c); err != nil {
-		return nil, err
-	}
+// open reads the command that it carries.
+func (c *Submit) open(m *Machine) (err error) {
 	row := m.kernel.Table.Find(c.Kind)
 	if row == nil || !row.Submitted {
-		return nil, fmt.Errorf("a command of kind %d is not carried by Submit", c.Kind)
+		return fmt.Errorf("a command of kind %d is not carried by Submit", c.Kind)
 	}
-	var err error
 	c.inner, err = row.Open(m, c.Payload)
-	return c, err
+	return err
 }
 
-func submitCarries(payload []byte) (engine.Record, bool) {
-	var c Submit
-	err := wire.Decode(payload, &c)
-	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
-}
+// Carried is part of machine.Carrier.
+func (c *Submit) Carried() engine.Record { return engine.Record{Kind: c.Kind, Payload: c.Payload} }
 
 // Apply implements machine.Op.
 func (c *Submit) Apply(t *turn) engine.Outcome {

@@ -71,6 +71,30 @@ func Of[M, T, C any, P Payload[C]](apply func(P, T) engine.Outcome) Command[M, T
 	}
 }
 
+// Carrier is the row of a command that carries another one, which open opens.
+func Carrier[M, T, C any, P interface {
+	Payload[C]
+	Op[T]
+	// Carried is the record of the other command.
+	Carried() engine.Record
+}](open func(P, M) error) Command[M, T] {
+	return Command[M, T]{
+		Name: reflect.TypeFor[C]().Name(),
+		Open: func(m M, payload []byte) (Op[T], error) {
+			c := P(new(C))
+			if err := wire.Decode(payload, c); err != nil {
+				return nil, err
+			}
+			return c, open(c, m)
+		},
+		Carries: func(payload []byte) (engine.Record, bool) {
+			c := P(new(C))
+			err := wire.Decode(payload, c)
+			return c.Carried(), err == nil
+		},
+	}
+}
+
 // later is a command of which fields came with a cluster version.
 type later interface{ Since() uint32 }
 

@@ -101,27 +101,19 @@ func (c *Act) permits(p visitor) bool {
 // isAct reports whether Act carries a kind.
 func isAct(kind engine.Kind) bool { return int(kind) < len(registry) && registry[kind].act != "" }
 
-func openAct(m *Machine, payload []byte) (machine.Op[*turn], error) {
-	c := new(Act)
-	if err := wire.Decode(payload, c); err != nil {
-		return nil, err
-	}
+// open reads the command that it carries.
+func (c *Act) open(m *Machine) (err error) {
 	if !isAct(c.Kind) {
-		return nil, fmt.Errorf("%w: kind %d is not an act", wire.ErrField, c.Kind)
+		return fmt.Errorf("%w: kind %d is not an act", wire.ErrField, c.Kind)
 	}
-	inner, err := registry[c.Kind].Open(m, c.Payload)
-	if err != nil {
-		return nil, err
+	if c.inner, err = registry[c.Kind].Open(m, c.Payload); err == nil {
+		c.deed = machine.Inner(c.inner).(deed)
 	}
-	c.inner, c.deed = inner, machine.Inner(inner).(deed)
-	return c, nil
+	return err
 }
 
-func carriedByAct(payload []byte) (inner engine.Record, ok bool) {
-	var c Act
-	err := wire.Decode(payload, &c)
-	return engine.Record{Kind: c.Kind, Payload: c.Payload}, err == nil
-}
+// Carried is part of machine.Carrier.
+func (c *Act) Carried() engine.Record { return engine.Record{Kind: c.Kind, Payload: c.Payload} }
 
 // allowed reports whether the person or operator may do this.
 func (c *Act) allowed(x *state, t *machine.Turn) engine.Outcome {

@@ -135,9 +135,7 @@ var table = func() machine.Table[*Machine, *turn] {
 	for kind := range registry {
 		t[kind] = registry[kind].Command
 	}
-	t[KindAct] = machine.Command[*Machine, *turn]{
-		Name: "Act", Open: openAct, Carries: carriedByAct,
-	}
+	t[KindAct] = machine.Carrier[*Machine, *turn]((*Act).open)
 	return machine.Builtin(t)
 }()
 
