@@ -73,7 +73,7 @@ func findFault(b []byte, offset int64, header segmentHeader, cause error) *fault
 		return nil
 	}
 	f := &fault{reason: cause.Error(), bytes: int64(len(rest)), torn: true}
-	if _, err := decodeHeader(b[offset:], salt); err != nil && !isNotRecord(err) {
+	if _, err := decodeHeader(b[offset:], salt); err != nil && err != errFrameBad {
 		f.torn = false // a version from the future: whole, only not ours to read
 		return f
 	}
@@ -93,5 +93,3 @@ func findFault(b []byte, offset int64, header segmentHeader, cause error) *fault
 	}
 	return f
 }
-
-func isNotRecord(err error) bool { return err == errFrameBad }

@@ -277,14 +277,11 @@ func (t *turn) queueOverpaid(e *accounts.Environment, c *RecordPayment, result b
 	t.Spend(2*l.Weight() + 4)
 	for _, v := range t.Upcoming(l) {
 		if v.ID == c.InvoiceID {
-			tellPending(&m, &v)
+			m.SubscriptionID, m.InvoiceID = v.SubscriptionID, v.ID
+			m.InvoiceType, m.Status = v.Type, v.Status
+			m.Amount, m.Currency = v.Amount, v.Currency
+			m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd
 			t.Tell(e, l.Sub.Customer, &m)
 		}
 	}
-}
-
-func tellPending(m *outbox.WebhookMessage, v *book.InvoiceView) {
-	m.SubscriptionID, m.InvoiceID, m.InvoiceType, m.Status = v.SubscriptionID, v.ID, v.Type, v.Status
-	m.Amount, m.Currency = v.Amount, v.Currency
-	m.PeriodStart, m.PeriodEnd = v.PeriodStart, v.PeriodEnd
 }

@@ -384,7 +384,7 @@ type RevenuePoint struct {
 // Revenue answers a widened query from the invoices: a series for each currency.
 func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 	list := []RevenueSeries{}
-	for _, sums := range m.state.Load().RevenueOf(q.Env, q.From, q.To) {
+	for _, sums := range m.state.Load().Revenue.Of(q.Env, q.From, q.To) {
 		s := RevenueSeries{
 			Currency: sums.Currency, Points: []RevenuePoint{},
 			Due: bounded(sums.Due.Sum), DueInvoices: sums.Due.Invoices,

@@ -101,7 +101,7 @@ func (s *state) subscriptionsConsistent() error {
 			return damaged("interim units %d lead nowhere", row)
 		}
 	}
-	if err := s.Subscriptions.CheckDetails(func(data string) error {
+	if err := s.Subscriptions.Details.Check(s.Subscriptions.Len(), func(data string) error {
 		return wire.Decode([]byte(data), new(SubscriptionDetails))
 	}); err != nil {
 		return damaged("%w", err)

@@ -67,7 +67,7 @@ func (c *CreateSubscription) apply(t *turn) engine.Outcome {
 	b.ID, b.GraceDays = c.ID, uint16(min(c.GraceDays, maxGraceDays))
 	b.SubscriptionRest = b.Usual()
 	details := wire.Encode(nil, &c.SubscriptionDetails)
-	t.Subscriptions.SetDetails(t.Subscriptions.Len()+1, details)
+	t.Subscriptions.Details.Put(t.Subscriptions.Len()+1, details)
 	t.subscribe(e, &b, c.InvoiceID)
 	return engine.OutcomeDone
 }
@@ -143,7 +143,7 @@ func (t *turn) subscribe(e *accounts.Environment, b *book.Subscription, invoiceI
 
 // details are the facts in a subscription's request that the engine only keeps.
 func (s *state) details(row uint32) (d SubscriptionDetails) {
-	if data := s.Subscriptions.Details(row); data != "" {
+	if data := s.Subscriptions.Details.Get(row); data != "" {
 		if err := wire.Decode([]byte(data), &d); err != nil {
 			panic("billing: details in memory do not decode: " + err.Error()) // checked at restore
 		}

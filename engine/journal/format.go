@@ -41,12 +41,12 @@ func appendRecord(dst []byte, b base, r Record) []byte {
 	dst = binary.AppendUvarint(dst, r.Index-b.index)
 	dst = binary.AppendUvarint(dst, uint64(r.Position))
 	dst = binary.AppendUvarint(dst, uint64(r.Owner))
-	dst = binary.AppendUvarint(dst, zigzag(r.At-b.at))
+	dst = binary.AppendVarint(dst, r.At-b.at)
 	dst = binary.AppendUvarint(dst, uint64(len(r.Payload)))
 	return append(dst, r.Payload...)
 }
 
-func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
+// unzigzag undoes what AppendVarint does to signed numbers.
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 // Reader reads the records of a segment at their offsets.

@@ -47,12 +47,6 @@ func monthOf(stamp int64) uint32 {
 	return p.Number + 1
 }
 
-// MonthEnd is when the UTC month of an instant ends, in milliseconds since 1970.
-func MonthEnd(stamp int64) int64 {
-	p, _ := period.Cycle{IntervalMonths: 1}.At(stamp)
-	return p.End
-}
-
 // DayEnd is when the UTC day of an instant ends, in milliseconds since 1970.
 func DayEnd(stamp int64) int64 { return (stamp/dayMS + 1) * dayMS }
 

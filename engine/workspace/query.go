@@ -1,6 +1,9 @@
 package workspace
 
-import "tollgate/engine"
+import (
+	"tollgate/engine"
+	"tollgate/engine/period"
+)
 
 // AccountView is a workspace and what it has.
 type AccountView struct {
@@ -55,7 +58,7 @@ func (m *Machine) Account(workspace uint32, now int64) (v AccountView, ok bool) 
 		ChargingCents: l.ChargingCents, FreeUsed: l.FreeUsed, PaidUsed: l.PaidUsed,
 		Returned: l.Returned, RunsLeft: l.RunsLeft, StartedToday: l.Started, LocalToday: l.Local,
 		CancelsToday: l.Cancels, FreeLeftToday: s.freeLeft(at),
-		MonthEnd: MonthEnd(now), DayEnd: DayEnd(now),
+		MonthEnd: period.Month(now).End, DayEnd: DayEnd(now),
 	}
 	for row := w.Transactions; row != 0 && len(v.Transactions) < listed; {
 		r := s.transactions.Read(row)

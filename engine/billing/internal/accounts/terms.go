@@ -13,6 +13,8 @@ const (
 // PaymentTerms are an environment's. Each invoice keeps the due date that they gave it. Numbers 2
 // and 3 were the terms before these, and are not reused.
 type PaymentTerms struct {
+	// Days is how long after its issue an invoice falls due, and SettleMinutes how long after its
+	// period's end it is issued.
 	Days          uint32 `wire:"1"`
 	SettleMinutes uint32 `wire:"5"`
 	Set           bool   `wire:"4"` // they were set once, so 0 days differ from the default
@@ -25,14 +27,6 @@ func (e *Environment) PaymentTerms() PaymentTerms {
 	}
 	return PaymentTerms{Days: DefaultPaymentTermDays}
 }
-
-// DueOf returns when an invoice issued at an instant falls due.
-func (e *Environment) DueOf(issued int64) int64 {
-	return issued + int64(e.PaymentTerms().Days)*DayMS
-}
-
-// SettleMS returns how long after its period's end an invoice is issued.
-func (e *Environment) SettleMS() int64 { return int64(e.PaymentTerms().SettleMinutes) * 60_000 }
 
 // Bounds of what a seller states, in bytes.
 const (

@@ -98,8 +98,8 @@ func (r *Revenue) tally(env uint32, currency string, v *Invoice, sign int64) {
 	}
 }
 
-// of copies an environment's sums, with the hours that begin within [from, to).
-func (r *Revenue) of(env uint32, from, to int64) []RevenueSums {
+// Of copies an environment's sums, with the hours that begin within [from, to).
+func (r *Revenue) Of(env uint32, from, to int64) []RevenueSums {
 	r.lock.RLock()
 	defer r.lock.RUnlock()
 	list := make([]RevenueSums, 0, len(r.sums[env]))
@@ -151,10 +151,4 @@ func (s *Book) Standing(b *Subscription, sign int64) {
 	if b.SuspendedAt != 0 && b.EndedAt == 0 {
 		s.Environment(s.Customers.Read(b.Customer).Env).Suspended.Add(sign)
 	}
-}
-
-// RevenueOf lists the revenue of an environment by currency, with the hours that begin within
-// [from, to).
-func (s *Book) RevenueOf(env uint32, from, to int64) []RevenueSums {
-	return s.Revenue.of(env, from, to)
 }

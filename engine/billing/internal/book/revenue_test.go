@@ -75,7 +75,7 @@ func TestRevenueOfARange(t *testing.T) {
 				in(v.PaidAt, v, func(h *RevenueHour) *Amount { return &h.Collected })
 			}
 		}
-		for _, s := range r.of(env, from*rollup.HourMS, to*rollup.HourMS) {
+		for _, s := range r.Of(env, from*rollup.HourMS, to*rollup.HourMS) {
 			require.Equal(t, currency, s.Currency)
 			require.Equal(t, due, s.Due)
 			require.Equal(t, pastDue, s.PastDue)

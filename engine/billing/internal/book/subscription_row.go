@@ -79,13 +79,13 @@ type SubscriptionRow struct{ UsualSubscription }
 type Subscriptions struct {
 	rows    *page.Table[SubscriptionRow]
 	Rests   *page.Parts[SubscriptionRest]
-	details *page.Sparse
+	Details *page.Sparse
 }
 
 // OpenSubscriptions makes the tables.
 func OpenSubscriptions(s *page.Store) Subscriptions {
 	b := Subscriptions{
-		Rests: page.NewParts[SubscriptionRest](), details: page.NewSparse(s, accounts.TableDetails),
+		Rests: page.NewParts[SubscriptionRest](), Details: page.NewSparse(s, accounts.TableDetails),
 	}
 	b.rows = page.NewTable(s, accounts.TableSubscriptions, page.Codec[SubscriptionRow]{
 		Append: func(dst []byte, r *SubscriptionRow) []byte {
@@ -133,18 +133,7 @@ func (b *Subscriptions) Len() uint32 { return b.rows.Len() }
 
 // Bytes returns the memory of all subscriptions.
 func (b *Subscriptions) Bytes() uint64 {
-	return b.rows.Bytes() + b.Rests.Bytes() + b.details.Bytes()
-}
-
-// Details returns the encoded SubscriptionDetails of a subscription; empty if it has none.
-func (b *Subscriptions) Details(row uint32) string { return b.details.Get(row) }
-
-// SetDetails sets the encoded SubscriptionDetails of a subscription.
-func (b *Subscriptions) SetDetails(row uint32, text []byte) { b.details.Put(row, text) }
-
-// CheckDetails checks the details after a restore.
-func (b *Subscriptions) CheckDetails(check func(data string) error) error {
-	return b.details.Check(b.Len(), check)
+	return b.rows.Bytes() + b.Rests.Bytes() + b.Details.Bytes()
 }
 
 // Read returns a subscription's row. Readers hold the customer's lock.

@@ -258,7 +258,7 @@ func (t *Burner) bookUsage(at book.Place, pool uint32, amount decimal.Decimal, n
 		x := t.S.Transactions.Read(c.Transaction)
 		if x.Kind == TransactionConsumption && x.Pool == pool &&
 			x.Subscription == at.Subscription && x.Feature == at.Feature.Feature &&
-			sameDay(x.CreatedAt, now) {
+			floorDay(x.CreatedAt) == floorDay(now) {
 			if sum, ok := x.Amount.Add(amount); ok {
 				p := t.S.Pools.Write(pool)
 				x = t.S.Transactions.Write(c.Transaction)

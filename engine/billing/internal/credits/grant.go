@@ -72,9 +72,6 @@ const (
 	GrantReversed grantEnd = 2 // they are reversed at once
 )
 
-// fromPlan reports whether a plan granted it, in this period or an earlier one.
-func (g *Grant) fromPlan() bool { return g.Kind == GrantPlanIncluded || g.Kind == GrantRollover }
-
 // Booked returns the type with which it was booked.
 func (g *Grant) Booked() GrantType {
 	if g.Rolled {

@@ -158,7 +158,8 @@ func (t *Burner) rollOver(row, subscription uint32, at int64) {
 	var balance decimal.Decimal
 	var planned []uint32 // in burn order
 	for row, g := range t.S.GrantsOf(p) {
-		if g.fromPlan() && (g.Subscription == 0 || g.Subscription == subscription) {
+		fromPlan := g.Kind == GrantPlanIncluded || g.Kind == GrantRollover
+		if fromPlan && (g.Subscription == 0 || g.Subscription == subscription) {
 			balance, planned = More(balance, g.Remaining), append(planned, row)
 		}
 	}

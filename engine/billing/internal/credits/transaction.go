@@ -130,9 +130,7 @@ type Reversible struct {
 	Missing bool
 }
 
-// sameDay reports whether two instants are on one UTC day.
-func sameDay(a, b int64) bool { return floorDay(a) == floorDay(b) }
-
+// floorDay numbers UTC days.
 func floorDay(at int64) int64 {
 	day := at / accounts.DayMS
 	if at%accounts.DayMS < 0 {

@@ -32,7 +32,7 @@ func (l *Ledger) endPeriod(at int64) {
 		}
 		l.credited = append(l.credited, creditStep{start: true, version: next, at: at})
 	}
-	l.Sub.IssueAt = at + l.Env.SettleMS()
+	l.Sub.IssueAt = at + int64(l.Env.PaymentTerms().SettleMinutes)*60_000
 	if l.Sub.IssueAt == at {
 		l.issuePeriod(at)
 	}

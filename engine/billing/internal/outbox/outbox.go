@@ -263,19 +263,15 @@ func (o *Outbox) Finish(row uint32, state deliveryState, stamp int64) {
 		ep.LastFinished = row
 	}
 	for range finishedAtOnce {
+		// The log keeps fewer where all logs together are almost full.
+		kept := min(MaxFinishedDeliveries, max(minFinished, MaxFinished-min(MaxFinished, o.Finished)))
 		first := ep.FirstFinished
-		if first == 0 || first == row || ep.Finished <= o.logged() &&
+		if first == 0 || first == row || ep.Finished <= kept &&
 			o.Deliveries.Read(first).FinishedAt > stamp-WebhookRetentionMS {
 			return
 		}
 		o.forget(ep, first)
 	}
-}
-
-// logged returns how many finished deliveries an endpoint's log keeps now.
-func (o *Outbox) logged() uint32 {
-	left := uint32(MaxFinished) - min(MaxFinished, o.Finished)
-	return min(MaxFinishedDeliveries, max(minFinished, left))
 }
 
 // forget removes the first of an endpoint's finished deliveries from its log. One that waits again

@@ -93,7 +93,8 @@ func (q *Dues) Set(places *Chunks[uint32], row uint32, at int64) {
 		q.up(places, q.Heap.N-1)
 		return
 	case at == Never:
-		moved := q.Heap.pop()
+		q.Heap.N--
+		moved := *q.Heap.At(q.Heap.N)
 		*places.At(int(row)) = 0
 		if i == q.Heap.N {
 			return
@@ -171,11 +172,6 @@ func (c *Chunks[T]) push(v T) {
 		c.list[k][i] = v
 	}
 	c.N++
-}
-
-func (c *Chunks[T]) pop() T {
-	c.N--
-	return *c.At(c.N)
 }
 
 // Soonest visits the dues up to an instant, earliest first, until visit returns false.
