@@ -24,7 +24,8 @@ var codecCalls = map[class]string{
 //	//schema:straight parts  the same for each part of a struct that is split
 //	//schema:details   also where the struct has no field yet
 //
-// A hand-written method bounds is called at the end.
+// A hand-written method bounds is called at the end. A command, which has a hand-written
+// method apply, gets a method about.
 func (o *output) codecs() {
 	for _, t := range o.pack.sorted() {
 		fields := slices.DeleteFunc(o.fields(t), func(f field) bool { return f.Wire == 0 })
@@ -35,6 +36,9 @@ func (o *output) codecs() {
 			o.codec(t, fields)
 			if o.later(t, nil) {
 				o.since(t, fields)
+			}
+			if o.pack.funcs[t.name+".apply"] && !o.pack.funcs[t.name+".about"] {
+				o.about(t, fields)
 			}
 			if t.directive("quick") != nil {
 				o.quick(t, fields)
@@ -179,6 +183,24 @@ func (o *output) straightly(t *typ, fields []field) {
 		o.line(write, f.name, strconv.Itoa(f.Wire))
 	}
 	o.line("return dst\n}\n")
+}
+
+// about writes which environment or workspace a command is for, and which record in it.
+func (o *output) about(t *typ, fields []field) {
+	const none = "[16]byte{}"
+	number, id := "0", none
+	for _, f := range slices.Backward(fields) {
+		switch {
+		case f.class == isUint && (f.name == "Env" || f.name == "Workspace"):
+			number = "v." + f.name
+		case f.class == isID && (f.name == "ID" || f.name == "Flow"):
+			id = "v." + f.name
+		}
+	}
+	if number == "0" && id == none {
+		return
+	}
+	o.line("func (v *%s) about() (uint32, [16]byte) { return %s, %s }\n", t.name, number, id)
 }
 
 // later reports whether a field of a struct, or one within a field, came with a cluster version;

@@ -106,11 +106,7 @@ type SetOrigins struct {
 	Actor   string   `wire:"3"`
 }
 
-func (c *SetOrigins) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *SetOrigins) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if len(c.Origins) > accounts.MaxOrigins {
 		return engine.OutcomeAccountLimit
 	}
@@ -172,11 +168,7 @@ type SetPaymentTerms struct {
 	SettleMinutes uint32 `wire:"6"`
 }
 
-func (c *SetPaymentTerms) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *SetPaymentTerms) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	before := e.PaymentTerms()
 	after := before
 	if !c.KeepDays {
@@ -225,11 +217,7 @@ type SetSeller struct {
 	Actor  string          `wire:"3"`
 }
 
-func (c *SetSeller) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *SetSeller) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if !c.Seller.Bounded() {
 		return engine.OutcomeTooLarge
 	}
@@ -264,11 +252,7 @@ type SetPortal struct {
 	Actor  string          `wire:"3"`
 }
 
-func (c *SetPortal) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *SetPortal) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if len(c.Portal.Logo) > accounts.MaxPortalLogo {
 		return engine.OutcomeTooLarge
 	}

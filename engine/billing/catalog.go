@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/wire"
 )
@@ -22,11 +23,7 @@ type ApplyCatalog struct {
 	Actor      string `wire:"6"`
 }
 
-func (c *ApplyCatalog) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *ApplyCatalog) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if !t.Sweep(e) { // what is due uses the versions and names that were newest then
 		return engine.OutcomeDeferred
 	}

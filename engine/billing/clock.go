@@ -19,11 +19,7 @@ type AdvanceClock struct {
 	Actor string `wire:"3"`
 }
 
-func (c *AdvanceClock) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *AdvanceClock) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	now := e.Now(t.Stamp)
 	if outcome := advances(e, now, c.To); outcome.Refused() {
 		return outcome

@@ -96,11 +96,7 @@ type ReverseTransaction struct {
 	Left        []byte   `wire:"6"`
 }
 
-func (c *ReverseTransaction) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *ReverseTransaction) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if done := t.TransactionWith(&c.ID); done != 0 {
 		x := t.Transactions.Read(done)
 		if x.Kind == credits.TransactionReversal && x.Of == c.Transaction {

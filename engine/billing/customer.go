@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/wire"
 )
@@ -25,11 +26,7 @@ type CreateCustomer struct {
 	Blank uint8 `wire:"9" bits:"empty"`
 }
 
-func (c *CreateCustomer) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *CreateCustomer) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	external := []byte(c.ExternalID)
 	if row := t.CustomerNamed(c.Env, external); row != 0 {
 		if t.Customers.Read(row).ID == c.ID {

@@ -21,11 +21,7 @@ type CreateKey struct {
 	Customer string `wire:"8"`
 }
 
-func (c *CreateKey) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if k := t.APIKey(&c.Hash); k != nil {
 		if k.ID == c.ID && k.Env == c.Env {
 			return engine.OutcomeDone
@@ -70,11 +66,7 @@ type RevokeKey struct {
 	Actor string   `wire:"3"`
 }
 
-func (c *RevokeKey) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *RevokeKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	k := e.APIKey(c.ID)
 	if k == nil {
 		return engine.OutcomeKeyUnknown
@@ -184,11 +176,7 @@ type BindKey struct {
 	Actor  string   `wire:"4"`
 }
 
-func (c *BindKey) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *BindKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	k := e.APIKey(c.ID)
 	if k == nil || k.Revoked.Load() != nil {
 		return engine.OutcomeKeyUnknown

@@ -27,11 +27,7 @@ type SetPaymentProvider struct {
 	ForgetPrevious bool `wire:"7"`
 }
 
-func (c *SetPaymentProvider) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *SetPaymentProvider) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if c.Provider == accounts.ProviderSandbox && e.Kind != accounts.EnvironmentSandbox {
 		return engine.OutcomeProviderRefused
 	}
@@ -94,11 +90,7 @@ type OpenCheckout struct {
 
 func (c *OpenCheckout) receipt() (first, second [16]byte) { return c.ID, second }
 
-func (c *OpenCheckout) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *OpenCheckout) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if _, _, outcome := t.unpaid(c.Env, &c.InvoiceID); outcome != engine.OutcomeDone {
 		return outcome
 	}
@@ -176,11 +168,7 @@ type PaymentReply struct {
 	Result   book.PaymentResult `wire:"2"`
 }
 
-func (c *RecordPayment) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *RecordPayment) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if t.InvoiceIn(c.Env, &c.InvoiceID) == 0 && t.PendingWith(c.Env, &c.InvoiceID) == 0 {
 		return engine.OutcomeInvoiceUnknown
 	}

@@ -33,11 +33,7 @@ type CreatePool struct {
 	LowBalance decimal.Decimal `wire:"14" json:"lowBalance" rule:"min=0"`
 }
 
-func (c *CreatePool) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *CreatePool) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if row := t.PoolWith(&c.ID); row != 0 {
 		if t.Customers.Read(t.Pools.Read(row).Customer).Env == c.Env {
 			return engine.OutcomeDone
@@ -170,20 +166,11 @@ func (c *ArchivePool) apply(t *turn) engine.Outcome {
 func (t *turn) setPool(
 	env uint32, id [16]byte, actor string, set func(*credits.Pool),
 ) engine.Outcome {
-	e := t.Environment(env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
+	e, row, outcome := t.openPool(env, &id)
+	if outcome != engine.OutcomeDone {
+		return outcome
 	}
-	row := t.PoolIn(env, &id)
-	if row == 0 {
-		return engine.OutcomePoolUnknown
-	}
-	p := t.Pools.Read(row)
-	if p.Archived {
-		return engine.OutcomePoolArchived
-	}
-	now := e.Now(t.Stamp)
-
+	now, p := e.Now(t.Stamp), t.Pools.Read(row)
 	if !t.AdvanceCustomer(p.Customer, now) {
 		return engine.OutcomeDeferred
 	}
@@ -333,11 +320,7 @@ type RecordTopUp struct {
 	Code    string   `wire:"6"` // the provider's word for a failure, ≤ 255 bytes
 }
 
-func (c *RecordTopUp) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *RecordTopUp) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	row := t.PoolIn(c.Env, &c.Pool)
 	if row == 0 {
 		return engine.OutcomePoolUnknown
@@ -370,11 +353,7 @@ type EndTopUp struct {
 	Actor string   `wire:"4"`
 }
 
-func (c *EndTopUp) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *EndTopUp) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	row := t.PoolIn(c.Env, &c.Pool)
 	if row == 0 {
 		return engine.OutcomePoolUnknown

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"tollgate/engine"
+	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/machine"
@@ -115,6 +116,21 @@ func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) comman
 	return c
 }
 
+// within is the row of a command about an environment, which has to exist.
+func within[C any, P interface {
+	machine.Payload[C]
+	about() (env uint32, id [16]byte)
+}](apply func(P, *turn, *accounts.Environment) engine.Outcome) command {
+	return of(func(c P, t *turn) engine.Outcome {
+		env, _ := c.about()
+		e := t.Environment(env)
+		if e == nil {
+			return engine.OutcomeAccountUnknown
+		}
+		return apply(c, t, e)
+	})
+}
+
 // ofBudgets is the row of a command about budgets.
 func ofBudgets[C any, P machine.Payload[C]](
 	apply func(*charging.Budgets, *lifecycle.Runner, P) engine.Outcome,
@@ -168,14 +184,14 @@ var registry = [...]command{
 	KindRecordAudits:       opened("RecordAudits", decodeAudits).always(),
 	KindRecordUsage:        opened("RecordUsage", openUsage).described().growing(),
 	KindCreateAccount:      of((*CreateAccount).apply).growing().once().recorded(),
-	KindCreateKey:          of((*CreateKey).apply).growing().once().recorded(),
-	KindRevokeKey:          of((*RevokeKey).apply).recorded(),
-	KindApplyCatalog:       of((*ApplyCatalog).apply).growing().submitted().recorded(),
-	KindCreateCustomer:     of((*CreateCustomer).apply).growing().once(),
-	KindCreateSubscription: of((*CreateSubscription).apply).growing().once(),
+	KindCreateKey:          within((*CreateKey).apply).growing().once().recorded(),
+	KindRevokeKey:          within((*RevokeKey).apply).recorded(),
+	KindApplyCatalog:       within((*ApplyCatalog).apply).growing().submitted().recorded(),
+	KindCreateCustomer:     within((*CreateCustomer).apply).growing().once(),
+	KindCreateSubscription: within((*CreateSubscription).apply).growing().once(),
 	KindMarkInvoicePaid:    of((*MarkInvoicePaid).apply).once(),
 	KindSetLimits:          of((*SetLimits).apply).submitted(),
-	KindCreatePool:         of((*CreatePool).apply).growing().once().recorded(),
+	KindCreatePool:         within((*CreatePool).apply).growing().once().recorded(),
 	KindGrantCredits:       of((*GrantCredits).apply).growing().once().recorded(),
 	KindDeductCredits:      of((*DeductCredits).apply).growing().once().recorded(),
 	KindFreezePool:         of((*FreezePool).apply).submitted().recorded(),
@@ -183,19 +199,19 @@ var registry = [...]command{
 	KindSetLowBalance:      of((*SetLowBalance).apply).submitted().recorded(),
 	KindSetTopUp:           of((*SetTopUp).apply).once().growing().submitted().recorded(),
 	KindStopTopUp:          of((*StopTopUp).apply).once().submitted().recorded(),
-	KindRecordTopUp:        of((*RecordTopUp).apply),
-	KindEndTopUp:           of((*EndTopUp).apply).submitted().recorded(),
+	KindRecordTopUp:        within((*RecordTopUp).apply),
+	KindEndTopUp:           within((*EndTopUp).apply).submitted().recorded(),
 	KindArchivePool:        of((*ArchivePool).apply).recorded(),
-	KindReverseTransaction: of((*ReverseTransaction).apply).once().recorded(),
+	KindReverseTransaction: within((*ReverseTransaction).apply).once().recorded(),
 	KindUpdateCustomer:     of((*UpdateCustomer).apply).submitted(),
 	KindArchiveCustomer:    of((*ArchiveCustomer).apply).recorded(),
 	KindEraseCustomer:      of((*EraseCustomer).apply).recorded(),
 	KindOnce:               {Command: machine.Carrier[*Machine, *turn]((*Once).open)},
-	KindSetOrigins:         of((*SetOrigins).apply).submitted().recorded(),
-	KindSetPaymentProvider: of((*SetPaymentProvider).apply).submitted().recorded(),
-	KindOpenCheckout:       of((*OpenCheckout).apply).growing().once(),
+	KindSetOrigins:         within((*SetOrigins).apply).submitted().recorded(),
+	KindSetPaymentProvider: within((*SetPaymentProvider).apply).submitted().recorded(),
+	KindOpenCheckout:       within((*OpenCheckout).apply).growing().once(),
 	KindNoteCheckout:       of((*NoteCheckout).apply).submitted(),
-	KindRecordPayment:      of((*RecordPayment).apply),
+	KindRecordPayment:      within((*RecordPayment).apply),
 	KindCancelSubscription: of((*CancelSubscription).apply).once().submitted(),
 	KindRevertCancellation: of((*RevertCancellation).apply).submitted(),
 	KindChangePlan:         of((*ChangePlan).apply).growing().once(),
@@ -203,12 +219,12 @@ var registry = [...]command{
 	KindVoidInvoice:        of((*VoidInvoice).apply).recorded(),
 	KindVoidUsage:          of((*VoidUsage).apply),
 	KindAmendUsage:         of((*AmendUsage).apply).submitted(),
-	KindAdvanceClock:       of((*AdvanceClock).apply).growing().submitted().recorded(),
-	KindSetPaymentTerms:    of((*SetPaymentTerms).apply).submitted().recorded(),
-	KindCreateWebhookEndpoint: of((*CreateWebhookEndpoint).apply).growing().once().submitted().
+	KindAdvanceClock:       within((*AdvanceClock).apply).growing().submitted().recorded(),
+	KindSetPaymentTerms:    within((*SetPaymentTerms).apply).submitted().recorded(),
+	KindCreateWebhookEndpoint: within((*CreateWebhookEndpoint).apply).growing().once().submitted().
 		recorded(),
 	KindUpdateWebhookEndpoint: of((*UpdateWebhookEndpoint).apply).submitted().recorded(),
-	KindDeleteWebhookEndpoint: of((*DeleteWebhookEndpoint).apply).submitted().recorded(),
+	KindDeleteWebhookEndpoint: within((*DeleteWebhookEndpoint).apply).submitted().recorded(),
 	KindRotateWebhookSecret:   of((*RotateWebhookSecret).apply).submitted().recorded(),
 	KindRecordDelivery:        of((*RecordDelivery).apply),
 	KindResendWebhook:         of((*ResendWebhook).apply).submitted().recorded(),
@@ -218,7 +234,7 @@ var registry = [...]command{
 	KindMoveBudget:            ofBudgets((*charging.Budgets).Move).once().submitted().recorded(),
 	KindArchiveBudget:         ofBudgets((*charging.Budgets).Archive).once().recorded(),
 	KindFreezeBudget:          ofBudgets((*charging.Budgets).Freeze).once().submitted().recorded(),
-	KindBindKey:               of((*BindKey).apply).submitted().recorded(),
+	KindBindKey:               within((*BindKey).apply).submitted().recorded(),
 	KindNoteKeyUse:            of((*NoteKeyUse).apply),
 	KindDemoteKeys:            of((*DemoteKeys).apply),
 	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),
@@ -228,8 +244,8 @@ var registry = [...]command{
 	KindExtendReservation:     of((*ExtendReservation).apply).submitted(),
 	KindReleaseReservation:    of((*ReleaseReservation).apply).recorded(),
 	KindKeepAnswer:            of((*KeepAnswer).apply).growing().recorded(),
-	KindSetSeller:             of((*SetSeller).apply).submitted().recorded(),
-	KindSetPortal:             of((*SetPortal).apply).submitted().recorded(),
+	KindSetSeller:             within((*SetSeller).apply).submitted().recorded(),
+	KindSetPortal:             within((*SetPortal).apply).submitted().recorded(),
 	KindRevokePortalLinks:     of((*RevokePortalLinks).apply).submitted().recorded(),
 	KindNotePortalLink:        of((*NotePortalLink).apply).submitted().recorded(),
 }

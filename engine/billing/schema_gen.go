@@ -31,6 +31,8 @@ func (v *AdvanceClock) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *AdvanceClock) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *AmendUsage) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -43,6 +45,8 @@ func (v *AmendUsage) Fields(w *wire.Codec) {
 	wire.Uint(w, 8, &v.Bindings)
 }
 
+func (v *AmendUsage) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *ApplyCatalog) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -53,6 +57,8 @@ func (v *ApplyCatalog) Fields(w *wire.Codec) {
 	w.String(6, &v.Actor)
 }
 
+func (v *ApplyCatalog) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *ArchiveCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -60,12 +66,16 @@ func (v *ArchiveCustomer) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *ArchiveCustomer) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *ArchivePool) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Actor)
 }
+
+func (v *ArchivePool) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *BindKey) Fields(w *wire.Codec) {
@@ -75,11 +85,15 @@ func (v *BindKey) Fields(w *wire.Codec) {
 	w.String(4, &v.Actor)
 }
 
+func (v *BindKey) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *CancelPlanChange) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 }
+
+func (v *CancelPlanChange) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *CancelSubscription) Fields(w *wire.Codec) {
@@ -87,6 +101,8 @@ func (v *CancelSubscription) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 	wire.Uint(w, 3, &v.Mode)
 }
+
+func (v *CancelSubscription) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *ChangePlan) Fields(w *wire.Codec) {
@@ -96,6 +112,8 @@ func (v *ChangePlan) Fields(w *wire.Codec) {
 	w.String(4, &v.Plan)
 	wire.Uint(w, 5, &v.Type)
 }
+
+func (v *ChangePlan) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *CheckQuery) Fields(w *wire.Codec) {
@@ -128,6 +146,8 @@ func (v *CreateAccount) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *CreateAccount) about() (uint32, [16]byte) { return 0, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *CreateCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -141,6 +161,8 @@ func (v *CreateCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &v.Blank)
 }
 
+func (v *CreateCustomer) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *CreateKey) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -152,6 +174,8 @@ func (v *CreateKey) Fields(w *wire.Codec) {
 	w.String(7, &v.Actor)
 	w.String(8, &v.Customer)
 }
+
+func (v *CreateKey) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *CreatePool) Fields(w *wire.Codec) {
@@ -171,6 +195,8 @@ func (v *CreatePool) Fields(w *wire.Codec) {
 	w.Decimal(14, &v.LowBalance)
 }
 
+func (v *CreatePool) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *CreateSubscription) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -180,6 +206,8 @@ func (v *CreateSubscription) Fields(w *wire.Codec) {
 	w.String(5, &v.Plan)
 	wire.Uint(w, 6, &v.GraceDays)
 }
+
+func (v *CreateSubscription) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *CreateWebhookEndpoint) Fields(w *wire.Codec) {
@@ -191,6 +219,8 @@ func (v *CreateWebhookEndpoint) Fields(w *wire.Codec) {
 	w.Blob(6, &v.Secret)
 	w.String(7, &v.Actor)
 }
+
+func (v *CreateWebhookEndpoint) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *Decision) Fields(w *wire.Codec) {
@@ -235,12 +265,16 @@ func (v *DeductCredits) Fields(w *wire.Codec) {
 	w.String(6, &v.Actor)
 }
 
+func (v *DeductCredits) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *DeleteWebhookEndpoint) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Actor)
 }
+
+func (v *DeleteWebhookEndpoint) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *DemoteKeys) Fields(w *wire.Codec) {
@@ -255,12 +289,16 @@ func (v *EndTopUp) Fields(w *wire.Codec) {
 	w.String(4, &v.Actor)
 }
 
+func (v *EndTopUp) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *EraseCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.String(2, &v.ExternalID)
 	w.String(3, &v.Actor)
 }
+
+func (v *EraseCustomer) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *ExtendReservation) Fields(w *wire.Codec) {
@@ -270,12 +308,16 @@ func (v *ExtendReservation) Fields(w *wire.Codec) {
 	w.Int(4, &v.TTLMS)
 }
 
+func (v *ExtendReservation) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *FreezePool) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Actor)
 }
+
+func (v *FreezePool) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *GrantCredits) Fields(w *wire.Codec) {
@@ -290,6 +332,8 @@ func (v *GrantCredits) Fields(w *wire.Codec) {
 	w.String(9, &v.Actor)
 }
 
+func (v *GrantCredits) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *KeepAnswer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -299,12 +343,16 @@ func (v *KeepAnswer) Fields(w *wire.Codec) {
 	w.Blob(5, &v.Answer)
 }
 
+func (v *KeepAnswer) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *MarkInvoicePaid) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Note)
 }
+
+func (v *MarkInvoicePaid) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *NoteCheckout) Fields(w *wire.Codec) {
@@ -315,11 +363,15 @@ func (v *NoteCheckout) Fields(w *wire.Codec) {
 	wire.Uint(w, 5, &v.Revision)
 }
 
+func (v *NoteCheckout) about() (uint32, [16]byte) { return 0, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *NoteKeyUse) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 }
+
+func (v *NoteKeyUse) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *NoteMembership) Fields(w *wire.Codec) {
@@ -338,6 +390,8 @@ func (v *NotePortalLink) Fields(w *wire.Codec) {
 	w.String(3, &v.Expires)
 	w.String(4, &v.Actor)
 }
+
+func (v *NotePortalLink) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *Once) Fields(w *wire.Codec) {
@@ -364,6 +418,8 @@ func (v *OpenCheckout) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 	w.ID(3, &v.InvoiceID)
 }
+
+func (v *OpenCheckout) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *Payment) Fields(w *wire.Codec) {
@@ -399,6 +455,8 @@ func (v *RecordDelivery) Fields(w *wire.Codec) {
 	w.Int(10, &v.RetryMS)
 }
 
+func (v *RecordDelivery) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *RecordPayment) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -411,6 +469,8 @@ func (v *RecordPayment) Fields(w *wire.Codec) {
 	w.String(8, &v.Other)
 }
 
+func (v *RecordPayment) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *RecordTopUp) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -420,6 +480,8 @@ func (v *RecordTopUp) Fields(w *wire.Codec) {
 	w.String(5, &v.Payment)
 	w.String(6, &v.Code)
 }
+
+func (v *RecordTopUp) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *RecordUsage) Fields(w *wire.Codec) {
@@ -571,6 +633,8 @@ func (v *ReleaseReservation) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *ReleaseReservation) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *ResendWebhook) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -579,6 +643,8 @@ func (v *ResendWebhook) Fields(w *wire.Codec) {
 	wire.Uint(w, 4, &v.Sequence)
 	w.String(5, &v.Actor)
 }
+
+func (v *ResendWebhook) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *ReservationItemView) Fields(w *wire.Codec) {
@@ -791,12 +857,16 @@ func (v *ReverseTransaction) Fields(w *wire.Codec) {
 	w.Blob(6, &v.Left)
 }
 
+func (v *ReverseTransaction) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *RevertCancellation) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.Bool(3, &v.ByCustomer)
 }
+
+func (v *RevertCancellation) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *RevertReply) Fields(w *wire.Codec) {
@@ -813,12 +883,16 @@ func (v *RevokeKey) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *RevokeKey) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *RevokePortalLinks) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.String(2, &v.Customer)
 	w.String(3, &v.Actor)
 }
+
+func (v *RevokePortalLinks) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *RotateWebhookSecret) Fields(w *wire.Codec) {
@@ -828,6 +902,8 @@ func (v *RotateWebhookSecret) Fields(w *wire.Codec) {
 	w.String(4, &v.Actor)
 }
 
+func (v *RotateWebhookSecret) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *SetLowBalance) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -836,12 +912,16 @@ func (v *SetLowBalance) Fields(w *wire.Codec) {
 	w.String(4, &v.Actor)
 }
 
+func (v *SetLowBalance) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *SetOrigins) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.Strings(2, &v.Origins)
 	w.String(3, &v.Actor)
 }
+
+func (v *SetOrigins) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *SetPaymentProvider) Fields(w *wire.Codec) {
@@ -854,6 +934,8 @@ func (v *SetPaymentProvider) Fields(w *wire.Codec) {
 	w.Bool(7, &v.ForgetPrevious)
 }
 
+func (v *SetPaymentProvider) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *SetPaymentTerms) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -864,6 +946,8 @@ func (v *SetPaymentTerms) Fields(w *wire.Codec) {
 	wire.Uint(w, 6, &v.SettleMinutes)
 }
 
+func (v *SetPaymentTerms) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *SetPortal) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -871,12 +955,16 @@ func (v *SetPortal) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *SetPortal) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *SetSeller) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.Message(2, &v.Seller)
 	w.String(3, &v.Actor)
 }
+
+func (v *SetSeller) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *SetTopUp) Fields(w *wire.Codec) {
@@ -892,6 +980,8 @@ func (v *SetTopUp) Fields(w *wire.Codec) {
 	wire.Uint(w, 10, &v.ExpiresAfterDays)
 	w.String(11, &v.Actor)
 }
+
+func (v *SetTopUp) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *SettleItem) Fields(w *wire.Codec) {
@@ -1009,6 +1099,8 @@ func (v *StopTopUp) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *StopTopUp) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *Submit) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -1033,6 +1125,8 @@ func (v *UnfreezePool) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *UnfreezePool) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *UpdateCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -1046,6 +1140,8 @@ func (v *UpdateCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &v.Blank)
 }
 
+func (v *UpdateCustomer) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *UpdateWebhookEndpoint) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -1057,6 +1153,8 @@ func (v *UpdateWebhookEndpoint) Fields(w *wire.Codec) {
 	w.Bool(7, &v.Enabled)
 	w.String(8, &v.Actor)
 }
+
+func (v *UpdateWebhookEndpoint) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *UsageRef) Fields(w *wire.Codec) {
@@ -1075,6 +1173,8 @@ func (v *VoidInvoice) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
+func (v *VoidInvoice) about() (uint32, [16]byte) { return v.Env, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *VoidUsage) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -1084,6 +1184,8 @@ func (v *VoidUsage) Fields(w *wire.Codec) {
 	wire.Uint(w, 5, &v.KeyBudget)
 	wire.Uint(w, 6, &v.Bindings)
 }
+
+func (v *VoidUsage) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *accountRecord) Fields(w *wire.Codec) {

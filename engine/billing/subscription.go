@@ -33,11 +33,7 @@ type CreateSubscription struct {
 	SubscriptionDetails
 }
 
-func (c *CreateSubscription) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *CreateSubscription) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if row := t.SubscriptionWith(&c.ID); row != 0 {
 		if t.Customers.Read(t.Subscriptions.Read(row).Customer).Env == c.Env {
 			return engine.OutcomeDone

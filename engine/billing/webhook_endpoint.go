@@ -21,11 +21,7 @@ type CreateWebhookEndpoint struct {
 	Actor  string               `wire:"7"`
 }
 
-func (c *CreateWebhookEndpoint) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *CreateWebhookEndpoint) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if t.outbox.EndpointIn(e, &c.ID) != 0 {
 		return engine.OutcomeDone
 	}
@@ -124,11 +120,7 @@ type DeleteWebhookEndpoint struct {
 	Actor string   `wire:"3"`
 }
 
-func (c *DeleteWebhookEndpoint) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
-		return engine.OutcomeAccountUnknown
-	}
+func (c *DeleteWebhookEndpoint) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	row := t.outbox.EndpointIn(e, &c.ID)
 	if row == 0 {
 		return engine.OutcomeDone

@@ -52,22 +52,8 @@ type (
 	noted interface{ note() string }
 )
 
-func (c *RotateKeys) about() (uint32, [16]byte)        { return c.Workspace, [16]byte{} }
-func (c *ClaimWorkspace) about() (uint32, [16]byte)    { return 0, [16]byte{} }
-func (c *ConfirmSignup) about() (uint32, [16]byte)     { return c.Workspace, c.ID }
-func (c *ApprovePurchase) about() (uint32, [16]byte)   { return 0, c.ID }
-func (c *DenyPurchase) about() (uint32, [16]byte)      { return 0, c.ID }
-func (c *CancelPurchase) about() (uint32, [16]byte)    { return c.Workspace, c.ID }
-func (c *SetBilling) about() (uint32, [16]byte)        { return c.Workspace, [16]byte{} }
-func (c *GrantCredits) about() (uint32, [16]byte)      { return c.Workspace, [16]byte{} }
-func (c *RetryRefund) about() (uint32, [16]byte)       { return 0, c.ID }
-func (c *RemoveWorkspace) about() (uint32, [16]byte)   { return c.Workspace, [16]byte{} }
-func (c *SetAlerts) about() (uint32, [16]byte)         { return c.Workspace, c.Flow }
-func (c *RotateAlertSecret) about() (uint32, [16]byte) { return c.Workspace, c.Flow }
-func (c *SendTestAlert) about() (uint32, [16]byte)     { return c.Workspace, c.Flow }
-func (c *ScheduleFlow) about() (uint32, [16]byte)      { return c.Workspace, c.Flow }
-func (c *SetTestAccess) about() (uint32, [16]byte)     { return c.Workspace, [16]byte{} }
-func (c *RemoveTestAccess) about() (uint32, [16]byte)  { return c.Workspace, [16]byte{} }
+func (c *ClaimWorkspace) about() (uint32, [16]byte) { return 0, [16]byte{} }
+func (c *GrantCredits) about() (uint32, [16]byte)   { return c.Workspace, [16]byte{} }
 
 func (c *ClaimWorkspace) within(x *money, a *Act) bool {
 	return a.Person == 0 && c.Code == [32]byte{} && x.workspaces.find(c.ID) == a.Workspace ||

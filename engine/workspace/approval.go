@@ -14,11 +14,7 @@ type ApprovePurchase struct {
 	Person uint32   `wire:"3"` // who has signed in; 0 for an operator
 }
 
-func (c *ApprovePurchase) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.find(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *ApprovePurchase) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	p := *x.purchases.Read(row)
 	switch p.Status {
 	case PurchaseApproval:
@@ -49,11 +45,7 @@ type DenyPurchase struct {
 	ID [16]byte `wire:"1"`
 }
 
-func (c *DenyPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.find(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *DenyPurchase) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	p := x.purchases.Read(row)
 	switch {
 	case p.Status == PurchaseDenied:
@@ -73,11 +65,7 @@ type RenewLink struct {
 	Person    bool     `wire:"4"`
 }
 
-func (c *RenewLink) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.of(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *RenewLink) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	switch p := x.purchases.Read(row); {
 	case p.Status == PurchaseProcessing || p.Status == PurchaseSucceeded:
 		return engine.OutcomeCheckoutCompleted

@@ -23,6 +23,24 @@ func of[O, C any, P machine.Payload[C]](owner func(*state) *O,
 	})}
 }
 
+// about is the effect of a command about what find finds by the command's method about. Where that
+// is nothing, the command is refused.
+func about[O, C any, P interface {
+	machine.Payload[C]
+	about() (workspace uint32, id [16]byte)
+}](find func(x *O, workspace uint32, id [16]byte) uint32,
+	apply func(c P, x *O, t *machine.Turn, row uint32) engine.Outcome,
+) func(P, *O, *machine.Turn) engine.Outcome {
+	return func(c P, x *O, t *machine.Turn) engine.Outcome {
+		workspace, id := c.about()
+		row := find(x, workspace, id)
+		if row == 0 {
+			return engine.OutcomeRecordUnknown
+		}
+		return apply(c, x, t, row)
+	}
+}
+
 // The owners whose commands there are.
 func ofSpaces(s *state) *spaces { return &s.spaces }
 

@@ -140,11 +140,7 @@ func (c *ResumeRun) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *ResumeRun) apply(x *runner, t *machine.Turn) engine.Outcome {
-	row := x.runRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *ResumeRun) apply(x *runner, t *machine.Turn, row uint32) engine.Outcome {
 	r := x.runs.Read(row)
 	if r.Kind != RunHosted {
 		return engine.OutcomeWrongRunType
@@ -177,11 +173,7 @@ type CancelRun struct {
 	Kind      RunKind  `wire:"3"`
 }
 
-func (c *CancelRun) apply(x *runner, t *machine.Turn) engine.Outcome {
-	row := x.runRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *CancelRun) apply(x *runner, t *machine.Turn, row uint32) engine.Outcome {
 	if x.runs.Read(row).Kind != c.Kind {
 		return engine.OutcomeWrongRunType
 	}

@@ -109,11 +109,7 @@ type ConfirmSignup struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *ConfirmSignup) apply(x *flowStore, t *machine.Turn) engine.Outcome {
-	row := x.flowRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *ConfirmSignup) apply(x *flowStore, t *machine.Turn, row uint32) engine.Outcome {
 	x.flows.Write(row).SignupConfirmed = true
 	t.Fold(uint64(row))
 	return engine.OutcomeDone

@@ -11,11 +11,8 @@ type RevokeKey struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *RevokeKey) apply(x *spaces, t *machine.Turn) engine.Outcome {
-	w, ok := x.workspace(c.Workspace)
-	if !ok {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *RevokeKey) apply(x *spaces, t *machine.Turn, row uint32) engine.Outcome {
+	w := *x.workspaces.Read(row)
 	for row := w.Keys; row != 0; row = x.keys.Read(row).Before {
 		if x.keys.Read(row).ID == c.ID {
 			x.revoke(t, row)
@@ -33,11 +30,8 @@ type RotateKeys struct {
 	KeyHash   [32]byte `wire:"3"`
 }
 
-func (c *RotateKeys) apply(x *spaces, t *machine.Turn) engine.Outcome {
-	w, ok := x.workspace(c.Workspace)
-	if !ok {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *RotateKeys) apply(x *spaces, t *machine.Turn, row uint32) engine.Outcome {
+	w := *x.workspaces.Read(row)
 	if row := x.keyOf(&c.KeyHash); row != 0 {
 		if k := x.keys.Read(row); k.Workspace == c.Workspace && k.ID == c.KeyID {
 			return engine.OutcomeDone

@@ -17,11 +17,8 @@ type GrantCredits struct {
 	Note      string   `wire:"4"` // ≤ 200 characters
 }
 
-func (c *GrantCredits) apply(x *money, t *machine.Turn) engine.Outcome {
-	w, ok := x.workspace(c.Workspace)
-	if !ok {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *GrantCredits) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
+	w := *x.workspaces.Read(row)
 	if c.Amount == 0 || c.Amount > MaxCredits || w.Ledger.CreditsGranted > MaxCredits-c.Amount {
 		return engine.OutcomeCreditsInvalid
 	}

@@ -12,11 +12,8 @@ type StartLocalRun struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *StartLocalRun) apply(x *runner, t *machine.Turn) engine.Outcome {
-	w, ok := x.workspace(c.Workspace)
-	if !ok {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *StartLocalRun) apply(x *runner, t *machine.Turn, row uint32) engine.Outcome {
+	w := *x.workspaces.Read(row)
 	if x.runRow(c.Workspace, c.ID) != 0 {
 		return engine.OutcomeDone
 	}
@@ -45,11 +42,7 @@ type FinishLocalRun struct {
 	Outcome   RunOutcome `wire:"3"`
 }
 
-func (c *FinishLocalRun) apply(x *runner, t *machine.Turn) engine.Outcome {
-	row := x.runRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *FinishLocalRun) apply(x *runner, t *machine.Turn, row uint32) engine.Outcome {
 	if r := x.runs.Read(row); r.Kind != RunLocal {
 		return engine.OutcomeWrongRunType
 	} else if r.Status.Final() {

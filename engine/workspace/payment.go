@@ -17,11 +17,7 @@ type NoteCheckout struct {
 	Closed bool `wire:"4"`
 }
 
-func (c *NoteCheckout) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.find(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *NoteCheckout) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	if !c.Closed && x.purchases.Read(row).Status != PurchaseCheckout {
 		return engine.OutcomePurchaseClosed
 	}
@@ -61,11 +57,7 @@ func (c *NotePayment) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *NotePayment) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.find(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *NotePayment) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	p := x.purchases.Read(row)
 	switch {
 	case c.Result == PaymentPaid && p.owed(c.Payment):
@@ -132,11 +124,8 @@ type SetBilling struct {
 	Person    bool   `wire:"6"`
 }
 
-func (c *SetBilling) apply(x *money, t *machine.Turn) engine.Outcome {
-	w, ok := x.workspace(c.Workspace)
-	if !ok {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *SetBilling) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
+	w := *x.workspaces.Read(row)
 	l := &w.Ledger
 	unpauses := c.HasPaused && !c.Paused
 	raises := c.HasCap && (!l.CapApproved || c.CapCents >= l.CapCents)

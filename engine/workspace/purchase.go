@@ -56,11 +56,8 @@ type PurchaseReply struct {
 	Repeated bool           `wire:"3"`
 }
 
-func (c *RequestPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
-	w, ok := x.workspace(c.Workspace)
-	if !ok {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *RequestPurchase) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
+	w := *x.workspaces.Read(row)
 	made, outcome := x.replay(c.Key, c.Body)
 	if outcome == engine.OutcomeNone {
 		made, outcome = x.replayPaid(t, &w, c)
@@ -122,6 +119,13 @@ func (c *RequestPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
+// purchaseIn finds a purchase of a workspace, and anyPurchase one of any; 0 where there is none.
+func (x *money) purchaseIn(workspace uint32, id [16]byte) uint32 {
+	return x.purchases.of(workspace, id)
+}
+
+func (x *money) anyPurchase(_ uint32, id [16]byte) uint32 { return x.purchases.find(id) }
+
 // CancelPurchase ends a purchase that is not paid, for good. Cancelling a cancelled one is the same
 // success again and does not count. The reply of OutcomeCancelLimit is a RetryReply.
 type CancelPurchase struct {
@@ -131,11 +135,7 @@ type CancelPurchase struct {
 	Person bool `wire:"3"`
 }
 
-func (c *CancelPurchase) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.of(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *CancelPurchase) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	switch p := x.purchases.Read(row); {
 	case p.Status == PurchaseCancelled:
 		return engine.OutcomeDone

@@ -23,11 +23,7 @@ func (c *NoteSurplus) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *NoteSurplus) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.find(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *NoteSurplus) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	p := x.purchases.Read(row)
 	switch {
 	case p.Payment == "":
@@ -64,11 +60,7 @@ func (c *NoteRefund) bounds(w *wire.Codec) {
 	}
 }
 
-func (c *NoteRefund) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.find(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *NoteRefund) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	p := x.purchases.Read(row)
 	all := p.returns()
 	at := slices.IndexFunc(all, func(r Return) bool { return r.Payment == c.Payment })
@@ -101,11 +93,7 @@ type RetryRefund struct {
 	ID [16]byte `wire:"1"`
 }
 
-func (c *RetryRefund) apply(x *money, t *machine.Turn) engine.Outcome {
-	row := x.purchases.find(c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *RetryRefund) apply(x *money, t *machine.Turn, row uint32) engine.Outcome {
 	x.purchaseWrite(row, func(p *purchase) {
 		for at, r := range p.returns() {
 			if r.Refused != "" {

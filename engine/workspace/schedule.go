@@ -254,11 +254,7 @@ type NotePreflight struct {
 	AlreadyTrue bool     `wire:"6"`
 }
 
-func (c *NotePreflight) apply(x *runner, t *machine.Turn) engine.Outcome {
-	row := x.flowRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *NotePreflight) apply(x *runner, t *machine.Turn, row uint32) engine.Outcome {
 	if x.flows.Read(row).Version != c.Version {
 		return engine.OutcomeQuoteChanged
 	}
@@ -279,11 +275,7 @@ type ArchiveFlow struct {
 	ID        [16]byte `wire:"2"`
 }
 
-func (c *ArchiveFlow) apply(x *runner, t *machine.Turn) engine.Outcome {
-	row := x.flowRow(c.Workspace, c.ID)
-	if row == 0 {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *ArchiveFlow) apply(x *runner, t *machine.Turn, row uint32) engine.Outcome {
 	if x.flows.Read(row).Open != 0 {
 		return engine.OutcomeFlowBusy
 	}

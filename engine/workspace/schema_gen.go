@@ -43,6 +43,8 @@ func (v *AnswerLink) Fields(w *wire.Codec) {
 	v.bounds(w)
 }
 
+func (v *AnswerLink) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *ApprovePurchase) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -50,11 +52,15 @@ func (v *ApprovePurchase) Fields(w *wire.Codec) {
 	wire.Uint(w, 3, &v.Person)
 }
 
+func (v *ApprovePurchase) about() (uint32, [16]byte) { return 0, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *ArchiveFlow) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.ID(2, &v.ID)
 }
+
+func (v *ArchiveFlow) about() (uint32, [16]byte) { return v.Workspace, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *AskAddress) Fields(w *wire.Codec) {
@@ -62,6 +68,8 @@ func (v *AskAddress) Fields(w *wire.Codec) {
 	w.ID(2, &v.Flow)
 	w.Hash(3, &v.Link)
 }
+
+func (v *AskAddress) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *AwaitPerson) Fields(w *wire.Codec) {
@@ -98,6 +106,8 @@ func (v *CancelPurchase) Fields(w *wire.Codec) {
 	w.Bool(3, &v.Person)
 }
 
+func (v *CancelPurchase) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *CancelRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -105,11 +115,15 @@ func (v *CancelRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 3, &v.Kind)
 }
 
+func (v *CancelRun) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *ChooseWorkspace) Fields(w *wire.Codec) {
 	w.Hash(1, &v.Session)
 	w.ID(2, &v.ID)
 }
+
+func (v *ChooseWorkspace) about() (uint32, [16]byte) { return 0, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *ClaimReply) Fields(w *wire.Codec) {
@@ -145,11 +159,15 @@ func (v *ConfirmAddress) Fields(w *wire.Codec) {
 	w.Hash(2, &v.Link)
 }
 
+func (v *ConfirmAddress) about() (uint32, [16]byte) { return 0, v.Flow }
+
 // Fields implements wire.Fielder.
 func (v *ConfirmSignup) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.ID(2, &v.ID)
 }
+
+func (v *ConfirmSignup) about() (uint32, [16]byte) { return v.Workspace, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *CreditsReply) Fields(w *wire.Codec) {
@@ -185,6 +203,8 @@ func (v *DenyPurchase) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
 }
 
+func (v *DenyPurchase) about() (uint32, [16]byte) { return 0, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *EndSession) Fields(w *wire.Codec) {
 	w.Hash(1, &v.Session)
@@ -214,6 +234,8 @@ func (v *FinishLocalRun) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 	wire.Uint(w, 3, &v.Outcome)
 }
+
+func (v *FinishLocalRun) about() (uint32, [16]byte) { return v.Workspace, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *FinishRun) Fields(w *wire.Codec) {
@@ -268,6 +290,8 @@ func (v *MarkIssueReady) Fields(w *wire.Codec) {
 	w.String(3, &v.Note)
 }
 
+func (v *MarkIssueReady) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *NoteAlert) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Alert)
@@ -287,6 +311,8 @@ func (v *NoteCheckout) Fields(w *wire.Codec) {
 	w.Bool(4, &v.Closed)
 }
 
+func (v *NoteCheckout) about() (uint32, [16]byte) { return 0, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *NotePayment) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -295,6 +321,8 @@ func (v *NotePayment) Fields(w *wire.Codec) {
 	w.String(4, &v.Payment)
 	v.bounds(w)
 }
+
+func (v *NotePayment) about() (uint32, [16]byte) { return 0, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *NotePreflight) Fields(w *wire.Codec) {
@@ -306,6 +334,8 @@ func (v *NotePreflight) Fields(w *wire.Codec) {
 	w.Bool(6, &v.AlreadyTrue)
 }
 
+func (v *NotePreflight) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *NoteRefund) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -314,6 +344,8 @@ func (v *NoteRefund) Fields(w *wire.Codec) {
 	w.String(4, &v.Refused)
 	v.bounds(w)
 }
+
+func (v *NoteRefund) about() (uint32, [16]byte) { return 0, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *NoteSession) Fields(w *wire.Codec) {
@@ -327,10 +359,14 @@ func (v *NoteSurplus) Fields(w *wire.Codec) {
 	v.bounds(w)
 }
 
+func (v *NoteSurplus) about() (uint32, [16]byte) { return 0, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *NoteUse) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 }
+
+func (v *NoteUse) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *OpenWorkspace) Fields(w *wire.Codec) {
@@ -338,6 +374,8 @@ func (v *OpenWorkspace) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 	w.String(3, &v.Label)
 }
+
+func (v *OpenWorkspace) about() (uint32, [16]byte) { return 0, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *PurchaseReply) Fields(w *wire.Codec) {
@@ -352,16 +390,22 @@ func (v *ReadNotification) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 }
 
+func (v *ReadNotification) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *RemoveTestAccess) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.String(2, &v.Host)
 }
 
+func (v *RemoveTestAccess) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *RemoveWorkspace) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 }
+
+func (v *RemoveWorkspace) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *RenewLink) Fields(w *wire.Codec) {
@@ -370,6 +414,8 @@ func (v *RenewLink) Fields(w *wire.Codec) {
 	w.Hash(3, &v.Link)
 	w.Bool(4, &v.Person)
 }
+
+func (v *RenewLink) about() (uint32, [16]byte) { return v.Workspace, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *RequestPurchase) Fields(w *wire.Codec) {
@@ -385,12 +431,16 @@ func (v *RequestPurchase) Fields(w *wire.Codec) {
 	v.bounds(w)
 }
 
+func (v *RequestPurchase) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *RequestRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.ID(2, &v.Flow)
 	w.ID(3, &v.ID)
 }
+
+func (v *RequestRun) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *ResumeRun) Fields(w *wire.Codec) {
@@ -401,10 +451,14 @@ func (v *ResumeRun) Fields(w *wire.Codec) {
 	v.bounds(w)
 }
 
+func (v *ResumeRun) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *RetryRefund) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
 }
+
+func (v *RetryRefund) about() (uint32, [16]byte) { return 0, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *RetryReply) Fields(w *wire.Codec) {
@@ -426,6 +480,8 @@ func (v *RevokeKey) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 }
 
+func (v *RevokeKey) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *RotateAlertSecret) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -433,12 +489,16 @@ func (v *RotateAlertSecret) Fields(w *wire.Codec) {
 	w.Blob(3, &v.Secret)
 }
 
+func (v *RotateAlertSecret) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
+
 // Fields implements wire.Fielder.
 func (v *RotateKeys) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.ID(2, &v.KeyID)
 	w.Hash(3, &v.KeyHash)
 }
+
+func (v *RotateKeys) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *RunEvent) Fields(w *wire.Codec) {
@@ -478,6 +538,8 @@ func (v *SaveFlow) Fields(w *wire.Codec) {
 	w.Message(4, &v.Document)
 }
 
+func (v *SaveFlow) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *SaveInspection) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -494,6 +556,8 @@ func (v *SaveInspection) Fields(w *wire.Codec) {
 	v.bounds(w)
 }
 
+func (v *SaveInspection) about() (uint32, [16]byte) { return v.Workspace, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *ScheduleFlow) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -504,11 +568,15 @@ func (v *ScheduleFlow) Fields(w *wire.Codec) {
 	w.Message(6, &v.Document)
 }
 
+func (v *ScheduleFlow) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
+
 // Fields implements wire.Fielder.
 func (v *SendTestAlert) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.ID(2, &v.Flow)
 }
+
+func (v *SendTestAlert) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *SetAgents) Fields(w *wire.Codec) {
@@ -528,6 +596,8 @@ func (v *SetAlerts) Fields(w *wire.Codec) {
 	w.Blob(9, &v.Secret)
 }
 
+func (v *SetAlerts) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
+
 // Fields implements wire.Fielder.
 func (v *SetBilling) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -537,6 +607,8 @@ func (v *SetBilling) Fields(w *wire.Codec) {
 	wire.Uint(w, 5, &v.CapCents)
 	w.Bool(6, &v.Person)
 }
+
+func (v *SetBilling) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *SetPolicy) Fields(w *wire.Codec) {
@@ -566,6 +638,8 @@ func (v *SetTestAccess) Fields(w *wire.Codec) {
 	w.Blob(3, &v.Sealed)
 }
 
+func (v *SetTestAccess) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
+
 // Fields implements wire.Fielder.
 func (v *SignIn) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -584,6 +658,8 @@ func (v *SignIn) Fields(w *wire.Codec) {
 	w.ID(14, &v.Network)
 	v.bounds(w)
 }
+
+func (v *SignIn) about() (uint32, [16]byte) { return 0, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *SignInReply) Fields(w *wire.Codec) {
@@ -606,11 +682,15 @@ func (v *SignUp) Fields(w *wire.Codec) {
 	w.ID(19, &v.Network)
 }
 
+func (v *SignUp) about() (uint32, [16]byte) { return 0, v.ID }
+
 // Fields implements wire.Fielder.
 func (v *StartLocalRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.ID(2, &v.ID)
 }
+
+func (v *StartLocalRun) about() (uint32, [16]byte) { return v.Workspace, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *StartRun) Fields(w *wire.Codec) {
@@ -624,6 +704,8 @@ func (v *StartRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 8, &v.Credits)
 	w.String(9, &v.Agent)
 }
+
+func (v *StartRun) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *UnreadyReply) Fields(w *wire.Codec) {

@@ -93,6 +93,14 @@ func (x *tables) workspace(row uint32) (w workspace, ok bool) {
 	return *x.workspaces.Read(row), true
 }
 
+// living is the row of a workspace that exists and was not removed, else 0.
+func (x *tables) living(workspace uint32, _ [16]byte) uint32 {
+	if _, ok := x.workspace(workspace); !ok {
+		return 0
+	}
+	return workspace
+}
+
 func (x *tables) owned(workspace uint32) bool {
 	return workspace != 0 && workspace <= x.workspaces.Len()
 }

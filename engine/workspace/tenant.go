@@ -62,11 +62,8 @@ type NoteUse struct {
 	Workspace uint32 `wire:"1"`
 }
 
-func (c *NoteUse) apply(x *spaces, t *machine.Turn) engine.Outcome {
-	w, ok := x.workspace(c.Workspace)
-	if !ok {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *NoteUse) apply(x *spaces, t *machine.Turn, row uint32) engine.Outcome {
+	w := *x.workspaces.Read(row)
 	if w.claimed() || x.policy.UnclaimedMS == 0 || t.Stamp < x.usedAt(&w)+NoticedMS {
 		return engine.OutcomeDone
 	}

@@ -11,11 +11,8 @@ type RemoveWorkspace struct {
 	Workspace uint32 `wire:"1"`
 }
 
-func (c *RemoveWorkspace) apply(x *people, t *machine.Turn) engine.Outcome {
-	w, ok := x.workspace(c.Workspace)
-	if !ok {
-		return engine.OutcomeRecordUnknown
-	}
+func (c *RemoveWorkspace) apply(x *people, t *machine.Turn, row uint32) engine.Outcome {
+	w := *x.workspaces.Read(row)
 	if w.claimed() {
 		return engine.OutcomeWorkspaceClaimed
 	}
