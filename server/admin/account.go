@@ -7,7 +7,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -215,7 +214,6 @@ func (a *accounts) listKeys(x *server.Exchange, env uint32) *server.Fault {
 }
 
 func (a *accounts) revokeKey(x *server.Exchange, id [16]byte) *server.Fault {
-	return a.carryOut(x, billing.KindRevokeKey, func(env uint32) wire.Fielder {
-		return &billing.RevokeKey{Env: env, ID: id, Actor: x.By()}
-	})
+	c := billing.RevokeKey{ID: id, Actor: x.By()}
+	return a.carryOut(x, billing.KindRevokeKey, &c, &c.Env)
 }

@@ -153,14 +153,13 @@ var environments = map[string]billing.EnvironmentKind{
 	"live": billing.EnvironmentLive, "sandbox": billing.EnvironmentSandbox,
 }
 
-// carryOut finds the environment that the path names, lets prepare put it into the command, and
-// proposes that; a success has no data.
+// carryOut proposes a command, whose field env it sets to the environment that the path names; a
+// success has no data.
 func (b *base) carryOut(
-	x *server.Exchange, kind engine.Kind, prepare func(env uint32) wire.Fielder,
-) *server.Fault {
-	env, fault := b.locate(x)
-	if fault == nil {
-		fault = b.done(x, kind, prepare(env))
+	x *server.Exchange, kind engine.Kind, c wire.Fielder, env *uint32,
+) (fault *server.Fault) {
+	if *env, fault = b.locate(x); fault == nil {
+		fault = b.done(x, kind, c)
 	}
 	if fault != nil {
 		return fault

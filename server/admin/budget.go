@@ -3,7 +3,6 @@ package admin
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billingview"
 )
@@ -38,9 +37,8 @@ func (a *accounts) bindKey(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault := w.fault(); fault != nil {
 		return fault
 	}
-	return a.carryOut(x, billing.KindBindKey, func(env uint32) wire.Fielder {
-		return &billing.BindKey{Env: env, ID: id, Budget: budget, Actor: x.By()}
-	})
+	c := billing.BindKey{ID: id, Budget: budget, Actor: x.By()}
+	return a.carryOut(x, billing.KindBindKey, &c, &c.Env)
 }
 
 func (a *accounts) listBudgets(x *server.Exchange, env uint32) *server.Fault {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billingview"
 )
@@ -58,16 +57,12 @@ func (a *accounts) removeCustomer(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	kind := billing.KindArchiveCustomer
 	if erase {
-		kind = billing.KindEraseCustomer
+		c := billing.EraseCustomer{ExternalID: id, Actor: x.By()}
+		return a.carryOut(x, billing.KindEraseCustomer, &c, &c.Env)
 	}
-	return a.carryOut(x, kind, func(env uint32) wire.Fielder {
-		if erase {
-			return &billing.EraseCustomer{Env: env, ExternalID: id, Actor: x.By()}
-		}
-		return &billing.ArchiveCustomer{Env: env, ExternalID: id, Actor: x.By()}
-	})
+	c := billing.ArchiveCustomer{ExternalID: id, Actor: x.By()}
+	return a.carryOut(x, billing.KindArchiveCustomer, &c, &c.Env)
 }
 
 func (a *accounts) putOrigins(x *server.Exchange) *server.Fault {
@@ -87,9 +82,8 @@ func (a *accounts) putOrigins(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return a.carryOut(x, billing.KindSetOrigins, func(env uint32) wire.Fielder {
-		return &billing.SetOrigins{Env: env, Origins: origins, Actor: x.By()}
-	})
+	c := billing.SetOrigins{Origins: origins, Actor: x.By()}
+	return a.carryOut(x, billing.KindSetOrigins, &c, &c.Env)
 }
 
 // validOrigin reports whether text is what browsers send as Origin.
@@ -142,9 +136,8 @@ func (a *accounts) putSeller(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return a.carryOut(x, billing.KindSetSeller, func(env uint32) wire.Fielder {
-		return &billing.SetSeller{Env: env, Seller: s, Actor: x.By()}
-	})
+	c := billing.SetSeller{Seller: s, Actor: x.By()}
+	return a.carryOut(x, billing.KindSetSeller, &c, &c.Env)
 }
 
 func (a *accounts) getSeller(x *server.Exchange, env uint32) *server.Fault {
@@ -177,10 +170,7 @@ func (a *accounts) putTerms(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return a.carryOut(x, billing.KindSetPaymentTerms, func(env uint32) wire.Fielder {
-		c.Env = env
-		return &c
-	})
+	return a.carryOut(x, billing.KindSetPaymentTerms, &c, &c.Env)
 }
 
 // termsAnswer is when invoices are issued and fall due.

@@ -6,7 +6,6 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billingview"
 	"tollgate/server/form"
@@ -22,13 +21,11 @@ const (
 // poolRoutes are the rows about customers' pools of credits.
 func (a *credits) poolRoutes() []server.Route {
 	const pools = environment + "/customers/{customer}/pools"
-	change := func(word, summary string, kind engine.Kind,
-		command func(env uint32, id [16]byte, by string) wire.Fielder,
+	change := func(
+		word, summary string, change func(x *server.Exchange, id [16]byte) *server.Fault,
 	) server.Route {
-		return row("POST", environment+"/pools/{pool}/"+word, word+"Pool", summary,
-			of(func(x *server.Exchange, id [16]byte) *server.Fault {
-				return a.carryOut(x, kind, func(env uint32) wire.Fielder { return command(env, id, x.By()) })
-			}), nothing("Done, or it was before"))
+		return row("POST", environment+"/pools/{pool}/"+word, word+"Pool", summary, of(change),
+			nothing("Done, or it was before"))
 	}
 	return []server.Route{
 		row("POST", pools, "createPool", "Make a pool of credits for a customer", a.createPool, keyed,
@@ -46,28 +43,30 @@ func (a *credits) poolRoutes() []server.Route {
 			server.Takes(server.RefTo("TopUpRequest")), nothing("Set")),
 		row("GET", environment+"/pools/{pool}/top-up", "showTopUp", "How a pool is topped up",
 			a.one(a.showTopUp), answers(server.RefTo("TopUp"))),
-		change("freeze", "Refuse deductions and usage; grants are still taken", billing.KindFreezePool,
-			func(env uint32, id [16]byte, by string) wire.Fielder {
-				return &billing.FreezePool{Env: env, ID: id, Actor: by}
+		change("freeze", "Refuse deductions and usage; grants are still taken",
+			func(x *server.Exchange, id [16]byte) *server.Fault {
+				c := billing.FreezePool{ID: id, Actor: x.By()}
+				return a.carryOut(x, billing.KindFreezePool, &c, &c.Env)
 			}),
-		change("unfreeze", "Take deductions and usage again", billing.KindUnfreezePool,
-			func(env uint32, id [16]byte, by string) wire.Fielder {
-				return &billing.UnfreezePool{Env: env, ID: id, Actor: by}
+		change("unfreeze", "Take deductions and usage again",
+			func(x *server.Exchange, id [16]byte) *server.Fault {
+				c := billing.UnfreezePool{ID: id, Actor: x.By()}
+				return a.carryOut(x, billing.KindUnfreezePool, &c, &c.Env)
 			}),
 		row("DELETE", environment+"/pools/{pool}/top-up", "stopTopUp", "Stop topping a pool up",
 			of(func(x *server.Exchange, id [16]byte) *server.Fault {
-				return a.carryOut(x, billing.KindStopTopUp, func(env uint32) wire.Fielder {
-					return &billing.StopTopUp{Env: env, ID: id, Actor: x.By()}
-				})
+				c := billing.StopTopUp{ID: id, Actor: x.By()}
+				return a.carryOut(x, billing.KindStopTopUp, &c, &c.Env)
 			}), nothing("Stopped, or it was before")),
 		row("POST", environment+"/pools/{pool}/top-up/end", "endTopUp",
 			"End a purchase that was not paid", of(a.endTopUp),
 			server.Takes(server.Object(
 				server.Must("purchase", server.UUIDSchema), server.Must("notPaid", server.BoolSchema))),
 			nothing("Ended")),
-		change("archive", "Take a pool out of use, for good", billing.KindArchivePool,
-			func(env uint32, id [16]byte, by string) wire.Fielder {
-				return &billing.ArchivePool{Env: env, ID: id, Actor: by}
+		change("archive", "Take a pool out of use, for good",
+			func(x *server.Exchange, id [16]byte) *server.Fault {
+				c := billing.ArchivePool{ID: id, Actor: x.By()}
+				return a.carryOut(x, billing.KindArchivePool, &c, &c.Env)
 			}),
 	}
 }
@@ -154,10 +153,7 @@ func (a *credits) setLowBalance(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return a.carryOut(x, billing.KindSetLowBalance, func(env uint32) wire.Fielder {
-		c.Env = env
-		return &c
-	})
+	return a.carryOut(x, billing.KindSetLowBalance, &c, &c.Env)
 }
 
 // topUpCooldown is how many seconds lie between two purchases, unless the request says so.
@@ -196,10 +192,7 @@ func (a *credits) setTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 		return fault
 	}
 	c.CooldownMS = cooldown * 1000
-	return a.carryOut(x, billing.KindSetTopUp, func(env uint32) wire.Fielder {
-		c.Env = env
-		return &c
-	})
+	return a.carryOut(x, billing.KindSetTopUp, &c, &c.Env)
 }
 
 // endTopUp is POST …/top-up/end. It names the purchase that the operator has looked for, since
@@ -222,10 +215,7 @@ func (a *credits) endTopUp(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault = w.fault(); fault != nil {
 		return fault
 	}
-	return a.carryOut(x, billing.KindEndTopUp, func(env uint32) wire.Fielder {
-		c.Env = env
-		return &c
-	})
+	return a.carryOut(x, billing.KindEndTopUp, &c, &c.Env)
 }
 
 func (a *credits) showTopUp(x *server.Exchange, env uint32, id [16]byte) *server.Fault {

@@ -7,7 +7,6 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billingview"
 	"tollgate/server/link"
@@ -84,9 +83,8 @@ func (a *portals) putPortal(x *server.Exchange) *server.Fault {
 	if fault := w.fault(); fault != nil {
 		return fault
 	}
-	return a.carryOut(x, billing.KindSetPortal, func(env uint32) wire.Fielder {
-		return &billing.SetPortal{Env: env, Portal: p, Actor: x.By()}
-	})
+	c := billing.SetPortal{Portal: p, Actor: x.By()}
+	return a.carryOut(x, billing.KindSetPortal, &c, &c.Env)
 }
 
 func (a *portals) getPortal(x *server.Exchange, env uint32) *server.Fault {
@@ -140,7 +138,6 @@ func (a *portals) createLink(x *server.Exchange) *server.Fault {
 }
 
 func (a *portals) revokeLinks(x *server.Exchange) *server.Fault {
-	return a.carryOut(x, billing.KindRevokePortalLinks, func(env uint32) wire.Fielder {
-		return &billing.RevokePortalLinks{Env: env, Customer: string(x.Param(2)), Actor: x.By()}
-	})
+	c := billing.RevokePortalLinks{Customer: string(x.Param(2)), Actor: x.By()}
+	return a.carryOut(x, billing.KindRevokePortalLinks, &c, &c.Env)
 }
