@@ -237,6 +237,9 @@ func (x *Exchange) Refuse(fault *Fault) {
 	if status := x.table.config.Statuses[f.Code]; status != 0 {
 		f.Status = status
 	}
+	if x.Ctx.IsGet() || x.Ctx.IsHead() {
+		f.ofRead()
+	}
 	x.status = f.Status
 	if x.calls {
 		kept := f

@@ -3,10 +3,11 @@ package server
 import (
 	"bytes"
 	"strconv"
+	"strings"
 )
 
-// Fault is a refused request. Its texts say what happened, that nothing was changed, and what to
-// do; none repeats a secret.
+// Fault is a refused request. Its texts say what happened, that nothing was changed (of a read they
+// do not), and what to do; none repeats a secret.
 type Fault struct {
 	Status int
 	// Code is the machine-readable name, additive in the client API and the "error" of the
@@ -53,6 +54,17 @@ func (f *Fault) Retry(after int) *Fault {
 	retry := *f
 	retry.RetryAfter = after
 	return &retry
+}
+
+// ofRead makes it the fault of a request that could change nothing: it does not say so.
+func (f *Fault) ofRead() {
+	const unchanged = "Nothing was changed."
+	for _, text := range []*string{&f.Message, &f.Detail} {
+		if strings.Contains(*text, unchanged) {
+			*text = strings.TrimSpace(strings.ReplaceAll(
+				strings.ReplaceAll(*text, unchanged+" ", ""), unchanged, ""))
+		}
+	}
 }
 
 // Faults that do not come from a command's outcome. Nobody changes them: see With.

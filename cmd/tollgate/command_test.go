@@ -199,7 +199,19 @@ func TestInvoicesFromTheCommandLine(t *testing.T) {
 	s.holds(out, "Invoice", "2 of ada, REGULAR, DUE")
 	s.holds(out, "1,234,567", "0.000015", "18.52 USD", "5.4320948 USD")
 	s.holds(out, "1", "20", "20.00 USD", "0.00 USD")
+	require.Equal(t, out, s.ok("invoice", "show", "2"), "by the number that the list has")
 	out = s.ok("invoice", "explain", list[1].ID)
+	require.Equal(t, out, s.ok("invoice", "explain", "#2"))
+	for arg, want := range map[string]string{
+		"ada": "If it is a customer, tollgate invoice list ada lists its invoices",
+		"77":  "no invoice 77 in the sandbox environment of demo",
+	} {
+		stderr, done := captureStderr(t)
+		_, code := s.run("invoice", "explain", arg)
+		done()
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr(), want)
+	}
 	s.holds(out, "1,234,567", "1", "18.52 USD", "18.52 USD")
 	require.Contains(t, out, "Equal: the journal explains every line. Usage is from log entries ")
 	require.Contains(t, s.ok("invoice", "verify", "--all"),

@@ -69,6 +69,20 @@ func TestACustomersFirstDay(t *testing.T) {
 	var sent struct {
 		Key string `json:"eventIdempotencyKey"`
 	}
+	_, said, code := s.asClient("events", "send", "globex", "output-tokns")
+	require.Zero(t, code)
+	require.Contains(t, said, "Warning: no feature has the name output-tokns, so the event is not billed.")
+	_, said, code = s.asClient("events", "send", "globex", "output-tokens", "1")
+	require.Zero(t, code)
+	require.Empty(t, said)
+	refused(2, "to pass a negative number, write -- before it", "events", "send", "globex", "x", "-5")
+	_, said, code = s.asClient("customers", "create", "initech", "--first-name", "B", "--last-name", "L",
+		"--email", "b@initech.example")
+	require.Zero(t, code, said)
+	_, said, code = s.asClient("events", "send", "initech", "output-tokens")
+	require.Zero(t, code)
+	require.Contains(t, said, "no subscription of initech has the feature output-tokens, so the event is "+
+		"not billed")
 	text := done("events", "send", "globex", "output-token", "--meta", `{"model":"large"}`, "--json")
 	require.NoError(t, json.Unmarshal([]byte(text), &sent))
 	require.NotEmpty(t, sent.Key)
@@ -119,6 +133,7 @@ func TestMistypedWordsAreAnsweredWithTheNearest(t *testing.T) {
 		`did you mean "customers"?`: {"custmers"},
 		`did you mean "list"?`:      {"customers", "lst"},
 		`did you mean "--limit"?`:   {"customers", "list", "--lmit", "3"},
+		"-5 is negative: void or":   {"events", "send", "ada", "calls", "--", "-5"},
 		`did you mean "catalog"?`:   {"help", "catalgo"},
 	} {
 		stderr, done := captureStderr(t)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -135,6 +136,9 @@ func run(args []string, out io.Writer) (code int) {
 				see = node.Name + " " + see
 			}
 		}
+		if negative.MatchString(err.Error()) {
+			err = fmt.Errorf("%w; to pass a negative number, write -- before it", err)
+		}
 		fmt.Fprintf(os.Stderr, "tollgate: %v\nSee tollgate %s.\n", err, see)
 		return 2
 	}
@@ -150,6 +154,9 @@ func run(args []string, out io.Writer) (code int) {
 	}
 	return exitCode(err)
 }
+
+// negative is a negative number that was read as a flag.
+var negative = regexp.MustCompile(`^unknown flag -[0-9.]`)
 
 // exitCode says how a command ended.
 func exitCode(err error) int {

@@ -468,3 +468,16 @@ func (m *accountReader) CatalogFeatures(env uint32) (keys []string) {
 	}
 	return keys
 }
+
+// FeatureOfEvent returns the key of the feature that an eventName counts for; "" if there is none.
+func (m *accountReader) FeatureOfEvent(env uint32, name []byte) string {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return ""
+	}
+	c := e.Catalog.Load()
+	if number := c.FeatureNamed(name); number != 0 {
+		return c.Feature(number).Document.Key
+	}
+	return ""
+}

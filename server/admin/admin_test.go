@@ -253,7 +253,11 @@ func (a answer) is(status int, code string) answer {
 
 func (a answer) data() map[string]any { return a.body["data"].(map[string]any) }
 func (a answer) list() []any          { return a.body["data"].([]any) }
-func (a answer) detail() string       { return a.body["error"].(map[string]any)["detail"].(string) }
+
+func (a answer) detail() string {
+	detail, _ := a.body["error"].(map[string]any)["detail"].(string)
+	return detail
+}
 
 const catalogYAML = `
 features:

@@ -76,6 +76,8 @@ func (a *API) ingestEvent(x *server.Exchange) *server.Fault {
 		})
 	case outcome.Recorded():
 		return x.Succeed(201)
+	case outcome == engine.OutcomeHardLimit:
+		return a.limitFault(server.FaultOf(outcome), &in.record)
 	}
 	return a.refusal(principal(x).Env, in.results[0])
 }

@@ -69,7 +69,21 @@ func TestLimits(t *testing.T) {
 	for i := range 3 {
 		n.call("POST", "events", event(fmt.Sprint("h", i), `,"featureKey":"calls"`))
 	}
-	n.call("POST", "events", event("h3", `,"featureKey":"calls"`)).is(402, "limit_exceeded")
+	a = n.call("POST", "events", event("h3", `,"featureKey":"calls","usageUnits":2`)).
+		is(402, "limit_exceeded")
+	lacks := a.body["error"].(map[string]any)["shortage"].(map[string]any)
+	require.NotZero(t, lacks["logIndex"])
+	delete(lacks, "logIndex")
+	require.Equal(t, map[string]any{
+		"level": "limit", "featureKey": "calls", "requestedUnits": 2.0, "used": 3.0, "held": 0.0,
+		"limit": 3.0,
+	}, lacks)
+	require.Contains(t, a.body["error"].(map[string]any)["detail"],
+		"The limit of calls: used 3, held 0, limit 3; asked for 2.")
+	a = n.call("POST", "events", strings.Replace(event("h4", `,"featureKey":"calls"`),
+		`"customerReferenceId":"acme"`, `"customerId":"`+n.call("GET", "customers/acme", "").data("id").(string)+`"`, 1)).
+		is(402, "limit_exceeded")
+	require.Contains(t, a.body["error"], "shortage", "of a customer that its id names")
 	n.call("POST", "events", event("h3", `,"featureKey":"calls","usageUnits":0`)).is(200, "")
 }
 

@@ -90,6 +90,7 @@ func TestExamples(t *testing.T) {
 		{"GET", "entitlements/acme", "", 200, ""},
 		{"POST", "events", event("request-1", "tokens", "4"), 201, ""},
 		{"POST", "events", event("request-1", "tokens", "4"), 409, "duplicate_key"},
+		{"POST", "events", event("request-1", "tokens", "5"), 409, "key_reused"},
 		{"POST", "events", event("request-2", "tokens", "8"), 200, ""},
 		{"POST", "events", event("request-3", "calls", "4"), 402, "limit_exceeded"},
 		{

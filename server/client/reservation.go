@@ -305,28 +305,37 @@ func (a *API) answerReservation(x *server.Exchange, status int, r engine.Result)
 	return server.One(x, status, &v, billingview.WriteReservation)
 }
 
+// shortageText says what is not enough, and as of which log entry.
+func shortageText(s *billing.Shortage) string {
+	text := "The " + s.Level + " of " + s.FeatureKey + ": used " + s.Used.String() + ", held " +
+		s.Held.String() + ", limit " + s.Limit.String() + "; asked for " + s.Asked.String() + "."
+	if s.Stays {
+		text += " The reservation stays open; what it holds is billed when it expires."
+	}
+	return text + " Log index " + strconv.FormatUint(s.LogIndex, 10) + "."
+}
+
+// lacks writes it as a member of an error.
+func lacks(s *billing.Shortage) func(*server.JSON) {
+	return func(j *server.JSON) {
+		j.Name("shortage")
+		writeShortage(j, s)
+	}
+}
+
 // reservationFault adds to a fault what the command says of its reason.
 func reservationFault(fault *server.Fault, r engine.Result) *server.Fault {
 	var s billing.Shortage
 	if len(r.Value) == 0 || wire.Decode(r.Value, &s) != nil {
 		return fault
 	}
-	lacks := func(j *server.JSON) {
-		j.Name("shortage")
-		writeShortage(j, &s)
-	}
 	index := " Log index " + strconv.FormatUint(s.LogIndex, 10) + "."
 	switch r.Outcome {
 	case engine.OutcomeReservationShort:
-		detail := "The " + s.Level + " of " + s.FeatureKey + ": used " + s.Used.String() + ", held " +
-			s.Held.String() + ", limit " + s.Limit.String() + "; asked for " + s.Asked.String() + "."
-		if s.Stays {
-			detail += " The reservation stays open; what it holds is billed when it expires."
-		}
-		return fault.With(fault.Detail + " " + detail + index).Adding(lacks)
+		return fault.With(fault.Detail + " " + shortageText(&s)).Adding(lacks(&s))
 	case engine.OutcomeNotEntitled:
 		why := reasonTexts[s.Reason]
-		return fault.With(why.description + " " + fault.Detail + index).Adding(lacks)
+		return fault.With(why.description + " " + fault.Detail + index).Adding(lacks(&s))
 	case engine.OutcomeReservationClosed:
 		return fault.With("It is " + s.State + ". " + fault.Detail + index)
 	case engine.OutcomeHoldLimit:

@@ -52,6 +52,13 @@ func (c *call[F, A]) Run(ctx context.Context, out io.Writer, k *kong.Context) er
 		root() string
 		send(ctx context.Context, method, path string, body, v any) (json.RawMessage, error)
 	})
+	if f, ok := any(&c.Flags).(interface {
+		resolve(ctx context.Context) error
+	}); ok {
+		if err := f.resolve(ctx); err != nil {
+			return err
+		}
+	}
 	path, where, _ := strings.Cut(flags.root()+path, "?")
 	path = c.expand(path, url.PathEscape)
 	if where != "" {

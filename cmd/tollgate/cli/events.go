@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	api "tollgate/sdk/go"
@@ -37,10 +40,28 @@ type eventsSendCommand struct {
 	inClient `embed:""`
 	Customer string `arg:"" help:"The customer's externalClientCustomerId."`
 	Name     string `arg:"" help:"The event's name: a feature's key."`
-	Units    number `arg:"" default:"1" help:"How many units."`
+	Units    units  `arg:"" default:"1" help:"How many units."`
 	EventKey string `placeholder:"KEY" help:"The event's idempotency key: sent again with it, it counts nothing. Default: a random one, which is printed, also where it is unknown whether the event was recorded."`
 	At       string `placeholder:"TIME" help:"When it occurred, RFC 3339. Default: now, by the environment's clock."`
 	Meta     string `placeholder:"JSON" help:"A JSON object that is kept with the event."`
+}
+
+// Help says how to take usage back.
+func (c *eventsSendCommand) Help() string {
+	return "Units are never negative: void or amend an event to take usage back, with POST " +
+		"/events/{eventIdempotencyKey}/void or /amend of the client API. An event that nothing bills is " +
+		"recorded, too; a warning says so."
+}
+
+// units are how many an event counts.
+type units number
+
+// Validate refuses a text that is not a number, and one below zero.
+func (u units) Validate() error {
+	if strings.HasPrefix(string(u), "-") {
+		return fmt.Errorf("%s is negative: void or amend an event to take usage back", string(u))
+	}
+	return number(u).Validate()
 }
 
 // Run records an event.
@@ -74,6 +95,7 @@ func (c *eventsSendCommand) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return repeatable(err, "--event-key", event.EventIdempotencyKey)
 	}
+	c.warn(ctx, client, &event)
 	return c.printValue(out, map[string]any{
 		"eventIdempotencyKey": event.EventIdempotencyKey, "occurredAt": event.OccurredAt,
 		"usageLimitExceeded": exceeded,
@@ -85,4 +107,27 @@ func (c *eventsSendCommand) Run(ctx context.Context, out io.Writer) error {
 		}
 		return err
 	})
+}
+
+// warn says on the side that nothing bills an event that was recorded.
+func (c *eventsSendCommand) warn(ctx context.Context, client *api.Client, sent *api.EventRequest) {
+	query := url.Values{
+		"kind": {"usage"}, "from": {sent.OccurredAt.UTC().Format(time.RFC3339Nano)},
+		"to": {sent.OccurredAt.Add(time.Millisecond).UTC().Format(time.RFC3339Nano)},
+	}
+	for e, err := range client.Events(ctx, c.Customer, query) {
+		switch {
+		case err != nil:
+			return // the event is recorded all the same
+		case e.EventIdempotencyKey != sent.EventIdempotencyKey:
+			continue
+		case e.FeatureKey == "":
+			Say(os.Stderr, "Warning: no feature has the name %s, so the event is not billed. See "+
+				"tollgate events unmatched.", c.Name)
+		case e.SubscriptionID == "":
+			Say(os.Stderr, "Warning: no subscription of %s has the feature %s, so the event is not "+
+				"billed.", c.Customer, c.Name)
+		}
+		return
+	}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	api "tollgate/sdk/go"
@@ -44,8 +47,39 @@ func (l invoices) print(out io.Writer) error {
 
 type invoiceFlags struct {
 	inEnvironment `embed:""`
-	ID            string `arg:"" help:"The invoice's id, from invoice list."`
+	ID            string `arg:"" name:"invoice" help:"The invoice's number or id, from invoice list."`
 }
+
+// resolve puts the invoice's id in place of its number.
+func (f *invoiceFlags) resolve(ctx context.Context) error {
+	if uuid.MatchString(f.ID) {
+		return nil
+	}
+	number, err := strconv.ParseUint(strings.TrimPrefix(f.ID, "#"), 10, 64)
+	if err != nil || number == 0 {
+		return fmt.Errorf("%s is neither the number nor the id of an invoice. If it is a customer, "+
+			"tollgate invoice list %[1]s lists its invoices", f.ID)
+	}
+	var found api.SearchAnswer
+	query := url.Values{"q": {"invoice " + strconv.FormatUint(number, 10)}, "limit": {"50"}}
+	if _, err = f.read(ctx, f.path()+"/search?"+query.Encode(), &found); err != nil {
+		return err
+	}
+	for _, r := range found.Results {
+		if r.Kind == "invoice" {
+			f.ID = r.ID
+			return nil
+		}
+	}
+	if !found.Complete {
+		return fmt.Errorf("the node is still looking for invoice %d; repeat the command, or use the "+
+			"invoice's id", number)
+	}
+	return fmt.Errorf("no invoice %d in the %s environment of %s; tollgate invoice list CUSTOMER "+
+		"lists a customer's", number, f.Environment, f.Account)
+}
+
+var uuid = regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 type invoiceOutput struct {
 	invoiceFlags `embed:""`
@@ -134,6 +168,9 @@ func (c *invoiceExplainCommand) Run(ctx context.Context, out io.Writer) error {
 		Recomputed []api.InvoiceItem `json:"recomputed"`
 		First      uint64            `json:"firstLogIndex"`
 		Last       uint64            `json:"lastLogIndex"`
+	}
+	if err := c.resolve(ctx); err != nil {
+		return err
 	}
 	data, err := c.read(ctx, c.path()+"/invoices/"+url.PathEscape(c.ID)+"/explain", &e)
 	if err != nil {
