@@ -70,8 +70,7 @@ func (s *Source) List(q journal.Query) ([]journal.Item, error) {
 		r.Payload = slices.Clone(r.Payload)
 		billing.IndexRecord(r, func(owner uint32, at int64, ordinal uint32) {
 			it := journal.Item{Record: r, Time: at, Ordinal: ordinal}
-			if owner == q.Owner && q.From <= at && at < q.To && q.Kinds.Has(r.Kind) &&
-				(!q.HasAfter || it.Cursor().Compare(q.After) > 0) {
+			if owner == q.Owner && q.Kinds.Has(r.Kind) && q.Listed(it.Cursor()) {
 				items = append(items, it)
 			}
 		})
@@ -82,7 +81,7 @@ func (s *Source) List(q journal.Query) ([]journal.Item, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
+	slices.SortFunc(items, func(a, b journal.Item) int { return q.Order(a.Cursor(), b.Cursor()) })
 	return items[:min(len(items), q.Limit)], nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sort"
 
 	"tollgate/engine/journal"
@@ -13,8 +15,8 @@ import (
 // recordGuess is how much is read of a record at first (bytes): most usage events fit.
 const recordGuess = 512
 
-// List returns the items of an owner in the order of time, from the segments and the tail. Its
-// cost grows with the segments whose times meet the query, and with the limit. It returns
+// List returns the items of an owner in the order of time, or backwards, from the segments and the
+// tail. Its cost grows with the segments whose times meet the query, and with the limit. It returns
 // ErrMissing or ErrDamaged when it needs a segment that is not here.
 func (s *Store) List(q journal.Query) ([]journal.Item, error) {
 	if q.Limit < 1 || q.From >= q.To {
@@ -39,7 +41,7 @@ func (s *Store) List(q journal.Query) ([]journal.Item, error) {
 }
 
 func (s *Store) list(q journal.Query, view *journal.View) (items []journal.Item, err error) {
-	m := &merge{query: q}
+	m := &merge{query: q, bounds: boundsOf(&q)}
 	defer func() {
 		for _, run := range m.runs {
 			run.close(&err)
@@ -81,7 +83,7 @@ func (s *Store) placePart(m *merge, view *journal.PartView, part journal.Part) e
 		return nil
 	}
 	for _, info := range view.Segments {
-		run := &segmentRun{store: s, seg: s.find(view, info), query: &m.query}
+		run := &segmentRun{store: s, seg: s.find(view, info), query: &m.query, bounds: &m.bounds}
 		if err := run.place(m); err != nil {
 			return err
 		}
@@ -91,7 +93,7 @@ func (s *Store) placePart(m *merge, view *journal.PartView, part journal.Part) e
 
 // run is the items of the query's owner in one segment or in the tail, in order.
 type run interface {
-	// key is the next item's place, or for a run that was not opened a place before it.
+	// key is the next item's place, or for a run that was not opened a place that is listed before it.
 	key() journal.Cursor
 	// next returns the next item; false when the run was only opened.
 	next() (journal.Item, bool, error)
@@ -101,12 +103,13 @@ type run interface {
 
 // merge is a heap of runs by their keys.
 type merge struct {
-	query journal.Query
-	runs  []run
+	query  journal.Query
+	bounds bounds
+	runs   []run
 }
 
 func (m *merge) Len() int           { return len(m.runs) }
-func (m *merge) Less(i, j int) bool { return m.runs[i].key().Compare(m.runs[j].key()) < 0 }
+func (m *merge) Less(i, j int) bool { return m.query.Order(m.runs[i].key(), m.runs[j].key()) < 0 }
 func (m *merge) Swap(i, j int)      { m.runs[i], m.runs[j] = m.runs[j], m.runs[i] }
 func (m *merge) Push(x any)         { m.runs = append(m.runs, x.(run)) }
 
@@ -116,32 +119,55 @@ func (m *merge) Pop() any {
 	return last
 }
 
-// start is the least entry that the query may list; strict reports whether it is not wanted itself.
-func start(q *journal.Query) (e entry, strict bool) {
-	if !q.HasAfter || q.After.At < q.From {
-		return entry{owner: q.Owner, at: q.From}, false
-	}
-	a := q.After
-	return entry{
-		owner: q.Owner, at: a.At, index: a.Index, position: a.Position, ordinal: a.Ordinal,
-	}, true
+// bounds are what lies around the entries that a query may list: they come after low, or are low
+// where that is included, and before high.
+type bounds struct {
+	low, high entry
+	included  bool
 }
 
-// wanted drops what comes before start, and what the query's kinds and end exclude.
-func wanted(entries []entry, q *journal.Query, from entry, strict bool) (list []entry, more bool) {
-	i := sort.Search(len(entries), func(i int) bool {
-		c := entries[i].compare(&from)
-		return c > 0 || c == 0 && !strict
+func boundsOf(q *journal.Query) bounds {
+	b := bounds{
+		low: entry{owner: q.Owner, at: q.From}, high: entry{owner: q.Owner, at: q.To}, included: true,
+	}
+	after := entry{
+		owner: q.Owner, at: q.After.At, index: q.After.Index, position: q.After.Position,
+		ordinal: q.After.Ordinal,
+	}
+	switch {
+	case !q.HasAfter:
+	case q.Descending && after.at < q.To:
+		b.high = after
+	case !q.Descending && after.at >= q.From:
+		b.low, b.included = after, false
+	}
+	return b
+}
+
+// within returns the part of sorted entries that is within the bounds.
+func (b *bounds) within(entries []entry) (begin, end int) {
+	begin = sort.Search(len(entries), func(i int) bool {
+		c := entries[i].compare(&b.low)
+		return c > 0 || c == 0 && b.included
 	})
-	for _, e := range entries[i:] {
-		if e.owner != q.Owner || e.at >= q.To {
-			return list, false
-		}
+	end = sort.Search(len(entries), func(i int) bool { return entries[i].compare(&b.high) >= 0 })
+	return begin, max(begin, end)
+}
+
+// wanted returns the entries of a block that a query lists, in its order; more reports whether the
+// block that it reads next may have others.
+func wanted(entries []entry, q *journal.Query, b *bounds) (list []entry, more bool) {
+	begin, end := b.within(entries)
+	for _, e := range entries[begin:end] {
 		if q.Kinds.Has(e.kind) {
 			list = append(list, e)
 		}
 	}
-	return list, true
+	if q.Descending {
+		slices.Reverse(list)
+		return list, begin == 0
+	}
+	return list, end == len(entries)
 }
 
 // cursor is an entry's place in the listing.
@@ -168,18 +194,20 @@ func (s *Store) placeTail(m *merge, tail []byte, part journal.Part) error {
 	if err != nil {
 		return err
 	}
-	from, strict := start(&m.query)
-	// Entries that a later reader of the tail has added are behind what this view shows.
-	i := sort.Search(len(all), func(i int) bool { return all[i].compare(&from) >= 0 })
+	begin, end := m.bounds.within(all)
 	run := &tailRun{reader: reader, data: tail}
-	for _, e := range all[i:] {
-		if e.at >= m.query.To || len(run.entries) == m.query.Limit {
+	for i := range end - begin {
+		e := all[begin+i]
+		if m.query.Descending {
+			e = all[end-1-i]
+		}
+		if len(run.entries) == m.query.Limit {
 			break
 		}
-		if strict && e.compare(&from) == 0 || int(e.offset) >= len(tail) || !m.query.Kinds.Has(e.kind) {
-			continue
+		// Entries that a later reader of the tail has added are behind what this view shows.
+		if int(e.offset) < len(tail) && m.query.Kinds.Has(e.kind) {
+			run.entries = append(run.entries, e)
 		}
-		run.entries = append(run.entries, e)
 	}
 	if len(run.entries) > 0 {
 		m.runs = append(m.runs, run)
@@ -203,13 +231,14 @@ type segmentRun struct {
 	store *Store
 	seg   *segment
 	query *journal.Query
+	*bounds
 
-	lower   journal.Cursor
+	edge    journal.Cursor // listed before all that the run has
 	opened  bool
 	index   *sideIndex
 	blocks  wal.File // the side index, nil while it is in memory
 	block   int      // number of the next block
-	last    bool     // no block after this one is wanted
+	last    bool     // no other block is wanted
 	entries []entry
 	scratch []entry
 
@@ -226,21 +255,23 @@ func (r *segmentRun) place(m *merge) error {
 	if err != nil {
 		return err
 	}
-	from := r.query.From
-	if r.query.HasAfter {
-		from = max(from, r.query.After.At)
-	}
-	if sp.maxAt < from || sp.minAt >= r.query.To {
+	if sp.maxAt < r.low.at || sp.minAt > r.high.at {
 		return nil
 	}
-	r.lower = journal.Cursor{At: max(sp.minAt, from)}
+	r.edge = journal.Cursor{At: max(sp.minAt, r.low.at)}
+	if r.query.Descending {
+		r.edge = journal.Cursor{
+			At: min(sp.maxAt, r.high.at), Index: math.MaxUint64, Position: math.MaxUint32,
+			Ordinal: math.MaxUint32,
+		}
+	}
 	m.runs = append(m.runs, r)
 	return nil
 }
 
 func (r *segmentRun) key() journal.Cursor {
 	if !r.opened {
-		return r.lower
+		return r.edge
 	}
 	return r.entries[0].cursor()
 }
@@ -284,15 +315,15 @@ func (r *segmentRun) open() (err error) {
 			return errors.Join(errIndex, err, r.store.dropIndex(r.seg, r.index))
 		}
 	}
-	from, _ := start(r.query)
-	r.block = r.index.seek(&from)
+	if r.block = r.index.seek(&r.low); r.query.Descending {
+		r.block = r.index.seek(&r.high)
+	}
 	return r.fill()
 }
 
 // fill reads blocks until one has wanted entries.
 func (r *segmentRun) fill() error {
-	from, strict := start(r.query)
-	for len(r.entries) == 0 && !r.last && r.block < len(r.index.dir) {
+	for len(r.entries) == 0 && !r.last && r.block >= 0 && r.block < len(r.index.dir) {
 		b, err := r.index.block(r.blocks, r.block)
 		if err == nil {
 			r.scratch, err = readBlock(b, r.scratch)
@@ -300,8 +331,10 @@ func (r *segmentRun) fill() error {
 		if err != nil {
 			return errors.Join(err, r.store.dropIndex(r.seg, r.index))
 		}
-		r.block++
-		list, more := wanted(r.scratch, r.query, from, strict)
+		if r.block++; r.query.Descending {
+			r.block -= 2
+		}
+		list, more := wanted(r.scratch, r.query, r.bounds)
 		r.entries, r.last = list, !more
 	}
 	return nil

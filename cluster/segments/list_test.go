@@ -38,8 +38,9 @@ func naive(t require.TestingT, all [][]byte, q journal.Query) []journal.Item {
 		require.NoError(t, journal.Scan(data, func(r journal.Record) error {
 			indexer(r, func(owner uint32, at int64, ordinal uint32) {
 				it := journal.Item{Record: r, Time: at, Ordinal: ordinal}
+				after := it.Cursor().Compare(q.After)
 				if owner == q.Owner && at >= q.From && at < q.To && q.Kinds.Has(r.Kind) &&
-					(!q.HasAfter || it.Cursor().Compare(q.After) > 0) {
+					(!q.HasAfter || !q.Descending && after > 0 || q.Descending && after < 0) {
 					items = append(items, it)
 				}
 			})
@@ -47,6 +48,9 @@ func naive(t require.TestingT, all [][]byte, q journal.Query) []journal.Item {
 		}))
 	}
 	slices.SortFunc(items, func(a, b journal.Item) int { return a.Cursor().Compare(b.Cursor()) })
+	if q.Descending {
+		slices.Reverse(items)
+	}
 	return items[:min(len(items), q.Limit)]
 }
 
@@ -133,6 +137,7 @@ func drawQuery(t *rapid.T) journal.Query {
 		Kinds: rapid.SampledFrom([]journal.KindSet{
 			0, journal.Kinds(journal.KindUsage), journal.Kinds(journal.KindAudit, journal.KindVoid),
 		}).Draw(t, "kinds"),
+		Descending: rapid.Bool().Draw(t, "descending"),
 	}
 	if q.HasAfter = rapid.Bool().Draw(t, "page"); q.HasAfter { // of an item that may not exist
 		q.After = journal.Cursor{

@@ -327,7 +327,7 @@ func TestAnOldViewOfTheTailStaysOld(t *testing.T) {
 	items, err := h.store.List(everything)
 	require.NoError(t, err)
 	require.Len(t, items, 2)
-	m := &merge{query: everything}
+	m := &merge{query: everything, bounds: boundsOf(&everything)}
 	require.NoError(t, h.store.placeTail(m, old, journal.PartUsage))
 	require.Len(t, m.runs[0].(*tailRun).entries, 1)
 	require.NoError(t, h.store.Close())

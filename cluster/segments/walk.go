@@ -99,9 +99,8 @@ func (s *Store) offsetsOf(seg *segment, owners []uint32) (offsets []uint32, few 
 func (s *Store) appendOffsets(
 	offsets []uint32, seg *segment, owner uint32,
 ) (_ []uint32, err error) {
-	run := &segmentRun{store: s, seg: seg, query: &journal.Query{
-		Owner: owner, From: math.MinInt64, To: math.MaxInt64,
-	}}
+	all := journal.Query{Owner: owner, From: math.MinInt64, To: math.MaxInt64}
+	run := &segmentRun{store: s, seg: seg, query: &all, bounds: new(boundsOf(&all))}
 	defer run.close(&err)
 	if err = run.open(); err != nil {
 		return nil, err

@@ -63,6 +63,8 @@ type Query struct {
 	// After, when HasAfter is set, is the last item of the page before.
 	After    Cursor
 	HasAfter bool
+	// Descending lists the newest items first.
+	Descending bool
 	// Limit is the largest number of items, at least 1.
 	Limit int
 }
@@ -75,12 +77,28 @@ type Item struct {
 	Ordinal uint32
 }
 
+// Listed reports whether an item at a place is to be listed, as far as its kind and owner allow it.
+func (q *Query) Listed(c Cursor) bool {
+	if c.At < q.From || c.At >= q.To {
+		return false
+	}
+	return !q.HasAfter || q.Order(q.After, c) < 0
+}
+
+// Order compares places as this query lists them.
+func (q *Query) Order(c, d Cursor) int {
+	if q.Descending {
+		return d.Compare(c)
+	}
+	return c.Compare(d)
+}
+
 // Cursor is the item's place in the listing.
 func (it Item) Cursor() Cursor { return Cursor{it.Time, it.Index, it.Position, it.Ordinal} }
 
 // Source reads a journal. Payloads must not be changed.
 type Source interface {
-	// List lists items in the order of their cursors.
+	// List lists items in the order of their cursors, or backwards.
 	List(q Query) ([]Item, error)
 	// Event returns the KindUsage record of a number: events are counted from 1, in the order of
 	// the log. It is ErrNoEvent when the journal has fewer.
