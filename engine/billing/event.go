@@ -85,16 +85,37 @@ type EventQuery struct {
 	From, To int64
 	// Kinds selects kinds; empty selects all.
 	Kinds []EventKind
+	// Feature selects events of a feature, by its key; empty selects all. Denied selects denied
+	// checks, Unbilled usage events that no subscription counted.
+	Feature          string
+	Denied, Unbilled bool
 	// After, if its Index is not 0, is the end of the page before.
 	After journal.Cursor
-	Limit int // 1–1000
+	// Descending lists the newest events first.
+	Descending bool
+	Limit      int // 1–1000
 }
 
-// maxEventPage bounds a page of events.
-const maxEventPage = 1000
+const (
+	// maxEventPage bounds a page of events.
+	maxEventPage = 1000
+	// maxEventLook bounds how many events are looked at for a page that selects some.
+	maxEventLook = 10_000
+)
 
-// Events lists a page of a customer's events, oldest first. next begins the following page; its
-// Index is 0 at the end. Any goroutine may call it.
+// selective reports whether it wants only some of the events of its kinds.
+func (q *EventQuery) selective() bool { return q.Feature != "" || q.Denied || q.Unbilled }
+
+// selects reports whether it wants an event.
+func (q *EventQuery) selects(e *EventView) bool {
+	return (q.Feature == "" || q.Feature == e.FeatureKey) &&
+		(!q.Denied || e.Kind == EventAudit && e.Reason != ReasonAllowed) &&
+		(!q.Unbilled || e.Kind == EventUsage && e.SubscriptionID == [16]byte{})
+}
+
+// Events lists a page of a customer's events, by when they occurred. next begins the following page;
+// its Index is 0 at the end. A page that selects events looks at 10,000 at most, so it may be short
+// and have a next one. Any goroutine may call it.
 func (m *journalReader) Events(
 	src journal.Source, q EventQuery,
 ) (events []EventView, next journal.Cursor, err error) {
@@ -102,33 +123,48 @@ func (m *journalReader) Events(
 	limit := min(max(q.Limit, 1), maxEventPage)
 	jq := journal.Query{
 		Owner: q.Customer, From: q.From, To: q.To,
-		After: q.After, HasAfter: q.After.Index != 0, Limit: limit + 1,
+		After: q.After, HasAfter: q.After.Index != 0, Descending: q.Descending, Limit: limit + 1,
 	}
-	var kinds []journal.Kind
-	for _, k := range q.Kinds {
-		kinds = append(kinds, journal.Kind(k))
+	if q.selective() {
+		jq.Limit = maxEventPage + 1
 	}
-	if len(kinds) == 0 {
-		kinds = eventKinds
-	}
-	jq.Kinds = journal.Kinds(kinds...)
-	items, err := src.List(jq)
-	if err != nil {
-		return nil, next, fmt.Errorf("billing: list events of customer %d: %w", q.Customer, err)
-	}
-	if len(items) > limit {
-		items = items[:limit]
-		next = items[limit-1].Cursor()
-	}
-	events = make([]EventView, 0, len(items))
-	for _, item := range items {
-		event, err := s.event(item)
-		if err != nil {
-			return nil, journal.Cursor{}, err
+	jq.Kinds = journal.Kinds(eventKinds...)
+	if len(q.Kinds) > 0 {
+		jq.Kinds = 0
+		for _, k := range q.Kinds {
+			jq.Kinds |= journal.Kinds(journal.Kind(k))
 		}
-		events = append(events, event)
 	}
-	return events, next, s.voided(src, q.Customer, events)
+	events = make([]EventView, 0, limit)
+	for looked := 0; ; {
+		items, err := src.List(jq)
+		if err != nil {
+			return nil, next, fmt.Errorf("billing: list events of customer %d: %w", q.Customer, err)
+		}
+		more := len(items) == jq.Limit
+		if more {
+			items = items[:jq.Limit-1]
+		}
+		for i, item := range items {
+			event, err := s.event(item)
+			if err != nil {
+				return nil, journal.Cursor{}, err
+			}
+			if !q.selects(&event) {
+				continue
+			}
+			if events = append(events, event); len(events) == limit && (more || i < len(items)-1) {
+				return events, item.Cursor(), s.voided(src, q.Customer, events)
+			}
+		}
+		if looked += len(items); !more {
+			return events, journal.Cursor{}, s.voided(src, q.Customer, events)
+		}
+		jq.After, jq.HasAfter = items[len(items)-1].Cursor(), true
+		if looked >= maxEventLook {
+			return events, jq.After, s.voided(src, q.Customer, events)
+		}
+	}
 }
 
 // eventKinds are the kinds that Events lists.

@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"bytes"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -158,4 +159,56 @@ func TestAnEventWhoseKeyIsDroppedMeanwhileIsFinal(t *testing.T) {
 	_, found, err = m.FindUsage(src, src, enginetest.Sandbox, key)
 	require.NoError(t, err)
 	require.False(t, found)
+}
+
+// TestSelectedEventsAreLookedForPageByPage: in both orders a page that selects events is what all
+// events hold of them, and looks at 10,000 at most.
+func TestSelectedEventsAreLookedForPageByPage(t *testing.T) {
+	m, l := opened()
+	src := &enginetest.Source{Journal: m.Journal()}
+	block := billing.AuditBlock{}
+	c, _ := m.Customer(enginetest.Sandbox, "ada")
+	const checks = 12_000
+	for from := 0; from < checks; from += checks / 4 {
+		block.Reset(1, 1, uint64(from)+1)
+		for i := from; i < from+checks/4; i++ {
+			check := billing.AuditCheck{
+				Env: enginetest.Sandbox, CustomerRow: c.Row, FeatureNumber: 1, Reason: billing.ReasonAllowed,
+				At: l.Stamp + int64(i), FlowID: []byte(strconv.Itoa(i)),
+			}
+			if i == 3 || i == 5 || i == 11_999 {
+				check.Reason = billing.ReasonLimitReached
+			}
+			block.Add(&check)
+		}
+		l.DoPayload(billing.KindRecordAudits, block.Encode(nil))
+	}
+	list := func(q billing.EventQuery) (flows []string, short int) {
+		q.Customer, q.To = c.Row, 1<<60
+		for {
+			events, next, err := m.Events(src, q)
+			require.NoError(t, err)
+			for i := range events {
+				flows = append(flows, events[i].FlowID)
+			}
+			if next.Index == 0 {
+				return flows, short
+			}
+			if len(events) < q.Limit {
+				short++
+			}
+			q.After = next
+		}
+	}
+	flows, short := list(billing.EventQuery{Denied: true, Limit: 50})
+	require.Equal(t, []string{"3", "5", "11999"}, flows)
+	require.Equal(t, 1, short, "10,000 were looked at")
+	flows, _ = list(billing.EventQuery{Denied: true, Limit: 2, Descending: true})
+	require.Equal(t, []string{"11999", "5", "3"}, flows)
+	flows, _ = list(billing.EventQuery{Limit: 1000, Descending: true})
+	require.Len(t, flows, checks)
+	require.Equal(t, "11999", flows[0])
+	require.Equal(t, "0", flows[checks-1])
+	flows, _ = list(billing.EventQuery{Feature: "nothing", Limit: 50})
+	require.Empty(t, flows)
 }

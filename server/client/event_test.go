@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,19 +166,31 @@ func TestPagesOfEvents(t *testing.T) {
 	}
 	n.call("GET", "entitlements/acme/seats", "").is(200, "")
 	require.NoError(t, n.api.Close()) // the audit event is in the log then
-	var keys []string
-	path := "customers/acme/events?kind=usage&limit=3"
-	for next := path; next != ""; {
-		a := n.call("GET", next, "").is(200, "")
-		for _, e := range a.data("events").([]any) {
-			keys = append(keys, e.(map[string]any)["eventIdempotencyKey"].(string))
+	listed := func(path string) (keys []string) {
+		for next := path; next != ""; {
+			a := n.call("GET", next, "").is(200, "")
+			for _, e := range a.data("events").([]any) {
+				keys = append(keys, e.(map[string]any)["eventIdempotencyKey"].(string))
+			}
+			next = ""
+			if cursor, more := a.data("nextCursor").(string); more {
+				next = path + "&cursor=" + cursor
+			}
 		}
-		next = ""
-		if cursor, more := a.data("nextCursor").(string); more {
-			next = path + "&cursor=" + cursor
-		}
+		return keys
 	}
+	keys := listed("customers/acme/events?kind=usage&limit=3")
 	require.Equal(t, []string{"k0", "k1", "k2", "k3", "k4", "k5", "k6"}, keys)
+	slices.Reverse(keys)
+	require.Equal(t, keys, listed("customers/acme/events?kind=usage&limit=3&order=desc"))
+	require.Empty(t, listed("customers/acme/events?limit=3&unbilled=true"))
+	n.call("POST", "events", event("u1", `,"featureKey":"nowhere"`)).is(201, "")
+	n.call("POST", "events", event("c1", `,"featureKey":"calls"`)).is(201, "")
+	require.Equal(t, []string{"u1"}, listed("customers/acme/events?limit=1&unbilled=true"))
+	require.Equal(t, []string{"c1"}, listed("customers/acme/events?limit=1&feature=calls&order=desc"))
+	require.Equal(t, keys[:1], listed("customers/acme/events?kind=usage&feature=seats&order=desc")[:1])
+	n.call("GET", "customers/acme/events?order=x&denied=no&unbilled=1&feature=%01", "").
+		is(400, "validation_failed")
 	a := n.call("GET", "customers/acme/events?kind=audit", "").is(200, "")
 	require.Len(t, a.data("events"), 1)
 	a = n.call("GET", "customers/acme/events?from=2001-01-01T00:00:00+02:00&to=2001-01-02T00:00:00Z", "")

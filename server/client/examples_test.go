@@ -144,7 +144,7 @@ func TestExamples(t *testing.T) {
 			`"paymentMethod":"cus_4711/pm_0815"}`, 400, "validation_failed"},
 		{"GET", tokens, "", 200, ""},
 		{"DELETE", tokens, "", 200, ""},
-		{"GET", "customers/acme/events?kind=usage&limit=2", "", 200, ""},
+		{"GET", "customers/acme/events?kind=usage&order=desc&limit=2", "", 200, ""},
 		{"GET", "usage?customer=acme&by=day", "", 200, ""},
 		{"GET", "search?q=love", "", 200, ""},
 		{"POST", "customers/acme/portal-links", `{"expiresInMinutes":60}`, 201, ""},

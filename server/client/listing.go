@@ -59,6 +59,19 @@ func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 		}
 		q.Kinds = []billing.EventKind{billing.EventKind(max(kind, 0))}
 	}
+	q.Feature = query(x.Ctx, "feature")
+	if wrong, ok := form.CheckText([]byte(q.Feature), 0, maxID); !ok {
+		f.Problem("feature", wrong)
+	}
+	queryFlag(x, f, "denied", &q.Denied)
+	queryFlag(x, f, "unbilled", &q.Unbilled)
+	switch text := query(x.Ctx, "order"); text {
+	case "", "asc":
+	case "desc":
+		q.Descending = true
+	default:
+		f.Problem("order", form.NotAllowed("asc", "desc"))
+	}
 	if text := query(x.Ctx, "cursor"); text != "" {
 		cursor, ok := decodeCursor(text)
 		if !ok {
@@ -67,6 +80,14 @@ func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 		q.After = cursor
 	}
 	return q
+}
+
+// queryFlag reads a parameter that is true or absent.
+func queryFlag(x *server.Exchange, f *form.Reader, name string, dst *bool) {
+	text := query(x.Ctx, name)
+	if *dst = text == "true"; text != "" && !*dst {
+		f.Problem(name, form.NotAllowed("true"))
+	}
 }
 
 // queryLimit reads the size of a page.
