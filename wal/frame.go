@@ -128,9 +128,9 @@ func decodeFrame(b []byte, salt uint32) (frameHeader, error) {
 	return h, nil
 }
 
-// matches reports, as an error, that this is not the record of that mark and size.
-func (h *frameHeader) matches(m mark, index uint64, size int64) error {
-	if h.crc != m.crc || h.index != index || h.size() != size {
+// matches returns an error if this is not the record of that mark.
+func (h *frameHeader) matches(m mark, index uint64) error {
+	if h.crc != m.crc || h.index != index {
 		return fmt.Errorf("record %d stands where record %d was written", h.index, index)
 	}
 	return nil

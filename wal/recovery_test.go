@@ -373,14 +373,16 @@ func TestStaleRecordOfTheSameIndexIsFoundOnReading(t *testing.T) {
 }
 
 func TestDamageIsFoundOnReading(t *testing.T) {
+	whole, header := (*wal.Log).GetLog, (*wal.Log).GetHeader
 	for name, change := range map[string]func([]byte){
-		"a flipped bit": func(b []byte) { b[frameEnd(2, 100)+70] ^= 1 },
+		"a flipped bit":               func(b []byte) { b[frameEnd(2, 100)+70] ^= 1 },
+		"a flipped bit of the header": func(b []byte) { b[frameEnd(2, 100)+50] ^= 1 },
 		"an older whole record in its place": func(b []byte) {
 			copy(b[frameEnd(2, 100):frameEnd(3, 100)], b[frameEnd(1, 100):frameEnd(2, 100)])
 		},
 		"zeroes": func(b []byte) { clear(b[frameEnd(2, 100):frameEnd(3, 100)]) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		check := func(t *testing.T, read func(*wal.Log, uint64, *raft.Log) error) {
 			disk := faultfs.New()
 			l := open(t, disk, 0)
 			appendEach(t, l, 1, 5)
@@ -389,12 +391,16 @@ func TestDamageIsFoundOnReading(t *testing.T) {
 				return b
 			}))
 			log := raft.Log{Index: 77}
-			damage := requireDamage(t, l.GetLog(3, &log))
+			damage := requireDamage(t, read(l, 3, &log))
 			require.Equal(t, uint64(3), damage.Index)
 			require.Equal(t, raft.Log{Index: 77}, log, "nothing bad is handed out")
 			require.ErrorIs(t, l.Poisoned(), wal.ErrDamaged)
 			require.ErrorIs(t, l.StoreLog(record(6, 7, 10)), wal.ErrPoisoned)
-			require.NoError(t, l.GetLog(2, &log), "what is good can still be read")
-		})
+			require.NoError(t, read(l, 2, &log), "what is good can still be read")
+		}
+		t.Run(name, func(t *testing.T) { check(t, whole) })
+		if name != "a flipped bit" {
+			t.Run(name+", header alone", func(t *testing.T) { check(t, header) })
+		}
 	}
 }

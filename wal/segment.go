@@ -226,7 +226,10 @@ func (s *segment) readFrame(index uint64, limit int64) ([]byte, mark, error) {
 func (s *segment) check(b []byte, m mark, index uint64, log *raft.Log) error {
 	h, err := decodeFrame(b, s.salt)
 	if err == nil {
-		err = h.matches(m, index, int64(len(b)))
+		err = h.matches(m, index)
+	}
+	if err == nil && h.size() != int64(len(b)) {
+		err = fmt.Errorf("record %d has %d bytes, written were %d", index, h.size(), len(b))
 	}
 	if err == nil {
 		h.fill(log, b)
@@ -238,7 +241,7 @@ func (s *segment) check(b []byte, m mark, index uint64, log *raft.Log) error {
 func (s *segment) checkHeader(b []byte, m mark, index uint64, log *raft.Log) error {
 	h, err := decodeHeader(b, s.salt)
 	if err == nil {
-		err = h.matches(m, index, h.size())
+		err = h.matches(m, index)
 	}
 	if err == nil {
 		*log = h.log()

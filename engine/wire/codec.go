@@ -83,7 +83,8 @@ func (c *Codec) is(n protowire.Number) bool {
 	return c.err == nil && len(c.buf) > 0 && (c.size > 0 || c.peek()) && c.number == n
 }
 
-// take consumes the tag of field n if it is next. It asks as is does, which costs a call here.
+// take consumes the tag of field n if it is next. It repeats the condition of is, which is not
+// inlined here.
 func (c *Codec) take(n protowire.Number, t protowire.Type) bool {
 	if c.err != nil || len(c.buf) == 0 || c.size == 0 && !c.peek() || c.number != n {
 		return false
