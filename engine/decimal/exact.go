@@ -120,6 +120,9 @@ func (x Exact) Words() (words [4]uint64) {
 	return [4]uint64{x.bits.w0, x.bits.w1, x.bits.w2, x.bits.w3}
 }
 
+// Low returns the two least of Words.
+func (x *Exact) Low() (w0, w1 uint64) { return x.bits.w0, x.bits.w1 }
+
 // ExactOf returns the amount that has these words.
 func ExactOf(words [4]uint64) Exact {
 	return Exact{uint256{w3: words[3], w2: words[2], w1: words[1], w0: words[0]}}

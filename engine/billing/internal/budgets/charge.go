@@ -156,7 +156,7 @@ func (l *Limit) admit(sum, held decimal.Exact, now int64, full bool) engine.Outc
 // Ask is Plan of one charge, which Charge may count next. A refusal is nil where there is none.
 func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o engine.Outcome) {
 	refuse := func(r Refusal, o engine.Outcome) (*Refusal, engine.Outcome) { return &r, o }
-	f.takings, f.visited = f.takings[:0], 0
+	takings, visited := f.takings[:0], 0
 	var room decimal.Exact
 	for at := node; at != 0; {
 		n := f.nodes.Read(at)
@@ -168,19 +168,20 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 		}
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
-			f.visited++
+			visited++
 			if amount := l.amount(c, &room); amount != nil {
 				if now >= l.End || !decimal.Within(l.Max, &l.Used, &l.Held, amount) {
 					if o = l.admit(*amount, l.Held, now, false); o != engine.OutcomeDone {
 						return refuse(f.refusal(row, l.Held, now), o)
 					}
 				}
-				f.takings = append(f.takings, row)
+				takings = append(takings, row)
 			}
 			row = l.Next
 		}
 		at = n.Parent
 	}
+	f.takings, f.visited = takings, visited
 	return nil, engine.OutcomeDone
 }
 
@@ -294,6 +295,7 @@ func (f *Forest) Charge(
 	lock := f.Lock(f.nodes.Read(node).Env)
 	lock.Lock()
 	var room decimal.Exact
+	hash, limits := t.Hash, k.Limits
 	for _, row := range f.takings {
 		l := f.roll(row, now)
 		amount := l.amount(c, &room)
@@ -302,18 +304,19 @@ func (f *Forest) Charge(
 		if !asked {
 			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		}
-		if percent := l.reached(); percent > l.Told {
-			l.Told = percent
+		if l.Thresholds[0] != 0 && l.reached() > l.Told {
+			l.Told = l.reached()
 			crossed = append(crossed, Crossing{
 				Refusal: f.refusal(row, l.Held, now), Name: f.names.Read(l.Node).Data,
-				Percent: percent, Soft: l.Soft,
+				Percent: l.Told, Soft: l.Soft,
 			})
 		}
-		k.Limits = binary.AppendUvarint(k.Limits, uint64(row))
-		k.Limits = binary.AppendUvarint(k.Limits, l.Born)
-		l.fold(t, row)
+		limits = binary.AppendUvarint(limits, uint64(row))
+		limits = binary.AppendUvarint(limits, l.Born)
+		hash = l.fold(hash, row)
 	}
 	lock.Unlock()
+	t.Hash, k.Limits = hash, limits
 	t.Spend(f.visited / limitsPerUnit)
 	return crossed
 }
@@ -324,11 +327,12 @@ func (l *Limit) over(more decimal.Exact) bool {
 	return !l.Soft && (!ok || total.Cmp(l.Max.Exact()) > 0)
 }
 
-// fold mixes what a limit has counted into the hash.
-func (l *Limit) fold(t *accounts.Tx, row uint32) {
-	used, held := l.Used.Words(), l.Held.Words()
-	hash := machine.Fold(t.Hash, uint64(row)<<32^used[0]^used[1]<<1)
-	t.Hash = machine.Fold(hash, uint64(l.Start)^held[0]^held[1]<<1)
+// fold mixes what a limit has counted into a hash.
+func (l *Limit) fold(hash uint64, row uint32) uint64 {
+	used, above := l.Used.Low()
+	held, aboveHeld := l.Held.Low()
+	hash = machine.Fold(hash, uint64(row)<<32^used^above<<1)
+	return machine.Fold(hash, uint64(l.Start)^held^aboveHeld<<1)
 }
 
 // reached is the highest threshold that the limit's use has come to; 0: none.
@@ -494,7 +498,7 @@ func (f *Forest) Correct(t *accounts.Tx, env uint32, k *Counted, change *Charge)
 		}
 		l.Used, _ = l.Used.Add(amount)
 		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
-		l.fold(t, row)
+		t.Hash = l.fold(t.Hash, row)
 	})
 	sum := k.Charge()
 	sum.add(change)

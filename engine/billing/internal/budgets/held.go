@@ -195,7 +195,7 @@ func (f *Forest) addHeld(t *accounts.Tx, node uint32, c Charge) {
 			if takes && amount != (decimal.Exact{}) {
 				l := f.limits.Write(row)
 				l.Held, _ = l.Held.Add(amount)
-				l.fold(t, row)
+				t.Hash = l.fold(t.Hash, row)
 			}
 			row = f.limits.Read(row).Next
 		}
