@@ -223,6 +223,9 @@ const (
 	// OutcomeKeyRebound: an API key of the environment was bound to another budget after the request's
 	// key was looked up. The request may be sent again.
 	OutcomeKeyRebound Outcome = 143 // key_rebound
+	// OutcomeReservationsFull: the account has its share of the reservations that are kept; the reply
+	// says how many.
+	OutcomeReservationsFull Outcome = 144 // reservations_full
 
 	// OutcomeRecordUnknown: the workspace has no such record; those of others are never visible.
 	OutcomeRecordUnknown Outcome = 160 // record_unknown

@@ -104,6 +104,7 @@ var outcomeNames = []string{
 	141: "top_up_over",
 	142: "top_up_charging",
 	143: "key_rebound",
+	144: "reservations_full",
 	160: "record_unknown",
 	161: "signup_off",
 	162: "signup_limited",

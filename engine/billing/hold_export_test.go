@@ -18,6 +18,9 @@ type heldOf struct {
 	pool                            catalogs.PoolName
 }
 
+// KeepHolds makes a machine keep at most so many reservations.
+func KeepHolds(m *Machine, most uint32) { m.state.Load().holds.Most = most }
+
 // BudgetRow is the row of a budget, as API keys that are bound to it have it.
 func BudgetRow(m *Machine, env uint32, key string) uint32 {
 	return m.state.Load().budgets.Forest.Named(env, []byte(key))

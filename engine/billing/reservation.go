@@ -84,7 +84,8 @@ func ReservationKey(env uint32, key []byte) [16]byte {
 //schema:answer client Shortage server
 type Shortage struct {
 	// Level is limit or pool, or customer or environment where that has as many open reservations as
-	// it may; empty where no subscription gives the customer the feature: Reason.
+	// it may, or account where that has its share of those that are kept; empty where no subscription
+	// gives the customer the feature: Reason.
 	Level      string          `wire:"1" json:"level"`
 	FeatureKey string          `wire:"2" json:"featureKey"`
 	Asked      decimal.Decimal `wire:"3" json:"requestedUnits"`
@@ -233,8 +234,12 @@ func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) eng
 			Level: "environment", Limit: decimal.FromInt(int64(all)), LogIndex: t.Index,
 		})
 		return engine.OutcomeHoldLimit
-	case t.holds.Kept >= maxKeptHolds:
-		return engine.OutcomeKeysFull
+	}
+	if held, full := t.holds.Full(customer); full {
+		t.Answer(&Shortage{
+			Level: "account", Limit: decimal.FromInt(int64(held)), LogIndex: t.Index,
+		})
+		return engine.OutcomeReservationsFull
 	}
 	return engine.OutcomeDone
 }
@@ -243,9 +248,6 @@ func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) eng
 func (c *Reserve) expires(t *turn, now int64) int64 {
 	return now + min(c.TTLMS, t.Limits.Load().LongestHold())
 }
-
-// maxKeptHolds is how many reservations a group keeps, with those that are closed.
-const maxKeptHolds = 16 << 20
 
 // add carries the reservation out, or with DryRun only says so.
 func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Outcome {

@@ -384,6 +384,59 @@ func TestOpenReservationsAreBounded(t *testing.T) {
 	require.Equal(t, int64(200), v.RemainingSeconds, "the setting bounds it in all")
 }
 
+// TestNoAccountTakesAllReservations: the last eighth of those that are kept, closed ones included,
+// is for accounts with few, also after a restore; what leaves makes room.
+func TestNoAccountTakesAllReservations(t *testing.T) {
+	const most = 64
+	s := newHeldSandbox(t)
+	other := uint32(3)
+	doc := enginetest.PrepaidPlan()
+	s.Do(billing.KindCreateAccount, &billing.CreateAccount{ID: enginetest.ID("other"), Name: "other"})
+	s.Do(billing.KindApplyCatalog, enginetest.ApplyCatalog(other, doc))
+	s.Do(billing.KindCreateCustomer, &billing.CreateCustomer{
+		Env: other, ID: enginetest.ID("customer of other"), ExternalID: "ada",
+	})
+	s.Do(billing.KindCreateSubscription, &billing.CreateSubscription{
+		Env: other, ID: enginetest.ID("subscription of other"), Customer: "ada", Plan: "prepaid",
+		InvoiceID: enginetest.ID("invoice of other"), GraceDays: 9,
+	})
+	reserve := func(env uint32, n int) engine.Result {
+		key := fmt.Sprint(env, "-", n)
+		c := enginetest.Reservation(key, "ada", "videos", 1)
+		c.Env, c.Key = env, billing.ReservationKey(env, []byte(key))
+		r := s.Do(billing.KindReserve, c)
+		if r.Outcome == engine.OutcomeDone {
+			s.Do(billing.KindReleaseReservation, &billing.ReleaseReservation{Env: env, ID: c.ID})
+		}
+		return r
+	}
+	fill := func(env uint32) (kept int) {
+		for reserve(env, kept).Outcome == engine.OutcomeDone {
+			require.Less(t, kept, most)
+			kept++
+		}
+		return kept
+	}
+	billing.KeepHolds(s.m, most)
+	first := s.Stamp
+	require.Equal(t, most-most/8+1, fill(enginetest.Sandbox))
+	r := reserve(enginetest.Sandbox, most)
+	require.Equal(t, engine.OutcomeReservationsFull.String(), r.Outcome.String())
+	var lacks billing.Shortage
+	require.NoError(t, wire.Decode(r.Value, &lacks))
+	require.Equal(t, "account 57", lacks.Level+" "+lacks.Limit.String())
+	s.m = restored(t, enginetest.Snapshot(t, s.m))
+	s.Machine = s.m
+	billing.KeepHolds(s.m, most)
+	require.Equal(t, engine.OutcomeReservationsFull, reserve(enginetest.Sandbox, most).Outcome)
+	require.Equal(t, 4, fill(other), "half of what is left")
+	s.Stamp = first + s.m.Limits().KeyRetentionMS + 1
+	for tries := 0; reserve(enginetest.Sandbox, most).Outcome != engine.OutcomeDone; tries++ {
+		require.Less(t, tries, 3, "each makes room for others")
+	}
+	require.Equal(t, engine.OutcomeDone, reserve(other, most).Outcome)
+}
+
 // TestManyHoldsExpireInBoundedEntries: what expires in one instant is spread over entries, none of
 // which is longer than any other; half of it becomes usage.
 func TestManyHoldsExpireInBoundedEntries(t *testing.T) {

@@ -77,6 +77,8 @@ func (m *Machine) Stats() Stats {
 			{"counters", s.Counters.Bytes()},
 			{"invoices", s.Invoices.Bytes() + s.Items.Bytes()},
 			{"credits", s.CreditBytes()},
+			{"reservations", s.holds.Bytes()},
+			{"budgets", s.budgets.Forest.Bytes()},
 			{"indexes", indexes},
 			{"idempotency_keys", s.keys.Bytes()},
 			{"journal_tail", tails},

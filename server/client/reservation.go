@@ -338,7 +338,7 @@ func reservationFault(fault *server.Fault, r engine.Result) *server.Fault {
 		return fault.With(why.description + " " + fault.Detail + index).Adding(lacks(&s))
 	case engine.OutcomeReservationClosed:
 		return fault.With("It is " + s.State + ". " + fault.Detail + index)
-	case engine.OutcomeHoldLimit:
+	case engine.OutcomeHoldLimit, engine.OutcomeReservationsFull:
 		return fault.With("The " + s.Level + " has " + s.Limit.String() + ". " + fault.Detail + index)
 	}
 	return fault

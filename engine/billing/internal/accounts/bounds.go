@@ -44,8 +44,9 @@ func (b *Bounds) Or(other *Bounds) {
 	}
 }
 
-// held counts an account's customers; only Apply writes it.
-type held struct{ Customers atomic.Uint64 }
+// held counts an account's customers, and the reservations that are kept of it; only Apply writes
+// it.
+type held struct{ Customers, Reservations atomic.Uint64 }
 
 // Use is what an account holds. Callers outside Apply hold the outbox's lock.
 func (s *Directory) Use(a *Account) (b Bounds) {

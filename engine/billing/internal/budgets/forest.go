@@ -84,6 +84,13 @@ func (f *Forest) Open(store *page.Store) {
 	f.items.Table = page.NewTable(store, accounts.TableBudgetHeld, ItemCodec)
 }
 
+// Bytes is the memory of all budgets, without the bytes of texts.
+func (f *Forest) Bytes() uint64 {
+	return f.nodes.Bytes() + f.keys.Bytes() + f.names.Bytes() + f.limits.Bytes() + f.windows.Bytes() +
+		f.zones.Bytes() + f.tallies.Bytes() + f.items.Bytes() + f.items.by.Bytes() +
+		f.byKey.Bytes() + f.byCustomer.Bytes()
+}
+
 // Lock guards the budgets of an environment.
 func (f *Forest) Lock(env uint32) *sync.RWMutex { return &f.locks[env%locks].RWMutex }
 

@@ -166,6 +166,7 @@ func (h *Holds) Reindex() {
 		if v.State == 0 {
 			continue
 		}
+		h.heldOf(v.Customer).Add(1)
 		h.byID.Insert(h.book.IDHash(&v.ID), row)
 		h.byKey.Insert(h.book.IDHash(&v.Key), row)
 		if v.TookKeys {

@@ -22,6 +22,9 @@ type Holds struct {
 	Texts *page.Table[rows.Text] // row = hold row: Words
 	Lists
 
+	// Most is MaxKept; a test lowers it.
+	Most uint32
+
 	// Mu guards the ids of rows, which are used again: lookups by id and by key; and Next of those
 	// that are closed, which other customers' may be.
 	Mu   sync.RWMutex
@@ -87,7 +90,7 @@ func (t *total) of() subject { return subject{t.subscription, t.feature, t.pool}
 
 // Open makes the tables.
 func (h *Holds) Open(b *book.Book) {
-	h.book, b.Held = b, h
+	h.book, b.Held, h.Most = b, h, MaxKept
 	h.Rows = page.NewTable(b.Store, accounts.TableHolds, HoldCodec)
 	h.Items = page.NewTable(b.Store, accounts.TableHoldItems, ItemCodec)
 	h.Texts = page.NewTable(b.Store, accounts.TableHoldTexts, rows.TextCodec)

@@ -2,6 +2,7 @@ package holds
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/rows"
@@ -21,6 +22,7 @@ func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words) (row uint32
 	h.byKey.Insert(h.book.IDHash(&v.Key), row)
 	h.SetWords(row, w)
 	h.Kept++
+	h.heldOf(v.Customer).Add(1)
 
 	last := uint32(0)
 	for i := range items {
@@ -174,6 +176,27 @@ func (h *Holds) forget(t *book.Keeper, row uint32, before int64) {
 	*h.Rows.Write(row) = Hold{Next: h.FreeHold}
 	h.FreeHold = row
 	h.Kept--
+	h.heldOf(v.Customer).Add(^uint64(0))
+}
+
+// MaxKept is how many reservations a group keeps, with those that are closed.
+const MaxKept = 16 << 20
+
+// keptReserve is the part of MaxKept that is reserved for accounts with few: an eighth.
+const keptReserve = 8
+
+// Full reports whether a customer's account may have no more reservations kept, and how many of its
+// are. In the reserve this is any account that has at least as many as are free, so no account can
+// lock out the others.
+func (h *Holds) Full(customer uint32) (held uint64, full bool) {
+	held = h.heldOf(customer).Load()
+	free := uint64(h.Most - min(h.Most, h.Kept))
+	return held, free == 0 || free < uint64(h.Most)/keptReserve && held >= free
+}
+
+// heldOf counts the reservations that are kept of a customer's account.
+func (h *Holds) heldOf(customer uint32) *atomic.Uint64 {
+	return &h.book.Environment(h.book.Customers.Read(customer).Env).Account.Held.Reservations
 }
 
 func (h *Holds) takeHold() (row uint32) {
