@@ -273,6 +273,48 @@ func (l *ledger) compare(t *rapid.T, all []modelled) {
 	require.Equal(t, first, l.book.Environment(1).HoldDues.First())
 }
 
+// TestAListIsEnteredFromItsNearerEnd: a customer's open reservations are in the order of their
+// expiry, whatever order they came in, and one that expires near either end passes few others.
+func TestAListIsEnteredFromItsNearerEnd(t *testing.T) {
+	const many = 4000
+	l := newLedger()
+	n := uint64(0)
+	add := func(at int64) (work int) {
+		n++
+		v := Hold{
+			ID: number(n), Key: number(n), Customer: 1, State: ReservationOpen, ExpiresAt: at,
+		}
+		before := l.turn.Entry.Work
+		l.holds.Add(&l.turn, &v, []Item{{Subscription: 1, Feature: 1}}, &Words{})
+		return l.turn.Entry.Work - before
+	}
+	for at := range int64(many) {
+		add(10 * (at + 1))
+	}
+	for _, near := range []int64{
+		1, 15, 10*many + 1, 10*many - 5, // the ends, and next to them
+	} {
+		require.LessOrEqual(t, add(near), 2, "%d", near)
+	}
+	middle := add(10 * many / 2)
+	require.GreaterOrEqual(t, middle, many/stepsPerUnit/2, "the work is counted")
+	require.LessOrEqual(t, middle, many/stepsPerUnit+2, "it looks from both ends")
+	require.LessOrEqual(t, add(10*many/10), many/10*2/stepsPerUnit+2)
+	require.LessOrEqual(t, add(10*many*9/10), many/10*2/stepsPerUnit+2)
+
+	require.NoError(t, l.holds.Consistent())
+	k, last, seen := l.holds.holders.Read(l.holds.holderOf(1)), rows.Due{}, 0
+	for row := k.first; row != 0; row = l.holds.Rows.Read(row).Next {
+		v := l.holds.Rows.Read(row)
+		require.True(t, later(v.ExpiresAt, row, last.At, last.Row), "%d behind %d", v.ExpiresAt, last.At)
+		last, seen = rows.Due{At: v.ExpiresAt, Row: row}, seen+1
+		if v.Next == 0 {
+			require.Equal(t, k.last, row)
+		}
+	}
+	require.EqualValues(t, n, seen)
+}
+
 func TestOthersReservationsAreNotFound(t *testing.T) {
 	l := newLedger()
 	v := Hold{ID: number(1), Key: number(2), Customer: 1, State: ReservationOpen, ExpiresAt: 5}
