@@ -113,9 +113,10 @@ type API struct {
 	table       *server.Table
 	limits      *server.RateLimiter
 	document    []byte
-	// noteKeys is Config's; used are the keys whose use is being noted.
+	// noteKeys is Config's; used are the keys whose use is being noted, uses those of the last hour.
 	noteKeys bool
 	used     server.Notes[[16]byte]
+	uses     keyUses
 
 	customers     customers
 	subscriptions subscriptions

@@ -54,21 +54,25 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	if fault := a.limits.Take(x, found.KeyID); fault != nil {
 		return fault
 	}
-	if a.noteKeys && a.nowMS() >= found.UsedAt+billing.KeyNotedMS {
-		a.noteUse(found.Env, found.KeyID)
+	if now := a.nowMS(); a.noteKeys && now >= found.UsedAt+billing.KeyNotedMS {
+		a.noteUse(found.Env, found.KeyID, now)
 	}
 	return nil
 }
 
 // noteUse keeps that a key was used. The request does not wait for it; where it fails, a later
 // request does it.
-func (a *API) noteUse(env uint32, key [16]byte) {
+func (a *API) noteUse(env uint32, key [16]byte, now int64) {
 	a.used.Begin(key, func() {
+		if !a.uses.due(key, now) {
+			return
+		}
 		payload := wire.Encode(nil, &billing.NoteKeyUse{Env: env, ID: key})
 		records, results := []engine.Record{{Kind: billing.KindNoteKeyUse, Payload: payload}},
 			make([]engine.Result, 1)
 		a.proposer.Propose(a.writeDeadline(), records, results)
 		if o := results[0].Outcome; o != engine.OutcomeDone {
+			a.uses.failed(key)
 			a.log.Debug("the use of an API key is not noted", "outcome", o)
 		}
 	})

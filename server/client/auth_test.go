@@ -2,11 +2,13 @@ package client_test
 
 import (
 	"crypto/sha256"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/client"
@@ -38,4 +40,45 @@ func TestKeysKnowTheirLastUse(t *testing.T) {
 	n.send("GET", "customers/acme", "", key+"x", nil).is(401, "invalid_key")
 	require.Equal(t, first, used())
 	require.LessOrEqual(t, n.Machine.Applied(), applied+1, "only the tick behind the first one")
+}
+
+// counted counts the commands of a kind that a node proposes.
+type counted struct {
+	server.Proposer
+	kind engine.Kind
+	n    atomic.Int32
+}
+
+func (c *counted) Propose(until time.Time, records []engine.Record, results []engine.Result) {
+	for i := range records {
+		if records[i].Kind == c.kind {
+			c.n.Add(1)
+		}
+	}
+	c.Proposer.Propose(until, records, results)
+}
+
+// TestAClockAheadNotesAKeyOnce: a node whose clock is hours ahead of the log finds each noted use
+// old, and has a use noted once an hour all the same.
+func TestAClockAheadNotesAKeyOnce(t *testing.T) {
+	var ahead atomic.Int64
+	ahead.Store(int64(5 * time.Hour))
+	notes := &counted{kind: billing.KindNoteKeyUse}
+	n := start(t, func(c *client.Config) {
+		notes.Proposer, c.Proposer, c.NoteKeys = c.Proposer, notes, true
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	key := n.addKey(n.env, server.KeyPrefixSandbox, billing.ScopeRead)
+	ask := func() { n.send("GET", "clock", "", key, nil).is(200, "") }
+	noted := func() int32 { return notes.n.Load() }
+	ask()
+	require.Eventually(t, func() bool { return noted() == 1 }, 30*time.Second, time.Millisecond)
+	for range 50 {
+		ask()
+		time.Sleep(time.Millisecond)
+	}
+	require.EqualValues(t, 1, noted())
+	ahead.Store(int64(6*time.Hour + time.Minute))
+	ask()
+	require.Eventually(t, func() bool { return noted() == 2 }, 30*time.Second, time.Millisecond)
 }
