@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"fmt"
 	"hash/crc32"
 	"io"
 	mathrand "math/rand/v2"
@@ -39,25 +38,21 @@ const (
 )
 
 // MintKey makes a new key with one of the prefixes. It is shown once and stored nowhere.
-func MintKey(prefix string) (string, error) { return makeKey(prefix, rand.Reader) }
+func MintKey(prefix string) string { return makeKey(prefix, rand.Reader) }
 
 // DeriveKey makes the key of a secret seed: the same seed and prefix make the same key.
 func DeriveKey(prefix string, seed [32]byte) string {
-	key, err := makeKey(prefix, mathrand.NewChaCha8(seed))
-	if err != nil {
-		panic("server: a stream without an end has ended: " + err.Error())
-	}
-	return key
+	return makeKey(prefix, mathrand.NewChaCha8(seed))
 }
 
-// makeKey makes a key of a stream of random bytes.
-func makeKey(prefix string, random io.Reader) (string, error) {
+// makeKey makes a key of a stream of random bytes, which has no end.
+func makeKey(prefix string, random io.Reader) string {
 	key := make([]byte, 0, len(prefix)+keyRandom+keyCheck)
 	key = append(key, prefix...)
 	var draw [64]byte
 	for len(key) < len(prefix)+keyRandom {
 		if _, err := io.ReadFull(random, draw[:]); err != nil {
-			return "", fmt.Errorf("server: mint a key: %w", err)
+			panic("server: a stream without an end has ended: " + err.Error())
 		}
 		for _, b := range draw {
 			// 248 is the largest multiple of 62 in a byte: what lies above would favour some
@@ -67,7 +62,7 @@ func makeKey(prefix string, random io.Reader) (string, error) {
 			}
 		}
 	}
-	return string(appendCheck(key)), nil
+	return string(appendCheck(key))
 }
 
 func appendCheck(key []byte) []byte {

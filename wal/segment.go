@@ -106,9 +106,7 @@ func parseSegmentName(name string) (uint64, bool) {
 // createSegment makes an empty segment durable, its name too. It is not part of the log before
 // the manifest lists it.
 func createSegment(fsys FS, dir string, h segmentHeader) (*segment, error) {
-	if err := h.begin(0); err != nil {
-		return nil, err
-	}
+	h.begin(0)
 	f, err := fsys.Create(filepath.Join(dir, segmentName(h.seq)))
 	if err != nil {
 		return nil, err
@@ -132,25 +130,20 @@ func createSegment(fsys FS, dir string, h segmentHeader) (*segment, error) {
 }
 
 // begin gives a new segment its version and its salt, which is not the one before in its file.
-func (h *segmentHeader) begin(before uint32) error {
+func (h *segmentHeader) begin(before uint32) {
 	h.version, h.salt = segmentVersion, before
 	for h.salt == before {
 		var salt [4]byte
-		if _, err := rand.Read(salt[:]); err != nil {
-			return err
-		}
+		rand.Read(salt[:]) // never fails
 		h.salt = binary.LittleEndian.Uint32(salt[:])
 	}
-	return nil
 }
 
 // again is createSegment in the file of a segment that the manifest no longer lists. What the file
 // holds was written with another salt, so none of it is a record here. Until the name is the new
 // one, and the manifest lists it, the file is left over.
 func (s *segment) again(fsys FS, dir string, h segmentHeader) (*segment, error) {
-	if err := h.begin(s.salt); err != nil {
-		return nil, err
-	}
+	h.begin(s.salt)
 	start := append(h.encode(), zeroes[:endMarkBytes]...)
 	if _, err := s.file.WriteAt(start, 0); err != nil {
 		return nil, err

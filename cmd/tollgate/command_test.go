@@ -61,8 +61,7 @@ type shell struct {
 
 func newShell(t *testing.T) *shell {
 	s := &shell{Cluster: servertest.New(), t: t, workspaces: servertest.NewWorkspaces()}
-	key, err := server.MintKey(server.KeyPrefixAdmin)
-	require.NoError(t, err)
+	key := server.MintKey(server.KeyPrefixAdmin)
 	guarded, err := fetch.New(fetch.Config{})
 	require.NoError(t, err)
 	t.Cleanup(guarded.Close)
@@ -82,8 +81,7 @@ func newShell(t *testing.T) *shell {
 		Leads: func() (uint64, bool) { return 1, true },
 	})
 	require.NoError(t, err)
-	links, err := link.New([32]byte{1}, "https://tollgate.example")
-	require.NoError(t, err)
+	links := link.New([32]byte{1}, "https://tollgate.example")
 	operations, err := admin.New(admin.Config{
 		Links: links, Outbox: hooks, More: workspaceTools(t, s.workspaces).Operator.Routes(),
 		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,

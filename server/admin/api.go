@@ -136,7 +136,7 @@ type API struct {
 }
 
 // New makes the operations listener's handler.
-func New(c Config) (*API, error) {
+func New(c Config) (a *API, err error) {
 	if c.Machine == nil || c.Proposer == nil || c.Reader == nil || c.Cluster == nil ||
 		c.Metrics == nil || c.KeyHash == ([32]byte{}) || c.SealKey == ([32]byte{}) {
 		return nil, errors.New(
@@ -149,10 +149,7 @@ func New(c Config) (*API, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	a, err := newAPI(&c)
-	if err != nil {
-		return nil, err
-	}
+	a = newAPI(&c)
 	routes := slices.Concat(a.routes(), a.platformRoutes(), a.providers.paymentRoutes(),
 		a.invoices.invoiceRoutes(), a.clocks.clockRoutes(), a.credits.poolRoutes(),
 		a.credits.creditRoutes(), a.accounts.termsRoutes(), a.hooks.webhookRoutes(),
@@ -185,18 +182,14 @@ func New(c Config) (*API, error) {
 }
 
 // newAPI makes what the rows of the route table are handled by.
-func newAPI(c *Config) (*API, error) {
-	keys, err := vault.New(c.SealKey, "tollgate API keys")
-	if err != nil {
-		return nil, err
-	}
+func newAPI(c *Config) *API {
 	b := newBase(c)
 	if c.Search == nil {
 		c.Search = search.New(search.Config{Machine: c.Machine, Events: c.Events})
 	}
 	return &API{
 		base: b, keyHash: c.KeyHash,
-		accounts:  accounts{b, keys, c.Acts},
+		accounts:  accounts{b, vault.New(c.SealKey, "tollgate API keys"), c.Acts},
 		catalogs:  catalogs{b},
 		customers: customers{b},
 		credits:   credits{b},
@@ -207,7 +200,7 @@ func newAPI(c *Config) (*API, error) {
 		finders:   finders{b, c.Search},
 		portals:   portals{b, c.Links},
 		nodeTools: nodeTools{b, c.Cluster, c.Metrics.handler(), c.Vitals, c.Backup},
-	}, nil
+	}
 }
 
 // Handler answers requests.

@@ -35,8 +35,7 @@ func TestExamples(t *testing.T) {
 		})
 		require.NoError(t, err)
 		till = c.Payments
-		c.Links, err = link.New([32]byte{1}, "https://tollgate.example")
-		require.NoError(t, err)
+		c.Links = link.New([32]byte{1}, "https://tollgate.example")
 	})
 	provider, err := till.Prepare(payments.Place{
 		Account: "demo", Kind: billing.EnvironmentSandbox, Env: n.env,

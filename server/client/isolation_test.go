@@ -242,8 +242,7 @@ func TestNoKeyReachesAnothersRecords(t *testing.T) {
 			PublicURL: "http://127.0.0.1", SealKey: sha256.Sum256(nil),
 		})
 		require.NoError(t, err)
-		c.Links, err = link.New([32]byte{1}, "http://127.0.0.1")
-		require.NoError(t, err)
+		c.Links = link.New([32]byte{1}, "http://127.0.0.1")
 	})
 	n.customer("acme")
 	n.customer("neighbour")

@@ -84,8 +84,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 		besides: func(next fasthttp.RequestHandler) fasthttp.RequestHandler { return next },
 	}
 	var err error
-	n.key, err = server.MintKey(server.KeyPrefixAdmin)
-	require.NoError(t, err)
+	n.key = server.MintKey(server.KeyPrefixAdmin)
 	guarded, err := fetch.New(fetch.Config{})
 	require.NoError(t, err)
 	t.Cleanup(guarded.Close)
@@ -99,8 +98,7 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 		PublicURL: "http://tollgate.test",
 	})
 	require.NoError(t, err)
-	links, err := link.New([32]byte{1}, "http://tollgate.test")
-	require.NoError(t, err)
+	links := link.New([32]byte{1}, "http://tollgate.test")
 	programs, err := client.New(client.Config{
 		Links:   links,
 		Machine: n.Machine, Proposer: n, Reader: n, Events: n, Counts: n,

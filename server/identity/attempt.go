@@ -28,16 +28,14 @@ type attempt struct {
 // attemptLife is how long a sign-in may take: an agent's mailbox has five minutes to approve it.
 const attemptLife = 15 * time.Minute
 
-func newAttempt(now time.Time, path string, agents bool) (*attempt, error) {
+func newAttempt(now time.Time, path string, agents bool) *attempt {
 	var raw [64]byte
-	if _, err := rand.Read(raw[:]); err != nil {
-		return nil, fmt.Errorf("identity: no randomness: %w", err)
-	}
+	rand.Read(raw[:]) // never fails
 	return &attempt{
 		State:    base64.RawURLEncoding.EncodeToString(raw[:32]),
 		Nonce:    base64.RawURLEncoding.EncodeToString(raw[32:]),
 		Verifier: oauth2.GenerateVerifier(), Return: path, Agents: agents, At: now.UnixMilli(),
-	}, nil
+	}
 }
 
 // keep gives the browser an attempt.
@@ -46,10 +44,7 @@ func (s *Service) keep(ctx *fasthttp.RequestCtx, a *attempt) error {
 	if err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
-	sealed, err := s.attempts.Seal(uint32(s.config.Surface), "attempt", string(text))
-	if err != nil {
-		return err
-	}
+	sealed := s.attempts.Seal(uint32(s.config.Surface), "attempt", string(text))
 	s.setCookie(ctx, s.cookieName(attemptCookie), base64.RawURLEncoding.EncodeToString(sealed),
 		attemptLife)
 	return nil

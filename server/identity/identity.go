@@ -101,9 +101,7 @@ func New(c Config) (*Service, error) {
 	s.config.WriteTimeout = cmp.Or(s.config.WriteTimeout, 5*time.Second)
 	s.config.ReadTimeout = cmp.Or(s.config.ReadTimeout, 2*time.Second)
 	s.config.Log = cmp.Or(s.config.Log, slog.Default())
-	if s.attempts, err = vault.New(c.Key, attemptPurpose); err != nil {
-		return nil, err
-	}
+	s.attempts = vault.New(c.Key, attemptPurpose)
 	redirect := s.config.PublicURL + callbackPath
 	s.persons = newProvider(&s.config, c.Persons, redirect, []string{"openid", "profile", "email"})
 	s.agents = newProvider(&s.config, c.Agents, redirect,

@@ -83,11 +83,7 @@ func (s *Service) login(agents bool) func(*server.Exchange) *server.Fault {
 		if agents {
 			p = s.agents
 		}
-		a, err := newAttempt(s.config.Now(), LocalPath(string(x.Ctx.QueryArgs().Peek("return"))), agents)
-		if err != nil {
-			x.Refuse(server.FaultInternal)
-			return nil
-		}
+		a := newAttempt(s.config.Now(), LocalPath(string(x.Ctx.QueryArgs().Peek("return"))), agents)
 		ctx, done, ok := s.ask()
 		if !ok {
 			return faultBusy
@@ -170,11 +166,7 @@ func (s *Service) callback(x *server.Exchange) *server.Fault {
 
 // signIn opens the session.
 func (s *Service) signIn(x *server.Exchange, a *attempt, p *provider, who *subject) *server.Fault {
-	token, err := server.MintKey(server.KeyPrefixSession)
-	if err != nil {
-		x.Refuse(server.FaultInternal)
-		return nil
-	}
+	token := server.MintKey(server.KeyPrefixSession)
 	c := &state.SignIn{
 		ID: mint(), Issuer: p.issuer.URL, Subject: who.id, Email: who.email, Name: who.name,
 		OwnerEmail: who.ownerEmail, Agent: who.agent, Session: hashOf(token), Surface: s.config.Surface,

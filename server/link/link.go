@@ -67,12 +67,8 @@ type Signer struct {
 }
 
 // New makes a Signer from the secret that the nodes share, for pages at a public address.
-func New(key [32]byte, base string) (*Signer, error) {
-	keys, err := vault.New(key, "tollgate portal links")
-	if err != nil {
-		return nil, err
-	}
-	return &Signer{keys, base}, nil
+func New(key [32]byte, base string) *Signer {
+	return &Signer{vault.New(key, "tollgate portal links"), base}
 }
 
 // Make signs a link.

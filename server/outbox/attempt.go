@@ -155,10 +155,9 @@ func (o *Outbox) Check(url string) error {
 }
 
 // Mint makes an endpoint's secret: sealed for the log, and in the text to show once.
-func (o *Outbox) Mint(env uint32, endpoint [16]byte) (sealed []byte, shown string, err error) {
+func (o *Outbox) Mint(env uint32, endpoint [16]byte) (sealed []byte, shown string) {
 	shown = webhook.MintSecret().Reveal()
-	sealed, err = o.vault.Seal(env, place(endpoint), shown)
-	return sealed, shown, err
+	return o.vault.Seal(env, place(endpoint), shown), shown
 }
 
 // Open is the text of a secret that Mint sealed.

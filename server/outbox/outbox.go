@@ -70,13 +70,10 @@ func New(c Config) (*Outbox, error) {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
-	secrets, err := vault.New(c.SealKey, "tollgate webhook secrets")
-	if err != nil {
-		return nil, err
-	}
 	return &Outbox{
-		config: c, vault: secrets, sender: webhook.NewSender(c.Fetch, c.Now),
-		paces: map[[16]byte]*pace{}, slots: slots{quick: quickSlots, slow: slowSlots},
+		config: c, vault: vault.New(c.SealKey, "tollgate webhook secrets"),
+		sender: webhook.NewSender(c.Fetch, c.Now),
+		paces:  map[[16]byte]*pace{}, slots: slots{quick: quickSlots, slow: slowSlots},
 	}, nil
 }
 

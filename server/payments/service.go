@@ -76,12 +76,8 @@ func New(c Config) (*Service, error) {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
-	secrets, err := vault.New(c.SealKey, "tollgate payment secrets")
-	if err != nil {
-		return nil, err
-	}
 	return &Service{
-		config: c, machine: c.Machine, vault: secrets,
+		config: c, machine: c.Machine, vault: vault.New(c.SealKey, "tollgate payment secrets"),
 		made: map[uint32]map[uint32]payment.Provider{}, next: map[uint64]waitingCheckout{},
 	}, nil
 }

@@ -37,22 +37,23 @@ func (d *Service) Prepare(at Place, s Settings) (billing.SetPaymentProvider, err
 	default:
 		return c, fmt.Errorf("provider must be none, sandbox or stripe")
 	}
-	return c, d.sealInto(&c, at.Env, s)
+	d.sealInto(&c, at.Env, s)
+	return c, nil
 }
 
 // sealInto seals the secrets. The same secrets set again stay as they are sealed, so that it is no
 // change. The sandbox's own is minted once, and reused when it is set again: the pages that it
 // signed stay valid, unless ForgetPrevious is set.
-func (d *Service) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) (err error) {
+func (d *Service) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings) {
 	if s.Provider == billing.ProviderNone {
-		return nil
+		return
 	}
 	minted := s.Provider == billing.ProviderSandbox && s.ForgetPrevious
 	for _, old := range d.settings(env) {
 		if !minted && old.Provider == s.Provider && old.BaseURL == s.BaseURL &&
 			d.sealedIn(&old, env, s) {
 			c.SecretKey, c.WebhookSecret = old.SecretKey, old.WebhookSecret
-			return nil
+			return
 		}
 		if key, err := d.vault.Open(env, "secretKey", old.SecretKey); err == nil && key == s.SecretKey &&
 			s.Provider == billing.ProviderStripe && c.SecretKey == nil {
@@ -63,14 +64,11 @@ func (d *Service) sealInto(c *billing.SetPaymentProvider, env uint32, s Settings
 		s.SecretKey = rand.Text() + rand.Text()
 	}
 	if c.SecretKey == nil {
-		if c.SecretKey, err = d.vault.Seal(env, "secretKey", s.SecretKey); err != nil {
-			return err
-		}
+		c.SecretKey = d.vault.Seal(env, "secretKey", s.SecretKey)
 	}
 	if s.WebhookSecret != "" {
-		c.WebhookSecret, err = d.vault.Seal(env, "webhookSecret", s.WebhookSecret)
+		c.WebhookSecret = d.vault.Seal(env, "webhookSecret", s.WebhookSecret)
 	}
-	return err
 }
 
 // sealedIn reports whether settings hold these secrets; the sandbox's are whichever there are.

@@ -7,11 +7,9 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 )
 
 // ErrSealed is the error of a secret that was sealed under another key, or is damaged.
@@ -28,20 +26,20 @@ type Vault struct {
 
 // New makes the vault of a purpose. The sealing key is derived from the given one, so that the
 // given key is not used directly, and one purpose's secrets do not open for another.
-func New(key [32]byte, purpose string) (*Vault, error) {
+func New(key [32]byte, purpose string) *Vault {
 	h := hmac.New(sha256.New, key[:])
 	h.Write([]byte(purpose))
 	block, err := aes.NewCipher(h.Sum(nil))
 	if err != nil {
-		return nil, fmt.Errorf("vault: %w", err)
+		panic("vault: a key of 32 bytes is none: " + err.Error())
 	}
-	aead, err := cipher.NewGCM(block)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		return nil, fmt.Errorf("vault: %w", err)
+		panic("vault: AES has no GCM: " + err.Error())
 	}
 	d := hmac.New(sha256.New, key[:])
 	d.Write([]byte(purpose + " derived"))
-	return &Vault{aead, d.Sum(nil)}, nil
+	return &Vault{aead, d.Sum(nil)}
 }
 
 // Derive makes 32 bytes that only holders of the key can make, and always the same for one place
@@ -58,21 +56,13 @@ func place(env uint32, name string) []byte {
 }
 
 // Seal encrypts a secret for one place: an environment and a name within it.
-func (v *Vault) Seal(env uint32, name, secret string) ([]byte, error) {
-	nonce := make([]byte, v.aead.NonceSize())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, fmt.Errorf("vault: %w", err)
-	}
-	return v.aead.Seal(nonce, nonce, []byte(secret), place(env, name)), nil
+func (v *Vault) Seal(env uint32, name, secret string) []byte {
+	return v.aead.Seal(nil, nil, []byte(secret), place(env, name))
 }
 
 // Open decrypts what Seal made for the same place. Its error is ErrSealed.
 func (v *Vault) Open(env uint32, name string, sealed []byte) (string, error) {
-	n := v.aead.NonceSize()
-	if len(sealed) < n {
-		return "", ErrSealed
-	}
-	secret, err := v.aead.Open(nil, sealed[:n], sealed[n:], place(env, name))
+	secret, err := v.aead.Open(nil, nil, sealed, place(env, name))
 	if err != nil {
 		return "", ErrSealed
 	}

@@ -6,13 +6,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/mail"
-	"tollgate/server/vault"
 )
-
-func newAlerts(b *base, c *Config) (*Alerts, error) {
-	sealing, err := vault.New(c.QuoteKey, alertsPurpose)
-	return &Alerts{base: b, vault: sealing, mail: c.Mail, hooks: c.Hooks, console: c.Console}, err
-}
 
 // getAlerts is GET /v1/flows/{flow_id}/alerts. Where alerts go is shown to the owner alone.
 func (a *Alerts) getAlerts(x *server.Exchange, flow [16]byte) *server.Fault {
@@ -86,7 +80,7 @@ func (a *Alerts) forOwner(
 // alertSettings reads what is to be set: on, and where to; null and an empty text are nowhere.
 // shown is the secret that webhooks are signed with from now on if there is none yet.
 func (a *Alerts) alertSettings(b *body, workspace uint32, flow [16]byte) (
-	c *state.SetAlerts, shown string, err error,
+	c *state.SetAlerts, shown string,
 ) {
 	c = &state.SetAlerts{Workspace: workspace, Flow: flow, HasOn: true, On: b.truth("on")}
 	if nowhere(b, "email") {
@@ -101,9 +95,9 @@ func (a *Alerts) alertSettings(b *body, workspace uint32, flow [16]byte) (
 		c.HasURL = true
 	} else if b.has("webhookUrl") {
 		c.HasURL, c.URL = true, b.address(a.base, "webhookUrl", 0, false)
-		c.Secret, shown, err = a.mintAlertSecret(flow)
+		c.Secret, shown = a.mintAlertSecret(flow)
 	}
-	return c, shown, err
+	return c, shown
 }
 
 // nowhere reports whether a field takes away where alerts went.
@@ -124,13 +118,9 @@ func (a *Alerts) cannotSend(c *state.SetAlerts) *server.Fault {
 
 func (a *Alerts) changeAlerts(x *server.Exchange, id [16]byte) *server.Fault {
 	b := open(x, false)
-	c, shown, err := a.alertSettings(b, tenant(x).Workspace, id)
+	c, shown := a.alertSettings(b, tenant(x).Workspace, id)
 	fault := b.close()
-	switch {
-	case fault != nil:
-	case err != nil:
-		fault = a.unsealed(err)
-	default:
+	if fault == nil {
 		fault = a.cannotSend(c)
 	}
 	if fault == nil {
@@ -161,10 +151,7 @@ func (a *Alerts) rotateAlertSecret(x *server.Exchange, id [16]byte) *server.Faul
 	if fault := fieldless(x); fault != nil {
 		return fault
 	}
-	sealed, shown, err := a.mintAlertSecret(id)
-	if err != nil {
-		return a.unsealed(err)
-	}
+	sealed, shown := a.mintAlertSecret(id)
 	c := &state.RotateAlertSecret{Workspace: tenant(x).Workspace, Flow: id, Secret: sealed}
 	if fault := a.actAsOwner(x, c.Workspace, state.KindRotateAlertSecret, c); fault != nil {
 		return fault

@@ -22,6 +22,7 @@ import (
 	"tollgate/server/provider/payment"
 	"tollgate/server/provider/verify"
 	"tollgate/server/provider/webhook"
+	"tollgate/server/vault"
 )
 
 // Agent is an agent that the runner can start.
@@ -140,14 +141,17 @@ func (a *API) makeSubjects(c *Config) (err error) {
 		return err
 	}
 	a.Purchases = &Purchases{a.base, a.Till}
-	if a.Flows, err = newFlows(a.base, c); err != nil {
-		return err
+	a.Flows = &Flows{
+		base: a.base, verifier: c.Verifier, quoteKey: c.QuoteKey,
+		access: vault.New(c.QuoteKey, accessPurpose),
 	}
-	if a.Runs, err = newRuns(a.base, a.Flows, a.Purchases, c); err != nil {
-		return err
+	a.Runs = &Runs{
+		base: a.base, flows: a.Flows, purchases: a.Purchases, inspector: c.Inspector,
+		answers: vault.New(c.QuoteKey, answersPurpose),
 	}
-	if a.Alerts, err = newAlerts(a.base, c); err != nil {
-		return err
+	a.Alerts = &Alerts{
+		base: a.base, vault: vault.New(c.QuoteKey, alertsPurpose), mail: c.Mail, hooks: c.Hooks,
+		console: c.Console,
 	}
 	a.Members = &Members{a.base, a.Purchases, c.Proxies}
 	a.Operator = &Operator{a.base, a.Alerts, a.Till}

@@ -248,8 +248,7 @@ func TestUnknownFate(t *testing.T) {
 	stale["X-Read-Consistency"] = "eventual"
 	a = n.send("GET", "/v1/account", "", c.key, stale).is(400, "invalid_field")
 	require.Equal(t, "X-Read-Consistency", a.at("field"))
-	key, err := server.MintKey(server.KeyPrefixWorkspace)
-	require.NoError(t, err)
+	key := server.MintKey(server.KeyPrefixWorkspace)
 	n.send("GET", "/v1/account", "", key, nil).is(503, "workspace_busy")
 	n.NoLeader.Store(false)
 	n.send("GET", "/v1/account", "", key, nil).is(401, "invalid_key")

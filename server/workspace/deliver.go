@@ -219,10 +219,9 @@ const maxAlertReason = 200
 func alertPlace(flow [16]byte) string { return "alerts of " + hex.EncodeToString(flow[:]) }
 
 // mintAlertSecret makes a signing secret: sealed for the log, and as its owner is shown it, once.
-func (a *Alerts) mintAlertSecret(flow [16]byte) (sealed []byte, shown string, err error) {
+func (a *Alerts) mintAlertSecret(flow [16]byte) (sealed []byte, shown string) {
 	shown = webhook.MintSecret().Reveal()
-	sealed, err = a.vault.Seal(0, alertPlace(flow), shown)
-	return sealed, shown, err
+	return a.vault.Seal(0, alertPlace(flow), shown), shown
 }
 
 // alertSecrets opens what a flow's webhooks are signed with. One before that does not open is left

@@ -8,13 +8,7 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/provider/fetch"
-	"tollgate/server/vault"
 )
-
-func newFlows(b *base, c *Config) (*Flows, error) {
-	sealing, err := vault.New(c.QuoteKey, accessPurpose)
-	return &Flows{base: b, verifier: c.Verifier, quoteKey: c.QuoteKey, access: sealing}, err
-}
 
 func (f *Flows) listFlows(x *server.Exchange) *server.Fault {
 	return list(f.base, x, "flows", markFlow, f.machine.Flows, writeFlow,

@@ -1,8 +1,6 @@
 package workspace
 
 import (
-	"cmp"
-
 	"tollgate/engine"
 	"tollgate/engine/wire"
 	state "tollgate/engine/workspace"
@@ -63,21 +61,12 @@ func (o *Operator) setAlerts(x *server.Exchange, row uint32, flow [16]byte) (
 	alertAct, *server.Fault,
 ) {
 	b := open(x, false)
-	c, shown, err := o.alerts.alertSettings(b, row, flow)
+	c, shown := o.alerts.alertSettings(b, row, flow)
 	fault := closed(b)
 	if refused := o.alerts.cannotSend(c); fault == nil && refused != nil {
 		fault = server.NewFault(503, refused.Code, refused.Message)
 	}
-	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, cmp.Or(fault, o.unsealed(err))
-}
-
-// unsealed refuses what needs a secret that cannot be made.
-func (o *Operator) unsealed(err error) *server.Fault {
-	if err == nil {
-		return nil
-	}
-	o.log.Error("a secret cannot be made", "error", err)
-	return server.FaultConsistency
+	return alertAct{state.KindSetAlerts, c, c.Secret, shown}, fault
 }
 
 func (o *Operator) rotateAlertSecret(x *server.Exchange, row uint32, flow [16]byte) (
@@ -86,11 +75,11 @@ func (o *Operator) rotateAlertSecret(x *server.Exchange, row uint32, flow [16]by
 	if fault := closed(open(x, true)); fault != nil {
 		return alertAct{}, fault
 	}
-	sealed, shown, err := o.alerts.mintAlertSecret(flow)
+	sealed, shown := o.alerts.mintAlertSecret(flow)
 	return alertAct{
 		state.KindRotateAlertSecret,
 		&state.RotateAlertSecret{Workspace: row, Flow: flow, Secret: sealed}, sealed, shown,
-	}, o.unsealed(err)
+	}, nil
 }
 
 func (o *Operator) testAlert(x *server.Exchange, row uint32, flow [16]byte) (

@@ -7,18 +7,10 @@ import (
 	state "tollgate/engine/workspace"
 	"tollgate/server"
 	"tollgate/server/ascii"
-	"tollgate/server/vault"
 )
 
 // answersPurpose derives the key under which people's answers to agents are sealed.
 const answersPurpose = "tollgate answers to agents"
-
-func newRuns(b *base, flows *Flows, purchases *Purchases, c *Config) (*Runs, error) {
-	sealing, err := vault.New(c.QuoteKey, answersPurpose)
-	return &Runs{
-		base: b, flows: flows, purchases: purchases, inspector: c.Inspector, answers: sealing,
-	}, err
-}
 
 func (s *Runs) startRun(x *server.Exchange, id [16]byte) *server.Fault {
 	v, fault := s.flow(x, id)
@@ -191,10 +183,7 @@ func (s *Runs) resumeRun(x *server.Exchange, id [16]byte) *server.Fault {
 	}
 	c := &state.ResumeRun{Workspace: tenant(x).Workspace, ID: id}
 	if answer != "" {
-		var err error
-		if c.Answer, err = s.answers.Seal(0, idText(markRun, id), answer); err != nil {
-			return server.FaultInternal
-		}
+		c.Answer = s.answers.Seal(0, idText(markRun, id), answer)
 	}
 	if agent, known := s.agentNamed(v.Agent.Name); known {
 		c.Agent = agent.String()

@@ -192,10 +192,7 @@ func (m *Members) rotateKeys(x *server.Exchange) *server.Fault {
 	if fault := fieldless(x); fault != nil {
 		return fault
 	}
-	key, err := server.MintKey(server.KeyPrefixWorkspace)
-	if err != nil {
-		return server.FaultInternal
-	}
+	key := server.MintKey(server.KeyPrefixWorkspace)
 	c := &state.RotateKeys{
 		Workspace: tenant(x).Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}
@@ -208,10 +205,7 @@ func (m *Members) rotateKeys(x *server.Exchange) *server.Fault {
 // RotateKeys revokes all keys of the decision's workspace and returns the one that works from now
 // on; it is shown once. Where the form was sent before, its key is gone, and the text is empty.
 func (m *Members) RotateKeys(d *Decision) (string, *server.Fault) {
-	key, err := server.MintKey(server.KeyPrefixWorkspace)
-	if err != nil {
-		return "", server.FaultInternal
-	}
+	key := server.MintKey(server.KeyPrefixWorkspace)
 	c := &state.RotateKeys{
 		Workspace: d.Workspace, KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 	}

@@ -28,11 +28,7 @@ func (m *Members) signUp(x *server.Exchange) *server.Fault {
 	if refused := b.close(); refused != nil {
 		return refused
 	}
-	key, err := server.MintKey(server.KeyPrefixWorkspace)
-	code, err2 := server.MintKey(server.KeyPrefixClaim)
-	if err != nil || err2 != nil {
-		return server.FaultInternal
-	}
+	key, code := server.MintKey(server.KeyPrefixWorkspace), server.MintKey(server.KeyPrefixClaim)
 	c := &state.SignUp{
 		ID: mint(), KeyID: mint(), KeyHash: sha256.Sum256([]byte(key)),
 		ClaimHash: sha256.Sum256([]byte(code)), Scopes: scopes, Label: label,

@@ -78,20 +78,10 @@ func NewWorkers(c WorkersConfig) (*Workers, error) {
 	c.Workers = cmp.Or(c.Workers, 4)
 	c.Lease = cmp.Or(c.Lease, defaultLease)
 	c.Log = cmp.Or(c.Log, slog.Default())
-	answers, err := vault.New(c.SealKey, answersPurpose)
-	if err != nil {
-		return nil, err
-	}
-	checkpoints, err := vault.New(c.SealKey, checkpointsPurpose)
-	if err != nil {
-		return nil, err
-	}
-	access, err := vault.New(c.SealKey, accessPurpose)
-	if err != nil {
-		return nil, err
-	}
 	return &Workers{
-		config: c, answers: answers, checkpoints: checkpoints, access: access, beat: c.Lease / beats,
+		config: c, answers: vault.New(c.SealKey, answersPurpose),
+		checkpoints: vault.New(c.SealKey, checkpointsPurpose),
+		access:      vault.New(c.SealKey, accessPurpose), beat: c.Lease / beats,
 	}, nil
 }
 

@@ -413,9 +413,7 @@ func TestAChangedKeyReturnsTheRun(t *testing.T) {
 				return runner.Report{Question: "And now?"}, nil
 			})},
 	}, func(w *Workers) {
-		var err error
-		w.answers, err = vault.New([32]byte{8}, answersPurpose)
-		require.NoError(t, err)
+		w.answers = vault.New([32]byte{8}, answersPurpose)
 	})
 	c := n.signUp("")
 	c.claim()

@@ -30,6 +30,7 @@ import (
 	"tollgate/server/client"
 	"tollgate/server/console"
 	"tollgate/server/console/portal"
+	"tollgate/server/link"
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/search"
@@ -225,10 +226,11 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return err
 	}
 	n.payments = service
-	secret, links, err := n.openLinks()
+	secret, err := n.sealKey()
 	if err != nil {
 		return err
 	}
+	links := link.New(secret, n.settings.BaseURL())
 	finder := search.New(search.Config{
 		Machine: n.machine, Events: group.Events(), Keys: group.KeyFinder(),
 	})

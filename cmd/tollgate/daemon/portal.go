@@ -6,14 +6,6 @@ import (
 	"tollgate/server/link"
 )
 
-// openLinks makes what signs links to the customer portal, from the secret that all nodes share.
-func (n *node) openLinks() (secret [32]byte, links *link.Signer, err error) {
-	if secret, err = n.sealKey(); err == nil {
-		links, err = link.New(secret, n.settings.BaseURL())
-	}
-	return secret, links, err
-}
-
 // openPortal makes the pages of customers, on the public listener.
 func (n *node) openPortal(metrics *admin.Metrics, links *link.Signer) (err error) {
 	n.portal, err = portal.New(portal.Config{

@@ -40,10 +40,8 @@ func (c *Command) Prepare(data devdata.Folder, wanted []config.Config,
 		if *key != "" {
 			continue
 		}
-		if *key, err = server.MintKey(prefix); err == nil {
-			err = data.SaveKeys(keys)
-		}
-		if err != nil {
+		*key = server.MintKey(prefix)
+		if err = data.SaveKeys(keys); err != nil {
 			return devdata.Keys{}, nil, err
 		}
 	}

@@ -47,13 +47,11 @@ func start(t testing.TB) *node {
 	n.base = "http://" + listener.Addr().String()
 	n.Do(t, billing.KindCreateAccount, &billing.CreateAccount{ID: [16]byte{1}, Name: "demo"})
 	n.env, _ = n.Machine.Environment("demo", billing.EnvironmentSandbox)
-	n.key, err = server.MintKey(server.KeyPrefixSandbox)
-	require.NoError(t, err)
+	n.key = server.MintKey(server.KeyPrefixSandbox)
 	n.Do(t, billing.KindCreateKey, &billing.CreateKey{
 		Env: n.env, ID: n.keyID, Hash: sha256.Sum256([]byte(n.key)), Scope: billing.ScopeFull,
 	})
-	n.links, err = link.New([32]byte{1}, n.base)
-	require.NoError(t, err)
+	n.links = link.New([32]byte{1}, n.base)
 	guarded, err := fetch.New(fetch.Config{})
 	require.NoError(t, err)
 	t.Cleanup(guarded.Close)
@@ -316,8 +314,7 @@ func TestTheLookOfAnAccount(t *testing.T) {
 func TestLinksThatAreNotValid(t *testing.T) {
 	n := start(t)
 	ada := n.link("ada", n.keyID)
-	other, err := link.New([32]byte{2}, n.base)
-	require.NoError(t, err)
+	other := link.New([32]byte{2}, n.base)
 	v, _ := n.Machine.Customer(n.env, "ada")
 	foreign := n.linkOf(other, link.Link{Env: n.env, Customer: v.ID, Key: n.keyID})
 	nobody := n.linkOf(n.links, link.Link{Env: n.env, Customer: [16]byte{77}, Key: n.keyID})
