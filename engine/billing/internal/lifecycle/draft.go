@@ -27,7 +27,8 @@ type Draft struct {
 func (l *Ledger) draft(kind book.InvoiceType, id [16]byte, at int64) *Draft {
 	return &Draft{Invoice: book.Invoice{
 		ID: id, Customer: l.Sub.Customer, Subscription: l.Row, Version: l.Sub.Version,
-		Kind: kind, Status: book.InvoiceDue, CreatedAt: at, DueAt: at + int64(l.Env.PaymentTerms().Days)*accounts.DayMS,
+		Kind: kind, Status: book.InvoiceDue, CreatedAt: at,
+		DueAt: at + int64(l.Env.PaymentTerms().Days)*accounts.DayMS,
 		PeriodStart: l.Sub.PeriodStart, PeriodEnd: l.Sub.PeriodEnd,
 	}}
 }
