@@ -61,7 +61,7 @@ func (s *Store) scrub() {
 				return
 			}
 		}
-		timer.Reset(s.opts.ScrubEvery)
+		timer.Reset(scrubEvery)
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *Store) scrubOne(info journal.SegmentInfo) bool {
 		}
 	}
 	seg.lock.Unlock()
-	pace := time.Duration(float64(info.Length) / float64(s.opts.ScrubBytesPerSecond) * 1e9)
+	pace := time.Duration(float64(info.Length) / scrubPace * 1e9)
 	select {
 	case <-time.After(pace):
 		return true

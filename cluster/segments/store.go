@@ -33,6 +33,13 @@ var (
 	ErrClosed = errors.New("segments: store is closed")
 )
 
+// scrubEvery is the time between two checks of all files, of which the first begins at Open, and
+// scrubPace how many bytes of them are read in a second.
+const (
+	scrubEvery = 24 * time.Hour
+	scrubPace  = 64 << 20
+)
+
 // Options are the settings of a Store; the zero value has the defaults.
 type Options struct {
 	// FS is the file system; nil is the real one.
@@ -42,10 +49,6 @@ type Options struct {
 	QueueSegments int
 	// CacheBytes bounds the memory of side indexes (default 64 MiB).
 	CacheBytes int64
-	// ScrubEvery is the time between two checks of all files (default 24 h); the first begins at
-	// Open. ScrubBytesPerSecond is their pace (default 64 MiB).
-	ScrubEvery          time.Duration
-	ScrubBytesPerSecond int64
 	// Fatal is called with an error that must end the process: a write or an fsync that failed.
 	// Default: panic.
 	Fatal func(error)
@@ -60,12 +63,6 @@ func (o *Options) fill() {
 	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 64 << 20
-	}
-	if o.ScrubEvery <= 0 {
-		o.ScrubEvery = 24 * time.Hour
-	}
-	if o.ScrubBytesPerSecond <= 0 {
-		o.ScrubBytesPerSecond = 64 << 20
 	}
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(err) }

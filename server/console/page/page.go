@@ -159,9 +159,7 @@ type Config struct {
 	// OrHost also accepts requests from the request's own Host, for a listener that is reached by
 	// more than its public address.
 	OrHost bool
-	// FormTargets are other origins that a form's answer may lead to: a payment page.
-	FormTargets []string
-	Log         *slog.Logger
+	Log    *slog.Logger
 }
 
 // Site shows pages. Safe for concurrent use.
@@ -169,7 +167,6 @@ type Site struct {
 	config Config
 	pages  map[string]*template.Template
 	assets map[string]*asset
-	policy string
 	bodies sync.Pool
 }
 
@@ -183,7 +180,7 @@ func New(c Config) (*Site, error) {
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	s := &Site{
-		config: c, pages: map[string]*template.Template{}, policy: policyOf(c.FormTargets),
+		config: c, pages: map[string]*template.Template{},
 		bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 	}
 	if err := s.readAssets(); err != nil {

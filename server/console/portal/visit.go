@@ -203,7 +203,7 @@ func (v *visit) show(name, title string, data any) {
 // frame lets the origins that an environment lists show the answer in a frame.
 func (p *Portal) frame(x *server.Exchange, env uint32) {
 	if origins := p.config.Machine.Origins(env); len(origins) > 0 {
-		x.Framed(strings.Replace(p.site.Policy(), "frame-ancestors 'none'",
+		x.Framed(strings.Replace(page.Policy, "frame-ancestors 'none'",
 			"frame-ancestors 'self' "+strings.Join(origins, " "), 1))
 	}
 }

@@ -50,8 +50,6 @@ type Config struct {
 	Resolver *net.Resolver
 	// RootCAs are the authorities trusted for https; nil are the machine's.
 	RootCAs *x509.CertPool
-	// UserAgent is sent where a request has none; empty is "Tollgate".
-	UserAgent string
 	// Timeout bounds a request with all its redirects and the reading of its body;
 	// 0 < Timeout ≤ MaxTime, 0 is MaxTime.
 	Timeout time.Duration
@@ -72,7 +70,6 @@ type Client struct {
 	transport *http.Transport
 	// fresh is the same without connections that are used again.
 	fresh     *http.Transport
-	userAgent string
 	timeout   time.Duration
 	bodyLimit int
 	bodies    *Bodies
@@ -118,7 +115,6 @@ func New(c Config) (*Client, error) {
 	c.Timeout = cmp.Or(c.Timeout, most)
 	c.BodyLimit = cmp.Or(c.BodyLimit, MaxBody)
 	c.Bodies = cmp.Or(c.Bodies, underWay)
-	c.UserAgent = cmp.Or(c.UserAgent, "Tollgate")
 	if c.Timeout < 0 || c.Timeout > most {
 		return nil, fmt.Errorf("fetch: Timeout %s is not within (0, %s]", c.Timeout, most)
 	}
@@ -135,7 +131,6 @@ func New(c Config) (*Client, error) {
 	}
 	client := &Client{
 		guard:     g,
-		userAgent: c.UserAgent,
 		timeout:   c.Timeout,
 		bodyLimit: c.BodyLimit,
 		bodies:    c.Bodies,
@@ -193,7 +188,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 		defer cancel()
 	}
 	x := exchange{
-		client: c, caller: caller, ctx: ctx, header: c.header(r.Header), body: r.Body,
+		client: c, caller: caller, ctx: ctx, header: headerOf(r.Header), body: r.Body,
 		transport: c.transport,
 	}
 	if r.Fresh {
@@ -218,13 +213,13 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	}
 }
 
-func (c *Client) header(given http.Header) http.Header {
+func headerOf(given http.Header) http.Header {
 	header := make(http.Header, len(given)+2)
 	for name, values := range given {
 		header[http.CanonicalHeaderKey(name)] = values
 	}
 	if header.Get("User-Agent") == "" {
-		header.Set("User-Agent", c.userAgent)
+		header.Set("User-Agent", "Tollgate")
 	}
 	header.Set("Accept-Encoding", "gzip")
 	return header
