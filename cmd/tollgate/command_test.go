@@ -84,8 +84,9 @@ func newShell(t *testing.T) *shell {
 	links := link.New([32]byte{1}, "https://tollgate.example")
 	operations, err := admin.New(admin.Config{
 		Links: links, Outbox: hooks, More: workspaceTools(t, s.workspaces).Operator.Routes(),
-		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Cluster: lone{}, Payments: desk,
-		Metrics: admin.NewMetrics(), KeyHash: sha256.Sum256([]byte(key)), SealKey: [32]byte{1},
+		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Counts: s, Cluster: lone{},
+		Payments: desk,
+		Metrics:  admin.NewMetrics(), KeyHash: sha256.Sum256([]byte(key)), SealKey: [32]byte{1},
 		SettleTimeout: time.Nanosecond,
 	})
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,6 +66,12 @@ func TestACustomersFirstDay(t *testing.T) {
 	s.holds(check(), "Decision", "denied")
 	refused(5, "denied", "check", "globex", "output-tokens", "--exit-code")
 	refused(5, "denied", "check", "globex", "output-tokens", "--exit-code", "--json")
+	out = s.ok("customers", "denied", "--reason", "limit_reached")
+	for until := time.Now().Add(5 * time.Second); !strings.Contains(out, "globex") &&
+		time.Now().Before(until); { // checks are recorded after their answer
+		out = s.ok("customers", "denied", "--reason", "limit_reached")
+	}
+	s.holds(out, "CUSTOMER", "REASON", "CHECKS", "globex", "limit_reached")
 	done("check", "globex", "input-tokens", "--exit-code")
 	var sent struct {
 		Key string `json:"eventIdempotencyKey"`

@@ -72,11 +72,13 @@ func (m *customerReader) PreviewPlanChange(
 }
 
 // VoidPreview is what voiding an invoice does to money, as things are.
+//
+//schema:answer admin VoidPreview
 type VoidPreview struct {
 	// Credit is what the customer's credit gains; below zero what it loses.
-	Credit decimal.Decimal
+	Credit decimal.Decimal `json:"credit"`
 	// Resumes reports whether a suspended subscription goes on.
-	Resumes bool
+	Resumes bool `json:"resumes"`
 }
 
 // PreviewVoid says what voiding an invoice would do, at a log time. The outcome is that of the

@@ -19,11 +19,11 @@ import (
 
 // CountVersion names what CountRecord counts. Raise it when that changes: nodes then count their
 // journals again.
-const CountVersion = 1
+const CountVersion = 2
 
 // CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and
-// its environment, and checks by reason, for their environment. Items are reasons, or numbers of
-// features with 0 for unmatched names.
+// its environment, and checks by reason, for their environment and, where they are denied, for their
+// customer. Items are reasons, or numbers of features with 0 for unmatched names.
 func CountRecord(r journal.Record, add func(rollup.Cell)) {
 	switch r.Kind {
 	case journal.KindUsage:
@@ -49,10 +49,14 @@ func CountRecord(r journal.Record, add func(rollup.Cell)) {
 			return // Apply refuses what does not decode, and records of another version are not ours
 		}
 		for block.next() {
-			add(rollup.Cell{Key: rollup.Key{
-				Owner: rollup.Environment(block.check.Env), Item: uint32(block.check.Reason),
-				Hour: rollup.HourOf(block.check.At),
-			}, Events: 1})
+			c := &block.check
+			cell := rollup.Cell{Key: rollup.Key{
+				Owner: rollup.Environment(c.Env), Item: uint32(c.Reason), Hour: rollup.HourOf(c.At),
+			}, Events: 1}
+			add(cell)
+			if cell.Owner = uint64(c.CustomerRow); c.Reason != ReasonAllowed && cell.Owner != 0 {
+				add(cell)
+			}
 		}
 	}
 }

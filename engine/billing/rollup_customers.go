@@ -3,6 +3,7 @@ package billing
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"tollgate/engine/decimal"
@@ -60,6 +61,61 @@ func (m *journalReader) UsageByCustomer(
 		list = append(list, CustomerUsage{
 			Customer: string(s.ExternalID(s.Customers.Read(uint32(c.Owner)))), Events: c.Events,
 			Units: bounded(c.Units),
+		})
+	}
+	return list, len(ranked) - len(list), nil
+}
+
+// CustomerDenials counts the checks that were denied to a customer for a reason.
+//
+//schema:answer admin CustomerDenials
+type CustomerDenials struct {
+	Customer string `json:"customerReferenceId" rule:"min=1,max=128"`
+	Reason   string `json:"reason"`
+	Checks   int64  `json:"checks"`
+}
+
+// DenialQuery asks which customers were denied checks most.
+type DenialQuery struct {
+	UsageQuery
+	// Reason, if it is not 0, is the only one that counts.
+	Reason Reason
+	Most   int
+}
+
+// DeniedByCustomer ranks the customers of an environment, and the reasons, by checks that were
+// denied in a widened query's range, as far as the journal keeps them. It returns so many at most,
+// and how many others there are.
+func (m *journalReader) DeniedByCustomer(
+	src rollup.Source, q *DenialQuery,
+) (list []CustomerDenials, others int, err error) {
+	type key struct {
+		customer uint64
+		reason   uint32
+	}
+	s := m.state.Load()
+	sums := map[key]int64{}
+	err = src.Sum(rollup.Query{
+		Part: journal.PartAudit, Owner: 1, Through: rollup.Environment(0) - 1, Item: uint32(q.Reason),
+		HasItem: q.Reason != 0, From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
+	}, func(c rollup.Cell) error {
+		if row := uint32(c.Owner); row <= s.Customers.Len() && s.Customers.Read(row).Env == q.Env {
+			sums[key{c.Owner, c.Item}] += c.Events
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("billing: add up the journal: %w", err)
+	}
+	ranked := slices.SortedFunc(maps.Keys(sums), func(a, b key) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.customer, b.customer),
+			cmp.Compare(a.reason, b.reason))
+	})
+	list = []CustomerDenials{}
+	for _, k := range ranked[:min(q.Most, len(ranked))] {
+		list = append(list, CustomerDenials{
+			Customer: string(s.ExternalID(s.Customers.Read(uint32(k.customer)))),
+			Reason:   Reason(k.reason).String(), Checks: sums[k],
 		})
 	}
 	return list, len(ranked) - len(list), nil

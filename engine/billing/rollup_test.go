@@ -53,6 +53,27 @@ func recount(
 	return sums
 }
 
+// deniedTo lists a customer's checks that were denied for a reason.
+func deniedTo(
+	t require.TestingT, m *billing.Machine, src *enginetest.Source, row uint32, reason string,
+) (list []billing.EventView) {
+	q := billing.EventQuery{
+		Customer: row, From: -1 << 62, To: 1 << 62, Limit: 1000, Denied: true,
+	}
+	for {
+		events, next, err := m.Events(src, q)
+		require.NoError(t, err)
+		for i := range events {
+			if events[i].Reason.String() == reason {
+				list = append(list, events[i])
+			}
+		}
+		if q.After = next; next.Index == 0 {
+			return list
+		}
+	}
+}
+
 // TestUsageIsRecounted: in any history, usage by day is what the listed events add up to, that of
 // an environment what its customers' adds up to, and checks are as many as were recorded.
 func TestUsageIsRecounted(t *testing.T) {
@@ -113,9 +134,24 @@ func TestUsageIsRecounted(t *testing.T) {
 				Env: env, By: billing.ByMonth, From: 0, To: 4 * enginetest.Epoch,
 			})
 			require.NoError(t, err)
+			denied := int64(0)
 			for _, s := range list {
-				checks += s.Checks
+				if checks += s.Checks; s.Reason != billing.ReasonAllowed.String() {
+					denied += s.Checks
+				}
 			}
+			q := billing.DenialQuery{Most: 1 << 20, UsageQuery: billing.UsageQuery{
+				Env: env, By: billing.ByMonth, From: 0, To: 4 * enginetest.Epoch,
+			}}
+			customers, others, err := m.DeniedByCustomer(src, &q)
+			require.NoError(t, err)
+			require.Zero(t, others)
+			for _, c := range customers {
+				row := m.CustomerRow(env, []byte(c.Customer))
+				require.EqualValues(t, len(deniedTo(t, m, src, row, c.Reason)), c.Checks)
+				denied -= c.Checks
+			}
+			require.GreaterOrEqual(t, denied, int64(0), "the rest named no customer")
 		}
 		_, audits := m.Journal().Usage()
 		require.LessOrEqual(t, checks, int64(m.Stats().AuditEvents))

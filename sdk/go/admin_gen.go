@@ -20,6 +20,13 @@ type ChecksSeries struct {
 	Points []ChecksPoint `json:"points"`
 }
 
+// CustomerDenials counts the checks that were denied to a customer for a reason.
+type CustomerDenials struct {
+	CustomerReferenceID string `json:"customerReferenceId"`
+	Reason              string `json:"reason"`
+	Checks              int    `json:"checks"`
+}
+
 // CustomerUsage is what a customer has used.
 type CustomerUsage struct {
 	CustomerReferenceID string      `json:"customerReferenceId"`
@@ -142,6 +149,14 @@ type UsageTotals struct {
 	Revenue    []RevenueSeries `json:"revenue"`
 	// SuspendedSubscriptions is how many subscriptions are suspended now.
 	SuspendedSubscriptions int `json:"suspendedSubscriptions"`
+}
+
+// VoidPreview is what voiding an invoice does to money, as things are.
+type VoidPreview struct {
+	// Credit is what the customer's credit gains; below zero what it loses.
+	Credit json.Number `json:"credit"`
+	// Resumes reports whether a suspended subscription goes on.
+	Resumes bool `json:"resumes"`
 }
 
 // Account is one account.

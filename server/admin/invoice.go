@@ -35,6 +35,9 @@ func (a *invoices) invoiceRoutes() []server.Route {
 		row("GET", invoices+"/{invoice}/explain", "explainInvoice",
 			"An invoice beside what the journal's records alone make of it", of(a.explainInvoice),
 			answers(server.RefTo("Explanation"))),
+		row("GET", invoices+"/{invoice}/void-preview", "previewVoid",
+			"What voiding an invoice would do to money. Nothing is changed.", of(a.previewVoid),
+			answers(server.AnswerSchema[billing.VoidPreview]())),
 		row("POST", invoices+"/{invoice}/void", "voidInvoice",
 			"Make an unpaid invoice VOID, for good; its usage is not billed again", of(a.voidInvoice),
 			nothing("Void, or it was before")),
@@ -146,6 +149,16 @@ func costed(items []billing.InvoiceItem, costs []decimal.Decimal) {
 	for i := range min(len(items), len(costs)) {
 		items[i].Cost, items[i].HasCost = costs[i], true
 	}
+}
+
+func (a *invoices) previewVoid(x *server.Exchange, id [16]byte) *server.Fault {
+	return a.environment(x, func(env uint32) *server.Fault {
+		p, outcome := a.machine.PreviewVoid(env, id, a.machine.Clock(a.nowMS()))
+		if outcome != engine.OutcomeDone {
+			return server.FaultOf(outcome)
+		}
+		return server.One(x, 200, &p, writeVoidPreview)
+	})
 }
 
 func (a *invoices) explainInvoice(x *server.Exchange, id [16]byte) *server.Fault {

@@ -27,6 +27,14 @@ func writeChecksSeries(data *server.JSON, v *billing.ChecksSeries) {
 	data.Close('}')
 }
 
+func writeCustomerDenials(data *server.JSON, v *billing.CustomerDenials) {
+	data.Open('{')
+	data.Text("customerReferenceId", v.Customer)
+	data.Text("reason", v.Reason)
+	data.Int("checks", v.Checks)
+	data.Close('}')
+}
+
 func writeCustomerUsage(data *server.JSON, v *billing.CustomerUsage) {
 	data.Open('{')
 	data.Text("customerReferenceId", v.Customer)
@@ -192,6 +200,13 @@ func writeUsageTotals(data *server.JSON, v *billing.Totals) {
 	}
 	data.Close(']')
 	data.Int("suspendedSubscriptions", v.Suspended)
+	data.Close('}')
+}
+
+func writeVoidPreview(data *server.JSON, v *billing.VoidPreview) {
+	data.Open('{')
+	data.Decimal("credit", v.Credit)
+	data.Bool("resumes", v.Resumes)
 	data.Close('}')
 }
 

@@ -1,6 +1,9 @@
 package admin
 
 import (
+	"slices"
+	"strings"
+
 	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
@@ -46,8 +49,11 @@ const (
 	usageCustomers, maxUsageCustomers = 20, 100
 )
 
-// usageByCustomer is GET …/usage/customers: who used most.
-func (a *invoices) usageByCustomer(x *server.Exchange) *server.Fault {
+// ranked answers with a ranking of customers in a range; rank asks for so many of it.
+func ranked[T any](
+	a *invoices, x *server.Exchange, write func(*server.JSON, *T),
+	rank func(q *billing.UsageQuery, limit int) ([]T, int, error),
+) *server.Fault {
 	env, fault := a.locate(x)
 	if fault != nil {
 		return fault
@@ -65,7 +71,7 @@ func (a *invoices) usageByCustomer(x *server.Exchange) *server.Fault {
 		if a.counts == nil {
 			return faultJournal.With("This node keeps no journal. Ask another node.")
 		}
-		list, others, err := a.machine.UsageByCustomer(a.counts, &q, limit)
+		list, others, err := rank(&q, limit)
 		if err != nil {
 			if fault = billingview.UsageFault(err); fault != nil {
 				return fault
@@ -78,10 +84,43 @@ func (a *invoices) usageByCustomer(x *server.Exchange) *server.Fault {
 			data.Time("to", q.To)
 			data.Array("customers")
 			for i := range list {
-				writeCustomerUsage(data, &list[i])
+				write(data, &list[i])
 			}
 			data.Close(']')
 			data.Uint("others", uint64(others))
 		})
 	})
+}
+
+// usageByCustomer is GET …/usage/customers: who used most.
+func (a *invoices) usageByCustomer(x *server.Exchange) *server.Fault {
+	return ranked(a, x, writeCustomerUsage,
+		func(q *billing.UsageQuery, limit int) ([]billing.CustomerUsage, int, error) {
+			return a.machine.UsageByCustomer(a.counts, q, limit)
+		})
+}
+
+// denialReasons are why a check of a known customer is denied.
+func denialReasons() []string {
+	return slices.DeleteFunc(slices.Clone(billing.Reason(0).Names()), func(name string) bool {
+		return name == "" || name == billing.ReasonAllowed.String() ||
+			name == billing.ReasonCustomerUnknown.String()
+	})
+}
+
+// deniedByCustomer is GET …/checks/denied: who was denied checks, and why.
+func (a *invoices) deniedByCustomer(x *server.Exchange) *server.Fault {
+	reason := string(x.Ctx.QueryArgs().Peek("reason"))
+	if reasons := denialReasons(); reason != "" && !slices.Contains(reasons, reason) {
+		return server.FieldFault("reason", server.FieldNotAllowed,
+			"must be one of "+strings.Join(reasons, ", "))
+	}
+	return ranked(a, x, writeCustomerDenials,
+		func(q *billing.UsageQuery, limit int) ([]billing.CustomerDenials, int, error) {
+			d := billing.DenialQuery{UsageQuery: *q, Most: limit}
+			if reason != "" {
+				d.Reason = billing.Reason(slices.Index(d.Reason.Names(), reason))
+			}
+			return a.machine.DeniedByCustomer(a.counts, &d)
+		})
 }

@@ -47,6 +47,13 @@ func TestUsageTotals(t *testing.T) {
 		"customerReferenceId": "ada", "events": 1.0, "usageUnits": 3.0,
 	}}, d["customers"])
 	require.EqualValues(t, 0, d["others"])
+	d = n.call("GET", sandbox+"checks/denied", "").is(200, "").data()
+	require.Equal(t, []any{map[string]any{
+		"customerReferenceId": "ada", "reason": "feature_unknown", "checks": 2.0,
+	}}, d["customers"])
+	d = n.call("GET", sandbox+"checks/denied?reason=limit_reached", "").is(200, "").data()
+	require.Empty(t, d["customers"])
+	n.call("GET", sandbox+"checks/denied?reason=allowed", "").is(400, "validation_failed")
 	n.call("GET", sandbox+"usage/customers?feature=nothing", "").is(404, "feature_not_found")
 	n.call("GET", sandbox+"usage/customers?customer=ada", "").is(400, "")
 	n.call("GET", sandbox+"usage?by=second", "").is(400, "validation_failed")

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"tollgate/engine/billing"
 	"tollgate/server"
 	"tollgate/server/billingview"
 	"tollgate/server/search"
@@ -10,7 +11,7 @@ import (
 func (a *API) searchRoutes() []server.Route {
 	return []server.Route{
 		row("GET", "/search", "search",
-			"Customers, invoices, subscriptions and events by what their names begin with",
+			"Customers, invoices, subscriptions, events and keys by what their names begin with",
 			server.AccessRead, a.search, reads, server.Asks(billingview.SearchParams()...),
 			answers(server.RefTo("SearchAnswer"))),
 	}
@@ -24,6 +25,7 @@ func (a *API) search(x *server.Exchange) *server.Fault {
 	return a.read(x, func() *server.Fault {
 		found := a.searcher.Find(&search.Query{
 			Env: principal(x).Env, Text: string(x.Ctx.QueryArgs().Peek("q")), Limit: limit,
+			Keys:     principal(x).Scope == billing.ScopeFull && principal(x).Budget == 0,
 			Patience: a.readTimeout / 2,
 		})
 		return server.One(x, 200, &found, billingview.WriteSearchAnswer)

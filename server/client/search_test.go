@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/engine/billing"
 )
 
 // TestSearch: a search sees what was just written, and nothing of another environment.
@@ -34,6 +36,12 @@ func TestSearch(t *testing.T) {
 		require.Empty(t, found(nothing), "%.20q", nothing)
 	}
 
+	n.Do(t, billing.KindCreateKey, &billing.CreateKey{
+		Env: n.env, ID: [16]byte{9}, Hash: [32]byte{9}, Scope: billing.ScopeRead, Label: "zeppelin",
+	})
+	require.Equal(t, []string{"key 09000000-0000-0000-0000-000000000000"}, found("zep"))
+	require.Empty(t, n.send("GET", "search?q=zep", "", n.read, nil).is(200, "").data("results"))
+	require.Empty(t, n.send("GET", "search?q=zep", "", n.live, nil).is(200, "").data("results"))
 	n.call("GET", "search", "").is(400, "validation_failed")
 	n.call("GET", "search?q=a&limit=101", "").is(400, "validation_failed")
 	require.Len(t, n.call("GET", "search?q=acm&limit=1", "").is(200, "").data("results"), 1)

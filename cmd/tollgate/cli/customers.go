@@ -18,6 +18,7 @@ type customersCommand struct {
 	List    customersListCommand              `cmd:"" help:"List customers, the newest first."`
 	Show    call[ofCustomer, customer]        `cmd:"" call:"GET /customers/{Customer}" help:"Show a customer with its subscriptions and credits."`
 	Usage   call[customersUsage, rankedUsage] `cmd:"" call:"GET usage/customers" help:"Rank customers by what they used."`
+	Denied  call[customersDenied, denials]    `cmd:"" call:"GET checks/denied" help:"Rank customers by denied checks, and say why."`
 	Create  customersCreateCommand            `cmd:"" help:"Create a customer."`
 	Archive call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}" says:"Customer {Customer} is archived." help:"Take a customer out of use; it stays readable."`
 	Erase   call[eraseFlags, none]            `cmd:"" call:"DELETE customers/{Customer}?erase=true" says:"The personal data of customer {Customer} is erased; numbers stay." help:"Replace a customer's name, e-mail, phone and address everywhere, for good."`
@@ -47,6 +48,31 @@ func (r *rankedUsage) print(out io.Writer) error {
 		return err
 	}
 	return Say(out, "and %d more, from %s to %s", r.Others, moment(r.From), moment(r.To))
+}
+
+type customersDenied struct {
+	environmentOutput `embed:""`
+	Reason            string `query:"reason,omitempty" placeholder:"REASON" help:"For this reason, such as limit_reached; all when absent."`
+	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339; 30 days ago when absent."`
+	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
+	Limit             int    `query:"limit" default:"20" help:"How many, at most 100."`
+}
+
+type denials struct {
+	From, To  time.Time
+	Customers []api.CustomerDenials
+	Others    int
+}
+
+func (d *denials) print(out io.Writer) error {
+	t := NewTable(out, "CUSTOMER", "REASON", "CHECKS")
+	for _, c := range d.Customers {
+		t.Row(c.CustomerReferenceID, c.Reason, strconv.Itoa(c.Checks))
+	}
+	if err := t.End(); err != nil || d.Others == 0 {
+		return err
+	}
+	return Say(out, "and %d more, from %s to %s", d.Others, moment(d.From), moment(d.To))
 }
 
 type customersListCommand struct {
