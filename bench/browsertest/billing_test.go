@@ -178,7 +178,19 @@ func (b *browser) meter(c *cluster, key string) {
 	b.page("customer")
 	b.press("#events")
 	b.page("events")
-	b.follow("north-sea-ferries")
+	c.call(c.Nodes[1].HTTP, key, 200, api.Request{
+		Method: "GET", Path: "/api/v1/client/entitlements/north-sea-ferries/storage",
+	})
+	b.reads("#events", "feature unknown") // the newest is first, without loading the page
+	b.follow("Denied checks")
+	b.reads("#list", "is not kept")
+	b.page("events-denied")
+	customer, _, _ := strings.Cut(b.where(), "/events")
+	environment, _, _ := strings.Cut(customer, "/customers/")
+	b.open(environment + "/denied")
+	b.reads("#denied", "feature unknown")
+	b.page("denied")
+	b.open(customer)
 }
 
 func (b *browser) fillPool() {

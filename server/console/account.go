@@ -26,10 +26,11 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 		}
 	case "Settings", "Test clock":
 		within, p.Within = "Settings", v.settingsTabs()
-	case "Usage", "Budgets", "Margin":
+	case "Usage", "Denied checks", "Budgets", "Margin":
 		within = "Usage"
 		p.Within = []page.Link{
 			{Text: "Usage", URL: v.base() + "/usage"},
+			{Text: "Denied checks", URL: v.base() + "/denied"},
 			{Text: "Budgets", URL: v.base() + "/budgets"},
 			{Text: "Margin", URL: v.base() + "/margin"},
 		}
@@ -73,11 +74,18 @@ func askRevoke(v *visit) {
 	list := need[[]api.Key](v, v.admin, v.adminCall("listKeys"))
 	for _, key := range list {
 		if key.ID == string(v.x.Param(2)) {
+			used := "never"
+			notes := []string{"Requests with this key are refused at once, for good."}
+			if !key.LastUsedAt.IsZero() {
+				used = key.LastUsedAt.UTC().Format("2006-01-02 15:04") + " UTC"
+			}
+			if v.console.config.Now().Sub(key.LastUsedAt) < day {
+				notes = append(notes, "A program used it within the last day: the usage that it sends is "+
+					"no longer recorded, nor billed, and its checks are refused. Give it another key first.")
+			}
 			v.ask(question{
 				Title: "Revoke the key " + key.Hint + "…?", Button: "Revoke this key", Danger: true,
-				Facts: []fact{{"Name", key.Label}, {"Scope", key.Scope}},
-				Notes: []string{"Requests with this key are refused at once, for good. Give your " +
-					"programs another key first."},
+				Facts: []fact{{"Name", key.Label}, {"Scope", key.Scope}, {"Last used", used}}, Notes: notes,
 				Back: v.base() + "/keys",
 			})
 			return
@@ -109,7 +117,7 @@ func showKeys(v *visit) {
 		// A key in use has the zero time, which is before 1970.
 		return cmp.Compare(min(a.RevokedAt.Unix(), 0), min(b.RevokedAt.Unix(), 0))
 	})
-	list, data.Pager = pageOf(v, data.Base, list)
+	list, data.Pager = pageOf(v, data.Base, list, nil)
 	for _, key := range list {
 		to := &data.Keys
 		if !key.RevokedAt.IsZero() {

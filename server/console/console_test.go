@@ -385,7 +385,7 @@ func TestBillingWalk(t *testing.T) {
 		is(200, "The usage was recorded", `class="meter high"`, "calls: 8 of 10 used")
 	b.get(anna+"/live").is(200, `class="meter high"`)
 	b.get(anna+"/events").is(200, "usage")
-	b.get(anna+"/events?kind=audit").is(200, "Nothing recorded")
+	b.get(anna+"/events?kind=audit").is(200, "No event here matches")
 
 	page := b.get(anna)
 	invoice := regexp.MustCompile(`/invoices/[0-9a-f-]{36}">Invoice 1`).FindString(page.body)

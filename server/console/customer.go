@@ -28,6 +28,7 @@ func (s *Console) customerRows() []row {
 		look(customerPath, "customer", showCustomer),
 		live(look(customerPath+"/live", "customer live", showUsage)),
 		look(customerPath+"/events", "events", showEvents),
+		live(look(customerPath+"/events/live", "events live", showNewEvents)),
 		asked(form(customerPath+"/subscriptions", "subscribe", subscribe)),
 		asked(form(customerPath+"/cancel", "cancel subscription", cancelSubscription)),
 		asked(form(customerPath+"/change", "change plan", changePlan)),

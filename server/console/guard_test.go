@@ -101,12 +101,12 @@ func (b *browser) hostileSandbox() map[string]string {
 	b.submit(at+"/customers", at+"/customers", fields("id", hostile, "first", hostile,
 		"last", "javascript:alert(1)", "email", "x@x.example"))
 	customer := at + "/customers/" + url.PathEscape(hostile)
+	b.submit(at+"/webhooks", at+"/webhooks", fields("url", "https://shop.example/"+
+		url.QueryEscape(hostile), "description", hostile))
 	b.submit(customer, customer+"/subscriptions", fields("plan", "team"))
 	b.submit(customer, customer+"/usage", fields("feature", "calls", "units", "3"))
 	b.submit(customer, customer+"/pools", fields("name", hostile))
 	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", hostile))
-	b.submit(at+"/webhooks", at+"/webhooks", fields("url", "https://shop.example/"+
-		url.QueryEscape(hostile), "description", hostile))
 	(&recorder{browser: b}).ask(b.programs, "putBudget", `{"name":`+strconv.Quote(hostile)+
 		`,"customerReferenceId":`+strconv.Quote(hostile)+`,"limits":[{"of":"units",`+
 		`"featureKey":"calls","limit":4,"window":"day"}]}`, hostile)
@@ -114,10 +114,13 @@ func (b *browser) hostileSandbox() map[string]string {
 	pool := b.firstLink(customer, at+`/pools/[0-9a-f-]+`)
 	b.submit(pool, pool+"/grantCredits", fields("amount", "5", "note", hostile))
 	invoice := b.firstLink(customer+"/invoices", at+`/invoices/[0-9a-f-]+`)
+	endpoint := b.firstLink(at+"/webhooks", at+`/webhooks/[0-9a-f-]+`)
+	message := b.firstLink(endpoint, endpoint+`/deliveries/\w+`)
 	return map[string]string{
+		"{message}":  strings.TrimPrefix(message, endpoint+"/deliveries/"),
 		"{customer}": url.PathEscape(hostile), "{pool}": strings.TrimPrefix(pool, at+"/pools/"),
 		"{invoice}":  strings.TrimPrefix(invoice, at+"/invoices/"),
-		"{endpoint}": b.firstLink(at+"/webhooks", at+`/webhooks/[0-9a-f-]+`)[len(at+"/webhooks/"):],
+		"{endpoint}": strings.TrimPrefix(endpoint, at+"/webhooks/"),
 		"{account}":  "demo", "{plan}": "team", "{environment}": "sandbox", "{budget}": url.PathEscape(hostile),
 		"{id}": "00000000-0000-4000-8000-000000000000",
 	}

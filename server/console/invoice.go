@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/decimal"
+	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
@@ -62,15 +64,18 @@ func askVoid(v *visit) {
 	q := question{Button: "Void for good", Danger: true, Notes: []string{
 		"A void invoice is never paid, and its usage is not billed again. It cannot be undone.",
 	}}
-	id, _ := server.ParseUUID(v.x.Param(2))
-	m := v.console.config.Machine
-	shown, outcome := m.PreviewVoid(v.env, id, m.Clock(v.console.config.Now().UnixMilli()))
-	if outcome == engine.OutcomeInvoiceUnknown { // it may be issued, and not stored yet
-		askInvoice(v, "Void", "?", q)
+	shown, fault := dataOf[api.VoidPreview](v, v.admin(v.adminCall("previewVoid", string(v.x.Param(2)))))
+	if fault != nil && fault.Code == server.FaultOf(engine.OutcomeInvoiceUnknown).Code {
+		askInvoice(v, "Void", "?", q) // it may be issued, and not stored yet
 		return
 	}
-	if outcome != engine.OutcomeDone {
-		v.invoiceForm(server.Reply{Fault: server.FaultOf(outcome)}, "void")
+	if fault != nil {
+		v.invoiceForm(server.Reply{Fault: fault}, "void")
+		return
+	}
+	credit, err := decimal.Parse(string(shown.Credit))
+	if err != nil {
+		v.invoiceForm(server.Reply{Fault: server.FaultInternal}, "void")
 		return
 	}
 	if shown.Resumes {
@@ -78,14 +83,14 @@ func askVoid(v *visit) {
 	}
 	askInvoice(v, "Void", "?", q, func(i *invoice) []fact {
 		facts := []fact{{"Not collected", page.Money(i.Amount, i.Currency)}}
-		switch shown.Credit.Sign() {
+		switch credit.Sign() {
 		case 1:
 			facts = append(facts, fact{
-				"Returned to the customer's credit", page.Money(shown.Credit.String(), i.Currency),
+				"Returned to the customer's credit", page.Money(credit.String(), i.Currency),
 			})
 		case -1:
 			facts = append(facts, fact{
-				"Taken from the customer's credit", page.Money(shown.Credit.Neg().String(), i.Currency),
+				"Taken from the customer's credit", page.Money(credit.Neg().String(), i.Currency),
 			})
 		}
 		return facts
@@ -141,7 +146,7 @@ func showInvoices(v *visit) {
 	id := string(v.x.Param(2))
 	list := v.invoices(id)
 	base, data := v.customerURL(id), invoicesData{Environment: v.base()}
-	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list)
+	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list, nil)
 	p := v.environmentPage("invoices", "Customers", "Invoices", "All invoices of "+id+".", data)
 	v.show(v.below(p, id, base))
 }
@@ -189,7 +194,9 @@ type allInvoices struct {
 	Chips             []page.Link
 	Customer          string
 	Invoices          []invoice
-	Pager             pager
+	// Unsorted reports whether too many are past due to be listed by when they were due.
+	Unsorted bool
+	Pager    pager
 }
 
 // invoiceChips are the filters of the list of invoices.
@@ -226,25 +233,57 @@ func showAllInvoices(v *visit) {
 	if data.Customer != "" {
 		keep.Set("customer", data.Customer)
 		data.list(v, status, keep)
+	} else if debts, all := v.pastDue(status); all {
+		data.Invoices, data.Pager = pageOf(v, data.Base, debts, keep)
 	} else {
+		data.Unsorted = status == "PAST_DUE"
 		call := v.paged(v.adminCall("searchInvoices"), "50")
 		if status != "" {
 			call.Query.Set("status", status)
 		}
-		type found struct {
-			Invoices   []invoice `json:"invoices"`
-			NextCursor string    `json:"nextCursor"`
-		}
-		list := need[found](v, v.admin, call)
+		list := need[foundInvoices](v, v.admin, call)
 		data.Invoices = list.Invoices
 		data.Pager = v.pages(data.Base, list.NextCursor, keep)
-		if status == "PAST_DUE" && data.Pager == (pager{}) { // they are all here: oldest debt first
-			slices.SortStableFunc(data.Invoices, func(a, b invoice) int {
-				return strings.Compare(a.DueDate, b.DueDate)
-			})
-		}
 	}
 	v.show(v.environmentPage("all-invoices", "Invoices", "Invoices", "", data))
+}
+
+// foundInvoices is a page of an environment's invoices.
+type foundInvoices struct {
+	Invoices   []invoice `json:"invoices"`
+	NextCursor string    `json:"nextCursor"`
+}
+
+const (
+	// maxPastDue is how many past due invoices are sorted by when they were due, maxSearches how many
+	// searches look for them: each looks at 100,000 invoices at most.
+	maxPastDue  = 2000
+	maxSearches = 10
+)
+
+// pastDue are the invoices that are past due, the oldest debt first, where the page shows these; all
+// is false where it does not, or where there are too many.
+func (v *visit) pastDue(status string) (debts []invoice, all bool) {
+	if status != "PAST_DUE" {
+		return nil, false
+	}
+	call := v.adminCall("searchInvoices")
+	call.Query = url.Values{"status": {status}, "limit": {"1000"}}
+	for range maxSearches {
+		list := need[foundInvoices](v, v.admin, call)
+		debts = append(debts, list.Invoices...)
+		switch {
+		case len(debts) > maxPastDue || v.fault != nil:
+			return nil, false
+		case list.NextCursor == "":
+			slices.SortStableFunc(debts, func(a, b invoice) int {
+				return strings.Compare(a.DueDate, b.DueDate)
+			})
+			return debts, true
+		}
+		call.Query.Set("cursor", list.NextCursor)
+	}
+	return nil, false
 }
 
 // list are the invoices of one customer. A customer who is not there has none.
@@ -262,8 +301,5 @@ func (d *allInvoices) list(v *visit, status string, keep url.Values) {
 	list = slices.DeleteFunc(list, func(i invoice) bool {
 		return i.Number == "" || status != "" && i.Status != status
 	})
-	d.Invoices, d.Pager = pageOf(v, d.Base, list)
-	if d.Pager.Next != "" {
-		d.Pager.Next += "&" + keep.Encode()
-	}
+	d.Invoices, d.Pager = pageOf(v, d.Base, list, keep)
 }

@@ -1,6 +1,9 @@
 package console_test
 
 import (
+	"html"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +51,39 @@ func TestInvoiceDocument(t *testing.T) {
 		require.Equal(t, file.body, b.get(path+"/pdf").body)
 	}
 	b.get(at + "/invoices/01a21803-0000-7000-8000-000000000000/pdf").is(404)
+}
+
+// TestTheOldestDebtIsFirst: of the whole list, whatever the order of issue, page by page.
+func TestTheOldestDebtIsFirst(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	r := &recorder{browser: b, names: map[string]string{}}
+	for i := range 60 {
+		id := "c" + strconv.Itoa(100+i)
+		b.submit(at+"/customers", at+"/customers", fields("id", id, "first", "C", "last", "C",
+			"email", "c@c.example"))
+		r.ask(n.programs, "createSubscription", `{"customerReferenceId":"`+id+`","planId":"team"}`)
+	}
+	r.ask(n.admin, "advanceClock", `{"advanceTo":"`+
+		n.now().AddDate(0, 0, 20).UTC().Format(time.RFC3339)+`"}`, "demo", "sandbox")
+	due := regexp.MustCompile(`>Invoice (\d+)</a>`)
+	var numbers []string
+	for next := at + "/invoices?status=PAST_DUE"; next != ""; {
+		p := b.get(next).is(200)
+		for _, m := range due.FindAllStringSubmatch(p.body, -1) {
+			numbers = append(numbers, m[1])
+		}
+		next = ""
+		if m := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(p.body); m != nil {
+			next = html.UnescapeString(m[1])
+			require.Contains(t, next, "status=PAST_DUE")
+		}
+	}
+	require.Len(t, numbers, 61)
+	require.Equal(t, "1", numbers[0])
+	require.Equal(t, "61", numbers[60])
 }
 
 // TestAllInvoices: the environment's invoices by state and by customer.

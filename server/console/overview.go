@@ -24,6 +24,7 @@ func (s *Console) overviewRows() []row {
 		look(environment+"/overview", "overview", showOverview),
 		look(environment+"/usage", "usage explorer", exploreUsage),
 		look(environment+"/margin", "margin", showMargin),
+		look(environment+"/denied", "denied checks", showDenials),
 		look(environment+"/search", "search", showSearch),
 		live(look(environment+"/usage.csv", "usage as csv", downloadUsage)),
 	}

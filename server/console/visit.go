@@ -137,15 +137,16 @@ func (v *visit) paged(c server.Call, limit string) server.Call {
 // listPage is how many rows a page shows of a list that its row answers whole.
 const listPage = 50
 
-// pageOf is the part of such a list that the page's address names, and the way to the others.
-func pageOf[T any](v *visit, at string, list []T) ([]T, pager) {
+// pageOf is the part of such a list that the page's address names, and the way to the others; keep
+// are parameters that stay.
+func pageOf[T any](v *visit, at string, list []T, keep url.Values) ([]T, pager) {
 	from, _ := strconv.Atoi(v.query("cursor"))
 	from = min(max(from, 0), len(list))
 	to, next := min(from+listPage, len(list)), ""
 	if to < len(list) {
 		next = strconv.Itoa(to)
 	}
-	return list[from:to], v.pages(at, next, nil)
+	return list[from:to], v.pages(at, next, keep)
 }
 
 // pager is the way to the first and to the next page of a list.
@@ -285,7 +286,10 @@ func (v *visit) problem(fault *server.Fault) {
 	v.notice, v.status = noticeOf(fault), fault.Status
 	if fault.Code == server.FaultFields.Code {
 		if v.wrongs = wrongFields(fault.Detail, v.fields); len(v.wrongs) > 0 {
-			v.notice.Title, v.notice.Detail = refusedForm, "Nothing was changed. "+fault.Detail
+			v.notice.Title, v.notice.Detail = refusedForm, fault.Detail
+			if !v.x.Ctx.IsGet() {
+				v.notice.Detail = "Nothing was changed. " + fault.Detail
+			}
 		}
 	}
 }

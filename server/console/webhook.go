@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ func (s *Console) webhookRows() []row {
 		look(webhooksPath, "webhooks", showWebhooks),
 		form(webhooksPath, "create webhook", createWebhook),
 		look(webhookPath, "webhook", showWebhook),
+		look(webhookPath+"/deliveries/{message}", "webhook delivery", showDelivery),
 		asked(form(webhookPath+"/rotate", "rotate webhook secret", rotateWebhook)),
 		form(webhookPath+"/enable", "enable webhook", func(v *visit) {
 			id := string(v.x.Param(2))
@@ -137,8 +140,14 @@ type webhookData struct {
 	Base       string
 	Manage     bool
 	Endpoint   api.WebhookEndpoint
+	Chips      []page.Link
 	Deliveries []api.WebhookDelivery
 	Pager      pager
+}
+
+// deliveryStates are the filters of deliveries.
+var deliveryStates = []struct{ name, status string }{
+	{"All", ""}, {"Failed", "failed"}, {"Waiting", "pending"}, {"Delivered", "delivered"},
 }
 
 // showWebhook is an endpoint with its deliveries.
@@ -149,12 +158,47 @@ func showWebhookOf(v *visit, id string) {
 		List       []api.WebhookDelivery `json:"deliveries"`
 		NextCursor string                `json:"nextCursor"`
 	}
-	shown, list := withList[api.WebhookEndpoint, deliveries](v,
-		v.adminCall("showWebhookEndpoint", id), v.adminCall("listWebhookDeliveries", id))
+	call, keep, status := v.adminCall("listWebhookDeliveries", id), url.Values{}, v.query("status")
+	if status != "" {
+		keep.Set("status", status)
+		call.Query = url.Values{"status": {status}}
+	}
+	shown, list := withList[api.WebhookEndpoint, deliveries](
+		v, v.adminCall("showWebhookEndpoint", id), call)
 	data := webhookData{
 		Base: v.webhookURL(id), Manage: v.manage, Endpoint: shown, Deliveries: list.List,
 	}
-	data.Pager = v.pages(data.Base, list.NextCursor, nil)
+	for _, s := range deliveryStates {
+		chip := page.Link{Text: s.name, URL: data.Base, Here: s.status == status}
+		if s.status != "" {
+			chip.URL += "?" + url.Values{"status": {s.status}}.Encode()
+		}
+		data.Chips = append(data.Chips, chip)
+	}
+	data.Pager = v.pages(data.Base, list.NextCursor, keep)
 	p := v.environmentPage("webhook", "Webhooks", "Webhook endpoint", shown.URL, data)
 	v.show(v.below(p, "Webhooks", v.base()+"/webhooks"))
+}
+
+// deliveryData is a message on its way to an endpoint.
+type deliveryData struct {
+	Base     string
+	Manage   bool
+	Delivery api.WebhookDelivery
+	// Payload is what is sent.
+	Payload string
+}
+
+// showDelivery is a delivery with its payload and what each attempt was answered.
+func showDelivery(v *visit) {
+	id := string(v.x.Param(2))
+	shown := need[api.WebhookDelivery](v, v.admin,
+		v.adminCall("showWebhookDelivery", id, string(v.x.Param(3))))
+	data := deliveryData{Base: v.webhookURL(id), Manage: v.manage, Delivery: shown}
+	var text bytes.Buffer
+	if len(shown.Payload) > 0 && json.Indent(&text, shown.Payload, "", "  ") == nil {
+		data.Payload = text.String()
+	}
+	p := v.environmentPage("delivery", "Webhooks", shown.Type, "", data)
+	v.show(v.below(p, "Webhook endpoint", data.Base))
 }
