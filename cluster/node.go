@@ -208,7 +208,7 @@ func (n *Node) parts(number uint16, name string, boot uint64) parts {
 	p := parts{
 		config: c, shard: number, name: name, machine: shard.Machine, raw: network,
 		storage: storage{
-			logs: wal.NewCache(st.log, c.CacheBytes), header: st.log.GetHeader,
+			logs: wal.NewCache(st.log, c.CacheBytes), header: st.log.ReadHeader,
 			stable: st.vote, snapshots: st.snapshots,
 			promised: &st.vote.published, logSize: st.size, rebuild: st.markRebuild,
 			snapshotDamage: st.snapshots.anyDamage,

@@ -37,7 +37,7 @@ func TestFirstFailurePoisonsForGood(t *testing.T) {
 			return l.GetLog(3, &raft.Log{})
 		},
 		"read a header": func(l *wal.Log) error {
-			return l.GetHeader(3, &raft.Log{})
+			return l.ReadHeader(3, &raft.Log{})
 		},
 	}
 	kinds := []faultfs.Kind{

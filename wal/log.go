@@ -146,9 +146,9 @@ func (l *Log) GetLog(index uint64, log *raft.Log) error {
 	return l.read(index, frameBytes(MaxRecordBytes, 0), (*segment).check, log)
 }
 
-// GetHeader is GetLog without Data and Extensions: it reads and checks no more than the record's
+// ReadHeader is GetLog without Data and Extensions: it reads and checks no more than the record's
 // header, which has a checksum of its own.
-func (l *Log) GetHeader(index uint64, log *raft.Log) error {
+func (l *Log) ReadHeader(index uint64, log *raft.Log) error {
 	return l.read(index, frameHeaderBytes, (*segment).checkHeader, log)
 }
 

@@ -102,11 +102,11 @@ func TestEveryFieldComesBack(t *testing.T) {
 			require.Equal(t, *want, got)
 			header := *want
 			header.Data, header.Extensions = nil, nil
-			require.NoError(t, l.GetHeader(want.Index, &got))
+			require.NoError(t, l.ReadHeader(want.Index, &got))
 			require.Equal(t, header, got)
 		}
 		for _, index := range []uint64{0, 8} {
-			require.ErrorIs(t, l.GetHeader(index, new(raft.Log)), raft.ErrLogNotFound)
+			require.ErrorIs(t, l.ReadHeader(index, new(raft.Log)), raft.ErrLogNotFound)
 		}
 	}
 	check(l)

@@ -373,7 +373,7 @@ func TestStaleRecordOfTheSameIndexIsFoundOnReading(t *testing.T) {
 }
 
 func TestDamageIsFoundOnReading(t *testing.T) {
-	whole, header := (*wal.Log).GetLog, (*wal.Log).GetHeader
+	whole, header := (*wal.Log).GetLog, (*wal.Log).ReadHeader
 	for name, change := range map[string]func([]byte){
 		"a flipped bit":               func(b []byte) { b[frameEnd(2, 100)+70] ^= 1 },
 		"a flipped bit of the header": func(b []byte) { b[frameEnd(2, 100)+50] ^= 1 },

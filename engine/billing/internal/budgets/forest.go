@@ -88,7 +88,7 @@ func (f *Forest) Open(store *page.Store) {
 func (f *Forest) Bytes() uint64 {
 	return f.nodes.Bytes() + f.keys.Bytes() + f.names.Bytes() + f.limits.Bytes() + f.windows.Bytes() +
 		f.zones.Bytes() + f.tallies.Bytes() + f.items.Bytes() + f.items.by.Bytes() +
-		f.byKey.Bytes() + f.byCustomer.Bytes()
+		f.byKey.Bytes() + f.owned.Bytes()
 }
 
 // Lock guards the budgets of an environment.
