@@ -77,8 +77,8 @@ func BenchmarkReservation(b *testing.B) {
 	}
 }
 
-// BenchmarkBudgetedPairs reserves and settles in entries of 64 of each, as clients do over HTTP: each
-// customer has a budget of its own, with a limit of units. ns/op is for a pair.
+// BenchmarkBudgetedPairs reserves and settles in entries of 64 of each, as clients do over HTTP:
+// each customer has a budget of its own, with a limit of units. ns/op is for a pair.
 func BenchmarkBudgetedPairs(b *testing.B) {
 	const each = 64
 	units := decimal.FromBits(0, 1) // so that no limit is reached

@@ -73,9 +73,10 @@ func (f *Forest) Within(node, other uint32) bool {
 	return false
 }
 
-// Plan decides whether charges may count at a node, together: the first that refuses, from the node
-// up to its root. It changes nothing, and allocates nothing. A charge of nothing is refused only by
-// a node that is frozen or archived.
+// Plan decides whether charges may count at a node, together: the first that refuses, from the
+// node up to its root, of each its limits in the order of its document. Ask and Charge keep to the
+// same order, and so does what an event's record names. It changes nothing, and allocates nothing.
+// A charge of nothing is refused only by a node that is frozen or archived.
 func (f *Forest) Plan(node uint32, charges []Charge, now int64) (r Refusal, o engine.Outcome) {
 	return plan(f, node, charges, now, false)
 }
@@ -153,7 +154,8 @@ func (l *Limit) admit(sum, held decimal.Exact, now int64, full bool) engine.Outc
 	return engine.OutcomeDone
 }
 
-// Ask is Plan of one charge, which Charge may count next. A refusal is nil where there is none.
+// Ask is Plan of one charge, in its order, which Charge may count next. A refusal is nil where
+// there is none.
 func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o engine.Outcome) {
 	refuse := func(r Refusal, o engine.Outcome) (*Refusal, engine.Outcome) { return &r, o }
 	takings, visited := f.takings[:0], 0
@@ -299,6 +301,9 @@ func (f *Forest) Charge(
 	for _, row := range f.takings {
 		l := f.roll(row, now)
 		amount := l.amount(c, &room)
+		if amount == nil {
+			continue // Ask was of another charge
+		}
 		l.Used, _ = l.Used.Add(*amount)
 		l.Touched = true
 		if !asked {
@@ -418,8 +423,8 @@ func (f *Forest) where(
 	}
 }
 
-// PlanCorrections decides whether events that were counted may count so much more, together; less
-// they always may. It changes nothing.
+// PlanCorrections decides, in the order of Plan, whether events that were counted may count so
+// much more, together; less they always may. It changes nothing.
 func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o engine.Outcome) {
 	type sum struct {
 		row, closed uint32

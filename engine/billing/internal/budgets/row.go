@@ -118,7 +118,8 @@ func (l *limitKey) takes(c *Charge) (amount decimal.Exact, takes bool) {
 	return c.Cost.Exact(), true
 }
 
-// amount is takes where the amount may stay where it is, or lie in room; nil: nothing.
+// amount is takes by pointer, to avoid a copy: into c, else into *room. Nil: the limit does not
+// take the charge.
 func (l *limitKey) amount(c *Charge, room *decimal.Exact) *decimal.Exact {
 	if l.Of == MeasurePrice && l.Feature == 0 {
 		if l.Currency == c.Currency {

@@ -32,13 +32,13 @@ type Holds struct {
 	// byKey and byEvent are for Apply alone. byEvent has the rows of Taken keys.
 	byKey, byEvent *page.Index
 
-	// What follows is not state. Rows of holders are not used again, those of totals are. holding leads
-	// from customers to their holders.
+	// What follows is not state. Rows of holders are not used again, those of totals are. holding
+	// leads from customers to their holders.
 	holders   *page.Table[holder]
 	holding   rows.Links
 	totals    *page.Table[total]
 	freeTotal uint32
-	room       []byte // in which SetWords encodes
+	room      []byte // in which SetWords encodes
 }
 
 // Lists are heads of lists of rows.
@@ -65,8 +65,8 @@ type holder struct {
 	customer          uint32 // never changes
 	first, last, open uint32 // the open ones, by the instant of expiry, and how many
 	newest            uint32 // of all that are kept
-	// one and totals are what the open ones hold. Most hold of one subject: with it a holder is a
-	// cache line.
+	// one and totals are what the open ones hold. Most customers hold one subject; keeping it
+	// inline makes a holder fit in one cache line.
 	totals uint32
 	one    total
 }
@@ -109,8 +109,8 @@ func (h *Holds) Bytes() uint64 {
 // holderOf finds what is known of a customer; 0 where it never had a reservation.
 func (h *Holds) holderOf(customer uint32) uint32 { return h.holding.At(customer) }
 
-// Find finds a reservation of an environment by its id, and whose it is; 0 where there is none. The
-// row may be another's once its customer's lock is taken: read it with At.
+// Find finds a reservation of an environment by its id, and whose it is; 0 where there is none.
+// The row may be another's once its customer's lock is taken: read it with At.
 func (h *Holds) Find(env uint32, id *[16]byte) (row, customer uint32) {
 	h.Mu.RLock()
 	defer h.Mu.RUnlock()
@@ -136,8 +136,8 @@ func (h *Holds) IDOf(row uint32) (id [16]byte, customer uint32) {
 	return v.ID, v.Customer
 }
 
-// At reads a reservation that Find has found; false where it has left since. The customer's lock is
-// held.
+// At reads a reservation that Find has found; false where it has left since. The customer's lock
+// is held.
 func (h *Holds) At(row uint32, id *[16]byte) (v Hold, ok bool) {
 	h.Mu.RLock()
 	defer h.Mu.RUnlock()
@@ -221,7 +221,8 @@ func (h *Holds) Took(key *[16]byte) bool {
 // EventPrefix begins the keys of events that settle a reservation; its id and a number follow.
 const EventPrefix = "reservation:"
 
-// Owns reports whether an event key is for the own events of a reservation that is kept. For Apply.
+// Owns reports whether an event key is for the own events of a reservation that is kept. For
+// Apply.
 func (h *Holds) Owns(env uint32, key []byte) bool {
 	const id = len(EventPrefix)
 	if len(key) <= id+36 || string(key[:id]) != EventPrefix || key[id+36] != ':' {

@@ -331,7 +331,8 @@ func (h *Holds) count(k *holder, i *Item, by int64) {
 
 func (h *Holds) add(k *holder, p part, by int64) {
 	if k.one.items > 0 && k.one.of() == p.of {
-		if k.one.held = sums.Of(k.one.held, p.held); !k.one.has(by) {
+		k.one.held = sums.Of(k.one.held, p.held)
+		if left := k.one.count(by); !left {
 			k.one = total{}
 		}
 		return
@@ -343,7 +344,8 @@ func (h *Holds) add(k *holder, p part, by int64) {
 			previous, row = row, t.next
 			continue
 		}
-		if t.held = sums.Of(t.held, p.held); t.has(by) {
+		t.held = sums.Of(t.held, p.held)
+		if left := t.count(by); left {
 			return
 		}
 		if previous == 0 {
@@ -373,8 +375,8 @@ func (h *Holds) add(k *holder, p part, by int64) {
 	*h.totals.Write(row) = added
 }
 
-// has counts an item more, or with -1 less, and reports whether there is one left.
-func (t *total) has(by int64) bool {
+// count counts an item more, or with -1 less, and reports whether there is one left.
+func (t *total) count(by int64) (left bool) {
 	t.items = uint32(int64(t.items) + by)
 	return t.items > 0
 }

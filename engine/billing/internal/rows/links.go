@@ -6,9 +6,9 @@ import (
 	"tollgate/engine/prefetch"
 )
 
-// Links lead from rows of one table to rows of another, each to one at most: an index that needs no
-// hash. A part of 256 rows takes 1 KiB as soon as one of them leads somewhere. One goroutine writes,
-// any reads without a lock. It is not state.
+// Links lead from rows of one table to rows of another, each to one at most: an index without
+// hashes. A part of 256 rows takes 1 KiB as soon as one of them leads somewhere. One goroutine
+// writes, any reads without a lock. It is not state.
 type Links struct {
 	parts atomic.Pointer[[]atomic.Pointer[linked]]
 }

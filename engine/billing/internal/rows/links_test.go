@@ -28,7 +28,8 @@ func TestLinksAgreeWithAMap(t *testing.T) {
 	})
 }
 
-// TestLinksAreReadWhileTheyGrow: the race detector has nothing to say, and what was set is found.
+// TestLinksAreReadWhileTheyGrow: what was set is found, and the race
+// detector reports nothing.
 func TestLinksAreReadWhileTheyGrow(t *testing.T) {
 	var x rows.Links
 	x.Set(7, 1)
