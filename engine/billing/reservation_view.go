@@ -399,7 +399,7 @@ func (h *settling) heldAt(t *turn) uint32 {
 	if h.words.Budget == "" {
 		return 0
 	}
-	if node := t.budgets.Forest.HolderOf(h.hold.FirstItem); node != 0 {
+	if node := budgets.HolderOf(&t.budgets.Forest, h.hold.FirstItem); node != 0 {
 		return node // that of the key
 	}
 	return t.budgets.Forest.Named(h.env.Number, []byte(h.words.Budget))

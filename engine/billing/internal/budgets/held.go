@@ -86,7 +86,7 @@ func overdue(f *Forest, row uint32, now int64) (sum decimal.Exact) {
 }
 
 // HolderOf is the node at which an item of a hold holds something; 0: at none.
-func (f *Forest) HolderOf(item uint32) (node uint32) {
+func HolderOf(f *Forest, item uint32) (node uint32) {
 	if row := f.items.row(item); row != 0 {
 		node = f.items.Read(row).Node
 	}
