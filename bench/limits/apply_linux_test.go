@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
+	"tollgate/engine/machine"
 	"tollgate/engine/prefetch"
 )
 
@@ -77,7 +78,7 @@ func BenchmarkApplyFloor(b *testing.B) {
 			if keys == nil {
 				keys = filled(n.keys)
 			}
-			applied(b, keys, n.customers)
+			applied(b, keys, n.customers, 1024, 0)
 		})
 	}
 }
@@ -93,14 +94,70 @@ func filled(n int) *idempotency.Keys {
 	return keys
 }
 
-func applied(b *testing.B, keys *idempotency.Keys, customers int) {
-	const together, anEntry = 64, 1024
+// level is a budget: what it has used and holds, its limit, and the one above it.
+type level struct {
+	used, held decimal.Exact
+	limit      decimal.Decimal
+	parent     uint32
+	_          [44]byte // two lines in all
+}
+
+// leveled makes a budget for each customer, below others that are so many levels less one.
+func leveled(customers, levels int) (all []level) {
+	all = make([]level, 1, 1+levels+customers)
+	for n := range levels - 1 + customers {
+		above := uint32(min(n, levels-1))
+		all = append(all, level{limit: decimal.FromInt(1e12), parent: above})
+	}
+	return all
+}
+
+// charge asks all levels from one up, then counts at them, and describes what it counted.
+func charge(
+	all []level, at uint32, amount decimal.Exact, hash uint64, record []byte,
+) (uint64, []byte) {
+	for n := at; n != 0; n = all[n].parent {
+		if l := &all[n]; !decimal.Within(l.limit, &l.used, &l.held, &amount) {
+			return hash, record
+		}
+	}
+	for n := at; n != 0; n = all[n].parent {
+		l := &all[n]
+		l.used, _ = l.used.Add(amount)
+		low, _ := l.used.Low()
+		hash = machine.Fold(hash, uint64(n)<<32^low)
+		record = binary.AppendUvarint(binary.AppendUvarint(record, uint64(n)), uint64(n))
+	}
+	words := amount.Words()
+	for _, word := range words {
+		record = binary.LittleEndian.AppendUint64(record, word)
+	}
+	return hash, record
+}
+
+// BenchmarkBudgetFloor is to be set beside BenchmarkApplyBudgetedUsage of engine/billing.
+func BenchmarkBudgetFloor(b *testing.B) {
+	for _, levels := range []int{0, 5} {
+		b.Run(fmt.Sprint("levels=", levels), func(b *testing.B) {
+			applied(b, filled(0), 1000, 1024, levels)
+		})
+	}
+}
+
+// applied applies events of random customers, each of which counts at so many levels of budgets.
+func applied(b *testing.B, keys *idempotency.Keys, customers, anEntry, levels int) {
+	const together = 64
 	counters, seed := make([]decimal.Short, 3*customers), maphash.MakeSeed()
 	records, index := journal.New(), uint64(0)
 	var cut []journal.Segment
 	var events [together]event
 	lines := make([]prefetch.Address, 0, 2*together)
 	input := sealed(b.N*together, customers)
+	var budgets []level
+	if levels > 0 {
+		budgets = leveled(customers, levels)
+	}
+	price, hash, record := decimal.MustParse("0.000002"), uint64(0), []byte(nil)
 	stop := perUnit(b, together)
 	for i := range b.N {
 		lines = lines[:0]
@@ -124,10 +181,15 @@ func applied(b *testing.B, keys *idempotency.Keys, customers int) {
 			counter := &counters[e.customer]
 			sum, _ := counter.Decimal().Add(e.units)
 			*counter, _ = sum.Short()
+			record = append(record[:0], e.bytes...)
+			if levels > 0 {
+				own := uint32(levels) + uint32(e.customer)/3
+				hash, record = charge(budgets, own, decimal.Product(e.units, price), hash, record)
+			}
 			keys.Add(e.key, e.hash, idempotency.Slot{Attempt: e.attempt, Outcome: 1}, 1, 0)
 			records.Append(journal.Record{
 				Kind: journal.KindUsage, Index: index, Position: uint32(i*together + j + 1),
-				Owner: uint32(e.customer), At: 1, Payload: e.bytes,
+				Owner: uint32(e.customer), At: 1, Payload: record,
 			})
 		}
 	}
