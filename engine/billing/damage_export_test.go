@@ -106,6 +106,10 @@ func Damages() map[string]func(m *Machine) {
 		"transaction 1 has no text": with(func(s *state) {
 			s.TransactionTexts.Write(1).Data = "\xff"
 		}),
+		"what was told 1 leads nowhere": with(func(s *state) {
+			_, v := s.Told.Append()
+			v.Counter = 999
+		}),
 		"interim units 1 lead nowhere": with(func(s *state) {
 			_, n := s.Interims.Append()
 			n.Counter = 999

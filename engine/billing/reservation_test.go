@@ -35,7 +35,7 @@ func newHeldSandbox(t *testing.T) *heldSandbox {
 	p.Features = append(p.Features, billing.PlanFeatureDocument{
 		Key: "calls", PricingType: "usage_based", Pricing: billing.PricingDocument{
 			PricePerUnit: decimal.FromInt(1), HasMax: true, MaxUsage: decimal.FromInt(500),
-			LimitMode: "hard",
+			LimitMode: "hard", Thresholds: []byte{50, 90},
 		},
 	}, billing.PlanFeatureDocument{
 		Key: "seats", PricingType: "usage_based", Pricing: billing.PricingDocument{

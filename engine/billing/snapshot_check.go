@@ -96,6 +96,12 @@ func (s *state) subscriptionsConsistent() error {
 		}
 	}
 	counters := make(visited, s.Counters.Len()+1)
+	told := make(visited, s.Counters.Len()+1)
+	for row, v := range s.Told.All() {
+		if !told.meet(v.Counter) {
+			return damaged("what was told %d leads nowhere", row)
+		}
+	}
 	for row, n := range s.Interims.All() {
 		if !counters.meet(n.Counter) {
 			return damaged("interim units %d lead nowhere", row)

@@ -356,3 +356,91 @@ func TestOutboxIsReadBesideApply(t *testing.T) {
 	close(stop)
 	readers.Wait()
 }
+
+// TestACorrectionTellsNothingAgain: a threshold that usage has reached is told once in a period,
+// though a correction takes usage below it and it rises again, by events or amendments, also after
+// a restore; the next period tells it anew.
+func TestACorrectionTellsNothingAgain(t *testing.T) {
+	s := newHeldSandbox(t)
+	d := &desk{Log: s.Log, t: t, m: s.m}
+	d.is(engine.OutcomeDone, billing.KindCreateWebhookEndpoint, d.hook())
+	told := func() (all []string) {
+		page, _, ok := s.m.WebhookDeliveries(&billing.DeliveryQuery{
+			Env: enginetest.Sandbox, Endpoint: enginetest.ID("hook"), Limit: 100,
+		})
+		require.True(t, ok)
+		for i := range page {
+			if m := &page[i].Message; m.Type == billing.WebhookUsageThreshold {
+				all = append(all, fmt.Sprint(m.FeatureKey, m.Percent))
+			}
+		}
+		return all
+	}
+	correct := func(key string, units int64) {
+		t.Helper()
+		src := &enginetest.Source{Journal: s.m.Journal()}
+		k := billing.UsageKey(enginetest.Sandbox, []byte(key))
+		ref, found, err := s.m.FindUsage(src, nil, enginetest.Sandbox, k)
+		require.NoError(t, err)
+		require.True(t, found)
+		d.is(engine.OutcomeDone, billing.KindAmendUsage, &billing.AmendUsage{
+			Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
+			ID: enginetest.ID(fmt.Sprint(key, s.Index)),
+		})
+	}
+	require.Equal(t, engine.OutcomeDone, s.event("a", "calls", 260))
+	require.Equal(t, []string{"calls50"}, told())
+	correct("a", 10)
+	require.Equal(t, engine.OutcomeDone, s.event("b", "calls", 250))
+	correct("b", 0)
+	correct("b", 260)
+	require.Equal(t, []string{"calls50"}, told())
+	correct("b", 0)
+	s.m = restored(t, enginetest.Snapshot(t, s.m))
+	s.Machine = s.m
+	require.Equal(t, engine.OutcomeDone, s.event("c", "calls", 445))
+	require.ElementsMatch(t, []string{"calls50", "calls90"}, told(), "the next one is told")
+
+	s.Stamp += 32 * 24 * 3600 * 1000
+	for at := s.m.NextDue(); at != 0 && at <= s.Stamp; at = s.m.NextDue() {
+		s.DoPayload(engine.KindTick, nil)
+	}
+	require.Equal(t, engine.OutcomeDone, s.event("f", "calls", 300))
+	require.Len(t, told(), 3)
+}
+
+// TestAnAmendmentTellsABudgetsThreshold: an amendment that brings a budget's window to a threshold
+// tells it, once, as an event does.
+func TestAnAmendmentTellsABudgetsThreshold(t *testing.T) {
+	limit := inUSD("40")
+	limit.Thresholds = []byte{50, 90}
+	s := newBudgetSandbox(t, limit)
+	d := &desk{Log: s.Log, t: t, m: s.m}
+	d.is(engine.OutcomeDone, billing.KindCreateWebhookEndpoint, d.hook())
+	told := func() (all []string) {
+		page, _, ok := s.m.WebhookDeliveries(&billing.DeliveryQuery{
+			Env: enginetest.Sandbox, Endpoint: enginetest.ID("hook"), Limit: 100,
+		})
+		require.True(t, ok)
+		for i := range page {
+			m := &page[i].Message
+			all = append(all, fmt.Sprint(m.Type, " ", m.BudgetKey, " ", m.Percent))
+		}
+		return all
+	}
+	src := &enginetest.Source{Journal: s.m.Journal()}
+	key := billing.UsageKey(enginetest.Sandbox, []byte("e"))
+	require.Equal(t, engine.OutcomeDone, s.event("e", "words", 10))
+	ref, found, err := s.m.FindUsage(src, nil, enginetest.Sandbox, key)
+	require.NoError(t, err)
+	require.True(t, found)
+	for _, units := range []int64{25, 10, 30} {
+		d.is(engine.OutcomeDone, billing.KindAmendUsage, &billing.AmendUsage{
+			Env: enginetest.Sandbox, Key: key, Original: ref, Units: decimal.FromInt(units),
+			ID: enginetest.ID(fmt.Sprint("amendment", units)),
+		})
+		require.Equal(t, []string{"budget.threshold_reached all 50"}, told())
+	}
+	require.Equal(t, engine.OutcomeDone, s.event("f", "words", 6))
+	require.Len(t, told(), 2)
+}

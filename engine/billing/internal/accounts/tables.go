@@ -30,6 +30,7 @@ const (
 	TableMeters      = 14 // 8 were meters with the beginning of their tiers
 	TableDetails     = 15 // of subscriptions
 	TableInterims    = 16
+	TableTold        = 17
 
 	TableWebhookEndpoints = 48
 	TableWebhookTexts     = 49

@@ -389,6 +389,26 @@ func readSubscription(src []byte, v *Subscription) ([]byte, error) {
 	return r.Rest, r.Err
 }
 
+// ToldCodec states the bytes of a row in a snapshot.
+var ToldCodec = page.Codec[Told]{Append: appendTold, Read: readTold}
+
+func appendTold(dst []byte, v *Told) []byte {
+	dst = rows.AppendU32(dst, v.Counter)
+	dst = rows.AppendU32(dst, v.Version)
+	dst = rows.AppendU32(dst, v.Period)
+	dst = append(dst, v.Percent)
+	return dst
+}
+
+func readTold(src []byte, v *Told) ([]byte, error) {
+	r := rows.Reader{Rest: src}
+	v.Counter = r.U32()
+	v.Version = r.U32()
+	v.Period = r.U32()
+	v.Percent = r.U8()
+	return r.Rest, r.Err
+}
+
 var cancelModeNames = []string{
 	1: "IMMEDIATE",
 	2: "END_OF_PERIOD",

@@ -309,13 +309,7 @@ func (f *Forest) Charge(
 		if !asked {
 			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		}
-		if l.Thresholds[0] != 0 && l.reached() > l.Told {
-			l.Told = l.reached()
-			crossed = append(crossed, Crossing{
-				Refusal: f.refusal(row, l.Held, now), Name: f.names.Read(l.Node).Data,
-				Percent: l.Told, Soft: l.Soft,
-			})
-		}
+		crossed = f.cross(crossed, row, l, now)
 		limits = binary.AppendUvarint(limits, uint64(row))
 		limits = binary.AppendUvarint(limits, l.Born)
 		hash = l.fold(hash, row)
@@ -481,8 +475,11 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 }
 
 // Correct counts a change of an event that was counted, in the windows that counted it, as far as
-// they are kept. k becomes what the event counts then.
-func (f *Forest) Correct(t *accounts.Tx, env uint32, k *Counted, change *Charge) {
+// they are kept. k becomes what the event counts then. It returns the thresholds that this has
+// reached in windows of now.
+func (f *Forest) Correct(
+	t *accounts.Tx, env uint32, k *Counted, change *Charge, now int64,
+) (crossed []Crossing) {
 	lock := f.Lock(env)
 	lock.Lock()
 	defer lock.Unlock()
@@ -503,11 +500,28 @@ func (f *Forest) Correct(t *accounts.Tx, env uint32, k *Counted, change *Charge)
 		}
 		l.Used, _ = l.Used.Add(amount)
 		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
+		if now < l.End {
+			crossed = f.cross(crossed, row, l, now)
+		}
 		t.Hash = l.fold(t.Hash, row)
 	})
 	sum := k.Charge()
 	sum.add(change)
 	k.set(&sum)
+	return crossed
+}
+
+// cross adds the threshold that a limit has reached, where that was not told in its window.
+func (f *Forest) cross(crossed []Crossing, row uint32, l *Limit, now int64) []Crossing {
+	percent := l.reached()
+	if percent <= l.Told {
+		return crossed
+	}
+	l.Told = percent
+	return append(crossed, Crossing{
+		Refusal: f.refusal(row, l.Held, now), Name: f.names.Read(l.Node).Data,
+		Percent: percent, Soft: l.Soft,
+	})
 }
 
 // currencyText is a currency without an allocation, for those that are usual.

@@ -333,7 +333,7 @@ func (m *model) Correct(*rapid.T) {
 		}
 		_ = row
 	}
-	m.f.Correct(&m.tx, 1, &e.counted, &change)
+	m.f.Correct(&m.tx, 1, &e.counted, &change, m.now)
 	for row, l := range m.f.limits.All() {
 		if l.Born != 0 {
 			m.most[l.Born] = maxExact(m.most[l.Born], m.total(l, m.f.Key(l.Node)))
@@ -528,7 +528,7 @@ func TestWindowsOfThePastAreKept(t *testing.T) {
 	require.Equal(t, decimal.FromInt(30).Exact(), l.Used)
 	for i := range events {
 		back := events[i].Charge().Neg()
-		f.Correct(&tx, 1, &events[i], &back)
+		f.Correct(&tx, 1, &events[i], &back, 0)
 	}
 	require.Equal(t, decimal.Exact{}, l.Used)
 	for _, w := range f.windows.All() {
@@ -753,12 +753,12 @@ func TestAForcedCorrectionIsAnOverrun(t *testing.T) {
 	l := f.limits.Read(f.nodes.Read(node).FirstLimit)
 	less := more.Neg()
 	for _, event := range []*Counted{&first, &second} {
-		f.Correct(&tx, 1, event, &less)
+		f.Correct(&tx, 1, event, &less, 0)
 	}
 	require.False(t, l.Overrun || f.windows.Read(l.FirstClosed).Overrun)
 	for _, event := range []*Counted{&first, &second} {
-		f.Correct(&tx, 1, event, &more)
-		f.Correct(&tx, 1, event, &more)
+		f.Correct(&tx, 1, event, &more, 0)
+		f.Correct(&tx, 1, event, &more, 0)
 	}
 	require.True(t, l.Overrun)
 	require.True(t, f.windows.Read(l.FirstClosed).Overrun)

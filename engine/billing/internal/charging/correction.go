@@ -58,7 +58,7 @@ func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correctio
 		}
 		return b.planAnew(t, k, node)
 	}
-	c := &Correction{env: k.Env}
+	c := &Correction{env: k.Env, at: *k}
 	if wire.Decode(k.Counted, &c.counted) != nil {
 		return nil, engine.OutcomeUsageUnknown
 	}
@@ -151,6 +151,9 @@ func (b *Budgets) Correct(t *lifecycle.Runner, c *Correction) []byte {
 		b.Count(t, c.at.Customer, c.anew, c.at.Now)
 		return c.anew.Record
 	}
-	b.Forest.Correct(&t.Tx, c.env, &c.counted, &c.change)
+	crossed := b.Forest.Correct(&t.Tx, c.env, &c.counted, &c.change, c.at.Now)
+	for i := range crossed {
+		b.tell(t, c.at.Customer, &crossed[i], c.at.Now)
+	}
 	return wire.Encode(nil, &c.counted)
 }

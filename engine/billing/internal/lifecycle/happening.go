@@ -73,7 +73,8 @@ func (h *happening) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
 }
 
 // reached returns messages for the features whose limit, or a threshold of it, the ledger's usage
-// has reached. Call it before the ledger is committed.
+// has reached. Call it before the ledger is committed: of a feature whose usage a correction takes
+// below what it had reached, it keeps what was told.
 func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
 	if !outbox.WantsLimits(l.Env) || l.Sub.EndedAt != 0 {
 		return nil
@@ -83,15 +84,15 @@ func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
 		f := &now.Features[i]
 		used := l.Counters[i].Reading(f)
 		reading := outbox.ReadingOf(f, used)
-		if !reading.Beyond(outbox.Reading{}) {
-			continue
-		}
 		var was outbox.Reading
 		slot, carried := before.Slot(f.Feature)
 		goesOn := l.was.Period == l.Sub.Period || f.Accumulate
 		if carried && goesOn && int(slot) < int(l.was.Counters) {
 			old := &before.Features[slot]
 			was = outbox.ReadingOf(old, t.S.Counters.Reading(l.was.FirstCounter+slot, old))
+			if l.was.Version == l.Sub.Version {
+				was = t.keepTold(l, i, was, reading)
+			}
 		}
 		if reading.Beyond(was) {
 			told = append(told,
@@ -99,4 +100,18 @@ func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
 		}
 	}
 	return told
+}
+
+// keepTold returns what was told of a feature's usage, which had reached so much and now has
+// reached another reading, and keeps it where that is lower.
+func (t *Runner) keepTold(l *Ledger, slot int, was, now outbox.Reading) outbox.Reading {
+	counter, f := l.was.FirstCounter+uint32(slot), &l.Version().Features[slot]
+	told := t.S.ToldOf(counter, &l.was.UsualSubscription, f.Accumulate)
+	all := was.And(told)
+	if was.Percent() > now.Percent() && all.Percent() != told {
+		lock := t.S.WriteLock(l.Sub.Customer)
+		t.SetTold(counter, &l.Sub.UsualSubscription, all.Percent())
+		lock.Unlock()
+	}
+	return all
 }

@@ -63,6 +63,12 @@ func ReadingOf(f *catalogs.PlanFeature, used decimal.Decimal) Reading {
 	return Reading{f.Full(used), f.Reached(used)}
 }
 
+// And is a reading of which a threshold was told before.
+func (r Reading) And(told uint8) Reading { return Reading{r.full, max(r.percent, told)} }
+
+// Percent is the highest threshold that was reached; 0: none.
+func (r Reading) Percent() uint8 { return r.percent }
+
 // Beyond reports whether usage has reached more than before.
 func (r Reading) Beyond(before Reading) bool {
 	return r.full && !before.full || r.percent > before.percent
@@ -107,6 +113,7 @@ func (t *Teller) TellReached(place book.Place, before, used decimal.Decimal, at 
 	if !WantsLimits(e) || !ReadingOf(f, used).Beyond(was) {
 		return
 	}
+	was = was.And(t.S.ToldOf(place.Counter, &b.UsualSubscription, f.Accumulate))
 	told := LimitMessages(&b.UsualSubscription, e.Catalog.Load(), f, used, was)
 	for i := range told {
 		told[i].At = at
