@@ -211,6 +211,44 @@ func TestABoundKeyCorrectsWhatItCounts(t *testing.T) {
 	require.Equal(t, engine.OutcomeKeyRebound, correct(key("before"), 1))
 }
 
+// TestABoundKeyCorrectsAgain: also where its budget has no limit, or gets others meanwhile.
+func TestABoundKeyCorrectsAgain(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("100"))
+	enginetest.NewCustomer(s.Log, "bob", "prepaid")
+	record := func(key, customer, named string, node uint32) {
+		t.Helper()
+		c := enginetest.Usage(s.Log, key, customer, "words", 1)
+		c.Budget, c.KeyBudget = []byte(named), node
+		require.Equal(t, engine.OutcomeDone, s.DoPayload(billing.KindRecordUsage, c.Seal(nil)).Outcome)
+	}
+	record("before", "bob", "", 0)
+	s.put("bob", "all", "bob")
+	s.put("bare", "bob", "")
+	bare := billing.BudgetRow(s.m, enginetest.Sandbox, "bare")
+	record("above", "bob", "", 0)
+	record("named", "bob", "bare", 0)
+	record("key", "bob", "", bare)
+	amend := func(key string, units int64) engine.Outcome {
+		t.Helper()
+		src := &enginetest.Source{Journal: s.m.Journal()}
+		k := billing.UsageKey(enginetest.Sandbox, []byte(key))
+		ref, found, err := s.m.FindUsage(src, src, enginetest.Sandbox, k)
+		require.NoError(t, err)
+		require.True(t, found)
+		return s.Do(billing.KindAmendUsage, &billing.AmendUsage{
+			Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
+			ID: enginetest.ID(fmt.Sprint("amendment ", s.Index)), KeyBudget: bare,
+		}).Outcome
+	}
+	for units := range int64(3) {
+		require.Equal(t, engine.OutcomeBudgetUnknown, amend("above", 5+units))
+		for _, key := range []string{"before", "named", "key"} {
+			require.Equal(t, engine.OutcomeDone, amend(key, 5+units), "%s %d", key, units)
+		}
+		s.put("bare", "", "", inUSD(fmt.Sprint(90+units)))
+	}
+}
+
 // TestALateSettlementCountsAtTheBudgetOfNow: where what expiry has billed counted in no budget,
 // what a late settlement adds counts at the customer's own, in one question where it refuses
 // overruns.

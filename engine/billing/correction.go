@@ -68,7 +68,7 @@ func (c *VoidUsage) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	made := correctionEntry{Reason: c.Reason, Delta: delta, Original: k.original}
-	if _, ok := k.reprice(t.state, journal.KindVoid, &made, nil); !ok {
+	if _, ok := k.recost(t.state, journal.KindVoid, &made, nil); !ok {
 		return engine.OutcomeOverflow
 	}
 	k.voidedAt, k.units = k.now, decimal.Decimal{}
@@ -114,7 +114,7 @@ func (c *AmendUsage) apply(t *turn) engine.Outcome {
 	made := correctionEntry{
 		Reason: c.Reason, Delta: delta, Units: c.Units, Original: k.original,
 	}
-	cost, ok := k.reprice(t.state, journal.KindAmend, &made, nil)
+	cost, ok := k.recost(t.state, journal.KindAmend, &made, nil)
 	if !ok {
 		return engine.OutcomeOverflow
 	}
@@ -327,9 +327,8 @@ func (k *correcting) counts() []byte {
 	return k.original.Budget
 }
 
-// reached refuses an API key that is bound to a budget what counts elsewhere: it may correct events
-// that count at its budget or below it, and those in no budget of customers whose usage it may
-// count.
+// reached refuses the correction if a budget-bound API key may not make it: the event must count at
+// the key's budget or below it, or in none and be of a customer whose usage the key may count.
 func (k *correcting) reached(t *turn, keyNode, bindings uint32) engine.Outcome {
 	if bindings != 0 && bindings != k.env.Bindings() {
 		return engine.OutcomeKeyRebound

@@ -53,9 +53,10 @@ func (s *state) costChange(
 	return now.Sub(was)
 }
 
-// reprice is costChange of a correction that is being applied, to the cost that a settlement
-// states, if it does: stated. That is in the entry, as it is in those of later corrections.
-func (k *correcting) reprice(
+// recost is costChange of a correction that is being applied. If this or an earlier settlement
+// stated a cost, it puts the new total and the change into entry; later corrections carry the total
+// on.
+func (k *correcting) recost(
 	s *state, kind journal.Kind, entry *correctionEntry, stated *decimal.Decimal,
 ) (change decimal.Decimal, ok bool) {
 	if stated == nil && !k.text.HasCost {

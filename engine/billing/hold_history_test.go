@@ -64,6 +64,9 @@ type heldEvent struct {
 	customer string
 	of       string // the reservation that it settles
 	voided   bool
+	// before is what parts had settled when it was billed, lateUnits and lateCost what settlements
+	// have said since.
+	before, lateUnits, lateCost decimal.Decimal
 }
 
 type heldReservation struct {
@@ -467,20 +470,15 @@ func (h *heldHistory) heldAt(held *heldReservation) string {
 func (h *heldHistory) amend(
 	key string, is *billing.ReservationItemView, delta decimal.Decimal, c *billing.SettleReservation,
 ) {
-	e, stated := h.newest(key, is.FeatureKey), (*decimal.Decimal)(nil)
-	for i := range c.Items {
-		s := &c.Items[i]
-		if s.FeatureKey == is.FeatureKey && s.HasCost && !s.Units.Less(is.Settled) {
-			stated = &s.Cost // of a part that takes back nothing
-		}
-	}
+	e := h.newest(key, is.FeatureKey)
+	stated := h.costsLate(e, c)
 	if h.holds[key].view.Recorded {
 		stated = nil
 		if e != nil && e.stated {
 			stated = new(decimal.Decimal) // the other event has it
 		}
 	}
-	if delta.IsZero() && (stated == nil || e == nil) {
+	if delta.IsZero() && stated == nil {
 		return
 	}
 	require.NotNil(h, e, "%s was not billed %s", key, is.FeatureKey)
@@ -488,6 +486,31 @@ func (h *heldHistory) amend(
 	if e.feature == "calls" && delta.Sign() > 0 {
 		h.overrun[e.customer] = plus(h.overrun[e.customer], delta)
 	}
+}
+
+// costsLate is what a late settlement makes an event cost: each part adds its own cost, once, and
+// takes nothing back; nil: it says nothing.
+func (h *heldHistory) costsLate(
+	e *heldEvent, c *billing.SettleReservation,
+) (stated *decimal.Decimal) {
+	for i := range c.Items {
+		s := &c.Items[i]
+		if e == nil || s.FeatureKey != e.feature || !s.HasCost && e.lateUnits.IsZero() {
+			continue
+		}
+		if last := decimal.Max(e.before, e.lateUnits); last.Less(s.Units) {
+			more := s.Cost
+			if !s.HasCost && e.feature == "lines" {
+				more = times(without(s.Units, last), decimal.MustParse("0.25"))
+			}
+			e.lateUnits, e.lateCost = s.Units, plus(e.lateCost, more)
+		}
+		if !e.lateUnits.IsZero() && (!c.Partial || e.cost.Less(e.lateCost)) {
+			cost := e.lateCost
+			stated = &cost
+		}
+	}
+	return stated
 }
 
 // newest is the event by which a reservation's expiry has billed a feature; nil: there is none.
@@ -695,7 +718,10 @@ func (h *heldHistory) bill(
 	}
 	require.Equal(h, was.Held, delta, "what was held is billed")
 	h.overruns = true
-	e := heldEvent{customer: held.customer, of: key, stated: was.HasCost, heldCharge: h.charge(was)}
+	e := heldEvent{
+		customer: held.customer, of: key, stated: was.HasCost, heldCharge: h.charge(was),
+		before: was.Settled,
+	}
 	h.counts(h.name("billed"), h.heldAt(held), e)
 }
 

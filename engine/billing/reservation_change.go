@@ -296,7 +296,7 @@ func (c *SettleReservation) correct(
 			if try {
 				h.overran(i, delta, sums.Remaining(delta, k.fits(t, delta)))
 			}
-			cost := c.states(h, k, i, totals)
+			cost := c.states(t, h, k, i, totals)
 			if outcome := h.amendEvent(t, k, delta, cost, try); outcome != engine.OutcomeDone {
 				return outcome
 			}
@@ -309,6 +309,9 @@ func (c *SettleReservation) correct(
 	}
 	for i := range h.items {
 		h.items[i].Settled = settled[i]
+	}
+	if slices.ContainsFunc(h.late, func(l holds.LateCost) bool { return !l.Units.IsZero() }) {
+		h.words.LateCosts = h.late
 	}
 	return engine.OutcomeDone
 }
@@ -362,6 +365,8 @@ func (k *correcting) sharesPool(other *correcting) bool {
 func (c *SettleReservation) targets(
 	t *turn, h *settling, amended []*correcting, totals []decimal.Decimal,
 ) (targets, settled [holds.MaxItems]decimal.Decimal, outcome engine.Outcome) {
+	h.late = make([]holds.LateCost, len(h.items))
+	copy(h.late, h.words.LateCosts)
 	for i, k := range amended {
 		was := h.items[i].Settled
 		if settled[i] = was; totals != nil {
@@ -379,10 +384,11 @@ func (c *SettleReservation) targets(
 			settled[i] = before
 		}
 		targets[i] = sums.Difference(settled[i], before)
+		h.late[i] = c.costs(h, i, before)
 		switch {
 		case targets[i].Sign() < 0:
 			return targets, settled, engine.OutcomeSettledMore
-		case targets[i] == k.units && !k.reprices(t, c.states(h, k, i, totals)),
+		case targets[i] == k.units && !k.recosts(t, c.states(t, h, k, i, totals)),
 			settled[i] == was && k.voidedAt != 0,
 			c.Partial && targets[i].Less(k.units): // a part takes nothing back
 			amended[i] = nil
@@ -393,26 +399,53 @@ func (c *SettleReservation) targets(
 	return targets, settled, engine.OutcomeDone
 }
 
-// states returns what an event is to cost the provider; nil: what follows from its units. Without
-// totals another event has the cost, too.
+// states returns what an event is to cost the provider; nil: what follows from its units. A part
+// takes nothing back. Without totals another event has the cost, too.
 func (c *SettleReservation) states(
-	h *settling, k *correcting, item int, totals []decimal.Decimal,
+	t *turn, h *settling, k *correcting, item int, totals []decimal.Decimal,
 ) *decimal.Decimal {
 	if totals == nil && (k.usage.HasCost || k.text.HasCost) {
 		return new(decimal.Decimal)
 	}
-	for j := range c.Items {
-		s := &c.Items[j]
-		behind := c.Partial && s.Units.Less(h.items[item].Settled) // it changes nothing
-		if totals != nil && s.HasCost && !behind && c.item(h, j) == item {
-			return &s.Cost
-		}
+	if totals == nil || h.late[item].Units.IsZero() {
+		return nil
 	}
-	return nil
+	cost := &h.late[item].Cost
+	if now, ok := k.cost(t.state); c.Partial && ok && !now.Less(*cost) {
+		return nil
+	}
+	return cost
 }
 
-// reprices reports whether a cost that is stated is another one than the event has.
-func (k *correcting) reprices(t *turn, stated *decimal.Decimal) bool {
+// costs adds to an item's late costs what the command says of the units behind those that were
+// settled before, as an event of its own would have it: the cost that it states, else the
+// feature's.
+func (c *SettleReservation) costs(
+	h *settling, item int, before decimal.Decimal,
+) (late holds.LateCost) {
+	if item < len(h.words.LateCosts) {
+		late = h.words.LateCosts[item]
+	}
+	for j := range c.Items {
+		s := &c.Items[j]
+		if c.item(h, j) != item || !s.HasCost && late.Units.IsZero() {
+			continue
+		}
+		delta := sums.Difference(s.Units, decimal.Max(before, late.Units))
+		if delta.Sign() <= 0 {
+			continue // a part that came before, or again
+		}
+		more := s.Cost
+		if f := h.catalog.Feature(h.items[item].Feature); !s.HasCost && f.Document.HasCost {
+			more, _ = delta.Mul(f.Document.CostPerUnit)
+		}
+		late = holds.LateCost{Units: s.Units, Cost: sums.Of(late.Cost, more)}
+	}
+	return late
+}
+
+// recosts reports whether a cost that is stated is another one than the event has.
+func (k *correcting) recosts(t *turn, stated *decimal.Decimal) bool {
 	if stated == nil || k.voidedAt != 0 {
 		return false
 	}
@@ -490,7 +523,7 @@ func (h *settling) amendEvent(
 ) engine.Outcome {
 	units := sums.Of(k.units, delta)
 	made := correctionEntry{Delta: delta, Units: units, Original: k.original}
-	cost, ok := k.reprice(t.state, journal.KindAmend, &made, stated)
+	cost, ok := k.recost(t.state, journal.KindAmend, &made, stated)
 	if !ok {
 		return engine.OutcomeOverflow
 	}

@@ -352,6 +352,8 @@ type settling struct {
 	// named reports whether an event has the command's own key; rewritten whether words changed.
 	named, rewritten bool
 	words            holds.Words
+	// late are the LateCosts after a late settlement.
+	late []holds.LateCost
 	// text has the bytes of words, key that of the event on its way.
 	text, key []byte
 	// totals are what a settlement wants each item to be settled at.

@@ -223,6 +223,8 @@ type Counted struct {
 	At       int64           `wire:"6"`
 	// Limits has the row and the number Born of each, as uvarints.
 	Limits []byte `wire:"7"`
+	// Node is where a correction by a bound key made the event count; 0: the event's request says.
+	Node uint32 `wire:"8"`
 }
 
 // Append appends the encoding.
@@ -381,9 +383,12 @@ func (f *Forest) each(k *Counted, visit func(row uint32, l *Limit, closed uint32
 	}
 }
 
-// CountedWithin reports whether one of the limits that have counted an event is of a node, or of
-// one below it.
+// CountedWithin reports whether an event counts at a node or below it: a correction made it count
+// there, or one of the limits that have counted it is there.
 func (f *Forest) CountedWithin(k *Counted, node uint32) (within bool) {
+	if k.Node != 0 && f.Within(k.Node, node) {
+		return true
+	}
 	f.each(k, func(_ uint32, l *Limit, _ uint32) { within = within || f.Within(l.Node, node) })
 	return within
 }

@@ -26,6 +26,7 @@ func (v *Counted) Fields(w *wire.Codec) {
 	w.Hash(5, &v.Price)
 	w.Int(6, &v.At)
 	w.Blob(7, &v.Limits)
+	wire.Uint(w, 8, &v.Node)
 }
 
 // append appends the fields as Fields encodes them.
@@ -37,6 +38,7 @@ func (v *Counted) append(dst []byte) []byte {
 	dst = wire.AppendHash(dst, 5, &v.Price)
 	dst = wire.AppendInt(dst, 6, v.At)
 	dst = wire.AppendBlob(dst, 7, v.Limits)
+	dst = wire.AppendUint(dst, 8, uint64(v.Node))
 	return dst
 }
 

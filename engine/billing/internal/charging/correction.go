@@ -84,8 +84,7 @@ func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correctio
 	return c, b.AskCorrections(t, k.Env, k.Now, c)
 }
 
-// CountedWithin reports whether one of the limits that have counted an event is of a node, or of
-// one below it.
+// CountedWithin reports whether an event counts at a node or below it.
 func (b *Budgets) CountedWithin(counted []byte, node uint32) bool {
 	var k budgets.Counted
 	return wire.Decode(counted, &k) == nil && b.Forest.CountedWithin(&k, node)
@@ -149,6 +148,10 @@ func (b *Budgets) planAnew(
 func (b *Budgets) Correct(t *lifecycle.Runner, c *Correction) []byte {
 	if c.anew != nil {
 		b.Count(t, c.at.Customer, c.anew, c.at.Now)
+		if counted := b.counted; c.at.KeyNode != 0 {
+			counted.Node = c.anew.Node
+			return wire.Encode(nil, &counted)
+		}
 		return c.anew.Record
 	}
 	crossed := b.Forest.Correct(&t.Tx, c.env, &c.counted, &c.change, c.at.Now)

@@ -131,6 +131,8 @@ type Words struct {
 	Taken []byte `wire:"11"`
 	// TakenAt is the log time at which the newest of Taken was taken.
 	TakenAt int64 `wire:"12"`
+	// LateCosts are what late settlements say of each item; empty: nothing.
+	LateCosts []LateCost `wire:"13"`
 }
 
 // MaxParts is how many of Parts are kept, MaxTaken how many of Taken there may be.
@@ -163,4 +165,14 @@ func (w *Words) AddPart(key *[16]byte) {
 //schema:straight
 type Overrun struct {
 	Units decimal.Decimal `wire:"1"`
+}
+
+// LateCost is what late settlements, up to a running total of units, say that an item costs the
+// provider. Units is 0 where none says so.
+//
+//schema:quick
+//schema:straight
+type LateCost struct {
+	Units decimal.Decimal `wire:"1"`
+	Cost  decimal.Decimal `wire:"2"`
 }

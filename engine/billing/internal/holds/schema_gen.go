@@ -12,6 +12,31 @@ import (
 )
 
 // Fields implements wire.Fielder.
+func (v *LateCost) Fields(w *wire.Codec) {
+	w.Decimal(1, &v.Units)
+	w.Decimal(2, &v.Cost)
+}
+
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *LateCost) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0xa) {
+		v.Units, at = q.Decimal(at + 1)
+	}
+	if q.Is(at, 0x12) {
+		v.Cost, at = q.Decimal(at + 1)
+	}
+	return at == len(q)
+}
+
+// append appends the fields as Fields encodes them.
+func (v *LateCost) append(dst []byte) []byte {
+	dst = wire.AppendDecimal(dst, 1, v.Units)
+	dst = wire.AppendDecimal(dst, 2, v.Cost)
+	return dst
+}
+
+// Fields implements wire.Fielder.
 func (v *Lists) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.FreeHold)
 	wire.Uint(w, 2, &v.FreeItem)
@@ -54,6 +79,7 @@ func (v *Words) Fields(w *wire.Codec) {
 	w.Blob(10, &v.Parts)
 	w.Blob(11, &v.Taken)
 	w.Int(12, &v.TakenAt)
+	wire.List(w, 13, &v.LateCosts)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -104,6 +130,14 @@ func (v *Words) quick(src []byte) bool {
 	if q.Is(at, 0x60) {
 		v.TakenAt, at = q.Int(at + 1)
 	}
+	for q.Is(at, 0x6a) {
+		item, next := q.Blob(at + 1)
+		v.LateCosts = append(v.LateCosts, LateCost{})
+		if !v.LateCosts[len(v.LateCosts)-1].quick(item) {
+			return false
+		}
+		at = next
+	}
 	return at == len(q)
 }
 
@@ -125,6 +159,11 @@ func (v *Words) append(dst []byte) []byte {
 	dst = wire.AppendBlob(dst, 10, v.Parts)
 	dst = wire.AppendBlob(dst, 11, v.Taken)
 	dst = wire.AppendInt(dst, 12, v.TakenAt)
+	for i := range v.LateCosts {
+		dst = wire.OpenMessage(dst, 13)
+		begin := len(dst)
+		dst = wire.CloseMessage(v.LateCosts[i].append(dst), begin)
+	}
 	return dst
 }
 
