@@ -36,6 +36,7 @@ type heldHistory struct {
 	// overruns reports whether the step settled, billed or amended, which alone may go beyond a hard
 	// limit.
 	overruns bool
+	told     heldTold
 }
 
 type heldNode struct {
@@ -45,6 +46,8 @@ type heldNode struct {
 	// excused are the limits that were lowered below what counts there, or whose overrun was
 	// recorded.
 	excused []bool
+	// quiet are those that may have been put at a threshold, which only usage reaches.
+	quiet []bool
 }
 
 // heldCharge is what an event or a reservation counts of a feature.
@@ -106,7 +109,7 @@ func newHeldHistory(t *rapid.T) *heldHistory {
 			}
 		} else if key == "calls" {
 			p.Pricing.HasMax, p.Pricing.MaxUsage = true, decimal.FromInt(heldLimit)
-			p.Pricing.LimitMode = "hard"
+			p.Pricing.LimitMode, p.Pricing.Thresholds = "hard", heldThresholds
 		}
 		doc.Plans[0].Features = append(doc.Plans[0].Features, p)
 	}
@@ -114,6 +117,7 @@ func newHeldHistory(t *rapid.T) *heldHistory {
 	for _, name := range heldCustomers {
 		enginetest.NewCustomer(h.l, name, "prepaid")
 	}
+	h.listen()
 	return h
 }
 
@@ -584,6 +588,7 @@ func (h *heldHistory) Put(*rapid.T) {
 			d.Window = rapid.SampledFrom([]billing.Window{
 				billing.WindowHour, billing.WindowLifetime,
 			}).Draw(h.T, "window")
+			d.Thresholds = heldThresholds
 			d.Soft = rapid.IntRange(0, 3).Draw(h.T, "soft") == 0
 			d.Limit = times(d.Limit, decimal.FromInt(rapid.Int64Range(1, 2).Draw(h.T, "times")))
 			c.Limits = append(c.Limits, d)
@@ -611,9 +616,11 @@ func (h *heldHistory) replace(c *billing.PutBudget) {
 	}
 	was := n.limits
 	n.limits, n.excused = c.Limits, make([]bool, len(c.Limits))
+	n.quiet = make([]bool, len(c.Limits))
 	for i := range n.excused {
-		n.excused[i] = true // until what counts there is within it
+		n.excused[i], n.quiet[i] = true, true // until what counts there is within it
 	}
+	h.putAnew(c.Key)
 	for _, e := range h.events {
 		if !slices.Contains(e.path, c.Key) {
 			continue
@@ -758,6 +765,7 @@ func (h *heldHistory) check() {
 	require.NoError(h, billing.HeldAddsUp(h.m))
 	require.NoError(h, billing.HeldCreditsAreThere(h.m))
 	require.NoError(h, billing.SettledAddsUp(h.m, h.src))
+	h.checkTold()
 	for _, name := range heldCustomers {
 		h.checkCalls(name)
 	}
@@ -792,6 +800,13 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 		}
 	}
 	require.Equal(h, fmt.Sprint(used, " ", held), fmt.Sprint(v.Used, " ", v.Held), "%s %s", key, l.Of)
+	if times(used, decimal.FromInt(2)).Less(l.Limit) {
+		n.quiet[i] = false
+	}
+	if !n.quiet[i] {
+		of := toldOf(key, l.Of.String(), l.Feature, l.Window.String(), v.Start)
+		h.hasTold(of, used, l.Limit)
+	}
 	if within := !l.Limit.Less(plus(used, held)); within || v.Overrun && h.overruns {
 		n.excused[i] = !within
 	}
@@ -815,6 +830,7 @@ func (h *heldHistory) checkCalls(customer string) {
 		}
 	}
 	require.Equal(h, held, d.Held)
+	h.hasTold(customer+" calls", d.Used, decimal.FromInt(heldLimit))
 	bound := plus(decimal.FromInt(heldLimit), h.overrun[customer])
 	require.False(h, bound.Less(plus(d.Used, d.Held)), "%s used, %s held", d.Used, d.Held)
 }
@@ -823,7 +839,8 @@ func (h *heldHistory) checkCalls(customer string) {
 // settlements, expiry, corrections and budgets that are moved, frozen, archived, given to others,
 // used and held stay within hard limits but for recorded overruns, hard pools have what is held of
 // them, what is held is the sum of the open reservations, a reservation's events add up to what it
-// is settled at, and each limit has used and holds the sum of what lies below it.
+// is settled at, each limit has used and holds the sum of what lies below it, and each threshold
+// that usage reaches is told, once in a window.
 func TestHistoriesOfHoldsAndBudgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHeldHistory(t)
