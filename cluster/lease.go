@@ -168,7 +168,7 @@ func (l *lease) forgo(term uint64) {
 	l.publish()
 }
 
-// heard is when the newest append left that a peer answered in a term; false without one.
+// ackedAt is when the newest append left that a peer answered in a term; false without one.
 func (l *lease) ackedAt(term uint64, peer raft.ServerID) (sent instant, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,9 +30,11 @@ type pack struct {
 	path, name string
 	types      map[string]*typ
 	funcs      map[string]bool // "f"; "T.m" for methods
-	constants  []*ast.ValueSpec
-	values     map[string]token.Token // VAR or CONST
-	nouns      [][]string             // the words of its //schema:nouns lines
+	// found is, for each type with a method apply, the type of its last parameter: what its row found.
+	found     map[string]string
+	constants []*ast.ValueSpec
+	values    map[string]token.Token // VAR or CONST
+	nouns     [][]string             // the words of its //schema:nouns lines
 }
 
 // sorted returns the package's types by name, so that moving one does not change the output.
@@ -132,7 +134,7 @@ func (m *module) parse(name string) error {
 	if p == nil {
 		p = &pack{
 			path: path, name: file.Name.Name, types: map[string]*typ{}, funcs: map[string]bool{},
-			values: map[string]token.Token{},
+			found: map[string]string{}, values: map[string]token.Token{},
 		}
 		m.packages[path] = p
 	}
@@ -165,6 +167,9 @@ func (p *pack) declare(file *ast.File) {
 				name = strings.TrimPrefix(text(d.Recv.List[0].Type), "*") + "." + name
 			}
 			p.funcs[name] = true
+			if of, ok := strings.CutSuffix(name, ".apply"); ok {
+				p.found[of] = text(d.Type.Params.List[len(d.Type.Params.List)-1].Type)
+			}
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
 				switch spec := spec.(type) {

@@ -24,8 +24,8 @@ var codecCalls = map[class]string{
 //	//schema:straight parts  the same for each part of a struct that is split
 //	//schema:details   also where the struct has no field yet
 //
-// A hand-written method bounds is called at the end. A command, which has a hand-written
-// method apply, gets a method about.
+// A hand-written method bounds is called at the end. A command whose hand-written method apply takes
+// what its row found gets a method environment or about, for the row to find it by.
 func (o *output) codecs() {
 	for _, t := range o.pack.sorted() {
 		fields := slices.DeleteFunc(o.fields(t), func(f field) bool { return f.Wire == 0 })
@@ -37,7 +37,7 @@ func (o *output) codecs() {
 			if o.later(t, nil) {
 				o.since(t, fields)
 			}
-			if o.pack.funcs[t.name+".apply"] && !o.pack.funcs[t.name+".about"] {
+			if !o.pack.funcs[t.name+".about"] {
 				o.about(t, fields)
 			}
 			if t.directive("quick") != nil {
@@ -185,22 +185,25 @@ func (o *output) straightly(t *typ, fields []field) {
 	o.line("return dst\n}\n")
 }
 
-// about writes which environment or workspace a command is for, and which record in it.
+// about writes what the row of a command looks up before it calls apply: the environment, or what
+// the fields Workspace and ID name.
 func (o *output) about(t *typ, fields []field) {
-	const none = "[16]byte{}"
-	number, id := "0", none
-	for _, f := range slices.Backward(fields) {
-		switch {
-		case f.class == isUint && (f.name == "Env" || f.name == "Workspace"):
-			number = "v." + f.name
-		case f.class == isID && (f.name == "ID" || f.name == "Flow"):
-			id = "v." + f.name
+	names := func(name string) bool {
+		return slices.ContainsFunc(fields, func(f field) bool { return f.name == name })
+	}
+	switch o.pack.found[t.name] {
+	case "*accounts.Environment":
+		o.line("func (v *%s) environment() uint32 { return v.Env }\n", t.name)
+	case "uint32":
+		workspace, id := "0", "[16]byte{}"
+		if names("Workspace") {
+			workspace = "v.Workspace"
 		}
+		if names("ID") {
+			id = "v.ID"
+		}
+		o.line("func (v *%s) about() (uint32, [16]byte) { return %s, %s }\n", t.name, workspace, id)
 	}
-	if number == "0" && id == none {
-		return
-	}
-	o.line("func (v *%s) about() (uint32, [16]byte) { return %s, %s }\n", t.name, number, id)
 }
 
 // later reports whether a field of a struct, or one within a field, came with a cluster version;

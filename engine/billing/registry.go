@@ -116,14 +116,13 @@ func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) comman
 	return c
 }
 
-// within is the row of a command about an environment, which has to exist.
-func within[C any, P interface {
+// inEnvironment is the row of a command in an environment, which has to exist.
+func inEnvironment[C any, P interface {
 	machine.Payload[C]
-	about() (env uint32, id [16]byte)
+	environment() uint32
 }](apply func(P, *turn, *accounts.Environment) engine.Outcome) command {
 	return of(func(c P, t *turn) engine.Outcome {
-		env, _ := c.about()
-		e := t.Environment(env)
+		e := t.Environment(c.environment())
 		if e == nil {
 			return engine.OutcomeAccountUnknown
 		}
@@ -184,14 +183,14 @@ var registry = [...]command{
 	KindRecordAudits:       opened("RecordAudits", decodeAudits).always(),
 	KindRecordUsage:        opened("RecordUsage", openUsage).described().growing(),
 	KindCreateAccount:      of((*CreateAccount).apply).growing().once().recorded(),
-	KindCreateKey:          within((*CreateKey).apply).growing().once().recorded(),
-	KindRevokeKey:          within((*RevokeKey).apply).recorded(),
-	KindApplyCatalog:       within((*ApplyCatalog).apply).growing().submitted().recorded(),
-	KindCreateCustomer:     within((*CreateCustomer).apply).growing().once(),
-	KindCreateSubscription: within((*CreateSubscription).apply).growing().once(),
+	KindCreateKey:          inEnvironment((*CreateKey).apply).growing().once().recorded(),
+	KindRevokeKey:          inEnvironment((*RevokeKey).apply).recorded(),
+	KindApplyCatalog:       inEnvironment((*ApplyCatalog).apply).growing().submitted().recorded(),
+	KindCreateCustomer:     inEnvironment((*CreateCustomer).apply).growing().once(),
+	KindCreateSubscription: inEnvironment((*CreateSubscription).apply).growing().once(),
 	KindMarkInvoicePaid:    of((*MarkInvoicePaid).apply).once(),
 	KindSetLimits:          of((*SetLimits).apply).submitted(),
-	KindCreatePool:         within((*CreatePool).apply).growing().once().recorded(),
+	KindCreatePool:         inEnvironment((*CreatePool).apply).growing().once().recorded(),
 	KindGrantCredits:       of((*GrantCredits).apply).growing().once().recorded(),
 	KindDeductCredits:      of((*DeductCredits).apply).growing().once().recorded(),
 	KindFreezePool:         of((*FreezePool).apply).submitted().recorded(),
@@ -199,19 +198,19 @@ var registry = [...]command{
 	KindSetLowBalance:      of((*SetLowBalance).apply).submitted().recorded(),
 	KindSetTopUp:           of((*SetTopUp).apply).once().growing().submitted().recorded(),
 	KindStopTopUp:          of((*StopTopUp).apply).once().submitted().recorded(),
-	KindRecordTopUp:        within((*RecordTopUp).apply),
-	KindEndTopUp:           within((*EndTopUp).apply).submitted().recorded(),
+	KindRecordTopUp:        inEnvironment((*RecordTopUp).apply),
+	KindEndTopUp:           inEnvironment((*EndTopUp).apply).submitted().recorded(),
 	KindArchivePool:        of((*ArchivePool).apply).recorded(),
-	KindReverseTransaction: within((*ReverseTransaction).apply).once().recorded(),
+	KindReverseTransaction: inEnvironment((*ReverseTransaction).apply).once().recorded(),
 	KindUpdateCustomer:     of((*UpdateCustomer).apply).submitted(),
 	KindArchiveCustomer:    of((*ArchiveCustomer).apply).recorded(),
 	KindEraseCustomer:      of((*EraseCustomer).apply).recorded(),
 	KindOnce:               {Command: machine.Carrier[*Machine, *turn]((*Once).open)},
-	KindSetOrigins:         within((*SetOrigins).apply).submitted().recorded(),
-	KindSetPaymentProvider: within((*SetPaymentProvider).apply).submitted().recorded(),
-	KindOpenCheckout:       within((*OpenCheckout).apply).growing().once(),
+	KindSetOrigins:         inEnvironment((*SetOrigins).apply).submitted().recorded(),
+	KindSetPaymentProvider: inEnvironment((*SetPaymentProvider).apply).submitted().recorded(),
+	KindOpenCheckout:       inEnvironment((*OpenCheckout).apply).growing().once(),
 	KindNoteCheckout:       of((*NoteCheckout).apply).submitted(),
-	KindRecordPayment:      within((*RecordPayment).apply),
+	KindRecordPayment:      inEnvironment((*RecordPayment).apply),
 	KindCancelSubscription: of((*CancelSubscription).apply).once().submitted(),
 	KindRevertCancellation: of((*RevertCancellation).apply).submitted(),
 	KindChangePlan:         of((*ChangePlan).apply).growing().once(),
@@ -219,12 +218,12 @@ var registry = [...]command{
 	KindVoidInvoice:        of((*VoidInvoice).apply).recorded(),
 	KindVoidUsage:          of((*VoidUsage).apply),
 	KindAmendUsage:         of((*AmendUsage).apply).submitted(),
-	KindAdvanceClock:       within((*AdvanceClock).apply).growing().submitted().recorded(),
-	KindSetPaymentTerms:    within((*SetPaymentTerms).apply).submitted().recorded(),
-	KindCreateWebhookEndpoint: within((*CreateWebhookEndpoint).apply).growing().once().submitted().
-		recorded(),
+	KindAdvanceClock:       inEnvironment((*AdvanceClock).apply).growing().submitted().recorded(),
+	KindSetPaymentTerms:    inEnvironment((*SetPaymentTerms).apply).submitted().recorded(),
+	KindCreateWebhookEndpoint: inEnvironment((*CreateWebhookEndpoint).apply).growing().once().
+		submitted().recorded(),
 	KindUpdateWebhookEndpoint: of((*UpdateWebhookEndpoint).apply).submitted().recorded(),
-	KindDeleteWebhookEndpoint: within((*DeleteWebhookEndpoint).apply).submitted().recorded(),
+	KindDeleteWebhookEndpoint: inEnvironment((*DeleteWebhookEndpoint).apply).submitted().recorded(),
 	KindRotateWebhookSecret:   of((*RotateWebhookSecret).apply).submitted().recorded(),
 	KindRecordDelivery:        of((*RecordDelivery).apply),
 	KindResendWebhook:         of((*ResendWebhook).apply).submitted().recorded(),
@@ -234,7 +233,7 @@ var registry = [...]command{
 	KindMoveBudget:            ofBudgets((*charging.Budgets).Move).once().submitted().recorded(),
 	KindArchiveBudget:         ofBudgets((*charging.Budgets).Archive).once().recorded(),
 	KindFreezeBudget:          ofBudgets((*charging.Budgets).Freeze).once().submitted().recorded(),
-	KindBindKey:               within((*BindKey).apply).submitted().recorded(),
+	KindBindKey:               inEnvironment((*BindKey).apply).submitted().recorded(),
 	KindNoteKeyUse:            of((*NoteKeyUse).apply),
 	KindDemoteKeys:            of((*DemoteKeys).apply),
 	KindRecordProbedUsage:     opened("RecordProbedUsage", openProbedUsage).described().growing(),
@@ -244,8 +243,8 @@ var registry = [...]command{
 	KindExtendReservation:     of((*ExtendReservation).apply).submitted(),
 	KindReleaseReservation:    of((*ReleaseReservation).apply).recorded(),
 	KindKeepAnswer:            of((*KeepAnswer).apply).growing().recorded(),
-	KindSetSeller:             within((*SetSeller).apply).submitted().recorded(),
-	KindSetPortal:             within((*SetPortal).apply).submitted().recorded(),
+	KindSetSeller:             inEnvironment((*SetSeller).apply).submitted().recorded(),
+	KindSetPortal:             inEnvironment((*SetPortal).apply).submitted().recorded(),
 	KindRevokePortalLinks:     of((*RevokePortalLinks).apply).submitted().recorded(),
 	KindNotePortalLink:        of((*NotePortalLink).apply).submitted().recorded(),
 }

@@ -31,7 +31,7 @@ func (v *AdvanceClock) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *AdvanceClock) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+func (v *AdvanceClock) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *AmendUsage) Fields(w *wire.Codec) {
@@ -45,8 +45,6 @@ func (v *AmendUsage) Fields(w *wire.Codec) {
 	wire.Uint(w, 8, &v.Bindings)
 }
 
-func (v *AmendUsage) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *ApplyCatalog) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -57,7 +55,7 @@ func (v *ApplyCatalog) Fields(w *wire.Codec) {
 	w.String(6, &v.Actor)
 }
 
-func (v *ApplyCatalog) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+func (v *ApplyCatalog) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *ArchiveCustomer) Fields(w *wire.Codec) {
@@ -66,16 +64,12 @@ func (v *ArchiveCustomer) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *ArchiveCustomer) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
-
 // Fields implements wire.Fielder.
 func (v *ArchivePool) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Actor)
 }
-
-func (v *ArchivePool) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *BindKey) Fields(w *wire.Codec) {
@@ -85,7 +79,7 @@ func (v *BindKey) Fields(w *wire.Codec) {
 	w.String(4, &v.Actor)
 }
 
-func (v *BindKey) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *BindKey) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *CancelPlanChange) Fields(w *wire.Codec) {
@@ -93,16 +87,12 @@ func (v *CancelPlanChange) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 }
 
-func (v *CancelPlanChange) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *CancelSubscription) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	wire.Uint(w, 3, &v.Mode)
 }
-
-func (v *CancelSubscription) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *ChangePlan) Fields(w *wire.Codec) {
@@ -112,8 +102,6 @@ func (v *ChangePlan) Fields(w *wire.Codec) {
 	w.String(4, &v.Plan)
 	wire.Uint(w, 5, &v.Type)
 }
-
-func (v *ChangePlan) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *CheckQuery) Fields(w *wire.Codec) {
@@ -146,8 +134,6 @@ func (v *CreateAccount) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *CreateAccount) about() (uint32, [16]byte) { return 0, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *CreateCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -161,7 +147,7 @@ func (v *CreateCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &v.Blank)
 }
 
-func (v *CreateCustomer) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *CreateCustomer) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *CreateKey) Fields(w *wire.Codec) {
@@ -175,7 +161,7 @@ func (v *CreateKey) Fields(w *wire.Codec) {
 	w.String(8, &v.Customer)
 }
 
-func (v *CreateKey) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *CreateKey) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *CreatePool) Fields(w *wire.Codec) {
@@ -195,7 +181,7 @@ func (v *CreatePool) Fields(w *wire.Codec) {
 	w.Decimal(14, &v.LowBalance)
 }
 
-func (v *CreatePool) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *CreatePool) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *CreateSubscription) Fields(w *wire.Codec) {
@@ -207,7 +193,7 @@ func (v *CreateSubscription) Fields(w *wire.Codec) {
 	wire.Uint(w, 6, &v.GraceDays)
 }
 
-func (v *CreateSubscription) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *CreateSubscription) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *CreateWebhookEndpoint) Fields(w *wire.Codec) {
@@ -220,7 +206,7 @@ func (v *CreateWebhookEndpoint) Fields(w *wire.Codec) {
 	w.String(7, &v.Actor)
 }
 
-func (v *CreateWebhookEndpoint) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *CreateWebhookEndpoint) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *Decision) Fields(w *wire.Codec) {
@@ -265,8 +251,6 @@ func (v *DeductCredits) Fields(w *wire.Codec) {
 	w.String(6, &v.Actor)
 }
 
-func (v *DeductCredits) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *DeleteWebhookEndpoint) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -274,7 +258,7 @@ func (v *DeleteWebhookEndpoint) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *DeleteWebhookEndpoint) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *DeleteWebhookEndpoint) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *DemoteKeys) Fields(w *wire.Codec) {
@@ -289,7 +273,7 @@ func (v *EndTopUp) Fields(w *wire.Codec) {
 	w.String(4, &v.Actor)
 }
 
-func (v *EndTopUp) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *EndTopUp) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *EraseCustomer) Fields(w *wire.Codec) {
@@ -297,8 +281,6 @@ func (v *EraseCustomer) Fields(w *wire.Codec) {
 	w.String(2, &v.ExternalID)
 	w.String(3, &v.Actor)
 }
-
-func (v *EraseCustomer) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *ExtendReservation) Fields(w *wire.Codec) {
@@ -308,16 +290,12 @@ func (v *ExtendReservation) Fields(w *wire.Codec) {
 	w.Int(4, &v.TTLMS)
 }
 
-func (v *ExtendReservation) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *FreezePool) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Actor)
 }
-
-func (v *FreezePool) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *GrantCredits) Fields(w *wire.Codec) {
@@ -332,8 +310,6 @@ func (v *GrantCredits) Fields(w *wire.Codec) {
 	w.String(9, &v.Actor)
 }
 
-func (v *GrantCredits) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *KeepAnswer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -343,16 +319,12 @@ func (v *KeepAnswer) Fields(w *wire.Codec) {
 	w.Blob(5, &v.Answer)
 }
 
-func (v *KeepAnswer) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
-
 // Fields implements wire.Fielder.
 func (v *MarkInvoicePaid) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Note)
 }
-
-func (v *MarkInvoicePaid) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *NoteCheckout) Fields(w *wire.Codec) {
@@ -363,15 +335,11 @@ func (v *NoteCheckout) Fields(w *wire.Codec) {
 	wire.Uint(w, 5, &v.Revision)
 }
 
-func (v *NoteCheckout) about() (uint32, [16]byte) { return 0, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *NoteKeyUse) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 }
-
-func (v *NoteKeyUse) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *NoteMembership) Fields(w *wire.Codec) {
@@ -390,8 +358,6 @@ func (v *NotePortalLink) Fields(w *wire.Codec) {
 	w.String(3, &v.Expires)
 	w.String(4, &v.Actor)
 }
-
-func (v *NotePortalLink) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *Once) Fields(w *wire.Codec) {
@@ -419,7 +385,7 @@ func (v *OpenCheckout) Fields(w *wire.Codec) {
 	w.ID(3, &v.InvoiceID)
 }
 
-func (v *OpenCheckout) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *OpenCheckout) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *Payment) Fields(w *wire.Codec) {
@@ -455,8 +421,6 @@ func (v *RecordDelivery) Fields(w *wire.Codec) {
 	w.Int(10, &v.RetryMS)
 }
 
-func (v *RecordDelivery) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
-
 // Fields implements wire.Fielder.
 func (v *RecordPayment) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -469,7 +433,7 @@ func (v *RecordPayment) Fields(w *wire.Codec) {
 	w.String(8, &v.Other)
 }
 
-func (v *RecordPayment) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+func (v *RecordPayment) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *RecordTopUp) Fields(w *wire.Codec) {
@@ -481,7 +445,7 @@ func (v *RecordTopUp) Fields(w *wire.Codec) {
 	w.String(6, &v.Code)
 }
 
-func (v *RecordTopUp) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *RecordTopUp) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *RecordUsage) Fields(w *wire.Codec) {
@@ -633,8 +597,6 @@ func (v *ReleaseReservation) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *ReleaseReservation) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *ResendWebhook) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -643,8 +605,6 @@ func (v *ResendWebhook) Fields(w *wire.Codec) {
 	wire.Uint(w, 4, &v.Sequence)
 	w.String(5, &v.Actor)
 }
-
-func (v *ResendWebhook) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *ReservationItemView) Fields(w *wire.Codec) {
@@ -857,7 +817,7 @@ func (v *ReverseTransaction) Fields(w *wire.Codec) {
 	w.Blob(6, &v.Left)
 }
 
-func (v *ReverseTransaction) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *ReverseTransaction) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *RevertCancellation) Fields(w *wire.Codec) {
@@ -865,8 +825,6 @@ func (v *RevertCancellation) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 	w.Bool(3, &v.ByCustomer)
 }
-
-func (v *RevertCancellation) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *RevertReply) Fields(w *wire.Codec) {
@@ -883,7 +841,7 @@ func (v *RevokeKey) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *RevokeKey) about() (uint32, [16]byte) { return v.Env, v.ID }
+func (v *RevokeKey) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *RevokePortalLinks) Fields(w *wire.Codec) {
@@ -891,8 +849,6 @@ func (v *RevokePortalLinks) Fields(w *wire.Codec) {
 	w.String(2, &v.Customer)
 	w.String(3, &v.Actor)
 }
-
-func (v *RevokePortalLinks) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *RotateWebhookSecret) Fields(w *wire.Codec) {
@@ -902,8 +858,6 @@ func (v *RotateWebhookSecret) Fields(w *wire.Codec) {
 	w.String(4, &v.Actor)
 }
 
-func (v *RotateWebhookSecret) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *SetLowBalance) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -912,8 +866,6 @@ func (v *SetLowBalance) Fields(w *wire.Codec) {
 	w.String(4, &v.Actor)
 }
 
-func (v *SetLowBalance) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *SetOrigins) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -921,7 +873,7 @@ func (v *SetOrigins) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *SetOrigins) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+func (v *SetOrigins) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *SetPaymentProvider) Fields(w *wire.Codec) {
@@ -934,7 +886,7 @@ func (v *SetPaymentProvider) Fields(w *wire.Codec) {
 	w.Bool(7, &v.ForgetPrevious)
 }
 
-func (v *SetPaymentProvider) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+func (v *SetPaymentProvider) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *SetPaymentTerms) Fields(w *wire.Codec) {
@@ -946,7 +898,7 @@ func (v *SetPaymentTerms) Fields(w *wire.Codec) {
 	wire.Uint(w, 6, &v.SettleMinutes)
 }
 
-func (v *SetPaymentTerms) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+func (v *SetPaymentTerms) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *SetPortal) Fields(w *wire.Codec) {
@@ -955,7 +907,7 @@ func (v *SetPortal) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *SetPortal) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+func (v *SetPortal) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *SetSeller) Fields(w *wire.Codec) {
@@ -964,7 +916,7 @@ func (v *SetSeller) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *SetSeller) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
+func (v *SetSeller) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
 func (v *SetTopUp) Fields(w *wire.Codec) {
@@ -980,8 +932,6 @@ func (v *SetTopUp) Fields(w *wire.Codec) {
 	wire.Uint(w, 10, &v.ExpiresAfterDays)
 	w.String(11, &v.Actor)
 }
-
-func (v *SetTopUp) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *SettleItem) Fields(w *wire.Codec) {
@@ -1099,8 +1049,6 @@ func (v *StopTopUp) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *StopTopUp) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *Submit) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -1125,8 +1073,6 @@ func (v *UnfreezePool) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *UnfreezePool) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *UpdateCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -1140,8 +1086,6 @@ func (v *UpdateCustomer) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &v.Blank)
 }
 
-func (v *UpdateCustomer) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
-
 // Fields implements wire.Fielder.
 func (v *UpdateWebhookEndpoint) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -1153,8 +1097,6 @@ func (v *UpdateWebhookEndpoint) Fields(w *wire.Codec) {
 	w.Bool(7, &v.Enabled)
 	w.String(8, &v.Actor)
 }
-
-func (v *UpdateWebhookEndpoint) about() (uint32, [16]byte) { return v.Env, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *UsageRef) Fields(w *wire.Codec) {
@@ -1173,8 +1115,6 @@ func (v *VoidInvoice) Fields(w *wire.Codec) {
 	w.String(3, &v.Actor)
 }
 
-func (v *VoidInvoice) about() (uint32, [16]byte) { return v.Env, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *VoidUsage) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
@@ -1184,8 +1124,6 @@ func (v *VoidUsage) Fields(w *wire.Codec) {
 	wire.Uint(w, 5, &v.KeyBudget)
 	wire.Uint(w, 6, &v.Bindings)
 }
-
-func (v *VoidUsage) about() (uint32, [16]byte) { return v.Env, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *accountRecord) Fields(w *wire.Codec) {

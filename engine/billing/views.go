@@ -143,7 +143,8 @@ type CustomerView struct {
 }
 
 // SubscriptionDetails are optional facts that a request states of a subscription: the engine keeps
-// them, and answers say them.
+// them, and answers say them. There is none yet: CONTRIBUTING.md shows how one is added here alone.
+// Requests and answers embed it, so its fields have numbers from 32 on, above those of each.
 //
 //schema:details
 type SubscriptionDetails struct{}

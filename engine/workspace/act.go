@@ -38,24 +38,31 @@ type visitor struct {
 // deed is a command that Act carries.
 type deed interface {
 	// about returns the workspace that the command is for, 0 where its purchase says so, and the
-	// purchase or flow that it is about; zero is none.
+	// purchase or flow that it is about; zero is none. Act judges by it who may do this. A command
+	// whose row finds what it is about (existing) has it generated, of its fields Workspace and ID.
 	about() (workspace uint32, subject [16]byte)
 }
 
 // A deed may also have these methods.
 type (
 	// placed says in place of about whether the deed is about the Act's workspace.
-	placed interface{ within(x *money, a *Act) bool }
+	placed interface{ concerns(x *money, a *Act) bool }
 	// judged reports whether a person may do it; without it the workspace must be theirs.
 	judged interface{ may(p visitor) bool }
 	// noted is what the record of the act says in addition to its changes.
 	noted interface{ note() string }
 )
 
-func (c *ClaimWorkspace) about() (uint32, [16]byte) { return 0, [16]byte{} }
-func (c *GrantCredits) about() (uint32, [16]byte)   { return c.Workspace, [16]byte{} }
+func (c *ClaimWorkspace) about() (uint32, [16]byte)    { return 0, [16]byte{} }
+func (c *GrantCredits) about() (uint32, [16]byte)      { return c.Workspace, [16]byte{} }
+func (c *SetAlerts) about() (uint32, [16]byte)         { return c.Workspace, c.Flow }
+func (c *RotateAlertSecret) about() (uint32, [16]byte) { return c.Workspace, c.Flow }
+func (c *SendTestAlert) about() (uint32, [16]byte)     { return c.Workspace, c.Flow }
+func (c *ScheduleFlow) about() (uint32, [16]byte)      { return c.Workspace, c.Flow }
+func (c *SetTestAccess) about() (uint32, [16]byte)     { return c.Workspace, [16]byte{} }
+func (c *RemoveTestAccess) about() (uint32, [16]byte)  { return c.Workspace, [16]byte{} }
 
-func (c *ClaimWorkspace) within(x *money, a *Act) bool {
+func (c *ClaimWorkspace) concerns(x *money, a *Act) bool {
 	return a.Person == 0 && c.Code == [32]byte{} && x.workspaces.find(c.ID) == a.Workspace ||
 		a.Person != 0 && x.claimRow(&c.Code) == a.Workspace
 }
@@ -71,7 +78,7 @@ func (c *RemoveTestAccess) note() string { return c.Host }
 
 func (c *Act) isWithin(x *money) bool {
 	if of, ok := c.deed.(placed); ok {
-		return of.within(x, c)
+		return of.concerns(x, c)
 	}
 	workspace, subject := c.deed.about()
 	return workspace == c.Workspace || workspace == 0 && x.purchases.of(c.Workspace, subject) != 0

@@ -23,9 +23,9 @@ func of[O, C any, P machine.Payload[C]](owner func(*state) *O,
 	})}
 }
 
-// about is the effect of a command about what find finds by the command's method about. Where that
-// is nothing, the command is refused.
-func about[O, C any, P interface {
+// existing is the effect of a command about something that has to exist: what find finds by the
+// command's method about. Where that is nothing, the command is refused.
+func existing[O, C any, P interface {
 	machine.Payload[C]
 	about() (workspace uint32, id [16]byte)
 }](find func(x *O, workspace uint32, id [16]byte) uint32,

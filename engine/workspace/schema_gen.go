@@ -43,8 +43,6 @@ func (v *AnswerLink) Fields(w *wire.Codec) {
 	v.bounds(w)
 }
 
-func (v *AnswerLink) about() (uint32, [16]byte) { return v.Workspace, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *ApprovePurchase) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -68,8 +66,6 @@ func (v *AskAddress) Fields(w *wire.Codec) {
 	w.ID(2, &v.Flow)
 	w.Hash(3, &v.Link)
 }
-
-func (v *AskAddress) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *AwaitPerson) Fields(w *wire.Codec) {
@@ -123,8 +119,6 @@ func (v *ChooseWorkspace) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 }
 
-func (v *ChooseWorkspace) about() (uint32, [16]byte) { return 0, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *ClaimReply) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -158,8 +152,6 @@ func (v *ConfirmAddress) Fields(w *wire.Codec) {
 	w.ID(1, &v.Flow)
 	w.Hash(2, &v.Link)
 }
-
-func (v *ConfirmAddress) about() (uint32, [16]byte) { return 0, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *ConfirmSignup) Fields(w *wire.Codec) {
@@ -290,8 +282,6 @@ func (v *MarkIssueReady) Fields(w *wire.Codec) {
 	w.String(3, &v.Note)
 }
 
-func (v *MarkIssueReady) about() (uint32, [16]byte) { return v.Workspace, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *NoteAlert) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Alert)
@@ -375,8 +365,6 @@ func (v *OpenWorkspace) Fields(w *wire.Codec) {
 	w.String(3, &v.Label)
 }
 
-func (v *OpenWorkspace) about() (uint32, [16]byte) { return 0, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *PurchaseReply) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -390,15 +378,11 @@ func (v *ReadNotification) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 }
 
-func (v *ReadNotification) about() (uint32, [16]byte) { return v.Workspace, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *RemoveTestAccess) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.String(2, &v.Host)
 }
-
-func (v *RemoveTestAccess) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
 
 // Fields implements wire.Fielder.
 func (v *RemoveWorkspace) Fields(w *wire.Codec) {
@@ -439,8 +423,6 @@ func (v *RequestRun) Fields(w *wire.Codec) {
 	w.ID(2, &v.Flow)
 	w.ID(3, &v.ID)
 }
-
-func (v *RequestRun) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *ResumeRun) Fields(w *wire.Codec) {
@@ -489,8 +471,6 @@ func (v *RotateAlertSecret) Fields(w *wire.Codec) {
 	w.Blob(3, &v.Secret)
 }
 
-func (v *RotateAlertSecret) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
-
 // Fields implements wire.Fielder.
 func (v *RotateKeys) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -538,8 +518,6 @@ func (v *SaveFlow) Fields(w *wire.Codec) {
 	w.Message(4, &v.Document)
 }
 
-func (v *SaveFlow) about() (uint32, [16]byte) { return v.Workspace, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *SaveInspection) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -556,8 +534,6 @@ func (v *SaveInspection) Fields(w *wire.Codec) {
 	v.bounds(w)
 }
 
-func (v *SaveInspection) about() (uint32, [16]byte) { return v.Workspace, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *ScheduleFlow) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -568,15 +544,11 @@ func (v *ScheduleFlow) Fields(w *wire.Codec) {
 	w.Message(6, &v.Document)
 }
 
-func (v *ScheduleFlow) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
-
 // Fields implements wire.Fielder.
 func (v *SendTestAlert) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
 	w.ID(2, &v.Flow)
 }
-
-func (v *SendTestAlert) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *SetAgents) Fields(w *wire.Codec) {
@@ -595,8 +567,6 @@ func (v *SetAlerts) Fields(w *wire.Codec) {
 	w.Bool(8, &v.On)
 	w.Blob(9, &v.Secret)
 }
-
-func (v *SetAlerts) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *SetBilling) Fields(w *wire.Codec) {
@@ -638,8 +608,6 @@ func (v *SetTestAccess) Fields(w *wire.Codec) {
 	w.Blob(3, &v.Sealed)
 }
 
-func (v *SetTestAccess) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
-
 // Fields implements wire.Fielder.
 func (v *SignIn) Fields(w *wire.Codec) {
 	w.ID(1, &v.ID)
@@ -658,8 +626,6 @@ func (v *SignIn) Fields(w *wire.Codec) {
 	w.ID(14, &v.Network)
 	v.bounds(w)
 }
-
-func (v *SignIn) about() (uint32, [16]byte) { return 0, v.ID }
 
 // Fields implements wire.Fielder.
 func (v *SignInReply) Fields(w *wire.Codec) {
@@ -682,8 +648,6 @@ func (v *SignUp) Fields(w *wire.Codec) {
 	w.ID(19, &v.Network)
 }
 
-func (v *SignUp) about() (uint32, [16]byte) { return 0, v.ID }
-
 // Fields implements wire.Fielder.
 func (v *StartLocalRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
@@ -704,8 +668,6 @@ func (v *StartRun) Fields(w *wire.Codec) {
 	wire.Uint(w, 8, &v.Credits)
 	w.String(9, &v.Agent)
 }
-
-func (v *StartRun) about() (uint32, [16]byte) { return v.Workspace, v.Flow }
 
 // Fields implements wire.Fielder.
 func (v *UnreadyReply) Fields(w *wire.Codec) {

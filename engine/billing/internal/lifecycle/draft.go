@@ -28,7 +28,7 @@ func (l *Ledger) draft(kind book.InvoiceType, id [16]byte, at int64) *Draft {
 	return &Draft{Invoice: book.Invoice{
 		ID: id, Customer: l.Sub.Customer, Subscription: l.Row, Version: l.Sub.Version,
 		Kind: kind, Status: book.InvoiceDue, CreatedAt: at,
-		DueAt: at + int64(l.Env.PaymentTerms().Days)*accounts.DayMS,
+		DueAt:       at + int64(l.Env.PaymentTerms().Days)*accounts.DayMS,
 		PeriodStart: l.Sub.PeriodStart, PeriodEnd: l.Sub.PeriodEnd,
 	}}
 }
