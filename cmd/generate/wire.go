@@ -24,8 +24,8 @@ var codecCalls = map[class]string{
 //	//schema:straight parts  the same for each part of a struct that is split
 //	//schema:details   also where the struct has no field yet
 //
-// A hand-written method bounds is called at the end. A command whose hand-written method apply takes
-// what its row found gets a method environment or about, for the row to find it by.
+// A hand-written method bounds is called at the end. A command whose hand-written method apply
+// takes what its row found gets a method environment or about, for the row to find it by.
 func (o *output) codecs() {
 	for _, t := range o.pack.sorted() {
 		fields := slices.DeleteFunc(o.fields(t), func(f field) bool { return f.Wire == 0 })
