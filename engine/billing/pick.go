@@ -1,12 +1,106 @@
 package billing
 
 import (
+	"tollgate/engine"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 )
+
+// usageTarget is what a usage event is about.
+type usageTarget struct {
+	customer, feature uint32
+	now               int64
+}
+
+// targeted is a place with the number of its feature.
+type targeted struct {
+	book.Place
+	number uint32
+}
+
+// place finds where the event counts: by its ids, else by pick. What it names must exist, belong to
+// the customer, and belong together.
+func (c *RecordUsage) place(
+	t *turn, catalog *catalogs.Catalog, u usageTarget,
+) (at targeted, outcome engine.Outcome) {
+	at.number = u.feature
+	explicit := c.SubscriptionID != ([16]byte{})
+	entitled := c.EntitlementID != ([16]byte{})
+	invoiced := c.InvoiceID != ([16]byte{})
+	if !explicit && !entitled && !invoiced {
+		if u.feature != 0 {
+			row, late := t.Customers.Read(u.customer), false
+			at.Place, _, late = t.pick(catalog, row, u.feature, u.now, c.OccurredAt)
+			if late {
+				at.Place = t.pickThen(catalog, &u, c.OccurredAt)
+			}
+		}
+		return at, engine.OutcomeDone
+	}
+	var named uint32 // the subscription that the ids name
+	if explicit {
+		named = t.SubscriptionWith(&c.SubscriptionID)
+		if named == 0 || t.Subscriptions.Read(named).Customer != u.customer {
+			return at, engine.OutcomeSubscriptionUnknown
+		}
+	}
+	var of, feature uint32 // what the entitlement is of
+	if entitled {
+		if of, feature = t.entitled(catalog, u.customer, &c.EntitlementID); of == 0 {
+			return at, engine.OutcomeEntitlementUnknown
+		}
+	}
+	billed, outcome := c.invoiceSubscription(t, u.customer)
+	if outcome != engine.OutcomeDone {
+		return at, outcome
+	}
+	if entitled {
+		byFeature := c.FeatureID != ([16]byte{}) || len(c.FeatureKey) > 0
+		if named != 0 && named != of || byFeature && u.feature != feature {
+			return at, engine.OutcomeIDsContradict
+		}
+		named, at.number = of, feature
+	}
+	if invoiced {
+		if named != 0 && billed != named {
+			return at, engine.OutcomeIDsContradict
+		}
+		if t.PendingWith(c.Env, &c.InvoiceID) == 0 {
+			return at, engine.OutcomeInvoiceClosed
+		}
+		named = billed
+	}
+	at.Place = t.within(catalog, named, at.number, c.OccurredAt)
+	return at, engine.OutcomeDone
+}
+
+// invoiceSubscription returns the subscription of the event's invoice, if it names one: the
+// customer's, issued or PENDING.
+func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
+	row uint32, outcome engine.Outcome,
+) {
+	if c.InvoiceID == ([16]byte{}) {
+		return 0, engine.OutcomeDone
+	}
+	row = t.InvoicedWith(c.Env, &c.InvoiceID)
+	if row == 0 || t.Subscriptions.Read(row).Customer != customer {
+		return 0, engine.OutcomeInvoiceUnknown
+	}
+	return row, engine.OutcomeDone
+}
+
+// within finds a feature in the one subscription that an event names. If that did not have it when
+// the event occurred, only the subscription is known: recorded, unpriced.
+func (s *state) within(c *catalogs.Catalog, row, feature uint32, occurredAt int64) book.Place {
+	b := s.Subscriptions.Whole(row)
+	if p, _ := s.placeThen(c, row, &b, feature, occurredAt); p.Found() {
+		return p
+	}
+	return book.Place{Subscription: row}
+}
 
 // choice examines a customer's subscriptions with a feature, oldest first, and keeps the one for
 // its usage: active before suspended before ended ones; among those, the first with usage below its
