@@ -86,7 +86,7 @@ type EventQuery struct {
 	// Kinds selects kinds; empty selects all.
 	Kinds []EventKind
 	// Feature selects events of a feature, by its key; empty selects all. Denied selects denied
-	// checks, Unbilled usage events that no subscription counted.
+	// checks, Unbilled usage events that nothing bills.
 	Feature          string
 	Denied, Unbilled bool
 	// After, if its Index is not 0, is the end of the page before.
@@ -110,12 +110,12 @@ func (q *EventQuery) selective() bool { return q.Feature != "" || q.Denied || q.
 func (q *EventQuery) selects(e *EventView) bool {
 	return (q.Feature == "" || q.Feature == e.FeatureKey) &&
 		(!q.Denied || e.Kind == EventAudit && e.Reason != ReasonAllowed) &&
-		(!q.Unbilled || e.Kind == EventUsage && e.SubscriptionID == [16]byte{})
+		(!q.Unbilled || e.Unbilled)
 }
 
-// Events lists a page of a customer's events, by when they occurred. next begins the following page;
-// its Index is 0 at the end. A page that selects events looks at 10,000 at most, so it may be short
-// and have a next one. Any goroutine may call it.
+// Events lists a page of a customer's events, by when they occurred. next begins the following
+// page; its Index is 0 at the end. A page that selects events looks at 10,000 at most, so it may be
+// short and have a next one. Any goroutine may call it.
 func (m *journalReader) Events(
 	src journal.Source, q EventQuery,
 ) (events []EventView, next journal.Cursor, err error) {
@@ -249,7 +249,9 @@ func (s *state) usageEvent(item journal.Item) (EventView, error) {
 	if err := wire.Decode(item.Payload, &u); err != nil {
 		return EventView{}, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, item.Index, item.Position, err)
 	}
-	return s.usageView(item, &u)
+	view, err := s.usageView(item, &u)
+	view.Unbilled = u.Outcome == engine.OutcomeUnpriced
+	return view, err
 }
 
 // usageView decodes the record of a usage event.

@@ -263,6 +263,7 @@ type EventView struct {
 	OccurredAt     int64           `json:"occurredAt" as:"time"`
 	RecordedAt     int64           `json:"recordedAt" as:"time"`
 	SubscriptionID [16]byte        `json:"subscriptionId,omitzero"`
+	Unbilled       bool            `json:"unbilled,omitzero"` // a usage event that nothing bills
 	FlowID         string          `json:"flowId,omitzero" rule:"max=128"`
 	Meta           []byte          `json:"meta,omitzero" as:"object"`
 	VoidedAt       int64           `json:"voidedAt,omitzero" as:"time"` // of a usage event

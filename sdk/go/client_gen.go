@@ -280,6 +280,7 @@ type Event struct {
 	OccurredAt          time.Time       `json:"occurredAt"`
 	RecordedAt          time.Time       `json:"recordedAt"`
 	SubscriptionID      string          `json:"subscriptionId,omitzero"`
+	Unbilled            bool            `json:"unbilled,omitzero"`
 	FlowID              string          `json:"flowId,omitzero"`
 	Meta                json.RawMessage `json:"meta,omitzero"`
 	VoidedAt            time.Time       `json:"voidedAt,omitzero"`

@@ -160,7 +160,7 @@ func TestFieldsOfAnEvent(t *testing.T) {
 
 func TestPagesOfEvents(t *testing.T) {
 	n := start(t)
-	n.customer("acme")
+	subscription := n.customer("acme")
 	for i := range 7 {
 		n.call("POST", "events", event(fmt.Sprint("k", i), `,"featureKey":"seats"`)).is(201, "")
 	}
@@ -186,12 +186,23 @@ func TestPagesOfEvents(t *testing.T) {
 	require.Empty(t, listed("customers/acme/events?limit=3&unbilled=true"))
 	n.call("POST", "events", event("u1", `,"featureKey":"nowhere"`)).is(201, "")
 	n.call("POST", "events", event("c1", `,"featureKey":"calls"`)).is(201, "")
-	require.Equal(t, []string{"u1"}, listed("customers/acme/events?limit=1&unbilled=true"))
+	n.call("POST", "events", event("u2", `,"featureKey":"nowhere","subscriptionId":"`+subscription+`"`)).
+		is(201, "") // which does not have the feature
+	require.Equal(t, []string{"u1", "u2"}, listed("customers/acme/events?limit=1&unbilled=true"))
+	a := n.call("GET", "customers/acme/events?kind=usage&order=desc&limit=1", "")
+	require.Equal(t, true, a.data("events").([]any)[0].(map[string]any)["unbilled"])
+	require.Equal(t, keys, listed("customers/acme/events?kind=usage&limit=3&order=desc&feature=seats"))
+	a = n.call("GET", "customers/acme/events?order=desc&limit=1", "").is(200, "")
+	n.call("GET", "customers/acme/events?limit=1&cursor="+a.data("nextCursor").(string), "").
+		is(400, "validation_failed")
+	a = n.call("GET", "customers/acme/events?limit=1", "").is(200, "")
+	n.call("GET", "customers/acme/events?order=desc&cursor="+a.data("nextCursor").(string), "").
+		is(400, "validation_failed")
 	require.Equal(t, []string{"c1"}, listed("customers/acme/events?limit=1&feature=calls&order=desc"))
 	require.Equal(t, keys[:1], listed("customers/acme/events?kind=usage&feature=seats&order=desc")[:1])
 	n.call("GET", "customers/acme/events?order=x&denied=no&unbilled=1&feature=%01", "").
 		is(400, "validation_failed")
-	a := n.call("GET", "customers/acme/events?kind=audit", "").is(200, "")
+	a = n.call("GET", "customers/acme/events?kind=audit", "").is(200, "")
 	require.Len(t, a.data("events"), 1)
 	a = n.call("GET", "customers/acme/events?from=2001-01-01T00:00:00+02:00&to=2001-01-02T00:00:00Z", "")
 	require.Empty(t, a.is(200, "").data("events"))

@@ -25,30 +25,33 @@ func (a *API) limitFault(fault *server.Fault, r *billing.RecordUsage) *server.Fa
 	if c.query.Feature = r.FeatureKey; len(r.FeatureKey) == 0 {
 		c.query.Feature = []byte(a.machine.FeatureOfEvent(r.Env, r.EventName))
 	}
-	// A node that is behind the one that refused asks that.
+	// If local state does not explain the refusal, this node may lag: read again, up to date. It can
+	// lag so only where the event counts in the period that it knows as the present one.
 	for _, stale := range []bool{true, false} {
-		if !a.decide(c, stale, a.readDeadline()) {
+		if !a.decide(c, stale, a.readDeadline()) || !a.limited(&c.decision, r) {
 			return fault
 		}
-		if s, explains := a.shortage(c, r); explains {
+		if s, explains := shortage(c, r.Units); explains {
 			return fault.With(fault.Detail + " " + shortageText(s)).Adding(lacks(s))
 		}
 	}
 	return fault
 }
 
-// shortage is what an event does not fit; false where it would fit, or counts elsewhere.
-func (a *API) shortage(c *checking, r *billing.RecordUsage) (s *billing.Shortage, explains bool) {
-	d := &c.decision
+// limited reports whether an event counts for a decision's limit, in the present period.
+func (a *API) limited(d *billing.Decision, r *billing.RecordUsage) bool {
 	if !d.HasLimit || !d.HardLimit {
-		return nil, false
+		return false
 	}
 	of, _ := a.machine.Subscription(r.Env, d.SubscriptionID)
-	if r.OccurredAt < of.PeriodStart || r.OccurredAt >= of.PeriodEnd {
-		return nil, false
-	}
+	return of.PeriodStart <= r.OccurredAt && r.OccurredAt < of.PeriodEnd
+}
+
+// shortage is what an event's units do not fit; false where they would.
+func shortage(c *checking, units decimal.Decimal) (s *billing.Shortage, explains bool) {
+	d := &c.decision
 	total := d.Used
-	for _, more := range []decimal.Decimal{d.Held, r.Units} {
+	for _, more := range []decimal.Decimal{d.Held, units} {
 		sum, ok := total.Add(more)
 		if !ok {
 			sum = decimal.Largest()
@@ -56,7 +59,7 @@ func (a *API) shortage(c *checking, r *billing.RecordUsage) (s *billing.Shortage
 		total = sum
 	}
 	return &billing.Shortage{
-		Level: "limit", FeatureKey: string(c.query.Feature), Asked: r.Units, Used: d.Used, Held: d.Held,
+		Level: "limit", FeatureKey: string(c.query.Feature), Asked: units, Used: d.Used, Held: d.Held,
 		Limit: d.Limit, LogIndex: d.LogIndex,
 	}, d.Limit.Less(total)
 }

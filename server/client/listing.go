@@ -42,7 +42,7 @@ func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 		}
 		return server.Page(x, "events", events, func(data *server.JSON, e *billing.EventView) {
 			writeEvent(data, eventOf(e))
-		}, encodeCursor(next))
+		}, encodeCursor(next, q.Descending))
 	})
 }
 
@@ -73,9 +73,12 @@ func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 		f.Problem("order", form.NotAllowed("asc", "desc"))
 	}
 	if text := query(x.Ctx, "cursor"); text != "" {
-		cursor, ok := decodeCursor(text)
-		if !ok {
+		cursor, descending, ok := decodeCursor(text)
+		switch {
+		case !ok:
 			f.Problem("cursor", badCursor)
+		case descending != q.Descending:
+			f.Problem("cursor", otherOrder)
 		}
 		q.After = cursor
 	}
@@ -132,10 +135,16 @@ func eventID(e *billing.EventView) string {
 	return string(id)
 }
 
+// otherOrder is what is wrong with a cursor of a listing in the other order.
+var otherOrder = form.Mistake{
+	Code: server.FieldConflict, Text: "is of a listing in the other order",
+}
+
+// cursorSize is that of a cursor of a listing that ascends; one that descends has a byte more.
 const cursorSize = 8 + 8 + 4 + 4
 
 // encodeCursor writes where a page goes on; empty where nothing follows.
-func encodeCursor(c journal.Cursor) string {
+func encodeCursor(c journal.Cursor, descending bool) string {
 	if c.Index == 0 {
 		return ""
 	}
@@ -143,17 +152,23 @@ func encodeCursor(c journal.Cursor) string {
 	b = binary.BigEndian.AppendUint64(b, c.Index)
 	b = binary.BigEndian.AppendUint32(b, c.Position)
 	b = binary.BigEndian.AppendUint32(b, c.Ordinal)
+	if descending {
+		b = append(b, 1)
+	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func decodeCursor(text string) (c journal.Cursor, ok bool) {
+func decodeCursor(text string) (c journal.Cursor, descending, ok bool) {
 	b, ok := server.Cursor(text)
+	if descending = len(b) == cursorSize+1 && b[cursorSize] == 1; descending {
+		b = b[:cursorSize]
+	}
 	if !ok || len(b) != cursorSize {
-		return c, false
+		return c, descending, false
 	}
 	c.At = int64(binary.BigEndian.Uint64(b))
 	c.Index = binary.BigEndian.Uint64(b[8:])
 	c.Position = binary.BigEndian.Uint32(b[16:])
 	c.Ordinal = binary.BigEndian.Uint32(b[20:])
-	return c, c.Index != 0
+	return c, descending, c.Index != 0
 }

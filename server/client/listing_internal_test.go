@@ -10,13 +10,15 @@ import (
 
 // FuzzCursor: a cursor is one that we wrote, to the last bit, or none.
 func FuzzCursor(f *testing.F) {
-	f.Add(encodeCursor(journal.Cursor{At: 1, Index: 2, Position: 3, Ordinal: 4}))
+	for _, descending := range []bool{false, true} {
+		f.Add(encodeCursor(journal.Cursor{At: 1, Index: 2, Position: 3, Ordinal: 4}, descending))
+	}
 	f.Add("")
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, ok := decodeCursor(text)
+		c, descending, ok := decodeCursor(text)
 		if ok {
-			require.Equal(t, text, encodeCursor(c))
+			require.Equal(t, text, encodeCursor(c, descending))
 		}
 	})
 }

@@ -25,8 +25,10 @@ func (a *API) routes() []server.Route {
 				server.InQuery("kind", server.EnumSchema("usage", "audit", "void", "amend"), "all when absent"),
 				server.InQuery("feature", text(1, maxID), "key of a feature"),
 				server.InQuery("denied", server.EnumSchema("true"), "denied checks alone"),
-				server.InQuery("unbilled", server.EnumSchema("true"), "usage events that nothing bills alone"),
-				server.InQuery("order", server.EnumSchema("asc", "desc"), "desc: newest first; asc when absent"),
+				server.InQuery("unbilled", server.EnumSchema("true"),
+					"usage events that nothing bills alone"),
+				server.InQuery("order", server.EnumSchema("asc", "desc"),
+					"desc: newest first; asc when absent"),
 				server.InQuery("limit", server.IntSchema(1, maxEvents), "100 when absent"),
 				server.InQuery("cursor", text(1, 64), "nextCursor of the page before")),
 			answers(

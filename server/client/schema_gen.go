@@ -349,6 +349,9 @@ func writeEvent(data *server.JSON, v *eventAnswer) {
 	data.Time("occurredAt", v.OccurredAt)
 	data.Time("recordedAt", v.RecordedAt)
 	data.UUID("subscriptionId", v.SubscriptionID)
+	if v.Unbilled {
+		data.Bool("unbilled", v.Unbilled)
+	}
 	data.TextIf("flowId", v.FlowID)
 	data.Raw("meta", v.Meta)
 	data.Time("voidedAt", v.VoidedAt)

@@ -19,9 +19,6 @@ type shownEvent struct{ api.Event }
 // What is the feature of an event, or the name that it came with.
 func (e shownEvent) What() string { return cmp.Or(e.FeatureKey, e.EventName) }
 
-// Unbilled reports whether it is a usage event that no subscription counted.
-func (e shownEvent) Unbilled() bool { return e.Kind == "usage" && e.SubscriptionID == "" }
-
 // shown are events as pages list them.
 func shown(list []api.Event) (events []shownEvent) {
 	for _, e := range list {

@@ -124,7 +124,7 @@ func (c *eventsSendCommand) warn(ctx context.Context, client *api.Client, sent *
 		case e.FeatureKey == "":
 			Say(os.Stderr, "Warning: no feature has the name %s, so the event is not billed. See "+
 				"tollgate events unmatched.", c.Name)
-		case e.SubscriptionID == "":
+		case e.Unbilled:
 			Say(os.Stderr, "Warning: no subscription of %s has the feature %s, so the event is not "+
 				"billed.", c.Customer, c.Name)
 		}
