@@ -52,8 +52,11 @@ func TestEventsFromSegments(t *testing.T) {
 	require.Greater(t, sealed, 2)
 	require.NoError(t, store.WaitDurable(t.Context(), m.Journal().Manifest()))
 	for _, q := range []billing.EventQuery{
-		{Limit: 130}, {Limit: 130, Descending: true}, {Limit: 7, Denied: true},
-		{Limit: 7, Denied: true, Descending: true}, {Limit: 1000, Descending: true},
+		{Limit: 130},
+		{Limit: 130, Descending: true},
+		{Limit: 7, Denied: true},
+		{Limit: 7, Denied: true, Descending: true},
+		{Limit: 1000, Descending: true},
 	} {
 		q.Customer, q.To = c.Row, 1<<60
 		total := 0

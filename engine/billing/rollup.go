@@ -22,8 +22,8 @@ import (
 const CountVersion = 2
 
 // CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and
-// its environment, and checks by reason, for their environment and, where they are denied, for their
-// customer. Items are reasons, or numbers of features with 0 for unmatched names.
+// its environment, and checks by reason, for their environment and, where they are denied, for
+// their customer. Items are reasons, or numbers of features with 0 for unmatched names.
 func CountRecord(r journal.Record, add func(rollup.Cell)) {
 	switch r.Kind {
 	case journal.KindUsage:

@@ -185,7 +185,8 @@ func showEvents(v *visit) {
 	if data.Key != "" {
 		title, lead = "Usage event", "The event with this key, and its corrections."
 	}
-	v.show(v.below(v.environmentPage("events", "Customers", title, lead, data), data.Customer, data.Base))
+	p := v.environmentPage("events", "Customers", title, lead, data)
+	v.show(v.below(p, data.Customer, data.Base))
 }
 
 // showNewEvents is the part of the page that renews itself.

@@ -64,7 +64,8 @@ func askVoid(v *visit) {
 	q := question{Button: "Void for good", Danger: true, Notes: []string{
 		"A void invoice is never paid, and its usage is not billed again. It cannot be undone.",
 	}}
-	shown, fault := dataOf[api.VoidPreview](v, v.admin(v.adminCall("previewVoid", string(v.x.Param(2)))))
+	reply := v.admin(v.adminCall("previewVoid", string(v.x.Param(2))))
+	shown, fault := dataOf[api.VoidPreview](v, reply)
 	if fault != nil && fault.Code == server.FaultOf(engine.OutcomeInvoiceUnknown).Code {
 		askInvoice(v, "Void", "?", q) // it may be issued, and not stored yet
 		return
@@ -255,14 +256,14 @@ type foundInvoices struct {
 }
 
 const (
-	// maxPastDue is how many past due invoices are sorted by when they were due, maxSearches how many
-	// searches look for them: each looks at 100,000 invoices at most.
+	// maxPastDue is how many past due invoices are sorted by when they were due, maxSearches how
+	// many searches look for them: each looks at 100,000 invoices at most.
 	maxPastDue  = 2000
 	maxSearches = 10
 )
 
-// pastDue are the invoices that are past due, the oldest debt first, where the page shows these; all
-// is false where it does not, or where there are too many.
+// pastDue are the invoices that are past due, the oldest debt first, where the page shows these;
+// all is false where it does not, or where there are too many.
 func (v *visit) pastDue(status string) (debts []invoice, all bool) {
 	if status != "PAST_DUE" {
 		return nil, false
