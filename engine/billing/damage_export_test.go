@@ -107,7 +107,7 @@ func Damages() map[string]func(m *Machine) {
 			s.TransactionTexts.Write(1).Data = "\xff"
 		}),
 		"what was told 1 leads nowhere": with(func(s *state) {
-			_, v := s.Told.Append()
+			_, v := s.Told.Rows.Append()
 			v.Counter = 999
 		}),
 		"interim units 1 lead nowhere": with(func(s *state) {

@@ -97,7 +97,7 @@ func (s *state) subscriptionsConsistent() error {
 	}
 	counters := make(visited, s.Counters.Len()+1)
 	told := make(visited, s.Counters.Len()+1)
-	for row, v := range s.Told.All() {
+	for row, v := range s.Told.Rows.All() {
 		if !told.meet(v.Counter) {
 			return damaged("what was told %d leads nowhere", row)
 		}

@@ -115,7 +115,7 @@ func (s *state) reindex() {
 	}
 	s.TallyInvoices()
 	s.ReindexInterims()
-	s.ReindexTold()
+	s.Told.Reindex()
 	s.ReindexCredits()
 	s.holds.Reindex()
 	s.holds.EachOver(func(item uint32, at int64) { budgets.Expires(&s.budgets.Forest, item, at) })

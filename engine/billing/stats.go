@@ -1,6 +1,9 @@
 package billing
 
-import "tollgate/engine/journal"
+import (
+	"tollgate/engine/billing/internal/budgets"
+	"tollgate/engine/journal"
+)
 
 // Stats counts what the state holds, for metrics.
 type Stats struct {
@@ -78,7 +81,7 @@ func (m *Machine) Stats() Stats {
 			{"invoices", s.Invoices.Bytes() + s.Items.Bytes()},
 			{"credits", s.CreditBytes()},
 			{"reservations", s.holds.Bytes()},
-			{"budgets", s.budgets.Forest.Bytes()},
+			{"budgets", budgets.Bytes(&s.budgets.Forest)},
 			{"indexes", indexes},
 			{"idempotency_keys", s.keys.Bytes()},
 			{"journal_tail", tails},

@@ -25,7 +25,7 @@ type Book struct {
 	Meters        *page.Table[Meter]
 	Bases         *page.Table[Base]
 	Interims      *page.Table[Interim]
-	Told          *page.Table[Told]
+	Told          told
 	Sequences     *page.Table[Sequence]
 	Balances      *page.Table[Balance]
 	PlanChanges   *page.Table[PlanChange]
@@ -38,7 +38,6 @@ type Book struct {
 	SubscriptionByID   *page.Index
 	InvoiceByID        *page.Index
 	interimByCounter   *page.Index
-	toldByCounter      *page.Index
 
 	Revenue Revenue
 
@@ -78,7 +77,6 @@ func (s *Book) Open() {
 	s.CustomerByExternal = page.NewNotingIndex()
 	s.CustomerByID, s.SubscriptionByID = page.NewIndex(), page.NewIndex()
 	s.InvoiceByID, s.interimByCounter = page.NewIndex(), page.NewIndex()
-	s.toldByCounter = page.NewIndex()
 	s.Customers = OpenCustomers(s.Store)
 	s.Profiles = page.NewTable(s.Store, accounts.TableProfiles, rows.TextCodec)
 	s.LongIDs = page.NewTable(s.Store, accounts.TableLongIDs, rows.TextCodec)
@@ -90,7 +88,7 @@ func (s *Book) Open() {
 	s.Meters = page.NewTable(s.Store, accounts.TableMeters, MeterCodec)
 	s.Bases = page.NewTable(s.Store, accounts.TableBases, BaseCodec)
 	s.Interims = page.NewTable(s.Store, accounts.TableInterims, InterimCodec)
-	s.Told = page.NewTable(s.Store, accounts.TableTold, ToldCodec)
+	s.Told = OpenTold(s.Store)
 	s.Sequences = page.NewTable(s.Store, accounts.TableSequences, SequenceCodec)
 	s.Balances = page.NewTable(s.Store, accounts.TableBalances, BalanceCodec)
 	s.PlanChanges = page.NewTable(s.Store, accounts.TablePlanChanges, PlanChangeCodec)

@@ -1,6 +1,10 @@
 package book
 
-import "tollgate/engine/machine"
+import (
+	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/machine"
+	"tollgate/engine/page"
+)
 
 // Told is the highest threshold that webhooks were told of a counter's usage, where a correction
 // has taken it below that since. Only such counters have one.
@@ -13,41 +17,50 @@ type Told struct {
 	Percent         uint8
 }
 
-func (s *Book) toldWith(counter uint32) uint32 {
-	return s.toldByCounter.Find(machine.Fold(0, uint64(counter)), func(row uint32) bool {
-		return s.Told.Read(row).Counter == counter
+// told is the table of what was told. It follows from the counters, which are in the hash. Callers
+// hold the customer's lock to write it.
+type told struct {
+	Rows *page.Table[Told]
+	by   *page.Index // by counter
+}
+
+// OpenTold makes the table.
+func OpenTold(s *page.Store) told {
+	return told{page.NewTable(s, accounts.TableTold, ToldCodec), page.NewIndex()}
+}
+
+func (x *told) with(counter uint32) uint32 {
+	return x.by.Find(machine.Fold(0, uint64(counter)), func(row uint32) bool {
+		return x.Rows.Read(row).Counter == counter
 	})
 }
 
-// ToldOf returns what was told of a subscription's counter in its present period; for one that
-// goes on, in any. For Apply.
-func (s *Book) ToldOf(counter uint32, b *UsualSubscription, goesOn bool) (percent uint8) {
-	row := s.toldWith(counter)
+// Of returns the percent that was told of a counter in a period; for one that goes on, in any. For
+// Apply.
+func (x *told) Of(counter, version, period uint32, goesOn bool) (percent uint8) {
+	row := x.with(counter)
 	if row == 0 {
 		return 0
 	}
-	if v := s.Told.Read(row); v.Version == b.Version && (goesOn || v.Period == b.Period) {
+	if v := x.Rows.Read(row); v.Version == version && (goesOn || v.Period == period) {
 		return v.Percent
 	}
 	return 0
 }
 
-// SetTold stores what was told of a subscription's counter. It follows from the counters, which are
-// in the hash. Callers hold the customer's lock.
-func (t *Keeper) SetTold(counter uint32, b *UsualSubscription, percent uint8) {
-	row := t.S.toldWith(counter)
+// Set replaces what was told of a counter.
+func (x *told) Set(v Told) {
+	row := x.with(v.Counter)
 	if row == 0 {
-		row, _ = t.S.Told.Append()
-		t.S.toldByCounter.Insert(machine.Fold(0, uint64(counter)), row)
+		row, _ = x.Rows.Append()
+		x.by.Insert(machine.Fold(0, uint64(v.Counter)), row)
 	}
-	*t.S.Told.Write(row) = Told{
-		Counter: counter, Version: b.Version, Period: b.Period, Percent: percent,
-	}
+	*x.Rows.Write(row) = v
 }
 
-// ReindexTold rebuilds their index after a restore.
-func (s *Book) ReindexTold() {
-	for row, v := range s.Told.All() {
-		s.toldByCounter.Insert(machine.Fold(0, uint64(v.Counter)), row)
+// Reindex rebuilds the index after a restore.
+func (x *told) Reindex() {
+	for row, v := range x.Rows.All() {
+		x.by.Insert(machine.Fold(0, uint64(v.Counter)), row)
 	}
 }

@@ -311,7 +311,7 @@ func (f *Forest) Charge(
 		if !asked {
 			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		}
-		crossed = f.cross(crossed, row, l, now)
+		crossed = cross(f, crossed, row, l, now)
 		limits = binary.AppendUvarint(limits, uint64(row))
 		limits = binary.AppendUvarint(limits, l.Born)
 		hash = l.fold(hash, row)
@@ -385,7 +385,7 @@ func (f *Forest) each(k *Counted, visit func(row uint32, l *Limit, closed uint32
 
 // CountedWithin reports whether an event counts at a node or below it: a correction made it count
 // there, or one of the limits that have counted it is there.
-func (f *Forest) CountedWithin(k *Counted, node uint32) (within bool) {
+func CountedWithin(f *Forest, k *Counted, node uint32) (within bool) {
 	if k.Node != 0 && f.Within(k.Node, node) {
 		return true
 	}
@@ -405,8 +405,8 @@ type Corrected struct {
 const unopened = ^uint32(0)
 
 // where visits the limits in which a corrected event counts, as each does.
-func (f *Forest) where(
-	e *Corrected, now int64, visit func(row uint32, l *Limit, closed uint32),
+func where(
+	f *Forest, e *Corrected, now int64, visit func(row uint32, l *Limit, closed uint32),
 ) {
 	if e.Node == 0 {
 		f.each(e.Counted, visit)
@@ -432,7 +432,7 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 	var sums []sum
 	o = engine.OutcomeDone
 	for i := range events {
-		f.where(&events[i], now, func(row uint32, l *Limit, closed uint32) {
+		where(f, &events[i], now, func(row uint32, l *Limit, closed uint32) {
 			amount, takes := l.takes(events[i].Change)
 			if !takes {
 				return
@@ -506,7 +506,7 @@ func (f *Forest) Correct(
 		l.Used, _ = l.Used.Add(amount)
 		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		if now < l.End {
-			crossed = f.cross(crossed, row, l, now)
+			crossed = cross(f, crossed, row, l, now)
 		}
 		t.Hash = l.fold(t.Hash, row)
 	})
@@ -517,7 +517,7 @@ func (f *Forest) Correct(
 }
 
 // cross adds the threshold that a limit has reached, where that was not told in its window.
-func (f *Forest) cross(crossed []Crossing, row uint32, l *Limit, now int64) []Crossing {
+func cross(f *Forest, crossed []Crossing, row uint32, l *Limit, now int64) []Crossing {
 	percent := l.reached()
 	if percent <= l.Told {
 		return crossed

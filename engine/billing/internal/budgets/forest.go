@@ -85,7 +85,7 @@ func (f *Forest) Open(store *page.Store) {
 }
 
 // Bytes is the memory of all budgets, without the bytes of texts.
-func (f *Forest) Bytes() uint64 {
+func Bytes(f *Forest) uint64 {
 	return f.nodes.Bytes() + f.keys.Bytes() + f.names.Bytes() + f.limits.Bytes() + f.windows.Bytes() +
 		f.zones.Bytes() + f.tallies.Bytes() + f.items.Bytes() + f.items.by.Bytes() +
 		f.byKey.Bytes() + f.owned.Bytes()

@@ -87,7 +87,7 @@ func (b *Budgets) PlanCorrection(t *lifecycle.Runner, k *Correcting) (*Correctio
 // CountedWithin reports whether an event counts at a node or below it.
 func (b *Budgets) CountedWithin(counted []byte, node uint32) bool {
 	var k budgets.Counted
-	return wire.Decode(counted, &k) == nil && b.Forest.CountedWithin(&k, node)
+	return wire.Decode(counted, &k) == nil && budgets.CountedWithin(&b.Forest, &k, node)
 }
 
 // AskCorrections decides whether limits admit corrections together. A refusal is in the reply.

@@ -12,6 +12,9 @@ import (
 	"tollgate/engine/page"
 )
 
+// MaxKept is how many reservations a group keeps, with those that are closed.
+const MaxKept = 16 << 20
+
 // Holds has the reservations of all customers. Apply writes it; whoever else reads holds the
 // customer's lock.
 type Holds struct {

@@ -179,9 +179,6 @@ func (h *Holds) forget(t *book.Keeper, row uint32, before int64) {
 	h.heldOf(v.Customer).Add(^uint64(0))
 }
 
-// MaxKept is how many reservations a group keeps, with those that are closed.
-const MaxKept = 16 << 20
-
 // keptReserve is the part of MaxKept that is reserved for accounts with few: an eighth.
 const keptReserve = 8
 

@@ -106,11 +106,13 @@ func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
 // reached another reading, and keeps it where that is lower.
 func (t *Runner) keepTold(l *Ledger, slot int, was, now outbox.Reading) outbox.Reading {
 	counter, f := l.was.FirstCounter+uint32(slot), &l.Version().Features[slot]
-	told := t.S.ToldOf(counter, &l.was.UsualSubscription, f.Accumulate)
+	told := t.S.Told.Of(counter, l.was.Version, l.was.Period, f.Accumulate)
 	all := was.And(told)
 	if was.Percent() > now.Percent() && all.Percent() != told {
 		lock := t.S.WriteLock(l.Sub.Customer)
-		t.SetTold(counter, &l.Sub.UsualSubscription, all.Percent())
+		t.S.Told.Set(book.Told{
+			Counter: counter, Version: l.Sub.Version, Period: l.Sub.Period, Percent: all.Percent(),
+		})
 		lock.Unlock()
 	}
 	return all

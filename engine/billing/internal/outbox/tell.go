@@ -113,7 +113,7 @@ func (t *Teller) TellReached(place book.Place, before, used decimal.Decimal, at 
 	if !WantsLimits(e) || !ReadingOf(f, used).Beyond(was) {
 		return
 	}
-	was = was.And(t.S.ToldOf(place.Counter, &b.UsualSubscription, f.Accumulate))
+	was = was.And(t.S.Told.Of(place.Counter, b.Version, b.Period, f.Accumulate))
 	told := LimitMessages(&b.UsualSubscription, e.Catalog.Load(), f, used, was)
 	for i := range told {
 		told[i].At = at
