@@ -27,7 +27,7 @@ import (
 // Numbers are little endian. The first 36 bytes have a fixed place, so that they are filled in
 // when the frame leaves. The answer is one byte per record, its outcome, each followed by the
 // length of its value plus one as a varint, and the value; length 0 means no value. OutcomeNone
-// says that the record was definitely not proposed.
+// means that the record was definitely not proposed.
 const frameHead = 36
 
 var errFrame = errors.New("cluster: malformed frame")

@@ -14,7 +14,7 @@ type handshaker struct {
 	peerInfo  map[string]greeting // by id: what a member said when it was last reached
 	since     [2]uint64           // log indexes at which this folder joined, as far as is known
 	ended     sync.Once
-	notMember atomic.Pointer[error] // who says that this node is not a member
+	notMember atomic.Pointer[error] // of the node that refuses this one as not a member
 }
 
 // ownInfo is this node's greeting.

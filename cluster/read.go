@@ -291,7 +291,7 @@ type commitHint struct {
 	term      uint64
 }
 
-// newestHint is the leader's newest hint; news says that there is a newer one.
+// newestHint is the leader's newest hint; news signals that there is a newer one.
 type newestHint struct {
 	atomic.Pointer[commitHint]
 	news chan struct{}

@@ -67,7 +67,7 @@ func (r *router) followLeadership(notify <-chan bool) {
 	}
 }
 
-// reign is the time during which raft says that this node leads.
+// reign is the time during which raft reports this node as the leader.
 type reign struct {
 	ctx context.Context
 	end context.CancelFunc

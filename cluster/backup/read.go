@@ -59,7 +59,7 @@ func NewReader(src io.Reader) (*Reader, error) {
 	return r, err
 }
 
-// Manifest is what the backup says that it has.
+// Manifest is the backup's own description of its content.
 func (r *Reader) Manifest() *Manifest { return r.manifest }
 
 // Next returns the next state or segment; it reads and checks the rest of the one before.

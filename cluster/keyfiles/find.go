@@ -10,8 +10,8 @@ import (
 )
 
 // FindKey looks for a key, in the newest file first: of a key that was used again after it had been
-// dropped, the last use counts. An error says that a page could not be read or is damaged; it is of
-// the keys on that page, and others are found.
+// dropped, the last use counts. An error means that a page could not be read or is damaged; it
+// concerns the keys on that page, and others are found.
 func (s *Store) FindKey(key [16]byte) (v idempotency.Verdict, err error) {
 	prefix := binary.BigEndian.Uint64(key[:])
 	for found := (search{key: key, prefix: prefix}); ; {

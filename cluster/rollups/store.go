@@ -249,8 +249,8 @@ func (s *Store) open(r *run) (wal.File, error) {
 	return file, nil
 }
 
-// failed marks a run bad, so that Step makes it again, where an error says that its file is damaged
-// or gone. Any other says only that it cannot be read now.
+// failed marks a run bad, so that Step makes it again, where an error means that its file is
+// damaged or gone. Any other error means only that it cannot be read now.
 func (s *Store) failed(r *run, err error) {
 	for _, bad := range [...]error{ErrDamaged, rollup.ErrBlock, fs.ErrNotExist} {
 		if errors.Is(err, bad) {
