@@ -170,7 +170,7 @@ func (s *state) poolsConsistent() error {
 		case p.Hard && p.Balance().Sign() < 0:
 			return damaged("pool %d: hard, and below zero", row)
 		case p.Overdraft.Sign() > 0 && held != zero:
-			return damaged("pool %d: an overdraft beside live grants", row)
+			return damaged("pool %d: an overdraft with live grants", row)
 		case !p.Archived && next != p.NextExpiry:
 			return damaged("pool %d: grants expire at %d, not %d", row, next, p.NextExpiry)
 		}

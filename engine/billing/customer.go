@@ -123,7 +123,7 @@ func (m *customerReader) CustomerNames(env, row uint32) (n CustomerNames, ok boo
 }
 
 // CustomerRows lists an environment's rows among the scan rows behind one; through is the last that
-// was looked at, and more says that there are others.
+// was looked at, and more reports whether there are others.
 func (m *customerReader) CustomerRows(env, after uint32, scan int) (
 	rows []uint32, through uint32, more bool,
 ) {

@@ -199,8 +199,8 @@ type InvoiceNumber struct {
 }
 
 // InvoiceNumbers lists those of an environment's stored invoices among the scan rows behind one:
-// numbers rise with rows. through is the last row that was looked at, and more says that there are
-// others.
+// numbers rise with rows. through is the last row that was looked at, and more reports whether
+// there are others.
 func (m *customerReader) InvoiceNumbers(env, after uint32, scan int) (
 	list []InvoiceNumber, through uint32, more bool,
 ) {

@@ -283,7 +283,7 @@ func (c *SettleReservation) settle(
 	return engine.OutcomeDone
 }
 
-// tooMuch reports whether an outcome says that there is no room for what goes beyond a hold.
+// tooMuch reports whether an outcome means that there is no room for what goes beyond a hold.
 func tooMuch(o engine.Outcome) bool {
 	switch o {
 	case engine.OutcomeReservationShort, engine.OutcomeBudgetExceeded, engine.OutcomeBudgetFrozen,

@@ -63,8 +63,8 @@ type ReservationItemView struct {
 	HasCost bool            `wire:"7"`
 	Cost    decimal.Decimal `wire:"8" json:"costAmount" if:"HasCost"`
 	// Rule is what decided: limit, pool, budget, or none; it stands in the answer to the request
-	// alone, as do Limit and Remaining, where the feature has a limit: what is left beside this
-	// reservation.
+	// alone, as do Limit and Remaining, where the feature has a limit: what is left in addition
+	// to this reservation.
 	Rule      string          `wire:"9" json:"rule,omitzero" rule:"oneof=limit|pool|budget|none"`
 	HasLimit  bool            `wire:"10"`
 	Limit     decimal.Decimal `wire:"11" json:"limit" if:"HasLimit"`

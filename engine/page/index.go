@@ -78,7 +78,7 @@ func (x *Index) Find(hash uint64, is func(row uint32) bool) uint32 {
 }
 
 // Likely is the row that Find of a hash most likely returns, and its note: the first one under the
-// same 32 bits, confirmed by nobody; 0 when there is none. Of an index with notes.
+// same 32 bits, unconfirmed; 0 when there is none. Of an index with notes.
 func (x *Index) Likely(hash uint64) (row uint32, note uint64) {
 	array := x.subs[hash>>(64-subTableBits)].slots.Load()
 	if array == nil {

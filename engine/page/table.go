@@ -140,7 +140,7 @@ func (t *Table[T]) Append() (row uint32, rec *T) {
 func (t *Table[T]) reach(i uint32) *T {
 	chunks := *t.chunks.Load()
 	for uint32(len(chunks)) <= i>>t.chunkShift {
-		// Appending in place is safe beside readers: they hold a header with the old length.
+		// Appending in place is safe while others read: they hold a header with the old length.
 		chunks = append(chunks, t.newChunk())
 		grown := chunks
 		t.chunks.Store(&grown)

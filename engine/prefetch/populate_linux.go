@@ -20,7 +20,7 @@ func Populate(b []byte) {
 }
 
 // Resident reports whether the last whole page of b is in memory. All of b is then, where it is a
-// large allocation that nobody has written: Go clears memory that it uses again as a whole, and
+// large allocation that is still unwritten: Go clears memory that it uses again as a whole, and
 // leaves memory that it got from the kernel as it is, without pages.
 func Resident(b []byte) bool {
 	end := int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))+uintptr(len(b))) % pageBytes

@@ -143,9 +143,9 @@ const (
 	scheduleRowBytes = 100
 )
 
-// How long what a preflight found is taken for what it would find now, in milliseconds. What says
-// that nothing is in the way lasts; what reports whether something is, or nothing at all, may be
-// mended at any moment.
+// How long what a preflight found is taken for what it would find now, in milliseconds. A finding
+// that nothing is in the way lasts; an obstacle, or what kept the preflight from an answer, may be
+// gone at any moment.
 const (
 	PreflightLifeMS  = hourMS
 	PreflightDoubtMS = minuteMS / 2

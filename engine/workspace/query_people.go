@@ -25,8 +25,8 @@ type OwnedView struct {
 	ClaimedAt int64    `json:"claimedAt" as:"time"`
 }
 
-// Owned lists the workspaces that a person owns, those that became theirs last first; more says
-// that there are others behind.
+// Owned lists the workspaces that a person owns, those that became theirs last first; more
+// reports whether there are others behind.
 func (m *Machine) Owned(row uint32, p Page) (views []OwnedView, more bool) {
 	s := m.read()
 	defer s.mu.RUnlock()
@@ -153,8 +153,8 @@ type ActView struct {
 	Email  string
 }
 
-// Acts lists what was done for a workspace's owner, also to one that was removed; more says
-// that there are others behind.
+// Acts lists what was done for a workspace's owner, also to one that was removed; more
+// reports whether there are others behind.
 func (m *Machine) Acts(number uint32, p Page) (views []ActView, more bool) {
 	s := m.read()
 	defer s.mu.RUnlock()

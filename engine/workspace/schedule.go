@@ -174,8 +174,8 @@ func (x *runner) scheduleDue(t *machine.Turn, row uint32) {
 	x.try(t, row, fresh)
 }
 
-// try starts the run of a schedule's instant, where it can begin now. May wait says that it may be
-// asked first what the flow's verification answers.
+// try starts the run of a schedule's instant, where it can begin now. mayWait means that the run
+// may wait until it is known what the flow's verification answers.
 func (x *runner) try(t *machine.Turn, row uint32, mayWait bool) {
 	s := x.schedules.Write(row)
 	w, f, v := *x.workspaces.Read(s.Workspace), x.flows.Read(s.Flow), x.flowView(s.Flow)

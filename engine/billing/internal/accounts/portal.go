@@ -18,8 +18,8 @@ type Portal struct {
 	Logo      []byte `wire:"3"`
 }
 
-// LinksEnd says that the links of a customer, or of all where it is 0, that were made up to the
-// millisecond after an instant of log time are not valid any more.
+// LinksEnd ends the links of a customer, or of all customers where it is 0, that were made up to
+// the millisecond after an instant of log time.
 type LinksEnd struct {
 	Customer uint32 `wire:"1"`
 	At       int64  `wire:"2"`

@@ -147,8 +147,8 @@ func (f *Forest) tally(node uint32, c *Charge) {
 	f.FreeTally = row
 }
 
-// Holdable reports whether a node can hold charges beside what it holds: the sums are in the range
-// of numbers.
+// Holdable reports whether a node can hold charges in addition to what it holds: the sums are in
+// the range of numbers.
 func (f *Forest) Holdable(node uint32, charges []Charge) bool {
 	for i := range charges {
 		sum := Charge{Feature: charges[i].Feature, Currency: charges[i].Currency}
