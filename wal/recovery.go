@@ -140,12 +140,12 @@ func (r *recovery) readAll(f File) (b []byte, err error) {
 	return b, err
 }
 
-// joins says why the newest loaded segment does not continue the one before it, "" if it does.
+// joins reports why the newest loaded segment does not continue the one before it, "" if it does.
 func joins(m manifest, segments []*segment, seq uint64) string {
 	n := len(segments)
 	s := segments[n-1]
 	if s.seq != seq {
-		return fmt.Sprintf("the file says that it is segment %d", s.seq)
+		return fmt.Sprintf("the header names segment %d", s.seq)
 	}
 	if n == 1 {
 		first := m.firstIndex
