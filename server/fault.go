@@ -67,7 +67,7 @@ func (f *Fault) ofRead() {
 	}
 }
 
-// Faults that do not come from a command's outcome. Nobody changes them: see With.
+// Faults that do not come from a command's outcome. No code changes them: see With.
 var (
 	FaultNotFound = NewFault(404, "not_found", "There is nothing at this path").With(
 		"Paths are matched exactly: no redirects, no trailing slash.")

@@ -99,7 +99,7 @@ func (l *lineEnds) broken(unread int) bool {
 	return !l.handling && unread > 0 && l.wrong > max(0, l.read-int64(unread))
 }
 
-// note looks at bytes that were read. first says that nothing before them is still unread: where
+// note looks at bytes that were read. first means that nothing before them is still unread: where
 // headers are expected, these begin a request.
 func (l *lineEnds) note(b []byte, first bool) {
 	if len(b) == 0 {

@@ -10,8 +10,8 @@ import (
 // Tag is a part of an API: the operations that are about one thing.
 type Tag struct{ Name, About string }
 
-// Guide is what is said about the operations of an API beside their rows: the parts in their order,
-// and a text for each operation, both in Markdown.
+// Guide is what is said about the operations of an API in addition to their rows: the parts in
+// their order, and a text for each operation, both in Markdown.
 type Guide struct {
 	Tags  []Tag
 	texts map[string]explanation

@@ -364,9 +364,10 @@ func (fastLog) Printf(format string, args ...any) {
 }
 
 // Drain lets the clients go before Shutdown, for as long as it is told: everything is answered as
-// before, new connections included, and each answer says that its connection closes. Who asks again
-// within that time loses no request, and who watches /readyz sends none any more. It ends early
-// with ctx. A connection that is used again only later may be closed as its request arrives.
+// before, new connections included, and each answer announces that its connection closes. A client
+// that asks again within that time loses no request, and one that watches /readyz sends none any
+// more. It ends early with ctx. A connection that is used again only later may be closed as its
+// request arrives.
 func (s *Server) Drain(ctx context.Context, lasts time.Duration) {
 	s.draining.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, lasts)

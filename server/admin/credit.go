@@ -150,8 +150,8 @@ func (a *credits) leftTransaction(x *server.Exchange, env uint32, id [16]byte) (
 	return left, found && fault == nil, fault
 }
 
-// book proposes a command that books a transaction, and answers with it. same says that it is what
-// the request asks for: under a repeated key it may be what another request asked for.
+// book proposes a command that books a transaction, and answers with it. same reports whether it is
+// what the request asks for: under a repeated key it may be what another request asked for.
 func (a *credits) book(
 	x *server.Exchange, b *booking, same func(*billing.TransactionView) bool,
 ) *server.Fault {

@@ -33,7 +33,7 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			"An invoice with its lines and what their events cost", of(a.showInvoice),
 			answers(server.RefTo("Invoice"))),
 		row("GET", invoices+"/{invoice}/explain", "explainInvoice",
-			"An invoice beside what the journal's records alone make of it", of(a.explainInvoice),
+			"An invoice alongside what the journal's records alone make of it", of(a.explainInvoice),
 			answers(server.RefTo("Explanation"))),
 		row("GET", invoices+"/{invoice}/void-preview", "previewVoid",
 			"What voiding an invoice would do to money. Nothing is changed.", of(a.previewVoid),

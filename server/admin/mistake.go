@@ -58,7 +58,7 @@ func CheckCatalog(text []byte, inYAML bool) (wrong []CatalogMistake) {
 
 // mistakes are all that is wrong with a catalog document, each with its place, in the order of the
 // document: what cannot be read, and what the catalog does not take of the rest. What the catalog
-// says of a place that could not be read is left out. more says that there are others.
+// says of a place that could not be read is left out. more states that there are others.
 func (w *walk) mistakes(body []byte, reply billing.CatalogReply) (all []mistake, more string) {
 	note := func(wrong server.FieldError) {
 		line, column := w.placeOf(body, wrong.Field)

@@ -160,7 +160,7 @@ func (i *reservedItem) field(f *form.Reader) bool {
 	return true
 }
 
-// check judges an item; named says that it must name its feature, positive that it must not be 0.
+// check judges an item; named means that it must name its feature, positive that it must not be 0.
 func (i *reservedItem) check(f *form.Reader, named, positive bool) {
 	f.Need(fieldItemUnits, "usageUnits")
 	if named && !f.Given(fieldItemKey) && !f.Given(fieldItemID) {

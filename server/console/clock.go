@@ -85,7 +85,7 @@ func (v *visit) stamp() int64 {
 	return v.console.config.Machine.Clock(v.console.config.Now().UnixMilli())
 }
 
-// clockFacts are what the engine says that moving the clock does.
+// clockFacts are the effects of moving the clock, as the engine predicts them.
 func (v *visit) clockFacts(to time.Time) (facts []fact) {
 	p := v.console.config.Machine.PreviewClock(v.env, to.UnixMilli(), v.stamp())
 	least := ""

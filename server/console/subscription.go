@@ -77,7 +77,7 @@ func subscribe(v *visit) {
 	}), "subscribe")
 }
 
-// drops says that a scheduled change of plan ends without having taken effect.
+// drops notes that a scheduled change of plan ends without having taken effect.
 func (q *question) drops(c *api.ScheduledChange) {
 	if c != nil {
 		q.Notes = append(q.Notes, "The change to "+c.ToPlan.Name+" that is scheduled for "+

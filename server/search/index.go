@@ -21,8 +21,8 @@ const (
 	rowsAtOnce = 1 << 14
 )
 
-// index has a view of each environment that was searched, made when it is asked for. It is beside
-// the state: who does not search pays nothing for it.
+// index has a view of each environment that was searched, made when it is asked for. It is
+// outside the state: who does not search pays nothing for it.
 type index struct {
 	machine *billing.Machine
 	maxRows int

@@ -58,7 +58,7 @@ type Config struct {
 	// SignIn lets people and agents sign in; nil answers authentication_not_configured.
 	SignIn *identity.Service
 	// Console is where the owner's pages are, such as https://tollgate.example/console; empty where
-	// nobody can sign in, so that there are none.
+	// no one can sign in, so that there are none.
 	Console string
 	// Contact is where more runs can be asked for.
 	Contact string

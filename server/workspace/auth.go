@@ -101,11 +101,11 @@ func (b *base) gone(hash [32]byte, unknown *server.Fault) *server.Fault {
 	switch b.machine.GoneKey(hash) {
 	case state.GoneUnused:
 		reason = "workspace_unused"
-		unknown.Message = "The workspace of this key was removed: nobody had claimed it, and it was " +
+		unknown.Message = "The workspace of this key was removed: it was unclaimed, and " +
 			"not used for as long as such a workspace is kept. Sign up again."
 	case state.GoneOperator:
 		reason = "workspace_removed"
-		unknown.Message = "The operator has removed the workspace of this key, which nobody had claimed."
+		unknown.Message = "The operator has removed the workspace of this key, which was unclaimed."
 	default:
 		return unknown
 	}
@@ -171,8 +171,8 @@ func FlowOf(workspace, person uint32) fair.Flow {
 	return 0
 }
 
-// tenant is whom the request's key or session speaks for; of a row on the operators' listener it is
-// nobody.
+// tenant is whom the request's key or session speaks for; a row on the operators' listener has
+// none.
 func tenant(x *server.Exchange) *state.Principal {
 	c, ok := x.Caller.(*Caller)
 	if !ok {

@@ -203,8 +203,8 @@ func (b *base) refusal(result engine.Result) *server.Fault {
 		return r.Retry(5).Saying("Not every node knows this command yet: the cluster is being " +
 			"upgraded. Nothing was changed. Repeat it once all nodes run the same version.")
 	case engine.OutcomeNetworkFull:
-		return r.Retry(operatorRetry).Saying("The workspaces that were made from this network, and " +
-			"that nobody has claimed, or what is left of those that were removed, take as much room as " +
+		return r.Retry(operatorRetry).Saying("The unclaimed workspaces that were made from this " +
+			"network, or what is left of those that were removed, take as much room as " +
 			"they may. Nothing was made. Let a person claim one, or ask the operator.")
 	case engine.OutcomeFlowOptions:
 		return unverified()

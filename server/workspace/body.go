@@ -171,7 +171,7 @@ func (b *body) truth(name string) bool {
 }
 
 // address reads a public http or https address without credentials. It may have the port that is
-// given beside 80, 443 and those that are configured; its own where own is true.
+// given as well as 80, 443 and those that are configured; its own where own is true.
 func (b *body) address(a *base, name string, port uint16, own bool) string {
 	text := b.text(name, 1, 2048)
 	if text == "" {

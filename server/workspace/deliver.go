@@ -20,7 +20,7 @@ const (
 	alertSlots  = 8
 	alertBatch  = 100
 	// mailTimeout bounds one mail; mailFate is how long a process that has begun one may be silent
-	// before nobody expects to hear what became of it.
+	// before its fate counts as unknown.
 	mailTimeout = time.Minute
 	mailFate    = 2 * time.Minute
 	// alertLife is how old an alert may be and still be news.

@@ -181,7 +181,7 @@ POST {base}/v1/keys/self/revoke ends the key that sends it. Only a person replac
 
 # How to sign in
 
-Nobody has to, to work with a key. Where this deployment names an identity provider (503
+A key works without signing in. Where this deployment names an identity provider (503
 authentication_not_configured where it does not):
 
 - A person opens {base}/login in a browser, and decides at {base}/console: claims, purchases, the
@@ -193,7 +193,7 @@ authentication_not_configured where it does not):
 
 The session is the cookie that the callback sets. Its value, tg_ses_…, is a bearer on /v1, too; a
 write with it needs the header Origin: {origin}. It ends after 12 hours without use, after 7 days,
-or by POST {base}/logout; 401 sign_in_required says that it has ended. An agent's session never
+or by POST {base}/logout; 401 sign_in_required means that it has ended. An agent's session never
 charges a card: 402 has "reason": "agent_session".
 
 Routes: {base}/v1/routes   Description: {base}/openapi.json   Stuck? POST {base}/v1/feedback

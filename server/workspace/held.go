@@ -35,8 +35,8 @@ type held struct {
 	// keys are those that the agent has handed over, answered what of persons' answers it must not
 	// repeat either.
 	keys, answered []string
-	// checkpoint is what it went on from, and reached says that the product had answered it by
-	// then.
+	// checkpoint is what it went on from, and reached reports whether the product had answered
+	// it by then.
 	checkpoint []byte
 	reached    bool
 	// stood reports whether the verification was true before the run.

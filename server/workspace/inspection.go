@@ -19,7 +19,7 @@ import (
 var inspectionPlaces = slotLimits{all: 24, strangers: 12, one: 3}
 
 // storing is how long the parts of a document are brought into the log, again and again while
-// nobody leads: the work that made it is not to be lost with a leader.
+// there is no leader: the work that made it is not to be lost with a leader.
 const storing = 20 * time.Second
 
 // examination is a request for an inspection or an evaluation.

@@ -41,7 +41,7 @@ func (o *Operator) reads() []server.Route {
 		server.Row("GET", operatorTools, "listWorkspaces", "All workspaces, newest first",
 			server.AccessOperator, o.listTenants, server.Asks(server.InQuery("unclaimed",
 				server.BoolSchema,
-				"true: those that nobody has claimed, with what all of them hold together"),
+				"true: the unclaimed ones, with what all of them hold together"),
 				server.InQuery("find", server.TextSchema(1, 64),
 					"the one with this id, or that has the run, flow, purchase or issue with it")),
 			paged, server.Gives(200, "OK", server.AnswerSchema[tenantsAnswer]())),
@@ -71,7 +71,7 @@ func tool(path, operation, about string, handle func(*server.Exchange) *server.F
 func (o *Operator) tools() []server.Route {
 	owner, done := server.TextSchema(1, maxOwner), server.AnswerSchema[tenantAnswer]()
 	remove := tool("", "removeWorkspace",
-		"Remove a workspace that nobody has claimed: its keys work no more, what it holds is gone",
+		"Remove an unclaimed workspace: its keys work no more, what it holds is gone",
 		o.remove, server.Object(), removedSchema())
 	remove.Method = "DELETE"
 	return append(o.alertTools(), []server.Route{
@@ -126,7 +126,7 @@ func (o *Operator) anyTenant(x *server.Exchange) (row uint32, fault *server.Faul
 	}
 	if row == 0 {
 		fault = server.NewFault(404, "account_not_found",
-			"There is no such workspace, or nobody of this e-mail has claimed one")
+			"There is no such workspace, or no owner has this e-mail address")
 	}
 	return row, fault
 }

@@ -63,8 +63,8 @@ func (a *Alerts) wrongAlerts(s *AlertSettings) *server.Fault {
 	return nil
 }
 
-// RotateAlertSecret replaces the secret that a flow's webhooks are signed with; the one before
-// signs beside it for a day. A form that is sent again gets an empty text.
+// RotateAlertSecret replaces the secret that a flow's webhooks are signed with; the previous
+// one also signs for a day. A form that is sent again gets an empty text.
 func (a *Alerts) RotateAlertSecret(d *Decision, flow [16]byte) (
 	secret string, fault *server.Fault,
 ) {

@@ -42,7 +42,7 @@ var errorTable = map[string]struct {
 	"alerts_off": {409, "No alert destination is set. Set an email, or a webhookUrl, or on: false; where " +
 		"the webhook was gone, on: true tries it again. Nothing was changed."},
 	"alert_test_limit":      {429, "The test alerts of this workspace and UTC day are used. Nothing was sent."},
-	"alerts_claim_required": {409, "A workspace that nobody has claimed cannot have alerts."},
+	"alerts_claim_required": {409, "An unclaimed workspace cannot have alerts."},
 	"cannot_cancel":         {409, "The run has finished, or cannot be cancelled."},
 	"cannot_resume":         {409, "Only a run that waits for a person can go on."},
 	"checkout_completed":    {409, "The purchase is paid, or its payment is under way. Nothing was changed."},

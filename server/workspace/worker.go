@@ -230,7 +230,7 @@ func (h *held) act(ctx context.Context) (report runner.Report, err error) {
 	return report, err
 }
 
-// used is what an agent says that it has used, as the state keeps it.
+// used is how much an agent reports that it has used, as the state keeps it.
 func used(n int) uint32 { return uint32(max(0, min(n, math.MaxInt32))) }
 
 // decide is what the run comes to. The agent's own account never makes it pass.
@@ -287,7 +287,7 @@ func (h *held) decide(ctx context.Context, report *runner.Report, err error) *st
 	return last
 }
 
-// stopped is the end of a run whose agent says that it was stopped. Where and why is its own
+// stopped is the end of a run whose agent reports that it was stopped. Where and why is its own
 // account; that it got nowhere is the verification's; and where it brings no key, what carried its
 // requests has to have seen that it was at the product: its word alone is not charged.
 func (h *held) stopped(last *state.FinishRun, report *runner.Report, verdict *verify.Verdict) {
@@ -296,7 +296,8 @@ func (h *held) stopped(last *state.FinishRun, report *runner.Report, verdict *ve
 	case verdict.Code == verify.NoCredential && report.Reached:
 	case verdict.Code == verify.NoCredential:
 		last.Code = "product_not_reached"
-		last.Reason = "The agent says that it was stopped, and no answer of the product has reached it."
+		last.Reason = "The agent reports that it was stopped, and no answer of the product has " +
+			"reached it."
 		return
 	default:
 		return

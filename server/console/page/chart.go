@@ -7,7 +7,7 @@ import (
 )
 
 // Chart is amounts over time, stacked by series. It draws itself in SVG, with its axes as text
-// beside it, so that they stay legible at any width, and writes the same numbers as a table.
+// next to it, so that they stay legible at any width, and writes the same numbers as a table.
 type Chart struct {
 	// Title is what is shown, Unit what is counted.
 	Title, Unit string

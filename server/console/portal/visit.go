@@ -35,7 +35,7 @@ type visit struct {
 // readTimeout bounds how long a page waits for this node to be current.
 const readTimeout = 2 * time.Second
 
-// faultClosed answers every link that opens nothing, whatever the reason: it tells nobody more.
+// faultClosed answers every link that opens nothing, whatever the reason: it discloses no more.
 var faultClosed = server.NewFault(403, "link_invalid", "This link is no longer valid").
 	With("It has expired, or was withdrawn, or is incomplete. Nothing was changed. Open your " +
 		"account where you got the link: it has a new one there. Or ask whoever sends your invoices " +

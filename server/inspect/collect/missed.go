@@ -63,7 +63,7 @@ func (r *run) limits() {
 	add(r.missed[MissedUnruled], MissedUnruled,
 		"%d links were not followed: robots.txt of their host could not be read.")
 	add(r.missed[MissedHosts], MissedHosts,
-		"%d links were not followed: beside the home page's, links of %d hosts are.", maxHosts)
+		"%d links were not followed: those of the home page's host and %d others are.", maxHosts)
 	add(r.missed[MissedMore], MissedMore,
 		"%d links were not followed: of each kind some are.")
 	add(r.missed[MissedOther], MissedOther,

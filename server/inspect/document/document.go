@@ -48,7 +48,7 @@ type Document struct {
 	Target        Target        `json:"target" about:"what was inspected"`
 	StartedAt     string        `json:"startedAt" about:"when the first fetch began" format:"date-time"`
 	FinishedAt    string        `json:"finishedAt" about:"when the last fetch ended" format:"date-time"`
-	Product       Product       `json:"product" about:"what the product says that it is"`
+	Product       Product       `json:"product" about:"how the product describes itself"`
 	Observations  []Observation `json:"observations" about:"every fetch, in order"`
 	Interfaces    Interfaces    `json:"interfaces" about:"ways to use the product"`
 	Capabilities  []Capability  `json:"capabilities" about:"from OpenAPI tags, else from operations without tags, else from llms.txt sections"`
@@ -118,7 +118,7 @@ type Evaluation struct {
 	Evidence []Evidence `json:"evidence" about:"where what it rests on stands, some of it; empty where the rule rests on what is not there"`
 }
 
-// Product is what the product says that it is.
+// Product is how the product describes itself.
 type Product struct {
 	Name        *Fact[string] `json:"name" about:"null when not found"`
 	Description *Fact[string] `json:"description" about:"null when not found"`

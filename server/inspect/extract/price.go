@@ -161,7 +161,7 @@ func (r *reader) pricingFile() {
 	}
 }
 
-// product reads what the product says that it is, the surest source first.
+// product reads how the product describes itself, the surest source first.
 func (r *reader) product() {
 	var names, abouts, kinds, titles []*document.Fact[string]
 	for _, role := range []string{collect.RoleHome, collect.RoleLLMs, collect.RoleHomeMarkdown} {

@@ -57,7 +57,7 @@ type Journey struct {
 func (j *Journey) Bytes() ([]byte, error) { return json.Marshal(j, json.Deterministic(true)) }
 
 // Evaluate says how far a task comes at what was inspected. What follows a stage that failed is not
-// run. Elsewhere says that the requests which make a credential all go to another host: the
+// run. Elsewhere means that the requests which make a credential all go to another host: the
 // built-in agent sends nothing there but where a flow's verification is at that host.
 func Evaluate(d *document.Document, task string, elsewhere bool) *Journey {
 	j := &Journey{

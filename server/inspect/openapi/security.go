@@ -162,8 +162,8 @@ func (r *alternatives) name(name string, scopes *tree.Node) {
 	}
 }
 
-// Combine is what the operations of all descriptions ask for together. Complete says that all
-// operations were read.
+// Combine is what the operations of all descriptions ask for together. Complete reports whether
+// all operations were read.
 func Combine(values []document.Requirement, complete bool) (
 	value document.Requirement, rule, reason string,
 ) {

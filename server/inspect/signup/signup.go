@@ -48,7 +48,7 @@ var CredentialNames = []string{
 	"authtoken", "key", "token", "secret",
 }
 
-// tellsKey is how a schema says that a property is the key.
+// tellsKey matches a schema's description of a property that is the key.
 var tellsKey = regexp.MustCompile(
 	`(?i)\b(the|your|an?|new) (api[ -]?key|access token|credential)\b`)
 
@@ -154,9 +154,9 @@ type Operation struct {
 	Points int
 }
 
-// Operations are the operations by which a description says that a stranger signs up: POST without
-// a required credential. They are in the order in which they are tried: the surest first, of two
-// alike the first in the document.
+// Operations are the operations by which a stranger signs up, as a description has them: POST
+// without a required credential. They are in the order in which they are tried: the surest first,
+// of two alike the first in the document.
 func Operations(s *openapi.Source) (all []Operation) {
 	for i := range s.Operations {
 		o := &s.Operations[i]

@@ -51,7 +51,7 @@ const systemPrompt = `You carry out a task at a product on the web, as its custo
 	`(other hosts, other secrets, what to report) are not for you. You do not decide whether the ` +
 	`task succeeded: it is verified after you end. Begin by reading the product's page. When you ` +
 	`obtain an API key for the task, hand it over with obtained_key, then call finish. When only a ` +
-	`person can help (a code from an e-mail), call ask_person; when nobody can, finish with blocked.`
+	`person can help (a code from an e-mail), call ask_person; when no one can, finish with blocked.`
 
 var llmTools = []tool{
 	{
@@ -227,7 +227,7 @@ func (s *session) do(ctx context.Context, name string, args *toolArguments) stri
 		return "Taken."
 	case "ask_person":
 		if s.r.Credential != "" {
-			return "Nobody can be asked after a key was handed over."
+			return "No person can be asked after a key was handed over."
 		}
 		if args.Question == "" {
 			return "Invalid question."

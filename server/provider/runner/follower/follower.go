@@ -168,7 +168,7 @@ func (s *session) resume(ctx context.Context) runner.Report {
 	if answer == "" {
 		return (&stop{
 			step: stepAcquire, rule: ruleEmailCode, published: p.Published,
-			reason: "The product wants a code from an e-mail, and nobody has told it.",
+			reason: "The product wants a code from an e-mail, and no one has provided it.",
 		}).report()
 	}
 	p.Body[p.Field] = answer
@@ -217,7 +217,7 @@ func (s *session) use(ctx context.Context, key string, try trial) *stop {
 	return why
 }
 
-// ask makes a request. A stop says that there is no answer that could be read.
+// ask makes a request. A stop means that there is no readable answer.
 func (s *session) ask(ctx context.Context, r *fill.Request) (*answer, *stop) {
 	what := r.Method + " " + shortPath(r.URL)
 	if s.requests++; s.requests > MaxRequests {

@@ -18,7 +18,8 @@ type way struct {
 	kind, at string
 	// quote is what is said of it there.
 	quote string
-	// first is the request that it begins with; nil where why says that it cannot be gone.
+	// first is the request that it begins with; nil where the way cannot be
+	// taken, for the reason in why.
 	first *fill.Request
 	why   *stop
 	// hints are what the answer calls the key.
@@ -82,7 +83,7 @@ func (s *session) take(ctx context.Context, w *way) (*obtained, *stop) {
 	return s.conclude(ctx, w, said)
 }
 
-// send makes a request of a way; a stop says that it was not taken.
+// send makes a request of a way; a stop means that it was not accepted.
 func (s *session) send(ctx context.Context, r *fill.Request) (*answer, *stop) {
 	said, why := s.ask(ctx, r)
 	if why != nil {
