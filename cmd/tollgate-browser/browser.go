@@ -55,7 +55,7 @@ func findBrowser() (string, error) {
 
 // switches are Chromium's, in addition to those that chromedp sets: everything goes to the proxy or
 // nowhere. Chromium leaves loopback out of a proxy by itself, looks names up that a page only
-// mentions, and speaks with peers (WebRTC) and with QUIC beside it.
+// mentions, and bypasses the proxy for peers (WebRTC) and QUIC.
 func switches(proxy *url.URL) []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
 		chromedp.ProxyServer("http://" + proxy.Host),
@@ -96,8 +96,8 @@ func openBrowser(ctx context.Context, proxy string) (*browser, error) {
 	return b, nil
 }
 
-// start opens the tab. The proxy's password is given when the browser is asked for it, and to
-// nobody else.
+// start opens the tab. The browser gives the proxy's password when the proxy asks for it, and
+// to no other host.
 func (b *browser) start(way *url.URL) error {
 	if err := chromedp.Do(b.ctx); err != nil {
 		return err
@@ -160,8 +160,8 @@ func (b *browser) hear(user *url.Userinfo) func(any) {
 	}
 }
 
-// tell answers an event: beside it, for events are told one after the other. What is gone by then
-// needs no answer.
+// tell answers an event in a goroutine of its own, since events are told one after the other. What
+// is gone by then needs no answer.
 func (b *browser) tell(do func(context.Context, *chromedp.Target) error) {
 	go func() {
 		if err := chromedp.Do(b.ctx, chromedp.Func(do)); err != nil {

@@ -229,7 +229,7 @@ func (w *walk) goOn() (*seen, error) {
 		return nil, acquiring("checkpoint_foreign", "The checkpoint is none of this agent's.")
 	case answer == "":
 		return nil, acquiring("email_code",
-			"The product wants a code from an e-mail, and nobody has told it.")
+			"The product wants a code from an e-mail, and no one has provided it.")
 	}
 	event("opens %s again", pathOf(p.URL))
 	if err = w.b.keep(p.URL, p.Cookies); err != nil {

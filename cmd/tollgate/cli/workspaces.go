@@ -24,7 +24,7 @@ type workspacesCommand struct {
 	Unpause call[workspaceFlags, tenant]    `cmd:"" call:"POST /workspaces/{Workspace}/billing/pause" with:"paused=false" help:"Let the saved card pay again, within the cap."`
 	Credits call[workspacesCredits, tenant] `cmd:"" call:"POST /workspaces/{Workspace}/credits" help:"Grant credits."`
 	Alerts  alertsCommand                   `cmd:"" help:"Set a flow's alerts for the owner, send a test, replace the signing secret."`
-	Remove  call[workspaceFlags, removed]   `cmd:"" call:"DELETE /workspaces/{Workspace}" help:"Remove a workspace that nobody has claimed."`
+	Remove  call[workspaceFlags, removed]   `cmd:"" call:"DELETE /workspaces/{Workspace}" help:"Remove an unclaimed workspace."`
 }
 
 // tenant is a workspace as the operations listener shows it.
@@ -81,7 +81,7 @@ type workspacesList struct {
 	AdminFlags  `embed:""`
 	OutputFlags `embed:""`
 	Find        string `query:"find,omitempty" help:"The one with this id, or that has the run, flow, purchase or issue with it."`
-	Unclaimed   bool   `query:"unclaimed,omitempty" help:"Those that nobody has claimed, with where they come from and what they hold."`
+	Unclaimed   bool   `query:"unclaimed,omitempty" help:"The unclaimed ones, with where they come from and what they hold."`
 	Limit       int    `query:"limit" default:"100" help:"How many, at most 100."`
 	Cursor      string `query:"cursor,omitempty" help:"Cursor printed by the previous page."`
 }
@@ -161,7 +161,7 @@ type purchaseFlags struct {
 
 type workspacesApprove struct {
 	purchaseFlags `embed:""`
-	Owner         string `json:"owner,omitempty" help:"The owner's e-mail address, for a workspace that nobody has claimed."`
+	Owner         string `json:"owner,omitempty" help:"The owner's e-mail address, for an unclaimed workspace."`
 }
 
 type workspacesCap struct {

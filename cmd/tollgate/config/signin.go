@@ -51,7 +51,7 @@ const (
 
 // Operator is somebody who may use the operators' pages.
 type Operator struct {
-	// Issuer is who says that Email is theirs; empty is that of Persons.
+	// Issuer is the provider that vouches for Email; empty is that of Persons.
 	Issuer string `yaml:"issuer"`
 	Email  string `yaml:"email"`
 	// On is cluster, or account: and an account's name, as its addresses have it. May is view or

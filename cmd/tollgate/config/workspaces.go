@@ -160,7 +160,7 @@ func (w *Workspaces) validate(complain complainer) {
 	complain.within("workspaces.freeRunsPerDay", w.FreeRunsPerDay, 0, maxCount)
 	if w.UnclaimedDays != 0 && (w.UnclaimedDays < 8 || w.UnclaimedDays > 3650) {
 		complain("workspaces.unclaimedDays: %d: want 8 to 3650, since a purchase waits 7 days for its "+
-			"owner, or 0 to keep what nobody claims forever", w.UnclaimedDays)
+			"owner, or 0 to keep unclaimed workspaces forever", w.UnclaimedDays)
 	}
 	switch {
 	case w.EmptyHours < 1 || w.EmptyHours > 8760:

@@ -172,7 +172,7 @@ func watch(ctx context.Context, folder string, nodes []*nodeProcess) {
 	}
 }
 
-// waitReady waits until the node at an operations address says that it can serve.
+// waitReady waits until the node at an operations address reports that it can serve.
 func waitReady(ctx context.Context, ops string, nodes []*nodeProcess) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

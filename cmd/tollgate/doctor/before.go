@@ -61,7 +61,7 @@ func Before(file string, now time.Time) Report {
 	}
 	c.memory(Memory{LimitBytes: settings.MemoryBytes(), MachineBytes: config.MachineMemory()})
 	if ClockUnsynchronised() {
-		c.warn("clock", "the kernel knows of nobody who keeps this machine's clock right",
+		c.warn("clock", "the kernel reports that no program synchronizes this machine's clock",
 			"run chrony or another NTP client: OPERATIONS.md, Clocks")
 	}
 	return NewReport(c.list)

@@ -5,8 +5,8 @@ import "golang.org/x/sys/unix"
 // staUnsync is STA_UNSYNC of adjtimex(2).
 const staUnsync = 0x40
 
-// ClockUnsynchronised reports whether the kernel says that no program synchronizes the machine's
-// clock; false where the kernel cannot be asked.
+// ClockUnsynchronised reports whether, as far as the kernel knows, no program synchronizes the
+// machine's clock; false where the kernel cannot be asked.
 func ClockUnsynchronised() bool {
 	var t unix.Timex
 	_, err := unix.Adjtimex(&t)

@@ -2,6 +2,6 @@
 
 package doctor
 
-// ClockUnsynchronised reports whether the kernel says that no program synchronizes the machine's
-// clock; false where the kernel cannot be asked.
+// ClockUnsynchronised reports whether, as far as the kernel knows, no program synchronizes the
+// machine's clock; false where the kernel cannot be asked.
 func ClockUnsynchronised() bool { return false }

@@ -144,7 +144,7 @@ func (c *chart) clock(w Witness) {
 	case off > warnClock:
 		c.warn("clock", says, do)
 	case w.Vitals != nil && w.Vitals.ClockUnsynchronised:
-		c.warn("clock", says+"; but its kernel knows of nobody who keeps it right", do)
+		c.warn("clock", says+"; but its kernel reports that no program synchronizes it", do)
 	default:
 		c.ok("clock", "%s", says)
 	}
@@ -242,12 +242,12 @@ func (c *chart) groups(all []Witness) {
 			if leaders[g.Name] == nil {
 				leaders[g.Name] = map[string]bool{}
 			}
-			leaders[g.Name][cmp.Or(g.Leader, "nobody")] = true
+			leaders[g.Name][cmp.Or(g.Leader, "no leader")] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(leaders)) {
 		who := slices.Sorted(maps.Keys(leaders[name]))
-		if len(who) == 1 && who[0] != "nobody" {
+		if len(who) == 1 && who[0] != "no leader" {
 			c.ok("leader of "+name, "%s", who[0])
 			continue
 		}

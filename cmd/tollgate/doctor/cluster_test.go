@@ -144,7 +144,7 @@ var worsening = []worse{
 	}, []string{"warn cluster majority: 4 voters, of which 3 are ready; 3 decide"}},
 	{
 		"no leader is agreed on", func(all []doctor.Witness) { all[1].Status.Groups[1].Leader = "" },
-		[]string{"fail cluster leader of workspace: nobody, node2"},
+		[]string{"fail cluster leader of workspace: no leader, node2"},
 	},
 	{
 		"a clock is off", func(all []doctor.Witness) { all[2].Status.ClockAheadMS = -1500 },
@@ -156,7 +156,7 @@ var worsening = []worse{
 	},
 	{
 		"a clock is nobody's", third(func(v *doctor.Vitals) { v.ClockUnsynchronised = true }),
-		[]string{"warn node3 clock: nobody who keeps it right"},
+		[]string{"warn node3 clock: no program synchronizes it"},
 	},
 	{
 		"a member lags", func(all []doctor.Witness) { all[2].Status.Groups[0].AppliedIndex = 4_000 },

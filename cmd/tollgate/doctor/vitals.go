@@ -10,8 +10,8 @@ type Vitals struct {
 	EntryFormat uint32 `json:"entryFormat"`
 	// StartedAt is when the process began.
 	StartedAt time.Time `json:"startedAt"`
-	// ClockUnsynchronised reports whether the kernel says that no program synchronizes the machine's
-	// clock.
+	// ClockUnsynchronised reports whether, as far as the kernel knows, no program synchronizes the
+	// machine's clock.
 	ClockUnsynchronised bool          `json:"clockUnsynchronised"`
 	OpenFiles           OpenFiles     `json:"openFiles"`
 	Disk                Disk          `json:"disk"`
@@ -82,7 +82,7 @@ type Certificate struct {
 
 // Backups are the scheduled ones, as far as this node knows.
 type Backups struct {
-	// Folder is "" where none are made. Makes says that it is for this node to make them.
+	// Folder is "" where none are made. Makes reports whether this node is to make them.
 	Folder       string `json:"folder"`
 	Makes        bool   `json:"makes"`
 	EverySeconds int64  `json:"everySeconds"`

@@ -130,7 +130,7 @@ func describeBackup(out io.Writer, word string, m *backup.Manifest) error {
 	text := fmt.Sprintf("%s: %s of %s, made by %s.", word,
 		cli.Size(int64(m.Bytes())), m.Time().Format(time.RFC3339), m.Node)
 	if m.Stale {
-		text += " Nobody was asked whether it is current."
+		text += " No node was asked whether it is current."
 	}
 	for _, g := range m.Groups {
 		text += fmt.Sprintf("\n  %s: log index %d (term %d), %d journal segments, state of %s",

@@ -30,7 +30,7 @@ type DoctorCommand struct {
 
 // Help says what the exit code says.
 func (c *DoctorCommand) Help() string {
-	return "Asks every member of the cluster, wherever one of them says that it is. It changes " +
+	return "Asks every member of the cluster, at the address that one of them reports. It changes " +
 		"nothing. Each thing that was looked at is ok, warn or fail; for the latter two it says what to do. " +
 		"It ends with 0 when all is ok, with 6 when something warns, with 7 when something fails."
 }

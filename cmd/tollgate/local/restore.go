@@ -22,7 +22,7 @@ type RestoreCommand struct {
 
 // errLonely refuses a restore after which a node would be a cluster of its own, and acknowledge
 // what the others never hear of.
-var errLonely = errors.New("join, or --cluster, says that there are other nodes, and the " +
+var errLonely = errors.New("join, or --cluster, means that there are other nodes, and the " +
 	"configuration names none: nothing was changed; set members to those of the new cluster, the " +
 	"same list on each node")
 

@@ -252,7 +252,7 @@ func logEnd(ctx context.Context, name string) (text []byte, err error) {
 	}
 }
 
-// lastOf reads src to its end and returns whole lines of the last that it had; cut says that
+// lastOf reads src to its end and returns whole lines of the last that it had; cut means that
 // something before it was left out.
 func lastOf(src io.Reader, cut bool) (text []byte, err error) {
 	for part := make([]byte, 64<<10); ; {

@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	t.print("\nThat was all: nobody took an agent's word for it.\n")
+	t.print("\nThat was all: no step took an agent's word for it.\n")
 	t.signIn()
 	return nil
 }
@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (err error) {
 // signIn says how a person looks at what was done, and how an agent signs in instead of signing up.
 func (t *tour) signIn() {
 	if t.Identity == "" {
-		return // nobody can
+		return // no one can
 	}
 	t.print("\nLook at it as its owner: open http://%[1]s/login?return=/console in a browser and\n"+
 		"sign in as %[2]s, whom the operator has named; any name is believed here.\n"+
