@@ -102,7 +102,7 @@ func configuration(t *testing.T, secret map[string]any, node string) config.Conf
 // and their configuration. So the tests of those hold for the chart.
 func TestTheChartIsTheManifests(t *testing.T) {
 	objects, notes := render(t, "tollgate", nil)
-	require.Contains(t, notes, "nobody can operate this cluster")
+	require.Contains(t, notes, "no one can operate this cluster")
 	secret := objects["Secret tollgate-config"]
 	require.NotNil(t, secret)
 	delete(objects, "Secret tollgate-config")
@@ -140,7 +140,7 @@ func TestAReleaseHasItsOwnValues(t *testing.T) {
 			"publicURL": "https://api.acme.example", "log": map[string]any{"level": "debug"},
 		},
 	})
-	require.NotContains(t, notes, "nobody can operate")
+	require.NotContains(t, notes, "no one can operate")
 	c := configuration(t, objects["Secret acme-config"], "acme-4")
 	require.Len(t, c.Members, 5)
 	require.Equal(t, "acme-4.acme-nodes:7080", c.Members[4].Raft)
