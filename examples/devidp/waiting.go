@@ -17,7 +17,7 @@ import (
 type waiting struct {
 	request request
 	until   time.Time
-	// inbox is who has approved it; empty while nobody has. owner is whom the mailbox belongs to.
+	// inbox is who has approved it; empty before that. owner is whom the mailbox belongs to.
 	inbox, owner string
 	used         bool
 }

@@ -55,7 +55,7 @@ func described(v Variant) []operation {
 			{"/keys", "signUp", text("name"), text("code", "exchange")},
 			{"/exchange", "exchangeCode", text("code"), text("key")},
 		}
-	case Arazzo: // by the description alone nobody would know that this gives keys
+	case Arazzo: // the description alone does not tell that this gives keys
 		return []operation{{"/keys/new", "begin", text("name"), text("result")}}
 	default:
 		return []operation{{"/keys", "signUp", text("name"), text("key")}}
