@@ -26,7 +26,7 @@ func (g *workspaceGenerator) story() []engine.Record {
 	return nil
 }
 
-// carried is a run from its start to its end, of a flow that nobody has changed; the worker may get
+// carried is a run from its start to its end, of an unchanged flow; the worker may get
 // another that waited before it.
 func (g *workspaceGenerator) carried(row uint32) []engine.Record {
 	flow := "one"

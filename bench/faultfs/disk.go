@@ -4,7 +4,7 @@
 // A Disk is a wal.FS. Inject decides what each operation meets; Crash is the power cut. The model
 // is unkind on purpose: of unsynced writes any sectors survive in any order, of unsynced names any
 // subset, and after an fsync that failed the data reads back fine and is on no disk, also if a
-// later fsync says that it is.
+// later fsync succeeds.
 package faultfs
 
 import (

@@ -37,7 +37,7 @@ type place struct {
 const (
 	// enclosed is an environment variable of a process that Enclose has prepared.
 	enclosed = "FAULTNET_ENCLOSED"
-	// subnet is that of the nodes, which nobody else can see.
+	// subnet is that of the nodes, which no other process can see.
 	subnet = "10.77.0."
 	// commandTimeout bounds one command, which takes 2 ms.
 	commandTimeout = 5 * time.Second

@@ -40,7 +40,7 @@ type pair struct {
 }
 
 // Open begins to listen on 127.0.0.1, once for each ordered pair of the nodes. nodes says by name
-// at which address each of them listens for the others; nobody needs to listen there yet.
+// at which address each of them listens for the others; no node needs to listen there yet.
 func Open(nodes map[string]string) (*Net, error) {
 	n := &Net{
 		held: make(map[route]bool), refused: make(map[route]bool),

@@ -28,7 +28,7 @@ func refuse(format string, args ...any) *Refusal {
 }
 
 // maxGenerator is the share of the machine's cores that the generator may use: beyond it, what is
-// measured is the generator. A generator of 256 connections takes about half beside a bare handler.
+// measured is the generator. A generator of 256 connections takes about half with a bare handler.
 const maxGenerator = 0.7
 
 // maxLate is how late a request of an open loop may be made known, of 99 in 100.

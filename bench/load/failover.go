@@ -51,7 +51,7 @@ const (
 
 type failing struct {
 	*Run
-	gone  atomic.Int64 // when the killed process was seen to be gone; 0 while nobody waits for that
+	gone  atomic.Int64 // when the killed process was seen to be gone; 0 while no kill is measured
 	first chan time.Time
 }
 

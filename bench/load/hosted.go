@@ -13,7 +13,7 @@ import (
 	api "tollgate/sdk/go"
 )
 
-// Hosted measures checks and single events beside hosted runs of the workspace API, and without
+// Hosted measures checks and single events during hosted runs of the workspace API, and without
 // them, in turns on one cluster. The cluster must have an agent that goes on until it is cancelled,
 // as many workers as runs, and raised limits, as `tollgate dev` has them.
 type Hosted struct {
@@ -22,7 +22,7 @@ type Hosted struct {
 	// Agent is the name of the agent whose runs go on.
 	Agent string
 	// Runs is how many go on at a time, 1 to 1,000; Rounds is how often it is measured
-	// beside them, and once more without.
+	// during them, and once more without.
 	Runs, Rounds int
 	// Calm is how long after the last run was cancelled nothing is measured: its agent may still be
 	// ending. 0 is five seconds.
@@ -37,12 +37,12 @@ type Hosted struct {
 type RunsReport struct {
 	Runs   int
 	Rounds []RunsRound
-	// Checks is the median of the rounds' checks a second beside runs by those without; Event is the
+	// Checks is the median of the rounds' checks a second during runs by those without; Event is the
 	// same of the p99 of single events.
 	Checks, Event float64
 }
 
-// RunsRound is one round: checks a second, and p99 of single events, beside runs and without. What
+// RunsRound is one round: checks a second, and p99 of single events, during runs and without. What
 // is without is the mean of the measurements before and after: a machine that grows slower or
 // faster, and a cluster that holds more and more, favour neither.
 type RunsRound struct {
@@ -73,7 +73,7 @@ func (h *Hosted) Measure(ctx context.Context) (report RunsReport, err error) {
 		return report, fmt.Errorf("%d runs, %d rounds: want 1 to %d runs of a cluster of `tollgate dev`",
 			h.Runs, h.Rounds, maxRuns)
 	}
-	// The verification that nobody's run reaches: nothing is true there.
+	// The verification that no run reaches: nothing is true there.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return report, fmt.Errorf("prepare runs: %w", err)
@@ -110,7 +110,7 @@ func (h *Hosted) Measure(ctx context.Context) (report RunsReport, err error) {
 			Event: without.P99, EventBeside: beside.P99,
 		}
 		report.Rounds, before = append(report.Rounds, round), after
-		h.Progress.say("round %d: %.0f checks/s, %.0f beside runs; event p99 %s, %s", n+1, round.Checks,
+		h.Progress.say("round %d: %.0f checks/s, %.0f during runs; event p99 %s, %s", n+1, round.Checks,
 			round.ChecksBeside, round.Event, round.EventBeside)
 	}
 	report.sum()

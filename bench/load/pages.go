@@ -26,7 +26,7 @@ type Pages struct {
 	Browsers int
 	// Customer is an ExternalID of the account that is measured, whose usage is looked at.
 	Customer string
-	// Rounds is how often it is measured beside them, and once more without.
+	// Rounds is how often it is measured with them, and once more without.
 	Rounds int
 	// Idle is how long the nodes' processor time is counted while nothing else is asked of them: once
 	// with the people, between two without.
@@ -39,7 +39,7 @@ type Pages struct {
 type PagesReport struct {
 	Browsers int
 	Rounds   []PagesRound
-	// Checks and Events are the medians of the rounds' rates beside browsers by those without; P99 is
+	// Checks and Events are the medians of the rounds' rates with browsers by those without; P99 is
 	// the same of the p99 of single events.
 	Checks, Events, P99 float64
 	// Cost is the processor time that the nodes spend for the people, as a share of all cores: of this
@@ -102,7 +102,7 @@ func (p *Pages) Measure(ctx context.Context) (report PagesReport, err error) {
 		}
 		round := PagesRound{Beside: beside, Seen: seen, Without: mean(before, after)}
 		report.Rounds, before = append(report.Rounds, round), after
-		p.Progress.say("round %d: %+v beside %d browsers, %+v without", n+1, beside, p.Browsers,
+		p.Progress.say("round %d: %+v with %d browsers, %+v without", n+1, beside, p.Browsers,
 			round.Without)
 	}
 	report.sum()

@@ -28,8 +28,8 @@ const (
 	partOther     = "other"
 )
 
-// rule says that a stack belongs to a part which has a function whose name, after the folders,
-// begins so. The first one counts. Within a client's connection others hold than outside.
+// rule assigns a stack to a part: one that has a function whose name, after the folders, begins
+// so. The first one counts. Within a client's connection others hold than outside.
 type rule struct {
 	part      string
 	functions []string

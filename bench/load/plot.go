@@ -37,7 +37,7 @@ const (
 	plotLeft, plotRight, plotTop, plotBottom = 70, 160, 40, 50
 )
 
-// Colours that people with any colour vision tell apart (Okabe and Ito), and dashes beside them.
+// Colours that people with any colour vision tell apart (Okabe and Ito), and dashes as well.
 var (
 	plotColours = []string{
 		"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8A6D00",

@@ -35,7 +35,7 @@ func (f *Figures) Doubts() []Doubt {
 		{
 			"Rounds of seconds rarely meet a snapshot, or a large heap.",
 			"How many snapshots fell into the rounds stands in each row." + snapshots + " Rows of their own " +
-				"measure ingest beside snapshots, and a million customers; --parts large has 50 million keys.",
+				"measure ingest during snapshots, and a million customers; --parts large has 50 million keys.",
 		},
 		{
 			"The p99 of a closed loop at saturation hides the time for which requests wait.",
@@ -44,8 +44,8 @@ func (f *Figures) Doubts() []Doubt {
 				"more than 10 ms (p99) is refused.",
 		},
 		{
-			"Nobody says how much is written for an event.",
-			"Bytes that each process had the kernel write to disks, for a unit: beside each rate." + written,
+			"The figures omit how much is written for an event.",
+			"Bytes that each process had the kernel write to disks, for a unit: next to each rate." + written,
 		},
 		{
 			"Somebody else used the machine.",

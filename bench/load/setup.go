@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// graceDays keeps subscriptions active that nobody pays for, also when the clock is moved.
+// graceDays keeps unpaid subscriptions active, also when the clock is moved.
 const graceDays = 365
 
 // createCustomers makes the run's customers, each with one subscription.

@@ -10,7 +10,7 @@ import (
 )
 
 // ScenarioSnapshot records batches while nodes write snapshots now and then, and compares the rate
-// beside a snapshot with the rate without one.
+// during a snapshot with the rate without one.
 const ScenarioSnapshot Scenario = "snapshot-under-load"
 
 // SnapshotReport is what came of ScenarioSnapshot. Durations are nanoseconds in JSON.
@@ -35,7 +35,7 @@ const (
 	// node about a millisecond, so where snapshots are not what is measured it is seldom.
 	lookEvery  = 200 * time.Millisecond
 	lookSeldom = 2 * time.Second
-	// minPart is the share of the time that must be beside snapshots, and without them.
+	// minPart is the share of the time that must be during snapshots, and without them.
 	minPart = 0.1
 )
 
@@ -172,7 +172,7 @@ func (r SnapshotReport) Print(out io.Writer) error {
 	if err := r.Report.Print(out); err != nil {
 		return err
 	}
-	return printf(out, "%d snapshots, for %s in all: %.0f events a second beside them, %.0f "+
+	return printf(out, "%d snapshots, for %s in all: %.0f events a second during them, %.0f "+
 		"without, ratio %.2f; longest entry %s\n", r.Snapshots, r.Beside.Round(time.Millisecond),
 		r.RateBeside, r.RateWithout, r.Ratio, r.MaxEntry.Round(time.Microsecond))
 }

@@ -174,7 +174,7 @@ var goals = []goal{
 		target: "–", measure: largeOverHTTP,
 	},
 	{
-		part: "snapshots", what: "ingest beside snapshots / without", target: "≥ 0.85, entry ≤ 20 ms",
+		part: "snapshots", what: "ingest during snapshots / without", target: "≥ 0.85, entry ≤ 20 ms",
 		measure: besideSnapshots,
 	},
 	{
@@ -201,11 +201,11 @@ var goals = []goal{
 		measure: eventsBesideRuns,
 	},
 	{
-		part: "flood", what: "100 events/s beside another account's flood",
+		part: "flood", what: "100 events/s during another account's flood",
 		target: "≥ 99 %, p99 ≤ 500 ms, no election", measure: eventsBesideFlood,
 	},
 	{
-		part: "flood", what: "checks beside another account's flood", target: "p99 ≤ 100 ms",
+		part: "flood", what: "checks during another account's flood", target: "p99 ≤ 100 ms",
 		measure: checksBesideFlood,
 	},
 	{
@@ -217,7 +217,7 @@ var goals = []goal{
 		target: "≤ 500 · 300 ns, 0 allocations", measure: checkInEngine,
 	},
 	{
-		part: "engine", what: "check beside full ingest · and snapshots", target: "p99 ≤ 5 µs",
+		part: "engine", what: "check during full ingest · and snapshots", target: "p99 ≤ 5 µs",
 		measure: checkBesides,
 	},
 	{

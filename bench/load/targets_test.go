@@ -198,7 +198,7 @@ func TestTargetsOfOneSystem(t *testing.T) {
 	f.Snapshot.MaxEntry = 20 * time.Millisecond
 	require.Equal(t, map[string]string{
 		"leader killed, 20 times: first acknowledgement": "20 of 20, longest 700ms, lost 0, doubled 0: holds",
-		"ingest beside snapshots / without":              "0.90, entry 20ms (1000000 customers, 10000000 keys): holds",
+		"ingest during snapshots / without":              "0.90, entry 20ms (1000000 customers, 10000000 keys): holds",
 		"cost of an event, few → 1M customers, HTTP": "1.25 × (1000000 customers, 0 keys: " +
 			"ingest-batch 0.00 → 0.00 µs; 0 snapshots): holds",
 		"restart, 10M events of log": "8s (1 customers, 10000000 events): holds",
@@ -247,7 +247,7 @@ PASS
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
 		"check in the engine, 1M customers: alone · together":      "480 · 290 ns, 0 · 0 allocations: holds",
-		"check beside full ingest · and snapshots":                 "3.1 · 5.1 µs: does not",
+		"check during full ingest · and snapshots":                 "3.1 · 5.1 µs: does not",
 		"Apply, one core, 1,000 customers":                         "2500000 events/s: holds",
 		"Apply, one core, 1M customers, 50M keys":                  "1250000 events/s: does not",
 		"bytes a customer, subscription, 3 counters":               "622 B/customer: does not",

@@ -104,7 +104,7 @@ func byTools(s Scenario, system string) func(*Figures) (string, Verdict) {
 }
 
 // published are figures that TigerBeetle's makers gave, in public, of its own benchmark: one node,
-// its own protocol, batches of 8,189 transfers. They stand beside batches of Tollgate.
+// its own protocol, batches of 8,189 transfers. They stand next to batches of Tollgate.
 func published(f *Figures) (string, Verdict) {
 	if ours, _ := f.versus(ScenarioBatch); ours == nil {
 		return "", VerdictUnknown

@@ -26,7 +26,8 @@ func (s *Stripe) Decline(code string) {
 	s.cards.decline = code
 }
 
-// Silent makes the next n charges be carried out, and answered as if nobody knew.
+// Silent makes the next n charges be carried out, and answered as if their outcome were
+// unknown.
 func (s *Stripe) Silent(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,7 +104,7 @@ func (s *Stripe) Set(session string, fields map[string]any) {
 	maps.Copy(s.sessions[session], fields)
 }
 
-// Forget removes a session, so that Stripe says that there is none.
+// Forget removes a session, so that Stripe answers that there is none.
 func (s *Stripe) Forget(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

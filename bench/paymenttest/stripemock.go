@@ -37,7 +37,7 @@ func installStripeMock(t testing.TB) string {
 		return program
 	}
 	require.NoError(t, os.MkdirAll(folder, 0o755))
-	// Built beside and renamed, so that tests that run at once never start half a program.
+	// Built next to its place and renamed, so that tests that run at once never start half a program.
 	fresh, err := os.MkdirTemp(folder, "build-")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(fresh)) }()

@@ -47,7 +47,7 @@ func NewWorkspaces() *Workspaces {
 // Refuse makes every proposal come to this outcome without being applied; OutcomeNone ends that.
 func (g *Workspaces) Refuse(o engine.Outcome) { g.RefuseWith(engine.Result{Outcome: o}) }
 
-// RefuseWith is Refuse with a value beside the outcome.
+// RefuseWith is Refuse with a value in addition to the outcome.
 func (g *Workspaces) RefuseWith(r engine.Result) { g.refuse.Store(&r) }
 
 // Before has ask answer before each command, one at a time: by an outcome that refuses it, or by

@@ -29,7 +29,7 @@ func longMeta() string {
 	return fmt.Sprintf(`,"meta":{"padding":%q}`, strings.Repeat("x", padding))
 }
 
-// loadBallast records events that nobody looks at until the end, and waits until the keys of some
+// loadBallast records events that no check looks at until the end, and waits until the keys of some
 // have left memory on every node.
 func (l *load) loadBallast(ctx context.Context) error {
 	if err := l.sendBallast(ctx, "201"); err != nil {

@@ -85,7 +85,7 @@ func (a *auditor) watchClock(ctx context.Context, random *rand.Rand) error {
 	for pause(ctx, between(random, 100, 300)) {
 		i := random.IntN(len(nodes))
 		if now, ok := logTime(ctx, nodes[i]); ok && time.Until(now) > clockLead {
-			a.violate(byLogTimes, "%s says that log time is %s, which is %s ahead", a.fleet.nodes[i].id,
+			a.violate(byLogTimes, "%s reports log time %s, which is %s ahead", a.fleet.nodes[i].id,
 				now.Format(time.RFC3339), time.Until(now))
 		}
 	}

@@ -50,8 +50,8 @@ func (c *counter) doubtful() int {
 	return len(c.doubts(record)) + len(c.doubts(takeBack)) + len(c.doubts(amend))
 }
 
-// refused notes a refusal. An earlier attempt, whose answer nobody saw, may be on its way still: a
-// server that was paused goes on with what it had read. So a refusal is the last word only where
+// refused notes a refusal. An earlier attempt, whose answer no client saw, may still be on its way:
+// a server that was paused goes on with what it had read. So a refusal is the last word only where
 // that would be refused, too, whatever comes before it.
 func (c *counter) refused(u *usage, what kind, why outcome, still bool) {
 	c.mu.Lock()

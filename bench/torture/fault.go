@@ -271,7 +271,7 @@ const (
 	padding      = 7 << 10
 )
 
-// flood fills the log with usage events of a customer that nobody looks at.
+// flood fills the log with usage events of a customer that no check looks at.
 func (inj *injector) flood(ctx context.Context) {
 	var group sync.WaitGroup
 	for range floodClients {

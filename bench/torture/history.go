@@ -25,7 +25,7 @@ const (
 	atLimit                  // 200: counted, and the limit is reached
 	duplicate                // 409
 	overLimit                // 402
-	unknown                  // no answer, or the word that nobody knows
+	unknown                  // no answer, or one that reports an unknown outcome
 	read                     // a read that was answered
 	voided                   // 200: the event is taken back, now or before
 	absent                   // 404: there is no such event
@@ -193,7 +193,7 @@ func describe(in input, out output) string {
 		outcomeNames[out.outcome])
 }
 
-// never is the end of an operation whose answer nobody saw.
+// never is the end of an operation whose answer no client saw.
 const never = math.MaxInt64
 
 // attempt is what a client may have tried more than once.
@@ -205,7 +205,7 @@ type attempt struct {
 // settle bounds what the history of one counter leaves open. Where a key was seen to be counted,
 // its attempts of unknown fate took effect before that, or not at all: they become one attempt,
 // since no more than one of them did. Where a key is known not to be counted, they had no effect.
-// The same goes for taking it back, and for amending it; of an event that was taken back nobody
+// The same goes for taking it back, and for amending it; of an event that was taken back no client
 // learns whether it was amended before: that took effect until then, or not at all.
 func settle(history []porcupine.Operation) []porcupine.Operation {
 	seen := make(map[attempt]int64) // to the first moment at which it was known to have happened

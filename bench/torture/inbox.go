@@ -129,7 +129,7 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		b.violate(byWebhooks, "the webhook %q: %v: %s", id, err, body)
 	}
 	if fresh && taken%unanswered == 0 && !b.answers.Load() {
-		panic(http.ErrAbortHandler) // it has come, and nobody says so
+		panic(http.ErrAbortHandler) // it has come, and is not acknowledged
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -207,7 +207,7 @@ func (a *auditor) inspectInbox(ctx context.Context) error {
 	}
 	for _, id := range a.invoices {
 		if !b.has(invoiceCreated, id) {
-			a.violate(byWebhooks, "no webhook says that there is the invoice %s", id)
+			a.violate(byWebhooks, "no webhook announces the invoice %s", id)
 		}
 	}
 	for _, c := range a.customers {
@@ -222,11 +222,11 @@ func (a *auditor) inspectInbox(ctx context.Context) error {
 func (a *auditor) inspectMessages(c *customer) {
 	b := a.fleet.inbox
 	if !b.has(subscriptionCreated, c.name) {
-		a.violate(byWebhooks, "no webhook says that %s has a subscription", c.name)
+		a.violate(byWebhooks, "no webhook reports that %s has a subscription", c.name)
 	}
 	for _, k := range c.counters {
 		if k.reached && !b.has(limitReached, c.name+" "+k.feature.key) {
-			a.violate(byWebhooks, "no webhook says that %s has reached the limit of %s", c.name,
+			a.violate(byWebhooks, "no webhook reports that %s has reached the limit of %s", c.name,
 				k.feature.key)
 		}
 		a.inspectThresholds(c.name, k)
@@ -242,7 +242,7 @@ func (a *auditor) inspectThresholds(customer string, k *counter) {
 	for _, percent := range k.thresholds {
 		of := customer + " " + k.feature.key + " " + strconv.Itoa(percent)
 		if sum*100 >= percent*k.limit && !a.fleet.inbox.has(thresholdReached, of) {
-			a.violate(byWebhooks, "no webhook says that %s %% of a limit are used: %d", of, sum)
+			a.violate(byWebhooks, "no webhook reports that %s %% of a limit are used: %d", of, sum)
 		}
 	}
 }

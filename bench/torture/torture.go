@@ -28,7 +28,7 @@ type Options struct {
 	Kinds []string
 	// AnswersOnly: checks that look into the nodes (see check) end nothing and count for nothing.
 	AnswersOnly bool
-	// Say is told what happens, a line at a time; nil for nobody.
+	// Say is told what happens, a line at a time; nil where no one listens.
 	Say func(format string, args ...any)
 }
 
@@ -140,7 +140,7 @@ func newRun(o Options) *run {
 	}
 }
 
-// Run tortures a cluster. An error says that the run could not be made; a broken promise is a
+// Run tortures a cluster. An error means that the run could not be made; a broken promise is a
 // violation in the summary, and ends the run.
 func Run(ctx context.Context, o Options) (s Summary, err error) {
 	if o.Say == nil {

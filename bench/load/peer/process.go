@@ -118,7 +118,7 @@ func (p *process) stop(signal os.Signal) error {
 	}
 }
 
-// freeAddress is one on 127.0.0.1 that nobody uses yet.
+// freeAddress is one on 127.0.0.1 that no process uses yet.
 func freeAddress() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

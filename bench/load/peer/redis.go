@@ -20,7 +20,7 @@ import (
 // keyLife is how long a key is claimed: 35 days, as Tollgate's.
 const keyLife = 35 * 24 * time.Hour
 
-// claim counts an event whose key nobody has claimed yet: 1 when it did.
+// claim counts an event whose key is not claimed yet: 1 when it did.
 const claim = `if redis.call('SET', KEYS[1], 1, 'NX', 'EX', ARGV[2]) then
 	redis.call('INCRBY', KEYS[2], ARGV[1])
 	return 1

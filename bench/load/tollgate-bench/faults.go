@@ -39,7 +39,7 @@ func (t *tollgate) Leader(ctx context.Context) (load.Process, error) {
 						return p, nil
 					}
 				}
-				err = errors.New("nobody leads")
+				err = errors.New("there is no leader")
 			}
 		}
 		if ctx.Err() != nil || time.Now().After(deadline) {
@@ -94,7 +94,7 @@ func (t *tollgate) start(name string) (n node, err error) {
 // errHeld means that the node's folder is held by the process before.
 var errHeld = errors.New("the process before is not quite gone")
 
-// ready waits until the node's operations listener says that it can serve.
+// ready waits until the node's operations listener reports that it can serve.
 func (n node) ready(ctx context.Context, ops string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

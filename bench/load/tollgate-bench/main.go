@@ -1,5 +1,5 @@
-// Command tollgate-bench measures Tollgate over HTTP, beside what people use in its place, and
-// prints what it measured after checking that all that was acknowledged was counted.
+// Command tollgate-bench measures Tollgate over HTTP, compares it with what people use in its
+// place, and prints what it measured after checking that all that was acknowledged was counted.
 package main
 
 import (
@@ -26,7 +26,7 @@ type flags struct {
 func main() {
 	var f flags
 	command := kong.Parse(&f, kong.Name("tollgate-bench"), kong.Description(
-		"Measures Tollgate over HTTP, beside other systems, and verifies what they counted."))
+		"Measures Tollgate over HTTP, alongside other systems, and verifies what they counted."))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	command.BindTo(ctx, (*context.Context)(nil))
 	if command.Command() != frontArgument {

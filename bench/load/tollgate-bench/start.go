@@ -133,8 +133,8 @@ func (t *tollgate) run(program string) error {
 	return nil
 }
 
-// waitingAgent is an agent that says something every five seconds until it is cancelled, and is in
-// nobody's way: a shell that waits for its input.
+// waitingAgent is an agent that says something every five seconds until it is cancelled, and does
+// not get in the way: a shell that waits for its input.
 const (
 	waitingAgent  = "waiting"
 	waitingScript = `#!/bin/bash

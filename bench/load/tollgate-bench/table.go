@@ -260,7 +260,7 @@ func (c *tableCommand) large50M(ctx context.Context, f *load.Figures) (err error
 	return err
 }
 
-// runs measures checks and single events beside hosted runs, whose agent waits.
+// runs measures checks and single events during hosted runs, whose agent waits.
 func (c *tableCommand) runs(ctx context.Context, f *load.Figures) error {
 	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all", workers: c.Runs}
 	return cluster.during(ctx, func(target load.Target) error {
@@ -274,7 +274,7 @@ func (c *tableCommand) runs(ctx context.Context, f *load.Figures) error {
 	})
 }
 
-// The flood of the target, and the account beside it.
+// The flood of the target, and the account that is measured during it.
 const (
 	floodConnections = 300
 	floodBatch       = 5000
@@ -292,7 +292,7 @@ func (floodCommand) Run(ctx context.Context) error {
 	return load.ServeFlood(ctx, os.Stdin, os.Stdout)
 }
 
-// flood measures an account beside one that floods the cluster.
+// flood measures an account while another one floods the cluster.
 func (c *tableCommand) flood(ctx context.Context, f *load.Figures) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -342,7 +342,7 @@ func (c *tableCommand) recover(ctx context.Context, f *load.Figures) (err error)
 	return err
 }
 
-// engineBenchmarks are run one after the other. Checks beside other work need a core for each.
+// engineBenchmarks are run one after the other. Checks during other work need a core for each.
 var engineBenchmarks = [][]string{
 	{"-cpu", "1", "-bench", "^Benchmark(Check|CheckTogether|ApplyUsage|CustomerMemory|Keys|FindKey)$"},
 	{"-cpu", "1", "-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget)$"},
