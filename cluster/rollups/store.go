@@ -267,7 +267,8 @@ func (s *Store) count(data []byte, from int, add func(rollup.Cell)) error {
 	})
 }
 
-// sumRecords yields the cells of a segment's records that are asked for.
+// sumRecords yields the cells of a segment's records that are asked for. A record without an owner,
+// such as a block of checks, may count for any.
 func (s *Store) sumRecords(
 	data []byte, q *rollup.Query, yield func(rollup.Cell) error,
 ) (err error) {
@@ -277,7 +278,7 @@ func (s *Store) sumRecords(
 		}
 	}
 	return journal.Scan(data, func(r journal.Record) error {
-		if q.Last() >= rollup.Environment(0) ||
+		if r.Owner == 0 || q.Last() >= rollup.Environment(0) ||
 			q.Owner <= uint64(r.Owner) && uint64(r.Owner) <= q.Last() {
 			s.opts.Count(r, add)
 		}

@@ -59,10 +59,10 @@ func (h *history) open() {
 	})
 }
 
-// countRecord counts an event of the record's owner and one of everybody.
+// countRecord counts an event of one owner and one of everybody.
 func countRecord(r journal.Record, add func(rollup.Cell)) {
 	c := rollup.Cell{
-		Key:    rollup.Key{Owner: uint64(r.Owner), Item: uint32(r.Payload[0]), Hour: rollup.HourOf(r.At)},
+		Key:    rollup.Key{Owner: uint64(r.Payload[2]), Item: uint32(r.Payload[0]), Hour: rollup.HourOf(r.At)},
 		Events: 1, Units: decimal.FromInt(int64(r.Payload[1])),
 	}
 	add(c)
@@ -70,13 +70,18 @@ func countRecord(r journal.Record, add func(rollup.Cell)) {
 	add(c)
 }
 
-// record appends an entry of one record.
+// record appends an entry of one record that counts for an owner. As in the billing journal, that of
+// the audit part has no owner itself.
 func (h *history) record(kind journal.Kind, owner uint32, item, units byte, hour int64) {
 	h.index++
-	h.journal.Append(journal.Record{
+	r := journal.Record{
 		Kind: kind, Index: h.index, Owner: owner, At: hour * rollup.HourMS,
-		Payload: append([]byte{item, units}, make([]byte, 30)...),
-	})
+		Payload: append([]byte{item, units, byte(owner)}, make([]byte, 29)...),
+	}
+	if kind == journal.KindAudit {
+		r.Owner = 0
+	}
+	h.journal.Append(r)
 	for _, s := range h.journal.EndEntry(h.index, nil) {
 		h.sealed[fmt.Sprint(s.Part, s.Number)] = append([]byte(nil), s.Data...)
 	}
@@ -360,4 +365,29 @@ func TestSumBesideStep(t *testing.T) {
 		default:
 		}
 	}
+}
+
+// A record without an owner counts for the owners that its payload names, also in a segment without
+// a file and in a tail that a later query has left behind.
+func TestRecordsWithoutAnOwnerAreCounted(t *testing.T) {
+	h := openHistory(t.TempDir())
+	h.record(journal.KindAudit, 3, 1, 1, 1)
+	q := rollup.Query{Part: journal.PartAudit, Owner: 1, Through: rollup.Environment(0) - 1, To: 1000}
+	before := h.journal.View()[journal.PartAudit]
+	for i := range int64(20) {
+		h.record(journal.KindAudit, 3, 1, 1, i)
+	}
+	require.Greater(t, len(h.journal.View()[journal.PartAudit].Segments), 1)
+	want := h.plain(t, q)
+	require.Len(t, want, 20)
+	require.Equal(t, want, sumOf(t, h, q))
+	events := int64(0)
+	require.NoError(t, h.sumTail(&before, &q, func(c rollup.Cell) error {
+		require.Equal(t, uint64(3), c.Owner)
+		events += c.Events
+		return nil
+	}))
+	require.Equal(t, int64(1), events)
+	h.settle(t)
+	require.Equal(t, want, sumOf(t, h, q))
 }

@@ -53,10 +53,11 @@ func recount(
 	return sums
 }
 
-// deniedTo lists a customer's checks that were denied for a reason.
+// deniedTo counts a customer's listed checks that were denied, by reason.
 func deniedTo(
-	t require.TestingT, m *billing.Machine, src *enginetest.Source, row uint32, reason string,
-) (list []billing.EventView) {
+	t require.TestingT, m *billing.Machine, src *enginetest.Source, row uint32,
+) map[string]int64 {
+	counts := map[string]int64{}
 	q := billing.EventQuery{
 		Customer: row, From: -1 << 62, To: 1 << 62, Limit: 1000, Denied: true,
 	}
@@ -64,18 +65,17 @@ func deniedTo(
 		events, next, err := m.Events(src, q)
 		require.NoError(t, err)
 		for i := range events {
-			if events[i].Reason.String() == reason {
-				list = append(list, events[i])
-			}
+			counts[events[i].Reason.String()]++
 		}
 		if q.After = next; next.Index == 0 {
-			return list
+			return counts
 		}
 	}
 }
 
 // TestUsageIsRecounted: in any history, usage by day is what the listed events add up to, that of
-// an environment what its customers' adds up to, and checks are as many as were recorded.
+// an environment what its customers' adds up to, checks are as many as were recorded, and those
+// denied to a customer as many as are listed.
 func TestUsageIsRecounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := enginetest.BillingEntries(t)
@@ -146,11 +146,22 @@ func TestUsageIsRecounted(t *testing.T) {
 			customers, others, err := m.DeniedByCustomer(src, &q)
 			require.NoError(t, err)
 			require.Zero(t, others)
+			ranked := map[string]map[string]int64{} // by customer and reason
 			for _, c := range customers {
-				row := m.CustomerRow(env, []byte(c.Customer))
-				require.EqualValues(t, len(deniedTo(t, m, src, row, c.Reason)), c.Checks)
+				if ranked[c.Customer] == nil {
+					ranked[c.Customer] = map[string]int64{}
+				}
+				ranked[c.Customer][c.Reason] = c.Checks
 				denied -= c.Checks
 			}
+			listed := map[string]map[string]int64{}
+			for _, row := range m.Customers(env, 0, 1000) {
+				if counts := deniedTo(t, m, src, row); len(counts) > 0 {
+					names, _ := m.CustomerNames(env, row)
+					listed[names.ExternalID] = counts
+				}
+			}
+			require.Equal(t, listed, ranked)
 			require.GreaterOrEqual(t, denied, int64(0), "the rest named no customer")
 		}
 		_, audits := m.Journal().Usage()
