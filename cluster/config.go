@@ -48,8 +48,8 @@ type Shard struct {
 	KeyOf keyfiles.KeyOf
 	// Count returns what a journal record adds to the hourly counts; nil for a machine without them.
 	Count rollup.Counter
-	// CountVersion changes when Count begins to count differently.
-	CountVersion uint32
+	// CountVersions changes when Count begins to count a part of the journal differently.
+	CountVersions rollup.Versions
 }
 
 // SkipEntry names an entry that this node must not apply, so that an operator can get past an entry

@@ -15,7 +15,7 @@ import (
 func TestNodesCountTheSame(t *testing.T) {
 	tune := func(id string, c *Config) {
 		withKeys(id, c)
-		c.Billing.Count, c.Billing.CountVersion = billing.CountRecord, billing.CountVersion
+		c.Billing.Count, c.Billing.CountVersions = billing.CountRecord, billing.CountVersions
 	}
 	inCluster(t, tune, func(c *nodes) {
 		leader := c.withCustomer()

@@ -291,7 +291,7 @@ func (s *stores) openRollups(shard Shard, from Segments, on *disk) *rollups.Stor
 	}
 	s.rollups = rollups.Open(filepath.Join(s.dir, "rollups"), rollups.Options{
 		FS: s.files, Journal: shard.Machine.Journal(), Read: from.Read, Count: shard.Count,
-		CountVersion: shard.CountVersion, Room: on.room,
+		CountVersions: shard.CountVersions, Room: on.room,
 	})
 	return s.rollups
 }

@@ -43,7 +43,7 @@ func TestBillingIsCounted(t *testing.T) {
 
 		counts := Open("rollups", Options{
 			FS: faultfs.New(), Journal: m.Journal(),
-			Count: billing.CountRecord, CountVersion: billing.CountVersion,
+			Count: billing.CountRecord, CountVersions: billing.CountVersions,
 			Read: func(part journal.Part, number uint64) ([]byte, error) {
 				at := slices.IndexFunc(src.Sealed, func(s journal.Segment) bool {
 					return s.Part == part && s.Number == number

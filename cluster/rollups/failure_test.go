@@ -203,18 +203,48 @@ func TestFilesThatCannotBeRemoved(t *testing.T) {
 	h.requireCounted(t, q[journal.PartUsage])
 }
 
-// Files that another counter made are made again.
+// Files that another counter of their part made are made again; those of the other part stay as they
+// are.
 func TestFilesOfAnotherCounter(t *testing.T) {
-	h, _, q := onDisk(200)
-	h.settle(t)
-	h.version = 2
-	h.open()
-	h.reads.Store(0)
-	h.settle(t)
-	require.Len(t, h.journal.Manifest(), int(h.reads.Load()))
+	h, disk, q := onDisk(200)
+	h.version = rollup.Versions{1, 1}
 	h.open()
 	h.settle(t)
-	h.requireCounted(t, q[journal.PartUsage])
+	contents := func(part journal.Part) map[string]string {
+		list := map[string]string{}
+		for _, r := range h.runs[part] {
+			file, err := disk.OpenRead(filepath.Join(h.dir, r.name()))
+			require.NoError(t, err)
+			size, err := file.Size()
+			require.NoError(t, err)
+			data := make([]byte, size)
+			_, err = file.ReadAt(data, 0)
+			require.NoError(t, err)
+			require.NoError(t, file.Close())
+			list[r.name()] = string(data)
+		}
+		return list
+	}
+	for _, part := range journal.Parts() {
+		before := [...]map[string]string{contents(0), contents(1)}
+		h.version[part]++
+		h.open()
+		did, err := h.Step(hurried()) // looks for files
+		require.NoError(t, err)
+		require.True(t, did)
+		require.Empty(t, h.runs[part])
+		require.Equal(t, before[1-part], contents(1-part))
+		h.reads.Store(0)
+		h.settle(t)
+		require.Len(t, h.journal.View()[part].Segments, int(h.reads.Load()))
+		require.NotEqual(t, before[part], contents(part))
+		require.Equal(t, before[1-part], contents(1-part))
+	}
+	h.open()
+	h.settle(t)
+	for _, part := range journal.Parts() {
+		h.requireCounted(t, q[part])
+	}
 }
 
 // A merge takes many steps, and segments that are sealed meanwhile are counted between them. When

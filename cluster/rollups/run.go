@@ -72,14 +72,14 @@ func (r *run) of(view *journal.PartView) bool {
 
 // readRun reads a file's footer and its directory and checks them; blocks are checked when they are
 // read. An error that is not ErrDamaged says nothing about the file.
-func readRun(files wal.FS, dir, name string, countVersion uint32) (_ *run, err error) {
+func readRun(files wal.FS, dir, name string, counted *rollup.Versions) (_ *run, err error) {
 	file, err := files.OpenRead(filepath.Join(dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("rollups: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	r := &run{}
-	if err := r.read(file, countVersion); err != nil {
+	if err := r.read(file, counted); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if r.name() != name {
@@ -101,7 +101,7 @@ func readAt(file wal.File, data []byte, at int64) error {
 	return fmt.Errorf("rollups: %w", err)
 }
 
-func (r *run) read(file wal.File, countVersion uint32) error {
+func (r *run) read(file wal.File, counted *rollup.Versions) error {
 	size, err := file.Size()
 	if err != nil {
 		return fmt.Errorf("rollups: %w", err)
@@ -120,7 +120,7 @@ func (r *run) read(file wal.File, countVersion uint32) error {
 		u32(64) != crc32.Checksum(f[:64], castagnoli) || lines*lineBytes > size-footerBytes {
 		return fmt.Errorf("%w: no footer of version %d", ErrDamaged, formatVersion)
 	}
-	if u32(52) != countVersion {
+	if u32(52) != counted[f[8]] {
 		return fmt.Errorf("%w: counted by version %d", ErrDamaged, u32(52))
 	}
 	r.part, r.first, r.last, r.hash = journal.Part(f[8]), u64(12), u64(20), u64(28)
@@ -148,7 +148,7 @@ func (r *run) read(file wal.File, countVersion uint32) error {
 }
 
 // footer is what a file ends with, behind its directory.
-func (r *run) footer(directory []byte, countVersion uint32) []byte {
+func (r *run) footer(directory []byte, counted *rollup.Versions) []byte {
 	f := append(make([]byte, 0, footerBytes), magic...)
 	f = binary.LittleEndian.AppendUint32(f, formatVersion)
 	f = append(f, byte(r.part), 0, 0, 0)
@@ -158,7 +158,7 @@ func (r *run) footer(directory []byte, countVersion uint32) []byte {
 	f = binary.LittleEndian.AppendUint32(f, uint32(r.from))
 	f = binary.LittleEndian.AppendUint32(f, uint32(r.to))
 	f = binary.LittleEndian.AppendUint64(f, r.cells)
-	f = binary.LittleEndian.AppendUint32(f, countVersion)
+	f = binary.LittleEndian.AppendUint32(f, counted[r.part])
 	f = binary.LittleEndian.AppendUint32(f, uint32(len(r.dir)))
 	f = binary.LittleEndian.AppendUint32(f, crc32.Checksum(directory, castagnoli))
 	return binary.LittleEndian.AppendUint32(f, crc32.Checksum(f, castagnoli))

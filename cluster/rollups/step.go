@@ -208,7 +208,7 @@ func (s *Store) newWriter(
 	}
 	w := &writer{
 		files: s.opts.FS, folder: s.dir, tmp: filepath.Join(s.dir, name+temporary),
-		blockBytes: s.opts.BlockBytes, countVersion: s.opts.CountVersion,
+		blockBytes: s.opts.BlockBytes, counted: &s.opts.CountVersions,
 		run: &run{
 			part: part, first: first, last: last, from: math.MaxInt32, to: math.MinInt32,
 			hash: hashOf(view.Segments[first-view.First:][:last-first+1]),

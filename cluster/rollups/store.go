@@ -39,8 +39,8 @@ type Options struct {
 	Journal *journal.Journal
 	Read    func(part journal.Part, number uint64) ([]byte, error)
 	Count   rollup.Counter
-	// CountVersion names what Count counts: files that another version made are made again.
-	CountVersion uint32
+	// CountVersions names what Count counts: files of a part that another version made are made again.
+	CountVersions rollup.Versions
 	// Room reports whether so many bytes may be written and leave the disk's reserve alone; nil:
 	// always.
 	Room func(bytes uint64) bool
@@ -115,7 +115,7 @@ func (s *Store) load() error {
 		if !strings.HasSuffix(name, suffix) {
 			continue // not ours
 		}
-		r, err := readRun(s.opts.FS, s.dir, name, s.opts.CountVersion)
+		r, err := readRun(s.opts.FS, s.dir, name, &s.opts.CountVersions)
 		switch {
 		case err == nil:
 			found[r.part] = append(found[r.part], r)

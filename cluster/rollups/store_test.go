@@ -30,7 +30,7 @@ type history struct {
 	lost    string       // the segment that cannot be read
 	dir     string
 	files   wal.FS
-	version uint32
+	version rollup.Versions
 }
 
 var errLost = errors.New("a segment cannot be read")
@@ -44,7 +44,7 @@ func openHistory(dir string) *history {
 
 func (h *history) open() {
 	h.Store = Open(h.dir, Options{
-		FS: h.files, Journal: h.journal, BlockBytes: 64, CountVersion: h.version,
+		FS: h.files, Journal: h.journal, BlockBytes: 64, CountVersions: h.version,
 		Count: func(r journal.Record, add func(rollup.Cell)) {
 			h.counted.Add(1)
 			countRecord(r, add)

@@ -27,8 +27,8 @@ type writer struct {
 	opened bool
 	err    error
 
-	blockBytes   int
-	countVersion uint32
+	blockBytes int
+	counted    *rollup.Versions
 }
 
 // merge adds a cell whose key may repeat.
@@ -98,7 +98,7 @@ func (w *writer) end() (*run, error) {
 		directory = binary.LittleEndian.AppendUint32(directory, l.sum)
 	}
 	w.write(directory)
-	w.write(w.footer(directory, w.countVersion))
+	w.write(w.footer(directory, w.counted))
 	if w.err != nil {
 		return nil, errors.Join(fmt.Errorf("rollups: %w", w.err), w.remove())
 	}
@@ -108,7 +108,7 @@ func (w *writer) end() (*run, error) {
 	if err := w.files.Rename(w.tmp, filepath.Join(w.folder, w.name())); err != nil {
 		return nil, fmt.Errorf("rollups: %w", err)
 	}
-	return readRun(w.files, w.folder, w.name(), w.countVersion)
+	return readRun(w.files, w.folder, w.name(), w.counted)
 }
 
 func (w *writer) remove() error {

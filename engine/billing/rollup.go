@@ -17,9 +17,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// CountVersion names what CountRecord counts. Raise it when that changes: nodes then count their
-// journals again.
-const CountVersion = 2
+// CountVersions names what CountRecord counts. Raise that of a part when it changes: nodes then count
+// this part of their journals again.
+var CountVersions = rollup.Versions{journal.PartUsage: 1, journal.PartAudit: 2}
 
 // CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and
 // its environment, and checks by reason, for their environment and, where they are denied, for

@@ -70,6 +70,9 @@ func (c *Cell) Empty() bool { return c.Events == 0 && c.Units.IsZero() }
 // depend on the record alone, and may ignore a record that it does not know.
 type Counter func(r journal.Record, add func(Cell))
 
+// Versions names what a Counter counts of each part of a journal.
+type Versions [2]uint32
+
 // Query asks for an owner's cells in the hours From ≤ hour < To, or for those of all owners from
 // Owner to Through.
 type Query struct {

@@ -176,7 +176,7 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 		NodeID: s.Node, Dir: s.Data, Cluster: s.Cluster, Listen: s.Raft, Dial: s.Dial, Join: s.Join,
 		Billing: cluster.Shard{
 			Machine: n.machine, Indexer: billing.IndexRecord, KeyOf: billing.JournalKey,
-			Count: billing.CountRecord, CountVersion: billing.CountVersion,
+			Count: billing.CountRecord, CountVersions: billing.CountVersions,
 		},
 		Workspace: cluster.Shard{Machine: n.tenants.machine},
 		Limits: cluster.Limits{
