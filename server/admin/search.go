@@ -28,7 +28,7 @@ func (a *finders) search(x *server.Exchange, env uint32) *server.Fault {
 	}
 	found := a.searcher.Find(&search.Query{
 		Env: env, Text: string(x.Ctx.QueryArgs().Peek("q")), Limit: limit, Keys: true,
-		Patience: a.readTimeout / 2,
+		Hints: true, Patience: a.readTimeout / 2,
 	})
 	return server.One(x, 200, &found, billingview.WriteSearchAnswer)
 }

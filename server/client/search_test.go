@@ -40,6 +40,7 @@ func TestSearch(t *testing.T) {
 		Env: n.env, ID: [16]byte{9}, Hash: [32]byte{9}, Scope: billing.ScopeRead, Label: "zeppelin",
 	})
 	require.Equal(t, []string{"key 09000000-0000-0000-0000-000000000000"}, found("zep"))
+	require.Empty(t, found("sk_"), "a key is found by its label alone")
 	require.Empty(t, n.send("GET", "search?q=zep", "", n.read, nil).is(200, "").data("results"))
 	require.Empty(t, n.send("GET", "search?q=zep", "", n.live, nil).is(200, "").data("results"))
 	n.call("GET", "search", "").is(400, "validation_failed")

@@ -85,8 +85,8 @@ type Query struct {
 	Env   uint32
 	Text  string
 	Limit int
-	// Keys also finds API keys.
-	Keys bool
+	// Keys also finds API keys by their label, Hints these by what listings show of the key, too.
+	Keys, Hints bool
 	// Patience is how long a missing index may be worked at.
 	Patience time.Duration
 }
@@ -152,12 +152,14 @@ func (s *Searcher) findEvent(q *Query, found *Found) {
 	})
 }
 
-// findKeys finds API keys by the beginning of their label or of what listings show of the key.
+// findKeys finds API keys by the beginning of their label and, where the query asks for it, of what
+// listings show of the key.
 func (s *Searcher) findKeys(q *Query, found *Found) {
 	text, left := fold(q.Text), q.Limit
 	for _, k := range s.config.Machine.Keys(q.Env) {
 		label := fold(k.Label)
-		if left == 0 || !strings.HasPrefix(label, text) && !strings.HasPrefix(k.Hint, q.Text) {
+		hinted := q.Hints && strings.HasPrefix(k.Hint, q.Text)
+		if left == 0 || !strings.HasPrefix(label, text) && !hinted {
 			continue
 		}
 		left--

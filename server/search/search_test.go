@@ -43,7 +43,8 @@ func (p *place) add(env uint32, id, first, last, email string) {
 
 func (p *place) ask(env uint32, text string) search.Found {
 	return p.find.Find(&search.Query{
-		Env: env, Text: text, Limit: 100, Keys: true, Patience: 10 * time.Second,
+		Env: env, Text: text, Limit: 100, Keys: true, Hints: true,
+		Patience: 10 * time.Second,
 	})
 }
 
