@@ -182,8 +182,9 @@ var faults = [256]*Fault{
 		"Nothing was changed. Settle or release some, or wait until they expire.").Retry(1),
 	engine.OutcomeReservationsFull: NewFault(503, "reservations_full",
 		"No room is left for more reservations of this account").With(
-		"Nothing is held. Closed reservations take room as long as idempotency keys are kept: repeat the " +
-			"request then, reserve more units at a time, or have the operator shorten limits.keyRetention.").
+		"Nothing is held. Closed reservations count until their idempotency keys expire. Retry once older " +
+			"ones have expired, reserve more units at a time, or ask the operator to shorten " +
+			"limits.keyRetention.").
 		Retry(60),
 	engine.OutcomeNotEntitled: NewFault(402, "not_entitled", "The customer may not use the feature").With(
 		"Nothing is held."),

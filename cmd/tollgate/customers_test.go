@@ -82,7 +82,7 @@ func TestACustomersFirstDay(t *testing.T) {
 	_, said, code = s.asClient("events", "send", "globex", "output-tokens", "1")
 	require.Zero(t, code)
 	require.Empty(t, said)
-	refused(2, "to take usage back, void or amend its event", "events", "send", "globex", "x", "-5")
+	refused(2, "negative numbers are not accepted; to take usage back, void or amend the event", "events", "send", "globex", "x", "-5")
 	_, said, code = s.asClient("customers", "create", "initech", "--first-name", "B", "--last-name", "L",
 		"--email", "b@initech.example")
 	require.Zero(t, code, said)

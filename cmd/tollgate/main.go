@@ -137,8 +137,8 @@ func run(args []string, out io.Writer) (code int) {
 			}
 		}
 		if negative.MatchString(err.Error()) {
-			err = fmt.Errorf("%w: no number is negative here; to take usage back, void or amend its event",
-				err)
+			err = fmt.Errorf("%w: negative numbers are not accepted; "+
+				"to take usage back, void or amend the event", err)
 		}
 		fmt.Fprintf(os.Stderr, "tollgate: %v\nSee tollgate %s.\n", err, see)
 		return 2

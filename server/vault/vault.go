@@ -31,7 +31,7 @@ func New(key [32]byte, purpose string) *Vault {
 	h.Write([]byte(purpose))
 	block, err := aes.NewCipher(h.Sum(nil))
 	if err != nil {
-		panic("vault: a key of 32 bytes is none: " + err.Error())
+		panic("vault: AES rejected a 32-byte key: " + err.Error())
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
