@@ -195,9 +195,10 @@ type allInvoices struct {
 	Chips             []page.Link
 	Customer          string
 	Invoices          []invoice
-	// Unsorted reports whether too many are past due to be listed by when they were due.
-	Unsorted bool
-	Pager    pager
+	// Unsorted reports whether too many are past due to be listed by when they were due, Restarted
+	// whether the cursor was one of the other order.
+	Unsorted, Restarted bool
+	Pager               pager
 }
 
 // invoiceChips are the filters of the list of invoices.
@@ -227,7 +228,7 @@ func showAllInvoices(v *visit) {
 			Text: chip.name, URL: at, Here: chip.status == status,
 		})
 	}
-	keep := url.Values{}
+	keep, sorted := url.Values{}, strings.HasPrefix(v.query("cursor"), oldestFirst)
 	if status != "" {
 		keep.Set("status", status)
 	}
@@ -235,10 +236,14 @@ func showAllInvoices(v *visit) {
 		keep.Set("customer", data.Customer)
 		data.list(v, status, keep)
 	} else if debts, all := v.pastDue(status); all {
-		data.Invoices, data.Pager = pageOf(v, data.Base, debts, keep)
+		data.Restarted = v.query("cursor") != "" && !sorted
+		data.Invoices, data.Pager = orderedPageOf(v, data.Base, oldestFirst, debts, keep)
 	} else {
-		data.Unsorted = status == "PAST_DUE"
+		data.Unsorted, data.Restarted = status == "PAST_DUE", sorted
 		call := v.paged(v.adminCall("searchInvoices"), "50")
+		if sorted {
+			call.Query.Del("cursor")
+		}
 		if status != "" {
 			call.Query.Set("status", status)
 		}
@@ -257,13 +262,16 @@ type foundInvoices struct {
 
 const (
 	// maxPastDue is how many past due invoices are sorted by when they were due, maxSearches how
-	// many searches look for them: each looks at 100,000 invoices at most.
+	// many searches look for them: each looks at 100,000 invoices of all environments at most.
 	maxPastDue  = 2000
 	maxSearches = 10
+	// oldestFirst is what cursors of the sorted list begin with.
+	oldestFirst = "oldest-"
 )
 
 // pastDue are the invoices that are past due, the oldest debt first, where the page shows these;
-// all is false where it does not, or where there are too many.
+// all is false where it does not, where there are more than maxPastDue, or where maxSearches do not
+// reach the oldest invoice.
 func (v *visit) pastDue(status string) (debts []invoice, all bool) {
 	if status != "PAST_DUE" {
 		return nil, false

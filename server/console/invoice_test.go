@@ -84,6 +84,17 @@ func TestTheOldestDebtIsFirst(t *testing.T) {
 	require.Len(t, numbers, 61)
 	require.Equal(t, "1", numbers[0])
 	require.Equal(t, "61", numbers[60])
+
+	// A list whose order has changed since the page before begins again, and says so.
+	require.NotContains(t, b.get(at+"/invoices?status=PAST_DUE&cursor=oldest-50").is(200).body, `id="restarted"`)
+	for query, first := range map[string]string{
+		"status=PAST_DUE&cursor=50": "1", "status=DUE&cursor=oldest-50": "", "cursor=oldest-50": "61",
+	} {
+		p := b.get(at+"/invoices?"+query).is(200, `id="restarted"`)
+		if first != "" {
+			require.Equal(t, first, due.FindStringSubmatch(p.body)[1], query)
+		}
+	}
 }
 
 // TestAllInvoices: the environment's invoices by state and by customer.

@@ -140,11 +140,22 @@ const listPage = 50
 // pageOf is the part of such a list that the page's address names, and the way to the others; keep
 // are parameters that stay.
 func pageOf[T any](v *visit, at string, list []T, keep url.Values) ([]T, pager) {
-	from, _ := strconv.Atoi(v.query("cursor"))
+	return orderedPageOf(v, at, "", list, keep)
+}
+
+// orderedPageOf is pageOf for a list that may have another order at the next request: cursors begin
+// with the name of the order, and that of another one leads to the first page.
+func orderedPageOf[T any](
+	v *visit, at, order string, list []T, keep url.Values,
+) ([]T, pager) {
+	from := 0
+	if offset, same := strings.CutPrefix(v.query("cursor"), order); same {
+		from, _ = strconv.Atoi(offset)
+	}
 	from = min(max(from, 0), len(list))
 	to, next := min(from+listPage, len(list)), ""
 	if to < len(list) {
-		next = strconv.Itoa(to)
+		next = order + strconv.Itoa(to)
 	}
 	return list[from:to], v.pages(at, next, keep)
 }
