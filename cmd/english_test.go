@@ -51,6 +51,29 @@ var refused = []struct {
 	{regexp.MustCompile(`\bthrice\b|\bbesides that\b|\bwherefore\b|\bamidst\b`), "a plain word"},
 }
 
+// refusedOfProduct are phrases that documents, pages and comments do not use, but for those of tests.
+// Names of functions and of customers are not meant.
+var refusedOfProduct = []struct {
+	phrase  *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(?i)(?:^|[^"])\bnobody\b`), "no client, no node, no one"},
+	{regexp.MustCompile(`(?i)(?:^|\w )beside\b`), "next to, alongside, with, compared with, during"},
+	{regexp.MustCompile(`(?i)//.*\bsays that\b`), "means that, reports"},
+}
+
+// prose is what product code and documents say to readers in a line.
+func prose(path, line string) string {
+	switch {
+	case strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_gen.go"):
+		return ""
+	case strings.HasSuffix(path, ".go"):
+		_, comment, _ := strings.Cut(line, "//")
+		return "//" + comment
+	}
+	return line
+}
+
 // isNo finds "a 5 is no boolean"; "there is no", "is no longer" and "is no more than" are English.
 var isNo = regexp.MustCompile(`(\w+) (?:is|are) no (\w+)`)
 
@@ -73,6 +96,11 @@ func TestTextsArePlainEnglish(t *testing.T) {
 		for i, line := range strings.Split(string(text), "\n") {
 			for _, r := range refused {
 				if found := r.phrase.FindString(line); found != "" {
+					offenders = append(offenders, fmt.Sprintf("%s:%d: %q: say %q", path, i+1, found, r.instead))
+				}
+			}
+			for _, r := range refusedOfProduct {
+				if found := r.phrase.FindString(prose(path, line)); found != "" {
 					offenders = append(offenders, fmt.Sprintf("%s:%d: %q: say %q", path, i+1, found, r.instead))
 				}
 			}
