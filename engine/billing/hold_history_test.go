@@ -285,10 +285,15 @@ func (h *heldHistory) Correct(*rapid.T) {
 	require.NoError(h, err)
 	require.True(h, found)
 	if rapid.Bool().Draw(h.T, "void") {
+		h.refresh()
+		h.checkTold()
+		told := len(h.told.seen)
 		r := h.do(billing.KindVoidUsage, &billing.VoidUsage{
 			Env: enginetest.Sandbox, Key: key, Original: ref,
 		})
 		require.Equal(h, engine.OutcomeDone, r.Outcome)
+		h.checkTold()
+		require.Len(h, h.told.seen, told, "a void tells nothing")
 		h.note()
 		e.voided, e.heldCharge = true, heldCharge{feature: e.feature}
 		e.counted = e.heldCharge

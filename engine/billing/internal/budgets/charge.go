@@ -505,7 +505,7 @@ func (f *Forest) Correct(
 		}
 		l.Used, _ = l.Used.Add(amount)
 		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
-		if now < l.End {
+		if now < l.End && amount.Sign() > 0 { // after a PUT, less may still be at a threshold
 			crossed = cross(f, crossed, row, l, now)
 		}
 		t.Hash = l.fold(t.Hash, row)

@@ -1,0 +1,77 @@
+package billing_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
+)
+
+// listens makes an endpoint that hears everything.
+func (s *heldSandbox) listens(name string) {
+	s.t.Helper()
+	r := s.Do(billing.KindCreateWebhookEndpoint, &billing.CreateWebhookEndpoint{
+		Env: enginetest.Sandbox, ID: enginetest.ID(name), URL: "https://a.example/hook",
+		Secret: []byte("sealed"), Actor: "ops",
+	})
+	require.Equal(s.t, engine.OutcomeDone, r.Outcome)
+}
+
+// thresholds are what an endpoint was told, newest first.
+func (s *heldSandbox) thresholds(name string) (all []string) {
+	s.t.Helper()
+	page, _, ok := s.m.WebhookDeliveries(&billing.DeliveryQuery{
+		Env: enginetest.Sandbox, Endpoint: enginetest.ID(name), Limit: 100,
+	})
+	require.True(s.t, ok)
+	for i := range page {
+		if m := &page[i].Message; m.Percent > 0 {
+			all = append(all, fmt.Sprint(m.BudgetKey, m.FeatureKey, m.Percent))
+		}
+	}
+	return all
+}
+
+// amends amends a caller's event; to less than nothing: it is voided.
+func (s *heldSandbox) amends(key string, units int64) {
+	s.t.Helper()
+	src := &enginetest.Source{Journal: s.m.Journal()}
+	k := billing.UsageKey(enginetest.Sandbox, []byte(key))
+	ref, found, err := s.m.FindUsage(src, nil, enginetest.Sandbox, k)
+	require.NoError(s.t, err)
+	require.True(s.t, found)
+	if units < 0 {
+		require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindVoidUsage, &billing.VoidUsage{
+			Env: enginetest.Sandbox, Key: k, Original: ref,
+		}).Outcome)
+		return
+	}
+	require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindAmendUsage, &billing.AmendUsage{
+		Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
+		ID: enginetest.ID(fmt.Sprint(key, s.Index)),
+	}).Outcome)
+}
+
+// TestAVoidTellsNoThreshold: where a limit was lowered, what is left after a void or an amendment
+// to less may be at a threshold that nobody was told; the next event tells it.
+func TestAVoidTellsNoThreshold(t *testing.T) {
+	for _, units := range []int64{-1, 5} {
+		limit := inUSD("100")
+		limit.Thresholds = []byte{50, 90}
+		s := newBudgetSandbox(t, limit)
+		s.listens("hook")
+		require.Equal(t, engine.OutcomeDone, s.event("a", "words", 25))
+		require.Equal(t, engine.OutcomeDone, s.event("b", "words", 10))
+		limit.Limit = decimal.FromInt(40)
+		s.put("all", "", "", limit)
+		s.amends("b", units)
+		require.Empty(t, s.thresholds("hook"))
+		require.Equal(t, engine.OutcomeDone, s.event("c", "words", 1))
+		require.Equal(t, []string{"all50"}, s.thresholds("hook"))
+	}
+}
