@@ -22,6 +22,15 @@ func (s *heldSandbox) listens(name string) {
 	require.Equal(s.t, engine.OutcomeDone, r.Outcome)
 }
 
+// leaves deletes it.
+func (s *heldSandbox) leaves(name string) {
+	s.t.Helper()
+	r := s.Do(billing.KindDeleteWebhookEndpoint, &billing.DeleteWebhookEndpoint{
+		Env: enginetest.Sandbox, ID: enginetest.ID(name), Actor: "ops",
+	})
+	require.Equal(s.t, engine.OutcomeDone, r.Outcome)
+}
+
 // thresholds are what an endpoint was told, newest first.
 func (s *heldSandbox) thresholds(name string) (all []string) {
 	s.t.Helper()
@@ -55,6 +64,52 @@ func (s *heldSandbox) amends(key string, units int64) {
 		Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
 		ID: enginetest.ID(fmt.Sprint(key, s.Index)),
 	}).Outcome)
+}
+
+// TestWhatNobodyWasToldIsTold: usage that passes a threshold while no endpoint listens, is
+// corrected and rises again tells it then, by an event or an amendment.
+func TestWhatNobodyWasToldIsTold(t *testing.T) {
+	for _, amends := range []bool{false, true} {
+		s := newHeldSandbox(t)
+		require.Equal(t, engine.OutcomeDone, s.event("a", "calls", 260))
+		s.listens("hook")
+		require.Equal(t, engine.OutcomeDone, s.event("b", "calls", 10))
+		require.Empty(t, s.thresholds("hook"), "it was passed before")
+		s.amends("a", 10)
+		if amends {
+			s.amends("a", 300)
+		} else {
+			require.Equal(t, engine.OutcomeDone, s.event("c", "calls", 290))
+		}
+		require.Equal(t, []string{"calls50"}, s.thresholds("hook"))
+	}
+}
+
+// TestWhatWasToldStaysTold: though no endpoint listens while a correction takes usage below the
+// threshold, also where an amendment told it, and after a restore.
+func TestWhatWasToldStaysTold(t *testing.T) {
+	for _, amends := range []bool{false, true} {
+		s := newHeldSandbox(t)
+		s.listens("hook")
+		if amends {
+			require.Equal(t, engine.OutcomeDone, s.event("a", "calls", 10))
+			s.amends("a", 260)
+		} else {
+			require.Equal(t, engine.OutcomeDone, s.event("a", "calls", 260))
+		}
+		require.Equal(t, []string{"calls50"}, s.thresholds("hook"))
+		s.leaves("hook")
+		s.amends("a", 10)
+		s.m = restored(t, enginetest.Snapshot(t, s.m))
+		s.Machine = s.m
+		s.listens("next")
+		require.Equal(t, engine.OutcomeDone, s.event("b", "calls", 250))
+		s.amends("b", 0)
+		s.amends("b", 260)
+		require.Empty(t, s.thresholds("next"))
+		require.Equal(t, engine.OutcomeDone, s.event("c", "calls", 200))
+		require.Equal(t, []string{"calls90"}, s.thresholds("next"))
+	}
 }
 
 // TestAVoidTellsNoThreshold: where a limit was lowered, what is left after a void or an amendment

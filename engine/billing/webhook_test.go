@@ -362,51 +362,27 @@ func TestOutboxIsReadBesideApply(t *testing.T) {
 // a restore; the next period tells it anew.
 func TestACorrectionTellsNothingAgain(t *testing.T) {
 	s := newHeldSandbox(t)
-	d := &desk{Log: s.Log, t: t, m: s.m}
-	d.is(engine.OutcomeDone, billing.KindCreateWebhookEndpoint, d.hook())
-	told := func() (all []string) {
-		page, _, ok := s.m.WebhookDeliveries(&billing.DeliveryQuery{
-			Env: enginetest.Sandbox, Endpoint: enginetest.ID("hook"), Limit: 100,
-		})
-		require.True(t, ok)
-		for i := range page {
-			if m := &page[i].Message; m.Type == billing.WebhookUsageThreshold {
-				all = append(all, fmt.Sprint(m.FeatureKey, m.Percent))
-			}
-		}
-		return all
-	}
-	correct := func(key string, units int64) {
-		t.Helper()
-		src := &enginetest.Source{Journal: s.m.Journal()}
-		k := billing.UsageKey(enginetest.Sandbox, []byte(key))
-		ref, found, err := s.m.FindUsage(src, nil, enginetest.Sandbox, k)
-		require.NoError(t, err)
-		require.True(t, found)
-		d.is(engine.OutcomeDone, billing.KindAmendUsage, &billing.AmendUsage{
-			Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
-			ID: enginetest.ID(fmt.Sprint(key, s.Index)),
-		})
-	}
+	s.listens("hook")
 	require.Equal(t, engine.OutcomeDone, s.event("a", "calls", 260))
-	require.Equal(t, []string{"calls50"}, told())
-	correct("a", 10)
+	require.Equal(t, []string{"calls50"}, s.thresholds("hook"))
+	s.amends("a", 10)
 	require.Equal(t, engine.OutcomeDone, s.event("b", "calls", 250))
-	correct("b", 0)
-	correct("b", 260)
-	require.Equal(t, []string{"calls50"}, told())
-	correct("b", 0)
+	s.amends("b", 0)
+	s.amends("b", 260)
+	require.Equal(t, []string{"calls50"}, s.thresholds("hook"))
+	s.amends("b", 0)
 	s.m = restored(t, enginetest.Snapshot(t, s.m))
 	s.Machine = s.m
 	require.Equal(t, engine.OutcomeDone, s.event("c", "calls", 445))
-	require.ElementsMatch(t, []string{"calls50", "calls90"}, told(), "the next one is told")
+	require.ElementsMatch(t, []string{"calls50", "calls90"}, s.thresholds("hook"),
+		"the next one is told")
 
 	s.Stamp += 32 * 24 * 3600 * 1000
 	for at := s.m.NextDue(); at != 0 && at <= s.Stamp; at = s.m.NextDue() {
 		s.DoPayload(engine.KindTick, nil)
 	}
 	require.Equal(t, engine.OutcomeDone, s.event("f", "calls", 300))
-	require.Len(t, told(), 3)
+	require.Len(t, s.thresholds("hook"), 3)
 }
 
 // TestAnAmendmentTellsABudgetsThreshold: an amendment that brings a budget's window to a threshold

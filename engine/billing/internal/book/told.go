@@ -6,8 +6,8 @@ import (
 	"tollgate/engine/page"
 )
 
-// Told is the highest threshold that webhooks were told of a counter's usage, where a correction
-// has taken it below that since. Only such counters have one.
+// Told is the highest threshold that webhooks were told of a counter's usage. Only counters of
+// which one was told have a row; they keep it, as subscriptions keep their counters.
 //
 //schema:row
 type Told struct {
@@ -17,7 +17,7 @@ type Told struct {
 	Percent         uint8
 }
 
-// told is the table of what was told. It follows from the counters, which are in the hash. Callers
+// told is the table of what was told. It follows from the messages, which are in the hash. Callers
 // hold the customer's lock to write it.
 type told struct {
 	Rows *page.Table[Told]
@@ -57,6 +57,9 @@ func (x *told) Set(v Told) {
 	}
 	*x.Rows.Write(row) = v
 }
+
+// Bytes is the memory that the table and its index hold.
+func (x *told) Bytes() uint64 { return x.Rows.Bytes() + x.by.Bytes() }
 
 // Reindex rebuilds the index after a restore.
 func (x *told) Reindex() {

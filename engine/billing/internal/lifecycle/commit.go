@@ -69,8 +69,10 @@ func (t *Runner) Commit(l *Ledger) {
 	t.keepFacts(l)
 	t.tellAll(l)
 	for i := range reached {
-		reached[i].At = l.Env.Now(t.Stamp)
-		t.Tell(l.Env, l.Sub.Customer, &reached[i])
+		r := &reached[i]
+		r.At = l.Env.Now(t.Stamp)
+		counter := l.Sub.FirstCounter + uint32(r.slot)
+		t.TellLimit(l.Env, &l.Sub.UsualSubscription, counter, &r.WebhookMessage)
 	}
 	t.S.Reschedule(l.Env, l.Row, l.Sub.Due)
 	t.Fold(uint64(l.Row)<<32 ^ uint64(l.Sub.Due))

@@ -72,10 +72,15 @@ func (h *happening) describe(m *outbox.WebhookMessage, c *catalogs.Catalog) {
 	}
 }
 
+// reaching is a message about a feature whose limit, or a threshold of it, is reached.
+type reaching struct {
+	outbox.WebhookMessage
+	slot int
+}
+
 // reached returns messages for the features whose limit, or a threshold of it, the ledger's usage
-// has reached. Call it before the ledger is committed: of a feature whose usage a correction takes
-// below what it had reached, it keeps what was told.
-func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
+// has reached. Call it before the ledger is committed.
+func (t *Runner) reached(l *Ledger) (told []reaching) {
 	if !outbox.WantsLimits(l.Env) || l.Sub.EndedAt != 0 {
 		return nil
 	}
@@ -91,29 +96,17 @@ func (t *Runner) reached(l *Ledger) (told []outbox.WebhookMessage) {
 			old := &before.Features[slot]
 			was = outbox.ReadingOf(old, t.S.Counters.Reading(l.was.FirstCounter+slot, old))
 			if l.was.Version == l.Sub.Version {
-				was = t.keepTold(l, i, was, reading)
+				was = was.And(t.S.Told.Of(
+					l.was.FirstCounter+slot, l.was.Version, l.was.Period, f.Accumulate))
 			}
 		}
 		if reading.Beyond(was) {
-			told = append(told,
-				outbox.LimitMessages(&l.Sub.UsualSubscription, l.Catalog, f, used, was)...)
+			for _, m := range outbox.LimitMessages(
+				&l.Sub.UsualSubscription, l.Catalog, f, used, was,
+			) {
+				told = append(told, reaching{m, i})
+			}
 		}
 	}
 	return told
-}
-
-// keepTold returns what was told of a feature's usage, which had reached so much and now has
-// reached another reading, and keeps it where that is lower.
-func (t *Runner) keepTold(l *Ledger, slot int, was, now outbox.Reading) outbox.Reading {
-	counter, f := l.was.FirstCounter+uint32(slot), &l.Version().Features[slot]
-	told := t.S.Told.Of(counter, l.was.Version, l.was.Period, f.Accumulate)
-	all := was.And(told)
-	if was.Percent() > now.Percent() && all.Percent() != told {
-		lock := t.S.WriteLock(l.Sub.Customer)
-		t.S.Told.Set(book.Told{
-			Counter: counter, Version: l.Sub.Version, Period: l.Sub.Period, Percent: all.Percent(),
-		})
-		lock.Unlock()
-	}
-	return all
 }

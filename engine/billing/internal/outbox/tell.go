@@ -66,9 +66,6 @@ func ReadingOf(f *catalogs.PlanFeature, used decimal.Decimal) Reading {
 // And is a reading of which a threshold was told before.
 func (r Reading) And(told uint8) Reading { return Reading{r.full, max(r.percent, told)} }
 
-// Percent is the highest threshold that was reached; 0: none.
-func (r Reading) Percent() uint8 { return r.percent }
-
 // Beyond reports whether usage has reached more than before.
 func (r Reading) Beyond(before Reading) bool {
 	return r.full && !before.full || r.percent > before.percent
@@ -117,6 +114,22 @@ func (t *Teller) TellReached(place book.Place, before, used decimal.Decimal, at 
 	told := LimitMessages(&b.UsualSubscription, e.Catalog.Load(), f, used, was)
 	for i := range told {
 		told[i].At = at
-		t.Tell(e, b.Customer, &told[i])
+		t.TellLimit(e, &b.UsualSubscription, place.Counter, &told[i])
 	}
+}
+
+// TellLimit queues a message of LimitMessages. What it tells of thresholds is not told again though
+// a correction takes usage below it: see book.Told.
+func (t *Teller) TellLimit(
+	e *accounts.Environment, b *book.UsualSubscription, counter uint32, m *WebhookMessage,
+) {
+	t.Tell(e, b.Customer, m)
+	if m.Type != accounts.WebhookUsageThreshold || !e.Wants(m.Type) {
+		return
+	}
+	lock := t.S.WriteLock(b.Customer)
+	t.S.Told.Set(book.Told{
+		Counter: counter, Version: b.Version, Period: b.Period, Percent: m.Percent,
+	})
+	lock.Unlock()
 }
