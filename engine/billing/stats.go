@@ -77,7 +77,7 @@ func (m *Machine) Stats() Stats {
 		Bytes: []PartBytes{
 			{"customers", s.Customers.Bytes() + s.Profiles.Bytes()},
 			{"subscriptions", s.Subscriptions.Bytes()},
-			{"counters", s.Counters.Bytes()},
+			{"counters", s.Counters.Bytes() + s.Told.Bytes()},
 			{"invoices", s.Invoices.Bytes() + s.Items.Bytes()},
 			{"credits", s.CreditBytes()},
 			{"reservations", s.holds.Bytes()},

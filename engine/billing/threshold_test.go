@@ -112,6 +112,23 @@ func TestWhatWasToldStaysTold(t *testing.T) {
 	}
 }
 
+// TestWhatWasToldIsCounted: as memory of the counters.
+func TestWhatWasToldIsCounted(t *testing.T) {
+	s := newHeldSandbox(t)
+	s.listens("hook")
+	counters := func() uint64 {
+		for _, part := range s.m.Stats().Bytes {
+			if part.Part == "counters" {
+				return part.Bytes
+			}
+		}
+		return 0
+	}
+	before := counters()
+	require.Equal(t, engine.OutcomeDone, s.event("a", "calls", 260))
+	require.Greater(t, counters(), before)
+}
+
 // TestAVoidTellsNoThreshold: where a limit was lowered, what is left after a void or an amendment
 // to less may be at a threshold that nobody was told; the next event tells it.
 func TestAVoidTellsNoThreshold(t *testing.T) {
