@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
@@ -120,4 +121,51 @@ func (s *state) unitCost(u *usageEntry, c *RecordUsage) decimal.Decimal {
 		unit = sums.Of(unit, least)
 	}
 	return unit
+}
+
+// addCost adds to an item's late costs what the command says of the units behind those that were
+// settled before, as an event of its own would have it: the cost that it states, else that of the
+// feature. A final total below that of a part takes back what is above it: then the cost that it
+// states is that of all units, and without one it goes down with them.
+func (c *SettleReservation) addCost(h *settling, item int, before decimal.Decimal) {
+	late := &h.late[item]
+	for j := range c.Items {
+		s := &c.Items[j]
+		if c.item(h, j) != item || !s.HasCost && !late.Stated() && !c.Partial {
+			continue
+		}
+		from := decimal.Max(before, late.Units)
+		switch {
+		case from.Less(s.Units):
+			if s.HasCost && late.Unstated {
+				late.Cost, late.Unstated = c.unstated(h, item, sums.Remaining(from, before)), false
+			}
+			switch {
+			case s.HasCost:
+				late.Cost = sums.Of(late.Cost, s.Cost)
+			case late.Stated():
+				more := c.unstated(h, item, sums.Difference(s.Units, from))
+				late.Cost = sums.Of(late.Cost, more)
+			default:
+				late.Unstated = true
+			}
+			late.Units = s.Units
+		case c.Partial || !s.Units.Less(late.Units): // a part that came before, or again
+		case s.HasCost:
+			late.Cost, late.Unstated = s.Cost, false
+		default:
+			late.Cost = holds.Share(late.Cost, sums.Remaining(s.Units, before),
+				sums.Difference(late.Units, before))
+		}
+	}
+}
+
+// unstated is what units of an item cost the provider where no settlement says it.
+func (c *SettleReservation) unstated(
+	h *settling, item int, units decimal.Decimal,
+) (cost decimal.Decimal) {
+	if f := h.catalog.Feature(h.items[item].Feature); f.Document.HasCost {
+		cost, _ = units.Mul(f.Document.CostPerUnit)
+	}
+	return cost
 }

@@ -67,9 +67,15 @@ type heldEvent struct {
 	customer string
 	of       string // the reservation that it settles
 	voided   bool
-	// before is what parts had settled when it was billed, lateUnits and lateCost what settlements
-	// have said since.
-	before, lateUnits, lateCost decimal.Decimal
+	// before is what parts had settled when it was billed, lates what late settlements add to it.
+	before decimal.Decimal
+	lates  []heldLate
+}
+
+// heldLate is what one late settlement adds to a reservation's total, and costs the provider.
+type heldLate struct {
+	upTo, cost decimal.Decimal
+	stated     bool
 }
 
 type heldReservation struct {
@@ -497,29 +503,52 @@ func (h *heldHistory) amend(
 	}
 }
 
-// costsLate is what a late settlement makes an event cost: each part adds its own cost, once, and
-// takes nothing back; nil: it says nothing.
+// costsLate is what late settlements make an event cost: each adds the cost of its units, once,
+// which it states or the feature. A final one that is lower than those states the cost of all, or
+// leaves it in proportion. Nil: none has stated any, or a part would take something back.
 func (h *heldHistory) costsLate(
 	e *heldEvent, c *billing.SettleReservation,
 ) (stated *decimal.Decimal) {
-	for i := range c.Items {
-		s := &c.Items[i]
-		if e == nil || s.FeatureKey != e.feature || !s.HasCost && e.lateUnits.IsZero() {
-			continue
-		}
-		if last := decimal.Max(e.before, e.lateUnits); last.Less(s.Units) {
-			more := s.Cost
-			if !s.HasCost && e.feature == "lines" {
-				more = times(without(s.Units, last), decimal.MustParse("0.25"))
-			}
-			e.lateUnits, e.lateCost = s.Units, plus(e.lateCost, more)
-		}
-		if !e.lateUnits.IsZero() && (!c.Partial || e.cost.Less(e.lateCost)) {
-			cost := e.lateCost
-			stated = &cost
-		}
+	at := -1
+	if e != nil {
+		at = slices.IndexFunc(c.Items, func(s billing.SettleItem) bool {
+			return s.FeatureKey == e.feature
+		})
 	}
-	return stated
+	if at < 0 {
+		return nil
+	}
+	s, last := &c.Items[at], e.before
+	for _, late := range e.lates {
+		last = late.upTo
+	}
+	switch {
+	case last.Less(s.Units):
+		cost := s.Cost
+		if !s.HasCost && e.feature == "lines" {
+			cost = times(without(s.Units, last), decimal.MustParse("0.25"))
+		}
+		e.lates = append(e.lates, heldLate{s.Units, cost, s.HasCost})
+	case c.Partial || !s.Units.Less(last):
+	case s.HasCost:
+		e.lates = []heldLate{{s.Units, s.Cost, true}}
+	default:
+		sum, said := e.costLate()
+		share, _ := times(sum, without(s.Units, e.before)).FloorDiv(without(last, e.before))
+		e.lates = []heldLate{{s.Units, share, said}}
+	}
+	if sum, said := e.costLate(); said && (!c.Partial || e.cost.Less(sum)) {
+		return &sum
+	}
+	return nil
+}
+
+// costLate adds up what late settlements cost, and reports whether any stated it.
+func (e *heldEvent) costLate() (sum decimal.Decimal, stated bool) {
+	for _, late := range e.lates {
+		sum, stated = plus(sum, late.cost), stated || late.stated
+	}
+	return sum, stated
 }
 
 // newest is the event by which a reservation's expiry has billed a feature; nil: there is none.

@@ -21,8 +21,12 @@ func newBudgetSandbox(t *testing.T, limits ...billing.LimitDocument) *budgetSand
 	m := billing.New(billing.Config{})
 	s := &budgetSandbox{&heldSandbox{enginetest.NewLog(m, enginetest.Epoch), t, m}}
 	doc := enginetest.PrepaidPlan()
-	for _, key := range []string{"words", "lines", "falling"} {
-		doc.Features = append(doc.Features, billing.FeatureDocument{Key: key})
+	for _, key := range []string{"words", "lines", "falling", "costly"} {
+		d := billing.FeatureDocument{Key: key}
+		if key == "costly" {
+			d.HasCost, d.CostPerUnit = true, decimal.MustParse("0.25")
+		}
+		doc.Features = append(doc.Features, d)
 		f := billing.PlanFeatureDocument{Key: key, PricingType: "usage_based"}
 		f.Pricing.PricePerUnit = decimal.FromInt(1)
 		if key == "falling" {

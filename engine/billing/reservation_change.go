@@ -226,7 +226,10 @@ func (c *SettleReservation) amend(
 	if takes && len(h.words.Taken) >= 16*holds.MaxTaken {
 		return engine.OutcomeKeysFull
 	}
-	changed := outcome == engine.OutcomeDuplicate || !c.Partial && h.corrected(t)
+	h.late = make([]holds.LateCost, len(h.items))
+	copy(h.late, h.words.LateCosts)
+	changed := outcome == engine.OutcomeDuplicate ||
+		!c.Partial && (h.corrected(t) || slices.ContainsFunc(h.late, stated))
 	for i := range h.items {
 		changed = changed || totals[i] != h.items[i].Settled
 	}
@@ -240,6 +243,13 @@ func (c *SettleReservation) amend(
 		if outcome = c.correct(t, h, totals); outcome != engine.OutcomeDone {
 			return outcome
 		}
+	} else { // it states no cost
+		for i := range h.late {
+			c.addCost(h, i, decimal.Decimal{})
+		}
+	}
+	if slices.ContainsFunc(h.late, func(l holds.LateCost) bool { return !l.Units.IsZero() }) {
+		h.words.LateCosts = h.late
 	}
 	if !c.Partial {
 		h.hold.State = holds.ReservationSettled
@@ -256,6 +266,8 @@ func (c *SettleReservation) amend(
 	h.answer(t)
 	return engine.OutcomeDone
 }
+
+func stated(l holds.LateCost) bool { return l.Stated() }
 
 // corrected reports whether an event that settles the reservation was corrected, maybe not by a
 // settlement.
@@ -310,9 +322,6 @@ func (c *SettleReservation) correct(
 	for i := range h.items {
 		h.items[i].Settled = settled[i]
 	}
-	if slices.ContainsFunc(h.late, func(l holds.LateCost) bool { return !l.Units.IsZero() }) {
-		h.words.LateCosts = h.late
-	}
 	return engine.OutcomeDone
 }
 
@@ -365,8 +374,6 @@ func (k *correcting) sharesPool(other *correcting) bool {
 func (c *SettleReservation) targets(
 	t *turn, h *settling, amended []*correcting, totals []decimal.Decimal,
 ) (targets, settled [holds.MaxItems]decimal.Decimal, outcome engine.Outcome) {
-	h.late = make([]holds.LateCost, len(h.items))
-	copy(h.late, h.words.LateCosts)
 	for i, k := range amended {
 		was := h.items[i].Settled
 		if settled[i] = was; totals != nil {
@@ -384,7 +391,7 @@ func (c *SettleReservation) targets(
 			settled[i] = before
 		}
 		targets[i] = sums.Difference(settled[i], before)
-		h.late[i] = c.costs(h, i, before)
+		c.addCost(h, i, before)
 		switch {
 		case targets[i].Sign() < 0:
 			return targets, settled, engine.OutcomeSettledMore
@@ -407,7 +414,7 @@ func (c *SettleReservation) states(
 	if totals == nil && (k.usage.HasCost || k.text.HasCost) {
 		return new(decimal.Decimal)
 	}
-	if totals == nil || h.late[item].Units.IsZero() {
+	if totals == nil || !h.late[item].Stated() {
 		return nil
 	}
 	cost := &h.late[item].Cost
@@ -415,33 +422,6 @@ func (c *SettleReservation) states(
 		return nil
 	}
 	return cost
-}
-
-// costs adds to an item's late costs what the command says of the units behind those that were
-// settled before, as an event of its own would have it: the cost that it states, else the
-// feature's.
-func (c *SettleReservation) costs(
-	h *settling, item int, before decimal.Decimal,
-) (late holds.LateCost) {
-	if item < len(h.words.LateCosts) {
-		late = h.words.LateCosts[item]
-	}
-	for j := range c.Items {
-		s := &c.Items[j]
-		if c.item(h, j) != item || !s.HasCost && late.Units.IsZero() {
-			continue
-		}
-		delta := sums.Difference(s.Units, decimal.Max(before, late.Units))
-		if delta.Sign() <= 0 {
-			continue // a part that came before, or again
-		}
-		more := s.Cost
-		if f := h.catalog.Feature(h.items[item].Feature); !s.HasCost && f.Document.HasCost {
-			more, _ = delta.Mul(f.Document.CostPerUnit)
-		}
-		late = holds.LateCost{Units: s.Units, Cost: sums.Of(late.Cost, more)}
-	}
-	return late
 }
 
 // recosts reports whether a cost that is stated is another one than the event has.

@@ -215,3 +215,50 @@ func TestALateSettlementStatesTheCost(t *testing.T) {
 		want("100")
 	}
 }
+
+// TestLateSettlementsAddTheirCosts: each settlement costs what it states for the units that it
+// adds, else what the feature says, as parts before the expiry do, though none has stated a cost
+// before.
+func TestLateSettlementsAddTheirCosts(t *testing.T) {
+	type step struct {
+		units int64
+		cost  string // empty: none
+	}
+	for _, x := range []struct {
+		want  string
+		steps []step // the last one is final
+	}{
+		{"7", []step{{12, ""}, {16, "4"}}},
+		{"5", []step{{12, "4"}, {16, ""}}},
+		{"5.5", []step{{6, ""}, {10, "4"}}}, // less than is billed
+		{"3", []step{{6, "2"}, {10, ""}}},
+		{"7", []step{{6, "2"}, {10, ""}, {16, "4"}}},
+		{"7", []step{{6, ""}, {12, ""}, {12, "9"}, {5, "9"}, {16, "4"}}}, // repeats
+		{"4", []step{{16, "4"}, {12, ""}, {12, "7"}, {16, ""}}},          // out of order
+		{"4", []step{{12, ""}, {16, ""}}},
+		{"8", []step{{12, ""}, {16, "4"}, {20, ""}}},
+		// A lower final total states the cost of all, or leaves it in proportion.
+		{"3", []step{{12, "4"}, {8, "3"}}},
+		{"3", []step{{12, ""}, {8, "3"}}},
+		{"2", []step{{12, ""}, {8, ""}}},
+		{"2", []step{{12, "3"}, {8, ""}}},
+		{"3.5", []step{{12, "4"}, {16, "3"}, {8, ""}}},
+		{"0", []step{{12, "4"}, {0, ""}}},
+		{"4", []step{{12, "4"}, {12, "6"}}},
+	} {
+		s := newBudgetSandbox(t, ofCost("100"))
+		s.expireBilled(enginetest.Reservation("r", "ada", "costly", 10))
+		for i, at := range x.steps {
+			s.view(s.settle("r", at.units, s.originals("r"), func(c *billing.SettleReservation) {
+				if c.Partial = i < len(x.steps)-1; at.cost != "" {
+					c.Items[0].Cost, c.Items[0].HasCost = decimal.MustParse(at.cost), true
+				}
+			}))
+			s.m = restored(t, enginetest.Snapshot(t, s.m))
+			s.Machine = s.m
+		}
+		v, ok := s.m.Budget(enginetest.Sandbox, "all", 0)
+		require.True(t, ok)
+		require.Equal(t, x.want, v.Limits[0].Used.String(), "%v", x.steps)
+	}
+}

@@ -90,13 +90,18 @@ type Item struct {
 
 // CostOf is how much of the expected cost falls to some of the granted units.
 func (i *Item) CostOf(units decimal.Decimal) decimal.Decimal {
-	if units.Less(i.Granted) {
-		if share, ok := i.Cost.Mul(units); ok {
-			share, _ = share.FloorDiv(i.Granted)
+	return Share(i.Cost, units, i.Granted)
+}
+
+// Share is how much of the cost of some units falls to some of these.
+func Share(cost, units, of decimal.Decimal) decimal.Decimal {
+	if units.Less(of) {
+		if share, ok := cost.Mul(units); ok {
+			share, _ = share.FloorDiv(of)
 			return share
 		}
 	}
-	return i.Cost
+	return cost
 }
 
 // Held is how many units of an open reservation the item still holds.
@@ -168,11 +173,16 @@ type Overrun struct {
 }
 
 // LateCost is what late settlements, up to a running total of units, say that an item costs the
-// provider. Units is 0 where none says so.
+// provider.
 //
 //schema:quick
 //schema:straight
 type LateCost struct {
 	Units decimal.Decimal `wire:"1"`
 	Cost  decimal.Decimal `wire:"2"`
+	// Unstated is set while none has stated a cost: Cost is 0, and follows from the units.
+	Unstated bool `wire:"3"`
 }
+
+// Stated reports whether a settlement has stated a cost.
+func (l *LateCost) Stated() bool { return !l.Units.IsZero() && !l.Unstated }

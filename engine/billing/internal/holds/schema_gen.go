@@ -15,6 +15,7 @@ import (
 func (v *LateCost) Fields(w *wire.Codec) {
 	w.Decimal(1, &v.Units)
 	w.Decimal(2, &v.Cost)
+	w.Bool(3, &v.Unstated)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -26,6 +27,9 @@ func (v *LateCost) quick(src []byte) bool {
 	if q.Is(at, 0x12) {
 		v.Cost, at = q.Decimal(at + 1)
 	}
+	if q.Is(at, 0x18) {
+		v.Unstated, at = q.Bool(at + 1)
+	}
 	return at == len(q)
 }
 
@@ -33,6 +37,7 @@ func (v *LateCost) quick(src []byte) bool {
 func (v *LateCost) append(dst []byte) []byte {
 	dst = wire.AppendDecimal(dst, 1, v.Units)
 	dst = wire.AppendDecimal(dst, 2, v.Cost)
+	dst = wire.AppendBool(dst, 3, v.Unstated)
 	return dst
 }
 
