@@ -27,7 +27,7 @@ func TestBillingIsCounted(t *testing.T) {
 			src.Keep(&out)
 		}
 		// A check that is denied to the first customer, in a segment that is sealed for its age.
-		l := enginetest.NewLog(m, 0)
+		l := enginetest.NewLog(m, enginetest.Epoch)
 		var b billing.AuditBlock
 		b.Reset(99, 1, 1)
 		b.Add(&billing.AuditCheck{
