@@ -15,8 +15,8 @@ import (
 	"tollgate/engine/rollup"
 )
 
-// TestBillingIsCounted: in any history of the billing machine, customers are ranked as by reading the
-// whole journal, whichever of its segments have a file.
+// TestBillingIsCounted: in any history of the billing machine, customers are ranked as by reading
+// the whole journal, whichever of its segments have a file.
 func TestBillingIsCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := billing.New(billing.Config{})

@@ -203,8 +203,8 @@ func TestFilesThatCannotBeRemoved(t *testing.T) {
 	h.requireCounted(t, q[journal.PartUsage])
 }
 
-// Files that another counter of their part made are made again; those of the other part stay as they
-// are.
+// Files that another counter of their part made are made again; those of the other part stay as
+// they are.
 func TestFilesOfAnotherCounter(t *testing.T) {
 	h, disk, q := onDisk(200)
 	h.version = rollup.Versions{1, 1}

@@ -62,7 +62,9 @@ func (h *history) open() {
 // countRecord counts an event of one owner and one of everybody.
 func countRecord(r journal.Record, add func(rollup.Cell)) {
 	c := rollup.Cell{
-		Key:    rollup.Key{Owner: uint64(r.Payload[2]), Item: uint32(r.Payload[0]), Hour: rollup.HourOf(r.At)},
+		Key: rollup.Key{
+			Owner: uint64(r.Payload[2]), Item: uint32(r.Payload[0]), Hour: rollup.HourOf(r.At),
+		},
 		Events: 1, Units: decimal.FromInt(int64(r.Payload[1])),
 	}
 	add(c)
@@ -70,8 +72,8 @@ func countRecord(r journal.Record, add func(rollup.Cell)) {
 	add(c)
 }
 
-// record appends an entry of one record that counts for an owner. As in the billing journal, that of
-// the audit part has no owner itself.
+// record appends an entry of one record that counts for an owner. As in the billing journal, that
+// of the audit part has no owner itself.
 func (h *history) record(kind journal.Kind, owner uint32, item, units byte, hour int64) {
 	h.index++
 	r := journal.Record{

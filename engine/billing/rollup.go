@@ -17,8 +17,8 @@ import (
 	"tollgate/engine/wire"
 )
 
-// CountVersions names what CountRecord counts. Raise that of a part when it changes: nodes then count
-// this part of their journals again.
+// CountVersions names what CountRecord counts. Raise that of a part when it changes: nodes then
+// count this part of their journals again.
 var CountVersions = rollup.Versions{journal.PartUsage: 1, journal.PartAudit: 2}
 
 // CountRecord is the rollup.Counter of the billing journal: usage by feature, for its customer and

@@ -9,8 +9,8 @@ import (
 	"tollgate/engine/billing"
 )
 
-// TestTheOldestKeyUseGivesWay: of more keys than are remembered, and of those that are older than an
-// hour, the oldest are forgotten, and no others.
+// TestTheOldestKeyUseGivesWay: of more keys than are remembered, and of those that are older than
+// an hour, the oldest are forgotten, and no others.
 func TestTheOldestKeyUseGivesWay(t *testing.T) {
 	var u keyUses
 	key := func(n int) (k [16]byte) {
