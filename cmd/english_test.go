@@ -51,8 +51,8 @@ var refused = []struct {
 	{regexp.MustCompile(`\bthrice\b|\bbesides that\b|\bwherefore\b|\bamidst\b`), "a plain word"},
 }
 
-// refusedOfProduct are phrases that documents, pages and comments do not use, but for those of tests.
-// Names of functions and of customers are not meant.
+// refusedOfProduct are phrases that documents, pages and comments do not use, other than those of
+// tests. Names of functions and of customers are exempt.
 var refusedOfProduct = []struct {
 	phrase  *regexp.Regexp
 	instead string

@@ -41,7 +41,7 @@ type ReservationItem struct {
 	// OverrunUnits is what was recorded beyond the hold although it did not fit.
 	OverrunUnits json.Number `json:"overrunUnits,omitzero"`
 	CostAmount   json.Number `json:"costAmount,omitzero"`
-	// Rule is what decided: limit, pool, budget, or none; it stands in the answer to the request alone, as do Limit and Remaining, where the feature has a limit: what is left beside this reservation.
+	// Rule is what decided: limit, pool, budget, or none; it stands in the answer to the request alone, as do Limit and Remaining, where the feature has a limit: what is left in addition to this reservation.
 	Rule      string      `json:"rule,omitzero"`
 	Limit     json.Number `json:"limit,omitzero"`
 	Remaining json.Number `json:"remaining,omitzero"`
