@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -164,7 +165,8 @@ func (b *beginning) StoreLogs(logs []*raft.Log) error {
 func (b *beginning) StoreLog(l *raft.Log) error { return b.StoreLogs([]*raft.Log{l}) }
 
 func (b *beginning) SetHeartbeatHandler(func(raft.RPC)) {
-	time.Sleep(time.Second) // a raft that runs by now elects itself, and stores an entry
+	// The bubble's time: a raft that runs by now elects itself, and stores an entry.
+	time.Sleep(time.Second)
 	b.scanned.Store(!b.started.Load())
 }
 
@@ -172,29 +174,31 @@ func (b *beginning) SetHeartbeatHandler(func(raft.RPC)) {
 // come without their data until it sets a handler for heartbeats, so it has to do that when it has
 // looked, and before it does anything else.
 func TestRaftStartsAfterItLookedThroughItsLog(t *testing.T) {
-	store := raft.NewInmemStore()
-	_, inner := raft.NewInmemTransport("a")
-	c := raft.DefaultConfig()
-	c.LocalID, c.Logger = "a", hclog.NewNullLogger()
-	c.HeartbeatTimeout, c.ElectionTimeout = 20*time.Millisecond, 20*time.Millisecond
-	c.LeaderLeaseTimeout = 20 * time.Millisecond
-	members := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}
-	snapshots := raft.NewInmemSnapshotStore()
-	require.NoError(t, raft.BootstrapCluster(c, store, store, snapshots, inner, members))
-	const entries = 100
-	for i := uint64(2); i <= entries; i++ {
-		require.NoError(t, store.StoreLog(&raft.Log{Index: i, Term: 1, Data: []byte("x")}))
-	}
-	applied := new(raft.MockFSM)
-	b := &beginning{LogStore: store, Transport: inner}
-	r, err := raft.NewRaft(c, applied, b, store, snapshots, b)
-	require.NoError(t, err)
-	require.True(t, b.scanned.Load(), "raft started before it set the handler")
-	require.EqualValues(t, 1+entries, b.early.Load(), "the newest entry, and each")
-	require.Eventually(t, func() bool { return len(applied.Logs()) == entries-1 },
-		10*time.Second, time.Millisecond)
-	require.EqualValues(t, entries, b.late.Load(), "what is applied was read after that")
-	require.NoError(t, r.Shutdown().Error())
+	synctest.Test(t, func(t *testing.T) {
+		store := raft.NewInmemStore()
+		_, inner := raft.NewInmemTransport("a")
+		c := raft.DefaultConfig()
+		c.LocalID, c.Logger = "a", hclog.NewNullLogger()
+		c.HeartbeatTimeout, c.ElectionTimeout = 20*time.Millisecond, 20*time.Millisecond
+		c.LeaderLeaseTimeout = 20 * time.Millisecond
+		members := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}}}
+		snapshots := raft.NewInmemSnapshotStore()
+		require.NoError(t, raft.BootstrapCluster(c, store, store, snapshots, inner, members))
+		const entries = 100
+		for i := uint64(2); i <= entries; i++ {
+			require.NoError(t, store.StoreLog(&raft.Log{Index: i, Term: 1, Data: []byte("x")}))
+		}
+		applied := new(raft.MockFSM)
+		b := &beginning{LogStore: store, Transport: inner}
+		r, err := raft.NewRaft(c, applied, b, store, snapshots, b)
+		require.NoError(t, err)
+		require.True(t, b.scanned.Load(), "raft started before it set the handler")
+		require.EqualValues(t, 1+entries, b.early.Load(), "the newest entry, and each")
+		time.Sleep(time.Second)
+		require.Len(t, applied.Logs(), entries-1)
+		require.EqualValues(t, entries, b.late.Load(), "what is applied was read after that")
+		require.NoError(t, r.Shutdown().Error())
+	})
 }
 
 // What raft looks through is read without its data; what it applies is not.

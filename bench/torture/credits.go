@@ -101,8 +101,7 @@ func (l *ledger) next(random *rand.Rand) *booking {
 	return b
 }
 
-// reversible is a booking that is known to be there, and not reversed; nil where the one that was
-// drawn is not.
+// reversible draws a booking. It returns nil unless that one is acknowledged and not yet reversed.
 func (l *ledger) reversible(random *rand.Rand) *booking {
 	if len(l.bookings) == 0 {
 		return nil

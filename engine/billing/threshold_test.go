@@ -129,8 +129,8 @@ func TestWhatWasToldIsCounted(t *testing.T) {
 	require.Greater(t, counters(), before)
 }
 
-// TestAVoidTellsNoThreshold: where a limit was lowered, what is left after a void or an amendment
-// to less may be at a threshold that nobody was told; the next event tells it.
+// TestAVoidTellsNoThreshold: after a limit was lowered, usage may still be above a threshold that
+// no webhook has reported. A void or a smaller amendment does not report it; the next event does.
 func TestAVoidTellsNoThreshold(t *testing.T) {
 	for _, units := range []int64{-1, 5} {
 		limit := inUSD("100")

@@ -126,7 +126,7 @@ func (o *Operator) anyTenant(x *server.Exchange) (row uint32, fault *server.Faul
 	}
 	if row == 0 {
 		fault = server.NewFault(404, "account_not_found",
-			"There is no such workspace, or no owner has this e-mail address")
+			"No workspace has this id, or no owner has this e-mail address")
 	}
 	return row, fault
 }

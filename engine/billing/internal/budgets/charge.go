@@ -2,7 +2,6 @@ package budgets
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -391,129 +390,6 @@ func CountedWithin(f *Forest, k *Counted, node uint32) (within bool) {
 	}
 	f.each(k, func(_ uint32, l *Limit, _ uint32) { within = within || f.Within(l.Node, node) })
 	return within
-}
-
-// Corrected is an event that was counted, and what it is to count more. One that has counted in no
-// budget counts that at Node, as usage of now.
-type Corrected struct {
-	Counted *Counted
-	Change  *Charge
-	Node    uint32 // 0: Counted says where
-}
-
-// unopened is the window of now where a limit has not begun it.
-const unopened = ^uint32(0)
-
-// where visits the limits in which a corrected event counts, as each does.
-func where(
-	f *Forest, e *Corrected, now int64, visit func(row uint32, l *Limit, closed uint32),
-) {
-	if e.Node == 0 {
-		f.each(e.Counted, visit)
-	}
-	for at := e.Node; at != 0; at = f.nodes.Read(at).Parent {
-		for row := f.nodes.Read(at).FirstLimit; row != 0; row = f.limits.Read(row).Next {
-			closed := uint32(0)
-			if now >= f.limits.Read(row).End {
-				closed = unopened
-			}
-			visit(row, f.limits.Read(row), closed)
-		}
-	}
-}
-
-// PlanCorrections decides, in the order of Plan, whether events that were counted may count so
-// much more, together; less they always may. It changes nothing.
-func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o engine.Outcome) {
-	type sum struct {
-		row, closed uint32
-		amount      decimal.Exact
-	}
-	var sums []sum
-	o = engine.OutcomeDone
-	for i := range events {
-		where(f, &events[i], now, func(row uint32, l *Limit, closed uint32) {
-			amount, takes := l.takes(events[i].Change)
-			if !takes {
-				return
-			}
-			at := slices.IndexFunc(sums, func(s sum) bool { return s.row == row && s.closed == closed })
-			if at < 0 {
-				sums = append(sums, sum{row, closed, amount})
-				return
-			}
-			var ok bool
-			if sums[at].amount, ok = sums[at].amount.Add(amount); !ok {
-				o = engine.OutcomeOverflow
-			}
-		})
-	}
-	for _, s := range sums {
-		l, ok := f.limits.Read(s.row), true
-		n := f.nodes.Read(l.Node)
-		total := l.Used
-		switch s.closed {
-		case 0:
-			total, ok = total.Add(l.Held)
-		case unopened:
-			total = l.Held
-		default:
-			total = f.windows.Read(s.closed).Used
-		}
-		if ok {
-			total, ok = total.Add(s.amount)
-		}
-		switch {
-		case o != engine.OutcomeDone:
-		case s.amount.Sign() > 0 && n.Archived:
-			r, o = Refusal{Budget: f.Key(l.Node)}, engine.OutcomeBudgetArchived
-		case s.amount.Sign() > 0 && n.Frozen:
-			r, o = Refusal{Budget: f.Key(l.Node)}, engine.OutcomeBudgetFrozen
-		case !ok || !total.InRange():
-			o = engine.OutcomeOverflow
-		case !l.Soft && s.amount.Sign() > 0 && total.Cmp(l.Max.Exact()) > 0:
-			o = engine.OutcomeBudgetExceeded
-			r = f.refusal(s.row, l.Held, now)
-		}
-	}
-	return r, o
-}
-
-// Correct counts a change of an event that was counted, in the windows that counted it, as far as
-// they are kept. k becomes what the event counts then. It returns the thresholds that this has
-// reached in windows of now.
-func (f *Forest) Correct(
-	t *accounts.Tx, env uint32, k *Counted, change *Charge, now int64,
-) (crossed []Crossing) {
-	lock := f.Lock(env)
-	lock.Lock()
-	defer lock.Unlock()
-	f.each(k, func(row uint32, l *Limit, closed uint32) {
-		amount, takes := l.takes(change)
-		if !takes || amount.Sign() == 0 {
-			return
-		}
-		l = f.limits.Write(row)
-		if closed != 0 {
-			w := f.windows.Write(closed)
-			w.Used, _ = w.Used.Add(amount)
-			beyond := !l.Soft && w.Used.Cmp(w.Max.Exact()) > 0
-			w.Overrun = w.Overrun || amount.Sign() > 0 && beyond
-			words := w.Used.Words()
-			t.Fold(uint64(closed)<<32 ^ words[0] ^ words[1]<<1)
-			return
-		}
-		l.Used, _ = l.Used.Add(amount)
-		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
-		if now < l.End && amount.Sign() > 0 { // after a PUT, less may still be at a threshold
-			crossed = cross(f, crossed, row, l, now)
-		}
-		t.Hash = l.fold(t.Hash, row)
-	})
-	sum := k.Charge()
-	sum.add(change)
-	k.set(&sum)
-	return crossed
 }
 
 // cross adds the threshold that a limit has reached, where that was not told in its window.
