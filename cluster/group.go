@@ -104,7 +104,7 @@ func (g *Group) raftConfig(notify chan<- bool) *raft.Config {
 	c.NoLegacyTelemetry = true
 	c.ShutdownOnRemove = false
 	c.TrailingLogs = minTrailing
-	c.SnapshotInterval = time.Hour // bytes decide, see snapshot.go
+	c.SnapshotInterval = time.Hour // bytes decide, see keepSnapshots
 	c.SnapshotThreshold = 1 << 62  // never by count
 	c.Logger = raftLogger(g.log, g.quiet, g.warnings)
 	c.NotifyCh = notify

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -33,6 +34,8 @@ type keeper struct {
 	reader     *reader
 	handover   *handover
 	membership *membership
+	// turn is one of turnNone, turnWanted and turnTaken.
+	turn atomic.Uint32
 }
 
 // keepTime proposes ticks and state checks while this node leads: a tick when something has fallen
@@ -96,7 +99,7 @@ func (k *keeper) keepSnapshots() {
 	for k.pause(k.ctx, snapshotLook) {
 		// A snapshot taken now lacks what is not applied yet, as after a restart.
 		pending := k.store.sizeOf(k.raft.AppliedIndex(), k.raft.LastIndex())
-		if k.store.sinceSnapshot.Load()-pending < k.snapshotBytes() && !k.lostSnapshot() {
+		if !k.lostSnapshot() && !k.takesTurn(k.store.sinceSnapshot.Load()-pending) {
 			continue
 		}
 		if err := k.TakeSnapshot(); err != nil {
@@ -114,25 +117,12 @@ func (k *keeper) lostSnapshot() bool {
 	return k.snapshotDamage != nil && k.snapshotDamage() != nil
 }
 
-// snapshotBytes is how much log this node writes before it takes a snapshot. All nodes write the
-// same log: with one threshold they would all take theirs at the same moment, when each has less
-// of its disk and processors for the others. The second of three members takes its a sixth
-// earlier, the third a third.
-func (k *keeper) snapshotBytes() int64 {
-	servers := k.servers().Servers
-	rank, members := int64(0), int64(len(servers))
-	for _, s := range servers {
-		if string(s.ID) < k.config.NodeID {
-			rank++
-		}
-	}
-	return k.config.SnapshotBytes - k.config.SnapshotBytes*rank/(2*max(1, members))
-}
-
 // TakeSnapshot writes a snapshot now and shortens the log behind it. It returns nil when there is
 // nothing new to write.
 func (k *keeper) TakeSnapshot() error {
+	k.turn.Store(turnTaken)
 	err := k.takeSnapshot()
+	k.turn.Store(turnNone)
 	if on := k.config.Events.OnSnapshotFailed; on != nil && err != nil && k.ctx.Err() == nil {
 		on(k.shard)
 	}

@@ -47,35 +47,54 @@ func TestALogThatGrewBeforeARestartIsShortened(t *testing.T) {
 	})
 }
 
-// TestSnapshotsAreNotTakenInStep: all nodes write the same log, and each takes its snapshots at
-// another length of it.
+// TestSnapshotsAreNotTakenInStep: all nodes write the same log, and one snapshot at a time, as long
+// as waiting for it takes no more than a quarter of what lies between two.
 func TestSnapshotsAreNotTakenInStep(t *testing.T) {
-	const limit = 300 << 10
+	const limit = 400 << 10
+	tune := func(_ string, c *Config) { c.SnapshotBytes, c.TrailingBytes = limit, 1 }
+	inCluster(t, tune, func(c *nodes) {
+		var writing, together, written atomic.Int32
+		writes := func() {
+			if writing.Add(1) > 1 {
+				together.Add(1)
+			}
+			time.Sleep(3 * snapshotLook)
+			writing.Add(-1)
+			written.Add(1)
+		}
+		for _, id := range three {
+			c.ledgers[id].writes.Store(&writes)
+		}
+		leader := c.leader()
+		for i := 0; written.Load() < 2*int32(len(three)); i++ {
+			require.Less(t, i, 1000)
+			c.count(leader, keyRange(uint64(10_000*i), 200)...) // some 2.4 KB
+			time.Sleep(snapshotLook / 4)
+		}
+		require.Zero(t, together.Load(), "one after the other")
+		require.Less(t, c.billing(leader).store.bytes.Load(), int64(3*limit), "each wrote two")
+	})
+}
+
+// TestASnapshotDoesNotWaitForLong: a member that writes a snapshot for ever, or does not answer,
+// holds no other up.
+func TestASnapshotDoesNotWaitForLong(t *testing.T) {
+	const limit = 100 << 10
 	tune := func(_ string, c *Config) { c.SnapshotBytes, c.TrailingBytes = limit, 1 }
 	inCluster(t, tune, func(c *nodes) {
 		leader := c.leader()
-		taken := func() (n int) {
-			for _, id := range three {
-				if c.billing(id).Status().SnapshotIndex > 0 {
-					n++
-				}
-			}
-			return n
-		}
-		counts := []int{0}
-		for i := 0; counts[len(counts)-1] < len(three); i++ {
-			require.Less(t, i, 100)
-			c.count(leader, keyRange(uint64(10_000*i), 1000)...) // some 11 KB
-			c.converge()
-			time.Sleep(2 * snapshotLook)
-			if n := taken(); n != counts[len(counts)-1] {
-				counts = append(counts, n)
-			}
-		}
-		require.Equal(t, []int{0, 1, 2, 3}, counts, "one after the other")
+		end := make(chan struct{})
+		defer close(end)
+		writes := func() { <-end }
 		for _, id := range three {
-			require.LessOrEqual(t, c.billing(id).snapshotBytes(), int64(limit))
-			require.GreaterOrEqual(t, c.billing(id).snapshotBytes(), int64(limit/2))
+			if id != leader {
+				c.ledgers[id].writes.Store(&writes)
+			}
+		}
+		for i := 0; c.billing(leader).Status().SnapshotIndex == 0; i++ {
+			require.Less(t, c.billing(leader).store.sinceSnapshot.Load(), int64(limit*3/2))
+			c.count(leader, keyRange(uint64(10_000*i), 100)...)
+			time.Sleep(snapshotLook)
 		}
 	})
 }
@@ -151,7 +170,7 @@ func TestALogIsShortenedWhenItIsApplied(t *testing.T) {
 		}
 		limit = 50 << 10
 		c.start("a")
-		time.Sleep(5 * snapshotLook)
+		time.Sleep(3 * snapshotLook)
 		c.start("b")
 		c.start("c")
 		c.leader()

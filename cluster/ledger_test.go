@@ -55,6 +55,8 @@ type ledger struct {
 	held     atomic.Uint64 // the entry that came to the gate
 	// begins, when set, is called when a snapshot begins.
 	begins atomic.Pointer[func()]
+	// writes, when set, is called before a snapshot is written.
+	writes atomic.Pointer[func()]
 
 	mu    sync.RWMutex
 	state ledgerState
@@ -279,7 +281,7 @@ func (m *ledger) Snapshot() (engine.Snapshot, error) {
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	s := ledgerSnapshot{index: m.state.Index}
+	s := ledgerSnapshot{index: m.state.Index, writes: m.writes.Load()}
 	state := m.state
 	if m.tier != nil {
 		var err error
@@ -330,6 +332,7 @@ func (m *ledger) Restore(src io.Reader) error {
 
 type ledgerSnapshot struct {
 	index    uint64
+	writes   *func()
 	data     bytes.Buffer
 	segments []journal.SegmentInfo
 }
@@ -341,6 +344,9 @@ func (s ledgerSnapshot) Pressed() bool                   { return false }
 func (s ledgerSnapshot) Release() {}
 
 func (s ledgerSnapshot) WriteTo(dst io.Writer) (int64, error) {
+	if s.writes != nil {
+		(*s.writes)()
+	}
 	n, err := dst.Write(s.data.Bytes())
 	return int64(n), err
 }

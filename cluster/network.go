@@ -90,5 +90,6 @@ const (
 	callChange    callKind = 5 // payload: a change of the members, see change; answer: changed
 	callProgress  callKind = 6 // payload empty; answer: see progressReport
 	callAsk       callKind = 8 // payload: a question for the machine; answer: see asker.serve
+	callTurn      callKind = 9 // payload empty; answer: turnNone, turnWanted or turnTaken, 1 byte
 	answerBit     callKind = 0x80
 )

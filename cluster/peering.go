@@ -238,6 +238,8 @@ func (n *peering) serve(k callKind, shard uint16, payload []byte, answer func([]
 		n.wg.Go(func() { answer(g.serveChange(payload)) })
 	case callProgress:
 		answer(g.progressNow())
+	case callTurn:
+		answer(g.turnNow())
 	default:
 		answer(nil)
 	}
