@@ -16,12 +16,18 @@ const (
 	// answer always has what no omitzero or if leaves out.
 	answer usage = iota
 	request
+	// change is a request in which every field may be left out, and null empties some.
+	change
 	// document is a request that an operator writes, whose numbers may be strings.
 	document
 )
 
-// RequestSchema returns the schema of a request, from the tags of the struct that it is read into.
-func RequestSchema[T any]() *Schema { return taggedSchema[T](request, nil) }
+// RequestSchema returns the schema of a request, from the tags of the struct that states it; by is
+// as for AnswerSchema.
+func RequestSchema[T any](by ...Property) *Schema { return taggedSchema[T](request, by) }
+
+// ChangeSchema returns the schema of a request that changes what the fields of T say.
+func ChangeSchema[T any](by ...Property) *Schema { return taggedSchema[T](change, by) }
 
 // DocumentSchema returns the schema of a document, in which a number may be a string.
 func DocumentSchema[T any](by ...Property) *Schema { return taggedSchema[T](document, by) }
@@ -43,10 +49,42 @@ func taggedSchema[T any](as usage, by []Property) *Schema {
 			}
 		}
 		p.Name = path[len(path)-1]
+		if p.Schema != nil && p.Schema.Type == "" && p.Schema.About != "" {
+			of := within.property(p.Name)
+			of.Schema = of.Schema.Explain(p.Schema.About)
+			continue
+		}
 		within.put(p, "")
 	}
 	return s
 }
+
+// Explained explains a property that tags describe.
+func Explained(name, about string) Property { return Property{name, false, &Schema{About: about}} }
+
+// Explain returns the schema with an explanation, which stands at the value that is not null.
+func (s *Schema) Explain(about string) *Schema {
+	of := *s
+	if len(s.OneOf) > 0 {
+		of.OneOf = slices.Clone(s.OneOf)
+		of.OneOf[0] = s.OneOf[0].Explain(about)
+		return &of
+	}
+	of.About = about
+	return &of
+}
+
+// property returns an object's property of this name; nil if there is none.
+func (s *Schema) property(name string) *Property {
+	at := slices.IndexFunc(s.Properties, func(p Property) bool { return p.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &s.Properties[at]
+}
+
+// Property returns the schema of an object's property.
+func (s *Schema) Property(name string) *Schema { return s.property(name).Schema }
 
 // put adds a property, behind the one of this name, or replaces the one of its own name.
 func (s *Schema) put(p Property, after string) {
@@ -73,11 +111,11 @@ func (s *Schema) addTagged(of reflect.Type, as usage) {
 		if (f.Anonymous || tag.Inline) && tag.Name == "" {
 			s.addTagged(f.Type, as)
 		} else if tag.Name != "" {
-			value, required := schemaOf(f.Type, &tag, as), tag.Required
+			value, required := schemaOf(f.Type, &tag, as), tag.Required && as != change
 			if as == answer {
 				required = !tag.OmitZero && tag.If == "" || tag.Whole
 			}
-			if as == answer && tag.Null {
+			if tag.Null && (as == answer || as == change) {
 				value = OrNull(value)
 			}
 			s.object(tag.Within, !tag.Whole).put(Property{tag.Name, required, value}, tag.After)
@@ -90,10 +128,8 @@ func (s *Schema) object(name string, required bool) *Schema {
 	if name == "" {
 		return s
 	}
-	for _, p := range s.Properties {
-		if p.Name == name {
-			return p.Schema
-		}
+	if p := s.property(name); p != nil {
+		return p.Schema
 	}
 	inner := Object()
 	s.put(Property{name, required, inner}, "")
@@ -142,7 +178,7 @@ func schemaOf(of reflect.Type, tag *schema.Tag, as usage) *Schema {
 	switch {
 	case of.Kind() == reflect.Struct:
 		s := Object()
-		if as == request {
+		if as == request || as == change {
 			as = answer
 		}
 		s.addTagged(of, as)

@@ -11,6 +11,82 @@ type PurchaseRequest struct {
 	Runs int `json:"runs"`
 }
 
+// EvaluationRequest names a task, and the product that it is to be done in; a flow has both.
+type EvaluationRequest struct {
+	URL    string `json:"url,omitzero"`
+	Task   string `json:"task,omitzero"`
+	FlowID string `json:"flowId,omitzero"`
+}
+
+// FlowRequest is what a flow is to say.
+type FlowRequest struct {
+	Name            string `json:"name"`
+	URL             string `json:"url"`
+	Task            string `json:"task"`
+	SuccessCriteria string `json:"successCriteria"`
+	// Access is public or test_account.
+	Access       string           `json:"access"`
+	Verification FlowVerification `json:"verification,omitzero"`
+	// Credential is what the agent is to obtain: bearer, token or x-api-key.
+	Credential string `json:"credential,omitzero"`
+	// Agent is the name of a configured agent; empty is the default one.
+	Agent    string       `json:"agent,omitzero"`
+	Schedule FlowSchedule `json:"schedule,omitzero"`
+}
+
+// FlowChange is what a flow is to say.
+type FlowChange struct {
+	Name            Change[string] `json:"name,omitzero"`
+	URL             Change[string] `json:"url,omitzero"`
+	Task            Change[string] `json:"task,omitzero"`
+	SuccessCriteria Change[string] `json:"successCriteria,omitzero"`
+	// Access is public or test_account.
+	Access       Change[string]           `json:"access,omitzero"`
+	Verification Change[FlowVerification] `json:"verification,omitzero"`
+	// Credential is what the agent is to obtain: bearer, token or x-api-key.
+	Credential Change[string] `json:"credential,omitzero"`
+	// Agent is the name of a configured agent; empty is the default one.
+	Agent    Change[string]       `json:"agent,omitzero"`
+	Schedule Change[FlowSchedule] `json:"schedule,omitzero"`
+}
+
+// FlowSchedule is when a flow's runs begin by themselves.
+type FlowSchedule struct {
+	EveryHours int `json:"everyHours"`
+}
+
+// FlowVerification is the call that proves that a flow's task was done.
+type FlowVerification struct {
+	URL string `json:"url"`
+	// Status is that of the right answer; any 2xx where it is left out.
+	Status int `json:"status,omitzero"`
+	// Contains is a text that the right answer contains.
+	Contains string `json:"contains,omitzero"`
+}
+
+// InspectionRequest names what is to be read: an address, or that of a flow.
+type InspectionRequest struct {
+	URL    string `json:"url,omitzero"`
+	FlowID string `json:"flowId,omitzero"`
+}
+
+// ResumeRequest lets a run go on, with what a person answers its agent.
+type ResumeRequest struct {
+	Answer string `json:"answer,omitzero"`
+}
+
+// SignupRequest makes a workspace.
+type SignupRequest struct {
+	Label string `json:"label"`
+	// Scopes are what its key may do, out of read, write and run; everything where there are none.
+	Scopes []string `json:"scopes,omitzero"`
+}
+
+// StartRequest starts a run for what its quote says.
+type StartRequest struct {
+	Fingerprint string `json:"fingerprint"`
+}
+
 // TestAccess says for which host test credentials are stored, and since when.
 type TestAccess struct {
 	Host      string    `json:"host"`
@@ -309,6 +385,22 @@ type Transaction struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
+// WorkspaceAccount is what a workspace has and has used.
+type WorkspaceAccount struct {
+	Workspace struct {
+		ID        string    `json:"id"`
+		Label     string    `json:"label"`
+		Claimed   bool      `json:"claimed"`
+		CreatedAt time.Time `json:"createdAt"`
+	} `json:"workspace"`
+	Credits struct {
+		Balance  int `json:"balance"`
+		Reserved int `json:"reserved"`
+	} `json:"credits"`
+	Transactions []Transaction `json:"transactions"`
+	Billing      Billing       `json:"billing"`
+}
+
 // Acts is a page of what operators did.
 type Acts struct {
 	Acts       []Act  `json:"acts"`
@@ -329,6 +421,52 @@ type Alerts struct {
 	Deliveries []Delivery     `json:"deliveries"`
 }
 
+// Billing is what a workspace may spend, and has.
+type Billing struct {
+	Paused   bool `json:"paused"`
+	CapCents int  `json:"capCents"`
+	// Usage is that of this month; nil where payments are off.
+	Usage *MonthUsage `json:"usage,omitzero"`
+}
+
+// Execution is what can run flows, and what that costs.
+type Execution struct {
+	Available bool    `json:"available"`
+	Agents    []Agent `json:"agents"`
+	// TestAccess are the hosts for which test credentials are stored.
+	TestAccess []string `json:"testAccess"`
+	PriceCents int      `json:"priceCents"`
+	Credits    struct {
+		Inspection int `json:"inspection"`
+		Evaluation int `json:"evaluation"`
+		Run        int `json:"run"`
+	} `json:"credits"`
+}
+
+// Limits are those of the runs that the older local tool reports.
+type Limits struct {
+	Limited   bool      `json:"limited"`
+	Window    string    `json:"window"`
+	Limit     int       `json:"limit"`
+	Used      int       `json:"used"`
+	Remaining int       `json:"remaining"`
+	ResetsAt  time.Time `json:"resetsAt"`
+}
+
+// MonthUsage is what a workspace has used of a month.
+type MonthUsage struct {
+	RunsUsed       int         `json:"runsUsed"`
+	FreeRunsUsed   int         `json:"freeRunsUsed"`
+	PaidRunsUsed   int         `json:"paidRunsUsed"`
+	RunsReturned   int         `json:"runsReturned"`
+	RunsLeft       int         `json:"runsLeft"`
+	SpentCents     int         `json:"spentCents"`
+	CapCents       int         `json:"capCents"`
+	RemainingCents int         `json:"remainingCents"`
+	ResetsAt       time.Time   `json:"resetsAt"`
+	RecentRuns     []RecentRun `json:"recentRuns"`
+}
+
 // Order is a purchase as an operator sees it: with its payment page, and with what is to be given back.
 type Order struct {
 	ID         string    `json:"id"`
@@ -343,6 +481,57 @@ type Order struct {
 	// Returns are the payments that are to be sent back, or were.
 	Returns   []Return  `json:"returns,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Quote is what a flow's next run would cost and do, and whether it could begin now.
+type Quote struct {
+	Fingerprint        string `json:"fingerprint"`
+	ExecutionAvailable bool   `json:"executionAvailable"`
+	// Reason is the reason for which it could not.
+	Reason     string `json:"reason,omitzero"`
+	Agent      *Agent `json:"agent,omitzero"`
+	PriceCents int    `json:"priceCents"`
+	Credits    int    `json:"credits"`
+	// Charge is what would pay for it: none where nothing could, or has to.
+	Charge string `json:"charge"`
+	Scope  struct {
+		// Hosts are those that it may reach.
+		Hosts  []string  `json:"hosts"`
+		Limits RunLimits `json:"limits"`
+	} `json:"scope"`
+	Preflight struct {
+		// NoKey and WrongKey are what the verification answered without a key, and with a wrong one: null where the agent obtains none.
+		NoKey       string    `json:"noKey,omitzero"`
+		WrongKey    string    `json:"wrongKey,omitzero"`
+		Note        string    `json:"note,omitzero"`
+		AlreadyTrue bool      `json:"alreadyTrue"`
+		CheckedAt   time.Time `json:"checkedAt,omitzero"`
+	} `json:"preflight"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// RecentRun is what came of a run, and what it cost.
+type RecentRun struct {
+	ID        string    `json:"id"`
+	Status    string    `json:"status"`
+	Outcome   string    `json:"outcome,omitzero"`
+	Charge    Charge    `json:"charge"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// RunLimits are how long a run may take, and how long it waits for a person.
+type RunLimits struct {
+	WallSeconds  int `json:"wallSeconds"`
+	HumanSeconds int `json:"humanSeconds"`
+}
+
+// SignedUp is a new workspace, with what is shown once.
+type SignedUp struct {
+	Workspace string `json:"workspace"`
+	Key       string `json:"key"`
+	ClaimCode string `json:"claimCode"`
+	Claimed   bool   `json:"claimed"`
+	Limits    Limits `json:"limits"`
 }
 
 // Tenant is a workspace's account and its newest purchases.

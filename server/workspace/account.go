@@ -11,42 +11,56 @@ func (m *Members) getAccount(x *server.Exchange) *server.Fault {
 		if !ok {
 			return no("not_found")
 		}
-		return x.BareObject(200, func(j *server.JSON) {
-			j.Object("workspace")
-			j.Text("id", idText(markWorkspace, v.ID))
-			j.Text("label", v.Label)
-			j.Bool("claimed", v.Claimed)
-			j.Time("createdAt", v.CreatedAt)
-			j.Close('}')
-			j.Object("credits")
-			j.Uint("balance", v.Credits)
-			j.Uint("reserved", v.Reserved)
-			j.Close('}')
-			writeAll(j, "transactions", v.Transactions, writeTransaction)
-			m.purchases.writeBilling(j, &v)
+		writeWorkspaceAccount(x.BeginBare(), &accountAnswer{
+			ID: v.ID, Label: v.Label, Claimed: v.Claimed, CreatedAt: v.CreatedAt, Balance: v.Credits,
+			Reserved: v.Reserved, Transactions: v.Transactions, Billing: m.purchases.billing(&v),
 		})
+		return x.EndBare(200)
 	})
+}
+
+// accountAnswer is what a workspace has and has used.
+//
+//schema:answer workspace WorkspaceAccount
+type accountAnswer struct {
+	ID           [16]byte                `json:"workspace.id" id:"markWorkspace"`
+	Label        string                  `json:"workspace.label"`
+	Claimed      bool                    `json:"workspace.claimed"`
+	CreatedAt    int64                   `json:"workspace.createdAt" as:"time"`
+	Balance      uint64                  `json:"credits.balance"`
+	Reserved     uint64                  `json:"credits.reserved"`
+	Transactions []state.TransactionView `json:"transactions"` // the newest first
+	Billing      billingAnswer           `json:"billing" ref:"Billing"`
+}
+
+// execution is what can run flows, and what that costs.
+//
+//schema:answer workspace Execution
+type execution struct {
+	Available bool    `json:"available"`
+	Agents    []Agent `json:"agents" ref:"Agent"`
+	// TestAccess are the hosts for which test credentials are stored.
+	TestAccess []string `json:"testAccess"`
+	PriceCents uint32   `json:"priceCents"`
+	Inspection uint32   `json:"credits.inspection"`
+	Evaluation uint32   `json:"credits.evaluation"`
+	Run        uint32   `json:"credits.run"`
 }
 
 func (m *Members) getExecution(x *server.Exchange) *server.Fault {
 	return m.read(x, func() *server.Fault {
 		policy := m.machine.Policy()
+		e := execution{
+			Available: len(m.agents) > 0, Agents: m.agents, PriceCents: policy.RunCents,
+			Inspection: policy.CreditsInspection, Evaluation: policy.CreditsEvaluation,
+			Run: policy.CreditsRun,
+		}
+		for _, v := range m.machine.TestAccesses(tenant(x).Workspace) {
+			e.TestAccess = append(e.TestAccess, v.Host)
+		}
 		return x.BareObject(200, func(j *server.JSON) {
-			j.Object("execution")
-			j.Bool("available", len(m.agents) > 0)
-			writeAll(j, "agents", m.agents, writeAgent)
-			j.Array("testAccess")
-			for _, v := range m.machine.TestAccesses(tenant(x).Workspace) {
-				j.String(v.Host)
-			}
-			j.Close(']')
-			j.Uint("priceCents", uint64(policy.RunCents))
-			j.Object("credits")
-			j.Uint("inspection", uint64(policy.CreditsInspection))
-			j.Uint("evaluation", uint64(policy.CreditsEvaluation))
-			j.Uint("run", uint64(policy.CreditsRun))
-			j.Close('}')
-			j.Close('}')
+			j.Name("execution")
+			writeExecution(j, &e)
 		})
 	})
 }

@@ -28,11 +28,16 @@ type body struct {
 	unknown *server.Fault
 	// within is the name of the object that this is a part of, with a point behind it.
 	within string
+	// schema states the limits of its fields; nil where the reader has them.
+	schema *server.Schema
 }
 
 // open reads the body. An empty one is an empty object where that is allowed.
 func open(x *server.Exchange, mayBeEmpty bool) *body {
 	b := &body{used: map[string]bool{}}
+	if x.Route != nil {
+		b.schema = x.Route.Body
+	}
 	if len(x.Body) == 0 && mayBeEmpty {
 		return b
 	}
@@ -129,6 +134,12 @@ func (b *body) text(name string, least, most int) string {
 	return text
 }
 
+// stated reads a string within the limits that the request's schema states.
+func (b *body) stated(name string) string {
+	s := b.schema.Property(name)
+	return b.text(name, s.MinLength, s.MaxLength)
+}
+
 // blanks are characters that Unicode counts as graphic and that show nothing: fillers of Hangul,
 // and the blank pattern of Braille.
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
@@ -206,7 +217,11 @@ func (b *body) inner(name string) *body {
 	if !ok {
 		b.wants(name, "an object")
 	}
-	return &body{fields: fields, used: map[string]bool{}, within: b.within + name + "."}
+	made := &body{fields: fields, used: map[string]bool{}, within: b.within + name + "."}
+	if b.schema != nil {
+		made.schema = b.schema.Property(name)
+	}
+	return made
 }
 
 // close fails for a field that was not read.

@@ -145,25 +145,18 @@ func faultOf(status int, codes []string) *server.Schema {
 	}
 	switch {
 	case has("invalid_field", "unexpected_field"):
-		properties = append(properties, server.May("field", explained(text, "the field that is wrong")))
+		properties = append(properties, server.May("field", text.Explain("the field that is wrong")))
 	case has("insufficient_scope"):
-		properties = append(properties, server.May("scope", explained(text, "the scope that is needed")))
+		properties = append(properties, server.May("scope", text.Explain("the scope that is needed")))
 	case has("execution_unavailable", "schedule_unavailable"):
 		properties = append(properties, server.May("reason", unreadySchema()))
 	}
 	if status == http.StatusTooManyRequests {
 		properties = append(properties, server.May("limit", server.IntegerSchema),
 			server.May("resetsAt", server.TimeSchema),
-			server.May("contact", explained(server.TextSchema(0, 0), "where to ask for more")))
+			server.May("contact", server.TextSchema(0, 0).Explain("where to ask for more")))
 	}
 	return &server.Schema{Type: "object", Free: true, Properties: properties}
-}
-
-// explained is a schema with what it means.
-func explained(s *server.Schema, about string) *server.Schema {
-	with := *s
-	with.About = about
-	return &with
 }
 
 // unreadySchema are the reasons for which no agent can run a flow.
@@ -172,10 +165,10 @@ func unreadySchema() *server.Schema {
 	for reason := state.UnreadyNoAgent; reason <= state.UnreadyTestAccessMissing; reason++ {
 		reasons = append(reasons, reason.String())
 	}
-	return explained(server.EnumSchema(reasons...),
-		"no_agent: the flow's agent is not configured. verification_missing: the flow has none. "+
-			"verification_open: without a key, or with a wrong one, its verification gave the right "+
-			"answer or none. signup_not_confirmed: its owner has not said that an agent may sign up "+
+	return server.EnumSchema(reasons...).Explain(
+		"no_agent: the flow's agent is not configured. verification_missing: the flow has none. " +
+			"verification_open: without a key, or with a wrong one, its verification gave the right " +
+			"answer or none. signup_not_confirmed: its owner has not said that an agent may sign up " +
 			"there. test_access_missing: no test credentials are stored for its host.")
 }
 
@@ -184,16 +177,16 @@ func paymentSchema() *server.Schema {
 	return &server.Schema{Type: "object", Free: true, Properties: []server.Property{
 		server.Must("error", server.EnumSchema("payment_required", "insufficient_credits")),
 		server.Must("message", text), server.Must("request_id", text),
-		server.May("next_action", explained(server.EnumSchema("approve", "purchase", "wait"),
+		server.May("next_action", server.EnumSchema("approve", "purchase", "wait").Explain(
 			"approve: send approval_url to the owner, poll poll_url until the purchase has succeeded. "+
 				"purchase: POST /v1/purchases, the saved card pays. wait: poll poll_url. Then repeat the "+
 				"start with the same Idempotency-Key.")),
-		server.May("approval_url", explained(server.OrNull(text),
+		server.May("approval_url", server.OrNull(text).Explain(
 			"where the owner approves; null where an earlier link still works")),
-		server.May("poll_url", explained(server.OrNull(text), "GET it to see how the purchase stands")),
-		server.May("reason", explained(text, "why the owner is needed, such as agent_session")),
+		server.May("poll_url", server.OrNull(text).Explain("GET it to see how the purchase stands")),
+		server.May("reason", text.Explain("why the owner is needed, such as agent_session")),
 		server.May("purchase", server.OrNull(server.RefTo("Purchase"))),
-		server.May("required", explained(server.IntegerSchema, "of insufficient_credits: what it costs")),
-		server.May("balance", explained(server.IntegerSchema, "of insufficient_credits: what is left")),
+		server.May("required", server.IntegerSchema.Explain("of insufficient_credits: what it costs")),
+		server.May("balance", server.IntegerSchema.Explain("of insufficient_credits: what is left")),
 	}}
 }

@@ -10,6 +10,43 @@ import (
 	"tollgate/server/provider/fetch"
 )
 
+// flowRequest is what a flow is to say.
+//
+//schema:described workspace FlowRequest
+//schema:described workspace FlowChange patch
+type flowRequest struct {
+	Name            string `json:"name" rule:"required,min=1,max=120"`
+	URL             string `json:"url" rule:"required,min=1"`
+	Task            string `json:"task" rule:"required,min=1,max=2000"`
+	SuccessCriteria string `json:"successCriteria" rule:"required,min=1,max=1000"`
+	// Access is public or test_account.
+	Access       string           `json:"access" rule:"required"`
+	Verification flowVerification `json:"verification" rule:"null"`
+	// Credential is what the agent is to obtain: bearer, token or x-api-key.
+	Credential string `json:"credential" rule:"null"`
+	// Agent is the name of a configured agent; empty is the default one.
+	Agent    string       `json:"agent" rule:"null,min=1,max=64"`
+	Schedule flowSchedule `json:"schedule" rule:"null"`
+}
+
+// flowVerification is the call that proves that a flow's task was done.
+//
+//schema:described workspace FlowVerification
+type flowVerification struct {
+	URL string `json:"url" rule:"required,min=1"`
+	// Status is that of the right answer; any 2xx where it is left out.
+	Status uint32 `json:"status,omitzero" rule:"min=100,max=599"`
+	// Contains is a text that the right answer contains.
+	Contains string `json:"contains,omitzero" rule:"max=500"`
+}
+
+// flowSchedule is when a flow's runs begin by themselves.
+//
+//schema:described workspace FlowSchedule
+type flowSchedule struct {
+	EveryHours uint32 `json:"everyHours" rule:"required"`
+}
+
 func (f *Flows) listFlows(x *server.Exchange) *server.Fault {
 	return list(f.base, x, "flows", markFlow, f.machine.Flows, writeFlow,
 		func(v *state.FlowView) [16]byte { return v.ID })
@@ -81,18 +118,21 @@ func (f *Flows) archiveFlow(x *server.Exchange, id [16]byte) *server.Fault {
 func (f *Flows) flowBody(x *server.Exchange, before *state.FlowView, change bool,
 ) (state.FlowDocument, wantedSchedule, *server.Fault) {
 	b, d := open(x, false), before.FlowDocument
+	if b.schema = newFlow; change {
+		b.schema = changedFlow
+	}
 	b.noSecrets("")
-	read := func(name string, most int, dst *string) {
+	read := func(name string, dst *string) {
 		if !change || b.given(name) {
-			*dst = b.text(name, 1, most)
+			*dst = b.stated(name)
 		}
 	}
-	read("name", maxName, &d.Name)
+	read("name", &d.Name)
 	if !change || b.given("url") {
 		d.URL = b.address(f.base, "url", 0, true)
 	}
-	read("task", maxTask, &d.Task)
-	read("successCriteria", maxCriteria, &d.SuccessCriteria)
+	read("task", &d.Task)
+	read("successCriteria", &d.SuccessCriteria)
 	if !change || b.given("access") {
 		if d.Access = b.text("access", 1, 40); d.Access != "public" && d.Access != "test_account" {
 			b.fail(badField("invalid_access", "access"))
@@ -130,7 +170,7 @@ func (f *Flows) optional(b *body, d *state.FlowDocument) {
 	case b.taken("agent"):
 		d.Agent = ""
 	case b.given("agent"):
-		d.Agent = b.text("agent", 1, 64)
+		d.Agent = b.stated("agent")
 		if _, known := f.agentNamed(d.Agent); !known {
 			b.fail(badField("invalid_field", "agent"))
 		}
@@ -152,7 +192,7 @@ func (f *Flows) verification(b *body, d *state.FlowDocument) {
 		d.VerificationStatus = uint32(inner.number("status", 100, 599))
 	}
 	if inner.has("contains") {
-		d.VerificationContains = inner.text("contains", 0, maxContains)
+		d.VerificationContains = inner.stated("contains")
 		if d.VerificationContains != "" && !Visible(d.VerificationContains) {
 			inner.wants("contains", "a text that is not blank: every page has blanks")
 		}

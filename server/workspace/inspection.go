@@ -30,6 +30,23 @@ type examination struct {
 	key, body [16]byte
 }
 
+// inspectionRequest names what is to be read: an address, or that of a flow.
+//
+//schema:described workspace InspectionRequest
+type inspectionRequest struct {
+	URL    string `json:"url" rule:"min=1"`
+	FlowID string `json:"flowId" rule:"min=1"`
+}
+
+// evaluationRequest names a task, and the product that it is to be done in; a flow has both.
+//
+//schema:described workspace EvaluationRequest
+type evaluationRequest struct {
+	URL    string `json:"url" rule:"min=1"`
+	Task   string `json:"task" rule:"min=1,max=2000"`
+	FlowID string `json:"flowId" rule:"min=1"`
+}
+
 // examine is the handler of requests for an inspection or an evaluation.
 func (s *Runs) examine(kind state.RunKind) func(*server.Exchange) *server.Fault {
 	return func(x *server.Exchange) *server.Fault {
@@ -69,7 +86,7 @@ func (s *Runs) examinationOf(x *server.Exchange, kind state.RunKind) (*examinati
 		e.url = b.address(s.base, "url", 0, true)
 	}
 	if kind == state.RunAssessment && (flow == "" || b.has("task")) {
-		e.task = b.text("task", 1, maxTask)
+		e.task = b.stated("task")
 	}
 	if refused := b.close(); refused != nil {
 		return nil, refused
@@ -258,17 +275,16 @@ func (s *Runs) document(workspace uint32, run [16]byte) (v state.InspectionView,
 // inspectionRoutes are the routes that read what products publish.
 func (s *Runs) inspectionRoutes() []server.Route {
 	one := server.Must("run", server.RefTo("Run"))
-	about, flow := server.May("url", text), server.May("flowId", text)
 	return []server.Route{
 		row("POST", "/v1/interface", "inspectProduct", "Read what a product publishes; no agent runs",
-			write, s.examine(state.RunInspection), agents, mayBeKeyed, takes(about, flow),
+			write, s.examine(state.RunInspection), agents, mayBeKeyed, reads(server.RequestSchema[inspectionRequest]()),
 			gives(200, "The run and its document, which GET /v1/schema describes", one,
 				server.Must("inspection", server.OrNull(server.FreeObject())),
 				server.Must("comparison", comparisonSchema()))),
 		row("POST", "/v1/evaluate", "evaluateTask",
 			"Say from what a product publishes how far an agent would come with a task; no agent runs",
 			write, s.examine(state.RunAssessment), agents, mayBeKeyed,
-			takes(about, server.May("task", server.TextSchema(1, maxTask)), flow), gives(200,
+			reads(server.RequestSchema[evaluationRequest]()), gives(200,
 				"The run and its stages", one, server.Must("journey", server.OrNull(journeySchema())))),
 		row("GET", "/v1/runs/{run_id}/suggested-test", "suggestTest",
 			"A call that would make a verification", read, of(markRun, s.suggestTest), agents,

@@ -275,42 +275,69 @@ func (p *Purchases) setBilling(x *server.Exchange, b *body, c *state.SetBilling)
 	}
 	return p.read(x, func() *server.Fault {
 		account, _ := p.machine.Account(c.Workspace, p.now())
-		return x.BareObject(200, func(j *server.JSON) { p.writeBilling(j, &account) })
+		return x.BareObject(200, func(j *server.JSON) {
+			j.Name("billing")
+			writeBilling(j, new(p.billing(&account)))
+		})
 	})
 }
 
-// writeBilling writes billing; its usage only where payments are on.
-func (p *Purchases) writeBilling(j *server.JSON, v *state.AccountView) {
-	j.Object("billing")
-	j.Bool("paused", v.Paused)
-	j.Uint("capCents", uint64(v.CapCents))
-	if p.till.open() {
-		used := v.SpentCents + v.ChargingCents
-		j.Object("usage")
-		j.Uint("runsUsed", uint64(v.FreeUsed+v.PaidUsed+v.Returned))
-		j.Uint("freeRunsUsed", uint64(v.FreeUsed))
-		j.Uint("paidRunsUsed", uint64(v.PaidUsed))
-		j.Uint("runsReturned", uint64(v.Returned))
-		j.Uint("runsLeft", uint64(v.RunsLeft))
-		j.Uint("spentCents", uint64(v.SpentCents))
-		j.Uint("capCents", uint64(v.CapCents))
-		j.Uint("remainingCents", uint64(v.CapCents-min(v.CapCents, used)))
-		j.Time("resetsAt", v.MonthEnd)
-		writeAll(j, "recentRuns", v.RecentRuns, writeRecentRun)
-		j.Close('}')
-	}
-	j.Close('}')
+// billingAnswer is what a workspace may spend, and has.
+//
+//schema:answer workspace Billing
+type billingAnswer struct {
+	Paused   bool   `json:"paused"`
+	CapCents uint32 `json:"capCents"`
+	// Usage is that of this month; nil where payments are off.
+	Usage *monthUsage `json:"usage,omitzero"`
 }
 
-func writeRecentRun(j *server.JSON, r *state.RunView) {
-	j.Open('{')
-	j.Text("id", idText(markRun, r.ID))
-	j.Text("status", r.Status.String())
-	textOrNull(j, "outcome", r.Outcome.String())
-	j.Name("charge")
-	writeCharge(j, &r.RunCharge)
-	j.Time("createdAt", r.CreatedAt)
-	j.Close('}')
+// monthUsage is what a workspace has used of a month.
+//
+//schema:answer workspace MonthUsage
+type monthUsage struct {
+	RunsUsed       uint32      `json:"runsUsed"`
+	FreeRunsUsed   uint32      `json:"freeRunsUsed"`
+	PaidRunsUsed   uint32      `json:"paidRunsUsed"`
+	RunsReturned   uint32      `json:"runsReturned"`
+	RunsLeft       uint32      `json:"runsLeft"`
+	SpentCents     uint32      `json:"spentCents"`
+	CapCents       uint32      `json:"capCents"`
+	RemainingCents uint32      `json:"remainingCents"`
+	ResetsAt       int64       `json:"resetsAt" as:"time"`
+	RecentRuns     []recentRun `json:"recentRuns"` // hosted, the newest first
+}
+
+// recentRun is what came of a run, and what it cost.
+//
+//schema:answer workspace RecentRun
+type recentRun struct {
+	ID        [16]byte         `json:"id" id:"markRun"`
+	Status    state.RunStatus  `json:"status"`
+	Outcome   state.RunOutcome `json:"outcome" rule:"null" as:"text"`
+	Charge    state.RunCharge  `json:"charge" ref:"Charge"`
+	CreatedAt int64            `json:"createdAt" as:"time"`
+}
+
+// billing is a workspace's billing; its usage only where payments are on.
+func (p *Purchases) billing(v *state.AccountView) billingAnswer {
+	b := billingAnswer{Paused: v.Paused, CapCents: v.CapCents}
+	if !p.till.open() {
+		return b
+	}
+	b.Usage = &monthUsage{
+		RunsUsed: v.FreeUsed + v.PaidUsed + v.Returned, FreeRunsUsed: v.FreeUsed,
+		PaidRunsUsed: v.PaidUsed, RunsReturned: v.Returned, RunsLeft: v.RunsLeft,
+		SpentCents: v.SpentCents, CapCents: v.CapCents,
+		RemainingCents: v.CapCents - min(v.CapCents, v.SpentCents+v.ChargingCents),
+		ResetsAt:       v.MonthEnd,
+	}
+	for i := range v.RecentRuns {
+		r := &v.RecentRuns[i]
+		b.Usage.RecentRuns = append(b.Usage.RecentRuns,
+			recentRun{r.ID, r.Status, r.Outcome, r.RunCharge, r.CreatedAt})
+	}
+	return b
 }
 
 // CancelPurchase cancels a purchase of the decision's workspace. One that is paid stays paid:

@@ -59,6 +59,40 @@ func (f *Flows) quoted(text string, v *state.FlowView, agent Agent, p *state.Set
 		hmac.Equal([]byte(text), []byte(f.fingerprint(v, agent, p, expires)))
 }
 
+// quote is what a flow's next run would cost and do, and whether it could begin now.
+//
+//schema:answer workspace Quote
+type quote struct {
+	Fingerprint string `json:"fingerprint" rule:"min=1"`
+	Ready       bool   `json:"executionAvailable"`
+	// Unready is the reason for which it could not.
+	Unready    state.Unready `json:"reason,omitzero"`
+	Agent      *state.Agent  `json:"agent" rule:"null" ref:"Agent"`
+	PriceCents uint32        `json:"priceCents"`
+	Credits    uint32        `json:"credits"`
+	// Charge is what would pay for it: none where nothing could, or has to.
+	Charge string `json:"charge" rule:"oneof=free|paid|none"`
+	// Hosts are those that it may reach.
+	Hosts  []string  `json:"scope.hosts"`
+	Limits runLimits `json:"scope.limits"`
+	// NoKey and WrongKey are what the verification answered without a key, and with a wrong one: null
+	// where the agent obtains none.
+	NoKey       string `json:"preflight.noKey" rule:"null"`
+	WrongKey    string `json:"preflight.wrongKey" rule:"null"`
+	Note        string `json:"preflight.note,omitzero" rule:"min=1"`
+	AlreadyTrue bool   `json:"preflight.alreadyTrue"`
+	CheckedAt   int64  `json:"preflight.checkedAt" rule:"null" as:"time"`
+	ExpiresAt   int64  `json:"expiresAt" as:"time"`
+}
+
+// runLimits are how long a run may take, and how long it waits for a person.
+//
+//schema:answer workspace RunLimits
+type runLimits struct {
+	WallSeconds  uint64 `json:"wallSeconds"`
+	HumanSeconds uint64 `json:"humanSeconds"`
+}
+
 // getQuote is GET /v1/flows/{flow_id}/quote. It first calls the flow's verification if its last
 // finding is missing, old or unclear.
 func (f *Flows) getQuote(x *server.Exchange, id [16]byte) *server.Fault {
@@ -99,38 +133,26 @@ func (f *Flows) answerQuote(
 	// The same until the day ends, so that a start that is sent again with a fresh quote of the
 	// same is the same request.
 	expires := state.DayEnd(f.now()) + quoteLife.Milliseconds()
+	q := quote{
+		Fingerprint: f.fingerprint(v, agent, &policy, expires), ExpiresAt: expires,
+		Ready: unready == state.UnreadyNot, Unready: unready,
+		Charge: chargeOf(account, &policy, agent), Hosts: hostsOf(v),
+		Limits:      runLimits{uint64(policy.WallMS / 1000), uint64(policy.HumanMS / 1000)},
+		AlreadyTrue: v.AlreadyTrue, CheckedAt: v.PreflightAt,
+	}
+	q.PriceCents, q.Credits = policy.Price(agent)
+	if hasAgent {
+		q.Agent = &agent
+	}
+	if v.Credential != "" {
+		q.NoKey, q.WrongKey = v.NoKey.String(), v.WrongKey.String()
+		if v.NoKey == state.CalledUnclear || v.WrongKey == state.CalledUnclear {
+			q.Note = unclearNote
+		}
+	}
 	return x.BareObject(200, func(j *server.JSON) {
-		j.Object("quote")
-		j.Text("fingerprint", f.fingerprint(v, agent, &policy, expires))
-		j.Bool("executionAvailable", unready == state.UnreadyNot)
-		j.TextIf("reason", unready.String())
-		if hasAgent {
-			j.Name("agent")
-			writeAgent(j, &agent)
-		} else {
-			null(j, "agent")
-		}
-		cents, credits := policy.Price(agent)
-		j.Uint("priceCents", uint64(cents))
-		j.Uint("credits", uint64(credits))
-		j.Text("charge", chargeOf(account, &policy, agent))
-		writeScope(j, v, &policy)
-		j.Object("preflight")
-		if v.Credential != "" {
-			j.Text("noKey", v.NoKey.String())
-			j.Text("wrongKey", v.WrongKey.String())
-			if v.NoKey == state.CalledUnclear || v.WrongKey == state.CalledUnclear {
-				j.Text("note", unclearNote)
-			}
-		} else {
-			null(j, "noKey")
-			null(j, "wrongKey")
-		}
-		j.Bool("alreadyTrue", v.AlreadyTrue)
-		timeOrNull(j, "checkedAt", v.PreflightAt)
-		j.Close('}')
-		j.Time("expiresAt", expires)
-		j.Close('}')
+		j.Name("quote")
+		writeQuote(j, &q)
 	})
 }
 
@@ -155,18 +177,4 @@ func hostsOf(v *state.FlowView) []string {
 	}
 	slices.Sort(hosts)
 	return hosts
-}
-
-func writeScope(j *server.JSON, v *state.FlowView, policy *state.SetPolicy) {
-	j.Object("scope")
-	j.Array("hosts")
-	for _, name := range hostsOf(v) {
-		j.String(name)
-	}
-	j.Close(']')
-	j.Object("limits")
-	j.Uint("wallSeconds", uint64(policy.WallMS/1000))
-	j.Uint("humanSeconds", uint64(policy.HumanMS/1000))
-	j.Close('}')
-	j.Close('}')
 }

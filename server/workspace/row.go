@@ -78,6 +78,11 @@ func takes(properties ...server.Property) func(*server.Route) {
 	return func(r *server.Route) { r.Body = server.Object(properties...) }
 }
 
+// reads states a route's body, as a struct's tags do.
+func reads(body *server.Schema) func(*server.Route) {
+	return func(r *server.Route) { r.Body = body }
+}
+
 // current states that a route never answers from the node's own memory alone, or needs none of it.
 func current(r *server.Route) { r.Params = r.Params[1:] }
 

@@ -12,6 +12,13 @@ import (
 // answersPurpose derives the key under which people's answers to agents are sealed.
 const answersPurpose = "tollgate answers to agents"
 
+// startRequest starts a run for what its quote says.
+//
+//schema:described workspace StartRequest
+type startRequest struct {
+	Fingerprint string `json:"fingerprint" rule:"required,min=1"`
+}
+
 func (s *Runs) startRun(x *server.Exchange, id [16]byte) *server.Fault {
 	v, fault := s.flow(x, id)
 	if fault != nil {
@@ -158,6 +165,13 @@ func (s *Runs) cancel(kind state.RunKind) func(*server.Exchange) *server.Fault {
 		}
 		return s.answerRun(x, id, 200)
 	})
+}
+
+// resumeRequest lets a run go on, with what a person answers its agent.
+//
+//schema:described workspace ResumeRequest
+type resumeRequest struct {
+	Answer string `json:"answer" rule:"min=1"`
 }
 
 // maxAnswer is the most that a person may answer an agent, in characters.

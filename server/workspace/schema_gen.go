@@ -366,6 +366,28 @@ func writeTransaction(data *server.JSON, v *state.TransactionView) {
 	data.Close('}')
 }
 
+func writeWorkspaceAccount(data *server.JSON, v *accountAnswer) {
+	data.Open('{')
+	data.Object("workspace")
+	data.Text("id", idText(markWorkspace, v.ID))
+	data.Text("label", v.Label)
+	data.Bool("claimed", v.Claimed)
+	data.Time("createdAt", v.CreatedAt)
+	data.Close('}')
+	data.Object("credits")
+	data.Uint("balance", uint64(v.Balance))
+	data.Uint("reserved", uint64(v.Reserved))
+	data.Close('}')
+	data.Array("transactions")
+	for i := range v.Transactions {
+		writeTransaction(data, &v.Transactions[i])
+	}
+	data.Close(']')
+	data.Name("billing")
+	writeBilling(data, &v.Billing)
+	data.Close('}')
+}
+
 func writeActs(data *server.JSON, v *actsAnswer) {
 	data.Open('{')
 	data.Array("acts")
@@ -396,6 +418,69 @@ func writeAlerts(data *server.JSON, v *alertsAnswer) {
 	data.Close('}')
 }
 
+func writeBilling(data *server.JSON, v *billingAnswer) {
+	data.Open('{')
+	data.Bool("paused", v.Paused)
+	data.Uint("capCents", uint64(v.CapCents))
+	if v.Usage != nil {
+		data.Name("usage")
+		writeMonthUsage(data, v.Usage)
+	}
+	data.Close('}')
+}
+
+func writeExecution(data *server.JSON, v *execution) {
+	data.Open('{')
+	data.Bool("available", v.Available)
+	data.Array("agents")
+	for i := range v.Agents {
+		writeAgent(data, &v.Agents[i])
+	}
+	data.Close(']')
+	data.Array("testAccess")
+	for _, text := range v.TestAccess {
+		data.String(text)
+	}
+	data.Close(']')
+	data.Uint("priceCents", uint64(v.PriceCents))
+	data.Object("credits")
+	data.Uint("inspection", uint64(v.Inspection))
+	data.Uint("evaluation", uint64(v.Evaluation))
+	data.Uint("run", uint64(v.Run))
+	data.Close('}')
+	data.Close('}')
+}
+
+func writeLimits(data *server.JSON, v *localLimits) {
+	data.Open('{')
+	data.Bool("limited", v.Limited)
+	data.Text("window", v.Window)
+	data.Uint("limit", uint64(v.Limit))
+	data.Uint("used", uint64(v.Used))
+	data.Uint("remaining", uint64(v.Remaining))
+	data.Time("resetsAt", v.ResetsAt)
+	data.Close('}')
+}
+
+func writeMonthUsage(data *server.JSON, v *monthUsage) {
+	data.Open('{')
+	data.Uint("runsUsed", uint64(v.RunsUsed))
+	data.Uint("freeRunsUsed", uint64(v.FreeRunsUsed))
+	data.Uint("paidRunsUsed", uint64(v.PaidRunsUsed))
+	data.Uint("runsReturned", uint64(v.RunsReturned))
+	data.Uint("runsLeft", uint64(v.RunsLeft))
+	data.Uint("spentCents", uint64(v.SpentCents))
+	data.Uint("capCents", uint64(v.CapCents))
+	data.Uint("remainingCents", uint64(v.RemainingCents))
+	data.Time("resetsAt", v.ResetsAt)
+	data.Array("recentRuns")
+	for i := range v.RecentRuns {
+		writeRecentRun(data, &v.RecentRuns[i])
+	}
+	data.Close(']')
+	data.Close('}')
+}
+
 func writeOrder(data *server.JSON, v *orderAnswer) {
 	data.Open('{')
 	data.Text("id", idText(markPurchase, v.ID))
@@ -415,6 +500,69 @@ func writeOrder(data *server.JSON, v *orderAnswer) {
 		data.Close(']')
 	}
 	data.Time("createdAt", v.CreatedAt)
+	data.Close('}')
+}
+
+func writeQuote(data *server.JSON, v *quote) {
+	data.Open('{')
+	data.Text("fingerprint", v.Fingerprint)
+	data.Bool("executionAvailable", v.Ready)
+	data.TextIf("reason", v.Unready.String())
+	if v.Agent != nil {
+		data.Name("agent")
+		writeAgent(data, v.Agent)
+	} else {
+		null(data, "agent")
+	}
+	data.Uint("priceCents", uint64(v.PriceCents))
+	data.Uint("credits", uint64(v.Credits))
+	data.Text("charge", v.Charge)
+	data.Object("scope")
+	data.Array("hosts")
+	for _, text := range v.Hosts {
+		data.String(text)
+	}
+	data.Close(']')
+	data.Name("limits")
+	writeRunLimits(data, &v.Limits)
+	data.Close('}')
+	data.Object("preflight")
+	textOrNull(data, "noKey", v.NoKey)
+	textOrNull(data, "wrongKey", v.WrongKey)
+	data.TextIf("note", v.Note)
+	data.Bool("alreadyTrue", v.AlreadyTrue)
+	timeOrNull(data, "checkedAt", v.CheckedAt)
+	data.Close('}')
+	data.Time("expiresAt", v.ExpiresAt)
+	data.Close('}')
+}
+
+func writeRecentRun(data *server.JSON, v *recentRun) {
+	data.Open('{')
+	data.Text("id", idText(markRun, v.ID))
+	data.Text("status", v.Status.String())
+	textOrNull(data, "outcome", v.Outcome.String())
+	data.Name("charge")
+	writeCharge(data, &v.Charge)
+	data.Time("createdAt", v.CreatedAt)
+	data.Close('}')
+}
+
+func writeRunLimits(data *server.JSON, v *runLimits) {
+	data.Open('{')
+	data.Uint("wallSeconds", uint64(v.WallSeconds))
+	data.Uint("humanSeconds", uint64(v.HumanSeconds))
+	data.Close('}')
+}
+
+func writeSignedUp(data *server.JSON, v *signedUp) {
+	data.Open('{')
+	data.Text("workspace", idText(markWorkspace, v.ID))
+	data.Text("key", v.Key)
+	data.Text("claimCode", v.ClaimCode)
+	data.Bool("claimed", v.Claimed)
+	data.Name("limits")
+	writeLimits(data, &v.Limits)
 	data.Close('}')
 }
 

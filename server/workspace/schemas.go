@@ -14,10 +14,7 @@ func description() server.Description {
 		About: "Checks whether an agent can complete a task in a product. POST /v1/signup gives a key; " +
 			"errors carry a stable code in error. " + server.CompressionAbout,
 		Schemas: map[string]*server.Schema{
-			"Limits": server.Object(
-				server.Must("limited", server.BoolSchema), server.Must("window", text),
-				server.Must("limit", server.IntegerSchema), server.Must("used", server.IntegerSchema),
-				server.Must("remaining", server.IntegerSchema), server.Must("resetsAt", server.TimeSchema)),
+			"Limits":          server.AnswerSchema[localLimits](),
 			"PaymentRequired": paymentSchema(),
 			"Flow": server.AnswerSchema[state.FlowView](server.Must("access", accessSchema()),
 				server.May("verification", verificationSchema()),
@@ -27,10 +24,9 @@ func description() server.Description {
 			"Purchase":     server.AnswerSchema[state.PurchaseView](),
 			"Issue":        server.AnswerSchema[state.IssueView](),
 			"Notification": server.AnswerSchema[state.NotificationView](),
-			"Billing": server.Object(server.Must("paused", server.BoolSchema),
-				server.Must("capCents", server.IntegerSchema), server.May("usage", server.FreeObject())),
-			"Agent":  server.AnswerSchema[state.Agent](),
-			"Charge": server.AnswerSchema[state.RunCharge](),
+			"Billing":      server.AnswerSchema[billingAnswer](server.May("usage", server.FreeObject())),
+			"Agent":        server.AnswerSchema[state.Agent](),
+			"Charge":       server.AnswerSchema[state.RunCharge](),
 		},
 		Fault: &server.Schema{Type: "object", Free: true, Properties: []server.Property{
 			server.Must("error", text), server.Must("message", text), server.Must("request_id", text),
@@ -39,64 +35,50 @@ func description() server.Description {
 }
 
 func verificationSchema() *server.Schema {
-	return server.Object(
-		server.Must("url", explained(text, "what this service calls, without credentials, or with the "+
-			"key that the agent obtained where the flow has credential; redirects are not followed")),
-		server.May("status", explained(server.IntSchema(100, 599),
-			"the status of the right answer; any 2xx where it is left out")),
-		server.May("contains", explained(server.TextSchema(0, maxContains), "a text that the right "+
+	return server.AnswerSchema[flowVerification](
+		server.Explained("url", "what this service calls, without credentials, or with the "+
+			"key that the agent obtained where the flow has credential; redirects are not followed"),
+		server.Explained("status", "the status of the right answer; any 2xx where it is left out"),
+		server.Explained("contains", "a text that the right "+
 			"answer contains; {run_id} stands for the run's id, here and in task. Optional with "+
-			"credential: the difference between the real key and none, or a wrong one, is the proof")))
+			"credential: the difference between the real key and none, or a wrong one, is the proof"))
 }
 
-// flowBody states the body of a new flow, or of a change, where every field may be left out.
-func flowBody(whole bool) func(*server.Route) {
-	field, emptied := server.May, server.OrNull // null takes away what is there
-	if whole {
-		field, emptied = server.Must, func(s *server.Schema) *server.Schema { return s }
-	}
-	return takes(field("name", server.TextSchema(1, maxName)), field("url", text),
-		field("task", server.TextSchema(1, maxTask)),
-		field("successCriteria", server.TextSchema(1, maxCriteria)),
-		field("access", accessSchema()),
-		server.May("verification", emptied(verificationSchema())),
-		server.May("credential", emptied(credentialSchema())),
-		server.May("agent", emptied(server.TextSchema(1, 64))),
+// The bodies of a new flow and of a change, in which null takes away what is there.
+var (
+	newFlow = server.RequestSchema[flowRequest](server.Must("access", accessSchema()),
+		server.May("verification", verificationSchema()),
+		server.May("credential", credentialSchema()), server.May("schedule", scheduleBody()))
+	changedFlow = server.ChangeSchema[flowRequest](server.May("access", accessSchema()),
+		server.May("verification", server.OrNull(verificationSchema())),
+		server.May("credential", server.OrNull(credentialSchema())),
 		server.May("schedule", scheduleBody()))
-}
+)
 
 func accessSchema() *server.Schema {
-	return explained(server.EnumSchema("public", "test_account"), "public: the agent signs up, or "+
-		"needs no account. test_account: it signs in with the test credentials that the owner stores for the "+
+	return server.EnumSchema("public", "test_account").Explain("public: the agent signs up, or " +
+		"needs no account. test_account: it signs in with the test credentials that the owner stores for the " +
 		"host (PUT /v1/test-access/{host})")
 }
 
 func credentialSchema() *server.Schema {
-	return explained(server.EnumSchema("bearer", "token", "x-api-key"), "the agent is to obtain a "+
-		"key, and the verification sends it: Authorization: Bearer KEY, Authorization: Token KEY, or "+
-		"X-API-Key: KEY. No key and two wrong keys must be refused there. The owner confirms once "+
+	return server.EnumSchema("bearer", "token", "x-api-key").Explain("the agent is to obtain a " +
+		"key, and the verification sends it: Authorization: Bearer KEY, Authorization: Token KEY, or " +
+		"X-API-Key: KEY. No key and two wrong keys must be refused there. The owner confirms once " +
 		"that an agent may sign up (POST /v1/flows/{flow_id}/confirm-signup)")
 }
 
 func quoteSchema() *server.Schema {
-	return server.Object(server.Must("fingerprint", text),
-		server.Must("executionAvailable", server.BoolSchema),
-		server.May("reason", unreadySchema()),
-		server.Must("agent", server.OrNull(server.RefTo("Agent"))),
-		server.Must("priceCents", server.IntegerSchema), server.Must("credits", server.IntegerSchema),
-		server.Must("charge", server.EnumSchema("free", "paid", "none")),
+	return server.AnswerSchema[quote](server.May("reason", unreadySchema()),
 		server.Must("scope", server.FreeObject()),
-		server.Must("preflight", server.Object(server.Must("noKey", server.OrNull(calledSchema())),
-			server.Must("wrongKey", server.OrNull(calledSchema())), server.May("note", text),
-			server.Must("alreadyTrue", server.BoolSchema),
-			server.Must("checkedAt", server.OrNull(server.TimeSchema)))),
-		server.Must("expiresAt", server.TimeSchema))
+		server.Must("preflight.noKey", server.OrNull(calledSchema())),
+		server.Must("preflight.wrongKey", server.OrNull(calledSchema())))
 }
 
 func calledSchema() *server.Schema {
-	return explained(server.EnumSchema("refused", "unclear", "accepted", "unknown"),
-		"refused: 401 or 403; of wrong keys: both got 401 or 403. unclear: another answer than the "+
-			"right one; a run can pass only if the real key is accepted. accepted: the right answer. "+
+	return server.EnumSchema("refused", "unclear", "accepted", "unknown").Explain(
+		"refused: 401 or 403; of wrong keys: both got 401 or 403. unclear: another answer than the " +
+			"right one; a run can pass only if the real key is accepted. accepted: the right answer. " +
 			"unknown: none, 429 or 5xx; of wrong keys: to either.")
 }
 

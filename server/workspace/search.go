@@ -39,7 +39,7 @@ func (b *base) searchRoutes() []server.Route {
 					server.Must("kind", server.EnumSchema("run", "flow", "purchase", "issue")),
 					server.Must("id", text), server.Must("title", text),
 					server.May("detail", text)))),
-				server.Must("complete", explained(server.BoolSchema,
+				server.Must("complete", server.BoolSchema.Explain(
 					"false where only the newest 2000 flows were read")))),
 	}
 }

@@ -13,13 +13,41 @@ import (
 // Longest texts, in characters.
 const (
 	maxLabel    = 80
-	maxName     = 120
-	maxTask     = 2000
-	maxCriteria = 1000
-	maxContains = 500
 	maxNote     = 2000
 	maxFeedback = 2000
 )
+
+// signupRequest makes a workspace.
+//
+//schema:described workspace SignupRequest
+type signupRequest struct {
+	Label string `json:"label" rule:"required,min=1,max=80"`
+	// Scopes are what its key may do, out of read, write and run; everything where there are none.
+	Scopes []string `json:"scopes"`
+}
+
+// signedUp is a new workspace, with what is shown once.
+//
+//schema:answer workspace SignedUp
+type signedUp struct {
+	ID        [16]byte    `json:"workspace" id:"markWorkspace"`
+	Key       string      `json:"key" rule:"min=1"`
+	ClaimCode string      `json:"claimCode" rule:"min=1"`
+	Claimed   bool        `json:"claimed"`
+	Limits    localLimits `json:"limits" ref:"Limits"`
+}
+
+// localLimits are those of the runs that the older local tool reports.
+//
+//schema:answer workspace Limits
+type localLimits struct {
+	Limited   bool   `json:"limited"`
+	Window    string `json:"window" rule:"min=1"`
+	Limit     uint32 `json:"limit"`
+	Used      uint32 `json:"used"`
+	Remaining uint32 `json:"remaining"`
+	ResetsAt  int64  `json:"resetsAt" as:"time"`
+}
 
 func (m *Members) signUp(x *server.Exchange) *server.Fault {
 	b := open(x, false)
@@ -37,13 +65,8 @@ func (m *Members) signUp(x *server.Exchange) *server.Fault {
 	if fault := m.do(x, state.KindSignUp, c); fault != nil {
 		return fault
 	}
-	return x.BareObject(201, func(j *server.JSON) {
-		j.Text("workspace", idText(markWorkspace, c.ID))
-		j.Text("key", key)
-		j.Text("claimCode", code)
-		j.Bool("claimed", false)
-		m.localLimits(j, 0)
-	})
+	writeSignedUp(x.BeginBare(), &signedUp{ID: c.ID, Key: key, ClaimCode: code, Limits: m.localLimits(0)})
+	return x.EndBare(201)
 }
 
 // scopes reads the optional field; omitted means all.
@@ -74,17 +97,13 @@ func networkText(network [16]byte) string {
 	return netip.PrefixFrom(ip, bits).String()
 }
 
-// localLimits writes the limits of runs that the older local tool reports.
-func (m *Members) localLimits(j *server.JSON, used uint32) {
-	most, now := m.machine.Policy().LocalRunsPerDay, m.now()
-	j.Object("limits")
-	j.Bool("limited", used >= most)
-	j.Text("window", "day")
-	j.Uint("limit", uint64(most))
-	j.Uint("used", uint64(used))
-	j.Uint("remaining", uint64(most-min(most, used)))
-	j.Time("resetsAt", state.DayEnd(now))
-	j.Close('}')
+// localLimits are the limits of a workspace that has used so many of these runs today.
+func (m *Members) localLimits(used uint32) localLimits {
+	most := m.machine.Policy().LocalRunsPerDay
+	return localLimits{
+		Limited: used >= most, Window: "day", Limit: most, Used: used,
+		Remaining: most - min(most, used), ResetsAt: state.DayEnd(m.now()),
+	}
 }
 
 func (m *Members) revokeSelf(x *server.Exchange) *server.Fault {
@@ -126,7 +145,8 @@ func (m *Members) answerLocal(x *server.Exchange, id [16]byte, status int) *serv
 		return x.BareObject(status, func(j *server.JSON) {
 			j.Name("run")
 			writeRun(j, &v)
-			m.localLimits(j, account.LocalToday)
+			j.Name("limits")
+			writeLimits(j, new(m.localLimits(account.LocalToday)))
 		})
 	})
 }
