@@ -128,10 +128,10 @@ func showDeliveries(v *visit, _ [16]byte, data *alertsPage) {
 func setAlerts(v *visit, id [16]byte, data *alertsPage) {
 	alerts := v.config.Workspaces.Alerts
 	secret, fault := alerts.SetAlerts(v.decision(v.who.Workspace), id, api.AlertSettings{
-		On: v.fields.Get("on") != "", Email: strings.TrimSpace(v.fields.Get("email")),
-		WebhookURL: strings.TrimSpace(v.fields.Get("webhook")),
+		On: v.fields.Get("on") != "", Email: v.typed("email"),
+		WebhookURL: v.typed("webhook"),
 	})
-	if fault == nil && data.AlertsView.Email != strings.TrimSpace(v.fields.Get("email")) {
+	if fault == nil && data.AlertsView.Email != v.typed("email") {
 		if _, now, _, _ := v.config.Machine.Alerts(v.who.Workspace, id); now.Unconfirmed {
 			fault = v.config.Workspaces.Alerts.AskAddress(v.who.Workspace, id)
 		}

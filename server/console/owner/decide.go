@@ -155,7 +155,7 @@ const maxNote = 2000
 
 // markReady reports whether an issue is fixed; the next run decides.
 func markReady(v *visit, id [16]byte) {
-	note := strings.TrimSpace(v.fields.Get("note"))
+	note := v.typed("note")
 	fault := server.NewFault(400, "invalid_note", "Describe the fix in 1 to 2,000 characters").With(
 		"Nothing was changed.")
 	if n := len([]rune(note)); n > 0 && n <= maxNote {

@@ -2,11 +2,11 @@ package owner
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	state "tollgate/engine/workspace"
+	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
 	api "tollgate/server/workspace"
 )
@@ -92,39 +92,36 @@ func saveFlow(v *visit) {
 	v.showDraft(d)
 }
 
-// flowFields writes the form as a body of the API, without empty fields.
+// flowFields writes the form as a body of the API. What was left empty is taken away.
 func (v *visit) flowFields() []byte {
-	text := func(name string) any {
-		if value := strings.TrimSpace(v.fields.Get(name)); value != "" {
-			return value
-		}
-		return nil
+	body := sdk.FlowChange{
+		Name: v.change("name"), URL: v.change("url"), Task: v.change("task"),
+		SuccessCriteria: v.change("successCriteria"), Access: v.change("access"),
+		Credential: v.change("credential"), Agent: v.change("agent"),
+		Verification: sdk.Clear[sdk.FlowVerification](),
 	}
-	body := map[string]any{}
-	for _, name := range []string{
-		"name", "url", "task", "successCriteria", "access", "credential", "agent",
-	} {
-		body[name] = text(name)
-	}
-	body["verification"] = nil
-	if address := text("verification.url"); address != nil {
-		verification := map[string]any{"url": address}
-		if contains := text("verification.contains"); contains != nil {
-			verification["contains"] = contains
-		}
-		if status := text("verification.status"); status != nil {
-			verification["status"] = status
-			if n, err := strconv.Atoi(status.(string)); err == nil {
-				verification["status"] = n
+	if address := v.typed("verification.url"); address != "" {
+		proof := sdk.FlowVerification{URL: address, Contains: v.typed("verification.contains")}
+		if status := v.typed("verification.status"); status != "" {
+			if proof.Status, _ = strconv.Atoi(status); proof.Status == 0 {
+				proof.Status = -1 // which the row refuses in its words
 			}
 		}
-		body["verification"] = verification
+		body.Verification = sdk.Set(proof)
 	}
 	written, err := json.Marshal(body, json.Deterministic(true))
 	if err != nil {
 		return nil // a body that is refused: nothing above is without a JSON form
 	}
 	return written
+}
+
+// change makes what a field of the form holds the value of the API's field, or none.
+func (v *visit) change(name string) sdk.Change[string] {
+	if value := v.typed(name); value != "" {
+		return sdk.Set(value)
+	}
+	return sdk.Clear[string]()
 }
 
 // archiveFlow takes a flow out of the list; its runs stay.

@@ -31,7 +31,7 @@ func setSchedule(v *visit, id [16]byte) {
 	what, fault := "unscheduled", (*server.Fault)(nil)
 	if v.fields.Get("action") != "end" {
 		what = "scheduled"
-		hours, err := strconv.ParseUint(strings.TrimSpace(v.fields.Get("hours")), 10, 8)
+		hours, err := strconv.ParseUint(v.typed("hours"), 10, 8)
 		if err != nil || hours < 1 || hours > state.MaxScheduleHours {
 			fault = server.NewFault(400, "invalid_field",
 				fmt.Sprintf("Hours are a whole number of 1 to %d", state.MaxScheduleHours)).With(
@@ -73,7 +73,7 @@ func showAccess(v *visit) {
 
 // setAccess stores test credentials of a host, or forgets them.
 func setAccess(v *visit) {
-	host, d := strings.TrimSpace(v.fields.Get("host")), v.decision(v.who.Workspace)
+	host, d := v.typed("host"), v.decision(v.who.Workspace)
 	if v.fields.Get("action") == "remove" {
 		fault := v.config.Workspaces.Decide(d, state.KindRemoveTestAccess, &state.RemoveTestAccess{
 			Workspace: v.who.Workspace, Host: host,

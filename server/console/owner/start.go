@@ -1,10 +1,12 @@
 package owner
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	state "tollgate/engine/workspace"
+	sdk "tollgate/sdk/go"
 	"tollgate/server/console/page"
 	api "tollgate/server/workspace"
 )
@@ -18,38 +20,34 @@ type startPage struct {
 	Why string
 }
 
-type quote struct {
-	Fingerprint        string
-	ExecutionAvailable bool
-	Reason             string
-	Agent              struct{ Name, Version string }
-	PriceCents         uint32
-	Credits            uint64
-	Charge             string
-	Scope              struct {
-		Hosts  []string
-		Limits struct{ WallSeconds, HumanSeconds uint32 }
-	}
-	Preflight struct {
-		NoKey, WrongKey *string
-		AlreadyTrue     bool
-		CheckedAt, Note string
-	}
-}
+type quote struct{ sdk.Quote }
 
 // Buys reports whether a run is bought before the flow can run.
 func (q *quote) Buys() bool { return q.Charge == "none" && q.PriceCents > 0 }
 
 // Refuses describes the verification's answer to strangers.
 func (q *quote) Refuses() string {
-	word := func(answer *string) string {
-		if answer == nil {
-			return "not called"
-		}
-		return strings.ReplaceAll(*answer, "_", " ")
+	word := func(answer string) string {
+		return cmp.Or(strings.ReplaceAll(answer, "_", " "), "not called")
 	}
 	return "without a key: " + word(q.Preflight.NoKey) + "; with a wrong key: " +
 		word(q.Preflight.WrongKey)
+}
+
+// By is the agent that would run it; the zero Agent is none.
+func (q *quote) By() (by sdk.Agent) {
+	if q.Agent != nil {
+		by = *q.Agent
+	}
+	return by
+}
+
+// Called is when the verification was called; empty where it was not.
+func (q *quote) Called() string {
+	if at := q.Preflight.CheckedAt; !at.IsZero() {
+		return when(at.UnixMilli())
+	}
+	return ""
 }
 
 // showStart reads a quote, which calls the flow's verification where that was long ago.
@@ -58,7 +56,7 @@ func showStart(v *visit) {
 	if !ok {
 		return
 	}
-	var answer struct{ Quote quote }
+	var answer struct{ Quote sdk.Quote }
 	fault := v.ask("getQuote", api.NounFlow.Text(id), nil, &answer)
 	flow, known := v.config.Machine.Flow(v.who.Workspace, id)
 	switch {
@@ -70,7 +68,7 @@ func showStart(v *visit) {
 		showFlow(v)
 		return
 	}
-	data := &startPage{Flow: flow, Quote: answer.Quote, Billing: v.billing()}
+	data := &startPage{Flow: flow, Quote: quote{answer.Quote}, Billing: v.billing()}
 	if data.Why = unreadiness[answer.Quote.Reason]; !answer.Quote.ExecutionAvailable &&
 		data.Why == "" {
 		data.Why = "It is not ready to run."
@@ -86,9 +84,9 @@ func showStart(v *visit) {
 
 // startRun starts a run at its quoted price. Where none is left, the purchase is next.
 func startRun(v *visit, id [16]byte) {
-	var made started
+	var made sdk.Started
 	fault := v.ask("startRun", api.NounFlow.Text(id),
-		map[string]any{"fingerprint": v.fields.Get("fingerprint")}, &made)
+		sdk.StartRequest{Fingerprint: v.fields.Get("fingerprint")}, &made)
 	if fault != nil && fault.Code == "payment_required" && made.Purchase.ID == "" {
 		fault.Detail = "Nothing was charged. Buy a run on the page Purchases: the saved card pays it."
 	}
@@ -97,12 +95,13 @@ func startRun(v *visit, id [16]byte) {
 
 // buyRuns buys runs ahead, with the saved card or on the provider's page.
 func buyRuns(v *visit) {
-	runs, err := strconv.Atoi(strings.TrimSpace(v.fields.Get("runs")))
+	runs, err := strconv.Atoi(v.typed("runs"))
 	if err != nil {
 		runs = 0 // which the row refuses in its words
 	}
-	var made started
-	v.went(v.ask("buyRuns", "", map[string]any{"runs": runs}, &made), &made, showPurchases, "")
+	var made sdk.Started
+	fault := v.ask("buyRuns", "", sdk.PurchaseRequest{Runs: runs}, &made)
+	v.went(fault, &made, showPurchases, "")
 }
 
 // cancelRun cancels a run that has not ended.
@@ -117,18 +116,13 @@ func cancelRun(v *visit, id [16]byte) {
 
 // answerRun lets a run go on that waits for a person.
 func answerRun(v *visit, id [16]byte) {
-	body := map[string]any{}
-	if answer := strings.TrimSpace(v.fields.Get("answer")); answer != "" {
-		body["answer"] = answer
-	}
-	fault := v.ask("resumeRun", api.NounRun.Text(id), body, nil)
+	fault := v.ask("resumeRun", api.NounRun.Text(id), sdk.ResumeRequest{Answer: v.typed("answer")}, nil)
 	v.finish(fault, showRun, Root+"/runs/"+api.NounRun.Text(id), "answer")
 }
 
 // inspect reads what a product publishes, which takes up to a minute.
 func inspect(v *visit) {
-	var made started
-	fault := v.ask("inspectProduct", "",
-		map[string]any{"url": strings.TrimSpace(v.fields.Get("url"))}, &made)
+	var made sdk.Started
+	fault := v.ask("inspectProduct", "", sdk.InspectionRequest{URL: v.typed("url")}, &made)
 	v.went(fault, &made, showInspections, "inspect")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	state "tollgate/engine/workspace"
+	sdk "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
 	"tollgate/server/identity"
@@ -300,6 +301,9 @@ func (v *visit) leaf(noun api.Noun) state.Page {
 	return p
 }
 
+// typed is what a field of the form holds, without the blanks around it.
+func (v *visit) typed(name string) string { return strings.TrimSpace(v.fields.Get(name)) }
+
 // query reads a parameter of the page's address.
 func (v *visit) query(name string) string { return string(v.x.Ctx.QueryArgs().Peek(name)) }
 
@@ -405,14 +409,8 @@ func (v *visit) ask(operation, id string, body, data any) *server.Fault {
 	return reply.Fault
 }
 
-// started is what starting a run, or buying runs, answers.
-type started struct {
-	Run      struct{ ID string }
-	Purchase struct{ ID string }
-}
-
 // went ends a form that starts or buys: at the run or at the purchase that it made.
-func (v *visit) went(fault *server.Fault, made *started, again func(*visit), what string) {
+func (v *visit) went(fault *server.Fault, made *sdk.Started, again func(*visit), what string) {
 	run, isRun := api.NounRun.Parse(made.Run.ID)
 	purchase, isPurchase := api.NounPurchase.Parse(made.Purchase.ID)
 	switch {

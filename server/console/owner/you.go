@@ -63,7 +63,7 @@ const maxLabel = 80
 // openWorkspace makes a workspace that is the person's from the start. The same form again is the
 // same workspace.
 func openWorkspace(v *visit) {
-	label := strings.TrimSpace(v.fields.Get("label"))
+	label := v.typed("label")
 	if n := len([]rune(label)); n > maxLabel || !api.Visible(label) ||
 		strings.IndexFunc(label, unicode.IsControl) >= 0 {
 		v.problem(server.NewFault(400, "invalid_field",
@@ -96,7 +96,7 @@ var formSpace = uuid.Must(uuid.FromString("6a1c2c5e-53a5-4c0b-9a43-1f6f7f0f9d11"
 
 // claimWorkspace takes a workspace over by its claim code.
 func claimWorkspace(v *visit) {
-	fault := v.config.Workspaces.Members.Claim(v.decision(0), strings.TrimSpace(v.fields.Get("code")))
+	fault := v.config.Workspaces.Members.Claim(v.decision(0), v.typed("code"))
 	v.finish(fault, showYou, Root+"/you", "claim")
 }
 
