@@ -147,14 +147,14 @@ func (r *RunsReport) sum() {
 // prepare makes workspaces with owners, and their flows.
 func (h *Hosted) prepare(ctx context.Context, product string) error {
 	for left := h.Runs; left > 0; left -= freeRuns {
-		var signed struct{ Workspace, Key string }
-		err := h.call(ctx, call{path: "/v1/signup", body: `{"label":"bench"}`}, 201, &signed)
+		var signed api.SignedUp
+		err := h.call(ctx, call{path: "/v1/signup", body: api.SignupRequest{Label: "bench"}}, 201, &signed)
 		if err != nil {
 			return err
 		}
 		err = h.call(ctx, call{
 			path: "/api/v1/admin/workspaces/" + signed.Workspace + "/claim", admin: true,
-			body: `{"owner":"bench@example.com"}`,
+			body: map[string]string{"owner": "bench@example.com"},
 		}, 200, nil)
 		if err != nil {
 			return err
@@ -173,11 +173,12 @@ func (h *Hosted) prepare(ctx context.Context, product string) error {
 }
 
 func (h *Hosted) flow(ctx context.Context, key, product string) (f hostedFlow, err error) {
-	var saved struct{ Flow struct{ ID string } }
-	var quoted struct{ Quote struct{ Fingerprint string } }
-	err = h.call(ctx, call{key: key, path: "/v1/flows", body: fmt.Sprintf(`{"name":"wait",`+
-		`"url":"%s/","task":"Wait.","successCriteria":"None.","access":"public","agent":"%s",`+
-		`"verification":{"url":"%s/","contains":"done"}}`, product, h.Agent, product)}, 201, &saved)
+	var saved struct{ Flow api.Flow }
+	var quoted struct{ Quote api.Quote }
+	err = h.call(ctx, call{key: key, path: "/v1/flows", body: api.FlowRequest{
+		Name: "wait", URL: product + "/", Task: "Wait.", SuccessCriteria: "None.", Access: "public",
+		Agent: h.Agent, Verification: api.FlowVerification{URL: product + "/", Contains: "done"},
+	}}, 201, &saved)
 	if err == nil {
 		err = h.call(ctx, call{
 			method: "GET", key: key, path: "/v1/flows/" + saved.Flow.ID + "/quote",
@@ -207,10 +208,10 @@ func (h *Hosted) start(ctx context.Context, key string, f *hostedFlow, repeat st
 	ctx, cancel := context.WithTimeout(ctx, runsPatience)
 	defer cancel()
 	for {
-		var started struct{ Run struct{ ID string } }
+		var started api.Started
 		err := h.call(ctx, call{
 			key: key, path: "/v1/flows/" + f.id + "/run",
-			body: `{"fingerprint":"` + f.fingerprint + `"}`, repeat: repeat,
+			body: api.StartRequest{Fingerprint: f.fingerprint}, repeat: repeat,
 		}, 202, &started)
 		if api.IsStatus(err, 503) && ctx.Err() == nil {
 			pause(ctx, 100*time.Millisecond)
@@ -259,9 +260,10 @@ func (h *Hosted) until(ctx context.Context, runs int) error {
 
 // call is a request of the workspace API, or of the operator's tools.
 type call struct {
-	method, path, key, body string
-	repeat                  string // Idempotency-Key
-	admin                   bool
+	method, path, key string
+	body              any
+	repeat            string // Idempotency-Key
+	admin             bool
 }
 
 // call makes a request of the first node and wants a status; into may be nil.
@@ -270,7 +272,14 @@ func (h *Hosted) call(ctx context.Context, c call, want int, into any) error {
 	if c.admin {
 		node, c.key = h.Checks.Admin.Nodes[0], h.Checks.Admin.Key
 	}
-	r := api.Request{Method: cmp.Or(c.method, "POST"), Path: c.path, Body: []byte(c.body)}
+	r := api.Request{Method: cmp.Or(c.method, "POST"), Path: c.path}
+	if c.body != nil {
+		text, err := json.Marshal(c.body)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.path, err)
+		}
+		r.Body = text
+	}
 	if c.repeat != "" {
 		r.Header = map[string]string{"Idempotency-Key": c.repeat}
 	}

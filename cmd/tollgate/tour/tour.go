@@ -53,29 +53,6 @@ type tour struct {
 	flow         string
 }
 
-type answer map[string]any
-
-// at is a value within the body, by names; nil if there is none.
-func (a answer) at(names ...string) any {
-	var value any = map[string]any(a)
-	for _, name := range names {
-		object, ok := value.(map[string]any)
-		if !ok {
-			return nil
-		}
-		value = object[name]
-	}
-	return value
-}
-
-func (a answer) text(names ...string) string {
-	text, ok := a.at(names...).(string)
-	if !ok {
-		return ""
-	}
-	return text
-}
-
 // Run takes the tour.
 func Run(ctx context.Context, o Options) (err error) {
 	t := &tour{Options: o, hidden: strings.NewReplacer()}
@@ -161,8 +138,9 @@ func (t *tour) line(r *request) string {
 	return line
 }
 
-// call sends a request, prints it with its answer, and wants a status.
-func (t *tour) call(ctx context.Context, want int, r request) (a answer, err error) {
+// call sends a request, prints it with its answer, which it decodes into an object, and wants a
+// status.
+func (t *tour) call(ctx context.Context, want int, r request, into any) error {
 	client, header := t.admin, map[string]string{}
 	if !r.admin {
 		client, header["Authorization"] = t.agent, "Bearer "+t.key
@@ -178,22 +156,23 @@ func (t *tour) call(ctx context.Context, want int, r request) (a answer, err err
 	}
 	got, err := client.Do(ctx, sent)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
-	}
-	if err = json.Unmarshal(got.Body, &a); err != nil {
-		return nil, fmt.Errorf("%s %s: %d, and no JSON: %w", r.method, r.path, got.Status, err)
+		return fmt.Errorf("%s %s: %w", r.method, r.path, err)
 	}
 	if got.Status != want {
-		return nil, fmt.Errorf("%s %s: want %d, have %d %s", r.method, r.path, want, got.Status,
+		return fmt.Errorf("%s %s: want %d, have %d %s", r.method, r.path, want, got.Status,
 			t.hidden.Replace(shortened(string(got.Body))))
 	}
-	if r.path == signupPath {
-		t.hide(a)
+	if err = json.Unmarshal(got.Body, into); err != nil {
+		return fmt.Errorf("%s %s: %d, and an answer that cannot be read: %w", r.method, r.path,
+			got.Status, err)
+	}
+	if made, is := into.(*api.SignedUp); is {
+		t.hide(made)
 	}
 	if !r.quiet {
 		t.print("  %d %s\n", got.Status, shortened(t.hidden.Replace(string(got.Body))))
 	}
-	return a, nil
+	return nil
 }
 
 func shortened(text string) string {
@@ -203,13 +182,11 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:printed], "") + " …"
 }
 
-const signupPath = "/v1/signup"
-
 // hide keeps what signup handed over out of what is printed.
-func (t *tour) hide(a answer) {
+func (t *tour) hide(made *api.SignedUp) {
 	pairs := []string{}
-	for _, name := range []string{"key", "claimCode"} {
-		if text := a.text(name); len(text) > 12 {
+	for _, text := range []string{made.Key, made.ClaimCode} {
+		if len(text) > 12 {
 			pairs = append(pairs, text, text[:12]+"…")
 		}
 	}
@@ -217,7 +194,7 @@ func (t *tour) hide(a answer) {
 }
 
 // want is an error where something is not so.
-func want(so bool, what string, a answer) error {
+func want(so bool, what string, a any) error {
 	if so {
 		return nil
 	}
@@ -227,44 +204,34 @@ func want(so bool, what string, a answer) error {
 
 func (t *tour) signUp(ctx context.Context) error {
 	t.step("Sign up, without a person. The key is shown once.")
-	a, err := t.call(ctx, 201, request{
-		method: "POST", path: signupPath, body: `{"label":"tour"}`, once: true,
-	})
+	var made api.SignedUp
+	err := t.call(ctx, 201, request{
+		method: "POST", path: "/v1/signup", body: written(api.SignupRequest{Label: "tour"}), once: true,
+	}, &made)
 	if err != nil {
 		return err
 	}
-	t.key, t.workspace = a.text("key"), a.text("workspace")
-	return want(t.key != "" && t.workspace != "" && a.at("claimed") == false,
-		"an unclaimed workspace", a)
+	t.key, t.workspace = made.Key, made.Workspace
+	return want(t.key != "" && t.workspace != "" && !made.Claimed, "an unclaimed workspace", made)
 }
 
 // executor is the name of the agent that is to do it: a program of the operator's where there is
 // one, else the first that does anything, which is the built-in one where no other was chosen.
 func (t *tour) executor(ctx context.Context) (string, error) {
-	a, err := t.call(ctx, 200, request{method: "GET", path: "/v1/execution"})
-	if err != nil {
+	var a struct{ Execution api.Execution }
+	if err := t.call(ctx, 200, request{method: "GET", path: "/v1/execution"}, &a); err != nil {
 		return "", err
 	}
-	agents, ok := a.at("execution", "agents").([]any)
-	kind := func(is func(string) bool) int {
-		return slices.IndexFunc(agents, func(v any) bool {
-			one, ok := v.(map[string]any)
-			return ok && is(answer(one).text("kind"))
-		})
-	}
-	at := kind(func(kind string) bool { return kind == "exec" })
+	agents := a.Execution.Agents
+	at := slices.IndexFunc(agents, func(a api.Agent) bool { return a.Kind == "exec" })
 	if at < 0 {
-		at = kind(func(kind string) bool { return kind != "nop" })
+		at = slices.IndexFunc(agents, func(a api.Agent) bool { return a.Kind != "nop" })
 	}
-	if !ok || at < 0 {
+	if at < 0 {
 		return "", errors.New("the cluster has no agent but the one that does nothing: " +
 			"add http to workspaces.agents, or begin with a new folder, tollgate dev")
 	}
-	name, ok := agents[at].(map[string]any)["name"].(string)
-	if !ok {
-		return "", errors.New("an agent without a name")
-	}
-	return name, nil
+	return agents[at].Name, nil
 }
 
 func (t *tour) saveFlow(ctx context.Context) error {
@@ -273,35 +240,43 @@ func (t *tour) saveFlow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{
-		"name": "Get a key", "url": t.Product, "task": "Sign up and obtain an API key.",
-		"successCriteria": "The key works.", "access": "public", "agent": name,
-		"credential":   "bearer",
-		"verification": map[string]any{"url": t.Product + "me", "status": 200, "contains": "account"},
+	body := written(api.FlowRequest{
+		Name: "Get a key", URL: t.Product, Task: "Sign up and obtain an API key.",
+		SuccessCriteria: "The key works.", Access: "public", Agent: name, Credential: "bearer",
+		Verification: api.FlowVerification{URL: t.Product + "me", Status: 200, Contains: "account"},
 	})
+	var saved struct{ Flow api.Flow }
+	err = t.call(ctx, 201, request{method: "POST", path: "/v1/flows", body: body, once: true}, &saved)
 	if err != nil {
 		return err
 	}
-	a, err := t.call(ctx, 201, request{
-		method: "POST", path: "/v1/flows", body: string(body), once: true,
-	})
-	if err != nil {
-		return err
-	}
-	t.flow = a.text("flow", "id")
-	return want(t.flow != "", "a flow with an id", a)
+	t.flow = saved.Flow.ID
+	return want(t.flow != "", "a flow with an id", saved)
 }
 
-func (t *tour) quote(ctx context.Context) (answer, error) {
-	return t.call(ctx, 200, request{method: "GET", path: "/v1/flows/" + t.flow + "/quote"})
+// written is a body as JSON. It has no texts but those that are stated here, names and addresses.
+func written(body any) string {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // the client's structs have a JSON form
+	}
+	return string(text)
+}
+
+func (t *tour) quote(ctx context.Context) (api.Quote, error) {
+	var a struct{ Quote api.Quote }
+	err := t.call(ctx, 200, request{method: "GET", path: "/v1/flows/" + t.flow + "/quote"}, &a)
+	return a.Quote, err
 }
 
 // start starts a run with the quote's fingerprint.
-func (t *tour) start(ctx context.Context, status int, key string, quote answer) (answer, error) {
-	return t.call(ctx, status, request{
+func (t *tour) start(ctx context.Context, status int, key string, quote *api.Quote) (
+	a api.Started, err error,
+) {
+	return a, t.call(ctx, status, request{
 		method: "POST", path: "/v1/flows/" + t.flow + "/run", key: key,
-		body: `{"fingerprint":"` + quote.text("quote", "fingerprint") + `"}`,
-	})
+		body: written(api.StartRequest{Fingerprint: quote.Fingerprint}),
+	}, &a)
 }
 
 // buyRun reads the quote, is told to pay, and has the purchase approved and paid; the owner who
@@ -310,37 +285,40 @@ func (t *tour) buyRun(ctx context.Context) error {
 	t.step("Read the quote: what it costs, and whether the verification refuses strangers.")
 	quote, err := t.quote(ctx)
 	if err == nil {
-		err = want(quote.at("quote", "preflight", "noKey") == "refused" &&
-			quote.at("quote", "preflight", "wrongKey") == "refused", "a closed verification", quote)
+		err = want(quote.Preflight.NoKey == "refused" && quote.Preflight.WrongKey == "refused",
+			"a closed verification", quote)
 	}
 	if err != nil {
 		return err
 	}
 	t.step("Start it. There is no run left, so nothing starts: 402 says what to do.")
-	a, err := t.start(ctx, 402, "tour-"+rand.Text(), quote)
+	a, err := t.start(ctx, 402, "tour-"+rand.Text(), &quote)
 	if err == nil {
-		err = want(a.at("next_action") == "approve" && a.text("approval_url") != "" &&
-			a.text("poll_url") != "", "a purchase to approve", a)
+		err = want(a.NextAction == "approve" && a.ApprovalURL != "" && a.PollURL != "",
+			"a purchase to approve", a)
 	}
 	if err != nil {
 		return err
 	}
-	purchase := a.text("purchase", "id")
+	purchase := a.Purchase.ID
 	t.step("The owner approves it; here the operator does so for them, on the operations listener.")
-	a, err = t.call(ctx, 200, request{
+	var shown struct{ Data api.Tenant }
+	err = t.call(ctx, 200, request{
 		method: "POST", admin: true, body: `{"owner":"` + owner + `"}`,
 		path: "/api/v1/admin/workspaces/" + t.workspace + "/purchases/" + purchase + "/approve",
-	})
+	}, &shown)
 	if err != nil {
 		return err
 	}
-	page := pageOf(a, purchase)
+	page := pageOf(&shown.Data, purchase)
 	if page == "" { // the provider has not made it yet
 		err = t.poll(ctx, request{
 			method: "GET", path: "/api/v1/admin/workspaces/" + t.workspace, admin: true,
-		}, "data", func(a answer) (bool, error) {
-			page = pageOf(a, purchase)
-			return page != "", nil
+		}, "data", func(data json.RawMessage) (string, bool, error) {
+			var now api.Tenant
+			err := json.Unmarshal(data, &now)
+			page = pageOf(&now, purchase)
+			return "without a payment page", page != "", err
 		})
 	}
 	if err == nil {
@@ -351,24 +329,23 @@ func (t *tour) buyRun(ctx context.Context) error {
 	}
 	t.step("Poll the purchase until it succeeded.")
 	polled := request{method: "GET", path: "/v1/purchases/" + purchase}
-	return t.poll(ctx, polled, "purchase", func(a answer) (bool, error) {
-		switch status := a.text("purchase", "status"); status {
-		case "succeeded":
-			return true, nil
-		case "checkout", "processing":
-			return false, nil
-		default:
-			return false, fmt.Errorf("the purchase is %q", status)
+	return t.poll(ctx, polled, "purchase", func(data json.RawMessage) (string, bool, error) {
+		var now api.Purchase
+		err := json.Unmarshal(data, &now)
+		switch {
+		case err != nil:
+		case now.Status != "succeeded" && now.Status != "checkout" && now.Status != "processing":
+			err = fmt.Errorf("the purchase is %q", now.Status)
 		}
+		return now.Status, now.Status == "succeeded", err
 	})
 }
 
 // pageOf is the payment page of a purchase, as the operator's tool shows it.
-func pageOf(a answer, purchase string) string {
-	all, _ := a.at("data", "purchases").([]any)
-	for _, one := range all {
-		if p, ok := one.(map[string]any); ok && p["id"] == purchase {
-			return answer(p).text("url")
+func pageOf(shown *api.Tenant, purchase string) string {
+	for _, p := range shown.Purchases {
+		if p.ID == purchase {
+			return p.URL
 		}
 	}
 	return ""
@@ -402,8 +379,10 @@ func (t *tour) pay(ctx context.Context, page string) (err error) {
 	return errors.Join(err, paid.Body.Close())
 }
 
-// poll reads a record, without printing each time, until it is done, and prints it then.
-func (t *tour) poll(ctx context.Context, r request, what string, done func(answer) (bool, error),
+// poll reads a record, without printing each time, until it is done, and prints it then. what names
+// the record in the answer; done says how it stands, and whether that is the end.
+func (t *tour) poll(ctx context.Context, r request, what string,
+	done func(json.RawMessage) (state string, ended bool, err error),
 ) error {
 	r.quiet = true
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -411,22 +390,21 @@ func (t *tour) poll(ctx context.Context, r request, what string, done func(answe
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		a, err := t.call(ctx, 200, r)
-		if err != nil {
+		var a map[string]json.RawMessage
+		if err := t.call(ctx, 200, r, &a); err != nil {
 			return err
 		}
-		ended, err := done(a)
+		state, ended, err := done(a[what])
 		if err != nil {
 			return err
 		}
 		if ended {
-			text, err := json.Marshal(a.at(what))
-			t.print("$ %s\n  200 %s\n", t.line(&r), shortened(t.hidden.Replace(string(text))))
-			return err
+			t.print("$ %s\n  200 %s\n", t.line(&r), shortened(t.hidden.Replace(string(a[what]))))
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is still %q: %w", what, a.text(what, "status"), ctx.Err())
+			return fmt.Errorf("%s is still %q: %w", what, state, ctx.Err())
 		case <-tick.C:
 		}
 	}
