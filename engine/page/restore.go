@@ -195,7 +195,7 @@ func (t *Table[T]) Restored(row uint32) (rec *T, ok bool) {
 func (t *Table[T]) restoreChunk(n uint32) *restoredChunk[T] {
 	c := t.restoring.chunks[n]
 	if c == nil {
-		c = &restoredChunk[T]{chunk: t.newChunk(), seen: make([]uint64, t.chunkMask/64+1)}
+		c = &restoredChunk[T]{chunk: t.newChunk(int(n)), seen: make([]uint64, t.chunkMask/64+1)}
 		t.restoring.chunks[n] = c
 	}
 	return c

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"tollgate/engine/prefetch"
 )
 
 const (
@@ -141,17 +143,30 @@ func (t *Table[T]) reach(i uint32) *T {
 	chunks := *t.chunks.Load()
 	for uint32(len(chunks)) <= i>>t.chunkShift {
 		// Appending in place is safe while others read: they hold a header with the old length.
-		chunks = append(chunks, t.newChunk())
+		chunks = append(chunks, t.newChunk(len(chunks)))
 		grown := chunks
 		t.chunks.Store(&grown)
 	}
 	return &chunks[i>>t.chunkShift].rows[i&t.chunkMask]
 }
 
-func (t *Table[T]) newChunk() chunk[T] {
-	return chunk[T]{
+// newChunk makes the chunk behind others. Where there are some, its rows will soon be written.
+func (t *Table[T]) newChunk(before int) chunk[T] {
+	c := chunk[T]{
 		rows:  make([]T, 1<<t.chunkShift),
 		taken: make([]atomic.Uint32, 1<<(t.chunkShift-t.pageShift)),
+	}
+	if before > 0 {
+		populate(c.rows)
+	}
+	return c
+}
+
+// populate asks for the memory of rows that are to be written, all at once.
+func populate[T any](rows []T) {
+	first := (*byte)(unsafe.Pointer(unsafe.SliceData(rows)))
+	if b := unsafe.Slice(first, len(rows)*int(unsafe.Sizeof(rows[0]))); !prefetch.Resident(b) {
+		prefetch.Populate(b)
 	}
 }
 
