@@ -1,11 +1,11 @@
 package limits_test
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"tollgate/engine/billing"
@@ -19,15 +19,18 @@ import (
 )
 
 // held is what has to be kept of a reservation of one feature: id, key, whose it is, units, times,
-// the customer's one before, and what its repeats are answered with.
+// the customer's ones before and after, and what its answer says that nothing else does: what there
+// was. It is two lines.
 type held struct {
-	id, key, body, _    [16]byte // of the body 8 are used; the last are of budget, pool and flags
-	customer, older     uint32
-	units, settled      uint64
-	created, expires    int64
-	closed, _           uint64 // the last is the subject
-	state, answerLength uint32
-	answered            [180]byte
+	id, key                [16]byte
+	body                   uint64
+	customer, older, newer uint32
+	text, due              uint32 // where its key's text is, and when it expires
+	state                  uint32
+	units, settled         decimal.Short
+	limit, remaining       decimal.Short
+	created, expires       int64
+	index                  uint64
 }
 
 // due is when a reservation expires.
@@ -36,28 +39,41 @@ type due struct {
 	row uint32
 }
 
-// book is what is known of a customer.
+// book is what is known of a customer, in a line: what it has used and holds, and its reservations.
 type book struct {
 	counter        decimal.Short
-	held           uint64
-	newest, number uint32 // of its reservations
+	held           decimal.Decimal
+	newest, number uint32
+	feature, plan  uint32
+	subscription   [16]byte
+}
+
+// stripe is a lock for those who read of some customers meanwhile.
+type stripe struct {
+	sync.RWMutex
+	_ [128 - 24]byte
 }
 
 // desk keeps reservations, and nothing else.
 type desk struct {
-	seed     maphash.Seed
-	rows     *page.Table[held]
-	byID     *page.Index
-	books    []book
-	expiring []due // the next one first: all live as long
-	keys     *idempotency.Keys
-	records  *journal.Journal
-	cut      []journal.Segment
-	index    uint64
-	hash     uint64
-	lines    []prefetch.Address
-	list     [desked]booking
-	record   []byte
+	seed        maphash.Seed
+	features    map[string]uint32
+	limits      []decimal.Decimal // of each feature
+	names       [][16]byte        // of customers
+	stripes     []stripe
+	rows        *page.Table[held]
+	byID, byKey *page.Index
+	books       []book
+	texts       []byte
+	expiring    []due // the next one first: all live as long
+	keys        *idempotency.Keys
+	records     *journal.Journal
+	cut         []journal.Segment
+	index       uint64
+	hash        uint64
+	lines       []prefetch.Address
+	list        [desked]booking
+	record      []byte
 }
 
 // desked is how many commands an entry has.
@@ -65,14 +81,15 @@ const desked = 64
 
 // booking is a reservation or its settlement.
 type booking struct {
-	id, key        [16]byte
-	keyHash        uint64
-	customer, row  uint32
-	name, keyText  []byte
-	body           uint64
-	feature, units []byte
-	ttl            uint64
-	text           [64]byte
+	id, key         [16]byte
+	idHash, keyHash uint64
+	customer, row   uint32
+	name, keyText   []byte
+	body            uint64
+	feature         []byte
+	units           decimal.Decimal
+	ttl             uint64
+	text            [64]byte
 }
 
 // read takes a command from the front of bytes, behind its length. Its fields have a byte for the
@@ -92,9 +109,13 @@ func (c *booking) read(seed maphash.Seed, customers uint64, all []byte) (rest []
 		}
 		switch tag >> 3 {
 		case 2:
-			copy(c.id[:], data)
+			c.id = [16]byte(data)
 		case 3:
-			copy(c.key[:], data)
+			if len(data) < 16 { // the item of a settlement
+				c.units, _ = wire.Quick(data).Decimal(1)
+				break
+			}
+			c.key = [16]byte(data)
 		case 4:
 			c.keyText = data
 		case 5:
@@ -102,7 +123,8 @@ func (c *booking) read(seed maphash.Seed, customers uint64, all []byte) (rest []
 		case 6:
 			c.name, c.customer = data, uint32(maphash.Bytes(seed, data)%customers)
 		case 8:
-			c.feature, c.units = data[2:2+data[1]], data[2+data[1]:]
+			c.feature = data[2 : 2+data[1]]
+			c.units, _ = wire.Quick(data).Decimal(3 + len(c.feature))
 		case 9:
 			c.ttl = v
 		}
@@ -111,20 +133,21 @@ func (c *booking) read(seed maphash.Seed, customers uint64, all []byte) (rest []
 	return rest
 }
 
-func hashOf(id *[16]byte) uint64 { return binary.LittleEndian.Uint64(id[:]) }
-
 // answer appends what a client is told about a reservation.
-func (h *held) answer(dst []byte, c *booking, index uint64) []byte {
+func (h *held) answer(dst []byte, d *desk, index uint64) []byte {
+	k := &d.books[h.customer]
+	name, key := &d.names[h.customer], d.texts[h.text:]
 	dst = append(append(dst, 0x0a, 16), h.id[:]...)
-	dst = append(append(dst, 0x12, byte(len(c.keyText))), c.keyText...)
-	dst = append(append(dst, 0x1a, byte(len(c.name))), c.name...)
+	dst = append(append(dst, 0x12, key[0]), key[1:1+key[0]]...)
+	dst = append(append(dst, 0x1a, 16), name[:]...)
 	dst = binary.AppendUvarint(append(dst, 0x20), uint64(h.state))
 	dst = binary.AppendUvarint(append(dst, 0x30), uint64(h.created))
 	dst = binary.AppendUvarint(append(dst, 0x38), uint64(h.expires))
-	dst = append(append(dst, 0x4a, 60, 0x0a, byte(len(c.feature))), c.feature...)
-	dst = append(append(dst, 0x12, 16), h.id[:]...) // as long as that of the subscription
-	dst = binary.AppendUvarint(append(dst, 0x1a), h.units)
-	dst = binary.AppendUvarint(append(dst, 0x22), h.settled)
+	dst = append(append(dst, 0x4a, 90, 0x0a, 13), "output-tokens"...)
+	dst = append(append(dst, 0x12, 16), k.subscription[:]...)
+	for n, v := range [...]decimal.Short{h.units, h.settled, h.limit, h.remaining} {
+		dst = wire.AppendDecimal(dst, 3+n, v.Decimal())
+	}
 	dst = append(dst, 0x4a, 5, 'l', 'i', 'm', 'i', 't')
 	return binary.AppendUvarint(append(dst, 0x68), index)
 }
@@ -136,33 +159,54 @@ func (d *desk) reserve(commands []byte) (rest []byte) {
 	for i := range d.list {
 		c := &d.list[i]
 		commands = c.read(d.seed, uint64(len(d.books)), commands)
-		c.keyHash = d.keys.Hash(c.key)
-		d.lines = append(d.lines, prefetch.Of(d.byID.Near(hashOf(&c.id))),
-			prefetch.Of(d.keys.Near(c.keyHash)), prefetch.Of(&d.books[c.customer]))
+		c.idHash, c.keyHash = d.keys.Hash(c.id), d.keys.Hash(c.key)
+		d.lines = append(d.lines, prefetch.Of(d.byID.Near(c.idHash)),
+			prefetch.Of(d.byKey.Near(c.keyHash)), prefetch.Of(&d.books[c.customer]))
+	}
+	prefetch.Lines(d.lines)
+	d.lines = d.lines[:0]
+	for i := range d.list {
+		if newest := d.books[d.list[i].customer].newest; newest != 0 {
+			d.lines = append(d.lines, prefetch.Of(&d.rows.Read(newest).newer))
+		}
 	}
 	prefetch.Lines(d.lines)
 	d.index++
 	for i := range d.list {
 		c := &d.list[i]
-		if _, used := d.keys.Find(c.key, c.keyHash); used {
+		if d.byKey.Find(c.keyHash, func(row uint32) bool { return d.rows.Read(row).key == c.key }) != 0 {
 			continue
 		}
 		k := &d.books[c.customer]
-		if used, _ := k.counter.Decimal().Add(decimal.FromInt(int64(k.held + 3))); used.Sign() <= 0 {
+		limit := d.limits[d.features[string(c.feature)]]
+		used, _ := k.counter.Decimal().Add(k.held)
+		left, _ := limit.Sub(used)
+		if left.Less(c.units) {
 			continue
 		}
+		lock := &d.stripes[int(c.customer)%len(d.stripes)]
+		lock.Lock()
 		row, h := d.rows.Append()
-		h.id, h.key, h.customer, h.older = c.id, c.key, c.customer, k.newest
-		binary.LittleEndian.PutUint64(h.body[:], c.body)
-		h.units, h.created, h.expires, h.state = 3, 1, 1+int64(c.ttl), 1
-		k.newest, k.held, k.number = row, k.held+3, k.number+1
-		d.byID.Insert(hashOf(&c.id), row)
-		d.keys.Add(c.key, c.keyHash, idempotency.Slot{Attempt: row, Outcome: 1}, 1, 0)
+		h.id, h.key, h.customer, h.older, h.body = c.id, c.key, c.customer, k.newest, c.body
+		if k.newest != 0 {
+			d.rows.Write(k.newest).newer = row
+		}
+		h.units, _ = c.units.Short()
+		h.limit, _ = limit.Short()
+		left, _ = left.Sub(c.units)
+		h.remaining, _ = left.Short()
+		h.created, h.expires, h.state, h.index = 1, 1+int64(c.ttl), 1, d.index
+		h.text, h.due = uint32(len(d.texts)), uint32(len(d.expiring))
+		d.texts = append(append(d.texts, byte(len(c.keyText))), c.keyText...)
+		k.held, _ = k.held.Add(c.units)
+		k.newest, k.number = row, k.number+1
+		d.byID.Insert(c.idHash, row)
+		d.byKey.Insert(c.keyHash, row)
 		d.expiring = append(d.expiring, due{h.expires, row})
-		begin := len(answers)
-		answers = h.answer(answers, c, d.index)
-		h.answerLength = uint32(copy(h.answered[:], answers[begin:]))
-		d.hash = machine.Fold(machine.Fold(d.hash, uint64(row)), uint64(h.expires)^h.units)
+		answers = h.answer(answers, d, d.index)
+		lock.Unlock()
+		_, low := c.units.Bits()
+		d.hash = machine.Fold(machine.Fold(d.hash, uint64(row)), uint64(h.expires)^low)
 	}
 	return commands
 }
@@ -174,26 +218,27 @@ func (d *desk) settle(commands []byte) (rest []byte) {
 	for i := range d.list {
 		c := &d.list[i]
 		commands = c.read(d.seed, uint64(len(d.books)), commands)
-		d.lines = append(d.lines, prefetch.Of(d.byID.Near(hashOf(&c.id))))
+		c.idHash = d.keys.Hash(c.id)
+		d.lines = append(d.lines, prefetch.Of(d.byID.Near(c.idHash)))
 	}
 	prefetch.Lines(d.lines)
 	d.lines = d.lines[:0]
 	for i := range d.list {
 		c := &d.list[i]
-		c.row = d.byID.Guess(hashOf(&c.id))
+		c.row = d.byID.Guess(c.idHash)
 		h := d.rows.Read(c.row)
-		d.lines = append(d.lines, prefetch.Of(&h.id), prefetch.Of(&h.created), prefetch.Of(&h.answered))
-		text := append(c.text[:0], "\x01\x00\x00\x00reservation:"...)
-		c.keyText = append(append(append(text, c.id[:]...), c.id[:]...), "0000:1"...)
-		sum := sha256.Sum256(c.keyText)
-		c.key = [16]byte(sum[:16])
+		d.lines = append(d.lines, prefetch.Of(&h.id), prefetch.Of(&h.units))
+		c.key = c.id // with the event's number mixed in
+		c.key[4]++
 		c.keyHash = d.keys.Hash(c.key)
 		d.lines = append(d.lines, prefetch.Of(d.keys.Near(c.keyHash)))
 	}
 	prefetch.Lines(d.lines)
 	d.lines = d.lines[:0]
 	for i := range d.list {
-		d.lines = append(d.lines, prefetch.Of(&d.books[d.rows.Read(d.list[i].row).customer]))
+		h := d.rows.Read(d.list[i].row)
+		d.lines = append(d.lines, prefetch.Of(&d.books[h.customer]), prefetch.Of(&d.texts[h.text]),
+			prefetch.Of(&d.expiring[h.due]))
 	}
 	prefetch.Lines(d.lines)
 	d.cut = d.records.EndEntry(d.index, d.cut[:0])
@@ -201,25 +246,35 @@ func (d *desk) settle(commands []byte) (rest []byte) {
 	for i := range d.list {
 		c := &d.list[i]
 		h := d.rows.Write(c.row)
-		if _, used := d.keys.Find(c.key, c.keyHash); used || h.id != c.id {
+		if _, used := d.keys.Find(c.key, c.keyHash); used || h.id != c.id || h.state != 1 {
 			continue
 		}
 		k := &d.books[h.customer]
-		h.settled, h.state, h.closed = 3, 2, d.index
-		k.held -= 3
-		sum, _ := k.counter.Decimal().Add(decimal.FromInt(3))
+		lock := &d.stripes[int(h.customer)%len(d.stripes)]
+		lock.Lock()
+		h.settled, _ = c.units.Short()
+		h.state, d.expiring[h.due].row = 2, 0
+		k.held, _ = k.held.Sub(h.units.Decimal())
+		sum, _ := k.counter.Decimal().Add(c.units)
 		k.counter, _ = sum.Short()
+		lock.Unlock()
 		d.keys.Add(c.key, c.keyHash, idempotency.Slot{Attempt: 7, Outcome: 1}, 1, 0)
-		d.record = append(append(d.record[:0], c.key[:]...), c.keyText[4:]...)
-		d.record = append(append(d.record, h.id[:]...), h.answered[:40]...)
+		d.record = append(append(d.record[:0], c.key[:]...), "reservation:"...)
+		for _, b := range h.id {
+			d.record = append(d.record, "0123456789abcdef"[b>>4], "0123456789abcdef"[b&15])
+		}
+		d.record = append(append(append(d.record, ":1"...), d.names[h.customer][:]...), c.feature...)
+		d.record = append(append(d.record, h.id[:]...), k.subscription[:]...)
+		d.record = wire.AppendDecimal(d.record, 11, c.units)
+		d.record = binary.AppendUvarint(binary.AppendUvarint(d.record, uint64(h.created)), d.index)
 		d.records.Append(journal.Record{
 			Kind: journal.KindUsage, Index: d.index, Position: uint32(i + 1), Owner: h.customer, At: 1,
 			Payload: d.record,
 		})
-		c.name, c.feature = h.answered[20:36], h.answered[36:49]
-		answers = h.answer(answers, c, d.index)
-		d.hash = machine.Fold(machine.Fold(d.hash, uint64(c.row)), h.settled)
-		d.hash = machine.Fold(machine.Fold(d.hash, uint64(h.customer)), 3)
+		answers = h.answer(answers, d, d.index)
+		_, low := sum.Bits()
+		d.hash = machine.Fold(machine.Fold(d.hash, uint64(c.row)), uint64(h.settled))
+		d.hash = machine.Fold(machine.Fold(d.hash, uint64(h.customer)), low)
 	}
 	return commands
 }
@@ -233,8 +288,10 @@ func BenchmarkReservationFloor(b *testing.B) {
 		b.Run(timed, func(b *testing.B) {
 			d := &desk{
 				seed: maphash.MakeSeed(), rows: page.NewTable(page.NewStore(), 0, page.Codec[held]{}),
-				byID: page.NewIndex(), books: make([]book, customers), keys: filled(0),
-				records: journal.New(),
+				byID: page.NewIndex(), byKey: page.NewIndex(), books: make([]book, customers),
+				names: make([][16]byte, customers), keys: filled(0), records: journal.New(),
+				features: map[string]uint32{"requests": 0, "input-tokens": 1, "output-tokens": 2},
+				limits:   []decimal.Decimal{{}, {}, decimal.FromInt(1e9)}, stripes: make([]stripe, 1024),
 			}
 			var reserves, settles []byte
 			for range b.N * desked {

@@ -100,8 +100,8 @@ func (o *output) calls(fields []field) {
 // quickReads read a field whose tag is %[2]d bytes long, and move on.
 var quickReads = map[class]string{
 	isInt: "v.%[1]s, at = q.Int(at + %[2]d)", isBool: "v.%[1]s, at = q.Bool(at + %[2]d)",
-	isString: "text, next := q.Blob(at + %[2]d)\nv.%[1]s, at = string(text), next",
-	isBytes:  "v.%[1]s, at = q.Blob(at + %[2]d)", isID: "at = q.ID(at+%[2]d, &v.%[1]s)",
+	isString: "v.%[1]s, at = q.Text(at + %[2]d)", isBytes: "v.%[1]s, at = q.Blob(at + %[2]d)",
+	isID:      "at = q.ID(at+%[2]d, &v.%[1]s)",
 	isDecimal: "v.%[1]s, at = q.Decimal(at + %[2]d)",
 }
 

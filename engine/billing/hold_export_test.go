@@ -66,7 +66,7 @@ func HeldAddsUp(m *Machine) error {
 func HeldCreditsAreThere(m *Machine) error {
 	s := m.state.Load()
 	for row, v := range s.holds.Rows.All() {
-		for at := v.FirstItem; at != 0; at = s.holds.Items.Read(at).Next {
+		for at := v.FirstItem; at != 0; at = s.holds.Items.Next(at) {
 			pool := s.holds.Items.Read(at).Pool
 			if pool == 0 {
 				continue
@@ -119,7 +119,7 @@ func SettledAddsUp(m *Machine, src journal.Source) error {
 		return err
 	}
 	for row, v := range s.holds.Rows.All() {
-		for at := v.FirstItem; at != 0; at = s.holds.Items.Read(at).Next {
+		for at := v.FirstItem; at != 0; at = s.holds.Items.Next(at) {
 			i := s.holds.Items.Read(at)
 			if got := recorded[item{v.ID, i.Feature}]; got != i.Settled {
 				return fmt.Errorf("reservation %d is settled at %s, its events are %s", row, i.Settled, got)

@@ -84,6 +84,31 @@ type scratch struct {
 	settling  settling
 	sealed    []byte
 	view      ReservationView
+	// replies has room for the next replies of the usual length.
+	replies []byte
+}
+
+const (
+	// viewBytes is room for the usual answer about a reservation.
+	viewBytes = 256
+	// keptReplies is how many of them share an allocation.
+	keptReplies = 32
+)
+
+// reply returns room for a reply, which no other one gets. What needs more is allocated.
+func (s *scratch) reply() []byte {
+	if len(s.replies) < viewBytes {
+		s.replies = make([]byte, keptReplies*viewBytes)
+	}
+	return s.replies[:0:viewBytes]
+}
+
+// replied keeps what a reply has left of its room for the next one.
+func (s *scratch) replied(reply []byte) []byte {
+	if len(reply) <= viewBytes {
+		s.replies = s.replies[len(reply):]
+	}
+	return reply[:len(reply):len(reply)]
 }
 
 // keptUsages bounds the decoded usage events whose memory is kept for the next entry; only an entry

@@ -95,6 +95,14 @@ func (c *RecordUsage) invoiceSubscription(t *turn, customer uint32) (
 // within finds a feature in the one subscription that an event names. If that did not have it when
 // the event occurred, only the subscription is known: recorded, unpriced.
 func (s *state) within(c *catalogs.Catalog, row, feature uint32, occurredAt int64) book.Place {
+	if u := s.Subscriptions.Read(row); u.Rest == 0 && occurredAt >= u.PeriodStart { // as most are
+		at, ok := book.PlaceIn(
+			c, feature, book.Place{Subscription: row, Counter: u.FirstCounter}, u.Version)
+		if !ok {
+			return book.Place{Subscription: row}
+		}
+		return at
+	}
 	b := s.Subscriptions.Whole(row)
 	if p, _ := s.placeThen(c, row, &b, feature, occurredAt); p.Found() {
 		return p

@@ -3,6 +3,7 @@ package billing
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -58,7 +59,8 @@ type Reserve struct {
 	// Bindings are those of RecordUsage.
 	Bindings uint32 `wire:"17"`
 
-	row uint32 // the customer's, if it was prefetched
+	row    uint32       // the customer's, if it was prefetched
+	hashes holds.Hashes // of ID and Key, likewise
 }
 
 // ReserveItem is a feature of a reservation, by id or by key.
@@ -104,7 +106,9 @@ type Shortage struct {
 // openReserve decodes a Reserve.
 func openReserve(m *Machine, payload []byte) (op, error) {
 	c := m.scratch.reserves.next()
-	*c = Reserve{Items: c.Items[:0]}
+	items := c.Items[:0]
+	*c = Reserve{} // in place
+	c.Items = items
 	if c.quick(payload) {
 		return c, nil
 	}
@@ -119,7 +123,8 @@ func prefetchReserves(s *state, list []Reserve) {
 	lines := room[:0]
 	for i := range list {
 		names[i] = s.ExternalHash(list[i].Env, []byte(list[i].Customer))
-		lines = s.holds.NearNew(lines, &list[i].ID, &list[i].Key)
+		list[i].hashes = s.holds.Hash(&list[i].ID, &list[i].Key)
+		lines = s.holds.NearNew(lines, list[i].hashes)
 	}
 	prefetch.Lines(lines)
 	s.Prefetch(names[:len(list)])
@@ -134,6 +139,13 @@ func prefetchReserves(s *state, list []Reserve) {
 	for i := range list {
 		if list[i].row != 0 {
 			lines = s.holds.NearTotals(lines, list[i].row)
+		}
+	}
+	prefetch.Lines(lines)
+	lines = room[:0]
+	for i := range list {
+		if list[i].row != 0 {
+			lines = s.holds.NearLists(lines, list[i].row)
 		}
 	}
 	prefetch.Lines(lines)
@@ -153,11 +165,15 @@ func (c *Reserve) Apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if row := t.holds.Keyed(&c.Key); row != 0 {
+	if c.hashes == (holds.Hashes{}) {
+		c.hashes = t.holds.Hash(&c.ID, &c.Key)
+	}
+	if row := t.holds.Keyed(&c.Key, c.hashes); row != 0 {
 		if t.holds.Rows.Read(row).Body != c.Body {
 			return engine.OutcomeReservationKeyReused
 		}
-		t.Reply = t.holds.WordsOf(row).Answer
+		words := t.holds.WordsOf(row)
+		t.Reply = t.firstAnswer(row, &words)
 		return engine.OutcomeDone
 	}
 	switch {
@@ -184,10 +200,9 @@ func (c *Reserve) Apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	a := &t.m.scratch.allotment
-	*a = allotment{
-		customer: customer, now: now, catalog: e.Catalog.Load(), partial: c.Partial,
-		items: a.items[:0], rooms: a.rooms[:0], charges: a.charges[:0],
-	}
+	a.customer, a.now, a.catalog, a.partial = customer, now, e.Catalog.Load(), c.Partial
+	a.items, a.rooms, a.charges, a.node = a.items[:0], a.rooms[:0], a.charges[:0], 0
+	a.begun.Rooms = a.begun.Rooms[:0]
 	for i := range c.Items {
 		if outcome := a.take(t, &c.Items[i]); outcome != engine.OutcomeDone {
 			return outcome
@@ -220,7 +235,7 @@ func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) eng
 	limits := t.Limits.Load()
 	t.holds.Forget(&t.Keeper, t.Stamp-limits.KeyRetentionMS)
 	own, all := limits.Holds()
-	if uint64(e.HoldDues.Heap.N) >= all && e.HoldDues.First().At <= now && !t.Sweep(e) {
+	if uint64(e.HoldDues.Len()) >= all && e.HoldDues.First().At <= now && !t.Sweep(e) {
 		return engine.OutcomeDeferred // what has expired takes no room
 	}
 	switch {
@@ -229,7 +244,7 @@ func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) eng
 			Level: "customer", Limit: decimal.FromInt(int64(own)), LogIndex: t.Index,
 		})
 		return engine.OutcomeHoldLimit
-	case uint64(e.HoldDues.Heap.N) >= all:
+	case uint64(e.HoldDues.Len()) >= all:
 		t.Answer(&Shortage{
 			Level: "environment", Limit: decimal.FromInt(int64(all)), LogIndex: t.Index,
 		})
@@ -257,15 +272,16 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 		RefuseOverrun: c.RefuseOverrun, SettleOnExpiry: c.SettleOnExpiry,
 	}
 	view := t.reservationView(&v, a.items)
-	words := holds.Words{Key: c.KeyText, Meta: c.Meta, KeyNode: c.KeyBudget}
+	a.begun.Index = t.Index
+	for i := range a.rooms {
+		a.begun.Rooms = append(a.begun.Rooms, a.rooms[i].told(&a.items[i]))
+	}
+	a.bytes = a.begun.Append(a.bytes[:0])
+	words := holds.Words{Key: c.KeyText, Meta: c.Meta, KeyNode: c.KeyBudget, Begun: a.bytes}
 	if a.node != 0 {
 		words.Budget = t.budgets.Forest.Key(a.node)
 	}
-	view.LogIndex = t.Index
-	view.told(&words)
-	for i := range view.Items {
-		view.Items[i].described(&a.rooms[i])
-	}
+	view.begun(&words, &a.begun)
 	if c.DryRun {
 		view.ID, view.DryRun = [16]byte{}, true
 		t.answerReservation(view)
@@ -273,8 +289,7 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 	}
 	t.answerReservation(view)
 	t.Spend(2 * len(a.items))
-	words.Answer = t.Reply
-	row := t.holds.Add(&t.Keeper, &v, a.items, &words)
+	row := t.holds.Add(&t.Keeper, &v, a.items, &words, c.hashes)
 	for i := range a.charges {
 		item := t.holds.ItemRow(t.holds.Rows.Read(row), i)
 		t.budgets.Forest.Hold(&t.Tx, item, a.node, &a.charges[i], v.Over())
@@ -291,6 +306,9 @@ type allotment struct {
 	items    []holds.Item
 	rooms    []room // as long as items
 	key      string
+	// begun is what is kept of the answer, bytes its encoding.
+	begun holds.Beginning
+	bytes []byte
 	// node is the budget at which it is held; 0: at none. charges are what the items hold there.
 	node    uint32
 	charges []budgets.Charge
@@ -418,6 +436,19 @@ type room struct {
 	// left is what the limit leaves, where limited is set; free what the pools do not hold for others.
 	left, free decimal.Decimal
 	rule       string // what decided
+}
+
+// told is what answers say of the room for an item.
+func (r *room) told(i *holds.Item) (told holds.Room) {
+	told.Rule = uint8(slices.Index(holds.Rules[:], r.rule))
+	if r.limited {
+		told.HasLimit, told.Limit = true, r.limit
+		told.Remaining = sums.Remaining(r.left, i.Granted)
+		if r.rule == "" {
+			told.Rule = uint8(slices.Index(holds.Rules[:], ruleLimit))
+		}
+	}
+	return told
 }
 
 // take adds an item, or says in the turn's reply what it lacks.
@@ -566,9 +597,8 @@ func (t *turn) freeCredits(customer uint32, at book.Place, now int64) credits.Pu
 
 // Words of a reservation's rule.
 const (
-	ruleLimit = "limit"
-	rulePool  = "pool"
-	ruleNone  = "none"
-	// ruleBudget: less is granted, so that it fits a budget.
-	ruleBudget = "budget"
+	ruleLimit  = holds.RuleLimit
+	rulePool   = holds.RulePool
+	ruleBudget = holds.RuleBudget
+	ruleNone   = "none"
 )

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"slices"
+	"strings"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -28,7 +29,7 @@ type ExtendReservation struct {
 }
 
 func (c *ExtendReservation) apply(t *turn) engine.Outcome {
-	h, outcome := t.openReservation(c.Env, &c.ID)
+	h, outcome := t.openReservation(c.Env, &c.ID, 0)
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
@@ -55,6 +56,9 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 		if outcome = h.afford(t); outcome != engine.OutcomeDone {
 			return outcome
 		}
+	}
+	if h.rehold {
+		h.keepAnswer(t)
 	}
 	h.store(t)
 	h.answer(t)
@@ -125,7 +129,7 @@ func (h *settling) afford(t *turn) engine.Outcome {
 	more, row := false, h.hold.FirstItem
 	for n := range h.items {
 		_, was := t.budgets.Forest.HeldBy(row)
-		row = t.holds.Items.Read(row).Next
+		row = t.holds.Items.Next(row)
 		charge, ok := t.chargeOf(h.hold.Customer, &h.items[n], h.now, h.hold.ExpiresAt)
 		if !ok {
 			return engine.OutcomeOverflow
@@ -149,7 +153,7 @@ type ReleaseReservation struct {
 }
 
 func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
-	h, outcome := t.openReservation(c.Env, &c.ID)
+	h, outcome := t.openReservation(c.Env, &c.ID, 0)
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
@@ -160,7 +164,7 @@ func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
 		if c.Actor != "" {
 			t.NoteChange(c.Env, c.Actor, "reservation.released", rows.UUIDText(c.ID),
 				accounts.Changed("state", holds.ReservationOpen.String(), h.hold.State.String()),
-				accounts.Given("reservationKey", h.words.Key))
+				accounts.Given("reservationKey", strings.Clone(h.words.Key)))
 		}
 	case holds.ReservationSettled, holds.ReservationBilled:
 		return h.closed(t)
@@ -273,7 +277,7 @@ func stated(l holds.LateCost) bool { return l.Stated() }
 // settlement.
 func (h *settling) corrected(t *turn) bool {
 	for n := h.hold.Events; n > 0 && h.hold.Events-n < uint32(len(h.items)); n-- {
-		key := UsageKey(h.env.Number, holdEventKey(&h.hold, n))
+		key := holds.EventKey(h.env.Number, &h.hold.ID, n)
 		if t.correctionWith(&key) != 0 {
 			return true
 		}

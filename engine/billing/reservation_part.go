@@ -60,7 +60,7 @@ func (h *settling) givesBack(t *turn) (charges []budgets.Charge) {
 	row := h.hold.FirstItem
 	for n := range h.items {
 		node, held := t.budgets.Forest.HeldBy(row)
-		row = t.holds.Items.Read(row).Next
+		row = t.holds.Items.Next(row)
 		left := h.items[n]
 		for j := range h.parts {
 			if h.parts[j].item == n {
@@ -274,9 +274,10 @@ func (p *part) carryOut(
 ) engine.Outcome {
 	i, u := &h.items[p.item], &p.usage
 	u.kept = p.keeps(t, h) // parts before it have burnt theirs
+	h.feature = append(h.feature[:0], h.catalog.Feature(i.Feature).Document.Key...)
 	e := RecordUsage{
 		Env: h.env.Number, Attempt: uint32(t.Index) | 1, Units: p.delta, OccurredAt: occurredAt,
-		FeatureKey: []byte(h.catalog.Feature(i.Feature).Document.Key),
+		FeatureKey: h.feature,
 	}
 	if c != nil {
 		e.Meta = c.Meta

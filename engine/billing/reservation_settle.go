@@ -68,7 +68,9 @@ type own struct {
 // openSettlement decodes a SettleReservation.
 func openSettlement(m *Machine, payload []byte) (op, error) {
 	c := m.scratch.settlements.next()
-	*c = SettleReservation{Items: c.Items[:0]}
+	items := c.Items[:0]
+	*c = SettleReservation{} // in place
+	c.Items = items
 	if c.quick(payload) {
 		return c, nil
 	}
@@ -103,14 +105,14 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 			continue
 		}
 		lines = s.holds.NearCustomer(s.holds.NearItem(lines, v), v.Customer)
+		lines = s.holds.Texts.Lines(s.holds.NearLinks(lines, v), c.own.row)
 		lines = append(lines, prefetch.Of(s.Customers.Read(v.Customer)))
 		if c.EventKey != "" {
 			lines = append(lines, prefetch.Of(s.keys.Near(s.keys.Hash(c.Key))))
 			continue
 		}
-		var text [64]byte
 		c.own.number = v.Events + 1
-		c.own.key = UsageKey(c.Env, appendHoldEventKey(text[:0], v, c.own.number))
+		c.own.key = holds.EventKey(c.Env, &v.ID, c.own.number)
 		c.own.hash = s.keys.Hash(c.own.key)
 		lines = append(lines, prefetch.Of(s.keys.Near(c.own.hash)))
 	}
@@ -130,6 +132,7 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 			if first := s.Subscriptions.Read(at).FirstCounter; first != 0 {
 				lines = append(lines, prefetch.Of(s.Counters.Near(first)))
 			}
+			lines = s.holds.NearFirst(lines, s.holds.Rows.Read(list[i].own.row).Customer)
 		}
 	}
 	prefetch.Lines(lines)
@@ -140,7 +143,7 @@ func (c *SettleReservation) Apply(t *turn) engine.Outcome {
 	if t.Held.Owns(c.Env, []byte(c.EventKey)) {
 		return engine.OutcomeEventKeyReserved
 	}
-	h, outcome := t.openReservation(c.Env, &c.ID)
+	h, outcome := t.openReservation(c.Env, &c.ID, c.own.row)
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
@@ -236,8 +239,7 @@ func (c *SettleReservation) settle(
 	if occurredAt == 0 {
 		occurredAt = h.now
 	}
-	probe := RecordUsage{OccurredAt: occurredAt}
-	if outcome := probe.timely(t, h.env, h.now); outcome != engine.OutcomeDone {
+	if outcome := t.timely(h.env, occurredAt, h.now); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	if len(parts) > 0 &&
@@ -247,6 +249,7 @@ func (c *SettleReservation) settle(
 	was := h.hold.State
 	if outcome := h.plan(t, occurredAt); outcome != engine.OutcomeDone {
 		if was == holds.ReservationOpen && tooMuch(outcome) {
+			h.keepAnswer(t)
 			h.hold.SettleOnExpiry = true // the cost has arisen
 			h.store(t)
 			t.holds.EachItem(&h.hold, func(item uint32) {
@@ -275,9 +278,7 @@ func (c *SettleReservation) settle(
 		h.store(t)
 	}
 	if h.rewritten {
-		lock := t.WriteLock(h.hold.Customer)
-		t.holds.SetWords(h.row, &h.words)
-		lock.Unlock()
+		h.write(t)
 	}
 	h.answer(t)
 	return engine.OutcomeDone
@@ -319,9 +320,7 @@ func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
 	h.hold.State = holds.ReservationSettled
 	h.words.Event, h.words.Recorded = c.EventKey, true
 	h.store(t)
-	lock := t.WriteLock(h.hold.Customer)
-	t.holds.SetWords(h.row, &h.words)
-	lock.Unlock()
+	h.write(t)
 	h.answer(t)
 	return engine.OutcomeDone
 }
@@ -330,13 +329,14 @@ func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
 func (c *SettleReservation) parts(h *settling, totals []decimal.Decimal) {
 	for i := range h.items {
 		if delta := sums.Difference(totals[i], h.items[i].Settled); delta.Sign() > 0 {
-			p := part{item: i, delta: delta}
+			h.parts = append(h.parts, part{})
+			p := &h.parts[len(h.parts)-1]
+			p.item, p.delta = i, delta
 			for j := range c.Items {
 				if c.item(h, j) == i {
 					p.given = &c.Items[j]
 				}
 			}
-			h.parts = append(h.parts, p)
 		}
 	}
 }
@@ -353,13 +353,13 @@ func (h *settling) name(t *turn, e *RecordUsage, c *SettleReservation) {
 		e.hash = t.keys.Hash(e.Key)
 		return
 	}
-	h.key = appendHoldEventKey(h.key[:0], &h.hold, h.hold.Events+1)
+	h.key = holds.AppendEventKey(h.key[:0], &h.hold.ID, h.hold.Events+1)
 	e.KeyText = h.key
 	if c != nil && c.own.row == h.row && c.own.number == h.hold.Events+1 {
 		e.Key, e.hash = c.own.key, c.own.hash
 		return
 	}
-	e.Key = UsageKey(e.Env, e.KeyText)
+	e.Key = holds.EventKey(e.Env, &h.hold.ID, h.hold.Events+1)
 	e.hash = t.keys.Hash(e.Key)
 }
 

@@ -2,7 +2,6 @@ package billing
 
 import (
 	"encoding/binary"
-	"strconv"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -10,9 +9,8 @@ import (
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/holds"
-	"tollgate/engine/billing/internal/rows"
-	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
 )
 
 // ReservationView is a reservation. What commands answer has no Meta.
@@ -71,17 +69,15 @@ type ReservationItemView struct {
 	Remaining decimal.Decimal `wire:"12" json:"remaining" if:"HasLimit"`
 }
 
-// described adds what decided about an item.
-func (i *ReservationItemView) described(r *room) {
-	if i.Rule = r.rule; i.Rule == "" {
-		i.Rule = ruleNone
-		if r.limited {
-			i.Rule = ruleLimit
+// begun adds what the request is answered with alone.
+func (v *ReservationView) begun(w *holds.Words, b *holds.Beginning) {
+	v.LogIndex, v.Key, v.Budget = b.Index, w.Key, w.Budget
+	for j := range v.Items {
+		i, r := &v.Items[j], &b.Rooms[j]
+		if i.Rule = holds.Rules[r.Rule]; i.Rule == "" {
+			i.Rule = ruleNone
 		}
-	}
-	if r.limited {
-		i.HasLimit, i.Limit = true, r.limit
-		i.Remaining = sums.Remaining(r.left, i.Granted)
+		i.HasLimit, i.Limit, i.Remaining = r.HasLimit, r.Limit, r.Remaining
 	}
 }
 
@@ -96,12 +92,27 @@ func (t *turn) reservationView(v *holds.Hold, items []holds.Item) *ReservationVi
 	return view
 }
 
-// viewBytes is room for the usual answer about a reservation.
-const viewBytes = 256
-
 // answerReservation makes a view the record's reply.
 func (t *turn) answerReservation(view *ReservationView) {
-	t.Reply = view.append(make([]byte, 0, viewBytes))
+	t.Reply = t.m.scratch.replied(view.append(t.m.scratch.reply()))
+}
+
+// firstAnswer is what a reservation was answered with, as its rows have it, and its texts.
+func (t *turn) firstAnswer(row uint32, w *holds.Words) []byte {
+	if len(w.Answer) > 0 {
+		return w.Answer
+	}
+	v := *t.holds.Rows.Read(row)
+	items := t.holds.ItemsOf(&v, nil)
+	for i := range items {
+		items[i].Settled = decimal.Decimal{}
+	}
+	var view ReservationView
+	v.State = holds.ReservationOpen
+	view.describe(t.state, &v, items, v.CreatedAt)
+	begun, _ := w.Beginning()
+	view.begun(w, &begun)
+	return view.append(nil)
 }
 
 // describe describes a reservation at an instant. One whose instant has come has expired, whether
@@ -109,11 +120,11 @@ func (t *turn) answerReservation(view *ReservationView) {
 func (v *ReservationView) describe(s *state, h *holds.Hold, items []holds.Item, now int64) {
 	customer := s.Customers.Read(h.Customer)
 	catalog := s.Environment(customer.Env).Catalog.Load()
-	*v = ReservationView{
-		ID: h.ID, Customer: string(s.ExternalID(customer)), State: h.State,
-		CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt, RefuseOverrun: h.RefuseOverrun,
-		SettleOnExpiry: h.SettleOnExpiry, Items: v.Items[:0],
-	}
+	list := v.Items[:0]
+	*v = ReservationView{} // in place
+	v.ID, v.Customer, v.State = h.ID, wire.Alias(s.ExternalID(customer)), h.State
+	v.CreatedAt, v.ExpiresAt = h.CreatedAt, h.ExpiresAt
+	v.RefuseOverrun, v.SettleOnExpiry = h.RefuseOverrun, h.SettleOnExpiry
 	if v.State == holds.ReservationOpen && h.ExpiresAt <= now && !h.SettleOnExpiry {
 		v.State = holds.ReservationExpired
 	}
@@ -122,16 +133,16 @@ func (v *ReservationView) describe(s *state, h *holds.Hold, items []holds.Item, 
 	}
 	for j := range items {
 		i := &items[j]
-		to := ReservationItemView{
-			FeatureKey:     catalog.Feature(i.Feature).Document.Key,
-			SubscriptionID: s.Subscriptions.Read(i.Subscription).ID,
-			Granted:        i.Granted, Settled: i.Settled, HasCost: i.HasCost, Cost: i.Cost,
-		}
+		list = append(list, ReservationItemView{})
+		to := &list[j]
+		to.FeatureKey = catalog.Feature(i.Feature).Document.Key
+		to.SubscriptionID = s.Subscriptions.Read(i.Subscription).ID
+		to.Granted, to.Settled, to.HasCost, to.Cost = i.Granted, i.Settled, i.HasCost, i.Cost
 		if v.State == holds.ReservationOpen {
 			to.Held = i.Held()
 		}
-		v.Items = append(v.Items, to)
 	}
+	v.Items = list
 }
 
 // told adds what the texts say.
@@ -321,18 +332,9 @@ func (m *customerReader) ReservationEventKeys(env uint32, id [16]byte) (keys [][
 		return nil
 	}
 	for n := v.Events; n > 0 && len(keys) < len(s.holds.ItemsOf(&v, nil)); n-- {
-		keys = append(keys, UsageKey(env, holdEventKey(&v, n)))
+		keys = append(keys, holds.EventKey(env, &v.ID, n))
 	}
 	return keys
-}
-
-// holdEventKey returns the idempotency key of the n-th event that settles a reservation. No caller
-// can have used it: the reservation's id is unknown before it exists, and Owns reserves it then.
-func holdEventKey(v *holds.Hold, n uint32) []byte { return appendHoldEventKey(nil, v, n) }
-
-func appendHoldEventKey(dst []byte, v *holds.Hold, n uint32) []byte {
-	dst = append(rows.AppendUUID(append(dst, holds.EventPrefix...), &v.ID), ':')
-	return strconv.AppendUint(dst, uint64(n), 10)
 }
 
 // settling is a reservation in the hands of a command. There is one at a time.
@@ -354,8 +356,8 @@ type settling struct {
 	words            holds.Words
 	// late are the LateCosts after a late settlement.
 	late []holds.LateCost
-	// text has the bytes of words, key that of the event on its way.
-	text, key []byte
+	// text has the bytes of words, key and feature those of the event on its way.
+	text, key, feature []byte
 	// totals are what a settlement wants each item to be settled at.
 	totals []decimal.Decimal
 	// parts are what a settlement adds; partial is set where the reservation stays open.
@@ -367,6 +369,22 @@ type settling struct {
 	rehold bool
 }
 
+// keepAnswer puts what the reservation was answered with into its texts, before that changes which it
+// follows from.
+func (h *settling) keepAnswer(t *turn) {
+	if len(h.words.Answer) == 0 {
+		h.words.Answer = t.firstAnswer(h.row, &h.words)
+		h.write(t)
+	}
+}
+
+// write replaces the texts in the state.
+func (h *settling) write(t *turn) {
+	lock := t.WriteLock(h.hold.Customer)
+	t.holds.SetWords(h.row, &h.words)
+	lock.Unlock()
+}
+
 // store replaces the reservation in the state.
 func (h *settling) store(t *turn) {
 	h.budget(t)
@@ -375,6 +393,9 @@ func (h *settling) store(t *turn) {
 
 // budget replaces what budgets hold for the reservation: nothing where it is closed.
 func (h *settling) budget(t *turn) {
+	if !t.budgets.Forest.Any(h.env.Number) {
+		return
+	}
 	row := h.hold.FirstItem
 	for n := range h.items {
 		node, was := t.budgets.Forest.HeldBy(row)
@@ -392,7 +413,7 @@ func (h *settling) budget(t *turn) {
 			}
 			t.budgets.Forest.Hold(&t.Tx, row, node, &charge, h.hold.Over())
 		}
-		row = t.holds.Items.Read(row).Next
+		row = t.holds.Items.Next(row)
 	}
 }
 
@@ -425,23 +446,27 @@ func (h *settling) charge(t *turn, c *RecordUsage, u *usage) (outcome engine.Out
 // reservationAt opens a reservation by its row.
 func (t *turn) reservationAt(row uint32) *settling {
 	h := &t.m.scratch.settling
-	*h = settling{
-		row: row, hold: *t.holds.Rows.Read(row), text: h.text, key: h.key, items: h.items[:0],
-		totals: h.totals[:0], parts: h.parts[:0],
-	}
-	h.items = t.holds.ItemsOf(&h.hold, h.items)
+	text, key, feature, items, totals, parts :=
+		h.text, h.key, h.feature, h.items, h.totals, h.parts
+	*h = settling{} // in place
+	h.text, h.key, h.feature, h.totals, h.parts = text, key, feature, totals[:0], parts[:0]
+	h.row, h.hold = row, *t.holds.Rows.Read(row)
+	h.items = t.holds.ItemsOf(&h.hold, items[:0])
 	h.env = t.Environment(t.Customers.Read(h.hold.Customer).Env)
 	h.catalog, h.now = h.env.Catalog.Load(), h.env.Now(t.Stamp)
 	return h
 }
 
 // openReservation opens a reservation that a command names, after what was due of its customer.
-func (t *turn) openReservation(env uint32, id *[16]byte) (*settling, engine.Outcome) {
+// It is in the row that is likely, if it was prefetched.
+func (t *turn) openReservation(
+	env uint32, id *[16]byte, likely uint32,
+) (*settling, engine.Outcome) {
 	e := t.Environment(env)
 	if e == nil {
 		return nil, engine.OutcomeAccountUnknown
 	}
-	row, customer := t.holds.Find(env, id)
+	row, customer := t.holds.Known(env, id, likely)
 	if row == 0 {
 		return nil, engine.OutcomeReservationUnknown
 	}

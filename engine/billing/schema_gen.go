@@ -721,16 +721,14 @@ func (v *Reserve) quick(src []byte) bool {
 		at = q.ID(at+1, &v.Key)
 	}
 	if q.Is(at, 0x22) {
-		text, next := q.Blob(at + 1)
-		v.KeyText, at = string(text), next
+		v.KeyText, at = q.Text(at + 1)
 	}
 	if q.Is(at, 0x28) {
 		n, next := q.Uint(at+1, 1<<64-1)
 		v.Body, at = uint64(n), next
 	}
 	if q.Is(at, 0x32) {
-		text, next := q.Blob(at + 1)
-		v.Customer, at = string(text), next
+		v.Customer, at = q.Text(at + 1)
 	}
 	if q.Is(at, 0x3a) {
 		at = q.ID(at+1, &v.CustomerID)
@@ -762,8 +760,7 @@ func (v *Reserve) quick(src []byte) bool {
 		v.Meta, at = q.Blob(at + 1)
 	}
 	if q.Is(at, 0x7a) {
-		text, next := q.Blob(at + 1)
-		v.Budget, at = string(text), next
+		v.Budget, at = q.Text(at + 1)
 	}
 	if q.IsHigh(at, 0x80, 0x1) {
 		n, next := q.Uint(at+2, 1<<32-1)
@@ -789,8 +786,7 @@ func (v *ReserveItem) Fields(w *wire.Codec) {
 func (v *ReserveItem) quick(src []byte) bool {
 	q, at := wire.Quick(src), 0
 	if q.Is(at, 0xa) {
-		text, next := q.Blob(at + 1)
-		v.FeatureKey, at = string(text), next
+		v.FeatureKey, at = q.Text(at + 1)
 	}
 	if q.Is(at, 0x12) {
 		at = q.ID(at+1, &v.FeatureID)
@@ -946,8 +942,7 @@ func (v *SettleItem) Fields(w *wire.Codec) {
 func (v *SettleItem) quick(src []byte) bool {
 	q, at := wire.Quick(src), 0
 	if q.Is(at, 0xa) {
-		text, next := q.Blob(at + 1)
-		v.FeatureKey, at = string(text), next
+		v.FeatureKey, at = q.Text(at + 1)
 	}
 	if q.Is(at, 0x12) {
 		at = q.ID(at+1, &v.FeatureID)
@@ -1002,8 +997,7 @@ func (v *SettleReservation) quick(src []byte) bool {
 		v.Partial, at = q.Bool(at + 1)
 	}
 	if q.Is(at, 0x2a) {
-		text, next := q.Blob(at + 1)
-		v.EventKey, at = string(text), next
+		v.EventKey, at = q.Text(at + 1)
 	}
 	if q.Is(at, 0x32) {
 		at = q.ID(at+1, &v.Key)

@@ -39,7 +39,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 		return engine.OutcomeKeysFull
 	}
 	now := e.Now(t.Stamp)
-	if outcome := c.timely(t, e, now); outcome != engine.OutcomeDone {
+	if outcome := t.timely(e, c.OccurredAt, now); outcome != engine.OutcomeDone {
 		return outcome
 	}
 	if c.Units.Sign() < 0 || c.Cost.Sign() < 0 {
@@ -138,11 +138,11 @@ func (c *RecordUsage) repeated(slot idempotency.Slot) engine.Outcome {
 
 // timely checks occurredAt: at most 5 minutes ahead, and not so old that its key may have been
 // dropped.
-func (c *RecordUsage) timely(t *turn, e *accounts.Environment, now int64) engine.Outcome {
-	if c.OccurredAt > now+aheadMS {
+func (t *turn) timely(e *accounts.Environment, occurredAt, now int64) engine.Outcome {
+	if occurredAt > now+aheadMS {
 		return engine.OutcomeOccurredTooLate
 	}
-	if c.OccurredAt < now-t.Limits.Load().WindowMS || c.OccurredAt < e.Now(t.Floor) {
+	if occurredAt < now-t.Limits.Load().WindowMS || occurredAt < e.Now(t.Floor) {
 		return engine.OutcomeOccurredTooEarly
 	}
 	return engine.OutcomeDone

@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/holds"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/prefetch"
@@ -23,7 +24,7 @@ import (
 //schema:straight parts
 type RecordUsage struct {
 	Env uint32 `wire:"1"`
-	// Key is the first 128 bits of SHA-256 over (environment number, idempotency key): UsageKey.
+	// Key is made of environment number and idempotency key, mostly by SHA-256: UsageKey.
 	Key [16]byte `wire:"2"`
 	// Attempt tells a re-sent record (same tag: the first outcome again) from a repeated request
 	// (another tag: OutcomeDuplicate). It is never 0.
@@ -73,8 +74,12 @@ type near struct {
 }
 
 // UsageKey returns the idempotency key of a usage event as the log carries it: its scope is the
-// environment, and 128 bits of a cryptographic hash do not collide.
+// environment, and 128 bits of a cryptographic hash do not collide. Those of events that settle
+// reservations are made without one.
 func UsageKey(env uint32, key []byte) [16]byte {
+	if own, ok := holds.EventKeyOf(env, key); ok {
+		return own
+	}
 	var room [4 + 255*4]byte
 	b := binary.LittleEndian.AppendUint32(room[:0], env)
 	sum := sha256.Sum256(append(b, key...))

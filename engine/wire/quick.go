@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 
 	"tollgate/engine/decimal"
 )
@@ -109,6 +110,15 @@ func (q Quick) Blob(at int) (v []byte, next int) {
 	}
 	return q[from:next:next], next
 }
+
+// Text is Blob as a string, which aliases the source, too: clone what is to live longer.
+func (q Quick) Text(at int) (v string, next int) {
+	b, next := q.Blob(at)
+	return Alias(b), next
+}
+
+// Alias returns bytes as a string without a copy, for as long as they do not change.
+func Alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // ID reads 16 bytes, not all of them 0.
 func (q Quick) ID(at int, id *[16]byte) (next int) {

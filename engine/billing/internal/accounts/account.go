@@ -70,8 +70,9 @@ type Environment struct {
 	// Dues are its subscriptions by what falls due next, PoolDues its pools by what expires next,
 	// HoldDues its open reservations by expiry; Due is the earliest instant of all, for queries.
 	// All are on the environment's clock.
-	Dues, PoolDues, HoldDues rows.Dues
-	Due                      atomic.Int64
+	Dues, PoolDues rows.Dues
+	HoldDues       rows.Queue
+	Due            atomic.Int64
 }
 
 // Now converts log time to the environment's clock. Nothing else does.

@@ -59,9 +59,19 @@ func (h *Holds) fits(row uint32, v *Hold) bool {
 	}
 	var w Words
 	return (v.Newer == 0 || h.Rows.Read(v.Newer).Older == row) &&
-		wire.Decode([]byte(h.Texts.Read(row).Data), &w) == nil &&
-		len(w.Parts)%16 == 0 && len(w.Taken)%16 == 0 && v.TookKeys == (len(w.Taken) > 0) &&
+		wire.Decode(h.Texts.Get(row), &w) == nil &&
+		h.answers(v, &w) && len(w.Parts)%16 == 0 && len(w.Taken)%16 == 0 && v.TookKeys == (len(w.Taken) > 0) &&
 		(v.TookKeys || w.TakenAt == 0)
+}
+
+// answers reports whether texts say what a reservation was answered with.
+func (h *Holds) answers(v *Hold, w *Words) bool {
+	items := 0
+	for at := v.FirstItem; at != 0 && at <= h.Items.Len() && items < MaxItems; items++ {
+		at = h.Items.Next(at)
+	}
+	b, ok := w.Beginning()
+	return len(w.Answer) > 0 || ok && len(b.Rooms) == items
 }
 
 // owned marks a reservation's items; false where one is another's, too, or does not fit.
@@ -114,7 +124,7 @@ func (h *Holds) freeRows(kept uint32, items []bool) bool {
 		if row > h.Items.Len() || items[row] {
 			return false
 		}
-		items[row], row = true, h.Items.Read(row).Next
+		items[row], row = true, h.Items.Next(row)
 	}
 	for _, used := range items[1:] {
 		if !used {
@@ -186,8 +196,10 @@ func (h *Holds) Reindex() {
 			k.last = row
 		}
 		k.open++
-		for at := v.FirstItem; at != 0; at = h.Items.Read(at).Next {
-			h.count(k, h.Items.Read(at), 1)
+		for at := v.FirstItem; at != 0; {
+			i := h.Items.Read(at)
+			h.count(k, &i, 1)
+			at = i.Next
 		}
 		h.mark(k)
 		h.reschedule(row)

@@ -10,6 +10,7 @@ import (
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
 )
 
 // ReservationState is what became of a reservation.
@@ -115,7 +116,8 @@ type Words struct {
 	Key string `wire:"1"`
 	// Meta is the caller's JSON object.
 	Meta []byte `wire:"2"`
-	// Answer is what the reservation was answered with.
+	// Answer is what the reservation was answered with, where it was changed since; else that follows
+	// from its rows and Begun, an encoded Beginning.
 	Answer []byte `wire:"3"`
 	// Overruns are the units of each item that went beyond the hold and did not fit; empty: none.
 	Overruns []Overrun `wire:"4"`
@@ -138,6 +140,58 @@ type Words struct {
 	TakenAt int64 `wire:"12"`
 	// LateCosts are what late settlements say of each item; empty: nothing.
 	LateCosts []LateCost `wire:"13"`
+	Begun     []byte     `wire:"14"`
+}
+
+// Beginning is what of a reservation's first answer its rows do not say.
+//
+//schema:quick
+//schema:straight
+type Beginning struct {
+	// Index is the log entry that made it.
+	Index uint64 `wire:"1"`
+	// Rooms are what there was for each item.
+	Rooms []Room `wire:"2"`
+}
+
+// Append appends the encoding.
+func (b *Beginning) Append(dst []byte) []byte { return b.append(dst) }
+
+// Beginning decodes Begun. False: there is none.
+func (w *Words) Beginning() (b Beginning, ok bool) {
+	if len(w.Begun) == 0 || wire.Decode(w.Begun, &b) != nil {
+		return b, false
+	}
+	for i := range b.Rooms {
+		if int(b.Rooms[i].Rule) >= len(Rules) {
+			return b, false
+		}
+	}
+	return b, true
+}
+
+// Rules are what may decide about an item, by their numbers in Room, which are never reused; the
+// first one is none.
+var Rules = [...]string{"", RuleLimit, RulePool, RuleBudget}
+
+const (
+	RuleLimit = "limit"
+	RulePool  = "pool"
+	// RuleBudget: less is granted, so that it fits a budget.
+	RuleBudget = "budget"
+)
+
+// Room is what there was of a feature for an item when it was reserved.
+//
+//schema:quick
+//schema:straight
+type Room struct {
+	// Rule is the number of what decided.
+	Rule uint8 `wire:"1"`
+	// Limit is that of the feature, Remaining what it leaves beside the item, where HasLimit is set.
+	HasLimit  bool            `wire:"2"`
+	Limit     decimal.Decimal `wire:"3"`
+	Remaining decimal.Decimal `wire:"4"`
 }
 
 // MaxParts is how many of Parts are kept, MaxTaken how many of Taken there may be.

@@ -21,8 +21,8 @@ type Holds struct {
 	book *book.Book
 
 	Rows  *page.Table[Hold]
-	Items *page.Table[Item]
-	Texts *page.Table[rows.Text] // row = hold row: Words
+	Items Items
+	Texts *rows.ChangingTexts // row = hold row: Words
 	Lists
 
 	// Most is MaxKept; a test lowers it.
@@ -95,8 +95,8 @@ func (t *total) of() subject { return subject{t.subscription, t.feature, t.pool}
 func (h *Holds) Open(b *book.Book) {
 	h.book, b.Held, h.Most = b, h, MaxKept
 	h.Rows = page.NewTable(b.Store, accounts.TableHolds, HoldCodec)
-	h.Items = page.NewTable(b.Store, accounts.TableHoldItems, ItemCodec)
-	h.Texts = page.NewTable(b.Store, accounts.TableHoldTexts, rows.TextCodec)
+	h.Items = openItems(b.Store)
+	h.Texts = rows.OpenChangingTexts(b.Store, accounts.TableHoldTexts)
 	h.byID, h.byKey, h.byEvent = page.NewIndex(), page.NewIndex(), page.NewIndex()
 	h.holders = page.NewTable(page.NewStore(), 0, page.Codec[holder]{})
 	h.totals = page.NewTable(page.NewStore(), 0, page.Codec[total]{})
@@ -117,7 +117,17 @@ func (h *Holds) holderOf(customer uint32) uint32 { return h.holding.At(customer)
 func (h *Holds) Find(env uint32, id *[16]byte) (row, customer uint32) {
 	h.Mu.RLock()
 	defer h.Mu.RUnlock()
-	row = h.byID.Find(h.book.IDHash(id), func(row uint32) bool { return h.Rows.Read(row).ID == *id })
+	return h.Known(env, id, 0)
+}
+
+// Known is Find for Apply, which needs no lock. It looks first at the row that is likely; 0: at
+// none.
+func (h *Holds) Known(env uint32, id *[16]byte, likely uint32) (row, customer uint32) {
+	if row = likely; row == 0 || h.Rows.Read(row).ID != *id {
+		row = h.byID.Find(h.book.IDHash(id), func(row uint32) bool {
+			return h.Rows.Read(row).ID == *id
+		})
+	}
 	if row == 0 {
 		return 0, 0
 	}
@@ -149,8 +159,8 @@ func (h *Holds) At(row uint32, id *[16]byte) (v Hold, ok bool) {
 }
 
 // Keyed finds a reservation by its key; 0 where there is none. For Apply.
-func (h *Holds) Keyed(key *[16]byte) uint32 {
-	return h.byKey.Find(h.book.IDHash(key), func(row uint32) bool {
+func (h *Holds) Keyed(key *[16]byte, x Hashes) uint32 {
+	return h.byKey.Find(x.key, func(row uint32) bool {
 		return h.Rows.Read(row).Key == *key
 	})
 }
@@ -159,14 +169,14 @@ func (h *Holds) Keyed(key *[16]byte) uint32 {
 func (h *Holds) ItemsOf(v *Hold, list []Item) []Item {
 	for row := v.FirstItem; row != 0; {
 		i := h.Items.Read(row)
-		list, row = append(list, *i), i.Next
+		list, row = append(list, i), i.Next
 	}
 	return list
 }
 
 // EachItem visits the rows of a reservation's items.
 func (h *Holds) EachItem(v *Hold, visit func(row uint32)) {
-	for row := v.FirstItem; row != 0; row = h.Items.Read(row).Next {
+	for row := v.FirstItem; row != 0; row = h.Items.Next(row) {
 		visit(row)
 	}
 }
@@ -183,7 +193,7 @@ func (h *Holds) EachOver(visit func(item uint32, at int64)) {
 // ItemRow is the row of a reservation's n-th item. For Apply.
 func (h *Holds) ItemRow(v *Hold, n int) (row uint32) {
 	for row = v.FirstItem; n > 0; n-- {
-		row = h.Items.Read(row).Next
+		row = h.Items.Next(row)
 	}
 	return row
 }
@@ -197,12 +207,11 @@ func (h *Holds) WordsOf(row uint32) (w Words) {
 // ReadWords is WordsOf into w, which is zero: its bytes are in room, which it returns as long as
 // they need. The customer's lock is held.
 func (h *Holds) ReadWords(row uint32, w *Words, room []byte) []byte {
-	text := h.Texts.Read(row).Data
-	if room = append(room[:0], text...); w.quick(room) {
+	if room = append(room[:0], h.Texts.Get(row)...); w.quick(room) {
 		return room
 	}
 	var whole Words
-	rows.DecodeText(text, &whole)
+	rows.DecodeText(string(room), &whole)
 	*w = whole
 	return room
 }
@@ -210,7 +219,7 @@ func (h *Holds) ReadWords(row uint32, w *Words, room []byte) []byte {
 // SetWords replaces a reservation's texts. For Apply, under the customer's lock.
 func (h *Holds) SetWords(row uint32, w *Words) {
 	h.room = w.append(h.room[:0])
-	h.Texts.Write(row).Data = string(h.room)
+	h.Texts.Set(row, h.room)
 }
 
 // Took reports whether a reservation has taken an event key, without an event under it. For Apply.
@@ -220,9 +229,6 @@ func (h *Holds) Took(key *[16]byte) bool {
 		return hasKey(w.Taken, key)
 	}) != 0
 }
-
-// EventPrefix begins the keys of events that settle a reservation; its id and a number follow.
-const EventPrefix = "reservation:"
 
 // Owns reports whether an event key is for the own events of a reservation that is kept. For
 // Apply.

@@ -10,16 +10,16 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// Add adds an open reservation with its items, and returns its row.
-func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words) (row uint32) {
+// Add adds an open reservation with its items, and returns its row. Its Hash is x.
+func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words, x Hashes) (row uint32) {
 	lock := h.book.WriteLock(v.Customer)
 	defer lock.Unlock()
 	h.Mu.Lock()
 	row = h.takeHold()
 	*h.Rows.Write(row) = *v
-	h.byID.Insert(h.book.IDHash(&v.ID), row)
+	h.byID.Insert(x.id, row)
 	h.Mu.Unlock()
-	h.byKey.Insert(h.book.IDHash(&v.Key), row)
+	h.byKey.Insert(x.key, row)
 	h.SetWords(row, w)
 	h.Kept++
 	h.heldOf(v.Customer).Add(1)
@@ -28,11 +28,11 @@ func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words) (row uint32
 	for i := range items {
 		at := h.takeItem()
 		items[i].Next = 0
-		*h.Items.Write(at) = items[i]
+		h.Items.Write(at, &items[i])
 		if last == 0 {
 			h.Rows.Write(row).FirstItem = at
 		} else {
-			h.Items.Write(last).Next = at
+			h.Items.link(last, at)
 		}
 		last = at
 	}
@@ -64,8 +64,10 @@ func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	k := h.holder(v.Customer)
 	if v.State == ReservationOpen {
 		h.close(k, row)
-		for at := v.FirstItem; at != 0; at = h.Items.Read(at).Next {
-			h.count(k, h.Items.Read(at), -1)
+		for at := v.FirstItem; at != 0; {
+			i := h.Items.Read(at)
+			h.count(k, &i, -1)
+			at = i.Next
 		}
 		if next.State != ReservationOpen {
 			h.end(t, row)
@@ -75,14 +77,15 @@ func (h *Holds) Put(t *book.Keeper, row uint32, next *Hold, items []Item) {
 	v.SettleOnExpiry = next.SettleOnExpiry
 	at := v.FirstItem
 	for i := range items {
-		stored := h.Items.Write(at)
+		stored := h.Items.Read(at)
 		stored.Granted, stored.Settled = items[i].Granted, items[i].Settled
 		stored.Pool, stored.Cost = items[i].Pool, items[i].Cost
 		if stored.Credits = items[i].Credits; v.State != ReservationOpen {
 			stored.Credits = decimal.Decimal{}
 		}
+		h.Items.Write(at, &stored)
 		if v.State == ReservationOpen {
-			h.count(k, stored, 1)
+			h.count(k, &stored, 1)
 		}
 		at = stored.Next
 	}
@@ -160,16 +163,15 @@ func (h *Holds) forget(t *book.Keeper, row uint32, before int64) {
 		h.holder(v.Customer).newest = v.Older
 	}
 	for at := v.FirstItem; at != 0; {
-		i := h.Items.Write(at)
-		next := i.Next
-		*i = Item{Next: h.FreeItem}
+		next := h.Items.Next(at)
+		h.Items.Write(at, &Item{Next: h.FreeItem})
 		h.FreeItem, at = at, next
 	}
 	h.byKey.Remove(h.book.IDHash(&v.Key), row)
 	if v.TookKeys {
 		h.indexTaken(row, false)
 	}
-	h.Texts.Write(row).Data = ""
+	h.Texts.Set(row, nil)
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.byID.Remove(h.book.IDHash(&v.ID), row)
@@ -208,11 +210,10 @@ func (h *Holds) takeHold() (row uint32) {
 
 func (h *Holds) takeItem() (row uint32) {
 	if row = h.FreeItem; row != 0 {
-		h.FreeItem = h.Items.Read(row).Next
+		h.FreeItem = h.Items.Next(row)
 		return row
 	}
-	row, _ = h.Items.Append()
-	return row
+	return h.Items.Append()
 }
 
 // holder finds or makes what is known of a customer. The customer's lock is held.

@@ -7,14 +7,21 @@ import "tollgate/engine/prefetch"
 
 // NewLines bounds what NearNew appends, FoundLines what each of the others does and a little more.
 const (
-	NewLines   = 2
-	FoundLines = 5
+	NewLines   = 4
+	FoundLines = 10
 )
 
+// Hashes are those of a reservation's id and key in their indexes.
+type Hashes struct{ id, key uint64 }
+
+// Hash returns the hashes of an id and a key.
+func (h *Holds) Hash(id, key *[16]byte) Hashes {
+	return Hashes{h.book.IDHash(id), h.book.IDHash(key)}
+}
+
 // NearNew appends what Keyed and Add of a reservation begin with.
-func (h *Holds) NearNew(lines []prefetch.Address, id, key *[16]byte) []prefetch.Address {
-	return append(lines,
-		prefetch.Of(h.byKey.Near(h.book.IDHash(key))), prefetch.Of(h.byID.Near(h.book.IDHash(id))))
+func (h *Holds) NearNew(lines []prefetch.Address, x Hashes) []prefetch.Address {
+	return append(lines, prefetch.Of(h.byKey.Near(x.key)), prefetch.Of(h.byID.Near(x.id)))
 }
 
 // NearCustomer appends what leads to a customer's reservations.
@@ -31,6 +38,43 @@ func (h *Holds) NearTotals(lines []prefetch.Address, customer uint32) []prefetch
 	return append(lines, prefetch.Of(h.holders.Read(row)))
 }
 
+// NearFirst appends when the customer's next reservation expires.
+func (h *Holds) NearFirst(lines []prefetch.Address, customer uint32) []prefetch.Address {
+	if row := h.holderOf(customer); row != 0 {
+		if first := h.holders.Read(row).first; first != 0 {
+			lines = append(lines, prefetch.Of(&h.Rows.Read(first).ExpiresAt))
+		}
+	}
+	return lines
+}
+
+// NearLists appends the reservations of a customer that a new one is linked to: the newest, and
+// those that expire first and last.
+func (h *Holds) NearLists(lines []prefetch.Address, customer uint32) []prefetch.Address {
+	if row := h.holderOf(customer); row != 0 {
+		k := h.holders.Read(row)
+		if k.newest != 0 {
+			lines = append(lines, prefetch.Of(&h.Rows.Read(k.newest).Newer))
+		}
+		if k.last != 0 {
+			v := h.Rows.Read(k.last)
+			lines = append(lines, prefetch.Of(&v.Next), prefetch.Of(&v.ExpiresAt))
+		}
+	}
+	return h.NearFirst(lines, customer)
+}
+
+// NearLinks appends the reservations that are linked to an open one.
+func (h *Holds) NearLinks(lines []prefetch.Address, v *Hold) []prefetch.Address {
+	if v.Previous != 0 {
+		lines = append(lines, prefetch.Of(&h.Rows.Read(v.Previous).Next))
+	}
+	if v.Next != 0 {
+		lines = append(lines, prefetch.Of(&h.Rows.Read(v.Next).Previous))
+	}
+	return lines
+}
+
 // NearID appends what Find of a reservation begins with.
 func (h *Holds) NearID(lines []prefetch.Address, id *[16]byte) []prefetch.Address {
 	return append(lines, prefetch.Of(h.byID.Near(h.book.IDHash(id))))
@@ -42,16 +86,15 @@ func (h *Holds) Likely(id *[16]byte) uint32 { return h.byID.Guess(h.book.IDHash(
 // NearRow appends a reservation's row, whose end may lie in the line after, and its texts' place.
 func (h *Holds) NearRow(lines []prefetch.Address, row uint32) []prefetch.Address {
 	v := h.Rows.Read(row)
-	return append(lines, prefetch.Of(&v.ID), prefetch.Of(&v.Events), prefetch.Of(h.Texts.Read(row)))
+	return append(lines, prefetch.Of(&v.ID), prefetch.Of(&v.Events), h.Texts.Near(row))
 }
 
-// NearItem appends a reservation's first item, whose end may lie in the line after.
+// NearItem appends a reservation's first item.
 func (h *Holds) NearItem(lines []prefetch.Address, v *Hold) []prefetch.Address {
 	if v.FirstItem == 0 {
 		return lines
 	}
-	i := h.Items.Read(v.FirstItem)
-	return append(lines, prefetch.Of(&i.Subscription), prefetch.Of(&i.Cost))
+	return append(lines, h.Items.Near(v.FirstItem))
 }
 
 // SubscriptionOf is the subscription of the first item of a row's reservation; 0 where it has none.

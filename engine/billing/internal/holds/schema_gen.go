@@ -12,6 +12,41 @@ import (
 )
 
 // Fields implements wire.Fielder.
+func (v *Beginning) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Index)
+	wire.List(w, 2, &v.Rooms)
+}
+
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *Beginning) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0x8) {
+		n, next := q.Uint(at+1, 1<<64-1)
+		v.Index, at = uint64(n), next
+	}
+	for q.Is(at, 0x12) {
+		item, next := q.Blob(at + 1)
+		v.Rooms = append(v.Rooms, Room{})
+		if !v.Rooms[len(v.Rooms)-1].quick(item) {
+			return false
+		}
+		at = next
+	}
+	return at == len(q)
+}
+
+// append appends the fields as Fields encodes them.
+func (v *Beginning) append(dst []byte) []byte {
+	dst = wire.AppendUint(dst, 1, uint64(v.Index))
+	for i := range v.Rooms {
+		dst = wire.OpenMessage(dst, 2)
+		begin := len(dst)
+		dst = wire.CloseMessage(v.Rooms[i].append(dst), begin)
+	}
+	return dst
+}
+
+// Fields implements wire.Fielder.
 func (v *LateCost) Fields(w *wire.Codec) {
 	w.Decimal(1, &v.Units)
 	w.Decimal(2, &v.Cost)
@@ -71,6 +106,42 @@ func (v *Overrun) append(dst []byte) []byte {
 }
 
 // Fields implements wire.Fielder.
+func (v *Room) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Rule)
+	w.Bool(2, &v.HasLimit)
+	w.Decimal(3, &v.Limit)
+	w.Decimal(4, &v.Remaining)
+}
+
+// quick decodes the usual form. False: Fields must decode, into a zero value.
+func (v *Room) quick(src []byte) bool {
+	q, at := wire.Quick(src), 0
+	if q.Is(at, 0x8) {
+		n, next := q.Uint(at+1, 1<<8-1)
+		v.Rule, at = uint8(n), next
+	}
+	if q.Is(at, 0x10) {
+		v.HasLimit, at = q.Bool(at + 1)
+	}
+	if q.Is(at, 0x1a) {
+		v.Limit, at = q.Decimal(at + 1)
+	}
+	if q.Is(at, 0x22) {
+		v.Remaining, at = q.Decimal(at + 1)
+	}
+	return at == len(q)
+}
+
+// append appends the fields as Fields encodes them.
+func (v *Room) append(dst []byte) []byte {
+	dst = wire.AppendUint(dst, 1, uint64(v.Rule))
+	dst = wire.AppendBool(dst, 2, v.HasLimit)
+	dst = wire.AppendDecimal(dst, 3, v.Limit)
+	dst = wire.AppendDecimal(dst, 4, v.Remaining)
+	return dst
+}
+
+// Fields implements wire.Fielder.
 func (v *Words) Fields(w *wire.Codec) {
 	w.String(1, &v.Key)
 	w.Blob(2, &v.Meta)
@@ -85,14 +156,14 @@ func (v *Words) Fields(w *wire.Codec) {
 	w.Blob(11, &v.Taken)
 	w.Int(12, &v.TakenAt)
 	wire.List(w, 13, &v.LateCosts)
+	w.Blob(14, &v.Begun)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
 func (v *Words) quick(src []byte) bool {
 	q, at := wire.Quick(src), 0
 	if q.Is(at, 0xa) {
-		text, next := q.Blob(at + 1)
-		v.Key, at = string(text), next
+		v.Key, at = q.Text(at + 1)
 	}
 	if q.Is(at, 0x12) {
 		v.Meta, at = q.Blob(at + 1)
@@ -109,8 +180,7 @@ func (v *Words) quick(src []byte) bool {
 		at = next
 	}
 	if q.Is(at, 0x2a) {
-		text, next := q.Blob(at + 1)
-		v.Event, at = string(text), next
+		v.Event, at = q.Text(at + 1)
 	}
 	if q.Is(at, 0x30) {
 		v.Recorded, at = q.Bool(at + 1)
@@ -119,8 +189,7 @@ func (v *Words) quick(src []byte) bool {
 		v.Late, at = q.Bool(at + 1)
 	}
 	if q.Is(at, 0x42) {
-		text, next := q.Blob(at + 1)
-		v.Budget, at = string(text), next
+		v.Budget, at = q.Text(at + 1)
 	}
 	if q.Is(at, 0x48) {
 		n, next := q.Uint(at+1, 1<<32-1)
@@ -142,6 +211,9 @@ func (v *Words) quick(src []byte) bool {
 			return false
 		}
 		at = next
+	}
+	if q.Is(at, 0x72) {
+		v.Begun, at = q.Blob(at + 1)
 	}
 	return at == len(q)
 }
@@ -169,6 +241,7 @@ func (v *Words) append(dst []byte) []byte {
 		begin := len(dst)
 		dst = wire.CloseMessage(v.LateCosts[i].append(dst), begin)
 	}
+	dst = wire.AppendBlob(dst, 14, v.Begun)
 	return dst
 }
 
