@@ -108,10 +108,10 @@ func TestLinksOfDocumentsLeadToFiles(t *testing.T) {
 	report(t, "what a document links to exists", offenders)
 }
 
-// TestTheREADMESaysWhereThingsAreDecided: each function of its table is declared in the file that
+// TestCONTRIBUTINGSaysWhereThingsAreDecided: each function of its table is declared in the file that
 // the table links to.
-func TestTheREADMESaysWhereThingsAreDecided(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+func TestCONTRIBUTINGSaysWhereThingsAreDecided(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
 	require.NoError(t, err)
 	_, table, _ := strings.Cut(string(text), "\n## Where is it decided?\n")
 	table, _, _ = strings.Cut(table, "\n## ")

@@ -7,15 +7,16 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	api "tollgate/sdk/go"
 )
 
-// Of 100 requests that the plan admits 15 fit six times. 20 clients ask for them at once, of two
-// nodes, while the third, which leads, is killed and comes back; then one is settled and
-// released, at two nodes at once.
+// Of 500 tokens that are left 75 fit six times. 20 clients ask for them at once, of two nodes, while
+// the third, which leads, is killed and comes back; then one is settled and released, at two nodes at
+// once.
 func TestReservationsOutliveTheirLeader(t *testing.T) {
 	d := startCluster(t)
 	first := d.client("node1", d.SandboxKey)
@@ -27,7 +28,12 @@ func TestReservationsOutliveTheirLeader(t *testing.T) {
 		"externalClientCustomerId": "held", "firstName": "H", "lastName": "E",
 		"email": "h@example.com",
 	})
-	call("subscriptions", map[string]any{"customerReferenceId": "held", "planId": "starter"})
+	call("subscriptions", map[string]any{"customerReferenceId": "held", "planId": "llm-team"})
+	_, err := first.RecordEvent(t.Context(), api.EventRequest{
+		EventIdempotencyKey: "before", EventName: "output-tokens", CustomerReferenceID: "held",
+		UsageUnits: "4500", OccurredAt: time.Now(),
+	})
+	require.NoError(t, err)
 
 	killed, through := d.leader(), d.followers()
 	var all sync.WaitGroup
@@ -38,7 +44,7 @@ func TestReservationsOutliveTheirLeader(t *testing.T) {
 		all.Go(func() {
 			r, err := client.Reserve(context.Background(), api.ReservationRequest{
 				ReservationKey: fmt.Sprint("call-", i), CustomerReferenceID: "held",
-				ReservedItem: api.ReservedItem{FeatureKey: "requests", UsageUnits: "15"},
+				ReservedItem: api.ReservedItem{FeatureKey: "output-tokens", UsageUnits: "75"},
 			})
 			mutex.Lock()
 			defer mutex.Unlock()
@@ -65,7 +71,7 @@ func TestReservationsOutliveTheirLeader(t *testing.T) {
 		for _, n := range d.Nodes {
 			client := d.client(n.ID, d.SandboxKey)
 			answer, err := client.Call(t.Context(), "GET",
-				"/api/v1/client/entitlements/held/requests", nil, nil)
+				"/api/v1/client/entitlements/held/output-tokens", nil, nil)
 			require.NoError(t, err)
 			var said struct{ Usage struct{ Used, Held int } }
 			require.NoError(t, answer.Data(&said))
@@ -78,7 +84,7 @@ func TestReservationsOutliveTheirLeader(t *testing.T) {
 			require.Equal(t, open, count, n.ID)
 		}
 	}
-	holds(0, 90, 6)
+	holds(4500, 450, 6)
 
 	other, back := d.client(through[0], d.SandboxKey), d.client(killed, d.SandboxKey)
 	var settled, released error
@@ -93,11 +99,11 @@ func TestReservationsOutliveTheirLeader(t *testing.T) {
 	var said *api.Error
 	if settled == nil {
 		require.ErrorAs(t, released, &said)
-		holds(10, 75, 5)
+		holds(4510, 375, 5)
 	} else {
 		require.NoError(t, released)
 		require.ErrorAs(t, settled, &said)
-		holds(0, 75, 5)
+		holds(4500, 375, 5)
 	}
 	require.Equal(t, 409, said.Status)
 }
