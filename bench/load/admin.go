@@ -52,13 +52,7 @@ func (r *Run) call(ctx context.Context, method, path, body string) (api.Answer, 
 	return answer, nil
 }
 
-// clockNow is what GET …/clock says.
-type clockNow struct {
-	Now     time.Time `json:"now"`
-	Settled bool      `json:"settled"`
-}
-
-func (r *Run) look(ctx context.Context) (now clockNow, err error) {
+func (r *Run) look(ctx context.Context) (now api.Clock, err error) {
 	answer, err := r.call(ctx, "GET", "/clock", "")
 	if err == nil {
 		err = answer.Data(&now)

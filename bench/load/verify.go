@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	api "tollgate/sdk/go"
 )
 
 // Verification is what the cluster says after the load, against what it acknowledged.
@@ -91,13 +93,7 @@ func (r *Run) get(c *connection, path string, into any) error {
 
 // used asks for a customer's counter, which is a check.
 func (r *Run) used(c *connection, n int) (uint64, error) {
-	var answer struct {
-		Data struct {
-			Usage struct {
-				Used json.Number `json:"used"`
-			} `json:"usage"`
-		} `json:"data"`
-	}
+	var answer struct{ Data api.Decision }
 	path := "/api/v1/client/entitlements/" + r.customer(n) + "/" + r.Feature
 	if err := r.get(c, path, &answer); err != nil {
 		return 0, err

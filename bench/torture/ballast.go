@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ func longMeta() string {
 // loadBallast records events that no check looks at until the end, and waits until the keys of some
 // have left memory on every node.
 func (l *load) loadBallast(ctx context.Context) error {
-	if err := l.sendBallast(ctx, "201"); err != nil {
+	if err := l.sendBallast(ctx, http.StatusCreated); err != nil {
 		return err
 	}
 	for _, p := range l.fleet.nodes {
@@ -53,7 +54,7 @@ func (l *load) loadBallast(ctx context.Context) error {
 
 // sendBallast sends those events, each of which is to be answered with this status, or with 409
 // where an attempt of unknown fate was before it.
-func (l *load) sendBallast(ctx context.Context, status string) error {
+func (l *load) sendBallast(ctx context.Context, status int) error {
 	var bodies [][]byte
 	var names []string
 	for i := range ballast {
@@ -74,7 +75,7 @@ func (l *load) sendBallast(ctx context.Context, status string) error {
 
 // sendBatch sends events in one request; each is to be answered with this status, or 409.
 func (l *load) sendBatch(
-	ctx context.Context, bodies [][]byte, names []string, status string,
+	ctx context.Context, bodies [][]byte, names []string, status int,
 ) error {
 	if len(bodies) == 0 {
 		return nil
@@ -84,15 +85,13 @@ func (l *load) sendBatch(
 	if err != nil {
 		return err
 	}
-	var got struct {
-		Results []batchResult `json:"results"`
-	}
+	var got api.BatchResult
 	if err = answer.Data(&got); err != nil {
 		return err
 	}
 	for _, result := range got.Results {
-		if s := result.Status.String(); s != status && s != "409" {
-			l.violate(byDuplicates, "the event %s: %s instead of %s", names[result.Index], s, status)
+		if s := result.Status; s != status && s != http.StatusConflict {
+			l.violate(byDuplicates, "the event %s: %d instead of %d", names[result.Index], s, status)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package torture
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -190,14 +189,6 @@ var outcomes = [...]map[int]outcome{
 	amend:    {200: amended, 400: gone, 402: overLimit, 404: absent},
 }
 
-// decision is the answer to a check.
-type decision struct {
-	IsAllowed bool `json:"isAllowed"`
-	Usage     struct {
-		Used json.Number `json:"used"`
-	} `json:"usage"`
-}
-
 // look makes a linearizable check. One that is refused says nothing.
 func (l *load) look(ctx context.Context, id, node int, k *counter) {
 	call := l.clock()
@@ -216,7 +207,7 @@ func (l *load) look(ctx context.Context, id, node int, k *counter) {
 }
 
 func (l *load) check(ctx context.Context, node int, k *counter, header map[string]string,
-) (got decision, ok bool) {
+) (got api.Decision, ok bool) {
 	answer, err := l.clients[node].Try(ctx, api.Request{
 		Method: "GET", Path: checksPath + k.customer + "/" + k.feature.key, Header: header,
 	})

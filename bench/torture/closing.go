@@ -68,10 +68,7 @@ func (a *auditor) advance(ctx context.Context, admin *api.Client) error {
 		a.Say("advance the clock: %v", err)
 	}
 	for {
-		var clock struct {
-			Now     time.Time `json:"now"`
-			Settled bool      `json:"settled"`
-		}
+		var clock api.Clock
 		if _, err := admin.Call(ctx, "GET", sandbox+"/clock", nil, &clock); err != nil {
 			return err
 		}

@@ -234,9 +234,8 @@ func (s *spender) inspect(ctx context.Context, node string, client *api.Client) 
 		s.violate(byReservations, "%s has %+v in the budget; reservations settled %d and hold %d",
 			node, v.Limits, used, held)
 	}
-	var got decision
-	path := checksPath + heldCustomer + "/" + features[calls].key
-	if _, err := client.Call(ctx, "GET", path, nil, &got); err != nil {
+	got, err := client.Check(ctx, heldCustomer, features[calls].key)
+	if err != nil {
 		return err
 	}
 	if got.Usage.Used.String() != strconv.Itoa(used) {

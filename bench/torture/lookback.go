@@ -2,9 +2,9 @@ package torture
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"sync"
@@ -146,8 +146,7 @@ func (a *auditor) inspect(ctx context.Context, node string, client *api.Client) 
 			return err
 		}
 		for i, k := range c.counters {
-			var got decision
-			_, err := client.Call(ctx, "GET", checksPath+c.name+"/"+k.feature.key, nil, &got)
+			got, err := client.Check(ctx, c.name, k.feature.key)
 			if err != nil {
 				return err
 			}
@@ -236,7 +235,7 @@ func (a *auditor) sendAllAgain(ctx context.Context) error {
 	var bodies [][]byte
 	var names []string
 	flush := func() error {
-		err := a.sendBatch(ctx, bodies, names, "409")
+		err := a.sendBatch(ctx, bodies, names, http.StatusConflict)
 		bodies, names = bodies[:0], names[:0]
 		return err
 	}
@@ -260,11 +259,5 @@ func (a *auditor) sendAllAgain(ctx context.Context) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	return a.sendBallast(ctx, "409")
-}
-
-// batchResult is what became of one event of a batch.
-type batchResult struct {
-	Index  int         `json:"index"`
-	Status json.Number `json:"status"`
+	return a.sendBallast(ctx, http.StatusConflict)
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,6 +114,63 @@ func TestSDKGoesThroughPages(t *testing.T) {
 	for _, err := range c.Invoices(ctx, "nobody", nil) {
 		require.True(t, tollgate.IsStatus(err, 404), "%v", err)
 	}
+}
+
+// TestSDKKnowsDecisions: its structs of the answers that the server writes by hand have all fields of
+// these.
+func TestSDKKnowsDecisions(t *testing.T) {
+	n := start(t)
+	c, ctx := sdk(t, n.addr, n.sandbox), t.Context()
+	id, err := c.CreateCustomer(ctx, tollgate.CustomerRequest{
+		FirstName: "Ada", LastName: "Lovelace", Email: "ada@example.com",
+	})
+	require.NoError(t, err)
+	made, err := c.CreateSubscription(ctx, tollgate.SubscriptionRequest{
+		PlanID: "team", CustomerReferenceID: id,
+	})
+	require.NoError(t, err)
+	whole := func(method, path string, body, v any) {
+		t.Helper()
+		text, err := json.Marshal(body)
+		require.NoError(t, err)
+		answer, err := c.Do(ctx, tollgate.Request{
+			Method: method, Path: "/api/v1/client" + path, Body: text,
+		})
+		require.NoError(t, err)
+		d := json.NewDecoder(bytes.NewReader(answer.Payload()))
+		d.DisallowUnknownFields()
+		require.NoError(t, d.Decode(v), "%s", answer.Body)
+	}
+	event := tollgate.EventRequest{
+		EventIdempotencyKey: "one", EventName: "tokens", FeatureKey: "tokens", CustomerReferenceID: id,
+		OccurredAt: made.Subscription.CreatedAt, UsageUnits: "12",
+	}
+	var batch tollgate.BatchResult
+	whole("POST", "/events/batch", []tollgate.EventRequest{event, event, {}}, &batch)
+	require.Equal(t, []int{1, 1, 1}, []int{batch.Accepted, batch.Duplicates, batch.Rejected})
+	require.Equal(t, []int{200, 409, 400}, []int{
+		batch.Results[0].Status, batch.Results[1].Status, batch.Results[2].Status,
+	})
+	require.NotEmpty(t, batch.Results[2].Message)
+
+	d, err := c.Check(ctx, id, "tokens")
+	require.NoError(t, err)
+	require.False(t, d.IsAllowed)
+	require.Equal(t, "limit_reached", d.Meta.Reason.Code)
+	require.Equal(t, tollgate.Counter{Used: "12", Limit: "10", Remaining: "0"}, d.Usage)
+	require.Nil(t, d.Simulation)
+	var again tollgate.Decision
+	whole("POST", "/entitlements", map[string]any{
+		"customerReferenceId": id, "featureKey": "tokens", "track": map[string]any{"usageUnits": 3},
+	}, &again)
+	require.True(t, again.Simulation.WouldExceedLimit)
+	require.Equal(t, json.Number("15"), again.Simulation.ProjectedUsage)
+	all, err := c.Entitlements(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, d.Usage, all[0].Usage)
+	var same []tollgate.Entitlement
+	whole("GET", "/entitlements/"+id, nil, &same)
+	require.Equal(t, all, same)
 }
 
 // lossy carries each request out, and loses the first answer to every POST.

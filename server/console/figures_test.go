@@ -114,7 +114,7 @@ func TestCellsAreNoFormulas(t *testing.T) {
 // once.
 func TestBlockedFeatures(t *testing.T) {
 	at := func(key string, allowed bool) entitlement {
-		return entitlement{FeatureKey: key, IsAllowed: allowed}
+		return entitlement{api.Entitlement{FeatureKey: key, IsAllowed: allowed}}
 	}
 	require.Equal(t, blockedFeatures{List: []entitlement{at("seats", false)}, Of: 3}, blocked([]entitlement{
 		at("tokens", false), at("calls", true), at("tokens", true), at("seats", false), at("seats", false),

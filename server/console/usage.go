@@ -9,15 +9,7 @@ import (
 	"tollgate/server/console/page"
 )
 
-type entitlement struct {
-	FeatureKey string `json:"featureKey"`
-	IsAllowed  bool   `json:"isAllowed"`
-	Why        string `json:"description"`
-	Usage      struct {
-		Used  number `json:"used"`
-		Limit number `json:"limit"`
-	} `json:"usage"`
-}
+type entitlement struct{ api.Entitlement }
 
 // Status is the decision in one word.
 func (e entitlement) Status() string {

@@ -221,12 +221,6 @@ func CatalogPath(account, environment string) string {
 	return f.path() + "/catalog"
 }
 
-// createdKey is an API key, shown once.
-type createdKey struct {
-	ID  string `json:"id"`
-	Key string `json:"key"`
-}
-
 // KeyRequest says what key is wanted; a Customer makes it that customer's.
 type KeyRequest struct {
 	Scope    string `json:"scope"`
@@ -237,11 +231,11 @@ type KeyRequest struct {
 // CreateKey makes an API key; a customer's has the scope of customers.
 func CreateKey(
 	ctx context.Context, admin *api.Client, f EnvironmentFlags, r KeyRequest,
-) (createdKey, error) {
+) (api.MadeKey, error) {
 	if r.Customer != "" {
 		r.Scope = "customer"
 	}
-	var created createdKey
+	var created api.MadeKey
 	_, err := admin.Call(ctx, "POST", f.path()+"/keys", r, &created)
 	if err == nil && created.Key == "" {
 		err = errors.New("the answer holds no key")

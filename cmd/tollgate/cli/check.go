@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/alecthomas/kong"
+
+	api "tollgate/sdk/go"
 )
 
 type checkFlags struct {
@@ -24,7 +26,7 @@ func (c *checkFlags) send(
 	ctx context.Context, method, path string, body, v any,
 ) (json.RawMessage, error) {
 	data, err := c.inClient.send(ctx, method, path, body, v)
-	c.denied = err == nil && !v.(*decision).Allowed
+	c.denied = err == nil && !v.(*decision).IsAllowed
 	return data, err
 }
 
@@ -76,36 +78,17 @@ func (u trackUnits) MarshalJSON() ([]byte, error) {
 	return []byte(`{"usageUnits":` + string(u) + `}`), nil
 }
 
-type decision struct {
-	Allowed bool `json:"isAllowed"`
-	Meta    struct {
-		Reason struct {
-			Description string `json:"description"`
-			Code        string `json:"code"`
-		} `json:"reason"`
-	} `json:"meta"`
-	Usage *struct {
-		Used      json.Number `json:"used"`
-		Limit     json.Number `json:"limit"`
-		Remaining json.Number `json:"remaining"`
-	} `json:"usage"`
-	Simulation *struct {
-		Requested json.Number `json:"requestedUsage"`
-		Projected json.Number `json:"projectedUsage"`
-		Exceeds   bool        `json:"wouldExceedLimit"`
-		Cost      json.Number `json:"projectedCost"`
-	} `json:"simulation"`
-}
+type decision struct{ api.Decision }
 
 func (d *decision) print(out io.Writer) error {
 	t := NewTable(out)
-	if d.Allowed {
+	if d.IsAllowed {
 		t.Row("Decision", "allowed")
 	} else {
 		t.Row("Decision", "denied")
 		t.Row("Reason", either(d.Meta.Reason.Description, d.Meta.Reason.Code))
 	}
-	if u := d.Usage; u != nil {
+	if u := &d.Usage; u.Used != "" {
 		used := quantity(u.Used)
 		if u.Limit != "" {
 			used += " of " + quantity(u.Limit) + ", " + quantity(u.Remaining) + " left"
@@ -114,12 +97,12 @@ func (d *decision) print(out io.Writer) error {
 	}
 	if s := d.Simulation; s != nil {
 		fits := "fit: "
-		if s.Exceeds {
+		if s.WouldExceedLimit {
 			fits = "do not fit: "
 		}
-		t.Row(quantity(s.Requested)+" more", fits+quantity(s.Projected)+" in all")
-		if s.Cost != "" {
-			t.Row("Cost", quantity(s.Cost))
+		t.Row(quantity(s.RequestedUsage)+" more", fits+quantity(s.ProjectedUsage)+" in all")
+		if s.ProjectedCost != "" {
+			t.Row("Cost", quantity(s.ProjectedCost))
 		}
 	}
 	return t.End()

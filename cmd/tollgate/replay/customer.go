@@ -16,7 +16,6 @@ import (
 const (
 	customersPath     = "/api/v1/client/customers"
 	subscriptionsPath = "/api/v1/client/subscriptions"
-	entitlementsPath  = "/api/v1/client/entitlements/"
 )
 
 type customer struct {
@@ -137,20 +136,10 @@ func (r *run) expected() [][EventsPerRow]uint64 {
 	return sums
 }
 
-type decision struct {
-	IsAllowed bool `json:"isAllowed"`
-	Usage     struct {
-		Used json.Number `json:"used"`
-	} `json:"usage"`
-}
-
-func (r *run) check(ctx context.Context, name, feature string) (decision, error) {
+func (r *run) check(ctx context.Context, name, feature string) (api.Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
-	var d decision
-	path := entitlementsPath + url.PathEscape(name) + "/" + url.PathEscape(feature)
-	_, err := r.Client.Call(ctx, "GET", path, nil, &d)
-	return d, err
+	return r.Client.Check(ctx, name, feature)
 }
 
 // each calls do for 0 … n-1, as many at a time as there are connections, until one fails.

@@ -110,22 +110,13 @@ func (r *run) count(status int, refusal error) error {
 	return nil
 }
 
-type batchAnswer struct {
-	Results []struct {
-		Index   int    `json:"index"`
-		Status  int    `json:"status"`
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"results"`
-}
-
 // sendBatch sends one batch and returns the events that have to be sent again.
 func (r *run) sendBatch(ctx context.Context, body []byte, sent []int) ([]int, error) {
 	answer, err := r.Client.Do(ctx, api.Request{Method: "POST", Path: batchPath, Body: body})
 	if err != nil {
 		return nil, err
 	}
-	var batch batchAnswer
+	var batch api.BatchResult
 	if err = answer.Data(&batch); err != nil {
 		return nil, err
 	}
@@ -142,7 +133,7 @@ func (r *run) sendBatch(ctx context.Context, body []byte, sent []int) ([]int, er
 			again = append(again, n)
 			continue
 		}
-		refusal := &api.Error{Status: result.Status, Code: result.Code, Message: result.Message}
+		refusal := &api.Error{Status: result.Status, Message: result.Message}
 		if err = r.count(result.Status, refusal); err != nil {
 			return nil, fmt.Errorf("event %d: %w", n, err)
 		}

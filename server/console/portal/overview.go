@@ -51,14 +51,8 @@ type money struct {
 
 type usage struct {
 	// Name is what the plan calls the feature.
-	Name       string `json:"-"`
-	FeatureKey string `json:"featureKey"`
-	IsAllowed  bool   `json:"isAllowed"`
-	Why        string `json:"description"`
-	Usage      struct {
-		Used  bill.Number `json:"used"`
-		Limit bill.Number `json:"limit"`
-	} `json:"usage"`
+	Name string `json:"-"`
+	api.Entitlement
 }
 
 // Meter draws usage against its limit.
