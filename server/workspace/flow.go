@@ -29,23 +29,23 @@ type flowRequest struct {
 	Schedule flowSchedule `json:"schedule" rule:"null"`
 }
 
-// flowVerification is the call that proves that a flow's task was done.
-//
-//schema:described workspace FlowVerification
-type flowVerification struct {
-	URL string `json:"url" rule:"required,min=1"`
-	// Status is that of the right answer; any 2xx where it is left out.
-	Status uint32 `json:"status,omitzero" rule:"min=100,max=599"`
-	// Contains is a text that the right answer contains.
-	Contains string `json:"contains,omitzero" rule:"max=500"`
-}
-
 // flowSchedule is when a flow's runs begin by themselves.
 //
 //schema:described workspace FlowSchedule
 type flowSchedule struct {
 	EveryHours uint32 `json:"everyHours" rule:"required"`
 }
+
+// The bodies of a new flow and of a change, in which null takes away what is there.
+var (
+	newFlow = server.RequestSchema[flowRequest](server.Must("access", accessSchema()),
+		server.May("verification", verificationSchema()),
+		server.May("credential", credentialSchema()), server.May("schedule", scheduleBody()))
+	changedFlow = server.ChangeSchema[flowRequest](server.May("access", accessSchema()),
+		server.May("verification", server.OrNull(verificationSchema())),
+		server.May("credential", server.OrNull(credentialSchema())),
+		server.May("schedule", scheduleBody()))
+)
 
 func (f *Flows) listFlows(x *server.Exchange) *server.Fault {
 	return list(f.base, x, "flows", markFlow, f.machine.Flows, writeFlow,

@@ -282,43 +282,6 @@ func (p *Purchases) setBilling(x *server.Exchange, b *body, c *state.SetBilling)
 	})
 }
 
-// billingAnswer is what a workspace may spend, and has.
-//
-//schema:answer workspace Billing
-type billingAnswer struct {
-	Paused   bool   `json:"paused"`
-	CapCents uint32 `json:"capCents"`
-	// Usage is that of this month; nil where payments are off.
-	Usage *monthUsage `json:"usage,omitzero"`
-}
-
-// monthUsage is what a workspace has used of a month.
-//
-//schema:answer workspace MonthUsage
-type monthUsage struct {
-	RunsUsed       uint32      `json:"runsUsed"`
-	FreeRunsUsed   uint32      `json:"freeRunsUsed"`
-	PaidRunsUsed   uint32      `json:"paidRunsUsed"`
-	RunsReturned   uint32      `json:"runsReturned"`
-	RunsLeft       uint32      `json:"runsLeft"`
-	SpentCents     uint32      `json:"spentCents"`
-	CapCents       uint32      `json:"capCents"`
-	RemainingCents uint32      `json:"remainingCents"`
-	ResetsAt       int64       `json:"resetsAt" as:"time"`
-	RecentRuns     []recentRun `json:"recentRuns"` // hosted, the newest first
-}
-
-// recentRun is what came of a run, and what it cost.
-//
-//schema:answer workspace RecentRun
-type recentRun struct {
-	ID        [16]byte         `json:"id" id:"markRun"`
-	Status    state.RunStatus  `json:"status"`
-	Outcome   state.RunOutcome `json:"outcome" rule:"null" as:"text"`
-	Charge    state.RunCharge  `json:"charge" ref:"Charge"`
-	CreatedAt int64            `json:"createdAt" as:"time"`
-}
-
 // billing is a workspace's billing; its usage only where payments are on.
 func (p *Purchases) billing(v *state.AccountView) billingAnswer {
 	b := billingAnswer{Paused: v.Paused, CapCents: v.CapCents}

@@ -59,40 +59,6 @@ func (f *Flows) quoted(text string, v *state.FlowView, agent Agent, p *state.Set
 		hmac.Equal([]byte(text), []byte(f.fingerprint(v, agent, p, expires)))
 }
 
-// quote is what a flow's next run would cost and do, and whether it could begin now.
-//
-//schema:answer workspace Quote
-type quote struct {
-	Fingerprint string `json:"fingerprint" rule:"min=1"`
-	Ready       bool   `json:"executionAvailable"`
-	// Unready is the reason for which it could not.
-	Unready    state.Unready `json:"reason,omitzero"`
-	Agent      *state.Agent  `json:"agent" rule:"null" ref:"Agent"`
-	PriceCents uint32        `json:"priceCents"`
-	Credits    uint32        `json:"credits"`
-	// Charge is what would pay for it: none where nothing could, or has to.
-	Charge string `json:"charge" rule:"oneof=free|paid|none"`
-	// Hosts are those that it may reach.
-	Hosts  []string  `json:"scope.hosts"`
-	Limits runLimits `json:"scope.limits"`
-	// NoKey and WrongKey are what the verification answered without a key, and with a wrong one: null
-	// where the agent obtains none.
-	NoKey       string `json:"preflight.noKey" rule:"null"`
-	WrongKey    string `json:"preflight.wrongKey" rule:"null"`
-	Note        string `json:"preflight.note,omitzero" rule:"min=1"`
-	AlreadyTrue bool   `json:"preflight.alreadyTrue"`
-	CheckedAt   int64  `json:"preflight.checkedAt" rule:"null" as:"time"`
-	ExpiresAt   int64  `json:"expiresAt" as:"time"`
-}
-
-// runLimits are how long a run may take, and how long it waits for a person.
-//
-//schema:answer workspace RunLimits
-type runLimits struct {
-	WallSeconds  uint64 `json:"wallSeconds"`
-	HumanSeconds uint64 `json:"humanSeconds"`
-}
-
 // getQuote is GET /v1/flows/{flow_id}/quote. It first calls the flow's verification if its last
 // finding is missing, old or unclear.
 func (f *Flows) getQuote(x *server.Exchange, id [16]byte) *server.Fault {

@@ -34,6 +34,17 @@ func description() server.Description {
 	}
 }
 
+// flowVerification is the call that proves that a flow's task was done.
+//
+//schema:described workspace FlowVerification
+type flowVerification struct {
+	URL string `json:"url" rule:"required,min=1"`
+	// Status is that of the right answer; any 2xx where it is left out.
+	Status uint32 `json:"status,omitzero" rule:"min=100,max=599"`
+	// Contains is a text that the right answer contains.
+	Contains string `json:"contains,omitzero" rule:"max=500"`
+}
+
 func verificationSchema() *server.Schema {
 	return server.AnswerSchema[flowVerification](
 		server.Explained("url", "what this service calls, without credentials, or with the "+
@@ -43,17 +54,6 @@ func verificationSchema() *server.Schema {
 			"answer contains; {run_id} stands for the run's id, here and in task. Optional with "+
 			"credential: the difference between the real key and none, or a wrong one, is the proof"))
 }
-
-// The bodies of a new flow and of a change, in which null takes away what is there.
-var (
-	newFlow = server.RequestSchema[flowRequest](server.Must("access", accessSchema()),
-		server.May("verification", verificationSchema()),
-		server.May("credential", credentialSchema()), server.May("schedule", scheduleBody()))
-	changedFlow = server.ChangeSchema[flowRequest](server.May("access", accessSchema()),
-		server.May("verification", server.OrNull(verificationSchema())),
-		server.May("credential", server.OrNull(credentialSchema())),
-		server.May("schedule", scheduleBody()))
-)
 
 func accessSchema() *server.Schema {
 	return server.EnumSchema("public", "test_account").Explain("public: the agent signs up, or " +
@@ -66,6 +66,40 @@ func credentialSchema() *server.Schema {
 		"key, and the verification sends it: Authorization: Bearer KEY, Authorization: Token KEY, or " +
 		"X-API-Key: KEY. No key and two wrong keys must be refused there. The owner confirms once " +
 		"that an agent may sign up (POST /v1/flows/{flow_id}/confirm-signup)")
+}
+
+// quote is what a flow's next run would cost and do, and whether it could begin now.
+//
+//schema:answer workspace Quote
+type quote struct {
+	Fingerprint string `json:"fingerprint" rule:"min=1"`
+	Ready       bool   `json:"executionAvailable"`
+	// Unready is the reason for which it could not.
+	Unready    state.Unready `json:"reason,omitzero"`
+	Agent      *state.Agent  `json:"agent" rule:"null" ref:"Agent"`
+	PriceCents uint32        `json:"priceCents"`
+	Credits    uint32        `json:"credits"`
+	// Charge is what would pay for it: none where nothing could, or has to.
+	Charge string `json:"charge" rule:"oneof=free|paid|none"`
+	// Hosts are those that it may reach.
+	Hosts  []string  `json:"scope.hosts"`
+	Limits runLimits `json:"scope.limits"`
+	// NoKey and WrongKey are what the verification answered without a key, and with a wrong one: null
+	// where the agent obtains none.
+	NoKey       string `json:"preflight.noKey" rule:"null"`
+	WrongKey    string `json:"preflight.wrongKey" rule:"null"`
+	Note        string `json:"preflight.note,omitzero" rule:"min=1"`
+	AlreadyTrue bool   `json:"preflight.alreadyTrue"`
+	CheckedAt   int64  `json:"preflight.checkedAt" rule:"null" as:"time"`
+	ExpiresAt   int64  `json:"expiresAt" as:"time"`
+}
+
+// runLimits are how long a run may take, and how long it waits for a person.
+//
+//schema:answer workspace RunLimits
+type runLimits struct {
+	WallSeconds  uint64 `json:"wallSeconds"`
+	HumanSeconds uint64 `json:"humanSeconds"`
 }
 
 func quoteSchema() *server.Schema {
@@ -87,4 +121,53 @@ func askingSchema() *server.Schema {
 	return server.Object(server.Must("id", text), server.Must("name", text), server.Must("url", text),
 		server.Must("task", text), server.Must("version", server.IntegerSchema),
 		server.Must("confirmsSignup", server.BoolSchema))
+}
+
+// billingAnswer is what a workspace may spend, and has.
+//
+//schema:answer workspace Billing
+type billingAnswer struct {
+	Paused   bool   `json:"paused"`
+	CapCents uint32 `json:"capCents"`
+	// Usage is that of this month; nil where payments are off.
+	Usage *monthUsage `json:"usage,omitzero"`
+}
+
+// monthUsage is what a workspace has used of a month.
+//
+//schema:answer workspace MonthUsage
+type monthUsage struct {
+	RunsUsed       uint32      `json:"runsUsed"`
+	FreeRunsUsed   uint32      `json:"freeRunsUsed"`
+	PaidRunsUsed   uint32      `json:"paidRunsUsed"`
+	RunsReturned   uint32      `json:"runsReturned"`
+	RunsLeft       uint32      `json:"runsLeft"`
+	SpentCents     uint32      `json:"spentCents"`
+	CapCents       uint32      `json:"capCents"`
+	RemainingCents uint32      `json:"remainingCents"`
+	ResetsAt       int64       `json:"resetsAt" as:"time"`
+	RecentRuns     []recentRun `json:"recentRuns"` // hosted, the newest first
+}
+
+// recentRun is what came of a run, and what it cost.
+//
+//schema:answer workspace RecentRun
+type recentRun struct {
+	ID        [16]byte         `json:"id" id:"markRun"`
+	Status    state.RunStatus  `json:"status"`
+	Outcome   state.RunOutcome `json:"outcome" rule:"null" as:"text"`
+	Charge    state.RunCharge  `json:"charge" ref:"Charge"`
+	CreatedAt int64            `json:"createdAt" as:"time"`
+}
+
+// localLimits are those of the runs that the older local tool reports.
+//
+//schema:answer workspace Limits
+type localLimits struct {
+	Limited   bool   `json:"limited"`
+	Window    string `json:"window" rule:"min=1"`
+	Limit     uint32 `json:"limit"`
+	Used      uint32 `json:"used"`
+	Remaining uint32 `json:"remaining"`
+	ResetsAt  int64  `json:"resetsAt" as:"time"`
 }

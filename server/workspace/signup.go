@@ -37,18 +37,6 @@ type signedUp struct {
 	Limits    localLimits `json:"limits" ref:"Limits"`
 }
 
-// localLimits are those of the runs that the older local tool reports.
-//
-//schema:answer workspace Limits
-type localLimits struct {
-	Limited   bool   `json:"limited"`
-	Window    string `json:"window" rule:"min=1"`
-	Limit     uint32 `json:"limit"`
-	Used      uint32 `json:"used"`
-	Remaining uint32 `json:"remaining"`
-	ResetsAt  int64  `json:"resetsAt" as:"time"`
-}
-
 func (m *Members) signUp(x *server.Exchange) *server.Fault {
 	b := open(x, false)
 	label := b.text("label", 1, maxLabel)
