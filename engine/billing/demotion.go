@@ -23,7 +23,7 @@ type DemoteKeys struct {
 
 func (c *DemoteKeys) apply(t *turn) engine.Outcome {
 	t.keys.Demote(c.Through)
-	t.Fold(t.keys.Span().Memory)
+	t.Fold(t.keys.Present().Memory)
 	return engine.OutcomeDone
 }
 

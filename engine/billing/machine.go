@@ -203,6 +203,8 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	m.journalFacts(index, uint32(len(records)))
 	m.journalChanges(&t, uint32(len(records))+1)
 	m.endJournal(&t, out)
+	s.usageEvents.Add(t.recorded)
+	s.keys.Show()
 	s.ChangesShown.Store(s.Changes)
 	s.whole.show(s)
 	m.kernel.Close(&t.Turn, s.Store.HashNext)

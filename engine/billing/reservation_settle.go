@@ -243,7 +243,7 @@ func (c *SettleReservation) settle(
 		return outcome
 	}
 	if len(parts) > 0 &&
-		t.Limits.Load().Full(t.keys.Span(), t.keys.Held(uint32(accounts.FlowOf(c.Env)))) {
+		t.Limits.Load().Full(t.keys.Present(), t.keys.Held(uint32(accounts.FlowOf(c.Env)))) {
 		return engine.OutcomeKeysFull
 	}
 	was := h.hold.State

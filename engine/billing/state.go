@@ -61,6 +61,8 @@ type turn struct {
 	lifecycle.Runner
 	*state
 	m *Machine
+	// recorded counts the entry's usage events so far.
+	recorded uint64
 }
 
 // newState returns the state before the first entry.

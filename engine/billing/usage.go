@@ -35,7 +35,7 @@ func (c *RecordUsage) Apply(t *turn) engine.Outcome {
 	if e == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	if t.Limits.Load().Full(t.keys.Span(), t.keys.Held(uint32(accounts.FlowOf(c.Env)))) {
+	if t.Limits.Load().Full(t.keys.Present(), t.keys.Held(uint32(accounts.FlowOf(c.Env)))) {
 		return engine.OutcomeKeysFull
 	}
 	now := e.Now(t.Stamp)
@@ -112,7 +112,7 @@ func (c *RecordUsage) used(t *turn) engine.Outcome {
 	if t.TakenKeys > 0 && t.Held.Took(&c.Key) {
 		return engine.OutcomeKeyReused
 	}
-	span := t.keys.Span()
+	span := t.keys.Present()
 	v := &c.verdict
 	switch {
 	case span.OnDisk() == 0:
@@ -404,7 +404,7 @@ func (t *turn) record(c *RecordUsage, u *usage) {
 	t.keys.Add(c.Key, c.hash, idempotency.Slot{
 		Attempt: c.Attempt, Fingerprint: c.Fingerprint, Outcome: uint8(u.outcome),
 	}, t.Stamp, uint32(accounts.FlowOf(c.Env)))
-	t.usageEvents.Store(t.usageEvents.Load() + 1)
+	t.recorded++
 	if !u.overrun.IsZero() {
 		t.m.overruns.Add(1)
 	}

@@ -53,7 +53,8 @@ type generation struct {
 	owned          []uint32 // how many of its records each owner has; those of none are not counted
 }
 
-// Keys is the set of used keys. One goroutine finds, adds and expires; Len and Bytes are for any.
+// Keys is the set of used keys. One goroutine finds, adds and expires. Len, Span and Bytes are for
+// any, and are of the last Show.
 type Keys struct {
 	retention int64
 	ages      []generation // oldest first; the last one is open
@@ -86,20 +87,22 @@ func (s Span) InMemory() uint64 { return s.Next - s.Memory }
 // New makes an empty set that keeps keys for retentionMS milliseconds of log time.
 func New(retentionMS int64) *Keys {
 	k := &Keys{retention: max(retentionMS, 1), seed: maphash.MakeSeed()}
-	k.account()
+	k.Show()
 	return k
 }
 
 // Len is the number of keys that are kept, in memory and on disk. Any goroutine.
 func (k *Keys) Len() uint64 { return k.length.Load() }
 
-// Span returns the range of keys. Any goroutine; concurrently with Add and Expire it may mix two
-// moments.
+// Span returns the range of keys. Any goroutine; concurrently with Show it may mix two moments.
 func (k *Keys) Span() Span {
 	base := k.shown[0].Load()
 	memory := max(base, k.shown[1].Load())
 	return Span{Base: base, Memory: memory, Next: max(memory, base+k.length.Load())}
 }
+
+// Present is the Span of this instant. For the goroutine that adds.
+func (k *Keys) Present() Span { return Span{Base: k.base, Memory: k.memory, Next: k.next} }
 
 // Kept reports whether the record of a number is kept, in memory or on disk.
 func (k *Keys) Kept(number uint64) bool { return number >= k.base && number < k.next }
@@ -192,9 +195,8 @@ func (k *Keys) Add(key [16]byte, hash uint64, s Slot, stamp int64, owner uint32)
 	if owner > 0 {
 		k.own(&k.ages[len(k.ages)-1], owner, 1)
 	}
-	n, slots := k.next-k.chunkBase, k.index.total
-	more := n == uint64(len(k.chunks))*chunkKeys
-	if more {
+	n := k.next - k.chunkBase
+	if n == uint64(len(k.chunks))*chunkKeys {
 		k.chunks = append(k.chunks, new(chunk))
 	}
 	k.chunks[n/chunkKeys][n%chunkKeys] = record{
@@ -206,11 +208,6 @@ func (k *Keys) Add(key [16]byte, hash uint64, s Slot, stamp int64, owner uint32)
 	}
 	k.index.insert(hash, uint32(k.next), gone)
 	k.next++
-	if more || k.index.total != slots {
-		k.account()
-	} else {
-		k.length.Store(k.next - k.base)
-	}
 }
 
 // age opens a generation when there is none, or when the open one is old enough, and notes stamp.
@@ -286,10 +283,12 @@ func (k *Keys) release(memory uint64) {
 	gone := (k.memory - k.chunkBase) / chunkKeys
 	k.chunks = append([]*chunk(nil), k.chunks[gone:]...)
 	k.chunkBase += gone * chunkKeys
-	k.account()
+	k.Show()
 }
 
-func (k *Keys) account() {
+// Show lets any goroutine see how many keys there are, and their memory. An atomic store waits for
+// all stores before it, so it is done once an entry, not with each key.
+func (k *Keys) Show() {
 	k.shown[0].Store(k.base)
 	k.shown[1].Store(k.memory)
 	k.length.Store(k.next - k.base)

@@ -24,6 +24,7 @@ func find(k *Keys, key [16]byte) (Slot, bool) { return k.Find(key, k.Hash(key)) 
 
 func add(k *Keys, key [16]byte, s Slot, stamp int64, owner uint32) {
 	k.Add(key, k.Hash(key), s, stamp, owner)
+	k.Show()
 }
 
 func slotOf(n uint64) Slot {
@@ -403,9 +404,10 @@ func BenchmarkKeys(b *testing.B) {
 		for b.Loop() {
 			fresh := key(rng.Uint64())
 			if _, found := find(k, fresh); !found {
-				add(k, fresh, Slot{}, 1, 0)
+				k.Add(fresh, k.Hash(fresh), Slot{}, 1, 0)
 			}
 		}
+		k.Show()
 		b.ReportMetric(float64(k.Bytes())/float64(k.Len()), "B/key")
 	})
 }

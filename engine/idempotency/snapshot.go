@@ -168,7 +168,7 @@ func (k *Keys) Restore(r io.Reader, added uint64) error {
 	if err != nil {
 		k.clear()
 	}
-	k.account()
+	k.Show()
 	return err
 }
 
