@@ -139,6 +139,8 @@ test-long: ## more of everything: for every night, some two hours
 	$(MAKE) fuzz FUZZTIME=100000x GUIDED=1
 	$(MAKE) simulate SEED=0 FOR=10m
 	$(MAKE) torture NET=proxy
+	go test -count=1 -timeout 15m $(TESTFLAGS) ./bench/clustertest \
+		-run '^TestAThousandAgentsShareABudget$$' -args -leader-kills=20
 
 .PHONY: format
 format: ## say which files are not formatted

@@ -7,17 +7,22 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine"
+	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
+	"tollgate/wal"
 )
 
 var leaderKills = flag.Int("leader-kills", 2,
@@ -43,7 +48,6 @@ type spending struct {
 	calm     calm
 
 	mu     sync.Mutex
-	steps  []spent
 	holds  []spenderHold // those that are closed
 	faults []string
 	// refused counts refusals at the budget.
@@ -57,9 +61,6 @@ type spenderHold struct {
 	id               string
 	granted, settled int
 }
-
-// spent is what a log entry did to what is settled and held, in cents.
-type spent struct{ index, change int }
 
 // startSpending makes two halves of the budget, "first" and "second", with 25 customers each.
 func startSpending(t *testing.T) *spending {
@@ -158,13 +159,6 @@ func (s *spending) ask(random *pacer, path string, body map[string]any) (
 	}
 }
 
-// did notes what an entry did.
-func (s *spending) did(index, change int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.steps = append(s.steps, spent{index, change})
-}
-
 // act lets an agent that holds nothing reserve, and one that holds something settle or release it.
 func (s *spending) act(random *pacer, agent int) {
 	h := &s.holding[agent]
@@ -178,7 +172,7 @@ func (s *spending) act(random *pacer, agent int) {
 		units += random.IntN(h.granted - h.settled + 1)
 		path, body = "/settle", map[string]any{"usageUnits": units, "final": random.IntN(3) > 0}
 	}
-	answer, once := s.ask(random, "/"+h.id+path, body)
+	answer, _ := s.ask(random, "/"+h.id+path, body)
 	var v api.Reservation
 	if err := answer.Data(&v); err != nil {
 		s.fault("%s of %s: %v", path, h.id, err)
@@ -187,12 +181,6 @@ func (s *spending) act(random *pacer, agent int) {
 	h.settled = units
 	if v.State == "open" {
 		return
-	}
-	given := (h.granted - h.settled) * spenderCents
-	if once { // else it may have happened at an earlier index
-		s.did(v.LogIndex, -given)
-	} else {
-		s.did(0, -given)
 	}
 	s.mu.Lock()
 	s.holds = append(s.holds, *h)
@@ -220,7 +208,6 @@ func (s *spending) reserve(random *pacer, agent int) {
 	case err == nil && late && below:
 		s.fault("a hold below an archived budget, at index %d", v.LogIndex)
 	case err == nil:
-		s.did(v.LogIndex, units*spenderCents)
 		s.holding[agent] = spenderHold{id: v.ID, granted: units}
 		return
 	case errors.As(err, &said) && said.Code == "budget_archived" && below:
@@ -241,9 +228,7 @@ func (s *spending) granted(body map[string]any) int {
 	if answer.Data(&v) != nil {
 		return 0
 	}
-	cents := body["usageUnits"].(int) * spenderCents
-	s.did(v.LogIndex, cents)
-	return cents
+	return body["usageUnits"].(int) * spenderCents
 }
 
 // refusal: it names the level and the index.
@@ -292,18 +277,42 @@ func (s *spending) goesOn() {
 	require.Eventually(s.t, on, patience, statusEvery)
 }
 
-// walk adds up what the log's entries did: at no index more than the limit is settled and held.
-func (s *spending) walk() (most int) {
-	steps := slices.Clone(s.steps)
-	slices.SortStableFunc(steps, func(a, b spent) int { return a.index - b.index })
-	sum := 0
-	for i, x := range steps {
-		sum += x.change
-		if i+1 < len(steps) && steps[i+1].index == x.index {
-			continue // an entry may have several commands
+// walk applies the log of a stopped node again, up to an entry: after none is more than the limit
+// settled and held, and nothing is marked as an overrun. It returns the most that was, in cents.
+func (s *spending) walk(node string, through uint64) (most int) {
+	t := s.t
+	log, err := wal.Open(filepath.Join(s.folder.NodeFolder(node), "billing", "log"), wal.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, log.Close()) }()
+	first, err := log.FirstIndex()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, first, "all of the log is there")
+	m, out := billing.New(billing.Config{}), engine.Applied{}
+	for index := first; index <= through; index++ {
+		var entry raft.Log
+		require.NoError(t, log.GetLog(index, &entry))
+		if entry.Type != raft.LogCommand {
+			continue
 		}
-		if most = max(most, sum); sum > shared {
-			s.fault("%d cents are settled and held at index %d", sum, x.index)
+		if h, _, err := engine.ParseEntry(entry.Data); err == nil && h.Stamp < m.Stamp() {
+			engine.SetStamp(entry.Data, m.Stamp()) // as a node does
+		}
+		require.NoError(t, m.Apply(index, entry.Data, &out))
+		env, ok := m.Environment(s.Account, billing.EnvironmentSandbox)
+		if !ok {
+			continue
+		}
+		v, ok := m.Budget(env, "all", m.Stamp())
+		if !ok {
+			continue
+		}
+		l := v.Limits[0]
+		spent, ok := l.Used.Add(l.Held)
+		require.True(t, ok)
+		dollars, err := strconv.ParseFloat(spent.String(), 64)
+		require.NoError(t, err)
+		if most = max(most, int(dollars*100+0.5)); l.Overrun || most > shared {
+			s.fault("%s settled, %s held, overrun %t at index %d", l.Used, l.Held, l.Overrun, index)
 			break
 		}
 	}
@@ -376,7 +385,10 @@ func TestAThousandAgentsShareABudget(t *testing.T) {
 			require.Equal(t, []int{used, held}, []int{gotUsed, gotHeld}, "used, held")
 		}, patience, statusEvery, s.Nodes[i].ID)
 	}
-	most := s.walk()
+	status, err := s.status(s.Nodes[0].ID)
+	require.NoError(t, err)
+	s.kill()
+	most := s.walk(s.Nodes[0].ID, status.Groups[0].AppliedIndex)
 	t.Logf("%d reservations, %d refusals, at most %d of %d cents settled and held; %s",
 		s.next.Load(), s.refused, most, shared, &s.calm)
 	if s.calm.quiet() {
