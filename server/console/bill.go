@@ -12,7 +12,7 @@ import (
 func (v *visit) bill(i *invoice) *document.Invoice {
 	seller := need[api.Seller](v, v.admin, v.adminCall("showSeller"))
 	customer := need[api.Customer](v, v.client, server.Call{
-		Operation: "getCustomer", Path: []string{i.Customer},
+		Operation: "getCustomer", Path: []string{i.CustomerReferenceID},
 	})
 	return i.Document(v.account, &seller, &customer)
 }
@@ -34,7 +34,7 @@ func downloadInvoice(v *visit) {
 		v.x.Refuse(server.FaultInternal)
 		return
 	}
-	name := cmp.Or(string(shown.Number), "pending")
+	name := cmp.Or(shown.Digits(), "pending")
 	v.x.Ctx.Response.Header.Set("Content-Disposition",
 		`attachment; filename="`+v.account+`-invoice-`+name+`.pdf"`)
 	v.console.site.Guard(v.x)

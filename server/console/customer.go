@@ -231,7 +231,7 @@ func blocked(list []entitlement) (b blockedFeatures) {
 func (d *customerData) account(invoices []invoice) {
 	for i := range invoices {
 		v := &invoices[i]
-		if v.Number == "" {
+		if v.Number == 0 {
 			d.Upcoming = append(d.Upcoming, *v)
 			continue
 		}

@@ -107,7 +107,7 @@ func askInvoice(
 	q.Title = before + " " + strings.ToLower(shown.Title()[:1]) + shown.Title()[1:] + after
 	q.Facts = append([]fact{
 		{"Amount", page.Money(shown.Amount, shown.Currency)},
-		{"Customer", shown.Customer},
+		{"Customer", shown.CustomerReferenceID},
 		{"State", page.Words(shown.Status)},
 	}, q.Facts...)
 	for _, facts := range more {
@@ -180,7 +180,7 @@ func showInvoice(v *visit, explained bool) {
 		data.Explanation = new(need[explanation](v, v.admin, v.adminCall("explainInvoice", id)))
 	}
 	data.Invoice = shown
-	data.CustomerURL = v.customerURL(shown.Customer)
+	data.CustomerURL = v.customerURL(shown.CustomerReferenceID)
 	if v.fails() {
 		return
 	}
@@ -286,7 +286,7 @@ func (v *visit) pastDue(status string) (debts []invoice, all bool) {
 			return nil, false
 		case list.NextCursor == "":
 			slices.SortStableFunc(debts, func(a, b invoice) int {
-				return strings.Compare(a.DueDate, b.DueDate)
+				return a.DueDate.Compare(b.DueDate)
 			})
 			return debts, true
 		}
@@ -308,7 +308,7 @@ func (d *allInvoices) list(v *visit, status string, keep url.Values) {
 	}
 	slices.Reverse(list)
 	list = slices.DeleteFunc(list, func(i invoice) bool {
-		return i.Number == "" || status != "" && i.Status != status
+		return i.Number == 0 || status != "" && i.Status != status
 	})
 	d.Invoices, d.Pager = pageOf(v, d.Base, list, keep)
 }

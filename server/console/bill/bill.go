@@ -5,8 +5,12 @@ package bill
 import (
 	"bytes"
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
@@ -25,54 +29,43 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 
 // Item is a line of an invoice.
 type Item struct {
-	Kind        string     `json:"kind"`
-	Description string     `json:"description"`
-	PeriodStart string     `json:"periodStart"`
-	PeriodEnd   string     `json:"periodEnd"`
-	Quantity    Number     `json:"quantity"`
-	UnitPrice   Number     `json:"unitPrice"`
-	Tiers       []struct{} `json:"tiers"`
-	Amount      Number     `json:"amount"`
-	Cost        Number     `json:"costAmount"`
-	Counted     Number     `json:"eventsCounted"`
+	api.InvoiceItem
+	// Counted is eventsCounted; a line may have counted none.
+	Counted Number `json:"eventsCounted"`
 }
 
 // Invoice is an invoice of an answer.
 type Invoice struct {
-	ID          string `json:"id"`
-	Number      Number `json:"number"`
-	Type        string `json:"type"`
-	Status      string `json:"status"`
-	Amount      Number `json:"amount"`
-	Currency    string `json:"currency"`
-	Customer    string `json:"customerReferenceId"`
-	CreatedAt   string `json:"createdAt"`
-	DueDate     string `json:"dueDate"`
-	PaidAt      string `json:"paidAt"`
-	PeriodStart string `json:"periodStart"`
-	PeriodEnd   string `json:"periodEnd"`
-	Items       []Item `json:"items"`
+	api.Invoice
+	Items []Item `json:"items"`
+}
+
+// Digits are those of an invoice's number; a pending one has none.
+func (i *Invoice) Digits() string {
+	if i.Number == 0 {
+		return ""
+	}
+	return strconv.Itoa(i.Number)
 }
 
 // Title is how an invoice is called.
 func (i Invoice) Title() string {
 	switch {
-	case i.Number == "":
+	case i.Number == 0:
 		return "Pending invoice"
 	case i.Type == "INTERIM":
-		return "Interim invoice " + string(i.Number)
+		return "Interim invoice " + i.Digits()
 	}
-	return "Invoice " + string(i.Number)
+	return "Invoice " + i.Digits()
 }
 
 // Open reports whether it can be paid, or made void.
 func (i Invoice) Open() bool { return i.Status == "DUE" || i.Status == "PAST_DUE" }
 
-// dayText is a day as invoices write it; other texts stay.
-func dayText(text string) string {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return text
+// day is a day as invoices write it; empty for none.
+func day(at time.Time) string {
+	if at.IsZero() {
+		return ""
 	}
 	return at.UTC().Format("2 Jan 2006")
 }
@@ -89,15 +82,19 @@ func addressLines(address string) (lines []string) {
 
 // Period is what a line is for.
 func (i Item) Period() string {
-	if i.PeriodStart == "" {
+	if i.PeriodStart.IsZero() {
 		return ""
 	}
-	return dayText(i.PeriodStart) + " – " + dayText(i.PeriodEnd)
+	return day(i.PeriodStart) + " – " + day(i.PeriodEnd)
 }
 
 // Price is the price of a unit, or that there are several.
 func (i Item) Price() string {
-	switch n := len(i.Tiers); {
+	var tiers []jsontext.Value
+	if len(i.Tiers) > 0 && json.Unmarshal(i.Tiers, &tiers) != nil {
+		return "" // tiers that cannot be read have no number
+	}
+	switch n := len(tiers); {
 	case n == 1:
 		return "1 tier"
 	case n > 1:
@@ -117,7 +114,7 @@ func (i *Invoice) Document(
 ) *document.Invoice {
 	d := &document.Invoice{
 		Title: i.Title(), Currency: i.Currency,
-		From: document.Party{Name: account}, To: document.Party{Name: i.Customer},
+		From: document.Party{Name: account}, To: document.Party{Name: i.CustomerReferenceID},
 	}
 	d.From = document.Party{
 		Name: cmp.Or(seller.Name, account), Lines: addressLines(seller.Address),
@@ -126,21 +123,21 @@ func (i *Invoice) Document(
 	d.From.Lines = append(d.From.Lines, filled("Tax number ", seller.TaxID)...)
 	d.To = document.Party{Name: NameOf(customer), Lines: addressLines(customer.Address)}
 	d.To.Lines = append(d.To.Lines, filled("", customer.Email)...)
-	d.To.Lines = append(d.To.Lines, "Customer "+i.Customer)
+	d.To.Lines = append(d.To.Lines, "Customer "+i.CustomerReferenceID)
 
 	for _, f := range []document.Fact{
-		{Name: "Invoice number", Value: string(i.Number)},
-		{Name: "Issued", Value: dayText(i.CreatedAt)},
-		{Name: "Due", Value: dayText(i.DueDate)},
-		{Name: "Paid", Value: dayText(i.PaidAt)},
+		{Name: "Invoice number", Value: i.Digits()},
+		{Name: "Issued", Value: day(i.CreatedAt)},
+		{Name: "Due", Value: day(i.DueDate)},
+		{Name: "Paid", Value: day(i.PaidAt)},
 	} {
 		if f.Value != "" {
 			d.Facts = append(d.Facts, f)
 		}
 	}
-	if i.PeriodStart != "" {
+	if !i.PeriodStart.IsZero() {
 		d.Facts = append(d.Facts, document.Fact{
-			Name: "Period", Value: dayText(i.PeriodStart) + " – " + dayText(i.PeriodEnd),
+			Name: "Period", Value: day(i.PeriodStart) + " – " + day(i.PeriodEnd),
 		})
 	}
 	for _, item := range i.Items {
@@ -158,7 +155,7 @@ func (i *Invoice) Document(
 	case "PENDING":
 		d.Stamp = "NOT ISSUED YET"
 	}
-	d.Made, _ = time.Parse(time.RFC3339, i.CreatedAt) // the zero time of a pending one
+	d.Made = i.CreatedAt // the zero time of a pending one
 	return d
 }
 
@@ -179,7 +176,7 @@ func filled(before, text string) []string {
 }
 
 // amountOf is an amount of a currency, whose name stands elsewhere.
-func amountOf(amount Number, currency string) string {
+func amountOf(amount any, currency string) string {
 	return strings.TrimSuffix(page.Money(amount, currency), " "+currency)
 }
 

@@ -62,11 +62,11 @@ func TestPlansInWords(t *testing.T) {
 
 // TestInterimInvoicesAreCalledSo: in lists, and as documents.
 func TestInterimInvoicesAreCalledSo(t *testing.T) {
-	i := bill.Invoice{Number: "12", Type: "INTERIM", Currency: "USD", Amount: "5"}
+	i := bill.Invoice{Invoice: api.Invoice{Number: 12, Type: "INTERIM", Currency: "USD", Amount: "5"}}
 	require.Equal(t, "Interim invoice 12", i.Title())
 	require.Equal(t, "Interim invoice 12", i.Document("demo", new(api.Seller), new(api.Customer)).Title)
 	i.Type = "END_OF_PERIOD"
 	require.Equal(t, "Invoice 12", i.Title())
-	i.Number = ""
+	i.Number = 0
 	require.Equal(t, "Pending invoice", i.Title())
 }

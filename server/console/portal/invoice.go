@@ -76,7 +76,7 @@ func downloadInvoice(v *visit) {
 		return
 	}
 	v.x.Ctx.Response.Header.Set("Content-Disposition",
-		`attachment; filename="invoice-`+cmp.Or(string(i.Number), "pending")+`.pdf"`)
+		`attachment; filename="invoice-`+cmp.Or(i.Digits(), "pending")+`.pdf"`)
 	v.portal.site.Guard(v.x)
 	v.x.Bare(200, "application/pdf", file)
 }

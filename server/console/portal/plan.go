@@ -149,14 +149,14 @@ func askChange(v *visit) {
 // previews are invoices that the engine says would be issued.
 func previews(views []billing.InvoiceView) (list []bill.Invoice) {
 	for i := range views {
-		made := bill.Invoice{
-			Amount: bill.Number(views[i].Amount.String()), Currency: views[i].Currency,
-		}
+		made := bill.Invoice{Invoice: api.Invoice{
+			Amount: json.Number(views[i].Amount.String()), Currency: views[i].Currency,
+		}}
 		for k := range views[i].Items {
-			made.Items = append(made.Items, bill.Item{
+			made.Items = append(made.Items, bill.Item{InvoiceItem: api.InvoiceItem{
 				Description: views[i].Items[k].Description,
-				Amount:      bill.Number(views[i].Items[k].Amount.String()),
-			})
+				Amount:      json.Number(views[i].Items[k].Amount.String()),
+			}})
 		}
 		list = append(list, made)
 	}
