@@ -82,7 +82,7 @@ var imports = []struct {
 // kit lists the HTTP packages that every API uses, kitNeeds the project's packages they import.
 var (
 	kit      = []string{"server", "server/ascii", "server/form", "server/scan"}
-	kitNeeds = append([]string{"engine", "engine/decimal", "engine/fair", "engine/schema"}, kit...)
+	kitNeeds = append([]string{"engine", "engine/decimal", "engine/fair", "engine/schema", "engine/uuid"}, kit...)
 )
 
 // TestEveryModuleIsTested: what the main module does not need has a module of its own, which `make test`

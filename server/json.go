@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"tollgate/engine/decimal"
+	"tollgate/engine/uuid"
 )
 
 // JSON is an answer being written, in append style: no map, no reflection, no garbage. Inside an
@@ -143,38 +144,10 @@ func AppendTime(dst []byte, ms int64) []byte {
 const hexDigits = "0123456789abcdef"
 
 // AppendUUID appends id in its text form.
-func AppendUUID(dst []byte, id [16]byte) []byte {
-	for i, b := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			dst = append(dst, '-')
-		}
-		dst = append(dst, hexDigits[b>>4], hexDigits[b&15])
-	}
-	return dst
-}
+func AppendUUID(dst []byte, id [16]byte) []byte { return uuid.Append(dst, &id) }
 
 // ParseUUID reads the 36-character text form, in either case.
-func ParseUUID[T string | []byte](text T) (id [16]byte, ok bool) {
-	if len(text) != 36 {
-		return id, false
-	}
-	n := 0
-	for i := 0; i < len(text); i++ {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if text[i] != '-' {
-				return id, false
-			}
-			continue
-		}
-		v := hexValue(text[i])
-		if v < 0 {
-			return id, false
-		}
-		id[n/2] = id[n/2]<<4 | byte(v)
-		n++
-	}
-	return id, true
-}
+func ParseUUID[T string | []byte](text T) (id [16]byte, ok bool) { return uuid.Parse(text) }
 
 func hexValue(c byte) int {
 	switch {

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/uuid"
 )
 
 // This file describes, for the record of changes, the effects of commands that both programs and
@@ -14,7 +15,7 @@ import (
 // set or changed.
 
 func (c *CreateCustomer) describe(t *turn) accounts.Change {
-	d := accounts.Change{Env: c.Env, Action: "customer.created", Subject: rows.UUIDText(c.ID)}
+	d := accounts.Change{Env: c.Env, Action: "customer.created", Subject: uuid.Text(c.ID)}
 	if row := t.CustomerIn(c.Env, &c.ID); row != 0 {
 		name := string(t.ExternalID(t.Customers.Read(row)))
 		d.Values = append(d.Values, accounts.Given("customer", name))
@@ -28,7 +29,7 @@ func (c *UpdateCustomer) describe(t *turn) accounts.Change {
 	if row == 0 {
 		return d
 	}
-	d.Subject = rows.UUIDText(t.Customers.Read(row).ID)
+	d.Subject = uuid.Text(t.Customers.Read(row).ID)
 	p := t.Profile(row)
 	for _, f := range [...]struct{ name, value string }{
 		{"firstName", p.FirstName},
@@ -43,7 +44,7 @@ func (c *UpdateCustomer) describe(t *turn) accounts.Change {
 }
 
 func (c *CreateSubscription) describe(t *turn) accounts.Change {
-	d := accounts.Change{Env: c.Env, Action: "subscription.created", Subject: rows.UUIDText(c.ID)}
+	d := accounts.Change{Env: c.Env, Action: "subscription.created", Subject: uuid.Text(c.ID)}
 	if row := t.SubscriptionIn(c.Env, &c.ID); row != 0 {
 		b, catalog := t.Subscriptions.Whole(row), t.Environment(c.Env).Catalog.Load()
 		name := string(t.ExternalID(t.Customers.Read(b.Customer)))
@@ -52,14 +53,14 @@ func (c *CreateSubscription) describe(t *turn) accounts.Change {
 			accounts.Given("gracePeriodDays", strconv.Itoa(int(b.GraceDays))))
 	}
 	if row := t.InvoiceIn(c.Env, &c.InvoiceID); row != 0 {
-		d.Values = append(d.Values, accounts.Given("invoice", rows.UUIDText(c.InvoiceID)))
+		d.Values = append(d.Values, accounts.Given("invoice", uuid.Text(c.InvoiceID)))
 	}
 	return d
 }
 
 // describeSubscription returns what commands change of an existing subscription.
 func (t *turn) describeSubscription(env uint32, id *[16]byte, action string) accounts.Change {
-	d := accounts.Change{Env: env, Action: action, Subject: rows.UUIDText(*id)}
+	d := accounts.Change{Env: env, Action: action, Subject: uuid.Text(*id)}
 	l, _, _ := t.Current(env, id)
 	if l == nil {
 		return d
@@ -95,7 +96,7 @@ func (c *CancelPlanChange) describe(t *turn) accounts.Change {
 }
 
 func (c *MarkInvoicePaid) describe(t *turn) accounts.Change {
-	d := accounts.Change{Env: c.Env, Action: "invoice.paid", Subject: rows.UUIDText(c.ID)}
+	d := accounts.Change{Env: c.Env, Action: "invoice.paid", Subject: uuid.Text(c.ID)}
 	status := ""
 	if l, at, _ := t.unpaid(c.Env, &c.ID); l != nil {
 		status = l.Unpaid[at].Status.String()
@@ -111,9 +112,9 @@ func (c *MarkInvoicePaid) describe(t *turn) accounts.Change {
 }
 
 func (c *OpenCheckout) describe(t *turn) accounts.Change {
-	d := accounts.Change{Env: c.Env, Action: "checkout.opened", Subject: rows.UUIDText(c.InvoiceID)}
+	d := accounts.Change{Env: c.Env, Action: "checkout.opened", Subject: uuid.Text(c.InvoiceID)}
 	if t.checkouts.find(c.ID) != 0 {
-		d.Values = append(d.Values, accounts.Given("checkout", rows.UUIDText(c.ID)))
+		d.Values = append(d.Values, accounts.Given("checkout", uuid.Text(c.ID)))
 	}
 	return d
 }
@@ -121,7 +122,7 @@ func (c *OpenCheckout) describe(t *turn) accounts.Change {
 func (c *RecordUsage) describe(t *turn) accounts.Change {
 	d := accounts.Change{Env: c.Env, Action: "usage.recorded"}
 	if row := c.customerRow(t.state); row != 0 {
-		d.Subject = rows.UUIDText(t.Customers.Read(row).ID)
+		d.Subject = uuid.Text(t.Customers.Read(row).ID)
 	}
 	if _, recorded := t.keys.Find(c.Key, t.keys.Hash(c.Key)); !recorded {
 		return d
@@ -141,7 +142,7 @@ func (t *turn) describeUsage(
 	if k == nil || k.key == ([16]byte{}) {
 		return d
 	}
-	d.Subject = rows.UUIDText(t.Customers.Read(k.owner).ID)
+	d.Subject = uuid.Text(t.Customers.Read(k.owner).ID)
 	d.Values = append(d.Values, accounts.Given("units", k.units.String()),
 		accounts.Given("voided", strconv.FormatBool(k.voidedAt != 0)))
 	return d

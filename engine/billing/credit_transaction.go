@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
+	"tollgate/engine/uuid"
 )
 
 // DeductCredits takes credits out of a pool, in burn order, completely or not at all. Repeating
@@ -61,8 +62,8 @@ func (c *DeductCredits) apply(t *turn) engine.Outcome {
 	}, credits.TransactionText{Note: c.Note, Draws: draws}))
 	lock.Unlock()
 	t.FoldPool(row)
-	t.NoteChange(c.Env, c.Actor, "credits.deducted", rows.UUIDText(c.Pool),
-		accounts.Given("transaction", rows.UUIDText(c.ID)),
+	t.NoteChange(c.Env, c.Actor, "credits.deducted", uuid.Text(c.Pool),
+		accounts.Given("transaction", uuid.Text(c.ID)),
 		accounts.Given("amount", c.Amount.String()), accounts.Given("note", c.Note))
 	return engine.OutcomeDone
 }
@@ -149,9 +150,9 @@ func (c *ReverseTransaction) apply(t *turn, e *accounts.Environment) engine.Outc
 	t.Replied(c.reverse(t, &x, now))
 	lock.Unlock()
 	t.FoldPool(x.Pool)
-	t.NoteChange(c.Env, c.Actor, "credits.reversed", rows.UUIDText(p.ID),
-		accounts.Given("transaction", rows.UUIDText(c.ID)),
-		accounts.Given("of", rows.UUIDText(c.Transaction)), accounts.Given("note", c.Note))
+	t.NoteChange(c.Env, c.Actor, "credits.reversed", uuid.Text(p.ID),
+		accounts.Given("transaction", uuid.Text(c.ID)),
+		accounts.Given("of", uuid.Text(c.Transaction)), accounts.Given("note", c.Note))
 	return engine.OutcomeDone
 }
 

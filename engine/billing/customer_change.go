@@ -11,6 +11,7 @@ import (
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/lifecycle"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -107,7 +108,7 @@ func (c *ArchiveCustomer) apply(t *turn) engine.Outcome {
 	t.setProfile(row, &p, now)
 	revoked := t.revokeKeysOf(row)
 	if c.Actor != "" {
-		t.NoteChange(c.Env, c.Actor, "customer.archived", rows.UUIDText(t.Customers.Read(row).ID),
+		t.NoteChange(c.Env, c.Actor, "customer.archived", uuid.Text(t.Customers.Read(row).ID),
 			accounts.Changed("archived", "false", "true"),
 			accounts.Given("keys", revokedKeys(revoked)))
 	}
@@ -148,7 +149,7 @@ func (c *EraseCustomer) apply(t *turn) engine.Outcome {
 	t.requests.forgetCustomer(row)
 	t.ForgetTopUps(row)
 	revoked := t.revokeKeysOf(row)
-	t.NoteChange(c.Env, c.Actor, "customer.erased", rows.UUIDText(t.Customers.Read(row).ID),
+	t.NoteChange(c.Env, c.Actor, "customer.erased", uuid.Text(t.Customers.Read(row).ID),
 		accounts.Changed("erased", "false", "true"), accounts.Given("keys", revokedKeys(revoked)))
 	return engine.OutcomeDone
 }

@@ -13,6 +13,7 @@ import (
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -241,7 +242,7 @@ func Describable() (kinds []engine.Kind) {
 }
 
 // UUIDText is the text of a UUID.
-func UUIDText(id [16]byte) string { return rows.UUIDText(id) }
+func UUIDText(id [16]byte) string { return uuid.Text(id) }
 
 // RegisteredKinds are the kinds of all commands.
 func RegisteredKinds() []engine.Kind { return table.Kinds() }

@@ -3,7 +3,7 @@ package billing
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
-	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/uuid"
 )
 
 // CreateKey adds an API key to an environment. It has only the key's hash. Repeating the ID and
@@ -53,7 +53,7 @@ func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 		CreatedAt: t.Stamp,
 	}})
 	t.Fold(accounts.KeyHash(&c.Hash)) // not its number: a restore numbers keys anew
-	t.NoteChange(c.Env, c.Actor, "key.created", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "key.created", uuid.Text(c.ID),
 		accounts.Given("scope", c.Scope.String()), accounts.Given("label", c.Label),
 		accounts.Given("hint", c.Hint), accounts.Given("customer", c.Customer))
 	return engine.OutcomeDone
@@ -76,7 +76,7 @@ func (c *RevokeKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	}
 
 	k.Revoked.Store(&accounts.Revocation{At: t.Stamp, Index: t.Index})
-	t.NoteChange(c.Env, c.Actor, "key.revoked", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "key.revoked", uuid.Text(c.ID),
 		accounts.Changed("revoked", "false", "true"))
 	return engine.OutcomeDone
 }
@@ -195,7 +195,7 @@ func (c *BindKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	}
 	t.BindKey(k, node)
 	t.Fold(accounts.KeyHash(&k.Hash) ^ uint64(node))
-	t.NoteChange(c.Env, c.Actor, "key.bound", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "key.bound", uuid.Text(c.ID),
 		accounts.Changed("budget", before, c.Budget))
 	return engine.OutcomeDone
 }

@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
+	"tollgate/engine/uuid"
 )
 
 // CreatePool gives a customer a pool of credits. Repeating the ID is the same success.
@@ -68,7 +69,7 @@ func (c *CreatePool) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	})
 	lock.Unlock()
 	t.FoldPool(row)
-	t.NoteChange(c.Env, c.Actor, "pool.created", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "pool.created", uuid.Text(c.ID),
 		accounts.Given("customer", c.Customer), accounts.Given("name", c.Name))
 	return engine.OutcomeDone
 }
@@ -117,7 +118,7 @@ func (c *SetLowBalance) apply(t *turn) engine.Outcome {
 	}
 	lock.Unlock()
 	t.FoldPool(row)
-	t.NoteChange(c.Env, c.Actor, "pool.low-balance-set", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "pool.low-balance-set", uuid.Text(c.ID),
 		accounts.Changed("lowBalance", was.String(), c.LowBalance.String()))
 	return engine.OutcomeDone
 }
@@ -187,7 +188,7 @@ func (t *turn) setPool(
 	t.TopUpPool(row, now)
 	t.FoldPool(row)
 	if changed {
-		t.NoteChange(env, actor, "pool.changed", rows.UUIDText(id),
+		t.NoteChange(env, actor, "pool.changed", uuid.Text(id),
 			accounts.Changed("status", before.Status(before.Balance()), p.Status(p.Balance())))
 	}
 	return engine.OutcomeDone
@@ -249,7 +250,7 @@ func (c *SetTopUp) apply(t *turn) engine.Outcome {
 		Below: c.Below, Amount: c.Amount, Price: c.Price, Cap: c.MonthlyCap, CooldownMS: c.CooldownMS,
 		ExpiryDays: c.ExpiresAfterDays,
 	}, currency, c.Method)
-	t.NoteChange(c.Env, c.Actor, "top-up.set", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "top-up.set", uuid.Text(c.ID),
 		accounts.Given("below", c.Below.String()), accounts.Given("amount", c.Amount.String()),
 		accounts.Given("price", c.Price.String()+" "+currency),
 		accounts.Given("monthlyCap", c.MonthlyCap.String()))
@@ -302,7 +303,7 @@ func (c *StopTopUp) apply(t *turn) engine.Outcome {
 		return engine.OutcomePoolUnknown
 	}
 	if was := t.StopTopUp(row); was != credits.TopUpOff {
-		t.NoteChange(c.Env, c.Actor, "top-up.stopped", rows.UUIDText(c.ID),
+		t.NoteChange(c.Env, c.Actor, "top-up.stopped", uuid.Text(c.ID),
 			accounts.Changed("state", was.String(), credits.TopUpOff.String()))
 	}
 	return engine.OutcomeDone
@@ -424,8 +425,8 @@ func (c *GrantCredits) apply(t *turn) engine.Outcome {
 	t.Replied(t.Grant(&g, c.Note))
 	lock.Unlock()
 	t.FoldPool(row)
-	t.NoteChange(c.Env, c.Actor, "credits.granted", rows.UUIDText(c.Pool),
-		accounts.Given("transaction", rows.UUIDText(c.ID)), accounts.Given("type", kind.String()),
+	t.NoteChange(c.Env, c.Actor, "credits.granted", uuid.Text(c.Pool),
+		accounts.Given("transaction", uuid.Text(c.ID)), accounts.Given("type", kind.String()),
 		accounts.Given("amount", c.Amount.String()), accounts.Given("note", c.Note))
 	return engine.OutcomeDone
 }

@@ -14,6 +14,7 @@ import (
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -162,7 +163,7 @@ func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
 		h.hold.State = holds.ReservationReleased
 		h.store(t)
 		if c.Actor != "" {
-			t.NoteChange(c.Env, c.Actor, "reservation.released", rows.UUIDText(c.ID),
+			t.NoteChange(c.Env, c.Actor, "reservation.released", uuid.Text(c.ID),
 				accounts.Changed("state", holds.ReservationOpen.String(), h.hold.State.String()),
 				accounts.Given("reservationKey", strings.Clone(h.words.Key)))
 		}

@@ -10,8 +10,8 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
+	"tollgate/engine/uuid"
 )
 
 // ownEvent finds the n-th event that a reservation has recorded, and its key.
@@ -19,7 +19,7 @@ func (s *heldSandbox) ownEvent(key string, n int) (ref billing.UsageRef, k [16]b
 	s.t.Helper()
 	v, found := s.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation "+key), s.Stamp)
 	require.True(s.t, found)
-	own := fmt.Sprintf("reservation:%s:%d", rows.UUIDText(v.ID), n)
+	own := fmt.Sprintf("reservation:%s:%d", uuid.Text(v.ID), n)
 	k = billing.UsageKey(enginetest.Sandbox, []byte(own))
 	src := &enginetest.Source{Journal: s.m.Journal()}
 	ref, found, err := s.m.FindUsage(src, nil, enginetest.Sandbox, k)

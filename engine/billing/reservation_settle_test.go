@@ -9,8 +9,8 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -178,7 +178,7 @@ func TestAReservationsKeysAreItsOwn(t *testing.T) {
 	s := newHeldSandbox(t)
 	v := s.view(s.reserve("r", "calls", 80))
 	s.view(s.reserve("other", "calls", 10))
-	own := func(n int) string { return fmt.Sprintf("reservation:%s:%d", rows.UUIDText(v.ID), n) }
+	own := func(n int) string { return fmt.Sprintf("reservation:%s:%d", uuid.Text(v.ID), n) }
 	for range 2 {
 		for n := range 4 {
 			require.Equal(t, engine.OutcomeEventKeyReserved, s.event(own(n), "calls", 1))
@@ -196,7 +196,7 @@ func TestAReservationsKeysAreItsOwn(t *testing.T) {
 	}
 	s.used("calls", 0, 90)
 	for _, key := range []string{
-		"reservation:42", "reservation:" + rows.UUIDText([16]byte{1}) + ":1", own(1)[:48], "r" + own(1),
+		"reservation:42", "reservation:" + uuid.Text([16]byte{1}) + ":1", own(1)[:48], "r" + own(1),
 	} {
 		require.Equal(t, engine.OutcomeDone, s.event(key, "calls", 1), key)
 	}

@@ -6,9 +6,9 @@ import (
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/lifecycle"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
+	"tollgate/engine/uuid"
 )
 
 // maxPaidNote is the length of the note on a payment, in characters.
@@ -111,7 +111,7 @@ func (c *VoidInvoice) apply(t *turn) engine.Outcome {
 		return outcome
 	}
 	t.Commit(l)
-	t.NoteChange(c.Env, c.Actor, "invoice.voided", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "invoice.voided", uuid.Text(c.ID),
 		accounts.Changed("status", "unpaid", "VOID"))
 	return engine.OutcomeDone
 }

@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -154,7 +155,7 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 	id := d.ID
 	o.Mu.Unlock()
 	t.Fold(uint64(c.Row))
-	t.NoteChange(c.Env, c.Actor, "webhook.resent", rows.UUIDText(c.Endpoint),
+	t.NoteChange(c.Env, c.Actor, "webhook.resent", uuid.Text(c.Endpoint),
 		accounts.Given("message", MessageName(id)))
 	return engine.OutcomeDone
 }

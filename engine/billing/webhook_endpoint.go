@@ -7,7 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/outbox"
-	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/uuid"
 )
 
 // CreateWebhookEndpoint adds an endpoint to an environment. Repeating the ID is the same success.
@@ -48,7 +48,7 @@ func (c *CreateWebhookEndpoint) apply(t *turn, e *accounts.Environment) engine.O
 	o.Mu.Unlock()
 	t.Listen(e)
 	t.Fold(uint64(row))
-	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.created", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.created", uuid.Text(c.ID),
 		accounts.Given("url", c.URL), accounts.Given("events", c.Events.String()),
 		accounts.Given("description", c.About))
 	return engine.OutcomeDone
@@ -104,7 +104,7 @@ func (c *UpdateWebhookEndpoint) apply(t *turn) engine.Outcome {
 	o.Mu.Unlock()
 	t.Listen(e)
 	t.Fold(uint64(row)<<8 | uint64(ep.Off))
-	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.changed", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.changed", uuid.Text(c.ID),
 		accounts.Changed("url", old.URL, words.URL),
 		accounts.Changed("events", was.Events.String(), ep.Events.String()),
 		accounts.Changed("description", old.About, words.About),
@@ -135,7 +135,7 @@ func (c *DeleteWebhookEndpoint) apply(t *turn, e *accounts.Environment) engine.O
 	o.Mu.Unlock()
 	t.Listen(e)
 	t.Fold(uint64(row))
-	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.deleted", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.deleted", uuid.Text(c.ID),
 		accounts.Changed("url", url, ""))
 	return engine.OutcomeDone
 }
@@ -170,7 +170,7 @@ func (c *RotateWebhookSecret) apply(t *turn) engine.Outcome {
 	o.SetText(row, &words)
 	o.Mu.Unlock()
 	t.Fold(uint64(row))
-	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.secret-rotated", rows.UUIDText(c.ID),
+	t.NoteChange(c.Env, c.Actor, "webhook-endpoint.secret-rotated", uuid.Text(c.ID),
 		accounts.Changed("secret", "set", "replaced"))
 	return engine.OutcomeDone
 }

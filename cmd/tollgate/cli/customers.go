@@ -33,10 +33,23 @@ type customersUsage struct {
 	Limit             int    `query:"limit" default:"20" help:"How many, at most 100."`
 }
 
+// ranking is the time that a ranking of customers is about, and how many it leaves out.
+type ranking struct {
+	From, To time.Time
+	Others   int
+}
+
+// end prints a ranking, and what it leaves out.
+func (r *ranking) end(out io.Writer, t *table) error {
+	if err := t.End(); err != nil || r.Others == 0 {
+		return err
+	}
+	return Say(out, "and %d more, from %s to %s", r.Others, moment(r.From), moment(r.To))
+}
+
 type rankedUsage struct {
-	From, To  time.Time
+	ranking
 	Customers []api.CustomerUsage
-	Others    int
 }
 
 func (r *rankedUsage) print(out io.Writer) error {
@@ -44,10 +57,7 @@ func (r *rankedUsage) print(out io.Writer) error {
 	for _, c := range r.Customers {
 		t.Row(c.CustomerReferenceID, strconv.Itoa(c.Events), quantity(c.UsageUnits))
 	}
-	if err := t.End(); err != nil || r.Others == 0 {
-		return err
-	}
-	return Say(out, "and %d more, from %s to %s", r.Others, moment(r.From), moment(r.To))
+	return r.end(out, t)
 }
 
 type customersDenied struct {
@@ -59,9 +69,8 @@ type customersDenied struct {
 }
 
 type denials struct {
-	From, To  time.Time
+	ranking
 	Customers []api.CustomerDenials
-	Others    int
 }
 
 func (d *denials) print(out io.Writer) error {
@@ -69,10 +78,7 @@ func (d *denials) print(out io.Writer) error {
 	for _, c := range d.Customers {
 		t.Row(c.CustomerReferenceID, c.Reason, strconv.Itoa(c.Checks))
 	}
-	if err := t.End(); err != nil || d.Others == 0 {
-		return err
-	}
-	return Say(out, "and %d more, from %s to %s", d.Others, moment(d.From), moment(d.To))
+	return d.end(out, t)
 }
 
 type customersListCommand struct {

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/fair"
 	"tollgate/engine/machine"
+	"tollgate/engine/uuid"
 )
 
 // EnvironmentKind tells the two environments of an account apart. They share nothing.
@@ -113,7 +114,7 @@ func (s *Directory) AccountNumber(name string) uint32 {
 	if number := s.names[name]; number != 0 {
 		return number
 	}
-	if id, ok := rows.ParseUUID(name); ok {
+	if id, ok := uuid.Parse(name); ok {
 		return s.accountIDs[id]
 	}
 	return 0

@@ -3,7 +3,7 @@
 // nor customers.
 package catalogs
 
-import "tollgate/engine/billing/internal/rows"
+import "tollgate/engine/uuid"
 
 // Size counts what a catalog holds.
 func (c *Catalog) Size() uint64 {
@@ -100,7 +100,7 @@ func (c *Catalog) FeatureNamed(name []byte) uint32 {
 // PlanNamed finds a plan by its id in text form, else by its key; nil if there is none.
 func (c *Catalog) PlanNamed(name string) *Plan {
 	number, ok := uint32(0), false
-	if id, isID := rows.ParseUUID(name); isID {
+	if id, isID := uuid.Parse(name); isID {
 		number, ok = c.PlanByID[id]
 	}
 	if !ok {

@@ -7,10 +7,10 @@ import (
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/catalogs"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
+	"tollgate/engine/uuid"
 )
 
 // The lifecycle of subscriptions calls these functions, at instants of the environment's clock,
@@ -97,7 +97,7 @@ func (t *Burner) notGranted(
 	b *book.Subscription, a *catalogs.CreditAllocationDocument, why string,
 ) {
 	env := t.S.Customers.Read(b.Customer).Env
-	t.NoteChange(env, "engine", "credits.not-granted", rows.UUIDText(b.ID),
+	t.NoteChange(env, "engine", "credits.not-granted", uuid.Text(b.ID),
 		accounts.Given("pool", a.Pool), accounts.Given("amount", a.Amount.String()),
 		accounts.Given("reason", why))
 }

@@ -12,6 +12,7 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
 	"tollgate/engine/period"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -238,7 +239,7 @@ func (t *Burner) ask(pool, row uint32, now int64) {
 	t.S.topUps.mark(row, true)
 	t.Spend(8)
 	t.Fold(uint64(row)<<32 | uint64(u.Count))
-	t.NoteChange(e.Number, "engine", "top-up.asked", rows.UUIDText(p.ID),
+	t.NoteChange(e.Number, "engine", "top-up.asked", uuid.Text(p.ID),
 		accounts.Given("credits", u.Amount.String()),
 		accounts.Given("price", u.Price.String()+" "+words.Currency))
 }
@@ -258,11 +259,11 @@ func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code, actor str
 	env := t.S.Customers.Read(p.Customer).Env
 	if actor != "" {
 		id := TopUpID(p.ID, t.S.topUps.rules.Read(row).Count)
-		t.NoteChange(env, actor, "top-up.ended", rows.UUIDText(p.ID),
-			accounts.Given("purchase", rows.UUIDText(id)))
+		t.NoteChange(env, actor, "top-up.ended", uuid.Text(p.ID),
+			accounts.Given("purchase", uuid.Text(id)))
 		return
 	}
-	t.NoteChange(env, "engine", "top-up.failed", rows.UUIDText(p.ID), accounts.Given("reason", code))
+	t.NoteChange(env, "engine", "top-up.failed", uuid.Text(p.ID), accounts.Given("reason", code))
 }
 
 func (t *Burner) tellTopUp(
@@ -398,7 +399,7 @@ func (t *Burner) TopUpPaid(pool uint32, payment string, now int64) {
 		return
 	}
 	t.tellTopUp(pool, &order, accounts.WebhookToppedUp, "", payment)
-	t.NoteChange(t.S.Customers.Read(p.Customer).Env, "engine", "top-up.paid", rows.UUIDText(p.ID),
+	t.NoteChange(t.S.Customers.Read(p.Customer).Env, "engine", "top-up.paid", uuid.Text(p.ID),
 		accounts.Given("credits", order.Credits.String()),
 		accounts.Given("price", order.Price.String()+" "+order.Currency),
 		accounts.Given("payment", payment))

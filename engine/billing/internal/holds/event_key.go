@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/uuid"
 )
 
 // EventPrefix begins the keys of events that settle a reservation; its id and a number follow.
@@ -16,7 +16,7 @@ const eventID = len(EventPrefix) + 36 + 1
 
 // AppendEventKey appends the text of the key of the n-th event that settles a reservation.
 func AppendEventKey(dst []byte, id *[16]byte, n uint32) []byte {
-	dst = append(rows.AppendUUID(append(dst, EventPrefix...), id), ':')
+	dst = append(uuid.Append(append(dst, EventPrefix...), id), ':')
 	return strconv.AppendUint(dst, uint64(n), 10)
 }
 
@@ -35,7 +35,7 @@ func EventKeyOf(env uint32, text []byte) (key [16]byte, ok bool) {
 	if len(text) <= eventID || string(text[:len(EventPrefix)]) != EventPrefix {
 		return key, false
 	}
-	id, ok := rows.ParseUUID(string(text[len(EventPrefix) : eventID-1]))
+	id, ok := uuid.Parse(text[len(EventPrefix) : eventID-1])
 	n, err := strconv.ParseUint(string(text[eventID:]), 10, 32)
 	var room [64]byte
 	if !ok || err != nil || !bytes.Equal(AppendEventKey(room[:0], &id, uint32(n)), text) {

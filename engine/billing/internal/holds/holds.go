@@ -10,6 +10,7 @@ import (
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
+	"tollgate/engine/uuid"
 )
 
 // MaxKept is how many reservations a group keeps, with those that are closed.
@@ -237,7 +238,7 @@ func (h *Holds) Owns(env uint32, key []byte) bool {
 	if len(key) <= id+36 || string(key[:id]) != EventPrefix || key[id+36] != ':' {
 		return false
 	}
-	named, ok := rows.ParseUUID(string(key[id : id+36]))
+	named, ok := uuid.Parse(key[id : id+36])
 	if !ok {
 		return false
 	}
