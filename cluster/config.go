@@ -213,9 +213,6 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
-// wallClock is the clock of the node with a data folder. A test build steps it.
-var wallClock = func(string) func() time.Time { return time.Now }
-
 // withDefaults returns c with every default filled in, or ErrConfig.
 func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.HeartbeatTimeout, 500*time.Millisecond)
@@ -234,7 +231,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.FS, wal.OS())
 	setDefault(&c.Network, Network(tcp{}))
 	if c.Now == nil {
-		c.Now = wallClock(c.Dir)
+		c.Now = time.Now
 	}
 	if c.live == nil {
 		c.live = liveBytes

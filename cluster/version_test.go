@@ -14,7 +14,7 @@ import (
 )
 
 // The versions of these tests: what this build knows, and what the next one does.
-const known, next = engine.Version, engine.Version + 1
+var known, next = engine.Version, engine.Version + 1
 
 // builds gives each node the newest version that its build knows; changing one is installing
 // another build, which counts from the node's next start.

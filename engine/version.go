@@ -6,11 +6,18 @@ import (
 	"fmt"
 )
 
-// Version is the newest cluster version that this build knows: 1, the first release. It is raised
-// by one, once per release, when entries, snapshots or the effects of commands change in a way that
-// older builds do not understand; commands that came with it name it in their row
-// (machine.Command.Since). A log that has not agreed on a version is at 0.
-const Version uint32 = 1
+// Version is the newest cluster version that this build knows. A log that has not agreed on a
+// version is at 0.
+var Version = newest - uint32(len(earlier))
+
+// newest is the version of this source: 1, the first release. It is raised by one, once per release,
+// when entries, snapshots or the effects of commands change in a way that older builds do not
+// understand; commands that came with it name it in their row (machine.Command.Since).
+const newest uint32 = 1
+
+// earlier makes a build know one version less for each of its letters. Nothing but the linker sets
+// it, for a test in which such a build takes the place of an earlier release.
+var earlier string
 
 // ErrNewerVersion means that a log, a snapshot or a data folder belongs to a cluster whose version
 // this build does not know. It is wrapped with advice.

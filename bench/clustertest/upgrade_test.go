@@ -25,8 +25,8 @@ import (
 const previous = ""
 
 // buildPrevious builds the program as it was at that commit, or, if there is none, or no
-// history, as in an archive or a shallow clone, this source with a version less. The binary of a
-// commit is kept in bin/, where `make clean` finds it.
+// history, as in an archive or a shallow clone, this source with a version less, which is linked
+// anew and not compiled. The binary of a commit is kept in bin/, where `make clean` finds it.
 func buildPrevious(t *testing.T) (binary string) {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -43,8 +43,8 @@ func buildPrevious(t *testing.T) (binary string) {
 	known.Dir = root
 	if err := known.Run(); previous == "" || err != nil {
 		t.Logf("commit %q is not here (%v): this source takes its place", previous, err)
-		run(root, "go", "build", "-buildvcs=false", "-overlay", versionLess(t, root), "-o", built,
-			"./cmd/tollgate")
+		run(root, "go", "build", "-buildvcs=false", "-ldflags=-X=tollgate/engine.earlier=1",
+			"-o", built, "./cmd/tollgate")
 		return built
 	}
 	binary = filepath.Join(root, "bin", "tollgate-"+previous[:min(12, len(previous))]+"-"+runtime.Version())
@@ -56,26 +56,6 @@ func buildPrevious(t *testing.T) (binary string) {
 	run(folder, "tar", "-xf", archive)
 	run(folder, "go", "build", "-buildvcs=false", "-o", built, "./cmd/tollgate")
 	return keep(t, built, binary)
-}
-
-// versionLess is an overlay in which this source knows one version less.
-func versionLess(t *testing.T, root string) (overlay string) {
-	t.Helper()
-	name := filepath.Join(root, "engine", "version.go")
-	source, err := os.ReadFile(name)
-	require.NoError(t, err)
-	line := "const Version uint32 = %d\n"
-	now, less := fmt.Sprintf(line, engine.Version), fmt.Sprintf(line, engine.Version-1)
-	require.Contains(t, string(source), now)
-	folder := t.TempDir()
-	changed := filepath.Join(folder, "version.go")
-	text := strings.Replace(string(source), now, less, 1)
-	require.NoError(t, os.WriteFile(changed, []byte(text), 0o600))
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {name: changed}})
-	require.NoError(t, err)
-	overlay = filepath.Join(folder, "overlay.json")
-	require.NoError(t, os.WriteFile(overlay, list, 0o600))
-	return overlay
 }
 
 // keep puts a program under a name that is used again; two tests may do it at once.

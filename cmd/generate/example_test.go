@@ -26,7 +26,7 @@ type statement struct{ file, within, text string }
 
 var (
 	markRE    = regexp.MustCompile(`^    // (\S+\.go)(?:, type (\w+))?`)
-	versionRE = regexp.MustCompile(`(?m)^const Version uint32 = .*$`)
+	versionRE = regexp.MustCompile(`(?m)^const newest uint32 = .*$`)
 )
 
 // example reads the statements by which CONTRIBUTING adds a field.

@@ -170,6 +170,9 @@ func (n *node) weight(shard uint16, f fair.Flow) int {
 	return max(1, n.settings.Weights[n.machine.AccountOf(f)])
 }
 
+// wallClock is the clock of the node with a data folder. A test build steps it.
+var wallClock = func(string) func() time.Time { return time.Now }
+
 func (n *node) clusterConfig() (cluster.Config, error) {
 	s := &n.settings
 	c := cluster.Config{
@@ -185,7 +188,7 @@ func (n *node) clusterConfig() (cluster.Config, error) {
 			TrailingBytes: int64(s.Snapshots.TrailingMiB) << 20,
 		},
 		Grows: grows, Weight: n.weight,
-		Log: n.log,
+		Log: n.log, Now: wallClock(s.Data),
 	}
 	for _, m := range s.Members {
 		c.Members = append(c.Members, cluster.Member(m))

@@ -1,6 +1,6 @@
 //go:build stepped_clock
 
-package cluster
+package daemon
 
 import (
 	"os"
