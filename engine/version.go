@@ -10,9 +10,9 @@ import (
 // version is at 0.
 var Version = newest - uint32(len(earlier))
 
-// newest is the version of this source: 1, the first release. It is raised by one, once per release,
-// when entries, snapshots or the effects of commands change in a way that older builds do not
-// understand; commands that came with it name it in their row (machine.Command.Since).
+// newest is the version of this source: 1, the first release. It is raised by one, once per
+// release, when entries, snapshots or the effects of commands change in a way that older builds do
+// not understand; commands that came with it name it in their row (machine.Command.Since).
 const newest uint32 = 1
 
 // earlier makes a build know one version less for each of its letters. Nothing but the linker sets
