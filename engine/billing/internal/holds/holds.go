@@ -98,7 +98,7 @@ func (h *Holds) Open(b *book.Book) {
 	h.Rows = page.NewTable(b.Store, accounts.TableHolds, HoldCodec)
 	h.Items = openItems(b.Store)
 	h.Texts = rows.OpenChangingTexts(b.Store, accounts.TableHoldTexts)
-	h.byID, h.byKey, h.byEvent = page.NewIndex(), page.NewIndex(), page.NewIndex()
+	h.byID, h.byKey, h.byEvent = page.NewRoomyIndex(), page.NewRoomyIndex(), page.NewIndex()
 	h.holders = page.NewTable(page.NewStore(), 0, page.Codec[holder]{})
 	h.totals = page.NewTable(page.NewStore(), 0, page.Codec[total]{})
 }

@@ -24,9 +24,9 @@ func (h *Holds) NearNew(lines []prefetch.Address, x Hashes) []prefetch.Address {
 	return append(lines, prefetch.Of(h.byKey.Near(x.key)), prefetch.Of(h.byID.Near(x.id)))
 }
 
-// NearCustomer appends what leads to a customer's reservations.
+// NearCustomer appends a customer's lock, and what leads to its reservations.
 func (h *Holds) NearCustomer(lines []prefetch.Address, customer uint32) []prefetch.Address {
-	return append(lines, h.holding.Near(customer))
+	return append(lines, prefetch.Of(h.book.Stripe(customer)), h.holding.Near(customer))
 }
 
 // NearTotals appends what is known of a customer who has, or had, a reservation.
