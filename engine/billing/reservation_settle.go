@@ -140,7 +140,7 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 
 // Apply implements machine.Op.
 func (c *SettleReservation) Apply(t *turn) engine.Outcome {
-	if t.Held.Owns(c.Env, []byte(c.EventKey)) {
+	if c.EventKey != "" && t.Held.Owns(c.Env, []byte(c.EventKey)) {
 		return engine.OutcomeEventKeyReserved
 	}
 	h, outcome := t.openReservation(c.Env, &c.ID, c.own.row)

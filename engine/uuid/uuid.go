@@ -20,11 +20,17 @@ func Parse[T string | []byte](text T) (id [16]byte, ok bool) {
 
 // Append appends the text form.
 func Append(dst []byte, id *[16]byte) []byte {
-	dst = append(hex.AppendEncode(dst, id[:4]), '-')
-	dst = append(hex.AppendEncode(dst, id[4:6]), '-')
-	dst = append(hex.AppendEncode(dst, id[6:8]), '-')
-	dst = append(hex.AppendEncode(dst, id[8:10]), '-')
-	return hex.AppendEncode(dst, id[10:])
+	const digits = "0123456789abcdef"
+	text := [36]byte{8: '-', 13: '-', 18: '-', 23: '-'}
+	at := 0
+	for i, b := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			at++
+		}
+		text[at], text[at+1] = digits[b>>4], digits[b&15]
+		at += 2
+	}
+	return append(dst, text[:]...)
 }
 
 // Text returns the text form.

@@ -170,7 +170,11 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			visited++
-			if amount := l.amount(c, &room); amount != nil {
+			amount := &c.Price // as of most
+			if l.Of != MeasurePrice || l.Feature != 0 || l.Currency != c.Currency {
+				amount = l.amount(c, &room)
+			}
+			if amount != nil {
 				if now >= l.End || !decimal.Within(l.Max, &l.Used, &l.Held, amount) {
 					if o = l.admit(*amount, l.Held, now, false); o != engine.OutcomeDone {
 						return refuse(f.refusal(row, l.Held, now), o)
@@ -218,8 +222,9 @@ type Counted struct {
 	Currency string          `wire:"2"`
 	Units    decimal.Decimal `wire:"3"`
 	Cost     decimal.Decimal `wire:"4"`
-	Price    [32]byte        `wire:"5"`
-	At       int64           `wire:"6"`
+	// Price is that of the charge, in as few bytes as it takes: see exactOf.
+	Price []byte `wire:"5"`
+	At    int64  `wire:"6"`
 	// Limits has the row and the number Born of each, as uvarints.
 	Limits []byte `wire:"7"`
 	// Node is where a correction by a bound key made the event count; 0: the event's request says.
@@ -231,33 +236,52 @@ func (k *Counted) Append(dst []byte) []byte { return k.append(dst) }
 
 // Charge is the charge that was counted.
 func (k *Counted) Charge() (c Charge) {
-	c = Charge{Feature: k.Feature, Units: k.Units, Cost: k.Cost, Price: exactOf(&k.Price)}
+	c = Charge{Feature: k.Feature, Units: k.Units, Cost: k.Cost, Price: exactOf(k.Price)}
 	copy(c.Currency[:], k.Currency)
 	return c
 }
 
 // set replaces the charge.
 func (k *Counted) set(c *Charge) {
-	k.Feature, k.Units, k.Cost, k.Price = c.Feature, c.Units, c.Cost, bytesOf(c.Price)
+	k.Feature, k.Units, k.Cost, k.Price = c.Feature, c.Units, c.Cost, appendExact(k.Price[:0], c.Price)
 	k.Currency = ""
 	if c.Currency != [3]byte{} {
 		k.Currency = currencyText(c.Currency)
 	}
 }
 
-func exactOf(b *[32]byte) decimal.Exact {
+// exactOf is the amount that has these bytes in two's complement, little endian: those that are
+// missing repeat the sign, and none are 0.
+func exactOf(b []byte) decimal.Exact {
+	var whole [32]byte
+	if n := copy(whole[:], b); n > 0 && b[n-1] >= 0x80 {
+		for i := n; i < len(whole); i++ {
+			whole[i] = 0xff
+		}
+	}
 	var words [4]uint64
 	for i := range words {
-		words[i] = binary.LittleEndian.Uint64(b[8*i:])
+		words[i] = binary.LittleEndian.Uint64(whole[8*i:])
 	}
 	return decimal.ExactOf(words)
 }
 
-func bytesOf(x decimal.Exact) (b [32]byte) {
-	for i, word := range x.Words() {
-		binary.LittleEndian.PutUint64(b[8*i:], word)
+// appendExact appends the bytes of an amount.
+func appendExact(dst []byte, x decimal.Exact) []byte {
+	var whole [32]byte
+	words, n := x.Words(), len(whole)
+	for i, word := range words {
+		binary.LittleEndian.PutUint64(whole[8*i:], word)
 	}
-	return b
+	sign := byte(int64(words[3]) >> 63)
+	for n > 8 && words[n/8-1] == uint64(int8(sign)) {
+		n -= 8
+	}
+	n = min(n+1, len(whole)) // for the sign
+	for n > 1 && whole[n-1] == sign && whole[n-2]>>7 == sign>>7 || n == 1 && whole[0] == 0 {
+		n--
+	}
+	return append(dst, whole[:n]...)
 }
 
 // Crossing is a threshold that a charge has reached.
@@ -331,8 +355,8 @@ func (l *Limit) over(more decimal.Exact) bool {
 func (l *Limit) fold(hash uint64, row uint32) uint64 {
 	used, above := l.Used.Low()
 	held, aboveHeld := l.Held.Low()
-	hash = machine.Fold(hash, uint64(row)<<32^used^above<<1)
-	return machine.Fold(hash, uint64(l.Start)^held^aboveHeld<<1)
+	limit := machine.Fold(uint64(row)<<32^used^above<<1, uint64(l.Start)^held^aboveHeld<<1)
+	return machine.Fold(hash, limit) // one multiplication waits for the limit before
 }
 
 // reached is the highest threshold that the limit's use has come to; 0: none.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -36,4 +37,33 @@ func TestALimitCountsNothingOfAnotherCurrency(t *testing.T) {
 	require.Equal(t, decimal.Exact{}, price.Used)
 	require.Equal(t, decimal.FromInt(1).Exact(), f.limits.Read(price.Next).Used)
 	require.Equal(t, []byte{2, 2}, counted.Limits, "it names the one that counted")
+}
+
+// TestExactTakesFewBytes: an amount is read as it was written, and takes no byte more than it must.
+func TestExactTakesFewBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var words [4]uint64
+		for i := range words {
+			words[i] = rapid.Uint64().Draw(t, "word")
+		}
+		x := decimal.ExactOf(words)
+		for range rapid.IntRange(0, 255).Draw(t, "bits") { // to fewer bits, of either sign
+			low := words
+			for i := range words {
+				next := uint64(int64(words[3]) >> 63)
+				if i < 3 {
+					next = low[i+1]
+				}
+				words[i] = low[i]>>1 | next<<63
+			}
+			x = decimal.ExactOf(words)
+		}
+		b := appendExact([]byte("front"), x)[5:]
+		require.Equal(t, x, exactOf(b))
+		if n := len(b); n > 0 {
+			require.NotEqual(t, x, exactOf(b[:n-1]))
+		}
+	})
+	require.Empty(t, appendExact(nil, decimal.Exact{}))
+	require.Len(t, appendExact(nil, decimal.FromInt(-1).Exact().Neg()), 11)
 }

@@ -127,6 +127,7 @@ func (f *Forest) Correct(
 	})
 	sum := k.Charge()
 	sum.add(change)
+	k.Price = nil // that may be a part of the event's record
 	k.set(&sum)
 	return crossed
 }
