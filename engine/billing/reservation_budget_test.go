@@ -45,6 +45,44 @@ func newBudgetSandbox(t *testing.T, limits ...billing.LimitDocument) *budgetSand
 	return s
 }
 
+// newPricedSandbox is a budget sandbox of the features and prices that are given.
+func newPricedSandbox(
+	t *testing.T, features []billing.PlanFeatureDocument, limits ...billing.LimitDocument,
+) *budgetSandbox {
+	m := billing.New(billing.Config{})
+	s := &budgetSandbox{&heldSandbox{enginetest.NewLog(m, enginetest.Epoch), t, m}}
+	doc := enginetest.PrepaidPlan()
+	for _, f := range features {
+		doc.Features = append(doc.Features, billing.FeatureDocument{Key: f.Key})
+		f.PricingType = "usage_based"
+		doc.Plans[0].Features = append(doc.Plans[0].Features, f)
+	}
+	enginetest.NewAccount(s.Log, doc)
+	enginetest.NewCustomer(s.Log, "ada", "prepaid")
+	s.put("all", "", "", limits...)
+	s.put("ada", "all", "ada")
+	return s
+}
+
+// packages are features of 50 USD a package of 100.
+func packages(keys ...string) (features []billing.PlanFeatureDocument) {
+	for _, key := range keys {
+		f := billing.PlanFeatureDocument{Key: key}
+		f.Pricing.Model, f.Pricing.PackageSize = "package", decimal.FromInt(100)
+		f.Pricing.PricePerPackage = decimal.FromInt(50)
+		features = append(features, f)
+	}
+	return features
+}
+
+// first is the first limit of a budget.
+func (s *budgetSandbox) first(budget string) billing.BudgetLimitView {
+	s.t.Helper()
+	v, ok := s.m.Budget(enginetest.Sandbox, budget, 0)
+	require.True(s.t, ok)
+	return v.Limits[0]
+}
+
 func inUSD(limit string) billing.LimitDocument {
 	return billing.LimitDocument{
 		Of: billing.MeasurePrice, Limit: decimal.MustParse(limit), Window: billing.WindowLifetime,
@@ -310,4 +348,22 @@ func TestWhatIsOverBlocksNoCorrectionAndNoMove(t *testing.T) {
 		})
 		s.counts("all", "10", "0")
 	}
+}
+
+// TestFewerUnitsMayCostMore: of 1 USD a unit up to 100 and half of it for all behind that, 40 of 50
+// units that are held behind 60 cost 40.
+func TestFewerUnitsMayCostMore(t *testing.T) {
+	f := billing.PlanFeatureDocument{Key: "tokens"}
+	f.Pricing.Model = "volume"
+	f.Pricing.Tiers = []billing.TierDocument{
+		{UpTo: decimal.FromInt(100), PricePerUnit: decimal.FromInt(1)},
+		{Infinite: true, PricePerUnit: decimal.MustParse("0.5")},
+	}
+	s := newPricedSandbox(t, []billing.PlanFeatureDocument{f}, inUSD("90"))
+	require.Equal(t, engine.OutcomeDone, s.event("e", "tokens", 60))
+	s.refuses(engine.OutcomeBudgetExceeded, s.reserve("r", "tokens", 50))
+	s.view(s.reserve("r", "tokens", 30))
+	s.counts("all", "60", "30")
+	s.view(s.settle("r", 30))
+	s.counts("all", "90", "0")
 }

@@ -2,13 +2,14 @@ package price
 
 import "tollgate/engine/decimal"
 
-// Dearest returns the most that units can cost behind from units or more of the same counter,
-// unrounded: of the tiers that they can meet, whatever comes between, the dearest. The errors are
-// those of Rate.
+// Dearest returns the most that units, or fewer, can cost behind from units or more of the same
+// counter, unrounded: of the tiers that they can meet, whatever comes between, the dearest. The
+// errors are those of Rate.
 func Dearest(m *Model, from, units decimal.Decimal) (dearest decimal.Exact, err error) {
 	if units.Sign() <= 0 {
 		return decimal.Exact{}, nil
 	}
+	peaks, err := peaksOf(m)
 	at := func(place decimal.Decimal) {
 		after, ok := place.Add(units)
 		if err != nil || place.Less(from) || !ok {
@@ -20,6 +21,11 @@ func Dearest(m *Model, from, units decimal.Decimal) (dearest decimal.Exact, err 
 		}
 		if cost, err = Rate(m, after); err != nil {
 			return
+		}
+		for i := range peaks { // fewer units may cost more than all
+			if p := &peaks[i]; place.Less(p.at) && p.at.Less(after) && cost.Cmp(p.cost) < 0 {
+				cost = p.cost
+			}
 		}
 		if cost, ok = cost.Sub(before); !ok {
 			err = ErrRange
@@ -51,4 +57,26 @@ func Dearest(m *Model, from, units decimal.Decimal) (dearest decimal.Exact, err 
 		}
 	}
 	return dearest, err
+}
+
+// peak is a quantity behind which the whole may cost less.
+type peak struct {
+	at   decimal.Decimal
+	cost decimal.Exact
+}
+
+// peaksOf are the ends of a volume's tiers. Of the other kinds more units never cost less.
+func peaksOf(m *Model) (peaks []peak, err error) {
+	for i := 0; m.Kind == KindVolume && i < len(m.Tiers); i++ {
+		at, ok := m.Tiers[i].UpTo.Add(m.IncludedUnits)
+		if m.Tiers[i].Infinite || !ok {
+			break
+		}
+		cost, err := Rate(m, at)
+		if err != nil {
+			return nil, err
+		}
+		peaks = append(peaks, peak{at, cost})
+	}
+	return peaks, nil
 }

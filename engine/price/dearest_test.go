@@ -42,6 +42,7 @@ func TestDearest(t *testing.T) {
 		{price.KindGraduated, rising, "0", "0", "200", "157"},
 		{price.KindVolume, falling, "0", "0", "10", "10"},
 		{price.KindVolume, falling, "0", "150", "10", "5"},
+		{price.KindVolume, falling, "0", "60", "50", "40"}, // ten fewer
 		{price.KindVolume, rising, "0", "0", "10", "100"}, // the 91 before get dearer, too
 		{price.KindVolume, rising, "0", "250", "10", "5"},
 		{price.KindPerUnit, nil, "5", "0", "10", "20"},
@@ -65,7 +66,7 @@ func TestDearest(t *testing.T) {
 	}
 }
 
-// TestNothingIsDearer: wherever units come to lie behind from, they cost no more.
+// TestNothingIsDearer: wherever units come to lie behind from, neither they nor fewer cost more.
 func TestNothingIsDearer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		small := func(label string) decimal.Decimal {
@@ -95,13 +96,15 @@ func TestNothingIsDearer(t *testing.T) {
 		for step := range int64(80) {
 			half, _ := decimal.FromInt(step).Mul(decimal.MustParse("0.5"))
 			place, _ := from.Add(half)
-			after, _ := place.Add(units)
 			before, err := price.Rate(&m, place)
 			require.NoError(t, err)
-			cost, err := price.Rate(&m, after)
-			require.NoError(t, err)
-			cost, _ = cost.Sub(before)
-			require.LessOrEqual(t, cost.Cmp(dearest), 0, "at %s", place)
+			for fewer := units; fewer.Sign() > 0; fewer, _ = fewer.Sub(decimal.MustParse("0.5")) {
+				after, _ := place.Add(fewer)
+				cost, err := price.Rate(&m, after)
+				require.NoError(t, err)
+				cost, _ = cost.Sub(before)
+				require.LessOrEqual(t, cost.Cmp(dearest), 0, "%s at %s", fewer, place)
+			}
 		}
 	})
 }

@@ -6,9 +6,8 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// Fitting is the search for the most units of an item that fit the limits of budgets. What they
-// count grows with the units; where it does not, with volume prices that fall, what is found fits,
-// too, but more might.
+// Fitting is the search for the most units of an item that fit the limits of budgets: what they
+// count never shrinks as they grow.
 type Fitting struct {
 	// Fits is known to fit, Not is known not to; both are multiples of Step, but for the first Not.
 	Fits, Not, Step decimal.Decimal
