@@ -367,3 +367,21 @@ func TestFewerUnitsMayCostMore(t *testing.T) {
 	s.view(s.settle("r", 30))
 	s.counts("all", "90", "0")
 }
+
+// TestAFinalSettlementIsNoOverrun: what its second item still holds after the event of the first
+// does not count beside that.
+func TestAFinalSettlementIsNoOverrun(t *testing.T) {
+	s := newPricedSandbox(t, packages("boxes", "crates"), inUSD("100"))
+	c := enginetest.Reservation("r", "ada", "boxes", 10)
+	c.Items = append(c.Items, billing.ReserveItem{FeatureKey: "crates", Units: decimal.FromInt(10)})
+	s.view(s.Do(billing.KindReserve, c))
+	s.counts("all", "0", "100")
+	s.view(s.settle("r", 0, func(c *billing.SettleReservation) {
+		c.Items = []billing.SettleItem{
+			{FeatureKey: "boxes", Units: decimal.FromInt(4)},
+			{FeatureKey: "crates", Units: decimal.FromInt(4)},
+		}
+	}))
+	s.counts("all", "100", "0")
+	require.False(t, s.first("all").Overrun)
+}

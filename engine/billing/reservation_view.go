@@ -404,7 +404,7 @@ func (h *settling) budget(t *turn) {
 		}
 		switch {
 		case node == 0:
-		case h.hold.State != holds.ReservationOpen:
+		case h.hold.State != holds.ReservationOpen || h.left > 0 && !h.partial:
 			t.budgets.Forest.Release(&t.Tx, row)
 		case h.rehold || was.Units != h.items[n].Held():
 			charge, ok := t.chargeOf(h.hold.Customer, &h.items[n], h.now, h.hold.ExpiresAt)
