@@ -31,6 +31,7 @@ func (g *generator) reservation() engine.Record {
 			decimal.MustParse("0.5"), decimal.Largest(),
 		}).Draw(g.t, label)
 	}
+	bound := func() uint32 { return sample[uint32](g.t, "bound to", 0, 0, 0, 0, 1, 2, 99) }
 	features := []string{
 		"output-tokens", "output-tokens", "images", "videos", "seats", "requests", "x",
 	}
@@ -49,20 +50,23 @@ func (g *generator) reservation() engine.Record {
 		c.RefuseOverrun = rapid.Bool().Draw(g.t, "refuses")
 		c.SettleOnExpiry = rapid.Bool().Draw(g.t, "bills")
 		c.Budget = g.pick("at", "", "", "", "b1", "b2", "nothing")
-		c.KeyBudget = sample[uint32](g.t, "bound to", 0, 0, 0, 0, 1, 2, 99)
+		c.KeyBudget = bound()
 		c.DryRun = rapid.IntRange(0, 9).Draw(g.t, "dry") == 0
 		return record(billing.KindReserve, c)
 	case 3:
-		return record(billing.KindReleaseReservation, &billing.ReleaseReservation{Env: g.env(), ID: id})
+		return record(billing.KindReleaseReservation, &billing.ReleaseReservation{
+			Env: g.env(), ID: id, KeyBudget: bound(),
+		})
 	case 4:
 		return record(billing.KindExtendReservation, &billing.ExtendReservation{
 			Env: Sandbox, ID: id, Units: units("units"),
-			TTLMS: rapid.SampledFrom([]int64{0, 1000, 86_400_000}).Draw(g.t, "ttl"),
+			TTLMS:     rapid.SampledFrom([]int64{0, 1000, 86_400_000}).Draw(g.t, "ttl"),
+			KeyBudget: bound(),
 		})
 	}
 	c := &billing.SettleReservation{
 		Env: Sandbox, ID: id, Partial: rapid.IntRange(0, 2).Draw(g.t, "part") == 0,
-		Items: []billing.SettleItem{{Units: units("units")}},
+		Items: []billing.SettleItem{{Units: units("units")}}, KeyBudget: bound(),
 	}
 	if rapid.Bool().Draw(g.t, "named") {
 		c.Items[0].FeatureKey = g.pick("feature", features...)

@@ -197,6 +197,28 @@ func TestABindingOnTheWay(t *testing.T) {
 		require.True(t, ok)
 		return p
 	}
+	id := func(key string) [16]byte { return enginetest.ID("reservation " + key) }
+	changes := func(key string, p billing.Principal) (outcomes [3]engine.Outcome) {
+		for i, c := range []struct {
+			kind engine.Kind
+			wire.Fielder
+		}{
+			{billing.KindExtendReservation, &billing.ExtendReservation{
+				Env: 1, ID: id(key), TTLMS: 60_000, KeyBudget: p.Budget, Bindings: p.Bindings,
+			}},
+			{billing.KindSettleReservation, &billing.SettleReservation{
+				Env: 1, ID: id(key), Partial: true, KeyBudget: p.Budget, Bindings: p.Bindings,
+				Items: []billing.SettleItem{{Units: decimal.FromInt(1)}},
+			}},
+			{billing.KindReleaseReservation, &billing.ReleaseReservation{
+				Env: 1, ID: id(key), KeyBudget: p.Budget, Bindings: p.Bindings,
+			}},
+		} {
+			outcomes[i] = l.Do(c.kind, c.Fielder).Outcome
+		}
+		return outcomes
+	}
+	all := func(o engine.Outcome) [3]engine.Outcome { return [3]engine.Outcome{o, o, o} }
 	tries := func(key string, p billing.Principal) (used, reserved engine.Outcome) {
 		u := enginetest.Usage(l, key, "ada", "requests", 1)
 		u.KeyBudget, u.Bindings = p.Budget, p.Bindings
@@ -218,7 +240,9 @@ func TestABindingOnTheWay(t *testing.T) {
 	used, reserved = tries("a", bound)
 	require.Equal(t, engine.OutcomeDone, used)
 	require.Equal(t, engine.OutcomeDone, reserved)
+	require.Equal(t, all(engine.OutcomeKeyRebound), changes("a", unbound))
 	bind(1, "level 3")
+	require.Equal(t, all(engine.OutcomeKeyRebound), changes("a", bound))
 	used, reserved = tries("b", bound)
 	require.Equal(t, engine.OutcomeKeyRebound, used)
 	require.Equal(t, engine.OutcomeKeyRebound, reserved)
@@ -227,6 +251,17 @@ func TestABindingOnTheWay(t *testing.T) {
 	used, reserved = tries("a", repeat)
 	require.Equal(t, engine.OutcomeDone, used)
 	require.Equal(t, engine.OutcomeDone, reserved)
+
+	// A key reaches what is held at its budget or below it, and nothing beside that.
+	below := lookup()
+	require.Equal(t, engine.OutcomeDone, l.Do(billing.KindPutBudget, &billing.PutBudget{
+		Env: 1, Key: "beside", Name: "n", Parent: "level 3",
+	}).Outcome)
+	beside := below
+	beside.Budget = billing.BudgetRow(m, 1, "beside")
+	require.Equal(t, all(engine.OutcomeBudgetUnknown), changes("a", beside))
+	require.Equal(t, all(engine.OutcomeDone), changes("a", below))
+	require.Equal(t, all(engine.OutcomeBudgetUnknown), changes("a", beside), "once it has ended, too")
 
 	// The number follows from the keys: it is the same after a restore, and when all is as before.
 	again := restored(t, enginetest.Snapshot(t, m))

@@ -77,6 +77,16 @@ func goldens() map[string][]byte {
 		"command-202-extend-reservation": &billing.ExtendReservation{
 			Env: 1, ID: id("r"), Units: decimal.FromInt(100), TTLMS: 60_000,
 		},
+		"command-201-settle-reservation-budget": &billing.SettleReservation{
+			Env: 1, ID: id("r"), Items: []billing.SettleItem{{Units: decimal.FromInt(70)}},
+			KeyBudget: 70000, Bindings: 9,
+		},
+		"command-202-extend-reservation-budget": &billing.ExtendReservation{
+			Env: 1, ID: id("r"), TTLMS: 60_000, KeyBudget: 70000, Bindings: 9,
+		},
+		"command-203-release-reservation-budget": &billing.ReleaseReservation{
+			Env: 1, ID: id("r"), KeyBudget: 70000, Bindings: 9,
+		},
 		"command-203-release-reservation": &billing.ReleaseReservation{Env: 1, ID: id("r")},
 		"command-203-release-reservation-operator": &billing.ReleaseReservation{
 			Env: 1, ID: id("r"), Actor: "admin",

@@ -27,8 +27,8 @@ const MaxReservationItems = holds.MaxItems
 const MaxReservationMS = accounts.DayMS
 
 // Reserve holds units of features for a customer until they are settled or released, or expire: of
-// all items or of none. A reservation with this Key and Body is the same answer again, another Body
-// is OutcomeReservationKeyReused. The reply is a ReservationView; of a refusal, a Shortage.
+// all items or of none. A reservation with this Key, Body and KeyBudget is the same answer again,
+// another Body or KeyBudget is OutcomeReservationKeyReused. The reply is a ReservationView; of a refusal, a Shortage.
 //
 //schema:quick
 type Reserve struct {
@@ -173,6 +173,9 @@ func (c *Reserve) Apply(t *turn) engine.Outcome {
 			return engine.OutcomeReservationKeyReused
 		}
 		words := t.holds.WordsOf(row)
+		if words.KeyNode != c.KeyBudget {
+			return engine.OutcomeReservationKeyReused // of another API key, or bound again since
+		}
 		t.Reply = t.firstAnswer(row, &words)
 		return engine.OutcomeDone
 	}

@@ -385,3 +385,22 @@ func TestAFinalSettlementIsNoOverrun(t *testing.T) {
 	s.counts("all", "100", "0")
 	require.False(t, s.first("all").Overrun)
 }
+
+// TestAnotherKeysReservationIsNoRepeat: an API key that is bound to another budget gets no answer of
+// a reservation that it could not settle.
+func TestAnotherKeysReservationIsNoRepeat(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("100"))
+	s.put("team a", "ada", "")
+	s.put("team b", "ada", "")
+	c := enginetest.Reservation("r", "ada", "words", 4)
+	c.KeyBudget = billing.BudgetRow(s.m, enginetest.Sandbox, "team a")
+	first := s.Do(billing.KindReserve, c)
+	require.Equal(t, "team a", s.view(first).Budget)
+	again := *c
+	again.ID = enginetest.ID("another")
+	require.Equal(t, first.Value, s.Do(billing.KindReserve, &again).Value)
+	again.KeyBudget = billing.BudgetRow(s.m, enginetest.Sandbox, "team b")
+	s.refuses(engine.OutcomeReservationKeyReused, s.Do(billing.KindReserve, &again))
+	again.KeyBudget = 0
+	s.refuses(engine.OutcomeReservationKeyReused, s.Do(billing.KindReserve, &again))
+}

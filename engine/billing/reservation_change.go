@@ -27,14 +27,19 @@ type ExtendReservation struct {
 	Units decimal.Decimal `wire:"3"`
 	// TTLMS is how long it lives from now on, in milliseconds; 0 leaves it.
 	TTLMS int64 `wire:"4"`
+	// KeyBudget and Bindings are those of RecordUsage.
+	KeyBudget uint32 `wire:"5"`
+	Bindings  uint32 `wire:"6"`
 }
 
 func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 	h, outcome := t.openReservation(c.Env, &c.ID, 0)
-	if outcome != engine.OutcomeDone {
-		return outcome
+	if outcome == engine.OutcomeDone {
+		outcome = h.reached(t, c.KeyBudget, c.Bindings)
 	}
 	switch {
+	case outcome != engine.OutcomeDone:
+		return outcome
 	case c.Units.Sign() < 0 || !c.Units.InRange() || c.TTLMS < 0 || c.TTLMS > MaxReservationMS ||
 		len(h.items) > 1 && !c.Units.IsZero():
 		return engine.OutcomeReservationInvalid
@@ -151,10 +156,16 @@ type ReleaseReservation struct {
 	ID  [16]byte `wire:"2"`
 	// Actor is the operator who gives it; empty: a program does.
 	Actor string `wire:"3"`
+	// KeyBudget and Bindings are those of RecordUsage.
+	KeyBudget uint32 `wire:"4"`
+	Bindings  uint32 `wire:"5"`
 }
 
 func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
 	h, outcome := t.openReservation(c.Env, &c.ID, 0)
+	if outcome == engine.OutcomeDone {
+		outcome = h.reached(t, c.KeyBudget, c.Bindings)
+	}
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}

@@ -40,6 +40,9 @@ type SettleReservation struct {
 	Number  uint64 `wire:"11"`
 	// Originals are the events by which the expired reservation was billed, to be amended.
 	Originals []UsageRef `wire:"12"`
+	// KeyBudget and Bindings are those of RecordUsage.
+	KeyBudget uint32 `wire:"13"`
+	Bindings  uint32 `wire:"14"`
 
 	own own
 }
@@ -144,6 +147,9 @@ func (c *SettleReservation) Apply(t *turn) engine.Outcome {
 		return engine.OutcomeEventKeyReserved
 	}
 	h, outcome := t.openReservation(c.Env, &c.ID, c.own.row)
+	if outcome == engine.OutcomeDone {
+		outcome = h.reached(t, c.KeyBudget, c.Bindings)
+	}
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}

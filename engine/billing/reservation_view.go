@@ -305,18 +305,6 @@ func (q *ReservationQuery) wants(v *ReservationView) bool {
 	return q.States == 0 || q.States&(1<<v.State) != 0
 }
 
-// KeyReaches reports whether an API key that is bound to a budget may change a reservation: one at
-// that budget or below it. Of one that is not known it does.
-func (m *customerReader) KeyReaches(env, node uint32, reservation [16]byte, now int64) bool {
-	v, found := m.Reservation(env, reservation, now)
-	if !found {
-		return true
-	}
-	forest := &m.state.Load().budgets.Forest
-	within, ok := budgets.Below(forest, env, forest.Key(node))
-	return ok && within(v.Budget)
-}
-
 // ReservationEventKeys are the keys under which the events of a reservation that was billed when it
 // expired were recorded.
 func (m *customerReader) ReservationEventKeys(env uint32, id [16]byte) (keys [][16]byte) {
@@ -426,6 +414,18 @@ func (h *settling) heldAt(t *turn) uint32 {
 		return node // that of the key
 	}
 	return t.budgets.Forest.Named(h.env.Number, []byte(h.words.Budget))
+}
+
+// reached refuses the command if a budget-bound API key may not change the reservation: it must be
+// held, or have been held, at the key's budget or below it.
+func (h *settling) reached(t *turn, keyNode, bindings uint32) engine.Outcome {
+	switch {
+	case bindings != 0 && bindings != h.env.Bindings():
+		return engine.OutcomeKeyRebound
+	case keyNode != 0 && !t.budgets.Forest.Within(h.heldAt(t), keyNode):
+		return engine.OutcomeBudgetUnknown
+	}
+	return engine.OutcomeDone
 }
 
 // charge finds what an event that settles an item counts in budgets: where the reservation is held,

@@ -288,6 +288,8 @@ func (v *ExtendReservation) Fields(w *wire.Codec) {
 	w.ID(2, &v.ID)
 	w.Decimal(3, &v.Units)
 	w.Int(4, &v.TTLMS)
+	wire.Uint(w, 5, &v.KeyBudget)
+	wire.Uint(w, 6, &v.Bindings)
 }
 
 // Fields implements wire.Fielder.
@@ -595,6 +597,8 @@ func (v *ReleaseReservation) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
 	w.String(3, &v.Actor)
+	wire.Uint(w, 4, &v.KeyBudget)
+	wire.Uint(w, 5, &v.Bindings)
 }
 
 // Fields implements wire.Fielder.
@@ -973,6 +977,8 @@ func (v *SettleReservation) Fields(w *wire.Codec) {
 	w.Bool(10, &v.Found)
 	wire.Uint(w, 11, &v.Number)
 	wire.List(w, 12, &v.Originals)
+	wire.Uint(w, 13, &v.KeyBudget)
+	wire.Uint(w, 14, &v.Bindings)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -1018,6 +1024,14 @@ func (v *SettleReservation) quick(src []byte) bool {
 	if q.Is(at, 0x58) {
 		n, next := q.Uint(at+1, 1<<64-1)
 		v.Number, at = uint64(n), next
+	}
+	if q.Is(at, 0x68) {
+		n, next := q.Uint(at+1, 1<<32-1)
+		v.KeyBudget, at = uint32(n), next
+	}
+	if q.Is(at, 0x70) {
+		n, next := q.Uint(at+1, 1<<32-1)
+		v.Bindings, at = uint32(n), next
 	}
 	return at == len(q)
 }

@@ -45,13 +45,13 @@ func (a *API) reservationRoutes() []server.Route {
 			byID(a.getReservation), reads, answers(server.RefTo("Reservation"))),
 		row("POST", one+"/settle", "settleReservation",
 			"Record what was used, and unless final is false, give up the rest", server.AccessFull,
-			byID(a.reached(a.settleReservation)), server.Takes(server.RefTo("ReservationSettlement")),
+			byID(a.settleReservation), server.Takes(server.RefTo("ReservationSettlement")),
 			gives(200, "Settled, or it was before")),
 		row("POST", one+"/extend", "extendReservation", "Hold more, or for longer",
-			server.AccessFull, byID(a.reached(a.extendReservation)),
+			server.AccessFull, byID(a.extendReservation),
 			server.Takes(server.RefTo("ReservationExtension")), gives(200, "Extended")),
 		row("POST", one+"/release", "releaseReservation", "Give up what is held", server.AccessFull,
-			byID(a.reached(a.releaseReservation)), gives(200, "Released, or it was before")),
+			byID(a.releaseReservation), gives(200, "Released, or it was before")),
 	}
 }
 
@@ -429,7 +429,8 @@ func readExtension(f *form.Reader, c *billing.ExtendReservation) {
 
 // extendReservation is POST /reservations/{reservationId}/extend.
 func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
-	c := billing.ExtendReservation{Env: principal(x).Env, ID: id}
+	p := principal(x)
+	c := billing.ExtendReservation{Env: p.Env, ID: id, KeyBudget: p.Budget, Bindings: p.Bindings}
 	if fault := form.Read(x.Body, &c, readExtension); fault != nil {
 		return fault
 	}
@@ -440,29 +441,12 @@ func (a *API) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	return a.answerReservation(x, 200, r)
 }
 
-// reached refuses a key that is bound to a budget what it may not have reserved.
-func (a *API) reached(
-	handle func(*server.Exchange, [16]byte) *server.Fault,
-) func(*server.Exchange, [16]byte) *server.Fault {
-	return func(x *server.Exchange, id [16]byte) *server.Fault {
-		if p := principal(x); p.Budget != 0 {
-			fault := a.read(x, func() *server.Fault {
-				if !a.machine.KeyReaches(p.Env, p.Budget, id, a.machine.Clock(a.nowMS())) {
-					return server.FaultOf(engine.OutcomeBudgetUnknown)
-				}
-				return nil
-			})
-			if fault != nil {
-				return fault
-			}
-		}
-		return handle(x, id)
-	}
-}
-
 // releaseReservation is POST /reservations/{reservationId}/release.
 func (a *API) releaseReservation(x *server.Exchange, id [16]byte) *server.Fault {
-	c := billing.ReleaseReservation{Env: principal(x).Env, ID: id, Actor: x.By()}
+	p := principal(x)
+	c := billing.ReleaseReservation{
+		Env: p.Env, ID: id, Actor: x.By(), KeyBudget: p.Budget, Bindings: p.Bindings,
+	}
 	return a.answerReservation(x, 200,
 		a.propose(x, billing.KindReleaseReservation, wire.Encode(nil, &c)))
 }

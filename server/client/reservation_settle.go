@@ -41,7 +41,8 @@ const settleTries = 3
 
 // settleReservation is POST /reservations/{reservationId}/settle.
 func (a *API) settleReservation(x *server.Exchange, id [16]byte) *server.Fault {
-	c := &billing.SettleReservation{Env: principal(x).Env, ID: id}
+	p := principal(x)
+	c := &billing.SettleReservation{Env: p.Env, ID: id, KeyBudget: p.Budget, Bindings: p.Bindings}
 	if fault := form.Read(x.Body, c, readSettlement); fault != nil {
 		return fault
 	}
