@@ -10,8 +10,8 @@ const (
 )
 
 // index finds a record's number by the hash of its key: 8-byte slots of 32 bits of the hash and
-// the lower 32 bits of the number, open addressing with linear probing, at most three quarters
-// full. It is not state, and is rebuilt after a restore.
+// the lower 32 bits of the number, open addressing with linear probing, at most 13 sixteenths full.
+// It is not state, and is rebuilt after a restore.
 //
 // A sub-table's slots are in ascending order, empty ones between them: so a search ends at the
 // first that is greater, and growing is one pass that writes in order, without searches.
@@ -53,7 +53,7 @@ func ends(slot uint64, tag uint32) bool { return uint32(slot>>32)-1 >= tag }
 func (x *index) insert(hash uint64, low uint32, gone func(low uint32) bool) {
 	n := int(hash >> (64 - subTableBits))
 	sub := &x.subs[n]
-	if sub.used+1 > sub.places*3/4 {
+	if int(sub.used)+1 > fullAt(sub.places) {
 		x.grow(sub, n, gone)
 	}
 	i := sub.place(tagOf(hash))
@@ -72,7 +72,7 @@ func slotWith(hash uint64, low uint32) uint64 { return uint64(tagOf(hash))<<32 |
 // fill inserts slots of sub-table n, after a restore: no record has left memory.
 func (x *index) fill(n int, slots []uint64) {
 	sub := &x.subs[n]
-	if used := int(sub.used) + len(slots); used > int(sub.places)*3/4 {
+	if used := int(sub.used) + len(slots); used > fullAt(sub.places) {
 		x.resize(sub, sizeFor(n, used), nil)
 	}
 	for _, v := range slots {
@@ -141,9 +141,12 @@ func (x *index) resize(sub *subTable, places int, gone func(low uint32) bool) {
 // spill is how many slots a sub-table has beyond its places, and gets where they do not do.
 const spill = 4
 
-// sizeFor is the number of slots that sub-table n gets for its keys: 1.6 to 1.8 times as many, by
+// fullAt is how many keys a sub-table has in its places before it grows.
+func fullAt(places uint32) int { return int(places) * 13 / 16 }
+
+// sizeFor is the number of slots that sub-table n gets for its keys: 1.7 to 1.9 times as many, by
 // chance, because sub-tables fill alike and would all grow at the same time.
 func sizeFor(n, live int) int {
 	chance := (uint32(n)*0x9e3779b1 ^ uint32(live)*0x85ebca6b) * 0xc2b2ae35 >> 12
-	return live*8/5 + 2 + int(chance)%(live/5+2)
+	return live*17/10 + 2 + int(chance)%(live/5+2)
 }
