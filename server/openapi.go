@@ -96,8 +96,8 @@ func tagsOf(tags []Tag) []any {
 	return all
 }
 
-// shortageSchema is what a reservation lacks.
-var shortageSchema = Object(
+// ShortageSchema is what a reservation lacks.
+var ShortageSchema = Object(
 	Must("level", TextSchema(0, 0)), Must("featureKey", TextSchema(0, 0)),
 	Must("requestedUnits", NumberSchema), Must("used", NumberSchema), Must("held", NumberSchema),
 	Must("limit", NumberSchema), Must("logIndex", IntegerSchema),
@@ -120,7 +120,7 @@ var faultSchema = Object(
 		Must("code", TextSchema(1, 0)),
 		Must("requestId", TextSchema(1, maxRequestID)),
 		May("fields", ArrayOf(fieldErrorSchema())),
-		May("shortage", shortageSchema),
+		May("shortage", ShortageSchema),
 		May("budget", RefusalSchema),
 	)),
 )

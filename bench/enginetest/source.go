@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"slices"
 
 	"tollgate/engine"
@@ -106,6 +107,32 @@ func (s *Source) Walk(_ []uint32, from uint64, yield func(journal.Record) error)
 		}
 		return yield(r)
 	})
+}
+
+// Back yields the newest records first.
+func (s *Source) Back(q journal.BackQuery, yield func(journal.Record) (bool, error)) error {
+	var all []journal.Record
+	for _, part := range journal.Parts() {
+		err := s.scan(part, func(r journal.Record) error {
+			if q.Kinds.Has(r.Kind) && q.Reaches(&r) {
+				r.Payload = slices.Clone(r.Payload)
+				all = append(all, r)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(all, func(a, b journal.Record) int {
+		return cmp.Or(cmp.Compare(b.Index, a.Index), cmp.Compare(b.Position, a.Position))
+	})
+	for i := range all {
+		if more, err := yield(all[i]); err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
 // Sum adds up the whole journal.

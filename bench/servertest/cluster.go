@@ -214,6 +214,17 @@ func (c *Cluster) Walk(owners []uint32, from uint64, yield func(journal.Record) 
 	})
 }
 
+// Back serves the open tail of the journal, the newest records first.
+func (c *Cluster) Back(q journal.BackQuery, yield func(journal.Record) (bool, error)) error {
+	hidden := journal.KindSet(c.Hidden.Load())
+	return c.source().Back(q, func(r journal.Record) (bool, error) {
+		if hidden != 0 && hidden.Has(r.Kind) {
+			return true, nil
+		}
+		return yield(r)
+	})
+}
+
 // Event serves usage events from the open tail of the journal.
 func (c *Cluster) Event(number uint64) (journal.Record, error) { return c.source().Event(number) }
 

@@ -216,6 +216,7 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 				h.requireList(t, drawQuery(t))
 				h.requireEvents(t)
 				h.requireWalk(t)
+				h.requireBack(t)
 			}
 		}
 		require.NoError(t, h.store.WaitDurable(t.Context(), h.journal.Manifest()))
@@ -241,6 +242,7 @@ func TestListAgreesWithReadingEverything(t *testing.T) {
 		h.requireEvents(t)
 		for range 4 {
 			h.requireWalk(t)
+			h.requireBack(t)
 		}
 		require.NoError(t, h.store.Close())
 	})

@@ -72,6 +72,13 @@ func TestACustomersFirstDay(t *testing.T) {
 		out = s.ok("customers", "denied", "--reason", "limit_reached")
 	}
 	s.holds(out, "CUSTOMER", "REASON", "CHECKS", "globex", "limit_reached")
+	out = done("events", "list", "--limit=50")
+	s.holds(out, "OCCURRED", "KIND", "FEATURE OR NAME", "UNITS", "KEY OR ANSWER", "CUSTOMER")
+	s.holds(out, "usage", "output-tokens", "5,000", "k-1", "globex")
+	s.holds(done("events", "list", "globex", "--denied"), "check", "output-tokens",
+		"limit_reached: 5,000 used of 5,000")
+	require.Equal(t, "No such event.\n", done("events", "list", "--kind=void"))
+	require.Contains(t, done("events", "list", "--limit=1"), "There are more: raise --limit.")
 	done("check", "globex", "input-tokens", "--exit-code")
 	var sent struct {
 		Key string `json:"eventIdempotencyKey"`

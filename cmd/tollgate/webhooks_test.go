@@ -30,6 +30,8 @@ func TestWebhooksFromTheCommandLine(t *testing.T) {
 	message := out[strings.Index(out, "msg_"):][:len("msg_")+32]
 	require.Contains(t, s.ok("webhooks", "show", id, message), `"payload":{"type":"invoice.due"`)
 	s.ok("webhooks", "resend", id, message)
+	require.Equal(t, "0 messages wait to be sent.\n",
+		s.ok("webhooks", "resend-many", id, "--from", "2020-01-01T00:00:00Z"))
 
 	s.holds(s.ok("webhooks", "update", id, "--disable", "--event", "all"), "disabled", "1", "0", "0", "0", "all")
 	_, code := s.run("webhooks", "resend", id, message)

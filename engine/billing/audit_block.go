@@ -3,6 +3,8 @@ package billing
 import (
 	"encoding/binary"
 	"errors"
+
+	"tollgate/engine/decimal"
 )
 
 // An audit block, as bytes (varints are unsigned LEB128 unless zigzag is said):
@@ -24,8 +26,9 @@ const (
 	flagCustomerText = 1 << iota
 	flagKey
 	flagFlow
+	flagFigures
 
-	flagsKnown = flagCustomerText | flagKey | flagFlow
+	flagsKnown = flagCustomerText | flagKey | flagFlow | flagFigures
 )
 
 const (
@@ -60,6 +63,30 @@ type AuditCheck struct {
 	At int64
 	// IdempotencyKey and FlowID are the request's context, stored with it.
 	IdempotencyKey, FlowID []byte
+	// Figures are what a limit denied it by.
+	Figures CheckFigures
+}
+
+// CheckFigures are a limit that denied a check, as it was then.
+type CheckFigures struct {
+	// Limited reports whether there are any.
+	Limited bool
+	Used    decimal.Decimal `json:"used" if:"Limited"`
+	Held    decimal.Decimal `json:"held" if:"Limited"`
+	Limit   decimal.Decimal `json:"limit" if:"Limited"`
+	// Asked are the units that the check asked about; 0: none.
+	Asked decimal.Decimal `json:"requestedUnits" if:"AskedUnits()"`
+	// Budget is the key of the budget whose limit it is; empty: it is the feature's. It is cut like
+	// other texts.
+	Budget string `json:"budget,omitzero" rule:"min=1,max=128"`
+}
+
+// AskedUnits reports whether the check asked about units.
+func (f *CheckFigures) AskedUnits() bool { return f.Limited && !f.Asked.IsZero() }
+
+// decimals are the figures in the order of the block.
+func (f *CheckFigures) decimals() [4]*decimal.Decimal {
+	return [...]*decimal.Decimal{&f.Used, &f.Held, &f.Limit, &f.Asked}
 }
 
 // AuditBlock collects entitlement checks into the payload of one KindRecordAudits record. One
@@ -97,6 +124,9 @@ func (b *AuditBlock) Add(c *AuditCheck) {
 	if len(c.FlowID) > 0 {
 		class.flags |= flagFlow
 	}
+	if c.Figures.Limited {
+		class.flags |= flagFigures
+	}
 	if b.count == 0 {
 		b.firstAt, b.lastAt = c.At, c.At
 	}
@@ -114,6 +144,13 @@ func (b *AuditBlock) Add(c *AuditCheck) {
 	}
 	if class.flags&flagFlow != 0 {
 		dst = appendText(dst, c.FlowID)
+	}
+	if c.Figures.Limited {
+		for _, n := range c.Figures.decimals() {
+			hi, lo := n.Bits()
+			dst = binary.AppendUvarint(binary.AppendVarint(dst, hi), lo)
+		}
+		dst = appendText(dst, []byte(c.Figures.Budget))
 	}
 	b.body = binary.AppendVarint(dst, c.At-b.lastAt)
 	b.lastAt = c.At
@@ -143,7 +180,7 @@ func appendText(dst, text []byte) []byte {
 func (b *AuditBlock) Len() int { return int(b.count) }
 
 // Bytes returns an upper bound of the bytes that Encode appends. A block must stay below
-// engine.MaxRecordBytes; a check adds at most 2.1 KB.
+// engine.MaxRecordBytes; a check adds at most 2.7 KB.
 func (b *AuditBlock) Bytes() int { return auditHead + len(b.body) }
 
 // Encode appends the payload.
@@ -220,6 +257,13 @@ func (r *auditReader) next() bool {
 	}
 	if class.flags&flagFlow != 0 {
 		r.check.FlowID = r.text()
+	}
+	if r.check.Figures.Limited = class.flags&flagFigures != 0; r.check.Figures.Limited {
+		for _, n := range r.check.Figures.decimals() {
+			hi := r.varint()
+			*n = decimal.FromBits(hi, r.uvarint())
+		}
+		r.check.Figures.Budget = string(r.text())
 	}
 	r.check.At = at + r.varint()
 	return r.err == nil

@@ -11,6 +11,7 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 )
 
@@ -35,6 +36,16 @@ func TestAuditBlockRoundTrip(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "has flow") {
 				c.FlowID = text.Draw(t, "flow")
+			}
+			if rapid.Bool().Draw(t, "limited") {
+				number := rapid.Custom(func(t *rapid.T) decimal.Decimal {
+					return decimal.FromBits(rapid.Int64().Draw(t, "hi"), rapid.Uint64().Draw(t, "lo"))
+				})
+				c.Figures = billing.CheckFigures{
+					Limited: true, Used: number.Draw(t, "used"), Held: number.Draw(t, "held"),
+					Limit: number.Draw(t, "limit"), Asked: number.Draw(t, "asked"),
+					Budget: rapid.SampledFrom([]string{"", "team", "team:ü"}).Draw(t, "budget"),
+				}
 			}
 			return c
 		})).Draw(t, "checks")

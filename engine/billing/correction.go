@@ -180,38 +180,53 @@ type correcting struct {
 func (t *turn) openCorrection(env uint32, key *[16]byte, ref *UsageRef) (
 	k *correcting, outcome engine.Outcome,
 ) {
-	e := t.Environment(env)
-	if e == nil {
-		return nil, engine.OutcomeAccountUnknown
-	}
-	k = &correcting{env: e, now: e.Now(t.Stamp), owner: ref.Owner}
-	if ref.Hash != xxhash.Sum64(ref.Payload) || wire.Decode(ref.Payload, &k.original) != nil ||
-		wire.Decode(k.original.Record, &k.usage) != nil ||
-		k.usage.Env != env || k.usage.Key != *key ||
-		ref.Owner == 0 || ref.Owner > t.Customers.Len() ||
-		t.Customers.Read(ref.Owner).Env != env || !t.ownDraws(ref.Owner, k.original.Draws) {
-		return nil, engine.OutcomeUsageUnknown
-	}
-	if !ref.kept(t) {
-		return nil, engine.OutcomeUsageFinal
+	if k, outcome = decodeCorrection(t.state, env, key, ref, t.Stamp); outcome != engine.OutcomeDone {
+		return nil, outcome
 	}
 	if !t.AdvanceCustomer(ref.Owner, k.now) { // the pools are as of now, too
 		return nil, engine.OutcomeDeferred
 	}
-	if t.budgets.Forest.Any(env) && !t.ExpireHolds(e, k.now) {
+	if t.budgets.Forest.Any(env) && !t.ExpireHolds(k.env, k.now) {
 		return nil, engine.OutcomeDeferred
 	}
-	k.row = t.correctionWith(key)
-	k.stored = k.row != 0 && t.corrections.Read(k.row).event == ref.Index
-	if k.stored {
-		k.correction = *t.corrections.Read(k.row)
-		rows.DecodeText(t.correctionDraws.Read(k.row).Data, &k.text)
-	} else {
-		k.correction = correction{
-			key: *key, units: k.usage.Units, stamp: t.Stamp, event: ref.Index,
-		}
+	k.load(t.state, ref, t.Stamp)
+	return k, engine.OutcomeDone
+}
+
+// decodeCorrection reads the original, at a log time.
+func decodeCorrection(s *state, env uint32, key *[16]byte, ref *UsageRef, stamp int64) (
+	k *correcting, outcome engine.Outcome,
+) {
+	e := s.Environment(env)
+	if e == nil {
+		return nil, engine.OutcomeAccountUnknown
+	}
+	k = &correcting{env: e, now: e.Now(stamp), owner: ref.Owner}
+	if ref.Hash != xxhash.Sum64(ref.Payload) || wire.Decode(ref.Payload, &k.original) != nil ||
+		wire.Decode(k.original.Record, &k.usage) != nil ||
+		k.usage.Env != env || k.usage.Key != *key ||
+		ref.Owner == 0 || ref.Owner > s.Customers.Len() ||
+		s.Customers.Read(ref.Owner).Env != env || !ownDraws(s, ref.Owner, k.original.Draws) {
+		return nil, engine.OutcomeUsageUnknown
+	}
+	if !ref.kept(s) {
+		return nil, engine.OutcomeUsageFinal
 	}
 	return k, engine.OutcomeDone
+}
+
+// load reads the corrections so far.
+func (k *correcting) load(s *state, ref *UsageRef, stamp int64) {
+	k.row = s.correctionWith(&k.usage.Key)
+	k.stored = k.row != 0 && s.corrections.Read(k.row).event == ref.Index
+	if k.stored {
+		k.correction = *s.corrections.Read(k.row)
+		rows.DecodeText(s.correctionDraws.Read(k.row).Data, &k.text)
+		return
+	}
+	k.correction = correction{
+		key: k.usage.Key, units: k.usage.Units, stamp: stamp, event: ref.Index,
+	}
 }
 
 // place finds where the event counts now and adds the change there in a ledger.
@@ -503,8 +518,8 @@ func (r *UsageRef) OccurredAt() int64 {
 	return c.OccurredAt
 }
 
-// drawsOf returns the credits that an event has burnt, as of its newest correction.
-func (t *turn) drawsOf(k *correcting) (was credits.Burnt) {
+// burnt returns the credits that the event has burnt, as of its newest correction.
+func (k *correcting) burnt() (was credits.Burnt) {
 	was = credits.Burnt{Units: k.units, Paid: k.original.Covered}
 	if k.stored {
 		was.Paid, was.Draws = k.covered, k.text.Draws
@@ -518,7 +533,7 @@ func (t *turn) drawsOf(k *correcting) (was credits.Burnt) {
 
 // recredit plans the change of the event's credits, before the correction changes anything.
 func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
-	was := t.drawsOf(k)
+	was := k.burnt()
 	k.was, k.newly = was, was
 	k.newly.Units = units
 	if k.ledger == nil {
@@ -545,15 +560,15 @@ func (t *turn) recredited(k *correcting) {
 
 // ownDraws reports whether encoded draws are well-formed and belong to pools and grants of a
 // customer.
-func (t *turn) ownDraws(customer uint32, encoded []byte) bool {
+func ownDraws(s *state, customer uint32, encoded []byte) bool {
 	var list credits.DrawList
 	if wire.Decode(encoded, &list) != nil {
 		return false
 	}
 	for _, d := range list.Draws {
-		if d.Pool == 0 || d.Pool > t.Pools.Len() || d.Grant > t.Grants.Len() ||
-			t.Pools.Read(d.Pool).Customer != customer ||
-			d.Grant != 0 && t.Grants.Read(d.Grant).Pool != d.Pool {
+		if d.Pool == 0 || d.Pool > s.Pools.Len() || d.Grant > s.Grants.Len() ||
+			s.Pools.Read(d.Pool).Customer != customer ||
+			d.Grant != 0 && s.Grants.Read(d.Grant).Pool != d.Pool {
 			return false
 		}
 	}

@@ -155,7 +155,7 @@ func (m *journalReader) numberOf(
 }
 
 // kept reports whether an event's key is kept.
-func (r *UsageRef) kept(t *turn) bool { return r.Event != 0 && t.keys.Kept(r.Event-1) }
+func (r *UsageRef) kept(s *state) bool { return r.Event != 0 && s.keys.Kept(r.Event-1) }
 
 // forgettable reports whether the key of a corrected event was dropped. The event is older than its
 // first correction, so its key is gone when no key from before that is kept.

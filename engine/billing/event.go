@@ -128,13 +128,7 @@ func (m *journalReader) Events(
 	if q.selective() {
 		jq.Limit = maxEventPage + 1
 	}
-	jq.Kinds = journal.Kinds(eventKinds...)
-	if len(q.Kinds) > 0 {
-		jq.Kinds = 0
-		for _, k := range q.Kinds {
-			jq.Kinds |= journal.Kinds(journal.Kind(k))
-		}
-	}
+	jq.Kinds = q.kinds()
 	events = make([]EventView, 0, limit)
 	for looked := 0; ; {
 		items, err := src.List(jq)
@@ -165,6 +159,169 @@ func (m *journalReader) Events(
 			return events, jq.After, s.voided(src, q.Customer, events)
 		}
 	}
+}
+
+// maxEventChecks bounds how many records and checks of all environments a page of an environment's
+// events passes over.
+const maxEventChecks = 100_000
+
+// newest is a page of an environment's events that is being listed.
+type newest struct {
+	*state
+	env    uint32
+	q      *EventQuery
+	limit  int
+	events []EventView
+	// passed counts records and checks, looked events of the environment.
+	passed, looked int
+	// last is the place of what was passed last, more whether something older may follow.
+	last journal.Cursor
+	more bool
+}
+
+// NewestEvents lists a page of the events of all customers of an environment, and the checks of
+// unknown customers, the last recorded first. Of q, Customer and Descending do not matter, and of
+// After the time does not. next begins the following page; its Index is 0 at the end. A page looks
+// at 10,000 events, and passes over 100,000 of all environments, so it may be short and have a next
+// one. Any goroutine may call it.
+func (m *journalReader) NewestEvents(
+	src journal.Source, env uint32, q *EventQuery,
+) (events []EventView, next journal.Cursor, err error) {
+	n := newest{
+		state: m.state.Load(), env: env, q: q, limit: min(max(q.Limit, 1), maxEventPage),
+		events: []EventView{},
+	}
+	err = src.Back(journal.BackQuery{
+		Kinds: q.kinds(), Index: q.After.Index, Position: q.After.Position, From: q.From, To: q.To,
+	}, n.take)
+	if err != nil {
+		return nil, next, fmt.Errorf("billing: list events of environment %d: %w", env, err)
+	}
+	if err = n.voidedOf(src); err != nil {
+		return nil, next, err
+	}
+	if n.more {
+		next = n.last
+	}
+	return n.events, next, nil
+}
+
+// kinds are those of the journal that q selects.
+func (q *EventQuery) kinds() (set journal.KindSet) {
+	if len(q.Kinds) == 0 {
+		return journal.Kinds(eventKinds...)
+	}
+	for _, k := range q.Kinds {
+		set |= journal.Kinds(journal.Kind(k))
+	}
+	return set
+}
+
+// full reports whether the page has come to one of its bounds.
+func (n *newest) full() bool {
+	return len(n.events) == n.limit || n.looked >= maxEventLook || n.passed >= maxEventChecks
+}
+
+// take adds what the page wants of a record.
+func (n *newest) take(r journal.Record) (more bool, err error) {
+	if n.more = n.full(); n.more {
+		return false, nil
+	}
+	after := &n.q.After
+	resumed := after.Index != 0 && r.Index == after.Index && r.Position == after.Position
+	if r.Kind == journal.KindAudit {
+		return n.takeBlock(r, resumed)
+	}
+	if resumed {
+		return true, nil
+	}
+	n.passed++
+	n.last = journal.Cursor{Index: r.Index, Position: r.Position}
+	if r.Owner == 0 || r.Owner > n.Customers.Len() || n.Customers.Read(r.Owner).Env != n.env {
+		return true, nil
+	}
+	view, err := n.event(journal.Item{Record: r, Time: r.At})
+	if err != nil {
+		return false, err
+	}
+	view.Customer = n.customerOf(r.Owner)
+	n.add(&view)
+	return true, nil
+}
+
+// takeBlock adds what the page wants of a block of checks, the last of them first.
+func (n *newest) takeBlock(r journal.Record, resumed bool) (more bool, err error) {
+	block, err := openAudits(r.Payload)
+	if err != nil {
+		return false, fmt.Errorf("%w: %d.%d: %w", rows.ErrEvent, r.Index, r.Position, err)
+	}
+	type check struct {
+		AuditCheck
+		ordinal uint32
+	}
+	var own []check
+	for ordinal := uint32(0); block.next(); ordinal++ {
+		if resumed && ordinal >= n.q.After.Ordinal {
+			break
+		}
+		if n.passed++; block.check.Env == n.env {
+			own = append(own, check{block.check, ordinal})
+		}
+	}
+	for i := len(own) - 1; i >= 0; i-- {
+		if len(n.events) == n.limit {
+			n.more = true
+			return false, nil
+		}
+		n.last = journal.Cursor{Index: r.Index, Position: r.Position, Ordinal: own[i].ordinal}
+		item := journal.Item{Record: r, Time: own[i].At, Ordinal: own[i].ordinal}
+		view := checkView(n.state, item, &own[i].AuditCheck)
+		if view.Customer = string(own[i].CustomerText); own[i].CustomerRow != 0 {
+			view.Customer = n.customerOf(own[i].CustomerRow)
+		}
+		n.add(&view)
+	}
+	n.last = journal.Cursor{Index: r.Index, Position: r.Position}
+	return true, nil
+}
+
+func (n *newest) customerOf(row uint32) string {
+	return string(n.ExternalID(n.Customers.Read(row)))
+}
+
+func (n *newest) add(e *EventView) {
+	n.looked++
+	if n.q.From <= e.OccurredAt && e.OccurredAt < n.q.To && n.q.selects(e) {
+		n.events = append(n.events, *e)
+	}
+}
+
+// voidedOf marks the voided events of the page, customer by customer.
+func (n *newest) voidedOf(src journal.Source) error {
+	of := map[string][]int{}
+	for i := range n.events {
+		if n.events[i].Kind == EventUsage {
+			of[n.events[i].Customer] = append(of[n.events[i].Customer], i)
+		}
+	}
+	// any order: customers do not meet.
+	for customer, places := range of {
+		row := n.CustomerNamed(n.env, []byte(customer))
+		if row == 0 {
+			continue
+		}
+		some := make([]EventView, len(places))
+		for i, at := range places {
+			some[i] = n.events[at]
+		}
+		if err := n.voided(src, row, some); err != nil {
+			return err
+		}
+		for i, at := range places {
+			n.events[at].VoidedAt = some[i].VoidedAt
+		}
+	}
+	return nil
 }
 
 // eventKinds are the kinds that Events lists.
@@ -290,17 +447,22 @@ func (s *state) auditEvent(item journal.Item) (EventView, error) {
 		if ordinal != item.Ordinal {
 			continue
 		}
-		a := &block.check
-		view := EventView{
-			Index: item.Index, Position: item.Position, Ordinal: ordinal, Kind: EventAudit,
-			Key: string(a.IdempotencyKey), FeatureKey: string(a.FeatureText),
-			OccurredAt: a.At, RecordedAt: a.At, FlowID: string(a.FlowID), Reason: a.Reason,
-		}
-		if key := s.FeatureKey(a.Env, a.FeatureNumber); key != "" {
-			view.FeatureKey = key
-		}
-		return view, nil
+		return checkView(s, item, &block.check), nil
 	}
 	return EventView{}, fmt.Errorf("%w: %d.%d has no check %d",
 		rows.ErrEvent, item.Index, item.Position, item.Ordinal)
+}
+
+// checkView is a check of an audit block.
+func checkView(s *state, item journal.Item, a *AuditCheck) EventView {
+	view := EventView{
+		Index: item.Index, Position: item.Position, Ordinal: item.Ordinal, Kind: EventAudit,
+		Key: string(a.IdempotencyKey), FeatureKey: string(a.FeatureText),
+		OccurredAt: a.At, RecordedAt: a.At, FlowID: string(a.FlowID), Reason: a.Reason,
+		CheckFigures: a.Figures,
+	}
+	if key := s.FeatureKey(a.Env, a.FeatureNumber); key != "" {
+		view.FeatureKey = key
+	}
+	return view
 }

@@ -158,6 +158,15 @@ func goldens() map[string][]byte {
 		Index: 9, Hash: 1 << 60,
 	})
 	all["command-16-record-audits"] = goldenBlock().Encode(nil)
+	figures := goldenBlock()
+	figures.Add(&billing.AuditCheck{
+		Env: 1, CustomerRow: 5, FeatureNumber: 3, Reason: billing.ReasonBudgetExceeded,
+		At: 1769871600002, Figures: billing.CheckFigures{
+			Limited: true, Used: decimal.FromInt(30), Held: decimal.FromInt(0), Limit: decimal.FromInt(31),
+			Asked: decimal.FromInt(2), Budget: "team",
+		},
+	})
+	all["command-16-record-audits-figures"] = figures.Encode(nil)
 	for name, v := range map[string]idempotency.Verdict{
 		"command-192-record-probed-usage": {Through: 1 << 33},
 		"command-192-record-probed-usage-found": {

@@ -21,7 +21,7 @@ var grow, keep = []engine.Kind{
 	billing.KindGrantCredits, billing.KindDeductCredits, billing.KindOpenCheckout,
 	billing.KindKeepAnswer, billing.KindAdvanceClock, billing.KindCreateWebhookEndpoint,
 	billing.KindReserve, billing.KindSetTopUp,
-	billing.KindPutBudget,
+	billing.KindPutBudget, billing.KindTestWebhook,
 }, []engine.Kind{
 	engine.KindTick, engine.KindCheckState, engine.KindHandOver, engine.KindSetVersion,
 	billing.KindRecordAudits, billing.KindRevokeKey, billing.KindMarkInvoicePaid,
@@ -39,7 +39,7 @@ var grow, keep = []engine.Kind{
 	billing.KindArchiveBudget, billing.KindFreezeBudget, billing.KindBindKey,
 	billing.KindNoteKeyUse,
 	billing.KindSetLowBalance, billing.KindStopTopUp, billing.KindRecordTopUp,
-	billing.KindEndTopUp,
+	billing.KindEndTopUp, billing.KindResendWebhooks,
 }
 
 // TestWhatGrowsIsKnown: every kind of the registry either makes the state grow or does not, in

@@ -192,6 +192,76 @@ func (m *customerReader) InvoicesBefore(
 	return list, next
 }
 
+// DueQuery asks for a page of an environment's stored invoices by when they are due, the oldest
+// first.
+type DueQuery struct {
+	Env    uint32
+	Status book.InvoiceStatus
+	// After is the place of the last invoice of the page before; the zero place begins.
+	After DuePlace
+	Limit int
+	// Most bounds how many invoices of the status are sorted, Scan the rows of all environments.
+	Most, Scan int
+}
+
+// DuePlace is an invoice's place among those sorted by when they are due.
+type DuePlace struct {
+	DueAt  int64
+	Number uint64
+}
+
+func (p DuePlace) compare(q DuePlace) int {
+	return cmp.Or(cmp.Compare(p.DueAt, q.DueAt), cmp.Compare(p.Number, q.Number))
+}
+
+// InvoicesByDue lists the page that q asks for; more reports whether another follows. all is false,
+// and the page empty, where there are more invoices than Most, or where Scan rows do not reach the
+// oldest.
+func (m *customerReader) InvoicesByDue(q *DueQuery) (list []book.InvoiceView, more, all bool) {
+	s := m.state.Load()
+	type found struct {
+		DuePlace
+		row uint32
+	}
+	var sorted []found
+	count, row := 0, uint32(s.whole.invoices.Load())
+	for scan := q.Scan; row > 0; row, scan = row-1, scan-1 {
+		if scan <= 0 || count > q.Most {
+			return nil, false, false
+		}
+		owner := s.Invoices.Owner(row)
+		if s.Customers.Read(owner).Env != q.Env {
+			continue
+		}
+		lock := s.ReadLock(owner)
+		v := s.Invoices.Read(row)
+		at := found{DuePlace{v.DueAt, v.Number}, row}
+		selected := v.Status == q.Status
+		lock.RUnlock()
+		if selected {
+			count++
+			if q.After.compare(at.DuePlace) < 0 {
+				sorted = append(sorted, at)
+			}
+		}
+	}
+	if count > q.Most {
+		return nil, false, false
+	}
+	slices.SortFunc(sorted, func(a, b found) int { return a.compare(b.DuePlace) })
+	for i := range sorted {
+		if len(list) == q.Limit {
+			return list, true, true
+		}
+		// One that was paid meanwhile is left out.
+		view, ok := storedInvoice(s, sorted[i].row, s.Invoices.Owner(sorted[i].row), q.Status)
+		if ok {
+			list = append(list, view)
+		}
+	}
+	return list, false, true
+}
+
 // InvoiceNumber is the number of a stored invoice, and its row.
 type InvoiceNumber struct {
 	Row    uint32

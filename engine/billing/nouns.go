@@ -19,6 +19,7 @@ import (
 //schema:nouns accounts ScopeRead WebhookCreditsDepleted WebhookInvoiceOverpaid WebhookInvoicePaid
 //schema:nouns accounts WebhookBudgetThreshold WebhookLimitReached WebhookSubscriptionCreated
 //schema:nouns accounts WebhookCreditsLow WebhookUsageThreshold WebhookToppedUp WebhookTopUpFailed
+//schema:nouns accounts WebhookTest
 //schema:nouns accounts DefaultBounds ErrChanges
 //schema:nouns book CancelMode ChangeStatus ChangeType InvoiceItem InvoiceStatus InvoiceType
 //schema:nouns book InvoiceView LineKind PaymentResult CancelAtPeriodEnd CancelByCustomer
@@ -44,6 +45,7 @@ import (
 //schema:nouns outbox Attempt AttemptOutcome WebhookEndpointView WebhookEvents WebhookMessage
 //schema:nouns outbox ToldInvoice ToldPayment ToldSubscription ToldPool ToldLimit AttemptBlocked
 //schema:nouns outbox AttemptDelivered AttemptExpired AttemptGone AttemptRetry MaxFinishedDeliveries
+//schema:nouns outbox KeptAnswers
 //schema:nouns outbox MaxPending MaxPendingDeliveries WebhookAbout WebhookEnabled WebhookEventSet
 //schema:nouns outbox WebhookOffGone WebhookOn WebhookOverlapMS WebhookRetentionMS WebhookURL
 //schema:nouns rows ErrEvent ErrSnapshot ErrSnapshotRunning

@@ -6,6 +6,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/lifecycle"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/price"
 )
@@ -104,6 +105,111 @@ func (m *customerReader) PreviewVoid(
 	p.Credit, outcome = void(s, l, at, now)
 	p.Resumes = suspended && l.Sub.SuspendedAt == 0
 	return p, outcome
+}
+
+// CorrectionPreview is what voiding or amending a usage event does to money, as things are.
+//
+//schema:answer client CorrectionPreview
+type CorrectionPreview struct {
+	// Units are what the event counts, NewUnits what it would count.
+	Units    decimal.Decimal `json:"usageUnits"`
+	NewUnits decimal.Decimal `json:"newUsageUnits"`
+	// Billed reports whether a subscription bills the event; the rest is set only then.
+	Billed bool `json:"billed"`
+	// Invoices is how much more the invoices to come are, less what they carry on as credit; below
+	// zero, how much less.
+	Invoices decimal.Decimal `json:"invoices" if:"Billed"`
+	Currency string          `json:"currency,omitzero" rule:"min=3,max=3"`
+	// Credits are how many credits burn in addition; below zero, how many come back.
+	Credits decimal.Decimal `json:"credits" if:"Billed"`
+}
+
+// PreviewCorrection says what amending an event to units would do, at a log time, or without units
+// what voiding it would. The outcome is that of the command, but that limits of budgets are not
+// asked. It waits for the entry that is being applied.
+func (m *journalReader) PreviewCorrection(
+	env uint32, key [16]byte, ref *UsageRef, units *decimal.Decimal, now int64,
+) (p CorrectionPreview, outcome engine.Outcome) {
+	m.applying.RLock()
+	defer m.applying.RUnlock()
+	s := m.state.Load()
+	k, outcome := decodeCorrection(s, env, &key, ref, now)
+	if outcome != engine.OutcomeDone {
+		return p, outcome
+	}
+	k.load(s, ref, now)
+	p.Units, p.NewUnits = k.units, k.units
+	switch {
+	case units == nil && k.voidedAt != 0:
+		return p, engine.OutcomeDone
+	case k.voidedAt != 0:
+		return p, engine.OutcomeUsageVoided
+	case units == nil:
+		units = new(decimal.Decimal)
+	case units.Sign() < 0 || !units.InRange():
+		return p, engine.OutcomeOverflow
+	}
+	p.NewUnits = *units
+	if row := k.original.Subscription; row == 0 || row > s.Subscriptions.Len() ||
+		s.Subscriptions.Read(row).Customer != k.owner {
+		return p, engine.OutcomeDone
+	}
+	lock := s.ReadLock(k.owner)
+	defer lock.RUnlock()
+	return p, p.fill(s, k)
+}
+
+// fill corrects the event in a ledger that nothing commits.
+func (p *CorrectionPreview) fill(s *state, k *correcting) engine.Outcome {
+	row, feature := k.original.Subscription, k.original.Feature
+	delta, ok := p.NewUnits.Sub(p.Units)
+	if !ok {
+		return engine.OutcomeOverflow
+	}
+	l := s.LedgerAt(row, k.now)
+	at, stands := l.SpotOf(k.original.counted())
+	switch stands {
+	case lifecycle.Nowhere:
+		return engine.OutcomeDone
+	case lifecycle.Gone:
+		return engine.OutcomeUsageFinal
+	}
+	was, place := k.burnt(), l.PlaceOf(at, feature)
+	held := s.Customers.Read(k.owner).Held
+	if held {
+		at.Held = s.Held.Units(k.owner, row, feature, k.now)
+		if place.Credited() {
+			was.Kept = s.Held.Credits(k.owner, place.Feature.Credits.Pool, k.now)
+		}
+	}
+	outcome := l.Add(at, feature, delta, k.now)
+	if !outcome.Refused() && held && at.Closed == nil {
+		outcome = k.beside(l, at.Held, delta)
+	}
+	if outcome.Refused() {
+		return outcome
+	}
+	paid, credits, outcome := s.PreviewCorrection(k.owner, place, was, p.NewUnits, k.now)
+	if outcome.Refused() {
+		return outcome
+	}
+	l.Cover(at, feature, sums.Difference(paid, was.Paid))
+	p.Billed, p.Currency, p.Credits = true, l.Version().Currency, credits
+	p.Invoices = sums.Difference(owed(s, l), owed(s, s.LedgerAt(row, k.now)))
+	return engine.OutcomeDone
+}
+
+// owed is what the invoices to come of a subscription amount to, less the credit that is left. It
+// moves the ledger there.
+func owed(s *state, l *lifecycle.Ledger) (sum decimal.Decimal) {
+	if l.Sub.AdjustAt != 0 {
+		l.Run(l.Sub.AdjustAt, previewedWork)
+	}
+	s.Upcoming(l)
+	for i := range l.Drafts {
+		sum = sums.Of(sum, l.Drafts[i].Amount)
+	}
+	return sums.Difference(sum, l.Credit)
 }
 
 // preview applies change to a copy of a subscription, as a command would, and returns the invoices

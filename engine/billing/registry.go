@@ -87,6 +87,8 @@ const (
 	KindStopTopUp         engine.Kind = 230
 	KindRecordTopUp       engine.Kind = 231
 	KindEndTopUp          engine.Kind = 232
+	KindResendWebhooks    engine.Kind = 233
+	KindTestWebhook       engine.Kind = 234
 )
 
 // op is a decoded command.
@@ -216,8 +218,8 @@ var registry = [...]command{
 	KindChangePlan:         of((*ChangePlan).apply).growing().once(),
 	KindCancelPlanChange:   of((*CancelPlanChange).apply).submitted(),
 	KindVoidInvoice:        of((*VoidInvoice).apply).recorded(),
-	KindVoidUsage:          of((*VoidUsage).apply),
-	KindAmendUsage:         of((*AmendUsage).apply).submitted(),
+	KindVoidUsage:          of((*VoidUsage).apply).once(),
+	KindAmendUsage:         of((*AmendUsage).apply).once().submitted(),
 	KindAdvanceClock:       inEnvironment((*AdvanceClock).apply).growing().submitted().recorded(),
 	KindSetPaymentTerms:    inEnvironment((*SetPaymentTerms).apply).submitted().recorded(),
 	KindCreateWebhookEndpoint: inEnvironment((*CreateWebhookEndpoint).apply).growing().once().
@@ -227,6 +229,8 @@ var registry = [...]command{
 	KindRotateWebhookSecret:   of((*RotateWebhookSecret).apply).submitted().recorded(),
 	KindRecordDelivery:        of((*RecordDelivery).apply),
 	KindResendWebhook:         of((*ResendWebhook).apply).submitted().recorded(),
+	KindResendWebhooks:        of((*ResendWebhooks).apply).submitted().recorded(),
+	KindTestWebhook:           of((*TestWebhook).apply).growing().submitted().recorded(),
 	KindSubmit:                {Command: machine.Carrier[*Machine, *turn]((*Submit).open)},
 	KindNoteMembership:        of((*NoteMembership).apply).recorded(),
 	KindPutBudget:             ofBudgets((*charging.Budgets).Put).growing().submitted().recorded(),

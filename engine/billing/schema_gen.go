@@ -261,6 +261,12 @@ func (v *DeleteWebhookEndpoint) Fields(w *wire.Codec) {
 func (v *DeleteWebhookEndpoint) environment() uint32 { return v.Env }
 
 // Fields implements wire.Fielder.
+func (v *DeliveryName) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Row)
+	wire.Uint(w, 2, &v.Sequence)
+}
+
+// Fields implements wire.Fielder.
 func (v *DemoteKeys) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Through)
 }
@@ -421,6 +427,7 @@ func (v *RecordDelivery) Fields(w *wire.Codec) {
 	w.String(8, &v.Reason)
 	wire.Uint(w, 9, &v.TookMS)
 	w.Int(10, &v.RetryMS)
+	w.String(11, &v.Answer)
 }
 
 // Fields implements wire.Fielder.
@@ -608,6 +615,14 @@ func (v *ResendWebhook) Fields(w *wire.Codec) {
 	wire.Uint(w, 3, &v.Row)
 	wire.Uint(w, 4, &v.Sequence)
 	w.String(5, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
+func (v *ResendWebhooks) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.Endpoint)
+	wire.List(w, 3, &v.Deliveries)
+	w.String(4, &v.Actor)
 }
 
 // Fields implements wire.Fielder.
@@ -1069,6 +1084,13 @@ func (v *SubscriptionDetails) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *TestWebhook) Fields(w *wire.Codec) {
+	wire.Uint(w, 1, &v.Env)
+	w.ID(2, &v.Endpoint)
+	w.String(3, &v.Actor)
+}
+
+// Fields implements wire.Fielder.
 func (v *TransactionCursor) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Before)
 	w.Message(2, &v.Rows)
@@ -1386,6 +1408,7 @@ const (
 	WebhookUsageThreshold      = accounts.WebhookUsageThreshold
 	WebhookToppedUp            = accounts.WebhookToppedUp
 	WebhookTopUpFailed         = accounts.WebhookTopUpFailed
+	WebhookTest                = accounts.WebhookTest
 	CancelAtPeriodEnd          = book.CancelAtPeriodEnd
 	CancelByCustomer           = book.CancelByCustomer
 	CancelImmediate            = book.CancelImmediate
@@ -1447,6 +1470,7 @@ const (
 	AttemptGone                = outbox.AttemptGone
 	AttemptRetry               = outbox.AttemptRetry
 	MaxFinishedDeliveries      = outbox.MaxFinishedDeliveries
+	KeptAnswers                = outbox.KeptAnswers
 	MaxPending                 = outbox.MaxPending
 	MaxPendingDeliveries       = outbox.MaxPendingDeliveries
 	WebhookAbout               = outbox.WebhookAbout

@@ -124,4 +124,21 @@ func TestInvoicesBefore(t *testing.T) {
 	list, next = m.InvoicesBefore(enginetest.Sandbox+1, math.MaxUint32, 0, 2, 1000)
 	require.Empty(t, list)
 	require.Zero(t, next)
+
+	q := billing.DueQuery{
+		Env: enginetest.Sandbox, Status: billing.InvoicePastDue, Limit: 2, Most: 3, Scan: 6,
+	}
+	oldest, more, whole := m.InvoicesByDue(&q)
+	require.True(t, more && whole)
+	require.Equal(t, []billing.InvoiceView{late[2], late[1]}, oldest)
+	q.After = billing.DuePlace{DueAt: late[1].DueDate, Number: late[1].Number}
+	oldest, more, whole = m.InvoicesByDue(&q)
+	require.True(t, !more && whole)
+	require.Equal(t, late[:1], oldest)
+	for _, few := range []billing.DueQuery{{Most: 2, Scan: 6}, {Most: 3, Scan: 5}} {
+		few.Env, few.Status, few.Limit = q.Env, q.Status, q.Limit
+		oldest, more, whole = m.InvoicesByDue(&few)
+		require.False(t, more || whole)
+		require.Empty(t, oldest)
+	}
 }

@@ -248,10 +248,12 @@ const (
 
 // EventView is one event as the journal keeps it.
 type EventView struct {
-	Index          uint64 // log index, with Position the event's identity
-	Position       uint32
-	Ordinal        uint32          // place within an audit block
-	Kind           EventKind       `json:"kind"`
+	Index    uint64 // log index, with Position the event's identity
+	Position uint32
+	Ordinal  uint32    // place within an audit block
+	Kind     EventKind `json:"kind"`
+	// Customer is whose it is, in the list of an environment's events.
+	Customer       string          `json:"customerReferenceId,omitzero" rule:"min=1,max=128"`
 	Key            string          `json:"eventIdempotencyKey,omitzero" rule:"min=1,max=255"`
 	EventName      string          `json:"eventName,omitzero" rule:"min=1,max=128"`
 	FeatureKey     string          `json:"featureKey,omitzero" rule:"min=1,max=128"`
@@ -272,6 +274,8 @@ type EventView struct {
 	Credits    decimal.Decimal `json:"creditsUsed" if:"Burnt()"`
 	Reason     Reason          // of an audit event
 	ReasonText string          // of a void or an amendment
+	// CheckFigures are the limit that denied a check.
+	CheckFigures
 }
 
 // Burnt reports whether it is a usage event that burnt credits.

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"cmp"
+	"strconv"
 	"unicode/utf8"
 
 	"tollgate/engine"
@@ -26,6 +27,8 @@ type RecordDelivery struct {
 	Reason   string                `wire:"8"` // ≤ 200 bytes
 	TookMS   uint32                `wire:"9"`
 	RetryMS  int64                 `wire:"10"`
+	// Answer is the beginning of what the endpoint answered, ≤ outbox.MaxAnswer bytes of text.
+	Answer string `wire:"11"`
 }
 
 func (c *RecordDelivery) apply(t *turn) engine.Outcome {
@@ -39,7 +42,7 @@ func (c *RecordDelivery) apply(t *turn) engine.Outcome {
 	}
 	if c.Outcome < outbox.AttemptDelivered || c.Outcome > outbox.AttemptExpired || c.RetryMS < 0 ||
 		c.RetryMS > outbox.MaxRetryMS || len(c.Reason) > outbox.MaxAttemptReason ||
-		!utf8.ValidString(c.Reason) {
+		!utf8.ValidString(c.Reason) || len(c.Answer) > outbox.MaxAnswer || !utf8.ValidString(c.Answer) {
 		return engine.OutcomeWebhookInvalid
 	}
 	d := o.Deliveries.Read(c.Row)
@@ -64,9 +67,13 @@ func (c *RecordDelivery) attempted(o *outbox.Outbox, stamp int64) {
 	d.Round++
 	var words outbox.DeliveryText
 	rows.DecodeText(o.Messages.Read(c.Row).Data, &words)
-	words.Attempts = append(words.Attempts, outbox.Attempt{
+	made := outbox.Attempt{
 		At: stamp, Outcome: c.Outcome, Status: c.Status, Reason: c.Reason, TookMS: c.TookMS,
-	})
+	}
+	if c.Answer != "" {
+		made.Kept = o.KeepAnswer(c.Answer)
+	}
+	words.Attempts = append(words.Attempts, made)
 	if n := len(words.Attempts); n > outbox.KeptAttempts {
 		words.Attempts = words.Attempts[n-outbox.KeptAttempts:]
 	}
@@ -123,7 +130,7 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 		return engine.OutcomeDeliveryUnknown
 	}
 	ep := o.Endpoints.Read(row)
-	was := o.Deliveries.Read(c.Row)
+	was := *o.Deliveries.Read(c.Row)
 	waits := was.State == outbox.DeliveryPending
 	if ep.Off != outbox.WebhookOn {
 		return engine.OutcomeWebhookDisabled
@@ -136,26 +143,100 @@ func (c *ResendWebhook) apply(t *turn) engine.Outcome {
 	}
 
 	o.Mu.Lock()
-	d := o.Deliveries.Write(c.Row)
-	d.Round, d.NextAt, d.QueuedAt = 0, t.Stamp, t.Stamp
 	if waits {
+		d := o.Deliveries.Write(c.Row)
+		d.Round, d.NextAt, d.QueuedAt = 0, t.Stamp, t.Stamp
 		if o.Leads(c.Row) {
 			o.Queues[row].Heads.Set(&o.Places, c.Row, d.NextAt)
 		}
 	} else {
-		o.Sequence++
-		d.State, d.Turn, d.FinishedAt = outbox.DeliveryPending, o.Sequence, 0
-		ep := o.Endpoints.Write(row)
-		ep.Pending++
-		ep.Finished--
-		o.Pending++
-		o.Finished--
-		o.Chain(c.Row)
+		o.Requeue(c.Row, t.Stamp)
 	}
-	id := d.ID
+	id := was.ID
 	o.Mu.Unlock()
 	t.Fold(uint64(c.Row))
 	t.NoteChange(c.Env, c.Actor, "webhook.resent", uuid.Text(c.Endpoint),
 		accounts.Given("message", MessageName(id)))
+	return engine.OutcomeDone
+}
+
+// MaxResent bounds the deliveries of one ResendWebhooks.
+const MaxResent = 500
+
+// DeliveryName names a delivery of an endpoint.
+type DeliveryName struct {
+	Row      uint32 `wire:"1"`
+	Sequence uint64 `wire:"2"`
+}
+
+// ResendWebhooks sends finished deliveries of an endpoint again, in their order. Those that wait
+// already, and those that its log no longer has, are left out; so are those that a full queue does
+// not take.
+type ResendWebhooks struct {
+	Env        uint32         `wire:"1"`
+	Endpoint   [16]byte       `wire:"2"`
+	Deliveries []DeliveryName `wire:"3"` // ≤ MaxResent
+	Actor      string         `wire:"4"`
+}
+
+func (c *ResendWebhooks) apply(t *turn) engine.Outcome {
+	e, row := t.endpointNamed(c.Env, &c.Endpoint)
+	if row == 0 {
+		return outbox.UnknownEndpoint(e)
+	}
+	o := &t.outbox
+	switch ep := o.Endpoints.Read(row); {
+	case len(c.Deliveries) > MaxResent:
+		return engine.OutcomeTooLarge
+	case ep.Off != outbox.WebhookOn:
+		return engine.OutcomeWebhookDisabled
+	case o.Full(ep):
+		return engine.OutcomeWebhookLimit
+	}
+
+	t.Spend(4 * len(c.Deliveries))
+	count := 0
+	o.Mu.Lock()
+	for _, d := range c.Deliveries {
+		if !o.Holds(row, d.Row, d.Sequence) || o.Deliveries.Read(d.Row).State == outbox.DeliveryPending ||
+			o.Full(o.Endpoints.Read(row)) {
+			continue
+		}
+		o.Requeue(d.Row, t.Stamp)
+		count++
+	}
+	o.Mu.Unlock()
+	if count > 0 {
+		t.Fold(uint64(count)<<32 | uint64(o.Sequence))
+		t.NoteChange(c.Env, c.Actor, "webhook.many-resent", rows.UUIDText(c.Endpoint),
+			accounts.Given("messages", strconv.Itoa(count)))
+	}
+	return engine.OutcomeDone
+}
+
+// TestWebhook sends a message to an endpoint that says nothing but that it is a test.
+type TestWebhook struct {
+	Env      uint32   `wire:"1"`
+	Endpoint [16]byte `wire:"2"`
+	Actor    string   `wire:"3"`
+}
+
+func (c *TestWebhook) apply(t *turn) engine.Outcome {
+	e, row := t.endpointNamed(c.Env, &c.Endpoint)
+	if row == 0 {
+		return outbox.UnknownEndpoint(e)
+	}
+	switch ep := t.outbox.Endpoints.Read(row); {
+	case ep.Off != outbox.WebhookOn:
+		return engine.OutcomeWebhookDisabled
+	case t.outbox.Full(ep):
+		return engine.OutcomeWebhookLimit
+	}
+
+	t.Send([]uint32{row}, 0, &outbox.WebhookMessage{
+		Type: accounts.WebhookTest, At: e.Now(t.Stamp),
+	})
+	t.NoteChange(c.Env, c.Actor, "webhook.tested", rows.UUIDText(c.Endpoint),
+		accounts.Given("tested", "true"))
 	return engine.OutcomeDone
 }

@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -36,6 +37,15 @@ func goldenWebhooks() map[string]wire.Fielder {
 			Env: 1, Endpoint: id("w"), Row: 2, Sequence: 3, Attempt: 4, Outcome: billing.AttemptRetry,
 			Status: 503, Reason: "why", TookMS: 5, RetryMS: 6,
 		},
+		"command-132-record-delivery-answer": &billing.RecordDelivery{
+			Env: 1, Endpoint: id("w"), Row: 2, Sequence: 3, Attempt: 4, Outcome: billing.AttemptRetry,
+			Status: 503, Reason: "why", TookMS: 5, RetryMS: 6, Answer: "no such order",
+		},
+		"command-233-resend-webhooks": &billing.ResendWebhooks{
+			Env: 1, Endpoint: id("w"), Actor: "admin",
+			Deliveries: []billing.DeliveryName{{Row: 2, Sequence: 3}, {Row: 4, Sequence: 5}},
+		},
+		"command-234-test-webhook": &billing.TestWebhook{Env: 1, Endpoint: id("w"), Actor: "admin"},
 		"command-133-resend-webhook": &billing.ResendWebhook{
 			Env: 1, Endpoint: id("w"), Row: 2, Sequence: 3, Actor: "admin",
 		},
@@ -179,6 +189,103 @@ func TestTheOutboxSurvivesARestore(t *testing.T) {
 		_, ok = billing.ParseMessageName(bad)
 		require.False(t, ok, bad)
 	}
+}
+
+// TestManyAreSentAgain: what is finished, in its order, once; only what failed, where that is asked.
+func TestManyAreSentAgain(t *testing.T) {
+	d := hooked(t)
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	begin := d.Stamp
+	endpoint := enginetest.ID("hook")
+	for i := range 3 {
+		due := dueOf(d.m, d.Stamp)
+		require.Len(t, due, 1)
+		c := d.delivery(&due[0])
+		if i == 1 { // given up
+			c.Outcome, c.Status = billing.AttemptRetry, 500
+		}
+		d.is(engine.OutcomeDone, billing.KindRecordDelivery, c)
+	}
+	list := func(from, to int64, status string) []billing.DeliveryName {
+		names, ok := d.m.FinishedDeliveries(enginetest.Sandbox, endpoint, from, to, status)
+		require.True(t, ok)
+		return names
+	}
+	all := list(begin, begin+1, "all")
+	require.Len(t, all, 3)
+	require.Less(t, all[0].Sequence, all[2].Sequence)
+	require.Equal(t, all[1:2], list(begin, begin+1, "failed"))
+	require.Len(t, list(begin, begin+1, "delivered"), 2)
+	require.Empty(t, list(begin+1, begin+2, "all"))
+	_, ok := d.m.FinishedDeliveries(enginetest.Sandbox, enginetest.ID("other"), 0, begin+1, "all")
+	require.False(t, ok)
+
+	again := &billing.ResendWebhooks{
+		Env: enginetest.Sandbox, Endpoint: endpoint, Actor: "ops",
+		Deliveries: append(all, billing.DeliveryName{Row: 77, Sequence: 1}),
+	}
+	d.is(engine.OutcomeDone, billing.KindResendWebhooks, again)
+	d.is(engine.OutcomeDone, billing.KindResendWebhooks, again)
+	require.Empty(t, list(begin, begin+1, "all"), "they wait, once")
+	view, _ := d.m.WebhookEndpoint(enginetest.Sandbox, endpoint)
+	require.Equal(t, uint32(3), view.Pending)
+	var kinds []string
+	for range 3 {
+		due := dueOf(d.m, d.Stamp)
+		require.Len(t, due, 1)
+		kinds = append(kinds, due[0].Delivery.Message.Type.String())
+		d.is(engine.OutcomeDone, billing.KindRecordDelivery, d.delivery(&due[0]))
+	}
+	require.Equal(t, []string{"subscription.created", "invoice.created", "invoice.due"}, kinds)
+
+	again.Deliveries = make([]billing.DeliveryName, billing.MaxResent+1)
+	d.is(engine.OutcomeTooLarge, billing.KindResendWebhooks, again)
+	d.is(engine.OutcomeDone, billing.KindUpdateWebhookEndpoint, &billing.UpdateWebhookEndpoint{
+		Env: enginetest.Sandbox, ID: endpoint, Set: billing.WebhookEnabled, Actor: "ops",
+	})
+	again.Deliveries = all
+	d.is(engine.OutcomeWebhookDisabled, billing.KindResendWebhooks, again)
+	d.is(engine.OutcomeWebhookDisabled, billing.KindTestWebhook, &billing.TestWebhook{
+		Env: enginetest.Sandbox, Endpoint: endpoint, Actor: "ops",
+	})
+	again.Endpoint = enginetest.ID("other")
+	d.is(engine.OutcomeWebhookUnknown, billing.KindResendWebhooks, again)
+}
+
+// TestAnswersAreBounded: the newest are kept, each with its attempt, also over a restore.
+func TestAnswersAreBounded(t *testing.T) {
+	d := hooked(t)
+	endpoint := enginetest.ID("hook")
+	test := &billing.TestWebhook{Env: enginetest.Sandbox, Endpoint: endpoint, Actor: "ops"}
+	d.is(engine.OutcomeDone, billing.KindTestWebhook, test)
+	first := dueOf(d.m, d.Stamp)[0]
+	answered := func(text string) engine.Outcome {
+		due := dueOf(d.m, d.Stamp)
+		c := d.delivery(&due[0])
+		c.Answer = text
+		return d.Do(billing.KindRecordDelivery, c).Outcome
+	}
+	require.Equal(t, engine.OutcomeWebhookInvalid, answered(strings.Repeat("x", 1025)))
+	require.Equal(t, engine.OutcomeWebhookInvalid, answered("\xff"))
+	require.Equal(t, engine.OutcomeDone, answered("answer 0"))
+	kept := func(m *billing.Machine, id [16]byte) string {
+		view, ok := m.WebhookDelivery(enginetest.Sandbox, endpoint, id)
+		require.True(t, ok)
+		return view.Log[len(view.Log)-1].Answer
+	}
+	require.Equal(t, "answer 0", kept(d.m, first.Delivery.ID))
+	var last billing.DueDelivery
+	for i := range billing.KeptAnswers {
+		d.is(engine.OutcomeDone, billing.KindTestWebhook, test)
+		last = dueOf(d.m, d.Stamp)[0]
+		require.Equal(t, engine.OutcomeDone, answered(fmt.Sprint("answer ", i+1)))
+	}
+	require.Empty(t, kept(d.m, first.Delivery.ID), "its row is another's now")
+	again := restored(t, enginetest.Snapshot(t, d.m))
+	for _, m := range []*billing.Machine{d.m, again} {
+		require.Equal(t, fmt.Sprint("answer ", billing.KeptAnswers), kept(m, last.Delivery.ID))
+	}
+	require.Equal(t, enginetest.Snapshot(t, d.m), enginetest.Snapshot(t, again))
 }
 
 // TestTheOutboxIsBounded: a queue that is full skips what is new and counts it; the log of what is

@@ -188,7 +188,37 @@ func (m *accountReader) WebhookDeliveries(
 	return page, 0, true
 }
 
-// WebhookDelivery finds the delivery of a message to an endpoint.
+// FinishedDeliveries names the deliveries in an endpoint's log that were made in [from, to), in log
+// time, and are not waiting: all, or the failed or the delivered ones; the oldest first. False if
+// there is no such endpoint.
+func (m *accountReader) FinishedDeliveries(
+	env uint32, endpoint [16]byte, from, to int64, status string,
+) (list []DeliveryName, ok bool) {
+	s := m.state.Load()
+	o := &s.outbox
+	e := s.Environment(env)
+	if e == nil {
+		return nil, false
+	}
+	o.Mu.RLock()
+	defer o.Mu.RUnlock()
+	at := o.EndpointIn(e, &endpoint)
+	if at == 0 {
+		return nil, false
+	}
+	for row := o.Endpoints.Read(at).FirstFinished; row != 0; {
+		d := o.Deliveries.Read(row)
+		if d.State != outbox.DeliveryPending && (status == "all" || status == deliveryStates[d.State]) &&
+			from <= d.CreatedAt && d.CreatedAt < to {
+			list = append(list, DeliveryName{Row: row, Sequence: d.Sequence})
+		}
+		row = d.NextFinished
+	}
+	slices.SortFunc(list, func(a, b DeliveryName) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return list, true
+}
+
+// WebhookDelivery finds the delivery of a message to an endpoint, with what the endpoint answered.
 func (m *accountReader) WebhookDelivery(env uint32, endpoint, id [16]byte) (DeliveryView, bool) {
 	s := m.state.Load()
 	o := &s.outbox
@@ -204,7 +234,11 @@ func (m *accountReader) WebhookDelivery(env uint32, endpoint, id [16]byte) (Deli
 	}
 	for row := o.Endpoints.Read(at).Last; row != 0; row = o.Deliveries.Read(row).Previous {
 		if o.Deliveries.Read(row).ID == id {
-			return deliveryView(o, row), true
+			v := deliveryView(o, row)
+			for i := range v.Log {
+				v.Log[i].Answer = o.AnswerOf(v.Log[i].Kept)
+			}
+			return v, true
 		}
 	}
 	return DeliveryView{}, false

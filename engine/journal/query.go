@@ -109,6 +109,32 @@ type Source interface {
 	// Records appended meanwhile are not yielded. An error that yield returns ends the walk and is
 	// returned.
 	Walk(owners []uint32, from uint64, yield func(Record) error) error
+	// Back yields records of all owners, the newest of the log first, until yield returns false or an
+	// error, which is returned.
+	Back(q BackQuery, yield func(Record) (more bool, err error)) error
+}
+
+// BackQuery asks for the newest records of the log.
+type BackQuery struct {
+	// Kinds are the kinds that are wanted.
+	Kinds KindSet
+	// Index and Position, unless Index is 0, are the place of the newest record that is wanted.
+	Index    uint64
+	Position uint32
+	// From and To bound the times of wanted records of PartUsage: From ≤ Record.At < To. Segments
+	// without one are passed over; other records are yielded, too.
+	From, To int64
+}
+
+// Reaches reports whether a record is at the query's place, or older.
+func (q *BackQuery) Reaches(r *Record) bool {
+	return q.Index == 0 || r.Index < q.Index || r.Index == q.Index && r.Position <= q.Position
+}
+
+// Skips reports whether the query passes over a segment.
+func (q *BackQuery) Skips(i *SegmentInfo) bool {
+	return q.Index != 0 && i.FirstIndex > q.Index ||
+		i.Part == PartUsage && (i.MaxAt < q.From || i.MinAt >= q.To)
 }
 
 // ErrNoEvent means that a journal has no usage event of the number that was asked for.

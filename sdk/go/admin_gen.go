@@ -219,6 +219,7 @@ type WebhookAttempt struct {
 	Status  int       `json:"status,omitzero"`
 	Reason  string    `json:"reason,omitzero"`
 	TookMs  int       `json:"tookMs"`
+	Answer  string    `json:"answer,omitzero"`
 }
 
 // Clock is an environment's clock.

@@ -138,6 +138,18 @@ func (c *Client) VoidEvent(ctx context.Context, key string, r EventVoid) error {
 	return err
 }
 
+// PreviewCorrection says what amending a usage event to units would do to money, or with empty
+// units what voiding it would.
+func (c *Client) PreviewCorrection(
+	ctx context.Context, key string, units json.Number,
+) (v CorrectionPreview, err error) {
+	path := "/events/" + url.PathEscape(key) + "/correction-preview"
+	if units != "" {
+		path += "?" + url.Values{"usageUnits": {units.String()}}.Encode()
+	}
+	return v, c.get(ctx, path, &v)
+}
+
 // AmendEvent gives a usage event another quantity.
 func (c *Client) AmendEvent(ctx context.Context, key string, r EventAmendment) error {
 	_, err := c.Call(ctx, "POST", prefix+"/events/"+url.PathEscape(key)+"/amend", r, nil)
@@ -259,11 +271,16 @@ func (c *Client) Invoices(
 		})
 }
 
-// Events goes through a customer's events, as Invoices does.
+// Events goes through a customer's events, as Invoices does; with an empty customer through those
+// of all customers, the last recorded first.
 func (c *Client) Events(
 	ctx context.Context, customer string, filter url.Values,
 ) iter.Seq2[Event, error] {
-	return pages(ctx, c, "/customers/"+url.PathEscape(customer)+"/events", filter,
+	path := "/events"
+	if customer != "" {
+		path = "/customers/" + url.PathEscape(customer) + path
+	}
+	return pages(ctx, c, path, filter,
 		func(a Answer) ([]Event, string, error) {
 			var page struct {
 				Events     []Event `json:"events"`

@@ -169,6 +169,20 @@ type ReservedItem struct {
 	CostAmount json.Number `json:"costAmount,omitzero"`
 }
 
+// CorrectionPreview is what voiding or amending a usage event does to money, as things are.
+type CorrectionPreview struct {
+	// UsageUnits are what the event counts, NewUnits what it would count.
+	UsageUnits    json.Number `json:"usageUnits"`
+	NewUsageUnits json.Number `json:"newUsageUnits"`
+	// Billed reports whether a subscription bills the event; the rest is set only then.
+	Billed bool `json:"billed"`
+	// Invoices is how much more the invoices to come are, less what they carry on as credit; below zero, how much less.
+	Invoices json.Number `json:"invoices,omitzero"`
+	Currency string      `json:"currency,omitzero"`
+	// Credits are how many credits burn in addition; below zero, how many come back.
+	Credits json.Number `json:"credits,omitzero"`
+}
+
 // NestedCustomer is what answers about other nouns have of a customer.
 type NestedCustomer struct {
 	ID                       string    `json:"id"`
@@ -270,8 +284,10 @@ type Customer struct {
 
 // Event is a usage event or a check of a customer, as the journal keeps it.
 type Event struct {
-	ID                  string          `json:"id"`
-	Kind                string          `json:"kind"`
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+	// CustomerReferenceID is whose it is, in the list of an environment's events.
+	CustomerReferenceID string          `json:"customerReferenceId,omitzero"`
 	EventIdempotencyKey string          `json:"eventIdempotencyKey,omitzero"`
 	EventName           string          `json:"eventName,omitzero"`
 	FeatureKey          string          `json:"featureKey,omitzero"`
@@ -285,8 +301,15 @@ type Event struct {
 	Meta                json.RawMessage `json:"meta,omitzero"`
 	VoidedAt            time.Time       `json:"voidedAt,omitzero"`
 	CreditsUsed         json.Number     `json:"creditsUsed,omitzero"`
-	IsAllowed           *bool           `json:"isAllowed,omitzero"`
-	Reason              string          `json:"reason,omitzero"`
+	Used                json.Number     `json:"used,omitzero"`
+	Held                json.Number     `json:"held,omitzero"`
+	Limit               json.Number     `json:"limit,omitzero"`
+	// RequestedUnits are the units that the check asked about; 0: none.
+	RequestedUnits json.Number `json:"requestedUnits,omitzero"`
+	// Budget is the key of the budget whose limit it is; empty: it is the feature's.
+	Budget    string `json:"budget,omitzero"`
+	IsAllowed *bool  `json:"isAllowed,omitzero"`
+	Reason    string `json:"reason,omitzero"`
 }
 
 // SubscriptionDetails are optional facts that a request states of a subscription: the engine keeps them, and answers say them.

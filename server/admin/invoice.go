@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -25,10 +26,17 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			server.Asks(must(server.InQuery("customer", text(1, maxID), "externalClientCustomerId"))),
 			answers(server.ArrayOf(server.RefTo("Invoice")))),
 		row("GET", invoices+"/search", "searchInvoices",
-			"The environment's issued invoices, newest first", a.searchInvoices,
+			"The environment's issued invoices, newest first or by when they are due", a.searchInvoices,
 			server.Asks(server.InQuery("status", server.EnumSchema(issuedStatuses...),
-				"all when absent")),
-			pages("invoices", "Invoice", maxCustomers, "100", 10)),
+				"all when absent"),
+				server.InQuery("order", server.EnumSchema(orderNewest, orderDue),
+					"due: the oldest debt first, with status DUE or PAST_DUE; newest when absent"),
+				server.InQuery("limit", server.IntSchema(1, maxCustomers), "100 when absent"),
+				server.InQuery("cursor", text(1, maxDueCursor), "nextCursor of the page before")),
+			answers(server.Object(
+				server.Must("invoices", server.ArrayOf(server.RefTo("Invoice"))),
+				server.Must("order", server.EnumSchema(orderNewest, orderDue)),
+				server.May("nextCursor", text(1, maxDueCursor))))),
 		row("GET", invoices+"/{invoice}", "showInvoice",
 			"An invoice with its lines and what their events cost", of(a.showInvoice),
 			answers(server.RefTo("Invoice"))),
@@ -88,24 +96,124 @@ func (a *invoices) listInvoices(x *server.Exchange) *server.Fault {
 // issuedStatuses are those of invoices that were issued.
 var issuedStatuses = billing.InvoiceStatus(0).Names()[2:]
 
-// searchInvoices is GET …/invoices/search. A page may be short, or empty, and still have a next
-// one: see scannedCustomers.
-func (a *invoices) searchInvoices(x *server.Exchange) *server.Fault {
-	var w walk
-	limit, cursor := pageOf(x, &w, defaultCustomers, maxCustomers)
-	var status billing.InvoiceStatus
-	if name := string(x.Ctx.QueryArgs().Peek("status")); name != "" {
+// Orders of the environment's invoices.
+const (
+	orderNewest = "newest"
+	orderDue    = "due"
+	// maxSorted is how many invoices are sorted by when they are due, sortedRows how many of all
+	// environments are looked at for them.
+	maxSorted  = 2000
+	sortedRows = 1_000_000
+	// dueMark begins the cursors of the order by when invoices are due; maxDueCursor bounds them.
+	dueMark      = "due."
+	maxDueCursor = 45
+)
+
+// otherOrder is what is wrong with a cursor of a listing in the other order.
+const otherOrder = "is of a listing in the other order: begin again, without it"
+
+// invoiceSearch is a search of an environment's invoices.
+type invoiceSearch struct {
+	status billing.InvoiceStatus
+	due    bool
+	limit  int
+	// Either cursor begins at a place; byDue reports which one does.
+	before uint32
+	after  billing.DuePlace
+	byDue  bool
+}
+
+// readInvoiceSearch reads a search's parameters.
+func readInvoiceSearch(x *server.Exchange, w *walk) (s invoiceSearch) {
+	args := x.Ctx.QueryArgs()
+	s.limit, s.before = pageSize(x, w, defaultCustomers, maxCustomers), math.MaxUint32
+	if name := string(args.Peek("status")); name != "" {
 		w.when(!slices.Contains(issuedStatuses, name), "status", server.FieldNotAllowed,
 			"must be DUE, PAST_DUE, PAID or VOID")
-		status, _ = billing.InvoiceStatusNamed(name)
+		s.status, _ = billing.InvoiceStatusNamed(name)
 	}
+	switch order := string(args.Peek("order")); order {
+	case "", orderNewest:
+	case orderDue:
+		s.due = true
+		w.when(s.status != billing.InvoiceDue && s.status != billing.InvoicePastDue, "order",
+			server.FieldConflict, "due needs status DUE or PAST_DUE")
+	default:
+		w.problem("order", server.FieldNotAllowed, "must be newest or due")
+	}
+	cursor := string(args.Peek("cursor"))
+	if cursor == "" {
+		return s
+	}
+	ok := false
+	var place string
+	if place, s.byDue = strings.CutPrefix(cursor, dueMark); s.byDue {
+		s.after, ok = parseDuePlace(place)
+	} else {
+		var row uint64
+		row, ok = server.WholeNumber(cursor, 1, math.MaxUint32)
+		s.before = uint32(row)
+	}
+	w.when(!ok, "cursor", server.FieldFormat, "must be nextCursor of the page before")
+	w.when(ok && s.byDue && !s.due, "cursor", server.FieldConflict, otherOrder)
+	return s
+}
+
+// parseDuePlace reads what dueCursor wrote behind its mark.
+func parseDuePlace(text string) (p billing.DuePlace, ok bool) {
+	at, number, _ := strings.Cut(text, ".")
+	var errs [2]error
+	p.DueAt, errs[0] = strconv.ParseInt(at, 10, 64)
+	p.Number, errs[1] = strconv.ParseUint(number, 10, 64)
+	return p, errs == [2]error{}
+}
+
+// dueCursor continues behind an invoice of the order by when they are due.
+func dueCursor(v *billing.InvoiceView) string {
+	return dueMark + strconv.FormatInt(v.DueDate, 10) + "." + strconv.FormatUint(v.Number, 10)
+}
+
+// searchInvoices is GET …/invoices/search. A page of the newest may be short, or empty, and still
+// have a next one: see scannedCustomers. Where too many are due to be sorted, the newest come
+// first.
+func (a *invoices) searchInvoices(x *server.Exchange) *server.Fault {
+	var w walk
+	s := readInvoiceSearch(x, &w)
 	if fault := w.fault(); fault != nil {
 		return fault
 	}
-	before := uint32(min(cmp.Or(cursor, math.MaxUint32), math.MaxUint32))
 	return a.environment(x, func(env uint32) *server.Fault {
-		found, next := a.machine.InvoicesBefore(env, before, status, limit, scannedCustomers)
-		return server.Page(x, "invoices", found, billingview.WriteInvoice, cursorAt(uint64(next)))
+		order, cursor, sorted := orderNewest, "", false
+		var found []billing.InvoiceView
+		if s.due {
+			var more bool
+			found, more, sorted = a.machine.InvoicesByDue(&billing.DueQuery{
+				Env: env, Status: s.status, After: s.after, Limit: s.limit,
+				Most: maxSorted, Scan: sortedRows,
+			})
+			if more {
+				cursor = dueCursor(&found[len(found)-1])
+			}
+		}
+		switch {
+		case sorted && s.before != math.MaxUint32, !sorted && s.byDue:
+			return server.FieldFault("cursor", server.FieldConflict, otherOrder)
+		case sorted:
+			order = orderDue
+		default:
+			var next uint32
+			found, next = a.machine.InvoicesBefore(env, s.before, s.status, s.limit, scannedCustomers)
+			cursor = cursorAt(uint64(next))
+		}
+		return x.Object(200, func(data *server.JSON) {
+			data.Array("invoices")
+			for i := range found {
+				billingview.WriteInvoice(data, &found[i])
+			}
+			data.Close(']')
+			data.Text("order", order)
+			data.TextIf("nextCursor", cursor)
+		})
 	})
 }
 

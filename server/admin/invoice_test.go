@@ -205,3 +205,49 @@ func TestSeller(t *testing.T) {
 	require.Contains(t, n.call("GET", "audit", "").raw, "seller.set")
 	require.Empty(t, n.call("GET", "accounts/demo/environments/live/seller", "").is(200, "").data())
 }
+
+// TestTheOldestDebtIsFirst: page by page, also while debts are paid in between, and in no other
+// order without saying so.
+func TestTheOldestDebtIsFirst(t *testing.T) {
+	n := start(t)
+	key := n.furnish()
+	n.subscribe(key)
+	for i := range 4 {
+		id := fmt.Sprint("c", i)
+		n.post(key, "/customers", `{"externalClientCustomerId":"`+id+`","firstName":"C","lastName":"C",`+
+			`"email":"c@c.example"}`).is(201, "")
+		n.post(key, "/subscriptions", `{"customerReferenceId":"`+id+`","planId":"team"}`).is(201, "")
+		n.advance(1).is(200, "")
+	}
+	n.advance(20).is(200, "")
+	const search = sandbox + "invoices/search?status=PAST_DUE&order=due&limit=2"
+	numbers := func(a answer) (all []any) {
+		for _, v := range a.data()["invoices"].([]any) {
+			all = append(all, v.(map[string]any)["number"])
+		}
+		return all
+	}
+	first := n.call("GET", search, "").is(200, "")
+	require.Equal(t, "due", first.data()["order"])
+	require.Equal(t, []any{1.0, 2.0}, numbers(first))
+	second := n.call("GET", search+"&cursor="+first.data()["nextCursor"].(string), "").is(200, "")
+	require.Equal(t, []any{3.0, 4.0}, numbers(second))
+	third := n.call("GET", search+"&cursor="+second.data()["nextCursor"].(string), "").is(200, "")
+	require.Equal(t, []any{5.0}, numbers(third))
+	require.NotContains(t, third.data(), "nextCursor")
+
+	newest := n.call("GET", sandbox+"invoices/search?limit=2", "").is(200, "")
+	require.Equal(t, "newest", newest.data()["order"])
+	require.Equal(t, []any{5.0, 4.0}, numbers(newest))
+	for query, says := range map[string]string{
+		"order=due":             "order due needs status",
+		"order=due&status=PAID": "order due needs status",
+		"order=oldest":          "order must be newest or due",
+		"cursor=" + first.data()["nextCursor"].(string):                            "cursor is of a listing in the other order",
+		"status=PAST_DUE&order=due&cursor=" + newest.data()["nextCursor"].(string): "cursor is of a listing",
+		"status=PAST_DUE&order=due&cursor=due.x":                                   "cursor must be nextCursor",
+	} {
+		a := n.call("GET", sandbox+"invoices/search?"+query, "").is(400, "validation_failed")
+		require.Contains(t, a.raw, says, query)
+	}
+}

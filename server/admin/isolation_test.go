@@ -20,6 +20,7 @@ var bodies = map[string]string{
 	"setLowBalance":         `{"lowBalance":1}`,
 	"setTopUp":              `{"below":1,"amount":1,"price":1,"monthlyCap":1,"paymentMethod":"x"}`,
 	"endTopUp":              `{"purchase":"018f6b2c-7d1e-7000-8000-000000000001","notPaid":true}`,
+	"resendWebhooks":        `{"from":"2020-01-01T00:00:00Z"}`,
 	"updateWebhookEndpoint": `{"description":"x"}`, "createPortalLink": `{"expiresInMinutes":60}`,
 }
 

@@ -343,6 +343,7 @@ func writeWebhookAttempt(data *server.JSON, v *billing.Attempt) {
 	}
 	data.TextIf("reason", v.Reason)
 	data.Uint("tookMs", uint64(v.TookMS))
+	data.TextIf("answer", v.Answer)
 	data.Close('}')
 }
 

@@ -82,7 +82,8 @@ func description() server.Description {
 			"Transaction":     server.AnswerSchema[billing.TransactionView](),
 			"Verification":    verificationSchema(),
 			"WebhookDelivery": server.AnswerSchema[deliveryAnswer](
-				server.Must("type", server.EnumSchema(billing.WebhookEventNames()...))),
+				server.Must("type", server.EnumSchema(
+					append(billing.WebhookEventNames(), billing.WebhookTest.String())...))),
 			"WebhookEndpoint": server.AnswerSchema[endpointAnswer](),
 		},
 	}

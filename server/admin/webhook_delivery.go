@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"math"
 	"slices"
 
 	"tollgate/engine"
@@ -28,6 +29,15 @@ func (h *hooks) deliveryRoutes() []server.Route {
 			of(h.getDelivery), answers(server.RefTo("WebhookDelivery"))),
 		row("POST", deliveries+"/{message}/resend", "resendWebhook",
 			"Send a message once more, with the same webhook-id", of(h.resend),
+			answers(server.RefTo("WebhookDelivery"))),
+		row("POST", endpoints+"/{endpoint}/resend", "resendWebhooks",
+			"Send the messages of a time once more, the oldest first", h.resendMany,
+			server.Takes(server.Object(server.Must("from", server.TimeSchema),
+				server.May("to", server.TimeSchema),
+				server.May("status", server.EnumSchema(resentStatuses...)))),
+			answers(server.Object(server.Must("resent", server.IntegerSchema)))),
+		row("POST", endpoints+"/{endpoint}/test", "testWebhook",
+			"Send a test message, whichever events the endpoint asks for", of(h.test),
 			answers(server.RefTo("WebhookDelivery"))),
 	}
 }
@@ -127,5 +137,90 @@ func (h *hooks) resend(x *server.Exchange, endpoint [16]byte) *server.Fault {
 			return server.FaultOf(engine.OutcomeDeliveryUnknown)
 		}
 		return server.One(x, 200, new(deliveryOf(&now)), writeWebhookDelivery)
+	})
+}
+
+// resentStatuses select what resendWebhooks sends.
+var resentStatuses = []string{"failed", "delivered", "all"}
+
+// resendMany is POST …/webhook-endpoints/{endpoint}/resend. The endpoint's log bounds what it
+// sends.
+func (h *hooks) resendMany(x *server.Exchange) *server.Fault {
+	var w walk
+	from, to, status := int64(0), int64(math.MaxInt64), "failed"
+	given := false
+	instant := func(dst *int64) reader {
+		return func(t *tree, place string) {
+			var text string
+			w.plain(&text, 1, maxInstant)(t, place)
+			ms, ok := server.ParseInstant([]byte(text))
+			w.when(!ok, place, server.FieldFormat, "must be an RFC 3339 time")
+			*dst = ms
+		}
+	}
+	fault := body(x, &w, map[string]reader{
+		"from": func(t *tree, place string) {
+			given = true
+			instant(&from)(t, place)
+		},
+		"to": instant(&to), "status": w.word(&status, resentStatuses...),
+	})
+	if fault == nil {
+		w.when(!given, "from", server.FieldRequired, "is required")
+		w.when(given && from >= to, "from", server.FieldConflict, "must be before to")
+		fault = w.fault()
+	}
+	if fault != nil {
+		return fault
+	}
+	return of(func(x *server.Exchange, id [16]byte) *server.Fault {
+		var env uint32
+		var list []billing.DeliveryName
+		fault := h.environment(x, func(number uint32) *server.Fault {
+			env = number
+			var ok bool
+			if list, ok = h.machine.FinishedDeliveries(env, id, from, to, status); !ok {
+				return server.FaultOf(engine.OutcomeWebhookUnknown)
+			}
+			return nil
+		})
+		for some := range slices.Chunk(list, billing.MaxResent) {
+			if fault == nil {
+				fault = h.done(x, billing.KindResendWebhooks, &billing.ResendWebhooks{
+					Env: env, Endpoint: id, Deliveries: some, Actor: x.By(),
+				})
+			}
+		}
+		if fault != nil {
+			return fault
+		}
+		return x.Object(200, func(data *server.JSON) { data.Uint("resent", uint64(len(list))) })
+	})(x)
+}
+
+// maxInstant is the length of an instant in a body.
+const maxInstant = 64
+
+// test is POST …/webhook-endpoints/{endpoint}/test.
+func (h *hooks) test(x *server.Exchange, endpoint [16]byte) *server.Fault {
+	env, _, fault := h.find(x, endpoint)
+	if fault == nil {
+		fault = h.done(x, billing.KindTestWebhook, &billing.TestWebhook{
+			Env: env, Endpoint: endpoint, Actor: x.By(),
+		})
+	}
+	if fault != nil {
+		return fault
+	}
+	return h.read(func() *server.Fault {
+		views, _, _ := h.machine.WebhookDeliveries(&billing.DeliveryQuery{
+			Env: env, Endpoint: endpoint, Limit: defaultDeliveries,
+		})
+		for i := range views {
+			if views[i].Message.Type == billing.WebhookTest {
+				return server.One(x, 200, new(deliveryOf(&views[i])), writeWebhookDelivery)
+			}
+		}
+		return server.FaultOf(engine.OutcomeDeliveryUnknown)
 	})
 }

@@ -58,6 +58,8 @@ func WriteWebhook(data *server.JSON, m *billing.WebhookMessage) {
 		data.Decimal("limit", m.Limit)
 		data.Bool("hardLimit", m.HardLimit)
 		data.Uint("percent", uint64(m.Percent))
+	case billing.WebhookTest:
+		data.Text("message", "This is a test.")
 	default:
 		if m.InvoiceID != ([16]byte{}) {
 			writeWebhookInvoice(data, m)

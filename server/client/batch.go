@@ -7,6 +7,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/scan"
 )
@@ -170,6 +171,7 @@ func (in *ingest) flooding() *server.Fault {
 
 func (a *API) answerBatch(x *server.Exchange, in *ingest) *server.Fault {
 	var accepted, duplicates, rejected, next int
+	refused := refusals{API: a}
 	data := x.Begin()
 	data.Open('{')
 	data.Array("results")
@@ -180,11 +182,10 @@ func (a *API) answerBatch(x *server.Exchange, in *ingest) *server.Fault {
 		outcome := engine.OutcomeNone
 		if fault == nil {
 			result := in.results[next]
-			outcome = result.Outcome
-			next++
-			if !outcome.Recorded() {
-				fault = a.refusal(principal(x).Env, result)
+			if outcome = result.Outcome; !outcome.Recorded() {
+				fault = refused.ofItem(principal(x).Env, result, in.records[next].Payload)
 			}
+			next++
 		}
 		data.Open('{')
 		data.Uint("index", uint64(i))
@@ -205,6 +206,9 @@ func (a *API) answerBatch(x *server.Exchange, in *ingest) *server.Fault {
 			}
 			data.Uint("status", uint64(fault.Status))
 			data.Text("message", itemMessage(fault))
+			if fault.Status == 402 && fault.More != nil {
+				fault.More(data)
+			}
 		}
 		data.Close('}')
 	}
@@ -214,6 +218,16 @@ func (a *API) answerBatch(x *server.Exchange, in *ingest) *server.Fault {
 	data.Uint("rejected", uint64(rejected))
 	data.Close('}')
 	return x.End(200)
+}
+
+// ofItem is the refusal of an event of a batch.
+func (l *refusals) ofItem(env uint32, result engine.Result, sealed []byte) *server.Fault {
+	fault := l.refusal(env, result)
+	var r billing.RecordUsage
+	if result.Outcome == engine.OutcomeHardLimit && wire.Decode(sealed, &r) == nil {
+		fault = l.limitFault(fault, &r)
+	}
+	return fault
 }
 
 // itemMessage is the message of one item, with the detail that only validation has.

@@ -57,7 +57,7 @@ func budgetSchemas(to map[string]*server.Schema) {
 	to["Budget"] = server.AnswerSchema[billing.BudgetView]()
 	to["BudgetRequest"] = server.RequestSchema[billing.PutBudget]()
 	to["BudgetMove"] = server.Object(server.May("parent", text(1, maxID)))
-	to["BudgetRefusal"] = server.RefusalSchema
+	to["BudgetRefusal"], to["Shortage"] = server.RefusalSchema, server.ShortageSchema
 }
 
 // Fields of requests about budgets.

@@ -3,7 +3,7 @@ package client
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
+	"tollgate/engine/decimal"
 	"tollgate/server"
 	"tollgate/server/form"
 )
@@ -13,11 +13,18 @@ func (a *API) correctionRoutes() []server.Route {
 	const event = "/events/{eventIdempotencyKey}"
 	return []server.Route{
 		row("POST", event+"/void", "voidEvent", "Take a usage event back; its key stays used",
-			server.AccessFull, a.voidEvent, server.MayTake(server.RefTo("EventVoid")),
+			server.AccessFull, a.voidEvent, server.Asks(server.RequestKey),
+			server.MayTake(server.RefTo("EventVoid")),
 			server.Gives(200, "Voided, or it was before", nil)),
 		row("POST", event+"/amend", "amendEvent", "Give a usage event another quantity",
-			server.AccessFull, a.amendEvent, server.Takes(server.RefTo("EventAmendment")),
-			server.Gives(200, "Amended", nil)),
+			server.AccessFull, a.amendEvent, server.Asks(server.RequestKey),
+			server.Takes(server.RefTo("EventAmendment")), server.Gives(200, "Amended", nil)),
+		row("GET", event+"/correction-preview", "previewCorrection",
+			"What voiding or amending an event would do to money", server.AccessRead,
+			a.previewCorrection, reads,
+			server.Asks(server.InQuery("usageUnits", text(1, maxUnits),
+				"of an amendment, a number; a void when absent")),
+			answers(server.RefTo("CorrectionPreview"))),
 	}
 }
 
@@ -33,7 +40,7 @@ func (a *API) voidEvent(x *server.Exchange) (fault *server.Fault) {
 	if fault != nil {
 		return fault
 	}
-	return a.carryOut(x, billing.KindVoidUsage, &c)
+	return a.carryOutOnce(x, billing.KindVoidUsage, &c)
 }
 
 func (a *API) amendEvent(x *server.Exchange) *server.Fault {
@@ -46,7 +53,10 @@ func (a *API) amendEvent(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	r := a.propose(x, billing.KindAmendUsage, wire.Encode(nil, &c))
+	r, _, fault := a.once(x, billing.KindAmendUsage, &c)
+	if fault != nil {
+		return fault
+	}
 	switch o := r.Outcome; o {
 	case engine.OutcomeDone:
 		return x.Succeed(200)
@@ -56,6 +66,33 @@ func (a *API) amendEvent(x *server.Exchange) *server.Fault {
 	default:
 		return budgetFault(server.FaultOf(o), r)
 	}
+}
+
+// maxUnits is the length of a number in a query.
+const maxUnits = 40
+
+// previewCorrection is GET …/correction-preview.
+func (a *API) previewCorrection(x *server.Exchange) *server.Fault {
+	var units *decimal.Decimal
+	if text := query(x.Ctx, "usageUnits"); text != "" {
+		n, err := decimal.Parse(text)
+		if err != nil || n.Sign() < 0 {
+			return server.FieldFault("usageUnits", server.FieldOutOfRange,
+				"must be a number that is not negative")
+		}
+		units = &n
+	}
+	var key [16]byte
+	var ref billing.UsageRef
+	if fault := a.original(x, &key, &ref); fault != nil {
+		return fault
+	}
+	env := principal(x).Env
+	p, outcome := a.machine.PreviewCorrection(env, key, &ref, units, a.machine.Clock(a.nowMS()))
+	if outcome != engine.OutcomeDone {
+		return server.FaultOf(outcome)
+	}
+	return server.One(x, 200, &p, writeCorrectionPreview)
 }
 
 // original finds the usage event that the path names in the journal of a node that has applied what

@@ -111,7 +111,26 @@ func (c *checking) event() *billing.AuditCheck {
 	if d.FeatureNumber == 0 {
 		c.audit.FeatureText = c.query.Feature
 	}
+	c.figure()
 	return &c.audit
+}
+
+// figure adds to the audit event the limit that denies the check.
+func (c *checking) figure() {
+	d, f := &c.decision, &c.audit.Figures
+	switch d.Reason {
+	case billing.ReasonLimitReached, billing.ReasonWouldExceed:
+		f.Used, f.Held, f.Limit = d.Used, d.Held, d.Limit
+	case billing.ReasonBudgetExceeded:
+		f.Used, f.Held, f.Limit = d.Refused.Used, d.Refused.Held, d.Refused.Limit
+		f.Budget = d.Refused.Budget
+	default:
+		return
+	}
+	f.Limited = true
+	if c.query.Track {
+		f.Asked = c.query.Units
+	}
 }
 
 // decide fills in the decision at the consistency asked for; false when no leader vouched in time.

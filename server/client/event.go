@@ -77,7 +77,7 @@ func (a *API) ingestEvent(x *server.Exchange) *server.Fault {
 	case outcome.Recorded():
 		return x.Succeed(201)
 	case outcome == engine.OutcomeHardLimit:
-		return a.limitFault(server.FaultOf(outcome), &in.record)
+		return (&refusals{API: a}).limitFault(server.FaultOf(outcome), &in.record)
 	}
 	return a.refusal(principal(x).Env, in.results[0])
 }

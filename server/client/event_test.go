@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,7 +86,79 @@ func TestLimits(t *testing.T) {
 		`"customerReferenceId":"acme"`, `"customerId":"`+n.call("GET", "customers/acme", "").data("id").(string)+`"`, 1)).
 		is(402, "limit_exceeded")
 	require.Contains(t, a.body["error"], "shortage", "of a customer that its id names")
+	a = n.call("POST", "events/batch", "["+event("b1", `,"featureKey":"calls","usageUnits":2`)+","+
+		event("b2", "")+","+event("b3", `,"featureKey":"calls","usageUnits":9`)+"]").is(200, "")
+	for i, units := range map[int]float64{0: 2, 2: 9} {
+		item := a.data("results").([]any)[i].(map[string]any)
+		require.Equal(t, 402.0, item["status"])
+		delete(item["shortage"].(map[string]any), "logIndex")
+		lacks["requestedUnits"] = units
+		require.Equal(t, lacks, item["shortage"])
+	}
 	n.call("POST", "events", event("h3", `,"featureKey":"calls","usageUnits":0`)).is(200, "")
+
+	n.call("POST", "entitlements", `{"customerReferenceId":"acme","featureKey":"calls",`+
+		`"track":{"usageUnits":4}}`).is(200, "")
+	n.call("POST", "entitlements", `{"customerReferenceId":"nobody","featureKey":"calls"}`).is(200, "")
+	var denied []any
+	require.Eventually(t, func() bool { // checks are recorded after their answer
+		denied = n.call("GET", "events?denied=true", "").is(200, "").data("events").([]any)
+		return len(denied) == 3
+	}, 10*time.Second, time.Millisecond)
+	stranger, exceeding, reached := denied[0].(map[string]any), denied[1].(map[string]any),
+		denied[2].(map[string]any)
+	require.Equal(t, "nobody", stranger["customerReferenceId"])
+	require.NotContains(t, stranger, "limit")
+	require.Equal(t, []any{"limit_reached", 3.0, 0.0, 3.0, 4.0}, []any{
+		exceeding["reason"], exceeding["used"], exceeding["held"], exceeding["limit"],
+		exceeding["requestedUnits"],
+	})
+	require.Equal(t, []any{"limit_reached", 10.5, 0.0, 10.0, nil}, []any{
+		reached["reason"], reached["used"], reached["held"], reached["limit"], reached["requestedUnits"],
+	})
+}
+
+// TestAllCustomersEvents: page by page, by what selects those of one customer.
+func TestAllCustomersEvents(t *testing.T) {
+	n := start(t)
+	n.customer("acme")
+	n.customer("globex")
+	for i := range 6 {
+		body := event(fmt.Sprint("e", i), "")
+		if i%2 == 1 {
+			body = strings.Replace(body, "acme", "globex", 1)
+		}
+		n.call("POST", "events", body)
+	}
+	n.call("POST", "events/e5/void", "{}").is(200, "")
+	var keys []string
+	cursor := ""
+	for {
+		a := n.call("GET", "events?limit=4"+cursor, "").is(200, "")
+		for _, e := range a.data("events").([]any) {
+			e := e.(map[string]any)
+			keys = append(keys, fmt.Sprint(e["kind"], " ", e["eventIdempotencyKey"], " ", e["customerReferenceId"]))
+			if e["kind"] == "usage" {
+				_, voided := e["voidedAt"]
+				require.Equal(t, e["eventIdempotencyKey"] == "e5", voided)
+			}
+		}
+		next, more := a.body["data"].(map[string]any)["nextCursor"]
+		if !more {
+			break
+		}
+		cursor = "&cursor=" + next.(string)
+	}
+	require.Equal(t, []string{
+		"void e5 globex", "usage e5 globex", "usage e4 acme", "usage e3 globex", "usage e2 acme",
+		"usage e1 globex", "usage e0 acme",
+	}, keys)
+	require.Len(t, n.call("GET", "events?kind=void", "").is(200, "").data("events"), 1)
+	require.Empty(t, n.call("GET", "events?feature=calls", "").is(200, "").data("events"))
+	n.call("GET", "events?order=desc", "").is(400, "validation_failed")
+	ofOne := n.call("GET", "customers/acme/events?limit=1", "").is(200, "").data("nextCursor").(string)
+	n.call("GET", "events?cursor="+ofOne, "").is(400, "validation_failed")
+	n.send("GET", "events", "", n.read, nil).is(200, "")
 }
 
 // TestAHardLimitHoldsHoweverManyAskAtOnce: 10,000 events of 0.03 against a hard limit of 3, singly

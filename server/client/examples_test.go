@@ -105,7 +105,9 @@ func TestExamples(t *testing.T) {
 			400, "occurred_too_late",
 		},
 		{"POST", "events/batch", "[" + event("request-7", "tokens", "1") + "," +
-			event("request-1", "tokens", "4") + "]", 200, ""},
+			event("request-1", "tokens", "4") + "," + event("request-9", "calls", "4") + "]", 200, ""},
+		{"GET", "events/request-2/correction-preview?usageUnits=3", "", 200, ""},
+		{"GET", "events/nothing/correction-preview", "", 404, "usage_not_found"},
 		{"POST", "events/request-2/amend", `{"usageUnits":3}`, 200, ""},
 		{"POST", "events/request-7/void", `{}`, 200, ""},
 		{"POST", "events/nothing/amend", `{"usageUnits":3}`, 404, "usage_not_found"},
@@ -144,6 +146,7 @@ func TestExamples(t *testing.T) {
 		{"GET", tokens, "", 200, ""},
 		{"DELETE", tokens, "", 200, ""},
 		{"GET", "customers/acme/events?kind=usage&order=desc&limit=2", "", 200, ""},
+		{"GET", "events?kind=usage&limit=2", "", 200, ""},
 		{"GET", "usage?customer=acme&by=day", "", 200, ""},
 		{"GET", "search?q=love", "", 200, ""},
 		{"POST", "customers/acme/portal-links", `{"expiresInMinutes":60}`, 201, ""},

@@ -59,6 +59,7 @@ var matrix = map[string][]attempt{
 	"updateCustomer":            {{method: "PATCH", path: "customers/{customer}", body: `{"firstName":"Eve"}`}},
 	"archiveCustomer":           {{method: "DELETE", path: "customers/{customer}"}},
 	"listCustomerEvents":        {{method: "GET", path: "customers/{customer}/events"}},
+	"listEvents":                {{method: "GET", path: "events", own: true, status: 200}},
 	"listCustomerSubscriptions": {{method: "GET", path: "customers/{customer}/subscriptions"}},
 	"createSubscription": {
 		{method: "POST", path: "subscriptions", body: `{"planId":"team","customerReferenceId":"{customer}"}`},
@@ -91,7 +92,11 @@ var matrix = map[string][]attempt{
 	"ingestEvent":      {{method: "POST", path: "events", body: ofEvents}},
 	"ingestEventBatch": {{method: "POST", path: "events/batch", body: "[" + ofEvents + "]", status: 200}},
 	"voidEvent":        {{method: "POST", path: "events/{event}/void", body: "{}"}},
-	"amendEvent":       {{method: "POST", path: "events/{event}/amend", body: `{"usageUnits":1}`}},
+	"previewCorrection": {
+		{method: "GET", path: "events/{event}/correction-preview"},
+		{method: "GET", path: "events/{event}/correction-preview?usageUnits=1"},
+	},
+	"amendEvent": {{method: "POST", path: "events/{event}/amend", body: `{"usageUnits":1}`}},
 
 	"reserve": {{
 		method: "POST", path: "reservations",

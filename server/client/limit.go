@@ -6,10 +6,20 @@ import (
 	"tollgate/server"
 )
 
+// upToDate bounds how often a request reads up to date what its refused events lack.
+const upToDate = 16
+
+// refusals says what events that a hard limit refused did not fit, for one request.
+type refusals struct {
+	*API
+	// reads is how often state was read up to date.
+	reads int
+}
+
 // limitFault adds to the refusal of an event what its limit, the usage and open reservations are
 // now, where they explain it: not where the event counts in another period than the present one, or
 // names a subscription, nor where what refused it has been given back meanwhile.
-func (a *API) limitFault(fault *server.Fault, r *billing.RecordUsage) *server.Fault {
+func (l *refusals) limitFault(fault *server.Fault, r *billing.RecordUsage) *server.Fault {
 	var none [16]byte
 	if r.FeatureID != none || r.SubscriptionID != none || r.EntitlementID != none ||
 		r.InvoiceID != none {
@@ -19,16 +29,22 @@ func (a *API) limitFault(fault *server.Fault, r *billing.RecordUsage) *server.Fa
 	defer c.release()
 	c.begin(r.Env, nil)
 	if c.query.Customer = r.Customer; len(r.Customer) == 0 {
-		customer, _ := a.machine.CustomerByID(r.Env, r.CustomerID)
+		customer, _ := l.machine.CustomerByID(r.Env, r.CustomerID)
 		c.query.Customer = []byte(customer.ExternalID)
 	}
 	if c.query.Feature = r.FeatureKey; len(r.FeatureKey) == 0 {
-		c.query.Feature = []byte(a.machine.FeatureOfEvent(r.Env, r.EventName))
+		c.query.Feature = []byte(l.machine.FeatureOfEvent(r.Env, r.EventName))
 	}
 	// If local state does not explain the refusal, this node may lag: read again, up to date. It can
 	// lag so only where the event counts in the period that it knows as the present one.
 	for _, stale := range []bool{true, false} {
-		if !a.decide(c, stale, a.readDeadline()) || !a.limited(&c.decision, r) {
+		if !stale && l.reads == upToDate {
+			return fault
+		}
+		if !stale {
+			l.reads++
+		}
+		if !l.decide(c, stale, l.readDeadline()) || !l.limited(&c.decision, r) {
 			return fault
 		}
 		if s, explains := shortage(c, r.Units); explains {

@@ -26,24 +26,56 @@ var faultJournal = server.NewFault(503, "journal_unavailable",
 func (a *API) listEvents(x *server.Exchange, id string) *server.Fault {
 	var f form.Reader
 	q := eventQuery(x, &f)
+	order := byTime
+	switch text := query(x.Ctx, "order"); text {
+	case "", "asc":
+	case "desc":
+		order, q.Descending = byTimeDescending, true
+	default:
+		f.Problem("order", form.NotAllowed("asc", "desc"))
+	}
+	q.After = eventCursor(x, &f, order)
 	if fault := f.Fault(); fault != nil {
 		return fault
 	}
 	return a.ofCustomer(x, id, func(customer *billing.CustomerView) *server.Fault {
-		if a.events == nil {
-			return faultJournal
-		}
 		q.Customer = customer.Row
-		events, next, err := a.machine.Events(a.events, q)
-		if err != nil {
-			a.log.Error("events cannot be read", "error", err,
-				"request_id", string(x.RequestID()))
-			return faultJournal
-		}
-		return server.Page(x, "events", events, func(data *server.JSON, e *billing.EventView) {
-			writeEvent(data, eventOf(e))
-		}, encodeCursor(next, q.Descending))
+		return a.answerEvents(x, order, func() ([]billing.EventView, journal.Cursor, error) {
+			return a.machine.Events(a.events, q)
+		})
 	})
+}
+
+// listAllEvents is GET /events.
+func (a *API) listAllEvents(x *server.Exchange) *server.Fault {
+	var f form.Reader
+	q := eventQuery(x, &f)
+	q.After = eventCursor(x, &f, byLog)
+	if fault := f.Fault(); fault != nil {
+		return fault
+	}
+	return a.read(x, func() *server.Fault {
+		return a.answerEvents(x, byLog, func() ([]billing.EventView, journal.Cursor, error) {
+			return a.machine.NewestEvents(a.events, principal(x).Env, &q)
+		})
+	})
+}
+
+// answerEvents answers with a page of events that list reads from the journal.
+func (a *API) answerEvents(x *server.Exchange, order eventOrder,
+	list func() ([]billing.EventView, journal.Cursor, error),
+) *server.Fault {
+	if a.events == nil {
+		return faultJournal
+	}
+	events, next, err := list()
+	if err != nil {
+		a.log.Error("events cannot be read", "error", err, "request_id", string(x.RequestID()))
+		return faultJournal
+	}
+	return server.Page(x, "events", events, func(data *server.JSON, e *billing.EventView) {
+		writeEvent(data, eventOf(e))
+	}, encodeCursor(next, order))
 }
 
 func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
@@ -65,24 +97,33 @@ func eventQuery(x *server.Exchange, f *form.Reader) (q billing.EventQuery) {
 	}
 	queryFlag(x, f, "denied", &q.Denied)
 	queryFlag(x, f, "unbilled", &q.Unbilled)
-	switch text := query(x.Ctx, "order"); text {
-	case "", "asc":
-	case "desc":
-		q.Descending = true
-	default:
-		f.Problem("order", form.NotAllowed("asc", "desc"))
-	}
-	if text := query(x.Ctx, "cursor"); text != "" {
-		cursor, descending, ok := decodeCursor(text)
-		switch {
-		case !ok:
-			f.Problem("cursor", badCursor)
-		case descending != q.Descending:
-			f.Problem("cursor", otherOrder)
-		}
-		q.After = cursor
-	}
 	return q
+}
+
+// eventOrder is the order of a listing of events. Cursors name it, so numbers do not change.
+type eventOrder uint8
+
+const (
+	byTime           eventOrder = 0
+	byTimeDescending eventOrder = 1
+	// byLog lists what was recorded last first.
+	byLog eventOrder = 2
+)
+
+// eventCursor reads where a listing in an order goes on.
+func eventCursor(x *server.Exchange, f *form.Reader, order eventOrder) journal.Cursor {
+	text := query(x.Ctx, "cursor")
+	if text == "" {
+		return journal.Cursor{}
+	}
+	cursor, of, ok := decodeCursor(text)
+	switch {
+	case !ok:
+		f.Problem("cursor", badCursor)
+	case of != order:
+		f.Problem("cursor", otherOrder)
+	}
+	return cursor
 }
 
 // queryFlag reads a parameter that is true or absent.
@@ -140,11 +181,11 @@ var otherOrder = form.Mistake{
 	Code: server.FieldConflict, Text: "is of a listing in the other order",
 }
 
-// cursorSize is that of a cursor of a listing that ascends; one that descends has a byte more.
+// cursorSize is that of a cursor of a listing by time; others have a byte more, their order.
 const cursorSize = 8 + 8 + 4 + 4
 
 // encodeCursor writes where a page goes on; empty where nothing follows.
-func encodeCursor(c journal.Cursor, descending bool) string {
+func encodeCursor(c journal.Cursor, order eventOrder) string {
 	if c.Index == 0 {
 		return ""
 	}
@@ -152,23 +193,24 @@ func encodeCursor(c journal.Cursor, descending bool) string {
 	b = binary.BigEndian.AppendUint64(b, c.Index)
 	b = binary.BigEndian.AppendUint32(b, c.Position)
 	b = binary.BigEndian.AppendUint32(b, c.Ordinal)
-	if descending {
-		b = append(b, 1)
+	if order != byTime {
+		b = append(b, byte(order))
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func decodeCursor(text string) (c journal.Cursor, descending, ok bool) {
+func decodeCursor(text string) (c journal.Cursor, order eventOrder, ok bool) {
 	b, ok := server.Cursor(text)
-	if descending = len(b) == cursorSize+1 && b[cursorSize] == 1; descending {
-		b = b[:cursorSize]
+	if len(b) == cursorSize+1 {
+		order, b = eventOrder(b[cursorSize]), b[:cursorSize]
+		ok = ok && (order == byTimeDescending || order == byLog)
 	}
 	if !ok || len(b) != cursorSize {
-		return c, descending, false
+		return c, order, false
 	}
 	c.At = int64(binary.BigEndian.Uint64(b))
 	c.Index = binary.BigEndian.Uint64(b[8:])
 	c.Position = binary.BigEndian.Uint32(b[16:])
 	c.Ordinal = binary.BigEndian.Uint32(b[20:])
-	return c, descending, c.Index != 0
+	return c, order, c.Index != 0
 }

@@ -20,20 +20,11 @@ func (a *API) routes() []server.Route {
 			byName(a.customers.getCustomer), reads, answers(server.RefTo("Customer"))),
 		row("GET", "/customers/{externalClientCustomerId}/events", "listCustomerEvents",
 			"Usage and audit events, by when they occurred", server.AccessCustomer, byName(a.listEvents), reads,
-			server.Asks(server.InQuery("from", server.TimeSchema, "earliest occurredAt"),
-				server.InQuery("to", server.TimeSchema, "occurredAt before this"),
-				server.InQuery("kind", server.EnumSchema("usage", "audit", "void", "amend"), "all when absent"),
-				server.InQuery("feature", text(1, maxID), "key of a feature"),
-				server.InQuery("denied", server.EnumSchema("true"), "denied checks alone"),
-				server.InQuery("unbilled", server.EnumSchema("true"),
-					"usage events that nothing bills alone"),
-				server.InQuery("order", server.EnumSchema("asc", "desc"),
-					"desc: newest first; asc when absent"),
-				server.InQuery("limit", server.IntSchema(1, maxEvents), "100 when absent"),
-				server.InQuery("cursor", text(1, 64), "nextCursor of the page before")),
-			answers(
-				server.Object(server.Must("events", server.ArrayOf(server.RefTo("Event"))),
-					server.May("nextCursor", text(1, 64))))),
+			server.Asks(append(eventParams(), server.InQuery("order", server.EnumSchema("asc", "desc"),
+				"desc: newest first; asc when absent"))...), answers(eventPage())),
+		row("GET", "/events", "listEvents",
+			"Usage and audit events of all customers, the last recorded first", server.AccessRead,
+			a.listAllEvents, reads, server.Asks(eventParams()...), answers(eventPage())),
 		row("POST", "/subscriptions", "createSubscription", "Subscribe a customer to a plan",
 			server.AccessFull, a.subscriptions.createSubscription, server.Asks(server.RequestKey),
 			server.Takes(server.RefTo("SubscriptionRequest")),
@@ -88,6 +79,26 @@ func (a *API) routes() []server.Route {
 			}, answers(server.RefTo("BatchResult"))),
 		document,
 	}
+}
+
+// eventParams select events.
+func eventParams() []server.Param {
+	return []server.Param{
+		server.InQuery("from", server.TimeSchema, "earliest occurredAt"),
+		server.InQuery("to", server.TimeSchema, "occurredAt before this"),
+		server.InQuery("kind", server.EnumSchema("usage", "audit", "void", "amend"), "all when absent"),
+		server.InQuery("feature", text(1, maxID), "key of a feature"),
+		server.InQuery("denied", server.EnumSchema("true"), "denied checks alone"),
+		server.InQuery("unbilled", server.EnumSchema("true"), "usage events that nothing bills alone"),
+		server.InQuery("limit", server.IntSchema(1, maxEvents), "100 when absent"),
+		server.InQuery("cursor", text(1, 64), "nextCursor of the page before"),
+	}
+}
+
+// eventPage is a page of events.
+func eventPage() *server.Schema {
+	return server.Object(server.Must("events", server.ArrayOf(server.RefTo("Event"))),
+		server.May("nextCursor", text(1, 64)))
 }
 
 // row makes a route below Prefix.

@@ -194,6 +194,21 @@ func readTopUpRequest(f *form.Reader, v *topUpRequest) {
 	checkTopUpRequest(f, v)
 }
 
+func writeCorrectionPreview(data *server.JSON, v *billing.CorrectionPreview) {
+	data.Open('{')
+	data.Decimal("usageUnits", v.Units)
+	data.Decimal("newUsageUnits", v.NewUnits)
+	data.Bool("billed", v.Billed)
+	if v.Billed {
+		data.Decimal("invoices", v.Invoices)
+	}
+	data.TextIf("currency", v.Currency)
+	if v.Billed {
+		data.Decimal("credits", v.Credits)
+	}
+	data.Close('}')
+}
+
 func writeNestedCustomer(data *server.JSON, v *billing.CustomerCore) {
 	data.Open('{')
 	data.UUID("id", v.ID)
@@ -339,6 +354,7 @@ func writeEvent(data *server.JSON, v *eventAnswer) {
 	data.Open('{')
 	data.Text("id", v.ID)
 	data.Text("kind", v.Kind.String())
+	data.TextIf("customerReferenceId", v.Customer)
 	data.TextIf("eventIdempotencyKey", v.Key)
 	data.TextIf("eventName", v.EventName)
 	data.TextIf("featureKey", v.FeatureKey)
@@ -358,6 +374,19 @@ func writeEvent(data *server.JSON, v *eventAnswer) {
 	if v.Burnt() {
 		data.Decimal("creditsUsed", v.Credits)
 	}
+	if v.Limited {
+		data.Decimal("used", v.Used)
+	}
+	if v.Limited {
+		data.Decimal("held", v.Held)
+	}
+	if v.Limited {
+		data.Decimal("limit", v.Limit)
+	}
+	if v.AskedUnits() {
+		data.Decimal("requestedUnits", v.Asked)
+	}
+	data.TextIf("budget", v.Budget)
 	if v.IsAllowed != nil {
 		data.Bool("isAllowed", *v.IsAllowed)
 	}

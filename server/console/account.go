@@ -19,10 +19,12 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 	p := page.View{Page: name, Title: title, Lead: lead, Data: data}
 	within := tab
 	switch tab {
-	case "Keys", "Webhooks":
+	case "Keys", "Events", "Webhooks":
 		within = "Developers"
 		p.Within = []page.Link{
-			{Text: "Keys", URL: v.base() + "/keys"}, {Text: "Webhooks", URL: v.base() + "/webhooks"},
+			{Text: "Keys", URL: v.base() + "/keys"},
+			{Text: "Events", URL: v.base() + "/events"},
+			{Text: "Webhooks", URL: v.base() + "/webhooks"},
 		}
 	case "Settings", "Test clock":
 		within, p.Within = "Settings", v.settingsTabs()
@@ -75,7 +77,10 @@ func askRevoke(v *visit) {
 	for _, key := range list {
 		if key.ID == string(v.x.Param(2)) {
 			used := "never"
-			notes := []string{"Requests with this key are refused at once, for good."}
+			notes := []string{
+				"Requests with this key are refused at once, for good.",
+				"Events do not record the key that sent them, so what was billed through this one is not known.",
+			}
 			if !key.LastUsedAt.IsZero() {
 				used = key.LastUsedAt.UTC().Format("2006-01-02 15:04") + " UTC"
 			}

@@ -63,6 +63,21 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	twice(invoice, invoice+"/void", url.Values{}, "Void invoice 3?", "never paid",
 		"Not collected</dt><dd>20.00 USD").is(200, "void")
 	b.submit(anna, anna+"/usage", fields("feature", "calls", "units", "6"))
+	r := &recorder{browser: b, names: map[string]string{}}
+	occurred := n.now().UTC().Format(time.RFC3339)
+	r.ask(n.programs, "ingestEvent", `{"eventIdempotencyKey":"wrong","eventName":"calls",`+
+		`"customerReferenceId":"anna","usageUnits":4,"occurredAt":"`+occurred+`"}`)
+	event := anna + "/events?key=wrong&at=" + occurred
+	b.get(event).is(200, `id="amend"`, `value="4"`)
+	twice(event, anna+"/events/amend", fields("key", "wrong", "at", occurred, "units", "2", "reason", "a typo"),
+		"Amend this event to 2 units?", "Counts now</dt><dd>4 units", "a typo", "Invoices to come").
+		is(200, "The event was amended", `value="2"`)
+	b.send(anna+"/events/amend", b.fill(event, fields("key", "wrong", "at", occurred, "units", "many"))).
+		is(400, `value="many"`, `aria-invalid="true"`)
+	twice(event, anna+"/events/void", fields("key", "wrong", "at", occurred), "Void this event?",
+		"Counts then</dt><dd>0 units", "never counts again").is(200, "The event was voided")
+	require.NotContains(t, b.get(event).body, `id="amend"`)
+	b.get("/console/changes").is(200, "voided a usage event", "amended a usage event to 2 units")
 	id := func(i int) string {
 		return string(server.AppendUUID(nil, n.Machine.Subscriptions(n.row("anna"))[i].ID))
 	}

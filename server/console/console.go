@@ -114,8 +114,9 @@ func New(c Config) (*Console, error) {
 func (s *Console) rows() [][]row {
 	return [][]row{
 		s.homeRows(), s.overviewRows(), s.keyRows(), s.catalogRows(),
-		s.customerRows(), s.holdRows(), s.budgetRows(), s.invoiceRows(), s.poolRows(), s.topUpRows(),
-		s.webhookRows(), s.clockRows(), s.settingsRows(), s.clusterRows(), s.workspaceRows(),
+		s.customerRows(), s.eventRows(), s.correctionRows(), s.holdRows(), s.budgetRows(),
+		s.invoiceRows(), s.poolRows(), s.topUpRows(), s.webhookRows(),
+		s.clockRows(), s.settingsRows(), s.clusterRows(), s.workspaceRows(),
 	}
 }
 

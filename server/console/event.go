@@ -9,20 +9,49 @@ import (
 	"strconv"
 	"time"
 
+	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/page"
 )
 
 // shownEvent is an event as pages list it.
-type shownEvent struct{ api.Event }
+type shownEvent struct {
+	api.Event
+	// URL is the page of a usage event and its corrections.
+	URL string
+	// Of is its customer, in a list of all customers' events.
+	Of *eventOwner
+}
+
+// eventOwner is the customer of an event; without URL, one that does not exist.
+type eventOwner struct{ Customer, URL string }
 
 // What is the feature of an event, or the name that it came with.
 func (e shownEvent) What() string { return cmp.Or(e.FeatureKey, e.EventName) }
 
-// shown are events as pages list them.
-func shown(list []api.Event) (events []shownEvent) {
+// shown are a customer's events as pages list them.
+func (v *visit) shown(list []api.Event, customer string) (events []shownEvent) {
 	for _, e := range list {
-		events = append(events, shownEvent{e})
+		made := shownEvent{Event: e}
+		if e.Kind != billing.EventAudit.String() {
+			made.URL = v.customerURL(customer) + "/events?" + url.Values{
+				"key": {e.EventIdempotencyKey}, "at": {written(e.OccurredAt)},
+			}.Encode()
+		}
+		events = append(events, made)
+	}
+	return events
+}
+
+// owned are events of all customers, as pages list them.
+func (v *visit) owned(list []api.Event) (events []shownEvent) {
+	for i, e := range list {
+		events = append(events, v.shown(list[i:i+1], e.CustomerReferenceID)...)
+		events[i].Of = &eventOwner{Customer: e.CustomerReferenceID}
+		if e.Reason != billing.ReasonCustomerUnknown.String() {
+			events[i].Of.URL = v.customerURL(e.CustomerReferenceID)
+		}
 	}
 	return events
 }
@@ -37,10 +66,10 @@ type eventList struct {
 
 // newestEvents are a customer's newest events, at most so many.
 func (v *visit) newestEvents(customer string, most int) []shownEvent {
-	return shown(need[eventList](v, v.client, server.Call{
+	return v.shown(need[eventList](v, v.client, server.Call{
 		Operation: "listCustomerEvents", Path: []string{customer},
 		Query: url.Values{"limit": {strconv.Itoa(most)}, "order": {"desc"}},
-	}).Events)
+	}).Events, customer)
 }
 
 // choice is a selection of events that a tab leads to.
@@ -62,6 +91,7 @@ func choices() []choice {
 }
 
 type eventsData struct {
+	// Base is the customer's page; without a customer, the environment's overview.
 	Base, Customer string
 	Choices        []choice
 	Features       []string
@@ -70,11 +100,11 @@ type eventsData struct {
 	Kept              url.Values // what the form keeps of the address
 	// Key is the event that alone is shown; empty shows all.
 	Key string
+	// Correct is that event, where it may be voided and amended.
+	Correct *correctable
 	// Now is for the example of a first event.
 	Now    string
 	Events []shownEvent
-	// Denied reports whether denied checks are among them.
-	Denied bool
 	// Live is where the newest events are asked for again; empty on other pages of the list.
 	Live  string
 	Pager pager
@@ -95,19 +125,38 @@ func (e shownEvent) JSON() string {
 	return text.String()
 }
 
-// Denied reports whether it is a denied check.
-func (e shownEvent) Denied() bool { return e.IsAllowed != nil && !*e.IsAllowed }
+// Figures is the limit that denied a check, as it was then.
+func (e shownEvent) Figures() string {
+	if e.Limit == "" {
+		return ""
+	}
+	text := page.Amount(e.Used) + " used"
+	if e.Held != "0" {
+		text += ", " + page.Amount(e.Held) + " held"
+	}
+	text += " of " + page.Amount(e.Limit)
+	if e.Budget != "" {
+		text += " in budget " + e.Budget
+	}
+	if e.RequestedUnits != "" {
+		text += ", " + page.Amount(e.RequestedUnits) + " requested"
+	}
+	return text
+}
 
-// events reads what the page's address selects, the newest first.
-func (v *visit) events() eventsData {
-	id := string(v.x.Param(2))
+// events reads what the page's address selects, the newest first: of a customer, or, where it is
+// empty, of all.
+func (v *visit) events(customer string) eventsData {
 	data := eventsData{
-		Customer: id, Base: v.customerURL(id), Choices: choices(), Feature: v.query("feature"),
+		Base: v.base(), Customer: customer, Choices: choices(), Feature: v.query("feature"),
 		Features: v.console.config.Machine.CatalogFeatures(v.env), From: v.query("from"),
 		To: v.query("to"), Now: v.console.config.Now().UTC().Format(time.RFC3339), Kept: url.Values{},
 	}
-	call := server.Call{
-		Operation: "listCustomerEvents", Path: []string{id}, Query: url.Values{"order": {"desc"}},
+	call := server.Call{Operation: "listEvents", Query: url.Values{}}
+	if customer != "" {
+		data.Base = v.customerURL(customer)
+		call.Operation, call.Path = "listCustomerEvents", []string{customer}
+		call.Query.Set("order", "desc")
 	}
 	for _, name := range []string{"kind", "denied", "unbilled"} {
 		if text := v.query(name); text != "" {
@@ -142,7 +191,7 @@ func (v *visit) events() eventsData {
 		}
 		call.Query.Set(name, text)
 	}
-	if data.Key = v.query("key"); data.Key != "" {
+	if data.Key = v.given("key"); data.Key != "" && customer != "" {
 		v.oneEvent(&call, &data)
 		return data
 	}
@@ -150,8 +199,9 @@ func (v *visit) events() eventsData {
 	if fault != nil {
 		v.problem(fault)
 	}
-	data.Events = shown(list.Events)
-	data.Denied = slices.ContainsFunc(data.Events, shownEvent.Denied)
+	if data.Events = v.shown(list.Events, customer); customer == "" {
+		data.Events = v.owned(list.Events)
+	}
 	data.Pager = v.pages(address, list.NextCursor, keep)
 	if v.query("cursor") == "" && data.To == "" && fault == nil {
 		data.Live = address + "/live?" + keep.Encode()
@@ -162,7 +212,7 @@ func (v *visit) events() eventsData {
 // oneEvent adds the event of a key, which occurred at the instant that the page's address names,
 // with its corrections.
 func (v *visit) oneEvent(call *server.Call, data *eventsData) {
-	at, err := time.Parse(time.RFC3339, v.query("at"))
+	at, err := time.Parse(time.RFC3339, v.given("at"))
 	if err != nil {
 		return
 	}
@@ -170,17 +220,21 @@ func (v *visit) oneEvent(call *server.Call, data *eventsData) {
 		"limit": {fullPage}, "from": {written(at)}, "to": {written(at.Add(time.Millisecond))},
 	}
 	list := need[eventList](v, v.client, *call)
-	data.Events = shown(slices.DeleteFunc(list.Events, func(e api.Event) bool {
+	data.Events = v.shown(slices.DeleteFunc(list.Events, func(e api.Event) bool {
 		return e.EventIdempotencyKey != data.Key
-	}))
+	}), data.Customer)
+	data.Correct = data.correctable(v)
 }
+
+// given is a parameter of the page's address, or a field of the form that leads back to it.
+func (v *visit) given(name string) string { return cmp.Or(v.query(name), v.fields.Get(name)) }
 
 // fullPage is how many events are read of an instant at most.
 const fullPage = "1000"
 
 // showEvents lists a customer's usage events and checks.
 func showEvents(v *visit) {
-	data := v.events()
+	data := v.events(string(v.x.Param(2)))
 	title, lead := "Events", "Events recorded for "+data.Customer+", and the answers to its checks."
 	if data.Key != "" {
 		title, lead = "Usage event", "The event with this key, and its corrections."
@@ -189,5 +243,27 @@ func showEvents(v *visit) {
 	v.show(v.below(p, data.Customer, data.Base))
 }
 
-// showNewEvents is the part of the page that renews itself.
-func showNewEvents(v *visit) { v.fragment("events", "events", v.events()) }
+// showAllEvents lists the events of all customers.
+func showAllEvents(v *visit) {
+	v.show(v.environmentPage("events", "Events", "Events",
+		"Usage events, corrections and checks of all customers, the last recorded first.", v.events("")))
+}
+
+// showNewEvents is the part of both pages that renews itself.
+func showNewEvents(v *visit) {
+	customer := ""
+	if v.x.Route.Parameters() > 2 {
+		customer = string(v.x.Param(2))
+	}
+	v.fragment("events", "events", v.events(customer))
+}
+
+const eventPath = "/accounts/{account}/{environment}/events"
+
+// eventRows are the pages of all customers' events.
+func (s *Console) eventRows() []row {
+	return []row{
+		look(eventPath, "all events", showAllEvents),
+		live(look(eventPath+"/live", "all events live", showNewEvents)),
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 )
 
 // TestEventsPage: the newest first, of the kind and feature that the address selects, with what the
@@ -29,9 +30,13 @@ func TestEventsPage(t *testing.T) {
 	check := billing.AuditCheck{
 		Env: n.environment(), CustomerRow: n.row("anna"), FeatureNumber: 1,
 		Reason: billing.ReasonLimitReached, At: n.now().UnixMilli(),
+		Figures: billing.CheckFigures{
+			Limited: true, Used: decimal.FromInt(1200), Held: decimal.FromInt(1),
+			Limit: decimal.FromInt(1300), Asked: decimal.FromInt(100), Budget: "team",
+		},
 	}
 	block.Add(&check)
-	check.Reason = billing.ReasonAllowed
+	check.Reason, check.Figures = billing.ReasonAllowed, billing.CheckFigures{}
 	block.Add(&check)
 	n.Propose(n.now(), []engine.Record{{
 		Kind: billing.KindRecordAudits, Payload: block.Encode(nil),
@@ -51,13 +56,23 @@ func TestEventsPage(t *testing.T) {
 	require.Contains(t, all.body, `&#34;eventName&#34;: &#34;calls&#34;`, "what the API answers")
 	shows("?feature=calls&kind=usage", []string{"first"}, []string{"<code>second", "limit reached"})
 	shows("?kind=usage&unbilled=true", []string{"second"}, []string{"<code>first"})
-	shows("?kind=audit&denied=true", []string{"limit reached", "is not kept"}, []string{"<code>first"})
+	shows("?kind=audit&denied=true", []string{"limit reached", "1,200 used, 1 held of 1,300 in budget team, 100 requested"}, []string{"<code>first"})
 	shows("?to=2020-01-01", []string{"No event here matches"}, []string{"data-live"})
 	b.get(anna+"/events?from=x").is(400, "from")
 	b.get(anna+"/events/live?kind=usage").is(200, "second")
 
+	const every = "/console/accounts/demo/sandbox/events"
+	p := b.get(every).is(200, "first", "second", "limit reached", `href="`+anna+`"`, `data-live="`,
+		anna+"/events?at=")
+	safe(t, p)
+	require.Less(t, strings.Index(p.body, "<code>second"), strings.Index(p.body, "<code>first"))
+	b.get(every+"?kind=usage&unbilled=true").is(200, "second")
+	b.get(every+"?kind=void").is(200, "No event here matches")
+	b.get(every+"/live?kind=usage").is(200, "second")
+	b.get(every+"?from=x").is(400, "from")
+
 	const denied = "/console/accounts/demo/sandbox/denied"
-	p := b.get(denied).is(200, "anna", "limit reached", "Denied checks")
+	p = b.get(denied).is(200, "anna", "limit reached", "Denied checks")
 	safe(t, p)
 	b.get(b.firstLink(denied, anna+"/events[^\"]+")).is(200, "limit reached")
 	b.get(denied+"?reason=no_subscription").is(200, "No check was denied")

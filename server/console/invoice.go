@@ -196,7 +196,7 @@ type allInvoices struct {
 	Customer          string
 	Invoices          []invoice
 	// Unsorted reports whether too many are past due to be listed by when they were due, Restarted
-	// whether the cursor was one of the other order.
+	// whether the cursor was one of another order.
 	Unsorted, Restarted bool
 	Pager               pager
 }
@@ -228,28 +228,15 @@ func showAllInvoices(v *visit) {
 			Text: chip.name, URL: at, Here: chip.status == status,
 		})
 	}
-	keep, sorted := url.Values{}, strings.HasPrefix(v.query("cursor"), oldestFirst)
+	keep := url.Values{}
 	if status != "" {
 		keep.Set("status", status)
 	}
 	if data.Customer != "" {
 		keep.Set("customer", data.Customer)
 		data.list(v, status, keep)
-	} else if debts, all := v.pastDue(status); all {
-		data.Restarted = v.query("cursor") != "" && !sorted
-		data.Invoices, data.Pager = orderedPageOf(v, data.Base, oldestFirst, debts, keep)
 	} else {
-		data.Unsorted, data.Restarted = status == "PAST_DUE", sorted
-		call := v.paged(v.adminCall("searchInvoices"), "50")
-		if sorted {
-			call.Query.Del("cursor")
-		}
-		if status != "" {
-			call.Query.Set("status", status)
-		}
-		list := need[foundInvoices](v, v.admin, call)
-		data.Invoices = list.Invoices
-		data.Pager = v.pages(data.Base, list.NextCursor, keep)
+		data.search(v, status, keep)
 	}
 	v.show(v.environmentPage("all-invoices", "Invoices", "Invoices", "", data))
 }
@@ -257,43 +244,36 @@ func showAllInvoices(v *visit) {
 // foundInvoices is a page of an environment's invoices.
 type foundInvoices struct {
 	Invoices   []invoice `json:"invoices"`
+	Order      string    `json:"order"`
 	NextCursor string    `json:"nextCursor"`
 }
 
-const (
-	// maxPastDue is how many past due invoices are sorted by when they were due, maxSearches how
-	// many searches look for them: each looks at 100,000 invoices of all environments at most.
-	maxPastDue  = 2000
-	maxSearches = 10
-	// oldestFirst is what cursors of the sorted list begin with.
-	oldestFirst = "oldest-"
-)
-
-// pastDue are the invoices that are past due, the oldest debt first, where the page shows these;
-// all is false where it does not, where there are more than maxPastDue, or where maxSearches do not
-// reach the oldest invoice.
-func (v *visit) pastDue(status string) (debts []invoice, all bool) {
-	if status != "PAST_DUE" {
-		return nil, false
+// search are the invoices of all customers: those that are past due begin with the oldest debt,
+// where not too many are.
+func (d *allInvoices) search(v *visit, status string, keep url.Values) {
+	call := v.paged(v.adminCall("searchInvoices"), "50")
+	if status != "" {
+		call.Query.Set("status", status)
 	}
-	call := v.adminCall("searchInvoices")
-	call.Query = url.Values{"status": {status}, "limit": {"1000"}}
-	for range maxSearches {
-		list := need[foundInvoices](v, v.admin, call)
-		debts = append(debts, list.Invoices...)
-		switch {
-		case len(debts) > maxPastDue || v.fault != nil:
-			return nil, false
-		case list.NextCursor == "":
-			slices.SortStableFunc(debts, func(a, b invoice) int {
-				return a.DueDate.Compare(b.DueDate)
-			})
-			return debts, true
-		}
-		call.Query.Set("cursor", list.NextCursor)
+	if status == pastDue {
+		call.Query.Set("order", "due")
 	}
-	return nil, false
+	list, fault := dataOf[foundInvoices](v, v.admin(call))
+	if fault != nil && call.Query.Has("cursor") { // of the order that the list had before
+		d.Restarted = true
+		call.Query.Del("cursor")
+		list, fault = dataOf[foundInvoices](v, v.admin(call))
+	}
+	if fault != nil {
+		v.problem(fault)
+		return
+	}
+	d.Invoices, d.Unsorted = list.Invoices, status == pastDue && list.Order != "due"
+	d.Pager = v.pages(d.Base, list.NextCursor, keep)
 }
+
+// pastDue is the status of invoices that are past due.
+const pastDue = "PAST_DUE"
 
 // list are the invoices of one customer. A customer who is not there has none.
 func (d *allInvoices) list(v *visit, status string, keep url.Values) {

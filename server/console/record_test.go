@@ -233,6 +233,9 @@ func (r *recorder) pagesAreRecorded() {
 		`{"externalClientCustomerId":"hooked","firstName":"H","lastName":"K","email":"h@k.example"}`)
 	r.ask(r.programs, "createSubscription", `{"planId":"team","customerReferenceId":"hooked"}`)
 	r.form(hook, hook+"/resend", "message", r.sentMessage(r.names["{endpoint}"]))
+	r.sentMessage(r.names["{endpoint}"])
+	r.form(hook, hook+"/resend-many", "from", "2020-01-01", "all", "true")
+	r.form(hook, hook+"/test")
 	r.form(hook, hook+"/delete")
 	r.form(at+"/settings", at+"/settings/seller", "name", "Demo Ltd", "address", "1 Main St, Oslo")
 	r.form(at+"/settings", at+"/settings/terms", "paymentTermDays", "8", "settleMinutes", "0")
@@ -240,6 +243,12 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(at+"/settings", at+"/settings/portal", "colour", "#17645a")
 	r.form(anna, anna+"/portal-link", "minutes", "60")
 	r.form(anna, anna+"/portal-revoke")
+	occurred := r.now().UTC().Format(time.RFC3339)
+	r.ask(r.programs, "ingestEvent", `{"eventIdempotencyKey":"wrong","eventName":"calls",`+
+		`"customerReferenceId":"anna","usageUnits":4,"occurredAt":"`+occurred+`"}`)
+	event := anna + "/events?key=wrong&at=" + occurred
+	r.form(event, anna+"/events/amend", "key", "wrong", "at", occurred, "units", "2")
+	r.form(event, anna+"/events/void", "key", "wrong", "at", occurred)
 	r.form(at+"/clock", at+"/clock", "to", r.now().Add(24*time.Hour).Format(time.RFC3339))
 }
 
@@ -287,6 +296,9 @@ func (r *recorder) adminIsRecorded() {
 	call("rotateWebhookSecret", "", hook)
 	r.ask(r.programs, "createSubscription", `{"planId":"large","customerReferenceId":"anna"}`)
 	call("resendWebhook", "", hook, r.sentMessage(hook))
+	r.sentMessage(hook)
+	call("resendWebhooks", `{"from":"2020-01-01T00:00:00Z","status":"all"}`, hook)
+	call("testWebhook", "", hook)
 	call("deleteWebhookEndpoint", "", hook)
 	r.ask(r.programs, "createCustomer",
 		`{"externalClientCustomerId":"carl","firstName":"C","lastName":"D","email":"c@d.example"}`)

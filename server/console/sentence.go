@@ -63,7 +63,9 @@ var sentences = map[string]string{
 	"webhook-endpoint.created":           "added the webhook endpoint {url}",
 	"webhook-endpoint.deleted":           "removed the webhook endpoint {-url}",
 	"webhook-endpoint.secret-rotated":    "replaced a webhook endpoint's signing secret",
+	"webhook.many-resent":                "sent {messages} webhook messages once more",
 	"webhook.resent":                     "sent a webhook message once more",
+	"webhook.tested":                     "sent a test message to a webhook endpoint",
 }
 
 // sentence says a change in words: who did what. A change that has no sentence is its action's

@@ -140,22 +140,11 @@ const listPage = 50
 // pageOf is the part of such a list that the page's address names, and the way to the others; keep
 // are parameters that stay.
 func pageOf[T any](v *visit, at string, list []T, keep url.Values) ([]T, pager) {
-	return orderedPageOf(v, at, "", list, keep)
-}
-
-// orderedPageOf is pageOf for a list that may have another order at the next request: cursors begin
-// with the name of the order, and that of another one leads to the first page.
-func orderedPageOf[T any](
-	v *visit, at, order string, list []T, keep url.Values,
-) ([]T, pager) {
-	from := 0
-	if offset, same := strings.CutPrefix(v.query("cursor"), order); same {
-		from, _ = strconv.Atoi(offset)
-	}
+	from, _ := strconv.Atoi(v.query("cursor"))
 	from = min(max(from, 0), len(list))
 	to, next := min(from+listPage, len(list)), ""
 	if to < len(list) {
-		next = order + strconv.Itoa(to)
+		next = strconv.Itoa(to)
 	}
 	return list[from:to], v.pages(at, next, keep)
 }
@@ -240,21 +229,29 @@ var done = map[string]page.Notice{
 	"cancel":    {Title: "The cancellation was recorded"},
 	"plan":      {Title: "The change of plan was recorded"},
 	"usage":     {Title: "The usage was recorded"},
-	"paid":      {Title: "The invoice was marked as paid"},
-	"void":      {Title: "The invoice is void"},
-	"pool":      {Title: "The pool was created", Detail: "Next: grant credits to it."},
-	"credits":   {Title: "The credits were booked"},
-	"top-up":    {Title: "The automatic top-up was set"},
-	"no-top-up": {Title: "The automatic top-up was turned off"},
+	"event-void": {
+		Title: "The event was voided", Detail: "It no longer counts. Its key stays used.",
+	},
+	"event-amended": {Title: "The event was amended"},
+	"paid":          {Title: "The invoice was marked as paid"},
+	"void":          {Title: "The invoice is void"},
+	"pool":          {Title: "The pool was created", Detail: "Next: grant credits to it."},
+	"credits":       {Title: "The credits were booked"},
+	"top-up":        {Title: "The automatic top-up was set"},
+	"no-top-up":     {Title: "The automatic top-up was turned off"},
 	"top-up-ended": {
 		Title: "The purchase was ended", Detail: "Nothing is bought until the top-up is set again.",
 	},
 	"low-balance": {
 		Title: "The low balance was set", Detail: "The webhook credits.low tells it from now on.",
 	},
-	"changed":  {Title: "It was changed"},
-	"webhook":  {Title: "The endpoint was removed"},
-	"resent":   {Title: "The message will be sent once more"},
+	"changed": {Title: "It was changed"},
+	"webhook": {Title: "The endpoint was removed"},
+	"resent":  {Title: "The message will be sent once more"},
+	"many-resent": {
+		Title: "The messages will be sent once more", Detail: "Those that still wait are pending below.",
+	},
+	"tested":   {Title: "A test message was sent", Detail: "Reload this page to see what the endpoint answers."},
 	"clock":    {Title: "The clock was advanced"},
 	"seller":   {Title: "The seller was saved", Detail: "Invoices show it from now on."},
 	"terms":    {Title: "The payment terms were saved"},

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	api "tollgate/sdk/go"
 	"tollgate/server/console/page"
@@ -35,7 +36,37 @@ func (s *Console) webhookRows() []row {
 			reply := v.send("resendWebhook", nil, id, v.fields.Get("message"))
 			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "resent")
 		}),
+		form(webhookPath+"/resend-many", "resend webhooks", resendWebhooks),
+		form(webhookPath+"/test", "test webhook", func(v *visit) {
+			id := string(v.x.Param(2))
+			made, fault := dataOf[api.WebhookDelivery](v, v.send("testWebhook", nil, id))
+			v.finish(fault, func() { showWebhook(v) }, v.webhookURL(id)+"/deliveries/"+made.ID, "tested")
+		}),
 	}
+}
+
+// resendWebhooks sends the messages of some days once more.
+func resendWebhooks(v *visit) {
+	id := string(v.x.Param(2))
+	fields := map[string]any{"status": "failed"}
+	if v.fields.Get("all") != "" {
+		fields["status"] = "all"
+	}
+	for _, name := range []string{"from", "to"} {
+		text := v.typed(name)
+		at, err := time.Parse(time.DateOnly, text)
+		if err == nil && name == "to" { // the last day
+			at = at.AddDate(0, 0, 1)
+		}
+		if err == nil {
+			text = written(at)
+		}
+		if text != "" {
+			fields[name] = text
+		}
+	}
+	reply := v.send("resendWebhooks", fields, id)
+	v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "many-resent")
 }
 
 func (v *visit) webhookURL(id string) string {

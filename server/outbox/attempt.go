@@ -21,6 +21,7 @@ type attempt struct {
 	outcome    billing.AttemptOutcome
 	status     int
 	reason     string
+	answer     string
 	took       time.Duration
 	retryAfter time.Duration
 }
@@ -86,7 +87,7 @@ func (o *Outbox) attempt(ctx context.Context, d *billing.DueDelivery) (
 	}
 	return attempt{
 		outcome: outcomes[result.Outcome], status: result.Status, reason: result.Reason,
-		took: result.Took, retryAfter: result.RetryAfter,
+		answer: result.Answer, took: result.Took, retryAfter: result.RetryAfter,
 	}, &result, nil
 }
 
@@ -103,7 +104,7 @@ func (o *Outbox) record(ctx context.Context, d *billing.DueDelivery, a *attempt)
 	c := billing.RecordDelivery{
 		Env: d.Env, Endpoint: d.Endpoint.ID, Row: d.Delivery.Row, Sequence: d.Delivery.Sequence,
 		Attempt: d.Delivery.Attempts + 1, Outcome: a.outcome, Status: uint32(a.status),
-		Reason: shortened(a.reason), TookMS: uint32(a.took.Milliseconds()),
+		Reason: shortened(a.reason), TookMS: uint32(a.took.Milliseconds()), Answer: a.answer,
 	}
 	if wait, again := o.config.Schedule.Next(int(d.Delivery.Round)+1,
 		billing.MessageName(d.Delivery.ID), a.retryAfter); again {

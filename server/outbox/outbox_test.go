@@ -567,3 +567,43 @@ func port(r *receiver) string {
 	_, port, _ := strings.Cut(r.host(), ":")
 	return port
 }
+
+// TestAnswersAreKept: the beginning of each, as text, with its attempt, for whoever asks for that
+// delivery; a test message goes to an endpoint that does not ask for its type.
+func TestAnswersAreKept(t *testing.T) {
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, "<b>no\x00\xff such order</b>\n", strings.Repeat("é", 2000))
+			return
+		}
+		fmt.Fprint(w, "\n taken \n")
+	}))
+	t.Cleanup(server.Close)
+	d := newDesk(t, 0, strings.TrimPrefix(server.URL, "http://"))
+	n := d.open(true)
+	id := enginetest.ID("hook")
+	sealed, _ := n.Mint(enginetest.Sandbox, id)
+	paid, _ := billing.WebhookEventsOf([]string{"invoice.paid"})
+	d.Do(t, billing.KindCreateWebhookEndpoint, &billing.CreateWebhookEndpoint{
+		Env: enginetest.Sandbox, ID: id, URL: server.URL + "/hook", Secret: sealed, Events: paid,
+	})
+	d.Do(t, billing.KindTestWebhook, &billing.TestWebhook{
+		Env: enginetest.Sandbox, Endpoint: id, Actor: "ops",
+	})
+	d.drained("hook")
+	page, _, _ := d.Machine.WebhookDeliveries(&billing.DeliveryQuery{
+		Env: enginetest.Sandbox, Endpoint: id, Limit: 10,
+	})
+	require.Len(t, page, 1)
+	require.Equal(t, billing.WebhookTest, page[0].Message.Type)
+	require.Empty(t, page[0].Log[0].Answer, "only one delivery has them")
+	whole, _ := d.Machine.WebhookDelivery(enginetest.Sandbox, id, page[0].ID)
+	require.Len(t, whole.Log, 2)
+	refused := whole.Log[0].Answer
+	require.True(t, strings.HasPrefix(refused, "<b>no\ufffd\ufffd such order</b>\né"), refused[:30])
+	require.LessOrEqual(t, len(refused), 1024)
+	require.Greater(t, len(refused), 1020)
+	require.Equal(t, "taken", whole.Log[1].Answer)
+}

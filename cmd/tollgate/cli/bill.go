@@ -9,7 +9,7 @@ type BillCommands struct {
 	Customers     customersCommand              `cmd:"" group:"bill" help:"List, show and create customers, archive one, or erase its personal data."`
 	Subscribe     SubscribeCommand              `cmd:"" call:"POST /subscriptions" group:"bill" help:"Subscribe a customer to a plan: subscriptions create."`
 	Check         CheckCommand                  `cmd:"" call:"POST /entitlements" group:"bill" help:"Say whether a customer may use a feature, and why not."`
-	Events        eventsCommand                 `cmd:"" group:"bill" help:"Follow a customer's usage events, send one, list names of events that nothing bills."`
+	Events        eventsCommand                 `cmd:"" group:"bill" help:"List and follow usage events, send one, list names of events that nothing bills."`
 	Subscriptions subscriptionsCommand          `cmd:"" group:"bill" help:"Subscribe customers to plans, and show subscriptions."`
 	Reservations  reservationsCommand           `cmd:"" group:"bill" help:"Hold usage before it arises, settle it, release it."`
 	Portal        portalCommand                 `cmd:"" group:"bill" help:"Make and end links to customers' own pages, and set how these look."`

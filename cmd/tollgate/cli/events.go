@@ -16,9 +16,115 @@ import (
 )
 
 type eventsCommand struct {
+	List      eventsListCommand                       `cmd:"" help:"List usage events, corrections and checks, the newest first."`
 	Tail      eventsTailCommand                       `cmd:"" help:"Print a customer's events as they are recorded."`
 	Send      eventsSendCommand                       `cmd:"" help:"Record a usage event, once for its key."`
+	Void      eventsVoidCommand                       `cmd:"" help:"Take a usage event back, for good."`
+	Amend     eventsAmendCommand                      `cmd:"" help:"Give a usage event another quantity."`
 	Unmatched call[environmentOutput, unmatchedNames] `cmd:"" call:"GET unmatched-events" help:"List names of events that match no feature and so are not billed."`
+}
+
+type eventsListCommand struct {
+	inClient `embed:""`
+	Customer string `arg:"" optional:"" help:"Only the events of this customer, by when they occurred. Default: of all, by when they were recorded."`
+	Kind     string `enum:",usage,audit,void,amend" default:"" help:"usage, audit (checks), void or amend; all when absent."`
+	Feature  string `placeholder:"KEY" help:"Only events of this feature."`
+	Denied   bool   `help:"Only denied checks."`
+	Unbilled bool   `help:"Only usage events that nothing bills."`
+	From     string `placeholder:"TIME" help:"Earliest instant at which they occurred, RFC 3339."`
+	To       string `placeholder:"TIME" help:"They occurred before this instant, RFC 3339."`
+	Limit    int    `default:"100" help:"List this many at most."`
+}
+
+// eventsPage is how many events are asked for at a time.
+const eventsPage = 1000
+
+// Run lists events, page by page.
+func (c *eventsListCommand) Run(ctx context.Context, out io.Writer) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	query := url.Values{"limit": {strconv.Itoa(min(max(c.Limit, 1), eventsPage))}}
+	for name, value := range map[string]string{
+		"kind": c.Kind, "feature": c.Feature, "from": c.From, "to": c.To,
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	for name, set := range map[string]bool{"denied": c.Denied, "unbilled": c.Unbilled} {
+		if set {
+			query.Set(name, "true")
+		}
+	}
+	if c.Customer != "" {
+		query.Set("order", "desc")
+	}
+	list, more := []api.Event{}, false
+	for e, err := range client.Events(ctx, c.Customer, query) {
+		if err != nil {
+			return err
+		}
+		if more = len(list) == c.Limit; more {
+			break
+		}
+		list = append(list, e)
+	}
+	return c.printValue(out, list, func() error { return c.print(out, list, more) })
+}
+
+func (c *eventsListCommand) print(out io.Writer, list []api.Event, more bool) error {
+	if len(list) == 0 {
+		return Say(out, "No such event.")
+	}
+	heads := []string{"OCCURRED", "KIND", "FEATURE OR NAME", "UNITS", "KEY OR ANSWER"}
+	if c.Customer == "" {
+		heads = append(heads, "CUSTOMER")
+	}
+	t := NewTable(out, heads...)
+	for i := range list {
+		e := &list[i]
+		kind, units := e.Kind, quantity(e.UsageUnits)
+		switch {
+		case e.Kind == "audit":
+			kind, units = "check", ""
+		case !e.VoidedAt.IsZero():
+			kind += ", voided"
+		case e.Unbilled:
+			kind += ", not billed"
+		}
+		t.Row(moment(e.OccurredAt), kind, either(e.FeatureKey, e.EventName), units,
+			either(answered(e), e.EventIdempotencyKey), e.CustomerReferenceID)
+	}
+	err := t.End()
+	if err == nil && more {
+		err = Say(out, "There are more: raise --limit.")
+	}
+	return err
+}
+
+// answered is the answer to a check, with the limit that denied it; empty of other events.
+func answered(e *api.Event) string {
+	switch {
+	case e.Kind != "audit":
+		return ""
+	case e.Limit == "":
+		return e.Reason
+	}
+	text := e.Reason + ": " + quantity(e.Used) + " used"
+	if e.Held != "0" {
+		text += ", " + quantity(e.Held) + " held"
+	}
+	text += " of " + quantity(e.Limit)
+	if e.Budget != "" {
+		text += " in budget " + e.Budget
+	}
+	if e.RequestedUnits != "" {
+		text += ", " + quantity(e.RequestedUnits) + " requested"
+	}
+	return text
 }
 
 type unmatchedNames struct {
@@ -48,9 +154,8 @@ type eventsSendCommand struct {
 
 // Help says how to take usage back.
 func (c *eventsSendCommand) Help() string {
-	return "Units are never negative: void or amend an event to take usage back, with POST " +
-		"/events/{eventIdempotencyKey}/void or /amend of the client API. An event that nothing bills is " +
-		"recorded, too; a warning says so."
+	return "Units are never negative: to take usage back, void or amend an event (tollgate events " +
+		"void, events amend). An event that nothing bills is recorded, too; a warning says so."
 }
 
 // units are how many an event counts.
@@ -130,4 +235,82 @@ func (c *eventsSendCommand) warn(ctx context.Context, client *api.Client, sent *
 		}
 		return
 	}
+}
+
+// correction are the flags of a command that corrects a usage event.
+type correction struct {
+	inClient `embed:""`
+	Key      string `arg:"" name:"event-key" help:"The event's idempotency key."`
+	Reason   string `help:"Why; kept with the correction."`
+	Preview  bool   `help:"Say what it would do to money, and change nothing."`
+}
+
+type eventsVoidCommand struct {
+	correction `embed:""`
+}
+
+// Run voids an event.
+func (c *eventsVoidCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.correct(ctx, out, "", func(client *api.Client) error {
+		return client.VoidEvent(ctx, c.Key, api.EventVoid{Reason: c.Reason})
+	})
+}
+
+type eventsAmendCommand struct {
+	correction `embed:""`
+	Units      units `arg:"" help:"How many units the event counts instead."`
+}
+
+// Run amends an event.
+func (c *eventsAmendCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.correct(ctx, out, json.Number(c.Units), func(client *api.Client) error {
+		return client.AmendEvent(ctx, c.Key, api.EventAmendment{
+			UsageUnits: json.Number(c.Units), Reason: c.Reason,
+		})
+	})
+}
+
+// correct says what a correction does to money, and carries it out unless only that was asked for.
+func (c *correction) correct(ctx context.Context, out io.Writer, units json.Number,
+	carryOut func(*api.Client) error,
+) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	p, err := client.PreviewCorrection(ctx, c.Key, units)
+	if err == nil && !c.Preview {
+		err = carryOut(client)
+	}
+	if err != nil {
+		return err
+	}
+	return c.printValue(out, p, func() error {
+		did := "Counts"
+		if c.Preview {
+			did = "Would count"
+		}
+		t := NewTable(out)
+		t.Row("Event", c.Key)
+		t.Row(did, quantity(p.NewUsageUnits)+" units instead of "+quantity(p.UsageUnits))
+		if p.Billed {
+			t.Row("Invoices to come", change(p.Invoices, money(p.Invoices, p.Currency)))
+			t.Row("Credits used", change(p.Credits, quantity(p.Credits)))
+		} else {
+			t.Row("Invoices to come", "no change: no subscription bills this event")
+		}
+		return t.End()
+	})
+}
+
+// change writes how much more something is, or less.
+func change(n json.Number, written string) string {
+	switch {
+	case n == "0":
+		return "no change"
+	case strings.HasPrefix(string(n), "-"):
+		return strings.Replace(written, "-", "", 1) + " less"
+	}
+	return written + " more"
 }

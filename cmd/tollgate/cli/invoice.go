@@ -16,11 +16,11 @@ import (
 )
 
 type invoiceCommand struct {
-	List    call[customerOutput, invoices] `cmd:"" call:"GET invoices?customer={Customer}" help:"List a customer's invoices, oldest first."`
-	Show    call[invoiceOutput, invoice]   `cmd:"" call:"GET invoices/{ID}" help:"Show an invoice with its lines and what their usage cost you."`
-	Explain invoiceExplainCommand          `cmd:"" help:"Recompute an invoice from the journal alone, and compare."`
-	Verify  invoiceVerifyCommand           `cmd:"" help:"Recompute many invoices; ends with 5 when one differs."`
-	Void    call[invoiceFlags, none]       `cmd:"" call:"POST invoices/{ID}/void" says:"Invoice {ID} is void." help:"Make an unpaid invoice void, for good."`
+	List    invoiceListCommand           `cmd:"" help:"List the newest invoices, those past due, or a customer's."`
+	Show    call[invoiceOutput, invoice] `cmd:"" call:"GET invoices/{ID}" help:"Show an invoice with its lines and what their usage cost you."`
+	Explain invoiceExplainCommand        `cmd:"" help:"Recompute an invoice from the journal alone, and compare."`
+	Verify  invoiceVerifyCommand         `cmd:"" help:"Recompute many invoices; ends with 5 when one differs."`
+	Void    call[invoiceFlags, none]     `cmd:"" call:"POST invoices/{ID}/void" says:"Invoice {ID} is void." help:"Make an unpaid invoice void, for good."`
 }
 
 // ErrDiffers means that an invoice is not what the journal explains.
@@ -33,16 +33,117 @@ func invoiceNumber(v *api.Invoice) string {
 	return strconv.Itoa(v.Number)
 }
 
-type invoices []api.Invoice
+type invoiceListCommand struct {
+	environmentOutput `embed:""`
+	Customer          string `arg:"" optional:"" help:"Only the invoices of this customer, oldest first, also those that are still being written."`
+	Status            string `enum:",due,past_due,paid,void" default:"" help:"due, past_due, paid or void; all when absent. Of past_due and due, the oldest debt comes first."`
+	Limit             int    `default:"100" help:"List this many at most."`
+}
 
-func (l invoices) print(out io.Writer) error {
-	t := NewTable(out, "NUMBER", "ID", "TYPE", "STATUS", "AMOUNT", "ISSUED", "DUE")
-	for i := range l {
-		v := &l[i]
-		t.Row(invoiceNumber(v), v.ID, v.Type, v.Status, money(v.Amount, v.Currency),
-			moment(v.CreatedAt), moment(v.DueDate))
+// Help says in which order invoices are listed.
+func (c *invoiceListCommand) Help() string {
+	return "Without a customer, lists the issued invoices of all customers, the newest first. Where " +
+		"more than 2,000 are past due, the newest come first, too; a note says so."
+}
+
+// Run lists invoices.
+func (c *invoiceListCommand) Run(ctx context.Context, out io.Writer) error {
+	status := strings.ToUpper(c.Status)
+	list, order, more, err := c.search(ctx, status)
+	if err != nil {
+		return err
 	}
-	return t.End()
+	text, err := json.Marshal(list)
+	var shown []api.Invoice
+	if err == nil {
+		err = json.Unmarshal(text, &shown)
+	}
+	if err != nil {
+		return fmt.Errorf("answer's data: %w", err)
+	}
+	return c.Print(out, text, func() error {
+		if len(shown) == 0 {
+			return Say(out, "No such invoice in the %s environment of %s.", c.Environment, c.Account)
+		}
+		t := NewTable(out, "NUMBER", "ID", "TYPE", "STATUS", "AMOUNT", "ISSUED", "DUE", "CUSTOMER")
+		for i := range shown {
+			v := &shown[i]
+			t.Row(invoiceNumber(v), v.ID, v.Type, v.Status, money(v.Amount, v.Currency),
+				moment(v.CreatedAt), moment(v.DueDate), v.CustomerReferenceID)
+		}
+		err := t.End()
+		if err == nil && sortedByDue(status) && order == "newest" {
+			err = Say(out, "Too many are unpaid to begin with the oldest debt: the newest are first.")
+		}
+		if err == nil && more {
+			err = Say(out, "There are more: raise --limit.")
+		}
+		return err
+	})
+}
+
+// sortedByDue reports whether invoices of a status are listed by when they are due.
+func sortedByDue(status string) bool { return status == "PAST_DUE" || status == "DUE" }
+
+// search asks for the invoices, page by page; order is that of the list.
+func (c *invoiceListCommand) search(ctx context.Context, status string) (
+	list []json.RawMessage, order string, more bool, err error,
+) {
+	list = []json.RawMessage{}
+	if c.Customer != "" {
+		list, more, err = c.ofCustomer(ctx, status)
+		return list, "", more, err
+	}
+	query := url.Values{}
+	if status != "" {
+		query.Set("status", status)
+	}
+	if sortedByDue(status) {
+		query.Set("order", "due")
+	}
+	for len(list) < c.Limit {
+		query.Set("limit", strconv.Itoa(min(customersPage, c.Limit-len(list))))
+		var page struct {
+			Invoices []json.RawMessage `json:"invoices"`
+			Order    string            `json:"order"`
+			Next     string            `json:"nextCursor"`
+		}
+		if _, err = c.read(ctx, c.path()+"/invoices/search?"+query.Encode(), &page); err != nil {
+			return nil, "", false, err
+		}
+		list, order, more = append(list, page.Invoices...), page.Order, page.Next != ""
+		if !more {
+			break
+		}
+		query.Set("cursor", page.Next)
+	}
+	return list, order, more, nil
+}
+
+// ofCustomer asks for the invoices of the customer.
+func (c *invoiceListCommand) ofCustomer(ctx context.Context, status string) (
+	list []json.RawMessage, more bool, err error,
+) {
+	var all []json.RawMessage
+	query := url.Values{"customer": {c.Customer}}
+	if _, err = c.read(ctx, c.path()+"/invoices?"+query.Encode(), &all); err != nil {
+		return nil, false, err
+	}
+	list = []json.RawMessage{}
+	for _, text := range all {
+		var v api.Invoice
+		if err = json.Unmarshal(text, &v); err != nil {
+			return nil, false, fmt.Errorf("answer's data: %w", err)
+		}
+		if status != "" && v.Status != status {
+			continue
+		}
+		if more = len(list) == c.Limit; more {
+			break
+		}
+		list = append(list, text)
+	}
+	return list, more, nil
 }
 
 type invoiceFlags struct {
@@ -75,8 +176,9 @@ func (f *invoiceFlags) resolve(ctx context.Context) error {
 		return fmt.Errorf("the node is still looking for invoice %d; repeat the command, or use the "+
 			"invoice's id", number)
 	}
-	return fmt.Errorf("no invoice %d in the %s environment of %s; tollgate invoice list CUSTOMER "+
-		"lists a customer's", number, f.Environment, f.Account)
+	return fmt.Errorf("no invoice %d in the %s environment of %s; tollgate invoice list lists "+
+		"the newest",
+		number, f.Environment, f.Account)
 }
 
 var uuid = regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)

@@ -93,6 +93,6 @@ func (c *eventsTailCommand) print(out io.Writer, e *api.Event) error {
 	return c.printValue(out, e, func() error {
 		return Say(out, "%-24s  %-5s  %-20s  %12s  %s", moment(e.OccurredAt), e.Kind,
 			either(e.FeatureKey, e.EventName), quantity(e.UsageUnits),
-			either(e.EventIdempotencyKey, e.Reason))
+			either(answered(e), e.EventIdempotencyKey, e.Reason))
 	})
 }

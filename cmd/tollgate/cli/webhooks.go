@@ -20,6 +20,8 @@ type webhooksCommand struct {
 	Delete     call[endpointFlags, none]            `cmd:"" call:"DELETE webhook-endpoints/{ID}" says:"Removed {ID}." help:"Remove an endpoint, what waits for it, and its log."`
 	Rotate     webhooksRotateCommand                `cmd:"" help:"Make a new signing secret; the one before signs alongside it for 24 hours."`
 	Deliveries call[webhooksDeliveries, deliveries] `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries" help:"List what was sent to an endpoint and what waits, newest first."`
+	ResendMany call[webhooksResendMany, resent]     `cmd:"" call:"POST webhook-endpoints/{ID}/resend" help:"Send the messages of a time once more, the oldest first."`
+	Test       call[endpointOutput, tested]         `cmd:"" call:"POST webhook-endpoints/{ID}/test" help:"Send a test message, whichever events the endpoint asks for."`
 	Show       call[messageFlags, document]         `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries/{Message}" help:"Print one delivery as JSON: payload and attempts."`
 	Resend     call[messageFlags, none]             `cmd:"" call:"POST webhook-endpoints/{ID}/deliveries/{Message}/resend" says:"{Message} waits to be sent." help:"Send a message once more, with the same webhook-id."`
 }
@@ -128,6 +130,33 @@ type webhooksDeliveries struct {
 	Status        string `query:"status,omitempty" enum:",pending,delivered,failed" default:"" help:"pending, delivered or failed; all when absent."`
 	Limit         int    `query:"limit" default:"50" help:"How many, at most 500."`
 	Cursor        string `query:"cursor,omitempty" help:"nextCursor of the page before, from --json."`
+}
+
+type endpointOutput struct {
+	endpointFlags `embed:""`
+	OutputFlags   `embed:""`
+}
+
+type webhooksResendMany struct {
+	endpointOutput `embed:""`
+	From           string `json:"from" required:"" placeholder:"TIME" help:"Messages made from this instant on, RFC 3339."`
+	To             string `json:"to,omitempty" placeholder:"TIME" help:"Messages made before this instant, RFC 3339. Default: now."`
+	Status         string `json:"status" enum:"failed,delivered,all" default:"failed" help:"failed, delivered or all."`
+}
+
+type resent struct {
+	Resent int `json:"resent"`
+}
+
+func (r *resent) print(out io.Writer) error {
+	return Say(out, "%d messages wait to be sent.", r.Resent)
+}
+
+type tested struct{ api.WebhookDelivery }
+
+func (d *tested) print(out io.Writer) error {
+	return Say(out, "Test message %s waits to be sent: tollgate webhooks show ENDPOINT %[1]s tells "+
+		"how it did.", d.ID)
 }
 
 type deliveries struct {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"tollgate/server/provider/fetch"
 )
@@ -40,7 +43,10 @@ type Message struct {
 	Body []byte
 }
 
-// Result is what one attempt came to, fit for a delivery log: no text of the endpoint's answer.
+// MaxAnswer bounds Result.Answer in bytes.
+const MaxAnswer = 1 << 10
+
+// Result is what one attempt came to, fit for a delivery log.
 type Result struct {
 	Outcome Outcome
 	// Status is the HTTP status, 0 when there was no answer.
@@ -52,6 +58,9 @@ type Result struct {
 	// RetryAfter is what the endpoint asked for; 0 is nothing.
 	RetryAfter time.Duration
 	Took       time.Duration
+	// Answer is the beginning of the endpoint's answer, as printable text. The guarded client has let
+	// the request out, so it is not the answer of a host that the owner of the endpoint may not reach.
+	Answer string
 }
 
 // Sender delivers messages through a guarded client. Safe for concurrent use.
@@ -95,7 +104,7 @@ func (s *Sender) Deliver(ctx context.Context, e Endpoint, m Message) (Result, er
 	if err != nil {
 		return failed(ctx, err, took)
 	}
-	result := Result{Outcome: Retry, Status: answer.Status, Took: took}
+	result := Result{Outcome: Retry, Status: answer.Status, Took: took, Answer: printable(answer.Body)}
 	switch {
 	case answer.Status >= 200 && answer.Status <= 299:
 		result.Outcome = Delivered
@@ -108,6 +117,23 @@ func (s *Sender) Deliver(ctx context.Context, e Endpoint, m Message) (Result, er
 		result.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), s.now())
 	}
 	return result, nil
+}
+
+// printable is the beginning of a body as text: what is not a printable character, nor a space, is
+// U+FFFD.
+func printable(body []byte) string {
+	text := make([]byte, 0, min(len(body), MaxAnswer))
+	for len(body) > 0 {
+		r, size := utf8.DecodeRune(body)
+		if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
+			r = utf8.RuneError
+		}
+		if body = body[size:]; len(text)+utf8.RuneLen(r) > MaxAnswer {
+			break
+		}
+		text = utf8.AppendRune(text, r)
+	}
+	return strings.TrimSpace(string(text))
 }
 
 func failed(ctx context.Context, err error, took time.Duration) (Result, error) {

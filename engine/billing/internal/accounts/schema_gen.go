@@ -167,6 +167,7 @@ var webhookEventNames = []string{
 	16: "credits.low",
 	17: "credits.topped_up",
 	18: "credits.top_up_failed",
+	19: "webhook.test",
 }
 
 // Names returns the API's names of the values, by number.

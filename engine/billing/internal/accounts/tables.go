@@ -36,6 +36,7 @@ const (
 	TableWebhookTexts     = 49
 	TableDeliveries       = 50
 	TableDeliveryTexts    = 51
+	TableWebhookAnswers   = 53
 
 	// The numbers 54 to 57 are reserved.
 	TableSubmissions = 58

@@ -49,6 +49,8 @@ const (
 	WebhookToppedUp WebhookEvent = 17 // credits.topped_up
 	// WebhookTopUpFailed: the payment of one failed, which turned the top-up off.
 	WebhookTopUpFailed WebhookEvent = 18 // credits.top_up_failed
+	// WebhookTest: somebody tries an endpoint out. Endpoints do not ask for it.
+	WebhookTest WebhookEvent = 19 // webhook.test
 )
 
 // Wants reports whether any endpoint of the environment subscribes to an event.

@@ -236,6 +236,32 @@ func (t *Burner) PlanCorrection(
 	return r, engine.OutcomeDone
 }
 
+// PreviewCorrection says what PlanCorrection would come to: how many units credits pay then, and
+// how many credits burn in addition; below zero, come back.
+func (s *Vault) PreviewCorrection(
+	customer uint32, at book.Place, was Burnt, units decimal.Decimal, now int64,
+) (paid, more decimal.Decimal, outcome engine.Outcome) {
+	if !was.Units.Less(units) {
+		back, _, covered := was.trim(at, units)
+		return covered, Drawn(back).Neg(), engine.OutcomeDone
+	}
+	if !at.Credited() {
+		return was.Paid, more, engine.OutcomeDone
+	}
+	c := &at.Feature.Credits
+	purse, added := s.PurseOf(customer, c.Pool, now), credit.Less(units, was.Units)
+	purse.Keep(was.Kept)
+	if purse.Empty(added, c) {
+		return was.Paid, more, engine.OutcomeCreditsEmpty
+	}
+	covered := purse.Coverable(added, c)
+	more, ok := credit.Need(covered, c.Weight)
+	if !ok {
+		return was.Paid, more, engine.OutcomeOverflow
+	}
+	return More(was.Paid, covered), more, engine.OutcomeDone
+}
+
 // trim divides an event's draws, after its units were reduced, into those to return and those to
 // keep.
 func (was *Burnt) trim(

@@ -85,4 +85,8 @@ type Attempt struct {
 	Status  uint32         `wire:"3" json:"status,omitzero"` // HTTP; 0: no answer
 	Reason  string         `wire:"4" json:"reason,omitzero" rule:"min=1"`
 	TookMS  uint32         `wire:"5" json:"tookMs"`
+	// Kept is the number of the endpoint's answer; 0: there is none. Answer is its text, where a
+	// delivery is asked for by itself and it is still kept.
+	Kept   uint64 `wire:"6"`
+	Answer string `json:"answer,omitzero" rule:"min=1"`
 }

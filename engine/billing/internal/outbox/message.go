@@ -14,13 +14,13 @@ import (
 // WebhookEventNames lists every name that an endpoint may ask for.
 func WebhookEventNames() []string { return slices.Clone(webhookNames[1:]) }
 
-// webhookNames are the names of the events, by number.
-var webhookNames = accounts.WebhookEvent(0).Names()
+// webhookNames are the names of the events that endpoints ask for, by number.
+var webhookNames = accounts.WebhookEvent(0).Names()[:accounts.WebhookTest]
 
 // WebhookEvents is a set of events, one bit for each; the empty set asks for all.
 type WebhookEvents uint32
 
-// allWebhookEvents is every event that there is.
+// allWebhookEvents is every event that endpoints ask for.
 const allWebhookEvents = WebhookEvents(2<<accounts.WebhookTopUpFailed - 2)
 
 // WebhookEventsOf makes the set of names; false if one is unknown.

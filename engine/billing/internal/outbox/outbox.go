@@ -3,6 +3,7 @@
 package outbox
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync"
 
@@ -29,6 +30,10 @@ const (
 	// each endpoint.
 	MaxFinished = 1_000_000
 	minFinished = 100
+	// MaxAnswer bounds what is kept of an endpoint's answer, in bytes, and KeptAnswers how many
+	// answers of all endpoints are kept: the newest.
+	MaxAnswer   = 1 << 10
+	KeptAnswers = 8192
 	// WebhookRetentionMS is how long, in log time, a message may be delivered and its delivery is
 	// kept in the log: 7 days.
 	WebhookRetentionMS = 7 * accounts.DayMS
@@ -44,6 +49,8 @@ type Outbox struct {
 	Texts      *page.Table[rows.Text] // row = endpoint row: EndpointText
 	Deliveries *page.Table[Delivery]
 	Messages   *page.Table[rows.Text] // row = delivery row: DeliveryText
+	// Answers is a ring of answers to attempts: the number of each, and its text.
+	Answers *page.Table[rows.Text]
 	OutboxLists
 
 	// Queues has the endpoints with waiting messages, places the deliveries' places in their
@@ -59,6 +66,7 @@ type OutboxLists struct {
 	Finished     uint32 `wire:"5"` // deliveries of all endpoints
 	FreeEndpoint uint32 `wire:"3"`
 	FreeDelivery uint32 `wire:"4"`
+	Answered     uint64 `wire:"6"` // answers that were kept so far
 }
 
 // endpointQueue orders the messages for one endpoint. Messages about one customer wait for each
@@ -74,7 +82,36 @@ func (o *Outbox) Open(store *page.Store) {
 	o.Texts = page.NewTable(store, accounts.TableWebhookTexts, rows.TextCodec)
 	o.Deliveries = page.NewTable(store, accounts.TableDeliveries, DeliveryCodec)
 	o.Messages = page.NewTable(store, accounts.TableDeliveryTexts, rows.TextCodec)
+	o.Answers = page.NewTable(store, accounts.TableWebhookAnswers, rows.TextCodec)
 	o.Queues = map[uint32]*endpointQueue{}
+}
+
+// answerHead is the length of the number before the text of an answer.
+const answerHead = 8
+
+// KeepAnswer keeps the text of an answer in place of the oldest, and returns its number.
+func (o *Outbox) KeepAnswer(text string) (number uint64) {
+	at := uint32(o.Answered%KeptAnswers) + 1
+	o.Answered++
+	if at > o.Answers.Len() {
+		o.Answers.Append()
+	}
+	head := binary.LittleEndian.AppendUint64(nil, o.Answered)
+	o.Answers.Write(at).Data = string(head) + text
+	return o.Answered
+}
+
+// AnswerOf returns the text of an answer; empty where it is no longer kept. It requires the lock.
+func (o *Outbox) AnswerOf(number uint64) string {
+	at := uint32((number-1)%KeptAnswers) + 1
+	if number == 0 || at > o.Answers.Len() {
+		return ""
+	}
+	data := o.Answers.Read(at).Data
+	if len(data) < answerHead || binary.LittleEndian.Uint64([]byte(data)) != number {
+		return ""
+	}
+	return data[answerHead:]
 }
 
 // UnknownEndpoint returns the refusal for an endpoint that endpointNamed did not find.
@@ -173,6 +210,20 @@ func (o *Outbox) takeDelivery() (row uint32) {
 	row, _ = o.Deliveries.Append()
 	o.Messages.Append()
 	return row
+}
+
+// Requeue makes a finished delivery wait again, behind its customer's waiting ones.
+func (o *Outbox) Requeue(row uint32, stamp int64) {
+	d := o.Deliveries.Write(row)
+	o.Sequence++
+	d.Round, d.NextAt, d.QueuedAt, d.FinishedAt = 0, stamp, stamp, 0
+	d.State, d.Turn = DeliveryPending, o.Sequence
+	ep := o.Endpoints.Write(d.Endpoint)
+	ep.Pending++
+	ep.Finished--
+	o.Pending++
+	o.Finished--
+	o.Chain(row)
 }
 
 // Chain adds a pending delivery behind those of the same endpoint and customer.
@@ -321,7 +372,7 @@ func (o *Outbox) ListsEnd(customers uint32) error {
 			if !visit(at) || d.Endpoint != row || d.Previous != last || d.State == 0 || d.State > 3 {
 				return fmt.Errorf("%w: the list of webhook endpoint %d", rows.ErrSnapshot, row)
 			}
-			if d.Customer == 0 || d.Customer > customers ||
+			if d.Customer == 0 && d.Event != accounts.WebhookTest || d.Customer > customers ||
 				wire.Decode([]byte(o.Messages.Read(at).Data), new(DeliveryText)) != nil {
 				return fmt.Errorf("%w: delivery %d has no message", rows.ErrSnapshot, at)
 			}

@@ -18,6 +18,7 @@ func (v *Attempt) Fields(w *wire.Codec) {
 	wire.Uint(w, 3, &v.Status)
 	w.String(4, &v.Reason)
 	wire.Uint(w, 5, &v.TookMS)
+	wire.Uint(w, 6, &v.Kept)
 }
 
 // Fields implements wire.Fielder.
@@ -42,6 +43,7 @@ func (v *OutboxLists) Fields(w *wire.Codec) {
 	wire.Uint(w, 3, &v.FreeEndpoint)
 	wire.Uint(w, 4, &v.FreeDelivery)
 	wire.Uint(w, 5, &v.Finished)
+	wire.Uint(w, 6, &v.Answered)
 }
 
 // Fields implements wire.Fielder.

@@ -23,17 +23,25 @@ func (t *Teller) Tell(e *accounts.Environment, customer uint32, m *WebhookMessag
 		return
 	}
 	m.Customer = string(t.S.ExternalID(t.S.Customers.Read(customer)))
+	var to []uint32
+	for _, row := range e.Hooks {
+		ep := t.Outbox.Endpoints.Read(row)
+		if ep.Off == WebhookOn && ep.Events.wants(m.Type) {
+			to = append(to, row)
+		}
+	}
+	t.Send(to, customer, m)
+}
+
+// Send queues a message for endpoints; of no customer, customer is 0.
+func (t *Teller) Send(to []uint32, customer uint32, m *WebhookMessage) {
 	id := messageID(t.Index, t.Position, t.Told)
 	t.Told++
 	encoded := wire.Encode(nil, &DeliveryText{Message: *m})
 	o := t.Outbox
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
-	for _, row := range e.Hooks {
-		ep := o.Endpoints.Read(row)
-		if ep.Off != WebhookOn || !ep.Events.wants(m.Type) {
-			continue
-		}
+	for _, row := range to {
 		d := Delivery{
 			ID: id, Turn: o.Sequence + 1, CreatedAt: t.Stamp, QueuedAt: t.Stamp, NextAt: t.Stamp,
 			Customer: customer, Event: m.Type,
