@@ -208,7 +208,7 @@ func (c *ResendWebhooks) apply(t *turn) engine.Outcome {
 	o.Mu.Unlock()
 	if count > 0 {
 		t.Fold(uint64(count)<<32 | uint64(o.Sequence))
-		t.NoteChange(c.Env, c.Actor, "webhook.many-resent", rows.UUIDText(c.Endpoint),
+		t.NoteChange(c.Env, c.Actor, "webhook.many-resent", uuid.Text(c.Endpoint),
 			accounts.Given("messages", strconv.Itoa(count)))
 	}
 	return engine.OutcomeDone
@@ -236,7 +236,7 @@ func (c *TestWebhook) apply(t *turn) engine.Outcome {
 	t.Send([]uint32{row}, 0, &outbox.WebhookMessage{
 		Type: accounts.WebhookTest, At: e.Now(t.Stamp),
 	})
-	t.NoteChange(c.Env, c.Actor, "webhook.tested", rows.UUIDText(c.Endpoint),
+	t.NoteChange(c.Env, c.Actor, "webhook.tested", uuid.Text(c.Endpoint),
 		accounts.Given("tested", "true"))
 	return engine.OutcomeDone
 }
