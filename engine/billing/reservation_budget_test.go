@@ -404,3 +404,76 @@ func TestAnotherKeysReservationIsNoRepeat(t *testing.T) {
 	again.KeyBudget = 0
 	s.refuses(engine.OutcomeReservationKeyReused, s.Do(billing.KindReserve, &again))
 }
+
+func hourly(limit string) billing.LimitDocument {
+	l := inUSD(limit)
+	l.Window = billing.WindowHour
+	return l
+}
+
+// TestAWindowThatIsOverHoldsNothing: whether or not anything has begun the next one, an amendment of
+// an event of the hour before is not asked for what is held now, and a refusal says what counted
+// then.
+func TestAWindowThatIsOverHoldsNothing(t *testing.T) {
+	for _, opened := range []bool{true, false} {
+		s := newBudgetSandbox(t, hourly("10"))
+		require.Equal(t, engine.OutcomeDone, s.event("a", "words", 6))
+		s.Stamp += 3_600_000
+		s.view(s.reserve("r", "words", 8))
+		if opened {
+			require.Equal(t, engine.OutcomeDone, s.event("b", "words", 1))
+		}
+		before := s.first("all").Start
+		s.amends("a", 7)
+		refused := s.corrects("a", 11)
+		s.refuses(engine.OutcomeBudgetExceeded, refused)
+		var r billing.Refusal
+		require.NoError(t, wire.Decode(refused.Value, &r))
+		require.Equal(t, "7 0 10", fmt.Sprint(r.Used, " ", r.Held, " ", r.Limit))
+		require.Equal(t, before-3_600_000, r.Start)
+		require.Equal(t, before, r.End)
+		windows, _ := s.m.BudgetWindows(enginetest.Sandbox, "all", s.m.Clock(s.Stamp))
+		require.False(t, windows[0][0].Overrun)
+	}
+}
+
+// TestAWindowThatIsOverKeepsItsLimit: also where a PUT comes before anything has begun the next one.
+func TestAWindowThatIsOverKeepsItsLimit(t *testing.T) {
+	s := newBudgetSandbox(t, hourly("10"))
+	require.Equal(t, engine.OutcomeDone, s.event("a", "words", 6))
+	s.Stamp += 3_600_000
+	s.put("all", "", "", hourly("5"))
+	windows, ok := s.m.BudgetWindows(enginetest.Sandbox, "all", s.m.Clock(s.Stamp))
+	require.True(t, ok)
+	require.Equal(t, "6 10", fmt.Sprint(windows[0][0].Used, " ", windows[0][0].Limit))
+	require.Equal(t, "0 5", fmt.Sprint(s.first("all").Used, " ", s.first("all").Limit))
+}
+
+// TestOnlyUsageThatReachesAThresholdTellsIt: neither a PUT that puts it below what is used nor an
+// event of nothing, nor usage after it was reached while nobody listened.
+func TestOnlyUsageThatReachesAThresholdTellsIt(t *testing.T) {
+	l := inUSD("100")
+	l.Thresholds = []byte{50, 100}
+	s := newBudgetSandbox(t, l)
+	s.listens("hook")
+	require.Equal(t, engine.OutcomeDone, s.event("a", "words", 30))
+	l.Limit = decimal.FromInt(20)
+	s.put("all", "", "", l)
+	require.Equal(t, engine.OutcomeBudgetExceeded, s.event("b", "words", 1))
+	require.Equal(t, engine.OutcomeDone, s.event("c", "words", 0))
+	require.Empty(t, s.thresholds("hook"))
+	l.Limit = decimal.FromInt(40)
+	s.put("all", "", "", l)
+	require.Equal(t, engine.OutcomeDone, s.event("d", "words", 10))
+	require.Equal(t, []string{"all100"}, s.thresholds("hook"))
+
+	l.Limit = decimal.FromInt(100)
+	s = newBudgetSandbox(t, l)
+	require.Equal(t, engine.OutcomeDone, s.event("a", "words", 60))
+	s.listens("hook")
+	require.Equal(t, engine.OutcomeDone, s.event("b", "words", 1))
+	require.Empty(t, s.thresholds("hook"))
+	s.amends("a", 10)
+	require.Equal(t, engine.OutcomeDone, s.event("c", "words", 60))
+	require.Equal(t, []string{"all50"}, s.thresholds("hook"))
+}

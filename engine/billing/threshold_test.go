@@ -46,8 +46,8 @@ func (s *heldSandbox) thresholds(name string) (all []string) {
 	return all
 }
 
-// amends amends a caller's event; to less than nothing: it is voided.
-func (s *heldSandbox) amends(key string, units int64) {
+// corrects amends a caller's event; to less than nothing: it is voided.
+func (s *heldSandbox) corrects(key string, units int64) engine.Result {
 	s.t.Helper()
 	src := &enginetest.Source{Journal: s.m.Journal()}
 	k := billing.UsageKey(enginetest.Sandbox, []byte(key))
@@ -55,15 +55,20 @@ func (s *heldSandbox) amends(key string, units int64) {
 	require.NoError(s.t, err)
 	require.True(s.t, found)
 	if units < 0 {
-		require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindVoidUsage, &billing.VoidUsage{
+		return s.Do(billing.KindVoidUsage, &billing.VoidUsage{
 			Env: enginetest.Sandbox, Key: k, Original: ref,
-		}).Outcome)
-		return
+		})
 	}
-	require.Equal(s.t, engine.OutcomeDone, s.Do(billing.KindAmendUsage, &billing.AmendUsage{
+	return s.Do(billing.KindAmendUsage, &billing.AmendUsage{
 		Env: enginetest.Sandbox, Key: k, Original: ref, Units: decimal.FromInt(units),
 		ID: enginetest.ID(fmt.Sprint(key, s.Index)),
-	}).Outcome)
+	})
+}
+
+// amends is corrects where it succeeds.
+func (s *heldSandbox) amends(key string, units int64) {
+	s.t.Helper()
+	require.Equal(s.t, engine.OutcomeDone, s.corrects(key, units).Outcome)
 }
 
 // TestWhatNobodyWasToldIsTold: usage that passes a threshold while no endpoint listens, is
@@ -129,8 +134,9 @@ func TestWhatWasToldIsCounted(t *testing.T) {
 	require.Greater(t, counters(), before)
 }
 
-// TestAVoidTellsNoThreshold: after a limit was lowered, usage may still be above a threshold that
-// no webhook has reported. A void or a smaller amendment does not report it; the next event does.
+// TestAVoidTellsNoThreshold: after a limit was lowered, usage may be above a threshold that no
+// webhook has reported. Neither a void, a smaller amendment nor the next event reports it, but usage
+// that reaches the one behind it.
 func TestAVoidTellsNoThreshold(t *testing.T) {
 	for _, units := range []int64{-1, 5} {
 		limit := inUSD("100")
@@ -144,6 +150,8 @@ func TestAVoidTellsNoThreshold(t *testing.T) {
 		s.amends("b", units)
 		require.Empty(t, s.thresholds("hook"))
 		require.Equal(t, engine.OutcomeDone, s.event("c", "words", 1))
-		require.Equal(t, []string{"all50"}, s.thresholds("hook"))
+		require.Empty(t, s.thresholds("hook"))
+		require.Equal(t, engine.OutcomeDone, s.event("d", "words", 10-max(units, 0)))
+		require.Equal(t, []string{"all90"}, s.thresholds("hook"))
 	}
 }

@@ -334,7 +334,7 @@ func (f *Forest) Charge(
 		if !asked {
 			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		}
-		crossed = cross(f, crossed, row, l, now)
+		crossed = cross(f, crossed, row, l, amount, now)
 		limits = binary.AppendUvarint(limits, uint64(row))
 		limits = binary.AppendUvarint(limits, l.Born)
 		hash = l.fold(hash, row)
@@ -416,10 +416,18 @@ func CountedWithin(f *Forest, k *Counted, node uint32) (within bool) {
 	return within
 }
 
-// cross adds the threshold that a limit has reached, where that was not told in its window.
-func cross(f *Forest, crossed []Crossing, row uint32, l *Limit, now int64) []Crossing {
+// cross adds the threshold that a limit has reached with an amount, where that was not told in its
+// window, and somebody listens.
+func cross(
+	f *Forest, crossed []Crossing, row uint32, l *Limit, amount *decimal.Exact, now int64,
+) []Crossing {
 	percent := l.reached()
 	if percent <= l.Told {
+		return crossed
+	}
+	before := Limit{Max: l.Max, Thresholds: l.Thresholds}
+	before.Used, _ = l.Used.Sub(*amount)
+	if percent <= before.reached() || !f.heard(l) {
 		return crossed
 	}
 	l.Told = percent
@@ -428,6 +436,9 @@ func cross(f *Forest, crossed []Crossing, row uint32, l *Limit, now int64) []Cro
 		Percent: percent, Soft: l.Soft,
 	})
 }
+
+// heard reports whether anybody listens to what a limit tells.
+func (f *Forest) heard(l *Limit) bool { return f.Heard == nil || f.Heard(f.nodes.Read(l.Node).Env) }
 
 // currencyText is a currency without an allocation, for those that are usual.
 func currencyText(c [3]byte) string {

@@ -66,14 +66,19 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 	for _, s := range sums {
 		l, ok := f.limits.Read(s.row), true
 		n := f.nodes.Read(l.Node)
+		window := f.refusal(s.row, l.Held, now)
 		total := l.Used
-		switch s.closed {
-		case 0:
-			total, ok = total.Add(l.Held)
-		case unopened:
+		switch {
+		case s.closed == unopened:
 			total = l.Held
-		default:
-			total = f.windows.Read(s.closed).Used
+		case s.closed != 0:
+			w := f.windows.Read(s.closed)
+			total = w.Used
+			window.past(w.Start, w.End, total)
+		case now < l.End:
+			total, ok = total.Add(l.Held)
+		default: // it is over, though nothing has begun the next one
+			window.past(l.Start, l.End, total)
 		}
 		if ok {
 			total, ok = total.Add(s.amount)
@@ -87,11 +92,15 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 		case !ok || !total.InRange():
 			o = engine.OutcomeOverflow
 		case !l.Soft && s.amount.Sign() > 0 && total.Cmp(l.Max.Exact()) > 0:
-			o = engine.OutcomeBudgetExceeded
-			r = f.refusal(s.row, l.Held, now)
+			r, o = window, engine.OutcomeBudgetExceeded
 		}
 	}
 	return r, o
+}
+
+// past makes a refusal that of a window that is over: it holds nothing.
+func (r *Refusal) past(start, end int64, used decimal.Exact) {
+	r.Start, r.End, r.Used, r.Held = start, end, rounded(used), decimal.Decimal{}
 }
 
 // Correct counts a change of an event that was counted, in the windows that counted it, as far as
@@ -119,10 +128,13 @@ func (f *Forest) Correct(
 			return
 		}
 		l.Used, _ = l.Used.Add(amount)
-		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
-		if now < l.End && amount.Sign() > 0 { // after a PUT, less may still be at a threshold
-			crossed = cross(f, crossed, row, l, now)
+		held := l.Held
+		if now >= l.End { // it is over: it holds nothing, and tells nobody
+			held = decimal.Exact{}
+		} else {
+			crossed = cross(f, crossed, row, l, &amount, now)
 		}
+		l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(held)
 		t.Hash = l.fold(t.Hash, row)
 	})
 	sum := k.Charge()

@@ -641,7 +641,8 @@ func TestViewsSayWhatIsClosedAbove(t *testing.T) {
 	require.Equal(t, "[] 0", fmt.Sprint(keys, count))
 }
 
-// TestAHigherLimitTellsItsThresholdsAgain: those that are not reached any more.
+// TestAHigherLimitTellsItsThresholdsAgain: those that are not reached any more. What it tells is what
+// a charge reaches while somebody listens.
 func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	var f Forest
 	f.Open(page.NewStore())
@@ -665,8 +666,14 @@ func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	require.Empty(t, charge(10))
 	require.Equal(t, []uint8{50}, charge(30))
 	require.Equal(t, engine.OutcomeDone, put(t, &f, limit(100), 0))
-	require.Equal(t, []uint8{100}, charge(0), "a lower one is told by the charge that follows")
+	require.Empty(t, charge(0), "what a PUT makes of it is not told")
 	require.Empty(t, charge(1))
+	require.Equal(t, engine.OutcomeDone, put(t, &f, limit(400), 0))
+	f.Heard = func(uint32) bool { return false }
+	require.Empty(t, charge(99), "nobody listens")
+	f.Heard = nil
+	require.Empty(t, charge(10), "it was reached before")
+	require.Equal(t, []uint8{100}, charge(200))
 }
 
 // TestSumsOfWhatIsHeldStayInRange: a node without limits takes no hold beyond it.

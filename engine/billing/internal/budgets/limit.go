@@ -60,12 +60,19 @@ func (d *LimitDocument) currency() string {
 // bounds are those of the window that an instant is in; end is 0 where it never ends.
 func (f *Forest) bounds(l *Limit, now int64) (start, end int64) {
 	if start, end = l.Start, l.End; now >= end {
-		start, end = l.Window.Around(now, f.zone(l.Zone))
+		start, end = f.next(l, now)
 	}
 	if end == rows.Never {
 		end = 0
 	}
 	return start, end
+}
+
+// next is the window of a limit that an instant is in, once the present one is over. It begins no
+// earlier than that ends: a PUT may have brought other changes of its zone.
+func (f *Forest) next(l *Limit, now int64) (start, end int64) {
+	start, end = l.Window.Around(now, f.zone(l.Zone))
+	return max(start, l.End), end
 }
 
 // roll begins the window that an instant is in, and keeps the one before.
@@ -77,7 +84,7 @@ func (f *Forest) roll(row uint32, now int64) *Limit {
 	if l.Touched {
 		f.closeWindow(row, l)
 	}
-	l.Start, l.End = l.Window.Around(now, f.zone(l.Zone))
+	l.Start, l.End = f.next(l, now)
 	l.Used, l.Told, l.Touched, l.Overrun = decimal.Exact{}, 0, false, false
 	return l
 }

@@ -77,7 +77,7 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o en
 		}
 	}
 	f.names.Write(p.row).Data = c.Name
-	f.replaceLimits(t, c, p)
+	f.replaceLimits(t, c, p, w.Now)
 	t.Fold(uint64(p.row)<<32 ^ uint64(n.Customer))
 	t.Spend(4 + 2*len(c.Limits))
 	return before, engine.OutcomeDone
@@ -229,8 +229,8 @@ func (f *Forest) addNode(env uint32, key string, parent uint32, now int64) uint3
 }
 
 // replaceLimits gives a node the limits of a document: those that it has go on counting, what it
-// had besides ends.
-func (f *Forest) replaceLimits(t *accounts.Tx, c *PutBudget, p putting) {
+// had besides ends. A window that is over keeps the limit that it had.
+func (f *Forest) replaceLimits(t *accounts.Tx, c *PutBudget, p putting, now int64) {
 	e := f.have(c.Env)
 	had := map[limitKey]uint32{}
 	for row := f.nodes.Read(p.row).FirstLimit; row != 0; row = f.limits.Read(row).Next {
@@ -264,6 +264,8 @@ func (f *Forest) replaceLimits(t *accounts.Tx, c *PutBudget, p putting) {
 				t.Spend(len(e.nodes) / 16)
 			}
 			f.limits.Write(row).Held = p.keys[i].sum(held)
+		} else {
+			f.roll(row, now)
 		}
 		l := f.limits.Write(row)
 		l.Max, l.Soft, l.Next = d.Limit, d.Soft, 0

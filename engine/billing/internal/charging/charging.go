@@ -26,6 +26,9 @@ type Budgets struct {
 func (b *Budgets) Open(of *lifecycle.Projector) {
 	b.of = of
 	b.Forest.Open(of.Store)
+	b.Forest.Heard = func(env uint32) bool {
+		return of.Environment(env).Wants(accounts.WebhookBudgetThreshold)
+	}
 }
 
 // For says whom usage is for.
