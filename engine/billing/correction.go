@@ -9,6 +9,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/charging"
 	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/lifecycle"
@@ -288,20 +289,8 @@ func (k *correcting) fits(t *turn, units decimal.Decimal) decimal.Decimal {
 		return units
 	}
 	p := l.PlaceOf(at, k.original.Feature)
-	f, total, present := p.Feature, decimal.Decimal{}, true
-	if at.Closed != nil {
-		total, f, present = l.Compared(at.Closed, k.original.Feature)
-	} else {
-		n := &l.Counters[p.Counter-l.Sub.FirstCounter]
-		if total = n.Reading(f); at.Ahead && !f.Accumulate {
-			total = n.Next
-		}
-	}
-	if present {
-		total = sums.Of(total, t.Held.Units(k.owner, row, k.original.Feature, k.now))
-	}
-	if f.HasMax && f.Hard {
-		units = decimal.Min(units, sums.Remaining(f.Max, total))
+	if f, used, held := k.compared(t, l, at); f.HasMax && f.Hard {
+		units = decimal.Min(units, sums.Remaining(f.Max, sums.Of(used, held)))
 	}
 	if p.Credited() && !p.Feature.Credits.Fallback {
 		purse := t.PurseOf(k.owner, p.Feature.Credits.Pool, k.now)
@@ -310,6 +299,45 @@ func (k *correcting) fits(t *turn, units decimal.Decimal) decimal.Decimal {
 		units = decimal.Min(units, purse.Coverable(units, &p.Feature.Credits))
 	}
 	return units
+}
+
+// compared is what the limit compares where the event counts, and its feature there.
+func (k *correcting) compared(t *turn, l *lifecycle.Ledger, at lifecycle.Spot) (
+	f *catalogs.PlanFeature, used, held decimal.Decimal,
+) {
+	p, present := l.PlaceOf(at, k.original.Feature), true
+	if f = p.Feature; at.Closed != nil {
+		used, f, present = l.Compared(at.Closed, k.original.Feature)
+	} else {
+		n := &l.Counters[p.Counter-l.Sub.FirstCounter]
+		if used = n.Reading(f); at.Ahead && !f.Accumulate {
+			used = n.Next
+		}
+	}
+	if present {
+		held = t.Held.Units(k.owner, l.Row, k.original.Feature, k.now)
+	}
+	return f, used, held
+}
+
+// lacks is what there is where the limit of the event's feature, or its credits, do not admit a
+// correction.
+func (k *correcting) lacks(t *turn, o engine.Outcome) (r room) {
+	if o == engine.OutcomeCreditsEmpty {
+		r.rule = rulePool
+		left := t.freeCredits(k.owner, k.at, k.now)
+		r.ofPool(t.PurseOf(k.owner, k.at.Feature.Credits.Pool, k.now), &left)
+		return r
+	}
+	r.rule = ruleLimit
+	if l, ok := t.Advanced(k.original.Subscription, k.now); ok {
+		if at, stands := l.SpotOf(k.original.counted()); stands != lifecycle.Gone {
+			var f *catalogs.PlanFeature
+			f, r.used, r.held = k.compared(t, l, at)
+			r.limit = f.Max
+		}
+	}
+	return r
 }
 
 // counted returns where the event counted when it was recorded.

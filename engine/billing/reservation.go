@@ -93,7 +93,8 @@ type Shortage struct {
 	Asked      decimal.Decimal `wire:"3" json:"requestedUnits"`
 	Used       decimal.Decimal `wire:"4" json:"used"`
 	Held       decimal.Decimal `wire:"5" json:"held"`
-	// Limit is that of the feature, or what the pools have that is not held.
+	// Limit is that of the feature, or the credits that the pools have: Held are credits then, too, and
+	// Used is 0.
 	Limit    decimal.Decimal `wire:"6" json:"limit"`
 	LogIndex uint64          `wire:"7" json:"logIndex"`
 	Reason   Reason          `wire:"8"`
@@ -436,9 +437,10 @@ func (t *turn) chargeOf(
 type room struct {
 	used, held, limit decimal.Decimal
 	limited           bool
-	// left is what the limit leaves, where limited is set; free what the pools do not hold for others.
-	left, free decimal.Decimal
-	rule       string // what decided
+	left              decimal.Decimal // what the limit leaves, where limited is set
+	rule              string          // what decided
+	// kept are the credits that are held, and balance all that the pools have; where these decided.
+	kept, balance decimal.Decimal
 }
 
 // told is what answers say of the room for an item.
@@ -496,14 +498,26 @@ func (a *allotment) take(t *turn, c *ReserveItem) engine.Outcome {
 
 // short answers with what is not enough.
 func (r *room) short(t *turn, key string, asked decimal.Decimal) {
+	s := r.shortage(t, key, asked)
+	t.Answer(&s)
+}
+
+func (r *room) shortage(t *turn, key string, asked decimal.Decimal) Shortage {
 	s := Shortage{
 		Level: r.rule, FeatureKey: key, Asked: asked, Used: r.used, Held: r.held, Limit: r.limit,
 		LogIndex: t.Index,
 	}
 	if r.rule == rulePool {
-		s.Used, s.Held, s.Limit = decimal.Decimal{}, decimal.Decimal{}, r.free
+		s.Used, s.Held, s.Limit = decimal.Decimal{}, r.kept, r.balance
 	}
-	t.Answer(&s)
+	return s
+}
+
+// ofPool notes what there is of a purse, and what is left of it beside what is held.
+func (r *room) ofPool(purse credits.Purse, left *credits.Purse) {
+	r.balance, _ = purse.Free()
+	free, _ := left.Free()
+	r.kept = sums.Remaining(r.balance, free)
 }
 
 // feature resolves an item's feature, which no item before it has.
@@ -568,7 +582,8 @@ func (a *allotment) credit(
 	free, endless := u.Free()
 	coverable := u.Coverable(*granted, c)
 	if !c.Fallback && coverable.Less(*granted) {
-		*granted, r.rule, r.free = coverable, rulePool, free
+		*granted, r.rule = coverable, rulePool
+		r.ofPool(t.PurseOf(a.customer, c.Pool, a.now), &u)
 	}
 	need, ok := credit.Need(*granted, c.Weight)
 	if !ok {

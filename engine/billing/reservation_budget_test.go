@@ -477,3 +477,31 @@ func TestOnlyUsageThatReachesAThresholdTellsIt(t *testing.T) {
 	require.Equal(t, engine.OutcomeDone, s.event("c", "words", 60))
 	require.Equal(t, []string{"all50"}, s.thresholds("hook"))
 }
+
+// TestARefusedSettlementSaysThatItStays: of a budget, too.
+func TestARefusedSettlementSaysThatItStays(t *testing.T) {
+	s := newBudgetSandbox(t, inUSD("10"))
+	c := enginetest.Reservation("r", "ada", "words", 4)
+	c.RefuseOverrun = true
+	s.view(s.Do(billing.KindReserve, c))
+	stays := func(want engine.Outcome) (r billing.Refusal) {
+		t.Helper()
+		refused := s.settle("r", 11)
+		s.refuses(want, refused)
+		require.NoError(t, wire.Decode(refused.Value, &r))
+		return r
+	}
+	require.True(t, stays(engine.OutcomeBudgetExceeded).Stays)
+	s.done(billing.KindFreezeBudget, &billing.FreezeBudget{Env: 1, Key: "all", Frozen: true})
+	require.True(t, stays(engine.OutcomeBudgetFrozen).Stays)
+	s.Stamp += 600_000
+	s.DoPayload(engine.KindTick, nil)
+	ref, _ := s.ownEvent("r", 1)
+	refused := s.settle("r", 11, func(c *billing.SettleReservation) {
+		c.Originals = []billing.UsageRef{ref}
+	})
+	s.refuses(engine.OutcomeBudgetFrozen, refused)
+	var r billing.Refusal
+	require.NoError(t, wire.Decode(refused.Value, &r))
+	require.False(t, r.Stays, "it was billed")
+}

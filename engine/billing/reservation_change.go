@@ -362,14 +362,12 @@ func (h *settling) together(t *turn, amended []*correcting) engine.Outcome {
 		if more.Sign() <= 0 || k.at.Feature.Credits.Fallback {
 			continue
 		}
-		purse := t.PurseOf(k.owner, k.at.Feature.Credits.Pool, h.now)
-		_, kept := t.heldBeside(k.owner, k.at, h.now)
-		purse.Keep(kept)
+		purse := t.freeCredits(k.owner, k.at, h.now)
 		if free, endless := purse.Free(); !endless && free.Less(more) {
-			t.Answer(&Shortage{
-				Level: rulePool, FeatureKey: h.catalog.Feature(k.original.Feature).Document.Key,
-				Asked: more, Limit: free, LogIndex: t.Index,
-			})
+			r := room{rule: rulePool}
+			r.ofPool(t.PurseOf(k.owner, k.at.Feature.Credits.Pool, h.now), &purse)
+			r.short(t, h.catalog.Feature(k.original.Feature).Document.Key,
+				sums.Difference(k.newly.Units, k.was.Units))
 			return engine.OutcomeReservationShort
 		}
 	}
@@ -532,10 +530,8 @@ func (h *settling) amendEvent(
 	}
 	switch {
 	case outcome == engine.OutcomeHardLimit || outcome == engine.OutcomeCreditsEmpty:
-		t.Answer(&Shortage{
-			Level: ruleLimit, FeatureKey: h.catalog.Feature(k.original.Feature).Document.Key,
-			Asked: delta, LogIndex: t.Index,
-		})
+		r := k.lacks(t, outcome)
+		r.short(t, h.catalog.Feature(k.original.Feature).Document.Key, delta)
 		return engine.OutcomeReservationShort
 	case outcome != engine.OutcomeDone || try:
 		return outcome

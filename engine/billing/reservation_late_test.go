@@ -12,6 +12,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/engine/uuid"
+	"tollgate/engine/wire"
 )
 
 // ownEvent finds the n-th event that a reservation has recorded, and its key.
@@ -260,5 +261,51 @@ func TestLateSettlementsAddTheirCosts(t *testing.T) {
 		v, ok := s.m.Budget(enginetest.Sandbox, "all", 0)
 		require.True(t, ok)
 		require.Equal(t, x.want, v.Limits[0].Used.String(), "%v", x.steps)
+	}
+}
+
+// TestALateShortageSaysWhatThereIs: of the limit, or of credits.
+func TestALateShortageSaysWhatThereIs(t *testing.T) {
+	for feature, want := range map[string]string{
+		"calls": "limit, 100 used, 30 held of 500", "videos": "pool, 0 used, 15 held of 50",
+	} {
+		s := newHeldSandbox(t)
+		c := enginetest.Reservation("r", "ada", feature, 100) // 50 of 100 credits
+		c.SettleOnExpiry, c.RefuseOverrun = true, true
+		s.view(s.Do(billing.KindReserve, c))
+		s.Stamp += 600_000
+		s.DoPayload(engine.KindTick, nil)
+		s.view(s.reserve("q", feature, 30))
+		ref, _ := s.ownEvent("r", 1)
+		r := s.settle("r", 501, func(c *billing.SettleReservation) {
+			c.Originals = []billing.UsageRef{ref}
+		})
+		require.Equal(t, engine.OutcomeReservationShort.String(), r.Outcome.String())
+		var lack billing.Shortage
+		require.NoError(t, wire.Decode(r.Value, &lack))
+		require.Equal(t, want, lackOf(&lack))
+		require.Equal(t, "401", lack.Asked.String())
+	}
+}
+
+// lackOf is what a shortage names.
+func lackOf(s *billing.Shortage) string {
+	return fmt.Sprintf("%s, %s used, %s held of %s", s.Level, s.Used, s.Held, s.Limit)
+}
+
+// TestAShortageOfCreditsSaysWhatIsHeld: by whatever it is refused.
+func TestAShortageOfCreditsSaysWhatIsHeld(t *testing.T) {
+	s := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "videos", 100)
+	c.RefuseOverrun = true
+	s.view(s.Do(billing.KindReserve, c)) // holds 50 of 100
+	for want, r := range map[string]engine.Result{
+		"pool, 0 used, 50 held of 100": s.reserve("q", "videos", 101),
+		"pool, 0 used, 0 held of 100":  s.settle("r", 201),
+	} {
+		require.Equal(t, engine.OutcomeReservationShort.String(), r.Outcome.String())
+		var lack billing.Shortage
+		require.NoError(t, wire.Decode(r.Value, &lack))
+		require.Equal(t, want, lackOf(&lack))
 	}
 }

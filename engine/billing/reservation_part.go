@@ -168,18 +168,17 @@ func (p *part) overrun(t *turn, h *settling, at int64, own decimal.Decimal) engi
 	}
 	if h.hold.RefuseOverrun || h.hold.State != holds.ReservationOpen {
 		key := h.catalog.Feature(u.feature).Document.Key
-		s := Shortage{
-			Level: level, FeatureKey: key, Asked: p.delta, Held: u.held, LogIndex: t.Index,
-			Stays: h.hold.State == holds.ReservationOpen,
+		r := room{rule: level, held: u.held}
+		if f := u.place.Feature; level == rulePool {
+			purse := t.PurseOf(u.customer, f.Credits.Pool, h.now)
+			left := purse
+			left.Keep(u.kept)
+			r.ofPool(purse, &left)
+		} else if f != nil && u.place.Counter != 0 {
+			r.used, r.limit = t.Counters.Reading(u.place.Counter, f), f.Max
 		}
-		if level == rulePool {
-			purse := t.PurseOf(u.customer, u.place.Feature.Credits.Pool, h.now)
-			purse.Keep(u.kept)
-			s.Held = decimal.Decimal{}
-			s.Limit, _ = purse.Free()
-		} else if f := u.place.Feature; f != nil && u.place.Counter != 0 {
-			s.Used, s.Limit = t.Counters.Reading(u.place.Counter, f), f.Max
-		}
+		s := r.shortage(t, key, p.delta)
+		s.Stays = h.hold.State == holds.ReservationOpen
 		t.Answer(&s)
 		return engine.OutcomeReservationShort
 	}

@@ -261,6 +261,9 @@ func (c *SettleReservation) settle(
 			t.holds.EachItem(&h.hold, func(item uint32) {
 				budgets.Expires(&t.budgets.Forest, item, h.hold.Over())
 			})
+			if outcome != engine.OutcomeReservationShort {
+				t.stays()
+			}
 		}
 		return outcome
 	}
@@ -288,6 +291,15 @@ func (c *SettleReservation) settle(
 	}
 	h.answer(t)
 	return engine.OutcomeDone
+}
+
+// stays says in a budget's refusal that the reservation stays open.
+func (t *turn) stays() {
+	var r budgets.Refusal
+	if wire.Decode(t.Reply, &r) == nil {
+		r.Stays = true
+		t.Answer(&r)
+	}
 }
 
 // tooMuch reports whether an outcome means that there is no room for what goes beyond a hold.

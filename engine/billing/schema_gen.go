@@ -239,6 +239,7 @@ func (v *Decision) Fields(w *wire.Codec) {
 	w.Int(48, &v.Refused.Start)
 	w.Int(49, &v.Refused.End)
 	wire.Uint(w, 50, &v.Refused.Index)
+	w.Bool(51, &v.Refused.Stays)
 }
 
 // Fields implements wire.Fielder.

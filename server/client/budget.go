@@ -314,7 +314,11 @@ func budgetFault(fault *server.Fault, r engine.Result) *server.Fault {
 			detail += " " + refused.Currency
 		}
 	}
-	return fault.With(fault.Detail + " " + detail + ". Log index " +
+	text := fault.Detail
+	if refused.Stays {
+		text = "Nothing was recorded. " + reservationStays
+	}
+	return fault.With(text + " " + detail + ". Log index " +
 		strconv.FormatUint(refused.Index, 10) + ".").Adding(func(data *server.JSON) {
 		data.Name("budget")
 		writeRefusal(data, &refused)

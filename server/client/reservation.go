@@ -305,12 +305,19 @@ func (a *API) answerReservation(x *server.Exchange, status int, r engine.Result)
 	return server.One(x, status, &v, billingview.WriteReservation)
 }
 
+// reservationStays is said of a settlement that was refused.
+const reservationStays = "The reservation stays open; what it holds is billed when it expires."
+
 // shortageText says what is not enough, and as of which log entry.
 func shortageText(s *billing.Shortage) string {
 	text := "The " + s.Level + " of " + s.FeatureKey + ": used " + s.Used.String() + ", held " +
 		s.Held.String() + ", limit " + s.Limit.String() + "; asked for " + s.Asked.String() + "."
+	if s.Level == "pool" {
+		text = "The credits for " + s.FeatureKey + ": held " + s.Held.String() + " of " +
+			s.Limit.String() + "; asked for " + s.Asked.String() + " units."
+	}
 	if s.Stays {
-		text += " The reservation stays open; what it holds is billed when it expires."
+		text += " " + reservationStays
 	}
 	return text + " Log index " + strconv.FormatUint(s.LogIndex, 10) + "."
 }

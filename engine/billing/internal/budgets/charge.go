@@ -24,6 +24,9 @@ type Refusal struct {
 	End      int64           `wire:"49"`
 	// Index is the log entry that refused.
 	Index uint64 `wire:"50"`
+	// Stays is set where a settlement is refused: the reservation stays open, and is billed when it
+	// expires.
+	Stays bool `wire:"51"`
 
 	// Number is that of the feature, Row the limit's.
 	Number, Row uint32

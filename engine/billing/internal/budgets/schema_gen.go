@@ -104,6 +104,7 @@ func (v *Refusal) Fields(w *wire.Codec) {
 	w.Int(48, &v.Start)
 	w.Int(49, &v.End)
 	wire.Uint(w, 50, &v.Index)
+	w.Bool(51, &v.Stays)
 }
 
 // Fields implements wire.Fielder.
