@@ -393,3 +393,36 @@ func TestAClosedReservationIsReadWhileOthersClose(t *testing.T) {
 	}
 	<-done
 }
+
+// TestTheFirstAnswerStays: a repeat of the request gets the bytes of its answer, whatever became of
+// the reservation, and after a restore.
+func TestTheFirstAnswerStays(t *testing.T) {
+	s := newHeldSandbox(t)
+	c := enginetest.Reservation("r", "ada", "calls", 75)
+	c.RefuseOverrun, c.Items[0].HasCost, c.Items[0].Cost = true, true, decimal.FromInt(3)
+	first := s.Do(billing.KindReserve, c)
+	require.Equal(t, engine.OutcomeDone, first.Outcome)
+	require.Equal(t, "limit", s.view(first).Items[0].Rule)
+	repeated := func() {
+		t.Helper()
+		require.Equal(t, s.view(first), s.view(s.Do(billing.KindReserve, c)))
+		m := restored(t, enginetest.Snapshot(t, s.m))
+		again := heldSandbox{enginetest.NewLog(m, s.Stamp), t, m}
+		again.Index = s.Index
+		require.Equal(t, first.Value, again.Do(billing.KindReserve, c).Value)
+	}
+	s.Stamp += 60_000
+	repeated()
+	part := func(c *billing.SettleReservation) { c.Partial = true }
+	require.Equal(t, engine.OutcomeDone, s.settle("r", 20, part).Outcome)
+	repeated()
+	require.Equal(t, engine.OutcomeReservationShort, s.settle("r", 600).Outcome)
+	repeated() // it is billed at its expiry now
+	require.Equal(t, engine.OutcomeDone, s.Do(billing.KindExtendReservation,
+		&billing.ExtendReservation{
+			Env: enginetest.Sandbox, ID: c.ID, Units: decimal.FromInt(90), TTLMS: 3_600_000,
+		}).Outcome)
+	repeated()
+	require.Equal(t, engine.OutcomeDone, s.settle("r", 80).Outcome)
+	repeated()
+}

@@ -357,8 +357,8 @@ type settling struct {
 	rehold bool
 }
 
-// keepAnswer puts what the reservation was answered with into its texts, before that changes which it
-// follows from.
+// keepAnswer puts what the reservation was answered with into its texts, before a change of what
+// that follows from.
 func (h *settling) keepAnswer(t *turn) {
 	if len(h.words.Answer) == 0 {
 		h.words.Answer = t.firstAnswer(h.row, &h.words)

@@ -40,8 +40,8 @@ func NewIndex() *Index { return &Index{} }
 // NewNotingIndex makes an empty index that keeps a note of 8 bytes with each row: see Likely.
 func NewNotingIndex() *Index { return &Index{shift: 1} }
 
-// NewRoomyIndex makes an empty index for rows that come fast: its sub-tables grow half as often, for
-// some 2 bytes a row.
+// NewRoomyIndex makes an empty index for rows that come fast: its sub-tables grow half as often,
+// for some 2 bytes a row.
 func NewRoomyIndex() *Index { return &Index{roomy: true} }
 
 // Len is the number of rows in the index. Any goroutine.

@@ -60,8 +60,8 @@ func (h *Holds) fits(row uint32, v *Hold) bool {
 	var w Words
 	return (v.Newer == 0 || h.Rows.Read(v.Newer).Older == row) &&
 		wire.Decode(h.Texts.Get(row), &w) == nil &&
-		h.answers(v, &w) && len(w.Parts)%16 == 0 && len(w.Taken)%16 == 0 && v.TookKeys == (len(w.Taken) > 0) &&
-		(v.TookKeys || w.TakenAt == 0)
+		h.answers(v, &w) && len(w.Parts)%16 == 0 && len(w.Taken)%16 == 0 &&
+		v.TookKeys == (len(w.Taken) > 0) && (v.TookKeys || w.TakenAt == 0)
 }
 
 // answers reports whether texts say what a reservation was answered with.

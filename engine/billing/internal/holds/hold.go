@@ -188,7 +188,7 @@ const (
 type Room struct {
 	// Rule is the number of what decided.
 	Rule uint8 `wire:"1"`
-	// Limit is that of the feature, Remaining what it leaves beside the item, where HasLimit is set.
+	// Limit is that of the feature, Remaining what it leaves after the item, where HasLimit is set.
 	HasLimit  bool            `wire:"2"`
 	Limit     decimal.Decimal `wire:"3"`
 	Remaining decimal.Decimal `wire:"4"`

@@ -19,8 +19,8 @@ type ChangingTexts struct {
 	rest   *page.Parts[Text]       // long texts
 }
 
-// changingText is the first unit of a text, or, with the mark inRest, the number of a part; 0: it is
-// empty.
+// changingText is the first unit of a text, or, with the mark inRest, the number of a part; 0: it
+// is empty.
 type changingText uint32
 
 // textChunk is memory for texts: each has its length, in two bytes, and its bytes, and is in one
@@ -149,10 +149,8 @@ func (t *ChangingTexts) take(units int) (at uint32) {
 		at, t.free[units] = list[len(list)-1], list[:len(list)-1]
 		return at
 	}
-	if left := chunkUnits - t.next%chunkUnits; left < uint32(units) { // what is left serves shorter ones
-		if left <= textUnits {
-			t.free[left] = append(t.free[left], t.next)
-		}
+	if left := chunkUnits - t.next%chunkUnits; left < uint32(units) {
+		t.free[left] = append(t.free[left], t.next) // for a shorter one
 		t.next += left
 	}
 	at = t.next

@@ -11,8 +11,8 @@ import (
 	"tollgate/engine/page"
 )
 
-// TestTextsChangeInTheirPlaces: each row has the text that was set last, also while a snapshot runs,
-// which has those of its beginning; memory is used again.
+// TestTextsChangeInTheirPlaces: each row has the text that was set last, also while a snapshot
+// runs, which has those of its beginning.
 func TestTextsChangeInTheirPlaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store := page.NewStore()

@@ -52,7 +52,7 @@ func TestAQueueIsAHeap(t *testing.T) {
 	})
 }
 
-// TestALineDropsWhatWasRemoved: its memory follows what is left, also behind a first one that stays.
+// TestALineDropsWhatWasRemoved: its memory follows what is left, also behind one that stays.
 func TestALineDropsWhatWasRemoved(t *testing.T) {
 	var q Queue
 	var places Chunks[uint32]
