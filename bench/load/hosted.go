@@ -148,7 +148,8 @@ func (r *RunsReport) sum() {
 func (h *Hosted) prepare(ctx context.Context, product string) error {
 	for left := h.Runs; left > 0; left -= freeRuns {
 		var signed api.SignedUp
-		err := h.call(ctx, call{path: "/v1/signup", body: api.SignupRequest{Label: "bench"}}, 201, &signed)
+		label := api.SignupRequest{Label: "bench"}
+		err := h.call(ctx, call{path: "/v1/signup", body: label}, 201, &signed)
 		if err != nil {
 			return err
 		}
