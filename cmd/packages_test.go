@@ -10,9 +10,11 @@ import (
 	"go/types"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -109,7 +111,7 @@ func walkFiles(do func(path string, text []byte) error) error {
 // listed is what go list says of a package.
 type listed struct {
 	ImportPath, Export string
-	GoFiles            []string
+	GoFiles, Imports   []string
 }
 
 // programModules are the nested modules that have more than tests.
@@ -118,7 +120,7 @@ var programModules = []string{"bench/load"}
 // list asks go list in the folder of a module.
 func list(module string, arguments ...string) (all []listed, err error) {
 	command := exec.Command("go", append([]string{
-		"list", "-deps", "-json=ImportPath,Export,GoFiles",
+		"list", "-deps", "-json=ImportPath,Export,GoFiles,Imports",
 	}, arguments...)...)
 	command.Dir = filepath.Join(root, module)
 	out, err := command.StdoutPipe()
@@ -156,42 +158,86 @@ func checkPackages() (all []*checkedPackage, err error) {
 	for _, p := range server {
 		linked[p.ImportPath] = true
 	}
-	var packages []listed
-	exported := map[string]string{}
-	for _, module := range append([]string{"."}, programModules...) {
-		found, err := list(module, "-export", "./...")
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range found {
-			if _, known := exported[p.ImportPath]; !known {
-				exported[p.ImportPath] = p.Export
-				packages = append(packages, p)
-			}
-		}
+	packages, exported, err := listOurs()
+	if err != nil {
+		return nil, err
 	}
 	compiled := importer.ForCompiler(parsed[0].set, "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(exported[path])
 	})
+	ours := typed{checked: map[string]*types.Package{}, compiled: compiled}
 	for _, p := range packages {
-		folder, ours := strings.CutPrefix(p.ImportPath, "tollgate/")
-		if !ours || len(p.GoFiles) == 0 { // only tests
-			continue
-		}
-		c := &checkedPackage{folder: folder, linked: linked[p.ImportPath]}
+		c := &checkedPackage{folder: folderOf(p.ImportPath), linked: linked[p.ImportPath]}
 		for _, name := range p.GoFiles {
-			c.files = append(c.files, byPath[folder+"/"+name])
+			c.files = append(c.files, byPath[c.folder+"/"+name])
 		}
-		if err := c.check(compiled); err != nil {
+		if err := c.check(ours); err != nil {
 			return nil, err
 		}
+		ours.checked[p.ImportPath] = c.types
 		all = append(all, c)
 	}
 	return all, nil
 }
 
+// folderOf is the folder of a package of the project; "" for any other.
+func folderOf(importPath string) string {
+	folder, ours := strings.CutPrefix(importPath, "tollgate/")
+	if !ours {
+		return ""
+	}
+	return folder
+}
+
+// listOurs lists the packages of the project that have more than tests, each after what it imports,
+// and where what they import from elsewhere is compiled. Nothing of the project is compiled for it.
+func listOurs() (packages []listed, exported map[string]string, err error) {
+	known, exported := map[string]bool{}, map[string]string{}
+	for _, module := range append([]string{"."}, programModules...) {
+		found, err := list(module, "./...")
+		if err != nil {
+			return nil, nil, err
+		}
+		foreign := map[string]bool{}
+		for _, p := range found {
+			if folderOf(p.ImportPath) == "" || len(p.GoFiles) == 0 || known[p.ImportPath] {
+				continue
+			}
+			known[p.ImportPath] = true
+			packages = append(packages, p)
+			for _, path := range p.Imports {
+				if folderOf(path) == "" && exported[path] == "" {
+					foreign[path] = true
+				}
+			}
+		}
+		compiled, err := list(module, append([]string{"-export"}, slices.Sorted(maps.Keys(foreign))...)...)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, p := range compiled {
+			exported[p.ImportPath] = p.Export
+		}
+	}
+	return packages, exported, nil
+}
+
+// typed imports packages of the project as they were checked, and all others as they are compiled.
+type typed struct {
+	checked  map[string]*types.Package
+	compiled types.Importer
+}
+
+// Import returns a package's types.
+func (t typed) Import(path string) (*types.Package, error) {
+	if p := t.checked[path]; p != nil {
+		return p, nil
+	}
+	return t.compiled.Import(path)
+}
+
 // check fills in the types.
-func (c *checkedPackage) check(compiled types.Importer) (err error) {
+func (c *checkedPackage) check(imported types.Importer) (err error) {
 	var files []*ast.File
 	for _, s := range c.files {
 		files = append(files, s.file)
@@ -200,7 +246,7 @@ func (c *checkedPackage) check(compiled types.Importer) (err error) {
 		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{},
 		Defs: map[*ast.Ident]types.Object{},
 	}
-	checker := types.Config{Importer: compiled}
+	checker := types.Config{Importer: imported}
 	c.types, err = checker.Check("tollgate/"+c.folder, c.files[0].set, files, c.info)
 	return err
 }
