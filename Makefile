@@ -121,8 +121,14 @@ dist: ## make a release in bin/dist: tarballs, debs, SHA256SUMS, bills of materi
 
 .PHONY: test
 test: ## everything that proves it works
-	@MAKE="$(MAKE)" .ci/stages "processes unit" "format vet fuzz race-machines race-others"
+	@MAKE="$(MAKE)" .ci/stages compile "processes unit" "format race-others race-machines fuzz vet"
 	@echo "All tests passed."
+
+# Lanes that start together would compile much of it twice, each for itself.
+.PHONY: compile
+compile: ## compile all packages and their tests
+	@set -e; for module in . $(NESTED); do \
+		cd "$(CURDIR)/$$module"; go list -export -deps -test ./... > /dev/null; done
 
 .PHONY: check
 check: ## what a change touches, in a minute; PKG=./engine/price: as if this package had changed
@@ -131,7 +137,7 @@ check: ## what a change touches, in a minute; PKG=./engine/price: as if this pac
 .PHONY: test-long
 test-long: export RAPID_CHECKS := 1000
 test-long: ## more of everything: for every night, some two hours
-	$(MAKE) format vet unit processes
+	$(MAKE) compile format vet unit processes
 	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
 	CGO_ENABLED=1 go test -race -tags long -timeout 60m $(TESTFLAGS) $(UNITS)
 	CGO_ENABLED=1 go test -C bench/load -race $(TESTFLAGS) ./...
@@ -148,12 +154,18 @@ format: ## say which files are not formatted
 		echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
 
 # The tags of the bugs that `make planted` plants.
-PLANTED := planted_lease,planted_key,planted_answer,planted_blind
+PLANTED_CLUSTER := planted_lease,planted_answer,planted_blind
+PLANTED_KEY := planted_key
+PLANTED := $(PLANTED_CLUSTER),$(PLANTED_KEY)
 
+# Bugs are vetted package by package: a bug in keys compiles all of the engine again for whoever
+# imports it. Collecting garbage less often, the analyzers take a quarter less of the processor.
 .PHONY: vet
+vet: export GOGC := 400
 vet: ## go vet and staticcheck
 	go vet ./...
-	go vet -tags $(PLANTED) ./cluster ./engine/idempotency
+	go vet -tags $(PLANTED_CLUSTER) ./cluster
+	go vet -tags $(PLANTED_KEY) ./engine/idempotency
 	$(STATICCHECK) ./...
 	set -e; for module in $(NESTED); do cd "$(CURDIR)/$$module"; go vet ./...; $(STATICCHECK) ./...; done
 
