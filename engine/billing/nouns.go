@@ -25,7 +25,7 @@ import (
 //schema:nouns book InvoiceView LineKind PaymentResult CancelAtPeriodEnd CancelByCustomer
 //schema:nouns book CancelImmediate
 //schema:nouns book ChangeCancelled ChangeCompleted ChangeDowngrade ChangeFailed ChangePending
-//schema:nouns book InvoiceInterim
+//schema:nouns book InvoiceInterim InvoicePart PartKind
 //schema:nouns book ChangeUpgrade InvoiceAdjustment InvoiceCredit InvoiceDue InvoiceInitial
 //schema:nouns book InvoicePaid InvoicePastDue InvoicePending InvoiceRegular InvoiceVoid LineBase
 //schema:nouns book LineCarried LineCredit LineLate LineRemaining LineUnused LineUsage

@@ -244,6 +244,7 @@ func (s *state) draftView(l *lifecycle.Ledger, d *lifecycle.Draft) book.InvoiceV
 			d.Items[i].PeriodStart, d.Items[i].PeriodEnd = d.PeriodStart, d.PeriodEnd
 		}
 	}
+	book.BreakDown(l.Catalog, d.Version, d.Items)
 	return book.InvoiceView{
 		ID: d.ID, SubscriptionID: l.Sub.ID, Type: d.Kind, Status: d.Status,
 		Customer: string(s.ExternalID(s.Customers.Read(d.Customer))), Amount: d.Amount,

@@ -1506,6 +1506,8 @@ type (
 	InvoiceView              = book.InvoiceView
 	LineKind                 = book.LineKind
 	PaymentResult            = book.PaymentResult
+	InvoicePart              = book.InvoicePart
+	PartKind                 = book.PartKind
 	BudgetView               = budgets.BudgetView
 	BudgetLimitView          = budgets.BudgetLimitView
 	BudgetWindowView         = budgets.BudgetWindowView

@@ -111,9 +111,24 @@ type InvoiceItem struct {
 	PeriodEnd   time.Time       `json:"periodEnd,omitzero"`
 	// Amount is in the currency's minor units, rounded once.
 	Amount json.Number `json:"amount"`
+	// Parts are the units that make the amount, by price, where there are tiers, packages or included units, and the line begins at the first unit of its period.
+	Parts []InvoicePart `json:"parts,omitzero"`
 	// CostAmount is what the line's events cost, Events how many they are, in the answers that say so.
 	CostAmount    json.Number `json:"costAmount,omitzero"`
 	EventsCounted int         `json:"eventsCounted,omitzero"`
+}
+
+// InvoicePart is some of a line's quantity with one price: its amount is units × unitPrice + flatFee, not rounded; the parts add up to the line's amount, rounded once.
+type InvoicePart struct {
+	Kind string `json:"kind"`
+	// Units are packages where kind is packages.
+	Units json.Number `json:"units"`
+	// UnitPrice is that of a unit, or of a package.
+	UnitPrice json.Number `json:"unitPrice"`
+	FlatFee   json.Number `json:"flatFee,omitzero"`
+	// UpTo is where the tier ends; the last tier does not.
+	UpTo   json.Number `json:"upTo,omitzero"`
+	Amount json.Number `json:"amount"`
 }
 
 // Invoice is an invoice with its lines.

@@ -152,12 +152,35 @@ func WriteInvoiceItem(data *server.JSON, v *billing.InvoiceItem) {
 	data.Time("periodStart", v.PeriodStart)
 	data.Time("periodEnd", v.PeriodEnd)
 	data.Decimal("amount", v.Amount)
+	if len(v.Parts) > 0 {
+		data.Array("parts")
+		for i := range v.Parts {
+			WriteInvoicePart(data, &v.Parts[i])
+		}
+		data.Close(']')
+	}
 	if v.HasCost {
 		data.Decimal("costAmount", v.Cost)
 	}
 	if v.HasEvents {
 		data.Uint("eventsCounted", uint64(v.Events))
 	}
+	data.Close('}')
+}
+
+// WriteInvoicePart writes an answer, as both APIs have it.
+func WriteInvoicePart(data *server.JSON, v *billing.InvoicePart) {
+	data.Open('{')
+	data.Text("kind", v.Kind.String())
+	data.Decimal("units", v.Units)
+	data.Decimal("unitPrice", v.Price)
+	if v.HasFee {
+		data.Decimal("flatFee", v.Fee)
+	}
+	if v.HasUpTo {
+		data.Decimal("upTo", v.UpTo)
+	}
+	data.Decimal("amount", v.Amount)
 	data.Close('}')
 }
 

@@ -81,15 +81,23 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	id := func(i int) string {
 		return string(server.AppendUUID(nil, n.Machine.Subscriptions(n.row("anna"))[i].ID))
 	}
-	twice(anna, anna+"/cancel", fields("subscription", id(1), "mode", "END_OF_PERIOD"),
-		"No invoice is issued now", "Ends")
+	cancel := fields("subscription", id(1), "mode", "END_OF_PERIOD")
+	twice(anna, anna+"/cancel", cancel, "No invoice is issued now", "Ends").
+		is(200, "Keep Team…", "ends <time")
+	kept := twice(anna, anna+"/keep", fields("subscription", id(1)), "Keep Team?", "20.00 USD a month",
+		"Was to end", "the subscription renews on")
+	require.NotContains(t, kept.is(200, "was reverted").body, "Keep Team…")
+	twice(anna, anna+"/cancel", cancel)
 	before := count()[1]
 	b.submit(at+"/catalog", at+"/catalog", fields("document", strings.NewReplacer(
 		"key: team", "key: large", "name: Team", "name: Large", "priceAmount: 20", "priceAmount: 50",
 	).Replace(catalog), "action", "apply"))
 	change := fields("subscription", id(0), "plan", "large", "type", "DOWNGRADE")
 	twice(anna, anna+"/change", change, "Change to Large?", "Takes effect", "No invoice is issued now").
-		is(200, "The change of plan was recorded")
+		is(200, "The change of plan was recorded", "changes to Large on <time", "Stay on Team…")
+	twice(anna, anna+"/stay", fields("subscription", id(0)), "Stay on Team?",
+		"The change to Large that is scheduled for").is(200, "change of plan was dropped")
+	twice(anna, anna+"/change", change)
 	change.Set("type", "UPGRADE")
 	twice(anna, anna+"/change", change, "Change to Large?", "50.00 USD a month", "Invoice issued now: 3",
 		"The change to Large that is scheduled for")

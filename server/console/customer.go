@@ -32,6 +32,8 @@ func (s *Console) customerRows() []row {
 		asked(form(customerPath+"/subscriptions", "subscribe", subscribe)),
 		asked(form(customerPath+"/cancel", "cancel subscription", cancelSubscription)),
 		asked(form(customerPath+"/change", "change plan", changePlan)),
+		asked(form(customerPath+"/keep", "revert cancellation", revertCancellation)),
+		asked(form(customerPath+"/stay", "drop plan change", dropChange)),
 		form(customerPath+"/usage", "record usage", recordUsage),
 		form(customerPath+"/pools", "create pool", createPool),
 		form(customerPath+"/portal-link", "create portal link", createPortalLink),

@@ -35,7 +35,7 @@ func TestInvoiceDocument(t *testing.T) {
 	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 1, 1).Format(time.RFC3339)))
 	second := at + "/invoices/" + r.newestInvoice()
 	p = b.get(second).is(200, "<dt>Invoice number</dt><dd>2</dd>", `data-label="Quantity">3<`,
-		`data-label="Unit price">0.5<`, `data-label="Amount">1.50<`, "<dt>Total</dt><dd>21.50 USD</dd>")
+		`data-label="Unit price">0.50<`, `data-label="Amount">1.50<`, "<dt>Total</dt><dd>21.50 USD</dd>")
 	from := n.now().UTC().Format("2 Jan 2006") + " – "
 	require.Equal(t, 2, strings.Count(p.body, from), "the line of usage, and the invoice")
 	b.submit(second, second+"/paid", fields("note", ""))

@@ -81,7 +81,7 @@ func subscribe(v *visit) {
 func (q *question) drops(c *api.ScheduledChange) {
 	if c != nil {
 		q.Notes = append(q.Notes, "The change to "+c.ToPlan.Name+" that is scheduled for "+
-			c.EffectiveAt.UTC().Format("2 Jan 2006")+" is dropped.")
+			page.Day(c.EffectiveAt)+" is dropped.")
 	}
 }
 
@@ -105,8 +105,7 @@ func offers(plans []api.Plan, subscriptions []api.Subscription) []api.Plan {
 // askCancel shows the invoice of a cancellation, and when it takes effect.
 func askCancel(v *visit) {
 	id, mode := v.fields.Get("subscription"), v.fields.Get("mode")
-	reply := v.client(server.Call{Operation: "getSubscription", Path: []string{id}})
-	s, fault := dataOf[api.Subscription](v, reply)
+	s, fault := v.subscriptionAsked()
 	q := question{
 		Title: "Cancel the subscription to " + s.Plan.Name + "?", Danger: true, Asked: true,
 		Facts: []fact{
@@ -128,7 +127,7 @@ func askCancel(v *visit) {
 			"refunded."}
 	} else {
 		q.Button = "Cancel at the period's end"
-		q.Facts = append(q.Facts, fact{"Ends", written(s.CurrentPeriodEnd)})
+		q.Facts = append(q.Facts, fact{"Ends", page.When(s.CurrentPeriodEnd)})
 		q.Notes = []string{"Usage until then is billed. The cancellation can be reverted until then."}
 	}
 	q.drops(s.ScheduledChange)
@@ -149,8 +148,7 @@ func cancelSubscription(v *visit) {
 // askChange shows what a change of plan costs, and when it takes effect.
 func askChange(v *visit) {
 	id, key, kind := v.fields.Get("subscription"), v.fields.Get("plan"), v.fields.Get("type")
-	reply := v.client(server.Call{Operation: "getSubscription", Path: []string{id}})
-	s, fault := dataOf[api.Subscription](v, reply)
+	s, fault := v.subscriptionAsked()
 	to := api.Plan{Name: key}
 	for _, p := range need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"}) {
 		if p.Key == key {
@@ -180,7 +178,7 @@ func askChange(v *visit) {
 		q.Notes = []string{"It takes effect at once. What is left of the price paid for this period is " +
 			"credited, and usage so far counts under the new plan's limits."}
 	} else {
-		q.Facts = append(q.Facts, fact{"Takes effect", written(s.CurrentPeriodEnd)})
+		q.Facts = append(q.Facts, fact{"Takes effect", page.When(s.CurrentPeriodEnd)})
 		q.Notes = []string{"The present plan stays until its period ends."}
 	}
 	q.drops(s.ScheduledChange)
@@ -198,4 +196,88 @@ func changePlan(v *visit) {
 			"changeToPlanId": v.fields.Get("plan"), "changeType": v.fields.Get("type"),
 		}),
 	}), "plan")
+}
+
+// subscriptionAsked is the subscription that a form names.
+func (v *visit) subscriptionAsked() (api.Subscription, *server.Fault) {
+	return dataOf[api.Subscription](v, v.client(server.Call{
+		Operation: "getSubscription", Path: []string{v.fields.Get("subscription")},
+	}))
+}
+
+// askRevert shows what a subscription goes on to cost once its cancellation is reverted.
+func askRevert(v *visit) {
+	s, fault := v.subscriptionAsked()
+	if fault != nil {
+		v.problem(fault)
+		showCustomer(v)
+		return
+	}
+	q := question{
+		Title: "Keep " + s.Plan.Name + "?", Button: "Keep " + s.Plan.Name,
+		Facts: []fact{
+			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", bill.PerInterval(&s.Plan)},
+		},
+		Back: v.customerURL(string(v.x.Param(2))),
+	}
+	if s.CancelMode == "" {
+		q.Notes = []string{"The subscription is not cancelled: nothing will change."}
+	} else {
+		q.Facts = append(q.Facts, fact{"Was to end", page.When(s.CancelEffectiveAt)})
+		q.Notes = []string{"The cancellation is dropped: the subscription renews on " +
+			page.Day(s.CurrentPeriodEnd) + ", and is billed as before."}
+	}
+	v.ask(q)
+}
+
+func revertCancellation(v *visit) {
+	if !v.sure() {
+		askRevert(v)
+		return
+	}
+	s, fault := v.subscriptionAsked()
+	if fault != nil || s.CancelMode == "" { // the same form, sent twice
+		v.customerForm(server.Reply{Fault: fault}, "kept")
+		return
+	}
+	v.customerForm(v.client(server.Call{
+		Operation: "revertScheduledCancellation", Path: []string{s.ID},
+	}), "kept")
+}
+
+// askDropChange shows which plan a subscription stays on once its scheduled change is dropped.
+func askDropChange(v *visit) {
+	s, fault := v.subscriptionAsked()
+	if fault != nil {
+		v.problem(fault)
+		showCustomer(v)
+		return
+	}
+	q := question{
+		Title: "Stay on " + s.Plan.Name + "?", Button: "Stay on " + s.Plan.Name,
+		Facts: []fact{
+			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", bill.PerInterval(&s.Plan)},
+		},
+		Back: v.customerURL(string(v.x.Param(2))),
+	}
+	if s.ScheduledChange == nil {
+		q.Notes = []string{"No change of plan is scheduled: nothing will change."}
+	}
+	q.drops(s.ScheduledChange)
+	v.ask(q)
+}
+
+func dropChange(v *visit) {
+	if !v.sure() {
+		askDropChange(v)
+		return
+	}
+	s, fault := v.subscriptionAsked()
+	if fault != nil || s.ScheduledChange == nil { // the same form, sent twice
+		v.customerForm(server.Reply{Fault: fault}, "stays")
+		return
+	}
+	v.customerForm(v.client(server.Call{
+		Operation: "cancelScheduledPlanChange", Path: []string{s.ID},
+	}), "stays")
 }

@@ -228,6 +228,8 @@ var done = map[string]page.Notice{
 	"subscribe": {Title: "The subscription was created", Detail: "Its first invoice is below."},
 	"cancel":    {Title: "The cancellation was recorded"},
 	"plan":      {Title: "The change of plan was recorded"},
+	"kept":      {Title: "The cancellation was reverted", Detail: "The subscription renews as before."},
+	"stays":     {Title: "The scheduled change of plan was dropped"},
 	"usage":     {Title: "The usage was recorded"},
 	"event-void": {
 		Title: "The event was voided", Detail: "It no longer counts. Its key stays used.",

@@ -26,7 +26,14 @@ type Party struct {
 type Fact struct{ Name, Value string }
 
 // Line is a line of the invoice; all but What may be empty.
-type Line struct{ What, Period, Quantity, Price, Amount string }
+type Line struct {
+	What, Period, Quantity, Price, Amount string
+	// Parts are what its amount is the sum of, or the prices that make it.
+	Parts []Part
+}
+
+// Part is some of a line's quantity, with one price; all but What may be empty.
+type Part struct{ What, Quantity, Price, Amount string }
 
 // Invoice is what the document shows. Amounts are texts, with their currency where it is not clear.
 type Invoice struct {
@@ -272,6 +279,7 @@ func (s *sheet) lines(lines []Line) {
 		if line.Period != "" {
 			count++
 		}
+		count += len(line.Parts)
 		if s.fits(min(count, 20)) {
 			s.tableHead()
 			s.font("", 10)
@@ -294,8 +302,27 @@ func (s *sheet) lines(lines []Line) {
 			s.put(columns[0].x, s.y, columns[0].w, line.Period, false)
 			s.y += lineHeight
 		}
+		s.parts(line.Parts)
 		s.y += .8
 		s.rule(.1)
+	}
+}
+
+// parts draws the rows below a line that say how its amount is made.
+func (s *sheet) parts(parts []Part) {
+	const indent = 4
+	for _, p := range parts {
+		if s.fits(1) {
+			s.tableHead()
+		}
+		s.font("", 8)
+		s.put(columns[0].x+indent, s.y, columns[0].w-indent, p.What, false)
+		for i, value := range [...]string{p.Quantity, p.Price, p.Amount} {
+			if value != "" {
+				s.put(columns[i+1].x, s.y, columns[i+1].w, value, true)
+			}
+		}
+		s.y += lineHeight
 	}
 }
 

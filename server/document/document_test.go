@@ -31,6 +31,11 @@ func invoice(lines int) *document.Invoice {
 			Period: "22 Dec 2026 – 22 Jan 2027", Quantity: "123,456,789.000001", Price: "0.000003",
 			Amount: "370.37",
 		})
+		for part := range i % 4 {
+			v.Lines[i].Parts = append(v.Lines[i].Parts, document.Part{
+				What: fmt.Sprint("up to ", part), Quantity: "1,000", Price: "0.01", Amount: "10.00",
+			})
+		}
 	}
 	return v
 }

@@ -202,9 +202,9 @@ func (v *invoice) print(out io.Writer) error {
 			cost = money(item.CostAmount, v.Currency)
 		}
 		t.Row(item.Description, either(item.FeatureKey, "–"), period(item), quantity(item.Quantity),
-			quantity(item.UnitPrice), money(item.Amount, v.Currency), cost)
-		for _, tier := range tiers(item) {
-			t.Row("  "+tier[0], "", "", "", tier[1])
+			price(item.UnitPrice, v.Currency), money(item.Amount, v.Currency), cost)
+		for _, row := range parts(item, v.Currency) {
+			t.Row("  "+row[0], "", "", row[1], row[2], row[3])
 		}
 	}
 	t.Row("", "", "", "", "", money(v.Amount, v.Currency))
@@ -220,27 +220,60 @@ func period(item *api.InvoiceItem) string {
 		item.PeriodEnd.UTC().Format(time.DateOnly)
 }
 
-// tiers are the names and prices of the tiers that make a line's amount.
-func tiers(item *api.InvoiceItem) (list [][2]string) {
-	var all []struct {
+// price is what a unit costs; empty where a line has no price of its own.
+func price(n json.Number, currency string) string {
+	if n == "" {
+		return ""
+	}
+	return money(n, currency)
+}
+
+// parts are the rows that say how a line's amount is made: name, units, price and amount. Where the
+// answer does not say which units are whose, they are the tiers with their prices.
+func parts(item *api.InvoiceItem, currency string) (rows [][4]string) {
+	for _, p := range item.Parts {
+		name := map[string]string{"units": "priced", "packages": "packages begun"}[p.Kind]
+		if p.Kind == "tier" {
+			name = tierName(p.UpTo)
+		}
+		each := money(p.UnitPrice, currency)
+		if p.FlatFee != "" {
+			each += " and " + money(p.FlatFee, currency)
+		}
+		if p.Kind == "included" {
+			each = ""
+		}
+		rows = append(rows, [4]string{
+			either(name, p.Kind), quantity(p.Units), each, money(p.Amount, currency),
+		})
+	}
+	var tiers []struct {
 		UpTo         json.RawMessage `json:"upTo"`
 		PricePerUnit json.Number     `json:"pricePerUnit"`
 		FlatFee      json.Number     `json:"flatFee"`
 	}
-	if json.Unmarshal(item.Tiers, &all) != nil {
-		return nil // a line without tiers
+	if len(rows) > 0 || json.Unmarshal(item.Tiers, &tiers) != nil {
+		return rows // a line without tiers
 	}
-	for _, tier := range all {
-		name, price := "up to "+quantity(json.Number(tier.UpTo)), quantity(tier.PricePerUnit)
-		if tier.UpTo[0] == '"' { // "inf"
-			name = "beyond"
+	for _, t := range tiers {
+		upTo, each := json.Number(t.UpTo), money(t.PricePerUnit, currency)
+		if t.UpTo[0] == '"' { // "inf"
+			upTo = ""
 		}
-		if tier.FlatFee != "0" {
-			price += " and " + quantity(tier.FlatFee)
+		if t.FlatFee != "0" {
+			each += " and " + money(t.FlatFee, currency)
 		}
-		list = append(list, [2]string{name, price})
+		rows = append(rows, [4]string{tierName(upTo), "", each, ""})
 	}
-	return list
+	return rows
+}
+
+// tierName names a tier by where it ends; empty is the last one.
+func tierName(upTo json.Number) string {
+	if upTo == "" {
+		return "beyond"
+	}
+	return "up to " + quantity(upTo)
 }
 
 func printHead(out io.Writer, v *api.Invoice) error {

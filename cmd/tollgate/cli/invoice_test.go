@@ -26,13 +26,23 @@ func TestInvoiceLinesSayTheirPeriodAndTiers(t *testing.T) {
 				`[{"upTo":500000,"pricePerUnit":0.000004,"flatFee":0},` +
 					`{"upTo":"inf","pricePerUnit":0.000003,"flatFee":1}]`),
 		},
+		{
+			Description: "Tokens", FeatureKey: "tokens", Quantity: "1500", Amount: "6",
+			PeriodStart: may, PeriodEnd: june, Parts: []api.InvoicePart{
+				{Kind: "included", Units: "500", UnitPrice: "0", Amount: "0"},
+				{Kind: "tier", Units: "100", UnitPrice: "0.01", UpTo: "100", Amount: "1"},
+				{Kind: "tier", Units: "900", UnitPrice: "0.005", FlatFee: "0.5", Amount: "5"},
+			},
+		},
 	}}}
 	var out bytes.Buffer
 	require.NoError(t, v.print(&out))
 	text := strings.Join(strings.Fields(out.String()), " ")
-	require.Contains(t, text, "Base price – 2026-06-01 – 2026-07-01 1 20 20.00 USD Calls calls "+
-		"2026-05-01 – 2026-06-01 817,022 2.93 USD 0.50 USD up to 500,000 0.000004 beyond 0.000003 "+
-		"and 1 22.93 USD")
+	require.Contains(t, text, "Base price – 2026-06-01 – 2026-07-01 1 20.00 USD 20.00 USD Calls "+
+		"calls 2026-05-01 – 2026-06-01 817,022 2.93 USD 0.50 USD up to 500,000 0.000004 USD "+
+		"beyond 0.000003 USD and 1.00 USD Tokens tokens 2026-05-01 – 2026-06-01 1,500 6.00 USD "+
+		"included 500 0.00 USD up to 100 100 0.01 USD 1.00 USD "+
+		"beyond 900 0.005 USD and 0.50 USD 5.00 USD 22.93 USD")
 }
 
 // What is scheduled for a subscription stands behind it.

@@ -15,26 +15,48 @@ type subscriptionsCommand struct {
 	Create SubscribeCommand                `cmd:"" call:"POST /subscriptions" help:"Subscribe a customer to a plan."`
 	List   call[ofCustomer, subscriptions] `cmd:"" call:"GET /customers/{Customer}/subscriptions?status=all" help:"List a customer's subscriptions, also those that have ended."`
 	Show   call[ofID, subscription]        `cmd:"" call:"GET /subscriptions/{ID}" help:"Show a subscription."`
+	Change call[changeFlags, none]         `cmd:"" call:"POST /subscriptions/{ID}/plan-change" says:"Subscription {ID}: the change to {Plan} is recorded." help:"Change a subscription's plan, now or at the period's end."`
+	Stay   call[ofID, none]                `cmd:"" call:"DELETE /subscriptions/{ID}/plan-change/scheduled" says:"Subscription {ID} stays on its plan." help:"Drop a change of plan that is scheduled."`
+	Cancel call[cancelFlags, none]         `cmd:"" call:"POST /subscriptions/cancellation/{ID}" says:"Subscription {ID}: the cancellation is recorded." help:"Cancel a subscription, at the period's end or now."`
+	Keep   call[ofID, none]                `cmd:"" call:"DELETE /subscriptions/cancellation/{ID}/scheduled" says:"Subscription {ID} is no longer cancelled." help:"Revert a cancellation that has not taken effect."`
 }
 
 // SubscribeCommand subscribes a customer.
 type SubscribeCommand = call[subscribeFlags, subscribed]
 
-type subscribeFlags struct {
-	inClient                `embed:""`
-	Customer                string `arg:"" json:"customerReferenceId" help:"The customer's identifier."`
-	Plan                    string `arg:"" json:"planId" help:"The plan's key or id."`
-	GracePeriod             *int   `json:"gracePeriod,omitempty" placeholder:"DAYS" help:"How long access goes on without payment. Default: 7."`
-	api.SubscriptionDetails `embed:""`
-	IdempotencyKey          string `placeholder:"KEY" help:"Repeated with it, the command subscribes once. Default: a random one, which is printed where it is unknown whether the subscription was made."`
+// inClientOnce are the flags of a command that the client API carries out once for its key.
+type inClientOnce struct {
+	inClient       `embed:""`
+	IdempotencyKey string `placeholder:"KEY" help:"Repeated with it, the command is carried out once. Default: a random one, which is printed where it is unknown whether it was carried out."`
 }
 
-func (f *subscribeFlags) send(
+func (f *inClientOnce) send(
 	ctx context.Context, method, path string, body, v any,
 ) (json.RawMessage, error) {
 	key := either(f.IdempotencyKey, rand.Text())
 	data, err := f.inClient.send(context.WithValue(ctx, repeatKey{}, key), method, path, body, v)
 	return data, repeatable(err, "--idempotency-key", key)
+}
+
+type subscribeFlags struct {
+	inClientOnce            `embed:""`
+	Customer                string `arg:"" json:"customerReferenceId" help:"The customer's identifier."`
+	Plan                    string `arg:"" json:"planId" help:"The plan's key or id."`
+	GracePeriod             *int   `json:"gracePeriod,omitempty" placeholder:"DAYS" help:"How long access goes on without payment. Default: 7."`
+	api.SubscriptionDetails `embed:""`
+}
+
+type changeFlags struct {
+	inClientOnce `embed:""`
+	ID           string `arg:"" help:"The subscription's id, from subscriptions list."`
+	Plan         string `arg:"" json:"changeToPlanId" help:"The other plan's key or id."`
+	Type         string `json:"changeType" required:"" enum:"UPGRADE,DOWNGRADE" help:"UPGRADE: now, and the difference of the prices is charged; DOWNGRADE: at the period's end."`
+}
+
+type cancelFlags struct {
+	inClientOnce `embed:""`
+	ID           string `arg:"" help:"The subscription's id, from subscriptions list."`
+	Mode         string `query:"cancelMode" default:"END_OF_PERIOD" enum:"END_OF_PERIOD,IMMEDIATE" help:"When it ends: END_OF_PERIOD, or IMMEDIATE, which invoices unbilled usage and refunds nothing."`
 }
 
 type ofID struct {

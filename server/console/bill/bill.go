@@ -9,9 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server/console/page"
@@ -88,21 +85,6 @@ func (i Item) Period() string {
 	return day(i.PeriodStart) + " – " + day(i.PeriodEnd)
 }
 
-// Price is the price of a unit, or that there are several.
-func (i Item) Price() string {
-	var tiers []jsontext.Value
-	if len(i.Tiers) > 0 && json.Unmarshal(i.Tiers, &tiers) != nil {
-		return "" // tiers that cannot be read have no number
-	}
-	switch n := len(tiers); {
-	case n == 1:
-		return "1 tier"
-	case n > 1:
-		return page.Amount(n) + " tiers"
-	}
-	return page.Amount(i.UnitPrice)
-}
-
 // credited reports whether the line takes or carries credit instead of charging.
 func (i Item) credited() bool {
 	return i.Kind == "carried_credit" || i.Kind == "credit_carried_over"
@@ -143,7 +125,8 @@ func (i *Invoice) Document(
 	for _, item := range i.Items {
 		d.Lines = append(d.Lines, document.Line{
 			What: item.Description, Period: item.Period(), Quantity: page.Amount(item.Quantity),
-			Price: item.Price(), Amount: amountOf(item.Amount, i.Currency),
+			Price: item.Price(i.Currency), Amount: amountOf(item.Amount, i.Currency),
+			Parts: item.parts(i.Currency),
 		})
 	}
 	d.Sums = i.sums()

@@ -106,9 +106,13 @@ func instant(value any) template.HTML {
 }
 
 // date is instant without the time of day, which its title has.
-func date(value any) template.HTML {
-	return timeAs(value, func(at time.Time) string { return at.Format("2 Jan 2006") })
-}
+func date(value any) template.HTML { return timeAs(value, Day) }
+
+// Day writes the day of an instant within a sentence: 22 Nov 2026.
+func Day(at time.Time) string { return at.UTC().Format("2 Jan 2006") }
+
+// When is Day with the time of day: 22 Nov 2026, 21:10.
+func When(at time.Time) string { return at.UTC().Format("2 Jan 2006, 15:04") }
 
 func timeAs(value any, layout func(time.Time) string) template.HTML {
 	at, is := value.(time.Time)

@@ -55,11 +55,13 @@ func (s *Book) InvoiceView(v *Invoice, items []InvoiceItem) InvoiceView {
 			items[i].PeriodStart, items[i].PeriodEnd = v.PeriodStart, v.PeriodEnd
 		}
 	}
+	catalog := e.Catalog.Load()
+	BreakDown(catalog, v.Version, items)
 	return InvoiceView{
 		ID: v.ID, SubscriptionID: s.Subscriptions.Read(v.Subscription).ID, Number: v.Number,
 		Type: v.Kind, Status: v.Status,
 		Customer: string(s.ExternalID(c)),
-		Amount:   v.Amount, Currency: e.Catalog.Load().Version(v.Version).Currency,
+		Amount:   v.Amount, Currency: catalog.Version(v.Version).Currency,
 		CreatedAt: v.CreatedAt, DueDate: v.DueAt, PaidAt: v.PaidAt,
 		PeriodStart: v.PeriodStart, PeriodEnd: v.PeriodEnd, Items: items,
 	}

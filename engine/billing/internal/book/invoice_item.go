@@ -93,6 +93,9 @@ type InvoiceItem struct {
 	PeriodEnd    int64                   `wire:"8" json:"periodEnd,omitzero" as:"time"`
 	// Amount is in the currency's minor units, rounded once.
 	Amount decimal.Decimal `wire:"9" json:"amount"`
+	// Parts are the units that make the amount, by price, where there are tiers, packages or included
+	// units, and the line begins at the first unit of its period.
+	Parts []InvoicePart `json:"parts,omitzero"`
 	// Cost is what the line's events cost, Events how many they are, in the answers that say so.
 	Cost               decimal.Decimal `json:"costAmount" if:"HasCost"`
 	Events             uint64          `json:"eventsCounted" if:"HasEvents"`

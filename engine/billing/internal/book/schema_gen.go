@@ -518,6 +518,24 @@ func (v LineKind) String() string {
 	return strconv.Itoa(int(v))
 }
 
+var partKindNames = []string{
+	1: "included",
+	2: "units",
+	3: "tier",
+	4: "packages",
+}
+
+// Names returns the API's names of the values, by number.
+func (PartKind) Names() []string { return partKindNames }
+
+// String returns the value's name in the API, its number where it has none, "" for 0.
+func (v PartKind) String() string {
+	if int(v) < len(partKindNames) && (v == 0 || partKindNames[v] != "") {
+		return partKindNames[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
 var paymentResultNames = []string{
 	0: "none",
 	1: "applied",
