@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // requests writes, for each type with a line //schema:request API Name, the function that reads the
@@ -30,11 +32,13 @@ func (o *output) requests() {
 			}
 		}
 		o.line("for f.Next() {\nswitch string(f.Name) {")
+		var names []string
 		for bit, f := range fields {
 			o.line("case %q:", f.Name)
 			r.field(bit, f)
+			names = append(names, strconv.Quote(f.Name))
 		}
-		o.line("default:\nf.Unknown()\n}\n}")
+		o.line("default:\nf.Unknown(%s)\n}\n}", strings.Join(names, ", "))
 		o.judge(fields)
 		if slices.Contains(options, "check") {
 			o.line("check%s(f, v)", name)

@@ -54,6 +54,7 @@ func sameFault(t *rapid.T, body string, want, got *server.Fault) {
 			if shown, found := strings.CutSuffix(e.Message, " is not a field of this request"); found {
 				e.Message = "unknown field " + shown
 			}
+			e.Message, _, _ = strings.Cut(e.Message, ", did you mean ")
 			all = append(all, e)
 		}
 		slices.SortFunc(all, func(a, b server.FieldError) int {

@@ -19,7 +19,7 @@ func readEventAmendment(f *form.Reader, v *billing.AmendUsage) {
 		case "reason":
 			f.Text(1, &v.Reason, 0, 500)
 		default:
-			f.Unknown()
+			f.Unknown("usageUnits", "reason")
 		}
 	}
 	f.Need(0, "usageUnits")
@@ -34,7 +34,7 @@ func readPlanChangeRequest(f *form.Reader, v *billing.ChangePlan) {
 		case "changeType":
 			form.Enum(f, 1, &v.Type, v.Type.Names())
 		default:
-			f.Unknown()
+			f.Unknown("changeToPlanId", "changeType")
 		}
 	}
 	f.Need(0, "changeToPlanId")
@@ -52,7 +52,7 @@ func readSubscriptionRequest(f *form.Reader, v *billing.CreateSubscription) {
 		case "gracePeriod":
 			form.Uint(f, 2, &v.GraceDays, 0, 365)
 		default:
-			f.Unknown()
+			f.Unknown("planId", "customerReferenceId", "gracePeriod")
 		}
 	}
 	f.Need(0, "planId")
@@ -93,7 +93,7 @@ func readCustomerChange(f *form.Reader, v *billing.UpdateCustomer) {
 				}
 			}
 		default:
-			f.Unknown()
+			f.Unknown("firstName", "lastName", "email", "phoneNumber", "address")
 		}
 	}
 	if f.Right(2) {
@@ -107,7 +107,7 @@ func readEventVoid(f *form.Reader, v *billing.VoidUsage) {
 		case "reason":
 			f.Text(0, &v.Reason, 0, 500)
 		default:
-			f.Unknown()
+			f.Unknown("reason")
 		}
 	}
 }
@@ -138,7 +138,7 @@ func readCustomerRequest(f *form.Reader, v *customerRequest) {
 		case "customerReferenceId":
 			f.Text(6, &v.Alias, 1, 128)
 		default:
-			f.Unknown()
+			f.Unknown("externalClientCustomerId", "firstName", "lastName", "email", "phoneNumber", "address", "customerReferenceId")
 		}
 	}
 	f.Need(1, "firstName")
@@ -157,7 +157,7 @@ func readPortalLinkRequest(f *form.Reader, v *portalLinkRequest) {
 		case "expiresInMinutes":
 			form.Uint(f, 0, &v.ExpiresInMinutes, 5, 10080)
 		default:
-			f.Unknown()
+			f.Unknown("expiresInMinutes")
 		}
 	}
 }
@@ -183,7 +183,7 @@ func readTopUpRequest(f *form.Reader, v *topUpRequest) {
 		case "cooldownSeconds":
 			form.Uint(f, 7, &v.CooldownSeconds, 60, 2678400)
 		default:
-			f.Unknown()
+			f.Unknown("below", "amount", "price", "currency", "monthlyCap", "paymentMethod", "expiresAfterDays", "cooldownSeconds")
 		}
 	}
 	f.Need(0, "below")

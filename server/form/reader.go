@@ -165,13 +165,17 @@ func (r *Reader) path(name string) string {
 	return strings.Join(r.within, ".") + "." + name
 }
 
-// Unknown notes a field that the object does not have, and passes it.
-func (r *Reader) Unknown() {
+// Unknown notes a field that the object does not have, and passes it. Of the names that it does
+// have, the answer suggests the nearest.
+func (r *Reader) Unknown(known ...string) {
 	if r.repeated < maxRepeated {
 		shown := string(r.Name[:min(len(r.Name), 64)])
 		r.repeated += len(shown) + 16
 		unknown := server.UnknownField(strconv.Quote(shown))
 		unknown.Field = cmp.Or(shown, "body")
+		if meant := nearest(shown, known); meant != "" {
+			unknown.Message += ", did you mean " + strconv.Quote(meant) + "?"
+		}
 		r.Note(unknown)
 	}
 	r.Scanner.Skip()

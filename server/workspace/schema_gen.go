@@ -23,7 +23,7 @@ func readPurchaseRequest(f *form.Reader, v *state.RequestPurchase) {
 		case "runs":
 			form.Uint(f, 0, &v.Runs, 1, 10)
 		default:
-			f.Unknown()
+			f.Unknown("runs")
 		}
 	}
 	f.Need(0, "runs")
