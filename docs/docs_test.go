@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate"
 	"tollgate/bench/servertest"
 	"tollgate/cluster"
 	"tollgate/docs"
@@ -22,6 +23,9 @@ func TestEveryDocumentIsAPage(t *testing.T) {
 	require.NoError(t, err)
 	chapters, err := manual.Handbook(cluster.Operations)
 	require.NoError(t, err)
+	files, err := manual.RootFiles(tollgate.Changelog, tollgate.Security)
+	require.NoError(t, err)
+	chapters = append(chapters, files...)
 	references := []manual.Page{}
 	for _, name := range []string{"client", "workspace"} { // what each API tests by itself
 		pages, err := manual.Reference([]byte(`{}`), manual.ReferenceRoot+name, "/openapi.json")

@@ -3,6 +3,7 @@ package daemon
 import (
 	"github.com/valyala/fasthttp"
 
+	"tollgate"
 	"tollgate/cluster"
 	"tollgate/docs"
 	"tollgate/server/admin"
@@ -23,6 +24,11 @@ func (n *node) documents(
 	if err != nil {
 		return nil, nil, err
 	}
+	files, err := manual.RootFiles(tollgate.Changelog, tollgate.Security)
+	if err != nil {
+		return nil, nil, err
+	}
+	pages = append(pages, files...)
 	add := func(document []byte, name, source string) {
 		var more []manual.Page
 		if err == nil {

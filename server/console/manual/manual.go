@@ -72,6 +72,9 @@ func New(files fs.FS, gate *server.Gate, log *slog.Logger) (*Manual, error) {
 		if path.Ext(name) != ".md" {
 			return nil
 		}
+		if name == commands {
+			return m.commands(files)
+		}
 		d, err := render(files, name)
 		if err != nil {
 			return fmt.Errorf("manual: %s: %w", name, err)
@@ -84,6 +87,28 @@ func New(files fs.FS, gate *server.Gate, log *slog.Logger) (*Manual, error) {
 		return nil
 	})
 	return m, err
+}
+
+// commands is the reference of the command line, which is too long for one page.
+const commands = "cli.md"
+
+// commands adds the reference of the command line, a page for each group of commands.
+func (m *Manual) commands(files fs.FS) error {
+	source, err := fs.ReadFile(files, commands)
+	if err != nil {
+		return fmt.Errorf("manual: %w", err)
+	}
+	pages, err := book(address(commands), string(source), func(link *ast.Link) error {
+		if chapter, found := strings.CutPrefix(string(link.Destination), "#"); found {
+			link.Destination = []byte(address(commands) + "/" + chapter)
+			return nil
+		}
+		return resolve(files, commands, link)
+	})
+	for _, p := range pages {
+		m.routes = append(m.routes, m.route(p))
+	}
+	return err
 }
 
 // picture adds a picture to the routes. It may be kept for a while: another release has another.
@@ -261,8 +286,8 @@ func resolve(files fs.FS, name string, link *ast.Link) error {
 		return nil
 	}
 	target = path.Join(path.Dir(name), target)
-	if target == handbook {
-		link.Destination = []byte(HandbookRoot)
+	if page := elsewhere[target]; page != "" {
+		link.Destination = []byte(page)
 		return nil
 	}
 	if strings.HasPrefix(target, "../") {
