@@ -119,6 +119,28 @@ func TestSubscriptionsFromTheCommandLine(t *testing.T) {
 	require.Len(t, all, 2)
 	require.Equal(t, out, call("show", all[1].ID))
 	s.holds(call("list", "ada"), all[1].ID, demo.ReplayPlan, "active")
+
+	id := all[1].ID
+	s.holds(call("cancel", id), "the cancellation is recorded")
+	s.holds(call("show", id), "Scheduled", "ends")
+	s.holds(call("keep", id), "no longer cancelled")
+	require.Equal(t, out, call("show", id))
+	_, _, code := s.asClient("subscriptions", "change", id, "nonsense", "--type", "UPGRADE")
+	require.Equal(t, 1, code)
+	_, _, code = s.asClient("subscriptions", "stay", id)
+	require.Equal(t, 1, code, "no change is scheduled")
+	call("cancel", id, "--mode", "IMMEDIATE")
+	s.holds(call("show", id), "ended")
+
+	_, said, code := s.asClient("customers", "change", "ada", "--address", "1 Main St, Oslo")
+	require.Zero(t, code, said)
+	shown, _, _ := s.asClient("customers", "show", "ada")
+	s.holds(shown, "Address", "1 Main St, Oslo")
+	s.holds(s.ok("seller", "set", "Demo Ltd", "--tax-id", "NO 1"), "issued by Demo Ltd")
+	s.holds(s.ok("seller", "show"), "Demo Ltd", "NO 1")
+	s.holds(s.ok("search", "ada"), "customer", "ada")
+	_, said, code = s.asClient("payments", "record", s.firstInvoice(), "--note", "by hand")
+	require.Zero(t, code, said)
 }
 
 func TestCatalogDiffNamesEveryMistakeWithItsLine(t *testing.T) {

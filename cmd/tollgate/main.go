@@ -52,12 +52,12 @@ type runCommands struct {
 type operateCommands struct {
 	Audit      cli.AuditCommand        `cmd:"" call:"GET /audit" group:"operate" help:"List every admin change: who, when, before, after."`
 	Backup     local.BackupCommand     `cmd:"" group:"operate" help:"Save the whole cluster while it runs, and check what was saved."`
-	Restore    local.RestoreCommand    `cmd:"" group:"operate" help:"Make the data folder of a node of a new cluster from a backup."`
+	Restore    local.RestoreCommand    `cmd:"" group:"operate" help:"Create the data folder of a node of a new cluster from a backup."`
 	Cluster    cli.ClusterCommand      `cmd:"" group:"operate" help:"Show the cluster, and change its members."`
 	Ready      cli.ReadyCommand        `cmd:"" group:"operate" help:"Ask a node whether it is ready to serve, and wait until it is."`
 	Doctor     local.DoctorCommand     `cmd:"" group:"operate" help:"Look for what is wrong with a cluster, or will be: clocks, disks, limits, certificates, versions, members, settings."`
 	Support    local.SupportCommand    `cmd:"" group:"operate" help:"Collect what somebody who helps needs to see, without secrets, in one file."`
-	Certs      local.CertsCommand      `cmd:"" group:"operate" help:"Make the certificates by which nodes know each other."`
+	Certs      local.CertsCommand      `cmd:"" group:"operate" help:"Create the certificates by which nodes know each other."`
 	WAL        local.WALCommand        `cmd:"" group:"operate" name:"wal" help:"Look into a log on disk."`
 	Licenses   local.LicensesCommand   `cmd:"" group:"operate" help:"Print the licenses of what this program is built from."`
 	Context    cli.ContextCommand      `cmd:"" group:"operate" help:"Keep addresses and keys of clusters under names, and choose one."`

@@ -12,7 +12,7 @@ type alertsCommand struct {
 	Set    call[alertsSet, flowAlerts]   `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts" with:"on=true" notes:"The secret that webhooks of {Flow} are signed with. It is not shown again." help:"Turn a flow's alerts on, and say where they go."`
 	Off    call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts" with:"on=false" help:"Turn a flow's alerts off; where they went is kept."`
 	Test   call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts/test" help:"Send a test to wherever a flow's alerts go."`
-	Secret call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts/secret" notes:"The secret that webhooks of {Flow} are signed with. It is not shown again." help:"Make a new signing secret for a flow's webhooks; the one before signs alongside it for 24 hours."`
+	Secret call[alertsFlags, flowAlerts] `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/alerts/secret" notes:"The secret that webhooks of {Flow} are signed with. It is not shown again." help:"Create a new signing secret for a flow's webhooks; the one before signs alongside it for 24 hours."`
 }
 
 // alertsFlags name a flow of a workspace.

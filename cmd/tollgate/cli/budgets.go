@@ -13,7 +13,7 @@ import (
 type budgetsCommand struct {
 	List     call[budgetsList, budgets]     `cmd:"" call:"GET /budgets" help:"List the budgets below one, or those below none."`
 	Show     call[budgetFlags, budget]      `cmd:"" call:"GET /budgets/{Budget}" help:"Show a budget with what its limits have used and have left."`
-	Put      call[budgetsPut, budget]       `cmd:"" call:"PUT /budgets/{Budget}" help:"Make a budget, or replace its name, customer and limits."`
+	Put      call[budgetsPut, budget]       `cmd:"" call:"PUT /budgets/{Budget}" help:"Create a budget, or replace its name, customer and limits."`
 	Move     call[budgetsMove, budget]      `cmd:"" call:"POST /budgets/{Budget}/move" help:"Put a budget, with all below it, under another one."`
 	Freeze   call[budgetFlags, budget]      `cmd:"" call:"POST /budgets/{Budget}/freeze" help:"Refuse usage and reservations at a budget and below it."`
 	Unfreeze call[budgetFlags, budget]      `cmd:"" call:"POST /budgets/{Budget}/unfreeze" help:"Take usage and reservations again."`

@@ -19,7 +19,7 @@ import (
 // CatalogCommand shows and changes the catalog of an environment.
 type CatalogCommand struct {
 	Show        call[inEnvironment, indented]       `cmd:"" call:"GET catalog" help:"Print the catalog as a document that, applied, changes nothing."`
-	Apply       catalogApplyCommand                 `cmd:"" help:"Make the catalog say what a document says, all or nothing."`
+	Apply       catalogApplyCommand                 `cmd:"" help:"Apply a document to the catalog, all or nothing."`
 	Versions    call[planOutput, planVersions]      `cmd:"" call:"GET plans/{Plan}/versions" help:"List the versions of a plan, with their subscribers."`
 	Subscribers call[subscribersFlags, subscribers] `cmd:"" call:"GET plans/{Plan}/subscribers" help:"List who is subscribed to a plan."`
 	Diff        catalogDiffCommand                  `cmd:"" help:"Say what applying a document would change, or all that is wrong with it."`

@@ -19,7 +19,7 @@ import (
 // ClusterCommand shows a cluster and changes its members.
 type ClusterCommand struct {
 	Status   clusterStatusCommand      `cmd:"" help:"Show who leads, who can be reached, and how far each has come."`
-	Join     call[joinFlags, none]     `cmd:"" call:"POST /cluster/members" says:"{Node} is a member of both groups, at {Raft}. Without a vote it gets one with: tollgate cluster promote {Node}" help:"Make a node that was started with join a member without a vote, or change a member's addresses."`
+	Join     call[joinFlags, none]     `cmd:"" call:"POST /cluster/members" says:"{Node} is a member of both groups, at {Raft}. Without a vote it gets one with: tollgate cluster promote {Node}" help:"Add a node that was started with join as a member without a vote, or change a member's addresses."`
 	Promote  clusterPromoteCommand     `cmd:"" help:"Give a member that has caught up its vote."`
 	Remove   clusterRemoveCommand      `cmd:"" help:"Take a member out, alive or not. One that leads hands over first."`
 	Transfer call[transferFlags, none] `cmd:"" call:"POST /cluster/members/{Node}/lead" says:"{Node} leads both groups." help:"Let a voter lead both groups."`

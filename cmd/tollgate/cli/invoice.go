@@ -20,7 +20,7 @@ type invoiceCommand struct {
 	Show    call[invoiceOutput, invoice] `cmd:"" call:"GET invoices/{ID}" help:"Show an invoice with its lines and what their usage cost you."`
 	Explain invoiceExplainCommand        `cmd:"" help:"Recompute an invoice from the journal alone, and compare."`
 	Verify  invoiceVerifyCommand         `cmd:"" help:"Recompute many invoices; ends with 5 when one differs."`
-	Void    call[invoiceFlags, none]     `cmd:"" call:"POST invoices/{ID}/void" says:"Invoice {ID} is void." help:"Make an unpaid invoice void, for good."`
+	Void    call[invoiceFlags, none]     `cmd:"" call:"POST invoices/{ID}/void" says:"Invoice {ID} is void." help:"Void an unpaid invoice, for good."`
 }
 
 // ErrDiffers means that an invoice is not what the journal explains.

@@ -17,7 +17,7 @@ type keysCommand struct {
 type keysCreateCommand struct {
 	inEnvironment `embed:""`
 	Scope         string `default:"full" enum:"full,read" help:"full, or read: every GET, and entitlement checks."`
-	Customer      string `help:"Make a key that reaches only this customer's own data, for web pages."`
+	Customer      string `help:"Create a key that reaches only this customer's own data, for web pages."`
 	Label         string `help:"What the key is for."`
 }
 

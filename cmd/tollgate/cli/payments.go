@@ -10,10 +10,17 @@ import (
 )
 
 type paymentsCommand struct {
-	Show  call[environmentOutput, paymentProvider] `cmd:"" call:"GET payment-provider" help:"Say who collects an environment's invoices."`
-	Set   paymentsSetCommand                       `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
-	Terms paymentsTermsCommand                     `cmd:"" help:"Show when invoices are issued and fall due, or set it."`
-	List  call[paymentsFlags, payments]            `cmd:"" call:"GET invoices/{Invoice}/payments" help:"List what providers reported about an invoice."`
+	Show   call[environmentOutput, paymentProvider] `cmd:"" call:"GET payment-provider" help:"Say who collects an environment's invoices."`
+	Set    paymentsSetCommand                       `cmd:"" help:"Choose who collects: none, sandbox (built in, for trying) or stripe."`
+	Terms  paymentsTermsCommand                     `cmd:"" help:"Show when invoices are issued and fall due, or set it."`
+	Record call[recordFlags, none]                  `cmd:"" call:"POST /billing/invoices/{Invoice}/mark-paid" says:"Invoice {Invoice} is paid." help:"Record that an invoice was paid outside of the provider, for good."`
+	List   call[paymentsFlags, payments]            `cmd:"" call:"GET invoices/{Invoice}/payments" help:"List what providers reported about an invoice."`
+}
+
+type recordFlags struct {
+	inClientOnce `embed:""`
+	Invoice      string `arg:"" help:"The invoice's id, from invoice list."`
+	Note         string `json:"note,omitempty" help:"How it was paid; kept in the record of changes."`
 }
 
 // paymentProvider is who collects invoices, without secrets.

@@ -9,7 +9,7 @@ import (
 
 type poolsCommand struct {
 	List         call[customerOutput, pools]           `cmd:"" call:"GET customers/{Customer}/pools" help:"List a customer's pools of credits."`
-	Create       call[poolsCreate, pool]               `cmd:"" call:"POST customers/{Customer}/pools" help:"Make a pool for a customer."`
+	Create       call[poolsCreate, pool]               `cmd:"" call:"POST customers/{Customer}/pools" help:"Create a pool for a customer."`
 	Grant        call[poolsGrant, transaction]         `cmd:"" call:"POST pools/{Pool}/grants" help:"Add credits to a pool."`
 	Deduct       call[poolsDeduct, transaction]        `cmd:"" call:"POST pools/{Pool}/deductions" help:"Take credits out of a pool."`
 	Grants       call[poolOutput, grants]              `cmd:"" call:"GET pools/{Pool}/grants" help:"List grants with something left, in the order in which they burn."`

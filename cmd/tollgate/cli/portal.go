@@ -11,7 +11,7 @@ import (
 )
 
 type portalCommand struct {
-	Link   call[portalLinkFlags, portalLink] `cmd:"" call:"POST customers/{Customer}/portal-links" notes:"Whoever has the link sees the pages of {Customer}. It is not stored, and not shown again." help:"Make a link that opens a customer's own pages, and print it."`
+	Link   call[portalLinkFlags, portalLink] `cmd:"" call:"POST customers/{Customer}/portal-links" notes:"Whoever has the link sees the pages of {Customer}. It is not stored, and not shown again." help:"Create a link that opens a customer's own pages, and print it."`
 	Revoke call[customerFlags, none]         `cmd:"" call:"DELETE customers/{Customer}/portal-links" says:"All links of {Customer} have ended." help:"End all links that open a customer's pages."`
 	Show   call[environmentOutput, look]     `cmd:"" call:"GET portal" help:"Show colour and logo of the customers' pages."`
 	Set    portalSetCommand                  `cmd:"" help:"Set colour and logo of the customers' pages; what is left out stays."`

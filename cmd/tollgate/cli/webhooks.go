@@ -18,7 +18,7 @@ type webhooksCommand struct {
 	List       call[environmentOutput, endpoints]   `cmd:"" call:"GET webhook-endpoints" help:"List endpoints and how they do."`
 	Update     webhooksUpdateCommand                `cmd:"" help:"Change an endpoint, enable or disable it."`
 	Delete     call[endpointFlags, none]            `cmd:"" call:"DELETE webhook-endpoints/{ID}" says:"Removed {ID}." help:"Remove an endpoint, what waits for it, and its log."`
-	Rotate     webhooksRotateCommand                `cmd:"" help:"Make a new signing secret; the one before signs alongside it for 24 hours."`
+	Rotate     webhooksRotateCommand                `cmd:"" help:"Create a new signing secret; the one before signs alongside it for 24 hours."`
 	Deliveries call[webhooksDeliveries, deliveries] `cmd:"" call:"GET webhook-endpoints/{ID}/deliveries" help:"List what was sent to an endpoint and what waits, newest first."`
 	ResendMany call[webhooksResendMany, resent]     `cmd:"" call:"POST webhook-endpoints/{ID}/resend" help:"Send the messages of a time once more, the oldest first."`
 	Test       call[endpointOutput, tested]         `cmd:"" call:"POST webhook-endpoints/{ID}/test" help:"Send a test message, whichever events the endpoint asks for."`

@@ -20,7 +20,7 @@ type workspacesCommand struct {
 	Refund  call[purchaseFlags, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/purchases/{Purchase}/refund" help:"Ask the payment provider again for what it refused to send back."`
 	Confirm call[alertsFlags, tenant]       `cmd:"" call:"POST /workspaces/{Workspace}/flows/{Flow}/confirm-signup" help:"Confirm for the owner that an agent may sign up at a flow's product."`
 	Cap     call[workspacesCap, tenant]     `cmd:"" call:"POST /workspaces/{Workspace}/billing/cap" help:"Set the monthly spending cap for the owner."`
-	Pause   call[workspaceFlags, tenant]    `cmd:"" call:"POST /workspaces/{Workspace}/billing/pause" with:"paused=true" help:"Make every purchase need the owner."`
+	Pause   call[workspaceFlags, tenant]    `cmd:"" call:"POST /workspaces/{Workspace}/billing/pause" with:"paused=true" help:"Require the owner for every purchase."`
 	Unpause call[workspaceFlags, tenant]    `cmd:"" call:"POST /workspaces/{Workspace}/billing/pause" with:"paused=false" help:"Let the saved card pay again, within the cap."`
 	Credits call[workspacesCredits, tenant] `cmd:"" call:"POST /workspaces/{Workspace}/credits" help:"Grant credits."`
 	Alerts  alertsCommand                   `cmd:"" help:"Set a flow's alerts for the owner, send a test, replace the signing secret."`

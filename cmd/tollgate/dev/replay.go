@@ -23,7 +23,7 @@ type ReplayCommand struct {
 	cli.EnvironmentFlags `embed:""`
 	cli.ClientFlags      `embed:""`
 	File                 string        `arg:"" optional:"" type:"existingfile" help:"Trace: time, context tokens, generated tokens."`
-	Generate             int           `placeholder:"N" help:"Make a trace of N requests instead."`
+	Generate             int           `placeholder:"N" help:"Generate a trace of N requests instead."`
 	Seed                 uint64        `default:"1" help:"Which trace to make: the same seed, the same trace."`
 	Plan                 string        `type:"existingfile" placeholder:"FILE" help:"Catalog document whose first plan meters the trace. Default: the built-in llm-team plan."`
 	NoPlan               bool          `help:"Leave the catalog alone: the plan is there already. Needs no admin key."`
