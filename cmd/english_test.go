@@ -62,6 +62,45 @@ var refusedOfProduct = []struct {
 	{regexp.MustCompile(`(?i)//.*\bsays that\b`), "means that, reports"},
 }
 
+// refusedLabels are those that pages, help and the summaries of routes do not have: what a person
+// presses or reads in a table's head is the field's own word, a verb with its noun.
+var refusedLabels = []struct {
+	label   *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`<(?:button|summary|h2)\b[^>]*>Make\b|class="button[^>]*>Make\b`), "Create …"},
+	{regexp.MustCompile(`"Action" "Make\b|(?:help|about):"Make\b|row\([^)]*"Make\b`), "Create …"},
+	{regexp.MustCompile(`<th\b[^>]*>(?:May|Made|Answers|Next use)</th>`),
+		"Scope, Created, Role, Health, State"},
+	{regexp.MustCompile(`<(?:button|summary|a)\b[^>]*>[A-Z][a-z]+ (?:it|them)\b`), "verb and noun"},
+	{regexp.MustCompile(`Button: +"[^"]*\b(?:it|them)"`), "verb and noun"},
+	{regexp.MustCompile(`\bIt stands in addresses\b`), "Used in URLs."},
+}
+
+// TestLabelsAreTheFieldsWords: pages, command help and the operations of the APIs use the words of
+// the field.
+func TestLabelsAreTheFieldsWords(t *testing.T) {
+	t.Chdir(root)
+	list, err := exec.Command("git", "ls-files", "server/*.html", "server/*.go", "cmd/*.go").Output()
+	require.NoError(t, err)
+	var offenders []string
+	for _, path := range strings.Fields(string(list)) {
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) || path == "cmd/english_test.go" {
+			continue
+		}
+		require.NoError(t, err)
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, r := range refusedLabels {
+				if found := r.label.FindString(line); found != "" {
+					offenders = append(offenders, fmt.Sprintf("%s:%d: %q: say %q", path, i+1, found, r.instead))
+				}
+			}
+		}
+	}
+	report(t, "labels are the field's words", offenders)
+}
+
 // prose is what product code and documents say to readers in a line.
 func prose(path, line string) string {
 	switch {

@@ -216,7 +216,7 @@ func (b *browser) fillPool() {
 // topUp has the pool buy credits by itself, sees the first ones come, and turns it off.
 func (b *browser) topUp() {
 	b.t.Helper()
-	b.unfold("Set it up")
+	b.unfold("Set up a top-up")
 	for field, value := range map[string]string{
 		"below": "3000", "credits": "1000", "price": "10", "cap": "5", "card": "card_sandbox_success",
 	} {

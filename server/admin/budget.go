@@ -14,7 +14,7 @@ const maxBudgets = 100
 func (a *accounts) budgetRoutes() []server.Route {
 	return []server.Route{
 		row("PUT", environment+"/keys/{id}/budget", "bindKey",
-			"Make requests with an API key count at a budget, or below it; without one, end that",
+			"Bind an API key to a budget: its requests count there, or below it; without one, end that",
 			of(a.bindKey), server.Takes(server.Object(server.May("budget", text(1, maxID)))),
 			nothing("Bound")),
 		row("GET", environment+"/budgets", "listBudgets",

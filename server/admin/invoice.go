@@ -47,7 +47,7 @@ func (a *invoices) invoiceRoutes() []server.Route {
 			"What voiding an invoice would do to money. Nothing is changed.", of(a.previewVoid),
 			answers(server.AnswerSchema[billing.VoidPreview]())),
 		row("POST", invoices+"/{invoice}/void", "voidInvoice",
-			"Make an unpaid invoice VOID, for good; its usage is not billed again", of(a.voidInvoice),
+			"Void an unpaid invoice, for good; its usage is not billed again", of(a.voidInvoice),
 			nothing("Void, or it was before")),
 		row("GET", invoices+"/verify", "verifyInvoices",
 			"Recompute the invoices of a page of customers, and list those that differ", a.verifyInvoices,

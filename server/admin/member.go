@@ -31,7 +31,7 @@ func (n *nodeTools) memberRoutes() []server.Route {
 	}
 	return []server.Route{
 		row("POST", memberPath, "joinMember",
-			"Make a node that waits for it a member without a vote, or move a member", n.joinMember,
+			"Add a node that waits for it as a member without a vote, or move a member", n.joinMember,
 			server.Takes(server.Object(
 				server.Must("id", text(1, maxMember)), server.Must("raft", text(1, maxAddress)),
 				server.May("http", text(0, maxAddress)), server.May("ops", text(0, maxAddress)))),

@@ -28,7 +28,7 @@ func (a *credits) poolRoutes() []server.Route {
 			nothing("Done, or it was before"))
 	}
 	return []server.Route{
-		row("POST", pools, "createPool", "Make a pool of credits for a customer", a.createPool, keyed,
+		row("POST", pools, "createPool", "Create a pool of credits for a customer", a.createPool, keyed,
 			server.Takes(server.RefTo("PoolRequest")),
 			server.Gives(201, "Created", server.RefTo("CreditPool"))),
 		row("GET", pools, "listPools", "A customer's pools, oldest first, archived ones too",

@@ -26,7 +26,7 @@ func (a *portals) portalRoutes() []server.Route {
 			server.Takes(server.AnswerSchema[portalAnswer]()), nothing("Set")),
 		row("GET", environment+"/portal", "showPortal", "Colour and logo of the customers' pages",
 			a.within(a.getPortal), answers(server.AnswerSchema[portalAnswer]())),
-		row("POST", links, "createPortalLink", "Make a link that opens a customer's own pages",
+		row("POST", links, "createPortalLink", "Create a link that opens a customer's own pages",
 			a.createLink, server.Takes(server.Object(
 				server.May("expiresInMinutes", server.IntSchema(link.MinMinutes, link.MaxMinutes)))),
 			server.Gives(201, "Made; nothing is stored of it", server.AnswerSchema[link.Made]())),

@@ -39,7 +39,7 @@ func (a *API) routes() []server.Route {
 		row("DELETE", environment+"/keys/{id}", "revokeKey", "End an API key for good",
 			of(a.accounts.revokeKey), nothing("Revoked")),
 		row("PUT", environment+"/catalog", "applyCatalog",
-			"Make the catalog say what the document says, all or nothing", a.catalogs.putCatalog,
+			"Apply a document to the catalog, all or nothing", a.catalogs.putCatalog,
 			func(r *server.Route) {
 				r.Limit = catalogLimit
 				r.Media = []string{

@@ -40,7 +40,7 @@ func (h *hooks) webhookRoutes() []server.Route {
 		row("DELETE", one, "deleteWebhookEndpoint", "Remove an endpoint, what waits for it, and its log",
 			of(h.deleteEndpoint), nothing("Removed")),
 		row("POST", one+"/rotate-secret", "rotateWebhookSecret",
-			"Make a new secret; the one before signs alongside it for 24 hours", of(h.rotateSecret),
+			"Create a new secret; the one before signs alongside it for 24 hours", of(h.rotateSecret),
 			answers(endpoint)),
 	}
 }

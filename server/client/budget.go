@@ -21,7 +21,7 @@ func (a budgets) budgetRoutes() []server.Route {
 	budget := server.RefTo("Budget")
 	windows := server.ArrayOf(server.ArrayOf(server.AnswerSchema[billing.BudgetWindowView]()))
 	return []server.Route{
-		row("PUT", one, "putBudget", "Make a budget, or replace its name, customer and limits",
+		row("PUT", one, "putBudget", "Create a budget, or replace its name, customer and limits",
 			server.AccessFull, byName(a.putBudget), server.Takes(server.RefTo("BudgetRequest")),
 			answers(budget)),
 		row("GET", one, "getBudget", "A budget with what its limits have used, hold and have left",

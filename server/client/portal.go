@@ -15,7 +15,7 @@ func (a *API) portalRoutes() []server.Route {
 	const links = "/customers/{externalClientCustomerId}/portal-links"
 	return []server.Route{
 		row("POST", links, "createPortalLink",
-			"Make a link that opens the customer's own pages", server.AccessFull,
+			"Create a link that opens the customer's own pages", server.AccessFull,
 			byName(a.createPortalLink), server.MayTake(server.RefTo("PortalLinkRequest")),
 			server.Gives(201, "Made; nothing is stored of it", server.RefTo("PortalLink"))),
 		row("DELETE", links, "revokePortalLinks",

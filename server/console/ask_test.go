@@ -120,6 +120,13 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 	twice(pool, pool+"/top-up", fields("below", "100", "credits", "500", "price", "5", "cap", "20",
 		"card", "card_sandbox_success"), "500 credits for 5.00 USD", "20.00 USD", "made at once").
 		is(200, "5.00 USD of 20.00 USD at most")
+	b.submit(anna, anna+"/details", fields("first", "Anna", "last", "Berg", "email", "a@b.example",
+		"phone", "", "address", "1 Main St, Oslo"))
+	b.get(anna).is(200, `value="1 Main St, Oslo"`)
+	b.send(anna+"/details", b.fill(anna, fields("first", "", "last", "Berg", "email", "nobody"))).
+		is(400, `id="first-wrong"`, `id="email-wrong"`, `id="change-details" open`)
+	b.send(anna+"/archive", b.confirmed(b.get(anna+"/archive/confirm").is(200, "no new usage"),
+		url.Values{})).is(400, "has a subscription that is not cancelled")
 	twice(pool, pool+"/top-up/stop", url.Values{}, "up no more?", "What was bought stays")
 	to := n.now().AddDate(0, 0, 3).UTC().Format(time.RFC3339)
 	twice(at+"/clock", at+"/clock", fields("to", to), "Afterwards", "cannot be moved back",

@@ -57,10 +57,9 @@ func askClock(v *visit, to string) {
 	if v.fails() {
 		return
 	}
-	now := written(shown.Now)
 	then, err := time.Parse(time.RFC3339, to)
 	if err != nil || !then.After(shown.Now) {
-		v.wrong("to", "Enter an instant after "+now+", such as 2027-01-31T00:00:00Z")
+		v.wrong("to", "Enter an instant after "+written(shown.Now)+", such as 2027-01-31T00:00:00Z")
 		showClock(v)
 		return
 	}
@@ -72,7 +71,7 @@ func askClock(v *visit, to string) {
 	}
 	v.ask(question{
 		Title: "Advance the test clock?", Button: "Advance the clock",
-		Facts: []fact{{"Now", now}, {"Afterwards", to}},
+		Facts: []fact{{"Now", page.When(shown.Now)}, {"Afterwards", page.When(then)}},
 		Found: func() []fact { return v.clockFacts(then) },
 		Notes: []string{"Renewals, invoices, suspensions and expiries that are due by then happen, in " +
 			"their order. The clock cannot be moved back."},

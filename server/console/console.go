@@ -114,8 +114,8 @@ func New(c Config) (*Console, error) {
 func (s *Console) rows() [][]row {
 	return [][]row{
 		s.homeRows(), s.overviewRows(), s.keyRows(), s.catalogRows(),
-		s.customerRows(), s.eventRows(), s.correctionRows(), s.holdRows(), s.budgetRows(),
-		s.invoiceRows(), s.poolRows(), s.topUpRows(), s.webhookRows(),
+		s.customerRows(), s.profileRows(), s.eventRows(), s.correctionRows(), s.holdRows(),
+		s.budgetRows(), s.invoiceRows(), s.poolRows(), s.topUpRows(), s.webhookRows(),
 		s.clockRows(), s.settingsRows(), s.clusterRows(), s.workspaceRows(),
 	}
 }

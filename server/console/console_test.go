@@ -399,7 +399,8 @@ func TestBillingWalk(t *testing.T) {
 		is(200, "The clock was advanced", "All due renewals have run")
 	b.get(at+"/clock/live").is(200, "All due renewals")
 	b.get(anna).is(200, "Invoice 2")
-	b.get(anna+"/invoices").is(200, "Invoice 2")
+	b.get(anna+"/invoices").is(200, "Invoice 2", "Verify all against events")
+	b.get(anna+"/invoices/verify").is(200, "the same, to the last unit", "2 were recomputed")
 	b.send(at+"/clock", b.fill(at+"/clock", fields("to", "yesterday"))).is(400, "Enter an instant")
 
 	b.submit(anna, anna+"/pools", fields("name", "prepaid")).is(200, "The pool was created")
@@ -407,7 +408,7 @@ func TestBillingWalk(t *testing.T) {
 	b.submit(pool, pool+"/grantCredits", fields("amount", "100", "note", "welcome")).
 		is(200, "The credits were booked", "welcome")
 	b.submit(pool, pool+"/deductCredits", fields("amount", "30")).is(200, "70")
-	b.submit(pool, pool+"/freezePool", url.Values{}).is(200, "Unfreeze it")
+	b.submit(pool, pool+"/freezePool", url.Values{}).is(200, "Unfreeze the pool")
 	b.send(pool+"/grantCredits", b.fill(pool, fields("amount", "many"))).is(400, "amount")
 
 	subscription := n.Machine.Subscriptions(n.row("anna/1"))[0]

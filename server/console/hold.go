@@ -61,7 +61,7 @@ func releaseHold(v *visit) {
 	back := v.customerURL(held.CustomerReferenceID)
 	if !v.sure() {
 		q := question{
-			Title: "Release this reservation?", Button: "Release it", Danger: true, Back: back,
+			Title: "Release this reservation?", Button: "Release the reservation", Danger: true, Back: back,
 			Facts: []fact{{"Reservation", held.ReservationKey}, {"Customer", held.CustomerReferenceID}},
 			Notes: []string{"What it holds is free at once. The program that made it cannot settle it any " +
 				"more: what the call uses is not billed, unless the program records it as an event."},

@@ -45,11 +45,12 @@ type shownAccount struct{ Name, CreatedAt, URL string }
 // showAccounts is the first page: the accounts that the operator may see.
 func showAccounts(v *visit) {
 	data := accountsData{Name: v.fields.Get("name")}
+	data.Create = v.manage
 	if !server.Fresh(v.console.config.Reader, v.console.config.Now().Add(readTimeout)) {
 		v.problem(server.FaultConsistency)
+		data.Create = false
 	}
 	list := v.console.config.Machine.Accounts()
-	data.Create = v.manage
 	from, _ := strconv.Atoi(v.query("cursor"))
 	from = min(max(from, 0), len(list))
 	next := ""

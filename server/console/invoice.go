@@ -19,6 +19,7 @@ const invoicePath = "/accounts/{account}/{environment}/invoices/{invoice}"
 func (s *Console) invoiceRows() []row {
 	return []row{
 		look(customerPath+"/invoices", "invoices", showInvoices),
+		look(customerPath+"/invoices/verify", "verify invoices", verifyInvoices),
 		look("/accounts/{account}/{environment}/invoices", "all invoices", showAllInvoices),
 		live(look(invoicePath+"/pdf", "invoice pdf", downloadInvoice)),
 		look(invoicePath, "invoice", func(v *visit) { showInvoice(v, false) }),
@@ -139,6 +140,7 @@ type (
 
 type invoicesData struct {
 	Environment string
+	Verify      string // has all of them recomputed
 	Invoices    []invoice
 	Pager       pager
 }
@@ -146,10 +148,38 @@ type invoicesData struct {
 func showInvoices(v *visit) {
 	id := string(v.x.Param(2))
 	list := v.invoices(id)
-	base, data := v.customerURL(id), invoicesData{Environment: v.base()}
+	base, data := v.customerURL(id), invoicesData{Environment: v.base(), Verify: v.customerURL(id) + "/invoices/verify"}
 	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list, nil)
 	p := v.environmentPage("invoices", "Customers", "Invoices", "All invoices of "+id+".", data)
 	v.show(v.below(p, id, base))
+}
+
+// verifyInvoices has all of a customer's invoices recomputed from the journal, and says whether they
+// are as stored.
+func verifyInvoices(v *visit) {
+	call := v.adminCall("verifyInvoices")
+	call.Query = url.Values{"customer": {string(v.x.Param(2))}}
+	type verification struct {
+		Invoices  int `json:"invoices"`
+		Different int `json:"different"`
+	}
+	made, fault := dataOf[verification](v, v.admin(call))
+	switch {
+	case fault != nil:
+		v.problem(fault)
+	case made.Different > 0:
+		v.notice = &page.Notice{
+			Tone: page.Problem, Title: page.Amount(made.Different) + " of " + page.Amount(made.Invoices) +
+				" invoices differ from what the journal explains",
+			Detail: "tollgate invoice verify names them, and what differs.",
+		}
+	default:
+		v.notice = &page.Notice{
+			Tone: page.Done, Title: "Every invoice is the same, to the last unit",
+			Detail: page.Amount(made.Invoices) + " were recomputed from the recorded events alone.",
+		}
+	}
+	showInvoices(v)
 }
 
 type explanation struct {

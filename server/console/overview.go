@@ -256,7 +256,9 @@ type overviewData struct {
 	Base        string
 	EventsToday int
 	Events      page.Plot
-	Denied      int
+	// MostEvents and MostDenied are those of the day that had most.
+	MostEvents, MostDenied int
+	Denied                 int
 	// DeniedSince says since when checks are counted; "" where that is the whole range.
 	DeniedSince   string
 	DeniedBy      []api.ChecksSeries
@@ -298,6 +300,9 @@ func showOverview(v *visit) {
 			data.Failing = append(data.Failing, e)
 		}
 	}
+	if v.fails() { // each further read would wait as long
+		return
+	}
 	days, fault := dataOf[api.UsageTotals](v, v.admin(v.adminCall("showUsage")))
 	if fault == nil {
 		data.use(&days)
@@ -324,6 +329,7 @@ func (d *overviewData) use(t *api.UsageTotals) {
 		for _, p := range s.Points {
 			if i, known := events.at[p.Start.UnixMilli()]; known {
 				events.Values[i] += float64(p.Events)
+				d.MostEvents = max(d.MostEvents, int(events.Values[i]))
 				if i == len(labels)-1 {
 					d.EventsToday += p.Events
 				}
@@ -338,6 +344,7 @@ func (d *overviewData) use(t *api.UsageTotals) {
 		for _, p := range c.Points {
 			if i, known := denied.at[p.Start.UnixMilli()]; known {
 				denied.Values[i] += float64(p.Checks)
+				d.MostDenied = max(d.MostDenied, int(denied.Values[i]))
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func createPortalLink(v *visit) {
 	v.notice = &page.Notice{
 		Tone: page.Done, Title: "The link was made", Secret: made.URL,
 		Detail: "Whoever has it sees this customer's plan, usage and invoices until " +
-			written(made.ExpiresAt) + ". It is not stored.",
+			page.When(made.ExpiresAt) + " UTC. It is not stored.",
 	}
 	showCustomer(v)
 }

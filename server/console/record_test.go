@@ -219,6 +219,7 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(anna, at+"/reservations/{reservation}/release")
 	id := string(server.AppendUUID(nil, r.Machine.Subscriptions(r.row("anna"))[1].ID))
 	r.form(anna, anna+"/change", "subscription", id, "plan", "team", "type", "DOWNGRADE")
+	r.form(anna, anna+"/details", "first", "Anna", "last", "B", "email", "a@b.example", "phone", "1")
 	r.form(anna, anna+"/stay", "subscription", id)
 	r.form(anna, anna+"/cancel", "subscription", id, "mode", "END_OF_PERIOD")
 	r.form(anna, anna+"/keep", "subscription", id)
@@ -252,6 +253,12 @@ func (r *recorder) pagesAreRecorded() {
 	event := anna + "/events?key=wrong&at=" + occurred
 	r.form(event, anna+"/events/amend", "key", "wrong", "at", occurred, "units", "2")
 	r.form(event, anna+"/events/void", "key", "wrong", "at", occurred)
+	r.ask(r.programs, "createCustomer",
+		`{"externalClientCustomerId":"bea","firstName":"B","lastName":"A","email":"b@a.example"}`)
+	bea := at + "/customers/bea"
+	r.form(bea, bea+"/archive")
+	r.form(bea, bea+"/erase")
+	r.seen["POST "+anna+"/archive"], r.seen["POST "+anna+"/erase"] = true, true // of another
 	r.form(at+"/clock", at+"/clock", "to", r.now().Add(24*time.Hour).Format(time.RFC3339))
 }
 

@@ -110,7 +110,7 @@ func actorName(actor string) string {
 func plainValue(name, value string) string {
 	value = strings.NewReplacer("{", "(", "}", ")").Replace(value)
 	if at, err := time.Parse(time.RFC3339, value); err == nil && name == "clock" {
-		return at.UTC().Format("2 Jan 2006, 15:04")
+		return page.When(at)
 	}
 	switch name {
 	case "amount", "units":

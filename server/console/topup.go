@@ -165,7 +165,7 @@ func stopTopUp(v *visit) {
 		return
 	}
 	q := question{
-		Title: "Top " + pool.Name + " up no more?", Button: "Turn it off", Danger: true,
+		Title: "Top " + pool.Name + " up no more?", Button: "Turn the top-up off", Danger: true,
 		Back:  v.base() + "/pools/" + url.PathEscape(id),
 		Facts: []fact{{"Now", topUpWords(&now)}, {"Balance now", page.Amount(pool.Balance)}},
 		Notes: []string{"Nothing is bought any more. What was bought stays."},
@@ -190,8 +190,9 @@ func endTopUp(v *visit) {
 		return
 	}
 	v.ask(question{
-		Title: "Was this purchase of " + pool.Name + " not paid?", Button: "It was not paid: end it",
-		Danger: true, Back: v.base() + "/pools/" + url.PathEscape(id),
+		Title:  "Was this purchase of " + pool.Name + " not paid?",
+		Button: "End the purchase: it was not paid", Danger: true,
+		Back:  v.base() + "/pools/" + url.PathEscape(id),
 		Facts: []fact{{"At the provider", "topup_" + purchase}},
 		Notes: []string{
 			"Look at the payment provider before. If it was paid, leave it, or grant the credits yourself.",

@@ -225,6 +225,7 @@ var done = map[string]page.Notice{
 	"revoked":   {Title: "The key was revoked", Detail: "Requests with it are refused from now on."},
 	"catalog":   {Title: "The catalog was applied"},
 	"customer":  {Title: "The customer was created", Detail: "Next: subscribe them to a plan."},
+	"details":   {Title: "The customer's details were changed", Detail: "Invoices show them from now on."},
 	"subscribe": {Title: "The subscription was created", Detail: "Its first invoice is below."},
 	"cancel":    {Title: "The cancellation was recorded"},
 	"plan":      {Title: "The change of plan was recorded"},
@@ -253,18 +254,20 @@ var done = map[string]page.Notice{
 	"many-resent": {
 		Title: "The messages will be sent once more", Detail: "Those that still wait are pending below.",
 	},
-	"tested":   {Title: "A test message was sent", Detail: "Reload this page to see what the endpoint answers."},
-	"clock":    {Title: "The clock was advanced"},
-	"seller":   {Title: "The seller was saved", Detail: "Invoices show it from now on."},
-	"terms":    {Title: "The payment terms were saved"},
-	"origins":  {Title: "The allowed origins were saved"},
-	"links":    {Title: "The portal links were ended"},
-	"portal":   {Title: "The portal was saved"},
-	"frozen":   {Title: "The budget was frozen", Detail: "Nothing is taken at it or below it."},
-	"unfrozen": {Title: "The budget was unfrozen"},
-	"archived": {Title: "The budget was archived"},
-	"moved":    {Title: "The budget was moved"},
-	"released": {Title: "The reservation was released"},
+	"tested":            {Title: "A test message was sent", Detail: "Reload this page to see what the endpoint answers."},
+	"clock":             {Title: "The clock was advanced"},
+	"seller":            {Title: "The seller was saved", Detail: "Invoices show it from now on."},
+	"terms":             {Title: "The payment terms were saved"},
+	"origins":           {Title: "The allowed origins were saved"},
+	"links":             {Title: "The portal links were ended"},
+	"portal":            {Title: "The portal was saved"},
+	"frozen":            {Title: "The budget was frozen", Detail: "Nothing is taken at it or below it."},
+	"unfrozen":          {Title: "The budget was unfrozen"},
+	"archived":          {Title: "The budget was archived"},
+	"archived-customer": {Title: "The customer was archived"},
+	"erased":            {Title: "The customer's personal data was erased"},
+	"moved":             {Title: "The budget was moved"},
+	"released":          {Title: "The reservation was released"},
 }
 
 // happened is what the form before this page did, from a fixed list.
@@ -319,7 +322,7 @@ func (v *visit) wrong(name, text string) {
 
 // formNames are the names that fields of the APIs have in forms, where they are others.
 var formNames = map[string]string{
-	"externalClientCustomerId": "id", "firstName": "first", "lastName": "last",
+	"externalClientCustomerId": "id", "firstName": "first", "lastName": "last", "phoneNumber": "phone",
 	"usageUnits": "units", "advanceTo": "to", "capCents": "cents", "accentColour": "colour",
 	"expiresInMinutes": "minutes", "amount": "credits", "monthlyCap": "cap",
 	"paymentMethod": "card", "cooldownSeconds": "cooldown", "expiresAfterDays": "expires",
@@ -370,10 +373,16 @@ func (s *Console) showFault(x *server.Exchange, f *server.Fault) bool {
 		v.frame(&p)
 	}
 	p.Title, p.Notice = "That did not work", v.notice
-	p.Data = signInPath
-	if f.Code != faultSignedOut.Code {
-		p.Data = Root
+	to := page.Link{Text: "Back to the accounts", URL: Root}
+	switch {
+	case f.Code == faultSignedOut.Code || p.Plain:
+		to = page.Link{Text: "Sign in", URL: signInPath}
+	case f.Code == server.FaultConsistency.Code:
+		if everything, _ := v.who.on(""); everything {
+			to = page.Link{Text: "Look at the cluster", URL: Root + "/cluster"}
+		}
 	}
+	p.Data = to
 	s.site.Show(x, f.Status, &p)
 	return true
 }

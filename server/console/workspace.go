@@ -96,7 +96,7 @@ func showWorkspace(v *visit) {
 // ownerQuestions are asked before changes that cost money or are irreversible.
 var ownerQuestions = map[string]question{
 	"claimForOwner": {
-		Title: "Give the workspace to this owner?", Button: "Give it to this owner",
+		Title: "Give the workspace to this owner?", Button: "Give the workspace to this owner",
 		Notes: []string{"It is theirs for good."},
 	},
 	"grantWorkspaceCredits": {Title: "Grant credits?", Button: "Grant the credits"},

@@ -64,7 +64,7 @@ func day(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.UTC().Format("2 Jan 2006")
+	return page.Day(at)
 }
 
 // addressLines are the lines of an address, which is one text with commas.
@@ -204,4 +204,39 @@ func (i *Invoice) sums() []document.Fact {
 	}
 	return append(sums, document.Fact{Name: "Paid", Value: none},
 		document.Fact{Name: "To pay", Value: total.Value})
+}
+
+// Composed says what an invoice of several kinds of lines comes to: base 20.00 + usage 0.06. It is
+// empty where there is one kind.
+func (i Invoice) Composed() string {
+	kinds := []struct{ kind, word string }{
+		{"base", "base"}, {"usage", "usage"}, {"late_usage", "late usage"},
+		{"proration_credit", "credit of the plan before"}, {"proration_charge", "rest of this period"},
+		{"credit_carried_over", "credit carried over"}, {"carried_credit", "credit"},
+	}
+	text, count := "", 0
+	for _, k := range kinds {
+		sum, found := decimal.Decimal{}, false
+		for _, item := range i.Items {
+			if item.Kind != k.kind {
+				continue
+			}
+			amount, err := decimal.Parse(string(item.Amount))
+			all, fits := sum.Add(amount)
+			if err != nil || !fits {
+				return ""
+			}
+			sum, found = all, true
+		}
+		if found {
+			if count++; count > 1 {
+				text += " + "
+			}
+			text += k.word + " " + amountOf(sum.String(), i.Currency)
+		}
+	}
+	if count < 2 {
+		return ""
+	}
+	return text
 }

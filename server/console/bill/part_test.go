@@ -1,9 +1,9 @@
 package bill_test
 
 import (
+	"encoding/json"
 	"testing"
 
-	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
 	api "tollgate/sdk/go"

@@ -145,7 +145,7 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 	workspace, _ := s.fill("Acme")
 	s.who = &owner.Visitor{Person: 1, Name: "ada@example.com", Token: "t", Workspace: workspace}
 	says := map[string][]string{
-		"":                {"Acme", "$0.00 <small>of $50.00", "Issues that are open", "ada@example.com"},
+		"":                {"Acme", "$0.00 <small>of $50.00", "Open issues", "ada@example.com"},
 		everyPage()[2]:    {"blocked", "reported as failed", "refused", "Steps reported by the agent"},
 		everyPage()[3]:    {"The agent asks a person", "data-live="},
 		"/flows":          {"Acme", "unknown"},

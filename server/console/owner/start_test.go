@@ -168,7 +168,7 @@ func TestAnOwnerStartsARun(t *testing.T) {
 	run, _ = s.Machine.Run(workspace, runs[0].ID)
 	require.Equal(t, state.RunCancelled, run.Status)
 	require.Equal(t, 303, s.sends(at+"/cancel", "_once", "again").status, "it is, already")
-	require.NotContains(t, s.sees(at), "Cancel it")
+	require.NotContains(t, s.sees(at), "Cancel the run")
 	require.NotContains(t, s.sees(at+"?done=start"), "renews")
 }
 

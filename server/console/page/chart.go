@@ -186,3 +186,11 @@ func (c *Chart) Rows() (rows [][]string) {
 	}
 	return rows
 }
+
+// Cut says how many of the buckets the table has; empty where it has all.
+func (c *Chart) Cut() string {
+	if len(c.Labels) <= maxTableRows {
+		return ""
+	}
+	return "The newest " + Amount(maxTableRows) + " of " + Amount(len(c.Labels)) + "."
+}

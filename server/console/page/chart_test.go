@@ -99,13 +99,16 @@ func TestChartsNumbers(t *testing.T) {
 	c.Series[1].Texts[1] = "123456789012345678901.5"
 	require.Equal(t, []string{"bucket 1", "2", "123,456,789,012,345,678,901.5"}, c.Rows()[0])
 	require.Len(t, chartOf(1000, 1, "a").Rows(), 100)
+	require.Equal(t, "The newest 100 of 1,000.", chartOf(1000, 1, "a").Cut())
+	require.Empty(t, chartOf(100, 1, "a").Cut())
 }
 
-// The colours of series have a contrast of 3 at least with the card that they are drawn on.
+// The colours of series, and of lines that separate what can be used from what cannot, have a
+// contrast of 3 at least with the card that they are drawn on.
 func TestChartsContrast(t *testing.T) {
 	text, err := os.ReadFile("asset/style.css")
 	require.NoError(t, err)
-	sheet := regexp.MustCompile(`--(card|s\d): #([0-9a-f]{6})`).FindAllStringSubmatch(string(text), -1)
+	sheet := regexp.MustCompile(`--(card|line|s\d): #([0-9a-f]{6})`).FindAllStringSubmatch(string(text), -1)
 	luminance := func(hex string) float64 {
 		n, err := strconv.ParseUint(hex, 16, 32)
 		require.NoError(t, err)
@@ -131,5 +134,5 @@ func TestChartsContrast(t *testing.T) {
 		a, b := card, luminance(m[2])
 		require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 3.0, "%s: #%s", m[1], m[2])
 	}
-	require.Equal(t, 12, seen)
+	require.Equal(t, 14, seen)
 }

@@ -138,8 +138,14 @@ func short(id string) string {
 	return id[:8] + "…" + id[len(id)-4:]
 }
 
-// Words writes a name of the API for people: IN_ADVANCE_INITIAL becomes "in advance initial".
+// plain are the words for names of the API whose own words say too little.
+var plain = map[string]string{"IN_ADVANCE_INITIAL": "first invoice, paid in advance"}
+
+// Words writes a name of the API for people: PAST_DUE becomes "past due".
 func Words(name string) string {
+	if words, known := plain[name]; known {
+		return words
+	}
 	return strings.ToLower(strings.ReplaceAll(name, "_", " "))
 }
 

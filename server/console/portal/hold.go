@@ -113,7 +113,7 @@ func askRelease(v *visit) {
 	}
 	q := question{
 		Note:   "What it holds is free at once. Do this only for a call that has ended.",
-		Button: "Release it", Danger: true, Back: v.base,
+		Button: "Release the reservation", Danger: true, Back: v.base,
 		Action: v.base + "/reservations/" + r.ID + "/release",
 	}
 	for _, f := range spend.Facts(&r) {

@@ -12,6 +12,7 @@ import (
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/bill"
+	"tollgate/server/console/page"
 )
 
 // allowed is what a plan's metadata lets its customers do themselves: portal: {change: true} that
@@ -131,7 +132,7 @@ func askChange(v *visit) {
 		Note: "The change takes effect now.",
 	}
 	if kind == billing.ChangeDowngrade {
-		q.Note = "The change takes effect on " + s.CurrentPeriodEnd.UTC().Format("2 Jan 2006") +
+		q.Note = "The change takes effect on " + page.Day(s.CurrentPeriodEnd) +
 			", when the period that is paid for ends. Nothing is charged now."
 	}
 	id, _ := server.ParseUUID(s.ID)
@@ -221,7 +222,7 @@ func askCancel(v *visit) {
 	v.show("confirm", "Cancel "+s.Plan.Name+"?", question{
 		Facts: []fact{
 			{"Plan", s.Plan.Name + ", " + bill.PerInterval(&s.Plan)},
-			{"Ends", s.CurrentPeriodEnd.UTC().Format("2 Jan 2006")},
+			{"Ends", page.Day(s.CurrentPeriodEnd)},
 		},
 		Note: note, Button: "Cancel at the period's end", Danger: true, Back: v.base,
 		Action: v.base + "/subscriptions/" + s.ID + "/cancel",

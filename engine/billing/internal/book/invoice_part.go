@@ -47,7 +47,8 @@ var partKinds = [...]PartKind{
 }
 
 // BreakDown says of each line of usage which units make its amount, where the catalog's version
-// explains it: a line that goes on from units billed before, or is of another version, has no parts.
+// explains it: a line that goes on from units billed before, or is of another version, has no
+// parts.
 func BreakDown(c *catalogs.Catalog, version uint32, items []InvoiceItem) {
 	v := c.Version(version)
 	for i := range items {
