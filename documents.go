@@ -1,4 +1,4 @@
-// Package tollgate holds the documents at the root of the source, as every node serves them at /docs.
+// Package tollgate holds the documents at the root of the source: every node serves them.
 package tollgate
 
 import _ "embed"

@@ -148,14 +148,15 @@ type invoicesData struct {
 func showInvoices(v *visit) {
 	id := string(v.x.Param(2))
 	list := v.invoices(id)
-	base, data := v.customerURL(id), invoicesData{Environment: v.base(), Verify: v.customerURL(id) + "/invoices/verify"}
+	base := v.customerURL(id)
+	data := invoicesData{Environment: v.base(), Verify: base + "/invoices/verify"}
 	data.Invoices, data.Pager = pageOf(v, base+"/invoices", list, nil)
 	p := v.environmentPage("invoices", "Customers", "Invoices", "All invoices of "+id+".", data)
 	v.show(v.below(p, id, base))
 }
 
-// verifyInvoices has all of a customer's invoices recomputed from the journal, and says whether they
-// are as stored.
+// verifyInvoices has all of a customer's invoices recomputed from the journal, and says whether
+// they are as stored.
 func verifyInvoices(v *visit) {
 	call := v.adminCall("verifyInvoices")
 	call.Query = url.Values{"customer": {string(v.x.Param(2))}}

@@ -50,7 +50,9 @@ func (i Item) parts(currency string) (rows []document.Part) {
 				What: tierName(string(t.UpTo), at == 0), Price: amountOf(t.PricePerUnit, currency),
 			})
 			if t.FlatFee != "" && t.FlatFee != "0" {
-				rows = append(rows, document.Part{What: "flat fee of this tier", Price: amountOf(t.FlatFee, currency)})
+				rows = append(rows, document.Part{
+					What: "flat fee of this tier", Price: amountOf(t.FlatFee, currency),
+				})
 			}
 		}
 		return rows

@@ -108,7 +108,8 @@ func TestChartsNumbers(t *testing.T) {
 func TestChartsContrast(t *testing.T) {
 	text, err := os.ReadFile("asset/style.css")
 	require.NoError(t, err)
-	sheet := regexp.MustCompile(`--(card|line|s\d): #([0-9a-f]{6})`).FindAllStringSubmatch(string(text), -1)
+	colour := regexp.MustCompile(`--(card|line|s\d): #([0-9a-f]{6})`)
+	sheet := colour.FindAllStringSubmatch(string(text), -1)
 	luminance := func(hex string) float64 {
 		n, err := strconv.ParseUint(hex, 16, 32)
 		require.NoError(t, err)
