@@ -160,12 +160,16 @@ func (c *SettleReservation) addCost(h *settling, item int, before decimal.Decima
 	}
 }
 
-// unstated is what units of an item cost the provider where no settlement says it.
+// unstated is what units of an item cost the provider where no settlement says it: what the feature
+// says, else their share of the cost that the reservation expects.
 func (c *SettleReservation) unstated(
 	h *settling, item int, units decimal.Decimal,
 ) (cost decimal.Decimal) {
-	if f := h.catalog.Feature(h.items[item].Feature); f.Document.HasCost {
+	i := &h.items[item]
+	if f := h.catalog.Feature(i.Feature); f.Document.HasCost {
 		cost, _ = units.Mul(f.Document.CostPerUnit)
+	} else if i.HasCost {
+		cost = i.CostOf(units)
 	}
 	return cost
 }

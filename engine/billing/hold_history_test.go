@@ -12,6 +12,7 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 )
@@ -31,6 +32,8 @@ type heldHistory struct {
 	events map[string]*heldEvent
 	holds  map[string]*heldReservation
 	keys   []string // of holds, in order
+	// corrected are the reservations whose events callers have corrected.
+	corrected map[[16]byte]bool
 	// overrun is what was recorded of calls beyond the limit, by customer.
 	overrun map[string]decimal.Decimal
 	// overruns reports whether the step settled, billed or amended, which alone may go beyond a hard
@@ -66,9 +69,12 @@ type heldEvent struct {
 	stated   bool           // its cost
 	customer string
 	of       string // the reservation that it settles
+	key      string // its key, where that settles and is known
 	voided   bool
-	// before is what parts had settled when it was billed, lates what late settlements add to it.
+	// before is what parts had settled when it was billed, item what was held then, lates what late
+	// settlements add to it.
 	before decimal.Decimal
+	item   billing.ReservationItemView
 	lates  []heldLate
 }
 
@@ -81,39 +87,50 @@ type heldLate struct {
 type heldReservation struct {
 	customer string
 	view     billing.ReservationView
-	// prices are what the items hold in money, since they were held as they are.
-	prices []decimal.Decimal
+	// charges are what the items hold, since they were held as they are.
+	charges []heldCharge
 }
 
 const heldLimit = 60 // calls of a customer
 
 // newHeldHistory makes a plan of words for 2 USD up to 15, 3 up to 30 and 1 behind that, lines for
-// 1 USD that cost 0.25, calls, which are limited, and images, which take 3 credits of 100.
+// 1 USD that cost 0.25, calls, which are limited, boxes for 6 USD a package of 4, sheets for 3 USD
+// up to 10, or 1 for all up to 20, or 2 for all, and images, which take 3 credits of 100.
 func newHeldHistory(t *rapid.T) *heldHistory {
 	m := billing.New(billing.Config{})
 	h := &heldHistory{
 		T: t, m: m, l: enginetest.NewLog(m, enginetest.Epoch), nodes: map[string]*heldNode{},
 		src:    &enginetest.Source{Journal: m.Journal()},
 		events: map[string]*heldEvent{}, holds: map[string]*heldReservation{},
-		overrun: map[string]decimal.Decimal{},
+		overrun: map[string]decimal.Decimal{}, corrected: map[[16]byte]bool{},
 	}
 	doc := enginetest.PrepaidPlan()
 	doc.Plans[0].Features = doc.Plans[0].Features[1:] // videos
-	for i, key := range []string{"words", "lines", "calls"} {
+	for _, key := range []string{"words", "lines", "calls", "boxes", "sheets"} {
 		f := billing.FeatureDocument{Key: key}
 		if key == "lines" {
 			f.HasCost, f.CostPerUnit = true, decimal.MustParse("0.25")
 		}
 		doc.Features = append(doc.Features, f)
 		p := billing.PlanFeatureDocument{Key: key, PricingType: "usage_based"}
-		if p.Pricing.PricePerUnit = decimal.FromInt(int64(2 - i)); key == "words" {
-			p.PricingType, p.Pricing.PricePerUnit = "graduated", decimal.Decimal{}
-			p.Pricing.Tiers = []billing.TierDocument{
-				{UpTo: decimal.FromInt(15), PricePerUnit: decimal.FromInt(2)},
-				{UpTo: decimal.FromInt(30), PricePerUnit: decimal.FromInt(3)},
-				{Infinite: true, PricePerUnit: decimal.FromInt(1)},
+		tiers := func(first, price, second, behind, rest int64) []billing.TierDocument {
+			return []billing.TierDocument{
+				{UpTo: decimal.FromInt(first), PricePerUnit: decimal.FromInt(price)},
+				{UpTo: decimal.FromInt(second), PricePerUnit: decimal.FromInt(behind)},
+				{Infinite: true, PricePerUnit: decimal.FromInt(rest)},
 			}
-		} else if key == "calls" {
+		}
+		switch key {
+		case "words":
+			p.PricingType, p.Pricing.Tiers = "graduated", tiers(15, 2, 30, 3, 1)
+		case "boxes":
+			p.Pricing.Model, p.Pricing.PackageSize = "package", decimal.FromInt(4)
+			p.Pricing.PricePerPackage = decimal.FromInt(6)
+		case "sheets":
+			p.Pricing.Model, p.Pricing.Tiers = "volume", tiers(10, 3, 20, 1, 2)
+		case "lines":
+			p.Pricing.PricePerUnit = decimal.FromInt(1)
+		case "calls":
 			p.Pricing.HasMax, p.Pricing.MaxUsage = true, decimal.FromInt(heldLimit)
 			p.Pricing.LimitMode, p.Pricing.Thresholds = "hard", heldThresholds
 		}
@@ -129,7 +146,7 @@ func newHeldHistory(t *rapid.T) *heldHistory {
 
 var (
 	heldCustomers = []string{"ada", "bob"}
-	heldFeatures  = []string{"words", "lines", "calls", "videos"}
+	heldFeatures  = []string{"words", "lines", "calls", "videos", "boxes", "sheets"}
 )
 
 // heldRated is what so many units of a feature cost.
@@ -141,6 +158,20 @@ func heldRated(feature string, units decimal.Decimal) decimal.Decimal {
 		return without(plus(times(units, decimal.FromInt(2)), second), times(third, decimal.FromInt(2)))
 	case "lines":
 		return units
+	case "boxes":
+		whole, _ := units.FloorDiv(decimal.FromInt(4))
+		packages := whole.Round(0)
+		if times(packages, decimal.FromInt(4)).Less(units) {
+			packages = plus(packages, decimal.FromInt(1))
+		}
+		return times(packages, decimal.FromInt(6))
+	case "sheets":
+		for _, tier := range [][2]int64{{10, 3}, {20, 1}} {
+			if !decimal.FromInt(tier[0]).Less(units) {
+				return times(units, decimal.FromInt(tier[1]))
+			}
+		}
+		return times(units, decimal.FromInt(2))
 	}
 	return decimal.Decimal{}
 }
@@ -160,25 +191,41 @@ func (h *heldHistory) billed(customer, feature string) (sum decimal.Decimal) {
 	return sum
 }
 
-// dearest is the most that units can cost behind what is billed, whatever comes between: prices
-// change at whole numbers, and not behind 30.
+// dearest is the most that units, or fewer, can cost behind what is billed, whatever comes between:
+// prices change right behind whole numbers, and but for packages not behind 30.
 func (h *heldHistory) dearest(
 	customer, feature string, units decimal.Decimal,
 ) (most decimal.Decimal) {
-	for from := h.billed(customer, feature); ; from = plus(from, decimal.FromInt(1)) {
-		most = decimal.Max(most, added(feature, from, units))
-		if !from.Less(decimal.FromInt(30)) {
-			return most
+	one, billed := decimal.FromInt(1), h.billed(customer, feature)
+	last := plus(decimal.Max(billed, decimal.FromInt(30)), decimal.FromInt(4))
+	for whole := billed; whole.Less(last); whole = plus(whole, one) {
+		for _, from := range []decimal.Decimal{whole, plus(whole, decimal.FromBits(0, 1))} {
+			most = decimal.Max(most, added(feature, from, units))
+			for to := plus(whole, one); to.Less(plus(from, units)); to = plus(to, one) {
+				most = decimal.Max(most, added(feature, from, without(to, from)))
+			}
 		}
 	}
+	return most
 }
 
-// holdsAnew notes at what price an item of a reservation is held from now on.
-func (h *heldHistory) holdsAnew(r *heldReservation, i int) {
-	for len(r.prices) < len(r.view.Items) {
-		r.prices = append(r.prices, decimal.Decimal{})
+// holdsAnew notes what an item of a reservation holds from now on: after a part no more than that
+// leaves, and where it only lives longer, no more than so far.
+func (h *heldHistory) holdsAnew(r *heldReservation, i int, part *heldCharge) {
+	for len(r.charges) < len(r.view.Items) {
+		r.charges = append(r.charges, heldCharge{})
 	}
-	r.prices[i] = h.dearest(r.customer, r.view.Items[i].FeatureKey, r.view.Items[i].Held)
+	item := &r.view.Items[i]
+	c := h.charge(item)
+	c.price = h.dearest(r.customer, item.FeatureKey, item.Held)
+	if was := &r.charges[i]; part != nil {
+		left := func(held, counts decimal.Decimal) decimal.Decimal {
+			return decimal.Max(without(held, counts), decimal.Decimal{})
+		}
+		c.price = decimal.Min(c.price, left(was.price, part.price))
+		c.cost = decimal.Min(c.cost, left(was.cost, part.cost))
+	}
+	r.charges[i] = c
 }
 
 func (h *heldHistory) do(kind engine.Kind, c wire.Fielder) engine.Result {
@@ -257,6 +304,8 @@ func (h *heldHistory) Event(*rapid.T) {
 	h.src.Keep(&h.l.Applied)
 	h.note()
 	if r.Outcome.Refused() {
+		e.price = added(e.feature, h.billed(customer, e.feature), e.units)
+		h.rightly(r, &e.heldCharge)
 		return
 	}
 	if budget == "" {
@@ -273,11 +322,11 @@ func (h *heldHistory) budget(string) string {
 	return rapid.SampledFrom(h.order).Draw(h.T, "budget")
 }
 
-// Correct voids or amends an event that settles no reservation.
+// Correct voids or amends an event: one that settles, too, which leaves its reservation as it is.
 func (h *heldHistory) Correct(*rapid.T) {
 	var keys []string
 	for key, e := range h.events {
-		if e.of == "" && !e.voided {
+		if (e.of == "" || e.key != "") && !e.voided {
 			keys = append(keys, key)
 		}
 	}
@@ -286,11 +335,17 @@ func (h *heldHistory) Correct(*rapid.T) {
 	}
 	slices.Sort(keys)
 	name := rapid.SampledFrom(keys).Draw(h.T, "event")
-	e, key := h.events[name], billing.UsageKey(enginetest.Sandbox, []byte(name))
+	e := h.events[name]
+	if e.key != "" {
+		name = e.key
+		h.corrected[enginetest.ID("reservation "+e.of)] = true
+	}
+	key := billing.UsageKey(enginetest.Sandbox, []byte(name))
 	ref, found, err := h.m.FindUsage(h.src, h.src, enginetest.Sandbox, key)
 	require.NoError(h, err)
 	require.True(h, found)
 	if rapid.Bool().Draw(h.T, "void") {
+		dearer := e.counted.price.Sign() < 0 // others cost less for it
 		h.refresh()
 		h.checkTold()
 		told := len(h.told.seen)
@@ -299,8 +354,9 @@ func (h *heldHistory) Correct(*rapid.T) {
 		})
 		require.Equal(h, engine.OutcomeDone, r.Outcome)
 		h.checkTold()
-		require.Len(h, h.told.seen, told, "a void tells nothing")
+		require.True(h, dearer || len(h.told.seen) == told, "a void tells nothing")
 		h.note()
+		h.overruns = h.overruns || dearer
 		e.voided, e.heldCharge = true, heldCharge{feature: e.feature}
 		e.counted = e.heldCharge
 	} else {
@@ -309,15 +365,21 @@ func (h *heldHistory) Correct(*rapid.T) {
 			Env: enginetest.Sandbox, Key: key, Original: ref, Units: units, ID: enginetest.ID(h.name("a")),
 		})
 		h.note()
+		delta := without(units, e.units)
 		if r.Outcome.Refused() {
+			more := heldCharge{feature: e.feature, units: delta}
+			more.price = added(e.feature, h.billed(e.customer, e.feature), delta)
+			if !e.stated && e.feature == "lines" {
+				more.cost = times(delta, decimal.MustParse("0.25"))
+			}
+			h.rightly(r, &more)
 			return
 		}
-		h.amends(e, without(units, e.units), nil)
+		h.amends(e, delta, nil)
 	}
 }
 
-// amends changes an event by so many units, and to a cost that is stated. It gives back no more
-// than it has counted.
+// amends changes an event by so many units, and to a cost that is stated.
 func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal, stated *decimal.Decimal) {
 	more, before := added(e.feature, h.billed(e.customer, e.feature), delta), e.cost
 	if stated != nil {
@@ -327,18 +389,24 @@ func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal, stated *decima
 		e.cost = times(e.units, decimal.MustParse("0.25"))
 	}
 	c, cost := &e.counted, without(e.cost, before)
-	if len(e.path) == 0 { // what it has more counts as usage of now, if the customer has a budget
-		anew := h.own(e.customer)
-		if delta.Sign() <= 0 && cost.Sign() <= 0 || anew == "" {
+	anew := len(e.path) == 0
+	if anew { // what it has more counts as usage of now, if the customer has a budget
+		own := h.own(e.customer)
+		if delta.Sign() <= 0 && cost.Sign() <= 0 || own == "" {
 			return
 		}
-		e.at, e.path, *c = h.l.Stamp, h.path(anew), heldCharge{feature: e.feature}
+		e.at, e.path, *c = h.l.Stamp, h.path(own), heldCharge{feature: e.feature}
 		for _, at := range e.path {
 			e.since[at] = 1<<len(h.nodes[at].limits) - 1
 		}
 	}
 	zero := decimal.Decimal{}
-	c.price = plus(c.price, decimal.Max(more, c.price.Neg()))
+	switch least := c.price.Neg(); {
+	case anew && delta.Sign() >= 0: // as an event of so many units
+	case least.Sign() <= 0: // it gives back no more than it counts
+		more = decimal.Max(more, least)
+	}
+	c.price = plus(c.price, more)
 	c.units = decimal.Max(plus(c.units, delta), zero)
 	c.cost = decimal.Max(plus(c.cost, cost), zero)
 }
@@ -367,6 +435,16 @@ func (h *heldHistory) Reserve(*rapid.T) {
 	c.SettleOnExpiry = rapid.Bool().Draw(h.T, "bills")
 	r := h.do(billing.KindReserve, c)
 	h.note()
+	if len(c.Items) == 1 && !c.Partial {
+		asked := &c.Items[0]
+		i := billing.ReservationItemView{
+			FeatureKey: asked.FeatureKey, Granted: asked.Units, Held: asked.Units,
+			Cost: asked.Cost, HasCost: asked.HasCost,
+		}
+		charge := h.charge(&i)
+		charge.price = h.dearest(customer, i.FeatureKey, i.Held)
+		h.rightly(r, &charge)
+	}
 	if r.Outcome != engine.OutcomeDone || c.DryRun {
 		return
 	}
@@ -381,7 +459,7 @@ func (h *heldHistory) Reserve(*rapid.T) {
 	}
 	held := &heldReservation{customer: customer, view: v}
 	for i := range v.Items {
-		h.holdsAnew(held, i)
+		h.holdsAnew(held, i, nil)
 	}
 	h.holds[key] = held
 	h.keys = append(h.keys, key)
@@ -444,7 +522,8 @@ func (h *heldHistory) Settle(*rapid.T) {
 	if r.Outcome != engine.OutcomeDone {
 		return
 	}
-	held.view, h.overruns = h.decoded(r), true
+	held.view = h.decoded(r)
+	h.overruns = h.overruns || billed && !held.view.RefuseOverrun
 	for i := range held.view.Items {
 		was, is := &before.Items[i], &held.view.Items[i]
 		delta := without(is.Settled, was.Settled)
@@ -459,6 +538,8 @@ func (h *heldHistory) Settle(*rapid.T) {
 		e.feature, e.units = is.FeatureKey, delta
 		if e.feature == "lines" {
 			e.cost, e.stated = times(delta, decimal.MustParse("0.25")), false
+		} else if was.HasCost {
+			e.cost = heldShare(was.Cost, delta, was.Granted)
 		}
 		for _, s := range c.Items {
 			if s.FeatureKey == is.FeatureKey && s.HasCost {
@@ -468,9 +549,26 @@ func (h *heldHistory) Settle(*rapid.T) {
 		if is.FeatureKey == "calls" {
 			h.overrun[held.customer] = plus(h.overrun[held.customer], without(is.Overrun, was.Overrun))
 		}
-		h.counts(h.name("settled"), h.heldAt(held), e)
-		h.holdsAnew(held, i)
+		if c.EventKey == "" && len(held.view.Items) == 1 {
+			e.key = fmt.Sprintf("reservation:%s:%d", rows.UUIDText(c.ID),
+				billing.EventsOf(h.m, c.Env, c.ID))
+		}
+		name := h.name("settled")
+		h.counts(name, h.heldAt(held), e)
+		part := &h.events[name].heldCharge
+		if before.State == billing.ReservationOpen {
+			h.settledBeyond(held, i, part)
+		}
+		h.holdsAnew(held, i, part)
 	}
+}
+
+// settledBeyond notes that what a settlement counts may go beyond a hard limit where it is more
+// than budgets have held.
+func (h *heldHistory) settledBeyond(r *heldReservation, item int, counts *heldCharge) {
+	held := &r.charges[item]
+	h.overruns = h.overruns || r.view.Budget == "" || held.units.Less(counts.units) ||
+		held.cost.Less(counts.cost) || held.price.Less(counts.price)
 }
 
 // heldAt is the budget where what a reservation settles counts.
@@ -504,8 +602,10 @@ func (h *heldHistory) amend(
 }
 
 // costsLate is what late settlements make an event cost: each adds the cost of its units, once,
-// which it states or the feature. A final one that is lower than those states the cost of all, or
-// leaves it in proportion. Nil: none has stated any, or a part would take something back.
+// which it states, or the feature, or which is a share of what was expected. A final one that is
+// lower than those states the cost of all, or leaves it in proportion. Where none has stated any,
+// it is a share of what was billed. Nil: it follows from units, or a part would take something
+// back.
 func (h *heldHistory) costsLate(
 	e *heldEvent, c *billing.SettleReservation,
 ) (stated *decimal.Decimal) {
@@ -522,11 +622,20 @@ func (h *heldHistory) costsLate(
 	for _, late := range e.lates {
 		last = late.upTo
 	}
+	unstated := func(units decimal.Decimal) (cost decimal.Decimal) {
+		if e.feature == "lines" {
+			return times(units, decimal.MustParse("0.25"))
+		}
+		return heldShare(e.item.Cost, units, e.item.Granted)
+	}
+	_, before := e.costLate()
 	switch {
+	case last.Less(s.Units) && !s.HasCost && !before: // as one
+		e.lates = []heldLate{{s.Units, unstated(without(s.Units, e.before)), false}}
 	case last.Less(s.Units):
 		cost := s.Cost
-		if !s.HasCost && e.feature == "lines" {
-			cost = times(without(s.Units, last), decimal.MustParse("0.25"))
+		if !s.HasCost {
+			cost = unstated(without(s.Units, last))
 		}
 		e.lates = append(e.lates, heldLate{s.Units, cost, s.HasCost})
 	case c.Partial || !s.Units.Less(last):
@@ -537,7 +646,16 @@ func (h *heldHistory) costsLate(
 		share, _ := times(sum, without(s.Units, e.before)).FloorDiv(without(last, e.before))
 		e.lates = []heldLate{{s.Units, share, said}}
 	}
-	if sum, said := e.costLate(); said && (!c.Partial || e.cost.Less(sum)) {
+	sum, said := e.costLate()
+	switch {
+	case !said && !e.item.HasCost:
+		return nil
+	case !said:
+		held := h.charge(&e.item)
+		units := decimal.Max(without(s.Units, e.before), decimal.Decimal{})
+		sum = heldShare(held.cost, units, held.units)
+	}
+	if !c.Partial || e.cost.Less(sum) {
 		return &sum
 	}
 	return nil
@@ -578,9 +696,11 @@ func (h *heldHistory) Extend(*rapid.T) {
 	}
 	held.view = h.decoded(r)
 	for i := range held.view.Items {
-		if held.view.ExpiresAt != before.ExpiresAt ||
-			held.view.Items[i].Granted != before.Items[i].Granted {
-			h.holdsAnew(held, i)
+		switch {
+		case held.view.Items[i].Granted != before.Items[i].Granted:
+			h.holdsAnew(held, i, nil)
+		case held.view.ExpiresAt != before.ExpiresAt:
+			h.holdsAnew(held, i, &heldCharge{})
 		}
 	}
 }
@@ -742,7 +862,7 @@ func (h *heldHistory) note() {
 		require.True(h, ok)
 		if v.State == billing.ReservationBilled {
 			for i := range held.view.Items {
-				h.bill(key, held, &held.view.Items[i], &v.Items[i])
+				h.bill(key, held, i, &v.Items[i])
 			}
 		}
 		held.view = v
@@ -751,29 +871,29 @@ func (h *heldHistory) note() {
 
 // bill notes what expiry billed of an item.
 func (h *heldHistory) bill(
-	key string, held *heldReservation, was, is *billing.ReservationItemView,
+	key string, held *heldReservation, item int, is *billing.ReservationItemView,
 ) {
+	was := &held.view.Items[item]
 	delta := without(is.Settled, was.Settled)
 	if delta.IsZero() {
 		return
 	}
 	require.Equal(h, was.Held, delta, "what was held is billed")
-	h.overruns = true
 	e := heldEvent{
 		customer: held.customer, of: key, stated: was.HasCost, heldCharge: h.charge(was),
-		before: was.Settled,
+		before: was.Settled, item: *was,
 	}
-	h.counts(h.name("billed"), h.heldAt(held), e)
+	name := h.name("billed")
+	h.counts(name, h.heldAt(held), e)
+	h.settledBeyond(held, item, &h.events[name].heldCharge)
 }
 
-// charge is what an item of an open reservation holds; but for the price.
+// charge is what the held units of an item may cost the provider.
 func (h *heldHistory) charge(i *billing.ReservationItemView) heldCharge {
 	c := heldCharge{feature: i.FeatureKey, units: i.Held}
 	switch {
-	case i.HasCost && i.Held.Less(i.Granted):
-		c.cost, _ = times(i.Cost, i.Held).FloorDiv(i.Granted)
 	case i.HasCost:
-		c.cost = i.Cost
+		c.cost = heldShare(i.Cost, i.Held, i.Granted)
 	case c.feature == "lines":
 		c.cost = times(c.units, decimal.MustParse("0.25"))
 	}
@@ -798,7 +918,7 @@ func (h *heldHistory) check() {
 	h.refresh()
 	require.NoError(h, billing.HeldAddsUp(h.m))
 	require.NoError(h, billing.HeldCreditsAreThere(h.m))
-	require.NoError(h, billing.SettledAddsUp(h.m, h.src))
+	require.NoError(h, billing.SettledAddsUp(h.m, h.src, h.corrected))
 	h.checkTold()
 	for _, name := range heldCustomers {
 		h.checkCalls(name)
@@ -827,9 +947,7 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 		r := h.holds[x]
 		if r.view.State == billing.ReservationOpen && slices.Contains(h.path(r.view.Budget), key) {
 			for j := range r.view.Items {
-				c := h.charge(&r.view.Items[j])
-				c.price = r.prices[j]
-				held = plus(held, takes(l, &c))
+				held = plus(held, takes(l, &r.charges[j]))
 			}
 		}
 	}
@@ -846,27 +964,6 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 	}
 	require.True(h, l.Soft || n.excused[i] || !l.Limit.Less(plus(used, held)),
 		"%s, %s: %s used, %s held of %s", key, l.Of, used, held, l.Limit)
-}
-
-// checkCalls: used and held calls of a customer are within the limit, but for recorded overruns.
-func (h *heldHistory) checkCalls(customer string) {
-	var d billing.Decision
-	h.m.Check(&billing.CheckQuery{
-		Env: enginetest.Sandbox, Customer: []byte(customer), Feature: []byte("calls"), Now: h.l.Stamp,
-	}, &d)
-	held := decimal.Decimal{}
-	for _, r := range h.holds {
-		for i := range r.view.Items {
-			if r.customer == customer && r.view.State == billing.ReservationOpen &&
-				r.view.Items[i].FeatureKey == "calls" {
-				held = plus(held, r.view.Items[i].Held)
-			}
-		}
-	}
-	require.Equal(h, held, d.Held)
-	h.hasTold(customer+" calls", d.Used, decimal.FromInt(heldLimit))
-	bound := plus(decimal.FromInt(heldLimit), h.overrun[customer])
-	require.False(h, bound.Less(plus(d.Used, d.Held)), "%s used, %s held", d.Used, d.Held)
 }
 
 // TestHistoriesOfHoldsAndBudgets: at every index of a history of reservations, partial and late

@@ -10,6 +10,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/engine/wire"
 )
 
 // heldThresholds are those of every limit of a heldHistory, in percent.
@@ -76,4 +77,57 @@ func (h *heldHistory) hasTold(of string, used, limit decimal.Decimal) {
 			require.GreaterOrEqual(h, h.told.most[of], percent, "%s: %s of %s", of, used, limit)
 		}
 	}
+}
+
+// rightly checks that what a limit refuses goes beyond it, with what was used and is held.
+func (h *heldHistory) rightly(r engine.Result, c *heldCharge) {
+	if r.Outcome != engine.OutcomeBudgetExceeded {
+		return
+	}
+	var x billing.Refusal
+	require.NoError(h, wire.Decode(r.Value, &x))
+	amount := takes(&billing.LimitDocument{Of: x.Of, Feature: x.Feature}, c)
+	require.True(h, x.Limit.Less(plus(plus(x.Used, x.Held), amount)), "%+v refuses %s", x, amount)
+	v, ok := h.m.Budget(enginetest.Sandbox, x.Budget, 0)
+	require.True(h, ok)
+	for i := range v.Limits {
+		l := &v.Limits[i]
+		if l.Of != x.Of || l.FeatureKey != x.Feature || l.Window != x.Window {
+			continue
+		}
+		want := fmt.Sprint(l.Used, " ", l.Held)
+		if x.Start < l.Start {
+			want = fmt.Sprint(x.Used, " 0")
+		}
+		require.Equal(h, want, fmt.Sprint(x.Used, " ", x.Held))
+	}
+}
+
+// heldShare is how much of the cost of some units falls to others.
+func heldShare(cost, units, of decimal.Decimal) decimal.Decimal {
+	if units.Less(of) {
+		cost, _ = times(cost, units).FloorDiv(of)
+	}
+	return cost
+}
+
+// checkCalls: used and held calls of a customer are within the limit, but for recorded overruns.
+func (h *heldHistory) checkCalls(customer string) {
+	var d billing.Decision
+	h.m.Check(&billing.CheckQuery{
+		Env: enginetest.Sandbox, Customer: []byte(customer), Feature: []byte("calls"), Now: h.l.Stamp,
+	}, &d)
+	held := decimal.Decimal{}
+	for _, r := range h.holds {
+		for i := range r.view.Items {
+			if r.customer == customer && r.view.State == billing.ReservationOpen &&
+				r.view.Items[i].FeatureKey == "calls" {
+				held = plus(held, r.view.Items[i].Held)
+			}
+		}
+	}
+	require.Equal(h, held, d.Held)
+	h.hasTold(customer+" calls", d.Used, decimal.FromInt(heldLimit))
+	bound := plus(decimal.FromInt(heldLimit), h.overrun[customer])
+	require.False(h, bound.Less(plus(d.Used, d.Held)), "%s used, %s held", d.Used, d.Held)
 }

@@ -242,7 +242,7 @@ func (h *ledgers) amendHold(
 // what their events add up to.
 func (h *ledgers) compareHolds() {
 	require.NoError(h.t, billing.HeldAddsUp(h.m))
-	require.NoError(h.t, billing.SettledAddsUp(h.m, h.src))
+	require.NoError(h.t, billing.SettledAddsUp(h.m, h.src, nil))
 	for _, v := range h.holds {
 		view, ok := h.m.Reservation(enginetest.Sandbox, enginetest.ID("reservation "+v.key), h.l.Stamp)
 		if !ok { // closed long ago

@@ -28,7 +28,8 @@ const MaxReservationMS = accounts.DayMS
 
 // Reserve holds units of features for a customer until they are settled or released, or expire: of
 // all items or of none. A reservation with this Key, Body and KeyBudget is the same answer again,
-// another Body or KeyBudget is OutcomeReservationKeyReused. The reply is a ReservationView; of a refusal, a Shortage.
+// another Body or KeyBudget is OutcomeReservationKeyReused. The reply is a ReservationView; of a
+// refusal, a Shortage.
 //
 //schema:quick
 type Reserve struct {
@@ -93,8 +94,8 @@ type Shortage struct {
 	Asked      decimal.Decimal `wire:"3" json:"requestedUnits"`
 	Used       decimal.Decimal `wire:"4" json:"used"`
 	Held       decimal.Decimal `wire:"5" json:"held"`
-	// Limit is that of the feature, or the credits that the pools have: Held are credits then, too, and
-	// Used is 0.
+	// Limit is that of the feature, or the credits that the pools have: Held are credits then, too,
+	// and Used is 0.
 	Limit    decimal.Decimal `wire:"6" json:"limit"`
 	LogIndex uint64          `wire:"7" json:"logIndex"`
 	Reason   Reason          `wire:"8"`
@@ -513,7 +514,7 @@ func (r *room) shortage(t *turn, key string, asked decimal.Decimal) Shortage {
 	return s
 }
 
-// ofPool notes what there is of a purse, and what is left of it beside what is held.
+// ofPool notes what there is of a purse, and what is left of it when what is held is kept.
 func (r *room) ofPool(purse credits.Purse, left *credits.Purse) {
 	r.balance, _ = purse.Free()
 	free, _ := left.Free()

@@ -386,8 +386,8 @@ func TestAFinalSettlementIsNoOverrun(t *testing.T) {
 	require.False(t, s.first("all").Overrun)
 }
 
-// TestAnotherKeysReservationIsNoRepeat: an API key that is bound to another budget gets no answer of
-// a reservation that it could not settle.
+// TestAnotherKeysReservationIsNoRepeat: an API key that is bound to another budget gets no answer
+// of a reservation that it could not settle.
 func TestAnotherKeysReservationIsNoRepeat(t *testing.T) {
 	s := newBudgetSandbox(t, inUSD("100"))
 	s.put("team a", "ada", "")
@@ -405,14 +405,105 @@ func TestAnotherKeysReservationIsNoRepeat(t *testing.T) {
 	s.refuses(engine.OutcomeReservationKeyReused, s.Do(billing.KindReserve, &again))
 }
 
+// TestAPartStaysWithinItsHold: what it leaves is held at no more than it has left, though the rest
+// might begin a package, too; and it is held for longer, and for more only where there is room.
+func TestAPartStaysWithinItsHold(t *testing.T) {
+	for _, refuses := range []bool{false, true} {
+		s := newPricedSandbox(t, packages("boxes"), inUSD("50"))
+		c := enginetest.Reservation("r", "ada", "boxes", 10)
+		c.RefuseOverrun = refuses
+		s.view(s.Do(billing.KindReserve, c))
+		s.counts("all", "0", "50")
+		part := func(units int64) {
+			s.view(s.settle("r", units, func(c *billing.SettleReservation) { c.Partial = true }))
+			s.counts("all", "50", "0")
+			require.False(t, s.first("all").Overrun)
+		}
+		part(4)
+		s.view(s.Do(billing.KindExtendReservation, &billing.ExtendReservation{
+			Env: 1, ID: c.ID, TTLMS: 900_000,
+		}))
+		part(6)
+		if refuses {
+			part(12) // beyond its hold, and for nothing
+		}
+		s.refuses(engine.OutcomeBudgetExceeded, s.Do(billing.KindExtendReservation,
+			&billing.ExtendReservation{Env: 1, ID: c.ID, Units: decimal.FromInt(20)}))
+		s.view(s.settle("r", 20))
+		s.counts("all", "50", "0")
+	}
+}
+
+// TestAPartThatOthersMakeDearIsAnOverrun: others have filled the package that its hold was for.
+func TestAPartThatOthersMakeDearIsAnOverrun(t *testing.T) {
+	s := newPricedSandbox(t, packages("boxes"), inUSD("50"))
+	s.view(s.reserve("r", "boxes", 10))
+	s.view(s.settle("r", 4, func(c *billing.SettleReservation) { c.Partial = true }))
+	require.Equal(t, engine.OutcomeDone, s.event("e", "boxes", 96))
+	s.counts("all", "50", "0")
+	s.view(s.settle("r", 5))
+	s.counts("all", "100", "0")
+	require.True(t, s.first("all").Overrun)
+}
+
+// TestAPartMayCostMoreThanItsShare: what is left to hold of the expected cost is less then.
+func TestAPartMayCostMoreThanItsShare(t *testing.T) {
+	s := newBudgetSandbox(t, ofCost("20"))
+	c := enginetest.Reservation("r", "ada", "words", 10)
+	c.Items[0].Cost, c.Items[0].HasCost = decimal.FromInt(20), true
+	s.view(s.Do(billing.KindReserve, c))
+	s.view(s.settle("r", 4, func(c *billing.SettleReservation) {
+		c.Partial, c.Items[0].Cost, c.Items[0].HasCost = true, decimal.FromInt(12), true
+	}))
+	s.counts("all", "12", "8")
+}
+
+// TestASettlementHasItsShareOfTheExpectedCost: where neither it nor the feature states a cost; a
+// late one of what expiry has billed, too.
+func TestASettlementHasItsShareOfTheExpectedCost(t *testing.T) {
+	s := newBudgetSandbox(t, ofCost("100"))
+	reserve := func(key, feature string, bills bool) {
+		c := enginetest.Reservation(key, "ada", feature, 10)
+		c.SettleOnExpiry, c.Items[0].Cost, c.Items[0].HasCost = bills, decimal.FromInt(20), true
+		s.view(s.Do(billing.KindReserve, c))
+	}
+	reserve("r", "words", false)
+	s.counts("all", "0", "20")
+	s.view(s.settle("r", 3, func(c *billing.SettleReservation) { c.Partial = true }))
+	s.counts("all", "6", "14")
+	s.view(s.settle("r", 8))
+	s.counts("all", "16", "0")
+
+	reserve("feature", "costly", false)
+	s.view(s.settle("feature", 8))
+	s.counts("all", "18", "0")
+
+	for key, billed := range map[string]bool{"expires": false, "billed": true} {
+		before := s.first("all").Used
+		reserve(key, "words", billed)
+		s.Stamp += 600_000
+		s.DoPayload(engine.KindTick, nil)
+		var more []func(*billing.SettleReservation)
+		if billed {
+			require.Equal(t, decimal.FromInt(20), without(s.first("all").Used, before))
+			ref, _ := s.ownEvent(key, 1)
+			more = append(more, func(c *billing.SettleReservation) {
+				c.Originals = []billing.UsageRef{ref}
+			})
+		}
+		s.view(s.settle(key, 1, more...))
+		require.Equal(t, decimal.FromInt(2), without(s.first("all").Used, before))
+	}
+}
+
 func hourly(limit string) billing.LimitDocument {
 	l := inUSD(limit)
 	l.Window = billing.WindowHour
 	return l
 }
 
-// TestAWindowThatIsOverHoldsNothing: whether or not anything has begun the next one, an amendment of
-// an event of the hour before is not asked for what is held now, and a refusal says what counted
+// TestAWindowThatIsOverHoldsNothing: whether or not anything has begun the next one, an amendment
+// of an event of the hour before is not asked for what is held now, and a refusal says what counted
 // then.
 func TestAWindowThatIsOverHoldsNothing(t *testing.T) {
 	for _, opened := range []bool{true, false} {
@@ -437,7 +528,7 @@ func TestAWindowThatIsOverHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestAWindowThatIsOverKeepsItsLimit: also where a PUT comes before anything has begun the next one.
+// TestAWindowThatIsOverKeepsItsLimit: also where a PUT comes before anything has begun the next.
 func TestAWindowThatIsOverKeepsItsLimit(t *testing.T) {
 	s := newBudgetSandbox(t, hourly("10"))
 	require.Equal(t, engine.OutcomeDone, s.event("a", "words", 6))

@@ -51,7 +51,7 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 		last := h.hold.CreatedAt + t.Limits.Load().LongestHold()
 		h.hold.ExpiresAt = max(before, min(h.now+c.TTLMS, last))
 	}
-	h.rehold = h.hold.ExpiresAt != before
+	h.rehold, h.until = h.hold.ExpiresAt != before, before
 	if h.items[0].Granted.Less(c.Units) {
 		if outcome = h.grow(t, c.Units); outcome != engine.OutcomeDone {
 			return outcome
@@ -136,7 +136,7 @@ func (h *settling) afford(t *turn) engine.Outcome {
 	for n := range h.items {
 		_, was := t.budgets.Forest.HeldBy(row)
 		row = t.holds.Items.Next(row)
-		charge, ok := t.chargeOf(h.hold.Customer, &h.items[n], h.now, h.hold.ExpiresAt)
+		charge, ok := h.holdsOn(t, &h.items[n], &was, nil)
 		if !ok {
 			return engine.OutcomeOverflow
 		}
@@ -324,7 +324,7 @@ func (c *SettleReservation) correct(
 			if try {
 				h.overran(i, delta, sums.Remaining(delta, k.fits(t, delta)))
 			}
-			cost := c.states(t, h, k, i, totals)
+			cost := c.states(t, h, k, i, targets[i], totals)
 			if outcome := h.amendEvent(t, k, delta, cost, try); outcome != engine.OutcomeDone {
 				return outcome
 			}
@@ -409,7 +409,7 @@ func (c *SettleReservation) targets(
 		switch {
 		case targets[i].Sign() < 0:
 			return targets, settled, engine.OutcomeSettledMore
-		case targets[i] == k.units && !k.recosts(t, c.states(t, h, k, i, totals)),
+		case targets[i] == k.units && !k.recosts(t, c.states(t, h, k, i, targets[i], totals)),
 			settled[i] == was && k.voidedAt != 0,
 			c.Partial && targets[i].Less(k.units): // a part takes nothing back
 			amended[i] = nil
@@ -420,22 +420,25 @@ func (c *SettleReservation) targets(
 	return targets, settled, engine.OutcomeDone
 }
 
-// states returns what an event is to cost the provider; nil: what follows from its units. A part
-// takes nothing back. Without totals another event has the cost, too.
+// states returns what an event of so many units is to cost the provider; nil: what follows from
+// them. A part takes nothing back. Without totals another event has the cost, too.
 func (c *SettleReservation) states(
-	t *turn, h *settling, k *correcting, item int, totals []decimal.Decimal,
+	t *turn, h *settling, k *correcting, item int, units decimal.Decimal, totals []decimal.Decimal,
 ) *decimal.Decimal {
 	if totals == nil && (k.usage.HasCost || k.text.HasCost) {
 		return new(decimal.Decimal)
 	}
-	if totals == nil || !h.late[item].Stated() {
+	cost := h.late[item].Cost
+	switch stated := h.late[item].Stated(); {
+	case totals == nil, !stated && !k.usage.HasCost:
+		return nil
+	case !stated: // expiry billed what was expected
+		cost = holds.Share(k.usage.Cost, units, k.usage.Units)
+	}
+	if now, ok := k.cost(t.state); c.Partial && ok && !now.Less(cost) {
 		return nil
 	}
-	cost := &h.late[item].Cost
-	if now, ok := k.cost(t.state); c.Partial && ok && !now.Less(*cost) {
-		return nil
-	}
-	return cost
+	return &cost
 }
 
 // recosts reports whether a cost that is stated is another one than the event has.

@@ -50,21 +50,21 @@ func (h *settling) plan(t *turn, occurredAt int64) engine.Outcome {
 		return engine.OutcomeDone
 	}
 	if h.hold.State == holds.ReservationOpen {
-		charges = append(charges, h.givesBack(t)...)
+		charges = append(charges, h.givesBack(t, charges)...)
 	}
 	return t.budgets.Ask(&t.Runner, h.env.Number, node, charges, h.now)
 }
 
-// givesBack is what budgets do not hold any more once the parts are settled.
-func (h *settling) givesBack(t *turn) (charges []budgets.Charge) {
+// givesBack is what budgets do not hold any more once the parts are settled, which count so much.
+func (h *settling) givesBack(t *turn, counts []budgets.Charge) (charges []budgets.Charge) {
 	row := h.hold.FirstItem
 	for n := range h.items {
 		node, held := t.budgets.Forest.HeldBy(row)
 		row = t.holds.Items.Next(row)
-		left := h.items[n]
+		left, part := h.items[n], (*budgets.Charge)(nil)
 		for j := range h.parts {
 			if h.parts[j].item == n {
-				left.Settled = sums.Of(left.Settled, h.parts[j].delta)
+				left.Settled, part = sums.Of(left.Settled, h.parts[j].delta), &counts[j]
 			}
 		}
 		if node == 0 || h.partial && left.Settled == h.items[n].Settled {
@@ -74,7 +74,7 @@ func (h *settling) givesBack(t *turn) (charges []budgets.Charge) {
 		if !h.partial || left.Held().IsZero() {
 			continue
 		}
-		if stays, ok := t.chargeOf(h.hold.Customer, &left, h.now, h.hold.ExpiresAt); ok {
+		if stays, ok := h.holdsOn(t, &left, &held, part); ok {
 			charges = append(charges, stays)
 		}
 	}
@@ -251,9 +251,7 @@ func (p *part) try(t *turn, h *settling, occurredAt int64) (
 ) {
 	u := p.usage
 	e := RecordUsage{Units: p.delta, OccurredAt: occurredAt}
-	if p.given != nil {
-		e.Cost, e.HasCost = p.given.Cost, p.given.HasCost
-	}
+	p.cost(h, &e)
 	outcome = u.price(&e, h.catalog.Feature(u.feature))
 	if outcome == engine.OutcomeDone {
 		outcome = u.count(t, &e)
@@ -265,6 +263,17 @@ func (p *part) try(t *turn, h *settling, occurredAt int64) (
 		outcome = h.charge(t, &e, &u)
 	}
 	return u.charged, outcome
+}
+
+// cost puts into a part's event what it costs the provider: what the settlement states, else what
+// the feature says, else its share of the cost that the reservation expects.
+func (p *part) cost(h *settling, e *RecordUsage) {
+	switch i := &h.items[p.item]; {
+	case p.given != nil && p.given.HasCost:
+		e.Cost, e.HasCost = p.given.Cost, true
+	case i.HasCost && !h.catalog.Feature(i.Feature).Document.HasCost:
+		e.Cost, e.HasCost = i.CostOf(p.delta), true
+	}
 }
 
 // carryOut records a part as a usage event. With the last one the reservation gets its new state.
@@ -281,9 +290,7 @@ func (p *part) carryOut(
 	if c != nil {
 		e.Meta = c.Meta
 	}
-	if p.given != nil {
-		e.Cost, e.HasCost = p.given.Cost, p.given.HasCost
-	}
+	p.cost(h, &e)
 	if h.hold.State == holds.ReservationOpen || u.place.Subscription == i.Subscription {
 		e.SubscriptionID = t.Subscriptions.Read(i.Subscription).ID
 	}
@@ -307,7 +314,7 @@ func (p *part) carryOut(
 	if outcome := h.charge(t, &e, u); outcome != engine.OutcomeDone {
 		return outcome
 	}
-	h.at, h.total = p.item, sums.Of(i.Settled, p.delta)
+	h.at, h.total, h.counts = p.item, sums.Of(i.Settled, p.delta), u.charged
 	if !u.overrun.IsZero() {
 		for len(h.words.Overruns) < len(h.items) {
 			h.words.Overruns = append(h.words.Overruns, holds.Overrun{})

@@ -55,7 +55,8 @@ type SettleItem struct {
 	FeatureKey string          `wire:"1"`
 	FeatureID  [16]byte        `wire:"2"`
 	Units      decimal.Decimal `wire:"3"`
-	// Cost is what this part costs the provider; without HasCost the feature says it.
+	// Cost is what this part costs the provider; without HasCost the feature says it, or it is a
+	// share of what the reservation expects.
 	Cost    decimal.Decimal `wire:"4"`
 	HasCost bool            `wire:"5"`
 }

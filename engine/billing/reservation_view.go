@@ -352,9 +352,12 @@ type settling struct {
 	parts   []part
 	partial bool
 	// node is the budget where items are to be held that are held at none. rehold is set where
-	// all are to be held anew: what they count may have changed.
+	// all are to be held anew: what they count may have changed, since until was when they expire.
 	node   uint32
 	rehold bool
+	until  int64
+	// counts is what the event on its way counts in budgets; nil: nothing.
+	counts *charging.Charge
 }
 
 // keepAnswer puts what the reservation was answered with into its texts, before a change of what
@@ -395,7 +398,7 @@ func (h *settling) budget(t *turn) {
 		case h.hold.State != holds.ReservationOpen || h.left > 0 && !h.partial:
 			t.budgets.Forest.Release(&t.Tx, row)
 		case h.rehold || was.Units != h.items[n].Held():
-			charge, ok := t.chargeOf(h.hold.Customer, &h.items[n], h.now, h.hold.ExpiresAt)
+			charge, ok := h.holdsOn(t, &h.items[n], &was, h.partOf(n))
 			if !ok || !t.budgets.Forest.Holdable(node, []budgets.Charge{was.Neg(), charge}) {
 				charge = was // prices or costs have left the range of numbers since
 			}
@@ -403,6 +406,33 @@ func (h *settling) budget(t *turn) {
 		}
 		row = t.holds.Items.Next(row)
 	}
+}
+
+// holdsOn is what an item counts in budgets from now on that held a charge so far: after a part, no
+// more than that leaves of it; at a later expiry, no more than so far, unless prices are others
+// then. False: it is beyond the range of numbers.
+func (h *settling) holdsOn(t *turn, i *holds.Item, was, part *budgets.Charge) (
+	charge budgets.Charge, ok bool,
+) {
+	charge, ok = t.chargeOf(h.hold.Customer, i, h.now, h.hold.ExpiresAt)
+	switch {
+	case !ok:
+	case part != nil:
+		charge = charge.Within(was, part)
+	case was.Units == charge.Units:
+		if before, _ := t.chargeOf(h.hold.Customer, i, h.now, h.until); before == charge {
+			charge = charge.Within(was, &budgets.Charge{})
+		}
+	}
+	return charge, ok
+}
+
+// partOf is what the part of an item counts in budgets whose event is on its way; nil: it has none.
+func (h *settling) partOf(item int) *budgets.Charge {
+	if h.counts == nil || item != h.at {
+		return nil
+	}
+	return &h.counts.Charge
 }
 
 // heldAt is the budget at which the reservation is held, or was until it closed; 0: at none.

@@ -135,8 +135,8 @@ func TestWhatWasToldIsCounted(t *testing.T) {
 }
 
 // TestAVoidTellsNoThreshold: after a limit was lowered, usage may be above a threshold that no
-// webhook has reported. Neither a void, a smaller amendment nor the next event reports it, but usage
-// that reaches the one behind it.
+// webhook has reported. Neither a void, a smaller amendment nor the next event reports it; usage
+// that reaches the one behind it reports that.
 func TestAVoidTellsNoThreshold(t *testing.T) {
 	for _, units := range []int64{-1, 5} {
 		limit := inUSD("100")

@@ -132,7 +132,9 @@ func TestABoundKeyGetsPastNoBudget(t *testing.T) {
 	require.Equal(t, "agent", full.fault()["budget"].(map[string]any)["budget"])
 	n.send("POST", "events/a/void", "", key, nil).is(200, "")
 	own := held("own", "acme", key)
-	n.send("POST", own+"/settle", `{"usageUnits":1}`, key, nil).is(200, "")
+	settled := n.send("POST", own+"/settle", `{"usageUnits":1}`, key,
+		map[string]string{"X-Read-Consistency": "stale"}).is(200, "")
+	require.Empty(t, settled.header.Get("X-Staleness-Ms"), "the log has decided whose it is")
 	n.call("POST", above+"/release", "").is(200, "")
 }
 

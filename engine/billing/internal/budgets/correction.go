@@ -129,7 +129,7 @@ func (f *Forest) Correct(
 		}
 		l.Used, _ = l.Used.Add(amount)
 		held := l.Held
-		if now >= l.End { // it is over: it holds nothing, and tells nobody
+		if now >= l.End { // it is over: it holds and tells nothing
 			held = decimal.Exact{}
 		} else {
 			crossed = cross(f, crossed, row, l, &amount, now)

@@ -641,8 +641,8 @@ func TestViewsSayWhatIsClosedAbove(t *testing.T) {
 	require.Equal(t, "[] 0", fmt.Sprint(keys, count))
 }
 
-// TestAHigherLimitTellsItsThresholdsAgain: those that are not reached any more. What it tells is what
-// a charge reaches while somebody listens.
+// TestAHigherLimitTellsItsThresholdsAgain: those that are not reached any more. What it tells is
+// what a charge reaches while somebody listens.
 func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	var f Forest
 	f.Open(page.NewStore())

@@ -1,6 +1,9 @@
 package budgets
 
-import "tollgate/engine/decimal"
+import (
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
+)
 
 // Bounds of budgets.
 const (
@@ -152,6 +155,26 @@ func (c Charge) Neg() Charge {
 func (c *Charge) Exceeds(other *Charge) bool {
 	return other.Units.Less(c.Units) || other.Cost.Less(c.Cost) ||
 		c.Currency != other.Currency && c.Price.Sign() > 0 || c.Price.Cmp(other.Price) > 0
+}
+
+// Within is the charge, with no more price and cost than another one leaves that was held, once a
+// part of that has counted.
+func (c Charge) Within(held, part *Charge) Charge {
+	c.Cost = decimal.Min(c.Cost, sums.Remaining(held.Cost, part.Cost))
+	if c.Currency != held.Currency {
+		return c
+	}
+	left := held.Price
+	if part.Currency == held.Currency {
+		left, _ = left.Sub(part.Price)
+	}
+	switch {
+	case left.Sign() <= 0:
+		c.Price = decimal.Exact{}
+	case left.Cmp(c.Price) < 0:
+		c.Price = left
+	}
+	return c
 }
 
 // add adds another charge of the same feature and currency. False: a sum leaves the range of
