@@ -793,3 +793,13 @@ func TestWhatIsHeldBelowIsOneSum(t *testing.T) {
 	hold(51, Charge{Feature: 1, Units: decimal.Largest()})
 	require.Len(t, f.tallied(top), 3, "a sum out of range is two")
 }
+
+// TestAWindowBeginsNoEarlierThanTheOneBeforeEnds: by other changes of its zone that a PUT brings,
+// the day of now may have begun before that.
+func TestAWindowBeginsNoEarlierThanTheOneBeforeEnds(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	l := Limit{limitKey: limitKey{Window: WindowDay}, Start: 4 * day, End: 5*day + hourMS}
+	start, end := f.bounds(&l, 5*day+2*hourMS)
+	require.Equal(t, []int64{l.End, 6 * day}, []int64{start, end})
+}
