@@ -70,8 +70,10 @@ var refusedLabels = []struct {
 }{
 	{regexp.MustCompile(`<(?:button|summary|h2)\b[^>]*>Make\b|class="button[^>]*>Make\b`), "Create …"},
 	{regexp.MustCompile(`"Action" "Make\b|(?:help|about):"Make\b|row\([^)]*"Make\b`), "Create …"},
-	{regexp.MustCompile(`<th\b[^>]*>(?:May|Made|Answers|Next use)</th>`),
-		"Scope, Created, Role, Health, State"},
+	{
+		regexp.MustCompile(`<th\b[^>]*>(?:May|Made|Answers|Next use)</th>`),
+		"Scope, Created, Role, Health, State",
+	},
 	{regexp.MustCompile(`<(?:button|summary|a)\b[^>]*>[A-Z][a-z]+ (?:it|them)\b`), "verb and noun"},
 	{regexp.MustCompile(`Button: +"[^"]*\b(?:it|them)"`), "verb and noun"},
 	{regexp.MustCompile(`\bIt stands in addresses\b`), "Used in URLs."},

@@ -30,8 +30,10 @@ func TestBreakdown(t *testing.T) {
 			{price.PartIncluded, "1", "0"}, {price.PartPackages, "3", "9"},
 		}},
 		{price.KindGraduated, "10", "260", []part{
-			{price.PartIncluded, "10", "0"}, {price.PartTier, "100", "200"},
-			{price.PartTier, "100", "105"}, {price.PartTier, "50", "25"},
+			{price.PartIncluded, "10", "0"},
+			{price.PartTier, "100", "200"},
+			{price.PartTier, "100", "105"},
+			{price.PartTier, "50", "25"},
 		}},
 		{price.KindGraduated, "0", "100", []part{{price.PartTier, "100", "200"}}},
 		{price.KindVolume, "0", "150", []part{{price.PartTier, "150", "155"}}},

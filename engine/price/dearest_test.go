@@ -43,7 +43,7 @@ func TestDearest(t *testing.T) {
 		{price.KindVolume, falling, "0", "0", "10", "10"},
 		{price.KindVolume, falling, "0", "150", "10", "5"},
 		{price.KindVolume, falling, "0", "60", "50", "40"}, // ten fewer
-		{price.KindVolume, rising, "0", "0", "10", "100"}, // the 91 before get dearer, too
+		{price.KindVolume, rising, "0", "0", "10", "100"},  // the 91 before get dearer, too
 		{price.KindVolume, rising, "0", "250", "10", "5"},
 		{price.KindPerUnit, nil, "5", "0", "10", "20"},
 		{price.KindPackage, nil, "5", "0", "10", "12"},

@@ -210,9 +210,13 @@ func (i *Invoice) sums() []document.Fact {
 // empty where there is one kind.
 func (i Invoice) Composed() string {
 	kinds := []struct{ kind, word string }{
-		{"base", "base"}, {"usage", "usage"}, {"late_usage", "late usage"},
-		{"proration_credit", "credit of the plan before"}, {"proration_charge", "rest of this period"},
-		{"credit_carried_over", "credit carried over"}, {"carried_credit", "credit"},
+		{"base", "base"},
+		{"usage", "usage"},
+		{"late_usage", "late usage"},
+		{"proration_credit", "credit of the plan before"},
+		{"proration_charge", "rest of this period"},
+		{"credit_carried_over", "credit carried over"},
+		{"carried_credit", "credit"},
 	}
 	text, count := "", 0
 	for _, k := range kinds {
