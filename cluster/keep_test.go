@@ -76,7 +76,7 @@ func TestSnapshotsAreNotTakenInStep(t *testing.T) {
 	})
 }
 
-// TestASnapshotDoesNotWaitForLong: a member that writes a snapshot for ever, or does not answer,
+// TestASnapshotDoesNotWaitForLong: a member whose snapshot never ends, or that does not answer,
 // holds no other up.
 func TestASnapshotDoesNotWaitForLong(t *testing.T) {
 	const limit = 100 << 10

@@ -16,11 +16,11 @@ const (
 	turnTaken  = 2 // it writes a snapshot
 )
 
-// turnWithin bounds the question whose turn it is. A member that does not answer is not waited for.
+// turnWithin bounds the question whose turn it is. No node waits for a member that does not answer.
 const turnWithin = 500 * time.Millisecond
 
-// takesTurn reports whether this node writes a snapshot now, after it has logged so many bytes since
-// the last. Members write theirs one after the other: each that does has less of its disk and
+// takesTurn reports whether this node writes a snapshot now, after it has logged so many bytes
+// since the last. Members write theirs one after the other: each that does has less of its disk and
 // processors for clients. All write the same log and would want a snapshot at the same moment, so
 // each is content with three quarters of SnapshotBytes and waits for its turn until there are
 // all of them. Two that ask at the same moment may both write; that costs time, and nothing else.

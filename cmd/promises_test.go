@@ -108,8 +108,8 @@ func TestLinksOfDocumentsLeadToFiles(t *testing.T) {
 	report(t, "what a document links to exists", offenders)
 }
 
-// TestCONTRIBUTINGSaysWhereThingsAreDecided: each function of its table is declared in the file that
-// the table links to.
+// TestCONTRIBUTINGSaysWhereThingsAreDecided: each function of its table is declared in the file
+// that the table links to.
 func TestCONTRIBUTINGSaysWhereThingsAreDecided(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
 	require.NoError(t, err)

@@ -14,9 +14,9 @@ import (
 	api "tollgate/sdk/go"
 )
 
-// Of 500 tokens that are left 75 fit six times. 20 clients ask for them at once, of two nodes, while
-// the third, which leads, is killed and comes back; then one is settled and released, at two nodes at
-// once.
+// Of 500 tokens that are left 75 fit six times. 20 clients ask for them at once, of two nodes,
+// while the third, which leads, is killed and comes back; then one is settled and released, at two
+// nodes at once.
 func TestReservationsOutliveTheirLeader(t *testing.T) {
 	d := startCluster(t)
 	first := d.client("node1", d.SandboxKey)

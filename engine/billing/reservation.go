@@ -126,28 +126,28 @@ func prefetchReserves(s *state, list []Reserve) {
 	for i := range list {
 		names[i] = s.ExternalHash(list[i].Env, []byte(list[i].Customer))
 		list[i].hashes = s.holds.Hash(&list[i].ID, &list[i].Key)
-		lines = s.holds.NearNew(lines, list[i].hashes)
+		lines = holds.NearNew(&s.holds, lines, list[i].hashes)
 	}
 	prefetch.Lines(lines)
 	s.Prefetch(names[:len(list)])
 	lines = room[:0]
 	for i := range list {
 		if list[i].row = list[i].customerRow(s); list[i].row != 0 {
-			lines = s.holds.NearCustomer(lines, list[i].row)
+			lines = holds.NearCustomer(&s.holds, lines, list[i].row)
 		}
 	}
 	prefetch.Lines(lines)
 	lines = room[:0]
 	for i := range list {
 		if list[i].row != 0 {
-			lines = s.holds.NearTotals(lines, list[i].row)
+			lines = holds.NearTotals(&s.holds, lines, list[i].row)
 		}
 	}
 	prefetch.Lines(lines)
 	lines = room[:0]
 	for i := range list {
 		if list[i].row != 0 {
-			lines = s.holds.NearLists(lines, list[i].row)
+			lines = holds.NearLists(&s.holds, lines, list[i].row)
 		}
 	}
 	prefetch.Lines(lines)

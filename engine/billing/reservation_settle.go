@@ -87,14 +87,14 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 	var room [holds.FoundLines * book.Prefetched]prefetch.Address
 	lines := room[:0]
 	for i := range list {
-		lines = s.holds.NearID(lines, &list[i].ID)
+		lines = holds.NearID(&s.holds, lines, &list[i].ID)
 	}
 	prefetch.Lines(lines)
 	lines = room[:0]
 	for i := range list {
 		list[i].own.row = s.holds.Likely(&list[i].ID)
 		if row := list[i].own.row; row != 0 {
-			lines = s.holds.NearRow(lines, row)
+			lines = holds.NearRow(&s.holds, lines, row)
 		}
 	}
 	prefetch.Lines(lines)
@@ -108,8 +108,8 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 		if v.State != holds.ReservationOpen || v.ID != c.ID {
 			continue
 		}
-		lines = s.holds.NearCustomer(s.holds.NearItem(lines, v), v.Customer)
-		lines = s.holds.Texts.Lines(s.holds.NearLinks(lines, v), c.own.row)
+		lines = holds.NearCustomer(&s.holds, holds.NearItem(&s.holds, lines, v), v.Customer)
+		lines = s.holds.Texts.Lines(holds.NearLinks(&s.holds, lines, v), c.own.row)
 		lines = append(lines, prefetch.Of(s.Customers.Read(v.Customer)))
 		if c.EventKey != "" {
 			lines = append(lines, prefetch.Of(s.keys.Near(s.keys.Hash(c.Key))))
@@ -126,7 +126,7 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 		if at := s.holds.SubscriptionOf(list[i].own.row); at != 0 {
 			b := s.Subscriptions.Read(at)
 			lines = append(lines, prefetch.Of(b), prefetch.Of(&b.PeriodEnd))
-			lines = s.holds.NearTotals(lines, s.holds.Rows.Read(list[i].own.row).Customer)
+			lines = holds.NearTotals(&s.holds, lines, s.holds.Rows.Read(list[i].own.row).Customer)
 		}
 	}
 	prefetch.Lines(lines)
@@ -136,7 +136,7 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 			if first := s.Subscriptions.Read(at).FirstCounter; first != 0 {
 				lines = append(lines, prefetch.Of(s.Counters.Near(first)))
 			}
-			lines = s.holds.NearFirst(lines, s.holds.Rows.Read(list[i].own.row).Customer)
+			lines = holds.NearFirst(&s.holds, lines, s.holds.Rows.Read(list[i].own.row).Customer)
 		}
 	}
 	prefetch.Lines(lines)

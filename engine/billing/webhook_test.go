@@ -191,7 +191,8 @@ func TestTheOutboxSurvivesARestore(t *testing.T) {
 	}
 }
 
-// TestManyAreSentAgain: what is finished, in its order, once; only what failed, where that is asked.
+// TestManyAreSentAgain: what is finished, in its order, once; only what failed, where that is
+// asked.
 func TestManyAreSentAgain(t *testing.T) {
 	d := hooked(t)
 	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())

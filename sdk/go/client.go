@@ -1,5 +1,5 @@
-// Package tollgate calls Tollgate over HTTP: the client API, the admin API and the workspace API, on
-// any of several nodes. It needs the standard library alone.
+// Package tollgate calls Tollgate over HTTP: the client API, the admin API and the workspace API,
+// on any of several nodes. It needs the standard library alone.
 package tollgate
 
 import (

@@ -116,7 +116,8 @@ func TestSDKGoesThroughPages(t *testing.T) {
 	}
 }
 
-// TestSDKKnowsDecisions: its structs of the answers that the server writes by hand have all fields of
+// TestSDKKnowsDecisions: its structs of the answers that the server writes by hand have all fields
+// of
 // these.
 func TestSDKKnowsDecisions(t *testing.T) {
 	n := start(t)

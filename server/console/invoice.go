@@ -155,8 +155,8 @@ func showInvoices(v *visit) {
 	v.show(v.below(p, id, base))
 }
 
-// verifyInvoices has all of a customer's invoices recomputed from the journal, and says whether
-// they are as stored.
+// verifyInvoices has all of a customer's invoices recomputed from the journal, and reports
+// whether they are as stored.
 func verifyInvoices(v *visit) {
 	call := v.adminCall("verifyInvoices")
 	call.Query = url.Values{"customer": {string(v.x.Param(2))}}

@@ -277,7 +277,8 @@ func (s *Runs) inspectionRoutes() []server.Route {
 	one := server.Must("run", server.RefTo("Run"))
 	return []server.Route{
 		row("POST", "/v1/interface", "inspectProduct", "Read what a product publishes; no agent runs",
-			write, s.examine(state.RunInspection), agents, mayBeKeyed, reads(server.RequestSchema[inspectionRequest]()),
+			write, s.examine(state.RunInspection), agents, mayBeKeyed,
+			reads(server.RequestSchema[inspectionRequest]()),
 			gives(200, "The run and its document, which GET /v1/schema describes", one,
 				server.Must("inspection", server.OrNull(server.FreeObject())),
 				server.Must("comparison", comparisonSchema()))),

@@ -53,7 +53,9 @@ func (m *Members) signUp(x *server.Exchange) *server.Fault {
 	if fault := m.do(x, state.KindSignUp, c); fault != nil {
 		return fault
 	}
-	writeSignedUp(x.BeginBare(), &signedUp{ID: c.ID, Key: key, ClaimCode: code, Limits: m.localLimits(0)})
+	writeSignedUp(x.BeginBare(), &signedUp{
+		ID: c.ID, Key: key, ClaimCode: code, Limits: m.localLimits(0),
+	})
 	return x.EndBare(201)
 }
 

@@ -116,7 +116,8 @@ func cancelRun(v *visit, id [16]byte) {
 
 // answerRun lets a run go on that waits for a person.
 func answerRun(v *visit, id [16]byte) {
-	fault := v.ask("resumeRun", api.NounRun.Text(id), sdk.ResumeRequest{Answer: v.typed("answer")}, nil)
+	answer := sdk.ResumeRequest{Answer: v.typed("answer")}
+	fault := v.ask("resumeRun", api.NounRun.Text(id), answer, nil)
 	v.finish(fault, showRun, Root+"/runs/"+api.NounRun.Text(id), "answer")
 }
 

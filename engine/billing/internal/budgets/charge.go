@@ -430,7 +430,7 @@ func cross(
 	}
 	before := Limit{Max: l.Max, Thresholds: l.Thresholds}
 	before.Used, _ = l.Used.Sub(*amount)
-	if percent <= before.reached() || !f.heard(l) {
+	if percent <= before.reached() || !heard(f, l) {
 		return crossed
 	}
 	l.Told = percent
@@ -441,7 +441,7 @@ func cross(
 }
 
 // heard reports whether anybody listens to what a limit tells.
-func (f *Forest) heard(l *Limit) bool { return f.Heard == nil || f.Heard(f.nodes.Read(l.Node).Env) }
+func heard(f *Forest, l *Limit) bool { return f.Heard == nil || f.Heard(f.nodes.Read(l.Node).Env) }
 
 // currencyText is a currency without an allocation, for those that are usual.
 func currencyText(c [3]byte) string {

@@ -377,7 +377,7 @@ func (m *model) check() {
 	}
 	require.NoError(m, m.f.Check(outside))
 	for _, key := range m.keys {
-		require.Len(m, m.path(key), m.f.level(m.f.Named(1, []byte(key))))
+		require.Len(m, m.path(key), level(&m.f, m.f.Named(1, []byte(key))))
 		for row := m.first(key); row != 0; row = m.f.limits.Read(row).Next {
 			l := m.f.limits.Read(row)
 			require.Equal(m, m.used(l, l.Start, l.End), l.Used, "%s %s", key, l.Window)

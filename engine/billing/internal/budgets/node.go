@@ -124,7 +124,7 @@ func (f *Forest) planPut(c *PutBudget, w Known) (p putting, o engine.Outcome) {
 
 // takesChild reports whether an environment takes one more node below another.
 func (f *Forest) takesChild(env, parent uint32) engine.Outcome {
-	if e := f.in(env); e != nil && len(e.nodes) >= MaxNodes || f.level(parent) >= MaxLevels {
+	if e := f.in(env); e != nil && len(e.nodes) >= MaxNodes || level(f, parent) >= MaxLevels {
 		return engine.OutcomeBudgetLimit
 	}
 	return f.open(parent)
@@ -141,7 +141,7 @@ func (f *Forest) open(row uint32) engine.Outcome {
 }
 
 // level is how many nodes there are from a root to a node, both included; of 0 none.
-func (f *Forest) level(row uint32) (level int) {
+func level(f *Forest, row uint32) (level int) {
 	for ; row != 0; row = f.nodes.Read(row).Parent {
 		level++
 	}
@@ -319,7 +319,7 @@ func (f *Forest) Move(t *accounts.Tx, c *MoveBudget, now int64) (before string, 
 		return before, o
 	}
 	t.Spend(len(f.in(c.Env).nodes) / 16)
-	if f.level(parent)+height(f, row) > MaxLevels {
+	if level(f, parent)+height(f, row) > MaxLevels {
 		return before, engine.OutcomeBudgetLimit
 	}
 	held := f.tallied(row)

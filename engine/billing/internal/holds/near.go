@@ -20,17 +20,17 @@ func (h *Holds) Hash(id, key *[16]byte) Hashes {
 }
 
 // NearNew appends what Keyed and Add of a reservation begin with.
-func (h *Holds) NearNew(lines []prefetch.Address, x Hashes) []prefetch.Address {
+func NearNew(h *Holds, lines []prefetch.Address, x Hashes) []prefetch.Address {
 	return append(lines, prefetch.Of(h.byKey.Near(x.key)), prefetch.Of(h.byID.Near(x.id)))
 }
 
 // NearCustomer appends a customer's lock, and what leads to its reservations.
-func (h *Holds) NearCustomer(lines []prefetch.Address, customer uint32) []prefetch.Address {
+func NearCustomer(h *Holds, lines []prefetch.Address, customer uint32) []prefetch.Address {
 	return append(lines, prefetch.Of(h.book.Stripe(customer)), h.holding.Near(customer))
 }
 
 // NearTotals appends what is known of a customer who has, or had, a reservation.
-func (h *Holds) NearTotals(lines []prefetch.Address, customer uint32) []prefetch.Address {
+func NearTotals(h *Holds, lines []prefetch.Address, customer uint32) []prefetch.Address {
 	row := h.holderOf(customer)
 	if row == 0 {
 		return lines
@@ -39,7 +39,7 @@ func (h *Holds) NearTotals(lines []prefetch.Address, customer uint32) []prefetch
 }
 
 // NearFirst appends when the customer's next reservation expires.
-func (h *Holds) NearFirst(lines []prefetch.Address, customer uint32) []prefetch.Address {
+func NearFirst(h *Holds, lines []prefetch.Address, customer uint32) []prefetch.Address {
 	if row := h.holderOf(customer); row != 0 {
 		if first := h.holders.Read(row).first; first != 0 {
 			lines = append(lines, prefetch.Of(&h.Rows.Read(first).ExpiresAt))
@@ -50,7 +50,7 @@ func (h *Holds) NearFirst(lines []prefetch.Address, customer uint32) []prefetch.
 
 // NearLists appends the reservations of a customer that a new one is linked to: the newest, and
 // those that expire first and last.
-func (h *Holds) NearLists(lines []prefetch.Address, customer uint32) []prefetch.Address {
+func NearLists(h *Holds, lines []prefetch.Address, customer uint32) []prefetch.Address {
 	if row := h.holderOf(customer); row != 0 {
 		k := h.holders.Read(row)
 		if k.newest != 0 {
@@ -61,11 +61,11 @@ func (h *Holds) NearLists(lines []prefetch.Address, customer uint32) []prefetch.
 			lines = append(lines, prefetch.Of(&v.Next), prefetch.Of(&v.ExpiresAt))
 		}
 	}
-	return h.NearFirst(lines, customer)
+	return NearFirst(h, lines, customer)
 }
 
 // NearLinks appends the reservations that are linked to an open one.
-func (h *Holds) NearLinks(lines []prefetch.Address, v *Hold) []prefetch.Address {
+func NearLinks(h *Holds, lines []prefetch.Address, v *Hold) []prefetch.Address {
 	if v.Previous != 0 {
 		lines = append(lines, prefetch.Of(&h.Rows.Read(v.Previous).Next))
 	}
@@ -76,7 +76,7 @@ func (h *Holds) NearLinks(lines []prefetch.Address, v *Hold) []prefetch.Address 
 }
 
 // NearID appends what Find of a reservation begins with.
-func (h *Holds) NearID(lines []prefetch.Address, id *[16]byte) []prefetch.Address {
+func NearID(h *Holds, lines []prefetch.Address, id *[16]byte) []prefetch.Address {
 	return append(lines, prefetch.Of(h.byID.Near(h.book.IDHash(id))))
 }
 
@@ -84,13 +84,13 @@ func (h *Holds) NearID(lines []prefetch.Address, id *[16]byte) []prefetch.Addres
 func (h *Holds) Likely(id *[16]byte) uint32 { return h.byID.Guess(h.book.IDHash(id)) }
 
 // NearRow appends a reservation's row, whose end may lie in the line after, and its texts' place.
-func (h *Holds) NearRow(lines []prefetch.Address, row uint32) []prefetch.Address {
+func NearRow(h *Holds, lines []prefetch.Address, row uint32) []prefetch.Address {
 	v := h.Rows.Read(row)
 	return append(lines, prefetch.Of(&v.ID), prefetch.Of(&v.Events), h.Texts.Near(row))
 }
 
 // NearItem appends a reservation's first item.
-func (h *Holds) NearItem(lines []prefetch.Address, v *Hold) []prefetch.Address {
+func NearItem(h *Holds, lines []prefetch.Address, v *Hold) []prefetch.Address {
 	if v.FirstItem == 0 {
 		return lines
 	}
