@@ -272,7 +272,7 @@ func TestTheCostFollowsWhatIsGranted(t *testing.T) {
 	v := s.view(s.Do(billing.KindReserve, c))
 	require.Equal(t, "200 40", fmt.Sprint(v.Items[0].Granted, " ", v.Items[0].Cost))
 	s.counts("all", "0", "40")
-	s.view(s.settle("r", 200))
+	s.view(s.settle("r", 200, func(c *billing.SettleReservation) { c.Items[0].HasCost = true }))
 
 	c = enginetest.Reservation("r2", "ada", "words", 2)
 	c.Items[0].Cost, c.Items[0].HasCost = decimal.FromInt(20), true

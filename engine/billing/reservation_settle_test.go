@@ -67,7 +67,7 @@ func TestWhatOneItemLeavesTheOtherMayUse(t *testing.T) {
 	require.Equal(t, engine.OutcomeReservationShort.String(), r.Outcome.String())
 	var lack billing.Shortage
 	require.NoError(t, wire.Decode(r.Value, &lack))
-	require.Equal(t, "pool videos 81 of 40", fmt.Sprint(
+	require.Equal(t, "pool videos 81 of 100", fmt.Sprint(
 		lack.Level, " ", lack.FeatureKey, " ", lack.Asked, " of ", lack.Limit))
 	require.Equal(t, engine.OutcomeReservationShort.String(),
 		s.settle("r", 0, settlesBoth(10, 141)).Outcome.String())

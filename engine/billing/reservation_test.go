@@ -359,7 +359,7 @@ func TestCreditsAreHeld(t *testing.T) {
 	require.Equal(t, engine.OutcomeReservationShort, r.Outcome)
 	var lack billing.Shortage
 	require.NoError(t, wire.Decode(r.Value, &lack))
-	require.Equal(t, "pool 40", lack.Level+" "+lack.Limit.String())
+	require.Equal(t, "pool 100", lack.Level+" "+lack.Limit.String())
 	require.Equal(t, engine.OutcomeCreditsEmpty, s.event("e", "videos", 81))
 	require.Equal(t, engine.OutcomeDone, s.event("e", "videos", 80))
 	require.Equal(t, billing.ReasonCreditsEmpty, s.check("videos", 1).Reason)
