@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +35,6 @@ type keeper struct {
 	reader     *reader
 	handover   *handover
 	membership *membership
-	// turn is one of turnNone, turnWanted and turnTaken.
-	turn atomic.Uint32
 }
 
 // keepTime proposes ticks and state checks while this node leads: a tick when something has fallen
@@ -111,6 +110,49 @@ func (k *keeper) keepSnapshots() {
 	}
 }
 
+// turnWithin bounds the question whose turn it is. No node waits for a member that does not answer.
+const turnWithin = 500 * time.Millisecond
+
+// takesTurn reports whether this node writes a snapshot now, after it has logged so many bytes
+// since the last. Members write theirs one after the other: each that does has less of its disk and
+// processors for clients. All write the same log and would want a snapshot at the same moment, so
+// each is content with three quarters of SnapshotBytes and waits for its turn until there are
+// all of them. Two that ask at the same moment may both write; that costs time, and nothing else.
+func (k *keeper) takesTurn(logged int64) bool {
+	if logged < k.config.SnapshotBytes/4*3 {
+		k.progress.turn.Store(turnNone)
+		return false
+	}
+	k.progress.turn.Store(turnWanted)
+	return logged >= k.config.SnapshotBytes || k.isNext()
+}
+
+// isNext asks the other members: none of them writes a snapshot, and of those that want to, this
+// node is the first by its id.
+func (k *keeper) isNext() bool {
+	ctx, cancel := context.WithTimeout(k.ctx, turnWithin)
+	defer cancel()
+	var before atomic.Bool
+	var asking sync.WaitGroup
+	for _, s := range k.servers().Servers {
+		if string(s.ID) == k.config.NodeID {
+			continue
+		}
+		asking.Go(func() {
+			said, err := k.request(ctx, string(s.ID), callTurn, nil)
+			if err == nil && len(said) == 1 && k.isBefore(s.ID, said[0]) {
+				before.Store(true)
+			}
+		})
+	}
+	asking.Wait()
+	return !before.Load()
+}
+
+func (k *keeper) isBefore(other raft.ServerID, turn byte) bool {
+	return turn == turnTaken || turn == turnWanted && string(other) < k.config.NodeID
+}
+
 // lostSnapshot reports whether a snapshot on disk is damaged: it is replaced before a follower or
 // the next start needs it.
 func (k *keeper) lostSnapshot() bool {
@@ -120,9 +162,9 @@ func (k *keeper) lostSnapshot() bool {
 // TakeSnapshot writes a snapshot now and shortens the log behind it. It returns nil when there is
 // nothing new to write.
 func (k *keeper) TakeSnapshot() error {
-	k.turn.Store(turnTaken)
+	k.progress.turn.Store(turnTaken)
 	err := k.takeSnapshot()
-	k.turn.Store(turnNone)
+	k.progress.turn.Store(turnNone)
 	if on := k.config.Events.OnSnapshotFailed; on != nil && err != nil && k.ctx.Err() == nil {
 		on(k.shard)
 	}

@@ -239,7 +239,7 @@ func (n *peering) serve(k callKind, shard uint16, payload []byte, answer func([]
 	case callProgress:
 		answer(g.progressNow())
 	case callTurn:
-		answer(g.turnNow())
+		answer(g.progress.turnNow())
 	default:
 		answer(nil)
 	}

@@ -12,6 +12,8 @@ type progress struct {
 	index atomic.Uint64
 	// given is the newest entry passed to the machine since this start.
 	given atomic.Uint64
+	// turn is one of turnNone, turnWanted and turnTaken.
+	turn atomic.Uint32
 
 	mu     sync.Mutex
 	newest place
@@ -88,3 +90,13 @@ func (b *broadcast) send() {
 		b.ch = nil
 	}
 }
+
+// A member's turn to write a snapshot, as it tells others.
+const (
+	turnNone   = 0 // no snapshot is due
+	turnWanted = 1 // it waits for its turn
+	turnTaken  = 2 // it writes a snapshot
+)
+
+// turnNow is the answer to callTurn.
+func (p *progress) turnNow() []byte { return []byte{byte(p.turn.Load())} }

@@ -12,8 +12,8 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -550,7 +550,7 @@ func (h *heldHistory) Settle(*rapid.T) {
 			h.overrun[held.customer] = plus(h.overrun[held.customer], without(is.Overrun, was.Overrun))
 		}
 		if c.EventKey == "" && len(held.view.Items) == 1 {
-			e.key = fmt.Sprintf("reservation:%s:%d", rows.UUIDText(c.ID),
+			e.key = fmt.Sprintf("reservation:%s:%d", uuid.Text(c.ID),
 				billing.EventsOf(h.m, c.Env, c.ID))
 		}
 		name := h.name("settled")

@@ -27,7 +27,7 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 			{Text: "Webhooks", URL: v.base() + "/webhooks"},
 		}
 	case "Settings", "Test clock":
-		within, p.Within = "Settings", v.settingsTabs()
+		within, p.Within = "Settings", settingsTabs(v)
 	case "Usage", "Denied checks", "Budgets", "Margin":
 		within = "Usage"
 		p.Within = []page.Link{

@@ -81,7 +81,7 @@ func showSettings(v *visit) {
 }
 
 // settingsTabs are the pages within the settings.
-func (v *visit) settingsTabs() []page.Link {
+func settingsTabs(v *visit) []page.Link {
 	links := []page.Link{{Text: "Billing", URL: v.base() + "/settings"}}
 	if v.environment == "sandbox" {
 		links = append(links, page.Link{Text: "Test clock", URL: v.base() + "/clock"})

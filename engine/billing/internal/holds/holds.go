@@ -159,6 +159,14 @@ func (h *Holds) At(row uint32, id *[16]byte) (v Hold, ok bool) {
 	return v, v.ID == *id && v.State != 0
 }
 
+// Hashes are those of a reservation's id and key in their indexes.
+type Hashes struct{ id, key uint64 }
+
+// Hash returns the hashes of an id and a key.
+func (h *Holds) Hash(id, key *[16]byte) Hashes {
+	return Hashes{h.book.IDHash(id), h.book.IDHash(key)}
+}
+
 // Keyed finds a reservation by its key; 0 where there is none. For Apply.
 func (h *Holds) Keyed(key *[16]byte, x Hashes) uint32 {
 	return h.byKey.Find(x.key, func(row uint32) bool {

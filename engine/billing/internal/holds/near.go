@@ -11,14 +11,6 @@ const (
 	FoundLines = 10
 )
 
-// Hashes are those of a reservation's id and key in their indexes.
-type Hashes struct{ id, key uint64 }
-
-// Hash returns the hashes of an id and a key.
-func (h *Holds) Hash(id, key *[16]byte) Hashes {
-	return Hashes{h.book.IDHash(id), h.book.IDHash(key)}
-}
-
 // NearNew appends what Keyed and Add of a reservation begin with.
 func NearNew(h *Holds, lines []prefetch.Address, x Hashes) []prefetch.Address {
 	return append(lines, prefetch.Of(h.byKey.Near(x.key)), prefetch.Of(h.byID.Near(x.id)))
