@@ -139,7 +139,7 @@ func TestSubscriptionsFromTheCommandLine(t *testing.T) {
 	s.holds(s.ok("seller", "set", "Demo Ltd", "--tax-id", "NO 1"), "issued by Demo Ltd")
 	s.holds(s.ok("seller", "show"), "Name", "Demo Ltd")
 	s.holds(s.ok("seller", "show"), "Tax number", "NO 1")
-	s.holds(s.ok("search", "ada"), "customer", "ada")
+	s.holds(s.ok("search", "ada"), "customer", "Ada Lovelace")
 	_, said, code = s.asClient("payments", "record", s.firstInvoice(), "--note", "by hand")
 	require.Zero(t, code, said)
 }

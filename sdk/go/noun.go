@@ -53,6 +53,7 @@ type EventResult struct {
 	Index              int    `json:"index"` // in the batch
 	Status             int    `json:"status"`
 	Message            string `json:"message,omitzero"`
+	Code               string `json:"code,omitzero"` // of a refusal
 	UsageLimitExceeded bool   `json:"usageLimitExceeded,omitzero"`
 }
 

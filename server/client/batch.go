@@ -206,6 +206,7 @@ func (a *API) answerBatch(x *server.Exchange, in *ingest) *server.Fault {
 			}
 			data.Uint("status", uint64(fault.Status))
 			data.Text("message", itemMessage(fault))
+			data.Text("code", fault.Code)
 			if fault.Status == 402 && fault.More != nil {
 				fault.More(data)
 			}

@@ -67,6 +67,7 @@ func description() server.Description {
 					server.Must("index", server.IntegerSchema),
 					server.Must("status", server.IntegerSchema),
 					server.May("message", text(1, 0)),
+					server.May("code", text(1, 0)),
 					server.May("usageLimitExceeded", server.BoolSchema),
 					server.May("shortage", server.RefTo("Shortage")),
 					server.May("budget", server.RefTo("BudgetRefusal")),

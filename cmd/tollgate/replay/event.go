@@ -133,7 +133,7 @@ func (r *run) sendBatch(ctx context.Context, body []byte, sent []int) ([]int, er
 			again = append(again, n)
 			continue
 		}
-		refusal := &api.Error{Status: result.Status, Message: result.Message}
+		refusal := &api.Error{Status: result.Status, Code: result.Code, Message: result.Message}
 		if err = r.count(result.Status, refusal); err != nil {
 			return nil, fmt.Errorf("event %d: %w", n, err)
 		}
