@@ -78,6 +78,7 @@ func TestAClockAheadNotesAKeyOnce(t *testing.T) {
 	}
 	require.EqualValues(t, 1, noted())
 	ahead.Store(int64(6*time.Hour + time.Minute))
-	ask()
-	require.Eventually(t, func() bool { return noted() == 2 }, 30*time.Second, time.Millisecond)
+	again := func() bool { ask(); return noted() > 1 } // one during another one's end is not looked at
+	require.Eventually(t, again, 30*time.Second, time.Millisecond)
+	require.EqualValues(t, 2, noted())
 }
