@@ -44,7 +44,7 @@ type book struct {
 	counter        decimal.Short
 	held           decimal.Decimal
 	newest, number uint32
-	feature, plan  uint32
+	_, _           uint32 // feature and plan
 	subscription   [16]byte
 }
 
@@ -89,7 +89,7 @@ type booking struct {
 	feature         []byte
 	units           decimal.Decimal
 	ttl             uint64
-	text            [64]byte
+	_               [64]byte // the text of an event's key
 }
 
 // read takes a command from the front of bytes, behind its length. Its fields have a byte for the
