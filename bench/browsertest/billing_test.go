@@ -183,7 +183,7 @@ func (b *browser) meter(c *cluster, key string) {
 	})
 	b.reads("#events", "feature unknown") // the newest is first, without loading the page
 	b.follow("Denied checks")
-	b.reads("#list", "is not kept")
+	b.reads("#list", "feature unknown")
 	b.page("events-denied")
 	customer, _, _ := strings.Cut(b.where(), "/events")
 	environment, _, _ := strings.Cut(customer, "/customers/")

@@ -1,13 +1,11 @@
 package billing
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 
 	"github.com/cespare/xxhash/v2"
 
 	"tollgate/engine/billing/internal/book"
-	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/prefetch"
@@ -74,17 +72,8 @@ type near struct {
 }
 
 // UsageKey returns the idempotency key of a usage event as the log carries it: its scope is the
-// environment, and 128 bits of a cryptographic hash do not collide. Those of events that settle
-// reservations are made without one.
-func UsageKey(env uint32, key []byte) [16]byte {
-	if own, ok := holds.EventKeyOf(env, key); ok {
-		return own
-	}
-	var room [4 + 255*4]byte
-	b := binary.LittleEndian.AppendUint32(room[:0], env)
-	sum := sha256.Sum256(append(b, key...))
-	return [16]byte(sum[:16])
-}
+// environment, and 128 bits of a cryptographic hash do not collide.
+func UsageKey(env uint32, key []byte) [16]byte { return rows.UsageKey(env, key) }
 
 // fingerprintBits is how many bits of the body's hash a key's slot keeps.
 const fingerprintBits = 24

@@ -272,7 +272,7 @@ func (c *Client) Invoices(
 }
 
 // Events goes through a customer's events, as Invoices does; with an empty customer through those
-// of all customers, the last recorded first.
+// of all customers, the most recently recorded first.
 func (c *Client) Events(
 	ctx context.Context, customer string, filter url.Values,
 ) iter.Seq2[Event, error] {

@@ -23,7 +23,7 @@ func (a *API) routes() []server.Route {
 			server.Asks(append(eventParams(), server.InQuery("order", server.EnumSchema("asc", "desc"),
 				"desc: newest first; asc when absent"))...), answers(eventPage())),
 		row("GET", "/events", "listEvents",
-			"Usage and audit events of all customers, the last recorded first", server.AccessRead,
+			"Usage and audit events of all customers, the most recently recorded first", server.AccessRead,
 			a.listAllEvents, reads, server.Asks(eventParams()...), answers(eventPage())),
 		row("POST", "/subscriptions", "createSubscription", "Subscribe a customer to a plan",
 			server.AccessFull, a.subscriptions.createSubscription, server.Asks(server.RequestKey),

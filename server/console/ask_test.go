@@ -127,7 +127,7 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 		is(400, `id="first-wrong"`, `id="email-wrong"`, `id="change-details" open`)
 	b.send(anna+"/archive", b.confirmed(b.get(anna+"/archive/confirm").is(200, "no new usage"),
 		url.Values{})).is(400, "has a subscription that is not cancelled")
-	twice(pool, pool+"/top-up/stop", url.Values{}, "up no more?", "What was bought stays")
+	twice(pool, pool+"/top-up/stop", url.Values{}, "Turn off the automatic top-up", "What was bought stays")
 	to := n.now().AddDate(0, 0, 3).UTC().Format(time.RFC3339)
 	twice(at+"/clock", at+"/clock", fields("to", to), "Afterwards", "cannot be moved back",
 		"Invoices issued</dt><dd>0<")

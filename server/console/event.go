@@ -246,7 +246,7 @@ func showEvents(v *visit) {
 // showAllEvents lists the events of all customers.
 func showAllEvents(v *visit) {
 	v.show(v.environmentPage("events", "Events", "Events",
-		"Usage events, corrections and checks of all customers, the last recorded first.", v.events("")))
+		"Usage events, corrections and checks of all customers, the most recently recorded first.", v.events("")))
 }
 
 // showNewEvents is the part of both pages that renews itself.

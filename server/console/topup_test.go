@@ -66,7 +66,7 @@ func TestTopUpsOnPages(t *testing.T) {
 	b.send(pool+"/top-up/end", b.confirmed(over, purchase)).is(409, `role="alert"`) // it may be charged
 
 	stop := b.asked(pool+"/top-up/stop", b.fill(pool, url.Values{}))
-	safe(t, stop.is(200, "Top prepaid up no more?", "it goes on, and its credits come"))
+	safe(t, stop.is(200, "Turn off the automatic top-up of prepaid?", "it goes on, and its credits come"))
 	ended := b.confirmed(stop, url.Values{})
 	b.get(b.send(pool+"/top-up/stop", ended).is(303).to).is(200, "turned off", "A purchase, asked for")
 	b.send(pool+"/top-up", sure).is(303) // sent again after it was turned off, it does nothing

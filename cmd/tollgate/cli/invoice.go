@@ -73,7 +73,7 @@ func (c *invoiceListCommand) Run(ctx context.Context, out io.Writer) error {
 		}
 		err := t.End()
 		if err == nil && sortedByDue(status) && order == "newest" {
-			err = Say(out, "Too many are unpaid to begin with the oldest debt: the newest are first.")
+			err = Say(out, "Too many to sort by due date: the newest are first.")
 		}
 		if err == nil && more {
 			err = Say(out, "There are more: raise --limit.")

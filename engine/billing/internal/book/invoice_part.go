@@ -47,23 +47,37 @@ var partKinds = [...]PartKind{
 }
 
 // BreakDown says of each line of usage which units make its amount, where the catalog's version
-// explains it: a line that goes on from units billed before, or is of another version, has no
+// explains it: a line that may go on from units billed before, or is of another version, has no
 // parts.
 func BreakDown(c *catalogs.Catalog, version uint32, items []InvoiceItem) {
 	v := c.Version(version)
 	for i := range items {
 		item := &items[i]
-		if !item.Kind.OfUsage() || item.Quantity.Sign() <= 0 {
+		if !item.Kind.OfUsage() || item.Kind == LineLate || item.Quantity.Sign() <= 0 ||
+			goesOn(items, i) {
 			continue
 		}
 		for j := range v.Features {
 			f := &v.Features[j]
 			if c.Feature(f.Feature).Document.Key == item.FeatureKey {
-				item.Parts = partsOf(f, item, v.Places)
+				if !f.Accumulate && !f.Interim { // else units may have been billed before
+					item.Parts = partsOf(f, item, v.Places)
+				}
 				break
 			}
 		}
 	}
+}
+
+// goesOn reports whether another line of an invoice is of the same feature and period.
+func goesOn(items []InvoiceItem, i int) bool {
+	for j := range items {
+		if j != i && items[j].FeatureKey == items[i].FeatureKey &&
+			items[j].PeriodStart == items[i].PeriodStart {
+			return true
+		}
+	}
+	return false
 }
 
 // partsOf are the parts of a line under a plan's price; nil where they do not make its amount.
