@@ -113,8 +113,11 @@ func (s *Source) Walk(_ []uint32, from uint64, yield func(journal.Record) error)
 func (s *Source) Back(q journal.BackQuery, yield func(journal.Record) (bool, error)) error {
 	var all []journal.Record
 	for _, part := range journal.Parts() {
+		if !q.Reads(part) {
+			continue
+		}
 		err := s.scan(part, func(r journal.Record) error {
-			if q.Kinds.Has(r.Kind) && q.Reaches(&r) {
+			if q.Reaches(&r) {
 				r.Payload = slices.Clone(r.Payload)
 				all = append(all, r)
 			}

@@ -6,15 +6,14 @@ import (
 	"tollgate/engine/journal"
 )
 
-// Back yields records the newest first. It holds one segment of each part that it reads, and
+// Back yields the records of the parts that may have wanted ones, the newest first. It holds one segment of each part that it reads, and
 // returns ErrMissing or ErrDamaged when it needs a segment that is not here. It ends where audit
 // segments were dropped meanwhile.
 func (s *Store) Back(q journal.BackQuery, yield func(journal.Record) (bool, error)) error {
 	view := s.journal.View()
 	var parts []*backward
 	for _, part := range journal.Parts() {
-		if part == journal.PartUsage && q.Kinds == journal.Kinds(journal.KindAudit) ||
-			part == journal.PartAudit && !q.Kinds.Has(journal.KindAudit) {
+		if !q.Reads(part) {
 			continue
 		}
 		b := &backward{store: s, query: &q, view: &view[part], left: len(view[part].Segments)}
@@ -66,7 +65,7 @@ func (p *place) older(q *place) bool {
 
 func (b *backward) done() bool { return len(b.offsets) == 0 }
 
-// fill reads the segments before until one has a wanted record.
+// fill reads the segments before until one has a record that the query reaches.
 func (b *backward) fill() error {
 	for b.done() && b.left > 0 {
 		b.left--
@@ -89,7 +88,7 @@ func (b *backward) fill() error {
 	return nil
 }
 
-// read finds the wanted records of a segment, or of the tail.
+// read finds the records of a segment, or of the tail, that the query reaches.
 func (b *backward) read(data []byte) error {
 	b.data, b.offsets = data, b.offsets[:0]
 	if len(data) == 0 {
@@ -100,7 +99,7 @@ func (b *backward) read(data []byte) error {
 		return err
 	}
 	err = journal.ScanFrom(data, 0, func(r journal.Record, offset int) error {
-		if b.query.Reaches(&r) && b.query.Kinds.Has(r.Kind) {
+		if b.query.Reaches(&r) {
 			b.offsets = append(b.offsets, uint32(offset))
 		}
 		return nil

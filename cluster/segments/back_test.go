@@ -25,7 +25,7 @@ func (h *history) requireBack(t *rapid.T) {
 	var want []journal.Record
 	for _, data := range h.all() {
 		require.NoError(t, journal.Scan(data, func(r journal.Record) error {
-			if q.Kinds.Has(r.Kind) && (q.Index == 0 || r.Index < q.Index ||
+			if q.Reads(r.Kind.Part()) && (q.Index == 0 || r.Index < q.Index ||
 				r.Index == q.Index && r.Position <= q.Position) {
 				want = append(want, r)
 			}

@@ -170,6 +170,7 @@ type newest struct {
 	*state
 	env    uint32
 	q      *EventQuery
+	kinds  journal.KindSet
 	limit  int
 	events []EventView
 	// passed counts records and checks, looked events of the environment.
@@ -188,11 +189,11 @@ func (m *journalReader) NewestEvents(
 	src journal.Source, env uint32, q *EventQuery,
 ) (events []EventView, next journal.Cursor, err error) {
 	n := newest{
-		state: m.state.Load(), env: env, q: q, limit: min(max(q.Limit, 1), maxEventPage),
-		events: []EventView{},
+		state: m.state.Load(), env: env, q: q, kinds: q.kinds(),
+		limit: min(max(q.Limit, 1), maxEventPage), events: []EventView{},
 	}
 	err = src.Back(journal.BackQuery{
-		Kinds: q.kinds(), Index: q.After.Index, Position: q.After.Position, From: q.From, To: q.To,
+		Kinds: n.kinds, Index: q.After.Index, Position: q.After.Position, From: q.From, To: q.To,
 	}, n.take)
 	if err != nil {
 		return nil, next, fmt.Errorf("billing: list events of environment %d: %w", env, err)
@@ -237,7 +238,8 @@ func (n *newest) take(r journal.Record) (more bool, err error) {
 	}
 	n.passed++
 	n.last = journal.Cursor{Index: r.Index, Position: r.Position}
-	if r.Owner == 0 || r.Owner > n.Customers.Len() || n.Customers.Read(r.Owner).Env != n.env {
+	if !n.kinds.Has(r.Kind) || r.Owner == 0 || r.Owner > n.Customers.Len() ||
+		n.Customers.Read(r.Owner).Env != n.env {
 		return true, nil
 	}
 	view, err := n.event(journal.Item{Record: r, Time: r.At})

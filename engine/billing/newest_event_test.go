@@ -124,3 +124,58 @@ type failing struct{ *enginetest.Source }
 func (failing) Back(journal.BackQuery, func(journal.Record) (bool, error)) error {
 	return journal.ErrData
 }
+
+// TestALookForARareKindIsBounded: a page passes over so many records of other kinds, and its cursor
+// leads to the older ones.
+func TestALookForARareKindIsBounded(t *testing.T) {
+	m := billing.New(billing.Config{})
+	l := enginetest.NewLog(m, enginetest.Epoch)
+	enginetest.NewAccount(l, enginetest.TokenPlan())
+	enginetest.NewCustomer(l, "ada", "llm-team")
+	src := &crowded{Source: &enginetest.Source{Journal: m.Journal()}, count: 100_100}
+	u := enginetest.Usage(l, "k", "ada", "input-tokens", 1)
+	l.DoPayload(billing.KindRecordUsage, u.Seal(nil))
+	ref, found, err := m.FindUsage(src, src, enginetest.Sandbox, u.Key)
+	require.True(t, found && err == nil)
+	l.Do(billing.KindVoidUsage, &billing.VoidUsage{
+		Env: enginetest.Sandbox, Key: u.Key, Original: ref,
+	})
+	customer, _ := m.Customer(enginetest.Sandbox, "ada")
+	src.owner = customer.Row
+
+	q := billing.EventQuery{
+		Kinds: []billing.EventKind{billing.EventVoid}, From: -1 << 62, To: 1 << 62, Limit: 10,
+	}
+	events, next, err := m.NewestEvents(src, enginetest.Sandbox, &q)
+	require.NoError(t, err)
+	require.Empty(t, events)
+	require.NotZero(t, next.Index)
+	require.LessOrEqual(t, src.yielded, 100_001)
+	q.After = next
+	events, next, err = m.NewestEvents(src, enginetest.Sandbox, &q)
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.Equal(t, billing.EventVoid, events[0].Kind)
+	require.Zero(t, next)
+}
+
+// crowded is a source with many usage records of a customer after the others.
+type crowded struct {
+	*enginetest.Source
+	owner          uint32
+	count, yielded int
+}
+
+func (c *crowded) Back(q journal.BackQuery, yield func(journal.Record) (bool, error)) error {
+	for i := range c.count {
+		r := journal.Record{Kind: journal.KindUsage, Index: 1<<40 - uint64(i), Owner: c.owner}
+		if !q.Reaches(&r) {
+			continue
+		}
+		c.yielded++
+		if more, err := yield(r); err != nil || !more {
+			return err
+		}
+	}
+	return c.Source.Back(q, yield)
+}

@@ -116,7 +116,8 @@ type Source interface {
 
 // BackQuery asks for the newest records of the log.
 type BackQuery struct {
-	// Kinds are the kinds that are wanted.
+	// Kinds are the kinds that are wanted. The parts that have them are read, and their records of
+	// other kinds are yielded, too, so that whoever asks can bound how many it passes over.
 	Kinds KindSet
 	// Index and Position, unless Index is 0, are the place of the newest record that is wanted.
 	Index    uint64
@@ -124,6 +125,14 @@ type BackQuery struct {
 	// From and To bound the times of wanted records of PartUsage: From ≤ Record.At < To. Segments
 	// without one are passed over; other records are yielded, too.
 	From, To int64
+}
+
+// Reads reports whether the query reads a part.
+func (q *BackQuery) Reads(part Part) bool {
+	if part == PartAudit {
+		return q.Kinds.Has(KindAudit)
+	}
+	return q.Kinds != Kinds(KindAudit)
 }
 
 // Reaches reports whether a record is at the query's place, or older.
