@@ -253,6 +253,33 @@ func TestManyAreSentAgain(t *testing.T) {
 	d.is(engine.OutcomeWebhookUnknown, billing.KindResendWebhooks, again)
 }
 
+// TestATestIsTriedOnce: whatever came of it, the next one does not wait for it, and the endpoint is
+// neither failing nor disabled.
+func TestATestIsTriedOnce(t *testing.T) {
+	d := hooked(t)
+	test := &billing.TestWebhook{Env: enginetest.Sandbox, Endpoint: d.hook().ID, Actor: "ops"}
+	for _, outcome := range []billing.AttemptOutcome{
+		billing.AttemptRetry, billing.AttemptGone, billing.AttemptBlocked, billing.AttemptDelivered,
+	} {
+		d.is(engine.OutcomeDone, billing.KindTestWebhook, test)
+		due := dueOf(d.m, d.Stamp)
+		require.Len(t, due, 1)
+		c := d.delivery(&due[0])
+		c.Outcome, c.RetryMS = outcome, 5000
+		d.is(engine.OutcomeDone, billing.KindRecordDelivery, c)
+		ep, _ := d.m.WebhookEndpoint(enginetest.Sandbox, test.Endpoint)
+		require.Zero(t, ep.Pending)
+		require.Zero(t, ep.FailingSince)
+		require.Equal(t, billing.WebhookOn, ep.Off)
+		require.NotZero(t, ep.SentAt)
+		view, _ := d.m.WebhookDelivery(enginetest.Sandbox, test.Endpoint, due[0].Delivery.ID)
+		require.Len(t, view.Log, 1)
+		require.Zero(t, view.NextAt)
+	}
+	ep, _ := d.m.WebhookEndpoint(enginetest.Sandbox, test.Endpoint)
+	require.EqualValues(t, []uint64{1, 3}, []uint64{ep.Delivered, ep.Failed})
+}
+
 // TestAnswersAreBounded: the newest are kept, each with its attempt, also over a restore.
 func TestAnswersAreBounded(t *testing.T) {
 	d := hooked(t)

@@ -599,6 +599,10 @@ func TestAnswersAreKept(t *testing.T) {
 	require.Len(t, page, 1)
 	require.Equal(t, billing.WebhookTest, page[0].Message.Type)
 	require.Empty(t, page[0].Log[0].Answer, "only one delivery has them")
+	d.Do(t, billing.KindResendWebhook, &billing.ResendWebhook{
+		Env: enginetest.Sandbox, Endpoint: id, Row: page[0].Row, Sequence: page[0].Sequence, Actor: "ops",
+	})
+	d.drained("hook")
 	whole, _ := d.Machine.WebhookDelivery(enginetest.Sandbox, id, page[0].ID)
 	require.Len(t, whole.Log, 2)
 	refused := whole.Log[0].Answer
