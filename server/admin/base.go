@@ -228,6 +228,22 @@ func (b *base) make(
 	return result, replayed, fault
 }
 
+// singly carries out a command that makes nothing with an id; with an Idempotency-Key, once. A
+// repeat within 24 hours is answered with the first answer: replayed. One whose answer is not kept
+// does nothing: repeated alone.
+func (b *base) singly(
+	x *server.Exchange, env uint32, kind engine.Kind, c wire.Fielder,
+) (repeated, replayed bool, fault *server.Fault) {
+	result, first, fault := billinglog.Once(x, b.onceCommand(x, env, kind, wire.Encode(nil, c)))
+	switch {
+	case fault != nil:
+		return false, false, fault
+	case result.Outcome != engine.OutcomeDone:
+		return false, false, server.FaultOf(result.Outcome)
+	}
+	return first.Repeated, billinglog.Replay(x, &first), nil
+}
+
 // account is the name of the account that a path begins with; the path may have its id.
 func (b *base) account(x *server.Exchange) []byte {
 	if named, ok := b.machine.Account(string(x.Param(0))); ok {

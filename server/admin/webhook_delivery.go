@@ -7,6 +7,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 )
 
 // Pages of deliveries.
@@ -31,13 +32,13 @@ func (h *hooks) deliveryRoutes() []server.Route {
 			"Send a message once more, with the same webhook-id", of(h.resend),
 			answers(server.RefTo("WebhookDelivery"))),
 		row("POST", endpoints+"/{endpoint}/resend", "resendWebhooks",
-			"Send the messages of a time once more, the oldest first", h.resendMany,
+			"Send the messages of a time once more, the oldest first", h.resendMany, keyed,
 			server.Takes(server.Object(server.Must("from", server.TimeSchema),
 				server.May("to", server.TimeSchema),
 				server.May("status", server.EnumSchema(resentStatuses...)))),
 			answers(server.Object(server.Must("resent", server.IntegerSchema)))),
 		row("POST", endpoints+"/{endpoint}/test", "testWebhook",
-			"Send a test message, whichever events the endpoint asks for", of(h.test),
+			"Send a test message, whichever events the endpoint asks for", of(h.test), keyed,
 			answers(server.RefTo("WebhookDelivery"))),
 	}
 }
@@ -184,35 +185,56 @@ func (h *hooks) resendMany(x *server.Exchange) *server.Fault {
 			}
 			return nil
 		})
-		for some := range slices.Chunk(list, billing.MaxResent) {
-			if fault == nil {
-				fault = h.done(x, billing.KindResendWebhooks, &billing.ResendWebhooks{
-					Env: env, Endpoint: id, Deliveries: some, Actor: x.By(),
-				})
-			}
-		}
 		if fault != nil {
 			return fault
 		}
-		return x.Object(200, func(data *server.JSON) { data.Uint("resent", uint64(len(list))) })
+		c := billing.ResendWebhooks{
+			Env: env, Endpoint: id, Deliveries: list[:min(len(list), billing.MaxResent)], Actor: x.By(),
+		}
+		// The first command has the key, also where the repeated request finds nothing to send.
+		repeated, replayed, fault := h.singly(x, env, billing.KindResendWebhooks, &c)
+		if fault != nil || replayed {
+			return fault
+		}
+		if repeated {
+			return faultResending
+		}
+		for some := range slices.Chunk(list[len(c.Deliveries):], billing.MaxResent) {
+			c.Deliveries = some
+			if fault = h.done(x, billing.KindResendWebhooks, &c); fault != nil {
+				return fault
+			}
+		}
+		fault = x.Object(200, func(data *server.JSON) { data.Uint("resent", uint64(len(list))) })
+		if fault != nil {
+			return fault
+		}
+		return billinglog.KeepAnswer(x, h.onceCommand(x, env, 0, nil), 0)
 	})(x)
 }
+
+// faultResending answers a repeated request where the first one has no answer (yet).
+var faultResending = server.FaultOf(engine.OutcomeUnknown).With(
+	"A request with this Idempotency-Key has begun to send messages again, and has no answer yet. " +
+		"Nothing was sent now. If that request has ended without an answer, look at the endpoint's " +
+		"deliveries, and send what is left with another key.")
 
 // maxInstant is the length of an instant in a body.
 const maxInstant = 64
 
 // test is POST …/webhook-endpoints/{endpoint}/test.
 func (h *hooks) test(x *server.Exchange, endpoint [16]byte) *server.Fault {
-	env, _, fault := h.find(x, endpoint)
-	if fault == nil {
-		fault = h.done(x, billing.KindTestWebhook, &billing.TestWebhook{
-			Env: env, Endpoint: endpoint, Actor: x.By(),
-		})
-	}
+	env, fault := h.locate(x)
 	if fault != nil {
 		return fault
 	}
-	return h.read(func() *server.Fault {
+	_, replayed, fault := h.singly(x, env, billing.KindTestWebhook, &billing.TestWebhook{
+		Env: env, Endpoint: endpoint, Actor: x.By(),
+	})
+	if fault != nil || replayed {
+		return fault
+	}
+	fault = h.read(func() *server.Fault {
 		views, _, _ := h.machine.WebhookDeliveries(&billing.DeliveryQuery{
 			Env: env, Endpoint: endpoint, Limit: defaultDeliveries,
 		})
@@ -223,4 +245,8 @@ func (h *hooks) test(x *server.Exchange, endpoint [16]byte) *server.Fault {
 		}
 		return server.FaultOf(engine.OutcomeDeliveryUnknown)
 	})
+	if fault != nil {
+		return fault
+	}
+	return billinglog.KeepAnswer(x, h.onceCommand(x, env, 0, nil), 0)
 }

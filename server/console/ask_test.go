@@ -214,3 +214,44 @@ func TestARefusedFormKeepsItsValues(t *testing.T) {
 	b.send(at+"/webhooks", b.fill(at+"/webhooks", fields("url", "no address", "description", "d"))).
 		is(400, `value="no address"`, `value="d"`)
 }
+
+// TestMessagesAreSentOnce: the forms that send messages to a webhook endpoint, each sent twice,
+// send once, though what the first sent was delivered before the second.
+func TestMessagesAreSentOnce(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	b.submit(at+"/webhooks", at+"/webhooks", fields("url", "https://shop.example/hook"))
+	hook := b.firstLink(at+"/webhooks", at+"/webhooks/[0-9a-f-]+")
+	endpoint := strings.TrimPrefix(hook, at+"/webhooks/")
+	r := &recorder{browser: b, names: map[string]string{
+		"{account}": "demo", "{environment}": "sandbox", "{endpoint}": endpoint,
+	}}
+	b.submit(at+"/customers/anna", at+"/customers/anna/subscriptions", fields("plan", "team"))
+	delivered := func() {
+		t.Helper()
+		for n.Machine.Outbox().Pending > 0 {
+			r.sentMessage(endpoint)
+		}
+	}
+	delivered()
+	twice := func(path string, form url.Values) {
+		t.Helper()
+		first := b.send(path, form).is(303)
+		require.Contains(t, first.to, "done=")
+		require.NotZero(t, n.Machine.Outbox().Pending)
+		changes, _ := r.rows()
+		delivered()
+		require.Equal(t, first.to, b.send(path, form).is(303).to)
+		again, _ := r.rows()
+		require.Equal(t, changes, again, "the second click did something")
+		require.Zero(t, n.Machine.Outbox().Pending)
+	}
+	form := b.fill(hook, fields("from", "2020-01-01", "all", "true"))
+	asked := b.asked(hook+"/resend-many", form).is(200, "2020-01-01 to now",
+		"failed and delivered ones", "https://shop.example/hook")
+	twice(hook+"/resend-many", b.confirmed(asked, form))
+	twice(hook+"/test", b.fill(hook, url.Values{}))
+	b.send(hook+"/resend-many", b.fill(hook, fields("from", "today"))).is(400, "Enter a day")
+}

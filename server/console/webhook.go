@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -36,7 +37,7 @@ func (s *Console) webhookRows() []row {
 			reply := v.send("resendWebhook", nil, id, v.fields.Get("message"))
 			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "resent")
 		}),
-		form(webhookPath+"/resend-many", "resend webhooks", resendWebhooks),
+		asked(form(webhookPath+"/resend-many", "resend webhooks", resendWebhooks)),
 		form(webhookPath+"/test", "test webhook", func(v *visit) {
 			id := string(v.x.Param(2))
 			made, fault := dataOf[api.WebhookDelivery](v, v.send("testWebhook", nil, id))
@@ -48,22 +49,39 @@ func (s *Console) webhookRows() []row {
 // resendWebhooks sends the messages of some days once more.
 func resendWebhooks(v *visit) {
 	id := string(v.x.Param(2))
-	fields := map[string]any{"status": "failed"}
+	fields, which := map[string]any{"status": "failed"}, "failed ones"
 	if v.fields.Get("all") != "" {
-		fields["status"] = "all"
+		fields["status"], which = "all", "failed and delivered ones"
 	}
 	for _, name := range []string{"from", "to"} {
 		text := v.typed(name)
+		if text == "" && name == "to" {
+			continue
+		}
 		at, err := time.Parse(time.DateOnly, text)
-		if err == nil && name == "to" { // the last day
+		if err != nil {
+			v.wrong(name, "Enter a day, such as 2026-01-31")
+			showWebhook(v)
+			return
+		}
+		if name == "to" { // the last day
 			at = at.AddDate(0, 0, 1)
 		}
-		if err == nil {
-			text = written(at)
-		}
-		if text != "" {
-			fields[name] = text
-		}
+		fields[name] = written(at)
+	}
+	if !v.sure() {
+		shown := need[api.WebhookEndpoint](v, v.admin, v.adminCall("showWebhookEndpoint", id))
+		v.ask(question{
+			Title: "Send these messages again?", Button: "Send them again", Back: v.webhookURL(id),
+			Facts: []fact{
+				{"Endpoint", shown.URL},
+				{"Days", v.typed("from") + " to " + cmp.Or(v.typed("to"), "now") + " (UTC)"},
+				{"Messages", which},
+			},
+			Notes: []string{"Each keeps its webhook-id, so your program can tell a repetition. Those that " +
+				"wait already are left out."},
+		})
+		return
 	}
 	reply := v.send("resendWebhooks", fields, id)
 	v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "many-resent")
