@@ -74,6 +74,13 @@ func TestMoneyIsAskedFirst(t *testing.T) {
 		is(200, "The event was amended", `value="2"`)
 	b.send(anna+"/events/amend", b.fill(event, fields("key", "wrong", "at", occurred, "units", "many"))).
 		is(400, `value="many"`, `aria-invalid="true"`)
+	b.submit(at+"/customers", at+"/customers", fields("id", "ben", "first", "Ben", "last", "Berg",
+		"email", "ben@example.com"))
+	const ben = at + "/customers/ben"
+	for _, way := range []string{"void", "amend"} {
+		b.send(ben+"/events/"+way, b.fill(event, fields("key", "wrong", "at", occurred, "units", "2"))).
+			is(404, "Usage event not found", "No event of this customer")
+	}
 	twice(event, anna+"/events/void", fields("key", "wrong", "at", occurred), "Void this event?",
 		"Counts then</dt><dd>0 units", "never counts again").is(200, "The event was voided")
 	require.NotContains(t, b.get(event).body, `id="amend"`)

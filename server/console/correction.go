@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tollgate/engine"
 	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
 	"tollgate/server"
@@ -76,8 +77,18 @@ func correct(v *visit, operation, units, done string) {
 	v.finish(reply.Fault, func() { showEvents(v) }, next, done)
 }
 
-// askCorrection shows what a correction does to money, as the engine previews it.
+// askCorrection shows what a correction does to money, as the engine previews it. The event is one
+// of the customer's.
 func askCorrection(v *visit, customer, key, units, next string) {
+	if !slices.ContainsFunc(v.events(customer).Events, func(e shownEvent) bool {
+		return e.Kind == billing.EventUsage.String() && e.EventIdempotencyKey == key
+	}) {
+		if !v.fails() {
+			v.problem(server.FaultOf(engine.OutcomeUsageUnknown))
+			showEvents(v)
+		}
+		return
+	}
 	call := server.Call{Operation: "previewCorrection", Path: []string{key}, Query: url.Values{}}
 	if units != "" {
 		call.Query.Set("usageUnits", units)

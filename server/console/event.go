@@ -98,7 +98,7 @@ type eventsData struct {
 	// What the form selects; From and To are days.
 	Feature, From, To string
 	Kept              url.Values // what the form keeps of the address
-	// Key is the event that alone is shown; empty shows all.
+	// Key is the event of the customer that alone is shown; empty shows all.
 	Key string
 	// Correct is that event, where it may be voided and amended.
 	Correct *correctable
@@ -191,7 +191,10 @@ func (v *visit) events(customer string) eventsData {
 		}
 		call.Query.Set(name, text)
 	}
-	if data.Key = v.given("key"); data.Key != "" && customer != "" {
+	if customer != "" {
+		data.Key = v.given("key")
+	}
+	if data.Key != "" {
 		v.oneEvent(&call, &data)
 		return data
 	}

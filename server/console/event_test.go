@@ -57,6 +57,10 @@ func TestEventsPage(t *testing.T) {
 	shows("?feature=calls&kind=usage", []string{"first"}, []string{"<code>second", "limit reached"})
 	shows("?kind=usage&unbilled=true", []string{"second"}, []string{"<code>first"})
 	shows("?kind=audit&denied=true", []string{"limit reached", "1,200 used, 1 held of 1,300 in budget team, 100 requested"}, []string{"<code>first"})
+	everyone := b.get("/console/accounts/demo/sandbox/events?key=first&at="+at).
+		is(200, "Usage events, corrections and checks of all customers", "<code>first", "<code>second")
+	safe(t, everyone)
+	require.NotContains(t, everyone.body, "No event of this customer")
 	shows("?to=2020-01-01", []string{"No event here matches"}, []string{"data-live"})
 	b.get(anna+"/events?from=x").is(400, "from")
 	b.get(anna+"/events/live?kind=usage").is(200, "second")
