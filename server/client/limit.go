@@ -6,7 +6,8 @@ import (
 	"tollgate/server"
 )
 
-// upToDate bounds how often a request reads up to date what its refused events lack.
+// upToDate bounds how often a request reads up to date what its refused events lack. It reads no
+// more after a read that failed.
 const upToDate = 16
 
 // refusals says what events that a hard limit refused did not fit, for one request.
@@ -44,7 +45,11 @@ func (l *refusals) limitFault(fault *server.Fault, r *billing.RecordUsage) *serv
 		if !stale {
 			l.reads++
 		}
-		if !l.decide(c, stale, l.readDeadline()) || !l.limited(&c.decision, r) {
+		if !l.decide(c, stale, l.readDeadline()) {
+			l.reads = upToDate // the next one would wait as long, and fail as well
+			return fault
+		}
+		if !l.limited(&c.decision, r) {
 			return fault
 		}
 		if s, explains := shortage(c, r.Units); explains {
