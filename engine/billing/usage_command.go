@@ -1,7 +1,6 @@
 package billing
 
 import (
-
 	"github.com/cespare/xxhash/v2"
 
 	"tollgate/engine/billing/internal/book"

@@ -75,7 +75,7 @@ func TestTooManyRequestsAreRepeatedAtTheSameNode(t *testing.T) {
 func TestPatienceEnds(t *testing.T) {
 	down, _ := node(t, `{"success":false,"error":{"message":"No quorum"}}`,
 		503, 503, 503, 503, 503, 503, 503, 503, 503, 503)
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	_, err := client(t, down).Do(ctx, tollgate.Request{Method: "GET", Path: "/"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -85,7 +85,7 @@ func TestPatienceEnds(t *testing.T) {
 func TestAClientsOwnPatienceEnds(t *testing.T) {
 	address, _ := node(t, "", 503, 503, 503, 503, 503, 503, 503, 503, 503, 503)
 	c := client(t, address)
-	c.Patience = 50 * time.Millisecond
+	c.Patience = 500 * time.Millisecond
 	_, err := c.Do(context.Background(), tollgate.Request{Method: "GET", Path: "/"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "503")
