@@ -6,9 +6,9 @@ import (
 	"tollgate/engine/journal"
 )
 
-// Back yields the records of the parts that may have wanted ones, the newest first. It holds one segment of each part that it reads, and
-// returns ErrMissing or ErrDamaged when it needs a segment that is not here. It ends where audit
-// segments were dropped meanwhile.
+// Back yields the records of the parts that may have wanted ones, the newest first. It holds one
+// segment of each part that it reads, and returns ErrMissing or ErrDamaged when it needs a segment
+// that is not here. It ends where audit segments were dropped meanwhile.
 func (s *Store) Back(q journal.BackQuery, yield func(journal.Record) (bool, error)) error {
 	view := s.journal.View()
 	var parts []*backward

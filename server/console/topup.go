@@ -165,7 +165,8 @@ func stopTopUp(v *visit) {
 		return
 	}
 	q := question{
-		Title: "Turn off the automatic top-up of " + pool.Name + "?", Button: "Turn the top-up off", Danger: true,
+		Title:  "Turn off the automatic top-up of " + pool.Name + "?",
+		Button: "Turn the top-up off", Danger: true,
 		Back:  v.base() + "/pools/" + url.PathEscape(id),
 		Facts: []fact{{"Now", topUpWords(&now)}, {"Balance now", page.Amount(pool.Balance)}},
 		Notes: []string{"Nothing is bought any more. What was bought stays."},
