@@ -182,9 +182,9 @@ type newest struct {
 
 // NewestEvents lists a page of the events of all customers of an environment, and the checks of
 // unknown customers, the most recently recorded first. Of q, Customer and Descending do not matter,
-// and of After the time does not. next begins the following page; its Index is 0 at the end. A page looks
-// at 10,000 events, and passes over 100,000 of all environments, so it may be short and have a next
-// one. Any goroutine may call it.
+// and of After the time does not. next begins the following page; its Index is 0 at the end. A page
+// looks at 10,000 events, and passes over 100,000 of all environments, so it may be short and have
+// a next one. Any goroutine may call it.
 func (m *journalReader) NewestEvents(
 	src journal.Source, env uint32, q *EventQuery,
 ) (events []EventView, next journal.Cursor, err error) {
