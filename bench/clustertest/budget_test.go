@@ -391,7 +391,7 @@ func TestAThousandAgentsShareABudget(t *testing.T) {
 	most := s.walk(s.Nodes[0].ID, status.Groups[0].AppliedIndex)
 	t.Logf("%d reservations, %d refusals, at most %d of %d cents settled and held; %s",
 		s.next.Load(), s.refused, most, shared, &s.calm)
-	if s.calm.quiet() {
+	if s.calm.quiet() && quickDisk(t) {
 		require.LessOrEqual(t, s.calm.p99(), spenderP99)
 	}
 	require.Empty(t, s.faults)

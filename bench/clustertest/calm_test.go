@@ -3,11 +3,15 @@ package clustertest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // calm collects how long requests take in stretches in which no leader is killed, and what others
@@ -63,6 +67,24 @@ func (c *calm) during(processes []int, wait func()) {
 func (c *calm) quiet() bool {
 	foreign := int64(c.all) - int64(c.idle) - int64(c.stolen) - int64(c.ours)
 	return c.all > 0 && foreign*10 <= int64(c.all) && c.stolen*20 <= c.all
+}
+
+// quickDisk reports whether each of 50 small writes is durable within 3 ms: requests wait for three
+// of them, which the disk may keep waiting while the processors are idle.
+func quickDisk(t *testing.T) bool {
+	file, err := os.Create(filepath.Join(t.TempDir(), "sync"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	for range 50 {
+		begun := time.Now()
+		_, err = file.Write(make([]byte, 4096))
+		require.NoError(t, err)
+		require.NoError(t, file.Sync())
+		if time.Since(begun) > 3*time.Millisecond {
+			return false
+		}
+	}
+	return true
 }
 
 // p99 is what 99 in 100 requests took at most.
