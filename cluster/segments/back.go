@@ -36,7 +36,9 @@ func (s *Store) Back(q journal.BackQuery, yield func(journal.Record) (bool, erro
 			return nil
 		}
 		r := newest.last.Record
-		newest.drop()
+		if err := newest.drop(); err != nil {
+			return err
+		}
 		if more, err := yield(r); err != nil || !more {
 			return err
 		}
@@ -111,9 +113,9 @@ func (b *backward) read(data []byte) error {
 }
 
 // drop goes to the record before.
-func (b *backward) drop() {
+func (b *backward) drop() error {
 	b.offsets = b.offsets[:len(b.offsets)-1]
-	_ = b.load() // the bytes were scanned
+	return b.load()
 }
 
 // load reads the record at the last offset.

@@ -541,7 +541,7 @@ func TestAWindowThatIsOverKeepsItsLimit(t *testing.T) {
 }
 
 // TestOnlyUsageThatReachesAThresholdTellsIt: neither a PUT that puts it below what is used nor an
-// event of nothing, nor usage after it was reached while nobody listened.
+// event of nothing, nor usage after it was reached while no endpoint listened.
 func TestOnlyUsageThatReachesAThresholdTellsIt(t *testing.T) {
 	l := inUSD("100")
 	l.Thresholds = []byte{50, 100}

@@ -670,7 +670,7 @@ func TestAHigherLimitTellsItsThresholdsAgain(t *testing.T) {
 	require.Empty(t, charge(1))
 	require.Equal(t, engine.OutcomeDone, put(t, &f, limit(400), 0))
 	f.Heard = func(uint32) bool { return false }
-	require.Empty(t, charge(99), "nobody listens")
+	require.Empty(t, charge(99), "no endpoint listens")
 	f.Heard = nil
 	require.Empty(t, charge(10), "it was reached before")
 	require.Equal(t, []uint8{100}, charge(200))
