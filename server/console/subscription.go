@@ -205,20 +205,29 @@ func (v *visit) subscriptionAsked() (api.Subscription, *server.Fault) {
 	}))
 }
 
-// askRevert shows what a subscription goes on to cost once its cancellation is reverted.
-func askRevert(v *visit) {
+// asksToStay is the question whether a subscription goes on with its plan, which begins with a
+// verb; false when it is answered.
+func asksToStay(v *visit, verb string) (s api.Subscription, q question, ok bool) {
 	s, fault := v.subscriptionAsked()
 	if fault != nil {
 		v.problem(fault)
 		showCustomer(v)
-		return
+		return s, q, false
 	}
-	q := question{
-		Title: "Keep " + s.Plan.Name + "?", Button: "Keep " + s.Plan.Name,
+	return s, question{
+		Title: verb + " " + s.Plan.Name + "?", Button: verb + " " + s.Plan.Name,
 		Facts: []fact{
 			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", bill.PerInterval(&s.Plan)},
 		},
 		Back: v.customerURL(string(v.x.Param(2))),
+	}, true
+}
+
+// askRevert shows what a subscription goes on to cost once its cancellation is reverted.
+func askRevert(v *visit) {
+	s, q, ok := asksToStay(v, "Keep")
+	if !ok {
+		return
 	}
 	if s.CancelMode == "" {
 		q.Notes = []string{"The subscription is not cancelled: nothing will change."}
@@ -247,18 +256,9 @@ func revertCancellation(v *visit) {
 
 // askDropChange shows which plan a subscription stays on once its scheduled change is dropped.
 func askDropChange(v *visit) {
-	s, fault := v.subscriptionAsked()
-	if fault != nil {
-		v.problem(fault)
-		showCustomer(v)
+	s, q, ok := asksToStay(v, "Stay on")
+	if !ok {
 		return
-	}
-	q := question{
-		Title: "Stay on " + s.Plan.Name + "?", Button: "Stay on " + s.Plan.Name,
-		Facts: []fact{
-			{"Customer", string(v.x.Param(2))}, {"Plan", s.Plan.Name}, {"Price", bill.PerInterval(&s.Plan)},
-		},
-		Back: v.customerURL(string(v.x.Param(2))),
 	}
 	if s.ScheduledChange == nil {
 		q.Notes = []string{"No change of plan is scheduled: nothing will change."}
