@@ -60,6 +60,9 @@ func TestHistoriesKeepTopUpsBounded(t *testing.T) {
 			}
 		}
 	})
+	if testing.Short() { // these draw two histories
+		return
+	}
 	require.Positive(t, asked, "purchases of all histories")
 	require.Positive(t, paid, "grants of all histories")
 }

@@ -182,7 +182,7 @@ func (b *buyer) step() {
 func TestTopUpsAreBounded(t *testing.T) {
 	asked, paid, ended := 0, 0, 0
 	defer func() {
-		if t.Failed() {
+		if t.Failed() || testing.Short() { // these draw two histories
 			return
 		}
 		require.Positive(t, asked, "purchases of all histories")
