@@ -75,6 +75,11 @@ VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDo
 	TestStalenessIsByTheLaterClock=TestStalenessOfACutFollower \
 	TestWorkIsBounded=TestRealDocumentsAreReadWithoutLoss
 
+# Over RACED the race detector runs; `make unit` runs what it leaves out of them, not everything twice.
+RACED := $$(go list $(CONCURRENT) | grep -vxF $(SINGLE:%=-e %))
+VARIED := $(foreach pair,$(VARYING),$(firstword $(subst =, ,$(pair))))
+LEFT_OUT := $(REPEATING) $(VARIED)
+
 # Process tests start real nodes, and run alone.
 PROCESSES := ./bench/clustertest ./bench/browsertest ./bench/torture
 UNITS := $$(go list ./... | grep -v -e /clustertest -e /browsertest -e /torture)
@@ -132,13 +137,14 @@ compile: ## compile all packages and their tests
 
 .PHONY: check
 check: ## what a change touches, in a minute; PKG=./engine/price: as if this package had changed
-	@.ci/check $(PKG)
+	@VARIED="$(VARIED)" .ci/check $(PKG)
 
 .PHONY: test-long
 test-long: export RAPID_CHECKS := 1000
 test-long: ## more of everything: for every night, some two hours
 	$(MAKE) compile format vet unit processes
 	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
+	go test -timeout 15m $(TESTFLAGS) $(RACED)
 	CGO_ENABLED=1 go test -race -tags long -timeout 60m $(TESTFLAGS) $(UNITS)
 	CGO_ENABLED=1 go test -C bench/load -race $(TESTFLAGS) ./...
 	go test -C deploy -tags long -timeout 60m -count=1 -run 'TestAReleaseIsReproducible$$' $(TESTFLAGS) .
@@ -174,9 +180,9 @@ counts: ## print the size of packages and types, and the arrows between files
 	go test -count=1 ./cmd -run 'TestCounts$$' -v
 
 .PHONY: unit
-unit: ## unit tests
-	go test -timeout 15m $(TESTFLAGS) $(UNITS)
-	go test -C bench/load $(TESTFLAGS) ./...
+unit: ## unit tests, but for those that race runs
+	.ci/unit "$(UNITS)" "$(RACED)" "$(LEFT_OUT)"
+	go test -C bench/load $(TESTFLAGS) $$(go list -C bench/load ./... | grep -vx tollgate/bench/load)
 	go test -C deploy $(TESTFLAGS) ./...
 	go test -C deploy/helm $(TESTFLAGS) ./...
 
@@ -185,14 +191,13 @@ race: race-machines race-others ## tests in which goroutines meet, under the rac
 
 race-machines race-others: export CGO_ENABLED := 1
 race-machines race-others: export RAPID_CHECKS := 10
-ONCE := -skip "^($$(tr ' ' '|' <<< "$(REPEATING) $(foreach pair,$(VARYING),$(firstword $(subst =, ,$(pair))))"))\$$"
+ONCE := -skip "^($$(tr ' ' '|' <<< "$(LEFT_OUT)"))\$$"
 
 race-machines:
 	go test -race -timeout 15m $(TESTFLAGS) -run "^($(MEETING))\$$" $(ONCE) $(MACHINES)
 
 race-others:
-	go test -race -timeout 15m $(TESTFLAGS) $(ONCE) \
-		$$(go list $(CONCURRENT) | grep -vxF $(SINGLE:%=-e %))
+	go test -race -timeout 15m $(TESTFLAGS) $(ONCE) $(RACED)
 	go test -C bench/load -race $(TESTFLAGS) .
 
 .PHONY: fuzz

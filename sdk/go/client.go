@@ -336,7 +336,7 @@ type envelope struct {
 	NextCursor string `json:"nextCursor"`
 }
 
-// Err is nil for a successful answer, and otherwise an *Error from the envelope.
+// Err is nil for a successful answer, and otherwise an *Error of what either API says.
 func (a Answer) Err() error {
 	if a.Status < 400 {
 		return nil
@@ -346,6 +346,15 @@ func (a Answer) Err() error {
 	if json.Unmarshal(a.Body, &v) == nil && v.Error != nil {
 		e.Message, e.Detail, e.Code = v.Error.Message, v.Error.Detail, v.Error.Code
 		e.RequestID, e.Fields = v.Error.RequestID, v.Error.Fields
+		return e
+	}
+	var flat struct { // the workspace API's
+		Code      string `json:"error"`
+		Message   string `json:"message"`
+		RequestID string `json:"request_id"`
+	}
+	if json.Unmarshal(a.Body, &flat) == nil && flat.Code != "" {
+		e.Code, e.Message, e.RequestID = flat.Code, flat.Message, flat.RequestID
 	}
 	return e
 }

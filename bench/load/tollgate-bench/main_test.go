@@ -63,7 +63,10 @@ func TestSnapshotsAreConfigured(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf(text, 24), string(got))
 	}
-	require.ErrorContains(t, cluster.configure(), "or this one")
+	require.NoError(t, cluster.configure(), "the same once more")
+
+	require.NoError(t, os.WriteFile(filepath.Join(cluster.data, "node2", "config.yaml"), []byte("data: x\n"), 0o600))
+	require.ErrorContains(t, cluster.configure(), "no such setting")
 }
 
 // TestPartsOfTheTable: what is asked for and cannot run is told, and the table is printed all the

@@ -216,11 +216,10 @@ func (t *tollgate) change(file string, line *regexp.Regexp, value string) error 
 	if err != nil {
 		return err
 	}
-	changed := line.ReplaceAll(text, []byte("${1}"+value))
-	if bytes.Equal(changed, text) {
-		return fmt.Errorf("%s has no such setting, or this one", file)
+	if !line.Match(text) {
+		return fmt.Errorf("%s has no such setting", file)
 	}
-	return os.WriteFile(file, changed, 0o600)
+	return os.WriteFile(file, line.ReplaceAll(text, []byte("${1}"+value)), 0o600)
 }
 
 var (
