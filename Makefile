@@ -37,11 +37,13 @@ MEETING = $$(grep -lE '\bgo func|\.Go\(' $(MACHINES:=/*_test.go) | xargs grep -h
 # race detector they would take long and find nothing: `make unit` runs them. Property tests draw fewer
 # cases there for the same reason.
 REPEATING := TestADamagedByteIsNeverAWrongVerdict TestAPriceIsDeniedOnlyWhereItWasLookedFor \
-	TestAReservedIndexHardlyGrows TestBombsAreDefused TestBudgets TestCrashAtEveryOperation \
-	TestDamageToAnyFileIsRepairedOrRefused TestDocumentsAreBounded TestDropsLoseNothingYoung \
-	TestEveryKeyCanBeFound TestFilesSurviveEveryFault \
-	TestHostileKeysCostLittle TestLongTextsAreSearchedToABound TestMemoryPerKeyStaysBounded \
-	TestPackingIsBounded TestRestoreRefusesWhatIsNoSnapshot TestSnapshotAtEveryFailureAndCrash \
+	TestAReservedIndexHardlyGrows TestAllKeysAreFoundAfterALongRestore TestBombsAreDefused \
+	TestBudgets TestCrashAtEveryOperation TestDamageToAnyFileIsRepairedOrRefused \
+	TestDocumentsAreBounded TestDropsLoseNothingYoung TestEveryKeyCanBeFound \
+	TestFilesSurviveEveryFault TestHostileKeysCostLittle \
+	TestLongTextsAreSearchedToABound TestMemoryPerKeyStaysBounded \
+	TestNothingOverlaps TestPackingIsBounded TestRestoreRefusesWhatIsNoSnapshot \
+	TestSnapshotAtEveryFailureAndCrash TestStripesDocumentIsReadWithoutLoss \
 	TestSubTablesGrowOneAfterAnother TestSummedBlobsAreComparedByTheirSum TestTheOutboxIsBounded
 
 # These take a path on which goroutines meet for each of many inputs, or for minutes of simulated time.
@@ -61,9 +63,11 @@ VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDo
 	TestEachCauseIsGivenAndEnds=TestAnElectionLeavesNodesReady \
 	TestEchoedKeysAreNotKept=TestHowRunsEnd \
 	TestEvaluationsOfSampleProducts=TestALargeDocumentComesInParts \
+	TestEveryCutLeavesWholeBlocks=TestAFileThatIsLostCostsItsBlocks \
 	TestEveryRefusal=TestScopes \
 	TestHarmfulHostsGetADocument=TestALargeDocumentComesInParts \
 	TestKeysLeaveMemory=TestKeysLeaveMemoryAsFarAsAMajorityHasThem \
+	TestListAgreesWithReadingEverything=TestEventsFromSegments \
 	TestMemoryOfInspectionsIsBounded=TestInspectionsTakeTurns \
 	TestNoKeyIsStored=TestHowRunsEnd \
 	TestNothingIsSeenAcrossWorkspaces=TestScopes \
