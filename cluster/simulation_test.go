@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
 	"sort"
@@ -64,6 +65,7 @@ type simulation struct {
 
 	at      sync.RWMutex // guards nodes.node against clients
 	helpers sync.WaitGroup
+	log     memoryLog
 
 	mu      sync.Mutex
 	acked   []uint64 // in the order in which clients learned of it
@@ -107,6 +109,7 @@ func simulate(t *testing.T, seed uint64) {
 	s.liar = s.node()
 	inCluster(t, s.tune, func(c *nodes) {
 		s.nodes = c
+		defer s.tell()
 		s.leader()
 		stop := make(chan struct{})
 		var clients sync.WaitGroup
@@ -132,7 +135,44 @@ func simulate(t *testing.T, seed uint64) {
 	})
 }
 
+// tell shows how a run that failed got there: real disks make a seed's runs differ.
+func (s *simulation) tell() {
+	t := s.nodes.t
+	if !t.Failed() {
+		return
+	}
+	s.mu.Lock()
+	t.Logf("%v, %s is replaced, %s has a wrong clock", s.seen, s.replaced, s.liar)
+	s.mu.Unlock()
+	for _, id := range three {
+		if g := s.group(id); g != nil {
+			t.Logf("%s: %+v, failed: %v", id, g.Status(), s.fatals(id))
+		}
+	}
+	t.Logf("the last of what nodes logged:\n%s", s.log.tail(60<<10))
+}
+
+// memoryLog keeps what nodes log.
+type memoryLog struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (l *memoryLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	return len(p), nil
+}
+
+func (l *memoryLog) tail(most int) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text[max(0, len(l.text)-most):]
+}
+
 func (s *simulation) tune(id string, c *Config) {
+	c.Log = slog.New(slog.NewTextHandler(&s.log, nil)).With("node", id)
 	c.FS = s.disks[id]
 	withTier(c)
 	c.TrailingBytes = 1
