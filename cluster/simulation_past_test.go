@@ -53,6 +53,11 @@ func (s *simulation) putBack(id string) {
 	}
 	time.Sleep(3 * time.Second)
 	fatal := s.fatals(id)
+	if len(fatal) == 0 { // a copy that knows another folder of the one that stays does not speak with it
+		s.turnOn(leaves)
+		time.Sleep(3 * time.Second)
+		fatal = s.fatals(id)
+	}
 	if len(fatal) == 0 {
 		s.saw("put back, and nothing was missing")
 		return
