@@ -81,3 +81,43 @@ func BenchmarkYear(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMerge makes one run of sixteen, each with 20,000 of a million customers.
+func BenchmarkMerge(b *testing.B) {
+	const customers, cells = 1_000_000, 20_000
+	for b.Loop() {
+		b.StopTimer()
+		h := openHistory(b.TempDir())
+		h.opts.BlockBytes = 16 << 10
+		for i := int64(0); len(h.journal.View()[journal.PartUsage].Segments) < fanIn; i++ {
+			h.record(journal.KindUsage, 1, 1, 1, i)
+		}
+		view := h.journal.View()[journal.PartUsage]
+		require.NoError(b, h.opts.FS.MkdirAll(h.dir))
+		for n := uint64(1); n <= fanIn; n++ {
+			w, err := h.newWriter("next", journal.PartUsage, n, n, &view, 1)
+			require.NoError(b, err)
+			for i := uint64(0); i < cells; i++ {
+				w.add(&rollup.Cell{
+					Key:    rollup.Key{Owner: i*(customers/cells) + (i*n*7919)%(customers/cells), Item: 1, Hour: 400_000},
+					Events: 1, Units: decimal.FromInt(3),
+				})
+			}
+			made, err := w.end()
+			require.NoError(b, err)
+			require.NoError(b, h.replace(made, nil))
+		}
+		b.StartTimer()
+		for {
+			did, err := h.merge(journal.PartUsage, &view)
+			require.NoError(b, err)
+			if !did {
+				break
+			}
+		}
+		b.StopTimer()
+		require.Len(b, h.runs[journal.PartUsage], 1)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(fanIn*cells), "ns/cell")
+}

@@ -171,6 +171,10 @@ func (s *Store) beginMerge(from []*run, view *journal.PartView) error {
 		}
 		s.merging.cursors = append(s.merging.cursors, cursor{run: r, file: file})
 	}
+	if unread, err := s.merging.begin(); err != nil {
+		s.failed(unread, err)
+		return errors.Join(err, s.giveUp())
+	}
 	return nil
 }
 
@@ -180,24 +184,21 @@ func (s *Store) mergeOn(m *merging, view *journal.PartView) (did bool, err error
 	if slices.ContainsFunc(m.from, lost) {
 		return true, s.giveUp()
 	}
-	for begin := m.offset; m.offset-begin < s.piece; {
-		least, unread, err := m.least()
-		if err != nil {
+	for begin := m.offset; len(m.heap) > 0; {
+		if m.offset-begin >= s.piece {
+			return true, nil
+		}
+		if unread, err := m.take(); err != nil {
 			s.failed(unread, err)
 			return false, errors.Join(err, s.giveUp())
 		}
-		if least == nil {
-			s.merging = nil
-			made, err := m.end()
-			if err = errors.Join(err, m.close()); err != nil {
-				return false, err
-			}
-			return true, s.replace(made, m.from)
-		}
-		m.merge(&least.cells[least.next])
-		least.next++
 	}
-	return true, nil
+	s.merging = nil
+	made, err := m.end()
+	if err = errors.Join(err, m.close()); err != nil {
+		return false, err
+	}
+	return true, s.replace(made, m.from)
 }
 
 func (s *Store) newWriter(

@@ -120,6 +120,7 @@ type merging struct {
 	*writer
 	from    []*run
 	cursors []cursor
+	heap    []*cursor // those with cells left: a binary heap, with the least key first
 }
 
 func (m *merging) close() (err error) {
@@ -129,20 +130,54 @@ func (m *merging) close() (err error) {
 	return err
 }
 
-// least is the cursor at the least key; nil when none is left. With an error it
-// returns the run that cannot be read.
-func (m *merging) least() (least *cursor, unread *run, err error) {
+// begin reads the first cells. With an error it returns the run that cannot be read.
+func (m *merging) begin() (unread *run, err error) {
 	for i := range m.cursors {
-		c := &m.cursors[i]
-		if err := c.fill(); err != nil {
-			return nil, c.run, err
+		if err := m.cursors[i].fill(); err != nil {
+			return m.cursors[i].run, err
 		}
-		if c.next < len(c.cells) &&
-			(least == nil || c.cells[c.next].Compare(least.cells[least.next].Key) < 0) {
-			least = c
+		if m.cursors[i].left() {
+			m.heap = append(m.heap, &m.cursors[i])
 		}
 	}
-	return least, nil, nil
+	for at := len(m.heap)/2 - 1; at >= 0; at-- {
+		m.sink(at)
+	}
+	return nil, nil
+}
+
+// take takes the cell of the least key.
+func (m *merging) take() (unread *run, err error) {
+	c := m.heap[0]
+	m.merge(&c.cells[c.next])
+	c.next++
+	if err := c.fill(); err != nil {
+		return c.run, err
+	}
+	if !c.left() {
+		last := len(m.heap) - 1
+		m.heap[0] = m.heap[last]
+		m.heap = m.heap[:last]
+	}
+	m.sink(0)
+	return nil, nil
+}
+
+// sink moves a cursor behind those with lesser keys.
+func (m *merging) sink(at int) {
+	for {
+		least := at
+		for child := 2*at + 1; child <= 2*at+2 && child < len(m.heap); child++ {
+			if m.heap[child].key().Compare(*m.heap[least].key()) < 0 {
+				least = child
+			}
+		}
+		if least == at {
+			return
+		}
+		m.heap[at], m.heap[least] = m.heap[least], m.heap[at]
+		at = least
+	}
 }
 
 // cursor reads a run in order, a block at a time.
@@ -153,6 +188,11 @@ type cursor struct {
 	cells []rollup.Cell
 	next  int
 }
+
+// left reports whether there is a cell at next.
+func (c *cursor) left() bool { return c.next < len(c.cells) }
+
+func (c *cursor) key() *rollup.Key { return &c.cells[c.next].Key }
 
 // fill has a cell at next, or none are left.
 func (c *cursor) fill() error {
