@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	api "tollgate/sdk/go"
 )
 
 func TestBudgetsFromTheCommandLine(t *testing.T) {
@@ -28,6 +30,20 @@ func TestBudgetsFromTheCommandLine(t *testing.T) {
 	s.holds(done("budgets", "show", "ada"), "Customer", "ada")
 	s.holds(done("budgets", "windows", "ada"), "LIMIT", "SINCE", "UNTIL", "USED", "OF")
 	s.holds(done("budgets", "archive", "ada"), "Status", "ARCHIVED")
+
+	made := s.ok("keys", "create", "--label", "agent")
+	require.NotEmpty(t, made)
+	var keys []api.Key
+	s.json(&keys, "keys", "list")
+	id := keys[len(keys)-1].ID
+	require.Contains(t, s.ok("keys", "bind", id, "team"), "Bound "+id+" to team")
+	s.holds(s.ok("keys", "list"), "agent", "team")
+	s.json(&keys, "keys", "list")
+	require.Equal(t, "team", keys[len(keys)-1].Budget)
+	_, code := s.run("keys", "bind", id, "nobody")
+	require.Equal(t, 1, code)
+	require.Contains(t, s.ok("keys", "unbind", id), "Unbound "+id)
+	s.holds(s.ok("keys", "list"), "agent", "–")
 	for _, limit := range []string{"money 1 day", "price USD", "price USD x day", "cost 1 day hard"} {
 		_, _, code := s.asClient("budgets", "put", "x", "--name", "X", "--limit", limit)
 		require.Equal(t, 2, code, limit)

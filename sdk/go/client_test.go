@@ -3,6 +3,7 @@ package tollgate_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -131,4 +132,30 @@ func TestAddressesAreChecked(t *testing.T) {
 		_, err := tollgate.New(nodes, "key", 1)
 		require.Error(t, err, nodes)
 	}
+}
+
+// TestOperations: calls of the admin API go to an environment.
+func TestOperations(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			asked = append(asked, r.Method+" "+r.URL.EscapedPath()+" "+string(body))
+			_, err = w.Write([]byte(`{"success":true,"data":[{"id":"k","budget":"team"}]}`))
+		}
+		if err != nil {
+			panic(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	o := client(t, server.URL).Operations("acme", "live")
+	keys, err := o.Keys(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, "team", keys[0].Budget)
+	require.NoError(t, o.BindKey(context.Background(), "k/1", "team"))
+	require.NoError(t, o.BindKey(context.Background(), "k", ""))
+	const at = "/api/v1/admin/accounts/acme/environments/live/keys"
+	require.Equal(t, []string{
+		"GET " + at + " ", "PUT " + at + `/k%2F1/budget {"budget":"team"}`, "PUT " + at + `/k/budget {}`,
+	}, asked)
 }

@@ -15,7 +15,7 @@ func (a *accounts) budgetRoutes() []server.Route {
 	return []server.Route{
 		row("PUT", environment+"/keys/{id}/budget", "bindKey",
 			"Bind an API key to a budget: its requests count there, or below it; without one, end that",
-			of(a.bindKey), server.Takes(server.Object(server.May("budget", text(1, maxID)))),
+			of(a.bindKey), keyed, server.Takes(server.Object(server.May("budget", text(1, maxID)))),
 			nothing("Bound")),
 		row("GET", environment+"/budgets", "listBudgets",
 			"The budgets right below one, or those below none", a.within(a.listBudgets),
@@ -37,8 +37,17 @@ func (a *accounts) bindKey(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault := w.fault(); fault != nil {
 		return fault
 	}
-	c := billing.BindKey{ID: id, Budget: budget, Actor: x.By()}
-	return a.carryOut(x, billing.KindBindKey, &c, &c.Env)
+	env, fault := a.locate(x)
+	if fault != nil {
+		return fault
+	}
+	_, _, fault = a.singly(x, env, billing.KindBindKey, &billing.BindKey{
+		Env: env, ID: id, Budget: budget, Actor: x.By(),
+	})
+	if fault != nil {
+		return fault
+	}
+	return x.Succeed(200)
 }
 
 func (a *accounts) listBudgets(x *server.Exchange, env uint32) *server.Fault {

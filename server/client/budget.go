@@ -22,8 +22,8 @@ func (a budgets) budgetRoutes() []server.Route {
 	windows := server.ArrayOf(server.ArrayOf(server.AnswerSchema[billing.BudgetWindowView]()))
 	return []server.Route{
 		row("PUT", one, "putBudget", "Create a budget, or replace its name, customer and limits",
-			server.AccessFull, byName(a.putBudget), server.Takes(server.RefTo("BudgetRequest")),
-			answers(budget)),
+			server.AccessFull, byName(a.putBudget), server.Asks(server.RequestKey),
+			server.Takes(server.RefTo("BudgetRequest")), answers(budget)),
 		row("GET", one, "getBudget", "A budget with what its limits have used, hold and have left",
 			server.AccessRead, byName(a.getBudget), reads, answers(budget)),
 		row("GET", "/budgets", "listBudgets", "The budgets right below one, or those below none",
@@ -174,18 +174,15 @@ func loadZones(f *form.Reader, c *billing.PutBudget) {
 }
 
 // change proposes a command about a budget, and answers with the budget as it is then. A key that
-// is bound to a budget may not change any: it would get past its own. A request to put one is
-// repeatable as it is; others may have an Idempotency-Key.
+// is bound to a budget may not change any: it would get past its own.
 func (a budgets) change(
 	x *server.Exchange, key string, kind engine.Kind, c wire.Fielder,
-) (fault *server.Fault) {
+) *server.Fault {
 	if principal(x).Budget != 0 {
 		return server.FaultScope.With("An API key that is bound to a budget may not change budgets.")
 	}
-	var r engine.Result
-	if kind == billing.KindPutBudget {
-		r = a.propose(x, kind, wire.Encode(nil, c))
-	} else if r, _, fault = a.once(x, kind, c); fault != nil {
+	r, _, fault := a.once(x, kind, c)
+	if fault != nil {
 		return fault
 	}
 	if r.Outcome != engine.OutcomeDone {

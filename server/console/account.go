@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 
 	"tollgate/engine"
@@ -68,40 +69,89 @@ func (s *Console) keyRows() []row {
 			reply := v.admin(v.adminCall("revokeKey", string(v.x.Param(2))))
 			v.finish(reply.Fault, func() { showKeys(v) }, v.base()+"/keys", "revoked")
 		})),
+		asked(form(keys+"/{id}/budget", "bind key", bindKey)),
 	}
+}
+
+// bindKey binds a key to the budget that the form names, or to none, once that is confirmed.
+func bindKey(v *visit) {
+	id, budget := string(v.x.Param(2)), v.typed("budget")
+	if v.sure() {
+		reply := v.send("bindKey", map[string]any{"budget": budget}, id)
+		v.finish(reply.Fault, func() { showKeys(v) }, v.base()+"/keys", "bound")
+		return
+	}
+	key, found := keyOf(v, id)
+	if budget != "" && found {
+		_, fault := dataOf[api.Budget](v, v.admin(v.adminCall("showBudget", budget)))
+		if fault != nil {
+			v.problem(fault)
+			found = false
+		}
+	}
+	if !found {
+		showKeys(v)
+		return
+	}
+	q := question{
+		Title: "Bind the key " + key.Hint + "… to " + budget + "?", Button: "Bind this key",
+		Back: v.base() + "/keys", Facts: append(keyFacts(&key),
+			fact{"Spends at", cmp.Or(key.Budget, "any budget")}, fact{"Then at", budget}),
+		Notes: []string{"Requests with this key count at this budget unless they name one below it. " +
+			"Those that name another one get 404, and those that change budgets 403."},
+	}
+	if budget == "" {
+		q.Title, q.Button = "Unbind the key "+key.Hint+"…?", "Unbind this key"
+		q.Facts[len(q.Facts)-1].Value = "any budget"
+		q.Notes = []string{"Requests with this key count at the customers' own budgets, or where they " +
+			"say, and may change budgets where the key's scope is full."}
+	}
+	v.ask(q)
+}
+
+// keyOf finds a key of the environment, or notes that there is none.
+func keyOf(v *visit, id string) (key api.Key, found bool) {
+	list := need[[]api.Key](v, v.admin, v.adminCall("listKeys"))
+	at := slices.IndexFunc(list, func(k api.Key) bool { return k.ID == id })
+	if at < 0 {
+		v.problem(server.FaultOf(engine.OutcomeKeyUnknown))
+		return key, false
+	}
+	return list[at], true
+}
+
+// keyFacts are what a question about a key says of it.
+func keyFacts(key *api.Key) []fact {
+	used := "never"
+	if !key.LastUsedAt.IsZero() {
+		used = key.LastUsedAt.UTC().Format("2006-01-02 15:04") + " UTC"
+	}
+	return []fact{{"Name", key.Label}, {"Scope", key.Scope}, {"Last used", used}}
 }
 
 // askRevoke names the key that will be revoked.
 func askRevoke(v *visit) {
-	list := need[[]api.Key](v, v.admin, v.adminCall("listKeys"))
-	for _, key := range list {
-		if key.ID == string(v.x.Param(2)) {
-			used := "never"
-			notes := []string{
-				"Requests with this key are refused at once, for good.",
-				"Events do not record the key that sent them, so what was billed through this one is not known.",
-			}
-			if !key.LastUsedAt.IsZero() {
-				used = key.LastUsedAt.UTC().Format("2006-01-02 15:04") + " UTC"
-			}
-			if v.console.config.Now().Sub(key.LastUsedAt) < day {
-				notes = append(notes, "A program used it within the last day: the usage that it sends is "+
-					"no longer recorded, nor billed, and its checks are refused. Give it another key first.")
-			}
-			v.ask(question{
-				Title: "Revoke the key " + key.Hint + "…?", Button: "Revoke this key", Danger: true,
-				Facts: []fact{{"Name", key.Label}, {"Scope", key.Scope}, {"Last used", used}}, Notes: notes,
-				Back: v.base() + "/keys",
-			})
-			return
-		}
+	key, found := keyOf(v, string(v.x.Param(2)))
+	if !found {
+		showKeys(v)
+		return
 	}
-	v.problem(server.FaultOf(engine.OutcomeKeyUnknown))
-	showKeys(v)
+	notes := []string{
+		"Requests with this key are refused at once, for good.",
+		"Events do not record the key that sent them, so what was billed through this one is not known.",
+	}
+	if v.console.config.Now().Sub(key.LastUsedAt) < day {
+		notes = append(notes, "A program used it within the last day: the usage that it sends is "+
+			"no longer recorded, nor billed, and its checks are refused. Give it another key first.")
+	}
+	v.ask(question{
+		Title: "Revoke the key " + key.Hint + "…?", Button: "Revoke this key", Danger: true,
+		Facts: keyFacts(&key), Notes: notes, Back: v.base() + "/keys",
+	})
 }
 
 type keysData struct {
-	Base            string
+	Base, Budgets   string
 	Keys            []api.Key
 	Revoked         []api.Key
 	Manage          bool
@@ -110,12 +160,16 @@ type keysData struct {
 	Pager           pager
 }
 
+// URLOf is a budget's page.
+func (d keysData) URLOf(key string) string { return d.Budgets + "/" + url.PathEscape(key) }
+
 // showKeys lists the keys in use, the newest first, and behind them those that were revoked.
 func showKeys(v *visit) {
 	list := need[[]api.Key](v, v.admin, v.adminCall("listKeys"))
 	data := keysData{
-		Base: v.base() + "/keys", Manage: v.manage, Label: v.fields.Get("label"),
-		Customer: v.fields.Get("customer"), Scope: cmp.Or(v.fields.Get("scope"), "full"),
+		Base: v.base() + "/keys", Budgets: v.base() + "/budgets", Manage: v.manage,
+		Label: v.fields.Get("label"), Customer: v.fields.Get("customer"),
+		Scope: cmp.Or(v.fields.Get("scope"), "full"),
 	}
 	slices.Reverse(list)
 	slices.SortStableFunc(list, func(a, b api.Key) int {

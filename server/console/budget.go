@@ -24,7 +24,8 @@ func (s *Console) budgetRows() []row {
 		act := &budgetActs[i]
 		rows = append(rows, asked(form(budgetPath+"/"+act.path, act.operation, act.carryOut)))
 	}
-	return rows
+	return append(rows, asked(form(newBudgetPath, "make budget", makeBudget)),
+		asked(form(budgetPath+"/change", "change budget", changeBudget)))
 }
 
 // budgetNode is a budget with those below it, as far as they are shown.
@@ -40,6 +41,8 @@ type budgetNode struct {
 	More bool
 	// Bound names the budget above whose limit refuses first; empty where it is this one's.
 	Bound *spend.Running
+	// Keys are the names of the API keys that are bound to it.
+	Keys []string
 }
 
 const (
@@ -71,7 +74,7 @@ func (v *visit) node(b *api.Budget) *budgetNode {
 // forest are the budgets below one, or all where key is empty, level by level. more reports whether
 // there are others right below that are not among the nodes.
 func (v *visit) forest(key string) (nodes []*budgetNode, more bool) {
-	archived, looked := v.query("archived") != "", 0
+	archived, looked, keys := v.query("archived") != "", 0, boundKeys(v)
 	var queue []*budgetNode
 	below := func(parent string) (nodes []*budgetNode, more bool) {
 		call := v.adminCall("listBudgets")
@@ -88,6 +91,7 @@ func (v *visit) forest(key string) (nodes []*budgetNode, more bool) {
 				return nodes, true
 			}
 			n := v.node(b)
+			n.Keys = keys[b.Budget]
 			queue = append(queue, n)
 			if looked++; looked > shownBudgets {
 				more = true
@@ -107,6 +111,18 @@ func (v *visit) forest(key string) (nodes []*budgetNode, more bool) {
 	return nodes, more
 }
 
+// boundKeys are the names of the keys in use that are bound to each budget.
+func boundKeys(v *visit) map[string][]string {
+	names := map[string][]string{}
+	list := need[[]api.Key](v, v.admin, v.adminCall("listKeys"))
+	for i := range list {
+		if k := &list[i]; k.Budget != "" && k.RevokedAt.IsZero() {
+			names[k.Budget] = append(names[k.Budget], cmp.Or(k.Label, k.Hint+"…"))
+		}
+	}
+	return names
+}
+
 type budgetList struct {
 	Budgets    []api.Budget `json:"budgets"`
 	NextCursor string       `json:"nextCursor"`
@@ -114,6 +130,7 @@ type budgetList struct {
 
 type budgetsData struct {
 	Base    string
+	Make    budgetForm
 	Roots   []*budgetNode
 	Running []spend.Running
 	// MoreRunning is how many others run out.
@@ -133,6 +150,7 @@ func showBudgets(v *visit) {
 	roots, more := v.forest("")
 	data := budgetsData{
 		Base: v.base() + "/budgets", Roots: roots, More: more, Archived: v.query("archived") != "",
+		Make: formOf(v, v.base()+"/new-budget", nil),
 	}
 	data.Running, data.MoreRunning = v.runningOut()
 	v.show(v.environmentPage("budgets", "Budgets", "Budgets", "", data))
@@ -161,6 +179,7 @@ type budgetData struct {
 	ClosedURL       string
 	Past            []*page.Chart
 	Fields          url.Values
+	Change          budgetForm
 }
 
 // showBudget is one budget: its limits, the budgets below it, and what past windows used.
@@ -186,6 +205,8 @@ func showBudget(v *visit) {
 	if shown.ClosedBy != nil {
 		data.ClosedURL = v.budgetURL(shown.ClosedBy.Budget)
 	}
+	data.Change = formOf(v, data.Base+"/change", &shown)
+	data.Budget.Keys = boundKeys(v)[key]
 	data.Budget.Below, data.Budget.More = v.forest(key)
 	for i, l := range data.Budget.Limits {
 		if i < len(windows.Windows) && len(windows.Windows[i]) > 0 {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/server"
 )
 
 // TestBudgets: the tree shows what is used, held and about to run out; a budget is frozen,
@@ -129,4 +131,102 @@ func TestAForestOfManyBudgets(t *testing.T) {
 	p = b.get(at).is(200, "Used up, or nearly", "and 2 more limits that are 80 % full", "Empty 0")
 	safe(t, p)
 	require.NotContains(t, p.body, "Empty 11")
+}
+
+// TestABudgetIsMadeAndChanged: the form makes a budget and changes one, once it is confirmed, and
+// once however often it is sent. What it has wrong is told at its field, and nothing is lost.
+func TestABudgetIsMadeAndChanged(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	const list, make, team = at + "/budgets", at + "/new-budget", at + "/budgets/team"
+	safe(t, b.get(list).is(200, "No budget yet", `id="make-budget"`))
+	form := func(more ...string) url.Values {
+		return fields(append([]string{
+			"key", "team", "name", "Team", "customer", "anna",
+			"limits0_of", "price", "limits0_limit", "40", "limits0_window", "month", "limits0_mode", "hard",
+			"limits0_thresholds", "80, 100", "limits1_of", "price", "limits1_limit", "",
+			"limits2_of", "units", "limits2_featureKey", "calls", "limits2_limit", "5", "limits2_window",
+			"day", "limits2_mode", "soft", "limits2_timeZone", "Europe/Berlin",
+		}, more...)...)
+	}
+	for _, wrong := range [][3]string{
+		{"key", "", "Enter a key"}, {"name", "", "Enter a name"}, {"customer", "nobody", "Customer"},
+		{"parent", "nobody", "Budget not found"}, {"limits0_limit", "much", "Enter a number"},
+		{"limits0_limit", "-1", "Enter a number"}, {"limits0_thresholds", "most", "Enter percents"},
+	} {
+		p := b.send(make, b.fill(list, form(wrong[0], wrong[1]))).
+			is(400, wrong[2], `id="`+wrong[0]+`-wrong"`, `value="Europe/Berlin"`)
+		safe(t, p)
+	}
+	// The row without a feature is the third, and moves up.
+	b.send(make, b.fill(list, form("limits2_featureKey", ""))).is(400, `id="limits1_featureKey-wrong"`)
+
+	twice := func(on, path string, form url.Values, says ...string) shown {
+		t.Helper()
+		asked := b.asked(path, b.fill(on, form))
+		safe(t, asked.is(200, says...))
+		sure := b.confirmed(asked, url.Values{})
+		first := b.send(path, sure).is(303)
+		changes, _ := (&recorder{browser: b}).rows()
+		b.send(path, sure).is(303)
+		again, _ := (&recorder{browser: b}).rows()
+		require.Equal(t, changes, again, "the second click did something")
+		return b.get(first.to).is(200)
+	}
+	safe(t, twice(list, make, form(), "Make the budget team?", "anna", "price, each month",
+		"40.00 USD; counts from 0", "units of calls, each day", "5, soft").
+		is(200, "The budget was made", "alerts at 80 %", "Europe/Berlin"))
+	b.send(make, b.fill(list, form("name", "Other"))).is(400, "Another budget has this key")
+
+	// What the API alone finds is told at its field, too.
+	bad := form("limits2_timeZone", "Mars/Olympus")
+	asked := b.asked(team+"/change", b.fill(team, bad))
+	b.send(team+"/change", b.confirmed(asked, url.Values{})).is(400, `id="limits1_timeZone-wrong"`,
+		"must be a name of the time zone database")
+
+	b.submit(at+"/customers/anna", at+"/customers/anna/usage", fields("feature", "calls", "units", "3"))
+	less := form("name", "The team", "customer", "", "limits0_limit", "1.5", "limits2_limit", "")
+	safe(t, twice(team, team+"/change", less, "Team → The team", "anna → of none",
+		"1.50 USD, was 40.00 USD; 1.50 USD used", "removed; 3 used of 5",
+		"nothing more is taken").is(200, "The budget was changed", "The team", "1.50 USD"))
+	require.NotContains(t, b.get(team).body, "units of calls")
+
+	// A form of before is carried out no more: another one has changed the budget since.
+	old := b.confirmed(b.asked(team+"/change", b.fill(team, form())), url.Values{})
+	b.send(team+"/change", old).is(303)
+	twice(team, team+"/change", form("name", "Newest"))
+	b.send(team+"/change", old).is(303)
+	b.get(team).is(200, "Newest")
+}
+
+// TestKeysAreBound: the page of keys binds one to a budget once that is confirmed, and the tree of
+// budgets shows it.
+func TestKeysAreBound(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	r := &recorder{browser: b}
+	r.ask(r.programs, "putBudget", `{"name":"Org"}`, "org")
+	r.ask(r.programs, "putBudget", `{"name":"Runner","parent":"org"}`, "ci")
+	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", "ci-runner"))
+	bind := at + "/keys/" + string(server.AppendUUID(nil, n.Machine.Keys(n.environment())[0].ID)) +
+		"/budget"
+	b.send(bind, b.fill(at+"/keys", fields("budget", "nobody"))).is(404, "Budget not found")
+	asked := b.asked(bind, b.fill(at+"/keys", fields("budget", "ci")))
+	safe(t, asked.is(200, "to ci?", "ci-runner", "any budget", "403"))
+	sure := b.confirmed(asked, url.Values{})
+	b.get(b.send(bind, sure).is(303).to).is(200, "budget was set", `href="`+at+`/budgets/ci"`)
+	safe(t, b.get(at+"/budgets").is(200, "+ key ci-runner"))
+	safe(t, b.get(at+"/budgets/ci").is(200, "API keys bound to it", "ci-runner"))
+	safe(t, b.get(at+"/keys"))
+	b.submit(at+"/keys", bind, fields("budget", ""))
+	require.Empty(t, n.Machine.Keys(n.environment())[0].Budget)
+	b.send(bind, sure).is(303)
+	require.Empty(t, n.Machine.Keys(n.environment())[0].Budget, "an old form binds no more")
+	require.NotContains(t, b.get(at+"/budgets").body, "+ key ci-runner")
+	b.send(at+"/keys/018f6b2c-7d1e-7000-8000-000000000001/budget",
+		b.fill(at+"/keys", fields("budget", "ci"))).is(404, "key")
 }

@@ -212,6 +212,9 @@ func (r *recorder) pagesAreRecorded() {
 	r.ask(r.programs, "putBudget", `{"name":"Team"}`, "team")
 	r.names["{budget}"], r.names["{reservation}"] = "team", r.reserve("anna", "page")
 	team := at + "/budgets/team"
+	r.form(at+"/budgets", at+"/new-budget", "key", "made", "name", "Made", "limits0_of", "price",
+		"limits0_limit", "40", "limits0_window", "day")
+	r.form(team, team+"/change", "name", "A team")
 	r.form(team, team+"/freeze")
 	r.form(team, team+"/unfreeze")
 	r.form(team, team+"/move", "parent", "org")
@@ -227,6 +230,7 @@ func (r *recorder) pagesAreRecorded() {
 	r.form(at+"/keys", at+"/keys", "scope", "full", "label", "ci")
 	r.names["{id}"] = string(server.AppendUUID(nil, r.Machine.Keys(r.environment())[0].ID))
 	r.form(at+"/keys", at+"/keys/{id}/revoke")
+	r.form(at+"/keys", at+"/keys/{id}/budget", "budget", "org")
 	r.form(at+"/webhooks", at+"/webhooks", "url", "https://shop.example/hook")
 	hook := r.firstLink(at+"/webhooks", at+"/webhooks/[0-9a-f-]+")
 	r.names["{endpoint}"] = strings.TrimPrefix(hook, at+"/webhooks/")

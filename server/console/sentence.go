@@ -30,7 +30,7 @@ var sentences = map[string]string{
 	"customer.erased":                    "erased a customer's personal data",
 	"invoice.paid":                       "marked an invoice as paid",
 	"invoice.voided":                     "voided an invoice",
-	"key.bound":                          "bound a key to the budget {budget}",
+	"key.bound":                          "changed the budget that a key is bound to",
 	"key.created":                        "created the key {label}, scope {scope}",
 	"key.revoked":                        "revoked a key",
 	"limits.set":                         "set the limits of events and keys",

@@ -16,6 +16,7 @@ import (
 	"tollgate/server/client"
 	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
+	"tollgate/server/console/spend"
 )
 
 // number is an exact number of an answer.
@@ -267,6 +268,9 @@ var done = map[string]page.Notice{
 	"archived-customer": {Title: "The customer was archived"},
 	"erased":            {Title: "The customer's personal data was erased"},
 	"moved":             {Title: "The budget was moved"},
+	"budget":            {Title: "The budget was made"},
+	"limits":            {Title: "The budget was changed"},
+	"bound":             {Title: "The key's budget was set"},
 	"released":          {Title: "The reservation was released"},
 }
 
@@ -327,12 +331,14 @@ var formNames = map[string]string{
 	"expiresInMinutes": "minutes", "amount": "credits", "monthlyCap": "cap",
 	"paymentMethod": "card", "cooldownSeconds": "cooldown", "expiresAfterDays": "expires",
 }
+	"customerReferenceId": "customer",
 
 // wrongFields finds the form's fields in an API's error: "name problem; name problem".
 func wrongFields(detail string, fields url.Values) (wrongs []page.Wrong) {
 	for _, problem := range strings.Split(detail, "; ") {
 		name, text, _ := strings.Cut(problem, " ")
 		if renamed := formNames[name]; fields[renamed] != nil {
+		name = spend.FieldOf(name)
 			name = renamed
 		}
 		if _, typed := fields[name]; !typed || text == "" {

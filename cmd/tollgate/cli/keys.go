@@ -11,6 +11,8 @@ import (
 type keysCommand struct {
 	Create keysCreateCommand             `cmd:"" help:"Create an API key and print it, this once."`
 	List   call[environmentOutput, keys] `cmd:"" call:"GET keys" help:"List API keys."`
+	Bind   call[keysBind, none]          `cmd:"" call:"PUT keys/{ID}/budget" says:"Bound {ID} to {Budget}" help:"Let a key spend at one budget, or below it, and nowhere else."`
+	Unbind call[keysUnbind, none]        `cmd:"" call:"PUT keys/{ID}/budget" says:"Unbound {ID}" help:"End a key's binding to a budget."`
 	Revoke call[keyFlags, none]          `cmd:"" call:"DELETE keys/{ID}" says:"Revoked {ID}" help:"End an API key for good."`
 }
 
@@ -46,17 +48,28 @@ type keyFlags struct {
 	ID            string `arg:"" help:"The key's id, from keys list."`
 }
 
+type keysBind struct {
+	keyFlags `embed:""`
+	Budget   string `arg:"" json:"budget" help:"The budget's key."`
+}
+
+type keysUnbind struct {
+	keyFlags `embed:""`
+	Budget   string `kong:"-" json:"budget,omitempty"`
+}
+
 type keys []api.Key
 
 func (l keys) print(out io.Writer) error {
-	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "CREATED", "LAST USED", "REVOKED")
+	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "BUDGET", "CREATED", "LAST USED",
+		"REVOKED")
 	for _, k := range l {
 		scope := k.Scope
 		if k.Customer != "" {
 			scope += " " + k.Customer
 		}
-		t.Row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), moment(k.CreatedAt),
-			moment(k.LastUsedAt), moment(k.RevokedAt))
+		t.Row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), either(k.Budget, "–"),
+			moment(k.CreatedAt), moment(k.LastUsedAt), moment(k.RevokedAt))
 	}
 	return t.End()
 }
