@@ -96,11 +96,12 @@ func tagsOf(tags []Tag) []any {
 	return all
 }
 
-// ShortageSchema is what a reservation lacks.
+// ShortageSchema is what a reservation lacks. Its unit is that of used, held and limit.
 var ShortageSchema = Object(
 	Must("level", TextSchema(0, 0)), Must("featureKey", TextSchema(0, 0)),
 	Must("requestedUnits", NumberSchema), Must("used", NumberSchema), Must("held", NumberSchema),
-	Must("limit", NumberSchema), Must("logIndex", IntegerSchema),
+	Must("limit", NumberSchema), Must("unit", EnumSchema("units", "credits")),
+	Must("logIndex", IntegerSchema),
 )
 
 // RefusalSchema is the limit of a budget that refuses something, or a frozen or archived budget.

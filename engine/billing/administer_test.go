@@ -9,6 +9,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/engine/period"
 	"tollgate/engine/wire"
 )
 
@@ -94,6 +95,12 @@ func TestOperatorsCommandsAreRecorded(t *testing.T) {
 	}, "usage.amended", field("units", "3", "2"))
 	check(billing.KindVoidUsage, &billing.VoidUsage{Env: env, Key: key, Original: ref},
 		"usage.voided", field("units", "2", "0"), field("voided", "false", "true"))
+
+	d.is(engine.OutcomeDone, billing.KindReserve, enginetest.Reservation("r", "ada", "requests", 1))
+	check(billing.KindExtendReservation, &billing.ExtendReservation{
+		Env: env, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(2), TTLMS: 900_000,
+	}, "reservation.extended", field("expires", period.Format(d.Stamp+600_000),
+		period.Format(d.Stamp+1000+900_000)), field("units", "1", "2"))
 
 	two := enginetest.TokenPlan()
 	two.Plans[0].Key = "small"

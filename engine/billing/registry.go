@@ -244,7 +244,7 @@ var registry = [...]command{
 	KindAdminister:            {Command: machine.Carrier[*Machine, *turn]((*Administer).open)},
 	KindReserve:               opened("Reserve", openReserve).growing(),
 	KindSettleReservation:     opened("SettleReservation", openSettlement),
-	KindExtendReservation:     of((*ExtendReservation).apply).submitted(),
+	KindExtendReservation:     of((*ExtendReservation).apply).once().submitted(),
 	KindReleaseReservation:    of((*ReleaseReservation).apply).recorded(),
 	KindKeepAnswer:            of((*KeepAnswer).apply).growing().recorded(),
 	KindSetSeller:             inEnvironment((*SetSeller).apply).submitted().recorded(),

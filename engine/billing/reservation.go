@@ -83,21 +83,19 @@ func ReservationKey(env uint32, key []byte) [16]byte {
 }
 
 // Shortage says what a reservation lacks: the first level that refuses it, by the order of items.
-//
-//schema:answer client Shortage server
 type Shortage struct {
 	// Level is limit or pool, or customer or environment where that has as many open reservations as
 	// it may, or account where that has its share of those that are kept; empty where no subscription
 	// gives the customer the feature: Reason.
-	Level      string          `wire:"1" json:"level"`
-	FeatureKey string          `wire:"2" json:"featureKey"`
-	Asked      decimal.Decimal `wire:"3" json:"requestedUnits"`
-	Used       decimal.Decimal `wire:"4" json:"used"`
-	Held       decimal.Decimal `wire:"5" json:"held"`
+	Level      string          `wire:"1"`
+	FeatureKey string          `wire:"2"`
+	Asked      decimal.Decimal `wire:"3"` // units
+	Used       decimal.Decimal `wire:"4"`
+	Held       decimal.Decimal `wire:"5"`
 	// Limit is that of the feature, or the credits that the pools have: Held are credits then, too,
 	// and Used is 0.
-	Limit    decimal.Decimal `wire:"6" json:"limit"`
-	LogIndex uint64          `wire:"7" json:"logIndex"`
+	Limit    decimal.Decimal `wire:"6"`
+	LogIndex uint64          `wire:"7"`
 	Reason   Reason          `wire:"8"`
 	// State is that of a reservation that is closed, as text.
 	State string `wire:"9"`

@@ -14,6 +14,7 @@ import (
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
+	"tollgate/engine/period"
 	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
@@ -30,6 +31,20 @@ type ExtendReservation struct {
 	// KeyBudget and Bindings are those of RecordUsage.
 	KeyBudget uint32 `wire:"5"`
 	Bindings  uint32 `wire:"6"`
+}
+
+// describe returns what an operator's extension changes.
+func (c *ExtendReservation) describe(t *turn) accounts.Change {
+	d := accounts.Change{Env: c.Env, Action: "reservation.extended", Subject: uuid.Text(c.ID)}
+	h, outcome := t.openReservation(c.Env, &c.ID, 0)
+	if outcome != engine.OutcomeDone {
+		return d
+	}
+	d.Values = append(d.Values, accounts.Given("expires", period.Format(h.hold.ExpiresAt)))
+	if len(h.items) == 1 {
+		d.Values = append(d.Values, accounts.Given("units", h.items[0].Granted.String()))
+	}
+	return d
 }
 
 func (c *ExtendReservation) apply(t *turn) engine.Outcome {

@@ -7,6 +7,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
@@ -14,6 +15,7 @@ import (
 const (
 	maxReservations      = 100
 	maxReservationCursor = 32
+	maxTTL               = billing.MaxReservationMS / 1000
 )
 
 // reservationRoutes are the rows about what reservations hold.
@@ -34,6 +36,11 @@ func (a *customers) reservationRoutes() []server.Route {
 			pages("reservations", "Reservation", maxReservations, "100", maxReservationCursor)),
 		row("GET", one, "showReservation", "A reservation in any state", a.one(a.showReservation),
 			answers(server.RefTo("Reservation"))),
+		row("POST", one+"/extend", "extendReservation", "Hold more, or for longer",
+			of(a.extendReservation), keyed, server.Takes(server.Object(
+				server.May("usageUnits", server.NumberSchema),
+				server.May("ttlSeconds", server.IntSchema(1, maxTTL)))),
+			server.Gives(200, "Extended", server.RefTo("Reservation"))),
 		row("POST", one+"/release", "releaseReservation", "Give up what a reservation holds",
 			of(a.releaseReservation), server.Gives(200, "Released, or it was before",
 				server.RefTo("Reservation"))),
@@ -104,6 +111,47 @@ func (a *customers) showReservation(x *server.Exchange, env uint32, id [16]byte)
 		return server.FaultOf(engine.OutcomeReservationUnknown)
 	}
 	return server.One(x, 200, &v, billingview.WriteReservation)
+}
+
+// extendReservation is POST …/reservations/{reservation}/extend.
+func (a *customers) extendReservation(x *server.Exchange, id [16]byte) *server.Fault {
+	var w walk
+	c := billing.ExtendReservation{ID: id}
+	fault := body(x, &w, map[string]reader{
+		"usageUnits": w.positive(&c.Units),
+		"ttlSeconds": func(t *tree, place string) {
+			seconds, ok := t.integer()
+			w.when(!ok || seconds < 1 || seconds > maxTTL, place, server.FieldOutOfRange,
+				"must be a whole number from 1 to %d", int64(maxTTL))
+			c.TTLMS = seconds * 1000
+		},
+	})
+	if fault == nil {
+		w.when(len(w.problems) == 0 && c.Units.IsZero() && c.TTLMS == 0, "usageUnits",
+			server.FieldRequired, "or ttlSeconds is required")
+		fault = w.fault()
+	}
+	if fault == nil {
+		c.Env, fault = a.locate(x)
+	}
+	if fault != nil {
+		return fault
+	}
+	r, _, fault := billinglog.Once(x, a.onceCommand(x, c.Env, billing.KindExtendReservation,
+		wire.Encode(nil, &c)))
+	switch {
+	case fault != nil:
+		return fault
+	case r.Outcome != engine.OutcomeDone:
+		return billingview.ReservationFault(
+			billingview.BudgetFault(server.FaultOf(r.Outcome), r), r, withoutAccess)
+	}
+	return a.read(func() *server.Fault { return a.showReservation(x, c.Env, id) })
+}
+
+// withoutAccess says why a customer has no access to a feature.
+func withoutAccess(why billing.Reason) string {
+	return "A check of the feature is denied: " + why.String() + "."
 }
 
 // releaseReservation is POST …/reservations/{reservation}/release.

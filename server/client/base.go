@@ -10,6 +10,7 @@ import (
 	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/billinglog"
+	"tollgate/server/billingview"
 	"tollgate/server/payments"
 )
 
@@ -162,7 +163,7 @@ func (a *base) carryOutOnce(x *server.Exchange, kind engine.Kind, c wire.Fielder
 // refusal is the answer to a usage event that was not recorded. One that is out of time learns the
 // environment's clock: a test clock may be years ahead of the sender's.
 func (a *base) refusal(env uint32, r engine.Result) *server.Fault {
-	fault := budgetFault(server.FaultOfResult(r), r)
+	fault := billingview.BudgetFault(server.FaultOfResult(r), r)
 	if o := r.Outcome; o == engine.OutcomeOccurredTooEarly || o == engine.OutcomeOccurredTooLate {
 		now, earliest, latest := a.machine.UsageWindow(env, a.nowMS())
 		at := func(ms int64) string { return string(server.AppendTime(nil, ms)) }

@@ -186,7 +186,7 @@ func (a budgets) change(
 		return fault
 	}
 	if r.Outcome != engine.OutcomeDone {
-		return budgetFault(server.FaultOf(r.Outcome), r)
+		return billingview.BudgetFault(server.FaultOf(r.Outcome), r)
 	}
 	return a.getBudget(x, key)
 }
@@ -286,56 +286,4 @@ func (a budgets) listWindows(x *server.Exchange, key string) *server.Fault {
 			data.Close(']')
 		})
 	})
-}
-
-// budgetFault adds to a fault the limit of a budget that refuses, where the command names one.
-func budgetFault(fault *server.Fault, r engine.Result) *server.Fault {
-	switch r.Outcome {
-	case engine.OutcomeBudgetExceeded, engine.OutcomeBudgetFrozen, engine.OutcomeBudgetArchived:
-	default:
-		return fault
-	}
-	var refused billing.Refusal
-	if len(r.Value) == 0 || wire.Decode(r.Value, &refused) != nil || refused.Budget == "" {
-		return fault
-	}
-	detail := refused.Budget
-	if refused.Of != 0 {
-		detail += ", " + refused.Of.String()
-		if refused.Feature != "" {
-			detail += " of " + refused.Feature
-		}
-		detail += ", " + refused.Window.String() + ": " + refused.Used.String() + " used and " +
-			refused.Held.String() + " held of " + refused.Limit.String()
-		if refused.Currency != "" {
-			detail += " " + refused.Currency
-		}
-	}
-	text := fault.Detail
-	if refused.Stays {
-		text = "Nothing was recorded. " + reservationStays
-	}
-	return fault.With(text + " " + detail + ". Log index " +
-		strconv.FormatUint(refused.Index, 10) + ".").Adding(func(data *server.JSON) {
-		data.Name("budget")
-		writeRefusal(data, &refused)
-	})
-}
-
-func writeRefusal(data *server.JSON, r *billing.Refusal) {
-	data.Open('{')
-	data.Text("budget", r.Budget)
-	if r.Of != 0 {
-		data.Text("of", r.Of.String())
-		data.TextIf("featureKey", r.Feature)
-		data.TextIf("currency", r.Currency)
-		data.Text("window", r.Window.String())
-		data.Decimal("used", r.Used)
-		data.Decimal("held", r.Held)
-		data.Decimal("limit", r.Limit)
-		data.Time("windowStart", r.Start)
-		data.Time("windowEnd", r.End)
-	}
-	data.Uint("logIndex", r.Index)
-	data.Close('}')
 }

@@ -5,6 +5,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -64,7 +65,7 @@ func (a *API) amendEvent(x *server.Exchange) *server.Fault {
 		return server.FaultOf(o).Saying("The amended event would exceed the feature's hard limit").
 			With("Nothing was changed: the event keeps its quantity.")
 	default:
-		return budgetFault(server.FaultOf(o), r)
+		return billingview.BudgetFault(server.FaultOf(o), r)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billingview"
 	"tollgate/server/form"
 )
 
@@ -339,7 +340,7 @@ func (c *checking) answer(data *server.JSON) {
 	data.Uint("logIndex", d.LogIndex)
 	if d.Refused.Budget != "" {
 		data.Name("budget")
-		writeRefusal(data, &d.Refused)
+		billingview.WriteRefusal(data, &d.Refused)
 	}
 	data.Close('}')
 	data.Close('}')

@@ -78,7 +78,7 @@ func TestLimits(t *testing.T) {
 	delete(lacks, "logIndex")
 	require.Equal(t, map[string]any{
 		"level": "limit", "featureKey": "calls", "requestedUnits": 2.0, "used": 3.0, "held": 0.0,
-		"limit": 3.0,
+		"limit": 3.0, "unit": "units",
 	}, lacks)
 	require.Contains(t, a.body["error"].(map[string]any)["detail"],
 		"The limit of calls: used 3, held 0, limit 3; asked for 2.")

@@ -4,6 +4,7 @@ import (
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/server"
+	"tollgate/server/billingview"
 )
 
 // upToDate bounds how often a request reads up to date what its refused events lack. It reads no
@@ -53,7 +54,7 @@ func (l *refusals) limitFault(fault *server.Fault, r *billing.RecordUsage) *serv
 			return fault
 		}
 		if s, explains := shortage(c, r.Units); explains {
-			return fault.With(fault.Detail + " " + shortageText(s)).Adding(lacks(s))
+			return fault.With(fault.Detail + " " + billingview.ShortageText(s)).Adding(billingview.Lacks(s))
 		}
 	}
 	return fault

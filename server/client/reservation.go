@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"encoding/hex"
-	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -296,59 +295,14 @@ func (a *API) reserve(x *server.Exchange) *server.Fault {
 // answerReservation answers with what a command made of a reservation, or why it did not.
 func (a *API) answerReservation(x *server.Exchange, status int, r engine.Result) *server.Fault {
 	if r.Outcome != engine.OutcomeDone {
-		return reservationFault(a.refusal(principal(x).Env, r), r)
+		return billingview.ReservationFault(a.refusal(principal(x).Env, r), r,
+			func(why billing.Reason) string { return reasonTexts[why].description })
 	}
 	var v billing.ReservationView
 	if wire.Decode(r.Value, &v) != nil {
 		return server.FaultInternal
 	}
 	return server.One(x, status, &v, billingview.WriteReservation)
-}
-
-// reservationStays is said of a settlement that was refused.
-const reservationStays = "The reservation stays open; what it holds is billed when it expires."
-
-// shortageText says what is not enough, and as of which log entry.
-func shortageText(s *billing.Shortage) string {
-	text := "The " + s.Level + " of " + s.FeatureKey + ": used " + s.Used.String() + ", held " +
-		s.Held.String() + ", limit " + s.Limit.String() + "; asked for " + s.Asked.String() + "."
-	if s.Level == "pool" {
-		text = "The credits for " + s.FeatureKey + ": held " + s.Held.String() + " of " +
-			s.Limit.String() + "; asked for " + s.Asked.String() + " units."
-	}
-	if s.Stays {
-		text += " " + reservationStays
-	}
-	return text + " Log index " + strconv.FormatUint(s.LogIndex, 10) + "."
-}
-
-// lacks writes it as a member of an error.
-func lacks(s *billing.Shortage) func(*server.JSON) {
-	return func(j *server.JSON) {
-		j.Name("shortage")
-		writeShortage(j, s)
-	}
-}
-
-// reservationFault adds to a fault what the command says of its reason.
-func reservationFault(fault *server.Fault, r engine.Result) *server.Fault {
-	var s billing.Shortage
-	if len(r.Value) == 0 || wire.Decode(r.Value, &s) != nil {
-		return fault
-	}
-	index := " Log index " + strconv.FormatUint(s.LogIndex, 10) + "."
-	switch r.Outcome {
-	case engine.OutcomeReservationShort:
-		return fault.With(fault.Detail + " " + shortageText(&s)).Adding(lacks(&s))
-	case engine.OutcomeNotEntitled:
-		why := reasonTexts[s.Reason]
-		return fault.With(why.description + " " + fault.Detail + index).Adding(lacks(&s))
-	case engine.OutcomeReservationClosed:
-		return fault.With("It is " + s.State + ". " + fault.Detail + index)
-	case engine.OutcomeHoldLimit, engine.OutcomeReservationsFull:
-		return fault.With("The " + s.Level + " has " + s.Limit.String() + ". " + fault.Detail + index)
-	}
-	return fault
 }
 
 func (a *API) getReservation(x *server.Exchange, id [16]byte) *server.Fault {

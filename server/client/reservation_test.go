@@ -46,7 +46,7 @@ func TestAReservationIsSettled(t *testing.T) {
 	delete(shortage, "logIndex")
 	require.Equal(t, map[string]any{
 		"level": "limit", "featureKey": "calls", "requestedUnits": 2.0, "used": 0.0, "held": 2.0,
-		"limit": 3.0,
+		"limit": 3.0, "unit": "units",
 	}, shortage)
 
 	at := "reservations/" + id

@@ -280,18 +280,6 @@ func writePlan(data *server.JSON, v *billing.PlanView) {
 	data.Close('}')
 }
 
-func writeShortage(data *server.JSON, v *billing.Shortage) {
-	data.Open('{')
-	data.Text("level", v.Level)
-	data.Text("featureKey", v.FeatureKey)
-	data.Decimal("requestedUnits", v.Asked)
-	data.Decimal("used", v.Used)
-	data.Decimal("held", v.Held)
-	data.Decimal("limit", v.Limit)
-	data.Uint("logIndex", uint64(v.LogIndex))
-	data.Close('}')
-}
-
 func writeSubscription(data *server.JSON, v *billing.SubscriptionView) {
 	data.Open('{')
 	data.UUID("id", v.ID)

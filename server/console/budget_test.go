@@ -48,6 +48,9 @@ func TestBudgets(t *testing.T) {
 	p = b.get(at+"/customers/anna").is(200, "Open reservations", "call-7", `id="own-budgets"`)
 	safe(t, p)
 	release := at + "/reservations/" + held + "/release"
+	extend := at + "/reservations/" + held + "/extend"
+	safe(t, b.get(extend+"/confirm").is(200, "for an hour from now?", "call-7", "Then expires"))
+	b.submit(at+"/customers/anna", extend, url.Values{}).is(200, "The reservation was extended")
 	b.get(release+"/confirm").is(200, "Release this reservation?", "call-7", "1 unit<", "not billed")
 	b.submit(at+"/customers/anna", release, url.Values{}).is(200, "The reservation was released")
 	require.NotContains(t, b.get(at+"/customers/anna").body, "Open reservations")

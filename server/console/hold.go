@@ -2,6 +2,8 @@ package console
 
 import (
 	"net/url"
+	"strconv"
+	"time"
 
 	api "tollgate/sdk/go"
 	"tollgate/server/console/spend"
@@ -10,7 +12,10 @@ import (
 const reservationPath = "/accounts/{account}/{environment}/reservations/{reservation}"
 
 func (s *Console) holdRows() []row {
-	return []row{asked(form(reservationPath+"/release", "release reservation", releaseHold))}
+	return []row{
+		asked(form(reservationPath+"/release", "release reservation", releaseHold)),
+		asked(form(reservationPath+"/extend", "extend reservation", extendHold)),
+	}
 }
 
 // holds are a customer's open reservations, newest first.
@@ -32,6 +37,7 @@ func (v *visit) holds(customer string) (h spend.Holds) {
 		hold := spend.Hold{Reservation: r}
 		if v.manage {
 			hold.Release = v.base() + "/reservations/" + r.ID + "/release" + questionPath
+			hold.Extend = v.base() + "/reservations/" + r.ID + "/extend" + questionPath
 		}
 		h.Holds = append(h.Holds, hold)
 	}
@@ -51,8 +57,39 @@ func (v *visit) ownBudgets(customer string) (nodes []*budgetNode) {
 	return nodes
 }
 
-// releaseHold gives up what a reservation holds.
+// releaseHold gives up what a reservation holds, and extendHold lets it live for an hour from now.
 func releaseHold(v *visit) {
+	changeHold(v, "releaseReservation", "released", nil, func(*api.Reservation) question {
+		return question{
+			Title: "Release this reservation?", Button: "Release the reservation", Danger: true,
+			Notes: []string{"What it holds is free at once. The program that made it cannot settle it any " +
+				"more: what the call uses is not billed, unless the program records it as an event."},
+		}
+	})
+}
+
+func extendHold(v *visit) {
+	const longer = time.Hour
+	fields := map[string]any{"ttlSeconds": literal(strconv.Itoa(int(longer.Seconds())))}
+	changeHold(v, "extendReservation", "extended", fields, func(held *api.Reservation) question {
+		until := time.UnixMilli(v.console.config.Machine.EnvironmentNow(
+			v.env, v.console.config.Now().UnixMilli())).Add(longer)
+		if until.Before(held.ExpiresAt) {
+			until = held.ExpiresAt
+		}
+		return question{
+			Title: "Hold this reservation for an hour from now?", Button: "Extend the reservation",
+			Facts: []fact{{"Then expires", spend.Instant(until)}},
+			Notes: []string{"What it holds stays held until then, and counts against limits, credits and " +
+				"budgets. A reservation lives for no longer in all than the cluster allows."},
+		}
+	})
+}
+
+// changeHold asks about a reservation, and carries an operation out once that is confirmed.
+func changeHold(
+	v *visit, operation, done string, fields map[string]any, ask func(*api.Reservation) question,
+) {
 	id := string(v.x.Param(2))
 	held := need[api.Reservation](v, v.admin, v.adminCall("showReservation", id))
 	if v.fails() {
@@ -60,21 +97,18 @@ func releaseHold(v *visit) {
 	}
 	back := v.customerURL(held.CustomerReferenceID)
 	if !v.sure() {
-		q := question{
-			Title: "Release this reservation?", Button: "Release the reservation", Danger: true, Back: back,
-			Facts: []fact{{"Reservation", held.ReservationKey}, {"Customer", held.CustomerReferenceID}},
-			Notes: []string{"What it holds is free at once. The program that made it cannot settle it any " +
-				"more: what the call uses is not billed, unless the program records it as an event."},
-		}
+		q := ask(&held)
+		facts := []fact{{"Reservation", held.ReservationKey}, {"Customer", held.CustomerReferenceID}}
 		for _, f := range spend.Facts(&held) {
-			q.Facts = append(q.Facts, fact{f[0], f[1]})
+			facts = append(facts, fact{f[0], f[1]})
 		}
+		q.Facts, q.Back = append(facts, q.Facts...), back
 		v.ask(q)
 		return
 	}
-	if reply := v.admin(v.adminCall("releaseReservation", id)); reply.Fault != nil {
+	if reply := v.send(operation, fields, id); reply.Fault != nil {
 		v.x.Refuse(reply.Fault)
 		return
 	}
-	v.finish(nil, nil, back, "released")
+	v.finish(nil, nil, back, done)
 }

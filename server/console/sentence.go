@@ -43,6 +43,7 @@ var sentences = map[string]string{
 	"pool.changed":                       "set a credit pool to {status}",
 	"pool.created":                       "created the credit pool {name} for {customer}",
 	"pool.low-balance-set":               "set the balance at which a credit pool is low to {lowBalance}",
+	"reservation.extended":               "extended a reservation",
 	"reservation.released":               "released the reservation {reservationKey}",
 	"seller.set":                         "set who issues the invoices",
 	"subscription.cancellation-reverted": "reverted a cancellation",

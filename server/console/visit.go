@@ -272,6 +272,7 @@ var done = map[string]page.Notice{
 	"limits":            {Title: "The budget was changed"},
 	"bound":             {Title: "The key's budget was set"},
 	"released":          {Title: "The reservation was released"},
+	"extended":          {Title: "The reservation was extended"},
 }
 
 // happened is what the form before this page did, from a fixed list.

@@ -190,11 +190,12 @@ func layout(window string) string {
 // Hold is a reservation that is open, as pages show it.
 type Hold struct {
 	api.Reservation
-	// Release is where who looks may give it up; empty where they may not.
-	Release string
+	// Release is where who looks may give it up, Extend where they may hold it for longer; empty where
+	// they may not.
+	Release, Extend string
 }
 
-// Holds are what the part "holds" of pages shows. Release adds its column.
+// Holds are what the part "holds" of pages shows. Release adds the column of what may be done.
 type Holds struct {
 	Holds   []Hold
 	Release bool
@@ -244,5 +245,8 @@ func Facts(r *api.Reservation) (facts [][2]string) {
 		}
 		facts = append(facts, [2]string{"Held of " + item.FeatureKey, units})
 	}
-	return append(facts, [2]string{"Expires", r.ExpiresAt.UTC().Format("2 Jan 2006, 15:04:05 UTC")})
+	return append(facts, [2]string{"Expires", Instant(r.ExpiresAt)})
 }
+
+// Instant is when a reservation expires, in words.
+func Instant(at time.Time) string { return at.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
