@@ -203,7 +203,7 @@ const (
 	maxTopUpCode       = 255
 )
 
-// SetTopUp makes a pool buy Amount credits for Price whenever its balance is below Below, at most
+// SetTopUp makes a pool buy Amount credits for Price whenever less than Below is free, at most
 // for MonthlyCap in a UTC month, one at a time, with CooldownMS between. It turns top-ups on that a
 // failed payment turned off. What was bought in this month counts on, so as long as there is some
 // the currency stays.

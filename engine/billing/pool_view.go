@@ -65,11 +65,13 @@ func (m *journalReader) leftTransaction(
 //
 //schema:answer billingview CreditPool
 type PoolView struct {
-	ID             [16]byte        `json:"id"`
-	Name           string          `json:"name"`
-	Denomination   string          `json:"denomination"`
-	Currency       string          `json:"currency" rule:"min=3,max=3"`
-	Balance        decimal.Decimal `json:"balance"`
+	ID           [16]byte        `json:"id"`
+	Name         string          `json:"name"`
+	Denomination string          `json:"denomination"`
+	Currency     string          `json:"currency" rule:"min=3,max=3"`
+	Balance      decimal.Decimal `json:"balance"`
+	// Held is what open reservations hold of the balance.
+	Held           decimal.Decimal `json:"held" if:"Holds()"`
 	TotalGranted   decimal.Decimal `json:"totalGranted"`
 	TotalConsumed  decimal.Decimal `json:"totalConsumed"`
 	TotalExpired   decimal.Decimal `json:"totalExpired"`
@@ -87,6 +89,9 @@ type PoolView struct {
 	ModifiedAt     int64           `json:"modifiedAt" as:"time"`
 	LowBalance     decimal.Decimal `json:"lowBalance" if:"Watched()" in:"after=priority"`
 }
+
+// Holds reports whether reservations hold any of its credits.
+func (v *PoolView) Holds() bool { return !v.Held.IsZero() }
 
 // Watched reports whether the pool has a balance at which it is low.
 func (v *PoolView) Watched() bool { return !v.LowBalance.IsZero() }
@@ -130,6 +135,7 @@ func (s *state) poolView(row uint32) PoolView {
 		expiring := s.Expiring(p, now)
 		view.TotalExpired = credits.More(p.Expired, expiring)
 		view.Balance = s.BalanceAt(p, now)
+		view.Held = s.HeldOf(row, now)
 	}
 	view.Status = p.Status(view.Balance)
 	return view

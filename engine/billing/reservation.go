@@ -293,6 +293,11 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 	t.answerReservation(view)
 	t.Spend(2 * len(a.items))
 	row := t.holds.Add(&t.Keeper, &v, a.items, &words, c.hashes)
+	for i := range a.items {
+		if !a.items[i].Credits.IsZero() {
+			t.HoldsOf(a.customer, a.items[i].Pool)
+		}
+	}
 	for i := range a.charges {
 		item := t.holds.ItemRow(t.holds.Rows.Read(row), i)
 		t.budgets.Forest.Hold(&t.Tx, item, a.node, &a.charges[i], v.Over())

@@ -528,7 +528,8 @@ func TestAWindowThatIsOverHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestAWindowThatIsOverKeepsItsLimit: also where a PUT comes before anything has begun the next.
+// TestAWindowThatIsOverKeepsItsLimit: also where a PUT comes before anything has begun the next. An
+// amendment of what counted there is judged by it.
 func TestAWindowThatIsOverKeepsItsLimit(t *testing.T) {
 	s := newBudgetSandbox(t, hourly("10"))
 	require.Equal(t, engine.OutcomeDone, s.event("a", "words", 6))
@@ -538,6 +539,12 @@ func TestAWindowThatIsOverKeepsItsLimit(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "6 10", fmt.Sprint(windows[0][0].Used, " ", windows[0][0].Limit))
 	require.Equal(t, "0 5", fmt.Sprint(s.first("all").Used, " ", s.first("all").Limit))
+	s.amends("a", 9)
+	refused := s.corrects("a", 11)
+	s.refuses(engine.OutcomeBudgetExceeded, refused)
+	var r billing.Refusal
+	require.NoError(t, wire.Decode(refused.Value, &r))
+	require.Equal(t, "9 of 10", fmt.Sprint(r.Used, " of ", r.Limit))
 }
 
 // TestOnlyUsageThatReachesAThresholdTellsIt: neither a PUT that puts it below what is used nor an

@@ -82,6 +82,9 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 		h.keepAnswer(t)
 	}
 	h.store(t)
+	if i := &h.items[0]; !i.Credits.IsZero() {
+		t.HoldsOf(h.hold.Customer, i.Pool)
+	}
 	h.answer(t)
 	return engine.OutcomeDone
 }

@@ -170,3 +170,72 @@ func TestTopUpWithoutProviderIsTold(t *testing.T) {
 		require.Equal(t, "70 for 40 USD", m.Credits.String()+" for "+m.Amount.String()+" "+m.Currency)
 	}
 }
+
+// TestWhatIsHeldIsTakenForSpent: a pool buys when reservations hold so much of it that less is free
+// than its rule says, and no more once they give it back.
+func TestWhatIsHeldIsTakenForSpent(t *testing.T) {
+	s := newBudgetSandbox(t) // 100 credits, of which an image takes 3
+	pool := s.m.Pools(1)[0].ID
+	s.tops(pool)
+	held := func(want string) {
+		t.Helper()
+		v, found := s.m.Pool(enginetest.Sandbox, pool)
+		require.True(t, found)
+		require.Equal(t, want, v.Balance.String()+" "+v.Held.String())
+	}
+	s.view(s.reserve("r", "images", 30))
+	require.Empty(t, s.m.AskedTopUps(), "10 are free")
+	s.view(s.Do(billing.KindExtendReservation, &billing.ExtendReservation{
+		Env: enginetest.Sandbox, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(31),
+	}))
+	held("100 93")
+	require.Len(t, s.m.AskedTopUps(), 1)
+	s.done(billing.KindRecordTopUp, &billing.RecordTopUp{
+		Env: enginetest.Sandbox, Pool: pool, ID: billing.TopUpID(pool, 1), Paid: true,
+	})
+	s.release("r")
+	held("150 0")
+	s.view(s.reserve("s", "images", 50))
+	held("150 150")
+	v, _ := s.m.TopUp(enginetest.Sandbox, pool)
+	require.NotZero(t, v.WaitsUntil, "the cool-down is not over")
+	s.release("s")
+	s.Stamp += 120_000
+	s.DoPayload(engine.KindTick, nil)
+	require.Empty(t, s.m.AskedTopUps())
+	s.view(s.reserve("u", "images", 50))
+	require.Len(t, s.m.AskedTopUps(), 1)
+}
+
+// tops makes a pool buy 50 credits when less than 10 are free.
+func (s *budgetSandbox) tops(pool [16]byte) {
+	s.done(billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: enginetest.Sandbox, Provider: "sandbox",
+	})
+	s.done(billing.KindSetTopUp, &billing.SetTopUp{
+		Env: enginetest.Sandbox, ID: pool, Below: decimal.FromInt(10), Amount: decimal.FromInt(50),
+		Price: decimal.FromInt(5), MonthlyCap: decimal.FromInt(20), CooldownMS: 60_000, Method: card,
+	})
+}
+
+// TestPoolsOfANameAreHeldInBurnOrder: the one that burns last is held when the others are.
+func TestPoolsOfANameAreHeldInBurnOrder(t *testing.T) {
+	s := newBudgetSandbox(t)
+	last := enginetest.ID("last")
+	s.done(billing.KindCreatePool, &billing.CreatePool{
+		Env: enginetest.Sandbox, ID: last, Customer: "ada", Name: "studio", HardLimit: true, Priority: 9,
+	})
+	s.done(billing.KindGrantCredits, &billing.GrantCredits{
+		Env: enginetest.Sandbox, ID: enginetest.ID("grant"), Pool: last, Amount: decimal.FromInt(20),
+	})
+	s.tops(last)
+	s.view(s.reserve("r", "images", 35)) // 100 of the first, 5 of the last
+	require.Empty(t, s.m.AskedTopUps())
+	s.view(s.reserve("s", "images", 2)) // 6 more
+	require.Len(t, s.m.AskedTopUps(), 1)
+	held := map[string]string{}
+	for _, p := range s.m.Pools(1) {
+		held[p.Balance.String()] = p.Held.String()
+	}
+	require.Equal(t, map[string]string{"100": "100", "20": "11"}, held)
+}

@@ -9,11 +9,13 @@ import (
 
 // CreditPool is one pool of credits.
 type CreditPool struct {
-	ID             string          `json:"id"`
-	Name           string          `json:"name"`
-	Denomination   string          `json:"denomination"`
-	Currency       string          `json:"currency"`
-	Balance        json.Number     `json:"balance"`
+	ID           string      `json:"id"`
+	Name         string      `json:"name"`
+	Denomination string      `json:"denomination"`
+	Currency     string      `json:"currency"`
+	Balance      json.Number `json:"balance"`
+	// Held is what open reservations hold of the balance.
+	Held           json.Number     `json:"held,omitzero"`
 	TotalGranted   json.Number     `json:"totalGranted"`
 	TotalConsumed  json.Number     `json:"totalConsumed"`
 	TotalExpired   json.Number     `json:"totalExpired"`

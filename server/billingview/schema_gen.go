@@ -17,6 +17,9 @@ func WriteCreditPool(data *server.JSON, v *billing.PoolView) {
 	data.Text("denomination", v.Denomination)
 	data.Text("currency", v.Currency)
 	data.Decimal("balance", v.Balance)
+	if v.Holds() {
+		data.Decimal("held", v.Held)
+	}
 	data.Decimal("totalGranted", v.TotalGranted)
 	data.Decimal("totalConsumed", v.TotalConsumed)
 	data.Decimal("totalExpired", v.TotalExpired)

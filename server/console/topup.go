@@ -57,7 +57,7 @@ func seconds(n int) string {
 
 // topUpForm are the fields of the form that sets a top-up, and those of the API that they become.
 var topUpForm = []struct{ form, api, name string }{
-	{"below", "below", "Buy when the balance is below"},
+	{"below", "below", "Buy when less is free than"},
 	{"credits", "amount", "Credits"},
 	{"price", "price", "Price"},
 	{"cap", "monthlyCap", "At most a month"},
@@ -126,8 +126,8 @@ func askTopUp(v *visit, id string) {
 		Back:   v.base() + "/pools/" + url.PathEscape(id),
 		Facts: []fact{
 			{"Buys", credits + " for " + money("price")},
-			{"When the balance is below", page.Amount(amounts["below"].String())},
-			{"Balance now", page.Amount(pool.Balance)},
+			{"When less is free than", page.Amount(amounts["below"].String())},
+			{"Balance now", balanceWords(&pool)},
 			{"At most in a month (UTC)", money("cap")},
 			{"Charges", v.typed("card")},
 		},
@@ -136,17 +136,37 @@ func askTopUp(v *visit, id string) {
 	if now != nil {
 		q.Facts = append(q.Facts, fact{"Before", topUpWords(now)})
 	}
-	balance, err := decimal.Parse(string(pool.Balance))
-	if err == nil && balance.Less(amounts["below"]) {
-		q.Notes = append(q.Notes, "The balance is below that now: the first purchase, of "+
+	if free, ok := freeCredits(&pool); ok && free.Less(amounts["below"]) {
+		q.Notes = append(q.Notes, "Less is free now: the first purchase, of "+
 			money("price")+", is made at once, unless one is on its way or was made just before.")
 	}
 	v.ask(q)
 }
 
+// freeCredits is what no reservation holds of a pool's balance.
+func freeCredits(p *api.CreditPool) (free decimal.Decimal, ok bool) {
+	balance, err := decimal.Parse(string(p.Balance))
+	if err != nil || p.Held == "" {
+		return balance, err == nil
+	}
+	held, err := decimal.Parse(string(p.Held))
+	if err != nil {
+		return balance, false
+	}
+	return balance.Sub(held)
+}
+
+// balanceWords are a pool's balance, and what reservations hold of it.
+func balanceWords(p *api.CreditPool) string {
+	if p.Held == "" {
+		return page.Amount(p.Balance)
+	}
+	return page.Amount(p.Balance) + ", " + page.Amount(p.Held) + " held by reservations"
+}
+
 // topUpWords says what a top-up does.
 func topUpWords(t *api.TopUp) string {
-	return page.Words(t.State) + ": below " + page.Amount(t.Below) + " it buys " +
+	return page.Words(t.State) + ": with less than " + page.Amount(t.Below) + " free it buys " +
 		page.Amount(t.Amount) + " for " + page.Money(t.Price, t.Currency) + ", for " +
 		page.Money(t.MonthlyCap, t.Currency) + " a month at most"
 }

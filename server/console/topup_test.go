@@ -56,7 +56,7 @@ func TestTopUpsOnPages(t *testing.T) {
 		"card_sandbox_success", "the first purchase, of 10.00 USD, is made at once"))
 	sure := b.confirmed(asked, form())
 	p = b.get(b.send(pool+"/top-up", sure).is(303).to)
-	safe(t, p.is(200, "The automatic top-up was set", "1,000 credits for 10.00 USD when the balance is below 50",
+	safe(t, p.is(200, "The automatic top-up was set", "1,000 credits for 10.00 USD when less than 50",
 		"10.00 USD of 25.00 USD at most", "2 hours at least", "A purchase, asked for"))
 	require.Len(t, n.Machine.AskedTopUps(), 1)
 	safe(t, b.get(anna).is(200, "below 50, 1,000 for 10.00 USD, on its way"))
@@ -76,7 +76,7 @@ func TestTopUpsOnPages(t *testing.T) {
 	b.get(anna).is(200, "not topped up any more")
 
 	asked = b.asked(pool+"/top-up", b.fill(pool, form("below", "60")))
-	asked.is(200, "Before", "off: below 50 it buys 1,000 for 10.00 USD, for 25.00 USD a month at most")
+	asked.is(200, "Before", "off: with less than 50 free it buys 1,000 for 10.00 USD, for 25.00 USD a month at most")
 	b.send(pool+"/top-up", b.confirmed(asked, form("below", "60"))).is(303)
 	n.Do(t, billing.KindRecordTopUp, &billing.RecordTopUp{
 		Env: n.environment(), Pool: id, ID: billing.TopUpID(id, 1), Code: "card_declined",

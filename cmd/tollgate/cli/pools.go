@@ -16,7 +16,7 @@ type poolsCommand struct {
 	Transactions call[poolsTransactions, transactions] `cmd:"" call:"GET pools/{Pool}/transactions" help:"List what moved a pool's credits, newest first."`
 	Reverse      call[poolsReverse, transaction]       `cmd:"" call:"POST transactions/{Transaction}/reverse" help:"Take a grant or a deduction back, once."`
 	LowBalance   call[poolsLowBalance, none]           `cmd:"" call:"PUT pools/{Pool}/low-balance" says:"Pool {Pool} is low at {Amount}." help:"Set the balance at which the webhook credits.low is sent; 0: none."`
-	TopUp        call[poolsTopUp, none]                `cmd:"" call:"PUT pools/{Pool}/top-up" says:"Pool {Pool} is topped up below {Below}." help:"Buy credits whenever the balance is low, within a monthly cap."`
+	TopUp        call[poolsTopUp, none]                `cmd:"" call:"PUT pools/{Pool}/top-up" says:"Pool {Pool} is topped up below {Below}." help:"Buy credits whenever few are free, within a monthly cap."`
 	ShowTopUp    call[poolOutput, topUp]               `cmd:"" call:"GET pools/{Pool}/top-up" help:"Show how a pool is topped up, and what has come of it."`
 	StopTopUp    call[poolFlags, none]                 `cmd:"" call:"DELETE pools/{Pool}/top-up" says:"Pool {Pool} is topped up no more." help:"Stop topping a pool up."`
 	EndTopUp     call[poolsEndTopUp, none]             `cmd:"" call:"POST pools/{Pool}/top-up/end" says:"Purchase {Purchase} is over." help:"End a purchase that the provider was never paid for."`
@@ -28,7 +28,7 @@ type poolsCommand struct {
 type pools []api.CreditPool
 
 func (l pools) print(out io.Writer) error {
-	t := NewTable(out, "ID", "NAME", "STATUS", "BALANCE", "GRANTED", "CONSUMED", "EXPIRED",
+	t := NewTable(out, "ID", "NAME", "STATUS", "BALANCE", "HELD", "GRANTED", "CONSUMED", "EXPIRED",
 		"REVERSED", "HARD LIMIT", "PRIORITY", "ROLLOVER")
 	for i := range l {
 		p := &l[i]
@@ -36,8 +36,9 @@ func (l pools) print(out io.Writer) error {
 		if p.RolloverCap != "" {
 			rollover += " at " + quantity(p.RolloverCap)
 		}
-		t.Row(p.ID, p.Name, p.Status, quantity(p.Balance)+" "+p.Denomination, quantity(p.TotalGranted),
-			quantity(p.TotalConsumed), quantity(p.TotalExpired), quantity(p.TotalReversed),
+		t.Row(p.ID, p.Name, p.Status, quantity(p.Balance)+" "+p.Denomination,
+			either(quantity(p.Held), "–"), quantity(p.TotalGranted), quantity(p.TotalConsumed),
+			quantity(p.TotalExpired), quantity(p.TotalReversed),
 			strconv.FormatBool(p.HardLimit), strconv.Itoa(p.Priority), rollover)
 	}
 	return t.End()
@@ -120,7 +121,7 @@ type poolsLowBalance struct {
 
 type poolsTopUp struct {
 	poolFlags  `embed:""`
-	Below      string `json:"below" required:"" help:"Buy when the balance is below this."`
+	Below      string `json:"below" required:"" help:"Buy when less than this is free: neither used nor held by reservations."`
 	Amount     string `json:"amount" required:"" help:"How many credits to buy."`
 	Price      string `json:"price" required:"" help:"What they cost."`
 	Currency   string `json:"currency,omitempty" help:"ISO 4217 code of the price. Default: USD."`

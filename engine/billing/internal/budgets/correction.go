@@ -67,7 +67,7 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 		l, ok := f.limits.Read(s.row), true
 		n := f.nodes.Read(l.Node)
 		window := f.refusal(s.row, l.Held, now)
-		total := l.Used
+		total, most := l.Used, l.Max
 		switch {
 		case s.closed == unopened:
 			total = l.Held
@@ -75,6 +75,8 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 			w := f.windows.Read(s.closed)
 			total = w.Used
 			window.past(w.Start, w.End, total)
+			most = w.Max
+			window.Limit = most
 		case now < l.End:
 			total, ok = total.Add(l.Held)
 		default: // it is over, though nothing has begun the next one
@@ -91,7 +93,7 @@ func (f *Forest) PlanCorrections(events []Corrected, now int64) (r Refusal, o en
 			r, o = Refusal{Budget: f.Key(l.Node)}, engine.OutcomeBudgetFrozen
 		case !ok || !total.InRange():
 			o = engine.OutcomeOverflow
-		case !l.Soft && s.amount.Sign() > 0 && total.Cmp(l.Max.Exact()) > 0:
+		case !l.Soft && s.amount.Sign() > 0 && total.Cmp(most.Exact()) > 0:
 			r, o = window, engine.OutcomeBudgetExceeded
 		}
 	}

@@ -29,7 +29,7 @@ const (
 	TopUpFailed TopUpState = 3 // FAILED
 )
 
-// TopUp is how a pool is topped up: below Below it buys Amount for Price. A pool has one row at
+// TopUp is how a pool is topped up: with less than Below free it buys Amount for Price. A pool has one row at
 // most, which stays.
 //
 //schema:row
@@ -177,11 +177,13 @@ func (u *TopUp) next(now int64) int64 {
 	return at
 }
 
-// wants reports whether a pool is to be topped up.
-func (t *Burner) wants(p *Pool, u *TopUp) bool {
+// wants reports whether a pool is to be topped up: what reservations hold of it is as good as spent.
+func (t *Burner) wants(pool uint32, u *TopUp, now int64) bool {
+	p := t.S.Pools.Read(pool)
 	_, fits := p.Granted.Add(u.Amount)
 	return u.State == TopUpOn && !u.Pending && !p.Archived && !p.Frozen && fits &&
-		p.Balance().Less(u.Below) && p.Grants < catalogs.MaxGrants && !t.gone(p.Customer)
+		credit.Less(p.Balance(), t.S.HeldOf(pool, now)).Less(u.Below) &&
+		p.Grants < catalogs.MaxGrants && !t.gone(p.Customer)
 }
 
 // gone reports whether a customer is archived or erased.
@@ -190,7 +192,7 @@ func (t *Burner) gone(customer uint32) bool {
 	return p.Gone()
 }
 
-// TopUpPool asks for a purchase if the pool's balance is below what its rule says, and the rule has
+// TopUpPool asks for a purchase if what is free of a pool is below what its rule says, and the rule has
 // none on its way, is not cooling down, and has room below its cap. What has to wait is due then.
 func (t *Burner) TopUpPool(pool uint32, now int64) {
 	row := t.S.topUps.of(pool)
@@ -199,7 +201,7 @@ func (t *Burner) TopUpPool(pool uint32, now int64) {
 	}
 	p, u := t.S.Pools.Read(pool), t.S.topUps.rules.Read(row)
 	retry := int64(0)
-	if t.wants(p, u) {
+	if t.wants(pool, u, now) {
 		if retry = u.next(now); retry <= now {
 			retry = 0
 			t.ask(pool, row, now)

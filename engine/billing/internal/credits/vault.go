@@ -64,11 +64,11 @@ type Moves struct {
 	// the place of facts that follow the command's own journal records; 0: they precede them.
 	Above []uint32
 	After uint32
-	// moved are the pools whose credits the present command moved.
+	// moved are the pools whose credits the present command moved, or let reservations hold.
 	moved []uint32
 }
 
-// moved notes that a pool's credits moved, for TellPools.
+// moved notes that a pool's credits moved or are held, for TellPools.
 func (t *Burner) moved(pool uint32) {
 	if moved := t.Moves.moved; len(moved) == 0 || moved[len(moved)-1] != pool {
 		t.Moves.moved = append(moved, pool)
