@@ -40,6 +40,9 @@ type heldHistory struct {
 	// limit.
 	overruns bool
 	told     heldTold
+	senders  heldSenders
+	pool     heldPool
+	began    int64 // log time
 }
 
 type heldNode struct {
@@ -97,9 +100,9 @@ const heldLimit = 60 // calls of a customer
 // 1 USD that cost 0.25, calls, which are limited, boxes for 6 USD a package of 4, sheets for 3 USD
 // up to 10, or 1 for all up to 20, or 2 for all, and images, which take 3 credits of 100.
 func newHeldHistory(t *rapid.T) *heldHistory {
-	m := billing.New(billing.Config{})
+	m, began := billing.New(billing.Config{}), rapid.SampledFrom(heldBeginnings).Draw(t, "begins")
 	h := &heldHistory{
-		T: t, m: m, l: enginetest.NewLog(m, enginetest.Epoch), nodes: map[string]*heldNode{},
+		T: t, m: m, l: enginetest.NewLog(m, began), began: began, nodes: map[string]*heldNode{},
 		src:    &enginetest.Source{Journal: m.Journal()},
 		events: map[string]*heldEvent{}, holds: map[string]*heldReservation{},
 		overrun: map[string]decimal.Decimal{}, corrected: map[[16]byte]bool{},
@@ -141,6 +144,8 @@ func newHeldHistory(t *rapid.T) *heldHistory {
 		enginetest.NewCustomer(h.l, name, "prepaid")
 	}
 	h.listen()
+	h.addSenders()
+	h.fund()
 	return h
 }
 
@@ -298,18 +303,16 @@ func (h *heldHistory) Event(*rapid.T) {
 		c.Cost, c.HasCost, e.stated = h.number("cost", 9), true, true
 		e.cost = c.Cost
 	}
-	budget := h.budget(customer)
-	c.Budget = []byte(budget)
+	budget, by := h.budget(customer), h.sender()
+	c.Budget, c.KeyBudget, c.Bindings = []byte(budget), by.Budget, by.Bindings
 	r := h.l.DoPayload(billing.KindRecordUsage, c.Seal(nil))
 	h.src.Keep(&h.l.Applied)
 	h.note()
+	budget = h.chooses(r, by, customer, budget)
 	if r.Outcome.Refused() {
 		e.price = added(e.feature, h.billed(customer, e.feature), e.units)
 		h.rightly(r, &e.heldCharge)
 		return
-	}
-	if budget == "" {
-		budget = h.own(customer)
 	}
 	h.counts(key, budget, e)
 }
@@ -344,15 +347,19 @@ func (h *heldHistory) Correct(*rapid.T) {
 	ref, found, err := h.m.FindUsage(h.src, h.src, enginetest.Sandbox, key)
 	require.NoError(h, err)
 	require.True(h, found)
+	by := h.sender()
 	if rapid.Bool().Draw(h.T, "void") {
 		dearer := e.counted.price.Sign() < 0 // others cost less for it
 		h.refresh()
 		h.checkTold()
 		told := len(h.told.seen)
 		r := h.do(billing.KindVoidUsage, &billing.VoidUsage{
-			Env: enginetest.Sandbox, Key: key, Original: ref,
+			Env: enginetest.Sandbox, Key: key, Original: ref, KeyBudget: by.Budget, Bindings: by.Bindings,
 		})
-		require.Equal(h, engine.OutcomeDone, r.Outcome)
+		if h.corrects(r, by, e); r.Outcome.Refused() {
+			require.NotEmpty(h, by.bound+by.stale, r.Outcome)
+			return
+		}
 		h.checkTold()
 		require.True(h, dearer || len(h.told.seen) == told, "a void tells nothing")
 		h.note()
@@ -363,8 +370,10 @@ func (h *heldHistory) Correct(*rapid.T) {
 		units := h.number("units", 25)
 		r := h.do(billing.KindAmendUsage, &billing.AmendUsage{
 			Env: enginetest.Sandbox, Key: key, Original: ref, Units: units, ID: enginetest.ID(h.name("a")),
+			KeyBudget: by.Budget, Bindings: by.Bindings,
 		})
 		h.note()
+		h.corrects(r, by, e)
 		delta := without(units, e.units)
 		if r.Outcome.Refused() {
 			more := heldCharge{feature: e.feature, units: delta}
@@ -375,12 +384,15 @@ func (h *heldHistory) Correct(*rapid.T) {
 			h.rightly(r, &more)
 			return
 		}
-		h.amends(e, delta, nil)
+		h.amends(e, delta, nil, by.bound)
 	}
 }
 
-// amends changes an event by so many units, and to a cost that is stated.
-func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal, stated *decimal.Decimal) {
+// amends changes an event by so many units, and to a cost that is stated. bound is the budget that the
+// request's key is bound to.
+func (h *heldHistory) amends(
+	e *heldEvent, delta decimal.Decimal, stated *decimal.Decimal, bound string,
+) {
 	more, before := added(e.feature, h.billed(e.customer, e.feature), delta), e.cost
 	if stated != nil {
 		e.cost, e.stated = *stated, true
@@ -391,11 +403,11 @@ func (h *heldHistory) amends(e *heldEvent, delta decimal.Decimal, stated *decima
 	c, cost := &e.counted, without(e.cost, before)
 	anew := len(e.path) == 0
 	if anew { // what it has more counts as usage of now, if the customer has a budget
-		own := h.own(e.customer)
-		if delta.Sign() <= 0 && cost.Sign() <= 0 || own == "" {
+		node, _ := h.choose(e.customer, bound, "")
+		if delta.Sign() <= 0 && cost.Sign() <= 0 || node == "" {
 			return
 		}
-		e.at, e.path, *c = h.l.Stamp, h.path(own), heldCharge{feature: e.feature}
+		e.at, e.path, *c = h.l.Stamp, h.path(node), heldCharge{feature: e.feature}
 		for _, at := range e.path {
 			e.since[at] = 1<<len(h.nodes[at].limits) - 1
 		}
@@ -433,8 +445,11 @@ func (h *heldHistory) Reserve(*rapid.T) {
 	c.Budget, c.DryRun = h.budget(customer), rapid.IntRange(0, 9).Draw(h.T, "dry") == 0
 	c.RefuseOverrun = rapid.Bool().Draw(h.T, "refuses")
 	c.SettleOnExpiry = rapid.Bool().Draw(h.T, "bills")
+	by := h.sender()
+	c.KeyBudget, c.Bindings = by.Budget, by.Bindings
 	r := h.do(billing.KindReserve, c)
 	h.note()
+	want := h.chooses(r, by, customer, c.Budget)
 	if len(c.Items) == 1 && !c.Partial {
 		asked := &c.Items[0]
 		i := billing.ReservationItemView{
@@ -449,10 +464,6 @@ func (h *heldHistory) Reserve(*rapid.T) {
 		return
 	}
 	v := h.decoded(r)
-	want := c.Budget
-	if want == "" {
-		want = h.own(customer)
-	}
 	require.Equal(h, want, v.Budget)
 	for _, at := range h.path(v.Budget) {
 		require.False(h, h.nodes[at].archived || h.nodes[at].frozen, "%s holds nothing new", at)
@@ -517,9 +528,10 @@ func (h *heldHistory) Settle(*rapid.T) {
 			}
 		}
 	}
-	before := held.view
+	before, by := held.view, h.sender()
+	c.KeyBudget, c.Bindings = by.Budget, by.Bindings
 	r := h.do(billing.KindSettleReservation, c)
-	if r.Outcome != engine.OutcomeDone {
+	if h.reaches(r, by, held); r.Outcome != engine.OutcomeDone {
 		return
 	}
 	held.view = h.decoded(r)
@@ -595,7 +607,7 @@ func (h *heldHistory) amend(
 		return
 	}
 	require.NotNil(h, e, "%s was not billed %s", key, is.FeatureKey)
-	h.amends(e, delta, stated)
+	h.amends(e, delta, stated, "")
 	if e.feature == "calls" && delta.Sign() > 0 {
 		h.overrun[e.customer] = plus(h.overrun[e.customer], delta)
 	}
@@ -688,10 +700,11 @@ func (h *heldHistory) Extend(*rapid.T) {
 		c.Units = h.number("units", 30)
 	}
 	c.TTLMS = rapid.SampledFrom([]int64{0, 1000, 900_000}).Draw(h.T, "ttl")
-	before := held.view
+	before, by := held.view, h.sender()
+	c.KeyBudget, c.Bindings = by.Budget, by.Bindings
 	r := h.do(billing.KindExtendReservation, c)
 	h.note()
-	if r.Outcome != engine.OutcomeDone {
+	if h.reaches(r, by, held); r.Outcome != engine.OutcomeDone {
 		return
 	}
 	held.view = h.decoded(r)
@@ -707,128 +720,24 @@ func (h *heldHistory) Extend(*rapid.T) {
 
 func (h *heldHistory) Release(*rapid.T) {
 	key, held := h.hold()
+	by := h.sender()
 	r := h.do(billing.KindReleaseReservation, &billing.ReleaseReservation{
-		Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + key),
+		Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + key), KeyBudget: by.Budget,
+		Bindings: by.Bindings,
 	})
 	h.note()
-	if r.Outcome == engine.OutcomeDone {
+	if h.reaches(r, by, held); r.Outcome == engine.OutcomeDone {
 		held.view = h.decoded(r)
 	}
 }
 
-// Wait moves the time on.
+// Wait moves the time on, within the first period.
 func (h *heldHistory) Wait(*rapid.T) {
-	h.l.Stamp += rapid.SampledFrom([]int64{1, 1000, 59_000, 600_000, 3_600_000}).Draw(h.T, "later")
-}
-
-// Put makes a budget, or replaces what it limits, and whose it is.
-func (h *heldHistory) Put(*rapid.T) {
-	c := &billing.PutBudget{
-		Env: enginetest.Sandbox, Key: rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(h.T, "key"),
-		Name: "n", Customer: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(h.T, "owner"),
+	later := []int64{1, 1000, 59_000, 600_000, 3_600_000, 13 * 3_600_000}
+	if h.l.Stamp-h.began > 26*dayMS {
+		later = later[:2]
 	}
-	old := h.nodes[c.Key]
-	if old == nil && len(h.order) > 0 {
-		c.Parent = rapid.SampledFrom(append([]string{""}, h.order...)).Draw(h.T, "parent")
-	}
-	for _, d := range []billing.LimitDocument{
-		{Of: billing.MeasureUnits, Feature: "words", Limit: decimal.FromInt(40)},
-		{Of: billing.MeasureUnits, Feature: "videos", Limit: decimal.FromInt(70)},
-		{Of: billing.MeasurePrice, Limit: decimal.FromInt(60)},
-		{Of: billing.MeasureCost, Limit: decimal.FromInt(30)},
-		{Of: billing.MeasurePrice, Feature: "lines", Limit: decimal.FromInt(25)},
-	} {
-		if rapid.Bool().Draw(h.T, "limits") {
-			d.Window = rapid.SampledFrom([]billing.Window{
-				billing.WindowHour, billing.WindowLifetime,
-			}).Draw(h.T, "window")
-			d.Thresholds = heldThresholds
-			d.Soft = rapid.IntRange(0, 3).Draw(h.T, "soft") == 0
-			d.Limit = times(d.Limit, decimal.FromInt(rapid.Int64Range(1, 2).Draw(h.T, "times")))
-			c.Limits = append(c.Limits, d)
-		}
-	}
-	if r := h.do(billing.KindPutBudget, c); r.Outcome != engine.OutcomeDone {
-		return
-	}
-	if old == nil {
-		h.nodes[c.Key] = &heldNode{parent: c.Parent}
-		h.order = append(h.order, c.Key)
-	}
-	if left := h.own(c.Customer); c.Customer != "" && left != "" {
-		h.nodes[left].customer = ""
-	}
-	h.replace(c)
-}
-
-// replace gives a node the limits of a document: those that it had go on counting.
-func (h *heldHistory) replace(c *billing.PutBudget) {
-	n := h.nodes[c.Key]
-	n.customer = c.Customer
-	same := func(a, b *billing.LimitDocument) bool {
-		return a.Of == b.Of && a.Feature == b.Feature && a.Window == b.Window
-	}
-	was := n.limits
-	n.limits, n.excused = c.Limits, make([]bool, len(c.Limits))
-	n.quiet = make([]bool, len(c.Limits))
-	for i := range n.excused {
-		n.excused[i], n.quiet[i] = true, true // until what counts there is within it
-	}
-	h.putAnew(c.Key)
-	for _, e := range h.events {
-		if !slices.Contains(e.path, c.Key) {
-			continue
-		}
-		// An event counts in a limit that was there when it was recorded, and ever since.
-		counted := map[int]bool{}
-		for i := range was {
-			if e.since[c.Key]&(1<<i) != 0 {
-				counted[i] = true
-			}
-		}
-		e.since[c.Key] = 0
-		for i := range n.limits {
-			for j := range was {
-				if counted[j] && same(&n.limits[i], &was[j]) {
-					e.since[c.Key] |= 1 << i
-				}
-			}
-		}
-	}
-}
-
-func (h *heldHistory) Move(*rapid.T) {
-	if len(h.order) == 0 {
-		h.Skip()
-	}
-	c := &billing.MoveBudget{Env: enginetest.Sandbox}
-	c.Key = rapid.SampledFrom(h.order).Draw(h.T, "key")
-	c.Parent = rapid.SampledFrom(append([]string{""}, h.order...)).Draw(h.T, "parent")
-	if h.do(billing.KindMoveBudget, c).Outcome == engine.OutcomeDone {
-		h.nodes[c.Key].parent = c.Parent
-	}
-}
-
-// Set freezes, unfreezes, or seldom archives a budget.
-func (h *heldHistory) Set(*rapid.T) {
-	if len(h.order) == 0 {
-		h.Skip()
-	}
-	key := rapid.SampledFrom(h.order).Draw(h.T, "key")
-	n := h.nodes[key]
-	if rapid.IntRange(0, 5).Draw(h.T, "archives") == 0 {
-		r := h.do(billing.KindArchiveBudget, &billing.ArchiveBudget{Env: enginetest.Sandbox, Key: key})
-		require.Equal(h, engine.OutcomeDone, r.Outcome)
-		n.archived = true
-		return
-	}
-	frozen := rapid.IntRange(0, 3).Draw(h.T, "frozen") == 0
-	r := h.do(billing.KindFreezeBudget, &billing.FreezeBudget{
-		Env: enginetest.Sandbox, Key: key, Frozen: frozen,
-	})
-	if r.Outcome == engine.OutcomeDone {
-		n.frozen = frozen
-	}
+	h.l.Stamp += rapid.SampledFrom(later).Draw(h.T, "later")
 }
 
 // Restore goes on with a machine that was restored.
@@ -920,11 +829,12 @@ func (h *heldHistory) check() {
 	require.NoError(h, billing.HeldCreditsAreThere(h.m))
 	require.NoError(h, billing.SettledAddsUp(h.m, h.src, h.corrected))
 	h.checkTold()
+	h.checkPool()
 	for _, name := range heldCustomers {
 		h.checkCalls(name)
 	}
 	for _, key := range h.order {
-		v, ok := h.m.Budget(enginetest.Sandbox, key, 0)
+		v, ok := h.m.Budget(enginetest.Sandbox, key, h.l.Stamp)
 		require.True(h, ok)
 		for i := range h.nodes[key].limits {
 			h.checkLimit(key, i, &v.Limits[i])
@@ -952,6 +862,7 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 		}
 	}
 	require.Equal(h, fmt.Sprint(used, " ", held), fmt.Sprint(v.Used, " ", v.Held), "%s %s", key, l.Of)
+	h.checkWindow(l, v)
 	if times(used, decimal.FromInt(2)).Less(l.Limit) {
 		n.quiet[i] = false
 	}
@@ -970,8 +881,9 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 // settlements, expiry, corrections and budgets that are moved, frozen, archived, given to others,
 // used and held stay within hard limits but for recorded overruns, hard pools have what is held of
 // them, what is held is the sum of the open reservations, a reservation's events add up to what it
-// is settled at, each limit has used and holds the sum of what lies below it, and each threshold
-// that usage reaches is told, once in a window.
+// is settled at, each limit has used and holds the sum of what lies below it, in windows of its time
+// zone, each threshold that usage reaches is told, once in a window, keys that are bound to a budget
+// reach what lies at it or below it and nothing else, and a pool that is low says so and buys.
 func TestHistoriesOfHoldsAndBudgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHeldHistory(t)
@@ -980,6 +892,7 @@ func TestHistoriesOfHoldsAndBudgets(t *testing.T) {
 			"reserve ": h.Reserve, "reserve  ": h.Reserve, "settle": h.Settle, "settle ": h.Settle,
 			"settle  ": h.Settle, "extend": h.Extend, "release": h.Release, "wait": h.Wait,
 			"put": h.Put, "put ": h.Put, "move": h.Move, "set": h.Set, "restore": h.Restore,
+			"bind": h.Bind, "buy": h.Buy,
 			"": func(*rapid.T) { h.check() },
 		})
 	})
