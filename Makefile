@@ -166,7 +166,8 @@ format: ## say which files are not formatted
 # The tags of the bugs that `make planted` plants.
 PLANTED_CLUSTER := planted_lease,planted_answer,planted_blind
 PLANTED_KEY := planted_key
-PLANTED := $(PLANTED_CLUSTER),$(PLANTED_KEY)
+PLANTED_BILLING := planted_hold,planted_topup
+PLANTED := $(PLANTED_CLUSTER),$(PLANTED_KEY),$(PLANTED_BILLING)
 
 # Bugs are vetted package by package: a bug in keys compiles all of the engine again for whoever
 # imports it. Collecting garbage less often, the analyzers take a quarter less of the processor.
@@ -176,6 +177,7 @@ vet: ## go vet and staticcheck
 	go vet ./...
 	go vet -tags $(PLANTED_CLUSTER) ./cluster
 	go vet -tags $(PLANTED_KEY) ./engine/idempotency
+	go vet -tags $(PLANTED_BILLING) ./engine/billing/internal/holds ./engine/billing/internal/credits
 	$(STATICCHECK) ./...
 	set -e; for module in $(NESTED); do cd "$(CURDIR)/$$module"; go vet ./...; $(STATICCHECK) ./...; done
 
@@ -258,7 +260,8 @@ load: ## hold 15,000 connections on a node and ask ten times what it takes, for 
 .PHONY: planted
 planted: ## see that the torture finds planted bugs, by what clients see
 	go vet -tags namespaces,planted,$(PLANTED) \
-		./bench/torture ./bench/faultnet ./cluster ./engine/idempotency
+		./bench/torture ./bench/faultnet ./cluster ./engine/idempotency \
+		./engine/billing/internal/holds ./engine/billing/internal/credits
 	go test -count=1 -timeout 0 -v -tags planted -run TestPlantedBugsAreFound \
 		./bench/torture -args -net=$(NET)
 

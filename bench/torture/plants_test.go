@@ -30,6 +30,8 @@ var plants = []plant{
 		[]check{byHistories, byListings, byCounters, byWebhooks, byCredits},
 	},
 	{"planted_key", []string{"snapshot", "kill"}, []check{byDuplicates, byHistories}},
+	{"planted_hold", []string{"pause", "partition"}, []check{byReservations}},
+	{"planted_topup", []string{"pause", "kill"}, []check{byTopUps}},
 }
 
 // blind is the tag of a program that leaves it to its clients to find what is wrong.

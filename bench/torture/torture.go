@@ -9,8 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	api "tollgate/sdk/go"
 )
 
 // Options say what is run.
@@ -205,7 +208,7 @@ func (r *run) prepare(ctx context.Context) error {
 }
 
 func (r *run) close() {
-	closeAll(append(r.clients, r.any))
+	closeAll(slices.Concat(r.clients, r.spender.agents, []*api.Client{r.any}))
 }
 
 // torture makes faults while clients work, and then looks at what is left.

@@ -391,7 +391,9 @@ func (t *Burner) TopUpPaid(pool uint32, payment string, now int64) {
 		if u.ExpiryDays != 0 {
 			g.ExpiresAt = now + int64(u.ExpiryDays)*accounts.DayMS
 		}
-		t.Grant(&g, "top-up, "+order.Price.String()+" "+order.Currency)
+		note := "top-up, " + order.Price.String() + " " + order.Currency
+		grantsAgain(t, &g, note)
+		t.Grant(&g, note)
 	}
 	lock.Unlock()
 	t.S.topUps.mark(row, false)
