@@ -25,7 +25,8 @@ import (
 //	says:"Pool {Pool} is frozen."    what to print where the answer does not print itself
 //	notes:"The secret of {Flow}."    what to print on the side, of an answer with a secret
 //
-// Fields of F with a tag json are the body, those with a tag query the query.
+// Fields of F with a tag json are the body, which a method complete may change, those with a tag query
+// the query.
 type call[F, A any] struct {
 	Flags F `embed:""`
 }
@@ -77,6 +78,9 @@ func (c *call[F, A]) Run(ctx context.Context, out io.Writer, k *kong.Context) er
 		maps.Copy(fields, c.tagged("json"))
 		body = fields
 	} else if fields := c.tagged("json"); fields != nil {
+		if f, ok := any(&c.Flags).(interface{ complete(body map[string]any) }); ok {
+			f.complete(fields)
+		}
 		body = fields
 	}
 	var answer A

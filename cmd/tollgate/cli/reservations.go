@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	api "tollgate/sdk/go"
@@ -33,24 +37,102 @@ type reservationFlags struct {
 
 type reservationsReserve struct {
 	inClient       `embed:""`
-	Customer       string `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
-	Feature        string `arg:"" json:"featureKey" help:"The feature's key."`
-	Units          number `arg:"" json:"usageUnits" help:"How many units."`
-	ReservationKey string `required:"" json:"reservationKey" placeholder:"KEY" help:"The reservation's key: repeated with it, the command holds once."`
-	TTL            int    `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives, at most a day. Default: 600."`
-	OnShortage     string `json:"onShortage,omitempty" enum:"refuse,partial," default:"" help:"What to do where there is less: refuse (default), or hold what there is with partial."`
-	Overrun        string `json:"overrun,omitempty" enum:"record,refuse," default:"" help:"What a settlement does with units beyond the hold that do not fit: record (default) or refuse."`
-	OnExpiry       string `json:"onExpiry,omitempty" enum:"release,settle," default:"" help:"What becomes of it when it expires: release (default), or usage with settle."`
-	Budget         string `json:"budget,omitempty" placeholder:"KEY" help:"The budget at which it is held. Default: the customer's own."`
-	DryRun         bool   `json:"dryRun,omitempty" help:"Answer the same, and hold nothing."`
+	Customer       string     `arg:"" json:"customerReferenceId" help:"The customer's externalClientCustomerId."`
+	Items          []heldItem `arg:"" json:"items" sep:"none" placeholder:"FEATURE=UNITS" help:"Units of features, all or none: tokens=1200, or tokens=1200@0.02 with what the provider takes for them."`
+	ReservationKey string     `required:"" json:"reservationKey" placeholder:"KEY" help:"The reservation's key: repeated with it, the command holds once."`
+	TTL            int        `name:"ttl" json:"ttlSeconds,omitempty" placeholder:"SECONDS" help:"How long it lives, at most a day. Default: 600."`
+	OnShortage     string     `json:"onShortage,omitempty" enum:"refuse,partial," default:"" help:"What to do where there is less: refuse (default), or hold what there is with partial."`
+	Overrun        string     `json:"overrun,omitempty" enum:"record,refuse," default:"" help:"What a settlement does with units beyond the hold that do not fit: record (default) or refuse."`
+	OnExpiry       string     `json:"onExpiry,omitempty" enum:"release,settle," default:"" help:"What becomes of it when it expires: release (default), or usage with settle."`
+	Budget         string     `json:"budget,omitempty" placeholder:"KEY" help:"The budget at which it is held. Default: the customer's own."`
+	DryRun         bool       `json:"dryRun,omitempty" help:"Answer the same, and hold nothing."`
+	Meta           object     `json:"meta,omitempty" placeholder:"JSON" help:"A JSON object that is kept with it."`
+}
+
+// heldItem is a feature with its units, and what they cost the provider.
+type heldItem struct{ api.ReservedItem }
+
+// UnmarshalText reads a word such as tokens=1200@0.02.
+func (i *heldItem) UnmarshalText(text []byte) error {
+	err := readItem(string(text), &i.ReservedItem)
+	if err == nil && i.FeatureKey == "" {
+		err = fmt.Errorf("%q is not a feature with units, such as tokens=1200", text)
+	}
+	return err
+}
+
+// usedItem is one that may leave its feature to the reservation.
+type usedItem struct{ api.ReservedItem }
+
+// UnmarshalText reads a word such as 1200, or tokens=1200@0.02.
+func (i *usedItem) UnmarshalText(text []byte) error { return readItem(string(text), &i.ReservedItem) }
+
+func readItem(word string, i *api.ReservedItem) error {
+	units := word
+	if at := strings.LastIndexByte(word, '='); at >= 0 {
+		i.FeatureKey, units = word[:at], word[at+1:]
+	}
+	units, cost, costs := strings.Cut(units, "@")
+	if units == "" || costs && cost == "" {
+		return fmt.Errorf("%q is not a number of units, such as 1200 or tokens=1200@0.02", word)
+	}
+	i.UsageUnits, i.CostAmount = json.Number(units), json.Number(cost)
+	return errors.Join(number(units).Validate(), number(cost).Validate())
+}
+
+// object is a JSON object as it was typed.
+type object string
+
+// Validate refuses what is none.
+func (o object) Validate() error {
+	if o != "" && (!json.Valid([]byte(o)) || !strings.HasPrefix(strings.TrimSpace(string(o)), "{")) {
+		return fmt.Errorf(`%s is not a JSON object such as {"model": "large"}`, string(o))
+	}
+	return nil
+}
+
+// MarshalJSON writes it as it is.
+func (o object) MarshalJSON() ([]byte, error) { return []byte(o), nil }
+
+// typedTime is a time as it was typed.
+type typedTime string
+
+// Validate refuses what is none.
+func (t typedTime) Validate() error {
+	if _, err := time.Parse(time.RFC3339, string(t)); t != "" && err != nil {
+		return fmt.Errorf("%s is not a time such as 2026-03-01T00:00:00Z", string(t))
+	}
+	return nil
 }
 
 type reservationsSettle struct {
 	reservationFlags `embed:""`
-	Units            number `arg:"" json:"usageUnits" help:"How many units were used in all."`
-	Feature          string `json:"featureKey,omitempty" help:"The feature's key, of a reservation of several."`
-	Part             open   `json:"final,omitempty" help:"Leave the rest held: more is to come."`
-	EventKey         string `json:"eventIdempotencyKey,omitempty" placeholder:"KEY" help:"The usage event's idempotency key. Default: one of the reservation's own."`
+	Items            []usedItem `arg:"" json:"items" sep:"none" placeholder:"UNITS" help:"How many units were used in all: 1200 of a reservation of one feature, else tokens=1200; with @0.02 what the provider takes for those that were not settled before."`
+	Part             open       `json:"final,omitempty" help:"Leave the rest held: more is to come."`
+	EventKey         string     `json:"eventIdempotencyKey,omitempty" placeholder:"KEY" help:"The usage event's idempotency key. Default: one of the reservation's own."`
+	At               typedTime  `json:"occurredAt,omitempty" placeholder:"TIME" help:"When it occurred, RFC 3339. Default: now, by the environment's clock."`
+	Meta             object     `json:"meta,omitempty" placeholder:"JSON" help:"A JSON object that is kept with the event."`
+}
+
+// Validate refuses units without a feature next to others.
+func (c *reservationsSettle) Validate() error {
+	for _, i := range c.Items {
+		if i.FeatureKey == "" && len(c.Items) > 1 {
+			return fmt.Errorf("%s of which feature? Write tokens=%s", i.UsageUnits, i.UsageUnits)
+		}
+	}
+	return nil
+}
+
+// complete puts the units of the only feature where the client API takes them without its key.
+func (c *reservationsSettle) complete(body map[string]any) {
+	if i := &c.Items[0]; i.FeatureKey == "" {
+		delete(body, "items")
+		body["usageUnits"] = i.UsageUnits
+		if i.CostAmount != "" {
+			body["costAmount"] = i.CostAmount
+		}
+	}
 }
 
 // open is a flag that leaves a reservation open.
