@@ -21,6 +21,15 @@ type heldOf struct {
 // KeepHolds makes a machine keep at most so many reservations.
 func KeepHolds(m *Machine, most uint32) { m.state.Load().holds.Most = most }
 
+// LongestHoldText is how many bytes the longest text of a reservation has.
+func LongestHoldText(m *Machine) (longest int) {
+	h := &m.state.Load().holds
+	for row := uint32(1); row <= h.Texts.Len(); row++ {
+		longest = max(longest, len(h.Texts.Get(row)))
+	}
+	return longest
+}
+
 // BudgetRow is the row of a budget, as API keys that are bound to it have it.
 func BudgetRow(m *Machine, env uint32, key string) uint32 {
 	return m.state.Load().budgets.Forest.Named(env, []byte(key))

@@ -2,6 +2,7 @@ package budgets
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -66,4 +67,9 @@ func TestExactTakesFewBytes(t *testing.T) {
 	})
 	require.Empty(t, appendExact(nil, decimal.Exact{}))
 	require.Len(t, appendExact(nil, decimal.FromInt(-1).Exact().Neg()), 11)
+}
+
+// TestRowsAreSmall: what a hold's item holds in a budget takes 96 bytes.
+func TestRowsAreSmall(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(Item{}), uintptr(96))
 }
