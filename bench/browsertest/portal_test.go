@@ -25,8 +25,7 @@ func (b *browser) spend(c *cluster, key string) {
 		}), &answer))
 		return answer.Data
 	}
-	program("PUT", "budgets/company", `{"name":"The company","limits":[
-		{"of":"price","limit":500,"window":"month"}]}`, 200)
+	b.makeBudget()
 	program("PUT", "budgets/ferries", `{"name":"North Sea Ferries","parent":"company",
 		"customerReferenceId":"north-sea-ferries","limits":[
 		{"of":"units","featureKey":"calls","limit":700,"window":"lifetime","thresholds":[80,100]},
@@ -49,6 +48,19 @@ func (b *browser) spend(c *cluster, key string) {
 	b.page("budgets")
 	b.follow("North Sea Ferries")
 	b.page("budget")
+	b.unfold("Name, customer and limits")
+	require.Equal(b.t, "700", b.value("#limits0_limit"))
+	b.fill("#limits0_limit", "900")
+	b.press("#change-budget .actions button")
+	b.reads("#confirm", "900, was 700; 410 used")
+	b.answer("confirm-limits")
+	b.press("#confirm-button")
+	b.reads("#notice", "The budget was changed")
+	b.unfold("Name, customer and limits")
+	b.fill("#limits0_limit", "700")
+	b.press("#change-budget .actions button")
+	b.press("#confirm-button")
+	b.reads("#notice", "The budget was changed")
 	b.press("#freeze button")
 	b.reads("#confirm", "410 used, 200 held, of 700")
 	b.answer("confirm-freeze")
@@ -61,6 +73,47 @@ func (b *browser) spend(c *cluster, key string) {
 	b.page("margin")
 	b.follow("Customers")
 	b.follow("Ada Lund")
+}
+
+// makeBudget makes the company's budget with its page, once the form is right, and binds a key to it;
+// and goes back to the customer.
+func (b *browser) makeBudget() {
+	b.t.Helper()
+	customer := b.where()
+	b.follow("Usage")
+	b.follow("Budgets")
+	b.page("budgets-none")
+	b.fill("#key", "company")
+	b.fill("#name", "The company")
+	b.fill("#limits0_limit", "five hundred")
+	b.choose("#limits0_window", "month")
+	b.refused(400).press("#make-budget .actions button")
+	b.reads("#limits0_limit-wrong", "Enter a number")
+	require.Equal(b.t, "company", b.value("#key"))
+	b.answer("budget-refused")
+	b.fill("#limits0_limit", "500")
+	b.press("#make-budget .actions button")
+	b.reads("#confirm", "500.00 USD; counts from 0")
+	b.answer("confirm-budget")
+	b.press("#confirm-button")
+	b.reads("#notice", "The budget was made")
+	b.page("budget-made")
+
+	b.follow("Developers")
+	b.unfold("Bind")
+	b.fill(`#keys details[open] input[name="budget"]`, "company")
+	b.press("#keys details[open] form button")
+	b.reads("#confirm", "Then at")
+	b.answer("confirm-bind")
+	b.press("#confirm-button")
+	b.reads("#notice", "The key's budget was set")
+	b.page("keys-bound")
+	b.unfold("Change")
+	b.fill(`#keys details[open] input[name="budget"]`, "")
+	b.press("#keys details[open] form button")
+	b.press("#confirm-button")
+	b.reads("#notice", "The key's budget was set")
+	b.open(customer)
 }
 
 // stream sees a call of 30 units that is settled in three parts: on the customer's page first it is
