@@ -25,6 +25,8 @@ type Call struct {
 	Caller Caller
 	// Actor is who is recorded for what changes; empty is the key's own name.
 	Actor string
+	// Stale reads this node's own memory, as X-Read-Consistency asks for.
+	Stale bool
 }
 
 // Reply is the answer to a Call.
@@ -64,6 +66,9 @@ func (t *Table) Call(c Call) (reply Reply) {
 	ctx.Request.SetRequestURI(c.target(route))
 	if c.OnceKey != "" {
 		ctx.Request.Header.Set("Idempotency-Key", c.OnceKey)
+	}
+	if c.Stale {
+		ctx.Request.Header.Set(consistencyHeader, consistencyStale)
 	}
 	x := t.pool.Get().(*Exchange)
 	x.begin(&ctx)

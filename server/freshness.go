@@ -7,10 +7,16 @@ import (
 	"tollgate/engine"
 )
 
+// The header by which a request asks for a read of the node's own memory, and its one value.
+const (
+	consistencyHeader = "X-Read-Consistency"
+	consistencyStale  = "stale"
+)
+
 // ConsistencyParam is the header by which a request asks for a read of the node's own memory.
 func ConsistencyParam() Param {
 	return Param{
-		In: "header", Name: "X-Read-Consistency", Schema: EnumSchema("stale"),
+		In: "header", Name: consistencyHeader, Schema: EnumSchema(consistencyStale),
 		About: "stale reads the asked node's own memory and says its age in X-Staleness-Ms",
 	}
 }
@@ -18,13 +24,20 @@ func ConsistencyParam() Param {
 // Consistency reads X-Read-Consistency: absent is linearizable. It is not known when it is another
 // word than stale.
 func Consistency(x *Exchange) (stale, known bool) {
-	switch string(x.Ctx.Request.Header.Peek("X-Read-Consistency")) {
+	switch string(x.Ctx.Request.Header.Peek(consistencyHeader)) {
 	case "":
 		return false, true
-	case "stale":
+	case consistencyStale:
 		return true, true
 	}
 	return false, false
+}
+
+// OwnMemory reports whether another part of this process asks for what the node has, with or without
+// a leader, of a row that clients cannot ask so.
+func OwnMemory(x *Exchange) bool {
+	stale, _ := Consistency(x)
+	return stale && x.Called()
 }
 
 // NoteStaleness says in the answer how old the node's own memory may be, rounded up.
@@ -51,6 +64,20 @@ func Fresh(r Reader, deadline time.Time) bool {
 			return false
 		}
 	}
+}
+
+// cutOffWait is how long Current waits on a node that is known to be cut off.
+const cutOffWait = 100 * time.Millisecond
+
+// Current is Fresh for a page that can be shown from the node's own memory instead: a node that has
+// heard of nothing for longer than patience is asked only briefly, so that its pages do not all wait
+// in vain.
+func Current(r Reader, patience time.Duration) bool {
+	wait := patience
+	if r.Staleness() > patience {
+		wait = min(wait, cutOffWait)
+	}
+	return Fresh(r, time.Now().Add(wait))
 }
 
 // ReadFresh runs answer over memory that holds every acknowledged write, once more where that did

@@ -72,9 +72,37 @@ func TestClusterOperator(t *testing.T) {
 	b.page("changes")
 	b.follow("Workspaces")
 	b.page("workspaces-none")
+	b.withoutMajority(c, here)
+	b.open(c.ops(here, "/console"))
 	b.press("#sign-out")
 	b.refused(200).open(c.ops(here, "/console/cluster"))
 	require.Equal(t, "/console/sign-in", b.path())
+}
+
+// withoutMajority kills all nodes but one, whose pages are still there, say how old they are and
+// offer nothing.
+func (b *browser) withoutMajority(c *cluster, left string) {
+	b.t.Helper()
+	b.open(c.ops(left, "/console"))
+	require.Equal(b.t, 1, b.count("#create-account"))
+	for _, node := range c.Nodes {
+		if node.ID == left {
+			continue
+		}
+		pid, err := devdata.Holder(devdata.NodeLock(c.folder.NodeFolder(node.ID)))
+		require.NoError(b.t, err)
+		c.kill(pid)
+	}
+	require.Eventually(b.t, func() bool {
+		b.open(c.ops(left, "/console"))
+		return b.count("#old") == 1
+	}, patience, 100*time.Millisecond, "the page does not say that it is old:\n%s", b.text("main"))
+	require.Contains(b.t, b.text("#old"), "Nothing can be changed now")
+	require.Zero(b.t, b.count("#create-account"))
+	b.answer("no-majority")
+	b.follow("Look at the cluster")
+	require.Zero(b.t, b.count("#backup"))
+	b.reads("#member-"+left, "reachable")
 }
 
 // takeBackup presses the button of the cluster's page, and has the file checked to its last byte.

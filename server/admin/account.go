@@ -64,14 +64,14 @@ type madeAccount struct {
 }
 
 func (a *accounts) listAccounts(x *server.Exchange) *server.Fault {
-	return a.read(func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		return server.List(x, a.machine.Accounts(), writeAccount)
 	})
 }
 
 // showAccount is GET /accounts/{account}: what it holds of what it may hold.
 func (a *accounts) showAccount(x *server.Exchange) *server.Fault {
-	return a.read(func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		name := string(x.Param(0))
 		use, bounds, known := a.machine.Use(name)
 		if !known {
@@ -189,7 +189,7 @@ func (a *accounts) makeKey(
 	c.ID = first.First
 	key = derive()
 	c.Hash, c.Hint = sha256.Sum256([]byte(key)), key[:len(prefix)+4]
-	return key, a.read(func() *server.Fault {
+	return key, a.read(x, func() *server.Fault {
 		for _, made := range a.machine.Keys(c.Env) {
 			if made.ID == c.ID && made.Hash == c.Hash {
 				return nil

@@ -84,8 +84,9 @@ type Config struct {
 	SealKey [32]byte
 	// Acts lists what operators did for owners of workspaces, newest first, with numbers below
 	// before (0: all): at most limit, looking at no more than scan acts; next is where the next
-	// page begins, 0 when there is none. It is not ok when this node cannot tell. nil lists none.
-	Acts func(before uint32, limit, scan int) (list []Act, next uint32, ok bool)
+	// page begins, 0 when there is none. It is not ok when this node cannot tell, unless the list
+	// may be stale. nil lists none.
+	Acts func(before uint32, limit, scan int, stale bool) (list []Act, next uint32, ok bool)
 	// Payments seals and checks the settings of payment providers; nil refuses them.
 	Payments *payments.Service
 	// Outbox checks webhook endpoints and makes their secrets; nil makes none.

@@ -38,9 +38,13 @@ func newBase(c *Config) *base {
 	}
 }
 
-// read runs an answer that is copied out of memory that holds every acknowledged write. answer may
-// run more than once; it returns a fault, or has written the answer.
-func (b *base) read(answer func() *server.Fault) *server.Fault {
+// read runs an answer that is copied out of memory that holds every acknowledged write, or out of
+// the node's own where another part of this process asks for that. answer may run more than once;
+// it returns a fault, or has written the answer.
+func (b *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fault {
+	if server.OwnMemory(x) {
+		return answer()
+	}
 	fault, ok := server.ReadFresh(b.reader, time.Now().Add(b.readTimeout), answer)
 	if !ok {
 		return server.FaultConsistency.With("Nothing was changed. Repeat the request.")
@@ -94,7 +98,7 @@ func (b *base) environment(
 	if !known {
 		return server.FaultNotFound.With("An environment is live or sandbox.")
 	}
-	return b.read(func() *server.Fault {
+	return b.read(x, func() *server.Fault {
 		env, found := b.machine.Environment(string(x.Param(0)), kind)
 		if !found {
 			return server.FaultOf(engine.OutcomeAccountUnknown)

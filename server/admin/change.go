@@ -66,12 +66,12 @@ func (a *accounts) listChanges(x *server.Exchange) *server.Fault {
 	if fault := cmp.Or(w.fault(), a.noJournal()); fault != nil {
 		return fault
 	}
-	return a.read(func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		changes, err := a.machine.Changes(a.events, from.change, limit)
 		if err != nil {
 			return a.journalFailed(x, err)
 		}
-		acts, next, ok := a.acts(from.act, limit)
+		acts, next, ok := a.acts(from.act, limit, server.OwnMemory(x))
 		if !ok {
 			return server.FaultConsistency
 		}
@@ -81,13 +81,13 @@ func (a *accounts) listChanges(x *server.Exchange) *server.Fault {
 	})
 }
 
-// acts are a page of what operators did for owners of workspaces; not ok where this node cannot
-// tell.
-func (a *accounts) acts(before uint32, limit int) (list []Act, next uint32, ok bool) {
+// acts are a page of what operators did for owners of workspaces, which may be stale; not ok where
+// this node cannot tell.
+func (a *accounts) acts(before uint32, limit int, stale bool) (list []Act, next uint32, ok bool) {
 	if a.operatorActs == nil || before == 1 {
 		return nil, 0, true
 	}
-	return a.operatorActs(before, limit, scannedActs)
+	return a.operatorActs(before, limit, scannedActs, stale)
 }
 
 // newestFirst joins two lists that are newest first, at most limit of them, and says below which of

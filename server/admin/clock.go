@@ -69,7 +69,7 @@ func (a *clocks) settle(
 	defer timer.Stop()
 	for {
 		settled := false
-		fault := a.read(func() *server.Fault {
+		fault := a.read(x, func() *server.Fault {
 			settled = a.machine.ClockSettledTo(c.Env, c.To)
 			return nil
 		})

@@ -140,7 +140,7 @@ func (a *credits) leftTransaction(x *server.Exchange, env uint32, id [16]byte) (
 	if fault = a.noJournal(); fault != nil {
 		return left, false, fault
 	}
-	fault = a.read(func() (fault *server.Fault) {
+	fault = a.read(x, func() (fault *server.Fault) {
 		var err error
 		if left, found, err = a.machine.LeftTransaction(a.events, env, id); err != nil {
 			fault = a.journalFailed(x, err)

@@ -95,7 +95,7 @@ func (a *credits) createPool(x *server.Exchange) (fault *server.Fault) {
 	if result.Outcome != engine.OutcomeDone {
 		return onceFault(x, result.Outcome)
 	}
-	fault = a.read(func() *server.Fault {
+	fault = a.read(x, func() *server.Fault {
 		view, found := a.machine.Pool(c.Env, c.ID)
 		switch {
 		case !found:

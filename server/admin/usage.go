@@ -16,7 +16,7 @@ func (a *invoices) showUsage(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return a.read(func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		now := a.machine.EnvironmentNow(env, a.nowMS())
 		q, fault := billingview.UsageQuery(x, a.machine, env, now)
 		if fault != nil {
@@ -63,7 +63,7 @@ func ranked[T any](
 	if fault = w.fault(); fault != nil {
 		return fault
 	}
-	return a.read(func() *server.Fault {
+	return a.read(x, func() *server.Fault {
 		q, fault := billingview.UsageQuery(x, a.machine, env, a.machine.EnvironmentNow(env, a.nowMS()))
 		if fault != nil {
 			return fault

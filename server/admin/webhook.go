@@ -119,7 +119,7 @@ func (h *hooks) createEndpoint(x *server.Exchange) *server.Fault {
 
 // answerCreated answers with the endpoint that a command made, its secret sealed.
 func (h *hooks) answerCreated(x *server.Exchange, c *billing.CreateWebhookEndpoint) *server.Fault {
-	return h.read(func() *server.Fault {
+	return h.read(x, func() *server.Fault {
 		v, ok := h.machine.WebhookEndpoint(c.Env, c.ID)
 		if !ok {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)
@@ -185,7 +185,7 @@ func (h *hooks) answerEndpoint(x *server.Exchange, kind engine.Kind, command wir
 	if fault := h.done(x, kind, command); fault != nil {
 		return fault
 	}
-	return h.read(func() *server.Fault {
+	return h.read(x, func() *server.Fault {
 		v, ok := h.machine.WebhookEndpoint(env, id)
 		if !ok {
 			return server.FaultOf(engine.OutcomeWebhookUnknown)

@@ -132,7 +132,7 @@ func (h *hooks) resend(x *server.Exchange, endpoint [16]byte) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return h.read(func() *server.Fault {
+	return h.read(x, func() *server.Fault {
 		now, found := h.machine.WebhookDelivery(env, endpoint, v.ID)
 		if !found {
 			return server.FaultOf(engine.OutcomeDeliveryUnknown)
@@ -234,7 +234,7 @@ func (h *hooks) test(x *server.Exchange, endpoint [16]byte) *server.Fault {
 	if fault != nil || replayed {
 		return fault
 	}
-	fault = h.read(func() *server.Fault {
+	fault = h.read(x, func() *server.Fault {
 		views, _, _ := h.machine.WebhookDeliveries(&billing.DeliveryQuery{
 			Env: env, Endpoint: endpoint, Limit: defaultDeliveries,
 		})

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -69,6 +70,11 @@ func (s clusterStatus) Down() (down []member) {
 	return down
 }
 
+// Led reports whether every group has a leader that this node knows of.
+func (s clusterStatus) Led() bool {
+	return !slices.ContainsFunc(s.Groups, func(g group) bool { return g.Leader == "" })
+}
+
 // RoundTrip is the last measured round trip; empty of a node that does not answer.
 func (m member) RoundTrip() string {
 	us, err := strconv.ParseInt(string(m.RoundTripUS), 10, 64)
@@ -117,8 +123,8 @@ type clusterData struct {
 // cluster is this node's view of the cluster. It asks no other node, so that it works when none
 // answers.
 func (v *visit) cluster() (data clusterData) {
-	data.Manage = v.manage
 	data.Status = need[clusterStatus](v, v.admin, server.Call{Operation: "showCluster"})
+	data.Manage = v.manage && data.Status.Led() // a backup asks the others
 	if v.console.pulse != nil {
 		data.Load = v.console.pulse.shown()
 	}

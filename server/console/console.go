@@ -174,6 +174,10 @@ type row struct {
 	show   func(v *visit)
 }
 
+// ages reports whether the page is shown as this node last knew it, where no leader can be reached:
+// it asks for nothing to be done, and is a page that can say so.
+func (r *row) ages() bool { return r.method == "GET" && !r.live && !r.asks && !r.local }
+
 // look is a page of an environment, form a form there; live is asked for by the script.
 func look(path, name string, show func(*visit)) row {
 	return within(reachEnvironment, "GET", path, name, show)

@@ -11,7 +11,7 @@ import (
 type RowOf struct {
 	Method, Path, Name     string
 	Cluster, Account, Live bool
-	Harmless               bool
+	Harmless, Local        bool
 }
 
 // Rows lists all pages and forms.
@@ -22,7 +22,7 @@ func (s *Console) Rows() (all []RowOf) {
 			all = append(all, RowOf{
 				Method: r.method, Path: Root + r.path, Name: r.name, Cluster: r.reach == reachCluster,
 				Account: r.reach >= reachAccount, Live: r.live || strings.HasSuffix(r.path, "/live"),
-				Harmless: r.harmless,
+				Harmless: r.harmless, Local: r.local,
 			})
 		}
 	}

@@ -374,17 +374,45 @@ func TestEveryKeyCanBeFound(t *testing.T) {
 	require.Contains(t, b.get(keys+"?cursor=9999999").is(200, "First page").body, "Create a key")
 }
 
-// TestWithoutALeader: the pages that need one show advice; the cluster's works.
+// TestWithoutALeader: every page is shown as this node last knew it, says so, and offers nothing;
+// the cluster's pages are as ever.
 func TestWithoutALeader(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()
-	b.furnish()
+	names := b.hostileSandbox()
+	sandbox := "/console/accounts/demo/sandbox"
+	form := b.fill(sandbox+"/customers", fields("id", "late"))
 	n.NoLeader.Store(true)
-	for _, path := range []string{
-		"/customers", "/keys", "/catalog", "/clock", "/customers/anna", "/webhooks",
-	} {
-		b.get("/console/accounts/demo/sandbox"+path).is(503, "majority", "Load the page again")
+	n.tenants.NoLeader.Store(true)
+	n.Stale.Store(int64(19 * time.Second))
+	forms := regexp.MustCompile(`(?s)<form[^>]*method="post".*?</form>`)
+	for _, r := range n.pages.Rows() {
+		if r.Method != "GET" || r.Local || strings.Contains(r.Path, "/workspaces/") {
+			continue
+		}
+		p := b.get(filled(r.Path, names))
+		switch {
+		case r.Live && !strings.HasSuffix(r.Path, "/live"): // a file
+			p.is(503)
+			continue
+		case r.Live:
+			p.is(503, "majority")
+			continue
+		case p.status == 303:
+			continue
+		case !strings.HasSuffix(r.Path, "/explain"):
+			p.is(200)
+		}
+		require.Contains(t, p.body, `id="old"`, r.Path)
+		require.Contains(t, p.body, "19 s old", r.Path)
+		for _, form := range forms.FindAllString(p.body, -1) {
+			if !strings.Contains(form, `id="sign-out"`) {
+				require.NotContains(t, form, "<button", r.Path)
+			}
+		}
 	}
+	b.send(sandbox+"/customers", form).is(503, "majority", "Load the page again")
+	safe(t, b.get(sandbox+"/customers"))
 	p := b.get("/console/cluster").is(200, "n1 is not ready", "nobody leads", "unreachable",
 		"n2 is down", "last seen 2026-01-01T00:00:00Z", "1 of 2 voters answer, and writes need 2.",
 		"&lt;b&gt;", `data-live="/console/cluster/live"`)

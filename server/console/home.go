@@ -44,12 +44,7 @@ type shownAccount struct{ Name, CreatedAt, URL string }
 
 // showAccounts is the first page: the accounts that the operator may see.
 func showAccounts(v *visit) {
-	data := accountsData{Name: v.fields.Get("name")}
-	data.Create = v.manage
-	if !server.Fresh(v.console.config.Reader, v.console.config.Now().Add(readTimeout)) {
-		v.problem(server.FaultConsistency)
-		data.Create = false
-	}
+	data := accountsData{Name: v.fields.Get("name"), Create: v.manage}
 	list := v.console.config.Machine.Accounts()
 	from, _ := strconv.Atoi(v.query("cursor"))
 	from = min(max(from, 0), len(list))

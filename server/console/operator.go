@@ -92,6 +92,9 @@ type visit struct {
 	who     Operator
 	// manage reports whether they may change what the page shows.
 	manage bool
+	// stale reports whether the page is shown as this node last knew it, since no majority of the
+	// cluster can be reached: nothing can be changed.
+	stale bool
 	// account and environment are the path's, env the environment's number.
 	account, environment string
 	env                  uint32
@@ -126,6 +129,11 @@ var (
 // enter finds out who asks, and whether they may; nil when it is answered.
 func (s *Console) enter(x *server.Exchange, r *row) *visit {
 	who, err := s.operators.Operator(x, r.local)
+	stale := r.ages() && (errors.Is(err, ErrBusy) ||
+		err == nil && !server.Current(s.config.Reader, readTimeout))
+	if stale && err != nil {
+		who, err = s.operators.Operator(x, true)
+	}
 	switch {
 	case errors.Is(err, ErrSignedOut):
 		s.askToSignIn(x, r)
@@ -134,7 +142,7 @@ func (s *Console) enter(x *server.Exchange, r *row) *visit {
 		x.Refuse(server.FaultConsistency)
 		return nil
 	}
-	v := &visit{console: s, x: x, who: who}
+	v := &visit{console: s, x: x, who: who, stale: stale}
 	if fault := v.admit(r); fault != nil {
 		x.Refuse(fault)
 		return nil
@@ -176,6 +184,7 @@ func (v *visit) admit(r *row) (fault *server.Fault) {
 	}
 	var look bool
 	look, v.manage = v.who.on(v.account)
+	v.manage = v.manage && !v.stale
 	switch {
 	case r.reach != reachAny && !look:
 		return faultReach // the same whether there is such an account or not

@@ -32,11 +32,14 @@ func (v *visit) adminCall(operation string, below ...string) server.Call {
 }
 
 // admin carries out a row of the admin API.
-func (v *visit) admin(c server.Call) server.Reply { return v.console.config.Admin.Call(c) }
+func (v *visit) admin(c server.Call) server.Reply {
+	c.Stale = v.stale
+	return v.console.config.Admin.Call(c)
+}
 
 // client carries out a row of the client API for this visit's environment.
 func (v *visit) client(c server.Call) server.Reply {
-	c.Actor = cmp.Or(v.who.Name, server.AdminKey)
+	c.Actor, c.Stale = cmp.Or(v.who.Name, server.AdminKey), v.stale
 	c.Caller = &client.Caller{
 		Account: v.account, Env: v.env, Environment: environments[v.environment],
 		Scope: billing.ScopeFull,
@@ -191,6 +194,14 @@ func (v *visit) frame(p *page.View) {
 	p.Token, p.SignOut = v.who.Token, Root+"/sign-out"
 	if p.Who = v.who.Name; p.Who == "" {
 		p.Who = "admin key"
+	} else if v.stale {
+		p.SignOut = "" // all nodes would have to know
+	}
+	if v.stale {
+		p.Old = page.Outdated(v.console.config.Now(), v.console.config.Reader.Staleness())
+		if everything, _ := v.who.on(""); everything {
+			p.Old.Next = page.Link{Text: "Look at the cluster", URL: Root + "/cluster"}
+		}
 	}
 	if p.Place = v.environment; p.Place == "sandbox" {
 		p.Clock = string(server.AppendTime(nil, v.console.config.Machine.EnvironmentNow(

@@ -46,9 +46,9 @@ func (n *Session) Hash() [32]byte { return hashOf(n.token) }
 // Session finds the session of a request's cookie. Its error is ErrSignIn or ErrBusy.
 func (s *Service) Session(ctx *fasthttp.RequestCtx) (*Session, error) { return s.find(ctx, true) }
 
-// Remembered finds a session in this node's own memory, with or without a leader: only for pages
-// about this node. A node that has been cut off for rememberedFor finds none: the session may have
-// been ended elsewhere.
+// Remembered finds a session in this node's own memory, with or without a leader: only for what
+// this node shows of its own memory. A node that has been cut off for rememberedFor finds none: the
+// session may have been ended elsewhere.
 func (s *Service) Remembered(ctx *fasthttp.RequestCtx) (*Session, error) {
 	if s != nil && s.config.Reader.Staleness() > rememberedFor {
 		return nil, ErrBusy

@@ -182,10 +182,10 @@ func (c *caller) claim() {
 // operate uses one of the operator's tools, which must leave one record.
 func (c *caller) operate(path, body string) answer {
 	c.t.Helper()
-	before, _, _ := c.api.Operator.Acts(0, 1, 1000)
+	before, _, _ := c.api.Operator.Acts(0, 1, 1000, false)
 	defer func() {
 		c.t.Helper()
-		after, _, _ := c.api.Operator.Acts(0, 1, 1000)
+		after, _, _ := c.api.Operator.Acts(0, 1, 1000, false)
 		require.Len(c.t, after, 1, path)
 		require.True(c.t, len(before) == 0 || after[0].Change.Number > before[0].Change.Number, path)
 		require.Equal(c.t, c.workspace, after[0].Workspace)

@@ -66,7 +66,7 @@ func (a approvalPage) May() bool { return a.Signed && (a.Theirs || !a.Claimed) }
 // approval reads a link; nil when it is answered.
 func (p *Pages) approval(x *server.Exchange) (v *visit, data *approvalPage) {
 	v = &visit{Pages: p, x: x}
-	who, err := p.config.Visitors.Visitor(x)
+	who, err := p.config.Visitors.Visitor(x, false)
 	if err != nil && !errors.Is(err, ErrSignedOut) ||
 		!server.Fresh(p.config.Reader, time.Now().Add(p.config.ReadTimeout)) {
 		v.fail(faultBusy)
@@ -206,7 +206,7 @@ func (p *Pages) returnRoute() server.Route {
 // always a page of ours. It changes nothing.
 func (p *Pages) showReturn(x *server.Exchange) {
 	v := &visit{Pages: p, x: x}
-	who, err := p.config.Visitors.Visitor(x)
+	who, err := p.config.Visitors.Visitor(x, false)
 	if err != nil && !errors.Is(err, ErrSignedOut) ||
 		!server.Fresh(p.config.Reader, time.Now().Add(p.config.ReadTimeout)) {
 		v.fail(faultBusy)

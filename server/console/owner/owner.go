@@ -63,8 +63,8 @@ type Visitor struct {
 // Visitors identifies the sender of a request.
 type Visitors interface {
 	// Visitor finds the sender's session: ErrSignedOut when there is none, ErrBusy when it cannot
-	// be looked up.
-	Visitor(x *server.Exchange) (Visitor, error)
+	// be looked up; a local one in this node's memory alone, with or without a leader.
+	Visitor(x *server.Exchange, local bool) (Visitor, error)
 }
 
 var (
@@ -134,6 +134,8 @@ type row struct {
 	anywhere bool
 	// live reports whether the script asks: refusals are then answered without a page.
 	live bool
+	// ages: without a leader it is shown as this node last knew it.
+	ages bool
 	show func(v *visit)
 }
 
@@ -142,6 +144,9 @@ const formLimit = 32 << 10
 
 func (p *Pages) rows() []row {
 	get := func(path, name string, show func(*visit)) row {
+		return row{method: "GET", path: path, name: name, ages: true, show: show}
+	}
+	fill := func(path, name string, show func(*visit)) row { // a page that is a form
 		return row{method: "GET", path: path, name: name, show: show}
 	}
 	form := func(path, name string, show func(*visit)) row {
@@ -158,9 +163,9 @@ func (p *Pages) rows() []row {
 		get("/inspections", "inspections", showInspections),
 		get("/flows", "flows", showFlows),
 		get("/flows/{id}", "flow", showFlow),
-		get("/flows/new", "new flow", newFlow),
-		get("/flows/{id}/edit", "edit flow", editFlow),
-		get("/flows/{id}/start", "start page", showStart),
+		fill("/flows/new", "new flow", newFlow),
+		fill("/flows/{id}/edit", "edit flow", editFlow),
+		fill("/flows/{id}/start", "start page", showStart),
 		get("/flows/{id}/alerts", "alerts", showAlerts),
 		{
 			method: "GET", path: "/flows/{id}/alerts/live", name: "alerts live", live: true,
@@ -177,7 +182,7 @@ func (p *Pages) rows() []row {
 		get("/keys", "keys", showKeys),
 		get("/history", "history", showHistory),
 		get("/search", "search", showSearch),
-		{method: "GET", path: "/you", name: "you", anywhere: true, show: showYou},
+		{method: "GET", path: "/you", name: "you", anywhere: true, ages: true, show: showYou},
 		form("/you/workspace", "choose workspace", chooseWorkspace),
 		form("/you/workspaces", "open workspace", openWorkspace),
 		form("/you/claim", "claim workspace", claimWorkspace),

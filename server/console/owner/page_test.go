@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -254,9 +255,20 @@ func TestWhoMayLook(t *testing.T) {
 	require.Contains(t, a.body, "These pages are for people")
 	s.who.Agent = false
 	s.NoLeader.Store(true)
-	a = s.ask("GET", owner.Root, nil)
-	require.Equal(t, 503, a.status)
-	require.NotEmpty(t, a.header.Peek("Retry-After"))
+	s.Stale.Store(int64(19 * time.Second))
+	for _, path := range []string{
+		"", "/runs", run, "/flows", "/purchases", "/keys", "/you", "/search?q=nothing",
+	} {
+		a = s.ask("GET", owner.Root+path, nil)
+		require.Equal(t, 200, a.status, path)
+		require.Contains(t, a.body, "19 s old", path)
+		require.NotContains(t, a.body, `id="sign-out"`, path)
+	}
+	for _, path := range []string{run + "/live", "/flows/new"} {
+		a = s.ask("GET", owner.Root+path, nil)
+		require.Equal(t, 503, a.status, path)
+		require.NotEmpty(t, a.header.Peek("Retry-After"))
+	}
 }
 
 // TestListsArePaged: a list shows 50, and leads to the rest.

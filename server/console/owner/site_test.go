@@ -43,7 +43,7 @@ type site struct {
 }
 
 // Visitor is who is signed in.
-func (s *site) Visitor(*server.Exchange) (owner.Visitor, error) {
+func (s *site) Visitor(*server.Exchange, bool) (owner.Visitor, error) {
 	if s.who == nil {
 		return owner.Visitor{}, owner.ErrSignedOut
 	}

@@ -28,6 +28,8 @@ type visit struct {
 	who Visitor
 	// account is the workspace; of a page that needs none it may be empty.
 	account state.AccountView
+	// stale reports whether the page is shown as this node last knew it.
+	stale bool
 	// fields are the form's.
 	fields url.Values
 	// notice is shown at the top of the page, status is the answer's (200 when 0).
@@ -51,7 +53,12 @@ var (
 func (p *Pages) enter(x *server.Exchange, r *row) *visit {
 	v := &visit{Pages: p, x: x}
 	var err error
-	v.who, err = p.config.Visitors.Visitor(x)
+	v.who, err = p.config.Visitors.Visitor(x, false)
+	v.stale = r.ages && (errors.Is(err, ErrBusy) ||
+		err == nil && !server.Current(p.config.Reader, p.config.ReadTimeout))
+	if v.stale && err != nil {
+		v.who, err = p.config.Visitors.Visitor(x, true)
+	}
 	switch {
 	case errors.Is(err, ErrSignedOut) && r.method == "GET" && !r.live:
 		p.site.Redirect(x, signIn(string(x.Ctx.Path())))
@@ -59,7 +66,8 @@ func (p *Pages) enter(x *server.Exchange, r *row) *visit {
 	case errors.Is(err, ErrSignedOut):
 		v.fail(faultSignedOut)
 		return nil
-	case err != nil || !server.Fresh(p.config.Reader, time.Now().Add(p.config.ReadTimeout)):
+	case err != nil,
+		!r.ages && !server.Fresh(p.config.Reader, time.Now().Add(p.config.ReadTimeout)):
 		v.fail(faultBusy)
 		return nil
 	case v.who.Agent:
@@ -141,6 +149,10 @@ func navigate(p *page.View, at string) {
 // show answers with a page of this visit.
 func (v *visit) show(p page.View) {
 	p.Token, p.Who, p.SignOut = v.who.Token, v.who.Name, "/logout"
+	if v.stale {
+		p.SignOut = "" // all nodes would have to know
+		p.Old = page.Outdated(v.config.Now(), v.config.Reader.Staleness())
+	}
 	navigate(&p, string(v.x.Ctx.Path()))
 	if v.who.Workspace != 0 {
 		p.At, p.Others = v.account.Label, v.others()
@@ -371,8 +383,12 @@ func address(noun string, id [16]byte) (string, error) {
 type SignedIn struct{ Service *identity.Service }
 
 // Visitor finds the session of a request's cookie.
-func (s SignedIn) Visitor(x *server.Exchange) (Visitor, error) {
-	n, err := s.Service.Session(x.Ctx)
+func (s SignedIn) Visitor(x *server.Exchange, local bool) (Visitor, error) {
+	find := s.Service.Session
+	if local {
+		find = s.Service.Remembered
+	}
+	n, err := find(x.Ctx)
 	switch {
 	case errors.Is(err, identity.ErrSignIn):
 		return Visitor{}, ErrSignedOut

@@ -73,10 +73,12 @@ type View struct {
 	// Nav are the site's sections, Tabs those of what is shown, Crumbs the page's position, Within
 	// its siblings within the tab.
 	Nav, Tabs, Crumbs, Within []Link
-	// Who is signed in; empty shows no way out. SignOut is where the way out leads.
+	// Who is signed in; SignOut is where the way out leads, empty where there is none now.
 	Who, SignOut string
 	// Token proves that a form was written for this session; see the template "once".
-	Token  string
+	Token string
+	// Old is shown above the notice where the page is not up to date.
+	Old    *Notice
 	Notice *Notice
 	// Fields are the values of a refused form, and Wrong the problems of its fields: the template
 	// "field" shows both.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -331,5 +332,19 @@ func TestMoneyHasThePlacesOfItsCurrency(t *testing.T) {
 		"1,200 JPY": {"1200", "JPY"}, "3.100 KWD": {"3.1", "KWD"}, "0.0025 USD": {"0.0025", "USD"},
 	} {
 		require.Equal(t, wanted, page.Money(c.number, c.currency))
+	}
+}
+
+// TestOutdated: a page says how old it is, and where that is not known, so.
+func TestOutdated(t *testing.T) {
+	now := time.Date(2026, 11, 27, 5, 59, 11, 0, time.UTC)
+	for age, title := range map[time.Duration]string{
+		0: "As of 05:59:11, 0 s old", 19 * time.Second: "As of 05:58:52, 19 s old",
+		61 * time.Second: "As of 05:58:10, 1 min old", 90 * time.Minute: "As of 27 Nov 2026, 04:29",
+		56 * 365 * 24 * time.Hour: "It is not known how old this page is",
+	} {
+		n := page.Outdated(now, age)
+		require.Equal(t, title, n.Title)
+		require.Contains(t, n.Detail, "Nothing can be changed now")
 	}
 }

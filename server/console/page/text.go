@@ -114,6 +114,25 @@ func Day(at time.Time) string { return at.UTC().Format("2 Jan 2006") }
 // When is Day with the time of day: 22 Nov 2026, 21:10.
 func When(at time.Time) string { return at.UTC().Format("2 Jan 2006, 15:04") }
 
+// Outdated is the notice of a page that was made from a node's own memory, which is so old.
+func Outdated(now time.Time, age time.Duration) *Notice {
+	n := &Notice{
+		Tone: Problem, Title: "It is not known how old this page is",
+		Detail: "Nothing can be changed now: no majority of the cluster can be reached. Load the page " +
+			"again in a moment.",
+	}
+	at := now.UTC().Add(-age)
+	switch {
+	case age < time.Minute:
+		n.Title = fmt.Sprintf("As of %s, %d s old", at.Format(time.TimeOnly), age/time.Second)
+	case age < time.Hour:
+		n.Title = fmt.Sprintf("As of %s, %d min old", at.Format(time.TimeOnly), age/time.Minute)
+	case age < 10*365*24*time.Hour: // else the node has applied nothing since it began
+		n.Title = "As of " + When(at)
+	}
+	return n
+}
+
 func timeAs(value any, layout func(time.Time) string) template.HTML {
 	at, is := value.(time.Time)
 	if text := fmt.Sprint(value); !is {

@@ -34,7 +34,7 @@ func (v *visit) holds(subscriptions []api.Subscription) (h spend.Holds, ok bool)
 	h.More = more
 	for i := range list {
 		hold := spend.Hold{Reservation: list[i]}
-		if releasable(&list[i], subscriptions) {
+		if !v.stale && releasable(&list[i], subscriptions) {
 			hold.Release = v.base + "/reservations/" + hold.ID + "/release"
 			h.Release = true
 		}

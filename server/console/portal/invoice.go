@@ -55,7 +55,7 @@ func showInvoice(v *visit) {
 	}
 	v.show("invoice", i.Title(), invoiceData{
 		Base: v.base + "/invoices/" + i.ID, Bill: d,
-		CanPay: i.Open() && v.portal.config.Machine.PaymentSettings(v.link.Env).Provider != "none",
+		CanPay: i.Open() && v.canPay(),
 	})
 }
 

@@ -68,10 +68,7 @@ func (u usage) Meter() template.HTML {
 
 // showOverview is the first page: what the customer has, uses and owes.
 func showOverview(v *visit) {
-	data := overviewData{
-		Base:   v.base,
-		CanPay: v.portal.config.Machine.PaymentSettings(v.link.Env).Provider != billing.ProviderNone,
-	}
+	data := overviewData{Base: v.base, CanPay: v.canPay()}
 	var ok bool
 	if data.Customer, ok = dataOf[api.Customer](v, v.call(v.of("getCustomer"))); !ok {
 		return
@@ -92,11 +89,13 @@ func showOverview(v *visit) {
 		for _, f := range s.Plan.Features {
 			names[f.Key] = f.Name
 		}
-		data.Subscriptions = append(data.Subscriptions, shownSubscription{
-			Subscription: s, Price: bill.PerInterval(&s.Plan), Offers: offers(&s, plans),
-			Cancel: allows(&s.Plan).Cancel && s.CancelMode == "" && s.Status() == "active",
-			Keep:   v.mayKeep(&s) && s.Status() == "active",
-		})
+		shown := shownSubscription{Subscription: s, Price: bill.PerInterval(&s.Plan)}
+		if !v.stale {
+			shown.Offers = offers(&s, plans)
+			shown.Cancel = allows(&s.Plan).Cancel && s.CancelMode == "" && s.Status() == "active"
+			shown.Keep = v.mayKeep(&s) && s.Status() == "active"
+		}
+		data.Subscriptions = append(data.Subscriptions, shown)
 	}
 	if data.Usage, ok = dataOf[[]usage](v, v.call(v.of("listEntitlements"))); !ok {
 		return
@@ -119,6 +118,12 @@ func showOverview(v *visit) {
 	data.Invoices = all[:min(len(all), maxInvoices)]
 	data.Older = len(all) - len(data.Invoices)
 	v.show("overview", "Your account", data)
+}
+
+// canPay reports whether invoices can be paid on these pages now.
+func (v *visit) canPay() bool {
+	return !v.stale &&
+		v.portal.config.Machine.PaymentSettings(v.link.Env).Provider != billing.ProviderNone
 }
 
 // maxTopUps is of how many pools the page says how they are topped up.

@@ -78,7 +78,7 @@ func New(c Config) (*Portal, error) {
 			Method: r.method, Path: link.Root + "/{link}" + r.path, Operation: "portal " + r.name,
 			Access: server.AccessOpen, Media: page.FormMedia, Limit: formLimit,
 			Handle: func(x *server.Exchange) {
-				if v := p.open(x, r.method); v != nil {
+				if v := p.open(x, &r); v != nil {
 					r.show(v)
 				}
 			},
@@ -111,22 +111,24 @@ const formLimit = 8 << 10
 // row is one page, or one form's way, below a link.
 type row struct {
 	method, path, name string
-	show               func(v *visit)
+	// ages: without a leader it is shown as this node last knew it.
+	ages bool
+	show func(v *visit)
 }
 
 var rows = []row{
-	{"GET", "", "overview", showOverview},
-	{"GET", "/look.css", "look", showLook},
-	{"GET", "/logo", "logo", showLogo},
-	{"GET", "/invoices/{invoice}", "invoice", showInvoice},
-	{"GET", "/invoices/{invoice}/pdf", "invoice pdf", downloadInvoice},
-	{"GET", "/invoices/{invoice}/pay", "pay page", showPay},
-	{"POST", "/invoices/{invoice}/pay", "pay", pay},
-	{"GET", "/subscriptions/{subscription}/change", "change question", askChange},
-	{"POST", "/subscriptions/{subscription}/change", "change plan", changePlan},
-	{"GET", "/subscriptions/{subscription}/cancel", "cancel question", askCancel},
-	{"POST", "/subscriptions/{subscription}/cancel", "cancel plan", cancelPlan},
-	{"POST", "/subscriptions/{subscription}/keep", "keep plan", keepPlan},
-	{"GET", "/reservations/{reservation}/release", "release question", askRelease},
-	{"POST", "/reservations/{reservation}/release", "release", releaseHold},
+	{"GET", "", "overview", true, showOverview},
+	{"GET", "/look.css", "look", true, showLook},
+	{"GET", "/logo", "logo", true, showLogo},
+	{"GET", "/invoices/{invoice}", "invoice", true, showInvoice},
+	{"GET", "/invoices/{invoice}/pdf", "invoice pdf", false, downloadInvoice},
+	{"GET", "/invoices/{invoice}/pay", "pay page", false, showPay},
+	{"POST", "/invoices/{invoice}/pay", "pay", false, pay},
+	{"GET", "/subscriptions/{subscription}/change", "change question", false, askChange},
+	{"POST", "/subscriptions/{subscription}/change", "change plan", false, changePlan},
+	{"GET", "/subscriptions/{subscription}/cancel", "cancel question", false, askCancel},
+	{"POST", "/subscriptions/{subscription}/cancel", "cancel plan", false, cancelPlan},
+	{"POST", "/subscriptions/{subscription}/keep", "keep plan", false, keepPlan},
+	{"GET", "/reservations/{reservation}/release", "release question", false, askRelease},
+	{"POST", "/reservations/{reservation}/release", "release", false, releaseHold},
 }

@@ -406,12 +406,29 @@ func TestALinkReachesOneCustomer(t *testing.T) {
 	n.ask("POST", pay, media, "_token=x").is(403)
 }
 
-// TestANodeWithoutALeader says so, and offers nothing.
+// TestANodeWithoutALeader shows what it last knew, says so, and offers nothing; after 15 minutes it
+// opens no page: the link may have been ended meanwhile.
 func TestANodeWithoutALeader(t *testing.T) {
 	n := start(t)
 	at := n.link("ada", n.keyID)
+	n.reserve("ada")
+	invoice := at + "/invoices/" + invoiceAda
+	n.get(at).is(200, "<form", "/change", "/release")
+	n.get(invoice).is(200, "<form")
 	n.NoLeader.Store(true)
-	p := n.get(at)
-	require.Equal(t, 503, p.status, p.body)
-	require.NotContains(t, p.body, "<form")
+	n.Stale.Store(int64(15 * time.Minute))
+	for _, path := range []string{at, invoice} {
+		p := n.get(path).is(200, `id="old"`, "15 min old", "Nothing can be changed or paid now")
+		for _, offer := range []string{"<form", "/change", "/cancel", "/release", "/pay"} {
+			require.NotContains(t, p.body, offer)
+		}
+	}
+	for _, path := range []string{
+		invoice + "/pay", invoice + "/pdf", at + "/subscriptions/" + ofAda + "/cancel",
+	} {
+		n.get(path).is(503, "Load the page again")
+	}
+	n.Stale.Store(int64(15*time.Minute + time.Second))
+	n.get(at).is(503)
+	n.get(invoice).is(503)
 }

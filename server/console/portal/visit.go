@@ -26,7 +26,9 @@ type visit struct {
 	account  string
 	kind     billing.EnvironmentKind
 	// base is the path of the pages that the link opens.
-	base   string
+	base string
+	// stale reports whether the page is shown as this node last knew it: it offers nothing.
+	stale  bool
 	fields url.Values
 	notice *page.Notice
 	status int
@@ -34,6 +36,10 @@ type visit struct {
 
 // readTimeout bounds how long a page waits for this node to be current.
 const readTimeout = 2 * time.Second
+
+// trusted is how long a node that hears nothing of the others opens pages by links that may have
+// been ended meanwhile.
+const trusted = 15 * time.Minute
 
 // faultClosed answers every link that opens nothing, whatever the reason: it discloses no more.
 var faultClosed = server.NewFault(403, "link_invalid", "This link is no longer valid").
@@ -46,7 +52,7 @@ var faultBusy = server.NewFault(429, "rate_limited", "Too many requests").
 	With("Nothing was changed. Wait a minute, then load the page again.")
 
 // open finds out whether the request's link is valid; nil when it is answered.
-func (p *Portal) open(x *server.Exchange, method string) *visit {
+func (p *Portal) open(x *server.Exchange, r *row) *visit {
 	l, err := p.config.Links.Read(x.Param(0))
 	if err != nil {
 		x.Refuse(faultClosed)
@@ -58,12 +64,15 @@ func (p *Portal) open(x *server.Exchange, method string) *visit {
 		return nil
 	}
 	// A link that was ended on another node a moment ago is not valid here either.
-	if !server.Fresh(p.config.Reader, time.Now().Add(readTimeout)) {
+	stale := !server.Current(p.config.Reader, readTimeout)
+	if stale && (!r.ages || p.config.Reader.Staleness() > trusted) {
 		x.Refuse(server.FaultConsistency.With("Nothing was changed. Load the page again in a moment."))
 		return nil
 	}
 	m := p.config.Machine
-	v := &visit{portal: p, x: x, link: l, base: link.Root + "/" + string(x.Param(0))}
+	v := &visit{
+		portal: p, x: x, link: l, base: link.Root + "/" + string(x.Param(0)), stale: stale,
+	}
 	known := false
 	v.customer, known = m.CustomerByID(l.Env, l.Customer)
 	if !known || v.customer.ArchivedAt != 0 || v.customer.ErasedAt != 0 ||
@@ -83,7 +92,7 @@ func (p *Portal) open(x *server.Exchange, method string) *visit {
 			v.kind = kind
 		}
 	}
-	if method == "POST" {
+	if r.method == "POST" {
 		var fault *server.Fault
 		if v.fields, fault = p.site.Form(x, v.token()); fault != nil {
 			x.Refuse(fault)
@@ -123,7 +132,7 @@ func (v *visit) call(c server.Call) server.Reply {
 		Account: v.account, Env: v.link.Env, Environment: v.kind, Scope: billing.ScopeCustomer,
 		CustomerRow: v.customer.Row,
 	}
-	c.Actor = "portal of " + v.customer.ExternalID
+	c.Actor, c.Stale = "portal of "+v.customer.ExternalID, v.stale
 	return v.portal.config.Client.Call(c)
 }
 
@@ -192,6 +201,10 @@ func (v *visit) show(name, title string, data any) {
 	}
 	if v.kind == billing.EnvironmentSandbox {
 		p.Place = "sandbox"
+	}
+	if v.stale {
+		p.Old = page.Outdated(v.portal.config.Now(), v.portal.config.Reader.Staleness())
+		p.Old.Detail = "Nothing can be changed or paid now. Load the page again in a moment."
 	}
 	if what, known := done[string(v.x.Ctx.QueryArgs().Peek("done"))]; known && p.Notice == nil {
 		p.Notice = &page.Notice{Tone: page.Done, Title: what}

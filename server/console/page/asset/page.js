@@ -75,5 +75,6 @@
       }
     }
   };
-  for (const section of document.querySelectorAll("[data-live]")) renew(section);
+  // A page that is not up to date (#old) stands still as a whole.
+  for (const section of document.querySelectorAll("body:not(:has(#old)) [data-live]")) renew(section);
 })();
