@@ -149,6 +149,7 @@ test-long: ## more of everything: for every night, some two hours
 	$(MAKE) compile format vet unit processes
 	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
 	go test -timeout 15m $(TESTFLAGS) $(RACED)
+	go test -count=1 -timeout 30m $(TESTFLAGS) ./bench/browsertest -args -every
 	CGO_ENABLED=1 go test -race -tags long -timeout 60m $(TESTFLAGS) $(UNITS)
 	CGO_ENABLED=1 go test -C bench/load -race $(TESTFLAGS) ./...
 	go test -C deploy -tags long -timeout 60m -count=1 -run 'TestAReleaseIsReproducible$$' $(TESTFLAGS) .

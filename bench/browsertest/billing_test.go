@@ -73,7 +73,9 @@ func TestBillingOperator(t *testing.T) {
 	b.nextMonth()
 	b.payInvoice()
 	b.hearOfIt()
+	b.everyPage(c, key)
 
+	b.open(c.ops("node1", "/console/accounts/harbor/sandbox/webhooks"))
 	b.click("#switch")
 	b.follow("Live")
 	b.page("live-overview")

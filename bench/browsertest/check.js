@@ -98,7 +98,31 @@
     .filter(shown).map((e) => e.textContent.trim()),
     `forms ${[...document.forms].filter((f) => shown(f.closest("details") || f)).length}`, `links ${[...document.links].filter(shown).length}`];
 
+  // Where the page leads: by its links, and by its forms with what they hold, or else with their
+  // examples. A form that changes something may ask first, at /confirm.
+  const ways = () => {
+    const all = [...document.links].filter((a) => !a.hasAttribute("download")).map((a) => a.href);
+    for (const form of document.forms) {
+      const typed = new URLSearchParams();
+      for (const e of form.elements) {
+        const chosen = e.type !== "checkbox" && e.type !== "radio" || e.checked;
+        if (!e.name || e.name.startsWith("_") || e.tagName === "BUTTON" || !chosen) continue;
+        typed.set(e.name, e.value || e.placeholder || (e.type === "date" ? "2026-01-01" : ""));
+      }
+      const buttons = [...form.querySelectorAll("button")];
+      for (const b of buttons.length ? buttons : [form]) {
+        const query = new URLSearchParams(typed);
+        if (b !== form && b.name) query.set(b.name, b.value);
+        const action = b.getAttribute("formaction") ?? form.getAttribute("action");
+        const to = new URL(action, location.href).href.split("#")[0];
+        all.push(`${to}${form.method === "get" ? "" : "/confirm"}?${query}`);
+      }
+    }
+    return all;
+  };
+
   window.tollgateCheck = {
+    ways,
     first: (selector) => [...document.querySelectorAll(selector)].find(shown),
     within: (selector, text) => [...document.querySelectorAll(selector)]
       .find((e) => shown(e) && e.textContent.trim().replace(/\s+/g, " ") === text),

@@ -140,6 +140,7 @@ func TestOwner(t *testing.T) {
 	b.tellAnother(c)
 	b.setUp(p)
 	b.lists(p)
+	b.everyPageOfAnOwner(public)
 	b.signOut(public)
 }
 

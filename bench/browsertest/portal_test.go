@@ -159,6 +159,7 @@ func (b *browser) visitPortal(c *cluster) {
 	b.reads("#holds", "call-91")
 	b.reads("#budget", "410 + 200 held of 700")
 	b.page("portal")
+	b.everyPageOfAPortal(c.public("node1", ""), link)
 	b.follow("Release…")
 	b.answer("portal-release")
 	b.press("#confirm-button")

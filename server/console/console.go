@@ -110,6 +110,23 @@ func New(c Config) (*Console, error) {
 	return s, nil
 }
 
+// Paths are those of all pages of who is signed in, as their routes name them, so that a test can
+// look at each: those on which forms ask among them, and no part of a page or file.
+func Paths() (paths []string) {
+	for _, rows := range new(Console).rows() {
+		for i := range rows {
+			r := &rows[i]
+			if r.asks {
+				r = r.question()
+			}
+			if r.method == "GET" && !r.live {
+				paths = append(paths, Root+r.path)
+			}
+		}
+	}
+	return paths
+}
+
 // rows are all pages and forms of who is signed in.
 func (s *Console) rows() [][]row {
 	return [][]row{

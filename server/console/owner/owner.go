@@ -142,6 +142,17 @@ type row struct {
 // formLimit bounds a form in bytes.
 const formLimit = 32 << 10
 
+// Paths are those of all pages of who is signed in, as their routes name them, so that a test can
+// look at each.
+func Paths() (paths []string) {
+	for _, r := range new(Pages).rows() {
+		if r.method == "GET" && !r.live {
+			paths = append(paths, Root+r.path)
+		}
+	}
+	return paths
+}
+
 func (p *Pages) rows() []row {
 	get := func(path, name string, show func(*visit)) row {
 		return row{method: "GET", path: path, name: name, ages: true, show: show}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"path"
 	"strings"
 	"time"
 
@@ -114,6 +115,18 @@ type row struct {
 	// ages: without a leader it is shown as this node last knew it.
 	ages bool
 	show func(v *visit)
+}
+
+// Paths are those of all pages that a link opens, as their routes name them, so that a test can look
+// at each.
+func Paths() (paths []string) {
+	for _, r := range rows {
+		if r.method == "GET" && path.Ext(r.path) != ".css" && r.name != "logo" &&
+			r.name != "invoice pdf" {
+			paths = append(paths, link.Root+"/{link}"+r.path)
+		}
+	}
+	return paths
 }
 
 var rows = []row{
