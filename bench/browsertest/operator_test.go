@@ -50,6 +50,7 @@ func TestClusterOperator(t *testing.T) {
 	require.NoError(t, err)
 	c.kill(pid)
 	b.reads("#member-"+lost, "unreachable")
+	b.reads("#findings", "not reached by "+here)
 	require.NotContains(t, b.text("#groups"), "none known", "two of three go on")
 	b.page("member-lost")
 	b.follow("Cluster")

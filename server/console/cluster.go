@@ -1,8 +1,10 @@
 package console
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tollgate/server"
@@ -113,11 +115,45 @@ type clusterStatus struct {
 	DiskReserve int64    `json:"diskReserveBytes"`
 }
 
+// Finding is something about the cluster, or a node, that needs attention.
+type Finding struct {
+	// Check names what was looked at, Node the node that it is about, "" for the cluster.
+	Check, Node string
+	// Fails reports whether it does not work, or is about to stop working.
+	Fails bool
+	// Says is what was found, Do what to do about it. It may name a chapter of OPERATIONS.md, or an
+	// alert: "OPERATIONS.md, Disk full".
+	Says, Do string
+}
+
+var chapterOf = regexp.MustCompile(`OPERATIONS\.md, ([A-Z][A-Za-z ]*[a-z])`)
+
+// Chapter is where the chapter that Do names can be read; without one there is no URL.
+func (f Finding) Chapter() (to page.Link) {
+	named := chapterOf.FindStringSubmatch(f.Do)
+	if named == nil {
+		return to
+	}
+	to.Text = named[1]
+	to.URL = "/docs/operate/" + strings.ReplaceAll(strings.ToLower(to.Text), " ", "-")
+	if strings.HasPrefix(to.Text, "Tollgate") {
+		to.URL = "/docs/operate/alerts#" + strings.ToLower(to.Text)
+	}
+	return to
+}
+
+// Remedy is Do without the name of the chapter at its end.
+func (f Finding) Remedy() string {
+	text := strings.TrimRight(chapterOf.ReplaceAllString(f.Do, ""), ":; ")
+	return strings.TrimSuffix(text, "; then")
+}
+
 type clusterData struct {
-	Manage bool
-	Status clusterStatus
-	Load   loadData
-	At     string
+	Manage   bool
+	Status   clusterStatus
+	Findings []Finding
+	Load     loadData
+	At       string
 }
 
 // cluster is this node's view of the cluster. It asks no other node, so that it works when none
@@ -125,6 +161,9 @@ type clusterData struct {
 func (v *visit) cluster() (data clusterData) {
 	data.Status = need[clusterStatus](v, v.admin, server.Call{Operation: "showCluster"})
 	data.Manage = v.manage && data.Status.Led() // a backup asks the others
+	if v.console.config.Findings != nil {
+		data.Findings = v.console.config.Findings()
+	}
 	if v.console.pulse != nil {
 		data.Load = v.console.pulse.shown()
 	}

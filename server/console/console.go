@@ -42,6 +42,8 @@ type Config struct {
 	Reader    server.Reader
 	// Load counts this node's answers since its start, for the plots; nil shows none.
 	Load func() Load
+	// Findings are what needs attention, as far as this node alone knows; nil shows none.
+	Findings func() []Finding
 	// Observe is called for every answer, Gate bounds the memory of all requests together; both may
 	// be nil.
 	Observe func(route *server.Route, status int, took time.Duration)

@@ -314,6 +314,7 @@ func (n *node) openConsole(
 			l.Events = n.machine.Stats().UsageEvents
 			return l
 		},
+		Findings: n.findings,
 	}
 	if n.settings.SignIn.KeySignsIn() {
 		c.KeyMatches = api.KeyMatches

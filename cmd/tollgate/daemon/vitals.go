@@ -13,6 +13,7 @@ import (
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/doctor"
 	"tollgate/engine"
+	"tollgate/server/console"
 )
 
 // diskEvery is how often the disk is measured, however often it is asked for: the log has it first.
@@ -34,13 +35,42 @@ func (m *measured) look(folder string, reserve int64) doctor.Disk {
 	return m.disk
 }
 
+// last is what was last found out, without looking: a disk that hangs holds up who does.
+func (m *measured) last() doctor.Disk {
+	if !m.mu.TryLock() {
+		return doctor.Disk{}
+	}
+	defer m.mu.Unlock()
+	return m.disk
+}
+
+// findings are what doctor says needs attention, as far as this node alone knows.
+func (n *node) findings() (list []console.Finding) {
+	status, vitals := n.cluster.Status(), n.vitalsWith(n.measured.last())
+	report := doctor.ExamineOne(
+		doctor.Witness{Node: n.settings.Node, Status: &status, Vitals: &vitals}, time.Now(),
+	)
+	for _, f := range report.Findings {
+		if f.Level > doctor.LevelOK {
+			list = append(list, console.Finding{
+				Check: f.Check, Node: f.Node, Fails: f.Level == doctor.LevelFail, Says: f.Says, Do: f.Do,
+			})
+		}
+	}
+	return list
+}
+
 // vitals are what the node says of itself.
 func (n *node) vitals() any {
+	return n.vitalsWith(n.measured.look(n.settings.Data, int64(n.settings.DiskReserve)<<20))
+}
+
+func (n *node) vitalsWith(disk doctor.Disk) doctor.Vitals {
 	s := &n.settings
 	v := doctor.Vitals{
 		Node: s.Node, Build: Version(), EntryFormat: engine.FormatVersion, StartedAt: n.began,
 		ClockUnsynchronised: doctor.ClockUnsynchronised(),
-		Disk:                n.measured.look(s.Data, int64(s.DiskReserve)<<20),
+		Disk:                disk,
 		Memory: doctor.Memory{
 			LimitBytes: s.MemoryBytes(), MachineBytes: config.MachineMemory(), UsedBytes: usedMemory(),
 		},

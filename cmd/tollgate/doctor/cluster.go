@@ -60,6 +60,26 @@ func Examine(witnesses []Witness, now time.Time) Report {
 	return NewReport(list)
 }
 
+// ExamineOne judges what one node knows, of itself and of the others, which are not asked: a part
+// of what Examine finds.
+func ExamineOne(w Witness, now time.Time) Report {
+	alone := []Witness{w}
+	whole := &chart{}
+	whole.groups(alone)
+	whole.backups(alone, now)
+	c := &chart{node: w.Node}
+	c.witness(w, alone, now)
+	list := append(whole.list, c.list...)
+	for _, m := range w.Status.Members {
+		if m.ID != w.Node {
+			other := &chart{node: m.ID}
+			other.member(m.ID, alone)
+			list = append(list, other.list...)
+		}
+	}
+	return NewReport(list)
+}
+
 // witness judges one node, by its answer and by those of all that answered.
 func (c *chart) witness(w Witness, all []Witness, now time.Time) {
 	c.node = cmp.Or(c.node, w.Address)

@@ -72,6 +72,20 @@ func TestAllIsWell(t *testing.T) {
 	}, checks)
 }
 
+// TestOneNodeIsExaminedAlone: it says what it knows of the others, and misses no answer of theirs.
+func TestOneNodeIsExaminedAlone(t *testing.T) {
+	all := well()
+	report := doctor.ExamineOne(all[0], now)
+	require.Equal(t, doctor.LevelOK, report.Level, report.Findings)
+	all[0].Status.Members[2].Reachable = false
+	all[0].Vitals.Disk.FreeBytes = 0
+	all[0].Status.Groups[1].Leader = ""
+	requireFound(t, doctor.ExamineOne(all[0], now), []string{
+		"fail node3 member: not reached by node1", "fail node1 disk space: writes are refused",
+		"fail cluster leader of workspace: the nodes follow no leader",
+	})
+}
+
 // worse is one thing that is wrong, and all that is found of it.
 type worse struct {
 	name   string
