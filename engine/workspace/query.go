@@ -195,6 +195,9 @@ func (m *Machine) Authenticate(hash [32]byte) (Principal, bool) {
 	k := s.keys.Read(row)
 	p := s.principal(k.Workspace)
 	p.KeyID, p.Scopes = k.ID, k.Scopes
+	if from := k.noteFrom(); p.NoteFrom == 0 || from < p.NoteFrom {
+		p.NoteFrom = from
+	}
 	return p, true
 }
 

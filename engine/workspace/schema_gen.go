@@ -354,6 +354,7 @@ func (v *NoteSurplus) about() (uint32, [16]byte) { return 0, v.ID }
 // Fields implements wire.Fielder.
 func (v *NoteUse) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Workspace)
+	w.Hash(2, &v.Key)
 }
 
 func (v *NoteUse) about() (uint32, [16]byte) { return v.Workspace, [16]byte{} }
@@ -813,6 +814,7 @@ func (v *key) Fields(w *wire.Codec) {
 	wire.Uint(w, 5, &v.Scopes)
 	w.Int(6, &v.CreatedAt)
 	w.Int(7, &v.RevokedAt)
+	w.Int(8, &v.UsedAt)
 }
 
 // Fields implements wire.Fielder.

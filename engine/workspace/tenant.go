@@ -56,13 +56,17 @@ func (c *SetPolicy) apply(x *spaces, t *machine.Turn) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// NoteUse records the use of a key of an unclaimed workspace. Within NoticedMS of the previous use
-// it changes nothing, nor does it where workspaces are kept forever or this one is claimed.
+// NoteUse records the use of a key, and of its workspace while that has no owner. Within NoticedMS
+// of the previous use, or of their creation, it changes nothing; of an unclaimed workspace it keeps
+// nothing where such are kept forever.
 type NoteUse struct {
 	Workspace uint32 `wire:"1"`
+	// Key is the SHA-256 of the key; zero: of a session.
+	Key [32]byte `wire:"2"`
 }
 
 func (c *NoteUse) apply(x *spaces, t *machine.Turn, row uint32) engine.Outcome {
+	x.noteKey(t, row, &c.Key)
 	w := *x.workspaces.Read(row)
 	if w.claimed() || x.policy.UnclaimedMS == 0 || t.Stamp < x.usedAt(&w)+NoticedMS {
 		return engine.OutcomeDone
@@ -70,6 +74,20 @@ func (c *NoteUse) apply(x *spaces, t *machine.Turn, row uint32) engine.Outcome {
 	x.workspaces.Write(c.Workspace).UsedAt = t.Stamp
 	t.Fold(uint64(c.Workspace))
 	return engine.OutcomeDone
+}
+
+// noteKey records the use of a workspace's key. Half of NoticedMS is enough, so that nodes whose
+// clocks differ from the log's note a use once.
+func (x *spaces) noteKey(t *machine.Turn, workspace uint32, hash *[32]byte) {
+	row := x.keyOf(hash)
+	if row == 0 {
+		return
+	}
+	k := x.keys.Read(row)
+	if k.Workspace == workspace && k.RevokedAt == 0 && t.Stamp >= k.noteFrom()-NoticedMS/2 {
+		x.keys.Write(row).UsedAt = t.Stamp
+		t.Fold(uint64(row) ^ uint64(t.Stamp))
+	}
 }
 
 // OpenWorkspace makes a workspace that a person owns from the start. The same ID again is the same

@@ -200,8 +200,8 @@ func TestUsesAreNotedByTheHour(t *testing.T) {
 		ID: enginetest.ID("wowned"), Owner: "ada",
 	})
 	p, _ := s.m.Authenticate(keyOf("owned"))
-	require.Zero(t, p.NoteFrom)
-	use := &workspace.NoteUse{Workspace: s.rows["a"]}
+	require.Greater(t, p.NoteFrom, s.log.Stamp, "of the key")
+	use := &workspace.NoteUse{Workspace: s.rows["a"], Key: keyOf("a")}
 	due := s.m.NextDue()
 	s.pass(59 * time.Minute)
 	s.done(workspace.KindNoteUse, use)
@@ -216,6 +216,40 @@ func TestUsesAreNotedByTheHour(t *testing.T) {
 	require.Greater(t, p.NoteFrom, s.log.Stamp)
 }
 
+// TestTheLastUseOfAKey: it is noted by the hour, also of a workspace that has an owner, and of a key
+// that works alone.
+func TestTheLastUseOfAKey(t *testing.T) {
+	s := newStrangers(t, "owned")
+	s.done(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{
+		ID: enginetest.ID("wowned"), Owner: "ada",
+	})
+	use := &workspace.NoteUse{Workspace: s.rows["owned"], Key: keyOf("owned")}
+	used := func() int64 {
+		keys, _ := s.m.Keys(s.rows["owned"], workspace.Page{Limit: 9})
+		return keys[0].UsedAt
+	}
+	s.done(workspace.KindNoteUse, use)
+	require.Zero(t, used(), "within an hour of its creation")
+	s.pass(time.Hour)
+	s.done(workspace.KindNoteUse, &workspace.NoteUse{Workspace: s.rows["owned"]})
+	require.Zero(t, used(), "a session's")
+	s.done(workspace.KindNoteUse, use)
+	noted := used()
+	require.Equal(t, s.log.Stamp, noted)
+	p, _ := s.m.Authenticate(keyOf("owned"))
+	require.Equal(t, noted+workspace.NoticedMS, p.NoteFrom)
+	s.pass(20 * time.Minute)
+	s.done(workspace.KindNoteUse, use)
+	require.Equal(t, noted, used())
+	keys, _ := s.m.Keys(s.rows["owned"], workspace.Page{Limit: 9})
+	s.done(workspace.KindRevokeKey, &workspace.RevokeKey{
+		Workspace: s.rows["owned"], ID: keys[0].ID,
+	})
+	s.pass(2 * time.Hour)
+	s.done(workspace.KindNoteUse, use)
+	require.Equal(t, noted, used())
+}
+
 // TestKeepingBeginsWithTheSetting: workspaces that are older than what a new setting says have all
 // of its time, and without one nothing goes.
 func TestKeepingBeginsWithTheSetting(t *testing.T) {
@@ -223,8 +257,6 @@ func TestKeepingBeginsWithTheSetting(t *testing.T) {
 	s.keep(0, 0)
 	s.done(workspace.KindSignUp, s.signUp("a"))
 	s.rows["a"] = 1
-	p, _ := s.m.Authenticate(keyOf("a"))
-	require.Zero(t, p.NoteFrom)
 	s.save("a")
 	require.NotZero(t, s.m.NextDue(), "of the purchase")
 	s.pass(100 * day)

@@ -128,7 +128,12 @@ type KeyView struct {
 	Scopes    Scopes   `wire:"5"`
 	CreatedAt int64    `wire:"6"`
 	RevokedAt int64    `wire:"7"` // 0 of one that works
+	// UsedAt is its newest noted use: see NoteUse. 0 is none.
+	UsedAt int64 `wire:"8"`
 }
+
+// noteFrom is the instant from which on a use of the key is to be noted.
+func (v *KeyView) noteFrom() int64 { return max(v.CreatedAt, v.UsedAt) + NoticedMS }
 
 // Scopes is a set of what an API key may do. None includes another.
 type Scopes uint8

@@ -25,7 +25,7 @@ func (b *base) authenticate(x *server.Exchange) *server.Fault {
 	hash := sha256.Sum256(key)
 	principal, known := b.machine.Authenticate(hash)
 	if stale, _ := server.Consistency(x); known && !stale { // a stale read does not wait
-		b.noteUse(&principal)
+		b.noteUse(&principal, hash)
 	}
 	if !known || x.Route.Method != "GET" {
 		// It may have been made or revoked on another node a moment ago. Reads look again, with the
@@ -113,16 +113,17 @@ func (b *base) gone(hash [32]byte, unknown *server.Fault) *server.Fault {
 	return unknown
 }
 
-// noteUse keeps an unclaimed workspace from counting as unused. It is one entry in an
-// hour, and the request does not wait for it; where that fails a later one does it.
-func (b *base) noteUse(p *state.Principal) {
+// noteUse notes the use of a key, or of a session (the zero hash), which keeps an unclaimed workspace
+// from counting as unused. It is one entry in an hour, and the request does not wait for it; where
+// that fails a later one does it.
+func (b *base) noteUse(p *state.Principal, key [32]byte) {
 	if p.NoteFrom == 0 || b.now() < p.NoteFrom {
 		return
 	}
 	workspace, id := p.Workspace, p.ID
 	b.used.Begin(workspace, func() {
 		flow := FlowOf(workspace, 0)
-		r := b.propose(flow, state.KindNoteUse, &state.NoteUse{Workspace: workspace})
+		r := b.propose(flow, state.KindNoteUse, &state.NoteUse{Workspace: workspace, Key: key})
 		if r.Outcome != engine.OutcomeDone {
 			b.log.Debug("the use of a workspace is not noted",
 				"workspace", idText(markWorkspace, id), "outcome", r.Outcome)
@@ -141,7 +142,7 @@ func (b *base) noteSession(v *state.SessionView, hash [32]byte) {
 			}
 		})
 	}
-	b.noteUse(&v.Principal)
+	b.noteUse(&v.Principal, [32]byte{})
 }
 
 // Caller is whom a key or session of the workspace API speaks for.

@@ -79,8 +79,8 @@ func TestUsesAreNotedOneAtATime(t *testing.T) {
 }
 
 // TestUnusedWorkspacesSaySo: reading is a use, of which an hour's are one entry; after 14 days
-// without one the key is answered 401 with what happened. With an owner it works on, and costs no
-// entries.
+// without one the key is answered 401 with what happened. With an owner it works on; its uses are noted
+// for the list of keys.
 func TestUnusedWorkspacesSaySo(t *testing.T) {
 	n := keeping(t)
 	c, owned, empty := n.signUp(""), n.signUp(""), n.signUp("")
@@ -98,7 +98,7 @@ func TestUnusedWorkspacesSaySo(t *testing.T) {
 		n.settled()
 		n.Later(10 * 24 * time.Hour)
 	}
-	require.Equal(t, 5, n.noted())
+	require.Equal(t, 10, n.noted())
 	n.Later(5 * 24 * time.Hour)
 	for method, path := range map[string]string{"GET": "/v1/account", "POST": "/v1/flows"} {
 		a = c.call(method, path, "").is(401, "invalid_key")
