@@ -146,7 +146,7 @@ func (a *customers) extendReservation(x *server.Exchange, id [16]byte) *server.F
 		return billingview.ReservationFault(
 			billingview.BudgetFault(server.FaultOf(r.Outcome), r), r, withoutAccess)
 	}
-	return a.read(func() *server.Fault { return a.showReservation(x, c.Env, id) })
+	return a.read(x, func() *server.Fault { return a.showReservation(x, c.Env, id) })
 }
 
 // withoutAccess says why a customer has no access to a feature.

@@ -342,15 +342,15 @@ var formNames = map[string]string{
 	"usageUnits": "units", "advanceTo": "to", "capCents": "cents", "accentColour": "colour",
 	"expiresInMinutes": "minutes", "amount": "credits", "monthlyCap": "cap",
 	"paymentMethod": "card", "cooldownSeconds": "cooldown", "expiresAfterDays": "expires",
-}
 	"customerReferenceId": "customer",
+}
 
 // wrongFields finds the form's fields in an API's error: "name problem; name problem".
 func wrongFields(detail string, fields url.Values) (wrongs []page.Wrong) {
 	for _, problem := range strings.Split(detail, "; ") {
 		name, text, _ := strings.Cut(problem, " ")
-		if renamed := formNames[name]; fields[renamed] != nil {
 		name = spend.FieldOf(name)
+		if renamed := formNames[name]; fields[renamed] != nil {
 			name = renamed
 		}
 		if _, typed := fields[name]; !typed || text == "" {
