@@ -227,7 +227,8 @@ func (s platformLines) payments(l *printer) {
 
 // record prints the record of admin changes, newest first: record [limit=].
 func (s platformLines) record(l *printer) {
-	changes, err := s.m.Changes(s.src, 0, int(l.number("limit", 10)))
+	limit := int(l.number("limit", 10))
+	changes, _, err := s.m.Changes(s.src, billing.ChangeQuery{Limit: limit, Scan: limit})
 	l.must(err)
 	for _, v := range changes {
 		fmt.Fprintf(l, "%d %s %s %s", v.Number, show(v.At), v.Actor, v.Action)

@@ -44,7 +44,9 @@ func TestTheRecordOfChangesDoesNotEnd(t *testing.T) {
 		src.Journal = m.Journal()
 		next, pages := uint64(changes), 0
 		for before := uint64(0); next > 0; pages++ {
-			page, err := m.Changes(src, before, 999)
+			page, after, err := m.Changes(src, billing.ChangeQuery{
+				Before: before, Limit: 999, Scan: changes,
+			})
 			require.NoError(t, err)
 			require.NotEmpty(t, page)
 			for i := range page {
@@ -54,12 +56,13 @@ func TestTheRecordOfChangesDoesNotEnd(t *testing.T) {
 				}
 				next--
 			}
-			before = page[len(page)-1].Number
+			require.Equal(t, after == 0, next == 0)
+			before = after
 		}
 		require.Equal(t, 11, pages)
 	}
 	src.Sealed = src.Sealed[1:]
-	_, err := d.m.Changes(src, 3, 1)
+	_, _, err := d.m.Changes(src, billing.ChangeQuery{Before: 3, Limit: 1, Scan: 1})
 	require.ErrorIs(t, err, billing.ErrChanges, "a journal with a gap is not taken for the whole")
 }
 

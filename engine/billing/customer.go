@@ -1,11 +1,16 @@
 package billing
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
 	"tollgate/engine/billing/internal/book"
+	"tollgate/engine/billing/internal/catalogs"
+	"tollgate/engine/billing/internal/sums"
+	"tollgate/engine/decimal"
 	"tollgate/engine/wire"
 )
 
@@ -43,6 +48,7 @@ func (c *CreateCustomer) apply(t *turn, e *accounts.Environment) engine.Outcome 
 
 	now := e.Now(t.Stamp)
 	e.Account.Held.Customers.Add(1)
+	e.Customers.Add(1)
 	row, r := t.Customers.Append()
 	r.UsualCustomer = book.UsualCustomer{ID: c.ID, Env: c.Env, CreatedAt: now}
 	p := book.Profile{
@@ -147,6 +153,107 @@ func (m *customerReader) Customers(env, after uint32, limit int) (rows []uint32)
 		}
 	}
 	return rows
+}
+
+// CustomerCount is how many customers an environment has, archived ones too.
+func (m *customerReader) CustomerCount(env uint32) int64 {
+	if e := m.state.Load().Environment(env); e != nil {
+		return e.Customers.Load()
+	}
+	return 0
+}
+
+// Standing is what a customer is subscribed to, and owes.
+type Standing struct {
+	// Plans are those of subscriptions that have not ended, the oldest first.
+	Plans   []StandingPlan
+	Amounts []StandingAmount // in the order of currencies
+}
+
+// StandingPlan is the plan of a subscription that has not ended.
+//
+//schema:answer admin StandingPlan
+type StandingPlan struct {
+	Key    string `json:"key" rule:"min=1,max=128"`
+	Name   string `json:"name" rule:"max=128"`
+	Status string `json:"status" rule:"oneof=active|suspended"`
+}
+
+// StandingAmount is what a customer pays and owes in one currency.
+//
+//schema:answer admin StandingAmount
+type StandingAmount struct {
+	Currency string `json:"currency" rule:"min=3,max=3"`
+	// MonthlyRecurring is that of RevenueSeries, of this customer's subscriptions.
+	MonthlyRecurring decimal.Decimal `json:"monthlyRecurring"`
+	// Owed is the sum of the unpaid invoices, PastDue that of those which are past due.
+	Owed    decimal.Decimal `json:"owed"`
+	PastDue decimal.Decimal `json:"pastDue"`
+}
+
+// in returns the amounts of a currency, in their order, and makes missing ones.
+func (v *Standing) in(currency string) *StandingAmount {
+	at, found := slices.BinarySearchFunc(v.Amounts, currency, func(a StandingAmount, c string) int {
+		return cmp.Compare(a.Currency, c)
+	})
+	if !found {
+		v.Amounts = slices.Insert(v.Amounts, at, StandingAmount{Currency: currency})
+	}
+	return &v.Amounts[at]
+}
+
+// owes adds an unpaid invoice.
+func (v *Standing) owes(currency string, i *book.Invoice) {
+	a := v.in(currency)
+	a.Owed = sums.Of(a.Owed, i.Amount)
+	if i.Status == book.InvoicePastDue {
+		a.PastDue = sums.Of(a.PastDue, i.Amount)
+	}
+}
+
+// Standing returns what the customer of a row is subscribed to, and owes, at the log's time.
+func (m *customerReader) Standing(row uint32) Standing {
+	v := Standing{Plans: []StandingPlan{}, Amounts: []StandingAmount{}}
+	s := m.state.Load()
+	if row == 0 || row > s.Customers.Len() {
+		return v
+	}
+	lock := s.ReadLock(row)
+	defer lock.RUnlock()
+	c := s.Customers.Read(row)
+	catalog := s.Environment(c.Env).Catalog.Load()
+	due := s.LedgersNow(row).Due
+	var recurring catalogs.Recurring
+	for at := c.FirstSubscription; at != 0; {
+		b := s.Subscriptions.Whole(at)
+		if len(due) > 0 && due[0].Row == at { // in the order of rows, as the list is
+			for i := range due[0].Unpaid {
+				v.owes(catalog.Version(due[0].Unpaid[i].Version).Currency, &due[0].Unpaid[i].Invoice)
+			}
+			b, due = due[0].Sub, due[1:]
+		} else {
+			for unpaid := b.FirstUnpaid; unpaid != 0; {
+				i := s.Invoices.Read(unpaid)
+				v.owes(catalog.Version(i.Version).Currency, &i)
+				unpaid = i.NextUnpaid
+			}
+		}
+		if b.EndedAt == 0 {
+			version := catalog.Version(b.Version)
+			plan := &catalog.Plans[version.Plan-1].Document
+			status := "active"
+			if !b.Active() {
+				status = "suspended"
+			}
+			v.Plans = append(v.Plans, StandingPlan{Key: plan.Key, Name: plan.Name, Status: status})
+			recurring.Add(version, 1)
+		}
+		at = b.Next
+	}
+	for _, r := range recurring.Amounts() {
+		v.in(r.Currency).MonthlyRecurring = r.Amount
+	}
+	return v
 }
 
 // CustomersLike lists an environment's customers with rows before one that match like (nil matches

@@ -60,30 +60,46 @@ func (t *turn) recordLimits(before, after *accounts.Limits) {
 	t.Note(c)
 }
 
-// Changes lists admin changes with numbers below before (0: all), newest first. It lists at most
-// limit, and stops after some megabytes. If the last one of a page does not have number 1, more
-// follow.
+// ChangeQuery asks for admin changes, newest first.
+type ChangeQuery struct {
+	// Before is the number below which they begin; 0: at the newest.
+	Before uint64
+	// Limit bounds how many are listed, Scan how many are looked at.
+	Limit, Scan int
+	// Like selects changes; nil selects all.
+	Like func(*accounts.ChangeView) bool
+}
+
+// Changes lists the changes that q selects, and stops after some megabytes. next is Before of the
+// next page; 0 ends the list.
 func (m *journalReader) Changes(
-	src journal.Source, before uint64, limit int,
-) ([]accounts.ChangeView, error) {
+	src journal.Source, q ChangeQuery,
+) (views []accounts.ChangeView, next uint64, err error) {
 	s := m.state.Load()
-	views := []accounts.ChangeView{}
+	views = []accounts.ChangeView{}
 	last := s.ChangesShown.Load()
-	if before != 0 && before <= last {
-		last = before - 1
+	if q.Before != 0 && q.Before <= last {
+		last = q.Before - 1
 	}
-	for size := 0; last > 0 && len(views) < limit && size < accounts.MaxChangeBytes; {
+	size := 0
+	for last > 0 {
 		some, err := s.ChangesTo(src, last)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		for i := len(some) - 1; i >= 0 && len(views) < limit && size < accounts.MaxChangeBytes; i-- {
-			views = append(views, some[i])
-			size += some[i].Size
+		for i := len(some) - 1; i >= 0; i-- {
+			if q.Scan == 0 || len(views) == q.Limit || size >= accounts.MaxChangeBytes {
+				return views, some[i].Number + 1, nil
+			}
+			q.Scan--
+			if q.Like == nil || q.Like(&some[i]) {
+				views = append(views, some[i])
+				size += some[i].Size
+			}
 		}
 		last = some[0].Number - 1
 	}
-	return views, nil
+	return views, 0, nil
 }
 
 // journalFacts appends an entry's facts as one record behind those of its commands.

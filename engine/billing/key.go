@@ -3,6 +3,7 @@ package billing
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
+	"tollgate/engine/period"
 	"tollgate/engine/uuid"
 )
 
@@ -19,7 +20,14 @@ type CreateKey struct {
 	Actor string `wire:"7"`
 	// Customer is the ExternalID of the customer who owns a key of ScopeCustomer.
 	Customer string `wire:"8"`
+	// Replaces is the key that this one replaces; zero: none. Scope, label, customer and budget are
+	// then that key's, which ends OverlapMS after this one is made.
+	Replaces  [16]byte `wire:"9"`
+	OverlapMS int64    `wire:"10"`
 }
+
+// MaxKeyOverlapMS bounds how long a key goes on that another one has replaced.
+const MaxKeyOverlapMS = 30 * accounts.DayMS
 
 func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if k := t.APIKey(&c.Hash); k != nil {
@@ -37,26 +45,65 @@ func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if o := t.TakesKey(e); o != engine.OutcomeDone {
 		return o
 	}
+	facts := accounts.KeyFacts{
+		ID: c.ID, Hash: c.Hash, Scope: c.Scope, Label: c.Label, Hint: c.Hint, CreatedAt: t.Stamp,
+	}
+	if c.Replaces != ([16]byte{}) {
+		return t.rollKey(c, e, facts)
+	}
 
-	customer := uint32(0)
 	if c.Scope == accounts.ScopeCustomer {
-		if customer = t.CustomerNamed(c.Env, []byte(c.Customer)); customer == 0 {
+		if facts.Customer = t.CustomerNamed(c.Env, []byte(c.Customer)); facts.Customer == 0 {
 			return engine.OutcomeCustomerUnknown
 		}
-		if p := t.Profile(customer); p.Gone() {
+		if p := t.Profile(facts.Customer); p.Gone() {
 			return engine.OutcomeCustomerArchived
 		}
 	}
 
-	t.AddKey(&accounts.APIKey{Env: c.Env, KeyFacts: accounts.KeyFacts{
-		ID: c.ID, Hash: c.Hash, Scope: c.Scope, Customer: customer, Label: c.Label, Hint: c.Hint,
-		CreatedAt: t.Stamp,
-	}})
+	t.AddKey(&accounts.APIKey{Env: c.Env, KeyFacts: facts})
 	t.Fold(accounts.KeyHash(&c.Hash)) // not its number: a restore numbers keys anew
 	t.NoteChange(c.Env, c.Actor, "key.created", uuid.Text(c.ID),
 		accounts.Given("scope", c.Scope.String()), accounts.Given("label", c.Label),
 		accounts.Given("hint", c.Hint), accounts.Given("customer", c.Customer))
 	return engine.OutcomeDone
+}
+
+// rollKey adds a key in the place of another one, which goes on for a time.
+func (t *turn) rollKey(
+	c *CreateKey, e *accounts.Environment, facts accounts.KeyFacts,
+) engine.Outcome {
+	old := e.APIKey(c.Replaces)
+	switch {
+	case old == nil || old.Revoked.Load() != nil:
+		return engine.OutcomeKeyUnknown
+	case c.OverlapMS < 0 || c.OverlapMS > MaxKeyOverlapMS:
+		return engine.OutcomeOverflow
+	}
+
+	facts.Scope, facts.Label = old.Scope, old.Label
+	facts.Customer, facts.Budget = old.Customer, old.Budget
+	t.AddKey(&accounts.APIKey{Env: c.Env, KeyFacts: facts})
+	end := t.Stamp + c.OverlapMS
+	t.EndKey(old, end)
+	t.Fold(accounts.KeyHash(&c.Hash))
+	t.Fold(accounts.KeyHash(&old.Hash) ^ uint64(end))
+	t.NoteChange(c.Env, c.Actor, "key.rolled", uuid.Text(c.ID),
+		accounts.Given("scope", facts.Scope.String()), accounts.Given("label", facts.Label),
+		accounts.Changed("hint", old.Hint, c.Hint),
+		accounts.Given("replaced", uuid.Text(old.ID)),
+		accounts.Given("replacedEnds", period.Format(end)))
+	t.endKeys() // without an overlap
+	return engine.OutcomeDone
+}
+
+// endKeys revokes the keys that end by now.
+func (t *turn) endKeys() {
+	for _, k := range t.EndKeys(t.Stamp, t.Index) {
+		t.Fold(accounts.KeyHash(&k.Hash))
+		t.NoteChange(k.Env, "engine", "key.ended", uuid.Text(k.ID),
+			accounts.Changed("revoked", "false", "true"))
+	}
 }
 
 // RevokeKey ends an API key permanently. Revoking it again is the same success while it is listed.
@@ -130,7 +177,7 @@ func (m *accountReader) Keys(env uint32) []KeyView {
 	for i, k := range all {
 		views[i] = KeyView{
 			ID: k.ID, Hash: k.Hash, Scope: k.Scope, Label: k.Label, Hint: k.Hint,
-			CreatedAt: k.CreatedAt, UsedAt: k.UsedAt,
+			CreatedAt: k.CreatedAt, UsedAt: k.UsedAt, EndsAt: k.EndsAt,
 		}
 		if k.Budget != 0 {
 			views[i].Budget = s.budgets.Forest.Key(k.Budget)

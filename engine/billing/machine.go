@@ -172,6 +172,7 @@ func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	s.Floor = max(s.Floor, t.Stamp-retention)
 	s.keys.Expire(t.Stamp)
 	s.requests.Forget(t.Stamp - accounts.RequestRetentionMS)
+	t.endKeys()
 	m.expireAudits(&t, out)
 	ahead, reserves, settlements := m.scratch.usages, m.scratch.reserves, m.scratch.settlements
 	for i := range records {
@@ -224,9 +225,11 @@ func (m *Machine) turn(begun machine.Turn, s *state) (t turn) {
 // NextDue returns the next due instant, in log time; 0 if there is none.
 func (m *Machine) NextDue() int64 {
 	s := m.state.Load()
-	next, audits := s.Schedule.Next.Load(), s.auditDue.Load()
-	if next == 0 || audits != 0 && audits < next {
-		return audits
+	next := s.Schedule.Next.Load()
+	for _, due := range [...]int64{s.auditDue.Load(), s.KeyDue.Load()} {
+		if next == 0 || due != 0 && due < next {
+			next = due
+		}
 	}
 	return next
 }

@@ -44,7 +44,9 @@ func (d *desk) ada() *billing.CreateCustomer {
 // changes lists the admin changes that a machine's journal has, newest first.
 func (d *desk) changes(m *billing.Machine, before uint64, limit int) []billing.ChangeView {
 	d.t.Helper()
-	changes, err := m.Changes(&enginetest.Source{Journal: m.Journal()}, before, limit)
+	changes, _, err := m.Changes(&enginetest.Source{Journal: m.Journal()}, billing.ChangeQuery{
+		Before: before, Limit: limit, Scan: limit,
+	})
 	require.NoError(d.t, err)
 	return changes
 }

@@ -180,7 +180,10 @@ func (t *turn) setPool(
 	before := *t.Pools.Read(row)
 	p = t.Pools.Write(row)
 	changed := false
-	if set(p); *p != before {
+	t.Tally(row, -1)
+	set(p)
+	t.Tally(row, 1)
+	if *p != before {
 		p.ModifiedAt, changed = now, true
 		t.ReschedulePool(row)
 	}

@@ -60,6 +60,51 @@ func (m *journalReader) leftTransaction(
 	return held, 0, place
 }
 
+// PoolTrouble is which of an environment's pools need attention: Depleted refuse usage, Failed are
+// no longer topped up. Newest are some of both.
+type PoolTrouble struct {
+	Depleted, Failed int64
+	Newest           []TroubledPool
+}
+
+// TroubledPool is a pool that needs attention.
+type TroubledPool struct {
+	ID               [16]byte
+	Name, Customer   string
+	Depleted, Failed bool
+}
+
+// PoolsInTrouble counts an environment's pools that need attention, and lists so many of the newest
+// at most; it looks at no more than scan pools for them.
+func (m *customerReader) PoolsInTrouble(env uint32, most, scan int) (v PoolTrouble) {
+	s := m.state.Load()
+	e := s.Environment(env)
+	if e == nil {
+		return v
+	}
+	v.Depleted, v.Failed = e.Pools.Depleted.Load(), e.Pools.Failed.Load()
+	if v.Depleted+v.Failed == 0 {
+		return v
+	}
+	for row := s.whole.pools.Load(); row > 0 && scan > 0 && len(v.Newest) < most; row-- {
+		scan--
+		p := s.Pools.Read(row)
+		if s.Customers.Read(p.Customer).Env != env {
+			continue
+		}
+		lock := s.ReadLock(p.Customer)
+		if depleted, failed := s.Trouble(row); depleted || failed {
+			v.Newest = append(v.Newest, TroubledPool{
+				ID: p.ID, Name: s.PoolWords(row).Name,
+				Customer: string(s.ExternalID(s.Customers.Read(p.Customer))),
+				Depleted: depleted, Failed: failed,
+			})
+		}
+		lock.RUnlock()
+	}
+	return v
+}
+
 // PoolView is one pool of credits. TotalGranted − TotalConsumed − TotalExpired − TotalReversed is
 // Balance.
 //

@@ -105,7 +105,9 @@ func TestThePortalsLookIsKept(t *testing.T) {
 		set(enginetest.Sandbox, billing.Portal{Logo: make([]byte, billing.MaxPortalLogo+1)}))
 	require.Equal(t, engine.OutcomeDone, set(enginetest.Sandbox, look))
 	require.Equal(t, engine.OutcomeDone, set(enginetest.Sandbox, look), "again")
-	changes, err := m.Changes(&enginetest.Source{Journal: m.Journal()}, 0, 2)
+	changes, _, err := m.Changes(&enginetest.Source{Journal: m.Journal()}, billing.ChangeQuery{
+		Limit: 2, Scan: 2,
+	})
 	require.NoError(t, err)
 	require.Equal(t, "portal.set", changes[0].Action)
 	require.NotEqual(t, "portal.set", changes[1].Action)

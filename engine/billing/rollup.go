@@ -204,6 +204,8 @@ type Totals struct {
 	Revenue    []RevenueSeries `json:"revenue"`
 	// Suspended is how many subscriptions are suspended now.
 	Suspended int64 `json:"suspendedSubscriptions"`
+	// Customers is how many there are, archived ones too.
+	Customers int64 `json:"customers"`
 }
 
 // UsagePoint is the usage of a bucket. Buckets without usage are omitted.
@@ -360,8 +362,8 @@ func (m *journalReader) Checks(src rollup.Source, q *UsageQuery) ([]ChecksSeries
 }
 
 // RevenueSeries is what the invoices of an environment in one currency came to in a range. Billed
-// are those issued in it, void ones left out, Collected those paid in it; Due and PastDue are
-// unpaid now, whenever they were issued.
+// are those issued in it, void ones left out, Collected those paid in it; Due, PastDue, Paid and
+// Void are all that are so now, whenever they were issued.
 //
 //schema:answer admin RevenueSeries
 type RevenueSeries struct {
@@ -372,7 +374,16 @@ type RevenueSeries struct {
 	DueInvoices     int64           `json:"dueInvoices"`
 	PastDue         decimal.Decimal `json:"pastDue"`
 	PastDueInvoices int64           `json:"pastDueInvoices"`
-	Points          []RevenuePoint  `json:"points"`
+	Paid            decimal.Decimal `json:"paid"`
+	PaidInvoices    int64           `json:"paidInvoices"`
+	Void            decimal.Decimal `json:"void"`
+	VoidInvoices    int64           `json:"voidInvoices"`
+	// MonthlyRecurring is the sum, over the subscriptions that have not ended, of the plan's price
+	// divided by the months of its interval, rounded once to the currency's minor units.
+	MonthlyRecurring decimal.Decimal `json:"monthlyRecurring"`
+	// Subscriptions is how many those are. Suspended ones count, cancelled ones until they end.
+	Subscriptions int64          `json:"subscriptions"`
+	Points        []RevenuePoint `json:"points"`
 }
 
 // RevenuePoint is the revenue of a bucket. Empty buckets are omitted.
@@ -385,14 +396,21 @@ type RevenuePoint struct {
 	Collected decimal.Decimal `json:"collected"`
 }
 
-// Revenue answers a widened query from the invoices: a series for each currency.
+// Revenue answers a widened query from the invoices and the counts of subscriptions: a series for
+// each currency.
 func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 	list := []RevenueSeries{}
+	e := m.state.Load().Environment(q.Env)
+	if e == nil {
+		return list
+	}
 	for _, sums := range m.state.Load().Revenue.Of(q.Env, q.From, q.To) {
 		s := RevenueSeries{
 			Currency: sums.Currency, Points: []RevenuePoint{},
 			Due: bounded(sums.Due.Sum), DueInvoices: sums.Due.Invoices,
 			PastDue: bounded(sums.PastDue.Sum), PastDueInvoices: sums.PastDue.Invoices,
+			Paid: bounded(sums.Paid.Sum), PaidInvoices: sums.Paid.Invoices,
+			Void: bounded(sums.Void.Sum), VoidInvoices: sums.Void.Invoices,
 		}
 		var billed, collected rollup.Cell
 		for _, h := range sums.Hours {
@@ -412,6 +430,16 @@ func (m *accountReader) Revenue(q *UsageQuery) []RevenueSeries {
 		}
 		s.Billed, s.Collected = bounded(billed.Units), bounded(collected.Units)
 		list = append(list, s)
+	}
+	recurring := e.Catalog.Load().Recurring()
+	for _, r := range recurring.Amounts() {
+		at, found := slices.BinarySearchFunc(list, r.Currency, func(s RevenueSeries, c string) int {
+			return cmp.Compare(s.Currency, c)
+		})
+		if !found {
+			list = slices.Insert(list, at, RevenueSeries{Currency: r.Currency, Points: []RevenuePoint{}})
+		}
+		list[at].MonthlyRecurring, list[at].Subscriptions = r.Amount, r.Subscriptions
 	}
 	return list
 }
@@ -435,7 +463,7 @@ func (m *journalReader) UsageTotals(src rollup.Source, q *UsageQuery) (t Totals,
 	}
 	t.Revenue = m.Revenue(q)
 	if e := m.state.Load().Environment(q.Env); e != nil {
-		t.Suspended = e.Suspended.Load()
+		t.Suspended, t.Customers = e.Suspended.Load(), e.Customers.Load()
 	}
 	return t, nil
 }

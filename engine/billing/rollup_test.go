@@ -3,6 +3,7 @@ package billing_test
 import (
 	"fmt"
 	"maps"
+	"math/big"
 	"strconv"
 	"testing"
 	"time"
@@ -285,37 +286,126 @@ func TestRevenueIsRecounted(t *testing.T) {
 				continue // a listing shows what the state will have after a tick
 			}
 			var invoices []billing.InvoiceView
-			suspended := int64(0)
-			for _, row := range m.Customers(env, 0, 1000) {
-				invoices = append(invoices, m.Invoices(env, row)...)
+			suspended, monthly, rows := int64(0), recurring{}, m.Customers(env, 0, 1000)
+			for _, row := range rows {
+				of, own := m.Invoices(env, row), recurring{}
+				invoices = append(invoices, of...)
 				for _, v := range m.Subscriptions(row) {
 					if v.SuspendedAt != 0 && v.EndedAt == 0 {
 						suspended++
 					}
+					monthly.add(&v)
+					own.add(&v)
 				}
+				requireStanding(t, m.Standing(row), of, own)
 			}
 			require.Equal(t, suspended, totals.Suspended)
-			requireRevenue(t, invoices, &q, revenue)
+			require.EqualValues(t, len(rows), totals.Customers)
+			require.EqualValues(t, len(rows), again.CustomerCount(env))
+			trouble := m.PoolsInTrouble(env, 1000, 1000)
+			require.Equal(t, again.PoolsInTrouble(env, 1000, 1000), trouble)
+			depleted, failed := int64(0), int64(0)
+			for _, p := range trouble.Newest {
+				if p.Depleted {
+					depleted++
+				}
+				if p.Failed {
+					failed++
+				}
+			}
+			require.Equal(t, depleted, trouble.Depleted)
+			require.Equal(t, failed, trouble.Failed)
+			requireRevenue(t, invoices, &q, revenue, monthly)
 			for _, v := range invoices[:min(len(invoices), 3)] { // by hour, and an hour alone
 				for _, at := range []int64{v.CreatedAt, v.PaidAt} {
 					q := billing.UsageQuery{Env: env, By: billing.ByHour, From: at, To: at + 1}
 					require.NoError(t, q.Widen())
-					requireRevenue(t, invoices, &q, m.Revenue(&q))
+					requireRevenue(t, invoices, &q, m.Revenue(&q), monthly)
 				}
 			}
 			q.By = billing.ByMonth
-			requireRevenue(t, invoices, &q, m.Revenue(&q))
+			requireRevenue(t, invoices, &q, m.Revenue(&q), monthly)
 		}
 	})
+}
+
+// recurring are the prices of subscriptions, each divided by the months of its interval, by
+// currency.
+type recurring map[string]*perMonth
+
+type perMonth struct {
+	sum   big.Rat
+	count int64
+}
+
+func (r recurring) add(v *billing.SubscriptionView) {
+	if v.EndedAt != 0 {
+		return
+	}
+	at := r[v.Plan.Currency]
+	if at == nil {
+		at = new(perMonth)
+		r[v.Plan.Currency] = at
+	}
+	price, _ := new(big.Rat).SetString(v.Plan.PriceAmount.String())
+	at.sum.Add(&at.sum, price.Quo(price, big.NewRat(int64(v.Plan.IntervalMonths), 1)))
+	at.count++
+}
+
+// requireMonthly compares an amount with the exact sum: it is rounded once.
+func (r recurring) requireMonthly(t require.TestingT, currency string, got decimal.Decimal) {
+	places, _ := decimal.MinorUnits(currency)
+	want := r[currency]
+	if want == nil {
+		want = new(perMonth)
+	}
+	if d, err := decimal.Parse(want.sum.FloatString(places)); err == nil {
+		require.Equal(t, d.String(), got.String())
+	}
+}
+
+// requireStanding compares what a customer owes and pays with the listed invoices and
+// subscriptions.
+func requireStanding(
+	t require.TestingT, got billing.Standing, invoices []billing.InvoiceView, monthly recurring,
+) {
+	owed, late := map[string]decimal.Decimal{}, map[string]decimal.Decimal{}
+	for _, v := range invoices {
+		if v.Status == billing.InvoiceDue || v.Status == billing.InvoicePastDue {
+			owed[v.Currency], _ = owed[v.Currency].Add(v.Amount)
+		}
+		if v.Status == billing.InvoicePastDue {
+			late[v.Currency], _ = late[v.Currency].Add(v.Amount)
+		}
+	}
+	plans := int64(0)
+	for _, m := range monthly {
+		plans += m.count
+	}
+	require.Len(t, got.Plans, int(plans))
+	named := map[string]bool{}
+	for _, a := range got.Amounts {
+		named[a.Currency] = true
+		require.Equal(t, owed[a.Currency], a.Owed)
+		require.Equal(t, late[a.Currency], a.PastDue)
+		monthly.requireMonthly(t, a.Currency, a.MonthlyRecurring)
+	}
+	for currency := range owed {
+		require.True(t, named[currency])
+	}
+	for currency := range monthly {
+		require.True(t, named[currency])
+	}
 }
 
 // requireRevenue adds up the listed invoices of an environment and compares.
 func requireRevenue(
 	t require.TestingT, invoices []billing.InvoiceView, q *billing.UsageQuery,
-	got []billing.RevenueSeries,
+	got []billing.RevenueSeries, monthly recurring,
 ) {
 	type sums struct {
 		billed, collected, due, late rollup.Cell
+		settled, void                rollup.Cell
 		issued, paid                 map[int64]rollup.Cell // by bucket
 	}
 	want := map[string]*sums{}
@@ -335,8 +425,10 @@ func requireRevenue(
 		}
 		switch v.Status {
 		case billing.InvoiceVoid:
+			s.void.Add(1, v.Amount)
 			continue
 		case billing.InvoicePaid:
+			s.settled.Add(1, v.Amount)
 			in(v.PaidAt, &s.collected, s.paid)
 		case billing.InvoiceDue:
 			s.due.Add(1, v.Amount)
@@ -344,6 +436,11 @@ func requireRevenue(
 			s.late.Add(1, v.Amount)
 		}
 		in(v.CreatedAt, &s.billed, s.issued)
+	}
+	for currency := range monthly {
+		if want[currency] == nil {
+			want[currency] = &sums{}
+		}
 	}
 	require.Len(t, got, len(want))
 	equal := func(c *rollup.Cell, d decimal.Decimal) {
@@ -360,6 +457,14 @@ func requireRevenue(
 		equal(&s.collected, g.Collected)
 		equal(&s.due, g.Due)
 		equal(&s.late, g.PastDue)
+		require.Equal(t, s.settled.Events, g.PaidInvoices)
+		require.Equal(t, s.void.Events, g.VoidInvoices)
+		equal(&s.settled, g.Paid)
+		equal(&s.void, g.Void)
+		monthly.requireMonthly(t, g.Currency, g.MonthlyRecurring)
+		if m := monthly[g.Currency]; m != nil {
+			require.Equal(t, m.count, g.Subscriptions)
+		}
 		buckets := maps.Clone(s.issued)
 		maps.Copy(buckets, s.paid)
 		require.Len(t, g.Points, len(buckets))

@@ -159,6 +159,8 @@ func (v *CreateKey) Fields(w *wire.Codec) {
 	w.String(6, &v.Hint)
 	w.String(7, &v.Actor)
 	w.String(8, &v.Customer)
+	w.ID(9, &v.Replaces)
+	w.Int(10, &v.OverlapMS)
 }
 
 func (v *CreateKey) environment() uint32 { return v.Env }
@@ -1224,6 +1226,7 @@ func (v *keyRecord) Fields(w *wire.Codec) {
 	wire.Uint(w, 9, &v.Customer)
 	wire.Uint(w, 10, &v.Budget)
 	w.Int(11, &v.UsedAt)
+	w.Int(12, &v.EndsAt)
 }
 
 // Fields implements wire.Fielder.

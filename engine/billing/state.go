@@ -46,14 +46,16 @@ type state struct {
 	whole    wholeRows
 }
 
-// wholeRows are how many customers and invoices are whole: queries that walk them go no further,
-// since Apply may be writing the next ones.
-type wholeRows struct{ customers, invoices atomic.Uint32 }
+// wholeRows are how many records are whole: queries that walk them go no further, since Apply may
+// be writing the next ones.
+type wholeRows struct{ customers, invoices, subscriptions, pools atomic.Uint32 }
 
 // show lets queries walk all rows that there are. For Apply, after its records.
 func (w *wholeRows) show(s *state) {
 	w.customers.Store(s.Customers.Len())
 	w.invoices.Store(s.Invoices.Len())
+	w.subscriptions.Store(s.Subscriptions.Len())
+	w.pools.Store(s.Pools.Len())
 }
 
 // turn is one record's turn in Apply: the state that it may change, and its entry.
@@ -94,7 +96,9 @@ func (s *state) reindex() {
 		if p := s.Profile(row); p.ArchivedAt != 0 {
 			s.Customers.Write(row).Archived = true
 		}
-		s.Environment(c.Env).Account.Held.Customers.Add(1)
+		e := s.Environment(c.Env)
+		e.Customers.Add(1)
+		e.Account.Held.Customers.Add(1)
 	}
 	s.requests.reindex()
 	s.submissions.Reindex()

@@ -189,6 +189,34 @@ func (m *customerReader) Subscriptions(customerRow uint32) []SubscriptionView {
 	return views
 }
 
+// NewSubscription is a subscription in a list of the newest.
+type NewSubscription struct {
+	Customer, Plan string // the plan's name
+	CreatedAt      int64
+}
+
+// NewestSubscriptions lists so many of an environment's subscriptions at most, the newest first,
+// ended ones too. It looks at no more than scan subscriptions.
+func (m *customerReader) NewestSubscriptions(env uint32, most, scan int) (list []NewSubscription) {
+	s := m.state.Load()
+	for row := s.whole.subscriptions.Load(); row > 0 && scan > 0 && len(list) < most; row-- {
+		scan--
+		customer := s.Subscriptions.Read(row).Customer
+		c := s.Customers.Read(customer)
+		if c.Env != env {
+			continue
+		}
+		lock := s.ReadLock(customer)
+		b, catalog := s.Subscriptions.Read(row), s.Environment(env).Catalog.Load()
+		list = append(list, NewSubscription{
+			Customer: string(s.ExternalID(c)), CreatedAt: b.CreatedAt,
+			Plan: catalog.Plans[catalog.Version(b.Version).Plan-1].Document.Name,
+		})
+		lock.RUnlock()
+	}
+	return list
+}
+
 // Subscription finds a subscription by its UUID, in any state.
 func (m *customerReader) Subscription(env uint32, id [16]byte) (SubscriptionView, bool) {
 	s := m.state.Load()

@@ -68,7 +68,9 @@ func TestTheSellerIsKept(t *testing.T) {
 		Address: strings.Repeat("x", 2001),
 	}))
 	recorded := func() (names []string) {
-		changes, err := m.Changes(&enginetest.Source{Journal: m.Journal()}, 0, 100)
+		changes, _, err := m.Changes(&enginetest.Source{Journal: m.Journal()}, billing.ChangeQuery{
+			Limit: 100, Scan: 100,
+		})
 		require.NoError(t, err)
 		for _, c := range changes {
 			names = append(names, c.Action)

@@ -30,7 +30,7 @@ func TestHistoriesKeepTopUpsBounded(t *testing.T) {
 			}
 		}
 		src := &enginetest.Source{Journal: m.Journal()}
-		changes, err := m.Changes(src, 0, 100_000)
+		changes, _, err := m.Changes(src, billing.ChangeQuery{Limit: 100_000, Scan: 100_000})
 		require.NoError(t, err)
 		slices.Reverse(changes)
 		for _, pool := range enginetest.TopUpPools() {

@@ -43,7 +43,9 @@ type KeyView struct {
 	Budget    string `json:"budget,omitzero" rule:"min=1,max=128"`
 	CreatedAt int64  `json:"createdAt" as:"time"`
 	// UsedAt is its newest noted use: of the uses within an hour, the first is noted.
-	UsedAt    int64 `json:"lastUsedAt,omitzero" as:"time"`
+	UsedAt int64 `json:"lastUsedAt,omitzero" as:"time"`
+	// EndsAt is when it is revoked, since another key has replaced it.
+	EndsAt    int64 `json:"endsAt,omitzero" as:"time"`
 	RevokedAt int64 `json:"revokedAt,omitzero" as:"time"`
 }
 

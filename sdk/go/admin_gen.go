@@ -71,7 +71,9 @@ type Key struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// LastUsedAt is its newest noted use: of the uses within an hour, the first is noted.
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
-	RevokedAt  time.Time `json:"revokedAt,omitzero"`
+	// EndsAt is when it is revoked, since another key has replaced it.
+	EndsAt    time.Time `json:"endsAt,omitzero"`
+	RevokedAt time.Time `json:"revokedAt,omitzero"`
 }
 
 // MarginRow is the revenue and cost of a key in a currency.
@@ -119,14 +121,39 @@ type RevenuePoint struct {
 
 // RevenueSeries is what the invoices of an environment in one currency came to in a range.
 type RevenueSeries struct {
-	Currency        string         `json:"currency"`
-	Billed          json.Number    `json:"billed"`
-	Collected       json.Number    `json:"collected"`
-	Due             json.Number    `json:"due"`
-	DueInvoices     int            `json:"dueInvoices"`
-	PastDue         json.Number    `json:"pastDue"`
-	PastDueInvoices int            `json:"pastDueInvoices"`
-	Points          []RevenuePoint `json:"points"`
+	Currency        string      `json:"currency"`
+	Billed          json.Number `json:"billed"`
+	Collected       json.Number `json:"collected"`
+	Due             json.Number `json:"due"`
+	DueInvoices     int         `json:"dueInvoices"`
+	PastDue         json.Number `json:"pastDue"`
+	PastDueInvoices int         `json:"pastDueInvoices"`
+	Paid            json.Number `json:"paid"`
+	PaidInvoices    int         `json:"paidInvoices"`
+	Void            json.Number `json:"void"`
+	VoidInvoices    int         `json:"voidInvoices"`
+	// MonthlyRecurring is the sum, over the subscriptions that have not ended, of the plan's price divided by the months of its interval, rounded once to the currency's minor units.
+	MonthlyRecurring json.Number `json:"monthlyRecurring"`
+	// Subscriptions is how many those are.
+	Subscriptions int            `json:"subscriptions"`
+	Points        []RevenuePoint `json:"points"`
+}
+
+// StandingAmount is what a customer pays and owes in one currency.
+type StandingAmount struct {
+	Currency string `json:"currency"`
+	// MonthlyRecurring is that of RevenueSeries, of this customer's subscriptions.
+	MonthlyRecurring json.Number `json:"monthlyRecurring"`
+	// Owed is the sum of the unpaid invoices, PastDue that of those which are past due.
+	Owed    json.Number `json:"owed"`
+	PastDue json.Number `json:"pastDue"`
+}
+
+// StandingPlan is the plan of a subscription that has not ended.
+type StandingPlan struct {
+	Key    string `json:"key"`
+	Name   string `json:"name"`
+	Status string `json:"status"`
 }
 
 // Subscriber is a subscription to a plan that has not ended.
@@ -149,6 +176,8 @@ type UsageTotals struct {
 	Revenue    []RevenueSeries `json:"revenue"`
 	// SuspendedSubscriptions is how many subscriptions are suspended now.
 	SuspendedSubscriptions int `json:"suspendedSubscriptions"`
+	// Customers is how many there are, archived ones too.
+	Customers int `json:"customers"`
 }
 
 // VoidPreview is what voiding an invoice does to money, as things are.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"crypto/sha256"
+	"strconv"
 
 	"github.com/gofrs/uuid/v5"
 
@@ -149,6 +150,52 @@ func (a *accounts) createKey(x *server.Exchange) *server.Fault {
 		return fault
 	}
 	return server.One(x, 201, &madeKey{c.ID, key, scope, c.Label, c.Hint}, writeMadeKey)
+}
+
+// Hours for which a key goes on that another one has replaced.
+const (
+	overlapHours    = 24
+	maxOverlapHours = billing.MaxKeyOverlapMS / (60 * 60 * 1000)
+)
+
+// rollKey is POST …/keys/{id}/roll: a new key in the place of one, which goes on for a time.
+func (a *accounts) rollKey(x *server.Exchange, id [16]byte) *server.Fault {
+	c := billing.CreateKey{ID: newID(), Replaces: id, Actor: x.By()}
+	hours := uint32(overlapHours)
+	var w walk
+	fault := body(x, &w, map[string]reader{"overlapHours": w.whole(&hours)})
+	if fault == nil {
+		w.when(hours > maxOverlapHours, "overlapHours", server.FieldOutOfRange,
+			"must be from 0 to "+strconv.Itoa(maxOverlapHours))
+		fault = w.fault()
+	}
+	if fault == nil {
+		_, fault = server.OnceKey(x)
+	}
+	if fault != nil {
+		return fault
+	}
+	var old billing.KeyView
+	fault = a.environment(x, func(env uint32) *server.Fault {
+		c.Env = env
+		for _, k := range a.machine.Keys(env) {
+			if k.ID == id { // also one that has ended: a repeated request is answered as the first
+				old = k
+				return nil
+			}
+		}
+		return server.FaultOf(engine.OutcomeKeyUnknown)
+	})
+	if fault != nil {
+		return fault
+	}
+	c.OverlapMS = int64(hours) * 60 * 60 * 1000
+	prefix := keyPrefixes[string(x.Param(1)) == "live"][old.Scope == billing.ScopeCustomer]
+	key, fault := a.makeKey(x, prefix, &c)
+	if fault != nil {
+		return fault
+	}
+	return server.One(x, 201, &madeKey{c.ID, key, old.Scope.String(), old.Label, c.Hint}, writeMadeKey)
 }
 
 // madeKey is a new API key, with the key itself.

@@ -3,10 +3,13 @@ package admin
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/uuid"
 	"tollgate/server"
 )
 
@@ -16,6 +19,9 @@ const (
 	maxChanges     = 1000
 	// scannedActs bounds how many acts one page looks at: those of owners are passed over.
 	scannedActs = 100_000
+	// scannedChanges is how many changes one page looks at, and maxScannedChanges at most: those that
+	// were not asked for are passed over.
+	scannedChanges, maxScannedChanges = 20_000, 100_000
 	// maxChangeCursor is the length of two numbers with a point between them.
 	maxChangeCursor = 31
 )
@@ -63,21 +69,130 @@ func (a *accounts) listChanges(x *server.Exchange) *server.Fault {
 	var w walk
 	limit := pageSize(x, &w, defaultChanges, maxChanges)
 	from := readChangeCursor(x, &w)
+	f := readChangeFilter(x, &w)
 	if fault := cmp.Or(w.fault(), a.noJournal()); fault != nil {
 		return fault
 	}
 	return a.read(x, func() *server.Fault {
-		changes, err := a.machine.Changes(a.events, from.change, limit)
+		if fault := f.find(a.machine); fault != nil {
+			return fault
+		}
+		changes, next, err := a.machine.Changes(a.events, billing.ChangeQuery{
+			Before: from.change, Limit: limit, Scan: f.scan, Like: f.takes,
+		})
 		if err != nil {
 			return a.journalFailed(x, err)
 		}
-		acts, next, ok := a.acts(from.act, limit, server.OwnMemory(x))
+		var acts []Act
+		nextAct, ok := uint32(0), true
+		if !f.ofAccount() {
+			acts, nextAct, ok = a.acts(from.act, limit, server.OwnMemory(x))
+			acts = slices.DeleteFunc(acts, func(act Act) bool { return !f.takes(&act.Change) })
+		}
 		if !ok {
 			return server.FaultConsistency
 		}
 		newest, to := newestFirst(changes, acts, limit)
-		to = to.after(from, changes, acts, next)
+		to = to.after(from, changes, acts, changeCursor{next, nextAct})
 		return server.Page(x, "changes", newest, writeChange, to.String())
+	})
+}
+
+// changeFilter selects changes; empty fields select all.
+type changeFilter struct {
+	account, environment, actor, subject, customer string
+	// of are the ids of what is the customer's.
+	of   map[string]bool
+	scan int
+}
+
+// changeParams are the parameters of a filter.
+func changeParams() []server.Param {
+	return []server.Param{
+		server.InQuery("account", text(1, 64), "only changes of this account"),
+		server.InQuery("environment", server.EnumSchema("live", "sandbox"), "only of this environment"),
+		server.InQuery("actor", text(1, billing.MaxActor), "only by this actor, as changes name it"),
+		server.InQuery("subject", text(1, maxID), "only of the record with this id or name"),
+		server.InQuery("customer", text(1, maxID),
+			"only about this customer and what is its own, and moves of the test clock; needs account "+
+				"and environment"),
+		server.InQuery("scan", server.IntSchema(1, maxScannedChanges),
+			"how many changes the page looks at: it may be short, or empty, and have a next one; "+
+				"20,000 when absent"),
+	}
+}
+
+func readChangeFilter(x *server.Exchange, w *walk) (f changeFilter) {
+	f.account, f.actor = w.query(x, "account", 64), w.query(x, "actor", billing.MaxActor)
+	f.subject, f.customer = w.query(x, "subject", maxID), w.query(x, "customer", maxID)
+	f.environment = string(x.Ctx.QueryArgs().Peek("environment"))
+	_, known := environments[f.environment]
+	w.when(f.environment != "" && !known, "environment", server.FieldNotAllowed,
+		"must be live or sandbox")
+	w.when(f.customer != "" && (f.account == "" || f.environment == ""), "customer",
+		server.FieldConflict, "needs account and environment")
+	f.scan = scannedChanges
+	if text := string(x.Ctx.QueryArgs().Peek("scan")); text != "" {
+		n, ok := server.WholeNumber(text, 1, maxScannedChanges)
+		w.when(!ok, "scan", server.FieldOutOfRange, "must be from 1 to 100000")
+		f.scan = int(n)
+	}
+	return f
+}
+
+// ofAccount reports whether it selects changes within accounts alone.
+func (f *changeFilter) ofAccount() bool {
+	return f.account+f.environment+f.subject+f.customer != ""
+}
+
+// find finds the account that is meant, and what is the customer's.
+func (f *changeFilter) find(m *billing.Machine) *server.Fault {
+	if f.account == "" {
+		return nil
+	}
+	account, known := m.Account(f.account)
+	if !known {
+		return server.FaultOf(engine.OutcomeAccountUnknown)
+	}
+	f.account = account.Name
+	if f.customer == "" {
+		return nil
+	}
+	env, _ := m.Environment(f.account, environments[f.environment])
+	customer, known := m.Customer(env, f.customer)
+	if !known {
+		return server.FaultOf(engine.OutcomeCustomerUnknown)
+	}
+	f.of = map[string]bool{f.customer: true, uuid.Text(customer.ID): true}
+	for _, s := range m.Subscriptions(customer.Row) {
+		f.of[uuid.Text(s.ID)] = true
+	}
+	for _, i := range m.Invoices(env, customer.Row) {
+		f.of[uuid.Text(i.ID)] = true
+	}
+	for _, p := range m.Pools(customer.Row) {
+		f.of[uuid.Text(p.ID)] = true
+	}
+	return nil
+}
+
+// takes reports whether it selects a change. The record of an account's creation is the account's.
+func (f *changeFilter) takes(c *billing.ChangeView) bool {
+	account := c.Account
+	if c.Action == "account.created" {
+		account = c.Subject
+	}
+	switch {
+	case f.account != "" && account != f.account,
+		f.environment != "" && c.Environment.String() != f.environment,
+		f.actor != "" && c.Actor != f.actor,
+		f.subject != "" && c.Subject != f.subject:
+		return false
+	case f.customer == "" || f.of[c.Subject] || c.Action == "clock.advanced":
+		return true
+	}
+	return slices.ContainsFunc(c.Values, func(v billing.FieldChange) bool {
+		return v.Name == "customer" && v.After == f.customer
 	})
 }
 
@@ -110,17 +225,17 @@ func newestFirst(
 // after completes where the next page begins: where a list was taken whole, behind all that was
 // looked at for it, and where nothing of it was taken, where this page began.
 func (c changeCursor) after(
-	from changeCursor, changes []billing.ChangeView, acts []Act, next uint32,
+	from changeCursor, changes []billing.ChangeView, acts []Act, looked changeCursor,
 ) changeCursor {
 	switch n := len(changes); {
-	case n == 0:
-		c.change = 1
+	case n == 0 || c.change == changes[n-1].Number:
+		c.change = max(looked.change, 1)
 	case c.change == 0:
 		c.change = cmp.Or(from.change, math.MaxInt64)
 	}
 	switch n := len(acts); {
 	case n == 0 || c.act == uint32(acts[n-1].Change.Number):
-		c.act = max(next, 1)
+		c.act = max(looked.act, 1)
 	case c.act == 0:
 		c.act = from.act
 	}

@@ -25,7 +25,7 @@ func (a *customers) customerRoutes() []server.Route {
 			a.within(a.listUnmatched), answers(server.Object(server.Must("names",
 				server.ArrayOf(server.AnswerSchema[billing.UnmatchedName]()))))),
 		row("GET", environment+"/customers", "listCustomers",
-			"The environment's customers, newest first, archived ones too", a.listCustomers,
+			"The environment's customers, newest first, archived ones too, with their plans and what they owe", a.listCustomers,
 			server.Asks(server.InQuery("find", text(1, maxID),
 				"only those whose id, name or e-mail has this text")),
 			pages("customers", "Customer", maxCustomers, "100", 10)),
@@ -50,7 +50,10 @@ func (a *customers) listCustomers(x *server.Exchange) *server.Fault {
 	before := uint32(min(cmp.Or(cursor, math.MaxUint32), math.MaxUint32))
 	return a.environment(x, func(env uint32) *server.Fault {
 		found, next := a.machine.CustomersLike(env, before, limit, scannedCustomers, like)
-		return server.Page(x, "customers", found, writeCustomer, cursorAt(uint64(next)))
+		return server.Page(x, "customers", found, func(data *server.JSON, c *billing.CustomerView) {
+			standing := a.machine.Standing(c.Row)
+			writeCustomer(data, c, &standing)
+		}, cursorAt(uint64(next)))
 	})
 }
 
@@ -58,7 +61,7 @@ func (a *customers) listUnmatched(x *server.Exchange, env uint32) *server.Fault 
 	return server.Page(x, "names", a.machine.Unmatched(env), writeUnmatchedName, "")
 }
 
-func writeCustomer(data *server.JSON, c *billing.CustomerView) {
+func writeCustomer(data *server.JSON, c *billing.CustomerView, s *billing.Standing) {
 	data.Open('{')
 	data.UUID("id", c.ID)
 	data.Text("externalClientCustomerId", c.ExternalID)
@@ -68,6 +71,16 @@ func writeCustomer(data *server.JSON, c *billing.CustomerView) {
 	data.Time("createdAt", c.CreatedAt)
 	data.Time("archivedAt", c.ArchivedAt)
 	data.Time("erasedAt", c.ErasedAt)
+	data.Array("plans")
+	for i := range s.Plans {
+		writeStandingPlan(data, &s.Plans[i])
+	}
+	data.Close(']')
+	data.Array("amounts")
+	for i := range s.Amounts {
+		writeStandingAmount(data, &s.Amounts[i])
+	}
+	data.Close(']')
 	data.Close('}')
 }
 
@@ -78,5 +91,7 @@ func customerSchema() *server.Schema {
 		server.Must("firstName", text(0, 0)), server.Must("lastName", text(0, 0)),
 		server.Must("email", text(0, 0)), server.Must("createdAt", server.TimeSchema),
 		server.May("archivedAt", server.TimeSchema), server.May("erasedAt", server.TimeSchema),
+		server.Must("plans", server.ArrayOf(server.AnswerSchema[billing.StandingPlan]())),
+		server.Must("amounts", server.ArrayOf(server.AnswerSchema[billing.StandingAmount]())),
 	)
 }

@@ -16,6 +16,7 @@ import (
 // bodies are what routes that name a record need to be taken, by operation.
 var bodies = map[string]string{
 	"bindKey": `{"budget":"team"}`, "extendReservation": `{"ttlSeconds":900}`,
+	"rollKey":      `{"overlapHours":1}`,
 	"grantCredits": `{"amount":1}`, "deductCredits": `{"amount":1}`, "createPool": `{"name":"x"}`,
 	"setLowBalance":         `{"lowBalance":1}`,
 	"setTopUp":              `{"below":1,"amount":1,"price":1,"monthlyCap":1,"paymentMethod":"x"}`,

@@ -76,16 +76,18 @@ func (n *nodeTools) removalRecorded(node string) bool {
 	if n.events == nil {
 		return true
 	}
-	changes, err := n.machine.Changes(n.events, 0, recentChanges)
+	changes, more, err := n.machine.Changes(n.events, billing.ChangeQuery{
+		Limit: 1, Scan: recentChanges, Like: func(c *billing.ChangeView) bool {
+			return c.Subject == node && strings.HasPrefix(c.Action, "member.")
+		},
+	})
 	if err != nil {
 		return true
 	}
-	for _, change := range changes {
-		if change.Subject == node && strings.HasPrefix(change.Action, "member.") {
-			return change.Action == memberActions["remove"]
-		}
+	if len(changes) > 0 {
+		return changes[0].Action == memberActions["remove"]
 	}
-	return len(changes) == recentChanges
+	return more != 0
 }
 
 // changeMembers makes a change, and records it.

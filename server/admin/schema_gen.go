@@ -99,6 +99,7 @@ func writeKey(data *server.JSON, v *billing.KeyView) {
 	data.TextIf("budget", v.Budget)
 	data.Time("createdAt", v.CreatedAt)
 	data.Time("lastUsedAt", v.UsedAt)
+	data.Time("endsAt", v.EndsAt)
 	data.Time("revokedAt", v.RevokedAt)
 	data.Close('}')
 }
@@ -161,11 +162,34 @@ func writeRevenueSeries(data *server.JSON, v *billing.RevenueSeries) {
 	data.Int("dueInvoices", v.DueInvoices)
 	data.Decimal("pastDue", v.PastDue)
 	data.Int("pastDueInvoices", v.PastDueInvoices)
+	data.Decimal("paid", v.Paid)
+	data.Int("paidInvoices", v.PaidInvoices)
+	data.Decimal("void", v.Void)
+	data.Int("voidInvoices", v.VoidInvoices)
+	data.Decimal("monthlyRecurring", v.MonthlyRecurring)
+	data.Int("subscriptions", v.Subscriptions)
 	data.Array("points")
 	for i := range v.Points {
 		writeRevenuePoint(data, &v.Points[i])
 	}
 	data.Close(']')
+	data.Close('}')
+}
+
+func writeStandingAmount(data *server.JSON, v *billing.StandingAmount) {
+	data.Open('{')
+	data.Text("currency", v.Currency)
+	data.Decimal("monthlyRecurring", v.MonthlyRecurring)
+	data.Decimal("owed", v.Owed)
+	data.Decimal("pastDue", v.PastDue)
+	data.Close('}')
+}
+
+func writeStandingPlan(data *server.JSON, v *billing.StandingPlan) {
+	data.Open('{')
+	data.Text("key", v.Key)
+	data.Text("name", v.Name)
+	data.Text("status", v.Status)
 	data.Close('}')
 }
 
@@ -200,6 +224,7 @@ func writeUsageTotals(data *server.JSON, v *billing.Totals) {
 	}
 	data.Close(']')
 	data.Int("suspendedSubscriptions", v.Suspended)
+	data.Int("customers", v.Customers)
 	data.Close('}')
 }
 

@@ -46,7 +46,7 @@ func (a *invoices) showUsage(x *server.Exchange) *server.Fault {
 
 const (
 	// usageCustomers is how many customers a ranking has, and maxUsageCustomers at most.
-	usageCustomers, maxUsageCustomers = 20, 100
+	usageCustomers, maxUsageCustomers = 20, 10_000
 )
 
 // ranked answers with a ranking of customers in a range; rank asks for so many of it.

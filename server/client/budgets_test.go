@@ -211,7 +211,8 @@ func TestChangesNameTheirKey(t *testing.T) {
 	n.call("POST", "budgets/team/freeze", "").is(200, "")
 	invoice := n.call("GET", "billing/invoices/acme", "").is(200, "").data().([]any)[0].(map[string]any)
 	n.call("POST", "billing/invoices/"+invoice["id"].(string)+"/mark-paid", "").is(200, "")
-	changes, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()}, 0, 100)
+	changes, _, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()},
+		billing.ChangeQuery{Limit: 100, Scan: 100})
 	require.NoError(t, err)
 	actors := map[string]string{}
 	for _, c := range changes {

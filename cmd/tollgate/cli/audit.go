@@ -15,6 +15,11 @@ type AuditCommand = call[auditFlags, auditPage]
 type auditFlags struct {
 	AdminFlags  `embed:""`
 	OutputFlags `embed:""`
+	Account     string `query:"account,omitempty" placeholder:"NAME" help:"Only changes of this account."`
+	Environment string `query:"environment,omitempty" placeholder:"NAME" help:"Only of its live or its sandbox environment."`
+	Customer    string `query:"customer,omitempty" placeholder:"ID" help:"Only about this customer and what is its own; with --account and --environment."`
+	Actor       string `query:"actor,omitempty" placeholder:"WHO" help:"Only by this operator, as WHO names them."`
+	Subject     string `query:"subject,omitempty" placeholder:"ID" help:"Only of the record with this id or name."`
 	Limit       int    `query:"limit" default:"50" help:"How many changes, at most 1,000."`
 	Before      string `query:"cursor,omitempty" help:"Go on where an earlier page ended, as its last line says."`
 }
@@ -34,7 +39,7 @@ func (p *auditPage) print(out io.Writer) error {
 	if err := t.End(); err != nil || p.NextCursor == "" {
 		return err
 	}
-	return Say(out, "Older ones: tollgate audit --before %s", p.NextCursor)
+	return Say(out, "Older ones: the same command with --before %s", p.NextCursor)
 }
 
 // changes says what each value was and what it became.

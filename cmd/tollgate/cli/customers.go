@@ -40,7 +40,7 @@ type customersUsage struct {
 	By                string `query:"by" default:"day" enum:"hour,day,month" help:"A range has whole ones of these: hour, day or month."`
 	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339."`
 	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
-	Limit             int    `query:"limit" default:"20" help:"How many, at most 100."`
+	Limit             int    `query:"limit" default:"20" help:"How many, at most 10,000."`
 }
 
 // ranking is the time that a ranking of customers is about, and how many it leaves out.
@@ -75,7 +75,7 @@ type customersDenied struct {
 	Reason            string `query:"reason,omitempty" placeholder:"REASON" help:"For this reason, such as limit_reached; all when absent."`
 	From              string `query:"from,omitempty" placeholder:"TIME" help:"Earliest instant, RFC 3339; 30 days ago when absent."`
 	To                string `query:"to,omitempty" placeholder:"TIME" help:"Instants before this, RFC 3339."`
-	Limit             int    `query:"limit" default:"20" help:"How many, at most 100."`
+	Limit             int    `query:"limit" default:"20" help:"How many, at most 10,000."`
 }
 
 type denials struct {
@@ -159,12 +159,40 @@ func (c *customersCreateCommand) Run(ctx context.Context, out io.Writer) error {
 	return c.answer(out, data, err, func() error { return made.print(out) })
 }
 
+// listedCustomer is a customer as the admin API lists it.
+type listedCustomer struct {
+	api.Customer
+	Plans   []api.StandingPlan   `json:"plans"`
+	Amounts []api.StandingAmount `json:"amounts"`
+}
+
+func (c *listedCustomer) plans() string {
+	var all []string
+	for _, p := range c.Plans {
+		if p.Status != "active" {
+			p.Key += " (" + p.Status + ")"
+		}
+		all = append(all, p.Key)
+	}
+	return either(strings.Join(all, ", "), "–")
+}
+
+func (c *listedCustomer) owed() string {
+	var all []string
+	for _, a := range c.Amounts {
+		if a.Owed != "0" {
+			all = append(all, quantity(a.Owed)+" "+a.Currency)
+		}
+	}
+	return either(strings.Join(all, ", "), "–")
+}
+
 // customersPage is how many customers are asked for at a time.
 const customersPage = 1000
 
 // Run lists customers, page by page.
 func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
-	var rows []api.Customer
+	var rows []listedCustomer
 	list, cursor := []json.RawMessage{}, ""
 	for len(list) < c.Limit {
 		query := url.Values{"limit": {strconv.Itoa(min(customersPage, c.Limit-len(list)))}}
@@ -194,11 +222,11 @@ func (c *customersListCommand) Run(ctx context.Context, out io.Writer) error {
 		if len(rows) == 0 {
 			return Say(out, "No customers in the %s environment of %s.", c.Environment, c.Account)
 		}
-		t := NewTable(out, "CUSTOMER", "NAME", "E-MAIL", "CREATED", "STATE")
+		t := NewTable(out, "CUSTOMER", "NAME", "E-MAIL", "CREATED", "STATE", "PLANS", "OWED")
 		for i := range rows {
 			r := &rows[i]
 			t.Row(r.ExternalClientCustomerID, strings.TrimSpace(r.FirstName+" "+r.LastName), r.Email,
-				moment(r.CreatedAt), customerState(r))
+				moment(r.CreatedAt), customerState(&r.Customer), r.plans(), r.owed())
 		}
 		if err := t.End(); err != nil || cursor == "" {
 			return err

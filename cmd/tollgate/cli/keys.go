@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"net/url"
 	"os"
 
 	api "tollgate/sdk/go"
@@ -13,6 +14,7 @@ type keysCommand struct {
 	List   call[environmentOutput, keys] `cmd:"" call:"GET keys" help:"List API keys."`
 	Bind   call[keysBind, none]          `cmd:"" call:"PUT keys/{ID}/budget" says:"Bound {ID} to {Budget}" help:"Let a key spend at one budget, or below it, and nowhere else."`
 	Unbind call[keysUnbind, none]        `cmd:"" call:"PUT keys/{ID}/budget" says:"Unbound {ID}" help:"End a key's binding to a budget."`
+	Roll   keysRollCommand               `cmd:"" help:"Create a key in the place of one, which goes on for a time, and print it, this once."`
 	Revoke call[keyFlags, none]          `cmd:"" call:"DELETE keys/{ID}" says:"Revoked {ID}" help:"End an API key for good."`
 }
 
@@ -43,6 +45,26 @@ func (c *keysCreateCommand) Run(ctx context.Context, out io.Writer) error {
 		c.Environment)
 }
 
+type keysRollCommand struct {
+	keyFlags     `embed:""`
+	OverlapHours int `default:"24" help:"How long the old key goes on, 0 to 720."`
+}
+
+// Run replaces a key.
+func (c *keysRollCommand) Run(ctx context.Context, out io.Writer) error {
+	var made api.MadeKey
+	path := c.path() + "/keys/" + url.PathEscape(c.ID) + "/roll"
+	body := map[string]int{"overlapHours": c.OverlapHours}
+	if _, err := c.send(ctx, "POST", path, body, &made); err != nil {
+		return err
+	}
+	if err := Say(out, "%s", made.Key); err != nil {
+		return err
+	}
+	return Say(os.Stderr, "Key %s of %s/%s. It is not shown again. Key %s ends in %d hours.", made.ID,
+		c.Account, c.Environment, c.ID, c.OverlapHours)
+}
+
 type keyFlags struct {
 	inEnvironment `embed:""`
 	ID            string `arg:"" help:"The key's id, from keys list."`
@@ -61,7 +83,7 @@ type keysUnbind struct {
 type keys []api.Key
 
 func (l keys) print(out io.Writer) error {
-	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "BUDGET", "CREATED", "LAST USED",
+	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "BUDGET", "CREATED", "LAST USED", "ENDS",
 		"REVOKED")
 	for _, k := range l {
 		scope := k.Scope
@@ -69,7 +91,7 @@ func (l keys) print(out io.Writer) error {
 			scope += " " + k.Customer
 		}
 		t.Row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), either(k.Budget, "–"),
-			moment(k.CreatedAt), moment(k.LastUsedAt), moment(k.RevokedAt))
+			moment(k.CreatedAt), moment(k.LastUsedAt), moment(k.EndsAt), moment(k.RevokedAt))
 	}
 	return t.End()
 }

@@ -65,7 +65,11 @@ func (v *usageTotals) print(out io.Writer) error {
 	for _, r := range v.Revenue {
 		now("due, "+r.Currency, r.DueInvoices, r.Due)
 		now("past due, "+r.Currency, r.PastDueInvoices, r.PastDue)
+		now("paid, "+r.Currency, r.PaidInvoices, r.Paid)
+		now("void, "+r.Currency, r.VoidInvoices, r.Void)
+		now("recurring in a month, "+r.Currency, r.Subscriptions, r.MonthlyRecurring)
 	}
 	now("suspended subscriptions", v.SuspendedSubscriptions, "")
+	now("customers", v.Customers, "")
 	return t.End()
 }

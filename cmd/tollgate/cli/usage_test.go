@@ -19,8 +19,9 @@ func TestUsageShowsWhatIsDueNow(t *testing.T) {
 		Checks: []api.ChecksSeries{{Reason: "allowed", Points: []api.ChecksPoint{{Start: day, Checks: 9}}}},
 		Revenue: []api.RevenueSeries{
 			{Currency: "USD", Due: "1012.5", DueInvoices: 2, PastDue: "3", PastDueInvoices: 1},
-			{Currency: "EUR"},
+			{Currency: "EUR", MonthlyRecurring: "16.67", Subscriptions: 3},
 		},
+		Customers: 7,
 	}
 	var out bytes.Buffer
 	require.NoError(t, v.print(&out))
@@ -34,6 +35,8 @@ func TestUsageShowsWhatIsDueNow(t *testing.T) {
 		"2026-05-01 check: allowed 9",
 		"now due, USD 2 1,012.5",
 		"now past due, USD 1 3",
+		"now recurring in a month, EUR 3 16.67",
 		"now suspended subscriptions 4",
+		"now customers 7",
 	}, lines)
 }

@@ -134,7 +134,8 @@ func (n *node) linkOf(signer *link.Signer, l link.Link) string {
 
 // changes are the newest rows of the record of changes.
 func (n *node) changes() []billing.ChangeView {
-	list, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()}, 0, 100)
+	list, _, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()},
+		billing.ChangeQuery{Limit: 100, Scan: 100})
 	require.NoError(n.t, err)
 	return list
 }

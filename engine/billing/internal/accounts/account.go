@@ -68,6 +68,10 @@ type Environment struct {
 	Wanted atomic.Uint32
 	// Suspended counts its suspended subscriptions. It is not state: see Book.Standing.
 	Suspended atomic.Int64
+	// Customers counts its customers, archived ones too. It is not state, either.
+	Customers atomic.Int64
+	// Pools counts its credit pools that need attention. It is not state, either.
+	Pools PoolsInTrouble
 	// Dues are its subscriptions by what falls due next, PoolDues its pools by what expires next,
 	// HoldDues its open reservations by expiry; Due is the earliest instant of all, for queries.
 	// All are on the environment's clock.
@@ -75,6 +79,10 @@ type Environment struct {
 	HoldDues       rows.Queue
 	Due            atomic.Int64
 }
+
+// PoolsInTrouble counts credit pools that need attention: Depleted refuse usage, since a hard limit
+// leaves no credits, and Failed are no longer topped up, since a payment failed.
+type PoolsInTrouble struct{ Depleted, Failed atomic.Int64 }
 
 // Now converts log time to the environment's clock. Nothing else does.
 func (e *Environment) Now(logTime int64) int64 { return logTime + e.Offset.Load() }

@@ -30,6 +30,10 @@ type Directory struct {
 	accountIDs   map[[16]byte]uint32 // account id → number
 	APIKeys      rows.Series[*keySlot]
 	APIKeyByHash *page.Index
+	// keyEnds are the keys that will end, by when, for Apply alone; KeyDue is when the first does, in
+	// log time, 0 where none does. They are not state: they follow from the keys.
+	keyEnds []keyEnd
+	KeyDue  atomic.Int64
 
 	Store       *page.Store
 	changesMu   sync.RWMutex

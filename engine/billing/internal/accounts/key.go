@@ -1,6 +1,8 @@
 package accounts
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"sync/atomic"
@@ -47,6 +49,8 @@ type KeyFacts struct {
 	Budget uint32 `wire:"10"`
 	// UsedAt is its newest noted use; 0 is none.
 	UsedAt int64 `wire:"11"`
+	// EndsAt is the log time from which it is revoked; 0: never.
+	EndsAt int64 `wire:"12"`
 }
 
 // APIKey changes at most once: when it is revoked. Binding it to another budget, or noting its use,
@@ -84,6 +88,55 @@ func (s *Directory) AddKey(k *APIKey) {
 	s.APIKeyByHash.Insert(KeyHash(&k.Hash), number)
 	e.Keys.Append(k)
 	e.binds(k)
+	if k.EndsAt != 0 && k.Revoked.Load() == nil {
+		s.ends(k)
+	}
+}
+
+// keyEnd is when a key ends.
+type keyEnd struct {
+	at  int64 // log time
+	env uint32
+	id  [16]byte
+}
+
+func (a keyEnd) compare(b keyEnd) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.env, b.env), bytes.Compare(a.id[:], b.id[:]))
+}
+
+// EndKey makes a key end at a log time, unless it ends before.
+func (s *Directory) EndKey(k *APIKey, at int64) {
+	if k.EndsAt == 0 || at < k.EndsAt {
+		s.ends(s.replaceKey(k, func(facts *KeyFacts) { facts.EndsAt = at }))
+	}
+}
+
+// ends notes when a key ends.
+func (s *Directory) ends(k *APIKey) {
+	end := keyEnd{k.EndsAt, k.Env, k.ID}
+	at, _ := slices.BinarySearchFunc(s.keyEnds, end, keyEnd.compare)
+	s.keyEnds = slices.Insert(s.keyEnds, at, end)
+	s.KeyDue.Store(s.keyEnds[0].at)
+}
+
+// EndKeys revokes the keys that end by a log time, and returns them in the order of their ends.
+// Only Apply may call it.
+func (s *Directory) EndKeys(now int64, index uint64) (ended []*APIKey) {
+	for len(s.keyEnds) > 0 && s.keyEnds[0].at <= now {
+		end := s.keyEnds[0]
+		s.keyEnds = s.keyEnds[1:]
+		k := s.Environment(end.env).APIKey(end.id)
+		if k != nil && k.EndsAt == end.at && k.Revoked.Load() == nil { // else it ended before
+			k.Revoked.Store(&Revocation{At: end.at, Index: index})
+			ended = append(ended, k)
+		}
+	}
+	next := int64(0)
+	if len(s.keyEnds) > 0 {
+		next = s.keyEnds[0].at
+	}
+	s.KeyDue.Store(next)
+	return ended
 }
 
 // BindKey binds a key to a budget.

@@ -19,12 +19,12 @@ type Revenue struct {
 	sums map[uint32][]*RevenueSums // by environment, in the order of currencies
 }
 
-// RevenueSums are the sums of an environment's invoices in one currency. Due and PastDue are unpaid
-// now, whenever they were issued.
+// RevenueSums are the sums of an environment's invoices in one currency: by what they are now,
+// whenever they were issued, and by hour.
 type RevenueSums struct {
-	Currency     string
-	Due, PastDue Amount
-	Hours        []RevenueHour // in order
+	Currency                 string
+	Due, PastDue, Paid, Void Amount
+	Hours                    []RevenueHour // in order
 }
 
 // RevenueHour is the revenue of one hour.
@@ -85,6 +85,7 @@ func (r *Revenue) tally(env uint32, currency string, v *Invoice, sign int64) {
 	defer r.lock.Unlock()
 	s := r.in(env, currency)
 	if v.Status == InvoiceVoid {
+		s.Void.add(sign, amount)
 		return
 	}
 	s.hour(v.CreatedAt).Billed.add(sign, amount)
@@ -94,6 +95,7 @@ func (r *Revenue) tally(env uint32, currency string, v *Invoice, sign int64) {
 	case InvoicePastDue:
 		s.PastDue.add(sign, amount)
 	case InvoicePaid:
+		s.Paid.add(sign, amount)
 		s.hour(v.PaidAt).Collected.add(sign, amount)
 	}
 }

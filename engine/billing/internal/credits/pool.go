@@ -280,6 +280,7 @@ func (s *Vault) ReindexCredits() {
 	s.topUps.reindex()
 	for row := uint32(1); row <= s.Pools.Len(); row++ {
 		s.ReschedulePool(row)
+		s.Tally(row, 1)
 	}
 }
 

@@ -104,6 +104,16 @@ func (s *topUps) setText(row uint32, words *TopUpText) {
 	s.texts.Write(row).Data = string(wire.Encode(nil, words))
 }
 
+// turn gives a rule another state, and counts those that have failed. The caller holds the
+// customer's lock.
+func (s *Vault) turn(rule uint32, to TopUpState) (was TopUpState) {
+	u := s.topUps.rules.Write(rule)
+	s.Tally(u.Pool, -1)
+	was, u.State = u.State, to
+	s.Tally(u.Pool, 1)
+	return was
+}
+
 // reindex rebuilds indexes after a restore.
 func (s *topUps) reindex() {
 	s.asked = nil
@@ -251,7 +261,7 @@ func (t *Burner) ask(pool, row uint32, now int64) {
 func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code, actor string) {
 	p := t.S.Pools.Read(pool)
 	lock := t.S.WriteLock(p.Customer)
-	t.S.topUps.rules.Write(row).State = TopUpFailed
+	t.S.turn(row, TopUpFailed)
 	words := t.S.topUps.text(row)
 	words.Failed = code
 	t.S.topUps.setText(row, &words)
@@ -306,7 +316,8 @@ func (t *Burner) SetTopUp(pool uint32, set *TopUp, currency, method string) {
 	}
 	u := t.S.topUps.rules.Write(row)
 	u.Below, u.Amount, u.Price, u.Cap = set.Below, set.Amount, set.Price, set.Cap
-	u.CooldownMS, u.ExpiryDays, u.State = set.CooldownMS, set.ExpiryDays, TopUpOn
+	u.CooldownMS, u.ExpiryDays = set.CooldownMS, set.ExpiryDays
+	t.S.turn(row, TopUpOn)
 	words := t.S.topUps.text(row)
 	words.Currency, words.Method, words.Failed = currency, method, ""
 	t.S.topUps.setText(row, &words)
@@ -323,8 +334,8 @@ func (t *Burner) StopTopUp(pool uint32) (was TopUpState) {
 		return TopUpOff
 	}
 	lock := t.S.WriteLock(t.S.Pools.Read(pool).Customer)
-	u := t.S.topUps.rules.Write(row)
-	was, u.State, u.RetryAt = u.State, TopUpOff, 0
+	was = t.S.turn(row, TopUpOff)
+	t.S.topUps.rules.Write(row).RetryAt = 0
 	lock.Unlock()
 	t.S.ReschedulePool(pool)
 	t.Fold(uint64(row))

@@ -92,7 +92,9 @@ func (t *Burner) TellPools() {
 		low, was := p.isLow(words.LowBalance), *p
 		lock := t.S.WriteLock(p.Customer)
 		p = t.S.Pools.Write(row)
+		t.S.Tally(row, -1)
 		p.depleted, p.low = empty, low
+		t.S.Tally(row, 1)
 		lock.Unlock()
 		if low && !was.low {
 			t.tellPool(row, accounts.WebhookCreditsLow, &words)
@@ -102,6 +104,35 @@ func (t *Burner) TellPools() {
 		}
 	}
 	t.Moves.moved = t.Moves.moved[:0]
+}
+
+// Tally adds a pool to the counts of those that need attention, or with −1 removes it.
+func (s *Vault) Tally(row uint32, sign int64) {
+	depleted, failed := s.Trouble(row)
+	if !depleted && !failed {
+		return
+	}
+	counts := &s.Environment(s.Customers.Read(s.Pools.Read(row).Customer).Env).Pools
+	if depleted {
+		counts.Depleted.Add(sign)
+	}
+	if failed {
+		counts.Failed.Add(sign)
+	}
+}
+
+// Trouble reports whether a pool is depleted, and whether its top-up has failed. Callers hold the
+// customer's lock.
+func (s *Vault) Trouble(row uint32) (depleted, failed bool) {
+	p := s.Pools.Read(row)
+	if p.Archived {
+		return false, false
+	}
+	rule := uint32(0)
+	if p.topped {
+		rule = s.topUps.of(row)
+	}
+	return p.depleted, rule != 0 && s.topUps.rules.Read(rule).State == TopUpFailed
 }
 
 func (t *Burner) tellPool(row uint32, w accounts.WebhookEvent, words *PoolText) {

@@ -1,0 +1,109 @@
+package billing_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
+	"tollgate/engine"
+	"tollgate/engine/billing"
+)
+
+const hourMS = 60 * 60 * 1000
+
+// roll is a command that replaces a key by one of a name.
+func roll(name, replaces string, overlapMS int64) *billing.CreateKey {
+	return &billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID(name), Hash: [32]byte{1, name[0]}, Hint: name,
+		Replaces: enginetest.ID(replaces), OverlapMS: overlapMS, Actor: "ops",
+	}
+}
+
+// TestARolledKey: a new key has the scope, label, customer and budget of the one that it replaces,
+// which ends after the overlap, in the log's time: with the first entry from then on, and not with
+// the sandbox's clock. What is restored in between ends the same.
+func TestARolledKey(t *testing.T) {
+	d := newDesk(t)
+	first := billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("first"), Hash: [32]byte{1, 'f'}, Label: "web",
+		Hint: "first", Scope: billing.ScopeCustomer, Customer: "ada",
+	}
+	d.is(engine.OutcomeDone, billing.KindCreateKey, &first)
+	d.is(engine.OutcomeDone, billing.KindPutBudget, &billing.PutBudget{
+		Env: enginetest.Sandbox, Key: "team", Name: "Team",
+	})
+	d.is(engine.OutcomeDone, billing.KindBindKey, &billing.BindKey{
+		Env: enginetest.Sandbox, ID: first.ID, Budget: "team",
+	})
+	due := d.m.NextDue()
+	d.is(engine.OutcomeKeyUnknown, billing.KindCreateKey, roll("second", "nobody", hourMS))
+	d.is(engine.OutcomeOverflow, billing.KindCreateKey,
+		roll("second", "first", billing.MaxKeyOverlapMS+1))
+	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("second", "first", hourMS))
+	end := d.Stamp + hourMS
+	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("second", "first", hourMS)) // again
+	works := func(m *billing.Machine, hash byte) bool {
+		_, known := m.Authenticate([32]byte{1, hash})
+		return known
+	}
+	keys := d.m.Keys(enginetest.Sandbox)
+	old, made := keys[len(keys)-2], keys[len(keys)-1]
+	require.Equal(t, end, old.EndsAt)
+	require.Equal(t, end, d.m.NextDue(), "a tick is asked for then; before it was %d", due)
+	made.ID, made.Hash, made.Hint, made.CreatedAt = old.ID, old.Hash, old.Hint, old.CreatedAt
+	made.EndsAt = old.EndsAt
+	require.Equal(t, old, made)
+	d.is(engine.OutcomeDone, billing.KindAdvanceClock, &billing.AdvanceClock{
+		Env: enginetest.Sandbox, To: d.Stamp + 48*hourMS,
+	})
+	require.True(t, works(d.m, 'f') && works(d.m, 's'))
+
+	again := restored(t, enginetest.Snapshot(t, d.m))
+	require.Equal(t, end, again.NextDue())
+	tick := func(at int64) {
+		d.Stamp = at
+		d.DoPayload(engine.KindTick, nil)
+		require.NoError(t, again.Apply(d.Index, d.Entries[len(d.Entries)-1], new(engine.Applied)))
+		_, hash := d.m.StateHash()
+		_, other := again.StateHash()
+		require.Equal(t, hash, other)
+	}
+	tick(end - 1)
+	require.True(t, works(d.m, 'f') && works(again, 'f'))
+	tick(end)
+	for _, m := range []*billing.Machine{d.m, again} {
+		require.False(t, works(m, 'f'))
+		require.True(t, works(m, 's'))
+		require.NotEqual(t, end, m.NextDue())
+	}
+	require.Equal(t, end, d.m.Keys(enginetest.Sandbox)[len(keys)-2].RevokedAt)
+	changes := d.changes(d.m, 0, 1)
+	require.Equal(t, "key.ended", changes[0].Action)
+	require.Equal(t, "engine", changes[0].Actor)
+	d.is(engine.OutcomeKeyUnknown, billing.KindCreateKey, roll("third", "first", 0))
+	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("third", "second", 0))
+	require.False(t, works(d.m, 's'), "without an overlap it ends at once")
+	require.True(t, works(d.m, 't'))
+}
+
+// TestAKeyThatIsRevokedBeforeItsEnd: nothing ends twice, and a second replacement does not prolong.
+func TestAKeyThatIsRevokedBeforeItsEnd(t *testing.T) {
+	d := newDesk(t)
+	d.is(engine.OutcomeDone, billing.KindCreateKey, &billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("first"), Hash: [32]byte{1, 'f'},
+		Scope: billing.ScopeFull, Hint: "first",
+	})
+	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("second", "first", hourMS))
+	end := d.Stamp + hourMS
+	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("third", "first", 9*hourMS))
+	keys := d.m.Keys(enginetest.Sandbox)
+	require.Equal(t, end, keys[len(keys)-3].EndsAt)
+	d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("first"),
+	})
+	d.Stamp = end
+	d.DoPayload(engine.KindTick, nil)
+	require.Equal(t, "key.revoked", d.changes(d.m, 0, 1)[0].Action)
+	require.Less(t, d.m.Keys(enginetest.Sandbox)[len(keys)-3].RevokedAt, end)
+}
