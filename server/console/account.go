@@ -20,12 +20,13 @@ func (v *visit) environmentPage(name, tab, title, lead string, data any) page.Vi
 	p := page.View{Page: name, Title: title, Lead: lead, Data: data}
 	within := tab
 	switch tab {
-	case "Keys", "Events", "Webhooks":
+	case "Keys", "Events", "Webhooks", "Log":
 		within = "Developers"
 		p.Within = []page.Link{
 			{Text: "Keys", URL: v.base() + "/keys"},
 			{Text: "Events", URL: v.base() + "/events"},
 			{Text: "Webhooks", URL: v.base() + "/webhooks"},
+			{Text: "Log", URL: v.base() + "/log"},
 		}
 	case "Settings", "Test clock":
 		within, p.Within = "Settings", settingsTabs(v)
@@ -61,6 +62,7 @@ func (s *Console) keyRows() []row {
 	return []row{
 		look(keys, "keys", showKeys),
 		form(keys, "create key", createKey),
+		form(keys+"/{id}/roll", "roll key", rollKey),
 		asked(form(keys+"/{id}/revoke", "revoke key", func(v *visit) {
 			if !v.sure() {
 				askRevoke(v)
@@ -201,12 +203,31 @@ func createKey(v *visit) {
 		showKeys(v)
 		return
 	}
+	showMade(v, "The key was created", "", &key)
+}
+
+// showMade shows a new key, this once.
+func showMade(v *visit, title, more string, key *api.MadeKey) {
 	v.fields = nil
 	v.notice = &page.Notice{
-		Tone: page.Done, Title: "The key was created", Secret: key.Key,
-		Detail: "Copy it now: it is not stored, and no other page shows it.",
+		Tone: page.Done, Title: title, Secret: key.Key,
+		Detail: "Copy it now: it is not stored, and no other page shows it." + more,
 	}
 	showKeys(v)
+}
+
+// rollKey creates a key in the place of one, which goes on for a time.
+func rollKey(v *visit) {
+	hours := cmp.Or(v.typed("overlapHours"), "24")
+	key, fault := dataOf[api.MadeKey](v, v.send("rollKey", map[string]any{
+		"overlapHours": literal(hours),
+	}, string(v.x.Param(2))))
+	if fault != nil {
+		v.problem(fault)
+		showKeys(v)
+		return
+	}
+	showMade(v, "The key was replaced", " The old key goes on for "+hours+" hours.", &key)
 }
 
 // send carries out a row of an environment's row with a form's key and body.

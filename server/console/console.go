@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/uuid"
 	"tollgate/server"
 	"tollgate/server/console/page"
 )
@@ -82,7 +83,8 @@ func New(c Config) (*Console, error) {
 	if s.site, err = page.New(page.Config{
 		Brand: "Operations", Root: Root, Templates: files, Log: c.Log,
 		Origin: c.PublicURL, OrHost: true, Funcs: template.FuncMap{
-			"usage": usageMeter, "details": details, "changed": changedFields,
+			"usage": usageMeter, "late": late,
+			"id": uuid.Text, "ms": time.UnixMilli, "details": details, "changed": changedFields,
 		},
 	}); err != nil {
 		return nil, err
@@ -134,7 +136,7 @@ func (s *Console) rows() [][]row {
 	return [][]row{
 		s.homeRows(), s.overviewRows(), s.keyRows(), s.catalogRows(),
 		s.customerRows(), s.profileRows(), s.eventRows(), s.correctionRows(), s.holdRows(),
-		s.budgetRows(), s.invoiceRows(), s.poolRows(), s.topUpRows(), s.webhookRows(),
+		s.sheetRows(), s.budgetRows(), s.invoiceRows(), s.poolRows(), s.topUpRows(), s.webhookRows(),
 		s.clockRows(), s.settingsRows(), s.clusterRows(), s.workspaceRows(),
 	}
 }

@@ -2,8 +2,11 @@ package console
 
 import (
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
+	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
@@ -44,13 +47,85 @@ func (s *Console) customerRows() []row {
 type customersData struct {
 	Base      string
 	Manage    bool
-	Customers []api.Customer
+	Customers []listedCustomer
+	// Count is how many there are; 0 where some are sought.
+	Count     int64
+	CSV       string
 	Sought    string
 	Unmatched []api.UnmatchedName
 	Pager     pager
 	// Fields are what the form to create one was left with.
 	Fields url.Values
 }
+
+// customerList is a page of customers.
+type customerList struct {
+	Customers  []listedCustomer `json:"customers"`
+	NextCursor string           `json:"nextCursor"`
+}
+
+// listedCustomer is a customer as lists have them.
+type listedCustomer struct {
+	api.Customer
+	Plans   []api.StandingPlan   `json:"plans"`
+	Amounts []api.StandingAmount `json:"amounts"`
+}
+
+// State is what pages say of a customer in one word.
+func (c listedCustomer) State() string {
+	switch {
+	case !c.ErasedAt.IsZero():
+		return "erased"
+	case !c.ArchivedAt.IsZero():
+		return "archived"
+	}
+	for _, p := range c.Plans {
+		if p.Status == "suspended" {
+			return p.Status
+		}
+	}
+	if len(c.Plans) > 0 {
+		return "active"
+	}
+	return "no plan"
+}
+
+// PlanKeys are those of the plans that a customer is subscribed to.
+func (c listedCustomer) PlanKeys() string {
+	var keys []string
+	for _, p := range c.Plans {
+		keys = append(keys, p.Key)
+	}
+	return strings.Join(keys, " ")
+}
+
+// PlanNames are their names, so many at most.
+func (c listedCustomer) PlanNames() string {
+	var names []string
+	for _, p := range c.Plans[:min(len(c.Plans), maxPlanNames)] {
+		names = append(names, p.Name)
+	}
+	if more := len(c.Plans) - len(names); more > 0 {
+		names = append(names, "and "+strconv.Itoa(more)+" more")
+	}
+	return strings.Join(names, ", ")
+}
+
+// maxPlanNames is how many plans of a customer a list names.
+const maxPlanNames = 3
+
+// Owes are the amounts that are unpaid.
+func (c listedCustomer) Owes() (list []api.StandingAmount) {
+	for _, a := range c.Amounts {
+		if drawnAs(a.Owed) != 0 {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// Late reports whether some of an amount is past due.
+func late(a api.StandingAmount) bool { return drawnAs(a.PastDue) > 0 }
 
 // holding is how many records of a kind an account holds, and may hold.
 type holding struct {
@@ -94,15 +169,14 @@ func showCustomers(v *visit) {
 		call.Query.Set("find", data.Sought)
 		keep.Set("find", data.Sought)
 	}
-	type customers struct {
-		Customers  []api.Customer `json:"customers"`
-		NextCursor string         `json:"nextCursor"`
-	}
-	list := need[customers](v, v.admin, call)
+	list := need[customerList](v, v.admin, call)
 	if data.Sought == "" && v.query("cursor") == "" {
 		data.Unmatched = v.unmatched()
 	}
-	data.Customers = list.Customers
+	if data.Sought == "" {
+		data.Count = v.console.config.Machine.CustomerCount(v.env)
+	}
+	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find")
 	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
 	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))
 }
@@ -138,6 +212,7 @@ type customerData struct {
 	Details       []api.Detail // that a subscription may have
 	Invoices      []invoice
 	Upcoming      []invoice
+	Recurring     []billing.StandingAmount // in the currencies of the subscriptions
 	Owed          []money
 	LatePayment   *invoice // the oldest that is past due
 	AllInvoices   string
@@ -146,15 +221,12 @@ type customerData struct {
 	TopUps        map[string]*api.TopUp // by pool
 	Holds         spend.Holds
 	Own           []*budgetNode // budgets of their own
-	Events        []shownEvent
+	Activity      activityList
 	Fields        url.Values
 }
 
 // maxShown bounds the lists of a customer's page; longer ones have pages of their own.
 const maxShown = 20
-
-// shownEvents is how many events a customer's page shows.
-const shownEvents = 8
 
 // showCustomer is all about one customer.
 func showCustomer(v *visit) {
@@ -175,7 +247,7 @@ func showCustomer(v *visit) {
 	data.Entitlements = need[[]entitlement](v, v.client, call("listEntitlements"))
 	data.Plans = need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"})
 	invoices := v.invoices(id)
-	data.Events = v.newestEvents(id, shownEvents)
+	events := v.newestEvents(id, shownActivities)
 	if v.fails() {
 		return
 	}
@@ -184,26 +256,40 @@ func showCustomer(v *visit) {
 			data.Running++
 		}
 	}
+	data.Recurring = recurringOf(v, id)
 	data.Blocked = blocked(data.Entitlements)
 	data.account(invoices)
 	data.Plans = offers(data.Plans, subscriptions)
 	data.Gone = !data.Customer.ArchivedAt.IsZero() || !data.Customer.ErasedAt.IsZero()
 	data.Subscriptions = newest(subscriptions)
 	data.More = len(subscriptions) - len(data.Subscriptions)
-	if len(data.Invoices) > maxShown {
-		data.Invoices, data.AllInvoices = data.Invoices[:maxShown], data.Base+"/invoices"
-	}
 	data.TopUps = map[string]*api.TopUp{}
 	for _, p := range data.Customer.CreditPools[:min(len(data.Customer.CreditPools), maxShown)] {
 		if t := v.topUp(p.ID); t != nil {
 			data.TopUps[p.ID] = t
 		}
 	}
+	data.Activity = activitiesOf(v, id, events, data.Invoices)
+	if len(data.Invoices) > maxShown {
+		data.Invoices, data.AllInvoices = data.Invoices[:maxShown], data.Base+"/invoices"
+	}
 	data.chart(v, id)
 	data.Holds = v.holds(id)
 	data.Own = v.ownBudgets(id)
 	p := v.environmentPage("customer", "Customers", bill.NameOf(&data.Customer), "", data)
 	v.show(v.below(p, "Customers", v.customersURL()))
+}
+
+// recurringOf is what a customer's subscriptions come to in a month.
+func recurringOf(v *visit, id string) []billing.StandingAmount {
+	customer, known := v.console.config.Machine.Customer(v.env, id)
+	if !known {
+		return nil
+	}
+	standing := v.console.config.Machine.Standing(customer.Row)
+	return slices.DeleteFunc(standing.Amounts, func(a billing.StandingAmount) bool {
+		return a.MonthlyRecurring.IsZero()
+	})
 }
 
 // blockedFeatures are the features whose next use is denied, of so many. A check chooses among

@@ -21,7 +21,8 @@ func TestCustomerPage(t *testing.T) {
 	const at = "/console/accounts/demo/sandbox"
 	const anna = at + "/customers/anna"
 	p := b.get(anna).is(200, ">Team<", "20.00 USD a month, renews", "No usage in the last 30 days",
-		"How to send the first one", "Due, and not late")
+		"Invoice 1 was issued: 20.00 USD", "The admin key subscribed anna to team", "Due, and not late",
+		"Recurring a month: 20.00 USD")
 	require.NotContains(t, p.body, `id="denied"`)
 	for i := range 12 {
 		b.submit(anna, anna+"/usage", fields("feature", "calls", "units", fmt.Sprint(i+1)))
@@ -31,12 +32,15 @@ func TestCustomerPage(t *testing.T) {
 		"The usage limit of this feature is reached", `class="chart"`, "(matches no feature)",
 		at+"/usage.csv?customer=anna", at+"/usage?customer=anna", "not billed")
 	safe(t, p)
-	events := p.body[strings.Index(p.body, `id="latest-events"`):]
-	require.Equal(t, 8, strings.Count(events, `data-label="Kind"`))
+	activity := p.body[strings.Index(p.body, `id="activity"`):]
+	require.Equal(t, 20, strings.Count(activity, `data-label="Kind"`))
+	require.Contains(t, activity, "The admin key recorded 12 units of calls")
 	last := -1
-	for _, units := range []string{">2<", ">12<", ">11<", ">10<"} { // newest first
-		found := strings.Index(events, `data-label="Units"`+units)
-		require.Greater(t, found, last, units)
+	for _, text := range []string{
+		"2 of sea.miles, not billed", ">12 of calls<", ">11 of calls<",
+	} { // newest first
+		found := strings.Index(activity, text)
+		require.Greater(t, found, last, text)
 		last = found
 	}
 	b.get(at+"/usage.csv?customer=anna").is(200, "start,feature,units,events")
@@ -44,6 +48,12 @@ func TestCustomerPage(t *testing.T) {
 	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 0, 20).Format(time.RFC3339)))
 	p = b.get(anna).is(200, "Some of it is past due", "The subscription is suspended",
 		`class="status suspended"`)
+	// The move of the clock is between what happened before it and after, on the sandbox's clock.
+	activity = p.body[strings.Index(p.body, `id="activity"`):]
+	require.Less(t, strings.Index(activity, "moved the test clock"),
+		strings.Index(activity, "fell due and was not paid"))
+	require.Less(t, strings.Index(activity, "fell due and was not paid"),
+		strings.Index(activity, ">12 of calls<"))
 	denied := p.body[strings.Index(p.body, `id="denied"`):]
 	require.Regexp(t, `<a href="`+at+`/invoices/[0-9a-f-]{36}">Invoice 1, 20\.00 USD</a> has been past due since`,
 		denied)

@@ -2,9 +2,9 @@ package console
 
 import (
 	"net/url"
-	"time"
 
 	api "tollgate/sdk/go"
+	"tollgate/server"
 )
 
 // denialData is the page of denied checks.
@@ -12,10 +12,16 @@ type denialData struct {
 	Base, Environment string
 	Reasons           []string
 	Reason, From, To  string
-	Customers         []api.CustomerDenials
-	Others            int
+	denialRanking
+	CSV string
 	// Uncounted says why they are not counted.
 	Uncounted string
+}
+
+// denialRanking are customers and reasons by denied checks.
+type denialRanking struct {
+	Customers []api.CustomerDenials `json:"customers"`
+	Others    int                   `json:"others"`
 }
 
 // ChecksURL lists a customer's denied checks.
@@ -47,30 +53,10 @@ func showDenials(v *visit) {
 			}
 		}
 	}
-	call := v.adminCall("deniedByCustomer")
-	call.Query = url.Values{"limit": {"100"}}
-	for name, text := range map[string]string{
-		"reason": data.Reason, "from": data.From, "to": data.To,
-	} {
-		if text == "" {
-			continue
-		}
-		if at, err := time.Parse(time.DateOnly, text); err == nil && name != "reason" {
-			if name == "to" { // the last day
-				at = at.AddDate(0, 0, 1)
-			}
-			text = written(at)
-		}
-		call.Query.Set(name, text)
-	}
-	type denials struct {
-		Customers []api.CustomerDenials `json:"customers"`
-		Others    int                   `json:"others"`
-	}
-	found, fault := dataOf[denials](v, v.admin(call))
+	found, fault := dataOf[denialRanking](v, v.admin(denialCall(v, "100")))
 	switch {
 	case fault == nil:
-		data.Customers, data.Others = found.Customers, found.Others
+		data.denialRanking, data.CSV = found, csvOf(v, "denied", "reason", "from", "to")
 	case fault.Code == "still_counting":
 		data.Uncounted = fault.Message
 	default:
@@ -79,4 +65,15 @@ func showDenials(v *visit) {
 	v.show(v.environmentPage("denied", "Denied checks", "Denied checks",
 		"Who was refused, and why. Checks are kept for a time, 30 days unless the operator says otherwise.",
 		data))
+}
+
+// denialCall asks for what the page's address selects, so many at most.
+func denialCall(v *visit, limit string) server.Call {
+	call := v.adminCall("deniedByCustomer")
+	call.Query = url.Values{"limit": {limit}}
+	if reason := v.query("reason"); reason != "" {
+		call.Query.Set("reason", reason)
+	}
+	inRange(v, call.Query)
+	return call
 }

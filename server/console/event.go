@@ -77,6 +77,7 @@ type choice struct {
 	Name, URL string
 	Here      bool
 	query     url.Values
+	order     string
 }
 
 // choices are the selections, by the name that the page's address has.
@@ -94,6 +95,7 @@ type eventsData struct {
 	// Base is the customer's page; without a customer, the environment's overview.
 	Base, Customer string
 	Choices        []choice
+	Orders         []choice // of a customer's
 	Features       []string
 	// What the form selects; From and To are days.
 	Feature, From, To string
@@ -107,6 +109,7 @@ type eventsData struct {
 	Events []shownEvent
 	// Live is where the newest events are asked for again; empty on other pages of the list.
 	Live  string
+	CSV   string
 	Pager pager
 }
 
@@ -152,15 +155,17 @@ func (v *visit) events(customer string) eventsData {
 		Features: v.console.config.Machine.CatalogFeatures(v.env), From: v.query("from"),
 		To: v.query("to"), Now: v.console.config.Now().UTC().Format(time.RFC3339), Kept: url.Values{},
 	}
-	call := server.Call{Operation: "listEvents", Query: url.Values{}}
+	call, keep := eventCall(v, customer)
 	if customer != "" {
-		data.Base = v.customerURL(customer)
-		call.Operation, call.Path = "listCustomerEvents", []string{customer}
-		call.Query.Set("order", "desc")
+		data.Base, data.Key = v.customerURL(customer), v.given("key")
+		for _, order := range []choice{{Name: "Newest first"}, {Name: "Oldest first", order: "asc"}} {
+			order.Here = order.order == keep.Get("order")
+			order.URL = data.Base + "/events?" + withParam(keep, "order", order.order).Encode()
+			data.Orders = append(data.Orders, order)
+		}
 	}
 	for _, name := range []string{"kind", "denied", "unbilled"} {
-		if text := v.query(name); text != "" {
-			call.Query.Set(name, text)
+		if text := keep.Get(name); text != "" {
 			data.Kept.Set(name, text)
 		}
 	}
@@ -172,28 +177,10 @@ func (v *visit) events(customer string) eventsData {
 			c.URL += "?" + c.query.Encode()
 		}
 	}
-	keep := url.Values{}
-	for name, values := range data.Kept {
-		keep[name] = values
+	if order := keep.Get("order"); order != "" {
+		data.Kept.Set("order", order)
 	}
-	for name, text := range map[string]string{
-		"feature": data.Feature, "from": data.From, "to": data.To,
-	} {
-		if text == "" {
-			continue
-		}
-		keep.Set(name, text)
-		if at, err := time.Parse(time.DateOnly, text); err == nil && name != "feature" {
-			if name == "to" { // the last day
-				at = at.AddDate(0, 0, 1)
-			}
-			text = written(at)
-		}
-		call.Query.Set(name, text)
-	}
-	if customer != "" {
-		data.Key = v.given("key")
-	}
+	data.CSV = address + ".csv?" + keep.Encode()
 	if data.Key != "" {
 		v.oneEvent(&call, &data)
 		return data
@@ -206,10 +193,33 @@ func (v *visit) events(customer string) eventsData {
 		data.Events = v.owned(list.Events)
 	}
 	data.Pager = v.pages(address, list.NextCursor, keep)
-	if v.query("cursor") == "" && data.To == "" && fault == nil {
+	if v.query("cursor") == "" && data.To+keep.Get("order") == "" && fault == nil {
 		data.Live = address + "/live?" + keep.Encode()
 	}
 	return data
+}
+
+// eventCall asks for the events that the page's address selects, of a customer or, where it is
+// empty, of all; keep are the address's parameters.
+func eventCall(v *visit, customer string) (call server.Call, keep url.Values) {
+	call = server.Call{Operation: "listEvents", Query: url.Values{}}
+	keep = url.Values{}
+	if customer != "" {
+		call.Operation, call.Path = "listCustomerEvents", []string{customer}
+		call.Query.Set("order", "desc")
+		if v.query("order") == "asc" {
+			call.Query.Set("order", "asc")
+			keep.Set("order", "asc")
+		}
+	}
+	for _, name := range []string{"kind", "denied", "unbilled", "feature", "from", "to"} {
+		if text := v.query(name); text != "" {
+			call.Query.Set(name, text)
+			keep.Set(name, text)
+		}
+	}
+	inRange(v, call.Query)
+	return call, keep
 }
 
 // oneEvent adds the event of a key, which occurred at the instant that the page's address names,
@@ -254,11 +264,15 @@ func showAllEvents(v *visit) {
 
 // showNewEvents is the part of both pages that renews itself.
 func showNewEvents(v *visit) {
-	customer := ""
+	v.fragment("events", "events", v.events(pathCustomer(v)))
+}
+
+// pathCustomer is the customer that the path names; empty where it is of all.
+func pathCustomer(v *visit) string {
 	if v.x.Route.Parameters() > 2 {
-		customer = string(v.x.Param(2))
+		return string(v.x.Param(2))
 	}
-	v.fragment("events", "events", v.events(customer))
+	return ""
 }
 
 const eventPath = "/accounts/{account}/{environment}/events"

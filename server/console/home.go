@@ -3,6 +3,7 @@ package console
 import (
 	"net/url"
 	"strconv"
+	"strings"
 
 	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
@@ -29,6 +30,7 @@ func (s *Console) homeRows() []row {
 			},
 		},
 		within(reachCluster, "GET", "/changes", "changes", showChanges),
+		look("/accounts/{account}/{environment}/log", "log", showChanges),
 	}
 }
 
@@ -100,23 +102,106 @@ func changedFields(c api.AdminChange) (fields []changedField) {
 type changedField struct{ Name, Before, After string }
 
 type changesData struct {
-	Changes []shownChange
-	Pager   pager
+	// Base is the page; Within reports whether it is an environment's.
+	Base     string
+	Within   bool
+	Changes  []shownChange
+	Actors   []page.Link
+	Filters  []changeField
+	Filtered bool
+	CSV      string
+	Pager    pager
 }
 
-// showChanges is the record of changes by operators.
-func showChanges(v *visit) {
-	type changes struct {
-		Changes    []api.AdminChange `json:"changes"`
-		NextCursor string            `json:"nextCursor"`
+// changeField is a field that selects changes.
+type changeField struct{ Name, Label, Value string }
+
+// changeList is a page of the record of changes.
+type changeList struct {
+	Changes    []api.AdminChange `json:"changes"`
+	NextCursor string            `json:"nextCursor"`
+}
+
+// changeFilters are the fields that select changes, on the cluster's page and on an environment's.
+var changeFilters = []struct {
+	changeField
+	cluster, within bool
+}{
+	{changeField{Name: "actor", Label: "Who"}, true, true},
+	{changeField{Name: "customer", Label: "Customer"}, false, true},
+	{changeField{Name: "subject", Label: "Id or name"}, true, true},
+	{changeField{Name: "account", Label: "Account"}, true, false},
+	{changeField{Name: "environment", Label: "Environment"}, true, false},
+}
+
+// changeCall asks for the changes that the page's address selects, within an environment of its
+// own; keep are the address's parameters.
+func changeCall(v *visit) (call server.Call, keep url.Values, fields []changeField) {
+	call = server.Call{Operation: "listChanges", Query: url.Values{}}
+	keep = url.Values{}
+	for _, f := range changeFilters {
+		if f.within && v.environment != "" || f.cluster && v.environment == "" {
+			if f.Value = strings.TrimSpace(v.query(f.Name)); f.Value != "" {
+				keep.Set(f.Name, f.Value)
+				call.Query.Set(f.Name, f.Value)
+			}
+			fields = append(fields, f.changeField)
+		}
 	}
-	list := need[changes](v, v.admin, v.paged(server.Call{Operation: "listChanges"}, "50"))
-	data := changesData{Pager: v.pages(Root+"/changes", list.NextCursor, nil)}
+	if v.environment != "" {
+		call.Query.Set("account", v.account)
+		call.Query.Set("environment", v.environment)
+	}
+	return call, keep, fields
+}
+
+// showChanges is the record of changes by operators: of the cluster, or of an environment.
+func showChanges(v *visit) {
+	call, keep, fields := changeCall(v)
+	data := changesData{Base: Root + "/changes", Filters: fields, Filtered: len(keep) > 0}
+	if data.Within = v.environment != ""; data.Within {
+		data.Base = v.base() + "/log"
+	}
+	list, fault := dataOf[changeList](v, v.admin(v.paged(call, "50")))
+	if fault != nil {
+		v.problem(fault)
+	}
+	data.CSV = data.Base + ".csv?" + keep.Encode()
+	data.Pager = v.pages(data.Base, list.NextCursor, keep)
 	for _, c := range list.Changes {
 		data.Changes = append(data.Changes, v.shownChange(c))
 	}
-	v.show(page.View{
-		Page: "changes", Title: "Changes", Data: data,
-		Lead: "Changes by operators through the pages, the command line and the API, newest first.",
-	})
+	data.Actors = actorsOf(list.Changes, data.Base, keep)
+	lead := "Changes by operators through the pages, the command line and the API, newest first."
+	if data.Within {
+		v.show(v.environmentPage("changes", "Log", "Log", lead, data))
+		return
+	}
+	v.show(page.View{Page: "changes", Title: "Changes", Data: data, Lead: lead})
+}
+
+// maxActors is how many actors a page of changes leads to.
+const maxActors = 8
+
+// actorsOf lead to the changes of each actor in a list, or from one to those of all.
+func actorsOf(list []api.AdminChange, base string, keep url.Values) (links []page.Link) {
+	at := func(actor string) string {
+		if query := withParam(keep, "actor", actor); len(query) > 0 {
+			return base + "?" + query.Encode()
+		}
+		return base
+	}
+	known := map[string]bool{}
+	for _, c := range list {
+		if !known[c.Actor] && len(links) < maxActors {
+			known[c.Actor] = true
+			links = append(links, page.Link{
+				Text: actorName(c.Actor), URL: at(c.Actor), Here: keep.Get("actor") == c.Actor,
+			})
+		}
+	}
+	if len(links) < 2 && keep.Get("actor") == "" {
+		return nil
+	}
+	return append([]page.Link{{Text: "Everyone", URL: at(""), Here: keep.Get("actor") == ""}}, links...)
 }

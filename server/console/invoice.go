@@ -1,11 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
 
 	"tollgate/engine"
+	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server"
@@ -223,8 +225,10 @@ func showInvoice(v *visit, explained bool) {
 // allInvoices is the list of an environment's invoices.
 type allInvoices struct {
 	Environment, Base string
-	Chips             []page.Link
-	Customer          string
+	Chips, Orders     []page.Link
+	Customer, Status  string
+	Totals            []invoiceTotal
+	CSV               string
 	Invoices          []invoice
 	// Unsorted reports whether too many are past due to be listed by when they were due, Restarted
 	// whether the cursor was one of another order.
@@ -241,9 +245,10 @@ var invoiceChips = []struct{ name, status string }{
 func showAllInvoices(v *visit) {
 	data := allInvoices{
 		Environment: v.base(), Base: v.base() + "/invoices",
-		Customer: strings.TrimSpace(v.query("customer")),
+		Customer: strings.TrimSpace(v.query("customer")), Status: v.query("status"),
+		CSV: csvOf(v, "invoices", "status", "customer", "order"),
 	}
-	status := v.query("status")
+	status := data.Status
 	for _, chip := range invoiceChips {
 		keep := url.Values{}
 		for name, value := range map[string]string{"status": chip.status, "customer": data.Customer} {
@@ -268,6 +273,7 @@ func showAllInvoices(v *visit) {
 		data.list(v, status, keep)
 	} else {
 		data.search(v, status, keep)
+		data.Totals = invoiceTotals(v)
 	}
 	v.show(v.environmentPage("all-invoices", "Invoices", "Invoices", "", data))
 }
@@ -282,12 +288,15 @@ type foundInvoices struct {
 // search are the invoices of all customers: those that are past due begin with the oldest debt,
 // where not too many are.
 func (d *allInvoices) search(v *visit, status string, keep url.Values) {
-	call := v.paged(v.adminCall("searchInvoices"), "50")
-	if status != "" {
-		call.Query.Set("status", status)
-	}
-	if status == pastDue {
-		call.Query.Set("order", "due")
+	call := v.paged(invoiceCall(v), "50")
+	byDue := call.Query.Get("order") == "due"
+	if status == pastDue || status == "DUE" {
+		newest, debts := withParam(keep, "order", "newest"), withParam(keep, "order", "due")
+		d.Orders = []page.Link{
+			{Text: "Due first", URL: d.Base + "?" + debts.Encode(), Here: byDue},
+			{Text: "Newest first", URL: d.Base + "?" + newest.Encode(), Here: !byDue},
+		}
+		keep.Set("order", call.Query.Get("order"))
 	}
 	list, fault := dataOf[foundInvoices](v, v.admin(call))
 	if fault != nil && call.Query.Has("cursor") { // of the order that the list had before
@@ -299,8 +308,75 @@ func (d *allInvoices) search(v *visit, status string, keep url.Values) {
 		v.problem(fault)
 		return
 	}
-	d.Invoices, d.Unsorted = list.Invoices, status == pastDue && list.Order != "due"
+	d.Invoices, d.Unsorted = list.Invoices, byDue && list.Order != "due"
 	d.Pager = v.pages(d.Base, list.NextCursor, keep)
+}
+
+// invoiceCall asks for the environment's invoices that the page's address selects. Those that are
+// past due begin with the oldest debt, unless it says otherwise.
+func invoiceCall(v *visit) server.Call {
+	call := v.adminCall("searchInvoices")
+	call.Query = url.Values{}
+	status, order := v.query("status"), v.query("order")
+	if status != "" {
+		call.Query.Set("status", status)
+	}
+	switch {
+	case status == pastDue:
+		call.Query.Set("order", cmp.Or(order, "due"))
+	case status == "DUE":
+		call.Query.Set("order", cmp.Or(order, "newest"))
+	}
+	return call
+}
+
+// invoiceTotal is what invoices of a state come to, in one currency.
+type invoiceTotal struct {
+	Status, Currency string
+	Amount           decimal.Decimal
+	Invoices         int64
+}
+
+// invoiceTotals are those of all invoices of the environment, whenever they were issued.
+func invoiceTotals(v *visit) (list []invoiceTotal) {
+	for _, r := range v.console.config.Machine.Revenue(&billing.UsageQuery{Env: v.env}) {
+		for _, t := range []invoiceTotal{
+			{pastDue, r.Currency, r.PastDue, r.PastDueInvoices},
+			{"DUE", r.Currency, r.Due, r.DueInvoices},
+			{"PAID", r.Currency, r.Paid, r.PaidInvoices},
+			{"VOID", r.Currency, r.Void, r.VoidInvoices},
+		} {
+			if t.Invoices > 0 {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+// totalsOf adds up a customer's invoices.
+func totalsOf(invoices []invoice) (list []invoiceTotal) {
+	for i := range invoices {
+		v := &invoices[i]
+		amount, err := decimal.Parse(string(v.Amount))
+		if err != nil {
+			continue
+		}
+		at := slices.IndexFunc(list, func(t invoiceTotal) bool {
+			return t.Status == v.Status && t.Currency == v.Currency
+		})
+		if at < 0 {
+			at, list = len(list), append(list, invoiceTotal{Status: v.Status, Currency: v.Currency})
+		}
+		if sum, fits := list[at].Amount.Add(amount); fits {
+			list[at].Amount = sum
+		}
+		list[at].Invoices++
+	}
+	slices.SortFunc(list, func(a, b invoiceTotal) int {
+		return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Status, b.Status))
+	})
+	return list
 }
 
 // pastDue is the status of invoices that are past due.
@@ -308,18 +384,27 @@ const pastDue = "PAST_DUE"
 
 // list are the invoices of one customer. A customer who is not there has none.
 func (d *allInvoices) list(v *visit, status string, keep url.Values) {
-	call := v.adminCall("listInvoices")
-	call.Query = url.Values{"customer": {d.Customer}}
-	list, fault := dataOf[[]invoice](v, v.admin(call))
+	list, fault := issuedTo(v, d.Customer, "")
 	if fault != nil {
-		if fault.Code != server.FaultOf(engine.OutcomeCustomerUnknown).Code {
-			v.problem(fault)
-		}
+		v.problem(fault)
 		return
 	}
-	slices.Reverse(list)
-	list = slices.DeleteFunc(list, func(i invoice) bool {
-		return i.Number == 0 || status != "" && i.Status != status
-	})
+	d.Totals = totalsOf(list)
+	list = slices.DeleteFunc(list, func(i invoice) bool { return status != "" && i.Status != status })
 	d.Invoices, d.Pager = pageOf(v, d.Base, list, keep)
+}
+
+// issuedTo are the invoices of a customer that were issued, of a state or of all, the newest first;
+// none of one who is not there.
+func issuedTo(v *visit, customer, status string) ([]invoice, *server.Fault) {
+	call := v.adminCall("listInvoices")
+	call.Query = url.Values{"customer": {customer}}
+	list, fault := dataOf[[]invoice](v, v.admin(call))
+	if fault != nil && fault.Code == server.FaultOf(engine.OutcomeCustomerUnknown).Code {
+		return nil, nil
+	}
+	slices.Reverse(list)
+	return slices.DeleteFunc(list, func(i invoice) bool {
+		return i.Number == 0 || status != "" && i.Status != status
+	}), fault
 }

@@ -1,9 +1,7 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/csv"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
+	"tollgate/server/console/spend"
 )
 
 func (s *Console) overviewRows() []row {
@@ -26,7 +25,6 @@ func (s *Console) overviewRows() []row {
 		look(environment+"/margin", "margin", showMargin),
 		look(environment+"/denied", "denied checks", showDenials),
 		look(environment+"/search", "search", showSearch),
-		live(look(environment+"/usage.csv", "usage as csv", downloadUsage)),
 	}
 }
 
@@ -137,9 +135,10 @@ type exploreData struct {
 	// More is how many features Totals leaves out.
 	More int
 	// Customers are those who used most, and Others how many more did; none of one customer.
-	Customers []api.CustomerUsage
-	Others    int
-	yesterday string
+	Customers  []api.CustomerUsage
+	Others     int
+	RankingCSV string
+	yesterday  string
 }
 
 // maxTotals is how many features the explorer lists.
@@ -189,6 +188,7 @@ func exploreUsage(v *visit) {
 		data.CSV = data.Base + ".csv?" + keep.Encode()
 		if data.Customer == "" {
 			data.Customers, data.Others = v.mostUsing(call.Query)
+			data.RankingCSV = v.base() + "/ranking.csv?" + keep.Encode()
 		}
 	}
 	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
@@ -198,12 +198,14 @@ func exploreUsage(v *visit) {
 func (v *visit) mostUsing(query url.Values) (list []api.CustomerUsage, others int) {
 	call := v.adminCall("usageByCustomer")
 	call.Query = query
-	type ranking struct {
-		Customers []api.CustomerUsage `json:"customers"`
-		Others    int                 `json:"others"`
-	}
-	found := need[ranking](v, v.admin, call)
+	found := need[usageRanking](v, v.admin, call)
 	return found.Customers, found.Others
+}
+
+// usageRanking are customers by what they used.
+type usageRanking struct {
+	Customers []api.CustomerUsage `json:"customers"`
+	Others    int                 `json:"others"`
 }
 
 // CustomerURL is a customer's page.
@@ -216,39 +218,6 @@ func (d exploreData) Yesterday() string {
 	return d.Base + "?" + url.Values{
 		"by": {"hour"}, "from": {d.yesterday}, "to": {d.yesterday}, "feature": {d.Feature},
 	}.Encode()
-}
-
-// downloadUsage is all features' figures as CSV, a line for each bucket in which one was used.
-func downloadUsage(v *visit) {
-	call, _ := v.usageCall()
-	totals := need[api.UsageTotals](v, v.admin, call)
-	if v.fails() {
-		return
-	}
-	rows := [][]string{{"start", "feature", "units", "events"}}
-	for _, u := range totals.Series {
-		for _, p := range u.Points {
-			rows = append(rows, []string{
-				p.Start.UTC().Format(time.RFC3339), cell(u.FeatureKey), string(p.UsageUnits),
-				strconv.Itoa(p.Events),
-			})
-		}
-	}
-	var text bytes.Buffer
-	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
-		v.x.Refuse(server.FaultInternal)
-		return
-	}
-	v.x.Ctx.Response.Header.Set("Content-Disposition", `attachment; filename="usage.csv"`)
-	v.x.Bare(200, "text/csv; charset=utf-8", text.Bytes())
-}
-
-// cell is a text that a spreadsheet does not take for a formula.
-func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
 }
 
 // overviewData is what an environment's first page shows.
@@ -264,12 +233,18 @@ type overviewData struct {
 	DeniedBy      []api.ChecksSeries
 	Checks        page.Plot
 	Revenue       []shownRevenue
+	Recurring     []shownRevenue // of the currencies in which somebody is subscribed
 	Chart         *page.Chart
 	Unmatched     []api.UnmatchedName
 	Failing       []api.WebhookEndpoint
 	PastDue       int
 	Suspended     int
-	Customers     []api.Customer
+	Customers     []listedCustomer
+	Subscriptions []billing.NewSubscription
+	Invoices      []invoice
+	Trouble       billing.PoolTrouble
+	// Budgets are how many limits of budgets are used up, or nearly.
+	Budgets       int
 	NothingIsLate bool
 	// Uncounted says why the figures of usage are missing, and Unbilled why those of revenue are.
 	Uncounted, Unbilled string
@@ -282,19 +257,29 @@ type shownRevenue struct {
 	Change        string
 }
 
+const (
+	// maxNewest is how many records of a kind the overview lists, maxLooked how many of all
+	// environments are looked at for them.
+	maxNewest = 5
+	maxLooked = 20_000
+)
+
 // showOverview is the page …/overview. It is shown also while usage or revenue cannot be.
 func showOverview(v *visit) {
 	months := v.adminCall("showUsage")
 	months.Query = url.Values{"by": {"month"}}
-	type customers struct {
-		Customers []api.Customer `json:"customers"`
-	}
-	newest := v.adminCall("listCustomers")
-	newest.Query = url.Values{"limit": {"5"}}
+	newest, issued := v.adminCall("listCustomers"), v.adminCall("searchInvoices")
+	newest.Query, issued.Query = url.Values{"limit": {"5"}}, url.Values{"limit": {"5"}}
+	m := v.console.config.Machine
 	data := overviewData{
 		Base: v.base(), Chart: &page.Chart{}, Unmatched: v.unmatched(),
-		Customers: need[customers](v, v.admin, newest).Customers,
+		Customers:     need[customerList](v, v.admin, newest).Customers,
+		Invoices:      need[foundInvoices](v, v.admin, issued).Invoices,
+		Subscriptions: m.NewestSubscriptions(v.env, maxNewest, maxLooked),
+		Trouble:       m.PoolsInTrouble(v.env, maxNewest, maxLooked),
 	}
+	_, data.Budgets = m.BudgetsRunningOut(
+		v.env, spend.NearlyOut, 1, v.console.config.Now().UnixMilli())
 	for _, e := range need[[]api.WebhookEndpoint](v, v.admin, v.adminCall("listWebhookEndpoints")) {
 		if !e.FailingSince.IsZero() || e.DisabledReason != "" {
 			data.Failing = append(data.Failing, e)
@@ -315,8 +300,8 @@ func showOverview(v *visit) {
 	} else {
 		data.Unbilled = fault.Detail
 	}
-	data.NothingIsLate = data.Unbilled == "" &&
-		len(data.Unmatched)+len(data.Failing)+data.PastDue+data.Suspended == 0
+	data.NothingIsLate = data.Unbilled == "" && data.Trouble.Depleted+data.Trouble.Failed == 0 &&
+		len(data.Unmatched)+len(data.Failing)+data.PastDue+data.Suspended+data.Budgets == 0
 	v.show(v.environmentPage("overview", "Overview", "Overview", "", data))
 }
 
@@ -364,7 +349,11 @@ func (d *overviewData) earn(t *api.UsageTotals) {
 	d.Suspended = t.SuspendedSubscriptions
 	for _, r := range t.Revenue {
 		d.PastDue += r.PastDueInvoices
-		d.Revenue = append(d.Revenue, revenueOf(r, t.To))
+		shown := revenueOf(r, t.To)
+		if r.Subscriptions > 0 {
+			d.Recurring = append(d.Recurring, shown)
+		}
+		d.Revenue = append(d.Revenue, shown)
 	}
 }
 

@@ -78,18 +78,21 @@ type poolData struct {
 	Cooldown     string
 	Charges      bool // there is a payment provider
 	Transactions []api.PoolTransaction
+	CSV          string
 	Pager        pager
 	Fields       url.Values
+}
+
+// poolTransactions is a page of what moved a pool.
+type poolTransactions struct {
+	List       []api.PoolTransaction `json:"transactions"`
+	NextCursor string                `json:"nextCursor"`
 }
 
 // showPool is a pool of credits with all that moved it.
 func showPool(v *visit) {
 	id := string(v.x.Param(2))
-	type transactions struct {
-		List       []api.PoolTransaction `json:"transactions"`
-		NextCursor string                `json:"nextCursor"`
-	}
-	shown, list := withList[api.CreditPool, transactions](v,
+	shown, list := withList[api.CreditPool, poolTransactions](v,
 		v.adminCall("showPool", id), v.adminCall("listTransactions", id))
 	data := poolData{
 		Base: v.base() + "/pools/" + url.PathEscape(id), Manage: v.manage, Pool: shown,
@@ -98,6 +101,7 @@ func showPool(v *visit) {
 	if data.TopUp = v.topUp(id); data.TopUp != nil {
 		data.Cooldown = seconds(data.TopUp.CooldownSeconds)
 	}
+	data.CSV = data.Base + "/transactions.csv"
 	data.Pager = v.pages(data.Base, list.NextCursor, nil)
 	p := v.environmentPage("pool", "Customers", shown.Name,
 		"A pool of credits, and every transaction that moved it.", data)

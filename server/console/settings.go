@@ -58,6 +58,7 @@ type settingsData struct {
 	Portal   api.Portal
 	Sandbox  bool
 	Holds    []holding
+	Members  []Member
 	Fields   url.Values
 }
 
@@ -67,6 +68,7 @@ func showSettings(v *visit) {
 	data := settingsData{
 		Base: v.base() + "/settings", Manage: v.manage, Fields: v.fields,
 		Sandbox: v.environment == "sandbox", Holds: v.holdings(),
+		Members: v.console.config.SignedIn.members(v.account),
 	}
 	data.Seller = need[api.Seller](v, v.admin, v.adminCall("showSeller"))
 	data.Terms = need[api.PaymentTerms](v, v.admin, v.adminCall("showPaymentTerms"))

@@ -16,6 +16,27 @@ type SignedIn struct {
 	// Grants returns the permissions of a verified address; it is called at each request. None
 	// means no operator.
 	Grants func(issuer, email string) []Grant
+	// Members are all who are named, for the settings' page.
+	Members []Member
+}
+
+// Member is an operator who is named, with one of their permissions.
+type Member struct {
+	Email string
+	Grant
+}
+
+// members are the operators who may see an account.
+func (s *SignedIn) members(account string) (list []Member) {
+	if s == nil {
+		return nil
+	}
+	for _, m := range s.Members {
+		if m.Account == "" || m.Account == account {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // Operator finds the session of a request's cookie.

@@ -76,7 +76,12 @@ func named(t testing.TB, set ...func(*node, *console.Config)) (*node, *organizat
 				next(ctx)
 			}
 		}
-		c.SignedIn, c.KeyMatches = &console.SignedIn{Service: service, Grants: o.granted}, nil
+		c.SignedIn, c.KeyMatches = &console.SignedIn{
+			Service: service, Grants: o.granted, Members: []console.Member{
+				{Email: "ada@example.com", Grant: console.Grant{Account: "demo", Manage: true}},
+				{Email: "eve@example.com", Grant: console.Grant{Account: "other"}},
+			},
+		}, nil
 	}}, set...)...)
 	return n, o
 }
@@ -258,6 +263,9 @@ func TestScopesAndLevels(t *testing.T) {
 	}
 	after, _ := n.Machine.StateHash()
 	require.Equal(t, index, after)
+	p = b.get("/console/accounts/demo/live/settings").is(200, "Members of this account", "ada@example.com")
+	safe(t, p)
+	require.NotContains(t, p.body, "eve@example.com")
 	b.send("/console/sign-out", token).is(303)
 	b.get("/console").is(303)
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -151,6 +152,47 @@ func pageOf[T any](v *visit, at string, list []T, keep url.Values) ([]T, pager) 
 		next = strconv.Itoa(to)
 	}
 	return list[from:to], v.pages(at, next, keep)
+}
+
+// inRange sets the range of days that the page's address has; the last one is in it.
+func inRange(v *visit, query url.Values) {
+	for _, name := range []string{"from", "to"} {
+		text := v.query(name)
+		if text == "" {
+			continue
+		}
+		if at, err := time.Parse(time.DateOnly, text); err == nil {
+			if name == "to" {
+				at = at.AddDate(0, 0, 1)
+			}
+			text = written(at)
+		}
+		query.Set(name, text)
+	}
+}
+
+// withParam is a query with another value of a parameter; empty leaves it out.
+func withParam(query url.Values, name, value string) url.Values {
+	changed := maps.Clone(query)
+	if changed.Del(name); value != "" {
+		changed.Set(name, value)
+	}
+	return changed
+}
+
+// csvOf is the address of a list as a file: of the query of this page, which these parameters make.
+func csvOf(v *visit, list string, names ...string) string {
+	query := url.Values{}
+	for _, name := range names {
+		if text := v.query(name); text != "" {
+			query.Set(name, text)
+		}
+	}
+	at := v.base() + "/" + list + ".csv"
+	if len(query) > 0 {
+		at += "?" + query.Encode()
+	}
+	return at
 }
 
 // pager is the way to the first and to the next page of a list.

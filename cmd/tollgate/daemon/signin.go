@@ -55,8 +55,15 @@ func (n *node) openOperators() (*console.SignedIn, error) {
 	if service == nil {
 		return nil, err
 	}
+	var members []console.Member
+	for _, o := range n.settings.SignIn.Operators {
+		members = append(members, console.Member{
+			Email: o.Email,
+			Grant: console.Grant{Account: o.Account(), Manage: o.May == config.OperatorManage},
+		})
+	}
 	return &console.SignedIn{
-		Service: service, Grants: func(issuer, email string) (grants []console.Grant) {
+		Service: service, Members: members, Grants: func(issuer, email string) (grants []console.Grant) {
 			for _, o := range n.settings.SignIn.Allows(issuer, email) {
 				grants = append(grants, console.Grant{
 					Account: o.Account(), Manage: o.May == config.OperatorManage,

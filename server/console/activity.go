@@ -1,0 +1,125 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"tollgate/engine/billing"
+	api "tollgate/sdk/go"
+	"tollgate/server"
+	"tollgate/server/console/page"
+)
+
+const (
+	// shownActivities is how many things a customer's page says that happened, and of how many of
+	// each kind it chooses the newest.
+	shownActivities = 20
+	// activityChanges is how many of the cluster's newest changes are looked at for a customer's.
+	activityChanges = 2000
+)
+
+// activity is something that happened to a customer, at an instant of the environment's clock.
+type activity struct {
+	At        time.Time
+	Kind      string
+	Text, URL string
+	Off       bool // an event that was voided
+}
+
+// activityList is what happened to a customer, the newest first.
+type activityList struct {
+	List []activity
+	// Unknown says why changes are not among it.
+	Unknown string
+	LogURL  string
+}
+
+// activitiesOf joins a customer's events, invoices and changes, which are all newest first.
+func activitiesOf(v *visit, id string, events []shownEvent, invoices []invoice) (a activityList) {
+	for i := range events {
+		a.List = append(a.List, events[i].activity())
+	}
+	for i := range invoices[:min(len(invoices), shownActivities)] {
+		a.List = append(a.List, billed(v, &invoices[i])...)
+	}
+	a.LogURL = v.base() + "/log?" + url.Values{"customer": {id}}.Encode()
+	changes, fault := dataOf[changeList](v, v.admin(server.Call{
+		Operation: "listChanges", Query: url.Values{
+			"account": {v.account}, "environment": {v.environment}, "customer": {id},
+			"limit": {strconv.Itoa(shownActivities)}, "scan": {strconv.Itoa(activityChanges)},
+		},
+	}))
+	if fault != nil {
+		a.Unknown = fault.Message
+	}
+	now := v.console.config.Now()
+	ahead := time.UnixMilli(v.console.config.Machine.EnvironmentNow(v.env, now.UnixMilli())).Sub(now)
+	for _, c := range onClock(changes.Changes, ahead) {
+		shown := v.shownChange(c)
+		a.List = append(a.List, activity{
+			At: c.At, Kind: "change", Text: shown.Sentence, URL: shown.URL,
+		})
+	}
+	slices.SortStableFunc(a.List, func(a, b activity) int {
+		return cmp.Compare(b.At.UnixMilli(), a.At.UnixMilli())
+	})
+	a.List = a.List[:min(len(a.List), shownActivities)]
+	return a
+}
+
+// onClock puts changes, which are newest first and have the cluster's time, on the environment's
+// clock, which is ahead of it: by how much, each move of the clock says.
+func onClock(list []api.AdminChange, ahead time.Duration) []api.AdminChange {
+	for i := range list {
+		c := &list[i]
+		before, err := time.Parse(time.RFC3339, c.Before["clock"])
+		moved := c.Action == "clock.advanced" && err == nil
+		at := c.At
+		c.At = at.Add(ahead)
+		if moved {
+			ahead = before.Sub(at)
+		}
+	}
+	return list
+}
+
+// activity is the event as something that happened.
+func (e shownEvent) activity() activity {
+	a := activity{At: e.OccurredAt, Kind: e.Kind, URL: e.URL, Off: !e.VoidedAt.IsZero()}
+	switch {
+	case e.Kind == billing.EventAudit.String():
+		a.Kind, a.Text = "check", "Check of "+e.What()+": "+page.Words(e.Reason)
+	case e.Kind != billing.EventUsage.String():
+		a.Text = "Correction of " + e.EventIdempotencyKey + ": " + e.Kind
+	default:
+		a.Text = page.Amount(e.UsageUnits) + " of " + e.What()
+		if e.Unbilled {
+			a.Text += ", not billed"
+		}
+		if a.Off {
+			a.Text += ", voided"
+		}
+	}
+	return a
+}
+
+// billed is what became of an issued invoice.
+func billed(v *visit, i *invoice) (list []activity) {
+	add := func(at time.Time, what string) {
+		list = append(list, activity{
+			At: at, Kind: "invoice", Text: i.Title() + " " + what,
+			URL: v.base() + "/invoices/" + url.PathEscape(i.ID),
+		})
+	}
+	add(i.CreatedAt, "was issued: "+page.Money(i.Amount, i.Currency))
+	switch i.Status {
+	case pastDue:
+		add(i.DueDate, "fell due and was not paid")
+	case "PAID":
+		add(i.PaidAt, "was paid")
+	}
+	return list
+}

@@ -1,0 +1,289 @@
+package console
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	api "tollgate/sdk/go"
+	"tollgate/server"
+)
+
+const (
+	// maxSheetRows bounds the rows of a file, and maxSheetReads the pages that are read for it: where
+	// an environment is thin among others, pages may be short.
+	maxSheetRows  = 10_000
+	maxSheetReads = 40
+	sheetPage     = "1000"
+)
+
+// sheetRows are the lists as files for spreadsheets: of the same query as the page, through the
+// same row of the API.
+func (s *Console) sheetRows() []row {
+	const at = "/accounts/{account}/{environment}"
+	file := func(path, name string, show func(*visit)) row {
+		return live(look(path, name+" as csv", show))
+	}
+	return []row{
+		file(at+"/usage.csv", "usage", downloadUsage),
+		file(at+"/ranking.csv", "ranking", downloadRanking),
+		file(at+"/customers.csv", "customers", downloadCustomers),
+		file(at+"/invoices.csv", "all invoices", downloadInvoices),
+		file(at+"/events.csv", "all events", downloadEvents),
+		file(customerPath+"/events.csv", "events", downloadEvents),
+		file(at+"/margin.csv", "margin", downloadMargin),
+		file(at+"/denied.csv", "denied checks", downloadDenials),
+		file(poolPath+"/transactions.csv", "pool", downloadTransactions),
+		file(at+"/log.csv", "log", downloadChanges),
+		live(within(reachCluster, "GET", "/changes.csv", "changes as csv", downloadChanges)),
+	}
+}
+
+// sheet is a list for a spreadsheet.
+type sheet struct {
+	rows [][]string // the first names the columns
+	more bool       // rows are left out
+}
+
+func newSheet(columns ...string) *sheet { return &sheet{rows: [][]string{columns}} }
+
+// add adds a row: texts so that none is a formula, times as the APIs write them.
+func (s *sheet) add(cells ...any) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		switch c := c.(type) {
+		case string:
+			row[i] = cell(c)
+		case time.Time:
+			row[i] = written(c)
+		default: // numbers of answers are texts, too
+			row[i] = fmt.Sprint(c)
+		}
+	}
+	s.rows = append(s.rows, row)
+}
+
+// cell is a text that a spreadsheet does not take for a formula.
+func cell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
+// readAll reads a list page by page, as far as there is room; take adds a page, and returns the next
+// one's cursor.
+func readAll[T any](
+	v *visit, s *sheet, ask func(server.Call) server.Reply, call server.Call, take func(*T) string,
+) {
+	if call.Query == nil {
+		call.Query = url.Values{}
+	}
+	call.Query.Set("limit", sheetPage)
+	for range maxSheetReads {
+		page := need[T](v, ask, call)
+		next := take(&page)
+		if v.fault != nil || next == "" {
+			return
+		}
+		if len(s.rows) > maxSheetRows {
+			s.more = true
+			return
+		}
+		call.Query.Set("cursor", next)
+	}
+	s.more = true
+}
+
+// download answers with a sheet as a file. Its last row says so where rows are left out.
+func download(v *visit, name string, s *sheet) {
+	if v.fails() {
+		return
+	}
+	if len(s.rows) > maxSheetRows+1 {
+		s.rows, s.more = s.rows[:maxSheetRows+1], true
+	}
+	if s.more {
+		s.rows = append(s.rows, []string{"Rows are missing: a file has " + strconv.Itoa(maxSheetRows) +
+			" at most. Choose less of the list."})
+	}
+	var text bytes.Buffer
+	if err := csv.NewWriter(&text).WriteAll(s.rows); err != nil {
+		v.x.Refuse(server.FaultInternal)
+		return
+	}
+	v.console.site.Guard(v.x)
+	v.x.Ctx.Response.Header.Set("Content-Disposition", `attachment; filename="`+name+`.csv"`)
+	v.x.Bare(200, "text/csv; charset=utf-8", text.Bytes())
+}
+
+// downloadUsage is all features' figures, a line for each bucket in which one was used.
+func downloadUsage(v *visit) {
+	call, _ := v.usageCall()
+	s := newSheet("start", "feature", "units", "events")
+	for _, u := range need[api.UsageTotals](v, v.admin, call).Series {
+		for _, p := range u.Points {
+			s.add(p.Start.UTC().Format(time.RFC3339), u.FeatureKey, p.UsageUnits, p.Events)
+		}
+	}
+	download(v, "usage", s)
+}
+
+// downloadRanking is who used most.
+func downloadRanking(v *visit) {
+	call, _ := v.usageCall()
+	call.Operation = "usageByCustomer"
+	call.Query.Set("limit", strconv.Itoa(maxSheetRows))
+	found := need[usageRanking](v, v.admin, call)
+	s := newSheet("customer", "events", "units")
+	for _, c := range found.Customers {
+		units := c.UsageUnits
+		if !call.Query.Has("feature") {
+			units = "" // those of several features do not add up
+		}
+		s.add(c.CustomerReferenceID, c.Events, units)
+	}
+	s.more = found.Others > 0
+	download(v, "ranking", s)
+}
+
+func downloadDenials(v *visit) {
+	call := denialCall(v, strconv.Itoa(maxSheetRows))
+	found := need[denialRanking](v, v.admin, call)
+	s := newSheet("customer", "reason", "checks")
+	for _, c := range found.Customers {
+		s.add(c.CustomerReferenceID, c.Reason, c.Checks)
+	}
+	s.more = found.Others > 0
+	download(v, "denied", s)
+}
+
+func downloadMargin(v *visit) {
+	data := marginOf(v)
+	s := newSheet(data.By, "currency", "revenue", "cost", "margin", "events")
+	rows, fault := data.report(v)
+	v.fault = fault
+	for _, r := range rows {
+		s.add(r.Key, r.Currency, r.Revenue, r.Cost, r.Margin, r.Events)
+	}
+	download(v, "margin", s)
+}
+
+// downloadCustomers has a row for each currency in which a customer pays or owes, or one.
+func downloadCustomers(v *visit) {
+	s := newSheet("id", "first name", "last name", "e-mail", "created", "archived", "erased", "plans",
+		"state", "currency", "monthly recurring", "owed", "past due")
+	call := v.adminCall("listCustomers")
+	if find := strings.TrimSpace(v.query("find")); find != "" {
+		call.Query = url.Values{"find": {find}}
+	}
+	readAll(v, s, v.admin, call, func(p *customerList) string {
+		for _, c := range p.Customers {
+			row := []any{
+				c.ExternalClientCustomerID, c.FirstName, c.LastName, c.Email, c.CreatedAt, c.ArchivedAt,
+				c.ErasedAt, c.PlanKeys(), c.State(),
+			}
+			for _, a := range c.Amounts {
+				s.add(append(row[:len(row):len(row)], a.Currency, a.MonthlyRecurring, a.Owed, a.PastDue)...)
+			}
+			if len(c.Amounts) == 0 {
+				s.add(append(row, "", "", "", "")...)
+			}
+		}
+		return p.NextCursor
+	})
+	download(v, "customers", s)
+}
+
+func downloadInvoices(v *visit) {
+	s := newSheet("number", "id", "customer", "type", "state", "currency", "amount", "issued", "due",
+		"paid", "period start", "period end", "subscription")
+	add := func(list []invoice) {
+		for i := range list {
+			i := &list[i]
+			s.add(i.Digits(), i.ID, i.CustomerReferenceID, i.Type, i.Status, i.Currency, i.Amount,
+				i.CreatedAt, i.DueDate, i.PaidAt, i.PeriodStart, i.PeriodEnd, i.SubscriptionID)
+		}
+	}
+	if customer := strings.TrimSpace(v.query("customer")); customer != "" {
+		list, fault := issuedTo(v, customer, v.query("status"))
+		v.fault = fault
+		add(list)
+	} else {
+		readAll(v, s, v.admin, invoiceCall(v), func(p *foundInvoices) string {
+			add(p.Invoices)
+			return p.NextCursor
+		})
+	}
+	download(v, "invoices", s)
+}
+
+// downloadEvents are those of the customer whose path it is, or of all.
+func downloadEvents(v *visit) {
+	customer := pathCustomer(v)
+	s := newSheet("occurred", "recorded", "customer", "kind", "feature", "event name", "units", "key",
+		"allowed", "reason", "billed", "voided", "cost")
+	call, _ := eventCall(v, customer)
+	readAll(v, s, v.client, call, func(p *eventList) string {
+		for i := range p.Events {
+			e := &p.Events[i]
+			allowed, billed := "", ""
+			if e.IsAllowed != nil {
+				allowed = strconv.FormatBool(*e.IsAllowed)
+			} else {
+				billed = strconv.FormatBool(!e.Unbilled)
+			}
+			of := e.CustomerReferenceID
+			if customer != "" {
+				of = customer
+			}
+			s.add(e.OccurredAt, e.RecordedAt, of, e.Kind, e.FeatureKey, e.EventName, e.UsageUnits,
+				e.EventIdempotencyKey, allowed, e.Reason, billed, e.VoidedAt, e.CostAmount)
+		}
+		return p.NextCursor
+	})
+	download(v, "events", s)
+}
+
+func downloadTransactions(v *visit) {
+	s := newSheet("created", "sequence", "id", "kind", "amount", "balance", "feature", "note", "reverses",
+		"expires")
+	readAll(v, s, v.admin, v.adminCall("listTransactions", string(v.x.Param(2))),
+		func(p *poolTransactions) string {
+			for i := range p.List {
+				t := &p.List[i]
+				s.add(t.CreatedAt, t.Sequence, t.ID, t.Kind, t.Amount, t.Balance, t.FeatureKey, t.Note,
+					t.Reverses, t.ExpiresAt)
+			}
+			return p.NextCursor
+		})
+	download(v, "transactions", s)
+}
+
+// downloadChanges has what was changed, a row for each value.
+func downloadChanges(v *visit) {
+	call, _, _ := changeCall(v)
+	s := newSheet("at", "number", "actor", "action", "account", "environment", "workspace", "subject",
+		"field", "before", "after")
+	readAll(v, s, v.admin, call, func(p *changeList) string {
+		for i := range p.Changes {
+			c := &p.Changes[i]
+			row := []any{
+				c.At, c.Number, c.Actor, c.Action, c.Account, c.Environment, c.Workspace, c.Subject,
+			}
+			fields := changedFields(*c)
+			for _, f := range fields {
+				s.add(append(row[:len(row):len(row)], f.Name, f.Before, f.After)...)
+			}
+			if len(fields) == 0 {
+				s.add(append(row, "", "", "")...)
+			}
+		}
+		return p.NextCursor
+	})
+	download(v, "changes", s)
+}
