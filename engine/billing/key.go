@@ -69,7 +69,7 @@ func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	return engine.OutcomeDone
 }
 
-// rollKey adds a key in the place of another one, which goes on for a time.
+// rollKey adds a key that replaces another one, which goes on for a time.
 func (t *turn) rollKey(
 	c *CreateKey, e *accounts.Environment, facts accounts.KeyFacts,
 ) engine.Outcome {
@@ -95,15 +95,6 @@ func (t *turn) rollKey(
 		accounts.Given("replacedEnds", period.Format(end)))
 	t.endKeys() // without an overlap
 	return engine.OutcomeDone
-}
-
-// endKeys revokes the keys that end by now.
-func (t *turn) endKeys() {
-	for _, k := range t.EndKeys(t.Stamp, t.Index) {
-		t.Fold(accounts.KeyHash(&k.Hash))
-		t.NoteChange(k.Env, "engine", "key.ended", uuid.Text(k.ID),
-			accounts.Changed("revoked", "false", "true"))
-	}
 }
 
 // RevokeKey ends an API key permanently. Revoking it again is the same success while it is listed.

@@ -13,6 +13,7 @@ import (
 	"tollgate/engine/idempotency"
 	"tollgate/engine/machine"
 	"tollgate/engine/page"
+	"tollgate/engine/uuid"
 )
 
 // state is everything in a snapshot, and the indexes that are rebuilt from it. Apply is its only
@@ -65,6 +66,15 @@ type turn struct {
 	m *Machine
 	// recorded counts the entry's usage events so far.
 	recorded uint64
+}
+
+// endKeys revokes the keys that end by now.
+func (t *turn) endKeys() {
+	for _, k := range t.EndKeys(t.Stamp, t.Index) {
+		t.Fold(accounts.KeyHash(&k.Hash))
+		t.NoteChange(k.Env, "engine", "key.ended", uuid.Text(k.ID),
+			accounts.Changed("revoked", "false", "true"))
+	}
 }
 
 // newState returns the state before the first entry.

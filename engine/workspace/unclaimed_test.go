@@ -216,8 +216,8 @@ func TestUsesAreNotedByTheHour(t *testing.T) {
 	require.Greater(t, p.NoteFrom, s.log.Stamp)
 }
 
-// TestTheLastUseOfAKey: it is noted by the hour, also of a workspace that has an owner, and of a key
-// that works alone.
+// TestTheLastUseOfAKey: it is noted by the hour, also of a workspace that has an owner, and of a
+// key that works alone.
 func TestTheLastUseOfAKey(t *testing.T) {
 	s := newStrangers(t, "owned")
 	s.done(workspace.KindClaimWorkspace, &workspace.ClaimWorkspace{

@@ -158,7 +158,7 @@ const (
 	maxOverlapHours = billing.MaxKeyOverlapMS / (60 * 60 * 1000)
 )
 
-// rollKey is POST …/keys/{id}/roll: a new key in the place of one, which goes on for a time.
+// rollKey is POST …/keys/{id}/roll: a new key replaces one, which goes on for a time.
 func (a *accounts) rollKey(x *server.Exchange, id [16]byte) *server.Fault {
 	c := billing.CreateKey{ID: newID(), Replaces: id, Actor: x.By()}
 	hours := uint32(overlapHours)

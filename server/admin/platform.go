@@ -51,7 +51,8 @@ func (a *API) platformRoutes() []server.Route {
 				server.Must("customers", server.ArrayOf(server.RefTo("CustomerDenials"))),
 				server.Must("others", server.IntegerSchema)))),
 		row("GET", Prefix+"/audit", "listChanges", "Every admin change, newest first",
-			a.accounts.listChanges, server.Asks(changeParams()...), pages("changes", "Change", maxChanges, "100", maxChangeCursor)),
+			a.accounts.listChanges, server.Asks(changeParams()...),
+			pages("changes", "Change", maxChanges, "100", maxChangeCursor)),
 	}
 }
 

@@ -37,7 +37,7 @@ func (a *API) routes() []server.Route {
 			"The environment's API keys, revoked ones too, without the keys themselves",
 			a.within(a.accounts.listKeys), answers(server.ArrayOf(server.AnswerSchema[billing.KeyView]()))),
 		row("POST", environment+"/keys/{id}/roll", "rollKey",
-			"Create an API key in the place of one, which goes on for a time", of(a.accounts.rollKey), keyed,
+			"Replace an API key by a new one; the old one goes on for a time", of(a.accounts.rollKey), keyed,
 			server.Takes(server.Object(server.May("overlapHours", server.IntSchema(0, maxOverlapHours)))),
 			server.Gives(201, "Created", server.AnswerSchema[madeKey]())),
 		row("DELETE", environment+"/keys/{id}", "revokeKey", "End an API key for good",

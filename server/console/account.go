@@ -216,7 +216,7 @@ func showMade(v *visit, title, more string, key *api.MadeKey) {
 	showKeys(v)
 }
 
-// rollKey creates a key in the place of one, which goes on for a time.
+// rollKey creates a key that replaces one, which goes on for a time.
 func rollKey(v *visit) {
 	hours := cmp.Or(v.typed("overlapHours"), "24")
 	key, fault := dataOf[api.MadeKey](v, v.send("rollKey", map[string]any{

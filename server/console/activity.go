@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// shownActivities is how many things a customer's page says that happened, and of how many of
-	// each kind it chooses the newest.
+	// shownActivities is how many activities a customer's page lists; it reads as many of each kind.
 	shownActivities = 20
 	// activityChanges is how many of the cluster's newest changes are looked at for a customer's.
 	activityChanges = 2000

@@ -217,7 +217,6 @@ type customerData struct {
 	LatePayment   *invoice // the oldest that is past due
 	AllInvoices   string
 	Usage         *page.Chart
-	UsageURL      string
 	TopUps        map[string]*api.TopUp // by pool
 	Holds         spend.Holds
 	Own           []*budgetNode // budgets of their own
@@ -338,11 +337,17 @@ func (d *customerData) account(invoices []invoice) {
 func (d *customerData) chart(v *visit, id string) {
 	call := v.adminCall("showUsage")
 	call.Query = url.Values{"customer": {id}}
-	d.UsageURL = v.base() + "/usage?" + call.Query.Encode()
 	totals, fault := dataOf[api.UsageTotals](v, v.admin(call))
 	if fault == nil {
 		d.Usage = usageChart(&totals)
 	}
+}
+
+// UsageURL is the explorer of the customer's usage.
+func (d customerData) UsageURL() string {
+	return d.Environment + "/usage?" + url.Values{
+		"customer": {d.Customer.ExternalClientCustomerID},
+	}.Encode()
 }
 
 // UsageCSV is where the chart's numbers are.

@@ -203,5 +203,6 @@ func actorsOf(list []api.AdminChange, base string, keep url.Values) (links []pag
 	if len(links) < 2 && keep.Get("actor") == "" {
 		return nil
 	}
-	return append([]page.Link{{Text: "Everyone", URL: at(""), Here: keep.Get("actor") == ""}}, links...)
+	everyone := page.Link{Text: "Everyone", URL: at(""), Here: keep.Get("actor") == ""}
+	return append([]page.Link{everyone}, links...)
 }

@@ -75,8 +75,8 @@ func cell(text string) string {
 	return text
 }
 
-// readAll reads a list page by page, as far as there is room; take adds a page, and returns the next
-// one's cursor.
+// readAll reads a list page by page, as far as there is room; take adds a page, and returns the
+// next one's cursor.
 func readAll[T any](
 	v *visit, s *sheet, ask func(server.Call) server.Reply, call server.Call, take func(*T) string,
 ) {
@@ -250,8 +250,8 @@ func downloadEvents(v *visit) {
 }
 
 func downloadTransactions(v *visit) {
-	s := newSheet("created", "sequence", "id", "kind", "amount", "balance", "feature", "note", "reverses",
-		"expires")
+	s := newSheet("created", "sequence", "id", "kind", "amount", "balance", "feature", "note",
+		"reverses", "expires")
 	readAll(v, s, v.admin, v.adminCall("listTransactions", string(v.x.Param(2))),
 		func(p *poolTransactions) string {
 			for i := range p.List {

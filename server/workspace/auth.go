@@ -113,9 +113,9 @@ func (b *base) gone(hash [32]byte, unknown *server.Fault) *server.Fault {
 	return unknown
 }
 
-// noteUse notes the use of a key, or of a session (the zero hash), which keeps an unclaimed workspace
-// from counting as unused. It is one entry in an hour, and the request does not wait for it; where
-// that fails a later one does it.
+// noteUse notes the use of a key, or of a session (the zero hash), which keeps an unclaimed
+// workspace from counting as unused. It is one entry in an hour, and the request does not wait for
+// it; where that fails a later one does it.
 func (b *base) noteUse(p *state.Principal, key [32]byte) {
 	if p.NoteFrom == 0 || b.now() < p.NoteFrom {
 		return

@@ -79,8 +79,8 @@ func TestUsesAreNotedOneAtATime(t *testing.T) {
 }
 
 // TestUnusedWorkspacesSaySo: reading is a use, of which an hour's are one entry; after 14 days
-// without one the key is answered 401 with what happened. With an owner it works on; its uses are noted
-// for the list of keys.
+// without one the key is answered 401 with what happened. With an owner it works on; its uses are
+// noted for the list of keys.
 func TestUnusedWorkspacesSaySo(t *testing.T) {
 	n := keeping(t)
 	c, owned, empty := n.signUp(""), n.signUp(""), n.signUp("")

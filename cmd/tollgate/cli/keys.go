@@ -14,7 +14,7 @@ type keysCommand struct {
 	List   call[environmentOutput, keys] `cmd:"" call:"GET keys" help:"List API keys."`
 	Bind   call[keysBind, none]          `cmd:"" call:"PUT keys/{ID}/budget" says:"Bound {ID} to {Budget}" help:"Let a key spend at one budget, or below it, and nowhere else."`
 	Unbind call[keysUnbind, none]        `cmd:"" call:"PUT keys/{ID}/budget" says:"Unbound {ID}" help:"End a key's binding to a budget."`
-	Roll   keysRollCommand               `cmd:"" help:"Create a key in the place of one, which goes on for a time, and print it, this once."`
+	Roll   keysRollCommand               `cmd:"" help:"Replace a key, which goes on for a time, and print the new one, this once."`
 	Revoke call[keyFlags, none]          `cmd:"" call:"DELETE keys/{ID}" says:"Revoked {ID}" help:"End an API key for good."`
 }
 

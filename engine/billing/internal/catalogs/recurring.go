@@ -65,7 +65,9 @@ func (r *Recurring) Amounts() (list []RecurringAmount) {
 		}
 		list = append(list, RecurringAmount{currency, amount, r.counts[currency]})
 	}
-	slices.SortFunc(list, func(a, b RecurringAmount) int { return cmp.Compare(a.Currency, b.Currency) })
+	slices.SortFunc(list, func(a, b RecurringAmount) int {
+		return cmp.Compare(a.Currency, b.Currency)
+	})
 	return list
 }
 

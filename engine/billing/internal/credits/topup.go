@@ -104,6 +104,35 @@ func (s *topUps) setText(row uint32, words *TopUpText) {
 	s.texts.Write(row).Data = string(wire.Encode(nil, words))
 }
 
+// Tally adds a pool to the counts of those that need attention, or with −1 removes it.
+func (s *Vault) Tally(row uint32, sign int64) {
+	depleted, failed := s.Trouble(row)
+	if !depleted && !failed {
+		return
+	}
+	counts := &s.Environment(s.Customers.Read(s.Pools.Read(row).Customer).Env).Pools
+	if depleted {
+		counts.Depleted.Add(sign)
+	}
+	if failed {
+		counts.Failed.Add(sign)
+	}
+}
+
+// Trouble reports whether a pool is depleted, and whether its top-up has failed. Callers hold the
+// customer's lock.
+func (s *Vault) Trouble(row uint32) (depleted, failed bool) {
+	p := s.Pools.Read(row)
+	if p.Archived {
+		return false, false
+	}
+	rule := uint32(0)
+	if p.topped {
+		rule = s.topUps.of(row)
+	}
+	return p.depleted, rule != 0 && s.topUps.rules.Read(rule).State == TopUpFailed
+}
+
 // turn gives a rule another state, and counts those that have failed. The caller holds the
 // customer's lock.
 func (s *Vault) turn(rule uint32, to TopUpState) (was TopUpState) {

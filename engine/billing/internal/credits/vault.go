@@ -106,35 +106,6 @@ func (t *Burner) TellPools() {
 	t.Moves.moved = t.Moves.moved[:0]
 }
 
-// Tally adds a pool to the counts of those that need attention, or with −1 removes it.
-func (s *Vault) Tally(row uint32, sign int64) {
-	depleted, failed := s.Trouble(row)
-	if !depleted && !failed {
-		return
-	}
-	counts := &s.Environment(s.Customers.Read(s.Pools.Read(row).Customer).Env).Pools
-	if depleted {
-		counts.Depleted.Add(sign)
-	}
-	if failed {
-		counts.Failed.Add(sign)
-	}
-}
-
-// Trouble reports whether a pool is depleted, and whether its top-up has failed. Callers hold the
-// customer's lock.
-func (s *Vault) Trouble(row uint32) (depleted, failed bool) {
-	p := s.Pools.Read(row)
-	if p.Archived {
-		return false, false
-	}
-	rule := uint32(0)
-	if p.topped {
-		rule = s.topUps.of(row)
-	}
-	return p.depleted, rule != 0 && s.topUps.rules.Read(rule).State == TopUpFailed
-}
-
 func (t *Burner) tellPool(row uint32, w accounts.WebhookEvent, words *PoolText) {
 	p := t.S.Pools.Read(row)
 	e := t.S.Environment(t.S.Customers.Read(p.Customer).Env)
