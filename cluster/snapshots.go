@@ -51,6 +51,8 @@ type snapshotStore struct {
 	mu      sync.Mutex
 	next    uint64           // number of the next file
 	damaged map[string]error // the damage found, by id
+	// good is the snapshot that a start has read and found whole, until it is opened.
+	good string
 }
 
 var _ raft.SnapshotStore = (*snapshotStore)(nil)
@@ -190,9 +192,13 @@ func (s *snapshotStore) Create(
 }
 
 // Open checks all of a snapshot and returns its state. If it is damaged, the error is ErrDamaged
-// and the snapshot is no longer listed.
+// and the snapshot is no longer listed. It does not read again what checkOnce has just read.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	meta, err := s.check(id)
+	check := s.check
+	if s.take(id) {
+		check = s.meta
+	}
+	meta, err := check(id)
 	if errors.Is(err, ErrDamaged) {
 		s.blame(id, err)
 	}
@@ -203,7 +209,38 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster: open a snapshot: %w", err)
 	}
-	return meta, &snapshotReader{file: f, name: s.path(id), rest: meta.Size}, nil
+	blame := func(err error) { s.blame(id, err) }
+	return meta, &snapshotReader{file: f, name: s.path(id), rest: meta.Size, blame: blame}, nil
+}
+
+// checkOnce is check for a start, which asks several times before it opens the snapshot.
+func (s *snapshotStore) checkOnce(id string) error {
+	if s.take(id) {
+		s.found(id)
+		return nil
+	}
+	_, err := s.check(id)
+	if err == nil {
+		s.found(id)
+	}
+	return err
+}
+
+// take reports whether a start has found a snapshot whole, and forgets it.
+func (s *snapshotStore) take(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.good == id && id != ""
+	if known {
+		s.good = ""
+	}
+	return known
+}
+
+func (s *snapshotStore) found(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.good = id
 }
 
 // check reads all of a snapshot.
@@ -417,6 +454,7 @@ type snapshotReader struct {
 	chain  uint32
 	block  []byte // the rest of the block
 	buffer []byte
+	blame  func(error) // is told of damage, unless nil
 }
 
 // Read implements io.Reader.
@@ -426,6 +464,9 @@ func (r *snapshotReader) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if err := r.next(); err != nil {
+			if r.blame != nil && errors.Is(err, ErrDamaged) {
+				r.blame(err)
+			}
 			return 0, err
 		}
 	}

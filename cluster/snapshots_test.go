@@ -140,6 +140,36 @@ func TestDamagedSnapshotIsNotHandedOut(t *testing.T) {
 	require.NoError(t, s.anyDamage(), "it is gone with those before it")
 }
 
+// A start reads a snapshot once, however often it asks before it opens it. Damage since then is
+// found on reading.
+func TestAStartReadsASnapshotOnce(t *testing.T) {
+	disk := newVoteDisk(t)
+	s := newSnapshots(t, disk)
+	require.NoError(t, save(s, 1, stateAt(1, 3*snapshotBlock)))
+	found, err := s.List()
+	require.NoError(t, err)
+	id, read := found[0].ID, 0
+	disk.Inject(func(op faultfs.Op) error {
+		if op.Kind == faultfs.KindRead {
+			read += op.Bytes
+		}
+		return nil
+	})
+	require.NoError(t, s.checkOnce(id))
+	require.NoError(t, s.checkOnce(id))
+	_, src, err := s.Open(id)
+	require.NoError(t, err)
+	require.Less(t, read, 4*snapshotBlock)
+	flip := func(b []byte) []byte { b[len(b)-2000] ^= 1; return b }
+	require.NoError(t, disk.Corrupt(s.path(id), flip))
+	_, err = io.ReadAll(src)
+	require.ErrorIs(t, err, ErrDamaged)
+	require.NoError(t, src.Close())
+	require.Empty(t, indexes(t, s))
+	_, _, err = s.Open(id)
+	require.ErrorIs(t, err, ErrDamaged, "the next one reads all of it")
+}
+
 // Each operation of taking a snapshot fails, or is where the power goes: what was there before is
 // there still, what is listed is whole, what was acknowledged is listed, and the next one succeeds.
 func TestSnapshotAtEveryFailureAndCrash(t *testing.T) {

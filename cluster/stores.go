@@ -174,7 +174,7 @@ func (s *stores) newestSnapshot() (raft.SnapshotMeta, error) {
 		if err != nil || len(found) == 0 {
 			return raft.SnapshotMeta{}, err
 		}
-		switch _, err := s.snapshots.check(found[0].ID); {
+		switch err := s.snapshots.checkOnce(found[0].ID); {
 		case err == nil:
 			return *found[0], nil
 		case errors.Is(err, ErrDamaged):
