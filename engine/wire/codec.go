@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type Codec struct {
 	number protowire.Number
 	typ    protowire.Type
 	size   int
+	// text is set where buf is a string that is decoded: strings in the value alias it, and bytes,
+	// which callers may change, do not.
+	text bool
 }
 
 // Encode appends v's fields to dst.
@@ -48,6 +52,19 @@ func Decode(src []byte, v Fielder) error {
 	c := Codec{buf: src, decoding: true}
 	v.Fields(&c)
 	return c.Close()
+}
+
+// DecodeText is Decode of a string, which copies no text: strings in v alias src, byte slices are
+// copies.
+func DecodeText(src string, v Fielder) error {
+	c := NewTextDecoder(src)
+	v.Fields(&c)
+	return c.Close()
+}
+
+// NewTextDecoder is NewDecoder for DecodeText.
+func NewTextDecoder(src string) Codec {
+	return Codec{buf: bytesOf(src), decoding: true, text: true}
 }
 
 // NewEncoder and NewDecoder serve hot paths that call a Fields method directly, without the
@@ -155,6 +172,14 @@ func (c *Codec) content(n protowire.Number) []byte {
 	return v
 }
 
+// asText is a text that was read.
+func (c *Codec) asText(b []byte) string {
+	if c.text {
+		return Alias(b)
+	}
+	return string(b)
+}
+
 func (c *Codec) append(n protowire.Number, v []byte) {
 	if n <= oneByteTag && len(v) < 0x80 {
 		c.buf = append(c.buf, byte(n)<<3|byte(protowire.BytesType), byte(len(v)))
@@ -225,7 +250,7 @@ func (c *Codec) Bool(n protowire.Number, v *bool) {
 func (c *Codec) String(n protowire.Number, v *string) {
 	if c.decoding {
 		if c.take(n, protowire.BytesType) {
-			*v = string(c.content(n))
+			*v = c.asText(c.content(n))
 		}
 	} else if *v != "" {
 		c.buf = protowire.AppendString(protowire.AppendTag(c.buf, n, protowire.BytesType), *v)
@@ -236,7 +261,9 @@ func (c *Codec) String(n protowire.Number, v *string) {
 func (c *Codec) Blob(n protowire.Number, v *[]byte) {
 	if c.decoding {
 		if c.take(n, protowire.BytesType) {
-			*v = c.content(n)
+			if *v = c.content(n); c.text {
+				*v = bytes.Clone(*v)
+			}
 		}
 	} else if len(*v) != 0 {
 		c.append(n, *v)
@@ -385,6 +412,6 @@ func (c *Codec) Strings(n protowire.Number, v *[]string) {
 		return
 	}
 	for c.take(n, protowire.BytesType) {
-		*v = append(*v, string(c.bytes(n)))
+		*v = append(*v, c.asText(c.bytes(n)))
 	}
 }

@@ -128,6 +128,9 @@ func TestWhatIsEncodedDecodes(t *testing.T) {
 		require.True(t, bytes.HasPrefix(b, []byte("before")))
 		require.NoError(t, wire.Decode(b[6:], got))
 		require.Equal(t, want, got)
+		text := &outer{}
+		require.NoError(t, wire.DecodeText(string(b[6:]), text))
+		require.Equal(t, want, text)
 		for n := range min(len(b)-6, 40) {
 			if small := (&outer{}); wire.Decode(b[6:6+n], small) == nil {
 				require.Equal(t, b[6:6+n], wire.Encode(nil, small), "a prefix of whole fields")
@@ -238,6 +241,26 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 			panic("not decoded")
 		}
 	}))
+}
+
+// TestTextsAliasTheStringTheyAreDecodedFrom: a text allocates nothing, and who writes into a blob
+// changes no string.
+func TestTextsAliasTheStringTheyAreDecodedFrom(t *testing.T) {
+	text := string(wire.Encode(nil, &inner{Number: 7, Text: strings.Repeat("long ", 20)}))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		var got inner
+		c := wire.NewTextDecoder(text)
+		got.Fields(&c)
+		if c.Close() != nil || len(got.Text) != 100 {
+			panic("not decoded")
+		}
+	}))
+	text = string(wire.Encode(nil, event()))
+	before := strings.Clone(text)
+	var got flat
+	require.NoError(t, wire.DecodeText(text, &got))
+	got.Blob[0] = 'M'
+	require.Equal(t, before, text)
 }
 
 func BenchmarkDecode(b *testing.B) {

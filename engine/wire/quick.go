@@ -120,6 +120,9 @@ func (q Quick) Text(at int) (v string, next int) {
 // Alias returns bytes as a string without a copy, for as long as they do not change.
 func Alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// bytesOf returns the bytes of a string, which must not be changed.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
 // ID reads 16 bytes, not all of them 0.
 func (q Quick) ID(at int, id *[16]byte) (next int) {
 	if len(q)-at < 17 {

@@ -134,7 +134,9 @@ func (p *Profile) Gone() bool { return p.ArchivedAt != 0 || p.ErasedAt != 0 }
 
 // Profile decodes a customer's profile. Readers hold the customer's lock.
 func (s *Book) Profile(row uint32) (p Profile) {
-	if err := wire.Decode([]byte(s.Profiles.Read(row).Data), &p); err != nil {
+	d := wire.NewTextDecoder(s.Profiles.Read(row).Data)
+	p.Fields(&d)
+	if err := d.Close(); err != nil {
 		panic("billing: profile in memory does not decode: " + err.Error())
 	}
 	return p

@@ -8,9 +8,9 @@ import (
 	"tollgate/engine/wire"
 )
 
-// DecodeText decodes bytes that this machine has encoded.
+// DecodeText decodes a text that this machine has encoded: strings of v alias it.
 func DecodeText(data string, v wire.Fielder) {
-	if err := wire.Decode([]byte(data), v); err != nil {
+	if err := wire.DecodeText(data, v); err != nil {
 		panic("billing: a text in memory does not decode: " + err.Error())
 	}
 }

@@ -61,6 +61,9 @@ func (t *SharedTexts) Bytes() uint64 { return t.rows.Bytes() + t.archive.Bytes()
 // Get returns the text of a row, which the caller must not change.
 func (t *SharedTexts) Get(row uint32) []byte { return t.of(*t.rows.Read(row)) }
 
+// Place tells texts apart: those of one place are the same.
+func (t *SharedTexts) Place(row uint32) uint32 { return uint32(*t.rows.Read(row)) }
+
 // Append adds a text. For Apply.
 func (t *SharedTexts) Append(data []byte) (row uint32) {
 	row, r := t.rows.Append()
