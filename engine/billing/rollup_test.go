@@ -273,6 +273,8 @@ func TestRevenueIsRecounted(t *testing.T) {
 			require.NoError(t, m.Apply(uint64(i)+1, e, &out))
 		}
 		again := restored(t, enginetest.Snapshot(t, m))
+		require.Equal(t, again.Stats().Issued, m.Stats().Issued)
+		counts, settled := m.Stats().Issued, true
 		for env := range uint32(2*m.Stats().Accounts + 1) {
 			q := billing.UsageQuery{Env: env, By: billing.ByDay, To: 4 * enginetest.Epoch}
 			revenue := m.Revenue(&q)
@@ -283,6 +285,7 @@ func TestRevenueIsRecounted(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, counted.Suspended, totals.Suspended)
 			if due := m.NextDue(); due != 0 && due <= m.Stamp() {
+				settled = false
 				continue // a listing shows what the state will have after a tick
 			}
 			var invoices []billing.InvoiceView
@@ -316,6 +319,11 @@ func TestRevenueIsRecounted(t *testing.T) {
 			require.Equal(t, depleted, trouble.Depleted)
 			require.Equal(t, failed, trouble.Failed)
 			requireRevenue(t, invoices, &q, revenue, monthly)
+			for i := range invoices {
+				if status := invoices[i].Status; status != billing.InvoicePending {
+					counts[status]--
+				}
+			}
 			for _, v := range invoices[:min(len(invoices), 3)] { // by hour, and an hour alone
 				for _, at := range []int64{v.CreatedAt, v.PaidAt} {
 					q := billing.UsageQuery{Env: env, By: billing.ByHour, From: at, To: at + 1}
@@ -325,6 +333,9 @@ func TestRevenueIsRecounted(t *testing.T) {
 			}
 			q.By = billing.ByMonth
 			requireRevenue(t, invoices, &q, m.Revenue(&q), monthly)
+		}
+		if settled {
+			require.Zero(t, counts, "each issued invoice is counted by its status")
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"tollgate/engine/billing/internal/book"
 	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/journal"
 )
@@ -8,6 +9,8 @@ import (
 // Stats counts what the state holds, for metrics.
 type Stats struct {
 	Accounts, APIKeys, Customers, Subscriptions, Counters, Invoices uint64
+	// Issued are the invoices by InvoiceStatus.
+	Issued [book.InvoiceStatuses]uint64
 	// IdempotencyKeys is the number of keys held, against Limits.MaxKeys.
 	IdempotencyKeys uint64
 	// KeysOnDisk is how many of them have left memory.
@@ -69,6 +72,7 @@ func (m *Machine) Stats() Stats {
 		Subscriptions:   uint64(s.Subscriptions.Len()),
 		Counters:        uint64(s.Counters.Len()),
 		Invoices:        uint64(s.Invoices.Len()),
+		Issued:          s.Revenue.Statuses(),
 		IdempotencyKeys: s.keys.Len(),
 		KeysOnDisk:      s.keys.Span().OnDisk(),
 		UsageEvents:     s.usageEvents.Load(),

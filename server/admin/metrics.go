@@ -235,6 +235,12 @@ func (s *stateCollector) collectState(number number, stats billing.Stats) {
 	records("subscription", stats.Subscriptions)
 	records("counter", stats.Counters)
 	records("invoice", stats.Invoices)
+	for _, status := range []billing.InvoiceStatus{
+		billing.InvoiceDue, billing.InvoicePastDue, billing.InvoicePaid, billing.InvoiceVoid,
+	} {
+		number("invoices", "Invoices that were issued, by status.", float64(stats.Issued[status]),
+			"status", strings.ToLower(status.String()))
+	}
 	events := func(kind string, count uint64) {
 		number("events_recorded_total", "Events recorded since the beginning of the log.",
 			float64(count), "kind", kind)
@@ -300,6 +306,12 @@ func (s *stateCollector) collectAudits(number number) {
 	a := s.config.Audits()
 	number("audit_checks_recorded_total", "Checks handed to the audit recorder.",
 		float64(a.Recorded))
+	for i, count := range a.Denied {
+		if reason := billing.Reason(i); i > int(billing.ReasonAllowed) && reason.Names()[i] != "" {
+			number("checks_denied_total", "Checks that this node denied.", float64(count), "reason",
+				reason.String())
+		}
+	}
 	number("audit_checks_open", "Checks in the block that is collecting.", float64(a.Open))
 	number("audit_waits_total", "Checks that waited for room.", float64(a.Waits))
 	number("audit_spool_bytes", "Audit blocks waiting in the local spool.", float64(a.SpoolBytes))

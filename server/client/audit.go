@@ -51,6 +51,8 @@ type AuditStats struct {
 	Open int
 	// SpoolBytes wait in the spool, SpoolBlocks in number.
 	SpoolBytes, SpoolBlocks uint64
+	// Denied are the recorded checks that were denied, by reason: billing.Reason.
+	Denied []uint64
 }
 
 // block is a billing.AuditBlock on its way.
@@ -86,6 +88,7 @@ type recorder struct {
 	stopped  bool
 
 	full      atomic.Bool
+	denied    []atomic.Uint64 // by reason
 	recorded  atomic.Uint64
 	committed atomic.Uint64
 	waits     atomic.Uint64
@@ -109,6 +112,7 @@ func openRecorder(c *Config) (*recorder, error) {
 		open: new(block), spare: new(block), shares: fair.NewShare(auditBytes),
 		first: make(chan struct{}, 1), brimful: make(chan struct{}, 1),
 		stop: make(chan struct{}), drain: make(chan struct{}, 1),
+		denied: make([]atomic.Uint64, len(billing.Reason(0).Names())),
 	}
 	r.nameOpen()
 	r.running.Add(2)
@@ -176,6 +180,9 @@ func (r *recorder) add(c *billing.AuditCheck, deadline time.Time) (*verdict, *se
 	v := r.open.verdict
 	r.mu.Unlock()
 	r.recorded.Add(1)
+	if c.Reason > billing.ReasonAllowed && int(c.Reason) < len(r.denied) {
+		r.denied[c.Reason].Add(1)
+	}
 	return v, nil
 }
 
@@ -376,6 +383,9 @@ func (r *recorder) stats() AuditStats {
 	s.Open = r.open.Len()
 	r.mu.Unlock()
 	s.SpoolBytes, s.SpoolBlocks = r.spool.Size()
+	for i := range r.denied {
+		s.Denied = append(s.Denied, r.denied[i].Load())
+	}
 	return s
 }
 

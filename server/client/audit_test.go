@@ -64,6 +64,10 @@ func TestEveryCheckIsRecordedOnce(t *testing.T) {
 	require.Equal(t, "feature_not_in_plan", last["reason"])
 	require.Equal(t, false, last["isAllowed"])
 	require.Equal(t, 0.0, last["usageUnits"])
+	denied := n.api.AuditStats().Denied
+	require.EqualValues(t, 1, denied[billing.ReasonNotInPlan])
+	require.EqualValues(t, 1, denied[billing.ReasonCustomerUnknown])
+	require.Zero(t, denied[billing.ReasonAllowed])
 	ids := map[string]bool{}
 	for _, e := range events {
 		ids[e.(map[string]any)["id"].(string)] = true

@@ -45,6 +45,9 @@ const (
 	InvoiceVoid    InvoiceStatus = 5 // VOID
 )
 
+// InvoiceStatuses is how many there are, 0 among them.
+const InvoiceStatuses = 6
+
 // InvoiceType is the reason for an invoice.
 //
 //schema:enum

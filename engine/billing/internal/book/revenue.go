@@ -17,6 +17,18 @@ import (
 type Revenue struct {
 	lock sync.RWMutex
 	sums map[uint32][]*RevenueSums // by environment, in the order of currencies
+	// statuses are the numbers of invoices of all environments.
+	statuses [InvoiceStatuses]int64
+}
+
+// Statuses are the numbers of invoices of all environments, by InvoiceStatus.
+func (r *Revenue) Statuses() (counts [InvoiceStatuses]uint64) {
+	r.lock.RLock()
+	defer r.lock.RUnlock()
+	for status, count := range r.statuses {
+		counts[status] = uint64(count)
+	}
+	return counts
 }
 
 // RevenueSums are the sums of an environment's invoices in one currency: by what they are now,
@@ -83,6 +95,7 @@ func (r *Revenue) tally(env uint32, currency string, v *Invoice, sign int64) {
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
+	r.statuses[v.Status] += sign
 	s := r.in(env, currency)
 	if v.Status == InvoiceVoid {
 		s.Void.add(sign, amount)
