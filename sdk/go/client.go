@@ -44,6 +44,9 @@ type Client struct {
 	Refused time.Duration
 	// AnswerTimeout is how long one try may take; 0: 30 s. To be set before the first call.
 	AnswerTimeout time.Duration
+	// Actor is who acts with an API key that several people have: what they change is recorded as
+	// theirs. Empty leaves no record of what a program does. To be set before the first call.
+	Actor string
 
 	nodes   []string
 	key     string
@@ -265,6 +268,9 @@ func (c *Client) try(ctx context.Context, node string, r Request) (Answer, error
 	if len(r.Body) > 0 {
 		kind := cmp.Or(r.ContentType, "application/json")
 		request.Header.Set("Content-Type", kind)
+	}
+	if c.Actor != "" && r.Method != "GET" {
+		request.Header.Set("X-Actor", c.Actor)
 	}
 	for name, value := range r.Header {
 		request.Header.Set(name, value)

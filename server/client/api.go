@@ -138,6 +138,11 @@ func New(c Config) (*API, error) {
 		a.reservationRoutes(), a.searchRoutes(), a.portalRoutes(), a.budgets.budgetRoutes(),
 		a.pools.poolRoutes())
 	server.DescribePaths(routes, pathParams)
+	for i := range routes {
+		if signs(&routes[i]) {
+			routes[i].Params = append(routes[i].Params, actorParam)
+		}
+	}
 	about := description()
 	var err error
 	if about.Tags, err = server.Illustrate(routes, guideText, examples); err != nil {

@@ -9,6 +9,7 @@ import (
 	"tollgate/engine/fair"
 	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/ascii"
 )
 
 // Caller is whom a key of the client API speaks for.
@@ -57,6 +58,44 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	if now := a.nowMS(); a.noteKeys && now >= found.UsedAt+billing.KeyNotedMS {
 		a.noteUse(found.Env, found.KeyID, now)
 	}
+	return a.signed(x)
+}
+
+// actorHeader names who acts with a key that several people have, as the command line does: what
+// the request changes is then recorded as theirs. A program's own requests leave no record.
+const (
+	actorHeader = "X-Actor"
+	maxActor    = 128
+)
+
+// unrecorded are writing rows that leave no record of changes, whoever asks: there are as many as
+// calls of the customers' programs.
+var unrecorded = map[string]bool{
+	"reserve": true, "settleReservation": true, "extendReservation": true,
+}
+
+// signs reports whether a request of a route may name who acts.
+func signs(r *server.Route) bool {
+	return r.Method != "GET" && r.Access == server.AccessFull && !unrecorded[r.Operation]
+}
+
+var actorParam = server.Param{
+	In: "header", Name: actorHeader, Schema: text(1, maxActor),
+	About: "who acts, for the record of changes",
+}
+
+// signed has the request's changes recorded under the key's name and that of the person it names.
+func (a *API) signed(x *server.Exchange) *server.Fault {
+	named := x.Ctx.Request.Header.Peek(actorHeader)
+	if len(named) == 0 || !signs(x.Route) {
+		return nil
+	}
+	if len(named) > maxActor || !ascii.Printable(string(named)) {
+		return server.FieldFault(actorHeader, server.FieldFormat,
+			"must be 1–128 visible ASCII characters and spaces")
+	}
+	a.named(x)
+	x.Actor += ": " + string(named)
 	return nil
 }
 

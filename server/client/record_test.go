@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tollgate/bench/enginetest"
 )
 
 // Keys that have left memory are known all the same, in single events, in batches and when an event
@@ -50,6 +52,45 @@ func TestKeysThatLeftMemoryAreKnown(t *testing.T) {
 	n.call("POST", "events/none/void", "").is(404, "usage_not_found")
 	a = n.call("GET", "entitlements/acme/tokens", "").is(200, "")
 	require.Equal(t, 7.0, a.data("usage", "used"))
+}
+
+// Who acts with a key is recorded for what they change, where they are named; a program's requests
+// leave no record, nor do calls of its customers.
+func TestWhoActsIsRecorded(t *testing.T) {
+	n := start(t)
+	recorded := func() (all []string) {
+		changes, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()}, 0, 100)
+		require.NoError(t, err)
+		for _, c := range changes {
+			all = append(all, c.Actor+" "+c.Action)
+		}
+		return all
+	}
+	before := len(recorded())
+	ada := map[string]string{"X-Actor": "tollgate, ada"}
+	customer := func(id string) string {
+		return fmt.Sprintf(`{"externalClientCustomerId":%q,"firstName":"A","lastName":"B",`+
+			`"email":"a@b.example"}`, id)
+	}
+	n.call("POST", "customers", customer("quiet")).is(201, "")
+	n.send("GET", "customers/quiet", "", n.sandbox, ada).is(200, "")
+	n.send("POST", "entitlements", `{"customerReferenceId":"quiet","featureKey":"tokens"}`, n.sandbox,
+		ada).is(200, "")
+	require.Len(t, recorded(), before)
+	n.send("POST", "customers", customer("loud"), n.sandbox, ada).is(201, "")
+	n.send("POST", "events", strings.Replace(event("k", ""), "acme", "loud", 1), n.sandbox,
+		ada).is(201, "")
+	n.send("POST", "reservations", hold("r", `,"featureKey":"tokens","usageUnits":1`), n.sandbox,
+		ada)
+	all := recorded()
+	require.Len(t, all, before+2)
+	for _, what := range []string{"customer.created", "usage.recorded"} {
+		require.Regexp(t, `API key \S.*: tollgate, ada `+what, strings.Join(all, "\n"))
+	}
+	for _, wrong := range []string{"a\tda", "ad\u00e4", strings.Repeat("a", 129)} {
+		n.send("POST", "customers", customer("x"), n.sandbox, map[string]string{"X-Actor": wrong}).
+			is(400, "validation_failed")
+	}
 }
 
 // An event whose key's neighbours leave memory while it is on its way waits for this node's files.

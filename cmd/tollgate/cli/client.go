@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os/user"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"tollgate/cmd/tollgate/devdata"
@@ -58,9 +61,23 @@ func (f *inClient) client() (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Patience = adminPatience
+	client.Patience, client.Actor = adminPatience, actor()
 	return client, nil
 }
+
+// actor is who is recorded for what a command changes: the user of this machine.
+func actor() string {
+	name := "someone"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if !ascii.MatchString(name) {
+		name = strconv.QuoteToASCII(name)
+	}
+	return "tollgate, " + name[:min(len(name), 64)]
+}
+
+var ascii = regexp.MustCompile(`^[!-~]+$`)
 
 func (f *inClient) send(
 	ctx context.Context, method, path string, body, v any,
