@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -178,38 +177,12 @@ func (r *Run) measure(ctx context.Context,
 // quiet creates the second account, and what it does.
 func (f *Flood) quiet(ctx context.Context) (events, checks *Run, err error) {
 	h := Hosted{Checks: f.Batches} // its call is all that is used of it
-	admin := "/api/v1/admin/accounts"
-	create := call{path: admin, admin: true, body: `{"name":"` + quietAccount + `"}`}
-	err = h.call(ctx, create, 201, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	environment := admin + "/" + quietAccount + "/environments/sandbox"
-	catalog, err := json.Marshal(map[string]any{
-		"features": []any{map[string]any{"key": f.Batches.Feature, "name": "Requests"}},
-		"plans": []any{map[string]any{
-			"key": f.Batches.Plan, "name": "Quiet", "priceAmount": "1.00", "currency": "USD",
-			"intervalMonths": 1, "features": []any{map[string]any{
-				"key": f.Batches.Feature, "pricingType": "included", "pricing": map[string]any{},
-			}},
-		}},
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	put := call{method: "PUT", path: environment + "/catalog", admin: true, body: string(catalog)}
-	if err = h.call(ctx, put, 200, nil); err != nil {
-		return nil, nil, err
-	}
-	var made struct{ Data struct{ Key string } }
-	err = h.call(ctx, call{
-		path: environment + "/keys", admin: true, body: `{"scope":"full","label":"bench"}`,
-	}, 201, &made)
+	key, err := h.account(ctx, quietAccount, f.Batches.Plan, f.Batches.Feature)
 	if err != nil {
 		return nil, nil, err
 	}
 	config := f.Batches
-	config.Key, config.Connections, config.Customers = made.Data.Key, quietConnections, quietCustomers
+	config.Key, config.Connections, config.Customers = key, quietConnections, quietCustomers
 	config.Scenario, config.Rate = ScenarioIngest, f.Events
 	if events, err = New(config); err != nil {
 		return nil, nil, err
@@ -217,4 +190,40 @@ func (f *Flood) quiet(ctx context.Context) (events, checks *Run, err error) {
 	config.Scenario, config.Rate = ScenarioCheck, f.Checks
 	checks, err = New(config)
 	return events, checks, err
+}
+
+// account creates an account with a plan that includes features, and returns a key of its sandbox.
+func (h *Hosted) account(ctx context.Context, name, plan string, features ...string) (
+	key string, err error,
+) {
+	admin := "/api/v1/admin/accounts"
+	err = h.call(ctx, call{path: admin, admin: true, body: map[string]string{"name": name}}, 201, nil)
+	if err != nil {
+		return "", err
+	}
+	environment := admin + "/" + name + "/environments/sandbox"
+	var known, included []any
+	for _, feature := range features {
+		known = append(known, map[string]any{"key": feature, "name": feature})
+		included = append(included, map[string]any{
+			"key": feature, "pricingType": "included", "pricing": map[string]any{},
+		})
+	}
+	catalog := map[string]any{
+		"features": known,
+		"plans": []any{map[string]any{
+			"key": plan, "name": "Bench", "priceAmount": "1.00", "currency": "USD",
+			"intervalMonths": 1, "features": included,
+		}},
+	}
+	put := call{method: "PUT", path: environment + "/catalog", admin: true, body: catalog}
+	if err = h.call(ctx, put, 200, nil); err != nil {
+		return "", err
+	}
+	var made struct{ Data struct{ Key string } }
+	err = h.call(ctx, call{
+		path: environment + "/keys", admin: true,
+		body: map[string]string{"scope": "full", "label": "bench"},
+	}, 201, &made)
+	return made.Data.Key, err
 }

@@ -79,7 +79,7 @@ func (p *Pages) Measure(ctx context.Context) (report PagesReport, err error) {
 	viewers := make([]*viewer, p.Browsers)
 	for i := range viewers {
 		node := p.Checks.Admin.Nodes[i%len(p.Checks.Admin.Nodes)]
-		if viewers[i], err = p.open(ctx, node); err != nil {
+		if viewers[i], err = openViewer(ctx, node, p.Checks.Admin.Key); err != nil {
 			return report, err
 		}
 		defer viewers[i].http.CloseIdleConnections()
@@ -233,8 +233,8 @@ type viewer struct {
 	http *http.Client
 }
 
-// open signs a browser in by the admin key.
-func (p *Pages) open(ctx context.Context, node string) (*viewer, error) {
+// openViewer signs a browser in by the admin key.
+func openViewer(ctx context.Context, node, key string) (*viewer, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, fmt.Errorf("a browser: %w", err)
@@ -243,7 +243,7 @@ func (p *Pages) open(ctx context.Context, node string) (*viewer, error) {
 		Jar: jar, Timeout: adminTimeout, Transport: &http.Transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	form := url.Values{"key": {p.Checks.Admin.Key}}
+	form := url.Values{"key": {key}}
 	status, err := b.ask(ctx, "POST", "/console/sign-in", strings.NewReader(form.Encode()))
 	if err == nil && status != http.StatusSeeOther {
 		err = fmt.Errorf("%s: sign in to the operators' pages: %d", node, status)

@@ -21,6 +21,7 @@ type Figures struct {
 	Runs                   *RunsReport
 	Flood                  *FloodReport
 	Pages                  *PagesReport
+	Usage                  *UsageReport
 	Pairs                  *PairsReport
 	FromLog, FromSnapshots *RecoverReport
 	// Benchmarks are of the engine: value by unit, by name.
@@ -211,6 +212,18 @@ var goals = []goal{
 	{
 		part: "pages", what: "processor time of 20 live pages, of all cores", target: "< 1 %",
 		measure: livePages,
+	},
+	{
+		part: "usage", what: "page of a customer's year, three features in each hour",
+		target: "≤ 10 ms", measure: yearPages,
+	},
+	{
+		part: "usage", what: "page of an environment with 1M customers who used something",
+		target: "≤ 100 ms", measure: environmentPages,
+	},
+	{
+		part: "engine", what: "event without counts by hour / with: server CPU", target: "≥ 0.98",
+		measure: counted,
 	},
 	{
 		part: "engine", what: "check in the engine, 1M customers: alone · together",

@@ -2,10 +2,14 @@ package rollups
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/bench/enginetest"
+	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
@@ -120,4 +124,44 @@ func BenchmarkMerge(b *testing.B) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(fanIn*cells), "ns/cell")
+}
+
+// BenchmarkCountSegment counts a whole segment of usage events, of 10,000 customers in turns, and
+// writes its file.
+func BenchmarkCountSegment(b *testing.B) {
+	const customers = 10_000
+	m := billing.New(billing.Config{})
+	l := enginetest.NewLog(m, enginetest.Epoch)
+	enginetest.NewAccount(l, enginetest.TokenPlan())
+	for i := range customers {
+		enginetest.NewCustomer(l, strconv.Itoa(i), "llm-team")
+	}
+	src, events := &enginetest.Source{Journal: m.Journal()}, 0
+	sealed := func() int {
+		return slices.IndexFunc(src.Sealed, func(s journal.Segment) bool {
+			return s.Part == journal.PartUsage
+		})
+	}
+	for ; sealed() < 0; events++ {
+		customer := strconv.Itoa(events % customers)
+		u := enginetest.Usage(l, strconv.Itoa(events), customer, "output-tokens", 3)
+		l.DoPayload(billing.KindRecordUsage, u.Seal(nil))
+		src.Keep(&l.Applied)
+	}
+	data := src.Sealed[sealed()].Data
+	b.ResetTimer()
+	for b.Loop() {
+		counts := Open(b.TempDir(), Options{
+			Journal: m.Journal(),
+			Count:   billing.CountRecord, CountVersions: billing.CountVersions,
+			Read: func(journal.Part, uint64) ([]byte, error) { return data, nil },
+		})
+		for did := true; did; { // read what is there, count the segment
+			var err error
+			did, err = counts.Step(hurried())
+			require.NoError(b, err)
+		}
+		require.Len(b, counts.runs[journal.PartUsage], 1)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*events), "ns/event")
 }

@@ -17,13 +17,13 @@ import (
 
 // tableCommand measures what the targets are about.
 type tableCommand struct {
-	Parts    []string `default:"check,ingest,batch,pairs,network,failover,snapshots,scale,runs,flood,pages,recover,engine" enum:"check,ingest,batch,pairs,network,failover,snapshots,scale,large,runs,flood,pages,recover,engine" help:"What to measure; the other rows stay empty. large (1M customers, 50M keys over HTTP; half an hour, 14 GiB of memory, 30 of disk) has to be asked for."`
+	Parts    []string `default:"check,ingest,batch,pairs,network,failover,snapshots,scale,runs,flood,pages,usage,recover,engine" enum:"check,ingest,batch,pairs,network,failover,snapshots,scale,large,runs,flood,pages,usage,recover,engine" help:"What to measure; the other rows stay empty. large (1M customers, 50M keys over HTTP; half an hour, 14 GiB of memory, 30 of disk) has to be asked for."`
 	Small    bool     `help:"Everything in little, in less than ten minutes. Its figures cannot be recorded."`
 	Record   []string `type:"existingfile" placeholder:"FILE" help:"Documents whose rows are replaced by what was measured (docs/speed.md). Refused where others disturbed it."`
 	HTML     string   `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`
 	Again    int      `default:"2" help:"How often a turn of a comparison that others disturbed is measured again."`
 	Rounds   int      `default:"5" help:"How often each system is measured, in turns."`
-	Large    int      `default:"100000" help:"Customers of snapshots, scale and recover; the targets say a million."`
+	Large    int      `default:"100000" help:"Customers of snapshots, scale, usage and recover; the targets say a million."`
 	Browsers int      `default:"20" help:"Live pages that are open in pages; the target says 20."`
 	Runs     int      `default:"500" help:"Hosted runs that go on in runs; the target says 500."`
 	LogMiB   int      `name:"log-mib" default:"256" help:"After how much log nodes write snapshots, in snapshots and the second restart."`
@@ -77,6 +77,7 @@ func (c *tableCommand) Run(ctx context.Context) error {
 		{"runs", c.runs},
 		{"flood", c.flood},
 		{"pages", c.pages},
+		{"usage", c.usage},
 		{"recover", c.recover},
 		{"engine", c.engine},
 	} {
@@ -327,6 +328,20 @@ func (c *tableCommand) pages(ctx context.Context, f *load.Figures) error {
 	})
 }
 
+// usage measures pages of usage.
+func (c *tableCommand) usage(ctx context.Context, f *load.Figures) error {
+	cluster := &tollgate{name: "tollgate", program: c.Tollgate, via: "all"}
+	return cluster.during(ctx, func(target load.Target) error {
+		u := load.UsagePages{Config: c.large(load.ScenarioScale), Looks: usageLooks}
+		u.Target = target
+		report, err := u.Measure(ctx)
+		return keep(&f.Usage, report, err)
+	})
+}
+
+// usageLooks is how often a page of usage is opened.
+const usageLooks = 50
+
 // demoCustomer is the one that `tollgate dev` makes.
 const demoCustomer = "acme"
 
@@ -345,7 +360,10 @@ func (c *tableCommand) recover(ctx context.Context, f *load.Figures) (err error)
 // engineBenchmarks are run one after the other. Checks during other work need a core for each.
 var engineBenchmarks = [][]string{
 	{"-cpu", "1", "-bench", "^Benchmark(Check|CheckTogether|ApplyUsage|CustomerMemory|Keys|FindKey)$"},
-	{"-cpu", "1", "-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget)$"},
+	{
+		"-cpu", "1",
+		"-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget|CountSegment)$",
+	},
 	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
 }
 
@@ -358,7 +376,7 @@ var smallBenchmarks = [][]string{
 	{"-cpu", "1", "-benchtime", "200ms", "-bench", "^Benchmark(CustomerMemory|FindKey)$"},
 	{
 		"-cpu", "1", "-benchtime", "200ms",
-		"-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget)$",
+		"-bench", "^Benchmark(Reservation|ApplyBudgetedUsage|CheckWithBudget|CountSegment)$",
 	},
 	{"-cpu", "2", "-bench", "^BenchmarkCheckBeside$", "-benchtime", "1x"},
 }
@@ -374,7 +392,8 @@ func (c *tableCommand) engine(ctx context.Context, f *load.Figures) error {
 	for _, flags := range benchmarks {
 		args := append([]string{"test", "-run", "^$", "-timeout", "1h", "-benchmem"}, flags...)
 		command := exec.CommandContext(ctx, "go",
-			append(args, "./engine/billing", "./engine/idempotency", "./cluster/keyfiles")...)
+			append(args, "./engine/billing", "./engine/idempotency", "./cluster/keyfiles",
+				"./cluster/rollups")...)
 		output, err := command.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("go test: %w\n%s", err, output)
