@@ -63,6 +63,7 @@ func TestTheOverviewsFigures(t *testing.T) {
 	require.Equal(t, 22, d.EventsToday)
 	require.Equal(t, 7, d.Denied)
 	require.Equal(t, []float64{7, 0}, d.Checks.Points)
+	require.Equal(t, []int{7, 0}, []int{d.MostDenied, d.DeniedToday})
 	require.Equal(t, "Counted since 2026-03-01.", d.DeniedSince)
 	days.ChecksFrom = days.To
 	d.use(days)
@@ -119,4 +120,31 @@ func TestBlockedFeatures(t *testing.T) {
 	require.Equal(t, blockedFeatures{List: []entitlement{at("seats", false)}, Of: 3}, blocked([]entitlement{
 		at("tokens", false), at("calls", true), at("tokens", true), at("seats", false), at("seats", false),
 	}))
+}
+
+// TestPointsOfCustomers: of a feature units count, of all of them events, and sums are exact.
+func TestPointsOfCustomers(t *testing.T) {
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	of := func(units ...json.Number) (s api.UsageSeries) {
+		for i, n := range units {
+			s.Points = append(s.Points, api.UsagePoint{
+				Start: day.AddDate(0, 0, i), Events: i + 1, UsageUnits: n,
+			})
+		}
+		return s
+	}
+	units := pointsOf([]api.UsageSeries{of("0.1", "0.2")}, "calls")
+	require.Equal(t, "0.1", units[day.UnixMilli()].units.String())
+	events := pointsOf([]api.UsageSeries{of("5", "7"), of("1", "1", "1")}, "")
+	s := seriesOf("ada", events)
+	require.Equal(t, []string{"2", "4", "3"}, []string{
+		string(s.Points[0].UsageUnits), string(s.Points[1].UsageUnits), string(s.Points[2].UsageUnits),
+	})
+	require.Equal(t, 9, s.Events)
+	split := &api.UsageTotals{Series: []api.UsageSeries{seriesOf("=ada", units)}}
+	require.Equal(t, [][]string{
+		{"start", "customer", "events", "units"},
+		{"2026-03-01T00:00:00Z", "'=ada", "1", "0.1"}, {"2026-03-02T00:00:00Z", "'=ada", "2", "0.2"},
+	}, splitRows(split, "calls"))
+	require.Equal(t, []string{"start", "customer", "events"}, splitRows(split, "")[0])
 }

@@ -80,7 +80,7 @@ func usageChart(t *api.UsageTotals) *page.Chart {
 	if len(others) == 0 {
 		return c
 	}
-	rest, sums := with("all others"), map[int64]decimal.Decimal{}
+	rest, sums := with(othersName), map[int64]decimal.Decimal{}
 	for _, u := range others {
 		for _, p := range u.Points {
 			units, err := decimal.Parse(string(p.UsageUnits))
@@ -129,9 +129,11 @@ type exploreData struct {
 	Base                            string
 	Features                        []string
 	Feature, Customer, By, From, To string
-	Chart                           *page.Chart
-	Totals                          []api.UsageSeries
-	CSV                             string
+	// Split is what the chart has a series for each of: splitCustomer, or features.
+	Split  string
+	Chart  *page.Chart
+	Totals []api.UsageSeries
+	CSV    string
 	// More is how many features Totals leaves out.
 	More int
 	// Customers are those who used most, and Others how many more did; none of one customer.
@@ -148,12 +150,15 @@ const maxTotals = 100
 func (v *visit) usageCall() (server.Call, url.Values) {
 	call, keep := v.adminCall("showUsage"), url.Values{}
 	call.Query = url.Values{}
-	for _, name := range []string{"feature", "customer", "by", "from", "to"} {
+	for _, name := range []string{"feature", "customer", "by", "from", "to", "split"} {
 		text := v.query(name)
 		if text == "" {
 			continue
 		}
 		keep.Set(name, text)
+		if name == "split" {
+			continue
+		}
 		if day, err := time.Parse(time.DateOnly, text); err == nil && (name == "from" || name == "to") {
 			if name == "to" {
 				day = day.AddDate(0, 0, 1)
@@ -171,7 +176,7 @@ func exploreUsage(v *visit) {
 	data := exploreData{
 		Base: v.base() + "/usage", Chart: &page.Chart{},
 		Feature: keep.Get("feature"), Customer: keep.Get("customer"),
-		By: keep.Get("by"), From: keep.Get("from"), To: keep.Get("to"),
+		By: keep.Get("by"), From: keep.Get("from"), To: keep.Get("to"), Split: keep.Get("split"),
 	}
 	data.Features = v.console.config.Machine.CatalogFeatures(v.env)
 	data.yesterday = time.UnixMilli(v.console.config.Machine.EnvironmentNow(
@@ -189,6 +194,14 @@ func exploreUsage(v *visit) {
 		if data.Customer == "" {
 			data.Customers, data.Others = v.mostUsing(call.Query)
 			data.RankingCSV = v.base() + "/ranking.csv?" + keep.Encode()
+			if data.Split == splitCustomer && len(totals.Series) > 0 {
+				split := byCustomer(v, &totals, data.Customers, data.Others, data.Feature)
+				data.Chart = usageChart(split)
+				data.Chart.Title = "Usage by customer"
+				if data.Feature == "" {
+					data.Chart.Unit = "events"
+				}
+			}
 		}
 	}
 	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
@@ -217,6 +230,7 @@ func (d exploreData) CustomerURL(id string) string {
 func (d exploreData) Yesterday() string {
 	return d.Base + "?" + url.Values{
 		"by": {"hour"}, "from": {d.yesterday}, "to": {d.yesterday}, "feature": {d.Feature},
+		"split": {d.Split},
 	}.Encode()
 }
 
@@ -226,8 +240,8 @@ type overviewData struct {
 	EventsToday int
 	Events      page.Plot
 	// MostEvents and MostDenied are those of the day that had most.
-	MostEvents, MostDenied int
-	Denied                 int
+	MostEvents, MostDenied, DeniedToday int
+	Denied                              int
 	// DeniedSince says since when checks are counted; "" where that is the whole range.
 	DeniedSince   string
 	DeniedBy      []api.ChecksSeries
@@ -330,6 +344,9 @@ func (d *overviewData) use(t *api.UsageTotals) {
 			if i, known := denied.at[p.Start.UnixMilli()]; known {
 				denied.Values[i] += float64(p.Checks)
 				d.MostDenied = max(d.MostDenied, int(denied.Values[i]))
+				if i == len(labels)-1 {
+					d.DeniedToday += p.Checks
+				}
 			}
 		}
 	}

@@ -35,6 +35,14 @@ func TestOverviewAndUsage(t *testing.T) {
 	b.get(at+"/usage").is(200, `id="yesterday"`, "Customers who used most, by events",
 		`href="`+anna+`">anna/1</a>`)
 	b.get(at+"/usage?feature=calls").is(200, "Customers who used most of calls, by units", ">8</td>")
+	b.get(at+"/usage?split=customer").is(200, "Usage by customer, events", ", anna/1: 2</title>",
+		`<option value="customer" selected>`)
+	b.get(at+"/usage?split=customer&feature=calls").is(200, "Usage by customer, units",
+		", anna/1: 8</title>")
+	b.get(at+"/usage?split=customer&customer=anna%2F1").is(200, "Usage by feature")
+	byCustomer := b.get(at + "/usage.csv?by=month&split=customer&feature=calls&from=" + today).is(200)
+	require.Equal(t, "start,customer,events,units\n"+today[:7]+"-01T00:00:00Z,anna/1,1,8\n",
+		byCustomer.body)
 	yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
 	p := b.get(at+"/usage?by=hour&from="+yesterday+"&to="+yesterday).is(200, "No usage in this range")
 	require.NotContains(t, p.body, "who used most")

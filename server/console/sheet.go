@@ -123,9 +123,16 @@ func download(v *visit, name string, s *sheet) {
 
 // downloadUsage is all features' figures, a line for each bucket in which one was used.
 func downloadUsage(v *visit) {
-	call, _ := v.usageCall()
+	call, keep := v.usageCall()
+	totals := need[api.UsageTotals](v, v.admin, call)
+	if keep.Get("split") == splitCustomer && keep.Get("customer") == "" && v.fault == nil {
+		customers, others := v.mostUsing(call.Query)
+		feature := keep.Get("feature")
+		download(v, "usage", splitSheet(byCustomer(v, &totals, customers, others, feature), feature))
+		return
+	}
 	s := newSheet("start", "feature", "units", "events")
-	for _, u := range need[api.UsageTotals](v, v.admin, call).Series {
+	for _, u := range totals.Series {
 		for _, p := range u.Points {
 			s.add(p.Start.UTC().Format(time.RFC3339), u.FeatureKey, p.UsageUnits, p.Events)
 		}
