@@ -37,6 +37,15 @@ func alone(args ...string) (out string, code int) {
 	return b.String(), code
 }
 
+// TestNegativeNumbersBelongToTheirFlag: as the help of --identity-port has one.
+func TestNegativeNumbersBelongToTheirFlag(t *testing.T) {
+	require.Equal(t, []string{"dev", "--identity-port=-1", "--nodes", "3", "-5", "--", "-1"},
+		withNegatives([]string{"dev", "--identity-port", "-1", "--nodes", "3", "-5", "--", "-1"}))
+	_, code := alone("dev", "--identity-port", "-1", "--help")
+	require.Zero(t, code)
+	require.Empty(t, withNegatives(nil))
+}
+
 func TestHelpAndVersionAreThereAsPeopleTypeThem(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"--help"}} {
 		out, code := alone(args...)

@@ -124,7 +124,7 @@ func run(args []string, out io.Writer) (code int) {
 	if len(args) > 0 && args[0] == "help" { // with flags of the command, too: it is not carried out
 		args = append(args[1:len(args):len(args)], "--help")
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(withNegatives(args))
 	if wrong := (cli.ContextError{}); errors.As(err, &wrong) {
 		fmt.Fprintln(os.Stderr, "tollgate:", wrong)
 		return 1
@@ -158,6 +158,24 @@ func run(args []string, out io.Writer) (code int) {
 
 // negative is a negative number that was read as a flag.
 var negative = regexp.MustCompile(`^unknown flag -[0-9.]`)
+
+// withNegatives joins a negative number to the flag before it (--identity-port -1), since the
+// parser takes it for a flag.
+func withNegatives(args []string) (joined []string) {
+	for i, arg := range args {
+		if i > 0 && number.MatchString(arg) && flag.MatchString(args[i-1]) {
+			joined[len(joined)-1] += "=" + arg
+			continue
+		}
+		joined = append(joined, arg)
+	}
+	return joined
+}
+
+var (
+	number = regexp.MustCompile(`^-[0-9.]+$`)
+	flag   = regexp.MustCompile(`^--[a-z][a-z-]*$`)
+)
 
 // exitCode says how a command ended.
 func exitCode(err error) int {

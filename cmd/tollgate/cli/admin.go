@@ -176,7 +176,9 @@ func write(
 		key, _ := ctx.Value(repeatKey{}).(string)
 		r.Header = map[string]string{"Idempotency-Key": either(key, rand.Text())}
 	}
+	wait := StartProgress("waiting for the answer", 0)
 	answer, err := client.Do(ctx, r)
+	wait.End()
 	if err == nil {
 		err = answer.Err()
 	}

@@ -46,19 +46,29 @@ const promoteEvery = time.Second
 func (c *clusterPromoteCommand) Run(ctx context.Context, out io.Writer) error {
 	end := time.Now().Add(c.Wait)
 	c.starting = true
+	wait := StartProgress("waiting until "+c.Node+" has caught up", 0)
+	data, err := c.promote(ctx, end)
+	wait.End()
+	if err != nil {
+		return err
+	}
+	return c.Print(out, data, func() error {
+		return Say(out, "%s votes, in both groups.", c.Node)
+	})
+}
+
+// promote asks until it is done, or an instant has come.
+func (c *clusterPromoteCommand) promote(
+	ctx context.Context, end time.Time,
+) (data json.RawMessage, err error) {
 	for {
-		data, err := c.send(ctx, "POST", memberPath(c.Node)+"/promote", nil, nil)
-		if err == nil {
-			return c.Print(out, data, func() error {
-				return Say(out, "%s votes, in both groups.", c.Node)
-			})
-		}
-		if !time.Now().Add(promoteEvery).Before(end) {
-			return err
+		data, err = c.send(ctx, "POST", memberPath(c.Node)+"/promote", nil, nil)
+		if err == nil || !time.Now().Add(promoteEvery).Before(end) {
+			return data, err
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return data, err
 		case <-time.After(promoteEvery):
 		}
 	}

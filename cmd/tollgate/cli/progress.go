@@ -6,11 +6,12 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// Progress shows on a terminal how far something is that takes longer than a second; elsewhere
-// it shows nothing. Safe for concurrent use.
+// Progress shows on a terminal how far something is that takes longer than a second; elsewhere,
+// and within something that shows its own, it shows nothing. Safe for concurrent use.
 type Progress struct {
 	out   *os.File
 	what  string
@@ -30,12 +31,15 @@ const (
 // StartProgress begins to show what is done, of total bytes; 0: only how long it has taken.
 func StartProgress(what string, total int64) *Progress {
 	p := &Progress{what: what, total: total, done: make(chan struct{})}
-	if Colours(os.Stderr) { // a terminal that draws what it is sent
+	if Colours(os.Stderr) && showing.CompareAndSwap(false, true) { // a terminal that draws
 		p.out, p.ended = os.Stderr, make(chan struct{})
 		go p.run(time.Now())
 	}
 	return p
 }
+
+// showing reports whether one is shown: there is one line for it.
+var showing atomic.Bool
 
 func (p *Progress) run(began time.Time) {
 	defer close(p.ended)
@@ -78,6 +82,7 @@ func (p *Progress) End() {
 	if p.ended != nil {
 		<-p.ended
 		fmt.Fprint(p.out, eraseLine)
+		showing.Store(false)
 	}
 }
 

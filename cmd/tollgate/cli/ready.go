@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"tollgate/cluster"
@@ -41,10 +42,15 @@ func (c *ReadyCommand) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	until := time.Now().Add(c.Wait)
+	wait := StartProgress("waiting for "+strings.Join(nodes, ", "), 0)
 	for _, node := range nodes {
-		if err := c.await(ctx, node, until); err != nil {
-			return err
+		if err = c.await(ctx, node, until); err != nil {
+			break
 		}
+	}
+	wait.End()
+	if err != nil {
+		return err
 	}
 	return Say(out, "ready")
 }

@@ -83,6 +83,9 @@ func TestProgressIsDrawnAndTakenAway(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	p := StartProgress("saving", 0)
 	require.Equal(t, eraseLine+"saving, 1s", shows("1s"))
+	within := StartProgress("within", 0) // there is one line
+	require.Nil(t, within.ended)
+	within.End()
 	p.End()
 	fmt.Fprint(screen, "answer")
 	require.Regexp(t, "saving, 1s\r\x1b\\[Kanswer$", shows("answer"))

@@ -95,6 +95,8 @@ func (c *DoctorCommand) ask(ctx context.Context) ([]doctor.Witness, error) {
 		return nil, err
 	}
 	c.AdminKey = key
+	wait := cli.StartProgress("asking the nodes", 0)
+	defer wait.End()
 	named := c.askAll(ctx, make([]doctor.Witness, len(addresses)), addresses)
 	known := map[string]bool{}
 	var others []doctor.Witness

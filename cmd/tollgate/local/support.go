@@ -76,7 +76,9 @@ func (c *SupportCommand) Run(ctx context.Context, out io.Writer) error {
 	}
 	zipped := gzip.NewWriter(file)
 	b.archive = tar.NewWriter(zipped)
+	wait := cli.StartProgress("collecting", 0)
 	err = b.fill(ctx, c, configs)
+	wait.End()
 	if err == nil {
 		err = ctx.Err()
 	}
