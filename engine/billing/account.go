@@ -209,8 +209,8 @@ func (m *accountReader) PaymentTerms(env uint32) (days, settleMinutes uint32) {
 	return p.Days, p.SettleMinutes
 }
 
-// SetSeller sets who issues an environment's invoices; documents show it from then on. Setting the
-// present seller again is the same success.
+// SetSeller sets who issues an environment's invoices; those that are issued from then on state it.
+// Setting the present seller again is the same success.
 type SetSeller struct {
 	Env    uint32          `wire:"1"`
 	Seller accounts.Seller `wire:"2"`
@@ -226,7 +226,7 @@ func (c *SetSeller) apply(t *turn, e *accounts.Environment) engine.Outcome {
 		return engine.OutcomeDone
 	}
 	after := c.Seller
-	e.Seller.Store(&after)
+	e.SetSeller(after, e.Now(t.Stamp))
 	t.NoteChange(c.Env, c.Actor, "seller.set", "",
 		accounts.Changed("name", before.Name, after.Name),
 		accounts.Changed("address", before.Address, after.Address),
@@ -242,6 +242,15 @@ func (m *accountReader) Seller(env uint32) accounts.Seller {
 		return accounts.Seller{}
 	}
 	return e.StatedSeller()
+}
+
+// SellerAt returns who issued an environment's invoices of an instant.
+func (m *accountReader) SellerAt(env uint32, issued int64) accounts.Seller {
+	e := m.state.Load().Environment(env)
+	if e == nil {
+		return accounts.Seller{}
+	}
+	return e.SellerAt(issued)
 }
 
 // SetPortal sets how the pages of an environment's customers look. Setting the present look is the

@@ -73,8 +73,12 @@ func (c *CreateCustomer) apply(t *turn, e *accounts.Environment) engine.Outcome 
 
 // customerView requires the customer's lock.
 func (s *state) customerView(row uint32) CustomerView {
+	return viewAs(s, row, s.Profile(row))
+}
+
+// viewAs requires the customer's lock.
+func viewAs(s *state, row uint32, p book.Profile) CustomerView {
 	c := s.Customers.Read(row)
-	p := s.Profile(row)
 	return CustomerView{
 		CustomerCore: CustomerCore{
 			Row: row, ID: c.ID, ExternalID: string(s.ExternalID(c)),
@@ -92,6 +96,21 @@ func (s *state) customerView(row uint32) CustomerView {
 func (m *customerReader) Customer(env uint32, externalID string) (CustomerView, bool) {
 	s := m.state.Load()
 	return s.customer(s.CustomerNamed(env, []byte(externalID)))
+}
+
+// CustomerAt is Customer, as an invoice states them that was issued at an instant.
+func (m *customerReader) CustomerAt(
+	env uint32, externalID string, issued int64,
+) (CustomerView, bool) {
+	s := m.state.Load()
+	row := s.CustomerNamed(env, []byte(externalID))
+	if row == 0 {
+		return CustomerView{}, false
+	}
+	lock := s.ReadLock(row)
+	defer lock.RUnlock()
+	p := s.Profile(row)
+	return viewAs(s, row, p.At(issued)), true
 }
 
 // CustomerByID finds a customer by its UUID.

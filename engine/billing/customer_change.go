@@ -52,6 +52,10 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 		return engine.OutcomeCustomerArchived
 	}
 
+	before, now, newest := p, e.Now(t.Stamp), int64(0)
+	if last := t.Customers.Read(row).LastInvoice; last != 0 {
+		newest = t.Invoices.Read(last).CreatedAt
+	}
 	for _, f := range [...]struct {
 		bit  uint8
 		dst  *string
@@ -68,7 +72,8 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 		}
 	}
 	p.Blank = p.Blank&^c.Set | c.Blank&c.Set
-	t.setProfile(row, &p, e.Now(t.Stamp))
+	p.Supersede(&before, now, newest)
+	t.setProfile(row, &p, now)
 	return engine.OutcomeDone
 }
 
@@ -122,9 +127,9 @@ const (
 )
 
 // EraseCustomer replaces a customer's name, e-mail, phone number and address permanently, here and
-// in every later snapshot, with the saved cards that top its pools up. Nothing else in the state
-// holds a copy. Subscriptions, numbers and identifiers stay. Like an archived customer it takes
-// nothing new, and its own keys end. Repeating it is the same success.
+// in every later snapshot, also as their invoices stated them, with the saved cards that top pools
+// up. Nothing else in the state holds a copy. Subscriptions, numbers and identifiers stay. Like an
+// archived customer it takes nothing new, and its own keys end. Repeating it is the same success.
 type EraseCustomer struct {
 	Env        uint32 `wire:"1"`
 	ExternalID string `wire:"2"`

@@ -102,10 +102,69 @@ func TestArchivedCustomersTakeNothingNew(t *testing.T) {
 	require.NotEmpty(t, d.m.Invoices(enginetest.Sandbox, 1), "what it has stays")
 }
 
+// TestInvoicesKeepTheirParties: seller and customer are those of when an invoice was issued, after
+// a restore, too; of many changes the newest are kept.
+func TestInvoicesKeepTheirParties(t *testing.T) {
+	d := newDesk(t)
+	const hour = 3_600_000
+	rename := func(name string) {
+		d.Stamp += hour
+		d.is(engine.OutcomeDone, billing.KindUpdateCustomer, &billing.UpdateCustomer{
+			Env: enginetest.Sandbox, ExternalID: "ada", Set: billing.CustomerLastName, LastName: name,
+		})
+		d.is(engine.OutcomeDone, billing.KindSetSeller, &billing.SetSeller{
+			Env: enginetest.Sandbox, Seller: billing.Seller{Name: name + " Ltd"}, Actor: "ops",
+		})
+	}
+	subscribe := func(name string) {
+		d.Stamp += hour
+		c := d.subscribe()
+		c.ID, c.InvoiceID = enginetest.ID("s"+name), enginetest.ID("i"+name)
+		d.is(engine.OutcomeDone, billing.KindCreateSubscription, c)
+	}
+	rename("Byron") // before any invoice
+	wanted := []string{}
+	for i := range 25 {
+		name := fmt.Sprint("Name", i)
+		rename("unused by any invoice")
+		rename(name)
+		subscribe(name)
+		wanted = append(wanted, name)
+	}
+	d.Stamp += hour
+	rename("King")
+	for _, m := range []*billing.Machine{d.m, restored(t, enginetest.Snapshot(t, d.m))} {
+		c, _ := m.Customer(enginetest.Sandbox, "ada")
+		require.Equal(t, "King", c.LastName)
+		invoices := m.Invoices(enginetest.Sandbox, c.Row)
+		require.Len(t, invoices, 25)
+		for i, v := range invoices {
+			was, known := m.CustomerAt(enginetest.Sandbox, "ada", v.CreatedAt)
+			require.True(t, known)
+			require.Equal(t, "ada@example.com", was.Email)
+			if i >= 5 { // 20 changes are kept
+				require.Equal(t, wanted[i], was.LastName)
+			}
+			if i >= 15 { // the seller has changed twice as often
+				require.Equal(t, wanted[i]+" Ltd", m.SellerAt(enginetest.Sandbox, v.CreatedAt).Name)
+			}
+		}
+		now, _ := m.CustomerAt(enginetest.Sandbox, "ada", math.MaxInt64)
+		require.Equal(t, "King", now.LastName)
+		require.Equal(t, "King Ltd", m.SellerAt(enginetest.Sandbox, math.MaxInt64).Name)
+		_, known := m.CustomerAt(enginetest.Sandbox, "bob", 0)
+		require.False(t, known)
+		require.Empty(t, m.SellerAt(99, 0))
+	}
+}
+
 // TestErasureLeavesNoTrace: none of the data is in a later snapshot, whatever held a copy.
 func TestErasureLeavesNoTrace(t *testing.T) {
 	d := newDesk(t)
 	d.is(engine.OutcomeDone, billing.KindCreateSubscription, d.subscribe())
+	d.is(engine.OutcomeDone, billing.KindUpdateCustomer, &billing.UpdateCustomer{
+		Env: enginetest.Sandbox, ExternalID: "ada", Set: billing.CustomerLastName, LastName: "King",
+	})
 	for _, text := range []string{"Lovelace", "ada@example.com", "+44 20", "St James's"} {
 		require.Contains(t, string(enginetest.Snapshot(t, d.m)), text)
 	}

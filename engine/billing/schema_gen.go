@@ -1210,6 +1210,7 @@ func (v *environmentRecord) Fields(w *wire.Codec) {
 	wire.List(w, 43, &v.Seller)
 	wire.List(w, 44, &v.Portal)
 	wire.List(w, 45, &v.LinkEnds)
+	wire.List(w, 46, &v.Sellers)
 	wire.List(w, 56, &v.Unmatched)
 }
 

@@ -94,7 +94,8 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 		sn.environments = append(sn.environments, environmentFixed{
 			catalog: e.Catalog.Load(), keys: e.Keys.All(), origins: e.ListedOrigins(),
 			payment: e.PaymentSettings(), terms: e.PaymentTerms(),
-			seller: e.StatedSeller(), portal: e.PortalLook(), linkEnds: e.EndedLinks(),
+			seller: e.StatedSeller(), sellers: e.FormerSellers(),
+			portal: e.PortalLook(), linkEnds: e.EndedLinks(),
 			offset: e.Offset.Load(), invoices: e.Invoices, unmatched: e.UnmatchedNames(),
 		})
 	}
@@ -121,6 +122,7 @@ type environmentFixed struct {
 	payment  accounts.PaymentSettings
 	terms    accounts.PaymentTerms
 	seller   accounts.Seller
+	sellers  []accounts.FormerSeller
 	portal   accounts.Portal
 	linkEnds []accounts.LinksEnd
 	offset   int64

@@ -31,6 +31,7 @@ type environmentRecord struct {
 	Seller   []accounts.Seller        `wire:"43"` // none or one: a snapshot without is unchanged
 	Portal   []accounts.Portal        `wire:"44"` // the same
 	LinkEnds []accounts.LinksEnd      `wire:"45"`
+	Sellers  []accounts.FormerSeller  `wire:"46"`
 
 	Unmatched []accounts.UnmatchedName `wire:"56"`
 }
@@ -46,7 +47,7 @@ type keyRecord struct {
 func (e *environmentFixed) record(index uint64) environmentRecord {
 	r := environmentRecord{
 		Offset: e.offset, Invoices: e.invoices, Origins: e.origins, Unmatched: e.unmatched,
-		LinkEnds: e.linkEnds,
+		LinkEnds: e.linkEnds, Sellers: e.sellers,
 	}
 	if e.portal.Colour != "" || e.portal.LogoMedia != "" {
 		r.Portal = []accounts.Portal{e.portal}
@@ -112,6 +113,9 @@ func (s *state) restoreEnvironment(e *accounts.Environment, r *environmentRecord
 	}
 	if len(r.Seller) > 0 {
 		e.Seller.Store(&r.Seller[0])
+	}
+	if len(r.Sellers) > 0 {
+		e.Sellers.Store(&r.Sellers)
 	}
 	if len(r.Portal) > 0 {
 		e.Portal.Store(&r.Portal[0])

@@ -3,18 +3,14 @@ package console
 import (
 	"cmp"
 
-	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/bill"
 	"tollgate/server/document"
 )
 
 // bill is an invoice as the document that its customer gets.
 func (v *visit) bill(i *invoice) *document.Invoice {
-	seller := need[api.Seller](v, v.admin, v.adminCall("showSeller"))
-	customer := need[api.Customer](v, v.client, server.Call{
-		Operation: "getCustomer", Path: []string{i.CustomerReferenceID},
-	})
-	return i.Document(v.account, &seller, &customer)
+	return bill.Of(v.console.config.Machine, v.env, v.account, i)
 }
 
 // downloadInvoice is the invoice as a PDF.
@@ -23,11 +19,7 @@ func downloadInvoice(v *visit) {
 	if v.fails() {
 		return
 	}
-	bill := v.bill(&shown)
-	if v.fails() {
-		return
-	}
-	file, _, err := document.PDF(bill)
+	file, _, err := document.PDF(v.bill(&shown))
 	if err != nil {
 		v.console.config.Log.Error("no PDF of an invoice", "error", err,
 			"request_id", string(v.x.RequestID()))

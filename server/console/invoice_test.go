@@ -23,7 +23,7 @@ func TestInvoiceDocument(t *testing.T) {
 	r.ask(n.programs, "updateCustomer", `{"firstName":"Łukasz","lastName":"Žižek, 東京",`+
 		`"address":"Ulica 1, Kraków"}`, "anna")
 	invoice := at + "/invoices/" + r.newestInvoice()
-	b.get(invoice).is(200, "<strong>demo</strong>", "Łukasz Žižek, 東京", "<br>Kraków")
+	b.get(invoice).is(200, "<strong>demo</strong>", "Anna Berg")
 	b.submit(at+"/settings", at+"/settings/seller", fields("name", "Demo Ltd", "address",
 		"1 Main St, 0150 Oslo", "email", "pay@demo.example", "taxId", "NO 1")).
 		is(200, "The seller was saved", `value="Demo Ltd"`)
@@ -35,6 +35,7 @@ func TestInvoiceDocument(t *testing.T) {
 	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 1, 1).Format(time.RFC3339)))
 	second := at + "/invoices/" + r.newestInvoice()
 	p = b.get(second).is(200, "<dt>Invoice number</dt><dd>2</dd>", `data-label="Quantity">3<`,
+		"<strong>Demo Ltd</strong>", "Łukasz Žižek, 東京", "<br>Kraków",
 		`data-label="Unit price">0.50<`, `data-label="Amount">1.50<`, "<dt>Total</dt><dd>21.50 USD</dd>")
 	from := n.now().UTC().Format("2 Jan 2006") + " – "
 	require.Equal(t, 2, strings.Count(p.body, from), "the line of usage, and the invoice")
@@ -100,6 +101,34 @@ func TestTheOldestDebtIsFirst(t *testing.T) {
 			require.Equal(t, first, due.FindStringSubmatch(p.body)[1], query)
 		}
 	}
+}
+
+// TestAnInvoiceKeepsItsParties: those that it was issued by and to, in the PDF's bytes, too.
+func TestAnInvoiceKeepsItsParties(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	seller := func(name string) {
+		b.submit(at+"/settings", at+"/settings/seller", fields("name", name, "address", "1 Main St"))
+	}
+	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
+	seller("First Ltd")
+	b.get(invoice).is(200, "First Ltd", "Anna Berg")
+	r := &recorder{browser: b, names: map[string]string{}}
+	r.ask(n.admin, "advanceClock", `{"advanceTo":"`+
+		n.now().AddDate(0, 0, 3).UTC().Format(time.RFC3339)+`"}`, "demo", "sandbox")
+	file := b.get(invoice + "/pdf").is(200).body
+	seller("Second Ltd")
+	const anna = at + "/customers/anna"
+	b.submit(anna, anna+"/details", fields("first", "Anna", "last", "Lind",
+		"email", "anna@example.com", "phone", "", "address", "2 High St"))
+	p := b.get(invoice).is(200, "First Ltd", "Anna Berg")
+	require.NotContains(t, p.body, "High St")
+	require.Equal(t, file, b.get(invoice+"/pdf").body)
+	b.submit(anna, anna+"/subscriptions", fields("plan", "team"))
+	newest := at + "/invoices/" + r.newestInvoice()
+	b.get(newest).is(200, "Second Ltd", "Anna Lind", "2 High St")
 }
 
 // TestAllInvoices: the environment's invoices by state and by customer.

@@ -5,10 +5,12 @@ package bill
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
 	"tollgate/server/console/page"
@@ -88,6 +90,23 @@ func (i Item) Period() string {
 // credited reports whether the line takes or carries credit instead of charging.
 func (i Item) credited() bool {
 	return i.Kind == "carried_credit" || i.Kind == "credit_carried_over"
+}
+
+// Of is an invoice as its customer gets it, from an account's environment: seller and customer are
+// as they were when it was issued, of a pending one as they are.
+func Of(m *billing.Machine, env uint32, account string, i *Invoice) *document.Invoice {
+	issued := int64(math.MaxInt64)
+	if i.Number != 0 {
+		issued = i.CreatedAt.UnixMilli()
+	}
+	s := m.SellerAt(env, issued)
+	c, _ := m.CustomerAt(env, i.CustomerReferenceID, issued)
+	return i.Document(account,
+		&api.Seller{Name: s.Name, Address: s.Address, Email: s.Email, TaxID: s.TaxID},
+		&api.Customer{
+			ExternalClientCustomerID: i.CustomerReferenceID, FirstName: c.FirstName,
+			LastName: c.LastName, Email: c.Email, Address: c.Address,
+		})
 }
 
 // Document is an invoice as its customer gets it: from an account, to a customer of its.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
@@ -26,16 +25,9 @@ func (v *visit) ownInvoice() (bill.Invoice, bool) {
 	return dataOf[bill.Invoice](v, reply)
 }
 
-// bill is an invoice as a document, from who states to issue it.
-func (v *visit) bill(i *bill.Invoice) (*document.Invoice, bool) {
-	customer, ok := dataOf[api.Customer](v, v.call(v.of("getCustomer")))
-	if !ok {
-		return nil, false
-	}
-	s := v.portal.config.Machine.Seller(v.link.Env)
-	return i.Document(v.account, &api.Seller{
-		Name: s.Name, Address: s.Address, Email: s.Email, TaxID: s.TaxID,
-	}, &customer), true
+// bill is an invoice as a document.
+func (v *visit) bill(i *bill.Invoice) *document.Invoice {
+	return bill.Of(v.portal.config.Machine, v.link.Env, v.account, i)
 }
 
 type invoiceData struct {
@@ -49,12 +41,8 @@ func showInvoice(v *visit) {
 	if !ok {
 		return
 	}
-	d, ok := v.bill(&i)
-	if !ok {
-		return
-	}
 	v.show("invoice", i.Title(), invoiceData{
-		Base: v.base + "/invoices/" + i.ID, Bill: d,
+		Base: v.base + "/invoices/" + i.ID, Bill: v.bill(&i),
 		CanPay: i.Open() && v.canPay(),
 	})
 }
@@ -64,11 +52,7 @@ func downloadInvoice(v *visit) {
 	if !ok {
 		return
 	}
-	d, ok := v.bill(&i)
-	if !ok {
-		return
-	}
-	file, _, err := document.PDF(d)
+	file, _, err := document.PDF(v.bill(&i))
 	if err != nil {
 		v.portal.config.Log.Error("no PDF of an invoice", "error", err,
 			"request_id", string(v.x.RequestID()))

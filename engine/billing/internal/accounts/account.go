@@ -51,8 +51,9 @@ type Environment struct {
 	Unmatched atomic.Pointer[[]*UnmatchedTally]
 	// Terms is replaced whole by SetPaymentTerms; nil is the default.
 	Terms atomic.Pointer[PaymentTerms]
-	// Seller is replaced whole by SetSeller; nil is none.
-	Seller atomic.Pointer[Seller]
+	// Seller is replaced whole by SetSeller, Sellers are those before; nil is none.
+	Seller  atomic.Pointer[Seller]
+	Sellers atomic.Pointer[[]FormerSeller]
 	// Portal is replaced whole by SetPortal, LinkEnds by RevokePortalLinks; nil is none.
 	Portal   atomic.Pointer[Portal]
 	LinkEnds atomic.Pointer[[]LinksEnd]

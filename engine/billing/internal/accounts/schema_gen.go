@@ -90,6 +90,12 @@ func (v *Seller) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *FormerSeller) Fields(w *wire.Codec) {
+	w.Int(1, &v.Until)
+	w.Message(2, &v.Seller)
+}
+
+// Fields implements wire.Fielder.
 func (v *UnmatchedName) Fields(w *wire.Codec) {
 	w.String(1, &v.Name)
 	wire.Uint(w, 2, &v.Events)

@@ -1,5 +1,7 @@
 package accounts
 
+import "slices"
+
 const (
 	// DefaultPaymentTermDays is how long after its issue an invoice falls due by default;
 	// MaxPaymentTermDays bounds the setting.
@@ -48,6 +50,45 @@ type Seller struct {
 func (s *Seller) Bounded() bool {
 	return len(s.Name) <= MaxSellerText && len(s.Address) <= MaxSellerAddress &&
 		len(s.Email) <= MaxSellerText && len(s.TaxID) <= MaxSellerText
+}
+
+// FormerSeller is who issued an environment's invoices until an instant on its clock.
+type FormerSeller struct {
+	Until  int64  `wire:"1"`
+	Seller Seller `wire:"2"`
+}
+
+// maxFormerSellers bounds them: of more changes the oldest are forgotten.
+const maxFormerSellers = 20
+
+// SetSeller replaces the seller. The one before is kept for invoices that were issued until now, if
+// there are any: an environment that named none then names the first one on all of them.
+func (e *Environment) SetSeller(s Seller, now int64) {
+	if before := e.StatedSeller(); before != (Seller{}) && e.Invoices > 0 {
+		former := e.FormerSellers()
+		former = append(slices.Clone(former[max(0, len(former)+1-maxFormerSellers):]),
+			FormerSeller{now, before})
+		e.Sellers.Store(&former)
+	}
+	e.Seller.Store(&s)
+}
+
+// FormerSellers are those of invoices that were issued before the seller changed, oldest first.
+func (e *Environment) FormerSellers() []FormerSeller {
+	if f := e.Sellers.Load(); f != nil {
+		return *f
+	}
+	return nil
+}
+
+// SellerAt is who issued the invoices of an instant.
+func (e *Environment) SellerAt(issued int64) Seller {
+	for _, f := range e.FormerSellers() {
+		if issued <= f.Until {
+			return f.Seller
+		}
+	}
+	return e.StatedSeller()
 }
 
 // StatedSeller is that of SetSeller.

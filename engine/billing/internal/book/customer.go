@@ -127,6 +127,48 @@ type Profile struct {
 	ArchivedAt int64 `wire:"7"`
 	ErasedAt   int64 `wire:"8"`
 	Blank      uint8 `wire:"9"` // see CreateCustomer
+	// Former is who they were when invoices were issued, before it changed: oldest first.
+	Former []FormerProfile `wire:"10"`
+}
+
+// FormerProfile is who a customer was until an instant on the environment's clock.
+type FormerProfile struct {
+	Until       int64  `wire:"1"`
+	FirstName   string `wire:"2"`
+	LastName    string `wire:"3"`
+	Email       string `wire:"4"`
+	PhoneNumber string `wire:"5"`
+	Address     string `wire:"6"`
+}
+
+// maxFormer bounds Former: of more changes the oldest are forgotten.
+const maxFormer = 20
+
+// Supersede notes who the customer was before a change, if the newest invoice, issued at an
+// instant, or an earlier one says so; 0: there is none. Most changes are noted nowhere.
+func (p *Profile) Supersede(before *Profile, now, newest int64) {
+	f := FormerProfile{
+		now, before.FirstName, before.LastName, before.Email, before.PhoneNumber, before.Address,
+	}
+	same := f == FormerProfile{now, p.FirstName, p.LastName, p.Email, p.PhoneNumber, p.Address}
+	n := len(p.Former)
+	if newest == 0 || same || n > 0 && newest <= p.Former[n-1].Until {
+		return
+	}
+	p.Former = append(p.Former[max(0, n+1-maxFormer):], f)
+}
+
+// At is the profile as an invoice states it that was issued at an instant.
+func (p *Profile) At(issued int64) Profile {
+	was := *p
+	for _, f := range p.Former {
+		if issued <= f.Until {
+			was.FirstName, was.LastName, was.Email = f.FirstName, f.LastName, f.Email
+			was.PhoneNumber, was.Address = f.PhoneNumber, f.Address
+			break
+		}
+	}
+	return was
 }
 
 // Gone reports whether the customer is archived or erased: it takes nothing new.
