@@ -33,8 +33,8 @@ func Consistency(x *Exchange) (stale, known bool) {
 	return false, false
 }
 
-// OwnMemory reports whether another part of this process asks for what the node has, with or without
-// a leader, of a row that clients cannot ask so.
+// OwnMemory reports whether another part of this process asks for what the node has, with or
+// without a leader, of a row that clients cannot ask so.
 func OwnMemory(x *Exchange) bool {
 	stale, _ := Consistency(x)
 	return stale && x.Called()
@@ -70,8 +70,8 @@ func Fresh(r Reader, deadline time.Time) bool {
 const cutOffWait = 100 * time.Millisecond
 
 // Current is Fresh for a page that can be shown from the node's own memory instead: a node that has
-// heard of nothing for longer than patience is asked only briefly, so that its pages do not all wait
-// in vain.
+// heard of nothing for longer than patience is asked only briefly, so that its pages are not all
+// held up.
 func Current(r Reader, patience time.Duration) bool {
 	wait := patience
 	if r.Staleness() > patience {

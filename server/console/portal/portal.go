@@ -117,8 +117,8 @@ type row struct {
 	show func(v *visit)
 }
 
-// Paths are those of all pages that a link opens, as their routes name them, so that a test can look
-// at each.
+// Paths are those of all pages that a link opens, as their routes name them, so that a test can
+// look at each.
 func Paths() (paths []string) {
 	for _, r := range rows {
 		if r.method == "GET" && path.Ext(r.path) != ".css" && r.name != "logo" &&
