@@ -23,8 +23,10 @@ const (
 
 // heldBudgets are the budgets of the spender: of what they limit, how many calls are one of it.
 var heldBudgets = []heldBudget{
-	{"everything", `{"name":"everything","limits":[{"of":"price","limit":18.5,"window":"lifetime"}]}`,
-		0.05},
+	{
+		"everything", `{"name":"everything","limits":[{"of":"price","limit":18.5,"window":"lifetime"}]}`,
+		0.05,
+	},
 	{heldCustomer, `{"name":"held","parent":"everything","customerReferenceId":"held","limits":[` +
 		`{"of":"units","featureKey":"calls","limit":400,"window":"lifetime",` +
 		`"thresholds":[10,50,100]}]}`, 1},

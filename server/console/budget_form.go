@@ -78,7 +78,9 @@ func makeBudget(v *visit) {
 	q := question{
 		Title: "Make the budget " + key + "?", Button: "Make the budget", Back: v.base() + "/budgets",
 		Facts: []fact{
-			{"Key", key}, {"Name", v.typed("name")}, {"Below", cmp.Or(v.typed("parent"), "none")},
+			{"Key", key},
+			{"Name", v.typed("name")},
+			{"Below", cmp.Or(v.typed("parent"), "none")},
 			{"Customer's own", cmp.Or(v.typed("customer"), "of none")},
 		},
 	}
@@ -96,7 +98,8 @@ func changeBudget(v *visit) {
 	q := question{
 		Title: "Change " + now.Name + "?", Button: "Change the budget", Back: v.budgetURL(key),
 		Facts: []fact{
-			{"Key", key}, {"Name", fromTo(now.Name, v.typed("name"))},
+			{"Key", key},
+			{"Name", fromTo(now.Name, v.typed("name"))},
 			{"Customer's own", fromTo(cmp.Or(now.CustomerReferenceID, "of none"),
 				cmp.Or(v.typed("customer"), "of none"))},
 		},

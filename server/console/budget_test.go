@@ -155,9 +155,13 @@ func TestABudgetIsMadeAndChanged(t *testing.T) {
 		}, more...)...)
 	}
 	for _, wrong := range [][3]string{
-		{"key", "", "Enter a key"}, {"name", "", "Enter a name"}, {"customer", "nobody", "Customer"},
-		{"parent", "nobody", "Budget not found"}, {"limits0_limit", "much", "Enter a number"},
-		{"limits0_limit", "-1", "Enter a number"}, {"limits0_thresholds", "most", "Enter percents"},
+		{"key", "", "Enter a key"},
+		{"name", "", "Enter a name"},
+		{"customer", "nobody", "Customer"},
+		{"parent", "nobody", "Budget not found"},
+		{"limits0_limit", "much", "Enter a number"},
+		{"limits0_limit", "-1", "Enter a number"},
+		{"limits0_thresholds", "most", "Enter percents"},
 	} {
 		p := b.send(make, b.fill(list, form(wrong[0], wrong[1]))).
 			is(400, wrong[2], `id="`+wrong[0]+`-wrong"`, `value="Europe/Berlin"`)

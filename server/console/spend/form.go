@@ -225,7 +225,11 @@ var (
 		{"cost", "cost: what providers take"},
 	}
 	Windows = [][2]string{
-		{"hour", "hour"}, {"day", "day"}, {"week", "week"}, {"month", "month"}, {"year", "year"},
+		{"hour", "hour"},
+		{"day", "day"},
+		{"week", "week"},
+		{"month", "month"},
+		{"year", "year"},
 		{"lifetime", "in all, without an end"},
 	}
 	Modes = [][2]string{{"hard", "is refused"}, {"soft", "is only told"}}
