@@ -71,11 +71,17 @@ func (c *crawl) name(address string) string {
 	if u.Scheme+"://"+u.Host != c.origin {
 		return ""
 	}
+	if of := "/console/accounts/"; strings.HasPrefix(u.Path, of) &&
+		(!strings.HasPrefix(u.Path, of+"harbor") || strings.HasPrefix(u.Path, of+"harbor/live")) {
+		return "" // an environment in which nothing was made has fewer links
+	}
 	if u.Path == "/docs" || strings.HasPrefix(u.Path, "/docs/") {
 		return u.Path
 	}
 	for _, r := range c.rows {
-		if !r.at.MatchString(u.EscapedPath()) {
+		const asks = "/confirm" // forms that do not ask have no such page
+		if !r.at.MatchString(u.EscapedPath()) ||
+			strings.HasSuffix(u.Path, asks) && !strings.HasSuffix(r.path, asks) {
 			continue
 		}
 		if strings.HasSuffix(r.path, "/events") && u.Query().Get("key") != "" {
@@ -200,16 +206,21 @@ func (b *browser) furnish(c *cluster, key string) (invoice string) {
 func (b *browser) everyPage(c *cluster, key string) {
 	b.t.Helper()
 	invoice := b.furnish(c, key)
-	c.signUp("Reef")
+	c.signUp("Reef").askFor("every-page", "2")
 	origin := c.ops("node1", "")
 	sandbox := origin + "/console/accounts/harbor/sandbox"
 	b.open(sandbox + "/customers/north-sea-ferries")
 	pool := evaluate[string](b.tab, `document.querySelector('a[href*="/pools/"]').href`)
-	b.crawl(origin, console.Paths(), nil, origin+"/console", origin+"/console/accounts/harbor", sandbox,
+	b.open(origin + "/console/workspaces")
+	workspace := evaluate[string](b.tab, `document.querySelector('#workspaces th a').href`)
+	const none = "00000000-0000-4000-8000-000000000000"
+	b.crawl(origin, console.Paths(), []string{"/console/workspaces/{id}/refund/confirm"},
+		workspace+"/refund/confirm?purchase="+none, origin+"/console", origin+"/console/accounts/harbor", sandbox,
 		sandbox+"/search?q=o", sandbox+"/customers/north-sea-ferries", sandbox+"/customers/leaving",
 		sandbox+"/customers/settling", sandbox+"/invoices/"+invoice, sandbox+"/budgets/ferries",
-		sandbox+"/budgets/ferries/unfreeze/confirm", pool, pool+"/top-up/stop/confirm",
-		pool+"/top-up/end/confirm?purchase=00000000-0000-4000-8000-000000000000", origin+"/docs")
+		sandbox+"/budgets/ferries/unfreeze/confirm", sandbox+"/budgets/ferries/move/confirm?parent=",
+		sandbox+"/customers/north-sea-ferries/invoices", pool, pool+"/top-up/stop/confirm",
+		pool+"/top-up/end/confirm?purchase="+none, origin+"/docs")
 }
 
 // everyPageOfAPortal goes to all pages that a link opens.

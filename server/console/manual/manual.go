@@ -238,10 +238,18 @@ func converted(
 	}
 	var out bytes.Buffer
 	err = markdown.Renderer().Render(&out, []byte(source), tree)
-	// Pictures in characters do not wrap, and are scrolled: by the keyboard, too.
-	html := strings.ReplaceAll(out.String(), "<pre><code>", `<pre tabindex="0"><code>`)
-	return template.HTML(html), err // of our own, and raw HTML is left out
+	return template.HTML(accessible.Replace(out.String())), err // of our own, and raw HTML is left out
 }
+
+// accessible changes what goldmark writes that not everybody can use. Pictures in characters do not
+// wrap, and are scrolled: by the keyboard, too. A column without a name has no header, and a box to
+// tick on paper is no field.
+var accessible = strings.NewReplacer(
+	"<pre><code>", `<pre tabindex="0"><code>`,
+	"<th></th>", "<td></td>",
+	`<input disabled="" type="checkbox">`, `<span aria-hidden="true">☐</span>`,
+	`<input checked="" disabled="" type="checkbox">`, `<span aria-hidden="true">☑</span>`,
+)
 
 // show turns the address of a picture among the files into that of the node.
 func show(files fs.FS, name string, picture *ast.Image) error {
