@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"tollgate/engine/billing"
@@ -13,6 +15,8 @@ import (
 	"tollgate/engine/journal"
 	"tollgate/engine/machine"
 	"tollgate/engine/prefetch"
+	"tollgate/engine/price"
+	"tollgate/engine/wire"
 )
 
 // event is what Apply cannot do without of a usage event.
@@ -94,45 +98,103 @@ func filled(n int) *idempotency.Keys {
 	return keys
 }
 
-// level is a budget: what it has used and holds, its limit, and the one above it.
+// level is a budget's limit of price: what its window has used and what is held, in two lines.
 type level struct {
 	used, held decimal.Exact
 	limit      decimal.Decimal
-	parent     uint32
-	_          [44]byte // two lines in all
+	start, end int64
+	born       uint64
+	thresholds [8]byte
+	hard       bool
 }
 
-// leveled makes a budget for each customer, below others that are so many levels less one.
-func leveled(customers, levels int) (all []level) {
-	all = make([]level, 1, 1+levels+customers)
-	for n := range levels - 1 + customers {
-		above := uint32(min(n, levels-1))
-		all = append(all, level{limit: decimal.FromInt(1e12), parent: above})
+// forest has a budget for each customer, below others that are one less than the levels, with what
+// the best design known keeps for each: its path's limits in one list, and what records call them.
+type forest struct {
+	sync.RWMutex
+	limits []level
+	paths  [][]uint32
+	names  [][]byte
+	hash   uint64
+	prices [3]price.Model
+}
+
+func newForest(customers, levels int) *forest {
+	f := &forest{
+		limits: make([]level, levels+customers), paths: make([][]uint32, customers),
+		names: make([][]byte, customers),
+		prices: [3]price.Model{
+			{Kind: price.KindPerUnit},
+			{Kind: price.KindGraduated, Tiers: []price.Tier{
+				{UpTo: decimal.FromInt(100_000), PricePerUnit: decimal.MustParse("0.000003")},
+				{Infinite: true, PricePerUnit: decimal.MustParse("0.000002")},
+			}},
+			{Kind: price.KindPerUnit, PricePerUnit: decimal.MustParse("0.000015")},
+		},
 	}
-	return all
-}
-
-// charge asks all levels from one up, then counts at them, and describes what it counted.
-func charge(
-	all []level, at uint32, amount decimal.Exact, hash uint64, record []byte,
-) (uint64, []byte) {
-	for n := at; n != 0; n = all[n].parent {
-		if l := &all[n]; !decimal.Within(l.limit, &l.used, &l.held, &amount) {
-			return hash, record
+	for n := range f.limits {
+		f.limits[n] = level{
+			limit: decimal.FromInt(1e12), end: math.MaxInt64, born: uint64(n), hard: true,
 		}
 	}
-	for n := at; n != 0; n = all[n].parent {
-		l := &all[n]
+	for n := range customers {
+		f.paths[n] = append(f.paths[n], uint32(levels+n))
+		for above := levels - 1; above > 0; above-- {
+			f.paths[n] = append(f.paths[n], uint32(above))
+		}
+		for _, row := range f.paths[n] {
+			f.names[n] = binary.AppendUvarint(f.names[n], uint64(row))
+			f.names[n] = binary.AppendUvarint(f.names[n], f.limits[row].born)
+		}
+	}
+	return f
+}
+
+// added is what an event of a feature adds to the bill: rated after less rated before.
+func (f *forest) added(feature uint64, before, after, units decimal.Decimal) decimal.Exact {
+	m := &f.prices[feature]
+	if m.Kind == price.KindPerUnit {
+		return decimal.Product(units, m.PricePerUnit)
+	}
+	to, _ := price.Rate(m, after)
+	from, _ := price.Rate(m, before)
+	amount, _ := to.Sub(from)
+	return amount
+}
+
+// charge asks the limits above a customer, then counts in them, and describes what it counted. A
+// refusal describes nothing.
+func (f *forest) charge(
+	customer uint64, amount decimal.Exact, units decimal.Decimal, now int64, record []byte,
+) []byte {
+	path := f.paths[customer]
+	for _, row := range path {
+		l := &f.limits[row]
+		if now >= l.end || l.hard && !decimal.Within(l.limit, &l.used, &l.held, &amount) {
+			return record
+		}
+	}
+	f.Lock()
+	hash := f.hash
+	for _, row := range path {
+		l := &f.limits[row]
 		l.used, _ = l.used.Add(amount)
-		low, _ := l.used.Low()
-		hash = machine.Fold(hash, uint64(n)<<32^low)
-		record = binary.AppendUvarint(binary.AppendUvarint(record, uint64(n)), uint64(n))
+		if l.thresholds[0] != 0 {
+			record = append(record, l.thresholds[0])
+		}
+		low, high := l.used.Low()
+		held, _ := l.held.Low()
+		hash = machine.Fold(hash, machine.Fold(uint64(row)<<32^low^high, uint64(l.start)^held))
 	}
-	words := amount.Words()
-	for _, word := range words {
-		record = binary.LittleEndian.AppendUint64(record, word)
-	}
-	return hash, record
+	f.hash = hash
+	f.Unlock()
+	record = append(append(record, "\x08\x02\x12\x03USD"...), 0x2a, 16)
+	low, high := amount.Low()
+	record = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(record, low), high)
+	record = wire.AppendDecimal(record, 3, units)
+	record = binary.AppendUvarint(append(record, 0x30), uint64(now))
+	names := f.names[customer]
+	return append(append(record, 0x3a, byte(len(names))), names...)
 }
 
 // BenchmarkBudgetFloor is to be set beside BenchmarkApplyBudgetedUsage of engine/billing.
@@ -153,11 +215,11 @@ func applied(b *testing.B, keys *idempotency.Keys, customers, anEntry, levels in
 	var events [together]event
 	lines := make([]prefetch.Address, 0, 2*together)
 	input := sealed(b.N*together, customers)
-	var budgets []level
+	var budgets *forest
 	if levels > 0 {
-		budgets = leveled(customers, levels)
+		budgets = newForest(customers, levels)
 	}
-	price, hash, record := decimal.MustParse("0.000002"), uint64(0), []byte(nil)
+	var record []byte
 	stop := perUnit(b, together)
 	for i := range b.N {
 		lines = lines[:0]
@@ -179,12 +241,13 @@ func applied(b *testing.B, keys *idempotency.Keys, customers, anEntry, levels in
 				continue
 			}
 			counter := &counters[e.customer]
-			sum, _ := counter.Decimal().Add(e.units)
+			before := counter.Decimal()
+			sum, _ := before.Add(e.units)
 			*counter, _ = sum.Short()
 			record = append(record[:0], e.bytes...)
 			if levels > 0 {
-				own := uint32(levels) + uint32(e.customer)/3
-				hash, record = charge(budgets, own, decimal.Product(e.units, price), hash, record)
+				amount := budgets.added(e.customer%3, before, sum, e.units)
+				record = budgets.charge(e.customer/3, amount, e.units, 1_790_000_000_000, record)
 			}
 			keys.Add(e.key, e.hash, idempotency.Slot{Attempt: e.attempt, Outcome: 1}, 1, 0)
 			records.Append(journal.Record{
