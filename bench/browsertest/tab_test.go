@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -256,7 +258,7 @@ func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.click(selector)
 	evaluate[bool](b, `(document.activeElement.select?.(), true)`)
-	b.do(chromedp.KeyEvent(text))
+	b.do(chromedp.KeyEvent(cmp.Or(text, kb.Backspace)))
 	require.Equal(b.t, text, b.value(selector), selector)
 }
 
