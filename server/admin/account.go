@@ -2,7 +2,6 @@ package admin
 
 import (
 	"crypto/sha256"
-	"strconv"
 
 	"github.com/gofrs/uuid/v5"
 
@@ -166,7 +165,7 @@ func (a *accounts) rollKey(x *server.Exchange, id [16]byte) *server.Fault {
 	fault := body(x, &w, map[string]reader{"overlapHours": w.whole(&hours)})
 	if fault == nil {
 		w.when(hours > maxOverlapHours, "overlapHours", server.FieldOutOfRange,
-			"must be from 0 to "+strconv.Itoa(maxOverlapHours))
+			"must be from 0 to %d", maxOverlapHours)
 		fault = w.fault()
 	}
 	if fault == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tollgate/bench/enginetest"
+	"tollgate/engine/billing"
 )
 
 // Keys that have left memory are known all the same, in single events, in batches and when an event
@@ -59,7 +60,8 @@ func TestKeysThatLeftMemoryAreKnown(t *testing.T) {
 func TestWhoActsIsRecorded(t *testing.T) {
 	n := start(t)
 	recorded := func() (all []string) {
-		changes, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()}, 0, 100)
+		changes, _, err := n.Machine.Changes(&enginetest.Source{Journal: n.Machine.Journal()},
+			billing.ChangeQuery{Limit: 100, Scan: 100})
 		require.NoError(t, err)
 		for _, c := range changes {
 			all = append(all, c.Actor+" "+c.Action)

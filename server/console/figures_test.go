@@ -145,6 +145,6 @@ func TestPointsOfCustomers(t *testing.T) {
 	require.Equal(t, [][]string{
 		{"start", "customer", "events", "units"},
 		{"2026-03-01T00:00:00Z", "'=ada", "1", "0.1"}, {"2026-03-02T00:00:00Z", "'=ada", "2", "0.2"},
-	}, splitRows(split, "calls"))
-	require.Equal(t, []string{"start", "customer", "events"}, splitRows(split, "")[0])
+	}, splitSheet(split, "calls").rows)
+	require.Equal(t, []string{"start", "customer", "events"}, splitSheet(split, "").rows[0])
 }
