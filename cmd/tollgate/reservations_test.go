@@ -65,7 +65,9 @@ func TestReservationsFromTheCommandLine(t *testing.T) {
 		{"reserve", "ada", "output-tokens", "--reservation-key", "k"},
 		{"reserve", "ada", "output-tokens=1@", "--reservation-key", "k"},
 		{"reserve", "ada", "output-tokens=1", "--reservation-key", "k", "--meta", "[1]"},
-		{"settle", third, "1", "2"}, {"settle", third, "1", "--at", "yesterday"}, {"settle", third},
+		{"settle", third, "1", "2"},
+		{"settle", third, "1", "--at", "yesterday"},
+		{"settle", third},
 	} {
 		_, _, code := s.asClient(append([]string{"reservations"}, bad...)...)
 		require.Equal(t, 2, code, bad)

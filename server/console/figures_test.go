@@ -144,7 +144,8 @@ func TestPointsOfCustomers(t *testing.T) {
 	split := &api.UsageTotals{Series: []api.UsageSeries{seriesOf("=ada", units)}}
 	require.Equal(t, [][]string{
 		{"start", "customer", "events", "units"},
-		{"2026-03-01T00:00:00Z", "'=ada", "1", "0.1"}, {"2026-03-02T00:00:00Z", "'=ada", "2", "0.2"},
+		{"2026-03-01T00:00:00Z", "'=ada", "1", "0.1"},
+		{"2026-03-02T00:00:00Z", "'=ada", "2", "0.2"},
 	}, splitSheet(split, "calls").rows)
 	require.Equal(t, []string{"start", "customer", "events"}, splitSheet(split, "").rows[0])
 }

@@ -34,6 +34,12 @@ func (v *FieldChange) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *FormerSeller) Fields(w *wire.Codec) {
+	w.Int(1, &v.Until)
+	w.Message(2, &v.Seller)
+}
+
+// Fields implements wire.Fielder.
 func (v *Limits) Fields(w *wire.Codec) {
 	w.Int(1, &v.KeyRetentionMS)
 	w.Int(2, &v.WindowMS)
@@ -87,12 +93,6 @@ func (v *Seller) Fields(w *wire.Codec) {
 	w.String(2, &v.Address)
 	w.String(3, &v.Email)
 	w.String(4, &v.TaxID)
-}
-
-// Fields implements wire.Fielder.
-func (v *FormerSeller) Fields(w *wire.Codec) {
-	w.Int(1, &v.Until)
-	w.Message(2, &v.Seller)
 }
 
 // Fields implements wire.Fielder.

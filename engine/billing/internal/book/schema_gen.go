@@ -11,6 +11,16 @@ import (
 )
 
 // Fields implements wire.Fielder.
+func (v *FormerProfile) Fields(w *wire.Codec) {
+	w.Int(1, &v.Until)
+	w.String(2, &v.FirstName)
+	w.String(3, &v.LastName)
+	w.String(4, &v.Email)
+	w.String(5, &v.PhoneNumber)
+	w.String(6, &v.Address)
+}
+
+// Fields implements wire.Fielder.
 func (v *InvoiceItem) Fields(w *wire.Codec) {
 	w.String(1, &v.Description)
 	w.String(2, &v.FeatureKey)
@@ -50,16 +60,6 @@ func (v *Profile) Fields(w *wire.Codec) {
 	w.Int(8, &v.ErasedAt)
 	wire.Uint(w, 9, &v.Blank)
 	wire.List(w, 10, &v.Former)
-}
-
-// Fields implements wire.Fielder.
-func (v *FormerProfile) Fields(w *wire.Codec) {
-	w.Int(1, &v.Until)
-	w.String(2, &v.FirstName)
-	w.String(3, &v.LastName)
-	w.String(4, &v.Email)
-	w.String(5, &v.PhoneNumber)
-	w.String(6, &v.Address)
 }
 
 // BalanceCodec states the bytes of a row in a snapshot.
