@@ -53,7 +53,8 @@ func (s *simulation) putBack(id string) {
 	}
 	time.Sleep(3 * time.Second)
 	fatal := s.fatals(id)
-	if len(fatal) == 0 { // a copy that knows another folder of the one that stays does not speak with it
+	// A copy that knows another folder of the one that stays does not speak with it.
+	if len(fatal) == 0 {
 		s.turnOn(leaves)
 		time.Sleep(3 * time.Second)
 		fatal = s.fatals(id)

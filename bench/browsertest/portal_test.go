@@ -75,8 +75,8 @@ func (b *browser) spend(c *cluster, key string) {
 	b.follow("Ada Lund")
 }
 
-// makeBudget makes the company's budget with its page, once the form is right, and binds a key to it;
-// and goes back to the customer.
+// makeBudget makes the company's budget with its page, once the form is right, and binds a key to
+// it; and goes back to the customer.
 func (b *browser) makeBudget() {
 	b.t.Helper()
 	customer := b.where()

@@ -343,7 +343,8 @@ func (s *spender) compareBudget(
 		return math.Abs(amount-b.each*float64(calls)) < rounding
 	}
 	if v.beyond() || !is(v.Limits[0].Used, want[0]) || !is(v.Limits[0].Held, want[1]) {
-		s.violate(byReservations, "%s has %+v in the budget %s; reservations settled %d and hold %d calls",
+		s.violate(byReservations,
+			"%s has %+v in the budget %s; reservations settled %d and hold %d calls",
 			node, v.Limits, b.key, want[0], want[1])
 	}
 	return nil

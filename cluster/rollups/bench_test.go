@@ -102,8 +102,9 @@ func BenchmarkMerge(b *testing.B) {
 			w, err := h.newWriter("next", journal.PartUsage, n, n, &view, 1)
 			require.NoError(b, err)
 			for i := uint64(0); i < cells; i++ {
+				owner := i*(customers/cells) + (i*n*7919)%(customers/cells)
 				w.add(&rollup.Cell{
-					Key:    rollup.Key{Owner: i*(customers/cells) + (i*n*7919)%(customers/cells), Item: 1, Hour: 400_000},
+					Key:    rollup.Key{Owner: owner, Item: 1, Hour: 400_000},
 					Events: 1, Units: decimal.FromInt(3),
 				})
 			}

@@ -388,8 +388,8 @@ func (h *heldHistory) Correct(*rapid.T) {
 	}
 }
 
-// amends changes an event by so many units, and to a cost that is stated. bound is the budget that the
-// request's key is bound to.
+// amends changes an event by so many units, and to a cost that is stated. bound is the budget that
+// the request's key is bound to.
 func (h *heldHistory) amends(
 	e *heldEvent, delta decimal.Decimal, stated *decimal.Decimal, bound string,
 ) {
@@ -881,9 +881,10 @@ func (h *heldHistory) checkLimit(key string, i int, v *billing.BudgetLimitView) 
 // settlements, expiry, corrections and budgets that are moved, frozen, archived, given to others,
 // used and held stay within hard limits but for recorded overruns, hard pools have what is held of
 // them, what is held is the sum of the open reservations, a reservation's events add up to what it
-// is settled at, each limit has used and holds the sum of what lies below it, in windows of its time
-// zone, each threshold that usage reaches is told, once in a window, keys that are bound to a budget
-// reach what lies at it or below it and nothing else, and a pool that is low says so and buys.
+// is settled at, each limit has used and holds the sum of what lies below it, in windows of its
+// time zone, each threshold that usage reaches is told, once in a window, keys that are bound to a
+// budget reach what lies at it or below it and nothing else, and a pool that is low says so and
+// buys.
 func TestHistoriesOfHoldsAndBudgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHeldHistory(t)

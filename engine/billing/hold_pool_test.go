@@ -69,8 +69,8 @@ func (h *heldHistory) Buy(*rapid.T) {
 	}
 }
 
-// checkPool: a balance that comes down to the low one is told once, each failed purchase is told, and a
-// pool of which less is free than its rule says buys, or waits, within the cap.
+// checkPool: a balance that comes down to the low one is told once, each failed purchase is told,
+// and a pool of which less is free than its rule says buys, or waits, within the cap.
 func (h *heldHistory) checkPool() {
 	p, found := h.m.Pool(enginetest.Sandbox, h.pool.id)
 	require.True(h, found)

@@ -160,15 +160,15 @@ func (h *heldHistory) checkWindow(l *billing.LimitDocument, v *billing.BudgetLim
 	require.Equal(h, time.Date(y, m, d+1, 0, 0, 0, 0, place), end)
 }
 
-// heldSenders are API keys, by name, with what each is bound to, and what it said before it was bound
-// to that.
+// heldSenders are API keys, by name, with what each is bound to, and what it said before it was
+// bound to that.
 type heldSenders struct {
 	bound map[string]string
 	old   map[string]heldSender
 }
 
-// heldSender is who sends a request: an API key that is bound to a budget, or to none. stale names a
-// key of which the sender knows what it was bound to before.
+// heldSender is who sends a request: an API key that is bound to a budget, or to none. stale names
+// a key of which the sender knows what it was bound to before.
 type heldSender struct {
 	billing.Principal
 	bound, stale string
@@ -238,8 +238,8 @@ func (h *heldHistory) within(budget, other string) bool {
 	return slices.Contains(h.path(budget), other)
 }
 
-// choose is the budget at which a request of a customer counts that names one, by a key that is bound
-// to one; both may be empty. False: they do not fit.
+// choose is the budget at which a request of a customer counts that names one, by a key that is
+// bound to one; both may be empty. False: they do not fit.
 func (h *heldHistory) choose(customer, bound, named string) (node string, ok bool) {
 	node = h.own(customer)
 	switch {
@@ -255,8 +255,8 @@ func (h *heldHistory) choose(customer, bound, named string) (node string, ok boo
 	return named, node != "" && h.within(named, node)
 }
 
-// chooses checks that a request is let in where it fits the budgets, and returns the one at which it
-// counts.
+// chooses checks that a request is let in where it fits the budgets, and returns the one at which
+// it counts.
 func (h *heldHistory) chooses(
 	r engine.Result, by heldSender, customer, named string,
 ) (node string) {
@@ -272,7 +272,8 @@ func (h *heldHistory) chooses(
 	return node
 }
 
-// reaches checks that a bound key changes reservations that are held at its budget or below it alone.
+// reaches checks that a bound key changes reservations that are held at its budget or below it
+// alone.
 func (h *heldHistory) reaches(r engine.Result, by heldSender, held *heldReservation) {
 	if h.rebound(r, by) || by.bound == "" {
 		return
@@ -288,7 +289,8 @@ func (h *heldHistory) corrects(r engine.Result, by heldSender, e *heldEvent) {
 		return
 	}
 	node, ok := h.choose(e.customer, by.bound, "")
-	reached := ok && (len(e.path) == 0 || h.within(node, by.bound)) || slices.Contains(e.path, by.bound)
+	reached := ok && (len(e.path) == 0 || h.within(node, by.bound)) ||
+		slices.Contains(e.path, by.bound)
 	for _, at := range e.path {
 		reached = reached || h.within(at, by.bound)
 	}

@@ -138,9 +138,9 @@ func (t *Tally) Cells() []Cell {
 	return slices.DeleteFunc(kept, func(c Cell) bool { return c.Empty() })
 }
 
-// sorted are cells in the order of their keys. It sorts their places, from the last byte of a key to
-// its first, and skips bytes that all keys share. Comparing cells, which are moved on the way, takes
-// three times as long.
+// sorted are cells in the order of their keys. It sorts their places, from the last byte of a key
+// to its first, and skips bytes that all keys share. Comparing cells, which are moved on the way,
+// takes three times as long.
 func sorted(cells []Cell) []Cell {
 	type place struct {
 		words [2]uint64 // of the key, the least first

@@ -127,8 +127,8 @@ func askLimits(
 	for _, c := range changes {
 		q.Facts = append(q.Facts, fact{c[0], c[1]})
 	}
-	q.Notes = append(q.Notes, "Usage and reservations that a hard limit has no room for get 402, from "+
-		"now on. What reservations hold already can still be settled.")
+	q.Notes = append(q.Notes, "Usage and reservations that a hard limit has no room for get 402, "+
+		"from now on. What reservations hold already can still be settled.")
 	if full {
 		q.Danger = true
 		q.Notes = append(q.Notes, "A limit is not above what is used already: nothing more is taken at "+

@@ -25,8 +25,8 @@ import (
 //	says:"Pool {Pool} is frozen."    what to print where the answer does not print itself
 //	notes:"The secret of {Flow}."    what to print on the side, of an answer with a secret
 //
-// Fields of F with a tag json are the body, which a method complete may change, those with a tag query
-// the query.
+// Fields of F with a tag json are the body, which a method complete may change, those with a tag
+// query the query.
 type call[F, A any] struct {
 	Flags F `embed:""`
 }

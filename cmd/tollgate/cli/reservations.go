@@ -65,7 +65,9 @@ func (i *heldItem) UnmarshalText(text []byte) error {
 type usedItem struct{ api.ReservedItem }
 
 // UnmarshalText reads a word such as 1200, or tokens=1200@0.02.
-func (i *usedItem) UnmarshalText(text []byte) error { return readItem(string(text), &i.ReservedItem) }
+func (i *usedItem) UnmarshalText(text []byte) error {
+	return readItem(string(text), &i.ReservedItem)
+}
 
 func readItem(word string, i *api.ReservedItem) error {
 	units := word

@@ -243,7 +243,7 @@ func converted(
 
 // accessible changes what goldmark writes that not everybody can use. Pictures in characters do not
 // wrap, and are scrolled: by the keyboard, too. A column without a name has no header, and a box to
-// tick on paper is no field.
+// tick on paper is not a field.
 var accessible = strings.NewReplacer(
 	"<pre><code>", `<pre tabindex="0"><code>`,
 	"<th></th>", "<td></td>",

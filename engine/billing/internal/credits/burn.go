@@ -61,6 +61,35 @@ func (s *Vault) poolsOf(customer uint32, name catalogs.PoolName, found []uint32)
 	return found
 }
 
+// HeldOf returns what reservations hold of a pool at an instant. Those of one name are held in burn
+// order; the first that pays without a limit holds what none of them has. It requires the
+// customer's lock.
+func (s *Vault) HeldOf(pool uint32, now int64) (held decimal.Decimal) {
+	p := s.Pools.Read(pool)
+	if !s.Customers.Read(p.Customer).Held {
+		return held
+	}
+	rest, soft := s.Held.Credits(p.Customer, p.Name, now), uint32(0)
+	var room [catalogs.MaxPools]uint32
+	for _, row := range s.poolsOf(p.Customer, p.Name, room[:0]) {
+		q := s.Pools.Read(row)
+		if q.Frozen {
+			continue
+		}
+		part := decimal.Min(rest, decimal.Max(s.BalanceAt(q, now), decimal.Decimal{}))
+		if rest = credit.Less(rest, part); row == pool {
+			held = part
+		}
+		if !q.Hard && soft == 0 {
+			soft = row
+		}
+	}
+	if soft == pool {
+		held = More(held, rest)
+	}
+	return held
+}
+
 // Draw collects the draws of a pool's grants for an amount, and returns the rest. It changes
 // nothing.
 func (s *Vault) Draw(row uint32, amount decimal.Decimal, now int64, to *[]Draw) decimal.Decimal {

@@ -77,35 +77,6 @@ func (p *Pool) Balance() decimal.Decimal {
 	return credit.Less(credit.Less(b, p.Expired), p.Reversed)
 }
 
-// HeldOf returns what reservations hold of a pool at an instant. Those of one name are held in burn
-// order; the first that pays without a limit holds what none of them has. It requires the customer's
-// lock.
-func (s *Vault) HeldOf(pool uint32, now int64) (held decimal.Decimal) {
-	p := s.Pools.Read(pool)
-	if !s.Customers.Read(p.Customer).Held {
-		return held
-	}
-	rest, soft := s.Held.Credits(p.Customer, p.Name, now), uint32(0)
-	var room [catalogs.MaxPools]uint32
-	for _, row := range s.poolsOf(p.Customer, p.Name, room[:0]) {
-		q := s.Pools.Read(row)
-		if q.Frozen {
-			continue
-		}
-		part := decimal.Min(rest, decimal.Max(s.BalanceAt(q, now), decimal.Decimal{}))
-		if rest = credit.Less(rest, part); row == pool {
-			held = part
-		}
-		if !q.Hard && soft == 0 {
-			soft = row
-		}
-	}
-	if soft == pool {
-		held = More(held, rest)
-	}
-	return held
-}
-
 // HoldsOf notes that reservations hold more of a customer's pools of a name, for TellPools.
 func (t *Burner) HoldsOf(customer uint32, name catalogs.PoolName) {
 	for row := t.S.FirstPool(customer); row != 0; {

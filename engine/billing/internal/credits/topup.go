@@ -29,8 +29,8 @@ const (
 	TopUpFailed TopUpState = 3 // FAILED
 )
 
-// TopUp is how a pool is topped up: with less than Below free it buys Amount for Price. A pool has one row at
-// most, which stays.
+// TopUp is how a pool is topped up: with less than Below free it buys Amount for Price. A pool has
+// one row at most, which stays.
 //
 //schema:row
 type TopUp struct {
@@ -216,7 +216,8 @@ func (u *TopUp) next(now int64) int64 {
 	return at
 }
 
-// wants reports whether a pool is to be topped up: what reservations hold of it is as good as spent.
+// wants reports whether a pool is to be topped up: what reservations hold of it is as good as
+// spent.
 func (t *Burner) wants(pool uint32, u *TopUp, now int64) bool {
 	p := t.S.Pools.Read(pool)
 	_, fits := p.Granted.Add(u.Amount)
@@ -231,8 +232,9 @@ func (t *Burner) gone(customer uint32) bool {
 	return p.Gone()
 }
 
-// TopUpPool asks for a purchase if what is free of a pool is below what its rule says, and the rule has
-// none on its way, is not cooling down, and has room below its cap. What has to wait is due then.
+// TopUpPool asks for a purchase if what is free of a pool is below what its rule says, and the rule
+// has none on its way, is not cooling down, and has room below its cap. What has to wait is due
+// then.
 func (t *Burner) TopUpPool(pool uint32, now int64) {
 	row := t.S.topUps.of(pool)
 	if row == 0 {

@@ -345,8 +345,8 @@ func TestRowsAreSmall(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(itemRow{}), uintptr(32))
 }
 
-// TestWhatAReservationTakes: 352 bytes in all where its key is a UUID, of one feature and without meta,
-// with its indexes and its customer's part; closed or open.
+// TestWhatAReservationTakes: 352 bytes in all where its key is a UUID, of one feature and without
+// meta, with its indexes and its customer's part; closed or open.
 func TestWhatAReservationTakes(t *testing.T) {
 	l := newLedger()
 	const many = 50_000
