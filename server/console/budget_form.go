@@ -76,7 +76,7 @@ func makeBudget(v *visit) {
 		v.fault = fault
 	}
 	q := question{
-		Title: "Make the budget " + key + "?", Button: "Make the budget", Back: v.base() + "/budgets",
+		Title: "Create the budget " + key + "?", Button: "Create the budget", Back: v.base() + "/budgets",
 		Facts: []fact{
 			{"Key", key},
 			{"Name", v.typed("name")},

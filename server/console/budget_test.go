@@ -182,7 +182,7 @@ func TestABudgetIsMadeAndChanged(t *testing.T) {
 		require.Equal(t, changes, again, "the second click did something")
 		return b.get(first.to).is(200)
 	}
-	safe(t, twice(list, make, form(), "Make the budget team?", "anna", "price, each month",
+	safe(t, twice(list, make, form(), "Create the budget team?", "anna", "price, each month",
 		"40.00 USD; counts from 0", "units of calls, each day", "5, soft").
 		is(200, "The budget was made", "alerts at 80 %", "Europe/Berlin"))
 	b.send(make, b.fill(list, form("name", "Other"))).is(400, "Another budget has this key")
