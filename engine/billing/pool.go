@@ -189,6 +189,7 @@ func (t *turn) setPool(
 	}
 	lock.Unlock()
 	t.TopUpPool(row, now)
+	t.NoteHeld(p.Customer, p.Name)
 	t.FoldPool(row)
 	if changed {
 		t.NoteChange(env, actor, "pool.changed", uuid.Text(id),

@@ -295,7 +295,7 @@ func (c *Reserve) add(t *turn, e *accounts.Environment, a *allotment) engine.Out
 	row := t.holds.Add(&t.Keeper, &v, a.items, &words, c.hashes)
 	for i := range a.items {
 		if !a.items[i].Credits.IsZero() {
-			t.HoldsOf(a.customer, a.items[i].Pool)
+			t.NoteHeld(a.customer, a.items[i].Pool)
 		}
 	}
 	for i := range a.charges {

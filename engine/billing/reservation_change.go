@@ -83,7 +83,7 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 	}
 	h.store(t)
 	if i := &h.items[0]; !i.Credits.IsZero() {
-		t.HoldsOf(h.hold.Customer, i.Pool)
+		t.NoteHeld(h.hold.Customer, i.Pool)
 	}
 	h.answer(t)
 	return engine.OutcomeDone

@@ -239,3 +239,75 @@ func TestPoolsOfANameAreHeldInBurnOrder(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"100": "100", "20": "11"}, held)
 }
+
+// TestAPoolWithoutALimitIsHeldBelowTheRange: what is free of it may be less than numbers reach.
+func TestAPoolWithoutALimitIsHeldBelowTheRange(t *testing.T) {
+	f := billing.PlanFeatureDocument{Key: "vast"}
+	f.Pricing.Credits = billing.CreditsDocument{
+		Pool: "endless", Weight: decimal.MustParse("1000000000000"),
+	}
+	s := newPricedSandbox(t, []billing.PlanFeatureDocument{f})
+	pool, month := enginetest.ID("endless"), decimal.FromInt(5)
+	s.done(billing.KindCreatePool, &billing.CreatePool{
+		Env: enginetest.Sandbox, ID: pool, Customer: "ada", Name: "endless",
+	})
+	s.done(billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: enginetest.Sandbox, Provider: "sandbox",
+	})
+	s.done(billing.KindSetTopUp, &billing.SetTopUp{
+		Env: enginetest.Sandbox, ID: pool, Below: decimal.FromInt(10), Amount: decimal.FromInt(50),
+		Price: month, MonthlyCap: month, CooldownMS: 60_000, Method: card,
+	})
+	s.done(billing.KindRecordTopUp, &billing.RecordTopUp{
+		Env: enginetest.Sandbox, Pool: pool, ID: billing.TopUpID(pool, 1), Paid: true,
+	})
+	require.Equal(t, engine.OutcomeDone, s.event("e", "vast", 600_000_000_000))
+	s.view(s.reserve("r", "vast", 600_000_000_000))
+	v, found := s.m.TopUp(enginetest.Sandbox, pool)
+	require.True(t, found)
+	require.NotZero(t, v.WaitsUntil, "the month's cap is reached")
+}
+
+// TestAPoolIsHeldMoreOnceAnotherHasLess: what one of the name cannot hold any more, the next one
+// holds, which buys if too little is free then.
+func TestAPoolIsHeldMoreOnceAnotherHasLess(t *testing.T) {
+	for name, takes := range map[string]func(s *budgetSandbox, first [16]byte){
+		"nothing": nil,
+		"an event": func(s *budgetSandbox, _ [16]byte) {
+			require.Equal(s.t, engine.OutcomeDone, s.event("e", "images", 20))
+		},
+		"a deduction": func(s *budgetSandbox, first [16]byte) {
+			s.done(billing.KindDeductCredits, &billing.DeductCredits{
+				Env: enginetest.Sandbox, ID: enginetest.ID("takes"), Pool: first,
+				Amount: decimal.FromInt(60),
+			})
+		},
+		"the first is frozen": func(s *budgetSandbox, first [16]byte) {
+			s.done(billing.KindFreezePool, &billing.FreezePool{Env: enginetest.Sandbox, ID: first})
+		},
+		"the first is archived": func(s *budgetSandbox, first [16]byte) {
+			s.done(billing.KindArchivePool, &billing.ArchivePool{Env: enginetest.Sandbox, ID: first})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newBudgetSandbox(t) // 100 credits, of which an image takes 3
+			first, last := s.m.Pools(1)[0].ID, enginetest.ID("last")
+			s.done(billing.KindCreatePool, &billing.CreatePool{
+				Env: enginetest.Sandbox, ID: last, Customer: "ada", Name: "studio", HardLimit: true,
+				Priority: 9,
+			})
+			s.done(billing.KindGrantCredits, &billing.GrantCredits{
+				Env: enginetest.Sandbox, ID: enginetest.ID("grant"), Pool: last,
+				Amount: decimal.FromInt(60),
+			})
+			s.tops(last)
+			s.view(s.reserve("r", "images", 33)) // 99 of the first
+			require.Empty(t, s.m.AskedTopUps())
+			if takes == nil {
+				return
+			}
+			takes(s, first)
+			require.Len(t, s.m.AskedTopUps(), 1)
+		})
+	}
+}

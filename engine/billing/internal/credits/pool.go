@@ -77,11 +77,15 @@ func (p *Pool) Balance() decimal.Decimal {
 	return credit.Less(credit.Less(b, p.Expired), p.Reversed)
 }
 
-// HoldsOf notes that reservations hold more of a customer's pools of a name, for TellPools.
-func (t *Burner) HoldsOf(customer uint32, name catalogs.PoolName) {
+// NoteHeld notes, for TellPools, that reservations may hold more of each of a customer's pools of a
+// name: they hold more, or another one of the name has less.
+func (t *Burner) NoteHeld(customer uint32, name catalogs.PoolName) {
+	if !t.S.Customers.Read(customer).Held {
+		return
+	}
 	for row := t.S.FirstPool(customer); row != 0; {
 		p := t.S.Pools.Read(row)
-		if p.topped && p.Name == name {
+		if p.topped && p.Name == name && !p.Archived {
 			t.moved(row)
 		}
 		row = p.Next

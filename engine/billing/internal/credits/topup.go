@@ -8,6 +8,7 @@ import (
 	"tollgate/engine/billing/internal/catalogs"
 	"tollgate/engine/billing/internal/outbox"
 	"tollgate/engine/billing/internal/rows"
+	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/credit"
 	"tollgate/engine/decimal"
 	"tollgate/engine/page"
@@ -217,12 +218,12 @@ func (u *TopUp) next(now int64) int64 {
 }
 
 // wants reports whether a pool is to be topped up: what reservations hold of it is as good as
-// spent.
+// spent. Of a pool without a limit they may hold more than numbers reach below its balance.
 func (t *Burner) wants(pool uint32, u *TopUp, now int64) bool {
 	p := t.S.Pools.Read(pool)
 	_, fits := p.Granted.Add(u.Amount)
 	return u.State == TopUpOn && !u.Pending && !p.Archived && !p.Frozen && fits &&
-		credit.Less(p.Balance(), t.S.HeldOf(pool, now)).Less(u.Below) &&
+		sums.Difference(p.Balance(), t.S.HeldOf(pool, now)).Less(u.Below) &&
 		p.Grants < catalogs.MaxGrants && !t.gone(p.Customer)
 }
 

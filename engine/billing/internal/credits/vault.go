@@ -81,6 +81,10 @@ func (t *Burner) moved(pool uint32) {
 func (t *Burner) TellPools() {
 	for _, row := range t.Moves.moved {
 		p := t.S.Pools.Read(row)
+		t.NoteHeld(p.Customer, p.Name)
+	}
+	for _, row := range t.Moves.moved {
+		p := t.S.Pools.Read(row)
 		empty := p.Hard && !p.Archived && p.Balance().Sign() <= 0
 		if p.topped {
 			t.TopUpPool(row, t.S.Environment(t.S.Customers.Read(p.Customer).Env).Now(t.Stamp))
