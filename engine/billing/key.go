@@ -113,7 +113,7 @@ func (c *RevokeKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 		return engine.OutcomeDone
 	}
 
-	k.Revoked.Store(&accounts.Revocation{At: t.Stamp, Index: t.Index})
+	t.RevokeKey(k, t.Stamp, t.Index)
 	t.NoteChange(c.Env, c.Actor, "key.revoked", uuid.Text(c.ID),
 		accounts.Changed("revoked", "false", "true"))
 	return engine.OutcomeDone
@@ -124,7 +124,7 @@ func (c *RevokeKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
 	for _, k := range t.Environment(t.Customers.Read(customer).Env).Keys.All() {
 		if k.Customer == customer && k.Revoked.Load() == nil {
-			k.Revoked.Store(&accounts.Revocation{At: t.Stamp, Index: t.Index})
+			t.RevokeKey(k, t.Stamp, t.Index)
 			count++
 		}
 	}

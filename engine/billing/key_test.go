@@ -87,7 +87,8 @@ func TestARolledKey(t *testing.T) {
 	require.True(t, works(d.m, 't'))
 }
 
-// TestAKeyThatIsRevokedBeforeItsEnd: nothing ends twice, and a second replacement does not prolong.
+// TestAKeyThatIsRevokedBeforeItsEnd: nothing ends twice, a second replacement does not prolong, an
+// earlier one shortens, and what is due is what a restored machine finds due.
 func TestAKeyThatIsRevokedBeforeItsEnd(t *testing.T) {
 	d := newDesk(t)
 	d.is(engine.OutcomeDone, billing.KindCreateKey, &billing.CreateKey{
@@ -99,11 +100,25 @@ func TestAKeyThatIsRevokedBeforeItsEnd(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("third", "first", 9*hourMS))
 	keys := d.m.Keys(enginetest.Sandbox)
 	require.Equal(t, end, keys[len(keys)-3].EndsAt)
+	due := func(want int64) {
+		t.Helper()
+		require.Equal(t, want, d.m.NextDue())
+		require.Equal(t, want, restored(t, enginetest.Snapshot(t, d.m)).NextDue())
+	}
+	due(end)
+	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("4th", "second", 5*hourMS))
+	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("5th", "second", 3*hourMS))
 	d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{
 		Env: enginetest.Sandbox, ID: enginetest.ID("first"),
 	})
+	due(d.Stamp + 3*hourMS)
+	d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("second"),
+	})
+	due(0)
 	d.Stamp = end
 	d.DoPayload(engine.KindTick, nil)
+	due(0)
 	require.Equal(t, "key.revoked", d.changes(d.m, 0, 1)[0].Action)
 	require.Less(t, d.m.Keys(enginetest.Sandbox)[len(keys)-3].RevokedAt, end)
 }

@@ -107,6 +107,7 @@ func (a keyEnd) compare(b keyEnd) int {
 // EndKey makes a key end at a log time, unless it ends before.
 func (s *Directory) EndKey(k *APIKey, at int64) {
 	if k.EndsAt == 0 || at < k.EndsAt {
+		s.unends(k)
 		s.ends(s.replaceKey(k, func(facts *KeyFacts) { facts.EndsAt = at }))
 	}
 }
@@ -116,7 +117,30 @@ func (s *Directory) ends(k *APIKey) {
 	end := keyEnd{k.EndsAt, k.Env, k.ID}
 	at, _ := slices.BinarySearchFunc(s.keyEnds, end, keyEnd.compare)
 	s.keyEnds = slices.Insert(s.keyEnds, at, end)
-	s.KeyDue.Store(s.keyEnds[0].at)
+	s.noteKeyDue()
+}
+
+// unends forgets when a key ends, if it does.
+func (s *Directory) unends(k *APIKey) {
+	end := keyEnd{k.EndsAt, k.Env, k.ID}
+	if at, found := slices.BinarySearchFunc(s.keyEnds, end, keyEnd.compare); found {
+		s.keyEnds = slices.Delete(s.keyEnds, at, at+1)
+		s.noteKeyDue()
+	}
+}
+
+func (s *Directory) noteKeyDue() {
+	due := int64(0)
+	if len(s.keyEnds) > 0 {
+		due = s.keyEnds[0].at
+	}
+	s.KeyDue.Store(due)
+}
+
+// RevokeKey revokes a key that is in use. Only Apply may call it.
+func (s *Directory) RevokeKey(k *APIKey, at int64, index uint64) {
+	k.Revoked.Store(&Revocation{At: at, Index: index})
+	s.unends(k)
 }
 
 // EndKeys revokes the keys that end by a log time, and returns them in the order of their ends.
@@ -126,16 +150,10 @@ func (s *Directory) EndKeys(now int64, index uint64) (ended []*APIKey) {
 		end := s.keyEnds[0]
 		s.keyEnds = s.keyEnds[1:]
 		k := s.Environment(end.env).APIKey(end.id)
-		if k != nil && k.EndsAt == end.at && k.Revoked.Load() == nil { // else it ended before
-			k.Revoked.Store(&Revocation{At: end.at, Index: index})
-			ended = append(ended, k)
-		}
+		k.Revoked.Store(&Revocation{At: end.at, Index: index})
+		ended = append(ended, k)
 	}
-	next := int64(0)
-	if len(s.keyEnds) > 0 {
-		next = s.keyEnds[0].at
-	}
-	s.KeyDue.Store(next)
+	s.noteKeyDue()
 	return ended
 }
 
