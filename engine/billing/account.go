@@ -225,8 +225,11 @@ func (c *SetSeller) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if before == c.Seller {
 		return engine.OutcomeDone
 	}
+	if !t.Sweep(e) { // invoices that are due were issued by the one before
+		return engine.OutcomeDeferred
+	}
 	after := c.Seller
-	e.SetSeller(after, e.Now(t.Stamp))
+	e.SetSeller(after)
 	t.NoteChange(c.Env, c.Actor, "seller.set", "",
 		accounts.Changed("name", before.Name, after.Name),
 		accounts.Changed("address", before.Address, after.Address),
@@ -244,13 +247,13 @@ func (m *accountReader) Seller(env uint32) accounts.Seller {
 	return e.StatedSeller()
 }
 
-// SellerAt returns who issued an environment's invoices of an instant.
-func (m *accountReader) SellerAt(env uint32, issued int64) accounts.Seller {
+// SellerOf returns who issued an environment's invoice of a number; of 0, who issues the next one.
+func (m *accountReader) SellerOf(env uint32, number uint64) accounts.Seller {
 	e := m.state.Load().Environment(env)
 	if e == nil {
 		return accounts.Seller{}
 	}
-	return e.SellerAt(issued)
+	return e.SellerOf(number)
 }
 
 // SetPortal sets how the pages of an environment's customers look. Setting the present look is the

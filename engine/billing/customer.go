@@ -98,9 +98,9 @@ func (m *customerReader) Customer(env uint32, externalID string) (CustomerView, 
 	return s.customer(s.CustomerNamed(env, []byte(externalID)))
 }
 
-// CustomerAt is Customer, as an invoice states them that was issued at an instant.
-func (m *customerReader) CustomerAt(
-	env uint32, externalID string, issued int64,
+// CustomerOn is Customer, as their invoice of a number states them; of 0, as they are.
+func (m *customerReader) CustomerOn(
+	env uint32, externalID string, number uint64,
 ) (CustomerView, bool) {
 	s := m.state.Load()
 	row := s.CustomerNamed(env, []byte(externalID))
@@ -110,7 +110,7 @@ func (m *customerReader) CustomerAt(
 	lock := s.ReadLock(row)
 	defer lock.RUnlock()
 	p := s.Profile(row)
-	return viewAs(s, row, p.At(issued)), true
+	return viewAs(s, row, p.On(number)), true
 }
 
 // CustomerByID finds a customer by its UUID.

@@ -52,9 +52,13 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 		return engine.OutcomeCustomerArchived
 	}
 
-	before, now, newest := p, e.Now(t.Stamp), int64(0)
+	now := e.Now(t.Stamp)
+	if !t.AdvanceCustomer(row, now) { // invoices that are due state who the customer was
+		return engine.OutcomeDeferred
+	}
+	before, newest := p, uint64(0)
 	if last := t.Customers.Read(row).LastInvoice; last != 0 {
-		newest = t.Invoices.Read(last).CreatedAt
+		newest = t.Invoices.Read(last).Number
 	}
 	for _, f := range [...]struct {
 		bit  uint8
@@ -72,7 +76,7 @@ func (c *UpdateCustomer) apply(t *turn) engine.Outcome {
 		}
 	}
 	p.Blank = p.Blank&^c.Set | c.Blank&c.Set
-	p.Supersede(&before, now, newest)
+	p.Supersede(&before, newest)
 	t.setProfile(row, &p, now)
 	return engine.OutcomeDone
 }

@@ -102,59 +102,108 @@ func TestArchivedCustomersTakeNothingNew(t *testing.T) {
 	require.NotEmpty(t, d.m.Invoices(enginetest.Sandbox, 1), "what it has stays")
 }
 
-// TestInvoicesKeepTheirParties: seller and customer are those of when an invoice was issued, after
-// a restore, too; of many changes the newest are kept.
+// parties are who an invoice says it is from, and for.
+func parties(m *billing.Machine, number uint64) string {
+	c, _ := m.CustomerOn(enginetest.Sandbox, "ada", number)
+	return m.SellerOf(enginetest.Sandbox, number).Name + ", " + c.LastName
+}
+
+// rename names the customer, and the seller.
+func (d *desk) rename(name string) {
+	d.is(engine.OutcomeDone, billing.KindUpdateCustomer, &billing.UpdateCustomer{
+		Env: enginetest.Sandbox, ExternalID: "ada", Set: billing.CustomerLastName, LastName: name,
+	})
+	d.sells(name)
+}
+
+func (d *desk) sells(name string) {
+	seller := billing.Seller{Name: name}
+	if name != "" {
+		seller.Name += " Ltd"
+	}
+	d.is(engine.OutcomeDone, billing.KindSetSeller, &billing.SetSeller{
+		Env: enginetest.Sandbox, Seller: seller, Actor: "ops",
+	})
+}
+
+// invoice issues one at once.
+func (d *desk) invoice(name string) {
+	c := d.subscribe()
+	c.ID, c.InvoiceID = enginetest.ID("s"+name), enginetest.ID("i"+name)
+	d.is(engine.OutcomeDone, billing.KindCreateSubscription, c)
+}
+
+// TestInvoicesKeepTheirParties: seller and customer are those of when an invoice was issued, also
+// in the same millisecond, and after a restore; of the customer's many changes the newest are kept.
 func TestInvoicesKeepTheirParties(t *testing.T) {
 	d := newDesk(t)
-	const hour = 3_600_000
-	rename := func(name string) {
-		d.Stamp += hour
-		d.is(engine.OutcomeDone, billing.KindUpdateCustomer, &billing.UpdateCustomer{
-			Env: enginetest.Sandbox, ExternalID: "ada", Set: billing.CustomerLastName, LastName: name,
-		})
-		d.is(engine.OutcomeDone, billing.KindSetSeller, &billing.SetSeller{
-			Env: enginetest.Sandbox, Seller: billing.Seller{Name: name + " Ltd"}, Actor: "ops",
-		})
-	}
-	subscribe := func(name string) {
-		d.Stamp += hour
-		c := d.subscribe()
-		c.ID, c.InvoiceID = enginetest.ID("s"+name), enginetest.ID("i"+name)
-		d.is(engine.OutcomeDone, billing.KindCreateSubscription, c)
-	}
-	rename("Byron") // before any invoice
+	d.rename("Byron") // before any invoice
 	wanted := []string{}
 	for i := range 25 {
 		name := fmt.Sprint("Name", i)
-		rename("unused by any invoice")
-		rename(name)
-		subscribe(name)
+		for edit := range 3 {
+			d.rename(fmt.Sprint("unused by any invoice", edit))
+		}
+		d.rename(name)
+		d.invoice(name)
 		wanted = append(wanted, name)
+		d.Stamp += int64(i % 2)
 	}
-	d.Stamp += hour
-	rename("King")
+	for edit := range 30 {
+		d.rename(fmt.Sprint("half typed", edit))
+	}
+	d.rename("King")
 	for _, m := range []*billing.Machine{d.m, restored(t, enginetest.Snapshot(t, d.m))} {
 		c, _ := m.Customer(enginetest.Sandbox, "ada")
 		require.Equal(t, "King", c.LastName)
-		invoices := m.Invoices(enginetest.Sandbox, c.Row)
-		require.Len(t, invoices, 25)
-		for i, v := range invoices {
-			was, known := m.CustomerAt(enginetest.Sandbox, "ada", v.CreatedAt)
-			require.True(t, known)
-			require.Equal(t, "ada@example.com", was.Email)
-			if i >= 5 { // 20 changes are kept
-				require.Equal(t, wanted[i], was.LastName)
-			}
-			if i >= 15 { // the seller has changed twice as often
-				require.Equal(t, wanted[i]+" Ltd", m.SellerAt(enginetest.Sandbox, v.CreatedAt).Name)
-			}
+		require.Equal(t, "ada@example.com", c.Email)
+		require.Len(t, m.Invoices(enginetest.Sandbox, c.Row), 25)
+		for i, v := range m.Invoices(enginetest.Sandbox, c.Row) {
+			// 20 changes of a customer are kept
+			require.Equal(t, wanted[i]+" Ltd, "+wanted[max(5, i)], parties(m, v.Number))
 		}
-		now, _ := m.CustomerAt(enginetest.Sandbox, "ada", math.MaxInt64)
-		require.Equal(t, "King", now.LastName)
-		require.Equal(t, "King Ltd", m.SellerAt(enginetest.Sandbox, math.MaxInt64).Name)
-		_, known := m.CustomerAt(enginetest.Sandbox, "bob", 0)
+		require.Equal(t, "King Ltd, King", parties(m, 0))
+		require.Equal(t, "King Ltd, King", parties(m, 26))
+		_, known := m.CustomerOn(enginetest.Sandbox, "bob", 0)
 		require.False(t, known)
-		require.Empty(t, m.SellerAt(99, 0))
+		require.Empty(t, m.SellerOf(99, 0))
+	}
+}
+
+// TestInvoicesOfNoSeller: the first seller applies to all earlier invoices; later on, none is one
+// like the others.
+func TestInvoicesOfNoSeller(t *testing.T) {
+	d := newDesk(t)
+	for _, name := range []string{"", "A", "", "B"} {
+		if name != "" || d.m.Seller(enginetest.Sandbox) != (billing.Seller{}) {
+			d.sells(name)
+		}
+		d.invoice("of " + name + fmt.Sprint(d.Index))
+	}
+	for number, want := range []string{"B Ltd", "A Ltd", "A Ltd", "", "B Ltd"} {
+		require.Equal(t, want, d.m.SellerOf(enginetest.Sandbox, uint64(number)).Name, "%d", number)
+	}
+}
+
+// TestDueInvoicesKeepTheirParties: an invoice that is due before a change is issued before it, even
+// if nothing has stored it yet.
+func TestDueInvoicesKeepTheirParties(t *testing.T) {
+	for _, first := range []func(d *desk, name string){
+		(*desk).rename,
+		func(d *desk, name string) {
+			d.sells(name)
+			d.rename(name + " and")
+		},
+	} {
+		d := newDesk(t)
+		d.rename("Byron")
+		d.invoice("one")
+		d.rename("King")
+		d.Stamp += 32 * dayMS
+		first(d, "Lovelace")
+		d.DoPayload(engine.KindTick, nil)
+		require.Equal(t, "Byron Ltd, Byron", parties(d.m, 1))
+		require.Equal(t, "King Ltd, King", parties(d.m, 2))
 	}
 }
 

@@ -5,7 +5,6 @@ package bill
 import (
 	"bytes"
 	"cmp"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -95,12 +94,9 @@ func (i Item) credited() bool {
 // Of is an invoice as its customer gets it, from an account's environment: seller and customer are
 // as they were when it was issued, of a pending one as they are.
 func Of(m *billing.Machine, env uint32, account string, i *Invoice) *document.Invoice {
-	issued := int64(math.MaxInt64)
-	if i.Number != 0 {
-		issued = i.CreatedAt.UnixMilli()
-	}
-	s := m.SellerAt(env, issued)
-	c, _ := m.CustomerAt(env, i.CustomerReferenceID, issued)
+	number := uint64(i.Number)
+	s := m.SellerOf(env, number)
+	c, _ := m.CustomerOn(env, i.CustomerReferenceID, number)
 	return i.Document(account,
 		&api.Seller{Name: s.Name, Address: s.Address, Email: s.Email, TaxID: s.TaxID},
 		&api.Customer{

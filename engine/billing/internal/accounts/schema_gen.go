@@ -35,7 +35,7 @@ func (v *FieldChange) Fields(w *wire.Codec) {
 
 // Fields implements wire.Fielder.
 func (v *FormerSeller) Fields(w *wire.Codec) {
-	w.Int(1, &v.Until)
+	wire.Uint(w, 1, &v.Invoices)
 	w.Message(2, &v.Seller)
 }
 

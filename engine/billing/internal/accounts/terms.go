@@ -52,22 +52,25 @@ func (s *Seller) Bounded() bool {
 		len(s.Email) <= MaxSellerText && len(s.TaxID) <= MaxSellerText
 }
 
-// FormerSeller is who issued an environment's invoices until an instant on its clock.
+// FormerSeller is who issued an environment's invoices up to a number, from that of the one before.
 type FormerSeller struct {
-	Until  int64  `wire:"1"`
-	Seller Seller `wire:"2"`
+	Invoices uint64 `wire:"1"`
+	Seller   Seller `wire:"2"`
 }
 
 // maxFormerSellers bounds them: of more changes the oldest are forgotten.
-const maxFormerSellers = 20
+const maxFormerSellers = 100
 
-// SetSeller replaces the seller. The one before is kept for invoices that were issued until now, if
-// there are any: an environment that named none then names the first one on all of them.
-func (e *Environment) SetSeller(s Seller, now int64) {
-	if before := e.StatedSeller(); before != (Seller{}) && e.Invoices > 0 {
-		former := e.FormerSellers()
+// SetSeller replaces the seller. The one before is kept if it has issued invoices. If none was set
+// before, the first one applies to all earlier invoices.
+func (e *Environment) SetSeller(s Seller) {
+	before, former, last := e.StatedSeller(), e.FormerSellers(), uint64(0)
+	if n := len(former); n > 0 {
+		last = former[n-1].Invoices
+	}
+	if e.Invoices > last && (last > 0 || before != (Seller{})) {
 		former = append(slices.Clone(former[max(0, len(former)+1-maxFormerSellers):]),
-			FormerSeller{now, before})
+			FormerSeller{e.Invoices, before})
 		e.Sellers.Store(&former)
 	}
 	e.Seller.Store(&s)
@@ -81,14 +84,18 @@ func (e *Environment) FormerSellers() []FormerSeller {
 	return nil
 }
 
-// SellerAt is who issued the invoices of an instant.
-func (e *Environment) SellerAt(issued int64) Seller {
+// SellerOf is who issued the invoice of a number; of 0, who issues the next one.
+func (e *Environment) SellerOf(number uint64) Seller {
+	now := e.StatedSeller() // before the former ones: a new one is stored behind them
+	if number == 0 {
+		return now
+	}
 	for _, f := range e.FormerSellers() {
-		if issued <= f.Until {
+		if number <= f.Invoices {
 			return f.Seller
 		}
 	}
-	return e.StatedSeller()
+	return now
 }
 
 // StatedSeller is that of SetSeller.

@@ -127,13 +127,14 @@ type Profile struct {
 	ArchivedAt int64 `wire:"7"`
 	ErasedAt   int64 `wire:"8"`
 	Blank      uint8 `wire:"9"` // see CreateCustomer
-	// Former is who they were when invoices were issued, before it changed: oldest first.
+	// Former is who they were when invoices were issued, before that changed: oldest first.
 	Former []FormerProfile `wire:"10"`
 }
 
-// FormerProfile is who a customer was until an instant on the environment's clock.
+// FormerProfile is who a customer was whose invoices have numbers up to one, from that of the one
+// before.
 type FormerProfile struct {
-	Until       int64  `wire:"1"`
+	Invoice     uint64 `wire:"1"`
 	FirstName   string `wire:"2"`
 	LastName    string `wire:"3"`
 	Email       string `wire:"4"`
@@ -144,25 +145,25 @@ type FormerProfile struct {
 // maxFormer bounds Former: of more changes the oldest are forgotten.
 const maxFormer = 20
 
-// Supersede notes who the customer was before a change, if the newest invoice, issued at an
-// instant, or an earlier one says so; 0: there is none. Most changes are noted nowhere.
-func (p *Profile) Supersede(before *Profile, now, newest int64) {
+// Supersede notes who the customer was before a change, if the newest invoice, of a number, says
+// so; 0: there is none. Most changes are noted nowhere.
+func (p *Profile) Supersede(before *Profile, newest uint64) {
 	f := FormerProfile{
-		now, before.FirstName, before.LastName, before.Email, before.PhoneNumber, before.Address,
+		newest, before.FirstName, before.LastName, before.Email, before.PhoneNumber, before.Address,
 	}
-	same := f == FormerProfile{now, p.FirstName, p.LastName, p.Email, p.PhoneNumber, p.Address}
+	same := f == FormerProfile{newest, p.FirstName, p.LastName, p.Email, p.PhoneNumber, p.Address}
 	n := len(p.Former)
-	if newest == 0 || same || n > 0 && newest <= p.Former[n-1].Until {
+	if newest == 0 || same || n > 0 && newest <= p.Former[n-1].Invoice {
 		return
 	}
 	p.Former = append(p.Former[max(0, n+1-maxFormer):], f)
 }
 
-// At is the profile as an invoice states it that was issued at an instant.
-func (p *Profile) At(issued int64) Profile {
+// On is the profile as the customer's invoice of a number states it; of 0, as it is.
+func (p *Profile) On(number uint64) Profile {
 	was := *p
 	for _, f := range p.Former {
-		if issued <= f.Until {
+		if number != 0 && number <= f.Invoice {
 			was.FirstName, was.LastName, was.Email = f.FirstName, f.LastName, f.Email
 			was.PhoneNumber, was.Address = f.PhoneNumber, f.Address
 			break

@@ -12,7 +12,7 @@ import (
 
 // Fields implements wire.Fielder.
 func (v *FormerProfile) Fields(w *wire.Codec) {
-	w.Int(1, &v.Until)
+	wire.Uint(w, 1, &v.Invoice)
 	w.String(2, &v.FirstName)
 	w.String(3, &v.LastName)
 	w.String(4, &v.Email)
