@@ -62,6 +62,7 @@ func Damages() map[string]func(m *Machine) {
 		"the list of free meters":           with(func(s *state) { s.FreeMeter = s.Spans.Read(1).FirstMeter }),
 		"invoice 1 leads nowhere":           invoiced(1, func(v *book.Invoice) { v.Subscription = 2 }),
 		"invoice 1 has no plan":             invoiced(1, func(v *book.Invoice) { v.Version = 99 }),
+		"invoice 1 is in no state":          invoiced(1, func(v *book.Invoice) { v.Status = 200 }),
 		"invoice 2 has the number 7, not 2": invoiced(2, func(v *book.Invoice) { v.Number = 7 }),
 		"environment 1 has issued 99 invoices": with(func(s *state) {
 			s.Environment(1).Invoices = 99

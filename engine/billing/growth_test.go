@@ -13,7 +13,8 @@ import (
 )
 
 // grow are the kinds that are refused while memory is low, keep all the others: they free, end,
-// correct, replace or pay something, configure the service, or keep it going.
+// correct, replace or pay something, configure the service, or keep it going. What they replace may
+// stay, within bounds: UpdateCustomer and SetSeller keep who a former invoice names.
 var grow, keep = []engine.Kind{
 	billing.KindRecordUsage, billing.KindRecordProbedUsage, billing.KindCreateAccount,
 	billing.KindCreateKey, billing.KindApplyCatalog, billing.KindCreateCustomer,

@@ -21,7 +21,7 @@ type CreateKey struct {
 	// Customer is the ExternalID of the customer who owns a key of ScopeCustomer.
 	Customer string `wire:"8"`
 	// Replaces is the key that this one replaces; zero: none. Scope, label, customer and budget are
-	// then that key's, which ends OverlapMS after this one is made.
+	// then that key's. The replaced key stays valid for OverlapMS.
 	Replaces  [16]byte `wire:"9"`
 	OverlapMS int64    `wire:"10"`
 }
@@ -39,10 +39,7 @@ func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	if e.APIKey(c.ID) != nil {
 		return engine.OutcomeIDsContradict
 	}
-	if e.KeysInUse() >= accounts.MaxAPIKeys {
-		return engine.OutcomeAccountLimit
-	}
-	if o := t.TakesKey(e); o != engine.OutcomeDone {
+	if o := c.fits(t, e); o != engine.OutcomeDone {
 		return o
 	}
 	facts := accounts.KeyFacts{
@@ -67,6 +64,18 @@ func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 		accounts.Given("scope", c.Scope.String()), accounts.Given("label", c.Label),
 		accounts.Given("hint", c.Hint), accounts.Given("customer", c.Customer))
 	return engine.OutcomeDone
+}
+
+// fits reports whether there may be one more key in use. One that replaces another without an
+// overlap is not one more.
+func (c *CreateKey) fits(t *turn, e *accounts.Environment) engine.Outcome {
+	if c.Replaces != ([16]byte{}) && c.OverlapMS == 0 {
+		return engine.OutcomeDone
+	}
+	if e.KeysInUse() >= accounts.MaxAPIKeys {
+		return engine.OutcomeAccountLimit
+	}
+	return t.TakesKey(e)
 }
 
 // rollKey adds a key that replaces another one, which goes on for a time.

@@ -122,3 +122,49 @@ func TestAKeyThatIsRevokedBeforeItsEnd(t *testing.T) {
 	require.Equal(t, "key.revoked", d.changes(d.m, 0, 1)[0].Action)
 	require.Less(t, d.m.Keys(enginetest.Sandbox)[len(keys)-3].RevokedAt, end)
 }
+
+// TestAFullAccountRollsItsKeys: a key that replaces another one at once is not one more.
+func TestAFullAccountRollsItsKeys(t *testing.T) {
+	d := newDesk(t)
+	first := billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("first"), Hash: [32]byte{1, 'f'}, Hint: "first",
+		Scope: billing.ScopeFull,
+	}
+	d.is(engine.OutcomeDone, billing.KindCreateKey, &first)
+	d.is(engine.OutcomeDone, billing.KindSetLimits, &billing.SetLimits{AccountKeys: 1})
+	d.is(engine.OutcomeKeyLimit, billing.KindCreateKey, roll("second", "first", hourMS))
+	d.is(engine.OutcomeKeyUnknown, billing.KindCreateKey, roll("second", "nobody", 0))
+	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("second", "first", 0))
+	_, works := d.m.Authenticate([32]byte{1, 's'})
+	require.True(t, works)
+	_, works = d.m.Authenticate(first.Hash)
+	require.False(t, works)
+	d.is(engine.OutcomeKeyLimit, billing.KindCreateKey, roll("third", "second", 1))
+}
+
+// TestAFullEnvironmentRollsItsKeys: also where as many keys are in use as an environment may have.
+func TestAFullEnvironmentRollsItsKeys(t *testing.T) {
+	d := newDesk(t)
+	key := func(n int) *billing.CreateKey {
+		return &billing.CreateKey{
+			Env: enginetest.Sandbox, ID: [16]byte{2, byte(n), byte(n >> 8)}, Scope: billing.ScopeFull,
+			Hash: [32]byte{2, byte(n), byte(n >> 8)},
+		}
+	}
+	n := 0
+	for ; d.Do(billing.KindCreateKey, key(n)).Outcome == engine.OutcomeDone; n++ {
+		require.LessOrEqual(t, n, billing.MaxAPIKeys)
+	}
+	require.Equal(t, engine.OutcomeAccountLimit, d.Do(billing.KindCreateKey, key(n)).Outcome)
+	for range billing.MaxAPIKeys + 3 { // more than are listed
+		c := key(n)
+		c.Replaces = key(n - 1).ID
+		d.is(engine.OutcomeDone, billing.KindCreateKey, c)
+		n++
+	}
+	require.Len(t, d.m.Keys(enginetest.Sandbox), billing.MaxListedKeys)
+	_, works := d.m.Authenticate(key(n - 1).Hash)
+	require.True(t, works)
+	_, works = d.m.Authenticate(key(n - 2).Hash)
+	require.False(t, works)
+}

@@ -60,8 +60,8 @@ func (m *journalReader) leftTransaction(
 	return held, 0, place
 }
 
-// PoolTrouble is which of an environment's pools need attention: Depleted refuse usage, Failed are
-// no longer topped up. Newest are some of both.
+// PoolTrouble is which of an environment's pools need attention: Depleted were reported as
+// depleted, Failed are no longer topped up. Newest are some of both.
 type PoolTrouble struct {
 	Depleted, Failed int64
 	Newest           []TroubledPool

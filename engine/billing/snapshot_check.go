@@ -134,6 +134,9 @@ func (s *state) invoicesConsistent() error {
 		if !s.catalogOf(v.Customer).HasVersion(v.Version) {
 			return damaged("invoice %d has no plan", row)
 		}
+		if v.Status == 0 || v.Status >= book.InvoiceStatuses {
+			return damaged("invoice %d is in no state", row)
+		}
 		env := s.Customers.Read(v.Customer).Env
 		if numbers[env]++; v.Number != numbers[env] {
 			return damaged("invoice %d has the number %d, not %d", row, v.Number, numbers[env])

@@ -81,8 +81,8 @@ type Environment struct {
 	Due            atomic.Int64
 }
 
-// PoolsInTrouble counts credit pools that need attention: Depleted refuse usage, since a hard limit
-// leaves no credits, and Failed are no longer topped up, since a payment failed.
+// PoolsInTrouble counts credit pools that need attention: Depleted were reported as depleted, since
+// a hard limit left no credits, and Failed are no longer topped up, since a payment failed.
 type PoolsInTrouble struct{ Depleted, Failed atomic.Int64 }
 
 // Now converts log time to the environment's clock. Nothing else does.

@@ -134,9 +134,9 @@ func (s *Vault) Trouble(row uint32) (depleted, failed bool) {
 	return p.depleted, rule != 0 && s.topUps.rules.Read(rule).State == TopUpFailed
 }
 
-// turn gives a rule another state, and counts those that have failed. The caller holds the
+// setTopUpState gives a rule another state, and counts those that have failed. The caller holds the
 // customer's lock.
-func (s *Vault) turn(rule uint32, to TopUpState) (was TopUpState) {
+func (s *Vault) setTopUpState(rule uint32, to TopUpState) (was TopUpState) {
 	u := s.topUps.rules.Write(rule)
 	s.Tally(u.Pool, -1)
 	was, u.State = u.State, to
@@ -293,7 +293,7 @@ func (t *Burner) ask(pool, row uint32, now int64) {
 func (t *Burner) topUpFails(pool, row uint32, order *TopUpOrder, code, actor string) {
 	p := t.S.Pools.Read(pool)
 	lock := t.S.WriteLock(p.Customer)
-	t.S.turn(row, TopUpFailed)
+	t.S.setTopUpState(row, TopUpFailed)
 	words := t.S.topUps.text(row)
 	words.Failed = code
 	t.S.topUps.setText(row, &words)
@@ -349,7 +349,7 @@ func (t *Burner) SetTopUp(pool uint32, set *TopUp, currency, method string) {
 	u := t.S.topUps.rules.Write(row)
 	u.Below, u.Amount, u.Price, u.Cap = set.Below, set.Amount, set.Price, set.Cap
 	u.CooldownMS, u.ExpiryDays = set.CooldownMS, set.ExpiryDays
-	t.S.turn(row, TopUpOn)
+	t.S.setTopUpState(row, TopUpOn)
 	words := t.S.topUps.text(row)
 	words.Currency, words.Method, words.Failed = currency, method, ""
 	t.S.topUps.setText(row, &words)
@@ -366,7 +366,7 @@ func (t *Burner) StopTopUp(pool uint32) (was TopUpState) {
 		return TopUpOff
 	}
 	lock := t.S.WriteLock(t.S.Pools.Read(pool).Customer)
-	was = t.S.turn(row, TopUpOff)
+	was = t.S.setTopUpState(row, TopUpOff)
 	t.S.topUps.rules.Write(row).RetryAt = 0
 	lock.Unlock()
 	t.S.ReschedulePool(pool)
