@@ -45,7 +45,9 @@ type Client struct {
 	// AnswerTimeout is how long one try may take; 0: 30 s. To be set before the first call.
 	AnswerTimeout time.Duration
 	// Actor is who acts with an API key that several people have: what they change is recorded as
-	// theirs. Empty leaves no record of what a program does. To be set before the first call.
+	// theirs. Empty leaves no record of what a program does. At most 128 blanks and visible ASCII
+	// characters: with another name, requests that may change something are ErrActor, and not sent.
+	// To be set before the first call.
 	Actor string
 
 	nodes   []string
@@ -172,8 +174,8 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 			refused = 0
 		}
 		switch {
-		case err == nil && answer.Status != 503 && answer.Status != 429:
-			return answer, nil
+		case err == nil && answer.Status != 503 && answer.Status != 429, errors.Is(err, ErrActor):
+			return answer, err
 		case c.Patience > 0 && refused >= len(c.nodes) && time.Since(begin) >= c.Refused:
 			return Answer{}, c.nobodyListens()
 		case ctx.Err() != nil:
@@ -194,6 +196,17 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 		}
 		wait = min(2*wait, lastWait)
 	}
+}
+
+// ErrActor means that a header cannot have the name in Client.Actor.
+var ErrActor = errors.New("the actor must be at most 128 blanks and visible ASCII characters")
+
+// maxActor bounds the bytes of Client.Actor.
+const maxActor = 128
+
+func named(actor string) bool {
+	return len(actor) <= maxActor &&
+		!strings.ContainsFunc(actor, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // ErrRefused means that no node took a connection.
@@ -270,6 +283,9 @@ func (c *Client) try(ctx context.Context, node string, r Request) (Answer, error
 		request.Header.Set("Content-Type", kind)
 	}
 	if c.Actor != "" && r.Method != "GET" {
+		if !named(c.Actor) {
+			return Answer{}, ErrActor
+		}
 		request.Header.Set("X-Actor", c.Actor)
 	}
 	for name, value := range r.Header {

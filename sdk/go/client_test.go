@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,6 +107,32 @@ func TestOnceIsNeverRepeatedWhenItMayHaveHappened(t *testing.T) {
 
 	_, err = client(t, "127.0.0.1:1").Do(context.Background(), tollgate.Request{Method: "POST", Path: "/", Once: true})
 	require.ErrorIs(t, err, tollgate.ErrUnsure)
+}
+
+// TestActorsAreChecked: a name that no header can have is not sent, also not again.
+func TestActorsAreChecked(t *testing.T) {
+	server, calls := node(t, "{}")
+	c := client(t, server)
+	for actor, good := range map[string]bool{
+		"": true, "Zoe B.": true, strings.Repeat("a", 128): true,
+		"Zoë": false, "a\nb": false, strings.Repeat("a", 129): false,
+	} {
+		c.Actor = actor
+		before := calls.Load()
+		for _, once := range []bool{false, true} {
+			_, err := c.Do(context.Background(), tollgate.Request{Method: "POST", Path: "/", Once: once})
+			require.Equal(t, good, err == nil, "%q: %v", actor, err)
+			require.Equal(t, !good, errors.Is(err, tollgate.ErrActor))
+			require.NotErrorIs(t, err, tollgate.ErrUnsure)
+		}
+		_, err := c.Do(context.Background(), tollgate.Request{Method: "GET", Path: "/"})
+		require.NoError(t, err)
+		sent := int32(1)
+		if good {
+			sent = 3
+		}
+		require.Equal(t, before+sent, calls.Load())
+	}
 }
 
 func TestErrorsSayWhatTheServerSaid(t *testing.T) {
