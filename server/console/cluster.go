@@ -142,10 +142,13 @@ func (f Finding) Chapter() (to page.Link) {
 	return to
 }
 
-// Remedy is Do without the name of the chapter at its end.
+// Remedy is Do without the name of the chapter at its end; elsewhere in a sentence it stays.
 func (f Finding) Remedy() string {
-	text := strings.TrimRight(chapterOf.ReplaceAllString(f.Do, ""), ":; ")
-	return strings.TrimSuffix(text, "; then")
+	at := chapterOf.FindStringIndex(f.Do)
+	if at == nil || at[1] < len(f.Do) {
+		return f.Do
+	}
+	return strings.TrimSuffix(strings.TrimRight(f.Do[:at[0]], ":; "), "; then")
 }
 
 type clusterData struct {

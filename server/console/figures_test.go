@@ -3,13 +3,16 @@ package console
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/decimal"
 	api "tollgate/sdk/go"
+	"tollgate/server"
 )
 
 // TestAChartHasTheFeaturesUsedMost: and the exact sum of the others.
@@ -148,4 +151,67 @@ func TestPointsOfCustomers(t *testing.T) {
 		{"2026-03-02T00:00:00Z", "'=ada", "2", "0.2"},
 	}, splitSheet(split, "calls").rows)
 	require.Equal(t, []string{"start", "customer", "events"}, splitSheet(split, "").rows[0])
+}
+
+// TestOthersAreNeverLessThanNothing: what arrives between two readings is in the second alone.
+func TestOthersAreNeverLessThanNothing(t *testing.T) {
+	three, five := bucketSum{events: 3, units: decimal.FromInt(3)}, bucketSum{
+		events: 5, units: decimal.FromInt(5),
+	}
+	require.Equal(t, bucketSum{events: 2, units: decimal.FromInt(2)}, five.without(three))
+	require.Equal(t, bucketSum{}, three.without(five))
+}
+
+// TestAFileIsCutWhileItIsRead: it holds no more rows than it will have, and says what is missing:
+// rows without room, or pages that were not read.
+func TestAFileIsCutWhileItIsRead(t *testing.T) {
+	s := newSheet("n")
+	for i := range maxSheetRows {
+		s.add(i)
+	}
+	require.Empty(t, s.missing())
+	for i := range 3 {
+		s.add(i)
+	}
+	require.Len(t, s.rows, maxSheetRows+1)
+	require.Contains(t, s.missing(), "up to 10000 rows")
+
+	type page struct {
+		N    int    `json:"n"`
+		Next string `json:"nextCursor"`
+	}
+	reads := 0
+	read := func(next string) *sheet {
+		s, reads = newSheet("n"), 0
+		readAll(&visit{}, s, func(server.Call) server.Reply {
+			reads++
+			return server.Reply{Status: 200, Body: []byte(`{"data":{"n":7,"nextCursor":"` + next + `"}}`)}
+		}, server.Call{}, func(p *page) string {
+			if reads == 1 {
+				s.add(p.N)
+			}
+			return p.Next
+		})
+		return s
+	}
+	require.Empty(t, read("").missing())
+	require.Equal(t, [][]string{{"n"}, {"7"}}, s.rows)
+	require.Contains(t, read("more").missing(), "not all of the list was searched")
+	require.Equal(t, maxSheetReads, reads)
+}
+
+// TestRemediesAreSentences: the name of a chapter is cut only from the end of one.
+func TestRemediesAreSentences(t *testing.T) {
+	const within = "issue one (OPERATIONS.md, Certificates) and put it there"
+	for do, want := range map[string]string{
+		within:                                within,
+		"make room: OPERATIONS.md, Disk full": "make room",
+		"look again; then OPERATIONS.md, A node that is not ready": "look again",
+		"OPERATIONS.md, Replace a node":                            "",
+		"use another one":                                          "use another one",
+	} {
+		f := Finding{Do: do}
+		require.Equal(t, want, f.Remedy())
+		require.Equal(t, strings.Contains(do, "OPERATIONS.md"), f.Chapter().URL != "", do)
+	}
 }

@@ -46,13 +46,19 @@ func (s *Console) sheetRows() []row {
 // sheet is a list for a spreadsheet.
 type sheet struct {
 	rows [][]string // the first names the columns
-	more bool       // rows are left out
+	// more reports whether rows had no room, short whether pages were not read.
+	more, short bool
 }
 
 func newSheet(columns ...string) *sheet { return &sheet{rows: [][]string{columns}} }
 
-// add adds a row: texts so that none is a formula, times as the APIs write them.
+// add adds a row where there is room: texts so that none is a formula, times as the APIs write
+// them.
 func (s *sheet) add(cells ...any) {
+	if s.full() {
+		s.more = true
+		return
+	}
 	row := make([]string, len(cells))
 	for i, c := range cells {
 		switch c := c.(type) {
@@ -65,6 +71,21 @@ func (s *sheet) add(cells ...any) {
 		}
 	}
 	s.rows = append(s.rows, row)
+}
+
+// full reports whether the sheet has room for no more rows.
+func (s *sheet) full() bool { return len(s.rows) > maxSheetRows }
+
+// missing says so where rows are left out; else it is empty.
+func (s *sheet) missing() string {
+	switch {
+	case s.more:
+		return "Rows are missing: a file has up to " + strconv.Itoa(maxSheetRows) +
+			" rows. Choose less of the list."
+	case s.short:
+		return "Rows may be missing: not all of the list was searched. Choose less of it."
+	}
+	return ""
 }
 
 // cell is a text that a spreadsheet does not take for a formula.
@@ -90,13 +111,13 @@ func readAll[T any](
 		if v.fault != nil || next == "" {
 			return
 		}
-		if len(s.rows) > maxSheetRows {
+		if s.full() {
 			s.more = true
 			return
 		}
 		call.Query.Set("cursor", next)
 	}
-	s.more = true
+	s.short = true
 }
 
 // download answers with a sheet as a file. Its last row says so where rows are left out.
@@ -104,12 +125,8 @@ func download(v *visit, name string, s *sheet) {
 	if v.fails() {
 		return
 	}
-	if len(s.rows) > maxSheetRows+1 {
-		s.rows, s.more = s.rows[:maxSheetRows+1], true
-	}
-	if s.more {
-		s.rows = append(s.rows, []string{"Rows are missing: a file has " + strconv.Itoa(maxSheetRows) +
-			" at most. Choose less of the list."})
+	if missing := s.missing(); missing != "" {
+		s.rows = append(s.rows, []string{missing})
 	}
 	var text bytes.Buffer
 	if err := csv.NewWriter(&text).WriteAll(s.rows); err != nil {

@@ -40,9 +40,7 @@ func byCustomer(
 		}
 		points := pointsOf(need[api.UsageTotals](v, v.admin, call).Series, feature)
 		for start, p := range points {
-			rest[start] = bucketSum{
-				p.start, rest[start].events - p.events, difference(rest[start].units, p.units),
-			}
+			rest[start] = rest[start].without(p)
 		}
 		split.Series = append(split.Series, seriesOf(c.CustomerReferenceID, points))
 	}
@@ -76,9 +74,11 @@ func pointsOf(all []api.UsageSeries, feature string) map[int64]bucketSum {
 	return points
 }
 
-func difference(a, b decimal.Decimal) decimal.Decimal {
-	d, _ := a.Sub(b) // b is a part of a
-	return d
+// without is what is left of a bucket without a part of it. The part is read later: what arrived in
+// between is in it alone, and leaves nothing, not less.
+func (b bucketSum) without(part bucketSum) bucketSum {
+	units, _ := b.units.Sub(part.units) // no count of units comes near the largest number
+	return bucketSum{part.start, max(b.events-part.events, 0), decimal.Max(units, decimal.Decimal{})}
 }
 
 // seriesOf is a series with the buckets in which something was used.
