@@ -93,8 +93,8 @@ func (s *Site) Form(x *server.Exchange, token string) (url.Values, *server.Fault
 	return fields, nil
 }
 
-// maxFields bounds the fields of a form.
-const maxFields = 64
+// maxFields bounds the fields of a form. A budget's has eight for each of eight limits.
+const maxFields = 96
 
 // Fields reads the fields of a form from this site that needs no session: the form to sign in. A
 // field that appears more than once is refused as ambiguous.
