@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
+	"strconv"
+	"time"
 
 	"tollgate/engine"
+	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
 	"tollgate/server"
 	"tollgate/server/console/page"
@@ -62,7 +65,7 @@ func (s *Console) keyRows() []row {
 	return []row{
 		look(keys, "keys", showKeys),
 		form(keys, "create key", createKey),
-		form(keys+"/{id}/roll", "roll key", rollKey),
+		asked(form(keys+"/{id}/roll", "roll key", rollKey)),
 		asked(form(keys+"/{id}/revoke", "revoke key", func(v *visit) {
 			if !v.sure() {
 				askRevoke(v)
@@ -86,9 +89,13 @@ func bindKey(v *visit) {
 	key, found := keyOf(v, id)
 	if budget != "" && found {
 		_, fault := dataOf[api.Budget](v, v.admin(v.adminCall("showBudget", budget)))
-		if fault != nil {
-			v.problem(fault)
+		switch {
+		case fault == nil:
+		case fault.Code == server.FaultOf(engine.OutcomeBudgetUnknown).Code:
+			v.wrong("budget", fault.Message)
 			found = false
+		default:
+			v.fault = fault
 		}
 	}
 	if !found {
@@ -98,7 +105,7 @@ func bindKey(v *visit) {
 	q := question{
 		Title: "Bind the key " + key.Hint + "… to " + budget + "?", Button: "Bind this key",
 		Back: v.base() + "/keys", Facts: append(keyFacts(&key),
-			fact{"Spends at", cmp.Or(key.Budget, "any budget")}, fact{"Then at", budget}),
+			fact{"Bound to", cmp.Or(key.Budget, "any budget")}, fact{"New budget", budget}),
 		Notes: []string{"Requests with this key count at this budget unless they name one below it. " +
 			"Those that name another one get 404, and those that change budgets 403."},
 	}
@@ -126,7 +133,7 @@ func keyOf(v *visit, id string) (key api.Key, found bool) {
 func keyFacts(key *api.Key) []fact {
 	used := "never"
 	if !key.LastUsedAt.IsZero() {
-		used = key.LastUsedAt.UTC().Format("2006-01-02 15:04") + " UTC"
+		used = minuteOf(key.LastUsedAt)
 	}
 	return []fact{{"Name", key.Label}, {"Scope", key.Scope}, {"Last used", used}}
 }
@@ -138,19 +145,28 @@ func askRevoke(v *visit) {
 		showKeys(v)
 		return
 	}
+	v.ask(question{
+		Title: "Revoke the key " + key.Hint + "…?", Button: "Revoke this key", Danger: true,
+		Facts: keyFacts(&key), Notes: append(endNotes(v, &key),
+			"Events do not record the key that sent them, so what was billed through this one is not "+
+				"known."),
+		Back: v.base() + "/keys",
+	})
+}
+
+// endNotes are what a question says of a key that ends at once.
+func endNotes(v *visit, key *api.Key) []string {
 	notes := []string{
-		"Requests with this key are refused at once, for good.",
-		"Events do not record the key that sent them, so what was billed through this one is not known.",
+		"Requests with this key are refused at once, for good. " + linksNote,
 	}
 	if v.console.config.Now().Sub(key.LastUsedAt) < day {
 		notes = append(notes, "A program used it within the last day: the usage that it sends is "+
 			"no longer recorded, nor billed, and its checks are refused. Give it another key first.")
 	}
-	v.ask(question{
-		Title: "Revoke the key " + key.Hint + "…?", Button: "Revoke this key", Danger: true,
-		Facts: keyFacts(&key), Notes: notes, Back: v.base() + "/keys",
-	})
+	return notes
 }
+
+const linksNote = "Portal links that were created with it end with it."
 
 type keysData struct {
 	Base, Budgets   string
@@ -160,7 +176,12 @@ type keysData struct {
 	Label, Customer string
 	Scope           string
 	Pager           pager
+	// Acted is the key whose form was refused, with the field Field; the others are as ever.
+	Acted, Field string
 }
+
+// Shows reports whether a key's form with a field is the one that was refused.
+func (d keysData) Shows(id, field string) bool { return id == d.Acted && field == d.Field }
 
 // URLOf is a budget's page.
 func (d keysData) URLOf(key string) string { return d.Budgets + "/" + url.PathEscape(key) }
@@ -172,6 +193,14 @@ func showKeys(v *visit) {
 		Base: v.base() + "/keys", Budgets: v.base() + "/budgets", Manage: v.manage,
 		Label: v.fields.Get("label"), Customer: v.fields.Get("customer"),
 		Scope: cmp.Or(v.fields.Get("scope"), "full"),
+	}
+	if v.status >= 400 && v.x.Route.Parameters() > 2 {
+		data.Acted = string(v.x.Param(2))
+		for _, name := range []string{"budget", overlapField} {
+			if v.fields.Has(name) {
+				data.Field = name
+			}
+		}
 	}
 	slices.Reverse(list)
 	slices.SortStableFunc(list, func(a, b api.Key) int {
@@ -216,19 +245,66 @@ func showMade(v *visit, title, more string, key *api.MadeKey) {
 	showKeys(v)
 }
 
-// rollKey creates a key that replaces one, which goes on for a time.
+// overlapField has the hours for which a key goes on that another one replaces.
+const overlapField = "overlapHours"
+
+// rollKey creates a key that replaces one, which goes on for a time, once that is confirmed.
 func rollKey(v *visit) {
-	hours := cmp.Or(v.typed("overlapHours"), "24")
-	key, fault := dataOf[api.MadeKey](v, v.send("rollKey", map[string]any{
-		"overlapHours": literal(hours),
-	}, string(v.x.Param(2))))
+	const most = int(billing.MaxKeyOverlapMS / (60 * 60 * 1000))
+	id := string(v.x.Param(2))
+	hours, err := strconv.Atoi(cmp.Or(v.typed(overlapField), "24"))
+	if err != nil || hours < 0 || hours > most {
+		v.wrong(overlapField, "Enter hours from 0 to "+strconv.Itoa(most))
+		showKeys(v)
+		return
+	}
+	if !v.sure() {
+		askRoll(v, id, hours)
+		return
+	}
+	key, fault := dataOf[api.MadeKey](v, v.send("rollKey", map[string]any{overlapField: hours}, id))
 	if fault != nil {
 		v.problem(fault)
 		showKeys(v)
 		return
 	}
-	showMade(v, "The key was replaced", " The old key goes on for "+hours+" hours.", &key)
+	more := " The old key is revoked."
+	if hours > 0 {
+		more = " Keep the old key no longer than it takes to put this one in its place."
+	}
+	showMade(v, "The key was replaced", more, &key)
 }
+
+// askRoll names the key that will be replaced, and when it ends.
+func askRoll(v *visit, id string, hours int) {
+	key, found := keyOf(v, id)
+	if !found {
+		showKeys(v)
+		return
+	}
+	q := question{
+		Title: "Replace the key " + key.Hint + "…?", Button: "Replace this key",
+		Facts: keyFacts(&key), Back: v.base() + "/keys",
+	}
+	if hours == 0 {
+		q.Danger, q.Notes = true, endNotes(v, &key)
+		q.Facts = append(q.Facts, fact{"Ends", "at once"})
+	} else {
+		end := v.console.config.Now().Add(time.Duration(hours) * time.Hour)
+		if !key.EndsAt.IsZero() && key.EndsAt.Before(end) {
+			end = key.EndsAt
+		}
+		q.Facts = append(q.Facts, fact{"Ends", minuteOf(end)})
+		q.Notes = []string{
+			"Until then this key and the new one are both accepted. Then requests with this key are " +
+				"refused, for good. " + linksNote,
+		}
+	}
+	v.ask(q)
+}
+
+// minuteOf is an instant in words, to the minute.
+func minuteOf(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") + " UTC" }
 
 // send carries out a row of an environment's row with a form's key and body.
 func (v *visit) send(operation string, fields map[string]any, below ...string) server.Reply {
