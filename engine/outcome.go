@@ -227,6 +227,9 @@ const (
 	// says how many.
 	OutcomeReservationsFull Outcome = 144 // reservations_full
 
+	// OutcomeBudgetChanged: the budget was created or changed since the request's sender read it.
+	OutcomeBudgetChanged Outcome = 145 // budget_changed
+
 	// OutcomeRecordUnknown: the workspace has no such record; those of others are never visible.
 	OutcomeRecordUnknown Outcome = 160 // record_unknown
 	// OutcomeSignupOff and OutcomeSignupLimited: no workspace was made.

@@ -105,6 +105,7 @@ var outcomeNames = []string{
 	142: "top_up_charging",
 	143: "key_rebound",
 	144: "reservations_full",
+	145: "budget_changed",
 	160: "record_unknown",
 	161: "signup_off",
 	162: "signup_limited",

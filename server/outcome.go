@@ -80,6 +80,8 @@ var faults = [256]*Fault{
 	engine.OutcomeBudgetConflict: NewFault(409, "budget_conflict", "The budget contradicts another one").With(
 		"Nothing was changed. A customer has one budget of its own; an existing budget gets another " +
 			"parent by a move, and never comes below itself."),
+	engine.OutcomeBudgetChanged: NewFault(409, "budget_changed", "The budget is not as expected").With(
+		"Nothing was changed. It was created or changed since it was read: read it again."),
 	engine.OutcomeOverflow: refused(400, "overflow", "The result lies outside of the range of exact numbers (10^24)"),
 	engine.OutcomeInvoiceClosed: NewFault(400, "invoice_closed", "The invoice does not take usage events any more").With(
 		"Nothing was recorded. Only a PENDING invoice does."),

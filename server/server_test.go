@@ -147,6 +147,7 @@ func TestEveryOutcomeHasAnAnswer(t *testing.T) {
 		engine.OutcomeSubscriptionEnded, engine.OutcomeNothingToRevert, engine.OutcomePlanUnchanged,
 		engine.OutcomeCurrencyDiffers, engine.OutcomeNoChangePending,
 		engine.OutcomeTopUpCurrency, engine.OutcomeTopUpOver, engine.OutcomeTopUpCharging, engine.OutcomeKeyRebound,
+		engine.OutcomeBudgetChanged,
 	}
 	codes := map[string]bool{}
 	for _, o := range named {

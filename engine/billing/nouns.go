@@ -31,7 +31,7 @@ import (
 //schema:nouns book LineCarried LineCredit LineLate LineRemaining LineUnused LineUsage
 //schema:nouns book PaymentApplied PaymentIgnored PaymentMismatch PaymentOver PaymentUnexpected
 //schema:nouns budgets BudgetView BudgetLimitView BudgetWindowView BindingLimitView
-//schema:nouns budgets ClosedBudgetView MaxLimits
+//schema:nouns budgets ClosedBudgetView ExpectsNone MaxLimits
 //schema:nouns budgets MaxThresholds ArchiveBudget FreezeBudget LimitDocument MoveBudget PutBudget
 //schema:nouns budgets Measure MeasureCost MeasurePrice MeasureUnits Refusal Window WindowDay
 //schema:nouns budgets WindowHour WindowLifetime WindowMonth WindowWeek WindowYear

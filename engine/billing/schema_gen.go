@@ -1445,6 +1445,7 @@ const (
 	PaymentMismatch            = book.PaymentMismatch
 	PaymentOver                = book.PaymentOver
 	PaymentUnexpected          = book.PaymentUnexpected
+	ExpectsNone                = budgets.ExpectsNone
 	MaxLimits                  = budgets.MaxLimits
 	MaxThresholds              = budgets.MaxThresholds
 	MeasureCost                = budgets.MeasureCost

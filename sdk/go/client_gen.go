@@ -126,6 +126,8 @@ type BudgetRequest struct {
 	// CustomerReferenceID is the ExternalID of the customer whose own budget it is; empty: of none.
 	CustomerReferenceID string               `json:"customerReferenceId,omitzero"`
 	Limits              []BudgetLimitRequest `json:"limits,omitzero"`
+	// Expects is the modifiedAt of the budget that is replaced, or "none" where there is to be no such budget: the request changes nothing where this is not so.
+	Expects string `json:"expects,omitzero"`
 }
 
 // ReservationExtension is the hold that is wanted in all, and how long it is to live from now on.

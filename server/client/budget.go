@@ -66,6 +66,7 @@ const (
 	fieldBudgetName
 	fieldBudgetCustomer
 	fieldBudgetLimits
+	fieldBudgetExpects
 	fieldLimitOf
 	fieldLimitFeature
 	fieldLimitCurrency
@@ -95,12 +96,33 @@ func readBudget(f *form.Reader, c *billing.PutBudget) {
 			f.Each(fieldBudgetLimits, "limits", billing.MaxLimits, func() {
 				c.Limits = append(c.Limits, readLimit(f))
 			})
+		case "expects":
+			readExpects(f, &c.Expects)
 		default:
 			f.Unknown()
 		}
 	}
 	f.Need(fieldBudgetName, "name")
 	loadZones(f, c)
+}
+
+// readExpects reads which budget a request replaces: its modifiedAt, or none.
+func readExpects(f *form.Reader, to *int64) {
+	var text []byte
+	if !f.Bytes(fieldBudgetExpects, &text, 1, maxID) {
+		return
+	}
+	at, valid := server.ParseInstant(text)
+	switch {
+	case string(text) == "none":
+		*to = billing.ExpectsNone
+	case !valid || at <= 0:
+		f.Problem("expects", form.Mistake{
+			Code: server.FieldFormat, Text: "must be none, or the budget's modifiedAt",
+		})
+	default:
+		*to = at
+	}
 }
 
 func readLimit(f *form.Reader) (d billing.LimitDocument) {

@@ -162,6 +162,22 @@ func TestABudgetIsCheckedBeforeItIsMade(t *testing.T) {
 	n.call("GET", "budgets/n", "").is(404, "budget_not_found")
 }
 
+// TestABudgetIsReplacedAsExpected: none, or the one that its sender has read.
+func TestABudgetIsReplacedAsExpected(t *testing.T) {
+	n := start(t)
+	put := func(expects string) answer {
+		return n.call("PUT", "budgets/n", `{"name":"N","expects":"`+expects+`"}`)
+	}
+	put("2026-01-01T00:00:00.000Z").is(404, "budget_not_found")
+	at := put("none").is(200, "").data().(map[string]any)["modifiedAt"].(string)
+	put("none").is(409, "budget_changed")
+	put("2026-01-01T00:00:00.000Z").is(409, "budget_changed")
+	put(at).is(200, "")
+	for _, bad := range []string{"", "some", "1970-01-01T00:00:00.000Z"} {
+		put(bad).is(400, "validation_failed")
+	}
+}
+
 // TestBudgetsOfThePackage: the client library's methods.
 func TestBudgetsOfThePackage(t *testing.T) {
 	n := start(t)

@@ -420,6 +420,25 @@ func put(t *testing.T, f *Forest, c *PutBudget, customer uint32) engine.Outcome 
 	return o
 }
 
+// TestABudgetIsReplacedAsExpected: none, or the one that its sender has seen.
+func TestABudgetIsReplacedAsExpected(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	for _, c := range []struct {
+		expects int64
+		want    engine.Outcome
+	}{
+		{day, engine.OutcomeBudgetUnknown},
+		{ExpectsNone, engine.OutcomeDone},
+		{ExpectsNone, engine.OutcomeBudgetChanged},
+		{day - 1, engine.OutcomeBudgetChanged},
+		{day, engine.OutcomeDone},
+		{0, engine.OutcomeDone},
+	} {
+		require.Equal(t, c.want, put(t, &f, &PutBudget{Env: 1, Key: "a", Expects: c.expects}, 0))
+	}
+}
+
 func TestBoundsOfTrees(t *testing.T) {
 	var f Forest
 	f.Open(page.NewStore())

@@ -31,7 +31,13 @@ type PutBudget struct {
 	// Zones are the time zones that limits name, but for UTC.
 	Zones []zone.Zone `wire:"7"`
 	Actor string      `wire:"8"`
+	// Expects is the modifiedAt of the budget that is replaced, or "none" where there is to be no such
+	// budget: the request changes nothing where this is not so.
+	Expects int64 `wire:"9" json:"expects" as:"text"`
 }
+
+// ExpectsNone is the Expects of a PutBudget that replaces no budget; 0 expects nothing.
+const ExpectsNone = -1
 
 // Known is what a PutBudget needs to know of the records that it names.
 type Known struct {
@@ -105,10 +111,14 @@ func (f *Forest) planPut(c *PutBudget, w Known) (p putting, o engine.Outcome) {
 		switch {
 		case n.Archived:
 			return p, engine.OutcomeBudgetArchived
+		case c.Expects != 0 && c.Expects != n.ModifiedAt:
+			return p, engine.OutcomeBudgetChanged
 		case c.Parent != "" && p.parent != n.Parent:
 			return p, engine.OutcomeBudgetConflict
 		}
 		p.parent = n.Parent
+	} else if c.Expects > 0 {
+		return p, engine.OutcomeBudgetUnknown
 	} else if o = f.takesChild(c.Env, p.parent); o != engine.OutcomeDone {
 		return p, o
 	}

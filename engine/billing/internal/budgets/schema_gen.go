@@ -89,6 +89,7 @@ func (v *PutBudget) Fields(w *wire.Codec) {
 	wire.List(w, 6, &v.Limits)
 	wire.List(w, 7, &v.Zones)
 	w.String(8, &v.Actor)
+	w.Int(9, &v.Expects)
 }
 
 // Fields implements wire.Fielder.
