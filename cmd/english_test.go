@@ -68,7 +68,11 @@ var refusedLabels = []struct {
 	label   *regexp.Regexp
 	instead string
 }{
-	{regexp.MustCompile(`<(?:button|summary|h2)\b[^>]*>Make\b|class="button[^>]*>Make\b`), "Create …"},
+	{
+		regexp.MustCompile(`<(?:button|summary|h2)\b[^>]*>(?:{{[^}]*}})*Make\b|class="button[^>]*>Make\b`),
+		"Create …",
+	},
+	{regexp.MustCompile(`Button: +"Make\b|\b[Ww]as made"}|\bMake one below\b`), "Create …"},
 	{regexp.MustCompile(`"Action" "Make\b|(?:help|about):"Make\b|row\([^)]*"Make\b`), "Create …"},
 	{
 		regexp.MustCompile(`<th\b[^>]*>(?:May|Made|Answers|Next use)</th>`),

@@ -59,7 +59,7 @@ func formOf(v *visit, action string, b *api.Budget) budgetForm {
 func makeBudget(v *visit) {
 	key := v.typed("key")
 	if v.sure() {
-		putBudget(v, key, "budget", showBudgets)
+		putBudget(v, key, "none", "budget", showBudgets)
 		return
 	}
 	rows := spend.TypedRows(v.fields)
@@ -81,27 +81,33 @@ func makeBudget(v *visit) {
 			{"Key", key},
 			{"Name", v.typed("name")},
 			{"Below", cmp.Or(v.typed("parent"), "none")},
-			{"Customer's own", cmp.Or(v.typed("customer"), "of none")},
+			{"Customer", cmp.Or(v.typed("customer"), "none")},
 		},
 	}
 	askLimits(v, q, nil, rows, showBudgets)
 }
 
+// seenField has when the budget was changed last that a question shows.
+const seenField = "seen"
+
 func changeBudget(v *visit) {
 	key := string(v.x.Param(2))
 	if v.sure() {
-		putBudget(v, key, "limits", showBudget)
+		putBudget(v, key, v.typed(seenField), "limits", showBudget)
 		return
 	}
 	rows := spend.TypedRows(v.fields)
 	now := need[api.Budget](v, v.admin, v.adminCall("showBudget", key))
+	if !v.fields.Has(seenField) { // going back to the question confirms what it showed
+		v.fields.Set(seenField, written(now.ModifiedAt))
+	}
 	q := question{
 		Title: "Change " + now.Name + "?", Button: "Change the budget", Back: v.budgetURL(key),
 		Facts: []fact{
 			{"Key", key},
 			{"Name", fromTo(now.Name, v.typed("name"))},
-			{"Customer's own", fromTo(cmp.Or(now.CustomerReferenceID, "of none"),
-				cmp.Or(v.typed("customer"), "of none"))},
+			{"Customer", fromTo(cmp.Or(now.CustomerReferenceID, "none"),
+				cmp.Or(v.typed("customer"), "none"))},
 		},
 	}
 	askLimits(v, q, now.Limits, rows, showBudget)
@@ -170,13 +176,15 @@ func wrongBudget(v *visit, rows []spend.Row) {
 	}
 }
 
-// putBudget carries the form out.
-func putBudget(v *visit, key, done string, again func(*visit)) {
+// putBudget carries the form out where the budget is as expected: none, or the one that the
+// question has shown.
+func putBudget(v *visit, key, expects, done string, again func(*visit)) {
 	call := server.Call{
 		Operation: "putBudget", Path: []string{key}, OnceKey: page.OnceKey(v.fields),
 		Body: body(map[string]any{
 			"name": v.typed("name"), "customerReferenceId": v.typed("customer"),
-			"parent": v.typed("parent"), "limits": jsontext.Value(spend.Limits(spend.TypedRows(v.fields))),
+			"parent": v.typed("parent"), "expects": expects,
+			"limits": jsontext.Value(spend.Limits(spend.TypedRows(v.fields))),
 		}),
 	}
 	v.finish(v.client(call).Fault, func() { again(v) }, v.budgetURL(key), done)

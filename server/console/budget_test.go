@@ -3,12 +3,17 @@ package console_test
 import (
 	"fmt"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine/billing"
 	"tollgate/server"
+	"tollgate/server/console/spend"
 )
 
 // TestBudgets: the tree shows what is used, held and about to run out; a budget is frozen,
@@ -40,7 +45,8 @@ func TestBudgets(t *testing.T) {
 	safe(t, p)
 	anna := at + "/budgets/anna"
 	p = b.get(anna).is(200, "units of calls, each day", "alerts at 80 %", "3 used, 1 held, of 5",
-		`href="`+at+`/budgets/org"`, `href="`+at+`/customers/anna"`, "in all", "without an end")
+		`href="`+at+`/budgets/org"`, `href="`+at+`/customers/anna"`, "units of calls, lifetime",
+		`"Window">lifetime`)
 	safe(t, p)
 	b.get(at+"/budgets/nobody").is(404, "Budget not found")
 
@@ -184,7 +190,7 @@ func TestABudgetIsMadeAndChanged(t *testing.T) {
 	}
 	safe(t, twice(list, make, form(), "Create the budget team?", "anna", "price, each month",
 		"40.00 USD; counts from 0", "units of calls, each day", "5, soft").
-		is(200, "The budget was made", "alerts at 80 %", "Europe/Berlin"))
+		is(200, "The budget was created", "alerts at 80 %", "Europe/Berlin"))
 	b.send(make, b.fill(list, form("name", "Other"))).is(400, "Another budget has this key")
 
 	// What the API alone finds is told at its field, too.
@@ -195,10 +201,22 @@ func TestABudgetIsMadeAndChanged(t *testing.T) {
 
 	b.submit(at+"/customers/anna", at+"/customers/anna/usage", fields("feature", "calls", "units", "3"))
 	less := form("name", "The team", "customer", "", "limits0_limit", "1.5", "limits2_limit", "")
-	safe(t, twice(team, team+"/change", less, "Team → The team", "anna → of none",
+	safe(t, twice(team, team+"/change", less, "Team → The team", "anna → none",
 		"1.50 USD, was 40.00 USD; 1.50 USD used", "removed; 3 used of 5",
 		"nothing more is taken").is(200, "The budget was changed", "The team", "1.50 USD"))
 	require.NotContains(t, b.get(team).body, "units of calls")
+
+	// A question that is out of date changes nothing.
+	stale := b.confirmed(b.asked(team+"/change", b.fill(team, form())), url.Values{})
+	taken := b.confirmed(b.asked(make, b.fill(list, form("key", "new"))), url.Values{})
+	(&recorder{browser: b}).ask(b.programs, "putBudget", `{"name":"Of a program"}`, "team")
+	(&recorder{browser: b}).ask(b.programs, "putBudget", `{"name":"Of a program"}`, "new")
+	for path, form := range map[string]url.Values{team + "/change": stale, make: taken} {
+		b.send(path, form).is(409, "not as expected", `value="Team"`, `value="Europe/Berlin"`)
+	}
+	for _, key := range []string{"team", "new"} {
+		b.get(at+"/budgets/"+key).is(200, "Of a program")
+	}
 
 	// A form of before is carried out no more: another one has changed the budget since.
 	old := b.confirmed(b.asked(team+"/change", b.fill(team, form())), url.Values{})
@@ -221,9 +239,9 @@ func TestKeysAreBound(t *testing.T) {
 	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", "ci-runner"))
 	bind := at + "/keys/" + string(server.AppendUUID(nil, n.Machine.Keys(n.environment())[0].ID)) +
 		"/budget"
-	b.send(bind, b.fill(at+"/keys", fields("budget", "nobody"))).is(404, "Budget not found")
+	b.send(bind, b.fill(at+"/keys", fields("budget", "nobody"))).is(400, "Budget not found")
 	asked := b.asked(bind, b.fill(at+"/keys", fields("budget", "ci")))
-	safe(t, asked.is(200, "to ci?", "ci-runner", "any budget", "403"))
+	safe(t, asked.is(200, "to ci?", "ci-runner", "Bound to", "any budget", "New budget", "403"))
 	sure := b.confirmed(asked, url.Values{})
 	b.get(b.send(bind, sure).is(303).to).is(200, "budget was set", `href="`+at+`/budgets/ci"`)
 	safe(t, b.get(at+"/budgets").is(200, "+ key ci-runner"))
@@ -236,4 +254,105 @@ func TestKeysAreBound(t *testing.T) {
 	require.NotContains(t, b.get(at+"/budgets").body, "+ key ci-runner")
 	b.send(at+"/keys/018f6b2c-7d1e-7000-8000-000000000001/budget",
 		b.fill(at+"/keys", fields("budget", "ci"))).is(404, "key")
+}
+
+// TestReplacingAKeyIsAskedFirst: with when the old one ends, and as a danger where that is at once:
+// then it is a revocation. A question replaces nothing.
+func TestReplacingAKeyIsAskedFirst(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const keys = "/console/accounts/demo/sandbox/keys"
+	b.submit(keys, keys, fields("scope", "full", "label", "shop"))
+	at := func(i int) string {
+		return keys + "/" + string(server.AppendUUID(nil, n.Machine.Keys(n.environment())[i].ID))
+	}
+	danger := `class="danger" id="confirm-button"`
+	links := "Portal links that were created with it end with it"
+	later := b.asked(at(0)+"/roll", b.fill(keys, fields("overlapHours", "48")))
+	safe(t, later.is(200, "Replace the key", "shop", links, "are both accepted",
+		n.now().Add(48*time.Hour).UTC().Format("2006-01-02 15:")))
+	require.NotContains(t, later.body, danger)
+	n.Do(t, billing.KindNoteKeyUse, &billing.NoteKeyUse{
+		Env: n.environment(), ID: n.Machine.Keys(n.environment())[0].ID,
+	})
+	now := b.asked(at(0)+"/roll", b.fill(keys, fields("overlapHours", "0")))
+	safe(t, now.is(200, danger, "at once", links, "within the last day"))
+	b.asked(at(0)+"/revoke", b.fill(keys, url.Values{})).is(200, danger, links, "within the last day")
+	require.Len(t, n.Machine.Keys(n.environment()), 1, "a question replaces nothing")
+	b.send(at(0)+"/roll", b.confirmed(now, url.Values{})).is(200, "The old key is revoked")
+	require.NotZero(t, n.Machine.Keys(n.environment())[0].RevokedAt)
+	b.send(at(0)+"/roll", b.fill(keys, fields("overlapHours", "1"))).is(303)
+	b.send(keys+"/018f6b2c-7d1e-7000-8000-000000000001/roll",
+		b.fill(keys, fields("overlapHours", "1"))).is(404, "key")
+}
+
+// TestARefusedKeysFormIsOpen: alone, with what was typed and what is wrong with it.
+func TestARefusedKeysFormIsOpen(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const keys = "/console/accounts/demo/sandbox/keys"
+	(&recorder{browser: b}).ask(b.programs, "putBudget", `{"name":"Org"}`, "org")
+	for _, label := range []string{"first", "second", "third"} {
+		b.submit(keys, keys, fields("scope", "full", "label", label))
+	}
+	id := string(server.AppendUUID(nil, n.Machine.Keys(n.environment())[1].ID))
+	b.submit(keys, keys+"/"+id+"/budget", fields("budget", "org"))
+	require.NotContains(t, b.get(keys).body, "<details open")
+	for _, form := range [][4]string{
+		{"roll", "overlapHours", "two days", "Enter hours from 0 to 720"},
+		{"roll", "overlapHours", "721", "Enter hours from 0 to 720"},
+		{"budget", "budget", "reserach", "Budget not found"},
+	} {
+		p := b.send(keys+"/"+id+"/"+form[0], b.fill(keys, fields(form[1], form[2]))).
+			is(400, `value="`+form[2]+`"`, form[3])
+		safe(t, p)
+		require.Equal(t, 1, strings.Count(p.body, `value="`+form[2]+`"`))
+		require.Equal(t, 1, strings.Count(p.body, "aria-invalid"))
+		require.Equal(t, 1, strings.Count(p.body, "autofocus"))
+		open := regexp.MustCompile(`(?s)<details[^>]* open>.*?</details>`).FindAllString(p.body, -1)
+		require.Len(t, open, 1)
+		require.Contains(t, open[0], "aria-invalid")
+		require.Contains(t, open[0], keys+"/"+id+"/"+form[0])
+		require.NotContains(t, p.body, "overlapHours must")
+	}
+}
+
+// TestABudgetHasAllItsLimits: a form of as many as a budget may have is refused with all that was
+// typed, confirmed, and sent again to change them.
+func TestABudgetHasAllItsLimits(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	const list, make, team = at + "/budgets", at + "/new-budget", at + "/budgets/team"
+	form := func(most string) url.Values {
+		f := fields("key", "team", "name", "Team", "parent", "", "customer", "anna")
+		for i := range billing.MaxLimits {
+			for name, value := range map[string]string{
+				"of": spend.Measures[i/len(spend.Windows)][0], "limit": most, "mode": "hard",
+				"window": spend.Windows[i%len(spend.Windows)][0], "featureKey": "", "currency": "",
+				"timeZone": "", "thresholds": "80",
+			} {
+				f.Set("limits"+strconv.Itoa(i)+"_"+name, value)
+			}
+			if i >= len(spend.Windows) {
+				f.Set("limits"+strconv.Itoa(i)+"_featureKey", "calls")
+			}
+		}
+		return f
+	}
+	last := "limits" + strconv.Itoa(billing.MaxLimits-1) + "_limit"
+	bad := form("40")
+	bad.Set(last, "much")
+	b.send(make, b.fill(list, bad)).is(400, `id="`+last+`-wrong"`, `value="much"`)
+	made := b.confirmed(b.asked(make, b.fill(list, form("40"))), url.Values{})
+	b.get(b.send(make, made).is(303).to).is(200, "The budget was created")
+	bad = form("50")
+	bad.Set(last, "much")
+	b.send(team+"/change", b.fill(team, bad)).is(400, `id="`+last+`-wrong"`)
+	changed := b.confirmed(b.asked(team+"/change", b.fill(team, form("50"))), url.Values{})
+	b.get(b.send(team+"/change", changed).is(303).to).is(200, "The budget was changed")
+	require.Equal(t, billing.MaxLimits, strings.Count(b.get(team).body, "alerts at 80 %"))
 }

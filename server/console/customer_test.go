@@ -22,7 +22,7 @@ func TestCustomerPage(t *testing.T) {
 	const anna = at + "/customers/anna"
 	p := b.get(anna).is(200, ">Team<", "20.00 USD a month, renews", "No usage in the last 30 days",
 		"Invoice 1 was issued: 20.00 USD", "The admin key subscribed anna to team", "Due, and not late",
-		"Recurring a month: 20.00 USD")
+		"Monthly recurring revenue (MRR): 20.00 USD")
 	require.NotContains(t, p.body, `id="denied"`)
 	for i := range 12 {
 		b.submit(anna, anna+"/usage", fields("feature", "calls", "units", fmt.Sprint(i+1)))

@@ -150,7 +150,7 @@ func TestTotals(t *testing.T) {
 	// 20 + 100 ÷ 12, rounded once.
 	safe(t, b.get(at+"/overview").is(200, "28.33 USD</p>", "2 subscriptions, without usage",
 		"Newest subscriptions", "bob</a> to Year", "Newest invoices"))
-	b.get(bob).is(200, "Recurring a month: 8.33 USD")
+	b.get(bob).is(200, "Monthly recurring revenue (MRR): 8.33 USD")
 	b.get(at+"/invoices").is(200, `id="totals"`, "<strong>20.00 USD</strong>",
 		"<strong>100.00 USD</strong>", "1 invoice<")
 	b.get(at+"/invoices?customer=bob").is(200, "<strong>100.00 USD</strong>")
@@ -181,7 +181,7 @@ func TestTheLog(t *testing.T) {
 	b.get(at+"/log?customer=anna").is(200, "subscribed anna to team")
 	require.NotContains(t, b.get(at+"/log?customer=anna").body, "applied a catalog")
 	b.get(at+"/log?customer=nobody").is(404, "Customer not found")
-	safe(t, b.get(at+"/log?actor=someone").is(200, "No such change", "All changes"))
+	safe(t, b.get(at+"/log?actor=someone").is(200, "No matching changes", "All changes"))
 	b.get(at+"/log?actor="+who).is(200, `aria-current="true">`+who)
 	b.get("/console/changes").is(403)
 	b.get("/console/changes.csv").is(403)

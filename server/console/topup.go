@@ -57,7 +57,7 @@ func seconds(n int) string {
 
 // topUpForm are the fields of the form that sets a top-up, and those of the API that they become.
 var topUpForm = []struct{ form, api, name string }{
-	{"below", "below", "Buy when less is free than"},
+	{"below", "below", "Buy when available credits fall below"},
 	{"credits", "amount", "Credits"},
 	{"price", "price", "Price"},
 	{"cap", "monthlyCap", "At most a month"},

@@ -73,7 +73,7 @@ func TestTopUpsOnPages(t *testing.T) {
 	b.send(pool+"/top-up/stop", ended).is(303)
 	p = b.get(pool)
 	require.NotContains(t, p.body, `id="stop-top-up"`)
-	b.get(anna).is(200, "not topped up any more")
+	b.get(anna).is(200, "top-up turned off")
 
 	asked = b.asked(pool+"/top-up", b.fill(pool, form("below", "60")))
 	asked.is(200, "Before", "off: with less than 50 free it buys 1,000 for 10.00 USD, for 25.00 USD a month at most")

@@ -321,7 +321,7 @@ var done = map[string]page.Notice{
 	"archived-customer": {Title: "The customer was archived"},
 	"erased":            {Title: "The customer's personal data was erased"},
 	"moved":             {Title: "The budget was moved"},
-	"budget":            {Title: "The budget was made"},
+	"budget":            {Title: "The budget was created"},
 	"limits":            {Title: "The budget was changed"},
 	"bound":             {Title: "The key's budget was set"},
 	"released":          {Title: "The reservation was released"},

@@ -230,7 +230,7 @@ var (
 		{"week", "week"},
 		{"month", "month"},
 		{"year", "year"},
-		{"lifetime", "in all, without an end"},
+		{"lifetime", "lifetime"},
 	}
-	Modes = [][2]string{{"hard", "is refused"}, {"soft", "is only told"}}
+	Modes = [][2]string{{"hard", "refuse"}, {"soft", "notify only"}}
 )

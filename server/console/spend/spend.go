@@ -44,7 +44,7 @@ func what(l *api.BudgetLimit) string {
 		text += " of " + l.FeatureKey
 	}
 	if l.Window == "lifetime" {
-		return text + ", in all"
+		return text + ", lifetime"
 	}
 	return text + ", each " + l.Window
 }
