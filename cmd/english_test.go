@@ -69,7 +69,7 @@ var refusedLabels = []struct {
 	instead string
 }{
 	{
-		regexp.MustCompile(`<(?:button|summary|h2)\b[^>]*>(?:{{[^}]*}})*Make\b|class="button[^>]*>Make\b`),
+		regexp.MustCompile(`(?:<(?:button|summary|h2)\b|class="button)[^>]*>(?:{{[^}]*}})*Make\b`),
 		"Create …",
 	},
 	{regexp.MustCompile(`Button: +"Make\b|\b[Ww]as made"}|\bMake one below\b`), "Create …"},
