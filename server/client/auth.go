@@ -69,9 +69,10 @@ const (
 )
 
 // unrecorded are writing rows that leave no record of changes, whoever asks: there are as many as
-// calls of the customers' programs.
+// calls of the customers' programs, and their rows would hide those of people.
 var unrecorded = map[string]bool{
-	"reserve": true, "settleReservation": true, "extendReservation": true,
+	"ingestEventBatch": true,
+	"reserve":          true, "settleReservation": true, "extendReservation": true,
 }
 
 // signs reports whether a request of a route may name who acts.

@@ -32,6 +32,8 @@ type attempt struct {
 	// mixed reports whether the rest of the request is the asker's, so that the record's own key is
 	// refused.
 	mixed bool
+	// headers are the request's, where it has more than its key.
+	headers map[string]string
 }
 
 // open are routes without a key; what proves who asks is in the path or the body, where it says so.
@@ -227,7 +229,22 @@ func (n *node) try(a attempt, r record, key string) answer {
 		names = append(names, "{"+name+"}", value)
 	}
 	fill := strings.NewReplacer(names...)
-	return n.send(a.method, fill.Replace(a.path), fill.Replace(a.body), key, nil)
+	return n.send(a.method, fill.Replace(a.path), fill.Replace(a.body), key, a.headers)
+}
+
+// connected gives a node what its routes of payments and links need.
+func connected(t *testing.T) func(*client.Config) {
+	guarded, err := fetch.New(fetch.Config{})
+	require.NoError(t, err)
+	t.Cleanup(guarded.Close)
+	return func(c *client.Config) {
+		c.Payments, err = payments.New(payments.Config{
+			Machine: c.Machine, Proposer: c.Proposer, Reader: c.Reader, Fetch: guarded,
+			PublicURL: "http://127.0.0.1", SealKey: sha256.Sum256(nil),
+		})
+		require.NoError(t, err)
+		c.Links = link.New([32]byte{1}, "http://127.0.0.1")
+	}
 }
 
 var changing = regexp.MustCompile(
@@ -238,17 +255,7 @@ var changing = regexp.MustCompile(
 // key gets the same 403 for everything but its own customer. A route that the matrix does not name
 // fails here.
 func TestNoKeyReachesAnothersRecords(t *testing.T) {
-	guarded, err := fetch.New(fetch.Config{})
-	require.NoError(t, err)
-	t.Cleanup(guarded.Close)
-	n := start(t, func(c *client.Config) {
-		c.Payments, err = payments.New(payments.Config{
-			Machine: c.Machine, Proposer: c.Proposer, Reader: c.Reader, Fetch: guarded,
-			PublicURL: "http://127.0.0.1", SealKey: sha256.Sum256(nil),
-		})
-		require.NoError(t, err)
-		c.Links = link.New([32]byte{1}, "http://127.0.0.1")
-	})
+	n := start(t, connected(t))
 	n.customer("acme")
 	n.customer("neighbour")
 	keyOfRival, rivals := n.rival()

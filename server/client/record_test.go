@@ -82,8 +82,15 @@ func TestWhoActsIsRecorded(t *testing.T) {
 	n.send("POST", "customers", customer("loud"), n.sandbox, ada).is(201, "")
 	n.send("POST", "events", strings.Replace(event("k", ""), "acme", "loud", 1), n.sandbox,
 		ada).is(201, "")
-	n.send("POST", "reservations", hold("r", `,"featureKey":"tokens","usageUnits":1`), n.sandbox,
-		ada)
+	n.call("POST", "subscriptions", `{"planId":"team","customerReferenceId":"loud"}`).is(201, "")
+	batch := "[" + event("b1", "") + "," + event("b2", "") + "]"
+	a := n.send("POST", "events/batch", strings.ReplaceAll(batch, "acme", "loud"), n.sandbox, ada)
+	require.Equal(t, 2.0, a.is(200, "").data("accepted"))
+	a = n.send("POST", "reservations", strings.Replace(hold("r", calls+"2"), "acme", "loud", 1),
+		n.sandbox, ada).is(201, "")
+	at := "reservations/" + a.data("id").(string)
+	n.send("POST", at+"/extend", `{"ttlSeconds":900}`, n.sandbox, ada).is(200, "")
+	n.send("POST", at+"/settle", `{"usageUnits":1}`, n.sandbox, ada).is(200, "")
 	all := recorded()
 	require.Len(t, all, before+2)
 	for _, what := range []string{"customer.created", "usage.recorded"} {
@@ -92,6 +99,23 @@ func TestWhoActsIsRecorded(t *testing.T) {
 	for _, wrong := range []string{"a\tda", "ad\u00e4", strings.Repeat("a", 129)} {
 		n.send("POST", "customers", customer("x"), n.sandbox, map[string]string{"X-Actor": wrong}).
 			is(400, "validation_failed")
+	}
+}
+
+// TestEveryRequestMaySayWhoActs: no route fails for it, whatever it brings into the log; see
+// billinglog.Propose.
+func TestEveryRequestMaySayWhoActs(t *testing.T) {
+	n := start(t, connected(t))
+	key, mine := n.rival()
+	for _, route := range n.api.Table().Routes() {
+		for _, a := range matrix[route.Operation] {
+			if a.mixed { // its customer is another account's
+				continue
+			}
+			a.headers = map[string]string{"X-Actor": "tollgate, ada"}
+			answer := n.try(a, mine, key)
+			require.NotContains(t, []int{401, 403, 404, 500}, answer.status, "%s: %s", a.path, answer.raw)
+		}
 	}
 }
 
