@@ -113,9 +113,15 @@ func (c *Administer) Apply(t *turn) engine.Outcome {
 // private begins a value of describe that is compared but never recorded: personal data.
 const private = "\x00"
 
-// compared pairs the values of before and after by name and omits those that did not change.
+// compared pairs the values of before and after by name and omits those that did not change; where
+// some did, it adds what the change is about.
 func compared(before, after []accounts.FieldChange) (changed []accounts.FieldChange) {
+	var about []accounts.FieldChange
 	for _, f := range after {
+		if value, ok := f.About(); ok {
+			about = append(about, accounts.Given(f.Name, value))
+			continue
+		}
 		for _, b := range before {
 			if b.Name == f.Name {
 				f.Before = b.After
@@ -129,7 +135,10 @@ func compared(before, after []accounts.FieldChange) (changed []accounts.FieldCha
 		}
 		changed = append(changed, f)
 	}
-	return changed
+	if len(changed) == 0 {
+		return nil
+	}
+	return append(about, changed...)
 }
 
 // masked stands for a private value; "" if there is none.

@@ -99,7 +99,7 @@ func TestOperatorsCommandsAreRecorded(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindReserve, enginetest.Reservation("r", "ada", "requests", 1))
 	check(billing.KindExtendReservation, &billing.ExtendReservation{
 		Env: env, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(2), TTLMS: 900_000,
-	}, "reservation.extended", field("expires", period.Format(d.Stamp+600_000),
+	}, "reservation.extended", field("customer", "", "ada"), field("expires", period.Format(d.Stamp+600_000),
 		period.Format(d.Stamp+1000+900_000)), field("units", "1", "2"))
 
 	two := enginetest.TokenPlan()

@@ -97,6 +97,7 @@ func (t *turn) rollKey(
 	t.EndKey(old, end)
 	t.Fold(accounts.KeyHash(&c.Hash))
 	t.Fold(accounts.KeyHash(&old.Hash) ^ uint64(end))
+	end = e.APIKey(old.ID).EndsAt // which may be before
 	t.NoteChange(c.Env, c.Actor, "key.rolled", uuid.Text(c.ID),
 		accounts.Given("scope", facts.Scope.String()), accounts.Given("label", facts.Label),
 		accounts.Changed("hint", old.Hint, c.Hint),

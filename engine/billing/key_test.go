@@ -8,6 +8,7 @@ import (
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/period"
 )
 
 const hourMS = 60 * 60 * 1000
@@ -98,6 +99,8 @@ func TestAKeyThatIsRevokedBeforeItsEnd(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("second", "first", hourMS))
 	end := d.Stamp + hourMS
 	d.is(engine.OutcomeDone, billing.KindCreateKey, roll("third", "first", 9*hourMS))
+	require.Contains(t, d.changes(d.m, 0, 1)[0].Values,
+		billing.FieldChange{Name: "replacedEnds", After: period.Format(end)})
 	keys := d.m.Keys(enginetest.Sandbox)
 	require.Equal(t, end, keys[len(keys)-3].EndsAt)
 	due := func(want int64) {

@@ -40,7 +40,8 @@ func (c *ExtendReservation) describe(t *turn) accounts.Change {
 	if outcome != engine.OutcomeDone {
 		return d
 	}
-	d.Values = append(d.Values, accounts.Given("expires", period.Format(h.hold.ExpiresAt)))
+	d.Values = append(d.Values, accounts.About("customer", h.customer(t)),
+		accounts.Given("expires", period.Format(h.hold.ExpiresAt)))
 	if len(h.items) == 1 {
 		d.Values = append(d.Values, accounts.Given("units", h.items[0].Granted.String()))
 	}
@@ -87,6 +88,11 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 	}
 	h.answer(t)
 	return engine.OutcomeDone
+}
+
+// customer is the ExternalID of who has the reservation.
+func (h *settling) customer(t *turn) string {
+	return string(t.ExternalID(t.Customers.Read(h.hold.Customer)))
 }
 
 // grow makes the only item hold so many units in all.
@@ -194,7 +200,8 @@ func (c *ReleaseReservation) apply(t *turn) engine.Outcome {
 		if c.Actor != "" {
 			t.NoteChange(c.Env, c.Actor, "reservation.released", uuid.Text(c.ID),
 				accounts.Changed("state", holds.ReservationOpen.String(), h.hold.State.String()),
-				accounts.Given("reservationKey", strings.Clone(h.words.Key)))
+				accounts.Given("reservationKey", strings.Clone(h.words.Key)),
+				accounts.Given("customer", h.customer(t)))
 		}
 	case holds.ReservationSettled, holds.ReservationBilled:
 		return h.closed(t)

@@ -314,6 +314,8 @@ type MadeKey struct {
 	Scope string `json:"scope"`
 	Label string `json:"label"`
 	Hint  string `json:"hint"`
+	// ReplacedEndsAt is when the key ends, or has ended, that this one replaces.
+	ReplacedEndsAt time.Time `json:"replacedEndsAt,omitzero"`
 }
 
 // Origins is the web origins that may use customer keys.

@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"time"
 
 	"github.com/gofrs/uuid/v5"
 
@@ -148,7 +150,8 @@ func (a *accounts) createKey(x *server.Exchange) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return server.One(x, 201, &madeKey{c.ID, key, scope, c.Label, c.Hint}, writeMadeKey)
+	made := madeKey{ID: c.ID, Key: key, Scope: scope, Label: c.Label, Hint: c.Hint}
+	return server.One(x, 201, &made, writeMadeKey)
 }
 
 // Hours for which a key goes on that another one has replaced.
@@ -194,7 +197,24 @@ func (a *accounts) rollKey(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault != nil {
 		return fault
 	}
-	return server.One(x, 201, &madeKey{c.ID, key, old.Scope.String(), old.Label, c.Hint}, writeMadeKey)
+	made := madeKey{
+		ID: c.ID, Key: key, Scope: old.Scope.String(), Label: old.Label, Hint: c.Hint,
+		ReplacedEndsAt: a.endOf(c.Env, id),
+	}
+	return server.One(x, 201, &made, writeMadeKey)
+}
+
+// endOf is when a key that was replaced ends, or has ended; 0 where this node cannot learn it now:
+// the new key, which is shown once, is answered all the same.
+func (a *accounts) endOf(env uint32, id [16]byte) int64 {
+	if server.Fresh(a.reader, time.Now().Add(a.readTimeout)) {
+		for _, k := range a.machine.Keys(env) {
+			if k.ID == id {
+				return min(k.EndsAt, cmp.Or(k.RevokedAt, k.EndsAt))
+			}
+		}
+	}
+	return 0
 }
 
 // madeKey is a new API key, with the key itself.
@@ -206,6 +226,8 @@ type madeKey struct {
 	Scope string   `json:"scope" rule:"min=1"`
 	Label string   `json:"label" rule:"max=80"`
 	Hint  string   `json:"hint" rule:"min=1"`
+	// ReplacedEndsAt is when the key ends, or has ended, that this one replaces.
+	ReplacedEndsAt int64 `json:"replacedEndsAt,omitzero" as:"time"`
 }
 
 // faultKeyLost answers a repeated request whose key cannot be shown again.

@@ -101,9 +101,10 @@ func (a *accounts) listChanges(x *server.Exchange) *server.Fault {
 // changeFilter selects changes; empty fields select all.
 type changeFilter struct {
 	account, environment, actor, subject, customer string
-	// of are the ids of what is the customer's.
-	of   map[string]bool
-	scan int
+	// of are the ids of what is the customer's, budget is the key of its own budget.
+	of     map[string]bool
+	budget string
+	scan   int
 }
 
 // changeParams are the parameters of a filter.
@@ -173,6 +174,14 @@ func (f *changeFilter) find(m *billing.Machine) *server.Fault {
 	for _, p := range m.Pools(customer.Row) {
 		f.of[uuid.Text(p.ID)] = true
 	}
+	for _, k := range m.Keys(env) {
+		if k.Customer == f.customer {
+			f.of[uuid.Text(k.ID)] = true
+		}
+	}
+	if own, _ := m.BudgetsOf(env, f.customer, 0); len(own) > 0 {
+		f.budget = own[0].Key
+	}
 	return nil
 }
 
@@ -188,11 +197,13 @@ func (f *changeFilter) takes(c *billing.ChangeView) bool {
 		f.actor != "" && c.Actor != f.actor,
 		f.subject != "" && c.Subject != f.subject:
 		return false
-	case f.customer == "" || f.of[c.Subject] || c.Action == "clock.advanced":
+	case f.customer == "" || c.Action == "clock.advanced",
+		f.of[c.Subject] && !strings.HasPrefix(c.Action, "budget."),
+		f.budget != "" && c.Subject == f.budget && strings.HasPrefix(c.Action, "budget."):
 		return true
 	}
 	return slices.ContainsFunc(c.Values, func(v billing.FieldChange) bool {
-		return v.Name == "customer" && v.After == f.customer
+		return v.Name == "customer" && (v.After == f.customer || v.Before == f.customer)
 	})
 }
 

@@ -452,6 +452,7 @@ func writeMadeKey(data *server.JSON, v *madeKey) {
 	data.Text("scope", v.Scope)
 	data.Text("label", v.Label)
 	data.Text("hint", v.Hint)
+	data.Time("replacedEndsAt", v.ReplacedEndsAt)
 	data.Close('}')
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"time"
 
 	api "tollgate/sdk/go"
 )
@@ -61,8 +62,19 @@ func (c *keysRollCommand) Run(ctx context.Context, out io.Writer) error {
 	if err := Say(out, "%s", made.Key); err != nil {
 		return err
 	}
-	return Say(os.Stderr, "Key %s of %s/%s. It is not shown again. Key %s ends in %d hours.", made.ID,
-		c.Account, c.Environment, c.ID, c.OverlapHours)
+	return Say(os.Stderr, "Key %s of %s/%s. It is not shown again. Key %s %s.", made.ID,
+		c.Account, c.Environment, c.ID, replacedKey(&made, time.Now()))
+}
+
+// replacedKey says what becomes of the key that a new one replaces.
+func replacedKey(made *api.MadeKey, now time.Time) string {
+	switch end := made.ReplacedEndsAt; {
+	case end.IsZero():
+		return "was replaced"
+	case end.After(now):
+		return "ends at " + moment(end)
+	}
+	return "has ended"
 }
 
 type keyFlags struct {

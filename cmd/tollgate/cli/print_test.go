@@ -3,8 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	api "tollgate/sdk/go"
 )
 
 func TestSizesAreInTheUnitInWhichTheyAreShort(t *testing.T) {
@@ -29,4 +32,12 @@ func TestNumbersForPeople(t *testing.T) {
 		require.Equal(t, row.want, money(json.Number(row.number), row.currency))
 	}
 	require.Equal(t, "-999,999.25", quantity("-999999.25"))
+}
+
+func TestAReplacedKeysEndIsTheServers(t *testing.T) {
+	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	require.Equal(t, "ends at 2026-05-01T01:00:00Z",
+		replacedKey(&api.MadeKey{ReplacedEndsAt: now.Add(time.Hour)}, now))
+	require.Equal(t, "has ended", replacedKey(&api.MadeKey{ReplacedEndsAt: now}, now))
+	require.Equal(t, "was replaced", replacedKey(&api.MadeKey{}, now))
 }

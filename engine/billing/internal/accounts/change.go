@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/journal"
@@ -56,6 +57,15 @@ func (t *Tx) NoteChange(env uint32, actor, action, subject string, values ...Fie
 
 // Given returns the change of a field that had no value before.
 func Given(name, value string) FieldChange { return FieldChange{Name: name, After: value} }
+
+// about begins a value that is recorded where another one changed.
+const about = "\x01"
+
+// About returns a field that says what a change is about; see FieldChange.About.
+func About(name, value string) FieldChange { return Given(name, about+value) }
+
+// About returns the value of a field that says what a change is about.
+func (f FieldChange) About() (value string, ok bool) { return strings.CutPrefix(f.After, about) }
 
 // Changed returns the change of a field's value.
 func Changed(name, before, after string) FieldChange { return FieldChange{name, before, after} }
