@@ -31,8 +31,8 @@ type activity struct {
 // activityList is what happened to a customer, the newest first.
 type activityList struct {
 	List []activity
-	// Unknown says why changes are not among it.
-	Unknown string
+	// Changes says which changes are not among it, and why.
+	Changes string
 	LogURL  string
 }
 
@@ -51,8 +51,12 @@ func activitiesOf(v *visit, id string, events []shownEvent, invoices []invoice) 
 			"limit": {strconv.Itoa(shownActivities)}, "scan": {strconv.Itoa(activityChanges)},
 		},
 	}))
-	if fault != nil {
-		a.Unknown = fault.Message
+	switch {
+	case fault != nil:
+		a.Changes = "Changes are not among them: " + fault.Message
+	case changes.NextCursor != "" && len(changes.Changes) < shownActivities:
+		a.Changes = "Of changes, only the newest " + page.Amount(activityChanges) +
+			" of the cluster were looked at: older ones are not among them."
 	}
 	now := v.console.config.Now()
 	ahead := time.UnixMilli(v.console.config.Machine.EnvironmentNow(v.env, now.UnixMilli())).Sub(now)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
 	"tollgate/server/console"
 )
@@ -54,6 +55,15 @@ func TestCustomerPage(t *testing.T) {
 		strings.Index(activity, "fell due and was not paid"))
 	require.Less(t, strings.Index(activity, "fell due and was not paid"),
 		strings.Index(activity, ">12 of calls<"))
+	require.NotContains(t, p.body, `id="looked"`)
+	live, _ := n.Machine.Environment("demo", billing.EnvironmentLive)
+	for i := range 2000 {
+		n.Do(t, billing.KindSetOrigins, &billing.SetOrigins{
+			Env: live, Origins: []string{fmt.Sprintf("https://o%d.example", i)}, Actor: "busy",
+		})
+	}
+	other := b.get(anna).is(200, "only the newest 2,000 of the cluster were looked at").body
+	require.NotContains(t, other, "subscribed anna to team")
 	denied := p.body[strings.Index(p.body, `id="denied"`):]
 	require.Regexp(t, `<a href="`+at+`/invoices/[0-9a-f-]{36}">Invoice 1, 20\.00 USD</a> has been past due since`,
 		denied)

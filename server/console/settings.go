@@ -59,6 +59,8 @@ type settingsData struct {
 	Sandbox  bool
 	Holds    []holding
 	Members  []Member
+	// Whole reports whether the operators of the whole cluster are among Members.
+	Whole bool
 	Fields   url.Values
 }
 
@@ -68,8 +70,9 @@ func showSettings(v *visit) {
 	data := settingsData{
 		Base: v.base() + "/settings", Manage: v.manage, Fields: v.fields,
 		Sandbox: v.environment == "sandbox", Holds: v.holdings(),
-		Members: v.console.config.SignedIn.members(v.account),
 	}
+	data.Whole, _ = v.who.on("")
+	data.Members = v.console.config.SignedIn.members(v.account, data.Whole)
 	data.Seller = need[api.Seller](v, v.admin, v.adminCall("showSeller"))
 	data.Terms = need[api.PaymentTerms](v, v.admin, v.adminCall("showPaymentTerms"))
 	origins := need[api.Origins](v, v.admin, v.adminCall("listOrigins"))

@@ -26,13 +26,14 @@ type Member struct {
 	Grant
 }
 
-// members are the operators who may see an account.
-func (s *SignedIn) members(account string) (list []Member) {
+// members are the operators of an account and, where whole says so, those of the whole cluster, who
+// may see it, too.
+func (s *SignedIn) members(account string, whole bool) (list []Member) {
 	if s == nil {
 		return nil
 	}
 	for _, m := range s.Members {
-		if m.Account == "" || m.Account == account {
+		if m.Account == account || m.Account == "" && whole {
 			list = append(list, m)
 		}
 	}

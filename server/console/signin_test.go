@@ -80,6 +80,7 @@ func named(t testing.TB, set ...func(*node, *console.Config)) (*node, *organizat
 			Service: service, Grants: o.granted, Members: []console.Member{
 				{Email: "ada@example.com", Grant: console.Grant{Account: "demo", Manage: true}},
 				{Email: "eve@example.com", Grant: console.Grant{Account: "other"}},
+				{Email: "root@example.com", Grant: console.Grant{Manage: true}},
 			},
 		}, nil
 	}}, set...)...)
@@ -263,9 +264,13 @@ func TestScopesAndLevels(t *testing.T) {
 	}
 	after, _ := n.Machine.StateHash()
 	require.Equal(t, index, after)
-	p = b.get("/console/accounts/demo/live/settings").is(200, "Members of this account", "ada@example.com")
+	const settings = "/console/accounts/demo/live/settings"
+	p = b.get(settings).is(200, "Members of this account", "ada@example.com", "root@example.com")
 	safe(t, p)
 	require.NotContains(t, p.body, "eve@example.com")
+	o.grant(who, console.Grant{Account: "demo", Manage: true})
+	p = b.get(settings).is(200, "ada@example.com", "only they see who they are")
+	require.NotContains(t, p.body, "root@example.com")
 	b.send("/console/sign-out", token).is(303)
 	b.get("/console").is(303)
 }
