@@ -72,7 +72,10 @@ var refusedLabels = []struct {
 		regexp.MustCompile(`(?:<(?:button|summary|h2)\b|class="button)[^>]*>(?:{{[^}]*}})*Make\b`),
 		"Create …",
 	},
-	{regexp.MustCompile(`Button: +"Make\b|\b[Ww]as made"}|\bMake one below\b`), "Create …"},
+	{
+		regexp.MustCompile(`(?:Button|Title): +"Make\b|\b[Ww]as made"}|\bMake one below\b`),
+		"Create …",
+	},
 	{regexp.MustCompile(`"Action" "Make\b|(?:help|about):"Make\b|row\([^)]*"Make\b`), "Create …"},
 	{
 		regexp.MustCompile(`<th\b[^>]*>(?:May|Made|Answers|Next use)</th>`),

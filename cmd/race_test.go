@@ -3,6 +3,7 @@ package cmd_test
 import (
 	"go/ast"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -194,4 +195,38 @@ func calls(f *ast.FuncDecl) (names []string) {
 		return true
 	})
 	return names
+}
+
+// TestCheckRunsTheTestsThatWereEdited: `make check` leaves out the varied tests of what changed, but
+// not those that are being worked on.
+func TestCheckRunsTheTestsThatWereEdited(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"a_test.go": "func TestA(t *testing.T) {\nfunc TestOther(",
+		"b_test.go": "func TestB(", "c_test.go": "func TestAny(", "d.go": "func TestD(",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	for edited, want := range map[string]string{
+		"": "TestA TestB", "b_test.go": "TestA", "a_test.go": "TestB", "d.go": "TestA TestB",
+	} {
+		command := exec.Command(filepath.Join(root, ".ci/varied"), folder)
+		command.Env = append(os.Environ(), "VARIED=TestA TestB TestD",
+			"EDITED="+filepath.Join(folder, "gone_test.go")+"\n"+filepath.Join(folder, edited))
+		names, err := command.Output()
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Join(strings.Fields(string(names)), " "), edited)
+	}
+	check, err := os.ReadFile(filepath.Join(root, ".ci/check"))
+	require.NoError(t, err)
+	require.Contains(t, string(check), `echo "Not run here: ${varied}(make unit)"`)
+}
+
+// TestWhatDialsIsTestedAsShipped: names are resolved in another way where cgo is on.
+func TestWhatDialsIsTestedAsShipped(t *testing.T) {
+	dialing := strings.Fields(makeVariable(t, "DIALING"))
+	require.NotEmpty(t, dialing)
+	commands, err := exec.Command("make", "-n", "-C", root, "unit").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(commands), "grep -vxF -e "+strings.Join(dialing, " -e "))
 }

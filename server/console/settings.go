@@ -60,8 +60,8 @@ type settingsData struct {
 	Holds    []holding
 	Members  []Member
 	// Whole reports whether the operators of the whole cluster are among Members.
-	Whole bool
-	Fields   url.Values
+	Whole  bool
+	Fields url.Values
 }
 
 // showSettings is what the environment's invoices say and when they fall due, who collects them,
