@@ -197,8 +197,8 @@ func calls(f *ast.FuncDecl) (names []string) {
 	return names
 }
 
-// TestCheckRunsTheTestsThatWereEdited: `make check` leaves out the varied tests of what changed, but
-// not those that are being worked on.
+// TestCheckRunsTheTestsThatWereEdited: `make check` leaves out the varied tests of what changed,
+// but not those that are being worked on.
 func TestCheckRunsTheTestsThatWereEdited(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{

@@ -15,7 +15,10 @@ func TestChangesAreSelected(t *testing.T) {
 	n := start(t)
 	key := n.furnish()
 	n.call("POST", "accounts", `{"name":"other"}`).is(201, "")
-	pool := n.call("POST", sandbox+"customers/ada/pools", `{"name":"Tokens"}`).is(201, "").data()["id"].(string)
+	made := func(path, body string) string {
+		return n.call("POST", sandbox+path, body).is(201, "").data()["id"].(string)
+	}
+	pool := made("customers/ada/pools", `{"name":"Tokens"}`)
 	n.call("POST", sandbox+"pools/"+pool+"/grants", `{"amount":5}`).is(201, "")
 	for i := range 20 {
 		n.call("PUT", "accounts/other/environments/live/origins",
@@ -35,9 +38,6 @@ func TestChangesAreSelected(t *testing.T) {
 			}
 			cursor = "&cursor=" + next
 		}
-	}
-	made := func(path, body string) string {
-		return n.call("POST", sandbox+path, body).is(201, "").data()["id"].(string)
 	}
 	n.post(key, "/customers", `{"externalClientCustomerId":"bob","firstName":"Bob","lastName":"B",`+
 		`"email":"bob@example.com"}`).is(201, "")
@@ -70,7 +70,8 @@ func TestChangesAreSelected(t *testing.T) {
 	require.Empty(t, list("account=other&environment=sandbox"))
 	require.Equal(t, []string{"credits.granted", "pool.created"},
 		list("subject="+pool+"&environment=sandbox&limit=1"))
-	require.Equal(t, []string{"pool.created"}, list("account=demo&environment=sandbox&customer=bob")[:1])
+	require.Equal(t, []string{"pool.created"},
+		list("account=demo&environment=sandbox&customer=bob")[:1])
 	for _, size := range []string{"", "&scan=1", "&scan=3&limit=2", "&limit=1"} {
 		require.Equal(t, []string{
 			"reservation.released", "reservation.extended", "budget.changed", "key.ended", "key.rolled",
