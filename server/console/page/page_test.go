@@ -229,7 +229,7 @@ func TestForms(t *testing.T) {
 
 func manyFields() string {
 	var b strings.Builder
-	for i := range 80 {
+	for i := range 96 {
 		b.WriteString("&f" + string(rune('a'+i%26)) + strings.Repeat("x", i/26) + "=1")
 	}
 	return b.String()
