@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,8 +139,12 @@ func (u *UsagePages) year(ctx context.Context) (customer string, from, to time.T
 	for range yearWeeks {
 		week := to
 		to = to.AddDate(0, 0, 7)
-		if err = run.advance(ctx, to); err == nil {
-			err = run.insist(conn, run.weekOf(week, features), hoursOfWeek*len(features))
+		if err = run.advance(ctx, to); err != nil {
+			return "", from, to, err
+		}
+		batch, err := run.weekOf(week, features)
+		if err == nil {
+			err = run.insist(conn, batch, hoursOfWeek*len(features))
 		}
 		if err != nil {
 			return "", from, to, err
@@ -151,24 +154,24 @@ func (u *UsagePages) year(ctx context.Context) (customer string, from, to time.T
 }
 
 // weekOf is a batch with an event of each feature in each hour of a week.
-func (r *Run) weekOf(begin time.Time, features []string) []byte {
-	var body bytes.Buffer
+func (r *Run) weekOf(begin time.Time, features []string) ([]byte, error) {
+	var events []map[string]any
 	for hour := range hoursOfWeek {
 		// Half an hour within: the clock has gone on by the time that the batch comes.
 		at := begin.Add(time.Duration(hour)*time.Hour + 30*time.Minute)
 		for _, feature := range features {
-			text, _ := json.Marshal(map[string]any{ // texts and a number
+			events = append(events, map[string]any{
 				"eventIdempotencyKey": r.name + "-" + feature + "-" + at.Format(occurredLayout),
 				"eventName":           feature, "customerReferenceId": r.customer(0), "usageUnits": 7,
 				"occurredAt": at.UTC().Format(occurredLayout),
 			})
-			if body.Len() > 0 {
-				body.WriteByte(',')
-			}
-			body.Write(text)
 		}
 	}
-	return r.request("POST", "/api/v1/client/events/batch", []byte("["+body.String()+"]"))
+	body, err := json.Marshal(events)
+	if err != nil {
+		return nil, err
+	}
+	return r.request("POST", "/api/v1/client/events/batch", body), nil
 }
 
 // slowest is the page that took longest, and what all took.

@@ -146,9 +146,9 @@ func TestErrorsSayWhatTheServerSaid(t *testing.T) {
 	require.Equal(t, "fields", e.Code)
 	require.False(t, tollgate.IsStatus(errors.New("x"), 400))
 
-	refusing, _ = node(t, `{"error":"not_found","message":"There is no such run","request_id":"r1"}`, 404)
+	refusing, _ = node(t, `{"error":"not_found","message":"Run not found","request_id":"r1"}`, 404)
 	_, err = client(t, refusing).Call(context.Background(), "GET", "/v1/runs/x", nil, nil)
-	require.EqualError(t, err, "404 There is no such run")
+	require.EqualError(t, err, "404 Run not found")
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, "not_found", e.Code)
 	require.Equal(t, "r1", e.RequestID)

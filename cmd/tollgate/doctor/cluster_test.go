@@ -72,7 +72,7 @@ func TestAllIsWell(t *testing.T) {
 	}, checks)
 }
 
-// TestOneNodeIsExaminedAlone: it says what it knows of the others, and misses no answer of theirs.
+// TestOneNodeIsExaminedAlone: a node reports what it knows of the others, without their answers.
 func TestOneNodeIsExaminedAlone(t *testing.T) {
 	all := well()
 	report := doctor.ExamineOne(all[0], now)
