@@ -27,43 +27,27 @@ func (m *journalReader) UsageByCustomer(
 	src rollup.Source, q *UsageQuery, most int,
 ) (list []CustomerUsage, others int, err error) {
 	s := m.state.Load()
-	sums := map[uint64]*rollup.Cell{}
-	err = src.Sum(rollup.Query{
-		Part: journal.PartUsage, Owner: 1, Through: rollup.Environment(0) - 1, Item: q.Feature,
-		HasItem: q.HasFeature, From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
-	}, func(c rollup.Cell) error {
-		if row := uint32(c.Owner); row > s.Customers.Len() || s.Customers.Read(row).Env != q.Env {
-			return nil
-		}
-		if sums[c.Owner] == nil {
-			sums[c.Owner] = &rollup.Cell{Key: c.Key}
-		}
-		sums[c.Owner].Add(c.Events, c.Units)
-		return nil
-	})
+	sums, err := m.customerSums(src, &rollup.Query{
+		Part: journal.PartUsage, Item: q.Feature, HasItem: q.HasFeature,
+		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
+	}, s, q.Env, false)
 	if err != nil {
-		return nil, 0, fmt.Errorf("billing: add up the journal: %w", err)
+		return nil, 0, err
 	}
-	ranked := make([]*rollup.Cell, 0, len(sums))
-	for _, c := range sums { // any order: they are sorted
-		if !c.Empty() {
-			ranked = append(ranked, c)
-		}
-	}
-	slices.SortFunc(ranked, func(a, b *rollup.Cell) int {
+	ranked, others := rank(most, sums, func(a, b *rollup.Cell) int {
 		if q.HasFeature {
 			return cmp.Or(b.Units.Cmp(a.Units), cmp.Compare(a.Owner, b.Owner))
 		}
 		return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(a.Owner, b.Owner))
 	})
 	list = []CustomerUsage{}
-	for _, c := range ranked[:min(most, len(ranked))] {
+	for _, c := range ranked {
 		list = append(list, CustomerUsage{
 			Customer: string(s.ExternalID(s.Customers.Read(uint32(c.Owner)))), Events: c.Events,
 			Units: bounded(c.Units),
 		})
 	}
-	return list, len(ranked) - len(list), nil
+	return list, others, nil
 }
 
 // CustomerDenials counts the checks that were denied to a customer for a reason.
@@ -89,34 +73,111 @@ type DenialQuery struct {
 func (m *journalReader) DeniedByCustomer(
 	src rollup.Source, q *DenialQuery,
 ) (list []CustomerDenials, others int, err error) {
-	type key struct {
-		customer uint64
-		reason   uint32
-	}
 	s := m.state.Load()
-	sums := map[key]int64{}
-	err = src.Sum(rollup.Query{
-		Part: journal.PartAudit, Owner: 1, Through: rollup.Environment(0) - 1, Item: uint32(q.Reason),
-		HasItem: q.Reason != 0, From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
-	}, func(c rollup.Cell) error {
-		if row := uint32(c.Owner); row <= s.Customers.Len() && s.Customers.Read(row).Env == q.Env {
-			sums[key{c.Owner, c.Item}] += c.Events
+	sums, err := m.customerSums(src, &rollup.Query{
+		Part: journal.PartAudit, Item: uint32(q.Reason), HasItem: q.Reason != 0,
+		From: rollup.HourOf(q.From), To: rollup.HourOf(q.To),
+	}, s, q.Env, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	ranked, others := rank(q.Most, sums, func(a, b *rollup.Cell) int {
+		return cmp.Or(cmp.Compare(b.Events, a.Events), a.Compare(b.Key))
+	})
+	list = []CustomerDenials{}
+	for _, c := range ranked {
+		list = append(list, CustomerDenials{
+			Customer: string(s.ExternalID(s.Customers.Read(uint32(c.Owner)))),
+			Reason:   Reason(c.Item).String(), Checks: c.Events,
+		})
+	}
+	return list, others, nil
+}
+
+// cellRows has a cell for each row of a table, in pages that are made when one is needed: a map of
+// a million customers takes ten times as long.
+type cellRows []*[rowsOfPage]rollup.Cell
+
+const rowsOfPage = 1024
+
+// at is the cell of a row, of at most the length that the rows were made for.
+func (r cellRows) at(row uint32) *rollup.Cell {
+	page := &r[row/rowsOfPage]
+	if *page == nil {
+		*page = new([rowsOfPage]rollup.Cell)
+	}
+	return &(*page)[row%rowsOfPage]
+}
+
+// customerSums adds up what a query, whose owners it sets, finds of an environment's customers: all
+// items together, or, apart, by item.
+func (m *journalReader) customerSums(
+	src rollup.Source, q *rollup.Query, s *state, env uint32, apart bool,
+) (map[uint32]cellRows, error) {
+	q.Owner, q.Through = 1, rollup.Environment(0)-1
+	sums := map[uint32]cellRows{}
+	var last struct { // most cells follow one of the same customer and item
+		owner uint64
+		item  uint32
+		cell  *rollup.Cell // nil: of another environment
+	}
+	err := src.Sum(*q, func(c rollup.Cell) error {
+		item := c.Item
+		if !apart {
+			item = 0
+		}
+		if c.Owner != last.owner || item != last.item {
+			last.owner, last.item, last.cell = c.Owner, item, nil
+			if row := uint32(c.Owner); row <= s.Customers.Len() && s.Customers.Read(row).Env == env {
+				rows := sums[item]
+				if rows == nil {
+					rows = make(cellRows, s.Customers.Len()/rowsOfPage+1)
+					sums[item] = rows
+				}
+				last.cell = rows.at(row)
+				last.cell.Key = rollup.Key{Owner: c.Owner, Item: item}
+			}
+		}
+		if last.cell != nil {
+			last.cell.Add(c.Events, c.Units)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("billing: add up the journal: %w", err)
+		return nil, fmt.Errorf("billing: add up the journal: %w", err)
 	}
-	ranked := slices.SortedFunc(maps.Keys(sums), func(a, b key) int {
-		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.customer, b.customer),
-			cmp.Compare(a.reason, b.reason))
-	})
-	list = []CustomerDenials{}
-	for _, k := range ranked[:min(q.Most, len(ranked))] {
-		list = append(list, CustomerDenials{
-			Customer: string(s.ExternalID(s.Customers.Read(uint32(k.customer)))),
-			Reason:   Reason(k.reason).String(), Checks: sums[k],
-		})
+	return sums, nil
+}
+
+// rank returns the first cells in an order, so many at most, and how many others there are that are
+// not empty.
+func rank(
+	most int, sums map[uint32]cellRows, order func(a, b *rollup.Cell) int,
+) (first []*rollup.Cell, others int) {
+	all := 0
+	var beat *rollup.Cell // the last of the first ones, once there are more than are wanted
+	for _, item := range slices.Sorted(maps.Keys(sums)) {
+		for _, page := range sums[item] {
+			if page == nil {
+				continue
+			}
+			for i := range page {
+				c := &page[i]
+				if c.Empty() {
+					continue
+				}
+				if all++; beat != nil && order(beat, c) <= 0 {
+					continue
+				}
+				if first = append(first, c); len(first) == 2*most {
+					slices.SortFunc(first, order)
+					first = first[:most]
+					beat = first[most-1]
+				}
+			}
+		}
 	}
-	return list, len(ranked) - len(list), nil
+	slices.SortFunc(first, order)
+	first = first[:min(most, len(first))]
+	return first, all - len(first)
 }

@@ -589,3 +589,34 @@ func BenchmarkCountRecord(b *testing.B) {
 		}
 	}
 }
+
+// eachCustomer yields a cell of one event for each of so many customers.
+type eachCustomer int
+
+func (n eachCustomer) Sum(_ rollup.Query, yield func(rollup.Cell) error) error {
+	for row := 1; row <= int(n); row++ {
+		c := rollup.Cell{Key: rollup.Key{Owner: uint64(row), Item: 1}, Events: 1}
+		if err := yield(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BenchmarkUsageByCustomer ranks all customers of an environment.
+func BenchmarkUsageByCustomer(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m, _ := sized(b, n)
+			q := billing.UsageQuery{Env: enginetest.Sandbox, To: enginetest.Epoch}
+			used := processorTime(b)
+			for b.Loop() {
+				list, others, err := m.UsageByCustomer(eachCustomer(n), &q, 20)
+				require.NoError(b, err)
+				require.Equal(b, n, len(list)+others)
+			}
+			used = processorTime(b) - used
+			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N)/1e6, "cpu-ms/ranking")
+		})
+	}
+}
