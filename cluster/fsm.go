@@ -43,6 +43,7 @@ type fsm struct {
 	restores int    // how often in a row
 	// stopped: an entry was not applied, so none after it may be.
 	stopped bool
+	ahead   ahead
 }
 
 var _ raft.BatchingFSM = (*fsm)(nil)
@@ -59,14 +60,20 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		return answers
 	}
 	start := time.Now()
-	for _, l := range logs {
+	f.ahead.begin(r)
+	for i, l := range logs {
+		opened := f.ahead.take()
+		if i+1 < len(logs) {
+			f.ahead.open(logs[i+1])
+		}
 		switch l.Type {
 		case raft.LogConfiguration:
 			r.electorate.followMembers(raft.DecodeConfiguration(l.Data), l.Index)
 			r.lease.refresh()
 		case raft.LogCommand:
-			f.apply(l)
+			f.apply(l, opened)
 		}
+		f.ahead.spare = opened
 		if f.stopped {
 			return answers
 		}
@@ -81,7 +88,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 }
 
 // apply applies one entry. If it cannot, it stops this replica, which never answers again.
-func (f *fsm) apply(l *raft.Log) {
+func (f *fsm) apply(l *raft.Log, opened engine.Opened) {
 	r := f.replica
 	if r.skips(l) {
 		r.log.Warn("entry skipped as configured", "index", l.Index)
@@ -93,7 +100,7 @@ func (f *fsm) apply(l *raft.Log) {
 		out = &own.applied
 	}
 	start := time.Now()
-	err := f.run(l, out)
+	err := f.run(l, opened, out)
 	if on := r.config.Events.OnEntry; on != nil {
 		on(r.shard, time.Since(start))
 	}
@@ -115,19 +122,78 @@ func (f *fsm) apply(l *raft.Log) {
 // run calls the machine; a panic is an error. A stamp older than the machine's is raised to it:
 // an entry that a deposed leader submitted may slip into a later term, and stamps never go
 // backwards. All replicas raise it alike.
-func (f *fsm) run(l *raft.Log, out *engine.Applied) (err error) {
+func (f *fsm) run(l *raft.Log, opened engine.Opened, out *engine.Applied) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	m, data := f.replica.machine, l.Data
+	f.replica.applying.Store(l.Index)
 	if h, _, err := engine.ParseEntry(data); err == nil && h.Stamp < m.Stamp() {
 		data = append([]byte(nil), data...) // raft and the log's cache hold the original
 		engine.SetStamp(data, m.Stamp())
+		opened = nil
 	}
-	f.replica.applying.Store(l.Index)
+	if opened != nil {
+		return f.ahead.opener.ApplyOpened(opened, out)
+	}
 	return m.Apply(l.Index, data, out)
+}
+
+// ahead opens entries of the log that a start replays: each while the one before it in its batch is
+// applied, so that a second processor has a part of the work. Later ones are not: a node that is
+// not starting has other things to do.
+type ahead struct {
+	opener engine.Opener
+	// through is the last entry that is opened ahead; 0 before the first batch.
+	through uint64
+	// opening reports whether done will get an entry; nil where that panics: Apply will, too.
+	opening bool
+	done    chan engine.Opened
+	spare   engine.Opened // memory for the next one
+}
+
+// begin notes what the log has before its first entry is applied.
+func (a *ahead) begin(r *replica) {
+	opener, ok := r.machine.(engine.Opener)
+	if a.through > 0 || !ok {
+		return
+	}
+	last, err := r.store.LastIndex()
+	if err != nil {
+		return
+	}
+	a.opener, a.through, a.done = opener, max(1, last), make(chan engine.Opened, 1)
+}
+
+// open begins to open an entry.
+func (a *ahead) open(l *raft.Log) {
+	memory := a.spare
+	a.spare = nil
+	if l.Type != raft.LogCommand || l.Index > a.through {
+		return
+	}
+	a.opening = true
+	go func() {
+		var opened engine.Opened
+		defer func() {
+			if recover() != nil {
+				opened = nil
+			}
+			a.done <- opened
+		}()
+		opened = a.opener.Open(l.Index, l.Data, memory)
+	}()
+}
+
+// take returns the entry that open began with; nil if it began with none.
+func (a *ahead) take() engine.Opened {
+	if !a.opening {
+		return nil
+	}
+	a.opening = false
+	return <-a.done
 }
 
 // Snapshot fixes the state; raft writes it while Apply goes on.

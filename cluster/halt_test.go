@@ -78,7 +78,7 @@ func TestStampOfALateEntryIsRaised(t *testing.T) {
 		engine.SetStamp(e, stamp)
 		before := append([]byte(nil), e...)
 		var out engine.Applied
-		require.NoError(t, f.run(&raft.Log{Index: index, Data: e}, &out))
+		require.NoError(t, f.run(&raft.Log{Index: index, Data: e}, nil, &out))
 		require.Equal(t, before, e, "raft and the log's cache hold these bytes")
 		return e
 	}

@@ -3,6 +3,8 @@ package billing_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +24,7 @@ func restored(t enginetest.TB, snapshot []byte) *billing.Machine {
 }
 
 // TestReplayEqualsSnapshotAndRest: whatever the history and wherever it is cut, snapshot, restore
-// and the rest give the same outcomes, hash, snapshot and journal as the whole.
+// and the rest, opened ahead, give the same outcomes, hash, snapshot and journal as the whole.
 func TestReplayEqualsSnapshotAndRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := enginetest.BillingEntries(t)
@@ -38,7 +40,7 @@ func TestReplayEqualsSnapshotAndRest(t *testing.T) {
 			m := restored(t, snapshots[cut])
 			require.Equal(t, uint64(cut)+1, m.Applied())
 			require.True(t, bytes.Equal(snapshots[cut], enginetest.Snapshot(t, m)), "restored at %d", cut)
-			rest := enginetest.Outcomes(t, m, uint64(cut)+2, entries[cut+1:])
+			rest := enginetest.Replayed(t, m, uint64(cut)+2, entries[cut+1:])
 			require.Equal(t, len(results)-cut-1, len(rest))
 			for i := range rest {
 				require.Equal(t, results[cut+1+i], rest[i], "entry %d after a cut at %d", i, cut)
@@ -169,5 +171,44 @@ func TestRestoreForgetsTheHashesOfTheStateBefore(t *testing.T) {
 func requireSameTails(t require.TestingT, a, b *billing.Machine) {
 	for _, p := range journal.Parts() {
 		require.True(t, bytes.Equal(a.Journal().Tail(p), b.Journal().Tail(p)), "%s", p)
+	}
+}
+
+// BenchmarkReplay applies usage events of 10,000 customers as a log has them: each entry decoded by
+// Apply, and opened while the one before it is applied. cpu-ns/event is of the thread that applies.
+func BenchmarkReplay(b *testing.B) {
+	for _, ahead := range []bool{false, true} {
+		b.Run(fmt.Sprint("ahead=", ahead), func(b *testing.B) {
+			m, l := populated(10_000)
+			l.Stamp += 1000
+			entries, _ := usageEntries(l, 10_000, b.N)
+			var out engine.Applied
+			next := make(chan engine.Opened, 1)
+			b.ResetTimer()
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			used := threadTime(b)
+			if ahead {
+				next <- m.Open(l.Index+1, entries[0], nil)
+			}
+			var spare engine.Opened
+			for i, e := range entries {
+				l.Index++
+				if !ahead {
+					require.NoError(b, m.Apply(l.Index, e, &out))
+					continue
+				}
+				opened := <-next
+				if i+1 < len(entries) {
+					go func(index uint64, spare engine.Opened) {
+						next <- m.Open(index, entries[i+1], spare)
+					}(l.Index+1, spare)
+				}
+				require.NoError(b, m.ApplyOpened(opened, &out))
+				spare = opened
+			}
+			used = threadTime(b) - used
+			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/event")
+		})
 	}
 }

@@ -70,8 +70,8 @@ type own struct {
 }
 
 // openSettlement decodes a SettleReservation.
-func openSettlement(m *Machine, payload []byte) (op, error) {
-	c := m.scratch.settlements.next()
+func openSettlement(to *commands, payload []byte) (op, error) {
+	c := to.settlements.next()
 	items := c.Items[:0]
 	*c = SettleReservation{} // in place
 	c.Items = items
