@@ -85,6 +85,36 @@ func TestTargetsOfComparisons(t *testing.T) {
 		": does not", "the rate alone is not enough")
 }
 
+// TestTheFloorProvesALimit: a target that the prototype misses, too, is out of reach.
+func TestTheFloorProvesALimit(t *testing.T) {
+	const ms = time.Millisecond
+	f := load.Figures{Comparisons: []load.Comparison{
+		{Results: []load.Result{
+			side(load.ScenarioCheck, "tollgate-leader", 700, ms),
+			side(load.ScenarioCheck, "bare", 1000, ms), side(load.ScenarioCheck, "floor", 800, ms),
+		}},
+		{Results: []load.Result{
+			side(load.ScenarioBatch, "tollgate", 300_000, ms), side(load.ScenarioBatch, "floor", 390_000, ms),
+		}},
+	}}
+	rows := map[string]load.Row{}
+	for _, row := range f.Rows() {
+		rows[row.What] = row
+	}
+	check := rows["check on the leader / bare fasthttp: rate · server CPU"]
+	require.Equal(t, "limit proven: bench/JOURNAL.md#floors", check.Stands())
+	require.Contains(t, check.Measured, "; floor 0.80 · 0.80 (floor 800/s, ")
+	batches := rows["batches of 1,000, durable on three nodes"]
+	require.Equal(t, "limit proven: bench/JOURNAL.md#floors", batches.Stands())
+	require.Equal(t, "300000/s, p99 1ms; floor 390000/s, p99 1ms", batches.Measured)
+
+	f.Comparisons[0].Results[2].Rate, f.Comparisons[0].Results[2].Cost = 850, 1.0/850
+	f.Comparisons[1].Results[1].Rate = 400_000
+	for _, row := range f.Rows() {
+		require.NotEqual(t, load.VerdictProven, row.Verdict, "the floor meets it")
+	}
+}
+
 // TestDisturbedRowsAreMarkedAndNoRecord: what others disturbed stands in the table with a mark, and
 // is refused where it would be kept.
 func TestDisturbedRowsAreMarkedAndNoRecord(t *testing.T) {

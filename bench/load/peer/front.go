@@ -62,7 +62,8 @@ var planLimits = map[string]int64{"starter": 100}
 
 // Front says what a front serves. It is sent to the process as JSON.
 type Front struct {
-	// Store is what begins one of Names, or for none "bare" or "epoll".
+	// Store is what begins one of Names, or for none "bare" or "epoll"; "floor" is the leader of
+	// three nodes, "floor-follower" another one.
 	Store string
 	// Servers are addresses of the store's servers.
 	Servers []string
@@ -83,8 +84,13 @@ func Serve(in io.Reader, out io.Writer) (err error) {
 	if err = json.NewDecoder(in).Decode(&front); err != nil {
 		return fmt.Errorf("front: %w", err)
 	}
-	if front.Store == "epoll" {
+	switch front.Store {
+	case "epoll":
 		return front.serveEpoll(in, out)
+	case "floor":
+		return front.serveFloorLeader(in, out)
+	case "floor-follower":
+		return front.followFloor(in, out)
 	}
 	handler := front.bare
 	if front.Store != "bare" {

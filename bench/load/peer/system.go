@@ -33,7 +33,7 @@ type system struct {
 	folder    string
 	servers   []*process
 	frontSide *process
-	feed      io.Closer
+	feeds     []io.Closer
 }
 
 // Name implements load.System.
@@ -58,8 +58,8 @@ func (s *system) run(ctx context.Context) (t load.Target, err error) {
 		}
 	}
 	s.front.Folder = s.folder
-	address, err := s.startFront(ctx)
-	if err != nil {
+	var address string
+	if s.frontSide, address, err = s.spawn(ctx, s.front); err != nil {
 		return t, err
 	}
 	t = load.Target{
@@ -75,60 +75,62 @@ func (s *system) run(ctx context.Context) (t load.Target, err error) {
 	return t, nil
 }
 
-// startFront runs this program as the front, and returns where it listens.
-func (s *system) startFront(ctx context.Context) (string, error) {
-	text, err := json.Marshal(s.front)
+// spawn runs this program as a front, and returns where it listens, and the process where it began.
+func (s *system) spawn(ctx context.Context, front Front) (p *process, address string, err error) {
+	text, err := json.Marshal(front)
 	if err != nil {
-		return "", fmt.Errorf("front: %w", err)
+		return nil, "", fmt.Errorf("front: %w", err)
 	}
 	command := exec.Command(s.program[0], s.program[1:]...)
 	in, err := command.StdinPipe()
 	if err != nil {
-		return "", fmt.Errorf("front: %w", err)
+		return nil, "", fmt.Errorf("front: %w", err)
 	}
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return "", fmt.Errorf("front: %w", err)
+		return nil, "", fmt.Errorf("front: %w", err)
 	}
-	command.Stdout, s.feed = writer, in
+	command.Stdout, s.feeds = writer, append(s.feeds, in)
 	begin := func() (err error) {
-		s.frontSide, err = start("front", command)
+		p, err = start("front", command)
 		return err
 	}
-	if s.front.Store == "epoll" {
+	if front.Store == "epoll" || strings.HasPrefix(front.Store, "floor") {
 		err = withSlack(begin)
 	} else {
 		err = begin()
 	}
 	if err = errors.Join(err, writer.Close()); err != nil {
-		return "", errors.Join(err, reader.Close())
+		return p, "", errors.Join(err, reader.Close())
 	}
 	if _, err = in.Write(text); err != nil {
-		return "", errors.Join(fmt.Errorf("front: %w", err), reader.Close())
+		return p, "", errors.Join(fmt.Errorf("front: %w", err), reader.Close())
 	}
 	// It says where it listens, or ends: either way the line ends.
 	line, err := bufio.NewReader(reader).ReadString('\n')
 	if err = errors.Join(err, reader.Close()); err != nil {
-		<-s.frontSide.done
-		return "", fmt.Errorf("the front did not start: %s", &s.frontSide.output)
+		<-p.done
+		return p, "", fmt.Errorf("the front did not start: %s", &p.output)
 	}
-	address := strings.TrimSpace(line)
-	return address, s.frontSide.listening(ctx, address)
+	address = strings.TrimSpace(line)
+	return p, address, p.listening(ctx, address)
 }
 
 // Stop implements load.System.
 func (s *system) Stop() error {
 	var all []error
-	if s.frontSide != nil {
-		if err := s.feed.Close(); !errors.Is(err, os.ErrClosed) { // it is, when the front has ended
+	for _, feed := range s.feeds {
+		if err := feed.Close(); !errors.Is(err, os.ErrClosed) { // it is, when the front has ended
 			all = append(all, err)
 		}
+	}
+	if s.frontSide != nil {
 		all = append(all, s.frontSide.stop(syscall.SIGTERM))
 	}
 	for _, p := range s.servers {
 		all = append(all, p.stop(syscall.SIGINT)) // to PostgreSQL: end without waiting for clients
 	}
-	s.frontSide, s.servers = nil, nil
+	s.frontSide, s.servers, s.feeds = nil, nil, nil
 	if s.folder != "" {
 		all = append(all, os.RemoveAll(s.folder))
 	}
@@ -204,6 +206,8 @@ func New(name string, program ...string) (load.System, error) {
 			s.front.Store, variant = "epoll", ""
 		}
 	case "fdatasync":
+	case "floor":
+		s.serve = serveFloor
 	case "redis":
 		s.serve, s.tools = serveRedis, redisTools
 		if variant == "io" {
@@ -228,10 +232,10 @@ func New(name string, program ...string) (load.System, error) {
 	return s, nil
 }
 
-// Names are the peers, and the limits: bare is fasthttp, bare-epoll no library. redis sends a batch
-// as one call of a script, redis-N in pipelines of N calls for an event each; redis-io has a thread
-// for connections on each core.
+// Names are the peers, and the limits: bare is fasthttp, bare-epoll no library, floor three nodes
+// that do the least. redis sends a batch as one call of a script, redis-N in pipelines of N calls
+// for an event each; redis-io has a thread for connections on each core.
 var Names = []string{
-	"bare", "bare-epoll", "fdatasync", "redis", "redis-io", "redis-16", "redis-100", "redis-1000",
-	"postgres", "etcd",
+	"bare", "bare-epoll", "fdatasync", "floor", "redis", "redis-io", "redis-16", "redis-100",
+	"redis-1000", "postgres", "etcd",
 }

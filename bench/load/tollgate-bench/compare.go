@@ -17,7 +17,7 @@ import (
 // compareCommand measures several systems side by side.
 type compareCommand struct {
 	Scenario []load.Scenario `arg:"" optional:"" help:"check, ingest, ingest-batch (these three when none is given), simulate, mixed, hot-customer, hard-limit, duplicate-storm."`
-	Systems  []string        `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers), bare-epoll (the same without a library) and fdatasync (append and sync), the limits; redis (a batch is one script), redis-io (with threads for connections), redis-16, redis-100, redis-1000 (a batch goes in pipelines), postgres, etcd."`
+	Systems  []string        `default:"tollgate,bare,fdatasync,redis,postgres,etcd" help:"tollgate, tollgate-leader, tollgate-followers; bare (a handler that only answers), bare-epoll (the same without a library) fdatasync (append and sync) and floor (the least that three nodes must do), the limits; redis (a batch is one script), redis-io (with threads for connections), redis-16, redis-100, redis-1000 (a batch goes in pipelines), postgres, etcd."`
 	Rounds   int             `default:"5" help:"How often each system is measured, in turns."`
 	Rates    []int           `help:"Open loop: measure each scenario at each of these rates of requests a second. Default: a closed loop."`
 	HTML     string          `name:"html" type:"path" placeholder:"FILE" help:"Also write a report with plots, in one file."`

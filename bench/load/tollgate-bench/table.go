@@ -63,11 +63,11 @@ func (c *tableCommand) Run(ctx context.Context) error {
 		measure func(context.Context, *load.Figures) error
 	}{
 		{"check", c.comparison(load.ScenarioCheck,
-			"tollgate-leader", "bare", "bare-epoll", "redis", "redis-io")},
+			"tollgate-leader", "bare", "bare-epoll", "floor", "redis", "redis-io")},
 		{"ingest", c.comparison(load.ScenarioIngest,
-			"tollgate", "redis", "redis-io", "bare", "bare-epoll", "postgres", "etcd")},
+			"tollgate", "redis", "redis-io", "bare", "bare-epoll", "floor", "postgres", "etcd")},
 		{"batch", c.comparison(load.ScenarioBatch,
-			"tollgate", "redis", "redis-io", "redis-100", "redis-1000")},
+			"tollgate", "floor", "redis", "redis-io", "redis-100", "redis-1000")},
 		{"pairs", c.pairs},
 		{"network", c.network},
 		{"failover", c.failover},
