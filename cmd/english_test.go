@@ -1,10 +1,12 @@
 package cmd_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"testing"
 
@@ -125,12 +127,43 @@ func prose(path, line string) string {
 // isNo finds "a 5 is no boolean"; "there is no", "is no longer" and "is no more than" are English.
 var isNo = regexp.MustCompile(`(\w+) (?:is|are) no (\w+)`)
 
+// quick is a phrase with a text that whatever it matches contains, in lower case. Looking for that
+// in a file first takes a tenth of the time.
+type quick struct {
+	phrase  *regexp.Regexp
+	instead string
+	part    []byte
+}
+
+func quickly(t *testing.T, phrase *regexp.Regexp, instead string) quick {
+	t.Helper()
+	tree, err := syntax.Parse(phrase.String(), syntax.Perl)
+	require.NoError(t, err)
+	q := quick{phrase, instead, nil}
+	if tree.Op != syntax.OpConcat {
+		return q
+	}
+	for _, sub := range tree.Sub {
+		if sub.Op == syntax.OpLiteral && len(sub.Rune) > len(q.part) {
+			q.part = []byte(strings.ToLower(string(sub.Rune)))
+		}
+	}
+	return q
+}
+
 // TestTextsArePlainEnglish: comments, errors, pages and documents read as the Go standard library
 // does. What is refused came of translating; CONTRIBUTING.md, "Style".
 func TestTextsArePlainEnglish(t *testing.T) {
 	t.Chdir(root)
 	list, err := exec.Command("git", "ls-files", "*.go", "*.md", "*.html", "*.js", "*.yaml", "*.txt").Output()
 	require.NoError(t, err)
+	var everywhere, ofProduct []quick
+	for _, r := range refused {
+		everywhere = append(everywhere, quickly(t, r.phrase, r.instead))
+	}
+	for _, r := range refusedOfProduct {
+		ofProduct = append(ofProduct, quickly(t, r.phrase, r.instead))
+	}
 	var offenders []string
 	for _, path := range strings.Fields(string(list)) {
 		if path == "cmd/english_test.go" || strings.Contains(path, "/testdata/") {
@@ -141,16 +174,25 @@ func TestTextsArePlainEnglish(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		for i, line := range strings.Split(string(text), "\n") {
-			for _, r := range refused {
-				if found := r.phrase.FindString(line); found != "" {
-					offenders = append(offenders, fmt.Sprintf("%s:%d: %q: say %q", path, i+1, found, r.instead))
+		lower := bytes.ToLower(text)
+		look := func(phrases []quick, says func(line string) string) {
+			for _, q := range phrases {
+				if !bytes.Contains(lower, q.part) {
+					continue
+				}
+				for i, line := range strings.Split(string(text), "\n") {
+					if found := q.phrase.FindString(says(line)); found != "" {
+						offenders = append(offenders,
+							fmt.Sprintf("%s:%d: %q: say %q", path, i+1, found, q.instead))
+					}
 				}
 			}
-			for _, r := range refusedOfProduct {
-				if found := r.phrase.FindString(prose(path, line)); found != "" {
-					offenders = append(offenders, fmt.Sprintf("%s:%d: %q: say %q", path, i+1, found, r.instead))
-				}
+		}
+		look(everywhere, func(line string) string { return line })
+		look(ofProduct, func(line string) string { return prose(path, line) })
+		for i, line := range strings.Split(string(text), "\n") {
+			if !strings.Contains(line, " no ") {
+				continue
 			}
 			for _, found := range isNo.FindAllStringSubmatch(line, -1) {
 				if !strings.EqualFold(found[1], "there") && !isEnglish[found[2]] {
