@@ -13,8 +13,8 @@ import (
 	"tollgate/engine"
 )
 
-// writers propose through every node without a pause until they are stopped, and note the longest
-// time in which nothing was acknowledged.
+// writers propose through every node, 5 ms after each answer, until they are stopped, and note the
+// longest time in which nothing was acknowledged.
 type writers struct {
 	mu      sync.Mutex
 	keys    []uint64
@@ -36,7 +36,7 @@ func (c *nodes) writeThrough(nodes ...string) *writers {
 				select {
 				case <-w.stop:
 					return
-				case <-time.After(time.Millisecond):
+				case <-time.After(5 * time.Millisecond):
 				}
 				var results [1]engine.Result
 				g.Propose(time.Now().Add(5*time.Second), []engine.Record{countRecord(key)}, results[:])

@@ -93,7 +93,7 @@ func TestASnapshotDoesNotWaitForLong(t *testing.T) {
 		}
 		for i := 0; c.billing(leader).Status().SnapshotIndex == 0; i++ {
 			require.Less(t, c.billing(leader).store.sinceSnapshot.Load(), int64(limit*3/2))
-			c.count(leader, keyRange(uint64(10_000*i), 100)...)
+			c.count(leader, keyRange(uint64(10_000*i), 500)...) // some 5 KB
 			time.Sleep(snapshotLook)
 		}
 	})
