@@ -21,11 +21,15 @@ NESTED := bench/load deploy deploy/helm
 # tested there. `make test-long` runs it over all packages.
 CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
 	./engine/billing/internal/rows ./engine/fair ./engine/idempotency ./engine/journal ./engine/page
-SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/inspect/document \
-	tollgate/server/inspect/evaluate \
-	tollgate/server/inspect/extract tollgate/server/inspect/journey tollgate/server/inspect/page \
-	tollgate/server/inspect/robots tollgate/server/inspect/signup tollgate/server/inspect/suggest \
-	tollgate/server/inspect/tree tollgate/server/scan tollgate/server/vault
+SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/ascii \
+	tollgate/server/console/bill tollgate/server/console/mails tollgate/server/console/manual \
+	tollgate/server/console/page tollgate/server/console/spend tollgate/server/document \
+	tollgate/server/form tollgate/server/inspect/document tollgate/server/inspect/evaluate \
+	tollgate/server/inspect/extract tollgate/server/inspect/fill \
+	tollgate/server/inspect/journey tollgate/server/inspect/page \
+	tollgate/server/inspect/robots tollgate/server/inspect/signup \
+	tollgate/server/inspect/suggest tollgate/server/inspect/tree tollgate/server/link \
+	tollgate/server/scan tollgate/server/vault tollgate/server/zone
 
 # A state machine starts no goroutine: of its tests, those run under the race detector whose file
 # starts some. cmd/race_test.go compares SINGLE and this with the sources.
@@ -52,8 +56,10 @@ REPEATING := TestADamagedByteIsNeverAWrongVerdict TestAPriceIsDeniedOnlyWhereItW
 VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDoesNotLead \
 	TestAKilledProcessHasKeptItsVotes=TestTwoFormatsOfAVoteGuardEachOther \
 	TestALostNodeIsWarnedOfOnceAMinuteByName=TestADeadNodeIsReplaced \
+	TestASilentLeaderIsReplacedInTurn=TestALeaderThatHangsUpIsReplacedSooner \
 	TestAVoterWithoutFilesIsLeftOut=TestKeysLeaveMemoryAsFarAsAMajorityHasThem \
 	TestAnyBitOfAVoteMayFlip=TestTwoFormatsOfAVoteGuardEachOther \
+	TestAnyFileThatFailsEndsTheProcessOrIsMadeAgain=TestAFileOfEachKindThatFails \
 	TestAnySectorsOfAVote=TestTwoFormatsOfAVoteGuardEachOther \
 	TestBackupsThatCannotBeMade=TestBackupWhileClientsWrite \
 	TestClockThatIsSteppedMakesNothingFallDue=TestNodeWithAWrongClockDoesNotLead \
@@ -70,19 +76,51 @@ VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDo
 	TestListAgreesWithReadingEverything=TestEventsFromSegments \
 	TestMemoryOfInspectionsIsBounded=TestInspectionsTakeTurns \
 	TestNoKeyIsStored=TestHowRunsEnd \
+	TestNodeThatIsBackCatchesUpAtOnce=TestLaggingFollowerGetsASnapshot \
 	TestNothingIsSeenAcrossWorkspaces=TestScopes \
 	TestPowerCutOnARealFileSystem=TestRestartFromDiskLosesNothing \
 	TestSampleProducts=TestHowRunsEnd \
+	TestSegmentAtEveryCrash=TestSegmentsAreFetchedFromPeers \
 	TestSegmentsDroppedMeanwhileAreInTheBackup=TestBackupWhileClientsWrite \
 	TestSnapshotThatStopsInTheMiddleIsGivenUp=TestLaggingFollowerGetsASnapshot \
 	TestSnapshotsAreNotTakenInStep=TestSnapshotsAreKept \
 	TestStalenessIsByTheLaterClock=TestStalenessOfACutFollower \
 	TestWorkIsBounded=TestRealDocumentsAreReadWithoutLoss
 
+# So do these, of every route, page, form or answer in turn. They are slow under the race detector alone:
+# `make check` runs them.
+WALKING := TestAgentsThatDoNotKeepToIt=TestNothingOfAnAgentIsLeft \
+	TestAnEventIsFoundByItsNumberBetweenMarks=TestEventsFromSegments \
+	TestCrossSiteRequestForgery=TestAnOwnerStartsARun \
+	TestDoubleSubmits=TestADoubleSubmit \
+	TestEvaluationsSayWhatItDoes=TestEveryVariant \
+	TestEveryFlippedBitCostsOneBlock=TestAFileThatIsLostCostsItsBlocks \
+	TestEveryRowIsGuarded=TestBillingWalk \
+	TestEveryWriteIsRecorded=TestBillingWalk \
+	TestExamples=TestAccountsKeysAndCatalog \
+	TestExamples=TestEveryEndpoint \
+	TestExamples=TestPagesOfEvents \
+	TestFloodsAreUnknown=TestAFloodIsUnknown \
+	TestHEADAnswersAsGET=TestAccountsKeysAndCatalog \
+	TestHEADAnswersAsGET=TestPagesOfEvents \
+	TestHostileTexts=TestAnOwnerStartsARun \
+	TestHostileTexts=TestBillingWalk \
+	TestHostileTextsWhereAnAddressIsAsked=TestAnOwnerSetsAlertsOnAPage \
+	TestLargeBatch=TestBatch \
+	TestNoAnswerNamesAnothersRecord=TestScopes \
+	TestNoKeyButTheAdminKeyOperates=TestAccountsKeysAndCatalog \
+	TestNoKeyReachesAnothersRecords=TestPagesOfEvents \
+	TestRecordsAreTheirEnvironments=TestAccountsKeysAndCatalog \
+	TestScriptInEveryField=TestAnOwnerStartsARun \
+	TestTheSameAnswersTheSameRun=TestEveryVariant \
+	TestUnknownQueryParametersAreNamed=TestAccountsKeysAndCatalog \
+	TestUnknownQueryParametersAreNamed=TestPagesOfEvents
+
 # Over RACED the race detector runs; `make unit` runs what it leaves out of them, not everything twice.
 RACED := $$(go list $(CONCURRENT) | grep -vxF $(SINGLE:%=-e %))
-VARIED := $(foreach pair,$(VARYING),$(firstword $(subst =, ,$(pair))))
-LEFT_OUT := $(REPEATING) $(VARIED)
+first = $(sort $(foreach pair,$1,$(firstword $(subst =, ,$(pair)))))
+VARIED := $(call first,$(VARYING))
+LEFT_OUT := $(REPEATING) $(VARIED) $(call first,$(WALKING))
 
 # What resolves names and connects to others does so by Go's own resolver where cgo is off, as it is
 # shipped, and by the C library's under the detector: `make unit` runs all tests of these, too.

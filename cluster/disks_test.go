@@ -375,6 +375,21 @@ func TestAnyFileThatFailsEndsTheProcessOrIsMadeAgain(t *testing.T) {
 	}
 }
 
+// TestAFileOfEachKindThatFails is the part of it that the race detector sees every time: each kind
+// of file is written by a way of its own, and all operations on it fail alike.
+func TestAFileOfEachKindThatFails(t *testing.T) {
+	for kind, op := range map[string]faultfs.Kind{
+		"log": faultfs.KindSync, "manifest": faultfs.KindSync, "vote": faultfs.KindSync,
+		"snapshot": faultfs.KindSync, "segment": faultfs.KindSync,
+		"index": faultfs.KindWrite, // an index that is lost is made again: it is not synced
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			breakDisk(t, &diskFault{kind: kind, op: op, what: "fails"}, nil)
+		})
+	}
+}
+
 // breakDisk runs three nodes, of which one meets a fault; without one, look sees its operations.
 func breakDisk(t *testing.T, f *diskFault, look func(faultfs.Op) error) {
 	onDisks(t, func(c *nodes, disks map[string]*faultfs.Disk) {
