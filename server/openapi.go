@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 )
@@ -28,6 +29,22 @@ type Description struct {
 
 // ServerAbout says what the address "/" of a document stands for.
 const ServerAbout = "Where this document was read: a node, or what balances them."
+
+// Document makes an API's OpenAPI document. Later makes it once.
+type Document func() ([]byte, error)
+
+// Later makes a document when it is first asked for: that takes longer than all else at a start.
+func Later(d Document) Document { return sync.OnceValues(d) }
+
+// Answer answers the document.
+func (d Document) Answer(x *Exchange) *Fault {
+	text, err := d()
+	if err != nil {
+		x.table.config.Log.Error("the OpenAPI document cannot be made", "error", err)
+		return FaultInternal
+	}
+	return x.Bare(200, "application/json", text)
+}
 
 // OpenAPI generates the document (OpenAPI 3.0.3) of the routes that the router uses.
 func OpenAPI(routes []Route, about Description) ([]byte, error) {

@@ -121,7 +121,7 @@ type API struct {
 	keyHash [32]byte
 	table   *server.Table
 	// document is the OpenAPI document of the routes below Prefix.
-	document []byte
+	document server.Document
 
 	accounts  accounts
 	catalogs  catalogs
@@ -160,13 +160,14 @@ func New(c Config) (a *API, err error) {
 		a.catalogs.previewRoutes(), a.catalogs.planRoutes(), a.finders.searchRoutes(),
 		a.portals.portalRoutes())
 	server.DescribePaths(routes, pathParams)
-	about := description()
-	if about.Tags, err = server.Illustrate(routes, guideText, examples); err != nil {
-		return nil, err
-	}
-	if a.document, err = server.OpenAPI(slices.Concat(routes, c.More), about); err != nil {
-		return nil, err
-	}
+	own := slices.Clone(routes)
+	a.document = server.Later(func() (text []byte, err error) {
+		about := description()
+		if about.Tags, err = server.Illustrate(own, guideText, examples); err != nil {
+			return nil, err
+		}
+		return server.OpenAPI(slices.Concat(own, c.More), about)
+	})
 	server.Bodiless(routes, fieldless)
 	routes = slices.Concat(routes, a.plainRoutes(), c.More, c.Pages)
 	a.table, err = server.NewTable(routes, server.TableConfig{
@@ -226,4 +227,4 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 }
 
 // Document is the OpenAPI document of the API.
-func (a *API) Document() []byte { return a.document }
+func (a *API) Document() ([]byte, error) { return a.document() }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -18,10 +19,18 @@ import (
 
 // describe loads the published OpenAPI document, which every later answer is validated against.
 func (n *node) describe() (document *openapi3.T) {
-	a := n.send("GET", "openapi.json", "", "", "").plain(200)
-	loaded := servertest.LoadDocument(n.t, []byte(a.raw))
-	n.router = loaded.Router
-	return loaded.T
+	described.Do(func() {
+		a := n.send("GET", "openapi.json", "", "", "").plain(200)
+		described.Document = servertest.LoadDocument(n.t, []byte(a.raw))
+	})
+	n.router = described.Router
+	return described.T
+}
+
+// described is what the first node has published: all publish the same.
+var described struct {
+	sync.Once
+	servertest.Document
 }
 
 // plain checks the status of an answer without an envelope.

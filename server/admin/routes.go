@@ -129,5 +129,5 @@ func (a *API) plainRoutes() []server.Route {
 }
 
 func (a *API) describe(x *server.Exchange) *server.Fault {
-	return x.Bare(200, "application/json", a.document)
+	return a.document.Answer(x)
 }

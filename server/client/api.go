@@ -112,7 +112,7 @@ type API struct {
 	links       *link.Signer
 	table       *server.Table
 	limits      *server.RateLimiter
-	document    []byte
+	document    server.Document
 	// noteKeys is Config's; used are the keys whose use is being noted, uses those of the last hour.
 	noteKeys bool
 	used     server.Notes[[16]byte]
@@ -143,18 +143,19 @@ func New(c Config) (*API, error) {
 			routes[i].Params = append(routes[i].Params, actorParam)
 		}
 	}
-	about := description()
-	var err error
-	if about.Tags, err = server.Illustrate(routes, guideText, examples); err != nil {
-		return nil, err
-	}
-	if a.document, err = server.OpenAPI(routes, about); err != nil {
-		return nil, err
-	}
+	own := slices.Clone(routes)
+	a.document = server.Later(func() (text []byte, err error) {
+		about := description()
+		if about.Tags, err = server.Illustrate(own, guideText, examples); err != nil {
+			return nil, err
+		}
+		return server.OpenAPI(own, about)
+	})
 	server.Bodiless(routes, fieldless)
 	if c.Payments != nil {
 		routes = append(routes, c.Payments.Routes()...)
 	}
+	var err error
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, NewCaller: func() server.Caller { return new(Caller) },
 		Observe: c.Observe, Preflight: a.preflight, Log: c.Log,
@@ -205,4 +206,4 @@ func (a *API) AuditStats() AuditStats { return a.audits.stats() }
 func (a *API) Close() error { return a.audits.Close() }
 
 // Document is the OpenAPI document of the API.
-func (a *API) Document() []byte { return a.document }
+func (a *API) Document() ([]byte, error) { return a.document() }

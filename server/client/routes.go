@@ -109,7 +109,7 @@ func row(method, path, operation, summary string, access server.Access,
 }
 
 func (a *API) describe(x *server.Exchange) *server.Fault {
-	return x.Bare(200, "application/json", a.document)
+	return a.document.Answer(x)
 }
 
 func text(least, most int) *server.Schema { return server.TextSchema(least, most) }

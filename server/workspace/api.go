@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ type Config struct {
 type API struct {
 	*base
 	table    *server.Table
-	document []byte
+	document server.Document
 	listing  []byte
 	// inspection describes the inspection document.
 	inspection []byte
@@ -106,14 +107,15 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	routes := a.routes()
-	about := description()
-	if about.Tags, err = server.Illustrate(routes, guideText, examples, peopleExamples,
-		refusalExamples); err != nil {
-		return nil, err
-	}
-	if a.document, err = server.OpenAPI(routes, about); err != nil {
-		return nil, err
-	}
+	own := slices.Clone(routes)
+	a.document = server.Later(func() (text []byte, err error) {
+		about := description()
+		if about.Tags, err = server.Illustrate(own, guideText, examples, peopleExamples,
+			refusalExamples); err != nil {
+			return nil, err
+		}
+		return server.OpenAPI(own, about)
+	})
 	a.listing = a.listRoutes(routes)
 	if a.inspection, err = inspection.Describe().Bytes(); err != nil {
 		return nil, err
@@ -185,4 +187,4 @@ func (a *API) Handler(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 func (a *API) Routes() []*server.Route { return a.table.Routes() }
 
 // Document is the OpenAPI document of the API.
-func (a *API) Document() []byte { return a.document }
+func (a *API) Document() ([]byte, error) { return a.document() }

@@ -13,6 +13,11 @@ func (a *API) bare(media string, document *[]byte) func(*server.Exchange) *serve
 	return func(x *server.Exchange) *server.Fault { return x.Bare(200, media, *document) }
 }
 
+// describe answers the OpenAPI document.
+func (a *API) describe(x *server.Exchange) *server.Fault {
+	return a.document.Answer(x)
+}
+
 // page1 answers a text about this API.
 func (a *API) page1(content string) func(*server.Exchange) *server.Fault {
 	text := []byte(strings.NewReplacer(

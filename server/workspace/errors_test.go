@@ -36,7 +36,7 @@ func TestErrorsAreDescribed(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, json.Unmarshal(n.api.document, &document))
+	require.NoError(t, json.Unmarshal(n.published(), &document))
 	described := map[string]bool{}
 	for path, methods := range document.Paths {
 		for method, operation := range methods {
@@ -91,7 +91,7 @@ func TestWhatAFlowSaysIsExplained(t *testing.T) {
 	n := start(t)
 	agents := strings.Join(strings.Fields(string(n.send("GET", "/llms.txt", "", "", nil).raw)), " ")
 	var document any
-	require.NoError(t, json.Unmarshal(n.api.document, &document))
+	require.NoError(t, json.Unmarshal(n.published(), &document))
 	described := map[string]string{}
 	var walk func(any)
 	walk = func(node any) {

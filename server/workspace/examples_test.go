@@ -72,8 +72,8 @@ func TestExamples(t *testing.T) {
 	made := ada.call("POST", "/v1/flows", credential).is(201, "").at("flow", "id").(string)
 	ada.call("POST", "/v1/flows/"+made+"/confirm-signup", "").is(200, "")
 	recorded.Compare("examples/people.json")
-	document := servertest.LoadDocument(t, n.api.document)
-	servertest.RequireReference(t, document, n.api.document)
+	document := servertest.LoadDocument(t, n.published())
+	servertest.RequireReference(t, document, n.published())
 	servertest.RequireIllustrated(t, document.T,
 		"signIn", "signInPerson", "finishSignIn", "signOut")
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,14 +111,32 @@ func beside(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
+// described are the routers of what the first node has published: all publish the same.
+var described struct {
+	sync.Once
+	router, operators routers.Router
+}
+
 // describe loads the published document, which every later answer is validated against.
 func (n *node) describe() {
-	document := servertest.LoadDocument(n.t, n.api.document)
-	require.Equal(n.t, "3.1.0", document.OpenAPI)
-	n.router = document.Router
-	text, err := server.OpenAPI(n.api.Operator.Routes(), server.Description{Title: "x", Version: "1"})
+	described.Do(func() {
+		document := servertest.LoadDocument(n.t, n.published())
+		require.Equal(n.t, "3.1.0", document.OpenAPI)
+		described.router = document.Router
+		text, err := server.OpenAPI(n.api.Operator.Routes(),
+			server.Description{Title: "x", Version: "1"})
+		require.NoError(n.t, err)
+		described.operators = servertest.LoadDocument(n.t, text).Router
+	})
+	n.router, n.operators = described.router, described.operators
+}
+
+// published is the OpenAPI document of the API.
+func (n *node) published() []byte {
+	n.t.Helper()
+	text, err := n.api.Document()
 	require.NoError(n.t, err)
-	n.operators = servertest.LoadDocument(n.t, text).Router
+	return text
 }
 
 // policy changes the settings that decide results.

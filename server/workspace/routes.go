@@ -45,7 +45,7 @@ func (a *API) openRoutes() []server.Route {
 				server.Must("version", text), server.Must("fields", server.ArrayOf(server.FreeObject())),
 				server.Must("jsonSchema", server.FreeObject()))),
 		row("GET", "/openapi.json", "describeWorkspace", "This document (OpenAPI 3.1)", 0,
-			a.bare("application/json", &a.document), free(200, "OpenAPI")),
+			a.describe, free(200, "OpenAPI")),
 		row("GET", "/.well-known/oauth-protected-resource", "describeResource",
 			"What the API is, its scopes and endpoints", 0, a.resource, free(200, "RFC 9728")),
 		row("GET", "/.well-known/api-catalog", "listAPIs", "The APIs of this host", 0, a.catalog,

@@ -1,11 +1,12 @@
 package daemon
 
 import (
-	"github.com/valyala/fasthttp"
+	"sync"
 
 	"tollgate"
 	"tollgate/cluster"
 	"tollgate/docs"
+	"tollgate/server"
 	"tollgate/server/admin"
 	"tollgate/server/client"
 	"tollgate/server/console/manual"
@@ -13,9 +14,22 @@ import (
 
 // documents puts the documents in front of both listeners' handlers: the handbook, and the
 // reference of the clients' APIs on both, that of the admin API on the operations listener alone.
-func (n *node) documents(
-	operations *admin.API,
-) (public, ops func(fasthttp.RequestHandler) fasthttp.RequestHandler, err error) {
+// They are rendered when the first of them is asked for: no start waits for that.
+func (n *node) documents(operations *admin.API) (public, ops manual.Over) {
+	both := sync.OnceValues(func() (overs [2]manual.Over, err error) {
+		overs[0], overs[1], err = n.render(operations)
+		return overs, err
+	})
+	later := func(i int) manual.Over {
+		return manual.Later(n.log, func() (manual.Over, error) {
+			overs, err := both()
+			return overs[i], err
+		})
+	}
+	return later(0), later(1)
+}
+
+func (n *node) render(operations *admin.API) (public, ops manual.Over, err error) {
 	m, err := manual.New(docs.Files, n.gate, n.log)
 	if err != nil {
 		return nil, nil, err
@@ -29,17 +43,21 @@ func (n *node) documents(
 		return nil, nil, err
 	}
 	pages = append(pages, files...)
-	add := func(document []byte, name, source string) {
+	add := func(published server.Document, name, source string) {
+		var document []byte
+		if err == nil {
+			document, err = published()
+		}
 		var more []manual.Page
 		if err == nil {
 			more, err = manual.Reference(document, manual.ReferenceRoot+name, source)
 		}
 		pages = append(pages, more...)
 	}
-	add(n.client.Document(), "client", client.Prefix+"/openapi.json")
-	add(n.tenants.api.Document(), "workspace", "/openapi.json")
+	add(n.client.Document, "client", client.Prefix+"/openapi.json")
+	add(n.tenants.api.Document, "workspace", "/openapi.json")
 	everybodys := pages
-	add(operations.Document(), "admin", admin.Prefix+"/openapi.json")
+	add(operations.Document, "admin", admin.Prefix+"/openapi.json")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -284,10 +284,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 	if err = n.openPortal(metrics, links); err != nil {
 		return err
 	}
-	public, ops, err := n.documents(operations)
-	if err != nil {
-		return err
-	}
+	public, ops := n.documents(operations)
 	n.public, err = n.listenFor(doctor.UseHTTP, public(n.publicHandler()), n.clientLimits())
 	if err != nil {
 		return err

@@ -22,18 +22,20 @@ func TestEveryAnswerIsProtected(t *testing.T) {
 		"/", "/nothing", "/console", "/console/nothing", "/console/runs", "/approve/x", "/login",
 		"/login/callback?state=x", "/favicon.ico", "/openapi.json", "/llms.txt", "/auth.md",
 		"/v1/routes", "/payments/acme/sandbox/sandbox/x", "/payments/acme/live/return",
-		"/purchases/sandbox/x", "/api/v1/client/nothing",
+		"/purchases/sandbox/x", "/api/v1/client/nothing", "/docs",
 	}
 	ops := []string{
 		"/", "/nothing", "/console", "/console/sign-in", "/console/nothing", "/console/cluster",
 		"/console/accounts/x/live", "/mails", "/login", "/login/callback?state=x", "/favicon.ico",
-		"/metrics", "/healthz", "/readyz", "/debug/pprof", "/api/v1/admin/nothing",
+		"/metrics", "/healthz", "/readyz", "/debug/pprof", "/api/v1/admin/nothing", "/docs",
 	}
 	for address, list := range map[string][]string{
 		settings.HTTP: append(public, n.described(settings.HTTP, "/openapi.json")...),
 		settings.Ops:  append(ops, n.described(settings.Ops, "/api/v1/admin/openapi.json")...),
 	} {
 		require.Greater(t, len(list), 40, "the documents describe the rest")
+		status, body := n.get(address, "/docs")
+		require.Equal(t, http.StatusOK, status, body)
 		for _, path := range list {
 			for _, accept := range []string{"text/html", "application/json"} {
 				n.protected(address, path, accept)

@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/valyala/fasthttp"
 	"github.com/yuin/goldmark"
@@ -142,11 +143,40 @@ func (m *Manual) route(p Page) server.Route {
 	}
 }
 
+// Over puts documents in front of a handler, to which it leaves every other path.
+type Over = func(next fasthttp.RequestHandler) fasthttp.RequestHandler
+
+// Later makes the documents when the first of them is asked for.
+func Later(log *slog.Logger, render func() (Over, error)) Over {
+	return func(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+		handler := sync.OnceValue(func() fasthttp.RequestHandler {
+			over, err := render()
+			if err != nil {
+				log.Error("the documents cannot be rendered", "error", err)
+				return func(ctx *fasthttp.RequestCtx) {
+					ctx.Error("The documents cannot be shown.", fasthttp.StatusInternalServerError)
+				}
+			}
+			return over(next)
+		})
+		return func(ctx *fasthttp.RequestCtx) {
+			if !isBelow(ctx) {
+				next(ctx)
+				return
+			}
+			handler()(ctx)
+		}
+	}
+}
+
+// isBelow reports whether a request may be for a document.
+func isBelow(ctx *fasthttp.RequestCtx) bool {
+	return bytes.HasPrefix(ctx.Request.Header.RequestURI(), []byte(Root))
+}
+
 // Over answers the documents and further pages, and leaves every other path to the handler that it
 // is given.
-func (m *Manual) Over(
-	pages []Page,
-) (func(next fasthttp.RequestHandler) fasthttp.RequestHandler, error) {
+func (m *Manual) Over(pages []Page) (Over, error) {
 	routes := slices.Clone(m.routes)
 	for _, p := range pages {
 		routes = append(routes, m.route(p))
@@ -157,7 +187,7 @@ func (m *Manual) Over(
 	}
 	return func(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 		return func(ctx *fasthttp.RequestCtx) {
-			if bytes.HasPrefix(ctx.Request.Header.RequestURI(), []byte(Root)) && table.Knows(ctx) {
+			if isBelow(ctx) && table.Knows(ctx) {
 				table.Serve(ctx)
 				return
 			}

@@ -1,6 +1,7 @@
 package manual_test
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
 	"testing/fstest"
@@ -39,4 +40,34 @@ func TestDocumentsThatCannotBeShown(t *testing.T) {
 	body := string(ctx.Response.Body())
 	require.NotContains(t, body, "alert(1)")
 	require.Contains(t, body, `code <a href="/docs/b#c">b</a>`)
+}
+
+// TestDocumentsAreRenderedWhenTheyAreAskedFor: once, and a fault in them leaves other paths alone.
+func TestDocumentsAreRenderedWhenTheyAreAskedFor(t *testing.T) {
+	for _, fault := range []error{nil, errors.New("a link to nowhere")} {
+		rendered := 0
+		shown := func(fasthttp.RequestHandler) fasthttp.RequestHandler {
+			return func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusAccepted) }
+		}
+		handler := manual.Later(slog.New(slog.DiscardHandler), func() (manual.Over, error) {
+			rendered++
+			return shown, fault
+		})(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusTeapot) })
+		status := func(uri string) int {
+			var ctx fasthttp.RequestCtx
+			ctx.Request.SetRequestURI(uri)
+			handler(&ctx)
+			return ctx.Response.StatusCode()
+		}
+		require.Equal(t, fasthttp.StatusTeapot, status("/console"))
+		require.Zero(t, rendered)
+		want := fasthttp.StatusAccepted
+		if fault != nil {
+			want = fasthttp.StatusInternalServerError
+		}
+		for range 2 {
+			require.Equal(t, want, status("/docs/x"))
+		}
+		require.Equal(t, 1, rendered)
+	}
 }
