@@ -60,12 +60,10 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		return answers
 	}
 	start := time.Now()
-	f.ahead.begin(r)
-	for i, l := range logs {
-		opened := f.ahead.take()
-		if i+1 < len(logs) {
-			f.ahead.open(logs[i+1])
-		}
+	f.ahead.begin(r, logs)
+	defer f.ahead.end()
+	for _, l := range logs {
+		opened := f.ahead.take(l)
 		switch l.Type {
 		case raft.LogConfiguration:
 			r.electorate.followMembers(raft.DecodeConfiguration(l.Data), l.Index)
@@ -73,7 +71,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		case raft.LogCommand:
 			f.apply(l, opened)
 		}
-		f.ahead.spare = opened
+		f.ahead.leave(opened)
 		if f.stopped {
 			return answers
 		}
@@ -141,59 +139,97 @@ func (f *fsm) run(l *raft.Log, opened engine.Opened, out *engine.Applied) (err e
 	return m.Apply(l.Index, data, out)
 }
 
-// ahead opens entries of the log that a start replays: each while the one before it in its batch is
+// aheadEntries is how many entries wait to be applied that are opened: the thread that opens them
+// may be without a processor for a moment.
+const aheadEntries = 3
+
+// ahead opens the entries of a batch that a start replays from its log, while those before them are
 // applied, so that a second processor has a part of the work. Later ones are not: a node that is
 // not starting has other things to do.
 type ahead struct {
-	opener engine.Opener
-	// through is the last entry that is opened ahead; 0 before the first batch.
+	opener engine.Opener // nil before the first batch
+	// through is the last entry that the log had when its first was applied.
 	through uint64
-	// opening reports whether done will get an entry; nil where that panics: Apply will, too.
-	opening bool
-	done    chan engine.Opened
-	spare   engine.Opened // memory for the next one
+	// opened gets the entries of the batch in order; nil where one panics: Apply will, too.
+	opened chan engine.Opened
+	spare  chan engine.Opened // memory of those that were applied
+	left   int                // how many of the batch are still to be taken
 }
 
-// begin notes what the log has before its first entry is applied.
-func (a *ahead) begin(r *replica) {
-	opener, ok := r.machine.(engine.Opener)
-	if a.through > 0 || !ok {
-		return
-	}
-	last, err := r.store.LastIndex()
-	if err != nil {
-		return
-	}
-	a.opener, a.through, a.done = opener, max(1, last), make(chan engine.Opened, 1)
-}
+// has reports whether an entry is opened ahead.
+func (a *ahead) has(l *raft.Log) bool { return l.Type == raft.LogCommand && l.Index <= a.through }
 
-// open begins to open an entry.
-func (a *ahead) open(l *raft.Log) {
-	memory := a.spare
-	a.spare = nil
-	if l.Type != raft.LogCommand || l.Index > a.through {
+// begin begins to open a batch's entries.
+func (a *ahead) begin(r *replica, logs []*raft.Log) {
+	if a.opener == nil {
+		opener, ok := r.machine.(engine.Opener)
+		if !ok {
+			return
+		}
+		last, err := r.store.LastIndex()
+		if err != nil {
+			return
+		}
+		a.opener, a.through = opener, last
+		a.opened = make(chan engine.Opened, aheadEntries)
+		a.spare = make(chan engine.Opened, aheadEntries+2)
+	}
+	if len(logs) < 2 || logs[0].Index > a.through {
 		return
 	}
-	a.opening = true
+	for _, l := range logs {
+		if a.has(l) {
+			a.left++
+		}
+	}
 	go func() {
-		var opened engine.Opened
-		defer func() {
-			if recover() != nil {
-				opened = nil
+		for _, l := range logs {
+			if a.has(l) {
+				a.opened <- a.open(l)
 			}
-			a.done <- opened
-		}()
-		opened = a.opener.Open(l.Index, l.Data, memory)
+		}
 	}()
 }
 
-// take returns the entry that open began with; nil if it began with none.
-func (a *ahead) take() engine.Opened {
-	if !a.opening {
+func (a *ahead) open(l *raft.Log) (opened engine.Opened) {
+	defer func() {
+		if recover() != nil {
+			opened = nil
+		}
+	}()
+	var memory engine.Opened
+	select {
+	case memory = <-a.spare:
+	default:
+	}
+	return a.opener.Open(l.Index, l.Data, memory)
+}
+
+// take returns the entry as it was opened; nil if it was not.
+func (a *ahead) take(l *raft.Log) engine.Opened {
+	if a.left == 0 || !a.has(l) {
 		return nil
 	}
-	a.opening = false
-	return <-a.done
+	a.left--
+	return <-a.opened
+}
+
+// leave keeps the memory of an entry that was applied.
+func (a *ahead) leave(opened engine.Opened) {
+	if opened == nil {
+		return
+	}
+	select {
+	case a.spare <- opened:
+	default:
+	}
+}
+
+// end waits until all of the batch is opened: nothing may be while raft restores a snapshot.
+func (a *ahead) end() {
+	for ; a.left > 0; a.left-- {
+		<-a.opened
+	}
 }
 
 // Snapshot fixes the state; raft writes it while Apply goes on.

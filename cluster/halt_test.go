@@ -90,6 +90,73 @@ func TestStampOfALateEntryIsRaised(t *testing.T) {
 	require.EqualValues(t, 1001, m.Stamp())
 }
 
+// opener is a ledger that says which entries it was given opened, and panics at one.
+type opener struct {
+	*ledger
+	panics uint64
+	opened []uint64
+}
+
+func (m *opener) Open(index uint64, entry []byte, memory engine.Opened) engine.Opened {
+	if index == m.panics {
+		panic("cannot be opened")
+	}
+	return m.ledger.Open(index, entry, memory)
+}
+
+func (m *opener) ApplyOpened(e engine.Opened, out *engine.Applied) error {
+	m.opened = append(m.opened, e.(*ledgerEntry).index)
+	return m.ledger.ApplyOpened(e, out)
+}
+
+// TestAStartOpensItsLogAhead: what the log had is opened ahead, batch by batch, but for an entry
+// that cannot be; what comes later is not, and an entry that stops the node leaves nothing behind.
+func TestAStartOpensItsLogAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &opener{ledger: newLedger(0), panics: 4}
+		config := Config{Events: &Events{}, Log: testLog(), Fatal: func(error) {}}
+		c := &core{
+			parts: parts{config: &config, machine: m, name: "billing"},
+			log:   testLog(), closing: make(chan struct{}),
+		}
+		close(c.closing)
+		store := raft.NewInmemStore()
+		c.store = newWatchedLog(c, store)
+		r := &replica{core: c, restored: make(chan struct{}), waitsFor: new(queue).owner}
+		close(r.restored)
+		f := &fsm{replica: r}
+		entry := func(index uint64) *raft.Log {
+			e := engine.AppendRecord(engine.AppendHeader(nil, 0), countRecord(index))
+			engine.SetStamp(e, int64(index))
+			return &raft.Log{Index: index, Type: raft.LogCommand, Data: e}
+		}
+		log := func(first, last uint64) (logs []*raft.Log) {
+			for index := first; index <= last; index++ {
+				logs = append(logs, entry(index))
+			}
+			return logs
+		}
+		require.NoError(t, store.StoreLogs(log(2, 12)))
+		late := log(2, 8)
+		late[3].Data = entry(1).Data // its stamp is raised: what was opened has another
+		f.ApplyBatch(late)
+		f.ApplyBatch(log(9, 9))
+		f.ApplyBatch(log(10, 14))
+		f.ApplyBatch(log(15, 16))
+		require.Equal(t, []uint64{2, 3, 6, 7, 8, 10, 11, 12}, m.opened)
+		require.EqualValues(t, 16, m.Applied())
+		require.EqualValues(t, 16, m.Stamp())
+		require.NoError(t, store.StoreLogs(log(13, 30)))
+
+		f.ahead = ahead{}
+		broken := log(17, 30)
+		broken[2].Data = []byte{0}
+		f.ApplyBatch(broken)
+		require.EqualValues(t, 18, m.Applied())
+		require.True(t, f.stopped)
+	})
+}
+
 // stuckStore is a log whose disk hangs, or fails.
 type stuckStore struct {
 	*raft.InmemStore
@@ -161,6 +228,7 @@ func TestSnapshotLoopEndsInARestart(t *testing.T) {
 		log: testLog(), closing: make(chan struct{}),
 	}
 	close(c.closing)
+	c.store = newWatchedLog(c, raft.NewInmemStore())
 	r := &replica{core: c, restored: make(chan struct{}), waitsFor: new(queue).owner}
 	close(r.restored)
 	f := &fsm{replica: r}

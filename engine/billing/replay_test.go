@@ -175,7 +175,7 @@ func requireSameTails(t require.TestingT, a, b *billing.Machine) {
 }
 
 // BenchmarkReplay applies usage events of 10,000 customers as a log has them: each entry decoded by
-// Apply, and opened while the one before it is applied. cpu-ns/event is of the thread that applies.
+// Apply, and opened while those before it are applied. cpu-ns/event is of the thread that applies.
 func BenchmarkReplay(b *testing.B) {
 	for _, ahead := range []bool{false, true} {
 		b.Run(fmt.Sprint("ahead=", ahead), func(b *testing.B) {
@@ -183,29 +183,31 @@ func BenchmarkReplay(b *testing.B) {
 			l.Stamp += 1000
 			entries, _ := usageEntries(l, 10_000, b.N)
 			var out engine.Applied
-			next := make(chan engine.Opened, 1)
+			opened, spare := make(chan engine.Opened, 3), make(chan engine.Opened, 5)
 			b.ResetTimer()
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			used := threadTime(b)
 			if ahead {
-				next <- m.Open(l.Index+1, entries[0], nil)
+				go func() {
+					for i, e := range entries {
+						var memory engine.Opened
+						select {
+						case memory = <-spare:
+						default:
+						}
+						opened <- m.Open(l.Index+1+uint64(i), e, memory)
+					}
+				}()
 			}
-			var spare engine.Opened
 			for i, e := range entries {
-				l.Index++
 				if !ahead {
-					require.NoError(b, m.Apply(l.Index, e, &out))
+					require.NoError(b, m.Apply(l.Index+1+uint64(i), e, &out))
 					continue
 				}
-				opened := <-next
-				if i+1 < len(entries) {
-					go func(index uint64, spare engine.Opened) {
-						next <- m.Open(index, entries[i+1], spare)
-					}(l.Index+1, spare)
-				}
-				require.NoError(b, m.ApplyOpened(opened, &out))
-				spare = opened
+				o := <-opened
+				require.NoError(b, m.ApplyOpened(o, &out))
+				spare <- o
 			}
 			used = threadTime(b) - used
 			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/event")
