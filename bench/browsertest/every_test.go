@@ -21,8 +21,8 @@ import (
 	"tollgate/server/console/portal"
 )
 
-// every has each page of a crawl looked at in both windows and schemes: that takes minutes.
-var every = flag.Bool("every", false, "look at every page in both windows and schemes")
+// every has each page looked at in all windows and schemes, by axe-core, too: that takes minutes.
+var every = flag.Bool("every", false, "look at every page in all windows and schemes")
 
 // crawl goes to all pages of a site, and checks each that no walk has shown: that its links and
 // forms lead to every page there is, and that axe-core and check.js find nothing.
@@ -128,14 +128,7 @@ func (c *crawl) visit(address string) {
 	name := c.name(address)
 	require.NotEmpty(c.t, name, address)
 	c.seen[name] = true
-	before, _ := c.arrived()
-	c.do(chromedp.Navigate(address))
-	var status int64
-	require.Eventually(c.t, func() bool {
-		var loads int
-		loads, status = c.arrived()
-		return loads > before
-	}, patience, 5*time.Millisecond, "nothing is at %s", address)
+	status := c.awaitLoad(c.where(), func() { c.do(chromedp.Navigate(address)) })
 	if status != 200 && !c.refused[name] || status >= 500 {
 		c.wrong = append(c.wrong, fmt.Sprintf("%s: %d\n%s", address, status, c.text("main")))
 	}

@@ -162,14 +162,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 func (b *tab) goOn(action func()) {
 	b.t.Helper()
 	from := b.where()
-	before, _ := b.arrived()
-	action()
-	var status int64
-	require.Eventually(b.t, func() bool {
-		var loads int
-		loads, status = b.arrived()
-		return loads > before
-	}, patience, 5*time.Millisecond, "nothing follows %s", from)
+	status := b.awaitLoad(from, action)
 	b.mu.Lock()
 	wanted := b.refusal
 	b.refusal = 0
@@ -179,6 +172,20 @@ func (b *tab) goOn(action func()) {
 	}
 	require.EqualValues(b.t, wanted, status, "from %s to %s:\n%s", from, b.where(),
 		diagnosis{b, "main"})
+}
+
+// awaitLoad does something that leads from an address to another document, and returns the status
+// of that once it is loaded.
+func (b *tab) awaitLoad(from string, action func()) (status int64) {
+	b.t.Helper()
+	before, _ := b.arrived()
+	action()
+	require.Eventually(b.t, func() bool {
+		var loads int
+		loads, status = b.arrived()
+		return loads > before
+	}, patience, 5*time.Millisecond, "nothing follows %s", from)
+	return status
 }
 
 // arrived is how many documents were loaded, and the last one's status.
@@ -206,6 +213,13 @@ func (b *tab) open(address string) {
 func (b *tab) press(selector string) {
 	b.t.Helper()
 	b.goOn(func() { b.click(selector) })
+}
+
+// confirm says yes to what a page asks, and reads what was done.
+func (b *tab) confirm(done string) {
+	b.t.Helper()
+	b.press("#confirm-button")
+	b.reads("#notice", done)
 }
 
 // follow clicks at the link within the content, or the sections, that has a text.
