@@ -44,6 +44,9 @@ type BackupOptions struct {
 	Stale bool
 	// Program is the build that the backup names.
 	Program string
+	// Apart keeps a segment as a file of its own, unless there is one of that name: where it is set,
+	// no segment is in the backup itself. read returns its bytes.
+	Apart func(file string, read func() ([]byte, error)) error
 }
 
 // fixed is a group's state on disk, held until it is in a backup.
@@ -92,7 +95,7 @@ func (n *saver) Backup(
 	})
 	m := &backup.Manifest{
 		MadeAt: n.config.Now().UnixMilli(), Node: n.config.NodeID, Program: o.Program,
-		Cluster: n.config.Cluster, Stale: o.Stale,
+		Cluster: n.config.Cluster, Stale: o.Stale, Apart: o.Apart != nil,
 	}
 	var parts []*fixed
 	defer func() {
@@ -111,13 +114,16 @@ func (n *saver) Backup(
 		m.Groups = append(m.Groups, f.manifest)
 	}
 	paced := bufio.NewWriterSize(newPacedWriter(ctx, w, o.BytesPerSecond), backupBlock)
-	if err := writeBackup(paced, m, parts); err != nil {
+	if err := writeBackup(ctx, paced, m, parts, &o); err != nil {
 		return nil, err
 	}
 	return m, paced.Flush()
 }
 
-func writeBackup(w io.Writer, m *backup.Manifest, parts []*fixed) error {
+func writeBackup(
+	ctx context.Context, w io.Writer, m *backup.Manifest, parts []*fixed, o *BackupOptions,
+) error {
+	pace := newPacedWriter(ctx, io.Discard, o.BytesPerSecond)
 	out, err := backup.NewWriter(w, m)
 	if err != nil {
 		return err
@@ -127,11 +133,24 @@ func writeBackup(w io.Writer, m *backup.Manifest, parts []*fixed) error {
 			return err
 		}
 		for _, info := range f.segments {
-			data, err := f.keeper.replica.segments.Copy(info)
-			if err != nil {
-				return fmt.Errorf("group %s: %w", f.keeper.name, err)
+			read := func() ([]byte, error) {
+				data, err := f.keeper.replica.segments.Copy(info)
+				if err != nil {
+					return nil, fmt.Errorf("group %s: %w", f.keeper.name, err)
+				}
+				if o.Apart != nil {
+					_, err = pace.Write(data)
+				}
+				return data, err
 			}
-			if err := out.Segment(bytes.NewReader(data)); err != nil {
+			if o.Apart != nil {
+				err = o.Apart(backup.SegmentOf(info).File(f.manifest.Shard), read)
+			} else if data, failed := read(); failed != nil {
+				err = failed
+			} else {
+				err = out.Segment(bytes.NewReader(data))
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,7 +53,7 @@ func (c *nodes) restoreAll(dir, identity string, data []byte) {
 		config.Cluster = identity
 	}
 	for _, id := range three {
-		m, err := Restore(c.config(id), bytes.NewReader(data))
+		m, err := Restore(c.config(id), bytes.NewReader(data), nil)
 		require.NoError(c.t, err)
 		require.Len(c.t, m.Groups, 2)
 		c.start(id)
@@ -94,7 +97,7 @@ func TestBackupWhileClientsWrite(t *testing.T) {
 		<-done
 		require.Greater(t, before, uint64(1000))
 
-		m, err := backup.Check(bytes.NewReader(data), emptyMachine)
+		m, err := backup.Check(bytes.NewReader(data), nil, emptyMachine)
 		require.NoError(t, err)
 		require.Len(t, m.Groups[0].Segments, 2)
 		c.stopAll()
@@ -112,7 +115,7 @@ func TestBackupWhileClientsWrite(t *testing.T) {
 		c.count(leader, 5_000_000)
 		require.Greater(t, c.billing(leader).Status().AppliedIndex, m.Groups[0].Index)
 		again := c.save(leader)
-		_, err = backup.Check(bytes.NewReader(again), emptyMachine)
+		_, err = backup.Check(bytes.NewReader(again), nil, emptyMachine)
 		require.NoError(t, err)
 	})
 }
@@ -187,6 +190,60 @@ func aConfig(dir string) Config {
 	return c
 }
 
+// TestABackupWithItsSegmentsApart: the second asks for no segment that is kept, and either is
+// restored with the files, and not without them.
+func TestABackupWithItsSegmentsApart(t *testing.T) {
+	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
+		leader := c.leader()
+		files, reads := map[string][]byte{}, 0
+		save := func() []byte {
+			var b bytes.Buffer
+			_, err := c.node[leader].Backup(context.Background(), &b, BackupOptions{
+				Apart: func(file string, read func() ([]byte, error)) (err error) {
+					if files[file] == nil {
+						reads++
+						files[file], err = read()
+					}
+					return err
+				},
+			})
+			require.NoError(t, err)
+			return b.Bytes()
+		}
+		open := func(file string) (io.ReadCloser, error) {
+			if files[file] == nil {
+				return nil, os.ErrNotExist
+			}
+			return io.NopCloser(bytes.NewReader(files[file])), nil
+		}
+		c.fill(leader, 2)
+		first := save()
+		require.Equal(t, 2, reads)
+		c.count(leader, 4_000_000)
+		data := save()
+		require.Equal(t, 2, reads)
+		require.Less(t, len(data), len(files[slices.Sorted(maps.Keys(files))[0]]))
+		for _, each := range [][]byte{first, data} {
+			_, err := backup.Check(bytes.NewReader(each), open, emptyMachine)
+			require.NoError(t, err)
+			_, err = backup.Check(bytes.NewReader(each), nil, emptyMachine)
+			require.ErrorIs(t, err, backup.ErrApart)
+		}
+		keys := c.ledgers[leader].keys()
+		c.stopAll()
+		name := slices.Sorted(maps.Keys(files))[1]
+		whole := files[name]
+		files[name] = flipped(whole, len(whole)/2)
+		_, err := Restore(aConfig(t.TempDir()), bytes.NewReader(data), open)
+		require.ErrorIs(t, err, backup.ErrDamaged)
+		files[name] = whole
+		machine := aConfig(t.TempDir())
+		_, err = Restore(machine, bytes.NewReader(data), open)
+		require.NoError(t, err)
+		require.Equal(t, keys, machine.Billing.Machine.(*ledger).keys())
+	})
+}
+
 // A backup that is damaged anywhere leaves a folder in which no node starts.
 func TestDamagedBackupsAreNotRestored(t *testing.T) {
 	whole := savedAlone(t)
@@ -201,16 +258,16 @@ func TestDamagedBackupsAreNotRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			_, err := Restore(aConfig(dir), bytes.NewReader(damaged))
+			_, err := Restore(aConfig(dir), bytes.NewReader(damaged), nil)
 			require.ErrorIs(t, err, backup.ErrDamaged)
 			if name != "empty" && name != "a bit of the head" { // then nothing was begun
 				_, err = Open(aConfig(dir))
 				require.ErrorIs(t, err, ErrHalfRestored)
-				_, err = Restore(aConfig(dir), bytes.NewReader(whole))
+				_, err = Restore(aConfig(dir), bytes.NewReader(whole), nil)
 				require.ErrorIs(t, err, ErrNotEmpty)
 			}
 			require.NoError(t, os.RemoveAll(dir))
-			_, err = Restore(aConfig(dir), bytes.NewReader(whole))
+			_, err = Restore(aConfig(dir), bytes.NewReader(whole), nil)
 			require.NoError(t, err)
 		})
 	}
@@ -227,26 +284,26 @@ func TestBackupsAreRestoredIntoEmptyFoldersOnly(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), nil, 0o600))
 	c := aConfig(dir)
-	_, err := Restore(c, bytes.NewReader(whole))
+	_, err := Restore(c, bytes.NewReader(whole), nil)
 	require.NoError(t, err)
 	for range 2 {
 		again := aConfig(dir)
-		_, err = Restore(again, bytes.NewReader(whole))
+		_, err = Restore(again, bytes.NewReader(whole), nil)
 		require.ErrorIs(t, err, ErrNotEmpty)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(t.TempDir(), "x"), nil, 0o600))
 	other := aConfig(t.TempDir())
 	require.NoError(t, os.WriteFile(filepath.Join(other.Dir, "notes.txt"), nil, 0o600))
-	_, err = Restore(other, bytes.NewReader(whole))
+	_, err = Restore(other, bytes.NewReader(whole), nil)
 	require.ErrorIs(t, err, ErrNotEmpty)
 	require.ErrorContains(t, err, "notes.txt")
 
 	nameless := aConfig(t.TempDir())
 	nameless.Cluster = ""
-	_, err = Restore(nameless, bytes.NewReader(whole))
+	_, err = Restore(nameless, bytes.NewReader(whole), nil)
 	require.ErrorIs(t, err, ErrConfig)
 	nameless.Cluster = "short"
-	_, err = Restore(nameless, bytes.NewReader(whole))
+	_, err = Restore(nameless, bytes.NewReader(whole), nil)
 	require.ErrorIs(t, err, ErrConfig)
 }
 
@@ -320,7 +377,7 @@ func TestBackupsThatCannotBeMade(t *testing.T) {
 		m, err := n.Backup(context.Background(), &alone, BackupOptions{Stale: true})
 		require.NoError(t, err)
 		require.True(t, m.Stale)
-		_, err = backup.Check(&alone, emptyMachine)
+		_, err = backup.Check(&alone, nil, emptyMachine)
 		require.NoError(t, err)
 		c.net.mend()
 	})
@@ -360,7 +417,7 @@ func TestSegmentsDroppedMeanwhileAreInTheBackup(t *testing.T) {
 		m, err := c.node[leader].Backup(context.Background(), out, BackupOptions{})
 		require.NoError(t, err)
 		require.Len(t, m.Groups[0].Segments, len(listed))
-		_, err = backup.Check(strings.NewReader(out.String()), emptyMachine)
+		_, err = backup.Check(strings.NewReader(out.String()), nil, emptyMachine)
 		require.NoError(t, err)
 		c.eventually("the files are deleted when it is done", func() bool {
 			_, err := store.Copy(listed[len(listed)-1])

@@ -26,7 +26,7 @@ func (c *nodes) restoreOnly(id string) (identity string) {
 			config.Cluster = identity
 		}
 	}
-	_, err := Restore(c.config(id), bytes.NewReader(data))
+	_, err := Restore(c.config(id), bytes.NewReader(data), nil)
 	require.NoError(c.t, err)
 	return identity
 }

@@ -26,7 +26,9 @@ var ErrNotEmpty = errors.New("cluster: a backup is restored into an empty folder
 //
 // The folder must be empty. Until all of the backup was read, checked, and is on disk, a node
 // refuses to start there; after an error it must be emptied.
-func Restore(c Config, src io.Reader) (*backup.Manifest, error) {
+//
+// files opens the files next to the backup, where its segments are such; nil where there are none.
+func Restore(c Config, src io.Reader, files backup.Files) (*backup.Manifest, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
@@ -40,7 +42,7 @@ func Restore(c Config, src io.Reader) (*backup.Manifest, error) {
 	if err := requireEmpty(c.Dir); err != nil {
 		return nil, fmt.Errorf("%w: %w; nothing was changed", ErrNotEmpty, err)
 	}
-	from, err := backup.NewReader(src)
+	from, err := backup.NewReader(src, files)
 	if err != nil {
 		return nil, err
 	}

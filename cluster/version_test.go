@@ -243,12 +243,12 @@ func TestBackupOfANewerClusterIsRefused(t *testing.T) {
 	})
 	older := aConfig(t.TempDir())
 	older.Billing.Machine.(*ledger).known = known
-	_, err := Restore(older, bytes.NewReader(data))
+	_, err := Restore(older, bytes.NewReader(data), nil)
 	require.ErrorIs(t, err, engine.ErrNewerVersion)
 	_, err = Open(aConfig(older.Dir))
 	require.ErrorIs(t, err, ErrHalfRestored)
 	newer := aConfig(t.TempDir())
 	newer.Billing.Machine.(*ledger).known = next
-	_, err = Restore(newer, bytes.NewReader(data))
+	_, err = Restore(newer, bytes.NewReader(data), nil)
 	require.NoError(t, err)
 }

@@ -83,7 +83,7 @@ func (s *sample) bytes(t testing.TB) []byte {
 
 func TestWhatWasWrittenIsRead(t *testing.T) {
 	s := newSample()
-	r, err := NewReader(iotest.HalfReader(bytes.NewReader(s.bytes(t))))
+	r, err := NewReader(iotest.HalfReader(bytes.NewReader(s.bytes(t))), nil)
 	require.NoError(t, err)
 	require.Equal(t, &s.manifest, r.Manifest())
 	want := [][]byte{s.states[0], s.segments[0], s.segments[1], s.segments[2], s.states[1]}
@@ -112,7 +112,7 @@ func small(t testing.TB) []byte {
 }
 
 func checkBytes(data []byte) error {
-	_, err := Check(bytes.NewReader(data), nil)
+	_, err := Check(bytes.NewReader(data), nil, nil)
 	return err
 }
 
@@ -277,7 +277,7 @@ func working(t testing.TB) *sample {
 
 func TestStatesAreDecoded(t *testing.T) {
 	check := func(s *sample) error {
-		_, err := Check(bytes.NewReader(s.bytes(t)), fresh)
+		_, err := Check(bytes.NewReader(s.bytes(t)), nil, fresh)
 		return err
 	}
 	require.NoError(t, check(working(t)))
@@ -303,7 +303,7 @@ func TestStatesAreDecoded(t *testing.T) {
 		if len(s.segments) > 0 { // and not because of what is in it
 			require.ErrorContains(t, check(s), "lists other segments")
 		}
-		_, err := Check(bytes.NewReader(s.bytes(t)), nil)
+		_, err := Check(bytes.NewReader(s.bytes(t)), nil, nil)
 		require.NoError(t, err, "%s: only decoding finds it", what)
 	}
 	unknown := working(t)
@@ -322,7 +322,7 @@ func FuzzDamage(f *testing.F) {
 		from := int(at) % (len(whole) + 1)
 		to := min(len(whole), from+int(cut%4096))
 		changed := append(append(bytes.Clone(whole[:from]), put...), whole[to:]...)
-		_, err := Check(bytes.NewReader(changed), fresh)
+		_, err := Check(bytes.NewReader(changed), nil, fresh)
 		if bytes.Equal(changed, whole) {
 			require.NoError(t, err)
 			return
@@ -354,14 +354,14 @@ func TestFileHasItsNameOnlyWhenItIsWhole(t *testing.T) {
 	require.NoError(t, os.WriteFile(name+".part", []byte("left by a crash"), 0o600))
 	require.NoError(t, WriteFile(name, s.write))
 	require.Equal(t, []string{"x.tgb"}, names())
-	m, err := CheckFile(name, nil)
+	m, err := CheckFile(name, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, &s.manifest, m)
 	require.ErrorIs(t, WriteFile(name, s.write), ErrExists)
 	require.NoError(t, os.Truncate(name, 100))
-	_, err = CheckFile(name, nil)
+	_, err = CheckFile(name, nil, nil)
 	require.ErrorIs(t, err, ErrDamaged)
-	_, err = CheckFile(filepath.Join(dir, "absent"), nil)
+	_, err = CheckFile(filepath.Join(dir, "absent"), nil, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorIs(t, WriteFile(filepath.Join(dir, "no", "x"), s.write), os.ErrNotExist)
 }

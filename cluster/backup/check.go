@@ -16,8 +16,10 @@ import (
 // shard (nil for one that it does not know), each state is decoded, too, has the hash that the log
 // knows, and lists the segments that follow; and each segment's records are whole and in order.
 // Without, it needs a few MiB of memory. A damaged backup is ErrDamaged.
-func Check(src io.Reader, machine func(shard uint16) engine.Machine) (*Manifest, error) {
-	r, err := NewReader(src)
+func Check(
+	src io.Reader, files Files, machine func(shard uint16) engine.Machine,
+) (*Manifest, error) {
+	r, err := NewReader(src, files)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,10 @@ func (i Item) SegmentBytes() ([]byte, error) {
 		at := len(data)
 		step := min(i.Segment.Length-uint64(at), chunkBytes)
 		data = append(data, make([]byte, step)...)
-		if _, err := io.ReadFull(i, data[at:]); err != nil {
+		switch _, err := io.ReadFull(i, data[at:]); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // of a file
+			return nil, fmt.Errorf("%w: %s ends early", ErrDamaged, i.Segment)
+		case err != nil:
 			return nil, fmt.Errorf("%s: %w", i.Segment, err)
 		}
 	}

@@ -50,12 +50,19 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// Beside opens the files of a folder.
+func Beside(folder string) Files {
+	return func(file string) (io.ReadCloser, error) { return os.Open(filepath.Join(folder, file)) }
+}
+
 // CheckFile is Check of a file.
-func CheckFile(name string, machine func(shard uint16) engine.Machine) (*Manifest, error) {
+func CheckFile(
+	name string, files Files, machine func(shard uint16) engine.Machine,
+) (*Manifest, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
-	m, err := Check(bufio.NewReaderSize(f, chunkBytes), machine)
+	m, err := Check(bufio.NewReaderSize(f, chunkBytes), files, machine)
 	return m, errors.Join(err, f.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tollgate/engine/journal"
@@ -36,6 +37,9 @@ type Manifest struct {
 	// Stale reports whether the other members were not asked whether the node had every acknowledged
 	// write.
 	Stale bool `json:"stale,omitempty"`
+	// Apart reports whether the segments do not follow, and are files next to the backup: see
+	// Segment.File.
+	Apart bool `json:"apart,omitempty"`
 	// Groups are the Raft groups, in the order in which they follow.
 	Groups []Group `json:"groups"`
 }
@@ -70,6 +74,20 @@ type Segment struct {
 // SegmentOf is how a manifest names a journal segment.
 func SegmentOf(info journal.SegmentInfo) Segment {
 	return Segment{Part: info.Part, Number: info.Number, Length: info.Length, Hash: info.Hash}
+}
+
+// File is the name of the segment of a group as a file of its own. Segments of one name have the
+// same bytes.
+func (s Segment) File(shard uint16) string {
+	return fmt.Sprintf("%s%d-%d-%010d-%d-%016x%s", segmentPrefix, shard, s.Part, s.Number, s.Length,
+		s.Hash, segmentSuffix)
+}
+
+const segmentPrefix, segmentSuffix = "segment-", ".seg"
+
+// IsSegment reports whether a file has a name as a segment's.
+func IsSegment(file string) bool {
+	return strings.HasPrefix(file, segmentPrefix) && strings.HasSuffix(file, segmentSuffix)
 }
 
 // String names the segment, as in "usage segment 7".

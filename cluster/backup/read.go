@@ -20,6 +20,8 @@ type Reader struct {
 	group    int
 	segment  int // -1: its state
 	item     *item
+	files    Files
+	open     io.Closer // the file of the segment that was handed out
 	payload  []byte
 	err      error
 }
@@ -32,9 +34,17 @@ type Item struct {
 	io.Reader
 }
 
-// NewReader reads the beginning of a backup, to its manifest. It is ErrDamaged, or ErrVersion.
-func NewReader(src io.Reader) (*Reader, error) {
-	r := &Reader{src: src, sum: sha256.New(), segment: -1}
+// Files opens a file next to a backup. One that it returns as nil is passed over.
+type Files func(file string) (io.ReadCloser, error)
+
+// ErrApart means that the segments of a backup are files next to it, and that it was read as a
+// stream.
+var ErrApart = errors.New("backup: its segments are files next to it: name the file, in its place")
+
+// NewReader reads the beginning of a backup, to its manifest. It is ErrDamaged, ErrVersion, or
+// ErrApart: files may be nil for a backup that has its segments in it.
+func NewReader(src io.Reader, files Files) (*Reader, error) {
+	r := &Reader{src: src, sum: sha256.New(), segment: -1, files: files}
 	head := make([]byte, headBytes)
 	if _, err := io.ReadFull(src, head); err != nil {
 		return nil, fmt.Errorf("%w: it ends in its head: %w", ErrDamaged, err)
@@ -56,6 +66,9 @@ func NewReader(src io.Reader) (*Reader, error) {
 		return nil, err
 	}
 	r.manifest, err = parseManifest(text)
+	if err == nil && r.manifest.Apart && files == nil {
+		return nil, ErrApart
+	}
 	return r, err
 }
 
@@ -65,6 +78,12 @@ func (r *Reader) Manifest() *Manifest { return r.manifest }
 // Next returns the next state or segment; it reads and checks the rest of the one before.
 // At the end of a whole backup it is io.EOF, and otherwise ErrDamaged.
 func (r *Reader) Next() (Item, error) {
+	if r.open != nil {
+		if err := r.open.Close(); err != nil {
+			return Item{}, fmt.Errorf("backup: read: %w", err)
+		}
+		r.open = nil
+	}
 	if r.item != nil {
 		if _, err := io.Copy(io.Discard, r.item); err != nil {
 			return Item{}, err
@@ -79,6 +98,9 @@ func (r *Reader) Next() (Item, error) {
 		return Item{}, r.err
 	}
 	g := &r.manifest.Groups[r.group]
+	if r.manifest.Apart && r.segment >= 0 {
+		return r.apart(g)
+	}
 	next := Item{Group: g}
 	r.item = &item{r: r, kind: frameState, left: g.StateBytes}
 	if r.segment >= 0 {
@@ -90,6 +112,24 @@ func (r *Reader) Next() (Item, error) {
 		r.group, r.segment = r.group+1, -1
 	}
 	return next, nil
+}
+
+// apart hands out the segment whose turn it is, which is a file.
+func (r *Reader) apart(g *Group) (Item, error) {
+	s := &g.Segments[r.segment]
+	if r.segment++; r.segment >= len(g.Segments) {
+		r.group, r.segment = r.group+1, -1
+	}
+	file, err := r.files(s.File(g.Shard))
+	if err != nil {
+		r.err = fmt.Errorf("backup: %s: %w", s, err)
+		return Item{}, r.err
+	}
+	if file == nil {
+		return r.Next()
+	}
+	r.open = file
+	return Item{Group: g, Segment: s, Reader: file}, nil
 }
 
 // end reads the last frame, and that nothing follows it.

@@ -95,7 +95,7 @@ func (b *Writer) Segment(src io.Reader) error {
 
 // turn moves on to the next group behind the last segment.
 func (b *Writer) turn() {
-	if b.segment >= len(b.manifest.Groups[b.group].Segments) {
+	if b.manifest.Apart || b.segment >= len(b.manifest.Groups[b.group].Segments) {
 		b.group, b.segment = b.group+1, -1
 	}
 }

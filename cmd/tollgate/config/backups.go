@@ -4,8 +4,12 @@ import "time"
 
 // Backups say when backups are made, by which node, and how many stay.
 type Backups struct {
-	// Folder is where they are kept; empty makes none.
+	// Folder is where they are kept: a folder, or a bucket (s3://BUCKET/PREFIX), for which the
+	// environment says who asks; empty makes none.
 	Folder string `yaml:"folder"`
+	// Incremental keeps the segments of the journal as files next to the backups, so that each writes
+	// only what is new of them.
+	Incremental bool `yaml:"incremental"`
 	// Node makes them; empty: the leader of the billing group when one is due.
 	Node string `yaml:"node"`
 	// Every is the time between two: 1 min to 31 days. At, when set, is a time of day in UTC as in
@@ -37,6 +41,8 @@ func (b *Backups) validate(complain complainer) {
 		"backups.every: %s: want 1m to 744h", b.Every)
 	complain.when(b.At != "" && b.Daily() < 0,
 		"backups.at: %q: want a time of day in UTC such as 03:30", b.At)
+	complain.when(b.Incremental && b.Node == "",
+		"backups.incremental: want node, too: two nodes would delete files that the other has just written")
 	complain.when(b.Keep < 1 || b.Keep > 10_000 || b.KeepFor < 0,
 		"backups.keep, backups.keepFor: want 1 to 10000, and no negative time")
 	complain.within("backups.mibPerSecond", b.MiBPerSecond, 1, 1<<16)

@@ -71,6 +71,8 @@ type Config struct {
 	SignIn SignIn `yaml:"signIn"`
 	// Mail says how mails are sent, of alerts for one.
 	Mail Mail `yaml:"mail"`
+	// Tracing says where traces of requests go.
+	Tracing Tracing `yaml:"tracing"`
 	// Skip lists log entries not to be applied: the way past an entry that stops every node.
 	Skip []SkipEntry `yaml:"skip"`
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // secretName finds names of settings that are secrets; files of secrets are named, not held.
-var secretName = regexp.MustCompile(`(?i)(key|secret|password|token|hash)$`)
+var secretName = regexp.MustCompile(`(?i)(key|secret|password|token|hash)$|^authorization$`)
 
 // TestSecretsAreTakenOut: every text of a configuration that its name calls a secret, and arguments
 // of programs, whatever is added later.

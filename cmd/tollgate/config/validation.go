@@ -89,6 +89,7 @@ func (c *Config) Validate() error {
 	c.validateSignIn(complain)
 	c.Mail.validate(c.Ops, complain)
 	c.Backups.validate(complain)
+	c.Tracing.validate(complain)
 	complain.when(!nodeName.MatchString(c.Node), "node: %q: want 1 to 32 of a-z, 0-9 and '-'", c.Node)
 	complain.when(c.Data == "", "data: want a folder")
 	for name, address := range map[string]string{"http": c.HTTP, "ops": c.Ops, "raft": c.Raft} {

@@ -43,13 +43,15 @@ func (n *node) untilClosing(parent context.Context) (context.Context, context.Ca
 	return ctx, cancel
 }
 
-// Restore makes the data folder of a node from a backup.
-func Restore(settings config.Config, src io.Reader) (*backup.Manifest, error) {
+// Restore makes the data folder of a node from a backup, and the files next to it.
+func Restore(
+	settings config.Config, src io.Reader, files backup.Files,
+) (*backup.Manifest, error) {
 	settings.LimitMemory()
 	n := newNode(settings, slog.New(slog.DiscardHandler))
 	c, err := n.clusterConfig()
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Restore(c, bufio.NewReaderSize(src, 1<<20))
+	return cluster.Restore(c, bufio.NewReaderSize(src, 1<<20), files)
 }

@@ -16,6 +16,8 @@ import (
 const (
 	// scheduleLook is how often a node looks whether a backup is due.
 	scheduleLook = 5 * time.Second
+	// bucketLook is the same of backups in a bucket, where each look is a request that costs.
+	bucketLook = time.Minute
 	// scheduleRetry is how long it waits after one that failed.
 	scheduleRetry = 5 * time.Minute
 )
@@ -66,13 +68,24 @@ func (n *node) saveOnSchedule() {
 	if s.Folder == "" {
 		return
 	}
+	store, err := archive.Open(s.Folder)
+	if err != nil {
+		n.backups.fails()
+		n.log.Error("no scheduled backups are made", "folder", s.Folder, "error", err)
+		return
+	}
 	plan := &archive.Plan{
-		Folder: s.Folder, Every: s.Every, Daily: s.Daily(), Keep: s.Keep, KeepFor: s.KeepFor,
+		Store: store, Apart: s.Incremental, Every: s.Every, Daily: s.Daily(),
+		Keep: s.Keep, KeepFor: s.KeepFor,
+	}
+	look := scheduleLook
+	if _, local := store.(archive.Folder); !local {
+		look = bucketLook
 	}
 	ctx, cancel := n.untilClosing(context.Background())
 	defer cancel()
 	for {
-		wait := scheduleLook
+		wait := look
 		if err := n.saveIfDue(ctx, plan); err != nil && ctx.Err() == nil {
 			n.backups.fails()
 			n.log.Error("a scheduled backup failed", "folder", s.Folder, "again in", scheduleRetry,
@@ -97,7 +110,7 @@ func (n *node) saves() bool {
 }
 
 func (n *node) saveIfDue(ctx context.Context, plan *archive.Plan) error {
-	list, err := plan.List()
+	list, err := plan.List(ctx)
 	if err != nil && n.saves() { // it is not for the others to complain
 		return err
 	}
@@ -111,7 +124,10 @@ func (n *node) saveIfDue(ctx context.Context, plan *archive.Plan) error {
 	options := cluster.BackupOptions{
 		Program: Version(), BytesPerSecond: n.settings.Backups.MiBPerSecond << 20,
 	}
-	made, bytes, err := plan.Make(ctx, now, func(ctx context.Context, w io.Writer) error {
+	made, bytes, err := plan.Make(ctx, now, func(
+		ctx context.Context, w io.Writer, keep archive.Keep,
+	) error {
+		options.Apart = keep
 		_, err := n.cluster.Backup(ctx, w, options)
 		return err
 	})

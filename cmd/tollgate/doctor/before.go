@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tollgate/cluster"
+	"tollgate/cmd/tollgate/bucket"
 	"tollgate/cmd/tollgate/config"
 	"tollgate/cmd/tollgate/devdata"
 )
@@ -125,7 +126,8 @@ func (c *chart) advice(s *config.Config) {
 			c.reach(s, m)
 		}
 	}
-	if f := s.Backups.Folder; f != "" && (s.Backups.Node == "" || s.Backups.Node == s.Node) {
+	here := s.Backups.Node == "" || s.Backups.Node == s.Node
+	if f := s.Backups.Folder; f != "" && here && !strings.HasPrefix(f, bucket.Scheme) {
 		c.backupFolder(f, s.Data)
 	}
 }

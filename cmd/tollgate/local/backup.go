@@ -10,11 +10,15 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"tollgate/cluster"
 	"tollgate/cluster/backup"
+	"tollgate/cmd/tollgate/archive"
+	"tollgate/cmd/tollgate/bucket"
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/engine"
 	"tollgate/engine/billing"
@@ -32,7 +36,7 @@ type backupMakeCommand struct {
 	cli.AdminFlags `embed:""`
 	Stale          bool   `help:"Save what this node has, without asking the leader: for a cluster that has lost its quorum."`
 	Rate           int    `default:"64" placeholder:"MIB" help:"How many MiB a second to read and send at most."`
-	File           string `arg:"" help:"The file to make, which must not exist; - is standard output."`
+	File           string `arg:"" help:"The file to make, which must not exist; - is standard output, s3://BUCKET/FILE is in a bucket."`
 }
 
 // Help says what a backup is.
@@ -59,7 +63,7 @@ func (c *backupMakeCommand) Run(ctx context.Context, out io.Writer) error {
 		return node.Stream(ctx, path, func(body io.Reader) (err error) {
 			progress := cli.StartProgress("saving", 0)
 			defer progress.End()
-			m, err = backup.Check(io.TeeReader(body, io.MultiWriter(to, progress)), nil)
+			m, err = backup.Check(io.TeeReader(body, io.MultiWriter(to, progress)), nil, nil)
 			return err
 		})
 	}
@@ -69,7 +73,11 @@ func (c *backupMakeCommand) Run(ctx context.Context, out io.Writer) error {
 		}
 		return err
 	}
-	if err = backup.WriteFile(c.File, receive); err != nil {
+	store, file, err := storeOf(c.File)
+	if err == nil {
+		err = store.Write(ctx, file, receive)
+	}
+	if err != nil {
 		return err
 	}
 	return describeBackup(out, "Saved", m)
@@ -77,20 +85,20 @@ func (c *backupMakeCommand) Run(ctx context.Context, out io.Writer) error {
 
 type backupVerifyCommand struct {
 	Checksums bool   `help:"Check all checksums and hashes, and do not decode the states: in a few MiB of memory."`
-	File      string `arg:"" help:"The backup; - is standard input."`
+	File      string `arg:"" help:"The backup; - is standard input, s3://BUCKET/FILE is in a bucket."`
 }
 
 // Run checks a backup.
-func (c *backupVerifyCommand) Run(out io.Writer) (err error) {
+func (c *backupVerifyCommand) Run(ctx context.Context, out io.Writer) (err error) {
 	machine := emptyMachine
 	if c.Checksums {
 		machine = nil
 	}
-	src, progress, err := openBackup(c.File, "checking")
+	src, files, progress, err := openBackup(ctx, c.File, "checking")
 	if err != nil {
 		return err
 	}
-	m, err := backup.Check(bufio.NewReaderSize(progress.Reading(src), 1<<20), machine)
+	m, err := backup.Check(bufio.NewReaderSize(progress.Reading(src), 1<<20), files, machine)
 	progress.End()
 	if err = errors.Join(err, src.Close()); err != nil {
 		return err
@@ -98,20 +106,33 @@ func (c *backupVerifyCommand) Run(out io.Writer) (err error) {
 	return describeBackup(out, "Good", m)
 }
 
-// openBackup opens a backup, - is standard input, and shows how much of it was read.
-func openBackup(name, what string) (io.ReadCloser, *cli.Progress, error) {
+// storeOf is where a backup is, and what it is called there.
+func storeOf(name string) (archive.Store, string, error) {
+	if !strings.HasPrefix(name, bucket.Scheme) {
+		return archive.Folder(filepath.Dir(name)), filepath.Base(name), nil
+	}
+	at := strings.LastIndexByte(name, '/')
+	store, err := archive.Open(name[:at])
+	return store, name[at+1:], err
+}
+
+// openBackup opens a backup, - is standard input, with what is next to it, and shows how much of it
+// was read.
+func openBackup(ctx context.Context, name, what string) (
+	io.ReadCloser, backup.Files, *cli.Progress, error,
+) {
 	if name == "-" {
-		return os.Stdin, cli.StartProgress(what, 0), nil
+		return os.Stdin, nil, cli.StartProgress(what, 0), nil
 	}
-	file, err := os.Open(name)
+	store, file, err := storeOf(name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("backup: %w", err)
+		return nil, nil, nil, err
 	}
-	total := int64(0)
-	if info, err := file.Stat(); err == nil {
-		total = info.Size()
+	src, size, err := store.Read(ctx, file)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("backup: %w", err)
 	}
-	return file, cli.StartProgress(what, total), nil
+	return src, archive.FilesOf(ctx, store), cli.StartProgress(what, max(size, 0)), nil
 }
 
 // emptyMachine makes the state machine of a group, nil for one that is not known.

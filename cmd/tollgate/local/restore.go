@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +18,7 @@ import (
 type RestoreCommand struct {
 	daemon.NodeFlags `embed:""`
 	Cluster          string `placeholder:"HEX" help:"Identity of the new cluster, as the restore of its first node printed it. Default: a new one."`
-	File             string `arg:"" help:"The backup; - is standard input."`
+	File             string `arg:"" help:"The backup; - is standard input, s3://BUCKET/FILE is in a bucket."`
 }
 
 // errLonely refuses a restore after which a node would be a cluster of its own, and acknowledge
@@ -34,7 +35,7 @@ func (c *RestoreCommand) Help() string {
 }
 
 // Run restores one node.
-func (c *RestoreCommand) Run(out io.Writer) (err error) {
+func (c *RestoreCommand) Run(ctx context.Context, out io.Writer) (err error) {
 	settings, err := c.Settings()
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func (c *RestoreCommand) Run(out io.Writer) (err error) {
 	case settings.Cluster == "":
 		settings.Cluster = cluster.NewIdentity()
 	}
-	src, progress, err := openBackup(c.File, "restoring")
+	src, files, progress, err := openBackup(ctx, c.File, "restoring")
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (c *RestoreCommand) Run(out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := daemon.Restore(settings, progress.Reading(src))
+	m, err := daemon.Restore(settings, progress.Reading(src), files)
 	shown()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err

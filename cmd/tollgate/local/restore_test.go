@@ -28,7 +28,7 @@ func TestANodeIsNotRestoredAlone(t *testing.T) {
 		file := filepath.Join(folder, "node.yaml")
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		c := RestoreCommand{NodeFlags: daemon.NodeFlags{Config: file}, Cluster: cluster, File: backup}
-		return c.Run(new(bytes.Buffer))
+		return c.Run(t.Context(), new(bytes.Buffer))
 	}
 	identity := strings.Repeat("ab", 16)
 	require.ErrorIs(t, restore(true, "", nil), errLonely)
