@@ -68,7 +68,8 @@ type Caller interface {
 type admission struct {
 	// began is when the request came, where fasthttp does not say so.
 	began   time.Time
-	awaited bool // its client was told to send the body
+	awaited bool   // its client was told to send the body
+	trace   *Trace // nil: it is not traced
 	// held is what it holds of the gate's bytes, items of its items; entered reports whether it
 	// holds a place.
 	held, items int64
@@ -140,7 +141,7 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.Body, x.Out, x.decoded = x.Body[:0], x.Out[:0], x.decoded[:0]
 	x.params, x.coding = [maxParams][]byte{}, codingNone
 	x.media, x.consumed, x.misspelt, x.awaited, x.status = "", false, false, false, 0
-	x.began = time.Time{}
+	x.began, x.trace = time.Time{}, nil
 	x.Actor = ""
 	x.protection = protection{policy: defaultPolicy, caching: noStore}
 	x.calls, x.fault, x.showing = false, nil, false

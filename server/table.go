@@ -40,6 +40,8 @@ type TableConfig struct {
 	Unannounced func(x *Exchange, bytes int) *Fault
 	// Observe is told of every answer. route is nil where none matched.
 	Observe func(route *Route, status int, took time.Duration)
+	// Tracer chooses requests and is told where their time went. May be nil.
+	Tracer Tracer
 	// Preflight answers a browser's OPTIONS request on a path that exists; false leaves it to 405.
 	// May be nil.
 	Preflight func(x *Exchange) bool
@@ -124,6 +126,7 @@ func (t *Table) Serve(ctx *fasthttp.RequestCtx) {
 	if expects {
 		x.began = time.Now() // fasthttp has not timed the request yet
 	}
+	t.trace(x)
 	defer t.finish(x)
 	admitted := t.admitted(x)
 	switch {
@@ -170,6 +173,7 @@ func (t *Table) finish(x *Exchange) {
 		t.config.Observe(x.Route, x.status, took)
 	}
 	t.log(x, took)
+	t.traced(x, began, took)
 	x.release()
 	x.end()
 	t.pool.Put(x)

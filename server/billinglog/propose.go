@@ -34,5 +34,6 @@ func Propose(x *server.Exchange, m *billing.Machine, p server.Proposer, deadline
 		}
 		records = signed
 	}
+	defer x.Step("log")()
 	p.Propose(deadline, records, results)
 }

@@ -78,7 +78,9 @@ type Config struct {
 	WriteTimeout, ReadTimeout time.Duration
 	// Observe is told of every answer, for metrics; may be nil.
 	Observe func(route *server.Route, status int, took time.Duration)
-	Log     *slog.Logger
+	// Tracer traces requests; may be nil.
+	Tracer server.Tracer
+	Log    *slog.Logger
 }
 
 func (c *Config) complete() error {
@@ -158,7 +160,7 @@ func New(c Config) (*API, error) {
 	var err error
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, NewCaller: func() server.Caller { return new(Caller) },
-		Observe: c.Observe, Preflight: a.preflight, Log: c.Log,
+		Observe: c.Observe, Tracer: c.Tracer, Preflight: a.preflight, Log: c.Log,
 		Unannounced: func(x *server.Exchange, bytes int) *server.Fault {
 			return a.limits.TakeBytes(x, principal(x).KeyID, bytes)
 		},

@@ -62,6 +62,7 @@ func (a *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fau
 		server.NoteStaleness(x, a.reader)
 		return answer()
 	}
+	defer x.Step("read")()
 	fault, ok := server.ReadFresh(a.reader, a.readDeadline(), answer)
 	if !ok {
 		return server.FaultConsistency

@@ -72,7 +72,9 @@ type Config struct {
 	WriteTimeout, ReadTimeout time.Duration
 	// Observe is told of every answer, for metrics; may be nil.
 	Observe func(route *server.Route, status int, took time.Duration)
-	Log     *slog.Logger
+	// Tracer traces requests; may be nil.
+	Tracer server.Tracer
+	Log    *slog.Logger
 }
 
 // API answers requests. Safe for concurrent use.
@@ -125,7 +127,7 @@ func New(c Config) (*API, error) {
 	}
 	a.table, err = server.NewTable(routes, server.TableConfig{
 		Authenticate: a.authenticate, NewCaller: func() server.Caller { return new(Caller) },
-		Observe: c.Observe, Log: c.Log, AnyMedia: true, Gate: c.Gate, Codes: tableCodes,
+		Observe: c.Observe, Tracer: c.Tracer, Log: c.Log, AnyMedia: true, Gate: c.Gate, Codes: tableCodes,
 		// The document knows one pair for a body that did not arrive, whether slowly or never.
 		Statuses: map[string]int{"request_aborted": errorTable["request_aborted"].status},
 		Challenge: `Bearer resource_metadata="` + c.PublicURL +

@@ -54,6 +54,7 @@ func (b *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fau
 		server.NoteStaleness(x, b.reader)
 		return answer()
 	}
+	defer x.Step("read")()
 	fault, ok := server.ReadFresh(b.reader, time.Now().Add(b.readTimeout), func() *server.Fault {
 		switch {
 		case b.current(x):
@@ -90,7 +91,9 @@ func (b *base) propose(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ..
 // ask proposes as propose does, and refuses what was not carried out.
 func (b *base) ask(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...engine.Record,
 ) (engine.Result, *server.Fault) {
+	end := x.Step("log")
 	r := b.propose(x.Flow(), kind, c, also...)
+	end()
 	switch {
 	case r.Outcome != engine.OutcomeDone:
 		return r, b.refusal(r)

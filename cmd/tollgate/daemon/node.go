@@ -34,6 +34,7 @@ import (
 	"tollgate/server/outbox"
 	"tollgate/server/payments"
 	"tollgate/server/search"
+	"tollgate/server/tracing"
 )
 
 // node is one running node: the cluster's part, and the two listeners in front of it.
@@ -57,6 +58,7 @@ type node struct {
 	closing  chan struct{}
 	watchers sync.WaitGroup
 	backups  *backupMetrics
+	tracing  *tracing.Exporter // nil: nothing is traced
 	// trusted are the authorities of other nodes' certificates, wantedFiles the open files that the
 	// settings may need, measured what is known of the disk; began is when the process did.
 	trusted     []*x509.Certificate
@@ -229,6 +231,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		return err
 	}
 	n.payments = service
+	n.openTracing(metrics.Registry())
 	secret, err := n.sealKey()
 	if err != nil {
 		return err
@@ -244,7 +247,7 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		Now: n.cluster.Now, Keys: group.KeyFinder(), NodeID: n.number(), SpoolDir: n.settings.Data,
 		AuditMode:   client.AuditMode(n.settings.Audit),
 		SandboxHost: n.settings.SandboxHost, Observe: metrics.Observer("client"), Log: n.log,
-		RateLimit: server.RateLimit(n.settings.RateLimit), Gate: n.gate,
+		Tracer: n.tracer("client"), RateLimit: server.RateLimit(n.settings.RateLimit), Gate: n.gate,
 	})
 	if err != nil {
 		return err
@@ -429,6 +432,9 @@ func (n *node) close() error {
 		problems = append(problems, n.client.Close())
 	}
 	n.watchers.Wait()
+	if n.tracing != nil {
+		n.tracing.Close()
+	}
 	if n.cluster != nil {
 		problems = append(problems, n.cluster.Close())
 	}

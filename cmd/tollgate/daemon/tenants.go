@@ -67,7 +67,8 @@ func (n *node) openTenants(metrics *admin.Metrics) error {
 		PublicURL: n.settings.BaseURL(), Check: verifying.CheckAt,
 		Payments: s.Payments != config.PaymentsNone, Contact: s.Contact,
 		Inspector: inspect.New(inspecting, n.cluster.Now),
-		Observe:   metrics.Observer("workspace"), Log: n.log, Gate: n.gate, Now: n.cluster.Now,
+		Observe:   metrics.Observer("workspace"), Tracer: n.tracer("workspace"),
+		Log: n.log, Gate: n.gate, Now: n.cluster.Now,
 	}
 	c.Mail = n.tenants.mail
 	if c.Hooks, err = n.openHooks(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"tollgate/engine/workspace"
 	"tollgate/server"
+	"tollgate/server/tracing"
 )
 
 // Build says which program runs.
@@ -65,6 +66,19 @@ func Strangers(registry *prometheus.Registry, held func() workspace.StrangersVie
 	bytes("removed_limit_bytes",
 		"Most bytes that may be kept for removed workspaces. Signups are refused above it.",
 		func(v view) uint64 { return v.MaxGone })
+}
+
+// Spans measures the traces of requests that were sent, and lost.
+func Spans(registry *prometheus.Registry, counts func() tracing.Counts) {
+	counter := func(name, help string, value func(tracing.Counts) uint64) {
+		promauto.With(registry).NewCounterFunc(prometheus.CounterOpts{
+			Name: "tollgate_spans_" + name, Help: help,
+		}, func() float64 { return float64(value(counts())) })
+	}
+	counter("sent_total", "Spans of traced requests that the collector took.",
+		func(c tracing.Counts) uint64 { return c.Sent })
+	counter("lost_total", "Spans that the collector did not take, or that did not fit.",
+		func(c tracing.Counts) uint64 { return c.Lost })
 }
 
 // Listener is one of a node's two listeners with its bounds.
