@@ -167,7 +167,7 @@ build: ## build the programs into bin/
 	go build -C bench/load -o $(CURDIR)/bin/ ./tollgate-bench
 
 .PHONY: dist
-dist: ## make a release in bin/dist: tarballs, debs, SHA256SUMS, bills of materials (Debian)
+dist: ## make a release in bin/dist: tarballs, debs, image, SHA256SUMS, bills of materials (Debian)
 	deploy/dist
 
 .PHONY: test
