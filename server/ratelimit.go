@@ -86,6 +86,15 @@ func (l *RateLimiter) Take(x *Exchange, key [16]byte) *Fault {
 	return l.TakeBytes(x, key, max(0, x.Ctx.Request.Header.ContentLength()))
 }
 
+// Allows counts something of a key as a request, and reports whether there was room for it.
+func (l *RateLimiter) Allows(key [16]byte) bool {
+	if l.requests == nil {
+		return true
+	}
+	wait, _, _ := l.requests.take(key, 1, l.now())
+	return wait == 0
+}
+
 // TakeBytes counts bytes of a body; those that its headers announce, Take has counted.
 func (l *RateLimiter) TakeBytes(x *Exchange, key [16]byte, n int) *Fault {
 	return l.bytes.count(x, key, n, l.now)

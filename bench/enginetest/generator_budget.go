@@ -29,6 +29,7 @@ func (g *generator) budget() engine.Record {
 	case "use":
 		return record(billing.KindNoteKeyUse, &billing.NoteKeyUse{
 			Env: env, ID: ID(g.pick("key id", "k1", "k2")),
+			Requests: sample[uint64](g.t, "uses", 0, 1, 1e6),
 		})
 	case "bind":
 		return record(billing.KindBindKey, &billing.BindKey{

@@ -30,6 +30,9 @@ func goldenBudgets() map[string]wire.Fielder {
 			Actor: "admin",
 		},
 		"command-213-note-key-use": &billing.NoteKeyUse{Env: 1, ID: enginetest.ID("k")},
+		"command-213-note-key-uses": &billing.NoteKeyUse{
+			Env: 1, ID: enginetest.ID("k"), Requests: 300, Events: 2,
+		},
 		"command-209-move-budget": &billing.MoveBudget{
 			Env: 1, Key: "team:search", Parent: "org", Actor: "admin",
 		},

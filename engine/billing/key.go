@@ -44,6 +44,7 @@ func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 	}
 	facts := accounts.KeyFacts{
 		ID: c.ID, Hash: c.Hash, Scope: c.Scope, Label: c.Label, Hint: c.Hint, CreatedAt: t.Stamp,
+		CreatedBy: c.Actor,
 	}
 	if c.Replaces != ([16]byte{}) {
 		return t.rollKey(c, e, facts)
@@ -165,9 +166,22 @@ func (m *accountReader) Authenticate(hash [32]byte) (Principal, bool) {
 	}
 }
 
+// KeysUsed is Keys with how often each was used lately, counted back from an instant of log time.
+func (m *accountReader) KeysUsed(env uint32, now int64) []KeyView {
+	return m.keys(env, func(k *accounts.APIKey, v *KeyView) {
+		day, month := k.Used(now)
+		v.DayRequests, v.DayEvents = day.Requests, day.Events
+		v.MonthRequests, v.MonthEvents = month.Requests, month.Events
+	})
+}
+
 // Keys lists an environment's API keys, oldest first: all in use, and revoked ones up to
 // MaxListedKeys in all.
 func (m *accountReader) Keys(env uint32) []KeyView {
+	return m.keys(env, func(*accounts.APIKey, *KeyView) {})
+}
+
+func (m *accountReader) keys(env uint32, more func(*accounts.APIKey, *KeyView)) []KeyView {
 	s := m.state.Load()
 	e := s.Environment(env)
 	if e == nil {
@@ -178,8 +192,9 @@ func (m *accountReader) Keys(env uint32) []KeyView {
 	for i, k := range all {
 		views[i] = KeyView{
 			ID: k.ID, Hash: k.Hash, Scope: k.Scope, Label: k.Label, Hint: k.Hint,
-			CreatedAt: k.CreatedAt, UsedAt: k.UsedAt, EndsAt: k.EndsAt,
+			CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, UsedAt: k.UsedAt, EndsAt: k.EndsAt,
 		}
+		more(k, &views[i])
 		if k.Budget != 0 {
 			views[i].Budget = s.budgets.Forest.Key(k.Budget)
 		}
@@ -193,11 +208,13 @@ func (m *accountReader) Keys(env uint32) []KeyView {
 	return views
 }
 
-// NoteKeyUse keeps that an API key was used, at the instant of its entry. Within half of KeyNotedMS
-// of the use before it changes nothing, so nodes whose clocks differ note a use once.
+// NoteKeyUse keeps that an API key was used, at the instant of its entry, and how often since the
+// same node noted it last.
 type NoteKeyUse struct {
-	Env uint32   `wire:"1"`
-	ID  [16]byte `wire:"2"`
+	Env      uint32   `wire:"1"`
+	ID       [16]byte `wire:"2"`
+	Requests uint64   `wire:"3"`
+	Events   uint64   `wire:"4"` // usage events that they recorded
 }
 
 func (c *NoteKeyUse) apply(t *turn) engine.Outcome {
@@ -209,10 +226,10 @@ func (c *NoteKeyUse) apply(t *turn) engine.Outcome {
 	if k == nil || k.Revoked.Load() != nil {
 		return engine.OutcomeKeyUnknown
 	}
-	if t.Stamp >= k.UsedAt+accounts.KeyNotedMS/2 {
-		t.NoteKeyUse(k, t.Stamp)
-		t.Fold(accounts.KeyHash(&k.Hash) ^ uint64(t.Stamp))
-	}
+	t.NoteKeyUse(k, t.Stamp, c.Requests, c.Events)
+	t.Fold(accounts.KeyHash(&k.Hash) ^ uint64(t.Stamp))
+	t.Fold(c.Requests)
+	t.Fold(c.Events)
 	return engine.OutcomeDone
 }
 

@@ -53,7 +53,8 @@ func TestARolledKey(t *testing.T) {
 	require.Equal(t, end, old.EndsAt)
 	require.Equal(t, end, d.m.NextDue(), "a tick is asked for then; before it was %d", due)
 	made.ID, made.Hash, made.Hint, made.CreatedAt = old.ID, old.Hash, old.Hint, old.CreatedAt
-	made.EndsAt = old.EndsAt
+	require.Equal(t, "ops", made.CreatedBy)
+	made.EndsAt, made.CreatedBy = old.EndsAt, old.CreatedBy
 	require.Equal(t, old, made)
 	d.is(engine.OutcomeDone, billing.KindAdvanceClock, &billing.AdvanceClock{
 		Env: enginetest.Sandbox, To: d.Stamp + 48*hourMS,

@@ -11,7 +11,7 @@ import (
 //schema:nouns accounts AccountView Bounds ChangeView EnvironmentKind FieldChange Limits
 //schema:nouns accounts MaxPortalLinkMS MaxPortalLogo PaymentSettings Portal Scope Seller
 //schema:nouns accounts UnmatchedName CheckoutPatienceMS
-//schema:nouns accounts EnvironmentLive EnvironmentSandbox MaxAPIKeys KeyNotedMS MaxListedKeys
+//schema:nouns accounts EnvironmentLive EnvironmentSandbox MaxAPIKeys MaxListedKeys
 //schema:nouns accounts MaxOrigins
 //schema:nouns accounts MaxPaymentTermDays
 //schema:nouns accounts MaxSettleMinutes MaxUnmatched MaxWebhookEndpoints ProviderNone

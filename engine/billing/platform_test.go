@@ -422,35 +422,56 @@ func TestVersionsCountTheirSubscribers(t *testing.T) {
 	}
 }
 
-// TestKeyUsesAreNoted: once in half an hour at most, also behind a budget's binding, a snapshot and
-// a restore; of a revoked key, or another environment's, none.
+// TestKeyUsesAreNoted: with how often, by hours of a day and days of a month, also behind a
+// snapshot and a restore; of a revoked key, or another environment's, none.
 func TestKeyUsesAreNoted(t *testing.T) {
 	d := newDesk(t)
 	key := &billing.NoteKeyUse{Env: enginetest.Sandbox, ID: enginetest.ID("k")}
-	hash := [32]byte{7}
 	d.is(engine.OutcomeDone, billing.KindCreateKey, &billing.CreateKey{
-		Env: key.Env, ID: key.ID, Hash: hash, Scope: billing.ScopeRead,
+		Env: key.Env, ID: key.ID, Hash: [32]byte{7}, Scope: billing.ScopeRead, Actor: "ada",
 	})
-	used := func(m *billing.Machine) int64 {
-		p, ok := m.Authenticate(hash)
+	view := func(m *billing.Machine) billing.KeyView {
+		p, ok := m.Authenticate([32]byte{7})
 		require.True(t, ok)
-		require.Equal(t, p.UsedAt, m.Keys(key.Env)[0].UsedAt)
-		return p.UsedAt
+		v := m.KeysUsed(key.Env, d.Stamp)[0]
+		require.Equal(t, p.UsedAt, v.UsedAt)
+		return v
 	}
-	require.Zero(t, used(d.m))
-	d.is(engine.OutcomeDone, billing.KindNoteKeyUse, key)
-	first := used(d.m)
-	require.Equal(t, d.Stamp, first)
-	d.Stamp += billing.KeyNotedMS/2 - 1000
-	d.is(engine.OutcomeDone, billing.KindNoteKeyUse, key)
-	require.Equal(t, first, used(d.m))
-	d.Stamp += billing.KeyNotedMS
-	d.is(engine.OutcomeDone, billing.KindNoteKeyUse, key)
-	require.Equal(t, d.Stamp, used(d.m))
+	used := func(requests, events uint64) {
+		key.Requests, key.Events = requests, events
+		d.is(engine.OutcomeDone, billing.KindNoteKeyUse, key)
+		require.Equal(t, d.Stamp, view(d.m).UsedAt)
+	}
+	counts := func() []uint64 {
+		v := view(d.m)
+		return []uint64{v.DayRequests, v.DayEvents, v.MonthRequests, v.MonthEvents}
+	}
+	require.Equal(t, "ada", view(d.m).CreatedBy)
+	require.Zero(t, view(d.m).UsedAt)
+	day := int64(24 * hourMS)
+	d.Stamp = d.Stamp/day*day + day + hourMS/2 // half past midnight
+	used(1, 0)
+	used(2, 10)
+	require.Equal(t, []uint64{3, 10, 3, 10}, counts())
+	d.Stamp += 23 * hourMS
+	used(100, 0)
+	require.Equal(t, []uint64{103, 10, 103, 10}, counts())
+	d.Stamp += hourMS
+	require.Equal(t, []uint64{100, 0, 103, 10}, counts(), "the first hour is over")
+	d.Stamp += 28 * day
+	require.Equal(t, []uint64{0, 0, 103, 10}, counts())
+	used(1000, 0)
+	d.Stamp += day
+	require.Equal(t, []uint64{0, 0, 1000, 0}, counts(), "and so is the first day")
+	for range 100 {
+		d.Stamp += 2 * hourMS
+		used(1, 1)
+	}
+	require.Equal(t, view(d.m), view(restored(t, enginetest.Snapshot(t, d.m))))
+
 	d.is(engine.OutcomeKeyUnknown, billing.KindNoteKeyUse, &billing.NoteKeyUse{
 		Env: enginetest.Sandbox + 1, ID: key.ID,
 	})
-	require.Equal(t, used(d.m), used(restored(t, enginetest.Snapshot(t, d.m))))
 	d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{Env: key.Env, ID: key.ID})
 	d.is(engine.OutcomeKeyUnknown, billing.KindNoteKeyUse, key)
 }

@@ -350,6 +350,8 @@ func (v *NoteCheckout) Fields(w *wire.Codec) {
 func (v *NoteKeyUse) Fields(w *wire.Codec) {
 	wire.Uint(w, 1, &v.Env)
 	w.ID(2, &v.ID)
+	wire.Uint(w, 3, &v.Requests)
+	wire.Uint(w, 4, &v.Events)
 }
 
 // Fields implements wire.Fielder.
@@ -1228,6 +1230,9 @@ func (v *keyRecord) Fields(w *wire.Codec) {
 	wire.Uint(w, 10, &v.Budget)
 	w.Int(11, &v.UsedAt)
 	w.Int(12, &v.EndsAt)
+	wire.List(w, 13, &v.UsedHours)
+	wire.List(w, 14, &v.UsedDays)
+	w.String(15, &v.CreatedBy)
 }
 
 // Fields implements wire.Fielder.
@@ -1389,7 +1394,6 @@ const (
 	EnvironmentLive            = accounts.EnvironmentLive
 	EnvironmentSandbox         = accounts.EnvironmentSandbox
 	MaxAPIKeys                 = accounts.MaxAPIKeys
-	KeyNotedMS                 = accounts.KeyNotedMS
 	MaxListedKeys              = accounts.MaxListedKeys
 	MaxOrigins                 = accounts.MaxOrigins
 	MaxPaymentTermDays         = accounts.MaxPaymentTermDays

@@ -42,8 +42,16 @@ type KeyView struct {
 	// Budget is the key of the budget that it is bound to.
 	Budget    string `json:"budget,omitzero" rule:"min=1,max=128"`
 	CreatedAt int64  `json:"createdAt" as:"time"`
-	// UsedAt is its newest noted use: of the uses within an hour, the first is noted.
+	CreatedBy string `json:"createdBy,omitzero" rule:"min=1"`
+	// UsedAt is its newest noted use: nodes note uses each minute.
 	UsedAt int64 `json:"lastUsedAt,omitzero" as:"time"`
+	// DayRequests and DayEvents count its requests in the newest 24 hours of UTC, the present one
+	// included, and the usage events that they recorded; the others in the newest 30 days. See
+	// KeysUsed.
+	DayRequests   uint64 `json:"requestsDay"`
+	DayEvents     uint64 `json:"eventsDay"`
+	MonthRequests uint64 `json:"requestsMonth"`
+	MonthEvents   uint64 `json:"eventsMonth"`
 	// EndsAt is when it is revoked, since another key has replaced it.
 	EndsAt    int64 `json:"endsAt,omitzero" as:"time"`
 	RevokedAt int64 `json:"revokedAt,omitzero" as:"time"`

@@ -145,13 +145,17 @@ type DeliveryQuery struct {
 	Endpoint [16]byte
 	// Status is pending, delivered or failed; empty: all.
 	Status string
+	// Customer is the row of the customer whom the messages are about; 0: all.
+	Customer uint32
+	// Scan is how many deliveries the page examines; 0: MaxScannedDeliveries.
+	Scan int
 	// Before is the sequence of the last delivery of the previous page; 0 begins at the newest.
 	Before uint64
 	Limit  int
 }
 
-// walkedDeliveries bounds the deliveries that one page examines.
-const walkedDeliveries = 20_000
+// MaxScannedDeliveries bounds the deliveries that one page examines.
+const MaxScannedDeliveries = 20_000
 
 // WebhookDeliveries lists a page of an endpoint's deliveries, newest first. next is the Before of
 // the following page; 0 ends the list. A page may be shorter than its limit and have a next.
@@ -177,11 +181,12 @@ func (m *accountReader) WebhookDeliveries(
 		if q.Before != 0 && d.Sequence >= q.Before {
 			continue
 		}
-		if len(page) == q.Limit || looked == walkedDeliveries {
+		if len(page) == q.Limit || looked == cmp.Or(q.Scan, MaxScannedDeliveries) {
 			return page, o.Deliveries.Read(d.Next).Sequence, true
 		}
 		looked++
-		if q.Status == "" || deliveryStates[d.State] == q.Status {
+		if (q.Status == "" || deliveryStates[d.State] == q.Status) &&
+			(q.Customer == 0 || d.Customer == q.Customer) {
 			page = append(page, deliveryView(o, row))
 		}
 	}

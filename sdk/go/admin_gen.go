@@ -69,8 +69,14 @@ type Key struct {
 	// Budget is the key of the budget that it is bound to.
 	Budget    string    `json:"budget,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
-	// LastUsedAt is its newest noted use: of the uses within an hour, the first is noted.
+	CreatedBy string    `json:"createdBy,omitzero"`
+	// LastUsedAt is its newest noted use: nodes note uses each minute.
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
+	// RequestsDay and DayEvents count its requests in the newest 24 hours of UTC, the present one included, and the usage events that they recorded; the others in the newest 30 days.
+	RequestsDay   int `json:"requestsDay"`
+	EventsDay     int `json:"eventsDay"`
+	RequestsMonth int `json:"requestsMonth"`
+	EventsMonth   int `json:"eventsMonth"`
 	// EndsAt is when it is revoked, since another key has replaced it.
 	EndsAt    time.Time `json:"endsAt,omitzero"`
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
@@ -264,11 +270,15 @@ type Clock struct {
 
 // WebhookDelivery is a message on its way to an endpoint.
 type WebhookDelivery struct {
-	ID       string           `json:"id"`
-	Type     string           `json:"type"`
-	Status   string           `json:"status"`
-	Attempts int              `json:"attempts"`
-	Log      []WebhookAttempt `json:"log"`
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	// OccurredAt is when it happened, on the environment's clock; the other instants are log time.
+	OccurredAt time.Time `json:"occurredAt"`
+	// CustomerReferenceID is whom it is about.
+	CustomerReferenceID string           `json:"customerReferenceId,omitzero"`
+	Status              string           `json:"status"`
+	Attempts            int              `json:"attempts"`
+	Log                 []WebhookAttempt `json:"log"`
 	// Payload is the message's body, where one delivery is asked for.
 	Payload       json.RawMessage `json:"payload,omitzero"`
 	CreatedAt     time.Time       `json:"createdAt"`

@@ -274,7 +274,7 @@ var keyPrefixes = map[bool]map[bool]string{
 }
 
 func (a *accounts) listKeys(x *server.Exchange, env uint32) *server.Fault {
-	return server.List(x, a.machine.Keys(env), writeKey)
+	return server.List(x, a.machine.KeysUsed(env, a.nowMS()), writeKey)
 }
 
 func (a *accounts) revokeKey(x *server.Exchange, id [16]byte) *server.Fault {

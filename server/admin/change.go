@@ -132,13 +132,19 @@ func readChangeFilter(x *server.Exchange, w *walk) (f changeFilter) {
 		"must be live or sandbox")
 	w.when(f.customer != "" && (f.account == "" || f.environment == ""), "customer",
 		server.FieldConflict, "needs account and environment")
-	f.scan = scannedChanges
-	if text := string(x.Ctx.QueryArgs().Peek("scan")); text != "" {
-		n, ok := server.WholeNumber(text, 1, maxScannedChanges)
-		w.when(!ok, "scan", server.FieldOutOfRange, "must be from 1 to 100000")
-		f.scan = int(n)
-	}
+	f.scan = scanOf(x, w, scannedChanges, maxScannedChanges)
 	return f
+}
+
+// scanOf reads how many records a page looks at: unless it is given, so many, and at most most.
+func scanOf(x *server.Exchange, w *walk, unless, most int) int {
+	text := string(x.Ctx.QueryArgs().Peek("scan"))
+	if text == "" {
+		return unless
+	}
+	n, ok := server.WholeNumber(text, 1, uint64(most))
+	w.when(!ok, "scan", server.FieldOutOfRange, "must be from 1 to %d", most)
+	return int(n)
 }
 
 // ofAccount reports whether it selects changes within accounts alone.

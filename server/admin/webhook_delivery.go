@@ -24,7 +24,11 @@ func (h *hooks) deliveryRoutes() []server.Route {
 	return []server.Route{
 		row("GET", deliveries, "listWebhookDeliveries",
 			"What was sent to an endpoint and what waits, newest first", of(h.listDeliveries),
-			server.Asks(server.InQuery("status", server.EnumSchema(deliveryStatuses...), "all when absent")),
+			server.Asks(server.InQuery("status", server.EnumSchema(deliveryStatuses...), "all when absent"),
+				server.InQuery("customer", text(1, maxID), "only messages about this customer"),
+				server.InQuery("scan", server.IntSchema(1, billing.MaxScannedDeliveries),
+					"how many messages the page looks at: it may be short, or empty, and have a next one; "+
+						"20,000 when absent")),
 			pages("deliveries", "WebhookDelivery", maxDeliveries, "50", 20)),
 		row("GET", deliveries+"/{message}", "showWebhookDelivery", "One delivery with its payload",
 			of(h.getDelivery), answers(server.RefTo("WebhookDelivery"))),
@@ -47,8 +51,12 @@ func (h *hooks) deliveryRoutes() []server.Route {
 //
 //schema:answer admin WebhookDelivery
 type deliveryAnswer struct {
-	ID       string            `json:"id" rule:"min=1,max=64"`
-	Type     string            `json:"type"`
+	ID   string `json:"id" rule:"min=1,max=64"`
+	Type string `json:"type"`
+	// OccurredAt is when it happened, on the environment's clock; the other instants are log time.
+	OccurredAt int64 `json:"occurredAt" as:"time"`
+	// Customer is whom it is about.
+	Customer string            `json:"customerReferenceId,omitzero" rule:"min=1"`
 	Status   string            `json:"status" rule:"oneof=pending|delivered|failed"`
 	Attempts uint32            `json:"attempts"`
 	Log      []billing.Attempt `json:"log"`
@@ -61,7 +69,8 @@ type deliveryAnswer struct {
 
 func deliveryOf(v *billing.DeliveryView) deliveryAnswer {
 	return deliveryAnswer{
-		ID: billing.MessageName(v.ID), Type: v.Message.Type.String(), Status: v.Status,
+		ID: billing.MessageName(v.ID), Type: v.Message.Type.String(),
+		OccurredAt: v.Message.At, Customer: v.Message.Customer, Status: v.Status,
 		Attempts: v.Attempts, Log: v.Log, CreatedAt: v.CreatedAt, NextAt: v.NextAt,
 		FinishedAt: v.FinishedAt,
 	}
@@ -73,10 +82,19 @@ func (h *hooks) listDeliveries(x *server.Exchange, id [16]byte) *server.Fault {
 	q.Limit, q.Before = pageOf(x, &w, defaultDeliveries, maxDeliveries)
 	w.when(q.Status != "" && !slices.Contains(deliveryStatuses, q.Status), "status",
 		server.FieldNotAllowed, "must be one of %v", deliveryStatuses)
+	customer := w.query(x, "customer", maxID)
+	q.Scan = scanOf(x, &w, billing.MaxScannedDeliveries, billing.MaxScannedDeliveries)
 	if fault := w.fault(); fault != nil {
 		return fault
 	}
 	return h.environment(x, func(env uint32) *server.Fault {
+		if customer != "" {
+			found, known := h.machine.Customer(env, customer)
+			if !known {
+				return server.FaultOf(engine.OutcomeCustomerUnknown)
+			}
+			q.Customer = found.Row
+		}
 		q.Env = env
 		views, next, ok := h.machine.WebhookDeliveries(&q)
 		if !ok {

@@ -57,7 +57,7 @@ type Config struct {
 	Now func() time.Time
 	// NodeID is the node's number in the cluster, from 1: the origin of its audit blocks.
 	NodeID uint64
-	// NoteKeys keeps when API keys are used, one entry an hour and key.
+	// NoteKeys counts how often API keys are used, with one record a minute for each key in use.
 	NoteKeys bool
 	// SpoolDir keeps the audit blocks that could not be proposed, over restarts too.
 	SpoolDir string
@@ -115,10 +115,8 @@ type API struct {
 	table       *server.Table
 	limits      *server.RateLimiter
 	document    server.Document
-	// noteKeys is Config's; used are the keys whose use is being noted, uses those of the last hour.
-	noteKeys bool
-	used     server.Notes[[16]byte]
-	uses     keyUses
+	uses        *keyUses            // nil where they are not noted
+	signings    *server.RateLimiter // see signedEvents
 
 	customers     customers
 	subscriptions subscriptions
@@ -172,6 +170,9 @@ func New(c Config) (*API, error) {
 	if a.audits, err = openRecorder(&c); err != nil {
 		return nil, err
 	}
+	if c.NoteKeys {
+		a.uses = countKeyUses(c.Proposer, c.Log)
+	}
 	return a, nil
 }
 
@@ -183,7 +184,7 @@ func newAPI(c *Config) *API {
 		},
 		sandboxHost: c.SandboxHost, events: c.Events, counts: c.Counts, keys: c.Keys,
 		limits: server.NewRateLimiter(c.RateLimit, c.Now), searcher: c.Search,
-		links: c.Links, noteKeys: c.NoteKeys,
+		links: c.Links, signings: server.NewRateLimiter(signedEvents, c.Now),
 	}
 	if a.searcher == nil {
 		a.searcher = search.New(search.Config{Machine: c.Machine, Events: c.Events, Keys: c.Keys})
@@ -204,8 +205,12 @@ func (a *API) Handler() fasthttp.RequestHandler { return a.table.Serve }
 // AuditStats says how the audit recorder is doing, for metrics.
 func (a *API) AuditStats() AuditStats { return a.audits.stats() }
 
-// Close records what was checked, into the log or the spool, and stops. Requests must have ended.
-func (a *API) Close() error { return a.audits.Close() }
+// Close records what was checked, into the log or the spool, and how often keys were used, and
+// stops. Requests must have ended.
+func (a *API) Close() error {
+	a.uses.close()
+	return a.audits.Close()
+}
 
 // Document is the OpenAPI document of the API.
 func (a *API) Document() ([]byte, error) { return a.document() }

@@ -3,11 +3,10 @@ package client
 import (
 	"slices"
 	"strings"
+	"time"
 
-	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/fair"
-	"tollgate/engine/wire"
 	"tollgate/server"
 	"tollgate/server/ascii"
 )
@@ -55,9 +54,7 @@ func (a *API) authenticate(x *server.Exchange) *server.Fault {
 	if fault := a.limits.Take(x, found.KeyID); fault != nil {
 		return fault
 	}
-	if now := a.nowMS(); a.noteKeys && now >= found.UsedAt+billing.KeyNotedMS {
-		a.noteUse(found.Env, found.KeyID, now)
-	}
+	a.uses.request(found.Env, found.KeyID, found.UsedAt == 0)
 	return a.signed(x)
 }
 
@@ -74,6 +71,10 @@ var unrecorded = map[string]bool{
 	"ingestEventBatch": true,
 	"reserve":          true, "settleReservation": true, "extendReservation": true,
 }
+
+// signedEvents bounds the single usage events of a key on this node that are recorded as
+// somebody's: those that a person sends are, and a program that names somebody hides nothing.
+var signedEvents = server.RateLimit{Requests: 60, Window: time.Hour}
 
 // signs reports whether a request of a route may name who acts.
 func signs(r *server.Route) bool {
@@ -95,27 +96,12 @@ func (a *API) signed(x *server.Exchange) *server.Fault {
 		return server.FieldFault(actorHeader, server.FieldFormat,
 			"must be 1–128 visible ASCII characters and spaces")
 	}
+	if x.Route.Operation == "ingestEvent" && !a.signings.Allows(principal(x).KeyID) {
+		return nil
+	}
 	a.named(x)
 	x.Actor += ": " + string(named)
 	return nil
-}
-
-// noteUse keeps that a key was used. The request does not wait for it; where it fails, a later
-// request does it.
-func (a *API) noteUse(env uint32, key [16]byte, now int64) {
-	a.used.Begin(key, func() {
-		if !a.uses.due(key, now) {
-			return
-		}
-		payload := wire.Encode(nil, &billing.NoteKeyUse{Env: env, ID: key})
-		records, results := []engine.Record{{Kind: billing.KindNoteKeyUse, Payload: payload}},
-			make([]engine.Result, 1)
-		a.proposer.Propose(a.writeDeadline(), records, results)
-		if o := results[0].Outcome; o != engine.OutcomeDone {
-			a.uses.failed(key)
-			a.log.Debug("the use of an API key is not noted", "outcome", o)
-		}
-	})
 }
 
 // covered reports whether the key's scope covers the route. A customer key does so for its own

@@ -213,6 +213,7 @@ func (a *API) answerBatch(x *server.Exchange, in *ingest) *server.Fault {
 		}
 		data.Close('}')
 	}
+	a.uses.events(principal(x), accepted)
 	data.Close(']')
 	data.Uint("accepted", uint64(accepted))
 	data.Uint("duplicates", uint64(duplicates))

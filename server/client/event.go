@@ -68,6 +68,9 @@ func (a *API) ingestEvent(x *server.Exchange) *server.Fault {
 	})
 	in.results = append(in.results[:0], engine.Result{})
 	a.record(x, in)
+	if in.results[0].Outcome.Recorded() {
+		a.uses.events(principal(x), 1)
+	}
 	switch outcome := in.results[0].Outcome; {
 	case outcome == engine.OutcomeLimitReached:
 		return x.Object(200, func(data *server.JSON) {

@@ -135,7 +135,16 @@ func keyFacts(key *api.Key) []fact {
 	if !key.LastUsedAt.IsZero() {
 		used = minuteOf(key.LastUsedAt)
 	}
-	return []fact{{"Name", key.Label}, {"Scope", key.Scope}, {"Last used", used}}
+	return []fact{
+		{"Name", key.Label}, {"Scope", key.Scope}, {"Last used", used},
+		{"Last 24 hours", usesOf(int(key.RequestsDay), int(key.EventsDay))},
+		{"Last 30 days", usesOf(int(key.RequestsMonth), int(key.EventsMonth))},
+	}
+}
+
+// usesOf says how often a key was used.
+func usesOf(requests, events int) string {
+	return page.Amount(requests) + " requests, " + page.Amount(events) + " usage events recorded"
 }
 
 // askRevoke names the key that will be revoked.
@@ -147,10 +156,7 @@ func askRevoke(v *visit) {
 	}
 	v.ask(question{
 		Title: "Revoke the key " + key.Hint + "…?", Button: "Revoke this key", Danger: true,
-		Facts: keyFacts(&key), Notes: append(endNotes(v, &key),
-			"Events do not record the key that sent them, so what was billed through this one is not "+
-				"known."),
-		Back: v.base() + "/keys",
+		Facts: keyFacts(&key), Notes: endNotes(v, &key), Back: v.base() + "/keys",
 	})
 }
 
@@ -269,8 +275,9 @@ func rollKey(v *visit) {
 		return
 	}
 	more := " The old key is revoked."
-	if hours > 0 {
-		more = " Keep the old key no longer than it takes to put this one in its place."
+	if key.ReplacedEndsAt.After(v.console.config.Now()) {
+		more = " The old key ends at " + minuteOf(key.ReplacedEndsAt) +
+			". Put this one in its place before."
 	}
 	showMade(v, "The key was replaced", more, &key)
 }

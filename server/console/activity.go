@@ -18,6 +18,8 @@ const (
 	shownActivities = 20
 	// activityChanges is how many of the cluster's newest changes are looked at for a customer's.
 	activityChanges = 2000
+	// activityDeliveries is how many of the newest messages to webhook endpoints are looked at.
+	activityDeliveries = 20_000
 )
 
 // activity is something that happened to a customer, at an instant of the environment's clock.
@@ -31,12 +33,13 @@ type activity struct {
 // activityList is what happened to a customer, the newest first.
 type activityList struct {
 	List []activity
-	// Changes says which changes are not among it, and why.
-	Changes string
-	LogURL  string
+	// Changes and Webhooks say which of them are not among it, and why.
+	Changes, Webhooks string
+	LogURL            string
 }
 
-// activitiesOf joins a customer's events, invoices and changes, which are all newest first.
+// activitiesOf joins a customer's events, invoices, webhooks and changes, which are all newest
+// first.
 func activitiesOf(v *visit, id string, events []shownEvent, invoices []invoice) (a activityList) {
 	for i := range events {
 		a.List = append(a.List, events[i].activity())
@@ -66,11 +69,55 @@ func activitiesOf(v *visit, id string, events []shownEvent, invoices []invoice) 
 			At: c.At, Kind: "change", Text: shown.Sentence, URL: shown.URL,
 		})
 	}
+	a.deliveries(v, id)
 	slices.SortStableFunc(a.List, func(a, b activity) int {
 		return cmp.Compare(b.At.UnixMilli(), a.At.UnixMilli())
 	})
 	a.List = a.List[:min(len(a.List), shownActivities)]
 	return a
+}
+
+// deliveries adds the messages about a customer, of each endpoint.
+func (a *activityList) deliveries(v *visit, id string) {
+	endpoints, fault := dataOf[[]api.WebhookEndpoint](v, v.admin(v.adminCall("listWebhookEndpoints")))
+	for _, e := range endpoints {
+		if fault != nil {
+			break
+		}
+		call := v.adminCall("listWebhookDeliveries", e.ID)
+		call.Query = url.Values{
+			"customer": {id}, "limit": {strconv.Itoa(shownActivities)},
+			"scan": {strconv.Itoa(activityDeliveries / len(endpoints))},
+		}
+		var some deliveryList
+		some, fault = dataOf[deliveryList](v, v.admin(call))
+		if some.NextCursor != "" && len(some.List) < shownActivities {
+			a.Webhooks = "Of webhooks, only the newest were looked at: older ones are not among them."
+		}
+		for i := range some.List {
+			a.List = append(a.List, delivered(v, &e, &some.List[i]))
+		}
+	}
+	if fault != nil {
+		a.Webhooks = "Webhooks are not among them: " + fault.Message
+	}
+}
+
+// delivered is a message to a webhook endpoint as something that happened.
+func delivered(v *visit, e *api.WebhookEndpoint, d *api.WebhookDelivery) activity {
+	text := d.Type + " to " + e.URL + ": "
+	switch d.Status {
+	case "pending":
+		text += "waits to be sent"
+	case "failed":
+		text += "failed"
+	default:
+		text += "delivered"
+	}
+	return activity{
+		At: d.OccurredAt, Kind: "webhook", Text: text,
+		URL: v.webhookURL(e.ID) + "/deliveries/" + url.PathEscape(d.ID),
+	}
 }
 
 // onClock puts changes, which are newest first and have the cluster's time, on the environment's

@@ -274,11 +274,13 @@ func TestReplacingAKeyIsAskedFirst(t *testing.T) {
 		n.now().Add(48*time.Hour).UTC().Format("2006-01-02 15:")))
 	require.NotContains(t, later.body, danger)
 	n.Do(t, billing.KindNoteKeyUse, &billing.NoteKeyUse{
-		Env: n.environment(), ID: n.Machine.Keys(n.environment())[0].ID,
+		Env: n.environment(), ID: n.Machine.Keys(n.environment())[0].ID, Requests: 1234, Events: 56,
 	})
+	b.get(keys).is(200, "1,234", "by admin-key")
 	now := b.asked(at(0)+"/roll", b.fill(keys, fields("overlapHours", "0")))
 	safe(t, now.is(200, danger, "at once", links, "within the last day"))
-	b.asked(at(0)+"/revoke", b.fill(keys, url.Values{})).is(200, danger, links, "within the last day")
+	b.asked(at(0)+"/revoke", b.fill(keys, url.Values{})).is(200, danger, links, "within the last day",
+		"Last 24 hours", "Last 30 days", "1,234 requests, 56 usage events recorded")
 	require.Len(t, n.Machine.Keys(n.environment()), 1, "a question replaces nothing")
 	b.send(at(0)+"/roll", b.confirmed(now, url.Values{})).is(200, "The old key is revoked")
 	require.NotZero(t, n.Machine.Keys(n.environment())[0].RevokedAt)

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,41 @@ func TestCustomerPage(t *testing.T) {
 	require.Regexp(t, `<a href="`+at+`/invoices/[0-9a-f-]{36}">Invoice 1, 20\.00 USD</a> has been past due since`,
 		denied)
 	safe(t, p)
+}
+
+// TestWebhooksAreInATimeline: messages about a customer stand among what happened to them, when it
+// happened, and in an endpoint's list for them alone.
+func TestWebhooksAreInATimeline(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	b.submit(at+"/webhooks", at+"/webhooks", fields("url", "https://shop.example/hook"))
+	hook := b.firstLink(at+"/webhooks", at+"/webhooks/[0-9a-f-]+")
+	for _, id := range []string{"bert", "carl"} {
+		b.submit(at+"/customers", at+"/customers", fields("id", id, "first", "B", "last", "C",
+			"email", "b@example.com"))
+		b.submit(at+"/customers/"+id, at+"/customers/"+id+"/subscriptions", fields("plan", "team"))
+	}
+	b.submit(at+"/clock", at+"/clock", fields("to", n.now().AddDate(0, 0, 20).Format(time.RFC3339)))
+	p := b.get(at+"/customers/bert").is(200, "subscription.created to https://shop.example/hook: waits",
+		"invoice.past_due to")
+	safe(t, p)
+	require.NotContains(t, p.body, `id="looked-webhooks"`)
+	activity := p.body[strings.Index(p.body, `id="activity"`):]
+	require.Less(t, strings.Index(activity, "invoice.past_due to"),
+		strings.Index(activity, "subscription.created to"), "it happened then")
+	message := regexp.MustCompile(hook + `/deliveries/msg_[0-9a-f]+`).FindString(activity)
+	b.get(message).is(200, `href="`+at+`/customers/bert"`, "clock")
+	require.NotContains(t, b.get(at+"/customers/anna").body, "subscription.created to")
+
+	list := b.get(hook+"?customer=bert").is(200, "Only messages about", "?customer=bert&amp;status=failed")
+	safe(t, list)
+	require.Contains(t, list.body, `href="`+at+`/customers/bert">bert</a></td>`)
+	require.NotContains(t, list.body, "carl")
+	b.get(hook+"?customer=anna").is(200, "invoice.past_due")
+	b.get(hook+"?customer=anna&status=failed").is(200, "No delivery matches")
+	b.get(hook+"?customer=nobody").is(404, "Customer not found")
 }
 
 // TestSentences: a change is said in words with its values, and leads to what it is about.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -186,41 +187,60 @@ func deleteWebhook(v *visit) {
 }
 
 type webhookData struct {
+	visit      *visit
 	Base       string
 	Manage     bool
+	Customer   string // whom the deliveries are about; empty: all
 	Endpoint   api.WebhookEndpoint
 	Chips      []page.Link
 	Deliveries []api.WebhookDelivery
 	Pager      pager
 }
 
+// CustomerURL is a customer's page.
+func (d webhookData) CustomerURL(id string) string { return d.visit.customerURL(id) }
+
 // deliveryStates are the filters of deliveries.
 var deliveryStates = []struct{ name, status string }{
 	{"All", ""}, {"Failed", "failed"}, {"Waiting", "pending"}, {"Delivered", "delivered"},
+}
+
+// deliveryList is a page of an endpoint's deliveries.
+type deliveryList struct {
+	List       []api.WebhookDelivery `json:"deliveries"`
+	NextCursor string                `json:"nextCursor"`
 }
 
 // showWebhook is an endpoint with its deliveries.
 func showWebhook(v *visit) { showWebhookOf(v, string(v.x.Param(2))) }
 
 func showWebhookOf(v *visit, id string) {
-	type deliveries struct {
-		List       []api.WebhookDelivery `json:"deliveries"`
-		NextCursor string                `json:"nextCursor"`
-	}
 	call, keep, status := v.adminCall("listWebhookDeliveries", id), url.Values{}, v.query("status")
+	customer := v.query("customer")
 	if status != "" {
 		keep.Set("status", status)
-		call.Query = url.Values{"status": {status}}
 	}
-	shown, list := withList[api.WebhookEndpoint, deliveries](
+	if customer != "" {
+		keep.Set("customer", customer)
+	}
+	call.Query = maps.Clone(keep)
+	shown, list := withList[api.WebhookEndpoint, deliveryList](
 		v, v.adminCall("showWebhookEndpoint", id), call)
 	data := webhookData{
-		Base: v.webhookURL(id), Manage: v.manage, Endpoint: shown, Deliveries: list.List,
+		visit: v, Base: v.webhookURL(id), Manage: v.manage, Customer: customer, Endpoint: shown,
+		Deliveries: list.List,
 	}
 	for _, s := range deliveryStates {
 		chip := page.Link{Text: s.name, URL: data.Base, Here: s.status == status}
+		selected := url.Values{}
 		if s.status != "" {
-			chip.URL += "?" + url.Values{"status": {s.status}}.Encode()
+			selected.Set("status", s.status)
+		}
+		if customer != "" {
+			selected.Set("customer", customer)
+		}
+		if len(selected) > 0 {
+			chip.URL += "?" + selected.Encode()
 		}
 		data.Chips = append(data.Chips, chip)
 	}
@@ -231,9 +251,10 @@ func showWebhookOf(v *visit, id string) {
 
 // deliveryData is a message on its way to an endpoint.
 type deliveryData struct {
-	Base     string
-	Manage   bool
-	Delivery api.WebhookDelivery
+	Base        string
+	Manage      bool
+	Delivery    api.WebhookDelivery
+	CustomerURL string
 	// Payload is what is sent.
 	Payload string
 }
@@ -244,6 +265,7 @@ func showDelivery(v *visit) {
 	shown := need[api.WebhookDelivery](v, v.admin,
 		v.adminCall("showWebhookDelivery", id, string(v.x.Param(3))))
 	data := deliveryData{Base: v.webhookURL(id), Manage: v.manage, Delivery: shown}
+	data.CustomerURL = v.customerURL(shown.CustomerReferenceID)
 	var text bytes.Buffer
 	if len(shown.Payload) > 0 && json.Indent(&text, shown.Payload, "", "  ") == nil {
 		data.Payload = text.String()

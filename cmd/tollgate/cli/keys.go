@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
 
 	api "tollgate/sdk/go"
@@ -95,15 +96,16 @@ type keysUnbind struct {
 type keys []api.Key
 
 func (l keys) print(out io.Writer) error {
-	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "BUDGET", "CREATED", "LAST USED", "ENDS",
-		"REVOKED")
+	t := NewTable(out, "ID", "KEY", "SCOPE", "LABEL", "BUDGET", "CREATED", "LAST USED", "REQUESTS 24H",
+		"30 DAYS", "ENDS", "REVOKED")
 	for _, k := range l {
 		scope := k.Scope
 		if k.Customer != "" {
 			scope += " " + k.Customer
 		}
 		t.Row(k.ID, k.Hint+"…", scope, either(k.Label, "–"), either(k.Budget, "–"),
-			moment(k.CreatedAt), moment(k.LastUsedAt), moment(k.EndsAt), moment(k.RevokedAt))
+			moment(k.CreatedAt), moment(k.LastUsedAt), strconv.Itoa(k.RequestsDay),
+			strconv.Itoa(k.RequestsMonth), moment(k.EndsAt), moment(k.RevokedAt))
 	}
 	return t.End()
 }

@@ -128,6 +128,7 @@ type webhooksDeliveries struct {
 	endpointFlags `embed:""`
 	OutputFlags   `embed:""`
 	Status        string `query:"status,omitempty" enum:",pending,delivered,failed" default:"" help:"pending, delivered or failed; all when absent."`
+	Customer      string `query:"customer,omitempty" help:"Only messages about this customer."`
 	Limit         int    `query:"limit" default:"50" help:"How many, at most 500."`
 	Cursor        string `query:"cursor,omitempty" help:"nextCursor of the page before, from --json."`
 }
@@ -165,14 +166,15 @@ type deliveries struct {
 }
 
 func (l *deliveries) print(out io.Writer) error {
-	t := NewTable(out, "MESSAGE", "CREATED", "TYPE", "STATUS", "ATTEMPTS", "NEXT", "NEWEST ATTEMPT")
+	t := NewTable(out, "MESSAGE", "CREATED", "TYPE", "CUSTOMER", "STATUS", "ATTEMPTS", "NEXT",
+		"NEWEST ATTEMPT")
 	for i := range l.Deliveries {
 		d, newest := &l.Deliveries[i], ""
 		if n := len(d.Log); n > 0 {
 			newest = strings.TrimSpace(d.Log[n-1].Outcome + " " + d.Log[n-1].Reason)
 		}
-		t.Row(d.ID, moment(d.CreatedAt), d.Type, d.Status, strconv.Itoa(d.Attempts),
-			moment(d.NextAttemptAt), newest)
+		t.Row(d.ID, moment(d.CreatedAt), d.Type, either(d.CustomerReferenceID, "–"), d.Status,
+			strconv.Itoa(d.Attempts), moment(d.NextAttemptAt), newest)
 	}
 	return t.End()
 }

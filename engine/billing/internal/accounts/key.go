@@ -31,8 +31,45 @@ const (
 	MaxListedKeys = 2 * MaxAPIKeys
 )
 
-// KeyNotedMS is after how long another use of a key is to be noted.
-const KeyNotedMS = 60 * 60 * 1000
+// Uses of a key are counted by hour and by day of log time, the present one included.
+const (
+	hourMS       = 60 * 60 * 1000
+	keyUsedHours = 24
+	keyUsedDays  = 30
+)
+
+// KeyUse counts the uses of a key in an hour or a day that begins at Start.
+type KeyUse struct {
+	Start    int64  `wire:"1"`
+	Requests uint64 `wire:"2"`
+	Events   uint64 `wire:"3"` // usage events that they recorded
+}
+
+// within adds up the uses from an instant on.
+func within(list []KeyUse, from int64) (sum KeyUse) {
+	for _, u := range list {
+		if u.Start >= from {
+			sum.Requests += u.Requests
+			sum.Events += u.Events
+		}
+	}
+	return sum
+}
+
+// using returns a copy of a list with one more use, of which those from an instant on are left.
+func using(list []KeyUse, u KeyUse, from int64) []KeyUse {
+	made := make([]KeyUse, 0, len(list)+1)
+	for _, before := range list {
+		switch {
+		case before.Start == u.Start:
+			u.Requests += before.Requests
+			u.Events += before.Events
+		case before.Start >= from:
+			made = append(made, before)
+		}
+	}
+	return append(made, u)
+}
 
 // KeyFacts are an API key in its environment, as snapshots have it.
 //
@@ -51,6 +88,21 @@ type KeyFacts struct {
 	UsedAt int64 `wire:"11"`
 	// EndsAt is the log time from which it is revoked; 0: never.
 	EndsAt int64 `wire:"12"`
+	// UsedHours and UsedDays count its uses, the oldest first; no list is ever changed.
+	UsedHours []KeyUse `wire:"13"`
+	UsedDays  []KeyUse `wire:"14"`
+	CreatedBy string   `wire:"15"`
+}
+
+// usedHour and usedDay are where the first of the hours and days that are counted at an instant
+// begins.
+func usedHour(at int64) int64 { return at - at%hourMS - (keyUsedHours-1)*hourMS }
+
+func usedDay(at int64) int64 { return at - at%DayMS - (keyUsedDays-1)*DayMS }
+
+// Used adds up the uses of the 24 hours and of the 30 days of UTC that end with the present ones.
+func (k *KeyFacts) Used(now int64) (day, month KeyUse) {
+	return within(k.UsedHours, usedHour(now)), within(k.UsedDays, usedDay(now))
 }
 
 // APIKey changes at most once: when it is revoked. Binding it to another budget, or noting its use,
@@ -165,9 +217,14 @@ func (s *Directory) BindKey(k *APIKey, budget uint32) {
 	e.binds(bound)
 }
 
-// NoteKeyUse keeps when a key was used.
-func (s *Directory) NoteKeyUse(k *APIKey, at int64) {
-	s.replaceKey(k, func(facts *KeyFacts) { facts.UsedAt = at })
+// NoteKeyUse keeps when a key was used, and how often since it was noted last.
+func (s *Directory) NoteKeyUse(k *APIKey, at int64, requests, events uint64) {
+	s.replaceKey(k, func(facts *KeyFacts) {
+		facts.UsedAt = at
+		hour, day := KeyUse{at - at%hourMS, requests, events}, KeyUse{at - at%DayMS, requests, events}
+		facts.UsedHours = using(facts.UsedHours, hour, usedHour(at))
+		facts.UsedDays = using(facts.UsedDays, day, usedDay(at))
+	})
 }
 
 // replaceKey puts in a key's place one that is changed. A running snapshot has the one of before.

@@ -40,6 +40,13 @@ func (v *FormerSeller) Fields(w *wire.Codec) {
 }
 
 // Fields implements wire.Fielder.
+func (v *KeyUse) Fields(w *wire.Codec) {
+	w.Int(1, &v.Start)
+	wire.Uint(w, 2, &v.Requests)
+	wire.Uint(w, 3, &v.Events)
+}
+
+// Fields implements wire.Fielder.
 func (v *Limits) Fields(w *wire.Codec) {
 	w.Int(1, &v.KeyRetentionMS)
 	w.Int(2, &v.WindowMS)
