@@ -146,12 +146,18 @@ func (c *crawl) check(name string) {
 	c.t.Helper()
 	sum := fnv.New32a()
 	sum.Write([]byte(name))
+	// Documents are texts in one layout: axe-core looks at one of four, with -every at all.
+	axe := *every || !strings.HasPrefix(name, "/docs/") || sum.Sum32()>>8%4 == 0
 	i := uint32(0)
 	for _, w := range []window{narrow, wide} {
 		for _, s := range []scheme{dark, light} {
 			if i++; *every || i-1 == sum.Sum32()%4 {
 				c.look(w, s)
-				for _, fault := range append(ask[[]string](c.tab, "look()"), c.axe()...) {
+				found := ask[[]string](c.tab, "look()")
+				if axe {
+					found = append(found, c.axe()...)
+				}
+				for _, fault := range found {
 					c.wrong = append(c.wrong, fmt.Sprintf("%s, %s, %s: %s", c.where(), w.name, s, fault))
 				}
 			}
