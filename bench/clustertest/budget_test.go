@@ -144,7 +144,7 @@ func (s *spending) ask(random *pacer, path string, body map[string]any) (
 	if err != nil {
 		panic(err)
 	}
-	for tries := 0; ; tries++ {
+	for first, tries := time.Now(), 0; ; tries++ {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		begun := time.Now()
 		answer, err := s.clients[random.IntN(len(s.clients))].Try(ctx, api.Request{
@@ -153,6 +153,7 @@ func (s *spending) ask(random *pacer, path string, body map[string]any) (
 		s.calm.asked(random.rested, time.Since(begun))
 		cancel()
 		if err == nil && answer.Status != 503 && answer.Status != 429 {
+			s.calm.answered(time.Since(first))
 			return answer, tries == 0
 		}
 		<-time.After(time.Duration(20+random.IntN(80)) * time.Millisecond)

@@ -20,6 +20,8 @@ type calm struct {
 	mu      sync.Mutex
 	stretch int // odd while there is a stretch
 	took    []time.Duration
+	// every has how long all requests took until they were answered, through elections, too.
+	every []time.Duration
 	// all, ours and stolen are of the machine's processor time in the stretches.
 	all, ours, idle, stolen uint64
 }
@@ -31,6 +33,13 @@ func (c *calm) asked(stretch int, took time.Duration) {
 	if stretch == c.stretch && c.lasts(stretch) {
 		c.took = append(c.took, took)
 	}
+}
+
+// answered notes a request that was answered, whatever happened meanwhile.
+func (c *calm) answered(took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.every = append(c.every, took)
 }
 
 // lasts reports whether a number is that of a stretch.
@@ -87,20 +96,22 @@ func quickDisk(t *testing.T) bool {
 	return true
 }
 
-// p99 is what 99 in 100 requests took at most.
-func (c *calm) p99() time.Duration {
-	if len(c.took) == 0 {
+// p99 is what 99 in 100 requests of a stretch took at most.
+func (c *calm) p99() time.Duration { return p99(c.took) }
+
+func p99(took []time.Duration) time.Duration {
+	if len(took) == 0 {
 		return 0
 	}
-	slices.Sort(c.took)
-	return c.took[len(c.took)*99/100]
+	slices.Sort(took)
+	return took[len(took)*99/100]
 }
 
 func (c *calm) String() string {
 	share := func(n uint64) float64 { return 100 * float64(n) / float64(max(c.all, 1)) }
-	return fmt.Sprintf("p99 of %d requests outside elections %s; of the machine %.0f %% ours, "+
-		"%.0f %% idle, %.0f %% stolen", len(c.took), c.p99(), share(c.ours), share(c.idle),
-		share(c.stolen))
+	return fmt.Sprintf("p99 of %d requests outside elections %s, of %d with elections, at full speed, "+
+		"%s until answered; of the machine %.0f %% ours, %.0f %% idle, %.0f %% stolen", len(c.took),
+		c.p99(), len(c.every), p99(c.every), share(c.ours), share(c.idle), share(c.stolen))
 }
 
 // machineTicks is the processor time that the machine had so far, what of it was idle, and what its

@@ -74,6 +74,8 @@ func (g *generator) reservation() engine.Record {
 	if rapid.IntRange(0, 3).Draw(g.t, "keyed") == 0 {
 		c.EventKey = fmt.Sprintf("key-%d", rapid.IntRange(0, 30).Draw(g.t, "key"))
 		c.Key = billing.UsageKey(Sandbox, []byte(c.EventKey))
+	} else if id[15]%2 == 0 { // else Apply makes it, which is the same
+		c.Own = billing.FirstEventKey(Sandbox, id)
 	}
 	if rapid.IntRange(0, 3).Draw(g.t, "dated") == 0 {
 		c.OccurredAt = g.now() + rapid.Int64Range(-9*86_400_000, 400_000).Draw(g.t, "occurred")

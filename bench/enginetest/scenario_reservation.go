@@ -53,7 +53,7 @@ func (s reservationLines) settle(l *line) string {
 		Env: env, ID: ID("reservation " + key), Partial: l.has("part"), EventKey: l.value("event", ""),
 		OccurredAt: l.instantOr("at", now, 0),
 	}
-	c.Key = billing.UsageKey(env, []byte(c.EventKey))
+	c.Key, c.Own = billing.UsageKey(env, []byte(c.EventKey)), billing.FirstEventKey(env, c.ID)
 	features, units := l.features("event", "at", "env")
 	for i := range features {
 		c.Items = append(c.Items, billing.SettleItem{FeatureKey: features[i], Units: units[i]})

@@ -84,7 +84,8 @@ func newShell(t *testing.T) *shell {
 	links := link.New([32]byte{1}, "https://tollgate.example")
 	operations, err := admin.New(admin.Config{
 		Links: links, Outbox: hooks, More: workspaceTools(t, s.workspaces).Operator.Routes(),
-		Machine: s.Machine, Proposer: s, Reader: s, Events: s, Counts: s, Cluster: lone{},
+		Machine: s.Machine, Proposer: s, Reader: s, Cluster: lone{},
+		Sources:  admin.Sources{Events: s, Counts: s},
 		Payments: desk,
 		Metrics:  admin.NewMetrics(), KeyHash: sha256.Sum256([]byte(key)), SealKey: [32]byte{1},
 		SettleTimeout: time.Nanosecond,

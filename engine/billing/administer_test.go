@@ -101,6 +101,16 @@ func TestOperatorsCommandsAreRecorded(t *testing.T) {
 		Env: env, ID: enginetest.ID("reservation r"), Units: decimal.FromInt(2), TTLMS: 900_000,
 	}, "reservation.extended", field("customer", "", "ada"), field("expires", period.Format(d.Stamp+600_000),
 		period.Format(d.Stamp+1000+900_000)), field("units", "1", "2"))
+	check(billing.KindSettleReservation, &billing.SettleReservation{
+		Env: env, ID: enginetest.ID("reservation r"), Partial: true,
+		Items: []billing.SettleItem{{Units: decimal.FromInt(1)}},
+	}, "reservation.settled", field("customer", "", "ada"), field("reservationKey", "", "r"),
+		field("settled", "requests 0", "requests 1"))
+	check(billing.KindSettleReservation, &billing.SettleReservation{
+		Env: env, ID: enginetest.ID("reservation r"),
+		Items: []billing.SettleItem{{Units: decimal.FromInt(1)}},
+	}, "reservation.settled", field("customer", "", "ada"), field("reservationKey", "", "r"),
+		field("state", "open", "settled"))
 
 	two := enginetest.TokenPlan()
 	two.Plans[0].Key = "small"

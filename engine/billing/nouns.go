@@ -32,7 +32,8 @@ import (
 //schema:nouns book PaymentApplied PaymentIgnored PaymentMismatch PaymentOver PaymentUnexpected
 //schema:nouns budgets BudgetView BudgetLimitView BudgetWindowView BindingLimitView
 //schema:nouns budgets ClosedBudgetView ExpectsNone MaxLimits
-//schema:nouns budgets MaxThresholds ArchiveBudget FreezeBudget LimitDocument MoveBudget PutBudget
+//schema:nouns budgets MaxThresholds ArchiveBudget FreezeBudget LimitDocument LimitIdentity
+//schema:nouns budgets MoveBudget PutBudget
 //schema:nouns budgets Measure MeasureCost MeasurePrice MeasureUnits Refusal Window WindowDay
 //schema:nouns budgets WindowHour WindowLifetime WindowMonth WindowWeek WindowYear
 //schema:nouns catalogs CatalogChange CatalogDocument CatalogReply CreditAllocationDocument

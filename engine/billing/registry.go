@@ -244,7 +244,7 @@ var registry = [...]command{
 	KindRecordProbedUsage:  opened("RecordProbedUsage", openProbedUsage).described().growing(),
 	KindAdminister:         {Command: machine.Carrier[*commands, *turn]((*Administer).open)},
 	KindReserve:            opened("Reserve", openReserve).growing(),
-	KindSettleReservation:  opened("SettleReservation", openSettlement),
+	KindSettleReservation:  opened("SettleReservation", openSettlement).described(),
 	KindExtendReservation:  of((*ExtendReservation).apply).once().submitted(),
 	KindReleaseReservation: of((*ReleaseReservation).apply).recorded(),
 	KindKeepAnswer:         of((*KeepAnswer).apply).growing().recorded(),

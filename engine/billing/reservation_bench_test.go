@@ -44,6 +44,8 @@ func BenchmarkReservation(b *testing.B) {
 			&billing.SettleReservation{
 				Env: enginetest.Sandbox, ID: enginetest.ID(fmt.Sprint("reservation ", n)),
 				Items: []billing.SettleItem{{Units: decimal.FromInt(3)}},
+				Own: billing.FirstEventKey(enginetest.Sandbox,
+					enginetest.ID(fmt.Sprint("reservation ", n))),
 			})}
 	}
 	for _, timed := range []string{"event", "reserve", "settle"} {

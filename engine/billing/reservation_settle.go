@@ -2,6 +2,7 @@ package billing
 
 import (
 	"slices"
+	"strings"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -13,6 +14,7 @@ import (
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
 	"tollgate/engine/prefetch"
+	"tollgate/engine/uuid"
 	"tollgate/engine/wire"
 )
 
@@ -43,6 +45,8 @@ type SettleReservation struct {
 	// KeyBudget and Bindings are those of RecordUsage.
 	KeyBudget uint32 `wire:"13"`
 	Bindings  uint32 `wire:"14"`
+	// Own is FirstEventKey of the reservation, which its proposer has made; zero: Apply makes it.
+	Own [16]byte `wire:"15"`
 
 	own own
 }
@@ -67,6 +71,18 @@ type own struct {
 	row, number uint32 // the reservation's row, and the event's number; 0: no key was made
 	key         [16]byte
 	hash        uint64
+}
+
+// FirstEventKey is the key of the first event that settles a reservation, unless a caller names
+// another: see SettleReservation.Own.
+func FirstEventKey(env uint32, id [16]byte) [16]byte { return holds.EventKey(env, &id, 1) }
+
+// ownKey is the key of the n-th event that settles a reservation.
+func (c *SettleReservation) ownKey(id *[16]byte, n uint32) [16]byte {
+	if n == 1 && c.Own != ([16]byte{}) {
+		return c.Own
+	}
+	return holds.EventKey(c.Env, id, n)
 }
 
 // openSettlement decodes a SettleReservation.
@@ -116,7 +132,7 @@ func prefetchSettlements(s *state, list []SettleReservation) {
 			continue
 		}
 		c.own.number = v.Events + 1
-		c.own.key = holds.EventKey(c.Env, &v.ID, c.own.number)
+		c.own.key = c.ownKey(&v.ID, c.own.number)
 		c.own.hash = s.keys.Hash(c.own.key)
 		lines = append(lines, prefetch.Of(s.keys.Near(c.own.hash)))
 	}
@@ -174,6 +190,25 @@ func (c *SettleReservation) Apply(t *turn) engine.Outcome {
 		}
 	}
 	return c.settle(t, h, totals)
+}
+
+// describe returns what an operator's settlement changes.
+func (c *SettleReservation) describe(t *turn) accounts.Change {
+	d := accounts.Change{Env: c.Env, Action: "reservation.settled", Subject: uuid.Text(c.ID)}
+	h, outcome := t.openReservation(c.Env, &c.ID, 0)
+	if outcome != engine.OutcomeDone {
+		return d
+	}
+	var settled []string
+	for i := range h.items {
+		key := h.catalog.Feature(h.items[i].Feature).Document.Key
+		settled = append(settled, key+" "+h.items[i].Settled.String())
+	}
+	d.Values = append(d.Values, accounts.About("customer", h.customer(t)),
+		accounts.About("reservationKey", strings.Clone(h.words.Key)),
+		accounts.Given("state", h.hold.State.String()),
+		accounts.Given("settled", strings.Join(settled, ", ")))
+	return d
 }
 
 // answered reports whether the reservation was settled by the event that the command names, which
@@ -378,7 +413,11 @@ func (h *settling) name(t *turn, e *RecordUsage, c *SettleReservation) {
 		e.Key, e.hash = c.own.key, c.own.hash
 		return
 	}
-	e.Key = holds.EventKey(e.Env, &h.hold.ID, h.hold.Events+1)
+	if c != nil {
+		e.Key = c.ownKey(&h.hold.ID, h.hold.Events+1)
+	} else {
+		e.Key = holds.EventKey(e.Env, &h.hold.ID, h.hold.Events+1)
+	}
 	e.hash = t.keys.Hash(e.Key)
 }
 

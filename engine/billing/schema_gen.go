@@ -999,6 +999,7 @@ func (v *SettleReservation) Fields(w *wire.Codec) {
 	wire.List(w, 12, &v.Originals)
 	wire.Uint(w, 13, &v.KeyBudget)
 	wire.Uint(w, 14, &v.Bindings)
+	w.ID(15, &v.Own)
 }
 
 // quick decodes the usual form. False: Fields must decode, into a zero value.
@@ -1052,6 +1053,9 @@ func (v *SettleReservation) quick(src []byte) bool {
 	if q.Is(at, 0x70) {
 		n, next := q.Uint(at+1, 1<<32-1)
 		v.Bindings, at = uint32(n), next
+	}
+	if q.Is(at, 0x7a) {
+		at = q.ID(at+1, &v.Own)
 	}
 	return at == len(q)
 }
@@ -1525,6 +1529,7 @@ type (
 	ArchiveBudget            = budgets.ArchiveBudget
 	FreezeBudget             = budgets.FreezeBudget
 	LimitDocument            = budgets.LimitDocument
+	LimitIdentity            = budgets.LimitIdentity
 	MoveBudget               = budgets.MoveBudget
 	PutBudget                = budgets.PutBudget
 	Measure                  = budgets.Measure

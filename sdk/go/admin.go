@@ -37,6 +37,15 @@ func (o Operations) BindKey(ctx context.Context, id, budget string) error {
 	return err
 }
 
+// SettleReservation records what was used of a reservation in all, and unless Final is false, gives
+// up the rest. A repetition counts nothing twice.
+func (o Operations) SettleReservation(
+	ctx context.Context, id string, r ReservationSettlement,
+) (v Reservation, err error) {
+	_, err = o.client.Call(ctx, "POST", o.at+"/reservations/"+url.PathEscape(id)+"/settle", r, &v)
+	return v, err
+}
+
 // ExtendReservation makes a reservation hold more, or live longer.
 func (o Operations) ExtendReservation(
 	ctx context.Context, id string, r ReservationExtension,

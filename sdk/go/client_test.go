@@ -185,4 +185,13 @@ func TestOperations(t *testing.T) {
 	require.Equal(t, []string{
 		"GET " + at + " ", "PUT " + at + `/k%2F1/budget {"budget":"team"}`, "PUT " + at + `/k/budget {}`,
 	}, asked)
+	asked = nil
+	_, err = o.SettleReservation(context.Background(), "r/1", tollgate.ReservationSettlement{
+		ReservedItem: tollgate.ReservedItem{UsageUnits: "3"},
+	})
+	require.Error(t, err, "the answer is a list")
+	require.Equal(t, []string{
+		"POST /api/v1/admin/accounts/acme/environments/live/reservations/r%2F1/settle " +
+			`{"usageUnits":3}`,
+	}, asked)
 }

@@ -140,7 +140,7 @@ func (n *node) serveAdmin(metrics *admin.Metrics, seal [32]byte, write time.Dura
 		Links:   links,
 		Machine: n.Machine, Proposer: n, Reader: n, Cluster: n.members, Metrics: metrics,
 		KeyHash: sha256.Sum256([]byte(n.key)), SealKey: seal, Audits: n.api.AuditStats,
-		Payments: n.till, Outbox: n.outbox, Events: n, Counts: n,
+		Payments: n.till, Outbox: n.outbox, Sources: admin.Sources{Events: n, Counts: n},
 		SettleTimeout: 2 * time.Second,
 		Vitals:        func() any { return n.vitals },
 		Backup: func(ctx context.Context, w io.Writer, stale bool, pace int) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tollgate/engine/billing"
+	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
 	"tollgate/server"
@@ -59,6 +60,16 @@ type MemberChange struct {
 	ID, Raft, HTTP, Ops string
 }
 
+// Sources are what of the billing log is not in memory.
+type Sources struct {
+	// Events lists usage events, for margins; nil answers 503 there.
+	Events journal.Source
+	// Keys looks for idempotency keys that have left memory; nil where none ever does.
+	Keys idempotency.Finder
+	// Counts adds usage up; nil answers 503 there.
+	Counts rollup.Source
+}
+
 // Config is what the operations listener needs from the node that runs it.
 type Config struct {
 	Machine  *billing.Machine
@@ -71,14 +82,11 @@ type Config struct {
 	Metrics *Metrics
 	// Audits is the client API's audit recorder, for metrics; may be nil.
 	Audits func() client.AuditStats
-	// Events lists usage events, for margins; nil answers 503 there.
-	Events journal.Source
+	Sources
 	// Links signs links to the customer portal; nil makes none.
 	Links *link.Signer
 	// Search finds records; made when nil.
 	Search *search.Searcher
-	// Counts adds usage up; nil answers 503 there.
-	Counts rollup.Source
 	// SealKey is the node's key for secrets, the same on every node: API keys that are made with an
 	// Idempotency-Key are derived from it, so that the answer can be given again.
 	SealKey [32]byte

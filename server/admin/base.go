@@ -10,6 +10,7 @@ import (
 
 	"tollgate/engine"
 	"tollgate/engine/billing"
+	"tollgate/engine/idempotency"
 	"tollgate/engine/journal"
 	"tollgate/engine/rollup"
 	"tollgate/engine/wire"
@@ -22,8 +23,9 @@ type base struct {
 	machine  *billing.Machine
 	proposer server.Proposer
 	reader   server.Reader
-	events   journal.Source // lists usage events; nil where this node cannot
-	counts   rollup.Source  // nil where this node keeps no journal
+	events   journal.Source     // lists usage events; nil where this node cannot
+	keys     idempotency.Finder // nil where no key ever leaves memory
+	counts   rollup.Source      // nil where this node keeps no journal
 	now      func() time.Time
 	log      *slog.Logger
 
@@ -32,8 +34,9 @@ type base struct {
 
 func newBase(c *Config) *base {
 	return &base{
-		machine: c.Machine, proposer: c.Proposer, reader: c.Reader, events: c.Events, counts: c.Counts,
-		now: c.Now, log: c.Log,
+		machine: c.Machine, proposer: c.Proposer, reader: c.Reader, events: c.Events, keys: c.Keys,
+		counts: c.Counts,
+		now:    c.Now, log: c.Log,
 		writeTimeout: c.WriteTimeout, readTimeout: c.ReadTimeout,
 	}
 }

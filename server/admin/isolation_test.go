@@ -16,8 +16,9 @@ import (
 // bodies are what routes that name a record need to be taken, by operation.
 var bodies = map[string]string{
 	"bindKey": `{"budget":"team"}`, "extendReservation": `{"ttlSeconds":900}`,
-	"rollKey":      `{"overlapHours":1}`,
-	"grantCredits": `{"amount":1}`, "deductCredits": `{"amount":1}`, "createPool": `{"name":"x"}`,
+	"settleReservation": `{"usageUnits":1}`,
+	"rollKey":           `{"overlapHours":1}`,
+	"grantCredits":      `{"amount":1}`, "deductCredits": `{"amount":1}`, "createPool": `{"name":"x"}`,
 	"setLowBalance":         `{"lowBalance":1}`,
 	"setTopUp":              `{"below":1,"amount":1,"price":1,"monthlyCap":1,"paymentMethod":"x"}`,
 	"endTopUp":              `{"purchase":"018f6b2c-7d1e-7000-8000-000000000001","notPaid":true}`,

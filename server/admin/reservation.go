@@ -10,12 +10,14 @@ import (
 	"tollgate/server/billinglog"
 	"tollgate/server/billingview"
 	"tollgate/server/form"
+	"tollgate/server/scan"
 )
 
 const (
 	maxReservations      = 100
 	maxReservationCursor = 32
 	maxTTL               = billing.MaxReservationMS / 1000
+	maxEventKey          = 255
 )
 
 // reservationRoutes are the rows about what reservations hold.
@@ -36,6 +38,10 @@ func (a *customers) reservationRoutes() []server.Route {
 			pages("reservations", "Reservation", maxReservations, "100", maxReservationCursor)),
 		row("GET", one, "showReservation", "A reservation in any state", a.one(a.showReservation),
 			answers(server.RefTo("Reservation"))),
+		row("POST", one+"/settle", "settleReservation",
+			"Record what was used, and unless final is false, give up the rest",
+			of(a.settleReservation), server.Takes(settlementSchema()),
+			server.Gives(200, "Settled, or it was before", server.RefTo("Reservation"))),
 		row("POST", one+"/extend", "extendReservation", "Hold more, or for longer",
 			of(a.extendReservation), keyed, server.Takes(server.Object(
 				server.May("usageUnits", server.NumberSchema),
@@ -143,10 +149,15 @@ func (a *customers) extendReservation(x *server.Exchange, id [16]byte) *server.F
 	case fault != nil:
 		return fault
 	case r.Outcome != engine.OutcomeDone:
-		return billingview.ReservationFault(
-			billingview.BudgetFault(server.FaultOf(r.Outcome), r), r, withoutAccess)
+		return reservationFault(r)
 	}
 	return a.read(x, func() *server.Fault { return a.showReservation(x, c.Env, id) })
+}
+
+// reservationFault is the fault of a command about a reservation that was refused.
+func reservationFault(r engine.Result) *server.Fault {
+	return billingview.ReservationFault(
+		billingview.BudgetFault(server.FaultOf(r.Outcome), r), r, withoutAccess)
 }
 
 // withoutAccess says why a customer has no access to a feature.
@@ -165,9 +176,119 @@ func (a *customers) releaseReservation(x *server.Exchange, id [16]byte) *server.
 	if r.Outcome != engine.OutcomeDone {
 		return server.FaultOf(r.Outcome)
 	}
+	return answerReservation(x, r)
+}
+
+// answerReservation answers with the reservation that a command has left.
+func answerReservation(x *server.Exchange, r engine.Result) *server.Fault {
 	var v billing.ReservationView
 	if wire.Decode(r.Value, &v) != nil {
 		return server.FaultInternal
 	}
 	return server.One(x, 200, &v, billingview.WriteReservation)
+}
+
+// settledItem describes the fields of an item that is settled.
+func settledItem(more ...server.Property) *server.Schema {
+	return server.Object(append([]server.Property{
+		server.May("featureKey", server.TextSchema(1, maxID)),
+		server.May("featureId", server.UUIDSchema),
+		server.May("usageUnits", server.NumberSchema),
+		server.May("costAmount", server.NumberSchema),
+	}, more...)...)
+}
+
+func settlementSchema() *server.Schema {
+	return settledItem(
+		server.May("items", server.ArrayOf(settledItem())),
+		server.May("final", server.BoolSchema),
+		server.May("eventIdempotencyKey", server.TextSchema(1, maxEventKey)),
+		server.May("occurredAt", server.TimeSchema),
+		server.May("meta", server.FreeObject()))
+}
+
+// settledFields read the fields of an item; number is set where it has units.
+func (w *walk) settledFields(i *billing.SettleItem, number *bool) map[string]reader {
+	return map[string]reader{
+		"featureKey": w.plain(&i.FeatureKey, 1, maxID),
+		"featureId": func(t *tree, place string) {
+			var ok bool
+			i.FeatureID, ok = server.ParseUUID([]byte(t.text))
+			w.when(!ok || t.kind != scan.KindString, place, server.FieldFormat, "must be a UUID")
+		},
+		"usageUnits": func(t *tree, place string) {
+			*number = true
+			w.amount(&i.Units)(t, place)
+		},
+		"costAmount": func(t *tree, place string) {
+			i.HasCost = true
+			w.amount(&i.Cost)(t, place)
+		},
+	}
+}
+
+// readSettlement reads what was used of a reservation in all: of items, or of the only one.
+func readSettlement(x *server.Exchange, c *billing.SettleReservation) *server.Fault {
+	var w walk
+	var only billing.SettleItem
+	var named, number bool
+	final := true
+	fields := w.settledFields(&only, &number)
+	fields["items"] = func(t *tree, place string) {
+		named = true
+		w.array(func(t *tree, place string) {
+			var i billing.SettleItem
+			var number bool
+			w.object(t, place, w.settledFields(&i, &number))
+			w.when(t.kind == scan.KindObject && !number, place+".usageUnits", server.FieldRequired,
+				"is required")
+			c.Items = append(c.Items, i)
+		})(t, place)
+		w.when(t.kind == scan.KindArray && len(t.items) == 0, place, server.FieldEmpty,
+			"must not be empty")
+		w.when(len(t.items) > billing.MaxReservationItems, place, server.FieldTooLong,
+			"must have at most %d elements", billing.MaxReservationItems)
+	}
+	fields["final"] = w.flag(&final)
+	fields["eventIdempotencyKey"] = w.plain(&c.EventKey, 1, maxEventKey)
+	fields["occurredAt"] = w.instant(&c.OccurredAt)
+	fields["meta"] = w.metadata(&c.Meta)
+	if fault := body(x, &w, fields); fault != nil {
+		return fault
+	}
+	atTop := number || only != billing.SettleItem{}
+	w.when(named && atTop, "items", server.FieldConflict,
+		"and the fields of a single item are not taken together")
+	w.when(!named && !number, "usageUnits", server.FieldRequired, "or items is required")
+	if !named {
+		c.Items = append(c.Items, only)
+	}
+	c.Partial = !final
+	return w.fault()
+}
+
+// settleReservation is POST …/reservations/{reservation}/settle.
+func (a *customers) settleReservation(x *server.Exchange, id [16]byte) *server.Fault {
+	c := &billing.SettleReservation{ID: id}
+	fault := readSettlement(x, c)
+	if fault == nil {
+		c.Env, fault = a.locate(x)
+	}
+	if fault != nil {
+		return fault
+	}
+	settler := billinglog.Settler{
+		Machine: a.machine, Events: a.events, Keys: a.keys, Log: a.log, NoJournal: faultJournal,
+	}
+	r, fault := settler.Settle(x, billinglog.Settlement{
+		SettleReservation: c, Propose: a.proposing(x),
+		Read: func(look func() *server.Fault) *server.Fault { return a.read(x, look) },
+	})
+	switch {
+	case fault != nil:
+		return fault
+	case r.Outcome != engine.OutcomeDone:
+		return reservationFault(r)
+	}
+	return answerReservation(x, r)
 }

@@ -3,8 +3,8 @@ package client
 import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
-	"tollgate/engine/wire"
 	"tollgate/server"
+	"tollgate/server/billinglog"
 	"tollgate/server/form"
 )
 
@@ -36,9 +36,6 @@ func readSettlement(f *form.Reader, c *billing.SettleReservation) {
 	c.Partial = !final
 }
 
-// settleTries bounds how often a settlement is proposed with what this node has to look up for it.
-const settleTries = 3
-
 // settleReservation is POST /reservations/{reservationId}/settle.
 func (a *API) settleReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	p := principal(x)
@@ -46,63 +43,18 @@ func (a *API) settleReservation(x *server.Exchange, id [16]byte) *server.Fault {
 	if fault := form.Read(x.Body, c, readSettlement); fault != nil {
 		return fault
 	}
-	if c.EventKey != "" {
-		c.Key = billing.UsageKey(c.Env, []byte(c.EventKey))
+	settler := billinglog.Settler{
+		Machine: a.machine, Events: a.events, Keys: a.keys, Log: a.log, NoJournal: faultJournal,
 	}
-	var r engine.Result
-	for range settleTries {
-		if fault := a.probeKey(x, c); fault != nil {
-			return fault
-		}
-		r = a.propose(x, billing.KindSettleReservation, wire.Encode(nil, c))
-		switch r.Outcome {
-		case engine.OutcomeKeyUnproven:
-			continue
-		case engine.OutcomeReservationBilled:
-			if fault := a.billedAs(x, c); fault != nil {
-				return fault
-			}
-			continue
-		}
-		break
+	r, fault := settler.Settle(x, billinglog.Settlement{
+		SettleReservation: c,
+		Propose: func(kind engine.Kind, payload []byte) engine.Result {
+			return a.propose(x, kind, payload)
+		},
+		Read: func(look func() *server.Fault) *server.Fault { return a.read(x, look) },
+	})
+	if fault != nil {
+		return fault
 	}
 	return a.answerReservation(x, 200, r)
-}
-
-// probeKey looks for the settlement's event key among those that have left memory.
-func (a *API) probeKey(x *server.Exchange, c *billing.SettleReservation) *server.Fault {
-	if c.EventKey == "" || a.keys == nil || a.machine.KeySpan().OnDisk() == 0 {
-		return nil
-	}
-	v, err := a.keys.FindKey(c.Key)
-	if err != nil {
-		a.log.Error("an idempotency key cannot be looked up", "error", err,
-			"request_id", string(x.RequestID()))
-		return server.FaultOf(engine.OutcomeKeyUnproven)
-	}
-	c.Through, c.Found, c.Number = v.Through, v.Found, v.Number
-	return nil
-}
-
-// billedAs finds the events by which an expired reservation was billed, for a settlement that
-// amends them.
-func (a *API) billedAs(x *server.Exchange, c *billing.SettleReservation) *server.Fault {
-	if a.events == nil {
-		return faultJournal
-	}
-	return a.read(x, func() *server.Fault {
-		c.Originals = nil
-		for _, key := range a.machine.ReservationEventKeys(c.Env, c.ID) {
-			original, found, err := a.machine.FindUsage(a.events, a.keys, c.Env, key)
-			if err != nil {
-				a.log.Error("a usage event cannot be looked up", "error", err,
-					"request_id", string(x.RequestID()))
-				return faultJournal
-			}
-			if found {
-				c.Originals = append(c.Originals, original)
-			}
-		}
-		return nil
-	})
 }

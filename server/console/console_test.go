@@ -111,8 +111,8 @@ func start(t testing.TB, set ...func(*node, *console.Config)) *node {
 	n.tenants, tools = operatorTools(t, guarded)
 	metrics := admin.NewMetrics()
 	operations, err := admin.New(admin.Config{
-		Machine: n.Machine, Proposer: n, Reader: n, Cluster: cluster{}, Metrics: metrics, Events: n,
-		Counts: n, Links: links,
+		Machine: n.Machine, Proposer: n, Reader: n, Cluster: cluster{}, Metrics: metrics,
+		Sources: admin.Sources{Events: n, Counts: n}, Links: links,
 
 		KeyHash: sha256.Sum256([]byte(n.key)), SealKey: [32]byte{1}, Outbox: hooks,
 		Vitals: func() any { return map[string]any{"node": "n1", "build": "v1"} },

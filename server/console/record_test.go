@@ -307,6 +307,7 @@ func (r *recorder) adminIsRecorded() {
 	call("archivePool", "", pool)
 	held := r.reserve("anna", "operator")
 	call("extendReservation", `{"ttlSeconds":900}`, held)
+	call("settleReservation", `{"usageUnits":0.5,"final":false}`, held)
 	call("releaseReservation", "", held)
 	r.ask(r.programs, "createSubscription", `{"planId":"large","customerReferenceId":"anna"}`)
 	call("voidInvoice", "", r.newestInvoice())

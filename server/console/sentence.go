@@ -47,6 +47,7 @@ var sentences = map[string]string{
 	"pool.low-balance-set":               "set the balance at which a credit pool is low to {lowBalance}",
 	"reservation.extended":               "extended a reservation",
 	"reservation.released":               "released the reservation {reservationKey}",
+	"reservation.settled":                "settled the reservation {reservationKey}",
 	"seller.set":                         "set who issues the invoices",
 	"subscription.cancellation-reverted": "reverted a cancellation",
 	"subscription.cancelled":             "cancelled a subscription",

@@ -259,9 +259,11 @@ func (n *node) listen(metrics *admin.Metrics) error {
 		More:    n.tenants.api.Operator.Routes(),
 		Acts:    n.tenants.api.Operator.Acts,
 		Machine: n.machine, Proposer: group, Reader: group, Cluster: clusterView{n.cluster},
-		Payments: service, Outbox: n.outbox, Events: group.Events(),
-		Counts: group.Rollups(), Search: finder, Links: links,
-		Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
+		Payments: service, Outbox: n.outbox, Search: finder,
+		Sources: admin.Sources{
+			Events: group.Events(), Keys: group.KeyFinder(), Counts: group.Rollups(),
+		},
+		Links: links, Metrics: metrics, Audits: n.client.AuditStats, Log: n.log, Backup: n.backup,
 		Gate: n.opsGate, Vitals: n.vitals, Now: n.cluster.Now,
 	}
 	hash, err := hex.DecodeString(n.settings.AdminKeyHash)

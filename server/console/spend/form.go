@@ -3,6 +3,7 @@ package spend
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -156,17 +157,16 @@ func Limits(list []Row) []byte {
 	return text
 }
 
-// counts reports whether the row counts on what a limit has counted, as the API says of a PUT.
-func (r Row) counts(l *api.BudgetLimit) bool {
-	currency, zone := strings.ToUpper(r.Currency), r.Zone
-	if r.Of == "price" && currency == "" {
-		currency = "USD"
-	}
-	if zone == "" || r.Window == "lifetime" {
-		zone = "UTC"
-	}
-	return r.Of == l.Of && r.Feature == l.FeatureKey && currency == l.Currency &&
-		r.Window == l.Window && (zone == l.TimeZone || l.TimeZone == "")
+// identity is by what the engine tells a limit from others.
+func identity(of, feature, currency, window, zone string) billing.LimitIdentity {
+	d := billing.LimitDocument{Feature: feature, Currency: currency, TimeZone: zone}
+	d.Of = billing.Measure(max(slices.Index(d.Of.Names(), of), 0))
+	d.Window = billing.Window(max(slices.Index(d.Window.Names(), window), 0))
+	return d.Identity()
+}
+
+func (r Row) identity() billing.LimitIdentity {
+	return identity(r.Of, r.Feature, strings.ToUpper(r.Currency), r.Window, r.Zone)
 }
 
 // Changes are what a form's rows make of a budget's limits, each with its name, and whether a hard
@@ -174,20 +174,20 @@ func (r Row) counts(l *api.BudgetLimit) bool {
 func Changes(before []api.BudgetLimit, rows []Row) (list [][2]string, full bool) {
 	kept := map[int]bool{}
 	for _, r := range rows {
+		is := r.identity()
 		now := LimitOf(api.BudgetLimit{
-			Of: r.Of, FeatureKey: r.Feature, Currency: strings.ToUpper(r.Currency),
-			Limit: json.Number(r.Limit), Window: r.Window,
+			Of: r.Of, FeatureKey: r.Feature, Currency: is.Currency, Limit: json.Number(r.Limit),
+			Window: r.Window,
 		})
-		if now.Of == "price" && now.Currency == "" {
-			now.Currency = "USD"
-		}
 		text := now.Amount(now.BudgetLimit.Limit)
 		if r.Mode == "soft" {
 			text += ", soft"
 		}
 		from := "; counts from 0"
 		for i := range before {
-			if l := LimitOf(before[i]); !kept[i] && r.counts(&before[i]) {
+			b := &before[i]
+			was := identity(b.Of, b.FeatureKey, b.Currency, b.Window, b.TimeZone)
+			if l := LimitOf(*b); !kept[i] && is == was {
 				kept[i], from = true, "; "+l.Amount(l.Used)+" used"
 				if was := l.Amount(l.BudgetLimit.Limit); was != now.Amount(now.BudgetLimit.Limit) {
 					from = ", was " + was + from

@@ -433,10 +433,42 @@ func TestABudgetIsReplacedAsExpected(t *testing.T) {
 		{ExpectsNone, engine.OutcomeBudgetChanged},
 		{day - 1, engine.OutcomeBudgetChanged},
 		{day, engine.OutcomeDone},
+		{day, engine.OutcomeBudgetChanged}, // all of this happens within one millisecond
+		{day + 1, engine.OutcomeDone},
 		{0, engine.OutcomeDone},
 	} {
 		require.Equal(t, c.want, put(t, &f, &PutBudget{Env: 1, Key: "a", Expects: c.expects}, 0))
 	}
+}
+
+// TestNoTwoChangesOfABudgetAreAlike: each has an instant of its own, also within a millisecond.
+func TestNoTwoChangesOfABudgetAreAlike(t *testing.T) {
+	var f Forest
+	f.Open(page.NewStore())
+	tx := accounts.Tx{Entry: new(accounts.Entry)}
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: "top"}, 0))
+	require.Equal(t, engine.OutcomeDone, put(t, &f, &PutBudget{Env: 1, Key: "a"}, 0))
+	row := f.Named(1, []byte("a"))
+	seen := f.nodes.Read(row).ModifiedAt
+	require.EqualValues(t, day, seen)
+	for _, change := range []func() engine.Outcome{
+		func() engine.Outcome { return put(t, &f, &PutBudget{Env: 1, Key: "a", Name: "A"}, 0) },
+		func() (o engine.Outcome) {
+			_, o = f.Move(&tx, &MoveBudget{Env: 1, Key: "a", Parent: "top"}, day)
+			return o
+		},
+		func() (o engine.Outcome) {
+			_, _, o = f.Set(&tx, 1, "a", day, func(n *Node) { n.Frozen = true })
+			return o
+		},
+	} {
+		require.Equal(t, engine.OutcomeDone, change())
+		require.Greater(t, f.nodes.Read(row).ModifiedAt, seen)
+		seen = f.nodes.Read(row).ModifiedAt
+	}
+	_, _, o := f.Set(&tx, 1, "a", day, func(n *Node) { n.Frozen = true })
+	require.Equal(t, engine.OutcomeDone, o)
+	require.Equal(t, seen, f.nodes.Read(row).ModifiedAt, "nothing has changed")
 }
 
 func TestBoundsOfTrees(t *testing.T) {

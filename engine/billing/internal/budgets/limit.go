@@ -57,6 +57,26 @@ func (d *LimitDocument) currency() string {
 	return catalogs.Either(d.Currency, catalogs.DefaultCurrency)
 }
 
+// LimitIdentity is what makes two limits of a budget the same one: it goes on counting where the
+// budget is replaced. An empty text stands for every feature, for no currency, or for UTC.
+type LimitIdentity struct {
+	Of                      Measure
+	Window                  Window
+	Feature, Currency, Zone string
+}
+
+// Identity is that of the limit, whichever defaults its document leaves out.
+func (d *LimitDocument) Identity() LimitIdentity {
+	id := LimitIdentity{Of: d.Of, Window: d.Window, Feature: d.Feature}
+	if d.Of == MeasurePrice {
+		id.Currency = d.currency()
+	}
+	if d.zoned() {
+		id.Zone = d.TimeZone
+	}
+	return id
+}
+
 // bounds are those of the window that an instant is in; end is 0 where it never ends.
 func (f *Forest) bounds(l *Limit, now int64) (start, end int64) {
 	if start, end = l.Start, l.End; now >= end {

@@ -66,13 +66,14 @@ func (f *Forest) Put(t *accounts.Tx, c *PutBudget, w Known) (before uint32, o en
 	}
 	if p.row == 0 {
 		p.row = f.addNode(c.Env, c.Key, p.parent, w.Now)
+	} else {
+		f.nodes.Write(p.row).changed(w.Now)
 	}
 	if p.left != 0 {
 		f.owned.Set(w.Customer, 0)
 		f.nodes.Write(p.left).Customer = 0
 	}
 	n := f.nodes.Write(p.row)
-	n.ModifiedAt = w.Now
 	if before = n.Customer; before != w.Customer {
 		if before != 0 {
 			f.owned.Set(before, 0)
@@ -171,10 +172,9 @@ func (f *Forest) planLimits(c *PutBudget, w Known, p *putting) engine.Outcome {
 		if !d.valid() {
 			return engine.OutcomeBudgetInvalid
 		}
-		k := limitKey{Of: d.Of, Window: d.Window}
-		if d.Of == MeasurePrice {
-			copy(k.Currency[:], d.currency())
-		}
+		id := d.Identity()
+		k := limitKey{Of: id.Of, Window: id.Window}
+		copy(k.Currency[:], id.Currency)
 		if d.Feature != "" {
 			if k.Feature = w.Feature(d.Feature); k.Feature == 0 {
 				return engine.OutcomeFeatureUnknown
@@ -189,7 +189,7 @@ func (f *Forest) planLimits(c *PutBudget, w Known, p *putting) engine.Outcome {
 			added++
 		}
 		for j := range p.keys {
-			if p.keys[j] == k && zoneOf(&c.Limits[j]) == zoneOf(d) {
+			if p.keys[j] == k && c.Limits[j].Identity().Zone == id.Zone {
 				return engine.OutcomeBudgetInvalid // twice the same
 			}
 		}
@@ -202,14 +202,6 @@ func (f *Forest) planLimits(c *PutBudget, w Known, p *putting) engine.Outcome {
 		return engine.OutcomeBudgetLimit
 	}
 	return engine.OutcomeDone
-}
-
-// zoneOf is the zone by which a limit's window goes; empty is UTC.
-func zoneOf(d *LimitDocument) string {
-	if d.zoned() {
-		return d.TimeZone
-	}
-	return ""
 }
 
 // zoneNamed is the row of a zone of an environment; 0: it has none of this name.
@@ -249,7 +241,7 @@ func (f *Forest) replaceLimits(t *accounts.Tx, c *PutBudget, p putting, now int6
 	kept := make([]uint32, len(c.Limits))
 	for i := range c.Limits {
 		k := &p.keys[i]
-		k.Zone = f.zoneNamed(e, zoneOf(&c.Limits[i]))
+		k.Zone = f.zoneNamed(e, c.Limits[i].Identity().Zone)
 		kept[i] = had[*k]
 		delete(had, *k)
 	}
@@ -351,7 +343,8 @@ func (f *Forest) Move(t *accounts.Tx, c *MoveBudget, now int64) (before string, 
 		f.nodes.Write(parent).Children++
 	}
 	n = f.nodes.Write(row)
-	n.Parent, n.ModifiedAt = parent, now
+	n.Parent = parent
+	n.changed(now)
 	t.Fold(uint64(row)<<32 ^ uint64(parent))
 	return before, engine.OutcomeDone
 }
@@ -450,7 +443,7 @@ func (f *Forest) Set(t *accounts.Tx, env uint32, key string, now int64, set func
 	if before == "ARCHIVED" {
 		return before, before, engine.OutcomeBudgetArchived
 	}
-	n.ModifiedAt = now
+	n.changed(now)
 	lock := f.Lock(env)
 	lock.Lock()
 	*f.nodes.Write(row) = n

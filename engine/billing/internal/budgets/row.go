@@ -46,6 +46,10 @@ type Node struct {
 	Frozen, Archived bool
 }
 
+// changed notes that the budget was changed, at an instant that no change before it has: PutBudget
+// names a change by it in Expects.
+func (n *Node) changed(now int64) { n.ModifiedAt = max(now, n.ModifiedAt+1) }
+
 // Status is what a budget's answers call its state.
 func (n *Node) Status() string {
 	switch {
