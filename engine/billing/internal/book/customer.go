@@ -57,7 +57,10 @@ func (s *Book) Prefetch(hashes []uint64) {
 	prefetch.Lines(lines)
 	lines = room[:0]
 	for _, hash := range hashes {
-		lines = s.appendNeeded(lines, hash, true)
+		row, hint := s.CustomerByExternal.Likely(hash)
+		if row != 0 {
+			lines = s.appendNeeded(lines, row, hint, true)
+		}
 	}
 	prefetch.Lines(lines)
 }
@@ -65,16 +68,13 @@ func (s *Book) Prefetch(hashes []uint64) {
 // usualID bounds the identifiers whose last byte is prefetched.
 const usualID = 20
 
-// appendNeeded appends the addresses of a customer's row, its oldest subscription and that one's
-// first counter. ends asks for both cache lines where the part of a row that checks read crosses
-// lines: this pays among many customers, while the loads of a single check overlap anyway.
+// appendNeeded appends the addresses of a customer's row, and by its note those of its oldest
+// subscription and that one's first counter. ends asks for both cache lines where the part of a row
+// that checks read crosses lines: this pays among many customers, while the loads of a single check
+// overlap anyway.
 func (s *Book) appendNeeded(
-	lines []prefetch.Address, hash uint64, ends bool,
+	lines []prefetch.Address, row uint32, hint uint64, ends bool,
 ) []prefetch.Address {
-	row, hint := s.CustomerByExternal.Likely(hash)
-	if row == 0 {
-		return lines
-	}
 	c := s.Customers.Read(row)
 	lines = append(lines, prefetch.Of(c))
 	if ends {
@@ -104,12 +104,22 @@ func (s *Book) HoldNamed(
 	env uint32, external []byte, fetched bool,
 ) (row uint32, lock *sync.RWMutex) {
 	hash := s.ExternalHash(env, external)
+	row, hint := s.CustomerByExternal.Likely(hash)
+	if row == 0 {
+		return 0, nil
+	}
 	if !fetched && s.Customers.Len() > cachedCustomers {
 		var lines [neededLines]prefetch.Address
-		prefetch.Lines(s.appendNeeded(lines[:0], hash, false))
+		prefetch.Lines(s.appendNeeded(lines[:0], row, hint, false))
 	}
+	// The lock is taken while the row is on its way: behind the comparison it would be waited for.
+	lock = &s.Stripe(row).RWMutex
+	if lock.RLock(); s.isNamed(row, env, external) {
+		return row, lock
+	}
+	lock.RUnlock()
 	if row = s.customerUnder(hash, env, external); row == 0 {
-		return 0, nil
+		return 0, nil // what was found has 32 bits of the hash alone
 	}
 	lock = &s.Stripe(row).RWMutex
 	lock.RLock()
