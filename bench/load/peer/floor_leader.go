@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// floorCollects is for how long audit events collect, as those of nodes do, and how soon an idle
-	// leader says that it is there.
+	// floorCollects is for how long audit events collect, as those of nodes do, and how often an idle
+	// leader looks whether its lease has to be renewed.
 	floorCollects = 20 * time.Millisecond
 	// floorLease is for how long a leader may answer since a frame was sent that a majority has.
 	floorLease = 200 * time.Millisecond
