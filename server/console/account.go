@@ -136,7 +136,9 @@ func keyFacts(key *api.Key) []fact {
 		used = minuteOf(key.LastUsedAt)
 	}
 	return []fact{
-		{"Name", key.Label}, {"Scope", key.Scope}, {"Last used", used},
+		{"Name", key.Label},
+		{"Scope", key.Scope},
+		{"Last used", used},
 		{"Last 24 hours", usesOf(int(key.RequestsDay), int(key.EventsDay))},
 		{"Last 30 days", usesOf(int(key.RequestsMonth), int(key.EventsMonth))},
 	}

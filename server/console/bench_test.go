@@ -41,23 +41,6 @@ func (n *node) customers(env uint32, count int) {
 	}
 }
 
-// changed makes changes of an environment, by an actor.
-func (n *node) changed(env uint32, actor string, count int) {
-	n.t.Helper()
-	const batch = 1000
-	records, results := make([]engine.Record, batch), make([]engine.Result, batch)
-	for from := 0; from < count; from += batch {
-		for i := range records {
-			records[i] = engine.Record{Kind: billing.KindSetOrigins, Payload: wire.Encode(nil,
-				&billing.SetOrigins{
-					Env: env, Actor: actor, Origins: []string{fmt.Sprintf("https://o%d.example", from+i)},
-				})}
-		}
-		n.Propose(n.now(), records, results)
-		require.Equal(n.t, engine.OutcomeDone, results[batch-1].Outcome)
-	}
-}
-
 // BenchmarkPages is the time of every page, over HTTP, in an account with a million customers.
 func BenchmarkPages(b *testing.B) {
 	n := start(b)
@@ -67,13 +50,8 @@ func BenchmarkPages(b *testing.B) {
 		ID: [16]byte{1}, KeyID: [16]byte{2}, KeyHash: [32]byte{3}, ClaimHash: [32]byte{4}, Label: "one",
 	})
 	n.customers(n.environment(), 1_000_000)
-	// More changes of another environment than a page looks at stand before those that are sought.
-	live, _ := n.Machine.Environment("demo", billing.EnvironmentLive)
-	n.changed(live, "busy", 30_000)
 	const at = "/console/accounts/demo/sandbox"
 	paths := map[string]string{
-		"changes/nobody":      "/console/changes?actor=nobody",
-		"log/elsewhere":       at + "/log",
 		"customers/middle":    at + "/customers?cursor=500000",
 		"customers/find":      at + "/customers?find=c777777",
 		"customers/elsewhere": "/console/accounts/demo/live/customers",
