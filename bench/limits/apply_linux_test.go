@@ -3,75 +3,20 @@ package limits_test
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
 
-	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
 	"tollgate/engine/idempotency"
-	"tollgate/engine/journal"
 	"tollgate/engine/machine"
-	"tollgate/engine/prefetch"
 	"tollgate/engine/price"
 	"tollgate/engine/wire"
 )
 
-// event is what Apply cannot do without of a usage event.
-type event struct {
-	key      [16]byte
-	hash     uint64
-	attempt  uint32
-	customer uint64
-	units    decimal.Decimal
-	bytes    []byte
-}
-
-// read takes an event from its bytes, whose fields have a byte for tag and length.
-func (e *event) read(seed maphash.Seed, b []byte) {
-	e.bytes = b
-	for len(b) > 0 {
-		tag, n := b[0], 0
-		var data []byte
-		if tag&7 == 2 {
-			data, n = b[2:2+b[1]], 2+int(b[1])
-		} else {
-			v, size := binary.Uvarint(b[1:])
-			if n = 1 + size; tag>>3 == 3 {
-				e.attempt = uint32(v)
-			}
-		}
-		switch tag >> 3 {
-		case 2:
-			copy(e.key[:], data)
-		case 6:
-			e.customer = maphash.Bytes(seed, data)
-		case 11:
-			e.units = decimal.FromInt(int64(len(data)))
-		}
-		b = b[n:]
-	}
-}
-
-// sealed makes events of random customers, each with its length before it.
-func sealed(n, customers int) []byte {
-	var all, payload []byte
-	for i := range n {
-		key := fmt.Appendf(nil, "bench-%012d", rand.Uint64N(1e12))
-		c := billing.RecordUsage{
-			Env: 1, Key: billing.UsageKey(1, key), Attempt: 7, KeyText: key,
-			Customer: customerName(rand.IntN(customers)), EventName: []byte("input-tokens"),
-			Units: decimal.FromInt(int64(i % 100)), OccurredAt: 1_790_000_000_000,
-		}
-		payload = c.Seal(payload[:0])
-		all = append(append(all, uint8(len(payload))), payload...)
-	}
-	return all
-}
-
-// BenchmarkApplyFloor is to be set beside BenchmarkApplyUsage of engine/billing.
+// BenchmarkApplyFloor is to be set beside BenchmarkApplyUsage of engine/billing: with all that it
+// asks of an event.
 func BenchmarkApplyFloor(b *testing.B) {
 	for _, n := range []struct {
 		name            string
@@ -204,57 +149,4 @@ func BenchmarkBudgetFloor(b *testing.B) {
 			applied(b, filled(0), 1000, 1024, levels)
 		})
 	}
-}
-
-// applied applies events of random customers, each of which counts at so many levels of budgets.
-func applied(b *testing.B, keys *idempotency.Keys, customers, anEntry, levels int) {
-	const together = 64
-	counters, seed := make([]decimal.Short, 3*customers), maphash.MakeSeed()
-	records, index := journal.New(), uint64(0)
-	var cut []journal.Segment
-	var events [together]event
-	lines := make([]prefetch.Address, 0, 2*together)
-	input := sealed(b.N*together, customers)
-	var budgets *forest
-	if levels > 0 {
-		budgets = newForest(customers, levels)
-	}
-	var record []byte
-	stop := perUnit(b, together)
-	for i := range b.N {
-		lines = lines[:0]
-		for j := range events {
-			e := &events[j]
-			e.read(seed, input[1:1+input[0]])
-			input = input[1+input[0]:]
-			e.hash, e.customer = keys.Hash(e.key), e.customer%uint64(len(counters))
-			lines = append(lines, prefetch.Of(keys.Near(e.hash)), prefetch.Of(&counters[e.customer]))
-		}
-		prefetch.Lines(lines)
-		if i%(anEntry/together) == 0 {
-			cut = records.EndEntry(index, cut[:0])
-			index++
-		}
-		for j := range events {
-			e := &events[j]
-			if _, used := keys.Find(e.key, e.hash); used {
-				continue
-			}
-			counter := &counters[e.customer]
-			before := counter.Decimal()
-			sum, _ := before.Add(e.units)
-			*counter, _ = sum.Short()
-			record = append(record[:0], e.bytes...)
-			if levels > 0 {
-				amount := budgets.added(e.customer%3, before, sum, e.units)
-				record = budgets.charge(e.customer/3, amount, e.units, 1_790_000_000_000, record)
-			}
-			keys.Add(e.key, e.hash, idempotency.Slot{Attempt: e.attempt, Outcome: 1}, 1, 0)
-			records.Append(journal.Record{
-				Kind: journal.KindUsage, Index: index, Position: uint32(i*together + j + 1),
-				Owner: uint32(e.customer), At: 1, Payload: record,
-			})
-		}
-	}
-	stop()
 }

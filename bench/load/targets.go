@@ -250,11 +250,11 @@ var goals = []goal{
 	},
 	{
 		part: "engine", what: "reserve · settle / an event, Apply, 10,000 customers",
-		target: "≤ 1.3 · 1.3", measure: reservationInEngine,
+		target: "≤ 1.3 · 1.3", measure: reservationInEngine, proof: "bench/JOURNAL.md#floors",
 	},
 	{
 		part: "engine", what: "event with five levels of budgets / without, Apply",
-		target: "≤ 1.5", measure: budgetInEngine,
+		target: "≤ 1.5", measure: budgetInEngine, proof: "bench/JOURNAL.md#floors",
 	},
 	{
 		part: "engine", what: "check with five levels of budgets", target: "≤ 800 ns, 0 allocations",

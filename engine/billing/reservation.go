@@ -125,7 +125,6 @@ func prefetchReserves(s *state, list []Reserve) {
 		names[i] = s.ExternalHash(list[i].Env, []byte(list[i].Customer))
 		list[i].hashes = s.holds.Hash(&list[i].ID, &list[i].Key)
 		lines = holds.NearNew(&s.holds, lines, list[i].hashes)
-		lines = holds.NearFresh(&s.holds, lines, uint32(i)+1)
 	}
 	prefetch.Lines(lines)
 	s.Prefetch(names[:len(list)])

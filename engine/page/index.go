@@ -3,7 +3,6 @@ package page
 import (
 	"math"
 	"sync/atomic"
-	"unsafe"
 )
 
 const (
@@ -20,46 +19,19 @@ const (
 // without a lock. It is not state: its owner rebuilds it after a restore, and may seed the hash per
 // process.
 type Index struct {
-	subs [subTables]subTable
-	// arrays are the slots of sub-tables, and dead counts their tombstones: for the writer, and for
-	// readers that meet a growth.
-	arrays [subTables]atomic.Pointer[[]atomic.Uint64]
-	dead   [subTables]uint32
-
+	subs  [subTables]subTable
 	shift uint // log2 of a slot's words: the row with its hash, then its note where there are notes
 	roomy bool
-	live  uint64 // for the writer
+	live  atomic.Int64
 	bytes atomic.Int64
 }
 
 // subTable is open addressing with linear probing. Slots only ever change from empty to a row, to
 // tombstone and to a row again, so readers need no lock; growth publishes a new array.
-//
-// What leads to the slots lies here, and not in a slice's header, which would be a miss of its own.
 type subTable struct {
-	first atomic.Pointer[atomic.Uint64]
-	words atomic.Uint32 // from first on; 0 while first changes, and where there are none
-	used  uint32        // rows and tombstones; for the writer
-}
-
-// slots are those of the sub-table of a hash; nil where it has none. Any goroutine.
-func (x *Index) slots(hash uint64) []atomic.Uint64 {
-	sub := &x.subs[hash>>(64-subTableBits)]
-	// Both were the same twice, so they belong together: an address is not used again while it is
-	// held here.
-	n, first := sub.words.Load(), sub.first.Load()
-	if n != 0 && sub.words.Load() == n && sub.first.Load() == first {
-		return unsafe.Slice(first, n)
-	}
-	return x.array(int(hash >> (64 - subTableBits)))
-}
-
-// array are the slots of sub-table n, also while they change.
-func (x *Index) array(n int) []atomic.Uint64 {
-	if array := x.arrays[n].Load(); array != nil {
-		return *array
-	}
-	return nil
+	slots atomic.Pointer[[]atomic.Uint64]
+	used  uint32 // rows and tombstones; for the writer
+	dead  uint32 // tombstones; for the writer
 }
 
 // NewIndex makes an empty index.
@@ -72,13 +44,12 @@ func NewNotingIndex() *Index { return &Index{shift: 1} }
 // for some 2 bytes a row.
 func NewRoomyIndex() *Index { return &Index{roomy: true} }
 
-// Len is the number of rows in the index. For the writer: an atomic count would wait, with each
-// row, for all stores before it.
-func (x *Index) Len() uint64 { return x.live }
+// Len is the number of rows in the index. Any goroutine.
+func (x *Index) Len() uint64 { return uint64(x.live.Load()) }
 
 // Bytes is the memory of the index, in bytes. Any goroutine.
 func (x *Index) Bytes() uint64 {
-	return uint64(x.bytes.Load()) + subTables*28
+	return uint64(x.bytes.Load()) + subTables*24
 }
 
 // place is where a hash's probing starts: proportional to its tag, so that growing reads and
@@ -90,10 +61,11 @@ func (x *Index) place(hash uint64, slots []atomic.Uint64) int {
 // Find returns the row with this hash that is confirms; 0 when there is none. It allocates
 // nothing as long as is does not.
 func (x *Index) Find(hash uint64, is func(row uint32) bool) uint32 {
-	slots, tag := x.slots(hash), uint32(hash)
-	if len(slots) == 0 {
+	array := x.subs[hash>>(64-subTableBits)].slots.Load()
+	if array == nil {
 		return 0
 	}
+	slots, tag := *array, uint32(hash)
 	i := x.place(hash, slots)
 	for range slots {
 		v := slots[i].Load()
@@ -113,7 +85,11 @@ func (x *Index) Find(hash uint64, is func(row uint32) bool) uint32 {
 // Likely is the row that Find of a hash most likely returns, and its note: the first one under the
 // same 32 bits, unconfirmed; 0 when there is none. Of an index with notes.
 func (x *Index) Likely(hash uint64) (row uint32, note uint64) {
-	slots := x.slots(hash)
+	array := x.subs[hash>>(64-subTableBits)].slots.Load()
+	if array == nil {
+		return 0, 0
+	}
+	slots := *array
 	if i := x.find(hash, slots, 0); i >= 0 {
 		return uint32(slots[i].Load()), slots[i+1].Load()
 	}
@@ -122,9 +98,10 @@ func (x *Index) Likely(hash uint64) (row uint32, note uint64) {
 
 // Guess is the row of Likely, also of an index without notes.
 func (x *Index) Guess(hash uint64) (row uint32) {
-	slots := x.slots(hash)
-	if i := x.find(hash, slots, 0); i >= 0 {
-		return uint32(slots[i].Load())
+	if array := x.subs[hash>>(64-subTableBits)].slots.Load(); array != nil {
+		if i := x.find(hash, *array, 0); i >= 0 {
+			return uint32((*array)[i].Load())
+		}
 	}
 	return 0
 }
@@ -132,17 +109,15 @@ func (x *Index) Guess(hash uint64) (row uint32) {
 // Note notes something about a row: where the memory is that is needed next, so that it is read
 // while the row is. Readers may see the note of before. For the writer, of an index with notes.
 func (x *Index) Note(hash uint64, row uint32, note uint64) {
-	slots := x.slots(hash)
-	if i := x.find(hash, slots, row); i >= 0 {
-		slots[i+1].Store(note)
+	if array := x.subs[hash>>(64-subTableBits)].slots.Load(); array != nil {
+		if i := x.find(hash, *array, row); i >= 0 {
+			(*array)[i+1].Store(note)
+		}
 	}
 }
 
 // find is where a row stands, or where row is 0 the first under the same 32 bits; -1 is nowhere.
 func (x *Index) find(hash uint64, slots []atomic.Uint64, row uint32) int {
-	if len(slots) == 0 {
-		return -1
-	}
 	i := x.place(hash, slots)
 	for range slots {
 		v := slots[i].Load()
@@ -162,10 +137,11 @@ func (x *Index) find(hash uint64, slots []atomic.Uint64, row uint32) int {
 // Near is the memory that Find of a hash begins with, so that the misses of several searches can
 // overlap: read it ahead of them. Its content is meaningless to callers.
 func (x *Index) Near(hash uint64) *atomic.Uint64 {
-	slots := x.slots(hash)
-	if len(slots) == 0 {
+	array := x.subs[hash>>(64-subTableBits)].slots.Load()
+	if array == nil {
 		return &nowhere
 	}
+	slots := *array
 	return &slots[x.place(hash, slots)]
 }
 
@@ -175,13 +151,14 @@ var nowhere atomic.Uint64
 // Insert adds a row, which must not be 0, and not be there under this hash already. For the
 // writer. The row's record must be complete: a reader may find it at once.
 func (x *Index) Insert(hash uint64, row uint32) {
-	n := int(hash >> (64 - subTableBits))
+	n := hash >> (64 - subTableBits)
 	sub := &x.subs[n]
-	slots := x.slots(hash)
-	if int(sub.used)+1 > len(slots)>>x.shift*3/4 {
-		slots = x.grow(n)
+	array := sub.slots.Load()
+	if array == nil || int(sub.used)+1 > len(*array)>>x.shift*3/4 {
+		array = x.grow(sub, int(n))
 	}
-	x.live++
+	x.live.Add(1)
+	slots := *array
 	for i := x.place(hash, slots); ; {
 		v := slots[i].Load()
 		if uint32(v) == 0 {
@@ -191,7 +168,7 @@ func (x *Index) Insert(hash uint64, row uint32) {
 			if v == 0 {
 				sub.used++
 			} else {
-				x.dead[n]--
+				sub.dead--
 			}
 			slots[i].Store(uint64(uint32(hash))<<32 | uint64(row))
 			return
@@ -204,11 +181,16 @@ func (x *Index) Insert(hash uint64, row uint32) {
 
 // Remove removes a row, if it is there. For the writer.
 func (x *Index) Remove(hash uint64, row uint32) {
-	slots := x.slots(hash)
+	sub := &x.subs[hash>>(64-subTableBits)]
+	array := sub.slots.Load()
+	if array == nil {
+		return
+	}
+	slots := *array
 	if i := x.find(hash, slots, row); row != 0 && i >= 0 {
 		slots[i].Store(tombstone)
-		x.dead[hash>>(64-subTableBits)]++
-		x.live--
+		sub.dead++
+		x.live.Add(-1)
 	}
 }
 
@@ -219,24 +201,29 @@ func (x *Index) Reserve(rows uint32) {
 	// which those of a large index differ, and should not be larger than if they had grown.
 	each := int(rows) / subTables * 15 / 16
 	for n := range x.subs {
-		if x.array(n) == nil && each > 0 {
-			x.move(n, sizeFor(n, each))
+		if x.subs[n].slots.Load() == nil && each > 0 {
+			x.move(&x.subs[n], sizeFor(n, each))
 		}
 	}
 }
 
 // grow gives a sub-table a larger array without its tombstones.
-func (x *Index) grow(n int) []atomic.Uint64 {
-	size := sizeFor(n, int(x.subs[n].used-x.dead[n]))
+func (x *Index) grow(sub *subTable, n int) *[]atomic.Uint64 {
+	size := sizeFor(n, int(sub.used-sub.dead))
 	if x.roomy {
 		size += size / 3
 	}
-	return x.move(n, size)
+	return x.move(sub, size)
 }
 
 // move gives a sub-table an array of another size without its tombstones.
-func (x *Index) move(n, size int) []atomic.Uint64 {
-	old, slots := x.array(n), make([]atomic.Uint64, size<<x.shift)
+func (x *Index) move(sub *subTable, size int) *[]atomic.Uint64 {
+	var old []atomic.Uint64
+	if p := sub.slots.Load(); p != nil {
+		old = *p
+	}
+	array := newSlots(size << x.shift)
+	slots := *array
 	for i := 0; i < len(old); i += 1 << x.shift {
 		v := old[i].Load()
 		if uint32(v) == 0 {
@@ -253,14 +240,25 @@ func (x *Index) move(n, size int) []atomic.Uint64 {
 			slots[at+1].Store(old[i+1].Load())
 		}
 	}
-	sub := &x.subs[n]
-	sub.used, x.dead[n] = sub.used-x.dead[n], 0
-	x.arrays[n].Store(&slots)
-	sub.words.Store(0)
-	sub.first.Store(&slots[0])
-	sub.words.Store(uint32(len(slots)))
+	sub.used, sub.dead = sub.used-sub.dead, 0
+	sub.slots.Store(array)
 	x.bytes.Add(int64(8 * (len(slots) - len(old))))
-	return slots
+	return array
+}
+
+// newSlots makes an array of n words. A short one lies behind its header, in the same cache lines.
+func newSlots(n int) *[]atomic.Uint64 {
+	type short struct {
+		slots []atomic.Uint64
+		array [13]atomic.Uint64
+	}
+	if n > len(short{}.array) {
+		slots := make([]atomic.Uint64, n)
+		return &slots
+	}
+	s := new(short)
+	s.slots = s.array[:n]
+	return &s.slots
 }
 
 // sizeFor is the number of slots that sub-table n gets for its rows: 1.6 to 1.85 times as many, by

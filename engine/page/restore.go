@@ -148,7 +148,6 @@ type restoredChunk[T any] struct {
 func (t *Table[T]) restoreBegin(rows uint32) {
 	t.rows.Store(0)
 	t.chunks.Store(new([]chunk[T]))
-	t.firsts.Store(new([]*T))
 	t.restoring = &restore[T]{rows: rows, chunks: map[uint32]*restoredChunk[T]{}}
 }
 
@@ -209,12 +208,11 @@ func (t *Table[T]) restoreEnd() error {
 		return fmt.Errorf("%w: table %d has %d of %d rows", ErrSnapshot, t.id, re.done, re.rows)
 	}
 	// Every row was there once, so every chunk is there.
-	chunks, firsts := make([]chunk[T], len(re.chunks)), make([]*T, len(re.chunks))
+	chunks := make([]chunk[T], len(re.chunks))
 	for n, c := range re.chunks { // any order: each chunk has its place
-		chunks[n], firsts[n] = c.chunk, &c.rows[0]
+		chunks[n] = c.chunk
 	}
 	t.chunks.Store(&chunks)
-	t.firsts.Store(&firsts)
 	t.rows.Store(re.rows)
 	return nil
 }

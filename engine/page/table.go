@@ -67,8 +67,6 @@ type Table[T any] struct {
 
 	rows   atomic.Uint32
 	chunks atomic.Pointer[[]chunk[T]]
-	// firsts are the first rows of the chunks: what Read needs, in a sixth of their memory.
-	firsts atomic.Pointer[[]*T]
 
 	// fixed is Len at the last Begin. The writer sets it, and only while no snapshot runs.
 	fixed uint32
@@ -104,7 +102,6 @@ func NewTable[T any](s *Store, id uint16, c Codec[T]) *Table[T] {
 	t.chunkShift = uint(bits.Len64(uint64(chunkBytes/size)) - 1)
 	t.chunkMask = 1<<t.chunkShift - 1
 	t.chunks.Store(new([]chunk[T]))
-	t.firsts.Store(new([]*T))
 	s.add(t)
 	return t
 }
@@ -124,7 +121,7 @@ func (t *Table[T]) All() iter.Seq2[uint32, *T] {
 func (t *Table[T]) Bytes() uint64 {
 	var record T
 	perChunk := uint64(unsafe.Sizeof(record))<<t.chunkShift +
-		4<<(t.chunkShift-t.pageShift) + uint64(unsafe.Sizeof(chunk[T]{})+unsafe.Sizeof(&record))
+		4<<(t.chunkShift-t.pageShift) + uint64(unsafe.Sizeof(chunk[T]{}))
 	return uint64(len(*t.chunks.Load())) * perChunk
 }
 
@@ -143,16 +140,14 @@ func (t *Table[T]) Append() (row uint32, rec *T) {
 
 // reach returns the record with the number i, counted from 0, after making its chunk.
 func (t *Table[T]) reach(i uint32) *T {
-	chunks, firsts := *t.chunks.Load(), *t.firsts.Load()
+	chunks := *t.chunks.Load()
 	for uint32(len(chunks)) <= i>>t.chunkShift {
 		// Appending in place is safe while others read: they hold a header with the old length.
 		chunks = append(chunks, t.newChunk(len(chunks)))
-		firsts = append(firsts, &chunks[len(chunks)-1].rows[0])
-		grown, begun := chunks, firsts
+		grown := chunks
 		t.chunks.Store(&grown)
-		t.firsts.Store(&begun)
 	}
-	return t.at(i)
+	return &chunks[i>>t.chunkShift].rows[i&t.chunkMask]
 }
 
 // newChunk makes the chunk behind others. Where there are some, its rows will soon be written.
@@ -177,36 +172,22 @@ func populate[T any](rows []T) {
 
 // Read returns the record of a row, which must be between 1 and Len; other rows panic. Any
 // goroutine may read; the record is not to be changed through this pointer.
-func (t *Table[T]) Read(row uint32) *T { return t.at(row - 1) }
-
-// at returns the record with the number i, counted from 0. Its chunk has as many rows as the mask
-// lets through.
-func (t *Table[T]) at(i uint32) *T {
-	first := (*t.firsts.Load())[i>>t.chunkShift]
-	return (*T)(unsafe.Add(unsafe.Pointer(first), uintptr(i&t.chunkMask)*unsafe.Sizeof(*first)))
-}
-
-// Ahead returns where the n-th record after the last one will be, from 1; nil where its memory does
-// not exist yet. For the writer, to prefetch it.
-func (t *Table[T]) Ahead(n uint32) *T {
-	i := t.rows.Load() + n - 1
-	if i>>t.chunkShift >= uint32(len(*t.firsts.Load())) {
-		return nil
-	}
-	return t.at(i)
+func (t *Table[T]) Read(row uint32) *T {
+	i := row - 1
+	return &(*t.chunks.Load())[i>>t.chunkShift].rows[i&t.chunkMask]
 }
 
 // Write returns the record of a row for changing, after handing its page to a running snapshot
 // that does not have it yet. For the writer. The pointer is good until the next Begin.
 func (t *Table[T]) Write(row uint32) *T {
 	i := row - 1
+	c := &(*t.chunks.Load())[i>>t.chunkShift]
 	if sn := t.store.running.Load(); sn != nil {
-		c := &(*t.chunks.Load())[i>>t.chunkShift]
 		if c.taken[i&t.chunkMask>>t.pageShift].Load() != sn.epoch {
 			t.handOver(sn, i>>t.pageShift)
 		}
 	}
-	return t.at(i)
+	return &c.rows[i&t.chunkMask]
 }
 
 // pages is the number of pages that the running snapshot has of this table.

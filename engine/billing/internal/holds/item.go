@@ -87,9 +87,6 @@ func (t *Items) Append() (row uint32) {
 // Near is where an item's row lies.
 func (t *Items) Near(row uint32) prefetch.Address { return prefetch.Of(t.rows.Read(row)) }
 
-// ahead is where the n-th row after the last one will be.
-func (t *Items) ahead(n uint32) prefetch.Address { return prefetch.Of(t.rows.Ahead(n)) }
-
 // link makes an item lead to the next one.
 func (t *Items) link(row, next uint32) {
 	r := t.rows.Write(row)

@@ -7,25 +7,13 @@ import "tollgate/engine/prefetch"
 
 // NewLines bounds what NearNew appends, FoundLines what each of the others does and a little more.
 const (
-	NewLines   = 5
+	NewLines   = 4
 	FoundLines = 10
 )
 
 // NearNew appends what Keyed and Add of a reservation begin with.
 func NearNew(h *Holds, lines []prefetch.Address, x Hashes) []prefetch.Address {
 	return append(lines, prefetch.Of(h.byKey.Near(x.key)), prefetch.Of(h.byID.Near(x.id)))
-}
-
-// NearFresh appends the rows that the n-th reservation from now will take, from 1: memory that was
-// never written. Where rows are used again it appends nothing.
-func NearFresh(h *Holds, lines []prefetch.Address, n uint32) []prefetch.Address {
-	if h.FreeHold != 0 {
-		return lines
-	}
-	if v := h.Rows.Ahead(n); v != nil {
-		lines = append(lines, prefetch.Of(&v.ID), prefetch.Of(&v.ClosedAt))
-	}
-	return append(lines, h.Items.ahead(n))
 }
 
 // NearCustomer appends a customer's lock, and what leads to its reservations.
