@@ -284,7 +284,7 @@ PASS
 		"bytes a key, in files, and the miss":                      "1.18 B/key, 190 ns (35 days at 1,000/s: 3.6 GB): holds",
 		"bytes a key, open generation":                             "38 B/key: holds",
 		"cost of an event, 1,000 → 1M customers, 50M keys, engine": "1.82 × (400 → 730 ns): does not",
-		"reserve · settle / an event, Apply, 10,000 customers":     "1.20 · 1.32 (720 · 790 / 600 ns): does not",
+		"reserve · settle / an event, Apply, 10,000 customers":     "1.20 · 1.32 (720 · 790 / 600 ns): limit proven",
 		"event with five levels of budgets / without, Apply":       "1.50 (750 / 500 ns): holds",
 		"check with five levels of budgets":                        "420 ns, 1 allocations: does not",
 	}, verdicts(f))
