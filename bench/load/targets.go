@@ -254,7 +254,7 @@ var goals = []goal{
 	},
 	{
 		part: "engine", what: "event with five levels of budgets / without, Apply",
-		target: "≤ 1.5", measure: budgetInEngine, proof: "bench/JOURNAL.md#floors",
+		target: "≤ 1.5", measure: budgetInEngine,
 	},
 	{
 		part: "engine", what: "check with five levels of budgets", target: "≤ 800 ns, 0 allocations",
