@@ -202,7 +202,7 @@ var postgresSettings = []string{
 	"fsync=on", "synchronous_commit=on", "full_page_writes=on", "wal_level=minimal",
 	"max_wal_senders=0", "shared_buffers=1GB", "wal_buffers=64MB", "max_wal_size=8GB",
 	"checkpoint_timeout=30min", "wal_init_zero=on",
-	// Those of the front, and as many of pgbench beside them.
+	// Those of the front, and as many of pgbench.
 	"max_connections=" + strconv.Itoa(2*poolSize+10),
 	// Half of an fsync, as its manual advises, for those that commit together. Here it made little
 	// difference: 12.7 thousand events a second without, 13.7 with 50 or 100 µs, in 9.7 to 15.9.
