@@ -113,6 +113,20 @@ func TestTheFloorProvesALimit(t *testing.T) {
 	for _, row := range f.Rows() {
 		require.NotEqual(t, load.VerdictProven, row.Verdict, "the floor meets it")
 	}
+
+	// Tollgate misses the processor time alone, and the floor the rate alone.
+	f.Comparisons[0].Results[0].Rate, f.Comparisons[0].Results[0].Cost = 900, 1.0/500
+	f.Comparisons[0].Results[2].Rate, f.Comparisons[0].Results[2].Cost = 800, 1.0/850
+	for _, row := range f.Rows() {
+		require.NotEqual(t, load.VerdictProven, row.Verdict, "the floor meets what is missed")
+	}
+
+	// Both miss the rate, while others use the machine.
+	f.Comparisons[1].Results[1].Rate = 390_000
+	f.Comparisons[1].Results[0].Machine = load.Machine{Foreign: 1}
+	for _, row := range f.Rows() {
+		require.NotEqual(t, load.VerdictProven, row.Verdict, "others slowed it")
+	}
 }
 
 // TestDisturbedRowsAreMarkedAndNoRecord: what others disturbed stands in the table with a mark, and

@@ -24,7 +24,7 @@ const (
 	floorCollects = 20 * time.Millisecond
 	// floorLease is for how long a leader may answer since a frame was sent that a majority has.
 	floorLease = 200 * time.Millisecond
-	// floorFrame is how much a frame has at most; the rest waits for the next one.
+	// floorFrame is how much a frame has at most; all that wait must fit, or the leader ends.
 	floorFrame = 6 << 20
 )
 
