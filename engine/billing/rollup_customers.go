@@ -95,10 +95,11 @@ func (m *journalReader) DeniedByCustomer(
 }
 
 // cellRows has a cell for each row of a table, in pages that are made when one is needed: a map of
-// a million customers takes ten times as long.
+// a million customers takes ten times as long. Pages are short, for an environment's customers may
+// lie far apart.
 type cellRows []*[rowsOfPage]rollup.Cell
 
-const rowsOfPage = 1024
+const rowsOfPage = 16
 
 // at is the cell of a row, of at most the length that the rows were made for.
 func (r cellRows) at(row uint32) *rollup.Cell {
@@ -115,7 +116,7 @@ func (m *journalReader) customerSums(
 	src rollup.Source, q *rollup.Query, s *state, env uint32, apart bool,
 ) (map[uint32]cellRows, error) {
 	q.Owner, q.Through = 1, rollup.Environment(0)-1
-	sums := map[uint32]cellRows{}
+	sums, rows := map[uint32]cellRows{}, s.Customers.Len()
 	var last struct { // most cells follow one of the same customer and item
 		owner uint64
 		item  uint32
@@ -128,13 +129,11 @@ func (m *journalReader) customerSums(
 		}
 		if c.Owner != last.owner || item != last.item {
 			last.owner, last.item, last.cell = c.Owner, item, nil
-			if row := uint32(c.Owner); row <= s.Customers.Len() && s.Customers.Read(row).Env == env {
-				rows := sums[item]
-				if rows == nil {
-					rows = make(cellRows, s.Customers.Len()/rowsOfPage+1)
-					sums[item] = rows
+			if row := uint32(c.Owner); row <= rows && s.Customers.Read(row).Env == env {
+				if sums[item] == nil {
+					sums[item] = make(cellRows, rows/rowsOfPage+1)
 				}
-				last.cell = rows.at(row)
+				last.cell = sums[item].at(row)
 				last.cell.Key = rollup.Key{Owner: c.Owner, Item: item}
 			}
 		}
