@@ -50,15 +50,33 @@ func (t *Table) traced(x *Exchange, began time.Time, took time.Duration) {
 	}
 }
 
-// Step begins a step of the request, where it is traced; the answer ends it.
-func (x *Exchange) Step(name string) (end func()) {
-	t := x.trace
-	if t == nil || len(t.Steps) == maxSteps {
-		return untraced
-	}
-	at := len(t.Steps)
-	t.Steps = append(t.Steps, Step{Name: name, Began: time.Now()})
-	return func() { t.Steps[at].Took = time.Since(t.Steps[at].Began) }
+// StepUnderWay is a step that has begun; of a request that is not traced it is empty.
+type StepUnderWay struct {
+	of *Trace
+	at int
 }
 
-func untraced() {}
+// Step begins a step of the request, where it is traced. The answer's End ends it.
+func (x *Exchange) Step(name string) StepUnderWay {
+	if x.trace == nil {
+		return StepUnderWay{}
+	}
+	return x.trace.begin(name)
+}
+
+func (t *Trace) begin(name string) StepUnderWay {
+	if len(t.Steps) == maxSteps {
+		return StepUnderWay{}
+	}
+	t.Steps = append(t.Steps, Step{Name: name, Began: time.Now()})
+	return StepUnderWay{t, len(t.Steps) - 1}
+}
+
+// End ends the step.
+func (s StepUnderWay) End() {
+	if s.of != nil {
+		s.of.end(s.at)
+	}
+}
+
+func (t *Trace) end(at int) { t.Steps[at].Took = time.Since(t.Steps[at].Began) }

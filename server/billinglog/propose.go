@@ -34,6 +34,7 @@ func Propose(x *server.Exchange, m *billing.Machine, p server.Proposer, deadline
 		}
 		records = signed
 	}
-	defer x.Step("log")()
+	step := x.Step("log")
 	p.Propose(deadline, records, results)
+	step.End()
 }

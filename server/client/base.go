@@ -62,8 +62,9 @@ func (a *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fau
 		server.NoteStaleness(x, a.reader)
 		return answer()
 	}
-	defer x.Step("read")()
+	step := x.Step("read")
 	fault, ok := server.ReadFresh(a.reader, a.readDeadline(), answer)
+	step.End()
 	if !ok {
 		return server.FaultConsistency
 	}

@@ -8,11 +8,13 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -28,6 +30,8 @@ const (
 	maxTogether = 512
 	sendEvery   = 2 * time.Second
 	sendTimeout = 10 * time.Second
+	// closeTimeout bounds what is sent of them at a stop.
+	closeTimeout = 2 * time.Second
 	// maxRate bounds the traces of a second: callers choose, too, and need no key for it.
 	maxRate = 1000
 )
@@ -58,6 +62,9 @@ type Exporter struct {
 	full    chan struct{}
 	counts  Counts
 
+	// sending ends closeTimeout after stop.
+	sending context.Context
+	giveUp  context.CancelFunc
 	stop    chan struct{}
 	stopped sync.Once
 	running sync.WaitGroup
@@ -73,13 +80,17 @@ func New(c Config) *Exporter {
 		failing: rate.Sometimes{Interval: time.Minute},
 		full:    make(chan struct{}, 1), stop: make(chan struct{}),
 	}
+	e.sending, e.giveUp = context.WithCancel(context.Background())
 	e.running.Go(e.run)
 	return e
 }
 
-// Close sends what waits, and stops.
+// Close sends what waits, for two seconds at most, and stops.
 func (e *Exporter) Close() {
-	e.stopped.Do(func() { close(e.stop) })
+	e.stopped.Do(func() {
+		close(e.stop)
+		time.AfterFunc(closeTimeout, e.giveUp)
+	})
 	e.running.Wait()
 }
 
@@ -246,10 +257,28 @@ func (e *Exporter) sendAll() {
 		e.mu.Unlock()
 		if err != nil {
 			e.failing.Do(func() {
-				e.config.Log.Warn("traces are not sent", "url", e.config.URL, "error", err)
+				e.config.Log.Warn("traces are not sent", "collector", e.collector(), "error", err)
 			})
 		}
 	}
+}
+
+// collector is where spans go, as logs may name it: keys may be in the rest of the address.
+func (e *Exporter) collector() string {
+	u, err := url.Parse(e.config.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// unaddressed is an error without the address that net/http repeats in it.
+func unaddressed(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 func (e *Exporter) send(spans []span) error {
@@ -257,11 +286,11 @@ func (e *Exporter) send(spans []span) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
+	ctx, cancel := context.WithTimeout(e.sending, sendTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, "POST", e.config.URL, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return unaddressed(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if e.config.Authorization != "" {
@@ -269,7 +298,7 @@ func (e *Exporter) send(spans []span) error {
 	}
 	answer, err := e.config.Client.Do(request)
 	if err != nil {
-		return err
+		return unaddressed(err)
 	}
 	defer answer.Body.Close()
 	if _, err = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)); err != nil {

@@ -1,7 +1,9 @@
 package tracing
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -9,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -92,7 +96,7 @@ func exporting(t *testing.T, c *collector, ratio float64) (*Exporter, *server.Ta
 	table, err := server.NewTable([]server.Route{{
 		Method: "GET", Path: "/api/v1/client/things/{thing}", Operation: "getThing",
 		Access: server.AccessOpen, Handle: func(x *server.Exchange) {
-			x.Step("read")()
+			x.Step("read").End()
 			if string(x.Param(0)) == "broken" {
 				x.Refuse(server.FaultInternal)
 				return
@@ -172,24 +176,82 @@ func TestAPartIsTraced(t *testing.T) {
 	require.Equal(t, 2*len(traces), len(c.spans))
 }
 
+// answering is a collector in process.
+type answering func(*http.Request) (*http.Response, error)
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
+
+// exportingTo is an exporter to such a collector, which logs to w.
+func exportingTo(c answering, w io.Writer) *Exporter {
+	return New(Config{
+		URL: "https://user:SECRET@collector.example:4318/v1/traces?api-key=SECRET", Ratio: 1,
+		Client: &http.Client{Transport: c}, Log: slog.New(slog.NewTextHandler(w, nil)),
+	})
+}
+
+// traced is told of n requests without steps.
+func (e *Exporter) traced(n int) {
+	var ctx fasthttp.RequestCtx
+	for range n {
+		e.Of("client").Traced(&server.Exchange{Ctx: &ctx}, &server.Trace{})
+	}
+}
+
 // TestTracesAreBounded: of a caller who has everything traced a thousand are at once, and what a
 // collector refuses is counted as lost.
 func TestTracesAreBounded(t *testing.T) {
-	e, _ := exporting(t, &collector{status: 503}, 1)
-	chosen := 0
-	for range 10 * maxRate {
-		if e.Of("client").Chooses(nil) {
-			chosen++
+	synctest.Test(t, func(t *testing.T) {
+		e := exportingTo(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 503, Body: http.NoBody}, nil
+		}, io.Discard)
+		defer e.Close()
+		chosen := 0
+		for range 10 * maxRate {
+			if e.Of("client").Chooses(nil) {
+				chosen++
+			}
 		}
-	}
-	require.GreaterOrEqual(t, chosen, maxRate)
-	require.Less(t, chosen, 9*maxRate)
-	e.mu.Lock()
-	e.waiting = make([]span, maxWaiting)
-	e.mu.Unlock()
-	var ctx fasthttp.RequestCtx
-	e.Of("client").Traced(&server.Exchange{Ctx: &ctx}, &server.Trace{})
-	require.EqualValues(t, 1, e.Counts().Lost)
+		require.Equal(t, maxRate, chosen)
+		e.mu.Lock()
+		e.waiting = make([]span, maxWaiting)
+		e.mu.Unlock()
+		e.traced(1)
+		require.EqualValues(t, 1, e.Counts().Lost)
+		e.Close()
+		require.Equal(t, Counts{Lost: maxWaiting + 1}, e.Counts())
+	})
+}
+
+// TestAStopWaitsLittleForACollector that does not answer, however much is to be sent.
+func TestAStopWaitsLittleForACollector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := exportingTo(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}, io.Discard)
+		e.traced(maxTogether)
+		synctest.Wait() // it is sent
+		e.mu.Lock()
+		e.waiting = make([]span, maxWaiting)
+		e.mu.Unlock()
+		began := time.Now()
+		e.Close()
+		require.LessOrEqual(t, time.Since(began), closeTimeout)
+		require.Equal(t, Counts{Lost: maxWaiting + maxTogether}, e.Counts())
+	})
+}
+
+// TestLogsNameACollectorWithoutItsKeys.
+func TestLogsNameACollectorWithoutItsKeys(t *testing.T) {
+	var said bytes.Buffer
+	e := exportingTo(func(*http.Request) (*http.Response, error) {
+		return nil, errors.New("there is no route")
+	}, &said)
+	e.traced(1)
 	e.Close()
-	require.EqualValues(t, Counts{Lost: maxWaiting + 1}, e.Counts())
+	require.Contains(t, said.String(),
+		`collector=https://collector.example:4318 error="there is no route"`)
+	require.NotContains(t, said.String(), "SECRET")
+	e.config.URL = "https://collector.example/%zz?api-key=SECRET"
+	require.NotContains(t, e.send(nil).Error(), "SECRET")
 }

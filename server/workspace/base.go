@@ -54,7 +54,7 @@ func (b *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fau
 		server.NoteStaleness(x, b.reader)
 		return answer()
 	}
-	defer x.Step("read")()
+	step := x.Step("read")
 	fault, ok := server.ReadFresh(b.reader, time.Now().Add(b.readTimeout), func() *server.Fault {
 		switch {
 		case b.current(x):
@@ -64,6 +64,7 @@ func (b *base) read(x *server.Exchange, answer func() *server.Fault) *server.Fau
 		}
 		return no("invalid_key")
 	})
+	step.End()
 	if !ok {
 		return no("workspace_busy")
 	}
@@ -91,9 +92,9 @@ func (b *base) propose(flow fair.Flow, kind engine.Kind, c wire.Fielder, also ..
 // ask proposes as propose does, and refuses what was not carried out.
 func (b *base) ask(x *server.Exchange, kind engine.Kind, c wire.Fielder, also ...engine.Record,
 ) (engine.Result, *server.Fault) {
-	end := x.Step("log")
+	step := x.Step("log")
 	r := b.propose(x.Flow(), kind, c, also...)
-	end()
+	step.End()
 	switch {
 	case r.Outcome != engine.OutcomeDone:
 		return r, b.refusal(r)

@@ -102,6 +102,13 @@ func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
 			c.Workspaces.Lease, c.Raft = 59*time.Second, "10.0.0.1:7080"
 			c.TLS = config.TLS{Authority: "a", Certificate: "c", Key: "k"}
 		},
+		"tracing.url: want http": func(c *config.Config) { c.Tracing.URL = "collector:4318" },
+		"tracing.url: want no user": func(c *config.Config) {
+			c.Tracing.URL = "https://collector.example/v1/traces?api-key=k"
+		},
+		"and no query: a key": func(c *config.Config) {
+			c.Tracing.URL = "https://user:k@collector.example/v1/traces"
+		},
 		"httpTLS: want":              func(c *config.Config) { c.HTTPTLS.Key = "x" },
 		"opsTLS: want":               func(c *config.Config) { c.OpsTLS.Certificate = "x" },
 		"connections: want total":    func(c *config.Config) { c.Connections.PerAddress = 16_385 },

@@ -18,6 +18,11 @@ func (t *Tracing) validate(complain complainer) {
 		return
 	}
 	u, err := url.Parse(t.URL)
-	complain.when(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "",
-		"tracing.url: want http(s)://host:port/v1/traces")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		complain("tracing.url: want http(s)://host:port/v1/traces")
+		return
+	}
+	// Settings are shown, in what support gets, too.
+	complain.when(u.User != nil || u.RawQuery != "" || u.Fragment != "",
+		"tracing.url: want no user and no query: a key belongs in tracing.authorization")
 }
