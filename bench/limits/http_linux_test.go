@@ -125,7 +125,7 @@ func prepared(b *testing.B) (api *client.API, key string, request []byte) {
 	})
 	api, err := client.New(client.Config{
 		Machine: c.Machine, Proposer: c, Reader: c, Events: c, Counts: c, Keys: c, NodeID: 1,
-		SpoolDir: b.TempDir(), Observe: admin.NewMetrics().Observer("client"),
+		NoteKeys: true, SpoolDir: b.TempDir(), Observe: admin.NewMetrics().Observer("client"),
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, api.Close()) })

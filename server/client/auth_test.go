@@ -8,13 +8,12 @@ import (
 
 	"tollgate/engine/billing"
 	"tollgate/server"
-	"tollgate/server/client"
 )
 
 // TestKeysKnowTheirUses: requests and the events that they recorded, the first use at once and the
 // others when the node stops at the latest; of a key that is refused, none.
 func TestKeysKnowTheirUses(t *testing.T) {
-	n := start(t, func(c *client.Config) { c.NoteKeys = true })
+	n := start(t, noteKeys)
 	n.customer("acme")
 	key := n.addKey(n.env, server.KeyPrefixSandbox, billing.ScopeFull)
 	used := func() billing.KeyView {
@@ -24,9 +23,10 @@ func TestKeysKnowTheirUses(t *testing.T) {
 	require.Zero(t, used().UsedAt)
 	n.send("GET", "customers/acme", "", key, nil).is(200, "")
 	require.Eventually(t, func() bool { return used().UsedAt > 0 }, 30*time.Second, time.Millisecond)
-	n.send("POST", "events", event("k0", ""), key, nil).is(201, "")
-	n.send("POST", "events", event("k0", ""), key, nil).is(409, "duplicate_key")
-	batch := "[" + event("k0", "") + "," + event("k1", "") + "," + event("k2", "") + "]"
+	once := event("k0", "") // of one instant
+	n.send("POST", "events", once, key, nil).is(201, "")
+	n.send("POST", "events", once, key, nil).is(409, "duplicate_key")
+	batch := "[" + once + "," + event("k1", "") + "," + event("k2", "") + "]"
 	n.send("POST", "events/batch", batch, key, nil).is(200, "")
 	n.send("GET", "customers/acme", "", key+"x", nil).is(401, "invalid_key")
 	require.NoError(t, n.api.Close())

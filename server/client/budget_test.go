@@ -98,10 +98,13 @@ func (e *numbered) advance() []byte {
 	return e.request
 }
 
+// noteKeys counts uses of keys, as a node does.
+func noteKeys(c *client.Config) { c.NoteKeys = true }
+
 // TestBudgets counts allocations of whole round trips: fasthttp, routing, authentication, decision
 // or scanning, audit, answer. The engine's growing memory is part of an event's.
 func TestBudgets(t *testing.T) {
-	n := start(t)
+	n := start(t, noteKeys)
 	n.customer("acme")
 	ok := n.wire("HTTP/1.1 200 OK")
 	get := n.prepare("GET", "entitlements/acme/tokens", "")
@@ -128,7 +131,7 @@ func TestBudgets(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	n := start(b)
+	n := start(b, noteKeys)
 	n.customer("acme")
 	w := n.wire("HTTP/1.1 200 OK")
 	request := n.prepare("GET", "entitlements/acme/tokens", "")
@@ -139,7 +142,7 @@ func BenchmarkCheck(b *testing.B) {
 }
 
 func BenchmarkEvent(b *testing.B) {
-	n := start(b)
+	n := start(b, noteKeys)
 	n.customer("acme")
 	w := n.wire("HTTP/1.1 201 Created")
 	e := n.numbered()
@@ -150,7 +153,7 @@ func BenchmarkEvent(b *testing.B) {
 }
 
 func BenchmarkBatch1000(b *testing.B) {
-	n := start(b)
+	n := start(b, noteKeys)
 	n.customer("acme")
 	w := n.wire("HTTP/1.1 200 OK")
 	e := n.numbered()

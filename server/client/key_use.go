@@ -2,7 +2,9 @@ package client
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tollgate/engine"
@@ -16,34 +18,46 @@ const (
 	// their counts.
 	keyNoting = time.Minute
 	// keyNotingWait is how long that may take, and keyNotingSome how many keys go together.
+	// keyResting is the pause after first uses of keys, of which a node that applies the log late
+	// learns late. keyClosing is how long a node that stops begins to note more.
 	keyNotingWait = time.Second
 	keyNotingSome = 1000
+	keyResting    = time.Second
+	keyClosing    = time.Second
 	// keyShards are the locks of the counts.
 	keyShards = 16
 )
 
 // keyUses counts the uses of API keys on this node, and notes them in the log each minute; the
-// first use of a key at once. It holds keys that exist, and so as many at most. nil counts nothing.
+// first use of a key within a second. It holds keys that exist, and so as many at most. nil counts nothing.
 // Safe for concurrent use.
 type keyUses struct {
 	proposer server.Proposer
 	log      *slog.Logger
-	shards   [keyShards]keyShard
-	first    chan struct{} // a key was used for the first time
+	// The last shard is of the keys of which no use is known: they are noted soon, alone.
+	shards   [keyShards + 1]keyShard
+	first    chan struct{} // a key came into the last shard
 	stop     chan struct{}
+	over     chan struct{} // nothing more is to be noted
 	stopping sync.Once
 	running  sync.WaitGroup
 }
 
 type keyShard struct {
-	mu sync.Mutex
-	of map[[16]byte]*billing.NoteKeyUse
-	_  [48]byte // a cache line of its own
+	mu sync.RWMutex // read to count a key that is in of
+	of map[[16]byte]*keyCount
+	_  [32]byte // a cache line of its own
+}
+
+type keyCount struct {
+	env              uint32
+	requests, events atomic.Uint64
 }
 
 func countKeyUses(proposer server.Proposer, log *slog.Logger) *keyUses {
 	u := &keyUses{
 		proposer: proposer, log: log, first: make(chan struct{}, 1), stop: make(chan struct{}),
+		over: make(chan struct{}),
 	}
 	u.running.Go(u.run)
 	return u
@@ -51,7 +65,12 @@ func countKeyUses(proposer server.Proposer, log *slog.Logger) *keyUses {
 
 // request counts a request with a key; never reports that no use of it is known.
 func (u *keyUses) request(env uint32, key [16]byte, never bool) {
-	if u != nil && u.add(billing.NoteKeyUse{Env: env, ID: key, Requests: 1}) && never {
+	if u == nil {
+		return
+	}
+	if !never {
+		u.known().of(key).add(env, key, 1, 0)
+	} else if u.unknown().of(key).add(env, key, 1, 0) {
 		signal(u.first)
 	}
 }
@@ -59,72 +78,145 @@ func (u *keyUses) request(env uint32, key [16]byte, never bool) {
 // events counts the usage events that a request of a key recorded. What the consoles do has no key.
 func (u *keyUses) events(p *billing.Principal, n int) {
 	if u != nil && n > 0 && p.KeyID != ([16]byte{}) {
-		u.add(billing.NoteKeyUse{Env: p.Env, ID: p.KeyID, Events: uint64(n)})
+		u.known().of(p.KeyID).add(p.Env, p.KeyID, 0, uint64(n))
 	}
 }
 
+// keyCounts are some of the shards.
+type keyCounts []keyShard
+
+func (u *keyUses) known() keyCounts   { return u.shards[:keyShards] }
+func (u *keyUses) unknown() keyCounts { return u.shards[keyShards:] }
+
+// of is the shard of a key, whose last byte is random in ids of every version.
+func (c keyCounts) of(key [16]byte) *keyShard { return &c[uint(key[15])%uint(len(c))] }
+
+// again counts once more what was taken out and not noted.
+func (c keyCounts) again(use *billing.NoteKeyUse) {
+	c.of(use.ID).add(use.Env, use.ID, use.Requests, use.Events)
+}
+
 // add reports whether the key has not been used since its uses were noted.
-func (u *keyUses) add(more billing.NoteKeyUse) (fresh bool) {
-	s := &u.shards[more.ID[len(more.ID)-1]%keyShards] // random in ids of every version
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if use := s.of[more.ID]; use != nil {
-		use.Requests += more.Requests
-		use.Events += more.Events
+func (s *keyShard) add(env uint32, key [16]byte, requests, events uint64) (fresh bool) {
+	s.mu.RLock()
+	count := s.of[key]
+	if count != nil {
+		count.add(requests, events)
+	}
+	s.mu.RUnlock()
+	if count != nil {
 		return false
 	}
-	if s.of == nil {
-		s.of = map[[16]byte]*billing.NoteKeyUse{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if count = s.of[key]; count == nil {
+		count, fresh = &keyCount{env: env}, true
+		if s.of == nil {
+			s.of = map[[16]byte]*keyCount{}
+		}
+		s.of[key] = count
 	}
-	s.of[more.ID] = &more
-	return true
+	count.add(requests, events)
+	return fresh
+}
+
+func (c *keyCount) add(requests, events uint64) {
+	if requests > 0 {
+		c.requests.Add(requests)
+	}
+	if events > 0 {
+		c.events.Add(events)
+	}
+}
+
+// take takes the counts out. Whoever adds to one holds the lock, so nobody does any more.
+func (s *keyShard) take() map[[16]byte]*keyCount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.of
+	s.of = nil
+	if len(taken) > 0 {
+		s.of = make(map[[16]byte]*keyCount, len(taken))
+	}
+	return taken
 }
 
 func (u *keyUses) run() {
 	ticker := time.NewTicker(keyNoting)
 	defer ticker.Stop()
+	first, rested := u.first, (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-ticker.C:
-		case <-u.first:
+			if first = nil; u.noteAll() {
+				first = u.first
+			}
+		case <-first:
+			first = nil
+			if u.note(u.unknown()) { // else the minute tries again
+				rested = time.After(keyResting)
+			}
+		case <-rested:
+			first = u.first
 		case <-u.stop:
-			u.note()
+			if !u.noteAll() {
+				u.log.Warn("the last uses of API keys are not noted: the log does not take them")
+			}
 			return
 		}
-		u.note()
 	}
 }
 
-// close notes what is left.
+// close notes what is left, within some two seconds.
 func (u *keyUses) close() {
 	if u != nil {
-		u.stopping.Do(func() { close(u.stop) })
+		u.stopping.Do(func() {
+			close(u.stop)
+			time.AfterFunc(keyClosing, func() { close(u.over) })
+		})
 		u.running.Wait()
 	}
 }
 
-// note brings all counts into the log.
-func (u *keyUses) note() {
+func (u *keyUses) noteAll() bool { return u.note(u.unknown()) && u.note(u.known()) }
+
+// note brings counts into the log, and reports whether it takes them. What was not proposed because
+// it does not is counted again, for the next time.
+func (u *keyUses) note(counts keyCounts) (taken bool) {
 	var uses []billing.NoteKeyUse
-	for i := range u.shards {
-		s := &u.shards[i]
-		s.mu.Lock()
-		for _, use := range s.of { // any order: they are of different keys
-			uses = append(uses, *use)
+	for i := range counts {
+		for key, count := range counts[i].take() { // any order: they are of different keys
+			uses = append(uses, billing.NoteKeyUse{
+				Env: count.env, ID: key,
+				Requests: count.requests.Load(), Events: count.events.Load(),
+			})
 		}
-		clear(s.of)
-		s.mu.Unlock()
 	}
-	for len(uses) > 0 {
-		some := uses[:min(len(uses), keyNotingSome)]
-		uses = uses[len(some):]
-		u.propose(some)
+	taken = true
+	for some := range slices.Chunk(uses, keyNotingSome) {
+		if taken = taken && !u.isOver(); taken {
+			taken = u.propose(counts, some)
+			continue
+		}
+		for i := range some {
+			counts.again(&some[i])
+		}
+	}
+	return taken
+}
+
+func (u *keyUses) isOver() bool {
+	select {
+	case <-u.over:
+		return true
+	default:
+		return false
 	}
 }
 
-// propose brings some counts into the log. Those that certainly are not in it are counted again;
-// those of which it cannot be known are lost, and not counted twice.
-func (u *keyUses) propose(uses []billing.NoteKeyUse) {
+// propose brings some counts into the log, and reports whether it took them. Those that certainly
+// are not in it are counted again; those of which it cannot be known are lost, not counted twice.
+func (u *keyUses) propose(counts keyCounts, uses []billing.NoteKeyUse) (taken bool) {
 	records, results := make([]engine.Record, len(uses)), make([]engine.Result, len(uses))
 	for i := range uses {
 		records[i] = engine.Record{
@@ -132,14 +224,19 @@ func (u *keyUses) propose(uses []billing.NoteKeyUse) {
 		}
 	}
 	u.proposer.Propose(time.Now().Add(keyNotingWait), records, results)
+	refused, lost := 0, 0
 	for i := range results {
 		switch o := results[i].Outcome; {
 		case o == engine.OutcomeDone || o == engine.OutcomeKeyUnknown: // or revoked since
 		case o.Refused():
-			u.add(uses[i])
-			fallthrough
+			counts.again(&uses[i])
+			refused++
 		default:
-			u.log.Debug("the use of an API key is not noted", "outcome", o)
+			lost++
 		}
 	}
+	if refused+lost > 0 {
+		u.log.Debug("uses of API keys are not noted", "later", refused, "lost", lost)
+	}
+	return refused+lost == 0
 }

@@ -20,11 +20,15 @@ type noting struct {
 	mu      sync.Mutex
 	noted   []billing.NoteKeyUse
 	outcome engine.Outcome
+	takes   time.Duration
+	asked   int
 }
 
-func (n *noting) Propose(_ time.Time, records []engine.Record, results []engine.Result) {
+func (n *noting) Propose(deadline time.Time, records []engine.Record, results []engine.Result) {
+	time.Sleep(min(n.takes, time.Until(deadline)))
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.asked++
 	for i := range records {
 		var use billing.NoteKeyUse
 		if err := wire.Decode(records[i].Payload, &use); err != nil {
@@ -99,4 +103,95 @@ func TestUsesAreNotedEachMinute(t *testing.T) {
 	none.request(1, [16]byte{}, true)
 	none.events(&billing.Principal{KeyID: [16]byte{1}}, 1)
 	none.close()
+}
+
+// TestAFirstUseIsNotedAlone: keys in use wait for their minute, and first uses come together once a
+// second, even if it takes long until they are known. While the log takes none, they wait, too.
+func TestAFirstUseIsNotedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &noting{outcome: engine.OutcomeDone}
+		u := countKeyUses(log, slog.New(slog.DiscardHandler))
+		defer u.close()
+		for i := range byte(100) {
+			u.request(3, [16]byte{15: i}, false)
+		}
+		u.request(3, [16]byte{1}, true)
+		require.Equal(t, []billing.NoteKeyUse{{Env: 3, ID: [16]byte{1}, Requests: 1}}, log.take())
+
+		log.asked = 0
+		for range 100 {
+			u.request(3, [16]byte{1}, true)
+			time.Sleep(keyResting / 50)
+		}
+		require.Len(t, log.take(), 2)
+		require.Equal(t, 2, log.asked)
+
+		log.outcome, log.asked = engine.OutcomeUnavailable, 0
+		for i := range byte(100) {
+			u.request(3, [16]byte{2, i}, true)
+			time.Sleep(keyResting / 10)
+		}
+		require.Equal(t, 1, log.asked)
+		log.outcome = engine.OutcomeDone
+		time.Sleep(keyNoting)
+		require.Len(t, log.take(), 200)
+		u.request(3, [16]byte{3}, true)
+		require.Len(t, log.take(), 1, "the log takes them again")
+	})
+}
+
+// TestCountingStopsSoon: whether the log takes nothing or is slow, however many keys are in use.
+// What it does not take in a minute it is asked about once, and gets in the next.
+func TestCountingStopsSoon(t *testing.T) {
+	for outcome, takes := range map[engine.Outcome]time.Duration{
+		engine.OutcomeUnknown: time.Hour, engine.OutcomeDone: keyNotingWait * 9 / 10,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			log := &noting{outcome: outcome, takes: takes}
+			u := countKeyUses(log, slog.New(slog.DiscardHandler))
+			key := [16]byte{}
+			use := func() {
+				for i := range 50 * keyNotingSome {
+					binary.LittleEndian.PutUint32(key[12:], uint32(i))
+					u.request(3, key, false)
+				}
+			}
+			use()
+			if outcome == engine.OutcomeUnknown {
+				time.Sleep(keyNoting + 2*keyNotingWait)
+				require.Equal(t, 1, log.asked)
+				log.outcome = engine.OutcomeDone
+				log.takes = 0
+				time.Sleep(keyNoting)
+				require.Len(t, log.take(), 49*keyNotingSome)
+				log.outcome, log.takes = outcome, takes
+				use()
+			}
+			time.Sleep(keyNoting / 2)
+			began := time.Now()
+			u.close()
+			require.LessOrEqual(t, time.Since(began), keyClosing+keyNotingWait)
+		})
+	}
+}
+
+// TestCountingAKeyAllocatesNothing, whose uses are known and were counted since the last minute.
+func TestCountingAKeyAllocatesNothing(t *testing.T) {
+	u := &keyUses{first: make(chan struct{}, 1)}
+	p := &billing.Principal{Env: 3, KeyID: [16]byte{15: 7}}
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		u.request(3, p.KeyID, false)
+		u.request(3, p.KeyID, true)
+		u.events(p, 2)
+	}))
+}
+
+// BenchmarkKeyUse counts requests with one key on all processors.
+func BenchmarkKeyUse(b *testing.B) {
+	u := &keyUses{}
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			u.request(3, [16]byte{15: 7}, false)
+		}
+	})
 }
