@@ -407,6 +407,30 @@ func (n *node) retire(ctx context.Context) {
 	}
 }
 
+// settleTimeout is how long a stop waits at least for what runs next to requests, even where
+// stopTimeout is over. The cluster's part is to be closed before the process is killed.
+const settleTimeout = 3 * time.Second
+
+// settle waits for what runs next to requests, until ctx ends.
+func (n *node) settle(ctx context.Context) {
+	until, _ := ctx.Deadline()
+	if least := time.Now().Add(settleTimeout); until.Before(least) {
+		until = least
+	}
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	settled := make(chan struct{})
+	go func() {
+		n.watchers.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-timer.C:
+		n.log.Warn("stops although some of its own work has not ended")
+	}
+}
+
 // close stops what open started, in the opposite order: leadership is handed over, clients are let
 // go, requests under way are answered, audit events leave for the log or the spool, then the
 // cluster's part ends.
@@ -433,10 +457,10 @@ func (n *node) close() error {
 	if n.client != nil {
 		problems = append(problems, n.client.Close())
 	}
-	n.watchers.Wait()
 	if n.tracing != nil {
-		n.tracing.Close()
+		n.watchers.Go(n.tracing.Close)
 	}
+	n.settle(ctx)
 	if n.cluster != nil {
 		problems = append(problems, n.cluster.Close())
 	}
