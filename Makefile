@@ -19,10 +19,11 @@ NESTED := bench/load deploy deploy/helm
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones, and
 # over bench/load without its peers: drivers of other databases take longer to compile than all that is
 # tested there. `make test-long` runs it over all packages.
-CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/replay \
+CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/bucket \
+	./cmd/tollgate/replay \
 	./engine/billing/internal/rows ./engine/fair ./engine/idempotency ./engine/journal ./engine/page
 SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/ascii \
-	tollgate/server/console/bill tollgate/server/console/mails tollgate/server/console/manual \
+	tollgate/server/console/bill tollgate/server/console/mails \
 	tollgate/server/console/page tollgate/server/console/spend tollgate/server/document \
 	tollgate/server/form tollgate/server/inspect/document tollgate/server/inspect/evaluate \
 	tollgate/server/inspect/extract tollgate/server/inspect/fill \

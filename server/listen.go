@@ -164,6 +164,15 @@ func answerBroken(ctx *fasthttp.RequestCtx, err error) {
 		shape = ShapeOf(c.path())
 		c.linger.Store(true)
 	}
+	fail(ctx, shape, fault)
+}
+
+// Fail answers a request that reaches no table.
+func Fail(ctx *fasthttp.RequestCtx, fault *Fault) {
+	fail(ctx, ShapeOf(targetPath(ctx.Request.Header.RequestURI())), fault)
+}
+
+func fail(ctx *fasthttp.RequestCtx, shape Shape, fault *Fault) {
 	id := appendRequestID(nil)
 	ctx.Response.Reset()
 	ctx.Response.SetStatusCode(fault.Status)

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -150,12 +151,10 @@ type Over = func(next fasthttp.RequestHandler) fasthttp.RequestHandler
 func Later(log *slog.Logger, render func() (Over, error)) Over {
 	return func(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 		handler := sync.OnceValue(func() fasthttp.RequestHandler {
-			over, err := render()
-			if err != nil {
+			over, err := recovered(render)
+			if err != nil { // for good: they are the program's own, and it would fail again
 				log.Error("the documents cannot be rendered", "error", err)
-				return func(ctx *fasthttp.RequestCtx) {
-					ctx.Error("The documents cannot be shown.", fasthttp.StatusInternalServerError)
-				}
+				return func(ctx *fasthttp.RequestCtx) { server.Fail(ctx, faultUnrendered) }
 			}
 			return over(next)
 		})
@@ -167,6 +166,18 @@ func Later(log *slog.Logger, render func() (Over, error)) Over {
 			handler()(ctx)
 		}
 	}
+}
+
+var faultUnrendered = server.FaultInternal.Saying("The documents cannot be shown")
+
+// recovered is an error where render panics: no table is above it that would recover.
+func recovered(render func() (Over, error)) (over Over, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%v\n%s", cause, debug.Stack())
+		}
+	}()
+	return render()
 }
 
 // isBelow reports whether a request may be for a document.
