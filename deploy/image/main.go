@@ -4,7 +4,8 @@
 //	image -version 1.2.3 -time SECONDS -notices FILE -o tollgate.oci.tar amd64=FILE arm64=FILE
 //
 // It needs no daemon, and the same programs make the same bytes. The image is that of
-// deploy/Dockerfile: the program, the authorities of public web sites, an empty data folder.
+// deploy/Dockerfile (the program, the authorities of public web sites, an empty data folder) without
+// its HEALTHCHECK, for which the format has no field: state it where the image is run.
 // `skopeo copy --all oci-archive:FILE docker://REGISTRY/NAME:TAG` publishes it.
 package main
 
@@ -80,7 +81,7 @@ func run(version string, at time.Time, notices, out string, programs []string) e
 		return err
 	}
 	named := a.put(typeIndex, index)
-	named["annotations"] = object{"org.opencontainers.image.ref.name": version}
+	named["annotations"] = object{"org.opencontainers.image.ref.name": tag(version)}
 	top, err := json.Marshal(object{
 		"schemaVersion": 2, "mediaType": typeIndex, "manifests": []object{named},
 	})
@@ -88,6 +89,17 @@ func run(version string, at time.Time, notices, out string, programs []string) e
 		return err
 	}
 	return a.write(out, top)
+}
+
+// tag is a version as the tag of an image, in which ~ and + are not allowed.
+func tag(version string) string {
+	return strings.Map(func(c rune) rune {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			strings.ContainsRune("._-", c) {
+			return c
+		}
+		return '-'
+	}, version)
 }
 
 // archive is an OCI image layout.

@@ -53,7 +53,7 @@ func TestAnImage(t *testing.T) {
 	programs := []string{"amd64=" + in("a", "program a"), "arm64=" + in("b", "program b")}
 	made := func(name string) []byte {
 		name = filepath.Join(folder, name)
-		require.NoError(t, run("1.2.3", time.Unix(1790000000, 0).UTC(), notices, name, programs))
+		require.NoError(t, run("1.2.3~4+5", time.Unix(1790000000, 0).UTC(), notices, name, programs))
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		return data
@@ -76,7 +76,7 @@ func TestAnImage(t *testing.T) {
 	}
 	var top, index struct{ Manifests []descriptor }
 	require.NoError(t, json.Unmarshal(files["index.json"], &top))
-	require.Equal(t, "1.2.3", top.Manifests[0].Annotations["org.opencontainers.image.ref.name"])
+	require.Equal(t, "1.2.3-4-5", top.Manifests[0].Annotations["org.opencontainers.image.ref.name"])
 	blob(top.Manifests[0], &index)
 	require.Len(t, index.Manifests, 2)
 	for i, want := range []string{"amd64", "arm64"} {
