@@ -61,7 +61,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	}
 	start := time.Now()
 	f.ahead.begin(r, logs)
-	defer f.ahead.end()
+	defer f.ahead.end(logs)
 	for _, l := range logs {
 		opened := f.ahead.take(l)
 		switch l.Type {
@@ -150,14 +150,12 @@ type ahead struct {
 	opener engine.Opener // nil before the first batch
 	// through is the last entry that the log had when its first was applied.
 	through uint64
-	// opened gets the entries of the batch in order; nil where one panics: Apply will, too.
+	// opened gets the entries of the batch in order; nil if Open panicked; Apply will then panic the
+	// same way. It and spare are there until through was applied.
 	opened chan engine.Opened
 	spare  chan engine.Opened // memory of those that were applied
-	left   int                // how many of the batch are still to be taken
+	left   []*raft.Log        // those of the batch that are still to be taken
 }
-
-// has reports whether an entry is opened ahead.
-func (a *ahead) has(l *raft.Log) bool { return l.Type == raft.LogCommand && l.Index <= a.through }
 
 // begin begins to open a batch's entries.
 func (a *ahead) begin(r *replica, logs []*raft.Log) {
@@ -174,21 +172,19 @@ func (a *ahead) begin(r *replica, logs []*raft.Log) {
 		a.opened = make(chan engine.Opened, aheadEntries)
 		a.spare = make(chan engine.Opened, aheadEntries+2)
 	}
-	if len(logs) < 2 || logs[0].Index > a.through {
+	if a.opened == nil || len(logs) < 2 {
 		return
 	}
 	for _, l := range logs {
-		if a.has(l) {
-			a.left++
+		if l.Type == raft.LogCommand && l.Index <= a.through && !r.skips(l) {
+			a.left = append(a.left, l)
 		}
 	}
-	go func() {
-		for _, l := range logs {
-			if a.has(l) {
-				a.opened <- a.open(l)
-			}
+	go func(list []*raft.Log, opened chan<- engine.Opened) {
+		for _, l := range list {
+			opened <- a.open(l)
 		}
-	}()
+	}(a.left, a.opened)
 }
 
 func (a *ahead) open(l *raft.Log) (opened engine.Opened) {
@@ -207,10 +203,10 @@ func (a *ahead) open(l *raft.Log) (opened engine.Opened) {
 
 // take returns the entry as it was opened; nil if it was not.
 func (a *ahead) take(l *raft.Log) engine.Opened {
-	if a.left == 0 || !a.has(l) {
+	if len(a.left) == 0 || a.left[0] != l {
 		return nil
 	}
-	a.left--
+	a.left = a.left[1:]
 	return <-a.opened
 }
 
@@ -225,10 +221,15 @@ func (a *ahead) leave(opened engine.Opened) {
 	}
 }
 
-// end waits until all of the batch is opened: nothing may be while raft restores a snapshot.
-func (a *ahead) end() {
-	for ; a.left > 0; a.left-- {
+// end waits until all of the batch is opened: nothing may be while raft restores a snapshot. Behind
+// the last entry that is opened it gives back the memory, which a start alone needs.
+func (a *ahead) end(logs []*raft.Log) {
+	for range a.left {
 		<-a.opened
+	}
+	a.left = nil
+	if logs[len(logs)-1].Index >= a.through {
+		a.opened, a.spare = nil, nil
 	}
 }
 

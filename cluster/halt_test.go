@@ -90,14 +90,16 @@ func TestStampOfALateEntryIsRaised(t *testing.T) {
 	require.EqualValues(t, 1001, m.Stamp())
 }
 
-// opener is a ledger that says which entries it was given opened, and panics at one.
+// opener is a ledger that says which entries it opened and was given opened, and panics at one.
 type opener struct {
 	*ledger
 	panics uint64
+	asked  []uint64
 	opened []uint64
 }
 
 func (m *opener) Open(index uint64, entry []byte, memory engine.Opened) engine.Opened {
+	m.asked = append(m.asked, index)
 	if index == m.panics {
 		panic("cannot be opened")
 	}
@@ -110,7 +112,7 @@ func (m *opener) ApplyOpened(e engine.Opened, out *engine.Applied) error {
 }
 
 // TestAStartOpensItsLogAhead: what the log had is opened ahead, batch by batch, but for an entry
-// that cannot be; what comes later is not, and an entry that stops the node leaves nothing behind.
+// that cannot be, or is skipped; what comes later is not, and of neither anything is kept.
 func TestAStartOpensItsLogAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &opener{ledger: newLedger(0), panics: 4}
@@ -125,6 +127,7 @@ func TestAStartOpensItsLogAhead(t *testing.T) {
 		r := &replica{core: c, restored: make(chan struct{}), waitsFor: new(queue).owner}
 		close(r.restored)
 		f := &fsm{replica: r}
+		kept := func() bool { return f.ahead.opened != nil || f.ahead.spare != nil }
 		entry := func(index uint64) *raft.Log {
 			e := engine.AppendRecord(engine.AppendHeader(nil, 0), countRecord(index))
 			engine.SetStamp(e, int64(index))
@@ -141,9 +144,14 @@ func TestAStartOpensItsLogAhead(t *testing.T) {
 		late[3].Data = entry(1).Data // its stamp is raised: what was opened has another
 		f.ApplyBatch(late)
 		f.ApplyBatch(log(9, 9))
+		require.True(t, kept())
+		config.Skip = []SkipEntry{{Index: 11, CRC: crc32.Checksum(entry(11).Data, castagnoli)}}
 		f.ApplyBatch(log(10, 14))
+		require.False(t, kept())
 		f.ApplyBatch(log(15, 16))
-		require.Equal(t, []uint64{2, 3, 6, 7, 8, 10, 11, 12}, m.opened)
+		require.False(t, kept())
+		require.Equal(t, []uint64{2, 3, 4, 5, 6, 7, 8, 10, 12}, m.asked)
+		require.Equal(t, []uint64{2, 3, 6, 7, 8, 10, 12}, m.opened)
 		require.EqualValues(t, 16, m.Applied())
 		require.EqualValues(t, 16, m.Stamp())
 		require.NoError(t, store.StoreLogs(log(13, 30)))
