@@ -316,7 +316,7 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 
 	c = aConfig(t.TempDir())
 	for text, refused := range map[string]error{
-		`{"format":4}`: ErrNewerData, `{"format":2,"version":2}`: ErrOlderData,
+		`{"format":5}`: ErrNewerData, `{"format":3,"version":1}`: ErrOlderData,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 		_, err = Open(c)
@@ -324,7 +324,7 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 		require.True(t, RefusesFolder(err), "another start finds the same")
 		require.ErrorContains(t, err, "start the ")
 	}
-	for _, text := range []string{"", "{", `{"format":0}`, `{"format":3,"cluster":"xy"}`} {
+	for _, text := range []string{"", "{", `{"format":0}`, `{"format":4,"cluster":"xy"}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 		_, err = Open(c)
 		require.ErrorContains(t, err, "cannot be read", text)
