@@ -35,7 +35,7 @@ SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/asci
 # A state machine starts no goroutine: of its tests, those run under the race detector whose file
 # starts some. cmd/race_test.go compares SINGLE and this with the sources.
 MACHINES := ./engine/billing ./engine/workspace
-MEETING = $$(grep -lE '\bgo func|\.Go\(' $(MACHINES:=/*_test.go) | xargs grep -ho '^func Test[A-Za-z0-9_]*' | \
+MEETING = $$(grep -lE '\bgo func|\.Go\(|enginetest\.Replayed\(' $(MACHINES:=/*_test.go) | xargs grep -ho '^func Test[A-Za-z0-9_]*' | \
 	sed 's/func //' | paste -sd '|')
 
 # These tests repeat a path on one goroutine thousands of times, or measure what it costs. Under the
@@ -88,8 +88,8 @@ VARYING := TestAClockThatIsSetBackDoesNotFreezeLogTime=TestNodeWithAWrongClockDo
 	TestStalenessIsByTheLaterClock=TestStalenessOfACutFollower \
 	TestWorkIsBounded=TestRealDocumentsAreReadWithoutLoss
 
-# So do these, of every route, page, form or answer in turn. They are slow under the race detector alone:
-# `make check` runs them.
+# So do these, of every route, page, form or answer in turn. They are slow only under the race
+# detector: `make check` runs them.
 WALKING := TestAgentsThatDoNotKeepToIt=TestNothingOfAnAgentIsLeft \
 	TestAnEventIsFoundByItsNumberBetweenMarks=TestEventsFromSegments \
 	TestCrossSiteRequestForgery=TestAnOwnerStartsARun \

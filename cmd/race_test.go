@@ -26,9 +26,20 @@ func TestRaceRunsWhereGoroutinesMeet(t *testing.T) {
 	covered := append(strings.Fields(makeVariable(t, "CONCURRENT")), machines...)
 	require.NotEmpty(t, single)
 	require.NotEmpty(t, machines)
-	meeting := regexp.MustCompile(`\bgo func|\.Go\(`) // what the Makefile looks for in a file
+	// What the Makefile looks for in a file.
+	meeting := regexp.MustCompile(`\bgo func|\.Go\(|enginetest\.Replayed\(`)
 	require.Contains(t, makeVariable(t, "MEETING"), meeting.String())
 	var offenders []string
+	for name := range starters(folders["bench/enginetest"]) { // of which tests make use
+		call := "enginetest." + name + "("
+		for _, machine := range machines {
+			for _, s := range folders[strings.TrimPrefix(machine, "./")] {
+				if !meeting.MatchString(call) && strings.Contains(strings.Join(s.lines, "\n"), call) {
+					offenders = append(offenders, s.path+": MEETING does not look for "+call)
+				}
+			}
+		}
+	}
 	tests := 0
 	for folder, files := range folders {
 		started := starters(files)
