@@ -28,8 +28,10 @@ var ErrNotEmpty = errors.New("cluster: a backup is restored into an empty folder
 // refuses to start there; after an error it must be emptied.
 //
 // files opens the files next to the backup, where its segments are such; nil where there are none.
-func Restore(c Config, src io.Reader, files backup.Files) (*backup.Manifest, error) {
-	c, err := c.withDefaults()
+func Restore(
+	c Config, src io.Reader, files backup.Files,
+) (restored *backup.Manifest, err error) {
+	c, err = c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +48,7 @@ func Restore(c Config, src io.Reader, files backup.Files) (*backup.Manifest, err
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, from.Close()) }()
 	mark := filepath.Join(c.Dir, restoringMark)
 	if err := errors.Join(writeSynced(mark, nil), syncDir(c.Dir)); err != nil {
 		return nil, fmt.Errorf("cluster: mark the folder: %w", err)

@@ -67,6 +67,9 @@ func (s *sample) write(dst io.Writer) error {
 			return err
 		}
 		for j := range s.manifest.Groups[i].Segments {
+			if s.manifest.Apart {
+				break
+			}
 			if err := w.Segment(bytes.NewReader(s.segments[j])); err != nil {
 				return err
 			}
@@ -134,6 +137,55 @@ func TestDamageIsRefused(t *testing.T) {
 	}
 	require.ErrorIs(t, checkBytes(append(bytes.Clone(whole), 0)), ErrDamaged, "a byte follows")
 	require.ErrorIs(t, checkBytes(append(bytes.Clone(whole), whole...)), ErrDamaged, "twice")
+}
+
+// errCut is what a request ends with when its connection does, before an answer.
+var errCut = fmt.Errorf("GET: %w", io.EOF)
+
+// TestWhatCouldNotBeReadIsNotDamaged: the file may be whole.
+func TestWhatCouldNotBeReadIsNotDamaged(t *testing.T) {
+	whole := working(t).bytes(t)
+	for n := 0; n < len(whole); n += 7 {
+		src := io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(errCut))
+		_, err := Check(src, nil, fresh)
+		require.ErrorIs(t, err, errCut, "after %d bytes", n)
+		require.NotErrorIs(t, err, ErrDamaged, "after %d bytes", n)
+	}
+}
+
+// TestSegmentsThatCannotBeReadAreNotProven: a connection that ends as a segment is opened is not
+// the end of the backup, and one that ends in it does not damage it. Files are closed.
+func TestSegmentsThatCannotBeReadAreNotProven(t *testing.T) {
+	s := newSample()
+	s.manifest.Apart = true
+	data := s.bytes(t)
+	for what, opened := range map[string]io.Reader{
+		"no answer": nil, "cut": iotest.ErrReader(errCut), "short": bytes.NewReader(s.segments[0][:9]),
+	} {
+		closed := 0
+		_, err := Check(bytes.NewReader(data), func(string) (io.ReadCloser, error) {
+			if opened == nil {
+				return nil, errCut
+			}
+			return closing{opened, &closed}, nil
+		}, nil)
+		require.ErrorContains(t, err, "usage segment 1", what)
+		require.Equal(t, what == "short", errors.Is(err, ErrDamaged), what)
+		if opened != nil {
+			require.Equal(t, 1, closed, what)
+		}
+	}
+}
+
+// closing counts how often a file is closed.
+type closing struct {
+	io.Reader
+	closed *int
+}
+
+func (c closing) Close() error {
+	*c.closed++
+	return nil
 }
 
 // frames cuts a backup into its frames, behind the head.

@@ -18,14 +18,15 @@ import (
 // Without, it needs a few MiB of memory. A damaged backup is ErrDamaged.
 func Check(
 	src io.Reader, files Files, machine func(shard uint16) engine.Machine,
-) (*Manifest, error) {
+) (m *Manifest, err error) {
 	r, err := NewReader(src, files)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, r.Close()) }()
 	for {
 		item, err := r.Next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return r.Manifest(), nil
 		}
 		if err == nil {
@@ -65,10 +66,11 @@ func (i Item) SegmentBytes() ([]byte, error) {
 		at := len(data)
 		step := min(i.Segment.Length-uint64(at), chunkBytes)
 		data = append(data, make([]byte, step)...)
-		switch _, err := io.ReadFull(i, data[at:]); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // of a file
+		err := readFull(i, data[at:])
+		if errors.Is(err, errEnds) { // of a file
 			return nil, fmt.Errorf("%w: %s ends early", ErrDamaged, i.Segment)
-		case err != nil:
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", i.Segment, err)
 		}
 	}
@@ -86,6 +88,9 @@ func (i Item) Decode(m engine.Machine) error {
 		if errors.Is(err, ErrDamaged) {
 			return err
 		}
+		if from, ok := i.Reader.(*item); ok && from.r.err != nil {
+			return from.r.err // it was not read whole
+		}
 		return fmt.Errorf("%w: state of group %s: %w", ErrDamaged, g.Name, err)
 	}
 	index, hash := m.StateHash()
@@ -93,9 +98,12 @@ func (i Item) Decode(m engine.Machine) error {
 		return fmt.Errorf("%w: the state of group %s is that of entry %d (hash %016x), not %d (%016x)",
 			ErrDamaged, g.Name, index, hash, g.Applied, g.Hash)
 	}
-	if n, err := io.Copy(io.Discard, i); err != nil || n > 0 {
-		return errors.Join(err, fmt.Errorf("%w: %d bytes behind the state of group %s",
-			ErrDamaged, n, g.Name))
+	n, err := io.Copy(io.Discard, i)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		return fmt.Errorf("%w: %d bytes behind the state of group %s", ErrDamaged, n, g.Name)
 	}
 	var listed []journal.SegmentInfo
 	if j := m.Journal(); j != nil {

@@ -21,10 +21,15 @@ var ErrExists = errors.New("backup: there is a file of that name")
 // WriteFile makes a file of what write writes. The file has its name only when it is whole and on
 // disk: until then, and after an error or a crash, it is name.part at most. One that is there
 // is left alone.
-func WriteFile(name string, write func(io.Writer) error) (err error) {
+func WriteFile(name string, write func(io.Writer) error) error {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w: %s; nothing was written", ErrExists, name), err)
 	}
+	return ReplaceFile(name, write)
+}
+
+// ReplaceFile is WriteFile where one that is there is replaced, once the new one is whole.
+func ReplaceFile(name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(name+partSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)

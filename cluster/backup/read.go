@@ -21,7 +21,7 @@ type Reader struct {
 	segment  int // -1: its state
 	item     *item
 	files    Files
-	open     io.Closer // the file of the segment that was handed out
+	open     io.ReadCloser // the file of the segment that was handed out
 	payload  []byte
 	err      error
 }
@@ -39,15 +39,19 @@ type Files func(file string) (io.ReadCloser, error)
 
 // ErrApart means that the segments of a backup are files next to it, and that it was read as a
 // stream.
-var ErrApart = errors.New("backup: its segments are files next to it: name the file, in its place")
+var ErrApart = errors.New(
+	"backup: its segments are separate files next to it: give its path, not a stream")
 
 // NewReader reads the beginning of a backup, to its manifest. It is ErrDamaged, ErrVersion, or
 // ErrApart: files may be nil for a backup that has its segments in it.
 func NewReader(src io.Reader, files Files) (*Reader, error) {
 	r := &Reader{src: src, sum: sha256.New(), segment: -1, files: files}
 	head := make([]byte, headBytes)
-	if _, err := io.ReadFull(src, head); err != nil {
-		return nil, fmt.Errorf("%w: it ends in its head: %w", ErrDamaged, err)
+	if err := readFull(src, head); err != nil {
+		if errors.Is(err, errEnds) {
+			return nil, fmt.Errorf("%w: it ends in its head", ErrDamaged)
+		}
+		return nil, err
 	}
 	if string(head[:len(magic)]) != magic || head[6]|head[7] != 0 {
 		return nil, fmt.Errorf("%w: it does not begin like a backup", ErrDamaged)
@@ -75,14 +79,24 @@ func NewReader(src io.Reader, files Files) (*Reader, error) {
 // Manifest is the backup's own description of its content.
 func (r *Reader) Manifest() *Manifest { return r.manifest }
 
+// Close closes the segment's file that was handed out last, if it is one. It does not close what
+// is read from.
+func (r *Reader) Close() error {
+	if r.open == nil {
+		return nil
+	}
+	err := r.open.Close()
+	if r.open = nil; err != nil {
+		return fmt.Errorf("backup: read: %w", err)
+	}
+	return nil
+}
+
 // Next returns the next state or segment; it reads and checks the rest of the one before.
-// At the end of a whole backup it is io.EOF, and otherwise ErrDamaged.
+// At the end of a whole backup it is io.EOF, which no other error is; a damaged one is ErrDamaged.
 func (r *Reader) Next() (Item, error) {
-	if r.open != nil {
-		if err := r.open.Close(); err != nil {
-			return Item{}, fmt.Errorf("backup: read: %w", err)
-		}
-		r.open = nil
+	if err := r.Close(); err != nil {
+		return Item{}, err
 	}
 	if r.item != nil {
 		if _, err := io.Copy(io.Discard, r.item); err != nil {
@@ -122,7 +136,10 @@ func (r *Reader) apart(g *Group) (Item, error) {
 	}
 	file, err := r.files(s.File(g.Shard))
 	if err != nil {
-		r.err = fmt.Errorf("backup: %s: %w", s, err)
+		// A request's error may be io.EOF, which would say here that all was read.
+		if r.err = fmt.Errorf("backup: %s: %w", s, err); errors.Is(err, io.EOF) {
+			r.err = fmt.Errorf("backup: %s: %v", s, err)
+		}
 		return Item{}, r.err
 	}
 	if file == nil {
@@ -145,7 +162,7 @@ func (r *Reader) end() error {
 	switch n, err := io.ReadFull(r.src, make([]byte, 1)); {
 	case n > 0:
 		return fmt.Errorf("%w: bytes follow its end", ErrDamaged)
-	case !errors.Is(err, io.EOF):
+	case err != io.EOF:
 		return fmt.Errorf("backup: read: %w", err)
 	}
 	return io.EOF
@@ -183,14 +200,26 @@ func (r *Reader) next(kind byte, limit uint32) ([]byte, error) {
 }
 
 func (r *Reader) fill(p []byte) error {
-	_, err := io.ReadFull(r.src, p)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	err := readFull(r.src, p)
+	if errors.Is(err, errEnds) {
 		return fmt.Errorf("%w: it ends in frame %d", ErrDamaged, r.frames)
 	}
-	if err != nil {
+	return err
+}
+
+// errEnds means that what is read from ends: it, and not the way to it.
+var errEnds = errors.New("backup: the file ends early")
+
+// readFull fills p. An error that only wraps io.EOF is a connection's.
+func readFull(src io.Reader, p []byte) error {
+	switch _, err := io.ReadFull(src, p); {
+	case err == nil:
+		return nil
+	case err == io.EOF || err == io.ErrUnexpectedEOF:
+		return errEnds
+	default:
 		return fmt.Errorf("backup: read: %w", err)
 	}
-	return nil
 }
 
 // item reads the frames of one state or segment.
