@@ -112,6 +112,9 @@ func storeOf(name string) (archive.Store, string, error) {
 		return archive.Folder(filepath.Dir(name)), filepath.Base(name), nil
 	}
 	at := strings.LastIndexByte(name, '/')
+	if at < len(bucket.Scheme) || at == len(name)-1 {
+		return nil, "", fmt.Errorf("%s: want s3://BUCKET/FILE or s3://BUCKET/PREFIX/FILE", name)
+	}
 	store, err := archive.Open(name[:at])
 	return store, name[at+1:], err
 }
