@@ -1,7 +1,7 @@
 // Package archive is the folder, or bucket, of a node's scheduled backups: when the next one is
-// due, making it, and which old ones go once the new one is proven. Its names say when each was
-// begun, so it needs no memory of its own: after a restart, or on another node, the files are
-// asked.
+// due, making it, and which old ones go once the new one is proven. Names say when each was begun,
+// and a file next to it that it was read back to its last byte, so that the archive needs no memory
+// of its own: after a restart, or on another node, the files are asked.
 package archive
 
 import (
@@ -16,19 +16,23 @@ import (
 	"time"
 
 	"tollgate/cluster/backup"
+	"tollgate/cmd/tollgate/bucket"
 )
 
 // Names of backups: tollgate-20261121T031500Z.tgb.
 const (
-	prefix     = "tollgate-"
-	suffix     = ".tgb"
-	stampForm  = "20060102T150405Z"
-	partSuffix = suffix + ".part"
+	prefix    = "tollgate-"
+	suffix    = ".tgb"
+	stampForm = "20060102T150405Z"
+	// provenSuffix is added to the name of a backup for the file that marks it as read back.
+	provenSuffix = ".proven"
+	// partSuffix is added to the name of a file that is being written.
+	partSuffix = ".part"
 	// damagedSuffix is added to the name of a backup that is not what was written.
 	damagedSuffix = ".damaged"
 )
 
-// Plan says when backups are made and how many stay.
+// Plan says when backups are made and how many stay. Not safe for concurrent use.
 type Plan struct {
 	// Store is where they are.
 	Store Store
@@ -38,34 +42,52 @@ type Plan struct {
 	// Apart keeps the segments of the journal as files of their own, which later backups do not write
 	// again: they never change.
 	Apart bool
-	// Keep is how many of the newest always stay; of the others, those go that are older than KeepFor.
+	// Alone reports whether no other node makes backups there: then segments that no backup lists are
+	// deleted.
+	Alone bool
+	// Keep is how many of the newest proven ones always stay; of those that are older, those go that
+	// are older than KeepFor.
 	Keep    int
 	KeepFor time.Duration
+
+	lists manifests
 }
 
 // Backup is one file of the archive; List has its name within the store, Make its whole name.
 type Backup struct {
 	Name  string
 	Begun time.Time
+	// proven reports whether it was read back to its last byte. Only then does it count.
+	proven bool
 }
 
-// List returns the backups of the store, the newest first. Other files are none.
+// List returns the proven backups of the store, the newest first. Other files are left out.
 func (p *Plan) List(ctx context.Context) ([]Backup, error) {
-	files, err := p.Store.List(ctx)
+	files, err := p.Store.List(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("backups: %w", err)
 	}
-	var list []Backup
+	return slices.DeleteFunc(backupsAmong(files), func(b Backup) bool { return !b.proven }), nil
+}
+
+// backupsAmong are the backups among files, proven or not, the newest first.
+func backupsAmong(files []bucket.File) (list []Backup) {
+	proven := map[string]bool{}
 	for _, f := range files {
-		if begun, ok := begunAt(f, suffix); ok {
-			list = append(list, Backup{f, begun})
+		if name, marks := strings.CutSuffix(f.Name, provenSuffix); marks {
+			proven[name] = true
+		}
+	}
+	for _, f := range files {
+		if begun, ok := begunAt(f.Name); ok {
+			list = append(list, Backup{f.Name, begun, proven[f.Name]})
 		}
 	}
 	slices.SortFunc(list, func(a, b Backup) int { return b.Begun.Compare(a.Begun) })
-	return list, nil
+	return list
 }
 
-func begunAt(name, suffix string) (time.Time, bool) {
+func begunAt(name string) (time.Time, bool) {
 	text, ours := strings.CutPrefix(name, prefix)
 	text, ends := strings.CutSuffix(text, suffix)
 	begun, err := time.Parse(stampForm, text)
@@ -96,46 +118,99 @@ type Write func(ctx context.Context, w io.Writer, keep Keep) error
 // Keep keeps a segment as a file of its own, unless there is one.
 type Keep func(file string, read func() ([]byte, error)) error
 
-// Make makes a backup now, reads back from the store to its last byte what was written, and only
-// then deletes those that need not stay. After an error every old one is still there.
-func (p *Plan) Make(
-	ctx context.Context, now time.Time, write Write,
-) (made Backup, bytes int64, err error) {
-	if err := p.Store.Begin(ctx, begins); err != nil {
-		return made, 0, fmt.Errorf("backups: %w", err)
-	}
-	var apart apart
-	var keep Keep
-	if p.Apart {
-		if apart, err = p.segments(ctx); err != nil {
-			return made, 0, err
-		}
-		keep = func(file string, read func() ([]byte, error)) error {
-			return apart.keep(ctx, p.Store, file, read)
-		}
-	}
-	begun := now.UTC().Truncate(time.Second)
-	file := prefix + begun.Format(stampForm) + suffix
-	err = p.Store.Write(ctx, file, func(w io.Writer) error { return write(ctx, w, keep) })
-	if err != nil {
-		return made, 0, fmt.Errorf("no backup was made; the old ones stay: %w", err)
-	}
-	m, err := p.check(ctx, file, apart.there)
-	switch {
-	case errors.Is(err, backup.ErrDamaged), errors.Is(err, fs.ErrNotExist):
-		damaged, moved := p.Store.SetAside(ctx, file)
-		return made, 0, fmt.Errorf("the backup is not what was written, and has the name %s now; "+
-			"the old ones stay; look at the disk: %w", damaged, errors.Join(err, moved))
-	case err != nil:
-		return made, 0, fmt.Errorf("%s was made, and could not be read back; the old ones stay: %w",
-			p.Store.Name(file), err)
-	}
-	return Backup{p.Store.Name(file), begun}, m.Bytes(), p.prune(ctx, now)
+// Made is a backup that was made.
+type Made struct {
+	Backup
+	// Bytes is what it holds, segments included.
+	Bytes int64
+	// Warning is what an operator should look at although the backup was made.
+	Warning error
 }
 
-// check reads a backup to its last byte, and its segments but for those that were there before.
+// Make makes a backup now, reads back from the store to its last byte what was written, and only
+// then deletes those that need not stay. After an error every old one is still there. A backup that
+// could not be read back does not count, and is read once more before another one is made.
+func (p *Plan) Make(ctx context.Context, now time.Time, write Write) (made Made, err error) {
+	if err := p.Store.Begin(ctx, mayBegin); err != nil {
+		return made, fmt.Errorf("backups: %w", err)
+	}
+	files, err := p.Store.List(ctx, "")
+	if err != nil {
+		return made, fmt.Errorf("backups: %w", err)
+	}
+	proven := p.provenSegments(ctx, files)
+	var aside error
+	if last, ok := p.unproven(files, now); ok {
+		if made, err = p.prove(ctx, last, proven); err == nil {
+			return p.pruned(ctx, now, made)
+		}
+		if !damaged(err) {
+			return Made{}, fmt.Errorf("%s could not be read back; the old ones stay: %w",
+				p.Store.Name(last.Name), err)
+		}
+		what, failed := p.Store.SetAside(ctx, last.Name)
+		aside = errors.Join(fmt.Errorf("%s is not what was written, read twice; it %s: %w",
+			p.Store.Name(last.Name), what, err), failed)
+	}
+	begun := now.UTC().Truncate(time.Second)
+	next := Backup{Name: prefix + begun.Format(stampForm) + suffix, Begun: begun}
+	var keep Keep
+	if p.Apart {
+		keep = func(file string, read func() ([]byte, error)) error {
+			if proven[file] {
+				return nil
+			}
+			return p.keep(ctx, file, read)
+		}
+	}
+	err = p.Store.Write(ctx, next.Name, func(w io.Writer) error { return write(ctx, w, keep) })
+	if err != nil {
+		return Made{}, fmt.Errorf("no backup was made; the old ones stay: %w", errors.Join(err, aside))
+	}
+	if made, err = p.prove(ctx, next, proven); err != nil {
+		return Made{}, fmt.Errorf("%s was written and could not be read back, so it does not count; "+
+			"it is read once more before another one is made; the old ones stay: %w",
+			p.Store.Name(next.Name), errors.Join(err, aside))
+	}
+	made.Warning = aside
+	return p.pruned(ctx, now, made)
+}
+
+// unproven is the newest backup, where it is not proven and no other one would be due yet if it
+// were.
+func (p *Plan) unproven(files []bucket.File, now time.Time) (last Backup, ok bool) {
+	list := backupsAmong(files)
+	past := slices.IndexFunc(list, func(b Backup) bool { return !b.Begun.After(now) })
+	if past < 0 || list[past].proven || !p.Due(list, now).After(now) {
+		return last, false
+	}
+	return list[past], true
+}
+
+// prove reads a backup back, and then marks it as one that counts.
+func (p *Plan) prove(ctx context.Context, b Backup, proven map[string]bool) (Made, error) {
+	m, err := p.check(ctx, b.Name, proven)
+	if err != nil {
+		return Made{}, err
+	}
+	err = p.Store.Replace(ctx, b.Name+provenSuffix, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s was read back to its last byte.\n", b.Name)
+		return err
+	})
+	if err != nil {
+		return Made{}, err
+	}
+	return Made{Backup: Backup{p.Store.Name(b.Name), b.Begun, true}, Bytes: m.Bytes()}, nil
+}
+
+// damaged reports whether an error is the backup's, and not the way's to it.
+func damaged(err error) bool {
+	return errors.Is(err, backup.ErrDamaged) || errors.Is(err, fs.ErrNotExist)
+}
+
+// check reads a backup to its last byte, and its segments but for those that are proven.
 func (p *Plan) check(
-	ctx context.Context, file string, there map[string]bool,
+	ctx context.Context, file string, proven map[string]bool,
 ) (*backup.Manifest, error) {
 	src, _, err := p.Store.Read(ctx, file)
 	if err != nil {
@@ -143,7 +218,7 @@ func (p *Plan) check(
 	}
 	open := FilesOf(ctx, p.Store)
 	m, err := backup.Check(bufio.NewReaderSize(src, 1<<20), func(file string) (io.ReadCloser, error) {
-		if there[file] {
+		if proven[file] {
 			return nil, nil
 		}
 		return open(file)
@@ -151,110 +226,77 @@ func (p *Plan) check(
 	return m, errors.Join(err, src.Close())
 }
 
-// apart are the segments that were there before a backup.
-type apart struct{ there map[string]bool }
-
-func (p *Plan) segments(ctx context.Context) (a apart, err error) {
-	files, err := p.Store.List(ctx)
-	if err != nil {
-		return a, fmt.Errorf("backups: %w", err)
-	}
-	a.there = map[string]bool{}
-	for _, f := range files {
-		if backup.IsSegment(f) {
-			a.there[f] = true
-		}
-	}
-	return a, nil
-}
-
-func (a apart) keep(
-	ctx context.Context, s Store, file string, read func() ([]byte, error),
-) error {
-	if a.there[file] {
-		return nil
-	}
+// keep writes a segment, in the place of one that no proven backup lists: it was never read back.
+func (p *Plan) keep(ctx context.Context, file string, read func() ([]byte, error)) error {
 	data, err := read()
 	if err != nil {
 		return err
 	}
-	err = s.Write(ctx, file, func(w io.Writer) error {
+	return p.Store.Replace(ctx, file, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
-	if errors.Is(err, backup.ErrExists) { // of the other group, or an earlier try: the same bytes
-		return nil
-	}
-	return err
 }
 
-// begins reports whether a file is what a crash left of a backup.
-func begins(file string) bool {
-	_, part := begunAt(file, partSuffix)
-	_, whole := begunAt(file, suffix)
-	return part || whole || backup.IsSegment(strings.TrimSuffix(file, ".part"))
+// mayBegin reports whether a file is one that Make writes.
+func mayBegin(file string) bool {
+	_, ours := begunAt(strings.TrimSuffix(file, provenSuffix))
+	return ours || backup.IsSegment(file)
 }
 
-// prune deletes the backups that need not stay. The newest one always does.
-func (p *Plan) prune(ctx context.Context, now time.Time) error {
-	list, err := p.List(ctx)
-	if err != nil {
-		return err
+// pruned deletes the backups, and segments, that need not stay now that one was made.
+func (p *Plan) pruned(ctx context.Context, now time.Time, made Made) (Made, error) {
+	files, err := p.Store.List(ctx, "")
+	if err == nil {
+		files, err = p.prune(ctx, now, files)
 	}
-	var failed []error
-	for _, b := range list[min(max(p.Keep, 1), len(list)):] {
-		if now.Sub(b.Begun) > p.KeepFor {
-			failed = append(failed, p.Store.Remove(ctx, b.Name))
-		}
-	}
-	if err = errors.Join(failed...); err == nil && p.Apart {
-		err = p.pruneSegments(ctx)
+	if err == nil && p.Alone {
+		var warning error
+		warning, err = p.pruneSegments(ctx, files)
+		made.Warning = errors.Join(made.Warning, warning)
 	}
 	if err != nil {
-		return fmt.Errorf("a backup was made, and old ones could not be deleted: %w", err)
+		err = fmt.Errorf("a backup was made, and old ones could not be deleted: %w", err)
 	}
-	return nil
+	return made, err
 }
 
-// pruneSegments deletes the segments that no backup lists. It deletes none if it cannot read what
-// one lists.
-func (p *Plan) pruneSegments(ctx context.Context) error {
-	list, err := p.List(ctx)
-	if err != nil {
-		return err
-	}
-	unlisted, err := p.segments(ctx)
-	if err != nil {
-		return err
-	}
+// prune deletes the backups that need not stay, and returns the files that do. As long as fewer
+// than Keep are proven it deletes none.
+func (p *Plan) prune(
+	ctx context.Context, now time.Time, files []bucket.File,
+) (stay []bucket.File, err error) {
+	list := backupsAmong(files)
+	gone := map[string]bool{}
+	proven := 0
 	for _, b := range list {
-		m, err := p.manifest(ctx, b.Name)
-		if err != nil {
-			return err
+		if proven >= max(p.Keep, 1) && now.Sub(b.Begun) > p.KeepFor {
+			gone[b.Name] = true
 		}
-		for _, g := range m.Groups {
-			for _, s := range g.Segments {
-				delete(unlisted.there, s.File(g.Shard))
-			}
+		if b.proven {
+			proven++
 		}
 	}
-	var failed []error
-	for file := range unlisted.there {
-		failed = append(failed, p.Store.Remove(ctx, file))
+	there := map[string]bool{}
+	for _, f := range files {
+		there[f.Name] = true
 	}
-	return errors.Join(failed...)
-}
-
-// manifest reads what a backup lists.
-func (p *Plan) manifest(ctx context.Context, file string) (*backup.Manifest, error) {
-	src, _, err := p.Store.Read(ctx, file)
+	// Marks go first: what a crash leaves of a deletion does not count.
+	for _, f := range files {
+		name, marks := strings.CutSuffix(f.Name, provenSuffix)
+		if _, ours := begunAt(name); marks && ours && (gone[name] || !there[name]) {
+			err = errors.Join(err, p.Store.Remove(ctx, f.Name))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer src.Close()
-	r, err := backup.NewReader(bufio.NewReaderSize(src, 1<<20), FilesOf(ctx, p.Store))
-	if err != nil {
-		return nil, err
+	for _, f := range files {
+		if gone[f.Name] {
+			err = errors.Join(err, p.Store.Remove(ctx, f.Name))
+		} else {
+			stay = append(stay, f)
+		}
 	}
-	return r.Manifest(), nil
+	return stay, err
 }

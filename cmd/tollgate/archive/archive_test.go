@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 
 	"tollgate/cluster/backup"
-	"tollgate/engine/journal"
+	"tollgate/cmd/tollgate/bucket"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -33,12 +33,26 @@ func whole(_ context.Context, w io.Writer, _ Keep) error {
 	return err
 }
 
+// names are the files of a store but for segments; a backup that is not proven has a question mark,
+// and those that are have none of their marks.
 func names(t *testing.T, p *Plan) string {
-	found, err := p.Store.List(context.Background())
+	t.Helper()
+	found, err := p.Store.List(context.Background(), "")
 	require.NoError(t, err)
+	unproven := map[string]bool{}
+	for _, b := range backupsAmong(found) {
+		unproven[b.Name] = !b.proven
+	}
 	var all []string
 	for _, f := range found {
-		all = append(all, strings.TrimPrefix(f, prefix))
+		name, marks := strings.CutSuffix(f.Name, provenSuffix)
+		if _, there := unproven[name]; backup.IsSegment(f.Name) || marks && there {
+			continue
+		}
+		if name = strings.TrimPrefix(f.Name, prefix); unproven[f.Name] {
+			name += "?"
+		}
+		all = append(all, name)
 	}
 	return strings.Join(all, " ")
 }
@@ -76,18 +90,23 @@ func TestOldBackupsGoWhenTheNewOneIsProven(t *testing.T) {
 	folder := Folder(filepath.Join(t.TempDir(), "made", "here"))
 	p := &Plan{Store: folder, Keep: 2, KeepFor: 3 * time.Hour}
 	for i := range 5 {
-		made, bytes, err := p.Make(context.Background(), noon.Add(time.Duration(i)*time.Hour), whole)
+		made, err := p.Make(context.Background(), noon.Add(time.Duration(i)*time.Hour), whole)
 		require.NoError(t, err)
-		require.EqualValues(t, 5, bytes)
+		require.EqualValues(t, 5, made.Bytes)
 		require.Equal(t, noon.Add(time.Duration(i)*time.Hour), made.Begun)
 	}
 	day := "20261121T"
 	require.Equal(t, day+"130000Z.tgb "+day+"140000Z.tgb "+day+"150000Z.tgb "+day+"160000Z.tgb",
 		names(t, p), "the first is older than three hours, and two newer ones stay")
 	require.NoError(t, os.WriteFile(folder.Name("notes.txt"), nil, 0o600))
-	left := folder.Name(prefix + day + "000000Z" + partSuffix)
-	require.NoError(t, os.WriteFile(left, nil, 0o600))
-	_, _, err := p.Make(context.Background(), noon.Add(48*time.Hour), whole)
+	for _, left := range []string{
+		prefix + day + "000000Z" + suffix + partSuffix, "segment-0-0-1-1-1.seg" + partSuffix,
+		prefix + day + "000000Z" + suffix + provenSuffix + partSuffix,
+		prefix + day + "000000Z" + suffix + provenSuffix,
+	} {
+		require.NoError(t, os.WriteFile(folder.Name(left), nil, 0o600))
+	}
+	_, err := p.Make(context.Background(), noon.Add(48*time.Hour), whole)
 	require.NoError(t, err)
 	require.Equal(t, "notes.txt "+day+"160000Z.tgb 20261123T120000Z.tgb", names(t, p))
 	list, err := p.List(context.Background())
@@ -98,11 +117,11 @@ func TestOldBackupsGoWhenTheNewOneIsProven(t *testing.T) {
 
 // A backup that fails, or is not what was written, deletes nothing.
 func TestOldBackupsStayWhenTheNewOneFails(t *testing.T) {
-	p := &Plan{Store: Folder(t.TempDir()), Keep: 1}
-	_, _, err := p.Make(context.Background(), noon, whole)
+	p := &Plan{Store: Folder(t.TempDir()), Keep: 1, Every: time.Hour, Daily: -1}
+	_, err := p.Make(context.Background(), noon, whole)
 	require.NoError(t, err)
 	full := errors.New("no space left on device")
-	_, _, err = p.Make(context.Background(), noon.Add(time.Hour),
+	_, err = p.Make(context.Background(), noon.Add(time.Hour),
 		func(_ context.Context, w io.Writer, _ Keep) error {
 			_, err := io.WriteString(w, "TGBK")
 			return errors.Join(err, full)
@@ -110,16 +129,91 @@ func TestOldBackupsStayWhenTheNewOneFails(t *testing.T) {
 	require.ErrorIs(t, err, full)
 	require.Equal(t, "20261121T120000Z.tgb", names(t, p))
 
-	_, _, err = p.Make(context.Background(), noon.Add(time.Hour),
+	_, err = p.Make(context.Background(), noon.Add(time.Hour),
 		func(ctx context.Context, w io.Writer, _ Keep) error {
 			return whole(ctx, &flipping{w: w}, nil)
 		})
 	require.ErrorIs(t, err, backup.ErrDamaged)
-	require.ErrorContains(t, err, "look at the disk")
-	require.Equal(t, "20261121T120000Z.tgb 20261121T130000Z.tgb.damaged", names(t, p))
+	require.ErrorContains(t, err, "does not count")
+	require.Equal(t, "20261121T120000Z.tgb 20261121T130000Z.tgb?", names(t, p))
 	list, err := p.List(context.Background())
 	require.NoError(t, err)
+	require.Len(t, list, 1)
 	require.Equal(t, noon, list[0].Begun, "so the next one is due as before")
+
+	made, err := p.Make(context.Background(), noon.Add(time.Hour+scheduleRetry), whole)
+	require.NoError(t, err)
+	require.ErrorContains(t, made.Warning, "look at the disk")
+	require.Equal(t, "20261121T130000Z.tgb.damaged 20261121T130500Z.tgb", names(t, p))
+}
+
+// scheduleRetry is how much later a node tries again.
+const scheduleRetry = 5 * time.Minute
+
+// TestABackupThatCouldNotBeReadBackDoesNotCount: it is read again, and not written again, and
+// nothing is taken from it for a connection that breaks.
+func TestABackupThatCouldNotBeReadBackDoesNotCount(t *testing.T) {
+	store := &faulty{Folder: Folder(t.TempDir())}
+	p := &Plan{Store: store, Keep: 2, Every: time.Hour, Daily: -1}
+	makes := func(after time.Duration, write Write) (Made, error) {
+		return p.Make(t.Context(), noon.Add(after), write)
+	}
+	_, err := makes(0, whole)
+	require.NoError(t, err)
+	_, err = makes(time.Hour, whole)
+	require.NoError(t, err)
+	store.broken = true
+	_, err = makes(2*time.Hour, whole)
+	require.ErrorIs(t, err, bucket.ErrBroken)
+	want := "20261121T120000Z.tgb 20261121T130000Z.tgb 20261121T140000Z.tgb?"
+	require.Equal(t, want, names(t, p))
+	unasked := func(context.Context, io.Writer, Keep) error { return errors.New("asked for another") }
+	_, err = makes(2*time.Hour+scheduleRetry, unasked)
+	require.ErrorIs(t, err, bucket.ErrBroken)
+	require.Equal(t, want, names(t, p))
+	list, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, noon.Add(time.Hour), list[0].Begun)
+	require.Len(t, list, 2)
+
+	// Once the next one is due by its own time there is another one, and a place is not taken by it.
+	_, err = makes(3*time.Hour, whole)
+	require.ErrorIs(t, err, bucket.ErrBroken)
+	store.broken = false
+	made, err := makes(3*time.Hour+scheduleRetry, unasked)
+	require.NoError(t, err)
+	require.Equal(t, noon.Add(3*time.Hour), made.Begun)
+	require.Equal(t, "20261121T130000Z.tgb 20261121T140000Z.tgb? 20261121T150000Z.tgb", names(t, p))
+	_, err = makes(4*time.Hour, whole)
+	require.NoError(t, err)
+	require.Equal(t, "20261121T150000Z.tgb 20261121T160000Z.tgb", names(t, p))
+}
+
+// faulty is a folder behind a connection that breaks, or a disk that changes segments.
+type faulty struct {
+	Folder
+	broken, flips bool
+}
+
+func (f *faulty) Read(ctx context.Context, file string) (io.ReadCloser, int64, error) {
+	src, size, err := f.Folder.Read(ctx, file)
+	if err == nil && f.broken {
+		src = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(io.LimitReader(src, 20), iotest.ErrReader(bucket.ErrBroken)), src}
+	}
+	return src, size, err
+}
+
+func (f *faulty) Replace(ctx context.Context, file string, write func(io.Writer) error) error {
+	return f.Folder.Replace(ctx, file, func(w io.Writer) error {
+		if err := write(w); err != nil || !f.flips || !backup.IsSegment(file) {
+			return err
+		}
+		_, err := w.(*os.File).WriteAt([]byte{0xff}, 0)
+		return err
+	})
 }
 
 // flipping is a disk that changes a bit of what is written.
@@ -135,81 +229,4 @@ func (f *flipping) Write(p []byte) (int, error) {
 		f.done = true
 	}
 	return f.w.Write(p)
-}
-
-// TestSegmentsAreWrittenOnce: the second backup writes only what is new; a segment goes with the
-// last backup that lists it, and none where one cannot be read.
-func TestSegmentsAreWrittenOnce(t *testing.T) {
-	folder := Folder(t.TempDir())
-	p := &Plan{Store: folder, Apart: true, Keep: 2}
-	segment := func(n uint64) backup.Segment {
-		data := []byte{byte(n), 1, 2, 3}
-		return backup.Segment{Part: journal.PartUsage, Number: n, Length: 4, Hash: xxhash.Sum64(data)}
-	}
-	reads := 0
-	write := func(from, to uint64) Write {
-		return func(_ context.Context, w io.Writer, keep Keep) error {
-			m := &backup.Manifest{MadeAt: 1, Apart: true, Groups: []backup.Group{
-				{Index: 3, Term: 2, Applied: 3, StateBytes: 5},
-			}}
-			for n := from; n <= to; n++ {
-				m.Groups[0].Segments = append(m.Groups[0].Segments, segment(n))
-			}
-			out, err := backup.NewWriter(w, m)
-			if err == nil {
-				err = out.State(strings.NewReader("state"))
-			}
-			for _, s := range m.Groups[0].Segments {
-				err = errors.Join(err, keep(s.File(0), func() ([]byte, error) {
-					reads++
-					return []byte{byte(s.Number), 1, 2, 3}, nil
-				}))
-			}
-			return errors.Join(err, out.Close())
-		}
-	}
-	segments := func() (count int) {
-		files, err := folder.List(t.Context())
-		require.NoError(t, err)
-		for _, f := range files {
-			if backup.IsSegment(f) {
-				count++
-			}
-		}
-		return count
-	}
-	made := func(hours int, from, to uint64) (Backup, error) {
-		b, _, err := p.Make(t.Context(), noon.Add(time.Duration(hours)*time.Hour), write(from, to))
-		return b, err
-	}
-	first, err := made(0, 1, 3)
-	require.NoError(t, err)
-	_, err = made(1, 1, 4)
-	require.NoError(t, err)
-	require.Equal(t, []int{4, 4}, []int{reads, segments()})
-	_, err = backup.CheckFile(first.Name, nil, nil)
-	require.ErrorIs(t, err, backup.ErrApart)
-	_, err = backup.CheckFile(first.Name, backup.Beside(string(folder)), nil)
-	require.NoError(t, err)
-	_, err = made(2, 3, 5) // the first goes, and the second lists 1 and 2
-	require.NoError(t, err)
-	require.Equal(t, []int{5, 5}, []int{reads, segments()})
-	last, err := made(3, 4, 6)
-	require.NoError(t, err)
-	require.Equal(t, []int{6, 4}, []int{reads, segments()})
-
-	name := folder.Name(segment(5).File(0))
-	require.NoError(t, os.WriteFile(name, []byte{5, 1, 2, 4}, 0o600))
-	_, err = backup.CheckFile(last.Name, backup.Beside(string(folder)), nil)
-	require.ErrorIs(t, err, backup.ErrDamaged)
-	require.NoError(t, os.WriteFile(name, []byte{5, 1}, 0o600))
-	_, err = backup.CheckFile(last.Name, backup.Beside(string(folder)), nil)
-	require.ErrorIs(t, err, backup.ErrDamaged)
-	require.NoError(t, os.Remove(name))
-	_, err = backup.CheckFile(last.Name, backup.Beside(string(folder)), nil)
-	require.ErrorIs(t, err, os.ErrNotExist)
-	require.NoError(t, os.WriteFile(last.Name, []byte("TGBK"), 0o600))
-	_, err = made(4, 6, 7)
-	require.ErrorContains(t, err, "old ones could not be deleted")
-	require.Equal(t, 4, segments())
 }

@@ -17,20 +17,24 @@ import (
 type Store interface {
 	// Name is what a file is called from outside.
 	Name(file string) string
-	List(ctx context.Context) (files []string, err error)
-	// Begin makes the place ready for a file, and removes what crashes have left of those that are
+	// List returns the files whose names begin with beginning.
+	List(ctx context.Context, beginning string) ([]bucket.File, error)
+	// Begin makes the place ready for files, and removes what crashes have left of those that are
 	// selected.
 	Begin(ctx context.Context, selected func(file string) bool) error
-	// Write makes a file of what write writes, when it is whole.
+	// Write makes a file of what write writes, when it is whole. It leaves one that is there alone:
+	// backup.ErrExists. Replace replaces it.
 	Write(ctx context.Context, file string, write func(io.Writer) error) error
+	Replace(ctx context.Context, file string, write func(io.Writer) error) error
 	// Read opens a file; size is how long it is, -1 where that is not known.
 	Read(ctx context.Context, file string) (src io.ReadCloser, size int64, err error)
-	// SetAside takes a damaged backup out of the list, and returns what became of it.
-	SetAside(ctx context.Context, file string) (name string, err error)
+	// SetAside takes a backup that was found damaged twice out of the list, and says what it does.
+	SetAside(ctx context.Context, file string) (what string, err error)
 	Remove(ctx context.Context, file string) error
 }
 
-// Open names the store of a folder, or of a bucket (s3://…), of which the environment says who asks.
+// Open names the store of a folder, or of a bucket (s3://…), for which the environment has the
+// credentials.
 func Open(name string) (Store, error) {
 	if !strings.HasPrefix(name, bucket.Scheme) {
 		return Folder(name), nil
@@ -57,13 +61,23 @@ type Folder string
 func (f Folder) Name(file string) string { return filepath.Join(string(f), file) }
 
 // List implements Store.
-func (f Folder) List(context.Context) (files []string, err error) {
+func (f Folder) List(_ context.Context, beginning string) (files []bucket.File, err error) {
 	found, err := os.ReadDir(string(f))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	for _, entry := range found {
-		files = append(files, entry.Name())
+		if !strings.HasPrefix(entry.Name(), beginning) {
+			continue
+		}
+		info, err := os.Stat(f.Name(entry.Name()))
+		if errors.Is(err, os.ErrNotExist) { // deleted meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, bucket.File{Name: entry.Name(), Bytes: info.Size()})
 	}
 	return files, err
 }
@@ -73,10 +87,10 @@ func (f Folder) Begin(ctx context.Context, selected func(file string) bool) erro
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return err
 	}
-	files, err := f.List(ctx)
+	files, err := f.List(ctx, "")
 	for _, file := range files {
-		if strings.HasSuffix(file, partSuffix) && selected(file) {
-			err = errors.Join(err, os.Remove(f.Name(file)))
+		if whole, part := strings.CutSuffix(file.Name, partSuffix); part && selected(whole) {
+			err = errors.Join(err, os.Remove(f.Name(file.Name)))
 		}
 	}
 	return err
@@ -87,8 +101,13 @@ func (f Folder) Write(_ context.Context, file string, write func(io.Writer) erro
 	return backup.WriteFile(f.Name(file), write)
 }
 
+// Replace implements Store.
+func (f Folder) Replace(_ context.Context, file string, write func(io.Writer) error) error {
+	return backup.ReplaceFile(f.Name(file), write)
+}
+
 // Read implements Store.
-func (f Folder) Read(_ context.Context, file string) (io.ReadCloser, int64, error) {
+func (f Folder) Read(ctx context.Context, file string) (io.ReadCloser, int64, error) {
 	src, err := os.Open(f.Name(file))
 	if err != nil {
 		return nil, 0, err
@@ -97,13 +116,28 @@ func (f Folder) Read(_ context.Context, file string) (io.ReadCloser, int64, erro
 	if info, err := src.Stat(); err == nil {
 		size = info.Size()
 	}
-	return src, size, nil
+	return reading{ctx, src}, size, nil
+}
+
+// reading ends with its context: a node that stops does not read a backup to its end.
+type reading struct {
+	ctx context.Context
+	io.ReadCloser
+}
+
+// Read implements io.Reader.
+func (r reading) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.ReadCloser.Read(p)
 }
 
 // SetAside implements Store.
 func (f Folder) SetAside(_ context.Context, file string) (string, error) {
 	name := f.Name(file)
-	return name + damagedSuffix, os.Rename(name, name+damagedSuffix)
+	return "has the name " + name + damagedSuffix + " now: look at the disk",
+		os.Rename(name, name+damagedSuffix)
 }
 
 // Remove implements Store.
@@ -129,7 +163,12 @@ func (b Bucket) Write(ctx context.Context, file string, write func(io.Writer) er
 	return b.Bucket.Write(ctx, file, write)
 }
 
+// Replace implements Store.
+func (b Bucket) Replace(ctx context.Context, file string, write func(io.Writer) error) error {
+	return b.Bucket.Write(ctx, file, write)
+}
+
 // SetAside removes the file: a bucket renames nothing.
 func (b Bucket) SetAside(ctx context.Context, file string) (string, error) {
-	return "(none: it was removed)", b.Remove(ctx, file)
+	return "was removed from the bucket", b.Remove(ctx, file)
 }

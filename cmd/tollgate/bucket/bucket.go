@@ -1,5 +1,6 @@
 // Package bucket keeps files in a bucket of an object store that speaks Amazon's S3:
-// s3://NAME/PREFIX. It owns requests, their signatures and the parts of an upload. It does not own what the files are.
+// s3://NAME/PREFIX. It owns requests, their signatures, the parts of an upload, and readings that
+// go on where a connection ended. It does not own what the files are.
 package bucket
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -27,14 +29,17 @@ const (
 	// the first of them waits for the next; each waits twice as long as the one before.
 	tries = 5
 	pause = time.Second
-	// partTimeout bounds a request with a part, askTimeout one without, and until a file's first byte.
-	partTimeout = 5 * time.Minute
-	askTimeout  = 30 * time.Second
+	// partTimeout bounds a request with a part, askTimeout one without, and how long a file that is
+	// read may send nothing. abortTimeout bounds the end of an upload that failed: a node that stops
+	// waits for it.
+	partTimeout  = 5 * time.Minute
+	askTimeout   = 30 * time.Second
+	abortTimeout = 3 * time.Second
 	// maxAnswer bounds what is read of an answer that is not a file.
 	maxAnswer = 8 << 20
 )
 
-// Keys are who asks.
+// Keys are the credentials that requests are signed with.
 type Keys struct{ ID, Secret, Token string }
 
 // Bucket is a place for files. Safe for concurrent use.
@@ -45,6 +50,13 @@ type Bucket struct {
 	client           *http.Client
 	now              func() time.Time
 	wait             func(context.Context, time.Duration) error
+	silence          time.Duration // askTimeout, of a file that is read
+}
+
+// File is a file of a bucket, and its size.
+type File struct {
+	Name  string
+	Bytes int64
 }
 
 // Open names a bucket, without asking for it. The environment says who asks, and where: the
@@ -59,10 +71,17 @@ func Open(name string, environment func(string) string) (*Bucket, error) {
 			environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"),
 			environment("AWS_SESSION_TOKEN"),
 		},
-		client: &http.Client{Transport: &http.Transport{
-			Proxy: nil, ResponseHeaderTimeout: partTimeout, ForceAttemptHTTP2: true,
-		}},
-		now: time.Now, wait: pausing,
+		// A request is signed for one host, and its headers are for no other: redirects are answers.
+		client: &http.Client{
+			Transport: &http.Transport{
+				Proxy: nil, ResponseHeaderTimeout: partTimeout, ForceAttemptHTTP2: true,
+				DisableCompression: true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+		},
+		now: time.Now, wait: pausing, silence: askTimeout,
 	}
 	b.name, b.prefix, _ = strings.Cut(at, "/")
 	if b.prefix = strings.Trim(b.prefix, "/"); b.prefix != "" {
@@ -122,8 +141,17 @@ func (f *failure) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the bucket answers %d %s %s", f.status, f.Code, f.Text))
 }
 
-// passing reports whether the same request may succeed later.
-func (f *failure) passing() bool { return f.status >= 500 || f.status == 429 }
+// passing reports whether the same request may succeed later. A store that fails after it began its
+// answer has said 200 by then.
+func (f *failure) passing() bool {
+	return f.status >= 500 || f.status == http.StatusTooManyRequests ||
+		f.status == http.StatusOK || f.Code == "RequestTimeout"
+}
+
+// Is reports whether there is no such file.
+func (f *failure) Is(target error) bool {
+	return target == fs.ErrNotExist && f.status == http.StatusNotFound && f.Code != "NoSuchBucket"
+}
 
 // ask makes a request, and again where it failed and may succeed, and reads the answer.
 func (b *Bucket) ask(
@@ -135,7 +163,7 @@ func (b *Bucket) ask(
 				return nil, nil, errors.Join(err, waited)
 			}
 		}
-		answer, header, err = b.once(ctx, method, file, query, body)
+		answer, header, err = b.once(ctx, request{method, file, query, nil, body})
 		var f *failure
 		if err == nil || errors.As(err, &f) && !f.passing() || ctx.Err() != nil {
 			break
@@ -144,16 +172,22 @@ func (b *Bucket) ask(
 	return answer, header, err
 }
 
-func (b *Bucket) once(
-	ctx context.Context, method, file string, query url.Values, body []byte,
-) ([]byte, http.Header, error) {
+type request struct {
+	method, file string
+	query        url.Values
+	header       map[string]string
+	body         []byte
+}
+
+// once makes a request and reads the answer.
+func (b *Bucket) once(ctx context.Context, what request) ([]byte, http.Header, error) {
 	within := askTimeout
-	if len(body) > 0 {
+	if len(what.body) > 0 {
 		within = partTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	answer, err := b.send(ctx, method, file, query, body)
+	answer, err := b.send(ctx, what)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -162,26 +196,33 @@ func (b *Bucket) once(
 	if err != nil {
 		return nil, nil, fmt.Errorf("bucket: %w", err)
 	}
+	var root struct{ XMLName xml.Name }
+	if xml.Unmarshal(text, &root) == nil && root.XMLName.Local == "Error" {
+		f := &failure{status: answer.StatusCode}
+		_ = xml.Unmarshal(text, f) // its name is enough
+		return nil, nil, fmt.Errorf("bucket: %s: %w", b.Name(what.file), f)
+	}
 	return text, answer.Header, nil
 }
 
 // send makes one request. An answer that is not a success is a failure.
-func (b *Bucket) send(
-	ctx context.Context, method, file string, query url.Values, body []byte,
-) (*http.Response, error) {
+func (b *Bucket) send(ctx context.Context, what request) (*http.Response, error) {
 	path := "/" + encode(b.name, false)
-	if file != "" {
-		path += "/" + encode(b.prefix+file, true)
+	if what.file != "" {
+		path += "/" + encode(b.prefix+what.file, true)
 	}
 	target := b.endpoint + path
-	if len(query) > 0 {
-		target += "?" + canonicalQuery(query)
+	if len(what.query) > 0 {
+		target += "?" + canonicalQuery(what.query)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, what.method, target, bytes.NewReader(what.body))
 	if err != nil {
 		return nil, fmt.Errorf("bucket: %w", err)
 	}
-	b.keys.sign(r, b.region, hexOf(body), b.now())
+	for name, value := range what.header {
+		r.Header.Set(name, value)
+	}
+	b.keys.sign(r, b.region, hexOf(what.body), b.now())
 	answer, err := b.client.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("bucket: %w", err)
@@ -194,26 +235,30 @@ func (b *Bucket) send(
 	if text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10)); err == nil {
 		_ = xml.Unmarshal(text, f) // a proxy's page is none; the status stands
 	}
-	return nil, fmt.Errorf("bucket: %s: %w", b.Name(file), f)
+	return nil, fmt.Errorf("bucket: %s: %w", b.Name(what.file), f)
 }
 
-// List returns the files of the bucket's prefix, not those of folders below it.
-func (b *Bucket) List(ctx context.Context) (files []string, err error) {
-	query := url.Values{"list-type": {"2"}, "prefix": {b.prefix}, "delimiter": {"/"}}
+// List returns the files of the bucket's prefix whose names begin with beginning, not those of
+// folders below it.
+func (b *Bucket) List(ctx context.Context, beginning string) (files []File, err error) {
+	query := url.Values{"list-type": {"2"}, "prefix": {b.prefix + beginning}, "delimiter": {"/"}}
 	for {
 		text, _, err := b.ask(ctx, "GET", "", query, nil)
 		if err != nil {
 			return nil, err
 		}
 		var page struct {
-			Contents []struct{ Key string }
-			Next     string `xml:"NextContinuationToken"`
+			Contents []struct {
+				Key  string
+				Size int64
+			}
+			Next string `xml:"NextContinuationToken"`
 		}
 		if err = xml.Unmarshal(text, &page); err != nil {
 			return nil, fmt.Errorf("bucket: list: %w", err)
 		}
 		for _, c := range page.Contents {
-			files = append(files, strings.TrimPrefix(c.Key, b.prefix))
+			files = append(files, File{strings.TrimPrefix(c.Key, b.prefix), c.Size})
 		}
 		if page.Next == "" {
 			return files, nil
@@ -230,144 +275,21 @@ func (b *Bucket) Remove(ctx context.Context, file string) error {
 
 // Exists reports whether there is a file.
 func (b *Bucket) Exists(ctx context.Context, file string) (bool, error) {
-	_, _, err := b.ask(ctx, "HEAD", file, nil, nil)
-	var f *failure
-	if errors.As(err, &f) && f.status == http.StatusNotFound {
-		return false, nil
-	}
-	return err == nil, err
+	_, found, err := b.size(ctx, file)
+	return found, err
 }
 
-// Read opens a file; size is how long it is, -1 where the store does not say so.
-func (b *Bucket) Read(ctx context.Context, file string) (src io.ReadCloser, size int64, err error) {
-	answer, err := b.send(ctx, "GET", file, nil, nil)
-	if err != nil {
-		return nil, 0, err
-	}
-	return answer.Body, answer.ContentLength, nil
-}
-
-// upload is a file on its way, part by part. The first error stays.
-type upload struct {
-	bucket *Bucket
-	ctx    context.Context // of the writes
-	file   string
-	id     string
-	parts  []uploaded
-	part   []byte
-	err    error
-}
-
-type uploaded struct {
-	Number int    `xml:"PartNumber"`
-	Tag    string `xml:"ETag"`
-}
-
-// Write makes a file of what write writes. There is one only when it is whole: before that, and
-// after an error or a crash, there are parts at most, which RemoveParts removes.
-func (b *Bucket) Write(
-	ctx context.Context, file string, write func(io.Writer) error,
-) (err error) {
-	text, _, err := b.ask(ctx, "POST", file, url.Values{"uploads": {""}}, nil)
-	if err != nil {
-		return err
-	}
-	var begun struct {
-		ID string `xml:"UploadId"`
-	}
-	if err = xml.Unmarshal(text, &begun); err != nil || begun.ID == "" {
-		return fmt.Errorf("bucket: an upload without an id: %w", err)
-	}
-	u := &upload{bucket: b, ctx: ctx, file: file, id: begun.ID, part: make([]byte, 0, partBytes)}
-	if err = write(u); err == nil {
-		err = u.end()
+// size is how long a file is, -1 where the store does not say so, if it is found.
+func (b *Bucket) size(ctx context.Context, file string) (bytes int64, found bool, err error) {
+	_, header, err := b.ask(ctx, "HEAD", file, nil, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
 	}
 	if err != nil {
-		return errors.Join(err, b.abort(context.WithoutCancel(ctx), file, u.id))
+		return 0, false, err
 	}
-	return nil
-}
-
-// Write implements io.Writer.
-func (u *upload) Write(p []byte) (n int, err error) {
-	for len(p) > 0 && u.err == nil {
-		some := min(len(p), partBytes-len(u.part))
-		u.part = append(u.part, p[:some]...)
-		p, n = p[some:], n+some
-		if len(u.part) == partBytes {
-			u.send()
-		}
+	if bytes, err = strconv.ParseInt(header.Get("Content-Length"), 10, 64); err != nil {
+		bytes = -1
 	}
-	return n, u.err
-}
-
-// send sends the part that has been collected.
-func (u *upload) send() {
-	number := len(u.parts) + 1
-	if number > maxParts {
-		u.err = fmt.Errorf("bucket: %s: more than %d parts", u.file, maxParts)
-		return
-	}
-	query := url.Values{"partNumber": {strconv.Itoa(number)}, "uploadId": {u.id}}
-	_, header, err := u.bucket.ask(u.ctx, "PUT", u.file, query, u.part)
-	if u.err = err; err == nil {
-		u.parts, u.part = append(u.parts, uploaded{number, header.Get("ETag")}), u.part[:0]
-	}
-}
-
-// end makes a file of the parts.
-func (u *upload) end() error {
-	if u.err == nil && (len(u.part) > 0 || len(u.parts) == 0) {
-		u.send()
-	}
-	if u.err != nil {
-		return u.err
-	}
-	list, err := xml.Marshal(struct {
-		XMLName xml.Name   `xml:"CompleteMultipartUpload"`
-		Parts   []uploaded `xml:"Part"`
-	}{Parts: u.parts})
-	if err != nil {
-		return err
-	}
-	text, _, err := u.bucket.ask(u.ctx, "POST", u.file, url.Values{"uploadId": {u.id}}, list)
-	if err != nil {
-		return err
-	}
-	// A store that fails while it joins the parts has answered 200 before.
-	failed := &failure{status: http.StatusOK}
-	var root struct{ XMLName xml.Name }
-	if xml.Unmarshal(text, &root) == nil && root.XMLName.Local == "Error" {
-		_ = xml.Unmarshal(text, failed) // its name is enough
-		return fmt.Errorf("bucket: %s: %w", u.bucket.Name(u.file), failed)
-	}
-	return nil
-}
-
-func (b *Bucket) abort(ctx context.Context, file, id string) error {
-	_, _, err := b.ask(ctx, "DELETE", file, url.Values{"uploadId": {id}}, nil)
-	return err
-}
-
-// RemoveParts removes what is left of uploads that were not ended, of files that are selected.
-func (b *Bucket) RemoveParts(ctx context.Context, selected func(file string) bool) error {
-	text, _, err := b.ask(ctx, "GET", "", url.Values{"uploads": {""}, "prefix": {b.prefix}}, nil)
-	if err != nil {
-		return err
-	}
-	var list struct {
-		Uploads []struct {
-			Key string
-			ID  string `xml:"UploadId"`
-		} `xml:"Upload"`
-	}
-	if err = xml.Unmarshal(text, &list); err != nil {
-		return fmt.Errorf("bucket: uploads: %w", err)
-	}
-	for _, u := range list.Uploads {
-		if file := strings.TrimPrefix(u.Key, b.prefix); selected(file) {
-			err = errors.Join(err, b.abort(ctx, file, u.ID))
-		}
-	}
-	return err
+	return bytes, true, nil
 }

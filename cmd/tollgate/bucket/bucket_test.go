@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -70,6 +71,15 @@ type shop struct {
 	fails   int
 	failing int // its status
 	asked   []string
+	// lost answers, of requests that were obeyed, to a method; errors is how many uploads end in an
+	// error after the answer began.
+	lost   map[string]int
+	errors int
+	// cut is how many bytes of a file are sent before the connection ends, cuts how often that is
+	// so, and stalled what the server waits for in place of ending it.
+	cut, cuts int
+	stalled   chan struct{}
+	gone      bool // each upload, before its end
 }
 
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -82,6 +92,11 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256(body)
 	again := r.Clone(context.Background())
 	again.Header = http.Header{}
+	for _, name := range []string{"Range", "If-Match"} {
+		if value := r.Header.Get(name); value != "" {
+			again.Header.Set(name, value)
+		}
+	}
 	again.URL.Host = r.Host
 	at, err := time.Parse(instant, r.Header.Get("X-Amz-Date"))
 	require.NoError(s.t, err)
@@ -99,24 +114,37 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "<Error><Code>SlowDown</Code></Error>")
 		return
 	}
+	if s.lost[r.Method] > 0 && !r.URL.Query().Has("uploads") {
+		s.lost[r.Method]--
+		s.answer(httptest.NewRecorder(), r, body)
+		panic(http.ErrAbortHandler)
+	}
+	s.answer(w, r, body)
+}
+
+func (s *shop) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	file, query := strings.TrimPrefix(r.URL.Path, "/books/"), r.URL.Query()
 	switch {
 	case query.Has("list-type"):
 		s.list(w, query.Get("prefix"), query.Get("continuation-token"))
 	case r.Method == "GET" && query.Has("uploads"):
-		fmt.Fprint(w, "<ListMultipartUploadsResult>")
-		for name := range s.uploads {
-			fmt.Fprintf(w, "<Upload><Key>%s</Key><UploadId>1</UploadId></Upload>", name)
-		}
-		fmt.Fprint(w, "</ListMultipartUploadsResult>")
+		s.listUploads(w, query.Get("key-marker"))
 	case r.Method == "POST" && query.Has("uploads"):
 		s.uploads[file] = map[int][]byte{}
 		fmt.Fprint(w, "<R><UploadId>1</UploadId></R>")
+	case query.Has("uploadId") && (s.uploads[file] == nil || s.gone && r.Method == "POST"):
+		w.WriteHeader(404)
+		fmt.Fprint(w, "<Error><Code>NoSuchUpload</Code></Error>")
+	case r.Method == "PUT" && !query.Has("partNumber"):
+		s.files[file] = body
 	case r.Method == "PUT":
 		n, err := strconv.Atoi(query.Get("partNumber"))
 		require.NoError(s.t, err)
 		s.uploads[file][n] = body
-		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sum[:4]))
+		w.Header().Set("ETag", tagOf(body))
+	case r.Method == "POST" && s.errors > 0:
+		s.errors--
+		fmt.Fprint(w, "<Error><Code>InternalError</Code></Error>")
 	case r.Method == "POST":
 		var list struct {
 			Part []uploaded
@@ -125,8 +153,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var whole []byte
 		for i, p := range list.Part {
 			part := s.uploads[file][i+1]
-			sum := sha256.Sum256(part)
-			require.Equal(s.t, uploaded{i + 1, fmt.Sprintf(`"%x"`, sum[:4])}, p)
+			require.Equal(s.t, uploaded{i + 1, tagOf(part)}, p)
 			whole = append(whole, part...)
 		}
 		delete(s.uploads, file)
@@ -144,9 +171,64 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(404)
 			return
 		}
-		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-		_, _ = w.Write(content)
+		s.send(w, r, content)
 	}
+}
+
+func tagOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return fmt.Sprintf(`"%x"`, sum[:4])
+}
+
+// send sends a file, or the rest of it.
+func (s *shop) send(w http.ResponseWriter, r *http.Request, content []byte) {
+	w.Header().Set("ETag", tagOf(content))
+	if want := r.Header.Get("If-Match"); want != "" && want != tagOf(content) {
+		w.WriteHeader(412)
+		fmt.Fprint(w, "<Error><Code>PreconditionFailed</Code></Error>")
+		return
+	}
+	status := 200
+	if part := r.Header.Get("Range"); part != "" {
+		from, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(part, "bytes="), "-"))
+		require.NoError(s.t, err)
+		w.Header().Set("Content-Range",
+			fmt.Sprintf("bytes %d-%d/%d", from, len(content)-1, len(content)))
+		content, status = content[from:], 206
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	w.WriteHeader(status)
+	if r.Method == "GET" && s.cuts > 0 {
+		s.cuts--
+		_, _ = w.Write(content[:min(s.cut, len(content))])
+		_ = http.NewResponseController(w).Flush()
+		if s.stalled == nil {
+			panic(http.ErrAbortHandler)
+		}
+		s.mu.Unlock()
+		<-s.stalled
+		s.mu.Lock()
+		return
+	}
+	_, _ = w.Write(content)
+}
+
+func (s *shop) listUploads(w io.Writer, after string) {
+	var names []string
+	for name := range s.uploads {
+		if name > after {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	more := len(names) > 2
+	names = names[:min(2, len(names))]
+	fmt.Fprintf(w, "<ListMultipartUploadsResult><IsTruncated>%t</IsTruncated>", more)
+	for _, name := range names {
+		fmt.Fprintf(w, "<NextKeyMarker>%s</NextKeyMarker>", name) // the last counts
+		fmt.Fprintf(w, "<Upload><Key>%s</Key><UploadId>1</UploadId></Upload>", name)
+	}
+	fmt.Fprint(w, "</ListMultipartUploadsResult>")
 }
 
 func (s *shop) list(w io.Writer, prefix, from string) {
@@ -164,14 +246,17 @@ func (s *shop) list(w io.Writer, prefix, from string) {
 			fmt.Fprintf(w, "<NextContinuationToken>%s</NextContinuationToken>", names[i-1])
 			break
 		}
-		fmt.Fprintf(w, "<Contents><Key>%s</Key></Contents>", name)
+		fmt.Fprintf(w, "<Contents><Key>%s</Key><Size>%d</Size></Contents>", name, len(s.files[name]))
 	}
 	fmt.Fprint(w, "</ListBucketResult>")
 }
 
 func open(t *testing.T, secret string) (*Bucket, *shop) {
 	t.Helper()
-	s := &shop{t: t, files: map[string][]byte{}, uploads: map[string]map[int][]byte{}, failing: 503}
+	s := &shop{
+		t: t, files: map[string][]byte{}, uploads: map[string]map[int][]byte{}, failing: 503,
+		lost: map[string]int{},
+	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	b, err := Open("s3://books/a b/c/", func(name string) string {
@@ -206,7 +291,7 @@ func writing(data []byte) func(io.Writer) error {
 func TestFiles(t *testing.T) {
 	b, s := open(t, "SECRET")
 	ctx := t.Context()
-	files, err := b.List(ctx)
+	files, err := b.List(ctx, "")
 	require.NoError(t, err)
 	require.Empty(t, files)
 	sizes := []int{0, 5, partBytes, partBytes + 1}
@@ -214,61 +299,36 @@ func TestFiles(t *testing.T) {
 		s.fails = i // 5 tries
 		require.NoError(t, b.Write(ctx, fmt.Sprintf("f+%d.tgb", i), writing(content(n))))
 	}
-	s.files["a b/c/below/x"], s.files["other"] = nil, nil
-	files, err = b.List(ctx)
+	s.files["a b/c/below/x"], s.files["other"], s.files["a b/c/g"] = nil, nil, nil
+	files, err = b.List(ctx, "f")
 	require.NoError(t, err)
-	require.Equal(t, []string{"f+0.tgb", "f+1.tgb", "f+2.tgb", "f+3.tgb"}, files)
-	require.Equal(t, "s3://books/a b/c/f+0.tgb", b.Name(files[0]))
+	require.Equal(t, []File{
+		{"f+0.tgb", 0}, {"f+1.tgb", 5}, {"f+2.tgb", partBytes}, {"f+3.tgb", partBytes + 1},
+	}, files)
+	require.Equal(t, "s3://books/a b/c/f+0.tgb", b.Name(files[0].Name))
 	for i, n := range sizes {
-		src, size, err := b.Read(ctx, files[i])
+		src, size, err := b.Read(ctx, files[i].Name)
 		require.NoError(t, err)
 		require.EqualValues(t, n, size)
 		read, err := io.ReadAll(src)
 		require.NoError(t, errors.Join(err, src.Close()))
 		require.True(t, bytes.Equal(content(n), read))
 	}
-	there, err := b.Exists(ctx, files[0])
+	there, err := b.Exists(ctx, "f+0.tgb")
 	require.NoError(t, err)
 	require.True(t, there)
-	require.NoError(t, b.Remove(ctx, files[0]))
-	there, err = b.Exists(ctx, files[0])
+	require.NoError(t, b.Remove(ctx, "f+0.tgb"))
+	there, err = b.Exists(ctx, "f+0.tgb")
 	require.NoError(t, err)
 	require.False(t, there)
-	_, _, err = b.Read(ctx, files[0])
+	_, _, err = b.Read(ctx, "f+0.tgb")
 	require.ErrorContains(t, err, "404")
-}
-
-// TestNothingIsLeft: of a file that is not written to its end there is no part, and of one that a
-// crash left they are removed, if it is selected.
-func TestNothingIsLeft(t *testing.T) {
-	b, s := open(t, "SECRET")
-	full := errors.New("full")
-	err := b.Write(t.Context(), "f", func(w io.Writer) error {
-		return errors.Join(writing(content(partBytes+1))(w), full)
-	})
-	require.ErrorIs(t, err, full)
-	require.Empty(t, s.uploads)
-	require.Empty(t, s.files)
-
-	s.failing, s.fails = 403, 1
-	asked := len(s.asked)
-	require.ErrorContains(t, b.Write(t.Context(), "f", writing(nil)), "403 SlowDown")
-	require.Len(t, s.asked, asked+1, "which is not asked again")
-	ctx, cancel := context.WithCancel(t.Context())
-	require.ErrorIs(t, b.Write(ctx, "f", func(w io.Writer) error {
-		cancel()
-		return writing(content(partBytes))(w)
-	}), context.Canceled)
-	require.Empty(t, s.uploads)
-
-	s.uploads["a b/c/ours"], s.uploads["a b/c/theirs"] = nil, nil
-	require.NoError(t, b.RemoveParts(t.Context(), func(f string) bool { return f == "ours" }))
-	require.Len(t, s.uploads, 1)
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 func TestWrongKeys(t *testing.T) {
 	b, _ := open(t, "WRONG")
-	_, err := b.List(t.Context())
+	_, err := b.List(t.Context(), "")
 	require.ErrorContains(t, err, "403 SignatureDoesNotMatch wrong")
 }
 
@@ -286,4 +346,18 @@ func TestNamesOfBuckets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "https://s3.us-east-1.amazonaws.com", b.endpoint)
 	require.Equal(t, "s3://books/f", b.Name("f"))
+}
+
+// TestRedirectsAreNotFollowed: what is signed for one host is for no other.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	asked := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer other.Close()
+	first := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer first.Close()
+	b, _ := open(t, "SECRET")
+	b.endpoint = first.URL
+	_, err := b.List(t.Context(), "")
+	require.ErrorContains(t, err, "the bucket answers 307")
+	require.Zero(t, asked)
 }

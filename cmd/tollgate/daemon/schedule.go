@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -11,13 +12,16 @@ import (
 
 	"tollgate/cluster"
 	"tollgate/cmd/tollgate/archive"
+	"tollgate/cmd/tollgate/bucket"
 )
 
 const (
 	// scheduleLook is how often a node looks whether a backup is due.
 	scheduleLook = 5 * time.Second
-	// bucketLook is the same of backups in a bucket, where each look is a request that costs.
+	// bucketLook is the same of backups in a bucket, where each look is a request that costs, and
+	// othersLook of the nodes that make none there: for their metric.
 	bucketLook = time.Minute
+	othersLook = 10 * time.Minute
 	// scheduleRetry is how long it waits after one that failed.
 	scheduleRetry = 5 * time.Minute
 )
@@ -56,48 +60,73 @@ func newBackupMetrics(registry *prometheus.Registry) *backupMetrics {
 		made:   counter("backups_made_total", "Scheduled backups that were made, and read back."),
 		failed: counter("backups_failed_total", "Scheduled backups that could not be made."),
 		lastSuccess: gauge("backup_last_success_timestamp_seconds",
-			"When the newest backup was begun that this node knows of; 0 for none."),
+			"When the newest proven backup was begun that this node knows of; 0 for none."),
 		bytes:    gauge("backup_last_bytes", "What the last one that this node made holds."),
 		duration: gauge("backup_last_seconds", "What it took, reading it back included."),
 	}
 }
 
+// schedule makes the backups of a node.
+type schedule struct {
+	*node
+	plan   *archive.Plan // nil until its store could be named
+	looked time.Time
+}
+
 // saveOnSchedule makes backups when they are due, where this node is the one that does.
 func (n *node) saveOnSchedule() {
-	s := &n.settings.Backups
-	if s.Folder == "" {
+	if n.settings.Backups.Folder == "" {
 		return
 	}
-	store, err := archive.Open(s.Folder)
-	if err != nil {
-		n.backups.fails()
-		n.log.Error("no scheduled backups are made", "folder", s.Folder, "error", err)
-		return
-	}
-	plan := &archive.Plan{
-		Store: store, Apart: s.Incremental, Every: s.Every, Daily: s.Daily(),
-		Keep: s.Keep, KeepFor: s.KeepFor,
-	}
-	look := scheduleLook
-	if _, local := store.(archive.Folder); !local {
-		look = bucketLook
-	}
+	s := &schedule{node: n}
 	ctx, cancel := n.untilClosing(context.Background())
 	defer cancel()
 	for {
-		wait := look
-		if err := n.saveIfDue(ctx, plan); err != nil && ctx.Err() == nil {
-			n.backups.fails()
-			n.log.Error("a scheduled backup failed", "folder", s.Folder, "again in", scheduleRetry,
-				"error", err)
-			wait = scheduleRetry
-		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(s.step(ctx)):
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// step makes a backup if one is due, and returns how long to wait for the next step.
+func (s *schedule) step(ctx context.Context) (wait time.Duration) {
+	folder, saves := s.settings.Backups.Folder, s.saves()
+	wait = scheduleLook
+	if strings.HasPrefix(folder, bucket.Scheme) {
+		if wait = bucketLook; !saves && time.Since(s.looked) < othersLook {
+			return wait
+		}
+	}
+	s.looked = time.Now()
+	err := s.openStore()
+	if err == nil {
+		err = s.saveIfDue(ctx, saves)
+	}
+	if err != nil && saves && ctx.Err() == nil { // it is not for the others to complain
+		s.backups.fails()
+		s.log.Error("a scheduled backup failed", "folder", folder, "again in", scheduleRetry,
+			"error", err)
+		wait = scheduleRetry
+	}
+	return wait
+}
+
+// openStore names the store, unless it is named already.
+func (s *schedule) openStore() error {
+	b := &s.settings.Backups
+	if s.plan != nil {
+		return nil
+	}
+	store, err := archive.Open(b.Folder)
+	if err == nil {
+		s.plan = &archive.Plan{
+			Store: store, Apart: b.Incremental, Alone: b.Node != "", Every: b.Every, Daily: b.Daily(),
+			Keep: b.Keep, KeepFor: b.KeepFor,
+		}
+	}
+	return err
 }
 
 // saves reports whether it is for this node to make backups.
@@ -109,35 +138,38 @@ func (n *node) saves() bool {
 	return leads
 }
 
-func (n *node) saveIfDue(ctx context.Context, plan *archive.Plan) error {
-	list, err := plan.List(ctx)
-	if err != nil && n.saves() { // it is not for the others to complain
+func (s *schedule) saveIfDue(ctx context.Context, saves bool) error {
+	list, err := s.plan.List(ctx)
+	if err != nil {
 		return err
 	}
-	now := time.Now()
 	if len(list) > 0 {
-		n.backups.knows(list[0].Begun)
+		s.backups.knows(list[0].Begun)
 	}
-	if err != nil || !n.saves() || plan.Due(list, now).After(now) {
+	now := time.Now()
+	if !saves || s.plan.Due(list, now).After(now) {
 		return nil
 	}
 	options := cluster.BackupOptions{
-		Program: Version(), BytesPerSecond: n.settings.Backups.MiBPerSecond << 20,
+		Program: Version(), BytesPerSecond: s.settings.Backups.MiBPerSecond << 20,
 	}
-	made, bytes, err := plan.Make(ctx, now, func(
+	made, err := s.plan.Make(ctx, now, func(
 		ctx context.Context, w io.Writer, keep archive.Keep,
 	) error {
 		options.Apart = keep
-		_, err := n.cluster.Backup(ctx, w, options)
+		_, err := s.cluster.Backup(ctx, w, options)
 		return err
 	})
 	if made.Name != "" {
 		took := time.Since(now)
-		n.backups.made.Inc()
-		n.backups.knows(made.Begun)
-		n.backups.bytes.Set(float64(bytes))
-		n.backups.duration.Set(took.Seconds())
-		n.log.Info("a scheduled backup was made", "file", made.Name, "bytes", bytes, "took", took)
+		s.backups.made.Inc()
+		s.backups.knows(made.Begun)
+		s.backups.bytes.Set(float64(made.Bytes))
+		s.backups.duration.Set(took.Seconds())
+		s.log.Info("a scheduled backup was made", "file", made.Name, "bytes", made.Bytes, "took", took)
+	}
+	if made.Warning != nil {
+		s.log.Warn("look at the backups", "folder", s.settings.Backups.Folder, "error", made.Warning)
 	}
 	return err
 }
