@@ -29,8 +29,11 @@ const (
 	OwnFiles       = 1024 + OpsConnections
 )
 
-// lookupTime bounds the look-up of the members' names.
-const lookupTime = 5 * time.Second
+// lookupTime bounds the look-up of the members' names, bucketTime that of the backups in a bucket.
+const (
+	lookupTime = 5 * time.Second
+	bucketTime = 10 * time.Second
+)
 
 // Before judges a configuration file, and the machine on which a node shall run with it. The node
 // need not run; nothing is changed. The machine must be the node's own.
@@ -127,7 +130,11 @@ func (c *chart) advice(s *config.Config) {
 		}
 	}
 	here := s.Backups.Node == "" || s.Backups.Node == s.Node
-	if f := s.Backups.Folder; f != "" && here && !strings.HasPrefix(f, bucket.Scheme) {
+	switch f := s.Backups.Folder; {
+	case f == "" || !here:
+	case strings.HasPrefix(f, bucket.Scheme):
+		c.backupBucket(f)
+	default:
 		c.backupFolder(f, s.Data)
 	}
 }
@@ -156,6 +163,24 @@ func (c *chart) backupFolder(folder, data string) {
 	if err := unix.Access(folder, unix.W_OK); err != nil {
 		c.fail("backups", fmt.Sprintf("%s: %s", folder, err), "mount or make the folder, for this user")
 	}
+}
+
+// backupBucket lists the bucket, as the environment says: that of this command, not the node's.
+func (c *chart) backupBucket(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), bucketTime)
+	defer cancel()
+	const do = "give the node, and this command, the variables of OPERATIONS.md, " +
+		"Make backups on a schedule"
+	b, err := bucket.Open(name, os.Getenv)
+	if err != nil { // the node's may be complete
+		c.warn("backups", fmt.Sprintf("%s: %s", name, err), do)
+		return
+	}
+	if _, err = b.List(ctx, "tollgate-"); err != nil {
+		c.fail("backups", fmt.Sprintf("%s: %s", name, err), do)
+		return
+	}
+	c.ok("backups", "%s can be listed", name)
 }
 
 // names looks up the hosts by which other nodes are known.

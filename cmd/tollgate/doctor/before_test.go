@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -207,6 +209,28 @@ func TestBeforeTheStart(t *testing.T) {
 			func(_ *testing.T, s *site) { s.Backups.Folder = s.folder + "/none" },
 			[]string{"fail node1 backups: no such file"},
 		},
+		"no keys of the bucket": {
+			func(t *testing.T, s *site) {
+				t.Setenv("AWS_ACCESS_KEY_ID", "")
+				s.Backups.Folder = "s3://books"
+			},
+			[]string{"warn node1 backups: AWS_ACCESS_KEY_ID"},
+		},
+		"a bucket that refuses": {
+			func(t *testing.T, s *site) {
+				refusing := httptest.NewServer(http.NotFoundHandler())
+				t.Cleanup(refusing.Close)
+				t.Setenv("AWS_ACCESS_KEY_ID", "ID")
+				t.Setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
+				t.Setenv("AWS_ENDPOINT_URL", refusing.URL)
+				s.Backups.Folder = "s3://books/a"
+			},
+			[]string{"fail node1 backups: the bucket answers 404"},
+		},
+		"another node's bucket": {func(t *testing.T, s *site) {
+			t.Setenv("AWS_ACCESS_KEY_ID", "")
+			s.Backups.Folder, s.Backups.Node = "s3://books", "node2"
+		}, nil},
 		"no certificate": {
 			func(t *testing.T, s *site) { require.NoError(t, os.Remove(s.TLS.Key)) },
 			[]string{"fail node1 certificate peers: no such file"},
