@@ -33,8 +33,8 @@ const ServerAbout = "Where this document was read: a node, or what balances them
 // Document makes an API's OpenAPI document. Later makes it once.
 type Document func() ([]byte, error)
 
-// Later makes a document when it is first asked for: that takes longer than all else at a start. One
-// that cannot be made is not tried again: it depends on nothing but the program.
+// Later makes a document when it is first asked for: that takes longer than all else at a start.
+// One that cannot be made is not tried again: it depends on nothing but the program.
 func Later(d Document) Document { return sync.OnceValues(d) }
 
 // Answer answers the document.

@@ -4,8 +4,8 @@
 //	image -version 1.2.3 -time SECONDS -notices FILE -o tollgate.oci.tar amd64=FILE arm64=FILE
 //
 // It needs no daemon, and the same programs make the same bytes. The image is that of
-// deploy/Dockerfile (the program, the authorities of public web sites, an empty data folder) without
-// its HEALTHCHECK, for which the format has no field: state it where the image is run.
+// deploy/Dockerfile (the program, the authorities of public web sites, an empty data folder)
+// without its HEALTHCHECK, for which the format has no field: state it where the image is run.
 // `skopeo copy --all oci-archive:FILE docker://REGISTRY/NAME:TAG` publishes it.
 package main
 

@@ -29,8 +29,8 @@ const (
 )
 
 // keyUses counts the uses of API keys on this node, and notes them in the log each minute; the
-// first use of a key within a second. It holds keys that exist, and so as many at most. nil counts nothing.
-// Safe for concurrent use.
+// first use of a key within a second. It holds keys that exist, and so as many at most. nil counts
+// nothing. Safe for concurrent use.
 type keyUses struct {
 	proposer server.Proposer
 	log      *slog.Logger
@@ -129,7 +129,7 @@ func (c *keyCount) add(requests, events uint64) {
 	}
 }
 
-// take takes the counts out. Whoever adds to one holds the lock, so nobody does any more.
+// take takes the counts out. They do not change any more: whoever adds to one holds the lock.
 func (s *keyShard) take() map[[16]byte]*keyCount {
 	s.mu.Lock()
 	defer s.mu.Unlock()

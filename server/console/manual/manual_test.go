@@ -44,8 +44,8 @@ func TestDocumentsThatCannotBeShown(t *testing.T) {
 	require.Contains(t, body, `code <a href="/docs/b#c">b</a>`)
 }
 
-// TestDocumentsAreRenderedWhenTheyAreAskedFor: once, however many ask at once. A fault in them, or a
-// panic, leaves other paths alone, and is answered with the headers that protect browsers.
+// TestDocumentsAreRenderedWhenTheyAreAskedFor: once, however many ask at once. A fault in them or a
+// panic leaves other paths alone, and is answered with the headers that protect browsers.
 func TestDocumentsAreRenderedWhenTheyAreAskedFor(t *testing.T) {
 	shown := func(fasthttp.RequestHandler) fasthttp.RequestHandler {
 		return func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusAccepted) }
@@ -60,10 +60,11 @@ func TestDocumentsAreRenderedWhenTheyAreAskedFor(t *testing.T) {
 		for _, render := range made {
 			rendered := 0
 			var log bytes.Buffer
-			handler := manual.Later(slog.New(slog.NewTextHandler(&log, nil)), func() (manual.Over, error) {
+			later := manual.Later(slog.New(slog.NewTextHandler(&log, nil)), func() (manual.Over, error) {
 				rendered++
 				return render()
-			})(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusTeapot) })
+			})
+			handler := later(func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(fasthttp.StatusTeapot) })
 			ask := func(uri string) *fasthttp.Response {
 				var ctx fasthttp.RequestCtx
 				ctx.Init(&fasthttp.Request{}, nil, nil)
