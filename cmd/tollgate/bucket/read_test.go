@@ -91,6 +91,13 @@ func TestReadingDoesNotGoOnInAnotherFile(t *testing.T) {
 	_, err = io.ReadAll(src)
 	require.ErrorContains(t, err, "412 PreconditionFailed")
 	require.NoError(t, src.Close())
+
+	s.cuts, s.tagless = 1, true // nothing tells whether it is the same file
+	src, _, err = b.Read(t.Context(), "f")
+	require.NoError(t, err)
+	_, err = io.ReadAll(src)
+	require.ErrorIs(t, err, errAnother)
+	require.NoError(t, src.Close())
 }
 
 // TestReadingEndsWithItsContext: and is not taken for a broken connection.
