@@ -349,14 +349,15 @@ func (m *customerReader) PortalLinkDate(env uint32, customer [16]byte) int64 {
 // PortalLinkStands reports whether a link that was made at a log time for a customer, by a key or
 // by an operator (the zero id), was not ended since: neither by RevokePortalLinks nor with the key.
 func (m *customerReader) PortalLinkStands(env, customer uint32, key [16]byte, madeAt int64) bool {
-	e := m.state.Load().Environment(env)
+	s := m.state.Load()
+	e := s.Environment(env)
 	if e == nil || madeAt <= e.LinksEnded(customer) {
 		return false
 	}
 	if key == [16]byte{} {
 		return true
 	}
-	k := e.APIKey(key)
+	k := s.KeyWith(env, &key)
 	return k != nil && k.Revoked.Load() == nil
 }
 

@@ -90,6 +90,9 @@ func (c *Administer) Carried() engine.Record {
 	return engine.Record{Kind: c.Kind, Payload: c.Payload}
 }
 
+// carries is the command that it carries, for what prefetches the others.
+func (c *Administer) carries() op { return c.whole }
+
 // Apply implements machine.Op.
 func (c *Administer) Apply(t *turn) engine.Outcome {
 	if len(c.Actor) > MaxActor {

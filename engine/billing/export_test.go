@@ -136,6 +136,17 @@ func Golden() map[string][]byte {
 		"snapshot-hold-item":    holds.ItemCodec.Append(nil, goldenHoldItem()),
 		"snapshot-hold-words":   goldenHoldWords(),
 
+		"snapshot-key": wire.Encode(nil, &keyRecord{KeyFacts: accounts.KeyFacts{
+			ID: id(0x80), Hash: [32]byte{1, 2, 3}, Scope: accounts.ScopeCustomer, Label: "ci",
+			Hint: "sk_live_ab", CreatedAt: 1769871600000, Customer: 5, Budget: 70000,
+			UsedAt: 1769958000000, EndsAt: 1770044400000,
+			UsedHours: []accounts.KeyUse{{Start: 1769954400000, Requests: 300, Events: 2}},
+			UsedDays: []accounts.KeyUse{
+				{Start: 1769817600000, Requests: 1 << 33},
+				{Start: 1769904000000, Requests: 300, Events: 2},
+			},
+			CreatedBy: "admin",
+		}, RevokedAt: 1769958000001, RevokedIndex: 9}),
 		"snapshot-webhook-endpoint": outbox.WebhookEndpointCodec.Append(nil, goldenEndpoint()),
 		"snapshot-customer":         book.CustomerCodec.Append(nil, &c),
 		"snapshot-subscription":     book.SubscriptionCodec.Append(nil, &b),
@@ -193,6 +204,12 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 			again = wire.Encode(nil, &w)
 			return err
 		},
+		"snapshot-key": func() error {
+			var k keyRecord
+			err := wire.Decode(data, &k)
+			again = wire.Encode(nil, &k)
+			return err
+		},
 		"snapshot-webhook-endpoint": func() error {
 			return recode(data, &again, outbox.WebhookEndpointCodec)
 		},
@@ -206,6 +223,21 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 		"snapshot-correction":  func() error { return recode(data, &again, correctionCodec) },
 	}[name]()
 	return again, err
+}
+
+// Prefetched is how many events and settlements of the newest entry were prefetched.
+func (m *Machine) Prefetched() (usages, settlements int) {
+	for i := range m.commands.usages {
+		if m.commands.usages[i].named != 0 {
+			usages++
+		}
+	}
+	for i := range m.commands.settlements {
+		if m.commands.settlements[i].own.row != 0 {
+			settlements++
+		}
+	}
+	return usages, settlements
 }
 
 // UsedOf is what the counter of a feature says now; false where the plan does not carry it.

@@ -81,6 +81,10 @@ func goldens() map[string][]byte {
 			Env: 1, ID: id("r"), Items: []billing.SettleItem{{Units: decimal.FromInt(70)}},
 			KeyBudget: 70000, Bindings: 9,
 		},
+		"command-201-settle-reservation-own": &billing.SettleReservation{
+			Env: 1, ID: id("r"), Items: []billing.SettleItem{{Units: decimal.FromInt(70)}},
+			Own: billing.FirstEventKey(1, id("r")),
+		},
 		"command-202-extend-reservation-budget": &billing.ExtendReservation{
 			Env: 1, ID: id("r"), TTLMS: 60_000, KeyBudget: 70000, Bindings: 9,
 		},

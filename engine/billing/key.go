@@ -36,7 +36,7 @@ func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 		}
 		return engine.OutcomeIDsContradict
 	}
-	if e.APIKey(c.ID) != nil {
+	if t.KeyWith(c.Env, &c.ID) != nil {
 		return engine.OutcomeIDsContradict
 	}
 	if o := c.fits(t, e); o != engine.OutcomeDone {
@@ -47,7 +47,7 @@ func (c *CreateKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 		CreatedBy: c.Actor,
 	}
 	if c.Replaces != ([16]byte{}) {
-		return t.rollKey(c, e, facts)
+		return t.rollKey(c, facts)
 	}
 
 	if c.Scope == accounts.ScopeCustomer {
@@ -80,10 +80,8 @@ func (c *CreateKey) fits(t *turn, e *accounts.Environment) engine.Outcome {
 }
 
 // rollKey adds a key that replaces another one, which goes on for a time.
-func (t *turn) rollKey(
-	c *CreateKey, e *accounts.Environment, facts accounts.KeyFacts,
-) engine.Outcome {
-	old := e.APIKey(c.Replaces)
+func (t *turn) rollKey(c *CreateKey, facts accounts.KeyFacts) engine.Outcome {
+	old := t.KeyWith(c.Env, &c.Replaces)
 	switch {
 	case old == nil || old.Revoked.Load() != nil:
 		return engine.OutcomeKeyUnknown
@@ -98,7 +96,7 @@ func (t *turn) rollKey(
 	t.EndKey(old, end)
 	t.Fold(accounts.KeyHash(&c.Hash))
 	t.Fold(accounts.KeyHash(&old.Hash) ^ uint64(end))
-	end = e.APIKey(old.ID).EndsAt // which may be before
+	end = t.KeyWith(c.Env, &old.ID).EndsAt // which may be before
 	t.NoteChange(c.Env, c.Actor, "key.rolled", uuid.Text(c.ID),
 		accounts.Given("scope", facts.Scope.String()), accounts.Given("label", facts.Label),
 		accounts.Changed("hint", old.Hint, c.Hint),
@@ -115,8 +113,8 @@ type RevokeKey struct {
 	Actor string   `wire:"3"`
 }
 
-func (c *RevokeKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
-	k := e.APIKey(c.ID)
+func (c *RevokeKey) apply(t *turn, _ *accounts.Environment) engine.Outcome {
+	k := t.KeyWith(c.Env, &c.ID)
 	if k == nil {
 		return engine.OutcomeKeyUnknown
 	}
@@ -133,8 +131,8 @@ func (c *RevokeKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
 // revokeKeysOf ends a customer's keys and returns how many there were. They have no records of
 // their own: the change to the customer is one.
 func (t *turn) revokeKeysOf(customer uint32) (count uint64) {
-	for _, k := range t.Environment(t.Customers.Read(customer).Env).Keys.All() {
-		if k.Customer == customer && k.Revoked.Load() == nil {
+	for _, slot := range t.Environment(t.Customers.Read(customer).Env).Keys.All() {
+		if k := slot.Key.Load(); k.Customer == customer && k.Revoked.Load() == nil {
 			t.RevokeKey(k, t.Stamp, t.Index)
 			count++
 		}
@@ -167,45 +165,57 @@ func (m *accountReader) Authenticate(hash [32]byte) (Principal, bool) {
 }
 
 // KeysUsed is Keys with how often each was used lately, counted back from an instant of log time.
-func (m *accountReader) KeysUsed(env uint32, now int64) []KeyView {
-	return m.keys(env, func(k *accounts.APIKey, v *KeyView) {
+func (m *accountReader) KeysUsed(env uint32, now int64) []UsedKeyView {
+	s := m.state.Load()
+	all := listedKeys(s, env)
+	views := make([]UsedKeyView, len(all))
+	for i, slot := range all {
+		k := slot.Key.Load()
 		day, month := k.Used(now)
-		v.DayRequests, v.DayEvents = day.Requests, day.Events
-		v.MonthRequests, v.MonthEvents = month.Requests, month.Events
-	})
+		views[i] = UsedKeyView{
+			KeyView:     keyView(s, k),
+			DayRequests: day.Requests, DayEvents: day.Events,
+			MonthRequests: month.Requests, MonthEvents: month.Events,
+		}
+	}
+	return views
 }
 
 // Keys lists an environment's API keys, oldest first: all in use, and revoked ones up to
 // MaxListedKeys in all.
 func (m *accountReader) Keys(env uint32) []KeyView {
-	return m.keys(env, func(*accounts.APIKey, *KeyView) {})
-}
-
-func (m *accountReader) keys(env uint32, more func(*accounts.APIKey, *KeyView)) []KeyView {
 	s := m.state.Load()
-	e := s.Environment(env)
-	if e == nil {
-		return nil
-	}
-	all := e.Keys.All()
+	all := listedKeys(s, env)
 	views := make([]KeyView, len(all))
-	for i, k := range all {
-		views[i] = KeyView{
-			ID: k.ID, Hash: k.Hash, Scope: k.Scope, Label: k.Label, Hint: k.Hint,
-			CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, UsedAt: k.UsedAt, EndsAt: k.EndsAt,
-		}
-		more(k, &views[i])
-		if k.Budget != 0 {
-			views[i].Budget = s.budgets.Forest.Key(k.Budget)
-		}
-		if k.Customer != 0 {
-			views[i].Customer = string(s.ExternalID(s.Customers.Read(k.Customer)))
-		}
-		if r := k.Revoked.Load(); r != nil {
-			views[i].RevokedAt = r.At
-		}
+	for i, slot := range all {
+		views[i] = keyView(s, slot.Key.Load())
 	}
 	return views
+}
+
+// listedKeys are the places of an environment's keys; none where there is no such environment.
+func listedKeys(s *state, env uint32) []*accounts.KeySlot {
+	if e := s.Environment(env); e != nil {
+		return e.Keys.All()
+	}
+	return nil
+}
+
+func keyView(s *state, k *accounts.APIKey) KeyView {
+	v := KeyView{
+		ID: k.ID, Hash: k.Hash, Scope: k.Scope, Label: k.Label, Hint: k.Hint,
+		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, UsedAt: k.UsedAt, EndsAt: k.EndsAt,
+	}
+	if k.Budget != 0 {
+		v.Budget = s.budgets.Forest.Key(k.Budget)
+	}
+	if k.Customer != 0 {
+		v.Customer = string(s.ExternalID(s.Customers.Read(k.Customer)))
+	}
+	if r := k.Revoked.Load(); r != nil {
+		v.RevokedAt = r.At
+	}
+	return v
 }
 
 // NoteKeyUse keeps that an API key was used, at the instant of its entry, and how often since the
@@ -217,15 +227,18 @@ type NoteKeyUse struct {
 	Events   uint64   `wire:"4"` // usage events that they recorded
 }
 
+// keyUseWork is the work of a NoteKeyUse: the key is copied, with its hours and days.
+const keyUseWork = 4
+
 func (c *NoteKeyUse) apply(t *turn) engine.Outcome {
-	e := t.Environment(c.Env)
-	if e == nil {
+	if t.Environment(c.Env) == nil {
 		return engine.OutcomeAccountUnknown
 	}
-	k := e.APIKey(c.ID)
+	k := t.KeyWith(c.Env, &c.ID)
 	if k == nil || k.Revoked.Load() != nil {
 		return engine.OutcomeKeyUnknown
 	}
+	t.Spend(keyUseWork)
 	t.NoteKeyUse(k, t.Stamp, c.Requests, c.Events)
 	t.Fold(accounts.KeyHash(&k.Hash) ^ uint64(t.Stamp))
 	t.Fold(c.Requests)
@@ -241,8 +254,8 @@ type BindKey struct {
 	Actor  string   `wire:"4"`
 }
 
-func (c *BindKey) apply(t *turn, e *accounts.Environment) engine.Outcome {
-	k := e.APIKey(c.ID)
+func (c *BindKey) apply(t *turn, _ *accounts.Environment) engine.Outcome {
+	k := t.KeyWith(c.Env, &c.ID)
 	if k == nil || k.Revoked.Load() != nil {
 		return engine.OutcomeKeyUnknown
 	}

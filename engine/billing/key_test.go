@@ -1,6 +1,9 @@
 package billing_test
 
 import (
+	"bytes"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -171,4 +174,100 @@ func TestAFullEnvironmentRollsItsKeys(t *testing.T) {
 	require.True(t, works)
 	_, works = d.m.Authenticate(key(n - 2).Hash)
 	require.False(t, works)
+}
+
+// keyDesk is an environment with as many keys as are listed, of which half are in use.
+func keyDesk(t testing.TB) (d *desk, inUse []*billing.NoteKeyUse) {
+	t.Helper()
+	d = newDesk(t)
+	for n := range billing.MaxListedKeys {
+		id := [16]byte{2, byte(n), byte(n >> 8)}
+		d.is(engine.OutcomeDone, billing.KindCreateKey, &billing.CreateKey{
+			Env: enginetest.Sandbox, ID: id, Scope: billing.ScopeFull,
+			Hash: [32]byte{2, byte(n), byte(n >> 8)},
+		})
+		if n < billing.MaxListedKeys/2 {
+			d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{
+				Env: enginetest.Sandbox, ID: id,
+			})
+			continue
+		}
+		inUse = append(inUse, &billing.NoteKeyUse{Env: enginetest.Sandbox, ID: id, Requests: 1})
+	}
+	return d, inUse
+}
+
+func notes(uses []*billing.NoteKeyUse) (records []engine.Record) {
+	for _, use := range uses {
+		records = append(records, record(billing.KindNoteKeyUse, use))
+	}
+	return records
+}
+
+// TestNotedUsesAreBounded: an entry of notes does its share, and leaves the rest to the next ones.
+// A note costs the same however many keys the environment has.
+func TestNotedUsesAreBounded(t *testing.T) {
+	d, inUse := keyDesk(t)
+	all := notes(inUse)
+	require.Equal(t, 1, bounded(t, d.Log, 0, all...), "those of a node go at once")
+	require.Equal(t, 3, bounded(t, d.Log, 0, slices.Concat(all, all, all)...))
+	views := d.m.KeysUsed(enginetest.Sandbox, d.Stamp)
+	for _, v := range views[len(views)-len(all):] {
+		require.EqualValues(t, 4, v.DayRequests)
+	}
+
+	entry := d.Entry(all...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := d.ApplyEntry(entry)
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	const perNote = 2 << 10 // bytes; a list of all keys has 16 KiB
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(perNote*len(all)))
+}
+
+// TestASnapshotHasKeysAsTheyWere: what is noted and bound while it is written is not in it.
+func TestASnapshotHasKeysAsTheyWere(t *testing.T) {
+	d := newDesk(t)
+	first := billing.CreateKey{
+		Env: enginetest.Sandbox, ID: enginetest.ID("first"), Hash: [32]byte{1, 'f'}, Hint: "first",
+		Scope: billing.ScopeFull,
+	}
+	d.is(engine.OutcomeDone, billing.KindCreateKey, &first)
+	use := &billing.NoteKeyUse{Env: enginetest.Sandbox, ID: first.ID, Requests: 1}
+	d.is(engine.OutcomeDone, billing.KindNoteKeyUse, use)
+	want, at := d.m.KeysUsed(enginetest.Sandbox, d.Stamp), d.Stamp
+	sn, err := d.m.Snapshot()
+	require.NoError(t, err)
+	defer sn.Release()
+	d.Stamp += hourMS
+	d.is(engine.OutcomeDone, billing.KindNoteKeyUse, use)
+	d.is(engine.OutcomeDone, billing.KindRevokeKey, &billing.RevokeKey{
+		Env: enginetest.Sandbox, ID: first.ID,
+	})
+	var b bytes.Buffer
+	_, err = sn.WriteTo(&b)
+	require.NoError(t, err)
+	require.Equal(t, want, restored(t, b.Bytes()).KeysUsed(enginetest.Sandbox, at))
+}
+
+// BenchmarkNoteKeyUse notes the uses of all keys of a full environment, which have been used each
+// hour and day.
+func BenchmarkNoteKeyUse(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	d, inUse := keyDesk(b)
+	d.Keep = false
+	all := notes(inUse)
+	var w longest
+	for range 60 {
+		d.Stamp += 12 * hourMS
+		w.apply(b, d.Log, all...)
+	}
+	w = longest{}
+	entries := 0
+	for b.Loop() {
+		entries = w.apply(b, d.Log, all...)
+	}
+	w.report(b, entries)
 }

@@ -234,6 +234,11 @@ func (m *Machine) apply(c *commands, out *engine.Applied) error {
 			prefetchSettlements(s, settlements[:n])
 			settlements = settlements[n:]
 		}
+		if r.Carries != nil { // what it carries may stand among the others
+			if c, ok := r.Op.(interface{ carries() op }); ok {
+				ahead, settlements = behind(ahead, c.carries()), behind(settlements, c.carries())
+			}
+		}
 		t.Position, t.Payload, t.Reply, t.Told = uint32(i), r.Payload, nil, 0
 		outcome := engine.OutcomeDeferred
 		if r.Always || !t.Spent() {
@@ -252,6 +257,17 @@ func (m *Machine) apply(c *commands, out *engine.Applied) error {
 	s.whole.show(s)
 	m.kernel.Close(&t.Turn, s.Store.HashNext)
 	return nil
+}
+
+// behind is what stands in a list behind a command, if that is its first one.
+func behind[T any, P interface {
+	*T
+	op
+}](list []T, first op) []T {
+	if len(list) > 0 && first == op(P(&list[0])) {
+		return list[1:]
+	}
+	return list
 }
 
 // turn returns a turn over a state, with the state of each layer.

@@ -19,11 +19,12 @@ import (
 // desk is a machine with a customer.
 type desk struct {
 	*enginetest.Log
-	t *testing.T
+	t testing.TB
 	m *billing.Machine
 }
 
-func newDesk(t *testing.T) *desk {
+func newDesk(t testing.TB) *desk {
+	t.Helper()
 	m := billing.New(billing.Config{})
 	d := &desk{Log: enginetest.NewLog(m, enginetest.Epoch), t: t, m: m}
 	d.is(engine.OutcomeDone, billing.KindCreateAccount,
@@ -430,7 +431,7 @@ func TestKeyUsesAreNoted(t *testing.T) {
 	d.is(engine.OutcomeDone, billing.KindCreateKey, &billing.CreateKey{
 		Env: key.Env, ID: key.ID, Hash: [32]byte{7}, Scope: billing.ScopeRead, Actor: "ada",
 	})
-	view := func(m *billing.Machine) billing.KeyView {
+	view := func(m *billing.Machine) billing.UsedKeyView {
 		p, ok := m.Authenticate([32]byte{7})
 		require.True(t, ok)
 		v := m.KeysUsed(key.Env, d.Stamp)[0]

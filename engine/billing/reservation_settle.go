@@ -46,6 +46,8 @@ type SettleReservation struct {
 	KeyBudget uint32 `wire:"13"`
 	Bindings  uint32 `wire:"14"`
 	// Own is FirstEventKey of the reservation, which its proposer has made; zero: Apply makes it.
+	// Apply does not check it: an event under another key would be recorded and billed, but not be
+	// found by its key, so it could be neither voided nor amended.
 	Own [16]byte `wire:"15"`
 
 	own own

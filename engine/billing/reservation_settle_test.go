@@ -207,6 +207,58 @@ func TestAReservationsKeysAreItsOwn(t *testing.T) {
 	s.used("calls", 13, 10)
 }
 
+// TestAProposersEventKeyIsTheEngines: whether a proposer makes the key of the first event or Apply
+// does, is the same; the others' keys Apply makes.
+func TestAProposersEventKeyIsTheEngines(t *testing.T) {
+	v := enginetest.ID("reservation r")
+	first := billing.FirstEventKey(enginetest.Sandbox, v)
+	require.Equal(t, first, billing.UsageKey(enginetest.Sandbox,
+		[]byte("reservation:"+uuid.Text(v)+":1")))
+	hash := map[bool][2]uint64{}
+	for _, proposed := range []bool{false, true} {
+		s := newHeldSandbox(t)
+		s.view(s.reserve("r", "calls", 80))
+		for n := range int64(3) {
+			s.view(s.settle("r", n+1, func(c *billing.SettleReservation) {
+				if c.Partial = n < 2; proposed {
+					c.Own = first
+				}
+			}))
+		}
+		hash[proposed] = enginetest.StateHash(s.m)
+	}
+	require.Equal(t, hash[false], hash[true])
+}
+
+// TestCarriedCommandsArePrefetchedAround: one that an operator gives ends no prefetching of those
+// behind it.
+func TestCarriedCommandsArePrefetchedAround(t *testing.T) {
+	s := newHeldSandbox(t)
+	var records []engine.Record
+	for _, key := range []string{"a", "b", "c"} {
+		s.view(s.reserve(key, "calls", 5))
+		usage := enginetest.Usage(s.Log, key, "ada", "calls", 1)
+		records = append(records,
+			engine.Record{Kind: billing.KindRecordUsage, Payload: usage.Seal(nil)},
+			record(billing.KindSettleReservation, &billing.SettleReservation{
+				Env: enginetest.Sandbox, ID: enginetest.ID("reservation " + key),
+				Items: []billing.SettleItem{{Units: decimal.FromInt(5)}},
+			}))
+	}
+	for i := range 2 {
+		var err error
+		records[i], err = s.m.Administered("ops", records[i])
+		require.NoError(t, err)
+	}
+	results, err := s.Apply(records...)
+	require.NoError(t, err)
+	for i := range results {
+		require.Equal(t, engine.OutcomeDone, results[i].Outcome, "%d", i)
+	}
+	usages, settlements := s.m.Prefetched()
+	require.Equal(t, []int{2, 2}, []int{usages, settlements})
+}
+
 // TestPartsMayShareAnEventKey: it names the first of them, and all are billed.
 func TestPartsMayShareAnEventKey(t *testing.T) {
 	for _, bills := range []bool{false, true} {

@@ -62,7 +62,8 @@ type snapshotHeader struct {
 	Budgets budgets.Lists `wire:",inline"`
 }
 
-// Snapshot freezes the present state. Its cost does not grow with customers, events or keys.
+// Snapshot freezes the present state. Its cost does not grow with customers, events or their
+// keys; it does with environments and API keys, of which there are few.
 func (m *Machine) Snapshot() (engine.Snapshot, error) {
 	if !m.kernel.Hold() {
 		return nil, rows.ErrSnapshotRunning
@@ -92,7 +93,7 @@ func (m *Machine) Snapshot() (engine.Snapshot, error) {
 	}
 	for _, e := range s.Environments.All() {
 		sn.environments = append(sn.environments, environmentFixed{
-			catalog: e.Catalog.Load(), keys: e.Keys.All(), origins: e.ListedOrigins(),
+			catalog: e.Catalog.Load(), keys: e.FixedKeys(), origins: e.ListedOrigins(),
 			payment: e.PaymentSettings(), terms: e.PaymentTerms(),
 			seller: e.StatedSeller(), sellers: e.FormerSellers(),
 			portal: e.PortalLook(), linkEnds: e.EndedLinks(),

@@ -64,7 +64,8 @@ func (m *Machine) Stats() Stats {
 	s := m.state.Load()
 	parts, tails := m.journalStats()
 	indexes := s.CustomerByExternal.Bytes() + s.CustomerByID.Bytes() +
-		s.SubscriptionByID.Bytes() + s.InvoiceByID.Bytes() + s.APIKeyByHash.Bytes()
+		s.SubscriptionByID.Bytes() + s.InvoiceByID.Bytes() + s.APIKeyByHash.Bytes() +
+		s.APIKeyByID.Bytes()
 	return Stats{
 		Accounts:        uint64(len(s.Accounts.All())),
 		APIKeys:         uint64(len(s.APIKeys.All())),

@@ -29,8 +29,6 @@ type Principal struct {
 }
 
 // KeyView is one API key, without the key.
-//
-//schema:answer admin Key
 type KeyView struct {
 	ID    [16]byte       `json:"id"`
 	Hash  [32]byte       // SHA-256 of the whole key
@@ -45,16 +43,22 @@ type KeyView struct {
 	CreatedBy string `json:"createdBy,omitzero" rule:"min=1"`
 	// UsedAt is its newest noted use: nodes note uses each minute.
 	UsedAt int64 `json:"lastUsedAt,omitzero" as:"time"`
+	// EndsAt is when it is revoked, since another key has replaced it.
+	EndsAt    int64 `json:"endsAt,omitzero" as:"time"`
+	RevokedAt int64 `json:"revokedAt,omitzero" as:"time"`
+}
+
+// UsedKeyView is one API key, without the key, with how often it was used lately.
+//
+//schema:answer admin Key
+type UsedKeyView struct {
+	KeyView
 	// DayRequests and DayEvents count its requests in the newest 24 hours of UTC, the present one
-	// included, and the usage events that they recorded; the others in the newest 30 days. See
-	// KeysUsed.
+	// included, and the usage events that they recorded; the others in the newest 30 days.
 	DayRequests   uint64 `json:"requestsDay"`
 	DayEvents     uint64 `json:"eventsDay"`
 	MonthRequests uint64 `json:"requestsMonth"`
 	MonthEvents   uint64 `json:"eventsMonth"`
-	// EndsAt is when it is revoked, since another key has replaced it.
-	EndsAt    int64 `json:"endsAt,omitzero" as:"time"`
-	RevokedAt int64 `json:"revokedAt,omitzero" as:"time"`
 }
 
 // FeatureView is one feature of the catalog.

@@ -58,30 +58,6 @@ type Grant struct {
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 }
 
-// Key is one API key, without the key.
-type Key struct {
-	ID    string `json:"id"`
-	Scope string `json:"scope"`
-	Label string `json:"label"`
-	Hint  string `json:"hint"`
-	// Customer is whose the key is, of ScopeCustomer.
-	Customer string `json:"customer,omitzero"`
-	// Budget is the key of the budget that it is bound to.
-	Budget    string    `json:"budget,omitzero"`
-	CreatedAt time.Time `json:"createdAt"`
-	CreatedBy string    `json:"createdBy,omitzero"`
-	// LastUsedAt is its newest noted use: nodes note uses each minute.
-	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
-	// RequestsDay and DayEvents count its requests in the newest 24 hours of UTC, the present one included, and the usage events that they recorded; the others in the newest 30 days.
-	RequestsDay   int `json:"requestsDay"`
-	EventsDay     int `json:"eventsDay"`
-	RequestsMonth int `json:"requestsMonth"`
-	EventsMonth   int `json:"eventsMonth"`
-	// EndsAt is when it is revoked, since another key has replaced it.
-	EndsAt    time.Time `json:"endsAt,omitzero"`
-	RevokedAt time.Time `json:"revokedAt,omitzero"`
-}
-
 // MarginRow is the revenue and cost of a key in a currency.
 type MarginRow struct {
 	Key      string      `json:"key"`
@@ -184,6 +160,30 @@ type UsageTotals struct {
 	SuspendedSubscriptions int `json:"suspendedSubscriptions"`
 	// Customers is how many there are, archived ones too.
 	Customers int `json:"customers"`
+}
+
+// Key is one API key, without the key, with how often it was used lately.
+type Key struct {
+	ID    string `json:"id"`
+	Scope string `json:"scope"`
+	Label string `json:"label"`
+	Hint  string `json:"hint"`
+	// Customer is whose the key is, of ScopeCustomer.
+	Customer string `json:"customer,omitzero"`
+	// Budget is the key of the budget that it is bound to.
+	Budget    string    `json:"budget,omitzero"`
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy string    `json:"createdBy,omitzero"`
+	// LastUsedAt is its newest noted use: nodes note uses each minute.
+	LastUsedAt time.Time `json:"lastUsedAt,omitzero"`
+	// EndsAt is when it is revoked, since another key has replaced it.
+	EndsAt    time.Time `json:"endsAt,omitzero"`
+	RevokedAt time.Time `json:"revokedAt,omitzero"`
+	// RequestsDay and DayEvents count its requests in the newest 24 hours of UTC, the present one included, and the usage events that they recorded; the others in the newest 30 days.
+	RequestsDay   int `json:"requestsDay"`
+	EventsDay     int `json:"eventsDay"`
+	RequestsMonth int `json:"requestsMonth"`
+	EventsMonth   int `json:"eventsMonth"`
 }
 
 // VoidPreview is what voiding an invoice does to money, as things are.

@@ -89,26 +89,6 @@ func writeGrant(data *server.JSON, v *billing.GrantView) {
 	data.Close('}')
 }
 
-func writeKey(data *server.JSON, v *billing.KeyView) {
-	data.Open('{')
-	data.UUID("id", v.ID)
-	data.Text("scope", v.Scope.String())
-	data.Text("label", v.Label)
-	data.Text("hint", v.Hint)
-	data.TextIf("customer", v.Customer)
-	data.TextIf("budget", v.Budget)
-	data.Time("createdAt", v.CreatedAt)
-	data.TextIf("createdBy", v.CreatedBy)
-	data.Time("lastUsedAt", v.UsedAt)
-	data.Uint("requestsDay", uint64(v.DayRequests))
-	data.Uint("eventsDay", uint64(v.DayEvents))
-	data.Uint("requestsMonth", uint64(v.MonthRequests))
-	data.Uint("eventsMonth", uint64(v.MonthEvents))
-	data.Time("endsAt", v.EndsAt)
-	data.Time("revokedAt", v.RevokedAt)
-	data.Close('}')
-}
-
 func writeMarginRow(data *server.JSON, v *billing.MarginRow) {
 	data.Open('{')
 	data.Text("key", v.Key)
@@ -230,6 +210,26 @@ func writeUsageTotals(data *server.JSON, v *billing.Totals) {
 	data.Close(']')
 	data.Int("suspendedSubscriptions", v.Suspended)
 	data.Int("customers", v.Customers)
+	data.Close('}')
+}
+
+func writeKey(data *server.JSON, v *billing.UsedKeyView) {
+	data.Open('{')
+	data.UUID("id", v.ID)
+	data.Text("scope", v.Scope.String())
+	data.Text("label", v.Label)
+	data.Text("hint", v.Hint)
+	data.TextIf("customer", v.Customer)
+	data.TextIf("budget", v.Budget)
+	data.Time("createdAt", v.CreatedAt)
+	data.TextIf("createdBy", v.CreatedBy)
+	data.Time("lastUsedAt", v.UsedAt)
+	data.Time("endsAt", v.EndsAt)
+	data.Time("revokedAt", v.RevokedAt)
+	data.Uint("requestsDay", uint64(v.DayRequests))
+	data.Uint("eventsDay", uint64(v.DayEvents))
+	data.Uint("requestsMonth", uint64(v.MonthRequests))
+	data.Uint("eventsMonth", uint64(v.MonthEvents))
 	data.Close('}')
 }
 

@@ -16,7 +16,7 @@ func TestKeysKnowTheirUses(t *testing.T) {
 	n := start(t, noteKeys)
 	n.customer("acme")
 	key := n.addKey(n.env, server.KeyPrefixSandbox, billing.ScopeFull)
-	used := func() billing.KeyView {
+	used := func() billing.UsedKeyView {
 		keys := n.Machine.KeysUsed(n.env, time.Now().UnixMilli())
 		return keys[len(keys)-1]
 	}

@@ -57,8 +57,8 @@ type Environment struct {
 	// Portal is replaced whole by SetPortal, LinkEnds by RevokePortalLinks; nil is none.
 	Portal   atomic.Pointer[Portal]
 	LinkEnds atomic.Pointer[[]LinksEnd]
-	// Keys are the environment's API keys, oldest first.
-	Keys rows.Series[*APIKey]
+	// Keys are the places of the environment's API keys, oldest first.
+	Keys rows.Series[*KeySlot]
 	// bindings mixes what the keys are bound to: see Bindings.
 	bindings atomic.Uint64
 	// Invoices is the number of invoices issued so far. Only Apply reads and writes it.

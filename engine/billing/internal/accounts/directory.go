@@ -28,8 +28,9 @@ type Directory struct {
 	namesMu      sync.RWMutex
 	names        map[string]uint32   // account name → number
 	accountIDs   map[[16]byte]uint32 // account id → number
-	APIKeys      rows.Series[*keySlot]
+	APIKeys      rows.Series[*KeySlot]
 	APIKeyByHash *page.Index
+	APIKeyByID   *page.Index
 	// keyEnds are the keys that will end, by when, for Apply alone; KeyDue is when the first does, in
 	// log time, 0 where none does. They are not state: they follow from the keys.
 	keyEnds []keyEnd
@@ -56,7 +57,7 @@ type Directory struct {
 // Open makes a directory without accounts, and the store of all tables.
 func (s *Directory) Open() {
 	s.names, s.accountIDs = map[string]uint32{}, map[[16]byte]uint32{}
-	s.APIKeyByHash = page.NewIndex()
+	s.APIKeyByHash, s.APIKeyByID = page.NewIndex(), page.NewIndex()
 	s.Store = page.NewStore()
 	s.seed = maphash.MakeSeed()
 	limits := DefaultLimits()

@@ -119,8 +119,8 @@ type Revocation struct {
 	Index uint64
 }
 
-// keySlot is the place of a key among all; the index has its number.
-type keySlot struct{ Key atomic.Pointer[APIKey] }
+// KeySlot is the place of a key among all; the indexes have its number.
+type KeySlot struct{ Key atomic.Pointer[APIKey] }
 
 // AddKey appends a key, also at restore. In a full environment it replaces the key that was revoked
 // first; there is one, because fewer may be in use.
@@ -130,15 +130,17 @@ func (s *Directory) AddKey(k *APIKey) {
 	if gone := e.firstRevoked(); gone != nil && len(e.Keys.All()) >= MaxListedKeys {
 		number = s.keyNumber(&gone.Hash)
 		s.APIKeyByHash.Remove(KeyHash(&gone.Hash), number)
-		e.Keys.Remove(func(other *APIKey) bool { return other == gone })
+		s.APIKeyByID.Remove(s.IDHash(&gone.ID), number)
+		e.Keys.Remove(func(other *KeySlot) bool { return other.Key.Load() == gone })
 		e.binds(gone)
 	} else {
-		number = s.APIKeys.Append(new(keySlot))
+		number = s.APIKeys.Append(new(KeySlot))
 	}
 	slot, _ := s.APIKeys.At(number)
 	slot.Key.Store(k)
 	s.APIKeyByHash.Insert(KeyHash(&k.Hash), number)
-	e.Keys.Append(k)
+	s.APIKeyByID.Insert(s.IDHash(&k.ID), number)
+	e.Keys.Append(slot)
 	e.binds(k)
 	if k.EndsAt != 0 && k.Revoked.Load() == nil {
 		s.ends(k)
@@ -201,7 +203,7 @@ func (s *Directory) EndKeys(now int64, index uint64) (ended []*APIKey) {
 	for len(s.keyEnds) > 0 && s.keyEnds[0].at <= now {
 		end := s.keyEnds[0]
 		s.keyEnds = s.keyEnds[1:]
-		k := s.Environment(end.env).APIKey(end.id)
+		k := s.KeyWith(end.env, &end.id)
 		k.Revoked.Store(&Revocation{At: end.at, Index: index})
 		ended = append(ended, k)
 	}
@@ -227,15 +229,14 @@ func (s *Directory) NoteKeyUse(k *APIKey, at int64, requests, events uint64) {
 	})
 }
 
-// replaceKey puts in a key's place one that is changed. A running snapshot has the one of before.
+// replaceKey puts in a key's place one that is changed, at a cost that does not depend on how many
+// keys there are. A running snapshot has the one of before.
 func (s *Directory) replaceKey(k *APIKey, change func(*KeyFacts)) *APIKey {
 	changed := &APIKey{KeyFacts: k.KeyFacts, Env: k.Env}
 	change(&changed.KeyFacts)
 	changed.Revoked.Store(k.Revoked.Load())
 	slot, _ := s.APIKeys.At(s.keyNumber(&k.Hash))
 	slot.Key.Store(changed)
-	e := s.Environment(k.Env)
-	e.Keys.Replace(uint32(slices.Index(e.Keys.All(), k))+1, changed)
 	return changed
 }
 
@@ -248,6 +249,23 @@ func (s *Directory) APIKey(hash *[32]byte) (found *APIKey) {
 		}
 		k := all[number-1].Key.Load()
 		if k.Hash != *hash {
+			return false
+		}
+		found = k
+		return true
+	})
+	return found
+}
+
+// KeyWith finds an environment's key by its id; nil if there is none. Any goroutine.
+func (s *Directory) KeyWith(env uint32, id *[16]byte) (found *APIKey) {
+	all := s.APIKeys.All()
+	s.APIKeyByID.Find(s.IDHash(id), func(number uint32) bool {
+		if int(number) > len(all) {
+			return false
+		}
+		k := all[number-1].Key.Load()
+		if k.Env != env || k.ID != *id {
 			return false
 		}
 		found = k
@@ -269,8 +287,8 @@ func KeyHash(hash *[32]byte) uint64 { return binary.LittleEndian.Uint64(hash[:])
 
 // KeysInUse counts the keys that are not revoked.
 func (e *Environment) KeysInUse() (n int) {
-	for _, k := range e.Keys.All() {
-		if k.Revoked.Load() == nil {
+	for _, slot := range e.Keys.All() {
+		if slot.Key.Load().Revoked.Load() == nil {
 			n++
 		}
 	}
@@ -280,7 +298,8 @@ func (e *Environment) KeysInUse() (n int) {
 // firstRevoked returns the key that was revoked first (the oldest of several in one entry); nil if
 // none was.
 func (e *Environment) firstRevoked() (first *APIKey) {
-	for _, k := range e.Keys.All() {
+	for _, slot := range e.Keys.All() {
+		k := slot.Key.Load()
 		r := k.Revoked.Load()
 		if r != nil && (first == nil || r.Index < first.Revoked.Load().Index) {
 			first = k
@@ -289,12 +308,12 @@ func (e *Environment) firstRevoked() (first *APIKey) {
 	return first
 }
 
-// APIKey finds a key by its id; nil if there is none.
-func (e *Environment) APIKey(id [16]byte) *APIKey {
-	for _, k := range e.Keys.All() {
-		if k.ID == id {
-			return k
-		}
+// FixedKeys are the keys as they are now, for a snapshot. Only Apply's goroutine may call it.
+func (e *Environment) FixedKeys() []*APIKey {
+	all := e.Keys.All()
+	keys := make([]*APIKey, len(all))
+	for i, slot := range all {
+		keys[i] = slot.Key.Load()
 	}
-	return nil
+	return keys
 }

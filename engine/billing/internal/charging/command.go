@@ -118,8 +118,8 @@ func (b *Budgets) Reindex() {
 // Check checks budgets that were restored, and the API keys that are bound to some.
 func (b *Budgets) Check() error {
 	for _, e := range b.of.Environments.All() {
-		for _, k := range e.Keys.All() {
-			if !b.Forest.Has(e.Number, k.Budget) {
+		for _, slot := range e.Keys.All() {
+			if !b.Forest.Has(e.Number, slot.Key.Load().Budget) {
 				return fmt.Errorf("%w: an API key is bound to no budget", rows.ErrSnapshot)
 			}
 		}
