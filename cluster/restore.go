@@ -93,7 +93,7 @@ func restoreGroups(c *Config, from *backup.Reader) error {
 			return err
 		}
 	}
-	if _, err := from.Next(); !errors.Is(err, io.EOF) {
+	if _, err := from.Next(); err != io.EOF { // a connection's may wrap it
 		return err
 	}
 	if len(shards) > 0 {

@@ -171,7 +171,9 @@ func TestSegmentsThatCannotBeReadAreNotProven(t *testing.T) {
 		}, nil)
 		require.ErrorContains(t, err, "usage segment 1", what)
 		require.Equal(t, what == "short", errors.Is(err, ErrDamaged), what)
-		if opened != nil {
+		if opened == nil {
+			require.NotErrorIs(t, err, io.EOF, "which says at Reader.Next that all was read")
+		} else {
 			require.Equal(t, 1, closed, what)
 		}
 	}
