@@ -226,7 +226,7 @@ func (p *Plan) check(
 	return m, errors.Join(err, src.Close())
 }
 
-// keep writes a segment, in the place of one that no proven backup lists: it was never read back.
+// keep writes a segment, instead of one that no proven backup lists: it was never read back.
 func (p *Plan) keep(ctx context.Context, file string, read func() ([]byte, error)) error {
 	data, err := read()
 	if err != nil {

@@ -162,7 +162,7 @@ func TestSegmentsWithinABackupProveNoFile(t *testing.T) {
 }
 
 // TestSegmentsStayWithTheirBackups: with those that were renamed, too, and all of them where one
-// cannot be read, which is no failure of the backup that was made.
+// cannot be read, and the backup that was made has not failed.
 func TestSegmentsStayWithTheirBackups(t *testing.T) {
 	j := newJournaled(t, asItIs)
 	first := j.must(1, 2)

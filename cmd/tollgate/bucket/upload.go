@@ -34,7 +34,7 @@ type uploaded struct {
 // buffers are parts of uploads that succeeded. A request that failed may still read its own.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Write makes a file of what write writes, in the place of one of that name. There is one only when
+// Write makes a file of what write writes, instead of one of that name. There is one only when
 // it is whole: before that, and after an error or a crash, there are parts at most, which
 // RemoveParts removes. After an error there may be the whole file, if the store's answer was lost.
 func (b *Bucket) Write(ctx context.Context, file string, write func(io.Writer) error) error {
