@@ -51,6 +51,10 @@ type Plan struct {
 	KeepFor time.Duration
 
 	lists manifests
+	// suspect is the backup that was found damaged last: found damaged again, it is set aside.
+	suspect string
+	// doubted are backups whose segments are not taken: they could not be read once.
+	doubted []string
 }
 
 // Backup is one file of the archive; List has its name within the store, Make its whole name.
@@ -138,13 +142,16 @@ func (p *Plan) Make(ctx context.Context, now time.Time, write Write) (made Made,
 	if err != nil {
 		return made, fmt.Errorf("backups: %w", err)
 	}
-	proven := p.provenSegments(ctx, files)
+	proven, err := p.provenSegments(ctx, files)
+	if err != nil {
+		return made, fmt.Errorf("backups: %w", err)
+	}
 	var aside error
 	if last, ok := p.unproven(files, now); ok {
 		if made, err = p.prove(ctx, last, proven); err == nil {
 			return p.pruned(ctx, now, made)
 		}
-		if !damaged(err) {
+		if !p.damagedAgain(last.Name, err) {
 			return Made{}, fmt.Errorf("%s could not be read back; the old ones stay: %w",
 				p.Store.Name(last.Name), err)
 		}
@@ -168,6 +175,7 @@ func (p *Plan) Make(ctx context.Context, now time.Time, write Write) (made Made,
 		return Made{}, fmt.Errorf("no backup was made; the old ones stay: %w", errors.Join(err, aside))
 	}
 	if made, err = p.prove(ctx, next, proven); err != nil {
+		p.damagedAgain(next.Name, err)
 		return Made{}, fmt.Errorf("%s was written and could not be read back, so it does not count; "+
 			"it is read once more before another one is made; the old ones stay: %w",
 			p.Store.Name(next.Name), errors.Join(err, aside))
@@ -197,10 +205,21 @@ func (p *Plan) prove(ctx context.Context, b Backup, proven map[string]bool) (Mad
 		_, err := fmt.Fprintf(w, "%s was read back to its last byte.\n", b.Name)
 		return err
 	})
-	if err != nil {
-		return Made{}, err
+	if err != nil { // whatever it is, it says nothing about the backup
+		return Made{}, fmt.Errorf("it cannot be marked as proven: %v", err) //nolint:errorlint
 	}
 	return Made{Backup: Backup{p.Store.Name(b.Name), b.Begun, true}, Bytes: m.Bytes()}, nil
+}
+
+// damagedAgain reports whether an error is that of a damaged backup, and this Plan found the backup
+// damaged before.
+func (p *Plan) damagedAgain(name string, err error) bool {
+	if !damaged(err) {
+		return false
+	}
+	again := p.suspect == name
+	p.suspect = name
+	return again
 }
 
 // damaged reports whether an error is the backup's, and not the way's to it.

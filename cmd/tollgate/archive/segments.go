@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"unique"
 
@@ -64,44 +65,52 @@ func (p *Plan) manifest(ctx context.Context, file string) (m *backup.Manifest, e
 }
 
 // provenSegments are the segments that need not be written again: those that a proven backup lists,
-// and that are as long as it says. Of a backup that cannot be read they are written again.
-func (p *Plan) provenSegments(ctx context.Context, files []bucket.File) map[string]bool {
-	bytes := map[string]int64{}
+// and that are as long as it says. A backup that is damaged, or of which one is missing or is not,
+// is proven no more: what is written in their place was not read back. One that cannot be read now
+// proves none until the next start.
+func (p *Plan) provenSegments(ctx context.Context, files []bucket.File) (map[string]bool, error) {
+	bytes, there := map[string]int64{}, map[string]bool{}
 	for _, f := range files {
-		if backup.IsSegment(f.Name) {
-			bytes[f.Name] = f.Bytes
-		}
+		bytes[f.Name], there[f.Name] = f.Bytes, true
 	}
+	maps.DeleteFunc(p.lists, func(name string, _ []listed) bool { return !there[name] })
 	proven := map[string]bool{}
 	for _, b := range backupsAmong(files) {
-		if !b.proven || len(bytes) == 0 {
+		if !b.proven || slices.Contains(p.doubted, b.Name) {
 			continue
 		}
 		list, err := p.of(ctx, b.Name)
-		if err != nil {
+		if err != nil && !damaged(err) {
+			// What is written in place of its segments is not what it proved.
+			p.doubted = append(p.doubted, b.Name)
+			continue
+		}
+		whole := err == nil && !slices.ContainsFunc(list, func(s listed) bool {
+			size, there := bytes[s.file.Value()]
+			return !there || size != int64(s.bytes)
+		})
+		if !whole {
+			if err := p.Store.Remove(ctx, b.Name+provenSuffix); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		for _, s := range list {
-			file := s.file.Value()
-			if size, there := bytes[file]; there && size == int64(s.bytes) {
-				proven[file] = true
-			}
+			proven[s.file.Value()] = true
 		}
 	}
-	return proven
+	return proven, nil
 }
 
 // pruneSegments deletes the segments that no backup lists, whatever its name, if it was proven or
 // not. It deletes none, and warns, if it cannot read what one lists.
 func (p *Plan) pruneSegments(ctx context.Context, files []bucket.File) (warning, err error) {
-	unlisted, there := map[string]bool{}, map[string]bool{}
+	unlisted := map[string]bool{}
 	for _, f := range files {
-		there[f.Name] = true
 		if backup.IsSegment(f.Name) {
 			unlisted[f.Name] = true
 		}
 	}
-	maps.DeleteFunc(p.lists, func(name string, _ []listed) bool { return !there[name] })
 	if len(unlisted) == 0 {
 		return nil, nil
 	}

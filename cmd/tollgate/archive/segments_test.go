@@ -115,7 +115,7 @@ func TestSegmentsAreWrittenOnce(t *testing.T) {
 }
 
 // TestOnlyProvenSegmentsAreTaken: those of a backup that failed, or was found damaged, are written
-// again, and so is one that is not as long as it was.
+// again, and so are those of a backup of which one is not as long as it was.
 func TestOnlyProvenSegmentsAreTaken(t *testing.T) {
 	store := &faulty{}
 	j := newJournaled(t, func(f Folder) Store {
@@ -140,7 +140,44 @@ func TestOnlyProvenSegmentsAreTaken(t *testing.T) {
 	require.NoError(t, os.WriteFile(j.folder.Name(segment(1).File(0)), []byte{1, 1}, 0o600))
 	j.at = j.at.Add(2 * time.Hour)
 	require.NoError(t, j.check(j.must(1, 2)))
-	j.requires(7, 2)
+	j.requires(8, 2)
+}
+
+// TestABackupThatLostASegmentProvesNone: what is written in its place was not read back, though it
+// is as long.
+func TestABackupThatLostASegmentProvesNone(t *testing.T) {
+	store := &faulty{}
+	j := newJournaled(t, func(f Folder) Store { store.Folder = f; return store })
+	first := j.must(1, 1)
+	require.NoError(t, os.Truncate(j.folder.Name(segment(1).File(0)), 1))
+	store.flips = true
+	for range 3 {
+		_, err := j.makes(1, 1)
+		require.ErrorIs(t, err, backup.ErrDamaged)
+		require.NoFileExists(t, first.Name+provenSuffix)
+	}
+	store.flips = false
+	require.NoError(t, j.check(j.must(1, 1)))
+}
+
+// TestABackupIsSetAsideAfterASecondLook: a process that finds another one's backup damaged may be
+// wrong about it.
+func TestABackupIsSetAsideAfterASecondLook(t *testing.T) {
+	store := &faulty{flips: true}
+	j := newJournaled(t, func(f Folder) Store { store.Folder = f; return store })
+	_, err := j.plan.Make(t.Context(), noon, j.write(1, 1, nil))
+	require.ErrorIs(t, err, backup.ErrDamaged)
+	store.flips = false
+	restarted := *j.plan
+	restarted.suspect = ""
+	at := noon.Add(scheduleRetry)
+	_, err = restarted.Make(t.Context(), at, j.write(1, 1, nil))
+	require.ErrorIs(t, err, backup.ErrDamaged)
+	require.NotContains(t, names(t, &restarted), "damaged")
+	made, err := restarted.Make(t.Context(), at.Add(scheduleRetry), j.write(1, 1, nil))
+	require.NoError(t, err)
+	require.ErrorContains(t, made.Warning, "read twice")
+	require.NoError(t, j.check(made))
 }
 
 // TestSegmentsWithinABackupProveNoFile: a backup that has its segments in it lists them, too.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,7 +142,12 @@ func (f Folder) SetAside(_ context.Context, file string) (string, error) {
 }
 
 // Remove implements Store.
-func (f Folder) Remove(_ context.Context, file string) error { return os.Remove(f.Name(file)) }
+func (f Folder) Remove(_ context.Context, file string) error {
+	if err := os.Remove(f.Name(file)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // another node may have been faster
+}
 
 // Bucket is a bucket of an object store.
 type Bucket struct{ *bucket.Bucket }

@@ -270,6 +270,9 @@ func (b *Bucket) List(ctx context.Context, beginning string) (files []File, err 
 // Remove removes a file; one that does not exist is removed already.
 func (b *Bucket) Remove(ctx context.Context, file string) error {
 	_, _, err := b.ask(ctx, "DELETE", file, nil, nil)
+	if errors.Is(err, fs.ErrNotExist) { // another node, or a try of ours, may have been faster
+		return nil
+	}
 	return err
 }
 

@@ -21,7 +21,7 @@ func TestReadingGoesOn(t *testing.T) {
 			s.files["a b/c/f"] = want
 			s.cut, s.cuts = 10_000, 9
 			if stalls {
-				s.cuts, b.silence = 3, 100*time.Millisecond
+				s.cuts, b.silence = 3, time.Second
 				s.stalled = make(chan struct{})
 				defer close(s.stalled)
 			}
