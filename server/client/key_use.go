@@ -21,7 +21,7 @@ const (
 	// keyResting is the pause after first uses of keys, of which a node that applies the log late
 	// learns late. keyClosing is how long a node that stops begins to note more.
 	keyNotingWait = time.Second
-	keyNotingSome = 1000
+	keyNotingSome = 250
 	keyResting    = time.Second
 	keyClosing    = time.Second
 	// keyShards are the locks of the counts.
