@@ -60,6 +60,11 @@ func TestTooMuchThatIsNotDecidedFails(t *testing.T) {
 	require.ErrorContains(t, err, "11 of 101 histories are not decided")
 	require.ErrorContains(t, err, "Repeat the seed where the machine has less to do")
 	require.Contains(t, enough.String(), "90 histories linearizable, 11 not decided")
+
+	longer := Least
+	longer.Acknowledged, longer.FollowerReads, longer.Amended = 1<<30, 1<<30, 1<<30
+	longer.Bought, longer.LeaderChanges = 1<<30, 1<<30
+	require.NoError(t, longer.Enough(20*time.Minute), "budgets for life allow no more reservations")
 }
 
 // What no client sees counts for nothing where it is asked what clients see.
