@@ -25,7 +25,10 @@ type noting struct {
 }
 
 func (n *noting) Propose(deadline time.Time, records []engine.Record, results []engine.Result) {
-	time.Sleep(min(n.takes, time.Until(deadline)))
+	n.mu.Lock()
+	takes := n.takes
+	n.mu.Unlock()
+	time.Sleep(min(takes, time.Until(deadline)))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked++
@@ -38,6 +41,20 @@ func (n *noting) Propose(deadline time.Time, records []engine.Record, results []
 			n.noted = append(n.noted, use)
 		}
 	}
+}
+
+// answers sets what the log answers from now on, and after what time.
+func (n *noting) answers(outcome engine.Outcome, takes time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.outcome, n.takes, n.asked = outcome, takes, 0
+}
+
+// times is how often the log was asked since it got its answer.
+func (n *noting) times() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.asked
 }
 
 // take returns what was noted since.
@@ -76,19 +93,19 @@ func TestUsesAreNotedEachMinute(t *testing.T) {
 		time.Sleep(keyNoting)
 		require.Empty(t, log.take())
 
-		log.outcome = engine.OutcomeUnavailable
+		log.answers(engine.OutcomeUnavailable, 0)
 		u.request(3, key, true)
 		require.Empty(t, log.take())
 		u.request(3, key, true) // which waits for the minute
-		log.outcome = engine.OutcomeDone
+		log.answers(engine.OutcomeDone, 0)
 		require.Empty(t, log.take())
 		time.Sleep(keyNoting)
 		require.Equal(t, want(2, 0), log.take())
-		log.outcome = engine.OutcomeUnknown
+		log.answers(engine.OutcomeUnknown, 0)
 		u.request(3, key, false)
 		time.Sleep(keyNoting)
 		require.Empty(t, log.take())
-		log.outcome = engine.OutcomeDone
+		log.answers(engine.OutcomeDone, 0)
 		time.Sleep(keyNoting)
 		require.Empty(t, log.take())
 
@@ -118,21 +135,21 @@ func TestAFirstUseIsNotedAlone(t *testing.T) {
 		u.request(3, [16]byte{1}, true)
 		require.Equal(t, []billing.NoteKeyUse{{Env: 3, ID: [16]byte{1}, Requests: 1}}, log.take())
 
-		log.asked = 0
+		log.answers(engine.OutcomeDone, 0)
 		for range 100 {
 			u.request(3, [16]byte{1}, true)
 			time.Sleep(keyResting / 50)
 		}
 		require.Len(t, log.take(), 2)
-		require.Equal(t, 2, log.asked)
+		require.Equal(t, 2, log.times())
 
-		log.outcome, log.asked = engine.OutcomeUnavailable, 0
+		log.answers(engine.OutcomeUnavailable, 0)
 		for i := range byte(100) {
 			u.request(3, [16]byte{2, i}, true)
 			time.Sleep(keyResting / 10)
 		}
-		require.Equal(t, 1, log.asked)
-		log.outcome = engine.OutcomeDone
+		require.Equal(t, 1, log.times())
+		log.answers(engine.OutcomeDone, 0)
 		time.Sleep(keyNoting)
 		require.Len(t, log.take(), 200)
 		u.request(3, [16]byte{3}, true)
@@ -159,12 +176,11 @@ func TestCountingStopsSoon(t *testing.T) {
 			use()
 			if outcome == engine.OutcomeUnknown {
 				time.Sleep(keyNoting + 2*keyNotingWait)
-				require.Equal(t, 1, log.asked)
-				log.outcome = engine.OutcomeDone
-				log.takes = 0
+				require.Equal(t, 1, log.times())
+				log.answers(engine.OutcomeDone, 0)
 				time.Sleep(keyNoting)
 				require.Len(t, log.take(), 49*keyNotingSome)
-				log.outcome, log.takes = outcome, takes
+				log.answers(outcome, takes)
 				use()
 			}
 			time.Sleep(keyNoting / 2)
