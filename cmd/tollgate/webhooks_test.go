@@ -26,7 +26,7 @@ func TestWebhooksFromTheCommandLine(t *testing.T) {
 		"planId": demo.ReplayPlan, "customerReferenceId": "ada",
 	}, nil)
 	out := s.ok("webhooks", "deliveries", id, "--status", "pending")
-	s.holds(out, "invoice.due", "pending", "0")
+	s.holds(out, "invoice.due", "ada", "pending", "0")
 	message := out[strings.Index(out, "msg_"):][:len("msg_")+32]
 	require.Contains(t, s.ok("webhooks", "show", id, message), `"payload":{"type":"invoice.due"`)
 	s.ok("webhooks", "resend", id, message)
