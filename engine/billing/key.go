@@ -193,7 +193,7 @@ func (m *accountReader) Keys(env uint32) []KeyView {
 	return views
 }
 
-// listedKeys are the places of an environment's keys; none where there is no such environment.
+// listedKeys returns an environment's keys; nil if the environment does not exist.
 func listedKeys(s *state, env uint32) []*accounts.KeySlot {
 	if e := s.Environment(env); e != nil {
 		return e.Keys.All()

@@ -13,7 +13,7 @@ import (
 )
 
 // The floor does on three processes the least that any design of checks and events must do, in the
-// cheapest way that is known: what it misses is out of reach. DESIGN.md lists what it leaves out.
+// cheapest known way: a target that it misses is out of reach. DESIGN.md lists what it leaves out.
 
 // Kinds of records. Each begins with its kind and its length, of two bytes.
 const (

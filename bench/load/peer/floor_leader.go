@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -237,9 +236,8 @@ func (l *floorLeader) handle(ctx *fasthttp.RequestCtx) {
 		l.propose(appendRecord(nil, floorCustomer, name), 0)
 		l.answer(ctx, request, 201)
 	case bytes.Equal(path, syncsPath):
-		text, _ := json.Marshal(map[string]uint64{"leader": l.log.syncs.Load()})
 		l.answer(ctx, request, 200)
-		ctx.Response.AppendBody(text)
+		ctx.Response.AppendBodyString(fmt.Sprintf(`{"leader":%d}`, l.log.syncs.Load()))
 	case bytes.Equal(path, subscribe):
 		l.answer(ctx, request, 201)
 	default:
@@ -338,22 +336,7 @@ func (l *floorLeader) batch(ctx *fasthttp.RequestCtx, request uint64) (err error
 		return errors.New("a batch is too long")
 	}
 	f, first := l.propose(records, events)
-	accepted := 0
-	text := append(make([]byte, 0, 32*events+128), `{"success":true,"data":{"results":[`...)
-	for i, counted := range f.fresh[first : first+events] {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendInt(append(text, `{"index":`...), int64(i), 10)
-		if counted {
-			accepted++
-			text = append(text, `,"status":201}`...)
-			continue
-		}
-		text = append(text, `,"status":409,"message":"This idempotency key was already processed"}`...)
-	}
 	l.answer(ctx, request, 200)
-	ctx.Response.SetBodyRaw(fmt.Appendf(text, `],"accepted":%d,"duplicates":%d,"rejected":0}}`,
-		accepted, events-accepted))
+	ctx.Response.SetBodyRaw(batchAnswer(f.fresh[first : first+events]))
 	return nil
 }

@@ -310,22 +310,7 @@ func (h *handler) batch(ctx context.Context, request *fasthttp.RequestCtx) error
 	if err := h.store.Add(ctx, events, fresh); err != nil {
 		return err
 	}
-	accepted := 0
-	text := append(make([]byte, 0, 32*len(events)+128), `{"success":true,"data":{"results":[`...)
-	for i, counted := range fresh {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendInt(append(text, `{"index":`...), int64(i), 10)
-		if counted {
-			accepted++
-			text = append(text, `,"status":201}`...)
-			continue
-		}
-		text = append(text, `,"status":409,"message":"This idempotency key was already processed"}`...)
-	}
-	answer(request, 200, fmt.Appendf(text, `],"accepted":%d,"duplicates":%d,"rejected":0}}`,
-		accepted, len(events)-accepted))
+	answer(request, 200, batchAnswer(fresh))
 	return nil
 }
 
@@ -355,4 +340,25 @@ func field(text, name []byte) (value, rest []byte) {
 	}
 	value, rest, _ = bytes.Cut(after, []byte(`"`))
 	return value, rest
+}
+
+// batchAnswer is the body of the answer to a batch, of whose events those are counted that are
+// fresh.
+func batchAnswer(fresh []bool) []byte {
+	accepted := 0
+	text := append(make([]byte, 0, 32*len(fresh)+128), `{"success":true,"data":{"results":[`...)
+	for i, counted := range fresh {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(append(text, `{"index":`...), int64(i), 10)
+		if counted {
+			accepted++
+			text = append(text, `,"status":201}`...)
+			continue
+		}
+		text = append(text, `,"status":409,"message":"This idempotency key was already processed"}`...)
+	}
+	return fmt.Appendf(text, `],"accepted":%d,"duplicates":%d,"rejected":0}}`,
+		accepted, len(fresh)-accepted)
 }

@@ -146,7 +146,7 @@ func (f Folder) Remove(_ context.Context, file string) error {
 	if err := os.Remove(f.Name(file)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return nil // another node may have been faster
+	return nil // already deleted, perhaps by another node
 }
 
 // Bucket is a bucket of an object store.

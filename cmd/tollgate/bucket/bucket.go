@@ -148,7 +148,7 @@ func (f *failure) passing() bool {
 		f.status == http.StatusOK || f.Code == "RequestTimeout"
 }
 
-// Is reports whether there is no such file.
+// Is reports whether f means fs.ErrNotExist: the file does not exist.
 func (f *failure) Is(target error) bool {
 	return target == fs.ErrNotExist && f.status == http.StatusNotFound && f.Code != "NoSuchBucket"
 }
@@ -199,8 +199,8 @@ func (b *Bucket) once(ctx context.Context, what request) ([]byte, http.Header, e
 	var root struct{ XMLName xml.Name }
 	if xml.Unmarshal(text, &root) == nil && root.XMLName.Local == "Error" {
 		f := &failure{status: answer.StatusCode}
-		_ = xml.Unmarshal(text, f) // its name is enough
-		return nil, nil, fmt.Errorf("bucket: %s: %w", b.Name(what.file), f)
+		err := errors.Join(f, xml.Unmarshal(text, f))
+		return nil, nil, fmt.Errorf("bucket: %s: %w", b.Name(what.file), err)
 	}
 	return text, answer.Header, nil
 }
@@ -270,7 +270,7 @@ func (b *Bucket) List(ctx context.Context, beginning string) (files []File, err 
 // Remove removes a file; one that does not exist is removed already.
 func (b *Bucket) Remove(ctx context.Context, file string) error {
 	_, _, err := b.ask(ctx, "DELETE", file, nil, nil)
-	if errors.Is(err, fs.ErrNotExist) { // another node, or a try of ours, may have been faster
+	if errors.Is(err, fs.ErrNotExist) { // already deleted, perhaps by an earlier attempt
 		return nil
 	}
 	return err
