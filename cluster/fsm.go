@@ -43,7 +43,6 @@ type fsm struct {
 	restores int    // how often in a row
 	// stopped: an entry was not applied, so none after it may be.
 	stopped bool
-	ahead   ahead
 }
 
 var _ raft.BatchingFSM = (*fsm)(nil)
@@ -60,18 +59,14 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		return answers
 	}
 	start := time.Now()
-	f.ahead.begin(r, logs)
-	defer f.ahead.end(logs)
 	for _, l := range logs {
-		opened := f.ahead.take(l)
 		switch l.Type {
 		case raft.LogConfiguration:
 			r.electorate.followMembers(raft.DecodeConfiguration(l.Data), l.Index)
 			r.lease.refresh()
 		case raft.LogCommand:
-			f.apply(l, opened)
+			f.apply(l)
 		}
-		f.ahead.leave(opened)
 		if f.stopped {
 			return answers
 		}
@@ -86,7 +81,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 }
 
 // apply applies one entry. If it cannot, it stops this replica, which never answers again.
-func (f *fsm) apply(l *raft.Log, opened engine.Opened) {
+func (f *fsm) apply(l *raft.Log) {
 	r := f.replica
 	if r.skips(l) {
 		r.log.Warn("entry skipped as configured", "index", l.Index)
@@ -98,7 +93,7 @@ func (f *fsm) apply(l *raft.Log, opened engine.Opened) {
 		out = &own.applied
 	}
 	start := time.Now()
-	err := f.run(l, opened, out)
+	err := f.run(l, out)
 	if on := r.config.Events.OnEntry; on != nil {
 		on(r.shard, time.Since(start))
 	}
@@ -120,117 +115,19 @@ func (f *fsm) apply(l *raft.Log, opened engine.Opened) {
 // run calls the machine; a panic is an error. A stamp older than the machine's is raised to it:
 // an entry that a deposed leader submitted may slip into a later term, and stamps never go
 // backwards. All replicas raise it alike.
-func (f *fsm) run(l *raft.Log, opened engine.Opened, out *engine.Applied) (err error) {
+func (f *fsm) run(l *raft.Log, out *engine.Applied) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	m, data := f.replica.machine, l.Data
-	f.replica.applying.Store(l.Index)
 	if h, _, err := engine.ParseEntry(data); err == nil && h.Stamp < m.Stamp() {
 		data = append([]byte(nil), data...) // raft and the log's cache hold the original
 		engine.SetStamp(data, m.Stamp())
-		opened = nil
 	}
-	if opened != nil {
-		return f.ahead.opener.ApplyOpened(opened, out)
-	}
+	f.replica.applying.Store(l.Index)
 	return m.Apply(l.Index, data, out)
-}
-
-// aheadEntries is how many entries wait to be applied that are opened: the thread that opens them
-// may be without a processor for a moment.
-const aheadEntries = 3
-
-// ahead opens the entries of a batch that a start replays from its log, while those before them are
-// applied, so that a second processor has a part of the work. Later ones are not: a node that is
-// not starting has other things to do.
-type ahead struct {
-	opener engine.Opener // nil before the first batch
-	// through is the last entry that the log had when its first was applied.
-	through uint64
-	// opened gets the entries of the batch in order; nil if Open panicked; Apply will then panic the
-	// same way. It and spare are there until through was applied.
-	opened chan engine.Opened
-	spare  chan engine.Opened // memory of those that were applied
-	left   []*raft.Log        // those of the batch that are still to be taken
-}
-
-// begin begins to open a batch's entries.
-func (a *ahead) begin(r *replica, logs []*raft.Log) {
-	if a.opener == nil {
-		opener, ok := r.machine.(engine.Opener)
-		if !ok {
-			return
-		}
-		last, err := r.store.LastIndex()
-		if err != nil {
-			return
-		}
-		a.opener, a.through = opener, last
-		a.opened = make(chan engine.Opened, aheadEntries)
-		a.spare = make(chan engine.Opened, aheadEntries+2)
-	}
-	if a.opened == nil || len(logs) < 2 {
-		return
-	}
-	for _, l := range logs {
-		if l.Type == raft.LogCommand && l.Index <= a.through && !r.skips(l) {
-			a.left = append(a.left, l)
-		}
-	}
-	go func(list []*raft.Log, opened chan<- engine.Opened) {
-		for _, l := range list {
-			opened <- a.open(l)
-		}
-	}(a.left, a.opened)
-}
-
-func (a *ahead) open(l *raft.Log) (opened engine.Opened) {
-	defer func() {
-		if recover() != nil {
-			opened = nil
-		}
-	}()
-	var memory engine.Opened
-	select {
-	case memory = <-a.spare:
-	default:
-	}
-	return a.opener.Open(l.Index, l.Data, memory)
-}
-
-// take returns the entry as it was opened; nil if it was not.
-func (a *ahead) take(l *raft.Log) engine.Opened {
-	if len(a.left) == 0 || a.left[0] != l {
-		return nil
-	}
-	a.left = a.left[1:]
-	return <-a.opened
-}
-
-// leave keeps the memory of an entry that was applied.
-func (a *ahead) leave(opened engine.Opened) {
-	if opened == nil {
-		return
-	}
-	select {
-	case a.spare <- opened:
-	default:
-	}
-}
-
-// end waits until all of the batch is opened: nothing may be while raft restores a snapshot. Behind
-// the last entry that is opened it gives back the memory, which a start alone needs.
-func (a *ahead) end(logs []*raft.Log) {
-	for range a.left {
-		<-a.opened
-	}
-	a.left = nil
-	if logs[len(logs)-1].Index >= a.through {
-		a.opened, a.spare = nil, nil
-	}
 }
 
 // Snapshot fixes the state; raft writes it while Apply goes on.

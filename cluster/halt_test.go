@@ -78,7 +78,7 @@ func TestStampOfALateEntryIsRaised(t *testing.T) {
 		engine.SetStamp(e, stamp)
 		before := append([]byte(nil), e...)
 		var out engine.Applied
-		require.NoError(t, f.run(&raft.Log{Index: index, Data: e}, nil, &out))
+		require.NoError(t, f.run(&raft.Log{Index: index, Data: e}, &out))
 		require.Equal(t, before, e, "raft and the log's cache hold these bytes")
 		return e
 	}
@@ -88,81 +88,6 @@ func TestStampOfALateEntryIsRaised(t *testing.T) {
 	require.EqualValues(t, 3, m.Applied())
 	apply(4, 1001)
 	require.EqualValues(t, 1001, m.Stamp())
-}
-
-// opener is a ledger that says which entries it opened and was given opened, and panics at one.
-type opener struct {
-	*ledger
-	panics uint64
-	asked  []uint64
-	opened []uint64
-}
-
-func (m *opener) Open(index uint64, entry []byte, memory engine.Opened) engine.Opened {
-	m.asked = append(m.asked, index)
-	if index == m.panics {
-		panic("cannot be opened")
-	}
-	return m.ledger.Open(index, entry, memory)
-}
-
-func (m *opener) ApplyOpened(e engine.Opened, out *engine.Applied) error {
-	m.opened = append(m.opened, e.(*ledgerEntry).index)
-	return m.ledger.ApplyOpened(e, out)
-}
-
-// TestAStartOpensItsLogAhead: what the log had is opened ahead, batch by batch, but for an entry
-// that cannot be, or is skipped; what comes later is not, and of neither anything is kept.
-func TestAStartOpensItsLogAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &opener{ledger: newLedger(0), panics: 4}
-		config := Config{Events: &Events{}, Log: testLog(), Fatal: func(error) {}}
-		c := &core{
-			parts: parts{config: &config, machine: m, name: "billing"},
-			log:   testLog(), closing: make(chan struct{}),
-		}
-		close(c.closing)
-		store := raft.NewInmemStore()
-		c.store = newWatchedLog(c, store)
-		r := &replica{core: c, restored: make(chan struct{}), waitsFor: new(queue).owner}
-		close(r.restored)
-		f := &fsm{replica: r}
-		kept := func() bool { return f.ahead.opened != nil || f.ahead.spare != nil }
-		entry := func(index uint64) *raft.Log {
-			e := engine.AppendRecord(engine.AppendHeader(nil, 0), countRecord(index))
-			engine.SetStamp(e, int64(index))
-			return &raft.Log{Index: index, Type: raft.LogCommand, Data: e}
-		}
-		log := func(first, last uint64) (logs []*raft.Log) {
-			for index := first; index <= last; index++ {
-				logs = append(logs, entry(index))
-			}
-			return logs
-		}
-		require.NoError(t, store.StoreLogs(log(2, 12)))
-		late := log(2, 8)
-		late[3].Data = entry(1).Data // its stamp is raised: what was opened has another
-		f.ApplyBatch(late)
-		f.ApplyBatch(log(9, 9))
-		require.True(t, kept())
-		config.Skip = []SkipEntry{{Index: 11, CRC: crc32.Checksum(entry(11).Data, castagnoli)}}
-		f.ApplyBatch(log(10, 14))
-		require.False(t, kept())
-		f.ApplyBatch(log(15, 16))
-		require.False(t, kept())
-		require.Equal(t, []uint64{2, 3, 4, 5, 6, 7, 8, 10, 12}, m.asked)
-		require.Equal(t, []uint64{2, 3, 6, 7, 8, 10, 12}, m.opened)
-		require.EqualValues(t, 16, m.Applied())
-		require.EqualValues(t, 16, m.Stamp())
-		require.NoError(t, store.StoreLogs(log(13, 30)))
-
-		f.ahead = ahead{}
-		broken := log(17, 30)
-		broken[2].Data = []byte{0}
-		f.ApplyBatch(broken)
-		require.EqualValues(t, 18, m.Applied())
-		require.True(t, f.stopped)
-	})
 }
 
 // stuckStore is a log whose disk hangs, or fails.
@@ -236,7 +161,6 @@ func TestSnapshotLoopEndsInARestart(t *testing.T) {
 		log: testLog(), closing: make(chan struct{}),
 	}
 	close(c.closing)
-	c.store = newWatchedLog(c, raft.NewInmemStore())
 	r := &replica{core: c, restored: make(chan struct{}), waitsFor: new(queue).owner}
 	close(r.restored)
 	f := &fsm{replica: r}

@@ -80,29 +80,6 @@ func newLedger(shard uint16) *ledger {
 	}}
 }
 
-// ledgerEntry is an entry that Open has copied.
-type ledgerEntry struct {
-	index uint64
-	bytes []byte
-}
-
-// Open implements engine.Opener. It copies the entry into the memory, so that one that is used
-// again too early shows.
-func (m *ledger) Open(index uint64, entry []byte, memory engine.Opened) engine.Opened {
-	e, ok := memory.(*ledgerEntry)
-	if !ok {
-		e = new(ledgerEntry)
-	}
-	e.index, e.bytes = index, append(e.bytes[:0], entry...)
-	return e
-}
-
-// ApplyOpened implements engine.Opener.
-func (m *ledger) ApplyOpened(e engine.Opened, out *engine.Applied) error {
-	entry := e.(*ledgerEntry)
-	return m.Apply(entry.index, entry.bytes, out)
-}
-
 func spendRecord(key, attempt uint64) engine.Record {
 	b := binary.LittleEndian.AppendUint64(nil, key)
 	return engine.Record{Kind: kindSpend, Payload: binary.LittleEndian.AppendUint64(b, attempt)}

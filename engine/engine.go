@@ -53,18 +53,6 @@ type Machine interface {
 	Journal() *journal.Journal
 }
 
-// An Opener is a Machine that can decode an entry before it is its turn.
-type Opener interface {
-	// Open decodes an entry for ApplyOpened, in the memory of one that was applied, or in new memory.
-	// It may run concurrently with Apply of the entries before; no Restore may come in between.
-	Open(index uint64, entry []byte, memory Opened) Opened
-	// ApplyOpened is Apply of an entry that Open has decoded.
-	ApplyOpened(e Opened, out *Applied) error
-}
-
-// Opened is an entry that an Opener has decoded; nil is memory of none.
-type Opened any
-
 // An Answerer is a Machine that answers questions in bytes, so that another node can ask them.
 type Answerer interface {
 	// Answer answers a question from the applied state; the answer is empty when the question is

@@ -115,14 +115,17 @@ func ParseEntry(entry []byte) (Header, Records, error) {
 	return h, Records{rest: entry[HeaderSize:]}, nil
 }
 
-// ParseOwn is ParseEntry for a machine of a shard. Its errors wrap ErrHalt.
-func ParseOwn(index uint64, entry []byte, shard uint16) (Header, Records, error) {
+// ParseNext is ParseEntry for a machine of a shard that has applied the entry of an index last. Its
+// errors wrap ErrHalt: this is not the entry that comes next.
+func ParseNext(index uint64, entry []byte, shard uint16, applied uint64) (Header, Records, error) {
 	h, records, err := ParseEntry(entry)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("%w: entry %d: %w", ErrHalt, index, err)
 	case h.Shard != shard:
 		err = fmt.Errorf("%w: entry %d is of shard %d, this is shard %d", ErrHalt, index, h.Shard, shard)
+	case index <= applied:
+		err = fmt.Errorf("%w: entry %d after entry %d", ErrHalt, index, applied)
 	}
 	return h, records, err
 }

@@ -41,29 +41,6 @@ func Outcomes(t TB, m engine.Machine, first uint64, entries [][]byte) [][]engine
 	return all
 }
 
-// Replayed is Outcomes of a machine that opens each entry while the one before it is applied.
-func Replayed[M interface {
-	engine.Machine
-	engine.Opener
-}](t TB, m M, first uint64, entries [][]byte) (all [][]engine.Result) {
-	t.Helper()
-	var out engine.Applied
-	next, spare := make(chan engine.Opened, 1), engine.Opened(nil)
-	open := func(i int, memory engine.Opened) {
-		if i < len(entries) {
-			next <- m.Open(first+uint64(i), entries[i], memory)
-		}
-	}
-	open(0, nil)
-	for i := range entries {
-		e := <-next
-		go open(i+1, spare)
-		require.NoError(t, m.ApplyOpened(e, &out))
-		all, spare = append(all, append([]engine.Result(nil), out.Results...)), e
-	}
-	return all
-}
-
 // StateHash is the machine's rolling hash, behind the index that it belongs to.
 func StateHash(m engine.Machine) [2]uint64 {
 	index, hash := m.StateHash()

@@ -63,12 +63,12 @@ func (m *Machine) Administered(actor string, r engine.Record) (engine.Record, er
 }
 
 // open reads the command that it carries.
-func (c *Administer) open(to *commands) (err error) {
-	row := to.table.Find(c.Kind)
+func (c *Administer) open(m *Machine) (err error) {
+	row := m.kernel.Table.Find(c.Kind)
 	if row == nil || row.Open == nil || c.Kind == KindAdminister {
 		return fmt.Errorf("a command of kind %d is not carried by Administer", c.Kind)
 	}
-	if c.whole, err = row.Open(to, c.Payload); err != nil {
+	if c.whole, err = row.Open(m, c.Payload); err != nil {
 		return err
 	}
 	inner := c.whole

@@ -13,7 +13,7 @@ type RecordAudits struct {
 	block auditReader
 }
 
-func decodeAudits(_ *commands, payload []byte) (op, error) {
+func decodeAudits(_ *Machine, payload []byte) (op, error) {
 	block, err := openAudits(payload)
 	if err != nil {
 		return nil, err

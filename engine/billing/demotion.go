@@ -102,14 +102,14 @@ func SealedKey(record []byte) [16]byte {
 	return c.Key
 }
 
-func openProbedUsage(to *commands, payload []byte) (op, error) {
+func openProbedUsage(m *Machine, payload []byte) (op, error) {
 	var p probedUsage
 	d := wire.NewDecoder(payload)
 	p.Fields(&d)
 	if err := d.Close(); err != nil {
 		return nil, err
 	}
-	c, err := openUsage(to, p.Record)
+	c, err := openUsage(m, p.Record)
 	if err != nil {
 		return nil, err
 	}

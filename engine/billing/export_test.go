@@ -227,13 +227,13 @@ func GoldenRestored(name string, data []byte) (again []byte, err error) {
 
 // Prefetched is how many events and settlements of the newest entry were prefetched.
 func (m *Machine) Prefetched() (usages, settlements int) {
-	for i := range m.commands.usages {
-		if m.commands.usages[i].named != 0 {
+	for i := range m.scratch.usages {
+		if m.scratch.usages[i].row != 0 {
 			usages++
 		}
 	}
-	for i := range m.commands.settlements {
-		if m.commands.settlements[i].own.row != 0 {
+	for i := range m.scratch.settlements {
+		if m.scratch.settlements[i].own.row != 0 {
 			settlements++
 		}
 	}

@@ -28,19 +28,14 @@ type Config struct {
 // are for one goroutine at a time; everything else, above all queries, may run concurrently.
 type Machine struct {
 	journalReader
-	kernel  machine.Kernel[*commands, *turn]
+	kernel  machine.Kernel[*Machine, *turn]
 	config  Config
 	scratch scratch
-	// commands are those of the entry that Apply decodes.
-	commands commands
 	// overruns is not state: see Stats.
 	overruns atomic.Uint64
 }
 
-var (
-	_ engine.Machine = (*Machine)(nil)
-	_ engine.Opener  = (*Machine)(nil)
-)
+var _ engine.Machine = (*Machine)(nil)
 
 // New returns an empty machine.
 func New(c Config) *Machine {
@@ -75,10 +70,14 @@ type journalReader struct{ customerReader }
 
 // scratch is memory that Apply reuses for every entry.
 type scratch struct {
-	entry   accounts.Entry
-	moves   credits.Moves
-	usage   usageEntry
-	payload []byte
+	entry  accounts.Entry
+	moves  credits.Moves
+	usages []RecordUsage
+	// reserves and settlements are those of the entry.
+	reserves    slab[Reserve]
+	settlements slab[SettleReservation]
+	usage       usageEntry
+	payload     []byte
 	// allotment is what the reservation at hand gets, settling the one that is there already, sealed
 	// the event that settles it, view what is answered.
 	allotment allotment
@@ -116,22 +115,14 @@ func (s *scratch) replied(reply []byte) []byte {
 // of the smallest events has more.
 const keptUsages = 8192
 
-// commands are those of an entry, in memory that a later one reuses.
-type commands struct {
-	machine.Entry[*commands, *turn]
-	table       machine.Table[*commands, *turn]
-	usages      []RecordUsage
-	reserves    slab[Reserve]
-	settlements slab[SettleReservation]
-}
-
-func (c *commands) reset() {
-	if cap(c.usages) > keptUsages {
-		c.usages = nil
+func (s *scratch) reset() {
+	s.entry.Reset()
+	if cap(s.usages) > keptUsages {
+		s.usages = nil
 	}
-	c.usages = c.usages[:0]
-	c.reserves.reset()
-	c.settlements.reset()
+	s.usages = s.usages[:0]
+	s.reserves.reset()
+	s.settlements.reset()
 }
 
 // slab is memory for the entry's commands of a kind, which the next entry reuses.
@@ -155,56 +146,23 @@ func (s *slab[T]) next() *T {
 }
 
 // event returns a zeroed record, which is valid until the next entry.
-func (c *commands) event() *RecordUsage {
-	if len(c.usages) == cap(c.usages) {
-		c.usages = make([]RecordUsage, 0, max(256, 2*cap(c.usages)))
+func (s *scratch) event() *RecordUsage {
+	if len(s.usages) == cap(s.usages) {
+		s.usages = make([]RecordUsage, 0, max(256, 2*cap(s.usages)))
 	}
-	c.usages = append(c.usages, RecordUsage{})
-	return &c.usages[len(c.usages)-1]
+	s.usages = append(s.usages, RecordUsage{})
+	return &s.usages[len(s.usages)-1]
 }
 
 // Apply applies one entry.
 func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
-	m.open(&m.commands, index, entry)
-	return m.apply(&m.commands, out)
-}
-
-func (m *Machine) open(c *commands, index uint64, entry []byte) {
-	c.reset()
-	c.table = m.kernel.Table
-	m.kernel.Open(&c.Entry, c, index, entry)
-}
-
-// Open implements engine.Opener. It finds the customers of usage events, too.
-func (m *Machine) Open(index uint64, entry []byte, memory engine.Opened) engine.Opened {
-	c, ok := memory.(*commands)
-	if !ok {
-		c = new(commands)
-	}
-	m.open(c, index, entry)
-	s := m.state.Load()
-	for ahead := c.usages; len(ahead) > 0; {
-		n := min(prefetched, len(ahead))
-		findUsages(s, ahead[:n])
-		ahead = ahead[n:]
-	}
-	return c
-}
-
-// ApplyOpened implements engine.Opener.
-func (m *Machine) ApplyOpened(e engine.Opened, out *engine.Applied) error {
-	return m.apply(e.(*commands), out)
-}
-
-func (m *Machine) apply(c *commands, out *engine.Applied) error {
 	out.Reset()
 	s := m.state.Load()
-	m.scratch.entry.Reset()
-	begun, err := m.kernel.Begin(&c.Entry, &s.Log)
+	m.scratch.reset()
+	begun, records, err := m.kernel.Decode(m, &s.Log, index, entry)
 	if err != nil {
 		return err
 	}
-	index, records := c.Index, c.Records
 	m.applying.Lock()
 	defer m.applying.Unlock()
 	m.scratch.entry.Records = len(records)
@@ -216,7 +174,7 @@ func (m *Machine) apply(c *commands, out *engine.Applied) error {
 	s.requests.Forget(t.Stamp - accounts.RequestRetentionMS)
 	t.endKeys()
 	m.expireAudits(&t, out)
-	ahead, reserves, settlements := c.usages, c.reserves, c.settlements
+	ahead, reserves, settlements := m.scratch.usages, m.scratch.reserves, m.scratch.settlements
 	for i := range records {
 		r := &records[i]
 		if len(ahead) > 0 && r.Op == op(&ahead[0]) {

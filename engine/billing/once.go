@@ -64,12 +64,12 @@ func (c *ReverseTransaction) receipt() (first, second [16]byte) { return c.ID, s
 func (c *CreateWebhookEndpoint) receipt() (first, second [16]byte) { return c.ID, second }
 
 // open reads the command that it carries.
-func (c *Once) open(to *commands) (err error) {
-	row := to.table.Find(c.Kind)
+func (c *Once) open(m *Machine) (err error) {
+	row := m.kernel.Table.Find(c.Kind)
 	if row == nil || !row.Once {
 		return fmt.Errorf("a command of kind %d is not carried by Once", c.Kind)
 	}
-	c.inner, err = row.Open(to, c.Payload)
+	c.inner, err = row.Open(m, c.Payload)
 	return err
 }
 

@@ -96,7 +96,7 @@ type op = machine.Op[*turn]
 
 // command is a row of the table: see machine.Command.
 type command struct {
-	machine.Command[*commands, *turn]
+	machine.Command[*Machine, *turn]
 	// record tells how an operator's command gets into the record of changes.
 	record recording
 }
@@ -111,7 +111,7 @@ const (
 )
 
 func of[C any, P machine.Payload[C]](apply func(P, *turn) engine.Outcome) command {
-	c := command{Command: machine.Of[*commands](apply)}
+	c := command{Command: machine.Of[*Machine](apply)}
 	if _, ok := any(P(new(C))).(describer); ok {
 		c.record = recordedAround
 	}
@@ -140,8 +140,8 @@ func ofBudgets[C any, P machine.Payload[C]](
 }
 
 // opened is the row of a command that decodes itself.
-func opened(name string, open func(to *commands, payload []byte) (op, error)) command {
-	return command{Command: machine.Command[*commands, *turn]{Name: name, Open: open}}
+func opened(name string, open func(m *Machine, payload []byte) (op, error)) command {
+	return command{Command: machine.Command[*Machine, *turn]{Name: name, Open: open}}
 }
 
 // growing is the row of a command that makes the state grow, permanently or while keys are kept.
@@ -181,7 +181,7 @@ func (c command) described() command {
 
 // registry states each command once.
 var registry = [...]command{
-	engine.KindTick:        {Command: machine.Tick[*commands]((*turn).Tick)},
+	engine.KindTick:        {Command: machine.Tick[*Machine]((*turn).Tick)},
 	KindRecordAudits:       opened("RecordAudits", decodeAudits).always(),
 	KindRecordUsage:        opened("RecordUsage", openUsage).described().growing(),
 	KindCreateAccount:      of((*CreateAccount).apply).growing().once().recorded(),
@@ -207,7 +207,7 @@ var registry = [...]command{
 	KindUpdateCustomer:     of((*UpdateCustomer).apply).submitted(),
 	KindArchiveCustomer:    of((*ArchiveCustomer).apply).recorded(),
 	KindEraseCustomer:      of((*EraseCustomer).apply).recorded(),
-	KindOnce:               {Command: machine.Carrier[*commands, *turn]((*Once).open)},
+	KindOnce:               {Command: machine.Carrier[*Machine, *turn]((*Once).open)},
 	KindSetOrigins:         inEnvironment((*SetOrigins).apply).submitted().recorded(),
 	KindSetPaymentProvider: inEnvironment((*SetPaymentProvider).apply).submitted().recorded(),
 	KindOpenCheckout:       inEnvironment((*OpenCheckout).apply).growing().once(),
@@ -231,7 +231,7 @@ var registry = [...]command{
 	KindResendWebhook:         of((*ResendWebhook).apply).submitted().recorded(),
 	KindResendWebhooks:        of((*ResendWebhooks).apply).once().submitted().recorded(),
 	KindTestWebhook:           of((*TestWebhook).apply).growing().once().submitted().recorded(),
-	KindSubmit:                {Command: machine.Carrier[*commands, *turn]((*Submit).open)},
+	KindSubmit:                {Command: machine.Carrier[*Machine, *turn]((*Submit).open)},
 	KindNoteMembership:        of((*NoteMembership).apply).recorded(),
 	KindPutBudget: ofBudgets((*charging.Budgets).Put).growing().once().
 		submitted().recorded(),
@@ -242,7 +242,7 @@ var registry = [...]command{
 	KindNoteKeyUse:         of((*NoteKeyUse).apply),
 	KindDemoteKeys:         of((*DemoteKeys).apply),
 	KindRecordProbedUsage:  opened("RecordProbedUsage", openProbedUsage).described().growing(),
-	KindAdminister:         {Command: machine.Carrier[*commands, *turn]((*Administer).open)},
+	KindAdminister:         {Command: machine.Carrier[*Machine, *turn]((*Administer).open)},
 	KindReserve:            opened("Reserve", openReserve).growing(),
 	KindSettleReservation:  opened("SettleReservation", openSettlement).described(),
 	KindExtendReservation:  of((*ExtendReservation).apply).once().submitted(),
@@ -255,8 +255,8 @@ var registry = [...]command{
 }
 
 // table is the registry with the rows of every machine.
-var table = func() machine.Table[*commands, *turn] {
-	t := make(machine.Table[*commands, *turn], len(registry))
+var table = func() machine.Table[*Machine, *turn] {
+	t := make(machine.Table[*Machine, *turn], len(registry))
 	for kind := range registry {
 		t[kind] = registry[kind].Command
 	}

@@ -3,8 +3,6 @@ package billing_test
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +22,7 @@ func restored(t enginetest.TB, snapshot []byte) *billing.Machine {
 }
 
 // TestReplayEqualsSnapshotAndRest: whatever the history and wherever it is cut, snapshot, restore
-// and the rest, opened ahead, give the same outcomes, hash, snapshot and journal as the whole.
+// and the rest give the same outcomes, hash, snapshot and journal as the whole.
 func TestReplayEqualsSnapshotAndRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := enginetest.BillingEntries(t)
@@ -40,7 +38,7 @@ func TestReplayEqualsSnapshotAndRest(t *testing.T) {
 			m := restored(t, snapshots[cut])
 			require.Equal(t, uint64(cut)+1, m.Applied())
 			require.True(t, bytes.Equal(snapshots[cut], enginetest.Snapshot(t, m)), "restored at %d", cut)
-			rest := enginetest.Replayed(t, m, uint64(cut)+2, entries[cut+1:])
+			rest := enginetest.Outcomes(t, m, uint64(cut)+2, entries[cut+1:])
 			require.Equal(t, len(results)-cut-1, len(rest))
 			for i := range rest {
 				require.Equal(t, results[cut+1+i], rest[i], "entry %d after a cut at %d", i, cut)
@@ -171,46 +169,5 @@ func TestRestoreForgetsTheHashesOfTheStateBefore(t *testing.T) {
 func requireSameTails(t require.TestingT, a, b *billing.Machine) {
 	for _, p := range journal.Parts() {
 		require.True(t, bytes.Equal(a.Journal().Tail(p), b.Journal().Tail(p)), "%s", p)
-	}
-}
-
-// BenchmarkReplay applies usage events of 10,000 customers as a log has them: each entry decoded by
-// Apply, and opened while those before it are applied. cpu-ns/event is of the thread that applies.
-func BenchmarkReplay(b *testing.B) {
-	for _, ahead := range []bool{false, true} {
-		b.Run(fmt.Sprint("ahead=", ahead), func(b *testing.B) {
-			m, l := populated(10_000)
-			l.Stamp += 1000
-			entries, _ := usageEntries(l, 10_000, b.N)
-			var out engine.Applied
-			opened, spare := make(chan engine.Opened, 3), make(chan engine.Opened, 5)
-			b.ResetTimer()
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			used := threadTime(b)
-			if ahead {
-				go func() {
-					for i, e := range entries {
-						var memory engine.Opened
-						select {
-						case memory = <-spare:
-						default:
-						}
-						opened <- m.Open(l.Index+1+uint64(i), e, memory)
-					}
-				}()
-			}
-			for i, e := range entries {
-				if !ahead {
-					require.NoError(b, m.Apply(l.Index+1+uint64(i), e, &out))
-					continue
-				}
-				o := <-opened
-				require.NoError(b, m.ApplyOpened(o, &out))
-				spare <- o
-			}
-			used = threadTime(b) - used
-			b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/event")
-		})
 	}
 }

@@ -104,8 +104,8 @@ type Shortage struct {
 }
 
 // openReserve decodes a Reserve.
-func openReserve(to *commands, payload []byte) (op, error) {
-	c := to.reserves.next()
+func openReserve(m *Machine, payload []byte) (op, error) {
+	c := m.scratch.reserves.next()
 	items := c.Items[:0]
 	*c = Reserve{} // in place
 	c.Items = items

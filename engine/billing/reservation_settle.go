@@ -88,8 +88,8 @@ func (c *SettleReservation) ownKey(id *[16]byte, n uint32) [16]byte {
 }
 
 // openSettlement decodes a SettleReservation.
-func openSettlement(to *commands, payload []byte) (op, error) {
-	c := to.settlements.next()
+func openSettlement(m *Machine, payload []byte) (op, error) {
+	c := m.scratch.settlements.next()
 	items := c.Items[:0]
 	*c = SettleReservation{} // in place
 	c.Items = items

@@ -33,12 +33,12 @@ func (m *Machine) Repeatable(kind engine.Kind, payload []byte, mint func() [16]b
 }
 
 // open reads the command that it carries.
-func (c *Submit) open(to *commands) (err error) {
-	row := to.table.Find(c.Kind)
+func (c *Submit) open(m *Machine) (err error) {
+	row := m.kernel.Table.Find(c.Kind)
 	if row == nil || !row.Submitted {
 		return fmt.Errorf("a command of kind %d is not carried by Submit", c.Kind)
 	}
-	c.inner, err = row.Open(to, c.Payload)
+	c.inner, err = row.Open(m, c.Payload)
 	return err
 }
 

@@ -63,11 +63,11 @@ type RecordUsage struct {
 	payload []byte
 }
 
-// near is what findUsages or prefetch found of an event: the customer's row, and the hashes of its
-// key and of the customer's name in their indexes; else 0.
+// near is what prefetch found of an event: the customer's row, and the key's hash in the index;
+// else 0.
 type near struct {
-	row         uint32
-	hash, named uint64
+	row  uint32
+	hash uint64
 }
 
 // UsageKey returns the idempotency key of a usage event as the log carries it: its scope is the
@@ -101,8 +101,8 @@ func rotate(b []byte, n int) {
 	copy(b, head)
 }
 
-func openUsage(to *commands, payload []byte) (op, error) {
-	c := to.event()
+func openUsage(m *Machine, payload []byte) (op, error) {
+	c := m.scratch.event()
 	if c.quick(payload) {
 		return c, nil
 	}
@@ -115,22 +115,6 @@ func openUsage(to *commands, payload []byte) (op, error) {
 // prefetched is how many usage events are prefetched together.
 const prefetched = book.Prefetched
 
-// findUsages notes what is to be found of usage events, at most as many as are prefetched, wherever
-// they are in the log: a customer never moves, and a key's hash stays. Any goroutine.
-func findUsages(s *state, usages []RecordUsage) {
-	var names [prefetched]uint64
-	for i := range usages {
-		c := &usages[i]
-		c.hash = s.keys.Hash(c.Key)
-		c.named = s.ExternalHash(c.Env, c.Customer)
-		names[i] = c.named
-	}
-	s.Prefetch(names[:len(usages)])
-	for i := range usages {
-		usages[i].row = usages[i].customerRow(s)
-	}
-}
-
 // prefetch prefetches the memory of an entry's next usage events before the first is applied. With
 // many customers nearly every access misses the processor's caches. Here the misses are independent
 // and overlap; in apply each would wait for the one before. It changes only row fields: a customer
@@ -139,18 +123,13 @@ func (s *state) prefetch(usages []RecordUsage) {
 	var keys [prefetched]prefetch.Address
 	var names [prefetched]uint64
 	for i := range usages {
-		c := &usages[i]
-		if c.hash == 0 {
-			c.hash = s.keys.Hash(c.Key)
-			c.named = s.ExternalHash(c.Env, c.Customer)
-		}
-		keys[i], names[i] = prefetch.Of(s.keys.Near(c.hash)), c.named
+		usages[i].hash = s.keys.Hash(usages[i].Key)
+		keys[i] = prefetch.Of(s.keys.Near(usages[i].hash))
+		names[i] = s.ExternalHash(usages[i].Env, usages[i].Customer)
 	}
 	prefetch.Lines(keys[:len(usages)])
 	s.Prefetch(names[:len(usages)])
 	for i := range usages {
-		if usages[i].row == 0 {
-			usages[i].row = usages[i].customerRow(s)
-		}
+		usages[i].row = usages[i].customerRow(s)
 	}
 }

@@ -2,7 +2,7 @@ package billing
 
 // DecodeUsage decodes a usage event as Apply does.
 func DecodeUsage(payload []byte) (RecordUsage, error) {
-	c, err := openUsage(new(commands), payload)
+	c, err := openUsage(&Machine{}, payload)
 	return *c.(*RecordUsage), err
 }
 

@@ -11,8 +11,8 @@ import (
 // A Turner is the target of commands: it embeds the Turn of their entry.
 type Turner interface{ Base() *Turn }
 
-// Kernel decodes a machine's entries, closes their turns and remembers their hashes. Open may be
-// called by any goroutine; the rest belongs to the goroutine that applies.
+// Kernel decodes a machine's entries, closes their turns and remembers their hashes. It belongs to
+// the goroutine that applies.
 type Kernel[M any, T Turner] struct {
 	// Shard is the number of the Raft group.
 	Shard uint16
@@ -21,17 +21,8 @@ type Kernel[M any, T Turner] struct {
 	// Snapshotting reports whether a snapshot was not released yet.
 	Snapshotting atomic.Bool
 
-	ring engine.HashRing
-}
-
-// Entry is an entry that Open has decoded. Its memory is used again for a later one.
-type Entry[M any, T Turner] struct {
-	Index   uint64
-	Records []Decoded[M, T]
-
-	stamp  int64
-	checks []engine.CheckState
-	err    error
+	ring  engine.HashRing
+	entry []Decoded[M, T]
 }
 
 // Decoded is a record of an entry.
@@ -49,57 +40,35 @@ func Builtin[M any, T Turner](t Table[M, T]) Table[M, T] {
 	return t
 }
 
-// Open decodes a whole entry, before its first record is applied: one that stops the replica
-// changes nothing. It reads no state; Begin reports its error.
-func (k *Kernel[M, T]) Open(e *Entry[M, T], m M, index uint64, entry []byte) {
-	clear(e.Records)
-	*e = Entry[M, T]{Index: index, Records: e.Records[:0], checks: e.checks[:0]}
-	e.err = k.decode(e, m, entry)
-}
-
-func (k *Kernel[M, T]) decode(e *Entry[M, T], m M, entry []byte) error {
-	h, records, err := engine.ParseOwn(e.Index, entry, k.Shard)
+// Decode decodes a whole entry before its first record is applied, so that one that stops the
+// replica has changed nothing. Every error wraps engine.ErrHalt. Its result is valid until the next
+// entry.
+func (k *Kernel[M, T]) Decode(m M, l *Log, index uint64, entry []byte) (
+	Turn, []Decoded[M, T], error,
+) {
+	clear(k.entry)
+	k.entry = k.entry[:0]
+	h, records, err := engine.ParseNext(index, entry, k.Shard, l.Applied())
 	if err != nil {
-		return err
+		return Turn{}, nil, err
 	}
-	e.stamp = h.Stamp
 	for r, ok := records.Next(); ok; r, ok = records.Next() {
 		row := k.Table.Find(r.Kind)
 		if row == nil {
-			return fmt.Errorf("%w: entry %d has a record of the unknown kind %d",
-				engine.ErrHalt, e.Index, r.Kind)
+			return Turn{}, nil, fmt.Errorf("%w: entry %d has a record of the unknown kind %d",
+				engine.ErrHalt, index, r.Kind)
 		}
-		op, err := k.open(e, m, row, r)
+		op, err := k.open(m, row, r)
 		if err != nil {
-			return fmt.Errorf("%w: entry %d, record %d (%s): %w",
-				engine.ErrHalt, e.Index, len(e.Records), row.Name, err)
+			return Turn{}, nil, fmt.Errorf("%w: entry %d, record %d (%s): %w",
+				engine.ErrHalt, index, len(k.entry), row.Name, err)
 		}
-		e.Records = append(e.Records, Decoded[M, T]{row, op, r.Payload})
+		k.entry = append(k.entry, Decoded[M, T]{row, op, r.Payload})
 	}
 	if err := records.Err(); err != nil {
-		return fmt.Errorf("%w: entry %d: %w", engine.ErrHalt, e.Index, err)
+		return Turn{}, nil, fmt.Errorf("%w: entry %d: %w", engine.ErrHalt, index, err)
 	}
-	return nil
-}
-
-// Begin begins the turn of an entry, which must be the next one and decode. A replica whose state
-// differs from the one that the entry tells of applies nothing more. Every error wraps
-// engine.ErrHalt.
-func (k *Kernel[M, T]) Begin(e *Entry[M, T], l *Log) (Turn, error) {
-	if e.err != nil {
-		return Turn{}, e.err
-	}
-	if e.Index <= l.Applied() {
-		return Turn{}, fmt.Errorf("%w: entry %d after entry %d", engine.ErrHalt, e.Index, l.Applied())
-	}
-	for _, c := range e.checks {
-		if !k.ring.Agrees(c) {
-			return Turn{}, fmt.Errorf(
-				"%w: entry %d: after entry %d the leader's state hash was %016x, this one's differs",
-				engine.ErrHalt, e.Index, c.Index, c.Hash)
-		}
-	}
-	return Turn{log: l, Index: e.Index, Stamp: max(e.stamp, l.Stamp()), Hash: l.hash}, nil
+	return Turn{log: l, Index: index, Stamp: max(h.Stamp, l.Stamp()), Hash: l.hash}, k.entry, nil
 }
 
 // Close ends an entry's turn: it publishes the entry's hash, which includes the rows that next
@@ -117,9 +86,7 @@ func (k *Kernel[M, T]) Restored(l *Log) {
 }
 
 // open decodes a record, by its row or as every machine does.
-func (k *Kernel[M, T]) open(
-	e *Entry[M, T], m M, row *Command[M, T], r engine.Record,
-) (op Op[T], err error) {
+func (k *Kernel[M, T]) open(m M, row *Command[M, T], r engine.Record) (op Op[T], err error) {
 	if row.Open != nil {
 		return row.Open(m, r.Payload)
 	}
@@ -128,10 +95,7 @@ func (k *Kernel[M, T]) open(
 	case engine.KindTick:
 		err = empty(r.Payload)
 	case engine.KindCheckState:
-		c, ok := engine.ParseCheckState(r.Payload)
-		if e.checks = append(e.checks, c); !ok {
-			err = malformed(r.Payload)
-		}
+		err = k.agrees(r.Payload)
 	case engine.KindHandOver:
 		if _, ok := engine.ParseHandOver(r.Payload); !ok {
 			err = malformed(r.Payload)
@@ -148,6 +112,20 @@ func malformed(payload []byte) error { return fmt.Errorf("payload of %d bytes", 
 func empty(payload []byte) error {
 	if len(payload) != 0 {
 		return malformed(payload)
+	}
+	return nil
+}
+
+// agrees compares this replica's rolling hash with the leader's when the entry is decoded: a
+// replica that disagrees applies nothing more.
+func (k *Kernel[M, T]) agrees(payload []byte) error {
+	c, ok := engine.ParseCheckState(payload)
+	if !ok {
+		return malformed(payload)
+	}
+	if !k.ring.Agrees(c) {
+		return fmt.Errorf("after entry %d the leader's state hash was %016x, this one's differs",
+			c.Index, c.Hash)
 	}
 	return nil
 }

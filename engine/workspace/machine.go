@@ -22,7 +22,6 @@ type Config struct {
 type Machine struct {
 	machine.Asked
 	kernel machine.Kernel[*Machine, *turn]
-	entry  machine.Entry[*Machine, *turn]
 	// state is replaced whole by Restore.
 	state atomic.Pointer[state]
 }
@@ -42,17 +41,16 @@ func New(c Config) *Machine {
 func (m *Machine) Apply(index uint64, entry []byte, out *engine.Applied) error {
 	out.Reset()
 	s := m.state.Load()
-	m.kernel.Open(&m.entry, m, index, entry)
-	begun, err := m.kernel.Begin(&m.entry, &s.log)
+	begun, records, err := m.kernel.Decode(m, &s.log, index, entry)
 	if err != nil {
 		return err
 	}
 	t := turn{begun, s}
 	s.advance(&t.Turn)
-	for i := range m.entry.Records {
+	for i := range records {
 		t.Reply = nil
 		s.mu.Lock()
-		outcome := m.entry.Records[i].Op.Apply(&t)
+		outcome := records[i].Op.Apply(&t)
 		s.mu.Unlock()
 		t.Conclude(outcome, out)
 	}
