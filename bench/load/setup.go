@@ -97,10 +97,11 @@ func (r *Run) fill(ctx context.Context, events int) error {
 	})
 }
 
-// insist sends a batch until all of its events have counted.
+// insist sends a batch until all of its events have counted. If they do not, the error quotes the
+// first refusal: later tries mostly say less.
 func (r *Run) insist(conn *connection, request []byte, events int) error {
 	done, left := make([]bool, events), events
-	var failed error
+	var failed, refused error
 	for try := range createTries {
 		if try > 0 {
 			time.Sleep(100 * time.Millisecond)
@@ -113,12 +114,20 @@ func (r *Run) insist(conn *connection, request []byte, events int) error {
 		if status != 200 && status != 429 && status != 503 {
 			return fmt.Errorf("batch: %d %.300s", status, body)
 		}
+		if status != 200 && refused == nil {
+			refused = fmt.Errorf("first refusal: %d %.300s", status, body)
+		}
 		for i := 0; i < events && status == 200; i++ {
 			one, after, ok := number(body, statusField)
 			// What is a repeat now has counted at an earlier try, whatever was said of it then.
-			if counted := one == 200 || one == 201 || one == 409 && try > 0; ok && counted && !done[i] {
+			counted := ok && (one == 200 || one == 201 || one == 409 && try > 0)
+			if counted && !done[i] {
 				done[i] = true
 				left--
+			}
+			if !counted && refused == nil {
+				refused = fmt.Errorf("first refusal: event %d: %.300s", i,
+					body[max(0, bytes.Index(body, statusField)):])
 			}
 			body = after
 		}
@@ -126,7 +135,8 @@ func (r *Run) insist(conn *connection, request []byte, events int) error {
 			return nil
 		}
 	}
-	return errors.Join(fmt.Errorf("batch: %d of %d events were not accepted", left, events), failed)
+	return errors.Join(fmt.Errorf("batch: %d of %d events were not accepted", left, events), refused,
+		failed)
 }
 
 // each calls do for 0 … n-1 over some connections, until one fails or ctx ends.
