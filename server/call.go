@@ -93,6 +93,7 @@ func (t *Table) Call(c Call) (reply Reply) {
 		}
 	}()
 	route.Handle(x)
+	x.answered()
 	reply.Fault = x.fault
 	x.end() // not after a panic: the exchange is then let go as it is
 	reply.Status = ctx.Response.StatusCode()

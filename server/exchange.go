@@ -148,13 +148,17 @@ func (x *Exchange) begin(ctx *fasthttp.RequestCtx) {
 	x.name(ctx.Request.Header.PeekBytes(requestIDHeader))
 }
 
+// answered refuses a request that nothing has answered.
+func (x *Exchange) answered() {
+	if x.status == 0 {
+		x.Refuse(FaultInternal)
+	}
+}
+
 // end hands the answer to fasthttp, which copies it.
 func (x *Exchange) end() {
 	h := &x.Ctx.Response.Header
 	h.SetCanonical(requestIDHeader, x.RequestID())
-	if x.status == 0 {
-		x.Refuse(FaultInternal)
-	}
 	x.Ctx.Response.SetStatusCode(x.status)
 	if len(x.Out) > 0 {
 		h.SetContentType("application/json")

@@ -251,19 +251,29 @@ func TestRouting(t *testing.T) {
 	require.ErrorContains(t, err, "lacks")
 }
 
+// A request whose handler panics, or answers nothing, is answered 500, and counted as that.
 func TestPanicsAreAnswered(t *testing.T) {
-	table, err := server.NewTable([]server.Route{{
-		Method: "GET", Path: "/api/v1/client/x", Operation: "x",
-		Handle: func(x *server.Exchange) {
-			x.Begin()
-			panic("a fault of ours")
-		},
-	}}, server.TableConfig{})
-	require.NoError(t, err)
-	ctx := request(table, "GET", "/api/v1/client/x")
-	require.Equal(t, 500, ctx.Response.StatusCode())
-	require.Contains(t, string(ctx.Response.Body()), `"code":"internal_error"`)
-	require.NotContains(t, string(ctx.Response.Body()), "ours")
+	for name, handle := range map[string]func(*server.Exchange){
+		"panics":          func(x *server.Exchange) { x.Begin(); panic("a fault of ours") },
+		"answers, panics": func(x *server.Exchange) { x.Succeed(200); panic("a fault of ours") },
+		"answers nothing": func(x *server.Exchange) { x.Begin() },
+	} {
+		var observed []int
+		table, err := server.NewTable([]server.Route{{
+			Method: "GET", Path: "/api/v1/client/x", Operation: "x", Handle: handle,
+		}}, server.TableConfig{Observe: func(_ *server.Route, status int, _ time.Duration) {
+			observed = append(observed, status)
+		}})
+		require.NoError(t, err)
+		ctx := request(table, "GET", "/api/v1/client/x")
+		require.Equal(t, 500, ctx.Response.StatusCode(), name)
+		require.Contains(t, string(ctx.Response.Body()), `"code":"internal_error"`, name)
+		require.NotContains(t, string(ctx.Response.Body()), "ours", name)
+		require.Equal(t, []int{500}, observed, name)
+		reply := table.Call(server.Call{Operation: "x"})
+		require.Equal(t, 500, reply.Status, name)
+		require.NotNil(t, reply.Fault, name)
+	}
 }
 
 // A process may be told to stop at the very moment it begins to listen.

@@ -159,8 +159,9 @@ func (t *Table) finish(x *Exchange) {
 	if cause := recover(); cause != nil {
 		t.config.Log.Error("a request handler panicked", "request_id", string(x.RequestID()),
 			"cause", cause, "stack", string(debug.Stack()))
-		x.Refuse(FaultInternal)
+		x.status = 0
 	}
+	x.answered()
 	if !x.consumed && !x.drain() {
 		closeAfterAnswer(x.Ctx)
 	}
