@@ -20,7 +20,7 @@ NESTED := bench/load deploy deploy/helm
 # over bench/load without its peers: drivers of other databases take longer to compile than all that is
 # tested there. `make test-long` runs it over all packages.
 CONCURRENT := ./wal/... ./cluster/... ./server/... ./sdk/... ./cmd/tollgate/bucket \
-	./cmd/tollgate/replay \
+	./cmd/tollgate/certs ./cmd/tollgate/cli ./cmd/tollgate/replay ./examples/devidp \
 	./engine/billing/internal/rows ./engine/fair ./engine/idempotency ./engine/journal ./engine/page
 SINGLE := tollgate/cluster/backup tollgate/cluster/boltfile tollgate/server/ascii \
 	tollgate/server/console/bill tollgate/server/console/mails \

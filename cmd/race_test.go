@@ -63,10 +63,36 @@ func TestRaceRunsWhereGoroutinesMeet(t *testing.T) {
 			}
 		}
 	}
+	offenders = append(offenders, promised(t, folders)...)
 	offenders = append(offenders, repeating(t, folders)...)
 	offenders = append(offenders, varying(t, folders)...)
 	require.Greater(t, tests, 10, "the test must find what it looks for")
 	report(t, "the race detector runs where goroutines meet", offenders)
+}
+
+// safe finds the promise of a type to be safe for concurrent use.
+var safe = regexp.MustCompile(`(?i)(not )?safe\s+for\s+(//\s+)?concurrent\s+use`)
+
+// promised says which folders of the product promise that and are not CONCURRENT. One that starts
+// no goroutine of its own is SINGLE: the tests of those that use it, in CONCURRENT, run its code.
+func promised(t *testing.T, folders map[string][]source) (offenders []string) {
+	t.Helper()
+	found := 0
+	for folder, files := range folders {
+		for _, s := range files {
+			promise := safe.FindStringSubmatch(strings.Join(s.lines, "\n"))
+			if s.test || within(folder, "bench") || promise == nil || promise[1] != "" {
+				continue
+			}
+			found++
+			single := slices.Contains(strings.Fields(makeVariable(t, "SINGLE")), "tollgate/"+folder)
+			if !single && folder != "engine" && !raced(t, folder) {
+				offenders = append(offenders, s.path+": "+folder+" belongs into CONCURRENT")
+			}
+		}
+	}
+	require.Greater(t, found, 20, "the test must find what it looks for")
+	return offenders
 }
 
 // repeating says which tests that `make race` leaves out do not exist, or start goroutines.

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,4 +45,21 @@ func TestProgressSaysHowFarItIs(t *testing.T) {
 	require.Equal(t, "[██████··················] checking, 3s, 1.0 KiB", p.text(3*time.Second))
 	require.Equal(t, "[████]", Bar(9, 3, 4), "more than was expected")
 	require.Equal(t, "[····]", Bar(0, 0, 4))
+}
+
+// TestProgressCountsWhatSeveralWrite: parts of a file come at once, while the line is drawn.
+func TestProgressCountsWhatSeveralWrite(t *testing.T) {
+	p := StartProgress("fetching", 64<<10)
+	defer p.End()
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 8 {
+				p.Write(make([]byte, 1<<10)) // never fails
+				p.text(time.Second)
+			}
+		})
+	}
+	group.Wait()
+	require.Equal(t, "["+strings.Repeat("█", 24)+"] fetching, 1s, 64.0 KiB", p.text(time.Second))
 }
