@@ -1,3 +1,5 @@
+//go:build long
+
 package billing_test
 
 import (
@@ -23,7 +25,7 @@ var mistakes = []struct{ what, statement, right, wrong string }{
 
 // TestAMistakeInIssuingIsFound: verifying shares no code with issuing, so it finds what issuing
 // does wrong, not only what was changed afterwards. The tests are built once, with all mistakes;
-// the environment chooses one.
+// the environment chooses one. That compiles this package anew, so `make test-long` does it.
 func TestAMistakeInIssuingIsFound(t *testing.T) {
 	file, err := filepath.Abs("internal/lifecycle/draft.go")
 	require.NoError(t, err)
