@@ -131,6 +131,9 @@ DIALING := tollgate/server/provider/fetch tollgate/server/provider/mail
 PROCESSES := ./bench/clustertest ./bench/browsertest ./bench/torture
 UNITS := $$(go list ./... | grep -v -e /clustertest -e /browsertest -e /torture)
 
+# These start programs and browsers, too, and wait for them as long as somebody at a terminal would.
+PROGRAMS := tollgate/cmd/tollgate tollgate/cmd/tollgate-browser tollgate/cmd/tollgate/daemon
+
 # More flags for `go test`; .ci/run sets -v.
 TESTFLAGS ?=
 
@@ -173,7 +176,8 @@ dist: ## make a release in bin/dist: tarballs, debs, image, SHA256SUMS, bills of
 
 .PHONY: test
 test: ## everything that proves it works
-	@MAKE="$(MAKE)" .ci/stages compile "processes unit" "format race-others race-machines fuzz vet"
+	@MAKE="$(MAKE)" .ci/stages compile "processes programs" "format race-others race-machines" \
+		"unit race-load fuzz vet"
 	@echo "All tests passed."
 
 # Lanes that start together would compile much of it twice, each for itself.
@@ -189,7 +193,7 @@ check: ## what a change touches, in a minute; PKG=./engine/price: as if this pac
 .PHONY: test-long
 test-long: export RAPID_CHECKS := 1000
 test-long: ## more of everything: for every night, some two hours
-	$(MAKE) compile format vet unit processes
+	$(MAKE) compile format vet unit programs processes
 	go test ./cmd/generate -run TestAFieldTakesThreeStatements -args -build
 	go test -timeout 15m $(TESTFLAGS) $(RACED)
 	go test -count=1 -timeout 30m $(TESTFLAGS) ./bench/browsertest -args -every
@@ -230,17 +234,22 @@ counts: ## print the size of packages and types, and the arrows between files
 	go test -count=1 ./cmd -run 'TestCounts$$' -v
 
 .PHONY: unit
-unit: ## unit tests, but for those that race runs
-	.ci/unit "$(UNITS)" "$$(printf '%s\n' $(RACED) | grep -vxF $(DIALING:%=-e %))" "$(LEFT_OUT)"
+unit: ## unit tests, but for those that race and programs run
+	.ci/unit "$$(printf '%s\n' $(UNITS) | grep -vxF $(PROGRAMS:%=-e %))" \
+		"$$(printf '%s\n' $(RACED) | grep -vxF $(DIALING:%=-e %))" "$(LEFT_OUT)"
+
+.PHONY: programs
+programs: ## tests of commands and browsers, and of the modules in bench/load and deploy
+	go test -timeout 15m $(TESTFLAGS) $(PROGRAMS)
 	go test -C bench/load $(TESTFLAGS) $$(go list -C bench/load ./... | grep -vx tollgate/bench/load)
 	go test -C deploy $(TESTFLAGS) ./...
 	go test -C deploy/helm $(TESTFLAGS) ./...
 
-.PHONY: race race-machines race-others
-race: race-machines race-others ## tests in which goroutines meet, under the race detector
+.PHONY: race race-machines race-others race-load
+race: race-machines race-others race-load ## tests in which goroutines meet, under the race detector
 
-race-machines race-others: export CGO_ENABLED := 1
-race-machines race-others: export RAPID_CHECKS := 10
+race-machines race-others race-load: export CGO_ENABLED := 1
+race-machines race-others race-load: export RAPID_CHECKS := 10
 ONCE := -skip "^($$(tr ' ' '|' <<< "$(LEFT_OUT)"))\$$"
 
 race-machines:
@@ -248,6 +257,8 @@ race-machines:
 
 race-others:
 	go test -race -p 3 -timeout 15m $(TESTFLAGS) $(ONCE) $(RACED)
+
+race-load:
 	go test -C bench/load -race $(TESTFLAGS) .
 
 .PHONY: fuzz

@@ -310,3 +310,21 @@ func TestWhatDialsIsTestedAsShipped(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(commands), "grep -vxF -e "+strings.Join(dialing, " -e "))
 }
+
+// TestEveryStageIsRun: `make test` runs each kind of tests, and no package is left out.
+func TestEveryStageIsRun(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	line := regexp.MustCompile(`MAKE\)" \.ci/stages ((?:.*\\\n)*.*)`).FindSubmatch(text)
+	require.NotNil(t, line)
+	stages := strings.Fields(strings.NewReplacer(`"`, " ", `\`, " ").Replace(string(line[1])))
+	require.ElementsMatch(t, []string{
+		"compile", "format", "fuzz", "processes", "programs", "race-load", "race-machines",
+		"race-others", "unit", "vet",
+	}, stages)
+	commands, err := exec.Command("make", "-n", "-C", root, "unit", "programs").Output()
+	require.NoError(t, err)
+	programs := makeVariable(t, "PROGRAMS")
+	require.Contains(t, string(commands), "grep -vxF -e "+strings.ReplaceAll(programs, " ", " -e "))
+	require.Regexp(t, `(?m)^go test .* `+programs+`$`, string(commands))
+}
