@@ -15,6 +15,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -157,13 +159,20 @@ func (f *failure) Is(target error) bool {
 func (b *Bucket) ask(
 	ctx context.Context, method, file string, query url.Values, body []byte,
 ) (answer []byte, header http.Header, err error) {
+	return b.askFor(ctx, request{method: method, file: file, query: query, body: body})
+}
+
+// askFor is ask for a request.
+func (b *Bucket) askFor(
+	ctx context.Context, what request,
+) (answer []byte, header http.Header, err error) {
 	for try := range tries {
 		if try > 0 {
 			if waited := b.wait(ctx, pause<<(try-1)); waited != nil {
 				return nil, nil, errors.Join(err, waited)
 			}
 		}
-		answer, header, err = b.once(ctx, request{method, file, query, nil, body})
+		answer, header, err = b.once(ctx, what)
 		var f *failure
 		if err == nil || errors.As(err, &f) && !f.passing() || ctx.Err() != nil {
 			break
@@ -177,6 +186,34 @@ type request struct {
 	query        url.Values
 	header       map[string]string
 	body         []byte
+	lent         *loan // nil where nobody writes to body again
+}
+
+// loan counts who may still read the bytes of requests: a request that has failed, or was answered
+// early, closes its body later, and reads it until then.
+type loan struct{ readers atomic.Int32 }
+
+// reader lends bytes to a request.
+func (l *loan) reader(b []byte) io.ReadCloser {
+	if l == nil {
+		return io.NopCloser(bytes.NewReader(b))
+	}
+	l.readers.Add(1)
+	return &lentReader{Reader: bytes.NewReader(b), end: sync.OnceFunc(func() { l.readers.Add(-1) })}
+}
+
+// ended reports whether nobody reads the bytes any more.
+func (l *loan) ended() bool { return l.readers.Load() == 0 }
+
+type lentReader struct {
+	*bytes.Reader
+	end func()
+}
+
+// Close implements io.Closer.
+func (l *lentReader) Close() error {
+	l.end()
+	return nil
 }
 
 // once makes a request and reads the answer.
@@ -215,9 +252,13 @@ func (b *Bucket) send(ctx context.Context, what request) (*http.Response, error)
 	if len(what.query) > 0 {
 		target += "?" + canonicalQuery(what.query)
 	}
-	r, err := http.NewRequestWithContext(ctx, what.method, target, bytes.NewReader(what.body))
+	r, err := http.NewRequestWithContext(ctx, what.method, target, nil)
 	if err != nil {
 		return nil, fmt.Errorf("bucket: %w", err)
+	}
+	if r.Body = http.NoBody; len(what.body) > 0 {
+		r.ContentLength, r.Body = int64(len(what.body)), what.lent.reader(what.body)
+		r.GetBody = func() (io.ReadCloser, error) { return what.lent.reader(what.body), nil }
 	}
 	for name, value := range what.header {
 		r.Header.Set(name, value)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ type upload struct {
 	id     string // "" while all is in part
 	parts  []uploaded
 	part   []byte
+	lent   *loan // of part
 	bytes  int64
 	err    error
 }
@@ -31,7 +33,7 @@ type uploaded struct {
 	Tag    string `xml:"ETag"`
 }
 
-// buffers are parts of uploads that succeeded. A request that failed may still read its own.
+// buffers are parts that no request reads any more.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Write makes a file of what write writes, instead of one of that name. There is one only when
@@ -39,14 +41,16 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // RemoveParts removes. After an error there may be the whole file, if the store's answer was lost.
 func (b *Bucket) Write(ctx context.Context, file string, write func(io.Writer) error) error {
 	buffer := buffers.Get().(*[]byte)
-	u := &upload{bucket: b, ctx: ctx, file: file, part: (*buffer)[:0]}
+	u := &upload{bucket: b, ctx: ctx, file: file, part: (*buffer)[:0], lent: &loan{}}
 	err := write(u)
 	if err == nil {
 		err = u.end()
 	}
 	if err == nil {
-		*buffer = u.part
-		buffers.Put(buffer)
+		if u.lent.ended() {
+			*buffer = u.part
+			buffers.Put(buffer)
+		}
 		return nil
 	}
 	if u.id != "" {
@@ -85,10 +89,22 @@ func (u *upload) send() {
 		return
 	}
 	query := url.Values{"partNumber": {strconv.Itoa(number)}, "uploadId": {u.id}}
-	_, header, err := u.bucket.ask(u.ctx, "PUT", u.file, query, u.part)
-	if u.err = err; err == nil {
-		u.parts, u.part = append(u.parts, uploaded{number, header.Get("ETag")}), u.part[:0]
+	header, err := u.put(query)
+	if u.err = err; err != nil {
+		return
 	}
+	u.parts, u.part = append(u.parts, uploaded{number, header.Get("ETag")}), u.part[:0]
+	if !u.lent.ended() { // the next part gets memory of its own
+		u.part, u.lent = nil, &loan{}
+	}
+}
+
+// put sends what was collected.
+func (u *upload) put(query url.Values) (http.Header, error) {
+	_, header, err := u.bucket.askFor(u.ctx, request{
+		method: "PUT", file: u.file, query: query, body: u.part, lent: u.lent,
+	})
+	return header, err
 }
 
 func (u *upload) begin() error {
@@ -114,7 +130,7 @@ func (u *upload) end() error {
 		return u.err
 	}
 	if u.id == "" {
-		_, _, err := u.bucket.ask(u.ctx, "PUT", u.file, nil, u.part)
+		_, err := u.put(nil)
 		return err
 	}
 	if u.send(); u.err != nil { // there is one: a part is sent when more follows

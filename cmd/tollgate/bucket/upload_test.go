@@ -1,9 +1,11 @@
 package bucket
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,4 +96,39 @@ func TestSmallFilesTakeOneRequest(t *testing.T) {
 	b, s := open(t, "SECRET")
 	require.NoError(t, b.Write(t.Context(), "f", writing(content(partBytes))))
 	require.Equal(t, []string{"PUT /books/a b/c/f"}, s.asked)
+}
+
+// hanging fails its first PUT and does not close its body, as a transport whose request timed out
+// and which is still sending.
+type hanging struct {
+	http.RoundTripper
+	body io.ReadCloser
+}
+
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == "PUT" && h.body == nil {
+		h.body = r.Body
+		return nil, errors.New("timed out")
+	}
+	return h.RoundTripper.RoundTrip(r)
+}
+
+// TestAPartThatIsStillReadIsNotWrittenTo: neither by the next part nor by the next upload.
+func TestAPartThatIsStillReadIsNotWrittenTo(t *testing.T) {
+	for _, size := range []int{9, partBytes, 2*partBytes + 1} {
+		b, s := open(t, "SECRET")
+		slow := &hanging{RoundTripper: b.client.Transport}
+		b.client.Transport = slow
+		data := content(size)
+		for i := range data {
+			data[i] += byte(i / partBytes) // parts differ
+		}
+		require.NoError(t, b.Write(t.Context(), "f", writing(data)))
+		require.True(t, bytes.Equal(data, s.files["a b/c/f"]))
+		other := bytes.Repeat([]byte{255}, 2*partBytes)
+		require.NoError(t, b.Write(t.Context(), "g", writing(other)))
+		read, err := io.ReadAll(slow.body)
+		require.NoError(t, errors.Join(err, slow.body.Close()))
+		require.True(t, bytes.Equal(data[:min(size, partBytes)], read))
+	}
 }
