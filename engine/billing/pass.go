@@ -163,12 +163,14 @@ func countedEvent(payload []byte) (u auditor.Usage, counts bool, err error) {
 	}
 	var c RecordUsage
 	err = wire.Decode(e.Record, &c)
-	// No subscription counted unpriced usage.
-	return auditor.Usage{
+	u = auditor.Usage{
 		Subscription: e.Subscription, Feature: e.Feature, Span: e.Span, Ahead: e.Ahead,
 		Units: c.Units, Covered: e.Covered, Cost: e.Cost,
-	}, e.Outcome != 0 && e.Outcome.Recorded() && e.Outcome != engine.OutcomeUnpriced &&
-		e.Subscription != 0, err
+	}
+	// No subscription counted unpriced usage.
+	counts = e.Outcome != 0 && e.Outcome.Recorded() && e.Outcome != engine.OutcomeUnpriced &&
+		e.Subscription != 0
+	return u, counts, err
 }
 
 func (s *state) countedCorrection(r journal.Record) (u auditor.Usage, counts bool, err error) {
