@@ -1,7 +1,11 @@
 package billing
 
 import (
+	"tollgate/engine"
+	"tollgate/engine/billing/internal/charging"
+	"tollgate/engine/billing/internal/credits"
 	"tollgate/engine/billing/internal/holds"
+	"tollgate/engine/billing/internal/rows"
 	"tollgate/engine/billing/internal/sums"
 	"tollgate/engine/decimal"
 	"tollgate/engine/journal"
@@ -172,4 +176,113 @@ func (c *SettleReservation) unstated(
 		cost = i.CostOf(units)
 	}
 	return cost
+}
+
+// burnt returns the credits that the event has burnt, as of its newest correction.
+func (k *correcting) burnt() (was credits.Burnt) {
+	was = credits.Burnt{Units: k.units, Paid: k.original.Covered}
+	if k.stored {
+		was.Paid, was.Draws = k.covered, k.text.Draws
+		return was
+	}
+	var list credits.DrawList
+	rows.DecodeText(string(k.original.Draws), &list)
+	was.Draws = list.Draws
+	return was
+}
+
+// recredit plans the change of the event's credits, before the correction changes anything.
+func (k *correcting) recredit(t *turn, units decimal.Decimal) engine.Outcome {
+	was := k.burnt()
+	k.was, k.newly = was, was
+	k.newly.Units = units
+	if k.ledger == nil {
+		return engine.OutcomeDone
+	}
+	k.at = k.ledger.PlaceOf(k.Spot, k.original.Feature)
+	_, was.Kept = t.heldBeside(k.owner, k.at, k.now)
+	was.Forced = k.forced
+	r, outcome := t.PlanCorrection(k.owner, k.at, was, units, k.now)
+	if outcome.Refused() {
+		return outcome
+	}
+	k.change, k.newly = r, r.Now
+	k.ledger.Cover(k.Spot, k.original.Feature, sums.Difference(r.Now.Paid, was.Paid))
+	return engine.OutcomeDone
+}
+
+// recredited carries out the plan of recredit.
+func (t *turn) recredited(k *correcting) {
+	lock := t.WriteLock(k.owner)
+	t.CorrectCredits(k.at, &k.change, k.now)
+	lock.Unlock()
+}
+
+// ownDraws reports whether encoded draws are well-formed and belong to pools and grants of a
+// customer.
+func ownDraws(s *state, customer uint32, encoded []byte) bool {
+	var list credits.DrawList
+	if wire.Decode(encoded, &list) != nil {
+		return false
+	}
+	for _, d := range list.Draws {
+		if d.Pool == 0 || d.Pool > s.Pools.Len() || d.Grant > s.Grants.Len() ||
+			s.Pools.Read(d.Pool).Customer != customer ||
+			d.Grant != 0 && s.Grants.Read(d.Grant).Pool != d.Pool {
+			return false
+		}
+	}
+	return true
+}
+
+// uncharge decides what becomes of what the event has counted in budgets. It changes nothing.
+func (k *correcting) uncharge(
+	t *turn, void bool, delta, cost decimal.Decimal,
+) (outcome engine.Outcome) {
+	counted := k.counts()
+	k.budget, outcome = t.budgets.PlanCorrection(&t.Runner, &charging.Correcting{
+		For:     charging.For{Env: k.env.Number, Customer: k.owner, KeyNode: k.keyNode},
+		Counted: counted, Now: k.now, Void: void, Units: delta, Cost: cost,
+		Paid: sums.Difference(k.newly.Paid, k.was.Paid), Late: k.ledger, Spot: k.Spot,
+		Feature: k.original.Feature, Forced: k.forced,
+	})
+	return outcome
+}
+
+// counts is what the event counts in budgets, after its corrections so far.
+func (k *correcting) counts() []byte {
+	if k.stored {
+		return k.text.Budget
+	}
+	return k.original.Budget
+}
+
+// reached refuses the correction if a budget-bound API key may not make it: the event must count at
+// the key's budget or below it, or in none and be of a customer whose usage the key may count.
+func (k *correcting) reached(t *turn, keyNode, bindings uint32) engine.Outcome {
+	if bindings != 0 && bindings != k.env.Bindings() {
+		return engine.OutcomeKeyRebound
+	}
+	if k.keyNode = keyNode; keyNode == 0 {
+		return engine.OutcomeDone
+	}
+	f, w := &t.budgets.Forest, charging.For{Env: k.env.Number, Customer: k.owner, KeyNode: keyNode}
+	counted := k.counts()
+	if len(counted) == 0 {
+		if _, ok := f.Choose(w); !ok {
+			return engine.OutcomeBudgetUnknown
+		}
+		return engine.OutcomeDone
+	}
+	if t.budgets.CountedWithin(counted, keyNode) {
+		return engine.OutcomeDone
+	}
+	w.Named, w.KeyNode = k.usage.Budget, k.usage.KeyBudget
+	if row, _ := t.holds.Find(w.Env, &k.original.Reservation); row != 0 {
+		w.Named, w.KeyNode = []byte(t.holds.WordsOf(row).Budget), 0
+	}
+	if node, ok := f.Choose(w); !ok || !f.Within(node, keyNode) {
+		return engine.OutcomeBudgetUnknown
+	}
+	return engine.OutcomeDone
 }
