@@ -213,6 +213,11 @@ func (c *SettleReservation) describe(t *turn) accounts.Change {
 	return d
 }
 
+// customer is the ExternalID of who has the reservation.
+func (h *settling) customer(t *turn) string {
+	return string(t.ExternalID(t.Customers.Read(h.hold.Customer)))
+}
+
 // answered reports whether the reservation was settled by the event that the command names, which
 // was there before.
 func (c *SettleReservation) answered(h *settling) bool {
