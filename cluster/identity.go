@@ -22,7 +22,7 @@ const diskBytes = 8
 
 // identity is the content of a folder's node.json. Disk is drawn when the folder is first used. The
 // members remember it, so they can tell an emptied folder from the one that it replaces, whose
-// promises and entries it does not have (trap 15).
+// promises and entries it does not have (trap 16).
 type identity struct {
 	Node string `json:"node"`
 	Disk string `json:"disk"`

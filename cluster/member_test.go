@@ -559,7 +559,7 @@ func (g *Group) transportMatched(id string) uint64 {
 	return index
 }
 
-// A folder that was emptied is not the one that the cluster knows (trap 15): the node does not
+// A folder that was emptied is not the one that the cluster knows (trap 16): the node does not
 // start, and the others do not speak with it, whether it could ask them before or not.
 func TestAnEmptiedFolderIsRefused(t *testing.T) {
 	inCluster(t, nil, func(c *nodes) {

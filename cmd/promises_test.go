@@ -85,6 +85,33 @@ func TestDesignsNameWhatExists(t *testing.T) {
 	report(t, "what a design names is in the code", offenders)
 }
 
+// goFile finds the names of Go files that documents have in backquotes.
+var goFile = regexp.MustCompile("`([\\w/]+\\.go)`")
+
+// TestDocumentsNameFilesThatExist: a file that a document names by its last folders, or by its name
+// alone, is somewhere.
+func TestDocumentsNameFilesThatExist(t *testing.T) {
+	var files, offenders []string
+	for _, s := range sources(t) {
+		files = append(files, "/"+s.path)
+	}
+	found := 0
+	eachFile(t, func(path string, text []byte) {
+		if !strings.HasSuffix(path, ".md") || strings.HasPrefix(path, "bench/JOURNAL") {
+			return
+		}
+		for _, match := range goFile.FindAllSubmatch(text, -1) {
+			found++
+			named := "/" + string(match[1])
+			if !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, named) }) {
+				offenders = append(offenders, path+" names "+string(match[1]))
+			}
+		}
+	})
+	require.Greater(t, found, 50, "the documents name files")
+	report(t, "a Go file that a document names is there", offenders)
+}
+
 var word = regexp.MustCompile(`\w+`)
 
 // linked finds the targets of Markdown links and pictures within the project.
@@ -145,8 +172,8 @@ func TestCONTRIBUTINGSaysWhereThingsAreDecided(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 12)
-	report(t, "the README leads to functions that exist", offenders)
+	report(t, "CONTRIBUTING leads to functions that exist", offenders)
 }
 
-// placed finds the functions that the README's table places in a file.
+// placed finds the functions that CONTRIBUTING's table places in a file.
 var placed = regexp.MustCompile("((?:`\\w+`(?:, )?)+) in \\[[^]]+\\]\\(([\\w/]+\\.go)\\)")

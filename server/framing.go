@@ -31,7 +31,7 @@ func framed(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// unambiguous looks at the header lines as they came. fasthttp (1.74) joins folded lines, takes a
+// unambiguous looks at the header lines as they came. fasthttp joins folded lines, takes a
 // bare LF for a line's end, spaces within a name, "Transfer-Encoding: identity", a Content-Length
 // next to Transfer-Encoding (which RFC 9112, 6.1 lets a server refuse), a request of HTTP/1.1
 // without Host, hosts that are none, and versions that it does not speak. (A bare LF at the end of

@@ -27,7 +27,7 @@ type UsualCustomer struct {
 	// own. They are not state.
 	Held, Budgeted bool
 	// external is the caller's identifier if it fits. Otherwise externalLen is 0 and external
-	// begins with the identifier's row in longIDs (little endian); 0 is the empty identifier.
+	// begins with the identifier's row in LongIDs (little endian); 0 is the empty identifier.
 	ExternalLen uint8
 	External    [39]byte
 	ID          [16]byte
