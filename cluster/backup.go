@@ -245,3 +245,103 @@ func (p *pacedWriter) Write(b []byte) (written int, err error) {
 	}
 	return written, nil
 }
+
+// Identity is that of the cluster, "" of one that was never restored.
+func (n *saver) Identity() string { return n.config.Cluster }
+
+const (
+	// keptLogBytes is about how many bytes of entries a kept log has at most.
+	keptLogBytes = 16 << 20
+	// keptLogEntries is how many entries it has at most.
+	keptLogEntries = 1 << 20
+)
+
+// ErrOtherLog means that the log that was kept before is not that of this cluster.
+var ErrOtherLog = errors.New("cluster: the log that was kept before is longer than this " +
+	"cluster's: it is another cluster's; keep this one's in another place")
+
+// LogKept says how far a group's log is kept.
+type LogKept struct {
+	// Last is the last entry, 0 if none is; Until its stamp, or that of the last one before it that
+	// has one, in milliseconds since 1970 UTC.
+	Last  uint64
+	Until int64
+	// Lost is how many entries had left this node's log before they were kept.
+	Lost uint64
+}
+
+// KeepLog keeps what a group has committed behind an entry, in pieces, the first of all that this
+// node's log has where that is 0. Before that it brings an entry into the log, whose stamp tells
+// how far the log comes on a quiet day, and makes sure that this node has it. After an error, what
+// it returns was kept all the same.
+func (n *saver) KeepLog(
+	ctx context.Context, shard uint16, after uint64,
+	keep func(l backup.Log, write func(io.Writer) error) error,
+) (kept LogKept, err error) {
+	k := n.groups[shard].keeper
+	kept.Last = after
+	if !k.proposer.proposeOwn(engine.Record{Kind: engine.KindTick}) {
+		return kept, ErrNotCurrent
+	}
+	if _, outcome := k.reader.BeginRead(time.Now().Add(backupWait)); outcome != engine.OutcomeDone {
+		return kept, ErrNotCurrent
+	}
+	through := k.progress.index.Load()
+	if after > through {
+		return kept, ErrOtherLog
+	}
+	first, err := k.store.FirstIndex()
+	if err != nil {
+		return kept, err
+	}
+	if after > 0 && first > after+1 {
+		kept.Lost = first - after - 1
+	}
+	for next := max(after+1, first); next <= through; next = kept.Last + 1 {
+		entries, err := k.piece(next, through)
+		if err != nil {
+			return kept, err
+		}
+		l := backup.Log{
+			Cluster: n.config.Cluster, Shard: shard, First: next, Last: entries[len(entries)-1].Index,
+		}
+		for _, e := range entries {
+			if h, _, err := engine.ParseEntry(e.Data); e.Command && err == nil {
+				l.Until = max(l.Until, h.Stamp)
+			}
+		}
+		err = keep(l, func(w io.Writer) error {
+			paced := newPacedWriter(ctx, w, backupPace)
+			return backup.WriteLog(paced, l, func(index uint64) (backup.LogEntry, error) {
+				return entries[index-l.First], nil
+			})
+		})
+		if err != nil {
+			return kept, err
+		}
+		kept.Last, kept.Until = l.Last, max(kept.Until, l.Until)
+	}
+	return kept, nil
+}
+
+// piece reads entries of the log, as many as a kept log has.
+func (k *keeper) piece(first, last uint64) (entries []backup.LogEntry, err error) {
+	for i, size := first, 0; i <= last && size < keptLogBytes && i-first < keptLogEntries; i++ {
+		var l raft.Log
+		if err := k.store.GetLog(i, &l); err != nil {
+			return nil, fmt.Errorf("cluster: group %s: entry %d of the log: %w", k.name, i, err)
+		}
+		e := backup.LogEntry{Index: i, Term: l.Term, Command: l.Type == raft.LogCommand}
+		if e.Command {
+			e.Data = l.Data
+		}
+		entries, size = append(entries, e), size+len(e.Data)
+	}
+	return entries, nil
+}
+
+// LogBehind estimates how many bytes of a group's log this node has behind an entry.
+func (n *saver) LogBehind(shard uint16, after uint64) int64 {
+	k := n.groups[shard].keeper
+	return k.store.sizeOf(after, k.progress.index.Load())
+}

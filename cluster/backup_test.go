@@ -46,6 +46,12 @@ func emptyMachine(shard uint16) engine.Machine {
 // restoreAll makes the folders of a new cluster from a backup, and starts it.
 func (c *nodes) restoreAll(dir, identity string, data []byte) {
 	c.t.Helper()
+	c.restoreUntil(dir, identity, data, nil)
+}
+
+// restoreUntil is restoreAll that goes on behind the backup.
+func (c *nodes) restoreUntil(dir, identity string, data []byte, until func() *Until) {
+	c.t.Helper()
 	c.dir = dir
 	before := c.tune
 	c.tune = func(id string, config *Config) {
@@ -53,7 +59,11 @@ func (c *nodes) restoreAll(dir, identity string, data []byte) {
 		config.Cluster = identity
 	}
 	for _, id := range three {
-		m, err := Restore(c.config(id), bytes.NewReader(data), nil)
+		var behind *Until
+		if until != nil {
+			behind = until()
+		}
+		m, err := RestoreUntil(c.config(id), bytes.NewReader(data), nil, behind)
 		require.NoError(c.t, err)
 		require.Len(c.t, m.Groups, 2)
 		c.start(id)
@@ -423,5 +433,230 @@ func TestSegmentsDroppedMeanwhileAreInTheBackup(t *testing.T) {
 			_, err := store.Copy(listed[len(listed)-1])
 			return errors.Is(err, segments.ErrMissing)
 		})
+	})
+}
+
+// keptFiles are kept logs by their names.
+type keptFiles map[string][]byte
+
+// keepLog keeps the log of both groups through a node.
+func (c *nodes) keepLog(id string, files keptFiles) {
+	c.t.Helper()
+	for _, shard := range []uint16{ShardBilling, ShardWorkspace} {
+		after := uint64(0)
+		for _, l := range files.logs() {
+			if l.Shard == shard && l.Cluster == c.node[id].Identity() {
+				after = max(after, l.Last)
+			}
+		}
+		kept, err := c.node[id].KeepLog(context.Background(), shard, after,
+			func(l backup.Log, write func(io.Writer) error) error {
+				var b bytes.Buffer
+				err := write(&b)
+				files[l.File()] = b.Bytes()
+				return err
+			})
+		require.NoError(c.t, err)
+		require.Zero(c.t, kept.Lost)
+		require.Greater(c.t, kept.Last, after, "a quiet log, too, says how far it comes")
+		require.LessOrEqual(c.t, kept.Until, time.Now().UnixMilli())
+	}
+}
+
+func (f keptFiles) logs() (list []backup.Log) {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		l, ok := backup.ParseLog(name)
+		if !ok {
+			panic(name)
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+func (f keptFiles) open(file string) (io.ReadCloser, error) {
+	if f[file] == nil {
+		return nil, os.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(f[file])), nil
+}
+
+// behind is how a restore of a backup goes on to an instant.
+func (f keptFiles) behind(data []byte, at time.Time) (*Until, error) {
+	r, err := backup.NewReader(bytes.NewReader(data), nil)
+	if err != nil {
+		return nil, err
+	}
+	u := &Until{At: at, Logs: map[uint16][]backup.Log{}, Open: f.open}
+	for i := range r.Manifest().Groups {
+		g := &r.Manifest().Groups[i]
+		if u.Logs[g.Shard], err = backup.Chain(f.logs(), g, r.Manifest().Cluster, at); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// TestRestoreToAMoment: what was there at an instant between two backups, and nothing of after it.
+// The new cluster goes on, and keeps its own log.
+func TestRestoreToAMoment(t *testing.T) {
+	inCluster(t, func(_ string, c *Config) { withJournal(c) }, func(c *nodes) {
+		leader, files := c.leader(), keptFiles{}
+		c.fill(leader, 1)
+		c.keepLog(c.others(leader)[0], files)
+		before := time.Now()
+		time.Sleep(time.Second)
+		c.count(leader, 999)
+		data := c.save(leader)
+		time.Sleep(time.Second)
+		c.count(leader, keyRange(1000, 50)...)
+		c.fill(leader, 2) // a segment is cut behind the backup
+		c.kill(leader)    // the log has another term, and raft's own entries
+		old := leader
+		leader = c.leader(old)
+		c.count(leader, 2000)
+		c.start(old)
+		c.converge()
+		keys, listed := c.ledgers[leader].keys(), c.listed(leader)
+		index, hash := c.ledgers[leader].StateHash()
+		at := time.Now()
+		time.Sleep(time.Second)
+		c.count(leader, 3000)
+		c.keepLog(old, files)
+		c.keepLog(leader, files)
+		end := time.Now().Add(time.Millisecond)
+
+		_, err := files.behind(data, before)
+		require.NoError(t, err, "the backup itself is what is of a later time")
+		u, err := files.behind(data, at)
+		require.NoError(t, err)
+		_, err = files.behind(data, end)
+		require.ErrorIs(t, err, backup.ErrNotKept)
+		require.ErrorContains(t, err, "that of group billing ends at")
+		_, err = RestoreUntil(aConfig(t.TempDir()), bytes.NewReader(data), nil,
+			&Until{At: before, Logs: u.Logs, Open: files.open})
+		require.ErrorContains(t, err, "group billing of the backup is of a later time")
+		machine := aConfig(t.TempDir())
+		_, err = RestoreUntil(machine, bytes.NewReader(data), nil, u)
+		require.NoError(t, err)
+		require.Equal(t, []string{"billing", "workspace"}, []string{u.Reached[0].Group, u.Reached[1].Group})
+		require.LessOrEqual(t, u.Reached[0].Stamp, at.UnixMilli())
+		i, h := machine.Billing.Machine.StateHash()
+		require.Equal(t, []uint64{index, hash}, []uint64{i, h})
+		c.refuseDamagedLogs(data, files, u)
+
+		c.stopAll()
+		c.restoreUntil(t.TempDir(), NewIdentity(), data, func() *Until {
+			u, err := files.behind(data, at)
+			require.NoError(t, err)
+			return u
+		})
+		leader = c.leader()
+		c.converge()
+		for _, id := range three {
+			require.True(t, c.ledgers[id].has(1049))
+			require.True(t, c.ledgers[id].has(2000), "of the time just before")
+			require.False(t, c.ledgers[id].has(3000), "of after it")
+			c.eventually("it is ready", func() bool { return c.node[id].Status().Ready })
+			require.Equal(t, keys, c.ledgers[id].keys())
+			require.Equal(t, listed, c.listed(id), "the journal has each of them")
+		}
+		c.count(leader, 5000)
+		data = c.save(leader)
+		c.keepLog(leader, files)
+		time.Sleep(time.Second)
+		at = time.Now()
+		c.count(leader, 6000)
+		time.Sleep(time.Second)
+		c.keepLog(leader, files)
+		c.stopAll()
+		c.restoreUntil(t.TempDir(), NewIdentity(), data, func() *Until {
+			u, err := files.behind(data, at)
+			require.NoError(t, err)
+			return u
+		})
+		leader = c.leader()
+		c.converge()
+		require.True(t, c.ledgers[leader].has(5000))
+		require.False(t, c.ledgers[leader].has(3000), "of the cluster of before")
+	})
+}
+
+// refuseDamagedLogs: a folder gets no node where a kept log is missing, or not what was written.
+func (c *nodes) refuseDamagedLogs(data []byte, files keptFiles, u *Until) {
+	c.t.Helper()
+	for _, l := range u.Logs[ShardBilling] {
+		name := l.File()
+		whole := files[name]
+		for what, bad := range map[string][]byte{
+			"missing": nil, "cut": whole[:len(whole)-1], "flipped": flipped(whole, len(whole)/2),
+			"another": files[u.Logs[ShardWorkspace][0].File()],
+		} {
+			files[name] = bad
+			config := aConfig(c.t.TempDir())
+			_, err := RestoreUntil(config, bytes.NewReader(data), nil,
+				&Until{At: u.At, Logs: u.Logs, Open: files.open})
+			require.ErrorContains(c.t, err, name, what)
+			if what != "missing" {
+				require.ErrorIs(c.t, err, backup.ErrDamaged, what)
+			}
+			_, err = Open(aConfig(config.Dir))
+			require.ErrorIs(c.t, err, ErrHalfRestored)
+		}
+		delete(files, name)
+		_, err := files.behind(data, u.At)
+		require.ErrorIs(c.t, err, backup.ErrNotKept, "without %s", name)
+		files[name] = whole
+	}
+	m, err := backup.NewReader(bytes.NewReader(data), nil)
+	require.NoError(c.t, err)
+	index := m.Manifest().Groups[0].Index
+	for _, from := range []uint64{index, index + 2} { // of another term, and with one entry too few
+		l := u.Logs[ShardBilling][0]
+		forged := keptFiles{}
+		entries := map[uint64]backup.LogEntry{}
+		_, err := backup.ReadLog(bytes.NewReader(files[l.File()]), func(e backup.LogEntry) error {
+			e.Data = bytes.Clone(e.Data)
+			if e.Index == index {
+				e.Term++
+			}
+			entries[e.Index] = e
+			return nil
+		})
+		require.NoError(c.t, err)
+		l.First = from
+		var b bytes.Buffer
+		require.NoError(c.t, backup.WriteLog(&b, l, func(i uint64) (backup.LogEntry, error) {
+			return entries[i], nil
+		}))
+		forged[l.File()] = b.Bytes()
+		_, err = RestoreUntil(aConfig(c.t.TempDir()), bytes.NewReader(data), nil,
+			&Until{At: u.At, Logs: map[uint16][]backup.Log{ShardBilling: {l}}, Open: forged.open})
+		require.ErrorIs(c.t, err, backup.ErrDamaged)
+		require.ErrorContains(c.t, err, "it is of another history")
+	}
+	short := &Until{At: u.At, Logs: map[uint16][]backup.Log{}, Open: files.open}
+	_, err = RestoreUntil(aConfig(c.t.TempDir()), bytes.NewReader(data), nil, short)
+	require.ErrorContains(c.t, err, "ends before that time")
+}
+
+// TestALogThatWasNotKeptInTime: what a snapshot deleted is said to be lost, and a log that is
+// longer than the cluster's is of another one.
+func TestALogThatWasNotKeptInTime(t *testing.T) {
+	inCluster(t, func(_ string, c *Config) { c.TrailingBytes = 1 }, func(c *nodes) {
+		leader, files := c.leader(), keptFiles{}
+		c.keepLog(leader, files)
+		kept := files.logs()[0]
+		for key := range uint64(100) {
+			c.count(leader, key)
+		}
+		require.NoError(t, c.billing(leader).TakeSnapshot())
+		keep := func(backup.Log, func(io.Writer) error) error { return nil }
+		got, err := c.node[leader].KeepLog(t.Context(), ShardBilling, kept.Last, keep)
+		require.NoError(t, err)
+		require.Greater(t, got.Lost, uint64(50))
+		_, err = c.node[leader].KeepLog(t.Context(), ShardBilling, got.Last+100, keep)
+		require.ErrorIs(t, err, ErrOtherLog)
+		require.Positive(t, c.node[leader].LogBehind(ShardBilling, kept.Last))
 	})
 }

@@ -241,9 +241,12 @@ func (c *core) heldLease(held bool) {
 	}
 }
 
-func (c *core) skips(l *raft.Log) bool {
-	for _, s := range c.config.Skip {
-		if s.Shard == c.shard && s.Index == l.Index {
+func (c *core) skips(l *raft.Log) bool { return c.config.skips(c.shard, l) }
+
+// skips reports whether an entry of a group must not be applied.
+func (c *Config) skips(shard uint16, l *raft.Log) bool {
+	for _, s := range c.Skip {
+		if s.Shard == shard && s.Index == l.Index {
 			return crc32.Checksum(l.Data, castagnoli) == s.CRC
 		}
 	}

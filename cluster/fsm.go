@@ -121,13 +121,19 @@ func (f *fsm) run(l *raft.Log, out *engine.Applied) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	m, data := f.replica.machine, l.Data
-	if h, _, err := engine.ParseEntry(data); err == nil && h.Stamp < m.Stamp() {
-		data = append([]byte(nil), data...) // raft and the log's cache hold the original
-		engine.SetStamp(data, m.Stamp())
-	}
 	f.replica.applying.Store(l.Index)
-	return m.Apply(l.Index, data, out)
+	m := f.replica.machine
+	return m.Apply(l.Index, raisedStamp(m, l.Data), out)
+}
+
+// raisedStamp is an entry whose stamp is the machine's if its own is older.
+func raisedStamp(m engine.Machine, entry []byte) []byte {
+	if h, _, err := engine.ParseEntry(entry); err != nil || h.Stamp >= m.Stamp() {
+		return entry
+	}
+	raised := append([]byte(nil), entry...) // raft and the log's cache hold the original
+	engine.SetStamp(raised, m.Stamp())
+	return raised
 }
 
 // Snapshot fixes the state; raft writes it while Apply goes on.

@@ -1,28 +1,21 @@
 package backup
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 )
 
 // Reader reads a backup and checks it on the way. It holds one frame in memory. What it hands out
 // counts only once Next has returned io.EOF: then, and not before, is every byte proven.
 type Reader struct {
-	src      io.Reader
+	frameReader
 	manifest *Manifest
-	sum      hash.Hash
-	frames   uint64
 	group    int
 	segment  int // -1: its state
 	item     *item
 	files    Files
 	open     io.ReadCloser // the file of the segment that was handed out
-	payload  []byte
 	err      error
 }
 
@@ -45,27 +38,8 @@ var ErrApart = errors.New(
 // NewReader reads the beginning of a backup, to its manifest. It is ErrDamaged, ErrVersion, or
 // ErrApart: files may be nil for a backup that has its segments in it.
 func NewReader(src io.Reader, files Files) (*Reader, error) {
-	r := &Reader{src: src, sum: sha256.New(), segment: -1, files: files}
-	head := make([]byte, headBytes)
-	if err := readFull(src, head); err != nil {
-		if errors.Is(err, errEnds) {
-			return nil, fmt.Errorf("%w: it ends in its head", ErrDamaged)
-		}
-		return nil, err
-	}
-	if string(head[:len(magic)]) != magic || head[6]|head[7] != 0 {
-		return nil, fmt.Errorf("%w: it does not begin like a backup", ErrDamaged)
-	}
-	version := binary.LittleEndian.Uint16(head[len(magic):])
-	if version == 0 {
-		return nil, fmt.Errorf("%w: version 0", ErrDamaged)
-	}
-	if version > FormatVersion {
-		return nil, fmt.Errorf("%w: format version %d, this build reads up to %d",
-			ErrVersion, version, FormatVersion)
-	}
-	r.sum.Write(head)
-	text, err := r.next(frameManifest, maxManifest)
+	r := &Reader{segment: -1, files: files}
+	text, err := r.begin(src, magic, "backup", FormatVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -147,79 +121,6 @@ func (r *Reader) apart(g *Group) (Item, error) {
 	}
 	r.open = file
 	return Item{Group: g, Segment: s, Reader: file}, nil
-}
-
-// end reads the last frame, and that nothing follows it.
-func (r *Reader) end() error {
-	sum := r.sum.Sum(nil)
-	said, err := r.next(frameEnd, sha256.Size)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(said, sum) {
-		return fmt.Errorf("%w: SHA-256 of the whole", ErrDamaged)
-	}
-	switch n, err := io.ReadFull(r.src, make([]byte, 1)); {
-	case n > 0:
-		return fmt.Errorf("%w: bytes follow its end", ErrDamaged)
-	case err != io.EOF:
-		return fmt.Errorf("backup: read: %w", err)
-	}
-	return io.EOF
-}
-
-// next reads one frame, whose payload is good until the next call.
-func (r *Reader) next(kind byte, limit uint32) ([]byte, error) {
-	head := make([]byte, frameHead)
-	if err := r.fill(head); err != nil {
-		return nil, err
-	}
-	size := binary.LittleEndian.Uint32(head[1:])
-	if head[0] != kind || size > limit {
-		return nil, fmt.Errorf("%w: frame %d is of kind %d and %d bytes", ErrDamaged,
-			r.frames, head[0], size)
-	}
-	frame := append(r.payload[:0], head...)
-	for left := int(size) + frameTail; left > 0; { // in steps: a false length costs no memory
-		step := min(left, chunkBytes)
-		at := len(frame)
-		frame = append(frame, make([]byte, step)...)
-		if err := r.fill(frame[at:]); err != nil {
-			return nil, err
-		}
-		left -= step
-	}
-	r.payload = frame
-	body, tail := frame[:len(frame)-frameTail], frame[len(frame)-frameTail:]
-	if checksum(r.frames, body) != binary.LittleEndian.Uint32(tail) {
-		return nil, fmt.Errorf("%w: checksum of frame %d", ErrDamaged, r.frames)
-	}
-	r.sum.Write(frame)
-	r.frames++
-	return body[frameHead:], nil
-}
-
-func (r *Reader) fill(p []byte) error {
-	err := readFull(r.src, p)
-	if errors.Is(err, errEnds) {
-		return fmt.Errorf("%w: it ends in frame %d", ErrDamaged, r.frames)
-	}
-	return err
-}
-
-// errEnds means that what is read from ends: it, and not the way to it.
-var errEnds = errors.New("backup: the file ends early")
-
-// readFull fills p. An error that only wraps io.EOF is a connection's.
-func readFull(src io.Reader, p []byte) error {
-	switch _, err := io.ReadFull(src, p); {
-	case err == nil:
-		return nil
-	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		return errEnds
-	default:
-		return fmt.Errorf("backup: read: %w", err)
-	}
 }
 
 // item reads the frames of one state or segment.

@@ -1,49 +1,20 @@
 package backup
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash"
-	"hash/crc32"
 	"io"
 )
 
-const (
-	magic = "TGBK"
-	// headBytes is the length of what precedes the first frame: magic, version, zero.
-	headBytes = 8
-	// frameHead and frameTail surround a payload: kind and length; CRC32C.
-	frameHead = 5
-	frameTail = 4
-	// chunkBytes is how much of a state or a segment one frame has at most.
-	chunkBytes = 1 << 20
-	// maxManifest bounds a manifest: some 400,000 segments, that is 3 TiB.
-	maxManifest = 64 << 20
-)
-
-// Kinds of frames. Numbers are never reused.
-const (
-	frameManifest byte = 1 // JSON; the first frame
-	frameState    byte = 2 // a piece of a group's state
-	frameSegment  byte = 3 // a piece of a journal segment
-	frameEnd      byte = 4 // SHA-256 of every byte before this frame; the last one
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+const magic = "TGBK"
 
 // Writer writes a backup: what the manifest lists, in its order, then Close. It holds one frame in
 // memory. The first error stays.
 type Writer struct {
-	w        io.Writer
+	framing
 	manifest *Manifest
-	sum      hash.Hash
-	frame    []byte
-	frames   uint64
 	group    int // whose turn it is
 	segment  int // -1: its state
-	err      error
 }
 
 // NewWriter begins a backup of what m lists.
@@ -55,14 +26,8 @@ func NewWriter(w io.Writer, m *Manifest) (*Writer, error) {
 	if _, err := parseManifest(text); err != nil {
 		return nil, err
 	}
-	if len(text) > maxManifest {
-		return nil, fmt.Errorf("backup: a manifest of %d bytes: %d is the most", len(text), maxManifest)
-	}
-	b := &Writer{w: w, manifest: m, sum: sha256.New(), segment: -1}
-	head := binary.LittleEndian.AppendUint16([]byte(magic), FormatVersion)
-	b.write(append(head, 0, 0))
-	b.put(frameManifest, text)
-	return b, b.err
+	b := &Writer{manifest: m, segment: -1}
+	return b, b.begin(w, magic, FormatVersion, text)
 }
 
 // State writes the state of the group whose turn it is, which src must have to its last byte.
@@ -106,8 +71,7 @@ func (b *Writer) Close() error {
 	if b.err == nil && b.group < len(b.manifest.Groups) {
 		b.err = fmt.Errorf("backup: closed before all was written")
 	}
-	b.put(frameEnd, b.sum.Sum(nil))
-	return b.err
+	return b.end()
 }
 
 // copy writes size bytes of src in frames.
@@ -122,31 +86,4 @@ func (b *Writer) copy(kind byte, src io.Reader, size int64) {
 		b.put(kind, chunk)
 		size -= int64(len(chunk))
 	}
-}
-
-// put writes one frame, whose checksum covers its place among the frames as well.
-func (b *Writer) put(kind byte, payload []byte) {
-	b.frame = append(b.frame[:0], kind)
-	b.frame = binary.LittleEndian.AppendUint32(b.frame, uint32(len(payload)))
-	b.frame = append(b.frame, payload...)
-	b.frame = binary.LittleEndian.AppendUint32(b.frame, checksum(b.frames, b.frame))
-	b.frames++
-	b.write(b.frame)
-}
-
-func (b *Writer) write(p []byte) {
-	if b.err != nil {
-		return
-	}
-	b.sum.Write(p) // never fails
-	if _, err := b.w.Write(p); err != nil {
-		b.err = fmt.Errorf("backup: write: %w", err)
-	}
-}
-
-// checksum is the CRC32C of a frame's place, from 0, and of its bytes.
-func checksum(place uint64, frame []byte) uint32 {
-	var at [8]byte
-	binary.LittleEndian.PutUint64(at[:], place)
-	return crc32.Update(crc32.Checksum(at[:], castagnoli), castagnoli, frame)
 }

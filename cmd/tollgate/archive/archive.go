@@ -257,10 +257,11 @@ func (p *Plan) keep(ctx context.Context, file string, read func() ([]byte, error
 	})
 }
 
-// mayBegin reports whether a file is one that Make writes.
+// mayBegin reports whether a file is one that Make, or KeepLog, writes.
 func mayBegin(file string) bool {
 	_, ours := begunAt(strings.TrimSuffix(file, provenSuffix))
-	return ours || backup.IsSegment(file)
+	_, log := backup.ParseLog(file)
+	return ours || log || backup.IsSegment(file)
 }
 
 // pruned deletes the backups, and segments, that need not stay now that one was made.
@@ -268,6 +269,9 @@ func (p *Plan) pruned(ctx context.Context, now time.Time, made Made) (Made, erro
 	files, err := p.Store.List(ctx, "")
 	if err == nil {
 		files, err = p.prune(ctx, now, files)
+	}
+	if err == nil {
+		err = p.pruneLogs(ctx, files)
 	}
 	if err == nil && p.Alone {
 		var warning error

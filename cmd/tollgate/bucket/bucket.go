@@ -186,7 +186,7 @@ type request struct {
 	query        url.Values
 	header       map[string]string
 	body         []byte
-	lent         *loan // nil where nobody writes to body again
+	lent         *loan // nil where body is not written to again
 }
 
 // loan counts who may still read the bytes of requests: a request that has failed, or was answered
@@ -202,7 +202,7 @@ func (l *loan) reader(b []byte) io.ReadCloser {
 	return &lentReader{Reader: bytes.NewReader(b), end: sync.OnceFunc(func() { l.readers.Add(-1) })}
 }
 
-// ended reports whether nobody reads the bytes any more.
+// ended reports whether no request reads the bytes any more.
 func (l *loan) ended() bool { return l.readers.Load() == 0 }
 
 type lentReader struct {

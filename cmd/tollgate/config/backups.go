@@ -16,6 +16,9 @@ type Backups struct {
 	// "03:30", and counts instead.
 	Every time.Duration `yaml:"every"`
 	At    string        `yaml:"at"`
+	// LogEvery is how often the log since the last time is kept, too, 1 s to 24 h, so that a restore
+	// can go to any moment; 0 keeps none.
+	LogEvery time.Duration `yaml:"logEvery"`
 	// Keep is how many of the newest always stay, 1 to 10000; of the others, those go that are older
 	// than KeepFor.
 	Keep    int           `yaml:"keep"`
@@ -43,6 +46,8 @@ func (b *Backups) validate(complain complainer) {
 		"backups.at: %q: want a time of day in UTC such as 03:30", b.At)
 	complain.when(b.Incremental && b.Node == "",
 		"backups.incremental: want node, too: two nodes would delete files that the other has just written")
+	complain.when(b.LogEvery != 0 && (b.LogEvery < time.Second || b.LogEvery > 24*time.Hour),
+		"backups.logEvery: %s: want 0, or 1s to 24h", b.LogEvery)
 	complain.when(b.Keep < 1 || b.Keep > 10_000 || b.KeepFor < 0,
 		"backups.keep, backups.keepFor: want 1 to 10000, and no negative time")
 	complain.within("backups.mibPerSecond", b.MiBPerSecond, 1, 1<<16)

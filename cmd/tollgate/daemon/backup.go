@@ -43,9 +43,10 @@ func (n *node) untilClosing(parent context.Context) (context.Context, context.Ca
 	return ctx, cancel
 }
 
-// Restore makes the data folder of a node from a backup, and the files next to it.
+// Restore makes the data folder of a node from a backup, and the files next to it; until is nil, or
+// how it goes on behind the backup.
 func Restore(
-	settings config.Config, src io.Reader, files backup.Files,
+	settings config.Config, src io.Reader, files backup.Files, until *cluster.Until,
 ) (*backup.Manifest, error) {
 	settings.LimitMemory()
 	n := newNode(settings, slog.New(slog.DiscardHandler))
@@ -53,5 +54,9 @@ func Restore(
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Restore(c, bufio.NewReaderSize(src, 1<<20), files)
+	from := bufio.NewReaderSize(src, 1<<20)
+	if until == nil {
+		return cluster.Restore(c, from, files)
+	}
+	return cluster.RestoreUntil(c, from, files, until)
 }

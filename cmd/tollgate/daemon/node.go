@@ -114,6 +114,7 @@ func (n *node) open() error {
 	n.watchers.Go(func() { n.agree(n.cluster.Billing(), n.proposeLimits) })
 	n.watchers.Go(func() { n.agree(n.cluster.Workspace(), n.proposePolicy) })
 	n.watchers.Go(n.saveOnSchedule)
+	n.watchers.Go(n.keepLogOnSchedule)
 	n.lead()
 	return nil
 }

@@ -30,6 +30,7 @@ const (
 type backupMetrics struct {
 	made, failed                 prometheus.Counter
 	lastSuccess, bytes, duration prometheus.Gauge
+	logUntil                     prometheus.Gauge
 	// newest is when the newest was begun, failures what failed counts.
 	newest   atomic.Pointer[time.Time]
 	failures atomic.Uint64
@@ -63,6 +64,8 @@ func newBackupMetrics(registry *prometheus.Registry) *backupMetrics {
 			"When the newest proven backup was begun that this node knows of; 0 for none."),
 		bytes:    gauge("backup_last_bytes", "What the last one that this node made holds."),
 		duration: gauge("backup_last_seconds", "What it took, reading it back included."),
+		logUntil: gauge("backup_log_until_timestamp_seconds",
+			"Up to when this node has kept the log; 0 for not at all."),
 	}
 }
 

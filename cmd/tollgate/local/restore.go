@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"tollgate/cluster"
+	"tollgate/cmd/tollgate/archive"
 	"tollgate/cmd/tollgate/cli"
 	"tollgate/cmd/tollgate/daemon"
 	"tollgate/cmd/tollgate/devdata"
@@ -17,8 +19,9 @@ import (
 // RestoreCommand makes the data folder of a node from a backup.
 type RestoreCommand struct {
 	daemon.NodeFlags `embed:""`
-	Cluster          string `placeholder:"HEX" help:"Identity of the new cluster, as the restore of its first node printed it. Default: a new one."`
-	File             string `arg:"" help:"The backup; - is standard input, s3://BUCKET/FILE is in a bucket."`
+	Cluster          string    `placeholder:"HEX" help:"Identity of the new cluster, as the restore of its first node printed it. Default: a new one."`
+	ToTime           time.Time `placeholder:"2026-11-27T14:03:00Z" help:"Restore what was there at this time: FILE is then the folder, or s3://BUCKET/PREFIX, of scheduled backups with logEvery."`
+	File             string    `arg:"" help:"The backup; - is standard input, s3://BUCKET/FILE is in a bucket."`
 }
 
 // errLonely refuses a restore after which a node would be a cluster of its own, and acknowledge
@@ -31,7 +34,9 @@ var errLonely = errors.New("join, or --cluster, means that there are other nodes
 func (c *RestoreCommand) Help() string {
 	return "Every node of the new cluster is restored from the same backup, into an empty folder, " +
 		"with the configuration that it is then served with. The first restore prints the identity of the " +
-		"new cluster; the others get it by --cluster. Nodes of the old cluster cannot mix in."
+		"new cluster; the others get it by --cluster. Nodes of the old cluster cannot mix in. With " +
+		"--to-time it takes the newest backup of before that time and goes on by the log that was kept; " +
+		"give it the same time on every node."
 }
 
 // Run restores one node.
@@ -49,7 +54,11 @@ func (c *RestoreCommand) Run(ctx context.Context, out io.Writer) (err error) {
 	case settings.Cluster == "":
 		settings.Cluster = cluster.NewIdentity()
 	}
-	src, files, progress, err := openBackup(ctx, c.File, "restoring")
+	name, until, err := c.moment(ctx)
+	if err != nil {
+		return err
+	}
+	src, files, progress, err := openBackup(ctx, name, "restoring")
 	if err != nil {
 		return err
 	}
@@ -66,7 +75,7 @@ func (c *RestoreCommand) Run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := daemon.Restore(settings, progress.Reading(src), files)
+	m, err := daemon.Restore(settings, progress.Reading(src), files, until)
 	shown()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
@@ -74,9 +83,38 @@ func (c *RestoreCommand) Run(ctx context.Context, out io.Writer) (err error) {
 	if err := describeBackup(out, "Restored", m); err != nil {
 		return err
 	}
+	if until != nil {
+		for _, r := range until.Reached {
+			if err := cli.Say(out, "  %s went on to log index %d, of %s", r.Group, r.Index,
+				time.UnixMilli(r.Stamp).UTC().Format(momentForm)); err != nil {
+				return err
+			}
+		}
+	}
 	return cli.Say(out,
 		"Cluster %s: restore its other nodes with --cluster %[1]s, then start them all.\n"+
 			"Not in the backup, and to be as they were: secretsKey (adminKeyHash, where that is empty), "+
 			"without which sealed secrets are unreadable; the authority and its certificates.",
 		settings.Cluster)
+}
+
+// momentForm is how a stamp is printed, to the millisecond.
+const momentForm = "2006-01-02T15:04:05.000Z07:00"
+
+// moment is the backup to restore, and how to go on behind it.
+func (c *RestoreCommand) moment(ctx context.Context) (string, *cluster.Until, error) {
+	if c.ToTime.IsZero() {
+		return c.File, nil, nil
+	}
+	store, err := archive.Open(c.File)
+	if err != nil {
+		return "", nil, err
+	}
+	found, err := archive.Find(ctx, store, c.ToTime)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w; nothing was changed", err)
+	}
+	return store.Name(found.Backup), &cluster.Until{
+		At: c.ToTime, Logs: found.Logs, Open: archive.FilesOf(ctx, store),
+	}, nil
 }
