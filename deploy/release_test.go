@@ -5,7 +5,6 @@ package deploy_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -61,13 +60,4 @@ func TestAReleaseIsReproducible(t *testing.T) {
 		}
 		require.Greater(t, modules, 20)
 	}
-}
-
-func run(t *testing.T, folder, program string, args ...string) string {
-	t.Helper()
-	command := exec.Command(program, args...)
-	command.Dir = folder
-	said, err := command.CombinedOutput()
-	require.NoError(t, err, string(said))
-	return string(said)
 }
