@@ -13,8 +13,9 @@ STATICCHECK := $(TOOL) staticcheck
 GOFUMPT := $(TOOL) gofumpt
 
 # Folders with a go.mod of their own, which the main module does not need: clients of the databases
-# that the bench compares with, what reads the files of deploy/ as Prometheus and others do, and Helm.
-NESTED := bench/load deploy deploy/helm
+# that the bench compares with, what reads the files of deploy/ as Prometheus and others do, Helm,
+# and the Terraform provider.
+NESTED := bench/load deploy deploy/helm deploy/terraform
 
 # Packages in which goroutines meet: the race detector runs over these, but for the SINGLE ones, and
 # over bench/load without its peers: drivers of other databases take longer to compile than all that is
@@ -244,6 +245,7 @@ programs: ## tests of commands and browsers, and of the modules in bench/load an
 	go test -C bench/load $(TESTFLAGS) $$(go list -C bench/load ./... | grep -vx tollgate/bench/load)
 	go test -C deploy $(TESTFLAGS) ./...
 	go test -C deploy/helm $(TESTFLAGS) ./...
+	go test -C deploy/terraform $(TESTFLAGS) ./...
 
 .PHONY: race race-machines race-others race-load
 race: race-machines race-others race-load ## tests in which goroutines meet, under the race detector
