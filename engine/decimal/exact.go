@@ -26,6 +26,9 @@ func (x Exact) Add(y Exact) (sum Exact, ok bool) {
 	return sum, overflow>>63 == 0
 }
 
+// Increase adds y to x, modulo 2²⁵⁶: for sums of which it is known that they do not overflow.
+func (x *Exact) Increase(y *Exact) { x.bits = x.bits.plus(y.bits) }
+
 // Sub returns x − y. When ok is false the difference overflows 256 bits and is meaningless.
 func (x Exact) Sub(y Exact) (difference Exact, ok bool) {
 	difference.bits = x.bits.minus(y.bits)

@@ -32,6 +32,27 @@ func rateGraduated(m *Model, units decimal.Decimal) (decimal.Exact, error) {
 	return decimal.Exact{}, ErrModel
 }
 
+// eachGraduated is Each, of quantities behind the units that are included: the price of their tier.
+func (m *Model) eachGraduated(from, to decimal.Decimal) (price decimal.Decimal, ok bool) {
+	if !m.IncludedUnits.IsZero() {
+		var fits [2]bool
+		from, fits[0] = from.Sub(m.IncludedUnits)
+		to, fits[1] = to.Sub(m.IncludedUnits)
+		if fits != [2]bool{true, true} {
+			return price, false
+		}
+	}
+	var below decimal.Decimal
+	for i := range m.Tiers {
+		tier := &m.Tiers[i]
+		if tier.Infinite || !tier.UpTo.Less(to) {
+			return tier.PricePerUnit, below.Less(from) || below == from && tier.FlatFee.IsZero()
+		}
+		below = tier.UpTo
+	}
+	return price, false
+}
+
 // price returns units × price + flat fee.
 func (t *Tier) price(units decimal.Decimal) (amount decimal.Exact, ok bool) {
 	amount = decimal.Product(units, t.PricePerUnit)

@@ -63,6 +63,21 @@ func Rate(m *Model, quantity decimal.Decimal) (decimal.Exact, error) {
 	return amount, err
 }
 
+// Each returns what each unit between two quantities costs, of which the second is the larger one.
+// False: they may not all cost the same, or there is a fee between.
+func (m *Model) Each(from, to decimal.Decimal) (price decimal.Decimal, ok bool) {
+	if from.Less(m.IncludedUnits) {
+		return price, false
+	}
+	switch m.Kind {
+	case KindPerUnit:
+		return m.PricePerUnit, true
+	case KindGraduated:
+		return m.eachGraduated(from, to)
+	}
+	return price, false
+}
+
 // Line returns the amount of an invoice line for a quantity: Rate rounded once, half away from
 // zero, to the minor units of the currency (places, from decimal.MinorUnits).
 func Line(m *Model, quantity decimal.Decimal, places int) (decimal.Decimal, error) {

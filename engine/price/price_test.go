@@ -289,3 +289,29 @@ func BenchmarkRating(b *testing.B) {
 		})
 	}
 }
+
+// TestEachUnitBetweenTwoQuantitiesCostsTheDifference of what both cost.
+func TestEachUnitBetweenTwoQuantitiesCostsTheDifference(t *testing.T) {
+	priced := 0
+	rapid.Check(t, func(t *rapid.T) {
+		m := anyModel(t)
+		from, to := anyQuantity(t, m), anyQuantity(t, m)
+		if to.Less(from) {
+			from, to = to, from
+		}
+		before, wrong := price.Rate(m, from)
+		after, tooMuch := price.Rate(m, to)
+		if wrong != nil || tooMuch != nil {
+			return
+		}
+		if each, ok := m.Each(from, to); ok {
+			units, fits := to.Sub(from)
+			require.True(t, fits)
+			difference, fits := after.Sub(before)
+			require.True(t, fits)
+			require.Equal(t, difference, decimal.Product(units, each))
+			priced++
+		}
+	})
+	require.Positive(t, priced)
+}

@@ -90,6 +90,9 @@ func CloseMessage(dst []byte, begin int) []byte {
 
 // appendLength appends a field's tag and the length of its value.
 func appendLength(dst []byte, number, length int) []byte {
+	if number <= oneByteTag && length < 0x80 {
+		return append(dst, byte(number<<3|bytesTag), byte(length))
+	}
 	return binary.AppendUvarint(appendTag(dst, number<<3|bytesTag), uint64(length))
 }
 
@@ -116,8 +119,14 @@ func AppendDecimal(dst []byte, number int, v decimal.Decimal) []byte {
 	}
 	high, low := v.Bits()
 	n := width(high, low)
-	var full [16]byte
-	binary.BigEndian.PutUint64(full[:8], uint64(high))
-	binary.BigEndian.PutUint64(full[8:], low)
-	return append(appendLength(dst, number, n), full[16-n:]...)
+	dst = appendLength(dst, number, n)
+	// All 16 bytes are stored, those that count first: a copy of n bytes takes longer.
+	first, second := uint64(high), low
+	if n <= 8 {
+		first, second = low<<(64-8*n), 0
+	} else {
+		first, second = first<<(128-8*n)|low>>(8*n-64), low<<(128-8*n)
+	}
+	dst = binary.BigEndian.AppendUint64(dst, first)
+	return binary.BigEndian.AppendUint64(dst, second)[:len(dst)-8+n]
 }

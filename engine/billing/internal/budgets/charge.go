@@ -2,6 +2,7 @@ package budgets
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/accounts"
@@ -173,8 +174,8 @@ func (f *Forest) Ask(node uint32, c *Charge, now int64) (refused *Refusal, o eng
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			visited++
-			amount := &c.Price // as of most
-			if l.Of != MeasurePrice || l.Feature != 0 || l.Currency != c.Currency {
+			amount := &c.Price
+			if !l.takesPrice(c) {
 				amount = l.amount(c, &room)
 			}
 			if amount != nil {
@@ -271,20 +272,20 @@ func exactOf(b []byte) decimal.Exact {
 
 // appendExact appends the bytes of an amount.
 func appendExact(dst []byte, x decimal.Exact) []byte {
-	var whole [32]byte
-	words, n := x.Words(), len(whole)
-	for i, word := range words {
-		binary.LittleEndian.PutUint64(whole[8*i:], word)
+	words := x.Words()
+	sign := uint64(int64(words[3]) >> 63)
+	top := len(words) - 1
+	for top > 0 && words[top] == sign {
+		top--
 	}
-	sign := byte(int64(words[3]) >> 63)
-	for n > 8 && words[n/8-1] == uint64(int8(sign)) {
-		n -= 8
+	n := 8*top + (bits.Len64(words[top]^sign)+8)/8 // with a bit for the sign
+	if x == (decimal.Exact{}) {
+		n = 0
 	}
-	n = min(n+1, len(whole)) // for the sign
-	for n > 1 && whole[n-1] == sign && whole[n-2]>>7 == sign>>7 || n == 1 && whole[0] == 0 {
-		n--
+	for _, word := range words { // all of them: a copy of n bytes takes longer
+		dst = binary.LittleEndian.AppendUint64(dst, word)
 	}
-	return append(dst, whole[:n]...)
+	return dst[:len(dst)-8*len(words)+n]
 }
 
 // Crossing is a threshold that a charge has reached.
@@ -327,17 +328,24 @@ func (f *Forest) Charge(
 	var room decimal.Exact
 	hash, limits := t.Hash, k.Limits
 	for _, row := range f.takings {
-		l := f.roll(row, now)
-		amount := l.amount(c, &room)
-		if amount == nil {
-			continue // Ask was of another charge
+		l := f.limits.Write(row)
+		if now >= l.End {
+			f.roll(row, l, now)
 		}
-		l.Used, _ = l.Used.Add(*amount)
+		amount := &c.Price
+		if !l.takesPrice(c) {
+			if amount = l.amount(c, &room); amount == nil {
+				continue // Ask was of another charge
+			}
+		}
+		l.Used.Increase(amount)
 		l.Touched = true
 		if !asked {
 			l.Overrun = l.Overrun || amount.Sign() > 0 && l.over(l.Held)
 		}
-		crossed = cross(f, crossed, row, l, amount, now)
+		if l.Thresholds[0] != 0 {
+			crossed = cross(f, crossed, row, l, amount, now)
+		}
 		limits = binary.AppendUvarint(limits, uint64(row))
 		limits = binary.AppendUvarint(limits, l.Born)
 		hash = l.fold(hash, row)

@@ -95,18 +95,13 @@ func (f *Forest) next(l *Limit, now int64) (start, end int64) {
 	return max(start, l.End), end
 }
 
-// roll begins the window that an instant is in, and keeps the one before.
-func (f *Forest) roll(row uint32, now int64) *Limit {
-	l := f.limits.Write(row)
-	if now < l.End {
-		return l
-	}
+// roll begins the window that an instant is in of a limit whose present one is over, and keeps that.
+func (f *Forest) roll(row uint32, l *Limit, now int64) {
 	if l.Touched {
 		f.closeWindow(row, l)
 	}
 	l.Start, l.End = f.next(l, now)
 	l.Used, l.Told, l.Touched, l.Overrun = decimal.Exact{}, 0, false, false
-	return l
 }
 
 // closeWindow keeps the window of a limit behind those that were closed before; the oldest goes

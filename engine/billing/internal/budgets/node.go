@@ -266,10 +266,11 @@ func (f *Forest) replaceLimits(t *accounts.Tx, c *PutBudget, p putting, now int6
 				t.Spend(len(e.nodes) / 16)
 			}
 			f.limits.Write(row).Held = p.keys[i].sum(held)
-		} else {
-			f.roll(row, now)
 		}
 		l := f.limits.Write(row)
+		if now >= l.End && kept[i] != 0 {
+			f.roll(row, l, now)
+		}
 		l.Max, l.Soft, l.Next = d.Limit, d.Soft, 0
 		l.Thresholds = [MaxThresholds]byte{}
 		copy(l.Thresholds[:], d.Thresholds)

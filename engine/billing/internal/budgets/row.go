@@ -125,6 +125,11 @@ func (l *limitKey) takes(c *Charge) (amount decimal.Exact, takes bool) {
 	return c.Cost.Exact(), true
 }
 
+// takesPrice reports whether a limit counts the whole price of a charge, as most do.
+func (l *limitKey) takesPrice(c *Charge) bool {
+	return l.Of == MeasurePrice && l.Feature == 0 && l.Currency == c.Currency
+}
+
 // amount is takes by pointer, to avoid a copy: into c, else into *room. Nil: the limit does not
 // take the charge.
 func (l *limitKey) amount(c *Charge, room *decimal.Exact) *decimal.Exact {

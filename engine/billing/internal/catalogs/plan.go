@@ -73,6 +73,8 @@ type PlanFeature struct {
 	Model       price.Model
 	// Priced reports whether usage costs anything at all.
 	Priced bool
+	// Currency is the version's.
+	Currency [3]byte
 	// HasMax, Max and Hard are the limit; Accumulate reports whether usage is not reset at period
 	// ends.
 	// Watched is set if it has Thresholds, Interim if its plan has InvoiceAbove.
@@ -124,6 +126,7 @@ func (c *Catalog) newVersion(p *Plan, d *PlanDocument) *PlanVersion {
 	for i := range d.Features {
 		f := newPlanFeature(c.FeatureByKey[d.Features[i].Key], &d.Features[i])
 		f.Interim = !d.InvoiceAbove.IsZero()
+		copy(f.Currency[:], d.Currency)
 		v.Features = append(v.Features, f)
 		v.slots = append(v.slots, featureSlot{f.Feature, uint32(i)})
 	}

@@ -110,19 +110,27 @@ func (b *Budgets) value(u *Usage, c *budgets.Charge) (ok bool) {
 	if f == nil {
 		return true
 	}
-	billed, version := decimal.Decimal{}, b.of.Subscriptions.Read(u.Place.Subscription).Version
-	if u.Late != nil {
-		billed, f = u.Late.Billed(u.Spot, u.Feature) // which has counted all units
-		billed = sums.Difference(billed, u.Units)
-		if u.Spot.Closed != nil {
-			version = u.Spot.Closed.Version
-		}
-	} else {
-		billed = b.of.Billed(u.Place, u.Ahead)
+	if u.Late == nil {
+		c.Currency = f.Currency
+		c.Price, ok = lifecycle.Added(f, b.of.Billed(u.Place, u.Ahead), unpaid(u))
+		return ok
+	}
+	version := b.of.Subscriptions.Read(u.Place.Subscription).Version
+	billed, f := u.Late.Billed(u.Spot, u.Feature) // which has counted all units
+	if u.Spot.Closed != nil {
+		version = u.Spot.Closed.Version
 	}
 	b.setCurrency(c, u.Env, version)
-	c.Price, ok = lifecycle.Added(f, billed, sums.Difference(u.Units, u.Covered))
+	c.Price, ok = lifecycle.Added(f, sums.Difference(billed, u.Units), unpaid(u))
 	return ok
+}
+
+// unpaid are the units that no credits pay.
+func unpaid(u *Usage) decimal.Decimal {
+	if u.Covered.IsZero() {
+		return u.Units
+	}
+	return sums.Difference(u.Units, u.Covered)
 }
 
 // setCurrency sets the currency of a plan version.

@@ -110,9 +110,10 @@ func Added(f *catalogs.PlanFeature, billed, units decimal.Decimal) (decimal.Exac
 	if !ok {
 		return decimal.Exact{}, false
 	}
-	if f.Model.Kind == price.KindPerUnit && units.Sign() > 0 &&
-		!billed.Less(f.Model.IncludedUnits) && f.Billable(after) {
-		return decimal.Product(units, f.Model.PricePerUnit), true // each costs as much
+	if units.Sign() > 0 && f.Billable(after) {
+		if each, ok := f.Model.Each(billed, after); ok {
+			return decimal.Product(units, each), true
+		}
 	}
 	to, err := price.Rate(&f.Model, decimal.Max(after, none))
 	if err != nil {
