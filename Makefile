@@ -270,7 +270,7 @@ fuzz: ## run every fuzz target for FUZZTIME; GUIDED=1: towards new code
 .PHONY: processes
 processes: ## tests on real node processes, with kill -9
 	bench/browsertest/axe.sh
-	go test -p 1 -count=1 -timeout 8m $(TESTFLAGS) $(PROCESSES)
+	go test -p 1 -parallel 3 -count=1 -timeout 8m $(TESTFLAGS) $(PROCESSES)
 
 # How long `make simulate` draws seeds if SEED is 0.
 FOR ?= 60s
