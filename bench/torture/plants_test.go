@@ -27,7 +27,9 @@ var plants = []plant{
 	{
 		"planted_answer",
 		[]string{"kill", "partition", "pause", "restart all"},
-		[]check{byHistories, byListings, byCounters, byWebhooks, byCredits},
+		[]check{
+			byHistories, byListings, byCounters, byWebhooks, byCredits, byReservations, byTopUps,
+		},
 	},
 	{"planted_key", []string{"snapshot", "kill"}, []check{byDuplicates, byHistories}},
 	{"planted_hold", []string{"pause", "partition"}, []check{byReservations}},
