@@ -532,7 +532,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		require.NoError(t, err)
 		_, err = files.behind(data, end)
 		require.ErrorIs(t, err, backup.ErrNotKept)
-		require.ErrorContains(t, err, "that of group billing ends at")
+		require.ErrorContains(t, err, "the log of group billing ends at")
 		_, err = RestoreUntil(aConfig(t.TempDir()), bytes.NewReader(data), nil,
 			&Until{At: before, Logs: u.Logs, Open: files.open})
 		require.ErrorContains(t, err, "group billing of the backup is of a later time")
@@ -637,7 +637,7 @@ func (c *nodes) refuseDamagedLogs(data []byte, files keptFiles, u *Until) {
 	}
 	short := &Until{At: u.At, Logs: map[uint16][]backup.Log{}, Open: files.open}
 	_, err = RestoreUntil(aConfig(c.t.TempDir()), bytes.NewReader(data), nil, short)
-	require.ErrorContains(c.t, err, "ends before that time")
+	require.ErrorContains(c.t, err, "ends before it")
 }
 
 // TestALogThatWasNotKeptInTime: what a snapshot deleted is said to be lost, and a log that is

@@ -261,7 +261,7 @@ func (u *Until) replay(
 		}
 	}
 	if !r.beyond {
-		return 0, fmt.Errorf("%w: that of group %s ends before that time", backup.ErrNotKept, group.Name)
+		return 0, fmt.Errorf("%w: the log of group %s ends before it", backup.ErrNotKept, group.Name)
 	}
 	u.Reached = append(u.Reached, Reached{group.Name, r.last.index, m.Stamp()})
 	return r.last.term, r.flush()

@@ -22,8 +22,8 @@ const logMagic = "TGLG"
 // maxEntries bounds a frame of entries: one is added at most to what fills a piece.
 const maxEntries = 64 << 20
 
-// ErrNotKept means that the entries up to an instant are not all in the logs that were kept.
-var ErrNotKept = errors.New("backup: the log was not kept")
+// ErrNotKept means that the entries up to an instant are not all in what was kept.
+var ErrNotKept = errors.New("backup: that moment was not kept")
 
 // Log is a kept piece of the log of one Raft group: committed entries, one after the other.
 type Log struct {
@@ -192,7 +192,7 @@ func Chain(logs []Log, group *Group, cluster string, at time.Time) (chain []Log,
 			return chain, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: that of group %s ends at %s: want a time before that", ErrNotKept,
+	return nil, fmt.Errorf("%w: the log of group %s ends at %s: want a time before that", ErrNotKept,
 		group.Name, moment(until))
 }
 

@@ -125,7 +125,7 @@ func TestChains(t *testing.T) {
 		require.ErrorContains(t, err, c.err)
 	}
 	_, err := Chain(logs[:5], group, "", time.UnixMilli(3000))
-	require.ErrorContains(t, err, "that of group billing ends at 1970-01-01T00:00:03.000Z: want a time")
+	require.ErrorContains(t, err, "the log of group billing ends at 1970-01-01T00:00:03.000Z: want a time")
 	_, err = Chain(nil, group, "", time.UnixMilli(3000))
 	require.ErrorContains(t, err, "ends at 1970-01-01T00:00:01.000Z")
 }
