@@ -143,9 +143,15 @@ type command struct {
 	bytes                     []byte
 }
 
-// readEvent takes an event from the front of bytes, behind its length. Its fields have a byte for
-// the tag and one for the length.
-func (c *command) readEvent(all []byte) (rest []byte) {
+// Kinds of commands: to one, a field's number is added.
+const (
+	ofEvent       = 0
+	ofReservation = 32 // or of its settlement
+)
+
+// read takes a command of a kind from the front of bytes, behind its length. Its fields have a byte
+// for the tag and one for the length.
+func (c *command) read(kind byte, all []byte) (rest []byte) {
 	b, rest := all[1:1+all[0]], all[1+all[0]:]
 	c.bytes = b
 	for len(b) > 0 {
@@ -159,23 +165,38 @@ func (c *command) readEvent(all []byte) (rest []byte) {
 			v, size = binary.Uvarint(b[1:])
 			n = 1 + size
 		}
-		switch tag >> 3 {
-		case 2:
+		switch kind + tag>>3 {
+		case ofEvent + 2:
 			c.key = [16]byte(data)
-		case 3:
+		case ofEvent + 3:
 			c.attempt = uint32(v)
-		case 4:
+		case ofEvent + 4:
 			c.fingerprint = uint32(v)
-		case 5:
+		case ofEvent + 5, ofReservation + 4:
 			c.keyText = data
-		case 6:
+		case ofEvent + 6, ofReservation + 6:
 			c.name = data
-		case 8:
+		case ofEvent + 8:
 			c.feature = data
-		case 11:
+		case ofEvent + 11:
 			c.units, _ = wire.Quick(b).Decimal(1)
-		case 12:
+		case ofEvent + 12:
 			c.occurredAt = int64(v >> 1)
+		case ofReservation + 2:
+			c.id = [16]byte(data)
+		case ofReservation + 3:
+			if len(data) < 16 { // the item of a settlement
+				c.units, _ = wire.Quick(data).Decimal(1)
+				break
+			}
+			c.key = [16]byte(data)
+		case ofReservation + 5:
+			c.body = v
+		case ofReservation + 8:
+			c.feature = data[2 : 2+data[1]]
+			c.units, _ = wire.Quick(data).Decimal(3 + len(c.feature))
+		case ofReservation + 9:
+			c.ttl = v >> 1
 		}
 		b = b[n:]
 	}
@@ -210,7 +231,7 @@ func (d *desk) events(commands []byte, first int) (rest []byte) {
 	d.lines = d.lines[:0]
 	for i := range d.list {
 		c := &d.list[i]
-		commands = c.readEvent(commands)
+		commands = c.read(ofEvent, commands)
 		c.keyHash, c.nameHash = d.keys.Hash(c.key), d.nameHash(c.name)
 		d.lines = append(d.lines, prefetch.Of(d.keys.Near(c.keyHash)),
 			prefetch.Of(d.names.Near(c.nameHash)))

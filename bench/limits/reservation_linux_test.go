@@ -39,47 +39,6 @@ type due struct {
 	row uint32
 }
 
-// readReservation takes a reservation or its settlement from the front of bytes.
-func (c *command) readReservation(all []byte) (rest []byte) {
-	b, rest := all[1:1+all[0]], all[1+all[0]:]
-	c.bytes = b
-	for len(b) > 0 {
-		tag, n := b[0], 0
-		var data []byte
-		var v uint64
-		if tag&7 == 2 {
-			data, n = b[2:2+b[1]], 2+int(b[1])
-		} else {
-			var size int
-			v, size = binary.Uvarint(b[1:])
-			n = 1 + size
-		}
-		switch tag >> 3 {
-		case 2:
-			c.id = [16]byte(data)
-		case 3:
-			if len(data) < 16 { // the item of a settlement
-				c.units, _ = wire.Quick(data).Decimal(1)
-				break
-			}
-			c.key = [16]byte(data)
-		case 4:
-			c.keyText = data
-		case 5:
-			c.body = v
-		case 6:
-			c.name = data
-		case 8:
-			c.feature = data[2 : 2+data[1]]
-			c.units, _ = wire.Quick(data).Decimal(3 + len(c.feature))
-		case 9:
-			c.ttl = v >> 1
-		}
-		b = b[n:]
-	}
-	return rest
-}
-
 // answer appends what a client is told about a reservation.
 func (h *held) answer(dst []byte, d *desk, p *person) []byte {
 	key := d.texts[h.text:]
@@ -173,7 +132,7 @@ func (d *desk) reserve(commands []byte) (rest []byte) {
 	d.lines = d.lines[:0]
 	for i := range d.list {
 		c := &d.list[i]
-		commands = c.readReservation(commands)
+		commands = c.read(ofReservation, commands)
 		c.idHash, c.keyHash, c.nameHash = d.keys.Hash(c.id), d.keys.Hash(c.key), d.nameHash(c.name)
 		d.lines = append(d.lines, prefetch.Of(d.byID.Near(c.idHash)),
 			prefetch.Of(d.byKey.Near(c.keyHash)), prefetch.Of(d.names.Near(c.nameHash)))
@@ -274,7 +233,7 @@ func (d *desk) settle(commands []byte) (rest []byte) {
 	d.lines = d.lines[:0]
 	for i := range d.list {
 		c := &d.list[i]
-		commands = c.readReservation(commands)
+		commands = c.read(ofReservation, commands)
 		c.idHash = d.keys.Hash(c.id)
 		d.lines = append(d.lines, prefetch.Of(d.byID.Near(c.idHash)))
 	}
