@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"time"
 
 	api "tollgate/sdk/go"
 )
@@ -21,10 +20,6 @@ const (
 	heldCustomer = "held"
 	agentBudget  = "agent"
 )
-
-// hasty is a timeout that mostly ends after the request was sent, and before its answer comes: few
-// faults meet a request of this client, so reservations of unknown fate would be rare.
-const hasty = 2 * time.Millisecond
 
 // heldBudgets are the budgets of the spender: of what they limit, how many calls are one of it.
 var heldBudgets = []heldBudget{
@@ -120,11 +115,7 @@ func (s *spender) keep(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		at := random.IntN(fleetSize)
 		node, r := s.clients[at], s.next(random)
-		timeout := timeouts[random.IntN(len(timeouts))]
-		if r != nil && r.id == "" && random.IntN(8) == 0 {
-			timeout = hasty
-		}
-		try, cancel := context.WithTimeout(ctx, timeout)
+		try, cancel := context.WithTimeout(ctx, timeouts[random.IntN(len(timeouts))])
 		if r != nil && r.agent {
 			node = s.agents[at]
 		}

@@ -28,7 +28,8 @@ var plants = []plant{
 		"planted_answer",
 		[]string{"kill", "partition", "pause", "restart all"},
 		[]check{
-			byHistories, byListings, byCounters, byWebhooks, byCredits, byReservations, byTopUps,
+			byHistories, byAnswers, byListings, byCounters, byWebhooks, byCredits, byReservations,
+			byTopUps,
 		},
 	},
 	{"planted_key", []string{"snapshot", "kill"}, []check{byDuplicates, byHistories}},
