@@ -37,7 +37,7 @@ type Log struct {
 	Until int64 `json:"until,omitempty"`
 }
 
-// LogEntry is an entry of a log. One that is no command is Raft's own, and its bytes are not kept.
+// LogEntry is an entry of a log. One that is not a command is Raft's own: its bytes are not kept.
 type LogEntry struct {
 	Index, Term uint64
 	Command     bool

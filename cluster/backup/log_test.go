@@ -65,9 +65,9 @@ func TestDamageToAKeptLogIsRefused(t *testing.T) {
 	}
 	_, _, err := readAll(append(bytes.Clone(whole), 0))
 	require.ErrorIs(t, err, ErrDamaged)
-	require.ErrorIs(t, checkBytes(whole), ErrDamaged, "it is no backup")
+	require.ErrorIs(t, checkBytes(whole), ErrDamaged, "it is not a backup")
 	_, _, err = readAll(small(t))
-	require.ErrorIs(t, err, ErrDamaged, "which is no log")
+	require.ErrorIs(t, err, ErrDamaged, "which is not a log")
 }
 
 func TestNamesOfKeptLogs(t *testing.T) {

@@ -122,7 +122,7 @@ func (c *catalog) Update(
 	}
 }
 
-// Read implements resource.Resource: the API itself says whether the document is what is there.
+// Read implements resource.Resource: the API itself reports whether the document is what is there.
 func (c *catalog) Read(ctx context.Context, from resource.ReadRequest, to *resource.ReadResponse) {
 	var s catalogState
 	if to.Diagnostics.Append(from.State.Get(ctx, &s)...); to.Diagnostics.HasError() {

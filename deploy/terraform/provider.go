@@ -131,7 +131,7 @@ func (tollgateProvider) Configure(
 	to.ResourceData, to.DataSourceData = e, e
 }
 
-// connect returns a client; nil where there is no key, or nobody to call.
+// connect returns a client; nil where there is no key, or no node to call.
 func connect(
 	nodes []string, nodesFrom string, key types.String, keyFrom, trust string,
 ) (*api.Client, error) {
