@@ -95,7 +95,7 @@ func (f *Forest) next(l *Limit, now int64) (start, end int64) {
 	return max(start, l.End), end
 }
 
-// roll begins the window that an instant is in of a limit whose present one is over, and keeps that.
+// roll begins the window that an instant is in, and keeps the limit's present one, which is over.
 func (f *Forest) roll(row uint32, l *Limit, now int64) {
 	if l.Touched {
 		f.closeWindow(row, l)
