@@ -262,3 +262,35 @@ func TestMessagesAreSentOnce(t *testing.T) {
 	twice(hook+"/test", b.fill(hook, url.Values{}))
 	b.send(hook+"/resend-many", b.fill(hook, fields("from", "today"))).is(400, "Enter a day")
 }
+
+// TestAQuestionKeepsItsPrice: a plan that was published anew after a question has shown its price is
+// not sold by the answer to it.
+func TestAQuestionKeepsItsPrice(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	const anna = at + "/customers/anna"
+	publish := func(price string) {
+		dearer := strings.ReplaceAll(catalog, "priceAmount: 20", "priceAmount: "+price)
+		b.submit(at+"/catalog", at+"/catalog", fields("document", dearer+strings.ReplaceAll(
+			dearer[strings.Index(dearer, "  - key: team"):], "team", "large"), "action", "apply"))
+	}
+	publish("30")
+	id := string(server.AppendUUID(nil, n.Machine.Subscriptions(n.row("anna"))[0].ID))
+	for path, form := range map[string]url.Values{
+		anna + "/subscriptions": fields("plan", "large"),
+		anna + "/change":        fields("subscription", id, "plan", "large", "type", "UPGRADE"),
+	} {
+		publish("30")
+		asked := b.asked(path, b.fill(anna, form)).is(200, "30.00 USD a month")
+		sure := b.confirmed(asked, form)
+		publish("50")
+		before, _ := n.Machine.StateHash()
+		b.send(path, sure).is(409, "The price has changed", "Nothing was changed")
+		after, _ := n.Machine.StateHash()
+		require.Equal(t, before, after)
+		b.sendSurely(path, form).is(303)
+	}
+	require.Len(t, n.Machine.Subscriptions(n.row("anna")), 2)
+}

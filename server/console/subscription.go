@@ -3,6 +3,7 @@ package console
 import (
 	"net/url"
 	"slices"
+	"strconv"
 
 	api "tollgate/sdk/go"
 	"tollgate/server"
@@ -28,6 +29,7 @@ func askSubscribe(v *visit) {
 		}
 		for _, p := range plans {
 			if p.Key == key {
+				v.means(&p)
 				q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
 				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", bill.PerInterval(&p)}}
 				for _, d := range api.Details(api.SubscriptionDetails{}) {
@@ -62,6 +64,10 @@ func askSubscribe(v *visit) {
 func subscribe(v *visit) {
 	if !v.sure() {
 		askSubscribe(v)
+		return
+	}
+	if fault := v.republished(); fault != nil {
+		v.customerForm(server.Reply{Fault: fault}, "subscribe")
 		return
 	}
 	fields := map[string]any{
@@ -153,6 +159,7 @@ func askChange(v *visit) {
 	for _, p := range need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"}) {
 		if p.Key == key {
 			to = p
+			v.means(&p)
 		}
 	}
 	q := question{
@@ -190,12 +197,33 @@ func changePlan(v *visit) {
 		askChange(v)
 		return
 	}
+	if fault := v.republished(); fault != nil {
+		v.customerForm(server.Reply{Fault: fault}, "plan")
+		return
+	}
 	v.customerForm(v.client(server.Call{
 		Operation: "changeSubscriptionPlan", Path: []string{v.fields.Get("subscription")},
 		OnceKey: page.OnceKey(v.fields), Body: body(map[string]any{
 			"changeToPlanId": v.fields.Get("plan"), "changeType": v.fields.Get("type"),
 		}),
 	}), "plan")
+}
+
+// versionField is the version of the plan that a question has shown the price of.
+const versionField = "version"
+
+// means notes the version of a plan in the question that shows its price.
+func (v *visit) means(p *api.Plan) { v.fields.Set(versionField, strconv.Itoa(p.Version)) }
+
+// republished refuses a form whose plan was published anew since its question was shown: it would
+// bill another price than the one that was agreed to.
+func (v *visit) republished() *server.Fault {
+	plans, fault := dataOf[[]api.Plan](v, v.client(server.Call{Operation: "listPlans"}))
+	at := slices.IndexFunc(plans, func(p api.Plan) bool { return p.Key == v.fields.Get("plan") })
+	if fault == nil && at >= 0 && strconv.Itoa(plans[at].Version) != v.fields.Get(versionField) {
+		return bill.FaultRepriced
+	}
+	return fault
 }
 
 // subscriptionAsked is the subscription that a form names.

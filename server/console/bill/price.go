@@ -7,8 +7,13 @@ import (
 	"github.com/go-json-experiment/json"
 
 	api "tollgate/sdk/go"
+	"tollgate/server"
 	"tollgate/server/console/page"
 )
+
+// FaultRepriced answers a form whose page said another price than what would be billed.
+var FaultRepriced = server.NewFault(409, "price_changed", "The price has changed").With(
+	"Nothing was changed. Look again.")
 
 // pricing is what a plan says of a feature, as far as it is told in words.
 type pricing struct {

@@ -104,10 +104,6 @@ func (v *visit) wanted(key string) (s api.Subscription, to api.Plan, ok bool) {
 	return s, list[at], true
 }
 
-// faultRepriced answers a form whose page said something else than what would happen.
-var faultRepriced = server.NewFault(409, "price_changed", "The price has changed").With(
-	"Nothing was changed. Look again.")
-
 var faultNotOffered = server.NewFault(403, "not_offered", "This cannot be done here").With(
 	"Nothing was changed. Ask whoever sends your invoices.")
 
@@ -180,7 +176,7 @@ func changePlan(v *visit) {
 	name := kindName(kind)
 	// The plan was published anew since the page said what happens.
 	if name != v.fields.Get("kind") || strconv.Itoa(to.Version) != v.fields.Get("version") {
-		v.finish(server.Reply{Fault: faultRepriced}, "")
+		v.finish(server.Reply{Fault: bill.FaultRepriced}, "")
 		return
 	}
 	if kind == billing.ChangeDowngrade {
