@@ -88,7 +88,11 @@ func (v *visit) ask(q question) {
 		q.Facts = append(q.Facts, q.Found()...)
 	}
 	q.Once, q.Action = query.Get(onceQuery), action
-	v.show(page.View{Page: "confirm", Title: q.Title, Data: q})
+	p := page.View{Page: "confirm", Title: q.Title, Data: q}
+	if v.environment != "" {
+		p = v.environmentPage(p.Page, v.tab(), q.Title, "", q)
+	}
+	v.show(p)
 }
 
 // preview asks the engine what a change would bill at once.

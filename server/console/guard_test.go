@@ -542,3 +542,30 @@ func TestLists(t *testing.T) {
 	require.Equal(t, 50, strings.Count(b.get("/console").body, `<th scope="row">`))
 	b.get("/console?cursor=50").is(200, "more-59")
 }
+
+// TestQuestionsAndRefusalsSayWhereTheyAre: both have the navigation of their environment, the
+// switcher, the search and the mark of live; a refusal leads back into it.
+func TestQuestionsAndRefusalsSayWhereTheyAre(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const live, sandbox = "/console/accounts/demo/live", "/console/accounts/demo/sandbox"
+	within := func(p shown, at, place, tab string) {
+		t.Helper()
+		p.is(p.status, `<header class="top `+place+`">`, `id="switch"`, `action="`+at+`/search"`,
+			`<a href="`+at+tab+`" aria-current="true">`, `<a href="`+at+`/overview"`)
+		safe(t, p)
+	}
+	within(b.asked(sandbox+"/customers/anna/subscriptions",
+		b.fill(sandbox+"/customers/anna", fields("plan", "team"))), sandbox, "sandbox", "/customers")
+	within(b.asked(sandbox+"/clock", b.fill(sandbox+"/clock",
+		fields("to", n.now().AddDate(0, 1, 0).Format(time.RFC3339)))), sandbox, "sandbox", "/settings")
+	const back = `id="back" href="` + live + `/overview"`
+	within(b.get(live+"/customers/nope").is(404, "That did not work", back), live, "live", "/customers")
+	within(b.get(live+"/webhooks/nope").is(400, back), live, "live", "/keys")
+	b.get(live+"/nothing").is(404, `<header class="top live">`, back)
+	for _, path := range []string{"/console/accounts/nobody/live", "/console/accounts/demo/x/customers"} {
+		p := b.get(path).is(404, `id="back" href="/console"`)
+		require.NotContains(t, p.body, `id="switch"`)
+	}
+}

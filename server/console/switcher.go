@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"tollgate/server"
 	"tollgate/server/console/page"
 )
 
@@ -40,4 +41,45 @@ func (v *visit) others() []page.Group {
 
 func environmentURL(account, environment string) string {
 	return Root + "/accounts/" + url.PathEscape(account) + "/" + environment
+}
+
+// place notes the environment that a refused request's path names, where there is one that its
+// sender may see: the page of the refusal is one of it.
+func (v *visit) place() bool {
+	parts, within := segments(v.x)
+	if !within {
+		return false
+	}
+	account, err := url.PathUnescape(parts[0])
+	kind, named := environments[parts[1]]
+	env, known := v.console.config.Machine.Environment(account, kind)
+	if look, _ := v.who.on(account); err != nil || !named || !known || !look {
+		return false
+	}
+	v.account, v.environment, v.env = account, parts[1], env
+	return true
+}
+
+// segments are those of a path below accounts; false where there are less than an account and an
+// environment.
+func segments(x *server.Exchange) ([]string, bool) {
+	below, within := strings.CutPrefix(string(x.Ctx.URI().PathOriginal()), Root+"/accounts/")
+	parts := strings.Split(below, "/")
+	return parts, within && len(parts) > 1
+}
+
+// tabs are what a page that has no tab of its own is of, by its path within its environment.
+var tabs = map[string]string{
+	"overview": "Overview", "customers": "Customers", "pools": "Customers", "usage": "Usage",
+	"denied": "Denied checks", "budgets": "Budgets", "margin": "Margin", "invoices": "Invoices",
+	"catalog": "Catalog", "keys": "Keys", "events": "Events", "webhooks": "Webhooks", "log": "Log",
+	"settings": "Settings", "clock": "Test clock", "new-budget": "Budgets",
+	"reservations": "Customers",
+}
+
+func (v *visit) tab() string {
+	if parts, within := segments(v.x); within && len(parts) > 2 {
+		return tabs[parts[2]]
+	}
+	return ""
 }

@@ -429,11 +429,16 @@ func (s *Console) showFault(x *server.Exchange, f *server.Fault) bool {
 	p := page.View{Page: "problem", Title: f.Message, Plain: true}
 	var err error
 	if v.who, err = s.operators.Operator(x, true); err == nil { // it is there without a leader
-		p.Plain = false
+		if p.Plain = false; v.place() {
+			p = v.environmentPage(p.Page, v.tab(), p.Title, "", nil)
+		}
 		v.frame(&p)
 	}
 	p.Title, p.Notice = "That did not work", v.notice
 	to := page.Link{Text: "Back to the accounts", URL: Root}
+	if v.environment != "" {
+		to = page.Link{Text: "Back to the overview", URL: v.base() + "/overview"}
+	}
 	switch {
 	case f.Code == faultSignedOut.Code || p.Plain:
 		to = page.Link{Text: "Sign in", URL: signInPath}
