@@ -7,18 +7,20 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
 	"tollgate/server"
+	"tollgate/server/console/bill"
 	"tollgate/server/console/page"
 )
 
 // shownEvent is an event as pages list it.
 type shownEvent struct {
 	api.Event
-	// URL is the page of a usage event and its corrections.
+	// URL is its page: of a usage event with its corrections, or of a check.
 	URL string
 	// Of is its customer, in a list of all customers' events.
 	Of *eventOwner
@@ -33,13 +35,12 @@ func (e shownEvent) What() string { return cmp.Or(e.FeatureKey, e.EventName) }
 // shown are a customer's events as pages list them.
 func (v *visit) shown(list []api.Event, customer string) (events []shownEvent) {
 	for _, e := range list {
-		made := shownEvent{Event: e}
-		if e.Kind != billing.EventAudit.String() {
-			made.URL = v.customerURL(customer) + "/events?" + url.Values{
-				"key": {e.EventIdempotencyKey}, "at": {written(e.OccurredAt)},
-			}.Encode()
+		name, value := "key", e.EventIdempotencyKey
+		if e.Kind == billing.EventAudit.String() {
+			name, value = "check", e.ID
 		}
-		events = append(events, made)
+		events = append(events, shownEvent{Event: e, URL: v.customerURL(customer) + "/events?" +
+			url.Values{name: {value}, "at": {written(e.OccurredAt)}}.Encode()})
 	}
 	return events
 }
@@ -49,7 +50,9 @@ func (v *visit) owned(list []api.Event) (events []shownEvent) {
 	for i, e := range list {
 		events = append(events, v.shown(list[i:i+1], e.CustomerReferenceID)...)
 		events[i].Of = &eventOwner{Customer: e.CustomerReferenceID}
-		if e.Reason != billing.ReasonCustomerUnknown.String() {
+		if e.Reason == billing.ReasonCustomerUnknown.String() {
+			events[i].URL = "" // it would be below the customer's
+		} else {
 			events[i].Of.URL = v.customerURL(e.CustomerReferenceID)
 		}
 	}
@@ -100,8 +103,10 @@ type eventsData struct {
 	// What the form selects; From and To are days.
 	Feature, From, To string
 	Kept              url.Values // what the form keeps of the address
-	// Key is the event of the customer that alone is shown; empty shows all.
-	Key string
+	// Key is the event of the customer that alone is shown, Check the check; empty shows all.
+	Key, Check string
+	// Bill is what that event is billed by; nil where nothing bills it.
+	Bill *eventBill
 	// Correct is that event, where it may be voided and amended.
 	Correct *correctable
 	// Now is for the example of a first event.
@@ -115,6 +120,9 @@ type eventsData struct {
 
 // Selects reports whether the list leaves events out.
 func (d eventsData) Selects() bool { return d.Feature+d.From+d.To != "" || !d.Choices[0].Here }
+
+// One reports whether the page is of one event.
+func (d eventsData) One() bool { return d.Key+d.Check != "" }
 
 // JSON is the event as the API answers it.
 func (e shownEvent) JSON() string {
@@ -157,7 +165,8 @@ func (v *visit) events(customer string) eventsData {
 	}
 	call, keep := eventCall(v, customer)
 	if customer != "" {
-		data.Base, data.Key = v.customerURL(customer), v.given("key")
+		data.Base = v.customerURL(customer)
+		data.Key, data.Check = v.given("key"), v.query("check")
 		for _, order := range []choice{{Name: "Newest first"}, {Name: "Oldest first", order: "asc"}} {
 			order.Here = order.order == keep.Get("order")
 			order.URL = data.Base + "/events?" + withParam(keep, "order", order.order).Encode()
@@ -181,7 +190,7 @@ func (v *visit) events(customer string) eventsData {
 		data.Kept.Set("order", order)
 	}
 	data.CSV = address + ".csv?" + keep.Encode()
-	if data.Key != "" {
+	if data.One() {
 		v.oneEvent(&call, &data)
 		return data
 	}
@@ -223,7 +232,7 @@ func eventCall(v *visit, customer string) (call server.Call, keep url.Values) {
 }
 
 // oneEvent adds the event of a key, which occurred at the instant that the page's address names,
-// with its corrections.
+// with its corrections, or the check of an id.
 func (v *visit) oneEvent(call *server.Call, data *eventsData) {
 	at, err := time.Parse(time.RFC3339, v.given("at"))
 	if err != nil {
@@ -234,9 +243,60 @@ func (v *visit) oneEvent(call *server.Call, data *eventsData) {
 	}
 	list := need[eventList](v, v.client, *call)
 	data.Events = v.shown(slices.DeleteFunc(list.Events, func(e api.Event) bool {
+		if data.Check != "" {
+			return e.ID != data.Check
+		}
 		return e.EventIdempotencyKey != data.Key
 	}), data.Customer)
-	data.Correct = data.correctable(v)
+	data.Correct, data.Bill = data.correctable(v), data.billed(v)
+}
+
+// eventBill is the subscription that bills an event, and the invoices that have it.
+type eventBill struct {
+	Plan string
+	// Price says in words what the feature costs in the subscription's plan.
+	Price []string
+	Lines []eventLine
+}
+
+// eventLine is a line of an invoice that counts an event among others.
+type eventLine struct{ Title, URL, Amount string }
+
+// billed finds what the page's usage event is billed by: the lines of its feature whose period it
+// occurred in.
+func (d *eventsData) billed(v *visit) *eventBill {
+	at := slices.IndexFunc(d.Events, func(e shownEvent) bool { return e.SubscriptionID != "" })
+	if at < 0 {
+		return nil
+	}
+	e, bills := &d.Events[at], &eventBill{}
+	s, fault := dataOf[api.Subscription](v, v.client(server.Call{
+		Operation: "getSubscription", Path: []string{e.SubscriptionID},
+	}))
+	if fault != nil {
+		return nil
+	}
+	bills.Plan = s.Plan.Name
+	for _, f := range s.Plan.Features {
+		if f.Key == e.FeatureKey {
+			bills.Price = bill.PricePhrases(f, s.Plan.Currency)
+		}
+	}
+	for _, i := range v.invoices(d.Customer) {
+		if i.SubscriptionID != e.SubscriptionID {
+			continue
+		}
+		for _, line := range i.Items {
+			if line.FeatureKey == e.FeatureKey && !e.OccurredAt.Before(line.PeriodStart) &&
+				e.OccurredAt.Before(line.PeriodEnd) {
+				bills.Lines = append(bills.Lines, eventLine{
+					Title: i.Title(), URL: v.base() + "/invoices/" + url.PathEscape(i.ID),
+					Amount: page.Money(line.Amount, i.Currency),
+				})
+			}
+		}
+	}
+	return bills
 }
 
 // given is a parameter of the page's address, or a field of the form that leads back to it.
@@ -247,10 +307,16 @@ const fullPage = "1000"
 
 // showEvents lists a customer's usage events and checks.
 func showEvents(v *visit) {
+	if v.soughtKey() {
+		return
+	}
 	data := v.events(string(v.x.Param(2)))
 	title, lead := "Events", "Events recorded for "+data.Customer+", and the answers to its checks."
 	if data.Key != "" {
 		title, lead = "Usage event", "The event with this key, and its corrections."
+	}
+	if data.Check != "" {
+		title, lead = "Check", "The answer to a check, and the figures of then."
 	}
 	p := v.environmentPage("events", "Customers", title, lead, data)
 	v.show(v.below(p, data.Customer, data.Base))
@@ -258,8 +324,22 @@ func showEvents(v *visit) {
 
 // showAllEvents lists the events of all customers.
 func showAllEvents(v *visit) {
+	if v.soughtKey() {
+		return
+	}
 	v.show(v.environmentPage("events", "Events", "Events",
 		"Usage events, corrections and checks of all customers, the most recently recorded first.", v.events("")))
+}
+
+// soughtKey leads from a key without an instant, which is typed into the form, to the search: that
+// knows when its event was.
+func (v *visit) soughtKey() bool {
+	key := strings.TrimSpace(v.query("key"))
+	if key == "" || v.given("at") != "" {
+		return false
+	}
+	v.console.site.Redirect(v.x, v.base()+"/search?"+url.Values{"q": {key}}.Encode())
+	return true
 }
 
 // showNewEvents is the part of both pages that renews itself.

@@ -1,6 +1,9 @@
 package console_test
 
 import (
+	"fmt"
+	"html"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"tollgate/engine"
 	"tollgate/engine/billing"
 	"tollgate/engine/decimal"
+	"tollgate/server"
 )
 
 // TestEventsPage: the newest first, of the kind and feature that the address selects, with what the
@@ -20,7 +24,7 @@ func TestEventsPage(t *testing.T) {
 	b.furnish()
 	const anna = "/console/accounts/demo/sandbox/customers/anna"
 	r := &recorder{browser: b, names: map[string]string{}}
-	at := n.now().UTC().Format(time.RFC3339)
+	at := string(server.AppendTime(nil, n.now().UnixMilli()))
 	for _, event := range []string{`"first","eventName":"calls"`, `"second","eventName":"nothing"`} {
 		r.ask(n.programs, "ingestEvent", `{"eventIdempotencyKey":`+event+
 			`,"customerReferenceId":"anna","occurredAt":"`+at+`"}`)
@@ -53,7 +57,17 @@ func TestEventsPage(t *testing.T) {
 	}
 	all := shows("", []string{"first", "second", "not billed", "limit reached", `data-live="`}, nil)
 	require.Less(t, strings.Index(all.body, "<code>second"), strings.Index(all.body, "<code>first"))
-	require.Contains(t, all.body, `&#34;eventName&#34;: &#34;calls&#34;`, "what the API answers")
+	require.NotContains(t, all.body, "eventName&#34;", "a list has no JSON")
+	b.get(html.UnescapeString(b.firstLink(anna+"/events?kind=usage&feature=calls", anna+"/events[^\"]+key=first"))).
+		is(200, `&#34;eventName&#34;: &#34;calls&#34;`, "<dt>Billed by</dt><dd>Team", "0.50 USD a ",
+			">Pending invoice</a>: 0.50 USD")
+	seen := b.get(html.UnescapeString(b.firstLink(anna+"/events?kind=audit", anna+"/events[^\"]+check=[^\"]+"))).
+		is(200, "JSON of the check", "&#34;reason&#34;: ")
+	safe(t, seen)
+	b.get(anna+"/events?at="+at+"&check=nothing").is(200, "no such check")
+	require.Contains(t, b.get(anna+"/events?key=fir&kind=usage").is(303).to, "/search?q=fir")
+	require.Contains(t, b.get(b.get("/console/accounts/demo/sandbox/events?key=first").is(303).to).is(303).to,
+		anna+"/events?at=")
 	shows("?feature=calls&kind=usage", []string{"first"}, []string{"<code>second", "limit reached"})
 	shows("?kind=usage&unbilled=true", []string{"second"}, []string{"<code>first"})
 	shows("?kind=audit&denied=true", []string{"limit reached", "1,200 used, 1 held of 1,300 in budget team, 100 requested"}, []string{"<code>first"})
@@ -82,4 +96,33 @@ func TestEventsPage(t *testing.T) {
 	b.get(denied+"?reason=no_subscription").is(200, "No check was denied")
 	b.get(denied+"?from=x").is(400, "from")
 	b.get("/console/accounts/demo/sandbox/overview").is(200, `id="denied"`)
+}
+
+// TestAFullPageOfEventsIsSmall: with its styles it has 100 KB at most, whatever the events carry
+// along.
+func TestAFullPageOfEventsIsSmall(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	const customer = "4f0c7b1e-5d0a-4f57-9f0e-3a6f1a2b9c8d"
+	b.submit(at+"/customers", at+"/customers", fields("id", customer, "first", "A", "last", "B",
+		"email", "a@b.example"))
+	r := &recorder{browser: b, names: map[string]string{}}
+	var batch []string
+	for i := range 60 {
+		batch = append(batch, fmt.Sprintf(`{"eventIdempotencyKey":"%08d-5d0a-4f57-9f0e-3a6f1a2b9c8d",`+
+			`"eventName":"calls","customerReferenceId":%q,"occurredAt":%q,"meta":{"prompt":%q}}`, i, customer,
+			n.now().UTC().Format(time.RFC3339), strings.Repeat(`a "word" & more `, 400)))
+	}
+	r.ask(n.programs, "ingestEventBatch", "["+strings.Join(batch, ",")+"]")
+	for _, path := range []string{at + "/events", at + "/customers/" + customer + "/events"} {
+		p := b.get(path).is(200)
+		require.Equal(t, 50, strings.Count(p.body, "<code>000000"))
+		style := regexp.MustCompile(`href="(/console/asset/[^"]+\.css)"`).FindStringSubmatch(p.body)
+		require.NotNil(t, style)
+		require.Less(t, len(p.body)+len(b.get(style[1]).body), 100<<10)
+	}
+	one := b.get(html.UnescapeString(b.firstLink(at+"/events", at+"/customers/[^\"]+key=[^\"]+")))
+	require.Less(t, len(one.is(200, "word").body), 80<<10)
 }
