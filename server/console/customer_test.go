@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -153,7 +154,24 @@ func TestSentences(t *testing.T) {
 	const at = "/console/accounts/demo/sandbox"
 	invoice := at + "/invoices/" + (&recorder{browser: b}).newestInvoice()
 	b.submit(invoice, invoice+"/paid", fields("note", ""))
+	(&recorder{browser: b}).ask(n.programs, "putBudget", `{"name":"Research"}`, "r/d")
+	b.send(at+"/customers/anna/portal-link", b.fill(at+"/customers/anna", fields("minutes", "60")))
+	b.submit(at+"/settings", at+"/settings/terms", fields("paymentTermDays", "9"))
+	b.submit(at+"/customers/anna", at+"/customers/anna/pools", fields("name", "prepaid"))
+	pool := b.firstLink(at+"/customers/anna", at+"/pools/[0-9a-f-]+")
+	n.Do(t, billing.KindSetPaymentProvider, &billing.SetPaymentProvider{
+		Env: n.environment(), Provider: billing.ProviderSandbox,
+	})
+	b.submit(pool, pool+"/top-up", fields("below", "1", "credits", "10", "price", "2", "cap", "4",
+		"card", "x"))
+	held := b.reserve("anna", "call-1")
+	b.submit(at+"/customers/anna", at+"/reservations/"+held+"/release", url.Values{})
 	b.get("/console/changes").is(200,
+		`<a href="`+at+`/budgets/r%2Fd">olga@example.com created the budget Research</a>`,
+		`<a href="`+at+`/customers/anna">The admin key made a portal link`,
+		`<a href="`+at+`/settings">The admin key set the payment terms</a>`,
+		`<a href="`+pool+`">The admin key set a pool to be topped up below 1</a>`,
+		`<a href="`+at+`/customers/anna">The admin key released the reservation call-1</a>`,
 		`<a href="`+invoice+`">The admin key marked an invoice as paid</a>`,
 		`<a href="`+at+`/customers/anna">The admin key subscribed anna to team</a>`,
 		`<a href="`+at+`/customers/anna">The admin key created the customer anna</a>`,

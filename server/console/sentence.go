@@ -155,16 +155,25 @@ func (v *visit) subjectURL(c *api.AdminChange) string {
 		return base + "/" + kind
 	case "invoice", "checkout":
 		return base + "/invoices/" + subject
-	case "credits", "pool":
+	case "credits", "pool", "top-up":
 		return base + "/pools/" + subject
+	case "budget":
+		return base + "/budgets/" + subject
 	case "key":
 		return base + "/keys"
+	case "limits", "origins", "payment-provider", "payment-terms", "seller":
+		return base + "/settings"
 	case "webhook", "webhook-endpoint":
 		if c.Action == "webhook-endpoint.deleted" {
 			return base + "/webhooks"
 		}
 		return base + "/webhooks/" + subject
-	case "customer", "usage", "subscription":
+	case "portal":
+		if c.Action == "portal.set" {
+			return base + "/settings"
+		}
+		return base + "/customers/" + subject
+	case "customer", "reservation", "subscription", "usage":
 		return v.customerOf(c, base)
 	}
 	return base
