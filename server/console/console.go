@@ -141,6 +141,9 @@ func (s *Console) rows() [][]row {
 	}
 }
 
+// Routes are the rows of the route table, for tests.
+func (s *Console) Routes() []*server.Route { return s.table.Routes() }
+
 // Close ends the sampling of the node's load.
 func (s *Console) Close() {
 	if s.pulse != nil {

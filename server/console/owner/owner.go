@@ -153,6 +153,9 @@ func Paths() (paths []string) {
 	return paths
 }
 
+// Routes are the rows of the route table, for tests.
+func (p *Pages) Routes() []*server.Route { return p.table.Routes() }
+
 func (p *Pages) rows() []row {
 	get := func(path, name string, show func(*visit)) row {
 		return row{method: "GET", path: path, name: name, ages: true, show: show}
