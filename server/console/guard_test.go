@@ -515,7 +515,9 @@ func TestPulse(t *testing.T) {
 		n.later.Add(int64(5 * time.Second))
 		n.pages.Sample()
 	}
-	b.get("/console/cluster").is(200, "polyline", "last 10 min")
+	b.get("/console/cluster").is(200, "polyline", "last 10 min", `id="slow-numbers"`, ": up to 0</title>",
+		`href="/console/load.csv"`)
+	require.Len(t, b.sheet("/console/load.csv"), 121, "a row for each sample but the first")
 }
 
 // TestLists: a list has no more than a page, and a way to the next and to the first.

@@ -357,8 +357,12 @@ func (d *overviewData) use(t *api.UsageTotals) {
 	default:
 		d.DeniedSince = "Checks are still being counted."
 	}
-	d.Events = page.Plot{Title: "Events of each of the last 30 days", Points: events.Values}
-	d.Checks = page.Plot{Title: "Denied checks of each of the last 30 days", Points: denied.Values}
+	d.Events = page.Plot{
+		Title: "Events of each of the last 30 days", Points: events.Values, Labels: labels,
+	}
+	d.Checks = page.Plot{
+		Title: "Denied checks of each of the last 30 days", Points: denied.Values, Labels: labels,
+	}
 }
 
 // earn takes the figures of the last 12 months.

@@ -79,14 +79,55 @@ func (p *pulse) sample() {
 
 // loadData is what the cluster's page shows of it.
 type loadData struct {
-	Known                     bool
-	Requests, Events, Slow    page.Plot
-	RequestsNow, EventsNow    string
-	SlowNow                   string
-	RequestsTop, EventsTop    string
-	SlowTop                   string
-	Minutes                   int
+	Known                  bool
+	Requests, Events, Slow page.Plot
+	RequestsNow, EventsNow string
+	SlowNow                string
+	RequestsTop, EventsTop string
+	SlowTop                string
+	// Since is how long the plots reach back, CSV where their samples are a file.
+	Since, CSV                string
 	TotalRequests, TotalEvent uint64
+}
+
+// rates are those of the time before a sample: of a second, and in milliseconds.
+type rates struct {
+	at                     time.Time
+	requests, events, slow float64
+}
+
+// each calls take with the rates between the samples, oldest first. p.mu is held.
+func (p *pulse) each(take func(rates)) {
+	for i := 1; i < len(p.samples); i++ {
+		before, after := &p.samples[i-1], &p.samples[i]
+		seconds := after.at.Sub(before.at).Seconds()
+		if seconds <= 0 {
+			continue
+		}
+		take(rates{
+			at:       after.at,
+			requests: float64(after.load.Requests-min(before.load.Requests, after.load.Requests)) / seconds,
+			events:   float64(after.load.Events-min(before.load.Events, after.load.Events)) / seconds,
+			slow:     quantile(&before.load, &after.load, 0.99) * 1000,
+		})
+	}
+}
+
+// downloadLoad is every sample of the plots.
+func downloadLoad(v *visit) {
+	s := newSheet("at", "requests per second", "events per second", "milliseconds of 99 %")
+	if p := v.console.pulse; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.each(func(r rates) {
+			row := []any{r.at}
+			for _, v := range [...]float64{r.requests, r.events, r.slow} {
+				row = append(row, strconv.FormatFloat(v, 'f', 2, 64))
+			}
+			s.add(row...)
+		})
+	}
+	download(v, "load", s)
 }
 
 // shown are the rates between the samples.
@@ -95,21 +136,20 @@ func (p *pulse) shown() (d loadData) {
 	defer p.mu.Unlock()
 	d.Known = true
 	d.Requests.Most, d.Events.Most, d.Slow.Most = 10, 10, 1
-	for i := 1; i < len(p.samples); i++ {
-		before, after := &p.samples[i-1], &p.samples[i]
-		seconds := after.at.Sub(before.at).Seconds()
-		if seconds <= 0 {
-			continue
-		}
-		d.Requests.Points = append(d.Requests.Points,
-			float64(after.load.Requests-min(before.load.Requests, after.load.Requests))/seconds)
-		d.Events.Points = append(d.Events.Points,
-			float64(after.load.Events-min(before.load.Events, after.load.Events))/seconds)
-		d.Slow.Points = append(d.Slow.Points, quantile(&before.load, &after.load, 0.99)*1000)
-	}
+	var labels []string
+	p.each(func(r rates) {
+		d.Requests.Points = append(d.Requests.Points, r.requests)
+		d.Events.Points = append(d.Events.Points, r.events)
+		d.Slow.Points = append(d.Slow.Points, r.slow)
+		labels = append(labels, r.at.UTC().Format(time.TimeOnly))
+	})
+	d.Requests.Labels, d.Events.Labels, d.Slow.Labels = labels, labels, labels
 	newest := &p.samples[len(p.samples)-1]
 	d.TotalRequests, d.TotalEvent = newest.load.Requests, newest.load.Events
-	d.Minutes = int(newest.at.Sub(p.samples[0].at).Round(time.Minute) / time.Minute)
+	d.Since, d.CSV = "last minute", Root+"/load.csv"
+	if minutes := newest.at.Sub(p.samples[0].at).Round(time.Minute) / time.Minute; minutes > 1 {
+		d.Since = "last " + strconv.Itoa(int(minutes)) + " min"
+	}
 	d.RequestsNow, d.RequestsTop = lastOf(&d.Requests), figure(d.Requests.Top())
 	d.EventsNow, d.EventsTop = lastOf(&d.Events), figure(d.Events.Top())
 	d.SlowNow, d.SlowTop = lastOf(&d.Slow), figure(d.Slow.Top())

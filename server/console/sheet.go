@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tollgate/engine/billing"
 	api "tollgate/sdk/go"
 	"tollgate/server"
 )
@@ -38,8 +39,10 @@ func (s *Console) sheetRows() []row {
 		file(at+"/margin.csv", "margin", downloadMargin),
 		file(at+"/denied.csv", "denied checks", downloadDenials),
 		file(poolPath+"/transactions.csv", "pool", downloadTransactions),
+		file(at+"/checks.csv", "denied checks by day", downloadChecks),
 		file(at+"/log.csv", "log", downloadChanges),
 		live(within(reachCluster, "GET", "/changes.csv", "changes as csv", downloadChanges)),
+		local(live(within(reachCluster, "GET", "/load.csv", "load as csv", downloadLoad))),
 	}
 }
 
@@ -155,6 +158,22 @@ func downloadUsage(v *visit) {
 		}
 	}
 	download(v, "usage", s)
+}
+
+// downloadChecks is the denied checks of each bucket by reason.
+func downloadChecks(v *visit) {
+	call, _ := v.usageCall()
+	totals := need[api.UsageTotals](v, v.admin, call)
+	s := newSheet("start", "reason", "checks")
+	for _, c := range totals.Checks {
+		if c.Reason == billing.ReasonAllowed.String() {
+			continue
+		}
+		for _, p := range c.Points {
+			s.add(p.Start, c.Reason, p.Checks)
+		}
+	}
+	download(v, "checks", s)
 }
 
 // downloadRanking is who used most.

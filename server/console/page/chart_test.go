@@ -93,6 +93,23 @@ func TestChartsStack(t *testing.T) {
 	require.Contains(t, string(many.Figure()), "bucket 0 – bucket 1, x: 3<")
 }
 
+// A plot with labels says each of its points, or few of many together, in a title and a row.
+func TestPlotsMarks(t *testing.T) {
+	few := page.Plot{Points: []float64{1200, 0.5}, Labels: []string{"a", "<b>"}}
+	require.Equal(t, []page.Row{{"<b>", "0.50"}, {"a", "1,200"}}, few.Rows())
+	require.Contains(t, string(page.Draw(few)), `x="150.0" width="150.0" height="60"><title>&lt;b&gt;: 0.50<`)
+	many := page.Plot{}
+	for i := range 121 {
+		many.Points = append(many.Points, float64(i))
+		many.Labels = append(many.Labels, strconv.Itoa(i))
+	}
+	require.Len(t, many.Rows(), 25)
+	require.Equal(t, page.Row{Label: "120", Text: "120"}, many.Rows()[0])
+	require.Equal(t, page.Row{Label: "0 – 4", Text: "up to 4"}, many.Rows()[24])
+	require.NotContains(t, string(page.Draw(page.Plot{Points: []float64{1, 2}})), "hit")
+	require.Empty(t, page.Plot{Labels: []string{"a"}}.Rows())
+}
+
 // The table has the exact numbers.
 func TestChartsNumbers(t *testing.T) {
 	c := chartOf(2, 2, "a")

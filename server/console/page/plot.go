@@ -3,6 +3,7 @@ package page
 import (
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,12 +58,15 @@ func HeldMeter(used, held, limit float64, title string) template.HTML {
 type Plot struct {
 	Title  string
 	Points []float64
+	// Labels name the points. A plot that has them has a mark with a title for each, or for each
+	// few of many, and Rows.
+	Labels []string
 	// Most is the least that the top of the plot stands for, so that noise about nothing looks small.
 	Most float64
 }
 
 // Top is what the plot's upper edge stands for: 1, 2 or 5 times a power of ten.
-func (p *Plot) Top() float64 {
+func (p Plot) Top() float64 {
 	most := p.Most
 	for _, v := range p.Points {
 		if v > most && !math.IsInf(v, 0) {
@@ -81,13 +85,56 @@ func (p *Plot) Top() float64 {
 	return 10 * step
 }
 
+// Row is a mark of a plot in words: its points, and what they are.
+type Row struct{ Label, Text string }
+
+// Rows are the marks, newest first. One of several points has the highest of them.
+func (p Plot) Rows() (rows []Row) {
+	for _, m := range p.marks() {
+		rows = append(rows, m.Row)
+	}
+	slices.Reverse(rows)
+	return rows
+}
+
+// mark is what a plot says of its points from an index to before another.
+type mark struct {
+	Row
+	from, to int
+}
+
+func (p Plot) marks() (marks []mark) {
+	n := min(len(p.Labels), len(p.Points))
+	width := (n + plotMarks - 1) / plotMarks
+	for from := 0; from < n; from += width {
+		to := min(from+width, n)
+		m := mark{Row{p.Labels[from], plotted(slices.Max(p.Points[from:to]))}, from, to}
+		if to-from > 1 {
+			m.Label += " – " + p.Labels[to-1]
+			m.Text = "up to " + m.Text
+		}
+		marks = append(marks, m)
+	}
+	return marks
+}
+
+// plotted is a point in words: whole, or with two places.
+func plotted(v float64) string {
+	if v == math.Trunc(v) {
+		return Amount(coordinateTo(v, 0))
+	}
+	return Amount(coordinateTo(v, 2))
+}
+
 // Heights and widths of a plot in its own units; the sheet stretches it.
 const (
 	plotWidth  = 300
 	plotHeight = 60
+	// plotMarks is how many marks a plot has at most.
+	plotMarks = 30
 )
 
-// Draw draws a plot: a line, the area below it, and three lines to read it by.
+// Draw draws a plot: a line, the area below it, three lines to read it by, and its marks.
 func Draw(p Plot) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<svg class="plot" viewBox="0 0 300 60" preserveAspectRatio="none" role="img">` +
@@ -110,6 +157,12 @@ func Draw(p Plot) template.HTML {
 		}
 		b.WriteString(`<polygon class="area" points="0,60 ` + string(line) + ` 300,60"/>` +
 			`<polyline class="line" points="` + string(line) + `"/>`)
+	}
+	for _, m := range p.marks() {
+		width := plotWidth / float64(len(p.Points))
+		b.WriteString(`<rect class="hit" x="` + coordinate(width*float64(m.from)) + `" width="` +
+			coordinate(width*float64(m.to-m.from)) + `" height="60"><title>` +
+			template.HTMLEscapeString(m.Label+": "+m.Text) + `</title></rect>`)
 	}
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())

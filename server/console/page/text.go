@@ -15,7 +15,7 @@ import (
 
 // functions are the templates' functions in addition to Go's own.
 var functions = template.FuncMap{
-	"amount": Amount, "money": Money, "bytes": Bytes, "date": date, "dict": dict, "mint": MintOnce, "segment": url.PathEscape,
+	"amount": Amount, "money": Money, "bytes": Bytes, "date": date, "dict": dict, "list": list, "mint": MintOnce, "segment": url.PathEscape,
 	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": Words,
 }
 
@@ -167,6 +167,9 @@ func Words(name string) string {
 	}
 	return strings.ToLower(strings.ReplaceAll(name, "_", " "))
 }
+
+// list puts values together, for a template that takes several in turn.
+func list(values ...any) []any { return values }
 
 var errPairs = errors.New("page: dict takes names and values in turn")
 
