@@ -178,3 +178,28 @@ func TestSentences(t *testing.T) {
 		`<a href="`+at+`/catalog">The admin key applied a catalog</a>`,
 		`<a href="/console/accounts/demo">The admin key created the account demo</a>`)
 }
+
+// TestFormsAreAtHand: a page whose form is behind a list leads to it from its head.
+func TestFormsAreAtHand(t *testing.T) {
+	n := start(t)
+	b := n.signedIn()
+	b.furnish()
+	const at = "/console/accounts/demo/sandbox"
+	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", "shop"))
+	for path, forms := range map[string][]string{
+		"/console":                {"create-account"},
+		at + "/customers":         {"create-customer"},
+		at + "/keys":              {"create-key"},
+		at + "/customers/anna":    {"subscribe", "record-usage", "create-pool", "portal-link"},
+		at + "/customers?find=no": {"create-customer"},
+	} {
+		p := b.get(path).is(200)
+		safe(t, p)
+		for _, form := range forms {
+			link := strings.Index(p.body, `href="#`+form+`"`)
+			require.Positive(t, link, form)
+			require.Less(t, link, strings.Index(p.body, `id="`+form+`"`))
+			require.Less(t, link, strings.Index(p.body+"<table", "<table"))
+		}
+	}
+}

@@ -1,5 +1,5 @@
 // Every page works without this script. With it, live figures renew themselves, a form is sent once,
-// "/" goes to the search, and a secret is copied by a button.
+// "/" goes to the search, a link to a form goes to its first field, and a secret is copied by a button.
 (() => {
   "use strict";
 
@@ -30,6 +30,16 @@
     event.preventDefault();
     box.focus();
     box.select();
+  });
+
+  // A link to a form of this page unfolds it, and goes to its first field.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    const form = link && document.getElementById(link.hash.slice(1));
+    if (form?.tagName !== "FORM") return;
+    event.preventDefault();
+    form.closest("details")?.setAttribute("open", "");
+    form.querySelector("input:not([type=hidden]), select, textarea").focus();
   });
 
   for (const button of document.querySelectorAll("button[data-copy]")) {
