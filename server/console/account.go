@@ -313,7 +313,7 @@ func askRoll(v *visit, id string, hours int) {
 }
 
 // minuteOf is an instant in words, to the minute.
-func minuteOf(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") + " UTC" }
+func minuteOf(at time.Time) string { return page.When(at) + " UTC" }
 
 // send carries out a row of an environment's row with a form's key and body.
 func (v *visit) send(operation string, fields map[string]any, below ...string) server.Reply {

@@ -271,7 +271,7 @@ func TestReplacingAKeyIsAskedFirst(t *testing.T) {
 	links := "Portal links that were created with it end with it"
 	later := b.asked(at(0)+"/roll", b.fill(keys, fields("overlapHours", "48")))
 	safe(t, later.is(200, "Replace the key", "shop", links, "are both accepted",
-		n.now().Add(48*time.Hour).UTC().Format("2006-01-02 15:")))
+		n.now().Add(48*time.Hour).UTC().Format("2 Jan 2006, 15:")))
 	require.NotContains(t, later.body, danger)
 	n.Do(t, billing.KindNoteKeyUse, &billing.NoteKeyUse{
 		Env: n.environment(), ID: n.Machine.Keys(n.environment())[0].ID, Requests: 1234, Events: 56,

@@ -81,7 +81,7 @@ func New(c Config) (*Console, error) {
 	}
 	s := &Console{config: c}
 	if s.site, err = page.New(page.Config{
-		Brand: "Operations", Root: Root, Templates: files, Log: c.Log,
+		Brand: "Operations", Root: Root, Templates: files, Log: c.Log, Now: c.Now,
 		Origin: c.PublicURL, OrHost: true, Funcs: template.FuncMap{
 			"usage": usageMeter, "late": late,
 			"id": uuid.Text, "ms": time.UnixMilli, "details": details, "changed": changedFields,

@@ -67,7 +67,7 @@ func TestTheOverviewsFigures(t *testing.T) {
 	require.Equal(t, 7, d.Denied)
 	require.Equal(t, []float64{7, 0}, d.Checks.Points)
 	require.Equal(t, []int{7, 0}, []int{d.MostDenied, d.DeniedToday})
-	require.Equal(t, "Counted since 2026-03-01.", d.DeniedSince)
+	require.Equal(t, "Counted since 1 Mar 2026.", d.DeniedSince)
 	days.ChecksFrom = days.To
 	d.use(days)
 	require.Equal(t, "Checks are still being counted.", d.DeniedSince)

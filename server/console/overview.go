@@ -43,7 +43,10 @@ func (s *series) set(start time.Time, amount json.Number) {
 // buckets are the labels of a range, and a way to make its series: every bucket has a value, since
 // answers leave out those without.
 func buckets(by string, from, to time.Time) (labels []string, with func(name string) *series) {
-	layout := map[string]string{"hour": "2006-01-02 15:04", "day": time.DateOnly, "month": "2006-01"}
+	named := map[string]func(time.Time) string{
+		"hour": page.When, "day": page.Day,
+		"month": func(at time.Time) string { return at.UTC().Format("Jan 2006") },
+	}[by]
 	length := map[string]billing.By{
 		"hour": billing.ByHour, "day": billing.ByDay, "month": billing.ByMonth,
 	}[by]
@@ -51,7 +54,7 @@ func buckets(by string, from, to time.Time) (labels []string, with func(name str
 	end := to.UnixMilli()
 	for t := from.UnixMilli(); t < end && len(labels) < billing.MaxBuckets; t = length.Next(t) {
 		at[t] = len(labels)
-		labels = append(labels, time.UnixMilli(t).UTC().Format(layout[by]))
+		labels = append(labels, named(time.UnixMilli(t)))
 	}
 	return labels, func(name string) *series {
 		s := &series{page.Series{
@@ -353,7 +356,7 @@ func (d *overviewData) use(t *api.UsageTotals) {
 	switch {
 	case t.ChecksFrom.IsZero():
 	case t.ChecksFrom.Before(t.To):
-		d.DeniedSince = "Counted since " + t.ChecksFrom.UTC().Format(time.DateOnly) + "."
+		d.DeniedSince = "Counted since " + page.Day(t.ChecksFrom) + "."
 	default:
 		d.DeniedSince = "Checks are still being counted."
 	}

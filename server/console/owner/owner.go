@@ -100,7 +100,7 @@ func New(c Config) (*Pages, error) {
 	p := &Pages{config: c}
 	if p.site, err = page.New(page.Config{
 		Brand: "Workspace", Root: Root, Templates: files, Funcs: functions, Origin: c.Origin,
-		Log: c.Log,
+		Log: c.Log, Now: c.Now,
 	}); err != nil {
 		return nil, err
 	}

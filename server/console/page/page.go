@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"tollgate/server"
 )
@@ -161,7 +162,9 @@ type Config struct {
 	// OrHost also accepts requests from the request's own Host, for a listener that is reached by
 	// more than its public address.
 	OrHost bool
-	Log    *slog.Logger
+	// Now is the clock by whose year times are written without theirs; time.Now when nil.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Site shows pages. Safe for concurrent use.
@@ -181,6 +184,9 @@ func New(c Config) (*Site, error) {
 		return nil, errors.New("page: Templates and Root must be set")
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	s := &Site{
 		config: c, pages: map[string]*template.Template{},
 		bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }},
@@ -188,7 +194,8 @@ func New(c Config) (*Site, error) {
 	if err := s.readAssets(); err != nil {
 		return nil, err
 	}
-	base, err := template.New("base").Funcs(functions).Funcs(c.Funcs).
+	base, err := template.New("base").Funcs(functions).
+		Funcs(template.FuncMap{"time": s.instant}).Funcs(c.Funcs).
 		ParseFS(own, "template/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("page: layout: %w", err)

@@ -296,6 +296,30 @@ func TestBrokenTemplates(t *testing.T) {
 	}
 }
 
+// TestTimes: a time is short, without its year within the present one, and whole in its title.
+func TestTimes(t *testing.T) {
+	site, err := page.New(page.Config{
+		Root: "/console", Now: func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) },
+		Templates: fstest.MapFS{"a.html": {Data: []byte(
+			`{{define "main"}}[{{time .Data}}][{{date .Data}}][{{second .Data}}]{{end}}`)}},
+	})
+	require.NoError(t, err)
+	text := func(data any) string {
+		return string(serve(t, site, func(x *server.Exchange) {
+			site.Show(x, 200, &page.View{Page: "a", Data: data})
+		}, ask{method: "GET", path: "/console"}).Body())
+	}
+	const whole = ` title="2026-11-22 21:10:33 UTC">`
+	shown := text("2026-11-22T21:10:33Z")
+	require.Contains(t, shown, whole+`22 Nov, <span class="clock">21:10</span></time>][<time `)
+	require.Contains(t, shown, whole+`22 Nov 2026</time>]`)
+	require.Contains(t, shown, whole+`21:10:33</time>]`)
+	require.Contains(t, text(time.Date(2027, 2, 3, 4, 5, 6, 0, time.UTC)),
+		`>3 Feb 2027, <span class="clock">04:05</span>`)
+	require.Contains(t, text(time.Time{}), "[][][]")
+	require.Contains(t, text("<b>"), "[&lt;b&gt;]")
+}
+
 func TestFigures(t *testing.T) {
 	for in, out := range map[any]string{
 		"1234567.50": "1,234,567.50", "-1000": "−1,000", "0": "0", 12: "12", "999": "999",

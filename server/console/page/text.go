@@ -15,8 +15,8 @@ import (
 
 // functions are the templates' functions in addition to Go's own.
 var functions = template.FuncMap{
-	"amount": Amount, "money": Money, "bytes": Bytes, "date": date, "dict": dict, "list": list, "mint": MintOnce, "segment": url.PathEscape,
-	"short": short, "time": instant, "meter": Meter, "plot": Draw, "words": Words,
+	"amount": Amount, "money": Money, "bytes": Bytes, "dict": dict, "list": list, "mint": MintOnce, "segment": url.PathEscape,
+	"short": short, "date": date, "second": second, "meter": Meter, "plot": Draw, "words": Words,
 }
 
 // Amount writes an exact number with its thousands apart: 1,234,567.5. Other text is left
@@ -97,12 +97,22 @@ func MintOnce() string {
 	return "form-" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// instant writes a time, or an RFC 3339 text, for people and for machines. Other text is left
-// unchanged; the zero time is empty.
-func instant(value any) template.HTML {
+// instant writes a time, or an RFC 3339 text, for people and for machines: without its year within
+// the present one, and without seconds, which its title has. Other text is left unchanged; the zero
+// time is empty.
+func (s *Site) instant(value any) template.HTML {
 	return timeAs(value, func(at time.Time) string {
-		return at.Format(time.DateOnly) + ` <span class="clock">` + at.Format(time.TimeOnly) + `</span>`
+		day := "2 Jan"
+		if at.Year() != s.config.Now().UTC().Year() {
+			day = "2 Jan 2006"
+		}
+		return at.Format(day + `, <span class="clock">15:04</span>`)
 	})
+}
+
+// second is the time of day alone, to the second.
+func second(value any) template.HTML {
+	return timeAs(value, func(at time.Time) string { return at.Format(time.TimeOnly) })
 }
 
 // date is instant without the time of day, which its title has.

@@ -69,7 +69,8 @@ func New(c Config) (*Portal, error) {
 		server.RateLimit{Requests: perMinute, Window: time.Minute}, nil,
 	)}
 	if p.site, err = page.New(page.Config{
-		Brand: "Billing", Root: link.Root, Templates: files, Log: c.Log, Origin: c.Origin, OrHost: true,
+		Brand: "Billing", Root: link.Root, Templates: files, Log: c.Log, Now: c.Now, Origin: c.Origin,
+		OrHost: true,
 	}); err != nil {
 		return nil, err
 	}
