@@ -186,6 +186,8 @@ type keysData struct {
 	Pager           pager
 	// Acted is the key whose form was refused, with the field Field; the others are as ever.
 	Acted, Field string
+	// Only is the id of the one key that is listed, which the search found; "" lists all.
+	Only string
 }
 
 // Shows reports whether a key's form with a field is the one that was refused.
@@ -200,7 +202,10 @@ func showKeys(v *visit) {
 	data := keysData{
 		Base: v.base() + "/keys", Budgets: v.base() + "/budgets", Manage: v.manage,
 		Label: v.fields.Get("label"), Customer: v.fields.Get("customer"),
-		Scope: cmp.Or(v.fields.Get("scope"), "full"),
+		Scope: cmp.Or(v.fields.Get("scope"), "full"), Only: v.query("key"),
+	}
+	if data.Only != "" {
+		list = slices.DeleteFunc(list, func(k api.Key) bool { return k.ID != data.Only })
 	}
 	if v.status >= 400 && v.x.Route.Parameters() > 2 {
 		data.Acted = string(v.x.Param(2))
@@ -224,7 +229,7 @@ func showKeys(v *visit) {
 		*to = append(*to, key)
 	}
 	v.show(v.environmentPage("keys", "Keys", "API keys",
-		"Programs call the client API with these keys. A key is shown once, when it is made.", data))
+		"Programs call the client API with these keys. A key is shown once, when it is created.", data))
 }
 
 func createKey(v *visit) {

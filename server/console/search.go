@@ -44,7 +44,7 @@ func (v *visit) resultURL(r *api.SearchResult) string {
 	case "invoice":
 		return v.base() + "/invoices/" + r.ID
 	case "key":
-		return v.base() + "/keys"
+		return v.base() + "/keys?" + url.Values{"key": {r.ID}}.Encode()
 	case "event":
 		return v.customerURL(r.CustomerReferenceID) + "/events?" + url.Values{
 			"key": {r.ID}, "at": {written(r.OccurredAt)},

@@ -28,6 +28,16 @@ func TestSearchPage(t *testing.T) {
 	b.get(at+"/search").is(200, "Type the beginning")
 	b.get(at+"/search?q=ann").is(200, "Anna Berg", "Bo Al", at+"/customers/demo%2F1", `value="ann"`)
 	require.Equal(t, at+"/customers/anna%2F2", b.get(at+"/search?q=bo").is(303).to)
+	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", "shop"))
+	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", "till"))
+	to := b.get(at + "/search?q=shop").is(303).to
+	one := b.get(to).is(200, `id="only"`, ">shop<", `href="`+at+`/keys">All keys`)
+	require.NotContains(t, one.body, ">till<")
+	safe(t, one)
+	gone := strings.TrimPrefix(to, at+"/keys?key=")
+	b.submit(to, at+"/keys/"+gone+"/revoke", fields())
+	b.get(to).is(200, `id="revoked" open`, ">shop<")
+	b.get(at+"/keys?key=none").is(200, "no such key")
 	for _, nothing := range []string{"other", "%25", "%3Cscript%3E", strings.Repeat("a", 10_000)} {
 		b.get(at+"/search?q="+nothing).is(200, "Nothing found for")
 	}
