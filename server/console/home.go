@@ -180,8 +180,8 @@ func showChanges(v *visit) {
 	v.show(page.View{Page: "changes", Title: "Changes", Data: data, Lead: lead})
 }
 
-// maxActors is how many actors a page of changes leads to.
-const maxActors = 8
+// maxActors is how many actors a page of changes leads to: with everyone, 7 at most.
+const maxActors = 6
 
 // actorsOf lead to the changes of each actor in a list, or from one to those of all.
 func actorsOf(list []api.AdminChange, base string, keep url.Values) (links []page.Link) {

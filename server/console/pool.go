@@ -18,7 +18,7 @@ func (s *Console) poolRows() []row {
 		rows = append(rows, row{
 			method: "POST", path: poolPath + "/" + what, name: what, reach: reachEnvironment, asks: asks,
 			show: func(v *visit) {
-				id, word := string(v.x.Param(2)), "changed"
+				id, word := string(v.x.Param(2)), what
 				var fields map[string]any
 				if asks {
 					if !v.sure() {

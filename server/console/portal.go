@@ -19,7 +19,7 @@ func createPortalLink(v *visit) {
 	}
 	v.fields = nil
 	v.notice = &page.Notice{
-		Tone: page.Done, Title: "The link was made", Secret: made.URL,
+		Tone: page.Done, Title: "The portal link was created", Secret: made.URL,
 		Detail: "Whoever has it sees this customer's plan, usage and invoices until " +
 			page.When(made.ExpiresAt) + " UTC. It is not stored.",
 	}
@@ -32,8 +32,8 @@ func revokePortalLinks(v *visit) {
 	if !v.sure() {
 		v.ask(question{
 			Title: "End the portal links of " + id + "?", Facts: []fact{{"Customer", id}},
-			Notes: []string{"Every link to the customer's own pages that was made until now ends. Links " +
-				"that are made later are valid."},
+			Notes: []string{"Every link to the customer's own pages that was created until now ends. Links " +
+				"that are created later are valid."},
 			Button: "End all links", Danger: true, Back: v.customerURL(id),
 		})
 		return

@@ -39,7 +39,7 @@ var sentences = map[string]string{
 	"origins.set":                        "set the allowed origins to {origins}",
 	"payment-provider.set":               "set the payment provider to {provider}",
 	"payment-terms.set":                  "set the payment terms",
-	"portal.link-made":                   "made a portal link that is valid until {expires}",
+	"portal.link-made":                   "created a portal link that is valid until {expires}",
 	"portal.links-revoked":               "ended a customer's portal links",
 	"portal.set":                         "set the look of the customer portal",
 	"pool.changed":                       "set a credit pool to {status}",

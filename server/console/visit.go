@@ -302,9 +302,15 @@ var done = map[string]page.Notice{
 	"low-balance": {
 		Title: "The low balance was set", Detail: "The webhook credits.low tells it from now on.",
 	},
-	"changed": {Title: "It was changed"},
-	"webhook": {Title: "The endpoint was removed"},
-	"resent":  {Title: "The message will be sent once more"},
+	"enabled": {Title: "The endpoint was enabled", Detail: "Pending deliveries are sent now."},
+	"disabled": {
+		Title: "The endpoint was disabled", Detail: "Pending deliveries wait until the endpoint is enabled.",
+	},
+	"freezePool":   {Title: "The pool was frozen", Detail: "Usage takes nothing from it."},
+	"unfreezePool": {Title: "The pool was unfrozen"},
+	"workspace":    {Title: "The workspace was changed", Detail: "The change is below, with who made it."},
+	"webhook":      {Title: "The endpoint was removed"},
+	"resent":       {Title: "The message will be sent once more"},
 	"many-resent": {
 		Title: "The messages will be sent once more", Detail: "Those that still wait are pending below.",
 	},

@@ -27,10 +27,12 @@ func (s *Console) webhookRows() []row {
 		look(webhookPath+"/deliveries/{message}", "webhook delivery", showDelivery),
 		asked(form(webhookPath+"/rotate", "rotate webhook secret", rotateWebhook)),
 		form(webhookPath+"/enable", "enable webhook", func(v *visit) {
-			id := string(v.x.Param(2))
-			reply := v.send("updateWebhookEndpoint",
-				map[string]any{"enabled": v.fields.Get("enabled") == "true"}, id)
-			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), "changed")
+			id, enabled, what := string(v.x.Param(2)), v.fields.Get("enabled") == "true", "disabled"
+			if enabled {
+				what = "enabled"
+			}
+			reply := v.send("updateWebhookEndpoint", map[string]any{"enabled": enabled}, id)
+			v.finish(reply.Fault, func() { showWebhook(v) }, v.webhookURL(id), what)
 		}),
 		asked(form(webhookPath+"/delete", "delete webhook", deleteWebhook)),
 		form(webhookPath+"/resend", "resend webhook", func(v *visit) {
@@ -255,8 +257,9 @@ type deliveryData struct {
 	Manage      bool
 	Delivery    api.WebhookDelivery
 	CustomerURL string
-	// Payload is what is sent.
+	// Payload is what is sent, Sent the Unix time that the newest attempt, or the first, is sent with.
 	Payload string
+	Sent    int64
 }
 
 // showDelivery is a delivery with its payload and what each attempt was answered.
@@ -266,6 +269,11 @@ func showDelivery(v *visit) {
 		v.adminCall("showWebhookDelivery", id, string(v.x.Param(3))))
 	data := deliveryData{Base: v.webhookURL(id), Manage: v.manage, Delivery: shown}
 	data.CustomerURL = v.customerURL(shown.CustomerReferenceID)
+	data.Sent = shown.CreatedAt.Unix()
+	if n := len(shown.Log); n > 0 { // an attempt's time is that of its end
+		last := shown.Log[n-1]
+		data.Sent = last.At.Add(-time.Duration(last.TookMs) * time.Millisecond).Unix()
+	}
 	var text bytes.Buffer
 	if len(shown.Payload) > 0 && json.Indent(&text, shown.Payload, "", "  ") == nil {
 		data.Payload = text.String()

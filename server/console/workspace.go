@@ -131,7 +131,7 @@ func askForOwner(v *visit, q question) bool {
 		if p.ID == purchase {
 			found = true
 			q.Facts = append(q.Facts, fact{"Runs", strconv.Itoa(p.Runs)},
-				fact{"Price", strconv.Itoa(p.Cents) + " cents"})
+				fact{"Price", page.Cents(p.Cents)})
 		}
 	}
 	if found {
@@ -172,5 +172,5 @@ func actForOwner(v *visit, operation string) {
 		}
 	}
 	v.finish(v.admin(call).Fault, func() { showWorkspace(v) },
-		workspaceURL(string(v.x.Param(0))), "changed")
+		workspaceURL(string(v.x.Param(0))), "workspace")
 }

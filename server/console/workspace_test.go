@@ -44,9 +44,9 @@ func TestWorkspaces(t *testing.T) {
 	require.Equal(t, at, b.get("/console/workspaces?find="+id).is(303).to)
 	b.get("/console/workspaces?find=run_00000000000000000000000001").is(200, `id="no-match"`)
 	b.submit(at, at+"/claim", fields("owner", "person@example.com")).
-		is(200, "It was changed", "person@example.com", "admin-key")
+		is(200, "The workspace was changed", "person@example.com", "admin-key")
 	b.submit(at, at+"/credits", fields("amount", "5", "note", hostile)).is(200, "5")
-	b.submit(at, at+"/cap", fields("cents", "700")).is(200, "700")
+	b.submit(at, at+"/cap", fields("cents", "700")).is(200, "$0.00 of $7.00")
 	b.submit(at, at+"/pause", fields("paused", "true")).is(200, "Allow purchases again")
 	b.send(at+"/cap", b.fill(at, fields("cents", "-1"))).is(400, "capCents")
 	b.send(at+"/approve", b.fill(at, fields("purchase", "pur_1"))).is(404, "No such purchase")

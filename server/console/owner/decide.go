@@ -74,7 +74,7 @@ func setBilling(v *visit) {
 		if !ok || amount > most {
 			v.problem(server.NewFault(400, "invalid_field", "Invalid cap").With(
 				"Nothing was changed. Write an amount in dollars, such as 50 or 49.50, of at most " +
-					Cents(most) + "."))
+					page.Cents(most) + "."))
 			showPurchases(v)
 			return
 		}

@@ -45,7 +45,7 @@ func (b billing) FreeLeft() uint32 {
 // Meter draws the spend against the cap.
 func (b billing) Meter() template.HTML {
 	return page.Meter(float64(b.Used()), float64(b.CapCents),
-		Cents(b.Used())+" of the cap of "+Cents(b.CapCents)+" is spent or being charged")
+		page.Cents(b.Used())+" of the cap of "+page.Cents(b.CapCents)+" is spent or being charged")
 }
 
 func (v *visit) billing() billing {

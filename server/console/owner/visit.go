@@ -335,27 +335,12 @@ func (v *visit) pages(noun api.Noun, more bool, last [16]byte) (p pager) {
 
 // functions are what the templates call besides the layout's own.
 var functions = template.FuncMap{
-	"cents": Cents, "when": when, "addr": address,
+	"when": when, "addr": address,
 	"flowid": api.NounFlow.Text, "runid": api.NounRun.Text, "purid": api.NounPurchase.Text,
 	"issueid": api.NounIssue.Text, "linkid": api.NounLink.Text, "keyid": api.NounKey.Text, "wsid": api.NounWorkspace.Text,
 	"alertkind": alertWords,
 	"given":     func(id [16]byte) bool { return id != [16]byte{} },
 	"case":      caseWords, "meaning": meaning, "note": noteWords, "why": reasonWords,
-}
-
-// Cents writes an amount of US cents for people.
-func Cents(cents any) string {
-	var n int64
-	switch c := cents.(type) {
-	case uint32:
-		n = int64(c)
-	case int64:
-		n = c
-	case int:
-		n = int64(c)
-	}
-	whole, rest := n/100, strconv.FormatInt(n%100+100, 10)[1:]
-	return "$" + page.Amount(whole) + "." + rest
 }
 
 // when is an instant as the layout's time takes it; empty for none.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 // functions are the templates' functions in addition to Go's own.
 var functions = template.FuncMap{
-	"amount": Amount, "money": Money, "bytes": Bytes, "dict": dict, "list": list, "mint": MintOnce, "segment": url.PathEscape,
+	"amount": Amount, "money": Money, "bytes": Bytes, "cents": Cents, "dict": dict, "list": list, "mint": MintOnce, "segment": url.PathEscape,
 	"short": short, "date": date, "second": second, "meter": Meter, "plot": Draw, "words": Words,
 }
 
@@ -56,6 +57,21 @@ func Money(number any, currency string) string {
 		text = whole + "." + rest + strings.Repeat("0", missing)
 	}
 	return text + " " + currency
+}
+
+// Cents writes an amount of US cents for people.
+func Cents(cents any) string {
+	var n int64
+	switch c := cents.(type) {
+	case uint32:
+		n = int64(c)
+	case int64:
+		n = c
+	case int:
+		n = int64(c)
+	}
+	whole, rest := n/100, strconv.FormatInt(n%100+100, 10)[1:]
+	return "$" + Amount(whole) + "." + rest
 }
 
 // Percent writes a share of 1 in percents: 87.5 %.
