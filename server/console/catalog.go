@@ -45,6 +45,34 @@ type catalogData struct {
 	// Subscribers counts those of each plan. Priced is what the usage that was typed in costs.
 	Subscribers map[string]int64
 	Priced      *pricedPlan
+	// Features are those of the catalog with their plans, and MoreFeatures how many it leaves out.
+	Features     []plannedFeature
+	MoreFeatures int
+}
+
+// plannedFeature is a feature with the keys of the plans that have it.
+type plannedFeature struct {
+	billing.FeatureView
+	Plans []string
+}
+
+// maxFeatures is how many features the catalog's page lists.
+const maxFeatures = 200
+
+// planned are the features of a catalog, and the plans that have each.
+func planned(features []billing.FeatureView, plans []api.Plan) (list []plannedFeature) {
+	has := map[string][]string{}
+	for i := range plans {
+		for _, f := range plans[i].Features {
+			has[f.Key] = append(has[f.Key], plans[i].Key)
+		}
+	}
+	for _, f := range features {
+		if !f.Archived {
+			list = append(list, plannedFeature{f, has[f.Key]})
+		}
+	}
+	return list
 }
 
 // pricedPlan is what a period of a plan costs with some usage.
@@ -152,6 +180,10 @@ func showCatalog(v *visit, looked *catalogData) {
 	data.Base, data.Manage, data.Plans = v.base()+"/catalog", v.manage, bill.InWords(plans)
 	data.Subscribers = v.console.config.Machine.Subscribers(v.env)
 	data.Priced = v.price(plans)
+	data.Features = planned(v.console.config.Machine.Features(v.env), plans)
+	if more := len(data.Features) - maxFeatures; more > 0 {
+		data.Features, data.MoreFeatures = data.Features[:maxFeatures], more
+	}
 	data.Empty = bytes.Equal(document, []byte(`{"features":[],"plans":[]}`))
 	if data.Document == "" {
 		data.Document = firstCatalog

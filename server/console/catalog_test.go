@@ -16,6 +16,12 @@ func TestTheCatalogInWords(t *testing.T) {
 	p := b.get(at+"/catalog").is(200, `id="plans"`, "20.00 USD a month", "0.50 USD a unit; limit 10",
 		"Billed in advance", "Preview changes")
 	safe(t, p)
+	require.Less(t, strings.Index(p.body, `id="features"`), strings.Index(p.body, `id="catalog-form"`))
+	require.Regexp(t, `(?s)id="features".*<code>calls</code>.*href="`+at+`/catalog/team">team</a>`, p.body)
+	b.submit(at+"/catalog", at+"/catalog", fields("action", "apply", "document",
+		strings.Replace(catalog, "features:\n", "features:\n  - {key: idle, name: Idle}\n", 1)))
+	require.Regexp(t, `(?s)<code>idle</code></th>.{1,200}its key alone.{1,100}>none<`,
+		b.get(at+"/catalog").is(200).body)
 	require.Equal(t, at+"/overview", b.get(at).is(303).to, "an environment's address is its overview")
 }
 
@@ -25,7 +31,7 @@ func TestThePlansSubscribers(t *testing.T) {
 	b := n.signedIn()
 	b.furnish() // anna is on team
 	const at = "/console/accounts/demo/sandbox/catalog"
-	b.get(at).is(200, `href="`+at+`/team">1 subscriber<`)
+	b.get(at).is(200, `href="`+at+`/team" aria-label="1 subscriber of Team">1<`)
 	b.submit(at, at, fields("document", strings.Replace(catalog, "priceAmount: 20", "priceAmount: 30", 1),
 		"action", "apply"))
 	p := b.get(at+"/team").is(200, "1 subscribers of version 1", "0 subscribers of version 2",
@@ -43,7 +49,7 @@ func TestThePriceCalculator(t *testing.T) {
 	b := n.signedIn()
 	b.furnish()
 	const at = "/console/accounts/demo/sandbox/catalog"
-	b.get(at).is(200, "1 subscriber<", "Calculate a price")
+	b.get(at).is(200, "1 subscriber of Team", "Calculate a price")
 	p := b.get(at+"?plan=team&units.calls=1,250").is(200, "What Team costs with this usage", "1,250",
 		"625.00 USD", "645.00 USD", `value="1250"`, "details open")
 	safe(t, p)
