@@ -372,7 +372,7 @@ func TestBillingWalk(t *testing.T) {
 		fields("document", "plans:\n  - {key: x}", "action", "apply")))
 	wrong.is(400, `role="alert"`, "key: x") // the document is kept
 
-	b.get(at+"/customers").is(200, "No customer yet")
+	b.get(at+"/customers").is(200, "No customer yet", "$API/customers", "Bearer sk_test_")
 	b.submit(at+"/customers", at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
 		"email", "anna@example.com")).is(200, "The customer was created", "Anna Berg")
 	const anna = at + "/customers/anna%2F1"

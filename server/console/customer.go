@@ -56,6 +56,8 @@ type customersData struct {
 	Pager     pager
 	// Fields are what the form to create one was left with.
 	Fields url.Values
+	// First is the request that creates the first one, where there is none.
+	First string
 }
 
 // customerList is a page of customers.
@@ -178,6 +180,10 @@ func showCustomers(v *visit) {
 	}
 	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find")
 	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
+	if len(data.Customers) == 0 && data.Sought == "" {
+		data.First = v.request("/customers", `{"externalClientCustomerId": "acme", "firstName": "Ada",`+
+			"\n"+`  "lastName": "Berg", "email": "ada@acme.example"}`)
+	}
 	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))
 }
 

@@ -109,8 +109,8 @@ type eventsData struct {
 	Bill *eventBill
 	// Correct is that event, where it may be voided and amended.
 	Correct *correctable
-	// Now is for the example of a first event.
-	Now    string
+	// First is the request that sends a first event.
+	First  string
 	Events []shownEvent
 	// Live is where the newest events are asked for again; empty on other pages of the list.
 	Live  string
@@ -161,7 +161,7 @@ func (v *visit) events(customer string) eventsData {
 	data := eventsData{
 		Base: v.base(), Customer: customer, Choices: choices(), Feature: v.query("feature"),
 		Features: v.console.config.Machine.CatalogFeatures(v.env), From: v.query("from"),
-		To: v.query("to"), Now: v.console.config.Now().UTC().Format(time.RFC3339), Kept: url.Values{},
+		To: v.query("to"), Kept: url.Values{},
 	}
 	call, keep := eventCall(v, customer)
 	if customer != "" {
@@ -202,6 +202,9 @@ func (v *visit) events(customer string) eventsData {
 		data.Events = v.owned(list.Events)
 	}
 	data.Pager = v.pages(address, list.NextCursor, keep)
+	if len(data.Events) == 0 {
+		data.First = v.firstEvent(customer)
+	}
 	if v.query("cursor") == "" && data.To+keep.Get("order") == "" && fault == nil {
 		data.Live = address + "/live?" + keep.Encode()
 	}

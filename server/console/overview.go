@@ -144,6 +144,8 @@ type exploreData struct {
 	Others     int
 	RankingCSV string
 	yesterday  string
+	// First is the request for a first event, where the environment has no usage.
+	First string
 }
 
 // maxTotals is how many features the explorer lists.
@@ -207,6 +209,9 @@ func exploreUsage(v *visit) {
 			}
 		}
 	}
+	if len(data.Chart.Series) == 0 {
+		data.First = v.firstEvent(data.Customer)
+	}
 	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
 }
 
@@ -265,6 +270,8 @@ type overviewData struct {
 	NothingIsLate bool
 	// Uncounted says why the figures of usage are missing, and Unbilled why those of revenue are.
 	Uncounted, Unbilled string
+	// First is the request for a first event, where there is none yet.
+	First string
 }
 
 // shownRevenue is the month's, and how it compares with the month before.
@@ -319,6 +326,9 @@ func showOverview(v *visit) {
 	}
 	data.NothingIsLate = data.Unbilled == "" && data.Trouble.Depleted+data.Trouble.Failed == 0 &&
 		len(data.Unmatched)+len(data.Failing)+data.PastDue+data.Suspended+data.Budgets == 0
+	if len(data.Chart.Series) == 0 && data.Uncounted == "" {
+		data.First = v.firstEvent("")
+	}
 	v.show(v.environmentPage("overview", "Overview", "Overview", "", data))
 }
 

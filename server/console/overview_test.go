@@ -14,8 +14,9 @@ func TestOverviewAndUsage(t *testing.T) {
 	b := n.signedIn()
 	b.submit("/console", "/console/accounts", fields("name", "demo"))
 	const at = "/console/accounts/demo/sandbox"
-	b.get(at+"/overview").is(200, "No usage yet", "Nothing at the moment", "No invoice was issued yet")
-	b.get(at+"/usage").is(200, "No usage in this range")
+	b.get(at+"/overview").is(200, "No usage yet", "$API/events", "Bearer sk_test_…", "Nothing at the moment", "No invoice was issued yet")
+	b.get(at+"/usage").is(200, "No usage in this range", "$API/events")
+	b.get("/console/accounts/demo/live/usage").is(200, "Bearer sk_live_…")
 
 	b.submit(at+"/catalog", at+"/catalog", fields("document", catalog, "action", "apply"))
 	b.submit(at+"/customers", at+"/customers", fields("id", "anna/1", "first", "Anna", "last", "Berg",
