@@ -153,4 +153,7 @@ func TestChartsContrast(t *testing.T) {
 		require.GreaterOrEqual(t, (max(a, b)+0.05)/(min(a, b)+0.05), 3.0, "%s: #%s", m[1], m[2])
 	}
 	require.Equal(t, 14, seen)
+	for _, carries := range []string{".tree .tree", "thead th", "details.confirm[open]"} {
+		require.Regexp(t, `(?s)\n`+regexp.QuoteMeta(carries)+` \{[^}]*border[^}]*var\(--line\)`, string(text))
+	}
 }
