@@ -196,6 +196,16 @@ func (d keysData) Shows(id, field string) bool { return id == d.Acted && field =
 // URLOf is a budget's page.
 func (d keysData) URLOf(key string) string { return d.Budgets + "/" + url.PathEscape(key) }
 
+// inUseFirst puts keys in use before revoked ones, each the newest first.
+func inUseFirst(list []api.Key) []api.Key {
+	slices.Reverse(list)
+	slices.SortStableFunc(list, func(a, b api.Key) int {
+		// A key in use has the zero time, which is before 1970.
+		return cmp.Compare(min(a.RevokedAt.Unix(), 0), min(b.RevokedAt.Unix(), 0))
+	})
+	return list
+}
+
 // showKeys lists the keys in use, the newest first, and behind them those that were revoked.
 func showKeys(v *visit) {
 	list := need[[]api.Key](v, v.admin, v.adminCall("listKeys"))
@@ -215,11 +225,7 @@ func showKeys(v *visit) {
 			}
 		}
 	}
-	slices.Reverse(list)
-	slices.SortStableFunc(list, func(a, b api.Key) int {
-		// A key in use has the zero time, which is before 1970.
-		return cmp.Compare(min(a.RevokedAt.Unix(), 0), min(b.RevokedAt.Unix(), 0))
-	})
+	list = inUseFirst(list)
 	list, data.Pager = pageOf(v, data.Base, list, nil)
 	for _, key := range list {
 		to := &data.Keys

@@ -124,7 +124,14 @@ type planData struct {
 	// Version is the one whose subscribers are listed; 0: all are.
 	Version     int
 	Subscribers []api.Subscriber
+	CSV         string
 	Pager       pager
+}
+
+// subscriberList is a page of a plan's subscribers.
+type subscriberList struct {
+	Subscribers []api.Subscriber `json:"subscribers"`
+	NextCursor  string           `json:"nextCursor"`
 }
 
 // showPlan is a plan's versions, with how many are subscribed to each, and who they are.
@@ -140,10 +147,8 @@ func showPlan(v *visit) {
 		keep.Set("version", version)
 		data.Version, _ = strconv.Atoi(version)
 	}
-	list := need[struct {
-		Subscribers []api.Subscriber `json:"subscribers"`
-		NextCursor  string           `json:"nextCursor"`
-	}](v, v.admin, call)
+	list := need[subscriberList](v, v.admin, call)
+	data.CSV = data.Base + "/subscribers.csv?" + keep.Encode()
 	data.Subscribers, data.Pager = list.Subscribers, v.pages(data.Base, list.NextCursor, keep)
 	v.show(v.below(v.environmentPage("plan", "Catalog", "Plan "+key, "", data),
 		"Catalog", v.base()+"/catalog"))

@@ -38,6 +38,9 @@ func (s *Console) sheetRows() []row {
 		file(customerPath+"/events.csv", "events", downloadEvents),
 		file(at+"/margin.csv", "margin", downloadMargin),
 		file(at+"/denied.csv", "denied checks", downloadDenials),
+		file(at+"/keys.csv", "keys", downloadKeys),
+		file(at+"/catalog/{plan}/subscribers.csv", "subscribers", downloadSubscribers),
+		file(webhookPath+"/deliveries.csv", "deliveries", downloadDeliveries),
 		file(poolPath+"/transactions.csv", "pool", downloadTransactions),
 		file(at+"/checks.csv", "denied checks by day", downloadChecks),
 		file(at+"/log.csv", "log", downloadChanges),
@@ -107,7 +110,9 @@ func readAll[T any](
 	if call.Query == nil {
 		call.Query = url.Values{}
 	}
-	call.Query.Set("limit", sheetPage)
+	if !call.Query.Has("limit") {
+		call.Query.Set("limit", sheetPage)
+	}
 	for range maxSheetReads {
 		page := need[T](v, ask, call)
 		next := take(&page)
@@ -305,6 +310,50 @@ func downloadTransactions(v *visit) {
 			return p.NextCursor
 		})
 	download(v, "transactions", s)
+}
+
+// downloadKeys are the keys in use, then those that were revoked.
+func downloadKeys(v *visit) {
+	s := newSheet("key", "label", "scope", "customer", "budget", "created", "created by", "last used",
+		"ends", "revoked", "requests 24 hours", "requests 30 days", "events 30 days")
+	for _, k := range inUseFirst(need[[]api.Key](v, v.admin, v.adminCall("listKeys"))) {
+		s.add(k.Hint, k.Label, k.Scope, k.Customer, k.Budget, k.CreatedAt, k.CreatedBy, k.LastUsedAt,
+			k.EndsAt, k.RevokedAt, k.RequestsDay, k.RequestsMonth, k.EventsMonth)
+	}
+	download(v, "keys", s)
+}
+
+// downloadSubscribers are those of a plan, or of one of its versions.
+func downloadSubscribers(v *visit) {
+	s := newSheet("customer", "subscription", "version", "since")
+	call := v.adminCall("listSubscribers", string(v.x.Param(2)))
+	if version := v.query("version"); version != "" {
+		call.Query = url.Values{"version": {version}}
+	}
+	readAll(v, s, v.admin, call, func(p *subscriberList) string {
+		for _, c := range p.Subscribers {
+			s.add(c.CustomerReferenceID, c.SubscriptionID, c.Version, c.CreatedAt)
+		}
+		return p.NextCursor
+	})
+	download(v, "subscribers", s)
+}
+
+// downloadDeliveries are what an endpoint was sent, or what waits for it.
+func downloadDeliveries(v *visit) {
+	s := newSheet("created", "id", "event", "customer", "state", "attempts", "next attempt", "finished",
+		"occurred")
+	call, _ := v.deliveryCall(string(v.x.Param(2)))
+	call.Query.Set("limit", "500") // the most that its row answers
+	readAll(v, s, v.admin, call, func(p *deliveryList) string {
+		for i := range p.List {
+			d := &p.List[i]
+			s.add(d.CreatedAt, d.ID, d.Type, d.CustomerReferenceID, d.Status, d.Attempts,
+				d.NextAttemptAt, d.FinishedAt, d.OccurredAt)
+		}
+		return p.NextCursor
+	})
+	download(v, "deliveries", s)
 }
 
 // downloadChanges has what was changed, a row for each value.

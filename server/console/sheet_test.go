@@ -40,7 +40,15 @@ func TestListsAreFiles(t *testing.T) {
 	pool := b.firstLink(anna, at+`/pools/[0-9a-f-]+`)
 	b.submit(pool, pool+"/grantCredits", fields("amount", "5", "note", "@welcome"))
 	b.submit(pool, pool+"/deductCredits", fields("amount", "2"))
+	b.submit(at+"/keys", at+"/keys", fields("scope", "full", "label", "=shop"))
+	b.submit(at+"/webhooks", at+"/webhooks", fields("url", "https://shop.example/hook"))
+	hook := b.firstLink(at+"/webhooks", at+`/webhooks/[0-9a-f-]+`)
+	b.submit(hook, hook+"/test", fields())
 	for page, file := range map[string]string{
+		at + "/keys":                         at + "/keys.csv",
+		at + "/catalog/team?version=1":       at + "/catalog/team/subscribers.csv?version=1",
+		hook + "?status=pending":             hook + "/deliveries.csv?status=pending",
+		anna:                                 at + "/invoices.csv?customer=anna",
 		at + "/invoices":                     at + "/invoices.csv",
 		at + "/invoices?status=DUE":          at + "/invoices.csv?status=DUE",
 		at + "/invoices?customer=anna":       at + "/invoices.csv?customer=anna",
@@ -82,6 +90,10 @@ func TestListsAreFiles(t *testing.T) {
 	require.Equal(t, []string{"anna", "1", "3"}, b.sheet(at + "/ranking.csv?feature=calls")[1])
 	require.Len(t, b.sheet(at+"/denied.csv"), 1)
 	require.Equal(t, []string{"team", "USD", "40"}, b.sheet(at + "/margin.csv?by=plan")[1][:3])
+	require.Equal(t, "'=shop", b.sheet(at + "/keys.csv")[1][1])
+	require.Len(t, b.sheet(at+"/catalog/team/subscribers.csv"), 3)
+	require.Len(t, b.sheet(at+"/catalog/team/subscribers.csv?version=2"), 1)
+	require.Len(t, b.sheet(hook+"/deliveries.csv?status=failed"), 1)
 	moves := b.sheet(pool + "/transactions.csv")
 	require.Len(t, moves, 3)
 	require.Contains(t, []string{moves[1][7], moves[2][7]}, "'@welcome")

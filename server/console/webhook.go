@@ -11,6 +11,7 @@ import (
 	"time"
 
 	api "tollgate/sdk/go"
+	"tollgate/server"
 	"tollgate/server/console/page"
 )
 
@@ -196,6 +197,7 @@ type webhookData struct {
 	Endpoint   api.WebhookEndpoint
 	Chips      []page.Link
 	Deliveries []api.WebhookDelivery
+	CSV        string
 	Pager      pager
 }
 
@@ -216,16 +218,21 @@ type deliveryList struct {
 // showWebhook is an endpoint with its deliveries.
 func showWebhook(v *visit) { showWebhookOf(v, string(v.x.Param(2))) }
 
-func showWebhookOf(v *visit, id string) {
-	call, keep, status := v.adminCall("listWebhookDeliveries", id), url.Values{}, v.query("status")
-	customer := v.query("customer")
-	if status != "" {
-		keep.Set("status", status)
-	}
-	if customer != "" {
-		keep.Set("customer", customer)
+// deliveryCall asks for the deliveries that the page's address selects; keep are its parameters.
+func (v *visit) deliveryCall(id string) (call server.Call, keep url.Values) {
+	call, keep = v.adminCall("listWebhookDeliveries", id), url.Values{}
+	for _, name := range []string{"status", "customer"} {
+		if value := v.query(name); value != "" {
+			keep.Set(name, value)
+		}
 	}
 	call.Query = maps.Clone(keep)
+	return call, keep
+}
+
+func showWebhookOf(v *visit, id string) {
+	call, keep := v.deliveryCall(id)
+	status, customer := keep.Get("status"), keep.Get("customer")
 	shown, list := withList[api.WebhookEndpoint, deliveryList](
 		v, v.adminCall("showWebhookEndpoint", id), call)
 	data := webhookData{
@@ -247,6 +254,7 @@ func showWebhookOf(v *visit, id string) {
 		data.Chips = append(data.Chips, chip)
 	}
 	data.Pager = v.pages(data.Base, list.NextCursor, keep)
+	data.CSV = data.Base + "/deliveries.csv?" + keep.Encode()
 	p := v.environmentPage("webhook", "Webhooks", "Webhook endpoint", shown.URL, data)
 	v.show(v.below(p, "Webhooks", v.base()+"/webhooks"))
 }
