@@ -267,6 +267,14 @@ func alertCases() map[string]alertCase {
 			fires: []string{`tollgate_cluster_key_files_failed_total{group="billing"} 0+1x130`},
 			quiet: []string{`tollgate_cluster_key_files_failed_total{group="billing"} 0x40 1x90`},
 		},
+		"TollgateReservationsFull": {
+			fires: []string{ // 100 a minute more: full in 20 hours
+				`tollgate_reservations 0+100x70`, `tollgate_reservations_limit 100000x70`,
+			},
+			quiet: []string{
+				`tollgate_reservations 70000+1x70`, `tollgate_reservations_limit 100000x70`,
+			},
+		},
 		"TollgateMemory": {
 			fires: []string{`process_resident_memory_bytes 97x70`, `go_gc_gomemlimit_bytes 100x70`},
 			quiet: []string{`process_resident_memory_bytes 50x70`, `go_gc_gomemlimit_bytes 100x70`},

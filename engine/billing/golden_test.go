@@ -131,8 +131,9 @@ func goldens() map[string][]byte {
 		"command-38-void-usage-numbered": &billing.VoidUsage{
 			Env: 1, Key: id("k"), Original: billing.UsageRef{Index: 9, Event: 1 << 33},
 		},
-		"command-25-set-limits-in-memory": &billing.SetLimits{MaxKeysInMemory: 1 << 25},
-		"command-40-advance-clock":        &billing.AdvanceClock{Env: 1, To: 1769871600000},
+		"command-25-set-limits-reservations": &billing.SetLimits{MaxReservations: 1 << 22},
+		"command-25-set-limits-in-memory":    &billing.SetLimits{MaxKeysInMemory: 1 << 25},
+		"command-40-advance-clock":           &billing.AdvanceClock{Env: 1, To: 1769871600000},
 	} {
 		all[name] = wire.Encode(nil, c)
 	}

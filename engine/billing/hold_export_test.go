@@ -18,9 +18,6 @@ type heldOf struct {
 	pool                            catalogs.PoolName
 }
 
-// KeepHolds makes a machine keep at most so many reservations.
-func KeepHolds(m *Machine, most uint32) { m.state.Load().holds.Most = most }
-
 // LongestHoldText is how many bytes the longest text of a reservation has.
 func LongestHoldText(m *Machine) (longest int) {
 	h := &m.state.Load().holds

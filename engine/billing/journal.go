@@ -29,6 +29,7 @@ var limitNames = [...]string{
 	"keyRetentionMs", "windowMs", "auditRetentionMs", "maxKeys", "maxKeysInMemory",
 	"customersPerAccount", "keysPerAccount", "catalogPerAccount", "webhooksPerAccount",
 	"reservationsPerCustomer", "reservationsPerEnvironment", "reservationMs",
+	"reservationsKept",
 }
 
 const alwaysRecorded = 4
@@ -39,7 +40,7 @@ func limitValues(l *accounts.Limits) [len(limitNames)]uint64 {
 	return [...]uint64{
 		uint64(l.KeyRetentionMS), uint64(l.WindowMS), uint64(l.AuditRetentionMS), l.MaxKeys,
 		l.MemoryKeys(), b.Customers, b.Keys, b.Catalog, b.Endpoints, customer, environment,
-		uint64(l.LongestHold()),
+		uint64(l.LongestHold()), l.Reservations(),
 	}
 }
 

@@ -55,6 +55,9 @@ func (c *SetLimits) Over(next accounts.Limits) accounts.Limits {
 	if c.HoldMS > 0 {
 		next.HoldMS = min(c.HoldMS, accounts.MaxHoldMS)
 	}
+	if c.MaxReservations > 0 {
+		next.MaxReservations = min(c.MaxReservations, accounts.MaxReservations)
+	}
 	return next
 }
 

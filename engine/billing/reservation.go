@@ -215,7 +215,8 @@ func (t *turn) holdRoom(e *accounts.Environment, customer uint32, now int64) eng
 		})
 		return engine.OutcomeHoldLimit
 	}
-	if held, full := t.holds.Full(customer); full {
+	held := t.holds.HeldOf(customer)
+	if limits.ReservationsFull(uint64(t.holds.Kept), held) {
 		t.Answer(&Shortage{
 			Level: "account", Limit: decimal.FromInt(int64(held)), LogIndex: t.Index,
 		})

@@ -417,7 +417,7 @@ func TestNoAccountTakesAllReservations(t *testing.T) {
 		}
 		return kept
 	}
-	billing.KeepHolds(s.m, most)
+	s.Do(billing.KindSetLimits, &billing.SetLimits{MaxReservations: most})
 	first := s.Stamp
 	require.Equal(t, most-most/8+1, fill(enginetest.Sandbox))
 	r := reserve(enginetest.Sandbox, most)
@@ -427,7 +427,6 @@ func TestNoAccountTakesAllReservations(t *testing.T) {
 	require.Equal(t, "account 57", lacks.Level+" "+lacks.Limit.String())
 	s.m = restored(t, enginetest.Snapshot(t, s.m))
 	s.Machine = s.m
-	billing.KeepHolds(s.m, most)
 	require.Equal(t, engine.OutcomeReservationsFull, reserve(enginetest.Sandbox, most).Outcome)
 	require.Equal(t, 4, fill(other), "half of what is left")
 	s.Stamp = first + s.m.Limits().KeyRetentionMS + 1

@@ -17,6 +17,8 @@ type Stats struct {
 	KeysOnDisk uint64
 	// UsageEvents and AuditEvents were recorded since the beginning of the log.
 	UsageEvents, AuditEvents uint64
+	// Reservations is the number of those that are kept, against Limits.Reservations.
+	Reservations uint64
 	// Overruns counts the usage events that this process applied which settled more of a reservation
 	// than fitted.
 	Overruns uint64
@@ -78,6 +80,7 @@ func (m *Machine) Stats() Stats {
 		KeysOnDisk:      s.keys.Span().OnDisk(),
 		UsageEvents:     s.usageEvents.Load(),
 		AuditEvents:     s.auditEvents.Load(),
+		Reservations:    s.holds.Counted(),
 		Overruns:        m.overruns.Load(),
 		Bytes: []PartBytes{
 			{"customers", s.Customers.Bytes() + s.Profiles.Bytes()},

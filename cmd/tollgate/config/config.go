@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -187,6 +188,9 @@ type Limits struct {
 	ReservationsPerCustomer    int           `yaml:"reservationsPerCustomer"`
 	ReservationsPerEnvironment int           `yaml:"reservationsPerEnvironment"`
 	LongestReservation         time.Duration `yaml:"longestReservation"`
+	// ReservationMemory is the budget for reservations in MiB, open and closed; 0 takes a quarter of
+	// Memory, at most 8 GiB.
+	ReservationMemory int `yaml:"reservationMemoryMiB"`
 }
 
 // Outbound names exceptions for requests that leave the machine.
@@ -300,6 +304,17 @@ func (c *Config) keyBudget() uint64 {
 		return budget
 	}
 	return c.MemoryBytes() / 2
+}
+
+// ReservationBytes is what a reservation of one feature takes in memory where it counts in a budget,
+// with a key and meta of usual length.
+const ReservationBytes = 512
+
+// MaxReservations is the number of reservations that fit their budget.
+func (c *Config) MaxReservations() uint64 {
+	const most = 8 << 30
+	budget := uint64(c.Limits.ReservationMemory) << 20
+	return cmp.Or(budget, min(c.MemoryBytes()/4, most)) / ReservationBytes
 }
 
 // MemoryBytes is what the process may use.

@@ -93,6 +93,7 @@ func TestValidateSaysEverythingThatIsWrong(t *testing.T) {
 		"log.level: \"loud\"":          func(c *config.Config) { c.Log.Level = "loud" },
 		"log.format: \"xml\"":          func(c *config.Config) { c.Log.Format = "xml" },
 		"skip[0]: want group":          func(c *config.Config) { c.Skip = []config.SkipEntry{{Index: 1}} },
+		"limits.reservationMemoryMiB":  func(c *config.Config) { c.Limits.ReservationMemory = -1 },
 		"memoryMiB, diskReserveMiB":    func(c *config.Config) { c.Memory = -1 },
 		"tls: 0.0.0.0:7080 is reached": func(c *config.Config) { c.Raft = "0.0.0.0:7080" },
 		"tls: 10.0.0.2:7080 is reached": func(c *config.Config) {
@@ -134,6 +135,16 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	read, err := config.Parse(text)
 	require.NoError(t, err)
 	require.Equal(t, c, read)
+}
+
+func TestReservationsHaveAQuarterOfTheMemory(t *testing.T) {
+	c := config.Default()
+	c.Memory = 4096
+	require.Equal(t, uint64(1<<30/config.ReservationBytes), c.MaxReservations())
+	c.Memory = 64 << 10
+	require.Equal(t, uint64(16<<20), c.MaxReservations())
+	c.Limits.ReservationMemory = 10 << 10
+	require.Equal(t, uint64(10<<30/config.ReservationBytes), c.MaxReservations())
 }
 
 func TestKeyBudgetIsHalfOfTheMemory(t *testing.T) {

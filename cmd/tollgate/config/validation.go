@@ -193,6 +193,7 @@ func (c *Config) validateLimits(complain complainer) {
 	for name, weight := range c.Weights {
 		complain.within("weights."+name, weight, 1, 1000)
 	}
+	complain.within("limits.reservationMemoryMiB", l.ReservationMemory, 0, 128<<10)
 	complain.when(l.KeyMemory < 0 || c.Memory < 0 || c.DiskReserve < 0,
 		"limits.keyMemoryMiB, memoryMiB, diskReserveMiB: want 0 or more")
 	complain.when(c.Snapshots.LogMiB < 1 || c.Snapshots.TrailingMiB < 1,

@@ -375,6 +375,7 @@ func (n *node) proposeLimits() {
 		CustomerHolds:    uint64(n.settings.Limits.ReservationsPerCustomer),
 		EnvironmentHolds: uint64(n.settings.Limits.ReservationsPerEnvironment),
 		HoldMS:           n.settings.Limits.LongestReservation.Milliseconds(),
+		MaxReservations:  n.settings.MaxReservations(),
 	}
 	// What is wanted may be more than there can be: it is not to be proposed again and again.
 	if now := n.machine.Limits(); wanted.Over(now) == now {
@@ -388,7 +389,7 @@ func (n *node) proposeLimits() {
 	n.cluster.Billing().Propose(time.Now().Add(limitsTimeout), records, results)
 	n.log.Info("limits proposed", "keyRetention", n.settings.Limits.KeyRetention,
 		"eventWindow", n.settings.Limits.EventWindow, "maxKeys", wanted.MaxKeys,
-		"auditRetention", n.settings.Limits.AuditRetention,
+		"maxReservations", wanted.MaxReservations, "auditRetention", n.settings.Limits.AuditRetention,
 		"outcome", results[0].Outcome)
 }
 

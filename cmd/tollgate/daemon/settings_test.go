@@ -23,7 +23,7 @@ func TestSettingsReachWhatTheyGovern(t *testing.T) {
 		KeyRetention: 26 * time.Hour, EventWindow: 25 * time.Hour, AuditRetention: 27 * time.Hour,
 		KeyMemory: 64, CustomersPerAccount: 2, KeysPerAccount: 3, CatalogPerAccount: 4,
 		WebhooksPerAccount: 1, ReservationsPerCustomer: 5, ReservationsPerEnvironment: 6,
-		LongestReservation: 7 * time.Hour,
+		LongestReservation: 7 * time.Hour, ReservationMemory: 3,
 	}
 	n := startNodesWith(t, 1, func(c *config.Config) {
 		c.Limits = limits
@@ -38,6 +38,7 @@ func TestSettingsReachWhatTheyGovern(t *testing.T) {
 			MaxKeys: one.settings.MaxKeys(), MaxKeysInMemory: one.settings.MaxKeysInMemory(),
 			AccountCustomers: 2, AccountKeys: 3, AccountCatalog: 4, AccountEndpoints: 1,
 			CustomerHolds: 5, EnvironmentHolds: 6, HoldMS: 7 * 3_600_000,
+			MaxReservations: 3 << 20 / config.ReservationBytes,
 		}
 	}, patience, 20*time.Millisecond, "%+v", one.machine.Limits())
 

@@ -75,6 +75,7 @@ func (n *node) vitalsWith(disk doctor.Disk) doctor.Vitals {
 			LimitBytes: s.MemoryBytes(), MachineBytes: config.MachineMemory(), UsedBytes: usedMemory(),
 		},
 		Keys:         n.keys(),
+		Reservations: n.reservations(),
 		Certificates: n.certificates(), Backups: n.backupVitals(), Shared: n.shared(),
 	}
 	if limit, err := doctor.FileLimit(); err == nil { // it could be read when the node began
@@ -96,6 +97,14 @@ func (n *node) keys() doctor.Keys {
 		k.FilterBytes, k.Uncovered, k.Problem = status.FilterBytes, status.Uncovered, status.Problem
 	}
 	return k
+}
+
+// reservations are how many are kept, of how many.
+func (n *node) reservations() doctor.Reservations {
+	limits := n.machine.Limits()
+	return doctor.Reservations{
+		Kept: n.machine.Stats().Reservations, Limit: limits.Reservations(),
+	}
 }
 
 // usedMemory is what Go's memory limit is about.

@@ -207,6 +207,7 @@ func (c *chart) machine(v *Vitals, now time.Time) {
 	c.openFiles(v.OpenFiles)
 	c.memory(v.Memory)
 	c.keys(v.Keys)
+	c.reservations(v.Reservations)
 	for _, certificate := range v.Certificates {
 		c.certificate(certificate, now)
 	}

@@ -39,8 +39,9 @@ func well() []doctor.Witness {
 					Folder: "/data", TotalBytes: 100 << 30, FreeBytes: 50 << 30, ReserveBytes: 1 << 30,
 					Syncs: 32, SyncMedianUS: 800, SyncLongestUS: 2000,
 				},
-				Memory: doctor.Memory{LimitBytes: 6 << 30, MachineBytes: 8 << 30, UsedBytes: 1 << 30},
-				Keys:   doctor.Keys{Held: 1000, Limit: 100_000},
+				Memory:       doctor.Memory{LimitBytes: 6 << 30, MachineBytes: 8 << 30, UsedBytes: 1 << 30},
+				Keys:         doctor.Keys{Held: 1000, Limit: 100_000},
+				Reservations: doctor.Reservations{Kept: 1000, Limit: 100_000},
 				Certificates: []doctor.Certificate{{
 					Use: doctor.UsePeers, File: id + ".pem", From: now.AddDate(-1, 0, 0),
 					Until: now.AddDate(1, 0, 0),
@@ -68,7 +69,7 @@ func TestAllIsWell(t *testing.T) {
 		"majority": 1, "leader of billing": 1, "leader of workspace": 1, "versions": 1, "settings": 1,
 		"backups": 1, "ready": 3, "member": 3, "clock": 3, "progress of billing": 3,
 		"progress of workspace": 3, "disk space": 3, "disk speed": 3, "open files": 3, "memory": 3,
-		"idempotency keys": 3, "certificate peers": 3,
+		"idempotency keys": 3, "reservations": 3, "certificate peers": 3,
 	}, checks)
 }
 
@@ -242,6 +243,16 @@ var worsening = []worse{
 	{
 		"keys are spent", third(func(v *doctor.Vitals) { v.Keys.Held = 80_001 }),
 		[]string{"warn node3 idempotency keys: 80001 of 100000"},
+	},
+	{
+		"reservations are spent", third(func(v *doctor.Vitals) { v.Reservations.Kept = 80_001 }),
+		[]string{"warn node3 reservations: 80001 of 100000"},
+	},
+	{
+		"a build that knows no figures of them", third(func(v *doctor.Vitals) {
+			v.Reservations = doctor.Reservations{}
+		}),
+		nil,
 	},
 	{
 		"keys are in no file", third(func(v *doctor.Vitals) {

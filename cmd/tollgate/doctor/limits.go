@@ -18,12 +18,14 @@ func (c *chart) openFiles(f OpenFiles) {
 	}
 }
 
-// fullMemory and fullKeys are the parts of a budget, in percent, above which it is nearly spent.
+// fullMemory, fullKeys and fullReservations are the parts of a budget, in percent, above which it is
+// nearly spent.
 // Keys in memory are a quarter of what may be there when files are made as they should be.
 const (
-	fullMemory    = 85
-	fullKeys      = 80
-	fullKeyMemory = 50
+	fullMemory       = 85
+	fullKeys         = 80
+	fullKeyMemory    = 50
+	fullReservations = 80
 )
 
 func (c *chart) memory(m Memory) {
@@ -74,6 +76,20 @@ func (c *chart) keys(k Keys) {
 	default:
 		c.ok(check, "%s", says)
 	}
+}
+
+func (c *chart) reservations(r Reservations) {
+	if r.Limit == 0 {
+		return // a node of an earlier build
+	}
+	const check = "reservations"
+	says := fmt.Sprintf("%d of %d reservations that fit, closed ones included", r.Kept, r.Limit)
+	if r.Kept > r.Limit/100*fullReservations {
+		c.warn(check, says+": beyond it new ones are refused", "raise limits.reservationMemoryMiB, or "+
+			"lower limits.keyRetention: OPERATIONS.md, TollgateReservationsFull")
+		return
+	}
+	c.ok(check, "%s", says)
 }
 
 // because joins a reason to what is said, where there is one.

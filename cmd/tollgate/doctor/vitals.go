@@ -17,6 +17,7 @@ type Vitals struct {
 	Disk                Disk          `json:"disk"`
 	Memory              Memory        `json:"memory"`
 	Keys                Keys          `json:"idempotencyKeys"`
+	Reservations        Reservations  `json:"reservations"`
 	Certificates        []Certificate `json:"certificates"`
 	Backups             Backups       `json:"backups"`
 	// Shared are settings that should be the same on every node, by their names; secrets as a
@@ -51,6 +52,13 @@ type Memory struct {
 	LimitBytes   uint64 `json:"limitBytes"`
 	MachineBytes uint64 `json:"machineBytes"`
 	UsedBytes    uint64 `json:"usedBytes"`
+}
+
+// Reservations are how many are kept, open and closed, and how many fit their budget; a Limit of 0
+// is no figure.
+type Reservations struct {
+	Kept  uint64 `json:"kept"`
+	Limit uint64 `json:"limit"`
 }
 
 // Keys are the idempotency keys held, and how many fit their budget; OnDisk of them have left

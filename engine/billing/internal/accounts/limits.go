@@ -16,6 +16,8 @@ const (
 	MaxAuditRetentionMS = 3660 * DayMS
 	// MaxKeys is the largest budget of idempotency keys: what their index can number.
 	MaxKeys = 4_000_000_000
+	// MaxReservations bounds the setting of that name: their items have 32-bit numbers.
+	MaxReservations = 256 << 20
 )
 
 // Limits are the settings that decide results, set by SetLimits.
@@ -47,6 +49,9 @@ type Limits struct {
 	CustomerHolds    uint64 `wire:"10"`
 	EnvironmentHolds uint64 `wire:"11"`
 	HoldMS           int64  `wire:"12"`
+	// MaxReservations is how many reservations a group keeps: the open ones, and the closed ones as
+	// long as KeyRetentionMS; 0 is the default. The last eighth is reserved as that of MaxKeys.
+	MaxReservations uint64 `wire:"13"`
 }
 
 // Bounds of reservations.
@@ -55,6 +60,7 @@ const (
 	defaultEnvironmentHolds = 200_000
 	MaxCustomerHolds        = 100_000
 	MaxEnvironmentHolds     = 4_000_000
+	DefaultReservations     = 16 << 20
 	// MaxHoldMS bounds the setting HoldMS: 7 days.
 	MaxHoldMS = 7 * DayMS
 )
@@ -63,6 +69,15 @@ const (
 func (l *Limits) Holds() (customer, environment uint64) {
 	return cmp.Or(l.CustomerHolds, defaultCustomerHolds),
 		cmp.Or(l.EnvironmentHolds, defaultEnvironmentHolds)
+}
+
+// Reservations returns how many reservations a group keeps.
+func (l *Limits) Reservations() uint64 { return cmp.Or(l.MaxReservations, DefaultReservations) }
+
+// ReservationsFull reports whether an account that has held of the kept reservations may have no
+// other.
+func (l *Limits) ReservationsFull(kept, held uint64) bool {
+	return fullFor(l.Reservations(), kept, held)
 }
 
 // LongestHold returns how long a reservation may live: 24 hours by default.
@@ -80,14 +95,20 @@ func (l *Limits) MostKeysInMemory() uint64 {
 	return min(l.MaxKeys, memoryShare*l.MaxKeysInMemory)
 }
 
-// keyReserve is the part of the room that is reserved for accounts with few keys: an eighth.
-const keyReserve = 8
+// reserve is the part of a room that is reserved for accounts with little in it: an eighth.
+const reserve = 8
 
-// Full reports whether an account with held keys may keep no other. In the reserve this is any
-// account that holds at least as much as is free, so no account can lock out the others.
+// fullFor reports whether an account with held records may have no other in a room for most, of
+// which taken are there. In the reserve this is any account that holds at least as many as are free,
+// so no account can lock out the others.
+func fullFor(most, taken, held uint64) bool {
+	free := most - min(most, taken)
+	return free == 0 || free < most/reserve && held >= free
+}
+
+// Full reports whether an account with held keys may keep no other.
 func (l *Limits) Full(s idempotency.Span, held uint64) bool {
-	free := l.MaxKeys - min(l.MaxKeys, s.Next-s.Base)
-	return free == 0 || free < l.MaxKeys/keyReserve && held >= free ||
+	return fullFor(l.MaxKeys, s.Next-s.Base, held) ||
 		l.MaxKeysInMemory > 0 && s.InMemory()/memoryShare >= l.MaxKeysInMemory
 }
 

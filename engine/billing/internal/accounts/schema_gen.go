@@ -60,6 +60,7 @@ func (v *Limits) Fields(w *wire.Codec) {
 	wire.Uint(w, 10, &v.CustomerHolds)
 	wire.Uint(w, 11, &v.EnvironmentHolds)
 	w.Int(12, &v.HoldMS)
+	wire.Uint(w, 13, &v.MaxReservations)
 }
 
 // Fields implements wire.Fielder.

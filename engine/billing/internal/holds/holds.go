@@ -13,9 +13,6 @@ import (
 	"tollgate/engine/uuid"
 )
 
-// MaxKept is how many reservations a group keeps, with those that are closed.
-const MaxKept = 16 << 20
-
 // Holds has the reservations of all customers. Apply writes it; whoever else reads holds the
 // customer's lock.
 type Holds struct {
@@ -25,9 +22,6 @@ type Holds struct {
 	Items Items
 	Texts *rows.ChangingTexts // row = hold row: Words
 	Lists
-
-	// Most is MaxKept; a test lowers it.
-	Most uint32
 
 	// Mu guards the ids of rows, which are used again: lookups by id and by key; and Next of those
 	// that are closed, which other customers' may be.
@@ -52,7 +46,7 @@ type Lists struct {
 	// FirstClosed is the one that was closed first, of those that are kept.
 	FirstClosed uint32 `wire:"3"`
 	LastClosed  uint32 `wire:"4"`
-	// Kept counts the reservations that are kept, open and closed.
+	// Kept counts the reservations that are kept, open and closed. Apply writes it under Mu.
 	Kept uint32 `wire:"5"`
 }
 
@@ -94,7 +88,7 @@ func (t *total) of() subject { return subject{t.subscription, t.feature, t.pool}
 
 // Open makes the tables.
 func (h *Holds) Open(b *book.Book) {
-	h.book, b.Held, h.Most = b, h, MaxKept
+	h.book, b.Held = b, h
 	h.Rows = page.NewTable(b.Store, accounts.TableHolds, HoldCodec)
 	h.Items = openItems(b.Store)
 	h.Texts = rows.OpenChangingTexts(b.Store, accounts.TableHoldTexts)
@@ -108,6 +102,13 @@ func (h *Holds) Bytes() uint64 {
 	return h.Rows.Bytes() + h.Items.Bytes() + h.Texts.Bytes() + h.byID.Bytes() + h.byKey.Bytes() +
 		h.byEvent.Bytes() +
 		h.holders.Bytes() + h.totals.Bytes() + h.holding.Bytes()
+}
+
+// Counted is Kept for readers.
+func (h *Holds) Counted() uint64 {
+	h.Mu.RLock()
+	defer h.Mu.RUnlock()
+	return uint64(h.Kept)
 }
 
 // holderOf finds what is known of a customer; 0 where it never had a reservation.

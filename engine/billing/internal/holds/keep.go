@@ -18,10 +18,10 @@ func (h *Holds) Add(t *book.Keeper, v *Hold, items []Item, w *Words, x Hashes) (
 	row = h.takeHold()
 	*h.Rows.Write(row) = *v
 	h.byID.Insert(x.id, row)
+	h.Kept++
 	h.Mu.Unlock()
 	h.byKey.Insert(x.key, row)
 	h.SetWords(row, w)
-	h.Kept++
 	h.heldOf(v.Customer).Add(1)
 
 	last := uint32(0)
@@ -181,17 +181,8 @@ func (h *Holds) forget(t *book.Keeper, row uint32, before int64) {
 	h.heldOf(v.Customer).Add(^uint64(0))
 }
 
-// keptReserve is the part of MaxKept that is reserved for accounts with few: an eighth.
-const keptReserve = 8
-
-// Full reports whether a customer's account may have no more reservations kept, and how many of its
-// are. In the reserve this is any account that has at least as many as are free, so no account can
-// lock out the others.
-func (h *Holds) Full(customer uint32) (held uint64, full bool) {
-	held = h.heldOf(customer).Load()
-	free := uint64(h.Most - min(h.Most, h.Kept))
-	return held, free == 0 || free < uint64(h.Most)/keptReserve && held >= free
-}
+// HeldOf is how many reservations are kept of a customer's account.
+func (h *Holds) HeldOf(customer uint32) uint64 { return h.heldOf(customer).Load() }
 
 // heldOf counts the reservations that are kept of a customer's account.
 func (h *Holds) heldOf(customer uint32) *atomic.Uint64 {
