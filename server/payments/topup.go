@@ -72,7 +72,8 @@ func (d *Service) topUp(ctx context.Context, o *billing.AskedTopUp, failures int
 	old := d.now().Sub(time.UnixMilli(o.Stamp)) >= topUpKeyLife
 	r := payment.ChargeRequest{
 		InvoiceID: name, Description: "Top-up of credits", IdempotencyKey: name, Card: o.Method,
-		Amount: payment.Amount{Minor: minor, Currency: o.Currency}, OnlyLook: old || failures%2 == 1,
+		Amount: payment.Amount{Minor: minor, Currency: o.Currency}, AskedAt: time.UnixMilli(o.Stamp),
+		OnlyLook: old || failures%2 == 1,
 	}
 	made, err := d.charge(ctx, o, &r)
 	var no *payment.Error

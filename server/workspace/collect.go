@@ -183,7 +183,8 @@ func (t *Till) charge(ctx context.Context, v *state.PurchaseView, failures int) 
 	old := t.clock().Sub(time.UnixMilli(v.ChangedAt)) >= keyLife
 	r := payment.ChargeRequest{
 		InvoiceID: paymentName(v), Description: describe(v), IdempotencyKey: paymentName(v),
-		Card: v.Card, Amount: price(v), OnlyLook: old || failures%2 == 1,
+		Card: v.Card, Amount: price(v), AskedAt: time.UnixMilli(v.CreatedAt),
+		OnlyLook: old || failures%2 == 1,
 	}
 	made, err := t.cards.Charge(ctx, r)
 	var no *payment.Error

@@ -2,6 +2,7 @@ package payment
 
 import (
 	"context"
+	"time"
 
 	"tollgate/server/ascii"
 )
@@ -29,6 +30,9 @@ type ChargeRequest struct {
 	Card string
 	// Amount is positive.
 	Amount Amount
+	// AskedAt is when the charge was decided, by our clock: it is not looked for among those that are
+	// older by an hour. Zero: among all.
+	AskedAt time.Time
 	// OnlyLook asks what became of a charge that was asked for so long ago that the provider may
 	// have forgotten the IdempotencyKey: nothing is charged.
 	OnlyLook bool

@@ -2,11 +2,13 @@ package payment_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -231,6 +233,37 @@ func TestStripeLooks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got.State, text)
 	}
+}
+
+// TestStripeLooksBehindTheNewest: what the merchant's other programs charged since hides no charge of
+// ours; one that may be behind the last page is not said to be none.
+func TestStripeLooksBehindTheNewest(t *testing.T) {
+	pages, looked := 0, []url.Values{}
+	provider := scripted(t, func(w http.ResponseWriter, r *http.Request) {
+		looked = append(looked, r.URL.Query())
+		if len(looked) < pages {
+			say(t, w, fmt.Sprintf(`{"has_more":true,"data":[{"id":"pi_x%d","status":"succeeded"}]}`,
+				len(looked)))
+			return
+		}
+		say(t, w, `{"data":[{"id":"pi_1","status":"succeeded","metadata":{"tollgate_invoice":"pur_1"}}]}`)
+	})
+	r := chargeOf("cus_1/pm_1")
+	r.OnlyLook, r.AskedAt, pages = true, time.Unix(1_700_003_600, 0), 3
+	got, err := provider.Charge(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, payment.Charge{State: payment.StatePaid, PaymentID: "pi_1"}, got)
+	require.Equal(t, []string{"", "pi_x1", "pi_x2"}, []string{
+		looked[0].Get("starting_after"), looked[1].Get("starting_after"), looked[2].Get("starting_after"),
+	})
+	for _, query := range looked {
+		require.Equal(t, "1700000000", query.Get("created[gte]"))
+	}
+	pages, looked = 1000, nil
+	_, err = provider.Charge(t.Context(), r)
+	var no *payment.Error
+	require.ErrorAs(t, err, &no)
+	require.Equal(t, payment.ClassUnavailable, no.Class)
 }
 
 // TestStripeClosesAndRefunds: a page that cannot be closed is asked for; money goes back once.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -58,7 +59,7 @@ func (s *stripe) Charge(ctx context.Context, r ChargeRequest) (Charge, error) {
 			"the card was not saved with this provider, or cannot be charged "+r.Amount.String())
 	}
 	if r.OnlyLook {
-		return s.look(ctx, customer, r.InvoiceID)
+		return s.look(ctx, customer, &r)
 	}
 	var made intent
 	err := s.post(ctx, "/v1/payment_intents", r.IdempotencyKey, url.Values{
@@ -69,7 +70,7 @@ func (s *stripe) Charge(ctx context.Context, r ChargeRequest) (Charge, error) {
 	}, &made)
 	var no *Error
 	if errors.As(err, &no) && (no.Class == ClassRefused || no.Class == ClassNotFound) {
-		return s.refused(ctx, no, customer, r.InvoiceID)
+		return s.refused(ctx, no, customer, &r)
 	}
 	if err == nil && made.Status == "processing" {
 		// A repeated request gets the first answer.
@@ -94,11 +95,13 @@ const (
 // charge. Any other is about this request, and an earlier one, whose answer may be lost, may have
 // charged: it is looked up. A key that was used with other parameters proves an earlier one, so
 // without a trace the state is StateOpen and not StateFailed.
-func (s *stripe) refused(ctx context.Context, no *Error, customer, invoice string) (Charge, error) {
+func (s *stripe) refused(
+	ctx context.Context, no *Error, customer string, r *ChargeRequest,
+) (Charge, error) {
 	if no.status == http.StatusPaymentRequired || no.kind == typeCard {
 		return Charge{State: StateFailed, Code: no.Code}, nil
 	}
-	found, err := s.look(ctx, customer, invoice)
+	found, err := s.look(ctx, customer, r)
 	var other *Error
 	switch {
 	case errors.As(err, &other):
@@ -126,25 +129,48 @@ func (i *intent) charge() (Charge, error) {
 	return Charge{}, unreadable()
 }
 
+const (
+	// lookPages bounds how many pages of 100 intents are looked through: a customer of ours may be
+	// one of the merchant's other programs, too.
+	lookPages = 50
+	// clocksDiffer is by how much our clock may be ahead of Stripe's.
+	clocksDiffer = time.Hour
+)
+
 // look asks for the newest of a customer's intents that carries our id. StateOpen: there is none.
-func (s *stripe) look(ctx context.Context, customer, invoice string) (Charge, error) {
-	var found struct {
-		Data []intent `json:"data"`
+// Where there are more than it looks through, nothing is known: an error.
+func (s *stripe) look(ctx context.Context, customer string, r *ChargeRequest) (Charge, error) {
+	query := url.Values{"customer": {customer}, "limit": {"100"}}
+	if !r.AskedAt.IsZero() {
+		since := r.AskedAt.Add(-clocksDiffer).Unix()
+		query.Set("created[gte]", strconv.FormatInt(since, 10))
 	}
-	err := s.ask(ctx, &fetch.Request{
-		Method: http.MethodGet,
-		URL: s.config.BaseURL + "/v1/payment_intents?" +
-			url.Values{"customer": {customer}, "limit": {"100"}}.Encode(),
-	}, &found)
-	if err != nil {
-		return Charge{}, err
-	}
-	for i := range found.Data {
-		if found.Data[i].Metadata[s.config.Tag] == invoice {
-			return found.Data[i].charge()
+	for range lookPages {
+		var found struct {
+			Data []intent `json:"data"`
+			More bool     `json:"has_more"`
 		}
+		err := s.ask(ctx, &fetch.Request{
+			Method: http.MethodGet, URL: s.config.BaseURL + "/v1/payment_intents?" + query.Encode(),
+		}, &found)
+		if err != nil {
+			return Charge{}, err
+		}
+		for i := range found.Data {
+			if found.Data[i].Metadata[s.config.Tag] == r.InvoiceID {
+				return found.Data[i].charge()
+			}
+		}
+		if !found.More {
+			return Charge{State: StateOpen}, nil
+		}
+		if len(found.Data) == 0 {
+			return Charge{}, unreadable()
+		}
+		query.Set("starting_after", found.Data[len(found.Data)-1].ID)
 	}
-	return Charge{State: StateOpen}, nil
+	return Charge{}, failure(ClassUnavailable, stripeName, "too_many_payments",
+		"the customer has more payments than are looked through")
 }
 
 // CloseCheckout expires a session. Only an open one can be expired: of another, Stripe is asked
