@@ -326,7 +326,7 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 
 	c = aConfig(t.TempDir())
 	for text, refused := range map[string]error{
-		`{"format":5}`: ErrNewerData, `{"format":3,"version":1}`: ErrOlderData,
+		`{"format":6}`: ErrNewerData, `{"format":4,"version":1}`: ErrOlderData,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 		_, err = Open(c)
@@ -334,7 +334,7 @@ func TestFolderIsOfOneCluster(t *testing.T) {
 		require.True(t, RefusesFolder(err), "another start finds the same")
 		require.ErrorContains(t, err, "start the ")
 	}
-	for _, text := range []string{"", "{", `{"format":0}`, `{"format":4,"cluster":"xy"}`} {
+	for _, text := range []string{"", "{", `{"format":0}`, `{"format":5,"cluster":"xy"}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(c.Dir, folderFile), []byte(text), 0o600))
 		_, err = Open(c)
 		require.ErrorContains(t, err, "cannot be read", text)
