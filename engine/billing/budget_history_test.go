@@ -3,9 +3,11 @@ package billing_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"tollgate/bench/enginetest"
 	"tollgate/engine"
@@ -189,4 +191,150 @@ func TestAThousandAgentsShareABudget(t *testing.T) {
 	want, _ := a.m.Budget(1, "all", 0)
 	got, _ := again.Budget(1, "all", 0)
 	require.Equal(t, want, got)
+}
+
+// otherPeriods is a history of one customer whose prices fall and rise, in calls that are settled
+// as usage of the present period or another one, up to what is held of them.
+type otherPeriods struct {
+	*heldSandbox
+	r    *rapid.T
+	open []string
+	made int
+}
+
+func newOtherPeriods(t *testing.T, r *rapid.T) *otherPeriods {
+	m := billing.New(billing.Config{})
+	h := &otherPeriods{&heldSandbox{enginetest.NewLog(m, enginetest.Epoch), t, m}, r, nil, 0}
+	p := billing.PlanDocument{Key: "tiers", Currency: "USD", IntervalMonths: 1}
+	var doc billing.CatalogDocument
+	for i, prices := range [][2]string{{"1", "0.1"}, {"0.1", "1"}} {
+		key := []string{"falling", "rising"}[i]
+		f := billing.PlanFeatureDocument{Key: key, PricingType: "graduated"}
+		f.Pricing.Tiers = []billing.TierDocument{
+			{UpTo: decimal.FromInt(10), PricePerUnit: decimal.MustParse(prices[0])},
+			{Infinite: true, PricePerUnit: decimal.MustParse(prices[1])},
+		}
+		doc.Features = append(doc.Features, billing.FeatureDocument{Key: key})
+		p.Features = append(p.Features, f)
+	}
+	doc.Plans = append(doc.Plans, p)
+	enginetest.NewAccount(h.Log, doc)
+	enginetest.NewCustomer(h.Log, "ada", "")
+	for kind, c := range map[engine.Kind]wire.Fielder{
+		billing.KindCreateSubscription: &billing.CreateSubscription{
+			Env: 1, ID: enginetest.ID("s"), InvoiceID: enginetest.ID("i"), Customer: "ada", Plan: "tiers",
+			GraceDays: 365, // it is never suspended
+		},
+		billing.KindPutBudget: &billing.PutBudget{
+			Env: 1, Key: "all", Name: "All", Customer: "ada", Limits: []billing.LimitDocument{inUSD("60")},
+		},
+	} {
+		require.Equal(t, engine.OutcomeDone, h.Do(kind, c).Outcome)
+	}
+	return h
+}
+
+func (h *otherPeriods) name() string {
+	h.made++
+	return fmt.Sprint("n", h.made)
+}
+
+// occurred is a time at which usage of now may have occurred.
+func (h *otherPeriods) occurred() int64 {
+	return max(enginetest.Epoch, h.Stamp+rapid.OneOf(
+		rapid.Int64Range(-6*dayMS, 0), rapid.Int64Range(-1000, 299_000),
+	).Draw(h.r, "occurred"))
+}
+
+func (h *otherPeriods) feature() string {
+	return rapid.SampledFrom([]string{"falling", "rising"}).Draw(h.r, "feature")
+}
+
+func (h *otherPeriods) units() int64 { return rapid.Int64Range(1, 12).Draw(h.r, "units") }
+
+func (h *otherPeriods) Event(*rapid.T) {
+	c := enginetest.Usage(h.Log, h.name(), "ada", h.feature(), h.units())
+	c.OccurredAt = h.occurred()
+	h.DoPayload(billing.KindRecordUsage, c.Seal(nil))
+}
+
+func (h *otherPeriods) Reserve(*rapid.T) {
+	key := h.name()
+	c := enginetest.Reservation(key, "ada", h.feature(), h.units())
+	c.TTLMS, c.SettleOnExpiry = rapid.Int64Range(1000, dayMS).Draw(h.r, "ttl"),
+		rapid.Bool().Draw(h.r, "bills")
+	if h.Do(billing.KindReserve, c).Outcome == engine.OutcomeDone {
+		h.open = append(h.open, key)
+	}
+}
+
+// Settle settles what is held, or less.
+func (h *otherPeriods) Settle(*rapid.T) {
+	if len(h.open) == 0 {
+		h.r.Skip()
+	}
+	i := rapid.IntRange(0, len(h.open)-1).Draw(h.r, "which")
+	id := enginetest.ID("reservation " + h.open[i])
+	v, ok := h.m.Reservation(1, id, h.Stamp)
+	if h.open = slices.Delete(h.open, i, i+1); !ok || v.State != billing.ReservationOpen {
+		return
+	}
+	units := v.Items[0].Held
+	if rapid.Bool().Draw(h.r, "less") {
+		units = decimal.FromInt(1)
+	}
+	h.check() // what is due is billed before
+	before := h.taken()
+	r := h.Do(billing.KindSettleReservation, &billing.SettleReservation{
+		Env: 1, ID: id, OccurredAt: h.occurred(), Items: []billing.SettleItem{{Units: units}},
+	})
+	require.Equal(h.r, engine.OutcomeDone.String(), r.Outcome.String())
+	after := h.taken()
+	require.False(h.r, before.Less(after), "%s becomes %s", before, after)
+}
+
+// taken is what the budget has used and holds.
+func (h *otherPeriods) taken() decimal.Decimal {
+	v, ok := h.m.Budget(1, "all", 0)
+	require.True(h.r, ok)
+	require.False(h.r, v.Limits[0].Overrun)
+	return plus(v.Limits[0].Used, v.Limits[0].Held)
+}
+
+func (h *otherPeriods) Extend(*rapid.T) {
+	if len(h.open) == 0 {
+		h.r.Skip()
+	}
+	h.Do(billing.KindExtendReservation, &billing.ExtendReservation{
+		Env: 1, ID: enginetest.ID("reservation " + rapid.SampledFrom(h.open).Draw(h.r, "which")),
+		Units: decimal.FromInt(h.units()), TTLMS: rapid.Int64Range(1000, dayMS).Draw(h.r, "ttl"),
+	})
+}
+
+// Wait moves the time on, over the end of a period, too.
+func (h *otherPeriods) Wait(*rapid.T) {
+	h.Stamp += rapid.SampledFrom([]int64{
+		1000, 3_600_000, dayMS, 29 * dayMS,
+	}).Draw(h.r, "later")
+}
+
+func (h *otherPeriods) check() {
+	for at := h.m.NextDue(); at != 0 && at <= h.Stamp; at = h.m.NextDue() {
+		h.DoPayload(engine.KindTick, nil)
+	}
+	require.NoError(h.r, billing.HeldAddsUp(h.m))
+	require.False(h.r, decimal.FromInt(60).Less(h.taken()), "%s used and held", h.taken())
+}
+
+// TestSettlementsOfOtherPeriodsStayWithinABudget: whatever period one is of, it takes used and held
+// no further.
+func TestSettlementsOfOtherPeriodsStayWithinABudget(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		h := newOtherPeriods(t, r)
+		r.Repeat(map[string]func(*rapid.T){
+			"event": h.Event, "reserve": h.Reserve, "reserve ": h.Reserve, "settle": h.Settle,
+			"settle ": h.Settle, "extend": h.Extend, "wait": h.Wait, "wait ": h.Wait,
+			"": func(*rapid.T) { h.check() },
+		})
+	})
 }

@@ -330,7 +330,7 @@ func (s *state) entitlements(
 				For:     charging.For{Env: l.Env.Number, Customer: l.Sub.Customer},
 				Feature: f.Feature, Place: at,
 			}
-			d.judgeBudget(s, w.For, new(s.budgets.Foresee(&w, &u)))
+			d.judgeBudget(s, w.For, new(s.budgets.Foresee(&w, &u)), true)
 		}
 		views = append(views, EntitlementView{
 			ID: entitlementID(l.Sub.ID, feature.ID), SubscriptionID: l.Sub.ID,

@@ -132,13 +132,13 @@ func (d *Decision) judgeBudgeted(
 	charge := s.budgets.Foresee(&w, u)
 	lock.RUnlock()
 	if d.judge(q, p, used, u); d.Reason == ReasonAllowed {
-		d.judgeBudget(s, w.For, &charge)
+		d.judgeBudget(s, w.For, &charge, !q.Track)
 	}
 }
 
-// judgeBudget decides what only budgets can still deny.
-func (d *Decision) judgeBudget(s *state, w charging.For, charge *budgets.Charge) {
-	refused, o := s.budgets.Judge(w, charge, d.EnvironmentTime)
+// judgeBudget decides what only budgets can still deny. full is set where the charge is not known.
+func (d *Decision) judgeBudget(s *state, w charging.For, charge *budgets.Charge, full bool) {
+	refused, o := s.budgets.Judge(w, charge, d.EnvironmentTime, full)
 	switch o {
 	case engine.OutcomeDone:
 		return

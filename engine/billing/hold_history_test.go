@@ -517,6 +517,10 @@ func (h *heldHistory) Settle(*rapid.T) {
 		c.EventKey = rapid.SampledFrom([]string{"k1", "k2", h.name("k")}).Draw(h.T, "key")
 		c.Key = billing.UsageKey(c.Env, []byte(c.EventKey))
 	}
+	if rapid.Bool().Draw(h.T, "of another time") { // of the same period
+		earliest := max(h.began-h.l.Stamp, -6*dayMS)
+		c.OccurredAt = h.l.Stamp + rapid.Int64Range(earliest, 299_000).Draw(h.T, "occurred")
+	}
 	h.refresh() // what is due is billed before
 	billed := held.view.State == billing.ReservationBilled
 	if billed {

@@ -55,7 +55,8 @@ func (h *ledgers) advance() {
 		if first.state = billing.ReservationExpired; first.bills && units.Sign() > 0 {
 			first.state = billing.ReservationBilled
 			var leads bool
-			first.billed, leads = h.settles(first, first.of, units, first.expiresAt)
+			first.billed, leads = h.settles(
+				first, first.of, units, first.expiresAt, first.expiresAt)
 			if leads && !slices.Contains(above, first.of) {
 				above = append(above, first.of)
 			}
@@ -73,15 +74,16 @@ func (h *ledgers) advance() {
 	}
 }
 
-// settles notes an event of a reservation at a subscription; nil: at none. leads is as of Count.
+// settles notes an event of a reservation at a subscription; nil: at none. It occurred at an
+// instant, and is recorded now. leads is as of Count.
 func (h *ledgers) settles(
-	v *ledgerHold, of *enginetest.OracleSubscription, units decimal.Decimal, at int64,
+	v *ledgerHold, of *enginetest.OracleSubscription, units decimal.Decimal, at, now int64,
 ) (e *recorded, leads bool) {
 	e = &recorded{stamp: h.l.Stamp, held: true}
 	if of == nil {
 		e.OracleEvent = &enginetest.OracleEvent{Feature: v.feature, Units: rat(units), At: at}
 	} else {
-		e.OracleEvent, leads = of.Count(v.feature, rat(units), at, at)
+		e.OracleEvent, leads = of.Count(v.feature, rat(units), at, now)
 	}
 	v.settled = plus(v.settled, units)
 	v.p.events = append(v.p.events, e)
@@ -183,7 +185,13 @@ func (h *ledgers) settleHold(v *ledgerHold, id [16]byte) {
 	if v.state == billing.ReservationBilled && c.Partial && delta.Sign() < 0 {
 		delta = decimal.Decimal{} // a part takes nothing back
 	}
-	late := h.chosen(v.p, v.feature, h.now())
+	at := h.now()
+	if rapid.Bool().Draw(h.t, "of another time") {
+		at += rapid.OneOf(rapid.Int64Range(-6*dayMS, 0), rapid.Int64Range(-1000, 299_000)).Draw(
+			h.t, "occurred")
+		c.OccurredAt = at
+	}
+	late := h.chosen(v.p, v.feature, at)
 	r := h.l.Do(billing.KindSettleReservation, c)
 	final := func() {
 		if !c.Partial {
@@ -207,7 +215,7 @@ func (h *ledgers) settleHold(v *ledgerHold, id [16]byte) {
 			of = late
 		}
 		if delta.Sign() > 0 {
-			if _, leads := h.settles(v, of, delta, h.now()); leads {
+			if _, leads := h.settles(v, of, delta, at, h.now()); leads {
 				of.Above(h.now())
 			}
 		}

@@ -98,24 +98,33 @@ func (c *SettleReservation) correct(
 	if outcome != engine.OutcomeDone {
 		return outcome
 	}
+	var deltas, beyond [holds.MaxItems]decimal.Decimal
 	for _, try := range [...]bool{true, false} {
 		for i, k := range amended {
 			if k == nil {
 				continue
 			}
 			k.forced = !try || !h.hold.RefuseOverrun
-			delta := sums.Difference(targets[i], k.units)
 			if try {
-				h.overran(i, delta, sums.Remaining(delta, k.fits(t, delta)))
+				deltas[i] = sums.Difference(targets[i], k.units)
+				beyond[i] = sums.Remaining(deltas[i], k.fits(t, deltas[i]))
 			}
 			cost := c.states(t, h, k, i, targets[i], totals)
-			if outcome := h.amendEvent(t, k, delta, cost, try); outcome != engine.OutcomeDone {
+			if outcome := h.amendEvent(t, k, deltas[i], cost, try); outcome != engine.OutcomeDone {
 				return outcome
 			}
 		}
-		if try && h.hold.RefuseOverrun {
-			if outcome = h.together(t, amended); outcome != engine.OutcomeDone {
-				return outcome
+		if !try {
+			break
+		}
+		if !h.hold.RefuseOverrun {
+			c.markBeyond(t, h, amended, deltas[:], beyond[:], totals)
+		} else if outcome = h.together(t, amended); outcome != engine.OutcomeDone {
+			return outcome
+		}
+		for i, k := range amended {
+			if k != nil {
+				h.overran(i, deltas[i], beyond[i])
 			}
 		}
 	}
@@ -123,6 +132,37 @@ func (c *SettleReservation) correct(
 		h.items[i].Settled = settled[i]
 	}
 	return engine.OutcomeDone
+}
+
+// markBeyond adds to what goes beyond limits what budgets would not admit of amendments, which are
+// carried out all the same. Those before one count whole.
+func (c *SettleReservation) markBeyond(
+	t *turn, h *settling, amended []*correcting, deltas, beyond, totals []decimal.Decimal,
+) {
+	var list []*charging.Correction
+	for i, k := range amended {
+		if k == nil || k.budget == nil {
+			continue
+		}
+		list = append(list, k.budget)
+		if deltas[i].Sign() <= 0 ||
+			t.budgets.AdmitCorrections(h.now, list...) == engine.OutcomeDone {
+			continue
+		}
+		fits := t.mostFitting(decimal.Decimal{}, deltas[i], func(units decimal.Decimal) (bool, int) {
+			cost := c.states(t, h, k, i, sums.Of(k.units, units), totals)
+			outcome, work := h.amendEvent(t, k, units, cost, true), 1
+			if k.ledger != nil {
+				work += k.ledger.Weight()
+			}
+			if outcome != engine.OutcomeDone || k.budget == nil {
+				return false, work
+			}
+			trial := append(list[:len(list)-1:len(list)-1], k.budget)
+			return t.budgets.AdmitCorrections(h.now, trial...) == engine.OutcomeDone, work
+		})
+		beyond[i] = decimal.Max(beyond[i], sums.Difference(deltas[i], fits))
+	}
 }
 
 // together decides whether budgets and credits admit amendments together that they admit each by

@@ -63,19 +63,24 @@ func (c *ExtendReservation) apply(t *turn) engine.Outcome {
 		h.hold.ExpiresAt = max(before, min(h.now+c.TTLMS, last))
 	}
 	h.rehold, h.until = h.hold.ExpiresAt != before, before
-	if h.items[0].Granted.Less(c.Units) {
+	grows := h.items[0].Granted.Less(c.Units)
+	if grows {
 		if outcome = h.grow(t, c.Units); outcome != engine.OutcomeDone {
 			return outcome
 		}
 		h.rehold = true
 	}
 	if h.rehold {
-		if outcome = h.afford(t); outcome != engine.OutcomeDone {
+		if outcome = h.afford(t, grows); outcome != engine.OutcomeDone {
 			return outcome
 		}
 	}
 	if h.rehold {
 		h.keepAnswer(t)
+	}
+	if h.node != 0 && h.words.Budget == "" {
+		h.words.Budget = t.budgets.Forest.Key(h.node)
+		h.write(t)
 	}
 	h.store(t)
 	if i := &h.items[0]; !i.Credits.IsZero() {
@@ -140,9 +145,13 @@ func (h *settling) grow(t *turn, units decimal.Decimal) engine.Outcome {
 }
 
 // afford asks budgets for what the items hold now beyond what budgets hold of them. A hold that
-// only lives longer, at the same price, is not asked for.
-func (h *settling) afford(t *turn) engine.Outcome {
-	if h.node = h.heldAt(t); h.node == 0 {
+// only lives longer, at the same price, is not asked for. One that is held at no budget, and grows,
+// is held at the customer's own from now on.
+func (h *settling) afford(t *turn, grows bool) engine.Outcome {
+	if h.node = h.heldAt(t); h.node == 0 && grows && h.words.Budget == "" {
+		h.node = t.budgets.Forest.Own(h.hold.Customer)
+	}
+	if h.node == 0 {
 		return engine.OutcomeDone
 	}
 	var charges []budgets.Charge
@@ -221,9 +230,11 @@ func (t *turn) ExpireHold(row uint32) {
 	h.store(t)
 }
 
-// bill makes usage of what an expired reservation holds.
+// bill makes usage of what an expired reservation holds, but for what is beyond the range of
+// numbers.
 func (h *settling) bill(t *turn) {
 	h.hold.State, h.to = holds.ReservationOpen, holds.ReservationBilled
+	before := h.hold.Events
 	h.text = t.holds.ReadWords(h.row, &h.words, h.text)
 	parts := h.parts
 	for i := range h.items {
@@ -239,7 +250,7 @@ func (h *settling) bill(t *turn) {
 			h.left--
 		}
 	}
-	if h.hold.State = holds.ReservationBilled; len(parts) == 0 {
+	if h.hold.State = holds.ReservationBilled; h.hold.Events == before {
 		h.hold.State = holds.ReservationExpired
 	}
 }

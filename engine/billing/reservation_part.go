@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"slices"
+
 	"tollgate/engine"
 	"tollgate/engine/billing/internal/budgets"
 	"tollgate/engine/billing/internal/charging"
@@ -25,49 +27,141 @@ type part struct {
 func (h *settling) plan(t *turn, occurredAt int64) engine.Outcome {
 	// Budgets are asked for all of what an expired reservation settles, and for what goes beyond an
 	// open one that refuses overruns.
-	asks := h.hold.State != holds.ReservationOpen
+	asks, beyond := h.hold.State != holds.ReservationOpen, false
 	for i := range h.parts {
 		if outcome := h.parts[i].plan(t, h, occurredAt); outcome != engine.OutcomeDone {
 			return outcome
 		}
-		asks = asks || h.hold.RefuseOverrun && h.parts[i].beyond
+		beyond = beyond || h.parts[i].beyond
 	}
-	if !asks && len(h.parts) < 2 { // a single one refuses by itself
+	asks = asks || h.hold.RefuseOverrun && beyond
+	beyond = beyond && t.budgets.Forest.Any(h.env.Number)
+	if !asks && !beyond && len(h.parts) < 2 { // a single one refuses by itself
 		return engine.OutcomeDone
 	}
 	var charges []budgets.Charge
 	node := uint32(0)
 	for i := range h.parts {
-		charged, outcome := h.parts[i].try(t, h, occurredAt)
+		u, outcome := h.parts[i].try(t, h, occurredAt)
 		switch {
 		case outcome.Refused():
 			return outcome
-		case charged != nil:
-			node, charges = charged.Node, append(charges, charged.Charge)
+		case u.charged != nil:
+			node, charges = u.charged.Node, append(charges, u.charged.Charge)
 		}
 	}
-	if !asks || node == 0 {
+	switch {
+	case node == 0 || !asks && !beyond:
 		return engine.OutcomeDone
-	}
-	if h.hold.State == holds.ReservationOpen {
-		charges = append(charges, h.givesBack(t, charges)...)
+	case !asks:
+		h.markBeyond(t, node, charges, occurredAt)
+		return engine.OutcomeDone
+	case h.hold.State == holds.ReservationOpen:
+		charges = append(charges, h.givesBack(t, charges, len(h.parts))...)
 	}
 	return t.budgets.Ask(&t.Runner, h.env.Number, node, charges, h.now)
 }
 
+// markBeyond finds what the budget would not admit of parts that go beyond their holds, and that is
+// recorded all the same. Beside one of them, the parts before it count whole, and of those behind
+// it the ones that go beyond their holds what these hold.
+func (h *settling) markBeyond(
+	t *turn, node uint32, charges []budgets.Charge, occurredAt int64,
+) {
+	for i := range h.parts {
+		p := &h.parts[i]
+		if !p.beyond {
+			continue
+		}
+		asked := slices.Clone(charges)
+		for j := i + 1; j < len(asked); j++ {
+			if h.parts[j].beyond {
+				asked[j] = budgets.Charge{}
+			}
+		}
+		asked = append(asked, h.givesBack(t, charges, i+1)...)
+		_, o := t.budgets.Forest.Plan(node, asked, h.now)
+		if o == engine.OutcomeDone {
+			continue
+		}
+		fits := h.items[p.item].Held()
+		if o == engine.OutcomeBudgetExceeded {
+			fits = t.mostFitting(fits, p.delta, func(units decimal.Decimal) (fit bool, work int) {
+				u, outcome := p.less(units).try(t, h, occurredAt)
+				if work = 1; u.late != nil {
+					work += u.late.Weight()
+				}
+				if outcome.Refused() || u.charged == nil {
+					return false, work
+				}
+				asked[i] = u.charged.Charge
+				_, o := t.budgets.Forest.Plan(node, asked, h.now)
+				return o == engine.OutcomeDone, work
+			})
+		}
+		p.usage.overrun = decimal.Max(p.usage.overrun, sums.Difference(p.delta, fits))
+	}
+}
+
+// less is the part with fewer units, and its share of a cost that is stated.
+func (p *part) less(units decimal.Decimal) *part {
+	q := *p
+	if q.delta = units; p.given != nil {
+		given := *p.given
+		given.Cost = holds.Share(given.Cost, units, p.delta)
+		q.given = &given
+	}
+	return &q
+}
+
+// mostFitting is the most units from fits, which fit, up to others, which do not; whole ones where
+// both are. Its work is bounded: it may be less, and is never more.
+func (t *turn) mostFitting(
+	fits, not decimal.Decimal, try func(units decimal.Decimal) (fit bool, work int),
+) decimal.Decimal {
+	step := decimal.FromBits(0, 1)
+	whole := fits == charging.Whole(fits) && not == charging.Whole(not)
+	if whole {
+		step = decimal.FromInt(1)
+	}
+	sum := 0
+	for sum < partialWork && step.Less(sums.Remaining(not, fits)) {
+		half, _ := sums.Remaining(not, fits).FloorDiv(decimal.FromInt(2))
+		units := sums.Of(fits, half)
+		if whole {
+			units = charging.Whole(units)
+		}
+		fit, work := try(units)
+		if sum += work; fit {
+			fits = units
+		} else {
+			not = units
+		}
+	}
+	t.Spend(sum)
+	return fits
+}
+
 // givesBack is what budgets do not hold any more once the parts are settled, which count so much.
-func (h *settling) givesBack(t *turn, counts []budgets.Charge) (charges []budgets.Charge) {
+// From a place on, those that go beyond their holds keep these.
+func (h *settling) givesBack(
+	t *turn, counts []budgets.Charge, from int,
+) (charges []budgets.Charge) {
 	row := h.hold.FirstItem
 	for n := range h.items {
 		node, held := t.budgets.Forest.HeldBy(row)
 		row = t.holds.Items.Next(row)
-		left, part := h.items[n], (*budgets.Charge)(nil)
+		left, part, keeps := h.items[n], (*budgets.Charge)(nil), false
 		for j := range h.parts {
-			if h.parts[j].item == n {
+			switch {
+			case h.parts[j].item != n:
+			case j >= from && h.parts[j].beyond:
+				keeps = true
+			default:
 				left.Settled, part = sums.Of(left.Settled, h.parts[j].delta), &counts[j]
 			}
 		}
-		if node == 0 || h.partial && left.Settled == h.items[n].Settled {
+		if node == 0 || keeps || h.partial && left.Settled == h.items[n].Settled {
 			continue
 		}
 		charges = append(charges, held.Neg())
@@ -245,11 +339,9 @@ func (u *usage) compared(
 }
 
 // try is what could still refuse to carry a part out: numbers that are too large. It changes
-// nothing. charged is what the part counts in budgets, valid until the next try; nil: nothing.
-func (p *part) try(t *turn, h *settling, occurredAt int64) (
-	charged *charging.Charge, outcome engine.Outcome,
-) {
-	u := p.usage
+// nothing. What the usage counts in budgets is valid until the next try; nil: nothing.
+func (p *part) try(t *turn, h *settling, occurredAt int64) (u usage, outcome engine.Outcome) {
+	u = p.usage
 	e := RecordUsage{Units: p.delta, OccurredAt: occurredAt}
 	p.cost(h, &e)
 	outcome = u.price(&e, h.catalog.Feature(u.feature))
@@ -262,7 +354,7 @@ func (p *part) try(t *turn, h *settling, occurredAt int64) (
 	if !outcome.Refused() {
 		outcome = h.charge(t, &e, &u)
 	}
-	return u.charged, outcome
+	return u, outcome
 }
 
 // cost puts into a part's event what it costs the provider: what the settlement states, else what

@@ -158,7 +158,7 @@ func (t *turn) chargeOf(
 		}
 		u.Covered = credit.Covered(u.Units, sums.Remaining(need, i.Credits), weight)
 	}
-	return t.budgets.Hold(&u, until)
+	return t.budgets.Hold(&u, until+aheadMS)
 }
 
 // room is what there is of a feature for one more reservation.

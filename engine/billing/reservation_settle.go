@@ -276,13 +276,12 @@ func (c *SettleReservation) settle(
 	c.parts(h, totals)
 	parts := h.parts
 	h.partial = c.Partial
-	if len(parts) > 0 {
-		if outcome := c.recorded(t, h); outcome != engine.OutcomeNone {
-			return outcome
-		}
-	} else if c.Partial {
+	if c.Partial && len(parts) == 0 {
 		h.answer(t)
 		return engine.OutcomeDone
+	}
+	if outcome := c.recorded(t, h); outcome != engine.OutcomeNone {
+		return outcome
 	}
 	occurredAt := c.OccurredAt
 	if occurredAt == 0 {
@@ -375,7 +374,7 @@ func (c *SettleReservation) used(t *turn, h *settling) engine.Outcome {
 // recorded looks for an event under the command's key. Where there is one the hold goes, and that
 // is the answer.
 func (c *SettleReservation) recorded(t *turn, h *settling) engine.Outcome {
-	if outcome := c.used(t, h); outcome != engine.OutcomeDuplicate || c.Partial {
+	if outcome := c.used(t, h); outcome != engine.OutcomeDuplicate {
 		return outcome
 	}
 	h.hold.State = holds.ReservationSettled

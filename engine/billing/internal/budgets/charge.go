@@ -81,16 +81,21 @@ func (f *Forest) Within(node, other uint32) bool {
 // same order, and so does what an event's record names. It changes nothing, and allocates nothing.
 // A charge of nothing is refused only by a node that is frozen or archived.
 func (f *Forest) Plan(node uint32, charges []Charge, now int64) (r Refusal, o engine.Outcome) {
-	return plan(f, node, charges, now, false)
+	return plan(f, node, charges, now, planning{})
 }
 
-// Foresee is Plan for checks: a hard limit that is reached refuses a charge of nothing, too, and
-// holds that are over hold nothing, whether or not a tick has ended them.
-func (f *Forest) Foresee(node uint32, charges []Charge, now int64) (r Refusal, o engine.Outcome) {
-	return plan(f, node, charges, now, true)
+// Foresee is Plan for checks: with full set a hard limit that is reached refuses a charge of
+// nothing, too, and holds that are over hold nothing, whether or not a tick has ended them.
+func (f *Forest) Foresee(node uint32, charges []Charge, now int64, full bool) (
+	r Refusal, o engine.Outcome,
+) {
+	return plan(f, node, charges, now, planning{check: true, full: full})
 }
 
-func plan(f *Forest, node uint32, charges []Charge, now int64, full bool) (
+// planning says how plan asks limits: see Foresee.
+type planning struct{ check, full bool }
+
+func plan(f *Forest, node uint32, charges []Charge, now int64, as planning) (
 	r Refusal, o engine.Outcome,
 ) {
 	for at := node; at != 0; {
@@ -104,10 +109,10 @@ func plan(f *Forest, node uint32, charges []Charge, now int64, full bool) (
 		for row := n.FirstLimit; row != 0; {
 			l := f.limits.Read(row)
 			held := l.Held
-			o = l.admits(charges, held, now, full)
-			if o != engine.OutcomeDone && full {
+			o = l.admits(charges, held, now, as.full)
+			if o != engine.OutcomeDone && as.check {
 				held, _ = held.Sub(overdue(f, row, now))
-				o = l.admits(charges, held, now, full)
+				o = l.admits(charges, held, now, as.full)
 			}
 			if o != engine.OutcomeDone {
 				return f.refusal(row, held, now), o

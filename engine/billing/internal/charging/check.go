@@ -31,15 +31,16 @@ func (b *Budgets) Foresee(u *Usage, purse *credits.Purse) (c budgets.Charge) {
 	return c
 }
 
-// Judge decides whether budgets admit a charge. It allocates nothing.
-func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64) (
+// Judge decides whether budgets admit a charge, and with full set also whether they have room for
+// one that is not known. It allocates nothing.
+func (b *Budgets) Judge(w budgets.For, c *budgets.Charge, now int64, full bool) (
 	refused budgets.Refusal, o engine.Outcome,
 ) {
 	lock := b.Forest.Lock(w.Env)
 	lock.RLock()
 	node, ok := b.Forest.Choose(w)
 	if ok && node != 0 {
-		refused, o = b.Forest.Foresee(node, []budgets.Charge{*c}, now)
+		refused, o = b.Forest.Foresee(node, []budgets.Charge{*c}, now, full)
 	}
 	lock.RUnlock()
 	switch {

@@ -94,6 +94,22 @@ func (b *Budgets) CountedWithin(counted []byte, node uint32) bool {
 func (b *Budgets) AskCorrections(
 	t *lifecycle.Runner, env uint32, now int64, list ...*Correction,
 ) engine.Outcome {
+	refused, o := b.planCorrections(now, list)
+	if o != engine.OutcomeDone {
+		b.refuse(t, env, refused)
+	}
+	return o
+}
+
+// AdmitCorrections is AskCorrections without an answer.
+func (b *Budgets) AdmitCorrections(now int64, list ...*Correction) engine.Outcome {
+	_, o := b.planCorrections(now, list)
+	return o
+}
+
+func (b *Budgets) planCorrections(now int64, list []*Correction) (
+	budgets.Refusal, engine.Outcome,
+) {
 	var events []budgets.Corrected
 	for _, c := range list {
 		x := budgets.Corrected{Counted: &c.counted, Change: &c.change}
@@ -102,11 +118,7 @@ func (b *Budgets) AskCorrections(
 		}
 		events = append(events, x)
 	}
-	refused, o := b.Forest.PlanCorrections(events, now)
-	if o != engine.OutcomeDone {
-		b.refuse(t, env, refused)
-	}
-	return o
+	return b.Forest.PlanCorrections(events, now)
 }
 
 // price is what the units add to the bill, or take off it.

@@ -8,9 +8,10 @@ import (
 	"tollgate/engine/decimal"
 )
 
-// Hold is what units that are held count, at the dearest price that they can meet: behind what is
-// billed, and where they may outlive the period, from its start on. False: the price is beyond
-// the range of numbers.
+// Hold is what units that are held count, at the dearest price that they can meet wherever usage is
+// accepted until an instant: behind what is billed there, in the present period and in closed ones,
+// and where the next one has begun by then, from its start on. False: the price is beyond the range
+// of numbers.
 func (b *Budgets) Hold(u *Usage, until int64) (c budgets.Charge, ok bool) {
 	c = budgets.Charge{Feature: u.Feature, Units: u.Units, Cost: u.Cost}
 	f := u.Place.Feature
@@ -20,7 +21,7 @@ func (b *Budgets) Hold(u *Usage, until int64) (c budgets.Charge, ok bool) {
 	from, s := decimal.Decimal{}, b.of.Subscriptions.Read(u.Place.Subscription)
 	b.setCurrency(&c, u.Env, s.Version)
 	if until < s.PeriodEnd {
-		from = b.of.Billed(u.Place, false)
+		from = b.of.LeastBilled(u.Place)
 	}
 	c.Price, ok = lifecycle.Dearest(f, from, sums.Difference(u.Units, u.Covered))
 	return c, ok

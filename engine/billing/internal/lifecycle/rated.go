@@ -43,6 +43,30 @@ func (s *Projector) Billed(at book.Place, ahead bool) decimal.Decimal {
 	return n.Used
 }
 
+// LeastBilled is the least that Billed is where usage of the present plan version is accepted: in
+// the present period and in the spans that are closed. The customer's lock is held.
+func (s *Projector) LeastBilled(at book.Place) decimal.Decimal {
+	least := s.Billed(at, false)
+	b := s.Subscriptions.Read(at.Subscription)
+	if at.Feature.Accumulate { // all spans are one sequence
+		return least
+	}
+	for row := b.FirstSpan; row != 0 && least.Sign() > 0; row = s.Spans.Read(row).Next {
+		p := s.Spans.Read(row)
+		if p.Version != b.Version {
+			continue
+		}
+		billed := decimal.Decimal{}
+		for m := p.FirstMeter; m != 0; m = s.Meters.Read(m).Next {
+			if x := s.Meters.Read(m); x.Slot == at.Counter-b.FirstCounter {
+				billed = sums.Difference(x.Quantity, x.Covered)
+			}
+		}
+		least = decimal.Min(least, billed)
+	}
+	return least
+}
+
 // uncovered returns what a place's counter has counted and credits have not paid.
 func (s *Projector) uncovered(at book.Place) book.Counter {
 	n := s.Counters.Read(at.Counter)
