@@ -401,6 +401,9 @@ func TestBillingWalk(t *testing.T) {
 	b.get(anna).is(200, "Invoice 2")
 	b.get(anna+"/invoices").is(200, "Invoice 2", "Verify all against events")
 	b.get(anna+"/invoices/verify").is(200, "the same, to the last unit", "2 were recomputed")
+	b.get(at+"/invoices").is(200, `href="`+at+`/invoices/verify"`)
+	p := b.get(at+"/invoices/verify").is(200, "the same, to the last unit", "2 were recomputed")
+	require.NotContains(t, p.body, "Verify the next")
 	b.send(at+"/clock", b.fill(at+"/clock", fields("to", "yesterday"))).is(400, "Enter an instant")
 
 	b.submit(anna, anna+"/pools", fields("name", "prepaid")).is(200, "The pool was created")

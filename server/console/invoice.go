@@ -16,13 +16,17 @@ import (
 	"tollgate/server/document"
 )
 
-const invoicePath = "/accounts/{account}/{environment}/invoices/{invoice}"
+const (
+	invoicesPath = "/accounts/{account}/{environment}/invoices"
+	invoicePath  = invoicesPath + "/{invoice}"
+)
 
 func (s *Console) invoiceRows() []row {
 	return []row{
 		look(customerPath+"/invoices", "invoices", showInvoices),
 		look(customerPath+"/invoices/verify", "verify invoices", verifyInvoices),
-		look("/accounts/{account}/{environment}/invoices", "all invoices", showAllInvoices),
+		look(invoicesPath, "all invoices", showAllInvoices),
+		look(invoicesPath+"/verify", "verify all invoices", verifyAllInvoices),
 		live(look(invoicePath+"/pdf", "invoice pdf", downloadInvoice)),
 		look(invoicePath, "invoice", func(v *visit) { showInvoice(v, false) }),
 		look(invoicePath+"/explain", "explain invoice", func(v *visit) { showInvoice(v, true) }),
@@ -160,11 +164,39 @@ func showInvoices(v *visit) {
 // verifyInvoices has all of a customer's invoices recomputed from the journal, and reports
 // whether they are as stored.
 func verifyInvoices(v *visit) {
+	v.verify(url.Values{"customer": {string(v.x.Param(2))}})
+	showInvoices(v)
+}
+
+// maxVerified is how many customers' invoices a page has recomputed, in one pass over the journal.
+const maxVerified = "1000"
+
+// verifyAllInvoices does so for a page of the environment's customers; the notice leads on to the
+// next ones.
+func verifyAllInvoices(v *visit) {
+	query := url.Values{"limit": {maxVerified}}
+	if after := v.query("after"); after != "" {
+		query.Set("cursor", after)
+	}
+	if next := v.verify(query); next != "" {
+		v.notice.Detail += " They are those of " + page.Amount(maxVerified) + " customers."
+		v.notice.Next = page.Link{
+			Text: "Verify the next customers' invoices",
+			URL:  v.base() + "/invoices/verify?" + url.Values{"after": {next}}.Encode(),
+		}
+	}
+	showAllInvoices(v)
+}
+
+// verify notes on the page whether invoices are as the journal explains them, and returns where
+// the next page of customers begins; empty after the last.
+func (v *visit) verify(query url.Values) (next string) {
 	call := v.adminCall("verifyInvoices")
-	call.Query = url.Values{"customer": {string(v.x.Param(2))}}
+	call.Query = query
 	type verification struct {
-		Invoices  int `json:"invoices"`
-		Different int `json:"different"`
+		Invoices   int    `json:"invoices"`
+		Different  int    `json:"different"`
+		NextCursor string `json:"nextCursor"`
 	}
 	made, fault := dataOf[verification](v, v.admin(call))
 	switch {
@@ -182,7 +214,7 @@ func verifyInvoices(v *visit) {
 			Detail: page.Amount(made.Invoices) + " were recomputed from the recorded events alone.",
 		}
 	}
-	showInvoices(v)
+	return made.NextCursor
 }
 
 type explanation struct {
