@@ -76,6 +76,9 @@ func (w *walk) mistakes(body []byte, reply billing.CatalogReply) (all []mistake,
 			note(server.FieldError{Field: place, Code: server.FieldNotAllowed, Message: problem})
 		}
 	}
+	if w.omitted > 0 {
+		more = fmt.Sprintf("and more: the first %d are named", len(all))
+	}
 	slices.SortStableFunc(all, func(a, b mistake) int {
 		return cmp.Or(a.line-b.line, a.column-b.column)
 	})

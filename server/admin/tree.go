@@ -160,12 +160,13 @@ func (t *tree) scalar(n *yaml.Node) error {
 // walk reads a tree into structs and collects everything that is wrong, with its place.
 type walk struct {
 	problems []server.FieldError
+	omitted  int // problems beyond maxProblems
 	// root is what was read.
 	root *tree
 }
 
 // maxProblems bounds the answer to a document in which all is wrong.
-const maxProblems = 50
+const maxProblems = 200
 
 func (w *walk) problem(place string, code server.FieldCode, format string, args ...any) {
 	field := cmp.Or(strings.TrimPrefix(place, "."), "body")
@@ -186,9 +187,11 @@ func (w *walk) unknown(place string) {
 }
 
 func (w *walk) note(wrong server.FieldError) {
-	if len(w.problems) < maxProblems {
-		w.problems = append(w.problems, wrong)
+	if len(w.problems) >= maxProblems {
+		w.omitted++
+		return
 	}
+	w.problems = append(w.problems, wrong)
 }
 
 // fault is nil when nothing was wrong.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,32 @@ func nodes(t *tree) int {
 		count += nodes(item)
 	}
 	return count
+}
+
+// TestAllMistakesOfACatalogAreNamed with their lines, 200 at most; how many more there are is said.
+func TestAllMistakesOfACatalogAreNamed(t *testing.T) {
+	judged := func(i int) string { return fmt.Sprintf("  - {key: k%d, costPerUnit: -1}\n", i) }
+	unread := func(i int) string { return fmt.Sprintf("  - {key: k%d, colour: red}\n", i) }
+	for _, c := range []struct {
+		count   int
+		feature func(int) string
+		more    string
+	}{
+		{150, judged, ""}, {150, unread, ""}, {230, judged, "and 30 more"},
+		{230, unread, "and more: the first 200 are named"},
+	} {
+		document := "features:\n"
+		for i := range c.count {
+			document += c.feature(i)
+		}
+		wrong := CheckCatalog([]byte(document), true)
+		if c.more != "" {
+			require.Equal(t, CatalogMistake{Message: c.more}, wrong[len(wrong)-1])
+			wrong = wrong[:len(wrong)-1]
+		}
+		require.Len(t, wrong, min(c.count, 200))
+		for i := range wrong {
+			require.Equal(t, i+2, wrong[i].Line, wrong[i].Message)
+		}
+	}
 }

@@ -24,13 +24,21 @@ const (
 	maxThresholds            = 8
 	maxIntervalMonths        = 120
 	MaxMetadataBytes         = 8 << 10
-	maxProblems              = 20
+	// maxProblems is how many mistakes the reply to a command names, maxCompared a comparison's: that
+	// is no part of the state machine.
+	maxProblems = 20
+	maxCompared = 200
 )
 
 // problems validates a normalised document against the catalog that it would change. It names the
 // place of every mistake; empty if there is none.
 func (c *Catalog) problems(doc *CatalogDocument, r Revision) string {
-	p := &problems{c: c, features: map[string]bool{}, labels: map[string]string{}}
+	p := &problems{
+		c: c, features: map[string]bool{}, labels: map[string]string{}, most: maxCompared,
+	}
+	if r.Minted {
+		p.most = maxProblems
+	}
 	p.document(doc, r)
 	if p.omitted > 0 {
 		p.found = append(p.found, fmt.Sprintf("and %d more", p.omitted))
@@ -42,6 +50,7 @@ func (c *Catalog) problems(doc *CatalogDocument, r Revision) string {
 type problems struct {
 	c       *Catalog
 	found   []string
+	most    int // that are named
 	omitted int
 	// features are the keys that the document defines; labels map its labels to the feature's key.
 	features map[string]bool
@@ -49,7 +58,7 @@ type problems struct {
 }
 
 func (p *problems) add(place, format string, args ...any) {
-	if len(p.found) >= maxProblems {
+	if len(p.found) >= p.most {
 		p.omitted++
 		return
 	}
