@@ -90,7 +90,7 @@ func (v *visit) ask(q question) {
 	q.Once, q.Action = query.Get(onceQuery), action
 	p := page.View{Page: "confirm", Title: q.Title, Data: q}
 	if v.environment != "" {
-		p = v.environmentPage(p.Page, v.tab(), q.Title, "", q)
+		p = v.environmentPage(p.Page, tabOf(v), q.Title, "", q)
 	}
 	v.show(p)
 }

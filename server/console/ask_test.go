@@ -263,8 +263,8 @@ func TestMessagesAreSentOnce(t *testing.T) {
 	b.send(hook+"/resend-many", b.fill(hook, fields("from", "today"))).is(400, "Enter a day")
 }
 
-// TestAQuestionKeepsItsPrice: a plan that was published anew after a question has shown its price is
-// not sold by the answer to it.
+// TestAQuestionKeepsItsPrice: a plan that was published anew after a question has shown its price
+// is not sold by the answer to it.
 func TestAQuestionKeepsItsPrice(t *testing.T) {
 	n := start(t)
 	b := n.signedIn()

@@ -310,7 +310,7 @@ const fullPage = "1000"
 
 // showEvents lists a customer's usage events and checks.
 func showEvents(v *visit) {
-	if v.soughtKey() {
+	if soughtKey(v) {
 		return
 	}
 	data := v.events(string(v.x.Param(2)))
@@ -327,7 +327,7 @@ func showEvents(v *visit) {
 
 // showAllEvents lists the events of all customers.
 func showAllEvents(v *visit) {
-	if v.soughtKey() {
+	if soughtKey(v) {
 		return
 	}
 	v.show(v.environmentPage("events", "Events", "Events",
@@ -336,7 +336,7 @@ func showAllEvents(v *visit) {
 
 // soughtKey leads from a key without an instant, which is typed into the form, to the search: that
 // knows when its event was.
-func (v *visit) soughtKey() bool {
+func soughtKey(v *visit) bool {
 	key := strings.TrimSpace(v.query("key"))
 	if key == "" || v.given("at") != "" {
 		return false

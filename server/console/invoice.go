@@ -164,7 +164,7 @@ func showInvoices(v *visit) {
 // verifyInvoices has all of a customer's invoices recomputed from the journal, and reports
 // whether they are as stored.
 func verifyInvoices(v *visit) {
-	v.verify(url.Values{"customer": {string(v.x.Param(2))}})
+	verify(v, url.Values{"customer": {string(v.x.Param(2))}})
 	showInvoices(v)
 }
 
@@ -178,7 +178,7 @@ func verifyAllInvoices(v *visit) {
 	if after := v.query("after"); after != "" {
 		query.Set("cursor", after)
 	}
-	if next := v.verify(query); next != "" {
+	if next := verify(v, query); next != "" {
 		v.notice.Detail += " They are those of " + page.Amount(maxVerified) + " customers."
 		v.notice.Next = page.Link{
 			Text: "Verify the next customers' invoices",
@@ -190,7 +190,7 @@ func verifyAllInvoices(v *visit) {
 
 // verify notes on the page whether invoices are as the journal explains them, and returns where
 // the next page of customers begins; empty after the last.
-func (v *visit) verify(query url.Values) (next string) {
+func verify(v *visit, query url.Values) (next string) {
 	call := v.adminCall("verifyInvoices")
 	call.Query = query
 	type verification struct {

@@ -29,7 +29,7 @@ func askSubscribe(v *visit) {
 		}
 		for _, p := range plans {
 			if p.Key == key {
-				v.means(&p)
+				means(v, &p)
 				q.Title, q.Button = "Subscribe "+id+" to "+p.Name+"?", "Subscribe to "+p.Name
 				q.Facts = []fact{{"Customer", id}, {"Plan", p.Name}, {"Price", bill.PerInterval(&p)}}
 				for _, d := range api.Details(api.SubscriptionDetails{}) {
@@ -66,7 +66,7 @@ func subscribe(v *visit) {
 		askSubscribe(v)
 		return
 	}
-	if fault := v.republished(); fault != nil {
+	if fault := republished(v); fault != nil {
 		v.customerForm(server.Reply{Fault: fault}, "subscribe")
 		return
 	}
@@ -159,7 +159,7 @@ func askChange(v *visit) {
 	for _, p := range need[[]api.Plan](v, v.client, server.Call{Operation: "listPlans"}) {
 		if p.Key == key {
 			to = p
-			v.means(&p)
+			means(v, &p)
 		}
 	}
 	q := question{
@@ -197,7 +197,7 @@ func changePlan(v *visit) {
 		askChange(v)
 		return
 	}
-	if fault := v.republished(); fault != nil {
+	if fault := republished(v); fault != nil {
 		v.customerForm(server.Reply{Fault: fault}, "plan")
 		return
 	}
@@ -213,11 +213,11 @@ func changePlan(v *visit) {
 const versionField = "version"
 
 // means notes the version of a plan in the question that shows its price.
-func (v *visit) means(p *api.Plan) { v.fields.Set(versionField, strconv.Itoa(p.Version)) }
+func means(v *visit, p *api.Plan) { v.fields.Set(versionField, strconv.Itoa(p.Version)) }
 
 // republished refuses a form whose plan was published anew since its question was shown: it would
 // bill another price than the one that was agreed to.
-func (v *visit) republished() *server.Fault {
+func republished(v *visit) *server.Fault {
 	plans, fault := dataOf[[]api.Plan](v, v.client(server.Call{Operation: "listPlans"}))
 	at := slices.IndexFunc(plans, func(p api.Plan) bool { return p.Key == v.fields.Get("plan") })
 	if fault == nil && at >= 0 && strconv.Itoa(plans[at].Version) != v.fields.Get(versionField) {

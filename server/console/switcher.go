@@ -45,7 +45,7 @@ func environmentURL(account, environment string) string {
 
 // place notes the environment that a refused request's path names, where there is one that its
 // sender may see: the page of the refusal is one of it.
-func (v *visit) place() bool {
+func place(v *visit) bool {
 	parts, within := segments(v.x)
 	if !within {
 		return false
@@ -77,7 +77,7 @@ var tabs = map[string]string{
 	"reservations": "Customers",
 }
 
-func (v *visit) tab() string {
+func tabOf(v *visit) string {
 	if parts, within := segments(v.x); within && len(parts) > 2 {
 		return tabs[parts[2]]
 	}

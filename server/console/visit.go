@@ -435,8 +435,8 @@ func (s *Console) showFault(x *server.Exchange, f *server.Fault) bool {
 	p := page.View{Page: "problem", Title: f.Message, Plain: true}
 	var err error
 	if v.who, err = s.operators.Operator(x, true); err == nil { // it is there without a leader
-		if p.Plain = false; v.place() {
-			p = v.environmentPage(p.Page, v.tab(), p.Title, "", nil)
+		if p.Plain = false; place(v) {
+			p = v.environmentPage(p.Page, tabOf(v), p.Title, "", nil)
 		}
 		v.frame(&p)
 	}
