@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	api "tollgate/sdk/go"
@@ -177,6 +179,7 @@ func (b *browser) meter(c *cluster, key string) {
 	b.reads("#usage", "2,040")
 	b.open(b.where()) // the chart and the latest events are of when the page was loaded
 	b.page("customer")
+	b.readChart("2,040")
 	b.press("#events")
 	b.page("events")
 	c.call(c.Nodes[1].HTTP, key, 200, api.Request{
@@ -192,6 +195,20 @@ func (b *browser) meter(c *cluster, key string) {
 	b.reads("#denied", "feature unknown")
 	b.page("denied")
 	b.open(customer)
+}
+
+// readChart reads the newest bar of the customer's chart, and opens the table of the same numbers
+// by the keyboard.
+func (b *browser) readChart(used string) {
+	b.t.Helper()
+	marks := evaluate[[]string](b.tab, `[...document.querySelectorAll("#used .chart rect title")]
+		.map(t => t.textContent)`)
+	require.NotEmpty(b.t, marks)
+	require.Contains(b.t, marks[len(marks)-1], "calls: "+used)
+	evaluate[bool](b.tab, `(document.querySelector("#numbers summary").focus(), true)`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	require.Equal(b.t, 1, b.count("#numbers[open]"))
+	b.reads("#numbers table", used)
 }
 
 func (b *browser) fillPool() {
@@ -225,6 +242,7 @@ func (b *browser) topUp() {
 	b.refused(400).press("#set-top-up button")
 	b.reads("#cap-wrong", "Must be the price or more")
 	require.Equal(b.t, "card_sandbox_success", b.value("#card"))
+	b.hasFocus("cap")
 	b.answer("top-up-refused")
 	b.fill("#cap", "25")
 	b.press("#set-top-up button")

@@ -84,8 +84,8 @@ func (c *crawl) name(address string) string {
 			strings.HasSuffix(u.Path, asks) && !strings.HasSuffix(r.path, asks) {
 			continue
 		}
-		if strings.HasSuffix(r.path, "/events") && u.Query().Get("key") != "" {
-			return r.path + "?key"
+		if strings.HasSuffix(r.path, "/events") && u.Query().Has("at") {
+			return r.path + "?at"
 		}
 		return r.path
 	}
@@ -163,6 +163,11 @@ func (c *crawl) check(name string) {
 			}
 		}
 	}
+	if faults := c.weight(); !strings.HasPrefix(name, "/docs/") {
+		for _, fault := range faults {
+			c.wrong = append(c.wrong, c.where()+": "+fault)
+		}
+	}
 	for _, fault := range c.faults() {
 		if !strings.Contains(fault, "the server responded with a status of 4") { // told by its status
 			c.wrong = append(c.wrong, name+": "+fault)
@@ -198,6 +203,14 @@ func (b *browser) furnish(c *cluster, key string) (invoice string) {
 	}
 	send("POST", "reservations", `{"reservationKey":"call-92","ttlSeconds":3600,
 		"customerReferenceId":"north-sea-ferries","featureKey":"calls","usageUnits":1}`, 201)
+	var full []string // a page of events that carry something along, and that no feature counts
+	now := evaluate[string](b.tab, `document.querySelector("header .place time").dateTime`)
+	for i := range 50 {
+		full = append(full, fmt.Sprintf(`{"eventIdempotencyKey":"voyage-%d","eventName":"voyage",
+			"customerReferenceId":"north-sea-ferries","usageUnits":1,"occurredAt":%q,"meta":{"log":%q}}`,
+			i, now, strings.Repeat(`a "calm" sea & wind; `, 50)))
+	}
+	send("POST", "events/batch", "["+strings.Join(full, ",")+"]", 200)
 	return invoice
 }
 

@@ -86,6 +86,7 @@ func (b *browser) makeBudget() {
 	b.refused(400).press("#make-budget .actions button")
 	b.reads("#limits0_limit-wrong", "Enter a number")
 	require.Equal(b.t, "company", b.value("#key"))
+	b.hasFocus("limits0_limit")
 	b.answer("budget-refused")
 	b.fill("#limits0_limit", "500")
 	b.press("#make-budget .actions button")
@@ -188,7 +189,10 @@ func (b *browser) visitPortal(c *cluster) {
 // seek searches, with the key that opens the field.
 func (b *browser) seek() {
 	b.t.Helper()
-	b.fill("#q", "nor")
+	b.shortcut("/")
+	b.hasFocus("q")
+	b.do(chromedp.KeyEvent("nor"))
+	require.Equal(b.t, "nor", b.value("#q"))
 	b.goOn(func() { b.do(chromedp.KeyEvent(kb.Enter)) })
 	require.True(b.t, strings.HasSuffix(b.path(), "/customers/north-sea-ferries"), b.where())
 	b.fill("#q", "nobody")

@@ -357,6 +357,31 @@ type diagnosis struct {
 
 func (d diagnosis) String() string { return d.text(d.selector) }
 
+// shortcut presses a key as one event, whose character the page may keep from being typed;
+// chromedp.KeyEvent sends the character by itself.
+func (b *tab) shortcut(key string) {
+	b.t.Helper()
+	b.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		press := input.DispatchKeyEventParams{
+			Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: key,
+		}
+		if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, press); err != nil {
+			return err
+		}
+		press.Type, press.Text = input.DispatchKeyEventTypeKeyUp, ""
+		_, err := cdp.Call(ctx, t, input.DispatchKeyEvent, press)
+		return err
+	}))
+}
+
+// hasFocus waits until the element with an id has the focus.
+func (b *tab) hasFocus(id string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		return evaluate[string](b, `document.activeElement?.id ?? ""`) == id
+	}, patience, 20*time.Millisecond, "%s of %s does not get the focus", id, b.where())
+}
+
 // value is what a field holds.
 func (b *tab) value(selector string) string {
 	return evaluate[string](b, `document.querySelector(`+quote(selector)+`)?.value ?? ""`)
