@@ -181,7 +181,7 @@ func showCustomers(v *visit) {
 	data.Customers, data.CSV = list.Customers, csvOf(v, "customers", "find")
 	data.Pager = v.pages(v.customersURL(), list.NextCursor, keep)
 	if len(data.Customers) == 0 && data.Sought == "" {
-		data.First = v.request("/customers", `{"externalClientCustomerId": "acme", "firstName": "Ada",`+
+		data.First = request(v, "/customers", `{"externalClientCustomerId": "acme", "firstName": "Ada",`+
 			"\n"+`  "lastName": "Berg", "email": "ada@acme.example"}`)
 	}
 	v.show(v.environmentPage("customers", "Customers", "Customers", "", data))

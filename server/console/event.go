@@ -203,7 +203,7 @@ func (v *visit) events(customer string) eventsData {
 	}
 	data.Pager = v.pages(address, list.NextCursor, keep)
 	if len(data.Events) == 0 {
-		data.First = v.firstEvent(customer)
+		data.First = firstEvent(v, customer)
 	}
 	if v.query("cursor") == "" && data.To+keep.Get("order") == "" && fault == nil {
 		data.Live = address + "/live?" + keep.Encode()

@@ -210,7 +210,7 @@ func exploreUsage(v *visit) {
 		}
 	}
 	if len(data.Chart.Series) == 0 {
-		data.First = v.firstEvent(data.Customer)
+		data.First = firstEvent(v, data.Customer)
 	}
 	v.show(v.environmentPage("usage", "Usage", "Usage", "", data))
 }
@@ -268,7 +268,12 @@ type overviewData struct {
 	// Budgets are how many limits of budgets are used up, or nearly.
 	Budgets       int
 	NothingIsLate bool
-	// Uncounted says why the figures of usage are missing, and Unbilled why those of revenue are.
+	overviewGaps
+}
+
+// overviewGaps is what the overview says instead of figures.
+type overviewGaps struct {
+	// Uncounted says why those of usage are missing, and Unbilled why those of revenue are.
 	Uncounted, Unbilled string
 	// First is the request for a first event, where there is none yet.
 	First string
@@ -327,7 +332,7 @@ func showOverview(v *visit) {
 	data.NothingIsLate = data.Unbilled == "" && data.Trouble.Depleted+data.Trouble.Failed == 0 &&
 		len(data.Unmatched)+len(data.Failing)+data.PastDue+data.Suspended+data.Budgets == 0
 	if len(data.Chart.Series) == 0 && data.Uncounted == "" {
-		data.First = v.firstEvent("")
+		data.First = firstEvent(v, "")
 	}
 	v.show(v.environmentPage("overview", "Overview", "Overview", "", data))
 }

@@ -32,8 +32,8 @@ func revokePortalLinks(v *visit) {
 	if !v.sure() {
 		v.ask(question{
 			Title: "End the portal links of " + id + "?", Facts: []fact{{"Customer", id}},
-			Notes: []string{"Every link to the customer's own pages that was created until now ends. Links " +
-				"that are created later are valid."},
+			Notes: []string{"Every link to the customer's own pages that was created until now ends. " +
+				"Links that are created later are valid."},
 			Button: "End all links", Danger: true, Back: v.customerURL(id),
 		})
 		return

@@ -341,9 +341,9 @@ func downloadSubscribers(v *visit) {
 
 // downloadDeliveries are what an endpoint was sent, or what waits for it.
 func downloadDeliveries(v *visit) {
-	s := newSheet("created", "id", "event", "customer", "state", "attempts", "next attempt", "finished",
-		"occurred")
-	call, _ := v.deliveryCall(string(v.x.Param(2)))
+	s := newSheet("created", "id", "event", "customer", "state", "attempts", "next attempt",
+		"finished", "occurred")
+	call, _ := deliveryCall(v, string(v.x.Param(2)))
 	call.Query.Set("limit", "500") // the most that its row answers
 	readAll(v, s, v.admin, call, func(p *deliveryList) string {
 		for i := range p.List {

@@ -66,9 +66,9 @@ func (v *visit) unmatched() (names []api.UnmatchedName) {
 	return need[list](v, v.admin, v.adminCall("listUnmatchedNames")).Names
 }
 
-// request is how a program sends a body to the client API: a line for a shell, with what is known of
-// a key of this environment.
-func (v *visit) request(path, body string) string {
+// request is how a program sends a body to the client API: a line for a shell, with what is known
+// of a key of this environment.
+func request(v *visit, path, body string) string {
 	hint := map[string]string{"live": "sk_live_"}[v.environment]
 	if hint == "" {
 		hint = "sk_test_"
@@ -86,13 +86,13 @@ func (v *visit) request(path, body string) string {
 
 // firstEvent is the request for a usage event at the environment's present, of a feature of its
 // catalog where it has one.
-func (v *visit) firstEvent(customer string) string {
+func firstEvent(v *visit, customer string) string {
 	name := "api.call"
 	if keys := v.console.config.Machine.CatalogFeatures(v.env); len(keys) > 0 {
 		name = keys[0]
 	}
 	now := v.console.config.Machine.EnvironmentNow(v.env, v.console.config.Now().UnixMilli())
-	return v.request("/events", fmt.Sprintf(
+	return request(v, "/events", fmt.Sprintf(
 		`{"eventIdempotencyKey": "first-1", "eventName": %q, "usageUnits": 1,`+"\n"+
 			`  "customerReferenceId": %q, "occurredAt": %q}`,
 		name, cmp.Or(customer, "acme"), server.AppendTime(nil, now)))

@@ -304,7 +304,8 @@ var done = map[string]page.Notice{
 	},
 	"enabled": {Title: "The endpoint was enabled", Detail: "Pending deliveries are sent now."},
 	"disabled": {
-		Title: "The endpoint was disabled", Detail: "Pending deliveries wait until the endpoint is enabled.",
+		Title:  "The endpoint was disabled",
+		Detail: "Pending deliveries wait until the endpoint is enabled.",
 	},
 	"freezePool":   {Title: "The pool was frozen", Detail: "Usage takes nothing from it."},
 	"unfreezePool": {Title: "The pool was unfrozen"},

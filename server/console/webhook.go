@@ -219,7 +219,7 @@ type deliveryList struct {
 func showWebhook(v *visit) { showWebhookOf(v, string(v.x.Param(2))) }
 
 // deliveryCall asks for the deliveries that the page's address selects; keep are its parameters.
-func (v *visit) deliveryCall(id string) (call server.Call, keep url.Values) {
+func deliveryCall(v *visit, id string) (call server.Call, keep url.Values) {
 	call, keep = v.adminCall("listWebhookDeliveries", id), url.Values{}
 	for _, name := range []string{"status", "customer"} {
 		if value := v.query(name); value != "" {
@@ -231,7 +231,7 @@ func (v *visit) deliveryCall(id string) (call server.Call, keep url.Values) {
 }
 
 func showWebhookOf(v *visit, id string) {
-	call, keep := v.deliveryCall(id)
+	call, keep := deliveryCall(v, id)
 	status, customer := keep.Get("status"), keep.Get("customer")
 	shown, list := withList[api.WebhookEndpoint, deliveryList](
 		v, v.adminCall("showWebhookEndpoint", id), call)
